@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * rule.h -- every strategy behind one set of pure functions.
+ *
+ * A rule is compiled once from what the user configured.  The state of a key under it
+ * is an array of words, each below 2^53; all zero is the state of a key never seen.
+ * Each function reads only its arguments, and rule_step and rule_cancel change only
+ * the words they are given: no clock, no memory, no thread.
+ *
+ *                     now, cost
+ *                         |
+ *       words  ---->  rule_step  ---->  answer
+ *         ^               |
+ *         '---- changed --'   (only when allowed)
+ *
+ * Invariants
+ *
+ *   R1  A denial changes nothing.
+ *   R2  Time never runs backward for a key: now = max(now, what the words remember).
+ *       Windows move only forward, compared with <=, never by equality.          (L9)
+ *   R3  Every word, and every number in an answer but GALE_NEVER, is below 2^53. (L10)
+ *   R4  From rule_expires on, the words answer like all zero words: forgetting them
+ *       then, and not before, changes no decision.                              (L8)
+ *   R5  A cost that can never pass is denied with GALE_NEVER.                    (L7)
+ *
+ * Threads   All functions may run anywhere, at once, on different words.
+ * Limits    now beyond INSTANT_MAX_US is taken as INSTANT_MAX_US.
+ *           A cost of 0 or above GALE_UNITS_MAX is for the caller to refuse.
+ */
+#ifndef ENGINE_RULE_H
+#define ENGINE_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gale/errors.h>
+#include <gale/rule.h>
+
+#include "engine/slot.h"
+
+/* A rule, checked, with what can be worked out ahead. */
+struct rule {
+	struct gale_rule is;   /* as configured */
+	struct gale_slot unit; /* period / limit: one unit's time */
+	struct gale_slot full; /* burst units' time */
+	uint64_t capacity;     /* what a fresh key allows at once: an answer's limit */
+	uint64_t fingerprint;  /* of the parameters that give the words their meaning */
+	uint64_t words;        /* of a fresh state; only a log's state grows */
+};
+
+enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule);
+
+/* How many words this state has, and how many it may have after one more step. */
+size_t rule_words(const struct rule *rule, const uint64_t *words);
+size_t rule_words_after_step(const struct rule *rule, const uint64_t *words);
+
+/* words has room for rule_words_after_step. */
+struct gale_answer rule_step(const struct rule *rule, uint64_t *words, uint64_t now_us,
+                             uint64_t cost);
+/* What rule_step would answer to a cost of 1, but with what remains before it. */
+struct gale_answer rule_peek(const struct rule *rule, const uint64_t *words,
+                             uint64_t now_us);
+struct gale_forecast rule_forecast(const struct rule *rule, const uint64_t *words,
+                                   uint64_t now_us, uint64_t cost);
+/* Gives a pacer's booked slot back; false if it is past or was never booked. */
+bool rule_cancel(const struct rule *rule, uint64_t *words, uint64_t now_us,
+                 uint64_t cost, struct gale_slot slot);
+
+/* The instant from which the words may be forgotten (R4). */
+uint64_t rule_expires(const struct rule *rule, const uint64_t *words);
+
+/* Could these words have come from steps of this rule?  Checks R3 and what each
+ * strategy promises of its state; count is how many words there are to look at. */
+bool rule_valid(const struct rule *rule, const uint64_t *words, size_t count);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * gale.h -- may one more call go through?
+ *
+ *	gale_runtime_open(NULL, &runtime);                           once
+ *	gale_store_open(runtime, &store_config, &store);             once
+ *	gale_limiter_open(runtime, &limiter_config, &limiter);       once per rule
+ *	gale_join(runtime, &seat);                                   once per thread
+ *	if (gale_ask(seat, limiter, key, key_len, 1, NULL).verdict == GALE_ALLOW)
+ *		serve();                                             per call
+ *
+ * Threads   A seat belongs to the thread that joined; whatever takes a seat is for
+ *           that thread alone (checked when the library is built with assertions for
+ *           debugging).  Everything else may be called from any thread at any time,
+ *           except that nobody may use a limiter or a store while it is being closed.
+ * Blocking  gale_ask never blocks.  gale_wait, gale_peek, gale_forecast, gale_reset
+ *           and gale_cancel block for at most the time that they are given.
+ * Memory    Configurations, names and keys are copied.  Handles belong to the library;
+ *           each is good until it is closed.  A runtime's memory is freed when it and
+ *           everything opened from it are closed, in any order.
+ * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
+ *           there is always an answer, and its .why tells where it comes from.
+ * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
+ * Guest     No signal handlers, nothing written to stdout or stderr, descriptors are
+ *           closed on exec, signals are blocked in our threads.  A child made by
+ *           fork() is refused everything: it would spend its parent's budget twice.
+ */
+#ifndef GALE_H
+#define GALE_H
+
+#include <gale/errors.h>
+#include <gale/rule.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GALE_VERSION_MAJOR 0
+#define GALE_VERSION_MINOR 1
+#define GALE_VERSION_PATCH 0
+
+#define GALE_KEY_MAX 256
+#define GALE_NAME_MAX 64
+
+/* The version of the library that runs, as "major.minor.patch". */
+GALE_API const char *gale_version(void);
+
+/* ---- Runtime --------------------------------------------------------------------- */
+
+/* What the host may provide.  Each object must outlive every runtime and store that
+ * was opened with it.  The functions may be called from any thread, also at once. */
+struct gale_allocator {
+	void *(*alloc)(struct gale_allocator *self, size_t bytes);
+	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
+};
+struct gale_log {
+	void (*write)(struct gale_log *self, const char *line);
+};
+struct gale_clock {
+	/* Microseconds since 1970 UTC.  Time may stand still or step back: decisions
+	 * then go on from the latest time that their key has seen. */
+	uint64_t (*now_us)(struct gale_clock *self);
+};
+
+struct gale_config {
+	uint32_t shards;      /* actors that answer what could not be answered at once;
+	                         0: one for each processor */
+	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
+	struct gale_allocator *allocator; /* NULL: malloc and free */
+	struct gale_log *log;             /* NULL: say nothing */
+	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
+};
+
+struct gale_runtime;
+
+/* config may be NULL for all defaults. */
+GALE_API enum gale_err gale_runtime_open(const struct gale_config *config,
+                                         struct gale_runtime **ret_runtime);
+
+/* From here on every ask is denied with GALE_WHY_CLOSED.  Pending asks are answered
+ * first.  NULL is allowed and does nothing; closing twice is a broken contract. */
+GALE_API void gale_runtime_close(struct gale_runtime *runtime);
+
+/* Called once, from the thread that found a broken invariant, after every runtime of
+ * this library has been fenced and before the process is aborted. */
+GALE_API void gale_on_panic(void (*hook)(const char *what));
+
+/* ---- Stores ---------------------------------------------------------------------- */
+
+struct gale_store_config {
+	const char *url;   /* "memory:" is one of your own; "memory:NAME" is shared by all
+	                      in this process who name it.  NULL: "memory:" */
+	uint64_t max_keys; /* 0: 1,000,000.  The first opener of a name decides */
+};
+
+struct gale_store;
+
+/* config may be NULL for all defaults. */
+GALE_API enum gale_err gale_store_open(struct gale_runtime *runtime,
+                                       const struct gale_store_config *config,
+                                       struct gale_store **ret_store);
+GALE_API void gale_store_close(struct gale_store *store);
+
+struct gale_store_stats {
+	uint64_t keys;    /* held now; a key is dropped when it has become as good as new */
+	uint64_t steps;   /* decisions made */
+	uint64_t full;    /* refused because max_keys were in use */
+	uint64_t memory;  /* refused because there was no memory */
+	uint64_t changed; /* refused because the key lives under other parameters */
+	uint64_t expired; /* keys dropped */
+};
+GALE_API enum gale_err gale_store_stats(struct gale_store *store,
+                                        struct gale_store_stats *ret_stats);
+
+/* ---- Limiters -------------------------------------------------------------------- */
+
+enum gale_mode {
+	GALE_STRICT, /* every decision is the store's */
+};
+
+/* What to answer when the store cannot: it is full, late, or of other parameters. */
+enum gale_on_outage {
+	GALE_ON_OUTAGE_DENY,
+	GALE_ON_OUTAGE_ALLOW,
+};
+
+struct gale_limiter_config {
+	const char *name;        /* keys of limiters with different names never meet */
+	struct gale_rule rule;
+	enum gale_mode mode;
+	enum gale_on_outage on_outage;
+	struct gale_store *store;
+};
+
+struct gale_limiter;
+
+GALE_API enum gale_err gale_limiter_open(struct gale_runtime *runtime,
+                                         const struct gale_limiter_config *config,
+                                         struct gale_limiter **ret_limiter);
+GALE_API void gale_limiter_close(struct gale_limiter *limiter);
+
+/* ---- Seats ----------------------------------------------------------------------- */
+
+struct gale_seat;
+
+/* Once per thread. */
+GALE_API enum gale_err gale_join(struct gale_runtime *runtime,
+                                 struct gale_seat **ret_seat);
+
+/* Pending asks of the seat are forgotten; what they take from a budget stays taken. */
+GALE_API void gale_leave(struct gale_seat *seat);
+
+/* ---- Asking ---------------------------------------------------------------------- */
+
+/*
+ * May cost units of key go through?  When the answer is GALE_PENDING, it comes later
+ * to gale_seat_completions, with the tag.
+ */
+GALE_API struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
+                                     const void *key, size_t key_len, uint64_t cost,
+                                     void *tag);
+
+/* The same, but waits for the answer, for at most within_us.  Never GALE_PENDING. */
+GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
+                                      struct gale_limiter *limiter, const void *key,
+                                      size_t key_len, uint64_t cost,
+                                      uint64_t within_us);
+
+struct gale_completion {
+	void *tag;
+	struct gale_answer answer;
+};
+
+/* A descriptor for poll and its like: readable when completions may be waiting. */
+GALE_API int gale_seat_fd(struct gale_seat *seat);
+
+/* Takes up to max completions; returns how many.  Call it until it returns less. */
+GALE_API size_t gale_seat_completions(struct gale_seat *seat,
+                                      struct gale_completion *ret_completions,
+                                      size_t max);
+
+/* ---- Looking and correcting -------------------------------------------------------
+ *
+ * None of these counts as a call.  All wait at most within_us for the store.
+ */
+
+/* What a call of cost 1 would be told now. */
+GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
+                                 const void *key, size_t key_len, uint64_t within_us,
+                                 struct gale_answer *ret_answer);
+
+/* How many calls of this cost would pass now, and when there will be more. */
+GALE_API enum gale_err gale_forecast(struct gale_seat *seat, struct gale_limiter *limiter,
+                                     const void *key, size_t key_len, uint64_t cost,
+                                     uint64_t within_us,
+                                     struct gale_forecast *ret_forecast);
+
+/* Forgets the key: its next call finds everything available. */
+GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
+                                  const void *key, size_t key_len, uint64_t within_us);
+
+/*
+ * Gives back the place in a pacer's queue that *answer booked for cost, if its time
+ * has not come; another call may then take it.  Clears answer->slot, so that a
+ * place is given back once.
+ */
+GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
+                                   const void *key, size_t key_len, uint64_t cost,
+                                   uint64_t within_us, struct gale_answer *answer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * rule.h -- what may go through, and what an answer says.
+ *
+ * Plain values: a rule is what you configure, an answer is what a call gets back.
+ * Nothing here has a thread, a lock or memory of its own.
+ *
+ * Units     Limits and costs are integers from 1 to GALE_UNITS_MAX.  For fractions,
+ *           count in smaller units: a limit of 1.5 calls is 1,500 thousandths.
+ * Time      Durations are microseconds; GALE_SECONDS(3) and its like spell them.
+ *           Windows, periods and waits are at most GALE_SPAN_MAX_US.
+ *           No answer holds an instant of a clock: it says how long from now.
+ */
+#ifndef GALE_RULE_H
+#define GALE_RULE_H
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include <gale/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Everything stays below 2^53, so that C, Lua and SQL agree to the last bit. */
+#define GALE_UNITS_MAX ((UINT64_C(1) << 53) - 1)
+#define GALE_SPAN_MAX_US (UINT64_C(1) << 50) /* 35 years */
+#define GALE_NEVER UINT64_MAX                /* a wait that no patience ends */
+
+#define GALE_BUCKETS_MAX 128      /* of a sliding window */
+#define GALE_LOG_LIMIT_MAX 65536  /* of a sliding log: 16 bytes for each admission */
+#define GALE_PACE_PERIOD_MAX_US (UINT64_C(1) << 43) /* 101 days, for pacers */
+
+#define GALE_MICROS(n) ((uint64_t)(n))
+#define GALE_MILLIS(n) ((uint64_t)(n)*1000)
+#define GALE_SECONDS(n) ((uint64_t)(n)*1000000)
+#define GALE_MINUTES(n) ((uint64_t)(n)*60000000)
+#define GALE_HOURS(n) ((uint64_t)(n)*3600000000)
+#define GALE_DAYS(n) ((uint64_t)(n)*86400000000)
+
+enum gale_rule_kind {
+	GALE_RULE_NONE, /* an empty rule, refused everywhere */
+	GALE_RULE_FIXED_WINDOW,
+	GALE_RULE_SLIDING_WINDOW,
+	GALE_RULE_SLIDING_LOG,
+	GALE_RULE_GCRA,
+	GALE_RULE_TOKEN_BUCKET,
+	GALE_RULE_QUOTA,
+	GALE_RULE_TOKEN_BUDGET,
+	GALE_RULE_PACER,
+};
+
+/* How the periods of a quota follow each other. */
+enum gale_cadence {
+	GALE_CADENCE_NONE,
+	GALE_MONTHLY,  /* from the 1st to the 1st, leap years included */
+	GALE_WEEKLY,   /* seven days from first_weekday */
+	GALE_DAILY,    /* midnight to midnight */
+	GALE_ANCHORED, /* period_us after period_us, from anchor_us */
+};
+
+/*
+ * A rule, as its parts.  Fill it with one of the functions below and adjust what you
+ * need; a part that a kind does not use is left 0, and anything else is refused.
+ */
+struct gale_rule {
+	enum gale_rule_kind kind;
+	enum gale_cadence cadence;   /* quota */
+	uint64_t limit;              /* units per period */
+	uint64_t period_us;          /* the window, or the time in which limit units accrue */
+	uint64_t burst;              /* units at once: gcra, token bucket, pacer */
+	uint64_t buckets;            /* sliding window: how finely it slides */
+	uint64_t max_wait_us;        /* pacer: a longer wait is refused at once */
+	uint64_t anchor_us;          /* anchored quota: where one period starts */
+	uint32_t allowance_permille; /* pacer: how fast burst is earned back when idle */
+	int32_t utc_offset_minutes;  /* calendar quota: -840 to 840 */
+	uint32_t first_weekday;      /* weekly quota: 0 is Sunday */
+};
+
+/* limit units in each window of window_us, aligned to the store's clock.  Up to twice
+ * the limit can pass around a boundary; the other rules do not have that edge. */
+GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
+
+/* limit units in the trailing window, counted in so many buckets (10 is usual).
+ * Wrong by at most the part of the oldest bucket that lies outside the window. */
+GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
+                                              uint64_t buckets);
+
+/* limit units in the trailing window, exactly.  Keeps a stamp for each admission. */
+GALE_API struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us);
+
+/* limit units per period, evenly, with at most burst at once. */
+GALE_API struct gale_rule gale_gcra(uint64_t limit, uint64_t period_us, uint64_t burst);
+
+/* A bucket of capacity units that gains refill units per period. */
+GALE_API struct gale_rule gale_token_bucket(uint64_t capacity, uint64_t refill,
+                                            uint64_t period_us);
+
+/* rate units per period leave the bucket one after the other; a call is told how long
+ * to wait (delay_ns), and is refused when that is more than max_wait_us.  It is a
+ * pacer without burst. */
+GALE_API struct gale_rule gale_leaky_bucket(uint64_t rate, uint64_t period_us,
+                                            uint64_t max_wait_us);
+
+/* limit units per calendar period, in local time of a fixed offset from UTC. */
+GALE_API struct gale_rule gale_quota_monthly(uint64_t limit, int32_t utc_offset_minutes);
+GALE_API struct gale_rule gale_quota_weekly(uint64_t limit, int32_t utc_offset_minutes,
+                                            uint32_t first_weekday);
+GALE_API struct gale_rule gale_quota_daily(uint64_t limit, int32_t utc_offset_minutes);
+
+/* limit units per period, counted from an instant (microseconds since 1970 UTC). */
+GALE_API struct gale_rule gale_quota_anchored(uint64_t limit, uint64_t period_us,
+                                              uint64_t anchor_us);
+
+/* limit units in the trailing period: a sliding window of ten buckets. */
+GALE_API struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us);
+
+/* A budget that is debited after the fact: a debit passes while anything is left, and
+ * counts in full, so a window exceeds its budget by less than its last debit. */
+GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us);
+
+/* Spreads calls evenly: each is told how long to wait (delay_ns).  burst units may go
+ * without waiting; they are earned back, while idle, at half the rate. */
+GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
+
+/* The same, but a call that would have to wait is refused; burst is earned back at
+ * the full rate.  Shares its state with gale_pacer of the same rate and burst. */
+GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
+                                           uint64_t burst);
+
+/* "fixed_window", "gcra", …; "none" for what is not a kind. */
+GALE_API const char *gale_rule_name(enum gale_rule_kind kind);
+
+/* Ordered so that the smaller of two verdicts is the verdict of both together. */
+enum gale_verdict {
+	GALE_DENY,
+	GALE_PENDING, /* the answer comes to the seat's completions */
+	GALE_ALLOW,
+};
+
+/* Where an answer comes from.  gale_why_text says it in words. */
+enum gale_why {
+	GALE_WHY_RULE,     /* the store decided by the rule */
+	GALE_WHY_BUSY,     /* too many asks of this seat are pending */
+	GALE_WHY_LATE,     /* no answer within the time given */
+	GALE_WHY_FULL,     /* the store holds as many keys as it may */
+	GALE_WHY_MEMORY,   /* no memory for a new key */
+	GALE_WHY_CHANGED,  /* the key lives under other parameters */
+	GALE_WHY_CLOSED,   /* the runtime or the limiter is closed */
+	GALE_WHY_FORKED,   /* this process is a fork of the one that opened the runtime */
+	GALE_WHY_FENCED,   /* a broken invariant: nothing is admitted any more */
+	GALE_WHY_BAD_ASK,  /* NULL handle, empty or over-long key, cost out of range */
+};
+GALE_API const char *gale_why_text(enum gale_why why);
+
+/* A booked place in a pacer's queue, to give it back with gale_cancel. */
+struct gale_slot {
+	uint64_t us;
+	uint64_t part; /* in 1/limit of a microsecond */
+};
+
+struct gale_answer {
+	enum gale_verdict verdict;
+	enum gale_why why;
+	uint64_t limit;          /* units that a fresh key would allow at once */
+	uint64_t remaining;      /* units that would be allowed now, after this call */
+	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
+	                            sliding log: until the oldest stamp leaves) */
+	uint64_t retry_after_us; /* 0 when allowed; GALE_NEVER when no wait can help */
+	uint64_t delay_ns;       /* pacers: go after this long; rounded up, never early */
+	struct gale_slot slot;   /* pacers: what was booked; all zero when nothing was */
+};
+
+struct gale_forecast {
+	uint64_t spendable_now;   /* how many calls of this cost would be allowed now */
+	uint64_t next_after_us;   /* until more becomes available; 0 when all is */
+	uint64_t full_after_us;   /* until everything is available */
+};
+
+/*
+ * The answer to "may it pass all of these?": the worst verdict, the least limit and
+ * remaining, the longest waits.  Order and grouping do not matter.  *ret_binding, when
+ * not NULL, is the index of the answer that decides: the denial with the longest
+ * retry, else the longest delay, else the least remaining; the first of equals.
+ * Of no answers at all: allowed, with everything at its best, and binding = 0.
+ */
+GALE_API struct gale_answer gale_combine(const struct gale_answer *answers, size_t count,
+                                         size_t *ret_binding);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
