@@ -13,10 +13,10 @@
 /* Defined in runtime/panic.c; the one thing that engine/ needs from outside. */
 _Noreturn void gale_panic(const char *file, int line, const char *what);
 
-#define gale_assert(x)                                                                   \
-	do {                                                                             \
-		if (__builtin_expect(!(x), 0))                                           \
-			gale_panic(__FILE__, __LINE__, #x);                              \
+#define gale_assert(x)                                                                 \
+	do {                                                                           \
+		if (__builtin_expect(!(x), 0))                                         \
+			gale_panic(__FILE__, __LINE__, #x);                            \
 	} while (0)
 
 #ifdef GALE_DEBUG

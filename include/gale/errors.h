@@ -15,48 +15,50 @@
 extern "C" {
 #endif
 
-#define GALE_ERRORS(X)                                                                   \
-	X(OK, 0, "no error")                                                             \
-	X(RUNTIME, 1, "runtime: is NULL or closed")                                      \
-	X(CONFIG, 2, "config: is NULL")                                                  \
-	X(RET, 3, "ret: the pointer to return through is NULL")                          \
-	X(MEMORY, 4, "memory: the allocator returned NULL")                              \
-	X(SYSTEM, 5, "system: a thread or descriptor could not be made")                 \
-	X(SHARDS, 6, "shards: at most 256")                                              \
-	X(PENDING, 7, "pending_max: at most 65536")                                      \
-	X(ALLOCATOR, 8, "allocator: needs both alloc and free")                          \
-	X(CLOCK, 9, "clock: needs now_us")                                               \
-	X(LOG, 10, "log: needs write")                                                   \
-	X(URL, 11, "url: is NULL or of an unknown kind; this build knows memory:")       \
-	X(STORE_NAME, 12, "url: the name after memory: has more than 64 bytes")          \
-	X(STORE_KEYS, 13, "max_keys: from 1 to 2^31")                                    \
-	X(STORE, 14, "store: is NULL, closed, or of another runtime")                    \
-	X(NAME, 15, "name: from 1 to 64 bytes")                                          \
-	X(MODE, 16, "mode: unknown")                                                     \
-	X(OUTAGE, 17, "on_outage: neither GALE_ON_OUTAGE_DENY nor GALE_ON_OUTAGE_ALLOW") \
-	X(RULE_KIND, 18, "rule.kind: unknown")                                           \
-	X(RULE_CADENCE, 19, "rule.cadence: unknown, or not for this kind")               \
-	X(RULE_LIMIT, 20, "rule.limit: from 1 to 2^53 - 1 (sliding log: to 65536)")      \
-	X(RULE_PERIOD, 21, "rule.period_us: from 1 to 2^50 (pacers: to 2^43)")           \
-	X(RULE_BURST, 22, "rule.burst: from 1 to 2^53 - 1 (pacers: from 0)")             \
-	X(RULE_SPAN, 23, "rule.burst: takes longer than 2^50 microseconds to accrue")    \
-	X(RULE_BUCKETS, 24, "rule.buckets: from 1 to 128, and at most period_us")        \
-	X(RULE_WAIT, 25, "rule.max_wait_us: at most 2^50")                               \
-	X(RULE_ANCHOR, 26, "rule.anchor_us: at most 2^52")                               \
-	X(RULE_ALLOWANCE, 27, "rule.allowance_permille: from 1 to 1000")                 \
-	X(RULE_OFFSET, 28, "rule.utc_offset_minutes: from -840 to 840")                  \
-	X(RULE_WEEKDAY, 29, "rule.first_weekday: from 0 (Sunday) to 6")                  \
-	X(RULE_UNUSED, 30, "rule: a part that this kind does not use is not 0")          \
-	X(SEAT, 31, "seat: is NULL")                                                     \
-	X(LIMITER, 32, "limiter: is NULL, closed, or of another runtime")                \
-	X(KEY, 33, "key: from 1 to 256 bytes")                                           \
-	X(COST, 34, "cost: from 1 to 2^53 - 1")                                          \
-	X(FORKED, 35, "runtime: opened before this process was forked; open a new one")  \
-	X(STORE_FULL, 36, "store: holds as many keys as it may")                         \
-	X(STORE_CHANGED, 37, "store: the key lives under other parameters")              \
-	X(LATE, 38, "timeout: no answer within the time given")                          \
-	X(BUSY, 39, "seat: too many asks are pending")                                   \
-	X(NOT_BOOKED, 40, "booking: passed, already given back, or never made")          \
+#define GALE_ERRORS(X)                                                                 \
+	X(OK, 0, "no error")                                                           \
+	X(RUNTIME, 1, "runtime: is NULL or closed")                                    \
+	X(CONFIG, 2, "config: is NULL")                                                \
+	X(RET, 3, "ret: the pointer to return through is NULL")                        \
+	X(MEMORY, 4, "memory: the allocator returned NULL")                            \
+	X(SYSTEM, 5, "system: a thread or descriptor could not be made")               \
+	X(SHARDS, 6, "shards: at most 256")                                            \
+	X(PENDING, 7, "pending_max: at most 65536")                                    \
+	X(ALLOCATOR, 8, "allocator: needs both alloc and free")                        \
+	X(CLOCK, 9, "clock: needs now_us")                                             \
+	X(LOG, 10, "log: needs write")                                                 \
+	X(URL, 11, "url: is NULL or of an unknown kind; this build knows memory:")     \
+	X(STORE_NAME, 12, "url: the name after memory: has more than 64 bytes")        \
+	X(STORE_KEYS, 13, "max_keys: from 1 to 2^31")                                  \
+	X(STORE, 14, "store: is NULL, closed, or of another runtime")                  \
+	X(NAME, 15, "name: from 1 to 64 bytes")                                        \
+	X(MODE, 16, "mode: unknown")                                                   \
+	X(OUTAGE, 17,                                                                  \
+	  "on_outage: neither GALE_ON_OUTAGE_DENY nor GALE_ON_OUTAGE_ALLOW")           \
+	X(RULE_KIND, 18, "rule.kind: unknown")                                         \
+	X(RULE_CADENCE, 19, "rule.cadence: unknown, or not for this kind")             \
+	X(RULE_LIMIT, 20, "rule.limit: from 1 to 2^53 - 1 (sliding log: to 65536)")    \
+	X(RULE_PERIOD, 21, "rule.period_us: from 1 to 2^50 (pacers: to 2^43)")         \
+	X(RULE_BURST, 22, "rule.burst: from 1 to 2^53 - 1 (pacers: from 0)")           \
+	X(RULE_SPAN, 23, "rule.burst: takes longer than 2^50 microseconds to accrue")  \
+	X(RULE_BUCKETS, 24, "rule.buckets: from 1 to 128, and at most period_us")      \
+	X(RULE_WAIT, 25, "rule.max_wait_us: at most 2^50")                             \
+	X(RULE_ANCHOR, 26, "rule.anchor_us: at most 2^52")                             \
+	X(RULE_ALLOWANCE, 27, "rule.allowance_permille: from 1 to 1000")               \
+	X(RULE_OFFSET, 28, "rule.utc_offset_minutes: from -840 to 840")                \
+	X(RULE_WEEKDAY, 29, "rule.first_weekday: from 0 (Sunday) to 6")                \
+	X(RULE_UNUSED, 30, "rule: a part that this kind does not use is not 0")        \
+	X(SEAT, 31, "seat: is NULL")                                                   \
+	X(LIMITER, 32, "limiter: is NULL, closed, or of another runtime")              \
+	X(KEY, 33, "key: from 1 to 256 bytes")                                         \
+	X(COST, 34, "cost: from 1 to 2^53 - 1")                                        \
+	X(FORKED, 35,                                                                  \
+	  "runtime: opened before this process was forked; open a new one")            \
+	X(STORE_FULL, 36, "store: holds as many keys as it may")                       \
+	X(STORE_CHANGED, 37, "store: the key lives under other parameters")            \
+	X(LATE, 38, "timeout: no answer within the time given")                        \
+	X(BUSY, 39, "seat: too many asks are pending")                                 \
+	X(NOT_BOOKED, 40, "booking: passed, already given back, or never made")        \
 	X(FENCED, 41, "runtime: fenced after a broken invariant")
 
 enum gale_err {

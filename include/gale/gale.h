@@ -89,8 +89,8 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 /* ---- Stores ---------------------------------------------------------------------- */
 
 struct gale_store_config {
-	const char *url;   /* "memory:" is one of your own; "memory:NAME" is shared by all
-	                      in this process who name it.  NULL: "memory:" */
+	const char *url; /* "memory:" is one of your own; "memory:NAME" is shared by all
+	                    in this process who name it.  NULL: "memory:" */
 	uint64_t max_keys; /* 0: 1,000,000.  The first opener of a name decides */
 };
 
@@ -103,7 +103,8 @@ GALE_API enum gale_err gale_store_open(struct gale_runtime *runtime,
 GALE_API void gale_store_close(struct gale_store *store);
 
 struct gale_store_stats {
-	uint64_t keys;    /* held now; a key is dropped when it has become as good as new */
+	uint64_t
+	    keys; /* held now; a key is dropped when it has become as good as new */
 	uint64_t steps;   /* decisions made */
 	uint64_t full;    /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
@@ -126,7 +127,7 @@ enum gale_on_outage {
 };
 
 struct gale_limiter_config {
-	const char *name;        /* keys of limiters with different names never meet */
+	const char *name; /* keys of limiters with different names never meet */
 	struct gale_rule rule;
 	enum gale_mode mode;
 	enum gale_on_outage on_outage;
@@ -157,9 +158,9 @@ GALE_API void gale_leave(struct gale_seat *seat);
  * May cost units of key go through?  When the answer is GALE_PENDING, it comes later
  * to gale_seat_completions, with the tag.
  */
-GALE_API struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
-                                     const void *key, size_t key_len, uint64_t cost,
-                                     void *tag);
+GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
+                                     struct gale_limiter *limiter, const void *key,
+                                     size_t key_len, uint64_t cost, void *tag);
 
 /* The same, but waits for the answer, for at most within_us.  Never GALE_PENDING. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
@@ -191,9 +192,9 @@ GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *li
                                  struct gale_answer *ret_answer);
 
 /* How many calls of this cost would pass now, and when there will be more. */
-GALE_API enum gale_err gale_forecast(struct gale_seat *seat, struct gale_limiter *limiter,
-                                     const void *key, size_t key_len, uint64_t cost,
-                                     uint64_t within_us,
+GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
+                                     struct gale_limiter *limiter, const void *key,
+                                     size_t key_len, uint64_t cost, uint64_t within_us,
                                      struct gale_forecast *ret_forecast);
 
 /* Forgets the key: its next call finds everything available. */

@@ -29,8 +29,8 @@ extern "C" {
 #define GALE_SPAN_MAX_US (UINT64_C(1) << 50) /* 35 years */
 #define GALE_NEVER UINT64_MAX                /* a wait that no patience ends */
 
-#define GALE_BUCKETS_MAX 128      /* of a sliding window */
-#define GALE_LOG_LIMIT_MAX 65536  /* of a sliding log: 16 bytes for each admission */
+#define GALE_BUCKETS_MAX 128     /* of a sliding window */
+#define GALE_LOG_LIMIT_MAX 65536 /* of a sliding log: 16 bytes for each admission */
 #define GALE_PACE_PERIOD_MAX_US (UINT64_C(1) << 43) /* 101 days, for pacers */
 
 #define GALE_MICROS(n) ((uint64_t)(n))
@@ -67,16 +67,17 @@ enum gale_cadence {
  */
 struct gale_rule {
 	enum gale_rule_kind kind;
-	enum gale_cadence cadence;   /* quota */
-	uint64_t limit;              /* units per period */
-	uint64_t period_us;          /* the window, or the time in which limit units accrue */
-	uint64_t burst;              /* units at once: gcra, token bucket, pacer */
-	uint64_t buckets;            /* sliding window: how finely it slides */
-	uint64_t max_wait_us;        /* pacer: a longer wait is refused at once */
-	uint64_t anchor_us;          /* anchored quota: where one period starts */
-	uint32_t allowance_permille; /* pacer: how fast burst is earned back when idle */
-	int32_t utc_offset_minutes;  /* calendar quota: -840 to 840 */
-	uint32_t first_weekday;      /* weekly quota: 0 is Sunday */
+	enum gale_cadence cadence; /* quota */
+	uint64_t limit;            /* units per period */
+	uint64_t period_us;   /* the window, or the time in which limit units accrue */
+	uint64_t burst;       /* units at once: gcra, token bucket, pacer */
+	uint64_t buckets;     /* sliding window: how finely it slides */
+	uint64_t max_wait_us; /* pacer: a longer wait is refused at once */
+	uint64_t anchor_us;   /* anchored quota: where one period starts */
+	uint32_t
+	    allowance_permille;     /* pacer: how fast burst is earned back when idle */
+	int32_t utc_offset_minutes; /* calendar quota: -840 to 840 */
+	uint32_t first_weekday;     /* weekly quota: 0 is Sunday */
 };
 
 /* limit units in each window of window_us, aligned to the store's clock.  Up to twice
@@ -105,7 +106,8 @@ GALE_API struct gale_rule gale_leaky_bucket(uint64_t rate, uint64_t period_us,
                                             uint64_t max_wait_us);
 
 /* limit units per calendar period, in local time of a fixed offset from UTC. */
-GALE_API struct gale_rule gale_quota_monthly(uint64_t limit, int32_t utc_offset_minutes);
+GALE_API struct gale_rule gale_quota_monthly(uint64_t limit,
+                                             int32_t utc_offset_minutes);
 GALE_API struct gale_rule gale_quota_weekly(uint64_t limit, int32_t utc_offset_minutes,
                                             uint32_t first_weekday);
 GALE_API struct gale_rule gale_quota_daily(uint64_t limit, int32_t utc_offset_minutes);
@@ -142,16 +144,16 @@ enum gale_verdict {
 
 /* Where an answer comes from.  gale_why_text says it in words. */
 enum gale_why {
-	GALE_WHY_RULE,     /* the store decided by the rule */
-	GALE_WHY_BUSY,     /* too many asks of this seat are pending */
-	GALE_WHY_LATE,     /* no answer within the time given */
-	GALE_WHY_FULL,     /* the store holds as many keys as it may */
-	GALE_WHY_MEMORY,   /* no memory for a new key */
-	GALE_WHY_CHANGED,  /* the key lives under other parameters */
-	GALE_WHY_CLOSED,   /* the runtime or the limiter is closed */
-	GALE_WHY_FORKED,   /* this process is a fork of the one that opened the runtime */
-	GALE_WHY_FENCED,   /* a broken invariant: nothing is admitted any more */
-	GALE_WHY_BAD_ASK,  /* NULL handle, empty or over-long key, cost out of range */
+	GALE_WHY_RULE,    /* the store decided by the rule */
+	GALE_WHY_BUSY,    /* too many asks of this seat are pending */
+	GALE_WHY_LATE,    /* no answer within the time given */
+	GALE_WHY_FULL,    /* the store holds as many keys as it may */
+	GALE_WHY_MEMORY,  /* no memory for a new key */
+	GALE_WHY_CHANGED, /* the key lives under other parameters */
+	GALE_WHY_CLOSED,  /* the runtime or the limiter is closed */
+	GALE_WHY_FORKED, /* this process is a fork of the one that opened the runtime */
+	GALE_WHY_FENCED, /* a broken invariant: nothing is admitted any more */
+	GALE_WHY_BAD_ASK, /* NULL handle, empty or over-long key, cost out of range */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 
@@ -169,25 +171,26 @@ struct gale_answer {
 	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
 	                            sliding log: until the oldest stamp leaves) */
 	uint64_t retry_after_us; /* 0 when allowed; GALE_NEVER when no wait can help */
-	uint64_t delay_ns;       /* pacers: go after this long; rounded up, never early */
-	struct gale_slot slot;   /* pacers: what was booked; all zero when nothing was */
+	uint64_t delay_ns;     /* pacers: go after this long; rounded up, never early */
+	struct gale_slot slot; /* pacers: what was booked; all zero when nothing was */
 };
 
 struct gale_forecast {
-	uint64_t spendable_now;   /* how many calls of this cost would be allowed now */
-	uint64_t next_after_us;   /* until more becomes available; 0 when all is */
-	uint64_t full_after_us;   /* until everything is available */
+	uint64_t spendable_now; /* how many calls of this cost would be allowed now */
+	uint64_t next_after_us; /* until more becomes available; 0 when all is */
+	uint64_t full_after_us; /* until everything is available */
 };
 
 /*
  * The answer to "may it pass all of these?": the worst verdict, the least limit and
- * remaining, the longest waits.  Order and grouping do not matter.  *ret_binding, when
- * not NULL, is the index of the answer that decides: the denial with the longest
- * retry, else the longest delay, else the least remaining; the first of equals.
- * Of no answers at all: allowed, with everything at its best, and binding = 0.
+ * remaining, the longest waits; the why of such a verdict, the last in order; no slot,
+ * since places are given back one by one.  Order and grouping do not matter.
+ * *ret_binding, when not NULL, is the index of the answer that decides: the denial
+ * with the longest retry, else the longest delay, else the least remaining; the first
+ * of equals.  Of no answers at all: allowed, everything at its best, and 0.
  */
-GALE_API struct gale_answer gale_combine(const struct gale_answer *answers, size_t count,
-                                         size_t *ret_binding);
+GALE_API struct gale_answer gale_combine(const struct gale_answer *answers,
+                                         size_t count, size_t *ret_binding);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * meter.c -- units that accrue evenly, up to a burst.
+ *
+ * A bucket of burst units that gains limit units per period is full at the instant
+ * tat, and was short of full by (tat - now)/T units before, where T = period/limit.
+ * Taking cost units moves tat by cost * T.  So one exact instant is the whole state,
+ * of a GCRA and of a token bucket alike:
+ *
+ *          now                 tat          now + full
+ *     ------|-------------------|---------------|------->
+ *            \__ taken * T ____/ \__ left * T _/
+ *
+ * A token bucket also remembers when it was last taken from, and goes on from there
+ * when the clock steps back; GCRA then waits, since its tat has not come nearer.
+ *
+ * Invariants  G1  After an allowed step, tat <= now + full: never more than burst.
+ *             G2  tat never decreases, nor does last_us.                          (R2)
+ */
+#include "engine/meter.h"
+
+#include "engine/check.h"
+
+static uint64_t now_of(const struct rule *rule, const struct meter_state *state,
+                       uint64_t now)
+{
+	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET && now < state->last_us)
+		return state->last_us; /* G2 */
+	return now;
+}
+
+/* One unit is by far the usual cost, and needs no division. */
+static struct gale_slot span_of(const struct rule *rule, uint64_t cost)
+{
+	if (cost == 1)
+		return rule->unit;
+	return slot_span(cost, rule->is.period_us, rule->is.limit);
+}
+
+/* How many units are left when tat is so far ahead of now. */
+static uint64_t left(const struct rule *rule, struct gale_slot ahead)
+{
+	struct gale_slot room;
+
+	if (slot_before(rule->full, ahead))
+		return 0;
+	room = slot_since(ahead, rule->full, rule->is.limit);
+	return wide_div((uint128)room.us * rule->is.limit + room.part,
+	                rule->is.period_us);
+}
+
+static struct gale_answer answer(const struct rule *rule, struct gale_slot ahead,
+                                 uint64_t retry_us)
+{
+	return (struct gale_answer){
+		.verdict = retry_us == 0 ? GALE_ALLOW : GALE_DENY,
+		.limit = rule->is.burst,
+		.remaining = left(rule, ahead),
+		.reset_after_us = slot_ceil(ahead),
+		.retry_after_us = retry_us,
+	};
+}
+
+/* How long until cost units are there, with tat so far ahead; 0 when they are. */
+static uint64_t wait_for(const struct rule *rule, struct gale_slot ahead, uint64_t cost)
+{
+	struct gale_slot after;
+
+	if (cost > rule->is.burst)
+		return GALE_NEVER; /* R5 */
+	after = slot_add(ahead, span_of(rule, cost), rule->is.limit);
+	return slot_ceil(slot_until(rule->full, after, rule->is.limit));
+}
+
+struct gale_answer meter_step(const struct rule *rule, struct meter_state *state,
+                              uint64_t now, uint64_t cost)
+{
+	uint64_t at = now_of(rule, state, now);
+	struct gale_slot ahead = slot_until(slot_at(at), state->tat, rule->is.limit);
+	uint64_t wait = wait_for(rule, ahead, cost);
+
+	if (wait > 0)
+		return answer(rule, ahead, wait);
+	ahead = slot_add(ahead, span_of(rule, cost), rule->is.limit); /* G1 */
+	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
+	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET)
+		state->last_us = at;
+	return answer(rule, ahead, /* retry_us= */ 0);
+}
+
+struct gale_answer meter_peek(const struct rule *rule, const struct meter_state *state,
+                              uint64_t now)
+{
+	uint64_t at = now_of(rule, state, now);
+	struct gale_slot ahead = slot_until(slot_at(at), state->tat, rule->is.limit);
+
+	return answer(rule, ahead, wait_for(rule, ahead, 1));
+}
+
+struct gale_forecast meter_forecast(const struct rule *rule,
+                                    const struct meter_state *state, uint64_t now,
+                                    uint64_t cost)
+{
+	uint64_t at = now_of(rule, state, now);
+	struct gale_slot ahead = slot_until(slot_at(at), state->tat, rule->is.limit);
+	uint64_t have = left(rule, ahead);
+	uint64_t full = slot_ceil(ahead);
+
+	return (struct gale_forecast){
+		.spendable_now = have / cost,
+		.next_after_us = full == 0 ? 0 : wait_for(rule, ahead, have + 1),
+		.full_after_us = full,
+	};
+}
+
+uint64_t meter_expires(const struct rule *rule, const struct meter_state *state)
+{
+	(void)rule;
+	return slot_ceil(state->tat);
+}
+
+bool meter_valid(const struct rule *rule, const struct meter_state *state)
+{
+	struct gale_slot most =
+	    slot_add(slot_at(INSTANT_MAX_US), rule->full, rule->is.limit);
+
+	if (state->tat.part >= rule->is.limit || slot_before(most, state->tat))
+		return false;
+	if (rule->is.kind == GALE_RULE_GCRA)
+		return state->last_us == 0;
+	most = slot_add(slot_at(state->last_us), rule->full, rule->is.limit);
+	return state->last_us <= INSTANT_MAX_US &&
+	       !slot_before(most, state->tat); /* G1 */
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* meter.h -- GCRA and token buckets: one instant that tells how much has accrued. */
+#ifndef ENGINE_METER_H
+#define ENGINE_METER_H
+
+#include "engine/rule.h"
+
+struct meter_state {
+	struct gale_slot tat; /* the theoretical arrival time: when all has accrued */
+	uint64_t last_us;     /* token bucket: the latest instant that took from it */
+};
+
+struct gale_answer meter_step(const struct rule *rule, struct meter_state *state,
+                              uint64_t now, uint64_t cost);
+struct gale_answer meter_peek(const struct rule *rule, const struct meter_state *state,
+                              uint64_t now);
+struct gale_forecast meter_forecast(const struct rule *rule,
+                                    const struct meter_state *state, uint64_t now,
+                                    uint64_t cost);
+uint64_t meter_expires(const struct rule *rule, const struct meter_state *state);
+bool meter_valid(const struct rule *rule, const struct meter_state *state);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* names.c -- rules by their constructors, and numbers in words. */
+#include <gale/errors.h>
+#include <gale/rule.h>
+
+struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_FIXED_WINDOW,
+		                   .limit = limit,
+		                   .period_us = window_us };
+}
+
+struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
+                                     uint64_t buckets)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_SLIDING_WINDOW,
+		                   .limit = limit,
+		                   .period_us = window_us,
+		                   .buckets = buckets };
+}
+
+struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_SLIDING_LOG,
+		                   .limit = limit,
+		                   .period_us = window_us };
+}
+
+struct gale_rule gale_gcra(uint64_t limit, uint64_t period_us, uint64_t burst)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_GCRA,
+		                   .limit = limit,
+		                   .period_us = period_us,
+		                   .burst = burst };
+}
+
+struct gale_rule gale_token_bucket(uint64_t capacity, uint64_t refill,
+                                   uint64_t period_us)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_TOKEN_BUCKET,
+		                   .limit = refill,
+		                   .period_us = period_us,
+		                   .burst = capacity };
+}
+
+static struct gale_rule pacer(uint64_t rate, uint64_t period_us, uint64_t burst,
+                              uint64_t max_wait_us, uint32_t allowance_permille)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_PACER,
+		                   .limit = rate,
+		                   .period_us = period_us,
+		                   .burst = burst,
+		                   .max_wait_us = max_wait_us,
+		                   .allowance_permille = allowance_permille };
+}
+
+struct gale_rule gale_leaky_bucket(uint64_t rate, uint64_t period_us,
+                                   uint64_t max_wait_us)
+{
+	return pacer(rate, period_us, /* burst= */ 0, max_wait_us, 1000);
+}
+
+struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst)
+{
+	return pacer(rate, period_us, burst, GALE_SPAN_MAX_US, 500);
+}
+
+struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us, uint64_t burst)
+{
+	return pacer(rate, period_us, burst, /* max_wait_us= */ 0, 1000);
+}
+
+static struct gale_rule quota(uint64_t limit, enum gale_cadence cadence,
+                              int32_t utc_offset_minutes)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_QUOTA,
+		                   .cadence = cadence,
+		                   .limit = limit,
+		                   .utc_offset_minutes = utc_offset_minutes };
+}
+
+struct gale_rule gale_quota_monthly(uint64_t limit, int32_t utc_offset_minutes)
+{
+	return quota(limit, GALE_MONTHLY, utc_offset_minutes);
+}
+
+struct gale_rule gale_quota_weekly(uint64_t limit, int32_t utc_offset_minutes,
+                                   uint32_t first_weekday)
+{
+	struct gale_rule rule = quota(limit, GALE_WEEKLY, utc_offset_minutes);
+
+	rule.first_weekday = first_weekday;
+	return rule;
+}
+
+struct gale_rule gale_quota_daily(uint64_t limit, int32_t utc_offset_minutes)
+{
+	return quota(limit, GALE_DAILY, utc_offset_minutes);
+}
+
+struct gale_rule gale_quota_anchored(uint64_t limit, uint64_t period_us,
+                                     uint64_t anchor_us)
+{
+	struct gale_rule rule =
+	    quota(limit, GALE_ANCHORED, /* utc_offset_minutes= */ 0);
+
+	rule.period_us = period_us;
+	rule.anchor_us = anchor_us;
+	return rule;
+}
+
+struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us)
+{
+	return gale_sliding_window(limit, period_us, /* buckets= */ 10);
+}
+
+struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_TOKEN_BUDGET,
+		                   .limit = budget,
+		                   .period_us = window_us };
+}
+
+const char *gale_rule_name(enum gale_rule_kind kind)
+{
+	switch (kind) {
+	case GALE_RULE_FIXED_WINDOW:
+		return "fixed_window";
+	case GALE_RULE_SLIDING_WINDOW:
+		return "sliding_window";
+	case GALE_RULE_SLIDING_LOG:
+		return "sliding_log";
+	case GALE_RULE_GCRA:
+		return "gcra";
+	case GALE_RULE_TOKEN_BUCKET:
+		return "token_bucket";
+	case GALE_RULE_QUOTA:
+		return "quota";
+	case GALE_RULE_TOKEN_BUDGET:
+		return "token_budget";
+	case GALE_RULE_PACER:
+		return "pacer";
+	case GALE_RULE_NONE:
+		break;
+	}
+	return "none";
+}
+
+const char *gale_why_text(enum gale_why why)
+{
+	switch (why) {
+	case GALE_WHY_RULE:
+		return "the store decided by the rule";
+	case GALE_WHY_BUSY:
+		return "too many asks of this seat are pending";
+	case GALE_WHY_LATE:
+		return "no answer within the time given";
+	case GALE_WHY_FULL:
+		return "the store holds as many keys as it may";
+	case GALE_WHY_MEMORY:
+		return "no memory for a new key";
+	case GALE_WHY_CHANGED:
+		return "the key lives under other parameters";
+	case GALE_WHY_CLOSED:
+		return "the runtime or the limiter is closed";
+	case GALE_WHY_FORKED:
+		return "the runtime was opened before this process was forked";
+	case GALE_WHY_FENCED:
+		return "a broken invariant: nothing is admitted any more";
+	case GALE_WHY_BAD_ASK:
+		return "a NULL handle, an empty or over-long key, or a cost out of "
+		       "range";
+	}
+	return "unknown";
+}
+
+const char *gale_err_text(enum gale_err err)
+{
+	switch (err) {
+#define GALE_ERR_TEXT_(name, number, text)                                             \
+	case GALE_ERR_##name:                                                          \
+		return text;
+		GALE_ERRORS(GALE_ERR_TEXT_)
+#undef GALE_ERR_TEXT_
+	}
+	return "unknown error";
+}

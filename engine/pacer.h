@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* pacer.h -- places in a queue that leaves at an even rate. */
+#ifndef ENGINE_PACER_H
+#define ENGINE_PACER_H
+
+#include "engine/rule.h"
+
+#define PACER_GAPS 4
+
+/* A place that was given back.  Empty when from equals to. */
+struct pacer_gap {
+	struct gale_slot from;
+	struct gale_slot to;
+};
+
+struct pacer_state {
+	uint64_t water;      /* burst in use, in units ... */
+	uint64_t water_part; /* ... and 1/(1000 * period) units */
+	struct gale_slot
+	    free; /* the end of the last place, or the last call when idle */
+	struct pacer_gap gaps[PACER_GAPS];
+};
+
+struct gale_answer pacer_step(const struct rule *rule, struct pacer_state *state,
+                              uint64_t now, uint64_t cost);
+struct gale_answer pacer_peek(const struct rule *rule, const struct pacer_state *state,
+                              uint64_t now);
+struct gale_forecast pacer_forecast(const struct rule *rule,
+                                    const struct pacer_state *state, uint64_t now,
+                                    uint64_t cost);
+bool pacer_cancel(const struct rule *rule, struct pacer_state *state, uint64_t now,
+                  uint64_t cost, struct gale_slot slot);
+uint64_t pacer_expires(const struct rule *rule, const struct pacer_state *state);
+bool pacer_valid(const struct rule *rule, const struct pacer_state *state);
+
+#endif

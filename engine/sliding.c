@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * sliding.c -- S buckets that count in full, and an oldest one that counts in part.
+ *
+ *      tick-S     tick-S+1   ...              tick
+ *     |   old   |         full counts        |  now   |
+ *         ^-- the part of it still inside the window --^
+ *
+ * A bucket lasts period/S microseconds, which need not be whole.  So sums are kept in
+ * "shares": one unit is period shares, and a unit of the oldest bucket is as many
+ * shares as the bucket still has 1/S microseconds to go.  Everything is then an
+ * integer, and the comparison with the limit is exact.
+ *
+ * Invariants  B1  The counts of buckets tick - S + 1 to tick add up to at most limit.
+ *             B2  tick never decreases; an instant before it is taken as its start.
+ * (R2)
+ */
+#include "engine/sliding.h"
+
+#include "engine/check.h"
+
+/* The key as it is at this instant. */
+struct view {
+	uint64_t tick;
+	uint64_t rest; /* of this bucket's time, in 1/S microseconds: 1 to period */
+	uint64_t old;  /* units in the bucket that is leaving */
+	uint128 used;  /* shares in the window */
+};
+
+static uint64_t tick_of(const struct rule *rule, uint64_t now)
+{
+	return now * rule->is.buckets / rule->is.period_us;
+}
+
+/* Units of a bucket; those that the ring no longer or not yet holds have none. */
+static uint64_t count_of(const struct rule *rule, const struct sliding_state *state,
+                         uint64_t tick)
+{
+	uint64_t slots = rule->is.buckets + 1;
+
+	if (tick > state->tick || tick + slots <= state->tick)
+		return 0;
+	return state->counts[tick % slots];
+}
+
+/* Units of the buckets tick - S + 1 to tick.  Walks the ring back from its newest. */
+static uint64_t units_in_full(const struct rule *rule,
+                              const struct sliding_state *state, uint64_t tick)
+{
+	uint64_t last_slot = rule->is.buckets;
+	uint64_t slot = state->tick % (last_slot + 1);
+	uint64_t units = 0;
+
+	for (uint64_t lag = tick - state->tick; lag < rule->is.buckets; lag++) {
+		units += state->counts[slot];
+		slot = slot > 0 ? slot - 1 : last_slot;
+	}
+	return units;
+}
+
+static uint64_t round_up(uint128 n, uint64_t d)
+{
+	return wide_div(n + d - 1, d);
+}
+
+static struct view view_at(const struct rule *rule, const struct sliding_state *state,
+                           uint64_t now)
+{
+	uint64_t period = rule->is.period_us, buckets = rule->is.buckets;
+	struct view view = { .tick = tick_of(rule, now) };
+
+	if (view.tick < state->tick) { /* B2 */
+		view.tick = state->tick;
+		now = round_up((uint128)view.tick * period, buckets);
+	}
+	view.rest = (view.tick + 1) * period - now * buckets;
+	if (view.tick >= buckets)
+		view.old = count_of(rule, state, view.tick - buckets);
+	view.used = (uint128)units_in_full(rule, state, view.tick) * period +
+	            (uint128)view.old * view.rest;
+	return view;
+}
+
+/* Shares that are free: a cost fits if its shares do. */
+static uint128 free_shares(const struct rule *rule, const struct view *view)
+{
+	uint128 all = (uint128)rule->is.limit * rule->is.period_us;
+
+	return view->used < all ? all - view->used : 0;
+}
+
+static uint64_t turn_after(const struct rule *rule, const struct view *view)
+{
+	return round_up(view->rest, rule->is.buckets);
+}
+
+/*
+ * 0 if the cost fits.  Else until the oldest bucket has given back enough, or until the
+ * next bucket begins: nothing can change in the asker's favour before.
+ */
+static uint64_t wait_for(const struct rule *rule, const struct view *view,
+                         uint64_t cost)
+{
+	uint128 need = (uint128)cost * rule->is.period_us;
+	uint128 free = free_shares(rule, view);
+
+	if (cost > rule->is.limit)
+		return GALE_NEVER; /* R5 */
+	if (need <= free)
+		return 0;
+	if (need - free > (uint128)view->old * view->rest)
+		return turn_after(rule, view);
+	return round_up(need - free, view->old * rule->is.buckets);
+}
+
+static struct gale_answer answer(const struct rule *rule, const struct view *view,
+                                 uint64_t retry_us)
+{
+	return (struct gale_answer){
+		.verdict = retry_us == 0 ? GALE_ALLOW : GALE_DENY,
+		.limit = rule->is.limit,
+		.remaining = wide_div(free_shares(rule, view), rule->is.period_us),
+		.reset_after_us = turn_after(rule, view) + rule->is.period_us,
+		.retry_after_us = retry_us,
+	};
+}
+
+/* Empties the buckets between the newest and tick, which nothing was counted in. */
+static void turn_to(const struct rule *rule, struct sliding_state *state, uint64_t tick)
+{
+	uint64_t slots = rule->is.buckets + 1;
+	uint64_t fresh = tick - state->tick < slots ? tick - state->tick : slots;
+
+	for (uint64_t back = 0; back < fresh; back++)
+		state->counts[(tick - back) % slots] = 0;
+	state->tick = tick; /* B2 */
+}
+
+struct gale_answer sliding_step(const struct rule *rule, struct sliding_state *state,
+                                uint64_t now, uint64_t cost)
+{
+	struct view view = view_at(rule, state, now);
+	uint64_t wait = wait_for(rule, &view, cost);
+
+	if (wait > 0)
+		return answer(rule, &view, wait);
+	turn_to(rule, state, view.tick);
+	state->counts[view.tick % (rule->is.buckets + 1)] += cost; /* B1 */
+	view.used += (uint128)cost * rule->is.period_us;
+	return answer(rule, &view, /* retry_us= */ 0);
+}
+
+struct gale_answer sliding_peek(const struct rule *rule,
+                                const struct sliding_state *state, uint64_t now)
+{
+	struct view view = view_at(rule, state, now);
+
+	return answer(rule, &view, wait_for(rule, &view, 1));
+}
+
+struct gale_forecast sliding_forecast(const struct rule *rule,
+                                      const struct sliding_state *state, uint64_t now,
+                                      uint64_t cost)
+{
+	struct view view = view_at(rule, state, now);
+	struct gale_answer at_once = answer(rule, &view, /* retry_us= */ 0);
+	bool fresh = view.used == 0;
+
+	return (struct gale_forecast){
+		.spendable_now = at_once.remaining / cost,
+		.next_after_us = fresh ? 0 : turn_after(rule, &view),
+		.full_after_us = fresh ? 0 : at_once.reset_after_us,
+	};
+}
+
+uint64_t sliding_expires(const struct rule *rule, const struct sliding_state *state)
+{
+	uint64_t end =
+	    round_up((uint128)(state->tick + 1) * rule->is.period_us, rule->is.buckets);
+
+	return end + rule->is.period_us;
+}
+
+bool sliding_valid(const struct rule *rule, const struct sliding_state *state)
+{
+	uint64_t units = 0;
+
+	if (state->tick > tick_of(rule, INSTANT_MAX_US))
+		return false;
+	for (uint64_t slot = 0; slot <= rule->is.buckets; slot++)
+		if (state->counts[slot] > rule->is.limit)
+			return false;
+	units = units_in_full(rule, state, state->tick);
+	return units <= rule->is.limit; /* B1 */
+}

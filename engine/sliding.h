@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* sliding.h -- a window that slides in buckets. */
+#ifndef ENGINE_SLIDING_H
+#define ENGINE_SLIDING_H
+
+#include "engine/rule.h"
+
+struct sliding_state {
+	uint64_t tick;     /* the newest bucket, counted from 1970 */
+	uint64_t counts[]; /* buckets + 1 of them; bucket b is at b mod (buckets + 1) */
+};
+
+struct gale_answer sliding_step(const struct rule *rule, struct sliding_state *state,
+                                uint64_t now, uint64_t cost);
+struct gale_answer sliding_peek(const struct rule *rule,
+                                const struct sliding_state *state, uint64_t now);
+struct gale_forecast sliding_forecast(const struct rule *rule,
+                                      const struct sliding_state *state, uint64_t now,
+                                      uint64_t cost);
+uint64_t sliding_expires(const struct rule *rule, const struct sliding_state *state);
+bool sliding_valid(const struct rule *rule, const struct sliding_state *state);
+
+#endif

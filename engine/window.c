@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * window.c -- a count of what was used since the window began.
+ *
+ * Fixed windows, quotas and token budgets differ in two places only: where a window
+ * begins (period_of), and what may still pass (fits).
+ *
+ * Invariants  W1  used <= limit; a token budget's may exceed it by its last debit.
+ *             W2  start_us never decreases: an instant before it is taken as it. (R2)
+ */
+#include "engine/window.h"
+
+#include "engine/calendar.h"
+#include "engine/check.h"
+
+static struct period period_of(const struct rule *rule, uint64_t now)
+{
+	uint64_t start;
+
+	if (rule->is.kind == GALE_RULE_QUOTA)
+		return quota_period(&rule->is, now);
+	start = now - now % rule->is.period_us;
+	return (struct period){ .start_us = start,
+		                .end_us = start + rule->is.period_us };
+}
+
+/* The key as it is at this instant. */
+struct view {
+	uint64_t start_us;
+	uint64_t wait_us; /* until the window turns */
+	uint64_t used;
+};
+
+static struct view view_at(const struct rule *rule, const struct window_state *state,
+                           uint64_t now)
+{
+	struct period period = period_of(rule, now);
+
+	if (period.start_us < state->start_us) { /* W2 */
+		now = state->start_us;
+		period = period_of(rule, now);
+	}
+	return (struct view){
+		.start_us = period.start_us,
+		.wait_us = period.end_us - now,
+		.used = period.start_us == state->start_us ? state->used : 0,
+	};
+}
+
+static uint64_t left(const struct rule *rule, uint64_t used)
+{
+	return used < rule->is.limit ? rule->is.limit - used : 0;
+}
+
+static bool is_budget(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_TOKEN_BUDGET;
+}
+
+static bool fits(const struct rule *rule, uint64_t used, uint64_t cost)
+{
+	uint64_t rest = left(rule, used);
+
+	return is_budget(rule) ? rest > 0 : cost <= rest;
+}
+
+/* A budget's debit of any size passes while something is left. */
+static bool possible(const struct rule *rule, uint64_t cost)
+{
+	return is_budget(rule) || cost <= rule->is.limit;
+}
+
+static struct gale_answer answer(const struct rule *rule, const struct view *view,
+                                 bool allow)
+{
+	return (struct gale_answer){
+		.verdict = allow ? GALE_ALLOW : GALE_DENY,
+		.limit = rule->is.limit,
+		.remaining = left(rule, view->used),
+		.reset_after_us = view->wait_us,
+		.retry_after_us = allow ? 0 : view->wait_us,
+	};
+}
+
+static uint64_t used_after(uint64_t used, uint64_t cost)
+{
+	uint64_t sum = used + cost;
+
+	return sum < GALE_UNITS_MAX ? sum : GALE_UNITS_MAX; /* R3 */
+}
+
+struct gale_answer window_step(const struct rule *rule, struct window_state *state,
+                               uint64_t now, uint64_t cost)
+{
+	struct view view = view_at(rule, state, now);
+	struct gale_answer denied;
+
+	if (fits(rule, view.used, cost)) {
+		view.used = used_after(view.used, cost); /* W1 */
+		*state = (struct window_state){ view.start_us, view.used };
+		return answer(rule, &view, /* allow= */ true);
+	}
+	denied = answer(rule, &view, /* allow= */ false);
+	if (!possible(rule, cost))
+		denied.retry_after_us = GALE_NEVER; /* R5 */
+	return denied;
+}
+
+struct gale_answer window_peek(const struct rule *rule,
+                               const struct window_state *state, uint64_t now)
+{
+	struct view view = view_at(rule, state, now);
+
+	return answer(rule, &view, fits(rule, view.used, 1));
+}
+
+struct gale_forecast window_forecast(const struct rule *rule,
+                                     const struct window_state *state, uint64_t now,
+                                     uint64_t cost)
+{
+	struct view view = view_at(rule, state, now);
+	uint64_t rest = left(rule, view.used);
+	uint64_t wait = view.used > 0 ? view.wait_us : 0;
+
+	return (struct gale_forecast){
+		.spendable_now = rest / cost + (is_budget(rule) && rest % cost != 0),
+		.next_after_us = wait,
+		.full_after_us = wait,
+	};
+}
+
+uint64_t window_expires(const struct rule *rule, const struct window_state *state)
+{
+	return state->used > 0 ? period_of(rule, state->start_us).end_us : 0;
+}
+
+bool window_valid(const struct rule *rule, const struct window_state *state)
+{
+	if (state->start_us > INSTANT_MAX_US)
+		return false;
+	if (period_of(rule, state->start_us).start_us != state->start_us)
+		return state->used == 0 && state->start_us == 0;
+	return state->used <=
+	       (is_budget(rule) ? GALE_UNITS_MAX : rule->is.limit); /* W1 */
+}
