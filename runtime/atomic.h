@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * atomic.h -- the whole vocabulary for words that threads share.
+ *
+ * The memory order is part of the name.  Every acquire and release is one end of a
+ * named pair, declared under Ordering in the head of a file; each end repeats the name
+ * at the end of its line, and tests/lint/ordering.py checks that both are there.
+ */
+#ifndef RUNTIME_ATOMIC_H
+#define RUNTIME_ATOMIC_H
+
+#include <stdatomic.h>
+
+#define load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)
+#define load_acquire(p) atomic_load_explicit(p, memory_order_acquire)
+#define store_relaxed(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
+#define add_relaxed(p, v) atomic_fetch_add_explicit(p, v, memory_order_relaxed)
+#define sub_relaxed(p, v) atomic_fetch_sub_explicit(p, v, memory_order_relaxed)
+#define or_relaxed(p, v) atomic_fetch_or_explicit(p, v, memory_order_relaxed)
+
+/* What was written before one such step is seen after the next one on the same word. */
+#define sub_acq_rel(p, v) atomic_fetch_sub_explicit(p, v, memory_order_acq_rel)
+#define swap_acq_rel(p, v) atomic_exchange_explicit(p, v, memory_order_acq_rel)
+
+/* If *p is *expected, it becomes v; otherwise *expected becomes *p. */
+#define swap_if_relaxed(p, expected, v)                                                \
+	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_relaxed,    \
+	                                      memory_order_relaxed)
+
+/* Two threads that each write one word, pass here and read the other's word cannot
+ * both miss what the other wrote. */
+#define fence_full() atomic_thread_fence(memory_order_seq_cst)
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * clock.h -- where time comes from.
+ *
+ * Two kinds of time, and nothing converts between them.  A store's time is in
+ * microseconds since 1970 and decides; waiting is measured on CLOCK_MONOTONIC and
+ * decides nothing.
+ *
+ * Threads   Any, at once.
+ */
+#ifndef RUNTIME_CLOCK_H
+#define RUNTIME_CLOCK_H
+
+#include <stdint.h>
+
+#include <gale/gale.h>
+
+/*
+ * UTC as it was when opened, going on with CLOCK_BOOTTIME: it counts while the machine
+ * sleeps, and does not follow when somebody sets the wall clock.  A window can
+ * therefore not be reopened or cut short by an administrator or by NTP.
+ */
+struct boot_clock {
+	struct gale_clock clock;
+	uint64_t epoch_us; /* what to add to CLOCK_BOOTTIME */
+};
+void boot_clock_init(struct boot_clock *boot);
+
+/* For deadlines of waits only: nanoseconds from some point in the past. */
+uint64_t patience_now_ns(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * memory.c -- blocks that start on a cache line, from an allocator that need not.
+ *
+ * The host's allocator promises the alignment of malloc.  Each block is over-allocated
+ * by a line, and the byte before it says how far it was moved.
+ */
+#include "runtime/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE 64
+
+static void *default_alloc(struct gale_allocator *self, size_t bytes)
+{
+	(void)self;
+	return malloc(bytes);
+}
+
+static void default_free(struct gale_allocator *self, void *memory, size_t bytes)
+{
+	(void)self;
+	(void)bytes;
+	free(memory);
+}
+
+struct gale_allocator *memory_default(void)
+{
+	static struct gale_allocator allocator = { default_alloc, default_free };
+
+	return &allocator;
+}
+
+void *memory_take(struct gale_allocator *allocator, size_t bytes)
+{
+	uint8_t *raw = allocator->alloc(allocator, bytes + LINE);
+	uint8_t *aligned;
+
+	if (!raw)
+		return NULL;
+	aligned = raw + LINE - (uintptr_t)raw % LINE;
+	aligned[-1] = (uint8_t)(aligned - raw);
+	return memset(aligned, 0, bytes);
+}
+
+void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
+{
+	uint8_t *aligned = memory;
+
+	if (!memory)
+		return;
+	allocator->free(allocator, aligned - aligned[-1], bytes + LINE);
+}

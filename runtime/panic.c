@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * panic.c -- fence, tell, abort.
+ *
+ * The words are relaxed: an ask that runs at the same instant may still be admitted,
+ * as if it had come before; nothing else is read on the strength of them.
+ */
+#include "runtime/panic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <gale/gale.h>
+
+#include "engine/check.h"
+#include "runtime/atomic.h"
+
+static _Atomic bool fenced;
+static void (*_Atomic on_panic)(const char *what);
+
+void gale_on_panic(void (*hook)(const char *what))
+{
+	store_relaxed(&on_panic, hook);
+}
+
+bool panic_fenced(void)
+{
+	return load_relaxed(&fenced);
+}
+
+void gale_panic(const char *file, int line, const char *what)
+{
+	void (*hook)(const char *) = load_relaxed(&on_panic);
+	char text[256];
+
+	store_relaxed(&fenced, true);
+	snprintf(text, sizeof(text), "%s:%d: broken: %s", file, line, what);
+	if (hook)
+		hook(text);
+	abort();
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * panic.h -- what happens when an invariant is broken.
+ *
+ * First nothing is admitted any more, by any runtime of this library; then the host is
+ * told; then the process is aborted.  A host whose hook does not return goes on living,
+ * fenced: a broken invariant costs availability, never the bound.
+ */
+#ifndef RUNTIME_PANIC_H
+#define RUNTIME_PANIC_H
+
+#include <stdbool.h>
+
+/* Has any invariant been broken in this process? */
+bool panic_fenced(void);
+
+#endif

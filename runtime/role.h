@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * role.h -- which thread may run this code, checked by clang -Wthread-safety.
+ *
+ * A role is a hat that a thread wears from start to end.  A function marked ON(role)
+ * can be called only by code that wears it already; a field marked OF(role) or
+ * OF(lock) can be touched only there, or under that lock.  gcc sees nothing, and
+ * nothing is left of it at run time.
+ */
+#ifndef RUNTIME_ROLE_H
+#define RUNTIME_ROLE_H
+
+#if defined(__clang__)
+#define ROLE_ATTRIBUTE_(x) __attribute__((x))
+#else
+#define ROLE_ATTRIBUTE_(x)
+#endif
+
+#define CAPABILITY(name) ROLE_ATTRIBUTE_(capability(name))
+#define ON(x) ROLE_ATTRIBUTE_(requires_capability(x))
+#define OF(x) ROLE_ATTRIBUTE_(guarded_by(x))
+#define TAKES(x) ROLE_ATTRIBUTE_(acquire_capability(x))
+#define TAKES_IF_TRUE(x) ROLE_ATTRIBUTE_(try_acquire_capability(1, x))
+#define DROPS(x) ROLE_ATTRIBUTE_(release_capability(x))
+
+struct CAPABILITY("role") role {
+	char unused;
+};
+
+/* The thread that runs an actor's turns. */
+extern struct role actor_role;
+
+/* A thread's main function puts its hat on once, and takes it off at its end. */
+void role_begin(struct role *role) TAKES(*role);
+void role_end(struct role *role) DROPS(*role);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * wake.h -- how a thread that sleeps learns that there is mail.
+ *
+ * A descriptor that is readable from the first raise until the owner clears it.  The
+ * owner clears before it looks for work, never after: then whatever it does not find
+ * will raise again.
+ *
+ * Threads   wake_raise: any.  The others: the owner.
+ * Limits    One write to the descriptor for any number of raises between two clears.
+ */
+#ifndef RUNTIME_WAKE_H
+#define RUNTIME_WAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wake {
+	int fd;
+	_Atomic bool raised;
+};
+
+bool wake_open(struct wake *wake);
+void wake_close(struct wake *wake);
+void wake_raise(struct wake *wake);
+void wake_clear(struct wake *wake);
+
+/* Sleeps until raised or until patience_now_ns() reaches deadline_ns; UINT64_MAX is
+ * never.  May return early: the caller looks again. */
+void wake_wait(struct wake *wake, uint64_t deadline_ns);
+
+#endif
