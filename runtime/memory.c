@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * memory.c -- blocks that start on a cache line, from an allocator that need not.
+ * memory.c -- blocks that are zeroed, and blocks that start on a cache line.
  *
- * The host's allocator promises the alignment of malloc.  Each block is over-allocated
- * by a line, and the byte before it says how far it was moved.
+ * The host's allocator promises the alignment of malloc.  A block that must start on a
+ * line is over-allocated by one, and the byte before it says how far it was moved.
  */
 #include "runtime/memory.h"
 
@@ -36,21 +36,33 @@ struct gale_allocator *memory_default(void)
 
 void *memory_take(struct gale_allocator *allocator, size_t bytes)
 {
-	uint8_t *raw = allocator->alloc(allocator, bytes + LINE);
+	void *memory = allocator->alloc(allocator, bytes);
+
+	return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
+{
+	if (memory)
+		allocator->free(allocator, memory, bytes);
+}
+
+void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
+{
+	uint8_t *raw = memory_take(allocator, bytes + LINE);
 	uint8_t *aligned;
 
 	if (!raw)
 		return NULL;
 	aligned = raw + LINE - (uintptr_t)raw % LINE;
 	aligned[-1] = (uint8_t)(aligned - raw);
-	return memset(aligned, 0, bytes);
+	return aligned;
 }
 
-void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
+void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes)
 {
 	uint8_t *aligned = memory;
 
-	if (!memory)
-		return;
-	allocator->free(allocator, aligned - aligned[-1], bytes + LINE);
+	if (memory)
+		memory_give(allocator, aligned - aligned[-1], bytes + LINE);
 }

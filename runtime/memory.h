@@ -16,8 +16,12 @@
 /* The allocator to use where the host gave none. */
 struct gale_allocator *memory_default(void);
 
-/* Zeroed, aligned to a cache line; freed with the same size. */
+/* Zeroed, aligned as malloc does; given back with the same size. */
 void *memory_take(struct gale_allocator *allocator, size_t bytes);
 void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes);
+
+/* The same, from the start of a cache line: for what several threads write. */
+void *memory_take_lines(struct gale_allocator *allocator, size_t bytes);
+void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes);
 
 #endif

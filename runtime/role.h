@@ -4,9 +4,12 @@
  * role.h -- which thread may run this code, checked by clang -Wthread-safety.
  *
  * A role is a hat that a thread wears from start to end.  A function marked ON(role)
- * can be called only by code that wears it already; a field marked OF(role) or
- * OF(lock) can be touched only there, or under that lock.  gcc sees nothing, and
- * nothing is left of it at run time.
+ * can be called only by code that wears it already, one marked ON(x->lock) only under
+ * that lock, and a variable marked OF(lock) is touched only there.  gcc sees nothing,
+ * and nothing is left of it at run time.
+ *
+ * Limits    clang 14 cannot guard a member by a lock beside it.  Such members stand in
+ *           a struct called "locked", and the functions that touch it are marked.
  */
 #ifndef RUNTIME_ROLE_H
 #define RUNTIME_ROLE_H

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* random.h -- bytes that nobody can guess, for the secrets of hash tables. */
+#ifndef RUNTIME_RANDOM_H
+#define RUNTIME_RANDOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* False if the kernel gives none. */
+bool random_fill(void *out, size_t bytes);
+
+#endif

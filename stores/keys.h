@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * keys.h -- the keys of one stripe: found by name, dropped by time.
+ *
+ * A table from names to entries, and a heap of the same entries by when they expire.
+ * An entry's place in the heap may be too early, never too late: a step moves an
+ * expiry on, and the heap learns it only when the entry comes to the top.
+ *
+ * Invariants
+ *
+ *   K1  Table and heap hold the same entries, each once.
+ *   K2  A heap place is not later than its entry's expiry, unless the expiry was moved
+ *       back by a cancel; then the entry is dropped late, which changes no decision.
+ *   K3  Probing from an entry's home slot to its slot meets no empty slot.
+ *
+ * Threads   None of its own: the stripe's lock is held around every call.
+ * Limits    Memory grows by doubling and does not shrink; a stripe that was once full
+ *           stays as large until it is closed.
+ */
+#ifndef STORES_KEYS_H
+#define STORES_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gale/gale.h>
+
+#include "engine/rule.h"
+
+struct entry {
+	uint64_t hash;
+	uint64_t expires_us;
+	uint64_t fingerprint; /* of the rule that the words belong to */
+	uint32_t place;       /* in the heap */
+	uint32_t room;        /* for words */
+	uint32_t key_len;
+	uint32_t kind;    /* of the rule */
+	uint64_t words[]; /* room of them, and then the key */
+};
+
+struct table_slot {
+	uint64_t hash;
+	struct entry *entry; /* NULL: empty */
+};
+
+struct heap_place {
+	uint64_t due_us;
+	struct entry *entry;
+};
+
+struct keys {
+	struct table_slot *slots;
+	struct heap_place *heap;
+	uint64_t capacity; /* of both; a power of two, or 0 */
+	uint64_t count;
+};
+
+struct key_name {
+	const uint8_t *bytes;
+	uint32_t len;
+	uint64_t hash;
+};
+
+struct entry *keys_find(const struct keys *keys, const struct key_name *name);
+
+/* A new entry with room for so many words, all zero; NULL without memory. */
+struct entry *keys_add(struct keys *keys, struct gale_allocator *allocator,
+                       const struct key_name *name, uint64_t room, uint64_t expires_us);
+
+/* The same entry with more room, at a new address; NULL without memory, and then the
+ * entry is as it was. */
+struct entry *keys_grow(struct keys *keys, struct gale_allocator *allocator,
+                        struct entry *entry, uint64_t room);
+
+void keys_drop(struct keys *keys, struct gale_allocator *allocator,
+               struct entry *entry);
+
+/* Drops entries that have expired, up to limit; returns how many. */
+uint64_t keys_expire(struct keys *keys, struct gale_allocator *allocator,
+                     uint64_t now_us, uint64_t limit);
+
+/* When the first may expire; UINT64_MAX when there is none. */
+uint64_t keys_next_due(const struct keys *keys);
+
+void keys_close(struct keys *keys, struct gale_allocator *allocator);
+bool keys_valid(const struct keys *keys);
+
+#endif

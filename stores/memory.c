@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * memory.c -- stripes of keys, each under a lock of its own.
+ *
+ * A key's hash, keyed with a secret so that nobody can choose keys that collide, picks
+ * its stripe.  A run locks the stripe, reads the clock, looks the key up, lets the
+ * rule work on its words, and unlocks: no lock is held across anything that waits.
+ *
+ *   run:  lock -> now -> expire a few -> find -> rule_step -> (add | keep) -> unlock
+ *
+ * Invariants
+ *
+ *   N1  A stripe's now never decreases: now = max(clock, newest), read under its lock.
+ *   N2  used is the number of entries in all stripes, and at most max_keys.
+ *   N3  A new key is added only after the rule allowed it, and it is allowed only if
+ *       it could be added: what was spent is remembered or was not spent.
+ *   N4  A store of a name is in the registry from its first opener to its last closer.
+ *
+ * Ordering
+ *
+ *   used, earliest and the counters are relaxed: they publish nothing.  used is the
+ *   only word that stripes share, and hands out permissions one by one.  earliest is
+ *   a hint, read to skip stripes with nothing to expire; it is written under the lock,
+ *   and a stale value costs one look or one sweep later.
+ */
+#include "stores/memory.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "engine/check.h"
+#include "runtime/atomic.h"
+#include "runtime/lock.h"
+#include "runtime/memory.h"
+#include "runtime/mailbox.h"
+#include "runtime/random.h"
+#include "stores/keys.h"
+
+#define STRIPE_BITS 6
+#define STRIPES (1 << STRIPE_BITS)
+#define EXPIRE_PER_RUN 4                  /* of old keys, for at most one new one */
+#define EXPIRE_PER_SWEEP 1024             /* of a stripe, under one hold of its lock */
+#define COLD_WORDS (2 + GALE_BUCKETS_MAX) /* the longest state of a fresh key */
+
+struct stripe {
+	alignas(CACHE_LINE) struct lock lock;
+	struct {
+		uint64_t newest_us; /* N1 */
+		struct keys keys;
+		uint64_t steps;
+		uint64_t full;
+		uint64_t no_memory;
+		uint64_t changed;
+		uint64_t expired;
+	} locked; /* under the lock; every function that touches it says so */
+	_Atomic uint64_t earliest_us; /* keys_next_due, as a hint */
+};
+
+struct memory_store {
+	struct store store;
+
+	/* Since it was opened. */
+	struct gale_allocator *allocator;
+	struct gale_clock *clock;
+	uint64_t max_keys;
+	uint8_t secret[XXH3_SECRET_SIZE_MIN];
+	char name[GALE_NAME_MAX + 1];
+
+	/* Under the registry's lock. */
+	struct memory_store *next;
+	uint64_t openers;
+
+	_Atomic uint64_t used; /* N2 */
+	struct stripe stripes[STRIPES];
+};
+
+/* ---- Room for keys --------------------------------------------------------------- */
+
+static void note_earliest(struct stripe *stripe) ON(stripe->lock)
+{
+	store_relaxed(&stripe->earliest_us, keys_next_due(&stripe->locked.keys));
+}
+
+static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t limit)
+    ON(stripe->lock)
+{
+	uint64_t dropped = keys_expire(&stripe->locked.keys, memory->allocator,
+	                               stripe->locked.newest_us, limit);
+
+	stripe->locked.expired += dropped;
+	if (dropped > 0)
+		sub_relaxed(&memory->used, dropped);
+	note_earliest(stripe);
+}
+
+static bool reserve(struct memory_store *memory)
+{
+	if (add_relaxed(&memory->used, 1) < memory->max_keys)
+		return true; /* N2 */
+	sub_relaxed(&memory->used, 1);
+	return false;
+}
+
+/* Expires elsewhere, without waiting for anybody's lock. */
+static void expire_others(struct memory_store *memory, const struct stripe *own,
+                          uint64_t now)
+{
+	for (int i = 0; i < STRIPES; i++) {
+		struct stripe *stripe = &memory->stripes[i];
+
+		if (stripe == own || load_relaxed(&stripe->earliest_us) > now)
+			continue;
+		if (!lock_try(&stripe->lock))
+			continue;
+		if (stripe->locked.newest_us < now)
+			stripe->locked.newest_us = now; /* N1 */
+		expire(memory, stripe, EXPIRE_PER_RUN);
+		lock_drop(&stripe->lock);
+	}
+}
+
+static bool reserve_if_possible(struct memory_store *memory, struct stripe *stripe)
+    ON(stripe->lock)
+{
+	if (reserve(memory))
+		return true;
+	expire_others(memory, stripe, stripe->locked.newest_us);
+	return reserve(memory);
+}
+
+/* ---- Runs ------------------------------------------------------------------------ */
+
+/* What one run works with, under the stripe's lock. */
+struct run {
+	struct memory_store *memory;
+	struct stripe *stripe;
+	struct store_op *op;
+	struct key_name name;
+	uint64_t now;
+};
+
+static bool is_of(const struct entry *entry, const struct rule *rule)
+{
+	return entry->fingerprint == rule->fingerprint &&
+	       entry->kind == (uint32_t)rule->is.kind;
+}
+
+static void drop(const struct run *run, struct entry *entry) ON(run->stripe->lock)
+{
+	keys_drop(&run->stripe->locked.keys, run->memory->allocator, entry);
+	sub_relaxed(&run->memory->used, 1);
+}
+
+/* The key's entry, or NULL; one of other parameters is in the way until it expires. */
+static enum store_result find(const struct run *run, struct entry **ret_entry)
+    ON(run->stripe->lock)
+{
+	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
+
+	*ret_entry = entry;
+	if (!entry || is_of(entry, run->op->rule))
+		return STORE_DONE;
+	if (entry->expires_us > run->now) {
+		run->stripe->locked.changed++;
+		return STORE_CHANGED; /* T4 */
+	}
+	drop(run, entry);
+	run->stripe->locked.expired++;
+	*ret_entry = NULL;
+	return STORE_DONE;
+}
+
+/* Remembers what a fresh key has just spent. N3 */
+static enum store_result add(const struct run *run, const uint64_t *words)
+    ON(run->stripe->lock)
+{
+	const struct rule *rule = run->op->rule;
+	size_t count = rule_words(rule, words);
+	struct entry *entry;
+
+	if (!reserve_if_possible(run->memory, run->stripe)) {
+		run->stripe->locked.full++;
+		return STORE_FULL; /* T3 */
+	}
+	entry = keys_add(&run->stripe->locked.keys, run->memory->allocator, &run->name,
+	                 count, rule_expires(rule, words));
+	if (!entry) {
+		sub_relaxed(&run->memory->used, 1);
+		run->stripe->locked.no_memory++;
+		return STORE_NO_MEMORY;
+	}
+	entry->fingerprint = rule->fingerprint;
+	entry->kind = (uint32_t)rule->is.kind;
+	memcpy(entry->words, words, count * sizeof(uint64_t));
+	return STORE_DONE;
+}
+
+static enum store_result step_fresh(const struct run *run) ON(run->stripe->lock)
+{
+	uint64_t words[COLD_WORDS] = { 0 };
+	struct store_op *op = run->op;
+	enum store_result result = STORE_DONE;
+
+	op->answer = rule_step(op->rule, words, run->now, op->cost);
+	if (op->answer.verdict == GALE_ALLOW)
+		result = add(run, words);
+	run->stripe->locked.steps += result == STORE_DONE;
+	return result;
+}
+
+/* Only a log needs more room as it goes; it gets half as much again. */
+static struct entry *with_room(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
+{
+	size_t need = rule_words_after_step(run->op->rule, entry->words);
+
+	if (need <= entry->room)
+		return entry;
+	return keys_grow(&run->stripe->locked.keys, run->memory->allocator, entry,
+	                 need + need / 2);
+}
+
+static enum store_result step_known(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
+{
+	struct store_op *op = run->op;
+
+	entry = with_room(run, entry);
+	if (!entry) {
+		run->stripe->locked.no_memory++;
+		return STORE_NO_MEMORY;
+	}
+	op->answer = rule_step(op->rule, entry->words, run->now, op->cost);
+	if (op->answer.verdict == GALE_ALLOW)
+		entry->expires_us = rule_expires(op->rule, entry->words);
+	run->stripe->locked.steps++;
+	return STORE_DONE;
+}
+
+static enum store_result cancel(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
+{
+	struct store_op *op = run->op;
+
+	if (!entry ||
+	    !rule_cancel(op->rule, entry->words, run->now, op->cost, op->slot))
+		return STORE_NOT_BOOKED;
+	entry->expires_us = rule_expires(op->rule, entry->words);
+	return STORE_DONE;
+}
+
+static enum store_result act(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
+{
+	static const uint64_t fresh[COLD_WORDS];
+	const uint64_t *words = entry ? entry->words : fresh;
+	struct store_op *op = run->op;
+
+	switch (op->verb) {
+	case STORE_STEP:
+		return entry ? step_known(run, entry) : step_fresh(run);
+	case STORE_PEEK:
+		op->answer = rule_peek(op->rule, words, run->now);
+		return STORE_DONE;
+	case STORE_FORECAST:
+		op->forecast = rule_forecast(op->rule, words, run->now, op->cost);
+		return STORE_DONE;
+	case STORE_CANCEL:
+		return cancel(run, entry);
+	case STORE_RESET:
+		break;
+	}
+	if (entry)
+		drop(run, entry);
+	return STORE_DONE;
+}
+
+/* The store's time, read under the lock: runs on a key are in the order of their nows.
+ * N1, T2 */
+static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
+    ON(stripe->lock)
+{
+	uint64_t now = memory->clock->now_us(memory->clock);
+
+	if (now > INSTANT_MAX_US)
+		now = INSTANT_MAX_US;
+	if (stripe->locked.newest_us < now)
+		stripe->locked.newest_us = now;
+	return stripe->locked.newest_us;
+}
+
+static enum store_result run_locked(struct run *run) ON(run->stripe->lock)
+{
+	struct entry *entry;
+	enum store_result result;
+
+	run->now = read_clock(run->memory, run->stripe);
+	expire(run->memory, run->stripe, EXPIRE_PER_RUN);
+	result = find(run, &entry);
+	if (result == STORE_DONE || run->op->verb == STORE_RESET)
+		result = act(run, entry);
+	note_earliest(run->stripe);
+	return result;
+}
+
+static enum store_result memory_run(struct store *self, struct store_op *op,
+                                    bool patient)
+{
+	struct memory_store *memory = (struct memory_store *)self;
+	uint64_t hash = XXH3_64bits_withSecret(op->key, op->key_len, memory->secret,
+	                                       sizeof(memory->secret));
+	struct run run = {
+		.memory = memory,
+		.stripe = &memory->stripes[hash >> (64 - STRIPE_BITS)],
+		.op = op,
+		.name = { op->key, op->key_len, hash },
+	};
+	enum store_result result;
+
+	if (patient)
+		lock_take(&run.stripe->lock);
+	else if (!lock_try(&run.stripe->lock))
+		return STORE_BUSY;
+	result = run_locked(&run);
+	lock_drop(&run.stripe->lock);
+	return result;
+}
+
+/* ---- Sweeping and counting ------------------------------------------------------- */
+
+static bool sweep_stripe(struct memory_store *memory, struct stripe *stripe)
+{
+	bool done;
+
+	lock_take(&stripe->lock);
+	read_clock(memory, stripe);
+	expire(memory, stripe, EXPIRE_PER_SWEEP);
+	done = keys_next_due(&stripe->locked.keys) > stripe->locked.newest_us;
+	lock_drop(&stripe->lock);
+	return done;
+}
+
+static bool memory_sweep(struct store *self)
+{
+	struct memory_store *memory = (struct memory_store *)self;
+	bool done = true;
+
+	for (int i = 0; i < STRIPES; i++)
+		done &= sweep_stripe(memory, &memory->stripes[i]);
+	return done;
+}
+
+static void add_stats(struct stripe *stripe, struct gale_store_stats *sum)
+{
+	lock_take(&stripe->lock);
+	sum->keys += stripe->locked.keys.count;
+	sum->steps += stripe->locked.steps;
+	sum->full += stripe->locked.full;
+	sum->memory += stripe->locked.no_memory;
+	sum->changed += stripe->locked.changed;
+	sum->expired += stripe->locked.expired;
+	lock_drop(&stripe->lock);
+}
+
+static void memory_stats(struct store *self, struct gale_store_stats *ret_stats)
+{
+	struct memory_store *memory = (struct memory_store *)self;
+
+	*ret_stats = (struct gale_store_stats){ 0 };
+	for (int i = 0; i < STRIPES; i++)
+		add_stats(&memory->stripes[i], ret_stats);
+}
+
+/* ---- Opening and closing --------------------------------------------------------- */
+
+static struct lock registry_lock = LOCK_INITIAL;
+static struct memory_store *registry OF(registry_lock);
+
+static void memory_free(struct memory_store *memory)
+{
+	struct gale_allocator *allocator = memory->allocator;
+
+	for (int i = 0; i < STRIPES; i++) {
+		struct stripe *stripe = &memory->stripes[i];
+
+		lock_take(&stripe->lock);
+		gale_audit(keys_valid(&stripe->locked.keys));
+		keys_close(&stripe->locked.keys, allocator);
+		lock_drop(&stripe->lock);
+		lock_destroy(&stripe->lock);
+	}
+	memory_give_lines(allocator, memory, sizeof(*memory));
+}
+
+static bool release(struct memory_store *memory) ON(registry_lock)
+{
+	struct memory_store **at = &registry;
+
+	if (--memory->openers > 0)
+		return false;
+	while (*at && *at != memory)
+		at = &(*at)->next;
+	if (*at)
+		*at = memory->next; /* N4 */
+	return true;
+}
+
+static void memory_close(struct store *self)
+{
+	struct memory_store *memory = (struct memory_store *)self;
+	bool last;
+
+	lock_take(&registry_lock);
+	last = release(memory);
+	lock_drop(&registry_lock);
+	if (last)
+		memory_free(memory);
+}
+
+static const struct store_ops memory_ops = {
+	.run = memory_run,
+	.sweep = memory_sweep,
+	.stats = memory_stats,
+	.close = memory_close,
+};
+
+static struct memory_store *memory_new(const struct memory_config *config)
+{
+	struct memory_store *memory =
+	    memory_take_lines(config->allocator, sizeof(*memory));
+
+	if (!memory)
+		return NULL;
+	memory->store.ops = &memory_ops;
+	memory->allocator = config->allocator;
+	memory->clock = config->clock;
+	memory->max_keys = config->max_keys;
+	memory->openers = 1;
+	strcpy(memory->name, config->name);
+	for (int i = 0; i < STRIPES; i++) {
+		lock_init(&memory->stripes[i].lock);
+		store_relaxed(&memory->stripes[i].earliest_us, UINT64_MAX);
+	}
+	if (random_fill(memory->secret, sizeof(memory->secret)))
+		return memory;
+	memory_free(memory);
+	return NULL;
+}
+
+static struct memory_store *find_named(const char *name) ON(registry_lock)
+{
+	struct memory_store *at = registry;
+
+	while (at && strcmp(at->name, name) != 0)
+		at = at->next;
+	return at;
+}
+
+static struct memory_store *open_named(const struct memory_config *config)
+    ON(registry_lock)
+{
+	struct memory_store *memory = find_named(config->name);
+
+	if (memory) {
+		memory->openers++;
+		return memory;
+	}
+	memory = memory_new(config);
+	if (memory) {
+		memory->next = registry;
+		registry = memory; /* N4 */
+	}
+	return memory;
+}
+
+struct store *memory_open(const struct memory_config *config)
+{
+	struct memory_store *memory;
+
+	gale_assert(strlen(config->name) <= GALE_NAME_MAX);
+	gale_assert(config->max_keys > 0);
+	if (config->name[0] == '\0')
+		return (struct store *)memory_new(config);
+	lock_take(&registry_lock);
+	memory = open_named(config);
+	lock_drop(&registry_lock);
+	return (struct store *)memory;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * memory.h -- the embedded store: keys in this process, shared by those who name it.
+ *
+ * Threads   memory_open: any, at once.
+ * Limits    max_keys keys, and no more memory than they need.  With max_keys live keys
+ *           a new one is refused; an expired one makes room.
+ */
+#ifndef STORES_MEMORY_H
+#define STORES_MEMORY_H
+
+#include "stores/store.h"
+
+/* What a store is opened with; all but name outlive it. */
+struct memory_config {
+	const char *name; /* "" is nobody else's */
+	uint64_t max_keys;
+	struct gale_allocator *allocator;
+	struct gale_clock *clock;
+};
+
+/* An open store of that name, or a new one.  NULL: no memory, or no random numbers. */
+struct store *memory_open(const struct memory_config *config);
+
+#endif
