@@ -18,6 +18,7 @@
 #define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
 #define add_relaxed(p, v) atomic_fetch_add_explicit(p, v, memory_order_relaxed)
 #define sub_relaxed(p, v) atomic_fetch_sub_explicit(p, v, memory_order_relaxed)
+#define swap_relaxed(p, v) atomic_exchange_explicit(p, v, memory_order_relaxed)
 #define or_relaxed(p, v) atomic_fetch_or_explicit(p, v, memory_order_relaxed)
 
 /* What was written before one such step is seen after the next one on the same word. */

@@ -34,6 +34,7 @@
 
 #include "engine/check.h"
 #include "runtime/atomic.h"
+#include "runtime/clock.h"
 #include "runtime/lock.h"
 #include "runtime/memory.h"
 #include "runtime/mailbox.h"
@@ -66,6 +67,7 @@ struct memory_store {
 	/* Since it was opened. */
 	struct gale_allocator *allocator;
 	struct gale_clock *clock;
+	struct boot_clock boot;
 	uint64_t max_keys;
 	uint8_t secret[XXH3_SECRET_SIZE_MIN];
 	char name[GALE_NAME_MAX + 1];
@@ -437,7 +439,8 @@ static struct memory_store *memory_new(const struct memory_config *config)
 		return NULL;
 	memory->store.ops = &memory_ops;
 	memory->allocator = config->allocator;
-	memory->clock = config->clock;
+	boot_clock_init(&memory->boot);
+	memory->clock = config->clock ? config->clock : &memory->boot.clock;
 	memory->max_keys = config->max_keys;
 	memory->openers = 1;
 	strcpy(memory->name, config->name);

@@ -12,12 +12,13 @@
 
 #include "stores/store.h"
 
-/* What a store is opened with; all but name outlive it. */
+/* What a store is opened with.  It may outlive its opener's runtime, but not the host's
+ * allocator and clock. */
 struct memory_config {
 	const char *name; /* "" is nobody else's */
 	uint64_t max_keys;
 	struct gale_allocator *allocator;
-	struct gale_clock *clock;
+	struct gale_clock *clock; /* NULL: one of its own */
 };
 
 /* An open store of that name, or a new one.  NULL: no memory, or no random numbers. */

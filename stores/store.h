@@ -53,6 +53,7 @@ struct store_op {
 enum store_result {
 	STORE_DONE,
 	STORE_BUSY, /* it could not be done at once, and patience was not given */
+	STORE_LATE, /* it may or may not have been done; nobody waits any more */
 	STORE_FULL,
 	STORE_NO_MEMORY,
 	STORE_CHANGED,

@@ -170,7 +170,8 @@ struct gale_answer {
 	uint64_t remaining;      /* units that would be allowed now, after this call */
 	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
 	                            sliding log: until the oldest stamp leaves) */
-	uint64_t retry_after_us; /* 0 when allowed; GALE_NEVER when no wait can help */
+	uint64_t retry_after_us; /* 0 when allowed, or when nobody knows; GALE_NEVER
+ when no wait can help */
 	uint64_t delay_ns;     /* pacers: go after this long; rounded up, never early */
 	struct gale_slot slot; /* pacers: what was booked; all zero when nothing was */
 };

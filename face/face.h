@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * face.h -- the objects behind the handles of gale.h.
+ *
+ *     gale_runtime  <--  gale_store  <--  gale_limiter  <--  pending ask
+ *           ^------------------------------- gale_seat  <-------'
+ *
+ * An arrow is a counted reference: what is pointed to lives on until the last one is
+ * dropped, in whatever order the host closes its handles.
+ *
+ * Invariants
+ *
+ *   F1  A handle's refs count its opener, until it closes, and everything that points
+ *       to it.  At 0 it dies, once.
+ *   F2  A dead handle's memory stays for a while (the graveyard), so that a use after
+ *       close meets its closed word and is refused, not followed.  The graveyard is
+ *       bounded, and emptied with the runtime: this is a courtesy, not a promise.
+ *   F3  The runtime dies last, and never on one of its own threads: its opener's
+ *       reference is dropped only after they have been joined.
+ *
+ * Ordering
+ *
+ *   dropped   handle_drop subtracts with release  ->  the last drop acquires
+ *             Whoever makes a handle die sees all that its users did to it.
+ */
+#ifndef FACE_FACE_H
+#define FACE_FACE_H
+
+#include <gale/gale.h>
+
+#include "engine/rule.h"
+#include "runtime/atomic.h"
+#include "runtime/lifeline.h"
+#include "runtime/lock.h"
+#include "shards/shard.h"
+#include "stores/store.h"
+
+struct handle {
+	struct gale_runtime *runtime;
+	struct handle *next_dead;
+	size_t bytes;
+	void (*die)(struct handle *self); /* lets go of all but its own memory */
+	_Atomic uint64_t refs;            /* F1 */
+	_Atomic bool closed;
+};
+
+struct gale_store {
+	struct handle handle;
+	struct store *inner;
+	struct gale_store *next; /* in the runtime's list, under its lock */
+};
+
+struct gale_limiter {
+	struct handle handle;
+	struct rule rule;
+	struct gale_store *store;
+	enum gale_on_outage on_outage;
+	_Atomic unsigned said; /* results already logged, a bit each */
+	uint8_t name_len;
+	char name[GALE_NAME_MAX];
+};
+
+struct gale_runtime {
+	/* Since it was opened. */
+	struct gale_allocator *allocator;
+	struct gale_log *log;     /* may be NULL */
+	struct gale_clock *clock; /* may be NULL */
+	struct lifeline lifeline;
+	uint32_t shard_count;
+	uint32_t pending_max;
+	struct shard *shards;
+	struct shard_chore sweeper; /* run by the first shard */
+
+	_Atomic uint64_t refs; /* F1 */
+	_Atomic bool closed;
+	_Atomic uint32_t posters; /* seats within runtime_post */
+
+	struct lock lock;
+	struct {
+		struct gale_store *stores;  /* those that are open */
+		struct handle *oldest_dead; /* the graveyard, in order of death */
+		struct handle *newest_dead;
+		unsigned dead_count;
+	} locked;
+};
+
+/* Memory for a handle that holds a reference to the runtime; NULL without memory. */
+void *handle_new(struct gale_runtime *runtime, size_t bytes,
+                 void (*die)(struct handle *self));
+void handle_hold(struct handle *handle);
+void handle_drop(struct handle *handle);
+/* Marks it closed and drops the opener's reference; closing twice panics. */
+void handle_close(struct handle *handle);
+/* Is it a handle of this runtime, and open? */
+bool handle_is_open(const struct handle *handle, const struct gale_runtime *runtime);
+
+void runtime_hold(struct gale_runtime *runtime);
+void runtime_drop(struct gale_runtime *runtime);
+
+/* Why nothing may be asked of this runtime; GALE_WHY_RULE if it may. */
+enum gale_why runtime_refuses(const struct gale_runtime *runtime);
+/* The same as an error, for setting up. */
+enum gale_err runtime_error(const struct gale_runtime *runtime);
+
+/* Hands the ask to the shard of its key; false if the runtime is closed or the shard
+ * has its hands full, and then the ask is still the caller's. */
+bool runtime_post(struct gale_runtime *runtime, struct ask *ask);
+
+/* Says it to the host's log, if there is one. */
+void runtime_say(struct gale_runtime *runtime, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * ask.h -- what travels from a seat to a shard and back.
+ *
+ * An ask belongs to its seat until it is posted, to the shard until home->answered is
+ * called, and to the seat again after that.  Nobody else reads or writes it.
+ */
+#ifndef SHARDS_ASK_H
+#define SHARDS_ASK_H
+
+#include "stores/store.h"
+
+struct ask;
+
+/* Where an ask goes back to; answered runs on the shard's thread. */
+struct ask_home {
+	void (*answered)(struct ask_home *self, struct ask *ask);
+};
+
+struct ask {
+	struct ask_home *home;
+	struct store *store;
+	struct store_op op; /* its key is the one below */
+	enum store_result result;
+	uint8_t key[STORE_KEY_MAX];
+};
+
+#endif

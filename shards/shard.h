@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * shard.h -- an actor that answers what could not be answered at once.
+ *
+ * Threads   shard_post: any, never blocks.  shard_open, shard_close: the runtime's.
+ * Limits    A shard takes SHARD_MAILS asks at a time; one more is for the asker to
+ *           answer.  Every ask that was taken is answered before shard_close returns,
+ *           if it was posted before.
+ */
+#ifndef SHARDS_SHARD_H
+#define SHARDS_SHARD_H
+
+#include <stdbool.h>
+
+#include "runtime/actor.h"
+#include "shards/ask.h"
+
+#define SHARD_MAILS 1024
+
+/* What a shard does between its turns. */
+struct shard_chore {
+	/* Returns when it wants to be called again (patience_now_ns). */
+	uint64_t (*run)(struct shard_chore *self);
+};
+
+struct shard {
+	struct actor actor;
+	struct shard_chore *chore; /* NULL: none */
+	struct mail_slot mails[SHARD_MAILS];
+};
+
+bool shard_open(struct shard *shard, unsigned number, struct shard_chore *chore);
+void shard_close(struct shard *shard);
+
+/* False if the shard has its hands full. */
+bool shard_post(struct shard *shard, struct ask *ask);
+
+#endif
