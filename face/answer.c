@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* answer.c -- results become answers, reasons and errors. */
+#include "face/answer.h"
+
+struct gale_answer answer_refused(enum gale_why why)
+{
+	return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
+}
+
+static enum gale_why why_of(enum store_result result)
+{
+	switch (result) {
+	case STORE_BUSY:
+		return GALE_WHY_BUSY;
+	case STORE_LATE:
+		return GALE_WHY_LATE;
+	case STORE_FULL:
+		return GALE_WHY_FULL;
+	case STORE_NO_MEMORY:
+		return GALE_WHY_MEMORY;
+	case STORE_CHANGED:
+		return GALE_WHY_CHANGED;
+	case STORE_DONE:
+	case STORE_NOT_BOOKED:
+		break;
+	}
+	return GALE_WHY_RULE;
+}
+
+enum gale_err error_of(enum store_result result)
+{
+	switch (result) {
+	case STORE_DONE:
+		return GALE_ERR_OK;
+	case STORE_BUSY:
+		return GALE_ERR_BUSY;
+	case STORE_LATE:
+		return GALE_ERR_LATE;
+	case STORE_FULL:
+		return GALE_ERR_STORE_FULL;
+	case STORE_NO_MEMORY:
+		return GALE_ERR_MEMORY;
+	case STORE_CHANGED:
+		return GALE_ERR_STORE_CHANGED;
+	case STORE_NOT_BOOKED:
+		return GALE_ERR_NOT_BOOKED;
+	}
+	return GALE_ERR_STORE;
+}
+
+/* Once for each limiter and cause, so that a flood of asks is not a flood of lines. */
+static void say_once(struct gale_limiter *limiter, enum store_result result)
+{
+	unsigned bit = 1u << result;
+
+	if (load_relaxed(&limiter->said) & bit)
+		return;
+	if (or_relaxed(&limiter->said, bit) & bit)
+		return;
+	runtime_say(limiter->handle.runtime, "limiter \"%.*s\": %s", limiter->name_len,
+	            limiter->name, gale_why_text(why_of(result)));
+}
+
+/* The policy's answer, where the rule could not give one. */
+static struct gale_answer outage(struct gale_limiter *limiter, enum store_result result)
+{
+	bool allow = limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
+
+	say_once(limiter, result);
+	return (struct gale_answer){
+		.verdict = allow ? GALE_ALLOW : GALE_DENY,
+		.why = why_of(result),
+		.limit = limiter->rule.capacity,
+	};
+}
+
+struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,
+                             enum store_result result)
+{
+	return result == STORE_DONE ? op->answer : outage(limiter, result);
+}
+
+enum gale_err error_of_refusal(enum gale_why why)
+{
+	switch (why) {
+	case GALE_WHY_RULE:
+		return GALE_ERR_OK;
+	case GALE_WHY_FORKED:
+		return GALE_ERR_FORKED;
+	case GALE_WHY_FENCED:
+		return GALE_ERR_FENCED;
+	case GALE_WHY_CLOSED:
+		return GALE_ERR_RUNTIME;
+	default:
+		return GALE_ERR_LIMITER;
+	}
+}

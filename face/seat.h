@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * seat.h -- one thread's place at the runtime, and the asks it has sent away.
+ *
+ * Threads   All of it: the seat's own.
+ */
+#ifndef FACE_SEAT_H
+#define FACE_SEAT_H
+
+#include <pthread.h>
+
+#include "face/face.h"
+
+struct pending {
+	struct ask ask; /* first: a done ask is found by its address */
+	struct pending *next;
+	struct gale_limiter *limiter;
+	void *tag;
+	bool awaited;   /* by a call that will take it itself */
+	bool answered;  /* awaited, and now there */
+	bool abandoned; /* nobody wants it any more */
+};
+
+struct pending_list {
+	struct pending *first;
+	struct pending *last;
+};
+
+struct gale_seat {
+	struct handle handle;
+	struct ask_home home;
+	struct wake wake;
+	struct mailbox done;
+	pthread_t owner;
+	struct pending *free;
+	struct pending_list ready;
+	struct mail_slot *done_slots;
+	uint32_t done_count;
+	struct pending *pendings;
+};
+
+/* In builds for debugging: panics on any thread but the seat's own. */
+void seat_check_thread(const struct gale_seat *seat);
+
+/* Hands the op to a shard; NULL if the seat or the shard has its hands full.  Unless it
+ * is awaited, it comes to the seat's completions. */
+struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const struct store_op *op, void *tag, bool awaited);
+
+/* Waits for an awaited pending and takes what it says; STORE_LATE when the deadline
+ * (patience_now_ns) comes first, and then nobody waits any more. */
+enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
+                             struct store_op *op, uint64_t deadline_ns);
+
+/* Fetches what the shards have answered: to the ready list, or to who awaits it. */
+void seat_collect(struct gale_seat *seat);
+
+/* The next one ready, or NULL; to be recycled when it has been read. */
+struct pending *seat_take_ready(struct gale_seat *seat);
+void seat_recycle(struct gale_seat *seat, struct pending *pending);
+
+/* Keeps the descriptor readable while something is ready. */
+void seat_raise_if_ready(struct gale_seat *seat);
+
+#endif
