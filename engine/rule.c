@@ -88,9 +88,8 @@ static bool accrues(const struct gale_rule *is)
 	uint128 slowness = is->kind == GALE_RULE_PACER ? 1000 : 1;
 	uint128 speed = is->kind == GALE_RULE_PACER ? is->allowance_permille : 1;
 
-	/* In two steps, since the product of all three does not fit in 128 bits. */
-	return (uint128)is->burst * is->period_us / is->limit * slowness <
-	       (uint128)GALE_SPAN_MAX_US * speed;
+	return (uint128)is->burst * is->period_us * slowness <=
+	       (uint128)GALE_SPAN_MAX_US * is->limit * speed;
 }
 
 static enum gale_err check_burst(const struct gale_rule *is, unsigned parts)

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+"""layering.py ROOT -- every #include follows the arrows between the folders."""
+import pathlib
+import re
+import sys
+
+PURE = "stdbool.h stddef.h stdint.h stdalign.h limits.h string.h inttypes.h assert.h".split()
+PUBLIC = ["gale/gale.h", "gale/rule.h", "gale/errors.h", "gale/export.h"]
+
+# Folder: what it may include of ours, and of the system (None: anything).
+MAY = {
+    "include": (PUBLIC, ["stdint.h", "stddef.h", "stdbool.h"]),
+    "engine": (["engine/", "gale/rule.h", "gale/errors.h", "gale/export.h"], PURE),
+    "runtime": (["engine/", "runtime/", "gale/"], None),
+    "stores": (["engine/", "runtime/", "stores/", "gale/"], None),
+    "shards": (["engine/", "runtime/", "shards/", "stores/store.h", "gale/"], None),
+    "face": (["engine/", "runtime/", "stores/", "shards/", "face/", "gale/"], None),
+    "tools": (["tools/", "gale/"], None),
+    "examples": (["gale/"], None),
+}
+# These look behind the doors: anything of the rooms, and themselves.
+for folder in ("tests", "bench"):
+    MAY[folder] = (MAY["face"][0] + [folder + "/"], None)
+
+OURS = tuple(folder + "/" for folder in MAY) + ("gale/",)
+
+
+def allowed(name, own, system):
+    if name.startswith(OURS):
+        return any(name == o or o.endswith("/") and name.startswith(o) for o in own)
+    return system is None or name in system
+
+
+def faults(root, folder, path):
+    own, system = MAY[folder]
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if not match:
+            continue
+        kind, name = match.groups()
+        where = f"{path.relative_to(root)}:{number}"
+        if kind == '"' and not name.startswith(OURS):
+            yield f'{where}: write the path from the root, not "{name}"'
+        elif name.startswith("gale/") and kind == '"':
+            yield f"{where}: public headers are included as <{name}>"
+        elif not allowed(name, own, system):
+            yield f"{where}: {folder}/ may not include {name}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    seen = 0
+    bad = []
+    for folder in MAY:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".c", ".h", ".cc"):
+                seen += 1
+                bad += faults(root, folder, path)
+    print("\n".join(bad + [f"{seen} files, {len(bad)} faults"]))
+    return 1 if bad or seen == 0 else 0
+
+
+sys.exit(main())

@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# selftest.sh LINT ROOT -- shows that a lint fails on what it is there for.
+#
+# Copies the tree, plants one fault after the other, and expects a failure that names it.
+set -u
+lint=$1
+root=$2
+here=$root/tests/lint
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+bad=0
+
+# expect_failure WORDS COMMAND...: it fails, and says these words (a pattern of grep).
+expect_failure() {
+	local words=$1 said
+	shift
+	if said=$("$@" 2>&1); then
+		echo "not noticed: $words"
+		bad=1
+	elif ! grep -q -- "$words" <<<"$said"; then
+		printf 'fails, but not for "%s":\n%s\n' "$words" "$said"
+		bad=1
+	fi
+}
+
+# fresh: the tree as it is, without faults.
+fresh() {
+	rm -rf "${copy:?}"/*
+	(cd "$root" && tar cf - --exclude=./build --exclude=./.git . .clang-format) |
+		tar xf - -C "$copy"
+	mkdir -p "$copy"/{engine,runtime,stores,shards,face,tests/unit}
+}
+plant() { # FILE: adds standard input to it
+	cat >>"$copy/$1"
+}
+
+# archive: compiles standard input as what an engine would be.
+archive() {
+	gcc -x c -c -o "$copy/fault.o" - && ar rcs "$copy/fault.a" "$copy/fault.o"
+}
+
+fresh
+case $lint in
+format)
+	echo 'int  planted( void ) { return 0 ; }' | plant engine/planted.c
+	expect_failure 'engine/planted.c' "$here/format.sh" "$copy"
+	;;
+functions)
+	{
+		printf 'void planted(void)\n{\n'
+		yes '	planted();' | head -71
+		echo '}'
+	} | plant engine/planted.c
+	expect_failure 'engine/planted.c:2: 71 lines' "$here/functions.py" "$copy"
+	;;
+layering)
+	echo '#include "runtime/lock.h"' | plant engine/planted.c
+	expect_failure 'engine/ may not include runtime/lock.h' "$here/layering.py" "$copy"
+	fresh
+	echo '#include <time.h>' | plant engine/planted.h
+	expect_failure 'engine/ may not include time.h' "$here/layering.py" "$copy"
+	fresh
+	echo '#include "stores/memory.h"' | plant shards/planted.c
+	expect_failure 'shards/ may not include stores/memory.h' "$here/layering.py" "$copy"
+	fresh
+	echo '#include "planted.h"' | plant stores/planted.c
+	expect_failure 'write the path from the root' "$here/layering.py" "$copy"
+	;;
+listed)
+	echo 'int planted;' | plant tests/unit/planted_test.c
+	expect_failure 'tests/unit/planted_test.c: no meson.build' "$here/listed.py" "$copy"
+	;;
+mention_errors)
+	sed -i 's/GALE_ERR_COST\b/GALE_ERR_OTHER/g' "$copy"/tests/*/*.[ch]
+	expect_failure 'no test mentions GALE_ERR_COST' "$here/mentions.py" errors "$copy"
+	;;
+mention_invariants)
+	sed -i 's/\bR4\b/R_4/g' "$copy"/tests/*/*.[ch]
+	expect_failure 'no test mentions R4' "$here/mentions.py" invariants "$copy"
+	;;
+ordering)
+	pair() {
+		printf '/*\n * planted.c -- a fault.\n *\n * Ordering\n *\n'
+		printf ' *   planted  %s\n */\n' 'a stores it with release  ->  b loads it with acquire'
+	}
+	{
+		pair
+		echo 'void a(void) { store_release(&word, 1); } /* planted */'
+	} | plant runtime/planted.c
+	expect_failure "pair 'planted' has 1 ends" "$here/ordering.py" "$copy"
+	echo 'void c(void) { store_release(&word, 2); } /* planted */' | plant face/planted.c
+	expect_failure "pair 'planted' has no acquire" "$here/ordering.py" "$copy"
+	pair | plant stores/planted.c
+	expect_failure "pair 'planted' is also declared" "$here/ordering.py" "$copy"
+	fresh
+	echo 'int b(void) { return load_acquire(&word); } /* unheard_of */' | plant shards/planted.c
+	expect_failure 'which pair is this' "$here/ordering.py" "$copy"
+	fresh
+	echo 'int b(void) { return load_acquire(&word); }' | plant stores/planted.c
+	expect_failure 'which pair is this' "$here/ordering.py" "$copy"
+	fresh
+	echo 'int b(void) { return atomic_load(&word); }' | plant face/planted.c
+	expect_failure 'say it in the words of' "$here/ordering.py" "$copy"
+	;;
+roles)
+	echo '#define ON(x)' >"$copy/off"
+	sed -i 's/^#define ON(x) .*/#define ON(x)/' "$copy/runtime/role.h"
+	expect_failure '' "$here/roles.sh" "$copy"
+	fresh
+	sed -i 's/^#define OF(x) .*/#define OF(x)/' "$copy/runtime/role.h"
+	expect_failure 'clang accepts FAULT_FIELD' "$here/roles.sh" "$copy"
+	;;
+pure)
+	archive <<<'#include <stdlib.h>
+	void *planted(void); void *planted(void) { return malloc(1); }'
+	expect_failure 'needs malloc' "$here/pure.sh" "$copy/fault.a"
+	archive <<<'static int planted; int count(void); int count(void) { return ++planted; }'
+	expect_failure 'keeps the variable planted' "$here/pure.sh" "$copy/fault.a"
+	: >"$copy/empty.s"
+	gcc -c -o "$copy/fault.o" "$copy/empty.s" && rm "$copy/fault.a" && ar rcs "$copy/fault.a" "$copy/fault.o"
+	expect_failure 'defines no functions' "$here/pure.sh" "$copy/fault.a"
+	;;
+exports)
+	gcc -x c -shared -fPIC -o "$copy/fault.so" - <<<'int gale_planted(void); int gale_planted(void) { return 0; }'
+	expect_failure '+gale_planted' "$here/exports.sh" "$copy/fault.so" "$here/exports.txt"
+	expect_failure '-gale_ask$' "$here/exports.sh" "$copy/fault.so" "$here/exports.txt"
+	;;
+*)
+	echo "no fault is planted for $lint"
+	bad=1
+	;;
+esac
+exit $bad

@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# run.sh [NAME...] -- every test, in every configuration that matters.
+#
+#     gcc          debugging build, every suite, the model at full length
+#     clang        the same under -Wthread-safety: unit, model, lint
+#     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
+#     tsan         clang, ThreadSanitizer
+#     release      what users get: unit tests, then installed into an empty prefix, where
+#                  the README's program must compile as printed
+#     subproject   a project that builds gale as a part of it
+#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (60)
+#
+# Everything happens under build/test.  A suite without tests and a test that was skipped
+# count as failed.  The last line is "N passed, N failed".
+set -u
+cd "$(dirname "$0")/.." || exit 1
+top=$PWD
+out=build/test
+mkdir -p "$out"
+: >"$out/results" # one line per test: pass or fail, then where to look
+trap 'exit 130' INT TERM
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1
+
+say() {
+	printf '%s\n' "$*"
+}
+record() { # pass|fail NAME [WHERE]
+	printf '%s\t%s\t%s\n' "$@" >>"$out/results"
+}
+count() { # pass|fail [NAME]: how many were recorded, of those whose names begin so
+	awk -F'\t' -v what="$1" -v name="${2-}" \
+		'$1 == what && index($2, name) == 1 { n++ } END { print n + 0 }' "$out/results"
+}
+report() { # NAME SINCE: one line about the tests whose names begin so
+	printf '   %-22s %4d passed %4d failed %5d s\n' \
+		"$1" "$(count pass "$1 ")" "$(count fail "$1 ")" $((SECONDS - $2))
+}
+
+# try NAME COMMAND...: one test; its output goes to a log, and is shown if it fails.
+try() {
+	local name=$1 log
+	log=$out/log/${1//[ \/]/-}.txt
+	shift
+	mkdir -p "$out/log"
+	if "$@" >"$log" 2>&1; then
+		record pass "$name"
+		return 0
+	fi
+	record fail "$name" "$log"
+	say "-- $name failed: $*"
+	tail -n 40 "$log"
+	return 1
+}
+
+# build NAME COMPILER OPTION...: into build/test/NAME.
+build() {
+	local name=$1 cc=$2 dir=$out/$1 log=$out/$1.build.txt again=
+	shift 2
+	say "== $name: building ($cc $*)"
+	[ -f "$dir/build.ninja" ] && again=--reconfigure
+	if CC=$cc meson setup "$dir" $again "$@" >"$log" 2>&1 && ninja -C "$dir" >>"$log" 2>&1; then
+		return 0
+	fi
+	record fail "$name build" "$log"
+	say "-- $name does not build:"
+	grep -E -A5 'error|ERROR|FAILED' "$log" | head -n 60
+	return 1
+}
+
+# suites NAME SUITE...: runs these suites of build/test/NAME.
+suites() {
+	local name=$1 dir=$out/$1 suite log since
+	shift
+	for suite; do
+		since=$SECONDS
+		log=$dir/meson-logs/$suite
+		rm -f "$log.json"
+		meson test -C "$dir" --no-rebuild --suite "$suite" --logbase "$suite" \
+			--timeout-multiplier 3 --print-errorlogs >"$log.out" 2>&1
+		tests/tally.py "$name $suite" "$log.json" "$log.txt" >>"$out/results"
+		report "$name $suite" "$since"
+		grep -q "^fail	$name $suite " "$out/results" && tail -n 80 "$log.out"
+	done
+}
+
+# ---- Configurations ------------------------------------------------------------------
+
+test_gcc() {
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model lint
+}
+test_clang() {
+	build clang clang && suites clang unit model lint
+}
+test_asan() {
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit model
+}
+test_tsan() {
+	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
+	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model
+}
+test_release() {
+	build release gcc --buildtype=release --prefix="$top/$out/prefix" --libdir=lib &&
+		suites release unit && installed
+}
+
+# program NAME COMPILER LANGUAGE FLAG...: compiles the README's program, and runs it.
+program() {
+	local name=$1 cc=$2 language=$3
+	shift 3
+	# shellcheck disable=SC2046 # flags are words
+	"$cc" -x "$language" -Wall -Wextra -Wpedantic -Werror "$out/readme.txt" -x none \
+		$(pkg-config "$@" --cflags --libs gale) ${static:+-static} -o "$out/readme" || return
+	LD_LIBRARY_PATH=$out/prefix/lib timeout 20 "$out/readme"
+}
+installed() {
+	local since=$SECONDS cc
+	rm -rf "$out/prefix"
+	export PKG_CONFIG_PATH=$top/$out/prefix/lib/pkgconfig
+	try "install meson-install" meson install -C "$out/release" --no-rebuild &&
+		try "install version" test "$(pkg-config --modversion gale)" = "$(version)" &&
+		try "install readme" tests/readme-program.sh README.md "$out/readme.txt" &&
+		for cc in 'gcc c' 'clang c' 'g++ c++'; do
+			# shellcheck disable=SC2086 # two words
+			static='' try "install shared ${cc% *}" program readme $cc
+			# shellcheck disable=SC2086
+			static=yes try "install static ${cc% *}" program readme $cc --static
+		done
+	report install "$since"
+}
+version() {
+	sed -n "s/^  version: '\(.*\)',.*/\1/p" meson.build
+}
+
+test_subproject() {
+	local since=$SECONDS src=$out/subproject-source
+	say "== subproject: building"
+	rm -rf "$src" "$out/subproject"
+	mkdir -p "$src/subprojects"
+	cp tests/subproject/* "$src"
+	ln -s "$top" "$src/subprojects/gale"
+	try "subproject setup" meson setup "$out/subproject" "$src" &&
+		try "subproject build" ninja -C "$out/subproject" &&
+		try "subproject run" meson test -C "$out/subproject" --no-rebuild
+	report subproject "$since"
+}
+
+# New inputs and crashes go to the build folder; a person moves what is worth keeping
+# into tests/fuzz/corpus.
+fuzz_one() {
+	local target=$1 seconds=${GALE_FUZZ_SECONDS:-60} work=$out/fuzz/work/$1
+	mkdir -p "$work/corpus"
+	"$out/fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+		-print_final_stats=1 -artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"
+}
+test_fuzz() {
+	local since=$SECONDS source target
+	build fuzz clang -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false || return
+	for source in tests/fuzz/*_fuzz.c; do
+		target=$(basename "$source" _fuzz.c)
+		try "fuzz $target" fuzz_one "$target" &
+		# Two at a time.
+		[ "$(jobs -rp | wc -l)" -ge 2 ] && wait -n
+	done
+	wait
+	report fuzz "$since"
+}
+
+# ---- The run -------------------------------------------------------------------------
+
+[ $# -gt 0 ] || set -- gcc clang asan tsan release subproject fuzz
+for name; do
+	declare -F "test_$name" >/dev/null || {
+		say "no configuration is called $name"
+		exit 2
+	}
+	"test_$name"
+done
+
+passed=$(count pass)
+failed=$(count fail)
+say "== $((SECONDS / 60)) min $((SECONDS % 60)) s"
+awk -F'\t' '$1 == "fail" { print "failed: " $2 "  (" $3 ")" }' "$out/results"
+say "$passed passed, $failed failed" | tee "$out/summary"
+[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ]
