@@ -344,6 +344,7 @@ struct gale_forecast rule_forecast(const struct rule *rule, const uint64_t *word
 bool rule_cancel(const struct rule *rule, uint64_t *words, uint64_t now_us,
                  uint64_t cost, struct gale_slot slot)
 {
+	gale_assert(cost >= 1 && cost <= GALE_UNITS_MAX);
 	if (rule->is.kind != GALE_RULE_PACER)
 		return false;
 	return pacer_cancel(rule, (struct pacer_state *)words, clamp(now_us), cost,

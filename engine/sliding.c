@@ -33,15 +33,15 @@ static uint64_t tick_of(const struct rule *rule, uint64_t now)
 	return now * rule->is.buckets / rule->is.period_us;
 }
 
-/* Units of a bucket; those that the ring no longer or not yet holds have none. */
-static uint64_t count_of(const struct rule *rule, const struct sliding_state *state,
-                         uint64_t tick)
+/* Units of the bucket that is leaving; one that was never turned to has none. */
+static uint64_t old_units(const struct rule *rule, const struct sliding_state *state,
+                          uint64_t tick)
 {
-	uint64_t slots = rule->is.buckets + 1;
+	uint64_t buckets = rule->is.buckets;
 
-	if (tick > state->tick || tick + slots <= state->tick)
+	if (tick < buckets || tick - buckets > state->tick)
 		return 0;
-	return state->counts[tick % slots];
+	return state->counts[(tick - buckets) % (buckets + 1)];
 }
 
 /* Units of the buckets tick - S + 1 to tick.  Walks the ring back from its newest. */
@@ -75,19 +75,24 @@ static struct view view_at(const struct rule *rule, const struct sliding_state *
 		now = round_up((uint128)view.tick * period, buckets);
 	}
 	view.rest = (view.tick + 1) * period - now * buckets;
-	if (view.tick >= buckets)
-		view.old = count_of(rule, state, view.tick - buckets);
+	view.old = old_units(rule, state, view.tick);
 	view.used = (uint128)units_in_full(rule, state, view.tick) * period +
 	            (uint128)view.old * view.rest;
 	return view;
 }
 
-/* Shares that are free: a cost fits if its shares do. */
-static uint128 free_shares(const struct rule *rule, const struct view *view)
+static uint128 all_shares(const struct rule *rule)
 {
-	uint128 all = (uint128)rule->is.limit * rule->is.period_us;
+	return (uint128)rule->is.limit * rule->is.period_us;
+}
 
-	return view->used < all ? all - view->used : 0;
+/* Whole units that are free.  None may be: the start of a bucket weighs the oldest one
+ * more than the instants after it did, and a clock may step back to it. */
+static uint64_t free_units(const struct rule *rule, const struct view *view)
+{
+	if (view->used >= all_shares(rule))
+		return 0;
+	return wide_div(all_shares(rule) - view->used, rule->is.period_us);
 }
 
 static uint64_t turn_after(const struct rule *rule, const struct view *view)
@@ -102,16 +107,18 @@ static uint64_t turn_after(const struct rule *rule, const struct view *view)
 static uint64_t wait_for(const struct rule *rule, const struct view *view,
                          uint64_t cost)
 {
-	uint128 need = (uint128)cost * rule->is.period_us;
-	uint128 free = free_shares(rule, view);
+	uint128 want = view->used + (uint128)cost * rule->is.period_us;
+	uint128 leaving = (uint128)view->old * view->rest;
+	uint128 excess;
 
 	if (cost > rule->is.limit)
 		return GALE_NEVER; /* R5 */
-	if (need <= free)
+	if (want <= all_shares(rule))
 		return 0;
-	if (need - free > (uint128)view->old * view->rest)
+	excess = want - all_shares(rule);
+	if (excess > leaving)
 		return turn_after(rule, view);
-	return round_up(need - free, view->old * rule->is.buckets);
+	return round_up(excess, view->old * rule->is.buckets);
 }
 
 static struct gale_answer answer(const struct rule *rule, const struct view *view,
@@ -120,7 +127,7 @@ static struct gale_answer answer(const struct rule *rule, const struct view *vie
 	return (struct gale_answer){
 		.verdict = retry_us == 0 ? GALE_ALLOW : GALE_DENY,
 		.limit = rule->is.limit,
-		.remaining = wide_div(free_shares(rule, view), rule->is.period_us),
+		.remaining = free_units(rule, view),
 		.reset_after_us = turn_after(rule, view) + rule->is.period_us,
 		.retry_after_us = retry_us,
 	};
@@ -176,10 +183,11 @@ struct gale_forecast sliding_forecast(const struct rule *rule,
 
 uint64_t sliding_expires(const struct rule *rule, const struct sliding_state *state)
 {
-	uint64_t end =
-	    round_up((uint128)(state->tick + 1) * rule->is.period_us, rule->is.buckets);
+	uint64_t period = rule->is.period_us, buckets = rule->is.buckets;
 
-	return end + rule->is.period_us;
+	if (state->counts[state->tick % (buckets + 1)] == 0)
+		return 0; /* a fresh key: every allowed step counts in its bucket */
+	return round_up((uint128)(state->tick + 1) * period, buckets) + period;
 }
 
 bool sliding_valid(const struct rule *rule, const struct sliding_state *state)
