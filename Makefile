@@ -42,6 +42,7 @@ bench: packages
 
 install: build
 	meson install -C $(RELEASE) --no-rebuild
+	ldconfig
 
 packages:
 	@tools/install-packages.sh

@@ -2,12 +2,23 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# exports.sh LIBGALE.SO EXPORTS.TXT -- the library shows exactly what is listed.
+# exports.sh EXPORTS.TXT LIBRARY ... -- each library shows exactly what is listed.
 set -eu
 export LC_ALL=C
+list=$1
+shift
 shown=$(mktemp)
 trap 'rm -f "$shown"' EXIT
 
 # "A" is the name of the version itself, GALE_0.
-nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$shown"
-[ -s "$shown" ] && diff -u "$2" "$shown"
+names() {
+	case $1 in
+	*.a) nm --extern-only --defined-only "$1" ;;
+	*) nm -D --defined-only "$1" ;;
+	esac | awk 'NF == 3 && $2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort
+}
+
+for library; do
+	names "$library" >"$shown"
+	[ -s "$shown" ] && diff -u "$list" "$shown"
+done

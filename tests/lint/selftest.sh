@@ -125,8 +125,8 @@ pure)
 	;;
 exports)
 	gcc -x c -shared -fPIC -o "$copy/fault.so" - <<<'int gale_planted(void); int gale_planted(void) { return 0; }'
-	expect_failure '+gale_planted' "$here/exports.sh" "$copy/fault.so" "$here/exports.txt"
-	expect_failure '-gale_ask$' "$here/exports.sh" "$copy/fault.so" "$here/exports.txt"
+	expect_failure '+gale_planted' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
+	expect_failure '-gale_ask$' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
 	;;
 *)
 	echo "no fault is planted for $lint"
