@@ -3,6 +3,8 @@
 /* answer.c -- results become answers, reasons and errors. */
 #include "face/answer.h"
 
+#include "runtime/panic.h"
+
 struct gale_answer answer_refused(enum gale_why why)
 {
 	return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
@@ -78,6 +80,8 @@ static struct gale_answer outage(struct gale_limiter *limiter, enum store_result
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,
                              enum store_result result)
 {
+	if (panic_fenced())
+		return answer_refused(GALE_WHY_FENCED); /* broken while it was asked */
 	return result == STORE_DONE ? op->answer : outage(limiter, result);
 }
 

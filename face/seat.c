@@ -257,5 +257,7 @@ struct pending *seat_take_ready(struct gale_seat *seat)
 
 int gale_seat_fd(struct gale_seat *seat)
 {
-	return seat ? seat->wake.fd : -1;
+	if (!seat || !handle_is_open(&seat->handle, seat->handle.runtime))
+		return -1;
+	return seat->wake.fd;
 }

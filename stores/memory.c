@@ -101,9 +101,11 @@ static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t 
 
 static bool reserve(struct memory_store *memory)
 {
-	if (add_relaxed(&memory->used, 1) < memory->max_keys)
-		return true; /* N2 */
-	sub_relaxed(&memory->used, 1);
+	uint64_t used = load_relaxed(&memory->used);
+
+	while (used < memory->max_keys)
+		if (swap_if_relaxed(&memory->used, &used, used + 1))
+			return true; /* N2 */
 	return false;
 }
 

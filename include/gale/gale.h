@@ -14,8 +14,10 @@
  *           that thread alone (checked when the library is built with assertions for
  *           debugging).  Everything else may be called from any thread at any time,
  *           except that nobody may use a limiter or a store while it is being closed.
- * Blocking  gale_ask never blocks.  gale_wait, gale_peek, gale_forecast, gale_reset
- *           and gale_cancel block for at most the time that they are given.
+ * Blocking  gale_ask never waits for a store, a lock or another thread; with the
+ *           embedded store, the first call of a new key takes memory from the
+ *           allocator.  gale_wait, gale_peek, gale_forecast, gale_reset and
+ *           gale_cancel wait for at most the time that they are given.
  * Memory    Configurations, names and keys are copied.  Handles belong to the library;
  *           each is good until it is closed.  A runtime's memory is freed when it and
  *           everything opened from it are closed, in any order.
@@ -83,7 +85,9 @@ GALE_API enum gale_err gale_runtime_open(const struct gale_config *config,
 GALE_API void gale_runtime_close(struct gale_runtime *runtime);
 
 /* Called once, from the thread that found a broken invariant, after every runtime of
- * this library has been fenced and before the process is aborted. */
+ * this library has been fenced and before the process is aborted.  A hook that does not
+ * return keeps the process alive, with every ask denied; such a process should end
+ * soon, and without closing its runtimes, which may wait for the broken thread. */
 GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
@@ -173,7 +177,8 @@ struct gale_completion {
 	struct gale_answer answer;
 };
 
-/* A descriptor for poll and its like: readable when completions may be waiting. */
+/* A descriptor for poll and its like: readable when completions may be waiting; -1 for
+ * a seat that has left. */
 GALE_API int gale_seat_fd(struct gale_seat *seat);
 
 /* Takes up to max completions; returns how many.  Call it until it returns less. */
