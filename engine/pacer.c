@@ -95,17 +95,18 @@ static uint64_t at_most_units(uint128 units)
 	return units < GALE_UNITS_MAX ? (uint64_t)units : GALE_UNITS_MAX;
 }
 
-/* Unit calls that the queue would take when its next place is so far ahead. */
+/* Unit calls that the queue would take when its next place is so far ahead: those that
+ * leave within the longest wait, less those that are there, and one at its end. */
 static uint64_t room(const struct rule *rule, struct gale_slot ahead)
 {
-	struct gale_slot patience = slot_at(rule->is.max_wait_us);
-	struct gale_slot rest;
+	uint64_t period = rule->is.period_us;
+	uint128 booked = (uint128)ahead.us * rule->is.limit + ahead.part;
+	uint128 units = wide_quotient(booked, period);
+	uint64_t rest = (uint64_t)(booked - units * period);
 
-	if (slot_before(patience, ahead))
+	if (slot_before(slot_at(rule->is.max_wait_us), ahead))
 		return 0;
-	rest = slot_since(ahead, patience, rule->is.limit);
-	return at_most_units(
-	    ((uint128)rest.us * rule->is.limit + rest.part) / rule->is.period_us + 1);
+	return at_most_units(rule->queue - units - (rest > rule->queue_rest) + 1);
 }
 
 /* How long from now until nothing is booked and the bucket is empty. */
@@ -160,6 +161,8 @@ static bool possible(const struct rule *rule, uint64_t cost)
 
 static struct gale_slot span_of(const struct rule *rule, uint64_t cost)
 {
+	if (cost == 1)
+		return rule->unit;
 	return slot_span(cost, rule->is.period_us, rule->is.limit);
 }
 

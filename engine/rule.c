@@ -194,6 +194,12 @@ static uint64_t words_of(const struct gale_rule *is)
 	}
 }
 
+/* What leaves within the longest wait, in 1/period units. */
+static uint128 queue_of(const struct gale_rule *is)
+{
+	return (uint128)is->max_wait_us * is->limit;
+}
+
 static uint64_t capacity_of(const struct gale_rule *is)
 {
 	uint128 most;
@@ -203,8 +209,7 @@ static uint64_t capacity_of(const struct gale_rule *is)
 	case GALE_RULE_TOKEN_BUCKET:
 		return is->burst;
 	case GALE_RULE_PACER:
-		most = (uint128)is->max_wait_us * is->limit / is->period_us + 1 +
-		       is->burst;
+		most = queue_of(is) / is->period_us + 1 + is->burst;
 		return most < GALE_UNITS_MAX ? (uint64_t)most : GALE_UNITS_MAX;
 	default:
 		return is->limit;
@@ -250,6 +255,10 @@ enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule
 		ret_rule->unit = slot_span(1, config->period_us, config->limit);
 		ret_rule->full =
 		    slot_span(config->burst, config->period_us, config->limit);
+	}
+	if (parts_of(config->kind) & USES_WAIT) {
+		ret_rule->queue = queue_of(config) / config->period_us;
+		ret_rule->queue_rest = (uint64_t)(queue_of(config) % config->period_us);
 	}
 	return GALE_ERR_OK;
 }

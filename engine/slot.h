@@ -39,12 +39,18 @@ static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t d, uint64_t *ret
 	return (uint64_t)(big / d);
 }
 
-/* floor(n / d) for a quotient that fits; most n fit in 64 bits, where it is cheap. */
-static inline uint64_t wide_div(uint128 n, uint64_t d)
+/* floor(n / d); most n fit in 64 bits, where it is cheap. */
+static inline uint128 wide_quotient(uint128 n, uint64_t d)
 {
 	if ((uint64_t)(n >> 64) == 0)
 		return (uint64_t)n / d;
-	return (uint64_t)(n / d);
+	return n / d;
+}
+
+/* The same, for a quotient that fits in 64 bits. */
+static inline uint64_t wide_div(uint128 n, uint64_t d)
+{
+	return (uint64_t)wide_quotient(n, d);
 }
 
 static inline struct gale_slot slot_at(uint64_t us)
