@@ -6,9 +6,9 @@
  * An entry counts while it is younger than the window.  Admissions of the same
  * microsecond share an entry, so there are never more entries than limit.
  *
- * Invariants  J1  Entries ascend strictly in time, each has 1 to limit units, and those
- *                 that count add up to at most limit.
- *             J2  An instant before the newest entry is taken as its instant.      (R2)
+ * Invariants  J1  Entries ascend strictly in time, each has 1 to limit units, all
+ * counted when the newest came, and add up to at most limit. J2  An instant before the
+ * newest entry is taken as its instant.      (R2)
  */
 #include "engine/log.h"
 
@@ -161,10 +161,11 @@ static bool entry_valid(const struct rule *rule, const struct log_state *state,
 
 bool log_valid(const struct rule *rule, const struct log_state *state)
 {
+	struct view newest;
+
 	for (uint64_t i = 0; i < state->count; i++)
 		if (!entry_valid(rule, state, i)) /* J1 */
 			return false;
-	if (state->count == 0)
-		return true;
-	return view_at(rule, state, 0).used <= rule->is.limit; /* J1 */
+	newest = view_at(rule, state, /* now= */ 0); /* J2: taken as the newest's */
+	return newest.first == 0 && newest.used <= rule->is.limit; /* J1 */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * rule.c -- checks what was configured, and sends each call to its strategy.
+ * rule.c -- sends each call to its strategy.
  *
  * The words of a state are the members of the strategy's struct, in order; all of
  * these are uint64_t, so the cast between the two is the identity.
@@ -26,158 +26,9 @@ static_assert(WORDS_OF(struct pacer_state) == 4 + 4 * PACER_GAPS, "no padding");
 static_assert(WORDS_OF(struct log_state) == 1, "no padding");
 static_assert(WORDS_OF(struct sliding_state) == 1, "no padding");
 
-/* ---- Compiling ------------------------------------------------------------------- */
+/* ---- Words ----------------------------------------------------------------------- */
 
-static bool within(uint64_t value, uint64_t least, uint64_t most)
-{
-	return least <= value && value <= most;
-}
-
-/* Which parts a kind uses; the others must be 0. */
-enum part {
-	USES_PERIOD = 1,
-	USES_BURST = 2,
-	USES_BUCKETS = 4,
-	USES_WAIT = 8,
-	USES_CADENCE = 16,
-};
-
-static unsigned parts_of(enum gale_rule_kind kind)
-{
-	switch (kind) {
-	case GALE_RULE_FIXED_WINDOW:
-	case GALE_RULE_TOKEN_BUDGET:
-	case GALE_RULE_SLIDING_LOG:
-		return USES_PERIOD;
-	case GALE_RULE_SLIDING_WINDOW:
-		return USES_PERIOD | USES_BUCKETS;
-	case GALE_RULE_GCRA:
-	case GALE_RULE_TOKEN_BUCKET:
-		return USES_PERIOD | USES_BURST;
-	case GALE_RULE_PACER:
-		return USES_PERIOD | USES_BURST | USES_WAIT;
-	case GALE_RULE_QUOTA:
-		return USES_CADENCE;
-	case GALE_RULE_NONE:
-		break;
-	}
-	return 0;
-}
-
-static enum gale_err check_limit(const struct gale_rule *is)
-{
-	uint64_t most =
-	    is->kind == GALE_RULE_SLIDING_LOG ? GALE_LOG_LIMIT_MAX : GALE_UNITS_MAX;
-
-	return within(is->limit, 1, most) ? GALE_ERR_OK : GALE_ERR_RULE_LIMIT;
-}
-
-static enum gale_err check_period(const struct gale_rule *is, unsigned parts)
-{
-	uint64_t most =
-	    is->kind == GALE_RULE_PACER ? GALE_PACE_PERIOD_MAX_US : GALE_SPAN_MAX_US;
-
-	if (!(parts & USES_PERIOD) && is->cadence != GALE_ANCHORED)
-		return is->period_us == 0 ? GALE_ERR_OK : GALE_ERR_RULE_UNUSED;
-	return within(is->period_us, 1, most) ? GALE_ERR_OK : GALE_ERR_RULE_PERIOD;
-}
-
-/* Does burst accrue within the longest span? */
-static bool accrues(const struct gale_rule *is)
-{
-	uint128 slowness = is->kind == GALE_RULE_PACER ? 1000 : 1;
-	uint128 speed = is->kind == GALE_RULE_PACER ? is->allowance_permille : 1;
-
-	return (uint128)is->burst * is->period_us * slowness <=
-	       (uint128)GALE_SPAN_MAX_US * is->limit * speed;
-}
-
-static enum gale_err check_burst(const struct gale_rule *is, unsigned parts)
-{
-	uint64_t least = is->kind == GALE_RULE_PACER ? 0 : 1;
-
-	if (!(parts & USES_BURST))
-		return is->burst == 0 ? GALE_ERR_OK : GALE_ERR_RULE_UNUSED;
-	if (!within(is->burst, least, GALE_UNITS_MAX))
-		return GALE_ERR_RULE_BURST;
-	return accrues(is) ? GALE_ERR_OK : GALE_ERR_RULE_SPAN;
-}
-
-static enum gale_err check_buckets(const struct gale_rule *is, unsigned parts)
-{
-	uint64_t most =
-	    is->period_us < GALE_BUCKETS_MAX ? is->period_us : GALE_BUCKETS_MAX;
-
-	if (!(parts & USES_BUCKETS))
-		return is->buckets == 0 ? GALE_ERR_OK : GALE_ERR_RULE_UNUSED;
-	return within(is->buckets, 1, most) ? GALE_ERR_OK : GALE_ERR_RULE_BUCKETS;
-}
-
-static enum gale_err check_wait(const struct gale_rule *is, unsigned parts)
-{
-	if (!(parts & USES_WAIT))
-		return is->max_wait_us == 0 && is->allowance_permille == 0
-		           ? GALE_ERR_OK
-		           : GALE_ERR_RULE_UNUSED;
-	if (is->max_wait_us > GALE_SPAN_MAX_US)
-		return GALE_ERR_RULE_WAIT;
-	return within(is->allowance_permille, 1, 1000) ? GALE_ERR_OK
-	                                               : GALE_ERR_RULE_ALLOWANCE;
-}
-
-static bool is_calendar(const struct gale_rule *is)
-{
-	return is->cadence == GALE_MONTHLY || is->cadence == GALE_WEEKLY ||
-	       is->cadence == GALE_DAILY;
-}
-
-static enum gale_err check_cadence(const struct gale_rule *is, unsigned parts)
-{
-	if (!(parts & USES_CADENCE))
-		return is->cadence == GALE_CADENCE_NONE ? GALE_ERR_OK
-		                                        : GALE_ERR_RULE_CADENCE;
-	return is_calendar(is) || is->cadence == GALE_ANCHORED ? GALE_ERR_OK
-	                                                       : GALE_ERR_RULE_CADENCE;
-}
-
-static enum gale_err check_calendar(const struct gale_rule *is)
-{
-	if (is->cadence != GALE_ANCHORED && is->anchor_us != 0)
-		return GALE_ERR_RULE_UNUSED;
-	if (!is_calendar(is) && is->utc_offset_minutes != 0)
-		return GALE_ERR_RULE_UNUSED;
-	if (is->cadence != GALE_WEEKLY && is->first_weekday != 0)
-		return GALE_ERR_RULE_UNUSED;
-	if (is->anchor_us > INSTANT_MAX_US)
-		return GALE_ERR_RULE_ANCHOR;
-	if (is->utc_offset_minutes < -840 || is->utc_offset_minutes > 840)
-		return GALE_ERR_RULE_OFFSET;
-	return is->first_weekday <= 6 ? GALE_ERR_OK : GALE_ERR_RULE_WEEKDAY;
-}
-
-static enum gale_err check(const struct gale_rule *is)
-{
-	unsigned parts = parts_of(is->kind);
-	enum gale_err err = parts != 0 ? GALE_ERR_OK : GALE_ERR_RULE_KIND;
-
-	if (err == GALE_ERR_OK)
-		err = check_limit(is);
-	if (err == GALE_ERR_OK)
-		err = check_cadence(is, parts);
-	if (err == GALE_ERR_OK)
-		err = check_period(is, parts);
-	if (err == GALE_ERR_OK)
-		err = check_buckets(is, parts);
-	if (err == GALE_ERR_OK)
-		err = check_wait(is, parts);
-	if (err == GALE_ERR_OK)
-		err = check_burst(is, parts);
-	if (err == GALE_ERR_OK)
-		err = check_calendar(is);
-	return err;
-}
-
-static uint64_t words_of(const struct gale_rule *is)
+uint64_t rule_fresh_words(const struct gale_rule *is)
 {
 	switch (is->kind) {
 	case GALE_RULE_SLIDING_WINDOW:
@@ -194,82 +45,6 @@ static uint64_t words_of(const struct gale_rule *is)
 	}
 }
 
-/* What leaves within the longest wait, in 1/period units. */
-static uint128 queue_of(const struct gale_rule *is)
-{
-	return (uint128)is->max_wait_us * is->limit;
-}
-
-static uint64_t capacity_of(const struct gale_rule *is)
-{
-	uint128 most;
-
-	switch (is->kind) {
-	case GALE_RULE_GCRA:
-	case GALE_RULE_TOKEN_BUCKET:
-		return is->burst;
-	case GALE_RULE_PACER:
-		most = queue_of(is) / is->period_us + 1 + is->burst;
-		return most < GALE_UNITS_MAX ? (uint64_t)most : GALE_UNITS_MAX;
-	default:
-		return is->limit;
-	}
-}
-
-/* One step of a finaliser whose every output bit depends on every input bit. */
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ (hash >> 29);
-}
-
-/* A pacer's patience and allowance are how it is asked, not what its words mean. */
-static uint64_t fingerprint_of(const struct gale_rule *is)
-{
-	uint64_t hash = mix(0, (uint64_t)is->kind);
-
-	hash = mix(hash, (uint64_t)is->cadence);
-	hash = mix(hash, is->limit);
-	hash = mix(hash, is->period_us);
-	hash = mix(hash, is->burst);
-	hash = mix(hash, is->buckets);
-	hash = mix(hash, is->anchor_us);
-	hash = mix(hash, (uint64_t)(is->utc_offset_minutes + 840));
-	hash = mix(hash, is->first_weekday);
-	return hash & GALE_UNITS_MAX; /* R3 */
-}
-
-enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule)
-{
-	enum gale_err err = check(config);
-
-	if (err != GALE_ERR_OK)
-		return err;
-	*ret_rule = (struct rule){
-		.is = *config,
-		.capacity = capacity_of(config),
-		.fingerprint = fingerprint_of(config),
-		.words = words_of(config),
-	};
-	if (parts_of(config->kind) & USES_BURST) {
-		ret_rule->unit = slot_span(1, config->period_us, config->limit);
-		ret_rule->full =
-		    slot_span(config->burst, config->period_us, config->limit);
-	}
-	if (parts_of(config->kind) & USES_WAIT) {
-		ret_rule->queue = queue_of(config) / config->period_us;
-		ret_rule->queue_rest = (uint64_t)(queue_of(config) % config->period_us);
-	}
-	return GALE_ERR_OK;
-}
-
-/* ---- Steps ----------------------------------------------------------------------- */
-
-static uint64_t clamp(uint64_t now_us)
-{
-	return now_us < INSTANT_MAX_US ? now_us : INSTANT_MAX_US;
-}
-
 size_t rule_words(const struct rule *rule, const uint64_t *words)
 {
 	if (rule->is.kind == GALE_RULE_SLIDING_LOG)
@@ -282,6 +57,13 @@ size_t rule_words_after_step(const struct rule *rule, const uint64_t *words)
 	if (rule->is.kind == GALE_RULE_SLIDING_LOG && words[0] < rule->is.limit)
 		return LOG_WORDS(words[0] + 1);
 	return rule_words(rule, words);
+}
+
+/* ---- Steps ----------------------------------------------------------------------- */
+
+static uint64_t clamp(uint64_t now_us)
+{
+	return now_us < INSTANT_MAX_US ? now_us : INSTANT_MAX_US;
 }
 
 struct gale_answer rule_step(const struct rule *rule, uint64_t *words, uint64_t now_us,

@@ -56,6 +56,9 @@ struct rule {
 
 enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule);
 
+/* How many words a fresh state of such a rule has. */
+uint64_t rule_fresh_words(const struct gale_rule *config);
+
 /* How many words this state has, and how many it may have after one more step. */
 size_t rule_words(const struct rule *rule, const uint64_t *words);
 size_t rule_words_after_step(const struct rule *rule, const uint64_t *words);
