@@ -8,8 +8,8 @@
 #     clang        the same under -Wthread-safety: unit, model, lint
 #     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
 #     tsan         clang, ThreadSanitizer
-#     release      what users get: unit tests, then installed into an empty prefix, where
-#                  the README's program must compile as printed
+#     release      what users get: unit tests, each benchmark once, then installed into an
+#                  empty prefix, where the README's program must compile as printed
 #     subproject   a project that builds gale as a part of it
 #     fuzz         each fuzz target for GALE_FUZZ_SECONDS (60)
 #
@@ -92,21 +92,21 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model tools lint
 }
 test_clang() {
 	build clang clang && suites clang unit model lint
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit model
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit model tools
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
-	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model
+	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model tools
 }
 test_release() {
-	build release gcc --buildtype=release --prefix="$top/$out/prefix" --libdir=lib &&
-		suites release unit && installed
+	build release gcc --buildtype=release -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&
+		suites release unit bench && installed
 }
 
 # program NAME COMPILER LANGUAGE FLAG...: compiles the README's program, and runs it.

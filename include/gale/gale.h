@@ -7,8 +7,11 @@
  *	gale_store_open(runtime, &store_config, &store);             once
  *	gale_limiter_open(runtime, &limiter_config, &limiter);       once per rule
  *	gale_join(runtime, &seat);                                   once per thread
- *	if (gale_ask(seat, limiter, key, key_len, 1, NULL).verdict == GALE_ALLOW)
+ *	if (gale_wait(seat, limiter, key, key_len, 1, within).verdict == GALE_ALLOW)
  *		serve();                                             per call
+ *
+ * In an event loop use gale_ask, which may answer GALE_PENDING: the call is then under
+ * way, and its answer comes to gale_seat_completions.
  *
  * Threads   A seat belongs to the thread that joined; whatever takes a seat is for
  *           that thread alone (checked when the library is built with assertions for
@@ -18,9 +21,10 @@
  *           embedded store, the first call of a new key takes memory from the
  *           allocator.  gale_wait, gale_peek, gale_forecast, gale_reset and
  *           gale_cancel wait for at most the time that they are given.
- * Memory    Configurations, names and keys are copied.  Handles belong to the library;
- *           each is good until it is closed.  A runtime's memory is freed when it and
- *           everything opened from it are closed, in any order.
+ * Memory    Zero a configuration before you fill it.  Configurations, names and keys
+ *           are copied.  Handles belong to the library; each is good until it is
+ *           closed, and closing NULL does nothing.  A runtime's memory is freed when it
+ *           and everything opened from it are closed, in any order.
  * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
  *           there is always an answer, and its .why tells where it comes from.
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
@@ -92,10 +96,12 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
 
+/* "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
+ * this process who name it.  The first opener of a name decides for all of them:
+ * max_keys, and the allocator and the clock of its runtime. */
 struct gale_store_config {
-	const char *url; /* "memory:" is one of your own; "memory:NAME" is shared by all
-	                    in this process who name it.  NULL: "memory:" */
-	uint64_t max_keys; /* 0: 1,000,000.  The first opener of a name decides */
+	const char *url;   /* NULL: "memory:" */
+	uint64_t max_keys; /* 0: 1,000,000 */
 };
 
 struct gale_store;
@@ -107,13 +113,12 @@ GALE_API enum gale_err gale_store_open(struct gale_runtime *runtime,
 GALE_API void gale_store_close(struct gale_store *store);
 
 struct gale_store_stats {
-	uint64_t
-	    keys; /* held now; a key is dropped when it has become as good as new */
+	uint64_t keys;    /* held now: those that are not as good as new */
 	uint64_t steps;   /* decisions made */
 	uint64_t full;    /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
 	uint64_t changed; /* refused because the key lives under other parameters */
-	uint64_t expired; /* keys dropped */
+	uint64_t expired; /* keys dropped because they were as good as new */
 };
 GALE_API enum gale_err gale_store_stats(struct gale_store *store,
                                         struct gale_store_stats *ret_stats);
@@ -186,10 +191,9 @@ GALE_API size_t gale_seat_completions(struct gale_seat *seat,
                                       struct gale_completion *ret_completions,
                                       size_t max);
 
-/* ---- Looking and correcting -------------------------------------------------------
- *
- * None of these counts as a call.  All wait at most within_us for the store.
- */
+/* ---- Looking and correcting ------------------------------------------------------ */
+
+/* None of these counts as a call.  All wait at most within_us for the store. */
 
 /* What a call of cost 1 would be told now. */
 GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,

@@ -124,7 +124,8 @@ GALE_API struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us)
 GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us);
 
 /* Spreads calls evenly: each is told how long to wait (delay_ns).  burst units may go
- * without waiting; they are earned back, while idle, at half the rate. */
+ * without waiting, and then the one that is due; they are earned back, while idle, at
+ * half the rate. */
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
 /* The same, but a call that would have to wait is refused; burst is earned back at
@@ -169,11 +170,11 @@ struct gale_answer {
 	uint64_t limit;          /* units that a fresh key would allow at once */
 	uint64_t remaining;      /* units that would be allowed now, after this call */
 	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
-	                            sliding log: until the oldest stamp leaves) */
+	                            sliding log: until its oldest stamp leaves) */
 	uint64_t retry_after_us; /* 0 when allowed, or when nobody knows; GALE_NEVER
- when no wait can help */
+	                            when no wait can help */
 	uint64_t delay_ns;     /* pacers: go after this long; rounded up, never early */
-	struct gale_slot slot; /* pacers: what was booked; all zero when nothing was */
+	struct gale_slot slot; /* pacers: what was booked; zero when nothing was */
 };
 
 struct gale_forecast {

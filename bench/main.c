@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* main.c -- all the questions, in the order of the table. */
+#include "bench/bench.h"
+
+int main(int argc, char **argv)
+{
+	ask_floors();
+	ask_steps();
+	ask_store();
+	ask_asks();
+	ask_bytes();
+	return bench_main(argc, argv);
+}

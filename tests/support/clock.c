@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* clock.c -- a word, and a thread that stops when it reads it. */
+#include "tests/support/clock.h"
+
+#include <string.h>
+
+#include "face/face.h"
+#include "runtime/atomic.h"
+#include "tests/support/must.h"
+
+/* The holder that this thread is, until it has stopped once. */
+static _Thread_local struct holder *holding;
+
+static uint64_t test_clock_now(struct gale_clock *self)
+{
+	struct test_clock *test = (struct test_clock *)self;
+	struct holder *holder = holding;
+
+	holding = NULL;
+	if (holder) {
+		must(sem_post(&holder->inside) == 0);
+		while (sem_wait(&holder->leave) != 0)
+			continue;
+	}
+	add_relaxed(&test->reads, 1);
+	return load_relaxed(&test->now_us);
+}
+
+void test_clock_init(struct test_clock *test, uint64_t now_us)
+{
+	memset(test, 0, sizeof(*test));
+	test->clock.now_us = test_clock_now;
+	test->now_us = now_us;
+}
+
+void test_clock_set(struct test_clock *test, uint64_t now_us)
+{
+	store_relaxed(&test->now_us, now_us);
+}
+
+void test_clock_advance(struct test_clock *test, uint64_t by_us)
+{
+	add_relaxed(&test->now_us, by_us);
+}
+
+static void *hold(void *arg)
+{
+	struct holder *holder = arg;
+
+	holding = holder;
+	must(store_run(holder->store, &holder->op, /* patient= */ true) == STORE_DONE);
+	must(!holding);
+	return NULL;
+}
+
+void holder_begin(struct holder *holder, struct gale_limiter *limiter, const char *key)
+{
+	size_t key_len = strlen(key);
+
+	must(sem_init(&holder->inside, 0, 0) == 0);
+	must(sem_init(&holder->leave, 0, 0) == 0);
+	holder->key[0] = limiter->name_len;
+	memcpy(holder->key + 1, limiter->name, limiter->name_len);
+	memcpy(holder->key + 1 + limiter->name_len, key, key_len);
+	holder->store = limiter->store->inner;
+	holder->op = (struct store_op){
+		.verb = STORE_PEEK,
+		.key = holder->key,
+		.key_len = (uint32_t)(1 + limiter->name_len + key_len),
+		.rule = &limiter->rule,
+	};
+	must(pthread_create(&holder->thread, NULL, hold, holder) == 0);
+	while (sem_wait(&holder->inside) != 0)
+		continue;
+}
+
+void holder_end(struct holder *holder)
+{
+	must(sem_post(&holder->leave) == 0);
+	must(pthread_join(holder->thread, NULL) == 0);
+	sem_destroy(&holder->inside);
+	sem_destroy(&holder->leave);
+}

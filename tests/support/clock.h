@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * clock.h -- time that a test moves, and a step that a test can stop halfway.
+ *
+ * A store reads its clock within the step, under its lock.  So a thread that is held
+ * up while it reads the clock keeps the store busy for everybody else, for as long as
+ * the test wants: that is a holder.
+ *
+ * Threads   Any, at once.
+ */
+#ifndef TESTS_SUPPORT_CLOCK_H
+#define TESTS_SUPPORT_CLOCK_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+
+#include <gale/gale.h>
+
+#include "stores/store.h"
+
+struct test_clock {
+	struct gale_clock clock; /* first: it is what the library gets */
+	_Atomic uint64_t now_us;
+	_Atomic uint64_t reads;
+};
+
+void test_clock_init(struct test_clock *test, uint64_t now_us);
+void test_clock_set(struct test_clock *test, uint64_t now_us);
+void test_clock_advance(struct test_clock *test, uint64_t by_us);
+
+/* A thread within a look at a key, with the lock of its stripe. */
+struct holder {
+	pthread_t thread;
+	sem_t inside;
+	sem_t leave;
+	struct store *store;
+	struct store_op op;
+	uint8_t key[STORE_KEY_MAX];
+};
+
+/* Returns when the key's stripe is held.  The store's clock must be a test_clock. */
+void holder_begin(struct holder *holder, struct gale_limiter *limiter, const char *key);
+/* Lets the look end, and waits for it. */
+void holder_end(struct holder *holder);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* house.c -- opens from the ground up, closes from the roof down. */
+#include "tests/support/house.h"
+
+#include <string.h>
+
+#include "face/seat.h"
+#include "tests/support/must.h"
+
+static void open_runtime(struct house *house, const struct house_plan *plan)
+{
+	struct gale_config config = {
+		.shards = plan->shards,
+		.pending_max = plan->pending_max,
+		.allocator = &house->allocator.allocator,
+		.log = plan->log,
+		.clock = &house->clock.clock,
+	};
+
+	must(gale_runtime_open(&config, &house->runtime) == GALE_ERR_OK);
+}
+
+void house_open(struct house *house, const struct house_plan *plan)
+{
+	struct gale_store_config store = { .url = plan->url,
+		                           .max_keys = plan->max_keys };
+	struct gale_limiter_config limiter = { .name = "house",
+		                               .rule = plan->rule,
+		                               .on_outage = plan->on_outage };
+
+	test_allocator_init(&house->allocator);
+	test_clock_init(&house->clock, HOUSE_NOW);
+	open_runtime(house, plan);
+	must(gale_store_open(house->runtime, &store, &house->store) == GALE_ERR_OK);
+	limiter.store = house->store;
+	must(gale_limiter_open(house->runtime, &limiter, &house->limiter) ==
+	     GALE_ERR_OK);
+	must(gale_join(house->runtime, &house->seat) == GALE_ERR_OK);
+}
+
+bool house_close(struct house *house)
+{
+	gale_leave(house->seat);
+	gale_limiter_close(house->limiter);
+	gale_store_close(house->store);
+	gale_runtime_close(house->runtime);
+	return test_allocator_is_balanced(&house->allocator);
+}
+
+struct gale_answer house_ask(struct house *house, const char *key)
+{
+	return gale_ask(house->seat, house->limiter, key, strlen(key), 1, NULL);
+}
+
+struct gale_answer house_wait(struct house *house, const char *key)
+{
+	return gale_wait(house->seat, house->limiter, key, strlen(key), 1,
+	                 GALE_SECONDS(30));
+}
+
+struct gale_limiter *house_limiter(struct house *house, const char *name,
+                                   struct gale_rule rule)
+{
+	struct gale_limiter_config config = { .name = name,
+		                              .rule = rule,
+		                              .store = house->store };
+	struct gale_limiter *limiter;
+
+	must(gale_limiter_open(house->runtime, &config, &limiter) == GALE_ERR_OK);
+	return limiter;
+}
+
+struct gale_store_stats house_stats(struct house *house)
+{
+	struct gale_store_stats stats;
+
+	must(gale_store_stats(house->store, &stats) == GALE_ERR_OK);
+	return stats;
+}
+
+uint64_t asks_of_seat(struct gale_seat *seat)
+{
+	return load_relaxed(&seat->handle.refs) - 1;
+}

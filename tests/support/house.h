@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * house.h -- a runtime, a store, a limiter and a seat, opened as one.
+ *
+ * The allocator counts, and time stands still unless the test moves it.
+ */
+#ifndef TESTS_SUPPORT_HOUSE_H
+#define TESTS_SUPPORT_HOUSE_H
+
+#include <gale/gale.h>
+
+#include "tests/support/allocator.h"
+#include "tests/support/clock.h"
+
+/* An instant in 2023, a minute into its hour. */
+#define HOUSE_NOW (GALE_HOURS(472222) + GALE_MINUTES(1))
+
+/* What is left 0 is the library's default. */
+struct house_plan {
+	struct gale_rule rule;
+	uint32_t shards;
+	uint32_t pending_max;
+	enum gale_on_outage on_outage;
+	const char *url;
+	uint64_t max_keys;
+	struct gale_log *log;
+};
+
+struct house {
+	struct test_allocator allocator;
+	struct test_clock clock;
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+};
+
+void house_open(struct house *house, const struct house_plan *plan);
+
+/* Closes what is not NULL; false if memory is missing then. */
+bool house_close(struct house *house);
+
+/* gale_ask and gale_wait of a key that is a string, for one unit. */
+struct gale_answer house_ask(struct house *house, const char *key);
+struct gale_answer house_wait(struct house *house, const char *key);
+
+/* Another limiter of the house, on its store. */
+struct gale_limiter *house_limiter(struct house *house, const char *name,
+                                   struct gale_rule rule);
+
+/* What the store says of itself. */
+struct gale_store_stats house_stats(struct house *house);
+
+/* How many asks of the seat have been sent to a shard and not been answered. */
+uint64_t asks_of_seat(struct gale_seat *seat);
+
+#endif

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# fleet_test.sh GALE -- the command as people and programs use it.
+set -u
+gale=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+fail() {
+	echo "FAIL: $*"
+	bad=1
+}
+
+# run STATUS ARGUMENT...: expects this exit status; output goes to $work/out and err.
+run() {
+	local wanted=$1 status
+	shift
+	"$gale" "$@" >"$work/out" 2>"$work/err" </dev/null
+	status=$?
+	[ "$status" = "$wanted" ] && return
+	fail "gale $* exits with $status, not $wanted"
+	head -n 20 "$work/out" "$work/err"
+}
+
+# holds PYTHON...: each is true of the object o in $work/out.
+holds() {
+	python3 - "$work/out" "$@" <<-'END' || fail "the object is not as it should be"
+		import json, sys
+		text = open(sys.argv[1]).read()
+		o = json.loads(text)
+		wrong = [c for c in sys.argv[2:] if not eval(" ".join(c.split()))]
+		for c in wrong:
+		    print("not so:", c)
+		if wrong:
+		    print(text)
+		sys.exit(bool(wrong))
+	END
+}
+
+# refuses FLAG WORDS ARGUMENT...: exits with 2, and one line names the flag and the words.
+refuses() {
+	local flag=$1 words=$2
+	shift 2
+	run 2 fleet "$@"
+	[ -s "$work/out" ] && fail "gale fleet $*: prints to standard output"
+	[ "$(wc -l <"$work/err")" = 1 ] || fail "gale fleet $*: not one line"
+	grep -q -- "^gale fleet: $flag: .*$words" "$work/err" ||
+		fail "gale fleet $*: does not name $flag and $words: $(cat "$work/err")"
+}
+
+# ---- The object ----------------------------------------------------------------------
+
+# 20 keys get 100 in 500 ms: so little that every key is asked for more on any machine.
+run 0 fleet --seconds 1 --keys 20 --limit 100 --json
+[ -s "$work/err" ] && fail "--json: prints to standard error, which is no terminal"
+[ "$(wc -l <"$work/out")" = 1 ] || fail "--json: not one line"
+holds \
+	'set("mode store nodes threads keys limit window_us seconds decisions allowed denied
+		ns_per_decision_p50 ns_per_decision_p99 round_trips windows admitted_max overshoot
+		undershoot_mean verdict refused clock_disagreements".split()) == set(o)' \
+	'all(type(v) is int for k, v in o.items()
+		if k not in ("mode", "store", "verdict", "seconds", "undershoot_mean"))' \
+	'(o["mode"], o["store"], o["verdict"]) == ("strict", "memory:fleet", "held")' \
+	'(o["nodes"], o["threads"], o["keys"]) == (4, 2, 20)' \
+	'(o["limit"], o["window_us"]) == (100, 500000)' \
+	'o["seconds"] == 1' \
+	'o["decisions"] == o["allowed"] + o["denied"]' \
+	'o["round_trips"] == o["decisions"]' \
+	'o["denied"] > 0 and o["refused"] == 0' \
+	'0 < o["ns_per_decision_p50"] <= o["ns_per_decision_p99"]' \
+	'1 <= o["windows"] <= 2' \
+	'o["allowed"] <= 20 * 100 * 4' \
+	'o["admitted_max"] == 100 and o["overshoot"] == 0' \
+	'o["undershoot_mean"] == 0' \
+	'o["clock_disagreements"] == 0'
+
+# Flags arrive; a window that outlasts the run is not whole, and admits its limit all the
+# same, unless it turns just now.
+run 0 fleet --nodes=2 --threads=3 --keys=2 --limit=1k --window=24h --seconds=300ms \
+	--store=memory:other --mode=strict --json
+holds \
+	'(o["nodes"], o["threads"], o["keys"], o["limit"]) == (2, 3, 2, 1000)' \
+	'(o["window_us"], o["seconds"]) == (86400000000, 0.3)' \
+	'o["store"] == "memory:other"' \
+	'o["windows"] == 0 and o["undershoot_mean"] == 0' \
+	'o["allowed"] in (2000, 4000) and o["admitted_max"] == 1000'
+
+# Windows so short that threads sleep through several: strays, and still exact.
+run 0 fleet --nodes 4 --threads 8 --keys 3 --limit 20 --window 10ms --seconds 500ms --json
+holds 'o["overshoot"] == 0 and o["clock_disagreements"] == 0 and o["windows"] >= 48'
+
+# More keys than are ever used at once, and a limit that nobody reaches.
+run 0 fleet --keys 100k --limit 9007199254740991 --seconds 200ms --json
+holds 'o["denied"] == 0 and o["limit"] == 2**53 - 1'
+
+# ---- For people ----------------------------------------------------------------------
+
+run 0 fleet --seconds 1200ms --keys 20 --limit 100
+grep -q '^ *1.0 s .*decisions/s.*p50.*p99.*round trips' "$work/out" ||
+	fail "no line of progress after a second"
+grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
+	fail "no verdict"
+grep -q $'\033' "$work/out" && fail "moves a cursor where there is none"
+
+# On a terminal the lines are drawn in place.
+if command -v script >/dev/null; then
+	TERM=xterm script -qec "'$gale' fleet --seconds 600ms --keys 20 --limit 100" /dev/null \
+		>"$work/out" </dev/null || fail "fails on a terminal"
+	grep -q $'\033\\[[0-9]*A' "$work/out" || fail "does not draw in place"
+	grep -q 'progress.*\[####*\] *0.6 of 0.6 s' "$work/out" || fail "no progress bar"
+	grep -q 'HELD' "$work/out" || fail "no verdict on a terminal"
+fi
+
+# An interrupt ends the run early, with a report.
+"$gale" fleet --seconds 1h --keys 20 --limit 100 --json >"$work/out" &
+sleep 1
+kill -TERM $!
+wait $! || fail "an interrupted run exits with $?"
+holds '0 < o["seconds"] < 60 and o["verdict"] == "held"'
+
+run 0 version
+grep -q '^gale [0-9]*\.[0-9]*\.[0-9]*$' "$work/out" || fail "no version"
+run 0 help
+run 0 fleet --help
+for flag in nodes threads keys limit window mode store seconds json help; do
+	grep -q -- "^  --$flag " "$work/out" || fail "--help does not tell about --$flag"
+done
+grep -q 'undershoot .*mean' "$work/out" || fail "--help does not explain undershoot"
+run 2
+run 2 feet
+grep -q '^gale: .*fleet' "$work/err" || fail "does not say which commands there are"
+"$gale" fleet --seconds 100ms --json >/dev/full 2>"$work/err"
+[ $? = 3 ] || fail "nobody hears that the disk is full"
+
+# ---- Bad flags -----------------------------------------------------------------------
+
+refuses --nodes 'from 1 to 64' --nodes 0
+refuses --nodes 'from 1 to 64' --nodes 65
+refuses --nodes 'from 1 to 64' --nodes -1
+refuses --nodes 'needs a value' --json --nodes
+refuses --threads 'from 1 to 256' --threads two
+refuses --threads 'at most 1024' --nodes 64 --threads 17
+refuses --keys 'from 1 to 1M' --keys 1.5
+refuses --keys 'from 1 to 1M' --keys 2M
+refuses --limit 'from 1 to 9007199254740991' --limit 0
+refuses --limit 'from 1 to 9007199254740991' --limit 9007199254740992
+refuses --limit 'from 1 to 9007199254740991' --limit 18446744073709551617
+refuses --limit 'from 1 to 9007199254740991' --limit 18446744073710M
+refuses --window 'from 10ms to 24h' --window 0s
+refuses --window 'unit' --window 5
+refuses --window 'from 10ms to 24h' --window 99999999999999999999h
+refuses --seconds '100ms to 24h' --seconds 0
+refuses --seconds '100ms to 24h' --seconds 25h
+refuses --mode 'strict' --mode leased
+refuses --mode 'strict' --mode ''
+refuses --store 'memory:NAME' --store redis://127.0.0.1
+refuses --store 'memory:NAME' --store memory:
+refuses --json 'no value' --json=yes
+refuses --colour '--nodes' --colour red
+refuses fast '--nodes' fast
+refuses --no?de '--nodes' $'--no\nde'
+
+exit $bad

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * report_test.c -- the verdict, the exit status, and what is printed.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/report.h"
+
+/* A run that went well. */
+static struct report good(void)
+{
+	return (struct report){
+		.flags = { .nodes = 4,
+		           .threads = 2,
+		           .keys = 2,
+		           .limit = 10,
+		           .window_us = 500000,
+		           .mode_name = "strict",
+		           .store = "memory:fleet" },
+		.seconds = 2,
+		.allowed = 40,
+		.denied = 160,
+		.refused_text = "",
+		.p50_ns = 100,
+		.p99_ns = 1000,
+		.round_trips = 200,
+		.tally = { .admitted = 40, .admitted_max = 10, .windows = 2 },
+		.windows = { { .number = 1, .admitted = 20, .most = 10, .whole = true },
+		             { .number = 2, .admitted = 20, .most = 10 } },
+		.window_count = 2,
+	};
+}
+
+typedef void print_fn(const struct report *report, FILE *out);
+
+/* What it prints, until the next call. */
+static const char *printed(print_fn *print, const struct report *report)
+{
+	static char text[8192];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	assert_non_null(out);
+	print(report, out);
+	fclose(out);
+	return text;
+}
+
+static void expect(print_fn *print, const struct report *report, const char *words)
+{
+	const char *text = printed(print, report);
+
+	if (!strstr(text, words))
+		fail_msg("\"%s\" is not in: %s", words, text);
+}
+
+/* ---- The verdict ----------------------------------------------------------------- */
+
+static void a_run_within_its_limits_held(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	assert_int_equal(report_verdict(&report), VERDICT_HELD);
+	assert_int_equal(report_status(&report), 0);
+	expect(report_json, &report, "\"verdict\": \"held\"");
+	expect(report_table, &report, "HELD");
+}
+
+static void a_window_above_its_limit_exits_with_1(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.tally.admitted_max = 11;
+	report.tally.overshoot = 1;
+	assert_int_equal(report_verdict(&report), VERDICT_OVERSHOT);
+	assert_int_equal(report_status(&report), 1);
+	expect(report_json, &report, "\"overshoot\": 1,");
+	expect(report_json, &report, "\"verdict\": \"overshot\"");
+	expect(report_table, &report, "OVERSHOT: a key got 11");
+}
+
+/* The same, from the count itself. */
+static void a_planted_overshoot_exits_with_1(void **state)
+{
+	struct tally_config config = { .keys = 1,
+		                       .workers = 1,
+		                       .ring = 4,
+		                       .limit = 10,
+		                       .window_us = 500000,
+		                       .begin_us = 1000000 };
+	struct report report = good();
+	struct tally tally;
+
+	(void)state;
+	assert_true(tally_open(&tally, &config));
+	for (int i = 0; i < 11; i++)
+		tally_count(&tally, 0, 0, 1000000, 1000000, 500000);
+	tally_pass(&tally, 0, TALLY_GONE);
+	tally_finish(&tally, 2000000);
+	report.tally = tally_total(&tally);
+	tally_close(&tally);
+	report.allowed = 11;
+	assert_int_equal(report_verdict(&report), VERDICT_OVERSHOT);
+	assert_int_equal(report_status(&report), 1);
+}
+
+static void clocks_that_disagree_prove_nothing(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.tally.disagreements = 3;
+	report.tally.admitted = 37;
+	assert_int_equal(report_verdict(&report), VERDICT_UNPROVEN);
+	assert_int_equal(report_status(&report), 1);
+	expect(report_json, &report, "\"clock_disagreements\": 3,");
+	expect(report_json, &report, "\"verdict\": \"unproven\"");
+	expect(report_table, &report, "UNPROVEN: 3 admissions");
+}
+
+static void a_count_that_got_lost_proves_nothing(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.allowed++;
+	assert_int_equal(report_verdict(&report), VERDICT_UNPROVEN);
+	assert_int_equal(report_status(&report), 1);
+}
+
+static void an_overshoot_weighs_more_than_a_disagreement(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.tally.disagreements = 1;
+	report.tally.overshoot = 1;
+	assert_int_equal(report_verdict(&report), VERDICT_OVERSHOT);
+}
+
+/* ---- What is printed ------------------------------------------------------------- */
+
+static void the_object_is_one_line_that_has_every_field(void **state)
+{
+	static const char *fields[] = {
+		"\"mode\": \"strict\"",
+		"\"store\": \"memory:fleet\"",
+		"\"nodes\": 4,",
+		"\"threads\": 2,",
+		"\"keys\": 2,",
+		"\"limit\": 10,",
+		"\"window_us\": 500000,",
+		"\"seconds\": 2.0",
+		"\"decisions\": 200,",
+		"\"allowed\": 40,",
+		"\"denied\": 160,",
+		"\"ns_per_decision_p50\": 100,",
+		"\"ns_per_decision_p99\": 1000,",
+		"\"round_trips\": 200,",
+		"\"windows\": 2,",
+		"\"admitted_max\": 10,",
+		"\"overshoot\": 0,",
+		"\"undershoot_mean\": 0.0",
+	};
+	struct report report = good();
+	const char *text = printed(report_json, &report);
+
+	(void)state;
+	assert_int_equal(text[0], '{');
+	assert_string_equal(strchr(text, '\n') - 1, "}\n");
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		expect(report_json, &report, fields[i]);
+}
+
+static void any_name_of_a_store_is_valid_in_the_object(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.flags.store = "memory:a\"b\\c\nd\xff";
+	expect(report_json, &report,
+	       "\"store\": \"memory:a\\u0022b\\u005cc\\u000ad\\u00ff\"");
+}
+
+static void the_table_says_why_answers_were_refused(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.refused = 7;
+	report.refused_text = "the store is full";
+	expect(report_table, &report, "not by the rule: the store is full");
+}
+
+static void the_table_has_a_line_for_each_window(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	expect(report_table, &report, "\n       1 ");
+	expect(report_table, &report, "\n       2 part ");
+	expect(report_table, &report, " 100.00 %");
+}
+
+static void a_run_without_a_whole_window_says_so(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.tally.windows = 0;
+	expect(report_table, &report, "no window lay inside the run");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_run_within_its_limits_held),
+		cmocka_unit_test(a_window_above_its_limit_exits_with_1),
+		cmocka_unit_test(a_planted_overshoot_exits_with_1),
+		cmocka_unit_test(clocks_that_disagree_prove_nothing),
+		cmocka_unit_test(a_count_that_got_lost_proves_nothing),
+		cmocka_unit_test(an_overshoot_weighs_more_than_a_disagreement),
+		cmocka_unit_test(the_object_is_one_line_that_has_every_field),
+		cmocka_unit_test(any_name_of_a_store_is_valid_in_the_object),
+		cmocka_unit_test(the_table_says_why_answers_were_refused),
+		cmocka_unit_test(the_table_has_a_line_for_each_window),
+		cmocka_unit_test(a_run_without_a_whole_window_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

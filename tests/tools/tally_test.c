@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tally_test.c -- the count that trusts nobody, on windows of 100 ms.
+ *
+ * admit(t) stands for an admission that a truthful store decided at instant t.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "tools/tally.h"
+
+#define WINDOW UINT64_C(100000)
+#define BEGIN (UINT64_C(17000000000) * WINDOW) /* the first instant of window 1 */
+#define STOP (BEGIN + 10 * WINDOW)
+#define LIMIT 3
+#define RING 4
+
+static struct tally tally;
+
+static void open_at(uint64_t begin_us, uint32_t keys, uint32_t workers)
+{
+	struct tally_config config = { .keys = keys,
+		                       .workers = workers,
+		                       .ring = RING,
+		                       .limit = LIMIT,
+		                       .window_us = WINDOW,
+		                       .begin_us = begin_us };
+
+	assert_true(tally_open(&tally, &config));
+}
+
+static int open_it(void **state)
+{
+	(void)state;
+	open_at(BEGIN, /* keys= */ 2, /* workers= */ 2);
+	return 0;
+}
+
+static int close_it(void **state)
+{
+	(void)state;
+	tally_close(&tally);
+	return 0;
+}
+
+static uint64_t reset_at(uint64_t now_us)
+{
+	return WINDOW - now_us % WINDOW;
+}
+
+static void admit_between(uint64_t before_us, uint64_t now_us, uint64_t after_us,
+                          uint32_t key)
+{
+	tally_count(&tally, 0, key, before_us, after_us, reset_at(now_us));
+}
+
+static void admit(uint64_t now_us, uint32_t key, int times)
+{
+	while (times-- > 0)
+		admit_between(now_us - 3, now_us, now_us + 5, key);
+}
+
+static void finish(uint64_t stop_us)
+{
+	tally_pass(&tally, 0, TALLY_GONE);
+	tally_pass(&tally, 1, TALLY_GONE);
+	assert_true(tally_all_gone(&tally));
+	tally_finish(&tally, stop_us);
+}
+
+/* The window of this number in what was kept; its admitted is 0 if it is not there. */
+static struct tally_window window(uint64_t number)
+{
+	struct tally_window kept[TALLY_HISTORY], none = { .number = number };
+	size_t count = tally_history(&tally, kept, TALLY_HISTORY);
+
+	for (size_t i = 0; i < count; i++)
+		if (kept[i].number == number)
+			return kept[i];
+	return none;
+}
+
+static bool near(double a, double b)
+{
+	return a - b < 1e-9 && b - a < 1e-9;
+}
+
+/* ---- Placing --------------------------------------------------------------------- */
+
+static void expect_place(uint64_t before, uint64_t after, uint64_t reset,
+                         uint64_t first, uint64_t last)
+{
+	struct tally_span span = tally_place(10, before, after, reset);
+
+	assert_int_equal(span.first, first);
+	assert_int_equal(span.last, last);
+}
+
+static void an_admission_belongs_to_the_one_end_that_fits(void **state)
+{
+	(void)state;
+	expect_place(41, 43, 8, 5, 5);  /* decided at 42 */
+	expect_place(42, 42, 8, 5, 5);  /* to the microsecond */
+	expect_place(40, 40, 10, 5, 5); /* the first instant of a window */
+	expect_place(49, 49, 1, 5, 5);  /* the last */
+	expect_place(48, 52, 10, 6, 6); /* asked before the boundary, decided on it */
+	expect_place(48, 52, 1, 5, 5);  /* decided just before it */
+	expect_place(33, 51, 8, 5, 5);  /* wide, but only 42 fits */
+}
+
+static void a_reset_that_fits_no_end_is_a_disagreement(void **state)
+{
+	struct tally_span span = tally_place(10, 41, 43, 5);
+
+	(void)state;
+	assert_true(span.first > span.last);
+	span = tally_place(10, 41, 60, 0);
+	assert_true(span.first > span.last);
+	span = tally_place(10, 41, 60, 11); /* longer than a window */
+	assert_true(span.first > span.last);
+	span = tally_place(10, 41, 60, UINT64_MAX);
+	assert_true(span.first > span.last);
+}
+
+static void a_long_suspension_leaves_several_ends(void **state)
+{
+	(void)state;
+	expect_place(42, 52, 8, 5, 6);
+	expect_place(41, 75, 8, 5, 8);
+}
+
+/* ---- Counting -------------------------------------------------------------------- */
+
+static void admissions_count_for_their_key_and_window(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, 2);
+	admit(BEGIN + 20, 1, 1);
+	admit(BEGIN + WINDOW + 10, 0, 3);
+	finish(STOP);
+	assert_int_equal(window(1).admitted, 3);
+	assert_int_equal(window(1).most, 2);
+	assert_int_equal(tally_total(&tally).admitted, 6);
+	assert_int_equal(tally_total(&tally).admitted_max, 3);
+}
+
+static void a_full_window_is_no_overshoot(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT);
+	admit(BEGIN + 10, 1, LIMIT);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).admitted_max, LIMIT);
+	assert_int_equal(tally_total(&tally).overshoot, 0);
+}
+
+static void one_too_many_in_a_window_is_an_overshoot(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT);
+	admit(BEGIN + WINDOW - 6, 0, 1);
+	admit(BEGIN + WINDOW + 10, 0, 1);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).overshoot, 1);
+	assert_int_equal(tally_total(&tally).admitted_max, LIMIT + 1);
+}
+
+static void the_worst_overshoot_is_told(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT + 2);
+	admit(BEGIN + WINDOW + 10, 1, LIMIT + 7);
+	admit(BEGIN + 2 * WINDOW + 10, 0, LIMIT + 1);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).overshoot, 7);
+}
+
+static void limits_full_on_both_sides_of_a_boundary_are_none(void **state)
+{
+	(void)state;
+	for (int i = 0; i < LIMIT; i++) {
+		/* Asked in one window, answered in the next; the store knows. */
+		admit_between(BEGIN + WINDOW - 5, BEGIN + WINDOW - 1,
+		              BEGIN + WINDOW + 5, 0);
+		admit_between(BEGIN + WINDOW - 5, BEGIN + WINDOW, BEGIN + WINDOW + 5,
+		              0);
+	}
+	finish(STOP);
+	assert_int_equal(window(1).admitted, LIMIT);
+	assert_int_equal(window(2).admitted, LIMIT);
+	assert_int_equal(tally_total(&tally).overshoot, 0);
+}
+
+static void a_store_of_another_time_is_a_disagreement(void **state)
+{
+	(void)state;
+	tally_count(&tally, 0, 0, BEGIN + 10, BEGIN + 15, reset_at(BEGIN + 1000));
+	tally_count(&tally, 1, 0, BEGIN + 10, BEGIN + 15, 0);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).disagreements, 2);
+	assert_int_equal(tally_total(&tally).admitted, 0);
+}
+
+static void an_admission_of_a_window_that_is_done_is_a_disagreement(void **state)
+{
+	(void)state;
+	tally_pass(&tally, 0, BEGIN + 3 * WINDOW);
+	tally_pass(&tally, 1, BEGIN + 3 * WINDOW);
+	tally_fold(&tally, STOP);
+	admit(BEGIN + WINDOW + 10, 0, 1); /* against what was passed */
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).disagreements, 1);
+}
+
+/* ---- Strays ---------------------------------------------------------------------- */
+
+/* Somewhere in window 1 or 2. */
+static void admit_stray(uint32_t key)
+{
+	admit_between(BEGIN + 50, BEGIN + 60, BEGIN + WINDOW + 70, key);
+}
+
+static void a_stray_goes_where_there_is_room(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT);
+	admit(BEGIN + WINDOW + 10, 0, LIMIT - 1);
+	admit_stray(0);
+	finish(STOP);
+	assert_int_equal(window(1).admitted, LIMIT);
+	assert_int_equal(window(2).admitted, LIMIT);
+	assert_int_equal(tally_total(&tally).overshoot, 0);
+	assert_int_equal(tally_total(&tally).disagreements, 0);
+}
+
+static void a_stray_without_room_anywhere_is_an_overshoot(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT);
+	admit(BEGIN + WINDOW + 10, 0, LIMIT);
+	admit(BEGIN + 2 * WINDOW + 10, 0, LIMIT - 1); /* too late for it */
+	admit_stray(0);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).overshoot, 1);
+	assert_int_equal(tally_total(&tally).admitted, 3 * LIMIT);
+}
+
+static void the_stray_that_can_wait_least_goes_first(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT - 1);
+	admit(BEGIN + WINDOW + 10, 0, LIMIT);
+	/* Of windows 1 to 3, there first; it has to leave the place to the next. */
+	admit_between(BEGIN + 50, BEGIN + 60, BEGIN + 2 * WINDOW + 70, 0);
+	admit_stray(0);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).overshoot, 0);
+	assert_int_equal(window(3).admitted, 1);
+}
+
+static void many_strays_are_all_kept(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		admit_stray(1);
+	finish(STOP);
+	assert_int_equal(tally_total(&tally).admitted, 1000);
+	assert_int_equal(tally_total(&tally).overshoot, 1000 - 2 * LIMIT);
+}
+
+/* ---- Folding --------------------------------------------------------------------- */
+
+static void a_window_waits_for_every_worker(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, 1);
+	tally_pass(&tally, 0, BEGIN + 2 * WINDOW);
+	tally_fold(&tally, STOP);
+	assert_int_equal(tally_total(&tally).windows, 0);
+	tally_pass(&tally, 1, BEGIN + 90);
+	tally_fold(&tally, STOP);
+	assert_int_equal(tally_total(&tally).windows, 0);
+	tally_pass(&tally, 1, BEGIN + WINDOW + WINDOW / 2);
+	tally_fold(&tally, STOP);
+	assert_int_equal(tally_total(&tally).windows, 1);
+	assert_int_equal(tally_total(&tally).admitted, 1);
+}
+
+static void a_window_waits_for_the_grace_time(void **state)
+{
+	(void)state;
+	tally_pass(&tally, 0, BEGIN + WINDOW + 999);
+	tally_pass(&tally, 1, BEGIN + WINDOW + 999);
+	tally_fold(&tally, STOP);
+	assert_int_equal(tally_total(&tally).windows, 0);
+	tally_pass(&tally, 0, BEGIN + WINDOW + 1000);
+	tally_pass(&tally, 1, BEGIN + WINDOW + 1000);
+	tally_fold(&tally, STOP);
+	assert_int_equal(tally_total(&tally).windows, 1);
+}
+
+static void counters_are_used_again_and_start_at_0(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 3 * RING; i++) {
+		admit(BEGIN + i * WINDOW + 10, 0, LIMIT);
+		tally_pass(&tally, 0, BEGIN + (i + 2) * WINDOW);
+		tally_pass(&tally, 1, BEGIN + (i + 2) * WINDOW);
+		tally_fold(&tally, STOP);
+	}
+	finish(BEGIN + 3 * RING * WINDOW);
+	assert_int_equal(tally_total(&tally).admitted_max, LIMIT);
+	assert_int_equal(tally_total(&tally).admitted, 3 * RING * LIMIT);
+}
+
+static void a_jump_of_the_clock_is_many_empty_windows(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, 1);
+	tally_pass(&tally, 0, BEGIN + 100 * WINDOW);
+	tally_pass(&tally, 1, BEGIN + 100 * WINDOW);
+	tally_fold(&tally, BEGIN + 101 * WINDOW);
+	admit(BEGIN + 100 * WINDOW + 10, 0, 1);
+	finish(BEGIN + 101 * WINDOW);
+	assert_int_equal(tally_total(&tally).windows, 101);
+	assert_int_equal(tally_total(&tally).admitted, 2);
+}
+
+/* ---- Whole windows and undershoot ------------------------------------------------ */
+
+static void undershoot_is_what_whole_windows_left(void **state)
+{
+	(void)state;
+	/* Window 1: 3 + 0 of 6; window 2: 3 + 3 of 6. */
+	admit(BEGIN + 10, 0, LIMIT);
+	admit(BEGIN + WINDOW + 10, 0, LIMIT);
+	admit(BEGIN + WINDOW + 10, 1, LIMIT);
+	finish(BEGIN + 2 * WINDOW);
+	assert_int_equal(tally_total(&tally).windows, 2);
+	assert_true(near(tally_total(&tally).undershoot_mean, 0.25));
+}
+
+static void an_overshoot_does_not_hide_an_undershoot(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, 2 * LIMIT);
+	finish(BEGIN + WINDOW);
+	assert_true(near(tally_total(&tally).undershoot_mean, 0.5));
+}
+
+static void windows_cut_by_the_ends_of_the_run_are_not_whole(void **state)
+{
+	(void)state;
+	open_at(BEGIN + 1, 2, 2);
+	admit(BEGIN + 10, 0, 1);
+	admit(BEGIN + WINDOW + 10, 0, LIMIT);
+	admit(BEGIN + WINDOW + 10, 1, LIMIT);
+	admit(BEGIN + 2 * WINDOW + 10, 0, 1);
+	finish(BEGIN + 3 * WINDOW - 1);
+	assert_false(window(1).whole);
+	assert_true(window(2).whole);
+	assert_false(window(3).whole);
+	assert_int_equal(tally_total(&tally).windows, 1);
+	assert_true(near(tally_total(&tally).undershoot_mean, 0));
+}
+
+static void an_overshoot_in_a_window_that_is_not_whole_counts(void **state)
+{
+	(void)state;
+	admit(BEGIN + 10, 0, LIMIT + 1);
+	finish(BEGIN + 50);
+	assert_int_equal(tally_total(&tally).windows, 0);
+	assert_int_equal(tally_total(&tally).overshoot, 1);
+}
+
+/* ---- Looking --------------------------------------------------------------------- */
+
+static void the_current_window_can_be_looked_at(void **state)
+{
+	struct tally_window now;
+
+	(void)state;
+	admit(BEGIN + WINDOW + 10, 0, 2);
+	admit(BEGIN + WINDOW + 10, 1, 1);
+	now = tally_look(&tally, BEGIN + WINDOW + 20);
+	assert_int_equal(now.number, 2);
+	assert_int_equal(now.admitted, 3);
+	assert_int_equal(now.most, 2);
+	now = tally_look(&tally, BEGIN + 500 * WINDOW); /* far beyond the ring */
+	assert_int_equal(now.admitted, 0);
+	finish(STOP);
+}
+
+static void the_history_keeps_the_newest_oldest_first(void **state)
+{
+	struct tally_window kept[TALLY_HISTORY];
+
+	(void)state;
+	tally_pass(&tally, 0, BEGIN + 50 * WINDOW + 1000);
+	tally_pass(&tally, 1, BEGIN + 50 * WINDOW + 1000);
+	tally_fold(&tally, BEGIN + 50 * WINDOW);
+	assert_int_equal(tally_history(&tally, kept, TALLY_HISTORY), TALLY_HISTORY);
+	assert_int_equal(kept[0].number, 50 - TALLY_HISTORY + 1);
+	assert_int_equal(kept[TALLY_HISTORY - 1].number, 50);
+	assert_int_equal(tally_history(&tally, kept, 2), 2);
+	assert_int_equal(kept[0].number, 49);
+	assert_int_equal(kept[1].number, 50);
+}
+
+static void a_ring_is_long_for_few_keys_and_bounded_for_many(void **state)
+{
+	(void)state;
+	assert_true(tally_ring(1) >= 1000);
+	assert_true(tally_ring(TALLY_KEYS_MAX) >= RING);
+	assert_true((uint64_t)tally_ring(TALLY_KEYS_MAX) * TALLY_KEYS_MAX <= 16000000);
+}
+
+/* ---- Threads --------------------------------------------------------------------- */
+
+enum { WORKERS = 4, STEPS = 20000, STEP_US = 97 };
+
+/* Each has a time of its own, so that they are windows apart; no count may get lost
+ * all the same, and whoever is ahead waits. */
+static void *work(void *number)
+{
+	uint32_t worker = (uint32_t)(uintptr_t)number;
+	uint64_t now_us = BEGIN;
+
+	for (int i = 0; i < STEPS; i++) {
+		tally_pass(&tally, worker, now_us);
+		tally_count(&tally, worker, (uint32_t)i % 2, now_us, now_us,
+		            reset_at(now_us));
+		now_us += STEP_US;
+	}
+	tally_pass(&tally, worker, TALLY_GONE);
+	return NULL;
+}
+
+static void no_count_is_lost_while_windows_are_folded(void **state)
+{
+	uint64_t stop_us = BEGIN + (uint64_t)STEPS * STEP_US;
+	pthread_t threads[WORKERS];
+
+	(void)state;
+	open_at(BEGIN, 2, WORKERS);
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+	while (!tally_all_gone(&tally))
+		tally_fold(&tally, stop_us);
+	tally_finish(&tally, stop_us);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(tally_total(&tally).admitted, WORKERS * STEPS);
+	assert_int_equal(tally_total(&tally).disagreements, 0);
+	assert_int_equal(tally_total(&tally).windows, STEPS * STEP_US / WINDOW);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_admission_belongs_to_the_one_end_that_fits),
+		cmocka_unit_test(a_reset_that_fits_no_end_is_a_disagreement),
+		cmocka_unit_test(a_long_suspension_leaves_several_ends),
+		TEST(admissions_count_for_their_key_and_window),
+		TEST(a_full_window_is_no_overshoot),
+		TEST(one_too_many_in_a_window_is_an_overshoot),
+		TEST(the_worst_overshoot_is_told),
+		TEST(limits_full_on_both_sides_of_a_boundary_are_none),
+		TEST(a_store_of_another_time_is_a_disagreement),
+		TEST(an_admission_of_a_window_that_is_done_is_a_disagreement),
+		TEST(a_stray_goes_where_there_is_room),
+		TEST(a_stray_without_room_anywhere_is_an_overshoot),
+		TEST(the_stray_that_can_wait_least_goes_first),
+		TEST(many_strays_are_all_kept),
+		TEST(a_window_waits_for_every_worker),
+		TEST(a_window_waits_for_the_grace_time),
+		TEST(counters_are_used_again_and_start_at_0),
+		TEST(a_jump_of_the_clock_is_many_empty_windows),
+		TEST(undershoot_is_what_whole_windows_left),
+		TEST(an_overshoot_does_not_hide_an_undershoot),
+		cmocka_unit_test_teardown(
+		    windows_cut_by_the_ends_of_the_run_are_not_whole, close_it),
+		TEST(an_overshoot_in_a_window_that_is_not_whole_counts),
+		TEST(the_current_window_can_be_looked_at),
+		TEST(the_history_keeps_the_newest_oldest_first),
+		cmocka_unit_test(a_ring_is_long_for_few_keys_and_bounded_for_many),
+		cmocka_unit_test_teardown(no_count_is_lost_while_windows_are_folded,
+		                          close_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * keys_test.c -- a stripe's keys against a list of the same, which is only slow.
+ *
+ * Every move is made on both.  After each, keys_valid holds (K1, K3), what is found is
+ * what the list has, and what expires is what the list lets go (K2).
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/keys.h"
+#include "tests/model/random.h"
+#include "tests/support/allocator.h"
+#include "tests/support/must.h"
+
+#define NAMES 300 /* that a run knows */
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What the list has of a name. */
+struct known {
+	struct entry *entry; /* NULL: not there */
+	uint64_t expires_us;
+	uint64_t latest_us; /* that expires_us ever was */
+	uint64_t room;
+	uint64_t mark; /* in its words */
+};
+
+struct model {
+	struct test_allocator allocator;
+	struct chance chance;
+	struct keys keys;
+	uint64_t now_us;
+	unsigned names;
+	uint64_t (*hash)(unsigned name);
+	struct known list[NAMES];
+};
+
+/* ---- Hashes, as a test may choose them ------------------------------------------- */
+
+static uint64_t spread(unsigned name)
+{
+	struct chance c = { name };
+
+	return chance_next(&c);
+}
+
+/* One home for all: a single run of slots, in the middle of the table. */
+static uint64_t one_home(unsigned name)
+{
+	return (uint64_t)name << 32 | 5;
+}
+
+/* One home for all, at the very end: the run goes round. */
+static uint64_t last_home(unsigned name)
+{
+	return (uint64_t)name << 32 | UINT32_MAX;
+}
+
+/* A few homes on both sides of the end, so that runs join and part again. */
+static uint64_t homes_around_the_end(unsigned name)
+{
+	return ((uint64_t)name << 32) + UINT64_MAX - 3 + name % 8;
+}
+
+/* Not even the whole hash tells the names apart. */
+static uint64_t same_hash(unsigned name)
+{
+	(void)name;
+	return UINT64_C(0xfedcba987654321f);
+}
+
+/* ---- Moves ----------------------------------------------------------------------- */
+
+static struct key_name name_of(const struct model *m, unsigned name, uint8_t bytes[4])
+{
+	memset(bytes, 0, 4);
+	memcpy(bytes, &name, 2);
+	/* Names of several lengths, some of them the start of others. */
+	return (struct key_name){ bytes, 2 + name % 3, m->hash(name) };
+}
+
+static struct entry *find(const struct model *m, unsigned name)
+{
+	uint8_t bytes[4];
+	struct key_name key = name_of(m, name, bytes);
+
+	return keys_find(&m->keys, &key);
+}
+
+static void add(struct model *m, unsigned name)
+{
+	struct known *known = &m->list[name];
+	uint8_t bytes[4];
+	struct key_name key = name_of(m, name, bytes);
+
+	known->room = chance_between(&m->chance, 1, 6);
+	known->expires_us = m->now_us + chance_below(&m->chance, 1000);
+	known->latest_us = known->expires_us;
+	known->mark = chance_next(&m->chance);
+	known->entry = keys_add(&m->keys, &m->allocator.allocator, &key, known->room,
+	                        known->expires_us);
+	must(known->entry);
+	for (uint64_t i = 0; i < known->room; i++)
+		must(known->entry->words[i] == 0);
+	known->entry->words[known->room - 1] = known->mark;
+	known->entry->fingerprint = known->mark ^ 1;
+	known->entry->kind = name;
+}
+
+static void grow(struct model *m, struct known *known)
+{
+	uint64_t room = known->room + chance_between(&m->chance, 1, 20);
+	struct entry *larger =
+	    keys_grow(&m->keys, &m->allocator.allocator, known->entry, room);
+
+	must(larger);
+	must(larger->words[known->room - 1] == known->mark);
+	for (uint64_t i = known->room; i < room; i++)
+		must(larger->words[i] == 0);
+	larger->words[room - 1] = known->mark;
+	known->entry = larger;
+	known->room = room;
+}
+
+static void drop(struct model *m, struct known *known)
+{
+	keys_drop(&m->keys, &m->allocator.allocator, known->entry);
+	known->entry = NULL;
+}
+
+/* As a step does: the heap is not told. */
+static void move_on(struct model *m, struct known *known)
+{
+	known->expires_us += chance_below(&m->chance, 500);
+	known->entry->expires_us = known->expires_us;
+	if (known->latest_us < known->expires_us)
+		known->latest_us = known->expires_us;
+}
+
+/* As a cancel does; the entry may then be dropped late. */
+static void move_back(struct model *m, struct known *known)
+{
+	known->expires_us -= chance_below(&m->chance, known->expires_us + 1);
+	known->entry->expires_us = known->expires_us;
+}
+
+static uint64_t let_go(struct model *m)
+{
+	uint64_t gone = 0;
+
+	for (unsigned name = 0; name < m->names; name++) {
+		struct known *known = &m->list[name];
+
+		if (!known->entry || find(m, name))
+			continue;
+		must(known->expires_us <= m->now_us); /* never too early: L8 */
+		known->entry = NULL;
+		gone++;
+	}
+	return gone;
+}
+
+static void expire(struct model *m, uint64_t limit)
+{
+	uint64_t before = m->keys.count;
+	uint64_t dropped =
+	    keys_expire(&m->keys, &m->allocator.allocator, m->now_us, limit);
+
+	assert_in_range(dropped, 0, limit);
+	assert_int_equal(m->keys.count, before - dropped);
+	assert_int_equal(let_go(m), dropped);
+	if (limit < NAMES * 4)
+		return;
+	assert_true(keys_next_due(&m->keys) > m->now_us);
+	for (unsigned name = 0; name < m->names; name++)
+		if (m->list[name].entry)
+			/* The heap may know of any expiry that it ever had. */
+			assert_true(m->list[name].latest_us > m->now_us);
+}
+
+static void move(struct model *m)
+{
+	unsigned name = (unsigned)chance_below(&m->chance, m->names);
+	struct known *known = &m->list[name];
+	uint64_t what = chance_below(&m->chance, 16);
+
+	if (what == 0)
+		m->now_us += chance_below(&m->chance, 300);
+	else if (what == 1)
+		expire(m, chance_between(&m->chance, 1, 4));
+	else if (what == 2)
+		expire(m, NAMES * 4);
+	else if (!known->entry)
+		add(m, name);
+	else if (what < 6)
+		drop(m, known);
+	else if (what < 10)
+		grow(m, known);
+	else if (what < 15)
+		move_on(m, known);
+	else
+		move_back(m, known);
+}
+
+static void check(const struct model *m)
+{
+	uint64_t count = 0;
+	uint64_t due = UINT64_MAX;
+
+	assert_true(keys_valid(&m->keys));
+	for (unsigned name = 0; name < m->names; name++) {
+		const struct known *known = &m->list[name];
+		struct entry *entry = find(m, name);
+
+		if (entry != known->entry)
+			fail_msg("name %u is not what it was", name);
+		if (!entry)
+			continue;
+		count++;
+		assert_int_equal(entry->words[known->room - 1], known->mark);
+		assert_int_equal(entry->fingerprint, known->mark ^ 1);
+		assert_int_equal(entry->kind, name);
+		assert_int_equal(entry->expires_us, known->expires_us);
+		if (m->keys.heap[entry->place].due_us < due)
+			due = m->keys.heap[entry->place].due_us;
+	}
+	assert_int_equal(m->keys.count, count);
+	assert_int_equal(keys_next_due(&m->keys), due);
+}
+
+static void run_model(uint64_t seed, unsigned names, uint64_t (*hash)(unsigned name),
+                      int moves)
+{
+	struct model m = { .chance = { seed }, .names = names, .hash = hash };
+
+	test_allocator_init(&m.allocator);
+	for (int i = 0; i < moves; i++) {
+		move(&m);
+		check(&m);
+	}
+	keys_close(&m.keys, &m.allocator.allocator);
+	assert_true(test_allocator_is_balanced(&m.allocator));
+}
+
+/* ---- Tests ----------------------------------------------------------------------- */
+
+static void random_moves_end_where_the_list_ends(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		run_model(seed, (unsigned)(1 + seed * seed % NAMES), spread, 1500);
+}
+
+static void keys_of_one_home_do_not_get_in_each_others_way(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++)
+		run_model(seed, (unsigned)(2 + 4 * seed), one_home, 1500);
+}
+
+static void runs_that_go_round_the_end_of_the_table_stay_whole(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		run_model(seed, (unsigned)(2 + 4 * seed), last_home, 1500);
+		run_model(seed, (unsigned)(2 + 4 * seed), homes_around_the_end, 1500);
+	}
+}
+
+static void names_of_one_hash_are_told_apart(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++)
+		run_model(seed, (unsigned)(2 + 4 * seed), same_hash, 1500);
+}
+
+static void no_keys_are_valid_and_never_due(void **state)
+{
+	struct keys keys = { 0 };
+	struct test_allocator allocator;
+	struct key_name name = { (const uint8_t *)"k", 1, 0 };
+
+	(void)state;
+	test_allocator_init(&allocator);
+	assert_true(keys_valid(&keys));
+	assert_null(keys_find(&keys, &name));
+	assert_true(keys_next_due(&keys) == UINT64_MAX);
+	assert_int_equal(keys_expire(&keys, &allocator.allocator, UINT64_MAX - 1, 9),
+	                 0);
+	keys_close(&keys, &allocator.allocator);
+	assert_int_equal(allocator.calls, 0);
+}
+
+static void a_key_that_was_moved_on_is_dropped_then_and_not_before(void **state)
+{
+	struct test_allocator allocator;
+	struct gale_allocator *host = &allocator.allocator;
+	struct keys keys = { 0 };
+	struct key_name name = { (const uint8_t *)"k", 1, 77 };
+	struct entry *entry;
+
+	(void)state;
+	test_allocator_init(&allocator);
+	entry = keys_add(&keys, host, &name, 2, 100);
+	entry->expires_us = 200;
+	assert_int_equal(keys_expire(&keys, host, 150, 10), 0);
+	assert_int_equal(keys_next_due(&keys), 200); /* the heap has learned it */
+	assert_int_equal(keys_expire(&keys, host, 199, 10), 0);
+	assert_int_equal(keys_expire(&keys, host, 200, 10), 1);
+	assert_int_equal(keys.count, 0);
+	keys_close(&keys, host);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
+/* Without memory nothing is half done: the table neither lost nor gained anything. */
+static void a_failed_allocation_leaves_everything_as_it_was(void **state)
+{
+	(void)state;
+	for (uint64_t fail = 1; fail <= 6; fail++) {
+		struct model m = { .chance = { fail }, .names = 17, .hash = spread };
+		uint8_t bytes[4];
+		struct key_name last;
+
+		test_allocator_init(&m.allocator);
+		for (unsigned name = 0; name < 16; name++)
+			add(&m, name); /* as many as the first table holds */
+		last = name_of(&m, 16, bytes);
+		m.allocator.fail_first = m.allocator.calls + fail;
+		m.allocator.fail_last = m.allocator.fail_first;
+		m.list[16].entry =
+		    keys_add(&m.keys, &m.allocator.allocator, &last, 1, m.now_us);
+		if (fail <= 3) /* slots, heap, entry */
+			assert_null(m.list[16].entry);
+		else
+			assert_non_null(m.list[16].entry);
+		assert_true(keys_valid(&m.keys));
+		for (unsigned name = 0; name < 16; name++)
+			assert_ptr_equal(find(&m, name), m.list[name].entry);
+
+		m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
+		assert_null(
+		    keys_grow(&m.keys, &m.allocator.allocator, m.list[3].entry, 50));
+		assert_ptr_equal(find(&m, 3), m.list[3].entry);
+		assert_true(keys_valid(&m.keys));
+		keys_close(&m.keys, &m.allocator.allocator);
+		assert_true(test_allocator_is_balanced(&m.allocator));
+	}
+}
+
+/* ---- The checker is checked ------------------------------------------------------ */
+
+static void swap_places(struct keys *keys)
+{
+	struct heap_place first = keys->heap[0];
+
+	keys->heap[0] = keys->heap[keys->count - 1];
+	keys->heap[keys->count - 1] = first;
+	keys->heap[0].entry->place = 0;
+	first.entry->place = (uint32_t)(keys->count - 1);
+}
+
+static void misplace(struct keys *keys)
+{
+	keys->heap[2].entry->place = 3;
+}
+
+static struct table_slot *some_slot(struct keys *keys, bool filled)
+{
+	struct table_slot *slot = keys->slots;
+
+	while ((slot->entry != NULL) != filled)
+		slot++;
+	return slot;
+}
+
+static void lose_slot(struct keys *keys)
+{
+	*some_slot(keys, true) = (struct table_slot){ 0 };
+}
+
+static void double_slot(struct keys *keys)
+{
+	*some_slot(keys, false) = *some_slot(keys, true);
+}
+
+static void break_run(struct keys *keys)
+{
+	struct table_slot *from = some_slot(keys, true);
+	struct table_slot *to = &keys->slots[2 * keys->capacity - 1];
+
+	while (to->entry)
+		to--;
+	*to = *from;
+	*from = (struct table_slot){ 0 };
+}
+
+static void miscount(struct keys *keys)
+{
+	keys->count--;
+}
+
+static void keys_valid_sees_each_broken_invariant(void **state)
+{
+	static void (*const faults[])(struct keys * keys) = { swap_places, misplace,
+		                                              lose_slot,   double_slot,
+		                                              break_run,   miscount };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(faults); i++) {
+		struct model m = { .chance = { 9 }, .names = 10, .hash = one_home };
+		struct keys sane;
+		struct table_slot slots[32];
+		struct heap_place heap[16];
+
+		test_allocator_init(&m.allocator);
+		for (unsigned name = 0; name < 10; name++)
+			add(&m, name);
+		sane = m.keys;
+		must(sane.capacity == 16);
+		memcpy(slots, sane.slots, sizeof(slots));
+		memcpy(heap, sane.heap, sizeof(heap));
+
+		assert_true(keys_valid(&m.keys));
+		faults[i](&m.keys);
+		assert_false(keys_valid(&m.keys));
+
+		m.keys = sane;
+		memcpy(sane.slots, slots, sizeof(slots));
+		memcpy(sane.heap, heap, sizeof(heap));
+		keys_close(&m.keys, &m.allocator.allocator);
+		assert_true(test_allocator_is_balanced(&m.allocator));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_moves_end_where_the_list_ends),
+		cmocka_unit_test(keys_of_one_home_do_not_get_in_each_others_way),
+		cmocka_unit_test(runs_that_go_round_the_end_of_the_table_stay_whole),
+		cmocka_unit_test(names_of_one_hash_are_told_apart),
+		cmocka_unit_test(no_keys_are_valid_and_never_due),
+		cmocka_unit_test(
+		    a_key_that_was_moved_on_is_dropped_then_and_not_before),
+		cmocka_unit_test(a_failed_allocation_leaves_everything_as_it_was),
+		cmocka_unit_test(keys_valid_sees_each_broken_invariant),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * seat_test.c -- asks that cannot be answered at once, and how their answers come back.
+ *
+ * A holder keeps the key's stripe busy, so whatever is asked of the key meanwhile goes
+ * to a shard, and waits there until the holder ends: nothing here depends on luck.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <poll.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "runtime/atomic.h"
+#include "shards/shard.h"
+#include "tests/support/house.h"
+#include "tests/support/must.h"
+
+#define LONG_US GALE_SECONDS(30)
+
+static int tags[4096];
+
+static bool is_readable(struct gale_seat *seat)
+{
+	struct pollfd ready = { .fd = gale_seat_fd(seat), .events = POLLIN };
+
+	return poll(&ready, 1, 0) == 1;
+}
+
+static void sleep_until_readable(struct gale_seat *seat)
+{
+	struct pollfd ready = { .fd = gale_seat_fd(seat), .events = POLLIN };
+
+	assert_int_equal(poll(&ready, 1, 30000), 1);
+}
+
+static enum gale_verdict ask(struct house *h, int *tag)
+{
+	return gale_ask(h->seat, h->limiter, "k", 1, 1, tag).verdict;
+}
+
+static struct gale_completion fetch(struct gale_seat *seat)
+{
+	struct gale_completion completion;
+
+	while (gale_seat_completions(seat, &completion, 1) == 0)
+		sleep_until_readable(seat);
+	return completion;
+}
+
+static bool nothing_is_in_flight(void *seat)
+{
+	return asks_of_seat(seat) == 0;
+}
+
+static bool something_is_in_flight(void *seat)
+{
+	return asks_of_seat(seat) > 0;
+}
+
+static struct house_plan plan_of(uint64_t limit)
+{
+	return (struct house_plan){ .rule = gale_fixed_window(limit, GALE_HOURS(1)),
+		                    .shards = 1 };
+}
+
+/* Lets the holder go when an ask of the seat has reached its shard. */
+struct releaser {
+	struct holder holder;
+	struct gale_seat *seat;
+	pthread_t thread;
+};
+
+static void *release(void *arg)
+{
+	struct releaser *releaser = arg;
+
+	must(becomes_true(something_is_in_flight, releaser->seat));
+	holder_end(&releaser->holder);
+	return NULL;
+}
+
+static void hold_until_asked(struct releaser *releaser, struct house *h)
+{
+	releaser->seat = h->seat;
+	holder_begin(&releaser->holder, h->limiter, "k");
+	must(pthread_create(&releaser->thread, NULL, release, releaser) == 0);
+}
+
+static void was_asked(struct releaser *releaser)
+{
+	must(pthread_join(releaser->thread, NULL) == 0);
+}
+
+/* ---- Pending --------------------------------------------------------------------- */
+
+static void an_ask_that_must_wait_is_pending_and_answered_later(void **state)
+{
+	struct house_plan plan = plan_of(2);
+	struct gale_completion completion;
+	struct gale_answer answer;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	answer = gale_ask(h.seat, h.limiter, "k", 1, 1, &tags[7]);
+	assert_int_equal(answer.verdict, GALE_PENDING);
+	assert_int_equal(gale_seat_completions(h.seat, &completion, 1), 0);
+	holder_end(&holder);
+	completion = fetch(h.seat);
+	assert_ptr_equal(completion.tag, &tags[7]);
+	assert_int_equal(completion.answer.verdict, GALE_ALLOW);
+	assert_int_equal(completion.answer.why, GALE_WHY_RULE);
+	assert_int_equal(completion.answer.limit, 2);
+	assert_int_equal(completion.answer.remaining, 1);
+	assert_int_equal(gale_seat_completions(h.seat, &completion, 1), 0);
+	assert_true(house_close(&h));
+}
+
+static void an_ask_of_another_key_need_not_wait(void **state)
+{
+	struct house_plan plan = plan_of(2);
+	struct holder holder;
+	struct house h;
+	int pending = 0;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	for (char key = 'A'; key <= 'Z'; key++)
+		pending += gale_ask(h.seat, h.limiter, &key, 1, 1, NULL).verdict ==
+		           GALE_PENDING;
+	assert_in_range(pending, 0, 20); /* those of the same stripe: one in 64 */
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_true(house_close(&h));
+}
+
+static void completions_come_in_order_with_their_tags(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+	holder_end(&holder);
+	for (int i = 0; i < 100; i++) {
+		struct gale_completion completion = fetch(h.seat);
+
+		assert_ptr_equal(completion.tag, &tags[i]);
+		assert_int_equal(completion.answer.verdict,
+		                 i < 5 ? GALE_ALLOW : GALE_DENY);
+		assert_int_equal(completion.answer.remaining, i < 5 ? 4 - i : 0);
+	}
+	assert_true(house_close(&h));
+}
+
+static void
+the_descriptor_is_readable_while_completions_wait_and_only_then(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_completion completions[4];
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_false(is_readable(h.seat));
+	for (int round = 0; round < 10; round++) {
+		holder_begin(&holder, h.limiter, "k");
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+		assert_false(is_readable(h.seat));
+		assert_int_equal(gale_seat_completions(h.seat, completions, 4), 0);
+		holder_end(&holder);
+		sleep_until_readable(h.seat);
+		assert_true(becomes_true(nothing_is_in_flight, h.seat));
+
+		assert_int_equal(gale_seat_completions(h.seat, completions, 0), 0);
+		assert_true(is_readable(h.seat));
+		assert_int_equal(gale_seat_completions(h.seat, completions, 1), 1);
+		assert_true(is_readable(h.seat));
+		assert_int_equal(gale_seat_completions(h.seat, completions, 4), 3);
+		assert_ptr_equal(completions[2].tag, &tags[3]);
+		assert_false(is_readable(h.seat));
+	}
+	assert_true(house_close(&h));
+}
+
+/* Looking for a free place, the ask finds a completion; it must leave a sign of it. */
+static void asking_on_keeps_the_descriptor_readable(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	plan.pending_max = 1;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(ask(&h, &tags[0]), GALE_PENDING);
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_true(is_readable(h.seat));
+
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL).why,
+	                 GALE_WHY_BUSY);
+	holder_end(&holder);
+	assert_true(is_readable(h.seat));
+	assert_ptr_equal(fetch(h.seat).tag, &tags[0]);
+	assert_true(house_close(&h));
+}
+
+static void no_answer_without_a_place_to_put_it(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_completion completion;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(ask(&h, &tags[0]), GALE_PENDING);
+	holder_end(&holder);
+	sleep_until_readable(h.seat);
+	assert_int_equal(gale_seat_completions(h.seat, NULL, 1), 0);
+	assert_int_equal(gale_seat_completions(NULL, &completion, 1), 0);
+	assert_int_equal(gale_seat_fd(NULL), -1);
+	assert_true(is_readable(h.seat));
+	assert_ptr_equal(fetch(h.seat).tag, &tags[0]);
+	assert_true(house_close(&h));
+}
+
+/* ---- Too many -------------------------------------------------------------------- */
+
+static void asks_beyond_pending_max(uint32_t pending_max, enum gale_on_outage policy)
+{
+	struct house_plan plan = plan_of(3);
+	struct holder holder;
+	struct house h;
+
+	plan.pending_max = pending_max;
+	plan.on_outage = policy;
+	house_open(&h, &plan);
+	for (int round = 0; round < 3; round++) {
+		holder_begin(&holder, h.limiter, "k");
+		for (uint32_t i = 0; i < pending_max; i++)
+			assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+		for (int i = 0; i < 3; i++) {
+			struct gale_answer answer =
+			    gale_ask(h.seat, h.limiter, "k", 1, 1, NULL);
+
+			assert_int_equal(answer.why, GALE_WHY_BUSY);
+			assert_int_equal(answer.verdict, policy == GALE_ON_OUTAGE_ALLOW
+			                                     ? GALE_ALLOW
+			                                     : GALE_DENY);
+			assert_int_equal(answer.limit, 3);
+			assert_int_equal(answer.remaining, 0);
+			assert_int_equal(answer.retry_after_us, 0);
+		}
+		holder_end(&holder);
+		for (uint32_t i = 0; i < pending_max; i++)
+			assert_ptr_equal(fetch(h.seat).tag, &tags[i]);
+	}
+	assert_true(house_close(&h));
+}
+
+static void more_asks_than_may_be_pending_are_answered_by_the_policy(void **state)
+{
+	static const uint32_t most[] = { 1, 2, 3, 256 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		asks_beyond_pending_max(most[i], GALE_ON_OUTAGE_DENY);
+		asks_beyond_pending_max(most[i], GALE_ON_OUTAGE_ALLOW);
+	}
+}
+
+/* A shard's mailbox is as bounded as a seat; what it did take, it answers. */
+static void a_shard_with_its_hands_full_refuses_and_answers_the_rest(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct holder holder;
+	struct house h;
+	unsigned pending = 0;
+
+	(void)state;
+	plan.pending_max = 4096;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	while (ask(&h, &tags[pending]) == GALE_PENDING)
+		pending++;
+	assert_in_range(pending, SHARD_MAILS, SHARD_MAILS + 1);
+	holder_end(&holder);
+	for (unsigned i = 0; i < pending; i++)
+		assert_ptr_equal(fetch(h.seat).tag, &tags[i]);
+	assert_true(house_close(&h));
+}
+
+/* ---- Waiting --------------------------------------------------------------------- */
+
+static void a_wait_returns_with_the_answer(void **state)
+{
+	struct house_plan plan = plan_of(2);
+	struct releaser releaser;
+	struct gale_answer answer;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	for (int i = 0; i < 3; i++) {
+		hold_until_asked(&releaser, &h);
+		answer = gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US);
+		was_asked(&releaser);
+		assert_int_equal(answer.verdict, i < 2 ? GALE_ALLOW : GALE_DENY);
+		assert_int_equal(answer.why, GALE_WHY_RULE);
+		assert_int_equal(answer.remaining, i < 2 ? 1 - i : 0);
+		assert_false(is_readable(h.seat));
+	}
+	hold_until_asked(&releaser, &h);
+	answer = gale_wait(h.seat, h.limiter, "k", 1, 1, UINT64_MAX);
+	was_asked(&releaser);
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+static void a_wait_leaves_the_completions_of_asks_alone(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct releaser releaser;
+	struct gale_answer answer;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&releaser.holder, h.limiter, "k");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+	releaser.seat = h.seat;
+	must(pthread_create(&releaser.thread, NULL, release, &releaser) == 0);
+	answer = gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US);
+	was_asked(&releaser);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	assert_int_equal(answer.why, GALE_WHY_RULE);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_true(is_readable(h.seat));
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(fetch(h.seat).tag, &tags[i]);
+	assert_false(is_readable(h.seat));
+	assert_true(house_close(&h));
+}
+
+static void late_by(struct house *h, uint64_t within_us, enum gale_on_outage policy)
+{
+	struct gale_answer answer =
+	    gale_wait(h->seat, h->limiter, "k", 1, 1, within_us);
+
+	assert_int_equal(answer.why, GALE_WHY_LATE);
+	assert_int_equal(answer.verdict,
+	                 policy == GALE_ON_OUTAGE_ALLOW ? GALE_ALLOW : GALE_DENY);
+	assert_int_equal(answer.limit, 9);
+}
+
+static void a_wait_that_is_late(enum gale_on_outage policy)
+{
+	struct house_plan plan = plan_of(9);
+	struct gale_completion completion;
+	struct holder holder;
+	struct house h;
+
+	plan.on_outage = policy;
+	plan.pending_max = 3;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	late_by(&h, 0, policy);
+	late_by(&h, 1, policy);
+	late_by(&h, 2000, policy);
+	/* All three are still on their way, and nobody waits for them. */
+	assert_int_equal(gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US).why,
+	                 GALE_WHY_BUSY);
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_int_equal(gale_seat_completions(h.seat, &completion, 1), 0);
+	assert_false(is_readable(h.seat));
+
+	/* They were spent, as nobody could know; and their places are free again. */
+	assert_int_equal(house_ask(&h, "k").remaining, 5);
+	holder_begin(&holder, h.limiter, "k");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+	holder_end(&holder);
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(fetch(h.seat).tag, &tags[i]);
+	assert_true(house_close(&h));
+}
+
+static void a_wait_that_is_late_says_so_and_the_seat_goes_on(void **state)
+{
+	(void)state;
+	a_wait_that_is_late(GALE_ON_OUTAGE_DENY);
+	a_wait_that_is_late(GALE_ON_OUTAGE_ALLOW);
+}
+
+/* Places of abandoned waits come back also when nobody fetches completions. */
+static void an_ask_finds_the_place_of_an_abandoned_wait(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	plan.pending_max = 1;
+	house_open(&h, &plan);
+	for (int round = 0; round < 20; round++) {
+		holder_begin(&holder, h.limiter, "k");
+		late_by(&h, 0, GALE_ON_OUTAGE_DENY);
+		holder_end(&holder);
+		assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	}
+	assert_true(house_close(&h));
+}
+
+/* ---- Looking, while it must wait ------------------------------------------------- */
+
+static void looks_and_corrections_wait_for_the_store(void **state)
+{
+	struct house_plan plan = { .rule = gale_leaky_bucket(10, GALE_SECONDS(1),
+		                                             GALE_SECONDS(1)),
+		                   .shards = 1 };
+	struct gale_forecast forecast;
+	struct releaser releaser;
+	struct gale_answer booked, peeked;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	(void)house_ask(&h, "k");
+	hold_until_asked(&releaser, &h);
+	booked = gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US);
+	was_asked(&releaser);
+	assert_int_equal(booked.delay_ns, 100000000);
+
+	hold_until_asked(&releaser, &h);
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &peeked),
+	                 GALE_ERR_OK);
+	was_asked(&releaser);
+	assert_int_equal(peeked.delay_ns, 200000000);
+
+	hold_until_asked(&releaser, &h);
+	assert_int_equal(
+	    gale_forecast(h.seat, h.limiter, "k", 1, 3, LONG_US, &forecast),
+	    GALE_ERR_OK);
+	was_asked(&releaser);
+	assert_int_equal(forecast.spendable_now, 9 / 3);
+	assert_int_equal(forecast.full_after_us, GALE_MILLIS(200));
+
+	hold_until_asked(&releaser, &h);
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, LONG_US, &booked),
+	                 GALE_ERR_OK);
+	was_asked(&releaser);
+	assert_int_equal(booked.slot.us, 0);
+	assert_int_equal(house_ask(&h, "k").delay_ns, 100000000);
+
+	hold_until_asked(&releaser, &h);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_OK);
+	was_asked(&releaser);
+	assert_int_equal(house_ask(&h, "k").delay_ns, 0);
+	assert_true(house_close(&h));
+}
+
+static void looks_and_corrections_are_late_or_too_many(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct gale_answer answer = { .slot = { 5, 0 } };
+	struct gale_forecast forecast;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	plan.pending_max = 4;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+	                 GALE_ERR_LATE);
+	assert_int_equal(gale_forecast(h.seat, h.limiter, "k", 1, 1, 10, &forecast),
+	                 GALE_ERR_LATE);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, 0), GALE_ERR_LATE);
+	assert_int_equal(answer.slot.us, 5);
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &answer),
+	                 GALE_ERR_LATE);
+	assert_int_equal(answer.slot.us, 0); /* given back once, whatever comes of it */
+
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
+	                 GALE_ERR_BUSY);
+	assert_int_equal(
+	    gale_forecast(h.seat, h.limiter, "k", 1, 1, LONG_US, &forecast),
+	    GALE_ERR_BUSY);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_BUSY);
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
+	                 GALE_ERR_OK);
+	assert_int_equal(answer.remaining, 9);
+	assert_true(house_close(&h));
+}
+
+/* ---- Leaving and closing --------------------------------------------------------- */
+
+static void leaving_with_asks_pending_loses_nothing_but_the_answers(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	for (uint64_t round = 0; round < 3; round++) {
+		holder_begin(&holder, h.limiter, "k");
+		assert_int_equal(ask(&h, &tags[0]), GALE_PENDING);
+		assert_int_equal(ask(&h, &tags[1]), GALE_PENDING);
+		assert_int_equal(gale_wait(h.seat, h.limiter, "k", 1, 1, 0).why,
+		                 GALE_WHY_LATE);
+		gale_leave(h.seat);
+		holder_end(&holder);
+		assert_int_equal(gale_join(h.runtime, &h.seat), GALE_ERR_OK);
+	}
+	/* Nine were taken from the budget, as soon as the shard gets to it. */
+	while (house_wait(&h, "k").verdict == GALE_ALLOW)
+		assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US),
+		                 GALE_ERR_OK);
+	assert_true(house_close(&h));
+}
+
+static void leaving_with_completions_unfetched_leaks_nothing(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct gale_completion completion;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_int_equal(gale_seat_completions(h.seat, &completion, 1), 1);
+	assert_true(house_close(&h)); /* four are ready */
+
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_true(house_close(&h)); /* all five are still in the mailbox */
+}
+
+static void *close_runtime(void *runtime)
+{
+	gale_runtime_close(runtime);
+	return NULL;
+}
+
+static bool is_closed(void *arg)
+{
+	struct house *h = arg;
+
+	return gale_ask(h->seat, h->limiter, "other", 5, 1, NULL).why ==
+	       GALE_WHY_CLOSED;
+}
+
+static void closing_the_runtime_answers_what_is_pending_first(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct gale_completion completions[8];
+	struct holder holder;
+	struct house h;
+	pthread_t closer;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
+	must(pthread_create(&closer, NULL, close_runtime, h.runtime) == 0);
+	assert_true(becomes_true(is_closed, &h));
+	assert_int_equal(gale_seat_completions(h.seat, completions, 8), 0);
+	holder_end(&holder);
+	must(pthread_join(closer, NULL) == 0);
+
+	assert_true(is_readable(h.seat));
+	assert_int_equal(gale_seat_completions(h.seat, completions, 8), 5);
+	for (int i = 0; i < 5; i++) {
+		assert_ptr_equal(completions[i].tag, &tags[i]);
+		assert_int_equal(completions[i].answer.why, GALE_WHY_RULE);
+		assert_int_equal(completions[i].answer.verdict,
+		                 i < 3 ? GALE_ALLOW : GALE_DENY);
+	}
+	assert_int_equal(house_ask(&h, "k").why, GALE_WHY_CLOSED);
+	assert_int_equal(house_ask(&h, "k").verdict, GALE_DENY);
+	assert_int_equal(house_wait(&h, "k").why, GALE_WHY_CLOSED);
+	h.runtime = NULL;
+	assert_true(house_close(&h));
+}
+
+static void closing_the_limiter_does_not_take_its_answers_away(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct gale_completion completion;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(ask(&h, &tags[3]), GALE_PENDING);
+	gale_limiter_close(h.limiter);
+	gale_store_close(h.store);
+	assert_int_equal(house_ask(&h, "k").why, GALE_WHY_CLOSED);
+	holder_end(&holder);
+	completion = fetch(h.seat);
+	assert_ptr_equal(completion.tag, &tags[3]);
+	assert_int_equal(completion.answer.verdict, GALE_ALLOW);
+	assert_int_equal(completion.answer.limit, 3);
+	h.limiter = NULL;
+	h.store = NULL;
+	assert_true(house_close(&h));
+}
+
+/* face.h, F2: a use after close is refused, not followed. */
+static void a_seat_that_has_left_is_refused_everything(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct gale_completion completion;
+	struct gale_forecast forecast;
+	struct gale_answer answer;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	gale_leave(h.seat);
+	assert_int_equal(house_ask(&h, "k").why, GALE_WHY_CLOSED);
+	assert_int_equal(house_wait(&h, "k").why, GALE_WHY_CLOSED);
+	assert_int_not_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+	                     GALE_ERR_OK);
+	assert_int_not_equal(gale_forecast(h.seat, h.limiter, "k", 1, 1, 0, &forecast),
+	                     GALE_ERR_OK);
+	assert_int_not_equal(gale_reset(h.seat, h.limiter, "k", 1, 0), GALE_ERR_OK);
+	assert_int_equal(gale_seat_completions(h.seat, &completion, 1), 0);
+	assert_int_equal(gale_seat_fd(h.seat), -1);
+	h.seat = NULL;
+	assert_true(house_close(&h));
+}
+
+/* What the number of its descriptor now means is none of its business. */
+static void a_seat_that_has_left_does_not_touch_the_descriptor_of_another(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct gale_completion completion;
+	struct holder holder;
+	struct gale_seat *left;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	left = h.seat;
+	gale_leave(left);
+	assert_int_equal(gale_join(h.runtime, &h.seat), GALE_ERR_OK);
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(ask(&h, &tags[0]), GALE_PENDING);
+	holder_end(&holder);
+	assert_true(becomes_true(nothing_is_in_flight, h.seat));
+	assert_int_equal(gale_seat_completions(left, &completion, 1), 0);
+	assert_true(is_readable(h.seat));
+	assert_ptr_equal(fetch(h.seat).tag, &tags[0]);
+	assert_true(house_close(&h));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_ask_that_must_wait_is_pending_and_answered_later),
+		cmocka_unit_test(an_ask_of_another_key_need_not_wait),
+		cmocka_unit_test(completions_come_in_order_with_their_tags),
+		cmocka_unit_test(
+		    the_descriptor_is_readable_while_completions_wait_and_only_then),
+		cmocka_unit_test(asking_on_keeps_the_descriptor_readable),
+		cmocka_unit_test(no_answer_without_a_place_to_put_it),
+		cmocka_unit_test(
+		    more_asks_than_may_be_pending_are_answered_by_the_policy),
+		cmocka_unit_test(
+		    a_shard_with_its_hands_full_refuses_and_answers_the_rest),
+		cmocka_unit_test(a_wait_returns_with_the_answer),
+		cmocka_unit_test(a_wait_leaves_the_completions_of_asks_alone),
+		cmocka_unit_test(a_wait_that_is_late_says_so_and_the_seat_goes_on),
+		cmocka_unit_test(an_ask_finds_the_place_of_an_abandoned_wait),
+		cmocka_unit_test(looks_and_corrections_wait_for_the_store),
+		cmocka_unit_test(looks_and_corrections_are_late_or_too_many),
+		cmocka_unit_test(
+		    leaving_with_asks_pending_loses_nothing_but_the_answers),
+		cmocka_unit_test(leaving_with_completions_unfetched_leaks_nothing),
+		cmocka_unit_test(closing_the_runtime_answers_what_is_pending_first),
+		cmocka_unit_test(closing_the_limiter_does_not_take_its_answers_away),
+		cmocka_unit_test(a_seat_that_has_left_is_refused_everything),
+		cmocka_unit_test(
+		    a_seat_that_has_left_does_not_touch_the_descriptor_of_another),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * wake_test.c -- no wake-up is lost, and none is written twice.
+ *
+ * A lost wake-up is a thread that sleeps for ever; here it sleeps for half a minute,
+ * and that is the failure.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "runtime/actor.h"
+#include "runtime/atomic.h"
+#include "runtime/clock.h"
+#include "runtime/wake.h"
+#include "tests/support/crew.h"
+
+#define ROUNDS 100000
+#define TOO_LONG_NS UINT64_C(30000000000)
+
+static bool is_readable(const struct wake *wake)
+{
+	struct pollfd ready = { .fd = wake->fd, .events = POLLIN };
+
+	return poll(&ready, 1, 0) == 1;
+}
+
+static void it_is_readable_from_the_first_raise_until_the_clear(void **state)
+{
+	struct wake wake;
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	for (int round = 0; round < 3; round++) {
+		assert_false(is_readable(&wake));
+		wake_raise(&wake);
+		assert_true(is_readable(&wake));
+		wake_raise(&wake);
+		assert_true(is_readable(&wake));
+		wake_clear(&wake);
+		assert_false(is_readable(&wake));
+		wake_clear(&wake);
+	}
+	wake_close(&wake);
+}
+
+static void any_number_of_raises_is_one_write(void **state)
+{
+	struct wake wake;
+	uint64_t writes;
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	for (int i = 0; i < 1000; i++)
+		wake_raise(&wake);
+	assert_int_equal(read(wake.fd, &writes, sizeof(writes)), sizeof(writes));
+	assert_int_equal(writes, 1);
+	wake_close(&wake);
+}
+
+static void its_descriptor_is_closed_on_exec_and_never_blocks(void **state)
+{
+	struct wake wake;
+	uint64_t writes;
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	assert_true(fcntl(wake.fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(read(wake.fd, &writes, sizeof(writes)), -1);
+	wake_close(&wake);
+}
+
+static void a_wait_ends_at_its_deadline(void **state)
+{
+	struct wake wake;
+	uint64_t deadline = patience_now_ns() + 5000000;
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	while (patience_now_ns() < deadline)
+		wake_wait(&wake, deadline);
+	wake_wait(&wake, deadline); /* passed */
+	wake_wait(&wake, 0);
+	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
+	wake_close(&wake);
+}
+
+static void a_wait_for_what_was_raised_before_does_not_sleep(void **state)
+{
+	struct wake wake;
+	uint64_t before = patience_now_ns();
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	wake_raise(&wake);
+	wake_wait(&wake, UINT64_MAX);
+	wake_wait(&wake, before + TOO_LONG_NS);
+	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
+	wake_close(&wake);
+}
+
+/* ---- Ping-pong ------------------------------------------------------------------- */
+
+struct court {
+	struct wake wakes[2];
+	_Atomic unsigned balls[2]; /* that have come to this side */
+	_Atomic bool lost;
+};
+
+static bool get(struct court *court, unsigned side, unsigned round)
+{
+	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
+
+	for (;;) {
+		wake_clear(&court->wakes[side]);
+		if (load_relaxed(&court->balls[side]) > round)
+			return true;
+		if (load_relaxed(&court->lost) || patience_now_ns() >= deadline)
+			break;
+		wake_wait(&court->wakes[side], deadline);
+	}
+	store_relaxed(&court->lost, true);
+	return false;
+}
+
+static void hit(struct court *court, unsigned side)
+{
+	add_relaxed(&court->balls[!side], 1);
+	wake_raise(&court->wakes[!side]);
+}
+
+static void play(void *arg, unsigned side)
+{
+	struct court *court = arg;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		if (side == 0)
+			hit(court, side);
+		if (!get(court, side, round))
+			return;
+		if (side == 1)
+			hit(court, side);
+	}
+}
+
+static void a_hundred_thousand_wake_ups_to_and_fro_are_none_too_few(void **state)
+{
+	struct court court = { .lost = false };
+
+	(void)state;
+	assert_true(wake_open(&court.wakes[0]));
+	assert_true(wake_open(&court.wakes[1]));
+	crew_run(2, play, &court);
+	assert_false(court.lost);
+	assert_int_equal(court.balls[0], ROUNDS);
+	assert_int_equal(court.balls[1], ROUNDS);
+	wake_close(&court.wakes[0]);
+	wake_close(&court.wakes[1]);
+}
+
+/* Each raiser waits until its raise has been seen, so each raise counts. */
+struct bell {
+	struct wake wake;
+	_Atomic unsigned rung[4];
+	_Atomic unsigned seen[4];
+	_Atomic bool lost;
+};
+
+static void ring(struct bell *bell, unsigned who)
+{
+	for (unsigned i = 1; i <= ROUNDS / 10; i++) {
+		store_relaxed(&bell->rung[who], i);
+		wake_raise(&bell->wake);
+		while (load_relaxed(&bell->seen[who]) != i) {
+			if (load_relaxed(&bell->lost))
+				return;
+			sched_yield();
+		}
+	}
+}
+
+static unsigned look(struct bell *bell)
+{
+	unsigned sum = 0;
+
+	for (unsigned who = 0; who < 4; who++) {
+		unsigned rung = load_relaxed(&bell->rung[who]);
+
+		store_relaxed(&bell->seen[who], rung);
+		sum += rung;
+	}
+	return sum;
+}
+
+static void ring_or_look(void *arg, unsigned who)
+{
+	struct bell *bell = arg;
+	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
+
+	if (who < 4) {
+		ring(bell, who);
+		return;
+	}
+	for (;;) {
+		wake_clear(&bell->wake);
+		if (look(bell) == 4 * (ROUNDS / 10))
+			return;
+		if (patience_now_ns() >= deadline)
+			break;
+		wake_wait(&bell->wake, deadline);
+	}
+	store_relaxed(&bell->lost, true);
+}
+
+static void four_raisers_are_all_seen(void **state)
+{
+	struct bell bell = { .lost = false };
+
+	(void)state;
+	assert_true(wake_open(&bell.wake));
+	crew_run(5, ring_or_look, &bell);
+	assert_false(bell.lost);
+	wake_close(&bell.wake);
+}
+
+/* ---- An actor, which sleeps on a wake -------------------------------------------- */
+
+struct echo {
+	struct actor actor;
+	struct mail_slot slots[64];
+	struct wake wake;
+	_Atomic unsigned heard;
+};
+
+static void on_mail(struct actor *self, void *mail)
+{
+	struct echo *echo = (struct echo *)self;
+
+	(void)mail;
+	add_relaxed(&echo->heard, 1);
+	wake_raise(&echo->wake);
+}
+
+static uint64_t no_chores(struct actor *self)
+{
+	(void)self;
+	return UINT64_MAX;
+}
+
+static const struct actor_ops echo_ops = { .on_mail = on_mail, .chores = no_chores };
+
+static void echo_open(struct echo *echo)
+{
+	atomic_init(&echo->heard, 0);
+	assert_true(wake_open(&echo->wake));
+	assert_true(actor_start(&echo->actor, &echo_ops, "echo", echo->slots, 64));
+}
+
+static void an_actor_never_sleeps_over_its_mail(void **state)
+{
+	struct echo echo;
+	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
+
+	(void)state;
+	echo_open(&echo);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		assert_true(actor_post(&echo.actor, &echo));
+		for (;;) {
+			wake_clear(&echo.wake);
+			if (load_relaxed(&echo.heard) > i)
+				break;
+			assert_true(patience_now_ns() < deadline);
+			wake_wait(&echo.wake, deadline);
+		}
+	}
+	actor_stop(&echo.actor);
+	wake_close(&echo.wake);
+}
+
+static void an_actor_that_is_stopped_has_handled_what_was_posted_before(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 3000; round++) {
+		struct echo echo;
+		unsigned posted = 0;
+
+		echo_open(&echo);
+		while (posted < round % 64 && actor_post(&echo.actor, &echo))
+			posted++;
+		actor_stop(&echo.actor);
+		assert_int_equal(echo.heard, posted);
+		wake_close(&echo.wake);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_is_readable_from_the_first_raise_until_the_clear),
+		cmocka_unit_test(any_number_of_raises_is_one_write),
+		cmocka_unit_test(its_descriptor_is_closed_on_exec_and_never_blocks),
+		cmocka_unit_test(a_wait_ends_at_its_deadline),
+		cmocka_unit_test(a_wait_for_what_was_raised_before_does_not_sleep),
+		cmocka_unit_test(
+		    a_hundred_thousand_wake_ups_to_and_fro_are_none_too_few),
+		cmocka_unit_test(four_raisers_are_all_seen),
+		cmocka_unit_test(an_actor_never_sleeps_over_its_mail),
+		cmocka_unit_test(
+		    an_actor_that_is_stopped_has_handled_what_was_posted_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

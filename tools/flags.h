@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * flags.h -- what gale fleet was asked to do.
+ *
+ * Pure: reads no environment, prints nothing, keeps pointers into argv.
+ *
+ * Numbers are whole, with k for thousands and M for millions.  Durations are whole
+ * numbers with us, ms, s, m or h.
+ */
+#ifndef TOOLS_FLAGS_H
+#define TOOLS_FLAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <gale/gale.h>
+
+#define FLAGS_WORKERS_MAX 1024 /* --nodes times --threads */
+
+struct fleet_flags {
+	uint64_t nodes;
+	uint64_t threads; /* of each node */
+	uint64_t keys;
+	uint64_t limit;
+	uint64_t window_us;
+	uint64_t run_us;
+	enum gale_mode mode;
+	const char *mode_name;
+	const char *store; /* a URL that all nodes share */
+	bool json;
+};
+
+enum flags_result {
+	FLAGS_RUN,
+	FLAGS_HELP,
+	FLAGS_BAD,
+};
+
+/* One line without its end: the flag, what it was given, what is allowed. */
+struct flags_error {
+	char text[256];
+};
+
+/* argv as after "gale fleet".  On FLAGS_BAD only *ret_error is set. */
+enum flags_result flags_parse(int argc, char *const *argv,
+                              struct fleet_flags *ret_flags,
+                              struct flags_error *ret_error);
+
+/* The list of flags, with what each takes and what it is when not given. */
+void flags_list(FILE *out);
+
+/* "250", "10k", "2M". */
+bool flags_number(const char *text, uint64_t *ret_number);
+
+/* "250ms", "1s", "2m"; a bare number is in units of bare_us, or refused if that is 0.
+ */
+bool flags_duration(const char *text, uint64_t bare_us, uint64_t *ret_us);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* gale.c -- the gale command: picks what to do by its first word. */
+#include <stdio.h>
+#include <string.h>
+
+#include <gale/gale.h>
+
+#include "tools/fleet.h"
+#include "tools/flags.h"
+
+static void help(FILE *out)
+{
+	fputs("usage: gale COMMAND [FLAG...]\n"
+	      "\n"
+	      "  fleet      run a fleet against one store and check its bound\n"
+	      "  version    print the version\n"
+	      "  help       print this\n"
+	      "\n"
+	      "gale fleet --help tells about its flags.\n",
+	      out);
+}
+
+/* What was printed has to arrive. */
+static int printed(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	perror("gale: standard output");
+	return FLEET_FAILED;
+}
+
+static int do_help(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	help(stdout);
+	return printed();
+}
+
+static int do_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("gale %s\n", gale_version());
+	return printed();
+}
+
+static int do_fleet(int argc, char **argv)
+{
+	struct fleet_flags flags;
+	struct flags_error error;
+
+	switch (flags_parse(argc, argv, &flags, &error)) {
+	case FLAGS_RUN:
+		return (int)fleet_run(&flags);
+	case FLAGS_HELP:
+		fleet_help(stdout);
+		return printed();
+	case FLAGS_BAD:
+		break;
+	}
+	fprintf(stderr, "gale fleet: %s\n", error.text);
+	return FLEET_BAD_USE;
+}
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "fleet", do_fleet }, { "version", do_version }, { "--version", do_version },
+	{ "help", do_help },   { "--help", do_help },     { "-h", do_help },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, argv[1]) == 0)
+			return commands[i].run(argc - 2, argv + 2);
+	if (argc > 1)
+		fprintf(stderr,
+		        "gale: unknown command; there are fleet, version, help\n");
+	else
+		help(stderr);
+	return FLEET_BAD_USE;
+}

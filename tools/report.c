@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* report.c -- the verdict, the table and the JSON object. */
+#include "tools/report.h"
+
+#include <inttypes.h>
+
+#include "tools/text.h"
+
+/* ---- The verdict ----------------------------------------------------------------- */
+
+static uint64_t decisions(const struct report *report)
+{
+	return report->allowed + report->denied;
+}
+
+enum verdict report_verdict(const struct report *report)
+{
+	const struct tally_totals *tally = &report->tally;
+
+	if (tally->overshoot > 0)
+		return VERDICT_OVERSHOT;
+	/* The workers and the tally count apart: neither may have lost anything. */
+	if (tally->disagreements > 0 || tally->admitted != report->allowed)
+		return VERDICT_UNPROVEN;
+	return VERDICT_HELD;
+}
+
+const char *report_verdict_name(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_HELD:
+		return "held";
+	case VERDICT_OVERSHOT:
+		return "overshot";
+	case VERDICT_UNPROVEN:
+		break;
+	}
+	return "unproven";
+}
+
+int report_status(const struct report *report)
+{
+	return report_verdict(report) == VERDICT_HELD ? 0 : 1;
+}
+
+/* ---- For people ------------------------------------------------------------------ */
+
+static void print_verdict(const struct report *report, FILE *out)
+{
+	const struct tally_totals *tally = &report->tally;
+	struct text number, limit, window;
+
+	text_count(&limit, report->flags.limit);
+	text_duration(&window, report->flags.window_us);
+	switch (report_verdict(report)) {
+	case VERDICT_HELD:
+		fprintf(out, "HELD: no key got more than %s in any window of %s\n",
+		        limit.is, window.is);
+		break;
+	case VERDICT_OVERSHOT:
+		fprintf(out,
+		        "OVERSHOT: a key got %s in a window of %s; its limit is %s\n",
+		        text_count(&number, tally->admitted_max), window.is, limit.is);
+		break;
+	case VERDICT_UNPROVEN:
+		fprintf(out,
+		        "UNPROVEN: %s admissions fit no window of %s: the store's "
+		        "clock and ours disagree\n",
+		        text_count(&number, report->allowed - tally->admitted),
+		        window.is);
+		break;
+	}
+}
+
+static void print_decisions(const struct report *report, FILE *out)
+{
+	uint64_t all = decisions(report);
+	struct text a, b;
+
+	fprintf(
+	    out, "  decisions    %15s  %s a second for %.1f s\n", text_count(&a, all),
+	    text_count(&b, (uint64_t)((double)all / report->seconds)), report->seconds);
+	fprintf(out, "  allowed      %15s  %.1f %%\n", text_count(&a, report->allowed),
+	        percent(report->allowed, all));
+	fprintf(out, "  denied       %15s  %.1f %%\n", text_count(&a, report->denied),
+	        percent(report->denied, all));
+	if (report->refused > 0)
+		fprintf(out, "  of these     %15s  not by the rule: %s\n",
+		        text_count(&a, report->refused), report->refused_text);
+}
+
+static void print_costs(const struct report *report, FILE *out)
+{
+	uint64_t all = decisions(report);
+	struct text a, b;
+
+	fprintf(out, "  ns/decision  %15s  half took less; 99 %% less than %s\n",
+	        text_count(&a, report->p50_ns), text_count(&b, report->p99_ns));
+	fprintf(out, "  round trips  %15s  %.3f per decision\n",
+	        text_count(&a, report->round_trips),
+	        percent(report->round_trips, all) / 100);
+}
+
+static void print_undershoot(const struct report *report, FILE *out)
+{
+	const struct tally_totals *tally = &report->tally;
+	struct text a;
+
+	if (tally->windows == 0) {
+		fprintf(out, "  undershoot                  -  "
+		             "no window lay inside the run\n");
+		return;
+	}
+	fprintf(
+	    out,
+	    "  undershoot   %13.3f %%  of the limit, on average; whole windows: %s\n",
+	    100 * tally->undershoot_mean, text_count(&a, tally->windows));
+}
+
+static void print_window(const struct report *report, const struct tally_window *window,
+                         FILE *out)
+{
+	struct text admitted, most;
+
+	fprintf(out, "  %6" PRIu64 "%-6s %15s  %7.2f %%  %14s\n", window->number,
+	        window->whole ? "" : " part", text_count(&admitted, window->admitted),
+	        percent(window->admitted, report->flags.keys) /
+	            (double)report->flags.limit,
+	        text_count(&most, window->most));
+}
+
+static void print_windows(const struct report *report, FILE *out)
+{
+	struct text window, limit;
+
+	fprintf(out, "\n  window of %-5s     admitted  of limits  most by a key\n",
+	        text_duration(&window, report->flags.window_us));
+	for (size_t i = 0; i < report->window_count; i++)
+		print_window(report, &report->windows[i], out);
+	fprintf(out, "  worst, of all       %35s  limit %s\n",
+	        text_count(&window, report->tally.admitted_max),
+	        text_count(&limit, report->flags.limit));
+}
+
+void report_table(const struct report *report, FILE *out)
+{
+	print_verdict(report, out);
+	fprintf(out, "\n");
+	print_decisions(report, out);
+	print_costs(report, out);
+	print_undershoot(report, out);
+	print_windows(report, out);
+}
+
+/* ---- For programs ---------------------------------------------------------------- */
+
+/* Bytes beyond ASCII are taken for Latin-1, so that any bytes give valid JSON. */
+static void json_text(FILE *out, const char *name, const char *text)
+{
+	fprintf(out, "\"%s\": \"", name);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < ' ' || c > '~' || c == '"' || c == '\\')
+			fprintf(out, "\\u%04x", c);
+		else
+			fputc(c, out);
+	}
+	fprintf(out, "\", ");
+}
+
+static void json_count(FILE *out, const char *name, uint64_t count)
+{
+	fprintf(out, "\"%s\": %" PRIu64 ", ", name, count);
+}
+
+static void json_setup(const struct report *report, FILE *out)
+{
+	const struct fleet_flags *flags = &report->flags;
+
+	json_text(out, "mode", flags->mode_name);
+	json_text(out, "store", flags->store);
+	json_count(out, "nodes", flags->nodes);
+	json_count(out, "threads", flags->threads);
+	json_count(out, "keys", flags->keys);
+	json_count(out, "limit", flags->limit);
+	json_count(out, "window_us", flags->window_us);
+	fprintf(out, "\"seconds\": %.6f, ", report->seconds);
+}
+
+static void json_seen(const struct report *report, FILE *out)
+{
+	json_count(out, "decisions", decisions(report));
+	json_count(out, "allowed", report->allowed);
+	json_count(out, "denied", report->denied);
+	json_count(out, "refused", report->refused);
+	json_count(out, "ns_per_decision_p50", report->p50_ns);
+	json_count(out, "ns_per_decision_p99", report->p99_ns);
+	json_count(out, "round_trips", report->round_trips);
+}
+
+void report_json(const struct report *report, FILE *out)
+{
+	const struct tally_totals *tally = &report->tally;
+	const char *verdict = report_verdict_name(report_verdict(report));
+
+	fprintf(out, "{");
+	json_setup(report, out);
+	json_seen(report, out);
+	json_count(out, "windows", tally->windows);
+	json_count(out, "admitted_max", tally->admitted_max);
+	json_count(out, "overshoot", tally->overshoot);
+	fprintf(out, "\"undershoot_mean\": %.9f, ", tally->undershoot_mean);
+	json_count(out, "clock_disagreements", tally->disagreements);
+	fprintf(out, "\"verdict\": \"%s\"}\n", verdict);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * report.h -- what a run has shown, and whether the bound held.
+ *
+ * Threads   Pure: any thread, on its own report.
+ */
+#ifndef TOOLS_REPORT_H
+#define TOOLS_REPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tools/flags.h"
+#include "tools/tally.h"
+
+enum verdict {
+	VERDICT_HELD,     /* no key got more than its limit in any window */
+	VERDICT_OVERSHOT, /* one did */
+	VERDICT_UNPROVEN, /* some admissions fit no window, so nobody can tell */
+};
+
+struct report {
+	struct fleet_flags flags;
+	double seconds;   /* of asking, as they were */
+	uint64_t allowed; /* as the workers saw it; decisions are allowed and denied */
+	uint64_t denied;
+	uint64_t refused;         /* of denied: those that the rule did not decide */
+	const char *refused_text; /* why, the last of them */
+	uint64_t p50_ns;
+	uint64_t p99_ns;
+	uint64_t round_trips; /* steps that the store has made */
+	struct tally_totals tally;
+	struct tally_window windows[TALLY_HISTORY]; /* the last ones */
+	size_t window_count;
+};
+
+enum verdict report_verdict(const struct report *report);
+const char *report_verdict_name(enum verdict verdict);
+
+/* What the command exits with: 0 only if the bound held. */
+int report_status(const struct report *report);
+
+/* For people. */
+void report_table(const struct report *report, FILE *out);
+
+/* One JSON object and a line's end. */
+void report_json(const struct report *report, FILE *out);
+
+#endif

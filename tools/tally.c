@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tally.c -- a ring of windows, each with a counter for every key.
+ *
+ * Windows are numbered by their end, in window lengths since 1970.  The ring holds
+ * [base, base + ring).  Workers add to any of these; the collector sums up the oldest,
+ * clears it and moves base up by one, which makes room for a newer window.
+ *
+ * Invariants
+ *
+ *   Y1  A worker that has passed p counts only what was decided at p or later: never
+ *       into a window that ended at p or before.
+ *   Y2  A window is folded when every worker has passed its end by the grace time: its
+ *       counters are final.  A stray's first window, too, is folded after it is there.
+ *   Y3  No count is dropped: a worker whose window is beyond the ring waits.  What it
+ *       has passed is less than two windows before the end it waits to count into (with
+ *       a wider span it has a stray, and does not wait), so it holds up none of the
+ *       windows that stand in its way: somebody can always go on.
+ *
+ * Ordering
+ *
+ *   passed   A worker adds, then stores passed with release  ->  the collector loads it
+ *            with acquire and sees what was added to the windows that it may fold.
+ *   cleared  The collector clears, then stores base with release  ->  a worker loads it
+ *            with acquire, and adds to counters that are 0.
+ *
+ *   The counters are relaxed: these two pairs publish them.  tally_look reads them
+ *   while they change, and shows some recent state.
+ */
+#define _GNU_SOURCE
+#include "tools/tally.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CACHE_LINE 64
+/* The clocks of two processors may disagree by less than this.  Y2 */
+#define GRACE_US 1000
+#define NAP_NS 100000
+#define RING_LEAST 16
+#define RING_MOST 1024
+#define COUNTERS_MOST (RING_LEAST * TALLY_KEYS_MAX)
+
+struct tally_worker {
+	alignas(CACHE_LINE) _Atomic uint64_t passed_us;
+	_Atomic uint64_t disagreements;
+};
+
+/* ---- Opening and closing --------------------------------------------------------- */
+
+uint32_t tally_ring(uint32_t keys)
+{
+	uint32_t ring = COUNTERS_MOST / keys;
+
+	return ring < RING_MOST ? ring : RING_MOST;
+}
+
+static bool allocate(struct tally *tally)
+{
+	const struct tally_config *config = &tally->config;
+	size_t bytes = config->workers * sizeof(struct tally_worker);
+
+	tally->counts =
+	    calloc((size_t)config->ring * config->keys, sizeof(*tally->counts));
+	tally->workers = aligned_alloc(CACHE_LINE, bytes);
+	if (!tally->counts || !tally->workers)
+		return false;
+	memset(tally->workers, 0, bytes);
+	return true;
+}
+
+bool tally_open(struct tally *tally, const struct tally_config *config)
+{
+	memset(tally, 0, sizeof(*tally));
+	tally->config = *config;
+	tally->first = config->begin_us / config->window_us + 1;
+	atomic_init(&tally->base, tally->first);
+	pthread_mutex_init(&tally->lock, NULL);
+	if (allocate(tally))
+		return true;
+	tally_close(tally);
+	return false;
+}
+
+void tally_close(struct tally *tally)
+{
+	pthread_mutex_destroy(&tally->lock);
+	free(tally->strays);
+	free(tally->workers);
+	free(tally->counts);
+}
+
+/* ---- Placing --------------------------------------------------------------------- */
+
+struct tally_span tally_place(uint64_t window_us, uint64_t before_us, uint64_t after_us,
+                              uint64_t reset_after_us)
+{
+	if (reset_after_us < 1 || reset_after_us > window_us)
+		return (struct tally_span){ .first = 1, .last = 0 };
+	return (struct tally_span){
+		.first = (before_us + reset_after_us + window_us - 1) / window_us,
+		.last = (after_us + reset_after_us) / window_us,
+	};
+}
+
+/* ---- Counting: the workers ------------------------------------------------------- */
+
+static _Atomic uint64_t *counter(const struct tally *tally, uint64_t number,
+                                 uint32_t key)
+{
+	return &tally->counts[number % tally->config.ring * tally->config.keys + key];
+}
+
+static void disagree(struct tally *tally, uint32_t worker)
+{
+	atomic_fetch_add_explicit(&tally->workers[worker].disagreements, 1,
+	                          memory_order_relaxed);
+}
+
+static uint64_t load_base(const struct tally *tally)
+{
+	return atomic_load_explicit(&tally->base, memory_order_acquire); /* cleared */
+}
+
+static void wait_for_room(const struct tally *tally, uint64_t number)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	while (number - load_base(tally) >= tally->config.ring)
+		nanosleep(&nap, NULL); /* Y3 */
+}
+
+static bool make_stray_room(struct tally *tally)
+{
+	size_t room = tally->stray_room ? 2 * tally->stray_room : 64;
+	struct tally_stray *strays;
+
+	if (tally->stray_count < tally->stray_room)
+		return true;
+	strays = realloc(tally->strays, room * sizeof(*strays));
+	if (!strays)
+		return false;
+	tally->strays = strays;
+	tally->stray_room = room;
+	return true;
+}
+
+static bool add_stray(struct tally *tally, const struct tally_stray *stray)
+{
+	bool added;
+
+	pthread_mutex_lock(&tally->lock);
+	added = make_stray_room(tally);
+	if (added)
+		tally->strays[tally->stray_count++] = *stray;
+	pthread_mutex_unlock(&tally->lock);
+	return added;
+}
+
+void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us)
+{
+	atomic_store_explicit(&tally->workers[worker].passed_us, now_us,
+	                      memory_order_release); /* passed */
+}
+
+void tally_count(struct tally *tally, uint32_t worker, uint32_t key, uint64_t before_us,
+                 uint64_t after_us, uint64_t reset_after_us)
+{
+	struct tally_stray it = { .key = key };
+
+	it.span =
+	    tally_place(tally->config.window_us, before_us, after_us, reset_after_us);
+	if (it.span.first > it.span.last || it.span.first < load_base(tally)) {
+		disagree(tally, worker);
+	} else if (it.span.first < it.span.last) {
+		if (!add_stray(tally, &it))
+			disagree(tally, worker); /* no memory: the run must not pass */
+	} else {
+		wait_for_room(tally, it.span.first);
+		atomic_fetch_add_explicit(counter(tally, it.span.first, key), 1,
+		                          memory_order_relaxed);
+	}
+}
+
+/* ---- Folding: the collector ------------------------------------------------------ */
+
+static uint64_t passed_by_all(const struct tally *tally)
+{
+	uint64_t least = TALLY_GONE;
+
+	for (uint32_t i = 0; i < tally->config.workers; i++) {
+		uint64_t passed = atomic_load_explicit(
+		    &tally->workers[i].passed_us, memory_order_acquire); /* passed */
+
+		if (passed < least)
+			least = passed;
+	}
+	return least;
+}
+
+static uint64_t oldest(const struct tally *tally)
+{
+	return atomic_load_explicit(&tally->base, memory_order_relaxed);
+}
+
+static int by_last(const void *a, const void *b)
+{
+	const struct tally_stray *one = a, *other = b;
+
+	return (one->span.last > other->span.last) -
+	       (one->span.last < other->span.last);
+}
+
+/* Room now, or never again. */
+static bool belongs(const struct tally *tally, const struct tally_stray *stray,
+                    uint64_t number)
+{
+	uint64_t count = atomic_load_explicit(counter(tally, number, stray->key),
+	                                      memory_order_relaxed);
+
+	return stray->span.first <= number &&
+	       (count < tally->config.limit || stray->span.last <= number);
+}
+
+/* Those that can wait least choose first: if all can be placed, this places them. */
+static void place_strays(struct tally *tally, uint64_t number)
+{
+	size_t kept = 0;
+
+	pthread_mutex_lock(&tally->lock);
+	if (tally->stray_count > 1)
+		qsort(tally->strays, tally->stray_count, sizeof(*tally->strays),
+		      by_last);
+	for (size_t i = 0; i < tally->stray_count; i++) {
+		struct tally_stray stray = tally->strays[i];
+
+		if (belongs(tally, &stray, number))
+			atomic_fetch_add_explicit(counter(tally, number, stray.key), 1,
+			                          memory_order_relaxed);
+		else
+			tally->strays[kept++] = stray;
+	}
+	tally->stray_count = kept;
+	pthread_mutex_unlock(&tally->lock);
+}
+
+static bool is_whole(const struct tally *tally, uint64_t number, uint64_t stop_us)
+{
+	uint64_t end_us = number * tally->config.window_us;
+
+	return end_us - tally->config.window_us >= tally->config.begin_us &&
+	       end_us <= stop_us;
+}
+
+static void add_key(struct tally_window *window, uint64_t count)
+{
+	window->admitted += count;
+	if (window->most < count)
+		window->most = count;
+}
+
+static double missing(const struct tally *tally, uint64_t count)
+{
+	double limit = (double)tally->config.limit;
+
+	return count < tally->config.limit ? (limit - (double)count) / limit : 0;
+}
+
+static struct tally_window sum_up(struct tally *tally, uint64_t number,
+                                  uint64_t stop_us)
+{
+	struct tally_window window = { .number = number - tally->first + 1,
+		                       .whole = is_whole(tally, number, stop_us) };
+
+	for (uint32_t key = 0; key < tally->config.keys; key++) {
+		_Atomic uint64_t *at = counter(tally, number, key);
+		uint64_t count = atomic_load_explicit(at, memory_order_relaxed);
+
+		atomic_store_explicit(at, 0, memory_order_relaxed);
+		add_key(&window, count);
+		if (window.whole)
+			tally->undershoot_sum += missing(tally, count);
+	}
+	return window;
+}
+
+static void add_window(struct tally *tally, const struct tally_window *window)
+{
+	tally->totals.admitted += window->admitted;
+	tally->totals.windows += window->whole;
+	if (tally->totals.admitted_max < window->most)
+		tally->totals.admitted_max = window->most;
+	tally->history[tally->history_count++ % TALLY_HISTORY] = *window;
+}
+
+static void fold_oldest(struct tally *tally, uint64_t stop_us)
+{
+	uint64_t number = oldest(tally);
+	struct tally_window window;
+
+	place_strays(tally, number);
+	window = sum_up(tally, number, stop_us);
+	if (window.whole || window.admitted > 0)
+		add_window(tally, &window);
+	atomic_store_explicit(&tally->base, number + 1,
+	                      memory_order_release); /* cleared */
+}
+
+void tally_fold(struct tally *tally, uint64_t stop_us)
+{
+	uint64_t passed = passed_by_all(tally);
+
+	if (passed == TALLY_GONE)
+		return; /* nobody is left who could wait for room */
+	while (oldest(tally) * tally->config.window_us + GRACE_US <= passed)
+		fold_oldest(tally, stop_us); /* Y2 */
+}
+
+bool tally_all_gone(const struct tally *tally)
+{
+	return passed_by_all(tally) == TALLY_GONE;
+}
+
+void tally_finish(struct tally *tally, uint64_t stop_us)
+{
+	uint64_t end = stop_us / tally->config.window_us;
+
+	for (uint32_t i = 0; i < tally->config.ring; i++)
+		fold_oldest(tally, stop_us);
+	while (tally->stray_count > 0 || oldest(tally) <= end)
+		fold_oldest(tally, stop_us);
+}
+
+/* ---- Looking --------------------------------------------------------------------- */
+
+static uint64_t disagreements(const struct tally *tally)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < tally->config.workers; i++)
+		sum += atomic_load_explicit(&tally->workers[i].disagreements,
+		                            memory_order_relaxed);
+	return sum;
+}
+
+struct tally_totals tally_total(const struct tally *tally)
+{
+	struct tally_totals totals = tally->totals;
+	double parts = (double)totals.windows * tally->config.keys;
+
+	totals.disagreements = disagreements(tally);
+	if (totals.admitted_max > tally->config.limit)
+		totals.overshoot = totals.admitted_max - tally->config.limit;
+	if (parts > 0)
+		totals.undershoot_mean = tally->undershoot_sum / parts;
+	return totals;
+}
+
+struct tally_window tally_look(const struct tally *tally, uint64_t now_us)
+{
+	uint64_t number = now_us / tally->config.window_us + 1;
+	struct tally_window window = { .number = number - tally->first + 1 };
+
+	if (number - oldest(tally) >= tally->config.ring)
+		return window;
+	for (uint32_t key = 0; key < tally->config.keys; key++)
+		add_key(&window, atomic_load_explicit(counter(tally, number, key),
+		                                      memory_order_relaxed));
+	return window;
+}
+
+size_t tally_history(const struct tally *tally, struct tally_window *ret_windows,
+                     size_t max)
+{
+	uint64_t end = tally->history_count;
+	uint64_t begin = end < TALLY_HISTORY ? 0 : end - TALLY_HISTORY;
+
+	if (end - begin > max)
+		begin = end - max;
+	for (uint64_t i = begin; i < end; i++)
+		ret_windows[i - begin] = tally->history[i % TALLY_HISTORY];
+	return (size_t)(end - begin);
+}

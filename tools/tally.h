@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tally.h -- counts what really went through, per key and window, trusting nobody.
+ *
+ * A worker reports each ALLOW with the instants, on the tool's own clock, before it
+ * asked and after it had the answer.  The store decided at some s in between and said
+ * that its window ends reset_after_us after s.  Windows end at multiples of their
+ * length, so the end is the multiple in
+ *
+ *	[before + reset_after, after + reset_after]
+ *
+ * None: the store's idea of time contradicts ours, a disagreement.  One: that is the
+ * window.  Several, when the worker was suspended for longer than a window: a stray,
+ * which counts for the earliest of them that has room.  So an overshoot is reported
+ * exactly when no choice of windows for the strays could avoid it.
+ *
+ * Threads   tally_pass, tally_count .. each worker, with its own number
+ *           the others ............... one thread, the collector's
+ *           tally_count may sleep while a worker or the collector is so many windows
+ *           behind that there is no room; it never drops a count.
+ */
+#ifndef TOOLS_TALLY_H
+#define TOOLS_TALLY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TALLY_WINDOW_MIN_US 10000 /* below, most admissions would be strays */
+#define TALLY_HISTORY 16          /* of windows that are done */
+#define TALLY_GONE UINT64_MAX     /* passed by a worker that counts no more */
+#define TALLY_KEYS_MAX 1000000    /* 128 MB of counters */
+
+struct tally_config {
+	uint32_t keys;
+	uint32_t workers;
+	uint32_t ring; /* windows that may be counted at a time; at least 4 */
+	uint64_t limit;
+	uint64_t window_us;
+	uint64_t begin_us; /* nothing is decided before */
+};
+
+/* One window: a finished one, or what the current one has so far. */
+struct tally_window {
+	uint64_t number; /* in this run, from 1 */
+	uint64_t admitted;
+	uint64_t most; /* by one key */
+	bool whole;    /* it lies inside the run from its beginning to its end */
+};
+
+struct tally_totals {
+	uint64_t admitted;      /* in all windows that are done */
+	uint64_t admitted_max;  /* by one key in one window */
+	uint64_t overshoot;     /* admitted_max above the limit; 0 if none */
+	uint64_t disagreements; /* admissions that fit no window */
+	uint64_t windows;       /* whole ones */
+	double undershoot_mean; /* of whole windows and keys, in limits */
+};
+
+/* The windows, by number since 1970, that an admission may be of; none if first is
+ * above last. */
+struct tally_span {
+	uint64_t first;
+	uint64_t last;
+};
+
+struct tally_stray {
+	struct tally_span span;
+	uint32_t key;
+};
+
+struct tally_worker;
+
+struct tally {
+	/* Since it was opened. */
+	struct tally_config config;
+	uint64_t first; /* the number since 1970 of the run's window 1 */
+	struct tally_worker *workers;
+	_Atomic uint64_t *counts; /* ring × keys */
+
+	_Atomic uint64_t base; /* the oldest window that may still be counted */
+
+	pthread_mutex_t lock;
+	struct tally_stray *strays; /* under the lock, as the next two */
+	size_t stray_count;
+	size_t stray_room;
+
+	/* The collector's. */
+	struct tally_totals totals;
+	double undershoot_sum;
+	struct tally_window history[TALLY_HISTORY];
+	uint64_t history_count; /* ever; the last TALLY_HISTORY are kept */
+};
+
+/* A ring for so many keys: as long as memory allows, so that nobody has to wait for
+ * those who are suspended. */
+uint32_t tally_ring(uint32_t keys);
+
+/* False if there is not enough memory. */
+bool tally_open(struct tally *tally, const struct tally_config *config);
+void tally_close(struct tally *tally);
+
+/* Where an admission belongs; a function of its arguments alone. */
+struct tally_span tally_place(uint64_t window_us, uint64_t before_us, uint64_t after_us,
+                              uint64_t reset_after_us);
+
+/* What this worker counts from here on was decided at now_us or later; TALLY_GONE:
+ * it counts no more. */
+void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us);
+
+/* One unit of key was allowed.  before_us is not below what the worker has passed. */
+void tally_count(struct tally *tally, uint32_t worker, uint32_t key, uint64_t before_us,
+                 uint64_t after_us, uint64_t reset_after_us);
+
+/* Finishes the windows that every worker has passed.  The run ends at stop_us, as far
+ * as is known. */
+void tally_fold(struct tally *tally, uint64_t stop_us);
+
+/* Have all workers gone? */
+bool tally_all_gone(const struct tally *tally);
+
+/* Finishes all windows.  All workers have gone. */
+void tally_finish(struct tally *tally, uint64_t stop_us);
+
+struct tally_totals tally_total(const struct tally *tally);
+
+/* The window of this instant, so far. */
+struct tally_window tally_look(const struct tally *tally, uint64_t now_us);
+
+/* Copies the newest finished windows, oldest first; returns how many. */
+size_t tally_history(const struct tally *tally, struct tally_window *ret_windows,
+                     size_t max);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * worker.c -- ask, wait if need be, count, again.
+ *
+ * The instant after an answer is the instant before the next ask, so that a turn reads
+ * the clock once.
+ *
+ * The counters have one writer and are relaxed: they publish nothing but themselves.
+ */
+#define _GNU_SOURCE
+#include "tools/worker.h"
+
+#include <poll.h>
+
+#define SAMPLE_EVERY 32   /* turns; so that measuring costs the rest nothing */
+#define PATIENCE_MS 10000 /* for an answer that was promised */
+
+/* ---- The gate -------------------------------------------------------------------- */
+
+void gate_init(struct gate *gate)
+{
+	pthread_mutex_init(&gate->lock, NULL);
+	pthread_cond_init(&gate->moved, NULL);
+	gate->waiting = 0;
+	gate->open = gate->given_up = false;
+}
+
+void gate_destroy(struct gate *gate)
+{
+	pthread_cond_destroy(&gate->moved);
+	pthread_mutex_destroy(&gate->lock);
+}
+
+void gate_await(struct gate *gate, uint32_t workers)
+{
+	pthread_mutex_lock(&gate->lock);
+	while (gate->waiting < workers)
+		pthread_cond_wait(&gate->moved, &gate->lock);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_open(struct gate *gate, bool give_up)
+{
+	pthread_mutex_lock(&gate->lock);
+	gate->open = true;
+	gate->given_up = give_up;
+	pthread_cond_broadcast(&gate->moved);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+/* For a worker: true if it may begin. */
+static bool gate_pass(struct gate *gate)
+{
+	bool go;
+
+	pthread_mutex_lock(&gate->lock);
+	gate->waiting++;
+	pthread_cond_broadcast(&gate->moved);
+	while (!gate->open)
+		pthread_cond_wait(&gate->moved, &gate->lock);
+	go = !gate->given_up;
+	pthread_mutex_unlock(&gate->lock);
+	return go;
+}
+
+/* ---- One turn -------------------------------------------------------------------- */
+
+static void bump(_Atomic uint64_t *counter)
+{
+	uint64_t count = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, count + 1, memory_order_relaxed);
+}
+
+/* xorshift64: cheap, and good enough to choose keys with. */
+static uint32_t pick_key(struct worker *worker)
+{
+	uint64_t x = worker->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	worker->random = x;
+	return (uint32_t)((x >> 32) * worker->load->keys >> 32);
+}
+
+static bool await(struct worker *worker, struct gale_answer *ret_answer)
+{
+	struct pollfd wait_for = { .fd = gale_seat_fd(worker->seat), .events = POLLIN };
+	struct gale_completion completion;
+
+	while (gale_seat_completions(worker->seat, &completion, 1) == 0)
+		if (poll(&wait_for, 1, PATIENCE_MS) == 0)
+			return false;
+	*ret_answer = completion.answer;
+	return true;
+}
+
+/* A key is any bytes: here those of its number.  False if no answer came. */
+static bool decide(struct worker *worker, uint32_t key, struct gale_answer *ret_answer)
+{
+	*ret_answer = gale_ask(worker->seat, worker->limiter, &key, sizeof(key),
+	                       /* cost= */ 1, /* tag= */ NULL);
+	return ret_answer->verdict != GALE_PENDING || await(worker, ret_answer);
+}
+
+static bool decide_timed(struct worker *worker, uint32_t key,
+                         struct gale_answer *ret_answer)
+{
+	uint64_t cost = worker->load->stopwatch_cost_ns;
+	uint64_t begin = stopwatch_ns();
+	bool decided = decide(worker, key, ret_answer);
+	uint64_t taken = stopwatch_ns() - begin;
+
+	if (decided)
+		histogram_add(&worker->latency_ns, taken > cost ? taken - cost : 0);
+	return decided;
+}
+
+static void count_denial(struct worker *worker, enum gale_why why)
+{
+	bump(&worker->denied);
+	if (why == GALE_WHY_RULE)
+		return;
+	atomic_store_explicit(&worker->refused_why, (uint32_t)why,
+	                      memory_order_relaxed);
+	bump(&worker->refused);
+}
+
+/* Returns the instant after; TALLY_GONE if no answer came. */
+static uint64_t turn(struct worker *worker, uint64_t before_us)
+{
+	struct tally *tally = worker->load->tally;
+	uint32_t key = pick_key(worker);
+	struct gale_answer answer;
+	uint64_t after_us;
+	bool decided;
+
+	tally_pass(tally, worker->number, before_us);
+	decided = worker->turns++ % SAMPLE_EVERY == 0
+	              ? decide_timed(worker, key, &answer)
+	              : decide(worker, key, &answer);
+	if (!decided)
+		return TALLY_GONE;
+	after_us = fleet_clock_us(worker->load->clock);
+	if (answer.verdict != GALE_ALLOW) {
+		count_denial(worker, answer.why);
+		return after_us;
+	}
+	tally_count(tally, worker->number, key, before_us, after_us,
+	            answer.reset_after_us);
+	bump(&worker->allowed);
+	return after_us;
+}
+
+/* ---- The thread ------------------------------------------------------------------ */
+
+static bool goes_on(const struct worker *worker, uint64_t now_us)
+{
+	return now_us <
+	       atomic_load_explicit(&worker->load->stop_us, memory_order_relaxed);
+}
+
+static void drive(struct worker *worker)
+{
+	uint64_t now_us = fleet_clock_us(worker->load->clock);
+
+	while (goes_on(worker, now_us))
+		now_us = turn(worker, now_us);
+	if (now_us == TALLY_GONE)
+		atomic_store_explicit(&worker->stuck, true, memory_order_relaxed);
+	tally_pass(worker->load->tally, worker->number, TALLY_GONE);
+}
+
+static void *run(void *self)
+{
+	struct worker *worker = self;
+
+	worker->err = gale_join(worker->runtime, &worker->seat);
+	if (gate_pass(&worker->load->gate))
+		drive(worker);
+	if (worker->err == GALE_ERR_OK)
+		gale_leave(worker->seat);
+	return NULL;
+}
+
+bool worker_start(struct worker *worker)
+{
+	/* Any seed but 0; neighbours begin far from each other. */
+	worker->random = (worker->number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	return pthread_create(&worker->thread, NULL, run, worker) == 0;
+}
+
+void worker_join(struct worker *worker)
+{
+	pthread_join(worker->thread, NULL);
+}

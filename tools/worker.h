@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * worker.h -- one thread of one node, which asks as fast as it is answered.
+ *
+ * Threads   worker_start, worker_join ... the thread that owns the fleet
+ *           gate_* .....................  as said there
+ *           the counters ............... written by the worker, read by anyone
+ */
+#ifndef TOOLS_WORKER_H
+#define TOOLS_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gale/gale.h>
+
+#include "tools/clock.h"
+#include "tools/histogram.h"
+#include "tools/tally.h"
+
+/* Where all workers wait until all are there, so that the load begins at once. */
+struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	uint32_t waiting; /* under the lock, as the next two */
+	bool open;
+	bool given_up;
+};
+
+void gate_init(struct gate *gate);
+void gate_destroy(struct gate *gate);
+
+/* For the owner: returns when so many workers wait. */
+void gate_await(struct gate *gate, uint32_t workers);
+
+/* For the owner: lets all through, or sends all home. */
+void gate_open(struct gate *gate, bool give_up);
+
+/* What all workers share. */
+struct load {
+	const struct fleet_clock *clock;
+	struct tally *tally; /* opened before the gate is */
+	struct gate gate;
+	uint32_t keys;
+	uint64_t stopwatch_cost_ns; /* of reading it twice */
+	_Atomic uint64_t stop_us;   /* may be moved forward, to stop early */
+};
+
+struct worker {
+	/* Set before it is started. */
+	struct load *load;
+	struct gale_runtime *runtime;
+	struct gale_limiter *limiter;
+	uint32_t number; /* in the fleet, from 0 */
+
+	/* Its own; err is the owner's to read once it waits at the gate. */
+	pthread_t thread;
+	struct gale_seat *seat;
+	enum gale_err err;
+	uint64_t random;
+	uint64_t turns;
+
+	/* What it has seen so far. */
+	_Atomic uint64_t allowed;
+	_Atomic uint64_t denied;
+	_Atomic uint64_t refused; /* of denied: those that the rule did not decide */
+	_Atomic uint32_t refused_why; /* the last one's; an enum gale_why */
+	_Atomic bool stuck;           /* an answer did not come; it asks no more */
+	struct histogram latency_ns;
+};
+
+/* False if there can be no more threads. */
+bool worker_start(struct worker *worker);
+void worker_join(struct worker *worker);
+
+#endif
