@@ -7,7 +7,9 @@
  *
  *   stopping  actor_stop stores it with release  ->  the loop loads it with acquire
  *             The loop looks into the mailbox once more after it has seen the word, so
- *             it leaves nothing behind that was posted before actor_stop.
+ *             it leaves nothing behind that was posted before actor_stop.  The word is
+ *             work like any other: it is looked at after the clear, or the raise that
+ *             announced it would be lost.
  */
 #define _GNU_SOURCE
 #include "runtime/actor.h"
@@ -37,10 +39,10 @@ static bool turn(struct actor *actor)
 static void loop(struct actor *actor)
 {
 	for (;;) {
-		bool stopping = load_acquire(&actor->stopping); /* stopping */
-		bool more;
+		bool stopping, more;
 
 		wake_clear(&actor->wake);
+		stopping = load_acquire(&actor->stopping); /* stopping */
 		more = turn(actor);
 		uint64_t next = actor->ops->chores(actor);
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* actor_test.c -- an actor does what it was given, and stops when it is told to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/actor.h"
+#include "runtime/atomic.h"
+
+#define SLOTS 64
+#define LIVES 30000
+#define PATIENCE_S 120 /* for all lives; one that hangs is ended by SIGALRM */
+
+struct counter {
+	struct actor actor;
+	struct mail_slot slots[SLOTS];
+	_Atomic uint64_t handled;
+};
+
+static void on_mail(struct actor *self, void *mail)
+{
+	struct counter *counter = (struct counter *)self;
+
+	assert_ptr_equal(mail, counter);
+	add_relaxed(&counter->handled, 1);
+}
+
+static uint64_t no_chores(struct actor *self)
+{
+	(void)self;
+	return UINT64_MAX;
+}
+
+static const struct actor_ops ops = { .on_mail = on_mail, .chores = no_chores };
+
+static void start(struct counter *counter)
+{
+	atomic_init(&counter->handled, 0);
+	assert_true(
+	    actor_start(&counter->actor, &ops, "counter", counter->slots, SLOTS));
+}
+
+/* Regression: the loop looked at the word before it cleared the wake that announced it,
+ * and slept for ever. */
+static void a_stop_is_never_missed(void **state)
+{
+	static struct counter counter;
+
+	(void)state;
+	alarm(PATIENCE_S);
+	for (int life = 0; life < LIVES; life++) {
+		start(&counter);
+		for (int spin = 0; spin < life % 512; spin++)
+			__asm__ volatile("");
+		actor_stop(&counter.actor);
+	}
+	alarm(0);
+}
+
+static void what_was_posted_before_the_stop_is_handled(void **state)
+{
+	static struct counter counter;
+
+	(void)state;
+	alarm(PATIENCE_S);
+	for (int life = 0; life < LIVES / 10; life++) {
+		uint64_t posted = (uint64_t)life % SLOTS;
+
+		start(&counter);
+		for (uint64_t i = 0; i < posted; i++)
+			assert_true(actor_post(&counter.actor, &counter));
+		actor_stop(&counter.actor);
+		assert_int_equal(load_relaxed(&counter.handled), posted);
+	}
+	alarm(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stop_is_never_missed),
+		cmocka_unit_test(what_was_posted_before_the_stop_is_handled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
