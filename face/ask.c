@@ -142,8 +142,7 @@ size_t gale_seat_completions(struct gale_seat *seat,
 	struct pending *pending;
 	size_t count = 0;
 
-	if (!seat || !ret_completions ||
-	    !lifeline_holds(&seat->handle.runtime->lifeline))
+	if (!seat || !ret_completions || !seat_is_here(seat))
 		return 0;
 	seat_check_thread(seat);
 	seat_collect(seat);
@@ -161,8 +160,10 @@ static enum gale_err check_look(const struct gale_seat *seat,
                                 const struct gale_limiter *limiter, const void *key,
                                 size_t key_len, uint64_t cost, const void *ret)
 {
-	if (!seat)
+	if (!seat || !handle_is_open(&seat->handle, seat->handle.runtime))
 		return GALE_ERR_SEAT;
+	if (!limiter || !handle_is_open(&limiter->handle, seat->handle.runtime))
+		return GALE_ERR_LIMITER;
 	if (!key_is_good(key, key_len))
 		return GALE_ERR_KEY;
 	if (!cost_is_good(cost))

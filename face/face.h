@@ -74,7 +74,7 @@ struct gale_runtime {
 
 	_Atomic uint64_t refs; /* F1 */
 	_Atomic bool closed;
-	_Atomic uint32_t posters; /* seats within runtime_post */
+	_Atomic uint32_t posters; /* those who are about to touch a shard */
 
 	struct lock lock;
 	struct {
@@ -106,6 +106,9 @@ enum gale_err runtime_error(const struct gale_runtime *runtime);
 /* Hands the ask to the shard of its key; false if the runtime is closed or the shard
  * has its hands full, and then the ask is still the caller's. */
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask);
+
+/* There is something to sweep now: the sweeper may sleep without a deadline. */
+void runtime_wake_sweeper(struct gale_runtime *runtime);
 
 /* Says it to the host's log, if there is one. */
 void runtime_say(struct gale_runtime *runtime, const char *format, ...)

@@ -264,17 +264,34 @@ enum gale_err runtime_error(const struct gale_runtime *runtime)
 	}
 }
 
+/* While this holds, the shards are there. */
+static bool enter(struct gale_runtime *runtime)
+{
+	add_relaxed(&runtime->posters, 1);
+	fence_full(); /* closing */
+	return !load_relaxed(&runtime->closed);
+}
+
+static void leave(struct gale_runtime *runtime)
+{
+	sub_acq_rel(&runtime->posters, 1); /* posted */
+}
+
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask)
 {
 	uint64_t hash = XXH3_64bits(ask->key, ask->op.key_len);
 	struct shard *shard = &runtime->shards[hash % runtime->shard_count];
-	bool posted;
+	bool posted = enter(runtime) && shard_post(shard, ask);
 
-	add_relaxed(&runtime->posters, 1);
-	fence_full(); /* closing */
-	posted = !load_relaxed(&runtime->closed) && shard_post(shard, ask);
-	sub_acq_rel(&runtime->posters, 1); /* posted */
+	leave(runtime);
 	return posted;
+}
+
+void runtime_wake_sweeper(struct gale_runtime *runtime)
+{
+	if (enter(runtime))
+		shard_wake(&runtime->shards[0]);
+	leave(runtime);
 }
 
 void runtime_say(struct gale_runtime *runtime, const char *format, ...)

@@ -205,8 +205,10 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 {
 	struct pending *pending;
 
-	if (!seat->free)
+	if (!seat->free) {
 		seat_collect(seat); /* abandoned ones may have come back */
+		seat_raise_if_ready(seat);
+	}
 	pending = seat->free;
 	if (!pending)
 		return NULL;
@@ -255,9 +257,15 @@ struct pending *seat_take_ready(struct gale_seat *seat)
 	return take_first(&seat->ready);
 }
 
+bool seat_is_here(const struct gale_seat *seat)
+{
+	const struct gale_runtime *runtime = seat->handle.runtime;
+
+	return lifeline_holds(&runtime->lifeline) &&
+	       handle_is_open(&seat->handle, runtime);
+}
+
 int gale_seat_fd(struct gale_seat *seat)
 {
-	if (!seat || !handle_is_open(&seat->handle, seat->handle.runtime))
-		return -1;
-	return seat->wake.fd;
+	return seat && seat_is_here(seat) ? seat->wake.fd : -1;
 }

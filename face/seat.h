@@ -40,6 +40,9 @@ struct gale_seat {
 	struct pending *pendings;
 };
 
+/* Has it not left, and is this the process that it joined in? */
+bool seat_is_here(const struct gale_seat *seat);
+
 /* In builds for debugging: panics on any thread but the seat's own. */
 void seat_check_thread(const struct gale_seat *seat);
 

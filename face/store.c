@@ -30,8 +30,7 @@ static void list(struct gale_runtime *runtime, struct gale_store *store)
 	store->next = runtime->locked.stores;
 	runtime->locked.stores = store;
 	lock_drop(&runtime->lock);
-	wake_raise(
-	    &runtime->shards[0].actor.wake); /* it may sleep without a deadline */
+	runtime_wake_sweeper(runtime);
 }
 
 static void store_die(struct handle *self)

@@ -48,3 +48,8 @@ bool shard_post(struct shard *shard, struct ask *ask)
 {
 	return actor_post(&shard->actor, ask);
 }
+
+void shard_wake(struct shard *shard)
+{
+	wake_raise(&shard->actor.wake);
+}

@@ -3,7 +3,8 @@
 /*
  * shard.h -- an actor that answers what could not be answered at once.
  *
- * Threads   shard_post: any, never blocks.  shard_open, shard_close: the runtime's.
+ * Threads   shard_post, shard_wake: any, never block.
+ *           shard_open, shard_close: the runtime's.
  * Limits    A shard takes SHARD_MAILS asks at a time; one more is for the asker to
  *           answer.  Every ask that was taken is answered before shard_close returns,
  *           if it was posted before.
@@ -35,5 +36,8 @@ void shard_close(struct shard *shard);
 
 /* False if the shard has its hands full. */
 bool shard_post(struct shard *shard, struct ask *ask);
+
+/* Lets it run its chore soon. */
+void shard_wake(struct shard *shard);
 
 #endif

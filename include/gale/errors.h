@@ -48,7 +48,7 @@ extern "C" {
 	X(RULE_OFFSET, 28, "rule.utc_offset_minutes: from -840 to 840")                \
 	X(RULE_WEEKDAY, 29, "rule.first_weekday: from 0 (Sunday) to 6")                \
 	X(RULE_UNUSED, 30, "rule: a part that this kind does not use is not 0")        \
-	X(SEAT, 31, "seat: is NULL")                                                   \
+	X(SEAT, 31, "seat: is NULL, or has left")                                      \
 	X(LIMITER, 32, "limiter: is NULL, closed, or of another runtime")              \
 	X(KEY, 33, "key: from 1 to 256 bytes")                                         \
 	X(COST, 34, "cost: from 1 to 2^53 - 1")                                        \

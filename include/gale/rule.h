@@ -128,8 +128,9 @@ GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us)
  * half the rate. */
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
-/* The same, but a call that would have to wait is refused; burst is earned back at
- * the full rate.  Shares its state with gale_pacer of the same rate and burst. */
+/* The same, but a call that would have to wait is refused, and burst is earned back at
+ * the full rate.  Pacers that differ in max_wait_us alone may share a key: one limiter
+ * to wait in line, another of the same name that will not wait. */
 GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
                                            uint64_t burst);
 

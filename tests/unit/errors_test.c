@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * errors_test.c -- every error and every why, by the fault that it is for.
+ *
+ * The tests tick off what they have met; the last two say what was never met.
+ */
+#define _DEFAULT_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <gale/gale.h>
+
+#include "engine/check.h"
+#include "face/answer.h"
+#include "runtime/memory.h"
+#include "tests/support/child.h"
+#include "tests/support/house.h"
+#include "tests/support/must.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define ERRORS 42
+#define WHYS 10
+#define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
+
+static bool met_err[ERRORS];
+static bool met_why[WHYS];
+
+/* What a pointer to return through must still be after a failure. */
+static char untouched;
+
+static void met(enum gale_err actual, enum gale_err expected)
+{
+	assert_string_equal(gale_err_text(actual), gale_err_text(expected));
+	met_err[expected] = true;
+}
+
+static void told(struct gale_answer answer, enum gale_why why,
+                 enum gale_verdict verdict)
+{
+	assert_string_equal(gale_why_text(answer.why), gale_why_text(why));
+	assert_int_equal(answer.verdict, verdict);
+	met_why[why] = true;
+}
+
+static struct house_plan plan_of(uint64_t limit)
+{
+	return (struct house_plan){ .rule = gale_fixed_window(limit, GALE_HOURS(1)) };
+}
+
+/* ---- Opening --------------------------------------------------------------------- */
+
+static void fails_runtime(struct gale_config config, enum gale_err expected)
+{
+	struct gale_runtime *runtime = (void *)&untouched;
+
+	met(gale_runtime_open(&config, &runtime), expected);
+	assert_ptr_equal(runtime, &untouched);
+}
+
+static void a_runtime_is_refused_for_its_configuration(void **state)
+{
+	struct gale_allocator sane = *memory_default(), no_alloc = sane, no_free = sane;
+	struct gale_log no_write = { NULL };
+	struct gale_clock no_now = { NULL };
+	struct gale_runtime *runtime;
+
+	(void)state;
+	no_alloc.alloc = NULL;
+	no_free.free = NULL;
+	met(gale_runtime_open(NULL, NULL), GALE_ERR_RET);
+	fails_runtime((struct gale_config){ .shards = 257 }, GALE_ERR_SHARDS);
+	fails_runtime((struct gale_config){ .shards = UINT32_MAX }, GALE_ERR_SHARDS);
+	fails_runtime((struct gale_config){ .pending_max = 65537 }, GALE_ERR_PENDING);
+	fails_runtime((struct gale_config){ .allocator = &no_alloc },
+	              GALE_ERR_ALLOCATOR);
+	fails_runtime((struct gale_config){ .allocator = &no_free },
+	              GALE_ERR_ALLOCATOR);
+	fails_runtime((struct gale_config){ .log = &no_write }, GALE_ERR_LOG);
+	fails_runtime((struct gale_config){ .clock = &no_now }, GALE_ERR_CLOCK);
+	met(gale_runtime_open(&(struct gale_config){ .pending_max = 65536 }, &runtime),
+	    GALE_ERR_OK);
+	gale_runtime_close(runtime);
+}
+
+static void a_runtime_is_refused_without_memory(void **state)
+{
+	struct test_allocator none;
+	struct gale_config config = { .allocator = &none.allocator };
+
+	(void)state;
+	test_allocator_init(&none);
+	none.fail_last = UINT64_MAX;
+	fails_runtime(config, GALE_ERR_MEMORY);
+	assert_true(test_allocator_is_balanced(&none));
+}
+
+static int open_without_descriptors(void *arg)
+{
+	struct rlimit few = { 3, 3 };
+	struct gale_runtime *runtime = NULL;
+
+	(void)arg;
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	return (int)gale_runtime_open(NULL, &runtime);
+}
+
+static int join_without_descriptors(void *arg)
+{
+	struct rlimit few;
+	struct gale_runtime *runtime;
+	struct gale_seat *seat = NULL;
+	enum gale_err err;
+
+	(void)arg;
+	must(gale_runtime_open(NULL, &runtime) == GALE_ERR_OK);
+	must(getrlimit(RLIMIT_NOFILE, &few) == 0);
+	few.rlim_cur = 3;
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	err = gale_join(runtime, &seat);
+	gale_runtime_close(runtime);
+	return seat ? 99 : (int)err;
+}
+
+static void a_system_without_descriptors_is_named(void **state)
+{
+	(void)state;
+	met((enum gale_err)child_run(open_without_descriptors, NULL), GALE_ERR_SYSTEM);
+	met((enum gale_err)child_run(join_without_descriptors, NULL), GALE_ERR_SYSTEM);
+}
+
+static void fails_store(struct house *h, const char *url, uint64_t max_keys,
+                        enum gale_err expected)
+{
+	struct gale_store_config config = { .url = url, .max_keys = max_keys };
+	struct gale_store *store = (void *)&untouched;
+
+	met(gale_store_open(h->runtime, &config, &store), expected);
+	assert_ptr_equal(store, &untouched);
+}
+
+static void a_store_is_refused_for_its_configuration(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_store_config most = { "memory:" NAME_64, UINT64_C(1) << 31 };
+	struct gale_store_stats stats;
+	struct gale_store *store;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_store_open(NULL, NULL, &store), GALE_ERR_RUNTIME);
+	met(gale_store_open(h.runtime, NULL, NULL), GALE_ERR_RET);
+	fails_store(&h, "", 0, GALE_ERR_URL);
+	fails_store(&h, "memory", 0, GALE_ERR_URL);
+	fails_store(&h, "Memory:", 0, GALE_ERR_URL);
+	fails_store(&h, " memory:", 0, GALE_ERR_URL);
+	fails_store(&h, "redis://127.0.0.1:6379", 0, GALE_ERR_URL);
+	fails_store(&h, "memory:" NAME_64 "5", 0, GALE_ERR_STORE_NAME);
+	fails_store(&h, "memory:", (UINT64_C(1) << 31) + 1, GALE_ERR_STORE_KEYS);
+	fails_store(&h, "memory:", UINT64_MAX, GALE_ERR_STORE_KEYS);
+	met(gale_store_open(h.runtime, &most, &store), GALE_ERR_OK);
+	met(gale_store_stats(NULL, &stats), GALE_ERR_STORE);
+	met(gale_store_stats(store, NULL), GALE_ERR_RET);
+	gale_store_close(store);
+	met(gale_store_stats(store, &stats), GALE_ERR_STORE);
+	assert_true(house_close(&h));
+}
+
+static struct gale_limiter_config good_limiter(const struct house *h)
+{
+	return (struct gale_limiter_config){
+		.name = "good",
+		.rule = gale_fixed_window(5, GALE_HOURS(1)),
+		.store = h->store,
+	};
+}
+
+static void fails_limiter(const struct house *h, struct gale_limiter_config config,
+                          enum gale_err expected)
+{
+	struct gale_limiter *limiter = (void *)&untouched;
+
+	met(gale_limiter_open(h->runtime, &config, &limiter), expected);
+	assert_ptr_equal(limiter, &untouched);
+}
+
+static void a_limiter_is_refused_for_its_configuration(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_limiter_config good, config;
+	struct gale_limiter *limiter;
+	struct gale_store *closed;
+	struct house h, other;
+
+	(void)state;
+	house_open(&h, &plan);
+	house_open(&other, &plan);
+	config = good = good_limiter(&h);
+	met(gale_limiter_open(NULL, &good, &limiter), GALE_ERR_RUNTIME);
+	met(gale_limiter_open(h.runtime, NULL, &limiter), GALE_ERR_CONFIG);
+	met(gale_limiter_open(h.runtime, &good, NULL), GALE_ERR_RET);
+	config.name = NULL;
+	fails_limiter(&h, config, GALE_ERR_NAME);
+	config.name = "";
+	fails_limiter(&h, config, GALE_ERR_NAME);
+	config.name = NAME_64 "5";
+	fails_limiter(&h, config, GALE_ERR_NAME);
+	config.name = NAME_64;
+	config.mode = (enum gale_mode)1;
+	fails_limiter(&h, config, GALE_ERR_MODE);
+	config.mode = GALE_STRICT;
+	config.on_outage = (enum gale_on_outage)2;
+	fails_limiter(&h, config, GALE_ERR_OUTAGE);
+	config.on_outage = GALE_ON_OUTAGE_ALLOW;
+	config.store = NULL;
+	fails_limiter(&h, config, GALE_ERR_STORE);
+	config.store = other.store;
+	fails_limiter(&h, config, GALE_ERR_STORE);
+	must(gale_store_open(h.runtime, NULL, &closed) == GALE_ERR_OK);
+	gale_store_close(closed);
+	config.store = closed;
+	fails_limiter(&h, config, GALE_ERR_STORE);
+	config.store = h.store;
+	met(gale_limiter_open(h.runtime, &config, &limiter), GALE_ERR_OK);
+	gale_limiter_close(limiter);
+	assert_true(house_close(&other));
+	assert_true(house_close(&h));
+}
+
+/* One part of a good rule is turned bad. */
+struct bad_rule {
+	enum gale_err err;
+	struct gale_rule rule;
+};
+
+static struct gale_rule with_cadence(struct gale_rule rule, int cadence)
+{
+	rule.cadence = (enum gale_cadence)cadence;
+	return rule;
+}
+
+static struct gale_rule with_allowance(struct gale_rule rule, uint32_t permille)
+{
+	rule.allowance_permille = permille;
+	return rule;
+}
+
+static struct gale_rule with_burst(struct gale_rule rule, uint64_t burst)
+{
+	rule.burst = burst;
+	return rule;
+}
+
+static void a_limiter_is_refused_for_its_rule(void **state)
+{
+	const uint64_t units = GALE_UNITS_MAX + 1, span = GALE_SPAN_MAX_US + 1,
+		       hour = GALE_HOURS(1);
+	const struct bad_rule rules[] = {
+		{ GALE_ERR_RULE_KIND, { 0 } },
+		{ GALE_ERR_RULE_KIND, { .kind = (enum gale_rule_kind)9, .limit = 1 } },
+		{ GALE_ERR_RULE_LIMIT, gale_fixed_window(0, hour) },
+		{ GALE_ERR_RULE_LIMIT, gale_fixed_window(units, hour) },
+		{ GALE_ERR_RULE_LIMIT, gale_fixed_window(UINT64_MAX, hour) },
+		{ GALE_ERR_RULE_LIMIT, gale_sliding_log(65537, hour) },
+		{ GALE_ERR_RULE_LIMIT, gale_quota_daily(0, 0) },
+		{ GALE_ERR_RULE_PERIOD, gale_sliding_window(5, 0, 10) },
+		{ GALE_ERR_RULE_PERIOD, gale_token_budget(5, span) },
+		{ GALE_ERR_RULE_PERIOD, gale_quota_anchored(5, 0, 0) },
+		{ GALE_ERR_RULE_PERIOD, gale_pacer(5, GALE_PACE_PERIOD_MAX_US + 1, 0) },
+		{ GALE_ERR_RULE_BURST, gale_gcra(5, hour, 0) },
+		{ GALE_ERR_RULE_BURST, gale_token_bucket(units, 5, hour) },
+		{ GALE_ERR_RULE_SPAN, gale_gcra(1, GALE_SPAN_MAX_US, 2) },
+		{ GALE_ERR_RULE_SPAN,
+		  gale_pacer(1, GALE_PACE_PERIOD_MAX_US, UINT64_C(1) << 7) },
+		{ GALE_ERR_RULE_BUCKETS, gale_sliding_window(5, hour, 0) },
+		{ GALE_ERR_RULE_BUCKETS, gale_sliding_window(5, hour, 129) },
+		{ GALE_ERR_RULE_BUCKETS, gale_sliding_window(5, 9, 10) },
+		{ GALE_ERR_RULE_WAIT, gale_leaky_bucket(5, hour, span) },
+		{ GALE_ERR_RULE_ANCHOR,
+		  gale_quota_anchored(5, hour, (UINT64_C(1) << 52) + 1) },
+		{ GALE_ERR_RULE_ALLOWANCE, with_allowance(gale_pacer(5, hour, 1), 0) },
+		{ GALE_ERR_RULE_ALLOWANCE,
+		  with_allowance(gale_pacer(5, hour, 1), 1001) },
+		{ GALE_ERR_RULE_OFFSET, gale_quota_monthly(5, 841) },
+		{ GALE_ERR_RULE_OFFSET, gale_quota_daily(5, -841) },
+		{ GALE_ERR_RULE_WEEKDAY, gale_quota_weekly(5, 0, 7) },
+		{ GALE_ERR_RULE_CADENCE,
+		  with_cadence(gale_quota_daily(5, 0), GALE_CADENCE_NONE) },
+		{ GALE_ERR_RULE_CADENCE, with_cadence(gale_quota_daily(5, 0), 77) },
+		{ GALE_ERR_RULE_CADENCE,
+		  with_cadence(gale_fixed_window(5, hour), GALE_DAILY) },
+		{ GALE_ERR_RULE_UNUSED, with_burst(gale_fixed_window(5, hour), 1) },
+		{ GALE_ERR_RULE_UNUSED, with_burst(gale_quota_daily(5, 0), 1) },
+	};
+	struct house_plan plan = plan_of(5);
+	struct gale_limiter_config config;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	config = good_limiter(&h);
+	for (size_t i = 0; i < COUNT(rules); i++) {
+		config.rule = rules[i].rule;
+		fails_limiter(&h, config, rules[i].err);
+	}
+	assert_true(house_close(&h));
+}
+
+static void a_seat_is_refused_for_its_handles(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_seat *seat;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_join(NULL, &seat), GALE_ERR_RUNTIME);
+	met(gale_join(h.runtime, NULL), GALE_ERR_RET);
+	assert_true(house_close(&h));
+}
+
+/* ---- Asking ---------------------------------------------------------------------- */
+
+static void bad_ask(struct gale_seat *seat, struct gale_limiter *limiter,
+                    const void *key, size_t key_len, uint64_t cost)
+{
+	struct gale_answer answer = gale_ask(seat, limiter, key, key_len, cost, NULL);
+
+	told(answer, GALE_WHY_BAD_ASK, GALE_DENY);
+	assert_int_equal(answer.limit + answer.remaining + answer.retry_after_us, 0);
+	told(gale_wait(seat, limiter, key, key_len, cost, 0), GALE_WHY_BAD_ASK,
+	     GALE_DENY);
+}
+
+static void a_bad_ask_is_denied_whatever_the_policy(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	uint8_t key[GALE_KEY_MAX + 1] = { 0 };
+	struct house h;
+
+	(void)state;
+	plan.on_outage = GALE_ON_OUTAGE_ALLOW;
+	house_open(&h, &plan);
+	bad_ask(NULL, h.limiter, key, 1, 1);
+	bad_ask(h.seat, NULL, key, 1, 1);
+	bad_ask(NULL, NULL, NULL, 0, 0);
+	bad_ask(h.seat, h.limiter, NULL, 1, 1);
+	bad_ask(h.seat, h.limiter, NULL, 0, 1);
+	bad_ask(h.seat, h.limiter, key, 0, 1);
+	bad_ask(h.seat, h.limiter, key, GALE_KEY_MAX + 1, 1);
+	bad_ask(h.seat, h.limiter, key, SIZE_MAX, 1);
+	bad_ask(h.seat, h.limiter, key, 1, 0);
+	bad_ask(h.seat, h.limiter, key, 1, GALE_UNITS_MAX + 1);
+	bad_ask(h.seat, h.limiter, key, 1, UINT64_MAX);
+	assert_int_equal(house_stats(&h).steps, 0);
+	told(gale_ask(h.seat, h.limiter, key, GALE_KEY_MAX, 5, NULL), GALE_WHY_RULE,
+	     GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
+static void a_bad_look_names_what_is_bad(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	uint8_t key[GALE_KEY_MAX + 1] = { 0 };
+	struct gale_forecast forecast;
+	struct gale_answer answer = { .slot = { 1, 0 } };
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_peek(NULL, h.limiter, key, 1, 0, &answer), GALE_ERR_SEAT);
+	met(gale_peek(h.seat, NULL, key, 1, 0, &answer), GALE_ERR_LIMITER);
+	met(gale_peek(h.seat, h.limiter, NULL, 1, 0, &answer), GALE_ERR_KEY);
+	met(gale_peek(h.seat, h.limiter, key, 0, 0, &answer), GALE_ERR_KEY);
+	met(gale_peek(h.seat, h.limiter, key, sizeof(key), 0, &answer), GALE_ERR_KEY);
+	met(gale_peek(h.seat, h.limiter, key, 1, 0, NULL), GALE_ERR_RET);
+	met(gale_forecast(NULL, h.limiter, key, 1, 1, 0, &forecast), GALE_ERR_SEAT);
+	met(gale_forecast(h.seat, NULL, key, 1, 1, 0, &forecast), GALE_ERR_LIMITER);
+	met(gale_forecast(h.seat, h.limiter, key, 0, 1, 0, &forecast), GALE_ERR_KEY);
+	met(gale_forecast(h.seat, h.limiter, key, 1, 0, 0, &forecast), GALE_ERR_COST);
+	met(gale_forecast(h.seat, h.limiter, key, 1, GALE_UNITS_MAX + 1, 0, &forecast),
+	    GALE_ERR_COST);
+	met(gale_forecast(h.seat, h.limiter, key, 1, 1, 0, NULL), GALE_ERR_RET);
+	met(gale_reset(NULL, h.limiter, key, 1, 0), GALE_ERR_SEAT);
+	met(gale_reset(h.seat, NULL, key, 1, 0), GALE_ERR_LIMITER);
+	met(gale_reset(h.seat, h.limiter, key, 0, 0), GALE_ERR_KEY);
+	met(gale_cancel(NULL, h.limiter, key, 1, 1, 0, &answer), GALE_ERR_SEAT);
+	met(gale_cancel(h.seat, NULL, key, 1, 1, 0, &answer), GALE_ERR_LIMITER);
+	met(gale_cancel(h.seat, h.limiter, key, 0, 1, 0, &answer), GALE_ERR_KEY);
+	met(gale_cancel(h.seat, h.limiter, key, 1, 0, 0, &answer), GALE_ERR_COST);
+	met(gale_cancel(h.seat, h.limiter, key, 1, 1, 0, NULL), GALE_ERR_RET);
+	assert_int_equal(answer.slot.us, 1); /* none of these gave it back */
+	met(gale_cancel(h.seat, h.limiter, key, 1, 1, 0, &answer), GALE_ERR_NOT_BOOKED);
+	answer.slot = (struct gale_slot){ 0 };
+	met(gale_cancel(h.seat, h.limiter, key, 1, 1, 0, &answer), GALE_ERR_NOT_BOOKED);
+	assert_true(house_close(&h));
+}
+
+static void a_busy_store_is_too_much_or_too_late(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_answer answer;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	plan.pending_max = 2;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	met(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer), GALE_ERR_LATE);
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 0), GALE_WHY_LATE, GALE_DENY);
+	met(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer), GALE_ERR_BUSY);
+	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_BUSY, GALE_DENY);
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 0), GALE_WHY_BUSY, GALE_DENY);
+	holder_end(&holder);
+	assert_true(house_close(&h));
+}
+
+static void a_store_that_cannot_says_why(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_limiter *changed;
+	struct gale_answer answer;
+	struct house h;
+
+	(void)state;
+	plan.max_keys = 1;
+	house_open(&h, &plan);
+	changed = house_limiter(&h, "house", gale_fixed_window(6, GALE_HOURS(1)));
+	h.allocator.fail_last = UINT64_MAX;
+	told(house_ask(&h, "k"), GALE_WHY_MEMORY, GALE_DENY);
+	h.allocator.fail_last = 0;
+	told(house_ask(&h, "k"), GALE_WHY_RULE, GALE_ALLOW);
+	told(house_ask(&h, "l"), GALE_WHY_FULL, GALE_DENY);
+	told(gale_ask(h.seat, changed, "k", 1, 1, NULL), GALE_WHY_CHANGED, GALE_DENY);
+	met(gale_peek(h.seat, changed, "k", 1, 0, &answer), GALE_ERR_STORE_CHANGED);
+	/* No look needs room; a store that needed it for one would say this. */
+	met(error_of(STORE_FULL), GALE_ERR_STORE_FULL);
+	gale_limiter_close(changed);
+	told(gale_ask(h.seat, changed, "k", 1, 1, NULL), GALE_WHY_CLOSED, GALE_DENY);
+	assert_int_equal(house_stats(&h).memory, 1);
+	assert_int_equal(house_stats(&h).full, 1);
+	assert_int_equal(house_stats(&h).changed, 2);
+	assert_true(house_close(&h));
+}
+
+/* ---- After a fork, and after a broken invariant ---------------------------------- */
+
+/* Both in a child, which returns the number of the first expectation that fails. */
+static int all_refused(struct house *h, enum gale_why why, enum gale_err err)
+{
+	struct gale_limiter_config config = good_limiter(h);
+	struct gale_answer answer = { .slot = { 1, 0 } };
+	struct gale_forecast forecast;
+	struct gale_limiter *limiter;
+	struct gale_store *store;
+	struct gale_seat *seat;
+
+	if (house_ask(h, "k").why != why || house_ask(h, "k").verdict != GALE_DENY)
+		return 1;
+	if (house_wait(h, "k").why != why || house_wait(h, "k").verdict != GALE_DENY)
+		return 2;
+	if (gale_peek(h->seat, h->limiter, "k", 1, 0, &answer) != err ||
+	    gale_forecast(h->seat, h->limiter, "k", 1, 1, 0, &forecast) != err ||
+	    gale_reset(h->seat, h->limiter, "k", 1, 0) != err ||
+	    gale_cancel(h->seat, h->limiter, "k", 1, 1, 0, &answer) != err)
+		return 3;
+	if (gale_join(h->runtime, &seat) != err)
+		return 4;
+	if (gale_store_open(h->runtime, NULL, &store) != err)
+		return 5;
+	if (gale_limiter_open(h->runtime, &config, &limiter) != err)
+		return 6;
+	return 0;
+}
+
+static int after_fork(void *h)
+{
+	return all_refused(h, GALE_WHY_FORKED, GALE_ERR_FORKED);
+}
+
+static void a_forked_child_is_refused_everything(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct house h;
+
+	(void)state;
+	plan.on_outage = GALE_ON_OUTAGE_ALLOW;
+	house_open(&h, &plan);
+	assert_int_equal(child_run(after_fork, &h), 0);
+	met_err[GALE_ERR_FORKED] = met_why[GALE_WHY_FORKED] = true;
+	assert_int_equal(house_ask(&h, "k").verdict, GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
+static jmp_buf back;
+
+static void jump_back(const char *what)
+{
+	(void)what;
+	longjmp(back, 1);
+}
+
+static int after_panic(void *arg)
+{
+	struct house_plan plan = plan_of(5);
+	struct house h;
+
+	(void)arg;
+	plan.on_outage = GALE_ON_OUTAGE_ALLOW;
+	house_open(&h, &plan);
+	gale_on_panic(jump_back);
+	if (setjmp(back) == 0)
+		gale_panic("errors_test.c", 0, "a test");
+	return all_refused(&h, GALE_WHY_FENCED, GALE_ERR_FENCED);
+}
+
+static void a_fenced_process_is_refused_everything(void **state)
+{
+	(void)state;
+	assert_int_equal(child_run(after_panic, NULL), 0);
+	met_err[GALE_ERR_FENCED] = met_why[GALE_WHY_FENCED] = true;
+}
+
+/* ---- Texts ----------------------------------------------------------------------- */
+
+static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
+{
+	static const char *const fields[ERRORS] = {
+		[GALE_ERR_RUNTIME] = "runtime",
+		[GALE_ERR_CONFIG] = "config",
+		[GALE_ERR_RET] = "ret",
+		[GALE_ERR_MEMORY] = "memory",
+		[GALE_ERR_SYSTEM] = "system",
+		[GALE_ERR_SHARDS] = "shards",
+		[GALE_ERR_PENDING] = "pending_max",
+		[GALE_ERR_ALLOCATOR] = "allocator",
+		[GALE_ERR_CLOCK] = "clock",
+		[GALE_ERR_LOG] = "log",
+		[GALE_ERR_URL] = "url",
+		[GALE_ERR_STORE_NAME] = "url",
+		[GALE_ERR_STORE_KEYS] = "max_keys",
+		[GALE_ERR_STORE] = "store",
+		[GALE_ERR_NAME] = "name",
+		[GALE_ERR_MODE] = "mode",
+		[GALE_ERR_OUTAGE] = "on_outage",
+		[GALE_ERR_RULE_KIND] = "rule.kind",
+		[GALE_ERR_RULE_CADENCE] = "rule.cadence",
+		[GALE_ERR_RULE_LIMIT] = "rule.limit",
+		[GALE_ERR_RULE_PERIOD] = "rule.period_us",
+		[GALE_ERR_RULE_BURST] = "rule.burst",
+		[GALE_ERR_RULE_SPAN] = "rule.burst",
+		[GALE_ERR_RULE_BUCKETS] = "rule.buckets",
+		[GALE_ERR_RULE_WAIT] = "rule.max_wait_us",
+		[GALE_ERR_RULE_ANCHOR] = "rule.anchor_us",
+		[GALE_ERR_RULE_ALLOWANCE] = "rule.allowance_permille",
+		[GALE_ERR_RULE_OFFSET] = "rule.utc_offset_minutes",
+		[GALE_ERR_RULE_WEEKDAY] = "rule.first_weekday",
+		[GALE_ERR_RULE_UNUSED] = "rule",
+		[GALE_ERR_SEAT] = "seat",
+		[GALE_ERR_LIMITER] = "limiter",
+		[GALE_ERR_KEY] = "key",
+		[GALE_ERR_COST] = "cost",
+		[GALE_ERR_FORKED] = "runtime",
+		[GALE_ERR_STORE_FULL] = "store",
+		[GALE_ERR_STORE_CHANGED] = "store",
+		[GALE_ERR_LATE] = "timeout",
+		[GALE_ERR_BUSY] = "seat",
+		[GALE_ERR_NOT_BOOKED] = "booking",
+		[GALE_ERR_FENCED] = "runtime",
+	};
+
+	(void)state;
+	assert_string_equal(gale_err_text(GALE_ERR_OK), "no error");
+	for (int err = 1; err < ERRORS; err++) {
+		const char *text = gale_err_text((enum gale_err)err);
+		size_t len = strlen(fields[err]);
+
+		assert_memory_equal(text, fields[err], len);
+		assert_memory_equal(text + len, ": ", 2);
+		assert_true(strlen(text) > len + 2);
+	}
+}
+
+static void numbers_that_mean_nothing_have_a_text_that_says_so(void **state)
+{
+	static const int none[] = { -1, 42, 1000, INT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(none); i++) {
+		assert_string_equal(gale_err_text((enum gale_err)none[i]),
+		                    "unknown error");
+		assert_string_equal(gale_why_text((enum gale_why)none[i]), "unknown");
+		assert_string_equal(gale_rule_name((enum gale_rule_kind)none[i]),
+		                    "none");
+	}
+}
+
+/* ---- What was met ---------------------------------------------------------------- */
+
+static void every_error_was_met(void **state)
+{
+#define ERROR_NUMBER_(name, number, text) number,
+	static const int numbers[] = { GALE_ERRORS(ERROR_NUMBER_) };
+#undef ERROR_NUMBER_
+
+	(void)state;
+	assert_int_equal(COUNT(numbers), ERRORS);
+	for (int err = 0; err < ERRORS; err++) {
+		assert_int_equal(numbers[err], err);
+		if (!met_err[err])
+			fail_msg("never met: %s", gale_err_text((enum gale_err)err));
+	}
+}
+
+static void every_why_was_met(void **state)
+{
+	(void)state;
+	assert_string_equal(gale_why_text((enum gale_why)WHYS), "unknown");
+	for (int why = 0; why < WHYS; why++)
+		if (!met_why[why])
+			fail_msg("never met: %s", gale_why_text((enum gale_why)why));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_runtime_is_refused_for_its_configuration),
+		cmocka_unit_test(a_runtime_is_refused_without_memory),
+		cmocka_unit_test(a_system_without_descriptors_is_named),
+		cmocka_unit_test(a_store_is_refused_for_its_configuration),
+		cmocka_unit_test(a_limiter_is_refused_for_its_configuration),
+		cmocka_unit_test(a_limiter_is_refused_for_its_rule),
+		cmocka_unit_test(a_seat_is_refused_for_its_handles),
+		cmocka_unit_test(a_bad_ask_is_denied_whatever_the_policy),
+		cmocka_unit_test(a_bad_look_names_what_is_bad),
+		cmocka_unit_test(a_busy_store_is_too_much_or_too_late),
+		cmocka_unit_test(a_store_that_cannot_says_why),
+		cmocka_unit_test(a_forked_child_is_refused_everything),
+		cmocka_unit_test(a_fenced_process_is_refused_everything),
+		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),
+		cmocka_unit_test(numbers_that_mean_nothing_have_a_text_that_says_so),
+		cmocka_unit_test(every_error_was_met),
+		cmocka_unit_test(every_why_was_met),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
