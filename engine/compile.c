@@ -186,7 +186,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ (hash >> 29);
 }
 
-/* A pacer's patience and allowance are how it is asked, not what its words mean. */
+/* A pacer's patience is how it is asked, not what its words mean. */
 static uint64_t fingerprint_of(const struct gale_rule *is)
 {
 	uint64_t hash = mix(0, (uint64_t)is->kind);
@@ -196,6 +196,7 @@ static uint64_t fingerprint_of(const struct gale_rule *is)
 	hash = mix(hash, is->period_us);
 	hash = mix(hash, is->burst);
 	hash = mix(hash, is->buckets);
+	hash = mix(hash, is->allowance_permille);
 	hash = mix(hash, is->anchor_us);
 	hash = mix(hash, (uint64_t)(is->utc_offset_minutes + 840));
 	hash = mix(hash, is->first_weekday);

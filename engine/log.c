@@ -7,8 +7,8 @@
  * microsecond share an entry, so there are never more entries than limit.
  *
  * Invariants  J1  Entries ascend strictly in time, each has 1 to limit units, all
- * counted when the newest came, and add up to at most limit. J2  An instant before the
- * newest entry is taken as its instant.      (R2)
+ *                 counted when the newest came, and they add up to at most limit.
+ *             J2  An instant before the newest entry is taken as its instant.    (R2)
  */
 #include "engine/log.h"
 

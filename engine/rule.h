@@ -20,11 +20,11 @@
  *   R2  Time never runs backward for a key: now = max(now, what the words remember).
  *       Windows move only forward, compared with <=, never by equality.          (L9)
  *   R3  Every word is below 2^53, and so is every number in an answer, but GALE_NEVER
- * and delay_ns, which is at most 1000 times a wait of 2^50.                  (L10) R4
- * From rule_expires on, the words answer like all zero words: forgetting them then, and
- * not before, changes no decision.  (Beyond INSTANT_MAX_US, where time stands still,
- * nothing expires.)                                         (L8) R5  A cost that can
- * never pass is denied with GALE_NEVER.                    (L7)
+ *       and delay_ns, which is at most 1000 times a wait of 2^50.               (L10)
+ *   R4  From rule_expires on, the words answer like all zero words: forgetting them
+ *       then, and not before, changes no decision.  (Beyond INSTANT_MAX_US, where
+ *       time stands still, nothing expires.)                                     (L8)
+ *   R5  A cost that can never pass is denied with GALE_NEVER.                    (L7)
  *
  * Threads   All functions may run anywhere, at once, on different words.
  * Limits    now beyond INSTANT_MAX_US is taken as INSTANT_MAX_US.

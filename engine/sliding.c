@@ -13,8 +13,8 @@
  * integer, and the comparison with the limit is exact.
  *
  * Invariants  B1  The counts of buckets tick - S + 1 to tick add up to at most limit.
- *             B2  tick never decreases; an instant before it is taken as its start.
- * (R2)
+ *             B2  tick never decreases; an instant before it is taken as its
+ *                 start.                                                           (R2)
  */
 #include "engine/sliding.h"
 

@@ -266,11 +266,11 @@ void keys_drop(struct keys *keys, struct gale_allocator *allocator, struct entry
 }
 
 uint64_t keys_expire(struct keys *keys, struct gale_allocator *allocator,
-                     uint64_t now_us, uint64_t limit)
+                     uint64_t now_us, uint64_t looks, uint64_t drops)
 {
 	uint64_t dropped = 0;
 
-	for (uint64_t i = 0; i < limit && keys_next_due(keys) <= now_us; i++) {
+	while (looks-- > 0 && dropped < drops && keys_next_due(keys) <= now_us) {
 		struct entry *entry = keys->heap[0].entry;
 
 		if (entry->expires_us <= now_us) {

@@ -76,9 +76,10 @@ struct entry *keys_grow(struct keys *keys, struct gale_allocator *allocator,
 void keys_drop(struct keys *keys, struct gale_allocator *allocator,
                struct entry *entry);
 
-/* Drops entries that have expired, up to limit; returns how many. */
+/* Looks at so many entries that may have expired, and drops so many that have; returns
+ * how many it dropped. */
 uint64_t keys_expire(struct keys *keys, struct gale_allocator *allocator,
-                     uint64_t now_us, uint64_t limit);
+                     uint64_t now_us, uint64_t looks, uint64_t drops);
 
 /* When the first may expire; UINT64_MAX when there is none. */
 uint64_t keys_next_due(const struct keys *keys);

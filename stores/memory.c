@@ -87,16 +87,24 @@ static void note_earliest(struct stripe *stripe) ON(stripe->lock)
 	store_relaxed(&stripe->earliest_us, keys_next_due(&stripe->locked.keys));
 }
 
-static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t limit)
-    ON(stripe->lock)
+static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t looks,
+                   uint64_t drops) ON(stripe->lock)
 {
 	uint64_t dropped = keys_expire(&stripe->locked.keys, memory->allocator,
-	                               stripe->locked.newest_us, limit);
+	                               stripe->locked.newest_us, looks, drops);
 
 	stripe->locked.expired += dropped;
 	if (dropped > 0)
 		sub_relaxed(&memory->used, dropped);
 	note_earliest(stripe);
+}
+
+/* One that has expired is enough.  It may stand behind others that were moved on since:
+ * each of these was moved by a step, which has paid for the look. */
+static void expire_one(struct memory_store *memory, struct stripe *stripe)
+    ON(stripe->lock)
+{
+	expire(memory, stripe, /* looks= */ UINT64_MAX, /* drops= */ 1);
 }
 
 static bool reserve(struct memory_store *memory)
@@ -122,7 +130,7 @@ static void expire_others(struct memory_store *memory, const struct stripe *own,
 			continue;
 		if (stripe->locked.newest_us < now)
 			stripe->locked.newest_us = now; /* N1 */
-		expire(memory, stripe, EXPIRE_PER_RUN);
+		expire_one(memory, stripe);
 		lock_drop(&stripe->lock);
 	}
 }
@@ -130,6 +138,9 @@ static void expire_others(struct memory_store *memory, const struct stripe *own,
 static bool reserve_if_possible(struct memory_store *memory, struct stripe *stripe)
     ON(stripe->lock)
 {
+	if (reserve(memory))
+		return true;
+	expire_one(memory, stripe);
 	if (reserve(memory))
 		return true;
 	expire_others(memory, stripe, stripe->locked.newest_us);
@@ -168,6 +179,8 @@ static enum store_result find(const struct run *run, struct entry **ret_entry)
 	*ret_entry = entry;
 	if (!entry || is_of(entry, run->op->rule))
 		return STORE_DONE;
+	if (run->op->verb == STORE_RESET)
+		return STORE_DONE; /* whatever it was */
 	if (entry->expires_us > run->now) {
 		run->stripe->locked.changed++;
 		return STORE_CHANGED; /* T4 */
@@ -303,9 +316,9 @@ static enum store_result run_locked(struct run *run) ON(run->stripe->lock)
 	enum store_result result;
 
 	run->now = read_clock(run->memory, run->stripe);
-	expire(run->memory, run->stripe, EXPIRE_PER_RUN);
+	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);
 	result = find(run, &entry);
-	if (result == STORE_DONE || run->op->verb == STORE_RESET)
+	if (result == STORE_DONE)
 		result = act(run, entry);
 	note_earliest(run->stripe);
 	return result;
@@ -342,7 +355,7 @@ static bool sweep_stripe(struct memory_store *memory, struct stripe *stripe)
 
 	lock_take(&stripe->lock);
 	read_clock(memory, stripe);
-	expire(memory, stripe, EXPIRE_PER_SWEEP);
+	expire(memory, stripe, EXPIRE_PER_SWEEP, EXPIRE_PER_SWEEP);
 	done = keys_next_due(&stripe->locked.keys) > stripe->locked.newest_us;
 	lock_drop(&stripe->lock);
 	return done;

@@ -690,9 +690,13 @@ static void only_a_log_grows_by_a_stamp_at_a_time(void **state)
 static void a_fingerprint_is_of_what_gives_words_their_meaning(void **state)
 {
 	uint64_t limit = compiled(gale_pacer_limit(5, 7, 3)).fingerprint;
+	struct gale_rule waits = gale_pacer_limit(5, 7, 3);
 
 	(void)state;
-	assert_int_equal(compiled(gale_pacer(5, 7, 3)).fingerprint, limit);
+	waits.max_wait_us = 1000;
+	assert_int_equal(compiled(waits).fingerprint, limit);
+	/* It leaks at another speed, so its words are forgotten at another instant. */
+	assert_int_not_equal(compiled(gale_pacer(5, 7, 3)).fingerprint, limit);
 	assert_int_equal(compiled(gale_pacer_limit(5, 7, 3)).fingerprint, limit);
 	assert_int_not_equal(compiled(gale_pacer_limit(6, 7, 3)).fingerprint, limit);
 	assert_int_not_equal(compiled(gale_pacer_limit(5, 8, 3)).fingerprint, limit);

@@ -106,6 +106,7 @@ static void twice_the_limit_passes_around_a_boundary(void **state)
 	EXPECT_FRESH(gale_fixed_window(3, SEC(1)), rows);
 }
 
+/* W1 */
 static void a_cost_counts_in_full(void **state)
 {
 	static const struct row rows[] = {
@@ -162,8 +163,9 @@ static void a_forecast_knows_the_boundary(void **state)
 	EXPECT_FORECAST(&key, MS(1000), 1, { 5, 0, 0 });
 }
 
-/* ---- Time that runs backward: R2, and the regression R3 (W-3) -------------------- */
+/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
 
+/* W2 */
 static void an_older_clock_is_answered_in_the_stored_window(void **state)
 {
 	static const struct row rows[] = {

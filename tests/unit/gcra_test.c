@@ -99,6 +99,7 @@ static void a_unit_comes_back_after_its_interval_and_not_before(void **state)
 	EXPECT_FRESH(gale_gcra(2, SEC(1), 2), rows);
 }
 
+/* G1 */
 static void the_burst_is_not_the_limit(void **state)
 {
 	static const struct row rows[] = {
@@ -207,8 +208,9 @@ static void a_forecast_knows_the_next_unit(void **state)
 	EXPECT_FORECAST(&key, MS(300), 5, { 1, 0, 0 });
 }
 
-/* ---- Time that runs backward: R2, and the regression R3 (W-3) -------------------- */
+/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
 
+/* G2 */
 static void a_clock_that_steps_back_waits_until_it_has_caught_up(void **state)
 {
 	static const struct row rows[] = {

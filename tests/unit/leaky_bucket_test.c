@@ -161,7 +161,7 @@ static void it_is_a_pacer_without_burst(void **state)
 	}
 }
 
-/* R2, and the regression R3 (W-3): places are never booked twice. */
+/* R2: places are never booked twice, whatever the clock does. */
 static void alternating_clocks_book_no_place_twice(void **state)
 {
 	static const struct row rows[] = {

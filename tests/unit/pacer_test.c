@@ -4,7 +4,7 @@
  * pacer_test.c -- calls spread evenly, after a burst that is earned back when idle.
  *
  * The predecessor leaks for the time since the last call, whether or not anything was
- * queued; here only idle time leaks (P2).  Where its answer differs, the row says so.
+ * queued; here only idle time leaks (P3).  Where its answer differs, the row says so.
  * Where a vector gives only the delay, the other columns are worked out by hand.
  */
 #include "tests/unit/vectors.h"
@@ -213,7 +213,7 @@ static void a_limit_and_a_pacer_share_their_state(void **state)
 }
 
 /* At 1001 ms the predecessor lets the call through: it leaked ten units while its queue
- * was full, so that the burst came on top of the rate (P2). */
+ * was full, so that the burst came on top of the rate. */
 static void queued_time_earns_no_burst(void **state)
 {
 	static const struct row rows[] = {
@@ -229,7 +229,7 @@ static void queued_time_earns_no_burst(void **state)
 	EXPECT_FRESH(limit(4), rows);
 }
 
-/* ---- Totals (P2) ----------------------------------------------------------------- */
+/* ---- Totals: P1, P2 and P3 together ---------------------------------------------- */
 
 /* How many of calls units get a place before the end. */
 static uint64_t places_before(struct key *key, uint64_t now_us, uint64_t calls,
@@ -302,9 +302,10 @@ static void limiting_twelve_calls_each_800_ms_keeps_the_rate(void **state)
 	assert_int_equal(admitted, 603);
 }
 
-/* ---- Exact rates (P1) ------------------------------------------------------------ */
+/* ---- Exact rates ----------------------------------------------------------------- */
 
-/* Call number i waits i / rate: to the nanosecond in the delay, exactly in the slot. */
+/* P1: call number i waits i / rate: to the nanosecond in the delay, exactly in the
+ * slot. */
 static void expect_even_places(uint64_t rate)
 {
 	struct key key;
@@ -366,8 +367,7 @@ static void a_cost_above_what_is_left_of_the_burst_waits(void **state)
 	EXPECT_FRESH(limit(4), rows);
 }
 
-/* Rounded to milliseconds, as the predecessor does, a delay ends up to 0.5 ms early
- * (P4). */
+/* Rounded to milliseconds, as the predecessor does, a delay ends up to 0.5 ms early. */
 static void a_delay_is_never_too_short(void **state)
 {
 	static const struct row rows[] = {
@@ -382,7 +382,7 @@ static void a_delay_is_never_too_short(void **state)
 	EXPECT_FRESH(rule, rows);
 }
 
-/* The predecessor prolongs the key's life and, with odd weights, its bucket (P5). */
+/* R1; the predecessor's refusals prolong the life of the key. */
 static void a_refusal_changes_neither_the_state_nor_its_expiry(void **state)
 {
 	struct key key;
@@ -394,7 +394,7 @@ static void a_refusal_changes_neither_the_state_nor_its_expiry(void **state)
 	expires = rule_expires(&key.rule, key.words);
 	assert_int_equal(expires, T0 + MS(100) + MS(200));
 	for (uint64_t late = 0; late < MS(100); late += MS(1))
-		assert_int_equal(key_drain(&key, T0 + late, 3), 0); /* R1 */
+		assert_int_equal(key_drain(&key, T0 + late, 3), 0);
 	assert_int_equal(rule_expires(&key.rule, key.words), expires);
 }
 
@@ -454,7 +454,7 @@ static void a_forecast_knows_the_queue_and_then_the_burst(void **state)
 	EXPECT_FORECAST(&key, T0 + MS(350), 7, { 14, MS(150), MS(350) });
 }
 
-/* ---- Time that runs backward: R2, and the regression R3 (P3, W-3) ---------------- */
+/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
 
 /* Steps see the store's clock, so that no two callers differ; if that one steps back,
  * a call waits for the place that it would have had anyway. */
@@ -476,6 +476,7 @@ static void a_clock_that_steps_back_waits_longer(void **state)
 	EXPECT_FRESH(pace(0), ahead);
 }
 
+/* P3 */
 static void an_instant_leaks_only_once(void **state)
 {
 	static const struct row rows[] = {
@@ -493,7 +494,7 @@ static void an_instant_leaks_only_once(void **state)
 }
 
 /* 21 at first, and again 2.5 s later; with the caller's clock, as in the predecessor,
- * both are the same instant (P3), and going back and forth brings nothing more. */
+ * both are the same instant, and going back and forth brings nothing more. */
 static void alternating_clocks_earn_the_skew_once(void **state)
 {
 	struct key key;
@@ -566,7 +567,7 @@ static void the_last_place_given_back_is_the_next_to_go(void **state)
 	expect_place(&key, 0, 1, 400);
 }
 
-/* An abandoned booking of the predecessor is never returned (P4). */
+/* An abandoned booking of the predecessor is never returned. */
 static void all_places_given_back_leave_the_pacer_as_it_was(void **state)
 {
 	struct key key;
@@ -674,6 +675,7 @@ static void a_place_is_given_back_once(void **state)
 	expect_place(&key, 0, 1, 500);
 }
 
+/* P4: else two calls could later have one place. */
 static void what_overlaps_a_gap_is_refused(void **state)
 {
 	struct key key, before;

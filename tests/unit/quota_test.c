@@ -176,6 +176,33 @@ static void the_calendar_reaches_to_the_last_instant(void **state)
 	              INSTANT_MAX_US + GALE_SPAN_MAX_US);
 }
 
+/* Periods touch, and each instant lies in its own: C1, C2. */
+static void each_period_ends_where_the_next_begins(void **state)
+{
+	struct gale_rule quotas[] = {
+		gale_quota_monthly(1, -840),
+		gale_quota_monthly(1, 330),
+		gale_quota_weekly(1, 60, 6),
+		gale_quota_daily(1, 840),
+		gale_quota_anchored(1, GALE_DAYS(11), INSTANT_MAX_US),
+	};
+	struct period period, next;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(quotas); i++) {
+		period = quota_period(&quotas[i], 0);
+		assert_int_equal(period.start_us, 0);
+		while (period.end_us <= INSTANT_MAX_US) {
+			next = quota_period(&quotas[i], period.end_us);
+			assert_int_equal(next.start_us, period.end_us);
+			assert_true(next.end_us > next.start_us);
+			expect_period(quotas[i], next.start_us + 1, next.start_us,
+			              next.end_us);
+			period = quota_period(&quotas[i], period.end_us);
+		}
+	}
+}
+
 /* ---- Counting -------------------------------------------------------------------- */
 
 static void three_a_month_then_the_first_of_june(void **state)
@@ -277,8 +304,9 @@ static void a_forecast_knows_the_end_of_the_period(void **state)
 	EXPECT_FORECAST(&key, MAY_29, 2, { 2, 0, 0 });
 }
 
-/* ---- Time that runs backward: R2, and the regression R3 (W-3) -------------------- */
+/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
 
+/* W2 */
 static void an_older_clock_is_answered_in_the_stored_period(void **state)
 {
 	static const struct row rows[] = {
@@ -370,6 +398,7 @@ int main(void)
 		cmocka_unit_test(anchored_periods_follow_each_other_from_the_anchor),
 		cmocka_unit_test(a_start_before_1970_is_taken_as_0),
 		cmocka_unit_test(the_calendar_reaches_to_the_last_instant),
+		cmocka_unit_test(each_period_ends_where_the_next_begins),
 		cmocka_unit_test(three_a_month_then_the_first_of_june),
 		cmocka_unit_test(midnight_of_the_first_opens_a_fresh_month),
 		cmocka_unit_test(a_cost_above_the_limit_can_never_pass),

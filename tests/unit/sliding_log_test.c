@@ -194,6 +194,7 @@ static void a_forecast_knows_the_oldest_and_the_newest(void **state)
 
 /* ---- The state ------------------------------------------------------------------- */
 
+/* J1 */
 static void calls_of_one_instant_share_a_stamp(void **state)
 {
 	struct key key;
@@ -228,8 +229,9 @@ static void a_denial_drops_nothing(void **state)
 	assert_int_equal(rule_words(&key.rule, key.words), 7); /* R1 */
 }
 
-/* ---- Time that runs backward: R2, and the regression R3 (W-3) -------------------- */
+/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
 
+/* J2 */
 static void an_older_clock_is_answered_at_the_newest_stamp(void **state)
 {
 	static const struct row rows[] = {

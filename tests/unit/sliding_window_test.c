@@ -39,6 +39,7 @@ static void golden_ten_a_second_from_zero(void **state)
 
 /* ---- Unit vectors ---------------------------------------------------------------- */
 
+/* B1 */
 static void ten_at_once_then_the_next_bucket_is_asked(void **state)
 {
 	static const struct row rows[] = {
@@ -241,8 +242,9 @@ static void a_forecast_knows_the_next_bucket(void **state)
 	EXPECT_FORECAST(&key, MS(1400), 5, { 1, 0, 0 });
 }
 
-/* ---- Time that runs backward: R2, and the regression R3 (W-3) -------------------- */
+/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
 
+/* B2 */
 static void an_older_clock_is_answered_in_the_stored_bucket(void **state)
 {
 	static const struct row rows[] = {

@@ -33,7 +33,10 @@ void key_turn(struct key *key, struct gale_rule config)
 	struct rule rule;
 
 	rule_open(&rule, config);
-	assert_int_equal(rule.fingerprint, key->rule.fingerprint);
+	assert_int_equal(rule.is.kind, key->rule.is.kind);
+	assert_int_equal(rule.is.limit, key->rule.is.limit);
+	assert_int_equal(rule.is.period_us, key->rule.is.period_us);
+	assert_int_equal(rule.is.burst, key->rule.is.burst);
 	key->rule = rule;
 }
 
@@ -59,7 +62,7 @@ static void check_answer(const struct gale_answer *answer)
 	assert_true(allowed == (answer->retry_after_us == 0));
 	assert_true(answer->retry_after_us < WORD_END ||
 	            answer->retry_after_us == GALE_NEVER);
-	assert_true(answer->delay_ns <= GALE_SPAN_MAX_US * 1000);
+	assert_true(answer->delay_ns <= GALE_SPAN_MAX_US * 1000); /* R3 */
 	assert_true(allowed || answer->delay_ns == 0);
 }
 
@@ -76,7 +79,7 @@ static void check_slot(const struct key *key, uint64_t now_us,
 	}
 	assert_int_equal(key->rule.is.kind, GALE_RULE_PACER);
 	assert_int_equal(answer->verdict, GALE_ALLOW);
-	assert_true(answer->slot.part < den);
+	assert_true(answer->slot.part < den); /* S1 */
 	if (now_us > INSTANT_MAX_US)
 		now_us = INSTANT_MAX_US;
 	assert_true(answer->slot.us >= now_us);
@@ -89,7 +92,7 @@ static void check_words(const struct key *key)
 	size_t count = rule_words(&key->rule, key->words);
 
 	for (size_t i = 0; i < count; i++)
-		assert_true(key->words[i] < WORD_END); /* R3 */
+		assert_true(key->words[i] < WORD_END); /* R3, S2 */
 	assert_true(rule_valid(&key->rule, key->words, count));
 }
 
