@@ -10,6 +10,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <regex.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,9 +18,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -48,13 +49,14 @@ struct Row {
 struct Measured {
 	double median = 0;
 	double spread = 0; // half of the runs lie within so much of each other
+	double repetitions = 0;
 	std::map<std::string, double> counts;
 };
 
 Options options;
 thread_local const char *running = "setting up";
 std::mutex preparing;
-std::vector<Row *> rows;
+std::deque<Row> rows; // they stay where they are
 std::vector<bench_figure> figures;
 std::map<std::string, std::vector<double>> times;
 std::map<std::string, std::map<std::string, double>> counts;
@@ -73,18 +75,43 @@ int threads_of(const bench_row &row)
 	return row.threads > 0 ? row.threads : 1;
 }
 
-// Marks the rows that the user's filter matches, and their floors.
-void choose()
+// The user's --benchmark_filter: an extended regular expression.
+class Filter
 {
-	std::regex filter(benchmark::GetBenchmarkFilter());
+      public:
+	Filter()
+	{
+		std::string pattern = benchmark::GetBenchmarkFilter();
 
-	for (Row *row : rows)
-		row->wanted = std::regex_search(row->is.name, filter);
-	for (const Row *row : rows)
-		for (Row *floor : rows)
-			if (row->wanted && row->is.floor &&
-			    std::strcmp(row->is.floor, floor->is.name) == 0)
-				floor->wanted = true;
+		if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+			bench_fail("the filter is not a regular expression");
+	}
+	~Filter()
+	{
+		regfree(&compiled);
+	}
+	Filter(const Filter &) = delete;
+	Filter &operator=(const Filter &) = delete;
+
+	bool matches(const char *name) const
+	{
+		return regexec(&compiled, name, 0, nullptr, 0) == 0;
+	}
+
+      private:
+	regex_t compiled;
+};
+
+// Marks the rows that the filter matches, and their floors.
+void choose(const Filter &filter)
+{
+	for (Row &row : rows)
+		row.wanted = filter.matches(row.is.name);
+	for (const Row &row : rows)
+		for (Row &floor : rows)
+			if (row.wanted && row.is.floor &&
+			    std::strcmp(row.is.floor, floor.is.name) == 0)
+				floor.wanted = true;
 }
 
 // ---- Running
@@ -140,7 +167,7 @@ class Collector : public benchmark::BenchmarkReporter
 		times[name].push_back(run.threads > 1 ? run.GetAdjustedRealTime()
 		                                      : run.GetAdjustedCPUTime());
 		for (const auto &[what, counter] : run.counters)
-			counts[name][what] = counter.value;
+			counts[name][what] += counter.value; // of all repetitions
 	}
 };
 
@@ -167,12 +194,10 @@ double measure(const bench_figure &figure)
 	return value;
 }
 
-void measure_figures()
+void measure_figures(const Filter &filter)
 {
-	std::regex wanted(benchmark::GetBenchmarkFilter());
-
 	for (const bench_figure &figure : figures)
-		if (std::regex_search(figure.name, wanted))
+		if (filter.matches(figure.name))
 			times[figure.name] = { measure(figure) };
 }
 
@@ -188,6 +213,7 @@ Measured measured(const std::string &name)
 	std::sort(sorted.begin(), sorted.end());
 	result.median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 	result.spread = sorted[count * 3 / 4] - sorted[count / 4];
+	result.repetitions = static_cast<double>(count);
 	result.counts = counts[name];
 	return result;
 }
@@ -223,7 +249,7 @@ std::string notes(const Measured &row)
 
 	for (const auto &[what, share] : row.counts)
 		if (share > 0)
-			all += text("; %.2g %% ", 100 * share) + what;
+			all += text("; %.2g %% ", 100 * share / row.repetitions) + what;
 	return all;
 }
 
@@ -289,9 +315,9 @@ bool print_table()
 	std::vector<Line> lines = { kHeads };
 	bool missed = false;
 
-	for (const Row *row : rows)
-		if (times.count(row->is.name) > 0)
-			lines.push_back(line_of(row->is, &missed));
+	for (const Row &row : rows)
+		if (times.count(row.is.name) > 0)
+			lines.push_back(line_of(row.is, &missed));
 	for (const bench_figure &figure : figures)
 		if (times.count(figure.name) > 0)
 			lines.push_back(line_of(figure, &missed));
@@ -353,7 +379,8 @@ void help()
 
 void bench_add(const bench_row *row)
 {
-	rows.push_back(new Row{ *row });
+	rows.emplace_back();
+	rows.back().is = *row;
 }
 
 void bench_add_figure(const bench_figure *figure)
@@ -403,11 +430,12 @@ int bench_main(int argc, char **argv)
 	benchmark::Initialize(&count, args.data(), help);
 	if (benchmark::ReportUnrecognizedArguments(count, args.data()))
 		return 2;
-	measure_figures(); // before anything has been allocated and freed again
-	choose();
-	for (Row *row : rows)
-		if (row->wanted)
-			register_row(row);
+	Filter filter;
+	measure_figures(filter); // before anything has been allocated and freed again
+	choose(filter);
+	for (Row &row : rows)
+		if (row.wanted)
+			register_row(&row);
 	benchmark::RunSpecifiedBenchmarks(&collector, ".");
 	missed = print_table();
 	if (options.smoke)
