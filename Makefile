@@ -9,7 +9,7 @@ RELEASE = build/release
 BENCH = build/bench
 
 # meson reads its options only once; afterwards ninja notices what has changed.
-configure = test -f $(1)/build.ninja || meson setup $(1) --buildtype=release $(2)
+configure = test -f $(1)/build.ninja || meson setup $(1) --buildtype=release -Doptimization=2 $(2)
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""

@@ -4,7 +4,7 @@
  * window.c -- a count of what was used since the window began.
  *
  * Fixed windows, quotas and token budgets differ in two places only: where a window
- * begins (period_of), and what may still pass (fits).
+ * begins (period_of), and what may still pass (wait_for).
  *
  * Invariants  W1  used <= limit; a token budget's may exceed it by its last debit.
  *             W2  start_us never decreases: an instant before it is taken as it. (R2)
@@ -58,13 +58,6 @@ static bool is_budget(const struct rule *rule)
 	return rule->is.kind == GALE_RULE_TOKEN_BUDGET;
 }
 
-static bool fits(const struct rule *rule, uint64_t used, uint64_t cost)
-{
-	uint64_t rest = left(rule, used);
-
-	return is_budget(rule) ? rest > 0 : cost <= rest;
-}
-
 /* A budget's debit of any size passes while something is left. */
 static bool possible(const struct rule *rule, uint64_t cost)
 {
@@ -72,15 +65,26 @@ static bool possible(const struct rule *rule, uint64_t cost)
 }
 
 static struct gale_answer answer(const struct rule *rule, const struct view *view,
-                                 bool allow)
+                                 uint64_t retry_us)
 {
 	return (struct gale_answer){
-		.verdict = allow ? GALE_ALLOW : GALE_DENY,
+		.verdict = retry_us == 0 ? GALE_ALLOW : GALE_DENY,
 		.limit = rule->is.limit,
 		.remaining = left(rule, view->used),
 		.reset_after_us = view->wait_us,
-		.retry_after_us = allow ? 0 : view->wait_us,
+		.retry_after_us = retry_us,
 	};
+}
+
+/* 0 if the cost fits; else until the window turns, or for ever. */
+static uint64_t wait_for(const struct rule *rule, const struct view *view,
+                         uint64_t cost)
+{
+	uint64_t rest = left(rule, view->used);
+
+	if (is_budget(rule) ? rest > 0 : cost <= rest)
+		return 0;
+	return possible(rule, cost) ? view->wait_us : GALE_NEVER; /* R5 */
 }
 
 static uint64_t used_after(uint64_t used, uint64_t cost)
@@ -94,17 +98,13 @@ struct gale_answer window_step(const struct rule *rule, struct window_state *sta
                                uint64_t now, uint64_t cost)
 {
 	struct view view = view_at(rule, state, now);
-	struct gale_answer denied;
+	uint64_t wait = wait_for(rule, &view, cost);
 
-	if (fits(rule, view.used, cost)) {
-		view.used = used_after(view.used, cost); /* W1 */
-		*state = (struct window_state){ view.start_us, view.used };
-		return answer(rule, &view, /* allow= */ true);
-	}
-	denied = answer(rule, &view, /* allow= */ false);
-	if (!possible(rule, cost))
-		denied.retry_after_us = GALE_NEVER; /* R5 */
-	return denied;
+	if (wait > 0)
+		return answer(rule, &view, wait);
+	view.used = used_after(view.used, cost); /* W1 */
+	*state = (struct window_state){ view.start_us, view.used };
+	return answer(rule, &view, /* retry_us= */ 0);
 }
 
 struct gale_answer window_peek(const struct rule *rule,
@@ -112,7 +112,7 @@ struct gale_answer window_peek(const struct rule *rule,
 {
 	struct view view = view_at(rule, state, now);
 
-	return answer(rule, &view, fits(rule, view.used, 1));
+	return answer(rule, &view, wait_for(rule, &view, 1));
 }
 
 struct gale_forecast window_forecast(const struct rule *rule,

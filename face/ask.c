@@ -49,39 +49,44 @@ static enum gale_why check_ask(const struct gale_seat *seat,
 	return check_handles(seat, limiter);
 }
 
-/* The name's length, the name, the key: no other pair gives the same bytes. */
-static struct store_op op_of(const struct gale_limiter *limiter, enum store_verb verb,
-                             const void *key, size_t key_len, uint64_t cost,
-                             uint8_t *bytes)
+/* An op and the bytes of its key, on the asker's stack. */
+struct question {
+	struct store_op op;
+	uint8_t key[STORE_KEY_MAX];
+};
+
+/* The key is the name's length, the name, and the user's key: no other pair gives the
+ * same bytes.  Field by field, since zeroing the rest would cost as much again. */
+static void put(struct question *question, const struct gale_limiter *limiter,
+                enum store_verb verb, const void *key, size_t key_len, uint64_t cost)
 {
+	uint8_t *bytes = question->key;
+
 	bytes[0] = limiter->name_len;
 	memcpy(bytes + 1, limiter->name, limiter->name_len);
 	memcpy(bytes + 1 + limiter->name_len, key, key_len);
-	return (struct store_op){
-		.verb = verb,
-		.key = bytes,
-		.key_len = (uint32_t)(1 + limiter->name_len + key_len),
-		.rule = &limiter->rule,
-		.cost = cost,
-	};
+	question->op.verb = verb;
+	question->op.key = bytes;
+	question->op.key_len = (uint32_t)(1 + limiter->name_len + key_len);
+	question->op.rule = &limiter->rule;
+	question->op.cost = cost;
 }
 
 struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
                             const void *key, size_t key_len, uint64_t cost, void *tag)
 {
 	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
-	uint8_t bytes[STORE_KEY_MAX];
 	enum store_result result;
-	struct store_op op;
+	struct question question;
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	op = op_of(limiter, STORE_STEP, key, key_len, cost, bytes);
-	result = store_run(limiter->store->inner, &op, /* patient= */ false);
+	put(&question, limiter, STORE_STEP, key, key_len, cost);
+	result = store_run(limiter->store->inner, &question.op, /* patient= */ false);
 	if (result == STORE_BUSY &&
-	    seat_send(seat, limiter, &op, tag, /* awaited= */ false))
+	    seat_send(seat, limiter, &question.op, tag, /* awaited= */ false))
 		return (struct gale_answer){ .verdict = GALE_PENDING };
-	return answer_of(limiter, &op, result);
+	return answer_of(limiter, &question.op, result);
 }
 
 /* ---- Waiting --------------------------------------------------------------------- */
@@ -116,13 +121,13 @@ struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limite
                              uint64_t within_us)
 {
 	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
-	uint8_t bytes[STORE_KEY_MAX];
-	struct store_op op;
+	struct question question;
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	op = op_of(limiter, STORE_STEP, key, key_len, cost, bytes);
-	return answer_of(limiter, &op, settle(seat, limiter, &op, within_us));
+	put(&question, limiter, STORE_STEP, key, key_len, cost);
+	return answer_of(limiter, &question.op,
+	                 settle(seat, limiter, &question.op, within_us));
 }
 
 /* ---- Completions ----------------------------------------------------------------- */
@@ -184,15 +189,14 @@ enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
                         struct gale_answer *ret_answer)
 {
 	enum gale_err err = check_look(seat, limiter, key, key_len, 1, ret_answer);
-	uint8_t bytes[STORE_KEY_MAX];
-	struct store_op op;
+	struct question question;
 
 	if (err != GALE_ERR_OK)
 		return err;
-	op = op_of(limiter, STORE_PEEK, key, key_len, 1, bytes);
-	err = look(seat, limiter, &op, within_us);
+	put(&question, limiter, STORE_PEEK, key, key_len, 1);
+	err = look(seat, limiter, &question.op, within_us);
 	if (err == GALE_ERR_OK)
-		*ret_answer = op.answer;
+		*ret_answer = question.op.answer;
 	return err;
 }
 
@@ -201,15 +205,14 @@ enum gale_err gale_forecast(struct gale_seat *seat, struct gale_limiter *limiter
                             uint64_t within_us, struct gale_forecast *ret_forecast)
 {
 	enum gale_err err = check_look(seat, limiter, key, key_len, cost, ret_forecast);
-	uint8_t bytes[STORE_KEY_MAX];
-	struct store_op op;
+	struct question question;
 
 	if (err != GALE_ERR_OK)
 		return err;
-	op = op_of(limiter, STORE_FORECAST, key, key_len, cost, bytes);
-	err = look(seat, limiter, &op, within_us);
+	put(&question, limiter, STORE_FORECAST, key, key_len, cost);
+	err = look(seat, limiter, &question.op, within_us);
 	if (err == GALE_ERR_OK)
-		*ret_forecast = op.forecast;
+		*ret_forecast = question.op.forecast;
 	return err;
 }
 
@@ -217,13 +220,12 @@ enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                          const void *key, size_t key_len, uint64_t within_us)
 {
 	enum gale_err err = check_look(seat, limiter, key, key_len, 1, seat);
-	uint8_t bytes[STORE_KEY_MAX];
-	struct store_op op;
+	struct question question;
 
 	if (err != GALE_ERR_OK)
 		return err;
-	op = op_of(limiter, STORE_RESET, key, key_len, 1, bytes);
-	return look(seat, limiter, &op, within_us);
+	put(&question, limiter, STORE_RESET, key, key_len, 1);
+	return look(seat, limiter, &question.op, within_us);
 }
 
 enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
@@ -231,15 +233,14 @@ enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                           uint64_t within_us, struct gale_answer *answer)
 {
 	enum gale_err err = check_look(seat, limiter, key, key_len, cost, answer);
-	uint8_t bytes[STORE_KEY_MAX];
-	struct store_op op;
+	struct question question;
 
 	if (err != GALE_ERR_OK)
 		return err;
 	if (answer->slot.us == 0 && answer->slot.part == 0)
 		return GALE_ERR_NOT_BOOKED;
-	op = op_of(limiter, STORE_CANCEL, key, key_len, cost, bytes);
-	op.slot = answer->slot;
+	put(&question, limiter, STORE_CANCEL, key, key_len, cost);
+	question.op.slot = answer->slot;
 	answer->slot = (struct gale_slot){ 0 }; /* once, whatever comes of it */
-	return look(seat, limiter, &op, within_us);
+	return look(seat, limiter, &question.op, within_us);
 }

@@ -7,7 +7,7 @@
  * its stripe.  A run locks the stripe, reads the clock, looks the key up, lets the
  * rule work on its words, and unlocks: no lock is held across anything that waits.
  *
- *   run:  lock -> now -> expire a few -> find -> rule_step -> (add | keep) -> unlock
+ *   run:  lock -> now -> find -> rule_step -> (add | keep) -> expire a few -> unlock
  *
  * Invariants
  *
@@ -50,9 +50,9 @@
 struct stripe {
 	alignas(CACHE_LINE) struct lock lock;
 	struct {
-		uint64_t newest_us; /* N1 */
-		struct keys keys;
+		uint64_t newest_us; /* N1; beside the lock, as every run writes it */
 		uint64_t steps;
+		struct keys keys;
 		uint64_t full;
 		uint64_t no_memory;
 		uint64_t changed;
@@ -84,7 +84,10 @@ struct memory_store {
 
 static void note_earliest(struct stripe *stripe) ON(stripe->lock)
 {
-	store_relaxed(&stripe->earliest_us, keys_next_due(&stripe->locked.keys));
+	uint64_t due = keys_next_due(&stripe->locked.keys);
+
+	if (load_relaxed(&stripe->earliest_us) != due) /* others read this line */
+		store_relaxed(&stripe->earliest_us, due);
 }
 
 static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t looks,
@@ -310,17 +313,18 @@ static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
 	return stripe->locked.newest_us;
 }
 
+/* The key first, then those that are due: one that is asked about again is moved on,
+ * not dropped and made anew. */
 static enum store_result run_locked(struct run *run) ON(run->stripe->lock)
 {
 	struct entry *entry;
 	enum store_result result;
 
 	run->now = read_clock(run->memory, run->stripe);
-	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);
 	result = find(run, &entry);
 	if (result == STORE_DONE)
 		result = act(run, entry);
-	note_earliest(run->stripe);
+	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);
 	return result;
 }
 

@@ -105,7 +105,7 @@ test_tsan() {
 	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model tools
 }
 test_release() {
-	build release gcc --buildtype=release -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&
+	build release gcc --buildtype=release -Doptimization=2 -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&
 		suites release unit bench && installed
 }
 
