@@ -30,14 +30,6 @@ static uint64_t now_of(const struct rule *rule, const struct meter_state *state,
 	return now;
 }
 
-/* One unit is by far the usual cost, and needs no division. */
-static struct gale_slot span_of(const struct rule *rule, uint64_t cost)
-{
-	if (cost == 1)
-		return rule->unit;
-	return slot_span(cost, rule->is.period_us, rule->is.limit);
-}
-
 /* How many units are left when tat is so far ahead of now. */
 static uint64_t left(const struct rule *rule, struct gale_slot ahead)
 {
@@ -69,7 +61,7 @@ static uint64_t wait_for(const struct rule *rule, struct gale_slot ahead, uint64
 
 	if (cost > rule->is.burst)
 		return GALE_NEVER; /* R5 */
-	after = slot_add(ahead, span_of(rule, cost), rule->is.limit);
+	after = slot_add(ahead, rule_span(rule, cost), rule->is.limit);
 	return slot_ceil(slot_until(rule->full, after, rule->is.limit));
 }
 
@@ -82,7 +74,7 @@ struct gale_answer meter_step(const struct rule *rule, struct meter_state *state
 
 	if (wait > 0)
 		return answer(rule, ahead, wait);
-	ahead = slot_add(ahead, span_of(rule, cost), rule->is.limit); /* G1 */
+	ahead = slot_add(ahead, rule_span(rule, cost), rule->is.limit); /* G1 */
 	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
 	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET)
 		state->last_us = at;

@@ -15,12 +15,12 @@
  * and not by time that was already sold as places.  Places are exact multiples of T:
  * a rate that is no whole number of microseconds apart is still kept to the last call.
  *
- * Invariants  P1  Places never overlap, so no more than limit units per period leave
+ * Invariants  X1  Places never overlap, so no more than limit units per period leave
  *                 once burst is used.
- *             P2  0 <= water <= burst.
- *             P3  Each instant leaks at most once: only from free on, and free becomes
+ *             X2  0 <= water <= burst.
+ *             X3  Each instant leaks at most once: only from free on, and free becomes
  *                 now when it has leaked.                                          (R2)
- *             P4  Gaps are places that were booked and given back: they do not overlap,
+ *             X4  Gaps are places that were booked and given back: they do not overlap,
  *                 and end at free or before.
  */
 #include "engine/pacer.h"
@@ -62,11 +62,11 @@ static void leak(const struct rule *rule, struct view *view)
 {
 	uint128 water = in_parts(rule, view->water, view->water_part);
 	uint128 lost = leaked(rule, view->free, view->now);
-	uint128 rest = lost < water ? water - lost : 0; /* P2 */
+	uint128 rest = lost < water ? water - lost : 0; /* X2 */
 
 	view->water = wide_div(rest, water_den(rule));
 	view->water_part = (uint64_t)(rest - (uint128)view->water * water_den(rule));
-	view->free = slot_at(view->now); /* P3 */
+	view->free = slot_at(view->now); /* X3 */
 }
 
 static struct view view_at(const struct rule *rule, const struct pacer_state *state,
@@ -159,13 +159,6 @@ static bool possible(const struct rule *rule, uint64_t cost)
 	       (uint128)GALE_SPAN_MAX_US * rule->is.limit;
 }
 
-static struct gale_slot span_of(const struct rule *rule, uint64_t cost)
-{
-	if (cost == 1)
-		return rule->unit;
-	return slot_span(cost, rule->is.period_us, rule->is.limit);
-}
-
 static bool gap_is_empty(const struct pacer_gap *gap)
 {
 	return slot_equal(gap->from, gap->to);
@@ -205,7 +198,7 @@ static void clear_if_empty(struct pacer_gap *gap)
 		*gap = (struct pacer_gap){ 0 };
 }
 
-/* The place is taken from the gap it lies in, or else from the end of the queue. P1 */
+/* The place is taken from the gap it lies in, or else from the end of the queue. X1 */
 static void take(const struct rule *rule, struct pacer_state *state, struct view *view,
                  int gap, struct gale_slot span)
 {
@@ -213,7 +206,7 @@ static void take(const struct rule *rule, struct pacer_state *state, struct view
 		struct pacer_gap *found = &state->gaps[gap];
 
 		found->from = slot_add(found->from, span, rule->is.limit);
-		clear_if_empty(found); /* P4 */
+		clear_if_empty(found); /* X4 */
 	} else {
 		view->free = slot_add(view->free, span, rule->is.limit);
 	}
@@ -233,7 +226,7 @@ static struct gale_answer book(const struct rule *rule, struct pacer_state *stat
                                struct view *view, uint64_t cost)
 {
 	uint64_t den = rule->is.limit;
-	struct gale_slot span = span_of(rule, cost);
+	struct gale_slot span = rule_span(rule, cost);
 	int gap = gap_for(rule, state, span, view->now);
 	struct gale_slot place = place_at(state, view, gap);
 	struct gale_slot wait = slot_until(slot_at(view->now), place, den);
@@ -259,7 +252,7 @@ struct gale_answer pacer_step(const struct rule *rule, struct pacer_state *state
 		return denial(rule, &view, GALE_NEVER); /* R5 */
 	if (cost > dry(rule, &view))
 		return book(rule, state, &view, cost);
-	view.water += cost; /* P2 */
+	view.water += cost; /* X2 */
 	keep(state, &view);
 	return answer(rule, &view);
 }
@@ -289,20 +282,38 @@ static uint64_t next_unit_after(const struct rule *rule, const struct view *view
 	return wide_div(part + rate - 1, rate);
 }
 
+/* How many calls of this cost the queue would take when its next place is so far ahead. */
+static uint64_t calls_queued(const struct rule *rule, struct gale_slot ahead,
+                             uint64_t cost)
+{
+	struct gale_slot patience = slot_at(rule->is.max_wait_us);
+	struct gale_slot rest;
+	uint128 each = (uint128)cost * rule->is.period_us;
+
+	if (slot_before(patience, ahead))
+		return 0;
+	rest = slot_since(ahead, patience, rule->is.limit);
+	return at_most_units(((uint128)rest.us * rule->is.limit + rest.part) / each +
+	                     1);
+}
+
 struct gale_forecast pacer_forecast(const struct rule *rule,
                                     const struct pacer_state *state, uint64_t now,
                                     uint64_t cost)
 {
 	struct view view = view_at(rule, state, now);
-	struct gale_answer have = answer(rule, &view);
 	struct gale_slot ahead = slot_until(slot_at(now), view.free, rule->is.limit);
 	bool queued = slot_before(slot_at(now), view.free);
+	uint128 calls = 0;
 
+	if (possible(rule, cost))
+		calls = (uint128)(dry(rule, &view) / cost) +
+		        calls_queued(rule, ahead, cost);
 	return (struct gale_forecast){
-		.spendable_now = have.remaining / cost,
+		.spendable_now = at_most_units(calls),
 		.next_after_us =
 		    queued ? slot_ceil(ahead) : next_unit_after(rule, &view),
-		.full_after_us = have.reset_after_us,
+		.full_after_us = drained_after(rule, &view),
 	};
 }
 
@@ -369,7 +380,7 @@ static void give_back_inner(struct pacer_state *state, const struct pacer_gap *p
 		if (worse(&state->gaps[i], worst, den))
 			worst = &state->gaps[i];
 	if (worse(worst, place, den))
-		*worst = *place; /* P4 */
+		*worst = *place; /* X4 */
 }
 
 bool pacer_cancel(const struct rule *rule, struct pacer_state *state, uint64_t now,
@@ -380,7 +391,7 @@ bool pacer_cancel(const struct rule *rule, struct pacer_state *state, uint64_t n
 	if (slot.part >= rule->is.limit || slot.us > FREE_MAX_US ||
 	    !possible(rule, cost) || slot_before(slot, slot_at(now)))
 		return false;
-	place.to = slot_add(slot, span_of(rule, cost), rule->is.limit);
+	place.to = slot_add(slot, rule_span(rule, cost), rule->is.limit);
 	if (slot_before(state->free, place.to) || overlaps_a_gap(state, &place))
 		return false;
 	forget_past_gaps(state, now);
@@ -422,11 +433,11 @@ bool pacer_valid(const struct rule *rule, const struct pacer_state *state)
 	if (state->water > rule->is.burst || state->water_part >= water_den(rule))
 		return false;
 	if (state->water == rule->is.burst && state->water_part > 0)
-		return false; /* P2 */
+		return false; /* X2 */
 	if (state->free.part >= rule->is.limit || state->free.us > FREE_MAX_US)
 		return false;
 	for (int i = 0; i < PACER_GAPS; i++)
-		if (!gap_valid(rule, state, i)) /* P4 */
+		if (!gap_valid(rule, state, i)) /* X4 */
 			return false;
 	return true;
 }

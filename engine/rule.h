@@ -54,6 +54,14 @@ struct rule {
 	uint64_t words;        /* of a fresh state; only a log's state grows */
 };
 
+/* The time of so many units. */
+static inline struct gale_slot rule_span(const struct rule *rule, uint64_t cost)
+{
+	if (cost == 1)
+		return rule->unit; /* by far the usual cost, and no division */
+	return slot_span(cost, rule->is.period_us, rule->is.limit);
+}
+
 enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule);
 
 /* How many words a fresh state of such a rule has. */

@@ -3,8 +3,6 @@
 /* answer.c -- results become answers, reasons and errors. */
 #include "face/answer.h"
 
-#include "runtime/panic.h"
-
 struct gale_answer answer_refused(enum gale_why why)
 {
 	return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
@@ -80,8 +78,10 @@ static struct gale_answer outage(struct gale_limiter *limiter, enum store_result
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,
                              enum store_result result)
 {
-	if (panic_fenced())
-		return answer_refused(GALE_WHY_FENCED); /* broken while it was asked */
+	enum gale_why why = runtime_refuses(limiter->handle.runtime);
+
+	if (why == GALE_WHY_FENCED || (why == GALE_WHY_CLOSED && result == STORE_BUSY))
+		return answer_refused(why); /* it came while this was asked */
 	return result == STORE_DONE ? op->answer : outage(limiter, result);
 }
 

@@ -110,6 +110,8 @@ static enum store_result settle(struct gale_seat *seat, struct gale_limiter *lim
 
 	if (result != STORE_BUSY)
 		return result;
+	if (within_us == 0)
+		return STORE_LATE; /* not begun, rather than begun and abandoned */
 	pending = seat_send(seat, limiter, op, /* tag= */ NULL, /* awaited= */ true);
 	if (!pending)
 		return STORE_BUSY;
@@ -241,6 +243,9 @@ enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
 		return GALE_ERR_NOT_BOOKED;
 	put(&question, limiter, STORE_CANCEL, key, key_len, cost);
 	question.op.slot = answer->slot;
-	answer->slot = (struct gale_slot){ 0 }; /* once, whatever comes of it */
-	return look(seat, limiter, &question.op, within_us);
+	answer->slot = (struct gale_slot){ 0 }; /* once, unless it was not even tried */
+	err = look(seat, limiter, &question.op, within_us);
+	if (err == GALE_ERR_BUSY)
+		answer->slot = question.op.slot;
+	return err;
 }

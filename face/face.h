@@ -67,6 +67,7 @@ struct gale_runtime {
 	struct gale_log *log;     /* may be NULL */
 	struct gale_clock *clock; /* may be NULL */
 	struct lifeline lifeline;
+	uint64_t seed; /* of the hash that spreads keys over shards */
 	uint32_t shard_count;
 	uint32_t pending_max;
 	struct shard *shards;

@@ -19,7 +19,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -29,6 +28,7 @@
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 #include "runtime/panic.h"
+#include "runtime/random.h"
 
 #define SHARDS_MAX 256
 #define PENDING_DEFAULT 256
@@ -92,10 +92,11 @@ static enum gale_err check_config(const struct gale_config *config)
 
 static uint32_t processors(void)
 {
-	long count = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t ours;
+	int count = 1;
 
-	if (count < 1)
-		return 1;
+	if (sched_getaffinity(0, sizeof(ours), &ours) == 0)
+		count = CPU_COUNT(&ours);
 	return count < SHARDS_MAX ? (uint32_t)count : SHARDS_MAX;
 }
 
@@ -146,7 +147,8 @@ static enum gale_err open_parts(struct gale_runtime *runtime)
 {
 	enum gale_err err;
 
-	if (!lifeline_open(&runtime->lifeline))
+	if (!random_fill(&runtime->seed, sizeof(runtime->seed)) ||
+	    !lifeline_open(&runtime->lifeline))
 		return GALE_ERR_SYSTEM;
 	err = open_shards(runtime);
 	if (err != GALE_ERR_OK)
@@ -279,7 +281,7 @@ static void leave(struct gale_runtime *runtime)
 
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask)
 {
-	uint64_t hash = XXH3_64bits(ask->key, ask->op.key_len);
+	uint64_t hash = XXH3_64bits_withSeed(ask->key, ask->op.key_len, runtime->seed);
 	struct shard *shard = &runtime->shards[hash % runtime->shard_count];
 	bool posted = enter(runtime) && shard_post(shard, ask);
 

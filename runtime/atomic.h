@@ -12,6 +12,8 @@
 
 #include <stdatomic.h>
 
+#define CACHE_LINE 64 /* words that different threads write lie this far apart */
+
 #define load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)
 #define load_acquire(p) atomic_load_explicit(p, memory_order_acquire)
 #define store_relaxed(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
@@ -29,6 +31,11 @@
 #define swap_if_relaxed(p, expected, v)                                                \
 	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_relaxed,    \
 	                                      memory_order_relaxed)
+
+/* The same, where each new value tells what was done before it was set. */
+#define swap_if_acq_rel(p, expected, v)                                                \
+	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_acq_rel,    \
+	                                      memory_order_acquire)
 
 /* Two threads that each write one word, pass here and read the other's word cannot
  * both miss what the other wrote. */

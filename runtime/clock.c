@@ -20,13 +20,14 @@ static uint64_t boot_clock_now(struct gale_clock *self)
 {
 	struct boot_clock *boot = (struct boot_clock *)self;
 
-	return read_ns(CLOCK_BOOTTIME) / 1000 + boot->epoch_us;
+	return (read_ns(CLOCK_BOOTTIME) + boot->epoch_ns) / 1000;
 }
 
 void boot_clock_init(struct boot_clock *boot)
 {
 	boot->clock.now_us = boot_clock_now;
-	boot->epoch_us = (read_ns(CLOCK_REALTIME) - read_ns(CLOCK_BOOTTIME)) / 1000;
+	/* A machine may have been up for longer than since 1970: the sum is right again. */
+	boot->epoch_ns = read_ns(CLOCK_REALTIME) - read_ns(CLOCK_BOOTTIME);
 }
 
 uint64_t patience_now_ns(void)

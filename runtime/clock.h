@@ -23,7 +23,7 @@
  */
 struct boot_clock {
 	struct gale_clock clock;
-	uint64_t epoch_us; /* what to add to CLOCK_BOOTTIME */
+	uint64_t epoch_ns; /* what to add to CLOCK_BOOTTIME, modulo 2^64 */
 };
 void boot_clock_init(struct boot_clock *boot);
 

@@ -13,10 +13,20 @@
 #define RUNTIME_LIFELINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct lifeline {
 	volatile int *word;
 };
+
+/* Makes whole pages of the library's own variables read as zero in a child.  They must
+ * be aligned to LIFELINE_PAGE, and are zero when this returns. */
+#if defined(__x86_64__) || defined(__i386__)
+#define LIFELINE_PAGE 4096
+#else
+#define LIFELINE_PAGE 65536 /* the largest that kernels are built with */
+#endif
+bool lifeline_cover(void *pages, size_t bytes);
 
 bool lifeline_open(struct lifeline *line);
 void lifeline_close(struct lifeline *line);

@@ -5,12 +5,6 @@
 
 #include "engine/check.h"
 
-#if defined(__clang__)
-#define UNCHECKED __attribute__((no_thread_safety_analysis))
-#else
-#define UNCHECKED
-#endif
-
 #define TRIES 64 /* a step under a lock takes far less than this many pauses */
 
 static void pause_briefly(void)

@@ -18,11 +18,6 @@ struct CAPABILITY("lock") lock {
 	pthread_mutex_t mutex;
 };
 
-#define LOCK_INITIAL                                                                   \
-	{                                                                              \
-		PTHREAD_MUTEX_INITIALIZER                                              \
-	}
-
 void lock_init(struct lock *lock);
 void lock_destroy(struct lock *lock);
 void lock_take(struct lock *lock) TAKES(*lock);

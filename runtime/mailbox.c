@@ -23,7 +23,9 @@
  *   emptied  take stores turn with release  ->  post loads it with acquire
  *            The sender writes only after the receiver has read.
  *
- *   tail is relaxed throughout: it hands out numbers and publishes nothing.
+ *   handed   post swaps tail with release  ->  the next post acquires it
+ *            A sender that gets a ticket knows whatever the sender before it knew of
+ *            emptied slots, and so never takes a free slot for a full one.
  */
 #include "runtime/mailbox.h"
 
@@ -59,7 +61,7 @@ void mailbox_init(struct mailbox *box, struct mail_slot *slots, uint64_t count)
 
 bool mailbox_post(struct mailbox *box, void *mail)
 {
-	uint64_t ticket = load_relaxed(&box->shared.tail);
+	uint64_t ticket = load_acquire(&box->shared.tail); /* handed */
 	struct mail_slot *slot;
 
 	for (;;) {
@@ -70,9 +72,10 @@ bool mailbox_post(struct mailbox *box, void *mail)
 		if (ahead < 0)
 			return false; /* the last lap's message is still there */
 		if (ahead > 0)
-			ticket = load_relaxed(&box->shared.tail); /* others passed us */
-		else if (swap_if_relaxed(&box->shared.tail, &ticket, ticket + 1))
-			break; /* M2 */
+			ticket = load_acquire(&box->shared.tail); /* handed */
+		else if (swap_if_acq_rel(&box->shared.tail, &ticket,
+		                         ticket + 1)) /* handed */
+			break;                        /* M2 */
 	}
 	slot->mail = mail;                      /* M3 */
 	store_release(&slot->turn, ticket + 1); /* filled */

@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CACHE_LINE 64
+#include "runtime/atomic.h"
 
 struct mail_slot {
 	_Atomic uint64_t turn; /* whose turn it is: see mailbox.c */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE 64
+#include "runtime/atomic.h"
 
 static void *default_alloc(struct gale_allocator *self, size_t bytes)
 {
@@ -49,12 +49,12 @@ void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
 
 void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
 {
-	uint8_t *raw = memory_take(allocator, bytes + LINE);
+	uint8_t *raw = memory_take(allocator, bytes + CACHE_LINE);
 	uint8_t *aligned;
 
 	if (!raw)
 		return NULL;
-	aligned = raw + LINE - (uintptr_t)raw % LINE;
+	aligned = raw + CACHE_LINE - (uintptr_t)raw % CACHE_LINE;
 	aligned[-1] = (uint8_t)(aligned - raw);
 	return aligned;
 }
@@ -64,5 +64,5 @@ void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t by
 	uint8_t *aligned = memory;
 
 	if (memory)
-		memory_give(allocator, aligned - aligned[-1], bytes + LINE);
+		memory_give(allocator, aligned - aligned[-1], bytes + CACHE_LINE);
 }

@@ -6,10 +6,12 @@
  * The words are relaxed: an ask that runs at the same instant may still be admitted,
  * as if it had come before; nothing else is read on the strength of them.
  */
+#define _GNU_SOURCE
 #include "runtime/panic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <gale/gale.h>
 
@@ -29,12 +31,19 @@ bool panic_fenced(void)
 	return load_relaxed(&fenced);
 }
 
+static _Noreturn void stay_here(void)
+{
+	for (;;)
+		pause();
+}
+
 void gale_panic(const char *file, int line, const char *what)
 {
 	void (*hook)(const char *) = load_relaxed(&on_panic);
 	char text[256];
 
-	store_relaxed(&fenced, true);
+	if (swap_relaxed(&fenced, true))
+		stay_here(); /* another thread is telling the host */
 	snprintf(text, sizeof(text), "%s:%d: broken: %s", file, line, what);
 	if (hook)
 		hook(text);

@@ -3,12 +3,6 @@
 /* role.c -- the hats themselves; putting one on has no run-time effect. */
 #include "runtime/role.h"
 
-#if defined(__clang__)
-#define UNCHECKED __attribute__((no_thread_safety_analysis))
-#else
-#define UNCHECKED
-#endif
-
 struct role actor_role;
 
 UNCHECKED void role_begin(struct role *role)

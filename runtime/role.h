@@ -20,6 +20,9 @@
 #define ROLE_ATTRIBUTE_(x)
 #endif
 
+/* For the few functions that make the rules rather than keep them. */
+#define UNCHECKED ROLE_ATTRIBUTE_(no_thread_safety_analysis)
+
 #define CAPABILITY(name) ROLE_ATTRIBUTE_(capability(name))
 #define ON(x) ROLE_ATTRIBUTE_(requires_capability(x))
 #define OF(x) ROLE_ATTRIBUTE_(guarded_by(x))

@@ -27,7 +27,8 @@ struct shard_chore {
 
 struct shard {
 	struct actor actor;
-	struct shard_chore *chore; /* NULL: none */
+	struct shard_chore *chore;     /* NULL: none */
+	_Atomic uint64_t chore_due_ns; /* patience_now_ns; 0: at once */
 	struct mail_slot mails[SHARD_MAILS];
 };
 

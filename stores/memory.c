@@ -15,7 +15,8 @@
  *   N2  used is the number of entries in all stripes, and at most max_keys.
  *   N3  A new key is added only after the rule allowed it, and it is allowed only if
  *       it could be added: what was spent is remembered or was not spent.
- *   N4  A store of a name is in the registry from its first opener to its last closer.
+ *   N4  A store of a name is in the registry from its first opener to its last closer,
+ *       in the process that opened it.
  *
  * Ordering
  *
@@ -26,6 +27,7 @@
  */
 #include "stores/memory.h"
 
+#include <pthread.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -35,16 +37,17 @@
 #include "engine/check.h"
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
+#include "runtime/lifeline.h"
 #include "runtime/lock.h"
 #include "runtime/memory.h"
-#include "runtime/mailbox.h"
 #include "runtime/random.h"
 #include "stores/keys.h"
 
 #define STRIPE_BITS 6
 #define STRIPES (1 << STRIPE_BITS)
-#define EXPIRE_PER_RUN 4                  /* of old keys, for at most one new one */
-#define EXPIRE_PER_SWEEP 1024             /* of a stripe, under one hold of its lock */
+#define EXPIRE_PER_RUN 4      /* of old keys, for at most one new one */
+#define LOOKS_FOR_ROOM 64     /* in each stripe, by an ask that needs room */
+#define EXPIRE_PER_SWEEP 1024 /* of a stripe, under one hold of its lock */
 #define COLD_WORDS (2 + GALE_BUCKETS_MAX) /* the longest state of a fresh key */
 
 struct stripe {
@@ -102,12 +105,12 @@ static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t 
 	note_earliest(stripe);
 }
 
-/* One that has expired is enough.  It may stand behind others that were moved on since:
- * each of these was moved by a step, which has paid for the look. */
+/* One that has expired is enough.  It may stand behind others that were moved on since;
+ * behind very many, it makes room only after the next sweep. */
 static void expire_one(struct memory_store *memory, struct stripe *stripe)
     ON(stripe->lock)
 {
-	expire(memory, stripe, /* looks= */ UINT64_MAX, /* drops= */ 1);
+	expire(memory, stripe, LOOKS_FOR_ROOM, /* drops= */ 1);
 }
 
 static bool reserve(struct memory_store *memory)
@@ -186,7 +189,7 @@ static enum store_result find(const struct run *run, struct entry **ret_entry)
 		return STORE_DONE; /* whatever it was */
 	if (entry->expires_us > run->now) {
 		run->stripe->locked.changed++;
-		return STORE_CHANGED; /* T4 */
+		return STORE_CHANGED; /* V4 */
 	}
 	drop(run, entry);
 	run->stripe->locked.expired++;
@@ -204,7 +207,7 @@ static enum store_result add(const struct run *run, const uint64_t *words)
 
 	if (!reserve_if_possible(run->memory, run->stripe)) {
 		run->stripe->locked.full++;
-		return STORE_FULL; /* T3 */
+		return STORE_FULL; /* V3 */
 	}
 	entry = keys_add(&run->stripe->locked.keys, run->memory->allocator, &run->name,
 	                 count, rule_expires(rule, words));
@@ -300,7 +303,7 @@ static enum store_result act(const struct run *run, struct entry *entry)
 }
 
 /* The store's time, read under the lock: runs on a key are in the order of their nows.
- * N1, T2 */
+ * N1, V2 */
 static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
     ON(stripe->lock)
 {
@@ -398,8 +401,30 @@ static void memory_stats(struct store *self, struct gale_store_stats *ret_stats)
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
-static struct lock registry_lock = LOCK_INITIAL;
-static struct memory_store *registry OF(registry_lock);
+/*
+ * The stores that have names.  In a child made by fork() this reads as zero: an open
+ * lock and no stores, so that the child starts with stores of its own, and does not
+ * wait for a lock that a thread of its parent held.
+ */
+static union {
+	alignas(LIFELINE_PAGE) uint8_t pages[LIFELINE_PAGE];
+	struct {
+		struct lock lock;
+		struct {
+			struct memory_store *first;
+		} locked;
+	} is;
+} registry;
+
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static bool registry_there;
+
+static void make_registry(void)
+{
+	registry_there = lifeline_cover(registry.pages, sizeof(registry.pages));
+	if (registry_there)
+		lock_init(&registry.is.lock);
+}
 
 static void memory_free(struct memory_store *memory)
 {
@@ -417,27 +442,29 @@ static void memory_free(struct memory_store *memory)
 	memory_give_lines(allocator, memory, sizeof(*memory));
 }
 
-static bool release(struct memory_store *memory) ON(registry_lock)
+/* True for the last one; the store is then out of the registry. */
+static bool release(struct memory_store *memory) ON(registry.is.lock)
 {
-	struct memory_store **at = &registry;
+	struct memory_store **at = &registry.is.locked.first;
 
 	if (--memory->openers > 0)
 		return false;
-	while (*at && *at != memory)
+	while (*at != memory)
 		at = &(*at)->next;
-	if (*at)
-		*at = memory->next; /* N4 */
+	*at = memory->next; /* N4 */
 	return true;
 }
 
 static void memory_close(struct store *self)
 {
 	struct memory_store *memory = (struct memory_store *)self;
-	bool last;
+	bool last = true;
 
-	lock_take(&registry_lock);
-	last = release(memory);
-	lock_drop(&registry_lock);
+	if (memory->name[0] != '\0') {
+		lock_take(&registry.is.lock);
+		last = release(memory);
+		lock_drop(&registry.is.lock);
+	}
 	if (last)
 		memory_free(memory);
 }
@@ -473,9 +500,9 @@ static struct memory_store *memory_new(const struct memory_config *config)
 	return NULL;
 }
 
-static struct memory_store *find_named(const char *name) ON(registry_lock)
+static struct memory_store *find_named(const char *name) ON(registry.is.lock)
 {
-	struct memory_store *at = registry;
+	struct memory_store *at = registry.is.locked.first;
 
 	while (at && strcmp(at->name, name) != 0)
 		at = at->next;
@@ -483,7 +510,7 @@ static struct memory_store *find_named(const char *name) ON(registry_lock)
 }
 
 static struct memory_store *open_named(const struct memory_config *config)
-    ON(registry_lock)
+    ON(registry.is.lock)
 {
 	struct memory_store *memory = find_named(config->name);
 
@@ -493,8 +520,8 @@ static struct memory_store *open_named(const struct memory_config *config)
 	}
 	memory = memory_new(config);
 	if (memory) {
-		memory->next = registry;
-		registry = memory; /* N4 */
+		memory->next = registry.is.locked.first;
+		registry.is.locked.first = memory; /* N4 */
 	}
 	return memory;
 }
@@ -507,8 +534,11 @@ struct store *memory_open(const struct memory_config *config)
 	gale_assert(config->max_keys > 0);
 	if (config->name[0] == '\0')
 		return (struct store *)memory_new(config);
-	lock_take(&registry_lock);
+	pthread_once(&registry_once, make_registry);
+	if (!registry_there)
+		return NULL;
+	lock_take(&registry.is.lock);
 	memory = open_named(config);
-	lock_drop(&registry_lock);
+	lock_drop(&registry.is.lock);
 	return (struct store *)memory;
 }

@@ -6,15 +6,15 @@
  * A store keeps the words of keys and runs rules on them.  Whatever stands behind it,
  * these hold:
  *
- *   T1  One run is one atomic step: it sees all runs on the same key before it, and
+ *   V1  One run is one atomic step: it sees all runs on the same key before it, and
  *       none half done.
- *   T2  Time is the store's own, read within the step; for each key it never runs
+ *   V2  Time is the store's own, read within the step; for each key it never runs
  *       backward.                                                          (law L9)
- *   T3  What was spent is not forgotten while it counts: a key is dropped only when it
+ *   V3  What was spent is not forgotten while it counts: a key is dropped only when it
  *       has expired (R4) or by STORE_RESET.  A store that is full says so.  (law L8)
- *   T4  Words written under one fingerprint are never read under another:
+ *   V4  Words written under one fingerprint are never read under another:
  *       STORE_CHANGED.                                                     (law L9)
- *   T5  Unless the result is STORE_DONE, nothing has changed.
+ *   V5  Unless the result is STORE_DONE, nothing has changed.
  *
  * Threads   run, sweep, stats: any thread, at once.  close: once, by the last user.
  */

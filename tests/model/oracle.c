@@ -796,12 +796,27 @@ static wide pacer_next(const struct oracle *o, const struct pace *p)
 	return rat_ceil(pacer_leak_time(o, rat_sub(p->water, rat_whole(target))));
 }
 
+/* First those that the burst takes, then those that wait in line, a span apart. */
+static wide pacer_calls(const struct oracle *o, const struct pace *p, wide cost)
+{
+	struct rational patience = rat_whole((wide)o->rule.max_wait_us);
+	struct rational queue = pace_queue(p);
+	struct rational span = units_time(o, cost);
+	wide calls = pacer_burst_left(o, p) / cost;
+
+	if (rat_less(rat_whole(LONGEST_SPAN_US), span))
+		return 0;
+	if (!rat_less(patience, queue))
+		calls += rat_floor(rat_div(rat_sub(patience, queue), span)) + 1;
+	return min_of(calls, (wide)GALE_UNITS_MAX);
+}
+
 static struct gale_forecast pacer_forecast(const struct oracle *o, wide now, wide cost)
 {
 	struct pace p = pace_at(o, now);
 
 	return (struct gale_forecast){
-		.spendable_now = narrow(pacer_left(o, &p) / cost),
+		.spendable_now = narrow(pacer_calls(o, &p, cost)),
 		.next_after_us = narrow(pacer_next(o, &p)),
 		.full_after_us = narrow(pacer_reset(o, &p)),
 	};

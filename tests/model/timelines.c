@@ -409,7 +409,7 @@ static uint64_t earlier(uint64_t now, uint64_t by)
 }
 
 /* About how long this rule thinks. */
-static uint64_t rule_span(const struct gale_rule *rule)
+static uint64_t span_of_rule(const struct gale_rule *rule)
 {
 	return rule->period_us > 0 ? rule->period_us : MONTH_US;
 }
@@ -423,9 +423,10 @@ static uint64_t first_now(struct timeline *t)
 	case 0:
 		return 0;
 	case 1:
-		return chance_size(c, rule_span(&t->config));
+		return chance_size(c, span_of_rule(&t->config));
 	case 2:
-		return earlier(INSTANT_MAX_US, chance_below(c, rule_span(&t->config)));
+		return earlier(INSTANT_MAX_US,
+		               chance_below(c, span_of_rule(&t->config)));
 	case 3:
 		return GALE_SECONDS(leap_days_s[chance_below(c, 3)]) +
 		       chance_below(c, GALE_DAYS(1));
@@ -459,7 +460,7 @@ static uint64_t wild_now(struct timeline *t)
 static uint64_t next_now(struct timeline *t)
 {
 	struct chance *c = &t->chance;
-	uint64_t span = rule_span(&t->config);
+	uint64_t span = span_of_rule(&t->config);
 	uint64_t unit = span / t->config.limit + 2;
 	uint64_t hint = t->hints[chance_below(c, HINTS)];
 
@@ -502,7 +503,7 @@ static uint64_t random_extreme_cost(struct timeline *t)
 	case 0: /* what a fresh key may have, or just not */
 		return rule_most(rule) + chance_below(c, 3) - 1;
 	case 1: /* 2^50 microseconds' worth, or just not */
-		return units_within(GALE_SPAN_MAX_US, rule->limit, rule_span(rule)) +
+		return units_within(GALE_SPAN_MAX_US, rule->limit, span_of_rule(rule)) +
 		       chance_below(c, 3) - 1;
 	case 2:
 		return GALE_UNITS_MAX - chance_below(c, 2);
@@ -738,7 +739,7 @@ static void check_forgetting(struct timeline *t)
 			now += chance_size(&t->chance, GALE_SPAN_MAX_US);
 		for (int i = 0; i < 4; i++) {
 			same_when_asked(t, aged, fresh, now, random_cost(t));
-			now += chance_below(&t->chance, rule_span(&t->config) + 1);
+			now += chance_below(&t->chance, span_of_rule(&t->config) + 1);
 		}
 		t->tally->forgotten++;
 	}

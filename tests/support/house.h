@@ -41,7 +41,12 @@ void house_open(struct house *house, const struct house_plan *plan);
 /* Closes what is not NULL; false if memory is missing then. */
 bool house_close(struct house *house);
 
-/* gale_ask and gale_wait of a key that is a string, for one unit. */
+/* gale_ask, and its completion if it comes to that: where the sweeper may just be at the
+ * key, nobody knows.  The seat must have no other ask pending. */
+struct gale_answer ask_settled(struct gale_seat *seat, struct gale_limiter *limiter,
+                               const void *key, size_t key_len, uint64_t cost);
+
+/* The same, and gale_wait, of a key that is a string, for one unit. */
 struct gale_answer house_ask(struct house *house, const char *key);
 struct gale_answer house_wait(struct house *house, const char *key);
 

@@ -24,6 +24,7 @@
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
+#define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ERRORS 42
 #define WHYS 10
@@ -360,7 +361,7 @@ static void a_bad_ask_is_denied_whatever_the_policy(void **state)
 	bad_ask(h.seat, h.limiter, key, 1, GALE_UNITS_MAX + 1);
 	bad_ask(h.seat, h.limiter, key, 1, UINT64_MAX);
 	assert_int_equal(house_stats(&h).steps, 0);
-	told(gale_ask(h.seat, h.limiter, key, GALE_KEY_MAX, 5, NULL), GALE_WHY_RULE,
+	told(ask_settled(h.seat, h.limiter, key, GALE_KEY_MAX, 5), GALE_WHY_RULE,
 	     GALE_ALLOW);
 	assert_true(house_close(&h));
 }
@@ -375,11 +376,12 @@ static void a_bad_look_names_what_is_bad(void **state)
 
 	(void)state;
 	house_open(&h, &plan);
-	met(gale_peek(NULL, h.limiter, key, 1, 0, &answer), GALE_ERR_SEAT);
-	met(gale_peek(h.seat, NULL, key, 1, 0, &answer), GALE_ERR_LIMITER);
-	met(gale_peek(h.seat, h.limiter, NULL, 1, 0, &answer), GALE_ERR_KEY);
-	met(gale_peek(h.seat, h.limiter, key, 0, 0, &answer), GALE_ERR_KEY);
-	met(gale_peek(h.seat, h.limiter, key, sizeof(key), 0, &answer), GALE_ERR_KEY);
+	met(gale_peek(NULL, h.limiter, key, 1, LONG_US, &answer), GALE_ERR_SEAT);
+	met(gale_peek(h.seat, NULL, key, 1, LONG_US, &answer), GALE_ERR_LIMITER);
+	met(gale_peek(h.seat, h.limiter, NULL, 1, LONG_US, &answer), GALE_ERR_KEY);
+	met(gale_peek(h.seat, h.limiter, key, 0, LONG_US, &answer), GALE_ERR_KEY);
+	met(gale_peek(h.seat, h.limiter, key, sizeof(key), LONG_US, &answer),
+	    GALE_ERR_KEY);
 	met(gale_peek(h.seat, h.limiter, key, 1, 0, NULL), GALE_ERR_RET);
 	met(gale_forecast(NULL, h.limiter, key, 1, 1, 0, &forecast), GALE_ERR_SEAT);
 	met(gale_forecast(h.seat, NULL, key, 1, 1, 0, &forecast), GALE_ERR_LIMITER);
@@ -391,15 +393,17 @@ static void a_bad_look_names_what_is_bad(void **state)
 	met(gale_reset(NULL, h.limiter, key, 1, 0), GALE_ERR_SEAT);
 	met(gale_reset(h.seat, NULL, key, 1, 0), GALE_ERR_LIMITER);
 	met(gale_reset(h.seat, h.limiter, key, 0, 0), GALE_ERR_KEY);
-	met(gale_cancel(NULL, h.limiter, key, 1, 1, 0, &answer), GALE_ERR_SEAT);
-	met(gale_cancel(h.seat, NULL, key, 1, 1, 0, &answer), GALE_ERR_LIMITER);
-	met(gale_cancel(h.seat, h.limiter, key, 0, 1, 0, &answer), GALE_ERR_KEY);
-	met(gale_cancel(h.seat, h.limiter, key, 1, 0, 0, &answer), GALE_ERR_COST);
+	met(gale_cancel(NULL, h.limiter, key, 1, 1, LONG_US, &answer), GALE_ERR_SEAT);
+	met(gale_cancel(h.seat, NULL, key, 1, 1, LONG_US, &answer), GALE_ERR_LIMITER);
+	met(gale_cancel(h.seat, h.limiter, key, 0, 1, LONG_US, &answer), GALE_ERR_KEY);
+	met(gale_cancel(h.seat, h.limiter, key, 1, 0, LONG_US, &answer), GALE_ERR_COST);
 	met(gale_cancel(h.seat, h.limiter, key, 1, 1, 0, NULL), GALE_ERR_RET);
 	assert_int_equal(answer.slot.us, 1); /* none of these gave it back */
-	met(gale_cancel(h.seat, h.limiter, key, 1, 1, 0, &answer), GALE_ERR_NOT_BOOKED);
+	met(gale_cancel(h.seat, h.limiter, key, 1, 1, LONG_US, &answer),
+	    GALE_ERR_NOT_BOOKED);
 	answer.slot = (struct gale_slot){ 0 };
-	met(gale_cancel(h.seat, h.limiter, key, 1, 1, 0, &answer), GALE_ERR_NOT_BOOKED);
+	met(gale_cancel(h.seat, h.limiter, key, 1, 1, LONG_US, &answer),
+	    GALE_ERR_NOT_BOOKED);
 	assert_true(house_close(&h));
 }
 
@@ -414,11 +418,11 @@ static void a_busy_store_is_too_much_or_too_late(void **state)
 	plan.pending_max = 2;
 	house_open(&h, &plan);
 	holder_begin(&holder, h.limiter, "k");
-	met(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer), GALE_ERR_LATE);
-	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 0), GALE_WHY_LATE, GALE_DENY);
-	met(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer), GALE_ERR_BUSY);
+	met(gale_peek(h.seat, h.limiter, "k", 1, 1, &answer), GALE_ERR_LATE);
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 1), GALE_WHY_LATE, GALE_DENY);
+	met(gale_peek(h.seat, h.limiter, "k", 1, 1, &answer), GALE_ERR_BUSY);
 	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_BUSY, GALE_DENY);
-	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 0), GALE_WHY_BUSY, GALE_DENY);
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 1), GALE_WHY_BUSY, GALE_DENY);
 	holder_end(&holder);
 	assert_true(house_close(&h));
 }
@@ -439,12 +443,13 @@ static void a_store_that_cannot_says_why(void **state)
 	h.allocator.fail_last = 0;
 	told(house_ask(&h, "k"), GALE_WHY_RULE, GALE_ALLOW);
 	told(house_ask(&h, "l"), GALE_WHY_FULL, GALE_DENY);
-	told(gale_ask(h.seat, changed, "k", 1, 1, NULL), GALE_WHY_CHANGED, GALE_DENY);
-	met(gale_peek(h.seat, changed, "k", 1, 0, &answer), GALE_ERR_STORE_CHANGED);
+	told(ask_settled(h.seat, changed, "k", 1, 1), GALE_WHY_CHANGED, GALE_DENY);
+	met(gale_peek(h.seat, changed, "k", 1, LONG_US, &answer),
+	    GALE_ERR_STORE_CHANGED);
 	/* No look needs room; a store that needed it for one would say this. */
 	met(error_of(STORE_FULL), GALE_ERR_STORE_FULL);
 	gale_limiter_close(changed);
-	told(gale_ask(h.seat, changed, "k", 1, 1, NULL), GALE_WHY_CLOSED, GALE_DENY);
+	told(ask_settled(h.seat, changed, "k", 1, 1), GALE_WHY_CLOSED, GALE_DENY);
 	assert_int_equal(house_stats(&h).memory, 1);
 	assert_int_equal(house_stats(&h).full, 1);
 	assert_int_equal(house_stats(&h).changed, 2);

@@ -17,6 +17,7 @@
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
+#define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct house_plan plan_of(uint64_t limit)
@@ -60,17 +61,15 @@ static void costs_count_in_full_or_not_at_all(void **state)
 
 	(void)state;
 	house_open(&h, &plan);
-	assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 7, NULL).remaining, 3);
-	assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 4, NULL).verdict,
-	                 GALE_DENY);
-	assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 3, NULL).remaining, 0);
-	answer = gale_ask(h.seat, h.limiter, "fresh", 5, 11, NULL);
+	assert_int_equal(ask_settled(h.seat, h.limiter, "k", 1, 7).remaining, 3);
+	assert_int_equal(ask_settled(h.seat, h.limiter, "k", 1, 4).verdict, GALE_DENY);
+	assert_int_equal(ask_settled(h.seat, h.limiter, "k", 1, 3).remaining, 0);
+	answer = ask_settled(h.seat, h.limiter, "fresh", 5, 11);
 	assert_int_equal(answer.verdict, GALE_DENY);
 	assert_true(answer.retry_after_us == GALE_NEVER); /* L7 */
-	answer = gale_ask(h.seat, h.limiter, "fresh", 5, GALE_UNITS_MAX, NULL);
+	answer = ask_settled(h.seat, h.limiter, "fresh", 5, GALE_UNITS_MAX);
 	assert_true(answer.retry_after_us == GALE_NEVER);
-	assert_int_equal(gale_ask(h.seat, h.limiter, "fresh", 5, 10, NULL).remaining,
-	                 0);
+	assert_int_equal(ask_settled(h.seat, h.limiter, "fresh", 5, 10).remaining, 0);
 	assert_true(house_close(&h));
 }
 
@@ -92,12 +91,11 @@ static void the_longest_and_the_shortest_key_are_keys(void **state)
 		enum gale_verdict verdict = round == 0 ? GALE_ALLOW : GALE_DENY;
 
 		assert_int_equal(
-		    gale_ask(h.seat, longest, key, sizeof(key), 1, NULL).verdict,
-		    verdict);
+		    ask_settled(h.seat, longest, key, sizeof(key), 1).verdict, verdict);
 		assert_int_equal(
-		    gale_ask(h.seat, longest, key, sizeof(key) - 1, 1, NULL).verdict,
+		    ask_settled(h.seat, longest, key, sizeof(key) - 1, 1).verdict,
 		    verdict);
-		assert_int_equal(gale_ask(h.seat, longest, key, 1, 1, NULL).verdict,
+		assert_int_equal(ask_settled(h.seat, longest, key, 1, 1).verdict,
 		                 verdict);
 	}
 	gale_limiter_close(longest);
@@ -115,8 +113,8 @@ static void limiters_of_one_name_share_their_keys_and_others_do_not(void **state
 	same = house_limiter(&h, "house", plan.rule);
 	other = house_limiter(&h, "House", plan.rule);
 	assert_int_equal(house_ask(&h, "k").remaining, 1);
-	assert_int_equal(gale_ask(h.seat, same, "k", 1, 1, NULL).remaining, 0);
-	assert_int_equal(gale_ask(h.seat, other, "k", 1, 1, NULL).remaining, 1);
+	assert_int_equal(ask_settled(h.seat, same, "k", 1, 1).remaining, 0);
+	assert_int_equal(ask_settled(h.seat, other, "k", 1, 1).remaining, 1);
 	gale_limiter_close(same);
 	gale_limiter_close(other);
 	assert_int_equal(house_ask(&h, "k").verdict, GALE_DENY);
@@ -142,7 +140,7 @@ static void what_was_configured_is_copied(void **state)
 	memset(url, 'x', sizeof(url));
 	memset(&config, 0xff, sizeof(config));
 	memset(&plan, 0xff, sizeof(plan));
-	assert_int_equal(gale_ask(h.seat, limiter, "k", 1, 1, NULL).remaining, 1);
+	assert_int_equal(ask_settled(h.seat, limiter, "k", 1, 1).remaining, 1);
 
 	store_config.url = "memory:copied";
 	must(gale_store_open(h.runtime, &store_config, &shared) == GALE_ERR_OK);
@@ -152,7 +150,7 @@ static void what_was_configured_is_copied(void **state)
 		.store = shared,
 	};
 	must(gale_limiter_open(h.runtime, &config, &again) == GALE_ERR_OK);
-	assert_int_equal(gale_ask(h.seat, again, "k", 1, 1, NULL).remaining, 0);
+	assert_int_equal(ask_settled(h.seat, again, "k", 1, 1).remaining, 0);
 	gale_limiter_close(limiter);
 	gale_limiter_close(again);
 	gale_store_close(store);
@@ -170,20 +168,21 @@ static void looking_does_not_count_and_resetting_gives_all_back(void **state)
 	(void)state;
 	house_open(&h, &plan);
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+		assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
 		                 GALE_ERR_OK);
 		assert_int_equal(answer.verdict, GALE_ALLOW);
 		assert_int_equal(answer.remaining, 10);
 	}
 	assert_int_equal(house_stats(&h).keys, 0);
-	assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 4, NULL).remaining, 6);
-	assert_int_equal(gale_forecast(h.seat, h.limiter, "k", 1, 4, 0, &forecast),
-	                 GALE_ERR_OK);
+	assert_int_equal(ask_settled(h.seat, h.limiter, "k", 1, 4).remaining, 6);
+	assert_int_equal(
+	    gale_forecast(h.seat, h.limiter, "k", 1, 4, LONG_US, &forecast),
+	    GALE_ERR_OK);
 	assert_int_equal(forecast.spendable_now, 1);
 	assert_int_equal(forecast.next_after_us, GALE_MINUTES(59));
 	assert_int_equal(forecast.full_after_us, GALE_MINUTES(59));
-	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, 0), GALE_ERR_OK);
-	assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 10, NULL).remaining, 0);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_OK);
+	assert_int_equal(ask_settled(h.seat, h.limiter, "k", 1, 10).remaining, 0);
 	assert_true(house_close(&h));
 }
 
@@ -201,14 +200,14 @@ static void a_place_that_is_given_back_is_anothers(void **state)
 		assert_int_equal(booked[i].delay_ns, i * 100000000);
 	}
 	assert_int_equal(house_ask(&h, "k").verdict, GALE_DENY);
-	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &booked[2]),
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, LONG_US, &booked[2]),
 	                 GALE_ERR_OK);
-	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &booked[2]),
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, LONG_US, &booked[2]),
 	                 GALE_ERR_NOT_BOOKED);
 	assert_int_equal(house_ask(&h, "k").delay_ns, 200000000);
 	assert_int_equal(house_ask(&h, "k").verdict, GALE_DENY);
 	test_clock_advance(&h.clock, GALE_MILLIS(100) + 1);
-	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &booked[1]),
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, LONG_US, &booked[1]),
 	                 GALE_ERR_NOT_BOOKED); /* its time has come */
 	assert_true(house_close(&h));
 }
@@ -234,7 +233,7 @@ static void ask_often(struct house *h, struct gale_limiter *limiter, const char 
 {
 	for (int i = 0; i < 100; i++) {
 		struct gale_answer answer =
-		    gale_ask(h->seat, limiter, key, strlen(key), 1, NULL);
+		    ask_settled(h->seat, limiter, key, strlen(key), 1);
 
 		assert_int_equal(answer.why, why);
 		assert_int_equal(answer.verdict, verdict);
@@ -269,7 +268,7 @@ static void policy_decides(enum gale_on_outage policy, enum gale_verdict verdict
 	ask_often(&h, other, "secret", GALE_WHY_FULL, GALE_DENY);
 	assert_int_equal(diary.count, 3); /* the other limiter's first */
 
-	assert_int_equal(gale_reset(h.seat, h.limiter, "the only key", 12, 0),
+	assert_int_equal(gale_reset(h.seat, h.limiter, "the only key", 12, LONG_US),
 	                 GALE_ERR_OK);
 	h.allocator.fail_first = 1;
 	h.allocator.fail_last = UINT64_MAX;
@@ -380,12 +379,14 @@ static void a_closed_limiter_is_refused_and_named(void **state)
 	assert_int_equal(house_ask(&h, "k").verdict, GALE_DENY);
 	assert_int_equal(house_ask(&h, "k").why, GALE_WHY_CLOSED);
 	assert_int_equal(house_wait(&h, "k").why, GALE_WHY_CLOSED);
-	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
 	                 GALE_ERR_LIMITER);
-	assert_int_equal(gale_forecast(h.seat, h.limiter, "k", 1, 1, 0, &forecast),
+	assert_int_equal(
+	    gale_forecast(h.seat, h.limiter, "k", 1, 1, LONG_US, &forecast),
+	    GALE_ERR_LIMITER);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US),
 	                 GALE_ERR_LIMITER);
-	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, 0), GALE_ERR_LIMITER);
-	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &answer),
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, LONG_US, &answer),
 	                 GALE_ERR_LIMITER);
 	h.limiter = NULL;
 	assert_true(house_close(&h));
@@ -408,7 +409,7 @@ static void a_closed_runtime_is_refused_and_what_was_opened_of_it_too(void **sta
 	assert_int_equal(house_ask(&h, "k").verdict, GALE_DENY);
 	assert_int_equal(house_ask(&h, "k").why, GALE_WHY_CLOSED);
 	assert_int_equal(house_wait(&h, "k").why, GALE_WHY_CLOSED);
-	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
 	                 GALE_ERR_RUNTIME);
 	assert_int_equal(gale_join(h.runtime, &seat), GALE_ERR_RUNTIME);
 	assert_int_equal(gale_store_open(h.runtime, NULL, &store), GALE_ERR_RUNTIME);
@@ -431,12 +432,12 @@ static void handles_of_another_runtime_are_refused(void **state)
 	(void)state;
 	house_open(&one, &plan);
 	house_open(&two, &plan);
-	answer = gale_ask(one.seat, two.limiter, "k", 1, 1, NULL);
+	answer = ask_settled(one.seat, two.limiter, "k", 1, 1);
 	assert_int_equal(answer.verdict, GALE_DENY);
 	assert_int_equal(answer.why, GALE_WHY_BAD_ASK);
 	assert_int_equal(gale_wait(two.seat, one.limiter, "k", 1, 1, 0).why,
 	                 GALE_WHY_BAD_ASK);
-	assert_int_equal(gale_peek(one.seat, two.limiter, "k", 1, 0, &answer),
+	assert_int_equal(gale_peek(one.seat, two.limiter, "k", 1, LONG_US, &answer),
 	                 GALE_ERR_LIMITER);
 	config.store = two.store;
 	assert_int_equal(gale_limiter_open(one.runtime, &config, &limiter),
@@ -466,7 +467,7 @@ static void a_thousand_handles_of_one_runtime_leave_memory_flat(void **state)
 
 		must(gale_store_open(h.runtime, &config, &store) == GALE_ERR_OK);
 		must(gale_join(h.runtime, &seat) == GALE_ERR_OK);
-		assert_int_equal(gale_ask(seat, limiter, "k", 1, 1, NULL).verdict,
+		assert_int_equal(ask_settled(seat, limiter, "k", 1, 1).verdict,
 		                 GALE_ALLOW);
 		gale_limiter_close(limiter);
 		gale_leave(seat);

@@ -180,7 +180,7 @@ static void two_hundred_increments_at_once_are_two_hundred(void **state)
 	crew_run(CROWD, crowd_step, &crowd);
 	assert_int_equal(crowd.allowed, CROWD);
 	for (unsigned left = 0; left < CROWD; left++)
-		assert_int_equal(crowd.seen[left], 1); /* T1: each saw the one before */
+		assert_int_equal(crowd.seen[left], 1); /* V1: each saw the one before */
 	assert_int_equal(run(&s, STORE_PEEK, &crowd.rule, "key"), STORE_DONE);
 	assert_int_equal(s.op.answer.remaining, 0);
 	scene_close(&s);
@@ -418,10 +418,10 @@ static void a_name_and_a_key_that_read_alike_together_are_two(void **state)
 	house_open(&h, &plan);
 	a = house_limiter(&h, "a", plan.rule);
 	ab = house_limiter(&h, "ab", plan.rule);
-	assert_int_equal(gale_ask(h.seat, a, "bc", 2, 1, NULL).verdict, GALE_ALLOW);
-	assert_int_equal(gale_ask(h.seat, ab, "c", 1, 1, NULL).verdict, GALE_ALLOW);
-	assert_int_equal(gale_ask(h.seat, a, "bc", 2, 1, NULL).verdict, GALE_DENY);
-	assert_int_equal(gale_ask(h.seat, ab, "c", 1, 1, NULL).verdict, GALE_DENY);
+	assert_int_equal(ask_settled(h.seat, a, "bc", 2, 1).verdict, GALE_ALLOW);
+	assert_int_equal(ask_settled(h.seat, ab, "c", 1, 1).verdict, GALE_ALLOW);
+	assert_int_equal(ask_settled(h.seat, a, "bc", 2, 1).verdict, GALE_DENY);
+	assert_int_equal(ask_settled(h.seat, ab, "c", 1, 1).verdict, GALE_DENY);
 	assert_int_equal(house_stats(&h).keys, 2);
 	gale_limiter_close(a);
 	gale_limiter_close(ab);
@@ -530,7 +530,7 @@ static void words_are_never_read_under_other_parameters(void **state)
 			                 STORE_CHANGED);
 	assert_int_equal(stats_of(&s).changed, COUNT(others) * COUNT(verbs));
 	assert_int_equal(stats_of(&s).keys, 1);
-	assert_int_equal(passes(&s, &ten, "k", 20), 6); /* T5: as it was */
+	assert_int_equal(passes(&s, &ten, "k", 20), 6); /* V5: as it was */
 	scene_close(&s);
 }
 
@@ -1076,7 +1076,7 @@ static void a_log_that_grew_is_dropped_whole(void **state)
 
 static struct gale_answer ask_k(const struct house *h)
 {
-	return gale_ask(h->seat, h->limiter, "k", 1, 1, NULL);
+	return ask_settled(h->seat, h->limiter, "k", 1, 1);
 }
 
 static void a_named_store_is_shared_by_all_who_name_it(void **state)

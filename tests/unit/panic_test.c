@@ -325,7 +325,7 @@ static int panic_while_others_ask(void *arg)
 	(void)arg;
 	gale_on_panic(wait_for_ever);
 	holder_begin(&holder, h->limiter, "k");
-	if (house_ask(h, "k").verdict != GALE_PENDING)
+	if (gale_ask(h->seat, h->limiter, "k", 1, 1, NULL).verdict != GALE_PENDING)
 		return 1;
 	must(pthread_create(&thread, NULL, panic_here, NULL) == 0);
 	must(read(reports[0], &byte, 1) == 1);

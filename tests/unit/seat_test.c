@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "runtime/atomic.h"
+#include "face/face.h"
 #include "shards/shard.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
@@ -384,8 +384,9 @@ static void a_wait_that_is_late(enum gale_on_outage policy)
 	plan.pending_max = 3;
 	house_open(&h, &plan);
 	holder_begin(&holder, h.limiter, "k");
-	late_by(&h, 0, policy);
+	late_by(&h, 0, policy); /* not even begun, so nothing is on its way */
 	late_by(&h, 1, policy);
+	late_by(&h, 10, policy);
 	late_by(&h, 2000, policy);
 	/* All three are still on their way, and nobody waits for them. */
 	assert_int_equal(gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US).why,
@@ -425,7 +426,7 @@ static void an_ask_finds_the_place_of_an_abandoned_wait(void **state)
 	house_open(&h, &plan);
 	for (int round = 0; round < 20; round++) {
 		holder_begin(&holder, h.limiter, "k");
-		late_by(&h, 0, GALE_ON_OUTAGE_DENY);
+		late_by(&h, 1, GALE_ON_OUTAGE_DENY);
 		holder_end(&holder);
 		assert_true(becomes_true(nothing_is_in_flight, h.seat));
 	}
@@ -492,13 +493,13 @@ static void looks_and_corrections_are_late_or_too_many(void **state)
 	plan.pending_max = 4;
 	house_open(&h, &plan);
 	holder_begin(&holder, h.limiter, "k");
-	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 1, &answer),
 	                 GALE_ERR_LATE);
 	assert_int_equal(gale_forecast(h.seat, h.limiter, "k", 1, 1, 10, &forecast),
 	                 GALE_ERR_LATE);
-	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, 0), GALE_ERR_LATE);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, 1), GALE_ERR_LATE);
 	assert_int_equal(answer.slot.us, 5);
-	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &answer),
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 1, &answer),
 	                 GALE_ERR_LATE);
 	assert_int_equal(answer.slot.us, 0); /* given back once, whatever comes of it */
 
@@ -539,7 +540,7 @@ static void leaving_with_asks_pending_loses_nothing_but_the_answers(void **state
 		holder_begin(&holder, h.limiter, "k");
 		assert_int_equal(ask(&h, &tags[0]), GALE_PENDING);
 		assert_int_equal(ask(&h, &tags[1]), GALE_PENDING);
-		assert_int_equal(gale_wait(h.seat, h.limiter, "k", 1, 1, 0).why,
+		assert_int_equal(gale_wait(h.seat, h.limiter, "k", 1, 1, 1).why,
 		                 GALE_WHY_LATE);
 		gale_leave(h.seat);
 		holder_end(&holder);
@@ -586,8 +587,7 @@ static bool is_closed(void *arg)
 {
 	struct house *h = arg;
 
-	return gale_ask(h->seat, h->limiter, "other", 5, 1, NULL).why ==
-	       GALE_WHY_CLOSED;
+	return load_relaxed(&h->runtime->closed);
 }
 
 static void closing_the_runtime_answers_what_is_pending_first(void **state)
@@ -605,6 +605,7 @@ static void closing_the_runtime_answers_what_is_pending_first(void **state)
 		assert_int_equal(ask(&h, &tags[i]), GALE_PENDING);
 	must(pthread_create(&closer, NULL, close_runtime, h.runtime) == 0);
 	assert_true(becomes_true(is_closed, &h));
+	assert_int_equal(house_ask(&h, "k").why, GALE_WHY_CLOSED);
 	assert_int_equal(gale_seat_completions(h.seat, completions, 8), 0);
 	holder_end(&holder);
 	must(pthread_join(closer, NULL) == 0);
