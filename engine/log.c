@@ -122,12 +122,11 @@ struct gale_answer log_peek(const struct rule *rule, const struct log_state *sta
 	return peeked;
 }
 
-struct gale_forecast log_forecast(const struct rule *rule,
-                                  const struct log_state *state, uint64_t now,
-                                  uint64_t cost)
+struct gale_outlook log_forecast(const struct rule *rule, const struct log_state *state,
+                                 uint64_t now, uint64_t cost)
 {
 	struct view view = view_at(rule, state, now);
-	struct gale_forecast forecast = {
+	struct gale_outlook forecast = {
 		.spendable_now = (rule->is.limit - view.used) / cost,
 	};
 

@@ -20,9 +20,8 @@ struct gale_answer log_step(const struct rule *rule, struct log_state *state,
                             uint64_t now, uint64_t cost);
 struct gale_answer log_peek(const struct rule *rule, const struct log_state *state,
                             uint64_t now);
-struct gale_forecast log_forecast(const struct rule *rule,
-                                  const struct log_state *state, uint64_t now,
-                                  uint64_t cost);
+struct gale_outlook log_forecast(const struct rule *rule, const struct log_state *state,
+                                 uint64_t now, uint64_t cost);
 uint64_t log_expires(const struct rule *rule, const struct log_state *state);
 bool log_valid(const struct rule *rule, const struct log_state *state);
 

@@ -90,16 +90,16 @@ struct gale_answer meter_peek(const struct rule *rule, const struct meter_state 
 	return answer(rule, ahead, wait_for(rule, ahead, 1));
 }
 
-struct gale_forecast meter_forecast(const struct rule *rule,
-                                    const struct meter_state *state, uint64_t now,
-                                    uint64_t cost)
+struct gale_outlook meter_forecast(const struct rule *rule,
+                                   const struct meter_state *state, uint64_t now,
+                                   uint64_t cost)
 {
 	uint64_t at = now_of(rule, state, now);
 	struct gale_slot ahead = slot_until(slot_at(at), state->tat, rule->is.limit);
 	uint64_t have = left(rule, ahead);
 	uint64_t full = slot_ceil(ahead);
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = have / cost,
 		.next_after_us = full == 0 ? 0 : wait_for(rule, ahead, have + 1),
 		.full_after_us = full,

@@ -15,9 +15,9 @@ struct gale_answer meter_step(const struct rule *rule, struct meter_state *state
                               uint64_t now, uint64_t cost);
 struct gale_answer meter_peek(const struct rule *rule, const struct meter_state *state,
                               uint64_t now);
-struct gale_forecast meter_forecast(const struct rule *rule,
-                                    const struct meter_state *state, uint64_t now,
-                                    uint64_t cost);
+struct gale_outlook meter_forecast(const struct rule *rule,
+                                   const struct meter_state *state, uint64_t now,
+                                   uint64_t cost);
 uint64_t meter_expires(const struct rule *rule, const struct meter_state *state);
 bool meter_valid(const struct rule *rule, const struct meter_state *state);
 

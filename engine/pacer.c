@@ -297,9 +297,9 @@ static uint64_t calls_queued(const struct rule *rule, struct gale_slot ahead,
 	                     1);
 }
 
-struct gale_forecast pacer_forecast(const struct rule *rule,
-                                    const struct pacer_state *state, uint64_t now,
-                                    uint64_t cost)
+struct gale_outlook pacer_forecast(const struct rule *rule,
+                                   const struct pacer_state *state, uint64_t now,
+                                   uint64_t cost)
 {
 	struct view view = view_at(rule, state, now);
 	struct gale_slot ahead = slot_until(slot_at(now), view.free, rule->is.limit);
@@ -309,7 +309,7 @@ struct gale_forecast pacer_forecast(const struct rule *rule,
 	if (possible(rule, cost))
 		calls = (uint128)(dry(rule, &view) / cost) +
 		        calls_queued(rule, ahead, cost);
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = at_most_units(calls),
 		.next_after_us =
 		    queued ? slot_ceil(ahead) : next_unit_after(rule, &view),

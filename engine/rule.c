@@ -107,8 +107,8 @@ struct gale_answer rule_peek(const struct rule *rule, const uint64_t *words,
 	}
 }
 
-struct gale_forecast rule_forecast(const struct rule *rule, const uint64_t *words,
-                                   uint64_t now_us, uint64_t cost)
+struct gale_outlook rule_forecast(const struct rule *rule, const uint64_t *words,
+                                  uint64_t now_us, uint64_t cost)
 {
 	uint64_t now = clamp(now_us);
 

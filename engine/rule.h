@@ -77,8 +77,8 @@ struct gale_answer rule_step(const struct rule *rule, uint64_t *words, uint64_t 
 /* What rule_step would answer to a cost of 1, but with what remains before it. */
 struct gale_answer rule_peek(const struct rule *rule, const uint64_t *words,
                              uint64_t now_us);
-struct gale_forecast rule_forecast(const struct rule *rule, const uint64_t *words,
-                                   uint64_t now_us, uint64_t cost);
+struct gale_outlook rule_forecast(const struct rule *rule, const uint64_t *words,
+                                  uint64_t now_us, uint64_t cost);
 /* Gives a pacer's booked slot back; false if it is past or was never booked. */
 bool rule_cancel(const struct rule *rule, uint64_t *words, uint64_t now_us,
                  uint64_t cost, struct gale_slot slot);

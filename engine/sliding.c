@@ -166,15 +166,15 @@ struct gale_answer sliding_peek(const struct rule *rule,
 	return answer(rule, &view, wait_for(rule, &view, 1));
 }
 
-struct gale_forecast sliding_forecast(const struct rule *rule,
-                                      const struct sliding_state *state, uint64_t now,
-                                      uint64_t cost)
+struct gale_outlook sliding_forecast(const struct rule *rule,
+                                     const struct sliding_state *state, uint64_t now,
+                                     uint64_t cost)
 {
 	struct view view = view_at(rule, state, now);
 	struct gale_answer at_once = answer(rule, &view, /* retry_us= */ 0);
 	bool fresh = view.used == 0;
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = at_once.remaining / cost,
 		.next_after_us = fresh ? 0 : turn_after(rule, &view),
 		.full_after_us = fresh ? 0 : at_once.reset_after_us,

@@ -15,9 +15,9 @@ struct gale_answer sliding_step(const struct rule *rule, struct sliding_state *s
                                 uint64_t now, uint64_t cost);
 struct gale_answer sliding_peek(const struct rule *rule,
                                 const struct sliding_state *state, uint64_t now);
-struct gale_forecast sliding_forecast(const struct rule *rule,
-                                      const struct sliding_state *state, uint64_t now,
-                                      uint64_t cost);
+struct gale_outlook sliding_forecast(const struct rule *rule,
+                                     const struct sliding_state *state, uint64_t now,
+                                     uint64_t cost);
 uint64_t sliding_expires(const struct rule *rule, const struct sliding_state *state);
 bool sliding_valid(const struct rule *rule, const struct sliding_state *state);
 

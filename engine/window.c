@@ -115,15 +115,15 @@ struct gale_answer window_peek(const struct rule *rule,
 	return answer(rule, &view, wait_for(rule, &view, 1));
 }
 
-struct gale_forecast window_forecast(const struct rule *rule,
-                                     const struct window_state *state, uint64_t now,
-                                     uint64_t cost)
+struct gale_outlook window_forecast(const struct rule *rule,
+                                    const struct window_state *state, uint64_t now,
+                                    uint64_t cost)
 {
 	struct view view = view_at(rule, state, now);
 	uint64_t rest = left(rule, view.used);
 	uint64_t wait = view.used > 0 ? view.wait_us : 0;
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = rest / cost + (is_budget(rule) && rest % cost != 0),
 		.next_after_us = wait,
 		.full_after_us = wait,

@@ -15,9 +15,9 @@ struct gale_answer window_step(const struct rule *rule, struct window_state *sta
                                uint64_t now, uint64_t cost);
 struct gale_answer window_peek(const struct rule *rule,
                                const struct window_state *state, uint64_t now);
-struct gale_forecast window_forecast(const struct rule *rule,
-                                     const struct window_state *state, uint64_t now,
-                                     uint64_t cost);
+struct gale_outlook window_forecast(const struct rule *rule,
+                                    const struct window_state *state, uint64_t now,
+                                    uint64_t cost);
 uint64_t window_expires(const struct rule *rule, const struct window_state *state);
 bool window_valid(const struct rule *rule, const struct window_state *state);
 

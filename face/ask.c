@@ -204,7 +204,7 @@ enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
 
 enum gale_err gale_forecast(struct gale_seat *seat, struct gale_limiter *limiter,
                             const void *key, size_t key_len, uint64_t cost,
-                            uint64_t within_us, struct gale_forecast *ret_forecast)
+                            uint64_t within_us, struct gale_outlook *ret_forecast)
 {
 	enum gale_err err = check_look(seat, limiter, key, key_len, cost, ret_forecast);
 	struct question question;

@@ -113,8 +113,7 @@ void gale_store_close(struct gale_store *store)
 		handle_close(&store->handle);
 }
 
-enum gale_err gale_store_stats(struct gale_store *store,
-                               struct gale_store_stats *ret_stats)
+enum gale_err gale_store_stats(struct gale_store *store, struct gale_counts *ret_stats)
 {
 	if (!store || !handle_is_open(&store->handle, store->handle.runtime))
 		return GALE_ERR_STORE;

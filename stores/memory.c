@@ -378,7 +378,7 @@ static bool memory_sweep(struct store *self)
 	return done;
 }
 
-static void add_stats(struct stripe *stripe, struct gale_store_stats *sum)
+static void add_stats(struct stripe *stripe, struct gale_counts *sum)
 {
 	lock_take(&stripe->lock);
 	sum->keys += stripe->locked.keys.count;
@@ -390,11 +390,11 @@ static void add_stats(struct stripe *stripe, struct gale_store_stats *sum)
 	lock_drop(&stripe->lock);
 }
 
-static void memory_stats(struct store *self, struct gale_store_stats *ret_stats)
+static void memory_stats(struct store *self, struct gale_counts *ret_stats)
 {
 	struct memory_store *memory = (struct memory_store *)self;
 
-	*ret_stats = (struct gale_store_stats){ 0 };
+	*ret_stats = (struct gale_counts){ 0 };
 	for (int i = 0; i < STRIPES; i++)
 		add_stats(&memory->stripes[i], ret_stats);
 }

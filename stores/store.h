@@ -44,10 +44,10 @@ struct store_op {
 	uint32_t key_len;
 	const uint8_t *key;
 	const struct rule *rule;
-	uint64_t cost;                 /* step, forecast, cancel */
-	struct gale_slot slot;         /* cancel */
-	struct gale_answer answer;     /* of step and peek */
-	struct gale_forecast forecast; /* of forecast */
+	uint64_t cost;                /* step, forecast, cancel */
+	struct gale_slot slot;        /* cancel */
+	struct gale_answer answer;    /* of step and peek */
+	struct gale_outlook forecast; /* of forecast */
 };
 
 enum store_result {
@@ -70,7 +70,7 @@ struct store_ops {
 	/* Drops what has expired, some of it at a time; false when there may be more.
 	 */
 	bool (*sweep)(struct store *self);
-	void (*stats)(struct store *self, struct gale_store_stats *ret_stats);
+	void (*stats)(struct store *self, struct gale_counts *ret_stats);
 	void (*close)(struct store *self);
 };
 

@@ -191,7 +191,7 @@ static double seconds_until(const struct fleet *fleet, uint64_t now_us)
 
 static uint64_t round_trips(const struct fleet *fleet)
 {
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 
 	/* All nodes have the same store; any of them knows. */
 	if (gale_store_stats(fleet->nodes[0].store, &stats) != GALE_ERR_OK)

@@ -16,21 +16,29 @@
  * Threads   A seat belongs to the thread that joined; whatever takes a seat is for
  *           that thread alone (checked when the library is built with assertions for
  *           debugging).  Everything else may be called from any thread at any time,
- *           except that nobody may use a limiter or a store while it is being closed.
- * Blocking  gale_ask never waits for a store, a lock or another thread; with the
- *           embedded store, the first call of a new key takes memory from the
- *           allocator.  gale_wait, gale_peek, gale_forecast, gale_reset and
- *           gale_cancel wait for at most the time that they are given.
+ *           except that nobody may use a limiter or a store while it is being closed,
+ *           nor open anything from a runtime that is.  A thread inside gale must not
+ *           be cancelled.
+ * Blocking  gale_ask never waits for a store, a lock or another thread.  It does work
+ *           itself, though: with the embedded store, the first call of a new key takes
+ *           memory, and now and then the table of its stripe (a 64th of the store)
+ *           doubles; a sliding log looks at every stamp it keeps.  gale_wait,
+ *           gale_peek, gale_forecast, gale_reset and gale_cancel wait for at most the
+ *           time that they are given.  Closing the last user of a store frees its keys
+ *           one by one.
  * Memory    Zero a configuration before you fill it.  Configurations, names and keys
  *           are copied.  Handles belong to the library; each is good until it is
  *           closed, and closing NULL does nothing.  A runtime's memory is freed when it
- *           and everything opened from it are closed, in any order.
+ *           and everything opened from it are closed, in any order.  A seat takes
+ *           about half a kilobyte for each ask that may be pending.
  * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
  *           there is always an answer, and its .why tells where it comes from.
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
  * Guest     No signal handlers, nothing written to stdout or stderr, descriptors are
- *           closed on exec, signals are blocked in our threads.  A child made by
- *           fork() is refused everything: it would spend its parent's budget twice.
+ *           closed on exec.  Our threads block all signals, and otherwise inherit what
+ *           the thread that opens the runtime has: processors, priority.  A child made
+ *           by fork() is refused everything, as it would spend its parent's budget
+ *           twice; it may open a runtime of its own, on stores of its own.
  */
 #ifndef GALE_H
 #define GALE_H
@@ -54,8 +62,10 @@ GALE_API const char *gale_version(void);
 
 /* ---- Runtime --------------------------------------------------------------------- */
 
-/* What the host may provide.  Each object must outlive every runtime and store that
- * was opened with it.  The functions may be called from any thread, also at once. */
+/* What the host may provide.  Each object must outlive every runtime and store that was
+ * opened with it; a store with a name lives until its last opener closes it.  The
+ * functions may be called from any thread, also at once, and under our locks: they must
+ * not call gale. */
 struct gale_allocator {
 	void *(*alloc)(struct gale_allocator *self, size_t bytes);
 	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
@@ -65,7 +75,7 @@ struct gale_log {
 };
 struct gale_clock {
 	/* Microseconds since 1970 UTC.  Time may stand still or step back: decisions
-	 * then go on from the latest time that their key has seen. */
+	 * then go on from the latest time that their part of the store has seen. */
 	uint64_t (*now_us)(struct gale_clock *self);
 };
 
@@ -97,8 +107,9 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 /* ---- Stores ---------------------------------------------------------------------- */
 
 /* "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
- * this process who name it.  The first opener of a name decides for all of them:
- * max_keys, and the allocator and the clock of its runtime. */
+ * this process who name it, and is forgotten when the last of them has closed it.  The
+ * first opener of a name decides for all of them: max_keys, and the allocator and the
+ * clock of its runtime. */
 struct gale_store_config {
 	const char *url;   /* NULL: "memory:" */
 	uint64_t max_keys; /* 0: 1,000,000 */
@@ -112,16 +123,16 @@ GALE_API enum gale_err gale_store_open(struct gale_runtime *runtime,
                                        struct gale_store **ret_store);
 GALE_API void gale_store_close(struct gale_store *store);
 
-struct gale_store_stats {
-	uint64_t keys;    /* held now: those that are not as good as new */
-	uint64_t steps;   /* decisions made */
-	uint64_t full;    /* refused because max_keys were in use */
+struct gale_counts {
+	uint64_t keys;  /* held now; those as good as new are dropped within a second */
+	uint64_t steps; /* decisions made */
+	uint64_t full;  /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
 	uint64_t changed; /* refused because the key lives under other parameters */
 	uint64_t expired; /* keys dropped because they were as good as new */
 };
 GALE_API enum gale_err gale_store_stats(struct gale_store *store,
-                                        struct gale_store_stats *ret_stats);
+                                        struct gale_counts *ret_stats);
 
 /* ---- Limiters -------------------------------------------------------------------- */
 
@@ -129,7 +140,8 @@ enum gale_mode {
 	GALE_STRICT, /* every decision is the store's */
 };
 
-/* What to answer when the store cannot: it is full, late, or of other parameters. */
+/* What to answer when the rule cannot, for any of the reasons from GALE_WHY_BUSY to
+ * GALE_WHY_CHANGED. */
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
@@ -171,7 +183,8 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, void *tag);
 
-/* The same, but waits for the answer, for at most within_us.  Never GALE_PENDING. */
+/* The same, but waits for the answer, for at most within_us.  Never GALE_PENDING.  When
+ * it is late, the cost may have been taken all the same, unless within_us is 0. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       struct gale_limiter *limiter, const void *key,
                                       size_t key_len, uint64_t cost,
@@ -204,16 +217,16 @@ GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *li
 GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, uint64_t within_us,
-                                     struct gale_forecast *ret_forecast);
+                                     struct gale_outlook *ret_forecast);
 
 /* Forgets the key: its next call finds everything available. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 
 /*
- * Gives back the place in a pacer's queue that *answer booked for cost, if its time
- * has not come; another call may then take it.  Clears answer->slot, so that a
- * place is given back once.
+ * Gives back the place in a pacer's queue that *answer booked, if its time has not come;
+ * another call may then take it.  The cost must be the one that was booked.  Clears
+ * answer->slot unless it says GALE_ERR_BUSY, so that a place is given back once.
  */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,

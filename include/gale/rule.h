@@ -89,7 +89,8 @@ GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
                                               uint64_t buckets);
 
-/* limit units in the trailing window, exactly.  Keeps a stamp for each admission. */
+/* limit units in the trailing window, exactly.  Keeps a stamp for each admission, and
+ * looks at all of them each time: for small limits. */
 GALE_API struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us);
 
 /* limit units per period, evenly, with at most burst at once. */
@@ -148,7 +149,7 @@ enum gale_verdict {
 enum gale_why {
 	GALE_WHY_RULE,    /* the store decided by the rule */
 	GALE_WHY_BUSY,    /* too many asks of this seat are pending */
-	GALE_WHY_LATE,    /* no answer within the time given */
+	GALE_WHY_LATE,    /* no answer within the time given; the cost may be taken */
 	GALE_WHY_FULL,    /* the store holds as many keys as it may */
 	GALE_WHY_MEMORY,  /* no memory for a new key */
 	GALE_WHY_CHANGED, /* the key lives under other parameters */
@@ -168,7 +169,7 @@ struct gale_slot {
 struct gale_answer {
 	enum gale_verdict verdict;
 	enum gale_why why;
-	uint64_t limit;          /* units that a fresh key would allow at once */
+	uint64_t limit;          /* units that a fresh key would allow, one by one */
 	uint64_t remaining;      /* units that would be allowed now, after this call */
 	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
 	                            sliding log: until its oldest stamp leaves) */
@@ -178,7 +179,7 @@ struct gale_answer {
 	struct gale_slot slot; /* pacers: what was booked; zero when nothing was */
 };
 
-struct gale_forecast {
+struct gale_outlook {
 	uint64_t spendable_now; /* how many calls of this cost would be allowed now */
 	uint64_t next_after_us; /* until more becomes available; 0 when all is */
 	uint64_t full_after_us; /* until everything is available */

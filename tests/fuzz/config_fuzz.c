@@ -54,7 +54,7 @@ static void ask_once(struct gale_seat *seat, struct gale_limiter *limiter,
 	uint8_t key[KEYS] = { which };
 	uint64_t cost = take_number(bytes, 8);
 	struct gale_answer answer;
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 
 	now_us = take_number(bytes, 7);
 	answer = gale_wait(seat, limiter, key, which, cost, GALE_SECONDS(10));

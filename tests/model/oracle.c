@@ -273,7 +273,7 @@ static struct gale_answer window_ask(struct oracle *o, wide now, wide cost, bool
 	return answer;
 }
 
-static struct gale_forecast window_forecast(const struct oracle *o, wide now, wide cost)
+static struct gale_outlook window_forecast(const struct oracle *o, wide now, wide cost)
 {
 	struct window w = window_now(o, &now);
 	wide used = w.start == o->start ? o->used : 0;
@@ -281,7 +281,7 @@ static struct gale_forecast window_forecast(const struct oracle *o, wide now, wi
 	struct rational calls = rat_ratio(left, cost);
 	wide wait = used > 0 ? w.end - now : 0;
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now =
 		    narrow(o->rule.kind == GALE_RULE_TOKEN_BUDGET ? rat_ceil(calls)
 		                                                  : rat_floor(calls)),
@@ -374,12 +374,12 @@ static struct gale_answer slide_ask(struct oracle *o, wide now, wide cost, bool 
 	return answer;
 }
 
-static struct gale_forecast slide_forecast(const struct oracle *o, wide now, wide cost)
+static struct gale_outlook slide_forecast(const struct oracle *o, wide now, wide cost)
 {
 	struct slide s = slide_at(o, now);
 	bool idle = s.estimate.num == 0;
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = narrow(slide_left(o, s.estimate) / cost),
 		.next_after_us = idle ? 0 : narrow(slide_until(&s, s.tick_end)),
 		.full_after_us = idle ? 0 : narrow(slide_full_after(o, &s)),
@@ -462,10 +462,10 @@ static struct gale_answer log_ask(struct oracle *o, wide now, wide cost, bool sp
 	return answer;
 }
 
-static struct gale_forecast log_forecast(const struct oracle *o, wide now, wide cost)
+static struct gale_outlook log_forecast(const struct oracle *o, wide now, wide cost)
 {
 	wide newest = history_newest(&o->past);
-	struct gale_forecast forecast = { 0 };
+	struct gale_outlook forecast = { 0 };
 	wide used;
 
 	now = max_of(now, newest);
@@ -523,7 +523,7 @@ static struct gale_answer gcra_ask(struct oracle *o, wide now, wide cost, bool s
 	return answer;
 }
 
-static struct gale_forecast gcra_forecast(const struct oracle *o, wide now, wide cost)
+static struct gale_outlook gcra_forecast(const struct oracle *o, wide now, wide cost)
 {
 	struct rational tolerance = units_time(o, (wide)o->rule.burst);
 	struct rational ahead = gcra_ahead(o, now);
@@ -531,7 +531,7 @@ static struct gale_forecast gcra_forecast(const struct oracle *o, wide now, wide
 	struct rational next =
 	    rat_add(rat_sub(ahead, tolerance), units_time(o, left + 1));
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = narrow(left / cost),
 		.next_after_us = ahead.num == 0 ? 0 : narrow(rat_ceil(next)),
 		.full_after_us = narrow(rat_ceil(ahead)),
@@ -586,13 +586,13 @@ static struct gale_answer bucket_ask(struct oracle *o, wide now, wide cost, bool
 	return answer;
 }
 
-static struct gale_forecast bucket_forecast(const struct oracle *o, wide now, wide cost)
+static struct gale_outlook bucket_forecast(const struct oracle *o, wide now, wide cost)
 {
 	wide capacity = (wide)o->rule.burst;
 	struct rational tokens = bucket_tokens(o, max_of(now, o->last_us));
 	wide next = min_of(capacity, rat_floor(tokens) + 1);
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = narrow(rat_floor(tokens) / cost),
 		.next_after_us = narrow(bucket_wait(o, tokens, next)),
 		.full_after_us = narrow(bucket_wait(o, tokens, capacity)),
@@ -811,11 +811,11 @@ static wide pacer_calls(const struct oracle *o, const struct pace *p, wide cost)
 	return min_of(calls, (wide)GALE_UNITS_MAX);
 }
 
-static struct gale_forecast pacer_forecast(const struct oracle *o, wide now, wide cost)
+static struct gale_outlook pacer_forecast(const struct oracle *o, wide now, wide cost)
 {
 	struct pace p = pace_at(o, now);
 
-	return (struct gale_forecast){
+	return (struct gale_outlook){
 		.spendable_now = narrow(pacer_calls(o, &p, cost)),
 		.next_after_us = narrow(pacer_next(o, &p)),
 		.full_after_us = narrow(pacer_reset(o, &p)),
@@ -975,8 +975,8 @@ struct gale_answer oracle_peek(const struct oracle *o, uint64_t now_us)
 	return ask(&copy, instant(now_us), 1, /* spend: */ false);
 }
 
-struct gale_forecast oracle_forecast(const struct oracle *o, uint64_t now_us,
-                                     uint64_t cost)
+struct gale_outlook oracle_forecast(const struct oracle *o, uint64_t now_us,
+                                    uint64_t cost)
 {
 	wide now = instant(now_us);
 

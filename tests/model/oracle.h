@@ -30,8 +30,8 @@ void oracle_use(struct oracle *o, const struct gale_rule *rule);
 
 struct gale_answer oracle_step(struct oracle *o, uint64_t now_us, uint64_t cost);
 struct gale_answer oracle_peek(const struct oracle *o, uint64_t now_us);
-struct gale_forecast oracle_forecast(const struct oracle *o, uint64_t now_us,
-                                     uint64_t cost);
+struct gale_outlook oracle_forecast(const struct oracle *o, uint64_t now_us,
+                                    uint64_t cost);
 bool oracle_cancel(struct oracle *o, uint64_t now_us, uint64_t cost,
                    struct gale_slot slot);
 uint64_t oracle_expires(const struct oracle *o);

@@ -122,7 +122,7 @@ static void print_answer(const char *who, const struct gale_answer *a)
 	       (unsigned long long)a->slot.us, (unsigned long long)a->slot.part);
 }
 
-static void print_forecast(const char *who, const struct gale_forecast *f)
+static void print_forecast(const char *who, const struct gale_outlook *f)
 {
 	printf("  %-9s spendable %llu, next %llu, full %llu\n", who,
 	       (unsigned long long)f->spendable_now,
@@ -193,8 +193,7 @@ static bool answers_equal(const struct gale_answer *a, const struct gale_answer 
 	       slot_equal(a->slot, b->slot);
 }
 
-static bool forecasts_equal(const struct gale_forecast *a,
-                            const struct gale_forecast *b)
+static bool forecasts_equal(const struct gale_outlook *a, const struct gale_outlook *b)
 {
 	return a->spendable_now == b->spendable_now &&
 	       a->next_after_us == b->next_after_us &&
@@ -212,8 +211,7 @@ static void same_answer(const struct timeline *t, const char *what, const char *
 }
 
 static void same_forecast(const struct timeline *t, const char *what, const char *one,
-                          struct gale_forecast a, const char *two,
-                          struct gale_forecast b)
+                          struct gale_outlook a, const char *two, struct gale_outlook b)
 {
 	if (forecasts_equal(&a, &b))
 		return;
@@ -799,8 +797,7 @@ static void do_peek(struct timeline *t)
 
 static void do_forecast(struct timeline *t)
 {
-	struct gale_forecast engine =
-	    rule_forecast(&t->rule, t->words, t->now, t->cost);
+	struct gale_outlook engine = rule_forecast(&t->rule, t->words, t->now, t->cost);
 
 	t->call = "forecast";
 	same_forecast(t, "engine and oracle disagree", "engine", engine, "oracle",

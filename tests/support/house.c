@@ -88,9 +88,9 @@ struct gale_limiter *house_limiter(struct house *house, const char *name,
 	return limiter;
 }
 
-struct gale_store_stats house_stats(struct house *house)
+struct gale_counts house_stats(struct house *house)
 {
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 
 	must(gale_store_stats(house->store, &stats) == GALE_ERR_OK);
 	return stats;

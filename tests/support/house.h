@@ -55,7 +55,7 @@ struct gale_limiter *house_limiter(struct house *house, const char *name,
                                    struct gale_rule rule);
 
 /* What the store says of itself. */
-struct gale_store_stats house_stats(struct house *house);
+struct gale_counts house_stats(struct house *house);
 
 /* How many asks of the seat have been sent to a shard and not been answered. */
 uint64_t asks_of_seat(struct gale_seat *seat);

@@ -150,7 +150,7 @@ static void a_store_is_refused_for_its_configuration(void **state)
 {
 	struct house_plan plan = plan_of(5);
 	struct gale_store_config most = { "memory:" NAME_64, UINT64_C(1) << 31 };
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 	struct gale_store *store;
 	struct house h;
 
@@ -370,7 +370,7 @@ static void a_bad_look_names_what_is_bad(void **state)
 {
 	struct house_plan plan = plan_of(5);
 	uint8_t key[GALE_KEY_MAX + 1] = { 0 };
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct gale_answer answer = { .slot = { 1, 0 } };
 	struct house h;
 
@@ -463,7 +463,7 @@ static int all_refused(struct house *h, enum gale_why why, enum gale_err err)
 {
 	struct gale_limiter_config config = good_limiter(h);
 	struct gale_answer answer = { .slot = { 1, 0 } };
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct gale_limiter *limiter;
 	struct gale_store *store;
 	struct gale_seat *seat;

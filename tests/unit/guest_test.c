@@ -356,7 +356,7 @@ static int close_everything(void *arg)
 {
 	struct house *h = arg;
 	struct gale_completion completion;
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 
 	if (gale_seat_completions(h->seat, &completion, 1) != 0)
 		return 1;

@@ -161,7 +161,7 @@ static void what_was_configured_is_copied(void **state)
 static void looking_does_not_count_and_resetting_gives_all_back(void **state)
 {
 	struct house_plan plan = plan_of(10);
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct gale_answer answer;
 	struct house h;
 
@@ -352,7 +352,7 @@ static void closing_nothing_does_nothing(void **state)
 static void a_limiter_lives_on_when_its_stores_handle_is_closed(void **state)
 {
 	struct house_plan plan = plan_of(2);
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 	struct house h;
 
 	(void)state;
@@ -369,7 +369,7 @@ static void a_limiter_lives_on_when_its_stores_handle_is_closed(void **state)
 static void a_closed_limiter_is_refused_and_named(void **state)
 {
 	struct house_plan plan = plan_of(2);
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct gale_answer answer = { .slot = { 1, 0 } };
 	struct house h;
 

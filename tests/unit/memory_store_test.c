@@ -102,9 +102,9 @@ static uint64_t passes(struct scene *s, const struct rule *rule, const char *key
 	return allowed;
 }
 
-static struct gale_store_stats stats_of(struct scene *s)
+static struct gale_counts stats_of(struct scene *s)
 {
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 
 	s->store->ops->stats(s->store, &stats);
 	return stats;
@@ -641,7 +641,7 @@ static void r13_a_key_is_gone_at_its_expiry_wherever_that_lies(void **state)
 
 static bool holds_no_key(void *arg)
 {
-	struct gale_store_stats stats;
+	struct gale_counts stats;
 
 	must(gale_store_stats(arg, &stats) == GALE_ERR_OK);
 	return stats.keys == 0;

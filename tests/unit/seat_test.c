@@ -440,7 +440,7 @@ static void looks_and_corrections_wait_for_the_store(void **state)
 	struct house_plan plan = { .rule = gale_leaky_bucket(10, GALE_SECONDS(1),
 		                                             GALE_SECONDS(1)),
 		                   .shards = 1 };
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct releaser releaser;
 	struct gale_answer booked, peeked;
 	struct house h;
@@ -485,7 +485,7 @@ static void looks_and_corrections_are_late_or_too_many(void **state)
 {
 	struct house_plan plan = plan_of(9);
 	struct gale_answer answer = { .slot = { 5, 0 } };
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct holder holder;
 	struct house h;
 
@@ -654,7 +654,7 @@ static void a_seat_that_has_left_is_refused_everything(void **state)
 {
 	struct house_plan plan = plan_of(3);
 	struct gale_completion completion;
-	struct gale_forecast forecast;
+	struct gale_outlook forecast;
 	struct gale_answer answer;
 	struct house h;
 

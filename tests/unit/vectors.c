@@ -106,7 +106,7 @@ static void check_foretold(const struct key *before, uint64_t now_us, uint64_t c
                            const struct gale_answer *answer)
 {
 	struct gale_answer peek = key_peek(before, now_us);
-	struct gale_forecast forecast =
+	struct gale_outlook forecast =
 	    rule_forecast(&before->rule, before->words, now_us, cost);
 	bool pacer = before->rule.is.kind == GALE_RULE_PACER;
 	bool log = before->rule.is.kind == GALE_RULE_SLIDING_LOG;
@@ -273,9 +273,9 @@ void expect_peek(const char *suite, const struct key *key, struct row expected)
 }
 
 void expect_forecast(const char *suite, const struct key *key, uint64_t now_us,
-                     uint64_t cost, struct gale_forecast expected)
+                     uint64_t cost, struct gale_outlook expected)
 {
-	struct gale_forecast got = rule_forecast(&key->rule, key->words, now_us, cost);
+	struct gale_outlook got = rule_forecast(&key->rule, key->words, now_us, cost);
 
 	if (got.spendable_now == expected.spendable_now &&
 	    got.next_after_us == expected.next_after_us &&
@@ -291,12 +291,12 @@ void expect_forecast(const char *suite, const struct key *key, uint64_t now_us,
 
 void expect_forecast_of_five(const char *suite, struct gale_rule config, uint64_t twos)
 {
-	struct gale_forecast spent;
+	struct gale_outlook spent;
 	struct key key;
 
 	key_open(&key, config);
-	expect_forecast(suite, &key, T0, 1, (struct gale_forecast){ 5, 0, 0 });
-	expect_forecast(suite, &key, T0, 2, (struct gale_forecast){ twos, 0, 0 });
+	expect_forecast(suite, &key, T0, 1, (struct gale_outlook){ 5, 0, 0 });
+	expect_forecast(suite, &key, T0, 2, (struct gale_outlook){ twos, 0, 0 });
 	assert_int_equal(key_drain(&key, T0, 6), 5);
 	spent = rule_forecast(&key.rule, key.words, T0, 1);
 	assert_int_equal(spent.spendable_now, 0);

@@ -96,14 +96,14 @@ void expect_fresh_rows(const char *suite, struct gale_rule config,
                        const struct row *rows, size_t count);
 void expect_peek(const char *suite, const struct key *key, struct row expected);
 void expect_forecast(const char *suite, const struct key *key, uint64_t now_us,
-                     uint64_t cost, struct gale_forecast expected);
+                     uint64_t cost, struct gale_outlook expected);
 
 #define EXPECT_ROWS(key, rows) expect_rows(__func__, key, rows, COUNT(rows))
 #define EXPECT_FRESH(config, rows)                                                     \
 	expect_fresh_rows(__func__, config, rows, COUNT(rows))
 #define EXPECT_PEEK(key, ...) expect_peek(__func__, key, (struct row)__VA_ARGS__)
 #define EXPECT_FORECAST(key, now, cost, ...)                                           \
-	expect_forecast(__func__, key, now, cost, (struct gale_forecast)__VA_ARGS__)
+	expect_forecast(__func__, key, now, cost, (struct gale_outlook)__VA_ARGS__)
 
 /* Of limit 5: fresh, five are spendable, or two of cost 2 (rounded up: twos); spent,
  * none is, and there is a time to wait for. */
