@@ -4,7 +4,7 @@
  * pacer_test.c -- calls spread evenly, after a burst that is earned back when idle.
  *
  * The predecessor leaks for the time since the last call, whether or not anything was
- * queued; here only idle time leaks (P3).  Where its answer differs, the row says so.
+ * queued; here only idle time leaks (X3).  Where its answer differs, the row says so.
  * Where a vector gives only the delay, the other columns are worked out by hand.
  */
 #include "tests/unit/vectors.h"
@@ -229,7 +229,7 @@ static void queued_time_earns_no_burst(void **state)
 	EXPECT_FRESH(limit(4), rows);
 }
 
-/* ---- Totals: P1, P2 and P3 together ---------------------------------------------- */
+/* ---- Totals: X1, X2 and X3 together ---------------------------------------------- */
 
 /* How many of calls units get a place before the end. */
 static uint64_t places_before(struct key *key, uint64_t now_us, uint64_t calls,
@@ -304,7 +304,7 @@ static void limiting_twelve_calls_each_800_ms_keeps_the_rate(void **state)
 
 /* ---- Exact rates ----------------------------------------------------------------- */
 
-/* P1: call number i waits i / rate: to the nanosecond in the delay, exactly in the
+/* X1: call number i waits i / rate: to the nanosecond in the delay, exactly in the
  * slot. */
 static void expect_even_places(uint64_t rate)
 {
@@ -478,7 +478,7 @@ static void a_clock_that_steps_back_waits_longer(void **state)
 	EXPECT_FRESH(pace(0), ahead);
 }
 
-/* P3 */
+/* X3 */
 static void an_instant_leaks_only_once(void **state)
 {
 	static const struct row rows[] = {
@@ -677,7 +677,7 @@ static void a_place_is_given_back_once(void **state)
 	expect_place(&key, 0, 1, 500);
 }
 
-/* P4: else two calls could later have one place. */
+/* X4: else two calls could later have one place. */
 static void what_overlaps_a_gap_is_refused(void **state)
 {
 	struct key key, before;

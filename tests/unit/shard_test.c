@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* shard_test.c -- a shard's chore comes when it is due, and when it is woken for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/atomic.h"
+#include "runtime/clock.h"
+#include "shards/shard.h"
+
+#define PATIENCE_NS UINT64_C(20000000000)
+
+/* A store of which nothing is asked but that it was asked. */
+static enum store_result do_nothing(struct store *self, struct store_op *op,
+                                    bool patient)
+{
+	(void)self;
+	(void)op;
+	return patient ? STORE_DONE : STORE_BUSY;
+}
+
+static const struct store_ops idle_ops = { .run = do_nothing };
+static struct store idle_store = { .ops = &idle_ops };
+
+struct scene {
+	struct shard shard;
+	struct shard_chore chore;
+	struct ask_home home;
+	_Atomic uint64_t chores;
+	_Atomic uint64_t answers;
+	struct shard *wake_within; /* the chore wakes its own shard, once */
+};
+
+static struct scene scene;
+
+static uint64_t count_chore(struct shard_chore *self)
+{
+	struct shard *woken = scene.wake_within;
+
+	assert_ptr_equal(self, &scene.chore);
+	add_relaxed(&scene.chores, 1);
+	scene.wake_within = NULL;
+	if (woken)
+		shard_wake(woken);
+	return UINT64_MAX; /* never again by itself */
+}
+
+static void count_answer(struct ask_home *self, struct ask *ask)
+{
+	(void)self;
+	assert_int_equal(ask->result, STORE_DONE);
+	add_relaxed(&scene.answers, 1);
+}
+
+static void scene_open(bool wakes_itself)
+{
+	scene.chore.run = count_chore;
+	scene.home.answered = count_answer;
+	scene.wake_within = wakes_itself ? &scene.shard : NULL;
+	store_relaxed(&scene.chores, 0);
+	store_relaxed(&scene.answers, 0);
+	assert_true(shard_open(&scene.shard, 0, &scene.chore));
+}
+
+static void wait_for(_Atomic uint64_t *count, uint64_t value)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+
+	while (load_relaxed(count) < value)
+		assert_true(patience_now_ns() < deadline);
+}
+
+static void ask_and_wait(uint64_t number)
+{
+	struct ask ask = { .home = &scene.home, .store = &idle_store };
+
+	assert_true(shard_post(&scene.shard, &ask));
+	wait_for(&scene.answers, number);
+}
+
+/* Regression: it came at every wake of the shard, most of all when there was much else
+ * to do. */
+static void asks_do_not_bring_the_chore(void **state)
+{
+	(void)state;
+	scene_open(false);
+	wait_for(&scene.chores, 1);
+	for (uint64_t i = 1; i <= 200; i++)
+		ask_and_wait(i);
+	shard_close(&scene.shard);
+	assert_int_equal(load_relaxed(&scene.chores), 1);
+}
+
+static void a_wake_brings_the_chore(void **state)
+{
+	(void)state;
+	scene_open(false);
+	for (uint64_t i = 1; i <= 200; i++) {
+		wait_for(&scene.chores, i);
+		shard_wake(&scene.shard);
+	}
+	wait_for(&scene.chores, 201);
+	shard_close(&scene.shard);
+}
+
+static void a_wake_that_comes_while_the_chore_runs_is_not_lost(void **state)
+{
+	(void)state;
+	scene_open(true);
+	wait_for(&scene.chores, 2);
+	shard_close(&scene.shard);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(asks_do_not_bring_the_chore),
+		cmocka_unit_test(a_wake_brings_the_chore),
+		cmocka_unit_test(a_wake_that_comes_while_the_chore_runs_is_not_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
