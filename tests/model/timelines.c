@@ -3,7 +3,7 @@
 /*
  * timelines.c -- the engine against the oracle, on random rules and random clocks.
  *
- *     timelines [--seed N] [--steps N] [--rule NAME]
+ *     timelines [--seed N] [--steps N] [--rule NAME] [--store yes]
  *
  * A timeline is one key under one random rule.  Its clock creeps, stands, steps back,
  * leaps over years, and likes the instants next to which something happens: what an
@@ -14,6 +14,10 @@
  *     every word and number is below 2^53                                        (R3)
  *     from its expiry on, and not before, the state answers like a fresh one     (R4)
  *     the state is valid, and survives being encoded and decoded                 (E1)
+ *
+ * With --store yes the embedded store gives each answer too, and must agree; its clock,
+ * and so everybody's, then only goes forward, since a store takes an earlier instant as
+ * the latest it has seen.
  *
  * A timeline follows from its own seed, which a failure prints: with that seed, it is
  * the first timeline of a run.
@@ -34,6 +38,8 @@
 #include "engine/rule.h"
 #include "tests/model/oracle.h"
 #include "tests/model/random.h"
+#include "runtime/memory.h"
+#include "stores/memory.h"
 
 #define CANARY UINT64_C(0xfeedfacecafebeef)
 #define NUMBER_END (UINT64_C(1) << 53)
@@ -75,6 +81,10 @@ struct timeline {
 	uint64_t *before;
 	size_t before_count;
 	struct oracle *oracle;
+
+	struct store *store; /* NULL: without */
+	struct gale_clock clock;
+	uint64_t newest; /* what the store's clock shows */
 
 	/* The call, for whoever has to understand a failure. */
 	const char *call;
@@ -133,10 +143,10 @@ static void print_forecast(const char *who, const struct gale_outlook *f)
 static void print_replay(const struct timeline *t)
 {
 	printf("  seed %llu, step %llu; again: timelines --seed %llu --rule %s "
-	       "--steps %llu\n",
+	       "--steps %llu%s\n",
 	       (unsigned long long)t->seed, (unsigned long long)t->step,
 	       (unsigned long long)t->seed, t->strategy->name,
-	       (unsigned long long)t->step);
+	       (unsigned long long)t->step, t->store ? " --store yes" : "");
 }
 
 /* Whatever the two sides said has been printed already. */
@@ -745,6 +755,59 @@ static void check_forgetting(struct timeline *t)
 	free(fresh);
 }
 
+/* ---- the store ----------------------------------------------------------------- */
+
+static uint64_t read_newest(struct gale_clock *self)
+{
+	return ((struct timeline *)((char *)self - offsetof(struct timeline, clock)))
+	    ->newest;
+}
+
+static void store_open(struct timeline *t)
+{
+	struct memory_config config = {
+		.name = "",
+		.max_keys = 1,
+		.allocator = memory_default(),
+		.clock = &t->clock,
+	};
+
+	t->clock.now_us = read_newest;
+	t->store = memory_open(&config);
+	gale_assert(t->store != NULL);
+}
+
+static enum store_result put_to_store(struct timeline *t, struct store_op *op)
+{
+	*op = (struct store_op){
+		.verb = op->verb,
+		.key = (const uint8_t *)"key",
+		.key_len = 3,
+		.rule = &t->rule,
+		.cost = t->cost,
+		.slot = t->slot,
+	};
+	return store_run(t->store, op, /* patient= */ true);
+}
+
+static struct store_op ask_store(struct timeline *t, enum store_verb verb)
+{
+	struct store_op op = { .verb = verb };
+
+	expect(t, put_to_store(t, &op) == STORE_DONE, "the store did not answer");
+	return op;
+}
+
+static bool store_cancels(struct timeline *t)
+{
+	struct store_op op = { .verb = STORE_CANCEL };
+	enum store_result result = put_to_store(t, &op);
+
+	expect(t, result == STORE_DONE || result == STORE_NOT_BOOKED,
+	       "the store did not answer");
+	return result == STORE_DONE;
+}
+
 /* ---- the steps of a timeline --------------------------------------------------- */
 
 static void make_room(struct timeline *t, size_t room)
@@ -773,6 +836,9 @@ static void do_step(struct timeline *t)
 	engine = rule_step(&t->rule, t->words, t->now, t->cost);
 	same_answer(t, "engine and oracle disagree", "engine", engine, "oracle",
 	            oracle_step(t->oracle, t->now, t->cost));
+	if (t->store)
+		same_answer(t, "engine and store disagree", "engine", engine, "store",
+		            ask_store(t, STORE_STEP).answer);
 	check_answer(t, &engine);
 	if (engine.verdict == GALE_DENY)
 		check_unchanged(t, "a denial has changed the words (R1)");
@@ -790,6 +856,9 @@ static void do_peek(struct timeline *t)
 	t->call = "peek";
 	same_answer(t, "engine and oracle disagree", "engine", engine, "oracle",
 	            oracle_peek(t->oracle, t->now));
+	if (t->store)
+		same_answer(t, "engine and store disagree", "engine", engine, "store",
+		            ask_store(t, STORE_PEEK).answer);
 	check_answer(t, &engine);
 	check_unchanged(t, "a peek has changed the words");
 	remember_answer(t, &engine);
@@ -802,6 +871,9 @@ static void do_forecast(struct timeline *t)
 	t->call = "forecast";
 	same_forecast(t, "engine and oracle disagree", "engine", engine, "oracle",
 	              oracle_forecast(t->oracle, t->now, t->cost));
+	if (t->store)
+		same_forecast(t, "engine and store disagree", "engine", engine, "store",
+		              ask_store(t, STORE_FORECAST).forecast);
 	expect(t,
 	       small(engine.spendable_now) && small(engine.next_after_us) &&
 	           small(engine.full_after_us),
@@ -809,6 +881,13 @@ static void do_forecast(struct timeline *t)
 	check_unchanged(t, "a forecast has changed the words");
 	remember_wait(t, engine.next_after_us);
 	remember_wait(t, engine.full_after_us);
+}
+
+/* With a store, time only goes forward. */
+static void set_now(struct timeline *t, uint64_t now)
+{
+	t->now = t->store && now < t->newest ? t->newest : now;
+	t->newest = t->now;
 }
 
 static void do_cancel(struct timeline *t)
@@ -820,13 +899,15 @@ static void do_cancel(struct timeline *t)
 	t->slot = b.slot;
 	t->cost = b.cost;
 	if (chance_one_in(&t->chance, 2)) /* few places lie ahead of the next instant */
-		t->now = earlier(b.slot.us, chance_below(&t->chance, 2));
+		set_now(t, earlier(b.slot.us, chance_below(&t->chance, 2)));
 	engine = rule_cancel(&t->rule, t->words, t->now, b.cost, b.slot);
 	oracle = oracle_cancel(t->oracle, t->now, b.cost, b.slot);
 	if (engine != oracle) {
 		printf("  cancel    engine %d, oracle %d\n", engine, oracle);
 		fail(t, "engine and oracle disagree");
 	}
+	if (t->store && engine != store_cancels(t))
+		fail(t, "engine and store disagree about a cancel");
 	if (!engine)
 		check_unchanged(t, "a refused cancel has changed the words");
 	t->tally->cancelled += engine;
@@ -838,7 +919,7 @@ static void do_something(struct timeline *t)
 	uint64_t dice = chance_below(&t->chance, 16);
 
 	t->slot = (struct gale_slot){ 0 };
-	t->now = next_now(t);
+	set_now(t, next_now(t));
 	t->cost = random_cost(t);
 	remember_words(t);
 	if (dice < 2)
@@ -899,16 +980,20 @@ static void timeline_open(struct timeline *t)
 	memset(t->words, 0, t->rule.words * 8);
 	t->oracle = oracle_new(&t->config);
 	t->call = "open";
-	t->now = first_now(t);
+	set_now(t, first_now(t));
 	check_state(t);
 }
 
 static void timeline_close(struct timeline *t)
 {
+	if (t->store)
+		t->store->ops->close(t->store);
 	oracle_free(t->oracle);
 	free(t->words);
 	free(t->before);
 }
+
+static bool with_store;
 
 /* Runs one timeline of at most so many steps; returns the seed of the next. */
 static uint64_t run_timeline(const struct strategy *strategy, uint64_t seed,
@@ -921,6 +1006,8 @@ static uint64_t run_timeline(const struct strategy *strategy, uint64_t seed,
 
 	t.chance.state = seed;
 	running = &t;
+	if (with_store)
+		store_open(&t);
 	timeline_open(&t);
 	length = chance_one_in(&t.chance, 64) ? chance_between(&t.chance, 1, 3000)
 	                                      : chance_between(&t.chance, 1, 200);
@@ -1008,13 +1095,16 @@ int main(int argc, char **argv)
 			good &= number(argv[i + 1], &seed);
 		else if (strcmp(argv[i], "--steps") == 0)
 			good &= number(argv[i + 1], &steps);
+		else if (strcmp(argv[i], "--store") == 0)
+			good &= with_store = strcmp(argv[i + 1], "yes") == 0;
 		else if (strcmp(argv[i], "--rule") == 0)
 			only = argv[i + 1];
 		else
 			good = false;
 	}
 	if (!good) {
-		fprintf(stderr, "timelines [--seed N] [--steps N] [--rule NAME]\n");
+		fprintf(stderr, "timelines [--seed N] [--steps N] [--rule NAME] "
+		                "[--store yes]\n");
 		return 2;
 	}
 	watch_fatal();
