@@ -25,7 +25,7 @@ trap 'exit 130' INT TERM
 
 export ASAN_OPTIONS=detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 # fork_test starts anew in a child
+export TSAN_OPTIONS=halt_on_error=1
 
 say() {
 	printf '%s\n' "$*"

@@ -53,7 +53,7 @@ static void count_answer(struct ask_home *self, struct ask *ask)
 {
 	(void)self;
 	assert_int_equal(ask->result, STORE_DONE);
-	add_relaxed(&scene.answers, 1);
+	atomic_fetch_add(&scene.answers, 1); /* gives the ask back */
 }
 
 static void scene_open(bool wakes_itself)
@@ -70,7 +70,7 @@ static void wait_for(_Atomic uint64_t *count, uint64_t value)
 {
 	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
 
-	while (load_relaxed(count) < value)
+	while (atomic_load(count) < value)
 		assert_true(patience_now_ns() < deadline);
 }
 
