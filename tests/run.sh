@@ -92,17 +92,17 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model tools lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model tools torture lint
 }
 test_clang() {
 	build clang clang && suites clang unit model lint
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit model tools
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit model tools torture
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
-	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model tools
+	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model tools torture
 }
 test_release() {
 	build release gcc --buildtype=release -Doptimization=2 -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&

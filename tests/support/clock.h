@@ -24,6 +24,8 @@ struct test_clock {
 	struct gale_clock clock; /* first: it is what the library gets */
 	_Atomic uint64_t now_us;
 	_Atomic uint64_t reads;
+	uint64_t
+	    yield_each; /* so many reads, the processor is left to others; 0: never */
 };
 
 void test_clock_init(struct test_clock *test, uint64_t now_us);

@@ -516,7 +516,7 @@ static void a_child_does_not_wait_for_the_locks_of_its_parents_threads(void **st
 	assert_int_equal(child, 0);
 }
 
-/* ---- Interrupted and cancelled --------------------------------------------------- */
+/* ---- Interrupted ----------------------------------------------------------------- */
 
 static _Atomic unsigned interrupted;
 
@@ -580,101 +580,6 @@ static void a_wait_outlasts_the_hosts_signals(void **state)
 	must(sigaction(SIGUSR2, &before, NULL) == 0);
 }
 
-/* A thread of the host's that is cancelled while it is in the library. */
-struct doomed {
-	struct house house;
-	struct holder holder;
-	struct gale_seat *seat;
-	_Atomic bool joined;
-	_Atomic bool go;
-};
-
-static void leave_seat(void *seat)
-{
-	gale_leave(seat);
-}
-
-static void *ask_when_cancelled(void *arg)
-{
-	struct doomed *d = arg;
-
-	must(gale_join(d->house.runtime, &d->seat) == GALE_ERR_OK);
-	pthread_cleanup_push(leave_seat, d->seat);
-	store_release(&d->joined, true);
-	while (!load_relaxed(&d->go)) /* no cancellation point */
-		continue;
-	(void)gale_ask(d->seat, d->house.limiter, "k", 1, 1, NULL);
-	for (;;)
-		pause();
-	pthread_cleanup_pop(1);
-	return NULL;
-}
-
-static void *wait_to_be_cancelled(void *arg)
-{
-	struct doomed *d = arg;
-
-	must(gale_join(d->house.runtime, &d->seat) == GALE_ERR_OK);
-	pthread_cleanup_push(leave_seat, d->seat);
-	store_release(&d->joined, true);
-	(void)gale_wait(d->seat, d->house.limiter, "k", 1, 1, LONG_US);
-	for (;;)
-		pause();
-	pthread_cleanup_pop(1);
-	return NULL;
-}
-
-static bool has_joined(void *arg)
-{
-	struct doomed *d = arg;
-
-	return load_acquire(&d->joined);
-}
-
-static int cancel_asker(void *arg)
-{
-	struct house_plan plan = plan_of(3);
-	struct doomed d = { .joined = false };
-	pthread_t thread;
-
-	(void)arg;
-	house_open(&d.house, &plan);
-	holder_begin(&d.holder, d.house.limiter, "k");
-	must(pthread_create(&thread, NULL, ask_when_cancelled, &d) == 0);
-	must(becomes_true(has_joined, &d));
-	must(pthread_cancel(thread) == 0);
-	store_relaxed(&d.go, true);
-	must(pthread_join(thread, NULL) == 0);
-	holder_end(&d.holder);
-	return house_close(&d.house) ? 0 : 1;
-}
-
-static int cancel_waiter(void *arg)
-{
-	struct house_plan plan = plan_of(3);
-	struct doomed d = { .joined = false };
-	pthread_t thread;
-
-	(void)arg;
-	house_open(&d.house, &plan);
-	holder_begin(&d.holder, d.house.limiter, "k");
-	must(pthread_create(&thread, NULL, wait_to_be_cancelled, &d) == 0);
-	must(becomes_true(has_joined, &d));
-	must(becomes_true(is_waiting, d.seat));
-	must(pthread_cancel(thread) == 0);
-	holder_end(&d.holder);
-	must(pthread_join(thread, NULL) == 0);
-	return house_close(&d.house) ? 0 : 1;
-}
-
-/* Whatever it was doing is finished or undone, or the runtime could not be closed. */
-static void a_thread_that_is_cancelled_leaves_nothing_half_done(void **state)
-{
-	(void)state;
-	assert_int_equal(child_run(cancel_asker, NULL), 0);
-	assert_int_equal(child_run(cancel_waiter, NULL), 0);
-}
-
 /* ---- Two of them ----------------------------------------------------------------- */
 
 static void two_runtimes_do_not_know_of_each_other(void **state)
@@ -725,7 +630,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(
 		    a_child_does_not_wait_for_the_locks_of_its_parents_threads),
 		cmocka_unit_test(a_wait_outlasts_the_hosts_signals),
-		cmocka_unit_test(a_thread_that_is_cancelled_leaves_nothing_half_done),
 		cmocka_unit_test(two_runtimes_do_not_know_of_each_other),
 	};
 

@@ -414,6 +414,31 @@ static void a_wait_that_is_late_says_so_and_the_seat_goes_on(void **state)
 	a_wait_that_is_late(GALE_ON_OUTAGE_ALLOW);
 }
 
+static void a_wait_of_no_time_is_not_begun(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct gale_answer answer = { .slot = { 5, 0 } };
+	struct gale_outlook outlook;
+	struct holder holder;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	holder_begin(&holder, h.limiter, "k");
+	late_by(&h, 0, GALE_ON_OUTAGE_DENY);
+	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, 0, &answer),
+	                 GALE_ERR_LATE);
+	assert_int_equal(gale_forecast(h.seat, h.limiter, "k", 1, 1, 0, &outlook),
+	                 GALE_ERR_LATE);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, 0), GALE_ERR_LATE);
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 0, &answer),
+	                 GALE_ERR_LATE);
+	assert_int_equal(asks_of_seat(h.seat), 0);
+	holder_end(&holder);
+	assert_int_equal(house_ask(&h, "k").remaining, 8); /* nothing was spent */
+	assert_true(house_close(&h));
+}
+
 /* Places of abandoned waits come back also when nobody fetches completions. */
 static void an_ask_finds_the_place_of_an_abandoned_wait(void **state)
 {
@@ -501,7 +526,7 @@ static void looks_and_corrections_are_late_or_too_many(void **state)
 	assert_int_equal(answer.slot.us, 5);
 	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, 1, &answer),
 	                 GALE_ERR_LATE);
-	assert_int_equal(answer.slot.us, 0); /* given back once, whatever comes of it */
+	assert_int_equal(answer.slot.us, 0); /* it may have been given back */
 
 	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
 	                 GALE_ERR_BUSY);
@@ -509,6 +534,10 @@ static void looks_and_corrections_are_late_or_too_many(void **state)
 	    gale_forecast(h.seat, h.limiter, "k", 1, 1, LONG_US, &forecast),
 	    GALE_ERR_BUSY);
 	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_BUSY);
+	answer.slot.us = 5;
+	assert_int_equal(gale_cancel(h.seat, h.limiter, "k", 1, 1, LONG_US, &answer),
+	                 GALE_ERR_BUSY);
+	assert_int_equal(answer.slot.us, 5); /* it was not tried */
 	holder_end(&holder);
 	assert_true(becomes_true(nothing_is_in_flight, h.seat));
 	assert_int_equal(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &answer),
@@ -715,6 +744,7 @@ int main(void)
 		cmocka_unit_test(a_wait_returns_with_the_answer),
 		cmocka_unit_test(a_wait_leaves_the_completions_of_asks_alone),
 		cmocka_unit_test(a_wait_that_is_late_says_so_and_the_seat_goes_on),
+		cmocka_unit_test(a_wait_of_no_time_is_not_begun),
 		cmocka_unit_test(an_ask_finds_the_place_of_an_abandoned_wait),
 		cmocka_unit_test(looks_and_corrections_wait_for_the_store),
 		cmocka_unit_test(looks_and_corrections_are_late_or_too_many),
