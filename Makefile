@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# A thin front: meson builds, tests/run.sh tests.  ARGS go to the program that is run:
+# A thin front: meson builds, tests/run.sh tests.  What is said about that goes to standard
+# error, so that make -s run ARGS=--json prints an object.  ARGS go to the program:
 #
 #	make run ARGS="--nodes 4 --seconds 3"
 
@@ -23,16 +24,16 @@ help:
 	@echo "run, test and bench first install the Debian packages they lack (packages.txt)."
 
 run: build
-	@echo "== running: gale fleet $(ARGS)"
+	@echo "== running: gale fleet $(ARGS)" >&2
 	@$(RELEASE)/tools/gale fleet $(ARGS)
 
 test: packages
 	@tests/run.sh $(ARGS)
 
 build: packages
-	@echo "== building: $(RELEASE)"
-	@$(call configure,$(RELEASE),-Dtests=false)
-	@ninja -C $(RELEASE)
+	@echo "== building: $(RELEASE)" >&2
+	@($(call configure,$(RELEASE),-Dtests=false)) >&2
+	@ninja -C $(RELEASE) >&2
 
 bench: packages
 	@echo "== building: $(BENCH)"
@@ -45,7 +46,7 @@ install: build
 	ldconfig
 
 packages:
-	@tools/install-packages.sh
+	@tools/install-packages.sh >&2
 
 format:
 	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format-14 -i
