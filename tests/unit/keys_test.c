@@ -79,9 +79,11 @@ static uint64_t same_hash(unsigned name)
 
 static struct key_name name_of(const struct model *m, unsigned name, uint8_t bytes[4])
 {
+	unsigned stem = name / 3;
+
 	memset(bytes, 0, 4);
-	memcpy(bytes, &name, 2);
-	/* Names of several lengths, some of them the start of others. */
+	memcpy(bytes, &stem, 2);
+	/* Of three, each is the beginning of the next. */
 	return (struct key_name){ bytes, 2 + name % 3, m->hash(name) };
 }
 

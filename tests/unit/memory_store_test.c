@@ -894,6 +894,11 @@ static void a_full_store_says_so_and_stores_nothing(void **state)
 	assert_int_equal(stats_of(&s).keys, 100);
 	assert_int_equal(stats_of(&s).full, 1000);
 	assert_int_equal(stats_of(&s).steps, 100);
+	/* What is denied needs no room, and is told by the rule. */
+	assert_int_equal(run_bytes(&s, STORE_STEP, &rule, "too much", 8, 6),
+	                 STORE_DONE);
+	assert_int_equal(s.op.answer.verdict, GALE_DENY);
+	assert_true(s.op.answer.retry_after_us == GALE_NEVER);
 	for (uint64_t i = 0; i < 100; i++) { /* those that it knows go on */
 		assert_int_equal(step_number(&s, &rule, i), STORE_DONE);
 		assert_int_equal(s.op.answer.remaining, 3);

@@ -8,6 +8,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -654,6 +655,50 @@ static void closing_the_runtime_answers_what_is_pending_first(void **state)
 	assert_true(house_close(&h));
 }
 
+/* An ask that a test posts itself, as a seat would. */
+struct own_ask {
+	struct ask_home home;
+	struct ask ask;
+	_Atomic bool answered;
+};
+
+static void own_answered(struct ask_home *home, struct ask *ask)
+{
+	struct own_ask *own = (struct own_ask *)home; /* its first member */
+
+	must(ask->result == STORE_DONE);
+	store_relaxed(&own->answered, true);
+}
+
+/* Who has seen the runtime open, and has not posted yet, is waited for. */
+static void closing_waits_for_those_who_are_about_to_post(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct own_ask own = { .home = { own_answered }, .ask.key = { 'k' } };
+	struct house h;
+	pthread_t closer;
+
+	(void)state;
+	house_open(&h, &plan);
+	own.ask.home = &own.home;
+	own.ask.store = h.store->inner;
+	own.ask.op = (struct store_op){ .verb = STORE_PEEK,
+		                        .key = own.ask.key,
+		                        .key_len = 1,
+		                        .rule = &h.limiter->rule };
+	add_relaxed(&h.runtime->posters, 1);
+	must(pthread_create(&closer, NULL, close_runtime, h.runtime) == 0);
+	assert_true(becomes_true(is_closed, &h));
+	for (int i = 0; i < 1000; i++)
+		sched_yield(); /* it has all the time that it would need */
+	assert_true(shard_post(&h.runtime->shards[0], &own.ask));
+	sub_acq_rel(&h.runtime->posters, 1);
+	must(pthread_join(closer, NULL) == 0);
+	assert_true(own.answered);
+	h.runtime = NULL;
+	assert_true(house_close(&h));
+}
+
 static void closing_the_limiter_does_not_take_its_answers_away(void **state)
 {
 	struct house_plan plan = plan_of(3);
@@ -752,6 +797,7 @@ int main(void)
 		    leaving_with_asks_pending_loses_nothing_but_the_answers),
 		cmocka_unit_test(leaving_with_completions_unfetched_leaks_nothing),
 		cmocka_unit_test(closing_the_runtime_answers_what_is_pending_first),
+		cmocka_unit_test(closing_waits_for_those_who_are_about_to_post),
 		cmocka_unit_test(closing_the_limiter_does_not_take_its_answers_away),
 		cmocka_unit_test(a_seat_that_has_left_is_refused_everything),
 		cmocka_unit_test(
