@@ -689,7 +689,7 @@ static void closing_waits_for_those_who_are_about_to_post(void **state)
 	add_relaxed(&h.runtime->posters, 1);
 	must(pthread_create(&closer, NULL, close_runtime, h.runtime) == 0);
 	assert_true(becomes_true(is_closed, &h));
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < 10000; i++)
 		sched_yield(); /* it has all the time that it would need */
 	assert_true(shard_post(&h.runtime->shards[0], &own.ask));
 	sub_acq_rel(&h.runtime->posters, 1);
