@@ -152,6 +152,10 @@ const char *gale_why_text(enum gale_why why)
 	switch (why) {
 	case GALE_WHY_RULE:
 		return "the store decided by the rule";
+	case GALE_WHY_CREDIT:
+		return "from units that the store has lent to this node";
+	case GALE_WHY_SPENT:
+		return "remembered: the store had no more";
 	case GALE_WHY_BUSY:
 		return "too many asks of this seat are pending";
 	case GALE_WHY_LATE:
@@ -162,6 +166,12 @@ const char *gale_why_text(enum gale_why why)
 		return "no memory for a new key";
 	case GALE_WHY_CHANGED:
 		return "the key lives under other parameters";
+	case GALE_WHY_DOWN:
+		return "the store has not answered lately, and was not asked";
+	case GALE_WHY_WRONG:
+		return "the store gave an answer that cannot be believed";
+	case GALE_WHY_CROWDED:
+		return "this node knows as many keys as it may, all in use";
 	case GALE_WHY_CLOSED:
 		return "the runtime or the limiter is closed";
 	case GALE_WHY_FORKED:

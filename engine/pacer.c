@@ -271,6 +271,14 @@ struct gale_answer pacer_peek(const struct rule *rule, const struct pacer_state 
 	return peeked;
 }
 
+uint64_t pacer_dry(const struct rule *rule, const struct pacer_state *state,
+                   uint64_t now)
+{
+	struct view view = view_at(rule, state, now);
+
+	return dry(rule, &view);
+}
+
 /* How long, from idle, until one more whole unit of burst has leaked. */
 static uint64_t next_unit_after(const struct rule *rule, const struct view *view)
 {

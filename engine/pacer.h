@@ -29,6 +29,9 @@ struct gale_answer pacer_peek(const struct rule *rule, const struct pacer_state 
 struct gale_outlook pacer_forecast(const struct rule *rule,
                                    const struct pacer_state *state, uint64_t now,
                                    uint64_t cost);
+/* Units that could go at once now. */
+uint64_t pacer_dry(const struct rule *rule, const struct pacer_state *state,
+                   uint64_t now);
 bool pacer_cancel(const struct rule *rule, struct pacer_state *state, uint64_t now,
                   uint64_t cost, struct gale_slot slot);
 uint64_t pacer_expires(const struct rule *rule, const struct pacer_state *state);

@@ -45,6 +45,34 @@ uint64_t rule_fresh_words(const struct gale_rule *is)
 	}
 }
 
+static uint64_t cadence_us(const struct gale_rule *is)
+{
+	switch (is->cadence) {
+	case GALE_MONTHLY:
+		return GALE_DAYS(31);
+	case GALE_WEEKLY:
+		return GALE_DAYS(7);
+	case GALE_DAILY:
+		return GALE_DAYS(1);
+	default:
+		return is->period_us;
+	}
+}
+
+uint64_t rule_window_us(const struct rule *rule)
+{
+	switch (rule->is.kind) {
+	case GALE_RULE_QUOTA:
+		return cadence_us(&rule->is);
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+	case GALE_RULE_PACER:
+		return slot_ceil(rule_span(rule, rule->is.burst + 1));
+	default:
+		return rule->is.period_us;
+	}
+}
+
 size_t rule_words(const struct rule *rule, const uint64_t *words)
 {
 	if (rule->is.kind == GALE_RULE_SLIDING_LOG)

@@ -64,6 +64,9 @@ static inline struct gale_slot rule_span(const struct rule *rule, uint64_t cost)
 
 enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule);
 
+/* How long a window of the rule can be, and how long a meter's units are counted. */
+uint64_t rule_window_us(const struct rule *rule);
+
 /* How many words a fresh state of such a rule has. */
 uint64_t rule_fresh_words(const struct gale_rule *config);
 

@@ -130,6 +130,12 @@ struct gale_outlook window_forecast(const struct rule *rule,
 	};
 }
 
+uint64_t window_start(const struct rule *rule, const struct window_state *state,
+                      uint64_t now)
+{
+	return view_at(rule, state, now).start_us;
+}
+
 uint64_t window_expires(const struct rule *rule, const struct window_state *state)
 {
 	return state->used > 0 ? period_of(rule, state->start_us).end_us : 0;

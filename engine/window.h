@@ -18,6 +18,9 @@ struct gale_answer window_peek(const struct rule *rule,
 struct gale_outlook window_forecast(const struct rule *rule,
                                     const struct window_state *state, uint64_t now,
                                     uint64_t cost);
+/* Where the window of now starts, as the key sees it. */
+uint64_t window_start(const struct rule *rule, const struct window_state *state,
+                      uint64_t now);
 uint64_t window_expires(const struct rule *rule, const struct window_state *state);
 bool window_valid(const struct rule *rule, const struct window_state *state);
 

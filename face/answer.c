@@ -21,6 +21,12 @@ static enum gale_why why_of(enum store_result result)
 		return GALE_WHY_MEMORY;
 	case STORE_CHANGED:
 		return GALE_WHY_CHANGED;
+	case STORE_DOWN:
+		return GALE_WHY_DOWN;
+	case STORE_WRONG:
+		return GALE_WHY_WRONG;
+	case STORE_CROWDED:
+		return GALE_WHY_CROWDED;
 	case STORE_DONE:
 	case STORE_NOT_BOOKED:
 		break;
@@ -36,6 +42,9 @@ enum gale_err error_of(enum store_result result)
 	case STORE_BUSY:
 		return GALE_ERR_BUSY;
 	case STORE_LATE:
+	case STORE_DOWN:
+	case STORE_WRONG:
+	case STORE_CROWDED:
 		return GALE_ERR_LATE;
 	case STORE_FULL:
 		return GALE_ERR_STORE_FULL;
@@ -58,8 +67,9 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 		return;
 	if (or_relaxed(&limiter->said, bit) & bit)
 		return;
-	runtime_say(limiter->handle.runtime, "limiter \"%.*s\": %s", limiter->name_len,
-	            limiter->name, gale_why_text(why_of(result)));
+	runtime_say(limiter->handle.runtime, "limiter \"%.*s\": %s",
+	            limiter->lender.name_len, limiter->lender.name,
+	            gale_why_text(why_of(result)));
 }
 
 /* The policy's answer, where the rule could not give one. */
@@ -71,7 +81,7 @@ static struct gale_answer outage(struct gale_limiter *limiter, enum store_result
 	return (struct gale_answer){
 		.verdict = allow ? GALE_ALLOW : GALE_DENY,
 		.why = why_of(result),
-		.limit = limiter->rule.capacity,
+		.limit = limiter->lender.rule.capacity,
 	};
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "face/answer.h"
+#include "face/lend.h"
 #include "face/seat.h"
 #include "runtime/clock.h"
 
@@ -60,33 +61,133 @@ struct question {
 static void put(struct question *question, const struct gale_limiter *limiter,
                 enum store_verb verb, const void *key, size_t key_len, uint64_t cost)
 {
+	const struct lender *lender = &limiter->lender;
 	uint8_t *bytes = question->key;
 
-	bytes[0] = limiter->name_len;
-	memcpy(bytes + 1, limiter->name, limiter->name_len);
-	memcpy(bytes + 1 + limiter->name_len, key, key_len);
+	bytes[0] = lender->name_len;
+	memcpy(bytes + 1, lender->name, lender->name_len);
+	memcpy(bytes + 1 + lender->name_len, key, key_len);
 	question->op.verb = verb;
 	question->op.key = bytes;
-	question->op.key_len = (uint32_t)(1 + limiter->name_len + key_len);
-	question->op.rule = &limiter->rule;
+	question->op.key_len = (uint32_t)(1 + lender->name_len + key_len);
+	question->op.rule = &lender->rule;
 	question->op.cost = cost;
+}
+
+/* The store decides, here and now if it can. */
+static struct gale_answer ask_store(struct gale_seat *seat,
+                                    struct gale_limiter *limiter, struct store_op *op,
+                                    void *tag)
+{
+	enum store_result result =
+	    store_run(limiter->store->inner, op, /* patient= */ false);
+
+	if (result == STORE_BUSY &&
+	    seat_send(seat, limiter, op, tag, /* awaited= */ false))
+		return (struct gale_answer){ .verdict = GALE_PENDING };
+	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
+	    op->answer.verdict == GALE_DENY)
+		seat_note_denial(seat, limiter, op);
+	return answer_of(limiter, op, result);
+}
+
+/* The shard will know, unless it is known already that it cannot. */
+static struct gale_answer ask_shard(struct gale_seat *seat,
+                                    struct gale_limiter *limiter, struct store_op *op,
+                                    void *tag)
+{
+	if (local_is_down(seat, limiter, op))
+		return answer_of(limiter, op, STORE_DOWN);
+	if (seat_send(seat, limiter, op, tag, /* awaited= */ false))
+		return (struct gale_answer){ .verdict = GALE_PENDING };
+	seat_count(seat, COUNT_CROWDED);
+	return answer_of(limiter, op, STORE_BUSY);
+}
+
+static bool is_lent(const struct gale_limiter *limiter)
+{
+	return limiter->lender.lending == LENDING_UNITS ||
+	       limiter->lender.lending == LENDING_PLACES;
+}
+
+/* What neither credit nor memory could answer. */
+static struct gale_answer ask_further(struct gale_seat *seat,
+                                      struct gale_limiter *limiter, const void *key,
+                                      size_t key_len, uint64_t cost, void *tag)
+{
+	struct question question;
+
+	put(&question, limiter, STORE_STEP, key, key_len, cost);
+	if (!is_lent(limiter))
+		return ask_store(seat, limiter, &question.op, tag);
+	seat_count(seat, COUNT_MISSED);
+	return ask_shard(seat, limiter, &question.op, tag);
 }
 
 struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
                             const void *key, size_t key_len, uint64_t cost, void *tag)
 {
 	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
-	enum store_result result;
-	struct question question;
+	struct gale_answer answer;
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	put(&question, limiter, STORE_STEP, key, key_len, cost);
-	result = store_run(limiter->store->inner, &question.op, /* patient= */ false);
-	if (result == STORE_BUSY &&
-	    seat_send(seat, limiter, &question.op, tag, /* awaited= */ false))
-		return (struct gale_answer){ .verdict = GALE_PENDING };
-	return answer_of(limiter, &question.op, result);
+	if (limiter->lender.lending != LENDING_NOT &&
+	    local_ask(seat, limiter, key, key_len, cost, &answer))
+		return answer;
+	return ask_further(seat, limiter, key, key_len, cost, tag);
+}
+
+/* ---- Many ------------------------------------------------------------------------ */
+
+static struct gale_answer ask_one_of_many(struct gale_seat *seat,
+                                          struct gale_limiter *limiter,
+                                          const struct gale_question *question,
+                                          uint64_t hash)
+{
+	struct gale_answer answer;
+
+	if (!key_is_good(question->key, question->key_len) ||
+	    !cost_is_good(question->cost))
+		return answer_refused(GALE_WHY_BAD_ASK);
+	if (limiter->lender.lending != LENDING_NOT &&
+	    local_ask_hashed(seat, limiter, question->key, question->key_len,
+	                     question->cost, hash, &answer))
+		return answer;
+	return ask_further(seat, limiter, question->key, question->key_len,
+	                   question->cost, question->tag);
+}
+
+#define FLOCK 16 /* asks whose memory is fetched at the same time */
+
+static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
+                      const struct gale_question *questions, size_t count,
+                      struct gale_answer *ret_answers)
+{
+	uint64_t hashes[FLOCK];
+
+	local_fetch(seat, limiter, questions, count, hashes);
+	for (size_t i = 0; i < count; i++)
+		ret_answers[i] =
+		    ask_one_of_many(seat, limiter, &questions[i], hashes[i]);
+}
+
+void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
+                   const struct gale_question *questions, size_t count,
+                   struct gale_answer *ret_answers)
+{
+	enum gale_why why = check_handles(seat, limiter);
+
+	if (!questions || !ret_answers)
+		return;
+	for (size_t i = 0; i < count; i += FLOCK) {
+		size_t some = count - i < FLOCK ? count - i : FLOCK;
+
+		if (why == GALE_WHY_RULE)
+			ask_flock(seat, limiter, questions + i, some, ret_answers + i);
+		for (size_t j = i; why != GALE_WHY_RULE && j < i + some; j++)
+			ret_answers[j] = answer_refused(why);
+	}
 }
 
 /* ---- Waiting --------------------------------------------------------------------- */
@@ -100,16 +201,13 @@ static uint64_t deadline_after(uint64_t within_us)
 	return now + within_us * 1000;
 }
 
-/* Runs the op at once, or waits for a shard to do it. */
-static enum store_result settle(struct gale_seat *seat, struct gale_limiter *limiter,
-                                struct store_op *op, uint64_t within_us)
+/* Lets a shard do it, and waits for that. */
+static enum store_result settle_by_shard(struct gale_seat *seat,
+                                         struct gale_limiter *limiter,
+                                         struct store_op *op, uint64_t within_us)
 {
-	enum store_result result =
-	    store_run(limiter->store->inner, op, /* patient= */ false);
 	struct pending *pending;
 
-	if (result != STORE_BUSY)
-		return result;
 	if (within_us == 0)
 		return STORE_LATE; /* not begun, rather than begun and abandoned */
 	pending = seat_send(seat, limiter, op, /* tag= */ NULL, /* awaited= */ true);
@@ -118,18 +216,60 @@ static enum store_result settle(struct gale_seat *seat, struct gale_limiter *lim
 	return seat_await(seat, pending, op, deadline_after(within_us));
 }
 
+/* Runs the op at once, or waits for a shard to do it. */
+static enum store_result settle(struct gale_seat *seat, struct gale_limiter *limiter,
+                                struct store_op *op, uint64_t within_us)
+{
+	enum store_result result =
+	    store_run(limiter->store->inner, op, /* patient= */ false);
+
+	return result == STORE_BUSY ? settle_by_shard(seat, limiter, op, within_us)
+	                            : result;
+}
+
+/* A reset concerns what the shard holds, too. */
+static enum store_result settle_reset(struct gale_seat *seat,
+                                      struct gale_limiter *limiter, struct store_op *op,
+                                      uint64_t within_us)
+{
+	return limiter->lender.lending == LENDING_NOT
+	           ? settle(seat, limiter, op, within_us)
+	           : settle_by_shard(seat, limiter, op, within_us);
+}
+
+static enum store_result settle_step(struct gale_seat *seat,
+                                     struct gale_limiter *limiter, struct store_op *op,
+                                     uint64_t within_us)
+{
+	enum store_result result;
+
+	if (is_lent(limiter))
+		return local_is_down(seat, limiter, op)
+		           ? STORE_DOWN
+		           : settle_by_shard(seat, limiter, op, within_us);
+	result = settle(seat, limiter, op, within_us);
+	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
+	    op->answer.verdict == GALE_DENY)
+		seat_note_denial(seat, limiter, op);
+	return result;
+}
+
 struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limiter,
                              const void *key, size_t key_len, uint64_t cost,
                              uint64_t within_us)
 {
 	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
+	struct gale_answer answer;
 	struct question question;
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
+	if (limiter->lender.lending != LENDING_NOT &&
+	    local_ask(seat, limiter, key, key_len, cost, &answer))
+		return answer;
 	put(&question, limiter, STORE_STEP, key, key_len, cost);
 	return answer_of(limiter, &question.op,
-	                 settle(seat, limiter, &question.op, within_us));
+	                 settle_step(seat, limiter, &question.op, within_us));
 }
 
 /* ---- Completions ----------------------------------------------------------------- */
@@ -227,7 +367,7 @@ enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
 	if (err != GALE_ERR_OK)
 		return err;
 	put(&question, limiter, STORE_RESET, key, key_len, 1);
-	return look(seat, limiter, &question.op, within_us);
+	return error_of(settle_reset(seat, limiter, &question.op, within_us));
 }
 
 enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,

@@ -33,6 +33,8 @@
 #include "runtime/atomic.h"
 #include "runtime/lifeline.h"
 #include "runtime/lock.h"
+#include "runtime/clock.h"
+#include "runtime/grace.h"
 #include "shards/shard.h"
 #include "stores/store.h"
 
@@ -53,21 +55,24 @@ struct gale_store {
 
 struct gale_limiter {
 	struct handle handle;
-	struct rule rule;
+	struct lender lender; /* its rule, its name, and how the shards lend for it */
 	struct gale_store *store;
 	enum gale_on_outage on_outage;
 	_Atomic unsigned said; /* results already logged, a bit each */
-	uint8_t name_len;
-	char name[GALE_NAME_MAX];
 };
 
 struct gale_runtime {
 	/* Since it was opened. */
 	struct gale_allocator *allocator;
-	struct gale_log *log;     /* may be NULL */
-	struct gale_clock *clock; /* may be NULL */
+	struct gale_log *log;          /* may be NULL */
+	struct gale_clock *clock;      /* of its stores; may be NULL */
+	struct gale_clock *node_clock; /* of leases and deadlines */
+	struct boot_clock boot;
 	struct lifeline lifeline;
-	uint64_t seed; /* of the hash that spreads keys over shards */
+	struct grace grace;
+	_Atomic uint64_t seed; /* of the hashes that spread keys over shards */
+	uint64_t node; /* who this is to the stores: nobody else, and never again */
+	uint32_t max_keys;
 	uint32_t shard_count;
 	uint32_t pending_max;
 	struct shard *shards;
@@ -79,7 +84,9 @@ struct gale_runtime {
 
 	struct lock lock;
 	struct {
-		struct gale_store *stores;  /* those that are open */
+		struct gale_store *stores;            /* those that are open */
+		struct gale_seat *seats;              /* those that have not died */
+		uint64_t counted[SEAT_COUNTER_COUNT]; /* by those that have */
 		struct handle *oldest_dead; /* the graveyard, in order of death */
 		struct handle *newest_dead;
 		unsigned dead_count;
@@ -90,6 +97,8 @@ struct gale_runtime {
 void *handle_new(struct gale_runtime *runtime, size_t bytes,
                  void (*die)(struct handle *self));
 void handle_hold(struct handle *handle);
+/* False if its last reference has been dropped: it is dying. */
+bool handle_hold_if_alive(struct handle *handle);
 void handle_drop(struct handle *handle);
 /* Marks it closed and drops the opener's reference; closing twice panics. */
 void handle_close(struct handle *handle);
@@ -107,6 +116,19 @@ enum gale_err runtime_error(const struct gale_runtime *runtime);
 /* Hands the ask to the shard of its key; false if the runtime is closed or the shard
  * has its hands full, and then the ask is still the caller's. */
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask);
+
+/* Another for each limiter, so that their keys do not collide together. */
+uint64_t runtime_next_seed(struct gale_runtime *runtime);
+
+/* The shard of a key's hash. */
+static inline struct shard *runtime_shard(const struct gale_runtime *runtime,
+                                          uint64_t hash)
+{
+	return &runtime->shards[(hash >> 32) * runtime->shard_count >> 32];
+}
+
+/* Lets the shards look around. */
+void runtime_wake_shards(struct gale_runtime *runtime);
 
 /* There is something to sweep now: the sweeper may sleep without a deadline. */
 void runtime_wake_sweeper(struct gale_runtime *runtime);

@@ -20,11 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "engine/check.h"
-#include "face/face.h"
+#include "face/seat.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 #include "runtime/panic.h"
@@ -32,6 +29,9 @@
 
 #define SHARDS_MAX 256
 #define PENDING_DEFAULT 256
+#define NODE_KEYS_DEFAULT 65536
+#define NODE_KEYS_MOST (UINT32_C(1) << 28)
+#define CELLS_MOST 64
 #define PENDING_MOST 65536
 #define SWEEP_PERIOD_NS 1000000000
 
@@ -46,13 +46,21 @@ const char *gale_version(void)
 
 /* ---- Sweeping -------------------------------------------------------------------- */
 
-static bool sweep_stores(struct gale_runtime *runtime) ON(runtime->lock)
+/* The open stores one after the other, each held while it is swept: its stripes may
+ * make us wait, and under the runtime's lock others would wait with us. */
+static struct gale_store *next_store(struct gale_runtime *runtime,
+                                     struct gale_store *store)
 {
-	bool done = true;
+	struct gale_store *next;
 
-	for (struct gale_store *at = runtime->locked.stores; at; at = at->next)
-		done &= at->inner->ops->sweep(at->inner);
-	return done;
+	lock_take(&runtime->lock);
+	next = store ? store->next : runtime->locked.stores;
+	while (next && !handle_hold_if_alive(&next->handle))
+		next = next->next; /* it dies as soon as it gets the lock */
+	lock_drop(&runtime->lock);
+	if (store)
+		handle_drop(&store->handle);
+	return next;
 }
 
 /* Gives memory back that nobody asks for any more; asks do not depend on it. */
@@ -61,12 +69,11 @@ static uint64_t sweep(struct shard_chore *self)
 	struct gale_runtime *runtime =
 	    (struct gale_runtime *)((char *)self -
 	                            offsetof(struct gale_runtime, sweeper));
-	bool done, any;
+	struct gale_store *store = next_store(runtime, NULL);
+	bool done = true, any = store != NULL;
 
-	lock_take(&runtime->lock);
-	any = runtime->locked.stores != NULL;
-	done = sweep_stores(runtime);
-	lock_drop(&runtime->lock);
+	for (; store; store = next_store(runtime, store))
+		done &= store->inner->ops->sweep(store->inner);
 	if (!any)
 		return UINT64_MAX;
 	return patience_now_ns() + (done ? SWEEP_PERIOD_NS : 0);
@@ -80,6 +87,8 @@ static enum gale_err check_config(const struct gale_config *config)
 		return GALE_ERR_SHARDS;
 	if (config->pending_max > PENDING_MOST)
 		return GALE_ERR_PENDING;
+	if (config->max_keys > NODE_KEYS_MOST)
+		return GALE_ERR_NODE_KEYS;
 	if (config->allocator &&
 	    (!config->allocator->alloc || !config->allocator->free))
 		return GALE_ERR_ALLOCATOR;
@@ -104,6 +113,11 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 {
 	runtime->log = config->log;
 	runtime->clock = config->clock;
+	boot_clock_init(&runtime->boot);
+	runtime->node_clock = config->clock && config->clock->boot_ns
+	                          ? config->clock
+	                          : &runtime->boot.clock;
+	runtime->max_keys = config->max_keys ? config->max_keys : NODE_KEYS_DEFAULT;
 	runtime->shard_count = config->shards ? config->shards : processors();
 	runtime->pending_max =
 	    config->pending_max ? config->pending_max : PENDING_DEFAULT;
@@ -112,10 +126,41 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 	atomic_init(&runtime->refs, 1);
 }
 
+/* A cell for each seat that may run at once, and as many again. */
+static uint32_t cells_for(uint32_t processor_count)
+{
+	uint32_t cells = 2 * processor_count + 2;
+
+	return cells < CELLS_MOST ? cells : CELLS_MOST;
+}
+
+static struct lessor_config lessor_config_of(struct gale_runtime *runtime,
+                                             uint32_t number)
+{
+	return (struct lessor_config){
+		.allocator = runtime->allocator,
+		.clock = runtime->node_clock,
+		.grace = &runtime->grace,
+		.node = runtime->node,
+		.shard = number,
+		.max_purses = (runtime->max_keys + runtime->shard_count - 1) /
+		              runtime->shard_count,
+		.seats = cells_for(processors()),
+	};
+}
+
 static void close_shards(struct gale_runtime *runtime, uint32_t count)
 {
 	while (count > 0)
 		shard_close(&runtime->shards[--count]);
+}
+
+static void free_shards(struct gale_runtime *runtime, uint32_t count)
+{
+	while (count > 0)
+		shard_free(&runtime->shards[--count]);
+	memory_give_lines(runtime->allocator, runtime->shards,
+	                  runtime->shard_count * sizeof(struct shard));
 }
 
 static enum gale_err open_shards(struct gale_runtime *runtime)
@@ -127,12 +172,14 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 		return GALE_ERR_MEMORY;
 	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		struct shard_chore *chore = i == 0 ? &runtime->sweeper : NULL;
+		struct lessor_config config = lessor_config_of(runtime, i);
+		enum gale_err err = shard_open(&runtime->shards[i], &config, chore);
 
-		if (shard_open(&runtime->shards[i], i, chore))
+		if (err == GALE_ERR_OK)
 			continue;
 		close_shards(runtime, i);
-		memory_give_lines(runtime->allocator, runtime->shards, bytes);
-		return GALE_ERR_SYSTEM;
+		free_shards(runtime, i);
+		return err;
 	}
 	return GALE_ERR_OK;
 }
@@ -147,12 +194,20 @@ static enum gale_err open_parts(struct gale_runtime *runtime)
 {
 	enum gale_err err;
 
-	if (!random_fill(&runtime->seed, sizeof(runtime->seed)) ||
+	uint64_t seed;
+
+	if (!random_fill(&seed, sizeof(seed)) ||
+	    !random_fill(&runtime->node, sizeof(runtime->node)) ||
 	    !lifeline_open(&runtime->lifeline))
 		return GALE_ERR_SYSTEM;
+	atomic_init(&runtime->seed, seed);
+	runtime->node = runtime->node % GALE_UNITS_MAX + 1;
+	grace_open(&runtime->grace);
 	err = open_shards(runtime);
-	if (err != GALE_ERR_OK)
-		lifeline_close(&runtime->lifeline);
+	if (err == GALE_ERR_OK)
+		return GALE_ERR_OK;
+	grace_close(&runtime->grace);
+	lifeline_close(&runtime->lifeline);
 	return err;
 }
 
@@ -209,12 +264,11 @@ static void free_graveyard(struct gale_runtime *runtime)
 
 void runtime_drop(struct gale_runtime *runtime)
 {
-	size_t bytes = runtime->shard_count * sizeof(struct shard);
-
 	if (sub_acq_rel(&runtime->refs, 1) > 1) /* dropped */
 		return;
 	free_graveyard(runtime);
-	memory_give_lines(runtime->allocator, runtime->shards, bytes);
+	free_shards(runtime, runtime->shard_count);
+	grace_close(&runtime->grace);
 	lifeline_close(&runtime->lifeline);
 	free_runtime(runtime);
 }
@@ -237,6 +291,60 @@ void gale_runtime_close(struct gale_runtime *runtime)
 	wait_for_posters(runtime);
 	close_shards(runtime, runtime->shard_count);
 	runtime_drop(runtime); /* F3 */
+}
+
+/* ---- Counters -------------------------------------------------------------------- */
+
+static uint64_t seats_counted(struct gale_runtime *runtime, enum seat_counter counter)
+    ON(runtime->lock)
+{
+	uint64_t sum = runtime->locked.counted[counter];
+
+	for (struct gale_seat *at = runtime->locked.seats; at; at = at->next)
+		sum += load_relaxed(&at->counters[counter]);
+	return sum;
+}
+
+static uint64_t shards_counted(const struct gale_runtime *runtime,
+                               enum shard_counter counter)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < runtime->shard_count; i++)
+		sum += load_relaxed(&runtime->shards[i].lessor.counters[counter]);
+	return sum;
+}
+
+static void fill_metrics(struct gale_runtime *runtime, struct gale_metric *metrics)
+    ON(runtime->lock)
+{
+	size_t i = 0;
+
+#define X(id, name)                                                                    \
+	metrics[i++] = (struct gale_metric){ name, seats_counted(runtime, COUNT_##id) };
+	SEAT_COUNTERS(X)
+#undef X
+#define X(id, name)                                                                    \
+	metrics[i++] = (struct gale_metric){ name, shards_counted(runtime, COUNT_##id) };
+	SHARD_COUNTERS(X)
+#undef X
+}
+
+size_t gale_metrics(struct gale_runtime *runtime, struct gale_metric *ret_metrics,
+                    size_t max)
+{
+	struct gale_metric metrics[SEAT_COUNTER_COUNT + (int)SHARD_COUNTER_COUNT];
+	size_t count = SEAT_COUNTER_COUNT + (size_t)SHARD_COUNTER_COUNT;
+
+	if (!runtime || !lifeline_holds(&runtime->lifeline))
+		return 0;
+	lock_take(&runtime->lock);
+	fill_metrics(runtime, metrics);
+	lock_drop(&runtime->lock);
+	if (ret_metrics)
+		memcpy(ret_metrics, metrics,
+		       (max < count ? max : count) * sizeof(metrics[0]));
+	return count;
 }
 
 /* ---- While it is open ------------------------------------------------------------ */
@@ -281,8 +389,7 @@ static void leave(struct gale_runtime *runtime)
 
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask)
 {
-	uint64_t hash = XXH3_64bits_withSeed(ask->key, ask->op.key_len, runtime->seed);
-	struct shard *shard = &runtime->shards[hash % runtime->shard_count];
+	struct shard *shard = runtime_shard(runtime, ask->hash);
 	bool posted = enter(runtime) && shard_post(shard, ask);
 
 	leave(runtime);
@@ -293,6 +400,19 @@ void runtime_wake_sweeper(struct gale_runtime *runtime)
 {
 	if (enter(runtime))
 		shard_wake(&runtime->shards[0]);
+	leave(runtime);
+}
+
+uint64_t runtime_next_seed(struct gale_runtime *runtime)
+{
+	return add_relaxed(&runtime->seed, UINT64_C(0x9e3779b97f4a7c15));
+}
+
+void runtime_wake_shards(struct gale_runtime *runtime)
+{
+	if (enter(runtime))
+		for (uint32_t i = 0; i < runtime->shard_count; i++)
+			shard_wake(&runtime->shards[i]);
 	leave(runtime);
 }
 

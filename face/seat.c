@@ -21,7 +21,7 @@
  * Threads   Everything but answered runs on the seat's own thread.
  */
 #define _GNU_SOURCE
-#include "face/seat.h"
+#include "face/lend.h"
 
 #include <string.h>
 
@@ -107,6 +107,54 @@ static void seat_free_parts(struct gale_seat *seat)
 	memory_give(runtime->allocator, seat->done_slots, done_bytes(seat));
 }
 
+/* The lowest number that no other seat has. */
+static uint32_t free_number(const struct gale_runtime *runtime) ON(runtime->lock)
+{
+	uint32_t number = 0;
+	struct gale_seat *at = runtime->locked.seats;
+
+	while (at) {
+		if (at->number != number) {
+			at = at->next;
+			continue;
+		}
+		number++;
+		at = runtime->locked.seats;
+	}
+	return number;
+}
+
+static void list(struct gale_seat *seat)
+{
+	struct gale_runtime *runtime = seat->handle.runtime;
+
+	lock_take(&runtime->lock);
+	seat->number = free_number(runtime);
+	seat->next = runtime->locked.seats;
+	runtime->locked.seats = seat;
+	lock_drop(&runtime->lock);
+	grace_join(&runtime->grace, &seat->reader);
+	seat->listed = true;
+}
+
+/* What it has counted stays counted. */
+static void unlist(struct gale_seat *seat)
+{
+	struct gale_runtime *runtime = seat->handle.runtime;
+	struct gale_seat **at;
+
+	if (!seat->listed)
+		return;
+	grace_leave(&runtime->grace, &seat->reader);
+	lock_take(&runtime->lock);
+	for (int i = 0; i < SEAT_COUNTER_COUNT; i++)
+		runtime->locked.counted[i] += load_relaxed(&seat->counters[i]);
+	for (at = &runtime->locked.seats; *at != seat; at = &(*at)->next)
+		;
+	*at = seat->next;
+	lock_drop(&runtime->lock);
+}
+
 /* By the last one who holds it: its own thread, or a shard with its last ask. */
 static void seat_die(struct handle *self)
 {
@@ -119,6 +167,7 @@ static void seat_die(struct handle *self)
 	}
 	while ((pending = take_first(&seat->ready)))
 		seat_recycle(seat, pending);
+	unlist(seat);
 	seat_free_parts(seat);
 }
 
@@ -164,11 +213,13 @@ enum gale_err gale_join(struct gale_runtime *runtime, struct gale_seat **ret_sea
 	if (!seat)
 		return GALE_ERR_MEMORY;
 	err = seat_make_parts(seat);
-	if (err == GALE_ERR_OK)
-		*ret_seat = seat;
-	else
+	if (err != GALE_ERR_OK) {
 		handle_close(&seat->handle);
-	return err;
+		return err;
+	}
+	list(seat);
+	*ret_seat = seat;
+	return GALE_ERR_OK;
 }
 
 void seat_check_thread(const struct gale_seat *seat)
@@ -190,18 +241,21 @@ void gale_leave(struct gale_seat *seat)
 static void fill(struct pending *pending, struct gale_seat *seat,
                  struct gale_limiter *limiter, const struct store_op *op)
 {
-	memcpy(pending->ask.key, op->key, op->key_len);
-	pending->ask.op = *op;
-	pending->ask.op.key = pending->ask.key;
-	pending->ask.home = &seat->home;
-	pending->ask.store = limiter->store->inner;
+	struct ask *ask = &pending->ask;
+	uint32_t skip = 1u + limiter->lender.name_len;
+
+	memcpy(ask->key, op->key, op->key_len);
+	ask->op = *op;
+	ask->op.key = ask->key;
+	ask->home = &seat->home;
+	ask->lender = &limiter->lender;
+	ask->hash = local_hash(&limiter->lender, ask->key + skip, op->key_len - skip);
+	ask->is_note = false;
 	pending->limiter = limiter;
 	pending->awaited = pending->answered = pending->abandoned = false;
 }
 
-/* Hands the op to a shard; NULL if the seat or the shard has its hands full. */
-struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
-                          const struct store_op *op, void *tag, bool awaited)
+static struct pending *take_free(struct gale_seat *seat)
 {
 	struct pending *pending;
 
@@ -210,19 +264,46 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 		seat_raise_if_ready(seat);
 	}
 	pending = seat->free;
+	if (pending)
+		seat->free = pending->next;
+	return pending;
+}
+
+static bool post(struct gale_seat *seat, struct pending *pending)
+{
+	handle_hold(&pending->limiter->handle);
+	handle_hold(&seat->handle); /* Q3 */
+	if (runtime_post(seat->handle.runtime, &pending->ask))
+		return true;
+	handle_drop(&seat->handle);
+	seat_recycle(seat, pending);
+	return false;
+}
+
+struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const struct store_op *op, void *tag, bool awaited)
+{
+	struct pending *pending = take_free(seat);
+
 	if (!pending)
 		return NULL;
-	seat->free = pending->next;
 	fill(pending, seat, limiter, op);
 	pending->tag = tag;
 	pending->awaited = awaited;
-	handle_hold(&limiter->handle);
-	handle_hold(&seat->handle); /* Q3 */
-	if (runtime_post(seat->handle.runtime, &pending->ask))
-		return pending;
-	handle_drop(&seat->handle);
-	seat_recycle(seat, pending);
-	return NULL;
+	return post(seat, pending) ? pending : NULL;
+}
+
+void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
+                      const struct store_op *op)
+{
+	struct pending *pending = take_free(seat);
+
+	if (!pending)
+		return;
+	fill(pending, seat, limiter, op);
+	pending->ask.is_note = true;
+	pending->abandoned = true;
+	(void)post(seat, pending);
 }
 
 /* What came for others while we looked for our own is still to be fetched. */
@@ -263,6 +344,14 @@ bool seat_is_here(const struct gale_seat *seat)
 
 	return lifeline_holds(&runtime->lifeline) &&
 	       handle_is_open(&seat->handle, runtime);
+}
+
+void gale_tick(struct gale_seat *seat)
+{
+	if (!seat || !seat_is_here(seat))
+		return;
+	seat_check_thread(seat);
+	seat->ticked = clock_now(seat->handle.runtime->node_clock);
 }
 
 int gale_seat_fd(struct gale_seat *seat)

@@ -33,6 +33,12 @@ struct gale_seat {
 	struct wake wake;
 	struct mailbox done;
 	pthread_t owner;
+	struct reader reader;
+	uint32_t number; /* the index of its cells */
+	mono ticked;     /* what time it is for its asks; 0: it reads the clock */
+	struct gale_seat *next; /* in the runtime's list, under its lock */
+	bool listed;
+	_Atomic uint64_t counters[SEAT_COUNTER_COUNT];
 	struct pending *free;
 	struct pending_list ready;
 	struct mail_slot *done_slots;
@@ -46,10 +52,27 @@ bool seat_is_here(const struct gale_seat *seat);
 /* In builds for debugging: panics on any thread but the seat's own. */
 void seat_check_thread(const struct gale_seat *seat);
 
+/* The instant that an ask of this seat is made at. */
+static inline mono seat_now(const struct gale_seat *seat)
+{
+	if (seat->ticked.ns > 0)
+		return seat->ticked;
+	return clock_now(seat->handle.runtime->node_clock);
+}
+
+static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
+{
+	count_add(&seat->counters[counter], 1);
+}
+
 /* Hands the op to a shard; NULL if the seat or the shard has its hands full.  Unless it
  * is awaited, it comes to the seat's completions. */
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
                           const struct store_op *op, void *tag, bool awaited);
+
+/* Tells the shard what the store has denied; when hands are full, nobody is told. */
+void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
+                      const struct store_op *op);
 
 /* Waits for an awaited pending and takes what it says; STORE_LATE when the deadline
  * (patience_now_ns) comes first, and then nobody waits any more. */

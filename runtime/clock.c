@@ -23,9 +23,16 @@ static uint64_t boot_clock_now(struct gale_clock *self)
 	return (read_ns(CLOCK_BOOTTIME) + boot->epoch_ns) / 1000;
 }
 
+static uint64_t boot_clock_ns(struct gale_clock *self)
+{
+	(void)self;
+	return read_ns(CLOCK_BOOTTIME);
+}
+
 void boot_clock_init(struct boot_clock *boot)
 {
 	boot->clock.now_us = boot_clock_now;
+	boot->clock.boot_ns = boot_clock_ns;
 	/* A machine may have been up for longer than since 1970: the sum is right again. */
 	boot->epoch_ns = read_ns(CLOCK_REALTIME) - read_ns(CLOCK_BOOTTIME);
 }

@@ -9,6 +9,7 @@
 #ifndef SHARDS_ASK_H
 #define SHARDS_ASK_H
 
+#include "shards/lender.h"
 #include "stores/store.h"
 
 struct ask;
@@ -20,9 +21,17 @@ struct ask_home {
 
 struct ask {
 	struct ask_home *home;
-	struct store *store;
+	struct lender *lender;
+	uint64_t hash;      /* of the key under the lender's seed */
 	struct store_op op; /* its key is the one below */
 	enum store_result result;
+	bool is_note; /* the store has denied it already: remember that */
+
+	/* The shard's. */
+	struct list waiting;  /* for an errand */
+	struct list patience; /* of its link */
+	mono due;             /* when patience ends */
+
 	uint8_t key[STORE_KEY_MAX];
 };
 

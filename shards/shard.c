@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * shard.c -- takes an ask, has its store run it, sends it home.
- *
- * The shard may wait for the store where a seat may not.
+ * shard.c -- the turns of a shard: mail, then what the lessor has to do, then chores.
  *
  * Ordering
  *
@@ -18,13 +16,21 @@
 
 #define NEVER UINT64_MAX
 
+static struct shard *shard_of(struct actor *actor)
+{
+	return (struct shard *)actor;
+}
+
+static mono now_of(const struct shard *shard)
+{
+	return clock_now(shard->lessor.config.clock);
+}
+
 static void on_mail(struct actor *self, void *mail)
 {
-	struct ask *ask = mail;
+	struct shard *shard = shard_of(self);
 
-	(void)self;
-	ask->result = store_run(ask->store, &ask->op, /* patient= */ true);
-	ask->home->answered(ask->home, ask); /* last: it is not ours any more */
+	lessor_ask(&shard->lessor, mail, now_of(shard));
 }
 
 /* A wake that comes while the chore runs finds the word at NEVER and sets it back to
@@ -40,9 +46,8 @@ static uint64_t run_chore(struct shard *shard)
 	return 0; /* woken meanwhile */
 }
 
-static uint64_t chores(struct actor *self)
+static uint64_t chore_due(struct shard *shard)
 {
-	struct shard *shard = (struct shard *)self;
 	uint64_t due = load_relaxed(&shard->chore_due_ns);
 
 	if (due == NEVER || patience_now_ns() < due)
@@ -50,24 +55,58 @@ static uint64_t chores(struct actor *self)
 	return run_chore(shard);
 }
 
+/* The lessor's instants are of another clock than sleep is measured on. */
+static uint64_t sleep_until(mono now, mono due)
+{
+	uint64_t wait = due.ns > now.ns ? due.ns - now.ns : 0;
+
+	if (due.ns == UINT64_MAX)
+		return NEVER;
+	return wait == 0 ? 0 : patience_now_ns() + wait;
+}
+
+static uint64_t chores(struct actor *self)
+{
+	struct shard *shard = shard_of(self);
+	mono now = now_of(shard);
+	uint64_t lent_due = sleep_until(now, lessor_turn(&shard->lessor, now));
+	uint64_t due = chore_due(shard);
+
+	return due < lent_due ? due : lent_due;
+}
+
 static const struct actor_ops shard_ops = {
 	.on_mail = on_mail,
 	.chores = chores,
 };
 
-bool shard_open(struct shard *shard, unsigned number, struct shard_chore *chore)
+enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
+                         struct shard_chore *chore)
 {
 	char name[16];
 
-	snprintf(name, sizeof(name), "gale-shard-%u", number % 1000);
+	snprintf(name, sizeof(name), "gale-shard-%u", config->shard % 1000);
 	shard->chore = chore;
 	atomic_init(&shard->chore_due_ns, chore ? 0 : NEVER);
-	return actor_start(&shard->actor, &shard_ops, name, shard->mails, SHARD_MAILS);
+	if (!lessor_open(&shard->lessor, config))
+		return GALE_ERR_MEMORY;
+	if (actor_start(&shard->actor, &shard_ops, name, shard->mails, SHARD_MAILS))
+		return GALE_ERR_OK;
+	lessor_free(&shard->lessor);
+	return GALE_ERR_SYSTEM;
 }
 
 void shard_close(struct shard *shard)
 {
 	actor_stop(&shard->actor);
+	role_begin(&actor_role); /* its thread is gone: we are the actor now */
+	lessor_close(&shard->lessor);
+	role_end(&actor_role);
+}
+
+void shard_free(struct shard *shard)
+{
+	lessor_free(&shard->lessor);
 }
 
 bool shard_post(struct shard *shard, struct ask *ask)

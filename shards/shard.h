@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * shard.h -- an actor that answers what could not be answered at once.
+ * shard.h -- the actor of a part of the keys: it lends, and answers what seats cannot.
  *
  * Threads   shard_post, shard_wake: any, never block.
- *           shard_open, shard_close: the runtime's.
+ *           shard_open, shard_close, shard_free: the runtime's.
  * Limits    A shard takes SHARD_MAILS asks at a time; one more is for the asker to
  *           answer.  Every ask that was taken is answered before shard_close returns,
  *           if it was posted before.
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "runtime/actor.h"
-#include "shards/ask.h"
+#include "shards/lessor.h"
 
 #define SHARD_MAILS 1024
 
@@ -27,13 +27,18 @@ struct shard_chore {
 
 struct shard {
 	struct actor actor;
+	struct lessor lessor;
 	struct shard_chore *chore;     /* NULL: none */
 	_Atomic uint64_t chore_due_ns; /* patience_now_ns; 0: at once */
 	struct mail_slot mails[SHARD_MAILS];
 };
 
-bool shard_open(struct shard *shard, unsigned number, struct shard_chore *chore);
+enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
+                         struct shard_chore *chore);
+/* Waits for what stores still owe to those who ask, at most as long as patience. */
 void shard_close(struct shard *shard);
+/* Nobody reads its purses any more. */
+void shard_free(struct shard *shard);
 
 /* False if the shard has its hands full. */
 bool shard_post(struct shard *shard, struct ask *ask);

@@ -249,6 +249,7 @@ struct entry *keys_grow(struct keys *keys, struct gale_allocator *allocator,
 		return NULL;
 	larger->fingerprint = entry->fingerprint;
 	larger->kind = entry->kind;
+	larger->rows = entry->rows;
 	larger->place = entry->place;
 	memcpy(larger->words, entry->words, entry->room * sizeof(uint64_t));
 	keys->heap[entry->place].entry = larger;

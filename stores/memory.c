@@ -9,6 +9,11 @@
  *
  *   run:  lock -> now -> find -> rule_step -> (add | keep) -> expire a few -> unlock
  *
+ * A request to lend goes the same way, patiently, one after the other.  A key that is
+ * leased has the rows of its ledger behind the rule's words, as many as are in use; a
+ * strict key has none and pays nothing for them.  Both kinds of steps work on the same
+ * words.
+ *
  * Invariants
  *
  *   N1  A stripe's now never decreases: now = max(clock, newest), read under its lock.
@@ -17,6 +22,7 @@
  *       it could be added: what was spent is remembered or was not spent.
  *   N4  A store of a name is in the registry from its first opener to its last closer,
  *       in the process that opened it.
+ *   N5  A lease is stepped on a copy, and kept only if there is room for its row.
  *
  * Ordering
  *
@@ -49,6 +55,7 @@
 #define LOOKS_FOR_ROOM 64     /* in each stripe, by an ask that needs room */
 #define EXPIRE_PER_SWEEP 1024 /* of a stripe, under one hold of its lock */
 #define COLD_WORDS (2 + GALE_BUCKETS_MAX) /* the longest state of a fresh key */
+#define LEASED_WORDS 20 /* of a pacer, the longest state that can be lent from */
 
 struct stripe {
 	alignas(CACHE_LINE) struct lock lock;
@@ -60,6 +67,8 @@ struct stripe {
 		uint64_t no_memory;
 		uint64_t changed;
 		uint64_t expired;
+		uint64_t leases;
+		uint64_t returns;
 	} locked; /* under the lock; every function that touches it says so */
 	_Atomic uint64_t earliest_us; /* keys_next_due, as a hint */
 };
@@ -159,7 +168,8 @@ static bool reserve_if_possible(struct memory_store *memory, struct stripe *stri
 struct run {
 	struct memory_store *memory;
 	struct stripe *stripe;
-	struct store_op *op;
+	const struct rule *rule;
+	struct store_op *op; /* NULL: it lends */
 	struct key_name name;
 	uint64_t now;
 };
@@ -167,7 +177,12 @@ struct run {
 static bool is_of(const struct entry *entry, const struct rule *rule)
 {
 	return entry->fingerprint == rule->fingerprint &&
-	       entry->kind == (uint32_t)rule->is.kind;
+	       entry->kind == (uint16_t)rule->is.kind;
+}
+
+static bool forgets_any(const struct run *run)
+{
+	return run->op && run->op->verb == STORE_RESET;
 }
 
 static void drop(const struct run *run, struct entry *entry) ON(run->stripe->lock)
@@ -183,9 +198,9 @@ static enum store_result find(const struct run *run, struct entry **ret_entry)
 	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
 
 	*ret_entry = entry;
-	if (!entry || is_of(entry, run->op->rule))
+	if (!entry || is_of(entry, run->rule))
 		return STORE_DONE;
-	if (run->op->verb == STORE_RESET)
+	if (forgets_any(run))
 		return STORE_DONE; /* whatever it was */
 	if (entry->expires_us > run->now) {
 		run->stripe->locked.changed++;
@@ -197,11 +212,11 @@ static enum store_result find(const struct run *run, struct entry **ret_entry)
 	return STORE_DONE;
 }
 
-/* Remembers what a fresh key has just spent. N3 */
-static enum store_result add(const struct run *run, const uint64_t *words)
-    ON(run->stripe->lock)
+/* Remembers what a fresh key has just spent, with room for so many rows. N3 */
+static enum store_result add(const struct run *run, const uint64_t *words, size_t rows,
+                             struct entry **ret_entry) ON(run->stripe->lock)
 {
-	const struct rule *rule = run->op->rule;
+	const struct rule *rule = run->rule;
 	size_t count = rule_words(rule, words);
 	struct entry *entry;
 
@@ -210,16 +225,27 @@ static enum store_result add(const struct run *run, const uint64_t *words)
 		return STORE_FULL; /* V3 */
 	}
 	entry = keys_add(&run->stripe->locked.keys, run->memory->allocator, &run->name,
-	                 count, rule_expires(rule, words));
+	                 count + rows * LEASE_ROW_WORDS, rule_expires(rule, words));
 	if (!entry) {
 		sub_relaxed(&run->memory->used, 1);
 		run->stripe->locked.no_memory++;
 		return STORE_NO_MEMORY;
 	}
 	entry->fingerprint = rule->fingerprint;
-	entry->kind = (uint32_t)rule->is.kind;
+	entry->kind = (uint16_t)rule->is.kind;
 	memcpy(entry->words, words, count * sizeof(uint64_t));
+	*ret_entry = entry;
 	return STORE_DONE;
+}
+
+static struct entry *grow(const struct run *run, struct entry *entry, size_t room)
+    ON(run->stripe->lock)
+{
+	struct entry *larger = keys_grow(&run->stripe->locked.keys,
+	                                 run->memory->allocator, entry, room);
+
+	run->stripe->locked.no_memory += larger == NULL;
+	return larger;
 }
 
 static enum store_result step_fresh(const struct run *run) ON(run->stripe->lock)
@@ -227,24 +253,31 @@ static enum store_result step_fresh(const struct run *run) ON(run->stripe->lock)
 	uint64_t words[COLD_WORDS] = { 0 };
 	struct store_op *op = run->op;
 	enum store_result result = STORE_DONE;
+	struct entry *entry;
 
 	op->answer = rule_step(op->rule, words, run->now, op->cost);
 	if (op->answer.verdict == GALE_ALLOW)
-		result = add(run, words);
+		result = add(run, words, /* rows= */ 0, &entry);
 	run->stripe->locked.steps += result == STORE_DONE;
 	return result;
+}
+
+/* R1: then it needs no room. */
+static bool will_deny(const struct run *run, const struct entry *entry)
+{
+	return rule_forecast(run->rule, entry->words, run->now, run->op->cost)
+	           .spendable_now == 0;
 }
 
 /* Only a log needs more room as it goes; it gets half as much again. */
 static struct entry *with_room(const struct run *run, struct entry *entry)
     ON(run->stripe->lock)
 {
-	size_t need = rule_words_after_step(run->op->rule, entry->words);
+	size_t need = rule_words_after_step(run->rule, entry->words);
 
-	if (need <= entry->room)
+	if (need <= entry->room || will_deny(run, entry))
 		return entry;
-	return keys_grow(&run->stripe->locked.keys, run->memory->allocator, entry,
-	                 need + need / 2);
+	return grow(run, entry, need + need / 2);
 }
 
 static enum store_result step_known(const struct run *run, struct entry *entry)
@@ -253,10 +286,8 @@ static enum store_result step_known(const struct run *run, struct entry *entry)
 	struct store_op *op = run->op;
 
 	entry = with_room(run, entry);
-	if (!entry) {
-		run->stripe->locked.no_memory++;
+	if (!entry)
 		return STORE_NO_MEMORY;
-	}
 	op->answer = rule_step(op->rule, entry->words, run->now, op->cost);
 	if (op->answer.verdict == GALE_ALLOW)
 		entry->expires_us = rule_expires(op->rule, entry->words);
@@ -302,6 +333,131 @@ static enum store_result act(const struct run *run, struct entry *entry)
 	return STORE_DONE;
 }
 
+/* ---- Lending --------------------------------------------------------------------- */
+
+/* A key as a request to lend finds it, copied: kept only if there is room. N5 */
+struct loan {
+	uint64_t words[LEASED_WORDS];
+	struct ledger ledger;
+};
+
+static void load(const struct rule *rule, const struct entry *entry, struct loan *ret_loan)
+{
+	gale_assert(lease_possible(rule));
+	gale_assert(rule->words <= LEASED_WORDS);
+	*ret_loan = (struct loan){ 0 };
+	if (!entry)
+		return;
+	memcpy(ret_loan->words, entry->words, rule->words * sizeof(uint64_t));
+	memcpy(ret_loan->ledger.rows, entry->words + rule->words,
+	       entry->rows * sizeof(struct lease_row));
+}
+
+static void save(const struct rule *rule, struct entry *entry, const struct loan *loan)
+{
+	entry->rows = (uint16_t)ledger_rows(&loan->ledger);
+	memcpy(entry->words, loan->words, rule->words * sizeof(uint64_t));
+	memcpy(entry->words + rule->words, loan->ledger.rows,
+	       entry->rows * sizeof(struct lease_row));
+	entry->expires_us = rule_expires(rule, loan->words);
+	gale_audit(ledger_valid(rule, loan->words, &loan->ledger));
+}
+
+/* Twice as many rows each time: most keys have one node, and few have many. */
+static struct entry *with_rows(const struct run *run, struct entry *entry, size_t rows)
+    ON(run->stripe->lock)
+{
+	size_t room = 1;
+
+	if (run->rule->words + rows * LEASE_ROW_WORDS <= entry->room)
+		return entry;
+	while (room < rows)
+		room *= 2;
+	return grow(run, entry, run->rule->words + room * LEASE_ROW_WORDS);
+}
+
+static enum store_result keep(const struct run *run, struct entry *entry,
+                              const struct loan *loan) ON(run->stripe->lock)
+{
+	size_t rows = ledger_rows(&loan->ledger);
+	enum store_result result = STORE_DONE;
+
+	if (entry)
+		entry = with_rows(run, entry, rows);
+	else
+		result = add(run, loan->words, rows, &entry);
+	if (result != STORE_DONE)
+		return result;
+	if (!entry)
+		return STORE_NO_MEMORY; /* V3 */
+	save(run->rule, entry, loan);
+	return STORE_DONE;
+}
+
+/* What was denied is not remembered, and a fresh key stays fresh. */
+static enum store_result lend(const struct run *run, struct entry *entry,
+                              const struct lease_ask *ask,
+                              struct lease_grant *ret_grant) ON(run->stripe->lock)
+{
+	enum store_result result = STORE_DONE;
+	struct lease_grant grant;
+	struct loan loan;
+
+	load(run->rule, entry, &loan);
+	grant = lease_step(run->rule, loan.words, &loan.ledger, run->now, ask);
+	if (grant.units > 0)
+		result = keep(run, entry, &loan);
+	if (result != STORE_DONE)
+		return result;
+	run->stripe->locked.leases += grant.units > 0;
+	*ret_grant = grant;
+	return STORE_DONE;
+}
+
+/* What it takes back never needs more room. */
+static enum store_result lend_back(const struct run *run, struct entry *entry,
+                                   const struct lend_request *request)
+    ON(run->stripe->lock)
+{
+	struct loan loan;
+
+	load(run->rule, entry, &loan);
+	if (!entry || !lease_give_back(run->rule, loan.words, &loan.ledger, run->now,
+	                               request->ask.node, request->ask.number,
+	                               request->tag, request->units))
+		return STORE_NOT_BOOKED;
+	save(run->rule, entry, &loan);
+	run->stripe->locked.returns++;
+	return STORE_DONE;
+}
+
+static struct lease_grant lend_status(const struct run *run, const struct entry *entry,
+                                      uint64_t node)
+{
+	struct loan loan;
+
+	load(run->rule, entry, &loan);
+	return lease_status(run->rule, loan.words, &loan.ledger, run->now, node);
+}
+
+static enum store_result serve(const struct run *run, struct entry *entry,
+                               const struct lend_request *request,
+                               struct lease_grant *ret_grant) ON(run->stripe->lock)
+{
+	switch (request->verb) {
+	case LEND:
+		return lend(run, entry, &request->ask, ret_grant);
+	case LEND_BACK:
+		return lend_back(run, entry, request);
+	case LEND_STATUS:
+		break;
+	}
+	*ret_grant = lend_status(run, entry, request->ask.node);
+	return STORE_DONE;
+}
+
+/* ---- One atomic step ------------------------------------------------------------- */
+
 /* The store's time, read under the lock: runs on a key are in the order of their nows.
  * N1, V2 */
 static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
@@ -318,7 +474,9 @@ static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
 
 /* The key first, then those that are due: one that is asked about again is moved on,
  * not dropped and made anew. */
-static enum store_result run_locked(struct run *run) ON(run->stripe->lock)
+static enum store_result run_locked(struct run *run, const struct lend_request *request,
+                                    struct lease_grant *ret_grant)
+    ON(run->stripe->lock)
 {
 	struct entry *entry;
 	enum store_result result;
@@ -326,32 +484,60 @@ static enum store_result run_locked(struct run *run) ON(run->stripe->lock)
 	run->now = read_clock(run->memory, run->stripe);
 	result = find(run, &entry);
 	if (result == STORE_DONE)
-		result = act(run, entry);
+		result = request ? serve(run, entry, request, ret_grant)
+		                 : act(run, entry);
 	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);
 	return result;
+}
+
+static struct run run_on(struct memory_store *memory, const struct rule *rule,
+                         const uint8_t *key, uint32_t key_len)
+{
+	uint64_t hash = XXH3_64bits_withSecret(key, key_len, memory->secret,
+	                                       sizeof(memory->secret));
+
+	return (struct run){
+		.memory = memory,
+		.stripe = &memory->stripes[hash >> (64 - STRIPE_BITS)],
+		.rule = rule,
+		.name = { key, key_len, hash },
+	};
 }
 
 static enum store_result memory_run(struct store *self, struct store_op *op,
                                     bool patient)
 {
 	struct memory_store *memory = (struct memory_store *)self;
-	uint64_t hash = XXH3_64bits_withSecret(op->key, op->key_len, memory->secret,
-	                                       sizeof(memory->secret));
-	struct run run = {
-		.memory = memory,
-		.stripe = &memory->stripes[hash >> (64 - STRIPE_BITS)],
-		.op = op,
-		.name = { op->key, op->key_len, hash },
-	};
+	struct run run = run_on(memory, op->rule, op->key, op->key_len);
 	enum store_result result;
 
+	run.op = op;
 	if (patient)
 		lock_take(&run.stripe->lock);
 	else if (!lock_try(&run.stripe->lock))
 		return STORE_BUSY;
-	result = run_locked(&run);
+	result = run_locked(&run, /* request= */ NULL, /* ret_grant= */ NULL);
 	lock_drop(&run.stripe->lock);
 	return result;
+}
+
+/* The answer is given outside the lock, so that it may ask for more. */
+static void memory_lend(struct store *self, struct lend_home *home,
+                        const struct lend_request *requests, size_t count)
+{
+	struct memory_store *memory = (struct memory_store *)self;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct lend_request *request = &requests[i];
+		struct lend_answer answer = { .number = request->ask.number };
+		struct run run = run_on(memory, request->rule, request->key,
+		                        request->key_len);
+
+		lock_take(&run.stripe->lock);
+		answer.result = run_locked(&run, request, &answer.grant);
+		lock_drop(&run.stripe->lock);
+		home->on_answer(home, &answer);
+	}
 }
 
 /* ---- Sweeping and counting ------------------------------------------------------- */
@@ -387,6 +573,8 @@ static void add_stats(struct stripe *stripe, struct gale_counts *sum)
 	sum->memory += stripe->locked.no_memory;
 	sum->changed += stripe->locked.changed;
 	sum->expired += stripe->locked.expired;
+	sum->leases += stripe->locked.leases;
+	sum->returns += stripe->locked.returns;
 	lock_drop(&stripe->lock);
 }
 
@@ -471,6 +659,7 @@ static void memory_close(struct store *self)
 
 static const struct store_ops memory_ops = {
 	.run = memory_run,
+	.lend = memory_lend,
 	.sweep = memory_sweep,
 	.stats = memory_stats,
 	.close = memory_close,

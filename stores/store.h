@@ -15,8 +15,14 @@
  *   V4  Words written under one fingerprint are never read under another:
  *       STORE_CHANGED.                                                     (law L9)
  *   V5  Unless the result is STORE_DONE, nothing has changed.
+ *   V6  Lending follows engine/lease.h: each request is one atomic step, tagged, and
+ *       does its work at most once for its node and number.               (L4, L6, L9)
+ *   V7  A batch is answered part by part, each part any number of times or never, in any
+ *       order, with the number of its request; the one who asked sorts that out.  (L13)
  *
  * Threads   run, sweep, stats: any thread, at once.  close: once, by the last user.
+ *           lend: any thread; the answers come on the same thread, within lend or
+ *           within a later poll of it.
  */
 #ifndef STORES_STORE_H
 #define STORES_STORE_H
@@ -26,6 +32,7 @@
 
 #include <gale/gale.h>
 
+#include "engine/lease.h"
 #include "engine/rule.h"
 
 /* A limiter's name and a user's key, so joined that no two pairs look alike. */
@@ -58,6 +65,39 @@ enum store_result {
 	STORE_NO_MEMORY,
 	STORE_CHANGED,
 	STORE_NOT_BOOKED, /* cancel: nothing to give back */
+	STORE_DOWN,       /* it has not answered lately, and was not asked */
+	STORE_WRONG,      /* it gave an answer that cannot be believed */
+	STORE_CROWDED, /* this node has no room for the key, and the store was not asked */
+};
+
+enum lend_verb {
+	LEND,        /* want units, at least least */
+	LEND_BACK,   /* units, lent under tag, that were not spent */
+	LEND_STATUS, /* what is out */
+};
+
+/* One request of a batch.  Nothing that it points to is kept after lend returns. */
+struct lend_request {
+	enum lend_verb verb;
+	uint32_t key_len;
+	const uint8_t *key;
+	const struct rule *rule;
+	struct lease_ask ask; /* LEND_BACK and LEND_STATUS: node and number */
+	struct gale_slot tag; /* LEND_BACK */
+	uint64_t units;       /* LEND_BACK */
+};
+
+/* What came of one request; nothing in it has been checked yet. */
+struct lend_answer {
+	uint64_t number;          /* of the request */
+	enum store_result result; /* STORE_NOT_BOOKED: it was too late to give back */
+	struct lease_grant
+	    grant; /* of LEND and LEND_STATUS, when the result is STORE_DONE */
+};
+
+/* Who asks. */
+struct lend_home {
+	void (*on_answer)(struct lend_home *self, const struct lend_answer *answer);
 };
 
 struct store {
@@ -67,6 +107,9 @@ struct store {
 struct store_ops {
 	/* Without patience it never blocks, and may answer STORE_BUSY instead. */
 	enum store_result (*run)(struct store *self, struct store_op *op, bool patient);
+	/* Sends a batch of requests on their way; never waits for another machine. */
+	void (*lend)(struct store *self, struct lend_home *home,
+	             const struct lend_request *requests, size_t count);
 	/* Drops what has expired, some of it at a time; false when there may be more.
 	 */
 	bool (*sweep)(struct store *self);

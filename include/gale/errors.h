@@ -59,7 +59,14 @@ extern "C" {
 	X(LATE, 38, "timeout: no answer within the time given")                        \
 	X(BUSY, 39, "seat: too many asks are pending")                                 \
 	X(NOT_BOOKED, 40, "booking: passed, already given back, or never made")        \
-	X(FENCED, 41, "runtime: fenced after a broken invariant")
+	X(FENCED, 41, "runtime: fenced after a broken invariant")                      \
+	X(CANNOT_LEASE, 42,                                                            \
+	  "mode: units of this rule cannot be lent; use strict or cached-deny")        \
+	X(SIZING, 43, "lease: a batch, size, cost or scale is out of range")           \
+	X(PATIENCE, 44, "lease.patience_us: at most an hour")                          \
+	X(DRIFT, 45, "lease.drift_ppm: at most 100000")                                \
+	X(CARRY_OVER, 46, "lease.carry_over: for windows, with a fixed batch")         \
+	X(NODE_KEYS, 47, "max_keys: at most 2^28")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -43,6 +43,8 @@
 #ifndef GALE_H
 #define GALE_H
 
+#include <stdbool.h>
+
 #include <gale/errors.h>
 #include <gale/rule.h>
 
@@ -77,12 +79,17 @@ struct gale_clock {
 	/* Microseconds since 1970 UTC.  Time may stand still or step back: decisions
 	 * then go on from the latest time that their part of the store has seen. */
 	uint64_t (*now_us)(struct gale_clock *self);
+	/* Nanoseconds of this node, for leases and deadlines: they never go back, and
+	 * count while the machine sleeps.  NULL: CLOCK_BOOTTIME. */
+	uint64_t (*boot_ns)(struct gale_clock *self);
 };
 
 struct gale_config {
 	uint32_t shards;      /* actors that answer what could not be answered at once;
 	                         0: one for each processor */
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
+	uint32_t
+	    max_keys; /* keys that this node knows leases or denials of; 0: 65536 */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
 	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
@@ -130,6 +137,8 @@ struct gale_counts {
 	uint64_t memory;  /* refused because there was no memory */
 	uint64_t changed; /* refused because the key lives under other parameters */
 	uint64_t expired; /* keys dropped because they were as good as new */
+	uint64_t leases;  /* granted; one that was asked for twice counts twice */
+	uint64_t returns; /* of leases, given back; counted in the same way */
 };
 GALE_API enum gale_err gale_store_stats(struct gale_store *store,
                                         struct gale_counts *ret_stats);
@@ -137,7 +146,36 @@ GALE_API enum gale_err gale_store_stats(struct gale_store *store,
 /* ---- Limiters -------------------------------------------------------------------- */
 
 enum gale_mode {
-	GALE_STRICT, /* every decision is the store's */
+	GALE_STRICT,      /* every decision is the store's */
+	GALE_CACHED_DENY, /* so is every allow; a denial is remembered until its retry time,
+	                     for its cost and above */
+	GALE_LEASED,      /* the store lends units, and this node decides from them */
+};
+
+/*
+ * How units are leased; zero is good.  Windows: the sum of what all nodes admit in a
+ * window of the store is at most the limit, whatever messages are lost, late or doubled,
+ * as long as no node's clock runs drift_ppm fast or slow.  gcra and token bucket: in any
+ * time t at most burst + t/T, and what is leased and not yet spent.  Pacers: places in
+ * the queue are booked ahead, and are as far apart as the rule says.  The other rules
+ * cannot be leased.
+ */
+enum gale_sizing {
+	GALE_SIZE_LEARNED, /* from what was asked for in windows before */
+	GALE_SIZE_FIXED,   /* batch units, or fewer when there are not so many */
+	GALE_SIZE_EOQ,     /* where order_cost and strand_penalty balance */
+};
+struct gale_leasing {
+	enum gale_sizing sizing;
+	uint64_t batch;        /* fixed */
+	double order_cost;     /* eoq: of a round trip ... */
+	double strand_penalty; /* ... and of a unit leased and not used */
+	uint64_t max_size;     /* 0: 1,000,000 */
+	uint64_t patience_us;  /* how long a store may take to answer; 0: 100 ms */
+	uint32_t drift_ppm;    /* 0: 500 */
+	/* Windows, fixed size: what is left of a window may be spent in later ones.  Then
+	 * at most limit + nodes * (batch - 1) are admitted in a window. */
+	bool carry_over;
 };
 
 /* What to answer when the rule cannot, for any of the reasons from GALE_WHY_BUSY to
@@ -153,6 +191,7 @@ struct gale_limiter_config {
 	enum gale_mode mode;
 	enum gale_on_outage on_outage;
 	struct gale_store *store;
+	struct gale_leasing lease; /* mode GALE_LEASED */
 };
 
 struct gale_limiter;
@@ -190,6 +229,33 @@ GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       size_t key_len, uint64_t cost,
                                       uint64_t within_us);
 
+/* Many at once: for keys that are not in the cache, several times faster than one by
+ * one.  Each is answered as gale_ask would, in ret_answers. */
+struct gale_question {
+	const void *key;
+	size_t key_len;
+	uint64_t cost;
+	void *tag;
+};
+GALE_API void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
+                            const struct gale_question *questions, size_t count,
+                            struct gale_answer *ret_answers);
+
+/* A key that is asked about often may be held: its asks skip hash and lookup, and what
+ * this node knows of it is not evicted.  It belongs to its seat. */
+struct gale_key;
+GALE_API enum gale_err gale_key_open(struct gale_seat *seat,
+                                     struct gale_limiter *limiter, const void *key,
+                                     size_t key_len, struct gale_key **ret_key);
+GALE_API void gale_key_close(struct gale_key *key);
+GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
+                                         void *tag);
+
+/* Reads the clock for all asks of the seat until the next tick; call it once in each
+ * turn of your loop.  A call is then admitted as of the last tick.  A seat that has
+ * never ticked reads the clock for each ask. */
+GALE_API void gale_tick(struct gale_seat *seat);
+
 struct gale_completion {
 	void *tag;
 	struct gale_answer answer;
@@ -203,6 +269,18 @@ GALE_API int gale_seat_fd(struct gale_seat *seat);
 GALE_API size_t gale_seat_completions(struct gale_seat *seat,
                                       struct gale_completion *ret_completions,
                                       size_t max);
+
+/* ---- Counters -------------------------------------------------------------------- */
+
+struct gale_metric {
+	const char *name;
+	uint64_t value;
+};
+
+/* What has happened in this runtime since it was opened; returns how many there are,
+ * and fills in up to max of them. */
+GALE_API size_t gale_metrics(struct gale_runtime *runtime,
+                             struct gale_metric *ret_metrics, size_t max);
 
 /* ---- Looking and correcting ------------------------------------------------------ */
 

@@ -147,12 +147,17 @@ enum gale_verdict {
 
 /* Where an answer comes from.  gale_why_text says it in words. */
 enum gale_why {
-	GALE_WHY_RULE,    /* the store decided by the rule */
-	GALE_WHY_BUSY,    /* too many asks of this seat are pending */
-	GALE_WHY_LATE,    /* no answer within the time given; the cost may be taken */
-	GALE_WHY_FULL,    /* the store holds as many keys as it may */
+	GALE_WHY_RULE,   /* the store decided by the rule */
+	GALE_WHY_CREDIT, /* from units that the store has lent to this node */
+	GALE_WHY_SPENT, /* remembered: the store had no more, and has none before that */
+	GALE_WHY_BUSY,  /* too many asks of this seat are pending */
+	GALE_WHY_LATE,  /* no answer within the time given; the cost may be taken */
+	GALE_WHY_FULL,  /* the store holds as many keys as it may */
 	GALE_WHY_MEMORY,  /* no memory for a new key */
 	GALE_WHY_CHANGED, /* the key lives under other parameters */
+	GALE_WHY_DOWN,    /* the store has not answered lately, and was not asked */
+	GALE_WHY_WRONG,   /* the store gave an answer that cannot be believed */
+	GALE_WHY_CROWDED, /* this node knows as many keys as it may, all in use */
 	GALE_WHY_CLOSED,  /* the runtime or the limiter is closed */
 	GALE_WHY_FORKED, /* this process is a fork of the one that opened the runtime */
 	GALE_WHY_FENCED, /* a broken invariant: nothing is admitted any more */

@@ -67,15 +67,15 @@ void holder_begin(struct holder *holder, struct gale_limiter *limiter, const cha
 
 	must(sem_init(&holder->inside, 0, 0) == 0);
 	must(sem_init(&holder->leave, 0, 0) == 0);
-	holder->key[0] = limiter->name_len;
-	memcpy(holder->key + 1, limiter->name, limiter->name_len);
-	memcpy(holder->key + 1 + limiter->name_len, key, key_len);
+	holder->key[0] = limiter->lender.name_len;
+	memcpy(holder->key + 1, limiter->lender.name, limiter->lender.name_len);
+	memcpy(holder->key + 1 + limiter->lender.name_len, key, key_len);
 	holder->store = limiter->store->inner;
 	holder->op = (struct store_op){
 		.verb = STORE_PEEK,
 		.key = holder->key,
-		.key_len = (uint32_t)(1 + limiter->name_len + key_len),
-		.rule = &limiter->rule,
+		.key_len = (uint32_t)(1 + limiter->lender.name_len + key_len),
+		.rule = &limiter->lender.rule,
 	};
 	must(pthread_create(&holder->thread, NULL, hold, holder) == 0);
 	while (sem_wait(&holder->inside) != 0)

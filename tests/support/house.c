@@ -14,6 +14,7 @@ static void open_runtime(struct house *house, const struct house_plan *plan)
 	struct gale_config config = {
 		.shards = plan->shards,
 		.pending_max = plan->pending_max,
+		.max_keys = plan->node_keys,
 		.allocator = &house->allocator.allocator,
 		.log = plan->log,
 		.clock = &house->clock.clock,
@@ -28,6 +29,8 @@ void house_open(struct house *house, const struct house_plan *plan)
 		                           .max_keys = plan->max_keys };
 	struct gale_limiter_config limiter = { .name = "house",
 		                               .rule = plan->rule,
+		                               .mode = plan->mode,
+		                               .lease = plan->lease,
 		                               .on_outage = plan->on_outage };
 
 	test_allocator_init(&house->allocator);

@@ -22,6 +22,9 @@ struct house_plan {
 	uint32_t shards;
 	uint32_t pending_max;
 	enum gale_on_outage on_outage;
+	enum gale_mode mode;
+	struct gale_leasing lease;
+	uint32_t node_keys;
 	const char *url;
 	uint64_t max_keys;
 	struct gale_log *log;

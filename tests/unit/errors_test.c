@@ -28,8 +28,8 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 42
-#define WHYS 10
+#define ERRORS 48
+#define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -81,6 +81,8 @@ static void a_runtime_is_refused_for_its_configuration(void **state)
 	fails_runtime((struct gale_config){ .shards = 257 }, GALE_ERR_SHARDS);
 	fails_runtime((struct gale_config){ .shards = UINT32_MAX }, GALE_ERR_SHARDS);
 	fails_runtime((struct gale_config){ .pending_max = 65537 }, GALE_ERR_PENDING);
+	fails_runtime((struct gale_config){ .max_keys = (1u << 28) + 1 },
+	              GALE_ERR_NODE_KEYS);
 	fails_runtime((struct gale_config){ .allocator = &no_alloc },
 	              GALE_ERR_ALLOCATOR);
 	fails_runtime((struct gale_config){ .allocator = &no_free },
@@ -216,7 +218,7 @@ static void a_limiter_is_refused_for_its_configuration(void **state)
 	config.name = NAME_64 "5";
 	fails_limiter(&h, config, GALE_ERR_NAME);
 	config.name = NAME_64;
-	config.mode = (enum gale_mode)1;
+	config.mode = (enum gale_mode)3;
 	fails_limiter(&h, config, GALE_ERR_MODE);
 	config.mode = GALE_STRICT;
 	config.on_outage = (enum gale_on_outage)2;
@@ -458,6 +460,191 @@ static void a_store_that_cannot_says_why(void **state)
 	assert_true(house_close(&h));
 }
 
+/* ---- Leases ---------------------------------------------------------------------- */
+
+/* A store that lends as it is told to. */
+struct odd_store {
+	struct store store;
+	struct store *inner;
+	bool silent;
+	struct lease_grant grant;
+};
+
+static void odd_lend(struct store *self, struct lend_home *home,
+                     const struct lend_request *requests, size_t count)
+{
+	struct odd_store *odd = (struct odd_store *)self;
+
+	for (size_t i = 0; i < count && !odd->silent; i++)
+		home->on_answer(home, &(struct lend_answer){
+					  .number = requests[i].ask.number,
+					  .result = STORE_DONE,
+					  .grant = odd->grant });
+}
+
+static bool odd_sweep(struct store *self)
+{
+	(void)self;
+	return true;
+}
+
+static void odd_close(struct store *self)
+{
+	struct odd_store *odd = (struct odd_store *)self;
+
+	odd->inner->ops->close(odd->inner);
+}
+
+static const struct store_ops odd_ops = { .lend = odd_lend,
+	                                  .sweep = odd_sweep,
+	                                  .close = odd_close };
+
+/* Whatever is leased from now on is leased from it. */
+static void odd_begin(struct odd_store *odd, struct house *h)
+{
+	*odd = (struct odd_store){ .store = { &odd_ops }, .inner = h->store->inner };
+	h->store->inner = &odd->store;
+	h->limiter->lender.store = &odd->store;
+}
+
+static struct house_plan lease_plan(void)
+{
+	struct house_plan plan = plan_of(5);
+
+	plan.mode = GALE_LEASED;
+	plan.shards = 1;
+	plan.lease.patience_us = 1000;
+	return plan;
+}
+
+static void a_lease_comes_from_credit_and_ends_in_memory(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	for (int i = 0; i < 5; i++)
+		told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	told(house_wait(&h, "k"), GALE_WHY_SPENT, GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+static void a_store_that_never_answers_is_late_and_then_down(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	odd_begin(&odd, &h);
+	odd.silent = true;
+	told(house_wait(&h, "k"), GALE_WHY_LATE, GALE_DENY);
+	told(house_wait(&h, "k"), GALE_WHY_DOWN, GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+static void a_store_that_lends_more_than_was_asked_is_not_believed(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	odd_begin(&odd, &h);
+	odd.grant = (struct lease_grant){ .units = 1000,
+		                          .tag = { 1, 0 },
+		                          .lasts_us = 1000 };
+	told(house_wait(&h, "k"), GALE_WHY_WRONG, GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+static void a_node_whose_keys_are_all_held_says_so(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct gale_key *key;
+	struct house h;
+
+	(void)state;
+	plan.node_keys = 1;
+	plan.lease.sizing = GALE_SIZE_FIXED;
+	plan.lease.batch = 5;
+	house_open(&h, &plan);
+	met(gale_key_open(h.seat, h.limiter, "k", 1, &key), GALE_ERR_OK);
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	told(gale_ask_key(key, 1, NULL), GALE_WHY_CREDIT, GALE_ALLOW);
+	told(house_wait(&h, "l"), GALE_WHY_CROWDED, GALE_DENY);
+	gale_key_close(key);
+	told(house_wait(&h, "l"), GALE_WHY_CREDIT, GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
+static void fails_lease(struct house *h, struct gale_rule rule,
+                        struct gale_leasing lease, enum gale_err expected)
+{
+	struct gale_limiter_config config = { .name = "l",
+		                              .rule = rule,
+		                              .mode = GALE_LEASED,
+		                              .store = h->store,
+		                              .lease = lease };
+	struct gale_limiter *limiter = (void *)&untouched;
+
+	met(gale_limiter_open(h->runtime, &config, &limiter), expected);
+	assert_ptr_equal(limiter, &untouched);
+}
+
+static void a_lease_is_refused_for_its_terms(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct gale_rule window = plan.rule;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	fails_lease(&h, gale_sliding_window(5, 1000000, 10), (struct gale_leasing){ 0 },
+	            GALE_ERR_CANNOT_LEASE);
+	fails_lease(&h, gale_sliding_log(5, 1000000), (struct gale_leasing){ 0 },
+	            GALE_ERR_CANNOT_LEASE);
+	fails_lease(&h, gale_token_budget(5, 1000000), (struct gale_leasing){ 0 },
+	            GALE_ERR_CANNOT_LEASE);
+	fails_lease(&h, window, (struct gale_leasing){ .sizing = GALE_SIZE_FIXED },
+	            GALE_ERR_SIZING);
+	fails_lease(&h, window,
+	            (struct gale_leasing){ .sizing = GALE_SIZE_EOQ, .order_cost = -1 },
+	            GALE_ERR_SIZING);
+	fails_lease(&h, window,
+	            (struct gale_leasing){ .patience_us = GALE_HOURS(1) + 1 },
+	            GALE_ERR_PATIENCE);
+	fails_lease(&h, window, (struct gale_leasing){ .drift_ppm = 100001 },
+	            GALE_ERR_DRIFT);
+	fails_lease(&h, window, (struct gale_leasing){ .carry_over = true },
+	            GALE_ERR_CARRY_OVER);
+	assert_true(house_close(&h));
+}
+
+static void a_held_key_is_refused_for_what_it_is_of(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct gale_key *key = (void *)&untouched;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_key_open(NULL, h.limiter, "k", 1, &key), GALE_ERR_SEAT);
+	met(gale_key_open(h.seat, NULL, "k", 1, &key), GALE_ERR_LIMITER);
+	met(gale_key_open(h.seat, h.limiter, NULL, 1, &key), GALE_ERR_KEY);
+	met(gale_key_open(h.seat, h.limiter, "k", 0, &key), GALE_ERR_KEY);
+	met(gale_key_open(h.seat, h.limiter, "k", 1, NULL), GALE_ERR_RET);
+	assert_ptr_equal(key, &untouched);
+	told(gale_ask_key(NULL, 1, NULL), GALE_WHY_BAD_ASK, GALE_DENY);
+	met(gale_key_open(h.seat, h.limiter, "k", 1, &key), GALE_ERR_OK);
+	told(gale_ask_key(key, 0, NULL), GALE_WHY_BAD_ASK, GALE_DENY);
+	gale_key_close(key);
+	assert_true(house_close(&h));
+}
+
 /* ---- After a fork, and after a broken invariant ---------------------------------- */
 
 /* Both in a child, which returns the number of the first expectation that fails. */
@@ -592,6 +779,12 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_BUSY] = "seat",
 		[GALE_ERR_NOT_BOOKED] = "booking",
 		[GALE_ERR_FENCED] = "runtime",
+		[GALE_ERR_CANNOT_LEASE] = "mode",
+		[GALE_ERR_SIZING] = "lease",
+		[GALE_ERR_PATIENCE] = "lease.patience_us",
+		[GALE_ERR_DRIFT] = "lease.drift_ppm",
+		[GALE_ERR_CARRY_OVER] = "lease.carry_over",
+		[GALE_ERR_NODE_KEYS] = "max_keys",
 	};
 
 	(void)state;
@@ -608,7 +801,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 
 static void numbers_that_mean_nothing_have_a_text_that_says_so(void **state)
 {
-	static const int none[] = { -1, 42, 1000, INT32_MAX };
+	static const int none[] = { -1, ERRORS, 1000, INT32_MAX };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(none); i++) {
@@ -660,6 +853,12 @@ int main(void)
 		cmocka_unit_test(a_bad_look_names_what_is_bad),
 		cmocka_unit_test(a_busy_store_is_too_much_or_too_late),
 		cmocka_unit_test(a_store_that_cannot_says_why),
+		cmocka_unit_test(a_lease_comes_from_credit_and_ends_in_memory),
+		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
+		cmocka_unit_test(a_store_that_lends_more_than_was_asked_is_not_believed),
+		cmocka_unit_test(a_node_whose_keys_are_all_held_says_so),
+		cmocka_unit_test(a_lease_is_refused_for_its_terms),
+		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
 		cmocka_unit_test(a_forked_child_is_refused_everything),
 		cmocka_unit_test(a_fenced_process_is_refused_everything),
 		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),

@@ -112,7 +112,7 @@ static void add(struct model *m, unsigned name)
 		must(known->entry->words[i] == 0);
 	known->entry->words[known->room - 1] = known->mark;
 	known->entry->fingerprint = known->mark ^ 1;
-	known->entry->kind = name;
+	known->entry->kind = (uint16_t)name;
 }
 
 static void grow(struct model *m, struct known *known)

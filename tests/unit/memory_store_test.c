@@ -478,6 +478,24 @@ static void a_denied_fresh_key_stores_nothing(void **state)
 	scene_close(&s);
 }
 
+/* Ten units at once are one stamp; an eleventh is refused, and needs no second one. */
+static void a_denial_needs_no_memory(void **state)
+{
+	struct rule rule = compiled(gale_sliding_log(10, GALE_HOURS(1)));
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	assert_int_equal(run_bytes(&s, STORE_STEP, &rule, "k", 1, 10), STORE_DONE);
+	assert_int_equal(s.op.answer.verdict, GALE_ALLOW);
+	test_clock_advance(&s.clock, 1);
+	s.allocator.fail_last = UINT64_MAX;
+	assert_int_equal(run(&s, STORE_STEP, &rule, "k"), STORE_DONE);
+	assert_int_equal(s.op.answer.verdict, GALE_DENY);
+	s.allocator.fail_last = 0;
+	scene_close(&s);
+}
+
 static void a_place_is_given_back_once(void **state)
 {
 	struct rule rule =
@@ -1240,6 +1258,7 @@ int main(void)
 		cmocka_unit_test(a_name_and_a_key_that_read_alike_together_are_two),
 		cmocka_unit_test(looking_stores_nothing),
 		cmocka_unit_test(a_denied_fresh_key_stores_nothing),
+		cmocka_unit_test(a_denial_needs_no_memory),
 		cmocka_unit_test(a_place_is_given_back_once),
 		cmocka_unit_test(words_are_never_read_under_other_parameters),
 		cmocka_unit_test(

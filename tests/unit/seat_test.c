@@ -681,11 +681,11 @@ static void closing_waits_for_those_who_are_about_to_post(void **state)
 	(void)state;
 	house_open(&h, &plan);
 	own.ask.home = &own.home;
-	own.ask.store = h.store->inner;
+	own.ask.lender = &h.limiter->lender;
 	own.ask.op = (struct store_op){ .verb = STORE_PEEK,
 		                        .key = own.ask.key,
 		                        .key_len = 1,
-		                        .rule = &h.limiter->rule };
+		                        .rule = &h.limiter->lender.rule };
 	add_relaxed(&h.runtime->posters, 1);
 	must(pthread_create(&closer, NULL, close_runtime, h.runtime) == 0);
 	assert_true(becomes_true(is_closed, &h));

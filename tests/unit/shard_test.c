@@ -10,6 +10,7 @@
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
+#include "runtime/memory.h"
 #include "shards/shard.h"
 
 #define PATIENCE_NS UINT64_C(20000000000)
@@ -25,10 +26,13 @@ static enum store_result do_nothing(struct store *self, struct store_op *op,
 
 static const struct store_ops idle_ops = { .run = do_nothing };
 static struct store idle_store = { .ops = &idle_ops };
+static struct lender idle_lender = { .store = &idle_store };
 
 struct scene {
 	struct shard shard;
 	struct shard_chore chore;
+	struct boot_clock boot;
+	struct grace grace;
 	struct ask_home home;
 	_Atomic uint64_t chores;
 	_Atomic uint64_t answers;
@@ -63,7 +67,24 @@ static void scene_open(bool wakes_itself)
 	scene.wake_within = wakes_itself ? &scene.shard : NULL;
 	store_relaxed(&scene.chores, 0);
 	store_relaxed(&scene.answers, 0);
-	assert_true(shard_open(&scene.shard, 0, &scene.chore));
+	boot_clock_init(&scene.boot);
+	grace_open(&scene.grace);
+	assert_int_equal(shard_open(&scene.shard,
+	                            &(struct lessor_config){
+						.allocator = memory_default(),
+						.clock = &scene.boot.clock,
+						.grace = &scene.grace,
+						.max_purses = 1,
+				    },
+	                            &scene.chore),
+	                 GALE_ERR_OK);
+}
+
+static void scene_close(void)
+{
+	shard_close(&scene.shard);
+	shard_free(&scene.shard);
+	grace_close(&scene.grace);
 }
 
 static void wait_for(_Atomic uint64_t *count, uint64_t value)
@@ -76,7 +97,7 @@ static void wait_for(_Atomic uint64_t *count, uint64_t value)
 
 static void ask_and_wait(uint64_t number)
 {
-	struct ask ask = { .home = &scene.home, .store = &idle_store };
+	struct ask ask = { .home = &scene.home, .lender = &idle_lender };
 
 	assert_true(shard_post(&scene.shard, &ask));
 	wait_for(&scene.answers, number);
@@ -91,7 +112,7 @@ static void asks_do_not_bring_the_chore(void **state)
 	wait_for(&scene.chores, 1);
 	for (uint64_t i = 1; i <= 200; i++)
 		ask_and_wait(i);
-	shard_close(&scene.shard);
+	scene_close();
 	assert_int_equal(load_relaxed(&scene.chores), 1);
 }
 
@@ -104,7 +125,7 @@ static void a_wake_brings_the_chore(void **state)
 		shard_wake(&scene.shard);
 	}
 	wait_for(&scene.chores, 201);
-	shard_close(&scene.shard);
+	scene_close();
 }
 
 static void a_wake_that_comes_while_the_chore_runs_is_not_lost(void **state)
@@ -112,7 +133,7 @@ static void a_wake_that_comes_while_the_chore_runs_is_not_lost(void **state)
 	(void)state;
 	scene_open(true);
 	wait_for(&scene.chores, 2);
-	shard_close(&scene.shard);
+	scene_close();
 }
 
 int main(void)

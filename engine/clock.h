@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * clock.h -- instants of this node, and durations told by a store.
+ *
+ * Two types, so that the compiler keeps them apart.  A node never compares its clock
+ * with a store's: it adds a duration to an instant of its own, the one at which it sent
+ * the question, and takes off what its clock may be wrong by meanwhile.
+ *
+ * Invariants
+ *
+ *   U3  mono_until is never later than the instant at which the store's duration ends,
+ *       if the clock runs at most drift_ppm fast or slow.                        (L2)
+ *
+ * Threads   Pure: any.
+ */
+#ifndef ENGINE_CLOCK_H
+#define ENGINE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Nanoseconds of this node's clock, which never goes back. */
+typedef struct {
+	uint64_t ns;
+} mono;
+
+/* Microseconds, as a store counts them. */
+typedef struct {
+	uint64_t us;
+} lasting;
+
+static inline bool mono_reached(mono now, mono then)
+{
+	return now.ns >= then.ns;
+}
+
+static inline mono mono_earlier(mono a, mono b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+static inline mono mono_later(mono a, mono b)
+{
+	return a.ns > b.ns ? a : b;
+}
+
+/* The end of time stays the end of time. */
+static inline mono mono_after(mono start, uint64_t ns)
+{
+	return (mono){ ns < UINT64_MAX - start.ns ? start.ns + ns : UINT64_MAX };
+}
+
+/* When what still lasted so long, after it was asked about, is over at the earliest. */
+static inline mono mono_until(mono sent, lasting duration, uint32_t drift_ppm)
+{
+	uint64_t most_us = UINT64_MAX / 1000000;
+	uint64_t us = duration.us < most_us ? duration.us : most_us;
+
+	return mono_after(sent, us / 1000 * (1000000 - drift_ppm) +
+	                            us % 1000 * (1000000 - drift_ppm) / 1000); /* U3 */
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * credit.h -- how much may be spent, and until when, in one word.
+ *
+ *     63                    20 19            0
+ *     |  the tick it dies at  |     units    |
+ *
+ * Both are checked and changed in one atomic step, so there is no instant at which
+ * units of one window could be spent in another: a word is a promise of its own, and
+ * means the same whoever reads it and however late.
+ *
+ * A tick is 65.5 us of the node's own clock.  Rounding is always towards less: credit
+ * dies at the start of the tick in which it would have died.
+ *
+ * Invariants
+ *
+ *   U1  What is taken from a word was in it, and the taker's clock had not reached its
+ *       tick: the sum of what is taken is at most what was put in.          (law L1)
+ *   U2  A word is dead for every instant at or after the one it was made with. (law L2)
+ *
+ * Threads   Pure: any.
+ */
+#ifndef ENGINE_CREDIT_H
+#define ENGINE_CREDIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/clock.h"
+
+#define CREDIT_UNIT_BITS 20
+#define CREDIT_UNITS_MAX ((UINT64_C(1) << CREDIT_UNIT_BITS) - 1)
+#define CREDIT_TICK_BITS 16 /* nanoseconds in a tick */
+#define CREDIT_TICK_NS (UINT64_C(1) << CREDIT_TICK_BITS)
+#define CREDIT_LAST_TICK ((UINT64_C(1) << (64 - CREDIT_UNIT_BITS)) - 1)
+
+/* Units that live until then; they are dead at once if then has no whole tick left. */
+static inline uint64_t credit_until(mono then, uint64_t units)
+{
+	uint64_t tick = then.ns >> CREDIT_TICK_BITS; /* U2 */
+
+	if (tick > CREDIT_LAST_TICK)
+		tick = CREDIT_LAST_TICK;
+	return tick << CREDIT_UNIT_BITS | units;
+}
+
+static inline uint64_t credit_units(uint64_t word)
+{
+	return word & CREDIT_UNITS_MAX;
+}
+
+/* The instant from which it is dead. */
+static inline mono credit_dies(uint64_t word)
+{
+	return (mono){ (word >> CREDIT_UNIT_BITS) << CREDIT_TICK_BITS };
+}
+
+static inline bool credit_lives(uint64_t word, mono now)
+{
+	return word >> CREDIT_UNIT_BITS > now.ns >> CREDIT_TICK_BITS;
+}
+
+/* May cost units be taken from it now?  If so, word - cost is what it becomes. */
+static inline bool credit_covers(uint64_t word, mono now, uint64_t cost)
+{
+	return credit_units(word) >= cost && credit_lives(word, now); /* U1 */
+}
+
+#endif

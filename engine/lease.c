@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * lease.c -- a step of as much as there is, and a row to remember it by.
+ *
+ * The rule decides and counts; here is only what a step does not know: how much to ask
+ * it for, whether a message was here before, and what may go back.
+ *
+ *     row of the node   number      ->  what happens
+ *     none              any             take, and remember
+ *     there             higher          take, and remember
+ *                       the same        what it got then, while that is worth something
+ *                       lower           nothing
+ *
+ * lasts_us is rounded up.  The store's instants are whole microseconds: units that die
+ * at the next whole one after tat live at exactly those instants that are before tat,
+ * and that is also when the store forgets the key (R4).  Rounded down, units that
+ * accrue faster than one in a microsecond would be dead before they are lent.
+ */
+#include "engine/lease.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/check.h"
+#include "engine/meter.h"
+#include "engine/pacer.h"
+#include "engine/window.h"
+
+/* A pacer's state is the longest of those that can be lent from. */
+#define WORDS_MOST (sizeof(struct pacer_state) / sizeof(uint64_t))
+
+static_assert(sizeof(struct lease_row) == LEASE_ROW_WORDS * sizeof(uint64_t),
+              "no padding");
+static_assert(sizeof(struct window_state) <= sizeof(struct pacer_state) &&
+                  sizeof(struct meter_state) <= sizeof(struct pacer_state),
+              "WORDS_MOST is enough");
+
+enum lent_from {
+	NOTHING,
+	A_WINDOW,
+	A_METER,
+	A_PACER,
+};
+
+static enum lent_from lent_from(const struct rule *rule)
+{
+	switch (rule->is.kind) {
+	case GALE_RULE_FIXED_WINDOW:
+	case GALE_RULE_QUOTA:
+		return A_WINDOW;
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+		return A_METER;
+	case GALE_RULE_PACER:
+		return A_PACER;
+	default:
+		return NOTHING;
+	}
+}
+
+bool lease_possible(const struct rule *rule)
+{
+	return lent_from(rule) != NOTHING;
+}
+
+static uint64_t clamp(uint64_t now_us)
+{
+	return now_us < INSTANT_MAX_US ? now_us : INSTANT_MAX_US;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- Rows ------------------------------------------------------------------------ */
+
+size_t ledger_rows(const struct ledger *ledger)
+{
+	size_t rows = 0;
+
+	while (rows < LEASE_ROWS && ledger->rows[rows].node != 0)
+		rows++;
+	return rows;
+}
+
+/* The node's row, or LEASE_ROWS. */
+static size_t row_of(const struct ledger *ledger, uint64_t node)
+{
+	size_t row = 0;
+
+	while (row < LEASE_ROWS && ledger->rows[row].node != node)
+		row++;
+	return row;
+}
+
+/* Is the ledger about a window that is over?  A step may have turned it, which leaves
+ * the ledger as it was. D5 */
+static bool is_of_the_past(const struct rule *rule, const uint64_t *words,
+                           const struct ledger *ledger, uint64_t now)
+{
+	const struct window_state *state = (const struct window_state *)words;
+
+	return lent_from(rule) == A_WINDOW && ledger->rows[0].node != 0 &&
+	       ledger->rows[0].tag.us != window_start(rule, state, now);
+}
+
+/* The node's row as far as it counts now, or NULL. */
+static const struct lease_row *find_row(const struct rule *rule, const uint64_t *words,
+                                        const struct ledger *ledger, uint64_t now,
+                                        uint64_t node)
+{
+	size_t row = row_of(ledger, node);
+
+	if (row == LEASE_ROWS || is_of_the_past(rule, words, ledger, now))
+		return NULL;
+	return &ledger->rows[row];
+}
+
+/* The rows before it move on by one; the last, if there is no other place, is lost. */
+static void put_first(struct ledger *ledger, const struct lease_row *first)
+{
+	size_t hole = row_of(ledger, first->node);
+
+	if (hole == LEASE_ROWS)
+		hole = ledger_rows(ledger);
+	if (hole == LEASE_ROWS)
+		hole--; /* D5 */
+	memmove(&ledger->rows[1], &ledger->rows[0], hole * sizeof(ledger->rows[0]));
+	ledger->rows[0] = *first;
+}
+
+/* When what the row says to be out is over: a pacer's with its last place. */
+static struct gale_slot end_of(const struct rule *rule, const struct lease_row *row)
+{
+	if (lent_from(rule) != A_PACER || row->out == 0)
+		return row->tag;
+	return slot_add(row->tag, rule_span(rule, row->out), rule->is.limit);
+}
+
+static bool is_held(const struct rule *rule, const struct lease_row *row, uint64_t now)
+{
+	if (row->node == 0 || row->out == 0)
+		return false;
+	return lent_from(rule) == A_WINDOW ||
+	       slot_before(slot_at(now), end_of(rule, row));
+}
+
+static uint64_t holders(const struct rule *rule, const uint64_t *words,
+                        const struct ledger *ledger, uint64_t now)
+{
+	uint64_t held = 0;
+
+	if (is_of_the_past(rule, words, ledger, now))
+		return 0;
+	for (size_t i = 0; i < LEASE_ROWS; i++)
+		held += is_held(rule, &ledger->rows[i], now);
+	return held;
+}
+
+/* ---- Taking ---------------------------------------------------------------------- */
+
+/* What the rule says to a cost; it is spent, or nothing has changed. R1 */
+static struct lease_grant spend(const struct rule *rule, uint64_t *words, uint64_t now,
+                                uint64_t cost)
+{
+	struct gale_answer answer = rule_step(rule, words, now, cost);
+
+	return (struct lease_grant){
+		.units = answer.verdict == GALE_ALLOW ? cost : 0,
+		.tag = answer.slot,
+		.lasts_us = answer.reset_after_us,
+		.left = answer.remaining,
+		.retry_us = answer.retry_after_us,
+		.delay_ns = answer.delay_ns,
+	};
+}
+
+/* What is spent now would be there again at reset: that is how long it lasts. */
+static struct lease_grant take_left(const struct rule *rule, uint64_t *words,
+                                    uint64_t now, const struct lease_ask *ask)
+{
+	uint64_t left = rule_peek(rule, words, now).remaining;
+	uint64_t units = smaller(ask->want, left);
+
+	return spend(rule, words, now, units >= ask->least ? units : ask->least);
+}
+
+static struct lease_grant window_take(const struct rule *rule, uint64_t *words,
+                                      uint64_t now, const struct lease_ask *ask)
+{
+	struct lease_grant grant = take_left(rule, words, now, ask);
+
+	grant.tag =
+	    slot_at(window_start(rule, (const struct window_state *)words, now));
+	return grant;
+}
+
+static struct lease_grant meter_take(const struct rule *rule, uint64_t *words,
+                                     uint64_t now, const struct lease_ask *ask)
+{
+	struct lease_grant grant = take_left(rule, words, now, ask);
+
+	grant.tag = ((const struct meter_state *)words)->tat;
+	return grant;
+}
+
+/* Would so many places be booked, the last of them within the longest wait?  That of the
+ * first is the rule's own condition. */
+static bool can_book(const struct rule *rule, const uint64_t *words, uint64_t now,
+                     uint64_t units)
+{
+	struct gale_slot latest = slot_at(now + rule->is.max_wait_us), last;
+	uint64_t scratch[WORDS_MOST];
+	struct gale_answer answer;
+
+	memcpy(scratch, words, sizeof(scratch));
+	answer = rule_step(rule, scratch, now, units);
+	if (answer.verdict != GALE_ALLOW)
+		return false;
+	last = slot_add(answer.slot, rule_span(rule, units - 1), rule->is.limit);
+	return !slot_before(latest, last);
+}
+
+/* The most places that can be booked in a row; least if there are not more.  What fits
+ * in a row fits in a shorter one, so halving finds it. */
+static uint64_t longest_run(const struct rule *rule, const uint64_t *words,
+                            uint64_t now, const struct lease_ask *ask)
+{
+	uint64_t fits = ask->least, fails = ask->want;
+
+	if (fails == fits || can_book(rule, words, now, fails))
+		return fails;
+	if (!can_book(rule, words, now, fits))
+		return fits; /* the rule decides */
+	while (fails - fits > 1) {
+		uint64_t middle = fits + (fails - fits) / 2;
+
+		if (can_book(rule, words, now, middle))
+			fits = middle;
+		else
+			fails = middle;
+	}
+	return fits;
+}
+
+static uint64_t us_until(const struct rule *rule, uint64_t now, struct gale_slot then)
+{
+	return slot_ceil(slot_until(slot_at(now), then, rule->is.limit));
+}
+
+/* At once, from the burst; it is earned again no faster than places leave, so units that
+ * were kept for as long as their places would take are gone before others have them. */
+static struct lease_grant pacer_take_burst(const struct rule *rule, uint64_t *words,
+                                           uint64_t now, uint64_t units)
+{
+	struct lease_grant grant = spend(rule, words, now, units);
+
+	grant.lasts_us = slot_ceil(rule_span(rule, units));
+	return grant;
+}
+
+static struct lease_grant pacer_book(const struct rule *rule, uint64_t *words,
+                                     uint64_t now, const struct lease_ask *ask)
+{
+	uint64_t units = longest_run(rule, words, now, ask);
+	struct lease_grant grant = spend(rule, words, now, units);
+	struct gale_slot end;
+
+	if (grant.units == 0)
+		return grant;
+	end = slot_add(grant.tag, rule_span(rule, units), rule->is.limit);
+	grant.lasts_us = us_until(rule, now, end);
+	return grant;
+}
+
+static bool goes_at_once(const struct rule *rule, const uint64_t *words, uint64_t now,
+                         const struct lease_ask *ask, uint64_t *ret_units)
+{
+	uint64_t dry = pacer_dry(rule, (const struct pacer_state *)words, now);
+
+	*ret_units = smaller(ask->want, dry);
+	return dry >= ask->least;
+}
+
+/* Takes what there is, and fills the row that remembers it. */
+static struct lease_grant take(const struct rule *rule, uint64_t *words, uint64_t now,
+                               const struct lease_ask *ask, struct lease_row *row)
+{
+	struct lease_grant grant;
+	uint64_t units;
+
+	if (lent_from(rule) == A_PACER && goes_at_once(rule, words, now, ask, &units)) {
+		grant = pacer_take_burst(rule, words, now, units);
+		row->out = 0; /* nothing was booked that could be given back */
+		row->tag = slot_at(now + grant.lasts_us);
+		row->granted = grant.units;
+		return grant;
+	}
+	if (lent_from(rule) == A_PACER)
+		grant = pacer_book(rule, words, now, ask);
+	else if (lent_from(rule) == A_METER)
+		grant = meter_take(rule, words, now, ask);
+	else
+		grant = window_take(rule, words, now, ask);
+	row->out = grant.units;
+	row->tag = grant.tag;
+	row->granted = grant.units;
+	return grant;
+}
+
+/* ---- What was said before -------------------------------------------------------- */
+
+static struct lease_grant outlook(const struct rule *rule, const uint64_t *words,
+                                  const struct ledger *ledger, uint64_t now)
+{
+	struct gale_answer peeked = rule_peek(rule, words, now);
+	struct lease_grant grant = {
+		.lasts_us = peeked.reset_after_us,
+		.left = peeked.remaining,
+		.retry_us = peeked.retry_after_us,
+		.holders = holders(rule, words, ledger, now),
+	};
+
+	if (lent_from(rule) == A_WINDOW)
+		grant.tag = slot_at(
+		    window_start(rule, (const struct window_state *)words, now));
+	return grant;
+}
+
+static uint64_t nanoseconds(struct gale_slot wait, uint64_t den)
+{
+	return wait.us * 1000 + (wait.part * 1000 + den - 1) / den; /* up: never early */
+}
+
+/* A block whose first place has passed is not told again: the delay counts from now, so
+ * all its places would come too late, the last of them where others are. X1 */
+static bool is_worth_something(const struct rule *rule, const struct lease_row *row,
+                               uint64_t now)
+{
+	if (lent_from(rule) == A_WINDOW)
+		return true;
+	if (lent_from(rule) == A_PACER && row->out > 0)
+		return !slot_before(row->tag, slot_at(now));
+	return slot_before(slot_at(now), row->tag);
+}
+
+/* The same number again, or a lower one. D2 */
+static struct lease_grant say_again(const struct rule *rule, const uint64_t *words,
+                                    const struct ledger *ledger, uint64_t now,
+                                    const struct lease_row *row, uint64_t number)
+{
+	struct lease_grant grant = outlook(rule, words, ledger, now);
+	bool booked = lent_from(rule) == A_PACER && row->out > 0;
+
+	if (number < row->number || row->granted == 0 ||
+	    !is_worth_something(rule, row, now))
+		return grant;
+	grant.units = row->granted;
+	grant.retry_us = 0;
+	if (lent_from(rule) == A_WINDOW)
+		return grant;
+	grant.lasts_us = us_until(rule, now, end_of(rule, row));
+	if (lent_from(rule) == A_METER || booked)
+		grant.tag = row->tag;
+	if (booked)
+		grant.delay_ns = nanoseconds(
+		    slot_since(slot_at(now), row->tag, rule->is.limit), rule->is.limit);
+	return grant;
+}
+
+struct lease_grant lease_status(const struct rule *rule, const uint64_t *words,
+                                const struct ledger *ledger, uint64_t now_us,
+                                uint64_t node)
+{
+	uint64_t now = clamp(now_us);
+	const struct lease_row *row = find_row(rule, words, ledger, now, node);
+	struct lease_grant grant = outlook(rule, words, ledger, now);
+
+	if (!row || !is_held(rule, row, now))
+		return grant;
+	grant.units = row->out;
+	grant.tag = row->tag;
+	if (lent_from(rule) != A_WINDOW)
+		grant.lasts_us = us_until(rule, now, end_of(rule, row));
+	return grant;
+}
+
+/* ---- Lending --------------------------------------------------------------------- */
+
+static bool is_ask(const struct lease_ask *ask)
+{
+	return ask->node >= 1 && ask->node <= GALE_UNITS_MAX && ask->number >= 1 &&
+	       ask->number <= GALE_UNITS_MAX && ask->least >= 1 &&
+	       ask->least <= ask->want && ask->want <= GALE_UNITS_MAX;
+}
+
+struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
+                              struct ledger *ledger, uint64_t now_us,
+                              const struct lease_ask *ask)
+{
+	uint64_t now = clamp(now_us);
+	const struct lease_row *row = find_row(rule, words, ledger, now, ask->node);
+	uint64_t before = row && lent_from(rule) == A_WINDOW ? row->out : 0;
+	struct lease_row now_first = { .node = ask->node, .number = ask->number };
+	bool over = is_of_the_past(rule, words, ledger, now);
+	struct lease_grant grant;
+
+	gale_assert(lease_possible(rule) && is_ask(ask));
+	if (row && ask->number <= row->number)
+		return say_again(rule, words, ledger, now, row, ask->number);
+	grant = take(rule, words, now, ask, &now_first);
+	if (grant.units > 0) {
+		if (over)
+			*ledger = (struct ledger){ 0 }; /* D5 */
+		now_first.out += before;                /* D4 */
+		put_first(ledger, &now_first);
+	}
+	grant.holders = holders(rule, words, ledger, now);
+	return grant;
+}
+
+/* ---- Giving back ----------------------------------------------------------------- */
+
+/* Are so many of the row's units out under the tag?  A meter's or pacer's can be only as
+ * long as nothing of them was given back: after that the tag is not where they are. */
+static bool covers(const struct rule *rule, const struct lease_row *row,
+                   struct gale_slot tag, uint64_t units)
+{
+	if (lent_from(rule) != A_WINDOW && row->granted == 0)
+		return false;
+	return slot_equal(row->tag, tag) && units >= 1 && units <= row->out;
+}
+
+/* A window in which nothing is used is as good as never seen, and must look so. R4 */
+static bool window_undo(struct window_state *state, uint64_t units)
+{
+	state->used -= units; /* D4 */
+	if (state->used == 0)
+		*state = (struct window_state){ 0 };
+	return true;
+}
+
+/* Not further back than the grant came from, since that was at least units ahead. */
+static bool meter_undo(const struct rule *rule, struct meter_state *state, uint64_t now,
+                       struct gale_slot tag, uint64_t units)
+{
+	if (!slot_equal(state->tat, tag) || !slot_before(slot_at(now), tag))
+		return false;
+	state->tat = slot_since(rule_span(rule, units), tag, rule->is.limit);
+	return true;
+}
+
+/* The last of the block: the first ones may have left already. */
+static bool pacer_undo(const struct rule *rule, uint64_t *words, uint64_t now,
+                       const struct lease_row *row, uint64_t units)
+{
+	struct gale_slot kept = rule_span(rule, row->granted - units);
+
+	return rule_cancel(rule, words, now, units,
+	                   slot_add(row->tag, kept, rule->is.limit));
+}
+
+static bool undo(const struct rule *rule, uint64_t *words, uint64_t now,
+                 const struct lease_row *row, uint64_t units)
+{
+	switch (lent_from(rule)) {
+	case A_WINDOW:
+		return window_undo((struct window_state *)words, units);
+	case A_METER:
+		return meter_undo(rule, (struct meter_state *)words, now, row->tag,
+		                  units);
+	default:
+		return pacer_undo(rule, words, now, row, units);
+	}
+}
+
+bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *ledger,
+                     uint64_t now_us, uint64_t node, uint64_t number,
+                     struct gale_slot tag, uint64_t units)
+{
+	uint64_t now = clamp(now_us);
+	size_t at = row_of(ledger, node);
+	struct lease_row *row = &ledger->rows[at % LEASE_ROWS];
+
+	gale_assert(lease_possible(rule));
+	if (node == 0 || !find_row(rule, words, ledger, now, node))
+		return false;
+	if (number == row->number) /* D2 */
+		return row->granted == 0 && slot_equal(row->tag, tag);
+	if (number < row->number || number > GALE_UNITS_MAX ||
+	    !covers(rule, row, tag, units)) /* D3 */
+		return false;
+	if (!undo(rule, words, now, row, units))
+		return false;
+	row->number = number;
+	row->granted = 0;
+	row->out -= units;
+	return true;
+}
+
+/* ---- Validity -------------------------------------------------------------------- */
+
+static bool row_is_empty(const struct lease_row *row)
+{
+	return row->node == 0 && row->number == 0 && row->granted == 0 &&
+	       row->out == 0 && row->tag.us == 0 && row->tag.part == 0;
+}
+
+static bool row_fits(const struct rule *rule, const struct lease_row *row)
+{
+	if (row->node > GALE_UNITS_MAX || row->number < 1 ||
+	    row->number > GALE_UNITS_MAX || row->granted > GALE_UNITS_MAX ||
+	    row->out > GALE_UNITS_MAX || row->tag.us > GALE_UNITS_MAX ||
+	    row->tag.part >= rule->is.limit) /* R3 */
+		return false;
+	switch (lent_from(rule)) {
+	case A_WINDOW:
+		return row->granted <= row->out && row->tag.part == 0;
+	case A_METER:
+		return (row->granted == 0 || row->granted == row->out) &&
+		       row->out <= rule->is.burst;
+	default:
+		return row->granted == 0 || row->out == 0 || row->granted == row->out;
+	}
+}
+
+/* Of one window, and no more out than it has used. D4 */
+static bool sum_fits(const struct rule *rule, const struct window_state *state,
+                     const struct ledger *ledger)
+{
+	struct gale_slot tag = ledger->rows[0].tag;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ledger_rows(ledger); i++) {
+		if (!slot_equal(ledger->rows[i].tag, tag) ||
+		    ledger->rows[i].out > rule->is.limit - sum)
+			return false;
+		sum += ledger->rows[i].out;
+	}
+	return tag.us < state->start_us || sum <= state->used;
+}
+
+bool ledger_valid(const struct rule *rule, const uint64_t *words,
+                  const struct ledger *ledger)
+{
+	size_t used = ledger_rows(ledger);
+
+	for (size_t i = 0; i < LEASE_ROWS; i++) {
+		const struct lease_row *row = &ledger->rows[i];
+
+		if (i >= used ? !row_is_empty(row)
+		              : row_of(ledger, row->node) != i || !row_fits(rule, row))
+			return false;
+	}
+	return lent_from(rule) != A_WINDOW ||
+	       sum_fits(rule, (const struct window_state *)words, ledger);
+}

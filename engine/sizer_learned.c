@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * sizer_learned.c -- first what a window rarely exceeds, then what its own rate says.
+ *
+ *     units
+ *     first |========================|....        a demand above it: the rate is known
+ *           |        in hand         |   |==|     by then, and little time is left, so
+ *           +------------------------+---+--+     the top-up is small and nearly right
+ *           window's start                  end
+ *
+ * The first lease.  A unit more in it costs h when the window does not need it, which
+ * happens with chance q; and it saves a top-up, which costs c, when the window would have
+ * needed just that one, which has the density f.  The best q is where c f = h q.  For a
+ * logistic demand of scale s, f = q (1 - q) / s, so
+ *
+ *     1 - q = h s / c:   the chance of a second trip is the spread, counted in trips.
+ *
+ * It is kept between 1/10 and 1/4, because callers wait for a top-up (which is not in c)
+ * and because a rate may mislead; it is 1/10 when no costs are given.
+ *
+ * Demands are learned as logarithms, by middle and mean deviation; q is at
+ * middle + deviation ln(q/(1-q)) / (2 ln 2), which for 9/10 is 1.6 deviations, for a
+ * normal demand as well as for a logistic or a Laplacian one.
+ *
+ * Recent windows count more.  One that is far off counts as if it were less far; two in a
+ * row above, or three below, are a new life, and everything starts from the last.  Windows
+ * without demand teach nothing about those with some (nobody asks in them, so whatever
+ * would be asked for costs nothing), but after a few of them the past is worth less and
+ * less.
+ *
+ * Invariants  Z4  When the store has said what is left, or that others hold units, no
+ *                 more than a fair part of it is wanted, or what presses: nobody strands
+ *                 the tail.
+ *             Z5  The later in a window, the less is wanted beyond what presses; at its
+ *                 end it is nothing (or min_size).
+ */
+#include "engine/sizer.h"
+
+#include "engine/real.h"
+
+#define MEMORY 8          /* windows that count, about */
+#define SPREAD_FIRST 0.2f /* before there are two to compare */
+#define STRAY_SPREADS 3   /* this far off is a stray; */
+#define STRAY_LEAST 0.405 /* but not within a factor of 1.5 */
+#define STRAYS_UP 2
+#define STRAYS_DOWN (-3)
+#define IDLE_KEPT 4 /* windows without demand that change nothing */
+#define MISS_LEAST 0.1
+#define MISS_MOST 0.25
+
+/* The chance that a first lease may leave of a top-up. */
+static double miss_of(const struct sizing *sizing, double deviation)
+{
+	if (sizing->order_cost == 0)
+		return MISS_LEAST;
+	return real_between(sizing->strand_penalty * deviation /
+	                        (2 * REAL_LN2 * sizing->order_cost),
+	                    MISS_LEAST, MISS_MOST);
+}
+
+/* What was learned, in units; all 0 when nothing was. */
+struct outlook {
+	double window;    /* that a window rarely exceeds */
+	double deviation; /* how far windows are off their middle */
+};
+
+static struct outlook outlook_of(const struct sizing *sizing,
+                                 const struct sizer_learned *learned)
+{
+	double spread = (double)learned->spread;
+	double middle = real_exp(learned->middle);
+	double miss;
+
+	if (learned->windows == 0)
+		return (struct outlook){ 0, 0 };
+	miss = miss_of(sizing, spread * middle);
+	return (struct outlook){
+		.window = middle * real_exp(spread * real_log((1 - miss) / miss) /
+		                            (2 * REAL_LN2)),
+		.deviation = spread * middle,
+	};
+}
+
+static uint64_t left_of(const struct sizer_view *view)
+{
+	return view->left_us < view->window_us ? view->left_us : view->window_us;
+}
+
+/* Whoever comes only in the second half will not need all of it. */
+static double first_size(const struct sizing *sizing, const struct sizer_view *view,
+                         struct outlook outlook)
+{
+	double size = outlook.window;
+	double part = view->window_us == 0
+	                  ? 1
+	                  : 2 * (double)left_of(view) / (double)view->window_us;
+
+	if (size == 0)
+		size = sizing_initial(sizing);
+	return part < 1 ? size * part : size; /* Z5 */
+}
+
+/* What will be offered in the time that is left, at the rate so far, and as much more as
+ * it may well be off by. */
+static double rest_of(const struct sizer_view *view)
+{
+	uint64_t left = left_of(view);
+	uint64_t gone = view->window_us - left;
+	double rest;
+
+	if (gone == 0)
+		return (double)view->capacity;
+	rest = (double)view->demand * (double)left / (double)gone;
+	return rest + real_root(rest); /* Z5 */
+}
+
+/* Units that were lent and are not spent or spoken for. */
+static uint64_t in_hand(const struct sizer_view *view)
+{
+	uint64_t offered =
+	    view->demand > view->pressing ? view->demand - view->pressing : 0;
+
+	return view->taken > offered ? view->taken - offered : 0;
+}
+
+/* How far a rate is trusted, since all of a window's calls may come at its start: until
+ * windows are where they usually are, and above that, to what they usually differ by
+ * and then to twice the excess.  A cold key so gets to D in log D steps. */
+static double trust_of(const struct sizing *sizing, const struct sizer_view *view,
+                       struct outlook outlook)
+{
+	double excess = (double)view->demand - outlook.window;
+	double most = excess < 0 ? -excess : excess;
+
+	if (most < outlook.deviation)
+		most = outlook.deviation;
+	return most < sizing_initial(sizing) ? sizing_initial(sizing) : most;
+}
+
+static double top_up(const struct sizing *sizing, const struct sizer_view *view,
+                     struct outlook outlook)
+{
+	double most = trust_of(sizing, view, outlook);
+	double rest = rest_of(view);
+
+	return (double)view->pressing + (rest < most ? rest : most) -
+	       (double)in_hand(view);
+}
+
+/* Of what the store has left, for one of those who hold units and one who may come.  In
+ * a new window everything is left; but if nobody else held units in the last, no part of
+ * it need be left to others. */
+static uint64_t fair_part(const struct sizer_view *view)
+{
+	uint64_t shares = view->holders + (view->holders < UINT64_MAX);
+	uint64_t left = view->store_left;
+
+	if (left == GALE_NEVER) {
+		if (view->holders <= 1)
+			return GALE_NEVER;
+		left = view->capacity;
+	}
+	return left / shares + (left % shares != 0);
+}
+
+double learned_size(const struct sizing *sizing, const struct sizer_learned *learned,
+                    const struct sizer_view *view)
+{
+	struct outlook outlook = outlook_of(sizing, learned);
+	double fair = (double)fair_part(view);
+	double size = view->taken == 0 ? first_size(sizing, view, outlook)
+	                               : top_up(sizing, view, outlook);
+
+	size = sizing_clamp(sizing, size);
+	return size < fair ? size : fair; /* Z4 */
+}
+
+static void begin(struct sizer_learned *learned, double seen)
+{
+	*learned = (struct sizer_learned){ .middle = seen,
+		                           .spread = SPREAD_FIRST,
+		                           .windows = 1 };
+}
+
+static void forget(struct sizer_learned *learned)
+{
+	if (learned->windows == 0 || ++learned->idle <= IDLE_KEPT)
+		return;
+	begin(learned, learned->middle - REAL_LN2);
+	learned->idle = IDLE_KEPT;
+	if (learned->middle < 0)
+		*learned = (struct sizer_learned){ 0 };
+}
+
+static double stray_limit(const struct sizer_learned *learned)
+{
+	double limit = STRAY_SPREADS * (double)learned->spread;
+
+	return limit > STRAY_LEAST ? limit : STRAY_LEAST;
+}
+
+/* Has demand changed for good? */
+static bool has_moved(struct sizer_learned *learned, double off)
+{
+	double limit = stray_limit(learned);
+
+	if (off > limit)
+		learned->strays =
+		    (int8_t)(learned->strays > 0 ? learned->strays + 1 : 1);
+	else if (off < -limit)
+		learned->strays =
+		    (int8_t)(learned->strays < 0 ? learned->strays - 1 : -1);
+	else
+		learned->strays = 0;
+	return learned->strays == STRAYS_UP || learned->strays == STRAYS_DOWN;
+}
+
+static void blend(struct sizer_learned *learned, double off)
+{
+	double limit = stray_limit(learned);
+	double far;
+
+	if (learned->windows < MEMORY)
+		learned->windows++;
+	off = real_between(off, -limit, limit);
+	far = off < 0 ? -off : off;
+	learned->middle += off / learned->windows;
+	learned->spread += ((float)far - learned->spread) / learned->windows;
+}
+
+void learned_observe(struct sizer_learned *learned, uint64_t demand)
+{
+	double seen, off;
+
+	if (demand == 0) {
+		forget(learned);
+		return;
+	}
+	learned->idle = 0;
+	seen = real_log((double)demand);
+	off = seen - learned->middle;
+	if (learned->windows == 0 || has_moved(learned, off))
+		begin(learned, seen);
+	else
+		blend(learned, off);
+}

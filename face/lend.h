@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * lend.h -- asks that this node answers by itself, on the seat's own thread.
+ *
+ * Nothing here blocks, allocates, locks or enters the kernel.
+ *
+ * Threads   All of it: the seat's own.
+ */
+#ifndef FACE_LEND_H
+#define FACE_LEND_H
+
+#include "face/seat.h"
+
+/* Which shard a key belongs to, and where in its table: keyed with a secret, so that
+ * nobody can choose keys that collide. */
+uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len);
+
+/* From credit or from memory; false if neither says anything. */
+bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
+               size_t key_len, uint64_t cost, struct gale_answer *ret_answer);
+/* The same for a key whose hash is known. */
+bool local_ask_hashed(struct gale_seat *seat, struct gale_limiter *limiter,
+                      const void *key, size_t key_len, uint64_t cost, uint64_t hash,
+                      struct gale_answer *ret_answer);
+
+/* Hashes so many keys, and brings what they will need nearer. */
+void local_fetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                 const struct gale_question *questions, size_t count,
+                 uint64_t *ret_hashes);
+
+/* Has the store failed to answer the shard of this key lately? */
+bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
+                   const struct store_op *op);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * grace.c -- epochs, and a barrier that the kernel passes to all threads.
+ *
+ * A reader writes down the epoch that it began in.  A period that begins takes the
+ * present epoch as its ticket and opens the next.  A reader that wrote that epoch, or an
+ * older one, may have seen what was published before; one that wrote a newer epoch, or
+ * writes its word after the barrier, cannot have.
+ */
+#define _GNU_SOURCE
+#include "runtime/grace.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/check.h"
+
+static bool membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+void grace_open(struct grace *grace)
+{
+	atomic_init(&grace->epoch, 1);
+	grace->fences = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+	lock_init(&grace->lock);
+	grace->locked.readers = NULL;
+}
+
+void grace_close(struct grace *grace)
+{
+	lock_destroy(&grace->lock);
+}
+
+void grace_join(struct grace *grace, struct reader *reader)
+{
+	lock_take(&grace->lock);
+	reader->next = grace->locked.readers;
+	grace->locked.readers = reader;
+	lock_drop(&grace->lock);
+}
+
+void grace_leave(struct grace *grace, struct reader *reader)
+{
+	struct reader **at;
+
+	lock_take(&grace->lock);
+	for (at = &grace->locked.readers; *at; at = &(*at)->next)
+		if (*at == reader) {
+			*at = reader->next;
+			break;
+		}
+	lock_drop(&grace->lock);
+}
+
+uint64_t grace_begin(struct grace *grace)
+{
+	uint64_t ticket = add_relaxed(&grace->epoch, 1);
+
+	fence_full(); /* entered */
+	if (!grace->fences)
+		gale_assert(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+	return ticket;
+}
+
+static bool any_since(struct grace *grace, uint64_t ticket) ON(grace->lock)
+{
+	for (struct reader *at = grace->locked.readers; at; at = at->next) {
+		uint64_t reading = load_acquire(&at->reading); /* left */
+
+		if (reading != 0 && reading <= ticket)
+			return true;
+	}
+	return false;
+}
+
+bool grace_over(struct grace *grace, uint64_t ticket)
+{
+	bool over;
+
+	lock_take(&grace->lock);
+	over = !any_since(grace, ticket);
+	lock_drop(&grace->lock);
+	return over;
+}
+
+/* ---- Limbo ----------------------------------------------------------------------- */
+
+void limbo_add(struct limbo *limbo, struct retired *retired)
+{
+	retired->next = limbo->gathering;
+	limbo->gathering = retired;
+}
+
+static void free_all(struct retired **list, limbo_free_fn *free_one, void *self)
+{
+	struct retired *at = *list;
+
+	*list = NULL;
+	while (at) {
+		struct retired *next = at->next;
+
+		free_one(self, at);
+		at = next;
+	}
+}
+
+void limbo_turn(struct limbo *limbo, struct grace *grace, limbo_free_fn *free_one,
+                void *self)
+{
+	for (int i = 0; i < 2; i++) {
+		if (limbo->waiting && grace_over(grace, limbo->ticket))
+			free_all(&limbo->waiting, free_one, self);
+		if (limbo->waiting || !limbo->gathering)
+			return;
+		limbo->waiting = limbo->gathering;
+		limbo->gathering = NULL;
+		limbo->ticket = grace_begin(grace);
+	}
+}
+
+bool limbo_is_empty(const struct limbo *limbo)
+{
+	return !limbo->gathering && !limbo->waiting;
+}
+
+void limbo_close(struct limbo *limbo, limbo_free_fn *free_one, void *self)
+{
+	free_all(&limbo->gathering, free_one, self);
+	free_all(&limbo->waiting, free_one, self);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * grace.h -- when nobody can be reading any more what was taken away.
+ *
+ * Readers say when they begin and when they end, each in a word of its own, without a
+ * fence and without a step that others wait for.  Whoever takes something out of what
+ * readers can reach puts it in a limbo; it is freed when every reader that had begun
+ * before has ended.  Nobody waits: a limbo is looked at between turns.
+ *
+ *     unpublish -> limbo_add -> limbo_turn (a grace period begins)
+ *                                    ...  limbo_turn (all who read then are done) -> free
+ *
+ * Threads   reader_enter, reader_exit: the reader's thread.  grace_join, grace_leave:
+ *           any.  A limbo: its owner.
+ *
+ *                       reads   joins, leaves   turns of a limbo
+ *            reads       yes        yes               yes
+ *            joins                  yes               yes
+ *            turns                                    yes, of different limbos
+ *
+ * Limits    A reader that stays inside keeps what was retired since from being freed,
+ *           and nothing else.  Reads do not nest.
+ *
+ * Ordering
+ *
+ *   left      reader_exit stores reading with release  ->  grace_over loads it with acquire
+ *             What was read has been read, before it is freed.
+ *   entered   reader_enter stores reading, and a barrier of grace_begin makes every thread
+ *             pass a fence after that: a reader that grace_over does not see inside finds
+ *             what was published when the period began.  Where the kernel cannot do that
+ *             for us, readers fence themselves.
+ */
+#ifndef RUNTIME_GRACE_H
+#define RUNTIME_GRACE_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/atomic.h"
+#include "runtime/lock.h"
+
+struct reader {
+	alignas(CACHE_LINE) _Atomic uint64_t reading; /* since this epoch; 0: not now */
+	struct reader *next;                          /* under the grace's lock */
+};
+
+struct grace {
+	_Atomic uint64_t epoch; /* from 1 on */
+	bool fences;            /* readers fence themselves */
+	struct lock lock;
+	struct {
+		struct reader *readers;
+	} locked;
+};
+
+void grace_open(struct grace *grace);
+void grace_close(struct grace *grace);
+void grace_join(struct grace *grace, struct reader *reader);
+void grace_leave(struct grace *grace, struct reader *reader);
+
+static inline void reader_enter(const struct grace *grace, struct reader *reader)
+{
+	store_relaxed(&reader->reading, load_relaxed(&grace->epoch));
+	if (grace->fences)
+		fence_full(); /* entered */
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void reader_exit(struct reader *reader)
+{
+	store_release(&reader->reading, 0); /* left */
+}
+
+/* A grace period begins: for what nobody new can reach.  Returns its ticket. */
+uint64_t grace_begin(struct grace *grace);
+/* Have all who were reading when it began ended? */
+bool grace_over(struct grace *grace, uint64_t ticket);
+
+/* ---- Limbo ----------------------------------------------------------------------- */
+
+struct retired {
+	struct retired *next;
+};
+
+/* What gathers waits for what is under way: two batches, however many are added. */
+struct limbo {
+	struct retired *gathering;
+	struct retired *waiting;
+	uint64_t ticket; /* of those that wait */
+};
+
+typedef void limbo_free_fn(void *self, struct retired *retired);
+
+void limbo_add(struct limbo *limbo, struct retired *retired);
+/* Frees those whose period is over, and begins one for those that have gathered. */
+void limbo_turn(struct limbo *limbo, struct grace *grace, limbo_free_fn *free_one,
+                void *self);
+bool limbo_is_empty(const struct limbo *limbo);
+/* Nobody reads any more: frees all. */
+void limbo_close(struct limbo *limbo, limbo_free_fn *free_one, void *self);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * errand.c -- what is sent: many keys in one call.
+ *
+ * How much to ask for is the sizer's to say; how much must come for anybody to be
+ * helped is the smallest of the costs that wait.
+ */
+#include <string.h>
+
+#include "engine/check.h"
+#include "shards/lessor.h"
+
+/* The name's length, the name, and the user's key, as limiters make it. */
+static uint32_t store_key(const struct purse *purse, uint8_t *out)
+{
+	const struct lender *lender = purse->lender;
+
+	out[0] = lender->name_len;
+	memcpy(out + 1, lender->name, lender->name_len);
+	memcpy(out + 1 + lender->name_len, purse_key(purse), purse->key_len);
+	return 1u + lender->name_len + purse->key_len;
+}
+
+static struct lend_request *batch_add(struct batch *batch, const struct purse *purse)
+{
+	struct lend_request *request = &batch->requests[batch->count];
+	uint8_t *key = batch->keys[batch->count++];
+
+	*request = (struct lend_request){
+		.key = key,
+		.key_len = store_key(purse, key),
+		.rule = &purse->lender->rule,
+	};
+	return request;
+}
+
+static uint64_t next_number(struct lessor *lessor, uint32_t slot)
+{
+	return ++lessor->sent * ERRANDS + slot;
+}
+
+static void batch_send(struct lessor *lessor, struct batch *batch)
+{
+	size_t count = batch->count;
+
+	if (count == 0)
+		return;
+	batch->count = 0; /* first: what is answered at once may begin another */
+	batch->store->ops->lend(batch->store, &lessor->home, batch->requests, count);
+}
+
+/* ---- Asking ---------------------------------------------------------------------- */
+
+/* The costs that wait: their sum, and the smallest. */
+struct crowd {
+	uint64_t sum;
+	uint64_t least;
+};
+
+static struct crowd crowd_of(const struct errand *errand)
+{
+	struct crowd crowd = { .least = GALE_UNITS_MAX };
+
+	for (struct list *at = errand->waiters.next; at != &errand->waiters;
+	     at = at->next) {
+		uint64_t cost = list_item(at, struct ask, waiting)->op.cost;
+
+		crowd.sum += cost;
+		if (crowd.least > cost)
+			crowd.least = cost;
+	}
+	return crowd;
+}
+
+static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
+                        const struct crowd *crowd, uint64_t left, mono now)
+{
+	struct purse *purse = errand->purse;
+	struct lender *lender = purse->lender;
+
+	if (lender->lending == LENDING_PLACES && !load_relaxed(&purse->block))
+		return crowd->sum; /* no queue yet: nothing of the burst is kept back */
+
+	bool open = !mono_reached(now, purse->books.ends);
+	uint64_t taken = open ? purse->books.taken : 0;
+	struct sizer_view view = {
+		.capacity = lender->rule.capacity,
+		.window_us = lender->window_us,
+		.left_us =
+		    open ? (purse->books.ends.ns - now.ns) / 1000 : lender->window_us,
+		.taken = taken,
+		.demand = taken - (left < taken ? left : taken) + crowd->sum +
+		          (open ? load_relaxed(&purse->refused) : 0),
+		.pressing = crowd->sum > left ? crowd->sum - left : 0,
+		.store_left = errand->store_left,
+		.holders = purse->holders,
+	};
+
+	return sizer_want(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
+	                  /* hedge= */ NULL, &view);
+}
+
+static void fill_ask(struct lessor *lessor, struct errand *errand,
+                     struct lease_ask *ask, mono now)
+{
+	struct crowd crowd = crowd_of(errand);
+	uint64_t left = purse_left(errand->purse, now);
+	uint64_t want = want_of(lessor, errand, &crowd, left, now);
+	uint64_t room = CREDIT_UNITS_MAX > left ? CREDIT_UNITS_MAX - left : 1;
+
+	errand->least = crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
+	if (want > room)
+		want = room;
+	errand->want = want > errand->least ? want : errand->least;
+	errand->number = next_number(lessor, (uint32_t)(errand - lessor->errands));
+	*ask = (struct lease_ask){ .node = lessor->config.node,
+		                   .number = errand->number,
+		                   .want = errand->want,
+		                   .least = errand->least };
+}
+
+static void add_errand(struct lessor *lessor, struct link *link, struct errand *errand,
+                       mono now)
+{
+	struct lend_request *request = batch_add(&lessor->asking, errand->purse);
+
+	request->verb = LEND;
+	fill_ask(lessor, errand, &request->ask, now);
+	errand->sent = now; /* O3: before the store can have looked at its clock */
+	errand->due = mono_after(now, link->own.lender->patience_ns);
+	list_remove(&errand->place);
+	list_append(&link->own.flying, &errand->place);
+}
+
+/* Those that wait now; what is to go again when it has been answered goes in the next
+ * turn. */
+void lessor_send(struct lessor *lessor, struct link *link, mono now)
+{
+	struct list *last = link->own.wanting.before, *place;
+	bool more = !list_is_empty(&link->own.wanting);
+
+	while (more) {
+		lessor->asking.store = link->own.lender->store;
+		while (more && lessor->asking.count < LEND_BATCH) {
+			place = list_first(&link->own.wanting);
+			more = place != last;
+			add_errand(lessor, link, list_item(place, struct errand, place),
+			           now);
+		}
+		lessor_count(lessor, COUNT_LEASES, lessor->asking.count);
+		lessor_count(lessor, COUNT_BATCHES, 1);
+		batch_send(lessor, &lessor->asking);
+	}
+}
+
+/* ---- Giving back ----------------------------------------------------------------- */
+
+void lessor_send_returns(struct lessor *lessor)
+{
+	batch_send(lessor, &lessor->returning);
+}
+
+void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units)
+{
+	struct batch *batch = &lessor->returning;
+	struct lend_request *request;
+
+	if (batch->count == LEND_BATCH || batch->store != purse->lender->store)
+		lessor_send_returns(lessor);
+	batch->store = purse->lender->store;
+	request = batch_add(batch, purse);
+	request->verb = LEND_BACK;
+	request->ask.node = lessor->config.node;
+	request->ask.number = next_number(lessor, ERRAND_NONE);
+	request->tag = purse->books.tag;
+	request->units = units; /* O5 */
+	purse->books.taken -= units < purse->books.taken ? units : purse->books.taken;
+	lessor_count(lessor, COUNT_RETURNS, 1);
+	lessor_count(lessor, COUNT_UNITS_BACK, units);
+}

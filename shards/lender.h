@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * lender.h -- a limiter as the shards know it: its rule, its store, its terms.
+ *
+ * Each shard has a link to each lender that it works for: who waits to be asked about,
+ * what is under way, who has credit, and whether the store answers at all.
+ *
+ * Threads   The lender: constant, but for closed.  link->shared: any.  link->own: the
+ *           shard's actor.
+ *
+ * Ordering
+ *
+ *   closed and down_until_ns are relaxed: an ask that does not see them yet is one that
+ *   came before.
+ */
+#ifndef SHARDS_LENDER_H
+#define SHARDS_LENDER_H
+
+#include <stdalign.h>
+
+#include "engine/clock.h"
+#include "engine/sizer.h"
+#include "runtime/atomic.h"
+#include "shards/list.h"
+#include "stores/store.h"
+
+/* How calls of a limiter are decided. */
+enum lending {
+	LENDING_NOT,     /* every one by the store */
+	LENDING_DENIALS, /* by the store, but its denials are remembered */
+	LENDING_UNITS,   /* from units that the store has lent */
+	LENDING_PLACES,  /* from places in a pacer's queue that are booked ahead */
+};
+
+struct lender;
+
+struct link {
+	struct {
+		alignas(CACHE_LINE) _Atomic uint64_t down_until_ns; /* 0: it answers */
+	} shared;
+	struct {
+		alignas(CACHE_LINE) struct lender *lender;
+		struct link *next;    /* of the shard's */
+		bool listed;          /* among them */
+		uint32_t failures;    /* in a row */
+		uint32_t purses;      /* of the lender, those in limbo included */
+		struct list wanting;  /* errands to be sent */
+		struct list flying;   /* errands that were sent, the first due first */
+		struct list patience; /* asks that wait, the first due first */
+		uint32_t lent_first;  /* purses with credit, to be looked at in turn */
+		uint32_t lent_last;
+		uint32_t round_last; /* the one that this round ends with */
+		mono round_began;
+		mono look_due;
+	} own;
+};
+
+struct lender {
+	struct rule rule;
+	struct store *store;
+	enum lending lending;
+	bool carry_over;
+	struct sizing sizing;
+	uint64_t window_us;   /* the period that demand is counted in */
+	uint64_t patience_ns; /* how long an answer may take */
+	uint64_t look_ns;     /* how often a purse with credit is looked at */
+	uint32_t drift_ppm;
+	uint64_t seed; /* of the hash of its keys */
+	uint8_t name_len;
+	char name[GALE_NAME_MAX];
+
+	/* A shard that has it on its list holds it. */
+	void (*hold)(struct lender *self);
+	void (*drop)(struct lender *self);
+
+	_Atomic bool closed; /* its purses are to be emptied and let go */
+	uint32_t link_count;
+	struct link *links; /* by the shard's number */
+};
+
+#endif

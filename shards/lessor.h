@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * lessor.h -- asks the stores for units, and lends them to the keys of a shard.
+ *
+ *      ask --- credit or memory settles it ------------------------------> answered
+ *       '- else it waits for the key's errand
+ *             errand: wanting --batch--> flying --grant--> waiters take -> answered
+ *                        ^                  |  '- denied, lost: so are they
+ *                        '--- not enough ---'
+ *
+ * Everything happens in turns, and every function is told what time it is.
+ *
+ * Invariants
+ *
+ *   O1  At most one errand of a key is under way: own.errand names it.          (L3)
+ *   O2  Units come in by on_answer and nowhere else: once for each errand's number,
+ *       and only what can be believed.  What comes later, twice or from elsewhere is
+ *       dropped and counted.                                               (L4, L13)
+ *   O3  A grant dies when its window may be over at the store: counted from the instant
+ *       of sending, with the clock's drift taken off.                            (L2)
+ *   O4  Whatever a store says, no more than the rule's capacity is put into a purse for
+ *       one window, and a next window does not begin before the last is over.   (L13)
+ *   O5  Units are given back under the tag they were lent under, after they were taken
+ *       out of the purse, and once: a request to give back is never repeated.     (L6)
+ *   O6  An ask that waits is in its errand's waiters and in its link's patience; it is
+ *       answered once, by the time its patience ends.                            (L11)
+ *   O7  A purse with an errand is not evicted.                                    (L8)
+ *
+ * Threads   The shard's actor, but for lessor_find and the words under "shared".
+ */
+#ifndef SHARDS_LESSOR_H
+#define SHARDS_LESSOR_H
+
+#include "runtime/role.h"
+#include "shards/ask.h"
+#include "shards/counters.h"
+#include "shards/purses.h"
+
+#define ERRANDS 1024 /* under way at a time; number 0 stands for none */
+#define LEND_BATCH 64
+
+struct errand {
+	struct list place;   /* wanting or flying of its link, or free */
+	struct list waiters; /* asks, in the order they came */
+	uint64_t number;     /* of its request; 0: not sent */
+	struct purse *purse; /* NULL: it is free */
+	uint64_t want;
+	uint64_t least;
+	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
+	mono sent;
+	mono due;
+	bool forget; /* the key was reset meanwhile: what is granted is not for us */
+};
+
+/* Requests that will go in one call, and the keys that they point to. */
+struct batch {
+	struct store *store;
+	size_t count;
+	struct lend_request requests[LEND_BATCH];
+	uint8_t keys[LEND_BATCH][STORE_KEY_MAX];
+};
+
+struct lessor_config {
+	struct gale_allocator *allocator;
+	struct gale_clock *clock;
+	struct grace *grace;
+	uint64_t node;  /* this runtime, to the stores */
+	uint32_t shard; /* its number: the index of its links */
+	uint32_t max_purses;
+	uint32_t seats; /* how many may be given a cell */
+};
+
+struct lessor {
+	struct lend_home home; /* first: answers come here */
+	struct evictor evictor;
+	struct lessor_config config;
+	struct purses purses;
+	struct link *links;
+	uint32_t
+	    closing_hand; /* how far purses of closed lenders have been looked for */
+	uint64_t sent;    /* requests so far */
+	struct list free_errands;
+	struct errand errands[ERRANDS];
+	struct batch asking;
+	struct batch returning;
+	_Atomic uint64_t counters[SHARD_COUNTER_COUNT];
+};
+
+bool lessor_open(struct lessor *lessor, const struct lessor_config *config);
+
+/* What stores answer in time is answered, the rest is STORE_LATE; what is left is given
+ * back.  Readers may still look, and find nothing. */
+void lessor_close(struct lessor *lessor) ON(actor_role);
+/* Nobody reads any more. */
+void lessor_free(struct lessor *lessor);
+
+/* Takes the ask; it is answered now or later. */
+void lessor_ask(struct lessor *lessor, struct ask *ask, mono now) ON(actor_role);
+
+/* Sends what is wanted, gives up what is overdue, looks at some purses; returns when it
+ * wants to be called again. */
+mono lessor_turn(struct lessor *lessor, mono now) ON(actor_role);
+
+/* Is anything still waiting for an answer? */
+bool lessor_is_idle(const struct lessor *lessor);
+
+/* ---- Between its files ----------------------------------------------------------- */
+
+/* The purse's window is over, or as good as: what was asked for is learned from. */
+void lessor_window_over(struct lessor *lessor, struct purse *purse);
+
+/* Gives units back that were taken out of the purse. */
+void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units);
+
+/* Takes out of the purse what nobody has taken, and gives it back. */
+void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now);
+
+/* The purse's errand; a new one if it has none; NULL if too many are under way. */
+struct errand *lessor_errand(struct lessor *lessor, struct purse *purse);
+
+void lessor_send(struct lessor *lessor, struct link *link, mono now) ON(actor_role);
+void lessor_send_returns(struct lessor *lessor);
+
+/* Purses with credit: to be looked at, or not any more; looked at, if it is time. */
+void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
+void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);
+void lessor_look(struct lessor *lessor, struct link *link, mono now);
+
+static inline struct link *link_of(const struct lessor *lessor,
+                                   const struct lender *lender)
+{
+	return &lender->links[lessor->config.shard];
+}
+
+static inline void lessor_count(struct lessor *lessor, enum shard_counter counter,
+                                uint64_t by)
+{
+	count_add(&lessor->counters[counter], by);
+}
+
+#endif

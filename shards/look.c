@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * look.c -- the actor goes around the purses that have credit.
+ *
+ * An allow tells nobody.  So that asks need not wait when credit runs out, that idle
+ * credit goes back, and that a key which several threads fight over gets its cells, the
+ * actor looks at each purse with credit once in a while: every look_ns of its lender.
+ *
+ *     nothing left ............... it leaves the round
+ *     nothing spent for long ..... what is left is given back, and it leaves
+ *     soon nothing left .......... an errand is sent ahead, for nobody in particular
+ *
+ * The round is a queue in the order of looking: the first is due, the last has just
+ * been looked at.
+ */
+#include "shards/lessor.h"
+
+#define LOOKS_PER_TURN 64
+#define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
+#define SEEN_NEVER UINT32_MAX
+#define CONTENDED 16 /* swaps lost between two looks that make a key hot */
+
+static struct purse *at(struct lessor *lessor, uint32_t number)
+{
+	return purses_at(&lessor->purses, number);
+}
+
+static struct purse_own *own_at(struct lessor *lessor, uint32_t number)
+{
+	return purses_own(&lessor->purses, at(lessor, number));
+}
+
+static void append(struct lessor *lessor, struct link *link, uint32_t number)
+{
+	own_at(lessor, number)->next = NUMBER_LAST;
+	at(lessor, number)->books.before = link->own.lent_last;
+	if (link->own.lent_last == NUMBER_LAST)
+		link->own.lent_first = number;
+	else
+		own_at(lessor, link->own.lent_last)->next = number;
+	link->own.lent_last = number;
+}
+
+static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
+{
+	uint32_t next = own_at(lessor, number)->next;
+	uint32_t before = at(lessor, number)->books.before;
+
+	if (link->own.round_last == number)
+		link->own.round_last = before;
+	if (before == NUMBER_LAST)
+		link->own.lent_first = next;
+	else
+		own_at(lessor, before)->next = next;
+	if (next == NUMBER_LAST)
+		link->own.lent_last = before;
+	else
+		at(lessor, next)->books.before = before;
+	own_at(lessor, number)->next = NUMBER_UNLISTED;
+}
+
+void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
+{
+	struct link *link = link_of(lessor, purse->lender);
+
+	purse->idle_looks = 0;
+	purse->books.seen = SEEN_NEVER;
+	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
+		return;
+	if (link->own.lent_first == NUMBER_LAST)
+		link->own.look_due = mono_after(now, purse->lender->look_ns);
+	append(lessor, link, purse->number);
+}
+
+void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
+{
+	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
+		unlist(lessor, link_of(lessor, purse->lender), purse->number);
+}
+
+/* How many looks without a taker make it idle: an eighth of the window. */
+static uint64_t idle_looks_of(const struct lender *lender)
+{
+	uint64_t looks = lender->window_us / 8 * 1000 / lender->look_ns;
+
+	if (looks < 1)
+		return 1;
+	return looks < UINT8_MAX ? looks : UINT8_MAX;
+}
+
+static void heat(struct lessor *lessor, struct purse *purse)
+{
+	if (load_relaxed(&purse->contended) < CONTENDED)
+		return;
+	store_relaxed(&purse->contended, 0);
+	if (purse->lender->lending != LENDING_UNITS || lessor->config.seats < 2 ||
+	    load_relaxed(&purse->cells))
+		return;
+	purses_give_cells(&lessor->purses, purse, lessor->config.seats);
+	lessor_count(lessor, COUNT_CELLS, 1);
+}
+
+/* At the rate of the last look, what is left lasts for less than two more. */
+static bool runs_out(const struct purse *purse, uint64_t spent, uint64_t left, mono now)
+{
+	mono two_looks = mono_after(now, 2 * purse->lender->look_ns);
+
+	return left < 2 * spent && !mono_reached(two_looks, purse->books.ends);
+}
+
+static void refill(struct lessor *lessor, struct purse *purse, mono now)
+{
+	bool under_way = purses_own(&lessor->purses, purse)->errand != ERRAND_NONE;
+
+	if (purse->lender->lending == LENDING_UNITS && !under_way &&
+	    !purse_is_spent(purse, now) && lessor_errand(lessor, purse))
+		lessor_count(lessor, COUNT_REFILLS, 1);
+}
+
+/* True if there is still something to look at later. */
+static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
+{
+	uint64_t left = purse_left(purse, now);
+	uint64_t seen = purse->books.seen;
+	uint64_t spent = seen == SEEN_NEVER || seen < left ? 0 : seen - left;
+
+	heat(lessor, purse);
+	purse->books.seen = (uint32_t)left;
+	if (left == 0)
+		return false;
+	if (purse->lender->carry_over)
+		return true;
+	if (seen != SEEN_NEVER && spent == 0) {
+		if (++purse->idle_looks < idle_looks_of(purse->lender))
+			return true;
+		lessor_take_back(lessor, purse, now);
+		return false;
+	}
+	purse->idle_looks = 0;
+	if (spent > 0 && runs_out(purse, spent, left, now))
+		refill(lessor, purse, now);
+	return true;
+}
+
+/* True when the round is over. */
+static bool look_at_some(struct lessor *lessor, struct link *link, mono now)
+{
+	for (int i = 0; i < LOOKS_PER_TURN; i++) {
+		uint32_t number = link->own.lent_first;
+		bool last = number == link->own.round_last;
+
+		if (number == NUMBER_LAST || link->own.round_last == NUMBER_LAST)
+			return true;
+		unlist(lessor, link, number);
+		if (look_at(lessor, at(lessor, number), now))
+			append(lessor, link, number);
+		if (last)
+			return true;
+	}
+	return false;
+}
+
+/* A long round is gone in parts, so that a turn stays short. */
+void lessor_look(struct lessor *lessor, struct link *link, mono now)
+{
+	if (link->own.lent_first == NUMBER_LAST ||
+	    !mono_reached(now, link->own.look_due))
+		return;
+	if (link->own.round_last == NUMBER_LAST) {
+		link->own.round_last = link->own.lent_last;
+		link->own.round_began = now;
+	}
+	if (!look_at_some(lessor, link, now)) {
+		link->own.look_due = mono_after(now, LOOK_PAUSE_NS);
+		return;
+	}
+	link->own.round_last = NUMBER_LAST;
+	link->own.look_due =
+	    mono_later(mono_after(now, LOOK_PAUSE_NS),
+	               mono_after(link->own.round_began, link->own.lender->look_ns));
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* purse.c -- credit where several threads want it at once, and the actor's side. */
+#include "shards/purse.h"
+
+#include "engine/check.h"
+#include "shards/lender.h"
+
+#define SLICE_MOST 256 /* units that a seat moves to its cell at a time */
+
+/* ---- Slices ---------------------------------------------------------------------- */
+
+/* Half of an even part: the last units of a lease do not lie idle with one seat. */
+static uint64_t slice_of(uint64_t word, uint32_t seats, uint64_t cost)
+{
+	uint64_t slice = credit_units(word) / (2 * (uint64_t)seats);
+
+	if (slice > SLICE_MOST)
+		slice = SLICE_MOST;
+	return slice > cost ? slice : cost;
+}
+
+/* Takes a slice out of the shared word; *ret_slice lives as long as that did. */
+static bool cut(struct purse *purse, uint32_t seats, mono now, uint64_t cost,
+                uint64_t *ret_slice)
+{
+	uint64_t word = load_relaxed(&purse->credit);
+
+	while (credit_covers(word, now, cost)) {
+		uint64_t slice = slice_of(word, seats, cost);
+
+		if (swap_if_relaxed(&purse->credit, &word, word - slice)) { /* Y1 */
+			*ret_slice = word - credit_units(word) + slice;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Two words that live at the same instant are of one window: together they live as long
+ * as the shorter. */
+static uint64_t joined(uint64_t a, uint64_t b)
+{
+	uint64_t units = credit_units(a) + credit_units(b);
+	uint64_t tick = a < b ? a >> CREDIT_UNIT_BITS : b >> CREDIT_UNIT_BITS;
+
+	if (units > CREDIT_UNITS_MAX)
+		units = CREDIT_UNITS_MAX;
+	return tick << CREDIT_UNIT_BITS | units;
+}
+
+static void add_to_cell(struct cell *cell, uint64_t slice, mono now)
+{
+	uint64_t word = load_relaxed(&cell->credit), sum;
+
+	do {
+		sum = credit_units(word) > 0 && credit_lives(word, now)
+		          ? joined(word, slice)
+		          : slice;
+	} while (!swap_if_relaxed(&cell->credit, &word, sum));
+}
+
+static bool take_by_cell(struct purse *purse, struct cells *cells, uint32_t seat,
+                         mono now, uint64_t cost, uint64_t *ret_word)
+{
+	struct cell *cell = &cells->at[seat];
+	uint64_t slice;
+
+	if (credit_take(&cell->credit, now, cost, ret_word))
+		return true;
+	if (!cut(purse, cells->count, now, cost, &slice))
+		return false;
+	*ret_word = slice - cost;
+	if (credit_units(slice) > cost)
+		add_to_cell(cell, slice - cost, now);
+	return true;
+}
+
+static void note_contention(struct purse *purse)
+{
+	uint16_t lost = load_relaxed(&purse->contended);
+
+	if (lost < UINT16_MAX)
+		store_relaxed(&purse->contended, (uint16_t)(lost + 1));
+}
+
+bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
+                       uint64_t *ret_word)
+{
+	struct cells *cells = load_acquire(&purse->cells); /* celled */
+
+	if (cells && seat < cells->count)
+		return take_by_cell(purse, cells, seat, now, cost, ret_word);
+	note_contention(purse);
+	return credit_take(&purse->credit, now, cost, ret_word);
+}
+
+/* ---- Places ---------------------------------------------------------------------- */
+
+bool purse_place(struct purse *purse, mono now, uint64_t cost,
+                 struct gale_answer *ret_answer)
+{
+	struct block *block = load_acquire(&purse->block); /* booked */
+	uint64_t word;
+
+	if (credit_take(&purse->credit, now, cost, &word)) {
+		*ret_answer = (struct gale_answer){
+			.verdict = GALE_ALLOW,
+			.why = GALE_WHY_CREDIT,
+			.remaining = credit_units(word),
+		};
+		return true;
+	}
+	return block && block_take(block, now, cost, ret_answer);
+}
+
+struct block *purse_put_block(struct purse *purse, struct block *block)
+{
+	struct block *old = load_relaxed(&purse->block);
+
+	store_release(&purse->block, block); /* booked */
+	return old;
+}
+
+/* ---- Pins ------------------------------------------------------------------------ */
+
+bool purse_pin(struct purse *purse)
+{
+	uint32_t pins = load_relaxed(&purse->pins);
+
+	while (pins != PURSE_DEAD)
+		if (swap_if_relaxed(&purse->pins, &pins, pins + 1))
+			return true;
+	return false; /* Y3 */
+}
+
+void purse_unpin(struct purse *purse)
+{
+	sub_relaxed(&purse->pins, 1);
+}
+
+bool purse_kill(struct purse *purse)
+{
+	uint32_t pins = 0;
+
+	while (pins == 0)
+		if (swap_if_relaxed(&purse->pins, &pins, PURSE_DEAD))
+			return true; /* Y3 */
+	return false;
+}
+
+/* ---- The actor's side ------------------------------------------------------------ */
+
+void purse_put(struct purse *purse, mono then, uint64_t units, bool fresh)
+{
+	uint64_t word = load_relaxed(&purse->credit), sum, put;
+
+	gale_assert(units <= CREDIT_UNITS_MAX);
+	put = credit_until(then, units);
+	do {
+		sum = put;
+		if (!fresh && credit_units(word) > 0) {
+			/* Of two early bounds on the same end, the later. */
+			uint64_t all = credit_units(word) + units;
+
+			sum = (word > put ? word : put) & ~CREDIT_UNITS_MAX;
+			sum |= all < CREDIT_UNITS_MAX ? all : CREDIT_UNITS_MAX;
+		}
+	} while (!swap_if_relaxed(&purse->credit, &word, sum)); /* U1 */
+	store_relaxed(&purse->denial, 0);
+}
+
+/* A pacer has a block where others have cells. */
+static bool is_pacer(const struct purse *purse)
+{
+	return purse->lender->lending == LENDING_PLACES;
+}
+
+static struct cells *cells_of(struct purse *purse)
+{
+	return is_pacer(purse) ? NULL : load_relaxed(&purse->cells);
+}
+
+static uint64_t drain(_Atomic uint64_t *credit, mono now)
+{
+	uint64_t word = swap_relaxed(credit, 0); /* Y1 */
+
+	return credit_lives(word, now) ? credit_units(word) : 0;
+}
+
+uint64_t purse_empty(struct purse *purse, mono now)
+{
+	struct cells *cells = cells_of(purse);
+	uint64_t units = drain(&purse->credit, now);
+
+	for (uint32_t i = 0; cells && i < cells->count; i++)
+		units += drain(&cells->at[i].credit, now);
+	return units;
+}
+
+static uint64_t left_in(_Atomic uint64_t *credit, mono now)
+{
+	uint64_t word = load_relaxed(credit);
+
+	return credit_lives(word, now) ? credit_units(word) : 0;
+}
+
+uint64_t purse_left(struct purse *purse, mono now)
+{
+	struct cells *cells = cells_of(purse);
+	struct block *block = is_pacer(purse) ? load_relaxed(&purse->block) : NULL;
+	uint64_t units = left_in(&purse->credit, now);
+
+	if (block)
+		units += block_left(block, now);
+
+	for (uint32_t i = 0; cells && i < cells->count; i++)
+		units += left_in(&cells->at[i].credit, now);
+	return units;
+}
+
+void purse_deny(struct purse *purse, mono then, uint64_t least)
+{
+	mono up = { then.ns + CREDIT_TICK_NS - 1 }; /* not before it is over */
+
+	if (least <= CREDIT_UNITS_MAX)
+		store_relaxed(&purse->denial, credit_until(up, least));
+}

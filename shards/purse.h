@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * purse.h -- what this node may spend of one key: its lease entry.
+ *
+ * Any thread takes from it, without a lock; only the shard's actor puts something in.
+ * Two words decide: credit, which may be spent, and denial, which remembers that the
+ * store has no more.  Each is complete in itself (engine/credit.h), so nothing has to
+ * be read together, and a reader that stalls between two steps does no harm.
+ *
+ *     line 0   credit, denial, and the actor's books    written by every allow
+ *     line 1   whose it is: limiter, hash, key          read by every ask, hardly written
+ *
+ * A key that several threads want at once gets a cell for each seat, on a line of its
+ * own.  A seat moves a slice of the credit to its cell, and takes from there.
+ *
+ * Invariants
+ *
+ *   Y1  Units are in one place at a time: they leave the word they were in before they
+ *       enter another.  Credit and cells together hold at most what was put in.  (L1)
+ *   Y2  What readers compare (lender, hash, key) does not change from the day the purse
+ *       is placed in the table until no reader can hold it any more.
+ *   Y3  A purse that is dead (pins) is never pinned again.  What a slow thread still puts
+ *       into it is lost, not spent.
+ *
+ * Threads   purse_take, purse_refuses, purse_pin: any, within a grace period or with a
+ *           pin.  purse_unpin: whoever has pinned.  The rest: the shard's actor.
+ *
+ * Ordering
+ *
+ *   credit, denial, cells' credit, used, refused, contended and pins are relaxed: each
+ *   says all there is to know, and publishes nothing else.
+ *   celled   the actor stores cells with release  ->  purse_take loads it with acquire
+ *            The cells are empty, not garbage.
+ *   booked   the actor stores a block with release  ->  purse_place loads it with acquire
+ *            All of it is there.
+ */
+#ifndef SHARDS_PURSE_H
+#define SHARDS_PURSE_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gale/rule.h>
+
+#include "engine/credit.h"
+#include "runtime/atomic.h"
+#include "shards/block.h"
+#include "shards/part.h"
+
+struct lender;
+
+struct cell {
+	alignas(CACHE_LINE) _Atomic uint64_t credit;
+};
+
+struct cells {
+	struct part part; /* first */
+	uint32_t count;
+	struct cell at[]; /* by the seat's number */
+};
+
+/* What the actor knows of the window that the credit is from. */
+struct purse_books {
+	struct gale_slot tag;
+	mono ends;       /* when it is surely over at the store, as far as known */
+	uint64_t taken;  /* units lent to this node under the tag, and not given back */
+	uint32_t seen;   /* how many were left when it was last looked at */
+	uint32_t before; /* the purse to be looked at before this one */
+};
+
+#define PURSE_NEAR 32 /* longer keys are kept elsewhere */
+#define PURSE_DEAD (UINT32_C(1) << 31)
+
+struct purse {
+	alignas(CACHE_LINE) _Atomic uint64_t credit;
+	_Atomic uint64_t
+	    denial; /* lives as credit does; its units: the least cost that fails */
+	_Atomic uint32_t refused; /* units refused from memory, in this window; racy */
+	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
+	uint8_t holders;            /* nodes with units out, as the store said last */
+	uint8_t idle_looks;         /* in a row that found nothing spent */
+	struct purse_books books;   /* the actor's */
+
+	alignas(CACHE_LINE) struct lender *lender;
+	uint32_t hash;   /* its low half; the table has the high one */
+	uint32_t number; /* in its set */
+	union {
+		_Atomic(struct cells *) cells; /* NULL: no two threads at once */
+		_Atomic(struct block *) block; /* of a pacer; NULL: none */
+	};
+	_Atomic uint32_t pins; /* those who hold it, or PURSE_DEAD */
+	uint16_t key_len;
+	_Atomic bool used; /* since the hand last passed */
+	union {
+		uint8_t near[PURSE_NEAR];
+		uint8_t *far;
+	} key;
+};
+
+static_assert(sizeof(struct purse) == 2 * CACHE_LINE, "two lines, and no more");
+
+static inline const uint8_t *purse_key(const struct purse *purse)
+{
+	return purse->key_len <= PURSE_NEAR ? purse->key.near : purse->key.far;
+}
+
+/* ---- Spending -------------------------------------------------------------------- */
+
+/* Takes cost from one word; *ret_word is what it became. */
+static inline bool credit_take(_Atomic uint64_t *credit, mono now, uint64_t cost,
+                               uint64_t *ret_word)
+{
+	uint64_t word = load_relaxed(credit);
+
+	while (credit_covers(word, now, cost))
+		if (swap_if_relaxed(credit, &word, word - cost)) { /* U1 */
+			*ret_word = word - cost;
+			return true;
+		}
+	return false;
+}
+
+/* The long way: another thread was faster, or there are cells. */
+bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
+                       uint64_t *ret_word);
+
+/* Takes cost units; *ret_word is then what is left where they were. */
+static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
+                              uint64_t cost, uint64_t *ret_word)
+{
+	uint64_t word;
+
+	if (load_relaxed(&purse->cells))
+		return purse_take_shared(purse, seat, now, cost, ret_word);
+	word = load_relaxed(&purse->credit);
+	if (!credit_covers(word, now, cost))
+		return false;
+	*ret_word = word - cost;
+	if (swap_if_relaxed(&purse->credit, &word, word - cost))
+		return true;
+	return purse_take_shared(purse, seat, now, cost, ret_word);
+}
+
+/* The same of a pacer: at once from the burst, or a place of the block.  False if there
+ * is neither. */
+bool purse_place(struct purse *purse, mono now, uint64_t cost,
+                 struct gale_answer *ret_answer);
+
+/* Is it known that the store has not got so much?  *ret_until is when to ask again. */
+static inline bool purse_refuses(struct purse *purse, mono now, uint64_t cost,
+                                 mono *ret_until)
+{
+	uint64_t word = load_relaxed(&purse->denial);
+
+	if (cost < credit_units(word) || !credit_lives(word, now))
+		return false;
+	store_relaxed(&purse->refused, load_relaxed(&purse->refused) + (uint32_t)cost);
+	*ret_until = credit_dies(word);
+	return true;
+}
+
+/* Has the store said that it has no more? */
+static inline bool purse_is_spent(struct purse *purse, mono now)
+{
+	return credit_lives(load_relaxed(&purse->denial), now);
+}
+
+/* Tells the hand that it is in use. */
+static inline void purse_use(struct purse *purse)
+{
+	if (!load_relaxed(&purse->used)) /* most often it is said already */
+		store_relaxed(&purse->used, true);
+}
+
+/* Keeps it from being evicted; false if it is dead already. Y3 */
+bool purse_pin(struct purse *purse);
+void purse_unpin(struct purse *purse);
+
+/* ---- The actor's side ------------------------------------------------------------ */
+
+/* Puts units in that live until then.  fresh: what was there is of another window. */
+void purse_put(struct purse *purse, mono then, uint64_t units, bool fresh);
+
+/* Takes all that is left of it, and of its cells; 0 if it is dead by now. */
+uint64_t purse_empty(struct purse *purse, mono now);
+
+/* What is left, cells included; racy, for books only. */
+uint64_t purse_left(struct purse *purse, mono now);
+
+/* Remembers until then that no cost of so many units, or more, can be had. */
+void purse_deny(struct purse *purse, mono then, uint64_t least);
+
+/* Puts a block in the place of the one that was there, which is returned. */
+struct block *purse_put_block(struct purse *purse, struct block *block);
+
+/* True if nobody holds it; then nobody will. */
+bool purse_kill(struct purse *purse);
+
+#endif

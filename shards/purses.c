@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* purses.c -- adding, evicting, letting go. */
+#include "shards/purses.h"
+
+#include "engine/check.h"
+#include "runtime/memory.h"
+
+#define EVICT_BATCH 32 /* at a time, so that they share a grace period */
+
+static uint32_t hash_of(const struct hashes *self, uint32_t number)
+{
+	const struct purses *set =
+	    (const struct purses *)((const char *)self -
+	                            offsetof(struct purses, own.hashes));
+
+	return purses_at(set, number)->hash;
+}
+
+/* ---- Opening and closing --------------------------------------------------------- */
+
+static size_t chunks_bytes(const struct purses *set)
+{
+	return (set->own.max + CHUNK_PURSES - 1) / CHUNK_PURSES *
+	       sizeof(struct chunk *);
+}
+
+static size_t ghosts_bytes(void)
+{
+	return GHOSTS * sizeof(struct ghost);
+}
+
+bool purses_open(struct purses *set, struct gale_allocator *allocator,
+                 struct grace *grace, struct evictor *evictor, uint32_t max)
+{
+	gale_assert(max > 0);
+	set->own.hashes.of = hash_of;
+	set->own.allocator = allocator;
+	set->own.grace = grace;
+	set->own.evictor = evictor;
+	set->own.max = max;
+	set->own.free = NUMBER_LAST;
+	set->chunks = memory_take(allocator, chunks_bytes(set));
+	set->own.ghosts = memory_take(allocator, ghosts_bytes());
+	if (table_open(&set->table, allocator) && set->chunks && set->own.ghosts)
+		return true;
+	purses_close(set);
+	return false;
+}
+
+static void free_key(struct purses *set, struct purse *purse)
+{
+	if (purse->key_len > PURSE_NEAR)
+		memory_give(set->own.allocator, purse->key.far, purse->key_len);
+	purse->key_len = 0;
+}
+
+static void free_part(void *self, struct retired *retired)
+{
+	struct purses *set = self;
+	struct part *part = (struct part *)retired;
+
+	memory_give_lines(set->own.allocator, part, part->bytes);
+}
+
+/* Cells or a block: whichever it is, it begins with the same head. */
+static void free_parts(struct purses *set, struct purse *purse)
+{
+	struct cells *cells = load_relaxed(&purse->cells);
+
+	free_key(set, purse);
+	if (cells)
+		free_part(set, &cells->part.retired);
+	store_relaxed(&purse->cells, NULL);
+}
+
+/* A number nobody looks at any more. */
+static void free_number(void *self, struct retired *retired)
+{
+	struct purses *set = self;
+	struct purse_own *own =
+	    (struct purse_own *)((char *)retired - offsetof(struct purse_own, retired));
+	uint32_t number = own->next;
+	struct purse *purse = purses_at(set, number);
+
+	set->own.evictor->gone(set->own.evictor, purse);
+	free_parts(set, purse);
+	purse->lender = NULL;
+	own->next = set->own.free;
+	set->own.free = number; /* I4 */
+}
+
+static void drain_limbos(struct purses *set)
+{
+	limbo_close(&set->own.gone, free_number, set);
+	limbo_close(&set->own.parts, free_part, set);
+}
+
+void purses_close(struct purses *set)
+{
+	struct gale_allocator *allocator = set->own.allocator;
+
+	drain_limbos(set);
+	for (uint32_t i = 0; i < set->own.made; i++)
+		free_parts(set, purses_at(set, i));
+	for (uint32_t i = 0; i < set->own.made; i += CHUNK_PURSES)
+		memory_give_lines(allocator, set->chunks[i / CHUNK_PURSES],
+		                  sizeof(struct chunk));
+	table_close(&set->table, allocator);
+	memory_give(allocator, set->chunks, set->chunks ? chunks_bytes(set) : 0);
+	memory_give(allocator, set->own.ghosts, set->own.ghosts ? ghosts_bytes() : 0);
+}
+
+/* ---- What was learned ------------------------------------------------------------ */
+
+static struct ghost *ghost_of(struct purses *set, uint32_t hash)
+{
+	return &set->own.ghosts[hash % GHOSTS];
+}
+
+static void remember(struct purses *set, const struct purse *purse)
+{
+	*ghost_of(set, purse->hash) =
+	    (struct ghost){ purse->hash, purses_own(set, purse)->sizer };
+}
+
+static void recall(struct purses *set, const struct purse *purse)
+{
+	const struct ghost *ghost = ghost_of(set, purse->hash);
+
+	if (ghost->hash == purse->hash)
+		purses_own(set, purse)->sizer = ghost->sizer;
+}
+
+/* ---- Evicting -------------------------------------------------------------------- */
+
+bool purses_evict(struct purses *set, struct purse *purse)
+{
+	struct purse_own *own = purses_own(set, purse);
+
+	if (own->errand != ERRAND_NONE || !purse_kill(purse))
+		return false;
+	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
+	remember(set, purse);
+	table_remove(&set->table, &set->own.hashes, purse->number);
+	own->next = purse->number;
+	limbo_add(&set->own.gone, &own->retired); /* I4 */
+	return true;
+}
+
+/* Unused since the hand last passed; the hand says so as it goes. */
+static bool is_idle(struct purse *purse)
+{
+	if (load_relaxed(&purse->pins) != 0)
+		return false;
+	if (!load_relaxed(&purse->used))
+		return true;
+	store_relaxed(&purse->used, false);
+	return false;
+}
+
+/* Twice around at most: the second time, whatever is not in use has lost its mark. */
+static void evict_some(struct purses *set)
+{
+	uint32_t steps = 2 * set->own.made, evicted = 0;
+
+	while (steps-- > 0 && evicted < EVICT_BATCH) {
+		struct purse *purse = purses_at(set, set->own.hand);
+
+		set->own.hand = (set->own.hand + 1) % set->own.made;
+		if (purse->lender && is_idle(purse))
+			evicted += purses_evict(set, purse);
+	}
+}
+
+bool purses_turn(struct purses *set)
+{
+	limbo_turn(&set->own.gone, set->own.grace, free_number, set);
+	limbo_turn(&set->own.parts, set->own.grace, free_part, set);
+	return !limbo_is_empty(&set->own.gone) || !limbo_is_empty(&set->own.parts);
+}
+
+/* ---- Adding ---------------------------------------------------------------------- */
+
+static bool make_number(struct purses *set)
+{
+	struct chunk *chunk;
+
+	if (set->own.made >= set->own.max)
+		return false; /* I5 */
+	if (set->own.made % CHUNK_PURSES == 0) {
+		chunk = memory_take_lines(set->own.allocator, sizeof(*chunk));
+		if (!chunk)
+			return false;
+		set->chunks[set->own.made / CHUNK_PURSES] = chunk;
+	}
+	purses_at(set, set->own.made)->number = set->own.made;
+	purses_own(set, purses_at(set, set->own.made))->next = set->own.free;
+	set->own.free = set->own.made++;
+	return true;
+}
+
+/* One that is free, or can be made, or whose readers are gone. */
+static bool have_number(struct purses *set)
+{
+	if (set->own.free != NUMBER_LAST || make_number(set))
+		return true;
+	if (limbo_is_empty(&set->own.gone) && set->own.made > 0)
+		evict_some(set);
+	purses_turn(set);
+	return set->own.free != NUMBER_LAST;
+}
+
+static bool make_room(struct purses *set)
+{
+	struct slots *old;
+
+	if (!table_make_room(&set->table, set->own.allocator, &set->own.hashes, &old))
+		return false;
+	if (old)
+		limbo_add(&set->own.parts, &old->part.retired);
+	return true;
+}
+
+static bool put_key(struct purses *set, struct purse *purse,
+                    const struct purse_name *name)
+{
+	uint8_t *far;
+
+	purse->key_len = name->key_len;
+	if (name->key_len <= PURSE_NEAR) {
+		memcpy(purse->key.near, name->key, name->key_len);
+		return true;
+	}
+	far = memory_take(set->own.allocator, name->key_len);
+	purse->key.far = far;
+	if (far)
+		memcpy(far, name->key, name->key_len);
+	else
+		purse->key_len = 0;
+	return far != NULL;
+}
+
+/* As new, but for its number. */
+static void wipe(struct purses *set, struct purse *purse)
+{
+	store_relaxed(&purse->credit, 0);
+	store_relaxed(&purse->denial, 0);
+	store_relaxed(&purse->refused, 0);
+	store_relaxed(&purse->contended, 0);
+	store_relaxed(&purse->pins, 0);
+	store_relaxed(&purse->used, false);
+	purse->holders = purse->idle_looks = 0;
+	purse->books = (struct purse_books){ 0 };
+	*purses_own(set, purse) = (struct purse_own){ .next = NUMBER_UNLISTED };
+}
+
+struct purse *purses_add(struct purses *set, const struct purse_name *name)
+{
+	struct purse *purse;
+	uint32_t next;
+
+	if (!have_number(set) || !make_room(set))
+		return NULL;
+	purse = purses_at(set, set->own.free);
+	next = purses_own(set, purse)->next;
+	if (!put_key(set, purse, name))
+		return NULL;
+	set->own.free = next;
+	wipe(set, purse);
+	purse->lender = name->lender;
+	purse->hash = (uint32_t)name->hash;
+	recall(set, purse);
+	table_add(&set->table, name->hash, purse->number); /* Y2, I4 */
+	return purse;
+}
+
+void purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
+{
+	size_t bytes = sizeof(struct cells) + count * sizeof(struct cell);
+	struct cells *cells;
+
+	gale_assert(load_relaxed(&purse->cells) == NULL);
+	cells = memory_take_lines(set->own.allocator, bytes);
+	if (!cells)
+		return;
+	cells->part.bytes = bytes;
+	cells->count = count;
+	store_release(&purse->cells, cells); /* celled */
+}
+
+void purses_take_block(struct purses *set, struct purse *purse)
+{
+	struct block *old = purse_put_block(purse, NULL);
+
+	if (old)
+		limbo_add(&set->own.parts, &old->part.retired);
+}
+
+bool purses_give_block(struct purses *set, struct purse *purse,
+                       const struct block *block)
+{
+	struct block *copy = memory_take_lines(set->own.allocator, sizeof(*copy));
+	struct block *old;
+
+	if (!copy)
+		return false;
+	copy->part.bytes = sizeof(*copy);
+	copy->rule = block->rule;
+	copy->first = block->first;
+	copy->slot = block->slot;
+	copy->count = block->count;
+	old = purse_put_block(purse, copy);
+	if (old)
+		limbo_add(&set->own.parts, &old->part.retired);
+	return true;
+}
+
+/* ---- Checking -------------------------------------------------------------------- */
+
+bool purses_valid(struct purses *set)
+{
+	uint64_t found = 0;
+
+	for (uint32_t i = 0; i < set->own.made; i++) {
+		struct purse *purse = purses_at(set, i);
+
+		if (purse->number != i)
+			return false;
+		found += purse->lender && load_relaxed(&purse->pins) != PURSE_DEAD;
+	}
+	return found == set->table.count &&
+	       set->own.made <= set->own.max && /* I4, I5 */
+	       table_valid(&set->table, &set->own.hashes);
+}

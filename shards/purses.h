@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * purses.h -- a shard's purses: found by any thread, kept by one.
+ *
+ * Purses stand in chunks that never move.  The actor adds them, and evicts them when
+ * there are as many as may be: a hand goes around and takes those that nobody has used
+ * since it last passed, that nobody holds and that no errand is under way for.  What
+ * was evicted is used again when no reader can be looking at it any more.
+ *
+ *     free --add--> in the table --evict--> in limbo --grace over--> free
+ *
+ * Invariants
+ *
+ *   I4  A number is free, in the table or in limbo, and in one of them only.
+ *   I5  At most max purses exist, so memory is bounded.                           (L8)
+ *   I6  Before a purse leaves the table, the evictor has taken its credit out.
+ *
+ * Threads   purses_find: any, within a grace period.  The rest: the shard's actor.
+ */
+#ifndef SHARDS_PURSES_H
+#define SHARDS_PURSES_H
+
+#include <string.h>
+
+#include "engine/sizer.h"
+#include "shards/purse.h"
+#include "shards/table.h"
+
+#define CHUNK_PURSES 256
+#define GHOSTS 1024
+
+/* What only the actor knows of a purse. */
+struct purse_own {
+	union {
+		union sizer sizer;
+		struct retired retired; /* when it is out of the table */
+	};
+	uint32_t errand; /* under way for it, or ERRAND_NONE */
+	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED; in
+	                    limbo, its own number */
+};
+
+#define ERRAND_NONE 0
+#define NUMBER_UNLISTED UINT32_MAX
+#define NUMBER_LAST (UINT32_MAX - 1)
+
+struct chunk {
+	struct purse purses[CHUNK_PURSES];
+	struct purse_own own[CHUNK_PURSES];
+};
+
+/* What was learned of a key that has been evicted, for as long as no other key of the
+ * same place is. */
+struct ghost {
+	uint32_t hash;
+	union sizer sizer;
+};
+
+/* Who keeps the books. */
+struct evictor {
+	/* The purse is about to leave: takes its credit out. */
+	void (*evict)(struct evictor *self, struct purse *purse);
+	/* No reader can be looking at it any more. */
+	void (*gone)(struct evictor *self, struct purse *purse);
+};
+
+struct purse_name {
+	struct lender *lender;
+	const uint8_t *key;
+	uint16_t key_len;
+	uint64_t hash;
+};
+
+struct purses {
+	struct table table;
+	struct chunk **chunks; /* max / CHUNK_PURSES, filled from the front */
+
+	struct {
+		struct hashes hashes;
+		struct gale_allocator *allocator;
+		struct grace *grace;
+		struct evictor *evictor;
+		uint32_t max;
+		uint32_t made; /* numbers that stand in chunks */
+		uint32_t free; /* the first free number, or NUMBER_LAST */
+		uint32_t hand;
+		struct limbo gone;  /* purses */
+		struct limbo parts; /* slots, cells and blocks */
+		struct ghost *ghosts;
+	} own;
+};
+
+static inline struct purse *purses_at(const struct purses *set, uint32_t number)
+{
+	return &set->chunks[number / CHUNK_PURSES]->purses[number % CHUNK_PURSES];
+}
+
+static inline struct purse_own *purses_own(const struct purses *set,
+                                           const struct purse *purse)
+{
+	uint32_t number = purse->number;
+
+	return &set->chunks[number / CHUNK_PURSES]->own[number % CHUNK_PURSES];
+}
+
+static inline bool purse_is(const struct purse *purse, const struct purse_name *name)
+{
+	return purse->hash == (uint32_t)name->hash && purse->lender == name->lender &&
+	       purse->key_len == name->key_len &&
+	       memcmp(purse_key(purse), name->key, name->key_len) == 0;
+}
+
+static inline struct purse *purses_find(struct purses *set,
+                                        const struct purse_name *name)
+{
+	struct seek seek = table_seek(&set->table, name->hash);
+
+	for (;;) {
+		uint32_t number = table_next(&seek);
+		struct purse *purse;
+
+		if (number == TABLE_NONE)
+			return NULL;
+		purse = purses_at(set, number);
+		if (purse_is(purse, name))
+			return purse; /* I3 */
+	}
+}
+
+/* Brings the purse that a hash will most likely find nearer. */
+static inline void purses_prefetch(struct purses *set, uint64_t hash)
+{
+	struct seek seek = table_seek(&set->table, hash);
+	uint32_t number = table_next(&seek);
+	struct purse *purse;
+
+	if (number == TABLE_NONE)
+		return;
+	purse = purses_at(set, number);
+	__builtin_prefetch(purse, /* to be written= */ 1);
+	__builtin_prefetch(&purse->lender);
+}
+
+bool purses_open(struct purses *set, struct gale_allocator *allocator,
+                 struct grace *grace, struct evictor *evictor, uint32_t max);
+/* Nobody reads any more, and the evictor is not called. */
+void purses_close(struct purses *set);
+
+/* A new purse of that name, which has none; NULL when all are in use, or without
+ * memory. */
+struct purse *purses_add(struct purses *set, const struct purse_name *name);
+
+/* Out of the table, if nobody holds it. */
+bool purses_evict(struct purses *set, struct purse *purse);
+
+/* Gives a purse cells for so many seats; without memory it goes on without. */
+void purses_give_cells(struct purses *set, struct purse *purse, uint32_t count);
+
+/* Gives the purse of a pacer a block; without memory it is not done, and false. */
+bool purses_give_block(struct purses *set, struct purse *purse,
+                       const struct block *block);
+/* Takes the purse's block away, if it has one. */
+void purses_take_block(struct purses *set, struct purse *purse);
+
+/* Lets go of what readers have left; true when something is still waiting for them. */
+bool purses_turn(struct purses *set);
+
+bool purses_valid(struct purses *set);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* table.c -- adding, removing, growing. */
+#include "shards/table.h"
+
+#include "engine/check.h"
+#include "runtime/memory.h"
+
+#define SLOTS_FIRST 64
+
+static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
+{
+	size_t bytes = sizeof(struct slots) + count * sizeof(uint64_t);
+	struct slots *slots = memory_take_lines(allocator, bytes);
+
+	if (!slots)
+		return NULL;
+	slots->part.bytes = bytes;
+	slots->mask = count - 1;
+	return slots;
+}
+
+bool table_open(struct table *table, struct gale_allocator *allocator)
+{
+	struct slots *slots = slots_new(allocator, SLOTS_FIRST);
+
+	table->count = 0;
+	atomic_init(&table->slots, slots);
+	return slots != NULL;
+}
+
+void table_close(struct table *table, struct gale_allocator *allocator)
+{
+	struct slots *slots = load_relaxed(&table->slots);
+
+	memory_give_lines(allocator, slots, slots ? slots->part.bytes : 0);
+}
+
+static uint64_t slot_of(uint64_t hash, uint32_t number)
+{
+	return hash >> 32 << 32 | ((uint64_t)number + 1);
+}
+
+static uint64_t home_of(const struct slots *slots, const struct hashes *hashes,
+                        uint64_t slot)
+{
+	return hashes->of(hashes, (uint32_t)slot - 1) & slots->mask;
+}
+
+static void place(struct slots *slots, uint64_t home, uint64_t slot)
+{
+	uint64_t at = home;
+
+	while (load_relaxed(&slots->at[at]) != 0)
+		at = (at + 1) & slots->mask;
+	store_release(&slots->at[at], slot); /* placed */
+}
+
+static void copy(const struct slots *from, struct slots *to,
+                 const struct hashes *hashes)
+{
+	for (uint64_t i = 0; i <= from->mask; i++) {
+		uint64_t slot = load_relaxed(&from->at[i]);
+
+		if (slot != 0)
+			place(to, home_of(to, hashes, slot), slot);
+	}
+}
+
+bool table_make_room(struct table *table, struct gale_allocator *allocator,
+                     const struct hashes *hashes, struct slots **ret_old)
+{
+	struct slots *old = load_relaxed(&table->slots), *larger;
+	uint64_t count = old->mask + 1;
+
+	*ret_old = NULL;
+	if (table->count < count - count / 4) /* I2 */
+		return true;
+	larger = slots_new(allocator, 2 * count);
+	if (!larger)
+		return false;
+	copy(old, larger, hashes);
+	store_release(&table->slots, larger); /* grown */
+	*ret_old = old;
+	return true;
+}
+
+void table_add(struct table *table, uint64_t hash, uint32_t number)
+{
+	struct slots *slots = load_relaxed(&table->slots);
+
+	gale_assert(table->count < slots->mask);
+	place(slots, hash & slots->mask, slot_of(hash, number));
+	table->count++;
+}
+
+static uint64_t find(const struct slots *slots, uint64_t home, uint32_t number)
+{
+	uint64_t at = home;
+
+	while ((uint32_t)load_relaxed(&slots->at[at]) != number + 1) {
+		gale_assert(load_relaxed(&slots->at[at]) != 0);
+		at = (at + 1) & slots->mask;
+	}
+	return at;
+}
+
+/* Those behind the hole move up where that brings them no nearer than their home: each
+ * is copied before it is overwritten, so readers see it twice rather than not at all. */
+void table_remove(struct table *table, const struct hashes *hashes, uint32_t number)
+{
+	struct slots *slots = load_relaxed(&table->slots);
+	uint64_t mask = slots->mask;
+	uint64_t hole = find(slots, hashes->of(hashes, number) & mask, number);
+	uint64_t at = hole;
+
+	for (;;) {
+		uint64_t slot;
+
+		at = (at + 1) & mask;
+		slot = load_relaxed(&slots->at[at]);
+		if (slot == 0)
+			break;
+		if (((at - home_of(slots, hashes, slot)) & mask) < ((at - hole) & mask))
+			continue;
+		store_release(&slots->at[hole], slot); /* placed */
+		hole = at;
+	}
+	store_release(&slots->at[hole], 0); /* placed */
+	table->count--;
+}
+
+bool table_valid(struct table *table, const struct hashes *hashes)
+{
+	struct slots *slots = load_relaxed(&table->slots);
+	uint64_t count = 0;
+
+	for (uint64_t i = 0; i <= slots->mask; i++) {
+		uint64_t slot = load_relaxed(&slots->at[i]);
+
+		if (slot == 0)
+			continue;
+		count++;
+		for (uint64_t at = home_of(slots, hashes, slot); at != i;
+		     at = (at + 1) & slots->mask)
+			if (load_relaxed(&slots->at[at]) == 0)
+				return false; /* I1 */
+	}
+	return count == table->count && count <= slots->mask;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * table.h -- from a hash to the number of a purse: one writer, any readers.
+ *
+ * Open addressing with linear probing.  A slot is one word, half of the hash and the
+ * number, so that a reader sees both or neither, and most probes touch one cache line:
+ *
+ *     63                32 31             0
+ *     |  high half of hash |  number + 1  |      0: empty
+ *
+ * Invariants
+ *
+ *   I1  For the writer, probing from a number's home to its slot meets no empty slot.
+ *   I2  At most three quarters of the slots are in use, so every probe ends.
+ *   I3  A reader that finds a number may read that purse until its grace period ends.
+ *
+ * Threads   table_seek and table_next: any, within a grace period.  The rest: the
+ *           writer, one at a time.
+ * Limits    A reader may miss a number while another is removed or the table grows; it
+ *           then asks the writer, who knows.  It never finds one that was not there.
+ *
+ * Ordering
+ *
+ *   placed   table_add stores a slot with release  ->  a probe loads it with acquire
+ *            The purse is complete.
+ *   grown    the writer stores slots with release  ->  table_seek loads it with acquire
+ *            The new slots are filled.
+ */
+#ifndef SHARDS_TABLE_H
+#define SHARDS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gale/gale.h>
+
+#include "runtime/atomic.h"
+#include "shards/part.h"
+
+#define TABLE_NONE UINT32_MAX
+
+struct slots {
+	struct part part; /* first */
+	uint64_t mask;
+	_Atomic uint64_t at[];
+};
+
+struct table {
+	_Atomic(struct slots *) slots;
+	uint64_t count; /* the writer's */
+};
+
+/* A walk over the numbers that may belong to a hash. */
+struct seek {
+	struct slots *slots;
+	uint64_t hash;
+	uint64_t next; /* where to look */
+};
+
+static inline struct seek table_seek(struct table *table, uint64_t hash)
+{
+	struct slots *slots = load_acquire(&table->slots); /* grown */
+
+	return (struct seek){ slots, hash, hash & slots->mask };
+}
+
+/* The next number that may be the one, or TABLE_NONE. */
+static inline uint32_t table_next(struct seek *seek)
+{
+	for (;;) {
+		uint64_t slot = load_acquire(&seek->slots->at[seek->next]); /* placed */
+
+		if (slot == 0)
+			return TABLE_NONE; /* I1, I2 */
+		seek->next = (seek->next + 1) & seek->slots->mask;
+		if (slot >> 32 == seek->hash >> 32)
+			return (uint32_t)slot - 1;
+	}
+}
+
+/* Brings the first slot of a hash nearer, for one who will seek it soon. */
+static inline void table_prefetch(struct table *table, uint64_t hash)
+{
+	struct slots *slots = load_acquire(&table->slots); /* grown */
+
+	__builtin_prefetch((const void *)&slots->at[hash & slots->mask]);
+}
+
+/* False without memory. */
+bool table_open(struct table *table, struct gale_allocator *allocator);
+void table_close(struct table *table, struct gale_allocator *allocator);
+
+/* The low halves of the hashes of the numbers that are in the table. */
+struct hashes {
+	uint32_t (*of)(const struct hashes *self, uint32_t number);
+};
+
+/* Room for one more.  When it had to grow, *ret_old are slots that readers may still
+ * use; NULL otherwise.  False without memory, and then nothing has changed. */
+bool table_make_room(struct table *table, struct gale_allocator *allocator,
+                     const struct hashes *hashes, struct slots **ret_old);
+
+/* The table has room, and does not hold the number. */
+void table_add(struct table *table, uint64_t hash, uint32_t number);
+/* The table holds the number. */
+void table_remove(struct table *table, const struct hashes *hashes, uint32_t number);
+
+bool table_valid(struct table *table, const struct hashes *hashes);
+
+#endif
