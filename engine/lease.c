@@ -433,12 +433,10 @@ static bool covers(const struct rule *rule, const struct lease_row *row,
 	return slot_equal(row->tag, tag) && units >= 1 && units <= row->out;
 }
 
-/* A window in which nothing is used is as good as never seen, and must look so. R4 */
+/* Its start stays, though nothing may be used: the key goes back to no other. W2 */
 static bool window_undo(struct window_state *state, uint64_t units)
 {
 	state->used -= units; /* D4 */
-	if (state->used == 0)
-		*state = (struct window_state){ 0 };
 	return true;
 }
 

@@ -138,7 +138,9 @@ uint64_t window_start(const struct rule *rule, const struct window_state *state,
 
 uint64_t window_expires(const struct rule *rule, const struct window_state *state)
 {
-	return state->used > 0 ? period_of(rule, state->start_us).end_us : 0;
+	if (state->used == 0)
+		return state->start_us; /* all was given back, or it is fresh */
+	return period_of(rule, state->start_us).end_us;
 }
 
 bool window_valid(const struct rule *rule, const struct window_state *state)

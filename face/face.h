@@ -73,6 +73,9 @@ struct gale_runtime {
 	_Atomic uint64_t seed; /* of the hashes that spread keys over shards */
 	uint64_t node; /* who this is to the stores: nobody else, and never again */
 	uint32_t max_keys;
+	bool turns;           /* the host's: no threads */
+	int turn_fd;          /* readable when a shard has mail; -1 with threads */
+	_Atomic bool turning; /* a thread is at it */
 	uint32_t shard_count;
 	uint32_t pending_max;
 	struct shard *shards;
@@ -126,6 +129,11 @@ static inline struct shard *runtime_shard(const struct gale_runtime *runtime,
 {
 	return &runtime->shards[(hash >> 32) * runtime->shard_count >> 32];
 }
+
+/* A turn of all shards, on this thread; how much it did. */
+uint64_t runtime_turn(struct gale_runtime *runtime);
+/* How long until a turn is due, if nothing is posted. */
+uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime);
 
 /* Lets the shards look around. */
 void runtime_wake_shards(struct gale_runtime *runtime);

@@ -12,6 +12,8 @@
  *             The closer's waiting  ->  the poster's leaving: see posted.
  *   posted    A poster subtracts itself with release  ->  the closer loads with acquire
  *             What was posted is in the mailbox before the shards are told to stop.
+ *   turned    Whoever ends a turn swaps turning with release  ->  the next who begins one
+ *             swaps it with acquire: the shards' own words go from one to the other.
  *   dropped   As in face.h, for the runtime itself.
  */
 #define _GNU_SOURCE
@@ -19,6 +21,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "engine/check.h"
 #include "face/seat.h"
@@ -113,6 +117,8 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 {
 	runtime->log = config->log;
 	runtime->clock = config->clock;
+	runtime->turns = config->turns;
+	runtime->turn_fd = -1;
 	boot_clock_init(&runtime->boot);
 	runtime->node_clock = config->clock && config->clock->boot_ns
 	                          ? config->clock
@@ -173,7 +179,8 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		struct shard_chore *chore = i == 0 ? &runtime->sweeper : NULL;
 		struct lessor_config config = lessor_config_of(runtime, i);
-		enum gale_err err = shard_open(&runtime->shards[i], &config, chore);
+		enum gale_err err =
+		    shard_open(&runtime->shards[i], &config, chore, !runtime->turns);
 
 		if (err == GALE_ERR_OK)
 			continue;
@@ -182,6 +189,21 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 		return err;
 	}
 	return GALE_ERR_OK;
+}
+
+/* One descriptor that is readable when one of the shards' is. */
+static bool open_turn_fd(struct gale_runtime *runtime)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+
+	runtime->turn_fd = epoll_create1(EPOLL_CLOEXEC);
+	for (uint32_t i = 0; runtime->turn_fd >= 0 && i < runtime->shard_count; i++)
+		if (epoll_ctl(runtime->turn_fd, EPOLL_CTL_ADD,
+		              runtime->shards[i].actor.wake.fd, &readable) != 0) {
+			close(runtime->turn_fd);
+			runtime->turn_fd = -1;
+		}
+	return runtime->turn_fd >= 0;
 }
 
 static void free_runtime(struct gale_runtime *runtime)
@@ -204,8 +226,13 @@ static enum gale_err open_parts(struct gale_runtime *runtime)
 	runtime->node = runtime->node % GALE_UNITS_MAX + 1;
 	grace_open(&runtime->grace);
 	err = open_shards(runtime);
-	if (err == GALE_ERR_OK)
+	if (err == GALE_ERR_OK && (!runtime->turns || open_turn_fd(runtime)))
 		return GALE_ERR_OK;
+	if (err == GALE_ERR_OK) {
+		close_shards(runtime, runtime->shard_count);
+		free_shards(runtime, runtime->shard_count);
+		err = GALE_ERR_SYSTEM;
+	}
 	grace_close(&runtime->grace);
 	lifeline_close(&runtime->lifeline);
 	return err;
@@ -290,7 +317,61 @@ void gale_runtime_close(struct gale_runtime *runtime)
 	fence_full(); /* closing */
 	wait_for_posters(runtime);
 	close_shards(runtime, runtime->shard_count);
+	if (runtime->turn_fd >= 0)
+		close(runtime->turn_fd);
 	runtime_drop(runtime); /* F3 */
+}
+
+/* ---- Turns ----------------------------------------------------------------------- */
+
+uint64_t runtime_turn(struct gale_runtime *runtime)
+{
+	uint64_t done = 0;
+
+	if (swap_acq_rel(&runtime->turning, true)) /* turned */
+		return 0;
+	role_begin(&actor_role);
+	for (uint32_t i = 0; i < runtime->shard_count; i++)
+		done += shard_turn(&runtime->shards[i]);
+	role_end(&actor_role);
+	(void)swap_acq_rel(&runtime->turning, false); /* turned */
+	return done;
+}
+
+uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < runtime->shard_count; i++) {
+		uint64_t after = shard_turn_after_ns(&runtime->shards[i]);
+
+		if (after < least)
+			least = after;
+	}
+	return least;
+}
+
+static bool takes_turns(const struct gale_runtime *runtime)
+{
+	return runtime && runtime->turns && runtime_refuses(runtime) == GALE_WHY_RULE;
+}
+
+uint64_t gale_turn(struct gale_runtime *runtime)
+{
+	return takes_turns(runtime) ? runtime_turn(runtime) : 0;
+}
+
+int gale_turn_fd(struct gale_runtime *runtime)
+{
+	return takes_turns(runtime) ? runtime->turn_fd : -1;
+}
+
+uint64_t gale_turn_after_us(struct gale_runtime *runtime)
+{
+	uint64_t after_ns =
+	    takes_turns(runtime) ? runtime_turn_after_ns(runtime) : UINT64_MAX;
+
+	return after_ns == UINT64_MAX ? GALE_NEVER : (after_ns + 999) / 1000;
 }
 
 /* ---- Counters -------------------------------------------------------------------- */
@@ -325,7 +406,8 @@ static void fill_metrics(struct gale_runtime *runtime, struct gale_metric *metri
 	SEAT_COUNTERS(X)
 #undef X
 #define X(id, name)                                                                    \
-	metrics[i++] = (struct gale_metric){ name, shards_counted(runtime, COUNT_##id) };
+	metrics[i++] =                                                                 \
+	    (struct gale_metric){ name, shards_counted(runtime, COUNT_##id) };
 	SHARD_COUNTERS(X)
 #undef X
 }

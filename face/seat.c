@@ -313,14 +313,40 @@ void seat_raise_if_ready(struct gale_seat *seat)
 		wake_raise(&seat->wake);
 }
 
+/* Where the host takes the turns, one who waits takes them.  False if nothing can come
+ * of it: the host's clock stands still, and nothing is to be done. */
+static bool turn_a_while(struct gale_seat *seat, uint64_t deadline_ns)
+{
+	struct gale_runtime *runtime = seat->handle.runtime;
+	uint64_t after, now;
+
+	if (runtime_turn(runtime) > 0)
+		return true;
+	if (runtime->node_clock != &runtime->boot.clock)
+		return false;
+	after = runtime_turn_after_ns(runtime);
+	now = patience_now_ns();
+	if (deadline_ns > now && after < deadline_ns - now)
+		deadline_ns = now + after;
+	wake_wait(&seat->wake, deadline_ns);
+	return true;
+}
+
+static bool wait_a_while(struct gale_seat *seat, uint64_t deadline_ns)
+{
+	if (seat->handle.runtime->turns)
+		return turn_a_while(seat, deadline_ns);
+	wake_wait(&seat->wake, deadline_ns);
+	return true;
+}
+
 enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
                              struct store_op *op, uint64_t deadline_ns)
 {
 	seat_collect(seat);
-	while (!pending->answered && patience_now_ns() < deadline_ns) {
-		wake_wait(&seat->wake, deadline_ns);
+	while (!pending->answered && patience_now_ns() < deadline_ns &&
+	       wait_a_while(seat, deadline_ns))
 		seat_collect(seat);
-	}
 	seat_raise_if_ready(seat);
 	if (!pending->answered) {
 		pending->abandoned = true;

@@ -5,7 +5,7 @@
  *
  * Ordering
  *
- *   stopping  actor_stop stores it with release  ->  the loop loads it with acquire
+ *   stopping  actor_stop stores it with release  ->  a turn loads it with acquire
  *             The loop looks into the mailbox once more after it has seen the word, so
  *             it leaves nothing behind that was posted before actor_stop.  The word is
  *             work like any other: it is looked at after the clear, or the raise that
@@ -21,36 +21,35 @@
 
 #define TURN_LIMIT 256 /* messages, before chores get their turn */
 
-static bool turn(struct actor *actor) ON(actor_role);
-static void loop(struct actor *actor) ON(actor_role);
-
-static bool turn(struct actor *actor)
+struct turned actor_turn(struct actor *actor)
 {
-	for (int i = 0; i < TURN_LIMIT; i++) {
+	struct turned turned = { .more = true };
+
+	wake_clear(&actor->wake);
+	turned.stopping = load_acquire(&actor->stopping); /* stopping */
+	while (turned.mails < TURN_LIMIT && turned.more) {
 		void *mail = mailbox_take(&actor->mailbox);
 
-		if (!mail)
-			return false;
-		actor->ops->on_mail(actor, mail);
+		turned.more = mail != NULL;
+		turned.mails += turned.more;
+		if (mail)
+			actor->ops->on_mail(actor, mail);
 	}
-	return true; /* there may be more */
+	turned.next_ns = actor->ops->chores(actor);
+	return turned;
 }
 
-static void loop(struct actor *actor)
+/* Returns when it has been told to stop, and has looked into the mailbox after that. */
+static void loop(struct actor *actor) ON(actor_role)
 {
 	for (;;) {
-		bool stopping, more;
+		struct turned turned = actor_turn(actor);
 
-		wake_clear(&actor->wake);
-		stopping = load_acquire(&actor->stopping); /* stopping */
-		more = turn(actor);
-		uint64_t next = actor->ops->chores(actor);
-
-		if (more)
+		if (turned.more)
 			continue;
-		if (stopping)
+		if (turned.stopping)
 			return;
-		wake_wait(&actor->wake, next);
+		wake_wait(&actor->wake, turned.next_ns);
 	}
 }
 
@@ -76,27 +75,35 @@ static bool start_thread(struct actor *actor)
 	return started;
 }
 
-bool actor_start(struct actor *actor, const struct actor_ops *ops, const char *name,
-                 struct mail_slot *slots, uint64_t slot_count)
+bool actor_open(struct actor *actor, const struct actor_ops *ops,
+                struct mail_slot *slots, uint64_t slot_count)
 {
 	actor->ops = ops;
+	actor->has_thread = false;
 	mailbox_init(&actor->mailbox, slots, slot_count);
 	atomic_init(&actor->stopping, false);
-	if (!wake_open(&actor->wake))
-		return false;
-	if (!start_thread(actor)) {
-		wake_close(&actor->wake);
-		return false;
-	}
-	(void)pthread_setname_np(actor->thread, name);
-	return true;
+	return wake_open(&actor->wake);
+}
+
+bool actor_start(struct actor *actor, const char *name)
+{
+	actor->has_thread = start_thread(actor);
+	if (actor->has_thread)
+		(void)pthread_setname_np(actor->thread, name);
+	return actor->has_thread;
 }
 
 void actor_stop(struct actor *actor)
 {
 	store_release(&actor->stopping, true); /* stopping */
-	wake_raise(&actor->wake);
-	gale_assert(pthread_join(actor->thread, NULL) == 0);
+	if (actor->has_thread) {
+		wake_raise(&actor->wake);
+		gale_assert(pthread_join(actor->thread, NULL) == 0);
+	} else {
+		role_begin(&actor_role);
+		loop(actor);
+		role_end(&actor_role);
+	}
 	wake_close(&actor->wake);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * actor.h -- a thread with a mailbox, that works in turns.
+ * actor.h -- a mailbox whose owner works in turns, on a thread of its own or a host's.
  *
- * Threads   actor_post: any, never blocks.  actor_start, actor_stop: the host's, once
- *           each.  on_mail and chores run on the actor's own thread, under its role.
+ * Threads   actor_post: any, never blocks.  actor_open, actor_start, actor_stop: the
+ *           host's, once each.  actor_turn, and with it on_mail and chores: the actor's
+ *           own thread; where none was started, whoever wears its role.
  * Limits    At stop, everything posted before actor_stop was called is handled first.
  */
 #ifndef RUNTIME_ACTOR_H
@@ -30,14 +31,28 @@ struct actor {
 	struct mailbox mailbox;
 	struct wake wake;
 	pthread_t thread;
+	bool has_thread;
 	_Atomic bool stopping;
 };
 
-/* slots: as for mailbox_init.  name has at most 15 bytes.  False if the system has no
- * thread or descriptor left. */
-bool actor_start(struct actor *actor, const struct actor_ops *ops, const char *name,
-                 struct mail_slot *slots, uint64_t slot_count);
+/* slots: as for mailbox_init.  False if the system has no descriptor left. */
+bool actor_open(struct actor *actor, const struct actor_ops *ops,
+                struct mail_slot *slots, uint64_t slot_count);
+/* A thread of its own takes the turns from here on.  name has at most 15 bytes.  False
+ * if the system has no thread left. */
+bool actor_start(struct actor *actor, const char *name);
+/* Takes the last turns, and closes it. */
 void actor_stop(struct actor *actor);
+
+/* What came of a turn. */
+struct turned {
+	uint64_t mails; /* that were handled */
+	uint64_t
+	    next_ns;   /* when the next is due if nothing is posted: patience_now_ns */
+	bool more;     /* there may be more mail */
+	bool stopping; /* it had been told to stop before it looked for mail */
+};
+struct turned actor_turn(struct actor *actor) ON(actor_role);
 
 /* False if the mailbox is full. */
 bool actor_post(struct actor *actor, void *mail);

@@ -69,9 +69,11 @@ static uint64_t chores(struct actor *self)
 {
 	struct shard *shard = shard_of(self);
 	mono now = now_of(shard);
-	uint64_t lent_due = sleep_until(now, lessor_turn(&shard->lessor, now));
-	uint64_t due = chore_due(shard);
+	uint64_t lent_due, due;
 
+	shard->lessor_due = lessor_turn(&shard->lessor, now);
+	lent_due = sleep_until(now, shard->lessor_due);
+	due = chore_due(shard);
 	return due < lent_due ? due : lent_due;
 }
 
@@ -81,7 +83,7 @@ static const struct actor_ops shard_ops = {
 };
 
 enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
-                         struct shard_chore *chore)
+                         struct shard_chore *chore, bool with_thread)
 {
 	char name[16];
 
@@ -90,10 +92,44 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 	atomic_init(&shard->chore_due_ns, chore ? 0 : NEVER);
 	if (!lessor_open(&shard->lessor, config))
 		return GALE_ERR_MEMORY;
-	if (actor_start(&shard->actor, &shard_ops, name, shard->mails, SHARD_MAILS))
+	if (!actor_open(&shard->actor, &shard_ops, shard->mails, SHARD_MAILS)) {
+		lessor_free(&shard->lessor);
+		return GALE_ERR_SYSTEM;
+	}
+	if (!with_thread || actor_start(&shard->actor, name))
 		return GALE_ERR_OK;
-	lessor_free(&shard->lessor);
+	shard_close(shard);
+	shard_free(shard);
 	return GALE_ERR_SYSTEM;
+}
+
+uint64_t shard_turn(struct shard *shard)
+{
+	mono before = shard->lessor_due;
+	struct turned turned = actor_turn(&shard->actor);
+	bool was_due = mono_reached(now_of(shard), before);
+
+	return turned.mails + was_due;
+}
+
+static uint64_t chore_after_ns(const struct shard *shard)
+{
+	uint64_t due = load_relaxed(&shard->chore_due_ns), now;
+
+	if (due == NEVER)
+		return NEVER;
+	now = patience_now_ns();
+	return due > now ? due - now : 0;
+}
+
+uint64_t shard_turn_after_ns(const struct shard *shard)
+{
+	mono now = now_of(shard), due = shard->lessor_due;
+	uint64_t chore = chore_after_ns(shard), lent = NEVER;
+
+	if (due.ns != UINT64_MAX)
+		lent = due.ns > now.ns ? due.ns - now.ns : 0;
+	return lent < chore ? lent : chore;
 }
 
 void shard_close(struct shard *shard)

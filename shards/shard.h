@@ -4,6 +4,7 @@
  * shard.h -- the actor of a part of the keys: it lends, and answers what seats cannot.
  *
  * Threads   shard_post, shard_wake: any, never block.
+ *           shard_turn: the host's that turns, if the shard has no thread of its own.
  *           shard_open, shard_close, shard_free: the runtime's.
  * Limits    A shard takes SHARD_MAILS asks at a time; one more is for the asker to
  *           answer.  Every ask that was taken is answered before shard_close returns,
@@ -28,17 +29,24 @@ struct shard_chore {
 struct shard {
 	struct actor actor;
 	struct lessor lessor;
+	mono lessor_due;               /* when it wants its next turn */
 	struct shard_chore *chore;     /* NULL: none */
 	_Atomic uint64_t chore_due_ns; /* patience_now_ns; 0: at once */
 	struct mail_slot mails[SHARD_MAILS];
 };
 
 enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
-                         struct shard_chore *chore);
+                         struct shard_chore *chore, bool with_thread);
 /* Waits for what stores still owe to those who ask, at most as long as patience. */
 void shard_close(struct shard *shard);
 /* Nobody reads its purses any more. */
 void shard_free(struct shard *shard);
+
+/* For a shard without a thread: takes a turn; returns how much it did, 0 if there was
+ * nothing to do. */
+uint64_t shard_turn(struct shard *shard) ON(actor_role);
+/* How many nanoseconds until it wants one; UINT64_MAX: not before something is posted. */
+uint64_t shard_turn_after_ns(const struct shard *shard);
 
 /* False if the shard has its hands full. */
 bool shard_post(struct shard *shard, struct ask *ask);

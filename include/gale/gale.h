@@ -90,6 +90,7 @@ struct gale_config {
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
 	uint32_t
 	    max_keys; /* keys that this node knows leases or denials of; 0: 65536 */
+	bool turns;   /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
 	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
@@ -104,6 +105,15 @@ GALE_API enum gale_err gale_runtime_open(const struct gale_config *config,
 /* From here on every ask is denied with GALE_WHY_CLOSED.  Pending asks are answered
  * first.  NULL is allowed and does nothing; closing twice is a broken contract. */
 GALE_API void gale_runtime_close(struct gale_runtime *runtime);
+
+/* A runtime opened with .turns does its work here: call it when the descriptor is
+ * readable, and when gale_turn_after_us has passed.  Returns how much was done; 0 when
+ * there was nothing to do, or another thread is at it.  Calls that wait take turns
+ * themselves; when the host's clock stands still and there is nothing to do, they are
+ * late at once.  With threads: 0, -1 and GALE_NEVER. */
+GALE_API uint64_t gale_turn(struct gale_runtime *runtime);
+GALE_API int gale_turn_fd(struct gale_runtime *runtime);
+GALE_API uint64_t gale_turn_after_us(struct gale_runtime *runtime);
 
 /* Called once, from the thread that found a broken invariant, after every runtime of
  * this library has been fenced and before the process is aborted.  A hook that does not

@@ -41,8 +41,8 @@ static const struct actor_ops ops = { .on_mail = on_mail, .chores = no_chores };
 static void start(struct counter *counter)
 {
 	atomic_init(&counter->handled, 0);
-	assert_true(
-	    actor_start(&counter->actor, &ops, "counter", counter->slots, SLOTS));
+	assert_true(actor_open(&counter->actor, &ops, counter->slots, SLOTS));
+	assert_true(actor_start(&counter->actor, "counter"));
 }
 
 /* Regression: the loop looked at the word before it cleared the wake that announced it,
@@ -80,11 +80,34 @@ static void what_was_posted_before_the_stop_is_handled(void **state)
 	alarm(0);
 }
 
+/* Without a thread of its own, the turns are whoever's wears its role. */
+static void a_host_may_take_the_turns(void **state)
+{
+	static struct counter counter;
+	struct turned turned;
+
+	(void)state;
+	atomic_init(&counter.handled, 0);
+	assert_true(actor_open(&counter.actor, &ops, counter.slots, SLOTS));
+	for (int i = 0; i < 3; i++)
+		assert_true(actor_post(&counter.actor, &counter));
+	role_begin(&actor_role);
+	turned = actor_turn(&counter.actor);
+	role_end(&actor_role);
+	assert_int_equal(turned.mails, 3);
+	assert_int_equal(turned.next_ns, UINT64_MAX);
+	assert_false(turned.more);
+	assert_true(actor_post(&counter.actor, &counter));
+	actor_stop(&counter.actor); /* takes the last */
+	assert_int_equal(load_relaxed(&counter.handled), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stop_is_never_missed),
 		cmocka_unit_test(what_was_posted_before_the_stop_is_handled),
+		cmocka_unit_test(a_host_may_take_the_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -476,10 +476,10 @@ static void odd_lend(struct store *self, struct lend_home *home,
 	struct odd_store *odd = (struct odd_store *)self;
 
 	for (size_t i = 0; i < count && !odd->silent; i++)
-		home->on_answer(home, &(struct lend_answer){
-					  .number = requests[i].ask.number,
-					  .result = STORE_DONE,
-					  .grant = odd->grant });
+		home->on_answer(home,
+		                &(struct lend_answer){ .number = requests[i].ask.number,
+		                                       .result = STORE_DONE,
+		                                       .grant = odd->grant });
 }
 
 static bool odd_sweep(struct store *self)
@@ -554,9 +554,8 @@ static void a_store_that_lends_more_than_was_asked_is_not_believed(void **state)
 	(void)state;
 	house_open(&h, &plan);
 	odd_begin(&odd, &h);
-	odd.grant = (struct lease_grant){ .units = 1000,
-		                          .tag = { 1, 0 },
-		                          .lasts_us = 1000 };
+	odd.grant =
+	    (struct lease_grant){ .units = 1000, .tag = { 1, 0 }, .lasts_us = 1000 };
 	told(house_wait(&h, "k"), GALE_WHY_WRONG, GALE_DENY);
 	assert_true(house_close(&h));
 }
@@ -855,7 +854,8 @@ int main(void)
 		cmocka_unit_test(a_store_that_cannot_says_why),
 		cmocka_unit_test(a_lease_comes_from_credit_and_ends_in_memory),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
-		cmocka_unit_test(a_store_that_lends_more_than_was_asked_is_not_believed),
+		cmocka_unit_test(
+		    a_store_that_lends_more_than_was_asked_is_not_believed),
 		cmocka_unit_test(a_node_whose_keys_are_all_held_says_so),
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),

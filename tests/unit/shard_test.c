@@ -71,12 +71,12 @@ static void scene_open(bool wakes_itself)
 	grace_open(&scene.grace);
 	assert_int_equal(shard_open(&scene.shard,
 	                            &(struct lessor_config){
-						.allocator = memory_default(),
-						.clock = &scene.boot.clock,
-						.grace = &scene.grace,
-						.max_purses = 1,
+					.allocator = memory_default(),
+					.clock = &scene.boot.clock,
+					.grace = &scene.grace,
+					.max_purses = 1,
 				    },
-	                            &scene.chore),
+	                            &scene.chore, /* with_thread= */ true),
 	                 GALE_ERR_OK);
 }
 

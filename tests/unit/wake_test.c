@@ -252,7 +252,8 @@ static void echo_open(struct echo *echo)
 {
 	atomic_init(&echo->heard, 0);
 	assert_true(wake_open(&echo->wake));
-	assert_true(actor_start(&echo->actor, &echo_ops, "echo", echo->slots, 64));
+	assert_true(actor_open(&echo->actor, &echo_ops, echo->slots, 64));
+	assert_true(actor_start(&echo->actor, "echo"));
 }
 
 static void an_actor_never_sleeps_over_its_mail(void **state)
@@ -317,7 +318,8 @@ static void an_actor_that_is_stopped_takes_as_many_turns_as_it_needs(void **stat
 	static struct slow slow;
 
 	(void)state;
-	assert_true(actor_start(&slow.actor, &slow_ops, "slow", slow.slots, 1024));
+	assert_true(actor_open(&slow.actor, &slow_ops, slow.slots, 1024));
+	assert_true(actor_start(&slow.actor, "slow"));
 	for (int i = 0; i < 1000; i++)
 		assert_true(actor_post(&slow.actor, &slow));
 	actor_stop(&slow.actor);
