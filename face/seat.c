@@ -48,6 +48,8 @@ static void answered(struct ask_home *home, struct ask *ask)
 
 void seat_recycle(struct gale_seat *seat, struct pending *pending)
 {
+	seat->notes -= pending->ask.is_note;
+	pending->ask.is_note = false;
 	handle_drop(&pending->limiter->handle);
 	pending->limiter = NULL;
 	pending->next = seat->free;
@@ -250,7 +252,6 @@ static void fill(struct pending *pending, struct gale_seat *seat,
 	ask->home = &seat->home;
 	ask->lender = &limiter->lender;
 	ask->hash = local_hash(&limiter->lender, ask->key + skip, op->key_len - skip);
-	ask->is_note = false;
 	pending->limiter = limiter;
 	pending->awaited = pending->answered = pending->abandoned = false;
 }
@@ -296,12 +297,14 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
                       const struct store_op *op)
 {
-	struct pending *pending = take_free(seat);
+	uint32_t most = seat->handle.runtime->pending_max / 2;
+	struct pending *pending = seat->notes < most ? take_free(seat) : NULL;
 
 	if (!pending)
-		return;
+		return; /* asks come first */
 	fill(pending, seat, limiter, op);
 	pending->ask.is_note = true;
+	seat->notes++;
 	pending->abandoned = true;
 	(void)post(seat, pending);
 }

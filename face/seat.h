@@ -40,6 +40,7 @@ struct gale_seat {
 	bool listed;
 	_Atomic uint64_t counters[SEAT_COUNTER_COUNT];
 	struct pending *free;
+	uint32_t notes; /* of denials, that are with a shard */
 	struct pending_list ready;
 	struct mail_slot *done_slots;
 	uint32_t done_count;

@@ -127,7 +127,9 @@ static bool read_mode(const struct flag *flag, const char *text,
 	static const struct mode {
 		const char *name;
 		enum gale_mode is;
-	} modes[] = { { "strict", GALE_STRICT } };
+	} modes[] = { { "leased", GALE_LEASED },
+		      { "cached-deny", GALE_CACHED_DENY },
+		      { "strict", GALE_STRICT } };
 
 	(void)flag;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
@@ -227,9 +229,9 @@ static const struct flag table[] = {
 	  .bare_us = GALE_SECONDS(1) },
 	{ .name = "--mode",
 	  .takes = "MODE",
-	  .preset = "strict",
-	  .allowed = "strict (this version knows no other mode)",
-	  .help = "who decides: strict, the store each time",
+	  .preset = "leased",
+	  .allowed = "leased, cached-deny or strict",
+	  .help = "who decides: strict, the store; leased, each node",
 	  .read = read_mode },
 	{ .name = "--store",
 	  .takes = "URL",

@@ -24,6 +24,7 @@
 
 #define NAP_NS 5000000 /* half of the shortest window */
 #define STOPWATCH_TRIES 1001
+#define METRICS_MOST 64
 
 struct node {
 	struct gale_runtime *runtime;
@@ -82,7 +83,9 @@ static enum gale_err open_limiter(const struct fleet *fleet, struct node *node)
 static enum gale_err open_node(struct fleet *fleet, struct node *node)
 {
 	/* All nodes share this machine: one actor each will do. */
-	struct gale_config config = { .shards = 1, .clock = &fleet->clock.gale };
+	struct gale_config config = { .shards = 1,
+		                      .max_keys = (uint32_t)fleet->flags->keys,
+		                      .clock = &fleet->clock.gale };
 	struct gale_store_config store = { .url = fleet->flags->store,
 		                           .max_keys = fleet->flags->keys };
 	enum gale_err err = gale_runtime_open(&config, &node->runtime);
@@ -189,14 +192,28 @@ static double seconds_until(const struct fleet *fleet, uint64_t now_us)
 	return (double)(now_us - fleet->begin_us) / 1e6;
 }
 
+static uint64_t metric(const struct node *node, const char *name)
+{
+	struct gale_metric metrics[METRICS_MOST];
+	size_t count = gale_metrics(node->runtime, metrics, METRICS_MOST);
+
+	for (size_t i = 0; i < count && i < METRICS_MOST; i++)
+		if (strcmp(metrics[i].name, name) == 0)
+			return metrics[i].value;
+	return 0;
+}
+
 static uint64_t round_trips(const struct fleet *fleet)
 {
 	struct gale_counts stats;
+	uint64_t batches = 0;
 
 	/* All nodes have the same store; any of them knows. */
 	if (gale_store_stats(fleet->nodes[0].store, &stats) != GALE_ERR_OK)
 		return 0;
-	return stats.steps;
+	for (uint64_t i = 0; i < fleet->flags->nodes; i++)
+		batches += metric(&fleet->nodes[i], "lease_batches");
+	return stats.steps + batches;
 }
 
 static void look(const struct fleet *fleet, struct report *report)
@@ -435,7 +452,7 @@ void fleet_help(FILE *out)
 	    "full\"\n"
 	    "ns/decision   from asking to having the answer, of every 32nd decision;\n"
 	    "              half (p50) and 99 % (p99) took no longer\n"
-	    "round trips   decisions that the store has made\n"
+	    "round trips   decisions that the store has made, and batches of leases\n"
 	    "windows       those that began and ended while the fleet was asking\n"
 	    "admitted_max  the most that one key got in one window\n"
 	    "overshoot     how far admitted_max is above the limit; 0 if it is not\n"
@@ -447,7 +464,7 @@ void fleet_help(FILE *out)
 	    "              were asked for more than their limits\n"
 	    "seconds       how long the fleet was asking\n"
 	    "clock_disagreements\n"
-	    "              admissions whose window, as the store told it, cannot be "
+	    "              admissions whose window, as they were told it, cannot be "
 	    "one\n"
 	    "              by our own clock\n"
 	    "verdict       held; overshot: overshoot is not 0; unproven: the clocks\n"

@@ -106,6 +106,16 @@ struct tally_span tally_place(uint64_t window_us, uint64_t before_us, uint64_t a
 	};
 }
 
+struct tally_span tally_place_lent(uint64_t window_us, uint64_t before_us,
+                                   uint64_t after_us, uint64_t lives_us)
+{
+	uint64_t first = before_us / window_us + 1, last = after_us / window_us + 1;
+
+	if (before_us + lives_us > last * window_us)
+		return (struct tally_span){ .first = 1, .last = 0 };
+	return (struct tally_span){ first, last };
+}
+
 /* ---- Counting: the workers ------------------------------------------------------- */
 
 static _Atomic uint64_t *counter(const struct tally *tally, uint64_t number,
@@ -166,13 +176,11 @@ void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us)
 	                      memory_order_release); /* passed */
 }
 
-void tally_count(struct tally *tally, uint32_t worker, uint32_t key, uint64_t before_us,
-                 uint64_t after_us, uint64_t reset_after_us)
+void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
+                 struct tally_span span)
 {
-	struct tally_stray it = { .key = key };
+	struct tally_stray it = { .key = key, .span = span };
 
-	it.span =
-	    tally_place(tally->config.window_us, before_us, after_us, reset_after_us);
 	if (it.span.first > it.span.last || it.span.first < load_base(tally)) {
 		disagree(tally, worker);
 	} else if (it.span.first < it.span.last) {

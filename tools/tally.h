@@ -10,6 +10,9 @@
  *
  *	[before + reset_after, after + reset_after]
  *
+ * What a node decided from its credit was admitted between the two instants, in one of
+ * the windows that they lie in.
+ *
  * None: the store's idea of time contradicts ours, a disagreement.  One: that is the
  * window.  Several, when the worker was suspended for longer than a window: a stray,
  * which counts for the earliest of them that has room.  So an overshoot is reported
@@ -103,17 +106,23 @@ uint32_t tally_ring(uint32_t keys);
 bool tally_open(struct tally *tally, const struct tally_config *config);
 void tally_close(struct tally *tally);
 
-/* Where an admission belongs; a function of its arguments alone. */
+/* Where an admission belongs that the store decided; a function of its arguments alone.
+ */
 struct tally_span tally_place(uint64_t window_us, uint64_t before_us, uint64_t after_us,
                               uint64_t reset_after_us);
+/* The same for one that a node decided, with credit that lives on for so long: at most
+ * until the window ends. */
+struct tally_span tally_place_lent(uint64_t window_us, uint64_t before_us,
+                                   uint64_t after_us, uint64_t lives_us);
 
 /* What this worker counts from here on was decided at now_us or later; TALLY_GONE:
  * it counts no more. */
 void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us);
 
-/* One unit of key was allowed.  before_us is not below what the worker has passed. */
-void tally_count(struct tally *tally, uint32_t worker, uint32_t key, uint64_t before_us,
-                 uint64_t after_us, uint64_t reset_after_us);
+/* One unit of key was allowed, in one of these windows.  None of them ended before what
+ * the worker has passed. */
+void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
+                 struct tally_span span);
 
 /* Finishes the windows that every worker has passed.  The run ends at stop_us, as far
  * as is known. */

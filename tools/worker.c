@@ -121,11 +121,23 @@ static bool decide_timed(struct worker *worker, uint32_t key,
 static void count_denial(struct worker *worker, enum gale_why why)
 {
 	bump(&worker->denied);
-	if (why == GALE_WHY_RULE)
+	if (why == GALE_WHY_RULE || why == GALE_WHY_SPENT)
 		return;
 	atomic_store_explicit(&worker->refused_why, (uint32_t)why,
 	                      memory_order_relaxed);
 	bump(&worker->refused);
+}
+
+static struct tally_span place(const struct worker *worker,
+                               const struct gale_answer *answer, uint64_t before_us,
+                               uint64_t after_us)
+{
+	uint64_t window_us = worker->load->tally->config.window_us;
+
+	if (answer->why == GALE_WHY_CREDIT)
+		return tally_place_lent(window_us, before_us, after_us,
+		                        answer->reset_after_us);
+	return tally_place(window_us, before_us, after_us, answer->reset_after_us);
 }
 
 /* Returns the instant after; TALLY_GONE if no answer came. */
@@ -148,8 +160,8 @@ static uint64_t turn(struct worker *worker, uint64_t before_us)
 		count_denial(worker, answer.why);
 		return after_us;
 	}
-	tally_count(tally, worker->number, key, before_us, after_us,
-	            answer.reset_after_us);
+	tally_count(tally, worker->number, key,
+	            place(worker, &answer, before_us, after_us));
 	bump(&worker->allowed);
 	return after_us;
 }

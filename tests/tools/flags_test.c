@@ -179,8 +179,8 @@ static void without_flags_everything_has_a_preset(void **state)
 	assert_int_equal(flags.limit, 5000);
 	assert_int_equal(flags.window_us, 500000);
 	assert_int_equal(flags.run_us, 5000000);
-	assert_int_equal(flags.mode, GALE_STRICT);
-	assert_string_equal(flags.mode_name, "strict");
+	assert_int_equal(flags.mode, GALE_LEASED);
+	assert_string_equal(flags.mode_name, "leased");
 	assert_string_equal(flags.store, "memory:fleet");
 	assert_false(flags.json);
 }
@@ -196,6 +196,8 @@ static void each_flag_sets_its_own(void **state)
 	assert_int_equal(good("--seconds 3").run_us, 3000000);
 	assert_int_equal(good("--seconds 250ms").run_us, 250000);
 	assert_int_equal(good("--mode strict").mode, GALE_STRICT);
+	assert_int_equal(good("--mode cached-deny").mode, GALE_CACHED_DENY);
+	assert_int_equal(good("--mode leased").mode, GALE_LEASED);
 	assert_true(good("--json").json);
 }
 
@@ -280,7 +282,7 @@ static void an_error_says_what_is_allowed(void **state)
 	           "from 1 to 9007199254740991");
 	expect_bad("--window 1", "--window", "its unit");
 	expect_bad("--seconds 0", "--seconds", "100ms to 24h");
-	expect_bad("--mode leased", "--mode", "strict");
+	expect_bad("--mode lent", "--mode", "strict");
 }
 
 static void an_unknown_flag_is_told_which_there_are(void **state)

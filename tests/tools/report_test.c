@@ -104,7 +104,8 @@ static void a_planted_overshoot_exits_with_1(void **state)
 	(void)state;
 	assert_true(tally_open(&tally, &config));
 	for (int i = 0; i < 11; i++)
-		tally_count(&tally, 0, 0, 1000000, 1000000, 500000);
+		tally_count(&tally, 0, 0,
+		            tally_place(500000, 1000000, 1000000, 500000));
 	tally_pass(&tally, 0, TALLY_GONE);
 	tally_finish(&tally, 2000000);
 	report.tally = tally_total(&tally);

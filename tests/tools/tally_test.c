@@ -56,10 +56,17 @@ static uint64_t reset_at(uint64_t now_us)
 	return WINDOW - now_us % WINDOW;
 }
 
+static void count(struct tally *to, uint32_t worker, uint32_t key, uint64_t before_us,
+                  uint64_t after_us, uint64_t reset_us)
+{
+	tally_count(to, worker, key,
+	            tally_place(WINDOW, before_us, after_us, reset_us));
+}
+
 static void admit_between(uint64_t before_us, uint64_t now_us, uint64_t after_us,
                           uint32_t key)
 {
-	tally_count(&tally, 0, key, before_us, after_us, reset_at(now_us));
+	count(&tally, 0, key, before_us, after_us, reset_at(now_us));
 }
 
 static void admit(uint64_t now_us, uint32_t key, int times)
@@ -114,6 +121,22 @@ static void an_admission_belongs_to_the_one_end_that_fits(void **state)
 	expect_place(48, 52, 10, 6, 6); /* asked before the boundary, decided on it */
 	expect_place(48, 52, 1, 5, 5);  /* decided just before it */
 	expect_place(33, 51, 8, 5, 5);  /* wide, but only 42 fits */
+}
+
+static void a_lent_unit_belongs_where_its_instants_lie(void **state)
+{
+	struct tally_span span = tally_place_lent(10, 41, 43, 5);
+
+	(void)state;
+	assert_int_equal(span.first, 5);
+	assert_int_equal(span.last, 5);
+	span = tally_place_lent(10, 49, 50, 1); /* across a boundary: in either */
+	assert_int_equal(span.first, 5);
+	assert_int_equal(span.last, 6);
+	span = tally_place_lent(10, 41, 41, 9); /* until its end, and no longer */
+	assert_int_equal(span.last, 5);
+	span = tally_place_lent(10, 41, 41, 10);
+	assert_true(span.first > span.last);
 }
 
 static void a_reset_that_fits_no_end_is_a_disagreement(void **state)
@@ -202,8 +225,8 @@ static void limits_full_on_both_sides_of_a_boundary_are_none(void **state)
 static void a_store_of_another_time_is_a_disagreement(void **state)
 {
 	(void)state;
-	tally_count(&tally, 0, 0, BEGIN + 10, BEGIN + 15, reset_at(BEGIN + 1000));
-	tally_count(&tally, 1, 0, BEGIN + 10, BEGIN + 15, 0);
+	count(&tally, 0, 0, BEGIN + 10, BEGIN + 15, reset_at(BEGIN + 1000));
+	count(&tally, 1, 0, BEGIN + 10, BEGIN + 15, 0);
 	finish(STOP);
 	assert_int_equal(tally_total(&tally).disagreements, 2);
 	assert_int_equal(tally_total(&tally).admitted, 0);
@@ -436,8 +459,8 @@ static void *work(void *number)
 
 	for (int i = 0; i < STEPS; i++) {
 		tally_pass(&tally, worker, now_us);
-		tally_count(&tally, worker, (uint32_t)i % 2, now_us, now_us,
-		            reset_at(now_us));
+		count(&tally, worker, (uint32_t)i % 2, now_us, now_us,
+		      reset_at(now_us));
 		now_us += STEP_US;
 	}
 	tally_pass(&tally, worker, TALLY_GONE);
@@ -469,6 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_admission_belongs_to_the_one_end_that_fits),
+		cmocka_unit_test(a_lent_unit_belongs_where_its_instants_lie),
 		cmocka_unit_test(a_reset_that_fits_no_end_is_a_disagreement),
 		cmocka_unit_test(a_long_suspension_leaves_several_ends),
 		TEST(admissions_count_for_their_key_and_window),

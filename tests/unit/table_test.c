@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * table_test.c -- what was added is found, whatever was removed around it.
+ *
+ * The model is a plain array: which numbers are in, under which hash.
+ */
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/memory.h"
+#include "shards/table.h"
+#include "tests/model/random.h"
+#include "tests/support/allocator.h"
+#include "tests/support/crew.h"
+#include "tests/support/must.h"
+
+#define FIRST 64 /* slots of a new table */
+#define NUMBERS 400
+#define STEPS 40000
+
+struct model {
+	struct hashes hashes; /* first */
+	struct test_allocator allocator;
+	struct table table;
+	struct chance chance;
+	uint64_t hash[NUMBERS];
+	bool in[NUMBERS];
+	uint64_t count;
+};
+
+static uint32_t low_half(const struct hashes *self, uint32_t number)
+{
+	return (uint32_t)((const struct model *)self)->hash[number];
+}
+
+static void model_open(struct model *m, uint64_t seed)
+{
+	memset(m, 0, sizeof(*m));
+	m->hashes.of = low_half;
+	m->chance.state = seed;
+	test_allocator_init(&m->allocator);
+	assert_true(table_open(&m->table, &m->allocator.allocator));
+}
+
+static void model_close(struct model *m)
+{
+	table_close(&m->table, &m->allocator.allocator);
+	assert_true(test_allocator_is_balanced(&m->allocator));
+}
+
+static uint64_t slot_count(struct table *table)
+{
+	return load_relaxed(&table->slots)->mask + 1;
+}
+
+static void free_slots(struct model *m, struct slots *old)
+{
+	if (old)
+		memory_give_lines(&m->allocator.allocator, old, old->part.bytes);
+}
+
+static void add(struct model *m, uint32_t number, uint64_t hash)
+{
+	struct slots *old;
+
+	assert_true(table_make_room(&m->table, &m->allocator.allocator, &m->hashes,
+	                            &old));
+	free_slots(m, old);
+	m->hash[number] = hash;
+	table_add(&m->table, hash, number);
+	m->in[number] = true;
+	m->count++;
+	/* I2 */
+	assert_true(m->table.count <= slot_count(&m->table) / 4 * 3);
+}
+
+static void take_out(struct model *m, uint32_t number)
+{
+	table_remove(&m->table, &m->hashes, number);
+	m->in[number] = false;
+	m->count--;
+}
+
+/* How often a seek for the hash comes upon the number; nothing else may be found that
+ * is not there, or whose high half is another. */
+static unsigned finds(struct model *m, uint64_t hash, uint32_t number)
+{
+	struct seek seek = table_seek(&m->table, hash);
+	unsigned times = 0;
+	uint32_t found;
+
+	while ((found = table_next(&seek)) != TABLE_NONE) {
+		assert_true(found < NUMBERS && m->in[found]); /* I3 */
+		assert_true(m->hash[found] >> 32 == hash >> 32);
+		times += found == number;
+	}
+	return times;
+}
+
+static void check(struct model *m)
+{
+	assert_int_equal(m->table.count, m->count);
+	assert_true(table_valid(&m->table, &m->hashes)); /* I1, I2 */
+	for (uint32_t number = 0; number < NUMBERS; number++)
+		if (m->in[number]) /* I1 */
+			assert_int_equal(finds(m, m->hash[number], number), 1);
+}
+
+/* Some hashes differ in one half only, some are the same, some have their homes at the
+ * end of the slots, so that probing goes round. */
+static uint64_t any_hash(struct chance *c)
+{
+	uint64_t high = chance_one_in(c, 2) ? chance_below(c, 3) : chance_next(c) >> 32;
+	uint64_t low = chance_next(c) & UINT32_MAX;
+
+	if (chance_one_in(c, 2))
+		low |= 0x3f8; /* the last eight of any table that there is here */
+	return high << 32 | low;
+}
+
+static void step(struct model *m, uint64_t crowd)
+{
+	uint32_t number = (uint32_t)chance_below(&m->chance, NUMBERS);
+
+	if (m->in[number])
+		take_out(m, number);
+	else if (m->count < crowd)
+		add(m, number, any_hash(&m->chance));
+}
+
+static void whatever_comes_and_goes_the_rest_is_found(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct model m;
+
+		model_open(&m, seed);
+		for (uint64_t i = 0; i < STEPS; i++) {
+			step(&m, seed % 2 ? NUMBERS : FIRST / 4 * 3);
+			if (i % 97 == 0)
+				check(&m);
+			else
+				assert_true(i % 11 ||
+				            table_valid(&m.table, &m.hashes));
+		}
+		check(&m);
+		model_close(&m);
+	}
+}
+
+static void probing_goes_round_the_end(void **state)
+{
+	struct model m;
+
+	(void)state;
+	model_open(&m, 1);
+	for (uint32_t i = 0; i < 6; i++)
+		add(&m, i, (uint64_t)i << 32 | (FIRST - 2));
+	add(&m, 6, FIRST - 1); /* at home in the last slot, and pushed round */
+	add(&m, 7, 1);         /* at home where those have been pushed to */
+	check(&m);
+	take_out(&m, 0); /* all move up, across the end */
+	check(&m);
+	take_out(&m, 6);
+	check(&m);
+	for (uint32_t i = 1; i < 6; i++)
+		take_out(&m, i);
+	check(&m);
+	assert_int_equal(finds(&m, 1, 7), 1);
+	assert_int_equal(load_relaxed(&load_relaxed(&m.table.slots)->at[1]), 8);
+	model_close(&m);
+}
+
+static void it_grows_when_three_quarters_are_in_use(void **state)
+{
+	struct model m;
+	struct slots *old;
+
+	(void)state;
+	model_open(&m, 2);
+	for (uint32_t i = 0; i < FIRST / 4 * 3; i++)
+		add(&m, i, any_hash(&m.chance));
+	assert_int_equal(slot_count(&m.table), FIRST); /* I2 */
+	m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
+	assert_false(table_make_room(&m.table, &m.allocator.allocator, &m.hashes,
+	                             &old));
+	check(&m); /* without memory nothing has changed */
+	assert_int_equal(slot_count(&m.table), FIRST);
+	add(&m, NUMBERS - 1, any_hash(&m.chance));
+	assert_int_equal(slot_count(&m.table), 2 * FIRST);
+	check(&m);
+	model_close(&m);
+}
+
+static void a_table_without_memory_is_not_opened(void **state)
+{
+	struct test_allocator allocator;
+	struct table table;
+
+	(void)state;
+	test_allocator_init(&allocator);
+	allocator.fail_first = allocator.fail_last = 1;
+	assert_false(table_open(&table, &allocator.allocator));
+	table_close(&table, &allocator.allocator);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
+static void an_invalid_table_is_seen(void **state)
+{
+	struct model m;
+	struct slots *slots;
+
+	(void)state;
+	model_open(&m, 3);
+	add(&m, 0, 5);
+	add(&m, 1, UINT64_C(1) << 32 | 5);
+	slots = load_relaxed(&m.table.slots);
+	store_relaxed(&slots->at[5], 0); /* number 1 is behind a hole */
+	m.table.count = 1;
+	assert_false(table_valid(&m.table, &m.hashes)); /* I1 */
+	store_relaxed(&slots->at[5], 1);
+	assert_false(table_valid(&m.table, &m.hashes)); /* the count is wrong */
+	m.table.count = 2;
+	assert_true(table_valid(&m.table, &m.hashes));
+	model_close(&m);
+}
+
+/* ---- Readers beside the writer --------------------------------------------------- */
+
+#define READERS 3
+#define STAYING 16 /* numbers that are never removed */
+#define CHURN 40000
+
+/* What a number stands for: plain memory, so that TSan sees who may read it. */
+struct thing {
+	uint64_t hash;
+	uint64_t twice;
+};
+
+struct scene {
+	struct model m;
+	struct grace grace;
+	struct limbo limbo;
+	struct thing things[NUMBERS];
+	struct reader readers[READERS];
+	struct place {
+		struct retired retired; /* first */
+		uint32_t number;
+	} places[NUMBERS];
+	bool waiting[NUMBERS]; /* removed, and readers may still look */
+	_Atomic bool over;
+	_Atomic uint64_t found;
+	_Atomic uint64_t missed;
+};
+
+static void reusable(void *self, struct retired *retired)
+{
+	struct scene *s = self;
+	uint32_t number = ((struct place *)retired)->number;
+
+	s->waiting[number] = false;
+	memset(&s->things[number], 0xee, sizeof(s->things[number]));
+}
+
+static void free_old(void *self, struct retired *retired)
+{
+	free_slots(self, (struct slots *)retired);
+}
+
+static bool look_once(struct scene *s, uint64_t hash, uint32_t number)
+{
+	struct seek seek = table_seek(&s->m.table, hash);
+	uint32_t found;
+	bool there = false;
+
+	while ((found = table_next(&seek)) != TABLE_NONE) {
+		const struct thing *thing = &s->things[found]; /* I3 */
+
+		must(found < NUMBERS && thing->twice == 2 * thing->hash);
+		must(thing->hash >> 32 == hash >> 32);
+		there |= found == number && thing->hash == hash;
+	}
+	return there;
+}
+
+static uint64_t staying_hash(uint32_t number)
+{
+	return (uint64_t)(number % 3) << 32 | (60 + number % 4);
+}
+
+static void read_on(struct scene *s, unsigned who)
+{
+	struct chance chance = { who };
+
+	while (!load_relaxed(&s->over)) {
+		uint32_t number = (uint32_t)chance_below(&chance, STAYING);
+		bool there;
+
+		reader_enter(&s->grace, &s->readers[who]);
+		there = look_once(s, staying_hash(number), number);
+		reader_exit(&s->readers[who]);
+		add_relaxed(there ? &s->found : &s->missed, 1);
+		if (chance_one_in(&chance, 64))
+			sched_yield();
+	}
+}
+
+static void put_thing(struct scene *s, uint32_t number, uint64_t hash)
+{
+	struct slots *old;
+
+	must(table_make_room(&s->m.table, &s->m.allocator.allocator, &s->m.hashes,
+	                     &old));
+	if (old)
+		limbo_add(&s->limbo, &old->part.retired);
+	s->things[number] = (struct thing){ hash, 2 * hash };
+	s->m.hash[number] = hash;
+	table_add(&s->m.table, hash, number); /* placed */
+	s->m.in[number] = true;
+}
+
+static void churn(struct scene *s, struct limbo *gone)
+{
+	uint32_t number =
+	    (uint32_t)chance_between(&s->m.chance, STAYING, NUMBERS - 1);
+
+	if (s->m.in[number]) {
+		take_out(&s->m, number);
+		s->m.count++; /* counted by check() alone */
+		s->waiting[number] = true;
+		s->places[number].number = number;
+		limbo_add(gone, &s->places[number].retired);
+	} else if (!s->waiting[number]) {
+		put_thing(s, number, any_hash(&s->m.chance) & ~UINT64_C(0xc0));
+	}
+}
+
+static void write_on(struct scene *s)
+{
+	struct limbo gone = { 0 };
+
+	for (int i = 0; i < CHURN; i++) {
+		churn(s, &gone);
+		limbo_turn(&gone, &s->grace, reusable, s);
+		limbo_turn(&s->limbo, &s->grace, free_old, &s->m);
+		if (i % 512 == 0) {
+			must(table_valid(&s->m.table, &s->m.hashes));
+			sched_yield();
+		}
+	}
+	store_relaxed(&s->over, true);
+	while (!limbo_is_empty(&gone) || !limbo_is_empty(&s->limbo)) {
+		limbo_turn(&gone, &s->grace, reusable, s);
+		limbo_turn(&s->limbo, &s->grace, free_old, &s->m);
+		sched_yield();
+	}
+}
+
+static void scene_main(void *arg, unsigned who)
+{
+	struct scene *s = arg;
+
+	if (who == READERS)
+		write_on(s);
+	else
+		read_on(s, who);
+}
+
+/* Once the writer is still, a reader that missed finds it. */
+static void all_that_stay_are_found(struct scene *s)
+{
+	for (uint32_t number = 0; number < STAYING; number++)
+		assert_true(look_once(s, staying_hash(number), number)); /* I1 */
+}
+
+static void readers_find_what_stays_and_nothing_that_is_not_there(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	model_open(&s.m, 5);
+	grace_open(&s.grace);
+	for (uint32_t i = 0; i < READERS; i++)
+		grace_join(&s.grace, &s.readers[i]);
+	for (uint32_t i = 0; i < STAYING; i++)
+		put_thing(&s, i, staying_hash(i));
+	crew_run(READERS + 1, scene_main, &s);
+	all_that_stay_are_found(&s);
+	/* Missing is the exception. */
+	assert_true(load_relaxed(&s.found) > 4 * load_relaxed(&s.missed));
+	for (uint32_t i = 0; i < READERS; i++)
+		grace_leave(&s.grace, &s.readers[i]);
+	grace_close(&s.grace);
+	model_close(&s.m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whatever_comes_and_goes_the_rest_is_found),
+		cmocka_unit_test(probing_goes_round_the_end),
+		cmocka_unit_test(it_grows_when_three_quarters_are_in_use),
+		cmocka_unit_test(a_table_without_memory_is_not_opened),
+		cmocka_unit_test(an_invalid_table_is_seen),
+		cmocka_unit_test(readers_find_what_stays_and_nothing_that_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
