@@ -101,6 +101,8 @@ void ask_floors(void);
 void ask_steps(void);
 void ask_store(void);
 void ask_asks(void);
+void ask_lease_floors(void);
+void ask_leases(void);
 void ask_bytes(void);
 
 #ifdef __cplusplus

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * bytes.c -- how much memory does a key take in the embedded store?
+ * bytes.c -- how much memory does a key take, in the embedded store and in the node?
  *
- * What the process grows by, in resident memory, when a store takes in 1,000,000 keys
- * of 16 bytes, over their number: entries, table, heap and what malloc adds.
+ * What the process grows by, in resident memory, when 1,000,000 keys of 16 bytes are
+ * taken in, over their number: entries, tables, heap and what malloc adds.
+ *
+ * A leased key is known to the node and to its store, and here both are in one process.
+ * So another node, which is small and stays, leases every key first: the store then has
+ * them all, and what the process grows by after that is the node's.
  */
 #define _GNU_SOURCE
+#include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -65,6 +71,90 @@ static double bytes_per_key(void *arg)
 	return (resident_bytes() - before) / (double)count;
 }
 
+/* ---- A leased key, in the node --------------------------------------------------- */
+
+#define NODE_KEYS (1 << 20)
+#define SMALL_NODE_KEYS 4096
+#define UNDER_WAY 64
+
+static void must(enum gale_err err)
+{
+	bench_expect(err == GALE_ERR_OK, gale_err_text(err));
+}
+
+/* A runtime with one limiter, and who asks. */
+struct node {
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+};
+
+static struct node open_node(uint32_t max_keys)
+{
+	struct gale_config config = { .max_keys = max_keys };
+	struct gale_store_config store = { .url = "memory:bytes",
+		                           .max_keys = 2 * COUNT };
+	struct gale_limiter_config limiter = {
+		.name = "bytes",
+		.rule = gale_fixed_window(1000, GALE_SPAN_MAX_US),
+		.mode = GALE_LEASED,
+		.lease = { .sizing = GALE_SIZE_FIXED, .batch = 10 },
+	};
+	struct node node;
+
+	must(gale_runtime_open(&config, &node.runtime));
+	must(gale_store_open(node.runtime, &store, &node.store));
+	limiter.store = node.store;
+	must(gale_limiter_open(node.runtime, &limiter, &node.limiter));
+	must(gale_join(node.runtime, &node.seat));
+	return node;
+}
+
+static uint64_t answers_of(struct node *node)
+{
+	struct pollfd ready = { .fd = gale_seat_fd(node->seat), .events = POLLIN };
+	struct gale_completion done[UNDER_WAY];
+	uint64_t count;
+
+	bench_expect(poll(&ready, 1, 10000) == 1, "answers");
+	count = gale_seat_completions(node->seat, done, UNDER_WAY);
+	for (uint64_t i = 0; i < count; i++)
+		bench_expect(done[i].answer.verdict == GALE_ALLOW, "a new key");
+	return count;
+}
+
+static void lease_all(struct node *node, uint64_t count)
+{
+	uint64_t pending = 0;
+
+	for (uint64_t id = 0; id < count; id++) {
+		struct key key = key_of(id);
+		struct gale_answer answer = gale_ask(node->seat, node->limiter, &key,
+		                                     sizeof(key), 1, NULL);
+
+		bench_expect(answer.verdict == GALE_PENDING, "a new key");
+		pending++;
+		while (pending == UNDER_WAY || (pending > 0 && id + 1 == count))
+			pending -= answers_of(node);
+	}
+}
+
+static double bytes_per_leased_key(void *arg)
+{
+	struct node first = open_node(SMALL_NODE_KEYS), node;
+	uint64_t count = keys_in(COUNT);
+	double before;
+
+	(void)arg;
+	lease_all(&first, count);
+	malloc_trim(0); /* nothing that was freed is used again */
+	before = resident_bytes();
+	node = open_node(NODE_KEYS);
+	lease_all(&node, count);
+	return (resident_bytes() - before) / (double)count;
+}
+
 /* ---- The rows -------------------------------------------------------------------- */
 
 /* All are of a kind that keeps its keys for as long as we measure. */
@@ -115,5 +205,11 @@ void ask_bytes(void)
 	    .unit = "bytes",
 	    .measure = bytes_per_key,
 	    .arg = &rules[3],
+	});
+	bench_add_figure(&(struct bench_figure){
+	    .name = "bytes/a leased key, in the node",
+	    .unit = "bytes",
+	    .measure = bytes_per_leased_key,
+	    .bar = BAR,
 	});
 }

@@ -9,6 +9,8 @@ int main(int argc, char **argv)
 	ask_steps();
 	ask_store();
 	ask_asks();
+	ask_lease_floors();
+	ask_leases();
 	ask_bytes();
 	return bench_main(argc, argv);
 }

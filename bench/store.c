@@ -62,7 +62,7 @@ static struct store *open_store(struct gale_clock *clock)
 static struct store *open_store_of(struct crowd *crowd)
 {
 	crowd->clock =
-	    (struct given_clock){ { given_clock_now }, START, crowd->tick_us };
+	    (struct given_clock){ { .now_us = given_clock_now }, START, crowd->tick_us };
 	return open_store(crowd->tick_us > 0 ? &crowd->clock.clock : NULL);
 }
 

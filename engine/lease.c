@@ -134,7 +134,7 @@ static void put_first(struct ledger *ledger, const struct lease_row *first)
 /* When what the row says to be out is over: a pacer's with its last place. */
 static struct gale_slot end_of(const struct rule *rule, const struct lease_row *row)
 {
-	if (lent_from(rule) != A_PACER || row->out == 0)
+	if (lent_from(rule) != A_PACER)
 		return row->tag;
 	return slot_add(row->tag, rule_span(rule, row->out), rule->is.limit);
 }
@@ -331,7 +331,8 @@ static struct lease_grant outlook(const struct rule *rule, const uint64_t *words
 
 static uint64_t nanoseconds(struct gale_slot wait, uint64_t den)
 {
-	return wait.us * 1000 + (wait.part * 1000 + den - 1) / den; /* up: never early */
+	return wait.us * 1000 +
+	       (wait.part * 1000 + den - 1) / den; /* up: never early */
 }
 
 /* A block whose first place has passed is not told again: the delay counts from now, so

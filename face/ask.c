@@ -11,44 +11,10 @@
 #include <string.h>
 
 #include "face/answer.h"
+#include "face/checks.h"
 #include "face/lend.h"
 #include "face/seat.h"
 #include "runtime/clock.h"
-
-/* May anything be asked with these handles?  GALE_WHY_RULE if so. */
-static enum gale_why check_handles(const struct gale_seat *seat,
-                                   const struct gale_limiter *limiter)
-{
-	const struct gale_runtime *runtime;
-
-	if (!seat || !limiter || limiter->handle.runtime != seat->handle.runtime)
-		return GALE_WHY_BAD_ASK;
-	runtime = seat->handle.runtime;
-	if (!handle_is_open(&seat->handle, runtime) ||
-	    !handle_is_open(&limiter->handle, runtime))
-		return GALE_WHY_CLOSED;
-	seat_check_thread(seat);
-	return runtime_refuses(runtime);
-}
-
-static bool key_is_good(const void *key, size_t key_len)
-{
-	return key && key_len >= 1 && key_len <= GALE_KEY_MAX;
-}
-
-static bool cost_is_good(uint64_t cost)
-{
-	return cost >= 1 && cost <= GALE_UNITS_MAX;
-}
-
-static enum gale_why check_ask(const struct gale_seat *seat,
-                               const struct gale_limiter *limiter, const void *key,
-                               size_t key_len, uint64_t cost)
-{
-	if (!key_is_good(key, key_len) || !cost_is_good(cost))
-		return GALE_WHY_BAD_ASK;
-	return check_handles(seat, limiter);
-}
 
 /* An op and the bytes of its key, on the asker's stack. */
 struct question {
@@ -124,70 +90,18 @@ static struct gale_answer ask_further(struct gale_seat *seat,
 	return ask_shard(seat, limiter, &question.op, tag);
 }
 
-struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
-                            const void *key, size_t key_len, uint64_t cost, void *tag)
+struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
+                                 const void *key, size_t key_len, uint64_t cost,
+                                 void *tag)
 {
 	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
 	struct gale_answer answer;
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	if (limiter->lender.lending != LENDING_NOT &&
-	    local_ask(seat, limiter, key, key_len, cost, &answer))
+	if (local_ask(seat, limiter, key, key_len, cost, &answer))
 		return answer;
 	return ask_further(seat, limiter, key, key_len, cost, tag);
-}
-
-/* ---- Many ------------------------------------------------------------------------ */
-
-static struct gale_answer ask_one_of_many(struct gale_seat *seat,
-                                          struct gale_limiter *limiter,
-                                          const struct gale_question *question,
-                                          uint64_t hash)
-{
-	struct gale_answer answer;
-
-	if (!key_is_good(question->key, question->key_len) ||
-	    !cost_is_good(question->cost))
-		return answer_refused(GALE_WHY_BAD_ASK);
-	if (limiter->lender.lending != LENDING_NOT &&
-	    local_ask_hashed(seat, limiter, question->key, question->key_len,
-	                     question->cost, hash, &answer))
-		return answer;
-	return ask_further(seat, limiter, question->key, question->key_len,
-	                   question->cost, question->tag);
-}
-
-#define FLOCK 16 /* asks whose memory is fetched at the same time */
-
-static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
-                      const struct gale_question *questions, size_t count,
-                      struct gale_answer *ret_answers)
-{
-	uint64_t hashes[FLOCK];
-
-	local_fetch(seat, limiter, questions, count, hashes);
-	for (size_t i = 0; i < count; i++)
-		ret_answers[i] =
-		    ask_one_of_many(seat, limiter, &questions[i], hashes[i]);
-}
-
-void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
-                   const struct gale_question *questions, size_t count,
-                   struct gale_answer *ret_answers)
-{
-	enum gale_why why = check_handles(seat, limiter);
-
-	if (!questions || !ret_answers)
-		return;
-	for (size_t i = 0; i < count; i += FLOCK) {
-		size_t some = count - i < FLOCK ? count - i : FLOCK;
-
-		if (why == GALE_WHY_RULE)
-			ask_flock(seat, limiter, questions + i, some, ret_answers + i);
-		for (size_t j = i; why != GALE_WHY_RULE && j < i + some; j++)
-			ret_answers[j] = answer_refused(why);
-	}
 }
 
 /* ---- Waiting --------------------------------------------------------------------- */
@@ -264,8 +178,7 @@ struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limite
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	if (limiter->lender.lending != LENDING_NOT &&
-	    local_ask(seat, limiter, key, key_len, cost, &answer))
+	if (local_ask(seat, limiter, key, key_len, cost, &answer))
 		return answer;
 	put(&question, limiter, STORE_STEP, key, key_len, cost);
 	return answer_of(limiter, &question.op,

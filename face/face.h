@@ -33,6 +33,7 @@
 #include "runtime/atomic.h"
 #include "runtime/lifeline.h"
 #include "runtime/lock.h"
+#include "runtime/panic.h"
 #include "runtime/clock.h"
 #include "runtime/grace.h"
 #include "shards/shard.h"
@@ -70,7 +71,7 @@ struct gale_runtime {
 	struct boot_clock boot;
 	struct lifeline lifeline;
 	struct grace grace;
-	_Atomic uint64_t seed; /* of the hashes that spread keys over shards */
+	uint64_t seed; /* of the hashes that spread keys over shards */
 	uint64_t node; /* who this is to the stores: nobody else, and never again */
 	uint32_t max_keys;
 	bool turns;           /* the host's: no threads */
@@ -106,22 +107,31 @@ void handle_drop(struct handle *handle);
 /* Marks it closed and drops the opener's reference; closing twice panics. */
 void handle_close(struct handle *handle);
 /* Is it a handle of this runtime, and open? */
-bool handle_is_open(const struct handle *handle, const struct gale_runtime *runtime);
+static inline bool handle_is_open(const struct handle *handle,
+                                  const struct gale_runtime *runtime)
+{
+	return handle->runtime == runtime && !load_relaxed(&handle->closed);
+}
 
 void runtime_hold(struct gale_runtime *runtime);
 void runtime_drop(struct gale_runtime *runtime);
 
 /* Why nothing may be asked of this runtime; GALE_WHY_RULE if it may. */
-enum gale_why runtime_refuses(const struct gale_runtime *runtime);
+static inline enum gale_why runtime_refuses(const struct gale_runtime *runtime)
+{
+	if (!lifeline_holds(&runtime->lifeline))
+		return GALE_WHY_FORKED;
+	if (load_relaxed(&runtime->closed))
+		return GALE_WHY_CLOSED;
+	return panic_fenced() ? GALE_WHY_FENCED : GALE_WHY_RULE;
+}
+
 /* The same as an error, for setting up. */
 enum gale_err runtime_error(const struct gale_runtime *runtime);
 
 /* Hands the ask to the shard of its key; false if the runtime is closed or the shard
  * has its hands full, and then the ask is still the caller's. */
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask);
-
-/* Another for each limiter, so that their keys do not collide together. */
-uint64_t runtime_next_seed(struct gale_runtime *runtime);
 
 /* The shard of a key's hash. */
 static inline struct shard *runtime_shard(const struct gale_runtime *runtime,

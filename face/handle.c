@@ -86,8 +86,3 @@ void handle_close(struct handle *handle)
 	gale_assert(!was_closed);
 	handle_drop(handle);
 }
-
-bool handle_is_open(const struct handle *handle, const struct gale_runtime *runtime)
-{
-	return handle->runtime == runtime && !load_relaxed(&handle->closed);
-}

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "face/answer.h"
+#include "face/checks.h"
 #include "shards/local.h"
 
 uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len)
@@ -23,11 +24,6 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 static struct purses *purses_of(const struct gale_seat *seat, uint64_t hash)
 {
 	return &runtime_shard(seat->handle.runtime, hash)->lessor.purses;
-}
-
-static void count_answer(struct gale_seat *seat, const struct gale_answer *answer)
-{
-	seat_count(seat, answer->verdict == GALE_ALLOW ? COUNT_ALLOWED : COUNT_REFUSED);
 }
 
 /* A cost above the limit never passes, whatever is in hand.                     (L7) */
@@ -45,65 +41,262 @@ static struct gale_answer deny_for_ever(const struct lender *lender)
 	};
 }
 
-static bool answer_from(struct gale_seat *seat, struct gale_limiter *limiter,
-                        struct purse *purse, uint64_t cost,
-                        struct gale_answer *ret_answer)
+static inline struct purse_name name_of(struct lender *lender, const void *key,
+                                        size_t key_len)
 {
-	if (!local_answer(&limiter->lender, purse, seat->number, seat_now(seat), cost,
-	                  ret_answer))
-		return false;
-	purse_use(purse);
-	count_answer(seat, ret_answer);
-	return true;
+	return (struct purse_name){
+		.lender = lender,
+		.key = key,
+		.key_len = (uint16_t)key_len,
+		.hash = XXH3_64bits_withSeed(key, key_len, lender->seed),
+	};
 }
 
-bool local_ask_hashed(struct gale_seat *seat, struct gale_limiter *limiter,
-                      const void *key, size_t key_len, uint64_t cost, uint64_t hash,
-                      struct gale_answer *ret_answer)
-{
-	struct purse_name name = { .lender = &limiter->lender,
-		                   .key = key,
-		                   .key_len = (uint16_t)key_len,
-		                   .hash = hash };
-	struct purse *purse;
-	bool answered;
+/* What one ask is about. */
+struct wish {
+	struct gale_seat *seat;
+	struct gale_limiter *limiter;
+	struct purse_name name;
+	uint64_t cost;
+	mono now;
+};
 
-	if (is_too_much(&limiter->lender, cost)) {
-		*ret_answer = deny_for_ever(&limiter->lender);
-		return true;
-	}
+static inline struct wish wish_of(struct gale_seat *seat, struct gale_limiter *limiter,
+                                  const void *key, size_t key_len, uint64_t cost)
+{
+	return (struct wish){
+		.seat = seat,
+		.limiter = limiter,
+		.name = name_of(&limiter->lender, key, key_len),
+		.cost = cost,
+		.now = seat_now(seat),
+	};
+}
+
+/* What was found in this node, in registers: an answer is made of it once, where it is
+ * returned. */
+struct found {
+	enum local how;
+	uint64_t word;
+	uint64_t left; /* when it is refused */
+};
+
+static inline struct found try_purse(const struct wish *wish, struct purse *purse)
+{
+	struct found found = { LOCAL_UNKNOWN, 0, 0 };
+
+	found.how = local_try(&wish->limiter->lender, purse, wish->seat->number,
+	                      wish->now, wish->cost, &found.word);
+	if (found.how == LOCAL_REFUSED)
+		found.left = credit_units(load_relaxed(&purse->credit));
+	if (found.how != LOCAL_UNKNOWN)
+		seat_count(wish->seat,
+		           found.how == LOCAL_TAKEN ? COUNT_ALLOWED : COUNT_REFUSED);
+	return found;
+}
+
+/* From credit or from memory, within a grace period. */
+static inline struct found find_and_try(const struct wish *wish)
+{
+	struct gale_seat *seat = wish->seat;
+	struct found found = { LOCAL_UNKNOWN, 0, 0 };
+	struct purse *purse;
+
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = purses_find(purses_of(seat, hash), &name);
-	answered = purse && answer_from(seat, limiter, purse, cost, ret_answer);
+	purse = purses_find(purses_of(seat, wish->name.hash), &wish->name);
+	if (LIKELY(purse != NULL)) {
+		purse_use(purse);
+		found = try_purse(wish, purse);
+	}
 	reader_exit(&seat->reader);
-	return answered;
+	return found;
+}
+
+static inline struct gale_answer answer_from(const struct wish *wish,
+                                             const struct found *found)
+{
+	const struct lender *lender = &wish->limiter->lender;
+
+	if (LIKELY(found->how == LOCAL_TAKEN))
+		return local_allow(lender, found->word, wish->now);
+	return local_deny(lender, found->left, wish->now, credit_dies(found->word));
+}
+
+/* A pacer's: from the burst, or a place of the block. */
+static bool find_place(const struct wish *wish, struct gale_answer *ret_answer)
+{
+	struct gale_seat *seat = wish->seat;
+	struct purse *purse;
+	bool placed;
+
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	purse = purses_find(purses_of(seat, wish->name.hash), &wish->name);
+	placed = purse && purse_place(purse, wish->now, wish->cost, ret_answer);
+	if (placed)
+		purse_use(purse);
+	reader_exit(&seat->reader);
+	if (placed)
+		seat_count(seat, ret_answer->verdict == GALE_ALLOW ? COUNT_ALLOWED
+		                                                   : COUNT_REFUSED);
+	return placed;
 }
 
 bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
                size_t key_len, uint64_t cost, struct gale_answer *ret_answer)
 {
-	return local_ask_hashed(seat, limiter, key, key_len, cost,
-	                        local_hash(&limiter->lender, key, key_len), ret_answer);
+	const struct lender *lender = &limiter->lender;
+	struct found found;
+	struct wish wish;
+
+	if (lender->lending == LENDING_NOT)
+		return false;
+	if (is_too_much(lender, cost)) {
+		*ret_answer = deny_for_ever(lender);
+		return true;
+	}
+	wish = wish_of(seat, limiter, key, key_len, cost);
+	if (lender->lending == LENDING_PLACES && find_place(&wish, ret_answer))
+		return true;
+	found = find_and_try(&wish);
+	if (found.how != LOCAL_UNKNOWN)
+		*ret_answer = answer_from(&wish, &found);
+	return found.how != LOCAL_UNKNOWN;
 }
 
-void local_fetch(struct gale_seat *seat, struct gale_limiter *limiter,
-                 const struct gale_question *questions, size_t count,
-                 uint64_t *ret_hashes)
+/* ---- The quick way --------------------------------------------------------------- */
+
+/*
+ * Most asks are of a seat that ticks, for units, from a purse that nobody else wants at
+ * this instant.  For these, nothing is called that could need a register kept, and
+ * everything else is left to the long way, which begins anew.
+ */
+static inline bool is_quick(const struct gale_seat *seat,
+                            const struct gale_limiter *limiter, uint64_t cost)
 {
+	const struct lender *lender = &limiter->lender;
+
+	return lender->lending == LENDING_UNITS && cost <= lender->rule.capacity &&
+	       seat->ticked.ns > 0;
+}
+
+static inline bool take_quickly(struct purse *purse, mono now, uint64_t cost,
+                                uint64_t *ret_word)
+{
+	uint64_t word = load_relaxed(&purse->credit);
+
+	*ret_word = word - cost;
+	return LIKELY(!load_relaxed(&purse->cells)) &&
+	       LIKELY(credit_covers(word, now, cost)) &&
+	       LIKELY(swap_if_relaxed(&purse->credit, &word, word - cost)); /* U1 */
+}
+
+static inline bool find_and_take_quickly(struct gale_seat *seat,
+                                         const struct purse_name *name, uint64_t cost,
+                                         uint64_t *ret_word)
+{
+	struct purse *purse;
+	bool taken = false;
+
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	purse = purses_find(purses_of(seat, name->hash), name);
+	if (LIKELY(purse != NULL)) {
+		taken = take_quickly(purse, seat->ticked, cost, ret_word);
+		purse_use(purse);
+	}
+	reader_exit(&seat->reader);
+	return taken;
+}
+
+struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
+                            const void *key, size_t key_len, uint64_t cost, void *tag)
+{
+	if (LIKELY(check_ask(seat, limiter, key, key_len, cost) == GALE_WHY_RULE) &&
+	    LIKELY(is_quick(seat, limiter, cost))) {
+		struct lender *lender = &limiter->lender;
+		struct purse_name name = name_of(lender, key, key_len);
+		uint64_t word;
+
+		if (LIKELY(find_and_take_quickly(seat, &name, cost, &word))) {
+			seat_count(seat, COUNT_ALLOWED);
+			return local_allow(lender, word, seat->ticked);
+		}
+	}
+	return ask_at_length(seat, limiter, key, key_len, cost, tag);
+}
+
+/* ---- Many ------------------------------------------------------------------------ */
+
+#define FLOCK 16 /* asks whose memory is fetched at the same time */
+
+/* First where their slots are, then where their purses are: each memory access of one
+ * overlaps with those of the others. */
+static void fetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                  const struct gale_question *questions, size_t count,
+                  struct purse_name *ret_names)
+{
 	for (size_t i = 0; i < count; i++) {
 		const struct gale_question *question = &questions[i];
 
-		ret_hashes[i] = 0;
-		if (!question->key || question->key_len > GALE_KEY_MAX)
+		ret_names[i].key = NULL;
+		if (!key_is_good(question->key, question->key_len))
 			continue;
-		ret_hashes[i] =
-		    local_hash(&limiter->lender, question->key, question->key_len);
-		table_prefetch(&purses_of(seat, ret_hashes[i])->table, ret_hashes[i]);
+		ret_names[i] =
+		    name_of(&limiter->lender, question->key, question->key_len);
+		table_prefetch(&purses_of(seat, ret_names[i].hash)->table,
+		               ret_names[i].hash);
 	}
 	for (size_t i = 0; i < count; i++)
-		purses_prefetch(purses_of(seat, ret_hashes[i]), ret_hashes[i]);
+		if (ret_names[i].key)
+			purses_prefetch(purses_of(seat, ret_names[i].hash),
+			                ret_names[i].hash);
+}
+
+static inline struct gale_answer ask_fetched(struct gale_seat *seat,
+                                             struct gale_limiter *limiter,
+                                             const struct gale_question *question,
+                                             const struct purse_name *name)
+{
+	uint64_t cost = question->cost, word;
+
+	if (LIKELY(name->key != NULL) && LIKELY(cost_is_good(cost)) &&
+	    LIKELY(is_quick(seat, limiter, cost)) &&
+	    LIKELY(find_and_take_quickly(seat, name, cost, &word))) {
+		seat_count(seat, COUNT_ALLOWED);
+		return local_allow(&limiter->lender, word, seat->ticked);
+	}
+	return ask_at_length(seat, limiter, question->key, question->key_len, cost,
+	                     question->tag);
+}
+
+static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
+                      const struct gale_question *questions, size_t count,
+                      struct gale_answer *ret_answers)
+{
+	struct purse_name names[FLOCK];
+
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	fetch(seat, limiter, questions, count, names);
 	reader_exit(&seat->reader);
+	for (size_t i = 0; i < count; i++)
+		ret_answers[i] = ask_fetched(seat, limiter, &questions[i], &names[i]);
+}
+
+void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
+                   const struct gale_question *questions, size_t count,
+                   struct gale_answer *ret_answers)
+{
+	enum gale_why why = check_handles(seat, limiter);
+
+	if (!questions || !ret_answers)
+		return;
+	for (size_t i = 0; i < count; i += FLOCK) {
+		size_t some = count - i < FLOCK ? count - i : FLOCK;
+
+		if (why == GALE_WHY_RULE)
+			ask_flock(seat, limiter, questions + i, some, ret_answers + i);
+		for (size_t j = i; why != GALE_WHY_RULE && j < i + some; j++)
+			ret_answers[j] = answer_refused(why);
+	}
 }
 
 bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
@@ -202,32 +395,55 @@ static void pin(struct gale_key *key)
 
 static struct gale_answer ask_by_name(struct gale_key *key, uint64_t cost, void *tag)
 {
-	if (!key->purse)
+	if (!key->purse && runtime_refuses(key->handle.runtime) == GALE_WHY_RULE)
 		pin(key);
-	return gale_ask(key->seat, key->limiter, key->key, key->key_len, cost, tag);
+	return ask_at_length(key->seat, key->limiter, key->key, key->key_len, cost,
+	                     tag);
+}
+
+/* The pinned purse says so; its cells are pinned with it, a pacer's block is not. */
+static __attribute__((noinline)) struct gale_answer
+ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
+{
+	struct wish wish;
+	struct found found;
+
+	if (!key || !cost_is_good(cost))
+		return answer_refused(GALE_WHY_BAD_ASK);
+	if (load_relaxed(&key->handle.closed))
+		return answer_refused(GALE_WHY_CLOSED);
+	if (!key->purse || runtime_refuses(key->handle.runtime) != GALE_WHY_RULE ||
+	    key->limiter->lender.lending == LENDING_PLACES ||
+	    is_too_much(&key->limiter->lender, cost))
+		return ask_by_name(key, cost, tag);
+	wish = (struct wish){ .seat = key->seat,
+		              .limiter = key->limiter,
+		              .cost = cost,
+		              .now = seat_now(key->seat) };
+	found = try_purse(&wish, key->purse);
+	if (found.how == LOCAL_UNKNOWN)
+		return ask_by_name(key, cost, tag);
+	return answer_from(&wish, &found);
+}
+
+static inline bool key_is_quick(const struct gale_key *key, uint64_t cost)
+{
+	return LIKELY(key != NULL) && LIKELY(key->purse != NULL) &&
+	       LIKELY(cost_is_good(cost)) &&
+	       LIKELY(!load_relaxed(&key->handle.closed)) &&
+	       LIKELY(runtime_refuses(key->handle.runtime) == GALE_WHY_RULE) &&
+	       LIKELY(is_quick(key->seat, key->limiter, cost));
 }
 
 struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
-	struct gale_seat *seat;
-	struct gale_answer answer;
-	enum gale_why why;
 	uint64_t word;
-	mono now;
 
-	if (!key || cost < 1 || cost > GALE_UNITS_MAX)
-		return answer_refused(GALE_WHY_BAD_ASK);
-	seat = key->seat;
-	why = runtime_refuses(seat->handle.runtime);
-	if (why != GALE_WHY_RULE || load_relaxed(&key->handle.closed))
-		return answer_refused(why != GALE_WHY_RULE ? why : GALE_WHY_CLOSED);
-	seat_check_thread(seat);
-	if (!key->purse || key->limiter->lender.lending != LENDING_UNITS)
-		return ask_by_name(key, cost, tag);
-	now = seat_now(seat);
-	if (!purse_take(key->purse, seat->number, now, cost, &word))
-		return ask_by_name(key, cost, tag);
-	seat_count(seat, COUNT_ALLOWED);
-	answer = local_allow(&key->limiter->lender, word, now);
-	return answer;
+	if (LIKELY(key_is_quick(key, cost)) &&
+	    LIKELY(take_quickly(key->purse, key->seat->ticked, cost, &word))) {
+		seat_check_thread(key->seat);
+		seat_count(key->seat, COUNT_ALLOWED);
+		return local_allow(&key->limiter->lender, word, key->seat->ticked);
+	}
+	return ask_key_at_length(key, cost, tag);
 }

@@ -3,7 +3,7 @@
 /*
  * lend.h -- asks that this node answers by itself, on the seat's own thread.
  *
- * Nothing here blocks, allocates, locks or enters the kernel.
+ * Up to ask_at_length nothing blocks, allocates, locks or enters the kernel.
  *
  * Threads   All of it: the seat's own.
  */
@@ -16,21 +16,19 @@
  * nobody can choose keys that collide. */
 uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len);
 
-/* From credit or from memory; false if neither says anything. */
+/* From credit, from places or from memory; false if none says anything. */
 bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
                size_t key_len, uint64_t cost, struct gale_answer *ret_answer);
-/* The same for a key whose hash is known. */
-bool local_ask_hashed(struct gale_seat *seat, struct gale_limiter *limiter,
-                      const void *key, size_t key_len, uint64_t cost, uint64_t hash,
-                      struct gale_answer *ret_answer);
-
-/* Hashes so many keys, and brings what they will need nearer. */
-void local_fetch(struct gale_seat *seat, struct gale_limiter *limiter,
-                 const struct gale_question *questions, size_t count,
-                 uint64_t *ret_hashes);
 
 /* Has the store failed to answer the shard of this key lately? */
 bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
                    const struct store_op *op);
+
+/* ---- For lend.c ------------------------------------------------------------------ */
+
+/* An ask with all that may become of it. */
+struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
+                                 const void *key, size_t key_len, uint64_t cost,
+                                 void *tag);
 
 #endif

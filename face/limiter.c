@@ -4,6 +4,9 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "face/face.h"
 #include "runtime/memory.h"
 
@@ -156,6 +159,13 @@ static void lender_drop(struct lender *lender)
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
+/* Limiters of one name share their keys in the store, so they must meet in one shard:
+ * it numbers the requests for a key.                                            (D2) */
+static uint64_t seed_of(const struct gale_runtime *runtime, const char *name)
+{
+	return XXH3_64bits_withSeed(name, strlen(name), runtime->seed);
+}
+
 static bool make_links(struct gale_limiter *limiter)
 {
 	struct gale_runtime *runtime = limiter->handle.runtime;
@@ -183,7 +193,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 	limiter->lender.store = config->store->inner;
 	limiter->lender.hold = lender_hold;
 	limiter->lender.drop = lender_drop;
-	limiter->lender.seed = runtime_next_seed(runtime);
+	limiter->lender.seed = seed_of(runtime, config->name);
 	set_terms(&limiter->lender, config);
 	if (!make_links(limiter)) {
 		handle_close(&limiter->handle);

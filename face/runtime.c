@@ -28,7 +28,6 @@
 #include "face/seat.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
-#include "runtime/panic.h"
 #include "runtime/random.h"
 
 #define SHARDS_MAX 256
@@ -216,13 +215,10 @@ static enum gale_err open_parts(struct gale_runtime *runtime)
 {
 	enum gale_err err;
 
-	uint64_t seed;
-
-	if (!random_fill(&seed, sizeof(seed)) ||
+	if (!random_fill(&runtime->seed, sizeof(runtime->seed)) ||
 	    !random_fill(&runtime->node, sizeof(runtime->node)) ||
 	    !lifeline_open(&runtime->lifeline))
 		return GALE_ERR_SYSTEM;
-	atomic_init(&runtime->seed, seed);
 	runtime->node = runtime->node % GALE_UNITS_MAX + 1;
 	grace_open(&runtime->grace);
 	err = open_shards(runtime);
@@ -431,15 +427,6 @@ size_t gale_metrics(struct gale_runtime *runtime, struct gale_metric *ret_metric
 
 /* ---- While it is open ------------------------------------------------------------ */
 
-enum gale_why runtime_refuses(const struct gale_runtime *runtime)
-{
-	if (!lifeline_holds(&runtime->lifeline))
-		return GALE_WHY_FORKED;
-	if (load_relaxed(&runtime->closed))
-		return GALE_WHY_CLOSED;
-	return panic_fenced() ? GALE_WHY_FENCED : GALE_WHY_RULE;
-}
-
 enum gale_err runtime_error(const struct gale_runtime *runtime)
 {
 	if (!runtime)
@@ -483,11 +470,6 @@ void runtime_wake_sweeper(struct gale_runtime *runtime)
 	if (enter(runtime))
 		shard_wake(&runtime->shards[0]);
 	leave(runtime);
-}
-
-uint64_t runtime_next_seed(struct gale_runtime *runtime)
-{
-	return add_relaxed(&runtime->seed, UINT64_C(0x9e3779b97f4a7c15));
 }
 
 void runtime_wake_shards(struct gale_runtime *runtime)

@@ -224,12 +224,6 @@ enum gale_err gale_join(struct gale_runtime *runtime, struct gale_seat **ret_sea
 	return GALE_ERR_OK;
 }
 
-void seat_check_thread(const struct gale_seat *seat)
-{
-	gale_audit(pthread_equal(seat->owner, pthread_self()));
-	(void)seat;
-}
-
 void gale_leave(struct gale_seat *seat)
 {
 	if (!seat || !lifeline_holds(&seat->handle.runtime->lifeline))

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "engine/check.h"
 #include "face/face.h"
 
 struct pending {
@@ -51,7 +52,11 @@ struct gale_seat {
 bool seat_is_here(const struct gale_seat *seat);
 
 /* In builds for debugging: panics on any thread but the seat's own. */
-void seat_check_thread(const struct gale_seat *seat);
+static inline void seat_check_thread(const struct gale_seat *seat)
+{
+	gale_audit(pthread_equal(seat->owner, pthread_self()));
+	(void)seat;
+}
 
 /* The instant that an ask of this seat is made at. */
 static inline mono seat_now(const struct gale_seat *seat)

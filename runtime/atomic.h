@@ -19,6 +19,7 @@
 #define store_relaxed(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
 #define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
 #define add_relaxed(p, v) atomic_fetch_add_explicit(p, v, memory_order_relaxed)
+#define add_release(p, v) atomic_fetch_add_explicit(p, v, memory_order_release)
 #define sub_relaxed(p, v) atomic_fetch_sub_explicit(p, v, memory_order_relaxed)
 #define swap_relaxed(p, v) atomic_exchange_explicit(p, v, memory_order_relaxed)
 #define or_relaxed(p, v) atomic_fetch_or_explicit(p, v, memory_order_relaxed)
@@ -40,5 +41,8 @@
 /* Two threads that each write one word, pass here and read the other's word cannot
  * both miss what the other wrote. */
 #define fence_full() atomic_thread_fence(memory_order_seq_cst)
+
+/* For the compiler only: where another thread makes this one pass a fence. */
+#define fence_compiler() atomic_signal_fence(memory_order_seq_cst)
 
 #endif

@@ -58,7 +58,7 @@ void grace_leave(struct grace *grace, struct reader *reader)
 
 uint64_t grace_begin(struct grace *grace)
 {
-	uint64_t ticket = add_relaxed(&grace->epoch, 1);
+	uint64_t ticket = add_release(&grace->epoch, 1); /* begun */
 
 	fence_full(); /* entered */
 	if (!grace->fences)

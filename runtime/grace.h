@@ -26,8 +26,11 @@
  *
  *   left      reader_exit stores reading with release  ->  grace_over loads it with acquire
  *             What was read has been read, before it is freed.
- *   entered   reader_enter stores reading, and a barrier of grace_begin makes every thread
- *             pass a fence after that: a reader that grace_over does not see inside finds
+ *   begun     grace_begin adds to the epoch with release  ->  reader_enter loads it with
+ *             acquire: who writes down a newer epoch does not find what was published
+ *             only before.
+ *   entered   reader_enter stores reading, then reads what is published  ->  grace_begin,
+ *             after it was unpublished, makes every thread pass a fence: a reader that grace_over does not see inside finds
  *             what was published when the period began.  Where the kernel cannot do that
  *             for us, readers fence themselves.
  */
@@ -62,11 +65,13 @@ void grace_leave(struct grace *grace, struct reader *reader);
 
 static inline void reader_enter(const struct grace *grace, struct reader *reader)
 {
-	store_relaxed(&reader->reading, load_relaxed(&grace->epoch));
+	uint64_t epoch = load_acquire(&grace->epoch); /* begun */
+
+	store_relaxed(&reader->reading, epoch);
 	if (grace->fences)
 		fence_full(); /* entered */
 	else
-		atomic_signal_fence(memory_order_seq_cst);
+		fence_compiler();
 }
 
 static inline void reader_exit(struct reader *reader)

@@ -49,12 +49,12 @@ void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
 
 void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
 {
-	uint8_t *raw = memory_take(allocator, bytes + CACHE_LINE);
+	uint8_t *raw = memory_take(allocator, bytes + MEMORY_LINES);
 	uint8_t *aligned;
 
 	if (!raw)
 		return NULL;
-	aligned = raw + CACHE_LINE - (uintptr_t)raw % CACHE_LINE;
+	aligned = raw + MEMORY_LINES - (uintptr_t)raw % MEMORY_LINES;
 	aligned[-1] = (uint8_t)(aligned - raw);
 	return aligned;
 }
@@ -64,5 +64,5 @@ void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t by
 	uint8_t *aligned = memory;
 
 	if (memory)
-		memory_give(allocator, aligned - aligned[-1], bytes + CACHE_LINE);
+		memory_give(allocator, aligned - aligned[-1], bytes + MEMORY_LINES);
 }

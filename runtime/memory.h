@@ -20,7 +20,10 @@ struct gale_allocator *memory_default(void);
 void *memory_take(struct gale_allocator *allocator, size_t bytes);
 void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes);
 
-/* The same, from the start of a cache line: for what several threads write. */
+/* The same, from the start of a pair of cache lines, as processors fetch two at a time:
+ * for what several threads write. */
+#define MEMORY_LINES 128
+
 void *memory_take_lines(struct gale_allocator *allocator, size_t bytes);
 void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes);
 

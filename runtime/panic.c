@@ -18,17 +18,12 @@
 #include "engine/check.h"
 #include "runtime/atomic.h"
 
-static _Atomic bool fenced;
+_Atomic bool panic_word;
 static void (*_Atomic on_panic)(const char *what);
 
 void gale_on_panic(void (*hook)(const char *what))
 {
 	store_relaxed(&on_panic, hook);
-}
-
-bool panic_fenced(void)
-{
-	return load_relaxed(&fenced);
 }
 
 static _Noreturn void stay_here(void)
@@ -42,7 +37,7 @@ void gale_panic(const char *file, int line, const char *what)
 	void (*hook)(const char *) = load_relaxed(&on_panic);
 	char text[256];
 
-	if (swap_relaxed(&fenced, true))
+	if (swap_relaxed(&panic_word, true))
 		stay_here(); /* another thread is telling the host */
 	snprintf(text, sizeof(text), "%s:%d: broken: %s", file, line, what);
 	if (hook)

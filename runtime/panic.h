@@ -12,7 +12,15 @@
 
 #include <stdbool.h>
 
+#include "runtime/atomic.h"
+
+/* panic.c's alone to write. */
+extern _Atomic bool panic_word;
+
 /* Has any invariant been broken in this process? */
-bool panic_fenced(void);
+static inline bool panic_fenced(void)
+{
+	return load_relaxed(&panic_word);
+}
 
 #endif

@@ -73,15 +73,19 @@ static struct crowd crowd_of(const struct errand *errand)
 	return crowd;
 }
 
+/* A pacer's units that may go at once are asked for as they are needed: none of the burst
+ * lies about with one node.  Blocks are for those who queue. */
+static bool queues(const struct purse *purse)
+{
+	return purse->lender->lending != LENDING_PLACES || purse->books.tag.us > 0 ||
+	       purse->books.tag.part > 0;
+}
+
 static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
                         const struct crowd *crowd, uint64_t left, mono now)
 {
 	struct purse *purse = errand->purse;
 	struct lender *lender = purse->lender;
-
-	if (lender->lending == LENDING_PLACES && !load_relaxed(&purse->block))
-		return crowd->sum; /* no queue yet: nothing of the burst is kept back */
-
 	bool open = !mono_reached(now, purse->books.ends);
 	uint64_t taken = open ? purse->books.taken : 0;
 	struct sizer_view view = {
@@ -106,7 +110,9 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 {
 	struct crowd crowd = crowd_of(errand);
 	uint64_t left = purse_left(errand->purse, now);
-	uint64_t want = want_of(lessor, errand, &crowd, left, now);
+	uint64_t want = queues(errand->purse)
+	                    ? want_of(lessor, errand, &crowd, left, now)
+	                    : crowd.sum;
 	uint64_t room = CREDIT_UNITS_MAX > left ? CREDIT_UNITS_MAX - left : 1;
 
 	errand->least = crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
@@ -120,11 +126,23 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 		                   .least = errand->least };
 }
 
+/* What is left of a pacer's block is too little: it goes back before another is booked,
+ * as the store takes back from the latest only. */
+static void return_first(struct lessor *lessor, struct purse *purse, mono now)
+{
+	if (purse->lender->lending != LENDING_PLACES)
+		return;
+	lessor_take_back(lessor, purse, now);
+	lessor_send_returns(lessor);
+}
+
 static void add_errand(struct lessor *lessor, struct link *link, struct errand *errand,
                        mono now)
 {
-	struct lend_request *request = batch_add(&lessor->asking, errand->purse);
+	struct lend_request *request;
 
+	return_first(lessor, errand->purse, now);
+	request = batch_add(&lessor->asking, errand->purse);
 	request->verb = LEND;
 	fill_ask(lessor, errand, &request->ask, now);
 	errand->sent = now; /* O3: before the store can have looked at its clock */

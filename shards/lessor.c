@@ -30,10 +30,24 @@ static void finish(struct ask *ask, enum store_result result)
 /* Like anyone else; false if the store must be asked. */
 static bool settle(struct purse *purse, struct ask *ask, mono now)
 {
+	struct store_op *op = &ask->op;
+	enum local how;
+	uint64_t word;
+
 	purse_use(purse);
-	if (!local_answer(ask->lender, purse, NO_SEAT, now, ask->op.cost,
-	                  &ask->op.answer))
+	if (ask->lender->lending == LENDING_PLACES &&
+	    purse_place(purse, now, op->cost, &op->answer)) {
+		finish(ask, STORE_DONE);
+		return true;
+	}
+	how = local_try(ask->lender, purse, NO_SEAT, now, op->cost, &word);
+	if (how == LOCAL_UNKNOWN)
 		return false;
+	op->answer =
+	    how == LOCAL_TAKEN
+		? local_allow(ask->lender, word, now)
+		: local_deny(ask->lender, credit_units(load_relaxed(&purse->credit)),
+	                     now, credit_dies(word));
 	finish(ask, STORE_DONE);
 	return true;
 }
@@ -352,7 +366,7 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 	if (mono_reached(now, ends))
 		lessor_count(lessor, COUNT_EXPIRED, 1);
 	purse->books.taken += units;
-	if (is_meter(&lender->rule))
+	if (!has_windows(lender))
 		purse->books.tag = grant->tag; /* only the latest can go back */
 	if (lender->carry_over)
 		purse_put(purse, never, units, /* fresh= */ false);

@@ -31,39 +31,37 @@ static inline struct gale_answer local_allow(const struct lender *lender, uint64
 	};
 }
 
-static inline struct gale_answer
-local_deny(const struct lender *lender, const struct purse *purse, mono now, mono until)
+static inline struct gale_answer local_deny(const struct lender *lender, uint64_t left,
+                                            mono now, mono until)
 {
+	uint64_t wait_us = us_between(now, until);
+
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
 		.why = GALE_WHY_SPENT,
 		.limit = lender->rule.capacity,
-		.remaining = credit_units(load_relaxed(&purse->credit)),
-		.reset_after_us = us_between(now, until),
-		.retry_after_us = us_between(now, until),
+		.remaining = left,
+		.reset_after_us = wait_us,
+		.retry_after_us = wait_us,
 	};
 }
 
-/* From credit, from places, or from memory; false if the store must be asked. */
-static inline bool local_answer(const struct lender *lender, struct purse *purse,
-                                uint32_t seat, mono now, uint64_t cost,
-                                struct gale_answer *ret_answer)
-{
-	uint64_t word;
-	mono until;
+enum local {
+	LOCAL_UNKNOWN, /* the store must be asked */
+	LOCAL_TAKEN,   /* from credit: the word is what it became */
+	LOCAL_REFUSED, /* from memory: the word is the denial */
+};
 
+/* From credit or from memory. */
+static inline enum local local_try(const struct lender *lender, struct purse *purse,
+                                   uint32_t seat, mono now, uint64_t cost,
+                                   uint64_t *ret_word)
+{
 	if (lender->lending == LENDING_UNITS &&
-	    purse_take(purse, seat, now, cost, &word)) {
-		*ret_answer = local_allow(lender, word, now);
-		return true;
-	}
-	if (lender->lending == LENDING_PLACES &&
-	    purse_place(purse, now, cost, ret_answer))
-		return true;
-	if (!purse_refuses(purse, now, cost, &until))
-		return false;
-	*ret_answer = local_deny(lender, purse, now, until);
-	return true;
+	    purse_take(purse, seat, now, cost, ret_word))
+		return LOCAL_TAKEN;
+	return purse_refuses(purse, now, cost, ret_word) ? LOCAL_REFUSED
+	                                                 : LOCAL_UNKNOWN;
 }
 
 #endif

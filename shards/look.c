@@ -135,6 +135,8 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 		if (++purse->idle_looks < idle_looks_of(purse->lender))
 			return true;
 		lessor_take_back(lessor, purse, now);
+		if (purse->lender->lending == LENDING_PLACES)
+			purse->books.tag = (struct gale_slot){ 0 }; /* no queue */
 		return false;
 	}
 	purse->idle_looks = 0;

@@ -136,7 +136,7 @@ bool purse_pin(struct purse *purse)
 
 void purse_unpin(struct purse *purse)
 {
-	sub_relaxed(&purse->pins, 1);
+	(void)sub_acq_rel(&purse->pins, 1); /* unpinned */
 }
 
 bool purse_kill(struct purse *purse)
@@ -144,8 +144,8 @@ bool purse_kill(struct purse *purse)
 	uint32_t pins = 0;
 
 	while (pins == 0)
-		if (swap_if_relaxed(&purse->pins, &pins, PURSE_DEAD))
-			return true; /* Y3 */
+		if (swap_if_acq_rel(&purse->pins, &pins, PURSE_DEAD)) /* unpinned */
+			return true;                                  /* Y3 */
 	return false;
 }
 
@@ -221,7 +221,7 @@ uint64_t purse_left(struct purse *purse, mono now)
 
 void purse_deny(struct purse *purse, mono then, uint64_t least)
 {
-	mono up = { then.ns + CREDIT_TICK_NS - 1 }; /* not before it is over */
+	mono up = mono_after(then, CREDIT_TICK_NS - 1); /* not before it is over */
 
 	if (least <= CREDIT_UNITS_MAX)
 		store_relaxed(&purse->denial, credit_until(up, least));

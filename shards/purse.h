@@ -28,8 +28,10 @@
  *
  * Ordering
  *
- *   credit, denial, cells' credit, used, refused, contended and pins are relaxed: each
- *   says all there is to know, and publishes nothing else.
+ *   credit, denial, cells' credit, used, refused and contended are relaxed: each says all
+ *   there is to know, and publishes nothing else.
+ *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
+ *             What was read under a pin has been read, before it is freed.
  *   celled   the actor stores cells with release  ->  purse_take loads it with acquire
  *            The cells are empty, not garbage.
  *   booked   the actor stores a block with release  ->  purse_place loads it with acquire
@@ -85,7 +87,7 @@ struct purse {
 	struct purse_books books;   /* the actor's */
 
 	alignas(CACHE_LINE) struct lender *lender;
-	uint32_t hash;   /* its low half; the table has the high one */
+	uint32_t hash;   /* its low half; the table has the top */
 	uint32_t number; /* in its set */
 	union {
 		_Atomic(struct cells *) cells; /* NULL: no two threads at once */
@@ -149,16 +151,17 @@ static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
 bool purse_place(struct purse *purse, mono now, uint64_t cost,
                  struct gale_answer *ret_answer);
 
-/* Is it known that the store has not got so much?  *ret_until is when to ask again. */
+/* Is it known that the store has not got so much?  *ret_word is then the denial: it
+ * dies when it is time to ask again. */
 static inline bool purse_refuses(struct purse *purse, mono now, uint64_t cost,
-                                 mono *ret_until)
+                                 uint64_t *ret_word)
 {
 	uint64_t word = load_relaxed(&purse->denial);
 
 	if (cost < credit_units(word) || !credit_lives(word, now))
 		return false;
 	store_relaxed(&purse->refused, load_relaxed(&purse->refused) + (uint32_t)cost);
-	*ret_until = credit_dies(word);
+	*ret_word = word;
 	return true;
 }
 

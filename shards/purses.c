@@ -8,13 +8,10 @@
 
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
 
-static uint32_t hash_of(const struct hashes *self, uint32_t number)
+static uint32_t hash_of(const struct hashes *self, const void *item)
 {
-	const struct purses *set =
-	    (const struct purses *)((const char *)self -
-	                            offsetof(struct purses, own.hashes));
-
-	return purses_at(set, number)->hash;
+	(void)self;
+	return ((const struct purse *)item)->hash;
 }
 
 /* ---- Opening and closing --------------------------------------------------------- */
@@ -74,14 +71,23 @@ static void free_parts(struct purses *set, struct purse *purse)
 	store_relaxed(&purse->cells, NULL);
 }
 
-/* A number nobody looks at any more. */
+/* The number of what was retired. */
+static uint32_t number_of(const struct retired *retired)
+{
+	const struct purse_own *own =
+	    (const struct purse_own *)((const char *)retired -
+	                               offsetof(struct purse_own, retired));
+
+	return own->next;
+}
+
+/* Nobody looks at it any more. */
 static void free_number(void *self, struct retired *retired)
 {
 	struct purses *set = self;
-	struct purse_own *own =
-	    (struct purse_own *)((char *)retired - offsetof(struct purse_own, retired));
-	uint32_t number = own->next;
+	uint32_t number = number_of(retired);
 	struct purse *purse = purses_at(set, number);
+	struct purse_own *own = purses_own(set, purse);
 
 	set->own.evictor->gone(set->own.evictor, purse);
 	free_parts(set, purse);
@@ -90,17 +96,20 @@ static void free_number(void *self, struct retired *retired)
 	set->own.free = number; /* I4 */
 }
 
-static void drain_limbos(struct purses *set)
+/* At the end: its lender may be gone by now, and needs not be told. */
+static void close_number(void *self, struct retired *retired)
 {
-	limbo_close(&set->own.gone, free_number, set);
-	limbo_close(&set->own.parts, free_part, set);
+	struct purses *set = self;
+
+	free_parts(set, purses_at(set, number_of(retired)));
 }
 
 void purses_close(struct purses *set)
 {
 	struct gale_allocator *allocator = set->own.allocator;
 
-	drain_limbos(set);
+	limbo_close(&set->own.gone, close_number, set);
+	limbo_close(&set->own.parts, free_part, set);
 	for (uint32_t i = 0; i < set->own.made; i++)
 		free_parts(set, purses_at(set, i));
 	for (uint32_t i = 0; i < set->own.made; i += CHUNK_PURSES)
@@ -142,7 +151,7 @@ bool purses_evict(struct purses *set, struct purse *purse)
 		return false;
 	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
 	remember(set, purse);
-	table_remove(&set->table, &set->own.hashes, purse->number);
+	table_remove(&set->table, &set->own.hashes, purse);
 	own->next = purse->number;
 	limbo_add(&set->own.gone, &own->retired); /* I4 */
 	return true;
@@ -271,7 +280,7 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name)
 	purse->lender = name->lender;
 	purse->hash = (uint32_t)name->hash;
 	recall(set, purse);
-	table_add(&set->table, name->hash, purse->number); /* Y2, I4 */
+	table_add(&set->table, name->hash, purse); /* Y2, I4 */
 	return purse;
 }
 

@@ -46,7 +46,7 @@ struct purse_own {
 #define NUMBER_LAST (UINT32_MAX - 1)
 
 struct chunk {
-	struct purse purses[CHUNK_PURSES];
+	alignas(TABLE_ALIGN) struct purse purses[CHUNK_PURSES];
 	struct purse_own own[CHUNK_PURSES];
 };
 
@@ -104,11 +104,44 @@ static inline struct purse_own *purses_own(const struct purses *set,
 	return &set->chunks[number / CHUNK_PURSES]->own[number % CHUNK_PURSES];
 }
 
+static inline uint64_t eight_at(const uint8_t *bytes)
+{
+	uint64_t eight;
+
+	memcpy(&eight, bytes, sizeof(eight));
+	return eight;
+}
+
+static inline uint32_t four_at(const uint8_t *bytes)
+{
+	uint32_t four;
+
+	memcpy(&four, bytes, sizeof(four));
+	return four;
+}
+
+/* Keys are short: words in line beat a call.  The last words may overlap. */
+static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	size_t at = 0;
+
+	if (len < 4) /* the first, the last, and the one between */
+		return a[0] == b[0] && a[len - 1] == b[len - 1] &&
+		       a[len / 2] == b[len / 2];
+	if (len < 8)
+		return four_at(a) == four_at(b) &&
+		       four_at(a + len - 4) == four_at(b + len - 4);
+	for (; at + 8 < len; at += 8)
+		if (eight_at(a + at) != eight_at(b + at))
+			return false;
+	return eight_at(a + len - 8) == eight_at(b + len - 8);
+}
+
 static inline bool purse_is(const struct purse *purse, const struct purse_name *name)
 {
 	return purse->hash == (uint32_t)name->hash && purse->lender == name->lender &&
 	       purse->key_len == name->key_len &&
-	       memcmp(purse_key(purse), name->key, name->key_len) == 0;
+	       bytes_equal(purse_key(purse), name->key, name->key_len);
 }
 
 static inline struct purse *purses_find(struct purses *set,
@@ -117,13 +150,9 @@ static inline struct purse *purses_find(struct purses *set,
 	struct seek seek = table_seek(&set->table, name->hash);
 
 	for (;;) {
-		uint32_t number = table_next(&seek);
-		struct purse *purse;
+		struct purse *purse = table_next(&seek);
 
-		if (number == TABLE_NONE)
-			return NULL;
-		purse = purses_at(set, number);
-		if (purse_is(purse, name))
+		if (!purse || purse_is(purse, name))
 			return purse; /* I3 */
 	}
 }
@@ -132,12 +161,10 @@ static inline struct purse *purses_find(struct purses *set,
 static inline void purses_prefetch(struct purses *set, uint64_t hash)
 {
 	struct seek seek = table_seek(&set->table, hash);
-	uint32_t number = table_next(&seek);
-	struct purse *purse;
+	struct purse *purse = table_next(&seek);
 
-	if (number == TABLE_NONE)
+	if (!purse)
 		return;
-	purse = purses_at(set, number);
 	__builtin_prefetch(purse, /* to be written= */ 1);
 	__builtin_prefetch(&purse->lender);
 }

@@ -36,15 +36,16 @@ void table_close(struct table *table, struct gale_allocator *allocator)
 	memory_give_lines(allocator, slots, slots ? slots->part.bytes : 0);
 }
 
-static uint64_t slot_of(uint64_t hash, uint32_t number)
+static uint64_t slot_of(uint64_t hash, const void *item)
 {
-	return hash >> 32 << 32 | ((uint64_t)number + 1);
+	return hash >> TABLE_ITEM_BITS << TABLE_ITEM_BITS |
+	       (uint64_t)(uintptr_t)item >> TABLE_ITEM_SHIFT;
 }
 
 static uint64_t home_of(const struct slots *slots, const struct hashes *hashes,
                         uint64_t slot)
 {
-	return hashes->of(hashes, (uint32_t)slot - 1) & slots->mask;
+	return hashes->of(hashes, slot_item(slot)) & slots->mask;
 }
 
 static void place(struct slots *slots, uint64_t home, uint64_t slot)
@@ -85,20 +86,21 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 	return true;
 }
 
-void table_add(struct table *table, uint64_t hash, uint32_t number)
+void table_add(struct table *table, uint64_t hash, void *item)
 {
 	struct slots *slots = load_relaxed(&table->slots);
 
 	gale_assert(table->count < slots->mask);
-	place(slots, hash & slots->mask, slot_of(hash, number));
+	gale_assert((uintptr_t)item % TABLE_ALIGN == 0);
+	place(slots, hash & slots->mask, slot_of(hash, item));
 	table->count++;
 }
 
-static uint64_t find(const struct slots *slots, uint64_t home, uint32_t number)
+static uint64_t find(const struct slots *slots, uint64_t home, const void *item)
 {
 	uint64_t at = home;
 
-	while ((uint32_t)load_relaxed(&slots->at[at]) != number + 1) {
+	while (slot_item(load_relaxed(&slots->at[at])) != item) {
 		gale_assert(load_relaxed(&slots->at[at]) != 0);
 		at = (at + 1) & slots->mask;
 	}
@@ -107,11 +109,11 @@ static uint64_t find(const struct slots *slots, uint64_t home, uint32_t number)
 
 /* Those behind the hole move up where that brings them no nearer than their home: each
  * is copied before it is overwritten, so readers see it twice rather than not at all. */
-void table_remove(struct table *table, const struct hashes *hashes, uint32_t number)
+void table_remove(struct table *table, const struct hashes *hashes, const void *item)
 {
 	struct slots *slots = load_relaxed(&table->slots);
 	uint64_t mask = slots->mask;
-	uint64_t hole = find(slots, hashes->of(hashes, number) & mask, number);
+	uint64_t hole = find(slots, hashes->of(hashes, item) & mask, item);
 	uint64_t at = hole;
 
 	for (;;) {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * table.h -- from a hash to the number of a purse: one writer, any readers.
+ * table.h -- from a hash to a purse: one writer, any readers.
  *
- * Open addressing with linear probing.  A slot is one word, half of the hash and the
- * number, so that a reader sees both or neither, and most probes touch one cache line:
+ * Open addressing with linear probing.  A slot is one word, the top of the hash and the
+ * purse, so that a reader sees both or neither, and a probe that finds what it seeks
+ * touches one cache line before it:
  *
- *     63                32 31             0
- *     |  high half of hash |  number + 1  |      0: empty
+ *     63          50 49                        0
+ *     | top of hash |  address, in pairs of lines |      0: empty
  *
  * Invariants
  *
- *   I1  For the writer, probing from a number's home to its slot meets no empty slot.
+ *   I1  For the writer, probing from an item's home to its slot meets no empty slot.
  *   I2  At most three quarters of the slots are in use, so every probe ends.
- *   I3  A reader that finds a number may read that purse until its grace period ends.
+ *   I3  A reader that finds a purse may read it until its grace period ends.
  *
  * Threads   table_seek and table_next: any, within a grace period.  The rest: the
  *           writer, one at a time.
- * Limits    A reader may miss a number while another is removed or the table grows; it
+ * Limits    A reader may miss a purse while another is removed or the table grows; it
  *           then asks the writer, who knows.  It never finds one that was not there.
  *
  * Ordering
@@ -39,7 +40,9 @@
 #include "runtime/atomic.h"
 #include "shards/part.h"
 
-#define TABLE_NONE UINT32_MAX
+#define TABLE_ALIGN 128 /* of what is in a table */
+#define TABLE_ITEM_BITS 50
+#define TABLE_ITEM_SHIFT 7 /* an address has 57 bits at most, and these are 0 */
 
 struct slots {
 	struct part part; /* first */
@@ -52,12 +55,18 @@ struct table {
 	uint64_t count; /* the writer's */
 };
 
-/* A walk over the numbers that may belong to a hash. */
+/* A walk over what may belong to a hash. */
 struct seek {
 	struct slots *slots;
 	uint64_t hash;
 	uint64_t next; /* where to look */
 };
+
+static inline void *slot_item(uint64_t slot)
+{
+	return (void *)(uintptr_t)((slot & ((UINT64_C(1) << TABLE_ITEM_BITS) - 1))
+	                           << TABLE_ITEM_SHIFT);
+}
 
 static inline struct seek table_seek(struct table *table, uint64_t hash)
 {
@@ -66,17 +75,17 @@ static inline struct seek table_seek(struct table *table, uint64_t hash)
 	return (struct seek){ slots, hash, hash & slots->mask };
 }
 
-/* The next number that may be the one, or TABLE_NONE. */
-static inline uint32_t table_next(struct seek *seek)
+/* The next that may be it, or NULL. */
+static inline void *table_next(struct seek *seek)
 {
 	for (;;) {
 		uint64_t slot = load_acquire(&seek->slots->at[seek->next]); /* placed */
 
 		if (slot == 0)
-			return TABLE_NONE; /* I1, I2 */
+			return NULL; /* I1, I2 */
 		seek->next = (seek->next + 1) & seek->slots->mask;
-		if (slot >> 32 == seek->hash >> 32)
-			return (uint32_t)slot - 1;
+		if ((slot ^ seek->hash) >> TABLE_ITEM_BITS == 0)
+			return slot_item(slot);
 	}
 }
 
@@ -92,9 +101,9 @@ static inline void table_prefetch(struct table *table, uint64_t hash)
 bool table_open(struct table *table, struct gale_allocator *allocator);
 void table_close(struct table *table, struct gale_allocator *allocator);
 
-/* The low halves of the hashes of the numbers that are in the table. */
+/* The low halves of the hashes of what is in the table. */
 struct hashes {
-	uint32_t (*of)(const struct hashes *self, uint32_t number);
+	uint32_t (*of)(const struct hashes *self, const void *item);
 };
 
 /* Room for one more.  When it had to grow, *ret_old are slots that readers may still
@@ -102,10 +111,10 @@ struct hashes {
 bool table_make_room(struct table *table, struct gale_allocator *allocator,
                      const struct hashes *hashes, struct slots **ret_old);
 
-/* The table has room, and does not hold the number. */
-void table_add(struct table *table, uint64_t hash, uint32_t number);
-/* The table holds the number. */
-void table_remove(struct table *table, const struct hashes *hashes, uint32_t number);
+/* The table has room, and does not hold the item. */
+void table_add(struct table *table, uint64_t hash, void *item);
+/* The table holds the item. */
+void table_remove(struct table *table, const struct hashes *hashes, const void *item);
 
 bool table_valid(struct table *table, const struct hashes *hashes);
 

@@ -35,8 +35,9 @@ struct entry {
 	uint32_t place;       /* in the heap */
 	uint32_t room;        /* for words */
 	uint32_t key_len;
-	uint16_t kind;    /* of the rule */
-	uint16_t rows;    /* of the ledger, after the rule's words; strict keys have none */
+	uint16_t kind; /* of the rule */
+	uint16_t
+	    rows; /* of the ledger, after the rule's words; strict keys have none */
 	uint64_t words[]; /* room of them, and then the key */
 };
 

@@ -241,8 +241,8 @@ static enum store_result add(const struct run *run, const uint64_t *words, size_
 static struct entry *grow(const struct run *run, struct entry *entry, size_t room)
     ON(run->stripe->lock)
 {
-	struct entry *larger = keys_grow(&run->stripe->locked.keys,
-	                                 run->memory->allocator, entry, room);
+	struct entry *larger =
+	    keys_grow(&run->stripe->locked.keys, run->memory->allocator, entry, room);
 
 	run->stripe->locked.no_memory += larger == NULL;
 	return larger;
@@ -341,7 +341,8 @@ struct loan {
 	struct ledger ledger;
 };
 
-static void load(const struct rule *rule, const struct entry *entry, struct loan *ret_loan)
+static void load(const struct rule *rule, const struct entry *entry,
+                 struct loan *ret_loan)
 {
 	gale_assert(lease_possible(rule));
 	gale_assert(rule->words <= LEASED_WORDS);
@@ -475,8 +476,7 @@ static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
 /* The key first, then those that are due: one that is asked about again is moved on,
  * not dropped and made anew. */
 static enum store_result run_locked(struct run *run, const struct lend_request *request,
-                                    struct lease_grant *ret_grant)
-    ON(run->stripe->lock)
+                                    struct lease_grant *ret_grant) ON(run->stripe->lock)
 {
 	struct entry *entry;
 	enum store_result result;
@@ -484,8 +484,8 @@ static enum store_result run_locked(struct run *run, const struct lend_request *
 	run->now = read_clock(run->memory, run->stripe);
 	result = find(run, &entry);
 	if (result == STORE_DONE)
-		result = request ? serve(run, entry, request, ret_grant)
-		                 : act(run, entry);
+		result =
+		    request ? serve(run, entry, request, ret_grant) : act(run, entry);
 	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);
 	return result;
 }
@@ -530,8 +530,8 @@ static void memory_lend(struct store *self, struct lend_home *home,
 	for (size_t i = 0; i < count; i++) {
 		const struct lend_request *request = &requests[i];
 		struct lend_answer answer = { .number = request->ask.number };
-		struct run run = run_on(memory, request->rule, request->key,
-		                        request->key_len);
+		struct run run =
+		    run_on(memory, request->rule, request->key, request->key_len);
 
 		lock_take(&run.stripe->lock);
 		answer.result = run_locked(&run, request, &answer.grant);

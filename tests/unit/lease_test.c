@@ -215,10 +215,17 @@ static void a_number_does_its_work_once(void **state)
 	assert_int_equal(lend(&key, T0 + 20, 1, 6, 1, 30).units, 0);
 	assert_int_equal(lend(&key, T0 + 20, 1, 5, 1, 30).units, 0);
 	assert_false(back(&key, T0 + 20, 1, 5, tag, 10));
+	assert_false(back(&key, T0 + 20, 1, 6, slot_at(T0 + 1), 10));
 	assert_true(same_key(&key, &before));
 	assert_int_equal(remaining(&key, T0 + 20), 80);
 	assert_int_equal(lend(&key, T0 + 20, 1, 7, 1, 30).units, 30);
 	assert_false(back(&key, T0 + 20, 1, 7, tag, 10)); /* D2: that was an ask */
+	assert_int_equal(lend(&key, T0 + 20, 2, 1, 1, 90).units, 50);
+	assert_int_equal(lend(&key, T0 + 20, 2, 1, 1, 90).retry_us, 0);
+	assert_int_equal(lend(&key, T0 + 20, 2, 2, 1, 90).retry_us, SEC(1) - 20);
+	assert_true(back(&key, T0 + 20, 1, 8, tag, 1));
+	assert_true(steps(&key, T0 + 20, 1));
+	assert_int_equal(lend(&key, T0 + 20, 1, 8, 1, 30).retry_us, SEC(1) - 20);
 }
 
 static void a_window_takes_back_only_what_is_out(void **state)
@@ -234,6 +241,8 @@ static void a_window_takes_back_only_what_is_out(void **state)
 	assert_false(back(&key, T0, 2, 3, tag, 11));
 	assert_false(back(&key, T0, 3, 3, tag, 1));
 	assert_false(back(&key, T0, 0, 3, tag, 1));
+	assert_false(
+	    back(&key, T0, 0, 0, no_tag, 1)); /* as an empty row would have it */
 	assert_false(back(&key, T0, 1, 3, tag, 0));
 	assert_false(back(&key, T0, 1, 3, slot_at(T0 + 1), 1));
 	assert_false(back(&key, T0, 1, 3, (struct gale_slot){ T0, 1 }, 1));

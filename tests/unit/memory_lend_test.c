@@ -395,12 +395,15 @@ static void more_nodes_than_rows_get_their_units(void **state)
 static void a_full_store_lends_nothing_of_a_new_key(void **state)
 {
 	struct rule rule = compiled(gale_fixed_window(100, HOUR));
+	struct lend_request never = request_of(LEND, &rule, "new", 1, 2);
 	struct scene s;
 
 	(void)state;
+	never.ask.least = never.ask.want = 101;
 	scene_open(&s, 1);
 	assert_int_equal(lent(&s, &rule, "k", 1, 1, 5), 5);
 	assert_int_equal(lend(&s, &rule, "new", 1, 2, 5).result, STORE_FULL); /* V3 */
+	assert_int_equal(ask_one(s.store, &never).result, STORE_DONE); /* denied */
 	assert_int_equal(lent(&s, &rule, "k", 1, 3, 5), 5);
 	test_clock_advance(&s.clock, HOUR);
 	assert_int_equal(lent(&s, &rule, "new", 1, 4, 5), 5);

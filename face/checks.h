@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * checks.h -- may this be asked?  Read by every ask, so all of it is inline.
+ *
+ * Threads   The seat's own.
+ */
+#ifndef FACE_CHECKS_H
+#define FACE_CHECKS_H
+
+#include "face/seat.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+/* May anything be asked with these handles?  GALE_WHY_RULE if so. */
+static inline enum gale_why check_handles(const struct gale_seat *seat,
+                                          const struct gale_limiter *limiter)
+{
+	const struct gale_runtime *runtime;
+
+	if (!seat || !limiter || limiter->handle.runtime != seat->handle.runtime)
+		return GALE_WHY_BAD_ASK;
+	runtime = seat->handle.runtime;
+	if (!handle_is_open(&seat->handle, runtime) ||
+	    !handle_is_open(&limiter->handle, runtime))
+		return GALE_WHY_CLOSED;
+	seat_check_thread(seat);
+	return runtime_refuses(runtime);
+}
+
+static inline bool key_is_good(const void *key, size_t key_len)
+{
+	return key && key_len >= 1 && key_len <= GALE_KEY_MAX;
+}
+
+static inline bool cost_is_good(uint64_t cost)
+{
+	return cost - 1 < GALE_UNITS_MAX;
+}
+
+static inline enum gale_why check_ask(const struct gale_seat *seat,
+                                      const struct gale_limiter *limiter,
+                                      const void *key, size_t key_len, uint64_t cost)
+{
+	if (!key_is_good(key, key_len) || !cost_is_good(cost))
+		return GALE_WHY_BAD_ASK;
+	return check_handles(seat, limiter);
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * net.h -- what happens next, and a network between nodes and one store.
+ *
+ * Time is a number that moves from one event to the next.  A node's store is a port: what
+ * is lent through it travels to the shared store as parcels, one for each request, and
+ * each answer travels back as another.
+ *
+ *     node -> port -> parcel ...delay... -> the store -> parcel ...delay... -> node
+ *
+ * Each parcel may be lost, or come twice, and none waits for another.
+ *
+ * Threads   One.
+ */
+#ifndef TESTS_SIM_NET_H
+#define TESTS_SIM_NET_H
+
+#include "stores/store.h"
+#include "tests/model/random.h"
+
+/* ---- What happens next ----------------------------------------------------------- */
+
+struct event {
+	uint64_t at_us; /* true time, since 1970 */
+	uint64_t order; /* of those at the same instant */
+	void (*happen)(struct event *self);
+};
+
+struct agenda {
+	uint64_t now_us;
+	uint64_t happened;
+	uint64_t added;
+	struct event **heap;
+	size_t count;
+	size_t room;
+};
+
+void agenda_open(struct agenda *agenda, uint64_t now_us);
+void agenda_close(struct agenda *agenda);
+/* The event stays its owner's; it must not be added twice at a time. */
+void agenda_add(struct agenda *agenda, struct event *event, uint64_t at_us);
+/* UINT64_MAX: nothing will. */
+uint64_t agenda_next_us(const struct agenda *agenda);
+/* Moves time there, and lets it happen. */
+void agenda_step(struct agenda *agenda);
+
+/* ---- The network ----------------------------------------------------------------- */
+
+struct net_terms {
+	uint64_t mean_us; /* of the delay of a parcel, each way */
+	uint32_t lost_percent;
+	uint32_t doubled_percent;
+	bool direct; /* no delay: an answer comes within the call that asks */
+};
+
+struct net {
+	struct agenda *agenda;
+	struct chance *chance;
+	struct store *shared;
+	struct net_terms terms;
+	/* Once for each request that the store has served, however often it came. */
+	void (*served)(struct net *self, const struct lend_request *request,
+	               const struct lend_answer *answer);
+	struct parcel *travelling; /* all of them, to free what never arrives */
+	uint64_t requests;
+	uint64_t lost;
+	uint64_t doubled;
+	uint64_t late_most_us; /* the longest that an answer was on its way */
+};
+
+/* Where a node meets the network; it stands where the node's own store would. */
+struct port {
+	struct store store; /* first */
+	struct net *net;
+	struct store *inner; /* closed with it */
+	uint64_t life;       /* what was sent in another life is answered to nobody */
+	bool dead;           /* nothing leaves */
+	bool mute;           /* nothing leaves, though it is alive */
+	uint64_t held_us;    /* answers do not come in before */
+	void (*came)(struct port *self);
+	/* NULL, or what a bad store makes of an answer; returns how often it comes. */
+	unsigned (*twist)(struct port *self, struct lend_answer *answer);
+};
+
+void net_open(struct net *net, struct agenda *agenda, struct chance *chance,
+              struct store *shared);
+void net_close(struct net *net);
+void port_open(struct port *port, struct net *net, struct store *inner);
+
+#endif

@@ -1,0 +1,849 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* world.c -- runs the fleet, and counts. */
+#include "tests/sim/world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "face/face.h"
+#include "stores/memory.h"
+#include "tests/support/must.h"
+
+#define TURNS_MOST 1000 /* in a row: more is a fault */
+#define BOOT_BASE GALE_HOURS(10)
+#define CONTENDED 16 /* as look.c has it */
+#define NAME "sim"
+
+__attribute__((format(printf, 2, 3))) static void fault(struct world *world,
+                                                        const char *format, ...)
+{
+	va_list args;
+
+	if (world->fault[0])
+		return;
+	va_start(args, format);
+	vsnprintf(world->fault, sizeof(world->fault), format, args);
+	va_end(args);
+}
+
+__attribute__((format(printf, 2, 3))) static void trace(const struct world *world,
+                                                        const char *format, ...)
+{
+	va_list args;
+
+	if (!world->verbose)
+		return;
+	printf("%10" PRIu64 " ", world->agenda.now_us - WORLD_START);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+}
+
+/* ---- Clocks ---------------------------------------------------------------------- */
+
+static uint64_t elapsed_us(const struct world *world)
+{
+	return world->agenda.now_us - WORLD_START;
+}
+
+static uint64_t true_us(struct gale_clock *self)
+{
+	struct world *world = (struct world *)((char *)self - offsetof(struct world,
+	                                                               clock_of_store));
+
+	return world->agenda.now_us;
+}
+
+static uint64_t node_boot_at(const struct node *node, uint64_t at_us)
+{
+	uint64_t rate = (uint64_t)(1000000 + node->rate_ppm);
+
+	return node->boot_at_start + (at_us - WORLD_START) * rate / 1000;
+}
+
+static uint64_t node_boot_ns(struct gale_clock *self)
+{
+	struct node *node = (struct node *)self;
+
+	return node_boot_at(node, node->world->agenda.now_us);
+}
+
+static uint64_t node_now_us(struct gale_clock *self)
+{
+	struct node *node = (struct node *)self;
+
+	return node->world->agenda.now_us + node->boot_at_start / 1000;
+}
+
+/* The first true instant at which the node's clock has reached that. */
+static uint64_t true_of(const struct node *node, uint64_t boot_ns)
+{
+	uint64_t rate = (uint64_t)(1000000 + node->rate_ppm), at_us;
+
+	if (boot_ns > node->boot_at_start + GALE_HOURS(100) * 1000)
+		return UINT64_MAX;
+	at_us = WORLD_START;
+	if (boot_ns > node->boot_at_start)
+		at_us += (boot_ns - node->boot_at_start) / rate * 1000 +
+		         (boot_ns - node->boot_at_start) % rate * 1000 / rate;
+	while (node_boot_at(node, at_us) < boot_ns)
+		at_us++;
+	return at_us;
+}
+
+/* ---- The law --------------------------------------------------------------------- */
+
+static bool is_window(const struct gale_rule *rule)
+{
+	return rule->kind == GALE_RULE_FIXED_WINDOW || rule->kind == GALE_RULE_QUOTA;
+}
+
+static uint64_t window_of(const struct world *world, uint64_t at_us)
+{
+	const struct gale_rule *rule = &world->plan.rule;
+	uint64_t anchor = rule->kind == GALE_RULE_QUOTA ? rule->anchor_us : 0;
+
+	return (at_us - anchor) / rule->period_us -
+	       (WORLD_START - anchor) / rule->period_us;
+}
+
+static uint64_t *window_at(struct key_law *law, size_t window)
+{
+	size_t windows = law->windows;
+
+	while (windows <= window)
+		windows = windows ? 2 * windows : 16;
+	if (windows > law->windows) {
+		law->used = realloc(law->used, windows * sizeof(*law->used));
+		must(law->used);
+		memset(law->used + law->windows, 0,
+		       (windows - law->windows) * sizeof(*law->used));
+		law->windows = windows;
+	}
+	return &law->used[window];
+}
+
+/* With carry-over, what came late, too: a lease that was asked for in one window may be
+ * there in the next with all its units. */
+static uint64_t window_bound(const struct world *world)
+{
+	const struct world_plan *plan = &world->plan;
+	uint64_t late = world->net.late_most_us > 0 ? plan->lease.batch
+	                                            : plan->lease.batch - 1;
+
+	if (!plan->lease.carry_over)
+		return plan->rule.limit;
+	return plan->rule.limit + plan->nodes * late;
+}
+
+static void check_window(struct world *world, const struct call *call) /* Z1 */
+{
+	size_t window = window_of(world, world->agenda.now_us);
+	uint64_t *used = window_at(&world->laws[call->key], window);
+
+	*used += call->cost;
+	if (*used > window_bound(world))
+		fault(world, "key %u window %zu: %" PRIu64 " admitted, bound %" PRIu64,
+		      call->key, window, *used, window_bound(world));
+}
+
+/* lent - t/T, in 1/period units. */
+static wide debt(const struct world *world, uint64_t units)
+{
+	return (wide)units * world->plan.rule.period_us -
+	       (wide)elapsed_us(world) * world->plan.rule.limit;
+}
+
+static void note_least(struct world *world, struct key_law *law)
+{
+	wide now = debt(world, law->lent);
+
+	if (now < law->least)
+		law->least = now;
+}
+
+static void check_meter(struct world *world, const struct call *call) /* Z2 */
+{
+	struct key_law *law = &world->laws[call->key];
+	wide burst =
+	    (wide)world->plan.rule.burst * world->plan.rule.period_us;
+
+	note_least(world, law);
+	if (debt(world, law->admitted) > law->least + burst)
+		fault(world, "key %u: %" PRIu64 " admitted, and that is too early",
+		      call->key, law->admitted);
+}
+
+static void note_leave(struct world *world, const struct call *call)
+{
+	struct key_law *law = &world->laws[call->key];
+
+	if (law->leave_count == law->leave_room) {
+		law->leave_room = law->leave_room ? 2 * law->leave_room : 64;
+		law->leaves =
+		    realloc(law->leaves, law->leave_room * sizeof(*law->leaves));
+		must(law->leaves);
+	}
+	law->leaves[law->leave_count++] =
+	    elapsed_us(world) * 1000 + call->answer.delay_ns;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A node's clock runs on while a call waits, and places are rounded to it. */
+static uint64_t leave_slack_ns(const struct world *world)
+{
+	uint64_t late_us = world->net.late_most_us;
+
+	return late_us * 1000 + (world->plan.rate_ppm > 0 ? 100000 : 1);
+}
+
+/* The n-th after any other leaves (n - burst - 1) T later. Z3 */
+static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
+{
+	const struct gale_rule *rule = &world->plan.rule;
+	wide slack = (wide)leave_slack_ns(world) * rule->limit;
+	wide most = 0;
+
+	if (law->leave_count > 0)
+		qsort(law->leaves, law->leave_count, sizeof(*law->leaves), by_size);
+	for (size_t i = 0; i < law->leave_count; i++) {
+		wide at = (wide)law->leaves[i] * rule->limit -
+		              (wide)i * rule->period_us * 1000;
+		wide room = (wide)rule->burst * rule->period_us * 1000;
+
+		if (i > 0 && at + slack + room < most)
+			fault(world, "key %u: call %zu leaves too early, at %" PRIu64
+			      " ns", key, i, law->leaves[i]);
+		if (i == 0 || at > most)
+			most = at;
+	}
+}
+
+static void admit(struct world *world, const struct call *call)
+{
+	struct key_law *law = &world->laws[call->key];
+
+	world->admissions++;
+	law->admitted += call->cost;
+	if (call->answer.why == GALE_WHY_CREDIT)
+		world->nodes[call->node].admitted += call->cost;
+	else
+		law->lent += call->cost; /* by the store itself */
+	if (is_window(&world->plan.rule))
+		check_window(world, call);
+	else if (world->plan.rule.kind == GALE_RULE_PACER)
+		note_leave(world, call);
+	else
+		check_meter(world, call);
+}
+
+/* ---- Answers --------------------------------------------------------------------- */
+
+static uint64_t capacity_of(const struct world *world)
+{
+	const struct gale_rule *rule = &world->plan.rule;
+
+	return is_window(rule) ? rule->limit : rule->burst;
+}
+
+static void check_allow(struct world *world, const struct call *call)
+{
+	const struct gale_answer *answer = &call->answer;
+	bool strict = world->nodes[call->node].strict;
+
+	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
+		fault(world, "allowed because %s", gale_why_text(answer->why));
+	if (is_window(&world->plan.rule) &&
+	    (answer->limit != world->plan.rule.limit ||
+	     answer->remaining > window_bound(world) ||
+	     call->cost > capacity_of(world)))
+		fault(world, "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
+		      call->cost, answer->limit, answer->remaining);
+	if (answer->retry_after_us != 0)
+		fault(world, "allowed, and to retry after %" PRIu64 " us",
+		      answer->retry_after_us);
+}
+
+static bool is_expected_denial(enum gale_why why)
+{
+	switch (why) {
+	case GALE_WHY_RULE:
+	case GALE_WHY_SPENT:
+	case GALE_WHY_BUSY:
+	case GALE_WHY_LATE:
+	case GALE_WHY_DOWN:
+	case GALE_WHY_CROWDED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void check_denial(struct world *world, const struct call *call)
+{
+	const struct gale_answer *answer = &call->answer;
+	bool never = answer->retry_after_us == GALE_NEVER;
+	bool too_much = call->cost > capacity_of(world);
+
+	if (!is_expected_denial(answer->why))
+		fault(world, "denied because %s", gale_why_text(answer->why));
+	if (world->plan.rule.kind != GALE_RULE_PACER &&
+	    (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT) &&
+	    never != too_much)
+		fault(world, "cost %" PRIu64 " denied, to retry after %" PRIu64 " us",
+		      call->cost, answer->retry_after_us);
+	if (!never && is_window(&world->plan.rule) &&
+	    answer->retry_after_us > world->plan.rule.period_us * 2)
+		fault(world, "to retry after %" PRIu64 " us", answer->retry_after_us);
+}
+
+static uint64_t patience_of(const struct world *world)
+{
+	uint64_t patience = world->plan.lease.patience_us;
+
+	return patience ? patience : GALE_MILLIS(100);
+}
+
+static void check_patience(struct world *world, const struct call *call) /* Z4 */
+{
+	uint64_t patience = patience_of(world);
+	uint64_t now = world->agenda.now_us;
+	uint64_t took = now > call->seen_us ? now - call->seen_us : 0;
+
+	if (world->nodes[call->node].paused_us >= call->asked_us)
+		return;
+	if (took > patience + patience / 1000 + 2)
+		fault(world, "answered after %" PRIu64 " us, patience %" PRIu64, took,
+		      patience);
+}
+
+static void settle(struct world *world, struct call *call, struct gale_answer answer)
+{
+	call->answer = answer;
+	if (call->pending)
+		check_patience(world, call);
+	call->pending = false;
+	trace(world, "node %u key %u cost %" PRIu64 ": %s, %s", call->node, call->key,
+	      call->cost, answer.verdict == GALE_ALLOW ? "allow" : "deny",
+	      gale_why_text(answer.why));
+	if (answer.verdict == GALE_ALLOW) {
+		check_allow(world, call); /* Z5 */
+		admit(world, call);
+		return;
+	}
+	world->denials++;
+	if (answer.verdict != GALE_DENY)
+		fault(world, "a verdict of %d", (int)answer.verdict);
+	if (answer.why != GALE_WHY_CLOSED)
+		check_denial(world, call);
+}
+
+static void take_completions(struct node *node, struct gale_seat *seat)
+{
+	struct gale_completion some[8];
+	size_t count;
+
+	do {
+		count = gale_seat_completions(seat, some, 8);
+		for (size_t i = 0; i < count; i++) {
+			struct call *call = some[i].tag;
+
+			if (!call->pending)
+				fault(node->world, "answered twice");
+			settle(node->world, call, some[i].answer);
+		}
+	} while (count == 8);
+}
+
+static void take_all_completions(struct node *node)
+{
+	for (uint32_t i = 0; i < node->world->plan.seats; i++)
+		take_completions(node, node->seats[i]);
+}
+
+/* ---- Turns ----------------------------------------------------------------------- */
+
+static void note_due(struct node *node)
+{
+	uint64_t now = node->world->agenda.now_us;
+
+	node->due_us = UINT64_MAX;
+	for (uint32_t i = 0; i < node->runtime->shard_count; i++) {
+		uint64_t due = node->runtime->shards[i].lessor_due.ns;
+		uint64_t at_us = due == UINT64_MAX ? due : true_of(node, due);
+
+		if (at_us < node->due_us)
+			node->due_us = at_us;
+	}
+	if (node->due_us <= now)
+		node->due_us = now + 1;
+}
+
+/* As if many threads had been at each of its keys. */
+static void heat(struct node *node)
+{
+	for (uint32_t i = 0; i < node->runtime->shard_count; i++) {
+		struct purses *set = &node->runtime->shards[i].lessor.purses;
+
+		for (uint32_t j = 0; j < set->own.made; j++)
+			store_relaxed(&purses_at(set, j)->contended, CONTENDED);
+	}
+}
+
+static void take_turns(struct node *node)
+{
+	int turns = 0;
+
+	if (!node->runtime)
+		return;
+	if (node->paused_us > node->world->agenda.now_us) {
+		node->due_us = node->paused_us;
+		return;
+	}
+	if (node->world->plan.hot)
+		heat(node);
+	while (gale_turn(node->runtime) > 0 && turns < TURNS_MOST)
+		turns++;
+	if (turns == TURNS_MOST)
+		fault(node->world, "node %u does not rest", node->number);
+	take_all_completions(node);
+	note_due(node);
+}
+
+static void came(struct port *port)
+{
+	take_turns((struct node *)((char *)port - offsetof(struct node, port)));
+}
+
+void world_turns(struct world *world, uint32_t node)
+{
+	take_turns(&world->nodes[node]);
+}
+
+/* ---- Nodes ----------------------------------------------------------------------- */
+
+/* What the library draws by lot follows from the seed, too. */
+static void tame(struct node *node)
+{
+	struct gale_runtime *runtime = node->runtime;
+
+	runtime->node = chance_next(&node->world->chance) % GALE_UNITS_MAX + 1;
+	store_relaxed(&runtime->seed, chance_next(&node->world->chance));
+	for (uint32_t i = 0; i < runtime->shard_count; i++)
+		runtime->shards[i].lessor.config.node = runtime->node;
+}
+
+static void open_store(struct node *node)
+{
+	struct gale_store_config config = { .max_keys = 1 };
+	struct world *world = node->world;
+
+	must(gale_store_open(node->runtime, &config, &node->store) == GALE_ERR_OK);
+	port_open(&node->port, &world->net, node->store->inner);
+	node->port.came = came;
+	node->store->inner = &node->port.store;
+}
+
+static void open_limiter(struct node *node)
+{
+	const struct world_plan *plan = &node->world->plan;
+	struct gale_limiter_config config = { .name = NAME,
+		                              .rule = plan->rule,
+		                              .mode = plan->mode,
+		                              .store = node->store,
+		                              .lease = plan->lease };
+
+	if (node->strict)
+		config.mode = GALE_STRICT;
+	must(gale_limiter_open(node->runtime, &config, &node->limiter) == GALE_ERR_OK);
+}
+
+static void node_start(struct node *node)
+{
+	const struct world_plan *plan = &node->world->plan;
+	struct gale_config config = { .shards = plan->shards,
+		                      .pending_max = 64,
+		                      .max_keys = plan->node_keys,
+		                      .turns = true,
+		                      .allocator = &node->allocator.allocator,
+		                      .clock = &node->clock };
+
+	test_allocator_init(&node->allocator);
+	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
+	tame(node);
+	open_store(node);
+	open_limiter(node);
+	for (uint32_t i = 0; i < plan->seats; i++)
+		must(gale_join(node->runtime, &node->seats[i]) == GALE_ERR_OK);
+	memset(node->held, 0, sizeof(node->held));
+	node->due_us = UINT64_MAX;
+	node->paused_us = 0;
+	node->allows = node->admitted = 0;
+}
+
+static void close_held(struct node *node)
+{
+	for (uint32_t i = 0; i < node->world->plan.seats; i++)
+		for (uint32_t j = 0; j < node->world->plan.keys; j++)
+			gale_key_close(node->held[i][j]);
+}
+
+static void close_rest(struct node *node)
+{
+	close_held(node);
+	for (uint32_t i = 0; i < node->world->plan.seats; i++)
+		gale_leave(node->seats[i]);
+	gale_limiter_close(node->limiter);
+	gale_store_close(node->store);
+}
+
+static void node_is_down(struct node *node)
+{
+	node->runtime = NULL;
+	node->port.life++;
+	node->due_us = UINT64_MAX;
+	if (!test_allocator_is_balanced(&node->allocator))
+		fault(node->world, "node %u has kept memory", node->number);
+}
+
+uint64_t world_metric(struct world *world, uint32_t node, const char *name)
+{
+	struct gale_metric metrics[64];
+	size_t count = gale_metrics(world->nodes[node].runtime, metrics, 64);
+
+	for (size_t i = 0; i < count && i < 64; i++)
+		if (strcmp(metrics[i].name, name) == 0)
+			return metrics[i].value;
+	must(!"there is such a counter");
+	return 0;
+}
+
+static void check_metrics(struct node *node) /* Z5 */
+{
+	struct world *world = node->world;
+	uint64_t lent = world_metric(world, node->number, "units_lent");
+	uint64_t back = world_metric(world, node->number, "units_given_back");
+	uint64_t allows = world_metric(world, node->number, "allowed_from_credit");
+
+	if (node->strict)
+		return;
+	if (lent < node->admitted + back)
+		fault(world, "node %u was lent %" PRIu64 ", gave back %" PRIu64
+		      " and admitted %" PRIu64, node->number, lent, back,
+		      node->admitted);
+	if (allows != node->allows)
+		fault(world, "node %u counted %" PRIu64 " allows, not %" PRIu64,
+		      node->number, allows, node->allows);
+}
+
+void world_crash(struct world *world, uint32_t number)
+{
+	struct node *node = &world->nodes[number];
+
+	trace(world, "node %u crashes", number);
+	check_metrics(node);
+	node->port.dead = true;
+	close_rest(node);
+	gale_runtime_close(node->runtime);
+	node_is_down(node);
+	world->crashes++;
+}
+
+void world_shut(struct world *world, uint32_t number)
+{
+	struct node *node = &world->nodes[number];
+
+	trace(world, "node %u is closed", number);
+	check_metrics(node);
+	gale_runtime_close(node->runtime);
+	take_all_completions(node); /* pending asks are answered first */
+	for (size_t i = 0; i < world->call_count; i++)
+		if (world->calls[i]->pending && world->calls[i]->node == number &&
+		    world->calls[i]->life == node->port.life)
+			fault(world, "call %zu was not answered by the end", i);
+	close_rest(node);
+	node_is_down(node);
+}
+
+void world_start(struct world *world, uint32_t number)
+{
+	trace(world, "node %u starts", number);
+	node_start(&world->nodes[number]);
+	world->restarts++;
+}
+
+void world_pause(struct world *world, uint32_t number, uint64_t until_us)
+{
+	struct node *node = &world->nodes[number];
+
+	take_turns(node); /* what it has been asked before is not part of it */
+	trace(world, "node %u pauses until %" PRIu64, number, until_us - WORLD_START);
+	node->paused_us = until_us;
+	node->port.held_us = until_us;
+	node->due_us = until_us;
+	world->pauses++;
+}
+
+/* ---- Asking ---------------------------------------------------------------------- */
+
+static void make_call_room(struct world *world)
+{
+	if (world->call_count < world->call_room)
+		return;
+	world->call_room = world->call_room ? 2 * world->call_room : 64;
+	world->calls =
+	    realloc(world->calls, world->call_room * sizeof(*world->calls));
+	must(world->calls);
+}
+
+static struct call *call_new(struct world *world, const struct node *node, uint32_t key,
+                             uint64_t cost)
+{
+	struct call *call = calloc(1, sizeof(*call));
+
+	must(call);
+	make_call_room(world);
+	world->calls[world->call_count++] = call;
+	call->life = node->port.life;
+	call->asked_us = world->agenda.now_us;
+	call->node = node->number;
+	call->key = key;
+	call->cost = cost;
+	return call;
+}
+
+static struct gale_key *held_key(struct node *node, uint32_t seat, uint32_t key)
+{
+	char name = (char)('a' + key);
+
+	if (!node->held[seat][key])
+		must(gale_key_open(node->seats[seat], node->limiter, &name, 1,
+		                   &node->held[seat][key]) == GALE_ERR_OK);
+	return node->held[seat][key];
+}
+
+static struct gale_answer ask(struct node *node, uint32_t seat, struct call *call)
+{
+	struct world *world = node->world;
+	char name = (char)('a' + call->key);
+	struct gale_question question = { &name, 1, call->cost, call };
+	struct gale_answer answer;
+
+	if (world->plan.held && chance_one_in(&world->chance, 3))
+		return gale_ask_key(held_key(node, seat, call->key), call->cost, call);
+	if (!chance_one_in(&world->chance, 4))
+		return gale_ask(node->seats[seat], node->limiter, &name, 1, call->cost,
+		                call);
+	gale_ask_many(node->seats[seat], node->limiter, &question, 1, &answer);
+	return answer;
+}
+
+/* A host that is slow to see that its descriptor is readable. */
+static void take_turns_later(struct node *node, struct call *call, uint64_t later_us)
+{
+	call->seen_us = call->asked_us + later_us;
+	if (node->due_us > call->seen_us)
+		node->due_us = call->seen_us;
+}
+
+struct call *world_ask_only(struct world *world, uint32_t number, uint32_t seat,
+                            uint32_t key, uint64_t cost, uint64_t later_us)
+{
+	struct node *node = &world->nodes[number];
+	struct call *call = call_new(world, node, key, cost);
+	struct gale_answer answer;
+
+	take_turns_later(node, call, later_us);
+	answer = ask(node, seat, call);
+	if (answer.verdict == GALE_PENDING) {
+		call->pending = true;
+		return call;
+	}
+	node->allows +=
+	    answer.verdict == GALE_ALLOW && answer.why == GALE_WHY_CREDIT;
+	settle(world, call, answer);
+	return call;
+}
+
+struct call *world_ask(struct world *world, uint32_t number, uint32_t seat,
+                       uint32_t key, uint64_t cost)
+{
+	struct call *call = world_ask_only(world, number, seat, key, cost, 0);
+
+	take_turns(&world->nodes[number]);
+	return call;
+}
+
+/* ---- Time ------------------------------------------------------------------------ */
+
+static struct node *first_due(struct world *world)
+{
+	struct node *first = &world->nodes[0];
+
+	for (uint32_t i = 1; i < world->plan.nodes; i++)
+		if (world->nodes[i].due_us < first->due_us)
+			first = &world->nodes[i];
+	return first;
+}
+
+void world_run(struct world *world, uint64_t until_us)
+{
+	for (;;) {
+		struct node *node = first_due(world);
+		uint64_t event_us = agenda_next_us(&world->agenda);
+
+		if (node->due_us > until_us && event_us > until_us)
+			break;
+		if (event_us <= node->due_us) {
+			agenda_step(&world->agenda);
+			continue;
+		}
+		world->agenda.now_us = node->due_us;
+		world->agenda.happened++;
+		take_turns(node);
+	}
+	if (world->agenda.now_us < until_us)
+		world->agenda.now_us = until_us;
+}
+
+/* ---- Opening and closing --------------------------------------------------------- */
+
+static uint32_t number_of(const struct world *world, uint64_t node)
+{
+	for (uint32_t i = 0; i < world->plan.nodes; i++)
+		if (world->nodes[i].runtime && world->nodes[i].runtime->node == node)
+			return i;
+	return WORLD_NODES; /* of another life */
+}
+
+/* What the store lends is counted where it is lent. */
+static void served(struct net *net, const struct lend_request *request,
+                   const struct lend_answer *answer)
+{
+	struct world *world =
+	    (struct world *)((char *)net - offsetof(struct world, net));
+	uint32_t key = (uint32_t)(request->key[request->key_len - 1] - 'a');
+	struct key_law *law = &world->laws[key];
+
+	trace(world, "the store: key %u, node %u %s %" PRIu64 " of %" PRIu64 ", %s", key,
+	      number_of(world, request->ask.node),
+	      request->verb == LEND ? "is lent" : "gives back",
+	      request->verb == LEND ? answer->grant.units : request->units,
+	      request->ask.want, answer->result == STORE_DONE ? "done" : "not done");
+	note_least(world, law);
+	if (answer->result != STORE_DONE)
+		return;
+	if (request->verb == LEND) {
+		law->lent += answer->grant.units;
+		world->leases += answer->grant.units > 0;
+	} else {
+		law->lent -= request->units;
+	}
+	note_least(world, law);
+}
+
+static struct store *open_shared(struct world *world)
+{
+	struct memory_config config = { .name = "",
+		                        .max_keys = 1000000,
+		                        .allocator = &world->allocator.allocator,
+		                        .clock = &world->clock_of_store };
+	struct store *store;
+
+	test_allocator_init(&world->allocator);
+	world->clock_of_store.now_us = true_us;
+	store = memory_open(&config);
+	must(store);
+	return store;
+}
+
+static void open_node(struct world *world, uint32_t number)
+{
+	struct node *node = &world->nodes[number];
+	const struct world_plan *plan = &world->plan;
+	uint64_t offset_us = chance_below(&world->chance, 2 * plan->offset_us + 1);
+
+	node->world = world;
+	node->number = number;
+	node->strict = number < plan->strict;
+	node->clock.now_us = node_now_us;
+	node->clock.boot_ns = node_boot_ns;
+	node->rate_ppm = (int64_t)chance_below(&world->chance, 2 * plan->rate_ppm + 1) -
+	                 (int64_t)plan->rate_ppm;
+	node->boot_at_start = (BOOT_BASE + offset_us - plan->offset_us) * 1000 +
+	                      chance_below(&world->chance, 1000);
+	node_start(node);
+}
+
+void world_open(struct world *world, const struct world_plan *plan)
+{
+	memset(world, 0, sizeof(*world));
+	world->plan = *plan;
+	world->chance.state = plan->seed;
+	agenda_open(&world->agenda, WORLD_START);
+	net_open(&world->net, &world->agenda, &world->chance, open_shared(world));
+	world->net.terms = plan->net;
+	world->net.served = served;
+	for (uint32_t i = 0; i < plan->nodes; i++)
+		open_node(world, i);
+}
+
+static void check_calls(struct world *world)
+{
+	for (size_t i = 0; i < world->call_count; i++) {
+		const struct call *call = world->calls[i];
+		const struct node *node = &world->nodes[call->node];
+
+		if (!call->pending)
+			continue;
+		if (node->runtime && call->life == node->port.life)
+			fault(world, "call %zu was never answered", i);
+		else
+			world->unanswered++;
+	}
+}
+
+static void free_all(struct world *world)
+{
+	for (size_t i = 0; i < world->call_count; i++)
+		free(world->calls[i]);
+	free(world->calls);
+	for (uint32_t i = 0; i < WORLD_KEYS; i++) {
+		free(world->laws[i].used);
+		free(world->laws[i].leaves);
+	}
+	net_close(&world->net);
+	agenda_close(&world->agenda);
+}
+
+bool world_close(struct world *world)
+{
+	check_calls(world);
+	for (uint32_t i = 0; i < world->plan.nodes; i++)
+		if (world->nodes[i].runtime)
+			world_shut(world, i);
+	for (uint32_t i = 0; i < world->plan.keys; i++)
+		if (world->plan.rule.kind == GALE_RULE_PACER)
+			check_leaves(world, &world->laws[i], i);
+	world->net.shared->ops->close(world->net.shared);
+	if (!test_allocator_is_balanced(&world->allocator))
+		fault(world, "the store has kept memory");
+	free_all(world);
+	return world->fault[0] == '\0';
+}
+
+uint64_t world_used(const struct world *world, uint32_t key, size_t window)
+{
+	const struct key_law *law = &world->laws[key];
+
+	return window < law->windows ? law->used[window] : 0;
+}

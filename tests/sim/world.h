@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * world.h -- a fleet of nodes on one store, in virtual time.
+ *
+ * Each node is a real runtime in turns mode with a clock of its own; the store is the
+ * embedded one, on the true clock.  Time moves only between events, so the instant of
+ * an admission is exact, and is counted by a counter that knows nothing of leases.
+ *
+ * Invariants, checked at each admission; the first that does not hold is the fault
+ *
+ *   Z1  Windows: the sum of what is admitted of a key in a window of the store is at
+ *       most the limit; with carry_over, what gale.h says.                        (L1)
+ *   Z2  Meters: in any time t at most burst + t/T, and what was lent and neither spent
+ *       nor given back when it began.
+ *   Z3  Pacers: no more leave in any time t than burst + t/T + 1, when t is made longer
+ *       by the time that an answer was on its way.
+ *   Z4  An ask that is pending is answered by the time its patience ends, unless its
+ *       node crashes, or pauses.                                                 (L11)
+ *   Z5  What an answer says can be true, and what the counters say agrees with it.
+ *
+ * Threads   One.
+ */
+#ifndef TESTS_SIM_WORLD_H
+#define TESTS_SIM_WORLD_H
+
+#include <gale/gale.h>
+
+#include "tests/sim/net.h"
+#include "tests/support/allocator.h"
+
+#define WORLD_NODES 32
+#define WORLD_SEATS 4
+#define WORLD_KEYS 20
+
+/* An instant in 2023 at which windows of 10 ms to 2 s begin. */
+#define WORLD_START (GALE_HOURS(472222) + GALE_MINUTES(1))
+
+__extension__ typedef __int128 wide;
+
+struct world_plan {
+	uint64_t seed;
+	struct gale_rule rule;
+	enum gale_mode mode;
+	struct gale_leasing lease;
+	struct net_terms net;
+	uint32_t nodes;
+	uint32_t seats;      /* of a node */
+	uint32_t shards;     /* of a node */
+	uint32_t strict;     /* nodes that ask the store each time */
+	uint32_t keys;       /* that are asked about */
+	uint32_t node_keys;  /* bound of a node; 0: the default */
+	uint32_t rate_ppm;   /* clocks run at most so fast or slow */
+	uint64_t offset_us;  /* and are at most so wrong */
+	bool held;           /* some asks are by a held key */
+	bool hot;            /* keys are split over seats */
+};
+
+struct call {
+	uint64_t life; /* of its node, when it asked */
+	uint64_t asked_us;
+	uint64_t seen_us; /* when its node takes turns at the latest */
+	uint64_t cost;
+	uint32_t node;
+	uint32_t key;
+	bool pending;
+	struct gale_answer answer; /* if it is not pending */
+};
+
+struct node {
+	struct gale_clock clock; /* first */
+	struct world *world;
+	struct test_allocator allocator;
+	struct port port;
+	struct gale_runtime *runtime; /* NULL: it is down */
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seats[WORLD_SEATS];
+	struct gale_key *held[WORLD_SEATS][WORLD_KEYS];
+	uint32_t number;
+	int64_t rate_ppm;
+	uint64_t boot_at_start;
+	uint64_t due_us;    /* when it wants a turn; UINT64_MAX: never */
+	uint64_t paused_us; /* it takes none before */
+	uint64_t pauses;
+	bool strict;
+	/* In this life. */
+	uint64_t allows;   /* told at once, from credit */
+	uint64_t admitted; /* units, from credit */
+};
+
+/* What is known of a key, without gale. */
+struct key_law {
+	uint64_t *used; /* of each window since the start */
+	size_t windows;
+	uint64_t lent;     /* by the store, less what it took back */
+	uint64_t admitted; /* since the start */
+	wide least;        /* of lent - t/T, so far, in 1/period units */
+	uint64_t *leaves;  /* pacers: nanoseconds since the start, one for each unit */
+	size_t leave_count;
+	size_t leave_room;
+};
+
+struct world {
+	struct world_plan plan;
+	struct chance chance;
+	struct agenda agenda;
+	struct net net;
+	struct gale_clock clock_of_store;
+	struct test_allocator allocator;
+	struct node nodes[WORLD_NODES];
+	struct key_law laws[WORLD_KEYS];
+	struct call **calls;
+	size_t call_count;
+	size_t call_room;
+	uint64_t admissions;
+	uint64_t denials;
+	uint64_t leases;
+	uint64_t crashes;
+	uint64_t restarts;
+	uint64_t pauses;
+	uint64_t unanswered; /* by nodes that crashed */
+	bool verbose;
+	char fault[200]; /* "" if there is none */
+};
+
+void world_open(struct world *world, const struct world_plan *plan);
+/* Closes in order, and checks the rest; true if there is no fault. */
+bool world_close(struct world *world);
+
+/* Asks for cost units of a key; then the node takes its turns. */
+struct call *world_ask(struct world *world, uint32_t node, uint32_t seat, uint32_t key,
+                       uint64_t cost);
+/* The same, but the turns are left to a later ask, or to that instant. */
+struct call *world_ask_only(struct world *world, uint32_t node, uint32_t seat,
+                            uint32_t key, uint64_t cost, uint64_t later_us);
+/* The node takes turns until there is nothing to do. */
+void world_turns(struct world *world, uint32_t node);
+
+/* Lets happen what happens until then. */
+void world_run(struct world *world, uint64_t until_us);
+
+/* The node ends at once, and nothing leaves it any more; or it closes in order. */
+void world_crash(struct world *world, uint32_t node);
+void world_shut(struct world *world, uint32_t node);
+/* A node that is down begins a new life. */
+void world_start(struct world *world, uint32_t node);
+void world_pause(struct world *world, uint32_t node, uint64_t until_us);
+
+/* What was admitted of the key in a window, counted from the start. */
+uint64_t world_used(const struct world *world, uint32_t key, size_t window);
+/* One of gale_metrics, by its name. */
+uint64_t world_metric(struct world *world, uint32_t node, const char *name);
+
+#endif

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * purse_test.c -- units are in one place at a time, whoever takes them.
+ */
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/memory.h"
+#include "shards/lender.h"
+#include "shards/purse.h"
+#include "tests/model/random.h"
+#include "tests/support/crew.h"
+#include "tests/support/must.h"
+
+#define TICK CREDIT_TICK_NS
+#define NO_SEAT UINT32_MAX
+
+static struct lender units_lender = { .lending = LENDING_UNITS };
+static struct lender places_lender = { .lending = LENDING_PLACES };
+
+static mono at(uint64_t ns)
+{
+	return (mono){ ns };
+}
+
+static const mono start = { 0 };
+static const mono far = { 1000 * CREDIT_TICK_NS };
+
+static void purse_init(struct purse *purse, struct lender *lender)
+{
+	memset(purse, 0, sizeof(*purse));
+	purse->lender = lender;
+}
+
+static size_t cells_bytes(uint32_t count)
+{
+	return sizeof(struct cells) + count * sizeof(struct cell);
+}
+
+static struct cells *give_cells(struct purse *purse, uint32_t count)
+{
+	struct cells *cells =
+	    memory_take_lines(memory_default(), cells_bytes(count));
+
+	must(cells);
+	cells->count = count;
+	store_release(&purse->cells, cells); /* celled */
+	return cells;
+}
+
+static void free_cells(struct purse *purse)
+{
+	struct cells *cells = load_relaxed(&purse->cells);
+
+	memory_give_lines(memory_default(), cells, cells_bytes(cells->count));
+	store_relaxed(&purse->cells, NULL);
+}
+
+static uint64_t units_of(_Atomic uint64_t *word)
+{
+	return credit_units(load_relaxed(word));
+}
+
+/* ---- One word -------------------------------------------------------------------- */
+
+static void what_was_put_in_is_taken_until_it_is_gone(void **state)
+{
+	struct purse purse;
+	uint64_t word = 77;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	assert_false(purse_take(&purse, 0, start, 1, &word));
+	purse_put(&purse, far, 10, true);
+	assert_true(purse_take(&purse, 0, start, 4, &word));
+	assert_int_equal(credit_units(word), 6);
+	assert_int_equal(credit_dies(word).ns, far.ns);
+	assert_false(purse_take(&purse, 0, start, 7, &word));
+	assert_true(purse_take(&purse, 0, start, 6, &word));
+	assert_int_equal(credit_units(word), 0);
+	assert_false(purse_take(&purse, 0, start, 1, &word)); /* U1 */
+}
+
+static void what_is_dead_is_not_taken(void **state)
+{
+	struct purse purse;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_put(&purse, at(3 * TICK + 5), 10, true);
+	assert_true(purse_take(&purse, 0, at(3 * TICK - 1), 1, &word));
+	assert_false(purse_take(&purse, 0, at(3 * TICK), 1, &word)); /* U2 */
+	assert_int_equal(purse_left(&purse, at(3 * TICK - 1)), 9);
+	assert_int_equal(purse_left(&purse, at(3 * TICK)), 0);
+	assert_int_equal(purse_empty(&purse, at(3 * TICK)), 0);
+	assert_int_equal(load_relaxed(&purse.credit), 0);
+}
+
+static void more_of_a_window_is_added(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_put(&purse, at(5 * TICK), 10, true);
+	purse_put(&purse, at(7 * TICK), 1, false); /* the later of two early ends */
+	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(7 * TICK), 11));
+	purse_put(&purse, at(6 * TICK), 1, false);
+	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(7 * TICK), 12));
+	purse_put(&purse, at(9 * TICK), CREDIT_UNITS_MAX, false);
+	assert_int_equal(load_relaxed(&purse.credit),
+	                 credit_until(at(9 * TICK), CREDIT_UNITS_MAX)); /* U1 */
+}
+
+static void what_was_of_another_window_is_dropped(void **state)
+{
+	struct purse purse;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_put(&purse, at(5 * TICK), 10, true);
+	purse_put(&purse, at(8 * TICK), 3, true);
+	assert_int_equal(load_relaxed(&purse.credit),
+	                 credit_until(at(8 * TICK), 3)); /* U1, Y1 */
+	assert_true(purse_take(&purse, 0, start, 3, &word));
+	purse_put(&purse, at(6 * TICK), 2, false); /* nothing left to join */
+	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(6 * TICK), 2));
+}
+
+/* ---- Denial ---------------------------------------------------------------------- */
+
+static void a_denial_is_remembered_until_it_is_over(void **state)
+{
+	struct purse purse;
+	mono until;
+
+	(void)state;
+	for (uint64_t off = 1; off <= TICK; off += TICK / 5) {
+		purse_init(&purse, &units_lender);
+		assert_false(purse_refuses(&purse, start, 5, &until));
+		purse_deny(&purse, at(2 * TICK + off), 3);
+		assert_true(purse_refuses(&purse, start, 3, &until));
+		assert_int_equal(until.ns, 3 * TICK); /* rounded up: not before */
+		assert_true(purse_refuses(&purse, at(2 * TICK + off - 1), 4, &until));
+		assert_false(purse_refuses(&purse, at(3 * TICK), 4, &until));
+		assert_true(purse_is_spent(&purse, at(3 * TICK - 1)));
+		assert_false(purse_is_spent(&purse, at(3 * TICK)));
+	}
+	assert_int_equal(load_relaxed(&purse.refused), 7);
+}
+
+static void a_denial_ends_at_once_where_a_tick_ends(void **state)
+{
+	struct purse purse;
+	mono until;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_deny(&purse, at(2 * TICK), 3);
+	assert_true(purse_refuses(&purse, at(2 * TICK - 1), 3, &until));
+	assert_int_equal(until.ns, 2 * TICK);
+	assert_false(purse_refuses(&purse, at(2 * TICK), 3, &until));
+}
+
+static void a_smaller_cost_is_not_refused(void **state)
+{
+	struct purse purse;
+	mono until;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_deny(&purse, far, 3);
+	assert_false(purse_refuses(&purse, start, 2, &until));
+	assert_int_equal(load_relaxed(&purse.refused), 0);
+	purse_deny(&purse, far, CREDIT_UNITS_MAX);
+	assert_false(purse_refuses(&purse, start, CREDIT_UNITS_MAX - 1, &until));
+	assert_true(purse_refuses(&purse, start, CREDIT_UNITS_MAX, &until));
+	purse_deny(&purse, far, CREDIT_UNITS_MAX + 1); /* too much to remember */
+	assert_false(purse_refuses(&purse, start, 5, &until));
+	purse_put(&purse, far, 1, false); /* there is something again */
+	assert_false(purse_refuses(&purse, start, CREDIT_UNITS_MAX, &until));
+}
+
+/* ---- Cells ----------------------------------------------------------------------- */
+
+static void a_seat_takes_a_slice_and_then_from_there(void **state)
+{
+	struct purse purse;
+	struct cells *cells;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	cells = give_cells(&purse, 4);
+	purse_put(&purse, far, 800, true);
+	assert_true(purse_take(&purse, 1, start, 1, &word));
+	assert_int_equal(credit_units(word), 99); /* half of an even part, less one */
+	assert_int_equal(credit_dies(word).ns, far.ns);
+	assert_int_equal(units_of(&purse.credit), 700); /* Y1 */
+	assert_int_equal(units_of(&cells->at[1].credit), 99);
+	assert_int_equal(credit_dies(load_relaxed(&cells->at[1].credit)).ns, far.ns);
+	assert_true(purse_take(&purse, 1, start, 99, &word));
+	assert_int_equal(units_of(&purse.credit), 700);
+	assert_true(purse_take(&purse, 4, start, 1, &word)); /* has no cell */
+	assert_int_equal(units_of(&purse.credit), 699);
+	assert_true(purse_take(&purse, NO_SEAT, start, 1, &word));
+	assert_int_equal(purse_left(&purse, start), 698); /* Y1 */
+	free_cells(&purse);
+}
+
+static void a_slice_is_neither_too_large_nor_too_small(void **state)
+{
+	struct purse purse;
+	struct cells *cells;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	cells = give_cells(&purse, 2);
+	purse_put(&purse, far, 100000, true);
+	assert_true(purse_take(&purse, 0, start, 1, &word));
+	assert_int_equal(units_of(&cells->at[0].credit), 255);
+	assert_true(purse_take(&purse, 1, start, 1000, &word)); /* larger than one */
+	assert_int_equal(units_of(&cells->at[1].credit), 0);
+	assert_int_equal(credit_units(word), 0);
+	assert_int_equal(purse_left(&purse, start), 98999);
+	purse_put(&purse, far, 3, true); /* the cells keep theirs */
+	assert_true(purse_take(&purse, 1, start, 3, &word));
+	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
+	assert_int_equal(purse_empty(&purse, start), 255);
+	assert_int_equal(purse_empty(&purse, start), 0); /* Y1 */
+	free_cells(&purse);
+}
+
+/* A cell of a units, dead at its tick, and a slice of another word. */
+static uint64_t cell_after(uint64_t cell_tick, uint64_t credit_tick, mono now)
+{
+	struct purse purse;
+	struct cells *cells;
+	uint64_t word, result;
+
+	purse_init(&purse, &units_lender);
+	cells = give_cells(&purse, 1);
+	store_relaxed(&cells->at[0].credit, credit_until(at(cell_tick * TICK), 4));
+	purse_put(&purse, at(credit_tick * TICK), 40, true);
+	assert_true(purse_take(&purse, 0, now, 5, &word)); /* 20, of which 15 stay */
+	assert_int_equal(credit_units(word), 15);
+	assert_int_equal(units_of(&purse.credit), 20);
+	result = load_relaxed(&cells->at[0].credit);
+	free_cells(&purse);
+	return result;
+}
+
+static void joined_words_live_as_long_as_the_shorter(void **state)
+{
+	(void)state;
+	assert_int_equal(cell_after(10, 20, start), credit_until(at(10 * TICK), 19));
+	assert_int_equal(cell_after(20, 10, start), credit_until(at(10 * TICK), 19));
+	/* What is dead is not joined. U2 */
+	assert_int_equal(cell_after(10, 20, at(10 * TICK)),
+	                 credit_until(at(20 * TICK), 15));
+}
+
+static void lost_swaps_are_noted_where_there_are_no_cells(void **state)
+{
+	struct purse purse;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_put(&purse, far, 10, true);
+	assert_true(purse_take(&purse, 0, start, 1, &word));
+	assert_int_equal(load_relaxed(&purse.contended), 0);
+	assert_true(purse_take_shared(&purse, 0, start, 1, &word));
+	assert_int_equal(load_relaxed(&purse.contended), 1);
+	store_relaxed(&purse.contended, UINT16_MAX);
+	assert_true(purse_take_shared(&purse, 0, start, 1, &word));
+	assert_int_equal(load_relaxed(&purse.contended), UINT16_MAX);
+}
+
+/* ---- Pins ------------------------------------------------------------------------ */
+
+static void what_is_pinned_is_not_killed_and_the_dead_are_not_pinned(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	assert_true(purse_pin(&purse));
+	assert_true(purse_pin(&purse));
+	assert_false(purse_kill(&purse)); /* Y3 */
+	purse_unpin(&purse);
+	assert_false(purse_kill(&purse));
+	purse_unpin(&purse);
+	assert_true(purse_kill(&purse));
+	assert_false(purse_pin(&purse)); /* Y3 */
+	assert_false(purse_kill(&purse));
+	assert_int_equal(load_relaxed(&purse.pins), PURSE_DEAD);
+}
+
+static void use_is_told_to_the_hand(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_use(&purse);
+	purse_use(&purse);
+	assert_true(load_relaxed(&purse.used));
+}
+
+/* ---- Pacers ---------------------------------------------------------------------- */
+
+static void burst_goes_before_places(void **state)
+{
+	struct rule rule = { .is = { .limit = 1, .period_us = 10,
+		                     .max_wait_us = 1000 } };
+	struct block block = { .rule = &rule, .count = 2, .slot = { .us = 100 } };
+	struct purse purse;
+	struct gale_answer answer;
+
+	(void)state;
+	purse_init(&purse, &places_lender);
+	assert_false(purse_place(&purse, start, 1, &answer));
+	assert_null(purse_put_block(&purse, &block));
+	purse_put(&purse, far, 1, false);
+	assert_int_equal(purse_left(&purse, start), 3);
+	assert_true(purse_place(&purse, start, 1, &answer));
+	assert_int_equal(answer.slot.us, 0);
+	assert_int_equal(answer.why, GALE_WHY_CREDIT);
+	assert_true(purse_place(&purse, start, 1, &answer));
+	assert_int_equal(answer.slot.us, 100);
+	assert_true(purse_place(&purse, start, 1, &answer));
+	assert_int_equal(answer.slot.us, 110);
+	assert_false(purse_place(&purse, start, 1, &answer)); /* Y4 */
+	assert_int_equal(purse_empty(&purse, start), 0); /* a block is not cells */
+	assert_ptr_equal(purse_put_block(&purse, NULL), &block);
+	assert_false(purse_place(&purse, start, 1, &answer));
+}
+
+/* ---- Threads --------------------------------------------------------------------- */
+
+#define TAKERS 4
+#define ROUNDS 3000
+#define PUT 500
+
+struct scene {
+	struct purse purse;
+	struct chance chance;
+	_Atomic uint64_t now;     /* ticks */
+	_Atomic uint64_t taken;
+	_Atomic uint64_t by_tick[ROUNDS + 2];
+	_Atomic bool over;
+	uint64_t put;
+	uint64_t emptied;
+	bool windows; /* time goes on, and each put is of another window */
+	bool celled;
+};
+
+static void take_on(struct scene *s, unsigned who)
+{
+	struct chance chance = { who };
+
+	while (!load_relaxed(&s->over)) {
+		uint64_t cost = chance_one_in(&chance, 8)
+		                    ? chance_between(&chance, 1, 300)
+		                    : 1;
+		mono now = { load_relaxed(&s->now) * TICK };
+		uint64_t word, tick;
+
+		if (!purse_take(&s->purse, who, now, cost, &word)) {
+			sched_yield();
+			continue;
+		}
+		tick = credit_dies(word).ns / TICK;
+		must(tick > now.ns / TICK); /* U2 */
+		add_relaxed(&s->taken, cost);
+		if (s->windows)
+			add_relaxed(&s->by_tick[tick], cost);
+	}
+}
+
+static void actor_turn(struct scene *s, uint64_t round)
+{
+	mono now = { load_relaxed(&s->now) * TICK };
+	uint64_t units = chance_below(&s->chance, PUT);
+
+	if (s->celled && round == ROUNDS / 3)
+		give_cells(&s->purse, TAKERS);
+	if (s->windows) {
+		store_relaxed(&s->now, round);
+		purse_put(&s->purse, at((round + 1) * TICK), PUT, true);
+		s->put += PUT;
+		return;
+	}
+	purse_put(&s->purse, at(UINT64_MAX), units, false);
+	s->put += units;
+	if (chance_one_in(&s->chance, 4))
+		s->emptied += purse_empty(&s->purse, now);
+}
+
+static void act_on(struct scene *s)
+{
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		actor_turn(s, round);
+		if (round % 4 == 0)
+			sched_yield();
+	}
+	store_relaxed(&s->over, true);
+}
+
+static void scene_main(void *arg, unsigned who)
+{
+	if (who == TAKERS)
+		act_on(arg);
+	else
+		take_on(arg, who);
+}
+
+static struct scene *scene_run(bool windows, bool celled)
+{
+	static struct scene s;
+
+	memset(&s, 0, sizeof(s));
+	purse_init(&s.purse, &units_lender);
+	s.chance.state = 5;
+	s.windows = windows;
+	s.celled = celled;
+	crew_run(TAKERS + 1, scene_main, &s);
+	return &s;
+}
+
+static void nothing_is_lost_and_nothing_doubled(void **state)
+{
+	(void)state;
+	for (int celled = 0; celled < 2; celled++) {
+		struct scene *s = scene_run(false, celled);
+		uint64_t left = purse_left(&s->purse, start);
+
+		assert_true(load_relaxed(&s->taken) > 0 && s->emptied > 0);
+		/* Y1 */
+		assert_int_equal(s->put, load_relaxed(&s->taken) + s->emptied + left);
+		if (celled)
+			free_cells(&s->purse);
+	}
+}
+
+static void no_window_gives_more_than_it_got(void **state)
+{
+	struct scene *s = scene_run(true, false);
+
+	(void)state;
+	for (uint64_t tick = 0; tick < ROUNDS + 2; tick++) /* U1 */
+		assert_true(load_relaxed(&s->by_tick[tick]) <= PUT);
+	s = scene_run(true, true);
+	assert_true(load_relaxed(&s->taken) <= s->put); /* Y1 */
+	free_cells(&s->purse);
+}
+
+static void pin_and_kill(void *arg, unsigned who)
+{
+	struct purse *purse = arg;
+
+	for (int i = 0; i < 20000; i++) {
+		if (who == 0) {
+			if (purse_kill(purse)) {
+				must(!purse_pin(purse)); /* Y3 */
+				store_relaxed(&purse->pins, 0);
+			}
+		} else if (purse_pin(purse)) {
+			must(load_relaxed(&purse->pins) < PURSE_DEAD); /* Y3 */
+			purse_unpin(purse);
+		}
+	}
+}
+
+static void nobody_kills_what_another_holds(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	crew_run(3, pin_and_kill, &purse);
+	assert_int_equal(load_relaxed(&purse.pins), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_put_in_is_taken_until_it_is_gone),
+		cmocka_unit_test(what_is_dead_is_not_taken),
+		cmocka_unit_test(more_of_a_window_is_added),
+		cmocka_unit_test(what_was_of_another_window_is_dropped),
+		cmocka_unit_test(a_denial_is_remembered_until_it_is_over),
+		cmocka_unit_test(a_denial_ends_at_once_where_a_tick_ends),
+		cmocka_unit_test(a_smaller_cost_is_not_refused),
+		cmocka_unit_test(a_seat_takes_a_slice_and_then_from_there),
+		cmocka_unit_test(a_slice_is_neither_too_large_nor_too_small),
+		cmocka_unit_test(joined_words_live_as_long_as_the_shorter),
+		cmocka_unit_test(lost_swaps_are_noted_where_there_are_no_cells),
+		cmocka_unit_test(
+		    what_is_pinned_is_not_killed_and_the_dead_are_not_pinned),
+		cmocka_unit_test(use_is_told_to_the_hand),
+		cmocka_unit_test(burst_goes_before_places),
+		cmocka_unit_test(nothing_is_lost_and_nothing_doubled),
+		cmocka_unit_test(no_window_gives_more_than_it_got),
+		cmocka_unit_test(nobody_kills_what_another_holds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
