@@ -78,17 +78,14 @@ static inline struct wish wish_of(struct gale_seat *seat, struct gale_limiter *l
 struct found {
 	enum local how;
 	uint64_t word;
-	uint64_t left; /* when it is refused */
 };
 
 static inline struct found try_purse(const struct wish *wish, struct purse *purse)
 {
-	struct found found = { LOCAL_UNKNOWN, 0, 0 };
+	struct found found = { LOCAL_UNKNOWN, 0 };
 
 	found.how = local_try(&wish->limiter->lender, purse, wish->seat->number,
 	                      wish->now, wish->cost, &found.word);
-	if (found.how == LOCAL_REFUSED)
-		found.left = credit_units(load_relaxed(&purse->credit));
 	if (found.how != LOCAL_UNKNOWN)
 		seat_count(wish->seat,
 		           found.how == LOCAL_TAKEN ? COUNT_ALLOWED : COUNT_REFUSED);
@@ -99,7 +96,7 @@ static inline struct found try_purse(const struct wish *wish, struct purse *purs
 static inline struct found find_and_try(const struct wish *wish)
 {
 	struct gale_seat *seat = wish->seat;
-	struct found found = { LOCAL_UNKNOWN, 0, 0 };
+	struct found found = { LOCAL_UNKNOWN, 0 };
 	struct purse *purse;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
@@ -119,7 +116,7 @@ static inline struct gale_answer answer_from(const struct wish *wish,
 
 	if (LIKELY(found->how == LOCAL_TAKEN))
 		return local_allow(lender, found->word, wish->now);
-	return local_deny(lender, found->left, wish->now, credit_dies(found->word));
+	return local_deny(lender, found->word, wish->now);
 }
 
 /* A pacer's: from the burst, or a place of the block. */
@@ -166,8 +163,8 @@ bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void 
 /* ---- The quick way --------------------------------------------------------------- */
 
 /*
- * Most asks are of a seat that ticks, for units, from a purse that nobody else wants at
- * this instant.  For these, nothing is called that could need a register kept, and
+ * Most asks are of a seat that ticks, and answered from one word that nobody else wants
+ * at this instant.  For these, nothing is called that could need a register kept, and
  * everything else is left to the long way, which begins anew.
  */
 static inline bool is_quick(const struct gale_seat *seat,
@@ -175,36 +172,37 @@ static inline bool is_quick(const struct gale_seat *seat,
 {
 	const struct lender *lender = &limiter->lender;
 
-	return lender->lending == LENDING_UNITS && cost <= lender->rule.capacity &&
-	       seat->ticked.ns > 0;
+	return lender->is_quick && cost <= lender->most && seat->ticked.ns > 0;
 }
 
-static inline bool take_quickly(struct purse *purse, mono now, uint64_t cost,
-                                uint64_t *ret_word)
+static inline enum local find_quickly(struct gale_seat *seat,
+                                      const struct purse_name *name, uint64_t cost,
+                                      uint64_t *ret_word)
 {
-	uint64_t word = load_relaxed(&purse->credit);
-
-	*ret_word = word - cost;
-	return LIKELY(!load_relaxed(&purse->cells)) &&
-	       LIKELY(credit_covers(word, now, cost)) &&
-	       LIKELY(swap_if_relaxed(&purse->credit, &word, word - cost)); /* U1 */
-}
-
-static inline bool find_and_take_quickly(struct gale_seat *seat,
-                                         const struct purse_name *name, uint64_t cost,
-                                         uint64_t *ret_word)
-{
+	enum local how = LOCAL_UNKNOWN;
 	struct purse *purse;
-	bool taken = false;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = purses_find(purses_of(seat, name->hash), name);
 	if (LIKELY(purse != NULL)) {
-		taken = take_quickly(purse, seat->ticked, cost, ret_word);
+		how = local_try_quickly(purse, seat->number, seat->ticked, cost,
+		                        ret_word);
 		purse_use(purse);
 	}
 	reader_exit(&seat->reader);
-	return taken;
+	return how;
+}
+
+static inline struct gale_answer quick_answer(struct gale_seat *seat,
+                                              const struct lender *lender,
+                                              enum local how, uint64_t word)
+{
+	if (LIKELY(how == LOCAL_TAKEN)) {
+		seat_count(seat, COUNT_ALLOWED);
+		return local_allow(lender, word, seat->ticked);
+	}
+	seat_count(seat, COUNT_REFUSED);
+	return local_deny(lender, word, seat->ticked);
 }
 
 struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
@@ -215,11 +213,10 @@ struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter
 		struct lender *lender = &limiter->lender;
 		struct purse_name name = name_of(lender, key, key_len);
 		uint64_t word;
+		enum local how = find_quickly(seat, &name, cost, &word);
 
-		if (LIKELY(find_and_take_quickly(seat, &name, cost, &word))) {
-			seat_count(seat, COUNT_ALLOWED);
-			return local_allow(lender, word, seat->ticked);
-		}
+		if (LIKELY(how != LOCAL_UNKNOWN))
+			return quick_answer(seat, lender, how, word);
 	}
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
@@ -259,10 +256,11 @@ static inline struct gale_answer ask_fetched(struct gale_seat *seat,
 	uint64_t cost = question->cost, word;
 
 	if (LIKELY(name->key != NULL) && LIKELY(cost_is_good(cost)) &&
-	    LIKELY(is_quick(seat, limiter, cost)) &&
-	    LIKELY(find_and_take_quickly(seat, name, cost, &word))) {
-		seat_count(seat, COUNT_ALLOWED);
-		return local_allow(&limiter->lender, word, seat->ticked);
+	    LIKELY(is_quick(seat, limiter, cost))) {
+		enum local how = find_quickly(seat, name, cost, &word);
+
+		if (LIKELY(how != LOCAL_UNKNOWN))
+			return quick_answer(seat, &limiter->lender, how, word);
 	}
 	return ask_at_length(seat, limiter, question->key, question->key_len, cost,
 	                     question->tag);
@@ -437,13 +435,15 @@ static inline bool key_is_quick(const struct gale_key *key, uint64_t cost)
 
 struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
-	uint64_t word;
+	if (LIKELY(key_is_quick(key, cost))) {
+		struct gale_seat *seat = key->seat;
+		uint64_t word;
+		enum local how = local_try_quickly(key->purse, seat->number,
+		                                   seat->ticked, cost, &word);
 
-	if (LIKELY(key_is_quick(key, cost)) &&
-	    LIKELY(take_quickly(key->purse, key->seat->ticked, cost, &word))) {
-		seat_check_thread(key->seat);
-		seat_count(key->seat, COUNT_ALLOWED);
-		return local_allow(&key->limiter->lender, word, key->seat->ticked);
+		seat_check_thread(seat);
+		if (LIKELY(how != LOCAL_UNKNOWN))
+			return quick_answer(seat, &key->limiter->lender, how, word);
 	}
 	return ask_key_at_length(key, cost, tag);
 }

@@ -131,6 +131,10 @@ static void set_terms(struct lender *lender, const struct gale_limiter_config *c
 	    lease->patience_us ? lease->patience_us : PATIENCE_DEFAULT_US;
 
 	lender->lending = lending_of(config->mode, &lender->rule);
+	lender->is_quick =
+	    lender->lending == LENDING_UNITS || lender->lending == LENDING_DENIALS;
+	lender->most =
+	    lender->lending == LENDING_UNITS ? lender->rule.capacity : GALE_UNITS_MAX;
 	lender->carry_over = lease->carry_over;
 	lender->sizing = sizing_of(lease);
 	lender->window_us = window_of(&lender->rule);

@@ -60,6 +60,8 @@ struct lender {
 	struct rule rule;
 	struct store *store;
 	enum lending lending;
+	bool is_quick; /* from one word of a purse */
+	uint64_t most; /* no cost above this ever passes */
 	bool carry_over;
 	struct sizing sizing;
 	uint64_t window_us;   /* the period that demand is counted in */

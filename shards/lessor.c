@@ -43,11 +43,8 @@ static bool settle(struct purse *purse, struct ask *ask, mono now)
 	how = local_try(ask->lender, purse, NO_SEAT, now, op->cost, &word);
 	if (how == LOCAL_UNKNOWN)
 		return false;
-	op->answer =
-	    how == LOCAL_TAKEN
-		? local_allow(ask->lender, word, now)
-		: local_deny(ask->lender, credit_units(load_relaxed(&purse->credit)),
-	                     now, credit_dies(word));
+	op->answer = how == LOCAL_TAKEN ? local_allow(ask->lender, word, now)
+	                                : local_deny(ask->lender, word, now);
 	finish(ask, STORE_DONE);
 	return true;
 }
@@ -356,7 +353,7 @@ static void open_window(struct lessor *lessor, struct purse *purse,
 static const mono never = { UINT64_MAX };
 
 static void put_units(struct lessor *lessor, struct purse *purse,
-                      const struct lease_grant *grant, mono ends, bool next, mono now)
+                      const struct lease_grant *grant, mono ends, mono now)
 {
 	struct lender *lender = purse->lender;
 	uint64_t units = grant->units;
@@ -369,9 +366,9 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 	if (!has_windows(lender))
 		purse->books.tag = grant->tag; /* only the latest can go back */
 	if (lender->carry_over)
-		purse_put(purse, never, units, /* fresh= */ false);
+		purse_put(purse, never, units, now);
 	else
-		purse_put(purse, ends, units, next && has_windows(lender));
+		purse_put(purse, ends, units, now);
 	lessor_list_lent(lessor, purse, now);
 	lessor_count(lessor, COUNT_GRANTS, 1);
 	lessor_count(lessor, COUNT_UNITS, units);
@@ -464,7 +461,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	if (grant->units > 0 && is_placed(purse->lender, grant))
 		put_places(lessor, purse, grant, now);
 	else
-		put_units(lessor, purse, grant, ends, next, now);
+		put_units(lessor, purse, grant, ends, now);
 	if (grant->units > 0 && grant->units < errand->want)
 		lessor_count(lessor, COUNT_PARTIAL, 1);
 	if (grant->units < errand->want)

@@ -31,16 +31,17 @@ static inline struct gale_answer local_allow(const struct lender *lender, uint64
 	};
 }
 
-static inline struct gale_answer local_deny(const struct lender *lender, uint64_t left,
-                                            mono now, mono until)
+/* The denial says what cannot be had: what remains is less. */
+static inline struct gale_answer local_deny(const struct lender *lender, uint64_t word,
+                                            mono now)
 {
-	uint64_t wait_us = us_between(now, until);
+	uint64_t wait_us = us_between(now, credit_dies(word));
 
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
 		.why = GALE_WHY_SPENT,
 		.limit = lender->rule.capacity,
-		.remaining = left,
+		.remaining = credit_units(word) - (credit_units(word) > 0),
 		.reset_after_us = wait_us,
 		.retry_after_us = wait_us,
 	};
@@ -60,6 +61,28 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 	if (lender->lending == LENDING_UNITS &&
 	    purse_take(purse, seat, now, cost, ret_word))
 		return LOCAL_TAKEN;
+	return purse_refuses(purse, now, cost, ret_word) ? LOCAL_REFUSED
+	                                                 : LOCAL_UNKNOWN;
+}
+
+/* The same, if one word says it all: the seat's cell, or the credit that all share. */
+static inline enum local local_try_quickly(struct purse *purse, uint32_t seat, mono now,
+                                           uint64_t cost, uint64_t *ret_word)
+{
+	struct cells *cells = load_acquire(&purse->cells); /* celled */
+	_Atomic uint64_t *credit = &purse->credit;
+	uint64_t word;
+
+	if (cells && seat < cells->count)
+		credit = &cells->at[seat].credit;
+	word = load_relaxed(credit);
+	*ret_word = word - cost;
+	if (credit_covers(word, now, cost))
+		return swap_if_relaxed(credit, &word, word - cost)
+		           ? LOCAL_TAKEN /* U1 */
+		           : LOCAL_UNKNOWN;
+	if (cells && credit_covers(load_relaxed(&purse->credit), now, cost))
+		return LOCAL_UNKNOWN; /* a slice can be had */
 	return purse_refuses(purse, now, cost, ret_word) ? LOCAL_REFUSED
 	                                                 : LOCAL_UNKNOWN;
 }

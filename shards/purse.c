@@ -151,22 +151,27 @@ bool purse_kill(struct purse *purse)
 
 /* ---- The actor's side ------------------------------------------------------------ */
 
-void purse_put(struct purse *purse, mono then, uint64_t units, bool fresh)
+/* What lives is of the same window as what comes: of two early bounds on its end, the
+ * later.  What is dead may be of the window before, and must not come to life.   (U1) */
+static uint64_t put_to(uint64_t word, uint64_t put, mono now)
 {
-	uint64_t word = load_relaxed(&purse->credit), sum, put;
+	uint64_t later = word > put ? word : put;
+	uint64_t units = credit_units(word) + credit_units(put);
+
+	if (!credit_lives(word, now) || credit_units(word) == 0)
+		return put;
+	return (later & ~CREDIT_UNITS_MAX) |
+	       (units < CREDIT_UNITS_MAX ? units : CREDIT_UNITS_MAX);
+}
+
+void purse_put(struct purse *purse, mono then, uint64_t units, mono now)
+{
+	uint64_t word = load_relaxed(&purse->credit);
+	uint64_t put = credit_until(then, units);
 
 	gale_assert(units <= CREDIT_UNITS_MAX);
-	put = credit_until(then, units);
-	do {
-		sum = put;
-		if (!fresh && credit_units(word) > 0) {
-			/* Of two early bounds on the same end, the later. */
-			uint64_t all = credit_units(word) + units;
-
-			sum = (word > put ? word : put) & ~CREDIT_UNITS_MAX;
-			sum |= all < CREDIT_UNITS_MAX ? all : CREDIT_UNITS_MAX;
-		}
-	} while (!swap_if_relaxed(&purse->credit, &word, sum)); /* U1 */
+	while (!swap_if_relaxed(&purse->credit, &word, put_to(word, put, now)))
+		;
 	store_relaxed(&purse->denial, 0);
 }
 

@@ -184,8 +184,8 @@ void purse_unpin(struct purse *purse);
 
 /* ---- The actor's side ------------------------------------------------------------ */
 
-/* Puts units in that live until then.  fresh: what was there is of another window. */
-void purse_put(struct purse *purse, mono then, uint64_t units, bool fresh);
+/* Puts units in that live until then.  What is dead by now stays dead. */
+void purse_put(struct purse *purse, mono then, uint64_t units, mono now);
 
 /* Takes all that is left of it, and of its cells; 0 if it is dead by now. */
 uint64_t purse_empty(struct purse *purse, mono now);
