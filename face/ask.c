@@ -76,10 +76,9 @@ static bool is_lent(const struct gale_limiter *limiter)
 	       limiter->lender.lending == LENDING_PLACES;
 }
 
-/* What neither credit nor memory could answer. */
-static struct gale_answer ask_further(struct gale_seat *seat,
-                                      struct gale_limiter *limiter, const void *key,
-                                      size_t key_len, uint64_t cost, void *tag)
+struct gale_answer ask_further(struct gale_seat *seat, struct gale_limiter *limiter,
+                               const void *key, size_t key_len, uint64_t cost,
+                               void *tag)
 {
 	struct question question;
 
@@ -88,20 +87,6 @@ static struct gale_answer ask_further(struct gale_seat *seat,
 		return ask_store(seat, limiter, &question.op, tag);
 	seat_count(seat, COUNT_MISSED);
 	return ask_shard(seat, limiter, &question.op, tag);
-}
-
-struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
-                                 const void *key, size_t key_len, uint64_t cost,
-                                 void *tag)
-{
-	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
-	struct gale_answer answer;
-
-	if (why != GALE_WHY_RULE)
-		return answer_refused(why);
-	if (local_ask(seat, limiter, key, key_len, cost, &answer))
-		return answer;
-	return ask_further(seat, limiter, key, key_len, cost, tag);
 }
 
 /* ---- Waiting --------------------------------------------------------------------- */

@@ -52,6 +52,8 @@ static inline struct purse_name name_of(struct lender *lender, const void *key,
 	};
 }
 
+#define KEY_SHORT 16
+
 /* What one ask is about. */
 struct wish {
 	struct gale_seat *seat;
@@ -141,7 +143,7 @@ static bool find_place(const struct wish *wish, struct gale_answer *ret_answer)
 bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
                size_t key_len, uint64_t cost, struct gale_answer *ret_answer)
 {
-	const struct lender *lender = &limiter->lender;
+	struct lender *lender = &limiter->lender;
 	struct found found;
 	struct wish wish;
 
@@ -158,6 +160,28 @@ bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void 
 	if (found.how != LOCAL_UNKNOWN)
 		*ret_answer = answer_from(&wish, &found);
 	return found.how != LOCAL_UNKNOWN;
+}
+
+/* An ask with all that may become of it. */
+static __attribute__((noinline)) struct gale_answer
+ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
+              size_t key_len, uint64_t cost, void *tag)
+{
+	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
+	struct gale_answer answer;
+
+	if (why != GALE_WHY_RULE)
+		return answer_refused(why);
+	if (limiter->lender.is_quick && cost <= limiter->lender.most) {
+		struct wish wish = wish_of(seat, limiter, key, key_len, cost);
+		struct found found = find_and_try(&wish);
+
+		if (found.how != LOCAL_UNKNOWN)
+			return answer_from(&wish, &found);
+	} else if (local_ask(seat, limiter, key, key_len, cost, &answer)) {
+		return answer;
+	}
+	return ask_further(seat, limiter, key, key_len, cost, tag);
 }
 
 /* ---- The quick way --------------------------------------------------------------- */
@@ -205,8 +229,9 @@ static inline struct gale_answer quick_answer(struct gale_seat *seat,
 	return local_deny(lender, word, seat->ticked);
 }
 
-struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
-                            const void *key, size_t key_len, uint64_t cost, void *tag)
+static inline __attribute__((always_inline)) struct gale_answer
+ask_quickly(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
+            size_t key_len, uint64_t cost, void *tag)
 {
 	if (LIKELY(check_ask(seat, limiter, key, key_len, cost) == GALE_WHY_RULE) &&
 	    LIKELY(is_quick(seat, limiter, cost))) {
@@ -219,6 +244,22 @@ struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter
 			return quick_answer(seat, lender, how, word);
 	}
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
+}
+
+static __attribute__((noinline)) struct gale_answer
+ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
+           size_t key_len, uint64_t cost, void *tag)
+{
+	return ask_quickly(seat, limiter, key, key_len, cost, tag);
+}
+
+/* Apart from the others, since the hash of a short key needs a few registers only. */
+struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
+                            const void *key, size_t key_len, uint64_t cost, void *tag)
+{
+	if (LIKELY(key_len <= KEY_SHORT))
+		return ask_quickly(seat, limiter, key, key_len, cost, tag);
+	return ask_longer(seat, limiter, key, key_len, cost, tag);
 }
 
 /* ---- Many ------------------------------------------------------------------------ */

@@ -3,7 +3,7 @@
 /*
  * lend.h -- asks that this node answers by itself, on the seat's own thread.
  *
- * Up to ask_at_length nothing blocks, allocates, locks or enters the kernel.
+ * Up to ask_further nothing blocks, allocates, locks or enters the kernel.
  *
  * Threads   All of it: the seat's own.
  */
@@ -24,11 +24,11 @@ bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void 
 bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
                    const struct store_op *op);
 
-/* ---- For lend.c ------------------------------------------------------------------ */
+/* ---- In ask.c -------------------------------------------------------------------- */
 
-/* An ask with all that may become of it. */
-struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
-                                 const void *key, size_t key_len, uint64_t cost,
-                                 void *tag);
+/* An ask that neither credit nor memory could answer. */
+struct gale_answer ask_further(struct gale_seat *seat, struct gale_limiter *limiter,
+                               const void *key, size_t key_len, uint64_t cost,
+                               void *tag);
 
 #endif

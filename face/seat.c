@@ -288,14 +288,25 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 	return post(seat, pending) ? pending : NULL;
 }
 
+/* Notes take at most half of the pendings: asks come first. */
+static bool may_note(struct gale_seat *seat)
+{
+	uint32_t most = seat->handle.runtime->pending_max / 2;
+
+	if (seat->notes >= most) {
+		seat_collect(seat); /* some may have been read */
+		seat_raise_if_ready(seat);
+	}
+	return seat->notes < most;
+}
+
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
                       const struct store_op *op)
 {
-	uint32_t most = seat->handle.runtime->pending_max / 2;
-	struct pending *pending = seat->notes < most ? take_free(seat) : NULL;
+	struct pending *pending = may_note(seat) ? take_free(seat) : NULL;
 
 	if (!pending)
-		return; /* asks come first */
+		return;
 	fill(pending, seat, limiter, op);
 	pending->ask.is_note = true;
 	seat->notes++;

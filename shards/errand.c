@@ -109,12 +109,13 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
 	struct crowd crowd = crowd_of(errand);
-	uint64_t left = purse_left(errand->purse, now);
-	uint64_t want = queues(errand->purse)
-	                    ? want_of(lessor, errand, &crowd, left, now)
-	                    : crowd.sum;
-	uint64_t room = CREDIT_UNITS_MAX > left ? CREDIT_UNITS_MAX - left : 1;
+	uint64_t left, want, room;
 
+	purse_gather(errand->purse, now); /* those who wait take from there only */
+	left = purse_left(errand->purse, now);
+	room = CREDIT_UNITS_MAX > left ? CREDIT_UNITS_MAX - left : 1;
+	want = queues(errand->purse) ? want_of(lessor, errand, &crowd, left, now)
+	                             : crowd.sum;
 	errand->least = crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
 	if (want > room)
 		want = room;

@@ -464,8 +464,10 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		put_units(lessor, purse, grant, ends, now);
 	if (grant->units > 0 && grant->units < errand->want)
 		lessor_count(lessor, COUNT_PARTIAL, 1);
-	if (grant->units < errand->want)
+	if (grant->units < errand->want) {
+		purse_gather(purse, now);
 		note_spent(lessor, errand, grant, now);
+	}
 	serve(errand, now);
 	go_again_or_rest(lessor, errand);
 }

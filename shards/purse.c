@@ -186,6 +186,21 @@ static struct cells *cells_of(struct purse *purse)
 	return is_pacer(purse) ? NULL : load_relaxed(&purse->cells);
 }
 
+void purse_gather(struct purse *purse, mono now)
+{
+	struct cells *cells = cells_of(purse);
+
+	for (uint32_t i = 0; cells && i < cells->count; i++) {
+		uint64_t cut = swap_relaxed(&cells->at[i].credit, 0); /* Y1 */
+		uint64_t word = load_relaxed(&purse->credit);
+
+		if (credit_units(cut) == 0 || !credit_lives(cut, now))
+			continue;
+		while (!swap_if_relaxed(&purse->credit, &word, put_to(word, cut, now)))
+			;
+	}
+}
+
 static uint64_t drain(_Atomic uint64_t *credit, mono now)
 {
 	uint64_t word = swap_relaxed(credit, 0); /* Y1 */

@@ -187,6 +187,9 @@ void purse_unpin(struct purse *purse);
 /* Puts units in that live until then.  What is dead by now stays dead. */
 void purse_put(struct purse *purse, mono then, uint64_t units, mono now);
 
+/* Brings what lies in the cells back to the credit that all share. */
+void purse_gather(struct purse *purse, mono now);
+
 /* Takes all that is left of it, and of its cells; 0 if it is dead by now. */
 uint64_t purse_empty(struct purse *purse, mono now);
 

@@ -94,6 +94,7 @@ static void free_number(void *self, struct retired *retired)
 	purse->lender = NULL;
 	own->next = set->own.free;
 	set->own.free = number; /* I4 */
+	set->own.frees++;
 }
 
 /* At the end: its lender may be gone by now, and needs not be told. */
@@ -182,8 +183,18 @@ static void evict_some(struct purses *set)
 	}
 }
 
+/* None can be made, and few are free: new keys that come at once find room, even while
+ * a reader is slow. */
+static bool is_short(const struct purses *set)
+{
+	return set->own.made == set->own.max && set->own.max > 2 * EVICT_BATCH &&
+	       set->own.frees < EVICT_BATCH && limbo_is_empty(&set->own.gone);
+}
+
 bool purses_turn(struct purses *set)
 {
+	if (is_short(set))
+		evict_some(set);
 	limbo_turn(&set->own.gone, set->own.grace, free_number, set);
 	limbo_turn(&set->own.parts, set->own.grace, free_part, set);
 	return !limbo_is_empty(&set->own.gone) || !limbo_is_empty(&set->own.parts);
@@ -206,6 +217,7 @@ static bool make_number(struct purses *set)
 	purses_at(set, set->own.made)->number = set->own.made;
 	purses_own(set, purses_at(set, set->own.made))->next = set->own.free;
 	set->own.free = set->own.made++;
+	set->own.frees++;
 	return true;
 }
 
@@ -276,6 +288,7 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name)
 	if (!put_key(set, purse, name))
 		return NULL;
 	set->own.free = next;
+	set->own.frees--;
 	wipe(set, purse);
 	purse->lender = name->lender;
 	purse->hash = (uint32_t)name->hash;

@@ -20,18 +20,28 @@ static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 	return slots;
 }
 
+static struct slots *slots_of(struct table *table)
+{
+	return root_slots(load_relaxed(&table->root));
+}
+
+static uintptr_t root_of(const struct slots *slots)
+{
+	return (uintptr_t)slots | (unsigned)__builtin_ctzll(slots->mask + 1);
+}
+
 bool table_open(struct table *table, struct gale_allocator *allocator)
 {
 	struct slots *slots = slots_new(allocator, SLOTS_FIRST);
 
 	table->count = 0;
-	atomic_init(&table->slots, slots);
+	atomic_init(&table->root, slots ? root_of(slots) : 0);
 	return slots != NULL;
 }
 
 void table_close(struct table *table, struct gale_allocator *allocator)
 {
-	struct slots *slots = load_relaxed(&table->slots);
+	struct slots *slots = slots_of(table);
 
 	memory_give_lines(allocator, slots, slots ? slots->part.bytes : 0);
 }
@@ -71,7 +81,7 @@ static void copy(const struct slots *from, struct slots *to,
 bool table_make_room(struct table *table, struct gale_allocator *allocator,
                      const struct hashes *hashes, struct slots **ret_old)
 {
-	struct slots *old = load_relaxed(&table->slots), *larger;
+	struct slots *old = slots_of(table), *larger;
 	uint64_t count = old->mask + 1;
 
 	*ret_old = NULL;
@@ -81,14 +91,14 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 	if (!larger)
 		return false;
 	copy(old, larger, hashes);
-	store_release(&table->slots, larger); /* grown */
+	store_release(&table->root, root_of(larger)); /* grown */
 	*ret_old = old;
 	return true;
 }
 
 void table_add(struct table *table, uint64_t hash, void *item)
 {
-	struct slots *slots = load_relaxed(&table->slots);
+	struct slots *slots = slots_of(table);
 
 	gale_assert(table->count < slots->mask);
 	gale_assert((uintptr_t)item % TABLE_ALIGN == 0);
@@ -111,7 +121,7 @@ static uint64_t find(const struct slots *slots, uint64_t home, const void *item)
  * is copied before it is overwritten, so readers see it twice rather than not at all. */
 void table_remove(struct table *table, const struct hashes *hashes, const void *item)
 {
-	struct slots *slots = load_relaxed(&table->slots);
+	struct slots *slots = slots_of(table);
 	uint64_t mask = slots->mask;
 	uint64_t hole = find(slots, hashes->of(hashes, item) & mask, item);
 	uint64_t at = hole;
@@ -134,7 +144,7 @@ void table_remove(struct table *table, const struct hashes *hashes, const void *
 
 bool table_valid(struct table *table, const struct hashes *hashes)
 {
-	struct slots *slots = load_relaxed(&table->slots);
+	struct slots *slots = slots_of(table);
 	uint64_t count = 0;
 
 	for (uint64_t i = 0; i <= slots->mask; i++) {

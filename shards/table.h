@@ -25,7 +25,7 @@
  *
  *   placed   table_add stores a slot with release  ->  a probe loads it with acquire
  *            The purse is complete.
- *   grown    the writer stores slots with release  ->  table_seek loads it with acquire
+ *   grown    the writer stores root with release  ->  table_seek loads it with acquire
  *            The new slots are filled.
  */
 #ifndef SHARDS_TABLE_H
@@ -51,13 +51,26 @@ struct slots {
 };
 
 struct table {
-	_Atomic(struct slots *) slots;
+	/* Where the slots are, and in the low bits, which are free, the logarithm of how
+	 * many: a probe needs both at once. */
+	_Atomic uintptr_t root;
 	uint64_t count; /* the writer's */
 };
 
+static inline struct slots *root_slots(uintptr_t root)
+{
+	return (struct slots *)(root & ~(uintptr_t)(TABLE_ALIGN - 1));
+}
+
+static inline uint64_t root_mask(uintptr_t root)
+{
+	return (UINT64_C(1) << (root % TABLE_ALIGN)) - 1;
+}
+
 /* A walk over what may belong to a hash. */
 struct seek {
-	struct slots *slots;
+	const struct slots *slots;
+	uint64_t mask;
 	uint64_t hash;
 	uint64_t next; /* where to look */
 };
@@ -70,9 +83,10 @@ static inline void *slot_item(uint64_t slot)
 
 static inline struct seek table_seek(struct table *table, uint64_t hash)
 {
-	struct slots *slots = load_acquire(&table->slots); /* grown */
+	uintptr_t root = load_acquire(&table->root); /* grown */
+	uint64_t mask = root_mask(root);
 
-	return (struct seek){ slots, hash, hash & slots->mask };
+	return (struct seek){ root_slots(root), mask, hash, hash & mask };
 }
 
 /* The next that may be it, or NULL. */
@@ -83,7 +97,7 @@ static inline void *table_next(struct seek *seek)
 
 		if (slot == 0)
 			return NULL; /* I1, I2 */
-		seek->next = (seek->next + 1) & seek->slots->mask;
+		seek->next = (seek->next + 1) & seek->mask;
 		if ((slot ^ seek->hash) >> TABLE_ITEM_BITS == 0)
 			return slot_item(slot);
 	}
@@ -92,9 +106,9 @@ static inline void *table_next(struct seek *seek)
 /* Brings the first slot of a hash nearer, for one who will seek it soon. */
 static inline void table_prefetch(struct table *table, uint64_t hash)
 {
-	struct slots *slots = load_acquire(&table->slots); /* grown */
+	uintptr_t root = load_acquire(&table->root); /* grown */
 
-	__builtin_prefetch((const void *)&slots->at[hash & slots->mask]);
+	__builtin_prefetch((const void *)&root_slots(root)->at[hash & root_mask(root)]);
 }
 
 /* False without memory. */

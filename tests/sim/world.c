@@ -126,28 +126,40 @@ static uint64_t *window_at(struct key_law *law, size_t window)
 	return &law->used[window];
 }
 
-/* With carry-over, what came late, too: a lease that was asked for in one window may be
- * there in the next with all its units. */
-static uint64_t window_bound(const struct world *world)
+/* What was lent and not spent when this window began may be spent in it, too. */
+static uint64_t carried_into(const struct world *world, struct key_law *law)
+{
+	uint64_t window = window_of(world, world->agenda.now_us);
+
+	if (law->window != window)
+		law->carried = law->lent - law->admitted;
+	law->window = window;
+	return law->carried;
+}
+
+/* A store that answers at once leaves no more than batch - 1 units with a node. */
+static uint64_t window_bound(const struct world *world, struct key_law *law)
 {
 	const struct world_plan *plan = &world->plan;
-	uint64_t late = world->net.late_most_us > 0 ? plan->lease.batch
-	                                            : plan->lease.batch - 1;
 
 	if (!plan->lease.carry_over)
 		return plan->rule.limit;
-	return plan->rule.limit + plan->nodes * late;
+	if (plan->net.direct)
+		return plan->rule.limit + plan->nodes * (plan->lease.batch - 1);
+	return plan->rule.limit + carried_into(world, law);
 }
 
 static void check_window(struct world *world, const struct call *call) /* Z1 */
 {
 	size_t window = window_of(world, world->agenda.now_us);
-	uint64_t *used = window_at(&world->laws[call->key], window);
+	struct key_law *law = &world->laws[call->key];
+	uint64_t *used = window_at(law, window);
+	uint64_t bound = window_bound(world, law);
 
 	*used += call->cost;
-	if (*used > window_bound(world))
+	if (*used > bound)
 		fault(world, "key %u window %zu: %" PRIu64 " admitted, bound %" PRIu64,
-		      call->key, window, *used, window_bound(world));
+		      call->key, window, *used, bound);
 }
 
 /* lent - t/T, in 1/period units. */
@@ -233,6 +245,8 @@ static void admit(struct world *world, const struct call *call)
 	struct key_law *law = &world->laws[call->key];
 
 	world->admissions++;
+	if (is_window(&world->plan.rule))
+		(void)carried_into(world, law); /* before anything is taken */
 	law->admitted += call->cost;
 	if (call->answer.why == GALE_WHY_CREDIT)
 		world->nodes[call->node].admitted += call->cost;
@@ -264,7 +278,7 @@ static void check_allow(struct world *world, const struct call *call)
 		fault(world, "allowed because %s", gale_why_text(answer->why));
 	if (is_window(&world->plan.rule) &&
 	    (answer->limit != world->plan.rule.limit ||
-	     answer->remaining > window_bound(world) ||
+	     (answer->remaining > answer->limit && !world->plan.lease.carry_over) ||
 	     call->cost > capacity_of(world)))
 		fault(world, "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
 		      call->cost, answer->limit, answer->remaining);
@@ -697,7 +711,7 @@ static struct node *first_due(struct world *world)
 
 void world_run(struct world *world, uint64_t until_us)
 {
-	for (;;) {
+	while (!world->fault[0]) {
 		struct node *node = first_due(world);
 		uint64_t event_us = agenda_next_us(&world->agenda);
 
@@ -740,6 +754,8 @@ static void served(struct net *net, const struct lend_request *request,
 	      request->verb == LEND ? answer->grant.units : request->units,
 	      request->ask.want, answer->result == STORE_DONE ? "done" : "not done");
 	note_least(world, law);
+	if (is_window(&world->plan.rule))
+		(void)carried_into(world, law);
 	if (answer->result != STORE_DONE)
 		return;
 	if (request->verb == LEND) {

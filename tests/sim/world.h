@@ -93,6 +93,8 @@ struct node {
 struct key_law {
 	uint64_t *used; /* of each window since the start */
 	size_t windows;
+	uint64_t window;   /* that something last happened in ... */
+	uint64_t carried;  /* ... and what was lent and not spent when it began */
 	uint64_t lent;     /* by the store, less what it took back */
 	uint64_t admitted; /* since the start */
 	wide least;        /* of lent - t/T, so far, in 1/period units */

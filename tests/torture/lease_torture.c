@@ -42,11 +42,12 @@
 #define NODES 2
 #define HOUSES (NODES + 1) /* one is opened in the place of another */
 #define HOT 2
-#define POOL 60 /* more than NODE_KEYS, so that they are evicted */
+#define POOL 60 /* asked for by two limiters: more than a node may know */
 #define COUNTED (HOT + POOL)
 #define LOOSE 12 /* keys that may be reset, and are not counted */
 #define KEYS (COUNTED + LOOSE)
 #define NODE_KEYS 24
+#define NODE_KEYS_MORE 110 /* so many that the table grows */
 #define HOT_LIMIT 30000
 #define ROW 300 /* asks in a row */
 #define POOL_LIMIT 7
@@ -557,11 +558,11 @@ static void work(struct round *round, unsigned who)
 
 /* ---- Rounds ---------------------------------------------------------------------- */
 
-static void open_house(struct round *round, struct house *house)
+static void open_house(struct round *round, struct house *house, uint32_t node_keys)
 {
 	struct gale_config config = { .shards = 1 + (uint32_t)(round->seed % 2),
 		                      .pending_max = 16,
-		                      .max_keys = NODE_KEYS,
+		                      .max_keys = node_keys,
 		                      .allocator = &round->allocator.allocator,
 		                      .clock = &round->clock };
 	struct gale_store_config store = { .url = "memory:lease-torture" };
@@ -610,7 +611,7 @@ static void close_and_reopen(struct round *round)
 	nanosleep(&nap, NULL);
 	must(pthread_rwlock_wrlock(&round->opening) == 0);
 	old = round->houses[0].runtime;
-	open_house(round, &round->houses[NODES]);
+	open_house(round, &round->houses[NODES], NODE_KEYS_MORE);
 	round->now_at[0] = NODES;
 	must(pthread_rwlock_unlock(&round->opening) == 0);
 	close_runtime(old);
@@ -634,7 +635,7 @@ static void open_round(struct round *round, uint64_t seed)
 	test_allocator_init(&round->allocator);
 	must(pthread_rwlock_init(&round->opening, NULL) == 0);
 	for (unsigned i = 0; i < NODES; i++) {
-		open_house(round, &round->houses[i]);
+		open_house(round, &round->houses[i], i == 0 ? NODE_KEYS : NODE_KEYS_MORE);
 		round->now_at[i] = i;
 	}
 	round->ends_ns = patience_now_ns() + ROUND_NS;

@@ -77,7 +77,7 @@ static void what_was_put_in_is_taken_until_it_is_gone(void **state)
 	(void)state;
 	purse_init(&purse, &units_lender);
 	assert_false(purse_take(&purse, 0, start, 1, &word));
-	purse_put(&purse, far, 10, true);
+	purse_put(&purse, far, 10, start);
 	assert_true(purse_take(&purse, 0, start, 4, &word));
 	assert_int_equal(credit_units(word), 6);
 	assert_int_equal(credit_dies(word).ns, far.ns);
@@ -94,7 +94,7 @@ static void what_is_dead_is_not_taken(void **state)
 
 	(void)state;
 	purse_init(&purse, &units_lender);
-	purse_put(&purse, at(3 * TICK + 5), 10, true);
+	purse_put(&purse, at(3 * TICK + 5), 10, start);
 	assert_true(purse_take(&purse, 0, at(3 * TICK - 1), 1, &word));
 	assert_false(purse_take(&purse, 0, at(3 * TICK), 1, &word)); /* U2 */
 	assert_int_equal(purse_left(&purse, at(3 * TICK - 1)), 9);
@@ -109,29 +109,29 @@ static void more_of_a_window_is_added(void **state)
 
 	(void)state;
 	purse_init(&purse, &units_lender);
-	purse_put(&purse, at(5 * TICK), 10, true);
-	purse_put(&purse, at(7 * TICK), 1, false); /* the later of two early ends */
+	purse_put(&purse, at(5 * TICK), 10, start);
+	purse_put(&purse, at(7 * TICK), 1, start); /* the later of two early ends */
 	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(7 * TICK), 11));
-	purse_put(&purse, at(6 * TICK), 1, false);
+	purse_put(&purse, at(6 * TICK), 1, start);
 	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(7 * TICK), 12));
-	purse_put(&purse, at(9 * TICK), CREDIT_UNITS_MAX, false);
+	purse_put(&purse, at(9 * TICK), CREDIT_UNITS_MAX, start);
 	assert_int_equal(load_relaxed(&purse.credit),
 	                 credit_until(at(9 * TICK), CREDIT_UNITS_MAX)); /* U1 */
 }
 
-static void what_was_of_another_window_is_dropped(void **state)
+static void what_is_dead_stays_dead_when_more_comes(void **state)
 {
 	struct purse purse;
 	uint64_t word;
 
 	(void)state;
 	purse_init(&purse, &units_lender);
-	purse_put(&purse, at(5 * TICK), 10, true);
-	purse_put(&purse, at(8 * TICK), 3, true);
+	purse_put(&purse, at(5 * TICK), 10, start);
+	purse_put(&purse, at(8 * TICK), 3, at(5 * TICK));
 	assert_int_equal(load_relaxed(&purse.credit),
 	                 credit_until(at(8 * TICK), 3)); /* U1, Y1 */
 	assert_true(purse_take(&purse, 0, start, 3, &word));
-	purse_put(&purse, at(6 * TICK), 2, false); /* nothing left to join */
+	purse_put(&purse, at(6 * TICK), 2, start); /* nothing left to join */
 	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(6 * TICK), 2));
 }
 
@@ -140,17 +140,17 @@ static void what_was_of_another_window_is_dropped(void **state)
 static void a_denial_is_remembered_until_it_is_over(void **state)
 {
 	struct purse purse;
-	mono until;
+	uint64_t denial;
 
 	(void)state;
 	for (uint64_t off = 1; off <= TICK; off += TICK / 5) {
 		purse_init(&purse, &units_lender);
-		assert_false(purse_refuses(&purse, start, 5, &until));
+		assert_false(purse_refuses(&purse, start, 5, &denial));
 		purse_deny(&purse, at(2 * TICK + off), 3);
-		assert_true(purse_refuses(&purse, start, 3, &until));
-		assert_int_equal(until.ns, 3 * TICK); /* rounded up: not before */
-		assert_true(purse_refuses(&purse, at(2 * TICK + off - 1), 4, &until));
-		assert_false(purse_refuses(&purse, at(3 * TICK), 4, &until));
+		assert_true(purse_refuses(&purse, start, 3, &denial));
+		assert_int_equal(credit_dies(denial).ns, 3 * TICK); /* rounded up: not before */
+		assert_true(purse_refuses(&purse, at(2 * TICK + off - 1), 4, &denial));
+		assert_false(purse_refuses(&purse, at(3 * TICK), 4, &denial));
 		assert_true(purse_is_spent(&purse, at(3 * TICK - 1)));
 		assert_false(purse_is_spent(&purse, at(3 * TICK)));
 	}
@@ -160,33 +160,33 @@ static void a_denial_is_remembered_until_it_is_over(void **state)
 static void a_denial_ends_at_once_where_a_tick_ends(void **state)
 {
 	struct purse purse;
-	mono until;
+	uint64_t denial;
 
 	(void)state;
 	purse_init(&purse, &units_lender);
 	purse_deny(&purse, at(2 * TICK), 3);
-	assert_true(purse_refuses(&purse, at(2 * TICK - 1), 3, &until));
-	assert_int_equal(until.ns, 2 * TICK);
-	assert_false(purse_refuses(&purse, at(2 * TICK), 3, &until));
+	assert_true(purse_refuses(&purse, at(2 * TICK - 1), 3, &denial));
+	assert_int_equal(credit_dies(denial).ns, 2 * TICK);
+	assert_false(purse_refuses(&purse, at(2 * TICK), 3, &denial));
 }
 
 static void a_smaller_cost_is_not_refused(void **state)
 {
 	struct purse purse;
-	mono until;
+	uint64_t denial;
 
 	(void)state;
 	purse_init(&purse, &units_lender);
 	purse_deny(&purse, far, 3);
-	assert_false(purse_refuses(&purse, start, 2, &until));
+	assert_false(purse_refuses(&purse, start, 2, &denial));
 	assert_int_equal(load_relaxed(&purse.refused), 0);
 	purse_deny(&purse, far, CREDIT_UNITS_MAX);
-	assert_false(purse_refuses(&purse, start, CREDIT_UNITS_MAX - 1, &until));
-	assert_true(purse_refuses(&purse, start, CREDIT_UNITS_MAX, &until));
+	assert_false(purse_refuses(&purse, start, CREDIT_UNITS_MAX - 1, &denial));
+	assert_true(purse_refuses(&purse, start, CREDIT_UNITS_MAX, &denial));
 	purse_deny(&purse, far, CREDIT_UNITS_MAX + 1); /* too much to remember */
-	assert_false(purse_refuses(&purse, start, 5, &until));
-	purse_put(&purse, far, 1, false); /* there is something again */
-	assert_false(purse_refuses(&purse, start, CREDIT_UNITS_MAX, &until));
+	assert_false(purse_refuses(&purse, start, 5, &denial));
+	purse_put(&purse, far, 1, start); /* there is something again */
+	assert_false(purse_refuses(&purse, start, CREDIT_UNITS_MAX, &denial));
 }
 
 /* ---- Cells ----------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static void a_seat_takes_a_slice_and_then_from_there(void **state)
 	(void)state;
 	purse_init(&purse, &units_lender);
 	cells = give_cells(&purse, 4);
-	purse_put(&purse, far, 800, true);
+	purse_put(&purse, far, 800, start);
 	assert_true(purse_take(&purse, 1, start, 1, &word));
 	assert_int_equal(credit_units(word), 99); /* half of an even part, less one */
 	assert_int_equal(credit_dies(word).ns, far.ns);
@@ -225,14 +225,14 @@ static void a_slice_is_neither_too_large_nor_too_small(void **state)
 	(void)state;
 	purse_init(&purse, &units_lender);
 	cells = give_cells(&purse, 2);
-	purse_put(&purse, far, 100000, true);
+	purse_put(&purse, far, 100000, start);
 	assert_true(purse_take(&purse, 0, start, 1, &word));
 	assert_int_equal(units_of(&cells->at[0].credit), 255);
 	assert_true(purse_take(&purse, 1, start, 1000, &word)); /* larger than one */
 	assert_int_equal(units_of(&cells->at[1].credit), 0);
 	assert_int_equal(credit_units(word), 0);
 	assert_int_equal(purse_left(&purse, start), 98999);
-	purse_put(&purse, far, 3, true); /* the cells keep theirs */
+	purse_put(&purse, far, 3, start); /* the cells keep theirs */
 	assert_true(purse_take(&purse, 1, start, 3, &word));
 	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
 	assert_int_equal(purse_empty(&purse, start), 255);
@@ -250,7 +250,7 @@ static uint64_t cell_after(uint64_t cell_tick, uint64_t credit_tick, mono now)
 	purse_init(&purse, &units_lender);
 	cells = give_cells(&purse, 1);
 	store_relaxed(&cells->at[0].credit, credit_until(at(cell_tick * TICK), 4));
-	purse_put(&purse, at(credit_tick * TICK), 40, true);
+	purse_put(&purse, at(credit_tick * TICK), 40, start);
 	assert_true(purse_take(&purse, 0, now, 5, &word)); /* 20, of which 15 stay */
 	assert_int_equal(credit_units(word), 15);
 	assert_int_equal(units_of(&purse.credit), 20);
@@ -276,7 +276,7 @@ static void lost_swaps_are_noted_where_there_are_no_cells(void **state)
 
 	(void)state;
 	purse_init(&purse, &units_lender);
-	purse_put(&purse, far, 10, true);
+	purse_put(&purse, far, 10, start);
 	assert_true(purse_take(&purse, 0, start, 1, &word));
 	assert_int_equal(load_relaxed(&purse.contended), 0);
 	assert_true(purse_take_shared(&purse, 0, start, 1, &word));
@@ -331,7 +331,7 @@ static void burst_goes_before_places(void **state)
 	purse_init(&purse, &places_lender);
 	assert_false(purse_place(&purse, start, 1, &answer));
 	assert_null(purse_put_block(&purse, &block));
-	purse_put(&purse, far, 1, false);
+	purse_put(&purse, far, 1, start);
 	assert_int_equal(purse_left(&purse, start), 3);
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 0);
@@ -397,11 +397,11 @@ static void actor_turn(struct scene *s, uint64_t round)
 		give_cells(&s->purse, TAKERS);
 	if (s->windows) {
 		store_relaxed(&s->now, round);
-		purse_put(&s->purse, at((round + 1) * TICK), PUT, true);
+		purse_put(&s->purse, at((round + 1) * TICK), PUT, at(round * TICK));
 		s->put += PUT;
 		return;
 	}
-	purse_put(&s->purse, at(UINT64_MAX), units, false);
+	purse_put(&s->purse, at(UINT64_MAX), units, start);
 	s->put += units;
 	if (chance_one_in(&s->chance, 4))
 		s->emptied += purse_empty(&s->purse, now);
@@ -498,7 +498,7 @@ int main(void)
 		cmocka_unit_test(what_was_put_in_is_taken_until_it_is_gone),
 		cmocka_unit_test(what_is_dead_is_not_taken),
 		cmocka_unit_test(more_of_a_window_is_added),
-		cmocka_unit_test(what_was_of_another_window_is_dropped),
+		cmocka_unit_test(what_is_dead_stays_dead_when_more_comes),
 		cmocka_unit_test(a_denial_is_remembered_until_it_is_over),
 		cmocka_unit_test(a_denial_ends_at_once_where_a_tick_ends),
 		cmocka_unit_test(a_smaller_cost_is_not_refused),

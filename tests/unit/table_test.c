@@ -3,9 +3,10 @@
 /*
  * table_test.c -- what was added is found, whatever was removed around it.
  *
- * The model is a plain array: which numbers are in, under which hash.
+ * The model is a plain array: which items are in, under which hash.
  */
 #include <sched.h>
+#include <stdalign.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,19 +25,27 @@
 #define NUMBERS 400
 #define STEPS 40000
 
+/* Plain memory, so that TSan sees who may read it. */
+struct item {
+	alignas(TABLE_ALIGN) uint64_t hash;
+	uint64_t twice;
+	struct retired retired;
+	bool in;
+};
+
 struct model {
 	struct hashes hashes; /* first */
 	struct test_allocator allocator;
 	struct table table;
 	struct chance chance;
-	uint64_t hash[NUMBERS];
-	bool in[NUMBERS];
+	struct item items[NUMBERS];
 	uint64_t count;
 };
 
-static uint32_t low_half(const struct hashes *self, uint32_t number)
+static uint32_t low_half(const struct hashes *self, const void *item)
 {
-	return (uint32_t)((const struct model *)self)->hash[number];
+	(void)self;
+	return (uint32_t)((const struct item *)item)->hash;
 }
 
 static void model_open(struct model *m, uint64_t seed)
@@ -56,7 +65,12 @@ static void model_close(struct model *m)
 
 static uint64_t slot_count(struct table *table)
 {
-	return load_relaxed(&table->slots)->mask + 1;
+	return root_mask(load_relaxed(&table->root)) + 1;
+}
+
+static struct slots *slots_of(struct model *m)
+{
+	return root_slots(load_relaxed(&m->table.root));
 }
 
 static void free_slots(struct model *m, struct slots *old)
@@ -72,9 +86,9 @@ static void add(struct model *m, uint32_t number, uint64_t hash)
 	assert_true(table_make_room(&m->table, &m->allocator.allocator, &m->hashes,
 	                            &old));
 	free_slots(m, old);
-	m->hash[number] = hash;
-	table_add(&m->table, hash, number);
-	m->in[number] = true;
+	m->items[number].hash = hash;
+	table_add(&m->table, hash, &m->items[number]);
+	m->items[number].in = true;
 	m->count++;
 	/* I2 */
 	assert_true(m->table.count <= slot_count(&m->table) / 4 * 3);
@@ -82,23 +96,24 @@ static void add(struct model *m, uint32_t number, uint64_t hash)
 
 static void take_out(struct model *m, uint32_t number)
 {
-	table_remove(&m->table, &m->hashes, number);
-	m->in[number] = false;
+	table_remove(&m->table, &m->hashes, &m->items[number]);
+	m->items[number].in = false;
 	m->count--;
 }
 
-/* How often a seek for the hash comes upon the number; nothing else may be found that
- * is not there, or whose high half is another. */
+/* How often a seek for the hash comes upon the item; nothing else may be found that is
+ * not there, or whose hash has another top. */
 static unsigned finds(struct model *m, uint64_t hash, uint32_t number)
 {
 	struct seek seek = table_seek(&m->table, hash);
+	const struct item *found;
 	unsigned times = 0;
-	uint32_t found;
 
-	while ((found = table_next(&seek)) != TABLE_NONE) {
-		assert_true(found < NUMBERS && m->in[found]); /* I3 */
-		assert_true(m->hash[found] >> 32 == hash >> 32);
-		times += found == number;
+	while ((found = table_next(&seek))) {
+		assert_true(found >= m->items && found < m->items + NUMBERS);
+		assert_true(found->in); /* I3 */
+		assert_true(found->hash >> TABLE_ITEM_BITS == hash >> TABLE_ITEM_BITS);
+		times += found == &m->items[number];
 	}
 	return times;
 }
@@ -108,27 +123,33 @@ static void check(struct model *m)
 	assert_int_equal(m->table.count, m->count);
 	assert_true(table_valid(&m->table, &m->hashes)); /* I1, I2 */
 	for (uint32_t number = 0; number < NUMBERS; number++)
-		if (m->in[number]) /* I1 */
-			assert_int_equal(finds(m, m->hash[number], number), 1);
+		if (m->items[number].in) /* I1 */
+			assert_int_equal(finds(m, m->items[number].hash, number), 1);
+}
+
+/* What a slot keeps of a hash, and what decides where that is. */
+static uint64_t hash_of(uint64_t top, uint64_t low)
+{
+	return top << TABLE_ITEM_BITS | low;
 }
 
 /* Some hashes differ in one half only, some are the same, some have their homes at the
  * end of the slots, so that probing goes round. */
 static uint64_t any_hash(struct chance *c)
 {
-	uint64_t high = chance_one_in(c, 2) ? chance_below(c, 3) : chance_next(c) >> 32;
+	uint64_t top = chance_below(c, chance_one_in(c, 2) ? 3 : 1u << 14);
 	uint64_t low = chance_next(c) & UINT32_MAX;
 
 	if (chance_one_in(c, 2))
 		low |= 0x3f8; /* the last eight of any table that there is here */
-	return high << 32 | low;
+	return hash_of(top, low);
 }
 
 static void step(struct model *m, uint64_t crowd)
 {
 	uint32_t number = (uint32_t)chance_below(&m->chance, NUMBERS);
 
-	if (m->in[number])
+	if (m->items[number].in)
 		take_out(m, number);
 	else if (m->count < crowd)
 		add(m, number, any_hash(&m->chance));
@@ -161,7 +182,7 @@ static void probing_goes_round_the_end(void **state)
 	(void)state;
 	model_open(&m, 1);
 	for (uint32_t i = 0; i < 6; i++)
-		add(&m, i, (uint64_t)i << 32 | (FIRST - 2));
+		add(&m, i, hash_of(i, FIRST - 2));
 	add(&m, 6, FIRST - 1); /* at home in the last slot, and pushed round */
 	add(&m, 7, 1);         /* at home where those have been pushed to */
 	check(&m);
@@ -173,7 +194,7 @@ static void probing_goes_round_the_end(void **state)
 		take_out(&m, i);
 	check(&m);
 	assert_int_equal(finds(&m, 1, 7), 1);
-	assert_int_equal(load_relaxed(&load_relaxed(&m.table.slots)->at[1]), 8);
+	assert_ptr_equal(slot_item(load_relaxed(&slots_of(&m)->at[1])), &m.items[7]);
 	model_close(&m);
 }
 
@@ -215,16 +236,18 @@ static void an_invalid_table_is_seen(void **state)
 {
 	struct model m;
 	struct slots *slots;
+	uint64_t slot;
 
 	(void)state;
 	model_open(&m, 3);
 	add(&m, 0, 5);
-	add(&m, 1, UINT64_C(1) << 32 | 5);
-	slots = load_relaxed(&m.table.slots);
-	store_relaxed(&slots->at[5], 0); /* number 1 is behind a hole */
+	add(&m, 1, hash_of(1, 5));
+	slots = slots_of(&m);
+	slot = load_relaxed(&slots->at[5]);
+	store_relaxed(&slots->at[5], 0); /* the second is behind a hole */
 	m.table.count = 1;
 	assert_false(table_valid(&m.table, &m.hashes)); /* I1 */
-	store_relaxed(&slots->at[5], 1);
+	store_relaxed(&slots->at[5], slot);
 	assert_false(table_valid(&m.table, &m.hashes)); /* the count is wrong */
 	m.table.count = 2;
 	assert_true(table_valid(&m.table, &m.hashes));
@@ -236,23 +259,13 @@ static void an_invalid_table_is_seen(void **state)
 #define READERS 3
 #define STAYING 16 /* numbers that are never removed */
 #define CHURN 40000
-
-/* What a number stands for: plain memory, so that TSan sees who may read it. */
-struct thing {
-	uint64_t hash;
-	uint64_t twice;
-};
+#define POISON UINT64_C(0xeeeeeeeeeeeeeeee)
 
 struct scene {
 	struct model m;
 	struct grace grace;
 	struct limbo limbo;
-	struct thing things[NUMBERS];
 	struct reader readers[READERS];
-	struct place {
-		struct retired retired; /* first */
-		uint32_t number;
-	} places[NUMBERS];
 	bool waiting[NUMBERS]; /* removed, and readers may still look */
 	_Atomic bool over;
 	_Atomic uint64_t found;
@@ -262,10 +275,11 @@ struct scene {
 static void reusable(void *self, struct retired *retired)
 {
 	struct scene *s = self;
-	uint32_t number = ((struct place *)retired)->number;
+	struct item *item =
+	    (struct item *)((char *)retired - offsetof(struct item, retired));
 
-	s->waiting[number] = false;
-	memset(&s->things[number], 0xee, sizeof(s->things[number]));
+	s->waiting[item - s->m.items] = false;
+	item->hash = item->twice = POISON;
 }
 
 static void free_old(void *self, struct retired *retired)
@@ -276,22 +290,20 @@ static void free_old(void *self, struct retired *retired)
 static bool look_once(struct scene *s, uint64_t hash, uint32_t number)
 {
 	struct seek seek = table_seek(&s->m.table, hash);
-	uint32_t found;
+	const struct item *found;
 	bool there = false;
 
-	while ((found = table_next(&seek)) != TABLE_NONE) {
-		const struct thing *thing = &s->things[found]; /* I3 */
-
-		must(found < NUMBERS && thing->twice == 2 * thing->hash);
-		must(thing->hash >> 32 == hash >> 32);
-		there |= found == number && thing->hash == hash;
+	while ((found = table_next(&seek))) {
+		must(found->twice == 2 * found->hash); /* I3 */
+		must(found->hash >> TABLE_ITEM_BITS == hash >> TABLE_ITEM_BITS);
+		there |= found == &s->m.items[number];
 	}
 	return there;
 }
 
 static uint64_t staying_hash(uint32_t number)
 {
-	return (uint64_t)(number % 3) << 32 | (60 + number % 4);
+	return hash_of(number % 3, 60 + number % 4);
 }
 
 static void read_on(struct scene *s, unsigned who)
@@ -311,18 +323,19 @@ static void read_on(struct scene *s, unsigned who)
 	}
 }
 
-static void put_thing(struct scene *s, uint32_t number, uint64_t hash)
+static void put_item(struct scene *s, uint32_t number, uint64_t hash)
 {
+	struct item *item = &s->m.items[number];
 	struct slots *old;
 
 	must(table_make_room(&s->m.table, &s->m.allocator.allocator, &s->m.hashes,
 	                     &old));
 	if (old)
 		limbo_add(&s->limbo, &old->part.retired);
-	s->things[number] = (struct thing){ hash, 2 * hash };
-	s->m.hash[number] = hash;
-	table_add(&s->m.table, hash, number); /* placed */
-	s->m.in[number] = true;
+	item->hash = hash;
+	item->twice = 2 * hash;
+	table_add(&s->m.table, hash, item); /* placed */
+	item->in = true;
 }
 
 static void churn(struct scene *s, struct limbo *gone)
@@ -330,14 +343,13 @@ static void churn(struct scene *s, struct limbo *gone)
 	uint32_t number =
 	    (uint32_t)chance_between(&s->m.chance, STAYING, NUMBERS - 1);
 
-	if (s->m.in[number]) {
+	if (s->m.items[number].in) {
 		take_out(&s->m, number);
 		s->m.count++; /* counted by check() alone */
 		s->waiting[number] = true;
-		s->places[number].number = number;
-		limbo_add(gone, &s->places[number].retired);
+		limbo_add(gone, &s->m.items[number].retired);
 	} else if (!s->waiting[number]) {
-		put_thing(s, number, any_hash(&s->m.chance) & ~UINT64_C(0xc0));
+		put_item(s, number, any_hash(&s->m.chance) & ~UINT64_C(0xc0));
 	}
 }
 
@@ -389,7 +401,7 @@ static void readers_find_what_stays_and_nothing_that_is_not_there(void **state)
 	for (uint32_t i = 0; i < READERS; i++)
 		grace_join(&s.grace, &s.readers[i]);
 	for (uint32_t i = 0; i < STAYING; i++)
-		put_thing(&s, i, staying_hash(i));
+		put_item(&s, i, staying_hash(i));
 	crew_run(READERS + 1, scene_main, &s);
 	all_that_stay_are_found(&s);
 	/* Missing is the exception. */
