@@ -105,6 +105,13 @@ static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
 	                  /* hedge= */ NULL, &view);
 }
 
+/* What may carry over is a batch, however many wait: the bound depends on it. */
+static uint64_t at_most(const struct lender *lender, uint64_t room)
+{
+	return lender->carry_over && lender->sizing.batch < room ? lender->sizing.batch
+	                                                         : room;
+}
+
 static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
@@ -117,6 +124,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	want = queues(errand->purse) ? want_of(lessor, errand, &crowd, left, now)
 	                             : crowd.sum;
 	errand->least = crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
+	room = at_most(errand->purse->lender, room);
 	if (want > room)
 		want = room;
 	errand->want = want > errand->least ? want : errand->least;

@@ -360,8 +360,6 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 
 	if (units == 0)
 		return;
-	if (mono_reached(now, ends))
-		lessor_count(lessor, COUNT_EXPIRED, 1);
 	purse->books.taken += units;
 	if (!has_windows(lender))
 		purse->books.tag = grant->tag; /* only the latest can go back */
@@ -394,6 +392,21 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	lessor_list_lent(lessor, purse, now);
 	lessor_count(lessor, COUNT_GRANTS, 1);
 	lessor_count(lessor, COUNT_UNITS, grant->units);
+}
+
+/* So little was left of the window that the units were dead on arrival.  Whoever asked
+ * again would get more of the same, until the limit is gone: nobody needs to, before the
+ * store's window is over. */
+static void note_dead(struct lessor *lessor, const struct errand *errand,
+                      const struct lease_grant *grant, mono ends, mono now)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (!has_windows(lender) || lender->carry_over || grant->units == 0 ||
+	    credit_lives(credit_until(ends, grant->units), now))
+		return;
+	lessor_count(lessor, COUNT_EXPIRED, 1);
+	purse_deny(errand->purse, mono_after(errand->sent, grant->lasts_us * 1000), 1);
 }
 
 static bool is_placed(const struct lender *lender, const struct lease_grant *grant)
@@ -468,6 +481,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		purse_gather(purse, now);
 		note_spent(lessor, errand, grant, now);
 	}
+	note_dead(lessor, errand, grant, ends, now);
 	serve(errand, now);
 	go_again_or_rest(lessor, errand);
 }

@@ -3,9 +3,12 @@
 /* purses.c -- adding, evicting, letting go. */
 #include "shards/purses.h"
 
+#include <sched.h>
+
 #include "engine/check.h"
 #include "runtime/memory.h"
 
+#define READER_CHANCES 8
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
 
 static uint32_t hash_of(const struct hashes *self, const void *item)
@@ -94,7 +97,6 @@ static void free_number(void *self, struct retired *retired)
 	purse->lender = NULL;
 	own->next = set->own.free;
 	set->own.free = number; /* I4 */
-	set->own.frees++;
 }
 
 /* At the end: its lender may be gone by now, and needs not be told. */
@@ -183,18 +185,8 @@ static void evict_some(struct purses *set)
 	}
 }
 
-/* None can be made, and few are free: new keys that come at once find room, even while
- * a reader is slow. */
-static bool is_short(const struct purses *set)
-{
-	return set->own.made == set->own.max && set->own.max > 2 * EVICT_BATCH &&
-	       set->own.frees < EVICT_BATCH && limbo_is_empty(&set->own.gone);
-}
-
 bool purses_turn(struct purses *set)
 {
-	if (is_short(set))
-		evict_some(set);
 	limbo_turn(&set->own.gone, set->own.grace, free_number, set);
 	limbo_turn(&set->own.parts, set->own.grace, free_part, set);
 	return !limbo_is_empty(&set->own.gone) || !limbo_is_empty(&set->own.parts);
@@ -217,8 +209,20 @@ static bool make_number(struct purses *set)
 	purses_at(set, set->own.made)->number = set->own.made;
 	purses_own(set, purses_at(set, set->own.made))->next = set->own.free;
 	set->own.free = set->own.made++;
-	set->own.frees++;
 	return true;
+}
+
+/* A reader that is inside is so for nanoseconds, unless it was suspended there: then it
+ * gets a few chances to go on. */
+static bool wait_for_number(struct purses *set)
+{
+	for (int i = 0; i < READER_CHANCES; i++) {
+		purses_turn(set);
+		if (set->own.free != NUMBER_LAST)
+			return true;
+		sched_yield();
+	}
+	return false;
 }
 
 /* One that is free, or can be made, or whose readers are gone. */
@@ -228,8 +232,7 @@ static bool have_number(struct purses *set)
 		return true;
 	if (limbo_is_empty(&set->own.gone) && set->own.made > 0)
 		evict_some(set);
-	purses_turn(set);
-	return set->own.free != NUMBER_LAST;
+	return !limbo_is_empty(&set->own.gone) && wait_for_number(set);
 }
 
 static bool make_room(struct purses *set)
@@ -288,7 +291,6 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name)
 	if (!put_key(set, purse, name))
 		return NULL;
 	set->own.free = next;
-	set->own.frees--;
 	wipe(set, purse);
 	purse->lender = name->lender;
 	purse->hash = (uint32_t)name->hash;

@@ -82,9 +82,8 @@ struct purses {
 		struct grace *grace;
 		struct evictor *evictor;
 		uint32_t max;
-		uint32_t made;  /* numbers that stand in chunks */
-		uint32_t free;  /* the first free number, or NUMBER_LAST */
-		uint32_t frees; /* how many are free */
+		uint32_t made; /* numbers that stand in chunks */
+		uint32_t free; /* the first free number, or NUMBER_LAST */
 		uint32_t hand;
 		struct limbo gone;  /* purses */
 		struct limbo parts; /* slots, cells and blocks */
@@ -191,7 +190,7 @@ bool purses_give_block(struct purses *set, struct purse *purse,
 /* Takes the purse's block away, if it has one. */
 void purses_take_block(struct purses *set, struct purse *purse);
 
-/* Lets go of what readers have left, and keeps some free for keys to come; true when something is still waiting for them. */
+/* Lets go of what readers have left; true when something is still waiting for them. */
 bool purses_turn(struct purses *set);
 
 bool purses_valid(struct purses *set);

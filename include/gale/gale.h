@@ -183,8 +183,9 @@ struct gale_leasing {
 	uint64_t max_size;     /* 0: 1,000,000 */
 	uint64_t patience_us;  /* how long a store may take to answer; 0: 100 ms */
 	uint32_t drift_ppm;    /* 0: 500 */
-	/* Windows, fixed size: what is left of a window may be spent in later ones.  Then
-	 * at most limit + nodes * (batch - 1) are admitted in a window. */
+	/* Windows, fixed size: what is left of a window may be spent in later ones.  In
+	 * calls of cost 1 at most limit + nodes * (batch - 1) are then admitted in a
+	 * window; limit + nodes * batch if answers come late. */
 	bool carry_over;
 };
 

@@ -96,7 +96,7 @@ struct parcel {
 	struct port *port;
 	struct parcel *before, *after; /* among those that travel */
 	struct parcel *twin;           /* the same request once more; NULL: none */
-	bool again;                    /* its twin was there first */
+	uint64_t done;                 /* units that its twin got or gave */
 	uint64_t life;
 	uint64_t sent_us;
 	struct lend_home *home;
@@ -128,7 +128,7 @@ static void parcel_free(struct parcel *parcel)
 
 	if (parcel->after)
 		parcel->after->before = parcel->before;
-	if (parcel->before)
+	if (parcel->done)
 		parcel->before->after = parcel->after;
 	else
 		net->travelling = parcel->after;
@@ -239,14 +239,14 @@ static void note_answer(struct lend_home *home, const struct lend_answer *answer
 }
 
 static struct lend_answer serve(struct net *net, const struct lend_request *request,
-                                bool again)
+                                uint64_t before)
 {
 	struct counter counter = { .home = { note_answer } };
 
 	net->shared->ops->lend(net->shared, &counter.home, request, 1);
 	must(counter.count == 1);
-	if (!again && net->served)
-		net->served(net, request, &counter.answer);
+	if (net->served)
+		net->served(net, request, &counter.answer, before);
 	return counter.answer;
 }
 
@@ -255,15 +255,24 @@ static unsigned twisted(struct port *port, struct lend_answer *answer)
 	return port->twist ? port->twist(port, answer) : 1;
 }
 
+static uint64_t units_of(const struct lend_request *request,
+                         const struct lend_answer *answer)
+{
+	if (answer->result != STORE_DONE)
+		return 0;
+	return request->verb == LEND ? answer->grant.units : request->units;
+}
+
 static void request_arrives(struct event *self)
 {
 	struct parcel *parcel = (struct parcel *)self;
 	struct port *port = parcel->port;
-	struct lend_answer answer = serve(port->net, &parcel->request, parcel->again);
-	unsigned times = twisted(port, &answer);
+	struct lend_answer answer = serve(port->net, &parcel->request, parcel->done);
+	unsigned times;
 
 	if (parcel->twin)
-		parcel->twin->again = true;
+		parcel->twin->done = units_of(&parcel->request, &answer);
+	times = twisted(port, &answer);
 	while (times-- > 0)
 		send_answer(port, parcel->life, parcel->home, &answer);
 	parcel_free(parcel);
@@ -303,7 +312,7 @@ static void send_copies(struct port *port, struct lend_home *home,
 static void lend_directly(struct port *port, struct lend_home *home,
                           const struct lend_request *request)
 {
-	struct lend_answer answer = serve(port->net, request, /* again= */ false);
+	struct lend_answer answer = serve(port->net, request, /* before= */ 0);
 	unsigned times = twisted(port, &answer);
 
 	while (times-- > 0)

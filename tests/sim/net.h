@@ -59,9 +59,10 @@ struct net {
 	struct chance *chance;
 	struct store *shared;
 	struct net_terms terms;
-	/* Once for each request that the store has served, however often it came. */
+	/* For each request that the store has served; twice if it came twice, and then
+	 * with what was done for its twin. */
 	void (*served)(struct net *self, const struct lend_request *request,
-	               const struct lend_answer *answer);
+	               const struct lend_answer *answer, uint64_t before);
 	struct parcel *travelling; /* all of them, to free what never arrives */
 	uint64_t requests;
 	uint64_t lost;

@@ -346,9 +346,10 @@ static void settle(struct world *world, struct call *call, struct gale_answer an
 	if (call->pending)
 		check_patience(world, call);
 	call->pending = false;
-	trace(world, "node %u key %u cost %" PRIu64 ": %s, %s", call->node, call->key,
-	      call->cost, answer.verdict == GALE_ALLOW ? "allow" : "deny",
-	      gale_why_text(answer.why));
+	trace(world, "node %u key %u cost %" PRIu64 ": %s, %s, in %" PRIu64 " ns",
+	      call->node, call->key, call->cost,
+	      answer.verdict == GALE_ALLOW ? "allow" : "deny",
+	      gale_why_text(answer.why), answer.delay_ns);
 	if (answer.verdict == GALE_ALLOW) {
 		check_allow(world, call); /* Z5 */
 		admit(world, call);
@@ -739,30 +740,40 @@ static uint32_t number_of(const struct world *world, uint64_t node)
 	return WORLD_NODES; /* of another life */
 }
 
-/* What the store lends is counted where it is lent. */
+static uint64_t more_than(uint64_t units, uint64_t before)
+{
+	return units > before ? units - before : 0;
+}
+
+/* What the store lends is counted where it is lent.  A request that comes twice may be
+ * granted twice, but only one answer is taken. */
 static void served(struct net *net, const struct lend_request *request,
-                   const struct lend_answer *answer)
+                   const struct lend_answer *answer, uint64_t before)
 {
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
 	uint32_t key = (uint32_t)(request->key[request->key_len - 1] - 'a');
 	struct key_law *law = &world->laws[key];
 
-	trace(world, "the store: key %u, node %u %s %" PRIu64 " of %" PRIu64 ", %s", key,
-	      number_of(world, request->ask.node),
+	trace(world,
+	      "the store: key %u, node %u %s %" PRIu64 " of %" PRIu64 " (%" PRIu64
+	      "), for %" PRIu64 " us, in %" PRIu64 " ns%s",
+	      key, number_of(world, request->ask.node),
 	      request->verb == LEND ? "is lent" : "gives back",
 	      request->verb == LEND ? answer->grant.units : request->units,
-	      request->ask.want, answer->result == STORE_DONE ? "done" : "not done");
+	      request->ask.want, request->ask.number, answer->grant.lasts_us,
+	      answer->grant.delay_ns,
+	      answer->result == STORE_DONE ? "" : ": not done");
 	note_least(world, law);
 	if (is_window(&world->plan.rule))
 		(void)carried_into(world, law);
 	if (answer->result != STORE_DONE)
 		return;
 	if (request->verb == LEND) {
-		law->lent += answer->grant.units;
+		law->lent += more_than(answer->grant.units, before);
 		world->leases += answer->grant.units > 0;
 	} else {
-		law->lent -= request->units;
+		law->lent -= more_than(request->units, before);
 	}
 	note_least(world, law);
 }

@@ -241,8 +241,7 @@ static struct gale_limiter *limiter_for(struct worker *w, unsigned key)
 	if (key < HOT)
 		return w->house->limiters[OF_HOT];
 	/* Two of one name are the same limit. */
-	return w->house
-	    ->limiters[chance_one_in(&w->chance, 4) ? OF_POOL_TOO : OF_POOL];
+	return w->house->limiters[chance_one_in(&w->chance, 4) ? OF_POOL_TOO : OF_POOL];
 }
 
 /* ---- Asking ---------------------------------------------------------------------- */
@@ -291,8 +290,8 @@ static void wait_for_it(struct worker *w)
 {
 	struct key key = key_of(choose(w));
 	uint64_t before_us = before_asking(w);
-	struct gale_answer answer = gale_wait(w->seat, limiter_for(w, key.which),
-	                                      key.bytes, key.len, 1, 2000);
+	struct gale_answer answer =
+	    gale_wait(w->seat, limiter_for(w, key.which), key.bytes, key.len, 1, 2000);
 
 	must(answer.verdict != GALE_PENDING);
 	judge(w, key.which, before_us, &answer);
@@ -307,14 +306,13 @@ static void ask_many(struct worker *w)
 	uint64_t before_us = before_asking(w);
 
 	for (unsigned i = 0; i < MANY; i++) {
-		unsigned which = hot ? (unsigned)chance_below(&w->chance, HOT)
-		                     : (unsigned)chance_between(&w->chance, HOT,
-		                                                COUNTED - 1);
+		unsigned which =
+		    hot ? (unsigned)chance_below(&w->chance, HOT)
+			: (unsigned)chance_between(&w->chance, HOT, COUNTED - 1);
 
 		keys[i] = key_of(which);
-		questions[i] = (struct gale_question){
-			keys[i].bytes, keys[i].len, 1, tag_of(w, which, before_us)
-		};
+		questions[i] = (struct gale_question){ keys[i].bytes, keys[i].len, 1,
+			                               tag_of(w, which, before_us) };
 	}
 	gale_ask_many(w->seat, w->house->limiters[hot ? OF_HOT : OF_POOL], questions,
 	              MANY, answers);
@@ -364,8 +362,7 @@ static void ask_held(struct worker *w)
 		open_key(w, held);
 	for (int i = 0; held->key && i < 20; i++) {
 		before_us = before_asking(w);
-		answer =
-		    gale_ask_key(held->key, 1, tag_of(w, held->of, before_us));
+		answer = gale_ask_key(held->key, 1, tag_of(w, held->of, before_us));
 		judge(w, held->of, before_us, &answer);
 	}
 }
@@ -457,8 +454,8 @@ static void ask_by_own_limiter(struct worker *w)
 
 	if (!begin_opening(w))
 		return;
-	own = open_limiter(w->house, which < HOT ? OF_HOT : OF_POOL,
-	                   w->round->period_us);
+	own =
+	    open_limiter(w->house, which < HOT ? OF_HOT : OF_POOL, w->round->period_us);
 	end_opening(w);
 	for (int i = 0; i < 10; i++)
 		ask_by(w, own, which);
@@ -635,7 +632,8 @@ static void open_round(struct round *round, uint64_t seed)
 	test_allocator_init(&round->allocator);
 	must(pthread_rwlock_init(&round->opening, NULL) == 0);
 	for (unsigned i = 0; i < NODES; i++) {
-		open_house(round, &round->houses[i], i == 0 ? NODE_KEYS : NODE_KEYS_MORE);
+		open_house(round, &round->houses[i],
+		           i == 0 ? NODE_KEYS : NODE_KEYS_MORE);
 		round->now_at[i] = i;
 	}
 	round->ends_ns = patience_now_ns() + ROUND_NS;
@@ -662,8 +660,8 @@ static void count_spent(const struct round *round)
 {
 	for (unsigned key = 0; key < COUNTED; key++)
 		for (unsigned window = 0; window < WINDOWS; window++)
-			tally.spent += load_relaxed(&round->counts[key][window]) ==
-			               limit_of(key);
+			tally.spent +=
+			    load_relaxed(&round->counts[key][window]) == limit_of(key);
 }
 
 static void run_round(uint64_t seed)

@@ -56,8 +56,7 @@ static uint128 exact_place(const struct rule *rule, uint64_t place)
 /* The place that was given, as the slot says. */
 static uint64_t place_of(const struct rule *rule, const struct gale_slot *slot)
 {
-	uint128 parts =
-	    (uint128)(slot->us - SLOT_US) * rule->is.limit + slot->part;
+	uint128 parts = (uint128)(slot->us - SLOT_US) * rule->is.limit + slot->part;
 
 	assert_true(parts % rule->is.period_us == 0);
 	return (uint64_t)(parts / rule->is.period_us);
@@ -74,8 +73,8 @@ static void check_admitted(const struct rule *rule, uint64_t place, mono now,
 	assert_int_equal(answer->limit, 42);
 	assert_int_equal(place_of(rule, &answer->slot), place);
 	assert_true(answer->slot.part < rule->is.limit);
-	assert_true(goes >= exact);                    /* Y4: never early */
-	assert_true(goes < exact + rule->is.limit);    /* nor late by a nanosecond */
+	assert_true(goes >= exact);                 /* Y4: never early */
+	assert_true(goes < exact + rule->is.limit); /* nor late by a nanosecond */
 	assert_true(exact >= (uint128)now.ns * rule->is.limit); /* Y4: not passed */
 	assert_int_equal(answer->reset_after_us, answer->delay_ns / 1000);
 }
@@ -259,7 +258,8 @@ static void take_all(struct scene *s, unsigned who)
 	uint64_t cost = 1 + who % 2, parts;
 
 	while (block_take(&s->block, at(FIRST), cost, &answer)) {
-		parts = (answer.slot.us - SLOT_US) * s->rule.is.limit + answer.slot.part;
+		parts =
+		    (answer.slot.us - SLOT_US) * s->rule.is.limit + answer.slot.part;
 		for (uint64_t i = 0; i < cost; i++) /* Y4 */
 			must(add_relaxed(&s->given[parts / s->rule.is.period_us + i],
 			                 1) == 0);

@@ -21,8 +21,9 @@ static mono at(uint64_t ns)
 
 static void the_word_holds_what_was_put_in(void **state)
 {
-	static const uint64_t units[] = { 0, 1, 2, 1000, CREDIT_UNITS_MAX - 1,
-		                          CREDIT_UNITS_MAX };
+	static const uint64_t units[] = {
+		0, 1, 2, 1000, CREDIT_UNITS_MAX - 1, CREDIT_UNITS_MAX
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -72,8 +73,7 @@ static void the_last_tick_is_the_last(void **state)
 	assert_int_equal(credit_units(word), CREDIT_UNITS_MAX);
 	assert_true(credit_lives(word, at(last_ns - 1)));
 	assert_false(credit_lives(word, at(last_ns)));
-	assert_int_equal(credit_until(at(last_ns), 1),
-	                 credit_until(at(UINT64_MAX), 1));
+	assert_int_equal(credit_until(at(last_ns), 1), credit_until(at(UINT64_MAX), 1));
 	assert_true(credit_until(at(last_ns - 1), 1) < credit_until(at(last_ns), 1));
 }
 

@@ -314,8 +314,10 @@ static void nobody_reads_what_was_freed(void **state)
 }
 
 #define BOTH_WAYS(test)                                                                \
-	{ #test, test, NULL, NULL, &no }, { #test " (readers fence)", test, NULL,      \
-		                            NULL, &yes }
+	{ #test, test, NULL, NULL, &no },                                              \
+	{                                                                              \
+#test " (readers fence)", test, NULL, NULL, &yes                       \
+	}
 
 int main(void)
 {

@@ -226,6 +226,8 @@ static bool is_right(const struct plan *plan, const struct gale_answer *answer)
 {
 	if (is_denied(plan))
 		return answer->verdict == GALE_DENY && answer->why == GALE_WHY_SPENT;
+	if (plan->state == BOOKED && answer->slot.us == 0)
+		return false; /* from the burst, which comes first */
 	return answer->verdict == GALE_ALLOW;
 }
 

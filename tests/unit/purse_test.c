@@ -45,8 +45,7 @@ static size_t cells_bytes(uint32_t count)
 
 static struct cells *give_cells(struct purse *purse, uint32_t count)
 {
-	struct cells *cells =
-	    memory_take_lines(memory_default(), cells_bytes(count));
+	struct cells *cells = memory_take_lines(memory_default(), cells_bytes(count));
 
 	must(cells);
 	cells->count = count;
@@ -140,7 +139,7 @@ static void what_is_dead_stays_dead_when_more_comes(void **state)
 static void a_denial_is_remembered_until_it_is_over(void **state)
 {
 	struct purse purse;
-	uint64_t denial;
+	uint64_t denial = 0;
 
 	(void)state;
 	for (uint64_t off = 1; off <= TICK; off += TICK / 5) {
@@ -148,7 +147,8 @@ static void a_denial_is_remembered_until_it_is_over(void **state)
 		assert_false(purse_refuses(&purse, start, 5, &denial));
 		purse_deny(&purse, at(2 * TICK + off), 3);
 		assert_true(purse_refuses(&purse, start, 3, &denial));
-		assert_int_equal(credit_dies(denial).ns, 3 * TICK); /* rounded up: not before */
+		assert_int_equal(credit_dies(denial).ns,
+		                 3 * TICK); /* rounded up: not before */
 		assert_true(purse_refuses(&purse, at(2 * TICK + off - 1), 4, &denial));
 		assert_false(purse_refuses(&purse, at(3 * TICK), 4, &denial));
 		assert_true(purse_is_spent(&purse, at(3 * TICK - 1)));
@@ -160,7 +160,7 @@ static void a_denial_is_remembered_until_it_is_over(void **state)
 static void a_denial_ends_at_once_where_a_tick_ends(void **state)
 {
 	struct purse purse;
-	uint64_t denial;
+	uint64_t denial = 0;
 
 	(void)state;
 	purse_init(&purse, &units_lender);
@@ -173,7 +173,7 @@ static void a_denial_ends_at_once_where_a_tick_ends(void **state)
 static void a_smaller_cost_is_not_refused(void **state)
 {
 	struct purse purse;
-	uint64_t denial;
+	uint64_t denial = 0;
 
 	(void)state;
 	purse_init(&purse, &units_lender);
@@ -232,7 +232,7 @@ static void a_slice_is_neither_too_large_nor_too_small(void **state)
 	assert_int_equal(units_of(&cells->at[1].credit), 0);
 	assert_int_equal(credit_units(word), 0);
 	assert_int_equal(purse_left(&purse, start), 98999);
-	purse_put(&purse, far, 3, start); /* the cells keep theirs */
+	store_relaxed(&purse.credit, credit_until(far, 3)); /* cells keep theirs */
 	assert_true(purse_take(&purse, 1, start, 3, &word));
 	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
 	assert_int_equal(purse_empty(&purse, start), 255);
@@ -321,8 +321,8 @@ static void use_is_told_to_the_hand(void **state)
 
 static void burst_goes_before_places(void **state)
 {
-	struct rule rule = { .is = { .limit = 1, .period_us = 10,
-		                     .max_wait_us = 1000 } };
+	struct rule rule = { .is = {
+				 .limit = 1, .period_us = 10, .max_wait_us = 1000 } };
 	struct block block = { .rule = &rule, .count = 2, .slot = { .us = 100 } };
 	struct purse purse;
 	struct gale_answer answer;
@@ -341,7 +341,7 @@ static void burst_goes_before_places(void **state)
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 110);
 	assert_false(purse_place(&purse, start, 1, &answer)); /* Y4 */
-	assert_int_equal(purse_empty(&purse, start), 0); /* a block is not cells */
+	assert_int_equal(purse_empty(&purse, start), 0);      /* a block is not cells */
 	assert_ptr_equal(purse_put_block(&purse, NULL), &block);
 	assert_false(purse_place(&purse, start, 1, &answer));
 }
@@ -355,7 +355,7 @@ static void burst_goes_before_places(void **state)
 struct scene {
 	struct purse purse;
 	struct chance chance;
-	_Atomic uint64_t now;     /* ticks */
+	_Atomic uint64_t now; /* ticks */
 	_Atomic uint64_t taken;
 	_Atomic uint64_t by_tick[ROUNDS + 2];
 	_Atomic bool over;
@@ -370,9 +370,8 @@ static void take_on(struct scene *s, unsigned who)
 	struct chance chance = { who };
 
 	while (!load_relaxed(&s->over)) {
-		uint64_t cost = chance_one_in(&chance, 8)
-		                    ? chance_between(&chance, 1, 300)
-		                    : 1;
+		uint64_t cost =
+		    chance_one_in(&chance, 8) ? chance_between(&chance, 1, 300) : 1;
 		mono now = { load_relaxed(&s->now) * TICK };
 		uint64_t word, tick;
 

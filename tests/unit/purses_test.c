@@ -185,11 +185,29 @@ static void names_are_told_apart(void **state)
 	for (int i = 0; i < 4; i++)
 		purses[i] = purses_add(&world.purses, &named[i].name);
 	for (int i = 0; i < 4; i++)
-		assert_ptr_equal(purses_find(&world.purses, &named[i].name),
-		                 purses[i]);
+		assert_ptr_equal(purses_find(&world.purses, &named[i].name), purses[i]);
 	purses_prefetch(&world.purses, named[0].name.hash);
 	purses_prefetch(&world.purses, ~named[0].name.hash);
 	world_close(&world);
+}
+
+/* Words in line: each byte of each length counts. */
+static void keys_are_told_apart_by_each_byte(void **state)
+{
+	uint8_t a[KEY_ROOM], b[KEY_ROOM];
+
+	(void)state;
+	memset(a, 'k', sizeof(a));
+	for (size_t len = 1; len <= KEY_ROOM; len++) {
+		memcpy(b, a, sizeof(b));
+		b[len % KEY_ROOM] ^= len < KEY_ROOM ? 1 : 0; /* behind the end */
+		assert_true(bytes_equal(a, b, len));
+		for (size_t at = 0; at < len; at++) {
+			memcpy(b, a, sizeof(b));
+			b[at] ^= 0x80;
+			assert_false(bytes_equal(a, b, len));
+		}
+	}
 }
 
 static void keys_of_any_length_are_kept(void **state)
@@ -713,6 +731,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_added_is_found_and_nothing_else),
 		cmocka_unit_test(names_are_told_apart),
+		cmocka_unit_test(keys_are_told_apart_by_each_byte),
 		cmocka_unit_test(keys_of_any_length_are_kept),
 		cmocka_unit_test(there_are_never_more_than_may_be),
 		cmocka_unit_test(the_unused_go_first),

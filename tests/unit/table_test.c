@@ -83,8 +83,8 @@ static void add(struct model *m, uint32_t number, uint64_t hash)
 {
 	struct slots *old;
 
-	assert_true(table_make_room(&m->table, &m->allocator.allocator, &m->hashes,
-	                            &old));
+	assert_true(
+	    table_make_room(&m->table, &m->allocator.allocator, &m->hashes, &old));
 	free_slots(m, old);
 	m->items[number].hash = hash;
 	table_add(&m->table, hash, &m->items[number]);
@@ -167,8 +167,7 @@ static void whatever_comes_and_goes_the_rest_is_found(void **state)
 			if (i % 97 == 0)
 				check(&m);
 			else
-				assert_true(i % 11 ||
-				            table_valid(&m.table, &m.hashes));
+				assert_true(i % 11 || table_valid(&m.table, &m.hashes));
 		}
 		check(&m);
 		model_close(&m);
@@ -209,8 +208,8 @@ static void it_grows_when_three_quarters_are_in_use(void **state)
 		add(&m, i, any_hash(&m.chance));
 	assert_int_equal(slot_count(&m.table), FIRST); /* I2 */
 	m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
-	assert_false(table_make_room(&m.table, &m.allocator.allocator, &m.hashes,
-	                             &old));
+	assert_false(
+	    table_make_room(&m.table, &m.allocator.allocator, &m.hashes, &old));
 	check(&m); /* without memory nothing has changed */
 	assert_int_equal(slot_count(&m.table), FIRST);
 	add(&m, NUMBERS - 1, any_hash(&m.chance));
@@ -340,8 +339,7 @@ static void put_item(struct scene *s, uint32_t number, uint64_t hash)
 
 static void churn(struct scene *s, struct limbo *gone)
 {
-	uint32_t number =
-	    (uint32_t)chance_between(&s->m.chance, STAYING, NUMBERS - 1);
+	uint32_t number = (uint32_t)chance_between(&s->m.chance, STAYING, NUMBERS - 1);
 
 	if (s->m.items[number].in) {
 		take_out(&s->m, number);
