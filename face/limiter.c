@@ -44,8 +44,11 @@ static enum gale_err check_config(const struct gale_runtime *runtime,
 		return GALE_ERR_NAME;
 	if (config->mode > GALE_LEASED)
 		return GALE_ERR_MODE;
-	if (config->on_outage != GALE_ON_OUTAGE_DENY &&
-	    config->on_outage != GALE_ON_OUTAGE_ALLOW)
+	if (config->on_outage > GALE_ON_OUTAGE_SHARE)
+		return GALE_ERR_OUTAGE;
+	if (config->on_outage == GALE_ON_OUTAGE_SHARE &&
+	    (config->mode != GALE_LEASED || config->rule.kind == GALE_RULE_PACER ||
+	     config->lease.outage_share - 1 >= CREDIT_UNITS_MAX))
 		return GALE_ERR_OUTAGE;
 	if (!config->store || !handle_is_open(&config->store->handle, runtime))
 		return GALE_ERR_STORE;
@@ -136,6 +139,8 @@ static void set_terms(struct lender *lender, const struct gale_limiter_config *c
 	lender->most =
 	    lender->lending == LENDING_UNITS ? lender->rule.capacity : GALE_UNITS_MAX;
 	lender->carry_over = lease->carry_over;
+	lender->share =
+	    config->on_outage == GALE_ON_OUTAGE_SHARE ? lease->outage_share : 0;
 	lender->sizing = sizing_of(lease);
 	lender->window_us = window_of(&lender->rule);
 	lender->patience_ns = patience * 1000;

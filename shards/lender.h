@@ -63,6 +63,8 @@ struct lender {
 	bool is_quick; /* from one word of a purse */
 	uint64_t most; /* no cost above this ever passes */
 	bool carry_over;
+	uint64_t
+	    share; /* what a node lends itself while the store is down; 0: nothing */
 	struct sizing sizing;
 	uint64_t window_us;   /* the period that demand is counted in */
 	uint64_t patience_ns; /* how long an answer may take */

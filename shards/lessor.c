@@ -153,6 +153,29 @@ static void fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
 	finish(ask, result);
 }
 
+/* While the store is down, a node lends itself a share for each window of its own clock:
+ * once, as the word keeps the tick at which it dies when all is spent. */
+static void lend_share(struct lessor *lessor, struct purse *purse, mono now)
+{
+	uint64_t window_ns = purse->lender->window_us * 1000;
+	mono ends = mono_after(now, window_ns - now.ns % window_ns);
+	uint64_t word = load_relaxed(&purse->credit);
+
+	if (purse->lender->share == 0 || credit_lives(word, now))
+		return; /* it has been lent, or what the store has lent is still good */
+	purse_put(purse, ends, purse->lender->share, now);
+	lessor_count(lessor, COUNT_SHARES, 1);
+}
+
+/* The store is not to be asked now, or it has not answered. */
+static void settle_without_store(struct lessor *lessor, struct purse *purse,
+                                 struct ask *ask, mono now, enum store_result result)
+{
+	lend_share(lessor, purse, now);
+	if (!settle(purse, ask, now))
+		finish(ask, result);
+}
+
 static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
 {
 	struct purse *purse = purse_for(lessor, ask);
@@ -165,7 +188,8 @@ static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
 	if (settle(purse, ask, now))
 		return;
 	if (is_down(lessor, ask->lender, now)) {
-		fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
+		lessor_count(lessor, COUNT_DOWN, 1);
+		settle_without_store(lessor, purse, ask, now, STORE_DOWN);
 		return;
 	}
 	errand = lessor_errand(lessor, purse);
@@ -496,6 +520,18 @@ static void fail_waiters(struct lessor *lessor, struct errand *errand,
 	free_errand(lessor, errand);
 }
 
+/* The same, but they may have something of the share. */
+static void disappoint_waiters(struct lessor *lessor, struct errand *errand, mono now)
+{
+	struct list *place;
+
+	while ((place = list_first(&errand->waiters)))
+		settle_without_store(lessor, errand->purse,
+		                     list_item(place, struct ask, waiting), now,
+		                     STORE_LATE);
+	free_errand(lessor, errand);
+}
+
 /* Whether it will answer soon is for the next ask to find out, not for each of many. */
 static void back_off(struct lessor *lessor, struct link *link, mono now)
 {
@@ -558,7 +594,7 @@ static void give_up_overdue(struct lessor *lessor, struct link *link, mono now)
 		lessor_count(lessor, COUNT_LOST, 1);
 		if (now.ns >= load_relaxed(&link->shared.down_until_ns))
 			back_off(lessor, link, now);
-		fail_waiters(lessor, errand, STORE_LATE);
+		disappoint_waiters(lessor, errand, now);
 	}
 }
 

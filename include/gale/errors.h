@@ -34,7 +34,7 @@ extern "C" {
 	X(NAME, 15, "name: from 1 to 64 bytes")                                        \
 	X(MODE, 16, "mode: unknown")                                                   \
 	X(OUTAGE, 17,                                                                  \
-	  "on_outage: neither GALE_ON_OUTAGE_DENY nor GALE_ON_OUTAGE_ALLOW")           \
+	  "on_outage: unknown, or a share without a lease that could be shared")       \
 	X(RULE_KIND, 18, "rule.kind: unknown")                                         \
 	X(RULE_CADENCE, 19, "rule.cadence: unknown, or not for this kind")             \
 	X(RULE_LIMIT, 20, "rule.limit: from 1 to 2^53 - 1 (sliding log: to 65536)")    \

@@ -183,6 +183,7 @@ struct gale_leasing {
 	uint64_t max_size;     /* 0: 1,000,000 */
 	uint64_t patience_us;  /* how long a store may take to answer; 0: 100 ms */
 	uint32_t drift_ppm;    /* 0: 500 */
+	uint64_t outage_share; /* with GALE_ON_OUTAGE_SHARE: from 1 to 2^20 - 1 */
 	/* Windows, fixed size: what is left of a window may be spent in later ones.  In
 	 * calls of cost 1 at most limit + nodes * (batch - 1) are then admitted in a
 	 * window; limit + nodes * batch if answers come late. */
@@ -194,6 +195,10 @@ struct gale_leasing {
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
+	/* Mode GALE_LEASED: as long as its store does not answer, this node lends itself
+	 * lease.outage_share units for each window.  The fleet may then admit that much
+	 * for each of its nodes, and what it had leased before. */
+	GALE_ON_OUTAGE_SHARE,
 };
 
 struct gale_limiter_config {

@@ -128,7 +128,7 @@ static void parcel_free(struct parcel *parcel)
 
 	if (parcel->after)
 		parcel->after->before = parcel->before;
-	if (parcel->done)
+	if (parcel->before)
 		parcel->before->after = parcel->after;
 	else
 		net->travelling = parcel->after;

@@ -210,12 +210,13 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A node's clock runs on while a call waits, and places are rounded to it. */
+/* Two roundings, the way of an answer, and what a clock may be wrong by while a block
+ * lasts. */
 static uint64_t leave_slack_ns(const struct world *world)
 {
-	uint64_t late_us = world->net.late_most_us;
+	uint64_t drift_ns = world->lasts_most_us * world->plan.rate_ppm / 1000;
 
-	return late_us * 1000 + (world->plan.rate_ppm > 0 ? 100000 : 1);
+	return 2 + world->net.late_most_us * 1000 + 2 * drift_ns;
 }
 
 /* The n-th after any other leaves (n - burst - 1) T later. Z3 */
@@ -769,6 +770,8 @@ static void served(struct net *net, const struct lend_request *request,
 		(void)carried_into(world, law);
 	if (answer->result != STORE_DONE)
 		return;
+	if (world->lasts_most_us < answer->grant.lasts_us)
+		world->lasts_most_us = answer->grant.lasts_us;
 	if (request->verb == LEND) {
 		law->lent += more_than(answer->grant.units, before);
 		world->leases += answer->grant.units > 0;

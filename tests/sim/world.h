@@ -115,6 +115,7 @@ struct world {
 	struct call **calls;
 	size_t call_count;
 	size_t call_room;
+	uint64_t lasts_most_us; /* the longest that units were lent for */
 	uint64_t admissions;
 	uint64_t denials;
 	uint64_t leases;

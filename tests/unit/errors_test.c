@@ -221,7 +221,7 @@ static void a_limiter_is_refused_for_its_configuration(void **state)
 	config.mode = (enum gale_mode)3;
 	fails_limiter(&h, config, GALE_ERR_MODE);
 	config.mode = GALE_STRICT;
-	config.on_outage = (enum gale_on_outage)2;
+	config.on_outage = (enum gale_on_outage)3;
 	fails_limiter(&h, config, GALE_ERR_OUTAGE);
 	config.on_outage = GALE_ON_OUTAGE_ALLOW;
 	config.store = NULL;
@@ -545,6 +545,37 @@ static void a_store_that_never_answers_is_late_and_then_down(void **state)
 	assert_true(house_close(&h));
 }
 
+static uint64_t counted(struct house *h, const char *name)
+{
+	struct gale_metric metrics[64];
+	size_t count = gale_metrics(h->runtime, metrics, 64);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(metrics[i].name, name) == 0)
+			return metrics[i].value;
+	fail_msg("no metric %s", name);
+	return 0;
+}
+
+static void a_node_may_lend_itself_a_share_while_the_store_is_down(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	plan.on_outage = GALE_ON_OUTAGE_SHARE;
+	plan.lease.outage_share = 2;
+	house_open(&h, &plan);
+	odd_begin(&odd, &h);
+	odd.silent = true;
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	told(house_wait(&h, "k"), GALE_WHY_DOWN, GALE_DENY); /* once for the window */
+	assert_int_equal(counted(&h, "outage_shares_lent"), 1);
+	assert_true(house_close(&h));
+}
+
 static void a_store_that_lends_more_than_was_asked_is_not_believed(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -854,6 +885,8 @@ int main(void)
 		cmocka_unit_test(a_store_that_cannot_says_why),
 		cmocka_unit_test(a_lease_comes_from_credit_and_ends_in_memory),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
+		cmocka_unit_test(
+		    a_node_may_lend_itself_a_share_while_the_store_is_down),
 		cmocka_unit_test(
 		    a_store_that_lends_more_than_was_asked_is_not_believed),
 		cmocka_unit_test(a_node_whose_keys_are_all_held_says_so),

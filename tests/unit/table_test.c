@@ -355,14 +355,16 @@ static void write_on(struct scene *s)
 {
 	struct limbo gone = { 0 };
 
+	while (load_relaxed(&s->found) < READERS * 100)
+		sched_yield(); /* until all are at it: it grows soon */
 	for (int i = 0; i < CHURN; i++) {
 		churn(s, &gone);
 		limbo_turn(&gone, &s->grace, reusable, s);
 		limbo_turn(&s->limbo, &s->grace, free_old, &s->m);
-		if (i % 512 == 0) {
+		if (i % 512 == 0)
 			must(table_valid(&s->m.table, &s->m.hashes));
+		if (i % 512 == 0 || i < NUMBERS)
 			sched_yield();
-		}
 	}
 	store_relaxed(&s->over, true);
 	while (!limbo_is_empty(&gone) || !limbo_is_empty(&s->limbo)) {
