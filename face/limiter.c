@@ -66,7 +66,9 @@ static enum gale_err check_leasing(const struct gale_leasing *lease,
 {
 	if (!lease_possible(rule))
 		return GALE_ERR_CANNOT_LEASE;
-	if (lease->sizing > GALE_SIZE_EOQ || !sizing_valid(sizing))
+	if (lease->sizing > GALE_SIZE_HEDGE || !sizing_valid(sizing) ||
+	    (lease->sizing == GALE_SIZE_HEDGE &&
+	     (!lease->predictor || !lease->predictor->demand)))
 		return GALE_ERR_SIZING;
 	if (lease->patience_us > PATIENCE_MOST_US)
 		return GALE_ERR_PATIENCE;
@@ -86,13 +88,14 @@ static struct sizing sizing_of(const struct gale_leasing *lease)
 		[GALE_SIZE_LEARNED] = SIZING_LEARNED,
 		[GALE_SIZE_FIXED] = SIZING_FIXED,
 		[GALE_SIZE_EOQ] = SIZING_EOQ,
+		[GALE_SIZE_HEDGE] = SIZING_HEDGE,
 	};
 
 	bool untold = lease->order_cost == 0 && lease->strand_penalty == 0;
 
 	return (struct sizing){
-		.kind = lease->sizing <= GALE_SIZE_EOQ ? kinds[lease->sizing]
-		                                       : SIZING_LEARNED,
+		.kind = lease->sizing <= GALE_SIZE_HEDGE ? kinds[lease->sizing]
+		                                         : SIZING_LEARNED,
 		.batch = lease->batch,
 		.order_cost = untold ? ORDER_COST_DEFAULT : lease->order_cost,
 		.strand_penalty = untold ? 1 : lease->strand_penalty,
@@ -142,6 +145,7 @@ static void set_terms(struct lender *lender, const struct gale_limiter_config *c
 	lender->share =
 	    config->on_outage == GALE_ON_OUTAGE_SHARE ? lease->outage_share : 0;
 	lender->sizing = sizing_of(lease);
+	lender->predictor = lease->sizing == GALE_SIZE_HEDGE ? lease->predictor : NULL;
 	lender->window_us = window_of(&lender->rule);
 	lender->patience_ns = patience * 1000;
 	lender->look_ns = look_of(lender->window_us);

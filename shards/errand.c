@@ -73,6 +73,26 @@ static struct crowd crowd_of(const struct errand *errand)
 	return crowd;
 }
 
+struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purse)
+{
+	struct hedge_place *place = &lessor->hedges[purse->hash % HEDGE_PLACES];
+
+	if (!purse->lender->predictor)
+		return NULL;
+	if (place->hash != purse->hash)
+		*place = (struct hedge_place){ .hash = purse->hash };
+	return &place->hedge;
+}
+
+static uint64_t predicted_for(const struct purse *purse)
+{
+	struct gale_predictor *predictor = purse->lender->predictor;
+
+	return predictor
+	           ? predictor->demand(predictor, purse_key(purse), purse->key_len)
+	           : 0;
+}
+
 /* A pacer's units that may go at once are asked for as they are needed: none of the burst
  * lies about with one node.  Blocks are for those who queue. */
 static bool queues(const struct purse *purse)
@@ -99,10 +119,11 @@ static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
 		.pressing = crowd->sum > left ? crowd->sum - left : 0,
 		.store_left = errand->store_left,
 		.holders = purse->holders,
+		.predicted = predicted_for(purse),
 	};
 
 	return sizer_want(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
-	                  /* hedge= */ NULL, &view);
+	                  lessor_hedge(lessor, purse), &view);
 }
 
 /* What may carry over is a batch, however many wait: the bound depends on it. */

@@ -66,9 +66,10 @@ struct lender {
 	uint64_t
 	    share; /* what a node lends itself while the store is down; 0: nothing */
 	struct sizing sizing;
-	uint64_t window_us;   /* the period that demand is counted in */
-	uint64_t patience_ns; /* how long an answer may take */
-	uint64_t look_ns;     /* how often a purse with credit is looked at */
+	struct gale_predictor *predictor; /* NULL: none */
+	uint64_t window_us;               /* the period that demand is counted in */
+	uint64_t patience_ns;             /* how long an answer may take */
+	uint64_t look_ns; /* how often a purse with credit is looked at */
 	uint32_t drift_ppm;
 	uint64_t seed; /* of the hash of its keys */
 	uint8_t name_len;

@@ -347,7 +347,7 @@ void lessor_window_over(struct lessor *lessor, struct purse *purse)
 
 	demand += swap_relaxed(&purse->refused, 0);
 	sizer_observe(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
-	              /* hedge= */ NULL, demand);
+	              lessor_hedge(lessor, purse), demand);
 	purse->books.taken = 0;
 }
 

@@ -61,6 +61,14 @@ struct batch {
 	uint8_t keys[LEND_BATCH][STORE_KEY_MAX];
 };
 
+/* What HEDGE knows of a key; it begins anew when another key of the place has come. */
+struct hedge_place {
+	uint32_t hash;
+	struct sizer_hedge hedge;
+};
+
+#define HEDGE_PLACES 512
+
 struct lessor_config {
 	struct gale_allocator *allocator;
 	struct gale_clock *clock;
@@ -84,6 +92,7 @@ struct lessor {
 	struct errand errands[ERRANDS];
 	struct batch asking;
 	struct batch returning;
+	struct hedge_place hedges[HEDGE_PLACES];
 	_Atomic uint64_t counters[SHARD_COUNTER_COUNT];
 };
 
@@ -106,6 +115,9 @@ mono lessor_turn(struct lessor *lessor, mono now) ON(actor_role);
 bool lessor_is_idle(const struct lessor *lessor);
 
 /* ---- Between its files ----------------------------------------------------------- */
+
+/* The purse's own state of HEDGE, or NULL for the other kinds. */
+struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purse);
 
 /* The purse's window is over, or as good as: what was asked for is learned from. */
 void lessor_window_over(struct lessor *lessor, struct purse *purse);

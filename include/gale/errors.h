@@ -62,7 +62,8 @@ extern "C" {
 	X(FENCED, 41, "runtime: fenced after a broken invariant")                      \
 	X(CANNOT_LEASE, 42,                                                            \
 	  "mode: units of this rule cannot be lent; use strict or cached-deny")        \
-	X(SIZING, 43, "lease: a batch, size, cost or scale is out of range")           \
+	X(SIZING, 43,                                                                  \
+	  "lease: a batch, size or cost is out of range, or no predictor is given")    \
 	X(PATIENCE, 44, "lease.patience_us: at most an hour")                          \
 	X(DRIFT, 45, "lease.drift_ppm: at most 100000")                                \
 	X(CARRY_OVER, 46, "lease.carry_over: for windows, with a fixed batch")         \

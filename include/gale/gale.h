@@ -174,13 +174,23 @@ enum gale_sizing {
 	GALE_SIZE_LEARNED, /* from what was asked for in windows before */
 	GALE_SIZE_FIXED,   /* batch units, or fewer when there are not so many */
 	GALE_SIZE_EOQ,     /* where order_cost and strand_penalty balance */
+	GALE_SIZE_HEDGE, /* between that and what the host predicts: whichever costs less */
 };
+
+/* What the host expects a key to ask for in the window that begins; 0: no idea.  Called
+ * by a shard before it asks the store, one call at a time for each key. */
+struct gale_predictor {
+	uint64_t (*demand)(struct gale_predictor *self, const void *key,
+	                   size_t key_len);
+};
+
 struct gale_leasing {
 	enum gale_sizing sizing;
-	uint64_t batch;        /* fixed */
-	double order_cost;     /* eoq: of a round trip ... */
-	double strand_penalty; /* ... and of a unit leased and not used */
-	uint64_t max_size;     /* 0: 1,000,000 */
+	uint64_t batch;                   /* fixed */
+	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
+	double order_cost;                /* eoq, hedge: of a round trip ... */
+	double strand_penalty;            /* ... and of a unit leased and not used */
+	uint64_t max_size;                /* 0: 1,000,000 */
 	uint64_t patience_us;  /* how long a store may take to answer; 0: 100 ms */
 	uint32_t drift_ppm;    /* 0: 500 */
 	uint64_t outage_share; /* with GALE_ON_OUTAGE_SHARE: from 1 to 2^20 - 1 */

@@ -241,6 +241,47 @@ static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
 	}
 }
 
+static uint64_t more_than(uint64_t units, uint64_t before)
+{
+	return units > before ? units - before : 0;
+}
+
+static bool is_booked(struct gale_slot slot)
+{
+	return slot.us > 0 || slot.part > 0;
+}
+
+static void take_from_pot(struct world *world, const struct call *call) /* Z6 */
+{
+	struct pot *pot = &world->nodes[call->node].pots[call->key];
+	uint64_t now = world->agenda.now_us;
+
+	if (world->plan.lease.carry_over || is_booked(call->answer.slot))
+		return;
+	if (pot->units < call->cost || pot->dies_us <= now)
+		fault(world, "node %u key %u: cost %" PRIu64 " from %" PRIu64
+		      " units that die %" PRIu64 " us ago", call->node, call->key,
+		      call->cost, pot->units,
+		      now > pot->dies_us ? now - pot->dies_us : 0);
+	else
+		pot->units -= call->cost;
+}
+
+static void put_into_pot(struct world *world, struct pot *pot,
+                         const struct lease_grant *grant, uint64_t before)
+{
+	uint64_t now = world->agenda.now_us, dies = now + grant->lasts_us;
+
+	if (world->plan.rule.kind == GALE_RULE_PACER && is_booked(grant->tag))
+		return;
+	if (pot->dies_us <= now)
+		pot->units = grant->units;
+	else
+		pot->units += more_than(grant->units, before);
+	if (grant->units > 0 && pot->dies_us < dies)
+		pot->dies_us = dies;
+}
+
 static void admit(struct world *world, const struct call *call)
 {
 	struct key_law *law = &world->laws[call->key];
@@ -249,10 +290,12 @@ static void admit(struct world *world, const struct call *call)
 	if (is_window(&world->plan.rule))
 		(void)carried_into(world, law); /* before anything is taken */
 	law->admitted += call->cost;
-	if (call->answer.why == GALE_WHY_CREDIT)
+	if (call->answer.why == GALE_WHY_CREDIT) {
 		world->nodes[call->node].admitted += call->cost;
-	else
+		take_from_pot(world, call);
+	} else {
 		law->lent += call->cost; /* by the store itself */
+	}
 	if (is_window(&world->plan.rule))
 		check_window(world, call);
 	else if (world->plan.rule.kind == GALE_RULE_PACER)
@@ -504,6 +547,7 @@ static void node_start(struct node *node)
 	node->due_us = UINT64_MAX;
 	node->paused_us = 0;
 	node->allows = node->admitted = 0;
+	memset(node->pots, 0, sizeof(node->pots));
 }
 
 static void close_held(struct node *node)
@@ -741,11 +785,6 @@ static uint32_t number_of(const struct world *world, uint64_t node)
 	return WORLD_NODES; /* of another life */
 }
 
-static uint64_t more_than(uint64_t units, uint64_t before)
-{
-	return units > before ? units - before : 0;
-}
-
 /* What the store lends is counted where it is lent.  A request that comes twice may be
  * granted twice, but only one answer is taken. */
 static void served(struct net *net, const struct lend_request *request,
@@ -755,6 +794,7 @@ static void served(struct net *net, const struct lend_request *request,
 	    (struct world *)((char *)net - offsetof(struct world, net));
 	uint32_t key = (uint32_t)(request->key[request->key_len - 1] - 'a');
 	struct key_law *law = &world->laws[key];
+	uint32_t number;
 
 	trace(world,
 	      "the store: key %u, node %u %s %" PRIu64 " of %" PRIu64 " (%" PRIu64
@@ -773,6 +813,10 @@ static void served(struct net *net, const struct lend_request *request,
 	if (world->lasts_most_us < answer->grant.lasts_us)
 		world->lasts_most_us = answer->grant.lasts_us;
 	if (request->verb == LEND) {
+		number = number_of(world, request->ask.node);
+		if (number < WORLD_NODES)
+			put_into_pot(world, &world->nodes[number].pots[key],
+			             &answer->grant, before);
 		law->lent += more_than(answer->grant.units, before);
 		world->leases += answer->grant.units > 0;
 	} else {

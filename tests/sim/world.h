@@ -17,6 +17,8 @@
  *       by the time that an answer was on its way.
  *   Z4  An ask that is pending is answered by the time its patience ends, unless its
  *       node crashes, or pauses.                                                 (L11)
+ *   Z6  A node admits from credit no more than it was lent; what was dead when the
+ *       store lent it more is gone.  (Not with carry_over, and not a pacer's places.)
  *   Z5  What an answer says can be true, and what the counters say agrees with it.
  *
  * Threads   One.
@@ -67,6 +69,12 @@ struct call {
 	struct gale_answer answer; /* if it is not pending */
 };
 
+/* What a node may have in its purse, at most. */
+struct pot {
+	uint64_t units;
+	uint64_t dies_us; /* the last of them, by true time */
+};
+
 struct node {
 	struct gale_clock clock; /* first */
 	struct world *world;
@@ -87,6 +95,7 @@ struct node {
 	/* In this life. */
 	uint64_t allows;   /* told at once, from credit */
 	uint64_t admitted; /* units, from credit */
+	struct pot pots[WORLD_KEYS];
 };
 
 /* What is known of a key, without gale. */

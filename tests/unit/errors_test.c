@@ -625,6 +625,38 @@ static void fails_lease(struct house *h, struct gale_rule rule,
 	assert_ptr_equal(limiter, &untouched);
 }
 
+struct knower {
+	struct gale_predictor predictor;
+	_Atomic uint64_t asked;
+};
+
+static uint64_t forty(struct gale_predictor *self, const void *key, size_t key_len)
+{
+	struct knower *knower = (struct knower *)self;
+
+	must(key_len == 1 && *(const char *)key == 'k');
+	atomic_fetch_add(&knower->asked, 1);
+	return 40;
+}
+
+/* sqrt(2 * 20 * 40 / 1) = 40, and the other expert says 1 at first: between them. */
+static void a_predictor_is_asked_how_much_will_be_wanted(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct knower knower = { .predictor = { forty } };
+	struct house h;
+
+	(void)state;
+	plan.rule = gale_fixed_window(1000, GALE_HOURS(1));
+	plan.lease.sizing = GALE_SIZE_HEDGE;
+	plan.lease.predictor = &knower.predictor;
+	house_open(&h, &plan);
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	assert_int_equal(knower.asked, 1);
+	assert_in_range(counted(&h, "units_lent"), 2, 40);
+	assert_true(house_close(&h));
+}
+
 static void a_lease_is_refused_for_its_terms(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -643,6 +675,8 @@ static void a_lease_is_refused_for_its_terms(void **state)
 	            GALE_ERR_SIZING);
 	fails_lease(&h, window,
 	            (struct gale_leasing){ .sizing = GALE_SIZE_EOQ, .order_cost = -1 },
+	            GALE_ERR_SIZING);
+	fails_lease(&h, window, (struct gale_leasing){ .sizing = GALE_SIZE_HEDGE },
 	            GALE_ERR_SIZING);
 	fails_lease(&h, window,
 	            (struct gale_leasing){ .patience_us = GALE_HOURS(1) + 1 },
@@ -890,6 +924,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_store_that_lends_more_than_was_asked_is_not_believed),
 		cmocka_unit_test(a_node_whose_keys_are_all_held_says_so),
+		cmocka_unit_test(a_predictor_is_asked_how_much_will_be_wanted),
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
 		cmocka_unit_test(a_forked_child_is_refused_everything),

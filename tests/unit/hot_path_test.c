@@ -464,6 +464,8 @@ static int ask_for_a_cold_key(void *arg)
 	scene = (struct scene){ .plan = arg };
 	open_scene(&scene);
 	scene.names[0] = (struct name){ "cold", 4 };
+	while (gale_turn(scene.runtime) > 0) /* it was woken to be opened */
+		continue;
 	watch_on();
 	(void)ask(&scene, 0);
 	end(NOTHING_SEEN);
