@@ -216,9 +216,8 @@ static void run_waiting(struct bench *b)
 	for (uint64_t n; (n = turn(&asker, b)) > 0;)
 		while (n-- > 0) {
 			struct key key = key_of(pick(&picker));
-			struct gale_answer answer =
-			    gale_wait(asker.seat, asker.limiter, &key, sizeof(key), 1,
-			              PATIENCE);
+			struct gale_answer answer = gale_wait(
+			    asker.seat, asker.limiter, &key, sizeof(key), 1, PATIENCE);
 
 			bench_expect(answer.verdict == asker.usual, "a verdict");
 		}
@@ -256,9 +255,10 @@ static void run_many(struct bench *b)
 		for (; n > 0; n -= AHEAD) {
 			for (int i = 0; i < AHEAD; i++) {
 				keys[i] = key_of(pick(&picker));
-				questions[i] = (struct gale_question){
-					.key = &keys[i], .key_len = sizeof(keys[i]), .cost = 1
-				};
+				questions[i] =
+				    (struct gale_question){ .key = &keys[i],
+					                    .key_len = sizeof(keys[i]),
+					                    .cost = 1 };
 			}
 			gale_ask_many(asker.seat, asker.limiter, questions, AHEAD,
 			              answers);
@@ -299,8 +299,8 @@ static double miss(void *arg)
 	for (uint64_t i = 0; i < MISSES; i++) {
 		struct key key = key_of(i);
 		uint64_t begin = now_ns();
-		struct gale_answer answer = gale_wait(seat, crowd.limiter, &key,
-		                                      sizeof(key), 1, PATIENCE);
+		struct gale_answer answer =
+		    gale_wait(seat, crowd.limiter, &key, sizeof(key), 1, PATIENCE);
 
 		took[i] = now_ns() - begin;
 		bench_expect(answer.verdict == GALE_ALLOW, "a new key");
@@ -311,9 +311,18 @@ static double miss(void *arg)
 
 /* ---- The rows -------------------------------------------------------------------- */
 
-#define LENT(keys) { .count = keys, .limit = MUCH, .mode = GALE_LEASED }
-#define SPENT(keys) { .count = keys, .limit = 1, .mode = GALE_LEASED }
-#define CACHED(keys) { .count = keys, .limit = 1, .mode = GALE_CACHED_DENY }
+#define LENT(keys)                                                                     \
+	{                                                                              \
+		.count = keys, .limit = MUCH, .mode = GALE_LEASED                      \
+	}
+#define SPENT(keys)                                                                    \
+	{                                                                              \
+		.count = keys, .limit = 1, .mode = GALE_LEASED                         \
+	}
+#define CACHED(keys)                                                                   \
+	{                                                                              \
+		.count = keys, .limit = 1, .mode = GALE_CACHED_DENY                    \
+	}
 
 static struct crowd one = LENT(1), one_held = LENT(1), one_of_two = LENT(1);
 static struct crowd one_held_of_two = LENT(1), one_spent = SPENT(1);
@@ -364,8 +373,8 @@ static void add_allows(void)
 	    0);
 	row("leases/1 key, 16 at a time, own now", run_many, &one, true, "take/1 key",
 	    0);
-	row("leases/1,000 keys, own now", run_named, &thousand, true,
-	    "take/1,000 keys", 0);
+	row("leases/1,000 keys, own now", run_named, &thousand, true, "take/1,000 keys",
+	    0);
 	row("leases/1,000 keys, 16 at a time, own now", run_many, &thousand, true,
 	    "take/16 at a time, 1,000 keys", 0);
 	row("leases/1,000,000 keys, own now", run_named, &million, true,

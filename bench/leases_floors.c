@@ -164,7 +164,7 @@ static inline void fetch_entries(const struct crowd *crowd, const uint64_t *hash
 	for (int i = 0; i < AHEAD; i++) {
 		uint64_t slot = crowd->slots[hashes[i] & crowd->mask];
 		struct apart *entry = &crowd->apart[(uint32_t)(slot - 1) &
-		                                    (uint32_t)-(int32_t)(slot != 0)];
+		                                    (uint32_t) - (int32_t)(slot != 0)];
 
 		__builtin_prefetch(entry, 1);
 		__builtin_prefetch(&entry->hash);
@@ -311,8 +311,8 @@ static struct crowd one = { .count = 1 };
 static struct crowd thousand = { .count = 1000 };
 static struct crowd million = { .count = 1000000 };
 
-static void row(const char *name, void (*run)(struct bench *), void (*prepare_it)(void *),
-                void *arg, int threads)
+static void row(const char *name, void (*run)(struct bench *),
+                void (*prepare_it)(void *), void *arg, int threads)
 {
 	bench_add(&(struct bench_row){ .name = name,
 	                               .run = run,

@@ -3,7 +3,8 @@
 /*
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
- *	one_step fixed_window|gcra|token_bucket|ask|nothing COUNT
+ *	one_step fixed_window|gcra|token_bucket|ask|held|named|held_denied|denied|nothing
+ *	         COUNT
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "engine/rule.h"
 
+#define MUCH (UINT64_C(1) << 50)
 #define START GALE_DAYS(20700) /* 2026 */
 
 static void must(bool works, const char *what)
@@ -46,32 +48,101 @@ static void steps(struct gale_rule config, uint64_t count)
 	must(answer.verdict == GALE_ALLOW, "a step was denied");
 }
 
-static void asks(uint64_t count)
-{
-	struct gale_config config = { .shards = 1 };
-	struct gale_limiter_config limits = {
-		.name = "bench",
-		.rule = gale_fixed_window(UINT64_C(1) << 50, GALE_SPAN_MAX_US),
-		.mode = GALE_STRICT,
-	};
-	struct gale_answer answer = { .verdict = GALE_ALLOW };
+static const char name[] = "sixteen letters.";
+
+/* A runtime with one limiter, and who asks. */
+struct scene {
 	struct gale_runtime *runtime;
+	struct gale_limiter_config limits;
 	struct gale_limiter *limiter;
 	struct gale_seat *seat;
+};
 
-	must(gale_runtime_open(&config, &runtime) == GALE_ERR_OK, "a runtime");
-	must(gale_store_open(runtime, NULL, &limits.store) == GALE_ERR_OK, "a store");
-	must(gale_limiter_open(runtime, &limits, &limiter) == GALE_ERR_OK, "a limiter");
-	must(gale_join(runtime, &seat) == GALE_ERR_OK, "a seat");
+static void open_scene(struct scene *scene, enum gale_mode mode, uint64_t limit)
+{
+	struct gale_config config = { .shards = 1 };
+
+	scene->limits = (struct gale_limiter_config){
+		.name = "bench",
+		.rule = gale_fixed_window(limit, GALE_SPAN_MAX_US),
+		.mode = mode,
+	};
+	if (mode == GALE_LEASED)
+		scene->limits.lease = (struct gale_leasing){ .sizing = GALE_SIZE_FIXED,
+			                                     .batch = 1000000 };
+	must(gale_runtime_open(&config, &scene->runtime) == GALE_ERR_OK, "a runtime");
+	must(gale_store_open(scene->runtime, NULL, &scene->limits.store) == GALE_ERR_OK,
+	     "a store");
+	must(gale_limiter_open(scene->runtime, &scene->limits, &scene->limiter) ==
+	         GALE_ERR_OK,
+	     "a limiter");
+	must(gale_join(scene->runtime, &scene->seat) == GALE_ERR_OK, "a seat");
+}
+
+static void close_scene(struct scene *scene)
+{
+	gale_leave(scene->seat);
+	gale_limiter_close(scene->limiter);
+	gale_store_close(scene->limits.store);
+	gale_runtime_close(scene->runtime);
+}
+
+static struct gale_answer wait_for(struct scene *scene)
+{
+	return gale_wait(scene->seat, scene->limiter, name, 16, 1, GALE_SECONDS(30));
+}
+
+static void asks(uint64_t count)
+{
+	struct gale_answer answer = { .verdict = GALE_ALLOW };
+	struct scene scene;
+
+	open_scene(&scene, GALE_STRICT, MUCH);
 	for (uint64_t i = 0; i < count; i++) {
-		answer = gale_ask(seat, limiter, "sixteen letters.", 16, 1, NULL);
+		answer = gale_ask(scene.seat, scene.limiter, name, 16, 1, NULL);
 		keep(&answer);
 	}
 	must(answer.verdict == GALE_ALLOW, "an ask was not allowed");
-	gale_leave(seat);
-	gale_limiter_close(limiter);
-	gale_store_close(limits.store);
-	gale_runtime_close(runtime);
+	close_scene(&scene);
+}
+
+/* From credit, or with a limit of 1 from memory of a denial; the seat ticks once. */
+static void leased_asks(uint64_t count, uint64_t limit)
+{
+	struct gale_answer answer = { 0 };
+	struct scene scene;
+
+	open_scene(&scene, GALE_LEASED, limit);
+	must(wait_for(&scene).verdict == GALE_ALLOW, "a first ask was not allowed");
+	(void)wait_for(&scene);
+	gale_tick(scene.seat);
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_ask(scene.seat, scene.limiter, name, 16, 1, NULL);
+		keep(&answer);
+	}
+	must(answer.verdict == (limit == 1 ? GALE_DENY : GALE_ALLOW), "a verdict");
+	close_scene(&scene);
+}
+
+static void held_asks(uint64_t count, uint64_t limit)
+{
+	struct gale_answer answer = { 0 };
+	struct gale_key *key;
+	struct scene scene;
+
+	open_scene(&scene, GALE_LEASED, limit);
+	must(wait_for(&scene).verdict == GALE_ALLOW, "a first ask was not allowed");
+	(void)wait_for(&scene);
+	must(gale_key_open(scene.seat, scene.limiter, name, 16, &key) == GALE_ERR_OK,
+	     "a key");
+	gale_tick(scene.seat);
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_ask_key(key, 1, NULL);
+		keep(&answer);
+	}
+	must(answer.verdict == (limit == 1 ? GALE_DENY : GALE_ALLOW), "a verdict");
+	gale_key_close(key);
+	close_scene(&scene);
 }
 
 static void nothing(uint64_t count)
@@ -93,9 +164,17 @@ int main(int argc, char **argv)
 		steps(gale_token_bucket(1000, 1000, GALE_SECONDS(1)), count);
 	else if (strcmp(what, "ask") == 0)
 		asks(count);
+	else if (strcmp(what, "held") == 0)
+		held_asks(count, MUCH);
+	else if (strcmp(what, "named") == 0)
+		leased_asks(count, MUCH);
+	else if (strcmp(what, "held_denied") == 0)
+		held_asks(count, 1);
+	else if (strcmp(what, "denied") == 0)
+		leased_asks(count, 1);
 	else if (strcmp(what, "nothing") == 0)
 		nothing(count);
 	else
-		must(false, "fixed_window|gcra|token_bucket|ask|nothing COUNT");
+		must(false, "see the head of one_step.c");
 	return 0;
 }

@@ -61,8 +61,9 @@ static struct store *open_store(struct gale_clock *clock)
 
 static struct store *open_store_of(struct crowd *crowd)
 {
-	crowd->clock =
-	    (struct given_clock){ { .now_us = given_clock_now }, START, crowd->tick_us };
+	crowd->clock = (struct given_clock){ { .now_us = given_clock_now },
+		                             START,
+		                             crowd->tick_us };
 	return open_store(crowd->tick_us > 0 ? &crowd->clock.clock : NULL);
 }
 

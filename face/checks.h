@@ -9,12 +9,11 @@
 #define FACE_CHECKS_H
 
 #include "face/seat.h"
-
-#define LIKELY(x) __builtin_expect(!!(x), 1)
+#include "runtime/hot.h"
 
 /* May anything be asked with these handles?  GALE_WHY_RULE if so. */
-static inline enum gale_why check_handles(const struct gale_seat *seat,
-                                          const struct gale_limiter *limiter)
+static ALWAYS_INLINE enum gale_why check_handles(const struct gale_seat *seat,
+                                                 const struct gale_limiter *limiter)
 {
 	const struct gale_runtime *runtime;
 
@@ -28,19 +27,20 @@ static inline enum gale_why check_handles(const struct gale_seat *seat,
 	return runtime_refuses(runtime);
 }
 
-static inline bool key_is_good(const void *key, size_t key_len)
+static ALWAYS_INLINE bool key_is_good(const void *key, size_t key_len)
 {
 	return key && key_len >= 1 && key_len <= GALE_KEY_MAX;
 }
 
-static inline bool cost_is_good(uint64_t cost)
+static ALWAYS_INLINE bool cost_is_good(uint64_t cost)
 {
 	return cost - 1 < GALE_UNITS_MAX;
 }
 
-static inline enum gale_why check_ask(const struct gale_seat *seat,
-                                      const struct gale_limiter *limiter,
-                                      const void *key, size_t key_len, uint64_t cost)
+static ALWAYS_INLINE enum gale_why check_ask(const struct gale_seat *seat,
+                                             const struct gale_limiter *limiter,
+                                             const void *key, size_t key_len,
+                                             uint64_t cost)
 {
 	if (!key_is_good(key, key_len) || !cost_is_good(cost))
 		return GALE_WHY_BAD_ASK;

@@ -41,8 +41,8 @@ static struct gale_answer deny_for_ever(const struct lender *lender)
 	};
 }
 
-static inline struct purse_name name_of(struct lender *lender, const void *key,
-                                        size_t key_len)
+static ALWAYS_INLINE struct purse_name name_of(struct lender *lender, const void *key,
+                                               size_t key_len)
 {
 	return (struct purse_name){
 		.lender = lender,
@@ -82,7 +82,8 @@ struct found {
 	uint64_t word;
 };
 
-static inline struct found try_purse(const struct wish *wish, struct purse *purse)
+static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
+                                            struct purse *purse)
 {
 	struct found found = { LOCAL_UNKNOWN, 0 };
 
@@ -95,7 +96,7 @@ static inline struct found try_purse(const struct wish *wish, struct purse *purs
 }
 
 /* From credit or from memory, within a grace period. */
-static inline struct found find_and_try(const struct wish *wish)
+static ALWAYS_INLINE struct found find_and_try(const struct wish *wish)
 {
 	struct gale_seat *seat = wish->seat;
 	struct found found = { LOCAL_UNKNOWN, 0 };
@@ -191,17 +192,17 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
  * at this instant.  For these, nothing is called that could need a register kept, and
  * everything else is left to the long way, which begins anew.
  */
-static inline bool is_quick(const struct gale_seat *seat,
-                            const struct gale_limiter *limiter, uint64_t cost)
+static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
+                                   const struct gale_limiter *limiter, uint64_t cost)
 {
 	const struct lender *lender = &limiter->lender;
 
 	return lender->is_quick && cost <= lender->most && seat->ticked.ns > 0;
 }
 
-static inline enum local find_quickly(struct gale_seat *seat,
-                                      const struct purse_name *name, uint64_t cost,
-                                      uint64_t *ret_word)
+static ALWAYS_INLINE enum local find_quickly(struct gale_seat *seat,
+                                             const struct purse_name *name,
+                                             uint64_t cost, uint64_t *ret_word)
 {
 	enum local how = LOCAL_UNKNOWN;
 	struct purse *purse;
@@ -217,9 +218,9 @@ static inline enum local find_quickly(struct gale_seat *seat,
 	return how;
 }
 
-static inline struct gale_answer quick_answer(struct gale_seat *seat,
-                                              const struct lender *lender,
-                                              enum local how, uint64_t word)
+static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
+                                                     const struct lender *lender,
+                                                     enum local how, uint64_t word)
 {
 	if (LIKELY(how == LOCAL_TAKEN)) {
 		seat_count(seat, COUNT_ALLOWED);
@@ -229,9 +230,10 @@ static inline struct gale_answer quick_answer(struct gale_seat *seat,
 	return local_deny(lender, word, seat->ticked);
 }
 
-static inline __attribute__((always_inline)) struct gale_answer
-ask_quickly(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
-            size_t key_len, uint64_t cost, void *tag)
+static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
+                                                    struct gale_limiter *limiter,
+                                                    const void *key, size_t key_len,
+                                                    uint64_t cost, void *tag)
 {
 	if (LIKELY(check_ask(seat, limiter, key, key_len, cost) == GALE_WHY_RULE) &&
 	    LIKELY(is_quick(seat, limiter, cost))) {
@@ -253,9 +255,12 @@ ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key
 	return ask_quickly(seat, limiter, key, key_len, cost, tag);
 }
 
-/* Apart from the others, since the hash of a short key needs a few registers only. */
-struct gale_answer gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
-                            const void *key, size_t key_len, uint64_t cost, void *tag)
+/* Apart from the others, since the hash of a short key needs a few registers only; flat,
+ * so that it is not called. */
+__attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
+                                                     struct gale_limiter *limiter,
+                                                     const void *key, size_t key_len,
+                                                     uint64_t cost, void *tag)
 {
 	if (LIKELY(key_len <= KEY_SHORT))
 		return ask_quickly(seat, limiter, key, key_len, cost, tag);
@@ -465,7 +470,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	return answer_from(&wish, &found);
 }
 
-static inline bool key_is_quick(const struct gale_key *key, uint64_t cost)
+static ALWAYS_INLINE bool key_is_quick(const struct gale_key *key, uint64_t cost)
 {
 	return LIKELY(key != NULL) && LIKELY(key->purse != NULL) &&
 	       LIKELY(cost_is_good(cost)) &&

@@ -19,8 +19,8 @@ static inline uint64_t us_between(mono now, mono then)
 	return then.ns > now.ns ? (then.ns - now.ns) / 1000 : 0;
 }
 
-static inline struct gale_answer local_allow(const struct lender *lender, uint64_t word,
-                                             mono now)
+static ALWAYS_INLINE struct gale_answer local_allow(const struct lender *lender,
+                                                    uint64_t word, mono now)
 {
 	return (struct gale_answer){
 		.verdict = GALE_ALLOW,
@@ -66,8 +66,9 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 }
 
 /* The same, if one word says it all: the seat's cell, or the credit that all share. */
-static inline enum local local_try_quickly(struct purse *purse, uint32_t seat, mono now,
-                                           uint64_t cost, uint64_t *ret_word)
+static ALWAYS_INLINE enum local local_try_quickly(struct purse *purse, uint32_t seat,
+                                                  mono now, uint64_t cost,
+                                                  uint64_t *ret_word)
 {
 	struct cells *cells = load_acquire(&purse->cells); /* celled */
 	_Atomic uint64_t *credit = &purse->credit;

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "engine/sizer.h"
+#include "runtime/hot.h"
 #include "shards/purse.h"
 #include "shards/table.h"
 
@@ -121,7 +122,7 @@ static inline uint32_t four_at(const uint8_t *bytes)
 }
 
 /* Keys are short: words in line beat a call.  The last words may overlap. */
-static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t len)
+static ALWAYS_INLINE bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t len)
 {
 	size_t at = 0;
 
@@ -137,15 +138,16 @@ static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t len)
 	return eight_at(a + len - 8) == eight_at(b + len - 8);
 }
 
-static inline bool purse_is(const struct purse *purse, const struct purse_name *name)
+static ALWAYS_INLINE bool purse_is(const struct purse *purse,
+                                   const struct purse_name *name)
 {
 	return purse->hash == (uint32_t)name->hash && purse->lender == name->lender &&
 	       purse->key_len == name->key_len &&
 	       bytes_equal(purse_key(purse), name->key, name->key_len);
 }
 
-static inline struct purse *purses_find(struct purses *set,
-                                        const struct purse_name *name)
+static ALWAYS_INLINE struct purse *purses_find(struct purses *set,
+                                               const struct purse_name *name)
 {
 	struct seek seek = table_seek(&set->table, name->hash);
 

@@ -26,7 +26,7 @@ static mono now_of(const struct shard *shard)
 	return clock_now(shard->lessor.config.clock);
 }
 
-static void on_mail(struct actor *self, void *mail)
+static void on_mail(struct actor *self, void *mail) ON(actor_role)
 {
 	struct shard *shard = shard_of(self);
 
@@ -65,7 +65,7 @@ static uint64_t sleep_until(mono now, mono due)
 	return wait == 0 ? 0 : patience_now_ns() + wait;
 }
 
-static uint64_t chores(struct actor *self)
+static uint64_t chores(struct actor *self) ON(actor_role)
 {
 	struct shard *shard = shard_of(self);
 	mono now = now_of(shard);

@@ -38,6 +38,7 @@
 #include <gale/gale.h>
 
 #include "runtime/atomic.h"
+#include "runtime/hot.h"
 #include "shards/part.h"
 
 #define TABLE_ALIGN 128 /* of what is in a table */
@@ -81,7 +82,7 @@ static inline void *slot_item(uint64_t slot)
 	                           << TABLE_ITEM_SHIFT);
 }
 
-static inline struct seek table_seek(struct table *table, uint64_t hash)
+static ALWAYS_INLINE struct seek table_seek(struct table *table, uint64_t hash)
 {
 	uintptr_t root = load_acquire(&table->root); /* grown */
 	uint64_t mask = root_mask(root);
@@ -90,7 +91,7 @@ static inline struct seek table_seek(struct table *table, uint64_t hash)
 }
 
 /* The next that may be it, or NULL. */
-static inline void *table_next(struct seek *seek)
+static ALWAYS_INLINE void *table_next(struct seek *seek)
 {
 	for (;;) {
 		uint64_t slot = load_acquire(&seek->slots->at[seek->next]); /* placed */

@@ -39,11 +39,55 @@ static void take_text(struct bytes *bytes, char *text)
 static void check_answer(const struct gale_answer *answer)
 {
 	gale_assert(answer->verdict == GALE_ALLOW || answer->verdict == GALE_DENY);
-	if (answer->why != GALE_WHY_RULE)
+	if (answer->why > GALE_WHY_SPENT)
 		return;
 	gale_assert(answer->limit >= 1 && answer->limit <= GALE_UNITS_MAX);
-	gale_assert(answer->remaining <= answer->limit);
-	gale_assert((answer->verdict == GALE_ALLOW) == (answer->retry_after_us == 0));
+	gale_assert(answer->remaining <= GALE_UNITS_MAX);
+	gale_assert(answer->why != GALE_WHY_RULE || answer->remaining <= answer->limit);
+	gale_assert(answer->verdict == GALE_DENY || answer->retry_after_us == 0);
+	gale_assert(answer->why != GALE_WHY_RULE ||
+	            (answer->verdict == GALE_ALLOW) == (answer->retry_after_us == 0));
+}
+
+static uint64_t predict(struct gale_predictor *self, const void *key, size_t key_len)
+{
+	(void)self;
+	return key_len + *(const uint8_t *)key;
+}
+
+static struct gale_predictor predictor = { predict };
+
+static struct gale_leasing take_leasing(struct bytes *bytes)
+{
+	struct gale_leasing lease = { .sizing = (enum gale_sizing)(
+					  take_number(bytes, 1) % 5) };
+
+	lease.batch = take_number(bytes, 2);
+	lease.order_cost = (double)take_number(bytes, 2) - 1;
+	lease.strand_penalty = (double)take_number(bytes, 1);
+	lease.max_size = take_number(bytes, 3);
+	lease.drift_ppm = (uint32_t)take_number(bytes, 3);
+	lease.outage_share = take_number(bytes, 3);
+	lease.carry_over = take_number(bytes, 1) % 2;
+	lease.predictor = take_number(bytes, 1) % 4 ? &predictor : NULL;
+	return lease;
+}
+
+static void ask_held(struct gale_seat *seat, struct gale_limiter *limiter,
+                     const uint8_t *key, uint64_t cost)
+{
+	struct gale_question questions[2] = { { key, 1, cost, NULL },
+		                              { key, 2, cost, NULL } };
+	struct gale_answer answers[2];
+	struct gale_completion done[8];
+	struct gale_key *held;
+
+	gale_assert(gale_key_open(seat, limiter, key, 1, &held) == GALE_ERR_OK);
+	gale_ask_key(held, cost, NULL);
+	gale_ask_many(seat, limiter, questions, 2, answers);
+	gale_key_close(held);
+	while (gale_seat_completions(seat, done, 8) == 8)
+		;
 }
 
 /* A key is one byte, so that a few keys are asked about again and again. */
@@ -62,6 +106,7 @@ static void ask_once(struct gale_seat *seat, struct gale_limiter *limiter,
 	check_answer(&answer);
 	answer = gale_wait(seat, limiter, key, 1, cost, GALE_SECONDS(10));
 	check_answer(&answer);
+	ask_held(seat, limiter, key, cost);
 	if (answer.why != GALE_WHY_RULE)
 		return;
 	(void)gale_cancel(seat, limiter, key, 1, cost, GALE_SECONDS(10), &answer);
@@ -92,9 +137,10 @@ static void open_limiter(struct gale_runtime *runtime, struct gale_store *store,
 	enum gale_err err;
 
 	take_text(bytes, name);
-	config.mode = (enum gale_mode)take_number(bytes, 1);
-	config.on_outage = (enum gale_on_outage)take_number(bytes, 1);
+	config.mode = (enum gale_mode)(take_number(bytes, 1) % 4);
+	config.on_outage = (enum gale_on_outage)(take_number(bytes, 1) % 4);
 	config.rule = take_rule(bytes);
+	config.lease = take_leasing(bytes);
 	err = gale_limiter_open(runtime, &config, &limiter);
 	gale_assert(strcmp(gale_err_text(err), "unknown error") != 0);
 	if (err != GALE_ERR_OK)

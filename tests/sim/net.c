@@ -142,8 +142,8 @@ static uint64_t draw_delay(struct net *net)
 {
 	uint64_t mean = net->terms.mean_us;
 
-	if (mean == 0)
-		return 0;
+	if (mean == 0 || net->terms.exact)
+		return mean;
 	if (chance_one_in(net->chance, 20))
 		return mean * chance_between(net->chance, 1, 8);
 	return chance_below(net->chance, 2 * mean + 1);
@@ -341,6 +341,7 @@ static enum store_result port_run(struct store *self, struct store_op *op, bool 
 {
 	struct port *port = (struct port *)self;
 
+	port->net->runs++;
 	if (port->dead)
 		return STORE_LATE;
 	if (!patient && chance_one_in(port->net->chance, 4))

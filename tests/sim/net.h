@@ -49,6 +49,7 @@ void agenda_step(struct agenda *agenda);
 
 struct net_terms {
 	uint64_t mean_us; /* of the delay of a parcel, each way */
+	bool exact;       /* each takes just as long */
 	uint32_t lost_percent;
 	uint32_t doubled_percent;
 	bool direct; /* no delay: an answer comes within the call that asks */
@@ -65,6 +66,7 @@ struct net {
 	               const struct lend_answer *answer, uint64_t before);
 	struct parcel *travelling; /* all of them, to free what never arrives */
 	uint64_t requests;
+	uint64_t runs; /* that are no requests to lend */
 	uint64_t lost;
 	uint64_t doubled;
 	uint64_t late_most_us; /* the longest that an answer was on its way */

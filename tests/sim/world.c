@@ -256,7 +256,8 @@ static void take_from_pot(struct world *world, const struct call *call) /* Z6 */
 	struct pot *pot = &world->nodes[call->node].pots[call->key];
 	uint64_t now = world->agenda.now_us;
 
-	if (world->plan.lease.carry_over || is_booked(call->answer.slot))
+	if (world->plan.lease.carry_over || world->plan.bad ||
+	    is_booked(call->answer.slot))
 		return;
 	if (pot->units < call->cost || pot->dies_us <= now)
 		fault(world, "node %u key %u: cost %" PRIu64 " from %" PRIu64
@@ -316,7 +317,8 @@ static uint64_t capacity_of(const struct world *world)
 static void check_allow(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
-	bool strict = world->nodes[call->node].strict;
+	bool strict = world->nodes[call->node].strict ||
+	              world->plan.mode != GALE_LEASED;
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
 		fault(world, "allowed because %s", gale_why_text(answer->why));
@@ -352,7 +354,8 @@ static void check_denial(struct world *world, const struct call *call)
 	bool never = answer->retry_after_us == GALE_NEVER;
 	bool too_much = call->cost > capacity_of(world);
 
-	if (!is_expected_denial(answer->why))
+	if (!is_expected_denial(answer->why) &&
+	    !(world->plan.bad && answer->why == GALE_WHY_WRONG))
 		fault(world, "denied because %s", gale_why_text(answer->why));
 	if (world->plan.rule.kind != GALE_RULE_PACER &&
 	    (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT) &&
@@ -530,7 +533,7 @@ static void node_start(struct node *node)
 {
 	const struct world_plan *plan = &node->world->plan;
 	struct gale_config config = { .shards = plan->shards,
-		                      .pending_max = 64,
+		                      .pending_max = plan->pending ? plan->pending : 64,
 		                      .max_keys = plan->node_keys,
 		                      .turns = true,
 		                      .allocator = &node->allocator.allocator,

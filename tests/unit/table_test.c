@@ -413,6 +413,47 @@ static void readers_find_what_stays_and_nothing_that_is_not_there(void **state)
 	model_close(&s.m);
 }
 
+#define GROWTHS 10 /* times three */
+
+/* Who seeks what is not there finds it empty, and that was written before. */
+static void seek_or_grow(void *arg, unsigned who)
+{
+	struct scene *s = arg;
+	struct chance chance = { who };
+
+	while (who < READERS && !load_relaxed(&s->over)) {
+		reader_enter(&s->grace, &s->readers[who]);
+		(void)look_once(s, chance_next(&chance), 0);
+		reader_exit(&s->readers[who]);
+		add_relaxed(&s->missed, 1);
+	}
+	if (who < READERS)
+		return;
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		while (load_relaxed(&s->missed) < i * 10)
+			sched_yield(); /* they are always at it */
+		put_item(s, i, hash_of(i % 3, i * 7919));
+	}
+	store_relaxed(&s->over, true);
+}
+
+static void a_table_that_has_grown_is_filled(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	for (uint64_t i = 0; i < GROWTHS; i++) {
+		memset(&s, 0, sizeof(s));
+		model_open(&s.m, i);
+		grace_open(&s.grace);
+		crew_run(READERS + 1, seek_or_grow, &s);
+		assert_int_equal(slot_count(&s.m.table), 16 * FIRST);
+		limbo_close(&s.limbo, free_old, &s.m);
+		grace_close(&s.grace);
+		model_close(&s.m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +462,7 @@ int main(void)
 		cmocka_unit_test(it_grows_when_three_quarters_are_in_use),
 		cmocka_unit_test(a_table_without_memory_is_not_opened),
 		cmocka_unit_test(an_invalid_table_is_seen),
+		cmocka_unit_test(a_table_that_has_grown_is_filled),
 		cmocka_unit_test(readers_find_what_stays_and_nothing_that_is_not_there),
 	};
 

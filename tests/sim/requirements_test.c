@@ -1,0 +1,854 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * requirements_test.c -- what a leased fleet must do, each case by its name.
+ *
+ * The numbers R1 … R14 and "two tiers" are those of the requirements that gale was built
+ * from; then come stores and hosts that misbehave, each with the counter that says so.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "face/face.h"
+#include "tests/sim/world.h"
+
+#define WINDOW GALE_SECONDS(1)
+
+static struct world w; /* too large for a stack */
+
+static struct world_plan plan_of(uint64_t limit, uint64_t batch, uint32_t nodes)
+{
+	return (struct world_plan){
+		.seed = 1,
+		.rule = gale_fixed_window(limit, WINDOW),
+		.mode = GALE_LEASED,
+		.lease = { .sizing = batch ? GALE_SIZE_FIXED : GALE_SIZE_LEARNED,
+		           .batch = batch },
+		.net = { .direct = true },
+		.nodes = nodes,
+		.seats = 1,
+		.shards = 1,
+		.keys = 2,
+		.pending = 256,
+	};
+}
+
+static uint64_t window_start(uint64_t window)
+{
+	return WORLD_START + window * WINDOW;
+}
+
+static void run_to(uint64_t window, uint64_t into_us)
+{
+	world_run(&w, window_start(window) + into_us);
+}
+
+static void world_ends(void)
+{
+	bool lawful = world_close(&w);
+
+	if (!lawful)
+		fail_msg("%s", w.fault);
+}
+
+/* Asks for one unit of key 0 so many times, by each node in its turn. */
+static uint64_t ask_times(uint64_t times)
+{
+	uint64_t before = w.admissions;
+
+	for (uint64_t i = 0; i < times; i++)
+		world_ask(&w, (uint32_t)(i % w.plan.nodes), 0, 0, 1);
+	return w.admissions - before;
+}
+
+static enum gale_verdict verdict_of(const struct call *call)
+{
+	return call->pending ? GALE_PENDING : call->answer.verdict;
+}
+
+static void told(const struct call *call, enum gale_verdict verdict, enum gale_why why)
+{
+	assert_int_equal(verdict_of(call), verdict);
+	assert_string_equal(gale_why_text(call->answer.why), gale_why_text(why));
+}
+
+static uint64_t counted(const char *name)
+{
+	return world_metric(&w, 0, name);
+}
+
+/* ---- Requirements ---------------------------------------------------------------- */
+
+static void r1_clocks_that_differ_do_not_matter(void **state)
+{
+	struct world_plan plan = plan_of(100, 10, 8);
+
+	(void)state;
+	plan.offset_us = GALE_MILLIS(50);
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 5; window++) {
+		uint64_t leases = w.leases;
+
+		run_to(window, GALE_MILLIS(1));
+		(void)ask_times(400);
+		run_to(window, GALE_MILLIS(900));
+		(void)ask_times(400);
+		assert_int_equal(world_used(&w, 0, window), 100); /* Z1 */
+		assert_true(w.leases - leases <= 100 / 10 + 8);
+	}
+	world_ends();
+}
+
+static void r2_a_reply_after_the_boundary_does_not_count_twice(void **state)
+{
+	struct world_plan plan = plan_of(100, 100, 1);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = GALE_MILLIS(1), .exact = true };
+	plan.lease.patience_us = WINDOW / 2;
+	world_open(&w, &plan);
+	run_to(0, WINDOW - GALE_MILLIS(10));
+	for (int i = 0; i < 100; i++)
+		world_ask(&w, 0, 0, 0, 1);
+	w.net.terms.mean_us = GALE_MILLIS(50); /* the reply is slow */
+	run_to(1, GALE_MILLIS(45));
+	assert_int_equal(w.leases, 1);
+	assert_int_equal(w.admissions, 0);
+	w.net.terms.mean_us = GALE_MILLIS(1);
+	run_to(1, GALE_MILLIS(100));
+	(void)ask_times(100);
+	run_to(1, GALE_MILLIS(900));
+	assert_int_equal(world_used(&w, 0, 0), 0);
+	assert_int_equal(world_used(&w, 0, 1), 100); /* O3 */
+	assert_int_equal(counted("leases_dead_on_arrival"), 1);
+	world_ends();
+}
+
+static void r5_two_keys_where_there_is_room_for_one(void **state)
+{
+	struct world_plan plan = plan_of(10, 1, 1);
+
+	(void)state;
+	plan.node_keys = 1;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	for (uint32_t key = 0; key < 2; key++)
+		told(world_ask(&w, 0, 0, key, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	for (uint32_t key = 0; key < 2; key++)
+		told(world_ask(&w, 0, 0, key, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_true(w.leases <= 4);
+	assert_true(counted("keys_evicted") >= 3);
+	world_ends();
+}
+
+/* While one is asked about, another has no room, and is told so. O7 */
+static void r5_two_keys_at_once(void **state)
+{
+	struct world_plan plan = plan_of(10, 1, 1);
+	struct call *first, *second;
+
+	(void)state;
+	plan.node_keys = 1;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	first = world_ask(&w, 0, 0, 0, 1);
+	second = world_ask(&w, 0, 0, 1, 1);
+	told(second, GALE_DENY, GALE_WHY_CROWDED);
+	run_to(0, 5000);
+	told(first, GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(counted("asks_without_room_for_key"), 1);
+	second = world_ask(&w, 0, 0, 1, 1);
+	run_to(0, 9000);
+	told(second, GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(w.leases, 2);
+	world_ends();
+}
+
+/* So many asks, evenly over each of the windows, and so many served at least. */
+static void serves_each_window(struct world_plan plan, uint64_t demand,
+                               uint64_t windows, uint64_t least)
+{
+	world_open(&w, &plan);
+	for (uint64_t i = 0; i < demand * windows; i++) {
+		world_run(&w, WORLD_START + (2 * i + 1) * WINDOW / (2 * demand));
+		world_ask(&w, (uint32_t)(i % plan.nodes), 0, 0, 1);
+	}
+	for (size_t i = 0; i < windows; i++)
+		assert_in_range(world_used(&w, 0, i), least, plan.rule.limit);
+	world_ends();
+}
+
+static void r6_demand_of_the_limit_is_served(void **state)
+{
+	struct world_plan plan = plan_of(100, 0, 1);
+
+	(void)state;
+	serves_each_window(plan, 100, 40, 95);
+	plan.nodes = 2;
+	serves_each_window(plan, 100, 40, 95);
+	plan.nodes = 1;
+	plan.lease = (struct gale_leasing){ .sizing = GALE_SIZE_EOQ,
+		                            .order_cost = 200,
+		                            .strand_penalty = 1 };
+	serves_each_window(plan, 100, 40, 95);
+}
+
+static void r7_no_tail_is_stranded_by_the_batch(void **state)
+{
+	static const uint64_t cases[][2] = {
+		{ 10, 4 }, { 100, 30 }, { 100, 64 }, { 10, 11 }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct world_plan plan = plan_of(cases[i][0], cases[i][1], 1);
+
+		world_open(&w, &plan);
+		run_to(0, 1000);
+		assert_int_equal(ask_times(200), plan.rule.limit);
+		world_ends();
+	}
+}
+
+static void r10_a_hundred_at_once(void **state)
+{
+	struct world_plan plan = plan_of(100, 16, 1);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	for (int i = 0; i < 120; i++)
+		world_ask_only(&w, 0, 0, 0, 1, 10);
+	run_to(0, GALE_MILLIS(900));
+	assert_int_equal(w.admissions, 100);
+	assert_true(w.leases <= 7); /* O1 */
+	world_ends();
+}
+
+static void a_dear_call_blocks_no_cheap_one(enum gale_mode mode)
+{
+	struct world_plan plan = plan_of(10, 0, 1);
+	struct call *call;
+
+	plan.mode = mode;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	call = world_ask(&w, 0, 0, 0, 100);
+	assert_int_equal(verdict_of(call), GALE_DENY);
+	assert_int_equal(call->answer.retry_after_us, GALE_NEVER);
+	assert_int_equal(verdict_of(world_ask(&w, 0, 0, 0, 3)), GALE_ALLOW);
+	assert_int_equal(verdict_of(world_ask(&w, 0, 0, 0, 10)), GALE_DENY);
+	assert_int_equal(verdict_of(world_ask(&w, 0, 0, 0, 1)), GALE_ALLOW);
+	assert_int_equal(verdict_of(world_ask(&w, 0, 0, 0, 6)), GALE_ALLOW);
+	assert_int_equal(verdict_of(world_ask(&w, 0, 0, 0, 1)), GALE_DENY);
+	world_ends();
+}
+
+static void r12_a_cost_above_the_limit(void **state)
+{
+	(void)state;
+	a_dear_call_blocks_no_cheap_one(GALE_LEASED);
+	a_dear_call_blocks_no_cheap_one(GALE_CACHED_DENY);
+	a_dear_call_blocks_no_cheap_one(GALE_STRICT);
+}
+
+static void r14_a_key_that_is_exhausted_costs_the_store_nothing(void **state)
+{
+	struct world_plan plan = plan_of(20, 7, 1);
+	uint64_t requests;
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	assert_int_equal(ask_times(20), 20);
+	requests = w.net.requests;
+	for (uint64_t i = 0; i < 500; i++) {
+		run_to(0, GALE_MILLIS(2 + i));
+		assert_int_equal(ask_times(1), 0);
+	}
+	assert_true(w.net.requests - requests <= 2);
+	assert_int_equal(counted("refused_from_memory"), 499);
+	run_to(1, 1000);
+	assert_int_equal(ask_times(30), 20);
+	world_ends();
+}
+
+/* ---- Two tiers ------------------------------------------------------------------- */
+
+static void a_lease_is_shared_by_many_calls(void **state)
+{
+	struct world_plan plan = plan_of(100, 10, 1);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	assert_int_equal(ask_times(10), 10);
+	assert_int_equal(w.net.requests, 1);
+	assert_int_equal(ask_times(1), 1);
+	assert_int_equal(w.net.requests, 2);
+	world_ends();
+}
+
+static void cold_misses_at_once_send_one_request(void **state)
+{
+	struct world_plan plan = plan_of(100, 10, 1);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 500, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	for (int i = 0; i < 3; i++)
+		world_ask(&w, 0, 0, 0, 1);
+	run_to(0, 3000);
+	assert_int_equal(w.admissions, 3);
+	assert_int_equal(w.net.requests, 1); /* O1 */
+	assert_int_equal(ask_times(7), 7);
+	assert_int_equal(w.net.requests, 1);
+	world_ask(&w, 0, 0, 0, 1);
+	assert_int_equal(w.net.requests, 2);
+	run_to(0, 9000);
+	assert_int_equal(w.admissions, 11);
+	world_ends();
+}
+
+static void seven_at_a_time(void **state)
+{
+	struct world_plan plan = plan_of(100, 7, 1);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	assert_int_equal(ask_times(20), 20);
+	assert_int_equal(w.leases, 3);
+	world_ends();
+}
+
+/* One call by each of four nodes in a window, then a thousand in the next. */
+static uint64_t next_window_of_four(bool carry_over)
+{
+	struct world_plan plan = plan_of(100, 10, 4);
+	uint64_t served;
+
+	plan.lease.carry_over = carry_over;
+	world_open(&w, &plan);
+	run_to(0, WINDOW - 5000);
+	assert_int_equal(ask_times(4), 4);
+	run_to(1, 1000);
+	served = ask_times(1000);
+	world_ends();
+	return served;
+}
+
+static void windows_are_coupled_unless_carried_over(void **state)
+{
+	(void)state;
+	assert_int_equal(next_window_of_four(false), 100);
+	assert_int_equal(next_window_of_four(true), 100 + 4 * 9);
+}
+
+static uint64_t requests_after_a_boundary(bool carry_over)
+{
+	struct world_plan plan = plan_of(100, 4, 1);
+	uint64_t requests;
+
+	plan.lease.carry_over = carry_over;
+	world_open(&w, &plan);
+	run_to(0, WINDOW - 5000);
+	assert_int_equal(ask_times(1), 1);
+	requests = w.net.requests;
+	run_to(1, 1000);
+	assert_int_equal(ask_times(1), 1);
+	requests = w.net.requests - requests;
+	world_ends();
+	return requests;
+}
+
+static void a_window_is_leased_anew(void **state)
+{
+	(void)state;
+	assert_int_equal(requests_after_a_boundary(false), 1);
+	assert_int_equal(requests_after_a_boundary(true), 0);
+}
+
+static void four_nodes_with_changing_demand_are_safe(void **state)
+{
+	struct world_plan plan = plan_of(100, 0, 4);
+
+	(void)state;
+	plan.lease = (struct gale_leasing){ .sizing = GALE_SIZE_EOQ,
+		                            .order_cost = 30,
+		                            .strand_penalty = 1,
+		                            .max_size = 50 };
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 25; window++) {
+		run_to(window, 1000);
+		for (uint32_t node = 0; node < 4; node++)
+			for (uint64_t i = 5 + (7 * node + 13 * window) % 60; i > 0; i--)
+				world_ask(&w, node, 0, 0, 1);
+		assert_true(world_used(&w, 0, window) <= 100);
+	}
+	world_ends();
+}
+
+static void a_denial_is_remembered(void **state)
+{
+	struct world_plan plan = plan_of(1, 0, 1);
+	uint64_t runs;
+
+	(void)state;
+	plan.mode = GALE_CACHED_DENY;
+	plan.rule = gale_gcra(1, GALE_SECONDS(10), 1);
+	world_open(&w, &plan);
+	assert_int_equal(ask_times(1), 1);
+	assert_int_equal(ask_times(1), 0);
+	runs = w.net.runs;
+	assert_int_equal(ask_times(50), 0);
+	assert_int_equal(w.net.runs, runs);
+	world_ends();
+}
+
+/* ---- Dead units ------------------------------------------------------------------ */
+
+/* A grant of nothing opens the next window; what was there stays dead. */
+static void units_of_a_window_stay_dead_in_the_next(void **state)
+{
+	struct world_plan plan = plan_of(3, 2, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, WINDOW - 5000);
+	world_ask(&w, 0, 0, 0, 1); /* one is left with node 0 */
+	run_to(1, 1000);
+	for (int i = 0; i < 3; i++)
+		world_ask(&w, 1, 0, 0, 1);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	assert_int_equal(world_used(&w, 0, 1), 3); /* Z1 */
+	world_ends();
+}
+
+static void units_of_a_meter_stay_dead(void **state)
+{
+	struct world_plan plan = plan_of(1, 4, 1);
+
+	(void)state;
+	plan.rule = gale_gcra(1000, WINDOW, 4);
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	assert_int_equal(ask_times(2), 2); /* two are left, for 4 ms */
+	run_to(0, GALE_MILLIS(10));
+	(void)ask_times(10);
+	assert_in_range(w.admissions, 5, 6); /* Z6 */
+	world_ends();
+}
+
+static void the_end_of_a_window_is_no_storm(void **state)
+{
+	struct world_plan plan = plan_of(1000, 1, 1);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, WINDOW - 20);
+	(void)ask_times(10);
+	assert_true(w.net.requests <= 10);
+	run_to(1, 1000);
+	assert_int_equal(ask_times(5), 5);
+	world_ends();
+}
+
+/* ---- Bad stores ------------------------------------------------------------------ */
+
+static struct world_plan bad_plan(void)
+{
+	struct world_plan plan = plan_of(10, 5, 1);
+
+	plan.bad = true;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	plan.lease.patience_us = GALE_MILLIS(20);
+	return plan;
+}
+
+static void a_store_that_never_answers(void **state)
+{
+	struct world_plan plan = bad_plan();
+	struct call *calls[5];
+
+	(void)state;
+	world_open(&w, &plan);
+	w.nodes[0].port.mute = true;
+	for (int i = 0; i < 5; i++)
+		calls[i] = world_ask(&w, 0, 0, 0, 1);
+	assert_true(gale_turn_after_us(w.nodes[0].runtime) <= GALE_MILLIS(21));
+	run_to(0, GALE_MILLIS(21));
+	for (int i = 0; i < 5; i++)
+		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* O6, Z4 */
+	assert_int_equal(counted("asks_without_answer"), 1);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
+	w.nodes[0].port.mute = false;
+	run_to(0, GALE_MILLIS(100));
+	calls[0] = world_ask(&w, 0, 0, 0, 1);
+	run_to(0, GALE_MILLIS(110));
+	told(calls[0], GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
+static void an_answer_after_the_deadline(void **state)
+{
+	struct world_plan plan = bad_plan();
+	struct call *call;
+
+	(void)state;
+	plan.net.mean_us = GALE_MILLIS(15);
+	world_open(&w, &plan);
+	call = world_ask(&w, 0, 0, 0, 1);
+	run_to(0, GALE_MILLIS(25));
+	told(call, GALE_DENY, GALE_WHY_LATE);
+	run_to(0, GALE_MILLIS(40));
+	assert_int_equal(counted("answers_late_or_twice"), 1); /* O2 */
+	assert_int_equal(counted("units_lent"), 0);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
+	assert_int_equal(w.admissions, 0);
+	world_ends();
+}
+
+/* The lie, and what it is about. */
+static void lie(struct world_plan plan, unsigned (*twist)(struct port *port,
+                                                          struct lend_answer *answer))
+{
+	world_open(&w, &plan);
+	w.nodes[0].port.twist = twist;
+}
+
+static unsigned says_more(struct port *port, struct lend_answer *answer)
+{
+	(void)port;
+	answer->grant.units = 6;
+	return 1;
+}
+
+static unsigned says_for_ever(struct port *port, struct lend_answer *answer)
+{
+	(void)port;
+	answer->grant.lasts_us = UINT64_MAX; /* as -1 reads */
+	return 1;
+}
+
+static unsigned says_longer_than_the_window(struct port *port,
+                                            struct lend_answer *answer)
+{
+	(void)port;
+	answer->grant.lasts_us = WINDOW + 1;
+	return 1;
+}
+
+static unsigned says_twice(struct port *port, struct lend_answer *answer)
+{
+	(void)port;
+	(void)answer;
+	return 2;
+}
+
+static unsigned says_to_nobody(struct port *port, struct lend_answer *answer)
+{
+	(void)port;
+	answer->number += 1;
+	return 1;
+}
+
+static void is_not_believed(unsigned (*twist)(struct port *port,
+                                              struct lend_answer *answer))
+{
+	struct call *call;
+
+	lie(bad_plan(), twist);
+	call = world_ask(&w, 0, 0, 0, 1);
+	run_to(0, GALE_MILLIS(10));
+	told(call, GALE_DENY, GALE_WHY_WRONG);
+	assert_int_equal(counted("answers_not_believed"), 1);
+	assert_int_equal(counted("units_lent"), 0);
+	world_ends();
+}
+
+static void answers_that_cannot_be_true(void **state)
+{
+	(void)state;
+	is_not_believed(says_more); /* O2 */
+	is_not_believed(says_for_ever);
+	is_not_believed(says_longer_than_the_window);
+}
+
+static unsigned says_the_past(struct port *port, struct lend_answer *answer)
+{
+	if (port->net->agenda->now_us > window_start(1))
+		answer->grant.tag.us -= 2 * WINDOW;
+	return 1;
+}
+
+static void a_window_from_the_past(void **state)
+{
+	struct call *call;
+
+	(void)state;
+	lie(bad_plan(), says_the_past);
+	(void)ask_times(1);
+	run_to(1, 10);
+	assert_int_equal(w.admissions, 1);
+	call = world_ask(&w, 0, 0, 0, 1);
+	run_to(1, GALE_MILLIS(10));
+	told(call, GALE_DENY, GALE_WHY_WRONG);
+	assert_int_equal(counted("answers_not_believed"), 1);
+	world_ends();
+}
+
+static void an_answer_that_comes_twice(void **state)
+{
+	(void)state;
+	lie(bad_plan(), says_twice);
+	(void)ask_times(1);
+	run_to(0, GALE_MILLIS(10));
+	assert_int_equal(counted("answers_late_or_twice"), 1); /* O2 */
+	assert_int_equal(counted("units_lent"), 5);
+	assert_int_equal(ask_times(4), 4);
+	world_ends();
+}
+
+static void an_answer_to_nothing_that_was_asked(void **state)
+{
+	struct call *call;
+
+	(void)state;
+	lie(bad_plan(), says_to_nobody);
+	call = world_ask(&w, 0, 0, 0, 1);
+	run_to(0, GALE_MILLIS(30));
+	told(call, GALE_DENY, GALE_WHY_LATE);
+	assert_int_equal(counted("answers_late_or_twice"), 1);
+	assert_int_equal(counted("units_lent"), 0);
+	world_ends();
+}
+
+static uint64_t numbers[2]; /* of the last two requests, by the parity of their turn */
+
+/* Each answer bears the number of the other key's request. */
+static unsigned says_to_another(struct port *port, struct lend_answer *answer)
+{
+	uint64_t mine = answer->number;
+
+	(void)port;
+	answer->number = mine == numbers[0] ? numbers[1] : numbers[0];
+	return 1;
+}
+
+static void note_number(struct net *net, const struct lend_request *request,
+                        const struct lend_answer *answer, uint64_t before)
+{
+	(void)net;
+	(void)answer;
+	(void)before;
+	numbers[request->key[request->key_len - 1] == 'a'] = request->ask.number;
+}
+
+static void an_answer_of_another_key(void **state)
+{
+	struct world_plan plan = bad_plan();
+
+	(void)state;
+	lie(plan, says_to_another);
+	w.net.served = note_number;
+	for (int i = 0; i < 40; i++) {
+		world_ask(&w, 0, 0, 0, 1);
+		world_ask(&w, 0, 0, 1, 1);
+		run_to(0, GALE_MILLIS(5 * (i + 1)));
+	}
+	assert_true(world_used(&w, 0, 0) <= 10); /* O4 */
+	assert_true(world_used(&w, 1, 0) <= 10);
+	world_ends();
+}
+
+/* A window is never over, and another never ends. */
+static unsigned says_always_more(struct port *port, struct lend_answer *answer)
+{
+	answer->grant.units = 5;
+	answer->grant.left = 1000;
+	answer->grant.tag.us = port->net->agenda->now_us;
+	answer->grant.lasts_us = WINDOW / 2;
+	return 1;
+}
+
+static unsigned says_the_same_again(struct port *port, struct lend_answer *answer)
+{
+	(void)port;
+	answer->grant.units = 5;
+	answer->grant.left = 1000;
+	return 1;
+}
+
+static void is_held_to_the_limit(unsigned (*twist)(struct port *port,
+                                                   struct lend_answer *answer))
+{
+	lie(bad_plan(), twist);
+	for (int i = 0; i < 60; i++) {
+		world_ask(&w, 0, 0, 0, 1);
+		run_to(0, GALE_MILLIS(5 * (i + 1)));
+	}
+	assert_in_range(world_used(&w, 0, 0), 5, 10); /* O4 */
+	assert_true(counted("answers_not_believed") > 0);
+	world_ends();
+}
+
+static void a_greedy_store(void **state)
+{
+	(void)state;
+	is_held_to_the_limit(says_always_more);
+	is_held_to_the_limit(says_the_same_again);
+}
+
+/* ---- Bad hosts ------------------------------------------------------------------- */
+
+static void a_seat_that_leaves_with_asks_pending(void **state)
+{
+	struct world_plan plan = bad_plan();
+	struct call *gone[20], *stays;
+
+	(void)state;
+	plan.seats = 2;
+	world_open(&w, &plan);
+	for (int i = 0; i < 20; i++)
+		gone[i] = world_ask(&w, 0, 1, 0, 1);
+	stays = world_ask(&w, 0, 0, 0, 1);
+	gale_leave(w.nodes[0].seats[1]);
+	for (int i = 0; i < 20; i++)
+		gone[i]->pending = false; /* forgotten */
+	assert_int_equal(gale_join(w.nodes[0].runtime, &w.nodes[0].seats[1]),
+	                 GALE_ERR_OK);
+	run_to(0, GALE_MILLIS(50));
+	assert_int_equal(verdict_of(stays), GALE_DENY); /* all was taken before it */
+	assert_int_equal(ask_times(1), 0);
+	world_ends();
+}
+
+static void a_runtime_that_is_closed_under_load(void **state)
+{
+	struct world_plan plan = bad_plan();
+	struct call *calls[60];
+
+	(void)state;
+	plan.nodes = 2;
+	world_open(&w, &plan);
+	for (int i = 0; i < 60; i++)
+		calls[i] = world_ask_only(&w, 0, 0, i % 2 ? 1 : 0, 1, 100);
+	world_shut(&w, 0);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(verdict_of(calls[i]), GALE_DENY); /* O6 */
+	run_to(0, GALE_MILLIS(50));
+	world_ends();
+}
+
+/* What a node that closes has left goes to the others. */
+static void what_is_left_at_the_end_goes_back(void **state)
+{
+	struct world_plan plan = plan_of(10, 10, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_shut(&w, 0);
+	for (int i = 0; i < 9; i++)
+		told(world_ask(&w, 1, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	told(world_ask(&w, 1, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	world_ends();
+}
+
+#define MANY_KEYS 1000000
+#define KNOWN_KEYS 10000
+
+static uint64_t many_answers[GALE_ALLOW + 1];
+
+static void ask_many_keys(uint64_t first, uint64_t last)
+{
+	struct gale_completion some[64];
+	struct node *node = &w.nodes[0];
+	size_t count;
+
+	for (uint64_t key = first; key < last; key++) {
+		struct gale_answer answer = gale_ask(node->seats[0], node->limiter,
+		                                     &key, sizeof(key), 1, NULL);
+
+		many_answers[answer.verdict]++;
+		if (key % 64 != 63)
+			continue;
+		w.agenda.now_us += 10;
+		while (gale_turn(node->runtime) > 0)
+			continue;
+		count = gale_seat_completions(node->seats[0], some, 64);
+		for (size_t i = 0; i < count; i++)
+			many_answers[some[i].answer.verdict]++;
+		many_answers[GALE_PENDING] -= count;
+	}
+}
+
+static void a_million_keys_where_ten_thousand_are_known(void **state)
+{
+	struct world_plan plan = plan_of(5, 2, 1);
+	uint64_t bytes;
+
+	(void)state;
+	memset(many_answers, 0, sizeof(many_answers));
+	plan.node_keys = KNOWN_KEYS;
+	plan.rule = gale_fixed_window(5, GALE_MILLIS(10));
+	world_open(&w, &plan);
+	w.net.served = NULL;
+	ask_many_keys(0, 64000);
+	bytes = w.nodes[0].allocator.most;
+	ask_many_keys(64000, MANY_KEYS);
+	assert_int_equal(many_answers[GALE_PENDING], 0);
+	assert_int_equal(many_answers[GALE_ALLOW] + many_answers[GALE_DENY], MANY_KEYS);
+	assert_true(many_answers[GALE_ALLOW] > MANY_KEYS * 9 / 10);
+	assert_true(counted("keys_evicted") >= MANY_KEYS * 9 / 10 - KNOWN_KEYS);
+	assert_true(w.nodes[0].allocator.most <= bytes); /* L8: flat */
+	world_ends();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r1_clocks_that_differ_do_not_matter),
+		cmocka_unit_test(r2_a_reply_after_the_boundary_does_not_count_twice),
+		cmocka_unit_test(r5_two_keys_where_there_is_room_for_one),
+		cmocka_unit_test(r5_two_keys_at_once),
+		cmocka_unit_test(r6_demand_of_the_limit_is_served),
+		cmocka_unit_test(r7_no_tail_is_stranded_by_the_batch),
+		cmocka_unit_test(r10_a_hundred_at_once),
+		cmocka_unit_test(r12_a_cost_above_the_limit),
+		cmocka_unit_test(r14_a_key_that_is_exhausted_costs_the_store_nothing),
+		cmocka_unit_test(a_lease_is_shared_by_many_calls),
+		cmocka_unit_test(cold_misses_at_once_send_one_request),
+		cmocka_unit_test(seven_at_a_time),
+		cmocka_unit_test(windows_are_coupled_unless_carried_over),
+		cmocka_unit_test(a_window_is_leased_anew),
+		cmocka_unit_test(four_nodes_with_changing_demand_are_safe),
+		cmocka_unit_test(a_denial_is_remembered),
+		cmocka_unit_test(units_of_a_window_stay_dead_in_the_next),
+		cmocka_unit_test(units_of_a_meter_stay_dead),
+		cmocka_unit_test(the_end_of_a_window_is_no_storm),
+		cmocka_unit_test(a_store_that_never_answers),
+		cmocka_unit_test(an_answer_after_the_deadline),
+		cmocka_unit_test(answers_that_cannot_be_true),
+		cmocka_unit_test(a_window_from_the_past),
+		cmocka_unit_test(an_answer_that_comes_twice),
+		cmocka_unit_test(an_answer_to_nothing_that_was_asked),
+		cmocka_unit_test(an_answer_of_another_key),
+		cmocka_unit_test(a_greedy_store),
+		cmocka_unit_test(a_seat_that_leaves_with_asks_pending),
+		cmocka_unit_test(a_runtime_that_is_closed_under_load),
+		cmocka_unit_test(what_is_left_at_the_end_goes_back),
+		cmocka_unit_test(a_million_keys_where_ten_thousand_are_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
