@@ -384,7 +384,7 @@ static void add_allows(void)
 	row("leases/1,000,000 keys, 16 at a time, own now", run_many, &million, true,
 	    "take/16 at a time, 1,000,000 keys", 1.3);
 	row("leases/1,000,000 keys, 16 at a time", run_many, &million, false,
-	    "leases/1,000,000 keys, own now", 1 / 3.0);
+	    "leases/1,000,000 keys", 1 / 3.0);
 }
 
 static void add_denials(void)

@@ -23,9 +23,9 @@
 struct script {
 	struct world_plan plan;
 	uint64_t asks;
-	uint64_t gap_us;       /* mean time between two asks */
+	uint64_t gap_us; /* mean time between two asks */
 	uint64_t cost_most;
-	uint32_t crash_each;   /* asks; 0: never */
+	uint32_t crash_each; /* asks; 0: never */
 	uint32_t pause_each;
 	bool bursts;           /* many at the same instant */
 	bool edges;            /* many close to where windows turn */
@@ -78,7 +78,7 @@ static void draw_sizing(struct chance *c, struct gale_leasing *lease, uint64_t l
 
 static void draw_net(struct chance *c, struct net_terms *net, uint64_t window)
 {
-	const uint64_t means[] = { 0,          window / 1000, window / 100,
+	const uint64_t means[] = { 0,           window / 1000, window / 100,
 		                   window / 20, window / 4,    window };
 
 	net->mean_us = means[chance_below(c, 6)];
@@ -323,8 +323,8 @@ static void run_asks(struct show *show)
 static void run_on(struct show *show)
 {
 	const struct world_plan *plan = &show->script->plan;
-	uint64_t patience = plan->lease.patience_us ? plan->lease.patience_us
-	                                            : GALE_MILLIS(100);
+	uint64_t patience =
+	    plan->lease.patience_us ? plan->lease.patience_us : GALE_MILLIS(100);
 	uint64_t now = show->world->agenda.now_us;
 
 	for (uint32_t i = 0; i < plan->nodes; i++)
@@ -393,9 +393,8 @@ static void describe(const struct script *script)
 
 	printf("%s, limit %" PRIu64 ", burst %" PRIu64 ", period %" PRIu64
 	       " us; %u nodes, %u seats, %u shards, %u strict, %u keys of %u\n"
-	       "sizing %d, batch %" PRIu64 "%s, patience %" PRIu64
-	       "; delay %" PRIu64 "%s, lost %u %%, doubled %u %%; offset %" PRIu64
-	       ", rate %u%s%s%s\n",
+	       "sizing %d, batch %" PRIu64 "%s, patience %" PRIu64 "; delay %" PRIu64
+	       "%s, lost %u %%, doubled %u %%; offset %" PRIu64 ", rate %u%s%s%s\n",
 	       gale_rule_name(plan->rule.kind), plan->rule.limit, plan->rule.burst,
 	       plan->rule.period_us, plan->nodes, plan->seats, plan->shards,
 	       plan->strict, plan->keys, plan->node_keys, (int)plan->lease.sizing,

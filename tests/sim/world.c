@@ -51,8 +51,8 @@ static uint64_t elapsed_us(const struct world *world)
 
 static uint64_t true_us(struct gale_clock *self)
 {
-	struct world *world = (struct world *)((char *)self - offsetof(struct world,
-	                                                               clock_of_store));
+	struct world *world =
+	    (struct world *)((char *)self - offsetof(struct world, clock_of_store));
 
 	return world->agenda.now_us;
 }
@@ -180,8 +180,7 @@ static void note_least(struct world *world, struct key_law *law)
 static void check_meter(struct world *world, const struct call *call) /* Z2 */
 {
 	struct key_law *law = &world->laws[call->key];
-	wide burst =
-	    (wide)world->plan.rule.burst * world->plan.rule.period_us;
+	wide burst = (wide)world->plan.rule.burst * world->plan.rule.period_us;
 
 	note_least(world, law);
 	if (debt(world, law->admitted) > law->least + burst)
@@ -230,12 +229,13 @@ static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
 		qsort(law->leaves, law->leave_count, sizeof(*law->leaves), by_size);
 	for (size_t i = 0; i < law->leave_count; i++) {
 		wide at = (wide)law->leaves[i] * rule->limit -
-		              (wide)i * rule->period_us * 1000;
+		          (wide)i * rule->period_us * 1000;
 		wide room = (wide)rule->burst * rule->period_us * 1000;
 
 		if (i > 0 && at + slack + room < most)
-			fault(world, "key %u: call %zu leaves too early, at %" PRIu64
-			      " ns", key, i, law->leaves[i]);
+			fault(world,
+			      "key %u: call %zu leaves too early, at %" PRIu64 " ns",
+			      key, i, law->leaves[i]);
 		if (i == 0 || at > most)
 			most = at;
 	}
@@ -260,9 +260,10 @@ static void take_from_pot(struct world *world, const struct call *call) /* Z6 */
 	    is_booked(call->answer.slot))
 		return;
 	if (pot->units < call->cost || pot->dies_us <= now)
-		fault(world, "node %u key %u: cost %" PRIu64 " from %" PRIu64
-		      " units that die %" PRIu64 " us ago", call->node, call->key,
-		      call->cost, pot->units,
+		fault(world,
+		      "node %u key %u: cost %" PRIu64 " from %" PRIu64
+		      " units that die %" PRIu64 " us ago",
+		      call->node, call->key, call->cost, pot->units,
 		      now > pot->dies_us ? now - pot->dies_us : 0);
 	else
 		pot->units -= call->cost;
@@ -317,8 +318,8 @@ static uint64_t capacity_of(const struct world *world)
 static void check_allow(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
-	bool strict = world->nodes[call->node].strict ||
-	              world->plan.mode != GALE_LEASED;
+	bool strict =
+	    world->nodes[call->node].strict || world->plan.mode != GALE_LEASED;
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
 		fault(world, "allowed because %s", gale_why_text(answer->why));
@@ -326,7 +327,8 @@ static void check_allow(struct world *world, const struct call *call)
 	    (answer->limit != world->plan.rule.limit ||
 	     (answer->remaining > answer->limit && !world->plan.lease.carry_over) ||
 	     call->cost > capacity_of(world)))
-		fault(world, "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
+		fault(world,
+		      "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
 		      call->cost, answer->limit, answer->remaining);
 	if (answer->retry_after_us != 0)
 		fault(world, "allowed, and to retry after %" PRIu64 " us",
@@ -600,9 +602,10 @@ static void check_metrics(struct node *node) /* Z5 */
 	if (node->strict)
 		return;
 	if (lent < node->admitted + back)
-		fault(world, "node %u was lent %" PRIu64 ", gave back %" PRIu64
-		      " and admitted %" PRIu64, node->number, lent, back,
-		      node->admitted);
+		fault(world,
+		      "node %u was lent %" PRIu64 ", gave back %" PRIu64
+		      " and admitted %" PRIu64,
+		      node->number, lent, back, node->admitted);
 	if (allows != node->allows)
 		fault(world, "node %u counted %" PRIu64 " allows, not %" PRIu64,
 		      node->number, allows, node->allows);
@@ -663,8 +666,7 @@ static void make_call_room(struct world *world)
 	if (world->call_count < world->call_room)
 		return;
 	world->call_room = world->call_room ? 2 * world->call_room : 64;
-	world->calls =
-	    realloc(world->calls, world->call_room * sizeof(*world->calls));
+	world->calls = realloc(world->calls, world->call_room * sizeof(*world->calls));
 	must(world->calls);
 }
 
@@ -731,8 +733,7 @@ struct call *world_ask_only(struct world *world, uint32_t number, uint32_t seat,
 		call->pending = true;
 		return call;
 	}
-	node->allows +=
-	    answer.verdict == GALE_ALLOW && answer.why == GALE_WHY_CREDIT;
+	node->allows += answer.verdict == GALE_ALLOW && answer.why == GALE_WHY_CREDIT;
 	settle(world, call, answer);
 	return call;
 }
@@ -806,8 +807,7 @@ static void served(struct net *net, const struct lend_request *request,
 	      request->verb == LEND ? "is lent" : "gives back",
 	      request->verb == LEND ? answer->grant.units : request->units,
 	      request->ask.want, request->ask.number, answer->grant.lasts_us,
-	      answer->grant.delay_ns,
-	      answer->result == STORE_DONE ? "" : ": not done");
+	      answer->grant.delay_ns, answer->result == STORE_DONE ? "" : ": not done");
 	note_least(world, law);
 	if (is_window(&world->plan.rule))
 		(void)carried_into(world, law);

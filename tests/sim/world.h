@@ -47,17 +47,17 @@ struct world_plan {
 	struct gale_leasing lease;
 	struct net_terms net;
 	uint32_t nodes;
-	uint32_t seats;      /* of a node */
-	uint32_t shards;     /* of a node */
-	uint32_t strict;     /* nodes that ask the store each time */
-	uint32_t keys;       /* that are asked about */
-	uint32_t node_keys;  /* bound of a node; 0: the default */
-	uint32_t pending;    /* asks of a seat; 0: 64 */
-	uint32_t rate_ppm;   /* clocks run at most so fast or slow */
-	uint64_t offset_us;  /* and are at most so wrong */
-	bool held;           /* some asks are by a held key */
-	bool bad;            /* the store lies: what it says proves nothing */
-	bool hot;            /* keys are split over seats */
+	uint32_t seats;     /* of a node */
+	uint32_t shards;    /* of a node */
+	uint32_t strict;    /* nodes that ask the store each time */
+	uint32_t keys;      /* that are asked about */
+	uint32_t node_keys; /* bound of a node; 0: the default */
+	uint32_t pending;   /* asks of a seat; 0: 64 */
+	uint32_t rate_ppm;  /* clocks run at most so fast or slow */
+	uint64_t offset_us; /* and are at most so wrong */
+	bool held;          /* some asks are by a held key */
+	bool bad;           /* the store lies: what it says proves nothing */
+	bool hot;           /* keys are split over seats */
 };
 
 struct call {
