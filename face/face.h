@@ -88,8 +88,10 @@ struct gale_runtime {
 
 	struct lock lock;
 	struct {
-		struct gale_store *stores;            /* those that are open */
-		struct gale_seat *seats;              /* those that have not died */
+		struct gale_store *next_swept; /* of those, if one is being swept */
+		struct gale_store *sweeping;   /* it does not die meanwhile */
+		struct gale_store *stores;     /* those that are open */
+		struct gale_seat *seats;       /* those that have not died */
 		uint64_t counted[SEAT_COUNTER_COUNT]; /* by those that have */
 		struct handle *oldest_dead; /* the graveyard, in order of death */
 		struct handle *newest_dead;
@@ -101,8 +103,6 @@ struct gale_runtime {
 void *handle_new(struct gale_runtime *runtime, size_t bytes,
                  void (*die)(struct handle *self));
 void handle_hold(struct handle *handle);
-/* False if its last reference has been dropped: it is dying. */
-bool handle_hold_if_alive(struct handle *handle);
 void handle_drop(struct handle *handle);
 /* Marks it closed and drops the opener's reference; closing twice panics. */
 void handle_close(struct handle *handle);
@@ -140,8 +140,9 @@ static inline struct shard *runtime_shard(const struct gale_runtime *runtime,
 	return &runtime->shards[(hash >> 32) * runtime->shard_count >> 32];
 }
 
-/* A turn of all shards, on this thread; how much it did. */
-uint64_t runtime_turn(struct gale_runtime *runtime);
+/* A turn of all shards, on this thread, and how much it did; nothing if the runtime is
+ * closed.  False while another thread is at it. */
+bool runtime_turn(struct gale_runtime *runtime, uint64_t *ret_done);
 /* How long until a turn is due, if nothing is posted. */
 uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime);
 

@@ -32,16 +32,6 @@ void handle_hold(struct handle *handle)
 	add_relaxed(&handle->refs, 1);
 }
 
-bool handle_hold_if_alive(struct handle *handle)
-{
-	uint64_t refs = load_relaxed(&handle->refs);
-
-	while (refs > 0)
-		if (swap_if_relaxed(&handle->refs, &refs, refs + 1))
-			return true;
-	return false;
-}
-
 static struct handle *dig_up(struct gale_runtime *runtime) ON(runtime->lock)
 {
 	struct handle *oldest = runtime->locked.oldest_dead;

@@ -49,20 +49,28 @@ const char *gale_version(void)
 
 /* ---- Sweeping -------------------------------------------------------------------- */
 
-/* The open stores one after the other, each held while it is swept: its stripes may
- * make us wait, and under the runtime's lock others would wait with us. */
-static struct gale_store *next_store(struct gale_runtime *runtime,
-                                     struct gale_store *store)
+/* The open stores one after the other.  The runtime's lock is not held while one is
+ * swept: its stripes may make us wait, and others would wait with us.  Nor is the store,
+ * which would then outlive its last user: who unlists it waits for us instead. */
+static struct gale_store *first_store(struct gale_runtime *runtime)
+{
+	struct gale_store *first;
+
+	lock_take(&runtime->lock);
+	first = runtime->locked.sweeping = runtime->locked.stores;
+	runtime->locked.next_swept = first ? first->next : NULL;
+	lock_drop(&runtime->lock);
+	return first;
+}
+
+static struct gale_store *next_store(struct gale_runtime *runtime)
 {
 	struct gale_store *next;
 
 	lock_take(&runtime->lock);
-	next = store ? store->next : runtime->locked.stores;
-	while (next && !handle_hold_if_alive(&next->handle))
-		next = next->next; /* it dies as soon as it gets the lock */
+	next = runtime->locked.sweeping = runtime->locked.next_swept;
+	runtime->locked.next_swept = next ? next->next : NULL;
 	lock_drop(&runtime->lock);
-	if (store)
-		handle_drop(&store->handle);
 	return next;
 }
 
@@ -72,14 +80,14 @@ static uint64_t sweep(struct shard_chore *self)
 	struct gale_runtime *runtime =
 	    (struct gale_runtime *)((char *)self -
 	                            offsetof(struct gale_runtime, sweeper));
-	struct gale_store *store = next_store(runtime, NULL);
+	struct gale_store *store = first_store(runtime);
 	bool done = true, any = store != NULL;
 
-	for (; store; store = next_store(runtime, store))
+	for (; store; store = next_store(runtime))
 		done &= store->inner->ops->sweep(store->inner);
 	if (!any)
 		return UINT64_MAX;
-	return patience_now_ns() + (done ? SWEEP_PERIOD_NS : 0);
+	return done ? SWEEP_PERIOD_NS : 0;
 }
 
 /* ---- Opening --------------------------------------------------------------------- */
@@ -302,6 +310,18 @@ static void wait_for_posters(struct gale_runtime *runtime)
 		sched_yield();
 }
 
+/* Waits for the turn of another thread; with threads there is none. */
+static void begin_turns(struct gale_runtime *runtime)
+{
+	while (swap_acq_rel(&runtime->turning, true)) /* turned */
+		sched_yield();
+}
+
+static void end_turns(struct gale_runtime *runtime)
+{
+	(void)swap_acq_rel(&runtime->turning, false); /* turned */
+}
+
 void gale_runtime_close(struct gale_runtime *runtime)
 {
 	bool was_closed;
@@ -312,7 +332,9 @@ void gale_runtime_close(struct gale_runtime *runtime)
 	gale_assert(!was_closed);
 	fence_full(); /* closing */
 	wait_for_posters(runtime);
+	begin_turns(runtime);
 	close_shards(runtime, runtime->shard_count);
+	end_turns(runtime);
 	if (runtime->turn_fd >= 0)
 		close(runtime->turn_fd);
 	runtime_drop(runtime); /* F3 */
@@ -320,18 +342,25 @@ void gale_runtime_close(struct gale_runtime *runtime)
 
 /* ---- Turns ----------------------------------------------------------------------- */
 
-uint64_t runtime_turn(struct gale_runtime *runtime)
+static uint64_t turn_all(struct gale_runtime *runtime)
 {
 	uint64_t done = 0;
 
-	if (swap_acq_rel(&runtime->turning, true)) /* turned */
-		return 0;
 	role_begin(&actor_role);
 	for (uint32_t i = 0; i < runtime->shard_count; i++)
 		done += shard_turn(&runtime->shards[i]);
 	role_end(&actor_role);
-	(void)swap_acq_rel(&runtime->turning, false); /* turned */
 	return done;
+}
+
+bool runtime_turn(struct gale_runtime *runtime, uint64_t *ret_done)
+{
+	if (swap_acq_rel(&runtime->turning, true)) /* turned */
+		return false;
+	/* Who closes it takes the last turns, and then there are no shards. */
+	*ret_done = load_relaxed(&runtime->closed) ? 0 : turn_all(runtime);
+	end_turns(runtime);
+	return true;
 }
 
 uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime)
@@ -347,14 +376,18 @@ uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime)
 	return least;
 }
 
+/* A fenced one, too: what is pending is answered, and denied. */
 static bool takes_turns(const struct gale_runtime *runtime)
 {
-	return runtime && runtime->turns && runtime_refuses(runtime) == GALE_WHY_RULE;
+	return runtime && runtime->turns && lifeline_holds(&runtime->lifeline) &&
+	       !load_relaxed(&runtime->closed);
 }
 
 uint64_t gale_turn(struct gale_runtime *runtime)
 {
-	return takes_turns(runtime) ? runtime_turn(runtime) : 0;
+	uint64_t done;
+
+	return takes_turns(runtime) && runtime_turn(runtime, &done) ? done : 0;
 }
 
 int gale_turn_fd(struct gale_runtime *runtime)

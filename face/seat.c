@@ -29,6 +29,8 @@
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 
+#define TURN_OF_ANOTHER_NS 500000 /* about how long it takes */
+
 /* ---- Joining and leaving --------------------------------------------------------- */
 
 static struct gale_seat *seat_of_home(struct ask_home *home)
@@ -321,22 +323,33 @@ void seat_raise_if_ready(struct gale_seat *seat)
 		wake_raise(&seat->wake);
 }
 
+static void sleep_at_most(struct gale_seat *seat, uint64_t most_ns,
+                          uint64_t deadline_ns)
+{
+	uint64_t now = patience_now_ns();
+
+	if (deadline_ns > now && most_ns < deadline_ns - now)
+		deadline_ns = now + most_ns;
+	wake_wait(&seat->wake, deadline_ns);
+}
+
 /* Where the host takes the turns, one who waits takes them.  False if nothing can come
- * of it: the host's clock stands still, and nothing is to be done. */
+ * of it: the host's clock stands still, and nothing is to be done.  While another thread
+ * turns it may not see what was posted meanwhile, so then we come back soon. */
 static bool turn_a_while(struct gale_seat *seat, uint64_t deadline_ns)
 {
 	struct gale_runtime *runtime = seat->handle.runtime;
-	uint64_t after, now;
+	uint64_t done;
 
-	if (runtime_turn(runtime) > 0)
+	if (!runtime_turn(runtime, &done)) {
+		sleep_at_most(seat, TURN_OF_ANOTHER_NS, deadline_ns);
+		return true;
+	}
+	if (done > 0)
 		return true;
 	if (runtime->node_clock != &runtime->boot.clock)
 		return false;
-	after = runtime_turn_after_ns(runtime);
-	now = patience_now_ns();
-	if (deadline_ns > now && after < deadline_ns - now)
-		deadline_ns = now + after;
-	wake_wait(&seat->wake, deadline_ns);
+	sleep_at_most(seat, runtime_turn_after_ns(runtime), deadline_ns);
 	return true;
 }
 
@@ -351,10 +364,13 @@ static bool wait_a_while(struct gale_seat *seat, uint64_t deadline_ns)
 enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
                              struct store_op *op, uint64_t deadline_ns)
 {
+	bool goes_on = true;
+
 	seat_collect(seat);
-	while (!pending->answered && patience_now_ns() < deadline_ns &&
-	       wait_a_while(seat, deadline_ns))
-		seat_collect(seat);
+	while (!pending->answered && goes_on && patience_now_ns() < deadline_ns) {
+		goes_on = wait_a_while(seat, deadline_ns);
+		seat_collect(seat); /* another thread's turn may have brought it */
+	}
 	seat_raise_if_ready(seat);
 	if (!pending->answered) {
 		pending->abandoned = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* store.c -- picks a store by its URL, and keeps it on the runtime's list. */
+#include <sched.h>
 #include <string.h>
 
 #include "engine/check.h"
@@ -11,6 +12,8 @@
 #define MAX_KEYS_MOST (UINT64_C(1) << 31)
 #define MEMORY_SCHEME "memory:"
 
+/* Returns when nobody sweeps it: a name is forgotten when its last user has closed it,
+ * and not when the sweeper has come to its end. */
 static void unlist(struct gale_runtime *runtime, struct gale_store *store)
 {
 	struct gale_store **at;
@@ -21,6 +24,13 @@ static void unlist(struct gale_runtime *runtime, struct gale_store *store)
 			*at = store->next;
 			break;
 		}
+	if (runtime->locked.next_swept == store)
+		runtime->locked.next_swept = store->next;
+	while (runtime->locked.sweeping == store) {
+		lock_drop(&runtime->lock);
+		sched_yield();
+		lock_take(&runtime->lock);
+	}
 	lock_drop(&runtime->lock);
 }
 

@@ -6,6 +6,7 @@
  * Ordering
  *
  *   chore_due_ns is relaxed: the chore finds its work under the runtime's lock.
+ *   lessor_due_ns is the actor's; others read it to know how long they may sleep.
  */
 #include "shards/shard.h"
 
@@ -33,48 +34,51 @@ static void on_mail(struct actor *self, void *mail) ON(actor_role)
 	lessor_ask(&shard->lessor, mail, now_of(shard));
 }
 
+static mono due_at(const _Atomic uint64_t *due_ns)
+{
+	return (mono){ load_relaxed(due_ns) };
+}
+
 /* A wake that comes while the chore runs finds the word at NEVER and sets it back to
  * 0, so the new deadline does not overwrite it. */
-static uint64_t run_chore(struct shard *shard)
+static void run_chore(struct shard *shard)
 {
-	uint64_t unchanged = NEVER, due;
+	uint64_t word = NEVER, due;
 
 	store_relaxed(&shard->chore_due_ns, NEVER);
-	due = shard->chore->run(shard->chore);
-	if (swap_if_relaxed(&shard->chore_due_ns, &unchanged, due))
-		return due;
-	return 0; /* woken meanwhile */
+	due = mono_after(now_of(shard), shard->chore->run(shard->chore)).ns;
+	/* The swap may fail for nothing; the word is then NEVER still. */
+	while (word == NEVER && !swap_if_relaxed(&shard->chore_due_ns, &word, due))
+		continue;
 }
 
-static uint64_t chore_due(struct shard *shard)
+static mono earliest_due(const struct shard *shard)
 {
-	uint64_t due = load_relaxed(&shard->chore_due_ns);
-
-	if (due == NEVER || patience_now_ns() < due)
-		return due;
-	return run_chore(shard);
+	return mono_earlier(due_at(&shard->lessor_due_ns),
+	                    due_at(&shard->chore_due_ns));
 }
 
-/* The lessor's instants are of another clock than sleep is measured on. */
-static uint64_t sleep_until(mono now, mono due)
+/* How long that is from now; the shard's clock is another than sleep is measured on. */
+static uint64_t due_after_ns(const struct shard *shard)
 {
-	uint64_t wait = due.ns > now.ns ? due.ns - now.ns : 0;
+	mono now = now_of(shard), due = earliest_due(shard);
 
-	if (due.ns == UINT64_MAX)
+	if (due.ns == NEVER)
 		return NEVER;
-	return wait == 0 ? 0 : patience_now_ns() + wait;
+	return mono_reached(now, due) ? 0 : due.ns - now.ns;
 }
 
 static uint64_t chores(struct actor *self) ON(actor_role)
 {
 	struct shard *shard = shard_of(self);
 	mono now = now_of(shard);
-	uint64_t lent_due, due;
+	uint64_t after;
 
-	shard->lessor_due = lessor_turn(&shard->lessor, now);
-	lent_due = sleep_until(now, shard->lessor_due);
-	due = chore_due(shard);
-	return due < lent_due ? due : lent_due;
+	store_relaxed(&shard->lessor_due_ns, lessor_turn(&shard->lessor, now).ns);
+	if (shard->chore && mono_reached(now, due_at(&shard->chore_due_ns)))
+		run_chore(shard);
+	after = due_after_ns(shard);
+	return after == NEVER ? NEVER : after == 0 ? 0 : patience_now_ns() + after;
 }
 
 static const struct actor_ops shard_ops = {
@@ -105,31 +109,17 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 
 uint64_t shard_turn(struct shard *shard)
 {
-	mono before = shard->lessor_due;
+	mono before = earliest_due(shard);
 	struct turned turned = actor_turn(&shard->actor);
-	bool was_due = mono_reached(now_of(shard), before);
 
-	return turned.mails + was_due;
-}
-
-static uint64_t chore_after_ns(const struct shard *shard)
-{
-	uint64_t due = load_relaxed(&shard->chore_due_ns), now;
-
-	if (due == NEVER)
-		return NEVER;
-	now = patience_now_ns();
-	return due > now ? due - now : 0;
+	if (turned.more)
+		wake_raise(&shard->actor.wake); /* the descriptor says so */
+	return turned.mails + mono_reached(now_of(shard), before);
 }
 
 uint64_t shard_turn_after_ns(const struct shard *shard)
 {
-	mono now = now_of(shard), due = shard->lessor_due;
-	uint64_t chore = chore_after_ns(shard), lent = NEVER;
-
-	if (due.ns != UINT64_MAX)
-		lent = due.ns > now.ns ? due.ns - now.ns : 0;
-	return lent < chore ? lent : chore;
+	return load_relaxed(&shard->actor.wake.raised) ? 0 : due_after_ns(shard);
 }
 
 void shard_close(struct shard *shard)

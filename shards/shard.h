@@ -22,16 +22,18 @@
 
 /* What a shard does between its turns. */
 struct shard_chore {
-	/* Returns when it wants to be called again (patience_now_ns). */
+	/* Returns in how many nanoseconds it wants to be called again, by the shard's
+	 * clock; UINT64_MAX: when it is woken. */
 	uint64_t (*run)(struct shard_chore *self);
 };
 
 struct shard {
 	struct actor actor;
 	struct lessor lessor;
-	mono lessor_due;               /* when it wants its next turn */
-	struct shard_chore *chore;     /* NULL: none */
-	_Atomic uint64_t chore_due_ns; /* patience_now_ns; 0: at once */
+	struct shard_chore *chore; /* NULL: none */
+	/* When they want to be called, by the shard's clock; 0: at once. */
+	_Atomic uint64_t lessor_due_ns;
+	_Atomic uint64_t chore_due_ns;
 	struct mail_slot mails[SHARD_MAILS];
 };
 

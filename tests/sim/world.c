@@ -442,7 +442,8 @@ static void note_due(struct node *node)
 
 	node->due_us = UINT64_MAX;
 	for (uint32_t i = 0; i < node->runtime->shard_count; i++) {
-		uint64_t due = node->runtime->shards[i].lessor_due.ns;
+		uint64_t due =
+		    load_relaxed(&node->runtime->shards[i].lessor_due_ns);
 		uint64_t at_us = due == UINT64_MAX ? due : true_of(node, due);
 
 		if (at_us < node->due_us)

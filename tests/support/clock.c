@@ -41,6 +41,17 @@ void test_clock_init(struct test_clock *test, uint64_t now_us)
 	test->now_us = now_us;
 }
 
+static uint64_t test_clock_boot(struct gale_clock *self)
+{
+	return load_relaxed(&((struct test_clock *)self)->boot_ns);
+}
+
+void test_clock_is_the_nodes(struct test_clock *test)
+{
+	store_relaxed(&test->boot_ns, UINT64_C(1000000000));
+	test->clock.boot_ns = test_clock_boot;
+}
+
 void test_clock_set(struct test_clock *test, uint64_t now_us)
 {
 	store_relaxed(&test->now_us, now_us);
@@ -49,6 +60,7 @@ void test_clock_set(struct test_clock *test, uint64_t now_us)
 void test_clock_advance(struct test_clock *test, uint64_t by_us)
 {
 	add_relaxed(&test->now_us, by_us);
+	add_relaxed(&test->boot_ns, by_us * 1000);
 }
 
 static void *hold(void *arg)

@@ -23,13 +23,18 @@
 struct test_clock {
 	struct gale_clock clock; /* first: it is what the library gets */
 	_Atomic uint64_t now_us;
+	_Atomic uint64_t boot_ns; /* the node's own, once test_clock_is_the_nodes */
 	_Atomic uint64_t reads;
 	uint64_t
 	    yield_each; /* so many reads, the processor is left to others; 0: never */
 };
 
 void test_clock_init(struct test_clock *test, uint64_t now_us);
+/* From here on a runtime that is opened with it has no other time at all. */
+void test_clock_is_the_nodes(struct test_clock *test);
+/* Of stores only; the node's does not go back. */
 void test_clock_set(struct test_clock *test, uint64_t now_us);
+/* Of both. */
 void test_clock_advance(struct test_clock *test, uint64_t by_us);
 
 /* A thread within a look at a key, with the lock of its stripe. */

@@ -15,6 +15,7 @@ static void open_runtime(struct house *house, const struct house_plan *plan)
 		.shards = plan->shards,
 		.pending_max = plan->pending_max,
 		.max_keys = plan->node_keys,
+		.turns = plan->turns,
 		.allocator = &house->allocator.allocator,
 		.log = plan->log,
 		.clock = &house->clock.clock,
@@ -35,6 +36,8 @@ void house_open(struct house *house, const struct house_plan *plan)
 
 	test_allocator_init(&house->allocator);
 	test_clock_init(&house->clock, HOUSE_NOW);
+	if (plan->still)
+		test_clock_is_the_nodes(&house->clock);
 	open_runtime(house, plan);
 	must(gale_store_open(house->runtime, &store, &house->store) == GALE_ERR_OK);
 	limiter.store = house->store;

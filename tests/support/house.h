@@ -28,6 +28,8 @@ struct house_plan {
 	const char *url;
 	uint64_t max_keys;
 	struct gale_log *log;
+	bool turns;
+	bool still; /* the node's clock, too, moves only when the test moves it */
 };
 
 struct house {

@@ -459,6 +459,183 @@ static void an_ask_finds_the_place_of_an_abandoned_wait(void **state)
 	assert_true(house_close(&h));
 }
 
+/* An ask that finds an abandoned wait of a limiter that nobody else has any more. */
+struct finder {
+	struct house house;
+	struct holder holder;
+	_Atomic bool found;
+};
+
+static void *abandon_and_find(void *arg)
+{
+	struct finder *finder = arg;
+	struct house *h = &finder->house;
+	struct gale_limiter *gone = house_limiter(h, "gone", gale_gcra(1, 1, 1));
+	struct gale_seat *seat;
+	struct holder holder;
+
+	must(gale_join(h->runtime, &seat) == GALE_ERR_OK);
+	holder_begin(&holder, gone, "k");
+	must(gale_wait(seat, gone, "k", 1, 1, 1).why == GALE_WHY_LATE);
+	gale_limiter_close(gone);
+	holder_end(&holder);
+	must(becomes_true(nothing_is_in_flight, seat));
+
+	/* Now the sweeper waits for the stripe, with all that it holds. */
+	holder_begin(&finder->holder, h->limiter, "k");
+	runtime_wake_sweeper(h->runtime);
+	for (int i = 0; i < 10000; i++)
+		sched_yield();
+	must(gale_ask(seat, h->limiter, "k", 1, 1, NULL).verdict == GALE_PENDING);
+	store_relaxed(&finder->found, true);
+	must(becomes_true(nothing_is_in_flight, seat));
+	gale_leave(seat);
+	return NULL;
+}
+
+static bool has_found(void *arg)
+{
+	struct finder *finder = arg;
+
+	return load_relaxed(&finder->found);
+}
+
+/* gale.h: gale_ask never waits for a store, a lock or another thread. */
+static void an_ask_does_not_wait_for_the_sweeper(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct finder finder = { .found = false };
+	pthread_t thread;
+	bool found;
+
+	(void)state;
+	plan.pending_max = 1;
+	house_open(&finder.house, &plan);
+	must(pthread_create(&thread, NULL, abandon_and_find, &finder) == 0);
+	found = becomes_true(has_found, &finder);
+	holder_end(&finder.holder);
+	must(pthread_join(thread, NULL) == 0);
+	assert_true(found);
+	assert_true(house_close(&finder.house));
+}
+
+/* gale.h: a name is forgotten when its last user has closed it, though the sweeper may
+ * just be in the store. */
+static void *close_and_open_again(void *arg)
+{
+	struct finder *finder = arg;
+	struct house *h = &finder->house;
+	struct gale_store_config config = { .url = "memory:swept" };
+	struct gale_seat *seat;
+	struct gale_answer answer;
+
+	gale_limiter_close(h->limiter);
+	gale_store_close(h->store);
+	must(gale_store_open(h->runtime, &config, &h->store) == GALE_ERR_OK);
+	h->limiter = house_limiter(h, "house", gale_fixed_window(9, GALE_HOURS(1)));
+	must(gale_join(h->runtime, &seat) == GALE_ERR_OK);
+	answer = gale_wait(seat, h->limiter, "k", 1, 1, LONG_US);
+	store_relaxed(&finder->found, answer.remaining != 8);
+	gale_leave(seat);
+	return NULL;
+}
+
+/* In the place of a store: its sweep takes as long as the test wants. */
+struct slow_sweep {
+	struct store store;
+	struct store *inner;
+	_Atomic bool is_inside, may_end, is_closed_inside;
+};
+
+static bool slow_sweep(struct store *self)
+{
+	struct slow_sweep *slow = (struct slow_sweep *)self;
+
+	store_relaxed(&slow->is_inside, true);
+	while (!load_relaxed(&slow->may_end))
+		sched_yield();
+	store_relaxed(&slow->is_inside, false);
+	return true;
+}
+
+static void slow_close(struct store *self)
+{
+	struct slow_sweep *slow = (struct slow_sweep *)self;
+
+	store_relaxed(&slow->is_closed_inside, load_relaxed(&slow->is_inside));
+	slow->inner->ops->close(slow->inner);
+}
+
+static bool is_being_swept(void *arg)
+{
+	struct slow_sweep *slow = arg;
+
+	return load_relaxed(&slow->is_inside);
+}
+
+static void *close_store(void *store)
+{
+	gale_store_close(store);
+	return NULL;
+}
+
+static void a_store_is_not_closed_while_it_is_swept(void **state)
+{
+	static const struct store_ops ops = { .sweep = slow_sweep,
+		                              .close = slow_close };
+	struct house_plan plan = plan_of(9);
+	struct slow_sweep slow = { .store = { &ops } };
+	pthread_t thread;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	gale_limiter_close(h.limiter);
+	h.limiter = NULL;
+	slow.inner = h.store->inner;
+	lock_take(&h.runtime->lock); /* no sweep is looking at it now */
+	while (h.runtime->locked.sweeping) {
+		lock_drop(&h.runtime->lock);
+		sched_yield();
+		lock_take(&h.runtime->lock);
+	}
+	h.store->inner = &slow.store;
+	lock_drop(&h.runtime->lock);
+	runtime_wake_sweeper(h.runtime);
+	assert_true(becomes_true(is_being_swept, &slow));
+	must(pthread_create(&thread, NULL, close_store, h.store) == 0);
+	for (int i = 0; i < 10000; i++)
+		sched_yield();
+	store_relaxed(&slow.may_end, true);
+	must(pthread_join(thread, NULL) == 0);
+	assert_false(load_relaxed(&slow.is_closed_inside));
+	h.store = NULL;
+	assert_true(house_close(&h));
+}
+
+static void a_name_is_forgotten_though_it_is_being_swept(void **state)
+{
+	struct house_plan plan = plan_of(9);
+	struct finder finder = { .found = false };
+	pthread_t thread;
+
+	(void)state;
+	plan.url = "memory:swept";
+	house_open(&finder.house, &plan);
+	(void)house_wait(&finder.house, "k");
+	holder_begin(&finder.holder, finder.house.limiter, "k");
+	runtime_wake_sweeper(finder.house.runtime);
+	for (int i = 0; i < 10000; i++)
+		sched_yield();
+	must(pthread_create(&thread, NULL, close_and_open_again, &finder) == 0);
+	for (int i = 0; i < 10000; i++)
+		sched_yield();
+	holder_end(&finder.holder);
+	must(pthread_join(thread, NULL) == 0);
+	assert_false(finder.found);
+	assert_true(house_close(&finder.house));
+}
+
 /* ---- Looking, while it must wait ------------------------------------------------- */
 
 static void looks_and_corrections_wait_for_the_store(void **state)
@@ -791,6 +968,9 @@ int main(void)
 		cmocka_unit_test(a_wait_that_is_late_says_so_and_the_seat_goes_on),
 		cmocka_unit_test(a_wait_of_no_time_is_not_begun),
 		cmocka_unit_test(an_ask_finds_the_place_of_an_abandoned_wait),
+		cmocka_unit_test(an_ask_does_not_wait_for_the_sweeper),
+		cmocka_unit_test(a_store_is_not_closed_while_it_is_swept),
+		cmocka_unit_test(a_name_is_forgotten_though_it_is_being_swept),
 		cmocka_unit_test(looks_and_corrections_wait_for_the_store),
 		cmocka_unit_test(looks_and_corrections_are_late_or_too_many),
 		cmocka_unit_test(
