@@ -173,7 +173,7 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	if (limiter->lender.is_quick && cost <= limiter->lender.most) {
+	if (load_relaxed(&limiter->lender.is_quick) && cost <= limiter->lender.most) {
 		struct wish wish = wish_of(seat, limiter, key, key_len, cost);
 		struct found found = find_and_try(&wish);
 
@@ -195,9 +195,11 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
                                    const struct gale_limiter *limiter, uint64_t cost)
 {
-	const struct lender *lender = &limiter->lender;
-
-	return lender->is_quick && cost <= lender->most && seat->ticked.ns > 0;
+	/* A seat that has left does not tick, and a limiter that is closed is not quick. */
+	return LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
+	       LIKELY(load_relaxed(&limiter->lender.is_quick)) &&
+	       LIKELY(cost - 1 < limiter->lender.most) && LIKELY(seat->ticked.ns > 0) &&
+	       LIKELY(runtime_refuses(seat->handle.runtime) == GALE_WHY_RULE);
 }
 
 static ALWAYS_INLINE enum local find_quickly(struct gale_seat *seat,
@@ -235,13 +237,14 @@ static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
                                                     const void *key, size_t key_len,
                                                     uint64_t cost, void *tag)
 {
-	if (LIKELY(check_ask(seat, limiter, key, key_len, cost) == GALE_WHY_RULE) &&
-	    LIKELY(is_quick(seat, limiter, cost))) {
+	if (LIKELY(seat && limiter) && LIKELY(is_quick(seat, limiter, cost)) &&
+	    LIKELY(key_is_good(key, key_len))) {
 		struct lender *lender = &limiter->lender;
 		struct purse_name name = name_of(lender, key, key_len);
 		uint64_t word;
 		enum local how = find_quickly(seat, &name, cost, &word);
 
+		seat_check_thread(seat);
 		if (LIKELY(how != LOCAL_UNKNOWN))
 			return quick_answer(seat, lender, how, word);
 	}
@@ -275,54 +278,58 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
  * overlaps with those of the others. */
 static void fetch(struct gale_seat *seat, struct gale_limiter *limiter,
                   const struct gale_question *questions, size_t count,
-                  struct purse_name *ret_names)
+                  uint64_t *ret_hashes)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct gale_question *question = &questions[i];
 
-		ret_names[i].key = NULL;
+		ret_hashes[i] = 0;
 		if (!key_is_good(question->key, question->key_len))
 			continue;
-		ret_names[i] =
-		    name_of(&limiter->lender, question->key, question->key_len);
-		table_prefetch(&purses_of(seat, ret_names[i].hash)->table,
-		               ret_names[i].hash);
+		ret_hashes[i] =
+		    local_hash(&limiter->lender, question->key, question->key_len);
+		table_prefetch(&purses_of(seat, ret_hashes[i])->table, ret_hashes[i]);
 	}
 	for (size_t i = 0; i < count; i++)
-		if (ret_names[i].key)
-			purses_prefetch(purses_of(seat, ret_names[i].hash),
-			                ret_names[i].hash);
+		purses_prefetch(purses_of(seat, ret_hashes[i]), ret_hashes[i]);
 }
 
-static inline struct gale_answer ask_fetched(struct gale_seat *seat,
-                                             struct gale_limiter *limiter,
-                                             const struct gale_question *question,
-                                             const struct purse_name *name)
+static ALWAYS_INLINE enum local try_fetched(struct gale_seat *seat,
+                                            struct gale_limiter *limiter,
+                                            const struct gale_question *question,
+                                            uint64_t hash, uint64_t *ret_word)
 {
-	uint64_t cost = question->cost, word;
+	struct purse_name name = { .lender = &limiter->lender,
+		                   .key = question->key,
+		                   .key_len = (uint16_t)question->key_len,
+		                   .hash = hash };
 
-	if (LIKELY(name->key != NULL) && LIKELY(cost_is_good(cost)) &&
-	    LIKELY(is_quick(seat, limiter, cost))) {
-		enum local how = find_quickly(seat, name, cost, &word);
-
-		if (LIKELY(how != LOCAL_UNKNOWN))
-			return quick_answer(seat, &limiter->lender, how, word);
-	}
-	return ask_at_length(seat, limiter, question->key, question->key_len, cost,
-	                     question->tag);
+	if (!key_is_good(question->key, question->key_len) ||
+	    !is_quick(seat, limiter, question->cost))
+		return LOCAL_UNKNOWN;
+	return find_quickly(seat, &name, question->cost, ret_word);
 }
 
 static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
                       const struct gale_question *questions, size_t count,
                       struct gale_answer *ret_answers)
 {
-	struct purse_name names[FLOCK];
+	uint64_t hashes[FLOCK], word;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	fetch(seat, limiter, questions, count, names);
+	fetch(seat, limiter, questions, count, hashes);
 	reader_exit(&seat->reader);
-	for (size_t i = 0; i < count; i++)
-		ret_answers[i] = ask_fetched(seat, limiter, &questions[i], &names[i]);
+	for (size_t i = 0; i < count; i++) {
+		const struct gale_question *it = &questions[i];
+		enum local how = try_fetched(seat, limiter, it, hashes[i], &word);
+
+		if (LIKELY(how != LOCAL_UNKNOWN))
+			ret_answers[i] =
+			    quick_answer(seat, &limiter->lender, how, word);
+		else
+			ret_answers[i] = ask_at_length(seat, limiter, it->key,
+			                               it->key_len, it->cost, it->tag);
+	}
 }
 
 void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
@@ -473,9 +480,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 static ALWAYS_INLINE bool key_is_quick(const struct gale_key *key, uint64_t cost)
 {
 	return LIKELY(key != NULL) && LIKELY(key->purse != NULL) &&
-	       LIKELY(cost_is_good(cost)) &&
 	       LIKELY(!load_relaxed(&key->handle.closed)) &&
-	       LIKELY(runtime_refuses(key->handle.runtime) == GALE_WHY_RULE) &&
 	       LIKELY(is_quick(key->seat, key->limiter, cost));
 }
 

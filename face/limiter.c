@@ -137,8 +137,8 @@ static void set_terms(struct lender *lender, const struct gale_limiter_config *c
 	    lease->patience_us ? lease->patience_us : PATIENCE_DEFAULT_US;
 
 	lender->lending = lending_of(config->mode, &lender->rule);
-	lender->is_quick =
-	    lender->lending == LENDING_UNITS || lender->lending == LENDING_DENIALS;
+	store_relaxed(&lender->is_quick, lender->lending == LENDING_UNITS ||
+	                                     lender->lending == LENDING_DENIALS);
 	lender->most =
 	    lender->lending == LENDING_UNITS ? lender->rule.capacity : GALE_UNITS_MAX;
 	lender->carry_over = lease->carry_over;
@@ -252,6 +252,7 @@ void gale_limiter_close(struct gale_limiter *limiter)
 		return;
 	runtime = limiter->handle.runtime;
 	store_relaxed(&limiter->lender.closed, true);
+	store_relaxed(&limiter->lender.is_quick, false);
 	runtime_hold(runtime);
 	handle_close(&limiter->handle);
 	runtime_wake_shards(runtime); /* to give back what they hold for it */

@@ -35,6 +35,7 @@
 #define NODE_KEYS_DEFAULT 65536
 #define NODE_KEYS_MOST (UINT32_C(1) << 28)
 #define CELLS_MOST 64
+#define BOOT_NS_MOST (UINT64_C(1) << 59) /* 18 years; as many again can come */
 #define PENDING_MOST 65536
 #define SWEEP_PERIOD_NS 1000000000
 
@@ -92,6 +93,12 @@ static uint64_t sweep(struct shard_chore *self)
 
 /* ---- Opening --------------------------------------------------------------------- */
 
+/* Credit keeps 44 bits of an instant: nanoseconds since 1970 are too many.  */
+static bool boot_ns_is_good(struct gale_clock *clock)
+{
+	return !clock->boot_ns || clock->boot_ns(clock) < BOOT_NS_MOST;
+}
+
 static enum gale_err check_config(const struct gale_config *config)
 {
 	if (config->shards > SHARDS_MAX)
@@ -105,7 +112,8 @@ static enum gale_err check_config(const struct gale_config *config)
 		return GALE_ERR_ALLOCATOR;
 	if (config->log && !config->log->write)
 		return GALE_ERR_LOG;
-	if (config->clock && !config->clock->now_us)
+	if (config->clock &&
+	    (!config->clock->now_us || !boot_ns_is_good(config->clock)))
 		return GALE_ERR_CLOCK;
 	return GALE_ERR_OK;
 }

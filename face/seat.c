@@ -231,6 +231,7 @@ void gale_leave(struct gale_seat *seat)
 	if (!seat || !lifeline_holds(&seat->handle.runtime->lifeline))
 		return;
 	seat_check_thread(seat);
+	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
 	handle_close(&seat->handle);
 }
 

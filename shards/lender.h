@@ -11,7 +11,7 @@
  *
  * Ordering
  *
- *   closed and down_until_ns are relaxed: an ask that does not see them yet is one that
+ *   closed, is_quick and down_until_ns are relaxed: an ask that does not see them yet is one that
  *   came before.
  */
 #ifndef SHARDS_LENDER_H
@@ -60,8 +60,8 @@ struct lender {
 	struct rule rule;
 	struct store *store;
 	enum lending lending;
-	bool is_quick; /* from one word of a purse */
-	uint64_t most; /* no cost above this ever passes */
+	_Atomic bool is_quick; /* from one word of a purse; until it is closed */
+	uint64_t most;         /* no cost above this ever passes */
 	bool carry_over;
 	uint64_t
 	    share; /* what a node lends itself while the store is down; 0: nothing */

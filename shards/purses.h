@@ -141,8 +141,7 @@ static ALWAYS_INLINE bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t
 static ALWAYS_INLINE bool purse_is(const struct purse *purse,
                                    const struct purse_name *name)
 {
-	return purse->hash == (uint32_t)name->hash && purse->lender == name->lender &&
-	       purse->key_len == name->key_len &&
+	return purse->lender == name->lender && purse->key_len == name->key_len &&
 	       bytes_equal(purse_key(purse), name->key, name->key_len);
 }
 

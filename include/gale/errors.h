@@ -25,7 +25,7 @@ extern "C" {
 	X(SHARDS, 6, "shards: at most 256")                                            \
 	X(PENDING, 7, "pending_max: at most 65536")                                    \
 	X(ALLOCATOR, 8, "allocator: needs both alloc and free")                        \
-	X(CLOCK, 9, "clock: needs now_us")                                             \
+	X(CLOCK, 9, "clock: needs now_us, and boot_ns below 2^59")                     \
 	X(LOG, 10, "log: needs write")                                                 \
 	X(URL, 11, "url: is NULL or of an unknown kind; this build knows memory:")     \
 	X(STORE_NAME, 12, "url: the name after memory: has more than 64 bytes")        \

@@ -79,8 +79,9 @@ struct gale_clock {
 	/* Microseconds since 1970 UTC.  Time may stand still or step back: decisions
 	 * then go on from the latest time that their part of the store has seen. */
 	uint64_t (*now_us)(struct gale_clock *self);
-	/* Nanoseconds of this node, for leases and deadlines: they never go back, and
-	 * count while the machine sleeps.  NULL: CLOCK_BOOTTIME. */
+	/* Nanoseconds since this node started, or so: they never go back, count while the
+	 * machine sleeps, and are below 2^59 when a runtime is opened.  Leases and
+	 * deadlines are measured with them.  NULL: CLOCK_BOOTTIME. */
 	uint64_t (*boot_ns)(struct gale_clock *self);
 };
 

@@ -67,11 +67,18 @@ static void fails_runtime(struct gale_config config, enum gale_err expected)
 	assert_ptr_equal(runtime, &untouched);
 }
 
+static uint64_t any_time(struct gale_clock *self)
+{
+	(void)self;
+	return UINT64_C(1) << 59;
+}
+
 static void a_runtime_is_refused_for_its_configuration(void **state)
 {
 	struct gale_allocator sane = *memory_default(), no_alloc = sane, no_free = sane;
 	struct gale_log no_write = { NULL };
-	struct gale_clock no_now = { NULL };
+	struct gale_clock no_now = { 0 },
+			  since_1970 = { .now_us = any_time, .boot_ns = any_time };
 	struct gale_runtime *runtime;
 
 	(void)state;
@@ -89,6 +96,7 @@ static void a_runtime_is_refused_for_its_configuration(void **state)
 	              GALE_ERR_ALLOCATOR);
 	fails_runtime((struct gale_config){ .log = &no_write }, GALE_ERR_LOG);
 	fails_runtime((struct gale_config){ .clock = &no_now }, GALE_ERR_CLOCK);
+	fails_runtime((struct gale_config){ .clock = &since_1970 }, GALE_ERR_CLOCK);
 	met(gale_runtime_open(&(struct gale_config){ .pending_max = 65536 }, &runtime),
 	    GALE_ERR_OK);
 	gale_runtime_close(runtime);
