@@ -27,6 +27,8 @@
 #ifndef FACE_FACE_H
 #define FACE_FACE_H
 
+#include <stdalign.h>
+
 #include <gale/gale.h>
 
 #include "engine/rule.h"
@@ -62,6 +64,11 @@ struct gale_limiter {
 	_Atomic unsigned said; /* results already logged, a bit each */
 };
 
+/* Where the asks of a shard's keys begin: on a line of its own, hardly ever written. */
+struct root {
+	alignas(CACHE_LINE) _Atomic uintptr_t table;
+};
+
 struct gale_runtime {
 	/* Since it was opened. */
 	struct gale_allocator *allocator;
@@ -80,6 +87,7 @@ struct gale_runtime {
 	uint32_t shard_count;
 	uint32_t pending_max;
 	struct shard *shards;
+	struct root *roots; /* of their tables, for asks: by the shard's number */
 	struct shard_chore sweeper; /* run by the first shard */
 
 	_Atomic uint64_t refs; /* F1 */
@@ -138,6 +146,12 @@ static inline struct shard *runtime_shard(const struct gale_runtime *runtime,
                                           uint64_t hash)
 {
 	return &runtime->shards[(hash >> 32) * runtime->shard_count >> 32];
+}
+
+static inline const _Atomic uintptr_t *runtime_root(const struct gale_runtime *runtime,
+                                                    uint64_t hash)
+{
+	return &runtime->roots[(hash >> 32) * runtime->shard_count >> 32].table;
 }
 
 /* A turn of all shards, on this thread, and how much it did; nothing if the runtime is

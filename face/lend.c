@@ -21,9 +21,10 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 	return XXH3_64bits_withSeed(key, key_len, lender->seed);
 }
 
-static struct purses *purses_of(const struct gale_seat *seat, uint64_t hash)
+static ALWAYS_INLINE const _Atomic uintptr_t *root_of(const struct gale_seat *seat,
+                                                      uint64_t hash)
 {
-	return &runtime_shard(seat->handle.runtime, hash)->lessor.purses;
+	return runtime_root(seat->handle.runtime, hash);
 }
 
 /* A cost above the limit never passes, whatever is in hand.                     (L7) */
@@ -103,7 +104,7 @@ static ALWAYS_INLINE struct found find_and_try(const struct wish *wish)
 	struct purse *purse;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = purses_find(purses_of(seat, wish->name.hash), &wish->name);
+	purse = root_find(root_of(seat, wish->name.hash), &wish->name);
 	if (LIKELY(purse != NULL)) {
 		purse_use(purse);
 		found = try_purse(wish, purse);
@@ -130,7 +131,7 @@ static bool find_place(const struct wish *wish, struct gale_answer *ret_answer)
 	bool placed;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = purses_find(purses_of(seat, wish->name.hash), &wish->name);
+	purse = root_find(root_of(seat, wish->name.hash), &wish->name);
 	placed = purse && purse_place(purse, wish->now, wish->cost, ret_answer);
 	if (placed)
 		purse_use(purse);
@@ -199,7 +200,7 @@ static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
 	return LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
 	       LIKELY(load_relaxed(&limiter->lender.is_quick)) &&
 	       LIKELY(cost - 1 < limiter->lender.most) && LIKELY(seat->ticked.ns > 0) &&
-	       LIKELY(runtime_refuses(seat->handle.runtime) == GALE_WHY_RULE);
+	       LIKELY(lifeline_passes(&seat->handle.runtime->lifeline));
 }
 
 static ALWAYS_INLINE enum local find_quickly(struct gale_seat *seat,
@@ -210,7 +211,7 @@ static ALWAYS_INLINE enum local find_quickly(struct gale_seat *seat,
 	struct purse *purse;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = purses_find(purses_of(seat, name->hash), name);
+	purse = root_find(root_of(seat, name->hash), name);
 	if (LIKELY(purse != NULL)) {
 		how = local_try_quickly(purse, seat->number, seat->ticked, cost,
 		                        ret_word);
@@ -288,10 +289,10 @@ static void fetch(struct gale_seat *seat, struct gale_limiter *limiter,
 			continue;
 		ret_hashes[i] =
 		    local_hash(&limiter->lender, question->key, question->key_len);
-		table_prefetch(&purses_of(seat, ret_hashes[i])->table, ret_hashes[i]);
+		root_prefetch(root_of(seat, ret_hashes[i]), ret_hashes[i]);
 	}
 	for (size_t i = 0; i < count; i++)
-		purses_prefetch(purses_of(seat, ret_hashes[i]), ret_hashes[i]);
+		root_prefetch_purse(root_of(seat, ret_hashes[i]), ret_hashes[i]);
 }
 
 static ALWAYS_INLINE enum local try_fetched(struct gale_seat *seat,
@@ -438,7 +439,7 @@ static void pin(struct gale_key *key)
 	struct purse *purse;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = purses_find(purses_of(seat, key->hash), &name);
+	purse = root_find(root_of(seat, key->hash), &name);
 	if (purse && purse_pin(purse))
 		key->purse = purse;
 	reader_exit(&seat->reader);

@@ -180,6 +180,8 @@ static void free_shards(struct gale_runtime *runtime, uint32_t count)
 {
 	while (count > 0)
 		shard_free(&runtime->shards[--count]);
+	memory_give_lines(runtime->allocator, runtime->roots,
+	                  runtime->shard_count * sizeof(struct root));
 	memory_give_lines(runtime->allocator, runtime->shards,
 	                  runtime->shard_count * sizeof(struct shard));
 }
@@ -189,16 +191,23 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 	size_t bytes = runtime->shard_count * sizeof(struct shard);
 
 	runtime->shards = memory_take_lines(runtime->allocator, bytes);
-	if (!runtime->shards)
+	runtime->roots = memory_take_lines(runtime->allocator,
+	                                   runtime->shard_count * sizeof(struct root));
+	if (!runtime->shards || !runtime->roots) {
+		free_shards(runtime, 0);
 		return GALE_ERR_MEMORY;
+	}
 	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		struct shard_chore *chore = i == 0 ? &runtime->sweeper : NULL;
 		struct lessor_config config = lessor_config_of(runtime, i);
 		enum gale_err err =
 		    shard_open(&runtime->shards[i], &config, chore, !runtime->turns);
 
-		if (err == GALE_ERR_OK)
+		if (err == GALE_ERR_OK) {
+			table_mirror(&runtime->shards[i].lessor.purses.table,
+			             &runtime->roots[i].table);
 			continue;
+		}
 		close_shards(runtime, i);
 		free_shards(runtime, i);
 		return err;
@@ -338,6 +347,7 @@ void gale_runtime_close(struct gale_runtime *runtime)
 		return;
 	was_closed = swap_relaxed(&runtime->closed, true);
 	gale_assert(!was_closed);
+	lifeline_stop(&runtime->lifeline);
 	fence_full(); /* closing */
 	wait_for_posters(runtime);
 	begin_turns(runtime);

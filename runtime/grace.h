@@ -68,10 +68,9 @@ static inline void reader_enter(const struct grace *grace, struct reader *reader
 	uint64_t epoch = load_acquire(&grace->epoch); /* begun */
 
 	store_relaxed(&reader->reading, epoch);
-	if (grace->fences)
+	fence_compiler();
+	if (__builtin_expect(grace->fences, 0))
 		fence_full(); /* entered */
-	else
-		fence_compiler();
 }
 
 static inline void reader_exit(struct reader *reader)

@@ -1,22 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * lifeline.h -- does this process still own what it opened?
+ * lifeline.h -- does this process still own what it opened, and may it use it?
  *
  * A word on a page that the kernel empties in a child made by fork().  The child has
  * its parent's memory but none of its threads, and what it admitted would be admitted
  * twice; it reads 0 here and is refused.
  *
- * Threads   lifeline_holds: any.
+ * The word holds a token of its own, so that what a child opens later, in the same
+ * place, is not taken for what its parent had.  Whoever closes it, or finds an invariant
+ * broken, changes the word: one comparison tells an ask that all is well.
+ *
+ *     token        all is well: lifeline_passes
+ *     token + 1    closed, or fenced with all others: it holds, and does not pass
+ *     0            this is a child
+ *
+ * Threads   lifeline_holds, lifeline_passes, lifeline_fence_all: any.
+ * Limits    At most LIFELINES_MOST at a time.
+ *
+ * Ordering
+ *
+ *   The words are relaxed: an ask that does not see a change yet is one that came before.
  */
 #ifndef RUNTIME_LIFELINE_H
 #define RUNTIME_LIFELINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/atomic.h"
+
+#define LIFELINES_MOST 512
 
 struct lifeline {
-	volatile int *word;
+	_Atomic uint64_t *word;
+	uint64_t token; /* even */
 };
 
 /* Makes whole pages of the library's own variables read as zero in a child.  They must
@@ -29,11 +48,21 @@ struct lifeline {
 bool lifeline_cover(void *pages, size_t bytes);
 
 bool lifeline_open(struct lifeline *line);
+/* It holds, and does not pass any more. */
+void lifeline_stop(struct lifeline *line);
 void lifeline_close(struct lifeline *line);
+
+/* None of them passes any more. */
+void lifeline_fence_all(void);
 
 static inline bool lifeline_holds(const struct lifeline *line)
 {
-	return *line->word != 0;
+	return (load_relaxed(line->word) | 1) == (line->token | 1);
+}
+
+static inline bool lifeline_passes(const struct lifeline *line)
+{
+	return load_relaxed(line->word) == line->token;
 }
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "engine/check.h"
 #include "runtime/atomic.h"
+#include "runtime/lifeline.h"
 
 _Atomic bool panic_word;
 static void (*_Atomic on_panic)(const char *what);
@@ -39,6 +40,7 @@ void gale_panic(const char *file, int line, const char *what)
 
 	if (swap_relaxed(&panic_word, true))
 		stay_here(); /* another thread is telling the host */
+	lifeline_fence_all();
 	snprintf(text, sizeof(text), "%s:%d: broken: %s", file, line, what);
 	if (hook)
 		hook(text);

@@ -145,10 +145,10 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	       bytes_equal(purse_key(purse), name->key, name->key_len);
 }
 
-static ALWAYS_INLINE struct purse *purses_find(struct purses *set,
-                                               const struct purse_name *name)
+static ALWAYS_INLINE struct purse *root_find(const _Atomic uintptr_t *root,
+                                             const struct purse_name *name)
 {
-	struct seek seek = table_seek(&set->table, name->hash);
+	struct seek seek = root_seek(root, name->hash);
 
 	for (;;) {
 		struct purse *purse = table_next(&seek);
@@ -158,10 +158,16 @@ static ALWAYS_INLINE struct purse *purses_find(struct purses *set,
 	}
 }
 
-/* Brings the purse that a hash will most likely find nearer. */
-static inline void purses_prefetch(struct purses *set, uint64_t hash)
+static inline struct purse *purses_find(struct purses *set,
+                                        const struct purse_name *name)
 {
-	struct seek seek = table_seek(&set->table, hash);
+	return root_find(&set->table.root, name);
+}
+
+/* Brings the purse that a hash will most likely find nearer. */
+static inline void root_prefetch_purse(const _Atomic uintptr_t *root, uint64_t hash)
+{
+	struct seek seek = root_seek(root, hash);
 	struct purse *purse = table_next(&seek);
 
 	if (!purse)

@@ -39,6 +39,12 @@ bool table_open(struct table *table, struct gale_allocator *allocator)
 	return slots != NULL;
 }
 
+void table_mirror(struct table *table, _Atomic uintptr_t *mirror)
+{
+	table->mirror = mirror;
+	atomic_init(mirror, load_relaxed(&table->root));
+}
+
 void table_close(struct table *table, struct gale_allocator *allocator)
 {
 	struct slots *slots = slots_of(table);
@@ -92,6 +98,8 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 		return false;
 	copy(old, larger, hashes);
 	store_release(&table->root, root_of(larger)); /* grown */
+	if (table->mirror)
+		store_release(table->mirror, root_of(larger)); /* grown */
 	*ret_old = old;
 	return true;
 }

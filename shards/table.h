@@ -56,6 +56,8 @@ struct table {
 	 * many: a probe needs both at once. */
 	_Atomic uintptr_t root;
 	uint64_t count; /* the writer's */
+	_Atomic uintptr_t
+	    *mirror; /* the root again, where readers want it; NULL: nowhere */
 };
 
 static inline struct slots *root_slots(uintptr_t root)
@@ -82,12 +84,17 @@ static inline void *slot_item(uint64_t slot)
 	                           << TABLE_ITEM_SHIFT);
 }
 
-static ALWAYS_INLINE struct seek table_seek(struct table *table, uint64_t hash)
+static ALWAYS_INLINE struct seek root_seek(const _Atomic uintptr_t *at, uint64_t hash)
 {
-	uintptr_t root = load_acquire(&table->root); /* grown */
+	uintptr_t root = load_acquire(at); /* grown */
 	uint64_t mask = root_mask(root);
 
 	return (struct seek){ root_slots(root), mask, hash, hash & mask };
+}
+
+static ALWAYS_INLINE struct seek table_seek(struct table *table, uint64_t hash)
+{
+	return root_seek(&table->root, hash);
 }
 
 /* The next that may be it, or NULL. */
@@ -105,9 +112,9 @@ static ALWAYS_INLINE void *table_next(struct seek *seek)
 }
 
 /* Brings the first slot of a hash nearer, for one who will seek it soon. */
-static inline void table_prefetch(struct table *table, uint64_t hash)
+static inline void root_prefetch(const _Atomic uintptr_t *at, uint64_t hash)
 {
-	uintptr_t root = load_acquire(&table->root); /* grown */
+	uintptr_t root = load_acquire(at); /* grown */
 
 	__builtin_prefetch((const void *)&root_slots(root)->at[hash & root_mask(root)]);
 }
@@ -115,6 +122,8 @@ static inline void table_prefetch(struct table *table, uint64_t hash)
 /* False without memory. */
 bool table_open(struct table *table, struct gale_allocator *allocator);
 void table_close(struct table *table, struct gale_allocator *allocator);
+/* From now on the root is there, too.  Before the table is shared. */
+void table_mirror(struct table *table, _Atomic uintptr_t *mirror);
 
 /* The low halves of the hashes of what is in the table. */
 struct hashes {

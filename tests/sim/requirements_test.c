@@ -97,7 +97,7 @@ static void r1_clocks_that_differ_do_not_matter(void **state)
 		(void)ask_times(400);
 		run_to(window, GALE_MILLIS(900));
 		(void)ask_times(400);
-		assert_int_equal(world_used(&w, 0, window), 100); /* Z1 */
+		assert_int_equal(world_used(&w, 0, window), 100); /* J1 */
 		assert_true(w.leases - leases <= 100 / 10 + 8);
 	}
 	world_ends();
@@ -428,7 +428,7 @@ static void units_of_a_window_stay_dead_in_the_next(void **state)
 	for (int i = 0; i < 3; i++)
 		world_ask(&w, 1, 0, 0, 1);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
-	assert_int_equal(world_used(&w, 0, 1), 3); /* Z1 */
+	assert_int_equal(world_used(&w, 0, 1), 3); /* J1 */
 	world_ends();
 }
 
@@ -443,21 +443,71 @@ static void units_of_a_meter_stay_dead(void **state)
 	assert_int_equal(ask_times(2), 2); /* two are left, for 4 ms */
 	run_to(0, GALE_MILLIS(10));
 	(void)ask_times(10);
-	assert_in_range(w.admissions, 5, 6); /* Z6 */
+	assert_in_range(w.admissions, 5, 6); /* J6 */
 	world_ends();
 }
 
+/* Units that would be dead on arrival are not asked for again and again. */
 static void the_end_of_a_window_is_no_storm(void **state)
 {
 	struct world_plan plan = plan_of(1000, 1, 1);
 
 	(void)state;
 	world_open(&w, &plan);
-	run_to(0, WINDOW - 20);
-	(void)ask_times(10);
-	assert_true(w.net.requests <= 10);
+	for (uint64_t i = 0; i < 8; i++) {
+		run_to(0, WINDOW - 64 + 9 * i);
+		world_ask(&w, 0, 0, 0, 1);
+	}
+	assert_true(w.net.requests <= 8);
+	assert_true(counted("leases_dead_on_arrival") > 0);
 	run_to(1, 1000);
 	assert_int_equal(ask_times(5), 5);
+	world_ends();
+}
+
+/* Two units lie in the cell of a seat that asks no more; the other gets them. */
+static void units_in_cells_are_found_at_the_end(void **state)
+{
+	struct world_plan plan = plan_of(40, 40, 1);
+
+	(void)state;
+	plan.seats = 2;
+	plan.hot = true;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 1);
+	run_to(0, GALE_MILLIS(130)); /* it is looked at, and split */
+	assert_int_equal(counted("keys_split_over_seats"), 1);
+	world_ask(&w, 0, 1, 0, 1);
+	assert_int_equal(ask_times(50), 38); /* Y1 */
+	assert_true(w.net.requests <= 3);
+	world_ends();
+}
+
+/* What was asked for in a window and came in the next is not given back as if it were
+ * of that one. */
+static void a_return_that_is_late_is_too_late(void **state)
+{
+	struct world_plan plan = plan_of(10, 5, 2);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 1);
+	run_to(0, WINDOW - 5000);
+	w.net.terms.mean_us = GALE_MILLIS(20);
+	world_shut(&w, 0); /* gives four back, which arrive in the next window */
+	w.net.terms.mean_us = 1000;
+	world_start(&w, 0);
+	run_to(1, GALE_MILLIS(10));
+	for (int i = 0; i < 5; i++)
+		world_ask(&w, 0, 0, 0, 1);
+	run_to(1, GALE_MILLIS(40));
+	for (int i = 0; i < 20; i++)
+		world_ask(&w, 1, 0, 0, 1);
+	run_to(1, GALE_MILLIS(90));
+	assert_int_equal(world_used(&w, 0, 1), 10); /* J1, D3 */
 	world_ends();
 }
 
@@ -486,7 +536,7 @@ static void a_store_that_never_answers(void **state)
 	assert_true(gale_turn_after_us(w.nodes[0].runtime) <= GALE_MILLIS(21));
 	run_to(0, GALE_MILLIS(21));
 	for (int i = 0; i < 5; i++)
-		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* O6, Z4 */
+		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* O6, J4 */
 	assert_int_equal(counted("asks_without_answer"), 1);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
 	w.nodes[0].port.mute = false;
@@ -836,6 +886,8 @@ int main(void)
 		cmocka_unit_test(units_of_a_window_stay_dead_in_the_next),
 		cmocka_unit_test(units_of_a_meter_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
+		cmocka_unit_test(units_in_cells_are_found_at_the_end),
+		cmocka_unit_test(a_return_that_is_late_is_too_late),
 		cmocka_unit_test(a_store_that_never_answers),
 		cmocka_unit_test(an_answer_after_the_deadline),
 		cmocka_unit_test(answers_that_cannot_be_true),
