@@ -147,6 +147,80 @@ static inline bool take(_Atomic uint64_t *credit)
 DEFINE_ASK(apart)
 DEFINE_ASK(together)
 
+/* ---- Behind a call --------------------------------------------------------------- */
+
+/*
+ * The same work for one who cannot know the length of the keys, the seed and the cost
+ * when it is compiled, as no library can: a call, a hash of so many bytes, a comparison
+ * of as many, and units that may be dead by now.
+ */
+struct terms {
+	uint64_t seed;
+	uint64_t now_tick;
+};
+
+static inline bool equal(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	uint64_t x[2], y[2];
+
+	if (len < 8 || len > 16)
+		return memcmp(a, b, len) == 0;
+	memcpy(&x[0], a, 8);
+	memcpy(&x[1], a + len - 8, 8);
+	memcpy(&y[0], b, 8);
+	memcpy(&y[1], b + len - 8, 8);
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+static inline bool take_alive(_Atomic uint64_t *credit, uint64_t cost,
+                              uint64_t now_tick)
+{
+	uint64_t word = load_relaxed(credit);
+
+	while ((word & 0xfffffffff) >= cost && word >> 36 > now_tick)
+		if (swap_if_relaxed(credit, &word, word - cost))
+			return true;
+	return false;
+}
+
+static __attribute__((noinline)) bool ask_called(const struct crowd *crowd,
+                                                 const struct terms *terms,
+                                                 const void *key, size_t key_len,
+                                                 uint64_t cost)
+{
+	uint64_t hash = XXH3_64bits_withSeed(key, key_len, terms->seed);
+
+	for (uint64_t at = hash & crowd->mask;; at = (at + 1) & crowd->mask) {
+		uint64_t slot = crowd->slots[at];
+		struct apart *entry;
+
+		if (slot == 0)
+			return false;
+		if (slot >> 32 != hash >> 32)
+			continue;
+		entry = &crowd->apart[(uint32_t)slot - 1];
+		if (entry->key_len == key_len &&
+		    equal((const uint8_t *)&entry->key, key, key_len))
+			return take_alive(&entry->credit, cost, terms->now_tick);
+	}
+}
+
+static void run_called(struct bench *b)
+{
+	const struct crowd *crowd = bench_arg(b);
+	struct picker picker = picker_of(b, crowd->count);
+	struct terms terms = { .seed = SEED };
+	bool all = true;
+
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		while (n-- > 0) {
+			struct key key = key_of(pick(&picker));
+
+			all &= ask_called(crowd, &terms, &key, sizeof(key), 1);
+		}
+	bench_expect(all, "a floor's ask was denied");
+}
+
 /* ---- Sixteen at a time ----------------------------------------------------------- */
 
 static inline void fetch_slots(const struct crowd *crowd, struct picker *picker,
@@ -328,6 +402,9 @@ void ask_lease_floors(void)
 	row("take/held, two threads", run_held, prepare_held, NULL, 2);
 	row("take/a cell each, two threads", run_cells, prepare_cells, NULL, 2);
 	row("take/1 key", run_apart, prepare, &one, 1);
+	row("take/1 key, behind a call", run_called, prepare, &one, 1);
+	row("take/1,000 keys, behind a call", run_called, prepare, &thousand, 1);
+	row("take/1,000,000 keys, behind a call", run_called, prepare, &million, 1);
 	row("take/1 key, two threads", run_apart, prepare, &one, 2);
 	row("take/1,000 keys", run_apart, prepare, &thousand, 1);
 	row("take/1,000,000 keys", run_apart, prepare, &million, 1);

@@ -97,7 +97,7 @@ static void r1_clocks_that_differ_do_not_matter(void **state)
 		(void)ask_times(400);
 		run_to(window, GALE_MILLIS(900));
 		(void)ask_times(400);
-		assert_int_equal(world_used(&w, 0, window), 100); /* J1 */
+		assert_int_equal(world_used(&w, 0, window), 100); /* P1 */
 		assert_true(w.leases - leases <= 100 / 10 + 8);
 	}
 	world_ends();
@@ -428,7 +428,7 @@ static void units_of_a_window_stay_dead_in_the_next(void **state)
 	for (int i = 0; i < 3; i++)
 		world_ask(&w, 1, 0, 0, 1);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
-	assert_int_equal(world_used(&w, 0, 1), 3); /* J1 */
+	assert_int_equal(world_used(&w, 0, 1), 3); /* P1 */
 	world_ends();
 }
 
@@ -443,7 +443,7 @@ static void units_of_a_meter_stay_dead(void **state)
 	assert_int_equal(ask_times(2), 2); /* two are left, for 4 ms */
 	run_to(0, GALE_MILLIS(10));
 	(void)ask_times(10);
-	assert_in_range(w.admissions, 5, 6); /* J6 */
+	assert_in_range(w.admissions, 5, 6); /* P6 */
 	world_ends();
 }
 
@@ -507,7 +507,7 @@ static void a_return_that_is_late_is_too_late(void **state)
 	for (int i = 0; i < 20; i++)
 		world_ask(&w, 1, 0, 0, 1);
 	run_to(1, GALE_MILLIS(90));
-	assert_int_equal(world_used(&w, 0, 1), 10); /* J1, D3 */
+	assert_int_equal(world_used(&w, 0, 1), 10); /* P1, D3 */
 	world_ends();
 }
 
@@ -536,7 +536,7 @@ static void a_store_that_never_answers(void **state)
 	assert_true(gale_turn_after_us(w.nodes[0].runtime) <= GALE_MILLIS(21));
 	run_to(0, GALE_MILLIS(21));
 	for (int i = 0; i < 5; i++)
-		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* O6, J4 */
+		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* O6, P4 */
 	assert_int_equal(counted("asks_without_answer"), 1);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
 	w.nodes[0].port.mute = false;

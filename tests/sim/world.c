@@ -149,7 +149,7 @@ static uint64_t window_bound(const struct world *world, struct key_law *law)
 	return plan->rule.limit + carried_into(world, law);
 }
 
-static void check_window(struct world *world, const struct call *call) /* J1 */
+static void check_window(struct world *world, const struct call *call) /* P1 */
 {
 	size_t window = window_of(world, world->agenda.now_us);
 	struct key_law *law = &world->laws[call->key];
@@ -177,7 +177,7 @@ static void note_least(struct world *world, struct key_law *law)
 		law->least = now;
 }
 
-static void check_meter(struct world *world, const struct call *call) /* J2 */
+static void check_meter(struct world *world, const struct call *call) /* P2 */
 {
 	struct key_law *law = &world->laws[call->key];
 	wide burst = (wide)world->plan.rule.burst * world->plan.rule.period_us;
@@ -193,7 +193,7 @@ static bool is_booked(struct gale_slot slot)
 	return slot.us > 0 || slot.part > 0;
 }
 
-/* A call with a place of the store's queue leaves then or later. J3 */
+/* A call with a place of the store's queue leaves then or later. P3 */
 static void check_place(struct world *world, const struct call *call)
 {
 	uint64_t leaves_ns = elapsed_us(world) * 1000 + call->answer.delay_ns;
@@ -238,7 +238,7 @@ static uint64_t leave_slack_ns(const struct world *world)
 	return 2 + world->net.late_most_us * 1000 + 2 * drift_ns;
 }
 
-/* The n-th after any other leaves (n - burst - 1) T later. J3 */
+/* The n-th after any other leaves (n - burst - 1) T later. P3 */
 static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
 {
 	const struct gale_rule *rule = &world->plan.rule;
@@ -266,7 +266,7 @@ static uint64_t more_than(uint64_t units, uint64_t before)
 	return units > before ? units - before : 0;
 }
 
-static void take_from_pot(struct world *world, const struct call *call) /* J6 */
+static void take_from_pot(struct world *world, const struct call *call) /* P6 */
 {
 	struct pot *pot = &world->nodes[call->node].pots[call->key];
 	uint64_t now = world->agenda.now_us;
@@ -391,7 +391,7 @@ static uint64_t patience_of(const struct world *world)
 	return patience ? patience : GALE_MILLIS(100);
 }
 
-static void check_patience(struct world *world, const struct call *call) /* J4 */
+static void check_patience(struct world *world, const struct call *call) /* P4 */
 {
 	uint64_t patience = patience_of(world);
 	uint64_t now = world->agenda.now_us;
@@ -415,7 +415,7 @@ static void settle(struct world *world, struct call *call, struct gale_answer an
 	      answer.verdict == GALE_ALLOW ? "allow" : "deny",
 	      gale_why_text(answer.why), answer.delay_ns);
 	if (answer.verdict == GALE_ALLOW) {
-		check_allow(world, call); /* J5 */
+		check_allow(world, call); /* P5 */
 		admit(world, call);
 		return;
 	}
@@ -607,7 +607,7 @@ uint64_t world_metric(struct world *world, uint32_t node, const char *name)
 	abort();
 }
 
-static void check_metrics(struct node *node) /* J5 */
+static void check_metrics(struct node *node) /* P5 */
 {
 	struct world *world = node->world;
 	uint64_t lent = world_metric(world, node->number, "units_lent");

@@ -9,16 +9,16 @@
  *
  * Invariants, checked at each admission; the first that does not hold is the fault
  *
- *   J1  Windows: the sum of what is admitted of a key in a window of the store is at
+ *   P1  Windows: the sum of what is admitted of a key in a window of the store is at
  *       most the limit; with carry_over, what gale.h says.                        (L1)
- *   J2  Meters: in any time t at most burst + t/T, and what was lent and neither spent
+ *   P2  Meters: in any time t at most burst + t/T, and what was lent and neither spent
  *       nor given back when it began.
- *   J3  Pacers: no more leave in any time t than burst + t/T + 1, when t is made longer
+ *   P3  Pacers: no more leave in any time t than burst + t/T + 1, when t is made longer
  *       by the time that an answer was on its way; and none leaves before its place.
- *   J4  An ask that is pending is answered by the time its patience ends, unless its
+ *   P4  An ask that is pending is answered by the time its patience ends, unless its
  *       node crashes, or pauses.                                                 (L11)
- *   J5  What an answer says can be true, and what the counters say agrees with it.
- *   J6  A node admits from credit no more than it was lent; what was dead when the
+ *   P5  What an answer says can be true, and what the counters say agrees with it.
+ *   P6  A node admits from credit no more than it was lent; what was dead when the
  *       store lent it more is gone.  (Not with carry_over, and not a pacer's places.)
  *
  * Threads   One.
