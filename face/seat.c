@@ -248,6 +248,7 @@ static void fill(struct pending *pending, struct gale_seat *seat,
 	ask->op.key = ask->key;
 	ask->home = &seat->home;
 	ask->lender = &limiter->lender;
+	ask->due = (mono){ 0 };
 	ask->hash = local_hash(&limiter->lender, ask->key + skip, op->key_len - skip);
 	pending->limiter = limiter;
 	pending->awaited = pending->answered = pending->abandoned = false;

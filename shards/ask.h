@@ -30,7 +30,7 @@ struct ask {
 	/* The shard's. */
 	struct list waiting;  /* for an errand */
 	struct list patience; /* of its link */
-	mono due;             /* when patience ends */
+	mono due;             /* when patience ends; 0: it does not wait yet */
 
 	uint8_t key[STORE_KEY_MAX];
 };

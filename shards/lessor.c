@@ -15,14 +15,16 @@
 #define SLOW_READERS_NS 1000000 /* how long until they are looked at again */
 #define BACKOFF_DOUBLINGS 7     /* ... up to 1.28 s, and half as much again, by lot */
 
+static const mono never = { UINT64_MAX };
+
 /* ---- Answering ------------------------------------------------------------------- */
 
 static void finish(struct ask *ask, enum store_result result)
 {
-	if (list_has(&ask->waiting)) {
+	if (list_has(&ask->waiting))
 		list_remove(&ask->waiting); /* O6 */
+	if (list_has(&ask->patience))
 		list_remove(&ask->patience);
-	}
 	ask->result = result;
 	ask->home->answered(ask->home, ask); /* last: it is not ours any more */
 }
@@ -129,14 +131,27 @@ static void free_errand(struct lessor *lessor, struct errand *errand)
 	list_append(&lessor->free_errands, &errand->place);
 }
 
+/* Behind all that are due no later; most often that is the end.  Who has waited for a
+ * purse is due sooner than those who have come since. */
+static void list_by_due(struct list *list, struct ask *ask)
+{
+	struct list *at = list;
+
+	while (at->before != list &&
+	       list_item(at->before, struct ask, patience)->due.ns > ask->due.ns)
+		at = at->before;
+	list_append(at, &ask->patience);
+}
+
 static void wait_for(struct lessor *lessor, struct errand *errand, struct ask *ask,
                      mono now)
 {
 	struct link *link = link_of(lessor, ask->lender);
 
-	ask->due = mono_after(now, ask->lender->patience_ns);
+	if (ask->due.ns == 0)
+		ask->due = mono_after(now, ask->lender->patience_ns);
 	list_append(&errand->waiters, &ask->waiting);
-	list_append(&link->own.patience, &ask->patience); /* O6 */
+	list_by_due(&link->own.patience, ask); /* O6 */
 }
 
 static bool is_down(struct lessor *lessor, struct lender *lender, mono now)
@@ -176,15 +191,11 @@ static void settle_without_store(struct lessor *lessor, struct purse *purse,
 		finish(ask, result);
 }
 
-static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
+static void ask_about(struct lessor *lessor, struct purse *purse, struct ask *ask,
+                      mono now)
 {
-	struct purse *purse = purse_for(lessor, ask);
 	struct errand *errand;
 
-	if (!purse) {
-		fail(lessor, ask, COUNT_NO_PURSE, STORE_CROWDED); /* L8 */
-		return;
-	}
 	if (settle(purse, ask, now))
 		return;
 	if (is_down(lessor, ask->lender, now)) {
@@ -197,6 +208,71 @@ static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
 		wait_for(lessor, errand, ask, now);
 	else
 		fail(lessor, ask, COUNT_NO_ERRAND, STORE_BUSY);
+}
+
+/* All purses are in use.  Those with an errand will not be for long. */
+static void ask_without_purse(struct lessor *lessor, struct ask *ask, mono now)
+{
+	if (lessor_is_idle(lessor) && !purses_turn(&lessor->purses)) {
+		fail(lessor, ask, COUNT_NO_PURSE, STORE_CROWDED); /* L8 */
+		return;
+	}
+	ask->due = mono_after(now, ask->lender->patience_ns);
+	list_append(&lessor->crowded, &ask->waiting);
+}
+
+static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
+{
+	struct purse *purse = purse_for(lessor, ask);
+
+	if (purse)
+		ask_about(lessor, purse, ask, now);
+	else
+		ask_without_purse(lessor, ask, now);
+}
+
+/* Gives it a purse, if there may be room for one, and returns whether there was. */
+static bool place(struct lessor *lessor, struct ask *ask, bool room, mono now)
+{
+	struct purse *purse = room ? purse_for(lessor, ask) : NULL;
+
+	if (purse) {
+		list_remove(&ask->waiting);
+		ask_about(lessor, purse, ask, now);
+	} else if (mono_reached(now, ask->due)) {
+		fail(lessor, ask, COUNT_NO_PURSE, STORE_CROWDED);
+	}
+	return purse != NULL;
+}
+
+/* Those who wait for a purse, in the order they came; returns when to look again. */
+static mono place_crowded(struct lessor *lessor, mono now)
+{
+	struct list *at = lessor->crowded.next, *next;
+	mono due = never;
+	bool room = true;
+
+	for (; at != &lessor->crowded; at = next) {
+		struct ask *ask = list_item(at, struct ask, waiting);
+		mono ask_due = ask->due;
+
+		next = at->next;
+		room = place(lessor, ask, room, now);
+		if (!room)
+			due = mono_earlier(due, ask_due);
+	}
+	return mono_earlier(due, list_is_empty(&lessor->crowded)
+	                             ? never
+	                             : mono_after(now, SLOW_READERS_NS));
+}
+
+static void refuse_crowded(struct lessor *lessor)
+{
+	struct list *place;
+
+	while ((place = list_first(&lessor->crowded)))
+		fail(lessor, list_item(place, struct ask, waiting), COUNT_NO_PURSE,
+		     STORE_CROWDED);
 }
 
 /* ---- What the store itself decides ----------------------------------------------- */
@@ -373,8 +449,6 @@ static void open_window(struct lessor *lessor, struct purse *purse,
 	                        ? (mono){ 0 }
 	                        : mono_after(now, purse->lender->window_us * 1000);
 }
-
-static const mono never = { UINT64_MAX };
 
 static void put_units(struct lessor *lessor, struct purse *purse,
                       const struct lease_grant *grant, mono ends, mono now)
@@ -699,6 +773,8 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	bool more = false;
 	mono due;
 
+	place_crowded(lessor, now);
+
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		give_up_overdue(lessor, link, now);
 		answer_impatient(lessor, link, now);
@@ -708,6 +784,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	}
 	lessor_send_returns(lessor);
 	due = close_lenders(lessor, now);
+	due = mono_earlier(due, place_crowded(lessor, now));
 	if (purses_turn(&lessor->purses))
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
 	for (struct link *link = lessor->links; link; link = link->own.next)
@@ -752,6 +829,7 @@ bool lessor_open(struct lessor *lessor, const struct lessor_config *config)
 	lessor->evictor.evict = evict;
 	lessor->evictor.gone = gone;
 	list_init(&lessor->free_errands);
+	list_init(&lessor->crowded);
 	for (uint32_t i = 1; i < ERRANDS; i++) {
 		list_init(&lessor->errands[i].waiters);
 		list_append(&lessor->free_errands, &lessor->errands[i].place);
@@ -812,6 +890,7 @@ static void drain(struct lessor *lessor) ON(actor_role)
 void lessor_close(struct lessor *lessor)
 {
 	drain(lessor);
+	refuse_crowded(lessor);
 	for (struct link *link = lessor->links; link; link = link->own.next)
 		close_link(lessor, link);
 	empty_all(lessor);

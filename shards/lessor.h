@@ -23,8 +23,9 @@
  *       one window, and a next window does not begin before the last is over.   (L13)
  *   O5  Units are given back under the tag they were lent under, after they were taken
  *       out of the purse, and once: a request to give back is never repeated.     (L6)
- *   O6  An ask that waits is in its errand's waiters and in its link's patience; it is
- *       answered once, by the time its patience ends.                            (L11)
+ *   O6  An ask that waits is in its errand's waiters and in its link's patience, or among
+ *       the crowded, who wait for a purse; it is answered once, by the time its patience
+ *       ends.                                                                    (L11)
  *   O7  A purse with an errand is not evicted.                                    (L8)
  *
  * Threads   The shard's actor, but for lessor_find and the words under "shared".
@@ -86,8 +87,9 @@ struct lessor {
 	struct purses purses;
 	struct link *links;
 	uint32_t
-	    closing_hand; /* how far purses of closed lenders have been looked for */
-	uint64_t sent;    /* requests so far */
+	    closing_hand;    /* how far purses of closed lenders have been looked for */
+	uint64_t sent;       /* requests so far */
+	struct list crowded; /* asks that wait for a purse */
 	struct list free_errands;
 	struct errand errands[ERRANDS];
 	struct batch asking;

@@ -37,6 +37,7 @@ static inline struct list *list_first(const struct list *list)
 	return list_is_empty(list) ? NULL : list->next;
 }
 
+/* At the end of the list; or before a place in it. */
 static inline void list_append(struct list *list, struct list *place)
 {
 	place->next = list;
