@@ -213,8 +213,8 @@ static ALWAYS_INLINE enum local find_quickly(struct gale_seat *seat,
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = root_find(root_of(seat, name->hash), name);
 	if (LIKELY(purse != NULL)) {
-		how = local_try_quickly(purse, seat->number, seat->ticked, cost,
-		                        ret_word);
+		how = local_try_word(purse, local_word(purse, seat->number),
+		                     seat->ticked, cost, ret_word);
 		purse_use(purse);
 	}
 	reader_exit(&seat->reader);
@@ -369,7 +369,8 @@ struct gale_key {
 	struct handle handle;
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
-	struct purse *purse; /* pinned; NULL until there is one */
+	struct purse *purse;      /* pinned; NULL until there is one */
+	_Atomic uint64_t *credit; /* its word for this seat, as of the last long way */
 	uint64_t hash;
 	size_t key_len;
 	uint8_t key[GALE_KEY_MAX];
@@ -440,8 +441,10 @@ static void pin(struct gale_key *key)
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = root_find(root_of(seat, key->hash), &name);
-	if (purse && purse_pin(purse))
+	if (purse && purse_pin(purse)) {
 		key->purse = purse;
+		key->credit = &purse->credit;
+	}
 	reader_exit(&seat->reader);
 }
 
@@ -468,6 +471,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	    key->limiter->lender.lending == LENDING_PLACES ||
 	    is_too_much(&key->limiter->lender, cost))
 		return ask_by_name(key, cost, tag);
+	key->credit = local_word(key->purse, key->seat->number);
 	wish = (struct wish){ .seat = key->seat,
 		              .limiter = key->limiter,
 		              .cost = cost,
@@ -490,8 +494,8 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 	if (LIKELY(key_is_quick(key, cost))) {
 		struct gale_seat *seat = key->seat;
 		uint64_t word;
-		enum local how = local_try_quickly(key->purse, seat->number,
-		                                   seat->ticked, cost, &word);
+		enum local how =
+		    local_try_word(key->purse, key->credit, seat->ticked, cost, &word);
 
 		seat_check_thread(seat);
 		if (LIKELY(how != LOCAL_UNKNOWN))

@@ -65,24 +65,28 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 	                                                 : LOCAL_UNKNOWN;
 }
 
-/* The same, if one word says it all: the seat's cell, or the credit that all share. */
-static ALWAYS_INLINE enum local local_try_quickly(struct purse *purse, uint32_t seat,
-                                                  mono now, uint64_t cost,
-                                                  uint64_t *ret_word)
+/* The word that this seat takes from: its cell, or the credit that all share. */
+static ALWAYS_INLINE _Atomic uint64_t *local_word(struct purse *purse, uint32_t seat)
 {
 	struct cells *cells = load_acquire(&purse->cells); /* celled */
-	_Atomic uint64_t *credit = &purse->credit;
-	uint64_t word;
 
-	if (cells && seat < cells->count)
-		credit = &cells->at[seat].credit;
-	word = load_relaxed(credit);
+	return cells && seat < cells->count ? &cells->at[seat].credit : &purse->credit;
+}
+
+/* From credit or from memory, if that word says it all. */
+static ALWAYS_INLINE enum local local_try_word(struct purse *purse,
+                                               _Atomic uint64_t *credit, mono now,
+                                               uint64_t cost, uint64_t *ret_word)
+{
+	uint64_t word = load_relaxed(credit);
+
 	*ret_word = word - cost;
-	if (credit_covers(word, now, cost))
+	if (LIKELY(credit_covers(word, now, cost)))
 		return swap_if_relaxed(credit, &word, word - cost)
 		           ? LOCAL_TAKEN /* U1 */
 		           : LOCAL_UNKNOWN;
-	if (cells && credit_covers(load_relaxed(&purse->credit), now, cost))
+	if (credit != &purse->credit &&
+	    credit_covers(load_relaxed(&purse->credit), now, cost))
 		return LOCAL_UNKNOWN; /* a slice can be had */
 	return purse_refuses(purse, now, cost, ret_word) ? LOCAL_REFUSED
 	                                                 : LOCAL_UNKNOWN;
