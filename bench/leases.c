@@ -208,6 +208,24 @@ static void run_named(struct bench *b)
 	asker_done(&asker, b);
 }
 
+/* Each thread a key of its own: what two threads can do here that share nothing. */
+static void run_apart(struct bench *b)
+{
+	struct asker asker = asker_of(b);
+	uint64_t id = (uint64_t)bench_thread(b);
+
+	for (uint64_t n; (n = turn(&asker, b)) > 0;)
+		while (n-- > 0) {
+			struct key key = key_of(id);
+			struct gale_answer answer = gale_ask(
+			    asker.seat, asker.limiter, &key, sizeof(key), 1, NULL);
+
+			if (answer.verdict != asker.usual)
+				note(&asker, &answer);
+		}
+	asker_done(&asker, b);
+}
+
 static void run_waiting(struct bench *b)
 {
 	struct asker asker = asker_of(b);
@@ -325,6 +343,7 @@ static double miss(void *arg)
 	}
 
 static struct crowd one = LENT(1), one_held = LENT(1), one_of_two = LENT(1);
+static struct crowd one_each = LENT(2);
 static struct crowd one_held_of_two = LENT(1), one_spent = SPENT(1);
 static struct crowd one_cached = CACHED(1);
 static struct crowd thousand = LENT(1000), thousand_spent = SPENT(1000);
@@ -367,18 +386,19 @@ static void add_allows(void)
 	row("leases/held, own now", run_held, &one_held, true,
 	    "floors/compare and swap", 1.5);
 	row("leases/held", run_held, &one_held, false, "leases/held, own now", 0);
-	row("leases/1 key, own now", run_named, &one, true, "take/1 key", 1.5);
+	row("leases/1 key, own now", run_named, &one, true, "take/1 key, behind a call",
+	    1.5);
 	row("leases/1 key", run_named, &one, false, "leases/1 key, own now", 0);
 	row("leases/1 key, gale_wait, own now", run_waiting, &one, true, "take/1 key",
 	    0);
 	row("leases/1 key, 16 at a time, own now", run_many, &one, true, "take/1 key",
 	    0);
-	row("leases/1,000 keys, own now", run_named, &thousand, true, "take/1,000 keys",
-	    0);
+	row("leases/1,000 keys, own now", run_named, &thousand, true,
+	    "take/1,000 keys, behind a call", 0);
 	row("leases/1,000 keys, 16 at a time, own now", run_many, &thousand, true,
 	    "take/16 at a time, 1,000 keys", 0);
 	row("leases/1,000,000 keys, own now", run_named, &million, true,
-	    "take/1,000,000 keys", 0);
+	    "take/1,000,000 keys, behind a call", 0);
 	row("leases/1,000,000 keys", run_named, &million, false,
 	    "leases/1,000,000 keys, own now", 0);
 	row("leases/1,000,000 keys, 16 at a time, own now", run_many, &million, true,
@@ -409,8 +429,10 @@ void ask_leases(void)
 	    "leases/held, own now", 1 / 1.8);
 	two("leases/held, two threads", run_held, &one_held_of_two, false,
 	    "leases/held", 1 / 1.8);
+	two("leases/a key each, own now, two threads", run_apart, &one_each, true,
+	    "leases/1 key, own now", 0);
 	two("leases/1 key, own now, two threads", run_named, &one_of_two, true,
-	    "leases/1 key, own now", 1 / 1.8);
+	    "leases/a key each, own now, two threads", 1.11);
 	two("leases/1 key, two threads", run_named, &one_of_two, false, "leases/1 key",
 	    1 / 1.8);
 	bench_add_figure(&(struct bench_figure){

@@ -118,9 +118,9 @@ static inline struct gale_answer answer_from(const struct wish *wish,
 {
 	const struct lender *lender = &wish->limiter->lender;
 
-	if (LIKELY(found->how == LOCAL_TAKEN))
-		return local_allow(lender, found->word, wish->now);
-	return local_deny(lender, found->word, wish->now);
+	if (found->how == LOCAL_TAKEN)
+		return LOCAL_ALLOW(lender, found->word, wish->now);
+	return LOCAL_DENY(lender, found->word, wish->now);
 }
 
 /* A pacer's: from the burst, or a place of the block. */
@@ -227,10 +227,10 @@ static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
 {
 	if (LIKELY(how == LOCAL_TAKEN)) {
 		seat_count(seat, COUNT_ALLOWED);
-		return local_allow(lender, word, seat->ticked);
+		return LOCAL_ALLOW(lender, word, seat->ticked);
 	}
 	seat_count(seat, COUNT_REFUSED);
-	return local_deny(lender, word, seat->ticked);
+	return LOCAL_DENY(lender, word, seat->ticked);
 }
 
 static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
@@ -324,12 +324,15 @@ static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
 		const struct gale_question *it = &questions[i];
 		enum local how = try_fetched(seat, limiter, it, hashes[i], &word);
 
-		if (LIKELY(how != LOCAL_UNKNOWN))
-			ret_answers[i] =
-			    quick_answer(seat, &limiter->lender, how, word);
-		else
-			ret_answers[i] = ask_at_length(seat, limiter, it->key,
-			                               it->key_len, it->cost, it->tag);
+		if (LIKELY(how != LOCAL_UNKNOWN)) {
+			local_tell(&ret_answers[i], &limiter->lender, how, word,
+			           seat->ticked);
+			seat_count(seat,
+			           how == LOCAL_TAKEN ? COUNT_ALLOWED : COUNT_REFUSED);
+			continue;
+		}
+		ret_answers[i] = ask_at_length(seat, limiter, it->key, it->key_len,
+		                               it->cost, it->tag);
 	}
 }
 

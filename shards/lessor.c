@@ -45,8 +45,7 @@ static bool settle(struct purse *purse, struct ask *ask, mono now)
 	how = local_try(ask->lender, purse, NO_SEAT, now, op->cost, &word);
 	if (how == LOCAL_UNKNOWN)
 		return false;
-	op->answer = how == LOCAL_TAKEN ? local_allow(ask->lender, word, now)
-	                                : local_deny(ask->lender, word, now);
+	local_tell(&op->answer, ask->lender, how, word, now);
 	finish(ask, STORE_DONE);
 	return true;
 }

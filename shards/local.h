@@ -19,39 +19,45 @@ static inline uint64_t us_between(mono now, mono then)
 	return then.ns > now.ns ? (then.ns - now.ns) / 1000 : 0;
 }
 
-static ALWAYS_INLINE struct gale_answer local_allow(const struct lender *lender,
-                                                    uint64_t word, mono now)
-{
-	return (struct gale_answer){
-		.verdict = GALE_ALLOW,
-		.why = GALE_WHY_CREDIT,
-		.limit = lender->rule.capacity,
-		.remaining = credit_units(word),
-		.reset_after_us = (credit_dies(word).ns - now.ns) / 1000, /* it lives */
-	};
-}
+/*
+ * What is told, as a literal: it goes straight to where it is told.  An answer that is
+ * made elsewhere and copied costs as much as the rest of an ask.
+ */
+#define LOCAL_ALLOW(lender, word, now)                                                 \
+	((struct gale_answer){                                                         \
+	    .verdict = GALE_ALLOW,                                                     \
+	    .why = GALE_WHY_CREDIT,                                                    \
+	    .limit = (lender)->rule.capacity,                                          \
+	    .remaining = credit_units(word),                                           \
+	    .reset_after_us = (credit_dies(word).ns - (now).ns) / 1000, /* it lives */ \
+	})
 
 /* The denial says what cannot be had: what remains is less. */
-static inline struct gale_answer local_deny(const struct lender *lender, uint64_t word,
-                                            mono now)
-{
-	uint64_t wait_us = us_between(now, credit_dies(word));
-
-	return (struct gale_answer){
-		.verdict = GALE_DENY,
-		.why = GALE_WHY_SPENT,
-		.limit = lender->rule.capacity,
-		.remaining = credit_units(word) - (credit_units(word) > 0),
-		.reset_after_us = wait_us,
-		.retry_after_us = wait_us,
-	};
-}
+#define LOCAL_DENY(lender, word, now)                                                  \
+	((struct gale_answer){                                                         \
+	    .verdict = GALE_DENY,                                                      \
+	    .why = GALE_WHY_SPENT,                                                     \
+	    .limit = (lender)->rule.capacity,                                          \
+	    .remaining = credit_units(word) - (credit_units(word) > 0),                \
+	    .reset_after_us = us_between(now, credit_dies(word)),                      \
+	    .retry_after_us = us_between(now, credit_dies(word)),                      \
+	})
 
 enum local {
 	LOCAL_UNKNOWN, /* the store must be asked */
 	LOCAL_TAKEN,   /* from credit: the word is what it became */
 	LOCAL_REFUSED, /* from memory: the word is the denial */
 };
+
+static ALWAYS_INLINE void local_tell(struct gale_answer *ret_answer,
+                                     const struct lender *lender, enum local how,
+                                     uint64_t word, mono now)
+{
+	if (LIKELY(how == LOCAL_TAKEN))
+		*ret_answer = LOCAL_ALLOW(lender, word, now);
+	else
+		*ret_answer = LOCAL_DENY(lender, word, now);
+}
 
 /* From credit or from memory. */
 static inline enum local local_try(const struct lender *lender, struct purse *purse,
