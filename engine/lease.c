@@ -431,7 +431,16 @@ static bool covers(const struct rule *rule, const struct lease_row *row,
 {
 	if (lent_from(rule) != A_WINDOW && row->granted == 0)
 		return false;
+	if (lent_from(rule) == A_METER && units > row->out)
+		units = row->out; /* a node may have some of the grants before, too */
 	return slot_equal(row->tag, tag) && units >= 1 && units <= row->out;
+}
+
+/* Of a meter's, only what the latest grant lent can go back: the rest stays spent. */
+static uint64_t returnable(const struct rule *rule, const struct lease_row *row,
+                           uint64_t units)
+{
+	return lent_from(rule) == A_METER && units > row->out ? row->out : units;
 }
 
 /* Its start stays, though nothing may be used: the key goes back to no other. W2 */
@@ -491,6 +500,7 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	if (number < row->number || number > GALE_UNITS_MAX ||
 	    !covers(rule, row, tag, units)) /* D3 */
 		return false;
+	units = returnable(rule, row, units);
 	if (!undo(rule, words, now, row, units))
 		return false;
 	row->number = number;

@@ -72,12 +72,35 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 	            gale_why_text(why_of(result)));
 }
 
+/* By the same rule for less, on a store that no other node sees. */
+static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
+                      struct gale_answer *ret_answer)
+{
+	struct store_op own = { .verb = STORE_STEP,
+		                .key = op->key,
+		                .key_len = op->key_len,
+		                .rule = &limiter->share_rule,
+		                .cost = op->cost };
+
+	if (!limiter->share_store || op->verb != STORE_STEP ||
+	    store_run(limiter->share_store, &own, /* patient= */ false) != STORE_DONE)
+		return false;
+	*ret_answer = own.answer;
+	return true;
+}
+
 /* The policy's answer, where the rule could not give one. */
-static struct gale_answer outage(struct gale_limiter *limiter, enum store_result result)
+static struct gale_answer outage(struct gale_limiter *limiter,
+                                 const struct store_op *op, enum store_result result)
 {
 	bool allow = limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
+	struct gale_answer share;
 
 	say_once(limiter, result);
+	if (ask_share(limiter, op, &share)) {
+		share.why = why_of(result);
+		return share;
+	}
 	return (struct gale_answer){
 		.verdict = allow ? GALE_ALLOW : GALE_DENY,
 		.why = why_of(result),
@@ -92,7 +115,7 @@ struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op
 
 	if (why == GALE_WHY_FENCED || (why == GALE_WHY_CLOSED && result == STORE_BUSY))
 		return answer_refused(why); /* it came while this was asked */
-	return result == STORE_DONE ? op->answer : outage(limiter, result);
+	return result == STORE_DONE ? op->answer : outage(limiter, op, result);
 }
 
 enum gale_err error_of_refusal(enum gale_why why)

@@ -62,7 +62,7 @@ static struct gale_answer ask_shard(struct gale_seat *seat,
                                     struct gale_limiter *limiter, struct store_op *op,
                                     void *tag)
 {
-	if (limiter->lender.share == 0 && local_is_down(seat, limiter, op))
+	if (local_is_down(seat, limiter, op))
 		return answer_of(limiter, op, STORE_DOWN);
 	if (seat_send(seat, limiter, op, tag, /* awaited= */ false))
 		return (struct gale_answer){ .verdict = GALE_PENDING };
@@ -143,7 +143,7 @@ static enum store_result settle_step(struct gale_seat *seat,
 	enum store_result result;
 
 	if (is_lent(limiter))
-		return limiter->lender.share == 0 && local_is_down(seat, limiter, op)
+		return local_is_down(seat, limiter, op)
 		           ? STORE_DOWN
 		           : settle_by_shard(seat, limiter, op, within_us);
 	result = settle(seat, limiter, op, within_us);

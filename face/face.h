@@ -61,7 +61,9 @@ struct gale_limiter {
 	struct lender lender; /* its rule, its name, and how the shards lend for it */
 	struct gale_store *store;
 	enum gale_on_outage on_outage;
-	_Atomic unsigned said; /* results already logged, a bit each */
+	struct rule share_rule;    /* on_outage SHARE: the same, for less ... */
+	struct store *share_store; /* ... on a store of this limiter's own; or NULL */
+	_Atomic unsigned said;     /* results already logged, a bit each */
 };
 
 /* Where the asks of a shard's keys begin: on a line of its own, hardly ever written. */

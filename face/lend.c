@@ -385,6 +385,8 @@ static void key_die(struct handle *self)
 
 	if (key->purse)
 		purse_unpin(key->purse);
+	if (load_relaxed(&key->limiter->lender.closed))
+		runtime_wake_shards(self->runtime); /* nothing keeps it now */
 	handle_drop(&key->limiter->handle);
 	handle_drop(&key->seat->handle);
 }
@@ -470,7 +472,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 		return answer_refused(GALE_WHY_BAD_ASK);
 	if (load_relaxed(&key->handle.closed))
 		return answer_refused(GALE_WHY_CLOSED);
-	if (!key->purse || runtime_refuses(key->handle.runtime) != GALE_WHY_RULE ||
+	if (!key->purse || check_handles(key->seat, key->limiter) != GALE_WHY_RULE ||
 	    key->limiter->lender.lending == LENDING_PLACES ||
 	    is_too_much(&key->limiter->lender, cost))
 		return ask_by_name(key, cost, tag);

@@ -9,12 +9,15 @@
 
 #include "face/face.h"
 #include "runtime/memory.h"
+#include "stores/memory.h"
 
 #define PATIENCE_DEFAULT_US GALE_MILLIS(100)
 #define PATIENCE_MOST_US GALE_HOURS(1)
 #define DRIFT_DEFAULT_PPM 500
 #define ORDER_COST_DEFAULT 20 /* a round trip is worth so many units left unused */
 #define DRIFT_MOST_PPM 100000
+#define WINDOW_LEAST_US                                                                \
+	1000 /* shorter ones are over before a lease is worth anything */
 #define LOOK_LEAST_NS 1000000 /* how often credit is looked at: eight times a window */
 #define LOOK_MOST_NS 1000000000
 #define PLACES_PERIOD_US GALE_MILLIS(100) /* in which a pacer's demand is counted */
@@ -30,6 +33,8 @@ static void limiter_die(struct handle *self)
 
 	memory_give_lines(self->runtime->allocator, limiter->lender.links,
 	                  links_bytes(self->runtime));
+	if (limiter->share_store)
+		limiter->share_store->ops->close(limiter->share_store);
 	handle_drop(&limiter->store->handle);
 }
 
@@ -46,10 +51,6 @@ static enum gale_err check_config(const struct gale_runtime *runtime,
 		return GALE_ERR_MODE;
 	if (config->on_outage > GALE_ON_OUTAGE_SHARE)
 		return GALE_ERR_OUTAGE;
-	if (config->on_outage == GALE_ON_OUTAGE_SHARE &&
-	    (config->mode != GALE_LEASED || config->rule.kind == GALE_RULE_PACER ||
-	     config->lease.outage_share - 1 >= CREDIT_UNITS_MAX))
-		return GALE_ERR_OUTAGE;
 	if (!config->store || !handle_is_open(&config->store->handle, runtime))
 		return GALE_ERR_STORE;
 	return GALE_ERR_OK;
@@ -64,7 +65,8 @@ static bool has_windows(const struct rule *rule)
 static enum gale_err check_leasing(const struct gale_leasing *lease,
                                    const struct rule *rule, const struct sizing *sizing)
 {
-	if (!lease_possible(rule))
+	if (!lease_possible(rule) ||
+	    (has_windows(rule) && rule_window_us(rule) < WINDOW_LEAST_US))
 		return GALE_ERR_CANNOT_LEASE;
 	if (lease->sizing > GALE_SIZE_HEDGE || !sizing_valid(sizing) ||
 	    (lease->sizing == GALE_SIZE_HEDGE &&
@@ -142,8 +144,6 @@ static void set_terms(struct lender *lender, const struct gale_limiter_config *c
 	lender->most =
 	    lender->lending == LENDING_UNITS ? lender->rule.capacity : GALE_UNITS_MAX;
 	lender->carry_over = lease->carry_over;
-	lender->share =
-	    config->on_outage == GALE_ON_OUTAGE_SHARE ? lease->outage_share : 0;
 	lender->sizing = sizing_of(lease);
 	lender->predictor = lease->sizing == GALE_SIZE_HEDGE ? lease->predictor : NULL;
 	lender->window_us = window_of(&lender->rule);
@@ -189,9 +189,42 @@ static bool make_links(struct gale_limiter *limiter)
 	return lender->links != NULL;
 }
 
+/* The rule with a share of its units. */
+static enum gale_err compile_share(const struct gale_limiter_config *config,
+                                   struct rule *ret_rule)
+{
+	struct gale_rule rule = config->rule;
+
+	if (config->on_outage != GALE_ON_OUTAGE_SHARE)
+		return GALE_ERR_OK;
+	if (config->outage_share < 1 || config->outage_share > rule.limit)
+		return GALE_ERR_OUTAGE;
+	rule.limit = config->outage_share;
+	if (rule.burst > rule.limit)
+		rule.burst = rule.limit;
+	return rule_compile(&rule, ret_rule) == GALE_ERR_OK ? GALE_ERR_OK
+	                                                    : GALE_ERR_OUTAGE;
+}
+
+static bool open_share(struct gale_limiter *limiter, const struct rule *share_rule)
+{
+	struct gale_runtime *runtime = limiter->handle.runtime;
+	struct memory_config config = { .name = "",
+		                        .max_keys = runtime->max_keys,
+		                        .allocator = runtime->allocator,
+		                        .clock = runtime->clock };
+
+	if (limiter->on_outage != GALE_ON_OUTAGE_SHARE)
+		return true;
+	limiter->share_rule = *share_rule;
+	limiter->share_store = memory_open(&config);
+	return limiter->share_store != NULL;
+}
+
 static enum gale_err open_checked(struct gale_runtime *runtime,
                                   const struct gale_limiter_config *config,
                                   const struct rule *rule,
+                                  const struct rule *share_rule,
                                   struct gale_limiter **ret_limiter)
 {
 	struct gale_limiter *limiter =
@@ -208,7 +241,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 	limiter->lender.drop = lender_drop;
 	limiter->lender.seed = seed_of(runtime, config->name);
 	set_terms(&limiter->lender, config);
-	if (!make_links(limiter)) {
+	if (!make_links(limiter) || !open_share(limiter, share_rule)) {
 		handle_close(&limiter->handle);
 		return GALE_ERR_MEMORY;
 	}
@@ -222,7 +255,7 @@ enum gale_err gale_limiter_open(struct gale_runtime *runtime,
 {
 	enum gale_err err = runtime_error(runtime);
 	struct sizing sizing;
-	struct rule rule;
+	struct rule rule, share_rule;
 
 	if (err != GALE_ERR_OK)
 		return err;
@@ -239,9 +272,11 @@ enum gale_err gale_limiter_open(struct gale_runtime *runtime,
 	sizing = sizing_of(&config->lease);
 	if (config->mode == GALE_LEASED)
 		err = check_leasing(&config->lease, &rule, &sizing);
+	if (err == GALE_ERR_OK)
+		err = compile_share(config, &share_rule);
 	if (err != GALE_ERR_OK)
 		return err;
-	return open_checked(runtime, config, &rule, ret_limiter);
+	return open_checked(runtime, config, &rule, &share_rule, ret_limiter);
 }
 
 void gale_limiter_close(struct gale_limiter *limiter)

@@ -295,7 +295,7 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 /* Notes take at most half of the pendings: asks come first. */
 static bool may_note(struct gale_seat *seat)
 {
-	uint32_t most = seat->handle.runtime->pending_max / 2;
+	uint32_t most = (seat->handle.runtime->pending_max + 1) / 2;
 
 	if (seat->notes >= most) {
 		seat_collect(seat); /* some may have been read */

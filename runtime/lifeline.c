@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "engine/check.h"
+
 static bool wipe_on_fork(void *pages, size_t bytes)
 {
 	return madvise(pages, bytes, MADV_WIPEONFORK) == 0;
@@ -31,13 +33,21 @@ static union {
 	_Atomic uint64_t words[LIFELINES_MOST];
 } lines;
 
-static pthread_once_t lines_once = PTHREAD_ONCE_INIT;
-static bool lines_there;
+static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool lines_there;            /* under the lock */
 static _Atomic uint64_t last_token; /* a child goes on from its parent's */
 
-static void make_lines(void)
+/* What failed once may be possible the next time. */
+static bool make_lines(void)
 {
-	lines_there = lifeline_cover(lines.pages, sizeof(lines.pages));
+	bool there;
+
+	gale_assert(pthread_mutex_lock(&lines_lock) == 0);
+	if (!lines_there)
+		lines_there = lifeline_cover(lines.pages, sizeof(lines.pages));
+	there = lines_there;
+	gale_assert(pthread_mutex_unlock(&lines_lock) == 0);
+	return there;
 }
 
 static bool take_word(_Atomic uint64_t *word, uint64_t token)
@@ -52,9 +62,10 @@ static bool take_word(_Atomic uint64_t *word, uint64_t token)
 
 bool lifeline_open(struct lifeline *line)
 {
-	pthread_once(&lines_once, make_lines);
+	bool there = make_lines();
+
 	line->token = add_relaxed(&last_token, 2) + 2;
-	for (int i = 0; lines_there && i < LIFELINES_MOST; i++)
+	for (int i = 0; there && i < LIFELINES_MOST; i++)
 		if (take_word(&lines.words[i], line->token)) {
 			line->word = &lines.words[i];
 			return true;

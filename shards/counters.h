@@ -36,7 +36,6 @@
 	X(STRAY, "answers_late_or_twice")                                              \
 	X(WRONG, "answers_not_believed")                                               \
 	X(DOWN, "asks_while_store_was_down")                                           \
-	X(SHARES, "outage_shares_lent")                                                \
 	X(IMPATIENT, "asks_out_of_patience")                                           \
 	X(EVICTED, "keys_evicted")                                                     \
 	X(NO_PURSE, "asks_without_room_for_key")                                       \

@@ -63,8 +63,6 @@ struct lender {
 	_Atomic bool is_quick; /* from one word of a purse; until it is closed */
 	uint64_t most;         /* no cost above this ever passes */
 	bool carry_over;
-	uint64_t
-	    share; /* what a node lends itself while the store is down; 0: nothing */
 	struct sizing sizing;
 	struct gale_predictor *predictor; /* NULL: none */
 	uint64_t window_us;               /* the period that demand is counted in */

@@ -11,6 +11,8 @@
 #define BACKOFF_FIRST_NS 10000000 /* 10 ms, doubled for each further failure ... */
 #define IDLE_WINDOWS_NOTED SIZER_IDLE_MOST
 #define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
+#define METER_LIFE_LEAST_NS 1000000
+#define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
 #define LET_GO_PER_TURN 256
 #define SLOW_READERS_NS 1000000 /* how long until they are looked at again */
 #define BACKOFF_DOUBLINGS 7     /* ... up to 1.28 s, and half as much again, by lot */
@@ -167,29 +169,6 @@ static void fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
 	finish(ask, result);
 }
 
-/* While the store is down, a node lends itself a share for each window of its own clock:
- * once, as the word keeps the tick at which it dies when all is spent. */
-static void lend_share(struct lessor *lessor, struct purse *purse, mono now)
-{
-	uint64_t window_ns = purse->lender->window_us * 1000;
-	mono ends = mono_after(now, window_ns - now.ns % window_ns);
-	uint64_t word = load_relaxed(&purse->credit);
-
-	if (purse->lender->share == 0 || credit_lives(word, now))
-		return; /* it has been lent, or what the store has lent is still good */
-	purse_put(purse, ends, purse->lender->share, now);
-	lessor_count(lessor, COUNT_SHARES, 1);
-}
-
-/* The store is not to be asked now, or it has not answered. */
-static void settle_without_store(struct lessor *lessor, struct purse *purse,
-                                 struct ask *ask, mono now, enum store_result result)
-{
-	lend_share(lessor, purse, now);
-	if (!settle(purse, ask, now))
-		finish(ask, result);
-}
-
 static void ask_about(struct lessor *lessor, struct purse *purse, struct ask *ask,
                       mono now)
 {
@@ -198,8 +177,7 @@ static void ask_about(struct lessor *lessor, struct purse *purse, struct ask *as
 	if (settle(purse, ask, now))
 		return;
 	if (is_down(lessor, ask->lender, now)) {
-		lessor_count(lessor, COUNT_DOWN, 1);
-		settle_without_store(lessor, purse, ask, now, STORE_DOWN);
+		fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
 		return;
 	}
 	errand = lessor_errand(lessor, purse);
@@ -552,13 +530,26 @@ static void go_again_or_rest(struct lessor *lessor, struct errand *errand)
 	list_append(&link->own.wanting, &errand->place);
 }
 
+/* A window's units die with it.  Those of a meter are bounded by how many are out, not by
+ * when they are spent: they live as long as the meter takes to fill, so that a store which
+ * is slower than that can be leased from at all. */
+static mono ends_of(const struct errand *errand, const struct lease_grant *grant,
+                    mono now)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (is_meter(&lender->rule))
+		return mono_after(now, METER_LIFE_LEAST_NS + lender->window_us * 1000);
+	return mono_until(errand->sent, (lasting){ grant->lasts_us },
+	                  lender->drift_ppm); /* O3 */
+}
+
 static void take_grant(struct lessor *lessor, struct errand *errand,
                        const struct lend_answer *answer, mono now)
 {
 	struct purse *purse = errand->purse;
 	const struct lease_grant *grant = &answer->grant;
-	mono ends = mono_until(errand->sent, (lasting){ grant->lasts_us },
-	                       purse->lender->drift_ppm); /* O3 */
+	mono ends = ends_of(errand, grant, now);
 	bool next = is_next_window(purse, answer, now);
 
 	if (next)
@@ -590,18 +581,6 @@ static void fail_waiters(struct lessor *lessor, struct errand *errand,
 
 	while ((place = list_first(&errand->waiters)))
 		finish(list_item(place, struct ask, waiting), result);
-	free_errand(lessor, errand);
-}
-
-/* The same, but they may have something of the share. */
-static void disappoint_waiters(struct lessor *lessor, struct errand *errand, mono now)
-{
-	struct list *place;
-
-	while ((place = list_first(&errand->waiters)))
-		settle_without_store(lessor, errand->purse,
-		                     list_item(place, struct ask, waiting), now,
-		                     STORE_LATE);
 	free_errand(lessor, errand);
 }
 
@@ -667,7 +646,7 @@ static void give_up_overdue(struct lessor *lessor, struct link *link, mono now)
 		lessor_count(lessor, COUNT_LOST, 1);
 		if (now.ns >= load_relaxed(&link->shared.down_until_ns))
 			back_off(lessor, link, now);
-		disappoint_waiters(lessor, errand, now);
+		fail_waiters(lessor, errand, STORE_LATE);
 	}
 }
 
@@ -764,7 +743,10 @@ static mono close_lenders(struct lessor *lessor, mono now)
 	lessor->closing_hand = 0;
 	lessor_send_returns(lessor);
 	(void)purses_turn(&lessor->purses);
-	return unlist_over(lessor) ? never : mono_after(now, SLOW_READERS_NS);
+	if (unlist_over(lessor))
+		return never;
+	return mono_after(now, purses_turn(&lessor->purses) ? SLOW_READERS_NS
+	                                                    : HELD_KEYS_PAUSE_NS);
 }
 
 mono lessor_turn(struct lessor *lessor, mono now)

@@ -7,6 +7,7 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
+#include "shards/lender.h"
 
 #define READER_CHANCES 8
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
@@ -133,14 +134,15 @@ static struct ghost *ghost_of(struct purses *set, uint32_t hash)
 static void remember(struct purses *set, const struct purse *purse)
 {
 	*ghost_of(set, purse->hash) =
-	    (struct ghost){ purse->hash, purses_own(set, purse)->sizer };
+	    (struct ghost){ purse->hash, purse->lender->sizing.kind,
+		            purses_own(set, purse)->sizer };
 }
 
 static void recall(struct purses *set, const struct purse *purse)
 {
 	const struct ghost *ghost = ghost_of(set, purse->hash);
 
-	if (ghost->hash == purse->hash)
+	if (ghost->hash == purse->hash && ghost->kind == purse->lender->sizing.kind)
 		purses_own(set, purse)->sizer = ghost->sizer;
 }
 
@@ -175,8 +177,10 @@ static bool is_idle(struct purse *purse)
 static void evict_some(struct purses *set)
 {
 	uint32_t steps = 2 * set->own.made, evicted = 0;
+	uint32_t most =
+	    set->own.made / 8 < EVICT_BATCH ? set->own.made / 8 + 1 : EVICT_BATCH;
 
-	while (steps-- > 0 && evicted < EVICT_BATCH) {
+	while (steps-- > 0 && evicted < most) {
 		struct purse *purse = purses_at(set, set->own.hand);
 
 		set->own.hand = (set->own.hand + 1) % set->own.made;

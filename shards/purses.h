@@ -55,6 +55,7 @@ struct chunk {
  * same place is. */
 struct ghost {
 	uint32_t hash;
+	enum sizing_kind kind; /* whose words they are */
 	union sizer sizer;
 };
 

@@ -34,7 +34,7 @@ extern "C" {
 	X(NAME, 15, "name: from 1 to 64 bytes")                                        \
 	X(MODE, 16, "mode: unknown")                                                   \
 	X(OUTAGE, 17,                                                                  \
-	  "on_outage: unknown, or a share without a lease that could be shared")       \
+	  "on_outage: unknown, or with a share that is 0 or above the limit")          \
 	X(RULE_KIND, 18, "rule.kind: unknown")                                         \
 	X(RULE_CADENCE, 19, "rule.cadence: unknown, or not for this kind")             \
 	X(RULE_LIMIT, 20, "rule.limit: from 1 to 2^53 - 1 (sliding log: to 65536)")    \
@@ -61,7 +61,7 @@ extern "C" {
 	X(NOT_BOOKED, 40, "booking: passed, already given back, or never made")        \
 	X(FENCED, 41, "runtime: fenced after a broken invariant")                      \
 	X(CANNOT_LEASE, 42,                                                            \
-	  "mode: units of this rule cannot be lent; use strict or cached-deny")        \
+	  "mode: this rule cannot be leased, or its window is below 1 ms")             \
 	X(SIZING, 43,                                                                  \
 	  "lease: a batch, size or cost is out of range, or no predictor is given")    \
 	X(PATIENCE, 44, "lease.patience_us: at most an hour")                          \

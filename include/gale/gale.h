@@ -125,7 +125,8 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 /* ---- Stores ---------------------------------------------------------------------- */
 
 /* "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
- * this process who name it, and is forgotten when the last of them has closed it.  The
+ * this process who name it, and is forgotten when the last of them has closed it (with
+ * leases: soon after, when what is left of them has been given back).  The
  * first opener of a name decides for all of them: max_keys, and the allocator and the
  * clock of its runtime. */
 struct gale_store_config {
@@ -192,9 +193,8 @@ struct gale_leasing {
 	double order_cost;                /* eoq, hedge: of a round trip ... */
 	double strand_penalty;            /* ... and of a unit leased and not used */
 	uint64_t max_size;                /* 0: 1,000,000 */
-	uint64_t patience_us;  /* how long a store may take to answer; 0: 100 ms */
-	uint32_t drift_ppm;    /* 0: 500 */
-	uint64_t outage_share; /* with GALE_ON_OUTAGE_SHARE: from 1 to 2^20 - 1 */
+	uint64_t patience_us; /* how long a store may take to answer; 0: 100 ms */
+	uint32_t drift_ppm;   /* 0: 500 */
 	/* Windows, fixed size: what is left of a window may be spent in later ones.  In
 	 * calls of cost 1 at most limit + nodes * (batch - 1) are then admitted in a
 	 * window; limit + nodes * batch if answers come late. */
@@ -206,9 +206,9 @@ struct gale_leasing {
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
-	/* Mode GALE_LEASED: as long as its store does not answer, this node lends itself
-	 * lease.outage_share units for each window.  The fleet may then admit that much
-	 * for each of its nodes, and what it had leased before. */
+	/* The same rule with a limit of outage_share, kept by this node alone, windows by
+	 * its own clock: the fleet may then admit that much for each of its nodes, besides
+	 * what the store has let through or lent. */
 	GALE_ON_OUTAGE_SHARE,
 };
 
@@ -217,6 +217,7 @@ struct gale_limiter_config {
 	struct gale_rule rule;
 	enum gale_mode mode;
 	enum gale_on_outage on_outage;
+	uint64_t outage_share; /* with GALE_ON_OUTAGE_SHARE: from 1 to the limit */
 	struct gale_store *store;
 	struct gale_leasing lease; /* mode GALE_LEASED */
 };
@@ -279,8 +280,9 @@ GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
 /* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  A call is then admitted as of the last tick.  A seat that has
- * never ticked reads the clock for each ask. */
+ * turn of your loop.  A call is then admitted at some instant between the last tick and
+ * its return: tick often, as credit counts as alive until a tick shows that it is dead.  A
+ * seat that has never ticked reads the clock for each ask. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
 struct gale_completion {
@@ -313,18 +315,21 @@ GALE_API size_t gale_metrics(struct gale_runtime *runtime,
 
 /* None of these counts as a call.  All wait at most within_us for the store. */
 
-/* What a call of cost 1 would be told now. */
+/* What the store would say to a call of cost 1 now.  With leases, this node may know
+ * better: it may have units in hand, or remember a denial. */
 GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
                                  const void *key, size_t key_len, uint64_t within_us,
                                  struct gale_answer *ret_answer);
 
-/* How many calls of this cost would pass now, and when there will be more. */
+/* How many calls of this cost the store would let pass now, and when more. */
 GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, uint64_t within_us,
                                      struct gale_outlook *ret_forecast);
 
-/* Forgets the key: its next call finds everything available. */
+/* Forgets the key: its next call finds everything available.  What other nodes, or other
+ * limiters of the name, have leased of it or remember stays good until its window turns.
+ */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 

@@ -67,7 +67,6 @@ static struct gale_leasing take_leasing(struct bytes *bytes)
 	lease.strand_penalty = (double)take_number(bytes, 1);
 	lease.max_size = take_number(bytes, 3);
 	lease.drift_ppm = (uint32_t)take_number(bytes, 3);
-	lease.outage_share = take_number(bytes, 3);
 	lease.carry_over = take_number(bytes, 1) % 2;
 	lease.predictor = take_number(bytes, 1) % 4 ? &predictor : NULL;
 	return lease;
@@ -141,6 +140,7 @@ static void open_limiter(struct gale_runtime *runtime, struct gale_store *store,
 	config.on_outage = (enum gale_on_outage)(take_number(bytes, 1) % 4);
 	config.rule = take_rule(bytes);
 	config.lease = take_leasing(bytes);
+	config.outage_share = take_number(bytes, 3);
 	err = gale_limiter_open(runtime, &config, &limiter);
 	gale_assert(strcmp(gale_err_text(err), "unknown error") != 0);
 	if (err != GALE_ERR_OK)

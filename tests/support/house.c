@@ -32,6 +32,7 @@ void house_open(struct house *house, const struct house_plan *plan)
 		                               .rule = plan->rule,
 		                               .mode = plan->mode,
 		                               .lease = plan->lease,
+		                               .outage_share = plan->outage_share,
 		                               .on_outage = plan->on_outage };
 
 	test_allocator_init(&house->allocator);

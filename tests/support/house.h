@@ -24,6 +24,7 @@ struct house_plan {
 	enum gale_on_outage on_outage;
 	enum gale_mode mode;
 	struct gale_leasing lease;
+	uint64_t outage_share;
 	uint32_t node_keys;
 	const char *url;
 	uint64_t max_keys;

@@ -361,6 +361,20 @@ static void units_faster_than_the_clock_can_be_lent(void **state)
 	assert_int_equal(lend(&key, T0, 1, 1, 1, 10).lasts_us, 1); /* 0.2 */
 }
 
+/* A node may have units of earlier grants left, too: they stay spent. */
+static void a_meter_takes_back_no_more_than_the_latest_grant(void **state)
+{
+	struct leased key = key_of(gale_token_bucket(7, 3, SEC(1))), before = key;
+	struct gale_slot one = lend(&before, T0, 1, 1, 1, 2).tag, two;
+
+	(void)state;
+	lend(&key, T0, 1, 1, 1, 2);
+	two = lend(&key, T0 + 5, 1, 2, 1, 4).tag;
+	assert_true(back(&key, T0 + 6, 1, 3, two, 6));
+	assert_int_equal(key.words[0], before.words[0]); /* D3: as after the first */
+	assert_int_equal(key.words[1], one.part);
+}
+
 static void a_meter_takes_back_the_latest_grant_exactly(void **state)
 {
 	struct leased key = key_of(gale_token_bucket(7, 3, SEC(1))), before;
@@ -372,7 +386,6 @@ static void a_meter_takes_back_the_latest_grant_exactly(void **state)
 	assert_false(back(&key, T0 + 6, 1, 2, one, 1)); /* D3: not the latest */
 	assert_false(back(&key, T0 + 6, 1, 2, two, 1));
 	assert_false(back(&key, T0 + 6, 2, 2, one, 1));
-	assert_false(back(&key, T0 + 6, 2, 2, two, 5));
 	assert_true(same_key(&key, &before));
 	assert_true(back(&key, T0 + 6, 2, 2, two, 3));
 	assert_int_equal(key.words[0], T0 + 1000000); /* three units: 2/3 + 1/3 */
@@ -1066,8 +1079,8 @@ static bool may_return(const struct world *w, const struct message *m)
 		return m->tag.us == start_of(w) &&
 		       m->units <= out_in_window(w, m->ask.node);
 	if (known->charge == LIST_MOST || !slot_equal(latest->tag, m->tag) ||
-	    m->units > latest->units)
-		return false;
+	    (is_pacer(w) && m->units > latest->units))
+		return false; /* of a meter's, what is too much stays spent */
 	return is_pacer(w) ? latest->placed
 	                   : place_of(w, m->tag) == tat_of(w) &&
 	                         slot_before(slot_at(w->now), m->tag);
@@ -1082,8 +1095,11 @@ static bool must_return(const struct world *w, const struct message *m)
 /* Of a window any grant's will do; they are all the same. */
 static void take_off(struct world *w, const struct message *m)
 {
+	const struct charge *latest = &w->charges[w->known[m->ask.node].latest];
 	uint64_t units = m->units;
 
+	if (!is_window(w) && !is_pacer(w) && units > net(latest))
+		units = net(latest);
 	for (size_t i = w->charge_count; i-- > 0 && units > 0;) {
 		struct charge *charge = &w->charges[i];
 		uint64_t part = net(charge) < units ? net(charge) : units;
@@ -1276,6 +1292,7 @@ int main(void)
 		cmocka_unit_test(the_node_lent_to_longest_ago_is_forgotten),
 		cmocka_unit_test(a_meter_lends_what_has_accrued),
 		cmocka_unit_test(units_faster_than_the_clock_can_be_lent),
+		cmocka_unit_test(a_meter_takes_back_no_more_than_the_latest_grant),
 		cmocka_unit_test(a_meter_takes_back_the_latest_grant_exactly),
 		cmocka_unit_test(giving_back_does_not_go_behind_the_grant),
 		cmocka_unit_test(a_tag_that_comes_again_is_another),
