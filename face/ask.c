@@ -62,8 +62,10 @@ static struct gale_answer ask_shard(struct gale_seat *seat,
                                     struct gale_limiter *limiter, struct store_op *op,
                                     void *tag)
 {
-	if (local_is_down(seat, limiter, op))
+	if (local_is_down(seat, limiter, op)) {
+		seat_count(seat, COUNT_TURNED_AWAY);
 		return answer_of(limiter, op, STORE_DOWN);
+	}
 	if (seat_send(seat, limiter, op, tag, /* awaited= */ false))
 		return (struct gale_answer){ .verdict = GALE_PENDING };
 	seat_count(seat, COUNT_CROWDED);
@@ -136,6 +138,23 @@ static enum store_result settle_reset(struct gale_seat *seat,
 	           : settle_by_shard(seat, limiter, op, within_us);
 }
 
+static enum store_result settle_lent(struct gale_seat *seat,
+                                     struct gale_limiter *limiter, struct store_op *op,
+                                     uint64_t within_us)
+{
+	enum store_result result;
+
+	seat_count(seat, COUNT_MISSED);
+	if (local_is_down(seat, limiter, op)) {
+		seat_count(seat, COUNT_TURNED_AWAY);
+		return STORE_DOWN;
+	}
+	result = settle_by_shard(seat, limiter, op, within_us);
+	if (result == STORE_BUSY)
+		seat_count(seat, COUNT_CROWDED);
+	return result;
+}
+
 static enum store_result settle_step(struct gale_seat *seat,
                                      struct gale_limiter *limiter, struct store_op *op,
                                      uint64_t within_us)
@@ -143,9 +162,7 @@ static enum store_result settle_step(struct gale_seat *seat,
 	enum store_result result;
 
 	if (is_lent(limiter))
-		return local_is_down(seat, limiter, op)
-		           ? STORE_DOWN
-		           : settle_by_shard(seat, limiter, op, within_us);
+		return settle_lent(seat, limiter, op, within_us);
 	result = settle(seat, limiter, op, within_us);
 	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
 	    op->answer.verdict == GALE_DENY)

@@ -313,6 +313,7 @@ void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
 		return;
 	fill(pending, seat, limiter, op);
 	pending->ask.is_note = true;
+	pending->ask.due = seat_now(seat);
 	seat->notes++;
 	pending->abandoned = true;
 	(void)post(seat, pending);

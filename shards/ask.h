@@ -30,7 +30,8 @@ struct ask {
 	/* The shard's. */
 	struct list waiting;  /* for an errand */
 	struct list patience; /* of its link */
-	mono due;             /* when patience ends; 0: it does not wait yet */
+	mono due; /* when patience ends; 0: it does not wait yet.  Of a note: when the
+	             store said so */
 
 	uint8_t key[STORE_KEY_MAX];
 };

@@ -18,6 +18,7 @@
 	X(ALLOWED, "allowed_from_credit")                                              \
 	X(REFUSED, "refused_from_memory")                                              \
 	X(MISSED, "missed")                                                            \
+	X(TURNED_AWAY, "turned_away_while_store_was_down")                             \
 	X(CROWDED, "crowded_out")
 
 /* Of a shard: what its actor did and met. */

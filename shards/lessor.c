@@ -13,6 +13,7 @@
 #define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
 #define METER_LIFE_LEAST_NS 1000000
 #define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
+#define DRAIN_TURNS_MOST 100000
 #define LET_GO_PER_TURN 256
 #define SLOW_READERS_NS 1000000 /* how long until they are looked at again */
 #define BACKOFF_DOUBLINGS 7     /* ... up to 1.28 s, and half as much again, by lot */
@@ -254,18 +255,22 @@ static void refuse_crowded(struct lessor *lessor)
 
 /* ---- What the store itself decides ----------------------------------------------- */
 
-static void remember_denial(struct lessor *lessor, const struct ask *ask, mono now)
+/* It counts from when the store said so, however late it is heard of. */
+static void remember_denial(struct lessor *lessor, const struct ask *ask, mono said,
+                            mono now)
 {
 	uint64_t retry_us = ask->op.answer.retry_after_us;
 	struct purse *purse;
+	mono until;
 
 	if (retry_us >= GALE_NEVER / 1000)
 		return; /* a cost that never passes denies nobody else */
-	purse = purse_for(lessor, ask);
+	until = mono_after(said, retry_us * 1000);
+	purse = mono_reached(now, until) ? NULL : purse_for(lessor, ask);
 	if (!purse)
 		return;
 	purse_use(purse);
-	purse_deny(purse, mono_after(now, retry_us * 1000), ask->op.cost);
+	purse_deny(purse, until, ask->op.cost);
 }
 
 /* Takes out what nobody has taken; returns how much could be given back. */
@@ -318,7 +323,7 @@ static void ask_store(struct lessor *lessor, struct ask *ask, mono now)
 	if (ask->op.verb == STORE_STEP && ask->result == STORE_DONE &&
 	    ask->op.answer.verdict == GALE_DENY &&
 	    ask->lender->lending == LENDING_DENIALS)
-		remember_denial(lessor, ask, now);
+		remember_denial(lessor, ask, now, now);
 	finish(ask, ask->result);
 }
 
@@ -330,7 +335,7 @@ static bool lends(const struct lender *lender)
 void lessor_ask(struct lessor *lessor, struct ask *ask, mono now)
 {
 	if (ask->is_note) {
-		remember_denial(lessor, ask, now);
+		remember_denial(lessor, ask, ask->due, now);
 		finish(ask, STORE_DONE);
 	} else if (lends(ask->lender) && ask->op.verb == STORE_STEP &&
 	           ask->op.cost <= CREDIT_UNITS_MAX) {
@@ -381,8 +386,9 @@ static bool is_believable(const struct errand *errand, const struct lend_answer 
 		return false;
 	if (lender->lending == LENDING_PLACES)
 		return grant->delay_ns <= PLACE_DELAY_MAX_NS;
-	if (is_meter(&lender->rule))
-		return grant->units <= lender->rule.capacity;
+	if (is_meter(&lender->rule)) /* what it holds, and what accrues meanwhile */
+		return (next ? 0 : purse->books.taken) + grant->units <=
+		       2 * (lender->rule.capacity + 1);
 	if (grant->lasts_us > lender->window_us)
 		return false;
 	if (!next)
@@ -540,6 +546,8 @@ static mono ends_of(const struct errand *errand, const struct lease_grant *grant
 
 	if (is_meter(&lender->rule))
 		return mono_after(now, METER_LIFE_LEAST_NS + lender->window_us * 1000);
+	if (lender->lending == LENDING_PLACES) /* of its burst: for those who wait */
+		return mono_after(now, METER_LIFE_LEAST_NS);
 	return mono_until(errand->sent, (lasting){ grant->lasts_us },
 	                  lender->drift_ppm); /* O3 */
 }
@@ -859,12 +867,14 @@ static void drain(struct lessor *lessor) ON(actor_role)
 {
 	mono now = clock_now(lessor->config.clock), before, due;
 	mono deadline = drain_deadline(lessor, now);
+	uint32_t turns = DRAIN_TURNS_MOST; /* the clock may stand still */
 
 	do {
 		before = now;
 		due = lessor_turn(lessor, now);
 		now = clock_now(lessor->config.clock);
-	} while (!lessor_is_idle(lessor) && !mono_reached(now, deadline) &&
+	} while (--turns > 0 && !lessor_is_idle(lessor) &&
+	         !mono_reached(now, deadline) &&
 	         (now.ns > before.ns || mono_reached(now, due)));
 }
 

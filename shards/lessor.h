@@ -20,7 +20,8 @@
  *   O3  A grant dies when its window may be over at the store: counted from the instant
  *       of sending, with the clock's drift taken off.                            (L2)
  *   O4  Whatever a store says, no more than the rule's capacity is put into a purse for
- *       one window, and a next window does not begin before the last is over.   (L13)
+ *       one window, and a next window does not begin before the last is over; as long as
+ *       the key is known here: what is evicted is forgotten, by us.             (L13)
  *   O5  Units are given back under the tag they were lent under, after they were taken
  *       out of the purse, and once: a request to give back is never repeated.     (L6)
  *   O6  An ask that waits is in its errand's waiters and in its link's patience, or among

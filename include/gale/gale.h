@@ -202,7 +202,7 @@ struct gale_leasing {
 };
 
 /* What to answer when the rule cannot, for any of the reasons from GALE_WHY_BUSY to
- * GALE_WHY_CHANGED. */
+ * GALE_WHY_CROWDED. */
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
