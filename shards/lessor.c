@@ -347,11 +347,6 @@ void lessor_ask(struct lessor *lessor, struct ask *ask, mono now)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-static bool same_tag(struct gale_slot a, struct gale_slot b)
-{
-	return slot_equal(a, b);
-}
-
 static bool is_meter(const struct rule *rule)
 {
 	return rule->is.kind == GALE_RULE_GCRA ||
@@ -370,7 +365,7 @@ static bool is_next_window(const struct purse *purse, const struct lend_answer *
 {
 	if (!has_windows(purse->lender))
 		return mono_reached(now, purse->books.ends);
-	return !same_tag(answer->grant.tag, purse->books.tag);
+	return !slot_equal(answer->grant.tag, purse->books.tag);
 }
 
 /* O4, and what no honest store would say. */
@@ -468,8 +463,10 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	lessor_take_back(lessor, purse, now);
 	purse->books.tag = grant->tag;
 	purse->books.taken += grant->units;
-	if (!purses_give_block(&lessor->purses, purse, &block))
-		return; /* without memory they pass unused */
+	if (!purses_give_block(&lessor->purses, purse, &block)) {
+		lessor_give_back(lessor, purse, grant->units); /* no memory */
+		return;
+	}
 	lessor_list_lent(lessor, purse, now);
 	lessor_count(lessor, COUNT_GRANTS, 1);
 	lessor_count(lessor, COUNT_UNITS, grant->units);
@@ -741,20 +738,21 @@ static bool any_over(const struct lessor *lessor)
 	return false;
 }
 
-/* Returns when to go on with it. */
+/* Returns when to go on with it.  Held keys keep a closed lender's purses: they are looked
+ * at again when somebody wakes the shard for it, or after a while. */
 static mono close_lenders(struct lessor *lessor, mono now)
 {
 	if (!any_over(lessor))
 		return never;
+	if (!mono_reached(now, lessor->close_due))
+		return lessor->close_due;
 	if (!let_go(lessor))
 		return now;
 	lessor->closing_hand = 0;
 	lessor_send_returns(lessor);
-	(void)purses_turn(&lessor->purses);
-	if (unlist_over(lessor))
-		return never;
-	return mono_after(now, purses_turn(&lessor->purses) ? SLOW_READERS_NS
-	                                                    : HELD_KEYS_PAUSE_NS);
+	lessor->close_due = mono_after(
+	    now, purses_turn(&lessor->purses) ? SLOW_READERS_NS : HELD_KEYS_PAUSE_NS);
+	return unlist_over(lessor) ? never : lessor->close_due;
 }
 
 mono lessor_turn(struct lessor *lessor, mono now)

@@ -17,8 +17,9 @@
  *   O2  Units come in by on_answer and nowhere else: once for each errand's number,
  *       and only what can be believed.  What comes later, twice or from elsewhere is
  *       dropped and counted.                                               (L4, L13)
- *   O3  A grant dies when its window may be over at the store: counted from the instant
- *       of sending, with the clock's drift taken off.                            (L2)
+ *   O3  A window's units die when it may be over at the store: counted from the instant
+ *       of sending, with the clock's drift taken off.  A meter's are bounded by how many
+ *       are out.                                                           (L2, L14)
  *   O4  Whatever a store says, no more than the rule's capacity is put into a purse for
  *       one window, and a next window does not begin before the last is over; as long as
  *       the key is known here: what is evicted is forgotten, by us.             (L13)
@@ -29,7 +30,7 @@
  *       ends.                                                                    (L11)
  *   O7  A purse with an errand is not evicted.                                    (L8)
  *
- * Threads   The shard's actor, but for lessor_find and the words under "shared".
+ * Threads   The shard's actor.  Others read counters, and link->shared.
  */
 #ifndef SHARDS_LESSOR_H
 #define SHARDS_LESSOR_H
@@ -87,10 +88,10 @@ struct lessor {
 	struct lessor_config config;
 	struct purses purses;
 	struct link *links;
-	uint32_t
-	    closing_hand;    /* how far purses of closed lenders have been looked for */
-	uint64_t sent;       /* requests so far */
-	struct list crowded; /* asks that wait for a purse */
+	mono close_due;        /* when purses of closed lenders are looked for again */
+	uint32_t closing_hand; /* how far they have been looked for */
+	uint64_t sent;         /* requests so far */
+	struct list crowded;   /* asks that wait for a purse */
 	struct list free_errands;
 	struct errand errands[ERRANDS];
 	struct batch asking;

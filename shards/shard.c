@@ -74,6 +74,8 @@ static uint64_t chores(struct actor *self) ON(actor_role)
 	mono now = now_of(shard);
 	uint64_t after;
 
+	if (swap_relaxed(&shard->woken, false))
+		shard->lessor.close_due = (mono){ 0 };
 	store_relaxed(&shard->lessor_due_ns, lessor_turn(&shard->lessor, now).ns);
 	if (shard->chore && mono_reached(now, due_at(&shard->chore_due_ns)))
 		run_chore(shard);
@@ -142,6 +144,7 @@ bool shard_post(struct shard *shard, struct ask *ask)
 
 void shard_wake(struct shard *shard)
 {
+	store_relaxed(&shard->woken, true);
 	if (shard->chore)
 		store_relaxed(&shard->chore_due_ns, 0);
 	wake_raise(&shard->actor.wake);

@@ -30,6 +30,7 @@ struct shard_chore {
 struct shard {
 	struct actor actor;
 	struct lessor lessor;
+	_Atomic bool woken;        /* and not looked around since */
 	struct shard_chore *chore; /* NULL: none */
 	/* When they want to be called, by the shard's clock; 0: at once. */
 	_Atomic uint64_t lessor_due_ns;
@@ -53,7 +54,7 @@ uint64_t shard_turn_after_ns(const struct shard *shard);
 /* False if the shard has its hands full. */
 bool shard_post(struct shard *shard, struct ask *ask);
 
-/* Lets it run its chore soon. */
+/* Lets it run its chore soon, and look for what is closed. */
 void shard_wake(struct shard *shard);
 
 #endif

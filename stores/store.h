@@ -17,12 +17,14 @@
  *   V5  Unless the result is STORE_DONE, nothing has changed.
  *   V6  Lending follows engine/lease.h: each request is one atomic step, tagged, and
  *       does its work at most once for its node and number.               (L4, L6, L9)
+ *       A store that may lose its state must say so in each answer (law L12); the
+ *       embedded one cannot lose it and live.
  *   V7  A batch is answered part by part, each part any number of times or never, in any
  *       order, with the number of its request; the one who asked sorts that out.  (L13)
  *
  * Threads   run, sweep, stats: any thread, at once.  close: once, by the last user.
- *           lend: any thread; the answers come on the same thread, within lend or
- *           within a later poll of it.
+ *           lend: a shard's actor; the answers come on its thread, within lend or
+ *           between two of its turns.
  */
 #ifndef STORES_STORE_H
 #define STORES_STORE_H

@@ -89,9 +89,9 @@ struct gale_config {
 	uint32_t shards;      /* actors that answer what could not be answered at once;
 	                         0: one for each processor */
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
-	uint32_t
-	    max_keys; /* keys that this node knows leases or denials of; 0: 65536 */
-	bool turns;   /* no threads: the host calls gale_turn from a loop of its own */
+	uint32_t max_keys;    /* keys that this node knows leases or denials of, rounded
+	                         up for each shard; 0: 65536 */
+	bool turns; /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
 	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
@@ -164,14 +164,7 @@ enum gale_mode {
 	GALE_LEASED,      /* the store lends units, and this node decides from them */
 };
 
-/*
- * How units are leased; zero is good.  Windows: the sum of what all nodes admit in a
- * window of the store is at most the limit, whatever messages are lost, late or doubled,
- * as long as no node's clock runs drift_ppm fast or slow.  gcra and token bucket: in any
- * time t at most burst + t/T, and what is leased and not yet spent.  Pacers: places in
- * the queue are booked ahead, and are as far apart as the rule says.  The other rules
- * cannot be leased.
- */
+/* How many units to lease at a time. */
 enum gale_sizing {
 	GALE_SIZE_LEARNED, /* from what was asked for in windows before */
 	GALE_SIZE_FIXED,   /* batch units, or fewer when there are not so many */
@@ -186,14 +179,30 @@ struct gale_predictor {
 	                   size_t key_len);
 };
 
+/*
+ * How units are leased; zero is good.
+ *
+ * Windows: the sum of what all nodes admit in a window of the store is at most the limit,
+ * whatever messages are lost, late or doubled, as long as no node's clock, and not the
+ * store's, runs drift_ppm fast or slow.  gcra and token bucket: in any time t at most
+ * burst + t/T, and what is leased and not yet spent.  Pacers: places in the queue are
+ * booked ahead, and are as far apart as the rule says, by the node's clock.  The other
+ * rules, and windows below a millisecond, cannot be leased.
+ *
+ * The first ask of a key, and each that finds no credit, is GALE_PENDING while its shard
+ * asks the store.  One lease is at most 1,048,575 units; a cost above that is decided by
+ * the store.  Of an answer from credit, remaining is what this thread has in hand, and
+ * reset_after_us how long that lives.  A step forward of the store's clock makes its
+ * answers GALE_WHY_WRONG until the node's window is over.
+ */
 struct gale_leasing {
 	enum gale_sizing sizing;
 	uint64_t batch;                   /* fixed */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
-	double order_cost;                /* eoq, hedge: of a round trip ... */
-	double strand_penalty;            /* ... and of a unit leased and not used */
+	double order_cost;                /* of a round trip, and ... */
+	double strand_penalty;            /* ... of a unit not used; both 0: 20 and 1 */
 	uint64_t max_size;                /* 0: 1,000,000 */
-	uint64_t patience_us; /* how long a store may take to answer; 0: 100 ms */
+	uint64_t patience_us; /* how long an ask may wait for the store; 0: 100 ms */
 	uint32_t drift_ppm;   /* 0: 500 */
 	/* Windows, fixed size: what is left of a window may be spent in later ones.  In
 	 * calls of cost 1 at most limit + nodes * (batch - 1) are then admitted in a
@@ -219,7 +228,7 @@ struct gale_limiter_config {
 	enum gale_on_outage on_outage;
 	uint64_t outage_share; /* with GALE_ON_OUTAGE_SHARE: from 1 to the limit */
 	struct gale_store *store;
-	struct gale_leasing lease; /* mode GALE_LEASED */
+	struct gale_leasing lease; /* mode GALE_LEASED; else ignored */
 };
 
 struct gale_limiter;

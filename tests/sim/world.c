@@ -272,9 +272,9 @@ static void take_from_pot(struct world *world, const struct call *call) /* P6 */
 	uint64_t now = world->agenda.now_us;
 
 	if (world->plan.lease.carry_over || world->plan.bad ||
-	    is_booked(call->answer.slot) || world->plan.rule.kind == GALE_RULE_GCRA ||
-	    world->plan.rule.kind == GALE_RULE_TOKEN_BUCKET)
-		return; /* a meter's units are bounded by how many are out (P3) */
+	    is_booked(call->answer.slot) ||
+	    world->plan.rule.kind != GALE_RULE_FIXED_WINDOW)
+		return; /* others are bounded by how many are out: P2, P3 */
 	if (pot->units < call->cost || pot->dies_us <= now)
 		fault(world,
 		      "node %u key %u: cost %" PRIu64 " from %" PRIu64
