@@ -368,6 +368,21 @@ static bool is_next_window(const struct purse *purse, const struct lend_answer *
 	return !slot_equal(answer->grant.tag, purse->books.tag);
 }
 
+/* What a meter can lend in one period of the books: what it holds, and what accrues from
+ * when the first answer of the period may have been given until it ends. */
+static uint64_t most_of_meter(const struct lender *lender)
+{
+	uint64_t us = lender->window_us + lender->patience_ns / 1000 * 2;
+	uint128 accrued;
+
+	us += us / 1000 * lender->drift_ppm / 500 + 1000; /* both clocks drift */
+	accrued = wide_quotient((uint128)us * lender->rule.is.limit,
+	                        lender->rule.is.period_us);
+	if (accrued > GALE_UNITS_MAX)
+		return GALE_UNITS_MAX;
+	return lender->rule.capacity + 2 + (uint64_t)accrued;
+}
+
 /* O4, and what no honest store would say. */
 static bool is_believable(const struct errand *errand, const struct lend_answer *answer,
                           mono now)
@@ -381,9 +396,9 @@ static bool is_believable(const struct errand *errand, const struct lend_answer 
 		return false;
 	if (lender->lending == LENDING_PLACES)
 		return grant->delay_ns <= PLACE_DELAY_MAX_NS;
-	if (is_meter(&lender->rule)) /* what it holds, and what accrues meanwhile */
+	if (is_meter(&lender->rule))
 		return (next ? 0 : purse->books.taken) + grant->units <=
-		       2 * (lender->rule.capacity + 1);
+		       most_of_meter(lender);
 	if (grant->lasts_us > lender->window_us)
 		return false;
 	if (!next)
