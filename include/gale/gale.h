@@ -226,9 +226,9 @@ struct gale_limiter_config {
 	struct gale_rule rule;
 	enum gale_mode mode;
 	enum gale_on_outage on_outage;
-	uint64_t outage_share; /* with GALE_ON_OUTAGE_SHARE: from 1 to the limit */
 	struct gale_store *store;
 	struct gale_leasing lease; /* mode GALE_LEASED; else ignored */
+	uint64_t outage_share;     /* with GALE_ON_OUTAGE_SHARE: from 1 to the limit */
 };
 
 struct gale_limiter;
