@@ -29,7 +29,7 @@
 
 #define SEED 42
 #define AHEAD 16
-#define MUCH (UINT64_C(1) << 62)
+#define MUCH (UINT64_C(1) << 62 | 0xfffffffff)
 #define THERE_AND_BACK 4001 /* an odd number has a median */
 
 /* ---- A table --------------------------------------------------------------------- */
