@@ -715,8 +715,8 @@ static struct store *open_jumpy(struct jumpy_clock *jumpy, uint64_t before,
 	struct store *store;
 
 	test_allocator_init(&allocator);
-	*jumpy =
-	    (struct jumpy_clock){ .clock = { jumpy_now }, .sides = { before, after } };
+	*jumpy = (struct jumpy_clock){ .clock = { .now_us = jumpy_now },
+		                       .sides = { before, after } };
 	store = memory_open(&config);
 	assert_non_null(store);
 	return store;
