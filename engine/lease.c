@@ -139,9 +139,13 @@ static struct gale_slot end_of(const struct rule *rule, const struct lease_row *
 	return slot_add(row->tag, rule_span(rule, row->out), rule->is.limit);
 }
 
+/* After a return a meter's tat lies before the row's tag: the key may expire before that,
+ * and who forgets it then must say the same. */
 static bool is_held(const struct rule *rule, const struct lease_row *row, uint64_t now)
 {
 	if (row->node == 0 || row->out == 0)
+		return false;
+	if (lent_from(rule) == A_METER && row->granted == 0)
 		return false;
 	return lent_from(rule) == A_WINDOW ||
 	       slot_before(slot_at(now), end_of(rule, row));

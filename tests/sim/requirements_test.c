@@ -831,8 +831,9 @@ static void what_is_left_at_the_end_goes_back(void **state)
 	world_ends();
 }
 
-#define MANY_KEYS 1000000
-#define KNOWN_KEYS 10000
+/* MANY_KEYS comes from the build: ten million, or fewer under a sanitizer. */
+#define KNOWN_KEYS (MANY_KEYS / 100)
+#define WARM_KEYS (6 * KNOWN_KEYS / 64 * 64)
 
 static uint64_t many_answers[GALE_ALLOW + 1];
 
@@ -859,7 +860,7 @@ static void ask_many_keys(uint64_t first, uint64_t last)
 	}
 }
 
-static void a_million_keys_where_ten_thousand_are_known(void **state)
+static void a_hundred_times_as_many_keys_as_may_be_known(void **state)
 {
 	struct world_plan plan = plan_of(5, 2, 1);
 	uint64_t bytes;
@@ -870,9 +871,9 @@ static void a_million_keys_where_ten_thousand_are_known(void **state)
 	plan.rule = gale_fixed_window(5, GALE_MILLIS(10));
 	world_open(&w, &plan);
 	w.net.served = NULL;
-	ask_many_keys(0, 64000);
+	ask_many_keys(0, WARM_KEYS);
 	bytes = w.nodes[0].allocator.most;
-	ask_many_keys(64000, MANY_KEYS);
+	ask_many_keys(WARM_KEYS, MANY_KEYS);
 	assert_int_equal(many_answers[GALE_PENDING], 0);
 	assert_int_equal(many_answers[GALE_ALLOW] + many_answers[GALE_DENY], MANY_KEYS);
 	assert_true(many_answers[GALE_ALLOW] > MANY_KEYS * 9 / 10);
@@ -918,7 +919,7 @@ int main(void)
 		cmocka_unit_test(a_seat_that_leaves_with_asks_pending),
 		cmocka_unit_test(a_runtime_that_is_closed_under_load),
 		cmocka_unit_test(what_is_left_at_the_end_goes_back),
-		cmocka_unit_test(a_million_keys_where_ten_thousand_are_known),
+		cmocka_unit_test(a_hundred_times_as_many_keys_as_may_be_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
