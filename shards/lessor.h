@@ -120,6 +120,26 @@ bool lessor_is_idle(const struct lessor *lessor);
 
 /* ---- Between its files ----------------------------------------------------------- */
 
+#define NEVER_DUE ((mono){ UINT64_MAX })
+#define SLOW_READERS_NS 1000000 /* how long until they are looked at again */
+
+/* Answers an ask, which is not ours after that. */
+void lessor_finish(struct ask *ask, enum store_result result);
+void lessor_fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
+                 enum store_result result);
+/* From what this node knows, like anyone else; false if the store must be asked. */
+bool lessor_settle(struct purse *purse, struct ask *ask, mono now);
+
+void lessor_on_answer(struct lend_home *home, const struct lend_answer *answer);
+void lessor_free_errand(struct lessor *lessor, struct errand *errand);
+void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
+                         enum store_result result);
+void lessor_back_off(struct lessor *lessor, struct link *link, mono now);
+
+/* Gives those who wait for a purse one, as far as there are any; returns when to look
+ * again. */
+mono lessor_place_crowded(struct lessor *lessor, mono now);
+
 /* The purse's own state of HEDGE, or NULL for the other kinds. */
 struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purse);
 

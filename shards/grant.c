@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * grant.c -- what a store has answered: is it to be believed, and who gets it?
+ *
+ *     on_answer -> believed? -> the books -> the purse -> those who wait -> again, or rest
+ */
+#include "engine/check.h"
+#include "runtime/clock.h"
+#include "shards/lessor.h"
+#include "shards/local.h"
+
+#define BACKOFF_FIRST_NS 10000000 /* 10 ms, doubled for each further failure ... */
+#define BACKOFF_DOUBLINGS 7       /* ... up to 1.28 s, and half as much again, by lot */
+#define IDLE_WINDOWS_NOTED SIZER_IDLE_MOST
+#define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
+#define METER_LIFE_LEAST_NS 1000000
+
+static bool is_meter(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_GCRA ||
+	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
+}
+
+static bool has_windows(const struct lender *lender)
+{
+	return lender->lending == LENDING_UNITS && !is_meter(&lender->rule);
+}
+
+/* Does the grant open another window than the purse's books are about?  A meter has no
+ * windows; its books are closed by the clock. */
+static bool is_next_window(const struct purse *purse, const struct lend_answer *answer,
+                           mono now)
+{
+	if (!has_windows(purse->lender))
+		return mono_reached(now, purse->books.ends);
+	return !slot_equal(answer->grant.tag, purse->books.tag);
+}
+
+/* What a meter can lend in one period of the books: what it holds, and what accrues from
+ * when the first answer of the period may have been given until it ends. */
+static uint64_t most_of_meter(const struct lender *lender)
+{
+	uint64_t us = lender->window_us + lender->patience_ns / 1000 * 2;
+	uint128 accrued;
+
+	us += us / 1000 * lender->drift_ppm / 500 + 1000; /* both clocks drift */
+	accrued = wide_quotient((uint128)us * lender->rule.is.limit,
+	                        lender->rule.is.period_us);
+	if (accrued > GALE_UNITS_MAX)
+		return GALE_UNITS_MAX;
+	return lender->rule.capacity + 2 + (uint64_t)accrued;
+}
+
+/* O4, and what no honest store would say. */
+static bool is_believable(const struct errand *errand, const struct lend_answer *answer,
+                          mono now)
+{
+	const struct purse *purse = errand->purse;
+	const struct lender *lender = purse->lender;
+	const struct lease_grant *grant = &answer->grant;
+	bool next = is_next_window(purse, answer, now);
+
+	if (grant->units > errand->want || grant->lasts_us > GALE_SPAN_MAX_US)
+		return false;
+	if (lender->lending == LENDING_PLACES)
+		return grant->delay_ns <= PLACE_DELAY_MAX_NS;
+	if (is_meter(&lender->rule))
+		return (next ? 0 : purse->books.taken) + grant->units <=
+		       most_of_meter(lender);
+	if (grant->lasts_us > lender->window_us)
+		return false;
+	if (!next)
+		return purse->books.taken + grant->units <= lender->rule.capacity;
+	return grant->tag.us > purse->books.tag.us &&
+	       (lender->carry_over || mono_reached(now, purse->books.ends));
+}
+
+void lessor_window_over(struct lessor *lessor, struct purse *purse)
+{
+	uint64_t left = purse_left(purse, (mono){ 0 });
+	uint64_t taken = purse->books.taken;
+	uint64_t demand = taken > left ? taken - left : 0;
+	struct lender *lender = purse->lender;
+
+	demand += swap_relaxed(&purse->refused, 0);
+	sizer_observe(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
+	              lessor_hedge(lessor, purse), demand);
+	purse->books.taken = 0;
+}
+
+/* Windows in which nobody asked are learned from too. */
+static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono now)
+{
+	uint64_t idle = us_between(purse->books.ends, now) / purse->lender->window_us;
+
+	for (uint64_t i = 0; i < idle && i < IDLE_WINDOWS_NOTED; i++)
+		lessor_window_over(lessor, purse);
+}
+
+static void open_window(struct lessor *lessor, struct purse *purse,
+                        const struct lease_grant *grant, mono now)
+{
+	if (purse->books.ends.ns > 0) {
+		lessor_window_over(lessor, purse);
+		note_idle_windows(lessor, purse, now);
+	}
+	if (has_windows(purse->lender))
+		purse->books.tag = grant->tag;
+	purse->books.ends = has_windows(purse->lender)
+	                        ? (mono){ 0 }
+	                        : mono_after(now, purse->lender->window_us * 1000);
+}
+
+static void put_units(struct lessor *lessor, struct purse *purse,
+                      const struct lease_grant *grant, mono ends, mono now)
+{
+	struct lender *lender = purse->lender;
+	uint64_t units = grant->units;
+
+	if (units == 0)
+		return;
+	purse->books.taken += units;
+	if (!has_windows(lender))
+		purse->books.tag = grant->tag; /* only the latest can go back */
+	if (lender->carry_over)
+		purse_put(purse, NEVER_DUE, units, now);
+	else
+		purse_put(purse, ends, units, now);
+	lessor_list_lent(lessor, purse, now);
+	lessor_count(lessor, COUNT_GRANTS, 1);
+	lessor_count(lessor, COUNT_UNITS, units);
+}
+
+/* The first place is so long from when the store answered, not from when it was asked:
+ * nobody may leave early. */
+static void put_places(struct lessor *lessor, struct purse *purse,
+                       const struct lease_grant *grant, mono now)
+{
+	struct block block = {
+		.rule = &purse->lender->rule,
+		.first = mono_after(now, grant->delay_ns),
+		.slot = grant->tag,
+		.count = grant->units,
+	};
+
+	lessor_take_back(lessor, purse, now);
+	purse->books.tag = grant->tag;
+	purse->books.taken += grant->units;
+	if (!purses_give_block(&lessor->purses, purse, &block)) {
+		lessor_give_back(lessor, purse, grant->units); /* no memory */
+		return;
+	}
+	lessor_list_lent(lessor, purse, now);
+	lessor_count(lessor, COUNT_GRANTS, 1);
+	lessor_count(lessor, COUNT_UNITS, grant->units);
+}
+
+/* So little was left of the window that the units were dead on arrival.  Whoever asked
+ * again would get more of the same, until the limit is gone: nobody needs to, before the
+ * store's window is over. */
+static void note_dead(struct lessor *lessor, const struct errand *errand,
+                      const struct lease_grant *grant, mono ends, mono now)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (!has_windows(lender) || lender->carry_over || grant->units == 0 ||
+	    credit_lives(credit_until(ends, grant->units), now))
+		return;
+	lessor_count(lessor, COUNT_EXPIRED, 1);
+	purse_deny(errand->purse, mono_after(errand->sent, grant->lasts_us * 1000), 1);
+}
+
+static bool is_placed(const struct lender *lender, const struct lease_grant *grant)
+{
+	return lender->lending == LENDING_PLACES &&
+	       (grant->tag.us > 0 || grant->tag.part > 0);
+}
+
+/* The store has not got what was wanted: until it may, nobody needs to ask. */
+static void note_spent(struct lessor *lessor, const struct errand *errand,
+                       const struct lease_grant *grant, mono now)
+{
+	struct purse *purse = errand->purse;
+	uint64_t wait_us = grant->units == 0 ? grant->retry_us : grant->lasts_us;
+
+	if (!has_windows(purse->lender) && grant->units > 0)
+		return; /* more may accrue at any time */
+	if (wait_us > GALE_SPAN_MAX_US)
+		wait_us = purse->lender->window_us;
+	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
+	           grant->left + purse_left(purse, now) + 1);
+	lessor_count(lessor, COUNT_SPENT, 1);
+}
+
+static void serve(struct errand *errand, mono now)
+{
+	struct list *place = list_first(&errand->waiters), *next;
+
+	for (; place && place != &errand->waiters; place = next) {
+		next = place->next;
+		(void)lessor_settle(errand->purse,
+		                    list_item(place, struct ask, waiting), now);
+	}
+}
+
+/* Waiters that were not served make the errand go again. */
+static void go_again_or_rest(struct lessor *lessor, struct errand *errand)
+{
+	struct link *link = link_of(lessor, errand->purse->lender);
+
+	if (list_is_empty(&errand->waiters)) {
+		lessor_free_errand(lessor, errand);
+		return;
+	}
+	errand->number = 0;
+	errand->forget = false;
+	list_append(&link->own.wanting, &errand->place);
+}
+
+/* A window's units die with it.  Those of a meter are bounded by how many are out, not by
+ * when they are spent: they live as long as the meter takes to fill, so that a store which
+ * is slower than that can be leased from at all. */
+static mono ends_of(const struct errand *errand, const struct lease_grant *grant,
+                    mono now)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (is_meter(&lender->rule))
+		return mono_after(now, METER_LIFE_LEAST_NS + lender->window_us * 1000);
+	if (lender->lending == LENDING_PLACES) /* of its burst: for those who wait */
+		return mono_after(now, METER_LIFE_LEAST_NS);
+	return mono_until(errand->sent, (lasting){ grant->lasts_us },
+	                  lender->drift_ppm); /* O3 */
+}
+
+static void take_grant(struct lessor *lessor, struct errand *errand,
+                       const struct lend_answer *answer, mono now)
+{
+	struct purse *purse = errand->purse;
+	const struct lease_grant *grant = &answer->grant;
+	mono ends = ends_of(errand, grant, now);
+	bool next = is_next_window(purse, answer, now);
+
+	if (next)
+		open_window(lessor, purse, grant, now);
+	if (has_windows(purse->lender))
+		purse->books.ends = mono_later(purse->books.ends, ends);
+	purse->holders =
+	    grant->holders < UINT8_MAX ? (uint8_t)grant->holders : UINT8_MAX;
+	errand->store_left = grant->left;
+	if (grant->units > 0 && is_placed(purse->lender, grant))
+		put_places(lessor, purse, grant, now);
+	else
+		put_units(lessor, purse, grant, ends, now);
+	if (grant->units > 0 && grant->units < errand->want)
+		lessor_count(lessor, COUNT_PARTIAL, 1);
+	if (grant->units < errand->want) {
+		purse_gather(purse, now);
+		note_spent(lessor, errand, grant, now);
+	}
+	note_dead(lessor, errand, grant, ends, now);
+	serve(errand, now);
+	go_again_or_rest(lessor, errand);
+}
+
+void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
+                         enum store_result result)
+{
+	struct list *place;
+
+	while ((place = list_first(&errand->waiters)))
+		lessor_finish(list_item(place, struct ask, waiting), result);
+	lessor_free_errand(lessor, errand);
+}
+
+/* Whether it will answer soon is for the next ask to find out, not for each of many. */
+void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
+{
+	uint32_t doublings = link->own.failures < BACKOFF_DOUBLINGS ? link->own.failures
+	                                                            : BACKOFF_DOUBLINGS;
+	uint64_t wait = (uint64_t)BACKOFF_FIRST_NS << doublings;
+	uint64_t lot =
+	    (lessor->config.node ^ lessor->sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	link->own.failures++;
+	wait += wait * lot >> 33;
+	store_relaxed(&link->shared.down_until_ns, mono_after(now, wait).ns);
+}
+
+void lessor_on_answer(struct lend_home *home,
+                      const struct lend_answer *answer) UNCHECKED
+{
+	struct lessor *lessor = (struct lessor *)home;
+	uint32_t slot = (uint32_t)(answer->number % ERRANDS);
+	struct errand *errand = &lessor->errands[slot];
+	mono now = clock_now(lessor->config.clock);
+	struct link *link;
+
+	if (slot == ERRAND_NONE)
+		return; /* of what was given back: nothing depends on it */
+	if (!errand->purse || errand->number != answer->number) {
+		lessor_count(lessor, COUNT_STRAY, 1); /* O2 */
+		return;
+	}
+	link = link_of(lessor, errand->purse->lender);
+	list_remove(&errand->place);
+	errand->number = 0;
+	link->own.failures = 0;
+	store_relaxed(&link->shared.down_until_ns, 0);
+	if (answer->result != STORE_DONE) {
+		lessor_fail_waiters(lessor, errand, answer->result);
+	} else if (errand->forget) {
+		go_again_or_rest(lessor, errand);
+	} else if (!is_believable(errand, answer, now)) {
+		lessor_count(lessor, COUNT_WRONG, 1);
+		lessor_fail_waiters(lessor, errand, STORE_WRONG);
+	} else {
+		take_grant(lessor, errand, answer, now);
+	}
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* turn.c -- what a lessor does by itself: gives up, sends, looks around, lets go. */
+#include "shards/lessor.h"
+
+#define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
+#define LET_GO_PER_TURN 256
+
+/* The store has not answered in time: whether the units were lent is not known, so they
+ * are spent. */
+static void give_up_overdue(struct lessor *lessor, struct link *link, mono now)
+{
+	struct list *place;
+
+	while ((place = list_first(&link->own.flying))) {
+		struct errand *errand = list_item(place, struct errand, place);
+
+		if (!mono_reached(now, errand->due))
+			return;
+		lessor_count(lessor, COUNT_LOST, 1);
+		if (now.ns >= load_relaxed(&link->shared.down_until_ns))
+			lessor_back_off(lessor, link, now);
+		lessor_fail_waiters(lessor, errand, STORE_LATE);
+	}
+}
+
+static void answer_impatient(struct lessor *lessor, struct link *link, mono now)
+{
+	struct list *place;
+
+	while ((place = list_first(&link->own.patience))) {
+		struct ask *ask = list_item(place, struct ask, patience);
+
+		if (!mono_reached(now, ask->due))
+			return;
+		lessor_fail(lessor, ask, COUNT_IMPATIENT, STORE_LATE); /* O6 */
+	}
+}
+
+static mono due_of(const struct link *link)
+{
+	struct list *flying = list_first(&link->own.flying);
+	struct list *patience = list_first(&link->own.patience);
+	mono due = NEVER_DUE;
+
+	if (flying)
+		due = mono_earlier(due, list_item(flying, struct errand, place)->due);
+	if (patience)
+		due = mono_earlier(due, list_item(patience, struct ask, patience)->due);
+	if (link->own.lent_first != NUMBER_LAST)
+		due = mono_earlier(due, link->own.look_due);
+	return due;
+}
+
+/* Purses of lenders that nobody asks any more, some at a time; true when all are out. */
+static bool let_go(struct lessor *lessor)
+{
+	struct purses *set = &lessor->purses;
+	uint32_t budget = LET_GO_PER_TURN;
+
+	while (budget-- > 0 && lessor->closing_hand < set->own.made) {
+		struct purse *purse = purses_at(set, lessor->closing_hand++);
+
+		if (purse->lender && load_relaxed(&purse->lender->closed) &&
+		    load_relaxed(&purse->pins) != PURSE_DEAD)
+			(void)purses_evict(set, purse);
+	}
+	return lessor->closing_hand >= set->own.made;
+}
+
+static bool link_is_idle(const struct link *link)
+{
+	return list_is_empty(&link->own.wanting) && list_is_empty(&link->own.flying);
+}
+
+static bool link_is_over(const struct link *link)
+{
+	return load_relaxed(&link->own.lender->closed) && link_is_idle(link);
+}
+
+/* A purse that somebody holds keeps its lender. */
+static bool unlist_over(struct lessor *lessor)
+{
+	struct link **at = &lessor->links;
+	bool all = true;
+
+	while (*at) {
+		struct link *link = *at;
+
+		if (link_is_over(link) && link->own.purses == 0) {
+			*at = link->own.next;
+			link->own.listed = false;
+			link->own.lender->drop(link->own.lender); /* it may be gone */
+			continue;
+		}
+		all &= !link_is_over(link);
+		at = &link->own.next;
+	}
+	return all;
+}
+
+static bool any_over(const struct lessor *lessor)
+{
+	for (const struct link *at = lessor->links; at; at = at->own.next)
+		if (link_is_over(at))
+			return true;
+	return false;
+}
+
+/* Returns when to go on with it.  Held keys keep a closed lender's purses: they are looked
+ * at again when somebody wakes the shard for it, or after a while. */
+static mono close_lenders(struct lessor *lessor, mono now)
+{
+	if (!any_over(lessor))
+		return NEVER_DUE;
+	if (!mono_reached(now, lessor->close_due))
+		return lessor->close_due;
+	if (!let_go(lessor))
+		return now;
+	lessor->closing_hand = 0;
+	lessor_send_returns(lessor);
+	lessor->close_due = mono_after(
+	    now, purses_turn(&lessor->purses) ? SLOW_READERS_NS : HELD_KEYS_PAUSE_NS);
+	return unlist_over(lessor) ? NEVER_DUE : lessor->close_due;
+}
+
+mono lessor_turn(struct lessor *lessor, mono now)
+{
+	bool more = false;
+	mono due;
+
+	lessor_place_crowded(lessor, now);
+
+	for (struct link *link = lessor->links; link; link = link->own.next) {
+		give_up_overdue(lessor, link, now);
+		answer_impatient(lessor, link, now);
+		lessor_send(lessor, link, now);
+		lessor_look(lessor, link, now);
+		more |= !list_is_empty(&link->own.wanting);
+	}
+	lessor_send_returns(lessor);
+	due = close_lenders(lessor, now);
+	due = mono_earlier(due, lessor_place_crowded(lessor, now));
+	if (purses_turn(&lessor->purses))
+		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
+	for (struct link *link = lessor->links; link; link = link->own.next)
+		due = mono_earlier(due, due_of(link));
+	return more ? now : due;
+}
+
+bool lessor_is_idle(const struct lessor *lessor)
+{
+	for (const struct link *link = lessor->links; link; link = link->own.next)
+		if (!link_is_idle(link))
+			return false;
+	return true;
+}
