@@ -541,6 +541,7 @@ static void a_lease_comes_from_credit_and_ends_in_memory(void **state)
 static void a_store_that_never_answers_is_late_and_then_down(void **state)
 {
 	struct house_plan plan = lease_plan();
+	struct gale_answer answer = { 0 };
 	struct odd_store odd;
 	struct house h;
 
@@ -549,7 +550,12 @@ static void a_store_that_never_answers_is_late_and_then_down(void **state)
 	odd_begin(&odd, &h);
 	odd.silent = true;
 	told(house_wait(&h, "k"), GALE_WHY_LATE, GALE_DENY);
-	told(house_wait(&h, "k"), GALE_WHY_DOWN, GALE_DENY);
+	/* The pause doubles with each failure: it is met by the slowest of machines. */
+	for (int i = 0; i < 20 && answer.why != GALE_WHY_DOWN; i++) {
+		answer = house_wait(&h, "k");
+		must(answer.why == GALE_WHY_LATE || answer.why == GALE_WHY_DOWN);
+	}
+	told(answer, GALE_WHY_DOWN, GALE_DENY);
 	assert_true(house_close(&h));
 }
 
@@ -565,6 +571,14 @@ static uint64_t counted(struct house *h, const char *name)
 	return 0;
 }
 
+static enum gale_verdict late_or_down(struct house *h, const char *key)
+{
+	struct gale_answer answer = house_wait(h, key);
+
+	must(answer.why == GALE_WHY_LATE || answer.why == GALE_WHY_DOWN);
+	return answer.verdict;
+}
+
 static void a_node_may_have_a_share_while_the_store_is_down(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -577,12 +591,12 @@ static void a_node_may_have_a_share_while_the_store_is_down(void **state)
 	house_open(&h, &plan);
 	odd_begin(&odd, &h);
 	odd.silent = true;
-	told(house_wait(&h, "k"), GALE_WHY_LATE, GALE_ALLOW);
-	told(house_wait(&h, "k"), GALE_WHY_DOWN, GALE_ALLOW);
-	told(house_wait(&h, "k"), GALE_WHY_DOWN, GALE_DENY); /* once for a window */
-	told(house_wait(&h, "l"), GALE_WHY_DOWN, GALE_ALLOW);
+	assert_int_equal(late_or_down(&h, "k"), GALE_ALLOW);
+	assert_int_equal(late_or_down(&h, "k"), GALE_ALLOW);
+	assert_int_equal(late_or_down(&h, "k"), GALE_DENY); /* once for a window */
+	assert_int_equal(late_or_down(&h, "l"), GALE_ALLOW);
 	test_clock_advance(&h.clock, GALE_HOURS(1));
-	told(house_wait(&h, "k"), GALE_WHY_DOWN, GALE_ALLOW);
+	assert_int_equal(late_or_down(&h, "k"), GALE_ALLOW);
 	assert_true(house_close(&h));
 }
 
