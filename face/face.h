@@ -58,7 +58,8 @@ struct gale_store {
 
 struct gale_limiter {
 	struct handle handle;
-	struct lender lender; /* its rule, its name, and how the shards lend for it */
+	alignas(WET_ALIGN) struct lender
+	    lender; /* its rule, its name, and how the shards lend for it */
 	struct gale_store *store;
 	enum gale_on_outage on_outage;
 	struct rule share_rule;    /* on_outage SHARE: the same, for less ... */
@@ -68,28 +69,30 @@ struct gale_limiter {
 
 /* Where the asks of a shard's keys begin: on a line of its own, hardly ever written. */
 struct root {
-	alignas(CACHE_LINE) _Atomic uintptr_t table;
+	alignas(CACHE_LINE) table_root table;
 };
 
 struct gale_runtime {
+	/* Since it was opened; read by every ask. */
+	struct lifeline lifeline;
+	struct root *roots; /* of the shards' tables, by the shard's number */
+	uint32_t shard_count;
+	uint32_t pending_max;
+
 	/* Since it was opened. */
 	struct gale_allocator *allocator;
 	struct gale_log *log;          /* may be NULL */
 	struct gale_clock *clock;      /* of its stores; may be NULL */
 	struct gale_clock *node_clock; /* of leases and deadlines */
+	struct grace grace;            /* its epoch is read by every ask, too */
 	struct boot_clock boot;
-	struct lifeline lifeline;
-	struct grace grace;
 	uint64_t seed; /* of the hashes that spread keys over shards */
 	uint64_t node; /* who this is to the stores: nobody else, and never again */
 	uint32_t max_keys;
 	bool turns;           /* the host's: no threads */
 	int turn_fd;          /* readable when a shard has mail; -1 with threads */
 	_Atomic bool turning; /* a thread is at it */
-	uint32_t shard_count;
-	uint32_t pending_max;
 	struct shard *shards;
-	struct root *roots; /* of their tables, for asks: by the shard's number */
 	struct shard_chore sweeper; /* run by the first shard */
 
 	_Atomic uint64_t refs; /* F1 */
@@ -108,6 +111,18 @@ struct gale_runtime {
 		unsigned dead_count;
 	} locked;
 };
+
+static_assert(!IS_WET(struct gale_runtime, lifeline.word) &&
+                  !IS_WET(struct gale_runtime, lifeline.token) &&
+                  !IS_WET(struct gale_runtime, grace.epoch) &&
+                  !IS_WET(struct gale_runtime, grace.fences) &&
+                  !IS_WET(struct gale_runtime, shard_count) &&
+                  !IS_WET(struct gale_runtime, roots) &&
+                  !IS_WET(struct gale_limiter, handle.runtime) &&
+                  !IS_WET(struct gale_limiter, lender.quick_most) &&
+                  !IS_WET(struct gale_limiter, lender.seed) &&
+                  !IS_WET(struct gale_limiter, lender.rule.capacity),
+              "see hot.h");
 
 /* Memory for a handle that holds a reference to the runtime; NULL without memory. */
 void *handle_new(struct gale_runtime *runtime, size_t bytes,
@@ -150,8 +165,8 @@ static inline struct shard *runtime_shard(const struct gale_runtime *runtime,
 	return &runtime->shards[(hash >> 32) * runtime->shard_count >> 32];
 }
 
-static inline const _Atomic uintptr_t *runtime_root(const struct gale_runtime *runtime,
-                                                    uint64_t hash)
+static inline const table_root *runtime_root(const struct gale_runtime *runtime,
+                                             uint64_t hash)
 {
 	return &runtime->roots[(hash >> 32) * runtime->shard_count >> 32].table;
 }

@@ -21,8 +21,8 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 	return XXH3_64bits_withSeed(key, key_len, lender->seed);
 }
 
-static ALWAYS_INLINE const _Atomic uintptr_t *root_of(const struct gale_seat *seat,
-                                                      uint64_t hash)
+static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,
+                                               uint64_t hash)
 {
 	return runtime_root(seat->handle.runtime, hash);
 }
@@ -52,8 +52,6 @@ static ALWAYS_INLINE struct purse_name name_of(struct lender *lender, const void
 		.hash = XXH3_64bits_withSeed(key, key_len, lender->seed),
 	};
 }
-
-#define KEY_SHORT 16
 
 /* What one ask is about. */
 struct wish {
@@ -164,6 +162,12 @@ bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void 
 	return found.how != LOCAL_UNKNOWN;
 }
 
+static ALWAYS_INLINE bool cost_is_quick(const struct gale_limiter *limiter,
+                                        uint64_t cost)
+{
+	return cost - 1 < load_relaxed(&limiter->lender.quick_most);
+}
+
 /* An ask with all that may become of it. */
 static __attribute__((noinline)) struct gale_answer
 ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
@@ -174,7 +178,7 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	if (load_relaxed(&limiter->lender.is_quick) && cost <= limiter->lender.most) {
+	if (cost_is_quick(limiter, cost)) {
 		struct wish wish = wish_of(seat, limiter, key, key_len, cost);
 		struct found found = find_and_try(&wish);
 
@@ -189,36 +193,18 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 /* ---- The quick way --------------------------------------------------------------- */
 
 /*
- * Most asks are of a seat that ticks, and answered from one word that nobody else wants
- * at this instant.  For these, nothing is called that could need a register kept, and
- * everything else is left to the long way, which begins anew.
+ * Most asks are of a seat that ticks, about a purse that is where its hash says, and
+ * answered from one word that nobody else wants at this instant.  For these, nothing is
+ * called that could need a register kept, and everything else is left to the long way,
+ * which begins anew.
  */
 static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
                                    const struct gale_limiter *limiter, uint64_t cost)
 {
 	/* A seat that has left does not tick, and a limiter that is closed is not quick. */
 	return LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
-	       LIKELY(load_relaxed(&limiter->lender.is_quick)) &&
-	       LIKELY(cost - 1 < limiter->lender.most) && LIKELY(seat->ticked.ns > 0) &&
+	       LIKELY(cost_is_quick(limiter, cost)) && LIKELY(seat->ticked.ns > 0) &&
 	       LIKELY(lifeline_passes(&seat->handle.runtime->lifeline));
-}
-
-static ALWAYS_INLINE enum local find_quickly(struct gale_seat *seat,
-                                             const struct purse_name *name,
-                                             uint64_t cost, uint64_t *ret_word)
-{
-	enum local how = LOCAL_UNKNOWN;
-	struct purse *purse;
-
-	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = root_find(root_of(seat, name->hash), name);
-	if (LIKELY(purse != NULL)) {
-		how = local_try_word(purse, local_word(purse, seat->number),
-		                     seat->ticked, cost, ret_word);
-		purse_use(purse);
-	}
-	reader_exit(&seat->reader);
-	return how;
 }
 
 static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
@@ -233,6 +219,29 @@ static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
 	return LOCAL_DENY(lender, word, seat->ticked);
 }
 
+/* Where most purses are is tried first: that leaves no loop on the way of most asks. */
+static ALWAYS_INLINE struct purse *find_quickly(const struct gale_seat *seat,
+                                                const struct purse_name *name)
+{
+	const table_root *root = root_of(seat, name->hash);
+	struct purse *purse = root_first(root, name->hash);
+
+	if (LIKELY(purse && purse_is(purse, name)))
+		return purse;
+	return root_find(root, name);
+}
+
+static ALWAYS_INLINE enum local take_quickly(struct gale_seat *seat,
+                                             struct purse *purse, uint64_t cost,
+                                             uint64_t *ret_word)
+{
+	if (!LIKELY(purse != NULL))
+		return LOCAL_UNKNOWN;
+	purse_use(purse);
+	return local_try_word(purse, local_word(purse, seat->number), seat->ticked,
+	                      cost, ret_word);
+}
+
 static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
                                                     struct gale_limiter *limiter,
                                                     const void *key, size_t key_len,
@@ -242,10 +251,13 @@ static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
 	    LIKELY(key_is_good(key, key_len))) {
 		struct lender *lender = &limiter->lender;
 		struct purse_name name = name_of(lender, key, key_len);
+		enum local how;
 		uint64_t word;
-		enum local how = find_quickly(seat, &name, cost, &word);
 
 		seat_check_thread(seat);
+		reader_enter(&seat->handle.runtime->grace, &seat->reader);
+		how = take_quickly(seat, find_quickly(seat, &name), cost, &word);
+		reader_exit(&seat->reader);
 		if (LIKELY(how != LOCAL_UNKNOWN))
 			return quick_answer(seat, lender, how, word);
 	}
@@ -259,14 +271,14 @@ ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key
 	return ask_quickly(seat, limiter, key, key_len, cost, tag);
 }
 
-/* Apart from the others, since the hash of a short key needs a few registers only; flat,
- * so that it is not called. */
+/* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two
+ * words each, without a branch; flat, so that they are not called. */
 __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
                                                      struct gale_limiter *limiter,
                                                      const void *key, size_t key_len,
                                                      uint64_t cost, void *tag)
 {
-	if (LIKELY(key_len <= KEY_SHORT))
+	if (LIKELY(key_len >= 9 && key_len <= 16))
 		return ask_quickly(seat, limiter, key, key_len, cost, tag);
 	return ask_longer(seat, limiter, key, key_len, cost, tag);
 }
@@ -304,11 +316,15 @@ static ALWAYS_INLINE enum local try_fetched(struct gale_seat *seat,
 		                   .key = question->key,
 		                   .key_len = (uint16_t)question->key_len,
 		                   .hash = hash };
+	enum local how;
 
 	if (!key_is_good(question->key, question->key_len) ||
 	    !is_quick(seat, limiter, question->cost))
 		return LOCAL_UNKNOWN;
-	return find_quickly(seat, &name, question->cost, ret_word);
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	how = take_quickly(seat, find_quickly(seat, &name), question->cost, ret_word);
+	reader_exit(&seat->reader);
+	return how;
 }
 
 static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,

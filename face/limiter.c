@@ -132,6 +132,14 @@ static uint64_t look_of(uint64_t window_us)
 	return look_us < LOOK_LEAST_NS / 1000 ? LOOK_LEAST_NS : look_us * 1000;
 }
 
+/* A unit that is lent may be spent by any cost that can ever pass. */
+static uint64_t quick_most_of(const struct lender *lender)
+{
+	if (lender->lending == LENDING_UNITS)
+		return lender->rule.capacity;
+	return lender->lending == LENDING_DENIALS ? GALE_UNITS_MAX : 0;
+}
+
 static void set_terms(struct lender *lender, const struct gale_limiter_config *config)
 {
 	const struct gale_leasing *lease = &config->lease;
@@ -139,10 +147,7 @@ static void set_terms(struct lender *lender, const struct gale_limiter_config *c
 	    lease->patience_us ? lease->patience_us : PATIENCE_DEFAULT_US;
 
 	lender->lending = lending_of(config->mode, &lender->rule);
-	store_relaxed(&lender->is_quick, lender->lending == LENDING_UNITS ||
-	                                     lender->lending == LENDING_DENIALS);
-	lender->most =
-	    lender->lending == LENDING_UNITS ? lender->rule.capacity : GALE_UNITS_MAX;
+	store_relaxed(&lender->quick_most, quick_most_of(lender));
 	lender->carry_over = lease->carry_over;
 	lender->sizing = sizing_of(lease);
 	lender->predictor = lease->sizing == GALE_SIZE_HEDGE ? lease->predictor : NULL;
@@ -287,7 +292,7 @@ void gale_limiter_close(struct gale_limiter *limiter)
 		return;
 	runtime = limiter->handle.runtime;
 	store_relaxed(&limiter->lender.closed, true);
-	store_relaxed(&limiter->lender.is_quick, false);
+	store_relaxed(&limiter->lender.quick_most, 0);
 	runtime_hold(runtime);
 	handle_close(&limiter->handle);
 	runtime_wake_shards(runtime); /* to give back what they hold for it */

@@ -30,23 +30,37 @@ struct pending_list {
 
 struct gale_seat {
 	struct handle handle;
+	alignas(
+	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
+	                                    clock */
+	uint32_t number;             /* the index of its cells */
 	struct ask_home home;
 	struct wake wake;
 	struct mailbox done;
+
+	/* Written by every ask. */
+	alignas(WET_ALIGN) struct gale_seat
+	    *next; /* in the runtime's list, under its lock */
 	pthread_t owner;
-	struct reader reader;
-	uint32_t number; /* the index of its cells */
-	mono ticked;     /* what time it is for its asks; 0: it reads the clock */
-	struct gale_seat *next; /* in the runtime's list, under its lock */
-	bool listed;
-	_Atomic uint64_t counters[SEAT_COUNTER_COUNT];
-	struct pending *free;
 	uint32_t notes; /* of denials, that are with a shard */
+	bool listed;
+	struct reader reader;
+	_Atomic uint64_t counters[SEAT_COUNTER_COUNT];
+
+	struct pending *free;
 	struct pending_list ready;
 	struct mail_slot *done_slots;
 	uint32_t done_count;
 	struct pending *pendings;
 };
+
+static_assert(IS_WET(struct gale_seat, reader.reading) &&
+                  IS_WET(struct gale_seat, counters[COUNT_ALLOWED]) &&
+                  IS_WET(struct gale_seat, counters[COUNT_REFUSED]) &&
+                  !IS_WET(struct gale_seat, handle.runtime) &&
+                  !IS_WET(struct gale_seat, ticked) &&
+                  !IS_WET(struct gale_seat, number),
+              "see hot.h");
 
 /* Has it not left, and is this the process that it joined in? */
 bool seat_is_here(const struct gale_seat *seat);

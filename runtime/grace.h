@@ -45,8 +45,8 @@
 #include "runtime/lock.h"
 
 struct reader {
-	alignas(CACHE_LINE) _Atomic uint64_t reading; /* since this epoch; 0: not now */
-	struct reader *next;                          /* under the grace's lock */
+	struct reader *next;      /* under the grace's lock */
+	_Atomic uint64_t reading; /* since this epoch; 0: not now */
 };
 
 struct grace {

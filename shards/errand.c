@@ -97,8 +97,8 @@ static uint64_t predicted_for(const struct purse *purse)
  * lies about with one node.  Blocks are for those who queue. */
 static bool queues(const struct purse *purse)
 {
-	return purse->lender->lending != LENDING_PLACES || purse->books.tag.us > 0 ||
-	       purse->books.tag.part > 0;
+	return purse->lender->lending != LENDING_PLACES || purse->tag.us > 0 ||
+	       purse->tag.part > 0;
 }
 
 static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
@@ -106,13 +106,12 @@ static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
 {
 	struct purse *purse = errand->purse;
 	struct lender *lender = purse->lender;
-	bool open = !mono_reached(now, purse->books.ends);
-	uint64_t taken = open ? purse->books.taken : 0;
+	bool open = !mono_reached(now, purse->ends);
+	uint64_t taken = open ? purse->taken : 0;
 	struct sizer_view view = {
 		.capacity = lender->rule.capacity,
 		.window_us = lender->window_us,
-		.left_us =
-		    open ? (purse->books.ends.ns - now.ns) / 1000 : lender->window_us,
+		.left_us = open ? (purse->ends.ns - now.ns) / 1000 : lender->window_us,
 		.taken = taken,
 		.demand = taken - (left < taken ? left : taken) + crowd->sum +
 		          (open ? load_relaxed(&purse->refused) : 0),
@@ -221,9 +220,9 @@ void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units
 	request->verb = LEND_BACK;
 	request->ask.node = lessor->config.node;
 	request->ask.number = next_number(lessor, ERRAND_NONE);
-	request->tag = purse->books.tag;
+	request->tag = purse->tag;
 	request->units = units; /* O5 */
-	purse->books.taken -= units < purse->books.taken ? units : purse->books.taken;
+	purse->taken -= units < purse->taken ? units : purse->taken;
 	lessor_count(lessor, COUNT_RETURNS, 1);
 	lessor_count(lessor, COUNT_UNITS_BACK, units);
 }

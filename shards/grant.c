@@ -33,8 +33,8 @@ static bool is_next_window(const struct purse *purse, const struct lend_answer *
                            mono now)
 {
 	if (!has_windows(purse->lender))
-		return mono_reached(now, purse->books.ends);
-	return !slot_equal(answer->grant.tag, purse->books.tag);
+		return mono_reached(now, purse->ends);
+	return !slot_equal(answer->grant.tag, purse->tag);
 }
 
 /* What a meter can lend in one period of the books: what it holds, and what accrues from
@@ -66,33 +66,33 @@ static bool is_believable(const struct errand *errand, const struct lend_answer 
 	if (lender->lending == LENDING_PLACES)
 		return grant->delay_ns <= PLACE_DELAY_MAX_NS;
 	if (is_meter(&lender->rule))
-		return (next ? 0 : purse->books.taken) + grant->units <=
+		return (next ? 0 : purse->taken) + grant->units <=
 		       most_of_meter(lender);
 	if (grant->lasts_us > lender->window_us)
 		return false;
 	if (!next)
-		return purse->books.taken + grant->units <= lender->rule.capacity;
-	return grant->tag.us > purse->books.tag.us &&
-	       (lender->carry_over || mono_reached(now, purse->books.ends));
+		return purse->taken + grant->units <= lender->rule.capacity;
+	return grant->tag.us > purse->tag.us &&
+	       (lender->carry_over || mono_reached(now, purse->ends));
 }
 
 void lessor_window_over(struct lessor *lessor, struct purse *purse)
 {
 	uint64_t left = purse_left(purse, (mono){ 0 });
-	uint64_t taken = purse->books.taken;
+	uint64_t taken = purse->taken;
 	uint64_t demand = taken > left ? taken - left : 0;
 	struct lender *lender = purse->lender;
 
 	demand += swap_relaxed(&purse->refused, 0);
 	sizer_observe(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
 	              lessor_hedge(lessor, purse), demand);
-	purse->books.taken = 0;
+	purse->taken = 0;
 }
 
 /* Windows in which nobody asked are learned from too. */
 static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono now)
 {
-	uint64_t idle = us_between(purse->books.ends, now) / purse->lender->window_us;
+	uint64_t idle = us_between(purse->ends, now) / purse->lender->window_us;
 
 	for (uint64_t i = 0; i < idle && i < IDLE_WINDOWS_NOTED; i++)
 		lessor_window_over(lessor, purse);
@@ -101,15 +101,15 @@ static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono n
 static void open_window(struct lessor *lessor, struct purse *purse,
                         const struct lease_grant *grant, mono now)
 {
-	if (purse->books.ends.ns > 0) {
+	if (purse->ends.ns > 0) {
 		lessor_window_over(lessor, purse);
 		note_idle_windows(lessor, purse, now);
 	}
 	if (has_windows(purse->lender))
-		purse->books.tag = grant->tag;
-	purse->books.ends = has_windows(purse->lender)
-	                        ? (mono){ 0 }
-	                        : mono_after(now, purse->lender->window_us * 1000);
+		purse->tag = grant->tag;
+	purse->ends = has_windows(purse->lender)
+	                  ? (mono){ 0 }
+	                  : mono_after(now, purse->lender->window_us * 1000);
 }
 
 static void put_units(struct lessor *lessor, struct purse *purse,
@@ -120,9 +120,9 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 
 	if (units == 0)
 		return;
-	purse->books.taken += units;
+	purse->taken += units;
 	if (!has_windows(lender))
-		purse->books.tag = grant->tag; /* only the latest can go back */
+		purse->tag = grant->tag; /* only the latest can go back */
 	if (lender->carry_over)
 		purse_put(purse, NEVER_DUE, units, now);
 	else
@@ -145,8 +145,8 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	};
 
 	lessor_take_back(lessor, purse, now);
-	purse->books.tag = grant->tag;
-	purse->books.taken += grant->units;
+	purse->tag = grant->tag;
+	purse->taken += grant->units;
 	if (!purses_give_block(&lessor->purses, purse, &block)) {
 		lessor_give_back(lessor, purse, grant->units); /* no memory */
 		return;
@@ -245,7 +245,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	if (next)
 		open_window(lessor, purse, grant, now);
 	if (has_windows(purse->lender))
-		purse->books.ends = mono_later(purse->books.ends, ends);
+		purse->ends = mono_later(purse->ends, ends);
 	purse->holders =
 	    grant->holders < UINT8_MAX ? (uint8_t)grant->holders : UINT8_MAX;
 	errand->store_left = grant->left;

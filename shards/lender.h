@@ -11,8 +11,8 @@
  *
  * Ordering
  *
- *   closed, is_quick and down_until_ns are relaxed: an ask that does not see them yet is one that
- *   came before.
+ *   closed, quick_most and down_until_ns are relaxed: an ask that does not see them yet is
+ *   one that came before.
  */
 #ifndef SHARDS_LENDER_H
 #define SHARDS_LENDER_H
@@ -57,11 +57,12 @@ struct link {
 };
 
 struct lender {
+	_Atomic uint64_t quick_most; /* a cost up to this is answered from one word of a
+	                              * purse; 0: none, or it is closed */
+	uint64_t seed;               /* of the hash of its keys */
 	struct rule rule;
-	struct store *store;
 	enum lending lending;
-	_Atomic bool is_quick; /* from one word of a purse; until it is closed */
-	uint64_t most;         /* no cost above this ever passes */
+	struct store *store;
 	bool carry_over;
 	struct sizing sizing;
 	struct gale_predictor *predictor; /* NULL: none */
@@ -69,7 +70,6 @@ struct lender {
 	uint64_t patience_ns;             /* how long an answer may take */
 	uint64_t look_ns; /* how often a purse with credit is looked at */
 	uint32_t drift_ppm;
-	uint64_t seed; /* of the hash of its keys */
 	uint8_t name_len;
 	char name[GALE_NAME_MAX];
 

@@ -301,8 +301,8 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	(void)empty(lessor, purse, now);
 	purse_deny(purse, (mono){ 0 }, 0);
 	lessor_window_over(lessor, purse);
-	purse->books.tag = (struct gale_slot){ 0 };
-	purse->books.ends = (mono){ 0 };
+	purse->tag = (struct gale_slot){ 0 };
+	purse->ends = (mono){ 0 };
 }
 
 static void ask_store(struct lessor *lessor, struct ask *ask, mono now)

@@ -34,7 +34,7 @@ static struct purse_own *own_at(struct lessor *lessor, uint32_t number)
 static void append(struct lessor *lessor, struct link *link, uint32_t number)
 {
 	own_at(lessor, number)->next = NUMBER_LAST;
-	at(lessor, number)->books.before = link->own.lent_last;
+	at(lessor, number)->before = link->own.lent_last;
 	if (link->own.lent_last == NUMBER_LAST)
 		link->own.lent_first = number;
 	else
@@ -45,7 +45,7 @@ static void append(struct lessor *lessor, struct link *link, uint32_t number)
 static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
 {
 	uint32_t next = own_at(lessor, number)->next;
-	uint32_t before = at(lessor, number)->books.before;
+	uint32_t before = at(lessor, number)->before;
 
 	if (link->own.round_last == number)
 		link->own.round_last = before;
@@ -56,7 +56,7 @@ static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
 	if (next == NUMBER_LAST)
 		link->own.lent_last = before;
 	else
-		at(lessor, next)->books.before = before;
+		at(lessor, next)->before = before;
 	own_at(lessor, number)->next = NUMBER_UNLISTED;
 }
 
@@ -65,7 +65,7 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	struct link *link = link_of(lessor, purse->lender);
 
 	purse->idle_looks = 0;
-	purse->books.seen = SEEN_NEVER;
+	purse->seen = SEEN_NEVER;
 	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
 		return;
 	if (link->own.lent_first == NUMBER_LAST)
@@ -106,7 +106,7 @@ static bool runs_out(const struct purse *purse, uint64_t spent, uint64_t left, m
 {
 	mono two_looks = mono_after(now, 2 * purse->lender->look_ns);
 
-	return left < 2 * spent && !mono_reached(two_looks, purse->books.ends);
+	return left < 2 * spent && !mono_reached(two_looks, purse->ends);
 }
 
 static void refill(struct lessor *lessor, struct purse *purse, mono now)
@@ -122,11 +122,11 @@ static void refill(struct lessor *lessor, struct purse *purse, mono now)
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
 	uint64_t left = purse_left(purse, now);
-	uint64_t seen = purse->books.seen;
+	uint64_t seen = purse->seen;
 	uint64_t spent = seen == SEEN_NEVER || seen < left ? 0 : seen - left;
 
 	heat(lessor, purse);
-	purse->books.seen = (uint32_t)left;
+	purse->seen = (uint32_t)left;
 	if (left == 0)
 		return false;
 	if (purse->lender->carry_over)
@@ -136,7 +136,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 			return true;
 		lessor_take_back(lessor, purse, now);
 		if (purse->lender->lending == LENDING_PLACES)
-			purse->books.tag = (struct gale_slot){ 0 }; /* no queue */
+			purse->tag = (struct gale_slot){ 0 }; /* no queue */
 		return false;
 	}
 	purse->idle_looks = 0;

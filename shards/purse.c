@@ -6,7 +6,7 @@
 #include "engine/check.h"
 #include "shards/lender.h"
 
-#define SLICE_MOST 256 /* units that a seat moves to its cell at a time */
+#define SLICE_MOST 1024 /* units that a seat moves to its cell at a time */
 
 /* ---- Slices ---------------------------------------------------------------------- */
 

@@ -49,14 +49,18 @@
 
 #include "engine/credit.h"
 #include "runtime/atomic.h"
+#include "runtime/hot.h"
 #include "shards/block.h"
 #include "shards/part.h"
 
 struct lender;
 
+/* The word of one seat: two lines, as processors fetch lines in pairs. */
 struct cell {
-	alignas(CACHE_LINE) _Atomic uint64_t credit;
+	alignas(WET_ALIGN) uint64_t unused[7];
+	_Atomic uint64_t credit;
 };
+static_assert(IS_WET(struct cell, credit), "see hot.h");
 
 struct cells {
 	struct part part; /* first */
@@ -64,27 +68,23 @@ struct cells {
 	struct cell at[]; /* by the seat's number */
 };
 
-/* What the actor knows of the window that the credit is from. */
-struct purse_books {
-	struct gale_slot tag;
-	mono ends;       /* when it is surely over at the store, as far as known */
-	uint64_t taken;  /* units lent to this node under the tag, and not given back */
-	uint32_t seen;   /* how many were left when it was last looked at */
-	uint32_t before; /* the purse to be looked at before this one */
-};
-
 #define PURSE_NEAR 32 /* longer keys are kept elsewhere */
 #define PURSE_DEAD (UINT32_C(1) << 31)
 
 struct purse {
-	alignas(CACHE_LINE) _Atomic uint64_t credit;
+	/* What the actor knows of the window that the credit is from. */
+	alignas(CACHE_LINE) struct gale_slot tag;
+	mono ends; /* when it is surely over at the store, as far as known */
 	_Atomic uint64_t
-	    denial; /* lives as credit does; its units: the least cost that fails */
+	    denial;     /* lives as credit does; its units: the least cost that fails */
+	uint64_t taken; /* units lent to this node under the tag, and not given back */
 	_Atomic uint32_t refused; /* units refused from memory, in this window; racy */
 	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
 	uint8_t holders;            /* nodes with units out, as the store said last */
 	uint8_t idle_looks;         /* in a row that found nothing spent */
-	struct purse_books books;   /* the actor's */
+	uint32_t seen;              /* how many were left when it was last looked at */
+	uint32_t before;            /* the purse to be looked at before this one */
+	_Atomic uint64_t credit;
 
 	alignas(CACHE_LINE) struct lender *lender;
 	uint32_t hash;   /* its low half; the table has the top */
@@ -103,6 +103,9 @@ struct purse {
 };
 
 static_assert(sizeof(struct purse) == 2 * CACHE_LINE, "two lines, and no more");
+static_assert(IS_WET(struct purse, credit) && IS_WET(struct purse, refused) &&
+                  !IS_WET(struct purse, denial),
+              "see hot.h");
 
 static inline const uint8_t *purse_key(const struct purse *purse)
 {

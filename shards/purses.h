@@ -146,7 +146,7 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	       bytes_equal(purse_key(purse), name->key, name->key_len);
 }
 
-static ALWAYS_INLINE struct purse *root_find(const _Atomic uintptr_t *root,
+static ALWAYS_INLINE struct purse *root_find(const table_root *root,
                                              const struct purse_name *name)
 {
 	struct seek seek = root_seek(root, name->hash);
@@ -166,7 +166,7 @@ static inline struct purse *purses_find(struct purses *set,
 }
 
 /* Brings the purse that a hash will most likely find nearer. */
-static inline void root_prefetch_purse(const _Atomic uintptr_t *root, uint64_t hash)
+static inline void root_prefetch_purse(const table_root *root, uint64_t hash)
 {
 	struct seek seek = root_seek(root, hash);
 	struct purse *purse = table_next(&seek);

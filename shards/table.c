@@ -22,12 +22,7 @@ static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 
 static struct slots *slots_of(struct table *table)
 {
-	return root_slots(load_relaxed(&table->root));
-}
-
-static uintptr_t root_of(const struct slots *slots)
-{
-	return (uintptr_t)slots | (unsigned)__builtin_ctzll(slots->mask + 1);
+	return load_relaxed(&table->root);
 }
 
 bool table_open(struct table *table, struct gale_allocator *allocator)
@@ -35,11 +30,11 @@ bool table_open(struct table *table, struct gale_allocator *allocator)
 	struct slots *slots = slots_new(allocator, SLOTS_FIRST);
 
 	table->count = 0;
-	atomic_init(&table->root, slots ? root_of(slots) : 0);
+	atomic_init(&table->root, slots);
 	return slots != NULL;
 }
 
-void table_mirror(struct table *table, _Atomic uintptr_t *mirror)
+void table_mirror(struct table *table, table_root *mirror)
 {
 	table->mirror = mirror;
 	atomic_init(mirror, load_relaxed(&table->root));
@@ -97,9 +92,9 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 	if (!larger)
 		return false;
 	copy(old, larger, hashes);
-	store_release(&table->root, root_of(larger)); /* grown */
+	store_release(&table->root, larger); /* grown */
 	if (table->mirror)
-		store_release(table->mirror, root_of(larger)); /* grown */
+		store_release(table->mirror, larger); /* grown */
 	*ret_old = old;
 	return true;
 }

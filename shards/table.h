@@ -51,32 +51,27 @@ struct slots {
 	_Atomic uint64_t at[];
 };
 
+/* Where readers begin. */
+typedef _Atomic(struct slots *) table_root;
+
 struct table {
-	/* Where the slots are, and in the low bits, which are free, the logarithm of how
-	 * many: a probe needs both at once. */
-	_Atomic uintptr_t root;
-	uint64_t count; /* the writer's */
-	_Atomic uintptr_t
-	    *mirror; /* the root again, where readers want it; NULL: nowhere */
+	table_root root;
+	uint64_t count;     /* the writer's */
+	table_root *mirror; /* the root again, where readers want it; NULL: nowhere */
 };
-
-static inline struct slots *root_slots(uintptr_t root)
-{
-	return (struct slots *)(root & ~(uintptr_t)(TABLE_ALIGN - 1));
-}
-
-static inline uint64_t root_mask(uintptr_t root)
-{
-	return (UINT64_C(1) << (root % TABLE_ALIGN)) - 1;
-}
 
 /* A walk over what may belong to a hash. */
 struct seek {
 	const struct slots *slots;
-	uint64_t mask;
 	uint64_t hash;
 	uint64_t next; /* where to look */
 };
+
+/* May it be of an item with this hash?  An empty slot of a few hashes, too. */
+static inline bool slot_is_of(uint64_t slot, uint64_t hash)
+{
+	return (slot ^ hash) >> TABLE_ITEM_BITS == 0;
+}
 
 static inline void *slot_item(uint64_t slot)
 {
@@ -84,12 +79,11 @@ static inline void *slot_item(uint64_t slot)
 	                           << TABLE_ITEM_SHIFT);
 }
 
-static ALWAYS_INLINE struct seek root_seek(const _Atomic uintptr_t *at, uint64_t hash)
+static ALWAYS_INLINE struct seek root_seek(const table_root *root, uint64_t hash)
 {
-	uintptr_t root = load_acquire(at); /* grown */
-	uint64_t mask = root_mask(root);
+	const struct slots *slots = load_acquire(root); /* grown */
 
-	return (struct seek){ root_slots(root), mask, hash, hash & mask };
+	return (struct seek){ slots, hash, hash & slots->mask };
 }
 
 static ALWAYS_INLINE struct seek table_seek(struct table *table, uint64_t hash)
@@ -105,25 +99,34 @@ static ALWAYS_INLINE void *table_next(struct seek *seek)
 
 		if (slot == 0)
 			return NULL; /* I1, I2 */
-		seek->next = (seek->next + 1) & seek->mask;
-		if ((slot ^ seek->hash) >> TABLE_ITEM_BITS == 0)
+		seek->next = (seek->next + 1) & seek->slots->mask;
+		if (slot_is_of(slot, seek->hash))
 			return slot_item(slot);
 	}
 }
 
-/* Brings the first slot of a hash nearer, for one who will seek it soon. */
-static inline void root_prefetch(const _Atomic uintptr_t *at, uint64_t hash)
+/* What is at home, if it may be it: most items are.  NULL says nothing. */
+static ALWAYS_INLINE void *root_first(const table_root *root, uint64_t hash)
 {
-	uintptr_t root = load_acquire(at); /* grown */
+	const struct slots *slots = load_acquire(root);               /* grown */
+	uint64_t slot = load_acquire(&slots->at[hash & slots->mask]); /* placed */
 
-	__builtin_prefetch((const void *)&root_slots(root)->at[hash & root_mask(root)]);
+	return LIKELY(slot_is_of(slot, hash)) ? slot_item(slot) : NULL;
+}
+
+/* Brings the first slot of a hash nearer, for one who will seek it soon. */
+static inline void root_prefetch(const table_root *root, uint64_t hash)
+{
+	const struct slots *slots = load_acquire(root); /* grown */
+
+	__builtin_prefetch((const void *)&slots->at[hash & slots->mask]);
 }
 
 /* False without memory. */
 bool table_open(struct table *table, struct gale_allocator *allocator);
 void table_close(struct table *table, struct gale_allocator *allocator);
 /* From now on the root is there, too.  Before the table is shared. */
-void table_mirror(struct table *table, _Atomic uintptr_t *mirror);
+void table_mirror(struct table *table, table_root *mirror);
 
 /* The low halves of the hashes of what is in the table. */
 struct hashes {

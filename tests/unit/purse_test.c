@@ -227,15 +227,15 @@ static void a_slice_is_neither_too_large_nor_too_small(void **state)
 	cells = give_cells(&purse, 2);
 	purse_put(&purse, far, 100000, start);
 	assert_true(purse_take(&purse, 0, start, 1, &word));
-	assert_int_equal(units_of(&cells->at[0].credit), 255);
-	assert_true(purse_take(&purse, 1, start, 1000, &word)); /* larger than one */
+	assert_int_equal(units_of(&cells->at[0].credit), 1023);
+	assert_true(purse_take(&purse, 1, start, 2000, &word)); /* larger than one */
 	assert_int_equal(units_of(&cells->at[1].credit), 0);
 	assert_int_equal(credit_units(word), 0);
-	assert_int_equal(purse_left(&purse, start), 98999);
+	assert_int_equal(purse_left(&purse, start), 97999);
 	store_relaxed(&purse.credit, credit_until(far, 3)); /* cells keep theirs */
 	assert_true(purse_take(&purse, 1, start, 3, &word));
 	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
-	assert_int_equal(purse_empty(&purse, start), 255);
+	assert_int_equal(purse_empty(&purse, start), 1023);
 	assert_int_equal(purse_empty(&purse, start), 0); /* Y1 */
 	free_cells(&purse);
 }
