@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * remote.h -- what a server is asked to do, and what its answers mean.
+ *
+ * A server keeps a value for each key (value.h) and changes it in one atomic step.  It
+ * does not explain itself: it says what the value was before, and what time it was, and
+ * the engine here works out what that step said, with the functions that the embedded
+ * store runs.  So an answer is the same wherever a key is kept, and servers know only
+ * how values change:
+ *
+ *     job --> bytes --> server: one step --> bytes --> told --> explained: the answer
+ *         (redis/, postgres/)           (redis/, postgres/)
+ *
+ * A rule whose step a server does not know is stepped here: the value is read, and
+ * swapped for what the engine makes of it if nobody else was faster.
+ *
+ * Generations (law L12).  A server that may have forgotten what it granted has another
+ * generation.  Each batch says which one it is for, and the server compares that within
+ * its step.  not_before_us of a job is the instant before which a server that has
+ * forgotten must not grant anything of it: what it granted before may still be out.
+ *
+ * Threads   Pure: any.
+ */
+#ifndef STORES_REMOTE_H
+#define STORES_REMOTE_H
+
+#include "engine/lease.h"
+
+#define REMOTE_BATCH_MOST 64       /* jobs of one call */
+#define REMOTE_GENERATION_BYTES 32 /* of text, at most */
+
+enum remote_verb {
+	REMOTE_STEP, /* of a window, a budget, a gcra, a token bucket: cost */
+	REMOTE_LEND, /* from a window, a gcra, a token bucket: ask, seen */
+	REMOTE_BACK, /* of the same: ask.node, ask.number, tag, units */
+	REMOTE_READ, /* of any rule */
+	REMOTE_SWAP, /* of any rule: was becomes becomes, until expires_us */
+	REMOTE_DROP, /* the key is as new */
+};
+
+struct remote_bytes {
+	const uint8_t *bytes;
+	size_t count;
+};
+
+struct remote_job {
+	enum remote_verb verb;
+	struct remote_bytes key;
+	const struct rule *rule;
+	uint64_t not_before_us; /* step, lend, swap: 0: whenever */
+	uint64_t cost;          /* step */
+	struct lease_ask ask;   /* lend; back: node and number */
+	uint64_t seen; /* lend from a window: so much of the window seen_in was used,
+	                         * as this node was told before; a server that says less
+	                         * has forgotten, and counts on from there */
+	uint64_t seen_in;
+	struct gale_slot tag; /* back */
+	uint64_t units;       /* back */
+	struct remote_bytes was;
+	struct remote_bytes becomes; /* no bytes: the key is dropped */
+	uint64_t expires_us;         /* of what it becomes; and then it is as new */
+};
+
+/* What became of one job. */
+enum remote_code {
+	REMOTE_DONE,     /* the step was made, which may have denied */
+	REMOTE_MOVED,    /* swap: it was not what was said; nothing has changed */
+	REMOTE_WAITS,    /* it is before not_before_us; nothing has changed */
+	REMOTE_CALENDAR, /* a quota's period at now_us is none of those that were sent */
+	REMOTE_CHANGED,  /* the value is of another rule; nothing has changed */
+	REMOTE_GARBLED, /* there is something else under the key; nothing has changed */
+};
+
+struct remote_told {
+	enum remote_code code;
+	uint64_t now_us; /* the server's, read within the step */
+	struct remote_bytes before;
+};
+
+/* Can a server step the rule by itself?  Otherwise it is read and swapped. */
+bool remote_can_step(const struct rule *rule);
+bool remote_can_lend(const struct rule *rule);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * value.h -- what a server keeps for a key: its words, and who has been lent from it.
+ *
+ *     head, words              as engine/codec.h encodes them
+ *     node, number, granted,
+ *     out, tag.us, tag.part    for each row of the ledger, 8 bytes each, little-endian;
+ *                              those in use only, in their order
+ *
+ * Threads   Pure: any.
+ */
+#ifndef STORES_VALUE_H
+#define STORES_VALUE_H
+
+#include "engine/codec.h"
+#include "engine/lease.h"
+
+/* The longest that a step without a log can lead to. */
+#define VALUE_SHORT_MOST 1024
+
+struct value {
+	uint64_t *words; /* room of them, all zero if the key is new */
+	size_t room;
+	struct ledger ledger; /* empty for rules that cannot be lent from */
+};
+
+size_t value_bytes(const struct rule *rule, const struct value *value);
+
+/* out has room for value_bytes of them. */
+size_t value_encode(const struct rule *rule, const struct value *value, uint8_t *out);
+
+/* No bytes at all are those of a new key. */
+enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,
+                            struct value *value);
+
+#endif
