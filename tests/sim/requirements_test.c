@@ -528,6 +528,87 @@ static void a_return_that_is_late_is_too_late(void **state)
 	world_ends();
 }
 
+/* ---- Units that come back -------------------------------------------------------- */
+
+/* Each of these nodes asks for a unit of key 0 every millisecond. */
+static void steady_asks(uint64_t window, uint64_t from_ms, uint64_t to_ms,
+                        uint32_t first_node)
+{
+	for (uint64_t ms = from_ms; ms < to_ms; ms++) {
+		run_to(window, GALE_MILLIS(ms));
+		for (uint32_t node = first_node; node < w.plan.nodes; node++)
+			world_ask(&w, node, 0, 0, 1);
+	}
+}
+
+/* The first node has units, and its calls end.  What it gives back is found by those who
+ * were denied before that, in time. */
+static void what_comes_back_is_admitted(struct world_plan plan, uint64_t asks)
+{
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 3; window++) {
+		run_to(window, 1000);
+		for (uint64_t i = 0; i < asks; i++)
+			world_ask(&w, 0, 0, 0, 1);
+		steady_asks(window, 2, 999, 1);
+		assert_int_equal(world_used(&w, 0, window), plan.rule.limit);
+	}
+	assert_true(counted("units_given_back") > 0);
+	world_ends();
+}
+
+static void units_that_come_back_are_found(void **state)
+{
+	struct world_plan plan = plan_of(100, 50, 2);
+
+	(void)state;
+	what_comes_back_is_admitted(plan, 1);
+	plan.nodes = 4;
+	what_comes_back_is_admitted(plan, 20);
+	plan.seats = 2;
+	plan.hot = true;
+	what_comes_back_is_admitted(plan, 1);
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	plan.rate_ppm = 400;
+	what_comes_back_is_admitted(plan, 1);
+}
+
+/* A dear call was denied by a node that had some units; it gave them back, as others did,
+ * and there is enough now. */
+static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
+{
+	struct world_plan plan = plan_of(10, 5, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 1, 0, 0, 1);
+	assert_int_equal(ask_times(2), 2); /* four with node 0, three with the other */
+	told(world_ask(&w, 0, 0, 0, 6), GALE_DENY, GALE_WHY_SPENT);
+	run_to(0, GALE_MILLIS(500));
+	told(world_ask(&w, 0, 0, 0, 6), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
+/* Everybody asks for more than there is, window after window: all of it is admitted, and
+ * the store is asked a few times, not at each ask. */
+static void a_fleet_that_wants_more_gets_all_of_it(void **state)
+{
+	struct world_plan plan = plan_of(100, 0, 4);
+	uint64_t requests = 0;
+
+	(void)state;
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 20; window++) {
+		if (window == 10)
+			requests = w.net.requests;
+		steady_asks(window, 1, 999, 0);
+		assert_int_equal(world_used(&w, 0, window), 100);
+	}
+	assert_true(w.net.requests - requests <= 10 * 4 * 3); /* three by each node */
+	world_ends();
+}
+
 /* ---- Bad stores ------------------------------------------------------------------ */
 
 static struct world_plan bad_plan(void)
@@ -908,6 +989,9 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),
+		cmocka_unit_test(units_that_come_back_are_found),
+		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
+		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
 		cmocka_unit_test(a_store_that_never_answers),
 		cmocka_unit_test(an_answer_after_the_deadline),
 		cmocka_unit_test(answers_that_cannot_be_true),
