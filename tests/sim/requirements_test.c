@@ -81,6 +81,17 @@ static uint64_t counted(const char *name)
 	return world_metric(&w, 0, name);
 }
 
+/* Each of these nodes asks for a unit of key 0 every millisecond. */
+static void steady_asks(uint64_t window, uint64_t from_ms, uint64_t to_ms,
+                        uint32_t first_node)
+{
+	for (uint64_t ms = from_ms; ms < to_ms; ms++) {
+		run_to(window, GALE_MILLIS(ms));
+		for (uint32_t node = first_node; node < w.plan.nodes; node++)
+			world_ask(&w, node, 0, 0, 1);
+	}
+}
+
 /* ---- Requirements ---------------------------------------------------------------- */
 
 static void r1_clocks_that_differ_do_not_matter(void **state)
@@ -528,18 +539,52 @@ static void a_return_that_is_late_is_too_late(void **state)
 	world_ends();
 }
 
-/* ---- Units that come back -------------------------------------------------------- */
-
-/* Each of these nodes asks for a unit of key 0 every millisecond. */
-static void steady_asks(uint64_t window, uint64_t from_ms, uint64_t to_ms,
-                        uint32_t first_node)
+/* A node asks for more, and gives back what it has of the window; both arrive in the next,
+ * the one as an ask and the other as nothing. */
+static void a_return_from_the_window_before_takes_nothing_off(void **state)
 {
-	for (uint64_t ms = from_ms; ms < to_ms; ms++) {
-		run_to(window, GALE_MILLIS(ms));
-		for (uint32_t node = first_node; node < w.plan.nodes; node++)
-			world_ask(&w, node, 0, 0, 1);
+	struct world_plan plan = plan_of(10, 5, 2);
+	struct call *dear;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, WINDOW - GALE_MILLIS(262));
+	world_ask(&w, 0, 0, 0, 1);
+	run_to(0, WINDOW - GALE_MILLIS(15));
+	w.net.terms.mean_us = GALE_MILLIS(20);
+	dear = world_ask(&w, 0, 0, 0, 5);
+	run_to(0, WINDOW - 1000);
+	assert_int_equal(counted("units_given_back"), 4); /* as it idles */
+	run_to(1, GALE_MILLIS(40));
+	w.net.terms.mean_us = 1000;
+	told(dear, GALE_ALLOW, GALE_WHY_CREDIT);
+	for (uint64_t i = 0; i < 20; i++) {
+		run_to(1, GALE_MILLIS(50 + 10 * i));
+		world_ask(&w, 1, 0, 0, 1);
 	}
+	run_to(1, GALE_MILLIS(300));
+	assert_int_equal(world_used(&w, 0, 1), 10); /* P1, D3 */
+	world_ends();
 }
+
+/* Whatever comes twice is lent once: nothing is lost. */
+static void a_request_that_comes_twice_is_served_once(void **state)
+{
+	struct world_plan plan = plan_of(100, 10, 1);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000,
+		                       .exact = true,
+		                       .doubled_percent = 100 };
+	world_open(&w, &plan);
+	steady_asks(0, 1, 900, 0);
+	assert_true(w.net.doubled >= 10);
+	assert_int_equal(world_used(&w, 0, 0), 100); /* D2 */
+	world_ends();
+}
+
+/* ---- Units that come back -------------------------------------------------------- */
 
 /* The first node has units, and its calls end.  What it gives back is found by those who
  * were denied before that, in time. */
@@ -989,6 +1034,8 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),
+		cmocka_unit_test(a_return_from_the_window_before_takes_nothing_off),
+		cmocka_unit_test(a_request_that_comes_twice_is_served_once),
 		cmocka_unit_test(units_that_come_back_are_found),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
