@@ -512,6 +512,58 @@ static void units_in_cells_are_found_at_the_end(void **state)
 	world_ends();
 }
 
+/* A key of two seats that has cells; then, in the next window, units of which the second
+ * seat has some in its cell. */
+static void open_split(struct world_plan plan)
+{
+	plan.seats = 2;
+	plan.hot = true;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	(void)ask_times(1);
+	run_to(0, GALE_MILLIS(300)); /* it is looked at, and split */
+	assert_int_equal(counted("keys_split_over_seats"), 1);
+	run_to(1, 1000);
+	world_ask(&w, 0, 1, 0, 1);
+	run_to(1, GALE_MILLIS(4));
+	world_ask(&w, 0, 1, 0, 1); /* the first by its cell */
+}
+
+/* The store is asked for what is missing when all is brought together, and then that is
+ * together. */
+static void units_in_cells_help_those_who_wait(void **state)
+{
+	uint64_t requests;
+
+	(void)state;
+	open_split(plan_of(100, 40, 1));
+	assert_int_equal(ask_times(35), 35); /* three are left, in the other's cell */
+	requests = w.net.requests;
+	told(world_ask(&w, 0, 0, 0, 42), GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(w.net.requests - requests, 1);
+	world_ends();
+}
+
+/* While the store is asked, a seat moves some to its cell again; the store has no more. */
+static void units_in_cells_help_when_there_is_no_more(void **state)
+{
+	struct world_plan plan = plan_of(100, 100, 1);
+	struct call *dear;
+	uint64_t requests;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	open_split(plan); /* 87 for all, and 11 in the cell */
+	told(world_ask(&w, 0, 0, 0, 70), GALE_ALLOW, GALE_WHY_CREDIT);
+	requests = w.net.requests;
+	dear = world_ask(&w, 0, 0, 0, 27); /* of 17 and 11 */
+	told(world_ask(&w, 0, 1, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	run_to(1, GALE_MILLIS(9));
+	told(dear, GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(w.net.requests - requests, 1);
+	world_ends();
+}
+
 /* What was asked for in a window and came in the next is not given back as if it were
  * of that one. */
 static void a_return_that_is_late_is_too_late(void **state)
@@ -1033,6 +1085,8 @@ int main(void)
 		cmocka_unit_test(units_of_a_meter_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
+		cmocka_unit_test(units_in_cells_help_those_who_wait),
+		cmocka_unit_test(units_in_cells_help_when_there_is_no_more),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),
 		cmocka_unit_test(a_return_from_the_window_before_takes_nothing_off),
 		cmocka_unit_test(a_request_that_comes_twice_is_served_once),

@@ -511,15 +511,18 @@ void world_turns(struct world *world, uint32_t node)
 
 /* ---- Nodes ----------------------------------------------------------------------- */
 
-/* What the library draws by lot follows from the seed, too. */
+/* What the library draws by lot follows from the seed, too, and how many cells a key has
+ * is the same on all machines. */
 static void tame(struct node *node)
 {
 	struct gale_runtime *runtime = node->runtime;
 
 	runtime->node = chance_next(&node->world->chance) % GALE_UNITS_MAX + 1;
 	runtime->seed = chance_next(&node->world->chance);
-	for (uint32_t i = 0; i < runtime->shard_count; i++)
+	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		runtime->shards[i].lessor.config.node = runtime->node;
+		runtime->shards[i].lessor.config.seats = WORLD_SEATS;
+	}
 }
 
 static void open_store(struct node *node)
