@@ -339,6 +339,8 @@ static void check_allow(struct world *world, const struct call *call)
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
 		fault(world, "allowed because %s", gale_why_text(answer->why));
+	if (answer->limit < 1)
+		fault(world, "allowed, and no limit is told");
 	if (is_window(&world->plan.rule) &&
 	    (answer->limit != world->plan.rule.limit ||
 	     (answer->remaining > answer->limit && !world->plan.lease.carry_over) ||
