@@ -163,6 +163,32 @@ static uint64_t holders(const struct rule *rule, const uint64_t *words,
 	return held;
 }
 
+/* Who is not on the ledger any more may have what the window has used beyond it. */
+static bool any_forgotten(const uint64_t *words, const struct ledger *ledger)
+{
+	const struct window_state *state = (const struct window_state *)words;
+	uint64_t out = 0;
+
+	for (size_t i = 0; i < LEASE_ROWS; i++)
+		out += ledger->rows[i].out;
+	return ledger->rows[LEASE_ROWS - 1].node != 0 && out < state->used;
+}
+
+static uint64_t others(const struct rule *rule, const uint64_t *words,
+                       const struct ledger *ledger, uint64_t now, uint64_t node)
+{
+	uint64_t others = 0;
+
+	if (lent_from(rule) != A_WINDOW || is_of_the_past(rule, words, ledger, now))
+		return 0;
+	for (size_t i = 0; i < LEASE_ROWS; i++) {
+		const struct lease_row *row = &ledger->rows[i];
+
+		others += row->node != node && row->out > 0 && row->granted > 0;
+	}
+	return others + any_forgotten(words, ledger);
+}
+
 /* ---- Taking ---------------------------------------------------------------------- */
 
 /* What the rule says to a cost; it is spent, or nothing has changed. R1 */
@@ -317,7 +343,8 @@ static struct lease_grant take(const struct rule *rule, uint64_t *words, uint64_
 /* ---- What was said before -------------------------------------------------------- */
 
 static struct lease_grant outlook(const struct rule *rule, const uint64_t *words,
-                                  const struct ledger *ledger, uint64_t now)
+                                  const struct ledger *ledger, uint64_t now,
+                                  uint64_t node)
 {
 	struct gale_answer peeked = rule_peek(rule, words, now);
 	struct lease_grant grant = {
@@ -325,6 +352,7 @@ static struct lease_grant outlook(const struct rule *rule, const uint64_t *words
 		.left = peeked.remaining,
 		.retry_us = peeked.retry_after_us,
 		.holders = holders(rule, words, ledger, now),
+		.others = others(rule, words, ledger, now, node),
 	};
 
 	if (lent_from(rule) == A_WINDOW)
@@ -356,7 +384,7 @@ static struct lease_grant say_again(const struct rule *rule, const uint64_t *wor
                                     const struct ledger *ledger, uint64_t now,
                                     const struct lease_row *row, uint64_t number)
 {
-	struct lease_grant grant = outlook(rule, words, ledger, now);
+	struct lease_grant grant = outlook(rule, words, ledger, now, row->node);
 	bool booked = lent_from(rule) == A_PACER && row->out > 0;
 
 	if (number < row->number || row->granted == 0 ||
@@ -381,7 +409,7 @@ struct lease_grant lease_status(const struct rule *rule, const uint64_t *words,
 {
 	uint64_t now = clamp(now_us);
 	const struct lease_row *row = find_row(rule, words, ledger, now, node);
-	struct lease_grant grant = outlook(rule, words, ledger, now);
+	struct lease_grant grant = outlook(rule, words, ledger, now, node);
 
 	if (!row || !is_held(rule, row, now))
 		return grant;
@@ -399,6 +427,19 @@ static bool is_ask(const struct lease_ask *ask)
 	return ask->node >= 1 && ask->node <= GALE_UNITS_MAX && ask->number >= 1 &&
 	       ask->number <= GALE_UNITS_MAX && ask->least >= 1 &&
 	       ask->least <= ask->want && ask->want <= GALE_UNITS_MAX;
+}
+
+/* The window has too little for it, and it has nothing in hand: others need not hope for
+ * that. */
+static void note_spent(const struct rule *rule, struct ledger *ledger,
+                       const struct lease_row *found, const struct lease_ask *ask)
+{
+	struct lease_row *row = &ledger->rows[row_of(ledger, ask->node) % LEASE_ROWS];
+
+	if (!found || !ask->spent || lent_from(rule) != A_WINDOW)
+		return;
+	row->number = ask->number; /* D2 */
+	row->granted = 0;
 }
 
 struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
@@ -421,8 +462,11 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 			*ledger = (struct ledger){ 0 }; /* D5 */
 		now_first.out += before;                /* D4 */
 		put_first(ledger, &now_first);
+	} else {
+		note_spent(rule, ledger, row, ask);
 	}
 	grant.holders = holders(rule, words, ledger, now);
+	grant.others = others(rule, words, ledger, now, ask->node);
 	return grant;
 }
 

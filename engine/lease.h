@@ -48,9 +48,11 @@
 /* One node's dealings with this key: words below 2^53.  node 0: an empty row. */
 struct lease_row {
 	uint64_t node;
-	uint64_t number;  /* of its last request */
-	uint64_t granted; /* what that request got; 0 if it gave back */
-	uint64_t out;     /* lent under the tag, not given back, and could be */
+	uint64_t number; /* of its last request */
+	uint64_t
+	    granted;  /* what that request got; 0: it has nothing in hand, since it gave
+	                     back, or asked in vain when all was spent */
+	uint64_t out; /* lent under the tag, not given back, and could be */
 	struct gale_slot
 	    tag; /* of a pacer's units at once, which have none: when they die */
 };
@@ -66,6 +68,7 @@ struct lease_ask {
 	    number; /* 1 to GALE_UNITS_MAX; a node's later requests have higher ones */
 	uint64_t want;
 	uint64_t least; /* 1 to want */
+	bool spent;     /* nothing is in hand of what it was lent before */
 };
 
 struct lease_grant {
@@ -78,6 +81,9 @@ struct lease_grant {
 	    retry_us; /* when units is 0: until least units may be there, or GALE_NEVER;
 	               * for a number that was used before, 0 may mean: with a new one */
 	uint64_t holders; /* rows with units out, this node's included */
+	uint64_t
+	    others; /* windows: other nodes that may have some in hand, as far as they
+	                     have told; else 0 */
 	uint64_t
 	    delay_ns; /* pacer: from the store's now until the first place; else 0 */
 };

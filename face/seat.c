@@ -292,16 +292,18 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 	return post(seat, pending) ? pending : NULL;
 }
 
-/* Notes take at most half of the pendings: asks come first. */
+/* Notes take at most half of the pendings, and never the last that is free: asks and
+ * looks come first, and none of them fails for a note.  Where there is but one, a denial
+ * is not noted. */
 static bool may_note(struct gale_seat *seat)
 {
-	uint32_t most = (seat->handle.runtime->pending_max + 1) / 2;
+	uint32_t most = seat->handle.runtime->pending_max / 2;
 
-	if (seat->notes >= most) {
+	if (seat->notes >= most || !seat->free || !seat->free->next) {
 		seat_collect(seat); /* some may have been read */
 		seat_raise_if_ready(seat);
 	}
-	return seat->notes < most;
+	return seat->notes < most && seat->free && seat->free->next;
 }
 
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,

@@ -30,6 +30,7 @@
 	X(PARTIAL, "leases_cut_short")                                                 \
 	X(SPENT, "leases_denied")                                                      \
 	X(REFILLS, "refills_ahead")                                                    \
+	X(AGAIN, "denials_asked_about_again")                                          \
 	X(RETURNS, "leases_given_back")                                                \
 	X(UNITS_BACK, "units_given_back")                                              \
 	X(EXPIRED, "leases_dead_on_arrival")                                           \

@@ -152,7 +152,8 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	*ask = (struct lease_ask){ .node = lessor->config.node,
 		                   .number = errand->number,
 		                   .want = errand->want,
-		                   .least = errand->least };
+		                   .least = errand->least,
+		                   .spent = left == 0 };
 }
 
 /* What is left of a pacer's block is too little: it goes back before another is booked,

@@ -177,7 +177,7 @@ static bool is_placed(const struct lender *lender, const struct lease_grant *gra
 	       (grant->tag.us > 0 || grant->tag.part > 0);
 }
 
-/* The store has not got what was wanted: until it may, nobody needs to ask. */
+/* The store has not got what was wanted: until it may, no caller needs to ask. */
 static void note_spent(struct lessor *lessor, const struct errand *errand,
                        const struct lease_grant *grant, mono now)
 {
@@ -190,6 +190,10 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 		wait_us = purse->lender->window_us;
 	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
 	           grant->left + purse_left(purse, now) + 1);
+	if (grant->units == 0 && grant->others > 0 && !purse->lender->carry_over)
+		lessor_hope(lessor, purse, now);
+	else
+		purses_own(&lessor->purses, purse)->hopes = 0;
 	lessor_count(lessor, COUNT_SPENT, 1);
 }
 

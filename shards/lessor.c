@@ -107,7 +107,7 @@ struct errand *lessor_errand(struct lessor *lessor, struct purse *purse)
 	errand->number = 0;
 	errand->store_left = GALE_NEVER;
 	errand->forget = false;
-	own->errand = (uint32_t)(errand - lessor->errands);
+	own->errand = (uint16_t)(errand - lessor->errands);
 	list_append(&link_of(lessor, purse->lender)->own.wanting, place);
 	return errand;
 }
@@ -282,8 +282,10 @@ void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now)
 {
 	uint64_t left = empty(lessor, purse, now);
 
-	if (left > 0 && !purse->lender->carry_over)
-		lessor_give_back(lessor, purse, left);
+	if (left == 0 || purse->lender->carry_over)
+		return;
+	lessor_give_back(lessor, purse, left);
+	purse_deny(purse, (mono){ 0 }, 0); /* the store has these again */
 }
 
 /* Nothing that this node holds of the key is worth anything now. */

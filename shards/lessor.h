@@ -158,6 +158,9 @@ struct errand *lessor_errand(struct lessor *lessor, struct purse *purse);
 void lessor_send(struct lessor *lessor, struct link *link, mono now) ON(actor_role);
 void lessor_send_returns(struct lessor *lessor);
 
+/* Others may give back what the store had too little of: it will be asked again. */
+void lessor_hope(struct lessor *lessor, struct purse *purse, mono now);
+
 /* Purses with credit: to be looked at, or not any more; looked at, if it is time. */
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);

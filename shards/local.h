@@ -11,6 +11,7 @@
 #ifndef SHARDS_LOCAL_H
 #define SHARDS_LOCAL_H
 
+#include "runtime/hot.h"
 #include "shards/lender.h"
 #include "shards/purse.h"
 

@@ -7,9 +7,13 @@
  * credit goes back, and that a key which several threads fight over gets its cells, the
  * actor looks at each purse with credit once in a while: every look_ns of its lender.
  *
- *     nothing left ............... it leaves the round
+ *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves
  *     soon nothing left .......... an errand is sent ahead, for nobody in particular
+ *
+ * There is hope when the store has no more while others hold units: what they do not
+ * spend they give back, and nobody is told.  Callers are denied as before; the actor asks
+ * again for them, after one look, two more, four more, and so on until the window turns.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
@@ -19,6 +23,7 @@
 #define LOOKS_PER_TURN 64
 #define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
 #define SEEN_NEVER UINT32_MAX
+#define HOPES_MOST 31
 #define CONTENDED 16 /* swaps lost between two looks that make a key hot */
 
 static struct purse *at(struct lessor *lessor, uint32_t number)
@@ -60,17 +65,33 @@ static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
 	own_at(lessor, number)->next = NUMBER_UNLISTED;
 }
 
-void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
+static void list_lent(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct link *link = link_of(lessor, purse->lender);
 
-	purse->idle_looks = 0;
-	purse->seen = SEEN_NEVER;
 	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
 		return;
 	if (link->own.lent_first == NUMBER_LAST)
 		link->own.look_due = mono_after(now, purse->lender->look_ns);
 	append(lessor, link, purse->number);
+}
+
+void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
+{
+	purse->idle_looks = 0;
+	purse->seen = SEEN_NEVER;
+	purses_own(&lessor->purses, purse)->hopes = 0;
+	list_lent(lessor, purse, now);
+}
+
+void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
+{
+	struct purse_own *own = purses_own(&lessor->purses, purse);
+
+	if (own->hopes < HOPES_MOST)
+		own->hopes++;
+	purse->seen = UINT32_C(1) << (own->hopes - 1);
+	list_lent(lessor, purse, now);
 }
 
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
@@ -118,6 +139,31 @@ static void refill(struct lessor *lessor, struct purse *purse, mono now)
 		lessor_count(lessor, COUNT_REFILLS, 1);
 }
 
+static void ask_again(struct lessor *lessor, struct purse *purse, mono now)
+{
+	struct link *link = link_of(lessor, purse->lender);
+
+	if (load_relaxed(&purse->refused) > 0 &&
+	    purses_own(&lessor->purses, purse)->errand == ERRAND_NONE &&
+	    now.ns >= load_relaxed(&link->shared.down_until_ns) &&
+	    lessor_errand(lessor, purse))
+		lessor_count(lessor, COUNT_AGAIN, 1);
+}
+
+/* True as long as others may give something back. */
+static bool hope(struct lessor *lessor, struct purse *purse, mono now)
+{
+	struct purse_own *own = purses_own(&lessor->purses, purse);
+
+	if (!purse_is_spent(purse, now))
+		own->hopes = 0;
+	else if (own->hopes > 0 && purse->seen > 1)
+		purse->seen--;
+	else if (own->hopes > 0)
+		ask_again(lessor, purse, now);
+	return own->hopes > 0;
+}
+
 /* True if there is still something to look at later. */
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
@@ -126,9 +172,9 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	uint64_t spent = seen == SEEN_NEVER || seen < left ? 0 : seen - left;
 
 	heat(lessor, purse);
-	purse->seen = (uint32_t)left;
 	if (left == 0)
-		return false;
+		return hope(lessor, purse, now);
+	purse->seen = (uint32_t)left;
 	if (purse->lender->carry_over)
 		return true;
 	if (seen != SEEN_NEVER && spent == 0) {

@@ -4,7 +4,7 @@
 #include "shards/purse.h"
 
 #include "engine/check.h"
-#include "shards/lender.h"
+#include "shards/local.h"
 
 #define SLICE_MOST 1024 /* units that a seat moves to its cell at a time */
 
@@ -104,11 +104,7 @@ bool purse_place(struct purse *purse, mono now, uint64_t cost,
 	uint64_t word;
 
 	if (credit_take(&purse->credit, now, cost, &word)) {
-		*ret_answer = (struct gale_answer){
-			.verdict = GALE_ALLOW,
-			.why = GALE_WHY_CREDIT,
-			.remaining = credit_units(word),
-		};
+		*ret_answer = LOCAL_ALLOW(purse->lender, word, now);
 		return true;
 	}
 	return block && block_take(block, now, cost, ret_answer);

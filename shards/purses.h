@@ -37,7 +37,9 @@ struct purse_own {
 		union sizer sizer;
 		struct retired retired; /* when it is out of the table */
 	};
-	uint32_t errand; /* under way for it, or ERRAND_NONE */
+	uint16_t errand; /* under way for it, or ERRAND_NONE */
+	uint8_t hopes;   /* times in a row that others held units and the store had too
+	                    few; 0: it is not asked again for that */
 	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED; in
 	                    limbo, its own number */
 };

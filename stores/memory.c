@@ -395,7 +395,8 @@ static enum store_result keep(const struct run *run, struct entry *entry,
 	return STORE_DONE;
 }
 
-/* What was denied is not remembered, and a fresh key stays fresh. */
+/* What was denied is not remembered, and a fresh key stays fresh; but of a node that has
+ * a row it is noted that all is spent. */
 static enum store_result lend(const struct run *run, struct entry *entry,
                               const struct lease_ask *ask,
                               struct lease_grant *ret_grant) ON(run->stripe->lock)
@@ -408,6 +409,8 @@ static enum store_result lend(const struct run *run, struct entry *entry,
 	grant = lease_step(run->rule, loan.words, &loan.ledger, run->now, ask);
 	if (grant.units > 0)
 		result = keep(run, entry, &loan);
+	else if (entry && ask->spent)
+		save(run->rule, entry, &loan);
 	if (result != STORE_DONE)
 		return result;
 	run->stripe->locked.leases += grant.units > 0;

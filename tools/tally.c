@@ -110,8 +110,11 @@ struct tally_span tally_place_lent(uint64_t window_us, uint64_t before_us,
                                    uint64_t after_us, uint64_t lives_us)
 {
 	uint64_t first = before_us / window_us + 1, last = after_us / window_us + 1;
+	uint64_t lived_in = (before_us + lives_us + window_us - 1) / window_us;
 
-	if (before_us + lives_us > last * window_us)
+	if (first < lived_in)
+		first = lived_in; /* what outlives a window is of a later one */
+	if (first > last)
 		return (struct tally_span){ .first = 1, .last = 0 };
 	return (struct tally_span){ first, last };
 }

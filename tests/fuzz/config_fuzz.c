@@ -8,7 +8,6 @@
  */
 #include <gale/gale.h>
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "engine/check.h"
@@ -90,14 +89,6 @@ static void ask_held(struct gale_seat *seat, struct gale_limiter *limiter,
 		;
 }
 
-/* With so few pendings as a configuration may give, a denial that is on its way to its
- * shard can be one too many. */
-static bool looked(enum gale_err err)
-{
-	gale_assert(err == GALE_ERR_OK || err == GALE_ERR_BUSY);
-	return err == GALE_ERR_OK;
-}
-
 /* A key is one byte, so that a few keys are asked about again and again. */
 static void ask_once(struct gale_seat *seat, struct gale_limiter *limiter,
                      struct bytes *bytes)
@@ -118,10 +109,11 @@ static void ask_once(struct gale_seat *seat, struct gale_limiter *limiter,
 	if (answer.why != GALE_WHY_RULE)
 		return;
 	(void)gale_cancel(seat, limiter, key, 1, cost, GALE_SECONDS(10), &answer);
-	if (looked(gale_peek(seat, limiter, key, 1, GALE_SECONDS(10), &answer)))
-		check_answer(&answer);
-	(void)looked(
-	    gale_forecast(seat, limiter, key, 1, cost, GALE_SECONDS(10), &forecast));
+	gale_assert(gale_peek(seat, limiter, key, 1, GALE_SECONDS(10), &answer) ==
+	            GALE_ERR_OK);
+	check_answer(&answer);
+	gale_assert(gale_forecast(seat, limiter, key, 1, cost, GALE_SECONDS(10),
+	                          &forecast) == GALE_ERR_OK);
 }
 
 static void ask(struct gale_runtime *runtime, struct gale_limiter *limiter,

@@ -81,6 +81,17 @@ static uint64_t counted(const char *name)
 	return world_metric(&w, 0, name);
 }
 
+/* Each of these nodes asks for a unit of key 0 every millisecond. */
+static void steady_asks(uint64_t window, uint64_t from_ms, uint64_t to_ms,
+                        uint32_t first_node)
+{
+	for (uint64_t ms = from_ms; ms < to_ms; ms++) {
+		run_to(window, GALE_MILLIS(ms));
+		for (uint32_t node = first_node; node < w.plan.nodes; node++)
+			world_ask(&w, node, 0, 0, 1);
+	}
+}
+
 /* ---- Requirements ---------------------------------------------------------------- */
 
 static void r1_clocks_that_differ_do_not_matter(void **state)
@@ -501,6 +512,58 @@ static void units_in_cells_are_found_at_the_end(void **state)
 	world_ends();
 }
 
+/* A key of two seats that has cells; then, in the next window, units of which the second
+ * seat has some in its cell. */
+static void open_split(struct world_plan plan)
+{
+	plan.seats = 2;
+	plan.hot = true;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	(void)ask_times(1);
+	run_to(0, GALE_MILLIS(300)); /* it is looked at, and split */
+	assert_int_equal(counted("keys_split_over_seats"), 1);
+	run_to(1, 1000);
+	world_ask(&w, 0, 1, 0, 1);
+	run_to(1, GALE_MILLIS(4));
+	world_ask(&w, 0, 1, 0, 1); /* the first by its cell */
+}
+
+/* The store is asked for what is missing when all is brought together, and then that is
+ * together. */
+static void units_in_cells_help_those_who_wait(void **state)
+{
+	uint64_t requests;
+
+	(void)state;
+	open_split(plan_of(100, 40, 1));
+	assert_int_equal(ask_times(35), 35); /* three are left, in the other's cell */
+	requests = w.net.requests;
+	told(world_ask(&w, 0, 0, 0, 42), GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(w.net.requests - requests, 1);
+	world_ends();
+}
+
+/* While the store is asked, a seat moves some to its cell again; the store has no more. */
+static void units_in_cells_help_when_there_is_no_more(void **state)
+{
+	struct world_plan plan = plan_of(100, 100, 1);
+	struct call *dear;
+	uint64_t requests;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	open_split(plan); /* 87 for all, and 11 in the cell */
+	told(world_ask(&w, 0, 0, 0, 70), GALE_ALLOW, GALE_WHY_CREDIT);
+	requests = w.net.requests;
+	dear = world_ask(&w, 0, 0, 0, 27); /* of 17 and 11 */
+	told(world_ask(&w, 0, 1, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	run_to(1, GALE_MILLIS(9));
+	told(dear, GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(w.net.requests - requests, 1);
+	world_ends();
+}
+
 /* What was asked for in a window and came in the next is not given back as if it were
  * of that one. */
 static void a_return_that_is_late_is_too_late(void **state)
@@ -525,6 +588,121 @@ static void a_return_that_is_late_is_too_late(void **state)
 		world_ask(&w, 1, 0, 0, 1);
 	run_to(1, GALE_MILLIS(90));
 	assert_int_equal(world_used(&w, 0, 1), 10); /* P1, D3 */
+	world_ends();
+}
+
+/* A node asks for more, and gives back what it has of the window; both arrive in the next,
+ * the one as an ask and the other as nothing. */
+static void a_return_from_the_window_before_takes_nothing_off(void **state)
+{
+	struct world_plan plan = plan_of(10, 5, 2);
+	struct call *dear;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, WINDOW - GALE_MILLIS(262));
+	world_ask(&w, 0, 0, 0, 1);
+	run_to(0, WINDOW - GALE_MILLIS(15));
+	w.net.terms.mean_us = GALE_MILLIS(20);
+	dear = world_ask(&w, 0, 0, 0, 5);
+	run_to(0, WINDOW - 1000);
+	assert_int_equal(counted("units_given_back"), 4); /* as it idles */
+	run_to(1, GALE_MILLIS(40));
+	w.net.terms.mean_us = 1000;
+	told(dear, GALE_ALLOW, GALE_WHY_CREDIT);
+	for (uint64_t i = 0; i < 20; i++) {
+		run_to(1, GALE_MILLIS(50 + 10 * i));
+		world_ask(&w, 1, 0, 0, 1);
+	}
+	run_to(1, GALE_MILLIS(300));
+	assert_int_equal(world_used(&w, 0, 1), 10); /* P1, D3 */
+	world_ends();
+}
+
+/* Whatever comes twice is lent once: nothing is lost. */
+static void a_request_that_comes_twice_is_served_once(void **state)
+{
+	struct world_plan plan = plan_of(100, 10, 1);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 1000,
+		                       .exact = true,
+		                       .doubled_percent = 100 };
+	world_open(&w, &plan);
+	steady_asks(0, 1, 900, 0);
+	assert_true(w.net.doubled >= 10);
+	assert_int_equal(world_used(&w, 0, 0), 100); /* D2 */
+	world_ends();
+}
+
+/* ---- Units that come back -------------------------------------------------------- */
+
+/* The first node has units, and its calls end.  What it gives back is found by those who
+ * were denied before that, in time. */
+static void what_comes_back_is_admitted(struct world_plan plan, uint64_t asks)
+{
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 3; window++) {
+		run_to(window, 1000);
+		for (uint64_t i = 0; i < asks; i++)
+			world_ask(&w, 0, 0, 0, 1);
+		steady_asks(window, 2, 999, 1);
+		assert_int_equal(world_used(&w, 0, window), plan.rule.limit);
+	}
+	assert_true(counted("units_given_back") > 0);
+	world_ends();
+}
+
+static void units_that_come_back_are_found(void **state)
+{
+	struct world_plan plan = plan_of(100, 50, 2);
+
+	(void)state;
+	what_comes_back_is_admitted(plan, 1);
+	plan.nodes = 4;
+	what_comes_back_is_admitted(plan, 20);
+	plan.seats = 2;
+	plan.hot = true;
+	what_comes_back_is_admitted(plan, 1);
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	plan.rate_ppm = 400;
+	what_comes_back_is_admitted(plan, 1);
+}
+
+/* A dear call was denied by a node that had some units; it gave them back, as others did,
+ * and there is enough now. */
+static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
+{
+	struct world_plan plan = plan_of(10, 5, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 1, 0, 0, 1);
+	assert_int_equal(ask_times(2), 2); /* four with node 0, three with the other */
+	told(world_ask(&w, 0, 0, 0, 6), GALE_DENY, GALE_WHY_SPENT);
+	run_to(0, GALE_MILLIS(500));
+	told(world_ask(&w, 0, 0, 0, 6), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
+/* Everybody asks for more than there is, window after window: all of it is admitted, and
+ * the store is asked a few times, not at each ask. */
+static void a_fleet_that_wants_more_gets_all_of_it(void **state)
+{
+	struct world_plan plan = plan_of(100, 0, 4);
+	uint64_t requests = 0;
+
+	(void)state;
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 20; window++) {
+		if (window == 10)
+			requests = w.net.requests;
+		steady_asks(window, 1, 999, 0);
+		assert_int_equal(world_used(&w, 0, window), 100);
+	}
+	assert_true(w.net.requests - requests <= 10 * 4 * 3); /* three by each node */
 	world_ends();
 }
 
@@ -907,7 +1085,14 @@ int main(void)
 		cmocka_unit_test(units_of_a_meter_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
+		cmocka_unit_test(units_in_cells_help_those_who_wait),
+		cmocka_unit_test(units_in_cells_help_when_there_is_no_more),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),
+		cmocka_unit_test(a_return_from_the_window_before_takes_nothing_off),
+		cmocka_unit_test(a_request_that_comes_twice_is_served_once),
+		cmocka_unit_test(units_that_come_back_are_found),
+		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
+		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
 		cmocka_unit_test(a_store_that_never_answers),
 		cmocka_unit_test(an_answer_after_the_deadline),
 		cmocka_unit_test(answers_that_cannot_be_true),

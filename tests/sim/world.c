@@ -339,6 +339,8 @@ static void check_allow(struct world *world, const struct call *call)
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
 		fault(world, "allowed because %s", gale_why_text(answer->why));
+	if (answer->limit < 1)
+		fault(world, "allowed, and no limit is told");
 	if (is_window(&world->plan.rule) &&
 	    (answer->limit != world->plan.rule.limit ||
 	     (answer->remaining > answer->limit && !world->plan.lease.carry_over) ||
@@ -511,15 +513,18 @@ void world_turns(struct world *world, uint32_t node)
 
 /* ---- Nodes ----------------------------------------------------------------------- */
 
-/* What the library draws by lot follows from the seed, too. */
+/* What the library draws by lot follows from the seed, too, and how many cells a key has
+ * is the same on all machines. */
 static void tame(struct node *node)
 {
 	struct gale_runtime *runtime = node->runtime;
 
 	runtime->node = chance_next(&node->world->chance) % GALE_UNITS_MAX + 1;
 	runtime->seed = chance_next(&node->world->chance);
-	for (uint32_t i = 0; i < runtime->shard_count; i++)
+	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		runtime->shards[i].lessor.config.node = runtime->node;
+		runtime->shards[i].lessor.config.seats = WORLD_SEATS;
+	}
 }
 
 static void open_store(struct node *node)

@@ -133,6 +133,12 @@ static void a_lent_unit_belongs_where_its_instants_lie(void **state)
 	span = tally_place_lent(10, 49, 50, 1); /* across a boundary: in either */
 	assert_int_equal(span.first, 5);
 	assert_int_equal(span.last, 6);
+	span = tally_place_lent(10, 49, 50, 2); /* across, but it outlives the first */
+	assert_int_equal(span.first, 6);
+	assert_int_equal(span.last, 6);
+	span = tally_place_lent(10, 39, 62, 8);
+	assert_int_equal(span.first, 5);
+	assert_int_equal(span.last, 7);
 	span = tally_place_lent(10, 41, 41, 9); /* until its end, and no longer */
 	assert_int_equal(span.last, 5);
 	span = tally_place_lent(10, 41, 41, 10);

@@ -256,6 +256,60 @@ static void a_window_takes_back_only_what_is_out(void **state)
 	assert_int_equal(lend(&key, T0, 3, 1, 1, 1).holders, 2);
 }
 
+static struct lease_grant ask_spent(struct leased *key, uint64_t now, uint64_t node,
+                                    uint64_t number)
+{
+	struct lease_ask ask = {
+		.node = node, .number = number, .least = 1, .want = 9, .spent = true
+	};
+	struct lease_grant grant =
+	    lease_step(&key->rule, key->words, &key->ledger, now, &ask);
+
+	check_key(key);
+	return grant;
+}
+
+/* Those who asked in vain with nothing in hand will give nothing back. */
+static void others_are_those_who_may_give_back(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(100, SEC(1))), before;
+	struct gale_slot tag = lend(&key, T0, 1, 1, 1, 50).tag;
+
+	(void)state;
+	assert_int_equal(lend(&key, T0, 2, 1, 1, 30).others, 1);
+	assert_int_equal(lend(&key, T0, 3, 1, 1, 20).others, 2);
+	assert_int_equal(lend(&key, T0, 4, 1, 1, 1).others, 3);
+	assert_int_equal(lend(&key, T0, 1, 2, 1, 9).others, 2); /* it has some */
+	assert_int_equal(ask_spent(&key, T0, 4, 2).others, 3);  /* it has no row */
+	assert_int_equal(ask_spent(&key, T0, 1, 3).others, 2);
+	before = key;
+	assert_int_equal(ask_spent(&key, T0, 1, 3).units, 0);
+	assert_int_equal(lend(&key, T0, 1, 1, 1, 50).units, 0); /* D2 */
+	assert_true(same_key(&key, &before));
+	assert_int_equal(lend(&key, T0, 4, 3, 1, 1).others, 2);
+	assert_int_equal(lend(&key, T0, 4, 3, 1, 1).holders, 3);
+	assert_true(back(&key, T0, 2, 2, tag, 30));
+	assert_int_equal(lend(&key, T0, 4, 4, 31, 31).others, 1);
+	assert_int_equal(ask_spent(&key, T0, 1, 4).others, 1);
+	assert_int_equal(lend(&key, T0, 4, 5, 31, 31).others, 2);
+	assert_int_equal(lend(&key, T0 + SEC(1), 4, 6, 101, 101).others, 0);
+}
+
+static void others_may_have_been_forgotten(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(100, SEC(1)));
+
+	(void)state;
+	for (uint64_t node = 1; node <= LEASE_ROWS; node++)
+		lend(&key, T0, node, 1, 1, 10);
+	assert_int_equal(lend(&key, T0, 99, 1, 91, 91).others, LEASE_ROWS);
+	lend(&key, T0, 9, 1, 1, 20); /* the first loses its row */
+	assert_int_equal(ask_spent(&key, T0, 9, 2).others, LEASE_ROWS);
+	for (uint64_t node = 2; node <= LEASE_ROWS; node++)
+		(void)ask_spent(&key, T0, node, 2);
+	assert_int_equal(ask_spent(&key, T0, 9, 3).others, 1);
+}
+
 static void a_window_that_turns_forgets(void **state)
 {
 	struct leased key = key_of(gale_fixed_window(100, SEC(1)));
@@ -711,7 +765,7 @@ struct world {
 };
 
 static struct tally {
-	uint64_t grants, denials, replays, backs, refused, charged_again, placed;
+	uint64_t grants, denials, replays, backs, refused, charged_again, placed, spent;
 } tally;
 
 static bool is_window(const struct world *w)
@@ -1020,6 +1074,29 @@ static bool may_be_denied(const struct world *w, const struct leased *before,
 	       !is_booked_at(before, w->now, ask->least, &last);
 }
 
+/* It got nothing, and said that all is spent: that is noted, and nothing else. */
+static bool is_noted(struct world *w, const struct leased *before,
+                     const struct lease_ask *ask, const struct lease_grant *grant)
+{
+	struct leased without = w->key;
+	size_t i = 0;
+
+	if (grant->units > 0 || same_key(before, &w->key))
+		return false;
+	while (w->key.ledger.rows[i].node != ask->node)
+		i++;
+	without.ledger.rows[i].number = before->ledger.rows[i].number;
+	without.ledger.rows[i].granted = before->ledger.rows[i].granted;
+	assert_true(same_key(before, &without));
+	assert_true(ask->spent && is_window(w) && is_known(w, ask->node));
+	assert_true(ask->number > w->known[ask->node].number);
+	assert_int_equal(w->key.ledger.rows[i].granted, 0);
+	w->known[ask->node].number = ask->number;
+	w->known[ask->node].charge = LIST_MOST;
+	tally.spent++;
+	return true;
+}
+
 static void deliver_ask(struct world *w, const struct lease_ask *ask)
 {
 	struct leased before = w->key;
@@ -1034,6 +1111,8 @@ static void deliver_ask(struct world *w, const struct lease_ask *ask)
 		assert_true(!old || same_key(&before, &w->key)); /* D2 */
 		assert_true(old || changed || may_be_denied(w, &before, left, ask));
 	}
+	if (is_noted(w, &before, ask, &grant))
+		return;
 	if (!changed) {
 		assert_true(same_key(&before, &w->key)); /* R1 */
 		tally.denials += grant.units == 0;
@@ -1185,6 +1264,7 @@ static void random_ask(struct world *w, struct message *m)
 	uint64_t most = chance_one_in(&w->c, 4) ? 300 : 20;
 
 	m->ask.want = chance_log(&w->c, most);
+	m->ask.spent = chance_one_in(&w->c, 2);
 	m->ask.least =
 	    chance_one_in(&w->c, 2) ? 1 : chance_between(&w->c, 1, m->ask.want);
 }
@@ -1272,6 +1352,7 @@ static void whatever_comes_the_sums_are_right(void **state)
 	assert_true(tally.grants > 100000);
 	assert_true(tally.denials > 100000);
 	assert_true(tally.replays > 20000);
+	assert_true(tally.spent > 2000);
 	assert_true(tally.backs > 20000);
 	assert_true(tally.refused > 20000);
 	assert_true(tally.placed > 20000);
@@ -1287,6 +1368,8 @@ int main(void)
 		cmocka_unit_test(every_unit_of_a_window_is_lent),
 		cmocka_unit_test(a_number_does_its_work_once),
 		cmocka_unit_test(a_window_takes_back_only_what_is_out),
+		cmocka_unit_test(others_are_those_who_may_give_back),
+		cmocka_unit_test(others_may_have_been_forgotten),
 		cmocka_unit_test(a_window_that_turns_forgets),
 		cmocka_unit_test(a_window_with_all_back_is_as_good_as_new),
 		cmocka_unit_test(the_node_lent_to_longest_ago_is_forgotten),

@@ -22,7 +22,7 @@
 #define NO_SEAT UINT32_MAX
 
 static struct lender units_lender = { .lending = LENDING_UNITS };
-static struct lender places_lender = { .lending = LENDING_PLACES };
+static struct lender places_lender = { .rule.capacity = 7, .lending = LENDING_PLACES };
 
 static mono at(uint64_t ns)
 {
@@ -336,6 +336,7 @@ static void burst_goes_before_places(void **state)
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 0);
 	assert_int_equal(answer.why, GALE_WHY_CREDIT);
+	assert_int_equal(answer.limit, places_lender.rule.capacity);
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 100);
 	assert_true(purse_place(&purse, start, 1, &answer));

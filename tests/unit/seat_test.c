@@ -724,6 +724,29 @@ static void looks_and_corrections_are_late_or_too_many(void **state)
 	assert_true(house_close(&h));
 }
 
+/* Denials are on their way to a shard, which does not turn; there is a place left for what
+ * this thread wants to know now. */
+static void a_denial_to_be_remembered_leaves_room(void **state)
+{
+	struct house_plan plan = plan_of(1);
+
+	(void)state;
+	plan.mode = GALE_CACHED_DENY;
+	plan.turns = true;
+	for (plan.pending_max = 1; plan.pending_max <= 5; plan.pending_max++) {
+		struct house h;
+
+		house_open(&h, &plan);
+		for (int i = 0; i < 4; i++)
+			for (const char *key = "abcdef"; *key; key++)
+				(void)ask_settled(h.seat, h.limiter, key, 1, 1);
+		assert_true(asks_of_seat(h.seat) <= plan.pending_max / 2);
+		assert_int_equal(gale_reset(h.seat, h.limiter, "a", 1, LONG_US),
+		                 GALE_ERR_OK);
+		assert_true(house_close(&h));
+	}
+}
+
 /* ---- Leaving and closing --------------------------------------------------------- */
 
 static bool nothing_remains(void *arg)
@@ -973,6 +996,7 @@ int main(void)
 		cmocka_unit_test(a_name_is_forgotten_though_it_is_being_swept),
 		cmocka_unit_test(looks_and_corrections_wait_for_the_store),
 		cmocka_unit_test(looks_and_corrections_are_late_or_too_many),
+		cmocka_unit_test(a_denial_to_be_remembered_leaves_room),
 		cmocka_unit_test(
 		    leaving_with_asks_pending_loses_nothing_but_the_answers),
 		cmocka_unit_test(leaving_with_completions_unfetched_leaks_nothing),
