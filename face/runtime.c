@@ -223,7 +223,7 @@ static bool open_turn_fd(struct gale_runtime *runtime)
 	runtime->turn_fd = epoll_create1(EPOLL_CLOEXEC);
 	for (uint32_t i = 0; runtime->turn_fd >= 0 && i < runtime->shard_count; i++)
 		if (epoll_ctl(runtime->turn_fd, EPOLL_CTL_ADD,
-		              runtime->shards[i].actor.wake.fd, &readable) != 0) {
+		              runtime->shards[i].actor.watch_fd, &readable) != 0) {
 			close(runtime->turn_fd);
 			runtime->turn_fd = -1;
 		}

@@ -15,6 +15,8 @@
 #include "runtime/actor.h"
 
 #include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "engine/check.h"
 #include "runtime/atomic.h"
@@ -49,7 +51,7 @@ static void loop(struct actor *actor) ON(actor_role)
 			continue;
 		if (turned.stopping)
 			return;
-		wake_wait(&actor->wake, turned.next_ns);
+		wake_wait_for(actor->watch_fd, turned.next_ns);
 	}
 }
 
@@ -75,6 +77,19 @@ static bool start_thread(struct actor *actor)
 	return started;
 }
 
+/* An epoll of that descriptor; -1 if the system has none left. */
+static int watch(int fd)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+	int watch_fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (watch_fd >= 0 && epoll_ctl(watch_fd, EPOLL_CTL_ADD, fd, &readable) != 0) {
+		close(watch_fd);
+		return -1;
+	}
+	return watch_fd;
+}
+
 bool actor_open(struct actor *actor, const struct actor_ops *ops,
                 struct mail_slot *slots, uint64_t slot_count)
 {
@@ -82,7 +97,12 @@ bool actor_open(struct actor *actor, const struct actor_ops *ops,
 	actor->has_thread = false;
 	mailbox_init(&actor->mailbox, slots, slot_count);
 	atomic_init(&actor->stopping, false);
-	return wake_open(&actor->wake);
+	if (!wake_open(&actor->wake))
+		return false;
+	actor->watch_fd = watch(actor->wake.fd);
+	if (actor->watch_fd < 0)
+		wake_close(&actor->wake);
+	return actor->watch_fd >= 0;
 }
 
 bool actor_start(struct actor *actor, const char *name)
@@ -104,6 +124,7 @@ void actor_stop(struct actor *actor)
 		loop(actor);
 		role_end(&actor_role);
 	}
+	close(actor->watch_fd);
 	wake_close(&actor->wake);
 }
 

@@ -30,6 +30,7 @@ struct actor {
 	const struct actor_ops *ops;
 	struct mailbox mailbox;
 	struct wake wake;
+	int watch_fd; /* an epoll: readable when it is awake, or what else it watches is */
 	pthread_t thread;
 	bool has_thread;
 	_Atomic bool stopping;

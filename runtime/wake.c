@@ -55,7 +55,12 @@ void wake_clear(struct wake *wake)
 
 void wake_wait(struct wake *wake, uint64_t deadline_ns)
 {
-	struct pollfd poll = { .fd = wake->fd, .events = POLLIN };
+	wake_wait_for(wake->fd, deadline_ns);
+}
+
+void wake_wait_for(int fd, uint64_t deadline_ns)
+{
+	struct pollfd poll = { .fd = fd, .events = POLLIN };
 	uint64_t now = patience_now_ns();
 	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
 	struct timespec time = { .tv_sec = (time_t)(left / 1000000000),

@@ -30,4 +30,7 @@ void wake_clear(struct wake *wake);
  * never.  May return early: the caller looks again. */
 void wake_wait(struct wake *wake, uint64_t deadline_ns);
 
+/* The same, for a descriptor of another kind: until it is readable. */
+void wake_wait_for(int fd, uint64_t deadline_ns);
+
 #endif

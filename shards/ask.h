@@ -22,8 +22,9 @@ struct ask_home {
 struct ask {
 	struct ask_home *home;
 	struct lender *lender;
-	uint64_t hash;      /* of the key under the lender's seed */
-	struct store_op op; /* its key is the one below */
+	uint64_t hash;          /* of the key under the lender's seed */
+	struct store_op op;     /* its key is the one below */
+	struct store_call call; /* of the op, while a store is at it */
 	enum store_result result;
 	bool is_note; /* the store has denied it already: remember that */
 

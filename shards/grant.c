@@ -292,7 +292,7 @@ void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
 	store_relaxed(&link->shared.down_until_ns, mono_after(now, wait).ns);
 }
 
-void lessor_on_answer(struct lend_home *home,
+void lessor_on_answer(struct store_home *home,
                       const struct lend_answer *answer) UNCHECKED
 {
 	struct lessor *lessor = (struct lessor *)home;
@@ -310,8 +310,7 @@ void lessor_on_answer(struct lend_home *home,
 	link = link_of(lessor, errand->purse->lender);
 	list_remove(&errand->place);
 	errand->number = 0;
-	link->own.failures = 0;
-	store_relaxed(&link->shared.down_until_ns, 0);
+	link_recovers(link);
 	if (answer->result != STORE_DONE) {
 		lessor_fail_waiters(lessor, errand, answer->result);
 	} else if (errand->forget) {

@@ -45,6 +45,7 @@ struct link {
 		bool listed;          /* among them */
 		uint32_t failures;    /* in a row */
 		uint32_t purses;      /* of the lender, those in limbo included */
+		uint32_t calls;       /* asks that the store is at */
 		struct list wanting;  /* errands to be sent */
 		struct list flying;   /* errands that were sent, the first due first */
 		struct list patience; /* asks that wait, the first due first */

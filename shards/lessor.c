@@ -76,6 +76,26 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	return link;
 }
 
+static bool is_asked(const struct lessor *lessor, const struct store *store)
+{
+	for (const struct link *at = lessor->links; at; at = at->own.next)
+		if (at->own.lender->store == store)
+			return true;
+	return false;
+}
+
+void lessor_unlist_link(struct lessor *lessor, struct link **at)
+{
+	struct link *link = *at;
+	struct lender *lender = link->own.lender;
+
+	*at = link->own.next;
+	if (lender->store->ops->leave && !is_asked(lessor, lender->store))
+		lender->store->ops->leave(lender->store, &lessor->home);
+	link->own.listed = false;
+	lender->drop(lender); /* it may be gone */
+}
+
 static struct purse *purse_for(struct lessor *lessor, const struct ask *ask)
 {
 	struct purse_name name = name_of(ask);
@@ -307,16 +327,64 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	purse->ends = (mono){ 0 };
 }
 
-static void ask_store(struct lessor *lessor, struct ask *ask, mono now)
+/* The store has looked at its clock after that instant. */
+static void finish_op(struct lessor *lessor, struct ask *ask, enum store_result result,
+                      mono asked)
 {
-	if (ask->op.verb == STORE_RESET)
-		forget_key(lessor, ask, now);
-	ask->result = store_run(ask->lender->store, &ask->op, /* patient= */ true);
-	if (ask->op.verb == STORE_STEP && ask->result == STORE_DONE &&
+	if (ask->op.verb == STORE_STEP && result == STORE_DONE &&
 	    ask->op.answer.verdict == GALE_DENY &&
 	    ask->lender->lending == LENDING_DENIALS)
-		remember_denial(lessor, ask, now, now);
-	lessor_finish(ask, ask->result);
+		remember_denial(lessor, ask, asked, clock_now(lessor->config.clock));
+	lessor_finish(ask, result);
+}
+
+static mono begun(const struct store_call *call, const struct lender *lender)
+{
+	return (mono){ call->due.ns - lender->patience_ns };
+}
+
+void lessor_on_done(struct store_home *home, struct store_call *call,
+                    enum store_result result)
+{
+	struct lessor *lessor = (struct lessor *)home;
+	struct ask *ask = list_item(call, struct ask, call);
+	struct link *link = link_of(lessor, ask->lender);
+	mono now = clock_now(lessor->config.clock);
+
+	link->own.calls--;
+	if (result == STORE_LATE || result == STORE_DOWN)
+		lessor_back_off(lessor, link, now);
+	else if (result == STORE_DONE)
+		link_recovers(link);
+	finish_op(lessor, ask, result, begun(call, ask->lender));
+}
+
+static void begin(struct lessor *lessor, struct ask *ask, mono now)
+{
+	struct lender *lender = ask->lender;
+	struct link *link = listed_link(lessor, lender);
+
+	if (now.ns < load_relaxed(&link->shared.down_until_ns)) {
+		lessor_fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
+		return;
+	}
+	link->own.calls++;
+	ask->call = (struct store_call){ .op = &ask->op,
+		                         .due = mono_after(now, lender->patience_ns) };
+	lender->store->ops->begin(lender->store, &lessor->home, &ask->call);
+}
+
+static void ask_store(struct lessor *lessor, struct ask *ask, mono now)
+{
+	struct store *store = ask->lender->store;
+
+	if (ask->op.verb == STORE_RESET)
+		forget_key(lessor, ask, now);
+	if (store->ops->begin)
+		begin(lessor, ask, now);
+	else
+		finish_op(lessor, ask, store_run(store, &ask->op, /* patient= */ true),
+		          now);
 }
 
 static bool lends(const struct lender *lender)
@@ -363,6 +431,9 @@ bool lessor_open(struct lessor *lessor, const struct lessor_config *config)
 {
 	lessor->config = *config;
 	lessor->home.on_answer = lessor_on_answer;
+	lessor->home.on_done = lessor_on_done;
+	lessor->home.number = config->shard;
+	lessor->home.watch_fd = -1;
 	lessor->evictor.evict = evict;
 	lessor->evictor.gone = gone;
 	list_init(&lessor->free_errands);
@@ -433,13 +504,8 @@ void lessor_close(struct lessor *lessor)
 	for (struct link *link = lessor->links; link; link = link->own.next)
 		close_link(lessor, link);
 	empty_all(lessor);
-	while (lessor->links) {
-		struct link *link = lessor->links;
-
-		lessor->links = link->own.next;
-		link->own.listed = false;
-		link->own.lender->drop(link->own.lender);
-	}
+	while (lessor->links)
+		lessor_unlist_link(lessor, &lessor->links);
 }
 
 void lessor_free(struct lessor *lessor)

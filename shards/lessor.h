@@ -83,7 +83,7 @@ struct lessor_config {
 };
 
 struct lessor {
-	struct lend_home home; /* first: answers come here */
+	struct store_home home; /* first: answers come here */
 	struct evictor evictor;
 	struct lessor_config config;
 	struct purses purses;
@@ -130,7 +130,11 @@ void lessor_fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
 /* From what this node knows, like anyone else; false if the store must be asked. */
 bool lessor_settle(struct purse *purse, struct ask *ask, mono now);
 
-void lessor_on_answer(struct lend_home *home, const struct lend_answer *answer);
+void lessor_on_answer(struct store_home *home, const struct lend_answer *answer);
+void lessor_on_done(struct store_home *home, struct store_call *call,
+                    enum store_result result);
+/* *at is over; a store that nobody else here asks is left. */
+void lessor_unlist_link(struct lessor *lessor, struct link **at);
 void lessor_free_errand(struct lessor *lessor, struct errand *errand);
 void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
                          enum store_result result);
@@ -170,6 +174,13 @@ static inline struct link *link_of(const struct lessor *lessor,
                                    const struct lender *lender)
 {
 	return &lender->links[lessor->config.shard];
+}
+
+/* The store answers. */
+static inline void link_recovers(struct link *link)
+{
+	link->own.failures = 0;
+	store_relaxed(&link->shared.down_until_ns, 0);
 }
 
 static inline void lessor_count(struct lessor *lessor, enum shard_counter counter,

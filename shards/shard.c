@@ -102,6 +102,7 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 		lessor_free(&shard->lessor);
 		return GALE_ERR_SYSTEM;
 	}
+	shard->lessor.home.watch_fd = shard->actor.watch_fd;
 	if (!with_thread || actor_start(&shard->actor, name))
 		return GALE_ERR_OK;
 	shard_close(shard);

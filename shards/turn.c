@@ -70,7 +70,8 @@ static bool let_go(struct lessor *lessor)
 
 static bool link_is_idle(const struct link *link)
 {
-	return list_is_empty(&link->own.wanting) && list_is_empty(&link->own.flying);
+	return list_is_empty(&link->own.wanting) && list_is_empty(&link->own.flying) &&
+	       link->own.calls == 0;
 }
 
 static bool link_is_over(const struct link *link)
@@ -88,9 +89,7 @@ static bool unlist_over(struct lessor *lessor)
 		struct link *link = *at;
 
 		if (link_is_over(link) && link->own.purses == 0) {
-			*at = link->own.next;
-			link->own.listed = false;
-			link->own.lender->drop(link->own.lender); /* it may be gone */
+			lessor_unlist_link(lessor, at);
 			continue;
 		}
 		all &= !link_is_over(link);
@@ -124,6 +123,21 @@ static mono close_lenders(struct lessor *lessor, mono now)
 	return unlist_over(lessor) ? NEVER_DUE : lessor->close_due;
 }
 
+/* Stores that are elsewhere: what was sent by now goes out, what has come is heard. */
+static mono turn_stores(struct lessor *lessor, mono now)
+{
+	mono due = NEVER_DUE;
+
+	for (struct link *link = lessor->links; link; link = link->own.next) {
+		struct store *store = link->own.lender->store;
+
+		if (store->ops->turn)
+			due = mono_earlier(due,
+			                   store->ops->turn(store, &lessor->home, now));
+	}
+	return due;
+}
+
 mono lessor_turn(struct lessor *lessor, mono now)
 {
 	bool more = false;
@@ -136,15 +150,17 @@ mono lessor_turn(struct lessor *lessor, mono now)
 		answer_impatient(lessor, link, now);
 		lessor_send(lessor, link, now);
 		lessor_look(lessor, link, now);
-		more |= !list_is_empty(&link->own.wanting);
 	}
 	lessor_send_returns(lessor);
 	due = close_lenders(lessor, now);
 	due = mono_earlier(due, lessor_place_crowded(lessor, now));
 	if (purses_turn(&lessor->purses))
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
-	for (struct link *link = lessor->links; link; link = link->own.next)
+	due = mono_earlier(due, turn_stores(lessor, now));
+	for (struct link *link = lessor->links; link; link = link->own.next) {
 		due = mono_earlier(due, due_of(link));
+		more |= !list_is_empty(&link->own.wanting);
+	}
 	return more ? now : due;
 }
 

@@ -525,7 +525,7 @@ static enum store_result memory_run(struct store *self, struct store_op *op,
 }
 
 /* The answer is given outside the lock, so that it may ask for more. */
-static void memory_lend(struct store *self, struct lend_home *home,
+static void memory_lend(struct store *self, struct store_home *home,
                         const struct lend_request *requests, size_t count)
 {
 	struct memory_store *memory = (struct memory_store *)self;

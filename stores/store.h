@@ -21,10 +21,14 @@
  *       embedded one cannot lose it and live.
  *   V7  A batch is answered part by part, each part any number of times or never, in any
  *       order, with the number of its request; the one who asked sorts that out.  (L13)
+ *   V8  What was begun is done exactly once, at the latest when its home leaves.
+ *
+ * A store that is another machine away is asked by shards only: each is a home to it, and
+ * has a connection of its own there.
  *
  * Threads   run, sweep, stats: any thread, at once.  close: once, by the last user.
- *           lend: a shard's actor; the answers come on its thread, within lend or
- *           between two of its turns.
+ *           lend, begin, turn, leave: a shard's actor; the answers come on its thread,
+ *           within one of these.
  */
 #ifndef STORES_STORE_H
 #define STORES_STORE_H
@@ -34,6 +38,7 @@
 
 #include <gale/gale.h>
 
+#include "engine/clock.h"
 #include "engine/lease.h"
 #include "engine/rule.h"
 
@@ -97,9 +102,20 @@ struct lend_answer {
 	    grant; /* of LEND and LEND_STATUS, when the result is STORE_DONE */
 };
 
-/* Who asks. */
-struct lend_home {
-	void (*on_answer)(struct lend_home *self, const struct lend_answer *answer);
+/* An op under way.  It, its op and what that points to stay where they are until it is
+ * done. */
+struct store_call {
+	struct store_op *op;
+	mono due; /* nobody waits any longer: it is then done as STORE_LATE */
+};
+
+/* Who asks: a shard. */
+struct store_home {
+	void (*on_answer)(struct store_home *self, const struct lend_answer *answer);
+	void (*on_done)(struct store_home *self, struct store_call *call,
+	                enum store_result result);
+	uint32_t number; /* of the shard */
+	int watch_fd;    /* an epoll that the shard sleeps on; -1: it does not */
 };
 
 struct store {
@@ -107,11 +123,22 @@ struct store {
 };
 
 struct store_ops {
-	/* Without patience it never blocks, and may answer STORE_BUSY instead. */
+	/* Without patience it never blocks, and may answer STORE_BUSY instead.  A store
+	 * that has begin always does, with and without patience. */
 	enum store_result (*run)(struct store *self, struct store_op *op, bool patient);
 	/* Sends a batch of requests on their way; never waits for another machine. */
-	void (*lend)(struct store *self, struct lend_home *home,
+	void (*lend)(struct store *self, struct store_home *home,
 	             const struct lend_request *requests, size_t count);
+
+	/* NULL, all three, for a store that answers at once. */
+	void (*begin)(struct store *self, struct store_home *home,
+	              struct store_call *call);
+	/* Sends and receives; returns when it wants to be called again, if nothing
+	 * happens on the home's epoll before. */
+	mono (*turn)(struct store *self, struct store_home *home, mono now);
+	/* The home will not ask again; all that it has begun is done as STORE_LATE. */
+	void (*leave)(struct store *self, struct store_home *home);
+
 	/* Drops what has expired, some of it at a time; false when there may be more.
 	 */
 	bool (*sweep)(struct store *self);

@@ -99,7 +99,7 @@ struct parcel {
 	uint64_t done;                 /* units that its twin got or gave */
 	uint64_t life;
 	uint64_t sent_us;
-	struct lend_home *home;
+	struct store_home *home;
 	struct lend_request request;
 	struct rule rule; /* the sender's may be gone by then */
 	uint8_t key[STORE_KEY_MAX];
@@ -180,7 +180,7 @@ static void note_lateness(struct net *net, uint64_t sent_us)
 		net->late_most_us = late;
 }
 
-static void hand_in(struct lend_home *home, const struct lend_answer *answer)
+static void hand_in(struct store_home *home, const struct lend_answer *answer)
 {
 	role_begin(&actor_role);
 	home->on_answer(home, answer);
@@ -205,7 +205,7 @@ static void answer_arrives(struct event *self)
 	parcel_free(parcel);
 }
 
-static void send_answer(struct port *port, uint64_t life, struct lend_home *home,
+static void send_answer(struct port *port, uint64_t life, struct store_home *home,
                         const struct lend_answer *answer)
 {
 	unsigned copies = draw_copies(port->net);
@@ -225,12 +225,12 @@ static void send_answer(struct port *port, uint64_t life, struct lend_home *home
 
 /* The store answers to this one, within lend. */
 struct counter {
-	struct lend_home home; /* first */
+	struct store_home home; /* first */
 	struct lend_answer answer;
 	unsigned count;
 };
 
-static void note_answer(struct lend_home *home, const struct lend_answer *answer)
+static void note_answer(struct store_home *home, const struct lend_answer *answer)
 {
 	struct counter *counter = (struct counter *)home;
 
@@ -278,7 +278,7 @@ static void request_arrives(struct event *self)
 	parcel_free(parcel);
 }
 
-static struct parcel *send_request(struct port *port, struct lend_home *home,
+static struct parcel *send_request(struct port *port, struct store_home *home,
                                    const struct lend_request *request)
 {
 	struct parcel *parcel = parcel_new(port);
@@ -294,7 +294,7 @@ static struct parcel *send_request(struct port *port, struct lend_home *home,
 	return parcel;
 }
 
-static void send_copies(struct port *port, struct lend_home *home,
+static void send_copies(struct port *port, struct store_home *home,
                         const struct lend_request *request)
 {
 	unsigned copies = draw_copies(port->net);
@@ -309,7 +309,7 @@ static void send_copies(struct port *port, struct lend_home *home,
 	}
 }
 
-static void lend_directly(struct port *port, struct lend_home *home,
+static void lend_directly(struct port *port, struct store_home *home,
                           const struct lend_request *request)
 {
 	struct lend_answer answer = serve(port->net, request, /* before= */ 0);
@@ -319,7 +319,7 @@ static void lend_directly(struct port *port, struct lend_home *home,
 		hand_in(home, &answer);
 }
 
-static void port_lend(struct store *self, struct lend_home *home,
+static void port_lend(struct store *self, struct store_home *home,
                       const struct lend_request *requests, size_t count)
 {
 	struct port *port = (struct port *)self;

@@ -478,7 +478,7 @@ struct odd_store {
 	struct lease_grant grant;
 };
 
-static void odd_lend(struct store *self, struct lend_home *home,
+static void odd_lend(struct store *self, struct store_home *home,
                      const struct lend_request *requests, size_t count)
 {
 	struct odd_store *odd = (struct odd_store *)self;

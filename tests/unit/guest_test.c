@@ -187,7 +187,8 @@ static void our_descriptors_are_closed_on_exec(void **state)
 		ours++;
 		assert_true(fcntl(after.list[i], F_GETFD) & FD_CLOEXEC);
 	}
-	assert_int_equal(ours, SHARDS + 1); /* and the seat's */
+	assert_int_equal(ours,
+	                 2 * SHARDS + 1); /* a wake and what it sleeps on; the seat's */
 	assert_true(house_close(&h));
 }
 

@@ -108,7 +108,7 @@ struct life {
 	struct house house;
 	struct gale_limiter *logs; /* of the same store: its keys' states grow */
 	struct gale_limiter *queue;
-	bool lasting; /* what failed once fails on */
+	bool persists; /* what failed once fails on */
 	enum gale_verdict policy;
 	uint64_t logged; /* admissions of the one log */
 };
@@ -122,7 +122,7 @@ static bool worked(struct life *life, enum gale_err err, bool *ret_again)
 		return true;
 	assert_string_equal(gale_err_text(err), gale_err_text(GALE_ERR_MEMORY));
 	assert_true(life->house.allocator.failed > 0);
-	*ret_again = !life->lasting;
+	*ret_again = !life->persists;
 	return false;
 }
 
@@ -226,7 +226,7 @@ static void ask_new_keys(struct life *life)
 			passed += admitted(life, ask_settled(life->house.seat,
 			                                     life->house.limiter, &key,
 			                                     1, 1));
-		assert_in_range(passed, life->lasting ? 0 : 1, 1);
+		assert_in_range(passed, life->persists ? 0 : 1, 1);
 	}
 }
 
@@ -307,17 +307,17 @@ static void close_all(struct life *life)
 }
 
 /* Returns whether anything failed in it. */
-static bool live(uint64_t first, bool lasting, enum gale_verdict policy,
+static bool live(uint64_t first, bool persists, enum gale_verdict policy,
                  const char *url)
 {
-	struct life life = { .lasting = lasting, .policy = policy };
+	struct life life = { .persists = persists, .policy = policy };
 	struct test_allocator *allocator = &life.house.allocator;
 	uint64_t failed;
 
 	test_allocator_init(allocator);
 	test_clock_init(&life.house.clock, HOUSE_NOW);
 	allocator->fail_first = first;
-	allocator->fail_last = lasting ? UINT64_MAX : first;
+	allocator->fail_last = persists ? UINT64_MAX : first;
 	if (open_all(&life, url)) {
 		grow_a_log(&life);
 		ask_new_keys(&life);
@@ -333,12 +333,12 @@ static bool live(uint64_t first, bool lasting, enum gale_verdict policy,
 	return failed > 0;
 }
 
-static void lives_until_nothing_fails(bool lasting, enum gale_verdict policy,
+static void lives_until_nothing_fails(bool persists, enum gale_verdict policy,
                                       const char *url)
 {
 	uint64_t first = 1;
 
-	while (live(first, lasting, policy, url))
+	while (live(first, persists, policy, url))
 		first++;
 	/* The runtime, its shards, the store twice, three limiters, a seat three times,
 	 * and keys in many stripes. */

@@ -64,12 +64,12 @@ static struct rule compiled(struct gale_rule config)
 
 /* Keeps what it is told. */
 struct home {
-	struct lend_home home; /* first */
+	struct store_home home; /* first */
 	size_t count;
 	struct lend_answer answers[BATCH];
 };
 
-static void home_on_answer(struct lend_home *self, const struct lend_answer *answer)
+static void home_on_answer(struct store_home *self, const struct lend_answer *answer)
 {
 	struct home *home = (struct home *)self;
 

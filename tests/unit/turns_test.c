@@ -239,7 +239,7 @@ struct silent_store {
 	struct store *inner;
 };
 
-static void silent_lend(struct store *self, struct lend_home *home,
+static void silent_lend(struct store *self, struct store_home *home,
                         const struct lend_request *requests, size_t count)
 {
 	(void)self;
