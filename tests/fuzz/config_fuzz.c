@@ -8,6 +8,7 @@
  */
 #include <gale/gale.h>
 
+#include <poll.h>
 #include <stdlib.h>
 
 #include "engine/check.h"
@@ -72,21 +73,34 @@ static struct gale_leasing take_leasing(struct bytes *bytes)
 	return lease;
 }
 
+/* All of them, so that there is room for what is asked next. */
+static void fetch(struct gale_seat *seat, size_t pending)
+{
+	struct pollfd wait_for = { .fd = gale_seat_fd(seat), .events = POLLIN };
+	struct gale_completion done[8];
+
+	while (pending > 0) {
+		(void)poll(&wait_for, 1, /* timeout= */ 1000);
+		pending -= gale_seat_completions(seat, done, 8);
+	}
+}
+
 static void ask_held(struct gale_seat *seat, struct gale_limiter *limiter,
                      const uint8_t *key, uint64_t cost)
 {
 	struct gale_question questions[2] = { { key, 1, cost, NULL },
 		                              { key, 2, cost, NULL } };
-	struct gale_answer answers[2];
-	struct gale_completion done[8];
+	struct gale_answer answers[3];
 	struct gale_key *held;
+	size_t pending = 0;
 
 	gale_assert(gale_key_open(seat, limiter, key, 1, &held) == GALE_ERR_OK);
-	gale_ask_key(held, cost, NULL);
+	answers[2] = gale_ask_key(held, cost, NULL);
 	gale_ask_many(seat, limiter, questions, 2, answers);
 	gale_key_close(held);
-	while (gale_seat_completions(seat, done, 8) == 8)
-		;
+	for (size_t i = 0; i < 3; i++)
+		pending += answers[i].verdict == GALE_PENDING;
+	fetch(seat, pending);
 }
 
 /* A key is one byte, so that a few keys are asked about again and again. */

@@ -180,8 +180,12 @@ static void note_lateness(struct net *net, uint64_t sent_us)
 		net->late_most_us = late;
 }
 
-static void hand_in(struct store_home *home, const struct lend_answer *answer)
+static void hand_in(struct port *port, struct store_home *home,
+                    const struct lend_request *request,
+                    const struct lend_answer *answer)
 {
+	if (port->net->arrives)
+		port->net->arrives(port->net, port, request, answer);
 	role_begin(&actor_role);
 	home->on_answer(home, answer);
 	role_end(&actor_role);
@@ -199,13 +203,22 @@ static void answer_arrives(struct event *self)
 	}
 	if (port->life == parcel->life) {
 		note_lateness(port->net, parcel->sent_us);
-		hand_in(parcel->home, &parcel->answer);
+		hand_in(port, parcel->home, &parcel->request, &parcel->answer);
 		port->came(port);
 	}
 	parcel_free(parcel);
 }
 
-static void send_answer(struct port *port, uint64_t life, struct store_home *home,
+static void put_request(struct parcel *parcel, const struct lend_request *request)
+{
+	parcel->request = *request;
+	parcel->rule = *request->rule;
+	memcpy(parcel->key, request->key, request->key_len);
+	parcel->request.rule = &parcel->rule;
+	parcel->request.key = parcel->key;
+}
+
+static void send_answer(struct port *port, const struct parcel *asked,
                         const struct lend_answer *answer)
 {
 	unsigned copies = draw_copies(port->net);
@@ -214,8 +227,9 @@ static void send_answer(struct port *port, uint64_t life, struct store_home *hom
 		struct parcel *parcel = parcel_new(port);
 
 		parcel->event.happen = answer_arrives;
-		parcel->life = life;
-		parcel->home = home;
+		parcel->life = asked->life;
+		parcel->home = asked->home;
+		put_request(parcel, &asked->request);
 		parcel->answer = *answer;
 		post(parcel);
 	}
@@ -241,7 +255,7 @@ static void note_answer(struct store_home *home, const struct lend_answer *answe
 static struct lend_answer serve(struct net *net, const struct lend_request *request,
                                 uint64_t before)
 {
-	struct counter counter = { .home = { note_answer } };
+	struct counter counter = { .home = { .on_answer = note_answer } };
 
 	net->shared->ops->lend(net->shared, &counter.home, request, 1);
 	must(counter.count == 1);
@@ -274,7 +288,7 @@ static void request_arrives(struct event *self)
 		parcel->twin->done = units_of(&parcel->request, &answer);
 	times = twisted(port, &answer);
 	while (times-- > 0)
-		send_answer(port, parcel->life, parcel->home, &answer);
+		send_answer(port, parcel, &answer);
 	parcel_free(parcel);
 }
 
@@ -285,11 +299,7 @@ static struct parcel *send_request(struct port *port, struct store_home *home,
 
 	parcel->event.happen = request_arrives;
 	parcel->home = home;
-	parcel->request = *request;
-	parcel->rule = *request->rule;
-	memcpy(parcel->key, request->key, request->key_len);
-	parcel->request.rule = &parcel->rule;
-	parcel->request.key = parcel->key;
+	put_request(parcel, request);
 	post(parcel);
 	return parcel;
 }
@@ -316,7 +326,7 @@ static void lend_directly(struct port *port, struct store_home *home,
 	unsigned times = twisted(port, &answer);
 
 	while (times-- > 0)
-		hand_in(home, &answer);
+		hand_in(port, home, request, &answer);
 }
 
 static void port_lend(struct store *self, struct store_home *home,

@@ -55,6 +55,8 @@ struct net_terms {
 	bool direct; /* no delay: an answer comes within the call that asks */
 };
 
+struct port;
+
 struct net {
 	struct agenda *agenda;
 	struct chance *chance;
@@ -64,6 +66,10 @@ struct net {
 	 * with what was done for its twin. */
 	void (*served)(struct net *self, const struct lend_request *request,
 	               const struct lend_answer *answer, uint64_t before);
+	/* For each answer that comes to a node that is there, before it knows. */
+	void (*arrives)(struct net *self, struct port *port,
+	                const struct lend_request *request,
+	                const struct lend_answer *answer);
 	struct parcel *travelling; /* all of them, to free what never arrives */
 	uint64_t requests;
 	uint64_t runs; /* that are no requests to lend */

@@ -475,6 +475,34 @@ static void units_of_a_meter_stay_dead(void **state)
 	world_ends();
 }
 
+/* What comes of a pacer's burst when the one who waited for it has lost patience is there
+ * for a millisecond, and then for nobody. */
+static void units_of_a_burst_stay_dead(void **state)
+{
+	struct world_plan plan = plan_of(1, 0, 1);
+	struct call *first, *second, *third;
+
+	(void)state;
+	plan.rule = gale_pacer(1, WINDOW, 10);
+	plan.net = (struct net_terms){ .mean_us = GALE_MILLIS(45), .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	first = world_ask(&w, 0, 0, 0, 1);
+	run_to(0, GALE_MILLIS(61));
+	second = world_ask(&w, 0, 0, 0, 1); /* until 161 ms */
+	run_to(0, GALE_MILLIS(90));
+	w.net.terms.mean_us = GALE_MILLIS(37);
+	run_to(0, GALE_MILLIS(164)); /* asked for at 91 ms, it has not come yet */
+	told(first, GALE_ALLOW, GALE_WHY_CREDIT);
+	told(second, GALE_DENY, GALE_WHY_LATE);
+	run_to(0, GALE_MILLIS(166) + 200);
+	assert_int_equal(counted("units_lent"), 2);
+	third = world_ask(&w, 0, 0, 0, 1);
+	assert_int_equal(verdict_of(third), GALE_PENDING); /* P6 */
+	world_run(&w, window_start(1));
+	world_ends();
+}
+
 /* Units that would be dead on arrival are not asked for again and again. */
 static void the_end_of_a_window_is_no_storm(void **state)
 {
@@ -1083,6 +1111,7 @@ int main(void)
 		cmocka_unit_test(a_denial_is_remembered),
 		cmocka_unit_test(units_of_a_window_stay_dead_in_the_next),
 		cmocka_unit_test(units_of_a_meter_stay_dead),
+		cmocka_unit_test(units_of_a_burst_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(units_in_cells_help_those_who_wait),

@@ -272,9 +272,8 @@ static void take_from_pot(struct world *world, const struct call *call) /* P6 */
 	uint64_t now = world->agenda.now_us;
 
 	if (world->plan.lease.carry_over || world->plan.bad ||
-	    is_booked(call->answer.slot) ||
-	    world->plan.rule.kind != GALE_RULE_FIXED_WINDOW)
-		return; /* others are bounded by how many are out: P2, P3 */
+	    is_booked(call->answer.slot))
+		return;
 	if (pot->units < call->cost || pot->dies_us <= now)
 		fault(world,
 		      "node %u key %u: cost %" PRIu64 " from %" PRIu64
@@ -285,19 +284,57 @@ static void take_from_pot(struct world *world, const struct call *call) /* P6 */
 		pot->units -= call->cost;
 }
 
-static void put_into_pot(struct world *world, struct pot *pot,
-                         const struct lease_grant *grant, uint64_t before)
+static void put_into_pot(struct world *world, struct pot *pot, uint64_t units,
+                         uint64_t before, uint64_t dies_us)
 {
-	uint64_t now = world->agenda.now_us, dies = now + grant->lasts_us;
-
-	if (world->plan.rule.kind == GALE_RULE_PACER && is_booked(grant->tag))
-		return;
-	if (pot->dies_us <= now)
-		pot->units = grant->units;
+	if (pot->dies_us <= world->agenda.now_us)
+		pot->units = units;
 	else
-		pot->units += more_than(grant->units, before);
-	if (grant->units > 0 && pot->dies_us < dies)
-		pot->dies_us = dies;
+		pot->units += more_than(units, before);
+	if (units > 0 && pot->dies_us < dies_us)
+		pot->dies_us = dies_us;
+}
+
+/* How long units that are not of a window live with a node. */
+static uint64_t life_ns(const struct gale_rule *rule)
+{
+	wide fill = (wide)(rule->burst + 1) * rule->period_us;
+	wide fill_us = (fill + rule->limit - 1) / rule->limit;
+	uint64_t least_us = GALE_MILLIS(1);
+
+	if (rule->kind == GALE_RULE_PACER)
+		return least_us * 1000;
+	return (least_us + (uint64_t)fill_us) * 1000;
+}
+
+static struct node *node_of(struct port *port)
+{
+	return (struct node *)((char *)port - offsetof(struct node, port));
+}
+
+static uint32_t key_of(const struct lend_request *request)
+{
+	return (uint32_t)(request->key[request->key_len - 1] - 'a');
+}
+
+/* The first answer to a request is the one that may be taken. */
+static void arrives(struct net *net, struct port *port,
+                    const struct lend_request *request,
+                    const struct lend_answer *answer)
+{
+	struct world *world =
+	    (struct world *)((char *)net - offsetof(struct world, net));
+	struct node *node = node_of(port);
+	struct pot *pot = &node->pots[key_of(request)];
+	uint64_t now_ns = node_boot_at(node, world->agenda.now_us);
+
+	if (is_window(&world->plan.rule) || request->verb != LEND ||
+	    answer->result != STORE_DONE || answer->number <= pot->number)
+		return;
+	pot->number = answer->number;
+	if (world->plan.rule.kind != GALE_RULE_PACER || !is_booked(answer->grant.tag))
+		put_into_pot(world, pot, answer->grant.units, /* before= */ 0,
+		             true_of(node, now_ns + life_ns(&world->plan.rule)));
 }
 
 static void admit(struct world *world, const struct call *call)
@@ -503,7 +540,7 @@ static void take_turns(struct node *node)
 
 static void came(struct port *port)
 {
-	take_turns((struct node *)((char *)port - offsetof(struct node, port)));
+	take_turns(node_of(port));
 }
 
 void world_turns(struct world *world, uint32_t node)
@@ -817,7 +854,7 @@ static void served(struct net *net, const struct lend_request *request,
 {
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
-	uint32_t key = (uint32_t)(request->key[request->key_len - 1] - 'a');
+	uint32_t key = key_of(request);
 	struct key_law *law = &world->laws[key];
 	uint32_t number;
 
@@ -838,9 +875,10 @@ static void served(struct net *net, const struct lend_request *request,
 		world->lasts_most_us = answer->grant.lasts_us;
 	if (request->verb == LEND) {
 		number = number_of(world, request->ask.node);
-		if (number < WORLD_NODES)
+		if (number < WORLD_NODES && is_window(&world->plan.rule))
 			put_into_pot(world, &world->nodes[number].pots[key],
-			             &answer->grant, before);
+			             answer->grant.units, before,
+			             world->agenda.now_us + answer->grant.lasts_us);
 		law->lent += more_than(answer->grant.units, before);
 		world->leases += answer->grant.units > 0;
 	} else {
@@ -891,6 +929,7 @@ void world_open(struct world *world, const struct world_plan *plan)
 	net_open(&world->net, &world->agenda, &world->chance, open_shared(world));
 	world->net.terms = plan->net;
 	world->net.served = served;
+	world->net.arrives = arrives;
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		open_node(world, i);
 }

@@ -18,8 +18,11 @@
  *   P4  An ask that is pending is answered by the time its patience ends, unless its
  *       node crashes, or pauses.                                                 (L11)
  *   P5  What an answer says can be true, and what the counters say agrees with it.
- *   P6  A node admits from credit no more than it was lent; what was dead when the
- *       store lent it more is gone.  (Not with carry_over, and not a pacer's places.)
+ *   P6  A node admits from credit no more than it was lent, and as long as that lives:
+ *       a window's units until it is over at the store; a meter's for as long as it takes
+ *       to fill with one more, and 1 ms, by the node's clock, from when they came; those
+ *       of a pacer's burst for 1 ms.  What was dead when more came is gone.  (Not with
+ *       carry_over, and not a pacer's places.)
  *
  * Threads   One.
  */
@@ -75,6 +78,7 @@ struct call {
 struct pot {
 	uint64_t units;
 	uint64_t dies_us; /* the last of them, by true time */
+	uint64_t number;  /* of the last answer that put some in; windows: 0 */
 };
 
 struct node {

@@ -28,6 +28,7 @@
 
 #include <gale/gale.h>
 
+#include "runtime/lifeline.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
@@ -81,8 +82,19 @@ ssize_t getrandom(void *out, size_t bytes, unsigned flags)
 	return syscall(SYS_getrandom, out, bytes, flags);
 }
 
+static struct {
+	unsigned calls;
+	void *start; /* the pages that were last to be empty in a child */
+	size_t bytes;
+} advised;
+
 int madvise(void *start, size_t bytes, int advice)
 {
+	if (advice == MADV_WIPEONFORK) {
+		advised.calls++;
+		advised.start = start;
+		advised.bytes = bytes;
+	}
 	if (faults.advice && advice == MADV_WIPEONFORK) {
 		errno = EINVAL;
 		return -1;
@@ -430,18 +442,48 @@ static void each_thread_may_fail(void **state)
 	}
 }
 
+/* It is always the same page, one of the library's own: nothing is left behind. */
 static void without_a_page_that_forks_empty_there_is_no_runtime(void **state)
+{
+	unsigned descriptors = open_descriptors();
+	struct test_allocator allocator;
+	struct gale_runtime *runtime;
+	void *page = NULL;
+
+	(void)state;
+	faults.advice = true;
+	for (unsigned n = 1; n <= 3; n++) {
+		assert_int_equal(open_with(&allocator, &runtime), GALE_ERR_SYSTEM);
+		assert_null(runtime);
+		assert_true(test_allocator_is_balanced(&allocator));
+		assert_int_equal(advised.calls, n);
+		assert_true(n == 1 || advised.start == page);
+		page = advised.start;
+	}
+	faults.advice = false;
+	assert_int_equal((uintptr_t)page % LIFELINE_PAGE, 0);
+	assert_int_equal(advised.bytes, LIFELINE_PAGE);
+	all_is_well_again(descriptors);
+	assert_int_equal(advised.calls, 4);
+	assert_ptr_equal(advised.start, page);
+	all_is_well_again(descriptors); /* the page is there for good */
+	assert_int_equal(advised.calls, 4);
+}
+
+/* There are so many words on the page, and one that fails gives its word back. */
+static void a_runtime_that_cannot_start_leaves_its_place(void **state)
 {
 	unsigned descriptors = open_descriptors();
 	struct test_allocator allocator;
 	struct gale_runtime *runtime;
 
 	(void)state;
-	faults.advice = true;
-	assert_int_equal(open_with(&allocator, &runtime), GALE_ERR_SYSTEM);
-	faults.advice = false;
-	assert_null(runtime);
-	assert_true(test_allocator_is_balanced(&allocator));
+	for (int n = 0; n <= LIFELINES_MOST; n++) {
+		faults.eventfd = n % SHARDS;
+		assert_int_equal(open_with(&allocator, &runtime), GALE_ERR_SYSTEM);
+		assert_int_equal(faults.eventfd, -1);
+		assert_true(test_allocator_is_balanced(&allocator));
+	}
 	all_is_well_again(descriptors);
 }
 
@@ -486,6 +528,7 @@ int main(void)
 		cmocka_unit_test(from_each_allocation_on_all_may_fail),
 		cmocka_unit_test(each_descriptor_may_fail),
 		cmocka_unit_test(each_thread_may_fail),
+		cmocka_unit_test(a_runtime_that_cannot_start_leaves_its_place),
 		cmocka_unit_test(without_random_numbers_there_is_no_store),
 		cmocka_unit_test(random_numbers_may_come_in_pieces),
 	};

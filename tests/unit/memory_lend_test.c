@@ -80,7 +80,7 @@ static void home_on_answer(struct store_home *self, const struct lend_answer *an
 static struct lend_answer ask_one(struct store *store,
                                   const struct lend_request *request)
 {
-	struct home home = { .home = { home_on_answer } };
+	struct home home = { .home = { .on_answer = home_on_answer } };
 
 	store->ops->lend(store, &home.home, request, 1);
 	must(home.count == 1 && home.answers[0].number == request->ask.number);
@@ -252,7 +252,7 @@ static void a_batch_is_answered_part_by_part(void **state)
 	struct rule window = compiled(gale_fixed_window(100, HOUR));
 	struct rule other = compiled(gale_fixed_window(50, HOUR));
 	struct rule meter = compiled(gale_gcra(10, HOUR, 5));
-	struct home home = { .home = { home_on_answer } };
+	struct home home = { .home = { .on_answer = home_on_answer } };
 	struct lend_request requests[] = {
 		request_of(LEND, &window, "a", 1, 41),
 		request_of(LEND, &meter, "b", 1, 42),
