@@ -26,6 +26,8 @@
 #define STORES_REMOTE_H
 
 #include "engine/lease.h"
+#include "stores/store.h"
+#include "stores/value.h"
 
 #define REMOTE_BATCH_MOST 64       /* jobs of one call */
 #define REMOTE_GENERATION_BYTES 32 /* of text, at most */
@@ -51,9 +53,9 @@ struct remote_job {
 	uint64_t not_before_us; /* step, lend, swap: 0: whenever */
 	uint64_t cost;          /* step */
 	struct lease_ask ask;   /* lend; back: node and number */
-	uint64_t seen; /* lend from a window: so much of the window seen_in was used,
-	                         * as this node was told before; a server that says less
-	                         * has forgotten, and counts on from there */
+	uint64_t seen; /* lend from a window: at least so much of the one that starts at
+	                * seen_in is used, as this node was told before: a server that
+	                * says less has forgotten, and counts on from there */
 	uint64_t seen_in;
 	struct gale_slot tag; /* back */
 	uint64_t units;       /* back */
@@ -81,5 +83,57 @@ struct remote_told {
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */
 bool remote_can_step(const struct rule *rule);
 bool remote_can_lend(const struct rule *rule);
+
+/*
+ * What a job has said, as store.h has it.  Before not_before_us that is a denial until
+ * then.  STORE_BUSY: nothing has changed, and it may be tried again: it was not what was
+ * said (read it again), or the quota's periods were others (send those of now_us).
+ * Bytes that cannot be believed are STORE_WRONG, or STORE_CHANGED.
+ */
+
+/* REMOTE_STEP: fills op->answer. */
+enum store_result remote_explain_step(const struct remote_job *job,
+                                      const struct remote_told *told,
+                                      struct store_op *op);
+
+/* REMOTE_LEND, REMOTE_BACK, and REMOTE_READ: what ask.node has out. */
+void remote_explain_lend(const struct remote_job *job, const struct remote_told *told,
+                         struct lend_answer *ret_answer);
+
+/* Where a value of any length is worked on; the memory is the caller's. */
+struct remote_desk {
+	uint64_t *words; /* room for remote_words */
+	size_t room;
+	uint8_t *bytes; /* room for remote_bytes_most: where a swap's becomes is */
+};
+
+/* How much room a value of so many bytes, and one more step of it, can need. */
+size_t remote_words(const struct rule *rule, size_t bytes);
+size_t remote_bytes_most(const struct rule *rule, size_t bytes);
+
+/* REMOTE_READ: fills op->answer of a peek, op->forecast of a forecast. */
+enum store_result remote_explain_look(const struct remote_job *job,
+                                      const struct remote_told *told,
+                                      const struct remote_desk *desk,
+                                      struct store_op *op);
+
+/*
+ * What a key that was read is to become: *job, a REMOTE_READ, turns into the swap to
+ * send, and *op or *ret_answer holds what is true once the swap is REMOTE_DONE.  False:
+ * it is settled without one, and *ret_result or the answer says how.  The swap's was is
+ * what told points to, its becomes is in the desk's bytes: both must last until it is
+ * sent.  An answer's durations count from the read.
+ */
+
+/* A step or a cancel of any rule: op->verb, op->cost, op->slot. */
+bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
+                         const struct remote_desk *desk, struct store_op *op,
+                         enum store_result *ret_result);
+
+/* To lend or to take back, of any rule that can be lent from: verb says which, and the
+ * job's ask, seen, tag and units say what. */
+bool remote_prepare_loan(struct remote_job *job, const struct remote_told *told,
+                         const struct remote_desk *desk, enum lend_verb verb,
+                         struct lend_answer *ret_answer);
 
 #endif

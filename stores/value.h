@@ -16,8 +16,9 @@
 #include "engine/codec.h"
 #include "engine/lease.h"
 
-/* The longest that a step without a log can lead to. */
-#define VALUE_SHORT_MOST 1024
+/* The longest that a step without a log can lead to: a sliding window's. */
+#define VALUE_WORDS_MOST (2 + GALE_BUCKETS_MAX)
+#define VALUE_SHORT_MOST (STATE_HEAD_BYTES + VALUE_WORDS_MOST * 8)
 
 struct value {
 	uint64_t *words; /* room of them, all zero if the key is new */

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * remote.c -- the engine, run again on what a server has told.
+ *
+ *     told: before, now  -->  decoded, or not believed  -->  the engine  -->  the answer
+ *
+ * The server has changed the value already; what the engine makes of its copy here is
+ * thrown away, but for its answer.  When a value was only read, it is what the server
+ * is asked to put in its place.
+ */
+#include "stores/remote.h"
+
+#include <string.h>
+
+#include "engine/check.h"
+#include "engine/log.h"
+#include "engine/window.h"
+
+#define LENT_WORDS 20 /* of a pacer, the longest state that can be lent from */
+#define ROW_BYTES (LEASE_ROW_WORDS * sizeof(uint64_t))
+#define LOG_ENTRY_WORDS (sizeof(struct log_entry) / sizeof(uint64_t))
+
+bool remote_can_step(const struct rule *rule)
+{
+	switch (rule->is.kind) {
+	case GALE_RULE_FIXED_WINDOW:
+	case GALE_RULE_QUOTA:
+	case GALE_RULE_TOKEN_BUDGET:
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool remote_can_lend(const struct rule *rule)
+{
+	return remote_can_step(rule) && lease_possible(rule);
+}
+
+/* ---- What was told --------------------------------------------------------------- */
+
+static bool is_too_early(const struct remote_job *job, const struct remote_told *told)
+{
+	return told->now_us < job->not_before_us;
+}
+
+static enum store_result decode(const struct remote_job *job,
+                                struct remote_bytes before, struct value *value)
+{
+	switch (value_decode(job->rule, before.bytes, before.count, value)) {
+	case STATE_OK:
+		return STORE_DONE;
+	case STATE_CHANGED:
+		return STORE_CHANGED;
+	default:
+		return STORE_WRONG;
+	}
+}
+
+/* STORE_DONE: it can be explained, from the value as it was.  Who has to wait is told of
+ * none, and none is needed. */
+static enum store_result read_told(const struct remote_job *job,
+                                   const struct remote_told *told, struct value *value)
+{
+	const struct remote_bytes nothing = { 0 };
+
+	switch (told->code) {
+	case REMOTE_DONE:
+		return decode(job, told->before, value);
+	case REMOTE_WAITS:
+		return is_too_early(job, told) ? decode(job, nothing, value)
+		                               : STORE_WRONG;
+	case REMOTE_MOVED:
+	case REMOTE_CALENDAR:
+		return STORE_BUSY;
+	case REMOTE_CHANGED:
+		return STORE_CHANGED;
+	case REMOTE_GARBLED:
+		break;
+	}
+	return STORE_WRONG;
+}
+
+/* ---- Steps and looks ------------------------------------------------------------- */
+
+/* What a fresh key denies is denied as it would; anything else has to wait. */
+static struct gale_answer early_answer(const struct remote_job *job,
+                                       const struct remote_told *told, uint64_t cost)
+{
+	uint64_t words[VALUE_WORDS_MOST] = { 0 };
+	uint64_t wait_us = job->not_before_us - told->now_us;
+	struct gale_answer fresh = rule_step(job->rule, words, told->now_us, cost);
+
+	if (fresh.verdict == GALE_DENY)
+		return fresh;
+	return (struct gale_answer){
+		.verdict = GALE_DENY,
+		.limit = fresh.limit,
+		.reset_after_us =
+		    fresh.reset_after_us > wait_us ? fresh.reset_after_us : wait_us,
+		.retry_after_us = wait_us,
+	};
+}
+
+static struct gale_answer step(const struct remote_job *job,
+                               const struct remote_told *told, uint64_t *words,
+                               uint64_t cost)
+{
+	if (is_too_early(job, told))
+		return early_answer(job, told, cost);
+	return rule_step(job->rule, words, told->now_us, cost);
+}
+
+enum store_result remote_explain_step(const struct remote_job *job,
+                                      const struct remote_told *told,
+                                      struct store_op *op)
+{
+	uint64_t words[LENT_WORDS];
+	struct value value = { .words = words, .room = LENT_WORDS };
+	enum store_result result = read_told(job, told, &value);
+
+	gale_assert(remote_can_step(job->rule));
+	if (result == STORE_DONE)
+		op->answer = step(job, told, words, job->cost);
+	return result;
+}
+
+enum store_result remote_explain_look(const struct remote_job *job,
+                                      const struct remote_told *told,
+                                      const struct remote_desk *desk,
+                                      struct store_op *op)
+{
+	struct value value = { .words = desk->words, .room = desk->room };
+	enum store_result result = read_told(job, told, &value);
+
+	if (result != STORE_DONE)
+		return result;
+	if (op->verb == STORE_PEEK)
+		op->answer = rule_peek(job->rule, value.words, told->now_us);
+	else
+		op->forecast =
+		    rule_forecast(job->rule, value.words, told->now_us, op->cost);
+	return STORE_DONE;
+}
+
+/* ---- Lending --------------------------------------------------------------------- */
+
+static struct lease_grant early_grant(const struct remote_job *job,
+                                      const struct remote_told *told)
+{
+	uint64_t words[LENT_WORDS] = { 0 };
+	struct ledger ledger = { 0 };
+	struct lease_grant grant =
+	    lease_status(job->rule, words, &ledger, told->now_us, job->ask.node);
+	struct lease_grant fresh =
+	    lease_step(job->rule, words, &ledger, told->now_us, &job->ask);
+
+	grant.left = 0;
+	grant.retry_us =
+	    fresh.units > 0 ? job->not_before_us - told->now_us : fresh.retry_us;
+	return grant;
+}
+
+static bool has_windows(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
+	       rule->is.kind == GALE_RULE_QUOTA;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What this node was told before counts, too, in the window that it was told of. L12 */
+static void remind(const struct remote_job *job, uint64_t now_us, uint64_t *words)
+{
+	struct window_state *state = (struct window_state *)words;
+	uint64_t seen = smaller(job->seen, job->rule->is.limit);
+	uint64_t now = smaller(now_us, INSTANT_MAX_US);
+
+	if (seen == 0 || !has_windows(job->rule) ||
+	    window_start(job->rule, state, now) != job->seen_in)
+		return;
+	if (state->start_us != job->seen_in)
+		*state = (struct window_state){ .start_us = job->seen_in };
+	if (state->used < seen)
+		state->used = seen;
+}
+
+static struct lease_grant lend(const struct remote_job *job,
+                               const struct remote_told *told, struct value *value)
+{
+	if (is_too_early(job, told))
+		return early_grant(job, told);
+	remind(job, told->now_us, value->words);
+	return lease_step(job->rule, value->words, &value->ledger, told->now_us,
+	                  &job->ask);
+}
+
+static enum store_result take_back(const struct remote_job *job,
+                                   const struct remote_told *told, struct value *value)
+{
+	bool taken =
+	    lease_give_back(job->rule, value->words, &value->ledger, told->now_us,
+	                    job->ask.node, job->ask.number, job->tag, job->units);
+
+	return taken ? STORE_DONE : STORE_NOT_BOOKED;
+}
+
+/* The value becomes what the request makes of it. */
+static struct lend_answer explain(const struct remote_job *job,
+                                  const struct remote_told *told, enum lend_verb verb,
+                                  struct value *value)
+{
+	struct lend_answer answer = { .number = job->ask.number };
+
+	gale_assert(lease_possible(job->rule));
+	answer.result = read_told(job, told, value);
+	if (answer.result != STORE_DONE)
+		return answer;
+	switch (verb) {
+	case LEND:
+		answer.grant = lend(job, told, value);
+		break;
+	case LEND_BACK:
+		answer.result = take_back(job, told, value);
+		break;
+	case LEND_STATUS:
+		answer.grant = lease_status(job->rule, value->words, &value->ledger,
+		                            told->now_us, job->ask.node);
+	}
+	return answer;
+}
+
+static enum lend_verb verb_of(const struct remote_job *job)
+{
+	switch (job->verb) {
+	case REMOTE_LEND:
+		return LEND;
+	case REMOTE_BACK:
+		return LEND_BACK;
+	default:
+		return LEND_STATUS;
+	}
+}
+
+void remote_explain_lend(const struct remote_job *job, const struct remote_told *told,
+                         struct lend_answer *ret_answer)
+{
+	uint64_t words[LENT_WORDS];
+	struct value value = { .words = words, .room = LENT_WORDS };
+
+	*ret_answer = explain(job, told, verb_of(job), &value);
+}
+
+/* ---- Swaps ----------------------------------------------------------------------- */
+
+/* Only a log can be longer than a fresh state, and it grows by an entry. */
+size_t remote_words(const struct rule *rule, size_t bytes)
+{
+	if (rule->is.kind != GALE_RULE_SLIDING_LOG)
+		return rule->words;
+	return bytes / sizeof(uint64_t) + rule->words + LOG_ENTRY_WORDS;
+}
+
+size_t remote_bytes_most(const struct rule *rule, size_t bytes)
+{
+	return state_bytes(remote_words(rule, bytes)) + LEASE_ROWS * ROW_BYTES;
+}
+
+/* True if it becomes something else.  What has expired at once need not be kept. R4 */
+static bool make_swap(struct remote_job *job, const struct remote_told *told,
+                      const struct remote_desk *desk, const struct value *value)
+{
+	size_t count = value_encode(job->rule, value, desk->bytes);
+
+	if (count == told->before.count &&
+	    memcmp(desk->bytes, told->before.bytes, count) == 0)
+		return false;
+	job->verb = REMOTE_SWAP;
+	job->was = told->before;
+	job->expires_us = rule_expires(job->rule, value->words);
+	if (job->expires_us <= told->now_us)
+		count = 0;
+	job->becomes = (struct remote_bytes){ .bytes = desk->bytes, .count = count };
+	return true;
+}
+
+static enum store_result cancel(const struct remote_job *job,
+                                const struct remote_told *told, struct store_op *op,
+                                struct value *value)
+{
+	bool cancelled =
+	    told->before.count > 0 &&
+	    rule_cancel(job->rule, value->words, told->now_us, op->cost, op->slot);
+
+	return cancelled ? STORE_DONE : STORE_NOT_BOOKED;
+}
+
+bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
+                         const struct remote_desk *desk, struct store_op *op,
+                         enum store_result *ret_result)
+{
+	struct value value = { .words = desk->words, .room = desk->room };
+
+	gale_assert(job->verb == REMOTE_READ);
+	gale_assert(op->verb == STORE_STEP || op->verb == STORE_CANCEL);
+	*ret_result = read_told(job, told, &value);
+	if (*ret_result == STORE_DONE && op->verb == STORE_STEP)
+		op->answer = step(job, told, value.words, op->cost);
+	else if (*ret_result == STORE_DONE)
+		*ret_result = cancel(job, told, op, &value);
+	if (*ret_result != STORE_DONE ||
+	    (op->verb == STORE_STEP && op->answer.verdict != GALE_ALLOW))
+		return false; /* R1 */
+	return make_swap(job, told, desk, &value);
+}
+
+/* The same number again changes nothing. D2 */
+bool remote_prepare_loan(struct remote_job *job, const struct remote_told *told,
+                         const struct remote_desk *desk, enum lend_verb verb,
+                         struct lend_answer *ret_answer)
+{
+	struct value value = { .words = desk->words, .room = desk->room };
+
+	gale_assert(job->verb == REMOTE_READ);
+	*ret_answer = explain(job, told, verb, &value);
+	if (ret_answer->result != STORE_DONE || verb == LEND_STATUS ||
+	    (verb == LEND && ret_answer->grant.units == 0))
+		return false;
+	return make_swap(job, told, desk, &value);
+}

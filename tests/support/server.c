@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* server.c -- decode, let the engine change it, encode. */
+#include "tests/support/server.h"
+
+#include <string.h>
+
+#include "engine/window.h"
+#include "tests/support/must.h"
+
+#define WORDS_MOST (KEPT_MOST / 8)
+
+static enum remote_code code_of(enum state_err err)
+{
+	if (err == STATE_OK)
+		return REMOTE_DONE;
+	return err == STATE_CHANGED ? REMOTE_CHANGED : REMOTE_GARBLED;
+}
+
+static void keep(const struct rule *rule, uint64_t now, const struct value *value,
+                 struct kept *ret_after)
+{
+	must(value_bytes(rule, value) <= KEPT_MOST);
+	ret_after->count = value_encode(rule, value, ret_after->bytes);
+	ret_after->expires_us = rule_expires(rule, value->words);
+	if (ret_after->expires_us <= now)
+		ret_after->count = 0; /* R4 */
+}
+
+static bool has_windows(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
+	       rule->is.kind == GALE_RULE_QUOTA;
+}
+
+/* The most that this or the asking node knows to be used of the window. */
+static void remember_seen(const struct remote_job *job, uint64_t now, uint64_t *words)
+{
+	struct window_state *state = (struct window_state *)words;
+	uint64_t used;
+
+	if (!has_windows(job->rule) || job->seen == 0)
+		return;
+	if (now > INSTANT_MAX_US)
+		now = INSTANT_MAX_US;
+	if (window_start(job->rule, state, now) != job->seen_in)
+		return;
+	used = state->start_us == job->seen_in ? state->used : 0;
+	if (used < job->seen)
+		used =
+		    job->seen < job->rule->is.limit ? job->seen : job->rule->is.limit;
+	*state = (struct window_state){ job->seen_in, used };
+}
+
+static bool lends(const struct remote_job *job, uint64_t now, struct value *value)
+{
+	remember_seen(job, now, value->words);
+	return lease_step(job->rule, value->words, &value->ledger, now, &job->ask)
+	           .units > 0;
+}
+
+/* Was that number of the node here before?  Then nothing changes, nor does what was
+ * seen. D2 */
+static bool is_again(const struct ledger *before, const struct ledger *after)
+{
+	return memcmp(before, after, sizeof(*before)) == 0;
+}
+
+/* Does the job change the value? */
+static bool changes(const struct remote_job *job, uint64_t now, struct value *value)
+{
+	const struct ledger before = value->ledger;
+
+	switch (job->verb) {
+	case REMOTE_STEP:
+		return rule_step(job->rule, value->words, now, job->cost).verdict ==
+		       GALE_ALLOW;
+	case REMOTE_LEND:
+		return lends(job, now, value) && !is_again(&before, &value->ledger);
+	case REMOTE_BACK:
+		return lease_give_back(job->rule, value->words, &value->ledger, now,
+		                       job->ask.node, job->ask.number, job->tag,
+		                       job->units) &&
+		       !is_again(&before, &value->ledger);
+	default:
+		return false;
+	}
+}
+
+static enum remote_code swap(const struct remote_job *job, uint64_t now,
+                             const struct kept *before, struct kept *ret_after)
+{
+	if (before->count != job->was.count ||
+	    memcmp(before->bytes, job->was.bytes, job->was.count) != 0)
+		return REMOTE_MOVED;
+	must(job->becomes.count <= KEPT_MOST);
+	ret_after->count = job->expires_us > now ? job->becomes.count : 0;
+	ret_after->expires_us = job->expires_us;
+	if (ret_after->count > 0)
+		memcpy(ret_after->bytes, job->becomes.bytes, ret_after->count);
+	return REMOTE_DONE;
+}
+
+static enum remote_code step(const struct remote_job *job, uint64_t now,
+                             const struct kept *before, struct kept *ret_after)
+{
+	uint64_t words[WORDS_MOST];
+	struct value value = { .words = words, .room = WORDS_MOST };
+	enum remote_code code =
+	    code_of(value_decode(job->rule, before->bytes, before->count, &value));
+
+	if (code == REMOTE_DONE && changes(job, now, &value))
+		keep(job->rule, now, &value, ret_after);
+	return code;
+}
+
+static bool takes(enum remote_verb verb)
+{
+	return verb == REMOTE_STEP || verb == REMOTE_LEND || verb == REMOTE_SWAP;
+}
+
+struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
+                                const struct kept *before, struct kept *ret_after)
+{
+	struct remote_told told = { .now_us = now_us };
+
+	*ret_after = *before;
+	if (takes(job->verb) && now_us < job->not_before_us)
+		told.code = REMOTE_WAITS;
+	else if (job->verb == REMOTE_SWAP)
+		told.code = swap(job, now_us, before, ret_after);
+	else if (job->verb == REMOTE_DROP)
+		ret_after->count = 0;
+	else if (job->verb != REMOTE_READ)
+		told.code = step(job, now_us, before, ret_after);
+	if (told.code == REMOTE_DONE && job->verb != REMOTE_SWAP &&
+	    job->verb != REMOTE_DROP)
+		told.before = (struct remote_bytes){ before->bytes, before->count };
+	return told;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * server.h -- what a server does with one job, by the engine: the pattern that the steps
+ * of real ones are held against, byte for byte.
+ *
+ * Threads   Pure: any.
+ */
+#ifndef TESTS_SUPPORT_SERVER_H
+#define TESTS_SUPPORT_SERVER_H
+
+#include "stores/remote.h"
+
+#define KEPT_MOST 32768 /* a log of 2,000 stamps */
+
+/* The value of a key; no bytes: it is as new. */
+struct kept {
+	uint8_t bytes[KEPT_MOST];
+	size_t count;
+	uint64_t expires_us; /* when it may be forgotten; not looked at here */
+};
+
+/* What it says, and what the value becomes.  before points into *before, which is where
+ * the value was before, as long as the caller keeps it. */
+struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
+                                const struct kept *before, struct kept *ret_after);
+
+#endif

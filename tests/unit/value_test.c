@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* value_test.c -- what a server keeps: read back as written, or refused by name. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "stores/value.h"
+#include "tests/support/rules.h"
+
+#define T0 GALE_SECONDS(1700000000)
+#define WORDS 256
+
+struct scene {
+	struct rule rule;
+	uint64_t words[WORDS];
+	struct value value;
+	uint8_t bytes[4096];
+	size_t count;
+};
+
+static void scene_open(struct scene *s, struct gale_rule config)
+{
+	*s = (struct scene){ .bytes = { 0 } };
+	s->value.words = s->words;
+	s->value.room = WORDS;
+	assert_int_equal(rule_compile(&config, &s->rule), GALE_ERR_OK);
+}
+
+static void lend_to(struct scene *s, uint64_t node, uint64_t units)
+{
+	struct lease_ask ask = { node, .number = 1, .want = units, .least = units };
+
+	assert_int_equal(
+	    lease_step(&s->rule, s->words, &s->value.ledger, T0, &ask).units, units);
+}
+
+static void encode(struct scene *s)
+{
+	assert_true(value_bytes(&s->rule, &s->value) <= sizeof(s->bytes));
+	s->count = value_encode(&s->rule, &s->value, s->bytes);
+	assert_int_equal(s->count, value_bytes(&s->rule, &s->value));
+}
+
+static enum state_err decode(const struct scene *s, size_t count)
+{
+	static uint64_t words[WORDS];
+	struct value value = { .words = words, .room = WORDS };
+
+	return value_decode(&s->rule, s->bytes, count, &value);
+}
+
+static void a_value_of_each_rule_comes_back(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < FIFTY_RULES; i++) {
+		static struct scene s, again;
+
+		scene_open(&s, fifty_rule(i).rule);
+		scene_open(&again, fifty_rule(i).rule);
+		assert_int_equal(rule_step(&s.rule, s.words, T0, 1).verdict,
+		                 GALE_ALLOW);
+		if (lease_possible(&s.rule))
+			lend_to(&s, 7, 5);
+		encode(&s);
+		assert_int_equal(value_decode(&s.rule, s.bytes, s.count, &again.value),
+		                 STATE_OK);
+		encode(&again);
+		assert_int_equal(again.count, s.count);
+		assert_memory_equal(again.bytes, s.bytes, s.count);
+	}
+}
+
+static void no_bytes_are_a_new_key(void **state)
+{
+	static struct scene s;
+	static const struct ledger none;
+	static const uint64_t zero[WORDS];
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, GALE_HOURS(1)));
+	memset(s.words, 1, sizeof(s.words));
+	s.value.ledger.rows[0].node = 1;
+	assert_int_equal(value_decode(&s.rule, NULL, 0, &s.value), STATE_OK);
+	assert_memory_equal(s.words, zero, sizeof(zero));
+	assert_memory_equal(&s.value.ledger, &none, sizeof(none));
+}
+
+/* The longest there is: eight rows behind a pacer's words, and a sliding window. */
+static void short_values_are_short(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_pacer(50, GALE_HOURS(1), 40));
+	for (uint64_t node = 1; node <= LEASE_ROWS; node++)
+		lend_to(&s, node, 1);
+	encode(&s);
+	assert_true(s.count <= VALUE_SHORT_MOST);
+	scene_open(&s, gale_sliding_window(50, GALE_HOURS(1), GALE_BUCKETS_MAX));
+	encode(&s);
+	assert_int_equal(s.count, VALUE_SHORT_MOST);
+}
+
+static void cut_or_longer_bytes_are_refused(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, GALE_HOURS(1)));
+	lend_to(&s, 7, 5);
+	lend_to(&s, 8, 5);
+	encode(&s);
+	for (size_t count = 1; count < s.count; count++)
+		if (count == STATE_HEAD_BYTES + 16 || count == s.count - 48)
+			assert_int_equal(decode(&s, count), STATE_OK); /* fewer rows */
+		else
+			assert_int_not_equal(decode(&s, count), STATE_OK);
+	for (size_t more = 1; more < 48 * LEASE_ROWS; more++)
+		assert_int_not_equal(decode(&s, s.count + more), STATE_OK);
+}
+
+static void bytes_of_another_rule_are_refused(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, GALE_HOURS(1)));
+	lend_to(&s, 7, 5);
+	encode(&s);
+	s.rule.fingerprint ^= 1;
+	assert_int_equal(decode(&s, s.count), STATE_CHANGED);
+	s.rule.fingerprint ^= 1;
+	s.bytes[0]++;
+	assert_int_equal(decode(&s, s.count), STATE_VERSION);
+}
+
+/* Rows where none can be, of nobody, or with more out than was used. */
+static void rows_that_no_steps_lead_to_are_refused(void **state)
+{
+	static struct scene s;
+	size_t row = STATE_HEAD_BYTES + 16;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, GALE_HOURS(1)));
+	lend_to(&s, 7, 5);
+	encode(&s);
+	s.bytes[row] = 0; /* the node */
+	assert_int_equal(decode(&s, s.count), STATE_INVALID);
+	s.bytes[row] = 7;
+	assert_int_equal(decode(&s, s.count), STATE_OK);
+	s.bytes[row + 24] = 6; /* out */
+	assert_int_equal(decode(&s, s.count), STATE_INVALID);
+	scene_open(&s, gale_token_budget(50, GALE_HOURS(1)));
+	assert_int_equal(rule_step(&s.rule, s.words, T0, 1).verdict, GALE_ALLOW);
+	encode(&s);
+	s.bytes[row] = 7;
+	s.bytes[row + 8] = 1;
+	assert_int_equal(decode(&s, s.count + 48), STATE_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_value_of_each_rule_comes_back),
+		cmocka_unit_test(no_bytes_are_a_new_key),
+		cmocka_unit_test(short_values_are_short),
+		cmocka_unit_test(cut_or_longer_bytes_are_refused),
+		cmocka_unit_test(bytes_of_another_rule_are_refused),
+		cmocka_unit_test(rows_that_no_steps_lead_to_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
