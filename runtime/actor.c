@@ -124,6 +124,10 @@ void actor_stop(struct actor *actor)
 		loop(actor);
 		role_end(&actor_role);
 	}
+}
+
+void actor_close(struct actor *actor)
+{
 	close(actor->watch_fd);
 	wake_close(&actor->wake);
 }

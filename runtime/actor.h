@@ -4,7 +4,7 @@
  * actor.h -- a mailbox whose owner works in turns, on a thread of its own or a host's.
  *
  * Threads   actor_post: any, never blocks.  actor_open, actor_start, actor_stop: the
- *           host's, once each.  actor_turn, and with it on_mail and chores: the actor's
+ *           host's, once each, and actor_close.  actor_turn, and with it on_mail and chores: the actor's
  *           own thread; where none was started, whoever wears its role.
  * Limits    At stop, everything posted before actor_stop was called is handled first.
  */
@@ -42,8 +42,10 @@ bool actor_open(struct actor *actor, const struct actor_ops *ops,
 /* A thread of its own takes the turns from here on.  name has at most 15 bytes.  False
  * if the system has no thread left. */
 bool actor_start(struct actor *actor, const char *name);
-/* Takes the last turns, and closes it. */
+/* Takes the last turns. */
 void actor_stop(struct actor *actor);
+/* When it has stopped, or was never started. */
+void actor_close(struct actor *actor);
 
 /* What came of a turn. */
 struct turned {

@@ -22,7 +22,7 @@
 #include "engine/clock.h"
 #include "engine/sizer.h"
 #include "runtime/atomic.h"
-#include "shards/list.h"
+#include "runtime/list.h"
 #include "stores/store.h"
 
 /* How calls of a limiter are decided. */

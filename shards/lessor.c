@@ -5,10 +5,12 @@
 
 #include "engine/check.h"
 #include "runtime/clock.h"
+#include "runtime/wake.h"
 #include "shards/local.h"
 
 #define NO_SEAT UINT32_MAX
 #define DRAIN_TURNS_MOST 100000
+#define FLUSH_PAUSE_NS 1000000 /* until connections are looked at again */
 
 /* ---- Answering ------------------------------------------------------------------- */
 
@@ -433,6 +435,7 @@ bool lessor_open(struct lessor *lessor, const struct lessor_config *config)
 	lessor->home.on_answer = lessor_on_answer;
 	lessor->home.on_done = lessor_on_done;
 	lessor->home.number = config->shard;
+	lessor->home.clock = config->clock;
 	lessor->home.watch_fd = -1;
 	lessor->evictor.evict = evict;
 	lessor->evictor.gone = gone;
@@ -491,10 +494,27 @@ static void drain(struct lessor *lessor) ON(actor_role)
 	do {
 		before = now;
 		due = lessor_turn(lessor, now);
+		if (lessor_turn_stores(lessor, now).ns < NEVER_DUE.ns)
+			wake_wait_for(lessor->home.watch_fd,
+			              patience_now_ns() + FLUSH_PAUSE_NS);
 		now = clock_now(lessor->config.clock);
 	} while (--turns > 0 && !lessor_is_idle(lessor) &&
 	         !mono_reached(now, deadline) &&
 	         (now.ns > before.ns || mono_reached(now, due)));
+}
+
+/* Until stores that are elsewhere have what was given back. */
+static void flush(struct lessor *lessor) ON(actor_role)
+{
+	mono now = clock_now(lessor->config.clock);
+	mono deadline = drain_deadline(lessor, now);
+
+	while (lessor_turn_stores(lessor, now).ns < NEVER_DUE.ns &&
+	       !mono_reached(now, deadline)) {
+		wake_wait_for(lessor->home.watch_fd,
+		              patience_now_ns() + FLUSH_PAUSE_NS);
+		now = clock_now(lessor->config.clock);
+	}
 }
 
 void lessor_close(struct lessor *lessor)
@@ -504,6 +524,7 @@ void lessor_close(struct lessor *lessor)
 	for (struct link *link = lessor->links; link; link = link->own.next)
 		close_link(lessor, link);
 	empty_all(lessor);
+	flush(lessor);
 	while (lessor->links)
 		lessor_unlist_link(lessor, &lessor->links);
 }

@@ -115,6 +115,9 @@ void lessor_ask(struct lessor *lessor, struct ask *ask, mono now) ON(actor_role)
  * wants to be called again. */
 mono lessor_turn(struct lessor *lessor, mono now) ON(actor_role);
 
+/* Lets stores that are elsewhere send and receive; NEVER_DUE if none is at anything. */
+mono lessor_turn_stores(struct lessor *lessor, mono now);
+
 /* Is anything still waiting for an answer? */
 bool lessor_is_idle(const struct lessor *lessor);
 

@@ -131,6 +131,7 @@ void shard_close(struct shard *shard)
 	role_begin(&actor_role); /* its thread is gone: we are the actor now */
 	lessor_close(&shard->lessor);
 	role_end(&actor_role);
+	actor_close(&shard->actor);
 }
 
 void shard_free(struct shard *shard)

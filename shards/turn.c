@@ -124,7 +124,7 @@ static mono close_lenders(struct lessor *lessor, mono now)
 }
 
 /* Stores that are elsewhere: what was sent by now goes out, what has come is heard. */
-static mono turn_stores(struct lessor *lessor, mono now)
+mono lessor_turn_stores(struct lessor *lessor, mono now)
 {
 	mono due = NEVER_DUE;
 
@@ -156,7 +156,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	due = mono_earlier(due, lessor_place_crowded(lessor, now));
 	if (purses_turn(&lessor->purses))
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
-	due = mono_earlier(due, turn_stores(lessor, now));
+	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		due = mono_earlier(due, due_of(link));
 		more |= !list_is_empty(&link->own.wanting);

@@ -114,8 +114,9 @@ struct store_home {
 	void (*on_answer)(struct store_home *self, const struct lend_answer *answer);
 	void (*on_done)(struct store_home *self, struct store_call *call,
 	                enum store_result result);
-	uint32_t number; /* of the shard */
-	int watch_fd;    /* an epoll that the shard sleeps on; -1: it does not */
+	uint32_t number;          /* of the shard */
+	struct gale_clock *clock; /* of begin and lend: what time it is there */
+	int watch_fd; /* an epoll that the shard sleeps on; -1: it does not */
 };
 
 struct store {

@@ -151,6 +151,13 @@ struct gale_counts {
 	uint64_t expired; /* keys dropped because they were as good as new */
 	uint64_t leases;  /* granted; one that was asked for twice counts twice */
 	uint64_t returns; /* of leases, given back; counted in the same way */
+
+	/* Of a server; the others are then what this runtime asked it for, and keys, full,
+	 * memory and expired are 0. */
+	uint64_t round_trips; /* calls that it has answered, of up to 64 asks each */
+	uint64_t connects;    /* connections that were ready for use */
+	uint64_t failures;    /* ends of connections, and attempts in vain */
+	uint64_t wrong;       /* answers that could not be believed */
 };
 GALE_API enum gale_err gale_store_stats(struct gale_store *store,
                                         struct gale_counts *ret_stats);

@@ -58,6 +58,7 @@ static void a_stop_is_never_missed(void **state)
 		for (int spin = 0; spin < life % 512; spin++)
 			__asm__ volatile("");
 		actor_stop(&counter.actor);
+		actor_close(&counter.actor);
 	}
 	alarm(0);
 }
@@ -75,6 +76,7 @@ static void what_was_posted_before_the_stop_is_handled(void **state)
 		for (uint64_t i = 0; i < posted; i++)
 			assert_true(actor_post(&counter.actor, &counter));
 		actor_stop(&counter.actor);
+		actor_close(&counter.actor);
 		assert_int_equal(load_relaxed(&counter.handled), posted);
 	}
 	alarm(0);
@@ -99,6 +101,7 @@ static void a_host_may_take_the_turns(void **state)
 	assert_false(turned.more);
 	assert_true(actor_post(&counter.actor, &counter));
 	actor_stop(&counter.actor); /* takes the last */
+	actor_close(&counter.actor);
 	assert_int_equal(load_relaxed(&counter.handled), 4);
 }
 

@@ -274,6 +274,7 @@ static void an_actor_never_sleeps_over_its_mail(void **state)
 		}
 	}
 	actor_stop(&echo.actor);
+	actor_close(&echo.actor);
 	wake_close(&echo.wake);
 }
 
@@ -288,6 +289,7 @@ static void an_actor_that_is_stopped_has_handled_what_was_posted_before(void **s
 		while (posted < round % 64 && actor_post(&echo.actor, &echo))
 			posted++;
 		actor_stop(&echo.actor);
+		actor_close(&echo.actor);
 		assert_int_equal(echo.heard, posted);
 		wake_close(&echo.wake);
 	}
@@ -323,6 +325,7 @@ static void an_actor_that_is_stopped_takes_as_many_turns_as_it_needs(void **stat
 	for (int i = 0; i < 1000; i++)
 		assert_true(actor_post(&slow.actor, &slow));
 	actor_stop(&slow.actor);
+	actor_close(&slow.actor);
 	assert_int_equal(slow.heard, 1000);
 }
 

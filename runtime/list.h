@@ -5,8 +5,8 @@
  *
  * Threads   None of its own.
  */
-#ifndef SHARDS_LIST_H
-#define SHARDS_LIST_H
+#ifndef RUNTIME_LIST_H
+#define RUNTIME_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * client.h -- a shard's dealings with a server: what was asked, until it is answered.
+ *
+ * Each ask is a trip.  Trips wait, go in batches, and come back told; some go twice, as
+ * a value that is read and then swapped.
+ *
+ *     begin, lend -> waiting -> batch -> wire -> told -> explained -> done
+ *                       ^                          |
+ *                       '---- read, swap, again ---'
+ *
+ * Invariants
+ *
+ *   C1  Every call is done exactly once: told, or STORE_LATE when it is due, or STORE_DOWN
+ *       when there is no connection.                                              (V8)
+ *   C2  A trip whose batch may have been run is never sent again: its outcome is not
+ *       known, and counts as spent.                                              (L13)
+ *   C3  Nothing is granted of what a server may have granted before it forgot: jobs say
+ *       not before when.                                                         (L12)
+ *
+ * Threads   All of it: the shard's actor.  Counters: anybody reads them.
+ * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.
+ */
+#ifndef STORES_CLIENT_H
+#define STORES_CLIENT_H
+
+#include "runtime/atomic.h"
+#include "stores/store.h"
+#include "stores/wire.h"
+
+#define CLIENT_TRIPS_MOST 4096
+
+/* What has come of connections and calls. */
+#define CLIENT_COUNTERS(X)                                                             \
+	X(ROUND_TRIPS)                                                                 \
+	X(STEPS)                                                                       \
+	X(LEASES)                                                                      \
+	X(RETURNS)                                                                     \
+	X(CHANGED)                                                                     \
+	X(CONNECTS)                                                                    \
+	X(FAILURES)                                                                    \
+	X(WRONG)
+
+enum client_counter {
+#define X(id) CLIENT_##id,
+	CLIENT_COUNTERS(X)
+#undef X
+	    CLIENT_COUNTER_COUNT
+};
+
+struct client_config {
+	struct gale_allocator *allocator;
+	struct store_home *home;
+	struct wire *wire;          /* the client's from then on */
+	_Atomic uint64_t *counters; /* CLIENT_COUNTER_COUNT of them, that outlive it */
+	uint64_t quarantine_us;     /* the longest; 0: the default */
+	uint64_t seed;              /* of the jitter */
+	void (*say)(void *self,
+	            const char *text); /* to the host; NULL: nobody listens */
+	void *sayer;
+};
+
+struct client;
+
+/* NULL without memory; the wire is then still the caller's. */
+struct client *client_open(const struct client_config *config);
+/* What is under way is done as STORE_LATE. */
+void client_close(struct client *client);
+
+void client_begin(struct client *client, struct store_call *call, mono now);
+void client_lend(struct client *client, const struct lend_request *requests,
+                 size_t count, mono now);
+mono client_turn(struct client *client, mono now);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * quarantine.h -- how long a server that has forgotten grants nothing.       (law L12)
+ *
+ * What it granted before may still be out with nodes that live.  It is surely over when
+ * the window that was open then has turned, or when all that a meter or a queue can have
+ * promised is past; but nobody is kept waiting longer than most_us.
+ *
+ * Threads   Pure: any.
+ */
+#ifndef STORES_QUARANTINE_H
+#define STORES_QUARANTINE_H
+
+#include "engine/rule.h"
+
+/* By the server's clock, if it forgot at since_us; 0 if it never did. */
+uint64_t quarantine_until(const struct rule *rule, uint64_t since_us, uint64_t most_us);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* server.c -- a client for each shard. */
+#include "stores/server.h"
+
+#include "engine/check.h"
+#include "runtime/clock.h"
+#include "runtime/memory.h"
+
+struct desk {
+	struct client *client; /* NULL: its shard has not asked yet */
+	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+};
+
+struct server {
+	struct store store; /* first */
+	struct server_config config;
+	struct desk desks[]; /* by the shard's number */
+};
+
+static size_t bytes_of(uint32_t shards)
+{
+	return sizeof(struct server) + shards * sizeof(struct desk);
+}
+
+static struct client *client_new(struct server *server, struct store_home *home)
+{
+	struct desk *desk = &server->desks[home->number];
+	struct client_config config = {
+		.allocator = server->config.allocator,
+		.home = home,
+		.wire = server->config.kind->wire(server->config.kind, home->watch_fd),
+		.counters = desk->counters,
+		.quarantine_us = server->config.quarantine_us,
+		.seed = server->config.seed + home->number,
+		.say = server->config.say,
+		.sayer = server->config.sayer,
+	};
+
+	if (!config.wire)
+		return NULL;
+	desk->client = client_open(&config);
+	if (!desk->client)
+		config.wire->ops->free(config.wire);
+	return desk->client;
+}
+
+static struct client *client_of(struct server *server, struct store_home *home)
+{
+	struct client *client = server->desks[home->number].client;
+
+	return client ? client : client_new(server, home);
+}
+
+static enum store_result server_run(struct store *self, struct store_op *op,
+                                    bool patient)
+{
+	(void)self;
+	(void)op;
+	(void)patient;
+	return STORE_BUSY;
+}
+
+static void server_begin(struct store *self, struct store_home *home,
+                         struct store_call *call)
+{
+	struct client *client = client_of((struct server *)self, home);
+
+	if (client)
+		client_begin(client, call, clock_now(home->clock));
+	else
+		home->on_done(home, call, STORE_NO_MEMORY);
+}
+
+static void server_lend(struct store *self, struct store_home *home,
+                        const struct lend_request *requests, size_t count)
+{
+	struct client *client = client_of((struct server *)self, home);
+
+	if (client) {
+		client_lend(client, requests, count, clock_now(home->clock));
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		home->on_answer(home,
+		                &(struct lend_answer){ .number = requests[i].ask.number,
+		                                       .result = STORE_NO_MEMORY });
+}
+
+static mono server_turn(struct store *self, struct store_home *home, mono now)
+{
+	struct server *server = (struct server *)self;
+	struct client *client = server->desks[home->number].client;
+
+	return client ? client_turn(client, now) : (mono){ UINT64_MAX };
+}
+
+static void server_leave(struct store *self, struct store_home *home)
+{
+	struct server *server = (struct server *)self;
+	struct desk *desk = &server->desks[home->number];
+
+	if (desk->client)
+		client_close(desk->client);
+	desk->client = NULL;
+}
+
+/* Servers forget by themselves, or are swept by their clients. */
+static bool server_sweep(struct store *self)
+{
+	(void)self;
+	return true;
+}
+
+static uint64_t sum_of(const struct server *server, enum client_counter counter)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < server->config.shards; i++)
+		sum += load_relaxed(&server->desks[i].counters[counter]);
+	return sum;
+}
+
+static void server_stats(struct store *self, struct gale_counts *ret_stats)
+{
+	const struct server *server = (struct server *)self;
+
+	*ret_stats = (struct gale_counts){
+		.steps = sum_of(server, CLIENT_STEPS),
+		.changed = sum_of(server, CLIENT_CHANGED),
+		.leases = sum_of(server, CLIENT_LEASES),
+		.returns = sum_of(server, CLIENT_RETURNS),
+		.round_trips = sum_of(server, CLIENT_ROUND_TRIPS),
+		.connects = sum_of(server, CLIENT_CONNECTS),
+		.failures = sum_of(server, CLIENT_FAILURES),
+		.wrong = sum_of(server, CLIENT_WRONG),
+	};
+}
+
+static void server_close(struct store *self)
+{
+	struct server *server = (struct server *)self;
+
+	for (uint32_t i = 0; i < server->config.shards; i++)
+		gale_assert(!server->desks[i].client); /* all have left */
+	server->config.kind->free(server->config.kind);
+	memory_give(server->config.allocator, server, bytes_of(server->config.shards));
+}
+
+static const struct store_ops server_ops = {
+	.run = server_run,
+	.lend = server_lend,
+	.begin = server_begin,
+	.turn = server_turn,
+	.leave = server_leave,
+	.sweep = server_sweep,
+	.stats = server_stats,
+	.close = server_close,
+};
+
+struct store *server_open(const struct server_config *config)
+{
+	struct server *server =
+	    memory_take(config->allocator, bytes_of(config->shards));
+
+	if (!server)
+		return NULL;
+	server->store.ops = &server_ops;
+	server->config = *config;
+	return &server->store;
+}

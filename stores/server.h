@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * server.h -- a store that is a server: each shard has a client of its own there.
+ *
+ * Threads   As store.h says.  A client is made by the first ask of its shard, and is
+ *           that shard's.
+ */
+#ifndef STORES_SERVER_H
+#define STORES_SERVER_H
+
+#include "stores/client.h"
+
+/* What the server is: how to reach it, and in which tongue. */
+struct server_kind {
+	/* A wire to it, not connected yet; NULL without memory. */
+	struct wire *(*wire)(struct server_kind *self, int watch_fd);
+	void (*free)(struct server_kind *self);
+};
+
+struct server_config {
+	struct gale_allocator *allocator;
+	struct server_kind *kind; /* the store's from then on */
+	uint32_t shards;
+	uint64_t quarantine_us;
+	uint64_t seed;
+	void (*say)(void *self, const char *text);
+	void *sayer;
+};
+
+/* NULL without memory; the kind is then still the caller's. */
+struct store *server_open(const struct server_config *config);
+
+#endif
