@@ -13,7 +13,8 @@
  *
  * There is hope when the store has no more while others hold units: what they do not
  * spend they give back, and nobody is told.  Callers are denied as before; the actor asks
- * again for them, after one look, two more, four more, and so on until the window turns.
+ * again for them, after one look, two more, four more, and so on up to an eighth of the
+ * window.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
@@ -23,7 +24,7 @@
 #define LOOKS_PER_TURN 64
 #define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
 #define SEEN_NEVER UINT32_MAX
-#define HOPES_MOST 31
+#define HOPES_MOST 8
 #define CONTENDED 16 /* swaps lost between two looks that make a key hot */
 
 static struct purse *at(struct lessor *lessor, uint32_t number)
@@ -84,22 +85,6 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	list_lent(lessor, purse, now);
 }
 
-void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
-{
-	struct purse_own *own = purses_own(&lessor->purses, purse);
-
-	if (own->hopes < HOPES_MOST)
-		own->hopes++;
-	purse->seen = UINT32_C(1) << (own->hopes - 1);
-	list_lent(lessor, purse, now);
-}
-
-void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
-{
-	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
-		unlist(lessor, link_of(lessor, purse->lender), purse->number);
-}
-
 /* How many looks without a taker make it idle: an eighth of the window. */
 static uint64_t idle_looks_of(const struct lender *lender)
 {
@@ -108,6 +93,24 @@ static uint64_t idle_looks_of(const struct lender *lender)
 	if (looks < 1)
 		return 1;
 	return looks < UINT8_MAX ? looks : UINT8_MAX;
+}
+
+void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
+{
+	struct purse_own *own = purses_own(&lessor->purses, purse);
+	uint64_t most = idle_looks_of(purse->lender);
+	uint64_t looks = UINT64_C(1) << own->hopes;
+
+	if (own->hopes < HOPES_MOST)
+		own->hopes++;
+	purse->seen = (uint32_t)(looks < most ? looks : most);
+	list_lent(lessor, purse, now);
+}
+
+void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
+{
+	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
+		unlist(lessor, link_of(lessor, purse->lender), purse->number);
 }
 
 static void heat(struct lessor *lessor, struct purse *purse)

@@ -31,6 +31,7 @@ struct script {
 	bool edges;            /* many close to where windows turn */
 	bool calm;             /* steady demand, no faults */
 	uint64_t calm_windows; /* of demand */
+	bool fades;            /* the first node's demand ends early in each window */
 };
 
 static uint32_t one_of(struct chance *c, const uint32_t *from, size_t count)
@@ -211,6 +212,7 @@ static void draw_calm(struct chance *c, struct script *script)
 	script->calm_windows = 3;
 	script->asks = script->calm_windows * window / script->gap_us + 1;
 	script->bursts = script->edges = false;
+	script->fades = plan->nodes > 1 && chance_one_in(c, 2);
 }
 
 static struct script draw(uint64_t seed)
@@ -263,6 +265,15 @@ static void disturb(struct show *show, uint32_t node)
 		                chance_between(&show->chance, 1, 2 * period));
 }
 
+/* Whatever the first node still has then, it has to give back in time. */
+static bool has_faded(const struct show *show, uint32_t node)
+{
+	uint64_t period = show->script->plan.rule.period_us;
+
+	return show->script->fades && node == 0 &&
+	       show->world->agenda.now_us % period > period * 2 / 5;
+}
+
 /* In calm worlds each node has its turn; else a few keys have most of the demand. */
 static void ask_one(struct show *show, uint64_t i)
 {
@@ -275,7 +286,7 @@ static void ask_one(struct show *show, uint64_t i)
 	uint64_t cost = chance_between(c, 1, show->script->cost_most);
 
 	disturb(show, node);
-	if (show->world->nodes[node].runtime) {
+	if (show->world->nodes[node].runtime && !has_faded(show, node)) {
 		if (chance_one_in(c, 4) && !show->script->calm)
 			world_ask_only(show->world, node, seat, key, cost,
 			               chance_below(c, plan->rule.period_us / 50));

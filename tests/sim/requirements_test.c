@@ -698,6 +698,27 @@ static void units_that_come_back_are_found(void **state)
 	what_comes_back_is_admitted(plan, 1);
 }
 
+/* The store is asked again every eighth of the window, as long as there is hope. */
+static void units_that_come_back_late_are_found(void **state)
+{
+	struct world_plan plan = plan_of(100, 50, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	for (uint64_t ms = 1; ms < 999; ms++) {
+		run_to(0, GALE_MILLIS(ms));
+		if (ms % 100 == 1 && ms < 602)
+			world_ask(&w, 0, 0, 0, 1); /* it gives back at 751 ms */
+		if (ms >= 250)
+			world_ask(&w, 1, 0, 0, 1);
+		if (ms == 740)
+			assert_int_equal(counted("units_given_back"), 0);
+	}
+	assert_int_equal(counted("units_given_back"), 43);
+	assert_int_equal(world_used(&w, 0, 0), 100);
+	world_ends();
+}
+
 /* A dear call was denied by a node that had some units; it gave them back, as others did,
  * and there is enough now. */
 static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
@@ -1120,6 +1141,7 @@ int main(void)
 		cmocka_unit_test(a_return_from_the_window_before_takes_nothing_off),
 		cmocka_unit_test(a_request_that_comes_twice_is_served_once),
 		cmocka_unit_test(units_that_come_back_are_found),
+		cmocka_unit_test(units_that_come_back_late_are_found),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
 		cmocka_unit_test(a_store_that_never_answers),
