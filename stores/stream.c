@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* stream.c -- a socket that does not block, and what waits to be sent. */
+/* stream.c -- a socket that does not block. */
 #define _GNU_SOURCE
 #include "stores/stream.h"
 
@@ -14,9 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/memory.h"
-
-#define OUT_FIRST 16384
 #define UNHEARD_MS 5000 /* what was sent and not acknowledged for so long is lost */
 
 /* ---- Addresses ------------------------------------------------------------------- */
@@ -55,20 +52,17 @@ bool stream_unix(const char *path, struct stream_address *ret_address)
 
 /* ---- Connecting ------------------------------------------------------------------ */
 
-void stream_init(struct stream *stream, struct gale_allocator *allocator, int watch_fd)
+void stream_init(struct stream *stream, int watch_fd)
 {
-	*stream =
-	    (struct stream){ .allocator = allocator, .watch_fd = watch_fd, .fd = -1 };
+	*stream = (struct stream){ .watch_fd = watch_fd, .fd = -1 };
 }
 
-static bool watch(struct stream *stream, int verb)
+static bool watch(struct stream *stream, int verb, bool wants_out)
 {
-	bool wants_out = !stream->is_open || stream->out_from < stream->out_count;
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (stream->watch_fd < 0)
-		return true;
-	if (verb == EPOLL_CTL_MOD && wants_out == stream->wants_out)
+	if (stream->watch_fd < 0 ||
+	    (verb == EPOLL_CTL_MOD && wants_out == stream->wants_out))
 		return true;
 	if (wants_out)
 		event.events |= EPOLLOUT;
@@ -100,7 +94,7 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	if ((connect(stream->fd, (const struct sockaddr *)&address->bytes,
 	             address->count) == 0 ||
 	     errno == EINPROGRESS) &&
-	    watch(stream, EPOLL_CTL_ADD))
+	    watch(stream, EPOLL_CTL_ADD, /* wants_out= */ true))
 		return true;
 	stream_close(stream);
 	return false;
@@ -115,17 +109,7 @@ void stream_close(struct stream *stream)
 		close(stream->fd);
 	stream->fd = -1;
 	stream->is_open = false;
-	stream->wants_out = false;
-	stream->out_from = stream->out_count = 0;
 	errno = error;
-}
-
-void stream_free(struct stream *stream)
-{
-	stream_close(stream);
-	memory_give(stream->allocator, stream->out, stream->out_room);
-	stream->out = NULL;
-	stream->out_room = 0;
 }
 
 /* ---- Sending and receiving ------------------------------------------------------- */
@@ -153,73 +137,38 @@ static bool would_block(void)
 	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-static enum stream_state flush(struct stream *stream)
-{
-	while (stream->out_from < stream->out_count) {
-		ssize_t sent = send(stream->fd, stream->out + stream->out_from,
-		                    stream->out_count - stream->out_from, MSG_NOSIGNAL);
-
-		if (sent < 0 && !would_block())
-			return STREAM_OVER;
-		if (sent <= 0)
-			break;
-		stream->out_from += (size_t)sent;
-	}
-	if (stream->out_from == stream->out_count)
-		stream->out_from = stream->out_count = 0;
-	return STREAM_OPEN;
-}
-
 enum stream_state stream_turn(struct stream *stream)
 {
-	enum stream_state state = STREAM_OPEN;
+	enum stream_state state;
 
 	errno = 0;
 	if (stream->fd < 0)
 		return STREAM_OVER;
-	if (!stream->is_open)
-		state = go_on_opening(stream);
-	if (state == STREAM_OPEN)
-		state = flush(stream);
-	if (state != STREAM_OVER && !watch(stream, EPOLL_CTL_MOD))
+	if (stream->is_open)
+		return STREAM_OPEN;
+	state = go_on_opening(stream);
+	if (state == STREAM_OPEN &&
+	    !watch(stream, EPOLL_CTL_MOD, /* wants_out= */ false))
 		return STREAM_OVER;
 	return state;
 }
 
-static bool grow(struct stream *stream, size_t need)
+ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count)
 {
-	size_t room = stream->out_room ? stream->out_room : OUT_FIRST;
-	uint8_t *out;
+	ssize_t sent = 0;
 
-	while (room < need)
-		room *= 2;
-	out = room > STREAM_OUT_MOST ? NULL : memory_take(stream->allocator, room);
-	if (!out)
-		return false;
-	if (stream->out)
-		memcpy(out, stream->out, stream->out_count);
-	memory_give(stream->allocator, stream->out, stream->out_room);
-	stream->out = out;
-	stream->out_room = room;
-	return true;
-}
-
-uint8_t *stream_room(struct stream *stream, size_t count)
-{
-	if (stream->out_from > 0) {
-		stream->out_count -= stream->out_from;
-		memmove(stream->out, stream->out + stream->out_from, stream->out_count);
-		stream->out_from = 0;
-	}
-	if (count > STREAM_OUT_MOST || (stream->out_count + count > stream->out_room &&
-	                                !grow(stream, stream->out_count + count)))
-		return NULL;
-	return stream->out + stream->out_count;
-}
-
-void stream_put(struct stream *stream, size_t count)
-{
-	stream->out_count += count;
+	errno = 0;
+	if (stream->fd < 0)
+		return -1;
+	if (count > 0)
+		sent = send(stream->fd, bytes, count, MSG_NOSIGNAL);
+	if (sent < 0 && !would_block())
+		return -1;
+	if (sent < 0)
+		sent = 0;
+	if (!watch(stream, EPOLL_CTL_MOD, (size_t)sent < count))
+		return -1;
+	return sent;
 }
 
 ptrdiff_t stream_read(struct stream *stream, uint8_t *bytes, size_t most)

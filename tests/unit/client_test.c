@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * client_test.c -- what is asked of a server is answered once, whatever becomes of it.
+ *
+ * The wire is a test's own: behind it is a server that serves by the engine, when it is
+ * told to.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "stores/client.h"
+#include "tests/support/allocator.h"
+#include "tests/support/server.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define T0 GALE_SECONDS(1700000000)
+#define SECOND_NS UINT64_C(1000000000)
+#define KEYS 8
+#define SENT_MOST 16
+#define CALLS 8
+
+struct sent {
+	uint64_t nonce;
+	size_t count;
+	struct remote_job jobs[REMOTE_BATCH_MOST];
+};
+
+/* A wire, and all that is behind it. */
+struct fake {
+	struct wire wire; /* first */
+	enum wire_state state;
+	enum wire_state next;      /* what a connection that is begun comes to */
+	enum wire_reply_kind kind; /* of replies */
+	bool silent;
+	unsigned skewed;   /* so many replies have another number */
+	unsigned meddlers; /* so many swaps find that somebody was faster */
+	unsigned connects;
+	unsigned hang_ups;
+	bool is_freed;
+	bool has_no_room;
+	struct sent sent[SENT_MOST];
+	size_t sent_count;
+	uint64_t server_us;
+	char names[KEYS][32];
+	struct kept keys[KEYS];
+	struct kept before[REMOTE_BATCH_MOST];
+};
+
+struct scene {
+	struct test_allocator allocator;
+	struct store_home home; /* see on_answer, on_done */
+	struct fake fake;
+	struct client *client;
+	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+	mono now;
+	struct rule rule;
+	struct store_op ops[CALLS];
+	struct store_call calls[CALLS];
+	enum store_result results[CALLS];
+	unsigned done[CALLS];
+	struct lend_answer answers[CALLS];
+	size_t answer_count;
+	unsigned asks_again; /* so many answers lead to another ask at once */
+};
+
+static struct scene s;
+
+/* ---- The wire -------------------------------------------------------------------- */
+
+static void fake_connect(struct wire *wire, mono now)
+{
+	(void)wire;
+	(void)now;
+	s.fake.connects++;
+	s.fake.state = s.fake.next;
+}
+
+static bool fake_send(struct wire *wire, const struct remote_batch *batch)
+{
+	struct sent *sent = &s.fake.sent[s.fake.sent_count];
+
+	(void)wire;
+	assert_int_equal(s.fake.state, WIRE_READY);
+	assert_in_range(batch->count, 1, REMOTE_BATCH_MOST);
+	if (s.fake.has_no_room || s.fake.sent_count == SENT_MOST)
+		return false;
+	s.fake.sent_count++;
+	sent->nonce = batch->nonce;
+	sent->count = batch->count;
+	memcpy(sent->jobs, batch->jobs, batch->count * sizeof(batch->jobs[0]));
+	return true;
+}
+
+static struct kept *kept_of(struct remote_bytes key)
+{
+	for (int i = 0; i < KEYS; i++) {
+		char *name = s.fake.names[i];
+
+		if (name[0] == '\0')
+			memcpy(name, key.bytes, key.count);
+		if (strlen(name) == key.count &&
+		    memcmp(name, key.bytes, key.count) == 0)
+			return &s.fake.keys[i];
+	}
+	fail_msg("too many keys");
+	return NULL;
+}
+
+static void meddle(struct kept *kept, const struct rule *rule)
+{
+	uint64_t words[256] = { 0 };
+	struct value value = { .words = words, .room = 256 };
+
+	assert_int_equal(value_decode(rule, kept->bytes, kept->count, &value),
+	                 STATE_OK);
+	(void)rule_step(rule, words, s.fake.server_us, 1);
+	kept->count = value_encode(rule, &value, kept->bytes);
+}
+
+static struct remote_told serve(const struct remote_job *job, struct kept *before)
+{
+	struct kept *kept = kept_of(job->key), after;
+	struct remote_told told;
+
+	if (job->verb == REMOTE_SWAP && s.fake.meddlers > 0) {
+		s.fake.meddlers--;
+		meddle(kept, job->rule);
+	}
+	*before = *kept;
+	told = server_serve(job, s.fake.server_us, before, &after);
+	if (told.code == REMOTE_MOVED)
+		told.before = (struct remote_bytes){ before->bytes, before->count };
+	*kept = after;
+	return told;
+}
+
+static void reply(const struct sent *sent)
+{
+	struct remote_told told[REMOTE_BATCH_MOST];
+	struct wire_reply reply = { .nonce = sent->nonce,
+		                    .kind = s.fake.kind,
+		                    .told = told,
+		                    .count = sent->count };
+
+	for (size_t i = 0; i < sent->count && reply.kind == WIRE_TOLD; i++)
+		told[i] = serve(&sent->jobs[i], &s.fake.before[i]);
+	if (s.fake.skewed > 0) {
+		s.fake.skewed--;
+		reply.nonce++;
+	}
+	s.fake.wire.home->on_reply(s.fake.wire.home, &reply);
+}
+
+static enum wire_state fake_turn(struct wire *wire, mono now)
+{
+	size_t count = s.fake.silent ? 0 : s.fake.sent_count;
+
+	(void)wire;
+	(void)now;
+	for (size_t i = 0; i < count && s.fake.state == WIRE_READY; i++)
+		reply(&s.fake.sent[i]);
+	if (count > 0)
+		s.fake.sent_count = 0;
+	return s.fake.state;
+}
+
+static void fake_hang_up(struct wire *wire)
+{
+	(void)wire;
+	s.fake.hang_ups++;
+	s.fake.sent_count = 0;
+	s.fake.state = WIRE_OPENING;
+}
+
+static void fake_free(struct wire *wire)
+{
+	(void)wire;
+	assert_false(s.fake.is_freed);
+	s.fake.is_freed = true;
+	s.fake.sent_count = 0;
+}
+
+static const struct wire_ops fake_ops = {
+	.connect = fake_connect,
+	.turn = fake_turn,
+	.send = fake_send,
+	.hang_up = fake_hang_up,
+	.free = fake_free,
+};
+
+/* ---- The shard ------------------------------------------------------------------- */
+
+static void begin(int i, enum store_verb verb, const char *key);
+
+static void on_done(struct store_home *home, struct store_call *call,
+                    enum store_result result)
+{
+	size_t i = (size_t)(call - s.calls);
+
+	(void)home;
+	assert_in_range(i, 0, CALLS - 1);
+	s.done[i]++;
+	s.results[i] = result;
+	if (s.asks_again > 0) {
+		s.asks_again--;
+		begin((int)i, STORE_STEP, "again");
+	}
+}
+
+static void on_answer(struct store_home *home, const struct lend_answer *answer)
+{
+	(void)home;
+	assert_in_range(s.answer_count, 0, CALLS - 1);
+	s.answers[s.answer_count++] = *answer;
+}
+
+static void begin(int i, enum store_verb verb, const char *key)
+{
+	s.ops[i] = (struct store_op){ .verb = verb,
+		                      .key = (const uint8_t *)key,
+		                      .key_len = (uint32_t)strlen(key),
+		                      .rule = &s.rule,
+		                      .cost = 1 };
+	s.calls[i] = (struct store_call){ .op = &s.ops[i],
+		                          .due = mono_after(s.now, SECOND_NS / 2) };
+	s.done[i] = 0;
+	client_begin(s.client, &s.calls[i], s.now);
+}
+
+static void lend(enum lend_verb verb, uint64_t number, uint64_t units)
+{
+	struct lend_request request = {
+		.verb = verb,
+		.key = (const uint8_t *)"lent",
+		.key_len = 4,
+		.rule = &s.rule,
+		.ask = { .node = 1, .number = number, .want = units, .least = 1 },
+		.units = units,
+	};
+
+	if (verb == LEND_BACK)
+		request.tag = s.answers[0].grant.tag;
+	client_lend(s.client, &request, 1, s.now);
+}
+
+static void turn(unsigned times)
+{
+	while (times-- > 0)
+		(void)client_turn(s.client, s.now);
+}
+
+static void pass(uint64_t ns)
+{
+	s.now.ns += ns;
+	s.fake.server_us += ns / 1000;
+}
+
+static void open_scene(struct gale_rule config)
+{
+	struct client_config client = { .home = &s.home,
+		                        .wire = &s.fake.wire,
+		                        .counters = s.counters };
+
+	memset(&s, 0, sizeof(s));
+	s.home.on_done = on_done;
+	s.home.on_answer = on_answer;
+	s.fake.wire.ops = &fake_ops;
+	s.fake.state = WIRE_OPENING;
+	s.fake.next = WIRE_READY;
+	s.fake.server_us = T0;
+	s.now.ns = SECOND_NS;
+	assert_int_equal(rule_compile(&config, &s.rule), GALE_ERR_OK);
+	test_allocator_init(&s.allocator);
+	client.allocator = &s.allocator.allocator;
+	s.client = client_open(&client);
+	assert_non_null(s.client);
+}
+
+static void close_scene(void)
+{
+	client_close(s.client);
+	assert_true(s.fake.is_freed);
+	assert_true(test_allocator_is_balanced(&s.allocator));
+}
+
+static void assert_done(int i, enum store_result result)
+{
+	assert_int_equal(s.done[i], 1); /* C1 */
+	assert_int_equal(s.results[i], result);
+}
+
+/* ---- Tests ----------------------------------------------------------------------- */
+
+static void every_verb_has_its_answer(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(2, GALE_SECONDS(10)));
+	for (int i = 0; i < 3; i++)
+		begin(i, STORE_STEP, "k");
+	begin(3, STORE_PEEK, "k");
+	begin(4, STORE_FORECAST, "k");
+	begin(5, STORE_CANCEL, "k");
+	turn(1);
+	assert_int_equal(s.fake.connects, 1);
+	for (int i = 0; i < 5; i++)
+		assert_done(i, STORE_DONE);
+	assert_int_equal(s.ops[1].answer.verdict, GALE_ALLOW);
+	assert_int_equal(s.ops[2].answer.verdict, GALE_DENY);
+	assert_int_equal(s.ops[3].answer.remaining, 0);
+	assert_int_equal(s.ops[4].forecast.spendable_now, 0);
+	assert_done(5, STORE_NOT_BOOKED);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_ROUND_TRIPS]),
+	                 1); /* all in one */
+	begin(6, STORE_RESET, "k");
+	begin(7, STORE_STEP, "k");
+	turn(1);
+	assert_done(6, STORE_DONE);
+	assert_int_equal(s.ops[7].answer.verdict, GALE_ALLOW);
+	close_scene();
+}
+
+static void a_rule_that_the_server_does_not_know_is_read_and_swapped(void **state)
+{
+	(void)state;
+	open_scene(gale_sliding_log(3, GALE_SECONDS(10)));
+	for (int i = 0; i < 5; i++) {
+		begin(i, STORE_STEP, "k");
+		turn(3);
+		assert_done(i, STORE_DONE);
+		assert_int_equal(s.ops[i].answer.verdict,
+		                 i < 3 ? GALE_ALLOW : GALE_DENY);
+	}
+	close_scene();
+}
+
+static void who_was_not_the_fastest_looks_again(void **state)
+{
+	(void)state;
+	open_scene(gale_sliding_log(5, GALE_SECONDS(10)));
+	s.fake.meddlers = 2;
+	begin(0, STORE_STEP, "k");
+	turn(6);
+	assert_done(0, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.verdict, GALE_ALLOW);
+	assert_int_equal(s.ops[0].answer.remaining, 2); /* two others have stepped */
+	s.fake.meddlers = 100;
+	begin(1, STORE_STEP, "k"); /* they go on until all is gone */
+	turn(6);
+	assert_done(1, STORE_DONE);
+	assert_int_equal(s.ops[1].answer.verdict, GALE_DENY);
+	close_scene();
+}
+
+static void leases_come_and_go_back(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	lend(LEND, 1, 7);
+	turn(1);
+	lend(LEND_BACK, 2, 3);
+	turn(1);
+	lend(LEND, 3, 10);
+	turn(1);
+	assert_int_equal(s.answer_count, 3);
+	assert_int_equal(s.answers[0].number, 1);
+	assert_int_equal(s.answers[0].grant.units, 7);
+	assert_int_equal(s.answers[1].result, STORE_DONE);
+	assert_int_equal(s.answers[2].grant.units, 6);
+	close_scene();
+}
+
+static void a_pacers_places_are_booked_by_swaps(void **state)
+{
+	(void)state;
+	open_scene(gale_leaky_bucket(10, GALE_SECONDS(1), GALE_SECONDS(10)));
+	lend(LEND, 1, 7);
+	turn(3);
+	assert_int_equal(s.answer_count, 1);
+	assert_int_equal(s.answers[0].result, STORE_DONE);
+	assert_int_equal(s.answers[0].grant.units, 7);
+	close_scene();
+}
+
+static void what_is_under_way_when_the_line_breaks_is_not_sent_again(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.silent = true;
+	begin(0, STORE_STEP, "k");
+	lend(LEND, 1, 5);
+	turn(2);
+	assert_int_equal(s.done[0], 0);
+	s.fake.state = WIRE_BROKEN;
+	turn(1);
+	assert_done(0, STORE_LATE); /* C2 */
+	assert_int_equal(s.answer_count, 1);
+	assert_int_equal(s.answers[0].result, STORE_LATE);
+	s.fake.silent = false;
+	begin(1, STORE_STEP, "k");
+	turn(2);
+	assert_int_equal(s.fake.connects,
+	                 2); /* a line that was good is tried at once */
+	assert_done(1, STORE_DONE);
+	assert_int_equal(s.ops[1].answer.remaining,
+	                 9); /* the first was not sent twice */
+	close_scene();
+}
+
+static void who_cannot_be_reached_is_not_asked_for_a_while(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.next = WIRE_BROKEN;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	assert_done(0, STORE_DOWN);
+	begin(1, STORE_STEP, "k");
+	assert_done(1, STORE_DOWN); /* at once */
+	lend(LEND, 1, 5);
+	assert_int_equal(s.answers[0].result, STORE_DOWN);
+	turn(5);
+	assert_int_equal(s.fake.connects, 1);
+	for (int i = 0; i < 12; i++) {
+		pass(2 * SECOND_NS);
+		begin(2, STORE_STEP, "k");
+		turn(1);
+		assert_done(2, STORE_DOWN);
+		assert_int_equal(s.fake.connects,
+		                 2 + i); /* never more than 2 s apart */
+	}
+	pass(2 * SECOND_NS);
+	s.fake.next = WIRE_READY;
+	begin(3, STORE_STEP, "k");
+	turn(1);
+	assert_done(3, STORE_DONE);
+	close_scene();
+}
+
+static void a_line_that_does_not_open_is_given_up(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.next = WIRE_OPENING;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	pass(SECOND_NS / 2);
+	turn(1);
+	assert_done(0, STORE_LATE); /* it was due */
+	pass(SECOND_NS / 4);
+	begin(1, STORE_STEP, "k");
+	pass(SECOND_NS / 4);
+	turn(1);
+	assert_done(1, STORE_DOWN);
+	assert_int_equal(s.fake.hang_ups, 1);
+	close_scene();
+}
+
+static void a_server_that_is_silent_is_hung_up_on(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.silent = true;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	pass(SECOND_NS / 2);
+	turn(1);
+	assert_done(0, STORE_LATE);
+	assert_int_equal(s.fake.hang_ups, 0);
+	pass(SECOND_NS / 2);
+	turn(1);
+	assert_int_equal(s.fake.hang_ups, 1);
+	close_scene();
+}
+
+static void what_was_not_done_is_sent_again(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.kind = WIRE_AGAIN;
+	begin(0, STORE_STEP, "k");
+	begin(1, STORE_STEP, "k");
+	turn(3);
+	assert_int_equal(s.done[0], 0);
+	s.fake.kind = WIRE_TOLD;
+	turn(2);
+	assert_done(0, STORE_DONE);
+	assert_done(1, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.remaining, 9); /* in their order */
+	assert_int_equal(s.ops[1].answer.remaining, 8);
+	begin(2, STORE_STEP, "k");
+	s.fake.kind = WIRE_AGAIN;
+	turn(200);
+	assert_done(2, STORE_BUSY); /* but not for ever */
+	close_scene();
+}
+
+static void replies_that_cannot_be(void **state)
+{
+	static const struct {
+		enum wire_reply_kind kind;
+		enum store_result result;
+	} rows[] = {
+		{ WIRE_LATER, STORE_DOWN },
+		{ WIRE_WRONG, STORE_WRONG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+		s.fake.kind = rows[i].kind;
+		begin(0, STORE_STEP, "k");
+		turn(1);
+		assert_done(0, rows[i].result);
+		assert_int_equal(s.fake.hang_ups, 1);
+		close_scene();
+	}
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.skewed = 1; /* B1: the reply to something else */
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	assert_done(0, STORE_LATE);
+	assert_int_equal(s.fake.hang_ups, 1);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_WRONG]), 1);
+	close_scene();
+}
+
+static void a_server_that_forgot_grants_nothing_of_the_window(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.wire.since_us = T0 - T0 % GALE_SECONDS(10) + GALE_SECONDS(3);
+	s.fake.server_us = s.fake.wire.since_us + 1;
+	begin(0, STORE_STEP, "k");
+	lend(LEND, 1, 5);
+	turn(1);
+	assert_done(0, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
+	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(7) - 1);
+	assert_int_equal(s.answers[0].grant.units, 0);
+	pass(7 * SECOND_NS);
+	begin(1, STORE_STEP, "k");
+	lend(LEND, 2, 5);
+	turn(1);
+	assert_int_equal(s.ops[1].answer.verdict, GALE_ALLOW);
+	assert_int_equal(s.answers[1].grant.units, 5);
+	close_scene();
+}
+
+static void nobody_is_kept_in_quarantine_for_longer_than_a_minute(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_DAYS(1)));
+	s.fake.wire.since_us = T0;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY);
+	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_MINUTES(1));
+	pass(60 * SECOND_NS);
+	begin(1, STORE_STEP, "k");
+	turn(1);
+	assert_int_equal(s.ops[1].answer.verdict, GALE_ALLOW);
+	close_scene();
+}
+
+static void count_answer(struct store_home *home, const struct lend_answer *answer)
+{
+	(void)home;
+	s.answers[0] = *answer;
+	s.answer_count++;
+}
+
+static void hands_that_are_full_say_so(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.home.on_answer = count_answer;
+	s.fake.has_no_room = true;
+	for (uint64_t i = 1; i <= CLIENT_TRIPS_MOST; i++)
+		lend(LEND, i, 1);
+	turn(1);
+	assert_int_equal(s.answer_count, 0);
+	lend(LEND, CLIENT_TRIPS_MOST + 1, 1);
+	assert_int_equal(s.answers[0].result, STORE_BUSY);
+	begin(0, STORE_STEP, "k");
+	assert_done(0, STORE_BUSY);
+	s.fake.has_no_room = false;
+	turn(CLIENT_TRIPS_MOST / REMOTE_BATCH_MOST);
+	assert_int_equal(s.answer_count, CLIENT_TRIPS_MOST + 1);
+	close_scene();
+}
+
+static void without_memory_an_ask_says_so(void **state)
+{
+	(void)state;
+	open_scene(gale_sliding_log(3, GALE_SECONDS(10)));
+	begin(0, STORE_STEP, "k");
+	s.allocator.fail_first = 1;
+	s.allocator.fail_last = UINT64_MAX;
+	turn(1);
+	assert_done(0, STORE_NO_MEMORY);
+	begin(1, STORE_STEP, "k"); /* a trip there is: it was used before */
+	s.allocator.fail_first = s.allocator.fail_last = 0;
+	turn(3);
+	assert_done(1, STORE_DONE);
+	close_scene();
+}
+
+static void who_asks_again_when_answered_is_heard(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.asks_again = 3;
+	begin(0, STORE_STEP, "k");
+	turn(6);
+	assert_done(0, STORE_DONE);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_STEPS]), 4);
+	s.asks_again = 1;
+	s.fake.silent = true;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	s.fake.state = WIRE_BROKEN;
+	turn(1);
+	assert_int_equal(s.done[0], 0); /* the second waits for the next connection */
+	s.fake.silent = false;
+	turn(2);
+	assert_done(0, STORE_DONE);
+	close_scene();
+}
+
+static void closing_answers_what_is_under_way(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.silent = true;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	begin(1, STORE_STEP, "k"); /* has not gone yet */
+	close_scene();
+	assert_done(0, STORE_LATE);
+	assert_done(1, STORE_LATE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_verb_has_its_answer),
+		cmocka_unit_test(
+		    a_rule_that_the_server_does_not_know_is_read_and_swapped),
+		cmocka_unit_test(who_was_not_the_fastest_looks_again),
+		cmocka_unit_test(leases_come_and_go_back),
+		cmocka_unit_test(a_pacers_places_are_booked_by_swaps),
+		cmocka_unit_test(
+		    what_is_under_way_when_the_line_breaks_is_not_sent_again),
+		cmocka_unit_test(who_cannot_be_reached_is_not_asked_for_a_while),
+		cmocka_unit_test(a_line_that_does_not_open_is_given_up),
+		cmocka_unit_test(a_server_that_is_silent_is_hung_up_on),
+		cmocka_unit_test(what_was_not_done_is_sent_again),
+		cmocka_unit_test(replies_that_cannot_be),
+		cmocka_unit_test(a_server_that_forgot_grants_nothing_of_the_window),
+		cmocka_unit_test(nobody_is_kept_in_quarantine_for_longer_than_a_minute),
+		cmocka_unit_test(hands_that_are_full_say_so),
+		cmocka_unit_test(without_memory_an_ask_says_so),
+		cmocka_unit_test(who_asks_again_when_answered_is_heard),
+		cmocka_unit_test(closing_answers_what_is_under_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
