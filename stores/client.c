@@ -39,6 +39,7 @@ struct batch {
 	mono due;
 	size_t count;
 	struct trip *trips[REMOTE_BATCH_MOST];
+	struct remote_job jobs[REMOTE_BATCH_MOST];
 };
 
 enum connection {
@@ -65,7 +66,6 @@ struct client {
 	uint64_t nonce; /* of the latest batch */
 	uint64_t done;  /* batches that are over: the oldest under way is the next */
 	struct batch batches[BATCHES_MOST];
-	struct remote_job jobs[REMOTE_BATCH_MOST];
 	uint64_t *words; /* a desk for values of any length */
 	size_t word_count;
 };
@@ -498,7 +498,7 @@ static size_t load(struct client *client, struct batch *batch)
 
 		list_remove(place);
 		trip->job.not_before_us = not_before(client, trip);
-		client->jobs[batch->count] = trip->job;
+		batch->jobs[batch->count] = trip->job;
 		batch->trips[batch->count++] = trip;
 	}
 	return batch->count;
@@ -516,7 +516,7 @@ static bool send_batch(struct client *client, mono now)
 	struct batch *batch = batch_at(client, client->nonce + 1);
 	struct remote_batch sent = {
 		.nonce = client->nonce + 1,
-		.jobs = client->jobs,
+		.jobs = batch->jobs,
 		.count = load(client, batch),
 		.guess_us = guess_us(client),
 	};
