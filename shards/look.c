@@ -12,9 +12,9 @@
  *     soon nothing left .......... an errand is sent ahead, for nobody in particular
  *
  * There is hope when the store has no more while others hold units: what they do not
- * spend they give back, and nobody is told.  Callers are denied as before; the actor asks
- * again for them, after one look, two more, four more, and so on up to an eighth of the
- * window.
+ * spend they give back, and nobody is told.  Callers are denied as before; the actor
+ * asks again for them, after one look, two more, four more, and so on up to an eighth of
+ * the window.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.

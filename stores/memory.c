@@ -395,8 +395,8 @@ static enum store_result keep(const struct run *run, struct entry *entry,
 	return STORE_DONE;
 }
 
-/* What was denied is not remembered, and a fresh key stays fresh; but of a node that has
- * a row it is noted that all is spent. */
+/* What was denied is not remembered, and a fresh key stays fresh; but of a node that
+ * has a row it is noted that all is spent. */
 static enum store_result lend(const struct run *run, struct entry *entry,
                               const struct lease_ask *ask,
                               struct lease_grant *ret_grant) ON(run->stripe->lock)
