@@ -272,6 +272,13 @@ size_t remote_bytes_most(const struct rule *rule, size_t bytes)
 	return state_bytes(remote_words(rule, bytes)) + LEASE_ROWS * ROW_BYTES;
 }
 
+size_t remote_value_most(const struct rule *rule)
+{
+	if (rule->is.kind != GALE_RULE_SLIDING_LOG)
+		return state_bytes(rule->words) + LEASE_ROWS * ROW_BYTES;
+	return state_bytes(rule->words + rule->is.limit * LOG_ENTRY_WORDS);
+}
+
 /* True if it becomes something else.  What has expired at once need not be kept. R4 */
 static bool make_swap(struct remote_job *job, const struct remote_told *told,
                       const struct remote_desk *desk, const struct value *value)

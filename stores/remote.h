@@ -107,6 +107,9 @@ struct remote_desk {
 	uint8_t *bytes; /* room for remote_bytes_most: where a swap's becomes is */
 };
 
+/* The longest value that steps of the rule can lead to. */
+size_t remote_value_most(const struct rule *rule);
+
 /* How much room a value of so many bytes, and one more step of it, can need. */
 size_t remote_words(const struct rule *rule, size_t bytes);
 size_t remote_bytes_most(const struct rule *rule, size_t bytes);

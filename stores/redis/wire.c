@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * wire.c -- jobs as the arguments of step.lua.
+ *
+ * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
+ * at once, with no text to be parsed), a head and a node as they stand in a value:
+ *
+ *     s  step of a window    b  step of a budget       S  step of a meter
+ *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
+ *     r  read                x  swap                   d  drop
+ *
+ * Room for the whole command is made first; what is written then cannot fail.
+ */
+#include "stores/redis/wire.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/calendar.h"
+#include "engine/check.h"
+#include "runtime/memory.h"
+
+#define FIRST_ROOM 4096
+#define LENGTH_MOST 24 /* $, digits, two line ends */
+#define PACKED_MOST 160
+#define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
+
+/* ---- Texts ----------------------------------------------------------------------- */
+
+void redis_text_free(struct redis_text *text)
+{
+	memory_give(text->allocator, text->bytes, text->room);
+	*text = (struct redis_text){ .allocator = text->allocator };
+}
+
+void redis_text_cut(struct redis_text *text, size_t count)
+{
+	gale_assert(count <= text->count);
+	text->count -= count;
+	memmove(text->bytes, text->bytes + count, text->count);
+}
+
+static bool make_room(struct redis_text *text, size_t more)
+{
+	size_t room = text->room > 0 ? text->room : FIRST_ROOM;
+	uint8_t *bytes;
+
+	if (more <= text->room - text->count)
+		return true;
+	while (room - text->count < more)
+		room *= 2;
+	bytes = memory_take(text->allocator, room);
+	if (!bytes)
+		return false;
+	if (text->count > 0)
+		memcpy(bytes, text->bytes, text->count);
+	memory_give(text->allocator, text->bytes, text->room);
+	text->bytes = bytes;
+	text->room = room;
+	return true;
+}
+
+static void put(struct redis_text *text, const void *bytes, size_t count)
+{
+	gale_assert(count <= text->room - text->count);
+	if (count > 0)
+		memcpy(text->bytes + text->count, bytes, count);
+	text->count += count;
+}
+
+static void put_length(struct redis_text *text, char kind, size_t count)
+{
+	char line[LENGTH_MOST];
+
+	put(text, line, (size_t)snprintf(line, sizeof(line), "%c%zu\r\n", kind, count));
+}
+
+static void put_word(struct redis_text *text, const void *bytes, size_t count)
+{
+	put_length(text, '$', count);
+	put(text, bytes, count);
+	put(text, "\r\n", 2);
+}
+
+static void put_number(struct redis_text *text, uint64_t number)
+{
+	char word[LENGTH_MOST];
+	int count = snprintf(word, sizeof(word), "%llu", (unsigned long long)number);
+
+	put_word(text, word, (size_t)count);
+}
+
+bool redis_put_words(struct redis_text *text, const struct remote_bytes *words,
+                     size_t count)
+{
+	size_t most = LENGTH_MOST;
+
+	for (size_t i = 0; i < count; i++)
+		most += words[i].count + LENGTH_MOST + 2;
+	if (!make_room(text, most))
+		return false;
+	put_length(text, '*', count);
+	for (size_t i = 0; i < count; i++)
+		put_word(text, words[i].bytes, words[i].count);
+	return true;
+}
+
+static struct remote_bytes word_of(const char *text, size_t count)
+{
+	return (struct remote_bytes){ (const uint8_t *)text, count };
+}
+
+bool redis_put_script(struct redis_text *text, const struct redis_script *script)
+{
+	const struct remote_bytes words[] = {
+		word_of("SCRIPT", 6),
+		word_of("LOAD", 4),
+		word_of(script->text, script->count),
+	};
+
+	return redis_put_words(text, words, 3);
+}
+
+/* ---- Keys ------------------------------------------------------------------------ */
+
+bool redis_prefix_valid(const char *prefix)
+{
+	size_t count = strlen(prefix);
+
+	return count <= REDIS_PREFIX_MAX && !memchr(prefix, '{', count) &&
+	       !memchr(prefix, '}', count);
+}
+
+/* <prefix>{bNN} */
+static size_t key_head(uint8_t *out, const char *prefix, uint8_t bucket)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t count = strlen(prefix);
+	const char tag[] = { '{', 'b', digits[bucket >> 4], digits[bucket & 15], '}' };
+
+	gale_assert(redis_prefix_valid(prefix));
+	memcpy(out, prefix, count);
+	memcpy(out + count, tag, sizeof(tag));
+	return count + sizeof(tag);
+}
+
+size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
+                 struct remote_bytes key)
+{
+	size_t count = key_head(out, prefix, bucket);
+
+	gale_assert(key.count <= STORE_KEY_MAX);
+	out[count++] = ':';
+	if (key.count > 0)
+		memcpy(out + count, key.bytes, key.count);
+	return count + key.count;
+}
+
+size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket)
+{
+	static const char name[] = "generation";
+	size_t count = key_head(out, prefix, bucket);
+
+	memcpy(out + count, name, sizeof(name) - 1);
+	return count + sizeof(name) - 1;
+}
+
+/* ---- Jobs ------------------------------------------------------------------------ */
+
+struct packed {
+	uint8_t bytes[PACKED_MOST];
+	size_t count;
+};
+
+static void pack_letter(struct packed *packed, char letter)
+{
+	packed->bytes[packed->count++] = (uint8_t)letter;
+}
+
+static void pack_word(struct packed *packed, uint64_t word)
+{
+	gale_assert(packed->count + 8 <= PACKED_MOST);
+	for (int i = 0; i < 8; i++)
+		packed->bytes[packed->count++] = (uint8_t)(word >> (8 * i));
+}
+
+static void pack_number(struct packed *packed, uint64_t number)
+{
+	double exact = (double)number;
+	uint64_t bits;
+
+	gale_assert(number <= GALE_UNITS_MAX);
+	memcpy(&bits, &exact, sizeof(bits));
+	pack_word(packed, bits);
+}
+
+static void pack_slot(struct packed *packed, struct gale_slot slot)
+{
+	pack_number(packed, slot.us);
+	pack_number(packed, slot.part);
+}
+
+/* What the value of any key under this rule begins with. */
+static void pack_head(struct packed *packed, const struct rule *rule)
+{
+	static const uint64_t fresh[VALUE_WORDS_MOST];
+	uint8_t bytes[VALUE_SHORT_MOST];
+
+	state_encode(rule, fresh, bytes);
+	memcpy(packed->bytes + packed->count, bytes, STATE_HEAD_BYTES);
+	packed->count += STATE_HEAD_BYTES;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* An instant after all instants is after all that come. */
+static uint64_t instant(uint64_t us)
+{
+	return smaller(us, GALE_UNITS_MAX);
+}
+
+static void pack_period(struct packed *packed, struct period period)
+{
+	pack_number(packed, period.start_us);
+	pack_number(packed, period.end_us);
+}
+
+/* The one that it probably is, the next, and the one before. */
+static void pack_periods(struct packed *packed, const struct rule *rule,
+                         uint64_t now_us)
+{
+	struct period now = quota_period(&rule->is, smaller(now_us, INSTANT_MAX_US));
+	struct period next = now, before = now;
+
+	if (now.end_us <= INSTANT_MAX_US)
+		next = quota_period(&rule->is, now.end_us);
+	if (now.start_us > 0)
+		before = quota_period(&rule->is, now.start_us - 1);
+	pack_period(packed, now);
+	pack_period(packed, next);
+	pack_period(packed, before);
+}
+
+static bool is_meter(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_GCRA ||
+	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
+}
+
+static void pack_window(struct packed *packed, const struct remote_job *job,
+                        uint64_t now_us)
+{
+	bool quota = job->rule->is.kind == GALE_RULE_QUOTA;
+
+	pack_head(packed, job->rule);
+	pack_number(packed, instant(job->not_before_us));
+	pack_number(packed, job->rule->is.limit);
+	pack_number(packed, quota ? 0 : job->rule->is.period_us);
+	if (quota)
+		pack_periods(packed, job->rule, now_us);
+}
+
+static void pack_meter(struct packed *packed, const struct remote_job *job)
+{
+	pack_head(packed, job->rule);
+	pack_number(packed, instant(job->not_before_us));
+	pack_number(packed, job->rule->is.limit);
+	pack_number(packed, job->rule->is.period_us);
+	pack_slot(packed, job->rule->full);
+	pack_number(packed, job->rule->is.kind == GALE_RULE_TOKEN_BUCKET);
+}
+
+/* More than the burst takes longer than any meter has room for. */
+static void pack_span(struct packed *packed, const struct rule *rule, uint64_t units)
+{
+	if (units > rule->is.burst)
+		pack_slot(packed, slot_at(TOO_LONG_US));
+	else
+		pack_slot(packed, rule_span(rule, units));
+}
+
+static void pack_step(struct packed *packed, const struct remote_job *job,
+                      uint64_t now_us)
+{
+	bool budget = job->rule->is.kind == GALE_RULE_TOKEN_BUDGET;
+
+	gale_assert(remote_can_step(job->rule));
+	if (is_meter(job->rule)) {
+		pack_letter(packed, 'S');
+		pack_meter(packed, job);
+		pack_span(packed, job->rule, job->cost);
+		return;
+	}
+	pack_letter(packed, budget ? 'b' : 's');
+	pack_window(packed, job, now_us);
+	pack_number(packed, job->cost);
+}
+
+static void pack_lend_window(struct packed *packed, const struct remote_job *job,
+                             uint64_t now_us)
+{
+	pack_letter(packed, 'l');
+	pack_window(packed, job, now_us);
+	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.number);
+	pack_number(packed, job->ask.want);
+	pack_number(packed, job->ask.least);
+	pack_number(packed, smaller(job->seen, job->rule->is.limit));
+	pack_number(packed, job->seen_in);
+}
+
+/* It never has more than the burst, so no more need be wanted. */
+static void pack_lend_meter(struct packed *packed, const struct remote_job *job)
+{
+	uint64_t want = smaller(job->ask.want, job->rule->is.burst);
+
+	pack_letter(packed, 'L');
+	pack_meter(packed, job);
+	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.number);
+	pack_number(packed, want);
+	pack_span(packed, job->rule, want);
+	pack_number(packed, job->ask.least);
+}
+
+static void pack_back_window(struct packed *packed, const struct remote_job *job,
+                             uint64_t now_us)
+{
+	pack_letter(packed, 'g');
+	pack_window(packed, job, now_us);
+	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.number);
+	pack_number(packed, job->units);
+	pack_slot(packed, job->tag);
+}
+
+/* Nobody has more than the burst out. */
+static void pack_back_meter(struct packed *packed, const struct remote_job *job)
+{
+	uint64_t units = smaller(job->units, job->rule->is.burst);
+
+	pack_letter(packed, 'G');
+	pack_meter(packed, job);
+	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.number);
+	pack_number(packed, units);
+	pack_span(packed, job->rule, units);
+	pack_slot(packed, job->tag);
+}
+
+static void pack_read(struct packed *packed, const struct remote_job *job)
+{
+	pack_letter(packed, 'r');
+	pack_number(packed, remote_value_most(job->rule));
+}
+
+/* What it was and what it becomes follow. */
+static void pack_swap(struct packed *packed, const struct remote_job *job)
+{
+	pack_letter(packed, 'x');
+	pack_number(packed, instant(job->not_before_us));
+	pack_number(packed, instant(job->expires_us));
+	pack_number(packed, job->was.count);
+}
+
+static void pack(struct packed *packed, const struct remote_job *job, uint64_t now_us)
+{
+	bool meter = is_meter(job->rule);
+
+	switch (job->verb) {
+	case REMOTE_STEP:
+		pack_step(packed, job, now_us);
+		break;
+	case REMOTE_LEND:
+		gale_assert(remote_can_lend(job->rule));
+		meter ? pack_lend_meter(packed, job)
+		      : pack_lend_window(packed, job, now_us);
+		break;
+	case REMOTE_BACK:
+		gale_assert(remote_can_lend(job->rule));
+		meter ? pack_back_meter(packed, job)
+		      : pack_back_window(packed, job, now_us);
+		break;
+	case REMOTE_READ:
+		pack_read(packed, job);
+		break;
+	case REMOTE_SWAP:
+		pack_swap(packed, job);
+		break;
+	case REMOTE_DROP:
+		pack_letter(packed, 'd');
+	}
+}
+
+static void put_job(struct redis_text *text, const struct remote_job *job,
+                    uint64_t now_us)
+{
+	const struct remote_bytes none = { 0 };
+	bool swap = job->verb == REMOTE_SWAP;
+	struct remote_bytes was = swap ? job->was : none;
+	struct remote_bytes becomes = swap ? job->becomes : none;
+	struct packed packed = { .count = 0 };
+
+	pack(&packed, job, now_us);
+	put_length(text, '$', packed.count + was.count + becomes.count);
+	put(text, packed.bytes, packed.count);
+	put(text, was.bytes, was.count);
+	put(text, becomes.bytes, becomes.count);
+	put(text, "\r\n", 2);
+}
+
+/* ---- Batches --------------------------------------------------------------------- */
+
+static size_t call_most(const struct redis_call *call)
+{
+	size_t most = 8 * LENGTH_MOST + sizeof(call->script->sha1) + REDIS_KEY_MAX +
+	              call->generation.count;
+
+	for (size_t i = 0; i < call->count; i++)
+		most += 2 * LENGTH_MOST + REDIS_KEY_MAX + PACKED_MOST +
+		        call->jobs[i].was.count + call->jobs[i].becomes.count;
+	return most;
+}
+
+static void put_keys(struct redis_text *text, const struct redis_call *call)
+{
+	uint8_t key[REDIS_KEY_MAX];
+
+	put_number(text, call->count + 1);
+	put_word(text, key,
+	         redis_generation_key(key, call->prefix, call->generation_bucket));
+	for (size_t i = 0; i < call->count; i++)
+		put_word(
+		    text, key,
+		    redis_key(key, call->prefix, call->buckets[i], call->jobs[i].key));
+}
+
+bool redis_put_call(struct redis_text *text, const struct redis_call *call)
+{
+	gale_assert(call->count >= 1 && call->count <= REMOTE_BATCH_MOST);
+	gale_assert(call->generation.count <= REMOTE_GENERATION_BYTES);
+	if (!make_room(text, call_most(call)))
+		return false;
+	put_length(text, '*', 6 + 2 * call->count);
+	put_word(text, "EVALSHA", 7);
+	put_word(text, call->script->sha1, 40);
+	put_keys(text, call);
+	put_number(text, call->nonce);
+	put_word(text, call->generation.bytes, call->generation.count);
+	for (size_t i = 0; i < call->count; i++)
+		put_job(text, &call->jobs[i], call->now_us);
+	return true;
+}

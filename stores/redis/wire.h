@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * wire.h -- what is said to a Redis server: keys, commands, and a batch as one of them.
+ *
+ *     jobs --redis_put_call--> text --> EVALSHA step.lua --> reply.h
+ *
+ * A text is a buffer of whole commands.  User data is only ever written with its length
+ * before it, and never into the script or a hash tag.
+ *
+ * Keys      <prefix>{bNN}:<the key's bytes>   of a key; NN is its bucket, so that a
+ *                                             cluster keeps a bucket in one slot
+ *           <prefix>{bNN}generation           of the generation, one for each bucket
+ *                                             that is named by a call
+ *           The prefix has no braces: so the first { ends it, and no two pairs of
+ *           prefix and key look alike.
+ * Threads   Pure: any, on different texts.
+ */
+#ifndef STORES_REDIS_WIRE_H
+#define STORES_REDIS_WIRE_H
+
+#include <gale/gale.h>
+
+#include "stores/remote.h"
+
+#define REDIS_PREFIX_MAX 64
+#define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
+
+struct redis_script {
+	const char *text;
+	size_t count;
+	char sha1[41];
+};
+
+/* step.lua: the only script there is. */
+extern const struct redis_script redis_step_script;
+
+struct redis_text {
+	struct gale_allocator *allocator;
+	uint8_t *bytes; /* NULL, or room of them */
+	size_t count;
+	size_t room;
+};
+
+void redis_text_free(struct redis_text *text);
+/* The first so many bytes have been sent. */
+void redis_text_cut(struct redis_text *text, size_t count);
+
+bool redis_prefix_valid(const char *prefix);
+
+/* out has room for REDIS_KEY_MAX; returns how many bytes it wrote. */
+size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
+                 struct remote_bytes key);
+size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket);
+
+/* One command, as its words.  False: no memory, and the text is as it was. */
+bool redis_put_words(struct redis_text *text, const struct remote_bytes *words,
+                     size_t count);
+/* SCRIPT LOAD. */
+bool redis_put_script(struct redis_text *text, const struct redis_script *script);
+
+/* A batch. */
+struct redis_call {
+	const struct redis_script *script;
+	const char *prefix;
+	struct remote_bytes generation; /* of the server; at most
+	                                 * REMOTE_GENERATION_BYTES */
+	uint8_t generation_bucket;      /* whose generation key is compared */
+	uint64_t nonce;  /* comes back with the reply; at most GALE_UNITS_MAX */
+	uint64_t now_us; /* about what time the server has: picks periods of quotas */
+	const struct remote_job *jobs;
+	const uint8_t *buckets; /* of the jobs' keys */
+	size_t count;           /* 1 to REMOTE_BATCH_MOST */
+};
+
+/* False: no memory, and the text is as it was. */
+bool redis_put_call(struct redis_text *text, const struct redis_call *call);
+
+#endif

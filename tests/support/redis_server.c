@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* redis_server.c -- fork, exec, and a socket that answers after a while. */
+#define _GNU_SOURCE
+#include "tests/support/redis_server.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/memory.h"
+#include "tests/support/must.h"
+
+#define OPTIONS_MOST 48
+#define WORDS_MOST 16
+#define REPLY_MOST (1 << 21) /* of a part */
+
+/* ---- The server ------------------------------------------------------------------ */
+
+static void remove_folder(const struct redis_server *server)
+{
+	(void)unlink(server->socket);
+	(void)rmdir(server->folder);
+}
+
+static size_t add_options(const char **args, size_t count, const char *const *options)
+{
+	for (size_t i = 0; options && options[i]; i++) {
+		must(count < OPTIONS_MOST);
+		args[count++] = options[i];
+	}
+	return count;
+}
+
+_Noreturn static void be_server(const struct redis_server *server,
+                                const char *const *options)
+{
+	const char *const own[] = { "redis-server",
+		                    "--port",
+		                    "0",
+		                    "--save",
+		                    "",
+		                    "--appendonly",
+		                    "no",
+		                    "--daemonize",
+		                    "no",
+		                    "--loglevel",
+		                    "warning",
+		                    "--unixsocket",
+		                    server->socket,
+		                    "--dir",
+		                    server->folder,
+		                    NULL };
+	const char *args[OPTIONS_MOST + 1] = { NULL };
+
+	add_options(args, add_options(args, 0, own), options);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive the test */
+	execvp(args[0], (char *const *)(uintptr_t)args);
+	perror("redis-server");
+	_exit(127);
+}
+
+static int try_connect(const struct redis_server *server)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	must(fd >= 0);
+	must(strlen(server->socket) < sizeof(address.sun_path));
+	strcpy(address.sun_path, server->socket);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool answers(void *arg)
+{
+	const struct redis_server *server = arg;
+	int fd;
+
+	must(waitpid(server->pid, NULL, WNOHANG) == 0); /* it is still there */
+	fd = try_connect(server);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+void redis_server_start(struct redis_server *server, const char *const *options)
+{
+	strcpy(server->folder, "/tmp/gale-redis-XXXXXX");
+	must(mkdtemp(server->folder));
+	snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
+	server->pid = fork();
+	must(server->pid >= 0);
+	if (server->pid == 0)
+		be_server(server, options);
+	must(becomes_true(answers, server));
+}
+
+void redis_server_stop(struct redis_server *server)
+{
+	int status;
+
+	must(kill(server->pid, SIGTERM) == 0);
+	must(waitpid(server->pid, &status, 0) == server->pid);
+	remove_folder(server);
+}
+
+/* ---- Talks ----------------------------------------------------------------------- */
+
+void redis_talk_open(struct redis_talk *talk, const struct redis_server *server)
+{
+	*talk = (struct redis_talk){ .text.allocator = memory_default() };
+	talk->fd = try_connect(server);
+	must(talk->fd >= 0);
+	must(redis_intake_open(&talk->intake, REPLY_MOST));
+}
+
+void redis_talk_close(struct redis_talk *talk)
+{
+	redis_intake_close(&talk->intake);
+	redis_text_free(&talk->text);
+	close(talk->fd);
+}
+
+void redis_talk_send(struct redis_talk *talk)
+{
+	while (talk->text.count > 0) {
+		ssize_t sent =
+		    send(talk->fd, talk->text.bytes, talk->text.count, MSG_NOSIGNAL);
+
+		must(sent > 0);
+		redis_text_cut(&talk->text, (size_t)sent);
+	}
+}
+
+redisReply *redis_talk_hear(struct redis_talk *talk)
+{
+	char bytes[65536];
+	redisReply *reply;
+
+	for (;;) {
+		ssize_t count;
+
+		must(redis_intake_take(&talk->intake, &reply));
+		if (reply)
+			return reply;
+		count = recv(talk->fd, bytes, sizeof(bytes), 0);
+		must(count > 0);
+		must(redis_intake_feed(&talk->intake, bytes, (size_t)count));
+	}
+}
+
+redisReply *redis_talk_say(struct redis_talk *talk, const char *command)
+{
+	struct remote_bytes words[WORDS_MOST];
+	size_t count = 0;
+
+	while (*command != '\0') {
+		size_t length = strcspn(command, " ");
+
+		must(count < WORDS_MOST);
+		words[count++] =
+		    (struct remote_bytes){ (const uint8_t *)command, length };
+		command += length + (command[length] == ' ');
+	}
+	must(redis_put_words(&talk->text, words, count));
+	redis_talk_send(talk);
+	return redis_talk_hear(talk);
+}
+
+void redis_talk_do(struct redis_talk *talk, const char *command)
+{
+	redisReply *reply = redis_talk_say(talk, command);
+
+	if (reply->type == REDIS_REPLY_ERROR)
+		fprintf(stderr, "%s: %s\n", command, reply->str);
+	must(reply->type != REDIS_REPLY_ERROR);
+	redis_reply_free(reply);
+}

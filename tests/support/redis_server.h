@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * redis_server.h -- a redis-server of the test's own, and a plain conversation with it.
+ *
+ * It listens on a socket in a temporary folder and on no port, keeps nothing on disk,
+ * and ends with the test, also when that crashes.  A test that cannot start one ends.
+ */
+#ifndef TESTS_SUPPORT_REDIS_SERVER_H
+#define TESTS_SUPPORT_REDIS_SERVER_H
+
+#include <sys/types.h>
+
+#include <hiredis/hiredis.h>
+
+#include "stores/redis/reply.h"
+#include "stores/redis/wire.h"
+
+struct redis_server {
+	pid_t pid;
+	char folder[64];
+	char socket[96];
+};
+
+/* options: more of its command line, NULL at the end; or NULL. */
+void redis_server_start(struct redis_server *server, const char *const *options);
+void redis_server_stop(struct redis_server *server);
+
+/* One connection.  Replies come in the order of what was said. */
+struct redis_talk {
+	int fd;
+	struct redis_text text; /* to be said */
+	struct redis_intake intake;
+};
+
+void redis_talk_open(struct redis_talk *talk, const struct redis_server *server);
+void redis_talk_close(struct redis_talk *talk);
+
+/* Sends what was put into the text. */
+void redis_talk_send(struct redis_talk *talk);
+/* The next reply, for redis_reply_free. */
+redisReply *redis_talk_hear(struct redis_talk *talk);
+/* A command of words separated by spaces, and the reply. */
+redisReply *redis_talk_say(struct redis_talk *talk, const char *command);
+/* The same, without an answer that would matter; it must not be an error. */
+void redis_talk_do(struct redis_talk *talk, const char *command);
+
+#endif
