@@ -7,6 +7,11 @@
 #include "engine/check.h"
 #include "face/face.h"
 #include "stores/memory.h"
+#include "stores/server.h"
+
+#ifdef GALE_REDIS
+#include "stores/redis/link.h"
+#endif
 
 #define MAX_KEYS_DEFAULT 1000000
 #define MAX_KEYS_MOST (UINT64_C(1) << 31)
@@ -52,28 +57,84 @@ static void store_die(struct handle *self)
 		store->inner->ops->close(store->inner);
 }
 
-static enum gale_err check_url(const char *url)
+static bool begins(const char *text, const char *with)
 {
-	size_t scheme = strlen(MEMORY_SCHEME);
-
-	if (!url || strncmp(url, MEMORY_SCHEME, scheme) != 0)
-		return GALE_ERR_URL;
-	return strlen(url + scheme) <= GALE_NAME_MAX ? GALE_ERR_OK
-	                                             : GALE_ERR_STORE_NAME;
+	return strncmp(text, with, strlen(with)) == 0;
 }
 
-static enum gale_err open_memory(struct gale_runtime *runtime, const char *url,
-                                 uint64_t max_keys, struct gale_store *store)
+static enum gale_err open_memory(struct gale_runtime *runtime, const char *name,
+                                 uint64_t max_keys, struct store **ret_inner)
 {
 	struct memory_config config = {
-		.name = url + strlen(MEMORY_SCHEME),
+		.name = name,
 		.max_keys = max_keys ? max_keys : MAX_KEYS_DEFAULT,
 		.allocator = runtime->allocator,
 		.clock = runtime->clock,
 	};
 
-	store->inner = memory_open(&config);
-	return store->inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
+	if (strlen(name) > GALE_NAME_MAX)
+		return GALE_ERR_STORE_NAME;
+	*ret_inner = memory_open(&config);
+	return *ret_inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
+}
+
+static void say(void *self, const char *text)
+{
+	runtime_say(self, "%s", text);
+}
+
+static enum gale_err open_server(struct gale_runtime *runtime, struct server_kind *kind,
+                                 struct store **ret_inner)
+{
+	struct server_config config = {
+		.allocator = runtime->allocator,
+		.kind = kind,
+		.shards = runtime->shard_count,
+		.seed = runtime->node,
+		.say = say,
+		.sayer = runtime,
+	};
+
+	*ret_inner = server_open(&config);
+	if (!*ret_inner)
+		kind->free(kind);
+	return *ret_inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
+}
+
+static enum gale_err open_redis(struct gale_runtime *runtime, const char *url,
+                                struct store **ret_inner)
+{
+#ifdef GALE_REDIS
+	enum gale_err err;
+	struct server_kind *kind = redis_kind(runtime->allocator, url, &err);
+
+	return kind ? open_server(runtime, kind, ret_inner) : err;
+#else
+	(void)url;
+	(void)ret_inner;
+	(void)open_server;
+	return runtime ? GALE_ERR_NOT_BUILT : GALE_ERR_RUNTIME;
+#endif
+}
+
+/* Of a kind that this build does not know. */
+static bool is_of_a_server(const char *url)
+{
+	return begins(url, "redis+sentinel://") || begins(url, "redis+cluster://") ||
+	       begins(url, "postgres://") || begins(url, "postgresql://");
+}
+
+static enum gale_err open_url(struct gale_runtime *runtime, const char *url,
+                              uint64_t max_keys, struct store **ret_inner)
+{
+	if (begins(url, MEMORY_SCHEME))
+		return open_memory(runtime, url + strlen(MEMORY_SCHEME), max_keys,
+		                   ret_inner);
+	if (begins(url, "redis://"))
+		return open_redis(runtime, url, ret_inner);
+	if (begins(url, "rediss://"))
+		return GALE_ERR_TLS;
+	return is_of_a_server(url) ? GALE_ERR_NOT_BUILT : GALE_ERR_URL;
 }
 
 static enum gale_err open_checked(struct gale_runtime *runtime, const char *url,
@@ -84,7 +145,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime, const char *url,
 
 	if (!store)
 		return GALE_ERR_MEMORY;
-	err = open_memory(runtime, url, max_keys, store);
+	err = open_url(runtime, url, max_keys, &store->inner);
 	if (err != GALE_ERR_OK) {
 		handle_close(&store->handle);
 		return err;
@@ -109,9 +170,6 @@ enum gale_err gale_store_open(struct gale_runtime *runtime,
 	if (!config)
 		config = &defaults;
 	url = config->url ? config->url : MEMORY_SCHEME;
-	err = check_url(url);
-	if (err != GALE_ERR_OK)
-		return err;
 	if (config->max_keys > MAX_KEYS_MOST)
 		return GALE_ERR_STORE_KEYS;
 	return open_checked(runtime, url, config->max_keys, ret_store);

@@ -31,7 +31,7 @@ struct wire;
 
 /* Jobs that go in one call. */
 struct remote_batch {
-	uint64_t nonce; /* comes back with the reply */
+	uint64_t nonce;                /* comes back with the reply */
 	const struct remote_job *jobs; /* where they are until it is replied to */
 	size_t count;
 	uint64_t guess_us; /* about what time it is at the server; 0: nobody knows */

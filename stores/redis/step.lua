@@ -113,12 +113,17 @@ local function window(verb, key, job)
 	local rows = sub(value, 33)
 	if rows ~= '' and unpack('<I8', rows, 33) ~= start then rows = '' end -- D5
 	if verb == 'l' then -- lend
-		local node, number, want, least, seen, seen_in = unpack('<c8ddddd', job, at)
+		local node, number, want, least, seen, seen_in, spent = unpack('<c8dddddd', job, at)
 		local row, last, _, out = find(rows, node)
 		if row and number <= last then return value end -- D2
 		if start == seen_in and used < seen then used = seen end
 		local units = min(want, limit - used)
-		if units < least then return value end
+		if units < least then
+			if row and spent > 0 then -- it has nothing in hand
+				call('SETRANGE', key, row + 39, pack('<I8I8', number, 0))
+			end
+			return value
+		end
 		used, out = used + units, units + (out or 0) -- D4
 		rows = put_first(rows, row, node .. pack('<I8I8I8I8I8', number, units, out, start, 0))
 	else -- take back

@@ -311,6 +311,7 @@ static void pack_lend_window(struct packed *packed, const struct remote_job *job
 	pack_number(packed, job->ask.least);
 	pack_number(packed, smaller(job->seen, job->rule->is.limit));
 	pack_number(packed, job->seen_in);
+	pack_number(packed, job->ask.spent);
 }
 
 /* It never has more than the burst, so no more need be wanted. */

@@ -32,8 +32,10 @@ struct redis_script {
 	char sha1[41];
 };
 
-/* step.lua: the only script there is. */
+/* step.lua: all that is done to values. */
 extern const struct redis_script redis_step_script;
+/* greet.lua: what a connection begins with. */
+extern const struct redis_script redis_greet_script;
 
 struct redis_text {
 	struct gale_allocator *allocator;

@@ -302,6 +302,7 @@ static void add_lend(struct timeline *t, struct key *key)
 	job->ask.number = at_most(next_number(c, node));
 	job->ask.want = some_cost(c, &key->rule);
 	job->ask.least = chance_one_in(c, 3) ? chance_size(c, job->ask.want) : 1;
+	job->ask.spent = chance_one_in(c, 3);
 	if (chance_one_in(c, 8) && span > 0) {
 		job->seen = chance_size(c, key->rule.is.limit);
 		job->seen_in = t->now - t->now % span;

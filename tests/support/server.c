@@ -52,11 +52,15 @@ static void remember_seen(const struct remote_job *job, uint64_t now, uint64_t *
 	*state = (struct window_state){ job->seen_in, used };
 }
 
-static bool lends(const struct remote_job *job, uint64_t now, struct value *value)
+static void lend(const struct remote_job *job, uint64_t now, struct value *value)
 {
+	uint64_t before[WORDS_MOST];
+
+	memcpy(before, value->words, sizeof(before));
 	remember_seen(job, now, value->words);
-	return lease_step(job->rule, value->words, &value->ledger, now, &job->ask)
-	           .units > 0;
+	if (lease_step(job->rule, value->words, &value->ledger, now, &job->ask).units ==
+	    0)
+		memcpy(value->words, before, sizeof(before)); /* what was seen, too */
 }
 
 /* Was that number of the node here before?  Then nothing changes, nor does what was
@@ -76,7 +80,8 @@ static bool changes(const struct remote_job *job, uint64_t now, struct value *va
 		return rule_step(job->rule, value->words, now, job->cost).verdict ==
 		       GALE_ALLOW;
 	case REMOTE_LEND:
-		return lends(job, now, value) && !is_again(&before, &value->ledger);
+		lend(job, now, value);
+		return !is_again(&before, &value->ledger);
 	case REMOTE_BACK:
 		return lease_give_back(job->rule, value->words, &value->ledger, now,
 		                       job->ask.node, job->ask.number, job->tag,

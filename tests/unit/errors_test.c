@@ -28,7 +28,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 48
+#define ERRORS 51
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
@@ -174,7 +174,11 @@ static void a_store_is_refused_for_its_configuration(void **state)
 	fails_store(&h, "memory", 0, GALE_ERR_URL);
 	fails_store(&h, "Memory:", 0, GALE_ERR_URL);
 	fails_store(&h, " memory:", 0, GALE_ERR_URL);
-	fails_store(&h, "redis://127.0.0.1:6379", 0, GALE_ERR_URL);
+	fails_store(&h, "redis:/127.0.0.1:6379", 0, GALE_ERR_URL);
+	fails_store(&h, "redis://h/db", 0, GALE_ERR_URL);
+	fails_store(&h, "redis://host.invalid", 0, GALE_ERR_HOST);
+	fails_store(&h, "rediss://127.0.0.1", 0, GALE_ERR_TLS);
+	fails_store(&h, "redis+cluster://127.0.0.1", 0, GALE_ERR_NOT_BUILT);
 	fails_store(&h, "memory:" NAME_64 "5", 0, GALE_ERR_STORE_NAME);
 	fails_store(&h, "memory:", (UINT64_C(1) << 31) + 1, GALE_ERR_STORE_KEYS);
 	fails_store(&h, "memory:", UINT64_MAX, GALE_ERR_STORE_KEYS);
@@ -873,6 +877,9 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_DRIFT] = "lease.drift_ppm",
 		[GALE_ERR_CARRY_OVER] = "lease.carry_over",
 		[GALE_ERR_NODE_KEYS] = "max_keys",
+		[GALE_ERR_HOST] = "url",
+		[GALE_ERR_TLS] = "url",
+		[GALE_ERR_NOT_BUILT] = "url",
 	};
 
 	(void)state;
