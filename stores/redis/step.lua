@@ -17,7 +17,7 @@
 -- Functions are made anew by each call, and cost it: they are few, and those that are
 -- seldom needed are made where they are.
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
-local sub, fmod, min = string.sub, math.fmod, math.min
+local sub, fmod, min, max = string.sub, math.fmod, math.min, math.max
 -- once: a second look would be another instant
 local clock = call('TIME')
 local now = min(clock[1] * 1000000 + clock[2], 4503599627370496)
@@ -71,30 +71,31 @@ end
 
 -- Fixed windows, quotas, budgets.
 local function window(verb, key, job)
-	local head, early, limit, period, at = unpack('<c16ddd', job, 2)
+	local head, early, limit, period, first, at = unpack('<c16dddd', job, 2)
 	if now < early then return WAITS end
 	local value, code = read(key, head, 33)
 	if code then return code end
-	local from, to
+	local start, used, from, to = 0, 0
+	if value ~= '' then
+		start, used = unpack('<I8I8', value, 17)
+		if start > 4503599627370496 or used > MOST then return GARBLED end
+	end
+	local when = max(now, start) -- W2
 	if period > 0 then
-		from = now - fmod(now, period)
-		to = from + period
-	else
+		from = fmod(when - first, period) -- first < period starts one of them
+		from = when - (from < 0 and from + period or from)
+		from, to = max(from, 0), from + period
+	else -- months
 		for i = at, at + 32, 16 do
 			from, to = unpack('<dd', job, i)
-			if from <= now and now < to then break end
+			if from <= when and when < to then break end
 			from = nil
 		end
 		if not from then return CALENDAR end
 		at = at + 48
 	end
-	local start, used, turns = from, 0, true
-	if value ~= '' then
-		start, used = unpack('<I8I8', value, 17)
-		if start > 4503599627370496 or used > MOST then return GARBLED end
-		turns = start < from
-		if turns then start, used = from, 0 end -- W2
-	end
+	local turns = used == 0 or start < from -- then it is to live until another instant
+	if start < from then start, used = from, 0 end
 
 	if verb == 's' or verb == 'b' then -- step; of a budget
 		local cost = unpack('<d', job, at)

@@ -230,8 +230,7 @@ static void pack_period(struct packed *packed, struct period period)
 }
 
 /* The one that it probably is, the next, and the one before. */
-static void pack_periods(struct packed *packed, const struct rule *rule,
-                         uint64_t now_us)
+static void pack_months(struct packed *packed, const struct rule *rule, uint64_t now_us)
 {
 	struct period now = quota_period(&rule->is, smaller(now_us, INSTANT_MAX_US));
 	struct period next = now, before = now;
@@ -251,17 +250,27 @@ static bool is_meter(const struct rule *rule)
 	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
 }
 
+/* Where one of the windows starts, all of which are as long. */
+static uint64_t first_start(const struct rule *rule)
+{
+	if (rule->is.kind != GALE_RULE_QUOTA)
+		return 0;
+	return quota_period(&rule->is, 0).end_us % rule_window_us(rule);
+}
+
 static void pack_window(struct packed *packed, const struct remote_job *job,
                         uint64_t now_us)
 {
-	bool quota = job->rule->is.kind == GALE_RULE_QUOTA;
+	const struct rule *rule = job->rule;
+	bool months = rule->is.cadence == GALE_MONTHLY;
 
-	pack_head(packed, job->rule);
+	pack_head(packed, rule);
 	pack_number(packed, instant(job->not_before_us));
-	pack_number(packed, job->rule->is.limit);
-	pack_number(packed, quota ? 0 : job->rule->is.period_us);
-	if (quota)
-		pack_periods(packed, job->rule, now_us);
+	pack_number(packed, rule->is.limit);
+	pack_number(packed, months ? 0 : rule_window_us(rule));
+	pack_number(packed, months ? 0 : first_start(rule));
+	if (months)
+		pack_months(packed, rule, now_us);
 }
 
 static void pack_meter(struct packed *packed, const struct remote_job *job)

@@ -69,7 +69,7 @@ struct redis_call {
 	                                 * REMOTE_GENERATION_BYTES */
 	uint8_t generation_bucket;      /* whose generation key is compared */
 	uint64_t nonce;  /* comes back with the reply; at most GALE_UNITS_MAX */
-	uint64_t now_us; /* about what time the server has: picks periods of quotas */
+	uint64_t now_us; /* about what time the server has: picks the month of quotas */
 	const struct remote_job *jobs;
 	const uint8_t *buckets; /* of the jobs' keys */
 	size_t count;           /* 1 to REMOTE_BATCH_MOST */
