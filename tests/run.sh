@@ -92,13 +92,13 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model sim tools torture lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model sim tools torture stores lint
 }
 test_clang() {
-	build clang clang && suites clang unit model sim lint
+	build clang clang && suites clang unit model sim stores lint
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim tools torture
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim tools torture stores
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.

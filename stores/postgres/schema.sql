@@ -188,30 +188,26 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION gale.window_lend(words bigint[], ask bigint[], at int, first bigint,
-	next bigint, used bigint) RETURNS bigint[]
+	next bigint, have bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
 	node CONSTANT bigint := ask[at + 10];
 	number CONSTANT bigint := ask[at + 11];
 	seen CONSTANT bigint := least(ask[at + 14], ask[at + 4]);
-	have bigint := used;
 	past CONSTANT boolean := coalesce(words[7] <> first, false);
 	own int;
 	units bigint;
 BEGIN
 	IF have < seen AND ask[at + 15] = first THEN
-		have := seen;
+		have := seen; -- a server that says less has forgotten
 	END IF;
 	IF NOT past THEN
 		own := gale.row_of(words, 2, node);
 	END IF;
 	units := least(ask[at + 12], ask[at + 4] - have);
 	IF units < ask[at + 13] OR number <= words[own + 1] THEN
-		IF have = used THEN
-			RETURN NULL;
-		END IF;
-		RETURN ARRAY[next, first, have] || words[3:];
+		RETURN NULL;
 	END IF;
 	RETURN ARRAY[next, first, have + units, node, number, units,
 			units + coalesce(words[own + 3], 0), first, 0]
@@ -426,25 +422,56 @@ $$;
 
 -- ---- Batches -----------------------------------------------------------------------
 
--- REMOTE_DONE if the value may be of a rule of this kind and fingerprint, as
--- stores/value.h has it; so many words, or any number if that is 0.
+-- REMOTE_DONE if the value may be of the job's rule (stores/value.h), with so many words
+-- before its rows.
 CREATE OR REPLACE FUNCTION gale.judge(head bigint, fingerprint bigint, words bigint[], kind bigint,
-	of bigint, count int) RETURNS int
+	wanted bigint, count int) RETURNS int
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
 	IF head & 4294902015 <> 1 THEN
 		RETURN 5;
-	ELSIF head & 65280 <> kind << 8 OR fingerprint <> of THEN
+	ELSIF head & 65280 <> kind << 8 OR fingerprint <> wanted THEN
 		RETURN 4;
-	ELSIF (array_ndims(words) = 1 AND array_lower(words, 1) = 1
-		AND 0 <= ALL (words) AND 9007199254740991 >= ALL (words)
-		AND (count = 0 OR (head >> 32 = count AND (cardinality(words) - count) % 6 = 0
-			AND cardinality(words) BETWEEN count AND count + 48))) IS NOT TRUE
+	ELSIF (head >> 32 = count AND array_ndims(words) = 1 AND array_lower(words, 1) = 1
+		AND (cardinality(words) - count) % 6 = 0
+		AND cardinality(words) BETWEEN count AND count + 48
+		AND 0 <= ALL (words) AND 9007199254740991 >= ALL (words)) IS NOT TRUE
 	THEN
 		RETURN 5;
 	END IF;
 	RETURN 0;
+END
+$$;
+
+-- What a step, a lend or a back makes of a value; one without words is as new.
+CREATE OR REPLACE FUNCTION gale.step(head bigint, fingerprint bigint, words bigint[], ask bigint[],
+	at int, "now" bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	is_meter CONSTANT boolean := ask[at + 1] IN (4, 5);
+	fault int := 0;
+BEGIN
+	IF words IS NOT NULL THEN
+		fault := gale.judge(head, fingerprint, words, ask[at + 1], ask[at + 2],
+			CASE WHEN is_meter THEN 3 ELSE 2 END);
+	END IF;
+	IF fault > 0 THEN
+		RETURN ARRAY[fault];
+	ELSIF is_meter THEN
+		RETURN gale.meter(coalesce(words, '{0,0,0}'), ask, at, "now");
+	END IF;
+	RETURN gale.window(coalesce(words, '{0,0}'), ask, at, "now");
+END
+$$;
+
+-- The head of a value of such a kind that can be stepped here.
+CREATE OR REPLACE FUNCTION gale.head_of(kind bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	RETURN 1 + kind * 256 + CASE WHEN kind IN (4, 5) THEN 12884901888 ELSE 8589934592 END;
 END
 $$;
 
@@ -492,7 +519,7 @@ BEGIN
 	IF expires_us > 0 THEN
 		RETURN ROW(expires_us, head, fingerprint, key, words);
 	END IF;
-	RETURN ROW(0, 0, 0, key, '{}'::bigint[]);
+	RETURN ROW(0::bigint, 0::bigint, 0::bigint, key, '{}'::bigint[]);
 END
 $$;
 
@@ -500,9 +527,9 @@ $$;
 -- then the jobs.  A swap's numbers are 4 expires_us, and of what it was and of what it
 -- becomes where it starts in vals and how long it is.
 --
--- One row for each job, in any order: its number, its code, and, if it can say something
--- of it, the value as it was.  If the generation is another one there is one row, of job
--- 0, with that one, and nothing has changed.
+-- One row for each job, in any order: its number, its code, and, if it was done and needs
+-- to be explained, the value as it was.  If the generation is another one there is one
+-- row, of job 0, with that one, and nothing has changed.
 CREATE OR REPLACE FUNCTION gale.run(wanted int, nonce bigint, generation text, keys bytea[],
 	ask bigint[], vals bigint[])
 RETURNS TABLE (echo bigint, "now" bigint, job int, code int, was_head bigint,
@@ -516,18 +543,18 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	mark bigint;
+	asked record;
 	at int;
 	verb bigint;
-	-- The key as the jobs before this one leave it; no words: it has no value.
-	its record;
+	-- The key as the jobs before this one leave it.  No words: it has no value.
 	its_key bytea;
 	its_expires bigint;
 	its_head bigint;
 	its_fingerprint bigint;
 	its_words bigint[];
 	is_changed boolean := false;
-	changed gale.keys[];
 	after bigint[];
+	changed gale.keys[];
 BEGIN
 	PERFORM gale.check_server(wanted);
 	mark := gale.mark();
@@ -542,82 +569,67 @@ BEGIN
 	END IF;
 	instead := NULL;
 	PERFORM gale.lock(keys, ask, mark);
-	FOR its IN
-		SELECT k.key AS own_key, k.job::int AS own_job, s.*
+	FOR asked IN
+		SELECT k.key AS key_of, k.job::int AS job_of, s.*
 		FROM unnest(keys) WITH ORDINALITY AS k (key, job)
 		LEFT JOIN LATERAL (SELECT * FROM gale.keys WHERE key = k.key LIMIT 1) AS s ON true
 		ORDER BY 1, 2
 	LOOP
-		IF "now" IS NULL THEN
-			"now" := gale.now_us(); -- Q2
-		END IF;
-		IF its_key IS DISTINCT FROM its.own_key THEN
+		IF its_key IS DISTINCT FROM asked.key_of THEN
 			IF is_changed THEN
 				changed := changed || gale.row_from(its_expires, its_head, its_fingerprint, its_key, its_words);
-				is_changed := false;
 			END IF;
-			its_key := its.own_key;
-			its_expires := its.expires_us;
-			its_head := its.head;
-			its_fingerprint := its.fingerprint;
-			its_words := its.words;
+			is_changed := false;
+			its_key := asked.key_of;
+			its_expires := asked.expires_us;
+			its_head := asked.head;
+			its_fingerprint := asked.fingerprint;
+			its_words := asked.words;
 		END IF;
+		"now" := coalesce("now", gale.now_us()); -- Q2
 		IF its_expires <= "now" THEN
 			its_words := NULL; -- Q3
 		END IF;
-		job := its.own_job;
+		job := asked.job_of;
 		at := ask[job];
 		verb := ask[at];
 		code := 0;
-		was_head := its_head;
-		was_fingerprint := its_fingerprint;
-		was := its_words;
+		was := NULL;
 		IF verb = 5 THEN
-			IF its_words IS NOT NULL THEN
-				its_expires := 0;
-				is_changed := true;
-			END IF;
-			was := NULL;
-			RETURN NEXT;
-			CONTINUE;
-		END IF;
-		IF its_words IS NOT NULL THEN
-			code := gale.judge(its_head, its_fingerprint, its_words, ask[at + 1], ask[at + 2],
-				CASE WHEN verb > 2 THEN 0 WHEN ask[at + 1] IN (4, 5) THEN 3 ELSE 2 END);
-		END IF;
-		IF code = 0 AND "now" < ask[at + 3] THEN
+			is_changed := is_changed OR its_words IS NOT NULL;
+			its_expires := 0;
+		ELSIF "now" < ask[at + 3] THEN
 			code := 2;
-		END IF;
-		IF code > 0 THEN
-			was := NULL;
-		ELSIF verb <= 2 THEN
-			IF ask[at + 1] IN (4, 5) THEN
-				after := gale.meter(coalesce(its_words, '{0,0,0}'), ask, at, "now");
-			ELSE
-				after := gale.window(coalesce(its_words, '{0,0}'), ask, at, "now");
-			END IF;
-			IF after[2] IS NULL THEN
-				code := coalesce(after[1], 0);
-			ELSE
-				its_expires := after[1];
-				its_words := after[2:];
-				its_fingerprint := ask[at + 2];
-				its_head := CASE WHEN ask[at + 1] IN (4, 5) THEN 12884901889 ELSE 8589934593 END
-					| (ask[at + 1] << 8);
-				is_changed := true;
-			END IF;
 		ELSIF verb = 4 THEN
 			after := vals[ask[at + 5]:ask[at + 5] + ask[at + 6] - 1];
-			IF coalesce(its_head || (its_fingerprint || its_words), '{}') <> after THEN
+			IF (its_words IS NULL) <> (ask[at + 6] = 0)
+				OR (its_words IS NOT NULL AND ARRAY[its_head, its_fingerprint] || its_words <> after)
+			THEN
 				code := 1;
 			ELSE
 				after := vals[ask[at + 7]:ask[at + 7] + ask[at + 8] - 1];
 				is_changed := is_changed OR ask[at + 8] > 0 OR its_words IS NOT NULL;
-				its_expires := CASE WHEN ask[at + 8] > 0 THEN ask[at + 4] ELSE 0 END;
+				its_expires := CASE WHEN ask[at + 8] > 0 AND ask[at + 4] > "now" THEN ask[at + 4] ELSE 0 END;
 				its_head := after[1];
 				its_fingerprint := after[2];
 				its_words := after[3:];
-				was := NULL;
+			END IF;
+		ELSE
+			was_head := its_head;
+			was_fingerprint := its_fingerprint;
+			was := its_words;
+			IF verb <> 3 THEN
+				after := gale.step(its_head, its_fingerprint, its_words, ask, at, "now");
+				IF cardinality(after) = 1 THEN
+					code := after[1];
+					was := NULL;
+				ELSIF after IS NOT NULL THEN
+					its_expires := CASE WHEN after[1] > "now" THEN after[1] ELSE 0 END;
+					its_head := gale.head_of(ask[at + 1]);
+					its_fingerprint := ask[at + 2];
+					its_words := after[2:];
+					is_changed := true;
+				END IF;
 			END IF;
 		END IF;
 		RETURN NEXT;

@@ -522,7 +522,10 @@ static bool read_row(const PGresult *result, int row, const struct wire_batch *b
 		return false; /* K2: not twice */
 	own->now_us = now;
 	own->code = (enum remote_code)code;
-	return read_before(result, row, at, &own->before);
+	if (!read_before(result, row, at, &own->before))
+		own->code = REMOTE_GARBLED; /* whoever wrote that, it is no value */
+	return own->code != REMOTE_GARBLED ||
+	       is_possible(&batch->jobs[job - 1], REMOTE_GARBLED);
 }
 
 /* Bytes in an array's words are fewer than what they came in. */
