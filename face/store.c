@@ -12,6 +12,9 @@
 #ifdef GALE_REDIS
 #include "stores/redis/link.h"
 #endif
+#ifdef GALE_POSTGRES
+#include "stores/postgres/link.h"
+#endif
 
 #define MAX_KEYS_DEFAULT 1000000
 #define MAX_KEYS_MOST (UINT64_C(1) << 31)
@@ -101,27 +104,39 @@ static enum gale_err open_server(struct gale_runtime *runtime, struct server_kin
 	return *ret_inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
 }
 
-static enum gale_err open_redis(struct gale_runtime *runtime, const char *url,
-                                struct store **ret_inner)
-{
+/* A server of some kind, and what opens it; NULL: not in this build. */
+struct scheme {
+	const char *begins;
+	struct server_kind *(*kind)(struct gale_allocator *allocator, const char *url,
+	                            enum gale_err *ret_why);
+};
+
+static const struct scheme schemes[] = {
 #ifdef GALE_REDIS
-	enum gale_err err;
-	struct server_kind *kind = redis_kind(runtime->allocator, url, &err);
-
-	return kind ? open_server(runtime, kind, ret_inner) : err;
-#else
-	(void)url;
-	(void)ret_inner;
-	(void)open_server;
-	return runtime ? GALE_ERR_NOT_BUILT : GALE_ERR_RUNTIME;
+	{ "redis://", redis_kind },
 #endif
-}
+#ifdef GALE_POSTGRES
+	{ "postgres://", postgres_kind },
+	{ "postgresql://", postgres_kind },
+#endif
+	{ "redis://", NULL },
+	{ "postgres://", NULL },
+	{ "postgresql://", NULL },
+	{ "redis+sentinel://", NULL },
+	{ "redis+cluster://", NULL },
+};
 
-/* Of a kind that this build does not know. */
-static bool is_of_a_server(const char *url)
+static enum gale_err open_scheme(struct gale_runtime *runtime,
+                                 const struct scheme *scheme, const char *url,
+                                 struct store **ret_inner)
 {
-	return begins(url, "redis+sentinel://") || begins(url, "redis+cluster://") ||
-	       begins(url, "postgres://") || begins(url, "postgresql://");
+	struct server_kind *kind;
+	enum gale_err err;
+
+	if (!scheme->kind)
+		return GALE_ERR_NOT_BUILT;
+	kind = scheme->kind(runtime->allocator, url, &err);
+	return kind ? open_server(runtime, kind, ret_inner) : err;
 }
 
 static enum gale_err open_url(struct gale_runtime *runtime, const char *url,
@@ -130,11 +145,10 @@ static enum gale_err open_url(struct gale_runtime *runtime, const char *url,
 	if (begins(url, MEMORY_SCHEME))
 		return open_memory(runtime, url + strlen(MEMORY_SCHEME), max_keys,
 		                   ret_inner);
-	if (begins(url, "redis://"))
-		return open_redis(runtime, url, ret_inner);
-	if (begins(url, "rediss://"))
-		return GALE_ERR_TLS;
-	return is_of_a_server(url) ? GALE_ERR_NOT_BUILT : GALE_ERR_URL;
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (begins(url, schemes[i].begins))
+			return open_scheme(runtime, &schemes[i], url, ret_inner);
+	return begins(url, "rediss://") ? GALE_ERR_TLS : GALE_ERR_URL;
 }
 
 static enum gale_err open_checked(struct gale_runtime *runtime, const char *url,

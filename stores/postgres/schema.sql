@@ -91,7 +91,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.broom (
 
 -- ---- Generations -------------------------------------------------------------------
 
--- 44 random bits, the same until they are lost.
+-- The second it was made in and 12 random bits, the same until they are lost.
 CREATE OR REPLACE FUNCTION gale.mark() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -101,7 +101,8 @@ BEGIN
 	SELECT mark INTO found FROM gale.birth WHERE one;
 	IF found IS NULL THEN
 		INSERT INTO gale.birth (mark)
-		VALUES (('x' || right(replace(gen_random_uuid()::text, '-', ''), 11))::bit(44)::bigint)
+		VALUES ((extract(epoch FROM clock_timestamp())::bigint << 12)
+			| ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint)
 		ON CONFLICT DO NOTHING;
 		SELECT mark INTO found FROM gale.birth WHERE one;
 	END IF;

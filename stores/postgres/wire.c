@@ -35,7 +35,7 @@
 
 /* ---- Rooms ----------------------------------------------------------------------- */
 
-void wire_room_close(struct wire_room *room)
+void postgres_room_close(struct postgres_room *room)
 {
 	if (room->bytes)
 		memory_give(room->allocator, room->bytes, room->size);
@@ -44,7 +44,7 @@ void wire_room_close(struct wire_room *room)
 }
 
 /* What was in it is gone. */
-static bool make_room(struct wire_room *room, size_t size)
+static bool make_room(struct postgres_room *room, size_t size)
 {
 	uint8_t *bytes;
 
@@ -53,7 +53,7 @@ static bool make_room(struct wire_room *room, size_t size)
 	bytes = memory_take(room->allocator, size);
 	if (!bytes)
 		return false;
-	wire_room_close(room);
+	postgres_room_close(room);
 	room->bytes = bytes;
 	room->size = size;
 	return true;
@@ -232,7 +232,7 @@ struct measure {
 	size_t vals;
 };
 
-static struct measure measure(const struct wire_batch *batch)
+static struct measure measure(const struct postgres_batch *batch)
 {
 	struct measure sum = { 0 };
 	uint64_t scratch[NUMBERS_MOST];
@@ -248,7 +248,7 @@ static struct measure measure(const struct wire_batch *batch)
 	return sum;
 }
 
-static uint8_t *put_keys(uint8_t *at, const struct wire_batch *batch)
+static uint8_t *put_keys(uint8_t *at, const struct postgres_batch *batch)
 {
 	at = put_array_head(at, BYTEA, batch->count);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -261,7 +261,8 @@ static uint8_t *put_keys(uint8_t *at, const struct wire_batch *batch)
 	return at;
 }
 
-static uint8_t *put_jobs(uint8_t *at, const struct wire_batch *batch, size_t numbers)
+static uint8_t *put_jobs(uint8_t *at, const struct postgres_batch *batch,
+                         size_t numbers)
 {
 	uint8_t *starts = put_array_head(at, INT8, numbers);
 	uint64_t out[NUMBERS_MOST];
@@ -286,7 +287,7 @@ static uint8_t *put_value(uint8_t *at, struct remote_bytes value)
 	return at;
 }
 
-static uint8_t *put_vals(uint8_t *at, const struct wire_batch *batch, size_t vals)
+static uint8_t *put_vals(uint8_t *at, const struct postgres_batch *batch, size_t vals)
 {
 	at = put_array_head(at, INT8, vals);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -298,27 +299,27 @@ static uint8_t *put_vals(uint8_t *at, const struct wire_batch *batch, size_t val
 	return at;
 }
 
-static void set(struct wire_call *call, int which, Oid type, const void *from,
+static void set(struct postgres_call *call, int which, Oid type, const void *from,
                 const uint8_t *end)
 {
 	call->types[which] = type;
 	call->values[which] = from;
 	call->lengths[which] = (int)(end - (const uint8_t *)from);
-	call->formats[which] = WIRE_BINARY;
+	call->formats[which] = POSTGRES_BINARY;
 }
 
-bool wire_ask(const struct wire_batch *batch, struct wire_room *room,
-              struct wire_call *ret_call)
+bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
+                  struct postgres_call *ret_call)
 {
 	const uint8_t *text = (const uint8_t *)batch->generation;
 	struct measure sum = measure(batch);
-	uint8_t *part[WIRE_PARAMETERS];
+	uint8_t *part[POSTGRES_PARAMETERS];
 
-	gale_assert(batch->count >= 1 && batch->count <= REMOTE_BATCH_MOST);
+	gale_assert(batch->count <= REMOTE_BATCH_MOST);
 	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
 	                         (sum.numbers + sum.vals) * NUMBER))
 		return false; /* K1 */
-	part[0] = put_big(room->bytes, WIRE_SCHEMA_VERSION, 4);
+	part[0] = put_big(room->bytes, POSTGRES_SCHEMA_VERSION, 4);
 	part[1] = put_big(part[0], batch->nonce, 8);
 	part[3] = put_keys(part[1], batch);
 	part[4] = put_jobs(part[3], batch, sum.numbers);
@@ -339,31 +340,31 @@ bool wire_ask(const struct wire_batch *batch, struct wire_room *room,
 
 static const struct {
 	const char *begins;
-	enum wire_result means;
+	enum postgres_result means;
 } errors[] = {
-	{ "GL001", WIRE_OLDER },
-	{ "GL002", WIRE_NEWER },
-	{ "3F000", WIRE_MISSING }, /* no such schema */
-	{ "42883", WIRE_MISSING }, /* no such function */
-	{ "42P01", WIRE_MISSING }, /* no such table */
-	{ "25006", WIRE_READ_ONLY },
-	{ "55P03", WIRE_TIMED_OUT }, /* a lock */
-	{ "57014", WIRE_TIMED_OUT }, /* cancelled: the statement took too long */
-	{ "40", WIRE_DEADLOCK },
-	{ "53", WIRE_LATER },   /* connections, memory, disk */
-	{ "57P", WIRE_LATER },  /* shut down, crashed, cannot connect now */
-	{ "08", WIRE_LATER },   /* the connection */
-	{ "28", WIRE_REFUSED }, /* who is it? */
-	{ "42501", WIRE_REFUSED },
-	{ "3D000", WIRE_REFUSED }, /* no such database */
+	{ "GL001", POSTGRES_OLDER },
+	{ "GL002", POSTGRES_NEWER },
+	{ "3F000", POSTGRES_MISSING }, /* no such schema */
+	{ "42883", POSTGRES_MISSING }, /* no such function */
+	{ "42P01", POSTGRES_MISSING }, /* no such table */
+	{ "25006", POSTGRES_READ_ONLY },
+	{ "55P03", POSTGRES_TIMED_OUT }, /* a lock */
+	{ "57014", POSTGRES_TIMED_OUT }, /* cancelled: the statement took too long */
+	{ "40", POSTGRES_DEADLOCK },
+	{ "53", POSTGRES_LATER },   /* connections, memory, disk */
+	{ "57P", POSTGRES_LATER },  /* shut down, crashed, cannot connect now */
+	{ "08", POSTGRES_LATER },   /* the connection */
+	{ "28", POSTGRES_REFUSED }, /* who is it? */
+	{ "42501", POSTGRES_REFUSED },
+	{ "3D000", POSTGRES_REFUSED }, /* no such database */
 };
 
-enum wire_result wire_error(const char *sqlstate)
+enum postgres_result postgres_error(const char *sqlstate)
 {
 	for (size_t i = 0; sqlstate && i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strncmp(sqlstate, errors[i].begins, strlen(errors[i].begins)) == 0)
 			return errors[i].means;
-	return WIRE_FAILED;
+	return POSTGRES_FAILED;
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
@@ -389,7 +390,7 @@ static bool has_columns(const PGresult *result)
 		return false;
 	for (int i = 0; i < COLUMNS; i++)
 		if (PQftype(result, i) != column_types[i] ||
-		    PQfformat(result, i) != WIRE_BINARY)
+		    PQfformat(result, i) != POSTGRES_BINARY)
 			return false;
 	return true;
 }
@@ -423,7 +424,7 @@ static bool number_of(const PGresult *result, int row, enum column column,
 }
 
 /* The statement's first row; each has the same. */
-static bool is_ours(const PGresult *result, int row, const struct wire_batch *batch,
+static bool is_ours(const PGresult *result, int row, const struct postgres_batch *batch,
                     uint64_t *ret_now)
 {
 	uint64_t nonce;
@@ -433,17 +434,17 @@ static bool is_ours(const PGresult *result, int row, const struct wire_batch *ba
 	       number_of(result, row, NOW, INSTANT_MAX_US, ret_now);
 }
 
-static enum wire_result read_generation(const PGresult *result,
-                                        char ret[REMOTE_GENERATION_BYTES + 1])
+static enum postgres_result read_generation(const PGresult *result,
+                                            char ret[REMOTE_GENERATION_BYTES + 1])
 {
 	size_t length = length_of(result, 0, INSTEAD);
 	const uint8_t *text = bytes_of(result, 0, INSTEAD);
 
 	if (length == 0 || length > REMOTE_GENERATION_BYTES || memchr(text, 0, length))
-		return WIRE_WRONG;
+		return POSTGRES_WRONG;
 	memcpy(ret, text, length);
 	ret[length] = 0;
-	return WIRE_OTHER_GENERATION;
+	return POSTGRES_OTHER_GENERATION;
 }
 
 /* Can the code be meant?  A server that says otherwise is not ours. */
@@ -506,8 +507,9 @@ static bool read_before(const PGresult *result, int row, uint8_t **at,
 	return true;
 }
 
-static bool read_row(const PGresult *result, int row, const struct wire_batch *batch,
-                     uint8_t **at, struct remote_told *told)
+static bool read_row(const PGresult *result, int row,
+                     const struct postgres_batch *batch, uint8_t **at,
+                     struct remote_told *told)
 {
 	struct remote_told *own;
 	uint64_t now, job, code;
@@ -538,25 +540,27 @@ static size_t room_for(const PGresult *result)
 	return sum;
 }
 
-static enum wire_result read_rows(const PGresult *result,
-                                  const struct wire_batch *batch,
-                                  struct wire_room *room, struct remote_told *told)
+static enum postgres_result read_rows(const PGresult *result,
+                                      const struct postgres_batch *batch,
+                                      struct postgres_room *room,
+                                      struct remote_told *told)
 {
 	uint8_t *at;
 
 	if ((size_t)PQntuples(result) != batch->count)
-		return WIRE_WRONG;
+		return POSTGRES_WRONG;
 	if (!make_room(room, room_for(result)))
-		return WIRE_NO_MEMORY;
+		return POSTGRES_NO_MEMORY;
 	at = room->bytes;
 	memset(told, 0, batch->count * sizeof(*told));
 	for (int row = 0; row < PQntuples(result); row++)
 		if (!read_row(result, row, batch, &at, told))
-			return WIRE_WRONG;
-	return WIRE_TOLD;
+			return POSTGRES_WRONG;
+	return POSTGRES_TOLD;
 }
 
-static bool is_other_generation(const PGresult *result, const struct wire_batch *batch)
+static bool is_other_generation(const PGresult *result,
+                                const struct postgres_batch *batch)
 {
 	uint64_t now, job;
 
@@ -564,16 +568,18 @@ static bool is_other_generation(const PGresult *result, const struct wire_batch 
 	       number_of(result, 0, JOB, 0, &job);
 }
 
-enum wire_result wire_told(const PGresult *result, const struct wire_batch *batch,
-                           struct wire_room *room, struct remote_told *ret_told,
-                           char ret_generation[REMOTE_GENERATION_BYTES + 1])
+enum postgres_result postgres_told(const PGresult *result,
+                                   const struct postgres_batch *batch,
+                                   struct postgres_room *room,
+                                   struct remote_told *ret_told,
+                                   char ret_generation[REMOTE_GENERATION_BYTES + 1])
 {
 	if (!result)
-		return WIRE_NO_MEMORY;
+		return POSTGRES_NO_MEMORY;
 	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
-		return wire_error(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+		return postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE));
 	if (PQresultStatus(result) != PGRES_TUPLES_OK || !has_columns(result))
-		return WIRE_WRONG;
+		return POSTGRES_WRONG;
 	if (is_other_generation(result, batch))
 		return read_generation(result, ret_generation);
 	return read_rows(result, batch, room, ret_told);

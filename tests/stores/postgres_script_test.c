@@ -564,7 +564,7 @@ static void send(void)
 	t.line.now_us = t.now;
 	if (chance_one_in(&t.chance, 8))
 		t.line.now_us += chance_below(&t.chance, 4 * longest_span());
-	agree(line_call(&t.line, t.jobs, t.count, t.told) == WIRE_TOLD);
+	agree(line_call(&t.line, t.jobs, t.count, t.told) == POSTGRES_TOLD);
 	for (size_t i = 0; i < t.count; i++)
 		agree_on_job(i);
 	for (size_t i = 0; i < KEYS; i++)

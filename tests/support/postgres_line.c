@@ -28,8 +28,8 @@ void line_open(struct line *line, const char *address)
 void line_close(struct line *line)
 {
 	PQfinish(line->conn);
-	wire_room_close(&line->asked);
-	wire_room_close(&line->answered);
+	postgres_room_close(&line->asked);
+	postgres_room_close(&line->answered);
 }
 
 static bool went_well(const PGresult *result)
@@ -69,22 +69,22 @@ uint64_t line_number(struct line *line, const char *sql)
 	return strtoull(line_text(line, sql), NULL, 10);
 }
 
-enum wire_result line_try(struct line *line, const char *sql)
+enum postgres_result line_try(struct line *line, const char *sql)
 {
 	PGresult *result = PQexec(line->conn, sql);
-	enum wire_result means =
+	enum postgres_result means =
 	    went_well(result)
-		? WIRE_TOLD
-		: wire_error(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+		? POSTGRES_TOLD
+		: postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE));
 
 	PQclear(result);
 	return means;
 }
 
-static struct wire_batch batch_of(const struct line *line,
-                                  const struct remote_job *jobs, size_t count)
+static struct postgres_batch batch_of(const struct line *line,
+                                      const struct remote_job *jobs, size_t count)
 {
-	return (struct wire_batch){
+	return (struct postgres_batch){
 		.jobs = jobs,
 		.count = count,
 		.generation = line->generation,
@@ -95,42 +95,43 @@ static struct wire_batch batch_of(const struct line *line,
 
 void line_say(struct line *line, const struct remote_job *jobs, size_t count)
 {
-	struct wire_batch batch;
-	struct wire_call call;
+	struct postgres_batch batch;
+	struct postgres_call call;
 
 	line->nonce = line->nonce * 6364136223846793005u + 1442695040888963407u;
 	batch = batch_of(line, jobs, count);
-	must(wire_ask(&batch, &line->asked, &call));
-	must(PQsendQueryParams(line->conn, call.text, WIRE_PARAMETERS, call.types,
-	                       call.values, call.lengths, call.formats, WIRE_BINARY));
+	must(postgres_ask(&batch, &line->asked, &call));
+	must(PQsendQueryParams(line->conn, call.text, POSTGRES_PARAMETERS, call.types,
+	                       call.values, call.lengths, call.formats,
+	                       POSTGRES_BINARY));
 }
 
-enum wire_result line_hear(struct line *line, const struct remote_job *jobs,
-                           size_t count, struct remote_told *ret_told)
+enum postgres_result line_hear(struct line *line, const struct remote_job *jobs,
+                               size_t count, struct remote_told *ret_told)
 {
-	struct wire_batch batch = batch_of(line, jobs, count);
+	struct postgres_batch batch = batch_of(line, jobs, count);
 	PGresult *result = PQgetResult(line->conn);
 	char generation[REMOTE_GENERATION_BYTES + 1];
-	enum wire_result means =
-	    wire_told(result, &batch, &line->answered, ret_told, generation);
+	enum postgres_result means =
+	    postgres_told(result, &batch, &line->answered, ret_told, generation);
 
-	if (means == WIRE_OTHER_GENERATION)
+	if (means == POSTGRES_OTHER_GENERATION)
 		strcpy(line->generation, generation);
-	if (means == WIRE_FAILED || means == WIRE_WRONG)
+	if (means == POSTGRES_FAILED || means == POSTGRES_WRONG)
 		fprintf(stderr, "%s\n", PQresultErrorMessage(result));
 	PQclear(result);
 	must(PQgetResult(line->conn) == NULL);
 	return means;
 }
 
-enum wire_result line_call(struct line *line, const struct remote_job *jobs,
-                           size_t count, struct remote_told *ret_told)
+enum postgres_result line_call(struct line *line, const struct remote_job *jobs,
+                               size_t count, struct remote_told *ret_told)
 {
-	enum wire_result means;
+	enum postgres_result means;
 
 	line_say(line, jobs, count);
 	means = line_hear(line, jobs, count, ret_told);
-	if (means != WIRE_OTHER_GENERATION)
+	if (means != POSTGRES_OTHER_GENERATION)
 		return means;
 	line_say(line, jobs, count);
 	return line_hear(line, jobs, count, ret_told);
@@ -138,5 +139,5 @@ enum wire_result line_call(struct line *line, const struct remote_job *jobs,
 
 void line_install(struct line *line)
 {
-	line_do(line, wire_schema);
+	line_do(line, postgres_schema);
 }

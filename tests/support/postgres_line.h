@@ -12,8 +12,8 @@
 
 struct line {
 	PGconn *conn;
-	struct wire_room asked;
-	struct wire_room answered;
+	struct postgres_room asked;
+	struct postgres_room answered;
 	char generation[REMOTE_GENERATION_BYTES + 1];
 	uint64_t nonce;
 	uint64_t now_us; /* what the next batch says of the server's time */
@@ -27,17 +27,17 @@ void line_do(struct line *line, const char *sql);
 /* The same; the text of its first value, until the next one is asked for. */
 const char *line_text(struct line *line, const char *sql);
 uint64_t line_number(struct line *line, const char *sql);
-/* What its error means, or WIRE_TOLD if there is none. */
-enum wire_result line_try(struct line *line, const char *sql);
+/* What its error means, or POSTGRES_TOLD if there is none. */
+enum postgres_result line_try(struct line *line, const char *sql);
 
 /* Sends jobs; the answer is waited for by line_hear. */
 void line_say(struct line *line, const struct remote_job *jobs, size_t count);
-enum wire_result line_hear(struct line *line, const struct remote_job *jobs,
-                           size_t count, struct remote_told *ret_told);
+enum postgres_result line_hear(struct line *line, const struct remote_job *jobs,
+                               size_t count, struct remote_told *ret_told);
 
 /* Both; another generation is taken over, and asked again. */
-enum wire_result line_call(struct line *line, const struct remote_job *jobs,
-                           size_t count, struct remote_told *ret_told);
+enum postgres_result line_call(struct line *line, const struct remote_job *jobs,
+                               size_t count, struct remote_told *ret_told);
 
 /* Installs the schema. */
 void line_install(struct line *line);
