@@ -175,7 +175,7 @@ static void begin(struct postgres_server *server)
 	if (becomes_true(answers, server))
 		return;
 	show_log(server);
-	must(!"PostgreSQL did not start");
+	must(false && "PostgreSQL did not start");
 }
 
 /* ---- From start to stop ---------------------------------------------------------- */
