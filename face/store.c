@@ -114,6 +114,7 @@ struct scheme {
 static const struct scheme schemes[] = {
 #ifdef GALE_REDIS
 	{ "redis://", redis_kind },
+	{ "redis+sentinel://", redis_kind },
 #endif
 #ifdef GALE_POSTGRES
 	{ "postgres://", postgres_kind },
