@@ -399,7 +399,8 @@ static redisReply *call(struct timeline *t)
 
 static bool same_bytes(struct remote_bytes a, struct remote_bytes b)
 {
-	return a.count == b.count && memcmp(a.bytes, b.bytes, a.count) == 0;
+	return a.count == b.count &&
+	       (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0);
 }
 
 /* Has the clock gone back so far that the value's month is not among those sent? */

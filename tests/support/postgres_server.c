@@ -103,6 +103,7 @@ static _Noreturn void be_program(const struct postgres_server *server, const cha
 	become_user(server);
 	snprintf(path, sizeof(path), "%s/%s", server->programs, name);
 	must(freopen("log", "a", stdout) && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0);
+	arguments[0] = path; /* its others are found beside it */
 	execv(path, arguments);
 	_exit(127);
 }
