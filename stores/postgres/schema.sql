@@ -142,7 +142,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION gale.on_truncate();
 --     6 .. 9   of a quota the starts of three periods and the end of the last;
 --              of a meter burst, full.us, full.part
 --     10 ..    step: cost, span.us, span.part; lend: node, number, want, least, seen,
---              seen_in; back: node, number, tag.us, tag.part, units
+--              seen_in, spent; back: node, number, tag.us, tag.part, units
 
 -- Where the node's row starts, or NULL; rows start after so many words.
 CREATE OR REPLACE FUNCTION gale.row_of(words bigint[], after int, node bigint) RETURNS int
@@ -207,8 +207,15 @@ BEGIN
 		own := gale.row_of(words, 2, node);
 	END IF;
 	units := least(ask[at + 12], ask[at + 4] - have);
-	IF units < ask[at + 13] OR number <= words[own + 1] THEN
+	IF number <= words[own + 1] THEN
 		RETURN NULL;
+	END IF;
+	IF units < ask[at + 13] THEN
+		IF own IS NULL OR ask[at + 16] = 0 THEN
+			RETURN NULL;
+		END IF;
+		-- It has nothing in hand.
+		RETURN ARRAY[next, words[1], words[2]] || words[3:own] || ARRAY[number, 0] || words[own + 3:];
 	END IF;
 	RETURN ARRAY[next, first, have + units, node, number, units,
 			units + coalesce(words[own + 3], 0), first, 0]
@@ -272,7 +279,7 @@ BEGIN
 	ELSIF words[1] > first THEN
 		RETURN '{5}';
 	END IF;
-	IF words[2] > ask[at + 4] AND ask[at + 1] <> 7 THEN
+	IF (words[2] > ask[at + 4] AND ask[at + 1] <> 7) OR words[1] % nullif(period, 0) <> 0 THEN
 		RETURN '{5}';
 	END IF;
 	CASE ask[at]

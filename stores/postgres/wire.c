@@ -109,7 +109,7 @@ static uint8_t *put_number(uint8_t *at, uint64_t number)
 
 /* ---- What a job's numbers are ---------------------------------------------------- */
 
-#define NUMBERS_MOST 16
+#define NUMBERS_MOST 17
 
 static bool is_meter(const struct rule *rule)
 {
@@ -165,7 +165,8 @@ static size_t list_lend(const struct remote_job *job, uint64_t out[NUMBERS_MOST]
 	out[13] = job->ask.least;
 	out[14] = job->seen;
 	out[15] = job->seen_in;
-	return 16;
+	out[16] = job->ask.spent;
+	return 17;
 }
 
 static size_t list_back(const struct remote_job *job, uint64_t out[NUMBERS_MOST])

@@ -23,6 +23,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/calendar.h"
 #include "engine/window.h"
 #include "tests/model/random.h"
 #include "tests/support/must.h"
@@ -33,9 +34,9 @@
 #define KEYS 5
 #define NODES 12
 #define BATCHES 24
-#define TIMELINES 60 /* of rules that the server steps */
-#define SWAPPERS 24  /* of others */
-#define LOG_MOST 60  /* so that logs get full */
+#define TIMELINES 100 /* of rules that the server steps */
+#define SWAPPERS 24   /* of others */
+#define LOG_MOST 60   /* so that logs get full */
 #define WORDS 512
 
 static struct postgres_server *server;
@@ -59,6 +60,7 @@ static struct timeline {
 	struct line line;
 	struct chance chance;
 	struct rule rule;
+	bool is_tight; /* few nodes, few units, and time hardly moves */
 	uint64_t seed;
 	uint64_t now;
 	struct key keys[KEYS];
@@ -165,6 +167,8 @@ static uint64_t some_units(void)
 {
 	uint64_t most = t.rule.capacity < 16 ? 16 : t.rule.capacity;
 
+	if (t.is_tight)
+		return chance_between(&t.chance, 1, 3);
 	switch (chance_below(&t.chance, 6)) {
 	case 0:
 		return chance_size(&t.chance, GALE_UNITS_MAX);
@@ -182,11 +186,28 @@ static uint64_t longest_span(void)
 	return span < 4 ? 4 : span;
 }
 
+/* To where a period ends, or just before. */
+static void move_to_edge(void)
+{
+	uint64_t period = t.rule.is.period_us;
+
+	if (t.rule.is.kind == GALE_RULE_QUOTA)
+		t.now = quota_period(&t.rule.is, t.now).end_us;
+	else
+		t.now += period - t.now % period;
+	t.now -= chance_below(&t.chance, 2);
+}
+
 static void move_clock(void)
 {
 	uint64_t span = longest_span();
 
-	switch (chance_below(&t.chance, 12)) {
+	if (t.is_tight && !chance_one_in(&t.chance, 8))
+		return;
+	switch (chance_below(&t.chance, 13)) {
+	case 5:
+		move_to_edge();
+		break;
 	case 0:
 		t.now += chance_below(&t.chance, 3 * span);
 		break;
@@ -253,6 +274,7 @@ static void make_lend(struct remote_job *job, const struct dealing *dealing)
 {
 	job->ask.number = a_number(dealing);
 	job->ask.want = some_units();
+	job->ask.spent = chance_one_in(&t.chance, 3);
 	job->ask.least = chance_one_in(&t.chance, 2)
 	                     ? 1
 	                     : chance_between(&t.chance, 1, job->ask.want);
@@ -330,7 +352,7 @@ static void make_job(void)
 	struct remote_job *job = add_job(a_verb(), key);
 	const struct dealing *dealing;
 
-	job->ask.node = chance_between(&t.chance, 1, NODES);
+	job->ask.node = chance_between(&t.chance, 1, t.is_tight ? 2 : NODES);
 	if (job->verb == REMOTE_BACK && !chance_one_in(&t.chance, 8))
 		job->ask.node = who_has_some(key, job->ask.node);
 	dealing = &key->nodes[job->ask.node];
@@ -523,13 +545,18 @@ static size_t put_words(const char *text, uint8_t *out)
 	return count;
 }
 
+static void name_of(const struct key *key, char *out)
+{
+	for (size_t i = 0; i < key->length; i++)
+		sprintf(out + 2 * i, "%02x", key->name[i]);
+}
+
 /* The row, as "expires_us,head,fingerprint,words". */
 static const char *row_of(const struct key *key)
 {
 	char sql[512], name[2 * sizeof(key->name) + 1];
 
-	for (size_t i = 0; i < key->length; i++)
-		sprintf(name + 2 * i, "%02x", key->name[i]);
+	name_of(key, name);
 	snprintf(sql, sizeof(sql),
 	         "SELECT coalesce((SELECT concat_ws(',', expires_us, head, fingerprint,"
 	         " array_to_string(words, ',')) FROM gale.keys"
@@ -555,15 +582,44 @@ static void agree_on_row(const struct key *key)
 
 /* ---- Timelines ------------------------------------------------------------------- */
 
+/* What expires later than it need has to be told from what counts. R4 */
+static void keep_longer(struct key *key)
+{
+	char sql[192], name[2 * sizeof(key->name) + 1];
+
+	if (key->kept.count == 0)
+		return;
+	key->kept.expires_us = INSTANT_MAX_US;
+	name_of(key, name);
+	snprintf(sql, sizeof(sql),
+	         "UPDATE gale.keys SET expires_us = %" PRIu64 " WHERE key = '\\x%s'",
+	         INSTANT_MAX_US, name);
+	line_do(&t.line, sql);
+}
+
+/* About now, or some periods before: which the server may know better. */
+static uint64_t an_estimate(void)
+{
+	uint64_t estimate = t.now;
+
+	if (chance_one_in(&t.chance, 8))
+		return t.now + chance_below(&t.chance, 4 * longest_span());
+	if (t.rule.is.kind == GALE_RULE_QUOTA)
+		for (uint64_t i = chance_below(&t.chance, 3); i > 0 && estimate > 0;
+		     i--)
+			estimate = quota_period(&t.rule.is, estimate - 1).start_us;
+	return estimate;
+}
+
 static void send(void)
 {
 	char sql[64];
 
 	snprintf(sql, sizeof(sql), "SET gale.test_now = %" PRIu64, t.now);
 	line_do(&t.line, sql);
-	t.line.now_us = t.now;
-	if (chance_one_in(&t.chance, 8))
-		t.line.now_us += chance_below(&t.chance, 4 * longest_span());
+	t.line.now_us = an_estimate();
+	if (chance_one_in(&t.chance, 3))
+		keep_longer(&t.keys[chance_below(&t.chance, KEYS)]);
 	agree(line_call(&t.line, t.jobs, t.count, t.told) == POSTGRES_TOLD);
 	for (size_t i = 0; i < t.count; i++)
 		agree_on_job(i);
@@ -576,6 +632,7 @@ static void open_timeline(uint64_t seed, struct gale_rule (*a_rule)(void))
 	t.seed = seed;
 	t.chance.state = seed;
 	t.now = a_start();
+	t.is_tight = chance_one_in(&t.chance, 4);
 	while (rule_compile((const struct gale_rule[]){ a_rule() }, &t.rule) !=
 	       GALE_ERR_OK)
 		;

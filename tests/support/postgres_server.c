@@ -172,11 +172,13 @@ static void begin(struct postgres_server *server)
 		              "shared_buffers=64MB",
 		              NULL };
 
+	bool there;
+
 	server->pid = start(server, "postgres", arguments);
-	if (becomes_true(answers, server))
-		return;
-	show_log(server);
-	must(false && "PostgreSQL did not start");
+	there = becomes_true(answers, server);
+	if (!there)
+		show_log(server);
+	must(there);
 }
 
 /* ---- From start to stop ---------------------------------------------------------- */
