@@ -11,7 +11,7 @@
 #include "shards/local.h"
 
 #define BACKOFF_FIRST_NS 10000000 /* 10 ms, doubled for each further failure ... */
-#define BACKOFF_DOUBLINGS 7       /* ... up to 1.28 s, and half as much again, by lot */
+#define BACKOFF_DOUBLINGS 6       /* ... up to 640 ms, and half as much again, by lot */
 #define IDLE_WINDOWS_NOTED SIZER_IDLE_MOST
 #define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
 #define METER_LIFE_LEAST_NS 1000000

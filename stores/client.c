@@ -16,7 +16,7 @@
 #define OPENING_NS UINT64_C(1000000000) /* for a connection to be ready */
 #define REPLY_NS UINT64_C(1000000000)   /* for a batch to be told */
 #define PAUSE_FIRST_NS 10000000         /* 10 ms, doubled ... */
-#define PAUSE_DOUBLINGS 7               /* ... up to 1.28 s, and half of it by lot */
+#define PAUSE_DOUBLINGS 5               /* ... up to 320 ms, and half of it by lot */
 #define QUARANTINE_DEFAULT_US UINT64_C(60000000)
 
 struct trip {
