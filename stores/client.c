@@ -202,8 +202,6 @@ static bool prepare(struct trip *trip, const struct remote_told *told,
 	struct remote_told read = *told;
 	bool swaps;
 
-	trip->job.verb = REMOTE_READ;
-	read.code = told->code == REMOTE_MOVED ? REMOTE_DONE : told->code;
 	read.before.bytes = trip->bytes;
 	if (!trip->lends)
 		return remote_prepare_swap(&trip->job, &read, desk, trip->call->op,
@@ -242,6 +240,18 @@ static bool is_look(const struct trip *trip)
 	                      trip->call->op->verb == STORE_FORECAST);
 }
 
+/* What it is now was not told, or the server has forgotten what was read: both are found
+ * out by reading it again. */
+static enum store_result explain_swap(struct trip *trip, enum remote_code code)
+{
+	if (code == REMOTE_DONE)
+		return STORE_DONE;
+	if (code != REMOTE_MOVED && code != REMOTE_WAITS)
+		return STORE_WRONG;
+	trip->job.verb = REMOTE_READ;
+	return STORE_BUSY;
+}
+
 static enum store_result explain(struct trip *trip, const struct remote_told *told)
 {
 	switch (trip->job.verb) {
@@ -252,7 +262,7 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 		remote_explain_lend(&trip->job, told, &trip->answer);
 		return trip->answer.result;
 	case REMOTE_SWAP:
-		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
+		return explain_swap(trip, told->code);
 	default:
 		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
 	}
@@ -287,8 +297,7 @@ static void on_told(struct client *client, struct trip *trip,
 		on_look(client, trip, told);
 		return;
 	}
-	if (verb == REMOTE_READ ||
-	    (verb == REMOTE_SWAP && told->code == REMOTE_MOVED)) {
+	if (verb == REMOTE_READ) {
 		on_read(client, trip, told);
 		return;
 	}
