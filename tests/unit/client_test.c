@@ -354,6 +354,41 @@ static void who_was_not_the_fastest_looks_again(void **state)
 	close_scene();
 }
 
+static void those_who_change_one_key_at_once_do_not_hinder_each_other(void **state)
+{
+	(void)state;
+	open_scene(gale_sliding_log(2, GALE_SECONDS(10)));
+	for (int i = 0; i < 3; i++)
+		begin(i, STORE_STEP, "k");
+	turn(2);
+	for (int i = 0; i < 3; i++)
+		assert_done(i, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.remaining, 1);
+	assert_int_equal(s.ops[1].answer.remaining, 0);
+	assert_int_equal(s.ops[2].answer.verdict, GALE_DENY);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_ROUND_TRIPS]), 2);
+	close_scene();
+}
+
+/* Somebody else takes one of three: then there are two for our three. */
+static void who_is_behind_one_that_fails_looks_again(void **state)
+{
+	int allowed = 0;
+
+	(void)state;
+	open_scene(gale_sliding_log(3, GALE_SECONDS(10)));
+	s.fake.meddlers = 1;
+	for (int i = 0; i < 3; i++)
+		begin(i, STORE_STEP, "k");
+	turn(5);
+	for (int i = 0; i < 3; i++) {
+		assert_done(i, STORE_DONE);
+		allowed += s.ops[i].answer.verdict == GALE_ALLOW;
+	}
+	assert_int_equal(allowed, 2);
+	close_scene();
+}
+
 static void what_was_read_before_the_server_forgot_is_read_again(void **state)
 {
 	(void)state;
@@ -665,6 +700,9 @@ int main(void)
 		cmocka_unit_test(
 		    a_rule_that_the_server_does_not_know_is_read_and_swapped),
 		cmocka_unit_test(who_was_not_the_fastest_looks_again),
+		cmocka_unit_test(
+		    those_who_change_one_key_at_once_do_not_hinder_each_other),
+		cmocka_unit_test(who_is_behind_one_that_fails_looks_again),
 		cmocka_unit_test(what_was_read_before_the_server_forgot_is_read_again),
 		cmocka_unit_test(leases_come_and_go_back),
 		cmocka_unit_test(a_pacers_places_are_booked_by_swaps),
