@@ -11,7 +11,7 @@
 #include "shards/local.h"
 
 #define BACKOFF_FIRST_NS 10000000 /* 10 ms, doubled for each further failure ... */
-#define BACKOFF_DOUBLINGS 7       /* ... up to 1.28 s, and half as much again, by lot */
+#define BACKOFF_DOUBLINGS 6       /* ... up to 640 ms, and half as much again, by lot */
 #define IDLE_WINDOWS_NOTED SIZER_IDLE_MOST
 #define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
 #define METER_LIFE_LEAST_NS 1000000
@@ -278,7 +278,8 @@ void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
 	lessor_free_errand(lessor, errand);
 }
 
-/* Whether it will answer soon is for the next ask to find out, not for each of many. */
+/* Whether it will answer soon is for the next ask to find out, not for each of many; and
+ * many that fail together are one failure. */
 void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
 {
 	uint32_t doublings = link->own.failures < BACKOFF_DOUBLINGS ? link->own.failures
@@ -287,9 +288,21 @@ void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
 	uint64_t lot =
 	    (lessor->config.node ^ lessor->sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
+	if (now.ns < load_relaxed(&link->shared.down_until_ns))
+		return;
 	link->own.failures++;
 	wait += wait * lot >> 33;
 	store_relaxed(&link->shared.down_until_ns, mono_after(now, wait).ns);
+}
+
+/* A connection that is gone answers, too: that nothing comes from there. */
+void lessor_note_result(struct lessor *lessor, struct link *link,
+                        enum store_result result, mono now)
+{
+	if (result == STORE_LATE || result == STORE_DOWN)
+		lessor_back_off(lessor, link, now);
+	else
+		link_recovers(link);
 }
 
 void lessor_on_answer(struct store_home *home,
@@ -310,7 +323,7 @@ void lessor_on_answer(struct store_home *home,
 	link = link_of(lessor, errand->purse->lender);
 	list_remove(&errand->place);
 	errand->number = 0;
-	link_recovers(link);
+	lessor_note_result(lessor, link, answer->result, now);
 	if (answer->result != STORE_DONE) {
 		lessor_fail_waiters(lessor, errand, answer->result);
 	} else if (errand->forget) {

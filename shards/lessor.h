@@ -142,6 +142,9 @@ void lessor_free_errand(struct lessor *lessor, struct errand *errand);
 void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
                          enum store_result result);
 void lessor_back_off(struct lessor *lessor, struct link *link, mono now);
+/* An answer has come, or the word that none will. */
+void lessor_note_result(struct lessor *lessor, struct link *link,
+                        enum store_result result, mono now);
 
 /* Gives those who wait for a purse one, as far as there are any; returns when to look
  * again. */

@@ -18,8 +18,7 @@ static void give_up_overdue(struct lessor *lessor, struct link *link, mono now)
 		if (!mono_reached(now, errand->due))
 			return;
 		lessor_count(lessor, COUNT_LOST, 1);
-		if (now.ns >= load_relaxed(&link->shared.down_until_ns))
-			lessor_back_off(lessor, link, now);
+		lessor_back_off(lessor, link, now);
 		lessor_fail_waiters(lessor, errand, STORE_LATE);
 	}
 }

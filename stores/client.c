@@ -16,11 +16,11 @@
 #define OPENING_NS UINT64_C(1000000000) /* for a connection to be ready */
 #define REPLY_NS UINT64_C(1000000000)   /* for a batch to be told */
 #define PAUSE_FIRST_NS 10000000         /* 10 ms, doubled ... */
-#define PAUSE_DOUBLINGS 7               /* ... up to 1.28 s, and half of it by lot */
+#define PAUSE_DOUBLINGS 5               /* ... up to 320 ms, and half of it by lot */
 #define QUARANTINE_DEFAULT_US UINT64_C(60000000)
 
 struct trip {
-	struct list place;       /* waiting, or free */
+	struct list place;       /* waiting, again, or free */
 	struct list patience;    /* of calls, the first due first */
 	struct store_call *call; /* NULL: it lends, or nobody waits any more */
 	bool lends;
@@ -62,6 +62,7 @@ struct client {
 	uint32_t trip_count;
 	struct list free;
 	struct list waiting;
+	struct list again; /* these go first, in the order they came back */
 	struct list patience;
 	uint64_t nonce; /* of the latest batch */
 	uint64_t done;  /* batches that are over: the oldest under way is the next */
@@ -156,7 +157,19 @@ static void go_again(struct client *client, struct trip *trip)
 	else if (trip->tries++ == TRIES_MOST)
 		tell(client, trip, STORE_BUSY);
 	else
-		list_append(client->waiting.next, &trip->place); /* the first to go */
+		list_append(&client->again, &trip->place);
+}
+
+static bool is_any_waiting(const struct client *client)
+{
+	return !list_is_empty(&client->again) || !list_is_empty(&client->waiting);
+}
+
+static struct list *first_to_go(const struct client *client)
+{
+	struct list *place = list_first(&client->again);
+
+	return place ? place : list_first(&client->waiting);
 }
 
 /* ---- What was told --------------------------------------------------------------- */
@@ -202,8 +215,6 @@ static bool prepare(struct trip *trip, const struct remote_told *told,
 	struct remote_told read = *told;
 	bool swaps;
 
-	trip->job.verb = REMOTE_READ;
-	read.code = told->code == REMOTE_MOVED ? REMOTE_DONE : told->code;
 	read.before.bytes = trip->bytes;
 	if (!trip->lends)
 		return remote_prepare_swap(&trip->job, &read, desk, trip->call->op,
@@ -213,13 +224,44 @@ static bool prepare(struct trip *trip, const struct remote_told *told,
 	return swaps;
 }
 
+static bool is_of_same_key(const struct trip *one, const struct trip *other)
+{
+	return one->job.key.count == other->job.key.count &&
+	       memcmp(one->key, other->key, one->job.key.count) == 0;
+}
+
+/* The trip that will have changed the key when this one gets there; NULL: none. */
+static const struct trip *ahead_of(const struct client *client, const struct trip *trip)
+{
+	const struct list *at = client->again.before;
+
+	for (int i = 0; i < REMOTE_BATCH_MOST && at != &client->again; i++) {
+		const struct trip *other = list_item(at, struct trip, place);
+
+		if (is_of_same_key(other, trip) &&
+		    (other->job.verb == REMOTE_SWAP || other->job.verb == REMOTE_DROP))
+			return other;
+		at = at->before;
+	}
+	return NULL;
+}
+
+/* Of many that want to change one key, each goes on from what the one ahead of it makes
+ * of the value, so that all of their swaps can succeed.  What is settled without a swap
+ * is settled by what was told only: behind others it is read again. */
 static void on_read(struct client *client, struct trip *trip,
                     const struct remote_told *told)
 {
+	const struct trip *ahead = ahead_of(client, trip);
 	enum store_result result = STORE_NO_MEMORY;
+	struct remote_told found = *told;
 	struct remote_desk desk;
 
-	if (have_desk(client, trip, told, &desk) && prepare(trip, told, &desk, &result))
+	if (ahead && told->code == REMOTE_DONE)
+		found.before = ahead->job.becomes;
+	if (have_desk(client, trip, &found, &desk) &&
+	    (prepare(trip, &found, &desk, &result) ||
+	     (ahead && result != STORE_NO_MEMORY)))
 		go_again(client, trip);
 	else
 		tell(client, trip, result);
@@ -242,6 +284,18 @@ static bool is_look(const struct trip *trip)
 	                      trip->call->op->verb == STORE_FORECAST);
 }
 
+/* What it is now was not told, or the server has forgotten what was read: both are found
+ * out by reading it again. */
+static enum store_result explain_swap(struct trip *trip, enum remote_code code)
+{
+	if (code == REMOTE_DONE)
+		return STORE_DONE;
+	if (code != REMOTE_MOVED && code != REMOTE_WAITS)
+		return STORE_WRONG;
+	trip->job.verb = REMOTE_READ;
+	return STORE_BUSY;
+}
+
 static enum store_result explain(struct trip *trip, const struct remote_told *told)
 {
 	switch (trip->job.verb) {
@@ -252,7 +306,7 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 		remote_explain_lend(&trip->job, told, &trip->answer);
 		return trip->answer.result;
 	case REMOTE_SWAP:
-		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
+		return explain_swap(trip, told->code);
 	default:
 		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
 	}
@@ -287,8 +341,7 @@ static void on_told(struct client *client, struct trip *trip,
 		on_look(client, trip, told);
 		return;
 	}
-	if (verb == REMOTE_READ ||
-	    (verb == REMOTE_SWAP && told->code == REMOTE_MOVED)) {
+	if (verb == REMOTE_READ) {
 		on_read(client, trip, told);
 		return;
 	}
@@ -331,7 +384,7 @@ static void end_batch(struct client *client, struct batch *batch,
 static void send_again(struct client *client, struct batch *batch)
 {
 	client->done++;
-	for (size_t i = batch->count; i-- > 0;)
+	for (size_t i = 0; i < batch->count; i++)
 		go_again(client, batch->trips[i]);
 }
 
@@ -393,7 +446,7 @@ static void tell_waiting(struct client *client, enum store_result result)
 	struct list *place;
 
 	list_init(&held);
-	while ((place = list_first(&client->waiting))) {
+	while ((place = first_to_go(client))) {
 		list_remove(place);
 		list_append(&held, place);
 	}
@@ -455,8 +508,7 @@ static void turn_wire(struct client *client, mono now)
 	enum wire_state state;
 
 	if (client->state == LINE_AWAY) {
-		if (list_is_empty(&client->waiting) ||
-		    !mono_reached(now, client->state_due))
+		if (!is_any_waiting(client) || !mono_reached(now, client->state_due))
 			return;
 		wire->text[0] = '\0';
 		wire->ops->connect(wire, now);
@@ -492,8 +544,7 @@ static size_t load(struct client *client, struct batch *batch)
 	struct list *place;
 
 	batch->count = 0;
-	while (batch->count < REMOTE_BATCH_MOST &&
-	       (place = list_first(&client->waiting))) {
+	while (batch->count < REMOTE_BATCH_MOST && (place = first_to_go(client))) {
 		struct trip *trip = list_item(place, struct trip, place);
 
 		list_remove(place);
@@ -507,7 +558,7 @@ static size_t load(struct client *client, struct batch *batch)
 static void unload(struct client *client, struct batch *batch)
 {
 	for (size_t i = batch->count; i-- > 0;)
-		list_append(client->waiting.next, &batch->trips[i]->place);
+		list_append(client->again.next, &batch->trips[i]->place);
 }
 
 static bool send_batch(struct client *client, mono now)
@@ -534,7 +585,7 @@ static bool send_waiting(struct client *client, mono now)
 {
 	bool sent = false;
 
-	while (client->state == LINE_READY && !list_is_empty(&client->waiting) &&
+	while (client->state == LINE_READY && is_any_waiting(client) &&
 	       client->nonce - client->done < BATCHES_MOST && send_batch(client, now))
 		sent = true;
 	return sent;
@@ -650,7 +701,7 @@ static mono due_of(struct client *client)
 	if (batch)
 		due = mono_earlier(due, batch->due);
 	if (client->state == LINE_OPENING ||
-	    (client->state == LINE_AWAY && !list_is_empty(&client->waiting)))
+	    (client->state == LINE_AWAY && is_any_waiting(client)))
 		due = mono_earlier(due, client->state_due);
 	return due;
 }
@@ -677,6 +728,7 @@ struct client *client_open(const struct client_config *config)
 	client->lot = config->seed;
 	list_init(&client->free);
 	list_init(&client->waiting);
+	list_init(&client->again);
 	list_init(&client->patience);
 	return client;
 }

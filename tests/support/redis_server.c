@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tests/support/redis_server.h"
 
+#include <ftw.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -21,10 +22,19 @@
 
 /* ---- The server ------------------------------------------------------------------ */
 
+/* It may have kept files, and folders of files. */
+static int remove_one(const char *path, const struct stat *about, int kind,
+                      struct FTW *where)
+{
+	(void)about;
+	(void)kind;
+	(void)where;
+	return remove(path);
+}
+
 static void remove_folder(const struct redis_server *server)
 {
-	(void)unlink(server->socket);
-	(void)rmdir(server->folder);
+	(void)nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static size_t add_options(const char **args, size_t count, const char *const *options)
@@ -48,6 +58,8 @@ _Noreturn static void be_server(const struct redis_server *server,
 		                    "no",
 		                    "--daemonize",
 		                    "no",
+		                    "--logfile",
+		                    "log",
 		                    "--loglevel",
 		                    "warning",
 		                    "--unixsocket",
@@ -92,25 +104,90 @@ static bool answers(void *arg)
 	return true;
 }
 
-void redis_server_start(struct redis_server *server, const char *const *options)
+static void launch(struct redis_server *server)
 {
-	strcpy(server->folder, "/tmp/gale-redis-XXXXXX");
-	must(mkdtemp(server->folder));
-	snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
 	server->pid = fork();
 	must(server->pid >= 0);
 	if (server->pid == 0)
-		be_server(server, options);
+		be_server(server, server->options);
 	must(becomes_true(answers, server));
+}
+
+void redis_server_start(struct redis_server *server, const char *const *options)
+{
+	server->options = options;
+	strcpy(server->folder, "/tmp/gale-redis-XXXXXX");
+	must(mkdtemp(server->folder));
+	snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
+	launch(server);
+}
+
+static void end(struct redis_server *server, int signal)
+{
+	int status;
+
+	if (server->pid == 0)
+		return;
+	must(kill(server->pid, signal) == 0);
+	must(waitpid(server->pid, &status, 0) == server->pid);
+	server->pid = 0;
 }
 
 void redis_server_stop(struct redis_server *server)
 {
+	end(server, SIGTERM);
+	remove_folder(server);
+}
+
+void redis_server_kill(struct redis_server *server)
+{
+	end(server, SIGKILL);
+}
+
+void redis_server_restart(struct redis_server *server)
+{
+	redis_server_kill(server);
+	launch(server);
+}
+
+/* It has stopped when this returns. */
+void redis_server_pause(const struct redis_server *server)
+{
 	int status;
 
-	must(kill(server->pid, SIGTERM) == 0);
-	must(waitpid(server->pid, &status, 0) == server->pid);
-	remove_folder(server);
+	must(kill(server->pid, SIGSTOP) == 0);
+	must(waitpid(server->pid, &status, WUNTRACED) == server->pid);
+	must(WIFSTOPPED(status));
+}
+
+void redis_server_go_on(const struct redis_server *server)
+{
+	must(kill(server->pid, SIGCONT) == 0);
+}
+
+static void read_run(struct redis_talk *talk, char *out, size_t count)
+{
+	redisReply *info = redis_talk_say(talk, "INFO server");
+	const char *run;
+
+	must(info->type == REDIS_REPLY_STRING);
+	run = strstr(info->str, "run_id:");
+	must(run && strlen(run + 7) > count);
+	memcpy(out, run + 7, count);
+	out[count] = '\0';
+	redis_reply_free(info);
+}
+
+void redis_server_settle(const struct redis_server *server, const char *prefix)
+{
+	struct redis_talk talk;
+	char run[13], command[128];
+
+	redis_talk_open(&talk, server);
+	read_run(&talk, run, sizeof(run) - 1);
+	snprintf(command, sizeof(command), "SET %s{b00}generation %s:1", prefix, run);
+	redis_talk_do(&talk, command);
+	redis_talk_close(&talk);
 }
 
 /* ---- Talks ----------------------------------------------------------------------- */
@@ -184,4 +261,13 @@ void redis_talk_do(struct redis_talk *talk, const char *command)
 		fprintf(stderr, "%s: %s\n", command, reply->str);
 	must(reply->type != REDIS_REPLY_ERROR);
 	redis_reply_free(reply);
+}
+
+void redis_server_do(const struct redis_server *server, const char *command)
+{
+	struct redis_talk talk;
+
+	redis_talk_open(&talk, server);
+	redis_talk_do(&talk, command);
+	redis_talk_close(&talk);
 }

@@ -3,8 +3,9 @@
 /*
  * redis_server.h -- a redis-server of the test's own, and a plain conversation with it.
  *
- * It listens on a socket in a temporary folder and on no port, keeps nothing on disk,
- * and ends with the test, also when that crashes.  A test that cannot start one ends.
+ * It listens on a socket in a temporary folder and on no port, keeps nothing on disk
+ * unless it is told to, and ends with the test, also when that crashes.  A test that
+ * cannot start one ends.
  */
 #ifndef TESTS_SUPPORT_REDIS_SERVER_H
 #define TESTS_SUPPORT_REDIS_SERVER_H
@@ -17,14 +18,27 @@
 #include "stores/redis/wire.h"
 
 struct redis_server {
-	pid_t pid;
+	pid_t pid; /* 0: it was killed */
+	const char *const *options;
 	char folder[64];
 	char socket[96];
 };
 
-/* options: more of its command line, NULL at the end; or NULL. */
+/* options: more of its command line, NULL at the end; or NULL.  They stay where they
+ * are while it is used. */
 void redis_server_start(struct redis_server *server, const char *const *options);
 void redis_server_stop(struct redis_server *server);
+
+/* Ends it at once; what was not on disk is gone. */
+void redis_server_kill(struct redis_server *server);
+/* Starts it again where it was; it is killed, if it was not. */
+void redis_server_restart(struct redis_server *server);
+/* It takes what is sent, as far as buffers go, and does nothing; and goes on. */
+void redis_server_pause(const struct redis_server *server);
+void redis_server_go_on(const struct redis_server *server);
+
+/* As if it had never forgotten anything: keys under the prefix are in no quarantine. */
+void redis_server_settle(const struct redis_server *server, const char *prefix);
 
 /* One connection.  Replies come in the order of what was said. */
 struct redis_talk {
@@ -44,5 +58,7 @@ redisReply *redis_talk_hear(struct redis_talk *talk);
 redisReply *redis_talk_say(struct redis_talk *talk, const char *command);
 /* The same, without an answer that would matter; it must not be an error. */
 void redis_talk_do(struct redis_talk *talk, const char *command);
+/* The same, on a connection of its own. */
+void redis_server_do(const struct redis_server *server, const char *command);
 
 #endif

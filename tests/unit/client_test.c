@@ -133,8 +133,6 @@ static struct remote_told serve(const struct remote_job *job, struct kept *befor
 	}
 	*before = *kept;
 	told = server_serve(job, s.fake.server_us, before, &after);
-	if (told.code == REMOTE_MOVED)
-		told.before = (struct remote_bytes){ before->bytes, before->count };
 	*kept = after;
 	return told;
 }
@@ -344,15 +342,65 @@ static void who_was_not_the_fastest_looks_again(void **state)
 	open_scene(gale_sliding_log(5, GALE_SECONDS(10)));
 	s.fake.meddlers = 2;
 	begin(0, STORE_STEP, "k");
-	turn(6);
+	turn(8);
 	assert_done(0, STORE_DONE);
 	assert_int_equal(s.ops[0].answer.verdict, GALE_ALLOW);
 	assert_int_equal(s.ops[0].answer.remaining, 2); /* two others have stepped */
 	s.fake.meddlers = 100;
 	begin(1, STORE_STEP, "k"); /* they go on until all is gone */
-	turn(6);
+	turn(8);
 	assert_done(1, STORE_DONE);
 	assert_int_equal(s.ops[1].answer.verdict, GALE_DENY);
+	close_scene();
+}
+
+static void those_who_change_one_key_at_once_do_not_hinder_each_other(void **state)
+{
+	(void)state;
+	open_scene(gale_sliding_log(2, GALE_SECONDS(10)));
+	for (int i = 0; i < 3; i++)
+		begin(i, STORE_STEP, "k");
+	turn(2);
+	for (int i = 0; i < 3; i++)
+		assert_done(i, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.remaining, 1);
+	assert_int_equal(s.ops[1].answer.remaining, 0);
+	assert_int_equal(s.ops[2].answer.verdict, GALE_DENY);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_ROUND_TRIPS]), 2);
+	close_scene();
+}
+
+/* Somebody else takes one of three: then there are two for our three. */
+static void who_is_behind_one_that_fails_looks_again(void **state)
+{
+	int allowed = 0;
+
+	(void)state;
+	open_scene(gale_sliding_log(3, GALE_SECONDS(10)));
+	s.fake.meddlers = 1;
+	for (int i = 0; i < 3; i++)
+		begin(i, STORE_STEP, "k");
+	turn(5);
+	for (int i = 0; i < 3; i++) {
+		assert_done(i, STORE_DONE);
+		allowed += s.ops[i].answer.verdict == GALE_ALLOW;
+	}
+	assert_int_equal(allowed, 2);
+	close_scene();
+}
+
+static void what_was_read_before_the_server_forgot_is_read_again(void **state)
+{
+	(void)state;
+	open_scene(gale_sliding_log(5, GALE_SECONDS(10)));
+	begin(0, STORE_STEP, "k");
+	turn(1); /* it is read, and about to be swapped */
+	assert_int_equal(s.done[0], 0);
+	s.fake.wire.since_us = s.fake.server_us;
+	turn(3);
+	assert_done(0, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
+	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(10));
 	close_scene();
 }
 
@@ -652,6 +700,10 @@ int main(void)
 		cmocka_unit_test(
 		    a_rule_that_the_server_does_not_know_is_read_and_swapped),
 		cmocka_unit_test(who_was_not_the_fastest_looks_again),
+		cmocka_unit_test(
+		    those_who_change_one_key_at_once_do_not_hinder_each_other),
+		cmocka_unit_test(who_is_behind_one_that_fails_looks_again),
+		cmocka_unit_test(what_was_read_before_the_server_forgot_is_read_again),
 		cmocka_unit_test(leases_come_and_go_back),
 		cmocka_unit_test(a_pacers_places_are_booked_by_swaps),
 		cmocka_unit_test(
