@@ -4,7 +4,7 @@
  * wire.c -- jobs as the arguments of step.lua.
  *
  * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
- * at once, with no text to be parsed), a head and a node as they stand in a value:
+ * at once, with no text to be parsed):
  *
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
@@ -178,21 +178,16 @@ static void pack_letter(struct packed *packed, char letter)
 	packed->bytes[packed->count++] = (uint8_t)letter;
 }
 
-static void pack_word(struct packed *packed, uint64_t word)
-{
-	gale_assert(packed->count + 8 <= PACKED_MOST);
-	for (int i = 0; i < 8; i++)
-		packed->bytes[packed->count++] = (uint8_t)(word >> (8 * i));
-}
-
 static void pack_number(struct packed *packed, uint64_t number)
 {
 	double exact = (double)number;
 	uint64_t bits;
 
 	gale_assert(number <= GALE_UNITS_MAX);
+	gale_assert(packed->count + sizeof(bits) <= PACKED_MOST);
 	memcpy(&bits, &exact, sizeof(bits));
-	pack_word(packed, bits);
+	for (size_t i = 0; i < sizeof(bits); i++)
+		packed->bytes[packed->count++] = (uint8_t)(bits >> (8 * i));
 }
 
 static void pack_slot(struct packed *packed, struct gale_slot slot)
@@ -201,15 +196,24 @@ static void pack_slot(struct packed *packed, struct gale_slot slot)
 	pack_number(packed, slot.part);
 }
 
-/* What the value of any key under this rule begins with. */
+static uint64_t word_at(const uint8_t *bytes)
+{
+	uint64_t word = 0;
+
+	for (int i = 0; i < 8; i++)
+		word |= (uint64_t)bytes[i] << (8 * i);
+	return word;
+}
+
+/* What the value of any key under this rule begins with, as two numbers. */
 static void pack_head(struct packed *packed, const struct rule *rule)
 {
 	static const uint64_t fresh[VALUE_WORDS_MOST];
 	uint8_t bytes[VALUE_SHORT_MOST];
 
 	state_encode(rule, fresh, bytes);
-	memcpy(packed->bytes + packed->count, bytes, STATE_HEAD_BYTES);
-	packed->count += STATE_HEAD_BYTES;
+	pack_number(packed, word_at(bytes));
+	pack_number(packed, word_at(bytes + 8));
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -314,7 +318,7 @@ static void pack_lend_window(struct packed *packed, const struct remote_job *job
 {
 	pack_letter(packed, 'l');
 	pack_window(packed, job, now_us);
-	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->ask.want);
 	pack_number(packed, job->ask.least);
@@ -330,10 +334,10 @@ static void pack_lend_meter(struct packed *packed, const struct remote_job *job)
 
 	pack_letter(packed, 'L');
 	pack_meter(packed, job);
-	pack_word(packed, job->ask.node);
+	pack_span(packed, job->rule, want);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, want);
-	pack_span(packed, job->rule, want);
 	pack_number(packed, job->ask.least);
 }
 
@@ -342,7 +346,7 @@ static void pack_back_window(struct packed *packed, const struct remote_job *job
 {
 	pack_letter(packed, 'g');
 	pack_window(packed, job, now_us);
-	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->units);
 	pack_slot(packed, job->tag);
@@ -355,10 +359,10 @@ static void pack_back_meter(struct packed *packed, const struct remote_job *job)
 
 	pack_letter(packed, 'G');
 	pack_meter(packed, job);
-	pack_word(packed, job->ask.node);
+	pack_span(packed, job->rule, units);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, units);
-	pack_span(packed, job->rule, units);
 	pack_slot(packed, job->tag);
 }
 
