@@ -381,23 +381,37 @@ static void pack_swap(struct packed *packed, const struct remote_job *job)
 	pack_number(packed, job->was.count);
 }
 
+static void pack_lend(struct packed *packed, const struct remote_job *job,
+                      uint64_t now_us)
+{
+	gale_assert(remote_can_lend(job->rule));
+	if (is_meter(job->rule))
+		pack_lend_meter(packed, job);
+	else
+		pack_lend_window(packed, job, now_us);
+}
+
+static void pack_back(struct packed *packed, const struct remote_job *job,
+                      uint64_t now_us)
+{
+	gale_assert(remote_can_lend(job->rule));
+	if (is_meter(job->rule))
+		pack_back_meter(packed, job);
+	else
+		pack_back_window(packed, job, now_us);
+}
+
 static void pack(struct packed *packed, const struct remote_job *job, uint64_t now_us)
 {
-	bool meter = is_meter(job->rule);
-
 	switch (job->verb) {
 	case REMOTE_STEP:
 		pack_step(packed, job, now_us);
 		break;
 	case REMOTE_LEND:
-		gale_assert(remote_can_lend(job->rule));
-		meter ? pack_lend_meter(packed, job)
-		      : pack_lend_window(packed, job, now_us);
+		pack_lend(packed, job, now_us);
 		break;
 	case REMOTE_BACK:
-		gale_assert(remote_can_lend(job->rule));
-		meter ? pack_back_meter(packed, job)
-		      : pack_back_window(packed, job, now_us);
+		pack_back(packed, job, now_us);
 		break;
 	case REMOTE_READ:
 		pack_read(packed, job);

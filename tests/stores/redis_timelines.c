@@ -25,7 +25,7 @@
 #define BATCH_MOST 12
 #define NODES 12
 #define STEPS_MOST 400 /* of one timeline */
-#define RULES 14
+#define RULES 13
 #define WORDS_MOST (KEPT_MOST / 8)
 #define NOW_LEAST (UINT64_C(1) << 51) /* the year 2041: no real clock expires a key */
 
@@ -129,10 +129,39 @@ static struct gale_rule some_queue(struct chance *c, struct gale_rule rule)
 	return rule;
 }
 
+static struct gale_rule some_quota(struct chance *c, uint64_t limit, uint64_t period)
+{
+	int32_t offset = (int32_t)chance_below(c, 1681) - 840;
+
+	switch (chance_below(c, 4)) {
+	case 0:
+		return gale_quota_monthly(limit, offset);
+	case 1:
+		return gale_quota_weekly(limit, offset, (uint32_t)chance_below(c, 7));
+	case 2:
+		return gale_quota_daily(limit, offset);
+	default:
+		return gale_quota_anchored(limit, period, chance_size(c, period));
+	}
+}
+
+/* Any sizes, or such that the products of three of them are wide. */
+static struct gale_rule some_meter(struct chance *c)
+{
+	uint64_t limit = some_limit(c), period = some_period(c), burst = some_limit(c);
+
+	if (chance_one_in(c, 2)) {
+		limit = chance_log(c, GALE_UNITS_MAX);
+		period = chance_log(c, GALE_SPAN_MAX_US);
+		burst = chance_between(c, 1, limit);
+	}
+	return chance_one_in(c, 2) ? gale_token_bucket(burst, limit, period)
+	                           : gale_gcra(limit, period, burst);
+}
+
 static struct gale_rule some_rule(struct chance *c, uint64_t which)
 {
 	uint64_t limit = some_limit(c), period = some_period(c);
-	int32_t offset = (int32_t)chance_below(c, 1681) - 840;
 
 	switch (which) {
 	case 0:
@@ -142,30 +171,16 @@ static struct gale_rule some_rule(struct chance *c, uint64_t which)
 	case 2:
 		return some_queue(c, gale_pacer(limit, period, some_limit(c) - 1));
 	case 3:
-		return gale_quota_monthly(limit, offset);
-	case 4:
-		return gale_quota_weekly(limit, offset, (uint32_t)chance_below(c, 7));
-	case 5:
-		return gale_quota_daily(limit, offset);
-	case 6:
-		return gale_quota_anchored(limit, period, chance_size(c, period));
-	case 7:
 		return gale_token_budget(limit, period);
-	case 8:
-	case 9:
+	case 4:
+	case 5:
 		return gale_fixed_window(limit, period);
-	case 10:
-		return gale_token_bucket(some_limit(c), limit, period);
-	case 11:
-		return gale_gcra(limit, period, some_limit(c));
-	case 12: /* any sizes, whose products are wide */
-		limit = chance_log(c, GALE_UNITS_MAX);
-		period = chance_log(c, GALE_SPAN_MAX_US);
-		return gale_token_bucket(chance_between(c, 1, limit), limit, period);
+	case 6:
+	case 7:
+	case 8:
+		return some_quota(c, limit, period);
 	default:
-		limit = chance_log(c, GALE_UNITS_MAX);
-		period = chance_log(c, GALE_SPAN_MAX_US);
-		return gale_gcra(limit, period, chance_between(c, 1, limit));
+		return some_meter(c);
 	}
 }
 
