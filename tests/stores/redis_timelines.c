@@ -145,14 +145,21 @@ static struct gale_rule some_quota(struct chance *c, uint64_t limit, uint64_t pe
 	}
 }
 
+static uint64_t some_wide(struct chance *c, uint64_t max)
+{
+	if (chance_one_in(c, 3))
+		return UINT64_C(1) << chance_below(c, 51);
+	return chance_log(c, max);
+}
+
 /* Any sizes, or such that the products of three of them are wide. */
 static struct gale_rule some_meter(struct chance *c)
 {
 	uint64_t limit = some_limit(c), period = some_period(c), burst = some_limit(c);
 
 	if (chance_one_in(c, 2)) {
-		limit = chance_log(c, GALE_UNITS_MAX);
-		period = chance_log(c, GALE_SPAN_MAX_US);
+		limit = some_wide(c, GALE_UNITS_MAX);
+		period = some_wide(c, GALE_SPAN_MAX_US);
 		burst = chance_between(c, 1, limit);
 	}
 	return chance_one_in(c, 2) ? gale_token_bucket(burst, limit, period)
