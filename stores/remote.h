@@ -78,7 +78,8 @@ enum remote_code {
 struct remote_told {
 	enum remote_code code;
 	uint64_t now_us; /* the server's, read within the step */
-	struct remote_bytes before;
+	struct remote_bytes
+	    before; /* REMOTE_DONE: the value; of a swap and a drop: none */
 };
 
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */
