@@ -572,6 +572,72 @@ static void a_stranger_is_not_let_in(void **state)
 	scene_close(&s);
 }
 
+/* The commands that wire.h names, and no others. */
+static void a_user_needs_little(void **state)
+{
+	struct redis_talk user;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "ACL SETUSER least on nopass resetkeys ~" PREFIX "* -@all "
+	                     "+evalsha +script|load +time +get +set +setrange +del");
+	redis_talk_open(&user, &server);
+	redis_talk_do(&user, "AUTH least any");
+	job(&s, 0, REMOTE_STEP, "k");
+	job(&s, 1, REMOTE_LEND, "k");
+	job(&s, 2, REMOTE_STEP, "k");
+	job(&s, 3, REMOTE_READ, "k");
+	job(&s, 4, REMOTE_DROP, "k");
+	assert_int_equal(call_with(&s, &user, 5), REDIS_TOLD);
+	redis_talk_do(&talk, "ACL SETUSER least -set");
+	assert_int_equal(call_with(&s, &user, 1), REDIS_ERROR);
+	assert_non_null(strstr(s.said.text, "can't run this command"));
+	redis_talk_do(&talk, "ACL SETUSER least -evalsha");
+	assert_int_equal(call_with(&s, &user, 1), REDIS_NOT_LET);
+	redis_talk_close(&user);
+	redis_talk_do(&talk, "ACL DELUSER least");
+	scene_close(&s);
+}
+
+static bool is_up(void *arg)
+{
+	redisReply *reply = redis_talk_say(arg, "CLUSTER INFO");
+	bool up = strstr(reply->str, "cluster_state:ok");
+
+	redis_reply_free(reply);
+	return up;
+}
+
+/* A batch stays in one slot of a cluster if its keys are of one bucket. */
+static void a_bucket_is_in_one_slot(void **state)
+{
+	static const char *const options[] = { "--cluster-enabled", "yes", NULL };
+	struct redis_server node;
+	struct redis_talk with;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	s.generation = "";
+	redis_server_start(&node, options);
+	redis_talk_open(&with, &node);
+	assert_true(redis_put_script(&with.text, &redis_step_script));
+	redis_talk_send(&with);
+	redis_reply_free(redis_talk_hear(&with));
+	job(&s, 0, REMOTE_STEP, "{a}");
+	job(&s, 1, REMOTE_STEP, "{b}");
+	assert_int_equal(call_with(&s, &with, 2), REDIS_LATER);
+	redis_talk_do(&with, "CLUSTER ADDSLOTSRANGE 0 16383");
+	assert_true(becomes_true(is_up, &with));
+	assert_int_equal(call_with(&s, &with, 2), REDIS_TOLD);
+	s.buckets[1] = 1;
+	assert_int_equal(call_with(&s, &with, 2), REDIS_ERROR); /* CROSSSLOT */
+	redis_talk_close(&with);
+	redis_server_stop(&node);
+	scene_close(&s);
+}
+
 static void an_answer_to_something_else_is_noticed(void **state)
 {
 	struct scene s;
@@ -624,6 +690,8 @@ int main(void)
 		cmocka_unit_test(a_replica_says_so),
 		cmocka_unit_test(a_replica_without_a_master_is_asked_later),
 		cmocka_unit_test(a_stranger_is_not_let_in),
+		cmocka_unit_test(a_user_needs_little),
+		cmocka_unit_test(a_bucket_is_in_one_slot),
 		cmocka_unit_test(an_answer_to_something_else_is_noticed),
 	};
 
