@@ -20,6 +20,8 @@
 #define AWAITED_MOST 32
 #define ADDRESSES_TEXT 512
 #define SECOND_US UINT64_C(1000000)
+#define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
+#define SWEEP_KEYS "1000"
 #define START_DIGITS 13 /* of a generation: when the server started ... */
 #define MARK_AT 21      /* ... and, after the timeline, its mark: seconds and lots */
 #define MARK_LOTS 12    /* bits */
@@ -44,8 +46,8 @@ enum phase {
 };
 
 struct awaited {
-	struct remote_batch batch;
-	bool is_told; /* its result has come, its sync has not */
+	struct remote_batch batch; /* of no jobs: a sweep */
+	bool is_told;              /* its result has come, its sync has not */
 };
 
 struct link {
@@ -60,6 +62,7 @@ struct link {
 	char generation[REMOTE_GENERATION_BYTES + 1];
 	struct postgres_room asked;
 	struct postgres_room answered;
+	mono sweep_due;
 	uint64_t sent;
 	uint64_t heard;
 	struct awaited awaited[AWAITED_MOST];
@@ -296,7 +299,8 @@ static void hear_result(struct link *link, const PGresult *result)
 		give_up(link, "a result too many", "");
 	} else {
 		awaited->is_told = true;
-		hear_batch(link, &awaited->batch, result);
+		if (awaited->batch.count > 0)
+			hear_batch(link, &awaited->batch, result);
 	}
 }
 
@@ -392,11 +396,34 @@ static void flush(struct link *link)
 		watch_or_give_up(link, left > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+static void end_statement(struct link *link, const struct remote_batch *batch)
+{
+	link->awaited[link->sent++ % AWAITED_MOST] = (struct awaited){ *batch, false };
+	if (PQpipelineSync(link->conn) != 1)
+		give_up_by(link, "cannot send"); /* what has gone, nobody knows */
+}
+
+/* What has expired is dropped now and then, by whoever asks: many do, a little each. */
+static void sweep(struct link *link, mono now)
+{
+	const struct remote_batch nothing = { .count = 0 };
+	const char *most = SWEEP_KEYS;
+
+	if (link->phase != READY || !mono_reached(now, link->sweep_due) ||
+	    link->sent == link->heard || link->sent - link->heard == AWAITED_MOST)
+		return;
+	link->sweep_due = mono_after(now, SWEEP_PAUSE_NS);
+	if (PQsendQueryParams(link->conn, POSTGRES_SWEEP, 1, NULL, &most, NULL, NULL,
+	                      POSTGRES_BINARY) == 1)
+		end_statement(link, &nothing);
+	else
+		give_up_by(link, "cannot send");
+}
+
 static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 
-	(void)now;
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
 	if (link->phase != BROKEN && link->phase != CONNECTING) {
@@ -404,6 +431,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
+		sweep(link, now);
 		if (link->phase != BROKEN)
 			flush(link);
 	}
@@ -417,13 +445,9 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 	struct link *link = (struct link *)wire;
 	struct postgres_batch asked = batch_of(link, batch);
 
-	if (link->sent - link->heard == AWAITED_MOST || !send_batch(link, &asked))
+	if (link->sent - link->heard >= AWAITED_MOST - 1 || !send_batch(link, &asked))
 		return false;
-	if (PQpipelineSync(link->conn) != 1) {
-		give_up_by(link, "cannot send");
-		return true; /* it has gone, as far as anybody knows */
-	}
-	link->awaited[link->sent++ % AWAITED_MOST] = (struct awaited){ *batch, false };
+	end_statement(link, batch);
 	return true;
 }
 

@@ -18,7 +18,8 @@
 --   Q1  Whoever may change a key holds its lock: an advisory one, named by a hash that is
 --       made here, and let go when all is written.  Two keys of one hash wait for each
 --       other, and that is all.  Locks are taken in the order of the hashes, all before
---       anything else: nobody waits in a circle.
+--       anything else: nobody waits in a circle.  Under a stricter isolation than READ
+--       COMMITTED who has waited fails instead (40001), and may ask again.
 --   Q2  Time is read after the last lock was taken.                          (law L9)
 --   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
 --       job that says so.                                                    (law L8)
@@ -309,7 +310,9 @@ BEGIN
 		us := us + 1;
 		part := part - den;
 	END IF;
-	IF us > ask[at + 7] OR (us = ask[at + 7] AND part > ask[at + 8]) OR ask[at + 10] > ask[at + 6] THEN
+	IF us > ask[at + 7] OR (us = ask[at + 7] AND part > ask[at + 8])
+		OR ask[at + 10] > ask[at + 6]
+	THEN
 		RETURN NULL;
 	END IF;
 	us := instant + us;
@@ -585,7 +588,8 @@ BEGIN
 	LOOP
 		IF its_key IS DISTINCT FROM asked.key_of THEN
 			IF is_changed THEN
-				changed := changed || gale.row_from(its_expires, its_head, its_fingerprint, its_key, its_words);
+				changed := changed || gale.row_from(
+					its_expires, its_head, its_fingerprint, its_key, its_words);
 			END IF;
 			is_changed := false;
 			its_key := asked.key_of;
@@ -617,7 +621,10 @@ BEGIN
 			ELSE
 				after := vals[ask[at + 7]:ask[at + 7] + ask[at + 8] - 1];
 				is_changed := is_changed OR ask[at + 8] > 0 OR its_words IS NOT NULL;
-				its_expires := CASE WHEN ask[at + 8] > 0 AND ask[at + 4] > "now" THEN ask[at + 4] ELSE 0 END;
+				its_expires := CASE
+					WHEN ask[at + 8] > 0 AND ask[at + 4] > "now" THEN ask[at + 4]
+					ELSE 0
+				END;
 				its_head := after[1];
 				its_fingerprint := after[2];
 				its_words := after[3:];
@@ -643,7 +650,8 @@ BEGIN
 		RETURN NEXT;
 	END LOOP;
 	IF is_changed THEN
-		changed := changed || gale.row_from(its_expires, its_head, its_fingerprint, its_key, its_words);
+		changed := changed || gale.row_from(
+			its_expires, its_head, its_fingerprint, its_key, its_words);
 	END IF;
 	IF changed IS NOT NULL THEN
 		INSERT INTO gale.keys SELECT * FROM unnest(changed)
@@ -705,7 +713,8 @@ AS $$
 BEGIN
 	PERFORM pg_advisory_xact_lock(7453010360832745061);
 	IF durable <> (SELECT relpersistence = 'p' FROM pg_class WHERE oid = 'gale.keys'::regclass) THEN
-		EXECUTE format('ALTER TABLE gale.keys SET %s', CASE WHEN durable THEN 'LOGGED' ELSE 'UNLOGGED' END);
+		EXECUTE format('ALTER TABLE gale.keys SET %s',
+			CASE WHEN durable THEN 'LOGGED' ELSE 'UNLOGGED' END);
 	END IF;
 END
 $$;
