@@ -70,7 +70,8 @@ extern "C" {
 	X(NODE_KEYS, 47, "max_keys: at most 2^28")                                     \
 	X(HOST, 48, "url: the host is not known, or the path too long")                \
 	X(TLS, 49, "url: TLS is not spoken here; use a tunnel or a unix socket")       \
-	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")
+	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")         \
+	X(QUARANTINE, 51, "quarantine_us: at most a day")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

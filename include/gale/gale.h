@@ -141,8 +141,11 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  * clock of its runtime.
  */
 struct gale_store_config {
-	const char *url;   /* NULL: "memory:" */
-	uint64_t max_keys; /* of memory; 0: 1,000,000 */
+	const char *url;        /* NULL: "memory:" */
+	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
+	uint64_t quarantine_us; /* of a server that may have forgotten what it granted:
+	                           nothing is granted until that is over, at most so
+	                           long; 0: a minute */
 };
 
 struct gale_store;
