@@ -160,7 +160,6 @@ static void greet(struct link *link)
 	say_who(link);
 	say_where(link);
 	say(link, &info, 1, THE_INFO);
-	load_script(link);
 }
 
 /* Once for all batches that are refused together. */
@@ -238,6 +237,7 @@ static void hear_info(struct link *link, const redisReply *reply)
 		return;
 	snprintf(link->run, sizeof(link->run), "%.*s:", RUN_NAME, run);
 	warn(link, reply->str);
+	load_script(link); /* not before: who is not let in may not say so much */
 	ask_generation(link);
 }
 
