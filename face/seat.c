@@ -328,40 +328,59 @@ void seat_raise_if_ready(struct gale_seat *seat)
 		wake_raise(&seat->wake);
 }
 
-static void sleep_at_most(struct gale_seat *seat, uint64_t most_ns,
+/* Until something has come for the seat, or there is work for a turn: turn_fd says so,
+ * unless it is -1. */
+static void sleep_at_most(struct gale_seat *seat, int turn_fd, uint64_t most_ns,
                           uint64_t deadline_ns)
 {
 	uint64_t now = patience_now_ns();
 
 	if (deadline_ns > now && most_ns < deadline_ns - now)
 		deadline_ns = now + most_ns;
-	wake_wait(&seat->wake, deadline_ns);
+	wake_wait_for_either(seat->wake.fd, turn_fd, deadline_ns);
+}
+
+/* Its store is another machine away: the answer comes when it comes. */
+static bool is_elsewhere(const struct pending *pending)
+{
+	return pending->limiter->store->inner->ops->turn != NULL;
+}
+
+/* How long a turn can wait, if no descriptor tells of work before.  What the host's clock
+ * says of that may not hold: it is looked at again and again. */
+static uint64_t may_sleep_ns(const struct gale_runtime *runtime)
+{
+	return runtime->node_clock == &runtime->boot.clock
+	           ? runtime_turn_after_ns(runtime)
+	           : TURN_OF_ANOTHER_NS;
 }
 
 /* Where the host takes the turns, one who waits takes them.  False if nothing can come
  * of it: the host's clock stands still, and nothing is to be done.  While another thread
  * turns it may not see what was posted meanwhile, so then we come back soon. */
-static bool turn_a_while(struct gale_seat *seat, uint64_t deadline_ns)
+static bool turn_a_while(struct gale_seat *seat, const struct pending *pending,
+                         uint64_t deadline_ns)
 {
 	struct gale_runtime *runtime = seat->handle.runtime;
 	uint64_t done;
 
 	if (!runtime_turn(runtime, &done)) {
-		sleep_at_most(seat, TURN_OF_ANOTHER_NS, deadline_ns);
+		sleep_at_most(seat, -1, TURN_OF_ANOTHER_NS, deadline_ns);
 		return true;
 	}
 	if (done > 0)
 		return true;
-	if (runtime->node_clock != &runtime->boot.clock)
+	if (runtime->node_clock != &runtime->boot.clock && !is_elsewhere(pending))
 		return false;
-	sleep_at_most(seat, runtime_turn_after_ns(runtime), deadline_ns);
+	sleep_at_most(seat, runtime->turn_fd, may_sleep_ns(runtime), deadline_ns);
 	return true;
 }
 
-static bool wait_a_while(struct gale_seat *seat, uint64_t deadline_ns)
+static bool wait_a_while(struct gale_seat *seat, const struct pending *pending,
+                         uint64_t deadline_ns)
 {
 	if (seat->handle.runtime->turns)
-		return turn_a_while(seat, deadline_ns);
+		return turn_a_while(seat, pending, deadline_ns);
 	wake_wait(&seat->wake, deadline_ns);
 	return true;
 }
@@ -373,7 +392,7 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
 
 	seat_collect(seat);
 	while (!pending->answered && goes_on && patience_now_ns() < deadline_ns) {
-		goes_on = wait_a_while(seat, deadline_ns);
+		goes_on = wait_a_while(seat, pending, deadline_ns);
 		seat_collect(seat); /* another thread's turn may have brought it */
 	}
 	seat_raise_if_ready(seat);

@@ -60,11 +60,17 @@ void wake_wait(struct wake *wake, uint64_t deadline_ns)
 
 void wake_wait_for(int fd, uint64_t deadline_ns)
 {
-	struct pollfd poll = { .fd = fd, .events = POLLIN };
+	wake_wait_for_either(fd, -1, deadline_ns);
+}
+
+void wake_wait_for_either(int fd, int other_fd, uint64_t deadline_ns)
+{
+	struct pollfd polls[] = { { .fd = fd, .events = POLLIN },
+		                  { .fd = other_fd, .events = POLLIN } };
 	uint64_t now = patience_now_ns();
 	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
 	struct timespec time = { .tv_sec = (time_t)(left / 1000000000),
 		                 .tv_nsec = (long)(left % 1000000000) };
 
-	(void)ppoll(&poll, 1, deadline_ns == UINT64_MAX ? NULL : &time, NULL);
+	(void)ppoll(polls, 2, deadline_ns == UINT64_MAX ? NULL : &time, NULL);
 }

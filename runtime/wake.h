@@ -32,5 +32,7 @@ void wake_wait(struct wake *wake, uint64_t deadline_ns);
 
 /* The same, for a descriptor of another kind: until it is readable. */
 void wake_wait_for(int fd, uint64_t deadline_ns);
+/* Until one of them is; -1: there is no other. */
+void wake_wait_for_either(int fd, int other_fd, uint64_t deadline_ns);
 
 #endif

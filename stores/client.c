@@ -246,6 +246,21 @@ static const struct trip *ahead_of(const struct client *client, const struct tri
 	return NULL;
 }
 
+static void note_result(struct client *client, const struct trip *trip,
+                        enum store_result result)
+{
+	bool done = result == STORE_DONE;
+
+	count(client, CLIENT_CHANGED, result == STORE_CHANGED);
+	count(client, CLIENT_WRONG, result == STORE_WRONG);
+	if (!trip->lends)
+		count(client, CLIENT_STEPS, done && trip->call->op->verb == STORE_STEP);
+	else if (trip->lend == LEND)
+		count(client, CLIENT_LEASES, done && trip->answer.grant.units > 0);
+	else
+		count(client, CLIENT_RETURNS, done && trip->lend == LEND_BACK);
+}
+
 /* Of many that want to change one key, each goes on from what the one ahead of it makes
  * of the value, so that all of their swaps can succeed.  What is settled without a swap
  * is settled by what was told only: behind others it is read again. */
@@ -261,10 +276,12 @@ static void on_read(struct client *client, struct trip *trip,
 		found.before = ahead->job.becomes;
 	if (have_desk(client, trip, &found, &desk) &&
 	    (prepare(trip, &found, &desk, &result) ||
-	     (ahead && result != STORE_NO_MEMORY)))
+	     (ahead && result != STORE_NO_MEMORY))) {
 		go_again(client, trip);
-	else
-		tell(client, trip, result);
+		return;
+	}
+	note_result(client, trip, result);
+	tell(client, trip, result);
 }
 
 static void on_look(struct client *client, struct trip *trip,
@@ -275,6 +292,7 @@ static void on_look(struct client *client, struct trip *trip,
 
 	if (have_desk(client, trip, told, &desk))
 		result = remote_explain_look(&trip->job, told, &desk, trip->call->op);
+	note_result(client, trip, result);
 	tell(client, trip, result);
 }
 
@@ -310,21 +328,6 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 	default:
 		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
 	}
-}
-
-static void note_result(struct client *client, const struct trip *trip,
-                        enum store_result result)
-{
-	bool done = result == STORE_DONE;
-
-	count(client, CLIENT_CHANGED, result == STORE_CHANGED);
-	count(client, CLIENT_WRONG, result == STORE_WRONG);
-	if (!trip->lends)
-		count(client, CLIENT_STEPS, done);
-	else if (trip->lend == LEND)
-		count(client, CLIENT_LEASES, done && trip->answer.grant.units > 0);
-	else
-		count(client, CLIENT_RETURNS, done && trip->lend == LEND_BACK);
 }
 
 static void on_told(struct client *client, struct trip *trip,

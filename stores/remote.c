@@ -128,6 +128,16 @@ enum store_result remote_explain_step(const struct remote_job *job,
 	return result;
 }
 
+/* Nothing can be had before then, and then all. */
+static struct gale_outlook early_outlook(const struct remote_job *job,
+                                         const struct remote_told *told)
+{
+	uint64_t wait_us = job->not_before_us - told->now_us;
+
+	return (struct gale_outlook){ .next_after_us = wait_us,
+		                      .full_after_us = wait_us };
+}
+
 enum store_result remote_explain_look(const struct remote_job *job,
                                       const struct remote_told *told,
                                       const struct remote_desk *desk,
@@ -138,7 +148,11 @@ enum store_result remote_explain_look(const struct remote_job *job,
 
 	if (result != STORE_DONE)
 		return result;
-	if (op->verb == STORE_PEEK)
+	if (is_too_early(job, told) && op->verb == STORE_PEEK)
+		op->answer = early_answer(job, told, 1);
+	else if (is_too_early(job, told))
+		op->forecast = early_outlook(job, told);
+	else if (op->verb == STORE_PEEK)
 		op->answer = rule_peek(job->rule, value.words, told->now_us);
 	else
 		op->forecast =

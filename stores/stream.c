@@ -120,11 +120,14 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	return false;
 }
 
-/* The epoll forgets a descriptor that is closed. */
+/* An epoll forgets a descriptor that is closed, but not while a child of the host's has
+ * a copy: it would go on telling of it, and nobody could stop it. */
 void stream_close(struct stream *stream)
 {
 	int error = errno;
 
+	if (stream->fd >= 0 && stream->watch_fd >= 0)
+		(void)epoll_ctl(stream->watch_fd, EPOLL_CTL_DEL, stream->fd, NULL);
 	if (stream->fd >= 0)
 		close(stream->fd);
 	stream->fd = -1;

@@ -169,7 +169,6 @@ static void greet(struct link *link)
 	say_who(link);
 	say_where(link);
 	say(link, &info, 1, THE_INFO);
-	load_script(link);
 }
 
 /* Once for all batches that are refused together. */
@@ -247,6 +246,7 @@ static void hear_info(struct link *link, const redisReply *reply)
 		return;
 	snprintf(link->run, sizeof(link->run), "%.*s:", RUN_NAME, run);
 	warn(link, reply->str);
+	load_script(link); /* not before: who is not let in may not say so much */
 	ask_generation(link);
 }
 
@@ -450,6 +450,19 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 	return link->phase == READY ? WIRE_READY : WIRE_OPENING;
 }
 
+/* A log may be longer than what is taken from any server: so long as its rule says. */
+static void make_way(struct link *link, const struct remote_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		size_t most = batch->jobs[i].verb == REMOTE_READ
+		                  ? remote_value_most(batch->jobs[i].rule)
+		                  : 0;
+
+		if (link->intake.string_most < most)
+			link->intake.string_most = most;
+	}
+}
+
 static bool link_send(struct wire *wire, const struct remote_batch *batch)
 {
 	static const uint8_t buckets[REMOTE_BATCH_MOST];
@@ -469,6 +482,7 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 	if (link->out.count > OUT_MOST || link->sent - link->heard == AWAITED_MOST ||
 	    !redis_put_call(&link->out, &call))
 		return false;
+	make_way(link, batch);
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);
 	return true;

@@ -3,7 +3,7 @@
 /*
  * link.h -- a connection to a Redis server.
  *
- *     connect -> AUTH, SELECT, INFO, SCRIPT LOAD -> greet.lua -> ready: EVALSHA ...
+ *     connect -> AUTH, SELECT, INFO -> SCRIPT LOAD, greet.lua -> ready: EVALSHA ...
  *                                                       ^                   |
  *                                                       '- another generation, or no
  *                                                          script: greets again

@@ -38,7 +38,8 @@ void redis_text_cut(struct redis_text *text, size_t count)
 {
 	gale_assert(count <= text->count);
 	text->count -= count;
-	memmove(text->bytes, text->bytes + count, text->count);
+	if (text->count > 0 && count > 0)
+		memmove(text->bytes, text->bytes + count, text->count);
 }
 
 static bool make_room(struct redis_text *text, size_t more)

@@ -1,0 +1,1104 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * redis_store_test.c -- redis:// through gale.h: good days, and input that is not good.
+ *
+ * A real server, real threads; where a server would have to misbehave, a rogue of
+ * tests/support.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/atomic.h"
+#include "runtime/clock.h"
+#include "tests/support/allocator.h"
+#include "tests/support/child.h"
+#include "tests/support/crew.h"
+#include "tests/support/must.h"
+#include "tests/support/proxy.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/rogue.h"
+#include "tests/support/rules.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define CREW 200
+#define NODES_MOST 4
+#define PATIENT GALE_SECONDS(10)
+#define LINES_MOST 64
+
+/* What the library said to its host. */
+struct lines {
+	struct gale_log log; /* first */
+	_Atomic uint32_t count;
+	char text[LINES_MOST][256];
+};
+
+struct node {
+	struct test_allocator allocator;
+	struct lines lines;
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+};
+
+static struct redis_server server;
+
+static void nap(uint64_t us)
+{
+	const struct timespec time = { .tv_sec = (time_t)(us / 1000000),
+		                       .tv_nsec = (long)(us % 1000000) * 1000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* ---- Nodes ----------------------------------------------------------------------- */
+
+static void write_line(struct gale_log *self, const char *line)
+{
+	struct lines *lines = (struct lines *)self;
+	uint32_t at = add_relaxed(&lines->count, 1);
+
+	snprintf(lines->text[at % LINES_MOST], sizeof(lines->text[0]), "%s", line);
+}
+
+struct saying {
+	const struct node *node;
+	const char *what;
+};
+
+static bool is_said(void *arg)
+{
+	const struct saying *saying = arg;
+
+	for (int i = 0; i < LINES_MOST; i++)
+		if (strstr(saying->node->lines.text[i], saying->what))
+			return true;
+	return false;
+}
+
+/* An answer may come before the line that says why. */
+static bool was_said(const struct node *node, const char *what)
+{
+	struct saying saying = { node, what };
+
+	return becomes_true(is_said, &saying);
+}
+
+struct plan {
+	const char *url; /* NULL: the server's socket */
+	const char *options;
+	struct gale_rule rule;
+	enum gale_mode mode;
+	enum gale_on_outage on_outage;
+	uint64_t patience_us; /* 0: PATIENT */
+	uint32_t shards;      /* 0: 2 */
+	bool turns;
+};
+
+static void node_start(struct node *node, const struct plan *plan)
+{
+	struct gale_config config = {
+		.shards = plan->shards ? plan->shards : 2,
+		.allocator = &node->allocator.allocator,
+		.log = &node->lines.log,
+		.turns = plan->turns,
+	};
+
+	memset(node, 0, sizeof(*node));
+	node->lines.log.write = write_line;
+	test_allocator_init(&node->allocator);
+	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
+	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+}
+
+static struct gale_store *open_store(struct node *node, const struct plan *plan)
+{
+	char url[160];
+	struct gale_store_config config = { .url = plan->url ? plan->url : url };
+	struct gale_store *store;
+
+	snprintf(url, sizeof(url), "redis://%s%s", server.socket,
+	         plan->options ? plan->options : "");
+	must(gale_store_open(node->runtime, &config, &store) == GALE_ERR_OK);
+	return store;
+}
+
+static struct gale_limiter *open_limiter(struct node *node, struct gale_store *store,
+                                         const char *name, const struct plan *plan)
+{
+	struct gale_limiter_config config = {
+		.name = name,
+		.rule = plan->rule,
+		.mode = plan->mode,
+		.on_outage = plan->on_outage,
+		.store = store,
+		.lease.patience_us = plan->patience_us ? plan->patience_us : PATIENT,
+	};
+	struct gale_limiter *limiter;
+
+	must(gale_limiter_open(node->runtime, &config, &limiter) == GALE_ERR_OK);
+	return limiter;
+}
+
+static void node_open(struct node *node, const struct plan *plan)
+{
+	node_start(node, plan);
+	node->store = open_store(node, plan);
+	node->limiter = open_limiter(node, node->store, "limiter", plan);
+}
+
+static void node_close(struct node *node)
+{
+	gale_leave(node->seat);
+	gale_limiter_close(node->limiter);
+	gale_store_close(node->store);
+	gale_runtime_close(node->runtime);
+	assert_true(test_allocator_is_balanced(&node->allocator));
+}
+
+static struct gale_answer ask(struct node *node, const char *key)
+{
+	return gale_wait(node->seat, node->limiter, key, strlen(key), 1, PATIENT);
+}
+
+static void assert_why(struct node *node, const char *key, enum gale_why why)
+{
+	struct gale_answer answer = ask(node, key);
+
+	if (answer.why != why)
+		print_message("%s, not %s\n", gale_why_text(answer.why),
+		              gale_why_text(why));
+	assert_int_equal(answer.why, why);
+	assert_int_equal(answer.verdict, GALE_DENY);
+}
+
+static struct gale_counts counts_of(struct node *node)
+{
+	struct gale_counts counts;
+
+	must(gale_store_stats(node->store, &counts) == GALE_ERR_OK);
+	return counts;
+}
+
+static uint64_t metric(struct node *node, const char *name)
+{
+	struct gale_metric metrics[128];
+	size_t count = gale_metrics(node->runtime, metrics, COUNT(metrics));
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(metrics[i].name, name) == 0)
+			return metrics[i].value;
+	fail_msg("no metric is called %s", name);
+	return 0;
+}
+
+/* Each test has a server that holds nothing, and has never forgotten anything. */
+static int clean(void **state)
+{
+	(void)state;
+	redis_server_do(&server, "CONFIG SET maxmemory 0");
+	redis_server_do(&server, "REPLICAOF NO ONE");
+	redis_server_do(&server, "FLUSHALL");
+	redis_server_settle(&server, "gale:");
+	redis_server_settle(&server, "a:");
+	redis_server_settle(&server, "b:");
+	return 0;
+}
+
+/* ---- Exactly the limit ----------------------------------------------------------- */
+
+struct rush {
+	struct node nodes[NODES_MOST];
+	unsigned node_count;
+	_Atomic uint64_t allowed;
+	_Atomic uint64_t whys[GALE_WHY_BAD_ASK + 1];
+};
+
+static void ask_twice(void *arg, unsigned who)
+{
+	struct rush *rush = arg;
+	struct node *node = &rush->nodes[who % rush->node_count];
+	struct gale_seat *seat;
+
+	must(gale_join(node->runtime, &seat) == GALE_ERR_OK);
+	for (int i = 0; i < 2; i++) {
+		struct gale_answer answer =
+		    gale_wait(seat, node->limiter, "k", 1, 1, PATIENT);
+
+		add_relaxed(&rush->whys[answer.why], 1);
+		if (answer.verdict == GALE_ALLOW)
+			add_relaxed(&rush->allowed, 1);
+	}
+	gale_leave(seat);
+}
+
+static void show_whys(const struct rush *rush, const char *name)
+{
+	print_message("%s: allowed %" PRIu64 ";", name, load_relaxed(&rush->allowed));
+	for (int why = 0; why <= GALE_WHY_BAD_ASK; why++)
+		if (load_relaxed(&rush->whys[why]) > 0)
+			print_message(" %s %" PRIu64 ";",
+			              gale_why_text((enum gale_why)why),
+			              load_relaxed(&rush->whys[why]));
+	print_message("\n");
+}
+
+/* How many answers are neither the rule's nor what the node knows. */
+static uint64_t excuses(const struct rush *rush)
+{
+	uint64_t sum = 0;
+
+	for (int why = GALE_WHY_BUSY; why <= GALE_WHY_BAD_ASK; why++)
+		sum += load_relaxed(&rush->whys[why]);
+	return sum;
+}
+
+static void rush_at(enum gale_mode mode, unsigned which, unsigned node_count)
+{
+	static struct rush rush;
+	struct named_rule named = fifty_rule(which);
+	struct plan plan = { .rule = named.rule, .mode = mode };
+
+	memset(&rush, 0, sizeof(rush));
+	rush.node_count = node_count;
+	for (unsigned i = 0; i < node_count; i++)
+		node_open(&rush.nodes[i], &plan);
+	crew_run(CREW, ask_twice, &rush);
+	if (rush.allowed != FIFTY || excuses(&rush) > 0)
+		show_whys(&rush, named.name);
+	assert_int_equal(rush.allowed, FIFTY);
+	assert_int_equal(excuses(&rush), 0);
+	for (unsigned i = 0; i < node_count; i++)
+		node_close(&rush.nodes[i]);
+	(void)clean(NULL);
+}
+
+static bool can_be_leased(const struct gale_rule *rule)
+{
+	return rule->kind != GALE_RULE_SLIDING_LOG &&
+	       rule->kind != GALE_RULE_SLIDING_WINDOW &&
+	       rule->kind != GALE_RULE_TOKEN_BUDGET;
+}
+
+static void two_hundred_threads_get_fifty(void **state)
+{
+	(void)state;
+	for (unsigned which = 0; which < FIFTY_RULES; which++) {
+		rush_at(GALE_STRICT, which, 1);
+		rush_at(GALE_CACHED_DENY, which, 1);
+	}
+}
+
+static void on_several_nodes_they_get_fifty_in_all(void **state)
+{
+	(void)state;
+	for (unsigned which = 0; which < FIFTY_RULES; which++)
+		rush_at(which % 2 ? GALE_STRICT : GALE_CACHED_DENY, which, NODES_MOST);
+}
+
+/* Of a pacer, places that were leased and not used are given back at the end only. */
+static void leased_they_get_fifty(void **state)
+{
+	(void)state;
+	for (unsigned which = 0; which < FIFTY_RULES; which++) {
+		struct gale_rule rule = fifty_rule(which).rule;
+
+		if (can_be_leased(&rule) && rule.kind != GALE_RULE_PACER)
+			rush_at(GALE_LEASED, which, 1);
+	}
+}
+
+/* ---- Looking and correcting ------------------------------------------------------ */
+
+static void what_is_looked_at_and_corrected(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(3, GALE_HOURS(1)) };
+	struct gale_outlook outlook;
+	struct gale_answer answer;
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	for (uint64_t left = 3; left-- > 0;)
+		assert_int_equal(ask(&node, "k").remaining, left);
+	assert_why(&node, "k", GALE_WHY_RULE);
+	assert_int_equal(gale_peek(node.seat, node.limiter, "k", 1, PATIENT, &answer),
+	                 GALE_ERR_OK);
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_int_equal(
+	    gale_forecast(node.seat, node.limiter, "k", 1, 1, PATIENT, &outlook),
+	    GALE_ERR_OK);
+	assert_int_equal(outlook.spendable_now, 0);
+	assert_int_equal(gale_reset(node.seat, node.limiter, "k", 1, PATIENT),
+	                 GALE_ERR_OK);
+	assert_int_equal(ask(&node, "k").remaining, 2);
+	node_close(&node);
+}
+
+static void a_place_that_is_given_back_is_another_callers(void **state)
+{
+	struct plan plan = { .rule = gale_leaky_bucket(1, GALE_SECONDS(100),
+		                                       GALE_SECONDS(100)) };
+	struct gale_answer first, second;
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	(void)ask(&node, "k");
+	first = ask(&node, "k");
+	assert_int_equal(first.verdict, GALE_ALLOW);
+	assert_why(&node, "k", GALE_WHY_RULE);
+	assert_int_equal(
+	    gale_cancel(node.seat, node.limiter, "k", 1, 1, PATIENT, &first),
+	    GALE_ERR_OK);
+	second = ask(&node, "k");
+	assert_int_equal(second.verdict, GALE_ALLOW);
+	node_close(&node);
+}
+
+static void a_log_may_be_long(void **state)
+{
+	struct plan plan = { .rule = gale_sliding_log(8000, GALE_HOURS(1)) };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	for (uint64_t i = 1; i <= 4400; i++)
+		assert_int_equal(ask(&node, "k").remaining, 8000 - i);
+	assert_int_equal(counts_of(&node).failures, 0);
+	node_close(&node);
+}
+
+/* ---- Who meets whom -------------------------------------------------------------- */
+
+static void keys_meet_under_one_name_and_no_other(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(1, GALE_HOURS(1)) };
+	struct gale_store *stores[3];
+	struct gale_limiter *limiters[4];
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	limiters[0] = open_limiter(&node, node.store, "other", &plan);
+	for (int i = 0; i < 3; i++) {
+		const char *const options[] = { "?prefix=a:", "?prefix=b:",
+			                        "?prefix=a:" };
+
+		plan.options = options[i];
+		stores[i] = open_store(&node, &plan);
+		limiters[i + 1] = open_limiter(&node, stores[i], "limiter", &plan);
+	}
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	for (int i = 0; i < 4; i++) {
+		struct gale_answer answer =
+		    gale_wait(node.seat, limiters[i], "k", 1, 1, PATIENT);
+
+		/* The last is what the second is. */
+		assert_int_equal(answer.verdict, i < 3 ? GALE_ALLOW : GALE_DENY);
+		assert_int_equal(answer.why, GALE_WHY_RULE);
+	}
+	for (int i = 0; i < 4; i++)
+		gale_limiter_close(limiters[i]);
+	for (int i = 0; i < 3; i++)
+		gale_store_close(stores[i]);
+	node_close(&node);
+}
+
+static void a_key_may_be_any_bytes(void **state)
+{
+	static const char *const keys[] = { "{b00}", "}{", "a b\r\nc", "%n",
+		                            "\xff\x01" };
+	struct plan plan = { .rule = gale_fixed_window(1, GALE_HOURS(1)) };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		assert_int_equal(ask(&node, keys[i]).verdict, GALE_ALLOW);
+		assert_why(&node, keys[i], GALE_WHY_RULE);
+	}
+	assert_int_equal(
+	    gale_wait(node.seat, node.limiter, "a\0b", 3, 1, PATIENT).verdict,
+	    GALE_ALLOW);
+	assert_int_equal(
+	    gale_wait(node.seat, node.limiter, "a\0c", 3, 1, PATIENT).verdict,
+	    GALE_ALLOW);
+	node_close(&node);
+}
+
+/* ---- A server that is new -------------------------------------------------------- */
+
+static void in_quarantine_a_look_promises_nothing(void **state)
+{
+	struct plan plan = { .rule = gale_gcra(5, GALE_SECONDS(20), 5) };
+	struct gale_outlook outlook;
+	struct gale_answer answer;
+	struct node node;
+
+	(void)state;
+	redis_server_do(&server, "FLUSHALL");
+	node_open(&node, &plan);
+	assert_why(&node, "k", GALE_WHY_RULE);
+	assert_int_equal(gale_peek(node.seat, node.limiter, "k", 1, PATIENT, &answer),
+	                 GALE_ERR_OK);
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_in_range(answer.retry_after_us, GALE_SECONDS(20), GALE_SECONDS(24));
+	assert_int_equal(
+	    gale_forecast(node.seat, node.limiter, "k", 1, 1, PATIENT, &outlook),
+	    GALE_ERR_OK);
+	assert_int_equal(outlook.spendable_now, 0);
+	assert_in_range(outlook.next_after_us, GALE_SECONDS(20), GALE_SECONDS(24));
+	node_close(&node);
+}
+
+/* ---- Keys that are not ours ------------------------------------------------------ */
+
+#define OUR_K "gale:{b00}:\7limiterk"
+
+static void a_key_of_another_kind_is_wrong_and_stays(void **state)
+{
+	static const char *const commands[] = {
+		"LPUSH " OUR_K " x",
+		"SET " OUR_K " garbage",
+		"SETRANGE " OUR_K " 65600 x",
+	};
+	const struct gale_rule rules[] = { gale_fixed_window(9, GALE_HOURS(1)),
+		                           gale_gcra(9, GALE_HOURS(1), 9),
+		                           gale_sliding_log(9, GALE_HOURS(1)) };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(commands) * COUNT(rules); i++) {
+		struct plan plan = { .rule = rules[i % COUNT(rules)] };
+		struct node node;
+
+		redis_server_do(&server, "DEL " OUR_K);
+		redis_server_do(&server, commands[i / COUNT(rules)]);
+		node_open(&node, &plan);
+		assert_why(&node, "k", GALE_WHY_WRONG);
+		assert_int_equal(counts_of(&node).wrong, 1);
+		assert_int_equal(counts_of(&node).failures, 0);
+		assert_int_equal(ask(&node, "other").verdict, GALE_ALLOW);
+		assert_int_equal(gale_reset(node.seat, node.limiter, "k", 1, PATIENT),
+		                 GALE_ERR_OK);
+		assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+		assert_int_equal(
+		    gale_reset(node.seat, node.limiter, "other", 5, PATIENT),
+		    GALE_ERR_OK);
+		node_close(&node);
+	}
+}
+
+static void a_key_under_other_parameters_is_left_alone(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)) };
+	struct node one, other;
+
+	(void)state;
+	node_open(&one, &plan);
+	plan.rule = gale_fixed_window(9, GALE_HOURS(2));
+	node_open(&other, &plan);
+	assert_int_equal(ask(&one, "k").remaining, 8);
+	assert_why(&other, "k", GALE_WHY_CHANGED);
+	assert_int_equal(counts_of(&other).changed, 1);
+	assert_int_equal(ask(&one, "k").remaining, 7);
+	node_close(&one);
+	node_close(&other);
+}
+
+/* ---- Who is not let in ----------------------------------------------------------- */
+
+static void refused(const char *url, const char *because)
+{
+	struct plan plan = { .url = url, .rule = gale_fixed_window(9, GALE_HOURS(1)) };
+	struct node node;
+
+	plan.shards = 1;
+	node_open(&node, &plan);
+	assert_why(&node, "k", GALE_WHY_DOWN);
+	if (!was_said(&node, because))
+		fail_msg("%s: said: %s", url, node.lines.text[0]);
+	assert_int_equal(counts_of(&node).connects, 0);
+	assert_true(counts_of(&node).failures > 0);
+	node_close(&node);
+}
+
+static void let_in(const char *url)
+{
+	struct plan plan = { .url = url, .rule = gale_fixed_window(9, GALE_HOURS(1)) };
+	struct node node;
+
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").why, GALE_WHY_RULE);
+	node_close(&node);
+}
+
+static void who_has_no_password_is_not_let_in(void **state)
+{
+	static const char *const options[] = {
+		"--requirepass", "open%sesame", "--user", "ali",   "on", ">baba",
+		"~gale:*",       "+@all",       "--user", "thief", "on", ">baba",
+		"~gale:*",       "+get",        NULL,
+	};
+	struct redis_server guarded;
+	struct proxy proxy;
+	char url[128];
+
+	(void)state;
+	redis_server_start(&guarded, options);
+	proxy_open(&proxy, guarded.socket);
+#define URL(who)                                                                       \
+	(snprintf(url, sizeof(url), "redis://" who "127.0.0.1:%u", proxy.port), url)
+	refused(URL(""), "NOAUTH");
+	refused(URL(":wrong@"), "WRONGPASS");
+	refused(URL("ali:wrong@"), "WRONGPASS");
+	refused(URL("nobody:baba@"), "WRONGPASS");
+	refused(URL("thief:baba@"), "NOPERM");
+	let_in(URL(":open%%25sesame@"));
+	let_in(URL("ali:baba@"));
+#undef URL
+	proxy_close(&proxy);
+	redis_server_stop(&guarded);
+}
+
+static void an_address_that_leads_nowhere(void **state)
+{
+	const struct gale_store_config unknown = { .url = "redis://nobody.invalid" };
+	const struct gale_store_config too_far = { .url =
+		                                       "redis:///folder/of/a/path/"
+		                                       "that/is/much/too/long/for/a/"
+		                                       "socket/of/a/server/so/it/is/"
+		                                       "refused/at/once/as/it/is/said/"
+		                                       "and/that/is/that" };
+	struct plan plan = { .shards = 1 };
+	struct gale_store *store;
+	struct node node;
+	char url[160];
+
+	(void)state;
+	node_start(&node, &plan);
+	assert_int_equal(gale_store_open(node.runtime, &unknown, &store),
+	                 GALE_ERR_HOST);
+	assert_int_equal(gale_store_open(node.runtime, &too_far, &store),
+	                 GALE_ERR_HOST);
+	gale_leave(node.seat);
+	gale_runtime_close(node.runtime);
+	refused("redis://127.0.0.1:1", "Connection refused");
+	refused("redis:///nowhere/at/all", "No such file");
+	snprintf(url, sizeof(url), "redis://%s?db=99", server.socket);
+	refused(url, "DB index");
+}
+
+/* ---- Servers that cannot --------------------------------------------------------- */
+
+static bool is_allowed(void *arg)
+{
+	return ask(arg, "k").verdict == GALE_ALLOW;
+}
+
+static void a_replica_is_not_asked(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1 };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	redis_server_do(&server, "REPLICAOF 127.0.0.1 1");
+	assert_why(&node, "k", GALE_WHY_DOWN);
+	nap(GALE_MILLIS(50));
+	assert_why(&node, "k", GALE_WHY_DOWN);
+	assert_true(was_said(&node, "READONLY"));
+	assert_true(was_said(&node, "it is a replica"));
+	redis_server_do(&server, "REPLICAOF NO ONE");
+	assert_true(becomes_true(is_allowed, &node));
+	node_close(&node);
+}
+
+static void a_server_that_may_forget_is_told_of(void **state)
+{
+	static const char *const lru[] = { "--maxmemory", "8mb", "--maxmemory-policy",
+		                           "allkeys-lru", NULL };
+	static const char *const aof[] = { "--appendonly", "yes", NULL };
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1 };
+	const struct redis_server quiet = server;
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	(void)ask(&node, "k");
+	assert_true(was_said(&node, "no append-only file"));
+	node_close(&node);
+
+	redis_server_start(&server, lru);
+	node_open(&node, &plan);
+	(void)ask(&node, "k");
+	assert_true(was_said(&node, "maxmemory-policy is allkeys-lru"));
+	node_close(&node);
+	redis_server_stop(&server);
+
+	redis_server_start(&server, aof);
+	node_open(&node, &plan);
+	(void)ask(&node, "k");
+	assert_int_equal(node.lines.count, 0);
+	node_close(&node);
+	redis_server_stop(&server);
+	server = quiet;
+}
+
+static void a_server_without_room_takes_nothing(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1,
+		             .on_outage = GALE_ON_OUTAGE_ALLOW };
+	struct gale_answer answer;
+	uint64_t connects;
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").why, GALE_WHY_RULE);
+	redis_server_do(&server, "CONFIG SET maxmemory 1");
+	answer = ask(&node, "new");
+	assert_int_equal(answer.why, GALE_WHY_DOWN);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	assert_true(was_said(&node, "OOM"));
+	connects = counts_of(&node).connects;
+	for (int i = 0; i < 1000; i++)
+		(void)ask(&node, "new");
+	assert_in_range(counts_of(&node).connects, connects, connects + 10);
+	redis_server_do(&server, "CONFIG SET maxmemory 0");
+	plan.on_outage = GALE_ON_OUTAGE_DENY;
+	node_close(&node);
+	node_open(&node, &plan);
+	assert_true(becomes_true(is_allowed, &node));
+	node_close(&node);
+}
+
+/* ---- Servers that lie ------------------------------------------------------------ */
+
+static const char *const rubbish[] = {
+	"+OK\r\n",
+	":1\r\n",
+	"$-1\r\n",
+	"*-1\r\n",
+	"*0\r\n",
+	"*1\r\n:%n\r\n",
+	"*2\r\n:%n\r\n:1\r\n",
+	"*2\r\n:%n\r\n$40\r\n0123456789012345678901234567890123456789\r\n",
+	"*3\r\n:%n\r\n:0\r\n$0\r\n\r\n",
+	"*3\r\n:%n\r\n:-5\r\n$0\r\n\r\n",
+	"*3\r\n:%n\r\n:9223372036854775807\r\n$0\r\n\r\n",
+	"*3\r\n:1%n\r\n:%t\r\n$0\r\n\r\n",
+	"*3\r\n:-1\r\n:%t\r\n$0\r\n\r\n",
+	"*3\r\n$1\r\n1\r\n:%t\r\n$0\r\n\r\n",
+	"*3\r\n:%n\r\n:%t\r\n:99\r\n",
+	"*3\r\n:%n\r\n:%t\r\n:0\r\n",
+	"*3\r\n:%n\r\n:%t\r\n:1\r\n",
+	"*3\r\n:%n\r\n:%t\r\n:2\r\n",
+	"*3\r\n:%n\r\n:%t\r\n:3\r\n",
+	"*3\r\n:%n\r\n:%t\r\n:5\r\n",
+	"*3\r\n:%n\r\n:%t\r\n$5\r\nhello\r\n",
+	"*3\r\n:%n\r\n:%t\r\n$-1\r\n",
+	"*3\r\n:%n\r\n:%t\r\n*0\r\n",
+	"*4\r\n:%n\r\n:%t\r\n$0\r\n\r\n$0\r\n\r\n",
+	"*2147483647\r\n",
+	"*9223372036854775807\r\n",
+	"*-7\r\n",
+	"$2147483647\r\n",
+	"$9223372036854775807\r\n",
+	"*3\r\n:%n\r\n:%t\r\n$99999999\r\n",
+	"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+	"nonsense\r\n",
+	"\r\n\r\n\r\n",
+	"-\r\n",
+	"-ERR what\r\n",
+	"-ERR \x01\x1b[31m\r\n",
+	"-MOVED\r\n",
+	"-MOVED 99999 nowhere:0\r\n",
+	"-ASK 1 nowhere:1\r\n",
+	"-LOADING\r\n",
+	"*3\r\n:%n\r\n", /* and no more */
+	"*3\r\n:%n\r\n:",
+	"",
+};
+
+static bool is_ruled(void *arg)
+{
+	return ask(arg, "k").why == GALE_WHY_RULE;
+}
+
+static void hear_rubbish(struct rogue *rogue, enum rogue_to to, const char *text)
+{
+	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)),
+		             .shards = 1,
+		             .patience_us = GALE_MILLIS(60) };
+	struct gale_answer answer;
+	struct node node;
+	char url[64];
+
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", rogue->port);
+	plan.url = url;
+	rogue_say(rogue, to, text);
+	node_open(&node, &plan);
+	answer = ask(&node, "k");
+	if (answer.verdict != GALE_DENY ||
+	    (answer.why != GALE_WHY_WRONG && answer.why != GALE_WHY_DOWN &&
+	     answer.why != GALE_WHY_LATE && answer.why != GALE_WHY_BUSY))
+		print_message("%s\n%s\n", text, gale_why_text(answer.why));
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_true(answer.why > GALE_WHY_SPENT);
+	rogue_say(rogue, to, NULL);
+	assert_true(becomes_true(is_ruled, &node));
+	node_close(&node);
+}
+
+static void rubbish_is_not_believed(void **state)
+{
+	struct rogue rogue;
+
+	(void)state;
+	rogue_open(&rogue);
+	for (size_t i = 0; i < COUNT(rubbish); i++)
+		hear_rubbish(&rogue, ROGUE_CALL, rubbish[i]);
+	rogue_hang_up(&rogue, true);
+	for (size_t i = COUNT(rubbish) - 3; i < COUNT(rubbish); i++)
+		hear_rubbish(&rogue, ROGUE_CALL, rubbish[i]);
+	rogue_close(&rogue);
+}
+
+static void rubbish_to_a_greeting_is_not_believed(void **state)
+{
+	static const char *const infos[] = {
+		":1\r\n",
+		"$-1\r\n",
+		"$0\r\n\r\n",
+		"$5\r\nhello\r\n",
+		"-ERR no\r\n",
+		"$24\r\nrole:master\r\nrun_id:1\r\n\r\n",
+		"$999999999\r\n",
+		"*0\r\n",
+		"$12\r\nrole:slave\r\n\r\n",
+		"+OK\r\n+OK\r\n+OK\r\n",
+	};
+	static const char *const generations[] = {
+		":1\r\n",
+		"$-1\r\n",
+		"$3\r\nabc\r\n",
+		"$2\r\na:\r\n",
+		"$3\r\na:x\r\n",
+		"$26\r\n0123456789ab:9999999999999\r\n",
+		"$34\r\n0123456789ab:000000000000000000001\r\n",
+		"-NOSCRIPT\r\n",
+		"*1\r\n:1\r\n",
+	};
+	struct rogue rogue;
+
+	(void)state;
+	rogue_open(&rogue);
+	for (size_t i = 0; i < COUNT(infos); i++)
+		hear_rubbish(&rogue, ROGUE_INFO, infos[i]);
+	for (size_t i = 0; i < COUNT(generations); i++)
+		hear_rubbish(&rogue, ROGUE_GENERATION, generations[i]);
+	rogue_close(&rogue);
+}
+
+/* The call is answered, and what comes on top ends the connection. */
+static void a_surplus_reply_ends_the_connection(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)), .shards = 1 };
+	struct rogue rogue;
+	struct node node;
+	char url[64];
+
+	(void)state;
+	rogue_open(&rogue);
+	rogue_say(&rogue, ROGUE_CALL, ROGUE_HONEST "+surplus\r\n");
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", rogue.port);
+	plan.url = url;
+	node_open(&node, &plan);
+	for (int i = 0; i < 5; i++)
+		assert_true(becomes_true(is_ruled, &node));
+	assert_true(counts_of(&node).failures >= 4);
+	assert_true(was_said(&node, "a reply to nothing"));
+	node_close(&node);
+	rogue_close(&rogue);
+}
+
+/* ---- Failures -------------------------------------------------------------------- */
+
+#define MANY 200
+
+static void ask_many(struct node *node)
+{
+	char key[16];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		assert_int_equal(
+		    gale_ask(node->seat, node->limiter, key, strlen(key), 1, NULL)
+			.verdict,
+		    GALE_PENDING);
+	}
+}
+
+static void fetch_many(struct node *node, enum gale_why why)
+{
+	struct pollfd ready = { .fd = gale_seat_fd(node->seat), .events = POLLIN };
+	struct gale_completion completion;
+
+	for (int i = 0; i < MANY; i++) {
+		while (gale_seat_completions(node->seat, &completion, 1) == 0)
+			must(poll(&ready, 1, 10000) == 1);
+		assert_int_equal(completion.answer.why, why);
+	}
+	assert_int_equal(gale_seat_completions(node->seat, &completion, 1), 0);
+}
+
+static void asks_that_fail_together_are_one_failure(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)), .shards = 1 };
+	struct proxy proxy;
+	struct node node;
+	char url[64];
+
+	(void)state;
+	proxy_open(&proxy, server.socket);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", proxy.port);
+	plan.url = url;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	proxy_swallow(&proxy, true);
+	ask_many(&node);
+	nap(GALE_MILLIS(20));
+	proxy_swallow(&proxy, false);
+	proxy_cut(&proxy);
+	fetch_many(&node, GALE_WHY_LATE);
+	nap(GALE_MILLIS(
+	    60)); /* the first pause is 15 ms at most, the eighth a second */
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	node_close(&node);
+	proxy_close(&proxy);
+}
+
+/* The seat knows, and asks no shard. */
+static void who_leases_from_a_dead_server_is_turned_away_at_once(void **state)
+{
+	static const char away[] = "turned_away_while_store_was_down";
+	struct plan plan = { .url = "redis://127.0.0.1:1",
+		             .rule = gale_fixed_window(9, GALE_HOURS(1)),
+		             .mode = GALE_LEASED,
+		             .shards = 1 };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	for (int i = 0; i < 1000; i++)
+		assert_why(&node, "k", GALE_WHY_DOWN);
+	assert_in_range(metric(&node, away), 900, 1000);
+	node_close(&node);
+}
+
+/* ---- Turns ----------------------------------------------------------------------- */
+
+/* Turns when it is asked for, as a host does; returns how often, until the ask is
+ * answered or the time is over. */
+static unsigned turn_until(struct node *node, struct gale_completion *completion,
+                           uint64_t us)
+{
+	uint64_t deadline = patience_now_ns() + us * 1000;
+	unsigned turns = 0;
+
+	while (patience_now_ns() < deadline &&
+	       gale_seat_completions(node->seat, completion, 1) == 0) {
+		struct pollfd ready = { .fd = gale_turn_fd(node->runtime),
+			                .events = POLLIN };
+		uint64_t after_us = gale_turn_after_us(node->runtime);
+		uint64_t left_us = (deadline - patience_now_ns()) / 1000;
+		int ms = (int)((after_us < left_us ? after_us : left_us) / 1000) + 1;
+
+		(void)poll(&ready, 1, ms);
+		(void)gale_turn(node->runtime);
+		turns++;
+	}
+	return turns;
+}
+
+static void a_host_that_turns_is_called_when_the_server_answers(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .turns = true };
+	struct gale_completion completion = { 0 };
+	struct proxy proxy;
+	struct node node;
+	char url[64];
+
+	(void)state;
+	proxy_open(&proxy, server.socket);
+	proxy_delay(&proxy, TO_NODE, GALE_MILLIS(20));
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", proxy.port);
+	plan.url = url;
+	node_open(&node, &plan);
+	for (unsigned most = 20; most >= 8; most -= 6) {
+		assert_int_equal(
+		    gale_ask(node.seat, node.limiter, "k", 1, 1, NULL).verdict,
+		    GALE_PENDING);
+		assert_in_range(turn_until(&node, &completion, PATIENT), 2, most);
+		assert_int_equal(completion.answer.verdict, GALE_ALLOW);
+	}
+	assert_in_range(turn_until(&node, &completion, GALE_MILLIS(300)), 0, 5);
+	proxy_be_silent(&proxy, true);
+	(void)gale_ask(node.seat, node.limiter, "k", 1, 1, NULL);
+	assert_in_range(turn_until(&node, &completion, GALE_MILLIS(300)), 1, 8);
+	proxy_be_silent(&proxy, false);
+	assert_in_range(turn_until(&node, &completion, PATIENT), 0, 20);
+	node_close(&node);
+	proxy_close(&proxy);
+}
+
+static void who_waits_in_turns_hears_the_server(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .turns = true };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	for (uint64_t i = 1; i <= 20; i++)
+		assert_int_equal(ask(&node, "k").remaining, 99 - i);
+	node_close(&node);
+}
+
+/* ---- Forks ----------------------------------------------------------------------- */
+
+static int ask_in_child(void *arg)
+{
+	struct node *node = arg;
+	struct gale_answer answer;
+
+	if (ask(node, "k").why != GALE_WHY_FORKED)
+		return 1;
+	if (gale_peek(node->seat, node->limiter, "k", 1, PATIENT, &answer) !=
+	    GALE_ERR_FORKED)
+		return 2;
+	gale_limiter_close(node->limiter);
+	gale_store_close(node->store);
+	gale_runtime_close(node->runtime);
+	return 0;
+}
+
+static void a_child_is_refused_and_its_parent_goes_on(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)) };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").remaining, 8);
+	assert_int_equal(child_run(ask_in_child, &node), 0);
+	assert_int_equal(ask(&node, "k").remaining, 7);
+	assert_int_equal(counts_of(&node).failures, 0);
+	node_close(&node);
+}
+
+static uint64_t cpu_us(void)
+{
+	struct rusage usage;
+
+	must(getrusage(RUSAGE_SELF, &usage) == 0);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* The child has a copy of the connection, which the server ends. */
+static int watch_the_end(void *arg)
+{
+	(void)arg;
+	nap(GALE_MILLIS(700));
+	return 0;
+}
+
+static void *run_child(void *arg)
+{
+	return (void *)(intptr_t)child_run(watch_the_end, arg);
+}
+
+static void a_child_does_not_make_its_parent_spin(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)) };
+	struct proxy proxy;
+	struct node node;
+	pthread_t thread;
+	uint64_t before;
+	char url[64];
+
+	(void)state;
+	proxy_open(&proxy, server.socket);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", proxy.port);
+	plan.url = url;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	must(pthread_create(&thread, NULL, run_child, NULL) == 0);
+	nap(GALE_MILLIS(100));
+	proxy_cut(&proxy);
+	nap(GALE_MILLIS(100));
+	before = cpu_us();
+	nap(GALE_MILLIS(300));
+	assert_in_range(cpu_us() - before, 0, GALE_MILLIS(100));
+	must(pthread_join(thread, NULL) == 0);
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	node_close(&node);
+	proxy_close(&proxy);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, clean)
+	const struct CMUnitTest tests[] = {
+		TEST(two_hundred_threads_get_fifty),
+		TEST(on_several_nodes_they_get_fifty_in_all),
+		TEST(leased_they_get_fifty),
+		TEST(what_is_looked_at_and_corrected),
+		TEST(a_place_that_is_given_back_is_another_callers),
+		TEST(a_log_may_be_long),
+		TEST(keys_meet_under_one_name_and_no_other),
+		TEST(a_key_may_be_any_bytes),
+		TEST(in_quarantine_a_look_promises_nothing),
+		TEST(a_key_of_another_kind_is_wrong_and_stays),
+		TEST(a_key_under_other_parameters_is_left_alone),
+		TEST(who_has_no_password_is_not_let_in),
+		TEST(an_address_that_leads_nowhere),
+		TEST(a_replica_is_not_asked),
+		TEST(a_server_that_may_forget_is_told_of),
+		TEST(a_server_without_room_takes_nothing),
+		TEST(rubbish_is_not_believed),
+		TEST(rubbish_to_a_greeting_is_not_believed),
+		TEST(a_surplus_reply_ends_the_connection),
+		TEST(asks_that_fail_together_are_one_failure),
+		TEST(who_leases_from_a_dead_server_is_turned_away_at_once),
+		TEST(a_host_that_turns_is_called_when_the_server_answers),
+		TEST(who_waits_in_turns_hears_the_server),
+		TEST(a_child_is_refused_and_its_parent_goes_on),
+		TEST(a_child_does_not_make_its_parent_spin),
+	};
+#undef TEST
+	int failed;
+
+	redis_server_start(&server, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	redis_server_stop(&server);
+	return failed;
+}
