@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * redis_fuzz.c -- whatever a Redis server says, a shard's client lives, and answers once.
+ *
+ * The bytes are a rule, and then moves: asks, time that passes, connections that end, and
+ * what the server says: the fuzzer's bytes as they are, or an answer whose frame is right
+ * and whose parts are the fuzzer's.  The stream is the fuzzer's own; all that is behind
+ * it is what runs: link.c, reply.c, hiredis's parser, client.c, remote.c and the engine.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/check.h"
+#include "runtime/memory.h"
+#include "stores/client.h"
+#include "stores/redis/link.h"
+#include "stores/redis/wire.h"
+#include "stores/stream.h"
+#include "tests/fuzz/bytes.h"
+
+#define MOVES 200
+#define CALLS 8
+#define LOANS 8
+#define KEYS 3
+#define SAID_MOST 2048
+#define VALUE_MOST 200
+#define T0 GALE_SECONDS(1700000000)
+
+enum move {
+	ASK,
+	BORROW,
+	GIVE_BACK,
+	PASS,
+	SAY_BYTES,
+	SAY_FRAME,
+	END,
+	GREET,
+	MOVE_COUNT,
+};
+
+struct scene {
+	struct store_home home;
+	struct client *client;
+	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+	mono now;
+	struct rule rule;
+	struct store_op ops[CALLS];
+	struct store_call calls[CALLS];
+	bool busy[CALLS];
+	uint64_t asked[LOANS]; /* units, of the request with that number */
+	uint64_t number;
+	struct gale_slot tag;
+	uint64_t nonce; /* about the latest that was sent */
+	uint8_t said[SAID_MOST];
+	size_t said_count;
+	bool over;
+	bool polite; /* it greets by itself */
+};
+
+static struct scene s;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- The stream ------------------------------------------------------------------ */
+
+static void say(const void *bytes, size_t count)
+{
+	if (count > SAID_MOST - s.said_count)
+		count = SAID_MOST - s.said_count;
+	memcpy(s.said + s.said_count, bytes, count);
+	s.said_count += count;
+}
+
+void stream_init(struct stream *stream, int watch_fd)
+{
+	*stream = (struct stream){ .watch_fd = watch_fd, .fd = -1 };
+}
+
+size_t stream_resolve(const char *host, uint16_t port,
+                      struct stream_address *ret_addresses, size_t most)
+{
+	(void)host;
+	(void)port;
+	gale_assert(most > 0);
+	ret_addresses[0] = (struct stream_address){ .count = 0 };
+	return 1;
+}
+
+bool stream_unix(const char *path, struct stream_address *ret_address)
+{
+	return stream_resolve(path, 0, ret_address, 1) == 1;
+}
+
+bool stream_connect(struct stream *stream, const struct stream_address *address)
+{
+	static const char greeting[] =
+	    "$36\r\nrole:master\r\nrun_id:0123456789ab\r\n\r\n\r\n+OK\r\n"
+	    "$14\r\n0123456789ab:1\r\n";
+
+	(void)address;
+	stream->fd = 1;
+	s.said_count = 0;
+	s.over = false;
+	if (s.polite)
+		say(greeting, sizeof(greeting) - 1);
+	errno = 0;
+	return true;
+}
+
+void stream_close(struct stream *stream)
+{
+	stream->fd = -1;
+}
+
+enum stream_state stream_turn(struct stream *stream)
+{
+	return stream->fd < 0 || s.over ? STREAM_OVER : STREAM_OPEN;
+}
+
+ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count)
+{
+	(void)bytes;
+	return stream->fd < 0 || s.over ? -1 : (ptrdiff_t)count;
+}
+
+ptrdiff_t stream_read(struct stream *stream, uint8_t *bytes, size_t most)
+{
+	size_t count = s.said_count < most ? s.said_count : most;
+
+	errno = 0;
+	if (stream->fd < 0 || (s.over && count == 0))
+		return -1;
+	memcpy(bytes, s.said, count);
+	s.said_count -= count;
+	memmove(s.said, s.said + count, s.said_count);
+	return (ptrdiff_t)count;
+}
+
+/* ---- What comes of it ------------------------------------------------------------ */
+
+static void check_answer(const struct store_op *op)
+{
+	const struct gale_answer *answer = &op->answer;
+
+	if (op->verb == STORE_STEP || op->verb == STORE_PEEK) {
+		gale_assert(answer->limit == s.rule.capacity);
+		gale_assert(answer->remaining <= answer->limit);
+		gale_assert((answer->verdict == GALE_ALLOW) ==
+		            (answer->retry_after_us == 0));
+	}
+}
+
+static void on_done(struct store_home *home, struct store_call *call,
+                    enum store_result result)
+{
+	size_t i = (size_t)(call - s.calls);
+
+	(void)home;
+	gale_assert(i < CALLS && s.busy[i]); /* C1 */
+	s.busy[i] = false;
+	if (result == STORE_DONE)
+		check_answer(call->op);
+}
+
+/* What it grants is for the lessor to believe or not. */
+static void on_answer(struct store_home *home, const struct lend_answer *answer)
+{
+	uint64_t *asked = &s.asked[answer->number % LOANS];
+
+	(void)home;
+	gale_assert(answer->number <= s.number && *asked > 0); /* C1 */
+	*asked = 0;
+	if (answer->result == STORE_DONE)
+		s.tag = answer->grant.tag;
+}
+
+/* ---- Moves ----------------------------------------------------------------------- */
+
+static const uint8_t *key_of(uint64_t number)
+{
+	static const uint8_t keys[KEYS][2] = { "a", "b", "c" };
+
+	return keys[number % KEYS];
+}
+
+static void ask(struct bytes *bytes)
+{
+	uint64_t i = take_number(bytes, 1) % CALLS, cost = take_number(bytes, 1);
+
+	if (s.busy[i])
+		return;
+	s.ops[i] = (struct store_op){
+		.verb = (enum store_verb)(take_number(bytes, 1) % (STORE_RESET + 1)),
+		.key = key_of(i),
+		.key_len = 1,
+		.rule = &s.rule,
+		.cost = cost + 1,
+		.slot = { .us = take_number(bytes, 6) % GALE_UNITS_MAX },
+	};
+	s.calls[i] =
+	    (struct store_call){ .op = &s.ops[i], .due = mono_after(s.now, 100000000) };
+	s.busy[i] = true;
+	client_begin(s.client, &s.calls[i], s.now);
+}
+
+static void lend(struct bytes *bytes, enum lend_verb verb)
+{
+	uint64_t units = take_number(bytes, 2) + 1;
+	struct lend_request request = {
+		.verb = verb,
+		.key = key_of(units),
+		.key_len = 1,
+		.rule = &s.rule,
+		.ask = { .node = 1, .want = units, .least = 1 + units / 2 },
+		.tag = s.tag,
+		.units = units,
+	};
+
+	if (!lease_possible(&s.rule) || s.asked[(s.number + 1) % LOANS] > 0)
+		return;
+	request.ask.number = ++s.number;
+	s.asked[s.number % LOANS] = units;
+	client_lend(s.client, &request, 1, s.now);
+}
+
+static void say_bytes(struct bytes *bytes)
+{
+	size_t count = take_number(bytes, 1);
+
+	count = count < bytes->left ? count : bytes->left;
+	say(bytes->at, count);
+	bytes->at += count;
+	bytes->left -= count;
+}
+
+static void say_number(char kind, uint64_t number)
+{
+	char line[32];
+
+	say(line, (size_t)snprintf(line, sizeof(line), "%c%llu\r\n", kind,
+	                           (unsigned long long)number));
+}
+
+static void say_string(const void *bytes, size_t count)
+{
+	say_number('$', count);
+	say(bytes, count);
+	say("\r\n", 2);
+}
+
+/* A value whose head is the rule's, so that what is behind it is looked at. */
+static void say_value(struct bytes *bytes)
+{
+	static uint64_t words[4096];
+	uint8_t value[VALUE_MOST + STATE_HEAD_BYTES];
+	size_t count = take_number(bytes, 1) % VALUE_MOST;
+
+	memset(words, 0, sizeof(words));
+	if (count == 0 || state_bytes(s.rule.words) > sizeof(value)) {
+		say_string("", 0);
+		return;
+	}
+	(void)state_encode(&s.rule, words, value);
+	for (size_t i = STATE_HEAD_BYTES; i < STATE_HEAD_BYTES + count; i++)
+		value[i] = (uint8_t)take_number(bytes, 1);
+	say_string(value, STATE_HEAD_BYTES + count);
+}
+
+static void say_part(struct bytes *bytes)
+{
+	uint64_t kind = take_number(bytes, 1);
+
+	if (kind < 8)
+		say_number(':', kind);
+	else if (kind < 128)
+		say_value(bytes);
+	else
+		say_string("", 0);
+}
+
+/* To the call of that number, of so many jobs. */
+static void say_frame(struct bytes *bytes)
+{
+	uint64_t count = take_number(bytes, 1) % (CALLS + LOANS + 1);
+	uint64_t ahead = take_number(bytes, 1);
+
+	s.nonce = ahead < 128 ? s.nonce + 1 : ahead - 127;
+	say_number('*', count + 2);
+	say_number(':', s.nonce);
+	say_number(':', T0 + s.now.ns / 1000 + take_number(bytes, 2));
+	for (uint64_t i = 0; i < count; i++)
+		say_part(bytes);
+}
+
+/* Again, after a call that was refused as a whole. */
+static void greet(struct bytes *bytes)
+{
+	static const char never[] = "+OK\r\n$14\r\n0123456789ab:1\r\n";
+	static const char now[] = "+OK\r\n$29\r\n0123456789ab:1700000000000000\r\n";
+
+	if (take_number(bytes, 1) % 4 == 0)
+		say(now, sizeof(now) - 1);
+	else
+		say(never, sizeof(never) - 1);
+}
+
+static void move(struct bytes *bytes)
+{
+	switch ((enum move)(take_number(bytes, 1) % MOVE_COUNT)) {
+	case ASK:
+		ask(bytes);
+		break;
+	case BORROW:
+		lend(bytes, LEND);
+		break;
+	case GIVE_BACK:
+		lend(bytes, LEND_BACK);
+		break;
+	case PASS:
+		s.now.ns += take_number(bytes, 2) * 100000;
+		break;
+	case SAY_BYTES:
+		say_bytes(bytes);
+		break;
+	case SAY_FRAME:
+		say_frame(bytes);
+		break;
+	case END:
+		s.over = true;
+		break;
+	default:
+		greet(bytes);
+	}
+}
+
+/* ---- The run --------------------------------------------------------------------- */
+
+static void open_scene(struct server_kind *kind)
+{
+	struct client_config config = { .allocator = memory_default(),
+		                        .home = &s.home,
+		                        .wire = kind->wire(kind, -1),
+		                        .counters = s.counters };
+
+	gale_assert(config.wire);
+	s.home.on_done = on_done;
+	s.home.on_answer = on_answer;
+	s.now.ns = 1;
+	s.client = client_open(&config);
+	gale_assert(s.client);
+}
+
+static void close_scene(struct server_kind *kind)
+{
+	client_close(s.client);
+	kind->free(kind);
+	for (int i = 0; i < CALLS; i++)
+		gale_assert(!s.busy[i]); /* C1 */
+	for (int i = 0; i < LOANS; i++)
+		gale_assert(s.asked[i] == 0);
+}
+
+/* A log is as long as the store lets it be; of one that fills memory nothing is learned. */
+static bool is_short(const struct gale_rule *rule)
+{
+	return rule->kind != GALE_RULE_SLIDING_LOG || rule->limit <= 1000;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes bytes = { data, size };
+	struct gale_rule config = take_rule(&bytes);
+	struct server_kind *kind;
+	enum gale_err err;
+
+	memset(&s, 0, sizeof(s));
+	if (!is_short(&config) || rule_compile(&config, &s.rule) != GALE_ERR_OK)
+		return 0;
+	s.polite = take_number(&bytes, 1) % 8 != 7;
+	kind = redis_kind(memory_default(), "redis://fuzz", &err);
+	gale_assert(kind);
+	open_scene(kind);
+	for (int i = 0; i < MOVES && bytes.left > 0; i++) {
+		move(&bytes);
+		(void)client_turn(s.client, s.now);
+	}
+	close_scene(kind);
+	return 0;
+}
