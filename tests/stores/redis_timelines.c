@@ -301,7 +301,7 @@ static struct remote_job *add_job(struct timeline *t, struct key *key,
 	t->job_keys[t->count] = key;
 	t->buckets[t->count] = key->bucket;
 	t->count++;
-	if (chance_one_in(&t->chance, 32))
+	if (verb != REMOTE_READ && chance_one_in(&t->chance, 32))
 		job->not_before_us = t->now + chance_below(&t->chance, 4) - 1;
 	return job;
 }

@@ -19,7 +19,7 @@
 #define TAKEN_MOST (1 << 18)
 #define WORDS_MOST 256
 #define NAP_MS 5
-#define NONCE_WIDTH 24
+#define NUMBER_WIDTH 24
 
 struct word {
 	const char *at;
@@ -93,9 +93,18 @@ static void put(struct talk *talk, const char *bytes, size_t count)
 
 static void put_number(struct talk *talk, unsigned long long number)
 {
-	char text[NONCE_WIDTH];
+	char text[NUMBER_WIDTH];
 
 	put(talk, text, (size_t)snprintf(text, sizeof(text), "%llu", number));
+}
+
+static void put_nonce(struct talk *talk, unsigned long long nonce)
+{
+	char text[NUMBER_WIDTH], bulk[2 * NUMBER_WIDTH];
+	int count = snprintf(text, sizeof(text), "%llu", nonce);
+
+	put(talk, bulk,
+	    (size_t)snprintf(bulk, sizeof(bulk), "$%d\r\n%s\r\n", count, text));
 }
 
 static unsigned long long wall_us(void)
@@ -116,7 +125,10 @@ static void put_text(struct talk *talk, const char *text, unsigned long long non
 		text += count;
 		if (*text == '\0')
 			return;
-		put_number(talk, text[1] == 'n' ? nonce : wall_us());
+		if (text[1] == 'n')
+			put_nonce(talk, nonce);
+		else
+			put_number(talk, wall_us());
 		text += 2;
 	}
 }

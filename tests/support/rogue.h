@@ -4,8 +4,8 @@
  * rogue.h -- a Redis server that greets politely, and then says whatever the test wants.
  *
  * It serves one connection at a time, on a port of loopback, on a thread of its own.
- * What it says to a call is a text in which %n stands for the call's nonce and %t for the
- * time.
+ * What it says to a call is a text in which %n stands for the call's nonce, a string, and
+ * %t for the time.
  *
  * Threads   rogue_say: any.
  */
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* What an honest server says to a call of one step, of a key that is new. */
-#define ROGUE_HONEST "*3\r\n:%n\r\n:%t\r\n$0\r\n\r\n"
+#define ROGUE_HONEST "*3\r\n%n:%t\r\n$0\r\n\r\n"
 
 enum rogue_to {
 	ROGUE_INFO,
