@@ -285,10 +285,12 @@ static void say_frame(struct bytes *bytes)
 {
 	uint64_t count = take_number(bytes, 1) % (CALLS + LOANS + 1);
 	uint64_t ahead = take_number(bytes, 1);
+	char nonce[24];
 
 	s.nonce = ahead < 128 ? s.nonce + 1 : ahead - 127;
 	say_number('*', count + 2);
-	say_number(':', s.nonce);
+	say_string(nonce, (size_t)snprintf(nonce, sizeof(nonce), "%llu",
+	                                   (unsigned long long)s.nonce));
 	say_number(':', T0 + s.now.ns / 1000 + take_number(bytes, 2));
 	for (uint64_t i = 0; i < count; i++)
 		say_part(bytes);
