@@ -216,9 +216,11 @@ static void take_node(struct works *works)
 
 static void carry(struct works *works, struct pair *pair)
 {
-	for (int way = TO_SERVER; way <= TO_NODE && pair->open; way++)
-		if (!take_in(works->proxy, &pair->pipes[way], way) ||
-		    !give_out(works->proxy, &pair->pipes[way], way))
+	static const enum proxy_way ways[] = { TO_SERVER, TO_NODE };
+
+	for (int i = 0; i < 2 && pair->open; i++)
+		if (!take_in(works->proxy, &pair->pipes[ways[i]], ways[i]) ||
+		    !give_out(works->proxy, &pair->pipes[ways[i]], ways[i]))
 			pair_close(pair);
 }
 
