@@ -21,7 +21,8 @@
  * Threads   A row of several threads runs in all of them at once; its figure is the
  *           wall time over the operations of all, so twice the throughput is half the
  *           figure.  A row of one thread is measured in that thread's own time, which
- *           does not count while somebody else has the processor.
+ *           does not count while somebody else has the processor; but one that waits is
+ *           measured by the clock on the wall.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -42,6 +43,7 @@ struct bench_row {
 	                                     with another row's; NULL: nothing to do */
 	void *arg;
 	int threads;         /* 0: one */
+	bool waits;          /* for another process: the figure is wall time */
 	uint64_t operations; /* of each thread; 0: as many as take long enough */
 	const char *floor;   /* a row's name; NULL: none */
 	double bar;          /* the most that it may be of its floor; 0: none */
@@ -104,6 +106,8 @@ void ask_asks(void);
 void ask_lease_floors(void);
 void ask_leases(void);
 void ask_bytes(void);
+void ask_redis(void);
+void ask_postgres(void);
 
 #ifdef __cplusplus
 }

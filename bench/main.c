@@ -12,5 +12,11 @@ int main(int argc, char **argv)
 	ask_lease_floors();
 	ask_leases();
 	ask_bytes();
+#ifdef GALE_REDIS
+	ask_redis();
+#endif
+#ifdef GALE_POSTGRES
+	ask_postgres();
+#endif
 	return bench_main(argc, argv);
 }

@@ -75,6 +75,19 @@ int threads_of(const bench_row &row)
 	return row.threads > 0 ? row.threads : 1;
 }
 
+bool by_the_wall(const bench_row &row)
+{
+	return row.waits || threads_of(row) > 1;
+}
+
+bool by_the_wall(const std::string &name)
+{
+	for (const Row &row : rows)
+		if (name == row.is.name)
+			return by_the_wall(row.is);
+	return false;
+}
+
 // The user's --benchmark_filter: an extended regular expression.
 class Filter
 {
@@ -129,7 +142,7 @@ void register_row(Row *row)
 	auto *made = benchmark::RegisterBenchmark(row->is.name, run);
 
 	made->Threads(threads_of(row->is));
-	if (threads_of(row->is) > 1)
+	if (by_the_wall(row->is))
 		made->UseRealTime();
 	if (row->is.operations > 0 && !options.smoke)
 		made->Iterations(static_cast<int64_t>(row->is.operations));
@@ -164,8 +177,8 @@ class Collector : public benchmark::BenchmarkReporter
 		const std::string &name = run.run_name.function_name;
 
 		bench_expect(!run.error_occurred, run.error_message.c_str());
-		times[name].push_back(run.threads > 1 ? run.GetAdjustedRealTime()
-		                                      : run.GetAdjustedCPUTime());
+		times[name].push_back(by_the_wall(name) ? run.GetAdjustedRealTime()
+		                                        : run.GetAdjustedCPUTime());
 		for (const auto &[what, counter] : run.counters)
 			counts[name][what] += counter.value; // of all repetitions
 	}

@@ -12,9 +12,13 @@
 #ifdef GALE_REDIS
 #include "stores/redis/link.h"
 #endif
+#ifdef GALE_POSTGRES
+#include "stores/postgres/link.h"
+#endif
 
 #define MAX_KEYS_DEFAULT 1000000
 #define MAX_KEYS_MOST (UINT64_C(1) << 31)
+#define QUARANTINE_MOST_US GALE_DAYS(1)
 #define MEMORY_SCHEME "memory:"
 
 /* Returns when nobody sweeps it: a name is forgotten when its last user has closed it,
@@ -84,12 +88,13 @@ static void say(void *self, const char *text)
 }
 
 static enum gale_err open_server(struct gale_runtime *runtime, struct server_kind *kind,
-                                 struct store **ret_inner)
+                                 uint64_t quarantine_us, struct store **ret_inner)
 {
 	struct server_config config = {
 		.allocator = runtime->allocator,
 		.kind = kind,
 		.shards = runtime->shard_count,
+		.quarantine_us = quarantine_us,
 		.seed = runtime->node,
 		.say = say,
 		.sayer = runtime,
@@ -101,51 +106,69 @@ static enum gale_err open_server(struct gale_runtime *runtime, struct server_kin
 	return *ret_inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
 }
 
-static enum gale_err open_redis(struct gale_runtime *runtime, const char *url,
-                                struct store **ret_inner)
-{
+/* A server of some kind, and what opens it; NULL: not in this build. */
+struct scheme {
+	const char *begins;
+	struct server_kind *(*kind)(struct gale_allocator *allocator, const char *url,
+	                            enum gale_err *ret_why);
+};
+
+static const struct scheme schemes[] = {
 #ifdef GALE_REDIS
-	enum gale_err err;
-	struct server_kind *kind = redis_kind(runtime->allocator, url, &err);
-
-	return kind ? open_server(runtime, kind, ret_inner) : err;
-#else
-	(void)url;
-	(void)ret_inner;
-	(void)open_server;
-	return runtime ? GALE_ERR_NOT_BUILT : GALE_ERR_RUNTIME;
+	{ "redis://", redis_kind },
+	{ "redis+sentinel://", redis_kind },
 #endif
+#ifdef GALE_POSTGRES
+	{ "postgres://", postgres_kind },
+	{ "postgresql://", postgres_kind },
+#endif
+	{ "redis://", NULL },
+	{ "postgres://", NULL },
+	{ "postgresql://", NULL },
+	{ "redis+sentinel://", NULL },
+	{ "redis+cluster://", NULL },
+};
+
+static enum gale_err open_scheme(struct gale_runtime *runtime,
+                                 const struct scheme *scheme,
+                                 const struct gale_store_config *config,
+                                 struct store **ret_inner)
+{
+	struct server_kind *kind;
+	enum gale_err err;
+
+	if (!scheme->kind)
+		return GALE_ERR_NOT_BUILT;
+	kind = scheme->kind(runtime->allocator, config->url, &err);
+	return kind ? open_server(runtime, kind, config->quarantine_us, ret_inner)
+	            : err;
 }
 
-/* Of a kind that this build does not know. */
-static bool is_of_a_server(const char *url)
+static enum gale_err open_url(struct gale_runtime *runtime,
+                              const struct gale_store_config *config,
+                              struct store **ret_inner)
 {
-	return begins(url, "redis+sentinel://") || begins(url, "redis+cluster://") ||
-	       begins(url, "postgres://") || begins(url, "postgresql://");
-}
+	const char *url = config->url ? config->url : MEMORY_SCHEME;
 
-static enum gale_err open_url(struct gale_runtime *runtime, const char *url,
-                              uint64_t max_keys, struct store **ret_inner)
-{
 	if (begins(url, MEMORY_SCHEME))
-		return open_memory(runtime, url + strlen(MEMORY_SCHEME), max_keys,
-		                   ret_inner);
-	if (begins(url, "redis://"))
-		return open_redis(runtime, url, ret_inner);
-	if (begins(url, "rediss://"))
-		return GALE_ERR_TLS;
-	return is_of_a_server(url) ? GALE_ERR_NOT_BUILT : GALE_ERR_URL;
+		return open_memory(runtime, url + strlen(MEMORY_SCHEME),
+		                   config->max_keys, ret_inner);
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (begins(url, schemes[i].begins))
+			return open_scheme(runtime, &schemes[i], config, ret_inner);
+	return begins(url, "rediss://") ? GALE_ERR_TLS : GALE_ERR_URL;
 }
 
-static enum gale_err open_checked(struct gale_runtime *runtime, const char *url,
-                                  uint64_t max_keys, struct gale_store **ret_store)
+static enum gale_err open_checked(struct gale_runtime *runtime,
+                                  const struct gale_store_config *config,
+                                  struct gale_store **ret_store)
 {
 	struct gale_store *store = handle_new(runtime, sizeof(*store), store_die);
 	enum gale_err err;
 
 	if (!store)
 		return GALE_ERR_MEMORY;
-	err = open_url(runtime, url, max_keys, &store->inner);
+	err = open_url(runtime, config, &store->inner);
 	if (err != GALE_ERR_OK) {
 		handle_close(&store->handle);
 		return err;
@@ -161,7 +184,6 @@ enum gale_err gale_store_open(struct gale_runtime *runtime,
 {
 	static const struct gale_store_config defaults;
 	enum gale_err err = runtime_error(runtime);
-	const char *url;
 
 	if (err != GALE_ERR_OK)
 		return err;
@@ -169,10 +191,11 @@ enum gale_err gale_store_open(struct gale_runtime *runtime,
 		return GALE_ERR_RET;
 	if (!config)
 		config = &defaults;
-	url = config->url ? config->url : MEMORY_SCHEME;
 	if (config->max_keys > MAX_KEYS_MOST)
 		return GALE_ERR_STORE_KEYS;
-	return open_checked(runtime, url, config->max_keys, ret_store);
+	if (config->quarantine_us > QUARANTINE_MOST_US)
+		return GALE_ERR_QUARANTINE;
+	return open_checked(runtime, config, ret_store);
 }
 
 void gale_store_close(struct gale_store *store)

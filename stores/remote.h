@@ -69,15 +69,17 @@ enum remote_code {
 	REMOTE_DONE,     /* the step was made, which may have denied */
 	REMOTE_MOVED,    /* swap: it was not what was said; nothing has changed */
 	REMOTE_WAITS,    /* it is before not_before_us; nothing has changed */
-	REMOTE_CALENDAR, /* a quota's period at now_us is none of those that were sent */
-	REMOTE_CHANGED,  /* the value is of another rule; nothing has changed */
+	REMOTE_CALENDAR, /* a quota's month at now_us, or the value's if that is later, is
+	                 * none of those that were sent; nothing has changed */
+	REMOTE_CHANGED, /* the value is of another rule; nothing has changed */
 	REMOTE_GARBLED, /* there is something else under the key; nothing has changed */
 };
 
 struct remote_told {
 	enum remote_code code;
 	uint64_t now_us; /* the server's, read within the step */
-	struct remote_bytes before;
+	struct remote_bytes
+	    before; /* REMOTE_DONE: the value; of a swap and a drop: none */
 };
 
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */
@@ -87,7 +89,7 @@ bool remote_can_lend(const struct rule *rule);
 /*
  * What a job has said, as store.h has it.  Before not_before_us that is a denial until
  * then.  STORE_BUSY: nothing has changed, and it may be tried again: it was not what was
- * said (read it again), or the quota's periods were others (send those of now_us).
+ * said (read it again), or the quota's months were others (send those of now_us).
  * Bytes that cannot be believed are STORE_WRONG, or STORE_CHANGED.
  */
 

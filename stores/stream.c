@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "stores/stream.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -36,6 +37,25 @@ size_t stream_resolve(const char *host, uint16_t port,
 	}
 	freeaddrinfo(found);
 	return count;
+}
+
+bool stream_numeric(const char *address, uint16_t port,
+                    struct stream_address *ret_address)
+{
+	struct sockaddr_in *four = (struct sockaddr_in *)&ret_address->bytes;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&ret_address->bytes;
+
+	*ret_address = (struct stream_address){ .count = 0 };
+	if (inet_pton(AF_INET, address, &four->sin_addr) == 1) {
+		four->sin_family = AF_INET;
+		four->sin_port = htons(port);
+		ret_address->count = sizeof(*four);
+	} else if (inet_pton(AF_INET6, address, &six->sin6_addr) == 1) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = htons(port);
+		ret_address->count = sizeof(*six);
+	}
+	return ret_address->count > 0;
 }
 
 bool stream_unix(const char *path, struct stream_address *ret_address)

@@ -24,6 +24,9 @@ struct stream_address {
 /* Looks names up, which takes its time; returns how many it found, 0 if none. */
 size_t stream_resolve(const char *host, uint16_t port,
                       struct stream_address *ret_addresses, size_t most);
+/* The same of an address that is spelled out, at once; false if it is none. */
+bool stream_numeric(const char *address, uint16_t port,
+                    struct stream_address *ret_address);
 /* False if the path is too long. */
 bool stream_unix(const char *path, struct stream_address *ret_address);
 

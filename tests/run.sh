@@ -5,7 +5,7 @@
 # run.sh [NAME...] -- every test, in every configuration that matters.
 #
 #     gcc          debugging build, every suite, the model at full length
-#     clang        the same under -Wthread-safety: unit, model, sim, lint
+#     clang        the same under -Wthread-safety: unit, model, sim, stores, lint
 #     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
 #     tsan         clang, ThreadSanitizer
 #     release      what users get: unit tests, each benchmark once, then installed into an
@@ -92,17 +92,17 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model sim tools torture lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model sim stores tools torture lint
 }
 test_clang() {
-	build clang clang && suites clang unit model sim lint
+	build clang clang && suites clang unit model sim stores lint
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim tools torture
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim stores tools torture
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
-	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model sim tools torture
+	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model sim stores tools torture
 }
 test_release() {
 	build release gcc --buildtype=release -Doptimization=2 -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&

@@ -124,14 +124,28 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
 
-/* "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
+/*
+ *     memory: or memory:NAME                        in this process
+ *     redis://[user[:password]@]host[:port][/db][?prefix=NAME]
+ *     redis:///path/to/socket[?db=N&prefix=NAME]
+ *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
+ *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
+ *
+ * A server is connected to when it is first asked, and again when it is lost; its name is
+ * looked up here, once, which may take a while.
+ *
+ * "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
  * this process who name it, and is forgotten when the last of them has closed it (with
  * leases: soon after, when what is left of them has been given back).  The
  * first opener of a name decides for all of them: max_keys, and the allocator and the
- * clock of its runtime. */
+ * clock of its runtime.
+ */
 struct gale_store_config {
-	const char *url;   /* NULL: "memory:" */
-	uint64_t max_keys; /* 0: 1,000,000 */
+	const char *url;        /* NULL: "memory:" */
+	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
+	uint64_t quarantine_us; /* of a server that may have forgotten what it granted:
+	                           nothing is granted until that is over, at most so
+	                           long; 0: a minute */
 };
 
 struct gale_store;

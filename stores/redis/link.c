@@ -12,10 +12,13 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/redis/reply.h"
+#include "stores/redis/scout.h"
 #include "stores/redis/wire.h"
 #include "stores/stream.h"
 
 #define PORT_DEFAULT 6379
+#define SENTINEL_PORT_DEFAULT 26379
+#define SENTINEL_SCHEME "redis+sentinel"
 #define AWAITED_MOST 64
 #define OUT_MOST ((size_t)1 << 22) /* bytes that wait to be sent */
 #define READ_MOST 65536            /* bytes, in one go */
@@ -30,6 +33,8 @@ struct kind {
 	struct stream_address addresses[STREAM_ADDRESSES_MOST];
 	size_t address_count;
 	uint64_t db;
+	const char *service; /* that the addresses, sentinels, know; NULL: none */
+	const char *sentinel_password; /* "": none */
 	char prefix[REDIS_PREFIX_MAX + 1];
 	struct url url;
 };
@@ -49,6 +54,7 @@ struct awaited {
 };
 
 enum phase {
+	LOOKING, /* for the primary */
 	CONNECTING,
 	GREETING,
 	READY,
@@ -60,6 +66,9 @@ struct link {
 	struct kind *kind;
 	size_t address; /* that is tried next */
 	enum phase phase;
+	struct scout scout; /* only if there is a service */
+	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
+	uint64_t change; /* ... and the change since which this is the primary */
 	struct stream stream;
 	struct redis_text out;
 	struct redis_intake intake;
@@ -365,21 +374,49 @@ static void send_some(struct link *link)
 
 /* ---- A wire ---------------------------------------------------------------------- */
 
+static void connect_to(struct link *link, const struct stream_address *address)
+{
+	link->phase = CONNECTING;
+	redis_intake_close(&link->intake);
+	if (!redis_intake_open(&link->intake, REDIS_STRING_MOST))
+		give_up(link, "no memory", "");
+	else if (!stream_connect(&link->stream, address))
+		give_up(link, "cannot connect", strerror(errno));
+}
+
+/* It may be another than before: nobody is connected to before a sentinel has told. */
+static void look_for_primary(struct link *link)
+{
+	link->phase = LOOKING;
+	link->answer = link->scout.answers;
+	scout_hurry(&link->scout);
+}
+
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 	struct kind *kind = link->kind;
 
 	(void)now;
-	link->phase = CONNECTING;
-	redis_intake_close(&link->intake);
-	if (!redis_intake_open(&link->intake, REDIS_STRING_MOST)) {
-		give_up(link, "no memory", "");
-		return;
+	if (kind->service)
+		look_for_primary(link);
+	else
+		connect_to(link,
+		           &kind->addresses[link->address++ % kind->address_count]);
+}
+
+/* Connects to the primary, and away from one that is it no longer. B5 */
+static void follow(struct link *link, mono now)
+{
+	struct scout *scout = &link->scout;
+
+	scout_turn(scout, now);
+	if (link->phase != LOOKING && link->change != scout->changes)
+		give_up(link, "another server is the primary now", "");
+	else if (link->phase == LOOKING && link->answer != scout->answers) {
+		link->change = scout->changes;
+		connect_to(link, &scout->primary);
 	}
-	if (!stream_connect(&link->stream,
-	                    &kind->addresses[link->address++ % kind->address_count]))
-		give_up(link, "cannot connect", strerror(errno));
 }
 
 static void go_on_connecting(struct link *link)
@@ -399,7 +436,8 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 
-	(void)now;
+	if (link->kind->service && link->phase != BROKEN)
+		follow(link, now);
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
 	if (link->phase == GREETING || link->phase == READY) {
@@ -466,6 +504,8 @@ static void link_free(struct wire *wire)
 	struct gale_allocator *allocator = link->kind->allocator;
 
 	link_hang_up(wire);
+	if (link->kind->service)
+		scout_close(&link->scout);
 	redis_intake_close(&link->intake);
 	redis_text_free(&link->out);
 	memory_give(allocator, link, sizeof(*link));
@@ -478,6 +518,21 @@ static const struct wire_ops link_ops = {
 	.hang_up = link_hang_up,
 	.free = link_free,
 };
+
+static void open_scout(struct link *link)
+{
+	const struct kind *kind = link->kind;
+	const struct scout_config config = {
+		.allocator = kind->allocator,
+		.sentinels = kind->addresses,
+		.sentinel_count = kind->address_count,
+		.service = kind->service,
+		.password = kind->sentinel_password,
+		.watch_fd = link->wire.watch_fd,
+	};
+
+	scout_open(&link->scout, &config);
+}
 
 static struct wire *link_new(struct server_kind *self, int watch_fd)
 {
@@ -492,6 +547,8 @@ static struct wire *link_new(struct server_kind *self, int watch_fd)
 	link->phase = BROKEN;
 	link->out.allocator = kind->allocator;
 	stream_init(&link->stream, watch_fd);
+	if (kind->service)
+		open_scout(link);
 	return &link->wire;
 }
 
@@ -507,6 +564,7 @@ static void kind_free(struct server_kind *self)
 static bool find_addresses(struct kind *kind)
 {
 	const struct url *url = &kind->url;
+	uint16_t port = kind->service ? SENTINEL_PORT_DEFAULT : PORT_DEFAULT;
 
 	if (url->host_count == 0) {
 		kind->address_count = stream_unix(url->path, &kind->addresses[0]);
@@ -514,8 +572,7 @@ static bool find_addresses(struct kind *kind)
 	}
 	for (size_t i = 0; i < url->host_count; i++)
 		kind->address_count += stream_resolve(
-		    url->hosts[i].name,
-		    url->hosts[i].port ? url->hosts[i].port : PORT_DEFAULT,
+		    url->hosts[i].name, url->hosts[i].port ? url->hosts[i].port : port,
 		    &kind->addresses[kind->address_count],
 		    STREAM_ADDRESSES_MOST - kind->address_count);
 	return kind->address_count > 0;
@@ -523,7 +580,27 @@ static bool find_addresses(struct kind *kind)
 
 static bool is_known(const char *option)
 {
-	return strcmp(option, "db") == 0 || strcmp(option, "prefix") == 0;
+	return strcmp(option, "db") == 0 || strcmp(option, "prefix") == 0 ||
+	       strcmp(option, "sentinel_password") == 0;
+}
+
+/* The path is the number of a database, the name of a service, or a socket's. */
+static bool read_path(struct kind *kind, const char **ret_db)
+{
+	const struct url *url = &kind->url;
+	const char *name = url->path[0] == '/' ? url->path + 1 : "";
+
+	if (strcmp(url->scheme, SENTINEL_SCHEME) == 0) {
+		kind->service = name;
+		return url->host_count > 0 && name[0] != '\0';
+	}
+	if (url->host_count == 0)
+		return name[0] != '\0';
+	if (name[0] != '\0' && *ret_db)
+		return false; /* said twice */
+	if (name[0] != '\0')
+		*ret_db = name;
+	return true;
 }
 
 static bool read_options(struct kind *kind)
@@ -535,17 +612,16 @@ static bool read_options(struct kind *kind)
 	for (size_t i = 0; i < url->option_count; i++)
 		if (!is_known(url->options[i].name))
 			return false;
-	if (url->host_count > 0 && url->path[0] != '\0' && url->path[1] != '\0') {
-		if (db)
-			return false; /* said twice */
-		db = url->path + 1;
-	}
 	if (!prefix)
 		prefix = "gale:";
-	if (!redis_prefix_valid(prefix) || (db && !url_number(db, DB_MOST, &kind->db)))
+	kind->sentinel_password = url_option(url, "sentinel_password");
+	if (!kind->sentinel_password)
+		kind->sentinel_password = "";
+	if (!read_path(kind, &db) || !redis_prefix_valid(prefix) ||
+	    (db && !url_number(db, DB_MOST, &kind->db)))
 		return false;
 	strcpy(kind->prefix, prefix);
-	return url->host_count > 0 || url->path[0] != '\0';
+	return true;
 }
 
 struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url,

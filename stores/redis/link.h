@@ -14,7 +14,7 @@
  *       another nonce, ends the connection.
  *   B4  A batch that is refused as a whole (NOSCRIPT, another generation) has done
  *       nothing; after any other error nobody knows, and it is not sent again.     (L13)
- *   B5  Nothing is asked of a replica.
+ *   B5  Nothing is asked of a replica, nor for long of a primary that was replaced.
  *
  * Threads   Its shard's actor.  A kind: any, while it is open.
  */
@@ -26,6 +26,8 @@
 
 /* redis://[user[:password]@]host[:port][,host[:port]...][/db][?prefix=...]
  * redis:///folder/socket[?db=...]
+ * redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=...&prefix=...]
+ *     the hosts are sentinels; sentinel_password=... is theirs
  *
  * Names are looked up here, which may take a while.  NULL, and then *ret_why is
  * GALE_ERR_URL, GALE_ERR_HOST or GALE_ERR_MEMORY. */

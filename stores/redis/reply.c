@@ -11,6 +11,7 @@
 #include "stores/redis/reply.h"
 
 #include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,6 +291,16 @@ static bool is_number(const redisReply *part, uint64_t least, uint64_t most,
 	return true;
 }
 
+/* It is the very word that was sent. */
+static bool is_nonce(const redisReply *part, uint64_t nonce)
+{
+	char word[24];
+	int count = snprintf(word, sizeof(word), "%llu", (unsigned long long)nonce);
+
+	return part->type == REDIS_REPLY_STRING && part->len == (size_t)count &&
+	       memcmp(part->str, word, part->len) == 0;
+}
+
 /* The longest value that the job's server can have told of. */
 static size_t told_most(const struct remote_job *job)
 {
@@ -368,16 +379,13 @@ void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
                       const struct remote_job *jobs, size_t count,
                       struct remote_told *told, struct redis_said *ret_said)
 {
-	uint64_t found;
-
 	gale_assert(count >= 1 && count <= REMOTE_BATCH_MOST);
 	if (redis_is_error(reply, ret_said))
 		return;
 	*ret_said = (struct redis_said){ .word = REDIS_STRANGE };
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
-	    !is_number(reply->element[0], 0, GALE_UNITS_MAX, &found))
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2)
 		return;
-	if (found != nonce)
+	if (!is_nonce(reply->element[0], nonce))
 		ret_said->word = REDIS_NOT_OURS;
 	else if (reply->elements == 2)
 		ret_said->word = read_generation(reply->element[1], ret_said);

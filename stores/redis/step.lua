@@ -14,15 +14,23 @@
 -- the engine's rule_expires, in whole milliseconds, never less; within a window that
 -- stays as it is.
 --
--- Functions are made anew by each call, and cost it: they are few, and those that are
--- seldom needed are made where they are.
+-- A value's bytes, from 1: the head in two words, then a window's start and used and from
+-- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,
+-- number, granted, out, tag and its part, 48 bytes.
+--
+-- Functions are made anew by each call, and cost it: they are few, and what is seldom
+-- needed is made where it is.
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
-local sub, fmod, min = string.sub, math.fmod, math.min
+local sub, fmod = string.sub, math.fmod
+local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
+local MOST, LATEST = 9007199254740991, 4503599627370496
+
+local generation = call('GET', KEYS[1]) or ''
+if generation ~= ARGV[2] then return { ARGV[1], generation } end
 -- once: a second look would be another instant
 local clock = call('TIME')
-local now = min(clock[1] * 1000000 + clock[2], 4503599627370496)
-local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
-local MOST = 9007199254740991
+local now = clock[1] * 1000000 + clock[2]
+if now > LATEST then now = LATEST end
 
 local function keep(key, value, expires)
 	if expires > now then
@@ -32,210 +40,165 @@ local function keep(key, value, expires)
 	end
 end
 
--- The value, or why not.  Its rows would begin at byte rows.
-local function read(key, head, rows)
-	local value = try('GET', key) or ''
-	if type(value) == 'table' then return nil, GARBLED end
-	if value == '' then return value end
-	if sub(value, 1, 16) == head then
-		local behind = #value - rows + 1
-		if behind >= 0 and behind <= 384 and behind % 48 == 0 then return value end
-		return nil, GARBLED
+-- What stands there is not the rule's: it is another's, or nobody's.
+local function refuse(value, head, mark)
+	if type(value) == 'table' or #value < 16 then return GARBLED end
+	local its_head, its_mark = unpack('<I8I8', value)
+	local layout = unpack('<I4', value)
+	if layout % 256 ~= 1 or layout > 65535 or its_head == head and its_mark == mark then
+		return GARBLED
 	end
-	if #value < 16 or sub(value, 1, 1) ~= '\1' or sub(value, 3, 4) ~= '\0\0' or
-	   #value < 16 + 8 * unpack('<I4', value, 5) then
-		return nil, GARBLED
-	end
-	return nil, CHANGED
+	return CHANGED
 end
 
--- Where the node's row begins; its number, granted, out, tag.
-local function find(rows, node)
-	for at = 1, #rows, 48 do
-		if sub(rows, at, at + 7) == node then
-			return at, unpack('<I8I8I8I8I8', rows, at + 8)
-		end
-	end
-end
-
--- The row comes first; the one that was at at is gone, or else the ninth.
-local function put_first(rows, at, row)
-	if at then rows = sub(rows, 1, at - 1) .. sub(rows, at + 48) end
-	return row .. sub(rows, 1, 336)
-end
-
--- The row at at has taken something back.
-local function put_back(rows, at, number, out)
-	return sub(rows, 1, at + 7) .. pack('<I8I8I8', number, 0, out) .. sub(rows, at + 32)
+-- The rows from byte first on but the one at at, or else the ninth.
+local function others(value, first, at)
+	if at then return sub(value, first, at - 1) .. sub(value, at + 48) end
+	return sub(value, first, first + 335)
 end
 
 -- Fixed windows, quotas, budgets.
 local function window(verb, key, job)
-	local head, early, limit, period, at = unpack('<c16ddd', job, 2)
+	local head, mark, early, limit, period, first, at = unpack('<dddddd', job, 2)
 	if now < early then return WAITS end
-	local value, code = read(key, head, 33)
-	if code then return code end
-	local from, to
+	local value, start, used = try('GET', key) or '', 0, 0
+	if value ~= '' then
+		local its_head, its_mark
+		local size = type(value) == 'table' and 0 or #value
+		if size < 32 or size > 416 or size % 48 ~= 32 then return refuse(value, head, mark) end
+		its_head, its_mark, start, used = unpack('<I8I8I8I8', value)
+		if its_head ~= head or its_mark ~= mark or start > LATEST or used > MOST then
+			return refuse(value, head, mark)
+		end
+	end
+
+	local when, from, to = now
+	if start > now then when = start end -- W2
 	if period > 0 then
-		from = now - fmod(now, period)
+		from = fmod(when - first, period) -- first < period starts one of them
+		if from < 0 then from = from + period end
+		from = when - from
 		to = from + period
-	else
+		if from < 0 then from = 0 end
+	else -- months
 		for i = at, at + 32, 16 do
 			from, to = unpack('<dd', job, i)
-			if from <= now and now < to then break end
+			if from <= when and when < to then break end
 			from = nil
 		end
 		if not from then return CALENDAR end
 		at = at + 48
 	end
-	local start, used, turns = from, 0, true
-	if value ~= '' then
-		start, used = unpack('<I8I8', value, 17)
-		if start > 4503599627370496 or used > MOST then return GARBLED end
-		turns = start < from
-		if turns then start, used = from, 0 end -- W2
-	end
+	local turns = used == 0 or start < from -- then it is to live until another instant
+	if start < from then start, used = from, 0 end
 
 	if verb == 's' or verb == 'b' then -- step; of a budget
 		local cost = unpack('<d', job, at)
-		if verb == 'b' and used >= limit or verb == 's' and used + cost > limit then
+		if verb == 's' and used + cost > limit or verb == 'b' and used >= limit then
 			return value
 		end
-		used = pack('<I8', min(used + cost, MOST))
+		used = used + cost
+		if used > MOST then used = MOST end
 		if turns then
-			keep(key, head .. pack('<I8', start) .. used .. sub(value, 33), to)
+			keep(key, pack('<I8I8I8I8', head, mark, start, used) .. sub(value, 33), to)
 		else
-			call('SETRANGE', key, 24, used)
+			call('SETRANGE', key, 24, pack('<I8', used))
 		end
 		return value
 	end
 
-	local rows = sub(value, 33)
-	if rows ~= '' and unpack('<I8', rows, 33) ~= start then rows = '' end -- D5
+	local node, number = unpack('<dd', job, at)
+	local row, last, granted, out, tag, part
+	local past = #value > 32 and unpack('<I8', value, 65) ~= start -- D5
+	for i = 33, past and 0 or #value, 48 do
+		local its_node
+		its_node, last, granted, out, tag, part = unpack('<I8I8I8I8I8I8', value, i)
+		if its_node == node then row = i break end
+	end
+	if row and number <= last then return value end -- D2
+	local becomes
 	if verb == 'l' then -- lend
-		local node, number, want, least, seen, seen_in, spent = unpack('<c8dddddd', job, at)
-		local row, last, _, out = find(rows, node)
-		if row and number <= last then return value end -- D2
+		local units, least, seen, seen_in, spent = unpack('<ddddd', job, at + 16)
 		if start == seen_in and used < seen then used = seen end
-		local units = min(want, limit - used)
+		if units > limit - used then units = limit - used end
 		if units < least then
 			if row and spent > 0 then -- it has nothing in hand
-				call('SETRANGE', key, row + 39, pack('<I8I8', number, 0))
+				call('SETRANGE', key, row + 7, pack('<I8I8', number, 0))
 			end
 			return value
 		end
-		used, out = used + units, units + (out or 0) -- D4
-		rows = put_first(rows, row, node .. pack('<I8I8I8I8I8', number, units, out, start, 0))
+		used = used + units
+		becomes = pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, start, used,
+			node, number, units, row and out + units or units, start, 0) -- D4
+		if not past then becomes = becomes .. others(value, 33, row) end
 	else -- take back
-		local node, number, units, tag, tag_part = unpack('<c8dddd', job, at)
-		local row, last, _, out, of, of_part = find(rows, node)
-		if not row or number <= last or tag ~= of or tag_part ~= of_part or -- D2, D3
+		local units, of, of_part = unpack('<ddd', job, at + 16)
+		if not row or tag ~= of or part ~= of_part or -- D3
 		   units < 1 or units > out or units > used then
 			return value
 		end
 		used = used - units
-		if used == 0 then to, turns = start, true end
-		rows = put_back(rows, row, number, out - units)
+		becomes = pack('<I8I8I8I8', head, mark, start, used) .. sub(value, 33, row + 7) ..
+			pack('<I8I8I8', number, 0, out - units) .. sub(value, row + 32)
+		if used == 0 then turns, to = true, start end
 	end
-	rows = head .. pack('<I8I8', start, used) .. rows
-	if turns then keep(key, rows, to) else call('SET', key, rows, 'KEEPTTL') end
+	if turns then keep(key, becomes, to) else call('SET', key, becomes, 'KEEPTTL') end
 	return value
+end
+
+-- floor(a * b / m), and the rest.
+local function mul_div(a, b, m)
+	local product = a * b
+	if product <= MOST then
+		local rest = fmod(product, m)
+		return (product - rest) / m, rest
+	end
+	local rest = fmod(a, m)
+	local whole, bit, q, r = (a - rest) / m, LATEST, 0, 0
+	while bit >= 1 do -- a times the upper bits of b is q * m + r
+		if r >= m - r then q, r = q + q + 1, r - (m - r) else q, r = q + q, r + r end
+		if b >= bit then
+			b, q = b - bit, q + whole
+			if r >= m - rest then q, r = q + 1, r - (m - rest) else r = r + rest end
+		end
+		bit = bit / 2
+	end
+	return q, r
 end
 
 -- GCRA, token buckets.  An instant or a span is whole microseconds, and a part.
 local function meter(verb, key, job)
-	local head, early, limit, period, full, full_part, bucket, at = unpack('<c16dddddd', job, 2)
+	local head, mark, early, limit, period, full, full_part, bucket, span, part, at =
+		unpack('<dddddddddd', job, 2)
 	if now < early then return WAITS end
-	local value, code = read(key, head, 41)
-	if code then return code end
-	local tat, tat_part, last, since = 0, 0, 0, now
+	local value, tat, tat_part, last, since = try('GET', key) or '', 0, 0, 0, now
 	if value ~= '' then
-		tat, tat_part, last = unpack('<I8I8I8', value, 17)
-		if tat > MOST or tat_part >= limit or last > 4503599627370496 then return GARBLED end
+		local its_head, its_mark
+		local size = type(value) == 'table' and 0 or #value
+		if size < 40 or size > 424 or size % 48 ~= 40 then return refuse(value, head, mark) end
+		its_head, its_mark, tat, tat_part, last = unpack('<I8I8I8I8I8', value)
+		if its_head ~= head or its_mark ~= mark or tat > MOST or tat_part >= limit or last > LATEST then
+			return refuse(value, head, mark)
+		end
 		if bucket > 0 and now < last then since = last end -- G2
 	end
-	local ahead, ahead_part = tat - since, tat_part
-	if ahead < 0 then ahead, ahead_part = 0, 0 end
-
-	-- Takes a span, if there is room for it.
-	local function takes(span, part)
-		if part >= limit - ahead_part then
-			span, part = ahead + span + 1, part - (limit - ahead_part)
-		else
-			span, part = ahead + span, ahead_part + part
+	local node, number, units, row, was, granted, out, tag, tag_part
+	if verb ~= 'S' then
+		node, number, units, at = unpack('<ddd', job, at)
+		for i = 41, #value, 48 do
+			local its_node
+			its_node, was, granted, out, tag, tag_part = unpack('<I8I8I8I8I8I8', value, i)
+			if its_node == node then row = i break end
 		end
-		if span > full or span == full and part > full_part then return false end -- G1
-		ahead, ahead_part = span, part
-		return true
-	end
-
-	local function put(rows)
-		keep(key, head .. pack('<I8I8I8', tat, tat_part, last) .. rows, tat_part > 0 and tat + 1 or tat)
-	end
-
-	if verb == 'S' then -- step
-		if takes(unpack('<dd', job, at)) then
-			tat, tat_part, last = since + ahead, ahead_part, bucket > 0 and since or 0
-			put(sub(value, 41))
-		end
-		return value
-	end
-
-	-- floor(a * b / m), and the rest.
-	local function mul_div(a, b, m)
-		local product = a * b
-		if product <= MOST then
-			local rest = fmod(product, m)
-			return (product - rest) / m, rest
-		end
-		local rest = fmod(a, m)
-		local whole, bit, q, r = (a - rest) / m, 4503599627370496, 0, 0
-		while bit >= 1 do -- a times the upper bits of b is q * m + r
-			if r >= m - r then q, r = q + q + 1, r - (m - r) else q, r = q + q, r + r end
-			if b >= bit then
-				b, q = b - bit, q + whole
-				if r >= m - rest then q, r = q + 1, r - (m - rest) else r = r + rest end
-			end
-			bit = bit / 2
-		end
-		return q, r
-	end
-
-	-- Takes all there is, and says how many units that is: the room, in 1/limit us, is so
-	-- many periods and a rest that stays.
-	local function takes_all()
-		local room, part = full - ahead, full_part - ahead_part
-		if part < 0 then room, part = room - 1, part + limit end
-		if room < 0 then return 0 end
-		local units, rest = mul_div(room, limit, period)
-		local more = fmod(part, period)
-		units = units + (part - more) / period
-		if rest >= period - more then
-			units, rest = units + 1, rest - (period - more)
-		else
-			rest = rest + more
-		end
-		part = fmod(rest, limit)
-		ahead, ahead_part = full - (rest - part) / limit, full_part - part
-		if ahead_part < 0 then ahead, ahead_part = ahead - 1, ahead_part + limit end
-		return units
-	end
-
-	local rows = sub(value, 41)
-	if verb == 'L' then -- lend
-		local node, number, units, span, part, least = unpack('<c8ddddd', job, at)
-		local row, was = find(rows, node)
 		if row and number <= was then return value end -- D2
-		if not takes(span, part) then units = takes_all() end
-		if units < least then return value end
-		tat, tat_part, last = since + ahead, ahead_part, bucket > 0 and since or 0
-		rows = put_first(rows, row, node .. pack('<I8I8I8I8I8', number, units, units, tat, tat_part))
-	else -- take back
-		local node, number, units, span, part, tag, tag_part = unpack('<c8dddddd', job, at)
-		local row, was, granted, out, of, of_part = find(rows, node)
-		if not row or number <= was or granted == 0 or units < 1 or out < 1 or -- D2, D3
-		   tag ~= of or tag_part ~= of_part or tag ~= tat or tag_part ~= tat_part or
-		   now > tag or now == tag and tag_part == 0 then
+	end
+
+	local rows
+	if verb == 'G' then -- take back
+		local of, of_part = unpack('<dd', job, at)
+		if not row or granted == 0 or tag ~= of or tag_part ~= of_part or -- D3
+		   tag ~= tat or tag_part ~= tat_part or now > tat or now == tat and tat_part == 0 or
+		   units < 1 or out < 1 then
 			return value
 		end
 		if units > out then
@@ -244,14 +207,49 @@ local function meter(verb, key, job)
 		end
 		tat, tat_part = tat - span, tat_part - part
 		if tat_part < 0 then tat, tat_part = tat - 1, tat_part + limit end
-		rows = put_back(rows, row, number, out - units)
+		rows = sub(value, 41, row + 7) .. pack('<I8I8I8', number, 0, out - units) .. sub(value, row + 32)
+	else
+		local ahead, ahead_part = tat - since, tat_part
+		if ahead < 0 then ahead, ahead_part = 0, 0 end
+		local room, room_part = full - ahead, full_part - ahead_part
+		if room_part < 0 then room, room_part = room - 1, room_part + limit end
+		if span > room or span == room and part > room_part then -- G1
+			if verb == 'S' or room < 0 then return value end
+			-- all there is: in 1/limit us the room is so many periods, and a rest that stays
+			local rest, more
+			units, rest = mul_div(room, limit, period)
+			more = fmod(room_part, period)
+			units = units + (room_part - more) / period
+			if rest >= period - more then
+				units, rest = units + 1, rest - (period - more)
+			else
+				rest = rest + more
+			end
+			more = fmod(rest, limit)
+			span, part = room - (rest - more) / limit, room_part - more
+			if part < 0 then span, part = span - 1, part + limit end
+		end
+		tat, tat_part = since + ahead + span, ahead_part
+		if part >= limit - tat_part then
+			tat, tat_part = tat + 1, part - (limit - tat_part)
+		else
+			tat_part = tat_part + part
+		end
+		if bucket > 0 then last = since end
+		if verb == 'S' then
+			rows = sub(value, 41)
+		else
+			if units < unpack('<d', job, at) then return value end -- least
+			rows = pack('<I8I8I8I8I8I8', node, number, units, units, tat, tat_part) .. others(value, 41, row)
+		end
 	end
-	put(rows)
+	keep(key, pack('<I8I8I8I8I8', head, mark, tat, tat_part, last) .. rows,
+		tat_part > 0 and tat + 1 or tat)
 	return value
 end
 
 -- Values as they are, of any rule.
-local function bytes(verb, key, job)
+local function whole(verb, key, job)
 	if verb == 'd' then -- drop, whatever it is
 		call('DEL', key)
 		return ''
@@ -268,9 +266,7 @@ local function bytes(verb, key, job)
 	return ''
 end
 
-local generation = call('GET', KEYS[1]) or ''
-if generation ~= ARGV[2] then return { tonumber(ARGV[1]), generation } end
-local reply = { tonumber(ARGV[1]), now }
+local reply = { ARGV[1], now }
 for i = 2, #KEYS do
 	local job = ARGV[i + 1]
 	local verb = sub(job, 1, 1)
@@ -279,7 +275,7 @@ for i = 2, #KEYS do
 	elseif verb == 'S' or verb == 'L' or verb == 'G' then
 		reply[i + 1] = meter(verb, KEYS[i], job)
 	else
-		reply[i + 1] = bytes(verb, KEYS[i], job)
+		reply[i + 1] = whole(verb, KEYS[i], job)
 	end
 end
 return reply

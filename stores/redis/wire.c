@@ -4,7 +4,7 @@
  * wire.c -- jobs as the arguments of step.lua.
  *
  * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
- * at once, with no text to be parsed), a head and a node as they stand in a value:
+ * at once, with no text to be parsed):
  *
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
@@ -179,21 +179,16 @@ static void pack_letter(struct packed *packed, char letter)
 	packed->bytes[packed->count++] = (uint8_t)letter;
 }
 
-static void pack_word(struct packed *packed, uint64_t word)
-{
-	gale_assert(packed->count + 8 <= PACKED_MOST);
-	for (int i = 0; i < 8; i++)
-		packed->bytes[packed->count++] = (uint8_t)(word >> (8 * i));
-}
-
 static void pack_number(struct packed *packed, uint64_t number)
 {
 	double exact = (double)number;
 	uint64_t bits;
 
 	gale_assert(number <= GALE_UNITS_MAX);
+	gale_assert(packed->count + sizeof(bits) <= PACKED_MOST);
 	memcpy(&bits, &exact, sizeof(bits));
-	pack_word(packed, bits);
+	for (size_t i = 0; i < sizeof(bits); i++)
+		packed->bytes[packed->count++] = (uint8_t)(bits >> (8 * i));
 }
 
 static void pack_slot(struct packed *packed, struct gale_slot slot)
@@ -202,15 +197,24 @@ static void pack_slot(struct packed *packed, struct gale_slot slot)
 	pack_number(packed, slot.part);
 }
 
-/* What the value of any key under this rule begins with. */
+static uint64_t word_at(const uint8_t *bytes)
+{
+	uint64_t word = 0;
+
+	for (int i = 0; i < 8; i++)
+		word |= (uint64_t)bytes[i] << (8 * i);
+	return word;
+}
+
+/* What the value of any key under this rule begins with, as two numbers. */
 static void pack_head(struct packed *packed, const struct rule *rule)
 {
 	static const uint64_t fresh[VALUE_WORDS_MOST];
 	uint8_t bytes[VALUE_SHORT_MOST];
 
 	state_encode(rule, fresh, bytes);
-	memcpy(packed->bytes + packed->count, bytes, STATE_HEAD_BYTES);
-	packed->count += STATE_HEAD_BYTES;
+	pack_number(packed, word_at(bytes));
+	pack_number(packed, word_at(bytes + 8));
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -231,8 +235,7 @@ static void pack_period(struct packed *packed, struct period period)
 }
 
 /* The one that it probably is, the next, and the one before. */
-static void pack_periods(struct packed *packed, const struct rule *rule,
-                         uint64_t now_us)
+static void pack_months(struct packed *packed, const struct rule *rule, uint64_t now_us)
 {
 	struct period now = quota_period(&rule->is, smaller(now_us, INSTANT_MAX_US));
 	struct period next = now, before = now;
@@ -252,17 +255,27 @@ static bool is_meter(const struct rule *rule)
 	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
 }
 
+/* Where one of the windows starts, all of which are as long. */
+static uint64_t first_start(const struct rule *rule)
+{
+	if (rule->is.kind != GALE_RULE_QUOTA)
+		return 0;
+	return quota_period(&rule->is, 0).end_us % rule_window_us(rule);
+}
+
 static void pack_window(struct packed *packed, const struct remote_job *job,
                         uint64_t now_us)
 {
-	bool quota = job->rule->is.kind == GALE_RULE_QUOTA;
+	const struct rule *rule = job->rule;
+	bool months = rule->is.cadence == GALE_MONTHLY;
 
-	pack_head(packed, job->rule);
+	pack_head(packed, rule);
 	pack_number(packed, instant(job->not_before_us));
-	pack_number(packed, job->rule->is.limit);
-	pack_number(packed, quota ? 0 : job->rule->is.period_us);
-	if (quota)
-		pack_periods(packed, job->rule, now_us);
+	pack_number(packed, rule->is.limit);
+	pack_number(packed, months ? 0 : rule_window_us(rule));
+	pack_number(packed, months ? 0 : first_start(rule));
+	if (months)
+		pack_months(packed, rule, now_us);
 }
 
 static void pack_meter(struct packed *packed, const struct remote_job *job)
@@ -306,7 +319,7 @@ static void pack_lend_window(struct packed *packed, const struct remote_job *job
 {
 	pack_letter(packed, 'l');
 	pack_window(packed, job, now_us);
-	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->ask.want);
 	pack_number(packed, job->ask.least);
@@ -322,10 +335,10 @@ static void pack_lend_meter(struct packed *packed, const struct remote_job *job)
 
 	pack_letter(packed, 'L');
 	pack_meter(packed, job);
-	pack_word(packed, job->ask.node);
+	pack_span(packed, job->rule, want);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, want);
-	pack_span(packed, job->rule, want);
 	pack_number(packed, job->ask.least);
 }
 
@@ -334,7 +347,7 @@ static void pack_back_window(struct packed *packed, const struct remote_job *job
 {
 	pack_letter(packed, 'g');
 	pack_window(packed, job, now_us);
-	pack_word(packed, job->ask.node);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->units);
 	pack_slot(packed, job->tag);
@@ -347,10 +360,10 @@ static void pack_back_meter(struct packed *packed, const struct remote_job *job)
 
 	pack_letter(packed, 'G');
 	pack_meter(packed, job);
-	pack_word(packed, job->ask.node);
+	pack_span(packed, job->rule, units);
+	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, units);
-	pack_span(packed, job->rule, units);
 	pack_slot(packed, job->tag);
 }
 
@@ -369,23 +382,37 @@ static void pack_swap(struct packed *packed, const struct remote_job *job)
 	pack_number(packed, job->was.count);
 }
 
+static void pack_lend(struct packed *packed, const struct remote_job *job,
+                      uint64_t now_us)
+{
+	gale_assert(remote_can_lend(job->rule));
+	if (is_meter(job->rule))
+		pack_lend_meter(packed, job);
+	else
+		pack_lend_window(packed, job, now_us);
+}
+
+static void pack_back(struct packed *packed, const struct remote_job *job,
+                      uint64_t now_us)
+{
+	gale_assert(remote_can_lend(job->rule));
+	if (is_meter(job->rule))
+		pack_back_meter(packed, job);
+	else
+		pack_back_window(packed, job, now_us);
+}
+
 static void pack(struct packed *packed, const struct remote_job *job, uint64_t now_us)
 {
-	bool meter = is_meter(job->rule);
-
 	switch (job->verb) {
 	case REMOTE_STEP:
 		pack_step(packed, job, now_us);
 		break;
 	case REMOTE_LEND:
-		gale_assert(remote_can_lend(job->rule));
-		meter ? pack_lend_meter(packed, job)
-		      : pack_lend_window(packed, job, now_us);
+		pack_lend(packed, job, now_us);
 		break;
 	case REMOTE_BACK:
-		gale_assert(remote_can_lend(job->rule));
-		meter ? pack_back_meter(packed, job)
-		      : pack_back_window(packed, job, now_us);
+		pack_back(packed, job, now_us);
 		break;
 	case REMOTE_READ:
 		pack_read(packed, job);

@@ -14,6 +14,8 @@
  *                                             that is named by a call
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
+ * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), and of an ACL no more than
+ *           evalsha, script|load, time, get, set, setrange, del on its prefix.
  * Threads   Pure: any, on different texts.
  */
 #ifndef STORES_REDIS_WIRE_H
@@ -69,7 +71,7 @@ struct redis_call {
 	                                 * REMOTE_GENERATION_BYTES */
 	uint8_t generation_bucket;      /* whose generation key is compared */
 	uint64_t nonce;  /* comes back with the reply; at most GALE_UNITS_MAX */
-	uint64_t now_us; /* about what time the server has: picks periods of quotas */
+	uint64_t now_us; /* about what time the server has: picks the month of quotas */
 	const struct remote_job *jobs;
 	const uint8_t *buckets; /* of the jobs' keys */
 	size_t count;           /* 1 to REMOTE_BATCH_MOST */

@@ -22,7 +22,7 @@ MAY = {
 }
 # These look behind the doors: anything of the rooms, and themselves.
 for folder in ("tests", "bench"):
-    MAY[folder] = (MAY["face"][0] + ["tools/", folder + "/"], None)
+    MAY[folder] = (MAY["face"][0] + ["tools/", "tests/support/", folder + "/"], None)
 
 OURS = tuple(folder + "/" for folder in MAY) + ("gale/",)
 

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/calendar.h"
 #include "stores/remote.h"
 #include "tests/model/random.h"
 #include "tests/support/must.h"
@@ -24,7 +25,7 @@
 #define BATCH_MOST 12
 #define NODES 12
 #define STEPS_MOST 400 /* of one timeline */
-#define RULES 14
+#define RULES 13
 #define WORDS_MOST (KEPT_MOST / 8)
 #define NOW_LEAST (UINT64_C(1) << 51) /* the year 2041: no real clock expires a key */
 
@@ -45,6 +46,7 @@ struct tally {
 	uint64_t swapped;
 	uint64_t moved;
 	uint64_t waited;
+	uint64_t calendar;
 	uint64_t dropped;
 	uint64_t backward; /* the clock */
 };
@@ -63,6 +65,7 @@ struct key {
 	uint8_t bucket;
 	struct kept kept;
 	struct node nodes[NODES];
+	size_t latest; /* node that was lent to */
 };
 
 struct timeline {
@@ -126,10 +129,46 @@ static struct gale_rule some_queue(struct chance *c, struct gale_rule rule)
 	return rule;
 }
 
+static struct gale_rule some_quota(struct chance *c, uint64_t limit, uint64_t period)
+{
+	int32_t offset = (int32_t)chance_below(c, 1681) - 840;
+
+	switch (chance_below(c, 4)) {
+	case 0:
+		return gale_quota_monthly(limit, offset);
+	case 1:
+		return gale_quota_weekly(limit, offset, (uint32_t)chance_below(c, 7));
+	case 2:
+		return gale_quota_daily(limit, offset);
+	default:
+		return gale_quota_anchored(limit, period, chance_size(c, period));
+	}
+}
+
+static uint64_t some_wide(struct chance *c, uint64_t max)
+{
+	if (chance_one_in(c, 3))
+		return UINT64_C(1) << chance_below(c, 51);
+	return chance_log(c, max);
+}
+
+/* Any sizes, or such that the products of three of them are wide. */
+static struct gale_rule some_meter(struct chance *c)
+{
+	uint64_t limit = some_limit(c), period = some_period(c), burst = some_limit(c);
+
+	if (chance_one_in(c, 2)) {
+		limit = some_wide(c, GALE_UNITS_MAX);
+		period = some_wide(c, GALE_SPAN_MAX_US);
+		burst = chance_between(c, 1, limit);
+	}
+	return chance_one_in(c, 2) ? gale_token_bucket(burst, limit, period)
+	                           : gale_gcra(limit, period, burst);
+}
+
 static struct gale_rule some_rule(struct chance *c, uint64_t which)
 {
 	uint64_t limit = some_limit(c), period = some_period(c);
-	int32_t offset = (int32_t)chance_below(c, 1681) - 840;
 
 	switch (which) {
 	case 0:
@@ -139,27 +178,20 @@ static struct gale_rule some_rule(struct chance *c, uint64_t which)
 	case 2:
 		return some_queue(c, gale_pacer(limit, period, some_limit(c) - 1));
 	case 3:
-		return gale_quota_monthly(limit, offset);
-	case 4:
-		return gale_quota_weekly(limit, offset, (uint32_t)chance_below(c, 7));
-	case 5:
-		return gale_quota_daily(limit, offset);
-	case 6:
-		return gale_quota_anchored(limit, period, chance_size(c, period));
-	case 7:
 		return gale_token_budget(limit, period);
-	case 8:
-	case 9:
+	case 4:
+	case 5:
 		return gale_fixed_window(limit, period);
-	case 10:
-	case 11:
-		return gale_token_bucket(some_limit(c), limit, period);
+	case 6:
+	case 7:
+	case 8:
+		return some_quota(c, limit, period);
 	default:
-		return gale_gcra(limit, period, some_limit(c));
+		return some_meter(c);
 	}
 }
 
-/* One that can be compiled; a full burst often takes the longest span. */
+/* One that can be compiled. */
 static struct rule good_rule(struct chance *c)
 {
 	uint64_t which = chance_below(c, RULES);
@@ -219,6 +251,8 @@ static void move_clock(struct timeline *t)
 	const struct key *key = &t->keys[chance_below(&t->chance, t->key_count)];
 	uint64_t by = forward(t, &key->rule);
 
+	if (chance_one_in(&t->chance, 2))
+		return;
 	if (chance_one_in(&t->chance, 16)) {
 		t->now = by < t->now - NOW_LEAST ? t->now - by : NOW_LEAST;
 		t->tally->backward += by > 0;
@@ -326,18 +360,18 @@ static struct gale_slot some_tag(struct chance *c, const struct key *key,
 static void add_back(struct timeline *t, struct key *key)
 {
 	struct chance *c = &t->chance;
-	struct node *node = &key->nodes[chance_below(c, NODES)];
+	struct node *node = &key->nodes[key->latest];
 	struct remote_job *job;
 
-	for (int i = 0; node->units == 0 && i < NODES; i++)
-		node = &key->nodes[i];
+	if (chance_one_in(c, 3))
+		node = &key->nodes[chance_below(c, NODES)];
 	job = add_job(t, key, REMOTE_BACK);
 	job->not_before_us = 0;
 	job->ask.node = node->id;
 	job->ask.number = at_most(next_number(c, node));
 	job->tag = some_tag(c, key, node);
 	job->units = chance_one_in(c, 8) ? some_cost(c, &key->rule)
-	                                 : chance_size(c, node->units + 1);
+	                                 : at_most(chance_size(c, node->units + 1));
 }
 
 static void add_some_job(struct timeline *t)
@@ -387,7 +421,24 @@ static redisReply *call(struct timeline *t)
 
 static bool same_bytes(struct remote_bytes a, struct remote_bytes b)
 {
-	return a.count == b.count && memcmp(a.bytes, b.bytes, a.count) == 0;
+	return a.count == b.count &&
+	       (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0);
+}
+
+/* Has the clock gone back so far that the value's month is not among those sent? */
+static bool is_out_of_months(struct timeline *t, const struct remote_job *job,
+                             const struct kept *kept)
+{
+	uint64_t words[4];
+	struct value value = { .words = words, .room = 4 };
+	struct period month;
+
+	if (job->rule->is.cadence != GALE_MONTHLY || kept->count == 0)
+		return false;
+	expect(t,
+	       value_decode(job->rule, kept->bytes, kept->count, &value) == STATE_OK);
+	month = quota_period(&job->rule->is, t->now);
+	return words[0] >= quota_period(&job->rule->is, month.end_us).end_us;
 }
 
 /* The engine does the same; t->before has what the value was before each job. */
@@ -398,6 +449,11 @@ static void expect_same_told(struct timeline *t)
 		struct remote_told told;
 
 		t->before[i] = *kept;
+		if (t->told[i].code == REMOTE_CALENDAR) {
+			expect(t, is_out_of_months(t, &t->jobs[i], kept));
+			t->tally->calendar++;
+			continue;
+		}
 		told = server_serve(&t->jobs[i], t->now, &t->before[i], kept);
 		expect(t, told.code == t->told[i].code);
 		expect(t, told.now_us == t->told[i].now_us);
@@ -514,7 +570,8 @@ static struct node *node_of(struct key *key, uint64_t id)
 
 static bool is_wide(const struct rule *rule)
 {
-	return rule->is.burst > 0 && rule->full.us > GALE_UNITS_MAX / rule->is.limit;
+	return rule->is.burst > 0 &&
+	       rule->full.us / 4 > GALE_UNITS_MAX / rule->is.limit;
 }
 
 static void tally_grant(struct timeline *t, size_t i, const struct lease_grant *grant,
@@ -550,6 +607,7 @@ static void explain_lend(struct timeline *t, size_t i)
 		return;
 	if (node->number < job->ask.number)
 		node->number = job->ask.number;
+	t->job_keys[i]->latest = (size_t)(node - t->job_keys[i]->nodes);
 	node->tag = answer.grant.tag;
 	node->units = answer.grant.units;
 }
@@ -575,6 +633,14 @@ static void explain_back(struct timeline *t, size_t i)
 
 static void explain(struct timeline *t, size_t i)
 {
+	struct remote_desk desk = { t->desk_words, WORDS_MOST, t->desk_bytes };
+	struct store_op op;
+
+	if (t->told[i].code == REMOTE_CALENDAR) {
+		expect(t, remote_explain_look(&t->jobs[i], &t->told[i], &desk, &op) ==
+		              STORE_BUSY);
+		return;
+	}
 	switch (t->jobs[i].verb) {
 	case REMOTE_STEP:
 		explain_step(t, i);
@@ -648,16 +714,21 @@ static bool prepare(struct timeline *t, struct key *key)
 	struct remote_desk desk = { t->desk_words, WORDS_MOST, t->desk_bytes };
 	struct store_op op = { .verb = STORE_STEP,
 		               .cost = some_cost(&t->chance, &key->rule) };
+	struct node *node = &key->nodes[chance_below(&t->chance, NODES)];
 	struct remote_job *job = &t->jobs[0];
 	enum store_result result;
 	struct lend_answer answer;
 
 	if (!lease_possible(&key->rule) || chance_one_in(&t->chance, 2))
 		return remote_prepare_swap(job, &t->told[0], &desk, &op, &result);
-	job->ask = (struct lease_ask){ .node = 1 + chance_below(&t->chance, NODES),
-		                       .number = ++key->nodes[0].number,
-		                       .want = op.cost,
-		                       .least = 1 };
+	job->ask = (struct lease_ask){
+		.node = node->id,
+		.number = at_most(next_number(&t->chance, node)),
+		.want = op.cost,
+		.least = 1,
+	};
+	if (node->number < job->ask.number)
+		node->number = job->ask.number;
 	return remote_prepare_loan(job, &t->told[0], &desk, LEND, &answer);
 }
 
@@ -724,11 +795,12 @@ static void print(const struct tally *tally)
 	       " granted (%" PRIu64 " partly, %" PRIu64 " wide), %" PRIu64
 	       " refused, %" PRIu64 " again, %" PRIu64 " taken back, %" PRIu64
 	       " not, %" PRIu64 " swapped, %" PRIu64 " moved, %" PRIu64
-	       " waited, %" PRIu64 " dropped, %" PRIu64 " steps of the clock back\n",
+	       " waited, %" PRIu64 " without a month, %" PRIu64 " dropped, %" PRIu64
+	       " steps of the clock back\n",
 	       tally->steps, tally->allowed, tally->denied, tally->granted,
 	       tally->partly, tally->wide, tally->refused, tally->again,
 	       tally->taken_back, tally->not_taken, tally->swapped, tally->moved,
-	       tally->waited, tally->dropped, tally->backward);
+	       tally->waited, tally->calendar, tally->dropped, tally->backward);
 }
 
 static int run(uint64_t seed, uint64_t steps)

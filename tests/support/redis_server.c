@@ -70,7 +70,8 @@ _Noreturn static void be_server(const struct redis_server *server,
 	const char *args[OPTIONS_MOST + 1] = { NULL };
 
 	add_options(args, add_options(args, 0, own), options);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive the test */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);        /* it does not outlive the test */
+	must(freopen("/dev/null", "w", stdout)); /* its log */
 	execvp(args[0], (char *const *)(uintptr_t)args);
 	perror("redis-server");
 	_exit(127);

@@ -96,7 +96,8 @@ static enum remote_code swap(const struct remote_job *job, uint64_t now,
                              const struct kept *before, struct kept *ret_after)
 {
 	if (before->count != job->was.count ||
-	    memcmp(before->bytes, job->was.bytes, job->was.count) != 0)
+	    (before->count > 0 &&
+	     memcmp(before->bytes, job->was.bytes, before->count) != 0))
 		return REMOTE_MOVED;
 	must(job->becomes.count <= KEPT_MOST);
 	ret_after->count = job->expires_us > now ? job->becomes.count : 0;

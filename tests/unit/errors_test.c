@@ -28,7 +28,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 51
+#define ERRORS 52
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
@@ -161,7 +161,9 @@ static void fails_store(struct house *h, const char *url, uint64_t max_keys,
 static void a_store_is_refused_for_its_configuration(void **state)
 {
 	struct house_plan plan = plan_of(5);
-	struct gale_store_config most = { "memory:" NAME_64, UINT64_C(1) << 31 };
+	struct gale_store_config most = { .url = "memory:" NAME_64,
+		                          .max_keys = UINT64_C(1) << 31 };
+	struct gale_store_config long_wait = { .quarantine_us = GALE_DAYS(1) + 1 };
 	struct gale_counts stats;
 	struct gale_store *store;
 	struct house h;
@@ -170,6 +172,7 @@ static void a_store_is_refused_for_its_configuration(void **state)
 	house_open(&h, &plan);
 	met(gale_store_open(NULL, NULL, &store), GALE_ERR_RUNTIME);
 	met(gale_store_open(h.runtime, NULL, NULL), GALE_ERR_RET);
+	met(gale_store_open(h.runtime, &long_wait, &store), GALE_ERR_QUARANTINE);
 	fails_store(&h, "", 0, GALE_ERR_URL);
 	fails_store(&h, "memory", 0, GALE_ERR_URL);
 	fails_store(&h, "Memory:", 0, GALE_ERR_URL);
@@ -880,6 +883,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_HOST] = "url",
 		[GALE_ERR_TLS] = "url",
 		[GALE_ERR_NOT_BUILT] = "url",
+		[GALE_ERR_QUARANTINE] = "quarantine_us",
 	};
 
 	(void)state;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* servers.c -- asks, and sleeps until they are answered. */
+#define _GNU_SOURCE
+#include "bench/servers.h"
+
+#include <sys/epoll.h>
+
+#include "bench/keys.h"
+#include "runtime/clock.h"
+#include "runtime/memory.h"
+#include "runtime/role.h"
+#include "runtime/wake.h"
+
+#define LIMIT (UINT64_C(1) << 52)
+#define UNITS 1000
+#define SLEEP_NS 100000000
+#define PATIENCE_NS UINT64_C(10000000000)
+
+static void on_answer(struct store_home *home, const struct lend_answer *answer)
+{
+	struct asker *asker = (struct asker *)home;
+	bool granted = answer->result == STORE_DONE && answer->grant.units == UNITS;
+
+	bench_expect(granted || !asker->granted, "a lease");
+	asker->granted |= granted;
+	asker->answered++;
+}
+
+static void on_done(struct store_home *home, struct store_call *call,
+                    enum store_result result)
+{
+	bench_expect(result == STORE_DONE && call->op->answer.verdict == GALE_ALLOW,
+	             "a step");
+	((struct asker *)home)->answered++;
+}
+
+/* A server that has just been started grants nothing until a second has passed. */
+static void wait_for_first(struct asker *asker)
+{
+	for (int i = 0; i < 100 && !asker->granted; i++) {
+		wake_wait_for(asker->home.watch_fd, patience_now_ns() + SLEEP_NS);
+		asker_lend(asker, 1);
+	}
+	bench_expect(asker->granted, "a first lease");
+}
+
+void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
+{
+	static struct boot_clock boot;
+	struct server_config config = {
+		.allocator = memory_default(),
+		.kind = kind,
+		.shards = 1,
+		.quarantine_us = 1, /* it has just been started */
+	};
+	struct gale_rule rule = gale_fixed_window(LIMIT, GALE_DAYS(365));
+
+	bench_expect(kind != NULL, "a server");
+	boot_clock_init(&boot);
+	*asker = (struct asker){ .keys = keys };
+	asker->home.on_answer = on_answer;
+	asker->home.on_done = on_done;
+	asker->home.clock = &boot.clock;
+	asker->home.watch_fd = epoll_create1(EPOLL_CLOEXEC);
+	asker->store = server_open(&config);
+	bench_expect(asker->store && rule_compile(&rule, &asker->rule) == GALE_ERR_OK,
+	             "a store");
+	wait_for_first(asker);
+}
+
+static mono now_of(const struct asker *asker)
+{
+	return clock_now(asker->home.clock);
+}
+
+static void wait_for(struct asker *asker, unsigned count)
+{
+	struct store *store = asker->store;
+
+	(void)store->ops->turn(store, &asker->home, now_of(asker));
+	while (asker->answered < count) {
+		wake_wait_for(asker->home.watch_fd, patience_now_ns() + SLEEP_NS);
+		(void)store->ops->turn(store, &asker->home, now_of(asker));
+	}
+}
+
+static struct key next_key(struct asker *asker)
+{
+	return key_of(asker->next++ % asker->keys);
+}
+
+void asker_lend(struct asker *asker, unsigned count)
+{
+	struct lend_request requests[TOGETHER];
+	struct key keys[TOGETHER];
+
+	asker->answered = 0;
+	for (unsigned i = 0; i < count; i++) {
+		keys[i] = next_key(asker);
+		requests[i] = (struct lend_request){
+			.verb = LEND,
+			.key = (const uint8_t *)&keys[i],
+			.key_len = sizeof(keys[i]),
+			.rule = &asker->rule,
+			.ask = { .node = 1,
+			         .number = ++asker->number,
+			         .want = UNITS,
+			         .least = 1 },
+		};
+	}
+	asker->store->ops->lend(asker->store, &asker->home, requests, count);
+	wait_for(asker, count);
+}
+
+void asker_step(struct asker *asker, unsigned count)
+{
+	struct store_call calls[TOGETHER];
+	struct store_op ops[TOGETHER];
+	struct key keys[TOGETHER];
+
+	asker->answered = 0;
+	for (unsigned i = 0; i < count; i++) {
+		keys[i] = next_key(asker);
+		ops[i] = (struct store_op){ .verb = STORE_STEP,
+			                    .key = (const uint8_t *)&keys[i],
+			                    .key_len = sizeof(keys[i]),
+			                    .rule = &asker->rule,
+			                    .cost = 1 };
+		calls[i] = (struct store_call){
+			.op = &ops[i], .due = mono_after(now_of(asker), PATIENCE_NS)
+		};
+		asker->store->ops->begin(asker->store, &asker->home, &calls[i]);
+	}
+	wait_for(asker, count);
+}
+
+static void run(struct bench *b, void (*ask)(struct asker *, unsigned), unsigned count)
+{
+	struct asker *asker = bench_arg(b);
+
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		for (uint64_t done = 0; done < n; done += count)
+			ask(asker, count);
+}
+
+void run_lend_one(struct bench *b)
+{
+	run(b, asker_lend, 1);
+}
+
+void run_lend_many(struct bench *b)
+{
+	run(b, asker_lend, TOGETHER);
+}
+
+void run_step_one(struct bench *b)
+{
+	run(b, asker_step, 1);
+}
+
+void run_step_many(struct bench *b)
+{
+	run(b, asker_step, TOGETHER);
+}

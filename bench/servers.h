@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * servers.h -- asks of a store that is a server, as a shard sends them.
+ *
+ * Threads   One at a time.
+ */
+#ifndef BENCH_SERVERS_H
+#define BENCH_SERVERS_H
+
+#include "bench/bench.h"
+#include "stores/server.h"
+
+#define TOGETHER 64 /* asks in one call */
+
+/* A store, and who asks it. */
+struct asker {
+	struct store_home home; /* first */
+	struct store *store;
+	struct rule rule;
+	unsigned answered;
+	bool granted; /* something, once */
+	uint64_t number;
+	uint64_t keys; /* that are asked about, in turn */
+	uint64_t next;
+};
+
+/* Its rule is a window that nobody can use up. */
+void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys);
+
+/* Asks for so many leases, of one key each, in one call; waits for the answers. */
+void asker_lend(struct asker *asker, unsigned count);
+/* The same for steps. */
+void asker_step(struct asker *asker, unsigned count);
+
+/* Rows: a lease at a time, TOGETHER at a time; the same for steps. */
+void run_lend_one(struct bench *b);
+void run_lend_many(struct bench *b);
+void run_step_one(struct bench *b);
+void run_step_many(struct bench *b);
+
+#endif

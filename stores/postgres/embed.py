@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+"""embed.py SQL C -- a text as an array of C that ends in a 0.
+
+Not as a string: a compiler need not take one of more than 4095 characters.
+"""
+import pathlib
+import sys
+
+
+def main():
+    text = pathlib.Path(sys.argv[1]).read_bytes() + b"\0"
+    lines = [", ".join(map(str, text[i:i + 20])) for i in range(0, len(text), 20)]
+    pathlib.Path(sys.argv[2]).write_text(
+        '#include "stores/postgres/wire.h"\n\nconst char postgres_schema[] = {\n\t'
+        + ",\n\t".join(lines) + "\n};\n")
+
+
+main()

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* link.c -- libpq without waiting: connects, installs, sends batches in a pipeline. */
+#define _GNU_SOURCE
+#include "stores/postgres/link.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "engine/check.h"
+#include "runtime/memory.h"
+#include "stores/postgres/wire.h"
+#include "stores/stream.h"
+
+#define AWAITED_MOST 32
+#define ADDRESSES_TEXT 512
+#define SECOND_US UINT64_C(1000000)
+#define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
+#define SWEEP_KEYS "1000"
+#define START_DIGITS 13 /* of a generation: when the server started ... */
+#define MARK_AT 21      /* ... and, after the timeline, its mark: seconds and lots */
+#define MARK_LOTS 12    /* bits */
+
+/* ---- The kind -------------------------------------------------------------------- */
+
+struct kind {
+	struct server_kind is; /* first */
+	struct gale_allocator *allocator;
+	char addresses[ADDRESSES_TEXT]; /* numeric, one for each host; "": a socket */
+	char url[URL_MOST + 1];
+};
+
+/* ---- The link -------------------------------------------------------------------- */
+
+enum phase {
+	CONNECTING,
+	GREETING,
+	INSTALLING,
+	READY,
+	BROKEN,
+};
+
+struct awaited {
+	struct remote_batch batch; /* of no jobs: a sweep */
+	bool is_told;              /* its result has come, its sync has not */
+};
+
+struct link {
+	struct wire wire; /* first */
+	struct kind *kind;
+	PGconn *conn; /* NULL: none */
+	enum phase phase;
+	int watched;     /* the descriptor that is in the epoll; -1: none */
+	uint32_t events; /* that it is there for */
+	bool installed;  /* on this connection: it is not tried twice */
+	bool missing;    /* its schema, or what is new in it */
+	char generation[REMOTE_GENERATION_BYTES + 1];
+	struct postgres_room asked;
+	struct postgres_room answered;
+	mono sweep_due;
+	uint64_t sent;
+	uint64_t heard;
+	struct awaited awaited[AWAITED_MOST];
+	struct remote_told told[REMOTE_BATCH_MOST];
+};
+
+/* The first line of what libpq says. */
+static void give_up(struct link *link, const char *what, const char *why)
+{
+	if (link->phase == BROKEN)
+		return;
+	link->phase = BROKEN;
+	snprintf(link->wire.text, WIRE_TEXT, "postgres: %s%s%.*s", what,
+	         why[0] ? ": " : "", (int)strcspn(why, "\n"), why);
+}
+
+static void give_up_by(struct link *link, const char *what)
+{
+	give_up(link, what, link->conn ? PQerrorMessage(link->conn) : "no memory");
+}
+
+/* ---- What the epoll is told ------------------------------------------------------ */
+
+/* libpq may close its socket and open another while it connects; a closed one has left
+ * the epoll by itself. */
+static bool watch(struct link *link, uint32_t events)
+{
+	int fd = PQsocket(link->conn);
+	struct epoll_event event = { .events = events };
+	int epoll = link->wire.watch_fd;
+
+	if (epoll < 0 || fd < 0 || (fd == link->watched && events == link->events))
+		return true;
+	if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 &&
+	    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		return false;
+	link->watched = fd;
+	link->events = events;
+	return true;
+}
+
+static void watch_or_give_up(struct link *link, uint32_t events)
+{
+	if (link->phase != BROKEN && !watch(link, events))
+		give_up(link, "its socket cannot be watched", "");
+}
+
+/* ---- Greeting -------------------------------------------------------------------- */
+
+static bool send_batch(struct link *link, const struct postgres_batch *batch)
+{
+	struct postgres_call call;
+
+	return postgres_ask(batch, &link->asked, &call) &&
+	       PQsendQueryParams(link->conn, call.text, POSTGRES_PARAMETERS, call.types,
+	                         call.values, call.lengths, call.formats,
+	                         POSTGRES_BINARY) == 1;
+}
+
+/* A job that changes nothing, for a generation that there is not: it says which there
+ * is. */
+static void greet(struct link *link)
+{
+	const struct postgres_batch batch = { .generation = "" };
+
+	link->phase = GREETING;
+	if (!send_batch(link, &batch))
+		give_up_by(link, "cannot ask");
+}
+
+static void install(struct link *link)
+{
+	link->phase = INSTALLING;
+	link->installed = true;
+	link->missing = false;
+	if (PQsendQuery(link->conn, postgres_schema) != 1)
+		give_up_by(link, "cannot install its schema");
+}
+
+static uint64_t digits(const char *text, int count)
+{
+	char copy[32];
+
+	snprintf(copy, sizeof(copy), "%.*s", count, text);
+	return strtoull(copy, NULL, 16);
+}
+
+/* Since it started, or since its mark was made, whichever was later. */
+static uint64_t since_us(const char *generation)
+{
+	uint64_t start_us = digits(generation, START_DIGITS);
+	uint64_t mark = digits(generation + MARK_AT, 16) >> MARK_LOTS;
+	uint64_t mark_us = (mark + 1) * SECOND_US;
+
+	return start_us > mark_us ? start_us : mark_us;
+}
+
+static void take_generation(struct link *link)
+{
+	if (strlen(link->generation) < MARK_AT)
+		give_up(link, "its generation is none of ours", "");
+	else
+		link->wire.since_us = since_us(link->generation);
+}
+
+static void hear_greeting(struct link *link, const PGresult *result)
+{
+	const struct postgres_batch batch = { .generation = "" };
+	enum postgres_result meaning = postgres_told(result, &batch, &link->answered,
+	                                             link->told, link->generation);
+
+	switch (meaning) {
+	case POSTGRES_OTHER_GENERATION:
+		take_generation(link);
+		break;
+	case POSTGRES_MISSING:
+	case POSTGRES_OLDER:
+		link->missing = true;
+		if (link->installed)
+			give_up(link, "its schema cannot be installed", "");
+		break;
+	case POSTGRES_NEWER:
+		give_up(link, "its schema is newer than this gale", "");
+		break;
+	case POSTGRES_READ_ONLY:
+		give_up(link, "it is read-only", "");
+		break;
+	default:
+		give_up_by(link, "it does not answer as it should");
+	}
+}
+
+static void hear_installed(struct link *link, const PGresult *result)
+{
+	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
+		give_up(link, "its schema cannot be installed",
+		        PQresultErrorMessage(result));
+}
+
+/* What was asked has ended: nothing more comes of it. */
+static void end_greeting(struct link *link)
+{
+	if (link->phase == INSTALLING)
+		greet(link);
+	else if (link->phase == GREETING && link->missing)
+		install(link);
+	else if (link->phase == GREETING && PQenterPipelineMode(link->conn) == 1)
+		link->phase = READY;
+	else
+		give_up_by(link, "no pipeline");
+}
+
+static void hear_greetings(struct link *link)
+{
+	while (link->phase == GREETING || link->phase == INSTALLING) {
+		PGresult *result;
+
+		if (PQisBusy(link->conn))
+			return;
+		result = PQgetResult(link->conn);
+		if (!result)
+			end_greeting(link);
+		else if (link->phase == GREETING)
+			hear_greeting(link, result);
+		else
+			hear_installed(link, result);
+		PQclear(result);
+	}
+}
+
+/* ---- Batches --------------------------------------------------------------------- */
+
+static struct postgres_batch batch_of(const struct link *link,
+                                      const struct remote_batch *batch)
+{
+	return (struct postgres_batch){
+		.jobs = batch->jobs,
+		.count = batch->count,
+		.generation = link->generation,
+		.nonce = batch->nonce,
+		.now_us = batch->guess_us,
+	};
+}
+
+static enum wire_reply_kind kind_of(enum postgres_result meaning)
+{
+	switch (meaning) {
+	case POSTGRES_TOLD:
+		return WIRE_TOLD;
+	case POSTGRES_OTHER_GENERATION:
+	case POSTGRES_DEADLOCK:
+	case POSTGRES_TIMED_OUT:
+		return WIRE_AGAIN; /* B7 */
+	case POSTGRES_WRONG:
+	case POSTGRES_NO_MEMORY:
+		return WIRE_WRONG;
+	default:
+		return WIRE_LATER; /* B7: it has changed nothing */
+	}
+}
+
+static void hear_batch(struct link *link, const struct remote_batch *batch,
+                       const PGresult *result)
+{
+	struct postgres_batch asked = batch_of(link, batch);
+	struct wire_reply said = { .nonce = batch->nonce,
+		                   .told = link->told,
+		                   .count = batch->count };
+	char instead[REMOTE_GENERATION_BYTES + 1];
+	enum postgres_result meaning =
+	    postgres_told(result, &asked, &link->answered, link->told, instead);
+
+	said.kind = kind_of(meaning);
+	if (meaning == POSTGRES_OTHER_GENERATION) {
+		strcpy(link->generation, instead);
+		take_generation(link);
+	} else if (said.kind == WIRE_LATER || said.kind == WIRE_WRONG) {
+		give_up(link, "a statement failed", PQresultErrorMessage(result));
+	}
+	link->wire.home->on_reply(link->wire.home, &said);
+}
+
+static void hear_result(struct link *link, const PGresult *result)
+{
+	struct awaited *awaited = &link->awaited[link->heard % AWAITED_MOST];
+
+	if (link->heard == link->sent) {
+		give_up(link, "a result of nothing", "");
+	} else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+		link->heard++; /* B6 */
+		if (!awaited->is_told)
+			give_up(link, "no result", "");
+	} else if (awaited->is_told) {
+		give_up(link, "a result too many", "");
+	} else {
+		awaited->is_told = true;
+		if (awaited->batch.count > 0)
+			hear_batch(link, &awaited->batch, result);
+	}
+}
+
+/* A statement's results end with a NULL, and so does all that has come. */
+static void hear_results(struct link *link)
+{
+	bool ended = false;
+
+	while (link->phase == READY && link->heard < link->sent &&
+	       !PQisBusy(link->conn)) {
+		PGresult *result = PQgetResult(link->conn);
+
+		if (!result && ended)
+			return;
+		ended = !result;
+		if (result)
+			hear_result(link, result);
+		PQclear(result);
+	}
+}
+
+/* ---- A wire ---------------------------------------------------------------------- */
+
+static void link_hang_up(struct wire *wire)
+{
+	struct link *link = (struct link *)wire;
+
+	PQfinish(link->conn);
+	link->conn = NULL;
+	link->watched = -1;
+	link->events = 0;
+	link->heard = link->sent;
+	link->phase = BROKEN;
+}
+
+static PGconn *start(const struct kind *kind)
+{
+	const char *names[] = { "dbname", "hostaddr", "fallback_application_name",
+		                NULL };
+	const char *values[] = { kind->url, kind->addresses, "gale", NULL };
+
+	if (kind->addresses[0] == '\0') {
+		names[1] = names[2];
+		values[1] = values[2];
+		names[2] = NULL;
+	}
+	return PQconnectStartParams(names, values, /* expand_dbname= */ 1);
+}
+
+static void link_connect(struct wire *wire, mono now)
+{
+	struct link *link = (struct link *)wire;
+
+	(void)now;
+	link_hang_up(wire);
+	link->phase = CONNECTING;
+	link->installed = link->missing = false;
+	link->conn = start(link->kind);
+	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
+		give_up_by(link, "cannot connect");
+		return;
+	}
+	watch_or_give_up(link, EPOLLOUT);
+}
+
+static void go_on_connecting(struct link *link)
+{
+	switch (PQconnectPoll(link->conn)) {
+	case PGRES_POLLING_READING:
+		watch_or_give_up(link, EPOLLIN);
+		break;
+	case PGRES_POLLING_WRITING:
+		watch_or_give_up(link, EPOLLOUT);
+		break;
+	case PGRES_POLLING_OK:
+		if (PQsetnonblocking(link->conn, 1) == 0)
+			greet(link);
+		else
+			give_up_by(link, "cannot connect");
+		break;
+	default:
+		give_up_by(link, "cannot connect");
+	}
+}
+
+static void flush(struct link *link)
+{
+	int left = PQflush(link->conn);
+
+	if (left < 0)
+		give_up_by(link, "the connection is over");
+	else
+		watch_or_give_up(link, left > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void end_statement(struct link *link, const struct remote_batch *batch)
+{
+	link->awaited[link->sent++ % AWAITED_MOST] = (struct awaited){ *batch, false };
+	if (PQpipelineSync(link->conn) != 1)
+		give_up_by(link, "cannot send"); /* what has gone, nobody knows */
+}
+
+/* What has expired is dropped now and then, by whoever asks: many do, a little each. */
+static void sweep(struct link *link, mono now)
+{
+	const struct remote_batch nothing = { .count = 0 };
+	const char *most = SWEEP_KEYS;
+
+	if (link->phase != READY || !mono_reached(now, link->sweep_due) ||
+	    link->sent == link->heard || link->sent - link->heard == AWAITED_MOST)
+		return;
+	link->sweep_due = mono_after(now, SWEEP_PAUSE_NS);
+	if (PQsendQueryParams(link->conn, POSTGRES_SWEEP, 1, NULL, &most, NULL, NULL,
+	                      POSTGRES_BINARY) == 1)
+		end_statement(link, &nothing);
+	else
+		give_up_by(link, "cannot send");
+}
+
+static enum wire_state link_turn(struct wire *wire, mono now)
+{
+	struct link *link = (struct link *)wire;
+
+	if (link->phase == CONNECTING)
+		go_on_connecting(link);
+	if (link->phase != BROKEN && link->phase != CONNECTING) {
+		if (PQconsumeInput(link->conn) != 1)
+			give_up_by(link, "the connection is over");
+		hear_greetings(link);
+		hear_results(link);
+		sweep(link, now);
+		if (link->phase != BROKEN)
+			flush(link);
+	}
+	if (link->phase == BROKEN)
+		return WIRE_BROKEN;
+	return link->phase == READY ? WIRE_READY : WIRE_OPENING;
+}
+
+static bool link_send(struct wire *wire, const struct remote_batch *batch)
+{
+	struct link *link = (struct link *)wire;
+	struct postgres_batch asked = batch_of(link, batch);
+
+	if (link->sent - link->heard >= AWAITED_MOST - 1 || !send_batch(link, &asked))
+		return false;
+	end_statement(link, batch);
+	return true;
+}
+
+static void link_free(struct wire *wire)
+{
+	struct link *link = (struct link *)wire;
+
+	link_hang_up(wire);
+	postgres_room_close(&link->asked);
+	postgres_room_close(&link->answered);
+	memory_give(link->kind->allocator, link, sizeof(*link));
+}
+
+static const struct wire_ops link_ops = {
+	.connect = link_connect,
+	.turn = link_turn,
+	.send = link_send,
+	.hang_up = link_hang_up,
+	.free = link_free,
+};
+
+static struct wire *link_new(struct server_kind *self, int watch_fd)
+{
+	struct kind *kind = (struct kind *)self;
+	struct link *link = memory_take(kind->allocator, sizeof(*link));
+
+	if (!link)
+		return NULL;
+	link->wire.ops = &link_ops;
+	link->wire.watch_fd = watch_fd;
+	link->kind = kind;
+	link->phase = BROKEN;
+	link->watched = -1;
+	link->asked.allocator = link->answered.allocator = kind->allocator;
+	return &link->wire;
+}
+
+/* ---- URLs ------------------------------------------------------------------------ */
+
+static void kind_free(struct server_kind *self)
+{
+	struct kind *kind = (struct kind *)self;
+
+	memory_give(kind->allocator, kind, sizeof(*kind));
+}
+
+/* libpq looks names up where it must not wait: it is given addresses for its hosts. */
+static bool find_addresses(struct kind *kind, const struct url *url)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < url->host_count; i++) {
+		struct stream_address found;
+		char text[INET6_ADDRSTRLEN];
+
+		if (stream_resolve(url->hosts[i].name, 1, &found, 1) == 0 ||
+		    getnameinfo((struct sockaddr *)&found.bytes, found.count, text,
+		                sizeof(text), NULL, 0, NI_NUMERICHOST) != 0)
+			return false;
+		at +=
+		    (size_t)snprintf(kind->addresses + at, sizeof(kind->addresses) - at,
+		                     "%s%s", i > 0 ? "," : "", text);
+		if (at >= sizeof(kind->addresses))
+			return false;
+	}
+	return true;
+}
+
+/* Does libpq think so, too? */
+static bool is_known(const char *url)
+{
+	PQconninfoOption *options = PQconninfoParse(url, NULL);
+
+	PQconninfoFree(options);
+	return options != NULL;
+}
+
+struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *url,
+                                  enum gale_err *ret_why)
+{
+	struct kind *kind = memory_take(allocator, sizeof(*kind));
+	struct url parts;
+
+	*ret_why = GALE_ERR_MEMORY;
+	if (!kind)
+		return NULL;
+	kind->is.wire = link_new;
+	kind->is.free = kind_free;
+	kind->allocator = allocator;
+	*ret_why =
+	    url_parse(url, &parts) && is_known(url) ? GALE_ERR_HOST : GALE_ERR_URL;
+	if (*ret_why == GALE_ERR_HOST && find_addresses(kind, &parts)) {
+		strcpy(kind->url, url);
+		return &kind->is;
+	}
+	kind_free(&kind->is);
+	return NULL;
+}

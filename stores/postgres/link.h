@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * link.h -- a connection to a PostgreSQL server.
+ *
+ *     connect -> which generation? -> ready: one statement and one sync for a batch
+ *                    |       ^
+ *                    '-------'  the schema is installed first, where it is missing
+ *
+ * Invariants
+ *
+ *   B6  Results come in the order of the statements: each batch has its own sync, so an
+ *       error ends that batch and no other.
+ *   B7  A statement that failed has changed nothing, unless the connection was lost: then
+ *       nobody knows, and it is not sent again.                                  (L13)
+ *
+ * Threads   Its shard's actor.  A kind: any, while it is open.
+ */
+#ifndef STORES_POSTGRES_LINK_H
+#define STORES_POSTGRES_LINK_H
+
+#include "stores/server.h"
+#include "stores/url.h"
+
+/* postgres://[user[:password]@]host[:port][/db][?...], as libpq has it; the options are
+ * libpq's own.  Names are looked up here, which may take a while.  NULL, and then *ret_why
+ * is GALE_ERR_URL, GALE_ERR_HOST or GALE_ERR_MEMORY. */
+struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *url,
+                                  enum gale_err *ret_why);
+
+#endif

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * wire.c -- binary parameters, written in one pass; a result, believed bit by bit.
+ *
+ *     $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
+ *     int4        int8       text            bytea[]   int8[]   int8[]
+ *
+ * ask holds where each job starts in it, counted from 1, and then the jobs; schema.sql
+ * says which number is what.  vals holds the values of swaps, as numbers.
+ *
+ * Invariants
+ *
+ *   K1  What is measured is what is written: a room is taken once for each batch.
+ *   K2  Each job is answered once, under the batch's nonce, with a code that can be
+ *       meant for its verb, and a value of whole words.                      (law L13)
+ */
+#include "stores/postgres/wire.h"
+
+#include <string.h>
+
+#include "engine/calendar.h"
+#include "engine/check.h"
+#include "runtime/memory.h"
+
+#define INT4 23
+#define INT8 20
+#define TEXT 25
+#define BYTEA 17
+#define BYTEA_ARRAY 1001
+#define INT8_ARRAY 1016
+
+#define ARRAY_HEAD 20 /* dimensions, nulls, type, count, first index */
+#define NUMBER 12     /* of an int8[]: its length and itself */
+
+/* ---- Rooms ----------------------------------------------------------------------- */
+
+void postgres_room_close(struct postgres_room *room)
+{
+	if (room->bytes)
+		memory_give(room->allocator, room->bytes, room->size);
+	room->bytes = NULL;
+	room->size = 0;
+}
+
+/* What was in it is gone. */
+static bool make_room(struct postgres_room *room, size_t size)
+{
+	uint8_t *bytes;
+
+	if (size <= room->size)
+		return true;
+	bytes = memory_take(room->allocator, size);
+	if (!bytes)
+		return false;
+	postgres_room_close(room);
+	room->bytes = bytes;
+	room->size = size;
+	return true;
+}
+
+/* ---- Numbers --------------------------------------------------------------------- */
+
+static uint8_t *put_big(uint8_t *at, uint64_t number, int bytes)
+{
+	for (int i = bytes - 1; i >= 0; i--, number >>= 8)
+		at[i] = (uint8_t)number;
+	return at + bytes;
+}
+
+static uint64_t get_big(const uint8_t *at, int bytes)
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < bytes; i++)
+		number = number << 8 | at[i];
+	return number;
+}
+
+static uint8_t *put_little(uint8_t *at, uint64_t number)
+{
+	for (int i = 0; i < 8; i++, number >>= 8)
+		at[i] = (uint8_t)number;
+	return at + 8;
+}
+
+static uint64_t get_little(const uint8_t *at)
+{
+	uint64_t number = 0;
+
+	for (int i = 7; i >= 0; i--)
+		number = number << 8 | at[i];
+	return number;
+}
+
+static uint8_t *put_array_head(uint8_t *at, Oid type, size_t count)
+{
+	at = put_big(at, 1, 4); /* dimension */
+	at = put_big(at, 0, 4); /* nulls */
+	at = put_big(at, type, 4);
+	at = put_big(at, count, 4);
+	return put_big(at, 1, 4); /* is the first index */
+}
+
+static uint8_t *put_number(uint8_t *at, uint64_t number)
+{
+	return put_big(put_big(at, 8, 4), number, 8);
+}
+
+/* ---- What a job's numbers are ---------------------------------------------------- */
+
+#define NUMBERS_MOST 17
+
+static bool is_meter(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_GCRA ||
+	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
+}
+
+/* The periods before, at and after this instant meet at these four. */
+static void list_periods(const struct gale_rule *quota, uint64_t now, uint64_t *out)
+{
+	struct period this =
+	    quota_period(quota, now < INSTANT_MAX_US ? now : INSTANT_MAX_US);
+
+	out[0] =
+	    this.start_us == 0 ? 0 : quota_period(quota, this.start_us - 1).start_us;
+	out[1] = this.start_us;
+	out[2] = this.end_us;
+	out[3] = quota_period(quota, this.end_us).end_us;
+}
+
+static void list_rule(const struct rule *rule, uint64_t now, uint64_t out[NUMBERS_MOST])
+{
+	out[4] = rule->is.limit;
+	out[5] = rule->is.period_us;
+	if (is_meter(rule)) {
+		out[6] = rule->is.burst;
+		out[7] = rule->full.us;
+		out[8] = rule->full.part;
+	}
+	if (rule->is.kind == GALE_RULE_QUOTA) {
+		out[5] = 0;
+		list_periods(&rule->is, now, out + 6);
+	}
+}
+
+static size_t list_step(const struct remote_job *job, uint64_t out[NUMBERS_MOST])
+{
+	/* A cost above the burst is denied anyway, and its span may not fit. */
+	bool fits = is_meter(job->rule) && job->cost <= job->rule->is.burst;
+	struct gale_slot span = fits ? rule_span(job->rule, job->cost) : slot_at(0);
+
+	out[10] = job->cost;
+	out[11] = span.us;
+	out[12] = span.part;
+	return 13;
+}
+
+static size_t list_lend(const struct remote_job *job, uint64_t out[NUMBERS_MOST])
+{
+	out[10] = job->ask.node;
+	out[11] = job->ask.number;
+	out[12] = job->ask.want;
+	out[13] = job->ask.least;
+	out[14] = job->seen;
+	out[15] = job->seen_in;
+	out[16] = job->ask.spent;
+	return 17;
+}
+
+static size_t list_back(const struct remote_job *job, uint64_t out[NUMBERS_MOST])
+{
+	out[10] = job->ask.node;
+	out[11] = job->ask.number;
+	out[12] = job->tag.us;
+	out[13] = job->tag.part;
+	out[14] = job->units;
+	return 15;
+}
+
+/* The values of a swap are put behind those of the swaps before. */
+static size_t list_swap(const struct remote_job *job, size_t *vals,
+                        uint64_t out[NUMBERS_MOST])
+{
+	out[4] = job->expires_us;
+	out[5] = *vals + 1;
+	out[6] = job->was.count / 8;
+	out[7] = out[5] + out[6];
+	out[8] = job->becomes.count / 8;
+	*vals += out[6] + out[8];
+	return 9;
+}
+
+static bool has_patience(enum remote_verb verb)
+{
+	return verb == REMOTE_STEP || verb == REMOTE_LEND || verb == REMOTE_SWAP;
+}
+
+/* Returns how many there are; *vals is how many numbers of values come before. */
+static size_t list_job(const struct remote_job *job, uint64_t now, size_t *vals,
+                       uint64_t out[NUMBERS_MOST])
+{
+	memset(out, 0, NUMBERS_MOST * sizeof(uint64_t));
+	out[0] = (uint64_t)job->verb;
+	out[1] = (uint64_t)job->rule->is.kind;
+	out[2] = job->rule->fingerprint;
+	out[3] = has_patience(job->verb) ? job->not_before_us : 0;
+	list_rule(job->rule, now, out);
+	switch (job->verb) {
+	case REMOTE_STEP:
+		gale_assert(remote_can_step(job->rule));
+		return list_step(job, out);
+	case REMOTE_LEND:
+		gale_assert(remote_can_lend(job->rule));
+		return list_lend(job, out);
+	case REMOTE_BACK:
+		gale_assert(remote_can_lend(job->rule));
+		return list_back(job, out);
+	case REMOTE_SWAP:
+		return list_swap(job, vals, out);
+	default:
+		return 4;
+	}
+}
+
+/* ---- A batch --------------------------------------------------------------------- */
+
+/* How many bytes of keys, and how many numbers and values there are. */
+struct measure {
+	size_t keys;
+	size_t numbers;
+	size_t vals;
+};
+
+static struct measure measure(const struct postgres_batch *batch)
+{
+	struct measure sum = { 0 };
+	uint64_t scratch[NUMBERS_MOST];
+
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct remote_job *job = &batch->jobs[i];
+
+		gale_assert(job->key.count > 0);
+		gale_assert(job->was.count % 8 == 0 && job->becomes.count % 8 == 0);
+		sum.keys += 4 + job->key.count;
+		sum.numbers += 1 + list_job(job, batch->now_us, &sum.vals, scratch);
+	}
+	return sum;
+}
+
+static uint8_t *put_keys(uint8_t *at, const struct postgres_batch *batch)
+{
+	at = put_array_head(at, BYTEA, batch->count);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct remote_bytes *key = &batch->jobs[i].key;
+
+		at = put_big(at, key->count, 4);
+		memcpy(at, key->bytes, key->count);
+		at += key->count;
+	}
+	return at;
+}
+
+static uint8_t *put_jobs(uint8_t *at, const struct postgres_batch *batch,
+                         size_t numbers)
+{
+	uint8_t *starts = put_array_head(at, INT8, numbers);
+	uint64_t out[NUMBERS_MOST];
+	size_t vals = 0, next = batch->count;
+
+	at = starts + batch->count * NUMBER;
+	for (size_t i = 0; i < batch->count; i++) {
+		size_t count = list_job(&batch->jobs[i], batch->now_us, &vals, out);
+
+		starts = put_number(starts, next + 1);
+		for (size_t n = 0; n < count; n++)
+			at = put_number(at, out[n]);
+		next += count;
+	}
+	return at;
+}
+
+static uint8_t *put_value(uint8_t *at, struct remote_bytes value)
+{
+	for (size_t i = 0; i < value.count; i += 8)
+		at = put_number(at, get_little(value.bytes + i));
+	return at;
+}
+
+static uint8_t *put_vals(uint8_t *at, const struct postgres_batch *batch, size_t vals)
+{
+	at = put_array_head(at, INT8, vals);
+	for (size_t i = 0; i < batch->count; i++) {
+		if (batch->jobs[i].verb != REMOTE_SWAP)
+			continue;
+		at = put_value(at, batch->jobs[i].was);
+		at = put_value(at, batch->jobs[i].becomes);
+	}
+	return at;
+}
+
+static void set(struct postgres_call *call, int which, Oid type, const void *from,
+                const uint8_t *end)
+{
+	call->types[which] = type;
+	call->values[which] = from;
+	call->lengths[which] = (int)(end - (const uint8_t *)from);
+	call->formats[which] = POSTGRES_BINARY;
+}
+
+bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
+                  struct postgres_call *ret_call)
+{
+	const uint8_t *text = (const uint8_t *)batch->generation;
+	struct measure sum = measure(batch);
+	uint8_t *part[POSTGRES_PARAMETERS];
+
+	gale_assert(batch->count <= REMOTE_BATCH_MOST);
+	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
+	                         (sum.numbers + sum.vals) * NUMBER))
+		return false; /* K1 */
+	part[0] = put_big(room->bytes, POSTGRES_SCHEMA_VERSION, 4);
+	part[1] = put_big(part[0], batch->nonce, 8);
+	part[3] = put_keys(part[1], batch);
+	part[4] = put_jobs(part[3], batch, sum.numbers);
+	part[5] = put_vals(part[4], batch, sum.vals);
+	gale_assert((size_t)(part[5] - room->bytes) <= room->size);
+
+	ret_call->text = "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)";
+	set(ret_call, 0, INT4, room->bytes, part[0]);
+	set(ret_call, 1, INT8, part[0], part[1]);
+	set(ret_call, 2, TEXT, text, text + strlen(batch->generation));
+	set(ret_call, 3, BYTEA_ARRAY, part[1], part[3]);
+	set(ret_call, 4, INT8_ARRAY, part[3], part[4]);
+	set(ret_call, 5, INT8_ARRAY, part[4], part[5]);
+	return true;
+}
+
+/* ---- Errors ---------------------------------------------------------------------- */
+
+static const struct {
+	const char *begins;
+	enum postgres_result means;
+} errors[] = {
+	{ "GL001", POSTGRES_OLDER },
+	{ "GL002", POSTGRES_NEWER },
+	{ "3F000", POSTGRES_MISSING }, /* no such schema */
+	{ "42883", POSTGRES_MISSING }, /* no such function */
+	{ "42P01", POSTGRES_MISSING }, /* no such table */
+	{ "25006", POSTGRES_READ_ONLY },
+	{ "55P03", POSTGRES_TIMED_OUT }, /* a lock */
+	{ "57014", POSTGRES_TIMED_OUT }, /* cancelled: the statement took too long */
+	{ "40", POSTGRES_DEADLOCK },
+	{ "53", POSTGRES_LATER },   /* connections, memory, disk */
+	{ "57P", POSTGRES_LATER },  /* shut down, crashed, cannot connect now */
+	{ "08", POSTGRES_LATER },   /* the connection */
+	{ "28", POSTGRES_REFUSED }, /* who is it? */
+	{ "42501", POSTGRES_REFUSED },
+	{ "3D000", POSTGRES_REFUSED }, /* no such database */
+};
+
+enum postgres_result postgres_error(const char *sqlstate)
+{
+	for (size_t i = 0; sqlstate && i < sizeof(errors) / sizeof(errors[0]); i++)
+		if (strncmp(sqlstate, errors[i].begins, strlen(errors[i].begins)) == 0)
+			return errors[i].means;
+	return POSTGRES_FAILED;
+}
+
+/* ---- Answers --------------------------------------------------------------------- */
+
+enum column {
+	ECHO,
+	NOW,
+	JOB,
+	CODE,
+	WAS_HEAD,
+	WAS_FINGERPRINT,
+	WAS,
+	INSTEAD,
+	COLUMNS,
+};
+
+static const Oid column_types[COLUMNS] = { INT8, INT8, INT4,       INT4,
+	                                   INT8, INT8, INT8_ARRAY, TEXT };
+
+static bool has_columns(const PGresult *result)
+{
+	if (PQnfields(result) != COLUMNS)
+		return false;
+	for (int i = 0; i < COLUMNS; i++)
+		if (PQftype(result, i) != column_types[i] ||
+		    PQfformat(result, i) != POSTGRES_BINARY)
+			return false;
+	return true;
+}
+
+static size_t length_of(const PGresult *result, int row, enum column column)
+{
+	if (PQgetisnull(result, row, (int)column))
+		return 0;
+	return (size_t)PQgetlength(result, row, (int)column);
+}
+
+static const uint8_t *bytes_of(const PGresult *result, int row, enum column column)
+{
+	return (const uint8_t *)PQgetvalue(result, row, (int)column);
+}
+
+/* A number of 4 or 8 bytes, at most so large. */
+static bool number_of(const PGresult *result, int row, enum column column,
+                      uint64_t most, uint64_t *ret_number)
+{
+	int bytes = column_types[column] == INT8 ? 8 : 4;
+	uint64_t number;
+
+	if (length_of(result, row, column) != (size_t)bytes)
+		return false;
+	number = get_big(bytes_of(result, row, column), bytes);
+	if (number > most)
+		return false;
+	*ret_number = number;
+	return true;
+}
+
+/* The statement's first row; each has the same. */
+static bool is_ours(const PGresult *result, int row, const struct postgres_batch *batch,
+                    uint64_t *ret_now)
+{
+	uint64_t nonce;
+
+	return number_of(result, row, ECHO, UINT64_MAX, &nonce) &&
+	       nonce == batch->nonce &&
+	       number_of(result, row, NOW, INSTANT_MAX_US, ret_now);
+}
+
+static enum postgres_result read_generation(const PGresult *result,
+                                            char ret[REMOTE_GENERATION_BYTES + 1])
+{
+	size_t length = length_of(result, 0, INSTEAD);
+	const uint8_t *text = bytes_of(result, 0, INSTEAD);
+
+	if (length == 0 || length > REMOTE_GENERATION_BYTES || memchr(text, 0, length))
+		return POSTGRES_WRONG;
+	memcpy(ret, text, length);
+	ret[length] = 0;
+	return POSTGRES_OTHER_GENERATION;
+}
+
+/* Can the code be meant?  A server that says otherwise is not ours. */
+static bool is_possible(const struct remote_job *job, uint64_t code)
+{
+	switch (code) {
+	case REMOTE_MOVED:
+		return job->verb == REMOTE_SWAP;
+	case REMOTE_WAITS:
+		return has_patience(job->verb);
+	case REMOTE_CALENDAR:
+		return job->rule->is.kind == GALE_RULE_QUOTA &&
+		       job->verb <= REMOTE_BACK;
+	case REMOTE_CHANGED:
+	case REMOTE_GARBLED:
+		return job->verb != REMOTE_DROP;
+	default:
+		return code == REMOTE_DONE;
+	}
+}
+
+/* How many words the array has, if it is one of that many numbers. */
+static bool count_words(const PGresult *result, int row, size_t *ret_count)
+{
+	size_t length = length_of(result, row, WAS);
+	const uint8_t *at = bytes_of(result, row, WAS);
+
+	if (length < ARRAY_HEAD || get_big(at, 4) != 1 || get_big(at + 4, 4) != 0 ||
+	    get_big(at + 8, 4) != INT8)
+		return false;
+	*ret_count = get_big(at + 12, 4);
+	return length == ARRAY_HEAD + *ret_count * NUMBER;
+}
+
+/* The value as it was, put to where the room has place for it; no bytes if none. */
+static bool read_before(const PGresult *result, int row, uint8_t **at,
+                        struct remote_bytes *ret_before)
+{
+	uint64_t head, fingerprint;
+	const uint8_t *from;
+	uint8_t *to = *at;
+	size_t count;
+
+	*ret_before = (struct remote_bytes){ 0 };
+	if (PQgetisnull(result, row, WAS))
+		return true;
+	if (!number_of(result, row, WAS_HEAD, UINT64_MAX, &head) ||
+	    !number_of(result, row, WAS_FINGERPRINT, UINT64_MAX, &fingerprint) ||
+	    !count_words(result, row, &count))
+		return false;
+	to = put_little(put_little(to, head), fingerprint);
+	from = bytes_of(result, row, WAS) + ARRAY_HEAD;
+	for (size_t i = 0; i < count; i++, from += NUMBER) {
+		if (get_big(from, 4) != 8)
+			return false;
+		to = put_little(to, get_big(from + 4, 8));
+	}
+	*ret_before = (struct remote_bytes){ *at, (size_t)(to - *at) };
+	*at = to;
+	return true;
+}
+
+static bool read_row(const PGresult *result, int row,
+                     const struct postgres_batch *batch, uint8_t **at,
+                     struct remote_told *told)
+{
+	struct remote_told *own;
+	uint64_t now, job, code;
+
+	if (!is_ours(result, row, batch, &now) ||
+	    !number_of(result, row, JOB, batch->count, &job) || job == 0 ||
+	    !number_of(result, row, CODE, REMOTE_GARBLED, &code) ||
+	    !is_possible(&batch->jobs[job - 1], code))
+		return false;
+	own = &told[job - 1];
+	if (own->now_us != 0 || now == 0)
+		return false; /* K2: not twice */
+	own->now_us = now;
+	own->code = (enum remote_code)code;
+	if (!read_before(result, row, at, &own->before))
+		own->code = REMOTE_GARBLED; /* whoever wrote that, it is no value */
+	return own->code != REMOTE_GARBLED ||
+	       is_possible(&batch->jobs[job - 1], REMOTE_GARBLED);
+}
+
+/* Bytes in an array's words are fewer than what they came in. */
+static size_t room_for(const PGresult *result)
+{
+	size_t sum = 0;
+
+	for (int row = 0; row < PQntuples(result); row++)
+		sum += 16 + length_of(result, row, WAS);
+	return sum;
+}
+
+static enum postgres_result read_rows(const PGresult *result,
+                                      const struct postgres_batch *batch,
+                                      struct postgres_room *room,
+                                      struct remote_told *told)
+{
+	uint8_t *at;
+
+	if ((size_t)PQntuples(result) != batch->count)
+		return POSTGRES_WRONG;
+	if (!make_room(room, room_for(result)))
+		return POSTGRES_NO_MEMORY;
+	at = room->bytes;
+	memset(told, 0, batch->count * sizeof(*told));
+	for (int row = 0; row < PQntuples(result); row++)
+		if (!read_row(result, row, batch, &at, told))
+			return POSTGRES_WRONG;
+	return POSTGRES_TOLD;
+}
+
+static bool is_other_generation(const PGresult *result,
+                                const struct postgres_batch *batch)
+{
+	uint64_t now, job;
+
+	return PQntuples(result) == 1 && is_ours(result, 0, batch, &now) &&
+	       number_of(result, 0, JOB, 0, &job);
+}
+
+enum postgres_result postgres_told(const PGresult *result,
+                                   const struct postgres_batch *batch,
+                                   struct postgres_room *room,
+                                   struct remote_told *ret_told,
+                                   char ret_generation[REMOTE_GENERATION_BYTES + 1])
+{
+	if (!result)
+		return POSTGRES_NO_MEMORY;
+	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
+		return postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+	if (PQresultStatus(result) != PGRES_TUPLES_OK || !has_columns(result))
+		return POSTGRES_WRONG;
+	if (is_other_generation(result, batch))
+		return read_generation(result, ret_generation);
+	return read_rows(result, batch, room, ret_told);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * wire.h -- jobs to the parameters of one statement, and its result to what was told.
+ *
+ *     struct postgres_call call;
+ *
+ *     postgres_ask(&batch, &asked, &call);
+ *     PQsendQueryParams(conn, call.text, POSTGRES_PARAMETERS, call.types, call.values,
+ *                       call.lengths, call.formats, POSTGRES_BINARY);
+ *     ...
+ *     postgres_told(PQgetResult(conn), &batch, &told_room, told, generation);
+ *
+ * No sockets, and no state but the room that the bytes are in, which the caller owns and
+ * may use again for the next batch once the one before is done with.  The statement has
+ * no name and leaves nothing in the session: each may run on another connection of a
+ * pool (schema.sql).
+ *
+ * Threads   Any, on different rooms.
+ * Limits    A result is believed as a whole or not at all.
+ */
+#ifndef STORES_POSTGRES_WIRE_H
+#define STORES_POSTGRES_WIRE_H
+
+#include <libpq-fe.h>
+
+#include <gale/gale.h>
+
+#include "stores/remote.h"
+
+#define POSTGRES_SCHEMA_VERSION 1
+#define POSTGRES_PARAMETERS 6
+#define POSTGRES_BINARY 1
+
+/* schema.sql, to be sent as one query; it ends in a 0. */
+extern const char postgres_schema[];
+
+/* Afterwards, for a table that a crash of the server empties, and that is faster; and for
+ * one that it does not. */
+#define POSTGRES_SET_FAST "SELECT gale.set_durable(false)"
+#define POSTGRES_SET_DURABLE "SELECT gale.set_durable(true)"
+
+/* Drops at most so many ($1, int4) expired keys: how many, and may there be more? */
+#define POSTGRES_SWEEP "SELECT dropped, more FROM gale.sweep($1)"
+
+/* Bytes that grow as needed; all zero but for the allocator to begin with. */
+struct postgres_room {
+	struct gale_allocator *allocator;
+	uint8_t *bytes;
+	size_t size;
+};
+
+void postgres_room_close(struct postgres_room *room);
+
+struct postgres_batch {
+	const struct remote_job *jobs;
+	size_t count; /* at most REMOTE_BATCH_MOST */
+	const char
+	    *generation; /* the one it is for; "" asks for it, and changes nothing */
+	uint64_t nonce;  /* comes back with the answer */
+	uint64_t
+	    now_us; /* about the server's time: which periods of a quota to tell of */
+};
+
+/* What PQsendQueryParams takes. */
+struct postgres_call {
+	const char *text;
+	Oid types[POSTGRES_PARAMETERS];
+	const char *values[POSTGRES_PARAMETERS];
+	int lengths[POSTGRES_PARAMETERS];
+	int formats[POSTGRES_PARAMETERS];
+};
+
+/* False if there is no memory.  The call points into the room, and into the batch. */
+bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
+                  struct postgres_call *ret_call);
+
+enum postgres_result {
+	POSTGRES_TOLD,
+	POSTGRES_OTHER_GENERATION, /* nothing has changed; the text says which it is */
+	POSTGRES_NO_MEMORY,        /* here; what was done is done */
+	POSTGRES_MISSING,          /* nothing is installed */
+	POSTGRES_OLDER,            /* what is installed is older than this */
+	POSTGRES_NEWER,            /* or newer */
+	POSTGRES_READ_ONLY,        /* a standby, or one that was told to be */
+	POSTGRES_TIMED_OUT,        /* waiting for a lock, or working */
+	POSTGRES_DEADLOCK, /* or it could not be put in order; asking again may help */
+	POSTGRES_LATER, /* too many connections, starting up, shutting down, no room */
+	POSTGRES_REFUSED, /* who asks, or what that one may do */
+	POSTGRES_FAILED,  /* anything else that the server says */
+	POSTGRES_WRONG,   /* an answer that cannot be believed */
+};
+
+/* What a server's error means, by its five letters; NULL if there are none. */
+enum postgres_result postgres_error(const char *sqlstate);
+
+/*
+ * ret_told has room for batch->count of them, in the order of the jobs; what they point
+ * to is in the room.  The generation is told only with POSTGRES_OTHER_GENERATION.  But for
+ * these two results and POSTGRES_NO_MEMORY, and unless the statement got lost on its way,
+ * nothing has changed; after POSTGRES_WRONG nobody knows.
+ */
+enum postgres_result postgres_told(const PGresult *result,
+                                   const struct postgres_batch *batch,
+                                   struct postgres_room *room,
+                                   struct remote_told *ret_told,
+                                   char ret_generation[REMOTE_GENERATION_BYTES + 1]);
+
+#endif

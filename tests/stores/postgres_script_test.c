@@ -1,0 +1,809 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * postgres_script_test.c -- what PostgreSQL makes of values is what the engine makes.
+ *
+ *     postgres_script_test [SEED]
+ *
+ * Random timelines: one rule each, a few keys, batches of any jobs.  The server's clock
+ * is the test's, so time stands still, jumps and runs back.  Beside the server stands
+ * the pattern, tests/support/server.c.  After each batch
+ *
+ *     every job's code, and the value it found, are those of the pattern
+ *     every key's row in the table is what the pattern keeps, to the bit
+ *     every answer that is explained is what the engine says of the pattern's value
+ *
+ * A timeline follows from its seed, which a failure prints.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/calendar.h"
+#include "engine/window.h"
+#include "tests/model/random.h"
+#include "tests/support/must.h"
+#include "tests/support/postgres_line.h"
+#include "tests/support/postgres_server.h"
+#include "tests/support/server.h"
+
+#define KEYS 5
+#define NODES 12
+#define BATCHES 24
+#define TIMELINES 100 /* of rules that the server steps */
+#define SWAPPERS 24   /* of others */
+#define LOG_MOST 60   /* so that logs get full */
+#define WORDS 512
+
+static struct postgres_server *server;
+static uint64_t first_seed = 1;
+
+/* What a node was told last of a key. */
+struct dealing {
+	uint64_t number;
+	uint64_t units;
+	struct gale_slot tag;
+};
+
+struct key {
+	uint8_t name[40];
+	size_t length;
+	struct kept kept;
+	struct dealing nodes[NODES + 1];
+};
+
+static struct timeline {
+	struct line line;
+	struct chance chance;
+	struct rule rule;
+	bool is_tight; /* few nodes, few units, and time hardly moves */
+	uint64_t seed;
+	uint64_t now;
+	struct key keys[KEYS];
+	struct remote_job jobs[REMOTE_BATCH_MOST];
+	struct remote_told told[REMOTE_BATCH_MOST];
+	struct key *of[REMOTE_BATCH_MOST];
+	size_t count;
+	struct {
+		uint64_t words[WORDS];
+		uint8_t bytes[WORDS * 8];
+		struct remote_desk desk;
+	} desks[REMOTE_BATCH_MOST];
+} t;
+
+static struct {
+	uint64_t steps, allowed, granted, taken_back, moved, swapped, waits, calendar;
+	uint64_t again, looks;
+} tally;
+
+#define agree(x)                                                                       \
+	do {                                                                           \
+		if (!(x)) {                                                            \
+			print_error(                                                   \
+			    "seed %" PRIu64 ", now %" PRIu64 ", rule %s: %s\n",        \
+			    t.seed, t.now, gale_rule_name(t.rule.is.kind), #x);        \
+			fail();                                                        \
+		}                                                                      \
+	} while (0)
+
+/* ---- Chance ---------------------------------------------------------------------- */
+
+static uint64_t a_limit(void)
+{
+	return chance_one_in(&t.chance, 3) ? chance_size(&t.chance, GALE_UNITS_MAX)
+	                                   : chance_between(&t.chance, 1, 100);
+}
+
+static uint64_t a_period(uint64_t most)
+{
+	return chance_one_in(&t.chance, 3) ? chance_size(&t.chance, most)
+	                                   : chance_between(&t.chance, 1, 1000000);
+}
+
+static int32_t an_offset(void)
+{
+	return (int32_t)chance_below(&t.chance, 1681) - 840;
+}
+
+static struct gale_rule a_quota(void)
+{
+	switch (chance_below(&t.chance, 4)) {
+	case 0:
+		return gale_quota_monthly(a_limit(), an_offset());
+	case 1:
+		return gale_quota_weekly(a_limit(), an_offset(),
+		                         (uint32_t)chance_below(&t.chance, 7));
+	case 2:
+		return gale_quota_daily(a_limit(), an_offset());
+	default:
+		return gale_quota_anchored(a_limit(), a_period(GALE_SPAN_MAX_US),
+		                           chance_below(&t.chance, INSTANT_MAX_US));
+	}
+}
+
+static struct gale_rule a_stepped_rule(void)
+{
+	switch (chance_below(&t.chance, 6)) {
+	case 0:
+		return a_quota();
+	case 1:
+		return gale_token_budget(a_limit(), a_period(GALE_SPAN_MAX_US));
+	case 2:
+		return gale_token_bucket(a_limit(), a_limit(),
+		                         a_period(GALE_SPAN_MAX_US));
+	case 3:
+	case 4:
+		return gale_gcra(a_limit(), a_period(GALE_SPAN_MAX_US), a_limit());
+	default:
+		return gale_fixed_window(a_limit(), a_period(GALE_SPAN_MAX_US));
+	}
+}
+
+static struct gale_rule a_swapped_rule(void)
+{
+	switch (chance_below(&t.chance, 4)) {
+	case 0:
+		return gale_sliding_window(a_limit(), a_period(GALE_SPAN_MAX_US),
+		                           chance_between(&t.chance, 1, 128));
+	case 1:
+		return gale_sliding_log(chance_between(&t.chance, 1, LOG_MOST),
+		                        a_period(GALE_SPAN_MAX_US));
+	case 2:
+		return gale_leaky_bucket(chance_between(&t.chance, 1, 1000),
+		                         a_period(GALE_SECONDS(100)), GALE_SECONDS(60));
+	default:
+		return gale_pacer(chance_between(&t.chance, 1, 1000),
+		                  a_period(GALE_SECONDS(100)),
+		                  chance_below(&t.chance, 20));
+	}
+}
+
+/* A cost or a wish: often what may just pass, sometimes anything. */
+static uint64_t some_units(void)
+{
+	uint64_t most = t.rule.capacity < 16 ? 16 : t.rule.capacity;
+
+	if (t.is_tight)
+		return chance_between(&t.chance, 1, 3);
+	switch (chance_below(&t.chance, 6)) {
+	case 0:
+		return chance_size(&t.chance, GALE_UNITS_MAX);
+	case 1:
+		return chance_between(&t.chance, 1, 3);
+	default:
+		return chance_between(&t.chance, 1, most / 8 + 1);
+	}
+}
+
+static uint64_t longest_span(void)
+{
+	uint64_t span = rule_window_us(&t.rule);
+
+	return span < 4 ? 4 : span;
+}
+
+/* To where a period ends, or just before. */
+static void move_to_edge(void)
+{
+	uint64_t period = t.rule.is.period_us;
+
+	if (t.rule.is.kind == GALE_RULE_QUOTA)
+		t.now = quota_period(&t.rule.is, t.now).end_us;
+	else
+		t.now += period - t.now % period;
+	t.now -= chance_below(&t.chance, 2);
+}
+
+static void move_clock(void)
+{
+	uint64_t span = longest_span();
+
+	if (t.is_tight && !chance_one_in(&t.chance, 8))
+		return;
+	switch (chance_below(&t.chance, 13)) {
+	case 5:
+		move_to_edge();
+		break;
+	case 0:
+		t.now += chance_below(&t.chance, 3 * span);
+		break;
+	case 1:
+		t.now -= chance_below(&t.chance, t.now < span ? t.now : span);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		break;
+	default:
+		t.now += chance_below(&t.chance, span / 16 + 2);
+	}
+	if (t.now > INSTANT_MAX_US)
+		t.now = INSTANT_MAX_US;
+	if (t.now == 0)
+		t.now = 1;
+}
+
+static uint64_t a_start(void)
+{
+	switch (chance_below(&t.chance, 6)) {
+	case 0:
+		return chance_size(&t.chance, INSTANT_MAX_US);
+	case 1:
+		return INSTANT_MAX_US - chance_below(&t.chance, 1000);
+	default:
+		return GALE_DAYS(20000) + chance_below(&t.chance, GALE_DAYS(2000));
+	}
+}
+
+/* ---- Jobs ------------------------------------------------------------------------ */
+
+static uint64_t a_number(const struct dealing *dealing)
+{
+	uint64_t number = dealing->number;
+
+	switch (chance_below(&t.chance, 8)) {
+	case 0:
+		break;
+	case 1:
+		number -= chance_below(&t.chance, 3);
+		break;
+	case 2:
+		number += chance_log(&t.chance, GALE_UNITS_MAX / 2);
+		break;
+	default:
+		number++;
+	}
+	return number >= 1 && number <= GALE_UNITS_MAX ? number : GALE_UNITS_MAX;
+}
+
+static void add_seen(struct remote_job *job, const struct dealing *dealing)
+{
+	if (!chance_one_in(&t.chance, 3))
+		return;
+	job->seen = some_units();
+	job->seen_in = dealing->tag.us;
+	if (t.rule.is.period_us > 0 && chance_one_in(&t.chance, 2))
+		job->seen_in = t.now - t.now % t.rule.is.period_us;
+}
+
+static void make_lend(struct remote_job *job, const struct dealing *dealing)
+{
+	job->ask.number = a_number(dealing);
+	job->ask.want = some_units();
+	job->ask.spent = chance_one_in(&t.chance, 3);
+	job->ask.least = chance_one_in(&t.chance, 2)
+	                     ? 1
+	                     : chance_between(&t.chance, 1, job->ask.want);
+	add_seen(job, dealing);
+}
+
+static void make_back(struct remote_job *job, const struct dealing *dealing)
+{
+	job->ask.number = a_number(dealing);
+	job->tag = dealing->tag;
+	job->units = chance_one_in(&t.chance, 2)
+	                 ? dealing->units
+	                 : chance_between(&t.chance, 0, dealing->units);
+	if (chance_one_in(&t.chance, 8))
+		job->units += chance_log(&t.chance, 1000);
+	if (chance_one_in(&t.chance, 10))
+		job->tag.us += chance_below(&t.chance, 3) - 1;
+	if (chance_one_in(&t.chance, 20))
+		job->tag.part++;
+	if (job->tag.us > GALE_UNITS_MAX)
+		job->tag.us = 0;
+}
+
+static enum remote_verb a_verb(void)
+{
+	switch (chance_below(&t.chance, 16)) {
+	case 0:
+		return REMOTE_READ;
+	case 1:
+		return chance_one_in(&t.chance, 4) ? REMOTE_DROP : REMOTE_READ;
+	case 2:
+	case 3:
+	case 4:
+	case 5:
+		return REMOTE_STEP;
+	case 6:
+	case 7:
+	case 8:
+	case 9:
+		return remote_can_lend(&t.rule) ? REMOTE_BACK : REMOTE_STEP;
+	default:
+		return remote_can_lend(&t.rule) ? REMOTE_LEND : REMOTE_STEP;
+	}
+}
+
+static struct remote_job *add_job(enum remote_verb verb, struct key *key)
+{
+	struct remote_job *job = &t.jobs[t.count];
+
+	*job = (struct remote_job){
+		.verb = verb,
+		.key = { key->name, key->length },
+		.rule = &t.rule,
+	};
+	if (chance_one_in(&t.chance, 16))
+		job->not_before_us = t.now + chance_below(&t.chance, 3) - 1;
+	t.of[t.count++] = key;
+	return job;
+}
+
+static uint64_t who_has_some(const struct key *key, uint64_t node)
+{
+	for (uint64_t i = 0; i < NODES; i++) {
+		uint64_t next = (node + i) % NODES + 1;
+
+		if (key->nodes[next].units > 0)
+			return next;
+	}
+	return node;
+}
+
+static void make_job(void)
+{
+	struct key *key = &t.keys[chance_below(&t.chance, KEYS)];
+	struct remote_job *job = add_job(a_verb(), key);
+	const struct dealing *dealing;
+
+	job->ask.node = chance_between(&t.chance, 1, t.is_tight ? 2 : NODES);
+	if (job->verb == REMOTE_BACK && !chance_one_in(&t.chance, 8))
+		job->ask.node = who_has_some(key, job->ask.node);
+	dealing = &key->nodes[job->ask.node];
+	if (job->verb == REMOTE_STEP)
+		job->cost = some_units();
+	if (job->verb == REMOTE_LEND)
+		make_lend(job, dealing);
+	if (job->verb == REMOTE_BACK)
+		make_back(job, dealing);
+}
+
+/* ---- Agreement ------------------------------------------------------------------- */
+
+static bool same_bytes(struct remote_bytes a, struct remote_bytes b)
+{
+	return a.count == b.count &&
+	       (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0);
+}
+
+static bool same_answer(const struct gale_answer *a, const struct gale_answer *b)
+{
+	return a->verdict == b->verdict && a->limit == b->limit &&
+	       a->remaining == b->remaining && a->reset_after_us == b->reset_after_us &&
+	       a->retry_after_us == b->retry_after_us && a->delay_ns == b->delay_ns;
+}
+
+static bool same_grant(const struct lease_grant *a, const struct lease_grant *b)
+{
+	return a->units == b->units && a->tag.us == b->tag.us &&
+	       a->tag.part == b->tag.part && a->lasts_us == b->lasts_us &&
+	       a->left == b->left && a->retry_us == b->retry_us &&
+	       a->holders == b->holders && a->delay_ns == b->delay_ns;
+}
+
+/* The pattern's value, as words. */
+static void load(const struct kept *kept, uint64_t *words, struct value *ret_value)
+{
+	*ret_value = (struct value){ .words = words, .room = WORDS };
+	agree(value_decode(&t.rule, kept->bytes, kept->count, ret_value) == STATE_OK);
+}
+
+static void agree_on_step(size_t i, struct value *value)
+{
+	struct store_op op = { .verb = STORE_STEP };
+	struct gale_answer engine;
+
+	agree(remote_explain_step(&t.jobs[i], &t.told[i], &op) == STORE_DONE);
+	engine = rule_step(&t.rule, value->words, t.now, t.jobs[i].cost);
+	agree(same_answer(&op.answer, &engine));
+	tally.allowed += engine.verdict == GALE_ALLOW;
+}
+
+static void remind(const struct remote_job *job, uint64_t *words)
+{
+	struct window_state *state = (struct window_state *)words;
+	uint64_t seen = job->seen < t.rule.is.limit ? job->seen : t.rule.is.limit;
+
+	if (seen == 0 || t.rule.is.burst > 0 ||
+	    window_start(&t.rule, state, t.now) != job->seen_in)
+		return;
+	if (state->start_us != job->seen_in)
+		*state = (struct window_state){ job->seen_in, 0 };
+	state->used = state->used < seen ? seen : state->used;
+}
+
+static void agree_on_lend(size_t i, struct value *value)
+{
+	const struct remote_job *job = &t.jobs[i];
+	struct dealing *dealing = &t.of[i]->nodes[job->ask.node];
+	struct lend_answer told;
+	struct lease_grant engine;
+
+	remote_explain_lend(job, &t.told[i], &told);
+	remind(job, value->words);
+	engine = lease_step(&t.rule, value->words, &value->ledger, t.now, &job->ask);
+	agree(told.result == STORE_DONE && same_grant(&told.grant, &engine));
+	if (engine.units == 0)
+		return;
+	tally.granted++;
+	tally.again += job->ask.number <= dealing->number;
+	*dealing = (struct dealing){ job->ask.number, engine.units, engine.tag };
+}
+
+static void agree_on_back(size_t i, struct value *value)
+{
+	const struct remote_job *job = &t.jobs[i];
+	struct dealing *dealing = &t.of[i]->nodes[job->ask.node];
+	struct lend_answer told;
+	bool taken =
+	    lease_give_back(&t.rule, value->words, &value->ledger, t.now, job->ask.node,
+	                    job->ask.number, job->tag, job->units);
+
+	remote_explain_lend(job, &t.told[i], &told);
+	agree(told.result == (taken ? STORE_DONE : STORE_NOT_BOOKED));
+	tally.taken_back += taken;
+	if (!taken)
+		return;
+	dealing->number = job->ask.number;
+	dealing->units -= dealing->units < job->units ? dealing->units : job->units;
+}
+
+static void agree_on_look(size_t i, struct value *value)
+{
+	const struct remote_desk desk = { t.desks[i].words, WORDS, t.desks[i].bytes };
+	struct store_op op = { .verb = STORE_PEEK, .cost = some_units() };
+	struct gale_answer answer = rule_peek(&t.rule, value->words, t.now);
+	struct gale_outlook engine =
+	    rule_forecast(&t.rule, value->words, t.now, op.cost);
+
+	agree(remote_explain_look(&t.jobs[i], &t.told[i], &desk, &op) == STORE_DONE);
+	agree(same_answer(&op.answer, &answer));
+	op.verb = STORE_FORECAST;
+	agree(remote_explain_look(&t.jobs[i], &t.told[i], &desk, &op) == STORE_DONE);
+	agree(op.forecast.spendable_now == engine.spendable_now &&
+	      op.forecast.next_after_us == engine.next_after_us &&
+	      op.forecast.full_after_us == engine.full_after_us);
+	tally.looks++;
+}
+
+static void agree_on_answer(size_t i, const struct kept *before)
+{
+	static uint64_t words[WORDS];
+	struct value value;
+
+	load(before, words, &value);
+	if (t.jobs[i].verb == REMOTE_STEP)
+		agree_on_step(i, &value);
+	else if (t.jobs[i].verb == REMOTE_LEND)
+		agree_on_lend(i, &value);
+	else if (t.jobs[i].verb == REMOTE_BACK)
+		agree_on_back(i, &value);
+	else if (t.jobs[i].verb == REMOTE_READ && t.jobs[i].not_before_us <= t.now)
+		agree_on_look(i, &value);
+}
+
+/* Nothing changes, and nothing is explained: the periods that were sent were others. */
+static bool is_out_of_calendar(size_t i)
+{
+	if (t.told[i].code != REMOTE_CALENDAR)
+		return false;
+	agree(t.rule.is.kind == GALE_RULE_QUOTA);
+	tally.calendar++;
+	return true;
+}
+
+static void agree_on_job(size_t i)
+{
+	static const struct kept nothing;
+	static struct kept before, after;
+	struct key *key = t.of[i];
+	const struct remote_told *told = &t.told[i];
+	struct remote_told pattern;
+
+	tally.steps++;
+	agree(told->now_us == t.now);
+	if (is_out_of_calendar(i))
+		return;
+	before = key->kept.expires_us > t.now ? key->kept : nothing;
+	pattern = server_serve(&t.jobs[i], t.now, &before, &after);
+	agree(told->code == pattern.code);
+	agree(same_bytes(told->before, pattern.before));
+	tally.waits += told->code == REMOTE_WAITS;
+	tally.moved += told->code == REMOTE_MOVED;
+	tally.swapped += told->code == REMOTE_DONE && t.jobs[i].verb == REMOTE_SWAP;
+	if (told->code == REMOTE_DONE)
+		agree_on_answer(i, &before);
+	if (memcmp(&after, &before, sizeof(after)) != 0)
+		key->kept = after;
+}
+
+static uint64_t next_number(const char **at)
+{
+	char *end;
+	uint64_t number = (uint64_t)strtoll(*at, &end, 10);
+
+	*at = *end == 0 ? end : end + 1; /* a comma, a brace, a bar */
+	return number;
+}
+
+static size_t put_words(const char *text, uint8_t *out)
+{
+	size_t count = 0;
+
+	while (*text != 0) {
+		uint64_t word = next_number(&text);
+
+		for (int i = 0; i < 8; i++)
+			out[count++] = (uint8_t)(word >> (8 * i));
+	}
+	return count;
+}
+
+static void name_of(const struct key *key, char *out)
+{
+	for (size_t i = 0; i < key->length; i++)
+		sprintf(out + 2 * i, "%02x", key->name[i]);
+}
+
+/* The row, as "expires_us,head,fingerprint,words". */
+static const char *row_of(const struct key *key)
+{
+	char sql[512], name[2 * sizeof(key->name) + 1];
+
+	name_of(key, name);
+	snprintf(sql, sizeof(sql),
+	         "SELECT coalesce((SELECT concat_ws(',', expires_us, head, fingerprint,"
+	         " array_to_string(words, ',')) FROM gale.keys"
+	         " WHERE key = '\\x%s'), '0')",
+	         name);
+	return line_text(&t.line, sql);
+}
+
+static void agree_on_row(const struct key *key)
+{
+	static uint8_t bytes[KEPT_MOST];
+	const char *row = row_of(key);
+	uint64_t expires = next_number(&row);
+
+	if (key->kept.count == 0) {
+		agree(expires == 0);
+		return;
+	}
+	agree(expires == key->kept.expires_us);
+	agree(same_bytes((struct remote_bytes){ bytes, put_words(row, bytes) },
+	                 (struct remote_bytes){ key->kept.bytes, key->kept.count }));
+}
+
+/* ---- Timelines ------------------------------------------------------------------- */
+
+/* What expires later than it need has to be told from what counts. R4 */
+static void keep_longer(struct key *key)
+{
+	char sql[192], name[2 * sizeof(key->name) + 1];
+
+	if (key->kept.count == 0)
+		return;
+	key->kept.expires_us = INSTANT_MAX_US;
+	name_of(key, name);
+	snprintf(sql, sizeof(sql),
+	         "UPDATE gale.keys SET expires_us = %" PRIu64 " WHERE key = '\\x%s'",
+	         INSTANT_MAX_US, name);
+	line_do(&t.line, sql);
+}
+
+/* About now, or some periods before: which the server may know better. */
+static uint64_t an_estimate(void)
+{
+	uint64_t estimate = t.now;
+
+	if (chance_one_in(&t.chance, 8))
+		return t.now + chance_below(&t.chance, 4 * longest_span());
+	if (t.rule.is.kind == GALE_RULE_QUOTA)
+		for (uint64_t i = chance_below(&t.chance, 3); i > 0 && estimate > 0;
+		     i--)
+			estimate = quota_period(&t.rule.is, estimate - 1).start_us;
+	return estimate;
+}
+
+static void send(void)
+{
+	char sql[64];
+
+	snprintf(sql, sizeof(sql), "SET gale.test_now = %" PRIu64, t.now);
+	line_do(&t.line, sql);
+	t.line.now_us = an_estimate();
+	if (chance_one_in(&t.chance, 3))
+		keep_longer(&t.keys[chance_below(&t.chance, KEYS)]);
+	agree(line_call(&t.line, t.jobs, t.count, t.told) == POSTGRES_TOLD);
+	for (size_t i = 0; i < t.count; i++)
+		agree_on_job(i);
+	for (size_t i = 0; i < KEYS; i++)
+		agree_on_row(&t.keys[i]);
+}
+
+static void open_timeline(uint64_t seed, struct gale_rule (*a_rule)(void))
+{
+	t.seed = seed;
+	t.chance.state = seed;
+	t.now = a_start();
+	t.is_tight = chance_one_in(&t.chance, 4);
+	while (rule_compile((const struct gale_rule[]){ a_rule() }, &t.rule) !=
+	       GALE_ERR_OK)
+		;
+	for (size_t i = 0; i < KEYS; i++) {
+		struct key *key = &t.keys[i];
+
+		memset(key, 0, sizeof(*key));
+		for (size_t b = 0; b < sizeof(key->name); b++)
+			key->name[b] = (uint8_t)chance_next(&t.chance);
+		key->length = chance_between(&t.chance, 8, sizeof(key->name));
+	}
+}
+
+static void stepped_timeline(uint64_t seed)
+{
+	open_timeline(seed, a_stepped_rule);
+	for (int batch = 0; batch < BATCHES; batch++) {
+		size_t count = chance_one_in(&t.chance, 8)
+		                   ? REMOTE_BATCH_MOST
+		                   : chance_between(&t.chance, 1, 20);
+
+		move_clock();
+		for (t.count = 0; t.count < count;)
+			make_job();
+		send();
+	}
+}
+
+static struct remote_told read_again[REMOTE_BATCH_MOST];
+static uint8_t read_bytes[REMOTE_BATCH_MOST][WORDS * 8];
+
+/* What was read stays, while the line is used again. */
+static void keep_told(void)
+{
+	for (size_t i = 0; i < t.count; i++) {
+		struct remote_bytes *before = &read_again[i].before;
+
+		read_again[i] = t.told[i];
+		must(before->count <= sizeof(read_bytes[i]));
+		if (before->count > 0)
+			memcpy(read_bytes[i], before->bytes, before->count);
+		before->bytes = read_bytes[i];
+	}
+}
+
+static bool prepare_loan(struct remote_job *job, size_t i,
+                         const struct remote_desk *desk)
+{
+	struct dealing *dealing;
+	struct lend_answer answer;
+	bool gives = chance_one_in(&t.chance, 2);
+
+	job->ask.node = chance_between(&t.chance, 1, NODES);
+	dealing = &t.of[i]->nodes[job->ask.node];
+	if (gives)
+		make_back(job, dealing);
+	else
+		make_lend(job, dealing);
+	if (!remote_prepare_loan(job, &read_again[i], desk, gives ? LEND_BACK : LEND,
+	                         &answer))
+		return false;
+	*dealing =
+	    (struct dealing){ job->ask.number, answer.grant.units, answer.grant.tag };
+	return true;
+}
+
+static bool prepare_step(struct remote_job *job, size_t i,
+                         const struct remote_desk *desk)
+{
+	struct store_op op = { .verb = STORE_STEP, .cost = some_units() };
+	enum store_result result;
+
+	return remote_prepare_swap(job, &read_again[i], desk, &op, &result);
+}
+
+/* Those of the jobs read that become swaps, the same key sometimes twice. */
+static void make_swaps(void)
+{
+	size_t read = t.count, count = 0;
+
+	for (size_t i = 0; i < read; i++) {
+		struct remote_job job = t.jobs[i];
+		struct remote_desk desk = { t.desks[i].words, WORDS, t.desks[i].bytes };
+		bool lends = lease_possible(&t.rule) && chance_one_in(&t.chance, 2);
+
+		if (t.told[i].code != REMOTE_DONE || job.not_before_us > t.now)
+			continue;
+		if (lends ? prepare_loan(&job, i, &desk)
+		          : prepare_step(&job, i, &desk)) {
+			t.of[count] = t.of[i];
+			t.jobs[count++] = job;
+		}
+	}
+	t.count = count;
+}
+
+static void swapped_timeline(uint64_t seed)
+{
+	open_timeline(seed, a_swapped_rule);
+	for (int batch = 0; batch < BATCHES; batch++) {
+		move_clock();
+		t.count = 0;
+		while (t.count < 12)
+			add_job(REMOTE_READ, &t.keys[chance_below(&t.chance, KEYS)]);
+		send();
+		keep_told();
+		make_swaps();
+		if (chance_one_in(&t.chance, 4))
+			move_clock();
+		if (t.count > 0)
+			send();
+	}
+}
+
+/* ---- Tests ----------------------------------------------------------------------- */
+
+static int start(void **state)
+{
+	(void)state;
+	server = postgres_server_start(/* syncs= */ false);
+	line_open(&t.line, postgres_server_address(server));
+	line_install(&t.line);
+	line_do(&t.line,
+	        "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint LANGUAGE sql"
+	        " VOLATILE AS $$SELECT current_setting('gale.test_now')::bigint$$");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	line_close(&t.line);
+	postgres_server_stop(server);
+	return 0;
+}
+
+static void what_the_server_steps_is_what_the_engine_steps(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < TIMELINES; i++)
+		stepped_timeline(first_seed + i);
+	print_message("%" PRIu64 " steps: %" PRIu64 " allowed, %" PRIu64
+	              " granted, %" PRIu64 " of them again, %" PRIu64
+	              " taken back, %" PRIu64 " looks, %" PRIu64 " waits, %" PRIu64
+	              " out of the calendar\n",
+	              tally.steps, tally.allowed, tally.granted, tally.again,
+	              tally.taken_back, tally.looks, tally.waits, tally.calendar);
+	assert_true(tally.steps >= 10000);
+	assert_true(tally.allowed > 500 && tally.granted > 500);
+	assert_true(tally.taken_back > 200 && tally.again > 50 && tally.looks > 200);
+	assert_true(tally.waits > 20);
+}
+
+static void what_is_swapped_is_what_was_sent_or_nothing(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < SWAPPERS; i++)
+		swapped_timeline(first_seed + TIMELINES + i); /* other keys */
+	print_message("%" PRIu64 " swapped, %" PRIu64 " moved\n", tally.swapped,
+	              tally.moved);
+	assert_true(tally.swapped > 500 && tally.moved > 100);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_server_steps_is_what_the_engine_steps),
+		cmocka_unit_test(what_is_swapped_is_what_was_sent_or_nothing),
+	};
+
+	if (argc > 1)
+		first_seed = strtoull(argv[1], NULL, 10);
+	return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * postgres_server_test.c -- what must hold of the schema beside the values: who waits for
+ * whom, what a server forgets and says so, who may install what.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/support/must.h"
+#include "tests/support/postgres_line.h"
+#include "tests/support/postgres_server.h"
+
+#define CROWD 200
+#define INSTALLERS 8
+#define LIMIT 77
+
+static struct postgres_server *server;
+static struct line line;
+static struct rule hourly; /* LIMIT in an hour */
+static struct remote_told told[REMOTE_BATCH_MOST];
+
+static struct rule compiled(struct gale_rule config)
+{
+	struct rule rule;
+
+	must(rule_compile(&config, &rule) == GALE_ERR_OK);
+	return rule;
+}
+
+static struct remote_bytes bytes_of(const char *text)
+{
+	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
+}
+
+static struct remote_job step_of(const char *key, uint64_t cost)
+{
+	return (struct remote_job){
+		.verb = REMOTE_STEP, .key = bytes_of(key), .rule = &hourly, .cost = cost
+	};
+}
+
+static struct remote_job lend_of(const char *key, uint64_t node, uint64_t number,
+                                 uint64_t want)
+{
+	return (struct remote_job){
+		.verb = REMOTE_LEND,
+		.key = bytes_of(key),
+		.rule = &hourly,
+		.ask = { .node = node, .number = number, .want = want, .least = 1 },
+	};
+}
+
+static struct remote_job read_of(const char *key)
+{
+	return (struct remote_job){ .verb = REMOTE_READ,
+		                    .key = bytes_of(key),
+		                    .rule = &hourly };
+}
+
+static enum remote_code code_of(const struct remote_job *job)
+{
+	assert_int_equal(line_call(&line, job, 1, told), POSTGRES_TOLD);
+	return told[0].code;
+}
+
+static struct gale_answer answer_of(const struct remote_job *job)
+{
+	struct store_op op = { .verb = STORE_STEP };
+
+	assert_int_equal(line_call(&line, job, 1, told), POSTGRES_TOLD);
+	assert_int_equal(remote_explain_step(job, &told[0], &op), STORE_DONE);
+	return op.answer;
+}
+
+/* How much of the hour is used. */
+static uint64_t used_of(const char *key)
+{
+	struct remote_job job = read_of(key);
+	uint64_t words[2];
+	struct value value = { .words = words, .room = 2 };
+
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(
+	    value_decode(&hourly, told[0].before.bytes, told[0].before.count, &value),
+	    STATE_OK);
+	return words[1];
+}
+
+static int start(void **state)
+{
+	(void)state;
+	server = postgres_server_start(/* syncs= */ false);
+	hourly = compiled(gale_quota_anchored(LIMIT, GALE_SPAN_MAX_US, 0));
+	line_open(&line, postgres_server_address(server));
+	line_install(&line);
+	line.now_us = line_number(&line, "SELECT gale.now_us()");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	line_close(&line);
+	postgres_server_stop(server);
+	return 0;
+}
+
+/* ---- Values ---------------------------------------------------------------------- */
+
+static void a_batch_answers_each_job(void **state)
+{
+	struct remote_job jobs[REMOTE_BATCH_MOST];
+	char keys[REMOTE_BATCH_MOST][16];
+
+	(void)state;
+	for (size_t i = 0; i < REMOTE_BATCH_MOST; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "batch%zu", 63 - i);
+		jobs[i] = step_of(keys[i], i + 1);
+	}
+	for (int round = 0; round < 2; round++)
+		assert_int_equal(line_call(&line, jobs, REMOTE_BATCH_MOST, told),
+		                 POSTGRES_TOLD);
+	for (size_t i = 0; i < REMOTE_BATCH_MOST; i++)
+		assert_int_equal(used_of(keys[i]),
+		                 2 * (i + 1) <= LIMIT ? 2 * (i + 1) : i + 1);
+}
+
+static void jobs_on_a_key_follow_each_other(void **state)
+{
+	struct remote_job jobs[] = {
+		step_of("twice", 70), step_of("other", 1),  step_of("twice", 7),
+		read_of("twice"),     step_of("twice", 1),  read_of("other"),
+		step_of("third", 1),  step_of("other", 50),
+	};
+	struct store_op op = { .verb = STORE_STEP };
+	size_t count = sizeof(jobs) / sizeof(jobs[0]);
+
+	(void)state;
+	assert_int_equal(line_call(&line, jobs, count, told), POSTGRES_TOLD);
+	assert_int_equal(told[0].before.count, 0);
+	assert_true(told[2].before.count > 0);
+	assert_int_equal(remote_explain_step(&jobs[2], &told[2], &op), STORE_DONE);
+	assert_int_equal(op.answer.verdict, GALE_ALLOW);
+	assert_int_equal(remote_explain_step(&jobs[4], &told[4], &op), STORE_DONE);
+	assert_int_equal(op.answer.verdict, GALE_DENY);
+	assert_int_equal(used_of("twice"), 77);
+	assert_int_equal(used_of("other"), 51);
+}
+
+static void what_is_dropped_is_as_new(void **state)
+{
+	struct remote_job step = step_of("dropped", 5), drop = step;
+	struct remote_job both[] = { drop, step }, none[] = { drop, drop };
+
+	(void)state;
+	both[0].verb = none[0].verb = drop.verb = REMOTE_DROP;
+	none[1].verb = REMOTE_SWAP; /* of nothing for nothing */
+	assert_int_equal(code_of(&drop), REMOTE_DONE);
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	assert_int_equal(code_of(&drop), REMOTE_DONE);
+	assert_int_equal(used_of("dropped"), 0);
+	assert_int_equal(line_call(&line, both, 2, told), POSTGRES_TOLD);
+	assert_int_equal(line_call(&line, both, 2, told), POSTGRES_TOLD);
+	assert_int_equal(used_of("dropped"), 5);
+	assert_int_equal(line_call(&line, none, 2, told), POSTGRES_TOLD);
+	assert_int_equal(told[1].code, REMOTE_DONE);
+	assert_int_equal(used_of("dropped"), 0);
+}
+
+static void other_parameters_are_refused(void **state)
+{
+	struct rule other = compiled(gale_fixed_window(10, GALE_HOURS(1)));
+	struct remote_job job = step_of("changed", 3);
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	job.rule = &other;
+	assert_int_equal(code_of(&job), REMOTE_CHANGED);
+	assert_int_equal(used_of("changed"), 3);
+	line_do(&line, "UPDATE gale.keys SET expires_us = gale.now_us() - 1"
+	               " WHERE key = 'changed'");
+	assert_int_equal(code_of(&job), REMOTE_DONE); /* it has expired */
+	assert_int_equal(told[0].before.count, 0);
+}
+
+static void garbage_is_called_that_and_left_alone(void **state)
+{
+	static const char *const faults[] = {
+		"head = head + 1",
+		"head = head + 65536",
+		"head = head + 4294967296",
+		"words = '{}'",
+		"words = '{0}'",
+		"words = words || 7::bigint",
+		"words = '{0,NULL}'",
+		"words = '{{0,1}}'",
+		"words = '[0:1]={0,1}'",
+		"words = '{0,-1}'",
+		"words = '{0,9007199254740992}'",
+		"words = '{0,78}'",
+		"words = '{1125899906842625,1}'",
+		"words = words || array_fill(1::bigint, '{54}')",
+	};
+	struct remote_job jobs[] = { step_of("garbage", 3), step_of("good", 1) };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct remote_job drop = jobs[0], look = read_of("garbage");
+		char sql[256], was[256];
+
+		assert_int_equal(line_call(&line, jobs, 2, told), POSTGRES_TOLD);
+		snprintf(sql, sizeof(sql),
+		         "UPDATE gale.keys SET %s WHERE key = 'garbage'", faults[i]);
+		line_do(&line, sql);
+		strcpy(was, line_text(&line, "SELECT row(head, words) FROM gale.keys"
+		                             " WHERE key = 'garbage'"));
+		assert_int_equal(line_call(&line, jobs, 2, told), POSTGRES_TOLD);
+		assert_int_equal(told[0].code, REMOTE_GARBLED);
+		assert_int_equal(told[1].code, REMOTE_DONE);
+		assert_string_equal(was, line_text(&line, "SELECT row(head, words) FROM"
+		                                          " gale.keys WHERE"
+		                                          " key = 'garbage'"));
+		assert_int_equal(line_call(&line, &look, 1, told), POSTGRES_TOLD);
+		drop.verb = REMOTE_DROP;
+		assert_int_equal(code_of(&drop), REMOTE_DONE);
+	}
+}
+
+/* Words that no steps lead to. */
+static void garbage_of_other_kinds_is_called_that(void **state)
+{
+	static const struct {
+		struct gale_rule rule;
+		const char *words;
+	} faults[] = {
+		{ { .kind = GALE_RULE_GCRA, .limit = 10, .burst = 5 }, "{5,10,0}" },
+		{ { .kind = GALE_RULE_TOKEN_BUCKET, .limit = 10, .burst = 5 },
+		  "{4503603627370496,0,0}" },
+		{ { .kind = GALE_RULE_FIXED_WINDOW, .limit = 10 }, "{1,1}" },
+		{ { .kind = GALE_RULE_FIXED_WINDOW, .limit = 10 }, "{0,1,2}" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct gale_rule config = faults[i].rule;
+		struct remote_job job = step_of("kinds", 1), drop = job;
+		struct rule rule;
+		char sql[256];
+
+		config.period_us = GALE_HOURS(1);
+		rule = compiled(config);
+		job.rule = &rule;
+		assert_int_equal(code_of(&job), REMOTE_DONE);
+		snprintf(sql, sizeof(sql),
+		         "UPDATE gale.keys SET words = '%s' WHERE key = 'kinds'",
+		         faults[i].words);
+		line_do(&line, sql);
+		assert_int_equal(code_of(&job), REMOTE_GARBLED);
+		drop.verb = REMOTE_DROP;
+		assert_int_equal(code_of(&drop), REMOTE_DONE);
+	}
+}
+
+static void a_long_log_comes_back_as_it_was(void **state)
+{
+	struct rule log = compiled(gale_sliding_log(GALE_LOG_LIMIT_MAX, GALE_HOURS(1)));
+	size_t words = 1 + 2 * GALE_LOG_LIMIT_MAX, count = state_bytes(words);
+	uint8_t *bytes = calloc(1, count);
+	struct remote_job job = { .verb = REMOTE_SWAP,
+		                  .key = bytes_of("log"),
+		                  .rule = &log,
+		                  .becomes = { bytes, count },
+		                  .expires_us = INSTANT_MAX_US };
+
+	(void)state;
+	must(bytes);
+	for (size_t i = 0; i < count; i++)
+		bytes[i] = (uint8_t)(i % 8 < 6 ? i * 7 : 0);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(code_of(&job), REMOTE_MOVED);
+	job.verb = REMOTE_READ;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(told[0].before.count, count);
+	assert_memory_equal(told[0].before.bytes, bytes, count);
+	free(bytes);
+}
+
+/* ---- Many at once ---------------------------------------------------------------- */
+
+/* Who timed out has changed nothing, and asks again. */
+static void hear_patiently(struct line *own, const struct remote_job *job,
+                           struct remote_told *own_told)
+{
+	enum postgres_result means = line_hear(own, job, 1, own_told);
+
+	while (means == POSTGRES_TIMED_OUT || means == POSTGRES_OTHER_GENERATION)
+		means = line_call(own, job, 1, own_told);
+	assert_int_equal(means, POSTGRES_TOLD);
+}
+
+static void a_crowd_is_admitted_up_to_the_limit(void **state)
+{
+	static struct line crowd[CROWD];
+	struct remote_job job = step_of("crowd", 1);
+	uint64_t admitted = 0;
+
+	(void)state;
+	for (size_t i = 0; i < CROWD; i++) {
+		line_open(&crowd[i], postgres_server_address(server));
+		crowd[i].now_us = line.now_us;
+		strcpy(crowd[i].generation, line.generation);
+	}
+	for (size_t i = 0; i < CROWD; i++)
+		line_say(&crowd[i], &job, 1);
+	for (size_t i = 0; i < CROWD; i++) {
+		struct store_op op = { .verb = STORE_STEP };
+
+		hear_patiently(&crowd[i], &job, told);
+		assert_int_equal(remote_explain_step(&job, told, &op), STORE_DONE);
+		admitted += op.answer.verdict == GALE_ALLOW;
+		line_close(&crowd[i]);
+	}
+	assert_int_equal(admitted, LIMIT);
+	assert_int_equal(used_of("crowd"), LIMIT);
+}
+
+/* New keys each round, so that nobody finds a row to wait at. */
+static void nobody_waits_in_a_circle(void **state)
+{
+	static char keys[32][24];
+	struct remote_job up[32], down[32];
+	struct line other;
+
+	(void)state;
+	line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	for (int round = 0; round < 200; round++) {
+		for (size_t i = 0; i < 32; i++) {
+			snprintf(keys[i], sizeof(keys[i]), "circle%d.%zu", round / 2,
+			         i);
+			up[i] = down[31 - i] = lend_of(keys[i], 1, 1, 1);
+			down[31 - i].ask.node = 2;
+		}
+		line_say(&line, up, 32);
+		line_say(&other, down, 32);
+		assert_int_equal(line_hear(&line, up, 32, told), POSTGRES_TOLD);
+		assert_int_equal(line_hear(&other, down, 32, told), POSTGRES_TOLD);
+	}
+	assert_int_equal(used_of("circle0.0"), 2);
+	line_close(&other);
+}
+
+static void who_waits_too_long_is_told(void **state)
+{
+	struct remote_job job = step_of("held", 1);
+	struct line other;
+
+	(void)state;
+	line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	line_do(&other, "BEGIN");
+	assert_int_equal(line_call(&other, &job, 1, told), POSTGRES_TOLD);
+	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_TIMED_OUT);
+	job = read_of("held");
+	assert_int_equal(line_call(&line, &job, 1, told),
+	                 POSTGRES_TOLD); /* needs no lock */
+	line_do(&other, "ROLLBACK");
+	line_close(&other);
+	assert_int_equal(used_of("held"), 0);
+}
+
+static void nothing_stays_in_the_session(void **state)
+{
+	struct remote_job job = step_of("session", 1);
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(line_number(&line, "SELECT count(*) FROM pg_locks"
+	                                    " WHERE locktype = 'advisory'"),
+	                 0);
+	assert_int_equal(
+	    line_number(&line, "SELECT count(*) FROM pg_prepared_statements"), 0);
+	assert_string_equal(line_text(&line, "SHOW lock_timeout"), "0");
+	assert_string_equal(line_text(&line, "SHOW enable_seqscan"), "on");
+}
+
+static void a_hot_key_stays_on_few_pages(void **state)
+{
+	struct rule fast = compiled(gale_gcra(1000000, GALE_SECONDS(1), 1000));
+	struct remote_job job = step_of("hot", 1);
+
+	(void)state;
+	line_do(&line, "TRUNCATE gale.keys");
+	job.rule = &fast;
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_true(line_number(&line, "SELECT pg_relation_size('gale.keys')") <=
+	            8 * 8192);
+}
+
+/* ---- What a server forgets ------------------------------------------------------- */
+
+static void open_again(void)
+{
+	line_close(&line);
+	line_open(&line, postgres_server_address(server));
+	line.now_us = line_number(&line, "SELECT gale.now_us()");
+}
+
+/* The generation, as anybody is told who asks for another one. */
+static const char *generation(void)
+{
+	struct remote_job job = read_of("any");
+
+	line.generation[0] = 0;
+	line_say(&line, &job, 1);
+	assert_int_equal(line_hear(&line, &job, 1, told), POSTGRES_OTHER_GENERATION);
+	return line.generation;
+}
+
+static void another_generation_changes_nothing(void **state)
+{
+	struct remote_job job = step_of("generation", 3);
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	strcpy(line.generation, "another");
+	line_say(&line, &job, 1);
+	assert_int_equal(line_hear(&line, &job, 1, told), POSTGRES_OTHER_GENERATION);
+	assert_int_equal(strlen(line.generation), REMOTE_GENERATION_BYTES);
+	assert_int_equal(used_of("generation"), 3);
+}
+
+static void what_may_forget_is_another_generation(void **state)
+{
+	char was[REMOTE_GENERATION_BYTES + 1];
+	int pid;
+
+	(void)state;
+	strcpy(was, generation());
+	open_again();
+	assert_string_equal(was, generation());
+
+	line_do(&line, "TRUNCATE gale.keys");
+	assert_string_not_equal(was, generation());
+	strcpy(was, generation());
+	pid = (int)line_number(&line, "SELECT pg_backend_pid()");
+	postgres_server_crash_process(server, pid);
+	open_again();
+	assert_string_not_equal(was, generation());
+	strcpy(was, generation());
+	postgres_server_restart(server, /* crashes= */ true);
+	open_again();
+	assert_string_not_equal(was, generation());
+	strcpy(was, generation());
+	postgres_server_restart(server, /* crashes= */ false);
+	open_again();
+	assert_string_not_equal(was, generation());
+}
+
+static void a_crash_forgets_what_is_not_durable(void **state)
+{
+	struct remote_job job = step_of("durable", 3);
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	postgres_server_restart(server, /* crashes= */ true);
+	open_again();
+	assert_int_equal(used_of("durable"), 3);
+	line_do(&line, POSTGRES_SET_FAST);
+	line_do(&line, POSTGRES_SET_FAST);
+	assert_int_equal(used_of("durable"), 3);
+	postgres_server_restart(server, /* crashes= */ true);
+	open_again();
+	assert_int_equal(used_of("durable"), 0);
+	line_do(&line, POSTGRES_SET_DURABLE);
+	assert_string_equal(line_text(&line, "SELECT relpersistence FROM pg_class"
+	                                     " WHERE oid = 'gale.keys'::regclass"),
+	                    "p");
+}
+
+static void a_server_that_only_reads_says_so(void **state)
+{
+	struct remote_job job = step_of("read-only", 1);
+
+	(void)state;
+	line_do(&line, "SET default_transaction_read_only = on");
+	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_READ_ONLY);
+	line_do(&line, "RESET default_transaction_read_only");
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+}
+
+static void who_may_not_is_refused(void **state)
+{
+	struct remote_job job = step_of("stranger", 1);
+
+	(void)state;
+	line_do(&line, "CREATE ROLE stranger; SET ROLE stranger");
+	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_REFUSED);
+	line_do(&line, "RESET ROLE; GRANT USAGE ON SCHEMA gale TO stranger;"
+	               " SET ROLE stranger");
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(line_try(&line, "SELECT * FROM gale.keys"), POSTGRES_REFUSED);
+	assert_int_equal(line_try(&line, "SELECT * FROM gale.sweep(1)"), POSTGRES_TOLD);
+	assert_int_equal(line_try(&line, POSTGRES_SET_FAST), POSTGRES_REFUSED);
+	line_do(&line, "RESET ROLE");
+}
+
+/* ---- Sweeping -------------------------------------------------------------------- */
+
+static uint64_t keys(void)
+{
+	return line_number(&line, "SELECT count(*) FROM gale.keys");
+}
+
+static uint64_t sweep(const char *most)
+{
+	char sql[128];
+
+	snprintf(sql, sizeof(sql), "SELECT dropped FROM gale.sweep(%s)", most);
+	return line_number(&line, sql);
+}
+
+static void what_has_expired_is_swept(void **state)
+{
+	struct line other;
+
+	(void)state;
+	line_do(&line, "TRUNCATE gale.keys");
+	line_do(&line, "INSERT INTO gale.keys SELECT CASE WHEN n % 10 = 0 THEN"
+	               " gale.now_us() + 1000000000 ELSE n END, 1, 1,"
+	               " int4send(n), '{1}' FROM generate_series(1, 20000) n");
+	assert_int_equal(sweep("100"), 100);
+	line_open(&other, postgres_server_address(server));
+	line_do(&other, "BEGIN; SELECT FROM gale.keys WHERE key = int4send(19999)"
+	                " FOR UPDATE");
+	for (int i = 0; i < 100; i++)
+		sweep("1000");
+	assert_int_equal(keys(), 2001);
+	line_do(&other, "COMMIT");
+	line_close(&other);
+	for (int i = 0; i < 100; i++)
+		sweep("1000");
+	assert_int_equal(keys(), 2000);
+}
+
+static void what_has_just_expired_is_kept_for_a_while(void **state)
+{
+	(void)state;
+	line_do(&line, "TRUNCATE gale.keys");
+	line_do(&line, "INSERT INTO gale.keys VALUES"
+	               " (gale.now_us() - 1000000, 1, 1, 'young', '{1}')");
+	assert_int_equal(sweep("10"), 0);
+	assert_int_equal(sweep("10, 0"), 1);
+}
+
+/* ---- Installing ------------------------------------------------------------------ */
+
+static void set_version(const char *version)
+{
+	char sql[256];
+
+	snprintf(sql, sizeof(sql),
+	         "CREATE OR REPLACE FUNCTION gale.version() RETURNS int LANGUAGE sql"
+	         " IMMUTABLE AS 'SELECT %s'",
+	         version);
+	line_do(&line, sql);
+}
+
+static void versions_are_told_apart(void **state)
+{
+	struct remote_job job = step_of("version", 3);
+
+	(void)state;
+	assert_int_equal(line_number(&line, "SELECT gale.version()"),
+	                 POSTGRES_SCHEMA_VERSION);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+
+	set_version("0");
+	line_do(&line, "CREATE FUNCTION gale.run(was_here_before int) RETURNS int"
+	               " LANGUAGE sql AS 'SELECT 1'");
+	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_OLDER);
+	line_install(&line);
+	assert_int_equal(
+	    line_number(&line, "SELECT count(*) FROM pg_proc WHERE proname = 'run'"
+	                       " AND pronamespace = 'gale'::regnamespace"),
+	    1);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+
+	set_version("1000");
+	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_NEWER);
+	assert_int_equal(line_try(&line, postgres_schema), POSTGRES_NEWER);
+	assert_int_equal(line_number(&line, "SELECT gale.version()"), 1000);
+	set_version("0");
+	line_install(&line);
+	assert_int_equal(used_of("version"), 6); /* all the while */
+}
+
+static void all_who_install_at_once_succeed(void **state)
+{
+	struct remote_job job = step_of("install", 3);
+	struct line crowd[INSTALLERS];
+
+	(void)state;
+	line_do(&line, "DROP SCHEMA gale CASCADE");
+	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_MISSING);
+	for (size_t i = 0; i < INSTALLERS; i++)
+		line_open(&crowd[i], postgres_server_address(server));
+	for (size_t i = 0; i < INSTALLERS; i++)
+		must(PQsendQuery(crowd[i].conn, postgres_schema));
+	for (size_t i = 0; i < INSTALLERS; i++) {
+		PGresult *result;
+
+		while ((result = PQgetResult(crowd[i].conn)) != NULL) {
+			assert_true(PQresultStatus(result) == PGRES_COMMAND_OK ||
+			            PQresultStatus(result) == PGRES_TUPLES_OK);
+			PQclear(result);
+		}
+		assert_int_equal(line_call(&crowd[i], &job, 1, told), POSTGRES_TOLD);
+		line_close(&crowd[i]);
+	}
+	assert_int_equal(used_of("install"), 3 * INSTALLERS);
+}
+
+static void a_denial_says_when(void **state)
+{
+	struct remote_job job = step_of("denied", LIMIT);
+	struct gale_answer answer;
+
+	(void)state;
+	assert_int_equal(answer_of(&job).verdict, GALE_ALLOW);
+	answer = answer_of(&job);
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_true(answer.retry_after_us > 0 &&
+	            answer.retry_after_us <= GALE_SPAN_MAX_US);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_batch_answers_each_job),
+		cmocka_unit_test(jobs_on_a_key_follow_each_other),
+		cmocka_unit_test(what_is_dropped_is_as_new),
+		cmocka_unit_test(a_denial_says_when),
+		cmocka_unit_test(other_parameters_are_refused),
+		cmocka_unit_test(garbage_is_called_that_and_left_alone),
+		cmocka_unit_test(garbage_of_other_kinds_is_called_that),
+		cmocka_unit_test(a_long_log_comes_back_as_it_was),
+		cmocka_unit_test(a_crowd_is_admitted_up_to_the_limit),
+		cmocka_unit_test(nobody_waits_in_a_circle),
+		cmocka_unit_test(who_waits_too_long_is_told),
+		cmocka_unit_test(nothing_stays_in_the_session),
+		cmocka_unit_test(a_hot_key_stays_on_few_pages),
+		cmocka_unit_test(another_generation_changes_nothing),
+		cmocka_unit_test(what_may_forget_is_another_generation),
+		cmocka_unit_test(a_crash_forgets_what_is_not_durable),
+		cmocka_unit_test(a_server_that_only_reads_says_so),
+		cmocka_unit_test(who_may_not_is_refused),
+		cmocka_unit_test(what_has_expired_is_swept),
+		cmocka_unit_test(what_has_just_expired_is_kept_for_a_while),
+		cmocka_unit_test(versions_are_told_apart),
+		cmocka_unit_test(all_who_install_at_once_succeed),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * postgres_wire_test.c -- what is believed of a result, and what is not.
+ *
+ * Results are made here, as libpq lets one; there is no server.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "runtime/memory.h"
+#include "stores/postgres/wire.h"
+#include "tests/model/random.h"
+#include "tests/support/allocator.h"
+#include "tests/support/must.h"
+
+#define NONCE UINT64_C(0xfedcba9876543210)
+#define T0 GALE_DAYS(20000)
+#define COLUMNS 8
+#define NUMBERS 10 /* of the array of a value with one row: 2 words and 6 more */
+
+static struct rule window, quota;
+static struct remote_job jobs[3];
+static struct postgres_batch batch;
+static struct postgres_room room;
+static struct remote_told told[3];
+static char generation[REMOTE_GENERATION_BYTES + 1];
+
+static struct rule compiled(struct gale_rule config)
+{
+	struct rule rule;
+
+	must(rule_compile(&config, &rule) == GALE_ERR_OK);
+	return rule;
+}
+
+static int start(void **state)
+{
+	static const struct remote_bytes key = { (const uint8_t *)"key", 3 };
+
+	(void)state;
+	room.allocator = memory_default();
+	window = compiled(gale_fixed_window(10, GALE_SECONDS(1)));
+	quota = compiled(gale_quota_daily(10, 0));
+	jobs[0] = (struct remote_job){
+		.verb = REMOTE_STEP, .key = key, .rule = &window, .cost = 1
+	};
+	jobs[1] =
+	    (struct remote_job){ .verb = REMOTE_READ, .key = key, .rule = &quota };
+	jobs[2] =
+	    (struct remote_job){ .verb = REMOTE_DROP, .key = key, .rule = &window };
+	batch = (struct postgres_batch){ .jobs = jobs,
+		                         .count = 3,
+		                         .generation = "ours",
+		                         .nonce = NONCE,
+		                         .now_us = T0 };
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	postgres_room_close(&room);
+	return 0;
+}
+
+/* ---- Results --------------------------------------------------------------------- */
+
+static PGresult *empty_result(int format, Oid first_type)
+{
+	static const Oid types[COLUMNS] = { 20, 20, 23, 23, 20, 20, 1016, 25 };
+	PGresAttDesc columns[COLUMNS];
+	PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+
+	memset(columns, 0, sizeof(columns));
+	for (int i = 0; i < COLUMNS; i++) {
+		columns[i].name = (char *)(uintptr_t) "column";
+		columns[i].format = format;
+		columns[i].typid = i == 0 ? first_type : types[i];
+	}
+	must(PQsetResultAttrs(result, COLUMNS, columns));
+	return result;
+}
+
+static void set(PGresult *result, int row, int column, const void *bytes, int length)
+{
+	must(PQsetvalue(result, row, column, (char *)(uintptr_t)bytes, length));
+}
+
+static void set_number(PGresult *result, int row, int column, uint64_t number,
+                       int bytes)
+{
+	uint8_t big[8];
+
+	for (int i = bytes - 1; i >= 0; i--, number >>= 8)
+		big[i] = (uint8_t)number;
+	set(result, row, column, big, bytes);
+}
+
+static uint8_t *put(uint8_t *at, uint64_t number, int bytes)
+{
+	for (int i = bytes - 1; i >= 0; i--, number >>= 8)
+		at[i] = (uint8_t)number;
+	return at + bytes;
+}
+
+/* {1000, 1001, ...} */
+static int make_array(uint8_t *out, uint64_t count)
+{
+	uint8_t *at = put(put(put(put(put(out, 1, 4), 0, 4), 20, 4), count, 4), 1, 4);
+
+	for (uint64_t i = 0; i < count; i++)
+		at = put(put(at, 8, 4), 1000 + i, 8);
+	return (int)(at - out);
+}
+
+static void set_row(PGresult *result, int row, uint64_t job, uint64_t code)
+{
+	set_number(result, row, 0, NONCE, 8);
+	set_number(result, row, 1, T0, 8);
+	set_number(result, row, 2, job, 4);
+	set_number(result, row, 3, code, 4);
+	for (int column = 4; column < COLUMNS; column++)
+		set(result, row, column, NULL, -1);
+}
+
+static void set_value(PGresult *result, int row, uint64_t count)
+{
+	uint8_t array[20 + 12 * NUMBERS];
+
+	must(count <= NUMBERS);
+	set_number(result, row, 4, UINT64_C(0x0000000200000101), 8);
+	set_number(result, row, 5, UINT64_C(0x8877665544332211), 8);
+	set(result, row, 6, array, make_array(array, count));
+}
+
+/* One that can be believed, its rows in another order than the jobs. */
+static PGresult *good_result(void)
+{
+	PGresult *result = empty_result(1, 20);
+
+	set_row(result, 0, 2, REMOTE_DONE);
+	set_row(result, 1, 3, REMOTE_DONE);
+	set_row(result, 2, 1, REMOTE_DONE);
+	set_value(result, 2, 2);
+	return result;
+}
+
+static enum postgres_result judge(PGresult *result)
+{
+	enum postgres_result means =
+	    postgres_told(result, &batch, &room, told, generation);
+
+	PQclear(result);
+	return means;
+}
+
+/* ---- Tests ----------------------------------------------------------------------- */
+
+static void a_result_is_put_in_the_order_of_the_jobs(void **state)
+{
+	static const uint8_t bytes[] = {
+		1,    1,    0,    0,    2,    0,    0,    0, /* head */
+		0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+		0xe8, 3,    0,    0,    0,    0,    0,    0, /* 1000 */
+		0xe9, 3,    0,    0,    0,    0,    0,    0,
+	};
+
+	(void)state;
+	assert_int_equal(judge(good_result()), POSTGRES_TOLD);
+	assert_int_equal(told[0].now_us, T0);
+	assert_int_equal(told[0].before.count, sizeof(bytes));
+	assert_memory_equal(told[0].before.bytes, bytes, sizeof(bytes));
+	assert_int_equal(told[1].before.count, 0);
+}
+
+/* K2 */
+static void what_cannot_be_meant_is_not_believed(void **state)
+{
+	static const struct {
+		int row, column, bytes;
+		uint64_t number;
+	} faults[] = {
+		{ 0, 0, 8, NONCE + 1 }, /* of another call */
+		{ 2, 0, 8, 0 },
+		{ 0, 0, 4, 0 }, /* too short */
+		{ 0, 1, 8, INSTANT_MAX_US + 1 },
+		{ 0, 1, 8, 0 },
+		{ 0, 2, 4, 1 }, /* a job twice */
+		{ 0, 2, 4, 0 }, /* none of the jobs */
+		{ 0, 2, 4, 4 },
+		{ 0, 2, 4, UINT32_MAX },
+		{ 0, 2, 8, 2 },
+		{ 2, 3, 4, REMOTE_MOVED },    /* not of a step */
+		{ 2, 3, 4, REMOTE_CALENDAR }, /* not of a fixed window */
+		{ 0, 3, 4, REMOTE_WAITS },    /* not of a read */
+		{ 1, 3, 4, REMOTE_CHANGED },  /* not of a drop */
+		{ 2, 3, 4, REMOTE_GARBLED + 1 },
+		{ 2, 3, 4, UINT32_MAX },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		PGresult *result = good_result();
+
+		set_number(result, faults[i].row, faults[i].column, faults[i].number,
+		           faults[i].bytes);
+		assert_int_equal(judge(result), POSTGRES_WRONG);
+	}
+}
+
+static void other_columns_or_rows_are_not_believed(void **state)
+{
+	PGresult *result = good_result();
+
+	(void)state;
+	set_row(result, 3, 1, REMOTE_DONE);
+	assert_int_equal(judge(result), POSTGRES_WRONG);
+	result = empty_result(1, 20);
+	assert_int_equal(judge(result), POSTGRES_WRONG); /* no rows */
+	result = empty_result(1, 23);
+	assert_int_equal(judge(result), POSTGRES_WRONG); /* another type */
+	result = empty_result(0, 20);
+	assert_int_equal(judge(result), POSTGRES_WRONG); /* text */
+	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK)),
+	                 POSTGRES_WRONG);
+	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_FATAL_ERROR)),
+	                 POSTGRES_FAILED);
+	assert_int_equal(judge(NULL), POSTGRES_NO_MEMORY);
+}
+
+/* Whatever an array's bytes are, nothing beyond them is read. */
+static void what_is_no_array_of_words_is_garbled(void **state)
+{
+	struct chance chance = { 1 };
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		PGresult *result = good_result();
+		uint8_t array[20 + 12 * NUMBERS];
+		int length = make_array(array, chance_below(&chance, NUMBERS + 1));
+		enum postgres_result means;
+
+		array[chance_below(&chance, (uint64_t)length)] =
+		    (uint8_t)chance_next(&chance);
+		if (chance_one_in(&chance, 2))
+			length = (int)chance_below(&chance, (uint64_t)length + 1);
+		set(result, 2, 6, array, length);
+		means = judge(result);
+		assert_int_equal(means, POSTGRES_TOLD);
+		assert_true(told[0].code == REMOTE_DONE || told[0].before.count == 0);
+		assert_true(told[0].before.count % 8 == 0);
+	}
+}
+
+static void another_generation_is_told(void **state)
+{
+	static const char name[] = "0123456789abcdef0123456789abcdefg";
+
+	(void)state;
+	for (int length = 0; length <= REMOTE_GENERATION_BYTES + 1; length++) {
+		PGresult *result = empty_result(1, 20);
+		bool fits = length > 0 && length <= REMOTE_GENERATION_BYTES;
+
+		set_row(result, 0, 0, REMOTE_DONE);
+		set(result, 0, 7, name, length);
+		assert_int_equal(judge(result),
+		                 fits ? POSTGRES_OTHER_GENERATION : POSTGRES_WRONG);
+		if (fits)
+			assert_int_equal(strlen(generation), length);
+	}
+}
+
+static void errors_are_of_classes(void **state)
+{
+	static const struct {
+		const char *sqlstate;
+		enum postgres_result means;
+	} errors[] = {
+		{ "GL001", POSTGRES_OLDER },     { "GL002", POSTGRES_NEWER },
+		{ "3F000", POSTGRES_MISSING },   { "42883", POSTGRES_MISSING },
+		{ "42P01", POSTGRES_MISSING },   { "25006", POSTGRES_READ_ONLY },
+		{ "55P03", POSTGRES_TIMED_OUT }, { "57014", POSTGRES_TIMED_OUT },
+		{ "40P01", POSTGRES_DEADLOCK },  { "40001", POSTGRES_DEADLOCK },
+		{ "53300", POSTGRES_LATER },     { "53200", POSTGRES_LATER },
+		{ "57P01", POSTGRES_LATER },     { "57P03", POSTGRES_LATER },
+		{ "08006", POSTGRES_LATER },     { "28P01", POSTGRES_REFUSED },
+		{ "42501", POSTGRES_REFUSED },   { "XX000", POSTGRES_FAILED },
+		{ "", POSTGRES_FAILED },         { NULL, POSTGRES_FAILED },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		assert_int_equal(postgres_error(errors[i].sqlstate), errors[i].means);
+}
+
+static void without_memory_there_is_no_call(void **state)
+{
+	struct test_allocator allocator;
+	struct postgres_room poor = { 0 };
+	struct postgres_call call;
+	PGresult *result = good_result();
+
+	(void)state;
+	test_allocator_init(&allocator);
+	poor.allocator = &allocator.allocator;
+	allocator.fail_first = 1;
+	allocator.fail_last = 2;
+	assert_false(postgres_ask(&batch, &poor, &call));
+	assert_int_equal(postgres_told(result, &batch, &poor, told, generation),
+	                 POSTGRES_NO_MEMORY);
+	PQclear(result);
+	assert_true(postgres_ask(&batch, &poor, &call));
+	postgres_room_close(&poor);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
+/* K1 */
+static void parameters_are_as_long_as_they_say(void **state)
+{
+	struct postgres_call call;
+	size_t sum = 0;
+
+	(void)state;
+	assert_true(postgres_ask(&batch, &room, &call));
+	assert_string_equal(call.values[2], "ours");
+	assert_int_equal(call.lengths[2], 4);
+	for (int i = 0; i < POSTGRES_PARAMETERS; i++)
+		sum += i == 2 ? 0 : (size_t)call.lengths[i];
+	assert_true(sum <= room.size);
+	assert_int_equal(call.lengths[3], 20 + 3 * (4 + 3));
+	assert_int_equal(call.lengths[4], 20 + 12 * (3 + 13 + 4 + 4));
+	assert_int_equal(call.lengths[5], 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_result_is_put_in_the_order_of_the_jobs),
+		cmocka_unit_test(what_cannot_be_meant_is_not_believed),
+		cmocka_unit_test(other_columns_or_rows_are_not_believed),
+		cmocka_unit_test(what_is_no_array_of_words_is_garbled),
+		cmocka_unit_test(another_generation_is_told),
+		cmocka_unit_test(errors_are_of_classes),
+		cmocka_unit_test(without_memory_there_is_no_call),
+		cmocka_unit_test(parameters_are_as_long_as_they_say),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * redis_script_test.c -- step.lua at a real server, and what goes wrong there.
+ *
+ * That it changes values as the engine does is shown by redis_timelines.  Here it meets
+ * real time, values that are not its own, and servers that have forgotten or refuse.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "stores/remote.h"
+#include "tests/model/random.h"
+#include "tests/support/must.h"
+#include "tests/support/redis_server.h"
+
+#define HOUR GALE_HOURS(1)
+#define PREFIX "test:"
+#define GENERATION "first"
+#define VALUE_MOST 2048
+
+/* One server for all tests; each begins with an empty one. */
+static struct redis_server server;
+static struct redis_talk talk;
+
+struct scene {
+	struct rule rule;
+	struct remote_job jobs[REMOTE_BATCH_MOST];
+	uint8_t buckets[REMOTE_BATCH_MOST];
+	struct remote_told told[REMOTE_BATCH_MOST];
+	struct redis_said said;
+	redisReply *reply; /* where told points to */
+	const char *generation;
+	uint64_t nonce;
+};
+
+static struct remote_bytes bytes_of(const char *text)
+{
+	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
+}
+
+static void load_script(void)
+{
+	assert_true(redis_put_script(&talk.text, &redis_step_script));
+	redis_talk_send(&talk);
+	redis_reply_free(redis_talk_hear(&talk));
+}
+
+static void scene_open(struct scene *s, struct gale_rule config)
+{
+	*s = (struct scene){ .generation = GENERATION };
+	assert_int_equal(rule_compile(&config, &s->rule), GALE_ERR_OK);
+	redis_talk_do(&talk, "FLUSHALL");
+	redis_talk_do(&talk, "SET " PREFIX "{b00}generation " GENERATION);
+	load_script();
+}
+
+static void scene_close(struct scene *s)
+{
+	redis_reply_free(s->reply);
+}
+
+static void put(struct scene *s, struct redis_talk *with, size_t count)
+{
+	const struct redis_call call = {
+		.script = &redis_step_script,
+		.prefix = PREFIX,
+		.generation = bytes_of(s->generation),
+		.nonce = ++s->nonce,
+		.now_us = GALE_SECONDS(1700000000),
+		.jobs = s->jobs,
+		.buckets = s->buckets,
+		.count = count,
+	};
+
+	assert_true(redis_put_call(&with->text, &call));
+	redis_talk_send(with);
+}
+
+static enum redis_word call_with(struct scene *s, struct redis_talk *with, size_t count)
+{
+	redis_reply_free(s->reply);
+	put(s, with, count);
+	s->reply = redis_talk_hear(with);
+	redis_read_reply(s->reply, s->nonce, s->jobs, count, s->told, &s->said);
+	return s->said.word;
+}
+
+static enum redis_word call(struct scene *s, size_t count)
+{
+	return call_with(s, &talk, count);
+}
+
+static struct remote_job *job(struct scene *s, size_t i, enum remote_verb verb,
+                              const char *key)
+{
+	s->jobs[i] = (struct remote_job){
+		.verb = verb,
+		.rule = &s->rule,
+		.key = bytes_of(key),
+		.cost = 1,
+		.ask = { .node = 1, .number = 1, .want = 5, .least = 1 },
+		.units = 1,
+	};
+	return &s->jobs[i];
+}
+
+/* One step of cost 1. */
+static struct gale_answer step(struct scene *s, const char *key)
+{
+	struct store_op op = { .verb = STORE_STEP };
+
+	job(s, 0, REMOTE_STEP, key);
+	assert_int_equal(call(s, 1), REDIS_TOLD);
+	assert_int_equal(remote_explain_step(&s->jobs[0], &s->told[0], &op),
+	                 STORE_DONE);
+	return op.answer;
+}
+
+static void set_value(const char *key, const uint8_t *bytes, size_t count)
+{
+	uint8_t name[REDIS_KEY_MAX];
+	const struct remote_bytes words[3] = {
+		bytes_of("SET"),
+		{ name, redis_key(name, PREFIX, 0, bytes_of(key)) },
+		{ bytes, count },
+	};
+
+	assert_true(redis_put_words(&talk.text, words, 3));
+	redis_talk_send(&talk);
+	redis_reply_free(redis_talk_hear(&talk));
+}
+
+/* Freed by the caller. */
+static redisReply *value_of(const char *key)
+{
+	uint8_t name[REDIS_KEY_MAX];
+	const struct remote_bytes words[2] = {
+		bytes_of("GET"),
+		{ name, redis_key(name, PREFIX, 0, bytes_of(key)) },
+	};
+
+	assert_true(redis_put_words(&talk.text, words, 2));
+	redis_talk_send(&talk);
+	return redis_talk_hear(&talk);
+}
+
+static bool is_value(const char *key, const uint8_t *bytes, size_t count)
+{
+	redisReply *value = value_of(key);
+	bool is = value->type == REDIS_REPLY_STRING && value->len == count &&
+	          memcmp(value->str, bytes, count) == 0;
+
+	redis_reply_free(value);
+	return is;
+}
+
+/* ---- Time ------------------------------------------------------------------------ */
+
+static uint64_t servers_time(void)
+{
+	redisReply *reply = redis_talk_say(&talk, "TIME");
+	uint64_t now = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+	               strtoull(reply->element[1]->str, NULL, 10);
+
+	redis_reply_free(reply);
+	return now;
+}
+
+static void a_step_is_made_at_the_servers_time(void **state)
+{
+	uint64_t before = servers_time(), after;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_token_bucket(3, 3, HOUR));
+	for (uint64_t left = 3; left > 0; left--)
+		assert_int_equal(step(&s, "k").remaining, left - 1);
+	assert_int_equal(step(&s, "k").verdict, GALE_DENY);
+	after = servers_time();
+	assert_in_range(s.told[0].now_us, before, after);
+	scene_close(&s);
+}
+
+static void a_value_lives_as_long_as_it_counts(void **state)
+{
+	struct scene s;
+	redisReply *expires;
+	uint64_t end_us;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, GALE_MILLIS(300)));
+	step(&s, "k");
+	end_us =
+	    s.told[0].now_us - s.told[0].now_us % GALE_MILLIS(300) + GALE_MILLIS(300);
+	step(&s, "k");
+	expires = redis_talk_say(&talk, "PEXPIRETIME " PREFIX "{b00}:k");
+	assert_int_equal(expires->type, REDIS_REPLY_INTEGER);
+	if (expires->integer > 0) { /* the window may have turned, or be over */
+		assert_true((uint64_t)expires->integer * 1000 >= end_us);
+		assert_true((uint64_t)expires->integer * 1000 <=
+		            end_us + GALE_MILLIS(300) + 1000);
+	}
+	redis_reply_free(expires);
+	scene_close(&s);
+}
+
+static bool is_gone(void *arg)
+{
+	redisReply *value = value_of(arg);
+	bool gone = value->type == REDIS_REPLY_NIL;
+
+	redis_reply_free(value);
+	return gone;
+}
+
+static void an_expired_value_is_gone(void **state)
+{
+	static char key[] = "k";
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_gcra(1, GALE_MILLIS(20), 1));
+	assert_int_equal(step(&s, key).verdict, GALE_ALLOW);
+	assert_true(becomes_true(is_gone, key));
+	assert_int_equal(step(&s, key).verdict, GALE_ALLOW);
+	scene_close(&s);
+}
+
+/* ---- Batches --------------------------------------------------------------------- */
+
+static void a_call_does_sixty_four_jobs(void **state)
+{
+	char keys[REMOTE_BATCH_MOST][8];
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	for (size_t i = 0; i < REMOTE_BATCH_MOST; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
+		s.buckets[i] = (uint8_t)(4 * i);
+		job(&s, i, REMOTE_STEP, keys[i]);
+	}
+	assert_int_equal(call(&s, REMOTE_BATCH_MOST), REDIS_TOLD);
+	assert_int_equal(call(&s, REMOTE_BATCH_MOST), REDIS_TOLD);
+	for (size_t i = 0; i < REMOTE_BATCH_MOST; i++) {
+		struct store_op op;
+
+		assert_int_equal(remote_explain_step(&s.jobs[i], &s.told[i], &op),
+		                 STORE_DONE);
+		assert_int_equal(op.answer.remaining, 1);
+	}
+	scene_close(&s);
+}
+
+static void a_key_may_come_twice_in_a_call(void **state)
+{
+	struct scene s;
+	struct store_op op;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	for (size_t i = 0; i < 5; i++)
+		job(&s, i, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 5), REDIS_TOLD);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(remote_explain_step(&s.jobs[i], &s.told[i], &op),
+		                 STORE_DONE);
+		assert_int_equal(op.answer.verdict, i < 3 ? GALE_ALLOW : GALE_DENY);
+	}
+	scene_close(&s);
+}
+
+/* Bytes that mean something to protocols and shells, or that only differ late. */
+static void keys_are_any_bytes(void **state)
+{
+	static const struct remote_bytes keys[] = {
+		{ (const uint8_t *)"a", 1 },
+		{ (const uint8_t *)"a\0", 2 },
+		{ (const uint8_t *)"a\0b", 3 },
+		{ (const uint8_t *)"\r\n$1\r\n", 6 },
+		{ (const uint8_t *)"{b01}:a", 7 },
+		{ (const uint8_t *)"}", 1 },
+		{ (const uint8_t *)"%s%n", 4 },
+		{ (const uint8_t *)"\xff\xfe", 2 },
+		{ (const uint8_t *)"generation", 10 },
+		{ (const uint8_t *)"", 0 },
+	};
+	const size_t count = sizeof(keys) / sizeof(keys[0]);
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	for (size_t i = 0; i < count; i++)
+		job(&s, i, REMOTE_STEP, "")->key = keys[i];
+	assert_int_equal(call(&s, count), REDIS_TOLD);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(s.told[i].code, REMOTE_DONE);
+		assert_int_equal(s.told[i].before.count, 0); /* nobody else's */
+	}
+	scene_close(&s);
+}
+
+/* ---- Values that are not the rule's ---------------------------------------------- */
+
+static const enum remote_verb readers[] = { REMOTE_STEP, REMOTE_LEND, REMOTE_BACK,
+	                                    REMOTE_READ, REMOTE_SWAP };
+
+static void another_type_is_left_alone(void **state)
+{
+	struct scene s;
+	redisReply *length;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "RPUSH " PREFIX "{b00}:k one two");
+	for (size_t i = 0; i < 5; i++)
+		job(&s, i, readers[i], "k");
+	assert_int_equal(call(&s, 5), REDIS_TOLD);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(s.told[i].code, REMOTE_GARBLED);
+	length = redis_talk_say(&talk, "LLEN " PREFIX "{b00}:k");
+	assert_int_equal(length->integer, 2);
+	redis_reply_free(length);
+	job(&s, 0, REMOTE_DROP, "k"); /* whatever it is */
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	assert_int_equal(step(&s, "k").verdict, GALE_ALLOW);
+	scene_close(&s);
+}
+
+static void other_parameters_are_refused(void **state)
+{
+	const struct gale_rule rules[] = { gale_fixed_window(4, HOUR),
+		                           gale_gcra(3, HOUR, 3),
+		                           gale_token_budget(3, HOUR) };
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	step(&s, "k");
+	for (size_t i = 0; i < 3; i++) {
+		struct rule own = s.rule;
+
+		assert_int_equal(rule_compile(&rules[i], &s.rule), GALE_ERR_OK);
+		job(&s, 0, REMOTE_STEP, "k");
+		assert_int_equal(call(&s, 1), REDIS_TOLD);
+		assert_int_equal(s.told[0].code, REMOTE_CHANGED);
+		s.rule = own;
+	}
+	assert_int_equal(step(&s, "k").remaining, 1);
+	scene_close(&s);
+}
+
+static size_t some_garbage(struct chance *c, const struct rule *rule, uint8_t *out)
+{
+	uint64_t words[VALUE_WORDS_MOST] = { 0 };
+	size_t count = state_encode(rule, words, out);
+
+	if (chance_one_in(c, 4))
+		count = chance_size(c, VALUE_MOST);
+	else
+		count += 48 * chance_below(c, 10);
+	for (size_t i = STATE_HEAD_BYTES; i < count; i++)
+		out[i] = chance_one_in(c, 3) ? (uint8_t)chance_next(c) : 0;
+	for (size_t i = chance_below(c, 4); i > 1; i--)
+		out[chance_below(c, count)] = (uint8_t)chance_next(c);
+	return count;
+}
+
+/* Whatever stands there, the script answers, and what it refuses stays as it is. */
+static void garbage_is_an_answer(void **state)
+{
+	const struct gale_rule rules[] = { gale_fixed_window(3, HOUR),
+		                           gale_quota_monthly(GALE_UNITS_MAX, 0),
+		                           gale_gcra(3, HOUR, 3),
+		                           gale_token_bucket(9, 7, HOUR) };
+	struct chance c = { 1 };
+	struct scene s;
+	uint64_t refused = 0;
+
+	(void)state;
+	for (size_t n = 0; n < 2000; n++) {
+		uint8_t bytes[VALUE_MOST] = { 0 };
+		size_t count;
+
+		if (n % 500 == 0)
+			scene_open(&s, rules[n / 500]);
+		count = some_garbage(&c, &s.rule, bytes);
+		set_value("k", bytes, count);
+		job(&s, 0, readers[n % 3], "k");
+		assert_int_equal(call(&s, 1), REDIS_TOLD);
+		if (s.told[0].code != REMOTE_DONE) {
+			refused++;
+			assert_true(is_value("k", bytes, count));
+		}
+		if (n % 500 == 499)
+			scene_close(&s);
+	}
+	assert_in_range(refused, 1000, 2000);
+}
+
+/* ---- Swaps ----------------------------------------------------------------------- */
+
+static void a_swap_needs_what_it_was(void **state)
+{
+	static const uint8_t old[] = "old\0\r\n", new[] = "new";
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_sliding_log(3, HOUR));
+	set_value("k", old, sizeof(old));
+	for (size_t i = 0; i < 3; i++) {
+		job(&s, i, REMOTE_SWAP, "k");
+		s.jobs[i].becomes = (struct remote_bytes){ new, sizeof(new) };
+		s.jobs[i].expires_us = servers_time() + HOUR;
+	}
+	s.jobs[0].was = (struct remote_bytes){ old, sizeof(old) - 1 };
+	s.jobs[2].was = (struct remote_bytes){ old, sizeof(old) };
+	assert_int_equal(call(&s, 3), REDIS_TOLD);
+	assert_int_equal(s.told[0].code, REMOTE_MOVED);
+	assert_int_equal(s.told[1].code, REMOTE_MOVED); /* not a new key */
+	assert_int_equal(s.told[2].code, REMOTE_DONE);
+	assert_true(is_value("k", new, sizeof(new)));
+	s.jobs[0].was = s.jobs[0].becomes;
+	s.jobs[0].becomes = (struct remote_bytes){ 0 };
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	assert_true(is_gone("k"));
+	scene_close(&s);
+}
+
+static void a_value_that_is_too_long_is_not_read(void **state)
+{
+	static uint8_t bytes[VALUE_MOST];
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	set_value("k", bytes, sizeof(bytes));
+	job(&s, 0, REMOTE_READ, "k");
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	assert_int_equal(s.told[0].code, REMOTE_GARBLED);
+	scene_close(&s);
+}
+
+/* ---- Servers that forget or refuse ----------------------------------------------- */
+
+static void another_generation_changes_nothing(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "SET " PREFIX "{b00}generation second");
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_GENERATION);
+	assert_int_equal(s.said.generation_count, 6);
+	assert_memory_equal(s.said.generation, "second", 6);
+	redis_talk_do(&talk, "DEL " PREFIX "{b00}generation");
+	assert_int_equal(call(&s, 1), REDIS_GENERATION);
+	assert_int_equal(s.said.generation_count, 0);
+	assert_true(is_gone("k"));
+	s.generation = ""; /* of a server that never had one */
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	scene_close(&s);
+}
+
+static void before_its_instant_it_waits(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	job(&s, 0, REMOTE_STEP, "k")->not_before_us = servers_time() + HOUR;
+	job(&s, 1, REMOTE_LEND, "k")->not_before_us = servers_time() + HOUR;
+	job(&s, 2, REMOTE_SWAP, "k")->not_before_us = servers_time() + HOUR;
+	job(&s, 3, REMOTE_READ, "k")->not_before_us = servers_time() + HOUR;
+	assert_int_equal(call(&s, 4), REDIS_TOLD);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(s.told[i].code, REMOTE_WAITS);
+	assert_int_equal(s.told[3].code, REMOTE_DONE);
+	assert_true(is_gone("k"));
+	scene_close(&s);
+}
+
+/* The estimate is of 2023; the month that it is now is not among those sent. */
+static void a_month_that_was_not_sent_is_said(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_quota_monthly(3, 60));
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	assert_int_equal(s.told[0].code, REMOTE_CALENDAR);
+	assert_true(is_gone("k"));
+	scene_close(&s);
+}
+
+static void a_script_that_was_forgotten_is_loaded_again(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "SCRIPT FLUSH");
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_NOSCRIPT);
+	load_script();
+	assert_int_equal(step(&s, "k").remaining, 2);
+	scene_close(&s);
+}
+
+static void a_full_server_says_so(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "CONFIG SET maxmemory 1");
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_FULL);
+	redis_talk_do(&talk, "CONFIG SET maxmemory 0");
+	assert_true(is_gone("k"));
+	scene_close(&s);
+}
+
+static void a_replica_says_so(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "REPLICAOF 127.0.0.1 1");
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_READONLY);
+	redis_talk_do(&talk, "REPLICAOF NO ONE");
+	scene_close(&s);
+}
+
+static void a_replica_without_a_master_is_asked_later(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "CONFIG SET replica-serve-stale-data no");
+	redis_talk_do(&talk, "REPLICAOF 127.0.0.1 1");
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_LATER);
+	redis_talk_do(&talk, "REPLICAOF NO ONE");
+	redis_talk_do(&talk, "CONFIG SET replica-serve-stale-data yes");
+	scene_close(&s);
+}
+
+static void a_stranger_is_not_let_in(void **state)
+{
+	struct redis_talk stranger;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "CONFIG SET requirepass secret");
+	redis_talk_open(&stranger, &server);
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call_with(&s, &stranger, 1), REDIS_NOT_LET);
+	redis_talk_close(&stranger);
+	redis_talk_do(&talk, "ACL SETUSER default nopass");
+	scene_close(&s);
+}
+
+/* The commands that wire.h names, and no others. */
+static void a_user_needs_little(void **state)
+{
+	struct redis_talk user;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	redis_talk_do(&talk, "ACL SETUSER least on nopass resetkeys ~" PREFIX "* -@all "
+	                     "+evalsha +script|load +time +get +set +setrange +del");
+	redis_talk_open(&user, &server);
+	redis_talk_do(&user, "AUTH least any");
+	job(&s, 0, REMOTE_STEP, "k");
+	job(&s, 1, REMOTE_LEND, "k");
+	job(&s, 2, REMOTE_STEP, "k");
+	job(&s, 3, REMOTE_READ, "k");
+	job(&s, 4, REMOTE_DROP, "k");
+	assert_int_equal(call_with(&s, &user, 5), REDIS_TOLD);
+	redis_talk_do(&talk, "ACL SETUSER least -set");
+	assert_int_equal(call_with(&s, &user, 1), REDIS_ERROR);
+	assert_non_null(strstr(s.said.text, "can't run this command"));
+	redis_talk_do(&talk, "ACL SETUSER least -evalsha");
+	assert_int_equal(call_with(&s, &user, 1), REDIS_NOT_LET);
+	redis_talk_close(&user);
+	redis_talk_do(&talk, "ACL DELUSER least");
+	scene_close(&s);
+}
+
+static bool is_up(void *arg)
+{
+	redisReply *reply = redis_talk_say(arg, "CLUSTER INFO");
+	bool up = strstr(reply->str, "cluster_state:ok");
+
+	redis_reply_free(reply);
+	return up;
+}
+
+/* A batch stays in one slot of a cluster if its keys are of one bucket. */
+static void a_bucket_is_in_one_slot(void **state)
+{
+	static const char *const options[] = { "--cluster-enabled", "yes", NULL };
+	struct redis_server node;
+	struct redis_talk with;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	s.generation = "";
+	redis_server_start(&node, options);
+	redis_talk_open(&with, &node);
+	assert_true(redis_put_script(&with.text, &redis_step_script));
+	redis_talk_send(&with);
+	redis_reply_free(redis_talk_hear(&with));
+	job(&s, 0, REMOTE_STEP, "{a}");
+	job(&s, 1, REMOTE_STEP, "{b}");
+	assert_int_equal(call_with(&s, &with, 2), REDIS_LATER);
+	redis_talk_do(&with, "CLUSTER ADDSLOTSRANGE 0 16383");
+	assert_true(becomes_true(is_up, &with));
+	assert_int_equal(call_with(&s, &with, 2), REDIS_TOLD);
+	s.buckets[1] = 1;
+	assert_int_equal(call_with(&s, &with, 2), REDIS_ERROR); /* CROSSSLOT */
+	redis_talk_close(&with);
+	redis_server_stop(&node);
+	scene_close(&s);
+}
+
+static void an_answer_to_something_else_is_noticed(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	job(&s, 0, REMOTE_STEP, "k");
+	put(&s, &talk, 1);
+	s.reply = redis_talk_hear(&talk);
+	redis_read_reply(s.reply, s.nonce + 1, s.jobs, 1, s.told, &s.said);
+	assert_int_equal(s.said.word, REDIS_NOT_OURS);
+	scene_close(&s);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	redis_server_start(&server, NULL);
+	redis_talk_open(&talk, &server);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	redis_talk_close(&talk);
+	redis_server_stop(&server);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_step_is_made_at_the_servers_time),
+		cmocka_unit_test(a_value_lives_as_long_as_it_counts),
+		cmocka_unit_test(an_expired_value_is_gone),
+		cmocka_unit_test(a_call_does_sixty_four_jobs),
+		cmocka_unit_test(a_key_may_come_twice_in_a_call),
+		cmocka_unit_test(keys_are_any_bytes),
+		cmocka_unit_test(another_type_is_left_alone),
+		cmocka_unit_test(other_parameters_are_refused),
+		cmocka_unit_test(garbage_is_an_answer),
+		cmocka_unit_test(a_swap_needs_what_it_was),
+		cmocka_unit_test(a_value_that_is_too_long_is_not_read),
+		cmocka_unit_test(another_generation_changes_nothing),
+		cmocka_unit_test(before_its_instant_it_waits),
+		cmocka_unit_test(a_month_that_was_not_sent_is_said),
+		cmocka_unit_test(a_script_that_was_forgotten_is_loaded_again),
+		cmocka_unit_test(a_full_server_says_so),
+		cmocka_unit_test(a_replica_says_so),
+		cmocka_unit_test(a_replica_without_a_master_is_asked_later),
+		cmocka_unit_test(a_stranger_is_not_let_in),
+		cmocka_unit_test(a_user_needs_little),
+		cmocka_unit_test(a_bucket_is_in_one_slot),
+		cmocka_unit_test(an_answer_to_something_else_is_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * redis_sentinel_test.c -- a primary fails, a replica takes over, and limiters follow.
+ *
+ * One thread asks, so an admission whose ask began and ended in one window is of that
+ * window; those that lie across a boundary are counted to neither.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <gale/gale.h>
+
+#include "runtime/clock.h"
+#include "tests/support/must.h"
+#include "tests/support/redis_server.h"
+
+#define WINDOW GALE_MILLIS(300)
+#define LIMIT 40
+#define PATIENCE_NS UINT64_C(20000000000)
+#define SERVERS 2
+
+struct sentinel {
+	pid_t pid;
+	int port;
+	char folder[32];
+};
+
+struct scene {
+	struct redis_server servers[SERVERS];
+	char ports[SERVERS][8];
+	const char *options[SERVERS][16];
+	struct sentinel sentinel;
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+	uint64_t window; /* that is counted */
+	uint64_t admitted;
+};
+
+static struct scene s;
+
+/* ---- Servers and a sentinel ------------------------------------------------------ */
+
+/* Nobody has it now; it is the caller's a moment later. */
+static int free_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t size = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	must(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
+	close(fd);
+	return ntohs(address.sin_port);
+}
+
+static void start_server(int i)
+{
+	const char *options[] = { "--port",
+		                  s.ports[i],
+		                  "--bind",
+		                  "127.0.0.1",
+		                  "--repl-diskless-sync-delay",
+		                  "0",
+		                  i > 0 ? "--replicaof" : NULL,
+		                  "127.0.0.1",
+		                  s.ports[0],
+		                  NULL };
+
+	snprintf(s.ports[i], sizeof(s.ports[i]), "%d", free_port());
+	memcpy(s.options[i], options, sizeof(options));
+	redis_server_start(&s.servers[i], s.options[i]);
+}
+
+static void write_config(const struct sentinel *sentinel, const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	must(file != NULL);
+	fprintf(file,
+	        "port %d\nbind 127.0.0.1\ndir %s\nlogfile %s/log\n"
+	        "sentinel monitor main 127.0.0.1 %s 1\n"
+	        "sentinel down-after-milliseconds main 500\n"
+	        "sentinel failover-timeout main 3000\n",
+	        sentinel->port, sentinel->folder, sentinel->folder, s.ports[0]);
+	must(fclose(file) == 0);
+}
+
+static void start_sentinel(struct sentinel *sentinel)
+{
+	char path[64];
+
+	strcpy(sentinel->folder, "/tmp/gale-sentinel-XXXXXX");
+	must(mkdtemp(sentinel->folder) != NULL);
+	sentinel->port = free_port();
+	snprintf(path, sizeof(path), "%s/conf", sentinel->folder);
+	write_config(sentinel, path);
+	sentinel->pid = fork();
+	must(sentinel->pid >= 0);
+	if (sentinel->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execlp("redis-sentinel", "redis-sentinel", path, NULL);
+		_exit(127);
+	}
+}
+
+static void stop_sentinel(struct sentinel *sentinel)
+{
+	static const char *const names[] = { "conf", "log" };
+	char path[64];
+
+	kill(sentinel->pid, SIGKILL);
+	must(waitpid(sentinel->pid, NULL, 0) == sentinel->pid);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", sentinel->folder, names[i]);
+		(void)unlink(path);
+	}
+	must(rmdir(sentinel->folder) == 0);
+}
+
+static int open_servers(void **state)
+{
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	for (int i = 0; i < SERVERS; i++)
+		start_server(i);
+	start_sentinel(&s.sentinel);
+	return 0;
+}
+
+static int close_servers(void **state)
+{
+	(void)state;
+	stop_sentinel(&s.sentinel);
+	for (int i = 0; i < SERVERS; i++)
+		redis_server_stop(&s.servers[i]);
+	return 0;
+}
+
+/* ---- A limiter ------------------------------------------------------------------- */
+
+static void open_limiter(const char *service, enum gale_mode mode)
+{
+	struct gale_store_config store = { 0 };
+	struct gale_limiter_config limiter = {
+		.name = "api",
+		.rule = gale_fixed_window(LIMIT, WINDOW),
+		.mode = mode,
+	};
+	char url[96];
+
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/%s", s.sentinel.port,
+	         service);
+	store.url = url;
+	assert_int_equal(gale_runtime_open(NULL, &s.runtime), GALE_ERR_OK);
+	assert_int_equal(gale_store_open(s.runtime, &store, &s.store), GALE_ERR_OK);
+	limiter.store = s.store;
+	assert_int_equal(gale_limiter_open(s.runtime, &limiter, &s.limiter),
+	                 GALE_ERR_OK);
+	assert_int_equal(gale_join(s.runtime, &s.seat), GALE_ERR_OK);
+	s.window = s.admitted = 0;
+}
+
+static void close_limiter(void)
+{
+	gale_leave(s.seat);
+	gale_limiter_close(s.limiter);
+	gale_store_close(s.store);
+	gale_runtime_close(s.runtime);
+}
+
+static uint64_t window_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return ((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000) / WINDOW;
+}
+
+static bool ask(void)
+{
+	uint64_t before = window_now();
+	struct gale_answer answer =
+	    gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_MILLIS(200));
+
+	if (answer.verdict != GALE_ALLOW)
+		return false;
+	if (window_now() != before)
+		return true;
+	if (s.window != before)
+		s.admitted = 0;
+	s.window = before;
+	assert_in_range(++s.admitted, 1, LIMIT); /* L1, L12 */
+	return true;
+}
+
+static void ask_until_allowed(unsigned times)
+{
+	const struct timespec moment = { .tv_nsec = 200000 };
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+
+	while (times > 0) {
+		times -= ask();
+		nanosleep(&moment, NULL);
+		assert_true(patience_now_ns() < deadline);
+	}
+}
+
+/* ---- Tests ----------------------------------------------------------------------- */
+
+static void fails_over(enum gale_mode mode)
+{
+	open_limiter("main", mode);
+	ask_until_allowed(3 * LIMIT);
+	redis_server_kill(&s.servers[0]);
+	while (ask())
+		continue;             /* from what is in hand */
+	ask_until_allowed(3 * LIMIT); /* by the other one now */
+	close_limiter();
+}
+
+static void a_leased_limiter_follows_the_primary(void **state)
+{
+	(void)state;
+	fails_over(GALE_LEASED);
+}
+
+static void a_strict_limiter_follows_the_primary(void **state)
+{
+	(void)state;
+	fails_over(GALE_STRICT);
+}
+
+/* One that was replaced, and does not know it yet, is asked for half a second at most. */
+static void a_primary_that_was_replaced_is_left(void **state)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	struct gale_counts counts = { 0 };
+
+	(void)state;
+	open_limiter("main", GALE_STRICT);
+	ask_until_allowed(LIMIT);
+	redis_server_do(&s.servers[1], "REPLICAOF NO ONE");
+	redis_server_pause(&s.servers[0]);
+	while (counts.connects < 2) { /* the sentinel takes its time */
+		(void)ask();
+		assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+		assert_true(patience_now_ns() < deadline);
+	}
+	redis_server_go_on(&s.servers[0]);
+	ask_until_allowed(3 * LIMIT);
+	close_limiter();
+}
+
+static void a_service_that_nobody_knows_is_down(void **state)
+{
+	struct gale_counts counts;
+
+	(void)state;
+	open_limiter("other", GALE_STRICT);
+	for (int i = 0; i < 10; i++)
+		assert_false(ask());
+	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	assert_int_equal(counts.connects, 0);
+	close_limiter();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_leased_limiter_follows_the_primary,
+		                                open_servers, close_servers),
+		cmocka_unit_test_setup_teardown(a_strict_limiter_follows_the_primary,
+		                                open_servers, close_servers),
+		cmocka_unit_test_setup_teardown(a_primary_that_was_replaced_is_left,
+		                                open_servers, close_servers),
+		cmocka_unit_test_setup_teardown(a_service_that_nobody_knows_is_down,
+		                                open_servers, close_servers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

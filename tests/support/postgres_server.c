@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* postgres_server.c -- initdb and postgres, run as children. */
+#define _GNU_SOURCE
+#include "tests/support/postgres_server.h"
+
+#include <ftw.h>
+#include <glob.h>
+#include <grp.h>
+#include <libpq-fe.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/must.h"
+
+#define PATH_MOST 256
+
+struct postgres_server {
+	char folder[64];
+	char data[80];
+	char programs[PATH_MOST]; /* the folder of initdb and postgres */
+	char address[128];
+	bool syncs;
+	uid_t user; /* 0: whoever runs the test */
+	gid_t group;
+	pid_t pid;
+};
+
+/* ---- Programs -------------------------------------------------------------------- */
+
+static bool has_initdb(const char *folder)
+{
+	char path[PATH_MOST + 16];
+
+	snprintf(path, sizeof(path), "%s/initdb", folder);
+	return access(path, X_OK) == 0;
+}
+
+static bool ask_pg_config(char programs[PATH_MOST])
+{
+	FILE *said = popen("pg_config --bindir 2>/dev/null", "r");
+	bool there = said && fgets(programs, PATH_MOST, said);
+
+	if (said)
+		pclose(said);
+	if (there)
+		programs[strcspn(programs, "\n")] = 0;
+	return there && has_initdb(programs);
+}
+
+static bool look_around(char programs[PATH_MOST])
+{
+	glob_t found;
+	bool there = false;
+
+	if (glob("/usr/lib/postgresql/*/bin", 0, NULL, &found) != 0)
+		return false;
+	for (size_t i = 0; i < found.gl_pathc && !there; i++) {
+		snprintf(programs, PATH_MOST, "%s", found.gl_pathv[i]);
+		there = has_initdb(programs);
+	}
+	globfree(&found);
+	return there;
+}
+
+/* ---- Children -------------------------------------------------------------------- */
+
+/* PostgreSQL refuses to be root. */
+static void find_user(struct postgres_server *server)
+{
+	const struct passwd *user;
+
+	if (geteuid() != 0)
+		return;
+	user = getpwnam("postgres");
+	if (!user)
+		user = getpwnam("nobody");
+	must(user);
+	server->user = user->pw_uid;
+	server->group = user->pw_gid;
+}
+
+static void become_user(const struct postgres_server *server)
+{
+	if (server->user != 0)
+		must(setgroups(0, NULL) == 0 && setgid(server->group) == 0 &&
+		     setuid(server->user) == 0);
+	must(prctl(PR_SET_PDEATHSIG, SIGQUIT) == 0); /* at once, with the test */
+	must(chdir(server->folder) == 0);
+}
+
+/* What it says goes to a file of its own. */
+static _Noreturn void be_program(const struct postgres_server *server, const char *name,
+                                 char **arguments)
+{
+	char path[PATH_MOST + 16];
+
+	become_user(server);
+	snprintf(path, sizeof(path), "%s/%s", server->programs, name);
+	must(freopen("log", "a", stdout) && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0);
+	arguments[0] = path; /* its others are found beside it */
+	execv(path, arguments);
+	_exit(127);
+}
+
+static pid_t start(const struct postgres_server *server, const char *name,
+                   char **arguments)
+{
+	pid_t pid = fork();
+
+	must(pid >= 0);
+	if (pid == 0)
+		be_program(server, name, arguments);
+	return pid;
+}
+
+static void show_log(const struct postgres_server *server)
+{
+	char path[PATH_MOST], line[512];
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", server->folder);
+	log = fopen(path, "r");
+	while (log && fgets(line, sizeof(line), log))
+		fputs(line, stderr);
+	if (log)
+		fclose(log);
+}
+
+static void make_cluster(const struct postgres_server *server)
+{
+	char *arguments[] = { "initdb",   "-D",   (char *)server->data,
+		              "-U",       "gale", "-A",
+		              "trust",    "-E",   "UTF8",
+		              "--locale", "C",    "--no-sync",
+		              NULL };
+	pid_t pid = start(server, "initdb", arguments);
+	int status;
+
+	must(waitpid(pid, &status, 0) == pid);
+	if (status != 0)
+		show_log(server);
+	must(status == 0);
+}
+
+static bool answers(void *arg)
+{
+	const struct postgres_server *server = arg;
+
+	return PQping(server->address) == PQPING_OK;
+}
+
+static void begin(struct postgres_server *server)
+{
+	char *arguments[] = { "postgres",
+		              "-D",
+		              server->data,
+		              "-k",
+		              server->folder,
+		              "-c",
+		              "listen_addresses=",
+		              "-c",
+		              server->syncs ? "fsync=on" : "fsync=off",
+		              "-c",
+		              "max_connections=250",
+		              "-c",
+		              "shared_buffers=64MB",
+		              NULL };
+
+	bool there;
+
+	server->pid = start(server, "postgres", arguments);
+	there = becomes_true(answers, server);
+	if (!there)
+		show_log(server);
+	must(there);
+}
+
+/* ---- From start to stop ---------------------------------------------------------- */
+
+struct postgres_server *postgres_server_start(bool syncs)
+{
+	struct postgres_server *server = calloc(1, sizeof(*server));
+
+	must(server);
+	server->syncs = syncs;
+	must(ask_pg_config(server->programs) || look_around(server->programs));
+	find_user(server);
+	strcpy(server->folder, "/tmp/gale-postgres-XXXXXX");
+	must(mkdtemp(server->folder));
+	if (server->user != 0)
+		must(chown(server->folder, server->user, server->group) == 0);
+	snprintf(server->data, sizeof(server->data), "%s/data", server->folder);
+	snprintf(server->address, sizeof(server->address),
+	         "host=%s port=5432 user=gale dbname=postgres", server->folder);
+	make_cluster(server);
+	begin(server);
+	return server;
+}
+
+const char *postgres_server_address(const struct postgres_server *server)
+{
+	return server->address;
+}
+
+static void end(struct postgres_server *server, int how)
+{
+	int status;
+
+	must(kill(server->pid, how) == 0);
+	must(waitpid(server->pid, &status, 0) == server->pid);
+}
+
+void postgres_server_restart(struct postgres_server *server, bool crashes)
+{
+	end(server, crashes ? SIGQUIT : SIGINT);
+	begin(server);
+}
+
+/* It may still answer before it has noticed. */
+void postgres_server_crash_process(struct postgres_server *server, int pid)
+{
+	must(kill(pid, SIGKILL) == 0);
+	while (kill(pid, 0) == 0)
+		usleep(1000);
+	usleep(200000);
+	must(becomes_true(answers, server));
+}
+
+static int remove_one(const char *path, const struct stat *is, int flag,
+                      struct FTW *walk)
+{
+	(void)is, (void)flag, (void)walk;
+	return remove(path);
+}
+
+void postgres_server_stop(struct postgres_server *server)
+{
+	end(server, SIGINT);
+	must(nftw(server->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+	free(server);
+}
