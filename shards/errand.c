@@ -176,7 +176,7 @@ static void add_errand(struct lessor *lessor, struct link *link, struct errand *
 	request->verb = LEND;
 	fill_ask(lessor, errand, &request->ask, now);
 	errand->sent = now; /* O3: before the store can have looked at its clock */
-	errand->due = mono_after(now, link->own.lender->patience_ns);
+	errand->due = request->due = mono_after(now, link->own.lender->patience_ns);
 	list_remove(&errand->place);
 	list_append(&link->own.flying, &errand->place);
 }

@@ -24,6 +24,7 @@ struct trip {
 	struct list patience;    /* of calls, the first due first */
 	struct store_call *call; /* NULL: it lends, or nobody waits any more */
 	bool lends;
+	mono due; /* of a loan: from then on nobody wants it; 0: never */
 	enum lend_verb lend;
 	struct lend_answer answer; /* true once its swap is done */
 	uint32_t tries;
@@ -542,6 +543,13 @@ static uint64_t not_before(const struct client *client, const struct trip *trip)
 	                        most ? most : QUARANTINE_DEFAULT_US); /* C3 */
 }
 
+/* What it would be lent, nobody could spend. */
+static bool is_in_vain(const struct client *client, const struct trip *trip)
+{
+	return trip->lends && trip->due.ns > 0 &&
+	       mono_reached((mono){ client->now_ns }, trip->due);
+}
+
 static size_t load(struct client *client, struct batch *batch)
 {
 	struct list *place;
@@ -551,6 +559,10 @@ static size_t load(struct client *client, struct batch *batch)
 		struct trip *trip = list_item(place, struct trip, place);
 
 		list_remove(place);
+		if (is_in_vain(client, trip)) {
+			tell(client, trip, STORE_LATE);
+			continue;
+		}
 		trip->job.not_before_us = not_before(client, trip);
 		batch->jobs[batch->count] = trip->job;
 		batch->trips[batch->count++] = trip;
@@ -575,7 +587,7 @@ static bool send_batch(struct client *client, mono now)
 		.guess_us = guess_us(client),
 	};
 
-	if (!wire->ops->send(wire, &sent)) {
+	if (sent.count == 0 || !wire->ops->send(wire, &sent)) {
 		unload(client, batch);
 		return false;
 	}
@@ -675,6 +687,7 @@ static void lend(struct client *client, const struct lend_request *request, mono
 	pack(trip, request->rule, request->key, request->key_len);
 	trip->call = NULL;
 	trip->lends = true;
+	trip->due = request->due;
 	trip->lend = request->verb;
 	trip->answer = (struct lend_answer){ 0 };
 	trip->job.verb = job_of(request);

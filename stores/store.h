@@ -92,6 +92,7 @@ struct lend_request {
 	struct lease_ask ask; /* LEND_BACK and LEND_STATUS: node and number */
 	struct gale_slot tag; /* LEND_BACK */
 	uint64_t units;       /* LEND_BACK */
+	mono due; /* LEND: nobody waits any longer, and it need not be sent; 0: never */
 };
 
 /* What came of one request; nothing in it has been checked yet. */

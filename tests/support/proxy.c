@@ -101,8 +101,11 @@ static void drop_first(struct pipe *pipe)
 	free(first);
 }
 
+/* Children may have copies of the descriptors: the connections end all the same. */
 static void pair_close(struct pair *pair)
 {
+	(void)shutdown(pair->pipes[TO_SERVER].from, SHUT_RDWR);
+	(void)shutdown(pair->pipes[TO_SERVER].to, SHUT_RDWR);
 	for (int way = TO_SERVER; way <= TO_NODE; way++)
 		while (pair->pipes[way].first)
 			drop_first(&pair->pipes[way]);
@@ -215,7 +218,7 @@ static void carry(struct works *works, struct pair *pair)
 {
 	static const enum proxy_way ways[] = { TO_SERVER, TO_NODE };
 
-	for (size_t i = 0; i < 2 && pair->open; i++)
+	for (int i = 0; i < 2 && pair->open; i++)
 		if (!take_in(works->proxy, &pair->pipes[ways[i]], ways[i]) ||
 		    !give_out(works->proxy, &pair->pipes[ways[i]], ways[i]))
 			pair_close(pair);

@@ -136,9 +136,8 @@ static void put_text(struct talk *talk, const char *text, unsigned long long non
 static void say(struct talk *talk, enum rogue_to to, unsigned long long nonce)
 {
 	static const char *const honest[] = {
-		[ROGUE_INFO] =
-		    "$47\r\nrole:master\r\nloading:0\r\nrun_id:0123456789ab\r\n"
-		    "\r\n\r\n",
+		[ROGUE_INFO] = ("$47\r\nrole:master\r\nloading:0\r\n"
+		                "run_id:0123456789ab\r\n\r\n\r\n"),
 		[ROGUE_GENERATION] = "$14\r\n0123456789ab:1\r\n",
 		[ROGUE_CALL] = ROGUE_HONEST,
 	};

@@ -239,6 +239,7 @@ static void lend(enum lend_verb verb, uint64_t number, uint64_t units)
 		.rule = &s.rule,
 		.ask = { .node = 1, .number = number, .want = units, .least = 1 },
 		.units = units,
+		.due = mono_after(s.now, SECOND_NS / 2),
 	};
 
 	if (verb == LEND_BACK)
@@ -508,6 +509,29 @@ static void a_line_that_does_not_open_is_given_up(void **state)
 	close_scene();
 }
 
+/* Units that nobody waits for are not taken from others. */
+static void a_loan_that_nobody_waits_for_is_not_asked_for(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.next = WIRE_OPENING;
+	lend(LEND, 1, 9);
+	turn(1);
+	pass(SECOND_NS * 3 / 4);
+	lend(LEND, 2, 5);
+	s.fake.state = WIRE_READY;
+	turn(2);
+	assert_int_equal(s.answer_count, 2);
+	assert_int_equal(s.answers[0].number, 1);
+	assert_int_equal(s.answers[0].result, STORE_LATE);
+	assert_int_equal(s.answers[1].result, STORE_DONE);
+	assert_int_equal(s.answers[1].grant.units, 5);
+	lend(LEND, 3, 5);
+	turn(1);
+	assert_int_equal(s.answers[2].grant.units, 5);
+	close_scene();
+}
+
 static void a_server_that_is_silent_is_hung_up_on(void **state)
 {
 	(void)state;
@@ -710,6 +734,7 @@ int main(void)
 		    what_is_under_way_when_the_line_breaks_is_not_sent_again),
 		cmocka_unit_test(who_cannot_be_reached_is_not_asked_for_a_while),
 		cmocka_unit_test(a_line_that_does_not_open_is_given_up),
+		cmocka_unit_test(a_loan_that_nobody_waits_for_is_not_asked_for),
 		cmocka_unit_test(a_server_that_is_silent_is_hung_up_on),
 		cmocka_unit_test(what_was_not_done_is_sent_again),
 		cmocka_unit_test(replies_that_cannot_be),
