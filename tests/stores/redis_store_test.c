@@ -769,7 +769,9 @@ static void hear_rubbish(struct rogue *rogue, enum rogue_to to, const char *text
 	assert_int_equal(answer.verdict, GALE_DENY);
 	assert_true(answer.why > GALE_WHY_SPENT);
 	rogue_say(rogue, to, NULL);
-	assert_true(becomes_true(is_ruled, &node));
+	if (!becomes_true(is_ruled, &node))
+		fail_msg("after %s: %s; said %s", text,
+		         gale_why_text(ask(&node, "k").why), node.lines.text[0]);
 	node_close(&node);
 }
 
