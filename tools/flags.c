@@ -258,8 +258,9 @@ static const struct flag table[] = {
 	  .takes = "URL",
 	  .preset = "memory:fleet",
 	  .allowed = "memory:NAME (the name from 1 to 64 bytes, for all nodes to "
-	             "share) or redis://HOST:PORT/DB?prefix=NAME",
-	  .help = "the store of all nodes: memory:NAME or redis://HOST:PORT",
+	             "share) or a server: redis://HOST:PORT, "
+	             "postgres://HOST/DATABASE",
+	  .help = "memory:NAME, or a server: redis://HOST, postgres://HOST/DATABASE",
 	  .read = read_store },
 	{ .name = "--json",
 	  .help = "print one JSON object, and nothing else, on standard output",

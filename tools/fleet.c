@@ -386,6 +386,13 @@ void fleet_help(FILE *out)
 	    "as fast as they are answered, and checks the bound: no key may get more\n"
 	    "than its limit in any window, however many nodes there are.  What goes\n"
 	    "through is counted here, by our own clock, not by the store.\n"
+	    "\n"
+	    "With --processes, each process tells this one what it admitted, and this\n"
+	    "one counts.  The server has to be on this machine: its windows turn by\n"
+	    "the system's clock, and so does the count.  A server that was started or\n"
+	    "emptied a moment ago is waited for, as it grants nothing until its "
+	    "window\n"
+	    "turns, or for a minute.\n"
 	    "\n",
 	    out);
 	flags_list(out);
@@ -399,7 +406,12 @@ void fleet_help(FILE *out)
 	    "full\"\n"
 	    "ns/decision   from asking to having the answer, of every 32nd decision;\n"
 	    "              half (p50) and 99 % (p99) took no longer\n"
-	    "round trips   decisions that the store has made, and batches of leases\n"
+	    "round trips   to the server, each of up to 64 asks; in memory: decisions\n"
+	    "              that the store has made, and batches of leases\n"
+	    "leases        that the store has granted\n"
+	    "connections   that were ready for use.  failures: ends of connections, "
+	    "and\n"
+	    "              attempts in vain\n"
 	    "windows       those that began and ended while the fleet was asking\n"
 	    "admitted_max  the most that one key got in one window\n"
 	    "overshoot     how far admitted_max is above the limit; 0 if it is not\n"
@@ -414,11 +426,12 @@ void fleet_help(FILE *out)
 	    "              admissions whose window, as they were told it, cannot be "
 	    "one\n"
 	    "              by our own clock\n"
+	    "clock_step_us by how much the system's clock was set during the run\n"
 	    "verdict       held; overshot: overshoot is not 0; unproven: the clocks\n"
-	    "              disagreed\n"
+	    "              disagreed, or the system's was set\n"
 	    "\n"
 	    "Exit status: 0 held, 1 overshot or unproven, 2 a flag is wrong, 3 the "
 	    "fleet\n"
-	    "could not run.\n",
+	    "could not run: such as when a process has died.\n",
 	    out);
 }
