@@ -154,6 +154,18 @@ grep -q '^ *connections .* failures: 0; answers not believed: 0$' "$work/out" ||
 	fail "no connections"
 grep -q '^ *1.0 s .*decisions/s' "$work/out" || fail "no line of progress after a second"
 
+# A server that loses keys admits too much, and that is seen: nobody else remembers what a
+# strict fleet was allowed.
+forget='for _, k in ipairs(redis.call("KEYS", "*fleet-*")) do redis.call("DEL", k) end'
+(while sleep 0.2; do redis-cli -s "$socket" eval "$forget" 0; done >/dev/null 2>&1) &
+forgetter=$!
+run 1 --store "$url" --processes 2 --nodes 1 --seconds 3 --keys 5 --limit 20 --window 1s \
+	--mode strict --json
+kill "$forgetter"
+wait "$forgetter" 2>/dev/null
+holds 'o["verdict"] == "overshot" and o["overshoot"] >= 20' \
+	'o["admitted_max"] == 20 + o["overshoot"] and o["clock_disagreements"] == 0'
+
 # ---- Waiting -------------------------------------------------------------------------
 
 # Emptied in the first half of a window of four seconds, it is waited for.
@@ -180,8 +192,8 @@ says 'process [12] was ended by signal 9'
 expect_nobody "after one was killed"
 
 begin_run --processes 2
-kill -KILL $fleet
-wait $fleet 2>/dev/null
+disown "$fleet"
+kill -KILL "$fleet"
 expect_nobody "after the controller was killed"
 
 # The server goes away, and nobody waits for it: the limit holds, and it is said why.
