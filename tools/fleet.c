@@ -47,6 +47,7 @@ struct fleet {
 		uint64_t due_us;
 		uint64_t at_us;
 		uint64_t decisions;
+		uint64_t decisions_per_s;
 	} frame; /* the last one drawn, and the next */
 };
 
@@ -178,23 +179,31 @@ static void look(const struct fleet *fleet, struct report *report)
 	report_see(report, &seen);
 }
 
+/* Of the time since the last frame; too short a time has the rate before it, as
+ * processes tell what they have seen a few times a second. */
+static uint64_t rate_at(const struct fleet *fleet, uint64_t decisions, uint64_t now_us)
+{
+	uint64_t since_us = now_us - fleet->frame.at_us;
+
+	if (2 * since_us < screen_period_us(&fleet->screen))
+		return fleet->frame.decisions_per_s;
+	return (uint64_t)((double)(decisions - fleet->frame.decisions) * 1e6 /
+	                  (double)since_us);
+}
+
 static struct frame frame_at(struct fleet *fleet, uint64_t now_us)
 {
 	struct report seen = { 0 };
 	struct frame frame = { .flags = fleet->flags };
-	uint64_t since_us = now_us - fleet->frame.at_us;
 
 	look(fleet, &seen);
 	frame.elapsed_s = seconds_until(fleet, now_us);
 	frame.allowed = seen.counts[SEEN_ALLOWED];
 	frame.decisions = frame.allowed + seen.counts[SEEN_DENIED];
+	frame.decisions_per_s = rate_at(fleet, frame.decisions, now_us);
 	frame.p50_ns = seen.p50_ns;
 	frame.p99_ns = seen.p99_ns;
 	frame.round_trips = seen.counts[SEEN_ROUND_TRIPS];
-	if (since_us > 0)
-		frame.decisions_per_s =
-		    (uint64_t)((double)(frame.decisions - fleet->frame.decisions) *
-		               1e6 / (double)since_us);
 	frame.now = tally_look(fleet->tally, now_us);
 	frame.last_count = tally_history(fleet->tally, frame.last, SCREEN_WINDOWS);
 	return frame;
@@ -211,6 +220,7 @@ static void draw(struct fleet *fleet, uint64_t now_us)
 	screen_draw(&fleet->screen, &frame);
 	fleet->frame.at_us = now_us;
 	fleet->frame.decisions = frame.decisions;
+	fleet->frame.decisions_per_s = frame.decisions_per_s;
 	fleet->frame.due_us =
 	    now_us + period_us - (now_us - fleet->begin_us) % period_us;
 }

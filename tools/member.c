@@ -238,6 +238,7 @@ int member_run(const struct fleet_flags *flags)
 		return FLEET_BAD_USE;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "gale"); /* as ps shows it */
 	fcntl(MEMBER_FD, F_SETFD, FD_CLOEXEC);
 	member = calloc(1, sizeof(*member));
 	if (!member)

@@ -132,9 +132,9 @@ static void draw_figures(struct screen *screen, const struct frame *frame)
 	     percent(frame->allowed, frame->decisions));
 	line(screen, "  ns/decision %s (p50), %s (p99)", text_count(&a, frame->p50_ns),
 	     text_count(&b, frame->p99_ns));
-	line(screen, "  round trips %s; %.3f per decision",
+	line(screen, "  round trips %s; %.1f per million decisions",
 	     text_count(&a, frame->round_trips),
-	     percent(frame->round_trips, frame->decisions) / 100);
+	     percent(frame->round_trips, frame->decisions) * 1e4);
 }
 
 static void draw_live(struct screen *screen, const struct frame *frame)
