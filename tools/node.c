@@ -163,8 +163,9 @@ static bool may_wait(struct probe *probe, const struct gale_answer *answer,
 	if (!probe->waits && waited_us > REACH_US)
 		return no_answer(probe, ret_why);
 	if (waited_us > QUARANTINE_US + MARGIN_US)
-		return sentence_say(ret_why, "--store: nothing was admitted so far: %s",
-		                    gale_why_text(answer->why));
+		return sentence_say(
+		    ret_why, "--store: nothing was admitted for %d seconds: %s",
+		    (int)(waited_us / 1000000), gale_why_text(answer->why));
 	return true;
 }
 

@@ -189,7 +189,7 @@ fails() {
 }
 fails 'url: ' --store redis://
 fails 'url: ' --store magic://localhost
-fails 'process 1: .*url: ' --store magic://localhost --processes 2 --nodes 1
+fails 'process [12]: .*url: ' --store magic://localhost --processes 2 --nodes 1
 run 2 fleet-worker --nodes 1
 grep -q 'started by gale fleet --processes' "$work/err" || fail "fleet-worker runs by itself"
 refuses --no?de '--nodes' $'--no\nde'
