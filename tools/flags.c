@@ -143,20 +143,32 @@ static bool read_mode(const struct flag *flag, const char *text,
 }
 
 /* "memory:" alone would be a store for each node. */
-static bool read_store(const struct flag *flag, const char *text,
-                       struct fleet_flags *flags)
+static bool is_memory_name(const char *text)
 {
 	static const char scheme[] = "memory:";
 	size_t length = strlen(text);
 
-	(void)flag;
 	if (strncmp(text, scheme, sizeof(scheme) - 1) != 0)
 		return false;
 	length -= sizeof(scheme) - 1;
-	if (length < 1 || length > GALE_NAME_MAX)
-		return false;
+	return length >= 1 && length <= GALE_NAME_MAX;
+}
+
+/* Which servers there are, the library knows. */
+static bool is_server(const char *text)
+{
+	const char *colon = strchr(text, ':');
+
+	return colon && colon > text && strncmp(colon, "://", 3) == 0;
+}
+
+static bool read_store(const struct flag *flag, const char *text,
+                       struct fleet_flags *flags)
+{
+	(void)flag;
+	flags->server = is_server(text);
 	flags->store = text;
-	return true;
+	return flags->server || is_memory_name(text);
 }
 
 static bool read_json(const struct flag *flag, const char *text,
@@ -171,11 +183,20 @@ static bool read_json(const struct flag *flag, const char *text,
 #define AT(member) offsetof(struct fleet_flags, member)
 
 static const struct flag table[] = {
+	{ .name = "--processes",
+	  .takes = "N",
+	  .preset = "1",
+	  .allowed = "a whole number from 1 to 64",
+	  .help = "processes; more than one need a store that is a server",
+	  .read = read_number,
+	  .at = AT(processes),
+	  .least = 1,
+	  .most = 64 },
 	{ .name = "--nodes",
 	  .takes = "N",
 	  .preset = "4",
 	  .allowed = "a whole number from 1 to 64",
-	  .help = "runtimes, as many processes of a fleet would have",
+	  .help = "runtimes of each process",
 	  .read = read_number,
 	  .at = AT(nodes),
 	  .least = 1,
@@ -237,8 +258,9 @@ static const struct flag table[] = {
 	  .takes = "URL",
 	  .preset = "memory:fleet",
 	  .allowed = "memory:NAME (the name from 1 to 64 bytes, for all nodes to "
-	             "share)",
-	  .help = "the store of all nodes: memory:NAME",
+	             "share) or a server: redis://HOST:PORT, "
+	             "postgres://HOST/DATABASE",
+	  .help = "memory:NAME, or a server: redis://HOST, postgres://HOST/DATABASE",
 	  .read = read_store },
 	{ .name = "--json",
 	  .help = "print one JSON object, and nothing else, on standard output",
@@ -337,12 +359,22 @@ static enum flags_result parse_one(int argc, char *const *argv, int *at,
 static enum flags_result check_together(const struct fleet_flags *flags,
                                         struct flags_error *error)
 {
-	if (flags->nodes * flags->threads <= FLAGS_WORKERS_MAX)
+	if (flags->processes > 1 && !flags->server)
+		return bad(error, "--processes: memory: is a store of one process, "
+		                  "and each would have its own; they share one with "
+		                  "--store redis://HOST:PORT");
+	if (flags->processes * flags->keys > FLAGS_COUNTERS_MAX)
+		return bad(error,
+		           "--keys: %" PRIu64 " in each of %" PRIu64
+		           " processes are too many; at most %d in all",
+		           flags->keys, flags->processes, FLAGS_COUNTERS_MAX);
+	if (flags->processes * flags->nodes * flags->threads <= FLAGS_WORKERS_MAX)
 		return FLAGS_RUN;
 	return bad(error,
 	           "--threads: %" PRIu64 " on each of %" PRIu64
-	           " nodes are too many; --nodes times --threads is at most %d",
-	           flags->threads, flags->nodes, FLAGS_WORKERS_MAX);
+	           " nodes are too many; --processes times --nodes times --threads "
+	           "is at most %d",
+	           flags->threads, flags->processes * flags->nodes, FLAGS_WORKERS_MAX);
 }
 
 static void preset(struct fleet_flags *flags)
@@ -366,6 +398,8 @@ enum flags_result flags_parse(int argc, char *const *argv,
 	struct fleet_flags flags;
 
 	preset(&flags);
+	flags.argc = argc;
+	flags.argv = argv;
 	for (int at = 0; at < argc && result == FLAGS_RUN;) {
 		if (is_help(argv[at]))
 			return FLAGS_HELP;

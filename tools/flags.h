@@ -18,10 +18,12 @@
 
 #include <gale/gale.h>
 
-#define FLAGS_WORKERS_MAX 1024 /* --nodes times --threads */
+#define FLAGS_WORKERS_MAX 1024     /* --processes times --nodes times --threads */
+#define FLAGS_COUNTERS_MAX 4000000 /* --processes times --keys; 512 MB */
 
 struct fleet_flags {
-	uint64_t nodes;
+	uint64_t processes;
+	uint64_t nodes;   /* of each process */
 	uint64_t threads; /* of each node */
 	uint64_t keys;
 	uint64_t limit;
@@ -30,7 +32,10 @@ struct fleet_flags {
 	enum gale_mode mode;
 	const char *mode_name;
 	const char *store; /* a URL that all nodes share */
+	bool server;       /* it is one of another process */
 	bool json;
+	int argc; /* as they were given */
+	char *const *argv;
 };
 
 enum flags_result {

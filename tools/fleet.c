@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * fleet.c -- opens the nodes, starts the workers, watches, reports.
+ * fleet.c -- starts a team here or several processes, watches, reports.
  *
- *	nodes -> workers at the gate -> tally -> gate open -> watch -> join -> report
+ *	start, wait until ready -> tally -> begin -> watch -> end -> report
  *
  * The thread that calls fleet_run is the collector: it folds the tally, draws the
  * screen, and is the only one that prints.
@@ -13,253 +13,201 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "tools/processes.h"
 #include "tools/report.h"
 #include "tools/screen.h"
-#include "tools/worker.h"
+#include "tools/team.h"
 
 #define NAP_NS 5000000 /* half of the shortest window */
-#define STOPWATCH_TRIES 1001
-#define METRICS_MOST 64
-
-struct node {
-	struct gale_runtime *runtime;
-	struct gale_store *store;
-	struct gale_limiter *limiter;
-};
+/* Processes that are well never take as long. */
+#define READY_MOST_US GALE_SECONDS(90)
+#define END_MOST_US GALE_SECONDS(15)
 
 struct fleet {
 	const struct fleet_flags *flags;
 	struct fleet_clock clock;
-	struct load load;
-	struct tally tally;
-	struct node *nodes;
-	struct worker *workers;
-	uint32_t worker_count;
-	uint32_t started;
+	struct node_host host;
+	bool many; /* processes, and no team */
+	struct team team;
+	struct processes processes;
+	struct tally own_tally; /* of many */
+	struct tally *tally;
 	uint64_t begin_us;
+	uint64_t stop_us;
+	uint64_t clock_step_us;
+	bool said_waits;
+	bool lost; /* it cannot be reported, and why */
+	struct sentence why;
 	struct screen screen;
 	struct {
 		uint64_t due_us;
 		uint64_t at_us;
 		uint64_t decisions;
+		uint64_t decisions_per_s;
 	} frame; /* the last one drawn, and the next */
 };
 
 static volatile sig_atomic_t interrupted;
 
-static bool complain(const char *format, ...)
+static void complain(const char *what)
 {
-	va_list args;
-
-	fprintf(stderr, "gale fleet: ");
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, "\n");
-	return false;
+	fprintf(stderr, "gale fleet: %s\n", what);
 }
 
-/* ---- Nodes ----------------------------------------------------------------------- */
-
-static enum gale_err open_limiter(const struct fleet *fleet, struct node *node)
+static void nap(void)
 {
-	const struct fleet_flags *flags = fleet->flags;
-	struct gale_limiter_config config = {
-		.name = "fleet",
-		.rule = gale_fixed_window(flags->limit, flags->window_us),
-		.mode = flags->mode,
-		.on_outage = GALE_ON_OUTAGE_DENY,
-		.store = node->store,
-	};
+	static const struct timespec time = { .tv_nsec = NAP_NS };
 
-	return gale_limiter_open(node->runtime, &config, &node->limiter);
+	nanosleep(&time, NULL);
 }
 
-static enum gale_err open_node(struct fleet *fleet, struct node *node)
+static void lose(struct fleet *fleet)
 {
-	/* All nodes share this machine: one actor each will do. */
-	struct gale_config config = { .shards = 1,
-		                      .max_keys = (uint32_t)fleet->flags->keys,
-		                      .clock = &fleet->clock.gale };
-	struct gale_store_config store = { .url = fleet->flags->store,
-		                           .max_keys = fleet->flags->keys };
-	enum gale_err err = gale_runtime_open(&config, &node->runtime);
-
-	if (err == GALE_ERR_OK)
-		err = gale_store_open(node->runtime, &store, &node->store);
-	if (err == GALE_ERR_OK)
-		err = open_limiter(fleet, node);
-	return err;
+	fleet->lost = true;
+	if (fleet->many)
+		processes_kill(&fleet->processes);
 }
 
-static void close_node(struct node *node)
+/* ---- Getting ready --------------------------------------------------------------- */
+
+static bool goes_on(struct node_host *host)
 {
-	if (node->limiter)
-		gale_limiter_close(node->limiter);
-	if (node->store)
-		gale_store_close(node->store);
-	gale_runtime_close(node->runtime);
+	(void)host;
+	return !interrupted;
 }
 
-static bool open_nodes(struct fleet *fleet)
+static void say_waits(struct node_host *host)
 {
-	for (uint64_t i = 0; i < fleet->flags->nodes; i++) {
-		enum gale_err err = open_node(fleet, &fleet->nodes[i]);
+	struct fleet *fleet =
+	    (struct fleet *)((char *)host - offsetof(struct fleet, host));
 
-		if (err != GALE_ERR_OK)
-			return complain("a node cannot start: %s", gale_err_text(err));
+	if (!fleet->said_waits)
+		complain("the store was started or emptied a moment ago, and grants "
+		         "nothing until the window turns, or for a minute; waiting");
+	fleet->said_waits = true;
+}
+
+/* Names a run: another for each. */
+static uint64_t run_name(const struct fleet *fleet)
+{
+	return fleet_clock_us(&fleet->clock) << 10 ^ (uint64_t)getpid();
+}
+
+static bool start_team(struct fleet *fleet)
+{
+	struct node_plan plan = { fleet->flags, &fleet->clock, run_name(fleet) };
+
+	fleet->tally = &fleet->team.tally;
+	return team_open(&fleet->team, &plan, /* process= */ 0, &fleet->why) &&
+	       team_warm_up(&fleet->team, &fleet->host, &fleet->why);
+}
+
+static bool await_processes(struct fleet *fleet)
+{
+	struct processes *processes = &fleet->processes;
+	uint64_t late_us = fleet_clock_us(&fleet->clock) + READY_MOST_US;
+
+	while (!processes_ready(processes)) {
+		if (processes_failed(processes))
+			return processes_end(processes, &fleet->why);
+		if (interrupted)
+			return sentence_say(&fleet->why,
+			                    "interrupted before anything was counted");
+		if (fleet_clock_us(&fleet->clock) > late_us) {
+			processes_give_up(processes, &fleet->why);
+			return false;
+		}
+		if (processes_wait(processes))
+			say_waits(&fleet->host);
+		nap();
 	}
 	return true;
 }
 
-/* ---- Workers --------------------------------------------------------------------- */
-
-static struct worker *prepare(struct fleet *fleet, uint32_t number)
+static bool start_processes(struct fleet *fleet)
 {
-	struct worker *worker = &fleet->workers[number];
-	struct node *node = &fleet->nodes[number / fleet->flags->threads];
-
-	worker->load = &fleet->load;
-	worker->runtime = node->runtime;
-	worker->limiter = node->limiter;
-	worker->number = number;
-	return worker;
+	fleet->tally = &fleet->own_tally;
+	return processes_start(&fleet->processes, fleet->flags, &fleet->clock,
+	                       run_name(fleet), fleet->tally, &fleet->why) &&
+	       await_processes(fleet);
 }
 
-static bool start_workers(struct fleet *fleet)
+static bool begin_processes(struct fleet *fleet)
 {
-	while (fleet->started < fleet->worker_count) {
-		if (!worker_start(prepare(fleet, fleet->started)))
-			return complain("--threads: this system gives no more threads");
-		fleet->started++;
-	}
-	gate_await(&fleet->load.gate, fleet->started);
-	for (uint32_t i = 0; i < fleet->started; i++)
-		if (fleet->workers[i].err != GALE_ERR_OK)
-			return complain("a thread cannot join: %s",
-			                gale_err_text(fleet->workers[i].err));
+	struct tally_config config = team_tally_config(fleet->flags, fleet->begin_us);
+
+	config.workers = (uint32_t)fleet->flags->processes;
+	if (!tally_open(fleet->tally, &config))
+		return sentence_say(&fleet->why,
+		                    "--keys: not enough memory for so many");
+	processes_begin(&fleet->processes, fleet->begin_us, fleet->stop_us);
 	return true;
 }
 
 static bool begin(struct fleet *fleet)
 {
-	struct tally_config config = {
-		.keys = (uint32_t)fleet->flags->keys,
-		.workers = fleet->worker_count,
-		.ring = tally_ring((uint32_t)fleet->flags->keys),
-		.limit = fleet->flags->limit,
-		.window_us = fleet->flags->window_us,
-		.begin_us = fleet_clock_us(&fleet->clock),
-	};
+	uint64_t now_us = fleet_clock_us(&fleet->clock);
 
-	if (!tally_open(&fleet->tally, &config))
-		return complain("--keys: not enough memory for so many");
-	fleet->load.tally = &fleet->tally;
-	fleet->begin_us = fleet->frame.at_us = config.begin_us;
-	fleet->frame.due_us = config.begin_us + screen_period_us(&fleet->screen);
-	atomic_store(&fleet->load.stop_us, config.begin_us + fleet->flags->run_us);
-	return true;
-}
-
-static void join_workers(struct fleet *fleet)
-{
-	for (uint32_t i = 0; i < fleet->started; i++)
-		worker_join(&fleet->workers[i]);
-}
-
-static bool check_stuck(const struct fleet *fleet)
-{
-	for (uint32_t i = 0; i < fleet->started; i++)
-		if (atomic_load(&fleet->workers[i].stuck))
-			return complain("an answer that was promised did not come");
-	return true;
+	fleet->begin_us = fleet->frame.at_us = now_us;
+	fleet->stop_us = now_us + fleet->flags->run_us;
+	fleet->frame.due_us = now_us + screen_period_us(&fleet->screen);
+	if (fleet->many)
+		return begin_processes(fleet);
+	return team_begin(&fleet->team, fleet->begin_us, fleet->stop_us,
+	                  /* taker= */ NULL, &fleet->why);
 }
 
 /* ---- Looking --------------------------------------------------------------------- */
-
-static uint64_t stop_us(const struct fleet *fleet)
-{
-	return atomic_load(&fleet->load.stop_us);
-}
 
 static double seconds_until(const struct fleet *fleet, uint64_t now_us)
 {
 	return (double)(now_us - fleet->begin_us) / 1e6;
 }
 
-static uint64_t metric(const struct node *node, const char *name)
-{
-	struct gale_metric metrics[METRICS_MOST];
-	size_t count = gale_metrics(node->runtime, metrics, METRICS_MOST);
-
-	for (size_t i = 0; i < count && i < METRICS_MOST; i++)
-		if (strcmp(metrics[i].name, name) == 0)
-			return metrics[i].value;
-	return 0;
-}
-
-static uint64_t round_trips(const struct fleet *fleet)
-{
-	struct gale_counts stats;
-	uint64_t batches = 0;
-
-	/* All nodes have the same store; any of them knows. */
-	if (gale_store_stats(fleet->nodes[0].store, &stats) != GALE_ERR_OK)
-		return 0;
-	for (uint64_t i = 0; i < fleet->flags->nodes; i++)
-		batches += metric(&fleet->nodes[i], "lease_batches");
-	return stats.steps + batches;
-}
-
 static void look(const struct fleet *fleet, struct report *report)
 {
-	struct histogram latency = { 0 };
+	struct seen seen = { 0 };
 
-	for (uint32_t i = 0; i < fleet->started; i++) {
-		const struct worker *worker = &fleet->workers[i];
-		uint64_t refused = atomic_load(&worker->refused);
+	if (fleet->many)
+		processes_look(&fleet->processes, &seen);
+	else
+		team_look(&fleet->team, &seen);
+	report_see(report, &seen);
+}
 
-		report->allowed += atomic_load(&worker->allowed);
-		report->denied += atomic_load(&worker->denied);
-		report->refused += refused;
-		if (refused > 0)
-			report->refused_text = gale_why_text(
-			    (enum gale_why)atomic_load(&worker->refused_why));
-		histogram_merge(&latency, &worker->latency_ns);
-	}
-	report->p50_ns = histogram_quantile(&latency, 500);
-	report->p99_ns = histogram_quantile(&latency, 990);
-	report->round_trips = round_trips(fleet);
+/* Of the time since the last frame; too short a time has the rate before it, as
+ * processes tell what they have seen a few times a second. */
+static uint64_t rate_at(const struct fleet *fleet, uint64_t decisions, uint64_t now_us)
+{
+	uint64_t since_us = now_us - fleet->frame.at_us;
+
+	if (2 * since_us < screen_period_us(&fleet->screen))
+		return fleet->frame.decisions_per_s;
+	return (uint64_t)((double)(decisions - fleet->frame.decisions) * 1e6 /
+	                  (double)since_us);
 }
 
 static struct frame frame_at(struct fleet *fleet, uint64_t now_us)
 {
 	struct report seen = { 0 };
 	struct frame frame = { .flags = fleet->flags };
-	uint64_t since_us = now_us - fleet->frame.at_us;
 
 	look(fleet, &seen);
 	frame.elapsed_s = seconds_until(fleet, now_us);
-	frame.decisions = seen.allowed + seen.denied;
-	frame.allowed = seen.allowed;
+	frame.allowed = seen.counts[SEEN_ALLOWED];
+	frame.decisions = frame.allowed + seen.counts[SEEN_DENIED];
+	frame.decisions_per_s = rate_at(fleet, frame.decisions, now_us);
 	frame.p50_ns = seen.p50_ns;
 	frame.p99_ns = seen.p99_ns;
-	frame.round_trips = seen.round_trips;
-	if (since_us > 0)
-		frame.decisions_per_s =
-		    (uint64_t)((double)(frame.decisions - fleet->frame.decisions) *
-		               1e6 / (double)since_us);
-	frame.now = tally_look(&fleet->tally, now_us);
-	frame.last_count = tally_history(&fleet->tally, frame.last, SCREEN_WINDOWS);
+	frame.round_trips = seen.counts[SEEN_ROUND_TRIPS];
+	frame.now = tally_look(fleet->tally, now_us);
+	frame.last_count = tally_history(fleet->tally, frame.last, SCREEN_WINDOWS);
 	return frame;
 }
-
-/* ---- The run --------------------------------------------------------------------- */
 
 static void draw(struct fleet *fleet, uint64_t now_us)
 {
@@ -272,6 +220,7 @@ static void draw(struct fleet *fleet, uint64_t now_us)
 	screen_draw(&fleet->screen, &frame);
 	fleet->frame.at_us = now_us;
 	fleet->frame.decisions = frame.decisions;
+	fleet->frame.decisions_per_s = frame.decisions_per_s;
 	fleet->frame.due_us =
 	    now_us + period_us - (now_us - fleet->begin_us) % period_us;
 }
@@ -285,75 +234,118 @@ static void draw_last(struct fleet *fleet)
 	draw(fleet, fleet_clock_us(&fleet->clock));
 }
 
+/* ---- The run --------------------------------------------------------------------- */
+
 static void stop_early(struct fleet *fleet, uint64_t now_us)
 {
-	if (interrupted && now_us < stop_us(fleet))
-		atomic_store(&fleet->load.stop_us, now_us);
+	if (!interrupted || now_us >= fleet->stop_us)
+		return;
+	fleet->stop_us = now_us;
+	if (fleet->many)
+		processes_stop(&fleet->processes, now_us);
+	else
+		team_stop(&fleet->team, now_us);
+}
+
+/* A server turns its windows by the system's clock. */
+static void watch_clock(struct fleet *fleet)
+{
+	uint64_t apart_us = fleet_clock_apart_us(&fleet->clock);
+
+	if (fleet->flags->server && fleet->clock_step_us < apart_us)
+		fleet->clock_step_us = apart_us;
+}
+
+static void watch_processes(struct fleet *fleet, uint64_t now_us)
+{
+	if (fleet->lost)
+		return;
+	if (processes_failed(&fleet->processes)) {
+		processes_end(&fleet->processes, &fleet->why);
+		lose(fleet);
+	} else if (now_us > fleet->stop_us + END_MOST_US) {
+		processes_give_up(&fleet->processes, &fleet->why);
+		lose(fleet);
+	}
 }
 
 static void watch(struct fleet *fleet)
 {
-	static const struct timespec nap = { .tv_nsec = NAP_NS };
-
-	while (!tally_all_gone(&fleet->tally)) {
+	while (!tally_all_gone(fleet->tally)) {
 		uint64_t now_us = fleet_clock_us(&fleet->clock);
 
 		stop_early(fleet, now_us);
-		tally_fold(&fleet->tally, stop_us(fleet));
+		watch_clock(fleet);
+		if (fleet->many)
+			watch_processes(fleet, now_us);
+		tally_fold(fleet->tally, fleet->stop_us);
 		draw(fleet, now_us);
-		nanosleep(&nap, NULL);
+		nap();
 	}
+	watch_clock(fleet);
 	draw_last(fleet);
-	tally_finish(&fleet->tally, stop_us(fleet));
+	tally_finish(fleet->tally, fleet->stop_us);
 }
 
-static enum fleet_status report(const struct fleet *fleet)
+/* All are gone: have they gone well? */
+static bool ended_well(struct fleet *fleet)
+{
+	if (!fleet->many) {
+		team_join(&fleet->team);
+		return true;
+	}
+	return !fleet->lost && processes_end(&fleet->processes, &fleet->why);
+}
+
+static enum fleet_status print(struct fleet *fleet, const struct report *report)
+{
+	if (fleet->flags->json)
+		report_json(report, stdout);
+	else
+		report_table(report, stdout);
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return report_status(report) == 0 ? FLEET_HELD : FLEET_BROKEN;
+	sentence_say(&fleet->why, "standard output: %s", strerror(errno));
+	return FLEET_FAILED;
+}
+
+static enum fleet_status report(struct fleet *fleet)
 {
 	struct report report = { .flags = *fleet->flags };
 
 	look(fleet, &report);
-	report.seconds = seconds_until(fleet, stop_us(fleet));
-	report.tally = tally_total(&fleet->tally);
-	report.window_count =
-	    tally_history(&fleet->tally, report.windows, TALLY_HISTORY);
-	if (fleet->flags->json)
-		report_json(&report, stdout);
-	else
-		report_table(&report, stdout);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		complain("standard output: %s", strerror(errno));
+	if (report.counts[SEEN_STUCK] > 0) {
+		sentence_say(&fleet->why, "an answer that was promised did not come");
 		return FLEET_FAILED;
 	}
-	return report_status(&report) == 0 ? FLEET_HELD : FLEET_BROKEN;
+	report.seconds = seconds_until(fleet, fleet->stop_us);
+	report.clock_step_us = fleet->clock_step_us;
+	report.tally = tally_total(fleet->tally);
+	if (fleet->many)
+		report.tally.disagreements += report.counts[SEEN_DISAGREEMENTS];
+	report.window_count =
+	    tally_history(fleet->tally, report.windows, TALLY_HISTORY);
+	return print(fleet, &report);
 }
 
-/* The workers are at the gate. */
-static enum fleet_status run_begun(struct fleet *fleet)
+static enum fleet_status run(struct fleet *fleet)
 {
-	enum fleet_status status = FLEET_FAILED;
-
-	gate_open(&fleet->load.gate, /* give_up= */ false);
+	if (!(fleet->many ? start_processes(fleet) : start_team(fleet)) ||
+	    !begin(fleet))
+		return FLEET_FAILED;
 	watch(fleet);
-	join_workers(fleet);
-	if (check_stuck(fleet))
-		status = report(fleet);
-	tally_close(&fleet->tally);
-	return status;
+	return ended_well(fleet) ? report(fleet) : FLEET_FAILED;
 }
 
-static enum fleet_status run_opened(struct fleet *fleet)
+static void close_all(struct fleet *fleet)
 {
-	enum fleet_status status = FLEET_FAILED;
-
-	if (open_nodes(fleet) && start_workers(fleet) && begin(fleet)) {
-		status = run_begun(fleet);
-	} else {
-		gate_open(&fleet->load.gate, /* give_up= */ true);
-		join_workers(fleet);
+	if (!fleet->many) {
+		team_close(&fleet->team);
+		return;
 	}
-	for (uint64_t i = 0; i < fleet->flags->nodes; i++)
-		close_node(&fleet->nodes[i]);
-	return status;
+	processes_close(&fleet->processes);
+	if (fleet->own_tally.workers)
+		tally_close(&fleet->own_tally);
 }
 
 /* ---- Setting up ------------------------------------------------------------------ */
@@ -374,56 +366,21 @@ static void catch_interrupts(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
-}
-
-/* The median of reading it twice in a row. */
-static uint64_t stopwatch_cost_ns(void)
-{
-	uint64_t costs[STOPWATCH_TRIES];
-
-	for (size_t i = 0; i < STOPWATCH_TRIES; i++) {
-		uint64_t begun = stopwatch_ns();
-
-		costs[i] = stopwatch_ns() - begun;
-	}
-	qsort(costs, STOPWATCH_TRIES, sizeof(costs[0]), by_size);
-	return costs[STOPWATCH_TRIES / 2];
-}
-
-static void set_up(struct fleet *fleet, const struct fleet_flags *flags)
-{
-	fleet->flags = flags;
-	fleet->worker_count = (uint32_t)(flags->nodes * flags->threads);
-	fleet_clock_init(&fleet->clock);
-	fleet->load.clock = &fleet->clock;
-	fleet->load.keys = (uint32_t)flags->keys;
-	fleet->load.stopwatch_cost_ns = stopwatch_cost_ns();
-	gate_init(&fleet->load.gate);
-	screen_open(&fleet->screen, flags->json ? stderr : stdout,
-	            /* even_plain= */ !flags->json);
-	catch_interrupts();
-}
-
 enum fleet_status fleet_run(const struct fleet_flags *flags)
 {
-	struct fleet fleet = { 0 };
-	enum fleet_status status = FLEET_FAILED;
+	struct fleet fleet = { .flags = flags,
+		               .many = flags->processes > 1,
+		               .host = { goes_on, say_waits } };
+	enum fleet_status status;
 
-	set_up(&fleet, flags);
-	fleet.nodes = calloc(flags->nodes, sizeof(*fleet.nodes));
-	fleet.workers = calloc(fleet.worker_count, sizeof(*fleet.workers));
-	if (fleet.nodes && fleet.workers)
-		status = run_opened(&fleet);
-	else
-		complain("--threads: not enough memory for so many");
-	free(fleet.workers);
-	free(fleet.nodes);
-	gate_destroy(&fleet.load.gate);
+	fleet_clock_init(&fleet.clock);
+	screen_open(&fleet.screen, flags->json ? stderr : stdout,
+	            /* even_plain= */ !flags->json);
+	catch_interrupts();
+	status = run(&fleet);
+	if (status == FLEET_FAILED)
+		complain(fleet.why.is);
+	close_all(&fleet);
 	return status;
 }
 
@@ -439,6 +396,13 @@ void fleet_help(FILE *out)
 	    "as fast as they are answered, and checks the bound: no key may get more\n"
 	    "than its limit in any window, however many nodes there are.  What goes\n"
 	    "through is counted here, by our own clock, not by the store.\n"
+	    "\n"
+	    "With --processes, each process tells this one what it admitted, and this\n"
+	    "one counts.  The server has to be on this machine: its windows turn by\n"
+	    "the system's clock, and so does the count.  A server that was started or\n"
+	    "emptied a moment ago is waited for, as it grants nothing until its "
+	    "window\n"
+	    "turns, or for a minute.\n"
 	    "\n",
 	    out);
 	flags_list(out);
@@ -452,7 +416,12 @@ void fleet_help(FILE *out)
 	    "full\"\n"
 	    "ns/decision   from asking to having the answer, of every 32nd decision;\n"
 	    "              half (p50) and 99 % (p99) took no longer\n"
-	    "round trips   decisions that the store has made, and batches of leases\n"
+	    "round trips   to the server, each of up to 64 asks; in memory: decisions\n"
+	    "              that the store has made, and batches of leases\n"
+	    "leases        that the store has granted\n"
+	    "connections   that were ready for use.  failures: ends of connections, "
+	    "and\n"
+	    "              attempts in vain\n"
 	    "windows       those that began and ended while the fleet was asking\n"
 	    "admitted_max  the most that one key got in one window\n"
 	    "overshoot     how far admitted_max is above the limit; 0 if it is not\n"
@@ -467,11 +436,12 @@ void fleet_help(FILE *out)
 	    "              admissions whose window, as they were told it, cannot be "
 	    "one\n"
 	    "              by our own clock\n"
+	    "clock_step_us by how much the system's clock was set during the run\n"
 	    "verdict       held; overshot: overshoot is not 0; unproven: the clocks\n"
-	    "              disagreed\n"
+	    "              disagreed, or the system's was set\n"
 	    "\n"
 	    "Exit status: 0 held, 1 overshot or unproven, 2 a flag is wrong, 3 the "
 	    "fleet\n"
-	    "could not run.\n",
+	    "could not run: such as when a process has died.\n",
 	    out);
 }

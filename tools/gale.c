@@ -8,6 +8,7 @@
 
 #include "tools/fleet.h"
 #include "tools/flags.h"
+#include "tools/member.h"
 
 static void help(FILE *out)
 {
@@ -64,12 +65,25 @@ static int do_fleet(int argc, char **argv)
 	return FLEET_BAD_USE;
 }
 
+/* One of the processes of a fleet; its controller has looked at the flags. */
+static int do_member(int argc, char **argv)
+{
+	struct fleet_flags flags;
+	struct flags_error error;
+
+	if (flags_parse(argc, argv, &flags, &error) == FLAGS_RUN)
+		return member_run(&flags);
+	return FLEET_BAD_USE;
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "fleet", do_fleet }, { "version", do_version }, { "--version", do_version },
-	{ "help", do_help },   { "--help", do_help },     { "-h", do_help },
+	{ "fleet", do_fleet },         { "version", do_version },
+	{ "--version", do_version },   { "help", do_help },
+	{ "--help", do_help },         { "-h", do_help },
+	{ MEMBER_COMMAND, do_member },
 };
 
 int main(int argc, char **argv)

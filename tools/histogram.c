@@ -15,16 +15,20 @@
 
 #define EXACT (2 * HISTOGRAM_PARTS)
 
-static uint64_t get(const struct histogram *histogram, unsigned bucket)
+uint64_t histogram_get(const struct histogram *histogram, unsigned bucket)
 {
 	return atomic_load_explicit(&histogram->counts[bucket], memory_order_relaxed);
+}
+
+void histogram_put(struct histogram *histogram, unsigned bucket, uint64_t count)
+{
+	atomic_store_explicit(&histogram->counts[bucket], count, memory_order_relaxed);
 }
 
 /* One writer: no read-modify-write is needed. */
 static void grow(struct histogram *histogram, unsigned bucket, uint64_t count)
 {
-	atomic_store_explicit(&histogram->counts[bucket],
-	                      get(histogram, bucket) + count, memory_order_relaxed);
+	histogram_put(histogram, bucket, histogram_get(histogram, bucket) + count);
 }
 
 static unsigned bucket_of(uint64_t value)
@@ -54,7 +58,7 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 void histogram_merge(struct histogram *into, const struct histogram *from)
 {
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-		grow(into, i, get(from, i));
+		grow(into, i, histogram_get(from, i));
 }
 
 static uint64_t count_all(const struct histogram *histogram)
@@ -62,7 +66,7 @@ static uint64_t count_all(const struct histogram *histogram)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum += get(histogram, i);
+		sum += histogram_get(histogram, i);
 	return sum;
 }
 
@@ -72,7 +76,7 @@ uint64_t histogram_quantile(const struct histogram *histogram, uint64_t permille
 	uint64_t seen = 0;
 
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS && wanted > 0; i++) {
-		seen += get(histogram, i);
+		seen += histogram_get(histogram, i);
 		if (seen >= wanted)
 			return middle_of(i);
 	}

@@ -5,7 +5,7 @@
  *
  * Each power of two is cut into 32 equal buckets; what is below 64 is exact.
  *
- * Threads   histogram_add ........ one thread; the histogram is its own
+ * Threads   histogram_add, _put ... one thread; the histogram is its own
  *           the others ........... any thread, also while that one adds: they see some
  *                                  recent state
  * Limits    Values from HISTOGRAM_MOST on are counted as HISTOGRAM_MOST.
@@ -26,6 +26,10 @@ struct histogram {
 };
 
 void histogram_add(struct histogram *histogram, uint64_t value);
+
+/* How often a value of this bucket was seen. */
+uint64_t histogram_get(const struct histogram *histogram, unsigned bucket);
+void histogram_put(struct histogram *histogram, unsigned bucket, uint64_t count);
 
 /* Adds what from has seen to into, which is the caller's own. */
 void histogram_merge(struct histogram *into, const struct histogram *from);

@@ -4,6 +4,7 @@
 #include "tools/report.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "tools/text.h"
 
@@ -11,7 +12,7 @@
 
 static uint64_t decisions(const struct report *report)
 {
-	return report->allowed + report->denied;
+	return report->counts[SEEN_ALLOWED] + report->counts[SEEN_DENIED];
 }
 
 enum verdict report_verdict(const struct report *report)
@@ -21,7 +22,8 @@ enum verdict report_verdict(const struct report *report)
 	if (tally->overshoot > 0)
 		return VERDICT_OVERSHOT;
 	/* The workers and the tally count apart: neither may have lost anything. */
-	if (tally->disagreements > 0 || tally->admitted != report->allowed)
+	if (tally->disagreements > 0 || report->clock_step_us > 0 ||
+	    tally->admitted != report->counts[SEEN_ALLOWED])
 		return VERDICT_UNPROVEN;
 	return VERDICT_HELD;
 }
@@ -44,7 +46,32 @@ int report_status(const struct report *report)
 	return report_verdict(report) == VERDICT_HELD ? 0 : 1;
 }
 
+void report_see(struct report *report, const struct seen *seen)
+{
+	memcpy(report->counts, seen->counts, sizeof(report->counts));
+	report->p50_ns = histogram_quantile(&seen->latency_ns, 500);
+	report->p99_ns = histogram_quantile(&seen->latency_ns, 990);
+}
+
 /* ---- For people ------------------------------------------------------------------ */
+
+static void print_doubt(const struct report *report, FILE *out)
+{
+	struct text number, window;
+
+	if (report->clock_step_us > 0)
+		fprintf(out,
+		        "UNPROVEN: the system's clock was set by %s us during the run, "
+		        "and the windows with it\n",
+		        text_count(&number, report->clock_step_us));
+	else
+		fprintf(out,
+		        "UNPROVEN: %s admissions fit no window of %s: the store's "
+		        "clock and ours disagree\n",
+		        text_count(&number, report->counts[SEEN_ALLOWED] -
+		                                report->tally.admitted),
+		        text_duration(&window, report->flags.window_us));
+}
 
 static void print_verdict(const struct report *report, FILE *out)
 {
@@ -64,42 +91,72 @@ static void print_verdict(const struct report *report, FILE *out)
 		        text_count(&number, tally->admitted_max), window.is, limit.is);
 		break;
 	case VERDICT_UNPROVEN:
-		fprintf(out,
-		        "UNPROVEN: %s admissions fit no window of %s: the store's "
-		        "clock and ours disagree\n",
-		        text_count(&number, report->allowed - tally->admitted),
-		        window.is);
+		print_doubt(report, out);
 		break;
 	}
 }
 
+static uint64_t per_second(const struct report *report)
+{
+	return (uint64_t)((double)decisions(report) / report->seconds);
+}
+
+static double round_trips_per_million(const struct report *report)
+{
+	return percent(report->counts[SEEN_ROUND_TRIPS], decisions(report)) * 1e4;
+}
+
+static double leases_per_round_trip(const struct report *report)
+{
+	return percent(report->counts[SEEN_LEASES], report->counts[SEEN_ROUND_TRIPS]) /
+	       100;
+}
+
 static void print_decisions(const struct report *report, FILE *out)
 {
+	const uint64_t *counts = report->counts;
 	uint64_t all = decisions(report);
 	struct text a, b;
 
-	fprintf(
-	    out, "  decisions    %15s  %s a second for %.1f s\n", text_count(&a, all),
-	    text_count(&b, (uint64_t)((double)all / report->seconds)), report->seconds);
-	fprintf(out, "  allowed      %15s  %.1f %%\n", text_count(&a, report->allowed),
-	        percent(report->allowed, all));
-	fprintf(out, "  denied       %15s  %.1f %%\n", text_count(&a, report->denied),
-	        percent(report->denied, all));
-	if (report->refused > 0)
+	fprintf(out, "  decisions    %15s  %s a second for %.1f s\n",
+	        text_count(&a, all), text_count(&b, per_second(report)),
+	        report->seconds);
+	fprintf(out, "  allowed      %15s  %.1f %%\n",
+	        text_count(&a, counts[SEEN_ALLOWED]),
+	        percent(counts[SEEN_ALLOWED], all));
+	fprintf(out, "  denied       %15s  %.1f %%\n",
+	        text_count(&a, counts[SEEN_DENIED]), percent(counts[SEEN_DENIED], all));
+	if (counts[SEEN_REFUSED] > 0)
 		fprintf(out, "  of these     %15s  not by the rule: %s\n",
-		        text_count(&a, report->refused), report->refused_text);
+		        text_count(&a, counts[SEEN_REFUSED]),
+		        gale_why_text((enum gale_why)counts[SEEN_REFUSED_WHY]));
+}
+
+static void print_connections(const struct report *report, FILE *out)
+{
+	const uint64_t *counts = report->counts;
+	struct text a, b, c;
+
+	fprintf(out, "  connections  %15s  failures: %s; answers not believed: %s\n",
+	        text_count(&a, counts[SEEN_CONNECTS]),
+	        text_count(&b, counts[SEEN_FAILURES]),
+	        text_count(&c, counts[SEEN_WRONG]));
 }
 
 static void print_costs(const struct report *report, FILE *out)
 {
-	uint64_t all = decisions(report);
 	struct text a, b;
 
 	fprintf(out, "  ns/decision  %15s  half took less; 99 %% less than %s\n",
 	        text_count(&a, report->p50_ns), text_count(&b, report->p99_ns));
-	fprintf(out, "  round trips  %15s  %.3f per decision\n",
-	        text_count(&a, report->round_trips),
-	        percent(report->round_trips, all) / 100);
+	fprintf(out, "  round trips  %15s  %.1f per million decisions\n",
+	        text_count(&a, report->counts[SEEN_ROUND_TRIPS]),
+	        round_trips_per_million(report));
+	fprintf(out, "  leases       %15s  %.2f per round trip\n",
+	        text_count(&a, report->counts[SEEN_LEASES]),
+	        leases_per_round_trip(report));
+	if (report->flags.server)
+		print_connections(report, out);
 }
 
 static void print_undershoot(const struct report *report, FILE *out)
@@ -178,9 +235,11 @@ static void json_count(FILE *out, const char *name, uint64_t count)
 static void json_setup(const struct report *report, FILE *out)
 {
 	const struct fleet_flags *flags = &report->flags;
+	struct text_long store;
 
 	json_text(out, "mode", flags->mode_name);
-	json_text(out, "store", flags->store);
+	json_text(out, "store", text_url(&store, flags->store));
+	json_count(out, "processes", flags->processes);
 	json_count(out, "nodes", flags->nodes);
 	json_count(out, "threads", flags->threads);
 	json_count(out, "keys", flags->keys);
@@ -191,13 +250,24 @@ static void json_setup(const struct report *report, FILE *out)
 
 static void json_seen(const struct report *report, FILE *out)
 {
+	const uint64_t *counts = report->counts;
+
 	json_count(out, "decisions", decisions(report));
-	json_count(out, "allowed", report->allowed);
-	json_count(out, "denied", report->denied);
-	json_count(out, "refused", report->refused);
+	json_count(out, "decisions_per_second", per_second(report));
+	json_count(out, "allowed", counts[SEEN_ALLOWED]);
+	json_count(out, "denied", counts[SEEN_DENIED]);
+	json_count(out, "refused", counts[SEEN_REFUSED]);
 	json_count(out, "ns_per_decision_p50", report->p50_ns);
 	json_count(out, "ns_per_decision_p99", report->p99_ns);
-	json_count(out, "round_trips", report->round_trips);
+	json_count(out, "round_trips", counts[SEEN_ROUND_TRIPS]);
+	fprintf(out, "\"round_trips_per_million\": %.3f, ",
+	        round_trips_per_million(report));
+	json_count(out, "leases", counts[SEEN_LEASES]);
+	fprintf(out, "\"leases_per_round_trip\": %.3f, ",
+	        leases_per_round_trip(report));
+	json_count(out, "connects", counts[SEEN_CONNECTS]);
+	json_count(out, "failures", counts[SEEN_FAILURES]);
+	json_count(out, "wrong", counts[SEEN_WRONG]);
 }
 
 void report_json(const struct report *report, FILE *out)
@@ -213,5 +283,6 @@ void report_json(const struct report *report, FILE *out)
 	json_count(out, "overshoot", tally->overshoot);
 	fprintf(out, "\"undershoot_mean\": %.9f, ", tally->undershoot_mean);
 	json_count(out, "clock_disagreements", tally->disagreements);
+	json_count(out, "clock_step_us", report->clock_step_us);
 	fprintf(out, "\"verdict\": \"%s\"}\n", verdict);
 }

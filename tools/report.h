@@ -12,24 +12,24 @@
 #include <stdio.h>
 
 #include "tools/flags.h"
+#include "tools/seen.h"
 #include "tools/tally.h"
 
 enum verdict {
 	VERDICT_HELD,     /* no key got more than its limit in any window */
 	VERDICT_OVERSHOT, /* one did */
-	VERDICT_UNPROVEN, /* some admissions fit no window, so nobody can tell */
+	VERDICT_UNPROVEN, /* some admissions fit no window, or the clock was set: nobody
+	                     can tell */
 };
 
 struct report {
 	struct fleet_flags flags;
-	double seconds;   /* of asking, as they were */
-	uint64_t allowed; /* as the workers saw it; decisions are allowed and denied */
-	uint64_t denied;
-	uint64_t refused;         /* of denied: those that the rule did not decide */
-	const char *refused_text; /* why, the last of them */
+	double seconds;         /* of asking, as they were */
+	uint64_t clock_step_us; /* by which the system's clock was set meanwhile, and a
+	                             server's windows with it */
+	uint64_t counts[SEEN_COUNT]; /* as the workers saw it */
 	uint64_t p50_ns;
 	uint64_t p99_ns;
-	uint64_t round_trips; /* steps that the store has made */
 	struct tally_totals tally;
 	struct tally_window windows[TALLY_HISTORY]; /* the last ones */
 	size_t window_count;
@@ -37,6 +37,9 @@ struct report {
 
 enum verdict report_verdict(const struct report *report);
 const char *report_verdict_name(enum verdict verdict);
+
+/* Takes over the sums and the durations. */
+void report_see(struct report *report, const struct seen *seen);
 
 /* What the command exits with: 0 only if the bound held. */
 int report_status(const struct report *report);

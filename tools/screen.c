@@ -110,13 +110,15 @@ static void draw_head(struct screen *screen, const struct frame *frame)
 	const struct fleet_flags *flags = frame->flags;
 	double run_s = (double)flags->run_us / 1e6;
 	struct text limit, keys, window;
+	struct text_long store;
 	struct bar bar;
 
 	line(screen,
 	     "%" PRIu64 " nodes of %" PRIu64 " threads, %s keys, %s per %s, %s, %s",
-	     flags->nodes, flags->threads, text_count(&keys, flags->keys),
-	     text_count(&limit, flags->limit), text_duration(&window, flags->window_us),
-	     flags->mode_name, flags->store);
+	     flags->processes * flags->nodes, flags->threads,
+	     text_count(&keys, flags->keys), text_count(&limit, flags->limit),
+	     text_duration(&window, flags->window_us), flags->mode_name,
+	     text_url(&store, flags->store));
 	line(screen, "  progress    [%s] %.1f of %g s",
 	     draw_bar(&bar, frame->elapsed_s / run_s), frame->elapsed_s, run_s);
 }
@@ -130,9 +132,9 @@ static void draw_figures(struct screen *screen, const struct frame *frame)
 	     percent(frame->allowed, frame->decisions));
 	line(screen, "  ns/decision %s (p50), %s (p99)", text_count(&a, frame->p50_ns),
 	     text_count(&b, frame->p99_ns));
-	line(screen, "  round trips %s; %.3f per decision",
+	line(screen, "  round trips %s; %.1f per million decisions",
 	     text_count(&a, frame->round_trips),
-	     percent(frame->round_trips, frame->decisions) / 100);
+	     percent(frame->round_trips, frame->decisions) * 1e4);
 }
 
 static void draw_live(struct screen *screen, const struct frame *frame)
@@ -150,7 +152,9 @@ static void draw_live(struct screen *screen, const struct frame *frame)
 		else
 			line(screen, "%s", "");
 	}
-	draw_window(screen, frame, &frame->now, "now");
+	/* Processes tell of a window when it is done. */
+	if (frame->flags->processes == 1)
+		draw_window(screen, frame, &frame->now, "now");
 	line(screen, "%s", "");
 }
 

@@ -17,6 +17,9 @@
  *       has passed is less than two windows before the end it waits to count into (with
  *       a wider span it has a stray, and does not wait), so it holds up none of the
  *       windows that stand in its way: somebody can always go on.
+ *   Y4  A window is handed over after all before it, and whole: a stray with the first
+ *       window that it may be of.  So who is given it, and has passed what it is told,
+ *       keeps Y1 and Y3 as a worker does.
  *
  * Ordering
  *
@@ -37,7 +40,7 @@
 #include <time.h>
 
 #define CACHE_LINE 64
-/* The clocks of two processors may disagree by less than this.  Y2 */
+/* The clocks of two processors, and of the store, may disagree by less than this.  Y2 */
 #define GRACE_US 1000
 #define NAP_NS 100000
 #define RING_LEAST 16
@@ -51,11 +54,13 @@ struct tally_worker {
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
-uint32_t tally_ring(uint32_t keys)
+uint32_t tally_ring(uint64_t keys)
 {
-	uint32_t ring = COUNTERS_MOST / keys;
+	uint64_t ring = COUNTERS_MOST / keys;
 
-	return ring < RING_MOST ? ring : RING_MOST;
+	if (ring < RING_LEAST)
+		return RING_LEAST;
+	return ring < RING_MOST ? (uint32_t)ring : RING_MOST;
 }
 
 static bool allocate(struct tally *tally)
@@ -76,7 +81,7 @@ bool tally_open(struct tally *tally, const struct tally_config *config)
 {
 	memset(tally, 0, sizeof(*tally));
 	tally->config = *config;
-	tally->first = config->begin_us / config->window_us + 1;
+	tally->first = (config->begin_us - config->slack_us) / config->window_us + 1;
 	atomic_init(&tally->base, tally->first);
 	pthread_mutex_init(&tally->lock, NULL);
 	if (allocate(tally))
@@ -127,9 +132,9 @@ static _Atomic uint64_t *counter(const struct tally *tally, uint64_t number,
 	return &tally->counts[number % tally->config.ring * tally->config.keys + key];
 }
 
-static void disagree(struct tally *tally, uint32_t worker)
+static void disagree(struct tally *tally, uint32_t worker, uint64_t units)
 {
-	atomic_fetch_add_explicit(&tally->workers[worker].disagreements, 1,
+	atomic_fetch_add_explicit(&tally->workers[worker].disagreements, units,
 	                          memory_order_relaxed);
 }
 
@@ -179,21 +184,37 @@ void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us)
 	                      memory_order_release); /* passed */
 }
 
-void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
-                 struct tally_span span)
+static void count_strays(struct tally *tally, uint32_t worker,
+                         const struct tally_stray *stray, uint64_t units)
+{
+	for (; units > 0; units--)
+		if (!add_stray(tally, stray)) {
+			disagree(tally, worker,
+			         units); /* no memory: the run must not pass */
+			return;
+		}
+}
+
+void tally_count_units(struct tally *tally, uint32_t worker, uint32_t key,
+                       struct tally_span span, uint64_t units)
 {
 	struct tally_stray it = { .key = key, .span = span };
 
-	if (it.span.first > it.span.last || it.span.first < load_base(tally)) {
-		disagree(tally, worker);
-	} else if (it.span.first < it.span.last) {
-		if (!add_stray(tally, &it))
-			disagree(tally, worker); /* no memory: the run must not pass */
+	if (span.first > span.last || span.first < load_base(tally)) {
+		disagree(tally, worker, units);
+	} else if (span.first < span.last) {
+		count_strays(tally, worker, &it, units);
 	} else {
-		wait_for_room(tally, it.span.first);
-		atomic_fetch_add_explicit(counter(tally, it.span.first, key), 1,
+		wait_for_room(tally, span.first);
+		atomic_fetch_add_explicit(counter(tally, span.first, key), units,
 		                          memory_order_relaxed);
 	}
+}
+
+void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
+                 struct tally_span span)
+{
+	tally_count_units(tally, worker, key, span, 1);
 }
 
 /* ---- Folding: the collector ------------------------------------------------------ */
@@ -307,15 +328,66 @@ static void add_window(struct tally *tally, const struct tally_window *window)
 	tally->history[tally->history_count++ % TALLY_HISTORY] = *window;
 }
 
-static void fold_oldest(struct tally *tally, uint64_t stop_us)
+static void sum_up_oldest(struct tally *tally, uint64_t number, uint64_t stop_us)
 {
-	uint64_t number = oldest(tally);
 	struct tally_window window;
 
 	place_strays(tally, number);
 	window = sum_up(tally, number, stop_us);
 	if (window.whole || window.admitted > 0)
 		add_window(tally, &window);
+}
+
+/* ---- Handing over: the collector, too -------------------------------------------- */
+
+/* Those that may be of this window or of later ones, and of none before. */
+static void hand_over_strays(struct tally *tally, uint64_t number)
+{
+	struct tally_taker *taker = tally->config.taker;
+	size_t kept = 0;
+
+	pthread_mutex_lock(&tally->lock);
+	for (size_t i = 0; i < tally->stray_count; i++) {
+		struct tally_stray stray = tally->strays[i];
+
+		if (stray.span.first <= number)
+			taker->take(taker, stray.key, stray.span, 1);
+		else
+			tally->strays[kept++] = stray;
+	}
+	tally->stray_count = kept;
+	pthread_mutex_unlock(&tally->lock);
+}
+
+/* Y4 */
+static void hand_over(struct tally *tally, uint64_t number)
+{
+	struct tally_taker *taker = tally->config.taker;
+	struct tally_span span = { number, number };
+
+	hand_over_strays(tally, number);
+	for (uint32_t key = 0; key < tally->config.keys; key++) {
+		_Atomic uint64_t *at = counter(tally, number, key);
+		uint64_t units = atomic_load_explicit(at, memory_order_relaxed);
+
+		if (units == 0)
+			continue;
+		atomic_store_explicit(at, 0, memory_order_relaxed);
+		taker->take(taker, key, span, units);
+	}
+	taker->passed(taker, number * tally->config.window_us + GRACE_US);
+}
+
+/* ---- Both ------------------------------------------------------------------------ */
+
+static void fold_oldest(struct tally *tally, uint64_t stop_us)
+{
+	uint64_t number = oldest(tally);
+
+	if (tally->config.taker)
+		hand_over(tally, number);
+	else
+		sum_up_oldest(tally, number, stop_us);
 	atomic_store_explicit(&tally->base, number + 1,
 	                      memory_order_release); /* cleared */
 }

@@ -10,13 +10,26 @@
  *
  *	[before + reset_after, after + reset_after]
  *
+ * A server has a clock of its own, which differs from ours by slack at most (clock.h):
+ * before is moved back by that, and after forward.
+ *
  * What a node decided from its credit was admitted between the two instants, in one of
  * the windows that they lie in.
  *
  * None: the store's idea of time contradicts ours, a disagreement.  One: that is the
- * window.  Several, when the worker was suspended for longer than a window: a stray,
- * which counts for the earliest of them that has room.  So an overshoot is reported
- * exactly when no choice of windows for the strays could avoid it.
+ * window.  Several, when the worker was suspended across a boundary: a stray, which
+ * counts for the earliest of them that has room.
+ *
+ * Nothing is hidden: what is admitted while no end of a window is near counts in the
+ * window it is in, whatever a node believed.  A unit that outlives its window counts in
+ * the next, above what that one lends.  Nothing is invented: a unit that was decided
+ * before a boundary and seen after it counts in the old window if there is room.  So an
+ * overshoot is reported exactly when no choice of windows for the strays could avoid it.
+ *
+ * With several processes each counts for itself, in a tally whose taker is given each
+ * window when it is done: first the counts and the strays that may be of it, then word
+ * that it has passed.  One more tally sums up, in which each process is one worker.
+ * Strays are placed there and nowhere else: only there it is known where there is room.
  *
  * Threads   tally_pass, tally_count .. each worker, with its own number
  *           the others ............... one thread, the collector's
@@ -37,13 +50,30 @@
 #define TALLY_GONE UINT64_MAX     /* passed by a worker that counts no more */
 #define TALLY_KEYS_MAX 1000000    /* 128 MB of counters */
 
+/* The windows, by number since 1970, that an admission may be of; none if first is
+ * above last. */
+struct tally_span {
+	uint64_t first;
+	uint64_t last;
+};
+
+/* Who is given what was counted, when it is only a part of the whole. */
+struct tally_taker {
+	void (*take)(struct tally_taker *self, uint32_t key, struct tally_span span,
+	             uint64_t units);
+	/* All is given that was decided before then. */
+	void (*passed)(struct tally_taker *self, uint64_t now_us);
+};
+
 struct tally_config {
 	uint32_t keys;
 	uint32_t workers;
 	uint32_t ring; /* windows that may be counted at a time; at least 4 */
 	uint64_t limit;
 	uint64_t window_us;
-	uint64_t begin_us; /* nothing is decided before */
+	uint64_t begin_us;         /* nothing is decided before */
+	uint64_t slack_us;         /* by which the store's clock may differ from ours */
+	struct tally_taker *taker; /* NULL: this is the whole, and is summed up here */
 };
 
 /* One window: a finished one, or what the current one has so far. */
@@ -61,13 +91,6 @@ struct tally_totals {
 	uint64_t disagreements; /* admissions that fit no window */
 	uint64_t windows;       /* whole ones */
 	double undershoot_mean; /* of whole windows and keys, in limits */
-};
-
-/* The windows, by number since 1970, that an admission may be of; none if first is
- * above last. */
-struct tally_span {
-	uint64_t first;
-	uint64_t last;
 };
 
 struct tally_stray {
@@ -98,9 +121,9 @@ struct tally {
 	uint64_t history_count; /* ever; the last TALLY_HISTORY are kept */
 };
 
-/* A ring for so many keys: as long as memory allows, so that nobody has to wait for
- * those who are suspended. */
-uint32_t tally_ring(uint32_t keys);
+/* A ring for so many keys (of all tallies on this machine): as long as memory allows, so
+ * that nobody has to wait for those who are suspended. */
+uint32_t tally_ring(uint64_t keys);
 
 /* False if there is not enough memory. */
 bool tally_open(struct tally *tally, const struct tally_config *config);
@@ -123,6 +146,9 @@ void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us);
  * the worker has passed. */
 void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
                  struct tally_span span);
+/* The same for so many units. */
+void tally_count_units(struct tally *tally, uint32_t worker, uint32_t key,
+                       struct tally_span span, uint64_t units);
 
 /* Finishes the windows that every worker has passed.  The run ends at stop_us, as far
  * as is known. */

@@ -42,6 +42,24 @@ const char *text_duration(struct text *text, uint64_t us)
 	return text->is;
 }
 
+/* scheme://user:password@host/...: up to the last @ before the first /. */
+const char *text_url(struct text_long *text, const char *url)
+{
+	const char *begin = strstr(url, "://");
+	const char *end = begin ? begin + 3 + strcspn(begin + 3, "/?") : NULL;
+	const char *colon = begin ? strchr(begin + 3, ':') : NULL;
+	const char *at = end;
+
+	while (at && at > begin && *at != '@')
+		at--;
+	if (!begin || at == begin || !colon || colon > at)
+		snprintf(text->is, sizeof(text->is), "%s", url);
+	else
+		snprintf(text->is, sizeof(text->is), "%.*s:***%s", (int)(colon - url),
+		         url, at);
+	return text->is;
+}
+
 double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100 * (double)part / (double)whole : 0;

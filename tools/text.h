@@ -22,6 +22,13 @@ const char *text_count(struct text *text, uint64_t count);
 /* "500ms", "90s", "2m": in the largest unit that leaves no rest, as a flag takes it. */
 const char *text_duration(struct text *text, uint64_t us);
 
+struct text_long {
+	char is[256];
+};
+
+/* A URL without its password; cut if it is long. */
+const char *text_url(struct text_long *text, const char *url);
+
 /* How many percent part is of whole; 0 of nothing. */
 double percent(uint64_t part, uint64_t whole);
 

@@ -16,54 +16,6 @@
 #define SAMPLE_EVERY 32   /* turns; so that measuring costs the rest nothing */
 #define PATIENCE_MS 10000 /* for an answer that was promised */
 
-/* ---- The gate -------------------------------------------------------------------- */
-
-void gate_init(struct gate *gate)
-{
-	pthread_mutex_init(&gate->lock, NULL);
-	pthread_cond_init(&gate->moved, NULL);
-	gate->waiting = 0;
-	gate->open = gate->given_up = false;
-}
-
-void gate_destroy(struct gate *gate)
-{
-	pthread_cond_destroy(&gate->moved);
-	pthread_mutex_destroy(&gate->lock);
-}
-
-void gate_await(struct gate *gate, uint32_t workers)
-{
-	pthread_mutex_lock(&gate->lock);
-	while (gate->waiting < workers)
-		pthread_cond_wait(&gate->moved, &gate->lock);
-	pthread_mutex_unlock(&gate->lock);
-}
-
-void gate_open(struct gate *gate, bool give_up)
-{
-	pthread_mutex_lock(&gate->lock);
-	gate->open = true;
-	gate->given_up = give_up;
-	pthread_cond_broadcast(&gate->moved);
-	pthread_mutex_unlock(&gate->lock);
-}
-
-/* For a worker: true if it may begin. */
-static bool gate_pass(struct gate *gate)
-{
-	bool go;
-
-	pthread_mutex_lock(&gate->lock);
-	gate->waiting++;
-	pthread_cond_broadcast(&gate->moved);
-	while (!gate->open)
-		pthread_cond_wait(&gate->moved, &gate->lock);
-	go = !gate->given_up;
-	pthread_mutex_unlock(&gate->lock);
-	return go;
-}
-
 /* ---- One turn -------------------------------------------------------------------- */
 
 static void bump(_Atomic uint64_t *counter)
@@ -132,8 +84,11 @@ static struct tally_span place(const struct worker *worker,
                                const struct gale_answer *answer, uint64_t before_us,
                                uint64_t after_us)
 {
-	uint64_t window_us = worker->load->tally->config.window_us;
+	const struct tally_config *tally = &worker->load->tally->config;
+	uint64_t window_us = tally->window_us;
 
+	before_us -= tally->slack_us;
+	after_us += tally->slack_us;
 	if (answer->why == GALE_WHY_CREDIT)
 		return tally_place_lent(window_us, before_us, after_us,
 		                        answer->reset_after_us);
@@ -199,12 +154,25 @@ static void *run(void *self)
 
 bool worker_start(struct worker *worker)
 {
-	/* Any seed but 0; neighbours begin far from each other. */
-	worker->random = (worker->number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	/* Neighbours begin far from each other. */
+	worker->random = worker->seed * UINT64_C(0x9e3779b97f4a7c15);
 	return pthread_create(&worker->thread, NULL, run, worker) == 0;
 }
 
 void worker_join(struct worker *worker)
 {
 	pthread_join(worker->thread, NULL);
+}
+
+void worker_look(const struct worker *worker, struct seen *seen)
+{
+	uint64_t refused = atomic_load(&worker->refused);
+
+	seen->counts[SEEN_ALLOWED] += atomic_load(&worker->allowed);
+	seen->counts[SEEN_DENIED] += atomic_load(&worker->denied);
+	seen->counts[SEEN_REFUSED] += refused;
+	if (refused > 0)
+		seen->counts[SEEN_REFUSED_WHY] = atomic_load(&worker->refused_why);
+	seen->counts[SEEN_STUCK] += atomic_load(&worker->stuck);
+	histogram_merge(&seen->latency_ns, &worker->latency_ns);
 }

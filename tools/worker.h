@@ -4,7 +4,6 @@
  * worker.h -- one thread of one node, which asks as fast as it is answered.
  *
  * Threads   worker_start, worker_join ... the thread that owns the fleet
- *           gate_* .....................  as said there
  *           the counters ............... written by the worker, read by anyone
  */
 #ifndef TOOLS_WORKER_H
@@ -18,26 +17,9 @@
 #include <gale/gale.h>
 
 #include "tools/clock.h"
-#include "tools/histogram.h"
+#include "tools/gate.h"
+#include "tools/seen.h"
 #include "tools/tally.h"
-
-/* Where all workers wait until all are there, so that the load begins at once. */
-struct gate {
-	pthread_mutex_t lock;
-	pthread_cond_t moved;
-	uint32_t waiting; /* under the lock, as the next two */
-	bool open;
-	bool given_up;
-};
-
-void gate_init(struct gate *gate);
-void gate_destroy(struct gate *gate);
-
-/* For the owner: returns when so many workers wait. */
-void gate_await(struct gate *gate, uint32_t workers);
-
-/* For the owner: lets all through, or sends all home. */
-void gate_open(struct gate *gate, bool give_up);
 
 /* What all workers share. */
 struct load {
@@ -54,7 +36,8 @@ struct worker {
 	struct load *load;
 	struct gale_runtime *runtime;
 	struct gale_limiter *limiter;
-	uint32_t number; /* in the fleet, from 0 */
+	uint32_t number; /* in this process, from 0 */
+	uint64_t seed;   /* another for each worker of the fleet; not 0 */
 
 	/* Its own; err is the owner's to read once it waits at the gate. */
 	pthread_t thread;
@@ -75,5 +58,8 @@ struct worker {
 /* False if there can be no more threads. */
 bool worker_start(struct worker *worker);
 void worker_join(struct worker *worker);
+
+/* Adds what it has seen. */
+void worker_look(const struct worker *worker, struct seen *seen);
 
 #endif

@@ -14,7 +14,7 @@
 #include "tools/flags.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ARGS_MAX 8
+#define ARGS_MAX 12
 
 /* Splits words at blanks; "" is no argument at all. */
 static enum flags_result parse(const char *words, struct fleet_flags *ret_flags,
@@ -31,8 +31,10 @@ static enum flags_result parse(const char *words, struct fleet_flags *ret_flags,
 		argv[argc++] = word;
 	}
 	result = flags_parse(argc, argv, ret_flags, ret_error);
-	if (result == FLAGS_RUN)
+	if (result == FLAGS_RUN) {
 		ret_flags->store = NULL; /* it pointed into copy */
+		ret_flags->argv = NULL;
+	}
 	return result;
 }
 
@@ -173,6 +175,7 @@ static void without_flags_everything_has_a_preset(void **state)
 
 	(void)state;
 	assert_int_equal(flags_parse(0, NULL, &flags, &error), FLAGS_RUN);
+	assert_int_equal(flags.processes, 1);
 	assert_int_equal(flags.nodes, 4);
 	assert_int_equal(flags.threads, 2);
 	assert_int_equal(flags.keys, 100);
@@ -227,8 +230,19 @@ static void the_store_is_one_that_all_nodes_share(void **state)
 	assert_int_equal(flags_parse(2, argv, &flags, &error), FLAGS_RUN);
 	assert_string_equal(flags.store, "memory:it");
 	expect_bad("--store memory:", "--store", "memory:NAME");
-	expect_bad("--store redis://localhost", "--store", "memory:NAME");
+	expect_bad("--store ://", "--store", "redis://HOST");
+	expect_bad("--store redis:", "--store", "redis://HOST");
 	expect_bad("--store memory", "--store", "memory:NAME");
+}
+
+static void many_processes_need_a_server(void **state)
+{
+	(void)state;
+	expect_bad("--processes 2", "--processes", "each would have its own");
+	expect_bad("--processes 2 --store memory:it", "--processes", "memory:");
+	assert_true(good("--processes 2 --store redis://localhost").server);
+	assert_int_equal(good("--processes 64 --store a://b --nodes 1").processes, 64);
+	assert_false(good("--processes 1 --store memory:it").server);
 }
 
 static void a_store_name_has_at_most_64_bytes(void **state)
@@ -287,9 +301,10 @@ static void an_error_says_what_is_allowed(void **state)
 
 static void an_unknown_flag_is_told_which_there_are(void **state)
 {
-	static const char *names[] = { "--nodes",  "--threads", "--keys",  "--limit",
-		                       "--window", "--mode",    "--store", "--seconds",
-		                       "--json",   "--help" };
+	static const char *names[] = { "--processes", "--nodes", "--threads",
+		                       "--keys",      "--limit", "--window",
+		                       "--mode",      "--store", "--seconds",
+		                       "--json",      "--help" };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
@@ -313,6 +328,12 @@ static void more_threads_than_there_may_be_in_all_contradict(void **state)
 	(void)state;
 	good("--nodes 64 --threads 16");
 	expect_bad("--nodes 64 --threads 17", "--threads", "at most 1024");
+	good("--store a://b --processes 64 --nodes 16 --threads 1");
+	expect_bad("--store a://b --processes 64 --nodes 9", "--threads",
+	           "at most 1024");
+	good("--store a://b --nodes 1 --processes 4 --keys 1M");
+	expect_bad("--store a://b --nodes 1 --processes 5 --keys 1M", "--keys",
+	           "at most 4000000");
 }
 
 static void an_error_stays_one_short_line(void **state)
@@ -358,6 +379,7 @@ int main(void)
 		cmocka_unit_test(a_value_may_follow_an_equals_sign),
 		cmocka_unit_test(the_last_of_equal_flags_counts),
 		cmocka_unit_test(the_store_is_one_that_all_nodes_share),
+		cmocka_unit_test(many_processes_need_a_server),
 		cmocka_unit_test(a_store_name_has_at_most_64_bytes),
 		cmocka_unit_test(values_end_at_their_bounds),
 		cmocka_unit_test(an_error_says_what_is_allowed),

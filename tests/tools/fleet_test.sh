@@ -58,13 +58,16 @@ run 0 fleet --seconds 1 --keys 20 --limit 100 --json
 [ -s "$work/err" ] && fail "--json: prints to standard error, which is no terminal"
 [ "$(wc -l <"$work/out")" = 1 ] || fail "--json: not one line"
 holds \
-	'set("mode store nodes threads keys limit window_us seconds decisions allowed denied
-		ns_per_decision_p50 ns_per_decision_p99 round_trips windows admitted_max overshoot
-		undershoot_mean verdict refused clock_disagreements".split()) == set(o)' \
+	'set("mode store processes nodes threads keys limit window_us seconds decisions
+		decisions_per_second allowed denied ns_per_decision_p50 ns_per_decision_p99 round_trips
+		round_trips_per_million leases leases_per_round_trip connects failures wrong windows
+		admitted_max overshoot undershoot_mean verdict refused clock_disagreements
+		clock_step_us".split()) == set(o)' \
 	'all(type(v) is int for k, v in o.items()
-		if k not in ("mode", "store", "verdict", "seconds", "undershoot_mean"))' \
+		if k not in ("mode", "store", "verdict", "seconds", "undershoot_mean",
+			"round_trips_per_million", "leases_per_round_trip"))' \
 	'(o["mode"], o["store"], o["verdict"]) == ("leased", "memory:fleet", "held")' \
-	'(o["nodes"], o["threads"], o["keys"]) == (4, 2, 20)' \
+	'(o["processes"], o["nodes"], o["threads"], o["keys"]) == (1, 4, 2, 20)' \
 	'(o["limit"], o["window_us"]) == (100, 500000)' \
 	'o["seconds"] == 1' \
 	'o["decisions"] == o["allowed"] + o["denied"]' \
@@ -134,7 +137,7 @@ run 0 version
 grep -q '^gale [0-9]*\.[0-9]*\.[0-9]*$' "$work/out" || fail "no version"
 run 0 help
 run 0 fleet --help
-for flag in nodes threads keys limit window mode store seconds json help; do
+for flag in processes nodes threads keys limit window mode store seconds json help; do
 	grep -q -- "^  --$flag " "$work/out" || fail "--help does not tell about --$flag"
 done
 grep -q 'undershoot .*mean' "$work/out" || fail "--help does not explain undershoot"
@@ -165,11 +168,30 @@ refuses --seconds '100ms to 24h' --seconds 0
 refuses --seconds '100ms to 24h' --seconds 25h
 refuses --mode 'strict' --mode lent
 refuses --mode 'strict' --mode ''
-refuses --store 'memory:NAME' --store redis://127.0.0.1
 refuses --store 'memory:NAME' --store memory:
+refuses --store 'redis://HOST' --store 127.0.0.1:6379
+refuses --processes 'from 1 to 64' --processes 0
+refuses --processes 'from 1 to 64' --processes 65
+refuses --processes 'each would have its own' --processes 2
+refuses --processes 'each would have its own' --processes 2 --store memory:fleet
+refuses --keys 'at most 4000000 in all' --processes 5 --keys 1M --store redis://127.0.0.1
 refuses --json 'no value' --json=yes
 refuses --colour '--nodes' --colour red
 refuses fast '--nodes' fast
+
+# What the library makes of a URL, and processes that nobody has started.
+fails() {
+	local words=$1
+	shift
+	run 3 fleet "$@"
+	grep -q -- "^gale fleet: .*$words" "$work/err" ||
+		fail "gale fleet $*: does not say $words: $(cat "$work/err")"
+}
+fails 'url: ' --store redis://
+fails 'url: ' --store magic://localhost
+fails 'process [12]: .*url: ' --store magic://localhost --processes 2 --nodes 1
+run 2 fleet-worker --nodes 1
+grep -q 'started by gale fleet --processes' "$work/err" || fail "fleet-worker runs by itself"
 refuses --no?de '--nodes' $'--no\nde'
 
 exit $bad

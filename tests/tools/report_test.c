@@ -19,7 +19,8 @@
 static struct report good(void)
 {
 	return (struct report){
-		.flags = { .nodes = 4,
+		.flags = { .processes = 1,
+		           .nodes = 4,
 		           .threads = 2,
 		           .keys = 2,
 		           .limit = 10,
@@ -27,12 +28,12 @@ static struct report good(void)
 		           .mode_name = "strict",
 		           .store = "memory:fleet" },
 		.seconds = 2,
-		.allowed = 40,
-		.denied = 160,
-		.refused_text = "",
+		.counts = { [SEEN_ALLOWED] = 40,
+		            [SEEN_DENIED] = 160,
+		            [SEEN_ROUND_TRIPS] = 200,
+		            [SEEN_LEASES] = 300 },
 		.p50_ns = 100,
 		.p99_ns = 1000,
-		.round_trips = 200,
 		.tally = { .admitted = 40, .admitted_max = 10, .windows = 2 },
 		.windows = { { .number = 1, .admitted = 20, .most = 10, .whole = true },
 		             { .number = 2, .admitted = 20, .most = 10 } },
@@ -110,7 +111,7 @@ static void a_planted_overshoot_exits_with_1(void **state)
 	tally_finish(&tally, 2000000);
 	report.tally = tally_total(&tally);
 	tally_close(&tally);
-	report.allowed = 11;
+	report.counts[SEEN_ALLOWED] = 11;
 	assert_int_equal(report_verdict(&report), VERDICT_OVERSHOT);
 	assert_int_equal(report_status(&report), 1);
 }
@@ -134,9 +135,21 @@ static void a_count_that_got_lost_proves_nothing(void **state)
 	struct report report = good();
 
 	(void)state;
-	report.allowed++;
+	report.counts[SEEN_ALLOWED]++;
 	assert_int_equal(report_verdict(&report), VERDICT_UNPROVEN);
 	assert_int_equal(report_status(&report), 1);
+}
+
+static void a_clock_that_was_set_proves_nothing(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.clock_step_us = 1500;
+	assert_int_equal(report_verdict(&report), VERDICT_UNPROVEN);
+	assert_int_equal(report_status(&report), 1);
+	expect(report_json, &report, "\"clock_step_us\": 1500,");
+	expect(report_table, &report, "UNPROVEN: the system's clock was set by 1,500");
 }
 
 static void an_overshoot_weighs_more_than_a_disagreement(void **state)
@@ -156,6 +169,7 @@ static void the_object_is_one_line_that_has_every_field(void **state)
 	static const char *fields[] = {
 		"\"mode\": \"strict\"",
 		"\"store\": \"memory:fleet\"",
+		"\"processes\": 1,",
 		"\"nodes\": 4,",
 		"\"threads\": 2,",
 		"\"keys\": 2,",
@@ -167,7 +181,14 @@ static void the_object_is_one_line_that_has_every_field(void **state)
 		"\"denied\": 160,",
 		"\"ns_per_decision_p50\": 100,",
 		"\"ns_per_decision_p99\": 1000,",
+		"\"decisions_per_second\": 100,",
 		"\"round_trips\": 200,",
+		"\"round_trips_per_million\": 1000000.000,",
+		"\"leases\": 300,",
+		"\"leases_per_round_trip\": 1.500,",
+		"\"connects\": 0,",
+		"\"failures\": 0,",
+		"\"wrong\": 0,",
 		"\"windows\": 2,",
 		"\"admitted_max\": 10,",
 		"\"overshoot\": 0,",
@@ -193,14 +214,34 @@ static void any_name_of_a_store_is_valid_in_the_object(void **state)
 	       "\"store\": \"memory:a\\u0022b\\u005cc\\u000ad\\u00ff\"");
 }
 
+static void a_password_is_not_printed(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.flags.store = "redis://me:secret@localhost/0";
+	expect(report_json, &report, "\"store\": \"redis://me:***@localhost/0\"");
+}
+
+static void the_table_tells_of_a_servers_connections(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.flags.server = true;
+	report.counts[SEEN_CONNECTS] = 8;
+	report.counts[SEEN_FAILURES] = 1;
+	expect(report_table, &report, " 8  failures: 1;");
+}
+
 static void the_table_says_why_answers_were_refused(void **state)
 {
 	struct report report = good();
 
 	(void)state;
-	report.refused = 7;
-	report.refused_text = "the store is full";
-	expect(report_table, &report, "not by the rule: the store is full");
+	report.counts[SEEN_REFUSED] = 7;
+	report.counts[SEEN_REFUSED_WHY] = GALE_WHY_FULL;
+	expect(report_table, &report, gale_why_text(GALE_WHY_FULL));
 }
 
 static void the_table_has_a_line_for_each_window(void **state)
@@ -230,9 +271,12 @@ int main(void)
 		cmocka_unit_test(a_planted_overshoot_exits_with_1),
 		cmocka_unit_test(clocks_that_disagree_prove_nothing),
 		cmocka_unit_test(a_count_that_got_lost_proves_nothing),
+		cmocka_unit_test(a_clock_that_was_set_proves_nothing),
 		cmocka_unit_test(an_overshoot_weighs_more_than_a_disagreement),
 		cmocka_unit_test(the_object_is_one_line_that_has_every_field),
 		cmocka_unit_test(any_name_of_a_store_is_valid_in_the_object),
+		cmocka_unit_test(a_password_is_not_printed),
+		cmocka_unit_test(the_table_tells_of_a_servers_connections),
 		cmocka_unit_test(the_table_says_why_answers_were_refused),
 		cmocka_unit_test(the_table_has_a_line_for_each_window),
 		cmocka_unit_test(a_run_without_a_whole_window_says_so),

@@ -492,6 +492,144 @@ static void no_count_is_lost_while_windows_are_folded(void **state)
 	assert_int_equal(tally_total(&tally).windows, STEPS * STEP_US / WINDOW);
 }
 
+/* ---- Handing over ---------------------------------------------------------------- */
+
+/* Another tally, in which the first is the worker of this number. */
+struct funnel {
+	struct tally_taker taker; /* first */
+	struct tally *into;
+	uint32_t worker;
+	uint64_t takes;
+	uint64_t passed_us;
+};
+
+static void take(struct tally_taker *self, uint32_t key, struct tally_span span,
+                 uint64_t units)
+{
+	struct funnel *funnel = (struct funnel *)self;
+
+	funnel->takes++;
+	assert_true(span.last * WINDOW > funnel->passed_us);
+	assert_true(span.first * WINDOW > funnel->passed_us); /* Y1 */
+	tally_count_units(funnel->into, funnel->worker, key, span, units);
+}
+
+static void pass(struct tally_taker *self, uint64_t now_us)
+{
+	struct funnel *funnel = (struct funnel *)self;
+
+	assert_true(now_us > funnel->passed_us);
+	funnel->passed_us = now_us;
+	tally_pass(funnel->into, funnel->worker, now_us);
+}
+
+/* Two parts of one worker each; the whole is tally. */
+static struct tally parts[2];
+static struct funnel funnels[2];
+
+static int open_parts(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct tally_config config = { .keys = 2,
+			                       .workers = 1,
+			                       .ring = RING,
+			                       .limit = LIMIT,
+			                       .window_us = WINDOW,
+			                       .begin_us = BEGIN,
+			                       .taker = &funnels[i].taker };
+
+		funnels[i] =
+		    (struct funnel){ .taker = { take, pass }, &tally, .worker = i };
+		assert_true(tally_open(&parts[i], &config));
+	}
+	return open_it(state);
+}
+
+static int close_parts(void **state)
+{
+	for (int i = 0; i < 2; i++)
+		tally_close(&parts[i]);
+	return close_it(state);
+}
+
+static void finish_parts(void)
+{
+	for (int i = 0; i < 2; i++) {
+		tally_pass(&parts[i], 0, TALLY_GONE);
+		tally_finish(&parts[i], STOP);
+	}
+	finish(STOP);
+}
+
+static void the_whole_is_the_sum_of_its_parts(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		for (int times = 0; times < 2; times++)
+			count(&parts[i], 0, 1, BEGIN + 3, BEGIN + 4,
+			      reset_at(BEGIN + 4));
+	finish_parts();
+	assert_int_equal(funnels[0].takes, 1); /* both units at once */
+	assert_int_equal(window(1).admitted, 4);
+	assert_int_equal(tally_total(&tally).overshoot, 4 - LIMIT);
+	assert_int_equal(tally_total(&tally).disagreements, 0);
+}
+
+/* Only the whole knows that window 1 is full. */
+static void a_stray_of_a_part_is_placed_in_the_whole(void **state)
+{
+	uint64_t boundary = BEGIN + WINDOW;
+
+	(void)state;
+	for (int times = 0; times < LIMIT; times++)
+		count(&parts[1], 0, 0, BEGIN + 3, BEGIN + 4, reset_at(BEGIN + 4));
+	tally_count(&parts[0], 0, 0,
+	            tally_place_lent(WINDOW, boundary - 5, boundary + 5, 1));
+	finish_parts();
+	assert_int_equal(window(1).admitted, LIMIT);
+	assert_int_equal(window(2).admitted, 1);
+	assert_int_equal(tally_total(&tally).overshoot, 0);
+}
+
+static void a_part_hands_over_what_all_have_passed_and_no_more(void **state)
+{
+	(void)state;
+	count(&parts[0], 0, 0, BEGIN + 3, BEGIN + 4, reset_at(BEGIN + 4));
+	tally_pass(&parts[0], 0, BEGIN + WINDOW + 999);
+	tally_fold(&parts[0], STOP);
+	assert_int_equal(funnels[0].takes, 0);
+	tally_pass(&parts[0], 0, BEGIN + WINDOW + 1000);
+	tally_fold(&parts[0], STOP);
+	assert_int_equal(funnels[0].takes, 1);
+	assert_int_equal(funnels[0].passed_us, BEGIN + WINDOW + 1000);
+	finish_parts();
+	assert_int_equal(funnels[0].takes, 1);
+}
+
+/* With a server, a unit that was decided within the slack of the run's begin may be of
+ * the window before. */
+static void the_slack_reaches_behind_the_begin(void **state)
+{
+	struct tally_config config = { .keys = 1,
+		                       .workers = 1,
+		                       .ring = RING,
+		                       .limit = LIMIT,
+		                       .window_us = WINDOW,
+		                       .begin_us = BEGIN + 5,
+		                       .slack_us = 20 };
+
+	(void)state;
+	assert_true(tally_open(&tally, &config));
+	tally_count(&tally, 0, 0,
+	            tally_place_lent(WINDOW, BEGIN + 6 - 20, BEGIN + 7 + 20, 1));
+	tally_pass(&tally, 0, TALLY_GONE);
+	tally_finish(&tally, STOP);
+	assert_int_equal(tally_total(&tally).admitted, 1);
+	assert_int_equal(tally_total(&tally).disagreements, 0);
+}
+
+#define PARTS_TEST(name) cmocka_unit_test_setup_teardown(name, open_parts, close_parts)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
 
 int main(void)
@@ -526,6 +664,10 @@ int main(void)
 		cmocka_unit_test(a_ring_is_long_for_few_keys_and_bounded_for_many),
 		cmocka_unit_test_teardown(no_count_is_lost_while_windows_are_folded,
 		                          close_it),
+		PARTS_TEST(the_whole_is_the_sum_of_its_parts),
+		PARTS_TEST(a_stray_of_a_part_is_placed_in_the_whole),
+		PARTS_TEST(a_part_hands_over_what_all_have_passed_and_no_more),
+		cmocka_unit_test_teardown(the_slack_reaches_behind_the_begin, close_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,12 +42,34 @@ static void no_part_of_nothing_is_0_percent(void **state)
 	assert_true(percent(1, 4) > 24.999 && percent(1, 4) < 25.001);
 }
 
+static void a_url_is_shown_without_its_password(void **state)
+{
+	static const struct {
+		const char *url, *shown;
+	} rows[] = {
+		{ "memory:fleet", "memory:fleet" },
+		{ "redis://host:1/0", "redis://host:1/0" },
+		{ "redis://me@host:1", "redis://me@host:1" },
+		{ "redis://me:secret@host:1/0?prefix=a",
+		  "redis://me:***@host:1/0?prefix=a" },
+		{ "redis://:secret@host", "redis://:***@host" },
+		{ "redis://me:a@b@host", "redis://me:***@host" },
+		{ "redis:///folder/a:b@c", "redis:///folder/a:b@c" },
+	};
+	struct text_long shown;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(text_url(&shown, rows[i].url), rows[i].shown);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_have_a_comma_at_each_thousand),
 		cmocka_unit_test(durations_are_in_the_largest_unit_without_a_rest),
 		cmocka_unit_test(no_part_of_nothing_is_0_percent),
+		cmocka_unit_test(a_url_is_shown_without_its_password),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
