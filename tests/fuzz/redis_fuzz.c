@@ -88,6 +88,12 @@ size_t stream_resolve(const char *host, uint16_t port,
 	return 1;
 }
 
+bool stream_numeric(const char *address, uint16_t port,
+                    struct stream_address *ret_address)
+{
+	return stream_resolve(address, port, ret_address, 1) == 1;
+}
+
 bool stream_unix(const char *path, struct stream_address *ret_address)
 {
 	return stream_resolve(path, 0, ret_address, 1) == 1;
