@@ -336,6 +336,13 @@ static void link_hang_up(struct wire *wire)
 	link->phase = BROKEN;
 }
 
+/* libpq would write what the server remarks to stderr, which is the host's. */
+static void keep_quiet(void *arg, const char *message)
+{
+	(void)arg;
+	(void)message;
+}
+
 static PGconn *start(const struct kind *kind)
 {
 	const char *names[] = { "dbname", "hostaddr", "fallback_application_name",
@@ -363,6 +370,7 @@ static void link_connect(struct wire *wire, mono now)
 		give_up_by(link, "cannot connect");
 		return;
 	}
+	(void)PQsetNoticeProcessor(link->conn, keep_quiet, NULL);
 	watch_or_give_up(link, EPOLLOUT);
 }
 

@@ -32,6 +32,7 @@
 #include "tests/model/random.h"
 #include "tests/support/allocator.h"
 #include "tests/support/clock.h"
+#include "tests/support/arguments.h"
 #include "tests/support/must.h"
 
 #define KEYS_MOST 60 /* fewer than an ask looks at in search of room */
@@ -676,30 +677,15 @@ static int run(uint64_t seed, uint64_t steps)
 	return 1;
 }
 
-static bool number(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	*ret = strtoull(text, &end, 10);
-	return *text != '\0' && *end == '\0';
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, steps = 1000000;
-	bool good = argc % 2 == 1;
+	const struct argument arguments[] = {
+		{ "--seed", &seed },
+		{ "--steps", &steps },
+		{ NULL, NULL },
+	};
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--seed") == 0)
-			good &= number(argv[i + 1], &seed);
-		else if (strcmp(argv[i], "--steps") == 0)
-			good &= number(argv[i + 1], &steps);
-		else
-			good = false;
-	}
-	if (!good) {
-		fprintf(stderr, "store_timelines [--seed N] [--steps N]\n");
-		return 2;
-	}
+	arguments_read(argc, argv, arguments);
 	return run(seed, steps);
 }

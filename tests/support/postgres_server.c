@@ -25,6 +25,7 @@ struct postgres_server {
 	char data[80];
 	char programs[PATH_MOST]; /* the folder of initdb and postgres */
 	char address[128];
+	unsigned beginnings; /* before it was last crashed */
 	bool syncs;
 	uid_t user; /* 0: whoever runs the test */
 	gid_t group;
@@ -222,13 +223,35 @@ void postgres_server_restart(struct postgres_server *server, bool crashes)
 	begin(server);
 }
 
+/* How often it has begun anew, as its log says. */
+static unsigned beginnings(const struct postgres_server *server)
+{
+	char path[PATH_MOST], line[512];
+	unsigned count = 0;
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", server->folder);
+	log = fopen(path, "r");
+	must(log != NULL);
+	while (fgets(line, sizeof(line), log))
+		count += strstr(line, "reinitializing") != NULL;
+	fclose(log);
+	return count;
+}
+
+static bool has_begun_anew(void *arg)
+{
+	const struct postgres_server *server = arg;
+
+	return beginnings(server) > server->beginnings;
+}
+
 /* It may still answer before it has noticed. */
 void postgres_server_crash_process(struct postgres_server *server, int pid)
 {
+	server->beginnings = beginnings(server);
 	must(kill(pid, SIGKILL) == 0);
-	while (kill(pid, 0) == 0)
-		usleep(1000);
-	usleep(200000);
+	must(becomes_true(has_begun_anew, server));
 	must(becomes_true(answers, server));
 }
 

@@ -37,6 +37,7 @@
 #include "tests/support/clock.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
+#include "tests/support/arguments.h"
 #include "tests/support/rules.h"
 
 #define WORKERS 8
@@ -557,31 +558,16 @@ static int run(uint64_t seconds, uint64_t seed)
 	return 1;
 }
 
-static bool number(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	*ret = strtoull(text, &end, 10);
-	return *text != '\0' && *end == '\0';
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t seconds = 10, seed = 1;
-	bool good = argc % 2 == 1;
+	const struct argument arguments[] = {
+		{ "--seconds", &seconds },
+		{ "--seed", &seed },
+		{ NULL, NULL },
+	};
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--seconds") == 0)
-			good &= number(argv[i + 1], &seconds);
-		else if (strcmp(argv[i], "--seed") == 0)
-			good &= number(argv[i + 1], &seed);
-		else
-			good = false;
-	}
-	if (!good) {
-		fprintf(stderr, "torture [--seconds N] [--seed S]\n");
-		return 2;
-	}
+	arguments_read(argc, argv, arguments);
 	alarm((unsigned)seconds + 120); /* a round that hangs is ended */
 	return run(seconds, seed);
 }
