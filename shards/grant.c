@@ -314,6 +314,7 @@ void lessor_on_answer(struct store_home *home,
 	mono now = clock_now(lessor->config.clock);
 	struct link *link;
 
+	lessor->heard++;
 	if (slot == ERRAND_NONE)
 		return; /* of what was given back: nothing depends on it */
 	if (!errand->purse || errand->number != answer->number) {

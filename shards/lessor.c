@@ -353,6 +353,7 @@ void lessor_on_done(struct store_home *home, struct store_call *call,
 	struct link *link = link_of(lessor, ask->lender);
 	mono now = clock_now(lessor->config.clock);
 
+	lessor->heard++;
 	link->own.calls--;
 	if (result == STORE_LATE || result == STORE_DOWN)
 		lessor_back_off(lessor, link, now);

@@ -91,6 +91,7 @@ struct lessor {
 	mono close_due;        /* when purses of closed lenders are looked for again */
 	uint32_t closing_hand; /* how far they have been looked for */
 	uint64_t sent;         /* requests so far */
+	uint64_t heard;        /* answers, of any kind */
 	struct list crowded;   /* asks that wait for a purse */
 	struct list free_errands;
 	struct errand errands[ERRANDS];

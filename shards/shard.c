@@ -113,11 +113,13 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 uint64_t shard_turn(struct shard *shard)
 {
 	mono before = earliest_due(shard);
+	uint64_t heard = shard->lessor.heard;
 	struct turned turned = actor_turn(&shard->actor);
 
 	if (turned.more)
 		wake_raise(&shard->actor.wake); /* the descriptor says so */
-	return turned.mails + mono_reached(now_of(shard), before);
+	return turned.mails + (shard->lessor.heard - heard) +
+	       mono_reached(now_of(shard), before);
 }
 
 uint64_t shard_turn_after_ns(const struct shard *shard)
