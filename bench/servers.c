@@ -17,6 +17,8 @@
 #define SLEEP_NS 100000000
 #define PATIENCE_NS UINT64_C(10000000000)
 
+static uint64_t number; /* of the latest request, of any asker: they are one node */
+
 static void on_answer(struct store_home *home, const struct lend_answer *answer)
 {
 	struct asker *asker = (struct asker *)home;
@@ -104,9 +106,10 @@ void asker_lend(struct asker *asker, unsigned count)
 			.key_len = sizeof(keys[i]),
 			.rule = &asker->rule,
 			.ask = { .node = 1,
-			         .number = ++asker->number,
+			         .number = ++number,
 			         .want = UNITS,
 			         .least = 1 },
+			.due = mono_after(now_of(asker), PATIENCE_NS),
 		};
 	}
 	asker->store->ops->lend(asker->store, &asker->home, requests, count);

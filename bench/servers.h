@@ -19,8 +19,7 @@ struct asker {
 	struct store *store;
 	struct rule rule;
 	unsigned answered;
-	bool granted; /* something, once */
-	uint64_t number;
+	bool granted;  /* something, once */
 	uint64_t keys; /* that are asked about, in turn */
 	uint64_t next;
 };

@@ -85,7 +85,9 @@ suites() {
 			--timeout-multiplier 3 --print-errorlogs >"$log.out" 2>&1
 		tests/tally.py "$name $suite" "$log.json" "$log.txt" >>"$out/results"
 		report "$name $suite" "$since"
-		grep -q "^fail	$name $suite " "$out/results" && tail -n 80 "$log.out"
+		if grep -q "^fail	$name $suite " "$out/results"; then
+			tail -n 80 "$log.out"
+		fi
 	done
 }
 
@@ -115,7 +117,8 @@ program() {
 	shift 3
 	# shellcheck disable=SC2046 # flags are words
 	"$cc" -x "$language" -Wall -Wextra -Wpedantic -Werror "$out/readme.txt" -x none \
-		$(pkg-config "$@" --cflags --libs gale) ${static:+-static} -o "$out/readme" || return
+		$(pkg-config "$@" --cflags --libs gale | sed "s/-lgale/$library/") \
+		-o "$out/readme" || return
 	LD_LIBRARY_PATH=$out/prefix/lib timeout 20 "$out/readme"
 }
 installed() {
@@ -127,9 +130,9 @@ installed() {
 		try "install readme" tests/readme-program.sh README.md "$out/readme.txt" &&
 		for cc in 'gcc c' 'clang c' 'g++ c++'; do
 			# shellcheck disable=SC2086 # two words
-			static='' try "install shared ${cc% *}" program readme $cc
+			library=-lgale try "install shared ${cc% *}" program readme $cc
 			# shellcheck disable=SC2086
-			static=yes try "install static ${cc% *}" program readme $cc --static
+			library=-l:libgale.a try "install static ${cc% *}" program readme $cc --static
 		done
 	report install "$since"
 }
