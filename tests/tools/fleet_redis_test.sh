@@ -24,7 +24,7 @@ stop_server() {
 	server=
 }
 
-trap 'stop_server; rm -rf "$work"' EXIT
+trap '[ -n "${fleet-}" ] && kill "$fleet" 2>/dev/null; stop_server; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 
 start_server() {
@@ -73,7 +73,14 @@ says() {
 
 # Of this test's own fleets: the processes know the socket by its name.
 members() {
-	pgrep -f "fleet-worker .*$socket"
+	local dir said none=1
+	for dir in /proc/[0-9]*; do
+		said=$(tr '\0' ' ' 2>/dev/null <"$dir/cmdline") || continue
+		[[ $said == *"fleet-worker "*"$socket"* ]] || continue
+		echo "${dir#/proc/}"
+		none=0
+	done 2>/dev/null
+	return $none
 }
 
 # Nobody is left, soon.
