@@ -62,6 +62,20 @@ static void counter(struct bench *b)
 			bench_keep(&now);
 		}
 }
+
+/* What an ask with a clock of its own cannot do without. */
+static void counter_and_swap(struct bench *b)
+{
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		while (n-- > 0) {
+			uint64_t now = __builtin_ia32_rdtsc();
+			uint64_t seen = load_relaxed(&word.value);
+
+			bench_keep(&now);
+			while (!swap_if_relaxed(&word.value, &seen, seen - 1))
+				continue;
+		}
+}
 #endif
 
 static clockid_t monotonic = CLOCK_MONOTONIC;
@@ -383,6 +397,7 @@ static void add_words_and_clocks(void)
 	row("floors/compare and swap, two threads", compare_and_swap, NULL, NULL, 2);
 #if defined(__x86_64__)
 	row("floors/clock: rdtsc", counter, NULL, NULL, 1);
+	row("floors/rdtsc, compare and swap", counter_and_swap, NULL, NULL, 1);
 #endif
 	row("floors/clock: monotonic", read_clock, NULL, &monotonic, 1);
 	row("floors/clock: boottime", read_clock, NULL, &boottime, 1);

@@ -385,7 +385,8 @@ static void add_allows(void)
 {
 	row("leases/held, own now", run_held, &one_held, true,
 	    "floors/compare and swap", 1.5);
-	row("leases/held", run_held, &one_held, false, "leases/held, own now", 0);
+	row("leases/held", run_held, &one_held, false, "floors/rdtsc, compare and swap",
+	    1.5);
 	row("leases/1 key, own now", run_named, &one, true, "take/1 key", 1.5);
 	row("leases/1 key", run_named, &one, false, "leases/1 key, own now", 0);
 	row("leases/1 key, gale_wait, own now", run_waiting, &one, true, "take/1 key",

@@ -84,7 +84,8 @@ struct gale_runtime {
 	struct gale_log *log;          /* may be NULL */
 	struct gale_clock *clock;      /* of its stores; may be NULL */
 	struct gale_clock *node_clock; /* of leases and deadlines */
-	struct grace grace;            /* its epoch is read by every ask, too */
+	bool counts;        /* seats may tell its time by the processor's counter */
+	struct grace grace; /* its epoch is read by every ask, too */
 	struct boot_clock boot;
 	uint64_t seed; /* of the hashes that spread keys over shards */
 	uint64_t node; /* who this is to the stores: nobody else, and never again */

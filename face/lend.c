@@ -79,12 +79,13 @@ static inline struct wish wish_of(struct gale_seat *seat, struct gale_limiter *l
 struct found {
 	enum local how;
 	uint64_t word;
+	mono now;
 };
 
 static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
                                             struct purse *purse)
 {
-	struct found found = { LOCAL_UNKNOWN, 0 };
+	struct found found = { LOCAL_UNKNOWN, 0, wish->now };
 
 	found.how = local_try(&wish->limiter->lender, purse, wish->seat->number,
 	                      wish->now, wish->cost, &found.word);
@@ -98,7 +99,7 @@ static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
 static ALWAYS_INLINE struct found find_and_try(const struct wish *wish)
 {
 	struct gale_seat *seat = wish->seat;
-	struct found found = { LOCAL_UNKNOWN, 0 };
+	struct found found = { LOCAL_UNKNOWN, 0, wish->now };
 	struct purse *purse;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
@@ -111,14 +112,12 @@ static ALWAYS_INLINE struct found find_and_try(const struct wish *wish)
 	return found;
 }
 
-static inline struct gale_answer answer_from(const struct wish *wish,
+static inline struct gale_answer answer_from(const struct lender *lender,
                                              const struct found *found)
 {
-	const struct lender *lender = &wish->limiter->lender;
-
-	if (found->how == LOCAL_TAKEN)
-		return LOCAL_ALLOW(lender, found->word, wish->now);
-	return LOCAL_DENY(lender, found->word, wish->now);
+	if (LIKELY(found->how == LOCAL_TAKEN))
+		return LOCAL_ALLOW(lender, found->word, found->now);
+	return LOCAL_DENY(lender, found->word, found->now);
 }
 
 /* A pacer's: from the burst, or a place of the block. */
@@ -158,7 +157,7 @@ bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void 
 		return true;
 	found = find_and_try(&wish);
 	if (found.how != LOCAL_UNKNOWN)
-		*ret_answer = answer_from(&wish, &found);
+		*ret_answer = answer_from(lender, &found);
 	return found.how != LOCAL_UNKNOWN;
 }
 
@@ -183,7 +182,7 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 		struct found found = find_and_try(&wish);
 
 		if (found.how != LOCAL_UNKNOWN)
-			return answer_from(&wish, &found);
+			return answer_from(&limiter->lender, &found);
 	} else if (local_ask(seat, limiter, key, key_len, cost, &answer)) {
 		return answer;
 	}
@@ -193,30 +192,27 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 /* ---- The quick way --------------------------------------------------------------- */
 
 /*
- * Most asks are of a seat that ticks, about a purse that is where its hash says, and
- * answered from one word that nobody else wants at this instant.  For these, nothing is
- * called that could need a register kept, and everything else is left to the long way,
- * which begins anew.
+ * Most asks are of a seat that knows what time it is, about a purse that is where its
+ * hash says, and answered from one word that nobody else wants at this instant.  For
+ * these, nothing is called that could need a register kept, and everything else is left
+ * to the long way, which begins anew.
  */
 static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
                                    const struct gale_limiter *limiter, uint64_t cost)
 {
-	/* A seat that has left does not tick, and a limiter that is closed is not quick. */
+	/* A limiter that is closed is not quick, and a seat that has left tells no time. */
 	return LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
-	       LIKELY(cost_is_quick(limiter, cost)) && LIKELY(seat->ticked.ns > 0) &&
+	       LIKELY(cost_is_quick(limiter, cost)) &&
 	       LIKELY(lifeline_passes(&seat->handle.runtime->lifeline));
 }
 
 static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
                                                      const struct lender *lender,
-                                                     enum local how, uint64_t word)
+                                                     const struct found *found)
 {
-	if (LIKELY(how == LOCAL_TAKEN)) {
-		seat_count(seat, COUNT_ALLOWED);
-		return LOCAL_ALLOW(lender, word, seat->ticked);
-	}
-	seat_count(seat, COUNT_REFUSED);
-	return LOCAL_DENY(lender, word, seat->ticked);
+	seat_count(seat,
+	           LIKELY(found->how == LOCAL_TAKEN) ? COUNT_ALLOWED : COUNT_REFUSED);
+	return answer_from(lender, found);
 }
 
 /* Where most purses are is tried first: that leaves no loop on the way of most asks. */
@@ -231,15 +227,28 @@ static ALWAYS_INLINE struct purse *find_quickly(const struct gale_seat *seat,
 	return root_find(root, name);
 }
 
-static ALWAYS_INLINE enum local take_quickly(struct gale_seat *seat,
-                                             struct purse *purse, uint64_t cost,
-                                             uint64_t *ret_word)
+static ALWAYS_INLINE struct found take_quickly(const struct gale_seat *seat,
+                                               struct purse *purse,
+                                               _Atomic uint64_t *credit, uint64_t cost)
 {
+	struct found found = { .how = LOCAL_UNKNOWN };
+
+	if (LIKELY(seat_tells(seat, &found.now)))
+		found.how = local_try_word(purse, credit, found.now, cost, &found.word);
+	return found;
+}
+
+/* Within a grace period. */
+static ALWAYS_INLINE struct found find_and_take(const struct gale_seat *seat,
+                                                const struct purse_name *name,
+                                                uint64_t cost)
+{
+	struct purse *purse = find_quickly(seat, name);
+
 	if (!LIKELY(purse != NULL))
-		return LOCAL_UNKNOWN;
+		return (struct found){ .how = LOCAL_UNKNOWN };
 	purse_use(purse);
-	return local_try_word(purse, local_word(purse, seat->number), seat->ticked,
-	                      cost, ret_word);
+	return take_quickly(seat, purse, local_word(purse, seat->number), cost);
 }
 
 static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
@@ -251,15 +260,14 @@ static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
 	    LIKELY(key_is_good(key, key_len))) {
 		struct lender *lender = &limiter->lender;
 		struct purse_name name = name_of(lender, key, key_len);
-		enum local how;
-		uint64_t word;
+		struct found found;
 
 		seat_check_thread(seat);
 		reader_enter(&seat->handle.runtime->grace, &seat->reader);
-		how = take_quickly(seat, find_quickly(seat, &name), cost, &word);
+		found = find_and_take(seat, &name, cost);
 		reader_exit(&seat->reader);
-		if (LIKELY(how != LOCAL_UNKNOWN))
-			return quick_answer(seat, lender, how, word);
+		if (LIKELY(found.how != LOCAL_UNKNOWN))
+			return quick_answer(seat, lender, &found);
 	}
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
@@ -307,44 +315,44 @@ static void fetch(struct gale_seat *seat, struct gale_limiter *limiter,
 		root_prefetch_purse(root_of(seat, ret_hashes[i]), ret_hashes[i]);
 }
 
-static ALWAYS_INLINE enum local try_fetched(struct gale_seat *seat,
-                                            struct gale_limiter *limiter,
-                                            const struct gale_question *question,
-                                            uint64_t hash, uint64_t *ret_word)
+static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
+                                              struct gale_limiter *limiter,
+                                              const struct gale_question *question,
+                                              uint64_t hash)
 {
 	struct purse_name name = { .lender = &limiter->lender,
 		                   .key = question->key,
 		                   .key_len = (uint16_t)question->key_len,
 		                   .hash = hash };
-	enum local how;
+	struct found found = { .how = LOCAL_UNKNOWN };
 
 	if (!key_is_good(question->key, question->key_len) ||
 	    !is_quick(seat, limiter, question->cost))
-		return LOCAL_UNKNOWN;
+		return found;
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	how = take_quickly(seat, find_quickly(seat, &name), question->cost, ret_word);
+	found = find_and_take(seat, &name, question->cost);
 	reader_exit(&seat->reader);
-	return how;
+	return found;
 }
 
 static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
                       const struct gale_question *questions, size_t count,
                       struct gale_answer *ret_answers)
 {
-	uint64_t hashes[FLOCK], word;
+	uint64_t hashes[FLOCK];
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	fetch(seat, limiter, questions, count, hashes);
 	reader_exit(&seat->reader);
 	for (size_t i = 0; i < count; i++) {
 		const struct gale_question *it = &questions[i];
-		enum local how = try_fetched(seat, limiter, it, hashes[i], &word);
+		struct found found = try_fetched(seat, limiter, it, hashes[i]);
 
-		if (LIKELY(how != LOCAL_UNKNOWN)) {
-			local_tell(&ret_answers[i], &limiter->lender, how, word,
-			           seat->ticked);
-			seat_count(seat,
-			           how == LOCAL_TAKEN ? COUNT_ALLOWED : COUNT_REFUSED);
+		if (LIKELY(found.how != LOCAL_UNKNOWN)) {
+			local_tell(&ret_answers[i], &limiter->lender, found.how,
+			           found.word, found.now);
+			seat_count(seat, found.how == LOCAL_TAKEN ? COUNT_ALLOWED
+			                                          : COUNT_REFUSED);
 			continue;
 		}
 		ret_answers[i] = ask_at_length(seat, limiter, it->key, it->key_len,
@@ -500,7 +508,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	found = try_purse(&wish, key->purse);
 	if (found.how == LOCAL_UNKNOWN)
 		return ask_by_name(key, cost, tag);
-	return answer_from(&wish, &found);
+	return answer_from(&key->limiter->lender, &found);
 }
 
 static ALWAYS_INLINE bool key_is_quick(const struct gale_key *key, uint64_t cost)
@@ -514,13 +522,11 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
 	if (LIKELY(key_is_quick(key, cost))) {
 		struct gale_seat *seat = key->seat;
-		uint64_t word;
-		enum local how =
-		    local_try_word(key->purse, key->credit, seat->ticked, cost, &word);
+		struct found found = take_quickly(seat, key->purse, key->credit, cost);
 
 		seat_check_thread(seat);
-		if (LIKELY(how != LOCAL_UNKNOWN))
-			return quick_answer(seat, &key->limiter->lender, how, word);
+		if (LIKELY(found.how != LOCAL_UNKNOWN))
+			return quick_answer(seat, &key->limiter->lender, &found);
 	}
 	return ask_key_at_length(key, cost, tag);
 }

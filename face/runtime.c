@@ -138,6 +138,8 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 	runtime->node_clock = config->clock && config->clock->boot_ns
 	                          ? config->clock
 	                          : &runtime->boot.clock;
+	runtime->counts =
+	    runtime->node_clock == &runtime->boot.clock && counter_is_good();
 	runtime->max_keys = config->max_keys ? config->max_keys : NODE_KEYS_DEFAULT;
 	runtime->shard_count = config->shards ? config->shards : processors();
 	runtime->pending_max =

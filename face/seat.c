@@ -232,6 +232,7 @@ void gale_leave(struct gale_seat *seat)
 		return;
 	seat_check_thread(seat);
 	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
+	seat->counter = (struct counter){ 0 };
 	handle_close(&seat->handle);
 }
 
@@ -418,6 +419,17 @@ bool seat_is_here(const struct gale_seat *seat)
 
 	return lifeline_holds(&runtime->lifeline) &&
 	       handle_is_open(&seat->handle, runtime);
+}
+
+mono seat_now(struct gale_seat *seat)
+{
+	mono now;
+
+	if (seat_tells(seat, &now))
+		return now;
+	return seat->handle.runtime->counts && seat_is_here(seat)
+	           ? counter_look(&seat->counter)
+	           : clock_now(seat->handle.runtime->node_clock);
 }
 
 void gale_tick(struct gale_seat *seat)

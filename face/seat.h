@@ -12,6 +12,7 @@
 
 #include "engine/check.h"
 #include "face/face.h"
+#include "runtime/counter.h"
 
 struct pending {
 	struct ask ask; /* first: a done ask is found by its address */
@@ -34,6 +35,7 @@ struct gale_seat {
 	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
 	                                    clock */
 	uint32_t number;             /* the index of its cells */
+	struct counter counter;      /* what time it is, in between */
 	struct ask_home home;
 	struct wake wake;
 	struct mailbox done;
@@ -59,7 +61,9 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   IS_WET(struct gale_seat, counters[COUNT_REFUSED]) &&
                   !IS_WET(struct gale_seat, handle.runtime) &&
                   !IS_WET(struct gale_seat, ticked) &&
-                  !IS_WET(struct gale_seat, number),
+                  !IS_WET(struct gale_seat, number) &&
+                  !IS_WET(struct gale_seat, counter.ticks) &&
+                  !IS_WET(struct gale_seat, counter.rate),
               "see hot.h");
 
 /* Has it not left, and is this the process that it joined in? */
@@ -72,13 +76,16 @@ static inline void seat_check_thread(const struct gale_seat *seat)
 	(void)seat;
 }
 
-/* The instant that an ask of this seat is made at. */
-static inline mono seat_now(const struct gale_seat *seat)
+/* The instant that an ask of this seat is made at; false: the clock must be looked at. */
+static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
 {
-	if (seat->ticked.ns > 0)
-		return seat->ticked;
-	return clock_now(seat->handle.runtime->node_clock);
+	*ret_now = seat->ticked;
+	return LIKELY(seat->ticked.ns > 0) ||
+	       counter_tells(&seat->counter, counter_ticks(), ret_now);
 }
+
+/* The same, and it always tells. */
+mono seat_now(struct gale_seat *seat);
 
 static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
 {

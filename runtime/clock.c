@@ -26,7 +26,7 @@ static uint64_t boot_clock_now(struct gale_clock *self)
 static uint64_t boot_clock_ns(struct gale_clock *self)
 {
 	(void)self;
-	return read_ns(CLOCK_BOOTTIME);
+	return boottime_ns();
 }
 
 void boot_clock_init(struct boot_clock *boot)
@@ -35,6 +35,11 @@ void boot_clock_init(struct boot_clock *boot)
 	boot->clock.boot_ns = boot_clock_ns;
 	/* A machine may have been up for longer than since 1970: the sum is right again. */
 	boot->epoch_ns = read_ns(CLOCK_REALTIME) - read_ns(CLOCK_BOOTTIME);
+}
+
+uint64_t boottime_ns(void)
+{
+	return read_ns(CLOCK_BOOTTIME);
 }
 
 uint64_t patience_now_ns(void)

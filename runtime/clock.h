@@ -36,6 +36,9 @@ static inline mono clock_now(struct gale_clock *clock)
 	return (mono){ clock->boot_ns(clock) };
 }
 
+/* CLOCK_BOOTTIME. */
+uint64_t boottime_ns(void);
+
 /* For deadlines of waits only: nanoseconds from some point in the past. */
 uint64_t patience_now_ns(void);
 
