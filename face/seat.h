@@ -79,9 +79,15 @@ static inline void seat_check_thread(const struct gale_seat *seat)
 /* The instant that an ask of this seat is made at; false: the clock must be looked at. */
 static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
 {
+	uint64_t since;
+
 	*ret_now = seat->ticked;
-	return LIKELY(seat->ticked.ns > 0) ||
-	       counter_tells(&seat->counter, counter_ticks(), ret_now);
+	if (LIKELY(seat->ticked.ns > 0))
+		return true;
+	if (!counter_runs(&seat->counter, counter_ticks(), &since))
+		return false;
+	*ret_now = counter_at(&seat->counter, since);
+	return true;
 }
 
 /* The same, and it always tells. */

@@ -10,17 +10,12 @@
 
 #include "runtime/clock.h"
 
-#define LOOK_MOST_NS 1000                /* one that took longer was disturbed */
-#define RATE_LEAST_NS UINT64_C(16000000) /* two looks are wrong by 2000 of these */
-#define RATE_MOST_NS UINT64_C(1000000000)
-#define SPEEDUP 1024 /* the rate is too fast by one in so many: 977 ppm */
+#define LOOK_MOST_NS 250                /* one that took longer was disturbed */
+#define APART_LEAST_NS UINT64_C(900000) /* looks tell a rate that is off by 278 ppm */
+#define APART_MOST_NS UINT64_C(1000000000)
+#define SPEEDUP 1024                   /* what a rate is too fast by: 977 ppm */
 #define RATE_MOST (UINT64_C(1) << 33)  /* a counter of half a gigahertz, and faster */
 #define RATE_LEAST (UINT64_C(1) << 29) /* ... up to eight */
-
-static void forget(struct counter *counter)
-{
-	*counter = (struct counter){ 0 };
-}
 
 static uint64_t apart(uint64_t a, uint64_t b)
 {
@@ -34,43 +29,31 @@ static bool agrees(const struct counter *counter, uint64_t rate)
 	       apart(counter->rate, rate) <= counter->rate / SPEEDUP;
 }
 
-static void measure(struct counter *counter)
+/* Since the last look; 0: it cannot be told. */
+static uint64_t measure(const struct counter *counter, const struct counter_look *look)
 {
-	uint64_t ns = counter->ns - counter->from_ns;
-	uint64_t ticks = counter->ticks - counter->from_ticks;
-	uint64_t rate = ticks > 0 ? (ns << 32) / ticks : 0;
+	uint64_t ns = look->after_ns - counter->ns;
+	uint64_t ticks = look->ticks - counter->ticks, rate;
 
+	if (ns > APART_MOST_NS || ticks == 0)
+		return 0;
+	rate = (ns << 32) / ticks;
 	rate += rate / SPEEDUP;
-	if (rate < RATE_LEAST || rate > RATE_MOST || !agrees(counter, rate)) {
-		forget(counter);
-		return;
-	}
-	counter->rate = rate;
-	counter->good = (COUNTER_GOOD_NS << 32) / rate; /* K2 */
-	counter->from_ticks = counter->ticks;
-	counter->from_ns = counter->ns;
+	return rate >= RATE_LEAST && rate <= RATE_MOST && agrees(counter, rate) ? rate
+	                                                                        : 0;
 }
 
 void counter_learn(struct counter *counter, const struct counter_look *look)
 {
-	uint64_t ns = look->after_ns - counter->from_ns;
-
-	if (look->after_ns - look->before_ns > LOOK_MOST_NS) {
-		counter->good = 0; /* until the next one: the rate is still known */
-		return;
-	}
-	if (ns > RATE_MOST_NS)
-		forget(counter);
+	counter->good = 0;
+	if (look->after_ns - look->before_ns > LOOK_MOST_NS ||
+	    look->after_ns - counter->ns < APART_LEAST_NS)
+		return; /* the next one may tell more */
+	counter->rate = measure(counter, look);
 	counter->ticks = look->ticks;
 	counter->ns = look->after_ns; /* K1: what it was a little later */
-	if (counter->from_ns == 0) {
-		counter->from_ticks = look->ticks;
-		counter->from_ns = look->after_ns;
-	} else if (ns >= RATE_LEAST_NS) {
-		measure(counter);
-	} else if (counter->rate > 0) {
-		counter->good = (COUNTER_GOOD_NS << 32) / counter->rate;
-	}
+	if (counter->rate > 0)
+		counter->good = (COUNTER_GOOD_NS << 32) / counter->rate; /* K2 */
 }
 
 #ifdef __x86_64__

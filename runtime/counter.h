@@ -5,11 +5,8 @@
  *
  * To read CLOCK_BOOTTIME takes longer than all the rest of an ask.  So a thread looks at
  * it once in a millisecond, and in between the counter says how far it has come since.
- * How fast the counter runs is measured by these looks, and never taken for granted.
- *
- *     looks -> 16 ms apart: a rate -> trusted for a millisecond after each look
- *       ^                                   |
- *       '--- the counter was set back, or runs at another rate, or nobody looked for long
+ * How fast the counter runs is measured from one look to the next, and never taken for
+ * granted.
  *
  * Invariants
  *
@@ -35,12 +32,10 @@
 
 /* All zero: nothing is known yet. */
 struct counter {
-	uint64_t ticks;      /* at the last look */
-	uint64_t ns;         /* the clock's, just after it */
-	uint64_t good;       /* ticks after it that can be told; 0: none */
-	uint64_t rate;       /* 2^-32 ns a tick, a little too many */
-	uint64_t from_ticks; /* of the look that the next rate is measured from ... */
-	uint64_t from_ns;    /* ... and 0: of none */
+	uint64_t ticks; /* at the last look */
+	uint64_t ns;    /* the clock's, just after it; 0: none */
+	uint64_t good;  /* ticks after it that can be told; 0: none */
+	uint64_t rate;  /* 2^-32 ns a tick, a little too many */
 };
 
 /* The clock, before and after the counter was read. */
@@ -53,16 +48,17 @@ struct counter_look {
 /* Learns from a look. */
 void counter_learn(struct counter *counter, const struct counter_look *look);
 
-/* False: it must be looked. */
-static ALWAYS_INLINE bool counter_tells(const struct counter *counter, uint64_t ticks,
-                                        mono *ret_now)
+/* No instant that it tells before the next look is later: what is sure to live then need
+ * not be compared with what the counter says, while which nothing else gets done. */
+static ALWAYS_INLINE mono counter_last(const struct counter *counter)
 {
-	uint64_t since = ticks - counter->ticks; /* the product fits, if it is good */
+	return (mono){ counter->ns + COUNTER_GOOD_NS };
+}
 
-	if (since >= counter->good) /* K2 */
-		return false;
-	ret_now->ns = counter->ns + (since * counter->rate >> 32);
-	return true;
+/* The instant so many ticks after the last look. */
+static ALWAYS_INLINE mono counter_at(const struct counter *counter, uint64_t since)
+{
+	return (mono){ counter->ns + (since * counter->rate >> 32) };
 }
 
 #ifdef __x86_64__
@@ -80,6 +76,14 @@ static ALWAYS_INLINE uint64_t counter_ticks(void)
 }
 
 #endif
+
+/* Ticks since the last look; false: it must be looked. */
+static ALWAYS_INLINE bool counter_runs(const struct counter *counter, uint64_t ticks,
+                                       uint64_t *ret_since)
+{
+	*ret_since = ticks - counter->ticks;
+	return *ret_since < counter->good; /* K2 */
+}
 
 /* Does the kernel itself keep time by this counter, on all processors alike? */
 bool counter_is_good(void);
