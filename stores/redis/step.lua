@@ -32,12 +32,17 @@ local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if now > LATEST then now = LATEST end
 
+-- Most of a call's keys expire at the same instant, and to spell it takes a while.
+local spelt, instant
 local function keep(key, value, expires)
-	if expires > now then
-		call('SET', key, value, 'PXAT', math.ceil(expires / 1000))
-	else
+	if expires <= now then
 		call('DEL', key)
+		return
 	end
+	if spelt ~= expires then
+		spelt, instant = expires, string.format('%.0f', math.ceil(expires / 1000))
+	end
+	call('SET', key, value, 'PXAT', instant)
 end
 
 -- What stands there is not the rule's: it is another's, or nobody's.
@@ -57,16 +62,24 @@ local function others(value, first, at)
 	return sub(value, first, first + 335)
 end
 
--- Fixed windows, quotas, budgets.
+-- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
+--   s, b  cost    l  node, number, units, least, seen, seen_in, spent
+--   g  node, number, units, tag, part
 local function window(verb, key, job)
-	local head, mark, early, limit, period, first, at = unpack('<dddddd', job, 2)
+	local head, mark, early, limit, period, first, node, number, units, a, b, c, d =
+		unpack('<ddddddddddddd', job, 2)
 	if now < early then return WAITS end
 	local value, start, used = try('GET', key) or '', 0, 0
-	if value ~= '' then
-		local its_head, its_mark
-		local size = type(value) == 'table' and 0 or #value
+	local size = type(value) == 'table' and 1 or #value
+	local its_head, its_mark, its_node, last, granted, out, tag, part
+	if size > 0 then
 		if size < 32 or size > 416 or size % 48 ~= 32 then return refuse(value, head, mark) end
-		its_head, its_mark, start, used = unpack('<I8I8I8I8', value)
+		if size == 32 then
+			its_head, its_mark, start, used = unpack('<I8I8I8I8', value)
+		else
+			its_head, its_mark, start, used, its_node, last, granted, out, tag, part =
+				unpack('<I8I8I8I8I8I8I8I8I8I8', value)
+		end
 		if its_head ~= head or its_mark ~= mark or start > LATEST or used > MOST then
 			return refuse(value, head, mark)
 		end
@@ -81,19 +94,19 @@ local function window(verb, key, job)
 		to = from + period
 		if from < 0 then from = 0 end
 	else -- months
-		for i = at, at + 32, 16 do
+		for i = 106, 138, 16 do
 			from, to = unpack('<dd', job, i)
 			if from <= when and when < to then break end
 			from = nil
 		end
 		if not from then return CALENDAR end
-		at = at + 48
 	end
+	local past = size > 32 and tag ~= start -- D5
 	local turns = used == 0 or start < from -- then it is to live until another instant
-	if start < from then start, used = from, 0 end
+	if start < from then start, used, past = from, 0, true end
 
 	if verb == 's' or verb == 'b' then -- step; of a budget
-		local cost = unpack('<d', job, at)
+		local cost = node
 		if verb == 's' and used + cost > limit or verb == 'b' and used >= limit then
 			return value
 		end
@@ -107,18 +120,19 @@ local function window(verb, key, job)
 		return value
 	end
 
-	local node, number = unpack('<dd', job, at)
-	local row, last, granted, out, tag, part
-	local past = #value > 32 and unpack('<I8', value, 65) ~= start -- D5
-	for i = 33, past and 0 or #value, 48 do
-		local its_node
-		its_node, last, granted, out, tag, part = unpack('<I8I8I8I8I8I8', value, i)
-		if its_node == node then row = i break end
+	local row
+	if size > 32 and not past then
+		row = 33
+		while its_node ~= node do
+			row = row + 48
+			if row > size then row = nil break end
+			its_node, last, granted, out, tag, part = unpack('<I8I8I8I8I8I8', value, row)
+		end
 	end
 	if row and number <= last then return value end -- D2
 	local becomes
 	if verb == 'l' then -- lend
-		local units, least, seen, seen_in, spent = unpack('<ddddd', job, at + 16)
+		local least, seen, seen_in, spent = a, b, c, d
 		if start == seen_in and used < seen then used = seen end
 		if units > limit - used then units = limit - used end
 		if units < least then
@@ -128,11 +142,15 @@ local function window(verb, key, job)
 			return value
 		end
 		used = used + units
+		if row == 33 and not turns then -- it stays the first
+			call('SETRANGE', key, 24, pack('<I8I8I8I8I8', used, node, number, units, out + units))
+			return value
+		end
 		becomes = pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, start, used,
 			node, number, units, row and out + units or units, start, 0) -- D4
 		if not past then becomes = becomes .. others(value, 33, row) end
 	else -- take back
-		local units, of, of_part = unpack('<ddd', job, at + 16)
+		local of, of_part = a, b
 		if not row or tag ~= of or part ~= of_part or -- D3
 		   units < 1 or units > out or units > used then
 			return value

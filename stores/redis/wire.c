@@ -24,6 +24,7 @@
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
 #define PACKED_MOST 160
+#define WINDOW_NUMBERS 13          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 
 /* ---- Texts ----------------------------------------------------------------------- */
@@ -263,8 +264,7 @@ static uint64_t first_start(const struct rule *rule)
 	return quota_period(&rule->is, 0).end_us % rule_window_us(rule);
 }
 
-static void pack_window(struct packed *packed, const struct remote_job *job,
-                        uint64_t now_us)
+static void pack_window(struct packed *packed, const struct remote_job *job)
 {
 	const struct rule *rule = job->rule;
 	bool months = rule->is.cadence == GALE_MONTHLY;
@@ -274,7 +274,15 @@ static void pack_window(struct packed *packed, const struct remote_job *job,
 	pack_number(packed, rule->is.limit);
 	pack_number(packed, months ? 0 : rule_window_us(rule));
 	pack_number(packed, months ? 0 : first_start(rule));
-	if (months)
+}
+
+/* All jobs of windows are as long, so that the script reads them in one go. */
+static void pack_rest_of_window(struct packed *packed, const struct rule *rule,
+                                uint64_t now_us)
+{
+	while (packed->count < 1 + WINDOW_NUMBERS * sizeof(double))
+		pack_number(packed, 0);
+	if (rule->is.cadence == GALE_MONTHLY)
 		pack_months(packed, rule, now_us);
 }
 
@@ -310,15 +318,16 @@ static void pack_step(struct packed *packed, const struct remote_job *job,
 		return;
 	}
 	pack_letter(packed, budget ? 'b' : 's');
-	pack_window(packed, job, now_us);
+	pack_window(packed, job);
 	pack_number(packed, job->cost);
+	pack_rest_of_window(packed, job->rule, now_us);
 }
 
 static void pack_lend_window(struct packed *packed, const struct remote_job *job,
                              uint64_t now_us)
 {
 	pack_letter(packed, 'l');
-	pack_window(packed, job, now_us);
+	pack_window(packed, job);
 	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->ask.want);
@@ -326,6 +335,7 @@ static void pack_lend_window(struct packed *packed, const struct remote_job *job
 	pack_number(packed, smaller(job->seen, job->rule->is.limit));
 	pack_number(packed, job->seen_in);
 	pack_number(packed, job->ask.spent);
+	pack_rest_of_window(packed, job->rule, now_us);
 }
 
 /* It never has more than the burst, so no more need be wanted. */
@@ -346,11 +356,12 @@ static void pack_back_window(struct packed *packed, const struct remote_job *job
                              uint64_t now_us)
 {
 	pack_letter(packed, 'g');
-	pack_window(packed, job, now_us);
+	pack_window(packed, job);
 	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->units);
 	pack_slot(packed, job->tag);
+	pack_rest_of_window(packed, job->rule, now_us);
 }
 
 /* Nobody has more than the burst out. */
