@@ -14,20 +14,27 @@ static uint64_t end_of_window(const struct rule *rule, uint64_t now_us)
 	return window_expires(rule, &state);
 }
 
+/* When all is over that was granted until then; places are booked ahead. */
+static uint64_t end_of_grants(const struct rule *rule, uint64_t last_us)
+{
+	switch (rule->is.kind) {
+	case GALE_RULE_FIXED_WINDOW:
+	case GALE_RULE_QUOTA:
+	case GALE_RULE_TOKEN_BUDGET:
+		return end_of_window(rule, last_us);
+	case GALE_RULE_PACER:
+		return last_us + rule_window_us(rule) + rule->is.max_wait_us;
+	default:
+		return last_us + rule_window_us(rule);
+	}
+}
+
 uint64_t quarantine_until(const struct rule *rule, uint64_t since_us, uint64_t most_us)
 {
 	uint64_t end_us, most = since_us + most_us;
 
 	if (since_us == 0)
 		return 0;
-	switch (rule->is.kind) {
-	case GALE_RULE_FIXED_WINDOW:
-	case GALE_RULE_QUOTA:
-	case GALE_RULE_TOKEN_BUDGET:
-		end_us = end_of_window(rule, since_us);
-		break;
-	default:
-		end_us = since_us + rule_window_us(rule);
-	}
+	end_us = end_of_grants(rule, since_us + QUARANTINE_SKEW_US);
 	return end_us < most ? end_us : most;
 }

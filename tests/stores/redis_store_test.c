@@ -461,12 +461,12 @@ static void in_quarantine_a_look_promises_nothing(void **state)
 	assert_int_equal(gale_peek(node.seat, node.limiter, "k", 1, PATIENT, &answer),
 	                 GALE_ERR_OK);
 	assert_int_equal(answer.verdict, GALE_DENY);
-	assert_in_range(answer.retry_after_us, GALE_SECONDS(20), GALE_SECONDS(24));
+	assert_in_range(answer.retry_after_us, GALE_SECONDS(21), GALE_SECONDS(25));
 	assert_int_equal(
 	    gale_forecast(node.seat, node.limiter, "k", 1, 1, PATIENT, &outlook),
 	    GALE_ERR_OK);
 	assert_int_equal(outlook.spendable_now, 0);
-	assert_in_range(outlook.next_after_us, GALE_SECONDS(20), GALE_SECONDS(24));
+	assert_in_range(outlook.next_after_us, GALE_SECONDS(21), GALE_SECONDS(25));
 	node_close(&node);
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "stores/client.h"
+#include "stores/quarantine.h"
 #include "tests/support/allocator.h"
 #include "tests/support/server.h"
 
@@ -401,7 +402,8 @@ static void what_was_read_before_the_server_forgot_is_read_again(void **state)
 	turn(3);
 	assert_done(0, STORE_DONE);
 	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
-	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(10));
+	assert_int_equal(s.ops[0].answer.retry_after_us,
+	                 GALE_SECONDS(10) + QUARANTINE_SKEW_US);
 	close_scene();
 }
 
