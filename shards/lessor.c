@@ -476,20 +476,20 @@ static void empty_all(struct lessor *lessor)
 }
 
 /* The longest that any of the stores may still take. */
-static mono drain_deadline(const struct lessor *lessor, mono now)
+static uint64_t longest_patience_ns(const struct lessor *lessor)
 {
 	uint64_t patience_ns = 0;
 
 	for (const struct link *at = lessor->links; at; at = at->own.next)
 		if (at->own.lender->patience_ns > patience_ns)
 			patience_ns = at->own.lender->patience_ns;
-	return mono_after(now, patience_ns);
+	return patience_ns;
 }
 
 static void drain(struct lessor *lessor) ON(actor_role)
 {
 	mono now = clock_now(lessor->config.clock), before, due;
-	mono deadline = drain_deadline(lessor, now);
+	mono deadline = mono_after(now, longest_patience_ns(lessor));
 	uint32_t turns = DRAIN_TURNS_MOST; /* the clock may stand still */
 
 	do {
@@ -504,18 +504,17 @@ static void drain(struct lessor *lessor) ON(actor_role)
 	         (now.ns > before.ns || mono_reached(now, due)));
 }
 
-/* Until stores that are elsewhere have what was given back. */
+/* Until stores that are elsewhere have what was given back.  The time that this takes is
+ * the host's, whatever its clock says. */
 static void flush(struct lessor *lessor) ON(actor_role)
 {
-	mono now = clock_now(lessor->config.clock);
-	mono deadline = drain_deadline(lessor, now);
+	uint64_t deadline_ns = patience_now_ns() + longest_patience_ns(lessor);
 
-	while (lessor_turn_stores(lessor, now).ns < NEVER_DUE.ns &&
-	       !mono_reached(now, deadline)) {
+	while (lessor_turn_stores(lessor, clock_now(lessor->config.clock)).ns <
+	           NEVER_DUE.ns &&
+	       patience_now_ns() < deadline_ns)
 		wake_wait_for(lessor->home.watch_fd,
 		              patience_now_ns() + FLUSH_PAUSE_NS);
-		now = clock_now(lessor->config.clock);
-	}
 }
 
 void lessor_close(struct lessor *lessor)
