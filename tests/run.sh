@@ -73,6 +73,14 @@ build() {
 	return 1
 }
 
+# How many tests of a suite at a time: those that talk to servers mostly wait.
+together() { # SUITE
+	case $1 in
+	stores) echo 4 ;;
+	*) nproc ;;
+	esac
+}
+
 # suites NAME SUITE...: runs these suites of build/test/NAME.
 suites() {
 	local name=$1 dir=$out/$1 suite log since
@@ -82,6 +90,7 @@ suites() {
 		log=$dir/meson-logs/$suite
 		rm -f "$log.json"
 		meson test -C "$dir" --no-rebuild --suite "$suite" --logbase "$suite" \
+			--num-processes "$(together "$suite")" \
 			--timeout-multiplier 3 --print-errorlogs >"$log.out" 2>&1
 		tests/tally.py "$name $suite" "$log.json" "$log.txt" >>"$out/results"
 		report "$name $suite" "$since"
