@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* client.c -- trips, batches, and a connection that comes and goes. */
+/*
+ * client.c -- trips, the lanes they wait in, and the gates they leave by.
+ *
+ * A lane with trips is in one list: its gate's, or that of those that rest, or of those
+ * that nobody knows a gate for; or in none, while its generation is asked for.
+ */
 #include "stores/client.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/check.h"
 #include "runtime/list.h"
 #include "runtime/memory.h"
+#include "stores/line.h"
 #include "stores/quarantine.h"
 
-#define BATCHES_MOST 16                 /* under way at a time */
-#define TRIES_MOST 64                   /* of a value that others keep changing */
-#define OPENING_NS UINT64_C(1000000000) /* for a connection to be ready */
-#define REPLY_NS UINT64_C(1000000000)   /* for a batch to be told */
-#define PAUSE_FIRST_NS 10000000         /* 10 ms, doubled ... */
-#define PAUSE_DOUBLINGS 5               /* ... up to 320 ms, and half of it by lot */
+#define TRIES_MOST 64                 /* of a value that others keep changing */
+#define REST_NS UINT64_C(10000000)    /* of a lane whose node cannot now */
+#define FRESH_NS UINT64_C(1000000000) /* of a generation, once something was heard */
 #define QUARANTINE_DEFAULT_US UINT64_C(60000000)
 
 struct trip {
-	struct list place;       /* waiting, again, or free */
-	struct list patience;    /* of calls, the first due first */
+	struct list place;    /* waiting, again, or free */
+	struct list patience; /* of calls, the first due first */
+	struct lane *lane;
 	struct store_call *call; /* NULL: it lends, or nobody waits any more */
 	bool lends;
-	mono due; /* of a loan: from then on nobody wants it; 0: never */
+	bool alone; /* with others its server could not */
+	mono due;   /* of a loan: from then on nobody wants it; 0: never */
 	enum lend_verb lend;
 	struct lend_answer answer; /* true once its swap is done */
 	uint32_t tries;
@@ -35,54 +39,55 @@ struct trip {
 	uint8_t key[STORE_KEY_MAX];
 };
 
-struct batch {
-	uint64_t nonce;
-	mono due;
-	size_t count;
-	struct trip *trips[REMOTE_BATCH_MOST];
-	struct remote_job jobs[REMOTE_BATCH_MOST];
+/* Trips to the keys of one bucket. */
+struct lane {
+	struct list place; /* see above */
+	struct list waiting;
+	struct list again; /* these go first, in the order they came back */
+	uint8_t bucket;
+	uint32_t
+	    asked;  /* the node that is asked though it does not have the bucket, as the
+	                 * one that has said; MAP_NOWHERE: none */
+	mono rests; /* until then; 0: it does not */
+
+	/* What is known of the bucket at the end of a connection. C4 */
+	uint64_t greeted; /* its epoch; 0: nothing is known */
+	mono heard;
+	uint64_t since_us;
+	char generation[REMOTE_GENERATION_BYTES];
+	size_t generation_count;
+	uint64_t asking; /* the epoch of one that it is asked for; 0: none */
 };
 
-enum connection {
-	LINE_AWAY, /* no connection */
-	LINE_OPENING,
-	LINE_READY,
+/* What leads to a node. */
+struct gate {
+	struct line *line; /* NULL: nobody wanted to go there yet */
+	struct list lanes;
 };
 
 struct client {
-	struct wire_home home; /* first: replies come here */
+	struct line_home home; /* first: what becomes of lines is told here */
 	struct client_config config;
-	enum connection state;
-	bool broken;    /* a reply was such that the connection must go */
-	mono state_due; /* away: when to try again; opening: when it takes too long */
-	uint32_t failures;
-	uint64_t lot;
-	uint64_t now_ns;  /* of this turn */
-	int64_t ahead_us; /* the server's clock, of this node's */
-	bool knows_clock;
+	mono now; /* of this turn */
 	uint32_t trip_count;
 	struct list free;
-	struct list waiting;
-	struct list again; /* these go first, in the order they came back */
 	struct list patience;
-	uint64_t nonce; /* of the latest batch */
-	uint64_t done;  /* batches that are over: the oldest under way is the next */
-	struct batch batches[BATCHES_MOST];
-	uint64_t *words; /* a desk for values of any length */
+	struct list resting; /* lanes, the first to go on first */
+	struct list stray;   /* lanes: nobody knows where to */
+	bool is_closing;
+	uint64_t epochs;  /* connections so far */
+	uint64_t changes; /* of the map, that are known here */
+	uint32_t lane_count;
+	uint32_t gate_count;
+	struct lane *lanes;
+	struct gate *gates; /* by their node's number */
+	uint64_t *words;    /* a desk for values of any length */
 	size_t word_count;
 };
 
-static void count(struct client *client, enum client_counter counter, uint64_t by)
+static void count(const struct client *client, enum client_counter counter, uint64_t by)
 {
-	_Atomic uint64_t *at = &client->config.counters[counter];
-
-	store_relaxed(at, load_relaxed(at) + by);
-}
-
-static void say(const struct client *client, const char *text)
-{
-	if (client->config.say && text[0] != '\0')
-		client->config.say(client->config.sayer, text);
+	client_count(&client->config, counter, by);
 }
 
 /* ---- Trips ----------------------------------------------------------------------- */
@@ -127,6 +132,7 @@ static void pack(struct trip *trip, const struct rule *rule, const uint8_t *key,
 	trip->rule = *rule;
 	memcpy(trip->key, key, key_len);
 	trip->tries = 0;
+	trip->alone = false;
 	trip->job = (struct remote_job){
 		.verb = REMOTE_READ,
 		.rule = &trip->rule,
@@ -150,7 +156,7 @@ static void tell(struct client *client, struct trip *trip, enum store_result res
 		home->on_answer(home, &answer);
 }
 
-/* Nothing of it was done, as far as the server says. */
+/* Nothing of it was done, as far as the server says.  Its lane is enlisted by who calls. */
 static void go_again(struct client *client, struct trip *trip)
 {
 	if (!trip->call && !trip->lends)
@@ -158,19 +164,147 @@ static void go_again(struct client *client, struct trip *trip)
 	else if (trip->tries++ == TRIES_MOST)
 		tell(client, trip, STORE_BUSY);
 	else
-		list_append(&client->again, &trip->place);
+		list_append(&trip->lane->again, &trip->place);
 }
 
-static bool is_any_waiting(const struct client *client)
+/* ---- Lanes and gates ------------------------------------------------------------- */
+
+static struct list *first_to_go(const struct lane *lane)
 {
-	return !list_is_empty(&client->again) || !list_is_empty(&client->waiting);
+	struct list *place = list_first(&lane->again);
+
+	return place ? place : list_first(&lane->waiting);
 }
 
-static struct list *first_to_go(const struct client *client)
+/* A line to a node, which is made when it is first needed. */
+static struct line *line_to(struct client *client, uint32_t node)
 {
-	struct list *place = list_first(&client->again);
+	struct gate *gate = &client->gates[node];
+	struct map *map = client->config.map;
+	struct wire *wire;
 
-	return place ? place : list_first(&client->waiting);
+	if (gate->line || !map || client->is_closing)
+		return gate->line;
+	wire = map->ops->wire(map, node);
+	if (!wire)
+		return NULL;
+	gate->line =
+	    line_open(&client->config, &client->home, wire, node, &client->epochs);
+	if (gate->line)
+		return gate->line;
+	wire->ops->free(wire);
+	map->ops->drop(map, node);
+	return NULL;
+}
+
+static struct gate *gate_of(struct client *client, struct lane *lane)
+{
+	struct map *map = client->config.map;
+	uint32_t node = lane->asked;
+
+	if (!map)
+		return &client->gates[0];
+	if (node == MAP_NOWHERE)
+		node = map->ops->node(map, lane->bucket);
+	return node != MAP_NOWHERE && line_to(client, node) ? &client->gates[node]
+	                                                    : NULL;
+}
+
+static bool is_greeted(const struct lane *lane, const struct line *line)
+{
+	return !line->wire->by_buckets || lane->greeted == line->epoch;
+}
+
+/* Its trips cannot go before a generation is told. */
+static bool is_held(const struct lane *lane, const struct line *line)
+{
+	return line->state == LINE_READY && !is_greeted(lane, line) &&
+	       lane->asking == line->epoch;
+}
+
+/* To where it now belongs, if it has trips. */
+static void enlist(struct client *client, struct lane *lane)
+{
+	struct gate *gate;
+
+	if (list_has(&lane->place))
+		list_remove(&lane->place);
+	if (!first_to_go(lane))
+		return;
+	if (lane->rests.ns > 0) {
+		list_append(&client->resting, &lane->place);
+		return;
+	}
+	gate = gate_of(client, lane);
+	if (!gate)
+		list_append(&client->stray, &lane->place);
+	else if (!is_held(lane, gate->line))
+		list_append(&gate->lanes, &lane->place);
+}
+
+static void rest(struct client *client, struct lane *lane)
+{
+	lane->rests = mono_after(client->now, REST_NS);
+	enlist(client, lane);
+}
+
+static void doubt(struct client *client)
+{
+	struct map *map = client->config.map;
+
+	if (map)
+		map->ops->doubt(map);
+}
+
+/* All trips of a lane, out of it. */
+static void empty(struct lane *lane, struct list *ret_held)
+{
+	struct list *place;
+
+	list_init(ret_held);
+	while ((place = first_to_go(lane))) {
+		list_remove(place);
+		list_append(ret_held, place);
+	}
+}
+
+static void tell_all(struct client *client, struct list *held, enum store_result result)
+{
+	struct list *place;
+
+	while ((place = list_first(held)))
+		tell(client, list_item(place, struct trip, place), result);
+}
+
+static void tell_lane(struct client *client, struct lane *lane,
+                      enum store_result result)
+{
+	struct list held;
+
+	empty(lane, &held);
+	enlist(client, lane);
+	tell_all(client, &held, result);
+}
+
+/* Those that wait now; what they are told may lead to more. */
+static void tell_lanes(struct client *client, struct list *lanes,
+                       enum store_result result)
+{
+	struct list held, more;
+	struct list *place;
+
+	list_init(&held);
+	while ((place = list_first(lanes))) {
+		struct lane *lane = list_item(place, struct lane, place);
+
+		empty(lane, &more);
+		list_remove(&lane->place);
+		while ((place = list_first(&more))) {
+			list_remove(place);
+			list_append(&held, place);
+		}
+	}
+	tell_all(client, &held, result);
 }
 
 /* ---- What was told --------------------------------------------------------------- */
@@ -232,11 +366,11 @@ static bool is_of_same_key(const struct trip *one, const struct trip *other)
 }
 
 /* The trip that will have changed the key when this one gets there; NULL: none. */
-static const struct trip *ahead_of(const struct client *client, const struct trip *trip)
+static const struct trip *ahead_of(const struct trip *trip)
 {
-	const struct list *at = client->again.before;
+	const struct list *again = &trip->lane->again, *at = again->before;
 
-	for (int i = 0; i < REMOTE_BATCH_MOST && at != &client->again; i++) {
+	for (int i = 0; i < REMOTE_BATCH_MOST && at != again; i++) {
 		const struct trip *other = list_item(at, struct trip, place);
 
 		if (is_of_same_key(other, trip) &&
@@ -268,7 +402,7 @@ static void note_result(struct client *client, const struct trip *trip,
 static void on_read(struct client *client, struct trip *trip,
                     const struct remote_told *told)
 {
-	const struct trip *ahead = ahead_of(client, trip);
+	const struct trip *ahead = ahead_of(trip);
 	enum store_result result = STORE_NO_MEMORY;
 	struct remote_told found = *told;
 	struct remote_desk desk;
@@ -357,252 +491,296 @@ static void on_told(struct client *client, struct trip *trip,
 		tell(client, trip, result);
 }
 
-static struct batch *batch_at(struct client *client, uint64_t nonce)
-{
-	return &client->batches[nonce % BATCHES_MOST];
-}
+/* ---- Batches --------------------------------------------------------------------- */
 
-static struct batch *oldest(struct client *client)
+/* A batch without jobs is over: then it is about the lane's trips, which wait for it. */
+static void take_trips(struct batch *batch, struct list *ret_held)
 {
-	return client->done < client->nonce ? batch_at(client, client->done + 1) : NULL;
-}
-
-/* Its clock was read while the reply was on its way: this is late by that, at most. */
-static void note_clock(struct client *client, const struct wire_reply *reply)
-{
-	if (reply->kind != WIRE_TOLD || reply->count == 0)
-		return;
-	client->ahead_us =
-	    (int64_t)reply->told[0].now_us - (int64_t)(client->now_ns / 1000);
-	client->knows_clock = true;
+	if (batch->count == 0)
+		empty(batch->lane, ret_held);
+	else
+		list_init(ret_held);
+	for (size_t i = 0; i < batch->count; i++)
+		list_append(ret_held, &batch->trips[i]->place);
 }
 
 static void end_batch(struct client *client, struct batch *batch,
                       enum store_result result)
 {
-	client->done++;
-	for (size_t i = 0; i < batch->count; i++)
-		tell(client, batch->trips[i], result);
+	struct list held;
+
+	take_trips(batch, &held);
+	enlist(client, batch->lane);
+	tell_all(client, &held, result);
 }
 
 static void send_again(struct client *client, struct batch *batch)
 {
-	client->done++;
-	for (size_t i = 0; i < batch->count; i++)
-		go_again(client, batch->trips[i]);
+	struct list held, *place;
+
+	take_trips(batch, &held);
+	while ((place = list_first(&held))) {
+		struct trip *trip = list_item(place, struct trip, place);
+
+		list_remove(place);
+		go_again(client, trip);
+	}
+	enlist(client, batch->lane);
 }
 
-static void hear(struct client *client, struct batch *batch,
+static void hear(struct client *client, struct line *line, struct batch *batch,
                  const struct wire_reply *reply)
 {
-	client->done++;
-	count(client, CLIENT_ROUND_TRIPS, 1);
+	if (batch->lane->greeted == line->epoch)
+		batch->lane->heard = client->now;
 	for (size_t i = 0; i < batch->count; i++)
 		on_told(client, batch->trips[i], &reply->told[i]);
+	enlist(client, batch->lane);
 }
 
-/* B1 */
-static void on_reply(struct wire_home *home, const struct wire_reply *reply)
+static void hear_generation(struct client *client, struct line *line, struct lane *lane,
+                            const struct wire_reply *reply)
 {
-	struct client *client = (struct client *)home;
-	struct batch *batch = oldest(client);
+	gale_assert(reply->generation.count <= REMOTE_GENERATION_BYTES);
+	lane->greeted = line->epoch;
+	lane->heard = client->now;
+	lane->since_us = reply->since_us;
+	lane->generation_count = reply->generation.count;
+	memcpy(lane->generation, reply->generation.bytes, lane->generation_count);
+	enlist(client, lane);
+}
 
-	if (!batch || batch->nonce != reply->nonce ||
-	    (reply->kind == WIRE_TOLD && reply->count != batch->count)) {
-		client->broken = true; /* what is under way is then not known */
-		count(client, CLIENT_WRONG, 1);
-		return;
-	}
-	note_clock(client, reply);
+/* Some of its keys are here and some there, or the node is not sure of itself: each key is
+ * for itself, a little later. */
+static void go_later(struct client *client, struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		batch->trips[i]->alone = true;
+	batch->lane->asked = MAP_NOWHERE;
+	doubt(client);
+	send_again(client, batch);
+	rest(client, batch->lane);
+}
+
+/* What the node knows of the bucket is of no more use: it may have it again when others
+ * had it meanwhile. */
+static void go_elsewhere(struct client *client, struct line *line, struct batch *batch,
+                         const struct wire_reply *reply)
+{
+	struct map *map = client->config.map;
+	struct lane *lane = batch->lane;
+	bool moved = reply->kind == WIRE_MOVED;
+	uint32_t node =
+	    moved ? map->ops->moved(map, lane->bucket, line->node, &reply->place)
+		  : map->ops->other(map, line->node, &reply->place);
+
+	lane->greeted = 0;
+	lane->asked =
+	    !moved && node != MAP_NOWHERE && line_to(client, node) ? node : MAP_NOWHERE;
+	if (moved)
+		doubt(client);
+	send_again(client, batch);
+	if (node == MAP_NOWHERE)
+		rest(client, lane);
+}
+
+static void on_replied(struct client *client, struct line *line, struct batch *batch,
+                       const struct wire_reply *reply)
+{
 	switch (reply->kind) {
 	case WIRE_TOLD:
-		hear(client, batch, reply);
+		if (batch->count == 0)
+			hear_generation(client, line, batch->lane, reply);
+		else
+			hear(client, line, batch, reply);
 		break;
 	case WIRE_AGAIN:
+		batch->lane->greeted = 0;
 		send_again(client, batch); /* B2 */
 		break;
+	case WIRE_NOT_NOW:
+		go_later(client, batch);
+		break;
+	case WIRE_MOVED:
+	case WIRE_ASK:
+		go_elsewhere(client, line, batch, reply);
+		break;
 	case WIRE_LATER:
-		client->broken = true;
 		end_batch(client, batch, STORE_DOWN);
 		break;
 	case WIRE_WRONG:
-		client->broken = true;
-		count(client, CLIENT_WRONG, 1);
 		end_batch(client, batch, STORE_WRONG);
 	}
 }
 
-/* ---- The connection -------------------------------------------------------------- */
-
-static uint64_t pause_ns(struct client *client)
+static void on_over(struct line_home *self, struct line *line, struct batch *batch,
+                    const struct wire_reply *reply)
 {
-	uint32_t doublings =
-	    client->failures < PAUSE_DOUBLINGS ? client->failures : PAUSE_DOUBLINGS;
-	uint64_t pause = (uint64_t)PAUSE_FIRST_NS << doublings;
+	struct client *client = (struct client *)self;
+	struct lane *lane = batch->lane;
 
-	client->lot = client->lot * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return pause + pause * (client->lot >> 33) / (UINT64_C(1) << 32);
-}
-
-static void tell_waiting(struct client *client, enum store_result result)
-{
-	struct list held;
-	struct list *place;
-
-	list_init(&held);
-	while ((place = first_to_go(client))) {
-		list_remove(place);
-		list_append(&held, place);
+	if (batch->count == 0) {
+		if (lane->asking != line->epoch)
+			return; /* it has gone elsewhere */
+		lane->asking = 0;
 	}
-	while ((place = list_first(&held)))
-		tell(client, list_item(place, struct trip, place), result);
-}
-
-/* Whether what is under way was done is not known. C2 */
-static void lose(struct client *client, mono now)
-{
-	bool was_ready = client->state == LINE_READY;
-	struct batch *batch;
-
-	client->config.wire->ops->hang_up(client->config.wire);
-	client->state = LINE_AWAY;
-	client->state_due =
-	    mono_after(now, was_ready && client->failures == 0 ? 0 : pause_ns(client));
-	client->failures++;
-	client->broken = false;
-	count(client, CLIENT_FAILURES, 1);
-	say(client, client->config.wire->text);
-	while ((batch = oldest(client)))
-		end_batch(client, batch, STORE_LATE);
-	if (!was_ready)
-		tell_waiting(client, STORE_DOWN);
-}
-
-static bool is_overdue(struct client *client, mono now)
-{
-	struct batch *batch = oldest(client);
-
-	if (client->state == LINE_OPENING && mono_reached(now, client->state_due)) {
-		snprintf(client->config.wire->text, WIRE_TEXT,
-		         "no connection within a second");
-		return true;
-	}
-	if (!batch || !mono_reached(now, batch->due))
-		return false;
-	snprintf(client->config.wire->text, WIRE_TEXT, "no reply within a second");
-	return true;
-}
-
-static void enter(struct client *client, enum wire_state state, mono now)
-{
-	if (state == WIRE_READY && client->state == LINE_OPENING) {
-		client->state = LINE_READY;
-		client->failures = 0;
-		count(client, CLIENT_CONNECTS, 1);
-		say(client, client->config.wire->text);
-	} else if (state == WIRE_OPENING && client->state == LINE_READY) {
-		client->state = LINE_OPENING;
-		client->state_due = mono_after(now, OPENING_NS);
-	}
-}
-
-static void turn_wire(struct client *client, mono now)
-{
-	struct wire *wire = client->config.wire;
-	enum wire_state state;
-
-	if (client->state == LINE_AWAY) {
-		if (!is_any_waiting(client) || !mono_reached(now, client->state_due))
-			return;
-		wire->text[0] = '\0';
-		wire->ops->connect(wire, now);
-		client->state = LINE_OPENING;
-		client->state_due = mono_after(now, OPENING_NS);
-	}
-	state = wire->ops->turn(wire, now);
-	if (state == WIRE_BROKEN || client->broken || is_overdue(client, now))
-		lose(client, now);
+	if (reply)
+		on_replied(client, line, batch, reply);
 	else
-		enter(client, state, now);
+		end_batch(client, batch,
+		          batch->count > 0 ? STORE_LATE : STORE_DOWN); /* C2 */
+}
+
+/* Who was sent there by others goes back to where the bucket is. */
+static void leave_asked(struct client *client, uint32_t node)
+{
+	for (uint32_t i = 0; i < client->lane_count; i++)
+		if (client->lanes[i].asked == node) {
+			client->lanes[i].asked = MAP_NOWHERE;
+			enlist(client, &client->lanes[i]);
+		}
+}
+
+static void on_lost(struct line_home *self, struct line *line, bool was_ready)
+{
+	struct client *client = (struct client *)self;
+
+	leave_asked(client, line->node);
+	doubt(client);
+	if (!was_ready)
+		tell_lanes(client, &client->gates[line->node].lanes, STORE_DOWN);
 }
 
 /* ---- Sending --------------------------------------------------------------------- */
 
-static uint64_t guess_us(const struct client *client)
-{
-	int64_t guess = (int64_t)(client->now_ns / 1000) + client->ahead_us;
-
-	return client->knows_clock && guess > 0 ? (uint64_t)guess : 0;
-}
-
-static uint64_t not_before(const struct client *client, const struct trip *trip)
+static uint64_t not_before(const struct client *client, const struct line *line,
+                           const struct trip *trip)
 {
 	uint64_t most = client->config.quarantine_us;
+	uint64_t since_us =
+	    line->wire->by_buckets ? trip->lane->since_us : line->wire->since_us;
 
-	return quarantine_until(&trip->rule, client->config.wire->since_us,
+	return quarantine_until(&trip->rule, since_us,
 	                        most ? most : QUARANTINE_DEFAULT_US); /* C3 */
 }
 
 /* What it would be lent, nobody could spend. */
 static bool is_in_vain(const struct client *client, const struct trip *trip)
 {
-	return trip->lends && trip->due.ns > 0 &&
-	       mono_reached((mono){ client->now_ns }, trip->due);
+	return trip->lends && trip->due.ns > 0 && mono_reached(client->now, trip->due);
 }
 
-static size_t load(struct client *client, struct batch *batch)
+static bool has_room(const struct batch *batch, const struct trip *trip)
+{
+	if (batch->count == 0)
+		return true;
+	return batch->count < REMOTE_BATCH_MOST && !trip->alone &&
+	       !batch->trips[0]->alone;
+}
+
+static void load(struct client *client, const struct line *line, struct batch *batch)
 {
 	struct list *place;
 
-	batch->count = 0;
-	while (batch->count < REMOTE_BATCH_MOST && (place = first_to_go(client))) {
+	while ((place = first_to_go(batch->lane))) {
 		struct trip *trip = list_item(place, struct trip, place);
 
+		if (!has_room(batch, trip))
+			return;
 		list_remove(place);
 		if (is_in_vain(client, trip)) {
 			tell(client, trip, STORE_LATE);
 			continue;
 		}
-		trip->job.not_before_us = not_before(client, trip);
+		trip->job.not_before_us = not_before(client, line, trip);
 		batch->jobs[batch->count] = trip->job;
 		batch->trips[batch->count++] = trip;
 	}
-	return batch->count;
 }
 
-static void unload(struct client *client, struct batch *batch)
+static void unload(struct batch *batch)
 {
 	for (size_t i = batch->count; i-- > 0;)
-		list_append(client->again.next, &batch->trips[i]->place);
+		list_append(batch->lane->again.next, &batch->trips[i]->place);
 }
 
-static bool send_batch(struct client *client, mono now)
+static bool send(struct client *client, struct line *line, struct batch *batch)
 {
-	struct wire *wire = client->config.wire;
-	struct batch *batch = batch_at(client, client->nonce + 1);
+	struct lane *lane = batch->lane;
 	struct remote_batch sent = {
-		.nonce = client->nonce + 1,
-		.jobs = batch->jobs,
-		.count = load(client, batch),
-		.guess_us = guess_us(client),
+		.bucket = lane->bucket,
+		.asking = lane->asked == line->node,
+		.generation = { (const uint8_t *)lane->generation,
+		                lane->generation_count },
 	};
 
-	if (sent.count == 0 || !wire->ops->send(wire, &sent)) {
-		unload(client, batch);
+	return line_send(line, batch, &sent, client->now);
+}
+
+static bool send_batch(struct client *client, struct line *line, struct lane *lane)
+{
+	struct batch *batch = line_load(line);
+
+	if (!batch)
 		return false;
-	}
-	batch->nonce = ++client->nonce;
-	batch->due = mono_after(now, REPLY_NS);
+	batch->lane = lane;
+	load(client, line, batch);
+	if (batch->count == 0)
+		return true; /* all in vain */
+	if (send(client, line, batch))
+		return true;
+	unload(batch);
+	return false;
+}
+
+static bool ask_generation(struct client *client, struct line *line, struct lane *lane)
+{
+	struct batch *batch = line_load(line);
+
+	if (!batch)
+		return false;
+	batch->lane = lane;
+	if (!send(client, line, batch))
+		return false;
+	lane->asking = line->epoch;
+	lane->heard = client->now;
 	return true;
 }
 
-static bool send_waiting(struct client *client, mono now)
+/* The one that is known may be asked for again without waiting for it: if it is another
+ * by then, nothing of the batch is done. */
+static bool send_lane(struct client *client, struct line *line, struct lane *lane)
 {
+	bool sent = true;
+
+	if (!is_greeted(lane, line) ||
+	    (line->wire->by_buckets &&
+	     mono_reached(client->now, mono_after(lane->heard, FRESH_NS))))
+		sent = ask_generation(client, line, lane);
+	if (sent && is_greeted(lane, line))
+		sent = send_batch(client, line, lane);
+	return sent;
+}
+
+/* A lane's next batch waits until all others have had theirs. */
+static bool send_at(struct client *client, struct gate *gate)
+{
+	struct line *line = gate->line;
+	struct list *place;
 	bool sent = false;
 
-	while (client->state == LINE_READY && is_any_waiting(client) &&
-	       client->nonce - client->done < BATCHES_MOST && send_batch(client, now))
+	line->is_full = false;
+	for (int i = 0; i < LINE_BATCHES_MOST; i++) {
+		struct lane *lane;
+
+		if (line->state != LINE_READY || !(place = list_first(&gate->lanes)))
+			return sent;
+		lane = list_item(place, struct lane, place);
+		if (!send_lane(client, line, lane))
+			return sent;
+		enlist(client, lane);
 		sent = true;
+	}
 	return sent;
 }
 
@@ -620,8 +798,11 @@ static void refuse_overdue(struct client *client, mono now)
 			return;
 		trip->call = NULL;
 		list_remove(&trip->patience);
-		if (list_has(&trip->place))
+		if (list_has(&trip->place)) {
 			trip_free(client, trip); /* it has not gone yet */
+			if (!first_to_go(trip->lane))
+				enlist(client, trip->lane);
+		}
 		client->config.home->on_done(client->config.home, call, STORE_LATE);
 	}
 }
@@ -637,20 +818,56 @@ static void list_by_due(struct client *client, struct trip *trip)
 	list_append(at, &trip->patience);
 }
 
-static bool is_away(const struct client *client, mono now)
+static struct lane *lane_of(struct client *client, const uint8_t *key, uint32_t key_len)
 {
-	return client->state == LINE_AWAY && !mono_reached(now, client->state_due);
+	struct map *map = client->config.map;
+
+	return &client->lanes[map ? map->ops->bucket(map, key, key_len) : 0];
+}
+
+static bool is_away(struct client *client, struct lane *lane, mono now)
+{
+	struct map *map = client->config.map;
+	struct gate *gate = gate_of(client, lane);
+
+	return gate ? line_is_away(gate->line, now) : !map->ops->is_learning(map, now);
+}
+
+/* NULL: what to say instead. */
+static struct trip *trip_for(struct client *client, const uint8_t *key,
+                             uint32_t key_len, mono now, enum store_result *ret_result)
+{
+	struct lane *lane = lane_of(client, key, key_len);
+	struct trip *trip;
+
+	*ret_result = STORE_DOWN;
+	if (is_away(client, lane, now))
+		return NULL;
+	*ret_result = STORE_BUSY;
+	trip = trip_new(client);
+	if (trip)
+		trip->lane = lane;
+	return trip;
+}
+
+static void wait_for_turn(struct client *client, struct trip *trip)
+{
+	struct lane *lane = trip->lane;
+	bool is_first = !first_to_go(lane);
+
+	list_append(&lane->waiting, &trip->place);
+	if (is_first)
+		enlist(client, lane);
 }
 
 void client_begin(struct client *client, struct store_call *call, mono now)
 {
-	struct trip *trip = is_away(client, now) ? NULL : trip_new(client);
 	const struct store_op *op = call->op;
+	enum store_result refused;
+	struct trip *trip = trip_for(client, op->key, op->key_len, now, &refused);
 
 	if (!trip) {
-		client->config.home->on_done(client->config.home, call,
-		                             is_away(client, now) ? STORE_DOWN
-		                                                  : STORE_BUSY);
+		client->config.home->on_done(client->config.home, call, refused);
 		return;
 	}
 	pack(trip, op->rule, op->key, op->key_len);
@@ -661,8 +878,8 @@ void client_begin(struct client *client, struct store_call *call, mono now)
 		trip->job.verb = REMOTE_STEP;
 	else if (op->verb == STORE_RESET)
 		trip->job.verb = REMOTE_DROP;
-	list_append(&client->waiting, &trip->place);
 	list_by_due(client, trip);
+	wait_for_turn(client, trip);
 }
 
 static enum remote_verb job_of(const struct lend_request *request)
@@ -674,11 +891,9 @@ static enum remote_verb job_of(const struct lend_request *request)
 
 static void lend(struct client *client, const struct lend_request *request, mono now)
 {
-	struct trip *trip = is_away(client, now) ? NULL : trip_new(client);
-	struct lend_answer refused = {
-		.number = request->ask.number,
-		.result = is_away(client, now) ? STORE_DOWN : STORE_BUSY,
-	};
+	struct lend_answer refused = { .number = request->ask.number };
+	struct trip *trip =
+	    trip_for(client, request->key, request->key_len, now, &refused.result);
 
 	if (!trip) {
 		client->config.home->on_answer(client->config.home, &refused);
@@ -694,7 +909,7 @@ static void lend(struct client *client, const struct lend_request *request, mono
 	trip->job.ask = request->ask;
 	trip->job.tag = request->tag;
 	trip->job.units = request->units;
-	list_append(&client->waiting, &trip->place);
+	wait_for_turn(client, trip);
 }
 
 void client_lend(struct client *client, const struct lend_request *requests,
@@ -706,30 +921,182 @@ void client_lend(struct client *client, const struct lend_request *requests,
 
 /* ---- Turns ----------------------------------------------------------------------- */
 
-static mono due_of(struct client *client)
+static mono due_of(struct client *client, mono due)
 {
 	struct list *impatient = list_first(&client->patience);
-	struct batch *batch = oldest(client);
-	mono due = { UINT64_MAX };
+	struct list *tired = list_first(&client->resting);
 
 	if (impatient)
-		due = list_item(impatient, struct trip, patience)->call->due;
-	if (batch)
-		due = mono_earlier(due, batch->due);
-	if (client->state == LINE_OPENING ||
-	    (client->state == LINE_AWAY && is_any_waiting(client)))
-		due = mono_earlier(due, client->state_due);
+		due = mono_earlier(
+		    due, list_item(impatient, struct trip, patience)->call->due);
+	if (tired)
+		due = mono_earlier(due, list_item(tired, struct lane, place)->rests);
+	for (uint32_t i = 0; i < client->gate_count; i++) {
+		const struct gate *gate = &client->gates[i];
+
+		if (gate->line)
+			due = mono_earlier(
+			    due, line_due(gate->line, !list_is_empty(&gate->lanes)));
+	}
+	return due;
+}
+
+static void turn_lines(struct client *client)
+{
+	for (uint32_t i = 0; i < client->gate_count; i++) {
+		struct gate *gate = &client->gates[i];
+
+		if (gate->line)
+			line_turn(gate->line, !list_is_empty(&gate->lanes),
+			          client->now);
+	}
+}
+
+static bool send_waiting(struct client *client)
+{
+	bool sent = false;
+
+	for (uint32_t i = 0; i < client->gate_count; i++)
+		if (client->gates[i].line)
+			sent |= send_at(client, &client->gates[i]);
+	return sent;
+}
+
+static void wake_rested(struct client *client)
+{
+	struct list *place;
+
+	while ((place = list_first(&client->resting))) {
+		struct lane *lane = list_item(place, struct lane, place);
+
+		if (!mono_reached(client->now, lane->rests))
+			return;
+		lane->rests = (mono){ 0 };
+		enlist(client, lane);
+	}
+}
+
+/* ---- The map --------------------------------------------------------------------- */
+
+static void close_gate(struct client *client, struct gate *gate)
+{
+	struct map *map = client->config.map;
+	uint32_t node = gate->line->node;
+
+	line_close(gate->line);
+	gate->line = NULL;
+	if (map)
+		map->ops->drop(map, node);
+}
+
+static bool is_of_use(const struct client *client, const struct gate *gate)
+{
+	struct map *map = client->config.map;
+
+	return !line_is_idle(gate->line) || !list_is_empty(&gate->lanes) ||
+	       map->ops->is_needed(map, gate->line->node);
+}
+
+static void close_useless(struct client *client)
+{
+	for (uint32_t i = 0; i < client->gate_count; i++) {
+		struct gate *gate = &client->gates[i];
+
+		if (!gate->line || is_of_use(client, gate))
+			continue;
+		leave_asked(client, i);
+		close_gate(client, gate);
+	}
+}
+
+/* It was learned, or could not be: everybody looks where he belongs now. */
+static void follow(struct client *client)
+{
+	struct map *map = client->config.map;
+
+	client->changes = map->changes;
+	client_say(&client->config, map->text);
+	count(client, CLIENT_FAILURES, map->text[0] != '\0');
+	for (uint32_t i = 0; i < client->lane_count; i++)
+		enlist(client, &client->lanes[i]);
+	tell_lanes(client, &client->stray, STORE_DOWN);
+	close_useless(client);
+}
+
+static mono turn_map(struct client *client)
+{
+	struct map *map = client->config.map;
+	mono due = { UINT64_MAX };
+
+	if (map) {
+		if (!list_is_empty(&client->stray))
+			doubt(client);
+		due = map->ops->turn(map, client->now);
+		if (client->changes != map->changes)
+			follow(client);
+	}
 	return due;
 }
 
 mono client_turn(struct client *client, mono now)
 {
-	client->now_ns = now.ns;
+	mono due;
+
+	client->now = now;
 	refuse_overdue(client, now);
-	turn_wire(client, now);
-	if (send_waiting(client, now))
-		turn_wire(client, now);
-	return due_of(client);
+	due = turn_map(client);
+	wake_rested(client);
+	turn_lines(client);
+	if (send_waiting(client))
+		turn_lines(client);
+	return due_of(client, due);
+}
+
+/* ---- Opening and closing --------------------------------------------------------- */
+
+static void init_lanes(struct client *client)
+{
+	for (uint32_t i = 0; i < client->lane_count; i++) {
+		struct lane *lane = &client->lanes[i];
+
+		list_init(&lane->waiting);
+		list_init(&lane->again);
+		lane->bucket = (uint8_t)i;
+		lane->asked = MAP_NOWHERE;
+	}
+	for (uint32_t i = 0; i < client->gate_count; i++)
+		list_init(&client->gates[i].lanes);
+}
+
+static void client_free(struct client *client)
+{
+	struct gale_allocator *allocator = client->config.allocator;
+
+	memory_give(allocator, client->lanes, client->lane_count * sizeof(struct lane));
+	memory_give(allocator, client->gates, client->gate_count * sizeof(struct gate));
+	memory_give(allocator, client->words, client->word_count * sizeof(uint64_t));
+	memory_give(allocator, client, sizeof(*client));
+}
+
+static bool furnish(struct client *client)
+{
+	struct gale_allocator *allocator = client->config.allocator;
+	bool many = client->config.map != NULL;
+
+	client->lane_count = many ? MAP_BUCKETS : 1;
+	client->gate_count = many ? MAP_NODES_MOST : 1;
+	client->lanes =
+	    memory_take(allocator, client->lane_count * sizeof(struct lane));
+	client->gates =
+	    memory_take(allocator, client->gate_count * sizeof(struct gate));
+	if (!client->lanes || !client->gates)
+		return false;
+	init_lanes(client);
+	if (!many)
+		client->gates[0].line =
+		    line_open(&client->config, &client->home, client->config.wire, 0,
+		              &client->epochs);
+	return many || client->gates[0].line;
 }
 
 struct client *client_open(const struct client_config *config)
@@ -738,15 +1105,17 @@ struct client *client_open(const struct client_config *config)
 
 	if (!client)
 		return NULL;
-	client->home.on_reply = on_reply;
+	client->home.on_over = on_over;
+	client->home.on_lost = on_lost;
 	client->config = *config;
-	client->config.wire->home = &client->home;
-	client->lot = config->seed;
 	list_init(&client->free);
-	list_init(&client->waiting);
-	list_init(&client->again);
 	list_init(&client->patience);
-	return client;
+	list_init(&client->resting);
+	list_init(&client->stray);
+	if (furnish(client))
+		return client;
+	client_free(client);
+	return NULL;
 }
 
 static void free_trips(struct client *client)
@@ -764,14 +1133,16 @@ static void free_trips(struct client *client)
 
 void client_close(struct client *client)
 {
-	struct gale_allocator *allocator = client->config.allocator;
-	struct batch *batch;
+	struct map *map = client->config.map;
 
-	client->config.wire->ops->free(client->config.wire);
-	while ((batch = oldest(client)))
-		end_batch(client, batch, STORE_LATE);
-	tell_waiting(client, STORE_LATE); /* C1 */
+	client->is_closing = true;
+	for (uint32_t i = 0; i < client->gate_count; i++)
+		if (client->gates[i].line)
+			close_gate(client, &client->gates[i]);
+	for (uint32_t i = 0; i < client->lane_count; i++)
+		tell_lane(client, &client->lanes[i], STORE_LATE); /* C1 */
+	if (map)
+		map->ops->free(map);
 	free_trips(client);
-	memory_give(allocator, client->words, client->word_count * sizeof(uint64_t));
-	memory_give(allocator, client, sizeof(*client));
+	client_free(client);
 }

@@ -6,18 +6,25 @@
  * Each ask is a trip.  Trips wait, go in batches, and come back told; some go twice, as
  * a value that is read and then swapped.
  *
- *     begin, lend -> waiting -> batch -> wire -> told -> explained -> done
+ *     begin, lend -> waiting -> batch -> line -> told -> explained -> done
  *                       ^                          |
  *                       '---- read, swap, again ---'
+ *
+ * A batch is of one bucket of keys.  Where a server is one of many (map.h), trips wait in
+ * a lane for each bucket, and lanes at the gate of the node that has the bucket; else there
+ * is one lane, and one gate.  A gate has a line (line.h), once it was needed.
  *
  * Invariants
  *
  *   C1  Every call is done exactly once: told, or STORE_LATE when it is due, or STORE_DOWN
  *       when there is no connection.                                              (V8)
  *   C2  A trip whose batch may have been run is never sent again: its outcome is not
- *       known, and counts as spent.                                              (L13)
+ *       known, and counts as spent.  One that was surely not run goes again, but not
+ *       for ever.                                                                (L13)
  *   C3  Nothing is granted of what a server may have granted before it forgot: jobs say
  *       not before when.                                                         (L12)
+ *   C4  A bucket's generation is for one connection, and is asked for again there when
+ *       nothing was heard of the bucket for a second, or the node has refused it.
  *
  * Threads   All of it: the shard's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.
@@ -27,7 +34,7 @@
 
 #include "runtime/atomic.h"
 #include "stores/store.h"
-#include "stores/wire.h"
+#include "stores/map.h"
 
 #define CLIENT_TRIPS_MOST 4096
 
@@ -53,6 +60,7 @@ struct client_config {
 	struct gale_allocator *allocator;
 	struct store_home *home;
 	struct wire *wire;          /* the client's from then on */
+	struct map *map;            /* instead of it, and the client's as well */
 	_Atomic uint64_t *counters; /* CLIENT_COUNTER_COUNT of them, that outlive it */
 	uint64_t quarantine_us;     /* the longest; 0: the default */
 	uint64_t seed;              /* of the jitter */
@@ -63,7 +71,7 @@ struct client_config {
 
 struct client;
 
-/* NULL without memory; the wire is then still the caller's. */
+/* NULL without memory; wire and map are then still the caller's. */
 struct client *client_open(const struct client_config *config);
 /* What is under way is done as STORE_LATE. */
 void client_close(struct client *client);

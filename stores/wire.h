@@ -13,7 +13,12 @@
  *
  *   B1  What was sent is replied to at most once, in the order it was sent; after
  *       WIRE_BROKEN or hang_up, never.
- *   B2  WIRE_AGAIN says that nothing of the batch was done.
+ *   B2  WIRE_AGAIN, WIRE_NOT_NOW, WIRE_MOVED and WIRE_ASK say that nothing of the batch
+ *       was done.
+ *
+ * Buckets.  A server may be one of many that share the keys by buckets.  Each bucket has a
+ * generation of its own then, and the wire does not ask for it: a batch without jobs does,
+ * and is replied to with it.
  *
  * Threads   All of it: one at a time, the shard's actor.
  */
@@ -35,20 +40,37 @@ struct remote_batch {
 	const struct remote_job *jobs; /* where they are until it is replied to */
 	size_t count;
 	uint64_t guess_us; /* about what time it is at the server; 0: nobody knows */
+
+	/* Of a wire by buckets. */
+	uint8_t bucket; /* of all its keys */
+	bool asking;    /* the bucket is on its way there, and another node said so */
+	struct remote_bytes generation; /* of the bucket */
+};
+
+/* Where another server is. */
+struct wire_place {
+	const char *host; /* "": where the one is who says so */
+	uint16_t port;
 };
 
 enum wire_reply_kind {
 	WIRE_TOLD, /* one for each job */
 	WIRE_AGAIN, /* nothing was done: the generation is another, or the script unknown */
-	WIRE_LATER, /* nothing was done: the server cannot now */
-	WIRE_WRONG, /* it cannot be believed; what was done is not known */
+	WIRE_NOT_NOW, /* nothing was done: it may be in a moment */
+	WIRE_MOVED,   /* nothing was done: the bucket is in another place */
+	WIRE_ASK,     /* nothing was done: some of the bucket is in another place */
+	WIRE_LATER,   /* nothing was done: the server cannot now */
+	WIRE_WRONG,   /* it cannot be believed; what was done is not known */
 };
 
 struct wire_reply {
 	uint64_t nonce;
 	enum wire_reply_kind kind;
-	const struct remote_told *told; /* until on_reply returns */
+	const struct remote_told *told; /* until on_reply returns; so for the others */
 	size_t count;
+	struct wire_place place;        /* WIRE_MOVED, WIRE_ASK */
+	struct remote_bytes generation; /* WIRE_TOLD of a batch without jobs ... */
+	uint64_t since_us;              /* ... and when it began */
 };
 
 struct wire_home {
@@ -75,7 +97,8 @@ struct wire_ops {
 struct wire {
 	const struct wire_ops *ops;
 	struct wire_home *home;
-	int watch_fd; /* an epoll that its descriptor is to be in; -1: none */
+	int watch_fd;    /* an epoll that its descriptor is to be in; -1: none */
+	bool by_buckets; /* see above */
 
 	/* True while it is ready. */
 	uint64_t since_us;    /* when the server's generation began, by its clock */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * line.c -- connects, waits, gives up, pauses, connects.
+ *
+ * The jobs of a batch lie side by side, since a wire wants them so; batches are over in
+ * their order, and so the places of their jobs go round.
+ */
+#include "stores/line.h"
+
+#include <stdio.h>
+
+#include "engine/check.h"
+#include "runtime/memory.h"
+
+#define OPENING_NS UINT64_C(1000000000) /* for a connection to be ready */
+#define REPLY_NS UINT64_C(1000000000)   /* for a batch to be told */
+#define PAUSE_FIRST_NS 10000000         /* 10 ms, doubled ... */
+#define PAUSE_DOUBLINGS 5               /* ... up to 320 ms, and half of it by lot */
+
+/* ---- Batches --------------------------------------------------------------------- */
+
+static struct batch *batch_at(struct line *line, uint64_t nonce)
+{
+	return &line->batches[nonce % LINE_BATCHES_MOST];
+}
+
+bool line_is_idle(const struct line *line)
+{
+	return line->done == line->nonce;
+}
+
+static struct batch *oldest(struct line *line)
+{
+	return line_is_idle(line) ? NULL : batch_at(line, line->done + 1);
+}
+
+/* Where a whole batch of jobs has room without going round. */
+static size_t next_place(const struct line *line)
+{
+	size_t at = line->jobs_next % LINE_JOBS_MOST;
+
+	if (at + REMOTE_BATCH_MOST <= LINE_JOBS_MOST)
+		return line->jobs_next;
+	return line->jobs_next + (LINE_JOBS_MOST - at);
+}
+
+struct batch *line_load(struct line *line)
+{
+	struct batch *batch = batch_at(line, line->nonce + 1);
+	size_t place = next_place(line), at = place % LINE_JOBS_MOST;
+
+	line->is_full = line->nonce - line->done == LINE_BATCHES_MOST ||
+	                place + REMOTE_BATCH_MOST - line->jobs_done > LINE_JOBS_MOST;
+	if (line->is_full)
+		return NULL;
+	*batch = (struct batch){ .nonce = line->nonce + 1,
+		                 .first = place,
+		                 .jobs = &line->jobs[at],
+		                 .trips = &line->trips[at] };
+	return batch;
+}
+
+static uint64_t guess_us(const struct line *line)
+{
+	int64_t guess = (int64_t)(line->now_ns / 1000) + line->ahead_us;
+
+	return line->knows_clock && guess > 0 ? (uint64_t)guess : 0;
+}
+
+bool line_send(struct line *line, struct batch *batch, struct remote_batch *sent,
+               mono now)
+{
+	sent->nonce = batch->nonce;
+	sent->jobs = batch->jobs;
+	sent->count = batch->count;
+	sent->guess_us = guess_us(line);
+	line->is_full = !line->wire->ops->send(line->wire, sent);
+	if (line->is_full)
+		return false;
+	batch->due = mono_after(now, REPLY_NS);
+	line->nonce++;
+	line->jobs_next = batch->first + batch->count;
+	return true;
+}
+
+static void end_batch(struct line *line, struct batch *batch,
+                      const struct wire_reply *reply)
+{
+	line->done++;
+	line->jobs_done =
+	    line_is_idle(line) ? line->jobs_next : batch->first + batch->count;
+	line->home->on_over(line->home, line, batch, reply); /* N1 */
+}
+
+/* Its clock was read while the reply was on its way: this is late by that, at most. */
+static void note_clock(struct line *line, const struct wire_reply *reply)
+{
+	if (reply->kind != WIRE_TOLD || reply->count == 0)
+		return;
+	line->ahead_us =
+	    (int64_t)reply->told[0].now_us - (int64_t)(line->now_ns / 1000);
+	line->knows_clock = true;
+}
+
+/* B1 */
+static void on_reply(struct wire_home *home, const struct wire_reply *reply)
+{
+	struct line *line = (struct line *)home;
+	struct batch *batch = oldest(line);
+
+	if (!batch || batch->nonce != reply->nonce ||
+	    (reply->kind == WIRE_TOLD && reply->count != batch->count)) {
+		line->broken = true; /* what is under way is then not known */
+		client_count(line->config, CLIENT_WRONG, 1);
+		return;
+	}
+	note_clock(line, reply);
+	line->broken |= reply->kind == WIRE_LATER || reply->kind == WIRE_WRONG;
+	client_count(line->config, CLIENT_WRONG, reply->kind == WIRE_WRONG);
+	client_count(line->config, CLIENT_ROUND_TRIPS, reply->kind == WIRE_TOLD);
+	end_batch(line, batch, reply);
+}
+
+/* ---- The connection -------------------------------------------------------------- */
+
+static uint64_t pause_ns(struct line *line)
+{
+	uint32_t doublings =
+	    line->failures < PAUSE_DOUBLINGS ? line->failures : PAUSE_DOUBLINGS;
+	uint64_t pause = (uint64_t)PAUSE_FIRST_NS << doublings;
+
+	line->lot = line->lot * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return pause + pause * (line->lot >> 33) / (UINT64_C(1) << 32);
+}
+
+bool line_is_away(const struct line *line, mono now)
+{
+	return line->state == LINE_AWAY && !mono_reached(now, line->state_due);
+}
+
+static void lose(struct line *line, mono now)
+{
+	bool was_ready = line->state == LINE_READY;
+	struct batch *batch;
+
+	line->wire->ops->hang_up(line->wire);
+	line->state = LINE_AWAY;
+	line->state_due =
+	    mono_after(now, was_ready && line->failures == 0 ? 0 : pause_ns(line));
+	line->failures++;
+	line->broken = false;
+	client_count(line->config, CLIENT_FAILURES, 1);
+	client_say(line->config, line->wire->text);
+	while ((batch = oldest(line)))
+		end_batch(line, batch, NULL);
+	line->home->on_lost(line->home, line, was_ready);
+}
+
+static bool is_overdue(struct line *line, mono now)
+{
+	struct batch *batch = oldest(line);
+
+	if (line->state == LINE_OPENING && mono_reached(now, line->state_due)) {
+		snprintf(line->wire->text, WIRE_TEXT, "no connection within a second");
+		return true;
+	}
+	if (!batch || !mono_reached(now, batch->due))
+		return false;
+	snprintf(line->wire->text, WIRE_TEXT, "no reply within a second");
+	return true;
+}
+
+static void enter(struct line *line, enum wire_state state, mono now)
+{
+	if (state == WIRE_READY && line->state == LINE_OPENING) {
+		line->state = LINE_READY;
+		line->failures = 0;
+		client_count(line->config, CLIENT_CONNECTS, 1);
+		client_say(line->config, line->wire->text);
+	} else if (state == WIRE_OPENING && line->state == LINE_READY) {
+		line->state = LINE_OPENING;
+		line->state_due = mono_after(now, OPENING_NS);
+	}
+}
+
+static void begin(struct line *line, mono now)
+{
+	line->wire->text[0] = '\0';
+	line->wire->ops->connect(line->wire, now);
+	line->epoch = ++*line->epochs;
+	line->state = LINE_OPENING;
+	line->state_due = mono_after(now, OPENING_NS);
+}
+
+void line_turn(struct line *line, bool is_wanted, mono now)
+{
+	enum wire_state state;
+
+	line->now_ns = now.ns;
+	if (line->state == LINE_AWAY) {
+		if (!is_wanted || !mono_reached(now, line->state_due))
+			return;
+		begin(line, now);
+	}
+	state = line->wire->ops->turn(line->wire, now);
+	if (state == WIRE_BROKEN || line->broken || is_overdue(line, now))
+		lose(line, now);
+	else
+		enter(line, state, now);
+}
+
+mono line_due(const struct line *line, bool is_wanted)
+{
+	mono due = { UINT64_MAX };
+
+	if (!line_is_idle(line))
+		due = line->batches[(line->done + 1) % LINE_BATCHES_MOST].due;
+	if (line->state == LINE_OPENING || (line->state == LINE_AWAY && is_wanted))
+		due = mono_earlier(due, line->state_due);
+	if (line->state == LINE_READY && is_wanted && !line->is_full)
+		due = (mono){ line->now_ns }; /* what came of the replies just now */
+	return due;
+}
+
+struct line *line_open(const struct client_config *config, struct line_home *home,
+                       struct wire *wire, uint32_t node, uint64_t *epochs)
+{
+	struct line *line = memory_take(config->allocator, sizeof(*line));
+
+	if (!line)
+		return NULL;
+	line->is.on_reply = on_reply;
+	line->home = home;
+	line->config = config;
+	line->wire = wire;
+	line->wire->home = &line->is;
+	line->node = node;
+	line->lot = config->seed + node;
+	line->epochs = epochs;
+	return line;
+}
+
+void line_close(struct line *line)
+{
+	struct batch *batch;
+
+	line->wire->ops->free(line->wire);
+	while ((batch = oldest(line)))
+		end_batch(line, batch, NULL);
+	memory_give(line->config->allocator, line, sizeof(*line));
+}
