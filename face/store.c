@@ -117,6 +117,7 @@ static const struct scheme schemes[] = {
 #ifdef GALE_REDIS
 	{ "redis://", redis_kind },
 	{ "redis+sentinel://", redis_kind },
+	{ "redis+cluster://", redis_kind },
 #endif
 #ifdef GALE_POSTGRES
 	{ "postgres://", postgres_kind },

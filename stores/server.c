@@ -23,13 +23,31 @@ static size_t bytes_of(uint32_t shards)
 	return sizeof(struct server) + shards * sizeof(struct desk);
 }
 
+static bool open_way(struct server_kind *kind, struct client_config *config)
+{
+	int watch_fd = config->home->watch_fd;
+
+	if (kind->map)
+		config->map = kind->map(kind, watch_fd);
+	else
+		config->wire = kind->wire(kind, watch_fd);
+	return config->map || config->wire;
+}
+
+static void close_way(struct client_config *config)
+{
+	if (config->map)
+		config->map->ops->free(config->map);
+	else
+		config->wire->ops->free(config->wire);
+}
+
 static struct client *client_new(struct server *server, struct store_home *home)
 {
 	struct desk *desk = &server->desks[home->number];
 	struct client_config config = {
 		.allocator = server->config.allocator,
 		.home = home,
-		.wire = server->config.kind->wire(server->config.kind, home->watch_fd),
 		.counters = desk->counters,
 		.quarantine_us = server->config.quarantine_us,
 		.seed = server->config.seed + home->number,
@@ -37,11 +55,11 @@ static struct client *client_new(struct server *server, struct store_home *home)
 		.sayer = server->config.sayer,
 	};
 
-	if (!config.wire)
+	if (!open_way(server->config.kind, &config))
 		return NULL;
 	desk->client = client_open(&config);
 	if (!desk->client)
-		config.wire->ops->free(config.wire);
+		close_way(&config);
 	return desk->client;
 }
 

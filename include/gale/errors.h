@@ -71,7 +71,8 @@ extern "C" {
 	X(HOST, 48, "url: the host is not known, or the path too long")                \
 	X(TLS, 49, "url: TLS is not spoken here; use a tunnel or a unix socket")       \
 	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")         \
-	X(QUARANTINE, 51, "quarantine_us: at most a day")
+	X(QUARANTINE, 51, "quarantine_us: at most a day")                              \
+	X(CLUSTER_DB, 52, "url: a cluster has no database but 0")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -129,6 +129,7 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis://[user[:password]@]host[:port][/db][?prefix=NAME]
  *     redis:///path/to/socket[?db=N&prefix=NAME]
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
+ *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
  * A server is connected to when it is first asked, and again when it is lost; its name is

@@ -4,15 +4,21 @@
 -- greet.lua -- the server's generation: whose it is, and since when.        (law L12)
 --
 --   KEYS   the generation's
---   ARGV   what the server's run is called, and a colon
---   reply  the run's name, a colon, and the instant from which on nothing is forgotten
+--   reply  its life's name, a colon, and the instant from which on nothing is forgotten
 --
--- A server that was started again, or emptied, has another generation from now on.
+-- A life is a process and a tenure: a primary that was replaced, and is one again, is the
+-- same process and has forgotten what was granted meanwhile; but then its replication has
+-- another name.
 local call = redis.call
+local function word(section, name)
+	return string.match(call('INFO', section), name .. ':(%x+)')
+end
+local life = string.sub(word('server', 'run_id'), 1, 7) ..
+	string.sub(word('replication', 'master_replid'), 1, 8) .. ':'
 local generation = call('GET', KEYS[1]) or ''
-if string.sub(generation, 1, #ARGV[1]) ~= ARGV[1] then
+if string.sub(generation, 1, #life) ~= life then
 	local clock = call('TIME')
-	generation = ARGV[1] .. string.format('%.0f', clock[1] * 1000000 + clock[2])
+	generation = life .. string.format('%.0f', clock[1] * 1000000 + clock[2])
 	call('SET', KEYS[1], generation)
 end
 return generation

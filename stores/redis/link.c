@@ -11,6 +11,7 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
+#include "stores/redis/cluster.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/scout.h"
 #include "stores/redis/wire.h"
@@ -19,30 +20,17 @@
 #define PORT_DEFAULT 6379
 #define SENTINEL_PORT_DEFAULT 26379
 #define SENTINEL_SCHEME "redis+sentinel"
-#define AWAITED_MOST 64
+#define CLUSTER_SCHEME "redis+cluster"
+#define AWAITED_MOST 512
 #define OUT_MOST ((size_t)1 << 22) /* bytes that wait to be sent */
 #define READ_MOST 65536            /* bytes, in one go */
-#define RUN_NAME 12                /* of a run's name, as many as tell it from others */
 #define DB_MOST 1000000
-
-/* ---- The kind -------------------------------------------------------------------- */
-
-struct kind {
-	struct server_kind is; /* first */
-	struct gale_allocator *allocator;
-	struct stream_address addresses[STREAM_ADDRESSES_MOST];
-	size_t address_count;
-	uint64_t db;
-	const char *service; /* that the addresses, sentinels, know; NULL: none */
-	const char *sentinel_password; /* "": none */
-	char prefix[REDIS_PREFIX_MAX + 1];
-	struct url url;
-};
 
 /* ---- The link -------------------------------------------------------------------- */
 
 enum awaited_what {
 	A_NOD, /* nothing but no error */
+	THE_SCRIPT,
 	THE_INFO,
 	THE_GENERATION,
 	A_BATCH,
@@ -63,8 +51,9 @@ enum phase {
 
 struct link {
 	struct wire wire; /* first */
-	struct kind *kind;
-	size_t address; /* that is tried next */
+	struct redis_site *site;
+	size_t address;             /* that is tried next */
+	struct stream_address node; /* of a cluster: the only one */
 	enum phase phase;
 	struct scout scout; /* only if there is a service */
 	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
@@ -72,7 +61,6 @@ struct link {
 	struct stream stream;
 	struct redis_text out;
 	struct redis_intake intake;
-	char run[RUN_NAME + 2]; /* with its colon */
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	bool warned;
@@ -100,11 +88,6 @@ static void await(struct link *link, enum awaited_what what)
 
 /* ---- Greeting -------------------------------------------------------------------- */
 
-static struct remote_bytes word(const char *text)
-{
-	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
-}
-
 static void say(struct link *link, const struct remote_bytes *words, size_t count,
                 enum awaited_what what)
 {
@@ -114,56 +97,74 @@ static void say(struct link *link, const struct remote_bytes *words, size_t coun
 		give_up(link, "no memory", "");
 }
 
-static void say_who(struct link *link)
+bool redis_put_auth(struct redis_text *text, const struct url *url)
 {
-	const struct url *url = &link->kind->url;
-	struct remote_bytes words[3] = { word("AUTH"), word(url->user),
-		                         word(url->password) };
+	struct remote_bytes words[3] = { redis_word("AUTH"), redis_word(url->user),
+		                         redis_word(url->password) };
 
 	if (url->password[0] == '\0')
-		return;
+		return true;
 	if (url->user[0] == '\0')
 		words[1] = words[2];
-	say(link, words, url->user[0] == '\0' ? 2 : 3, A_NOD);
+	return redis_put_words(text, words, url->user[0] == '\0' ? 2 : 3);
+}
+
+static void say_who(struct link *link)
+{
+	const struct url *url = &link->site->url;
+
+	if (!redis_put_auth(&link->out, url))
+		give_up(link, "no memory", "");
+	else if (url->password[0] != '\0')
+		await(link, A_NOD);
 }
 
 static void say_where(struct link *link)
 {
 	char number[24];
-	struct remote_bytes words[2] = { word("SELECT") };
+	struct remote_bytes words[2] = { redis_word("SELECT") };
 
-	if (link->kind->db == 0)
+	if (link->site->db == 0)
 		return;
-	snprintf(number, sizeof(number), "%llu", (unsigned long long)link->kind->db);
-	words[1] = word(number);
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)link->site->db);
+	words[1] = redis_word(number);
 	say(link, words, 2, A_NOD);
 }
 
 static void load_script(struct link *link)
 {
 	if (redis_put_script(&link->out, &redis_step_script))
-		await(link, A_NOD);
+		await(link, THE_SCRIPT);
 	else
 		give_up(link, "no memory", "");
 }
 
-static void ask_generation(struct link *link)
+static bool put_greeting(struct link *link, uint8_t bucket)
 {
 	uint8_t key[REDIS_KEY_MAX];
-	struct remote_bytes words[5] = {
-		word("EVAL"),
+	struct remote_bytes words[4] = {
+		redis_word("EVAL"),
 		{ (const uint8_t *)redis_greet_script.text, redis_greet_script.count },
-		word("1"),
-		{ key, redis_generation_key(key, link->kind->prefix, 0) },
-		word(link->run),
+		redis_word("1"),
+		{ key, redis_generation_key(key, link->site->prefix, bucket) },
 	};
 
-	say(link, words, 5, THE_GENERATION);
+	return redis_put_words(&link->out, words, 4);
+}
+
+static void ask_generation(struct link *link)
+{
+	if (link->wire.by_buckets)
+		return; /* B6 */
+	if (put_greeting(link, 0))
+		await(link, THE_GENERATION);
+	else
+		give_up(link, "no memory", "");
 }
 
 static void greet(struct link *link)
 {
-	const struct remote_bytes info = word("INFO");
+	const struct remote_bytes info = redis_word("INFO");
 
 	link->phase = GREETING;
 	say_who(link);
@@ -172,9 +173,9 @@ static void greet(struct link *link)
 }
 
 /* Once for all batches that are refused together. */
-static void greet_again(struct link *link)
+static void greet_again(struct link *link, enum redis_word why)
 {
-	if (link->phase != READY)
+	if (link->phase != READY || (link->wire.by_buckets && why != REDIS_NOSCRIPT))
 		return;
 	link->phase = GREETING;
 	load_script(link);
@@ -227,7 +228,7 @@ static void warn(struct link *link, const char *info)
 
 static void hear_info(struct link *link, const redisReply *reply)
 {
-	char role[16], loading[8], run[64];
+	char role[16], loading[8];
 
 	if (reply->type != REDIS_REPLY_STRING) {
 		give_up(link, "INFO says nothing", "");
@@ -235,28 +236,30 @@ static void hear_info(struct link *link, const redisReply *reply)
 	}
 	line_of(reply->str, "role", role, sizeof(role));
 	line_of(reply->str, "loading", loading, sizeof(loading));
-	line_of(reply->str, "run_id", run, sizeof(run));
 	if (strcmp(role, "master") != 0)
 		give_up(link, "it is a replica", ""); /* B5 */
 	else if (strcmp(loading, "1") == 0)
 		give_up(link, "it is loading", "");
-	else if (strlen(run) < RUN_NAME)
-		give_up(link, "INFO has no run_id", "");
 	if (link->phase == BROKEN)
 		return;
-	snprintf(link->run, sizeof(link->run), "%.*s:", RUN_NAME, run);
 	warn(link, reply->str);
 	load_script(link); /* not before: who is not let in may not say so much */
 	ask_generation(link);
 }
 
-static void hear_generation(struct link *link, const redisReply *reply)
+/* Whose it is, a colon, and since when. */
+static bool read_generation(const redisReply *reply, uint64_t *ret_since_us)
 {
 	const char *since =
 	    reply->type == REDIS_REPLY_STRING ? strchr(reply->str, ':') : NULL;
 
-	if (!since || reply->len > REMOTE_GENERATION_BYTES ||
-	    !url_number(since + 1, INSTANT_MAX_US, &link->wire.since_us)) {
+	return since && reply->len <= REMOTE_GENERATION_BYTES &&
+	       url_number(since + 1, INSTANT_MAX_US, ret_since_us);
+}
+
+static void hear_generation(struct link *link, const redisReply *reply)
+{
+	if (!read_generation(reply, &link->wire.since_us)) {
 		give_up(link, "its generation is none of ours", "");
 		return;
 	}
@@ -267,24 +270,43 @@ static void hear_generation(struct link *link, const redisReply *reply)
 
 /* ---- Batches --------------------------------------------------------------------- */
 
-static enum wire_reply_kind kind_of(enum redis_word word)
+static enum wire_reply_kind kind_of(const struct link *link, enum redis_word word)
 {
+	bool by_buckets = link->wire.by_buckets;
+
 	switch (word) {
 	case REDIS_TOLD:
 		return WIRE_TOLD;
 	case REDIS_GENERATION:
 	case REDIS_NOSCRIPT:
 		return WIRE_AGAIN; /* B4 */
+	case REDIS_MOVED:
+		return by_buckets ? WIRE_MOVED : WIRE_LATER; /* B6 */
+	case REDIS_ASK:
+		return by_buckets ? WIRE_ASK : WIRE_LATER;
+	case REDIS_TRYAGAIN:
+		return by_buckets ? WIRE_NOT_NOW : WIRE_LATER;
 	case REDIS_LATER:
 	case REDIS_READONLY:
 	case REDIS_FULL:
 	case REDIS_NOT_LET:
-	case REDIS_MOVED:
-	case REDIS_ASK:
 		return WIRE_LATER;
 	default:
 		return WIRE_WRONG;
 	}
+}
+
+static void read_greeting(const redisReply *reply, struct redis_said *ret_meaning,
+                          struct wire_reply *ret_said)
+{
+	if (redis_is_error(reply, ret_meaning))
+		return;
+	*ret_meaning = (struct redis_said){ .word = REDIS_STRANGE };
+	if (!read_generation(reply, &ret_said->since_us))
+		return;
+	ret_said->generation =
+	    (struct remote_bytes){ (const uint8_t *)reply->str, reply->len };
+	ret_meaning->word = REDIS_TOLD;
 }
 
 static void hear_batch(struct link *link, const struct remote_batch *batch,
@@ -295,12 +317,16 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 		                   .count = batch->count };
 	struct redis_said meaning;
 
-	redis_read_reply(reply, batch->nonce, batch->jobs, batch->count, link->told,
-	                 &meaning);
-	said.kind = kind_of(meaning.word);
+	if (batch->count == 0)
+		read_greeting(reply, &meaning, &said);
+	else
+		redis_read_reply(reply, batch->nonce, batch->jobs, batch->count,
+		                 link->told, &meaning);
+	said.kind = kind_of(link, meaning.word);
+	said.place = (struct wire_place){ meaning.host, meaning.port };
 	if (said.kind == WIRE_AGAIN)
-		greet_again(link);
-	else if (said.kind != WIRE_TOLD)
+		greet_again(link, meaning.word);
+	else if (said.kind == WIRE_LATER || said.kind == WIRE_WRONG)
 		give_up(link, "a call failed",
 		        meaning.text[0] ? meaning.text : "its reply is strange");
 	link->wire.home->on_reply(link->wire.home, &said);
@@ -328,6 +354,8 @@ static void hear(struct link *link, const redisReply *reply)
 		hear_info(link, reply);
 	else if (awaited->what == THE_GENERATION)
 		hear_generation(link, reply);
+	else if (awaited->what == THE_SCRIPT && link->wire.by_buckets)
+		link->phase = READY;
 }
 
 static void hear_all(struct link *link)
@@ -395,14 +423,16 @@ static void look_for_primary(struct link *link)
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
-	struct kind *kind = link->kind;
+	struct redis_site *site = link->site;
 
 	(void)now;
-	if (kind->service)
+	if (site->service)
 		look_for_primary(link);
+	else if (site->is_cluster)
+		connect_to(link, &link->node);
 	else
 		connect_to(link,
-		           &kind->addresses[link->address++ % kind->address_count]);
+		           &site->addresses[link->address++ % site->address_count]);
 }
 
 /* Connects to the primary, and away from one that is it no longer. B5 */
@@ -436,7 +466,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 
-	if (link->kind->service && link->phase != BROKEN)
+	if (link->site->service && link->phase != BROKEN)
 		follow(link, now);
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
@@ -463,15 +493,15 @@ static void make_way(struct link *link, const struct remote_batch *batch)
 	}
 }
 
-static bool link_send(struct wire *wire, const struct remote_batch *batch)
+static bool put_batch(struct link *link, const struct remote_batch *batch)
 {
-	static const uint8_t buckets[REMOTE_BATCH_MOST];
-	struct link *link = (struct link *)wire;
+	uint8_t buckets[REMOTE_BATCH_MOST];
 	struct redis_call call = {
 		.script = &redis_step_script,
-		.prefix = link->kind->prefix,
+		.prefix = link->site->prefix,
 		.generation = { (const uint8_t *)link->generation,
 		                link->generation_count },
+		.generation_bucket = batch->bucket,
 		.nonce = batch->nonce,
 		.now_us = batch->guess_us,
 		.jobs = batch->jobs,
@@ -479,10 +509,33 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 		.count = batch->count,
 	};
 
-	if (link->out.count > OUT_MOST || link->sent - link->heard == AWAITED_MOST ||
-	    !redis_put_call(&link->out, &call))
-		return false;
+	if (batch->count == 0)
+		return put_greeting(link, batch->bucket);
+	memset(buckets, batch->bucket, sizeof(buckets));
+	if (link->wire.by_buckets)
+		call.generation = batch->generation;
 	make_way(link, batch);
+	return redis_put_call(&link->out, &call);
+}
+
+/* It is for the one command that comes next. */
+static bool put_asking(struct link *link)
+{
+	const struct remote_bytes asking = redis_word("ASKING");
+
+	if (!redis_put_words(&link->out, &asking, 1))
+		return false;
+	await(link, A_NOD);
+	return true;
+}
+
+static bool link_send(struct wire *wire, const struct remote_batch *batch)
+{
+	struct link *link = (struct link *)wire;
+
+	if (link->out.count > OUT_MOST || link->sent - link->heard + 2 > AWAITED_MOST ||
+	    (batch->asking && !put_asking(link)) || !put_batch(link, batch))
+		return false;
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);
 	return true;
@@ -501,10 +554,10 @@ static void link_hang_up(struct wire *wire)
 static void link_free(struct wire *wire)
 {
 	struct link *link = (struct link *)wire;
-	struct gale_allocator *allocator = link->kind->allocator;
+	struct gale_allocator *allocator = link->site->allocator;
 
 	link_hang_up(wire);
-	if (link->kind->service)
+	if (link->site->service)
 		scout_close(&link->scout);
 	redis_intake_close(&link->intake);
 	redis_text_free(&link->out);
@@ -521,61 +574,87 @@ static const struct wire_ops link_ops = {
 
 static void open_scout(struct link *link)
 {
-	const struct kind *kind = link->kind;
+	const struct redis_site *site = link->site;
 	const struct scout_config config = {
-		.allocator = kind->allocator,
-		.sentinels = kind->addresses,
-		.sentinel_count = kind->address_count,
-		.service = kind->service,
-		.password = kind->sentinel_password,
+		.allocator = site->allocator,
+		.sentinels = site->addresses,
+		.sentinel_count = site->address_count,
+		.service = site->service,
+		.password = site->sentinel_password,
 		.watch_fd = link->wire.watch_fd,
 	};
 
 	scout_open(&link->scout, &config);
 }
 
-static struct wire *link_new(struct server_kind *self, int watch_fd)
+static struct link *link_new(struct redis_site *site, int watch_fd)
 {
-	struct kind *kind = (struct kind *)self;
-	struct link *link = memory_take(kind->allocator, sizeof(*link));
+	struct link *link = memory_take(site->allocator, sizeof(*link));
 
 	if (!link)
 		return NULL;
 	link->wire.ops = &link_ops;
 	link->wire.watch_fd = watch_fd;
-	link->kind = kind;
+	link->site = site;
 	link->phase = BROKEN;
-	link->out.allocator = kind->allocator;
+	link->out.allocator = site->allocator;
 	stream_init(&link->stream, watch_fd);
-	if (kind->service)
+	return link;
+}
+
+struct wire *redis_link_to(struct redis_site *site, const struct stream_address *node,
+                           int watch_fd)
+{
+	struct link *link = link_new(site, watch_fd);
+
+	if (!link)
+		return NULL;
+	link->node = *node;
+	link->wire.by_buckets = true;
+	return &link->wire;
+}
+
+static struct wire *kind_wire(struct server_kind *self, int watch_fd)
+{
+	struct redis_site *site = (struct redis_site *)self;
+	struct link *link = link_new(site, watch_fd);
+
+	if (!link)
+		return NULL;
+	if (site->service)
 		open_scout(link);
 	return &link->wire;
+}
+
+static struct map *kind_map(struct server_kind *self, int watch_fd)
+{
+	return redis_cluster_map((struct redis_site *)self, watch_fd);
 }
 
 /* ---- URLs ------------------------------------------------------------------------ */
 
 static void kind_free(struct server_kind *self)
 {
-	struct kind *kind = (struct kind *)self;
+	struct redis_site *site = (struct redis_site *)self;
 
-	memory_give(kind->allocator, kind, sizeof(*kind));
+	memory_give(site->allocator, site, sizeof(*site));
 }
 
-static bool find_addresses(struct kind *kind)
+static bool find_addresses(struct redis_site *site)
 {
-	const struct url *url = &kind->url;
-	uint16_t port = kind->service ? SENTINEL_PORT_DEFAULT : PORT_DEFAULT;
+	const struct url *url = &site->url;
+	uint16_t port = site->service ? SENTINEL_PORT_DEFAULT : PORT_DEFAULT;
 
 	if (url->host_count == 0) {
-		kind->address_count = stream_unix(url->path, &kind->addresses[0]);
-		return kind->address_count > 0;
+		site->address_count = stream_unix(url->path, &site->addresses[0]);
+		return site->address_count > 0;
 	}
 	for (size_t i = 0; i < url->host_count; i++)
-		kind->address_count += stream_resolve(
+		site->address_count += stream_resolve(
 		    url->hosts[i].name, url->hosts[i].port ? url->hosts[i].port : port,
-		    &kind->addresses[kind->address_count],
-		    STREAM_ADDRESSES_MOST - kind->address_count);
-	return kind->address_count > 0;
+		    &site->addresses[site->address_count],
+		    STREAM_ADDRESSES_MOST - site->address_count);
+	return site->address_count > 0;
 }
 
 static bool is_known(const char *option)
@@ -585,15 +664,18 @@ static bool is_known(const char *option)
 }
 
 /* The path is the number of a database, the name of a service, or a socket's. */
-static bool read_path(struct kind *kind, const char **ret_db)
+static bool read_path(struct redis_site *site, const char **ret_db)
 {
-	const struct url *url = &kind->url;
+	const struct url *url = &site->url;
 	const char *name = url->path[0] == '/' ? url->path + 1 : "";
 
 	if (strcmp(url->scheme, SENTINEL_SCHEME) == 0) {
-		kind->service = name;
+		site->service = name;
 		return url->host_count > 0 && name[0] != '\0';
 	}
+	site->is_cluster = strcmp(url->scheme, CLUSTER_SCHEME) == 0;
+	if (site->is_cluster && url->host_count == 0)
+		return false;
 	if (url->host_count == 0)
 		return name[0] != '\0';
 	if (name[0] != '\0' && *ret_db)
@@ -603,9 +685,9 @@ static bool read_path(struct kind *kind, const char **ret_db)
 	return true;
 }
 
-static bool read_options(struct kind *kind)
+static bool read_options(struct redis_site *site)
 {
-	const struct url *url = &kind->url;
+	const struct url *url = &site->url;
 	const char *prefix = url_option(url, "prefix");
 	const char *db = url_option(url, "db");
 
@@ -614,31 +696,41 @@ static bool read_options(struct kind *kind)
 			return false;
 	if (!prefix)
 		prefix = "gale:";
-	kind->sentinel_password = url_option(url, "sentinel_password");
-	if (!kind->sentinel_password)
-		kind->sentinel_password = "";
-	if (!read_path(kind, &db) || !redis_prefix_valid(prefix) ||
-	    (db && !url_number(db, DB_MOST, &kind->db)))
+	site->sentinel_password = url_option(url, "sentinel_password");
+	if (!site->sentinel_password)
+		site->sentinel_password = "";
+	if (!read_path(site, &db) || !redis_prefix_valid(prefix) ||
+	    (db && !url_number(db, DB_MOST, &site->db)))
 		return false;
-	strcpy(kind->prefix, prefix);
+	strcpy(site->prefix, prefix);
 	return true;
+}
+
+static enum gale_err read_url(struct redis_site *site, const char *url)
+{
+	if (!url_parse(url, &site->url) || !read_options(site))
+		return GALE_ERR_URL;
+	if (site->is_cluster && site->db != 0)
+		return GALE_ERR_CLUSTER_DB;
+	return find_addresses(site) ? GALE_ERR_OK : GALE_ERR_HOST;
 }
 
 struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url,
                                enum gale_err *ret_why)
 {
-	struct kind *kind = memory_take(allocator, sizeof(*kind));
+	struct redis_site *site = memory_take(allocator, sizeof(*site));
 
 	*ret_why = GALE_ERR_MEMORY;
-	if (!kind)
+	if (!site)
 		return NULL;
-	kind->is.wire = link_new;
-	kind->is.free = kind_free;
-	kind->allocator = allocator;
-	*ret_why = url_parse(url, &kind->url) && read_options(kind) ? GALE_ERR_HOST
-	                                                            : GALE_ERR_URL;
-	if (*ret_why == GALE_ERR_HOST && find_addresses(kind))
-		return &kind->is;
-	kind_free(&kind->is);
-	return NULL;
+	*ret_why = read_url(site, url);
+	if (*ret_why != GALE_ERR_OK) {
+		memory_give(allocator, site, sizeof(*site));
+		return NULL;
+	}
+	site->is.wire = kind_wire;
+	site->is.map = site->is_cluster ? kind_map : NULL;
+	site->is.free = kind_free;
+	site->allocator = allocator;
+	return &site->is;
 }

@@ -15,23 +15,58 @@
  *   B4  A batch that is refused as a whole (NOSCRIPT, another generation) has done
  *       nothing; after any other error nobody knows, and it is not sent again.     (L13)
  *   B5  Nothing is asked of a replica, nor for long of a primary that was replaced.
+ *   B6  In a cluster a generation is a bucket's, and asked for by who asks of the bucket.
+ *       MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is run: then nothing
+ *       was done.                                                                  (B2)
  *
  * Threads   Its shard's actor.  A kind: any, while it is open.
  */
 #ifndef STORES_REDIS_LINK_H
 #define STORES_REDIS_LINK_H
 
+#include <string.h>
+
+#include "stores/redis/wire.h"
 #include "stores/server.h"
+#include "stores/stream.h"
 #include "stores/url.h"
+
+/* What a URL says: where servers are, and who we are to them.  A kind. */
+struct redis_site {
+	struct server_kind is; /* first */
+	struct gale_allocator *allocator;
+	struct stream_address addresses[STREAM_ADDRESSES_MOST];
+	size_t address_count;
+	uint64_t db;
+	const char *service; /* that the addresses, sentinels, know; NULL: none */
+	const char *sentinel_password; /* "": none */
+	bool is_cluster;               /* the addresses are some of its nodes */
+	char prefix[REDIS_PREFIX_MAX + 1];
+	struct url url;
+};
 
 /* redis://[user[:password]@]host[:port][,host[:port]...][/db][?prefix=...]
  * redis:///folder/socket[?db=...]
  * redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=...&prefix=...]
  *     the hosts are sentinels; sentinel_password=... is theirs
+ * redis+cluster://[user[:password]@]host[:port][,...][?prefix=...]
+ *     the hosts are some of the nodes: one that is up is enough
  *
  * Names are looked up here, which may take a while.  NULL, and then *ret_why is
  * GALE_ERR_URL, GALE_ERR_HOST or GALE_ERR_MEMORY. */
 struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url,
                                enum gale_err *ret_why);
+
+/* A wire to one node of a cluster, which is by buckets.  NULL without memory. */
+struct wire *redis_link_to(struct redis_site *site, const struct stream_address *node,
+                           int watch_fd);
+
+static inline struct remote_bytes redis_word(const char *text)
+{
+	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
+}
+
+/* Says who we are, if there is a password.  False: no memory. */
+bool redis_put_auth(struct redis_text *text, const struct url *url);
 
 #endif

@@ -134,6 +134,7 @@ bool redis_intake_open(struct redis_intake *intake, size_t string_most)
 	*intake = (struct redis_intake){
 		.reader = redisReaderCreateWithFunctions(&functions),
 		.string_most = string_most,
+		.parts_most = REDIS_PARTS_MOST,
 		.parts_left = REDIS_PARTS_MOST,
 	};
 	if (!intake->reader)
@@ -182,7 +183,7 @@ bool redis_intake_take(struct redis_intake *intake, struct redisReply **ret_repl
 		return broken(intake);
 	if (!reply)
 		return is_stuffed(intake) ? broken(intake) : true;
-	intake->parts_left = REDIS_PARTS_MOST;
+	intake->parts_left = intake->parts_most;
 	*ret_reply = reply;
 	return true;
 }
@@ -203,13 +204,20 @@ static enum redis_word word_of(const char *text)
 		const char *word;
 		enum redis_word means;
 	} words[] = {
-		{ "NOSCRIPT", REDIS_NOSCRIPT }, { "MOVED", REDIS_MOVED },
-		{ "ASK", REDIS_ASK },           { "LOADING", REDIS_LATER },
-		{ "BUSY", REDIS_LATER },        { "MASTERDOWN", REDIS_LATER },
-		{ "CLUSTERDOWN", REDIS_LATER }, { "TRYAGAIN", REDIS_LATER },
-		{ "NOREPLICAS", REDIS_LATER },  { "MISCONF", REDIS_LATER },
-		{ "READONLY", REDIS_READONLY }, { "OOM", REDIS_FULL },
-		{ "NOAUTH", REDIS_NOT_LET },    { "WRONGPASS", REDIS_NOT_LET },
+		{ "NOSCRIPT", REDIS_NOSCRIPT },
+		{ "MOVED", REDIS_MOVED },
+		{ "ASK", REDIS_ASK },
+		{ "LOADING", REDIS_LATER },
+		{ "BUSY", REDIS_LATER },
+		{ "MASTERDOWN", REDIS_LATER },
+		{ "CLUSTERDOWN", REDIS_TRYAGAIN },
+		{ "TRYAGAIN", REDIS_TRYAGAIN },
+		{ "NOREPLICAS", REDIS_LATER },
+		{ "MISCONF", REDIS_LATER },
+		{ "READONLY", REDIS_READONLY },
+		{ "OOM", REDIS_FULL },
+		{ "NOAUTH", REDIS_NOT_LET },
+		{ "WRONGPASS", REDIS_NOT_LET },
 		{ "NOPERM", REDIS_NOT_LET },
 	};
 

@@ -31,6 +31,7 @@ struct redisReply;
 struct redis_intake {
 	redisReader *reader; /* NULL: there was no memory, or it is broken */
 	size_t string_most;
+	size_t parts_most; /* of a reply; REDIS_PARTS_MOST, unless it was set */
 	size_t parts_left; /* of the reply that is being read */
 };
 
@@ -53,11 +54,12 @@ enum redis_word {
 	REDIS_NOSCRIPT,   /* nothing was done: load the script, and say it again */
 	REDIS_MOVED,      /* nothing was done: slot lives at host and port now */
 	REDIS_ASK,        /* nothing was done: this once, ask there */
-	REDIS_LATER,      /* LOADING, BUSY, and others that go away by themselves */
-	REDIS_READONLY,   /* a replica: what was told of before may be done, no more */
-	REDIS_FULL,       /* OOM */
-	REDIS_NOT_LET,    /* NOAUTH, WRONGPASS, NOPERM */
-	REDIS_ERROR,      /* any other error */
+	REDIS_TRYAGAIN, /* nothing was done: the slot is between two, or with nobody */
+	REDIS_LATER,    /* LOADING, BUSY, and others that go away by themselves */
+	REDIS_READONLY, /* a replica: what was told of before may be done, no more */
+	REDIS_FULL,     /* OOM */
+	REDIS_NOT_LET,  /* NOAUTH, WRONGPASS, NOPERM */
+	REDIS_ERROR,    /* any other error */
 	REDIS_NOT_OURS, /* the answer to something else: the connection is out of step */
 	REDIS_STRANGE,  /* what no step.lua says */
 };

@@ -14,8 +14,9 @@
  *                                             that is named by a call
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
- * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), and of an ACL no more than
- *           evalsha, script|load, time, get, set, setrange, del on its prefix.
+ * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL no
+ *           more than evalsha, script|load, time, get, set, setrange, del on its prefix;
+ *           for greetings eval and info, and in a cluster cluster|slots and asking.
  * Threads   Pure: any, on different texts.
  */
 #ifndef STORES_REDIS_WIRE_H

@@ -627,7 +627,7 @@ static void a_bucket_is_in_one_slot(void **state)
 	redis_reply_free(redis_talk_hear(&with));
 	job(&s, 0, REMOTE_STEP, "{a}");
 	job(&s, 1, REMOTE_STEP, "{b}");
-	assert_int_equal(call_with(&s, &with, 2), REDIS_LATER);
+	assert_int_equal(call_with(&s, &with, 2), REDIS_TRYAGAIN);
 	redis_talk_do(&with, "CLUSTER ADDSLOTSRANGE 0 16383");
 	assert_true(becomes_true(is_up, &with));
 	assert_int_equal(call_with(&s, &with, 2), REDIS_TOLD);

@@ -165,15 +165,17 @@ void redis_server_go_on(const struct redis_server *server)
 	must(kill(server->pid, SIGCONT) == 0);
 }
 
-static void read_run(struct redis_talk *talk, char *out, size_t count)
+/* So many characters of what INFO says behind a name. */
+static void read_info(struct redis_talk *talk, const char *name, char *out,
+                      size_t count)
 {
-	redisReply *info = redis_talk_say(talk, "INFO server");
-	const char *run;
+	redisReply *info = redis_talk_say(talk, "INFO");
+	const char *at;
 
 	must(info->type == REDIS_REPLY_STRING);
-	run = strstr(info->str, "run_id:");
-	must(run && strlen(run + 7) > count);
-	memcpy(out, run + 7, count);
+	at = strstr(info->str, name);
+	must(at && strlen(at + strlen(name)) > count);
+	memcpy(out, at + strlen(name), count);
 	out[count] = '\0';
 	redis_reply_free(info);
 }
@@ -181,11 +183,13 @@ static void read_run(struct redis_talk *talk, char *out, size_t count)
 void redis_server_settle(const struct redis_server *server, const char *prefix)
 {
 	struct redis_talk talk;
-	char run[13], command[128];
+	char run[8], tenure[9], command[128];
 
 	redis_talk_open(&talk, server);
-	read_run(&talk, run, sizeof(run) - 1);
-	snprintf(command, sizeof(command), "SET %s{b00}generation %s:1", prefix, run);
+	read_info(&talk, "run_id:", run, sizeof(run) - 1);
+	read_info(&talk, "master_replid:", tenure, sizeof(tenure) - 1);
+	snprintf(command, sizeof(command), "SET %s{b00}generation %s%s:1", prefix, run,
+	         tenure);
 	redis_talk_do(&talk, command);
 	redis_talk_close(&talk);
 }
