@@ -140,6 +140,7 @@ static void say(struct talk *talk, enum rogue_to to, unsigned long long nonce)
 		                "run_id:0123456789ab\r\n\r\n\r\n"),
 		[ROGUE_GENERATION] = "$14\r\n0123456789ab:1\r\n",
 		[ROGUE_CALL] = ROGUE_HONEST,
+		[ROGUE_SLOTS] = "-ERR This instance has cluster support disabled\r\n",
 	};
 	const char *text = load_acquire(&talk->rogue->says[to]);
 
@@ -151,6 +152,8 @@ static bool answer(struct talk *talk, const struct word *words, size_t count)
 {
 	if (is(&words[0], "INFO"))
 		say(talk, ROGUE_INFO, 0);
+	else if (is(&words[0], "CLUSTER"))
+		say(talk, ROGUE_SLOTS, 0);
 	else if (is(&words[0], "EVAL"))
 		say(talk, ROGUE_GENERATION, 0);
 	else if (is(&words[0], "EVALSHA"))
