@@ -14,6 +14,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "stores/redis/cluster.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/wire.h"
 #include "tests/support/allocator.h"
@@ -61,6 +62,36 @@ static void a_keys_bytes_stand_behind_its_tag(void **state)
 	count = redis_generation_key(key, "gale:", 7);
 	assert_int_equal(count, 20);
 	assert_memory_equal(key, "gale:{b07}generation", count);
+}
+
+/* For ever: nodes of all versions share one cluster. */
+static void a_key_has_a_bucket_and_a_bucket_a_slot(void **state)
+{
+	static const struct {
+		const char *key;
+		uint16_t crc;
+	} keys[] = {
+		{ "", 0 },
+		{ "123456789", 0x31c3 },
+		{ "b00", 0xc6cd },
+	};
+	static const uint16_t slots[] = { 1741, 5868, 9871 };
+	bool taken[REDIS_SLOTS] = { false };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct remote_bytes key = bytes_of(keys[i].key);
+
+		assert_int_equal(redis_crc16(key.bytes, key.count), keys[i].crc);
+		assert_int_equal(redis_bucket(key.bytes, key.count),
+		                 keys[i].crc & 0xff);
+	}
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+		assert_int_equal(redis_slot((uint8_t)i), slots[i]);
+	for (unsigned i = 0; i < MAP_BUCKETS; i++) {
+		assert_false(taken[redis_slot((uint8_t)i)]);
+		taken[redis_slot((uint8_t)i)] = true;
+	}
 }
 
 static void the_longest_key_fits(void **state)
@@ -402,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_prefix_has_no_braces),
 		cmocka_unit_test(a_keys_bytes_stand_behind_its_tag),
+		cmocka_unit_test(a_key_has_a_bucket_and_a_bucket_a_slot),
 		cmocka_unit_test(the_longest_key_fits),
 		cmocka_unit_test(words_are_sent_with_their_lengths),
 		cmocka_unit_test(a_batch_is_one_command),
