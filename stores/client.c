@@ -16,9 +16,9 @@
 #include "stores/line.h"
 #include "stores/quarantine.h"
 
-#define TRIES_MOST 64                 /* of a value that others keep changing */
-#define REST_NS UINT64_C(10000000)    /* of a lane whose node cannot now */
-#define FRESH_NS UINT64_C(1000000000) /* of a generation, once something was heard */
+#define TRIES_MOST 64                /* of a value that others keep changing */
+#define REST_NS UINT64_C(10000000)   /* of a lane whose node cannot now */
+#define SURE_NS UINT64_C(1000000000) /* of a node's generations, since it last told */
 #define QUARANTINE_DEFAULT_US UINT64_C(60000000)
 
 struct trip {
@@ -52,7 +52,7 @@ struct lane {
 
 	/* What is known of the bucket at the end of a connection. C4 */
 	uint64_t greeted; /* its epoch; 0: nothing is known */
-	mono heard;
+	uint64_t doubts;  /* of its gate, when it was asked for */
 	uint64_t since_us;
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
@@ -63,6 +63,8 @@ struct lane {
 struct gate {
 	struct line *line; /* NULL: nobody wanted to go there yet */
 	struct list lanes;
+	mono told;       /* when it last told of anything */
+	uint64_t doubts; /* how often what it said of generations became doubtful. C4 */
 };
 
 struct client {
@@ -531,8 +533,7 @@ static void send_again(struct client *client, struct batch *batch)
 static void hear(struct client *client, struct line *line, struct batch *batch,
                  const struct wire_reply *reply)
 {
-	if (batch->lane->greeted == line->epoch)
-		batch->lane->heard = client->now;
+	client->gates[line->node].told = client->now;
 	for (size_t i = 0; i < batch->count; i++)
 		on_told(client, batch->trips[i], &reply->told[i]);
 	enlist(client, batch->lane);
@@ -543,7 +544,7 @@ static void hear_generation(struct client *client, struct line *line, struct lan
 {
 	gale_assert(reply->generation.count <= REMOTE_GENERATION_BYTES);
 	lane->greeted = line->epoch;
-	lane->heard = client->now;
+	client->gates[line->node].told = client->now;
 	lane->since_us = reply->since_us;
 	lane->generation_count = reply->generation.count;
 	memcpy(lane->generation, reply->generation.bytes, lane->generation_count);
@@ -577,8 +578,10 @@ static void go_elsewhere(struct client *client, struct line *line, struct batch 
 	lane->greeted = 0;
 	lane->asked =
 	    !moved && node != MAP_NOWHERE && line_to(client, node) ? node : MAP_NOWHERE;
-	if (moved)
+	if (moved) {
+		client->gates[line->node].doubts++;
 		doubt(client);
+	}
 	send_again(client, batch);
 	if (node == MAP_NOWHERE)
 		rest(client, lane);
@@ -743,8 +746,24 @@ static bool ask_generation(struct client *client, struct line *line, struct lane
 	if (!send(client, line, batch))
 		return false;
 	lane->asking = line->epoch;
-	lane->heard = client->now;
+	lane->doubts = client->gates[line->node].doubts;
 	return true;
+}
+
+static bool is_sure(const struct client *client, const struct lane *lane,
+                    const struct line *line)
+{
+	return !line->wire->by_buckets ||
+	       lane->doubts == client->gates[line->node].doubts;
+}
+
+/* Who has been silent may have been replaced meanwhile, and be in office again. */
+static void doubt_silence(struct client *client, struct gate *gate)
+{
+	if (!mono_reached(client->now, mono_after(gate->told, SURE_NS)))
+		return;
+	gate->told = client->now;
+	gate->doubts++;
 }
 
 /* The one that is known may be asked for again without waiting for it: if it is another
@@ -753,9 +772,7 @@ static bool send_lane(struct client *client, struct line *line, struct lane *lan
 {
 	bool sent = true;
 
-	if (!is_greeted(lane, line) ||
-	    (line->wire->by_buckets &&
-	     mono_reached(client->now, mono_after(lane->heard, FRESH_NS))))
+	if (!is_greeted(lane, line) || !is_sure(client, lane, line))
 		sent = ask_generation(client, line, lane);
 	if (sent && is_greeted(lane, line))
 		sent = send_batch(client, line, lane);
@@ -770,6 +787,7 @@ static bool send_at(struct client *client, struct gate *gate)
 	bool sent = false;
 
 	line->is_full = false;
+	doubt_silence(client, gate);
 	for (int i = 0; i < LINE_BATCHES_MOST; i++) {
 		struct lane *lane;
 

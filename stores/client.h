@@ -24,7 +24,7 @@
  *   C3  Nothing is granted of what a server may have granted before it forgot: jobs say
  *       not before when.                                                         (L12)
  *   C4  A bucket's generation is for one connection, and is asked for again there when
- *       nothing was heard of the bucket for a second, or the node has refused it.
+ *       the node has refused it, had lost any bucket, or has told nothing for a second.
  *
  * Threads   All of it: the shard's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.

@@ -331,23 +331,34 @@ static void end(void)
 	}
 }
 
-/* The slot of a key that is now at a server. */
+/* The bucket of an asker's key; -1: it is another's. */
+static int bucket_of(const redisReply *key)
+{
+	unsigned bucket;
+
+	if (key->type != REDIS_REPLY_STRING ||
+	    sscanf(key->str, "gale:{b%2x}:", &bucket) != 1)
+		return -1;
+	for (int how = 0; how < HOW_COUNT; how++)
+		if (memmem(key->str, key->len, names[how], strlen(names[how])))
+			return (int)bucket;
+	return -1;
+}
+
+/* The slot of an asker's key that is now at a server. */
 static unsigned some_slot_at(int i)
 {
 	struct redis_talk talk;
-	redisReply *reply;
-	char tag[3] = { 0 };
-	unsigned bucket;
+	int bucket = -1;
 
 	redis_talk_open(&talk, &cluster.servers[i]);
-	do {
-		reply = redis_talk_say(&talk, "RANDOMKEY");
-		if (reply->type == REDIS_REPLY_STRING && reply->len > 9)
-			memcpy(tag, reply->str + strlen("gale:{b"), 2);
+	while (bucket < 0) {
+		redisReply *reply = redis_talk_say(&talk, "RANDOMKEY");
+
+		bucket = bucket_of(reply);
 		redis_reply_free(reply);
-	} while (tag[0] == '\0');
+	}
 	redis_talk_close(&talk);
-	must(sscanf(tag, "%x", &bucket) == 1);
 	return redis_slot((uint8_t)bucket);
 }
 
@@ -398,31 +409,44 @@ static void two_hundred_at_a_limit_of_fifty_admit_fifty(void **state)
 	}
 	gale_limiter_close(crowd.limiter);
 	node_close(&crowd.node);
-	for (int i = 0; i < CLUSTER_PRIMARIES; i++)
-		(void)some_slot_at(i); /* each has some of the keys */
 }
 
+static void keys_are_on_all_primaries(void **state)
+{
+	(void)state;
+	let_ask();
+	recovers();
+	for (int i = 0; i < CLUSTER_PRIMARIES; i++)
+		(void)some_slot_at(i);
+	end();
+}
+
+/* Slowly, so that who asks finds half of it; and at once, so that nobody knows. */
 static void a_slot_moves(void **state)
 {
-	uint64_t asks, moves;
+	uint64_t asks = redis_cluster_errors(&cluster, "ASK");
+	uint64_t moves = redis_cluster_errors(&cluster, "MOVED");
 	unsigned slot;
-	int from, to;
+	int at;
 
 	(void)state;
 	let_ask();
 	recovers();
 	slot = some_slot_at(0);
-	from = redis_cluster_owner(&cluster, slot);
-	to = (from + 1) % CLUSTER_PRIMARIES;
-	asks = redis_cluster_errors(&cluster, "ASK");
-	moves = redis_cluster_errors(&cluster, "MOVED");
-	redis_cluster_migrate(&cluster, slot, from, to, /* pause_ms= */ 60);
-	recovers();
-	redis_cluster_migrate(&cluster, slot, to, from, /* pause_ms= */ 20);
-	recovers();
-	assert_true(redis_cluster_errors(&cluster, "ASK") > asks);
-	assert_true(redis_cluster_errors(&cluster, "MOVED") > moves);
+	at = redis_cluster_owner(&cluster, slot);
+	for (int i = 0; i < 6; i++) {
+		int to = (at + 1) % CLUSTER_PRIMARIES;
+
+		redis_cluster_migrate(&cluster, slot, at, to, i < 2 ? 60 : 0);
+		at = to;
+		recovers();
+	}
+	asks = redis_cluster_errors(&cluster, "ASK") - asks;
+	moves = redis_cluster_errors(&cluster, "MOVED") - moves;
 	end();
+	print_message("ASK: %" PRIu64 "; MOVED: %" PRIu64 "\n", asks, moves);
+	assert_true(asks > 0);
+	assert_true(moves > 0);
 }
 
 static bool somebody_else_has(unsigned slot, int not )
@@ -612,6 +636,7 @@ int main(int count, char **args)
 		cmocka_unit_test(one_seed_that_is_up_is_enough),
 		cmocka_unit_test(who_is_not_let_in_is_told),
 		cmocka_unit_test(rubbish_about_slots_is_not_believed),
+		cmocka_unit_test(keys_are_on_all_primaries),
 		cmocka_unit_test(a_slot_moves),
 		cmocka_unit_test(a_replica_takes_over_within_a_window),
 		cmocka_unit_test(a_primary_is_killed),
