@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * conformance_test.c -- one script, three stores, the same answers.
+ * conformance_test.c -- one script, four stores, the same answers.
  *
- * Ten thousand steps of all rules, drawn from a seed, on the embedded store, Redis and
- * PostgreSQL at once, through gale.h.  The rules are so slow that the time a run takes
+ * Ten thousand steps of all rules, drawn from a seed, on the embedded store, Redis,
+ * PostgreSQL and a Redis Cluster at once, through gale.h.  The rules are so slow that the time a run takes
  * changes no verdict and no count; waits may differ by as long as that.
  *
  * Then a crowd: two hundred threads at once, each with a seat, at a limit of fifty.
@@ -25,13 +25,14 @@
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/redis_cluster.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/rules.h"
 
 #define YEARS GALE_DAYS(3650)
 #define QUEUE GALE_DAYS(100) /* pacers cannot be slower */
 #define STEPS 10000
-#define STORES 3
+#define STORES 4
 #define RULES 12
 #define KEYS 4
 #define CROWD 200
@@ -47,6 +48,7 @@ struct site {
 };
 
 static struct redis_server redis;
+static struct redis_cluster cluster;
 static struct postgres_server *postgres;
 static char urls[STORES][256];
 
@@ -319,6 +321,9 @@ static int start_servers(void **state)
 	strcpy(urls[0], "memory:");
 	snprintf(urls[1], sizeof(urls[1]), "redis://%s", redis.socket);
 	find_url(postgres_server_address(postgres));
+	redis_cluster_start(&cluster);
+	snprintf(urls[3], sizeof(urls[3]), "redis+cluster://127.0.0.1:%.7s",
+	         cluster.ports[0]);
 	return 0;
 }
 
@@ -327,6 +332,7 @@ static int stop_servers(void **state)
 	(void)state;
 	postgres_server_stop(postgres);
 	redis_server_stop(&redis);
+	redis_cluster_stop(&cluster);
 	return 0;
 }
 

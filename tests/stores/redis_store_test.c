@@ -614,6 +614,13 @@ static bool is_allowed(void *arg)
 	return ask(arg, "k").verdict == GALE_ALLOW;
 }
 
+static bool is_denied(void *arg)
+{
+	struct gale_answer answer = ask(arg, "k");
+
+	return answer.verdict == GALE_DENY && answer.why == GALE_WHY_RULE;
+}
+
 static void a_replica_is_not_asked(void **state)
 {
 	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
@@ -630,7 +637,8 @@ static void a_replica_is_not_asked(void **state)
 	assert_true(was_said(&node, "READONLY"));
 	assert_true(was_said(&node, "it is a replica"));
 	redis_server_do(&server, "REPLICAOF NO ONE");
-	redis_server_settle(&server, "gale:"); /* else it might have forgotten */
+	assert_true(becomes_true(is_denied, &node)); /* it may have forgotten */
+	redis_server_settle(&server, "gale:");
 	assert_true(becomes_true(is_allowed, &node));
 	node_close(&node);
 }
