@@ -449,7 +449,8 @@ static void a_slot_moves(void **state)
 	for (int i = 0; i < 60 && (i < 4 || taken.asks == 0 || taken.moves == 0); i++) {
 		int to = (at + 1) % CLUSTER_PRIMARIES;
 
-		redis_cluster_migrate(&cluster, slot, at, to, i % 2 ? 0 : 60);
+		redis_cluster_move_keys(&cluster, slot, at, to, i % 2 ? 0 : 60);
+		redis_cluster_move_slot(&cluster, slot, at, to, i % 2 ? 0 : 60);
 		at = to;
 		recovers();
 		taken = detours_since(before);
@@ -459,6 +460,76 @@ static void a_slot_moves(void **state)
 	              taken.moves);
 	assert_true(taken.asks > 0);
 	assert_true(taken.moves > 0);
+}
+
+/* The slot of the only key of a limiter, and which server has it. */
+static unsigned slot_of(const char *name, int *ret_at)
+{
+	char command[64];
+	unsigned bucket = MAP_BUCKETS;
+
+	snprintf(command, sizeof(command), "KEYS *%s*", name);
+	for (int i = 0; i < CLUSTER_SERVERS; i++) {
+		struct redis_talk talk;
+		redisReply *keys;
+
+		redis_talk_open(&talk, &cluster.servers[i]);
+		keys = redis_talk_say(&talk, command);
+		if (keys->elements > 0)
+			must(sscanf(keys->element[0]->str, "gale:{b%2x}:", &bucket) ==
+			     1);
+		redis_reply_free(keys);
+		redis_talk_close(&talk);
+	}
+	must(bucket < MAP_BUCKETS);
+	*ret_at = redis_cluster_owner(&cluster, redis_slot((uint8_t)bucket));
+	return redis_slot((uint8_t)bucket);
+}
+
+/* What was admitted is known there, and what is new waits. */
+static void a_slot_that_is_half_moved_is_served(void **state)
+{
+	static struct node node;
+	struct gale_answer answers[4], fresh;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+	char url[URL_ROOM];
+	unsigned slot;
+	int from, to;
+
+	(void)state;
+	put_url(url, "", 0);
+	node_open(&node, url, /* quarantine_us= */ 1);
+	limiter = open_limiter(&node, "half", gale_fixed_window(9, GALE_DAYS(3650)),
+	                       GALE_STRICT, GALE_SECONDS(3));
+	must(gale_join(node.runtime, &seat) == GALE_ERR_OK);
+	answers[0] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	slot = slot_of("half", &from);
+	to = (from + 1) % CLUSTER_PRIMARIES;
+	redis_cluster_move_keys(&cluster, slot, from, to, 0);
+	answers[1] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	answers[2] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	for (int i = 0;; i++) { /* another key of the bucket */
+		char key[8];
+
+		snprintf(key, sizeof(key), "n%d", i);
+		fresh = gale_wait(seat, limiter, key, strlen(key), 1, GALE_MILLIS(50));
+		if (fresh.verdict != GALE_ALLOW)
+			break;
+		must(i < 100 * MAP_BUCKETS);
+	}
+	redis_cluster_move_slot(&cluster, slot, from, to, 0);
+	answers[3] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	redis_cluster_move_keys(&cluster, slot, to, from, 0);
+	redis_cluster_move_slot(&cluster, slot, to, from, 0);
+	gale_leave(seat);
+	gale_limiter_close(limiter);
+	node_close(&node);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(answers[i].verdict, GALE_ALLOW);
+		assert_int_equal(answers[i].remaining, 8 - i);
+	}
+	assert_int_not_equal(fresh.why, GALE_WHY_RULE);
 }
 
 static bool somebody_else_has(unsigned slot, int not )
@@ -649,6 +720,7 @@ int main(int count, char **args)
 		cmocka_unit_test(who_is_not_let_in_is_told),
 		cmocka_unit_test(rubbish_about_slots_is_not_believed),
 		cmocka_unit_test(keys_are_on_all_primaries),
+		cmocka_unit_test(a_slot_that_is_half_moved_is_served),
 		cmocka_unit_test(a_slot_moves),
 		cmocka_unit_test(a_replica_takes_over_within_a_window),
 		cmocka_unit_test(a_primary_is_killed),

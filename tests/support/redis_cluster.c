@@ -353,7 +353,7 @@ static void move_key(struct redis_cluster *cluster, struct redis_talk *talk,
 }
 
 /* False: there are none any more. */
-static bool move_keys(struct redis_cluster *cluster, unsigned slot, int from, int to,
+static bool move_some(struct redis_cluster *cluster, unsigned slot, int from, int to,
                       unsigned pause_ms)
 {
 	char command[COMMAND_MOST];
@@ -375,14 +375,19 @@ static bool move_keys(struct redis_cluster *cluster, unsigned slot, int from, in
 	return count > 0;
 }
 
-void redis_cluster_migrate(struct redis_cluster *cluster, unsigned slot, int from,
-                           int to, unsigned pause_ms)
+void redis_cluster_move_keys(struct redis_cluster *cluster, unsigned slot, int from,
+                             int to, unsigned pause_ms)
 {
 	set_slot(cluster, to, slot, "IMPORTING", from);
 	set_slot(cluster, from, slot, "MIGRATING", to);
 	nap_ms(pause_ms);
-	while (move_keys(cluster, slot, from, to, pause_ms))
+	while (move_some(cluster, slot, from, to, pause_ms))
 		continue;
+}
+
+void redis_cluster_move_slot(struct redis_cluster *cluster, unsigned slot, int from,
+                             int to, unsigned pause_ms)
+{
 	set_slot(cluster, to, slot, "NODE", to);
 	nap_ms(pause_ms);
 	set_slot(cluster, from, slot, "NODE", to);

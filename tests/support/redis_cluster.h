@@ -40,9 +40,11 @@ void redis_cluster_settle(struct redis_cluster *cluster);
 /* How often all servers that are up have said this error since they were started. */
 uint64_t redis_cluster_errors(const struct redis_cluster *cluster, const char *word);
 
-/* Moves a slot with all its keys; pauses between the steps of it, so that askers meet all
- * of them. */
-void redis_cluster_migrate(struct redis_cluster *cluster, unsigned slot, int from,
-                           int to, unsigned pause_ms);
+/* Moves a slot with all its keys, which is half of it, and says whose it is, which is the
+ * rest; pauses between the steps, so that askers meet all of them. */
+void redis_cluster_move_keys(struct redis_cluster *cluster, unsigned slot, int from,
+                             int to, unsigned pause_ms);
+void redis_cluster_move_slot(struct redis_cluster *cluster, unsigned slot, int from,
+                             int to, unsigned pause_ms);
 
 #endif
