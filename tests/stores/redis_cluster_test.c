@@ -610,7 +610,7 @@ static void a_replica_takes_over_within_a_window(void **state)
 	end();
 }
 
-static enum gale_why why_of(const char *url)
+static enum gale_why why_of(const char *url, uint64_t patience_us)
 {
 	static struct node node;
 	struct gale_limiter *limiter;
@@ -620,7 +620,7 @@ static enum gale_why why_of(const char *url)
 	memset(&node, 0, sizeof(node));
 	node_open(&node, url, /* quarantine_us= */ 1);
 	limiter = open_limiter(&node, "why", gale_fixed_window(9, GALE_HOURS(1)),
-	                       GALE_STRICT, GALE_SECONDS(3));
+	                       GALE_STRICT, patience_us);
 	must(gale_join(node.runtime, &seat) == GALE_ERR_OK);
 	answer = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
 	gale_leave(seat);
@@ -637,8 +637,8 @@ static void one_seed_that_is_up_is_enough(void **state)
 	snprintf(url, sizeof(url),
 	         "redis+cluster://127.0.0.1:1,127.0.0.1:2,127.0.0.1:%.7s",
 	         cluster.ports[5]);
-	assert_int_equal(why_of(url), GALE_WHY_RULE);
-	assert_int_equal(why_of("redis+cluster://127.0.0.1:1,127.0.0.1:2"),
+	assert_int_equal(why_of(url, PATIENCE), GALE_WHY_RULE);
+	assert_int_equal(why_of("redis+cluster://127.0.0.1:1,127.0.0.1:2", PATIENCE),
 	                 GALE_WHY_DOWN);
 }
 
@@ -648,7 +648,7 @@ static void who_is_not_let_in_is_told(void **state)
 
 	(void)state;
 	put_url(url, "nobody:wrong@", 0);
-	assert_int_equal(why_of(url), GALE_WHY_DOWN);
+	assert_int_equal(why_of(url, GALE_SECONDS(3)), GALE_WHY_DOWN);
 }
 
 /* What a node says of slots is believed if all of it can be. */
@@ -678,7 +678,46 @@ static void rubbish_about_slots_is_not_believed(void **state)
 	snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%u", rogue.port);
 	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++) {
 		rogue_say(&rogue, ROGUE_SLOTS, rubbish[i]);
-		assert_int_equal(why_of(url), GALE_WHY_DOWN);
+		assert_int_equal(why_of(url, GALE_SECONDS(3)), GALE_WHY_DOWN);
+	}
+	rogue_close(&rogue);
+}
+
+/* A node that sends everybody away, or round in circles; nobody waits longer than he
+ * wants to. */
+static void who_is_sent_nowhere_is_answered(void **state)
+{
+	static const char *const answers[] = {
+		"-MOVED 1 name:6379\r\n",        "-MOVED 1 127.0.0.1:1\r\n",
+		"-MOVED 16384 127.0.0.1:1\r\n",  "-MOVED\r\n",
+		"-ASK 1 name:6379\r\n",          "-ASK 1 127.0.0.1:1\r\n",
+		"-TRYAGAIN of keys\r\n",         "-CLUSTERDOWN of all\r\n",
+		"-READONLY it is a replica\r\n", "$-1\r\n",
+	};
+	char url[URL_ROOM], slots[64], circle[2][32];
+	struct rogue rogue;
+
+	(void)state;
+	rogue_open(&rogue);
+	snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%u", rogue.port);
+	snprintf(slots, sizeof(slots),
+	         "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:%u\r\n", rogue.port);
+	snprintf(circle[0], sizeof(circle[0]), "-MOVED 1 :%u\r\n", rogue.port);
+	snprintf(circle[1], sizeof(circle[1]), "-ASK 1 :%u\r\n", rogue.port);
+	rogue_say(&rogue, ROGUE_SLOTS, slots);
+	assert_int_equal(why_of(url, PATIENCE), GALE_WHY_RULE); /* it can be honest */
+	for (int to = ROGUE_GENERATION; to <= ROGUE_CALL; to++) {
+		for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+			rogue_say(&rogue, (enum rogue_to)to, answers[i]);
+			assert_int_not_equal(why_of(url, GALE_MILLIS(200)),
+			                     GALE_WHY_RULE);
+		}
+		for (int i = 0; i < 2; i++) {
+			rogue_say(&rogue, (enum rogue_to)to, circle[i]);
+			assert_int_not_equal(why_of(url, GALE_MILLIS(200)),
+			                     GALE_WHY_RULE);
+		}
+		rogue_say(&rogue, (enum rogue_to)to, NULL);
 	}
 	rogue_close(&rogue);
 }
@@ -719,6 +758,7 @@ int main(int count, char **args)
 		cmocka_unit_test(one_seed_that_is_up_is_enough),
 		cmocka_unit_test(who_is_not_let_in_is_told),
 		cmocka_unit_test(rubbish_about_slots_is_not_believed),
+		cmocka_unit_test(who_is_sent_nowhere_is_answered),
 		cmocka_unit_test(keys_are_on_all_primaries),
 		cmocka_unit_test(a_slot_that_is_half_moved_is_served),
 		cmocka_unit_test(a_slot_moves),
