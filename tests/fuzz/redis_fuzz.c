@@ -5,12 +5,16 @@
  *
  * The bytes are a rule, and then moves: asks, time that passes, connections that end, and
  * what the server says: the fuzzer's bytes as they are, or an answer whose frame is right
- * and whose parts are the fuzzer's.  The stream is the fuzzer's own; all that is behind
- * it is what runs: link.c, reply.c, hiredis's parser, client.c, remote.c and the engine.
+ * and whose parts are the fuzzer's.  Streams are the fuzzer's own; all that is behind
+ * them is what runs: link.c, cluster.c, reply.c, hiredis's parser, client.c, line.c,
+ * remote.c and the engine.  In a cluster what is said is said to who spoke last.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/check.h"
 #include "runtime/memory.h"
@@ -26,6 +30,7 @@
 #define KEYS 3
 #define SAID_MOST 2048
 #define VALUE_MOST 200
+#define STREAMS 4 /* more share these */
 #define T0 GALE_SECONDS(1700000000)
 
 enum move {
@@ -38,6 +43,13 @@ enum move {
 	END,
 	GREET,
 	MOVE_COUNT,
+};
+
+/* What a connection is going to hear. */
+struct ear {
+	uint8_t said[SAID_MOST];
+	size_t said_count;
+	bool over;
 };
 
 struct scene {
@@ -53,10 +65,11 @@ struct scene {
 	uint64_t number;
 	struct gale_slot tag;
 	uint64_t nonce; /* about the latest that was sent */
-	uint8_t said[SAID_MOST];
-	size_t said_count;
-	bool over;
-	bool polite; /* it greets by itself */
+	struct ear ears[STREAMS];
+	int connections; /* so far */
+	int to;          /* whom something is said to */
+	bool polite;     /* it greets by itself */
+	bool is_cluster;
 };
 
 static struct scene s;
@@ -67,10 +80,37 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void say(const void *bytes, size_t count)
 {
-	if (count > SAID_MOST - s.said_count)
-		count = SAID_MOST - s.said_count;
-	memcpy(s.said + s.said_count, bytes, count);
-	s.said_count += count;
+	struct ear *ear = &s.ears[s.to];
+
+	if (count > SAID_MOST - ear->said_count)
+		count = SAID_MOST - ear->said_count;
+	memcpy(ear->said + ear->said_count, bytes, count);
+	ear->said_count += count;
+}
+
+static void say_text(const char *text)
+{
+	say(text, strlen(text));
+}
+
+/* What a polite node of a cluster says to each of these commands. */
+static void answer_politely(const uint8_t *bytes, size_t count)
+{
+	static const struct {
+		const char *command;
+		const char *answer;
+	} rows[] = {
+		{ "CLUSTER\r\n", "*2\r\n*3\r\n:0\r\n:8000\r\n*2\r\n$0\r\n\r\n:1\r\n"
+		                 "*3\r\n:8001\r\n:16383\r\n*2\r\n$1\r\n2\r\n:2\r\n" },
+		{ "INFO\r\n", "$13\r\nrole:master\r\n\r\n" },
+		{ "SCRIPT\r\n", "+OK\r\n" },
+		{ "ASKING\r\n", "+OK\r\n" },
+		{ "EVAL\r\n", "$14\r\n0123456789ab:1\r\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (memmem(bytes, count, rows[i].command, strlen(rows[i].command)))
+			say_text(rows[i].answer);
 }
 
 void stream_init(struct stream *stream, int watch_fd)
@@ -78,20 +118,26 @@ void stream_init(struct stream *stream, int watch_fd)
 	*stream = (struct stream){ .watch_fd = watch_fd, .fd = -1 };
 }
 
+/* Whose names begin alike are the same. */
 size_t stream_resolve(const char *host, uint16_t port,
                       struct stream_address *ret_addresses, size_t most)
 {
-	(void)host;
-	(void)port;
+	struct sockaddr_in *in = (struct sockaddr_in *)&ret_addresses[0].bytes;
+
 	gale_assert(most > 0);
-	ret_addresses[0] = (struct stream_address){ .count = 0 };
+	ret_addresses[0] = (struct stream_address){ .count = sizeof(*in) };
+	in->sin_family = AF_INET;
+	in->sin_port = port;
+	in->sin_addr.s_addr = (unsigned char)host[0];
 	return 1;
 }
 
 bool stream_numeric(const char *address, uint16_t port,
                     struct stream_address *ret_address)
 {
-	return stream_resolve(address, port, ret_address, 1) == 1;
+	*ret_address = (struct stream_address){ .count = 0 };
+	return address[0] >= '0' && address[0] <= '9' &&
+	       stream_resolve(address, port, ret_address, 1) == 1;
 }
 
 bool stream_unix(const char *path, struct stream_address *ret_address)
@@ -106,10 +152,10 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	    "$14\r\n0123456789ab:1\r\n";
 
 	(void)address;
-	stream->fd = 1;
-	s.said_count = 0;
-	s.over = false;
-	if (s.polite)
+	s.to = stream->fd = s.connections++ % STREAMS;
+	s.ears[s.to].said_count = 0;
+	s.ears[s.to].over = false;
+	if (s.polite && !s.is_cluster)
 		say(greeting, sizeof(greeting) - 1);
 	errno = 0;
 	return true;
@@ -122,25 +168,31 @@ void stream_close(struct stream *stream)
 
 enum stream_state stream_turn(struct stream *stream)
 {
-	return stream->fd < 0 || s.over ? STREAM_OVER : STREAM_OPEN;
+	return stream->fd < 0 || s.ears[stream->fd].over ? STREAM_OVER : STREAM_OPEN;
 }
 
 ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count)
 {
-	(void)bytes;
-	return stream->fd < 0 || s.over ? -1 : (ptrdiff_t)count;
+	if (stream->fd < 0 || s.ears[stream->fd].over)
+		return -1;
+	if (count > 0)
+		s.to = stream->fd;
+	if (count > 0 && s.is_cluster && s.polite)
+		answer_politely(bytes, count);
+	return (ptrdiff_t)count;
 }
 
 ptrdiff_t stream_read(struct stream *stream, uint8_t *bytes, size_t most)
 {
-	size_t count = s.said_count < most ? s.said_count : most;
+	struct ear *ear = &s.ears[stream->fd < 0 ? 0 : stream->fd];
+	size_t count = ear->said_count < most ? ear->said_count : most;
 
 	errno = 0;
-	if (stream->fd < 0 || (s.over && count == 0))
+	if (stream->fd < 0 || (ear->over && count == 0))
 		return -1;
-	memcpy(bytes, s.said, count);
-	s.said_count -= count;
-	memmove(s.said, s.said + count, s.said_count);
+	memcpy(bytes, ear->said, count);
+	ear->said_count -= count;
+	memmove(ear->said, ear->said + count, ear->said_count);
 	return (ptrdiff_t)count;
 }
 
@@ -336,7 +388,7 @@ static void move(struct bytes *bytes)
 		say_frame(bytes);
 		break;
 	case END:
-		s.over = true;
+		s.ears[s.to].over = true;
 		break;
 	default:
 		greet(bytes);
@@ -349,10 +401,13 @@ static void open_scene(struct server_kind *kind)
 {
 	struct client_config config = { .allocator = memory_default(),
 		                        .home = &s.home,
-		                        .wire = kind->wire(kind, -1),
 		                        .counters = s.counters };
 
-	gale_assert(config.wire);
+	if (kind->map)
+		config.map = kind->map(kind, -1);
+	else
+		config.wire = kind->wire(kind, -1);
+	gale_assert(config.map || config.wire);
 	s.home.on_done = on_done;
 	s.home.on_answer = on_answer;
 	s.now.ns = 1;
@@ -382,12 +437,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gale_rule config = take_rule(&bytes);
 	struct server_kind *kind;
 	enum gale_err err;
+	uint64_t manner;
 
 	memset(&s, 0, sizeof(s));
 	if (!is_short(&config) || rule_compile(&config, &s.rule) != GALE_ERR_OK)
 		return 0;
-	s.polite = take_number(&bytes, 1) % 8 != 7;
-	kind = redis_kind(memory_default(), "redis://fuzz", &err);
+	manner = take_number(&bytes, 1);
+	s.polite = manner % 8 != 7;
+	s.is_cluster = manner >= 160;
+	kind = redis_kind(memory_default(),
+	                  s.is_cluster ? "redis+cluster://fuzz" : "redis://fuzz", &err);
 	gale_assert(kind);
 	open_scene(kind);
 	for (int i = 0; i < MOVES && bytes.left > 0; i++) {
