@@ -45,10 +45,10 @@ struct lane {
 	struct list waiting;
 	struct list again; /* these go first, in the order they came back */
 	uint8_t bucket;
-	uint32_t
-	    asked;  /* the node that is asked though it does not have the bucket, as the
-	                 * one that has said; MAP_NOWHERE: none */
 	mono rests; /* until then; 0: it does not */
+	/* A node that gets the next batch, as the one that has the bucket has said;
+	 * MAP_NOWHERE: none. */
+	uint32_t asked;
 
 	/* What is known of the bucket at the end of a connection. C4 */
 	uint64_t greeted; /* its epoch; 0: nothing is known */
@@ -563,8 +563,8 @@ static void go_later(struct client *client, struct batch *batch)
 	rest(client, batch->lane);
 }
 
-/* What the node knows of the bucket is of no more use: it may have it again when others
- * had it meanwhile. */
+/* What a node that has lost the bucket said of it is of no more use: it may have it again
+ * when others had it meanwhile. */
 static void go_elsewhere(struct client *client, struct line *line, struct batch *batch,
                          const struct wire_reply *reply)
 {
@@ -575,10 +575,10 @@ static void go_elsewhere(struct client *client, struct line *line, struct batch 
 	    moved ? map->ops->moved(map, lane->bucket, line->node, &reply->place)
 		  : map->ops->other(map, line->node, &reply->place);
 
-	lane->greeted = 0;
 	lane->asked =
 	    !moved && node != MAP_NOWHERE && line_to(client, node) ? node : MAP_NOWHERE;
 	if (moved) {
+		lane->greeted = 0;
 		client->gates[line->node].doubts++;
 		doubt(client);
 	}
@@ -730,10 +730,12 @@ static bool send_batch(struct client *client, struct line *line, struct lane *la
 	load(client, line, batch);
 	if (batch->count == 0)
 		return true; /* all in vain */
-	if (send(client, line, batch))
-		return true;
-	unload(batch);
-	return false;
+	if (!send(client, line, batch)) {
+		unload(batch);
+		return false;
+	}
+	lane->asked = MAP_NOWHERE; /* once: whose the bucket is may change */
+	return true;
 }
 
 static bool ask_generation(struct client *client, struct line *line, struct lane *lane)

@@ -497,6 +497,8 @@ static void who_has_moved_is_followed(void **state)
 
 static void who_is_moving_is_asked_there(void **state)
 {
+	unsigned asked;
+
 	(void)state;
 	open_scene();
 	begin(0, "a");
@@ -507,10 +509,15 @@ static void who_is_moving_is_asked_there(void **state)
 	turn(4);
 	assert_remaining(1, 8);
 	assert_remaining(2, 7);
-	s.moving['a'] = MAP_NOWHERE; /* back again: the other one says so */
+	asked = s.nodes[0].batches + s.nodes[0].greetings;
 	begin(3, "a");
-	turn(4);
+	turn(6);
 	assert_remaining(3, 6);
+	assert_true(s.nodes[0].batches + s.nodes[0].greetings > asked); /* first */
+	s.moving['a'] = MAP_NOWHERE;                                    /* back again */
+	begin(4, "a");
+	turn(4);
+	assert_remaining(4, 5);
 	close_scene();
 }
 
