@@ -446,7 +446,7 @@ static void a_slot_moves(void **state)
 	recovers();
 	slot = some_slot_at(0);
 	at = redis_cluster_owner(&cluster, slot);
-	for (int i = 0; i < 60 && (i < 4 || taken.asks == 0 || taken.moves == 0); i++) {
+	for (int i = 0; i < 60 && (i < 2 || taken.asks == 0 || taken.moves == 0); i++) {
 		int to = (at + 1) % CLUSTER_PRIMARIES;
 
 		redis_cluster_move_keys(&cluster, slot, at, to, i % 2 ? 0 : 60);
