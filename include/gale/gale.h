@@ -359,7 +359,10 @@ GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
 
 /* Forgets the key: its next call finds everything available.  What other nodes, or other
  * limiters of the name, have leased of it or remember stays good until its window turns.
- */
+ *
+ * A key that was asked about while the store's clock was far ahead keeps the window of
+ * that time until the clock gets there again: when that is used up, answers speak of one
+ * more window each time, and this ends it. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 
