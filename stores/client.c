@@ -26,6 +26,10 @@ struct trip {
 	bool lends;
 	mono due; /* of a loan: from then on nobody wants it; 0: never */
 	enum lend_verb lend;
+	uint64_t seen; /* of a window, in ... */
+	uint8_t life;  /* ... this life of the server, of which it has been reminded */
+	uint8_t sent_in; /* the life that the job was sent in */
+	bool reminds;    /* the job is about what was seen, and not yet to lend */
 	struct lend_answer answer; /* true once its swap is done */
 	uint32_t tries;
 	struct remote_job job;
@@ -57,7 +61,9 @@ struct client {
 	mono state_due; /* away: when to try again; opening: when it takes too long */
 	uint32_t failures;
 	uint64_t lot;
-	uint64_t now_ns;  /* of this turn */
+	uint64_t now_ns;   /* of this turn */
+	uint64_t since_us; /* the generation's that was last sent to, and its number */
+	uint8_t life;
 	int64_t ahead_us; /* the server's clock, of this node's */
 	bool knows_clock;
 	uint32_t trip_count;
@@ -127,6 +133,8 @@ static void pack(struct trip *trip, const struct rule *rule, const uint8_t *key,
 	trip->rule = *rule;
 	memcpy(trip->key, key, key_len);
 	trip->tries = 0;
+	trip->seen = 0;
+	trip->reminds = false;
 	trip->job = (struct remote_job){
 		.verb = REMOTE_READ,
 		.rule = &trip->rule,
@@ -285,6 +293,31 @@ static void on_read(struct client *client, struct trip *trip,
 	tell(client, trip, result);
 }
 
+static void lend_reminded(struct trip *trip)
+{
+	trip->reminds = false;
+	trip->life = trip->sent_in;
+	trip->job.verb = REMOTE_LEND;
+	trip->job.seen = 0;
+}
+
+/* What cannot be reminded need not be, or says so when it is asked to lend. */
+static void on_read_to_remind(struct client *client, struct trip *trip,
+                              const struct remote_told *told)
+{
+	struct remote_told read = *told;
+	struct remote_desk desk;
+
+	if (!have_desk(client, trip, told, &desk)) {
+		tell(client, trip, STORE_NO_MEMORY);
+		return;
+	}
+	read.before.bytes = trip->bytes;
+	if (!remote_prepare_reminder(&trip->job, &read, &desk))
+		lend_reminded(trip);
+	go_again(client, trip);
+}
+
 static void on_look(struct client *client, struct trip *trip,
                     const struct remote_told *told)
 {
@@ -323,6 +356,8 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 	case REMOTE_LEND:
 	case REMOTE_BACK:
 		remote_explain_lend(&trip->job, told, &trip->answer);
+		trip->answer.life = trip->sent_in;
+		trip->answer.waits = told->code == REMOTE_WAITS;
 		return trip->answer.result;
 	case REMOTE_SWAP:
 		return explain_swap(trip, told->code);
@@ -345,11 +380,20 @@ static void on_told(struct client *client, struct trip *trip,
 		on_look(client, trip, told);
 		return;
 	}
+	if (verb == REMOTE_READ && trip->reminds) {
+		on_read_to_remind(client, trip, told);
+		return;
+	}
 	if (verb == REMOTE_READ) {
 		on_read(client, trip, told);
 		return;
 	}
 	result = explain(trip, told);
+	if (trip->reminds && result == STORE_DONE) {
+		lend_reminded(trip);
+		go_again(client, trip);
+		return;
+	}
 	note_result(client, trip, result);
 	if (result == STORE_BUSY)
 		go_again(client, trip);
@@ -539,6 +583,8 @@ static uint64_t not_before(const struct client *client, const struct trip *trip)
 {
 	uint64_t most = client->config.quarantine_us;
 
+	if (trip->reminds)
+		return 0; /* nothing is granted by that */
 	return quarantine_until(&trip->rule, client->config.wire->since_us,
 	                        most ? most : QUARANTINE_DEFAULT_US); /* C3 */
 }
@@ -550,11 +596,33 @@ static bool is_in_vain(const struct client *client, const struct trip *trip)
 	       mono_reached((mono){ client->now_ns }, trip->due);
 }
 
+static void note_life(struct client *client)
+{
+	if (client->since_us == client->config.wire->since_us)
+		return;
+	client->since_us = client->config.wire->since_us;
+	if (++client->life == 0)
+		client->life = 1;
+}
+
+/* What this node was told in an earlier life, the server may not know. C3 */
+static void remind_first(const struct client *client, struct trip *trip)
+{
+	trip->sent_in = client->life;
+	if (trip->job.verb != REMOTE_LEND || trip->seen == 0 ||
+	    trip->life == client->life)
+		return;
+	trip->reminds = true;
+	trip->job.verb = REMOTE_READ;
+	trip->job.seen = trip->seen;
+}
+
 static size_t load(struct client *client, struct batch *batch)
 {
 	struct list *place;
 
 	batch->count = 0;
+	note_life(client);
 	while (batch->count < REMOTE_BATCH_MOST && (place = first_to_go(client))) {
 		struct trip *trip = list_item(place, struct trip, place);
 
@@ -563,6 +631,7 @@ static size_t load(struct client *client, struct batch *batch)
 			tell(client, trip, STORE_LATE);
 			continue;
 		}
+		remind_first(client, trip);
 		trip->job.not_before_us = not_before(client, trip);
 		batch->jobs[batch->count] = trip->job;
 		batch->trips[batch->count++] = trip;
@@ -689,6 +758,9 @@ static void lend(struct client *client, const struct lend_request *request, mono
 	trip->lends = true;
 	trip->due = request->due;
 	trip->lend = request->verb;
+	trip->seen = request->seen;
+	trip->life = request->life;
+	trip->job.seen_in = request->seen_in;
 	trip->answer = (struct lend_answer){ 0 };
 	trip->job.verb = job_of(request);
 	trip->job.ask = request->ask;
@@ -742,6 +814,7 @@ struct client *client_open(const struct client_config *config)
 	client->config = *config;
 	client->config.wire->home = &client->home;
 	client->lot = config->seed;
+	client->life = 1;
 	list_init(&client->free);
 	list_init(&client->waiting);
 	list_init(&client->again);

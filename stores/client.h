@@ -17,7 +17,8 @@
  *   C2  A trip whose batch may have been run is never sent again: its outcome is not
  *       known, and counts as spent.                                              (L13)
  *   C3  Nothing is granted of what a server may have granted before it forgot: jobs say
- *       not before when.                                                         (L12)
+ *       not before when.  Who asks and was told more in an earlier life of the server
+ *       reminds it first, also before that instant.                              (L12)
  *
  * Threads   All of it: the shard's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.

@@ -145,7 +145,9 @@ struct gale_store_config {
 	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
 	uint64_t quarantine_us; /* of a server that may have forgotten what it granted:
 	                           nothing is granted until that is over, at most so
-	                           long; 0: a minute */
+	                           long; 0: a minute.  Of a window that is longer it is
+	                           told by nodes that lease what they know meanwhile; the
+	                           rest may be granted again */
 };
 
 struct gale_store;
