@@ -16,7 +16,6 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -24,9 +23,8 @@
 #include <gale/gale.h>
 
 #include "runtime/clock.h"
+#include "tests/support/both_servers.h"
 #include "tests/support/must.h"
-#include "tests/support/postgres_server.h"
-#include "tests/support/redis_server.h"
 
 #define LIMIT 40
 #define BATCH 10
@@ -44,13 +42,11 @@ struct node {
 
 /* Each is a way to forget everything. */
 struct loss {
-	const char *url;
+	int which; /* of both servers */
 	void (*happen)(void);
 };
 
-static struct redis_server redis;
-static struct postgres_server *postgres;
-static char urls[2][256];
+static struct both_servers both;
 static struct node nodes[NODES];
 static unsigned keys; /* so far: each test has one of its own */
 static char key[16];
@@ -66,40 +62,30 @@ static void nap_ms(long ms)
 
 static void redis_is_emptied(void)
 {
-	redis_server_do(&redis, "FLUSHALL");
+	redis_server_do(&both.redis, "FLUSHALL");
 }
 
 static void redis_starts_empty(void)
 {
-	redis_server_restart(&redis);
-}
-
-static void run_there(const char *sql)
-{
-	PGconn *conn = PQconnectdb(postgres_server_address(postgres));
-	PGresult *result = PQexec(conn, sql);
-
-	must(PQresultStatus(result) == PGRES_COMMAND_OK);
-	PQclear(result);
-	PQfinish(conn);
+	redis_server_restart(&both.redis);
 }
 
 static void postgres_is_emptied(void)
 {
-	run_there("TRUNCATE gale.keys");
+	both_servers_run_sql(&both, "TRUNCATE gale.keys");
 }
 
 static void postgres_crashes_without_the_table(void)
 {
-	run_there("ALTER TABLE gale.keys SET UNLOGGED");
-	postgres_server_restart(postgres, /* crashes= */ true);
+	both_servers_run_sql(&both, "ALTER TABLE gale.keys SET UNLOGGED");
+	postgres_server_restart(both.postgres, /* crashes= */ true);
 }
 
 static const struct loss losses[] = {
-	{ urls[0], redis_is_emptied },
-	{ urls[0], redis_starts_empty },
-	{ urls[1], postgres_is_emptied },
-	{ urls[1], postgres_crashes_without_the_table },
+	{ 0, redis_is_emptied },
+	{ 0, redis_starts_empty },
+	{ 1, postgres_is_emptied },
+	{ 1, postgres_crashes_without_the_table },
 };
 
 #define LOSSES (sizeof(losses) / sizeof(losses[0]))
@@ -190,7 +176,7 @@ static void begin(const struct loss *loss)
 {
 	snprintf(key, sizeof(key), "k%u", keys++);
 	for (int i = 0; i < NODES; i++)
-		open_node(&nodes[i], loss->url);
+		open_node(&nodes[i], both.urls[loss->which]);
 	while (!is_let_in(&nodes[0])) /* the server's first quarantine */
 		nap_ms(20);
 	assert_int_equal(lets_in(&nodes[0], BATCH - 1), BATCH - 1);
@@ -278,33 +264,17 @@ static void what_nobody_speaks_of_is_granted_again_and_no_more(void **state)
 	}
 }
 
-/* ---- Servers --------------------------------------------------------------------- */
-
-static void find_postgres(void)
-{
-	char *at = urls[1] + snprintf(urls[1], sizeof(urls[1]), "postgres:///?");
-
-	strcpy(at, postgres_server_address(postgres));
-	for (; *at != '\0'; at++)
-		if (*at == ' ')
-			*at = '&';
-}
-
 static int start_servers(void **state)
 {
 	(void)state;
-	redis_server_start(&redis, NULL);
-	postgres = postgres_server_start(/* syncs= */ false);
-	snprintf(urls[0], sizeof(urls[0]), "redis://%s", redis.socket);
-	find_postgres();
+	both_servers_start(&both);
 	return 0;
 }
 
 static int stop_servers(void **state)
 {
 	(void)state;
-	postgres_server_stop(postgres);
-	redis_server_stop(&redis);
+	both_servers_stop(&both);
 	return 0;
 }
 

@@ -20,7 +20,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <inttypes.h>
-#include <libpq-fe.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,10 +30,9 @@
 #include "engine/window.h"
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
+#include "tests/support/both_servers.h"
 #include "tests/support/fake_time.h"
 #include "tests/support/must.h"
-#include "tests/support/postgres_server.h"
-#include "tests/support/redis_server.h"
 #include "tests/support/rules.h"
 
 #define MODES 3
@@ -48,13 +46,6 @@
 #define PATIENCE GALE_SECONDS(1)
 #define PATIENCE_NS UINT64_C(60000000000)
 #define NAME_MOST 32
-
-/* A server, and how to look into it. */
-struct place {
-	const char *url;
-	/* The first two words of the key; false if it is not there. */
-	bool (*look)(const uint8_t *key, size_t count, uint64_t words[2]);
-};
 
 /* One rule in one mode: a limiter of each node, all of one name. */
 struct row {
@@ -85,7 +76,7 @@ struct asker {
 
 struct scene {
 	struct fake_time time;
-	const struct place *place;
+	int which; /* of both servers */
 	struct node_clock clock;
 	struct gale_runtime *runtimes[NODES];
 	struct gale_store *stores[NODES];
@@ -96,9 +87,7 @@ struct scene {
 };
 
 static struct scene s;
-static struct redis_server redis;
-static struct postgres_server *postgres;
-static char urls[2][256];
+static struct both_servers both;
 
 static void nap_us(long us)
 {
@@ -107,103 +96,9 @@ static void nap_us(long us)
 	nanosleep(&moment, NULL);
 }
 
-/* ---- Looking into servers -------------------------------------------------------- */
-
-static uint64_t word_at(const uint8_t *bytes)
+static void set_clock(int64_t now_s)
 {
-	uint64_t word = 0;
-
-	for (int i = 0; i < 8; i++)
-		word |= (uint64_t)bytes[i] << (8 * i);
-	return word;
-}
-
-static redisReply *redis_get(const char *redis_key, size_t count)
-{
-	const struct remote_bytes words[] = {
-		{ (const uint8_t *)"GET", 3 },
-		{ (const uint8_t *)redis_key, count },
-	};
-	struct redis_talk talk;
-	redisReply *reply;
-
-	redis_talk_open(&talk, &redis);
-	must(redis_put_words(&talk.text, words, 2));
-	redis_talk_send(&talk);
-	reply = redis_talk_hear(&talk);
-	redis_talk_close(&talk);
-	return reply;
-}
-
-static bool ends_with(const redisReply *name, const uint8_t *key, size_t count)
-{
-	return name->len > count + 1 &&
-	       memcmp(name->str + name->len - count, key, count) == 0;
-}
-
-static bool redis_words(const redisReply *name, uint64_t words[2])
-{
-	redisReply *value = redis_get(name->str, name->len);
-	bool there = value->type == REDIS_REPLY_STRING && value->len >= 32;
-
-	for (int i = 0; there && i < 2; i++)
-		words[i] = word_at((const uint8_t *)value->str + 16 + 8 * i);
-	redis_reply_free(value);
-	return there;
-}
-
-static bool look_into_redis(const uint8_t *key, size_t count, uint64_t words[2])
-{
-	struct redis_talk talk;
-	redisReply *names;
-	bool there = false;
-
-	redis_talk_open(&talk, &redis);
-	names = redis_talk_say(&talk, "KEYS gale:*");
-	for (size_t i = 0; i < names->elements; i++)
-		if (ends_with(names->element[i], key, count))
-			there = redis_words(names->element[i], words);
-	redis_reply_free(names);
-	redis_talk_close(&talk);
-	return there;
-}
-
-static bool look_into_postgres(const uint8_t *key, size_t count, uint64_t words[2])
-{
-	PGconn *conn = PQconnectdb(postgres_server_address(postgres));
-	char sql[160 + 2 * NAME_MOST], *at = sql;
-	PGresult *result;
-	bool there;
-
-	at += sprintf(at, "SELECT words[1], words[2] FROM gale.keys WHERE key = '\\x");
-	for (size_t i = 0; i < count; i++)
-		at += sprintf(at, "%02x", key[i]);
-	strcpy(at, "'");
-	result = PQexec(conn, sql);
-	must(PQresultStatus(result) == PGRES_TUPLES_OK);
-	there = PQntuples(result) == 1;
-	for (int i = 0; there && i < 2; i++)
-		words[i] = strtoull(PQgetvalue(result, 0, i), NULL, 10);
-	PQclear(result);
-	PQfinish(conn);
-	return there;
-}
-
-static const struct place places[] = {
-	{ urls[0], look_into_redis },
-	{ urls[1], look_into_postgres },
-};
-
-/* A name's length, the name, and a user's key. */
-static bool look(const char *name, uint64_t words[2])
-{
-	uint8_t key[NAME_MOST + 2];
-	size_t length = strlen(name);
-
-	key[0] = (uint8_t)length;
-	memcpy(key + 1, name, length);
-	key[1 + length] = 'k';
-	return s.place->look(key, length + 2, words);
+	fake_time_set(&s.time, (uint64_t)now_s * 1000000);
 }
 
 /* ---- Nodes ----------------------------------------------------------------------- */
@@ -228,7 +123,8 @@ static uint64_t boot_ns(struct gale_clock *self)
 static void open_node(int node)
 {
 	struct gale_config config = { .shards = 1, .clock = &s.clock.clock };
-	struct gale_store_config store = { .url = s.place->url, .quarantine_us = 1 };
+	struct gale_store_config store = { .url = both.urls[s.which],
+		                           .quarantine_us = 1 };
 
 	must(gale_runtime_open(&config, &s.runtimes[node]) == GALE_ERR_OK);
 	must(gale_store_open(s.runtimes[node], &store, &s.stores[node]) == GALE_ERR_OK);
@@ -295,11 +191,11 @@ static void *asker_main(void *arg)
 	return NULL;
 }
 
-static void open_nodes(const struct place *place)
+static void open_nodes(int which)
 {
 	memset(&s.rows, 0, sizeof(s.rows));
 	s.row_count = 0;
-	s.place = place;
+	s.which = which;
 	s.clock = (struct node_clock){ .clock = { now_us, boot_ns } };
 	store_relaxed(&s.stopping, false);
 	for (int i = 0; i < NODES; i++)
@@ -370,7 +266,8 @@ static void assert_row(struct row *row)
 		print_message("%s: %" PRIu64 " in %" PRIu64 " windows\n", row->name,
 		              admitted, row->opened);
 	assert_true(admitted <= FIFTY * row->opened);
-	if (!has_windows(row) || !look(row->name, words))
+	if (!has_windows(row) ||
+	    !both_servers_look(&both, s.which, row->name, "k", words))
 		return;
 	assert_true(words[0] >= row->seen_us); /* only forward */
 	assert_true(words[0] <= row->start_us);
@@ -449,12 +346,12 @@ static void make(const struct step *step)
 	for (int i = 0; i < s.row_count; i++)
 		before[i] = count_of(&s.rows[i]);
 	open_windows(now_s);
-	fake_time_set(&s.time, (uint64_t)now_s);
+	set_clock(now_s);
 	add_relaxed(&s.clock.ahead_us, (uint64_t)step->moves_s * 1000000);
 	await_all(before, step->refills);
 }
 
-static void no_window_opens_twice(const struct place *place)
+static void no_window_opens_twice(int which)
 {
 	const struct step steps[] = {
 		{ 0, 0, true },
@@ -485,9 +382,9 @@ static void no_window_opens_twice(const struct place *place)
 		{ 270 * DAY_S, 90 * DAY_S, true },
 	};
 
-	open_nodes(place);
+	open_nodes(which);
 	open_windows(NOON_S);
-	fake_time_set(&s.time, NOON_S);
+	set_clock(NOON_S);
 	let_ask();
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		make(&steps[i]);
@@ -498,13 +395,13 @@ static void no_window_opens_twice(const struct place *place)
 static void no_window_of_redis_opens_twice(void **state)
 {
 	(void)state;
-	no_window_opens_twice(&places[0]);
+	no_window_opens_twice(0);
 }
 
 static void no_window_of_postgres_opens_twice(void **state)
 {
 	(void)state;
-	no_window_opens_twice(&places[1]);
+	no_window_opens_twice(1);
 }
 
 /* ---- A clock that was years ahead ------------------------------------------------ */
@@ -512,22 +409,22 @@ static void no_window_of_postgres_opens_twice(void **state)
 /* The window that was opened then is kept until the clock gets there again; an answer
  * speaks of one window at a time, so that who is denied finds out in time when somebody
  * has reset the key. */
-static void ten_years_ahead(const struct place *place, enum gale_mode mode)
+static void ten_years_ahead(int which, enum gale_mode mode)
 {
 	struct gale_limiter *limiter;
 	struct gale_answer answer;
 	struct gale_seat *seat;
 	uint64_t words[2];
 
-	open_nodes(place);
-	fake_time_set(&s.time, (uint64_t)(NOON_S + 3650 * DAY_S));
+	open_nodes(which);
+	set_clock(NOON_S + 3650 * DAY_S);
 	limiter = limiter_of(0, "ahead", gale_fixed_window(3, GALE_HOURS(1)), mode);
 	seat = join(0);
 	for (int i = 0; i < 3; i++) {
 		answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
 		assert_int_equal(answer.verdict, GALE_ALLOW);
 	}
-	fake_time_set(&s.time, NOON_S);
+	set_clock(NOON_S);
 	add_relaxed(&s.clock.ahead_us, GALE_HOURS(1));
 	answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
 	assert_int_equal(answer.verdict, GALE_DENY);
@@ -537,13 +434,13 @@ static void ten_years_ahead(const struct place *place, enum gale_mode mode)
 	assert_int_equal(answer.verdict, GALE_DENY);
 	assert_int_equal(answer.remaining, 0);
 	assert_in_range(answer.retry_after_us, 1, GALE_HOURS(1));
-	must(look("ahead", words));
+	must(both_servers_look(&both, s.which, "ahead", "k", words));
 	assert_int_equal(words[0], (NOON_S + 3650 * DAY_S) * 1000000);
 
 	assert_int_equal(gale_reset(seat, limiter, "k", 1, WITHIN), GALE_ERR_OK);
 	answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
 	assert_int_equal(answer.verdict, GALE_ALLOW);
-	must(look("ahead", words));
+	must(both_servers_look(&both, s.which, "ahead", "k", words));
 	assert_int_equal(words[0], NOON_S * INT64_C(1000000));
 	assert_int_equal(gale_reset(seat, limiter, "k", 1, WITHIN), GALE_ERR_OK);
 	gale_leave(seat);
@@ -556,57 +453,24 @@ static void a_key_from_ten_years_ahead_is_healed_by_a_reset(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++)
 		for (int mode = 0; mode < MODES; mode++)
-			ten_years_ahead(&places[i], (enum gale_mode)mode);
+			ten_years_ahead(i, (enum gale_mode)mode);
 }
 
-/* ---- Servers --------------------------------------------------------------------- */
-
-static void find_postgres(void)
-{
-	char *at = urls[1] + snprintf(urls[1], sizeof(urls[1]), "postgres:///?");
-
-	strcpy(at, postgres_server_address(postgres));
-	for (; *at != '\0'; at++)
-		if (*at == ' ')
-			*at = '&';
-}
-
-/* Who asks first sets the server up; it grants nothing of the instant of that. */
-static void settle_postgres(void)
-{
-	struct gale_limiter *limiter;
-	struct gale_seat *seat;
-
-	open_nodes(&places[1]);
-	limiter =
-	    limiter_of(0, "first", gale_fixed_window(1, GALE_HOURS(1)), GALE_STRICT);
-	seat = join(0);
-	while (gale_wait(seat, limiter, "k", 1, 1, WITHIN).why != GALE_WHY_RULE)
-		continue;
-	gale_leave(seat);
-	gale_limiter_close(limiter);
-	close_nodes();
-}
+/* ---- Servers ---------------------------------------------------------------------- */
 
 static int start_servers(void **state)
 {
 	(void)state;
-	fake_time_begin(&s.time, (uint64_t)(NOON_S - 20 * 365 * DAY_S));
-	redis_server_start(&redis, NULL);
-	postgres = postgres_server_start(/* syncs= */ false);
+	fake_time_begin(&s.time, (uint64_t)(NOON_S - 20 * 365 * DAY_S) * 1000000);
+	both_servers_start(&both);
 	fake_time_end();
-	redis_server_settle(&redis, "gale:");
-	snprintf(urls[0], sizeof(urls[0]), "redis://%s", redis.socket);
-	find_postgres();
-	settle_postgres();
 	return 0;
 }
 
 static int stop_servers(void **state)
 {
 	(void)state;
-	postgres_server_stop(postgres);
-	redis_server_stop(&redis);
+	both_servers_stop(&both);
 	fake_time_close(&s.time);
 	return 0;
 }

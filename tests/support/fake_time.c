@@ -36,9 +36,9 @@ static void set_preload(void)
 }
 
 /* Whoever reads the file finds the one instant or the other. */
-void fake_time_set(struct fake_time *fake, uint64_t now_s)
+void fake_time_set(struct fake_time *fake, uint64_t now_us)
 {
-	time_t then = (time_t)now_s;
+	time_t then = (time_t)(now_us / 1000000);
 	char next[64], text[32];
 	struct tm parts;
 	FILE *file;
@@ -47,17 +47,19 @@ void fake_time_set(struct fake_time *fake, uint64_t now_s)
 	     strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts) > 0);
 	snprintf(next, sizeof(next), "%s.next", fake->file);
 	file = fopen(next, "w");
-	must(file && fprintf(file, "%s\n", text) > 0 && fclose(file) == 0);
+	must(file &&
+	     fprintf(file, "%s.%06u\n", text, (unsigned)(now_us % 1000000)) > 0 &&
+	     fclose(file) == 0);
 	must(rename(next, fake->file) == 0);
 }
 
 /* PostgreSQL runs as another user. */
-void fake_time_begin(struct fake_time *fake, uint64_t now_s)
+void fake_time_begin(struct fake_time *fake, uint64_t now_us)
 {
 	strcpy(fake->folder, "/tmp/gale-time-XXXXXX");
 	must(mkdtemp(fake->folder) && chmod(fake->folder, 0755) == 0);
 	snprintf(fake->file, sizeof(fake->file), "%s/now", fake->folder);
-	fake_time_set(fake, now_s);
+	fake_time_set(fake, now_us);
 	must(setenv("FAKETIME_TIMESTAMP_FILE", fake->file, 1) == 0);
 	for (size_t i = 0; i < SETTINGS; i++)
 		must(setenv(settings[i][0], settings[i][1], 1) == 0);

@@ -19,11 +19,11 @@ struct fake_time {
 	char file[48];
 };
 
-void fake_time_begin(struct fake_time *fake, uint64_t now_s);
+void fake_time_begin(struct fake_time *fake, uint64_t now_us);
 /* Programs that are started from now on have the real time again. */
 void fake_time_end(void);
-/* Seconds since 1970 UTC; it is that late at once. */
-void fake_time_set(struct fake_time *fake, uint64_t now_s);
+/* Microseconds since 1970 UTC; it is that late at once. */
+void fake_time_set(struct fake_time *fake, uint64_t now_us);
 /* The servers are gone, and so is the file. */
 void fake_time_close(struct fake_time *fake);
 
