@@ -131,8 +131,9 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
- * A server is connected to when it is first asked, and again when it is lost; its name is
- * looked up here, once, which may take a while.
+ * A server is connected to when it is first asked, and again when it is lost.  Its name is
+ * looked up here, which may take a while, and again when it has been lost, by a thread that
+ * lasts as long as that takes; to close the store is to wait for it.
  *
  * "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
  * this process who name it, and is forgotten when the last of them has closed it (with

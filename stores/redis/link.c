@@ -11,6 +11,7 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
+#include "stores/names.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/scout.h"
 #include "stores/redis/wire.h"
@@ -30,10 +31,11 @@
 struct kind {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;
-	struct stream_address addresses[STREAM_ADDRESSES_MOST];
-	size_t address_count;
+	struct stream_address socket; /* without hosts */
+	struct names names;           /* of hosts ... */
+	bool has_names;               /* ... if they were found */
 	uint64_t db;
-	const char *service; /* that the addresses, sentinels, know; NULL: none */
+	const char *service;           /* that the hosts, sentinels, know; NULL: none */
 	const char *sentinel_password; /* "": none */
 	char prefix[REDIS_PREFIX_MAX + 1];
 	struct url url;
@@ -65,6 +67,7 @@ struct link {
 	struct wire wire; /* first */
 	struct kind *kind;
 	size_t address; /* that is tried next */
+	struct names_found found;
 	enum phase phase;
 	struct scout scout; /* only if there is a service */
 	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
@@ -392,17 +395,30 @@ static void look_for_primary(struct link *link)
 	scout_hurry(&link->scout);
 }
 
+/* Where hosts were a while ago they may not be any more. */
+static void find_hosts(struct link *link, mono now)
+{
+	if (link->address++ > 0)
+		names_look_again(&link->kind->names, now);
+	names_list(&link->kind->names, &link->found);
+}
+
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 	struct kind *kind = link->kind;
 
-	(void)now;
+	if (kind->url.host_count == 0) {
+		connect_to(link, &kind->socket);
+		return;
+	}
+	find_hosts(link, now);
 	if (kind->service)
 		look_for_primary(link);
 	else
-		connect_to(link,
-		           &kind->addresses[link->address++ % kind->address_count]);
+		connect_to(
+		    link,
+		    &link->found.addresses[(link->address - 1) % link->found.count]);
 }
 
 /* Connects to the primary, and away from one that is it no longer. B5 */
@@ -524,8 +540,7 @@ static void open_scout(struct link *link)
 	const struct kind *kind = link->kind;
 	const struct scout_config config = {
 		.allocator = kind->allocator,
-		.sentinels = kind->addresses,
-		.sentinel_count = kind->address_count,
+		.sentinels = &link->found,
 		.service = kind->service,
 		.password = kind->sentinel_password,
 		.watch_fd = link->wire.watch_fd,
@@ -547,6 +562,8 @@ static struct wire *link_new(struct server_kind *self, int watch_fd)
 	link->phase = BROKEN;
 	link->out.allocator = kind->allocator;
 	stream_init(&link->stream, watch_fd);
+	if (kind->has_names)
+		names_list(&kind->names, &link->found);
 	if (kind->service)
 		open_scout(link);
 	return &link->wire;
@@ -558,6 +575,8 @@ static void kind_free(struct server_kind *self)
 {
 	struct kind *kind = (struct kind *)self;
 
+	if (kind->has_names)
+		names_close(&kind->names);
 	memory_give(kind->allocator, kind, sizeof(*kind));
 }
 
@@ -566,16 +585,10 @@ static bool find_addresses(struct kind *kind)
 	const struct url *url = &kind->url;
 	uint16_t port = kind->service ? SENTINEL_PORT_DEFAULT : PORT_DEFAULT;
 
-	if (url->host_count == 0) {
-		kind->address_count = stream_unix(url->path, &kind->addresses[0]);
-		return kind->address_count > 0;
-	}
-	for (size_t i = 0; i < url->host_count; i++)
-		kind->address_count += stream_resolve(
-		    url->hosts[i].name, url->hosts[i].port ? url->hosts[i].port : port,
-		    &kind->addresses[kind->address_count],
-		    STREAM_ADDRESSES_MOST - kind->address_count);
-	return kind->address_count > 0;
+	if (url->host_count == 0)
+		return stream_unix(url->path, &kind->socket);
+	kind->has_names = names_open(&kind->names, url, port, stream_resolve);
+	return kind->has_names;
 }
 
 static bool is_known(const char *option)
