@@ -28,6 +28,7 @@
 #define BENCH_BENCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -58,9 +59,19 @@ struct bench_figure {
 	double bar; /* the most that it may be; 0: none */
 };
 
-/* Both copy what they are given, but not what it points to. */
+/* Several that come of one measurement, such as the percentiles of one run. */
+struct bench_figures {
+	const char *const *names;
+	size_t count;
+	const char *unit;
+	void (*measure)(void *arg, double *ret_values); /* so many */
+	void *arg;
+};
+
+/* All copy what they are given, but not what it points to. */
 void bench_add(const struct bench_row *row);
 void bench_add_figure(const struct bench_figure *figure);
+void bench_add_figures(const struct bench_figures *figures);
 
 /* ---- Within a row ---------------------------------------------------------------- */
 
@@ -108,6 +119,7 @@ void ask_leases(void);
 void ask_bytes(void);
 void ask_redis(void);
 void ask_postgres(void);
+void ask_misses(void);
 
 #ifdef __cplusplus
 }

@@ -18,5 +18,8 @@ int main(int argc, char **argv)
 #ifdef GALE_POSTGRES
 	ask_postgres();
 #endif
+#if defined(GALE_REDIS) && defined(GALE_POSTGRES)
+	ask_misses();
+#endif
 	return bench_main(argc, argv);
 }

@@ -58,6 +58,7 @@ thread_local const char *running = "setting up";
 std::mutex preparing;
 std::deque<Row> rows; // they stay where they are
 std::vector<bench_figure> figures;
+std::vector<bench_figures> sets;
 std::map<std::string, std::vector<double>> times;
 std::map<std::string, std::map<std::string, double>> counts;
 
@@ -184,10 +185,12 @@ class Collector : public benchmark::BenchmarkReporter
 	}
 };
 
-// In a child, whose memory nobody has used before; -1 if it fails.
-double measure(const bench_figure &figure)
+// In a child, whose memory nobody has used before.
+template <typename Measure>
+std::vector<double> measure(const char *name, size_t count, const Measure &work)
 {
-	double value = -1;
+	std::vector<double> values(count);
+	auto bytes = static_cast<ssize_t>(count * sizeof(double));
 	int ends[2];
 	pid_t child;
 
@@ -195,23 +198,39 @@ double measure(const bench_figure &figure)
 	child = fork();
 	bench_expect(child >= 0, "fork");
 	if (child == 0) {
-		value = figure.measure(figure.arg);
-		_exit(write(ends[1], &value, sizeof(value)) == sizeof(value) ? 0 : 1);
+		work(values.data());
+		_exit(write(ends[1], values.data(), count * sizeof(double)) == bytes
+		          ? 0
+		          : 1);
 	}
 	close(ends[1]);
-	if (read(ends[0], &value, sizeof(value)) != sizeof(value))
-		value = -1;
+	bench_expect(read(ends[0], values.data(), count * sizeof(double)) == bytes,
+	             name);
 	close(ends[0]);
 	waitpid(child, nullptr, 0);
-	bench_expect(value >= 0, figure.name);
-	return value;
+	return values;
+}
+
+void measure_set(const bench_figures &set)
+{
+	std::vector<double> values = measure(
+	    set.names[0], set.count, [&](double *ret) { set.measure(set.arg, ret); });
+
+	for (size_t i = 0; i < set.count; i++)
+		times[set.names[i]] = { values[i] };
 }
 
 void measure_figures(const Filter &filter)
 {
 	for (const bench_figure &figure : figures)
 		if (filter.matches(figure.name))
-			times[figure.name] = { measure(figure) };
+			times[figure.name] = measure(figure.name, 1, [&](double *ret) {
+				*ret = figure.measure(figure.arg);
+			});
+	for (const bench_figures &set : sets)
+		if (std::any_of(set.names, set.names + set.count,
+		                [&](const char *name) { return filter.matches(name); }))
+			measure_set(set);
 }
 
 // ---- The table
@@ -334,6 +353,12 @@ bool print_table()
 	for (const bench_figure &figure : figures)
 		if (times.count(figure.name) > 0)
 			lines.push_back(line_of(figure, &missed));
+	for (const bench_figures &set : sets)
+		for (size_t i = 0; i < set.count; i++)
+			if (times.count(set.names[i]) > 0)
+				lines.push_back(line_of(
+				    { set.names[i], set.unit, nullptr, nullptr, 0 },
+				    &missed));
 	for (const Line &line : lines)
 		for (size_t i = 0; i < line.size(); i++)
 			widths[i] = std::max(widths[i], line[i].size());
@@ -399,6 +424,11 @@ void bench_add(const bench_row *row)
 void bench_add_figure(const bench_figure *figure)
 {
 	figures.push_back(*figure);
+}
+
+void bench_add_figures(const bench_figures *figures)
+{
+	sets.push_back(*figures);
 }
 
 uint64_t bench_batch(bench *b)

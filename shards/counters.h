@@ -31,6 +31,7 @@
 	X(SPENT, "leases_denied")                                                      \
 	X(REFILLS, "refills_ahead")                                                    \
 	X(AGAIN, "denials_asked_about_again")                                          \
+	X(RECALLS, "denials_asked_about_in_case_the_store_forgot")                     \
 	X(RETURNS, "leases_given_back")                                                \
 	X(UNITS_BACK, "units_given_back")                                              \
 	X(EXPIRED, "leases_dead_on_arrival")                                           \

@@ -97,8 +97,8 @@ static uint64_t predicted_for(const struct purse *purse)
  * lies about with one node.  Blocks are for those who queue. */
 static bool queues(const struct purse *purse)
 {
-	return purse->lender->lending != LENDING_PLACES || purse->tag.us > 0 ||
-	       purse->tag.part > 0;
+	return purse->lender->lending != LENDING_PLACES || purse->tag_us > 0 ||
+	       purse->tag_part > 0;
 }
 
 static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
@@ -175,6 +175,7 @@ static void add_errand(struct lessor *lessor, struct link *link, struct errand *
 	request = batch_add(&lessor->asking, errand->purse);
 	request->verb = LEND;
 	fill_ask(lessor, errand, &request->ask, now);
+	lessor_fill_seen(lessor, errand->purse, request);
 	errand->sent = now; /* O3: before the store can have looked at its clock */
 	errand->due = request->due = mono_after(now, link->own.lender->patience_ns);
 	list_remove(&errand->place);
@@ -221,8 +222,10 @@ void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units
 	request->verb = LEND_BACK;
 	request->ask.node = lessor->config.node;
 	request->ask.number = next_number(lessor, ERRAND_NONE);
-	request->tag = purse->tag;
+	request->tag = lessor_tag(purse);
 	request->units = units; /* O5 */
+	if (lessor_has_windows(purse->lender))
+		purse->told -= units < purse->told ? units : purse->told;
 	purse->taken -= units < purse->taken ? units : purse->taken;
 	lessor_count(lessor, COUNT_RETURNS, 1);
 	lessor_count(lessor, COUNT_UNITS_BACK, units);

@@ -22,9 +22,23 @@ static bool is_meter(const struct rule *rule)
 	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
 }
 
-static bool has_windows(const struct lender *lender)
+bool lessor_has_windows(const struct lender *lender)
 {
 	return lender->lending == LENDING_UNITS && !is_meter(&lender->rule);
+}
+
+struct gale_slot lessor_tag(const struct purse *purse)
+{
+	bool has_part = !lessor_has_windows(purse->lender);
+
+	return (struct gale_slot){ .us = purse->tag_us,
+		                   .part = has_part ? purse->tag_part : 0 };
+}
+
+void lessor_set_tag(struct purse *purse, struct gale_slot tag)
+{
+	purse->tag_us = tag.us;
+	purse->tag_part = tag.part;
 }
 
 /* Does the grant open another window than the purse's books are about?  A meter has no
@@ -32,9 +46,9 @@ static bool has_windows(const struct lender *lender)
 static bool is_next_window(const struct purse *purse, const struct lend_answer *answer,
                            mono now)
 {
-	if (!has_windows(purse->lender))
+	if (!lessor_has_windows(purse->lender))
 		return mono_reached(now, purse->ends);
-	return !slot_equal(answer->grant.tag, purse->tag);
+	return !slot_equal(answer->grant.tag, lessor_tag(purse));
 }
 
 /* What a meter can lend in one period of the books: what it holds, and what accrues from
@@ -72,7 +86,7 @@ static bool is_believable(const struct errand *errand, const struct lend_answer 
 		return false;
 	if (!next)
 		return purse->taken + grant->units <= lender->rule.capacity;
-	return grant->tag.us > purse->tag.us &&
+	return grant->tag.us > purse->tag_us &&
 	       (lender->carry_over || mono_reached(now, purse->ends));
 }
 
@@ -105,9 +119,9 @@ static void open_window(struct lessor *lessor, struct purse *purse,
 		lessor_window_over(lessor, purse);
 		note_idle_windows(lessor, purse, now);
 	}
-	if (has_windows(purse->lender))
-		purse->tag = grant->tag;
-	purse->ends = has_windows(purse->lender)
+	if (lessor_has_windows(purse->lender))
+		lessor_set_tag(purse, slot_at(grant->tag.us));
+	purse->ends = lessor_has_windows(purse->lender)
 	                  ? (mono){ 0 }
 	                  : mono_after(now, purse->lender->window_us * 1000);
 }
@@ -121,8 +135,8 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 	if (units == 0)
 		return;
 	purse->taken += units;
-	if (!has_windows(lender))
-		purse->tag = grant->tag; /* only the latest can go back */
+	if (!lessor_has_windows(lender))
+		lessor_set_tag(purse, grant->tag); /* only the latest can go back */
 	if (lender->carry_over)
 		purse_put(purse, NEVER_DUE, units, now);
 	else
@@ -145,7 +159,7 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	};
 
 	lessor_take_back(lessor, purse, now);
-	purse->tag = grant->tag;
+	lessor_set_tag(purse, grant->tag);
 	purse->taken += grant->units;
 	if (!purses_give_block(&lessor->purses, purse, &block)) {
 		lessor_give_back(lessor, purse, grant->units); /* no memory */
@@ -164,7 +178,7 @@ static void note_dead(struct lessor *lessor, const struct errand *errand,
 {
 	const struct lender *lender = errand->purse->lender;
 
-	if (!has_windows(lender) || lender->carry_over || grant->units == 0 ||
+	if (!lessor_has_windows(lender) || lender->carry_over || grant->units == 0 ||
 	    credit_lives(credit_until(ends, grant->units), now))
 		return;
 	lessor_count(lessor, COUNT_EXPIRED, 1);
@@ -184,7 +198,7 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 	struct purse *purse = errand->purse;
 	uint64_t wait_us = grant->units == 0 ? grant->retry_us : grant->lasts_us;
 
-	if (!has_windows(purse->lender) && grant->units > 0)
+	if (!lessor_has_windows(purse->lender) && grant->units > 0)
 		return; /* more may accrue at any time */
 	if (wait_us > GALE_SPAN_MAX_US)
 		wait_us = purse->lender->window_us;
@@ -194,6 +208,7 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 		lessor_hope(lessor, purse, now);
 	else
 		purses_own(&lessor->purses, purse)->hopes = 0;
+	lessor_note_denied(lessor, purse, now);
 	lessor_count(lessor, COUNT_SPENT, 1);
 }
 
@@ -248,7 +263,8 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 
 	if (next)
 		open_window(lessor, purse, grant, now);
-	if (has_windows(purse->lender))
+	lessor_note_used(lessor, purse, answer);
+	if (lessor_has_windows(purse->lender))
 		purse->ends = mono_later(purse->ends, ends);
 	purse->holders =
 	    grant->holders < UINT8_MAX ? (uint8_t)grant->holders : UINT8_MAX;

@@ -54,6 +54,11 @@ struct link {
 		uint32_t round_last; /* the one that this round ends with */
 		mono round_began;
 		mono look_due;
+		uint8_t life; /* of the store's memory, as it said last; 0: none */
+		uint32_t
+		    recheck; /* so many purses may have a denial of an earlier one */
+		uint32_t denied; /* a purse that was, to be asked about ... */
+		mono recall_due; /* ... then; 0: never */
 	} own;
 };
 

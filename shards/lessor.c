@@ -70,6 +70,9 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.listed = true;
 	link->own.lent_first = link->own.lent_last = NUMBER_LAST;
 	link->own.round_last = NUMBER_LAST;
+	link->own.life = 0;
+	link->own.recheck = 0;
+	link->own.recall_due = (mono){ 0 };
 	list_init(&link->own.wanting);
 	list_init(&link->own.flying);
 	list_init(&link->own.patience);
@@ -325,7 +328,7 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	(void)empty(lessor, purse, now);
 	purse_deny(purse, (mono){ 0 }, 0);
 	lessor_window_over(lessor, purse);
-	purse->tag = (struct gale_slot){ 0 };
+	lessor_set_tag(purse, (struct gale_slot){ 0 });
 	purse->ends = (mono){ 0 };
 }
 

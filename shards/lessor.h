@@ -154,6 +154,23 @@ mono lessor_place_crowded(struct lessor *lessor, mono now);
 /* The purse's own state of HEDGE, or NULL for the other kinds. */
 struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purse);
 
+/* Are units counted by windows, which have a start and nothing else for a tag? */
+bool lessor_has_windows(const struct lender *lender);
+
+/* What the units in the purse were lent under. */
+struct gale_slot lessor_tag(const struct purse *purse);
+/* Another one; of a window nothing is known yet. */
+void lessor_set_tag(struct purse *purse, struct gale_slot tag);
+
+/* What the store has said is used of the purse's window, and what it is told of that. */
+void lessor_note_used(struct lessor *lessor, struct purse *purse,
+                      const struct lend_answer *answer);
+void lessor_fill_seen(struct lessor *lessor, const struct purse *purse,
+                      struct lend_request *request);
+void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono now);
+/* Finds out whether it has forgotten, and drops denials that it may not know of. */
+void lessor_recall(struct lessor *lessor, struct link *link, mono now);
+
 /* The purse's window is over, or as good as: what was asked for is learned from. */
 void lessor_window_over(struct lessor *lessor, struct purse *purse);
 

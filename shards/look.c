@@ -185,7 +185,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 			return true;
 		lessor_take_back(lessor, purse, now);
 		if (purse->lender->lending == LENDING_PLACES)
-			purse->tag = (struct gale_slot){ 0 }; /* no queue */
+			lessor_set_tag(purse, (struct gale_slot){ 0 }); /* no queue */
 		return false;
 	}
 	purse->idle_looks = 0;

@@ -72,8 +72,13 @@ struct cells {
 #define PURSE_DEAD (UINT32_C(1) << 31)
 
 struct purse {
-	/* What the actor knows of the window that the credit is from. */
-	alignas(CACHE_LINE) struct gale_slot tag;
+	/* What the actor knows of the window that the credit is from: its tag. */
+	alignas(CACHE_LINE) uint64_t tag_us;
+	union {
+		uint64_t tag_part;
+		uint64_t told; /* a window's tag has no part: how much of it was used,
+		                  as the store said last */
+	};
 	mono ends; /* when it is surely over at the store, as far as known */
 	_Atomic uint64_t
 	    denial;     /* lives as credit does; its units: the least cost that fails */

@@ -279,7 +279,7 @@ static void wipe(struct purses *set, struct purse *purse)
 	store_relaxed(&purse->pins, 0);
 	store_relaxed(&purse->used, false);
 	purse->holders = purse->idle_looks = 0;
-	purse->tag = (struct gale_slot){ 0 };
+	purse->tag_us = purse->tag_part = 0;
 	purse->ends = (mono){ 0 };
 	purse->taken = purse->seen = purse->before = 0;
 	*purses_own(set, purse) = (struct purse_own){ .next = NUMBER_UNLISTED };

@@ -40,6 +40,7 @@ struct purse_own {
 	uint16_t errand; /* under way for it, or ERRAND_NONE */
 	uint8_t hopes;   /* times in a row that others held units and the store had too
 	                    few; 0: it is not asked again for that */
+	uint8_t life;    /* of the store's memory that the purse's told is of */
 	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED; in
 	                    limbo, its own number */
 };

@@ -48,6 +48,8 @@ static mono due_of(const struct link *link)
 		due = mono_earlier(due, list_item(patience, struct ask, patience)->due);
 	if (link->own.lent_first != NUMBER_LAST)
 		due = mono_earlier(due, link->own.look_due);
+	if (link->own.recall_due.ns > 0)
+		due = mono_earlier(due, link->own.recall_due);
 	return due;
 }
 
@@ -149,6 +151,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 		answer_impatient(lessor, link, now);
 		lessor_send(lessor, link, now);
 		lessor_look(lessor, link, now);
+		lessor_recall(lessor, link, now);
 	}
 	lessor_send_returns(lessor);
 	due = close_lenders(lessor, now);
@@ -158,7 +161,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		due = mono_earlier(due, due_of(link));
-		more |= !list_is_empty(&link->own.wanting);
+		more |= !list_is_empty(&link->own.wanting) || link->own.recheck > 0;
 	}
 	return more ? now : due;
 }

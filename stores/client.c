@@ -30,6 +30,10 @@ struct trip {
 	bool alone; /* with others its server could not */
 	mono due;   /* of a loan: from then on nobody wants it; 0: never */
 	enum lend_verb lend;
+	uint64_t seen; /* of a window, in ... */
+	uint8_t life;  /* ... this life of the server, of which it has been reminded */
+	uint8_t sent_in; /* the life that the job was sent in */
+	bool reminds;    /* the job is about what was seen, and not yet to lend */
 	struct lend_answer answer; /* true once its swap is done */
 	uint32_t tries;
 	struct remote_job job;
@@ -57,6 +61,10 @@ struct lane {
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	uint64_t asking; /* the epoch of one that it is asked for; 0: none */
+
+	/* The server's life that was last sent to, as a number, and since when. */
+	uint8_t life;
+	uint64_t life_since_us;
 };
 
 /* What leads to a node. */
@@ -135,6 +143,8 @@ static void pack(struct trip *trip, const struct rule *rule, const uint8_t *key,
 	memcpy(trip->key, key, key_len);
 	trip->tries = 0;
 	trip->alone = false;
+	trip->seen = 0;
+	trip->reminds = false;
 	trip->job = (struct remote_job){
 		.verb = REMOTE_READ,
 		.rule = &trip->rule,
@@ -421,6 +431,31 @@ static void on_read(struct client *client, struct trip *trip,
 	tell(client, trip, result);
 }
 
+static void lend_reminded(struct trip *trip)
+{
+	trip->reminds = false;
+	trip->life = trip->sent_in;
+	trip->job.verb = REMOTE_LEND;
+	trip->job.seen = 0;
+}
+
+/* What cannot be reminded need not be, or says so when it is asked to lend. */
+static void on_read_to_remind(struct client *client, struct trip *trip,
+                              const struct remote_told *told)
+{
+	struct remote_told read = *told;
+	struct remote_desk desk;
+
+	if (!have_desk(client, trip, told, &desk)) {
+		tell(client, trip, STORE_NO_MEMORY);
+		return;
+	}
+	read.before.bytes = trip->bytes;
+	if (!remote_prepare_reminder(&trip->job, &read, &desk))
+		lend_reminded(trip);
+	go_again(client, trip);
+}
+
 static void on_look(struct client *client, struct trip *trip,
                     const struct remote_told *told)
 {
@@ -459,6 +494,8 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 	case REMOTE_LEND:
 	case REMOTE_BACK:
 		remote_explain_lend(&trip->job, told, &trip->answer);
+		trip->answer.life = trip->sent_in;
+		trip->answer.waits = told->code == REMOTE_WAITS;
 		return trip->answer.result;
 	case REMOTE_SWAP:
 		return explain_swap(trip, told->code);
@@ -481,11 +518,20 @@ static void on_told(struct client *client, struct trip *trip,
 		on_look(client, trip, told);
 		return;
 	}
+	if (verb == REMOTE_READ && trip->reminds) {
+		on_read_to_remind(client, trip, told);
+		return;
+	}
 	if (verb == REMOTE_READ) {
 		on_read(client, trip, told);
 		return;
 	}
 	result = explain(trip, told);
+	if (trip->reminds && result == STORE_DONE) {
+		lend_reminded(trip);
+		go_again(client, trip);
+		return;
+	}
 	note_result(client, trip, result);
 	if (result == STORE_BUSY)
 		go_again(client, trip);
@@ -656,14 +702,19 @@ static void on_lost(struct line_home *self, struct line *line, bool was_ready)
 
 /* ---- Sending --------------------------------------------------------------------- */
 
+/* When what is known at the end of this line began. */
+static uint64_t since_of(const struct line *line, const struct lane *lane)
+{
+	return line->wire->by_buckets ? lane->since_us : line->wire->since_us;
+}
+
 static uint64_t not_before(const struct client *client, const struct line *line,
                            const struct trip *trip)
 {
 	uint64_t most = client->config.quarantine_us;
-	uint64_t since_us =
-	    line->wire->by_buckets ? trip->lane->since_us : line->wire->since_us;
-
-	return quarantine_until(&trip->rule, since_us,
+	if (trip->reminds)
+		return 0; /* nothing is granted by that */
+	return quarantine_until(&trip->rule, since_of(line, trip->lane),
 	                        most ? most : QUARANTINE_DEFAULT_US); /* C3 */
 }
 
@@ -681,10 +732,35 @@ static bool has_room(const struct batch *batch, const struct trip *trip)
 	       !batch->trips[0]->alone;
 }
 
+/* A life has a number of this client's own; 0 is none. */
+static void note_life(const struct line *line, struct lane *lane)
+{
+	uint64_t since_us = since_of(line, lane);
+
+	if (lane->life > 0 && lane->life_since_us == since_us)
+		return;
+	lane->life_since_us = since_us;
+	if (++lane->life == 0)
+		lane->life = 1;
+}
+
+/* What this node was told in an earlier life, the server may not know. C3 */
+static void remind_first(struct trip *trip)
+{
+	trip->sent_in = trip->lane->life;
+	if (trip->job.verb != REMOTE_LEND || trip->seen == 0 ||
+	    trip->life == trip->sent_in)
+		return;
+	trip->reminds = true;
+	trip->job.verb = REMOTE_READ;
+	trip->job.seen = trip->seen;
+}
+
 static void load(struct client *client, const struct line *line, struct batch *batch)
 {
 	struct list *place;
 
+	note_life(line, batch->lane);
 	while ((place = first_to_go(batch->lane))) {
 		struct trip *trip = list_item(place, struct trip, place);
 
@@ -695,6 +771,7 @@ static void load(struct client *client, const struct line *line, struct batch *b
 			tell(client, trip, STORE_LATE);
 			continue;
 		}
+		remind_first(trip);
 		trip->job.not_before_us = not_before(client, line, trip);
 		batch->jobs[batch->count] = trip->job;
 		batch->trips[batch->count++] = trip;
@@ -924,6 +1001,9 @@ static void lend(struct client *client, const struct lend_request *request, mono
 	trip->lends = true;
 	trip->due = request->due;
 	trip->lend = request->verb;
+	trip->seen = request->seen;
+	trip->life = request->life;
+	trip->job.seen_in = request->seen_in;
 	trip->answer = (struct lend_answer){ 0 };
 	trip->job.verb = job_of(request);
 	trip->job.ask = request->ask;

@@ -22,7 +22,8 @@
  *       known, and counts as spent.  One that was surely not run goes again, but not
  *       for ever.                                                                (L13)
  *   C3  Nothing is granted of what a server may have granted before it forgot: jobs say
- *       not before when.                                                         (L12)
+ *       not before when.  Who asks and was told more in an earlier life of the server
+ *       reminds it first, also before that instant.                              (L12)
  *   C4  A bucket's generation is for one connection, and is asked for again there when
  *       the node has refused it, had lost any bucket, or has told nothing for a second.
  *

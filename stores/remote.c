@@ -189,8 +189,9 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What this node was told before counts, too, in the window that it was told of. L12 */
-static void remind(const struct remote_job *job, uint64_t now_us, uint64_t *words)
+/* What this node was told before counts, too, in the window that it was told of; true if
+ * that is news. L12 */
+static bool remind(const struct remote_job *job, uint64_t now_us, uint64_t *words)
 {
 	struct window_state *state = (struct window_state *)words;
 	uint64_t seen = smaller(job->seen, job->rule->is.limit);
@@ -198,11 +199,13 @@ static void remind(const struct remote_job *job, uint64_t now_us, uint64_t *word
 
 	if (seen == 0 || !has_windows(job->rule) ||
 	    window_start(job->rule, state, now) != job->seen_in)
-		return;
+		return false;
 	if (state->start_us != job->seen_in)
 		*state = (struct window_state){ .start_us = job->seen_in };
-	if (state->used < seen)
-		state->used = seen;
+	if (state->used >= seen)
+		return false;
+	state->used = seen;
+	return true;
 }
 
 static struct lease_grant lend(const struct remote_job *job,
@@ -210,7 +213,7 @@ static struct lease_grant lend(const struct remote_job *job,
 {
 	if (is_too_early(job, told))
 		return early_grant(job, told);
-	remind(job, told->now_us, value->words);
+	(void)remind(job, told->now_us, value->words);
 	return lease_step(job->rule, value->words, &value->ledger, told->now_us,
 	                  &job->ask);
 }
@@ -338,6 +341,18 @@ bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
 	if (*ret_result != STORE_DONE ||
 	    (op->verb == STORE_STEP && op->answer.verdict != GALE_ALLOW))
 		return false; /* R1 */
+	return make_swap(job, told, desk, &value);
+}
+
+bool remote_prepare_reminder(struct remote_job *job, const struct remote_told *told,
+                             const struct remote_desk *desk)
+{
+	struct value value = { .words = desk->words, .room = desk->room };
+
+	gale_assert(job->verb == REMOTE_READ);
+	if (read_told(job, told, &value) != STORE_DONE ||
+	    !remind(job, told->now_us, value.words))
+		return false;
 	return make_swap(job, told, desk, &value);
 }
 

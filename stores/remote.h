@@ -55,7 +55,8 @@ struct remote_job {
 	struct lease_ask ask;   /* lend; back: node and number */
 	uint64_t seen; /* lend from a window: at least so much of the one that starts at
 	                * seen_in is used, as this node was told before: a server that
-	                * says less has forgotten, and counts on from there */
+	                * says less has forgotten, and counts on from there.  Units that
+	                * were given back look like forgotten ones */
 	uint64_t seen_in;
 	struct gale_slot tag; /* back */
 	uint64_t units;       /* back */
@@ -134,6 +135,10 @@ enum store_result remote_explain_look(const struct remote_job *job,
 bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
                          const struct remote_desk *desk, struct store_op *op,
                          enum store_result *ret_result);
+
+/* To remind a window that was forgotten of what was seen of it: job->seen, seen_in. */
+bool remote_prepare_reminder(struct remote_job *job, const struct remote_told *told,
+                             const struct remote_desk *desk);
 
 /* To lend or to take back, of any rule that can be lent from: verb says which, and the
  * job's ask, seen, tag and units say what. */

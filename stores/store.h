@@ -92,6 +92,11 @@ struct lend_request {
 	struct lease_ask ask; /* LEND_BACK and LEND_STATUS: node and number */
 	struct gale_slot tag; /* LEND_BACK */
 	uint64_t units;       /* LEND_BACK */
+	uint64_t seen;        /* LEND from a window: so much of the one that starts at
+	                       * seen_in was used, as was told in that life; 0: nobody
+	                       * was told.  A store that has forgotten is reminded.  (L12) */
+	uint64_t seen_in;
+	uint8_t life;
 	mono due; /* LEND: nobody waits any longer, and it need not be sent; 0: never */
 };
 
@@ -99,6 +104,10 @@ struct lend_request {
 struct lend_answer {
 	uint64_t number;          /* of the request */
 	enum store_result result; /* STORE_NOT_BOOKED: it was too late to give back */
+	uint8_t life; /* of the store's memory: another one after it may have forgotten;
+	                 0: it never does */
+	bool waits; /* it may have forgotten, and grants nothing yet: grant.left is not
+	                 what it knows */
 	struct lease_grant
 	    grant; /* of LEND and LEND_STATUS, when the result is STORE_DONE */
 };

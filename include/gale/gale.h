@@ -132,8 +132,9 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
- * A server is connected to when it is first asked, and again when it is lost; its name is
- * looked up here, once, which may take a while.
+ * A server is connected to when it is first asked, and again when it is lost.  Its name is
+ * looked up here, which may take a while, and again when it has been lost, by a thread that
+ * lasts as long as that takes; to close the store is to wait for it.
  *
  * "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
  * this process who name it, and is forgotten when the last of them has closed it (with
@@ -146,7 +147,9 @@ struct gale_store_config {
 	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
 	uint64_t quarantine_us; /* of a server that may have forgotten what it granted:
 	                           nothing is granted until that is over, at most so
-	                           long; 0: a minute */
+	                           long; 0: a minute.  Of a window that is longer it is
+	                           told by nodes that lease what they know meanwhile; the
+	                           rest may be granted again */
 };
 
 struct gale_store;
@@ -360,7 +363,10 @@ GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
 
 /* Forgets the key: its next call finds everything available.  What other nodes, or other
  * limiters of the name, have leased of it or remember stays good until its window turns.
- */
+ *
+ * A key that was asked about while the store's clock was far ahead keeps the window of
+ * that time until the clock gets there again: when that is used up, answers speak of one
+ * more window each time, and this ends it. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 

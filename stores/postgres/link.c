@@ -14,6 +14,7 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
+#include "stores/names.h"
 #include "stores/postgres/wire.h"
 #include "stores/stream.h"
 
@@ -31,7 +32,9 @@
 struct kind {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;
-	char addresses[ADDRESSES_TEXT]; /* numeric, one for each host; "": a socket */
+	struct url parts;
+	struct names names; /* of its hosts ... */
+	bool has_names;     /* ... if there are any */
 	char url[URL_MOST + 1];
 };
 
@@ -57,6 +60,7 @@ struct link {
 	enum phase phase;
 	int watched;     /* the descriptor that is in the epoll; -1: none */
 	uint32_t events; /* that it is there for */
+	bool connected;  /* at least once, or tried to */
 	bool installed;  /* on this connection: it is not tried twice */
 	bool missing;    /* its schema, or what is new in it */
 	char generation[REMOTE_GENERATION_BYTES + 1];
@@ -343,13 +347,51 @@ static void keep_quiet(void *arg, const char *message)
 	(void)message;
 }
 
-static PGconn *start(const struct kind *kind)
+static const struct stream_address *first_of(const struct names_found *found,
+                                             size_t host)
+{
+	for (size_t i = 0; i < found->count; i++)
+		if (found->hosts[i] == host)
+			return &found->addresses[i];
+	return NULL;
+}
+
+/* Numeric, one for each host; "" for a socket.  False: one of them is not known. */
+static bool list_addresses(struct kind *kind, char text[ADDRESSES_TEXT])
+{
+	struct names_found found = { .count = 0 };
+	size_t at = 0;
+
+	text[0] = '\0';
+	if (kind->has_names)
+		names_list(&kind->names, &found);
+	for (size_t i = 0; i < kind->parts.host_count; i++) {
+		const struct stream_address *address = first_of(&found, i);
+		char one[INET6_ADDRSTRLEN];
+
+		if (!address || getnameinfo((const struct sockaddr *)&address->bytes,
+		                            address->count, one, sizeof(one), NULL, 0,
+		                            NI_NUMERICHOST) != 0)
+			return false;
+		at += (size_t)snprintf(text + at, ADDRESSES_TEXT - at, "%s%s",
+		                       i > 0 ? "," : "", one);
+		if (at >= ADDRESSES_TEXT)
+			return false;
+	}
+	return true;
+}
+
+/* libpq would look names up where it must not wait: it is given addresses. */
+static PGconn *start(struct kind *kind)
 {
 	const char *names[] = { "dbname", "hostaddr", "fallback_application_name",
 		                NULL };
-	const char *values[] = { kind->url, kind->addresses, "gale", NULL };
+	char addresses[ADDRESSES_TEXT];
+	const char *values[] = { kind->url, addresses, "gale", NULL };
 
-	if (kind->addresses[0] == '\0') {
+	if (!list_addresses(kind, addresses))
+		return NULL;
+	if (addresses[0] == '\0') {
 		names[1] = names[2];
 		values[1] = values[2];
 		names[2] = NULL;
@@ -360,12 +402,15 @@ static PGconn *start(const struct kind *kind)
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
+	struct kind *kind = link->kind;
 
-	(void)now;
 	link_hang_up(wire);
+	if (kind->has_names && link->connected)
+		names_look_again(&kind->names, now);
+	link->connected = true;
 	link->phase = CONNECTING;
 	link->installed = link->missing = false;
-	link->conn = start(link->kind);
+	link->conn = start(kind);
 	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
 		give_up_by(link, "cannot connect");
 		return;
@@ -499,29 +544,20 @@ static void kind_free(struct server_kind *self)
 {
 	struct kind *kind = (struct kind *)self;
 
+	if (kind->has_names)
+		names_close(&kind->names);
 	memory_give(kind->allocator, kind, sizeof(*kind));
 }
 
-/* libpq looks names up where it must not wait: it is given addresses for its hosts. */
-static bool find_addresses(struct kind *kind, const struct url *url)
+static bool find_hosts(struct kind *kind)
 {
-	size_t at = 0;
+	char ignored[ADDRESSES_TEXT];
 
-	for (size_t i = 0; i < url->host_count; i++) {
-		struct stream_address found;
-		char text[INET6_ADDRSTRLEN];
-
-		if (stream_resolve(url->hosts[i].name, 1, &found, 1) == 0 ||
-		    getnameinfo((struct sockaddr *)&found.bytes, found.count, text,
-		                sizeof(text), NULL, 0, NI_NUMERICHOST) != 0)
-			return false;
-		at +=
-		    (size_t)snprintf(kind->addresses + at, sizeof(kind->addresses) - at,
-		                     "%s%s", i > 0 ? "," : "", text);
-		if (at >= sizeof(kind->addresses))
-			return false;
-	}
-	return true;
+	if (kind->parts.host_count == 0)
+		return true;
+	kind->has_names =
+	    names_open(&kind->names, &kind->parts, /* port= */ 1, stream_resolve);
+	return kind->has_names && list_addresses(kind, ignored);
 }
 
 /* Does libpq think so, too? */
@@ -537,7 +573,6 @@ struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *
                                   enum gale_err *ret_why)
 {
 	struct kind *kind = memory_take(allocator, sizeof(*kind));
-	struct url parts;
 
 	*ret_why = GALE_ERR_MEMORY;
 	if (!kind)
@@ -545,9 +580,9 @@ struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *
 	kind->is.wire = link_new;
 	kind->is.free = kind_free;
 	kind->allocator = allocator;
-	*ret_why =
-	    url_parse(url, &parts) && is_known(url) ? GALE_ERR_HOST : GALE_ERR_URL;
-	if (*ret_why == GALE_ERR_HOST && find_addresses(kind, &parts)) {
+	*ret_why = url_parse(url, &kind->parts) && is_known(url) ? GALE_ERR_HOST
+	                                                         : GALE_ERR_URL;
+	if (*ret_why == GALE_ERR_HOST && find_hosts(kind)) {
 		strcpy(kind->url, url);
 		return &kind->is;
 	}

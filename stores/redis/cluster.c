@@ -35,6 +35,7 @@ struct node {
 struct cluster {
 	struct map map; /* first */
 	struct redis_site *site;
+	struct names_found found; /* the URL's */
 	enum phase phase;
 	bool is_doubted;
 	mono due;           /* quiet: not to ask before; else: to give this node up */
@@ -284,7 +285,7 @@ static void rest(struct cluster *cluster, mono now)
 
 static size_t count_known(const struct cluster *cluster)
 {
-	size_t count = cluster->site->address_count;
+	size_t count = cluster->found.count;
 
 	for (size_t i = 0; i < MAP_NODES_MOST; i++)
 		count += cluster->nodes[i].address.count > 0;
@@ -294,13 +295,13 @@ static size_t count_known(const struct cluster *cluster)
 /* The nodes in turn, and then those of the URL. */
 static const struct stream_address *next_known(struct cluster *cluster)
 {
-	size_t all = MAP_NODES_MOST + cluster->site->address_count;
+	size_t all = MAP_NODES_MOST + cluster->found.count;
 
 	for (;;) {
 		size_t i = cluster->next++ % all;
 
 		if (i >= MAP_NODES_MOST)
-			return &cluster->site->addresses[i - MAP_NODES_MOST];
+			return &cluster->found.addresses[i - MAP_NODES_MOST];
 		if (cluster->nodes[i].address.count > 0)
 			return &cluster->nodes[i].address;
 	}
@@ -322,6 +323,8 @@ static void try_next(struct cluster *cluster, const char *why, mono now)
 	snprintf(cluster->map.text, WIRE_TEXT,
 	         "redis: no node tells where keys are: %s", why);
 	hang_up(cluster);
+	names_look_again(&cluster->site->names, now);
+	names_list(&cluster->site->names, &cluster->found);
 	if (++cluster->tries >= count_known(cluster))
 		rest(cluster, now);
 	else
@@ -528,6 +531,7 @@ struct map *redis_cluster_map(struct redis_site *site, int watch_fd)
 		return NULL;
 	cluster->map.ops = &map_ops;
 	cluster->site = site;
+	names_list(&site->names, &cluster->found);
 	cluster->lot = (uintptr_t)cluster;
 	cluster->out.allocator = site->allocator;
 	cluster->next = MAP_NODES_MOST; /* those of the URL first */

@@ -12,6 +12,7 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/redis/cluster.h"
+#include "stores/names.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/scout.h"
 #include "stores/redis/wire.h"
@@ -54,6 +55,7 @@ struct link {
 	struct redis_site *site;
 	size_t address;             /* that is tried next */
 	struct stream_address node; /* of a cluster: the only one */
+	struct names_found found;
 	enum phase phase;
 	struct scout scout; /* only if there is a service */
 	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
@@ -420,19 +422,34 @@ static void look_for_primary(struct link *link)
 	scout_hurry(&link->scout);
 }
 
+/* Where hosts were a while ago they may not be any more. */
+static void find_hosts(struct link *link, mono now)
+{
+	if (link->address++ > 0)
+		names_look_again(&link->site->names, now);
+	names_list(&link->site->names, &link->found);
+}
+
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 	struct redis_site *site = link->site;
 
-	(void)now;
+	if (site->is_cluster) {
+		connect_to(link, &link->node);
+		return;
+	}
+	if (site->url.host_count == 0) {
+		connect_to(link, &site->socket);
+		return;
+	}
+	find_hosts(link, now);
 	if (site->service)
 		look_for_primary(link);
-	else if (site->is_cluster)
-		connect_to(link, &link->node);
 	else
-		connect_to(link,
-		           &site->addresses[link->address++ % site->address_count]);
+		connect_to(
+		    link,
+		    &link->found.addresses[(link->address - 1) % link->found.count]);
 }
 
 /* Connects to the primary, and away from one that is it no longer. B5 */
@@ -577,8 +594,7 @@ static void open_scout(struct link *link)
 	const struct redis_site *site = link->site;
 	const struct scout_config config = {
 		.allocator = site->allocator,
-		.sentinels = site->addresses,
-		.sentinel_count = site->address_count,
+		.sentinels = &link->found,
 		.service = site->service,
 		.password = site->sentinel_password,
 		.watch_fd = link->wire.watch_fd,
@@ -621,6 +637,8 @@ static struct wire *kind_wire(struct server_kind *self, int watch_fd)
 
 	if (!link)
 		return NULL;
+	if (site->has_names)
+		names_list(&site->names, &link->found);
 	if (site->service)
 		open_scout(link);
 	return &link->wire;
@@ -637,6 +655,8 @@ static void kind_free(struct server_kind *self)
 {
 	struct redis_site *site = (struct redis_site *)self;
 
+	if (site->has_names)
+		names_close(&site->names);
 	memory_give(site->allocator, site, sizeof(*site));
 }
 
@@ -645,16 +665,10 @@ static bool find_addresses(struct redis_site *site)
 	const struct url *url = &site->url;
 	uint16_t port = site->service ? SENTINEL_PORT_DEFAULT : PORT_DEFAULT;
 
-	if (url->host_count == 0) {
-		site->address_count = stream_unix(url->path, &site->addresses[0]);
-		return site->address_count > 0;
-	}
-	for (size_t i = 0; i < url->host_count; i++)
-		site->address_count += stream_resolve(
-		    url->hosts[i].name, url->hosts[i].port ? url->hosts[i].port : port,
-		    &site->addresses[site->address_count],
-		    STREAM_ADDRESSES_MOST - site->address_count);
-	return site->address_count > 0;
+	if (url->host_count == 0)
+		return stream_unix(url->path, &site->socket);
+	site->has_names = names_open(&site->names, url, port, stream_resolve);
+	return site->has_names;
 }
 
 static bool is_known(const char *option)

@@ -26,6 +26,7 @@
 
 #include <string.h>
 
+#include "stores/names.h"
 #include "stores/redis/wire.h"
 #include "stores/server.h"
 #include "stores/stream.h"
@@ -35,12 +36,13 @@
 struct redis_site {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;
-	struct stream_address addresses[STREAM_ADDRESSES_MOST];
-	size_t address_count;
+	struct stream_address socket; /* without hosts */
+	struct names names;           /* of hosts ... */
+	bool has_names;               /* ... if they were found */
 	uint64_t db;
-	const char *service; /* that the addresses, sentinels, know; NULL: none */
+	const char *service;           /* that the hosts, sentinels, know; NULL: none */
 	const char *sentinel_password; /* "": none */
-	bool is_cluster;               /* the addresses are some of its nodes */
+	bool is_cluster;               /* the hosts are some of its nodes */
 	char prefix[REDIS_PREFIX_MAX + 1];
 	struct url url;
 };

@@ -70,7 +70,8 @@ static void begin(struct scout *scout, mono now, bool is_due)
 	scout->due = mono_after(now, PATIENCE_NS);
 	if (!redis_intake_open(&scout->intake, STRING_MOST) ||
 	    !stream_connect(&scout->stream,
-	                    &config->sentinels[scout->next++ % config->sentinel_count]))
+	                    &config->sentinels
+	                         ->addresses[scout->next++ % config->sentinels->count]))
 		hang_up(scout);
 }
 
@@ -159,7 +160,7 @@ void scout_turn(struct scout *scout, mono now)
 	if (is_due && scout->asking)
 		hang_up(scout);
 	if (scout->stream.fd < 0 &&
-	    (is_due || scout->tries < scout->config.sentinel_count))
+	    (is_due || scout->tries < scout->config.sentinels->count))
 		begin(scout, now, is_due);
 	else if (!scout->asking && is_due && scout->stream.is_open)
 		ask(scout, now);

@@ -17,16 +17,15 @@
 #define STORES_REDIS_SCOUT_H
 
 #include "engine/clock.h"
+#include "stores/names.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/wire.h"
-#include "stores/stream.h"
 
 #define SCOUT_PAUSE_NS UINT64_C(500000000)
 
 struct scout_config {
 	struct gale_allocator *allocator;
-	const struct stream_address *sentinels;
-	size_t sentinel_count;
+	const struct names_found *sentinels; /* at least one; others when it likes */
 	const char *service;
 	const char *password; /* of the sentinels; "": none */
 	int watch_fd;

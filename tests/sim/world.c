@@ -325,11 +325,14 @@ static void arrives(struct net *net, struct port *port,
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
 	struct node *node = node_of(port);
-	struct pot *pot = &node->pots[key_of(request)];
 	uint64_t now_ns = node_boot_at(node, world->agenda.now_us);
+	struct pot *pot;
 
 	if (is_window(&world->plan.rule) || request->verb != LEND ||
-	    answer->result != STORE_DONE || answer->number <= pot->number)
+	    answer->result != STORE_DONE)
+		return;
+	pot = &node->pots[key_of(request)];
+	if (answer->number <= pot->number)
 		return;
 	pot->number = answer->number;
 	if (world->plan.rule.kind != GALE_RULE_PACER || !is_booked(answer->grant.tag))

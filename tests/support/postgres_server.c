@@ -8,10 +8,12 @@
 #include <glob.h>
 #include <grp.h>
 #include <libpq-fe.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 #include "tests/support/must.h"
 
 #define PATH_MOST 256
+#define PORT_DEFAULT 5432
 
 struct postgres_server {
 	char folder[64];
@@ -27,7 +30,8 @@ struct postgres_server {
 	char address[128];
 	unsigned beginnings; /* before it was last crashed */
 	bool syncs;
-	uid_t user; /* 0: whoever runs the test */
+	uint16_t port; /* on 127.0.0.1, and in the socket's name; 0: that only */
+	uid_t user;    /* 0: whoever runs the test */
 	gid_t group;
 	pid_t pid;
 };
@@ -158,13 +162,17 @@ static bool answers(void *arg)
 
 static void begin(struct postgres_server *server)
 {
+	char port[8];
 	char *arguments[] = { "postgres",
 		              "-D",
 		              server->data,
 		              "-k",
 		              server->folder,
 		              "-c",
-		              "listen_addresses=",
+		              server->port ? "listen_addresses=127.0.0.1"
+		                           : "listen_addresses=",
+		              "-p",
+		              port,
 		              "-c",
 		              server->syncs ? "fsync=on" : "fsync=off",
 		              "-c",
@@ -175,11 +183,19 @@ static void begin(struct postgres_server *server)
 
 	bool there;
 
+	snprintf(port, sizeof(port), "%u", server->port ? server->port : PORT_DEFAULT);
 	server->pid = start(server, "postgres", arguments);
 	there = becomes_true(answers, server);
 	if (!there)
 		show_log(server);
 	must(there);
+}
+
+static void say_address(struct postgres_server *server)
+{
+	snprintf(server->address, sizeof(server->address),
+	         "host=%s port=%u user=gale dbname=postgres", server->folder,
+	         server->port ? server->port : PORT_DEFAULT);
 }
 
 /* ---- From start to stop ---------------------------------------------------------- */
@@ -197,8 +213,7 @@ struct postgres_server *postgres_server_start(bool syncs)
 	if (server->user != 0)
 		must(chown(server->folder, server->user, server->group) == 0);
 	snprintf(server->data, sizeof(server->data), "%s/data", server->folder);
-	snprintf(server->address, sizeof(server->address),
-	         "host=%s port=5432 user=gale dbname=postgres", server->folder);
+	say_address(server);
 	make_cluster(server);
 	begin(server);
 	return server;
@@ -221,6 +236,29 @@ void postgres_server_restart(struct postgres_server *server, bool crashes)
 {
 	end(server, crashes ? SIGQUIT : SIGINT);
 	begin(server);
+}
+
+/* Nobody listens there now. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t count = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, count) == 0);
+	must(getsockname(fd, (struct sockaddr *)&address, &count) == 0);
+	close(fd);
+	return ntohs(address.sin_port);
+}
+
+uint16_t postgres_server_listen(struct postgres_server *server)
+{
+	end(server, SIGINT);
+	server->port = free_port();
+	say_address(server);
+	begin(server);
+	return server->port;
 }
 
 /* How often it has begun anew, as its log says. */

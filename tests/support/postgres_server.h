@@ -13,11 +13,15 @@
 #define TESTS_SUPPORT_POSTGRES_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct postgres_server;
 
 /* A new database cluster, and its server, which is asked to sync what it writes or not. */
 struct postgres_server *postgres_server_start(bool syncs);
+
+/* Starts it again, to listen on 127.0.0.1, too; returns the port there. */
+uint16_t postgres_server_listen(struct postgres_server *server);
 
 /* For PQconnectdb; as the user who owns all of it. */
 const char *postgres_server_address(const struct postgres_server *server);

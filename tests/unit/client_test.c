@@ -648,6 +648,122 @@ static void count_answer(struct store_home *home, const struct lend_answer *answ
 	s.answer_count++;
 }
 
+static void lend_with(uint64_t number, uint64_t want, const struct lend_request *told)
+{
+	struct lend_request request = *told;
+
+	request.verb = LEND;
+	request.key = (const uint8_t *)"lent";
+	request.key_len = 4;
+	request.rule = &s.rule;
+	request.ask = (struct lease_ask){
+		.node = number, .number = number, .want = want, .least = 1
+	};
+	client_lend(s.client, &request, 1, s.now);
+}
+
+static void forget(void)
+{
+	memset(s.fake.keys, 0, sizeof(s.fake.keys));
+	s.fake.wire.since_us = s.fake.server_us;
+}
+
+/* What it was told before the server forgot, also while nothing is granted yet, and also
+ * if it gets nothing for it. L12 */
+static void a_server_that_forgot_is_reminded(void **state)
+{
+	const struct lend_request nothing = { 0 };
+	struct lend_request told = { .seen_in = T0 - T0 % GALE_DAYS(1) };
+
+	(void)state;
+	open_scene(gale_quota_daily(50, 0));
+	lend_with(1, 20, &nothing);
+	turn(1);
+	assert_int_equal(s.answers[0].grant.units, 20);
+	assert_int_not_equal(s.answers[0].life, 0);
+	told.seen = 20;
+	told.life = s.answers[0].life;
+	pass(SECOND_NS);
+	forget();
+
+	lend_with(2, 20, &told);
+	turn(3);
+	assert_int_equal(s.answer_count, 2);
+	assert_int_equal(s.answers[1].grant.units, 0);
+	assert_int_equal(s.answers[1].grant.left, 0);
+	assert_true(s.answers[1].waits);
+	assert_int_not_equal(s.answers[1].life, told.life);
+	pass(61 * SECOND_NS);
+	lend_with(3, 50, &nothing);
+	turn(1);
+	assert_int_equal(s.answers[2].grant.units, 30);
+	assert_int_equal(s.answers[2].life, s.answers[1].life);
+	assert_false(s.answers[2].waits);
+
+	pass(SECOND_NS);
+	forget();
+	pass(61 * SECOND_NS);
+	told.seen = 50;
+	lend_with(4, 1, &told);
+	turn(3);
+	assert_int_equal(s.answers[3].grant.units, 0);
+	assert_false(s.answers[3].waits);
+	lend_with(5, 50, &nothing);
+	turn(1);
+	assert_int_equal(s.answers[4].grant.units, 0);
+	close_scene();
+}
+
+/* What others gave back looks like what was forgotten. */
+static void a_server_that_forgot_nothing_is_not_reminded(void **state)
+{
+	struct lend_request told = { .seen_in = T0 - T0 % GALE_DAYS(1), .seen = 50 };
+
+	(void)state;
+	open_scene(gale_quota_daily(50, 0));
+	lend_with(1, 20, &(struct lend_request){ 0 });
+	turn(1);
+	told.life = s.answers[0].life;
+	lend_with(2, 50, &told);
+	turn(1);
+	assert_int_equal(s.answers[1].grant.units, 30);
+	assert_int_equal(s.answers[1].life, told.life);
+
+	forget();
+	pass(61 * SECOND_NS);
+	told.seen_in -= GALE_DAYS(1); /* of yesterday it need not know */
+	lend_with(3, 50, &told);
+	turn(2);
+	assert_int_equal(s.answers[2].grant.units, 50);
+	close_scene();
+}
+
+/* A reminder that is not answered is one that nobody has heard. */
+static void a_reminder_may_have_to_be_repeated(void **state)
+{
+	struct lend_request told = { .seen_in = T0 - T0 % GALE_DAYS(1), .seen = 40 };
+
+	(void)state;
+	open_scene(gale_quota_daily(50, 0));
+	lend_with(1, 40, &(struct lend_request){ 0 });
+	turn(1);
+	told.life = s.answers[0].life;
+	forget();
+	pass(61 * SECOND_NS);
+	s.fake.meddlers = 1;
+	lend_with(2, 20, &told);
+	turn(1);  /* it is read */
+	forget(); /* and forgets again, before it is reminded */
+	s.fake.kind = WIRE_AGAIN;
+	turn(1);
+	s.fake.kind = WIRE_TOLD;
+	pass(61 * SECOND_NS);
+	turn(6);
+	assert_int_equal(s.answer_count, 2);
+	assert_int_equal(s.answers[1].grant.units, 10);
+	close_scene();
+}
+
 static void hands_that_are_full_say_so(void **state)
 {
 	(void)state;
@@ -742,6 +858,9 @@ int main(void)
 		cmocka_unit_test(replies_that_cannot_be),
 		cmocka_unit_test(a_server_that_forgot_grants_nothing_of_the_window),
 		cmocka_unit_test(nobody_is_kept_in_quarantine_for_longer_than_a_minute),
+		cmocka_unit_test(a_server_that_forgot_is_reminded),
+		cmocka_unit_test(a_server_that_forgot_nothing_is_not_reminded),
+		cmocka_unit_test(a_reminder_may_have_to_be_repeated),
 		cmocka_unit_test(hands_that_are_full_say_so),
 		cmocka_unit_test(without_memory_an_ask_says_so),
 		cmocka_unit_test(who_asks_again_when_answered_is_heard),

@@ -484,6 +484,9 @@ struct odd_store {
 	struct store *inner;
 	bool silent;
 	struct lease_grant grant;
+	uint8_t life;
+	bool waits;
+	struct lend_request latest; /* what it points to is gone */
 };
 
 static void odd_lend(struct store *self, struct store_home *home,
@@ -491,11 +494,15 @@ static void odd_lend(struct store *self, struct store_home *home,
 {
 	struct odd_store *odd = (struct odd_store *)self;
 
-	for (size_t i = 0; i < count && !odd->silent; i++)
+	for (size_t i = 0; i < count && !odd->silent; i++) {
+		odd->latest = requests[i];
 		home->on_answer(home,
 		                &(struct lend_answer){ .number = requests[i].ask.number,
 		                                       .result = STORE_DONE,
+		                                       .life = odd->life,
+		                                       .waits = odd->waits,
 		                                       .grant = odd->grant });
+	}
 }
 
 static bool odd_sweep(struct store *self)
@@ -543,6 +550,135 @@ static void a_lease_comes_from_credit_and_ends_in_memory(void **state)
 	for (int i = 0; i < 5; i++)
 		told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
 	told(house_wait(&h, "k"), GALE_WHY_SPENT, GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+static void asks_having_seen(struct odd_store *odd, struct house *h, uint64_t seen,
+                             uint8_t life)
+{
+	(void)house_wait(h, "k");
+	assert_int_equal(odd->latest.verb, LEND);
+	assert_int_equal(odd->latest.seen, seen);
+	if (seen > 0) {
+		assert_int_equal(odd->latest.seen_in, odd->grant.tag.us);
+		assert_int_equal(odd->latest.life, life);
+	}
+}
+
+/* The store hears what it has said, from who may have to remind it. L12 */
+static void a_store_is_told_what_it_said_was_used(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	plan.rule.limit = 50;
+	plan.lease.sizing = GALE_SIZE_FIXED;
+	plan.lease.batch = 1;
+	house_open(&h, &plan);
+	odd_begin(&odd, &h);
+	odd.grant = (struct lease_grant){ .units = 1,
+		                          .tag = { .us = GALE_HOURS(472222) },
+		                          .lasts_us = GALE_MINUTES(50),
+		                          .left = 20 };
+	odd.life = 7;
+	asks_having_seen(&odd, &h, 0, 0);
+	asks_having_seen(&odd, &h, 30, 7);
+	odd.life = 8;
+	odd.waits = true; /* it does not know */
+	odd.grant.left = 0;
+	asks_having_seen(&odd, &h, 30, 7);
+	odd.waits = false;
+	odd.grant.left = 51; /* it is mad */
+	asks_having_seen(&odd, &h, 30, 7);
+	odd.grant.left = 0;
+	asks_having_seen(&odd, &h, 0, 8);
+	odd.grant.left = 9;
+	asks_having_seen(&odd, &h, 50, 8);
+	asks_having_seen(&odd, &h, 41, 8);
+	assert_true(house_close(&h));
+	assert_int_equal(odd.latest.verb, LEND); /* nothing was left */
+}
+
+static uint64_t recalls(struct house *h)
+{
+	struct gale_metric metrics[128];
+	size_t count = gale_metrics(h->runtime, metrics, 128);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(metrics[i].name,
+		           "denials_asked_about_in_case_the_store_forgot") == 0)
+			return metrics[i].value;
+	fail_msg("no such metric");
+	return 0;
+}
+
+static void pass_quietly(struct house *h, uint64_t us)
+{
+	test_clock_advance(&h->clock, us);
+	while (gale_turn(h->runtime) > 0)
+		continue;
+}
+
+static void open_denying(struct house *h, struct odd_store *odd, uint64_t window_us)
+{
+	struct house_plan plan = lease_plan();
+
+	plan.rule = gale_fixed_window(50, window_us);
+	plan.turns = plan.still = true;
+	house_open(h, &plan);
+	odd_begin(odd, h);
+	odd->grant = (struct lease_grant){ .tag = { .us = GALE_HOURS(472222) },
+		                           .lasts_us = window_us,
+		                           .retry_us = window_us };
+	odd->life = 7;
+	told(house_wait(h, "k"), GALE_WHY_SPENT, GALE_DENY);
+	told(house_wait(h, "l"), GALE_WHY_SPENT, GALE_DENY);
+}
+
+/* Where all has been denied nobody would hear of it until the window turns: one key asks,
+ * and if the store may have forgotten, so does each that is asked about. L12 */
+static void a_store_that_denies_all_is_asked_whether_it_forgot(void **state)
+{
+	struct odd_store odd;
+	struct house h;
+	uint64_t number;
+
+	(void)state;
+	open_denying(&h, &odd, GALE_HOURS(1));
+	number = odd.latest.ask.number;
+	pass_quietly(&h, GALE_SECONDS(19));
+	told(house_wait(&h, "k"), GALE_WHY_SPENT, GALE_DENY);
+	assert_int_equal(odd.latest.ask.number, number);
+	pass_quietly(&h, GALE_SECONDS(2));
+	assert_int_equal(recalls(&h), 1);
+	pass_quietly(&h, GALE_SECONDS(1));
+	assert_int_equal(recalls(&h), 1);
+	number = odd.latest.ask.number;
+	told(house_wait(&h, "k"), GALE_WHY_SPENT, GALE_DENY);
+	assert_int_equal(odd.latest.ask.number, number);
+
+	odd.life = 8;
+	odd.waits = true;
+	pass_quietly(&h, GALE_SECONDS(20));
+	assert_int_equal(recalls(&h), 2);
+	number = odd.latest.ask.number;
+	asks_having_seen(&odd, &h, 50, 7);
+	assert_int_not_equal(odd.latest.ask.number, number);
+	assert_true(house_close(&h));
+}
+
+/* It has turned before anything is granted again. */
+static void of_a_short_window_nobody_asks_that(void **state)
+{
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	open_denying(&h, &odd, GALE_MINUTES(1));
+	pass_quietly(&h, GALE_SECONDS(30));
+	assert_int_equal(recalls(&h), 0);
 	assert_true(house_close(&h));
 }
 
@@ -958,6 +1094,9 @@ int main(void)
 		cmocka_unit_test(a_busy_store_is_too_much_or_too_late),
 		cmocka_unit_test(a_store_that_cannot_says_why),
 		cmocka_unit_test(a_lease_comes_from_credit_and_ends_in_memory),
+		cmocka_unit_test(a_store_is_told_what_it_said_was_used),
+		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
+		cmocka_unit_test(of_a_short_window_nobody_asks_that),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
 		cmocka_unit_test(

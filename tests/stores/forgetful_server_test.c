@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * forgetful_server_test.c -- a server forgets a window that is longer than nodes wait.
+ *
+ * Two nodes have leased from a quota of an hour when a real Redis or PostgreSQL is emptied,
+ * or ends and starts empty.  It grants nothing for QUARANTINE, which is much less than an
+ * hour; then it goes on with what it is reminded of.                             (L12)
+ *
+ *     reminded by .......... admitted in all
+ *     all .................. the limit
+ *     some ................. the limit, and what others were lent after those were told
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <gale/gale.h>
+
+#include "runtime/clock.h"
+#include "tests/support/both_servers.h"
+#include "tests/support/must.h"
+
+#define LIMIT 40
+#define BATCH 10
+#define NODES 2
+#define QUARANTINE GALE_SECONDS(2)
+#define WITHIN GALE_SECONDS(5)
+#define PATIENCE_NS UINT64_C(60000000000)
+
+struct node {
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+};
+
+/* Each is a way to forget everything. */
+struct loss {
+	int which; /* of both servers */
+	void (*happen)(void);
+};
+
+static struct both_servers both;
+static struct node nodes[NODES];
+static unsigned keys; /* so far: each test has one of its own */
+static char key[16];
+
+static void nap_ms(long ms)
+{
+	const struct timespec moment = { .tv_nsec = ms * 1000000 };
+
+	nanosleep(&moment, NULL);
+}
+
+/* ---- Losses ---------------------------------------------------------------------- */
+
+static void redis_is_emptied(void)
+{
+	redis_server_do(&both.redis, "FLUSHALL");
+}
+
+static void redis_starts_empty(void)
+{
+	redis_server_restart(&both.redis);
+}
+
+static void postgres_is_emptied(void)
+{
+	both_servers_run_sql(&both, "TRUNCATE gale.keys");
+}
+
+static void postgres_crashes_without_the_table(void)
+{
+	both_servers_run_sql(&both, "ALTER TABLE gale.keys SET UNLOGGED");
+	postgres_server_restart(both.postgres, /* crashes= */ true);
+}
+
+static const struct loss losses[] = {
+	{ 0, redis_is_emptied },
+	{ 0, redis_starts_empty },
+	{ 1, postgres_is_emptied },
+	{ 1, postgres_crashes_without_the_table },
+};
+
+#define LOSSES (sizeof(losses) / sizeof(losses[0]))
+
+/* ---- Nodes ----------------------------------------------------------------------- */
+
+static void open_node(struct node *node, const char *url)
+{
+	struct gale_store_config store = { .url = url, .quarantine_us = QUARANTINE };
+	struct gale_config config = { .shards = 1 };
+	struct gale_limiter_config limiter = {
+		.name = "quota",
+		.rule = gale_fixed_window(LIMIT, GALE_HOURS(24)),
+		.mode = GALE_LEASED,
+		.lease = { .sizing = GALE_SIZE_FIXED,
+		           .batch = BATCH,
+		           .patience_us = GALE_SECONDS(1) },
+	};
+
+	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
+	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
+	limiter.store = node->store;
+	must(gale_limiter_open(node->runtime, &limiter, &node->limiter) == GALE_ERR_OK);
+	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+}
+
+static void close_node(struct node *node)
+{
+	gale_leave(node->seat);
+	gale_limiter_close(node->limiter);
+	gale_store_close(node->store);
+	gale_runtime_close(node->runtime);
+}
+
+static struct gale_answer ask(struct node *node)
+{
+	return gale_wait(node->seat, node->limiter, key, strlen(key), 1, WITHIN);
+}
+
+static bool is_decided(const struct gale_answer *answer)
+{
+	return answer->verdict == GALE_ALLOW || answer->why == GALE_WHY_SPENT;
+}
+
+/* Until the server has decided: it may not be there, or grant nothing yet. */
+static bool is_let_in(struct node *node)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	struct gale_answer answer = ask(node);
+
+	while (!is_decided(&answer)) {
+		nap_ms(5);
+		assert_true(patience_now_ns() < deadline);
+		answer = ask(node);
+	}
+	return answer.verdict == GALE_ALLOW;
+}
+
+static unsigned lets_in(struct node *node, unsigned most)
+{
+	unsigned count = 0;
+
+	while (count < most && is_let_in(node))
+		count++;
+	return count;
+}
+
+/* Until the denial is of the day and not of the quarantine. */
+static unsigned lets_in_all(struct node *node)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	unsigned count = 0;
+
+	for (;;) {
+		struct gale_answer answer = ask(node);
+
+		count += answer.verdict == GALE_ALLOW;
+		if (answer.why == GALE_WHY_SPENT &&
+		    answer.retry_after_us > 2 * QUARANTINE)
+			return count;
+		if (answer.verdict != GALE_ALLOW)
+			nap_ms(5);
+		assert_true(patience_now_ns() < deadline);
+	}
+}
+
+static void begin(const struct loss *loss)
+{
+	snprintf(key, sizeof(key), "k%u", keys++);
+	for (int i = 0; i < NODES; i++)
+		open_node(&nodes[i], both.urls[loss->which]);
+	while (!is_let_in(&nodes[0])) /* the server's first quarantine */
+		nap_ms(20);
+	assert_int_equal(lets_in(&nodes[0], BATCH - 1), BATCH - 1);
+}
+
+static void end(void)
+{
+	for (int i = 0; i < NODES; i++)
+		close_node(&nodes[i]);
+}
+
+/* ---- Tests ----------------------------------------------------------------------- */
+
+/* Until it has nothing in hand, and the server denies it more. */
+static unsigned uses_up(struct node *node)
+{
+	return lets_in(node, 2 * LIMIT);
+}
+
+/* All ask before anything is granted, or who was told last asks first. */
+static void nothing_is_granted_twice_if_all_remind(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LOSSES; i++) {
+		unsigned admitted = BATCH;
+
+		begin(&losses[i]);
+		admitted += lets_in(&nodes[1], BATCH);
+		losses[i].happen();
+		admitted += uses_up(&nodes[1]);
+		admitted += uses_up(&nodes[0]);
+		for (int n = 0; n < NODES; n++)
+			admitted += lets_in_all(&nodes[n]);
+		assert_int_equal(admitted, LIMIT);
+		end();
+	}
+}
+
+/* What it has remembered is dropped soon after. */
+static void asks_for_a_while(struct node *node)
+{
+	for (int i = 0; i < 100; i++) {
+		assert_int_not_equal(ask(node).verdict, GALE_ALLOW);
+		nap_ms(5);
+	}
+}
+
+/* Who has been denied would not ask before tomorrow: it is enough that it hears of it by
+ * another key.  That it gets nothing for its reminder does not matter. */
+static void what_was_used_up_stays_so(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LOSSES; i++) {
+		unsigned admitted = BATCH;
+		char used_up[sizeof(key)];
+
+		begin(&losses[i]);
+		admitted += uses_up(&nodes[0]);
+		assert_int_equal(admitted, LIMIT);
+		losses[i].happen();
+		strcpy(used_up, key);
+		strcpy(key, "another");
+		(void)is_let_in(&nodes[0]);
+		strcpy(key, used_up);
+		asks_for_a_while(&nodes[0]);
+		admitted += lets_in_all(&nodes[1]);
+		admitted += lets_in_all(&nodes[0]);
+		assert_int_equal(admitted, LIMIT);
+		end();
+	}
+}
+
+static void what_nobody_speaks_of_is_granted_again_and_no_more(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LOSSES; i++) {
+		unsigned admitted = BATCH;
+
+		begin(&losses[i]);
+		admitted += lets_in(&nodes[1], BATCH);
+		losses[i].happen();
+		admitted += lets_in_all(&nodes[0]);
+		assert_in_range(admitted, LIMIT, LIMIT + BATCH);
+		end();
+	}
+}
+
+static int start_servers(void **state)
+{
+	(void)state;
+	both_servers_start(&both);
+	return 0;
+}
+
+static int stop_servers(void **state)
+{
+	(void)state;
+	both_servers_stop(&both);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_granted_twice_if_all_remind),
+		cmocka_unit_test(what_was_used_up_stays_so),
+		cmocka_unit_test(what_nobody_speaks_of_is_granted_again_and_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, start_servers, stop_servers);
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * server_clock_test.c -- a server's clock steps forward and back, under load.
+ *
+ * The clock of a real Redis or PostgreSQL stands still, and is set by hours, days and weeks
+ * and by exactly one window, while two nodes ask for units of every rule in every mode.
+ * Because it stands still it is known which windows the server can have opened: one for
+ * each that a clock which is later than all before it lies in.  Each admits at most its
+ * limit, however often the clock comes back to it.                            (L1, L9)
+ *
+ *     admitted so far <= limit * windows opened so far
+ *
+ * What a node may rely on is its own clock, which runs along when the server's clock has a
+ * reason to go, and does not when that is set.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <gale/gale.h>
+
+#include "engine/window.h"
+#include "runtime/atomic.h"
+#include "runtime/clock.h"
+#include "tests/support/both_servers.h"
+#include "tests/support/fake_time.h"
+#include "tests/support/must.h"
+#include "tests/support/rules.h"
+
+#define MODES 3
+#define ROWS_MOST (MODES * FIFTY_RULES)
+#define NODES 2
+#define ASKERS 2 /* of a node */
+#define HOUR_S INT64_C(3600)
+#define DAY_S (24 * HOUR_S)
+#define NOON_S (INT64_C(1893456000) + 12 * HOUR_S) /* of the first day of 2030 */
+#define WITHIN GALE_SECONDS(2)
+#define PATIENCE GALE_SECONDS(1)
+#define PATIENCE_NS UINT64_C(60000000000)
+#define NAME_MOST 32
+
+/* One rule in one mode: a limiter of each node, all of one name. */
+struct row {
+	char name[NAME_MOST];
+	struct gale_rule rule;
+	enum gale_mode mode;
+	struct gale_limiter *limiters[NODES];
+	struct rule compiled;
+	uint64_t opened; /* windows, as the clock was set */
+	uint64_t start_us;
+	uint64_t seen_us; /* where a window began, as the server says */
+	_Atomic uint64_t admitted;
+	_Atomic uint64_t
+	    lost; /* nobody waited any more when the node's clock went on */
+	_Atomic uint64_t answered;
+};
+
+/* Time of nodes: it runs, and is moved on. */
+struct node_clock {
+	struct gale_clock clock; /* first */
+	_Atomic uint64_t ahead_us;
+};
+
+struct asker {
+	pthread_t thread;
+	int node;
+};
+
+struct scene {
+	struct fake_time time;
+	int which; /* of both servers */
+	struct node_clock clock;
+	struct gale_runtime *runtimes[NODES];
+	struct gale_store *stores[NODES];
+	struct row rows[ROWS_MOST];
+	int row_count;
+	struct asker askers[NODES * ASKERS];
+	_Atomic bool stopping;
+};
+
+static struct scene s;
+static struct both_servers both;
+
+static void nap_us(long us)
+{
+	const struct timespec moment = { .tv_nsec = us * 1000 };
+
+	nanosleep(&moment, NULL);
+}
+
+static void set_clock(int64_t now_s)
+{
+	fake_time_set(&s.time, (uint64_t)now_s * 1000000);
+}
+
+/* ---- Nodes ----------------------------------------------------------------------- */
+
+static uint64_t now_us(struct gale_clock *self)
+{
+	const struct node_clock *clock = (struct node_clock *)self;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 +
+	       load_relaxed(&clock->ahead_us);
+}
+
+static uint64_t boot_ns(struct gale_clock *self)
+{
+	const struct node_clock *clock = (struct node_clock *)self;
+
+	return patience_now_ns() + 1000 * load_relaxed(&clock->ahead_us);
+}
+
+static void open_node(int node)
+{
+	struct gale_config config = { .shards = 1, .clock = &s.clock.clock };
+	struct gale_store_config store = { .url = both.urls[s.which],
+		                           .quarantine_us = 1 };
+
+	must(gale_runtime_open(&config, &s.runtimes[node]) == GALE_ERR_OK);
+	must(gale_store_open(s.runtimes[node], &store, &s.stores[node]) == GALE_ERR_OK);
+}
+
+static struct gale_limiter *limiter_of(int node, const char *name,
+                                       struct gale_rule rule, enum gale_mode mode)
+{
+	struct gale_limiter_config config = {
+		.name = name,
+		.rule = rule,
+		.mode = mode,
+		.store = s.stores[node],
+		.lease = { .sizing = GALE_SIZE_FIXED,
+		           .batch = 8,
+		           .patience_us = PATIENCE },
+	};
+	struct gale_limiter *limiter;
+
+	must(gale_limiter_open(s.runtimes[node], &config, &limiter) == GALE_ERR_OK);
+	return limiter;
+}
+
+static void add_row(unsigned which, enum gale_mode mode)
+{
+	static const char *const modes[] = { "strict", "cached", "leased" };
+	struct named_rule rule = fifty_rule(which);
+	struct row *row = &s.rows[s.row_count];
+
+	must(rule_compile(&rule.rule, &row->compiled) == GALE_ERR_OK);
+	if (mode == GALE_LEASED && !lease_possible(&row->compiled))
+		return;
+	snprintf(row->name, sizeof(row->name), "%s_%s", rule.name, modes[mode]);
+	row->rule = rule.rule;
+	row->mode = mode;
+	for (int i = 0; i < NODES; i++)
+		row->limiters[i] = limiter_of(i, row->name, rule.rule, mode);
+	s.row_count++;
+}
+
+static struct gale_seat *join(int node)
+{
+	struct gale_seat *seat;
+
+	must(gale_join(s.runtimes[node], &seat) == GALE_ERR_OK);
+	return seat;
+}
+
+static void *asker_main(void *arg)
+{
+	const struct asker *asker = arg;
+	struct gale_seat *seat = join(asker->node);
+
+	for (int i = 0; !load_relaxed(&s.stopping); i = (i + 1) % s.row_count) {
+		struct row *row = &s.rows[i];
+		struct gale_answer answer =
+		    gale_wait(seat, row->limiters[asker->node], "k", 1, 1, WITHIN);
+
+		add_relaxed(&row->admitted, answer.verdict == GALE_ALLOW);
+		add_relaxed(&row->lost, answer.why == GALE_WHY_LATE);
+		add_relaxed(&row->answered, 1);
+	}
+	gale_leave(seat);
+	return NULL;
+}
+
+static void open_nodes(int which)
+{
+	memset(&s.rows, 0, sizeof(s.rows));
+	s.row_count = 0;
+	s.which = which;
+	s.clock = (struct node_clock){ .clock = { now_us, boot_ns } };
+	store_relaxed(&s.stopping, false);
+	for (int i = 0; i < NODES; i++)
+		open_node(i);
+}
+
+static void let_ask(void)
+{
+	for (unsigned rule = 0; rule < FIFTY_RULES; rule++)
+		for (int mode = 0; mode < MODES; mode++)
+			add_row(rule, (enum gale_mode)mode);
+	for (int i = 0; i < NODES * ASKERS; i++) {
+		s.askers[i].node = i % NODES;
+		must(pthread_create(&s.askers[i].thread, NULL, asker_main,
+		                    &s.askers[i]) == 0);
+	}
+}
+
+static void close_nodes(void)
+{
+	for (int i = 0; i < NODES; i++) {
+		for (int r = 0; r < s.row_count; r++)
+			gale_limiter_close(s.rows[r].limiters[i]);
+		gale_store_close(s.stores[i]);
+		gale_runtime_close(s.runtimes[i]);
+	}
+}
+
+static void everybody_stops(void)
+{
+	store_relaxed(&s.stopping, true);
+	for (int i = 0; i < NODES * ASKERS; i++)
+		must(pthread_join(s.askers[i].thread, NULL) == 0);
+}
+
+/* ---- What must be true ----------------------------------------------------------- */
+
+static bool has_windows(const struct row *row)
+{
+	return row->compiled.is.kind == GALE_RULE_FIXED_WINDOW ||
+	       row->compiled.is.kind == GALE_RULE_QUOTA ||
+	       row->compiled.is.kind == GALE_RULE_TOKEN_BUDGET;
+}
+
+/* Rules without windows are as good as new when a clock is later than ever, if not
+ * sooner. */
+static void open_windows(int64_t now_s)
+{
+	for (int i = 0; i < s.row_count; i++) {
+		struct row *row = &s.rows[i];
+		struct window_state state = { .start_us = row->start_us };
+		uint64_t start_us = has_windows(row)
+		                        ? window_start(&row->compiled, &state,
+		                                       (uint64_t)now_s * 1000000)
+		                        : (uint64_t)now_s * 1000000;
+
+		row->opened += row->start_us < start_us;
+		if (row->start_us < start_us)
+			row->start_us = start_us;
+	}
+}
+
+static void assert_row(struct row *row)
+{
+	uint64_t words[2], admitted = load_relaxed(&row->admitted);
+
+	if (admitted > FIFTY * row->opened)
+		print_message("%s: %" PRIu64 " in %" PRIu64 " windows\n", row->name,
+		              admitted, row->opened);
+	assert_true(admitted <= FIFTY * row->opened);
+	if (!has_windows(row) ||
+	    !both_servers_look(&both, s.which, row->name, "k", words))
+		return;
+	assert_true(words[0] >= row->seen_us); /* only forward */
+	assert_true(words[0] <= row->start_us);
+	assert_in_range(words[1], 0, FIFTY);
+	row->seen_us = words[0];
+}
+
+struct count {
+	uint64_t admitted;
+	uint64_t lost;
+	uint64_t answered;
+};
+
+static struct count count_of(const struct row *row)
+{
+	return (struct count){
+		.admitted = load_relaxed(&row->admitted),
+		.lost = load_relaxed(&row->lost),
+		.answered = load_relaxed(&row->answered),
+	};
+}
+
+/* What the server has is admitted; what it has lent may die with its node's window, but
+ * not all of it. */
+static bool has_room(const struct row *row, const struct count *before)
+{
+	struct count now = count_of(row);
+
+	if (row->mode == GALE_LEASED)
+		return now.admitted == before->admitted;
+	return now.admitted + now.lost < before->admitted + before->lost + FIFTY;
+}
+
+static bool is_behind(const struct row *row, const struct count *before, bool refills)
+{
+	if (load_relaxed(&row->answered) < before->answered + 2 * NODES * ASKERS)
+		return true;
+	return refills && has_room(row, before);
+}
+
+static void await(struct row *row, const struct count *before, bool refills)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+
+	while (is_behind(row, before, refills)) {
+		nap_us(1000);
+		if (patience_now_ns() < deadline)
+			continue;
+		fail_msg("%s: %" PRIu64 " of %" PRIu64 " windows", row->name,
+		         row->admitted, row->opened);
+	}
+}
+
+static void await_all(const struct count *before, bool refills)
+{
+	for (int i = 0; i < s.row_count; i++)
+		await(&s.rows[i], &before[i], refills);
+	for (int i = 0; i < s.row_count; i++)
+		assert_row(&s.rows[i]);
+}
+
+/* ---- Steps ----------------------------------------------------------------------- */
+
+/* The clock of the server is set; that of the nodes moves on by so much. */
+struct step {
+	int64_t at_s; /* from noon */
+	int64_t moves_s;
+	bool refills; /* every key is as good as new then */
+};
+
+static void make(const struct step *step)
+{
+	int64_t now_s = NOON_S + step->at_s;
+	struct count before[ROWS_MOST];
+
+	for (int i = 0; i < s.row_count; i++)
+		before[i] = count_of(&s.rows[i]);
+	open_windows(now_s);
+	set_clock(now_s);
+	add_relaxed(&s.clock.ahead_us, (uint64_t)step->moves_s * 1000000);
+	await_all(before, step->refills);
+}
+
+static void no_window_opens_twice(int which)
+{
+	const struct step steps[] = {
+		{ 0, 0, true },
+		/* By exactly one window, back and forth. */
+		{ -HOUR_S, 0, false },
+		{ 0, 0, false },
+		{ HOUR_S, HOUR_S, false },
+		{ 0, 0, false },
+		{ HOUR_S, 0, false },
+		{ HOUR_S - 1, 0, false },
+		{ 2 * HOUR_S, HOUR_S, false },
+		{ HOUR_S, HOUR_S, false },
+		{ 2 * HOUR_S, 0, false },
+		/* By hours, days and weeks. */
+		{ -11 * HOUR_S, 0, false },
+		{ 45 * DAY_S, 45 * DAY_S, true },
+		{ 0, 0, false },
+		{ 45 * DAY_S - HOUR_S, 0, false },
+		{ 45 * DAY_S, 0, false },
+		{ -3650 * DAY_S, 0, false },
+		{ 38 * DAY_S, 0, false },
+		{ 90 * DAY_S, 45 * DAY_S, true },
+		{ 83 * DAY_S, HOUR_S, false },
+		/* Set, without any time having passed. */
+		{ 180 * DAY_S, 0, false },
+		{ 90 * DAY_S, 0, false },
+		{ 180 * DAY_S, 90 * DAY_S, false },
+		{ 270 * DAY_S, 90 * DAY_S, true },
+	};
+
+	open_nodes(which);
+	open_windows(NOON_S);
+	set_clock(NOON_S);
+	let_ask();
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		make(&steps[i]);
+	everybody_stops();
+	close_nodes();
+}
+
+static void no_window_of_redis_opens_twice(void **state)
+{
+	(void)state;
+	no_window_opens_twice(0);
+}
+
+static void no_window_of_postgres_opens_twice(void **state)
+{
+	(void)state;
+	no_window_opens_twice(1);
+}
+
+/* ---- A clock that was years ahead ------------------------------------------------ */
+
+/* The window that was opened then is kept until the clock gets there again; an answer
+ * speaks of one window at a time, so that who is denied finds out in time when somebody
+ * has reset the key. */
+static void ten_years_ahead(int which, enum gale_mode mode)
+{
+	struct gale_limiter *limiter;
+	struct gale_answer answer;
+	struct gale_seat *seat;
+	uint64_t words[2];
+
+	open_nodes(which);
+	set_clock(NOON_S + 3650 * DAY_S);
+	limiter = limiter_of(0, "ahead", gale_fixed_window(3, GALE_HOURS(1)), mode);
+	seat = join(0);
+	for (int i = 0; i < 3; i++) {
+		answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
+		assert_int_equal(answer.verdict, GALE_ALLOW);
+	}
+	set_clock(NOON_S);
+	add_relaxed(&s.clock.ahead_us, GALE_HOURS(1));
+	answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_in_range(answer.retry_after_us, 1, GALE_HOURS(1));
+	assert_int_equal(gale_peek(seat, limiter, "k", 1, WITHIN, &answer),
+	                 GALE_ERR_OK);
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_int_equal(answer.remaining, 0);
+	assert_in_range(answer.retry_after_us, 1, GALE_HOURS(1));
+	must(both_servers_look(&both, s.which, "ahead", "k", words));
+	assert_int_equal(words[0], (NOON_S + 3650 * DAY_S) * 1000000);
+
+	assert_int_equal(gale_reset(seat, limiter, "k", 1, WITHIN), GALE_ERR_OK);
+	answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	must(both_servers_look(&both, s.which, "ahead", "k", words));
+	assert_int_equal(words[0], NOON_S * INT64_C(1000000));
+	assert_int_equal(gale_reset(seat, limiter, "k", 1, WITHIN), GALE_ERR_OK);
+	gale_leave(seat);
+	gale_limiter_close(limiter);
+	close_nodes();
+}
+
+static void a_key_from_ten_years_ahead_is_healed_by_a_reset(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		for (int mode = 0; mode < MODES; mode++)
+			ten_years_ahead(i, (enum gale_mode)mode);
+}
+
+/* ---- Servers ---------------------------------------------------------------------- */
+
+static int start_servers(void **state)
+{
+	(void)state;
+	fake_time_begin(&s.time, (uint64_t)(NOON_S - 20 * 365 * DAY_S) * 1000000);
+	both_servers_start(&both);
+	fake_time_end();
+	return 0;
+}
+
+static int stop_servers(void **state)
+{
+	(void)state;
+	both_servers_stop(&both);
+	fake_time_close(&s.time);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_window_of_redis_opens_twice),
+		cmocka_unit_test(no_window_of_postgres_opens_twice),
+		cmocka_unit_test(a_key_from_ten_years_ahead_is_healed_by_a_reset),
+	};
+
+	return cmocka_run_group_tests(tests, start_servers, stop_servers);
+}
