@@ -405,6 +405,14 @@ static void go_on_connecting(struct cluster *cluster, mono now)
 	}
 }
 
+/* Those that refuse at once are passed over at once. */
+static void connect_on(struct cluster *cluster, mono now)
+{
+	do
+		go_on_connecting(cluster, now);
+	while (cluster->phase == CONNECTING && cluster->stream.fd < 0);
+}
+
 static bool is_due(const struct cluster *cluster, mono now)
 {
 	return mono_reached(now, cluster->due);
@@ -426,11 +434,8 @@ static mono map_turn(struct map *map, mono now)
 		begin(cluster, now);
 	else if (cluster->phase != QUIET && is_due(cluster, now))
 		try_next(cluster, "one does not answer", now);
-	for (size_t i = 0; cluster->phase == CONNECTING && i < MAP_NODES_MOST; i++) {
-		go_on_connecting(cluster, now);
-		if (cluster->stream.fd >= 0)
-			break;
-	}
+	if (cluster->phase == CONNECTING)
+		connect_on(cluster, now);
 	if (cluster->phase == ASKING)
 		say_some(cluster, now);
 	if (cluster->phase == ASKING)

@@ -486,6 +486,23 @@ static unsigned slot_of(const char *name, int *ret_at)
 	return redis_slot((uint8_t)bucket);
 }
 
+/* Until one is not admitted: it is in the bucket whose slot is on its way. */
+static struct gale_answer ask_for_new_keys(struct gale_seat *seat,
+                                           struct gale_limiter *limiter)
+{
+	for (int i = 0;; i++) {
+		struct gale_answer answer;
+		char key[12];
+
+		snprintf(key, sizeof(key), "n%d", i);
+		answer =
+		    gale_wait(seat, limiter, key, strlen(key), 1, GALE_MILLIS(200));
+		if (answer.verdict != GALE_ALLOW)
+			return answer;
+		must(i < 100 * MAP_BUCKETS);
+	}
+}
+
 /* What was admitted is known there, and what is new waits. */
 static void a_slot_that_is_half_moved_is_served(void **state)
 {
@@ -509,15 +526,7 @@ static void a_slot_that_is_half_moved_is_served(void **state)
 	redis_cluster_move_keys(&cluster, slot, from, to, 0);
 	answers[1] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
 	answers[2] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
-	for (int i = 0;; i++) { /* another key of the bucket */
-		char key[8];
-
-		snprintf(key, sizeof(key), "n%d", i);
-		fresh = gale_wait(seat, limiter, key, strlen(key), 1, GALE_MILLIS(50));
-		if (fresh.verdict != GALE_ALLOW)
-			break;
-		must(i < 100 * MAP_BUCKETS);
-	}
+	fresh = ask_for_new_keys(seat, limiter);
 	redis_cluster_move_slot(&cluster, slot, from, to, 0);
 	answers[3] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
 	redis_cluster_move_keys(&cluster, slot, to, from, 0);
