@@ -3,7 +3,8 @@
 --
 -- step.lua -- changes values as the engine does, and says what they were (stores/remote.h).
 --
---   KEYS   the generation's, then one of each job
+--   KEYS   the generation's, then one of each job; the generation is kept with the latest
+--          time that it has seen, which a second's calls share (greet.lua)
 --   ARGV   nonce, generation, then each job's bytes, as wire.c packs them
 --   reply  nonce, now, then for each job the value as it was, or a code
 --          nonce, the generation that is there: if it is another; nothing has changed
@@ -11,8 +12,13 @@
 -- It knows how values change, and no answers: those the engine works out from what they
 -- were.  All numbers are below 2^53 and so exact; a product that is not goes through
 -- mul_div, and parts are compared before they are added.  What is written lives until
--- the engine's rule_expires, in whole milliseconds, never less; within a window that
--- stays as it is.
+-- the engine's rule_expires, in whole milliseconds, and a second more; within a window
+-- that stays as it is.
+--
+-- A clock that is set back may come to an instant at which a key that has expired meanwhile
+-- was not yet to be forgotten.  So a server whose clock is behind the latest time has
+-- forgotten: its generation is dropped, and it is greeted as another (law L9).  That time
+-- is up to a second old; so keys live a second longer.
 --
 -- A value's bytes, from 1: the head in two words, then a window's start and used and from
 -- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,
@@ -23,14 +29,23 @@
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
 local sub, fmod = string.sub, math.fmod
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
-local MOST, LATEST = 9007199254740991, 4503599627370496
+local MOST, LATEST, SECOND = 9007199254740991, 4503599627370496, 1000000
 
-local generation = call('GET', KEYS[1]) or ''
-if generation ~= ARGV[2] then return { ARGV[1], generation } end
+local generation, known = call('GET', KEYS[1]) or '', #ARGV[2]
+local more = #generation - known
+if more ~= 0 and more ~= 8 or sub(generation, 1, known) ~= ARGV[2] then
+	return { ARGV[1], sub(generation, 1, 32) }
+end
 -- once: a second look would be another instant
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if now > LATEST then now = LATEST end
+local latest = more == 8 and unpack('<d', generation, known + 1) or now
+if now < latest then
+	call('DEL', KEYS[1])
+	return { ARGV[1], '' }
+end
+if now - latest >= SECOND then call('SETRANGE', KEYS[1], known, pack('<d', now)) end
 
 -- Most of a call's keys expire at the same instant, and to spell it takes a while.
 local spelt, instant
@@ -40,7 +55,7 @@ local function keep(key, value, expires)
 		return
 	end
 	if spelt ~= expires then
-		spelt, instant = expires, string.format('%.0f', math.ceil(expires / 1000))
+		spelt, instant = expires, string.format('%.0f', math.ceil((expires + SECOND) / 1000))
 	end
 	call('SET', key, value, 'PXAT', instant)
 end

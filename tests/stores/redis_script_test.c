@@ -201,9 +201,10 @@ static void a_value_lives_as_long_as_it_counts(void **state)
 	expires = redis_talk_say(&talk, "PEXPIRETIME " PREFIX "{b00}:k");
 	assert_int_equal(expires->type, REDIS_REPLY_INTEGER);
 	if (expires->integer > 0) { /* the window may have turned, or be over */
-		assert_true((uint64_t)expires->integer * 1000 >= end_us);
-		assert_true((uint64_t)expires->integer * 1000 <=
-		            end_us + GALE_MILLIS(300) + 1000);
+		uint64_t expires_us = (uint64_t)expires->integer * 1000;
+
+		assert_in_range(expires_us, end_us + GALE_SECONDS(1),
+		                end_us + GALE_SECONDS(1) + GALE_MILLIS(300) + 1000);
 	}
 	redis_reply_free(expires);
 	scene_close(&s);
@@ -228,6 +229,66 @@ static void an_expired_value_is_gone(void **state)
 	assert_int_equal(step(&s, key).verdict, GALE_ALLOW);
 	assert_true(becomes_true(is_gone, key));
 	assert_int_equal(step(&s, key).verdict, GALE_ALLOW);
+	scene_close(&s);
+}
+
+static void keep_time(const char *generation, uint64_t latest_us)
+{
+	char value[32];
+	double latest = (double)latest_us;
+	struct remote_bytes words[3] = { bytes_of("SET"),
+		                         bytes_of(PREFIX "{b00}generation"),
+		                         { (const uint8_t *)value, 0 } };
+
+	words[2].count = (size_t)snprintf(value, sizeof(value), "%s", generation);
+	memcpy(value + words[2].count, &latest, sizeof(latest));
+	words[2].count += sizeof(latest);
+	assert_true(redis_put_words(&talk.text, words, 3));
+	redis_talk_send(&talk);
+	redis_reply_free(redis_talk_hear(&talk));
+}
+
+static uint64_t kept_time(void)
+{
+	redisReply *value = redis_talk_say(&talk, "GET " PREFIX "{b00}generation");
+	double latest;
+
+	assert_int_equal(value->type, REDIS_REPLY_STRING);
+	assert_int_equal(value->len, strlen(GENERATION) + sizeof(latest));
+	memcpy(&latest, value->str + strlen(GENERATION), sizeof(latest));
+	redis_reply_free(value);
+	return (uint64_t)latest;
+}
+
+/* L9: what has expired while it was ahead would be as new. */
+static void a_clock_that_was_set_back_ends_the_generation(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(1, GALE_HOURS(1)));
+	keep_time(GENERATION, servers_time() + GALE_SECONDS(2));
+	job(&s, 0, REMOTE_STEP, "k");
+	assert_int_equal(call(&s, 1), REDIS_GENERATION);
+	assert_int_equal(s.said.generation_count, 0);
+	assert_true(is_gone((void *)(uintptr_t) "k"));
+	assert_int_equal(call(&s, 1), REDIS_GENERATION); /* and there is none now */
+	scene_close(&s);
+}
+
+static void the_latest_time_is_kept_to_the_second(void **state)
+{
+	uint64_t then = servers_time();
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(9, GALE_HOURS(1)));
+	keep_time(GENERATION, then - GALE_MILLIS(10));
+	assert_int_equal(step(&s, "k").verdict, GALE_ALLOW);
+	assert_in_range(kept_time(), then - GALE_MILLIS(10), s.told[0].now_us);
+	keep_time(GENERATION, then - GALE_SECONDS(2));
+	assert_int_equal(step(&s, "k").verdict, GALE_ALLOW);
+	assert_int_equal(kept_time(), s.told[0].now_us);
 	scene_close(&s);
 }
 
@@ -674,6 +735,8 @@ int main(void)
 		cmocka_unit_test(a_step_is_made_at_the_servers_time),
 		cmocka_unit_test(a_value_lives_as_long_as_it_counts),
 		cmocka_unit_test(an_expired_value_is_gone),
+		cmocka_unit_test(a_clock_that_was_set_back_ends_the_generation),
+		cmocka_unit_test(the_latest_time_is_kept_to_the_second),
 		cmocka_unit_test(a_call_does_sixty_four_jobs),
 		cmocka_unit_test(a_key_may_come_twice_in_a_call),
 		cmocka_unit_test(keys_are_any_bytes),

@@ -77,6 +77,7 @@ struct asker {
 struct scene {
 	struct fake_time time;
 	int which; /* of both servers */
+	uint64_t quarantine_us;
 	struct node_clock clock;
 	struct gale_runtime *runtimes[NODES];
 	struct gale_store *stores[NODES];
@@ -124,7 +125,7 @@ static void open_node(int node)
 {
 	struct gale_config config = { .shards = 1, .clock = &s.clock.clock };
 	struct gale_store_config store = { .url = both.urls[s.which],
-		                           .quarantine_us = 1 };
+		                           .quarantine_us = s.quarantine_us };
 
 	must(gale_runtime_open(&config, &s.runtimes[node]) == GALE_ERR_OK);
 	must(gale_store_open(s.runtimes[node], &store, &s.stores[node]) == GALE_ERR_OK);
@@ -191,15 +192,21 @@ static void *asker_main(void *arg)
 	return NULL;
 }
 
-static void open_nodes(int which)
+static void open_nodes_with(int which, uint64_t quarantine_us)
 {
 	memset(&s.rows, 0, sizeof(s.rows));
 	s.row_count = 0;
 	s.which = which;
+	s.quarantine_us = quarantine_us;
 	s.clock = (struct node_clock){ .clock = { now_us, boot_ns } };
 	store_relaxed(&s.stopping, false);
 	for (int i = 0; i < NODES; i++)
 		open_node(i);
+}
+
+static void open_nodes(int which)
+{
+	open_nodes_with(which, 1);
 }
 
 static void let_ask(void)
@@ -426,6 +433,9 @@ static void ten_years_ahead(int which, enum gale_mode mode)
 	}
 	set_clock(NOON_S);
 	add_relaxed(&s.clock.ahead_us, GALE_HOURS(1));
+	(void)gale_wait(seat, limiter, "k", 1, 1, WITHIN); /* it has been set back */
+	set_clock(NOON_S + 1);
+	add_relaxed(&s.clock.ahead_us, GALE_HOURS(1));
 	answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
 	assert_int_equal(answer.verdict, GALE_DENY);
 	assert_in_range(answer.retry_after_us, 1, GALE_HOURS(1));
@@ -456,6 +466,59 @@ static void a_key_from_ten_years_ahead_is_healed_by_a_reset(void **state)
 			ten_years_ahead(i, (enum gale_mode)mode);
 }
 
+/* ---- A key that nobody asks about ------------------------------------------------ */
+
+/* Long enough for a server that drops what has expired, without looking at it. */
+static void wait_until_dropped(void)
+{
+	for (int i = 0; i < 30; i++)
+		nap_us(100000);
+}
+
+static void an_idle_key_is_not_forgotten(int which)
+{
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+
+	open_nodes_with(which, 0);
+	set_clock(NOON_S - 2 * HOUR_S);
+	limiter =
+	    limiter_of(0, "idle", gale_fixed_window(3, GALE_HOURS(1)), GALE_STRICT);
+	seat = join(0);
+	(void)gale_wait(seat, limiter, "k", 1, 1, WITHIN); /* a server that is new */
+	set_clock(NOON_S);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(gale_wait(seat, limiter, "k", 1, 1, WITHIN).verdict,
+		                 GALE_ALLOW);
+	set_clock(NOON_S + 25 * HOUR_S);
+	(void)gale_wait(seat, limiter, "other", 5, 1, WITHIN);
+	wait_until_dropped();
+	for (int i = 0; i < 50; i += 10) {
+		set_clock(NOON_S + i);
+		assert_int_equal(gale_wait(seat, limiter, "k", 1, 1, WITHIN).verdict,
+		                 GALE_DENY);
+	}
+	set_clock(NOON_S + 2 * HOUR_S); /* life goes on */
+	assert_int_equal(gale_wait(seat, limiter, "k", 1, 1, WITHIN).verdict,
+	                 GALE_ALLOW);
+	(void)gale_reset(seat, limiter, "k", 1, WITHIN);
+	gale_leave(seat);
+	gale_limiter_close(limiter);
+	close_nodes();
+}
+
+static void an_idle_key_of_redis_is_not_forgotten(void **state)
+{
+	(void)state;
+	an_idle_key_is_not_forgotten(0);
+}
+
+static void an_idle_key_of_postgres_is_not_forgotten(void **state)
+{
+	(void)state;
+	an_idle_key_is_not_forgotten(1);
+}
+
 /* ---- Servers ---------------------------------------------------------------------- */
 
 static int start_servers(void **state)
@@ -480,6 +543,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_window_of_redis_opens_twice),
 		cmocka_unit_test(no_window_of_postgres_opens_twice),
+		cmocka_unit_test(an_idle_key_of_redis_is_not_forgotten),
+		cmocka_unit_test(an_idle_key_of_postgres_is_not_forgotten),
 		cmocka_unit_test(a_key_from_ten_years_ahead_is_healed_by_a_reset),
 	};
 

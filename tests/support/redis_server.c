@@ -182,15 +182,24 @@ static void read_info(struct redis_talk *talk, const char *name, char *out,
 
 void redis_server_settle(const struct redis_server *server, const char *prefix)
 {
+	static const char latest[8]; /* time that was seen there: the first of all */
 	struct redis_talk talk;
-	char run[8], tenure[9], command[128];
+	char run[8], tenure[9], key[64], value[32];
+	struct remote_bytes words[3] = { { (const uint8_t *)"SET", 3 },
+		                         { (const uint8_t *)key, 0 },
+		                         { (const uint8_t *)value, 0 } };
 
 	redis_talk_open(&talk, server);
 	read_info(&talk, "run_id:", run, sizeof(run) - 1);
 	read_info(&talk, "master_replid:", tenure, sizeof(tenure) - 1);
-	snprintf(command, sizeof(command), "SET %s{b00}generation %s%s:1", prefix, run,
-	         tenure);
-	redis_talk_do(&talk, command);
+	words[1].count =
+	    (size_t)snprintf(key, sizeof(key), "%s{b00}generation", prefix);
+	words[2].count = (size_t)snprintf(value, sizeof(value), "%s%s:1", run, tenure);
+	memcpy(value + words[2].count, latest, sizeof(latest));
+	words[2].count += sizeof(latest);
+	must(redis_put_words(&talk.text, words, 3));
+	redis_talk_send(&talk);
+	redis_reply_free(redis_talk_hear(&talk));
 	redis_talk_close(&talk);
 }
 
