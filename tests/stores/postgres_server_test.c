@@ -79,8 +79,7 @@ static struct gale_answer answer_of(const struct remote_job *job)
 	return op.answer;
 }
 
-/* How much of the hour is used. */
-static uint64_t used_of(const char *key)
+static uint64_t used_under(const struct rule *rule, const char *key)
 {
 	struct remote_job job = read_of(key);
 	uint64_t words[2];
@@ -88,9 +87,15 @@ static uint64_t used_of(const char *key)
 
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 	assert_int_equal(
-	    value_decode(&hourly, told[0].before.bytes, told[0].before.count, &value),
+	    value_decode(rule, told[0].before.bytes, told[0].before.count, &value),
 	    STATE_OK);
 	return words[1];
+}
+
+/* How much of the hour is used. */
+static uint64_t used_of(const char *key)
+{
+	return used_under(&hourly, key);
 }
 
 static int start(void **state)
@@ -358,6 +363,90 @@ static void nobody_waits_in_a_circle(void **state)
 	line_close(&other);
 }
 
+#define MIXERS 12
+#define MIXED_KEYS 16
+#define MIXED_LIMIT 1000 /* reached halfway */
+
+static char mixed_keys[MIXED_KEYS][16];
+
+/* A lend of each key, some of them twice or with a step, so that the short way and the
+ * long one meet at the same rows, in different orders. */
+static size_t make_mixed(struct remote_job *jobs, const struct rule *rule, size_t who,
+                         uint64_t round)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < MIXED_KEYS; i++) {
+		size_t key = (i * 7 + who) % MIXED_KEYS;
+
+		jobs[count] = lend_of(mixed_keys[key], who + 1, round, 1 + key % 3);
+		jobs[count++].rule = rule;
+	}
+	if (who % 3 == 0) {
+		jobs[count] = step_of(mixed_keys[round % MIXED_KEYS], 1);
+		jobs[count++].rule = rule;
+	}
+	return count;
+}
+
+static uint64_t units_told(const struct remote_job *job, const struct remote_told *own)
+{
+	struct store_op op = { .verb = STORE_STEP };
+	struct lend_answer answer;
+
+	if (job->verb == REMOTE_LEND) {
+		remote_explain_lend(job, own, &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		return answer.grant.units;
+	}
+	assert_int_equal(remote_explain_step(job, own, &op), STORE_DONE);
+	return op.answer.verdict == GALE_ALLOW ? job->cost : 0;
+}
+
+/* What was told to have been taken is what is gone, to the unit; and nobody ever waits in
+ * a circle, which a server finds out before anybody's patience is at an end. */
+static void short_and_long_ways_meet(void **state)
+{
+	struct rule rule =
+	    compiled(gale_quota_anchored(MIXED_LIMIT, GALE_SPAN_MAX_US, 0));
+	static struct remote_job jobs[MIXERS][MIXED_KEYS + 1];
+	static struct line mixers[MIXERS];
+	uint64_t taken = 0, used = 0;
+	size_t counts[MIXERS];
+
+	(void)state;
+	line_do(&line, "ALTER DATABASE postgres SET deadlock_timeout = '5ms'");
+	for (size_t i = 0; i < MIXED_KEYS; i++)
+		snprintf(mixed_keys[i], sizeof(mixed_keys[i]), "mixed%zu", i);
+	for (size_t i = 0; i < MIXERS; i++) {
+		line_open(&mixers[i], postgres_server_address(server));
+		mixers[i].now_us = line.now_us;
+		strcpy(mixers[i].generation, line.generation);
+	}
+	for (uint64_t round = 1; round <= 60; round++) {
+		for (size_t i = 0; i < MIXERS; i++) {
+			counts[i] = make_mixed(jobs[i], &rule, i, round);
+			line_say(&mixers[i], jobs[i], counts[i]);
+		}
+		for (size_t i = 0; i < MIXERS; i++) {
+			enum postgres_result means =
+			    line_hear(&mixers[i], jobs[i], counts[i], told);
+
+			assert_true(means == POSTGRES_TOLD ||
+			            means == POSTGRES_TIMED_OUT);
+			for (size_t j = 0; means == POSTGRES_TOLD && j < counts[i]; j++)
+				taken += units_told(&jobs[i][j], &told[j]);
+		}
+	}
+	for (size_t i = 0; i < MIXED_KEYS; i++)
+		used += used_under(&rule, mixed_keys[i]);
+	for (size_t i = 0; i < MIXERS; i++)
+		line_close(&mixers[i]);
+	assert_int_equal(taken, used);
+	assert_true(taken > 0);
+	line_do(&line, "ALTER DATABASE postgres RESET deadlock_timeout");
+}
+
 static void who_waits_too_long_is_told(void **state)
 {
 	struct remote_job job = step_of("held", 1);
@@ -536,9 +625,11 @@ static void what_has_expired_is_swept(void **state)
 
 	(void)state;
 	line_do(&line, "TRUNCATE gale.keys");
-	line_do(&line, "INSERT INTO gale.keys SELECT CASE WHEN n % 10 = 0 THEN"
-	               " gale.now_us() + 1000000000 ELSE n END, 1, 1,"
-	               " int4send(n), '{1}' FROM generate_series(1, 20000) n");
+	line_do(&line,
+	        "INSERT INTO gale.keys (expires_us, head, fingerprint, key, words)"
+	        " SELECT CASE WHEN n % 10 = 0 THEN"
+	        " gale.now_us() + 1000000000 ELSE n END, 1, 1,"
+	        " int4send(n), '{1}' FROM generate_series(1, 20000) n");
 	assert_int_equal(sweep("100"), 100);
 	line_open(&other, postgres_server_address(server));
 	line_do(&other, "BEGIN; SELECT FROM gale.keys WHERE key = int4send(19999)"
@@ -557,8 +648,10 @@ static void what_has_just_expired_is_kept_for_a_while(void **state)
 {
 	(void)state;
 	line_do(&line, "TRUNCATE gale.keys");
-	line_do(&line, "INSERT INTO gale.keys VALUES"
-	               " (gale.now_us() - 1000000, 1, 1, 'young', '{1}')");
+	line_do(
+	    &line,
+	    "INSERT INTO gale.keys (expires_us, head, fingerprint, key, words) VALUES"
+	    " (gale.now_us() - 1000000, 1, 1, 'young', '{1}')");
 	assert_int_equal(sweep("10"), 0);
 	assert_int_equal(sweep("10, 0"), 1);
 }
@@ -657,6 +750,7 @@ int main(void)
 		cmocka_unit_test(a_long_log_comes_back_as_it_was),
 		cmocka_unit_test(a_crowd_is_admitted_up_to_the_limit),
 		cmocka_unit_test(nobody_waits_in_a_circle),
+		cmocka_unit_test(short_and_long_ways_meet),
 		cmocka_unit_test(who_waits_too_long_is_told),
 		cmocka_unit_test(nothing_stays_in_the_session),
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),
