@@ -9,18 +9,31 @@
 -- left alone, and the error says so (GL002).
 --
 -- Using: gale.run is one statement for a batch of jobs (stores/remote.h), and leaves
--- nothing behind in the session, so a pool may give each statement another one.
+-- nothing behind in the session, so a pool may give each statement another one.  gale.lend
+-- is the same for what batches mostly are, lends from windows, in one upsert.
 --
---     locks, in order --> values --> now --> each job, by key --> one write
+--     run:   values --> now --> each job, by key --> one write  --,
+--              ^                                                  | if somebody was faster
+--              '------------- its rows are locked by then <-------'
+--     lend:  now --> one upsert, by key --> has a window turned? --> run what it left
+--
+-- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b,
+-- and in other the generation if that is another one; then nothing has changed and that is
+-- all.  Then one for each job: its number, its code, and the value as it was if it was done
+-- and needs to be explained, its head in a, its fingerprint in b.  What was tried again is
+-- told again, after another row of job 0, and the later counts.  A row without a code says
+-- nothing.
 --
 -- Invariants
 --
---   Q1  Whoever may change a key holds its lock: an advisory one, named by a hash that is
---       made here, and let go when all is written.  Two keys of one hash wait for each
---       other, and that is all.  Locks are taken in the order of the hashes, all before
---       anything else: nobody waits in a circle.  Under a stricter isolation than READ
---       COMMITTED who has waited fails instead (40001), and may ask again.
---   Q2  Time is read after the last lock was taken.                          (law L9)
+--   Q1  Who changes a key has its row locked from when it was the one that was read until
+--       all is written.  Rows are locked by writing them, in the order of the keys and by
+--       one statement; what is locked by it already may be written once more: nobody
+--       waits in a circle, and what changes nothing locks nothing.  Under a stricter
+--       isolation than READ COMMITTED who has waited fails (40001), and may ask again.
+--   Q2  Time is read after the values were, which nobody has changed meanwhile; where
+--       they are read by the upsert itself, its window is still the one after the last
+--       row was had, or nothing was done.                                    (law L9)
 --   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
 --       job that says so.                                                    (law L8)
 --   Q4  The generation is another one after anything that may have made the server
@@ -692,7 +705,7 @@ BEGIN
 		PERFORM gale.refuse(wanted);
 	END IF;
 	SELECT gale.generation(mark) INTO ours FROM gale.birth
-	WHERE one AND NOT EXISTS (SELECT FROM gale.keys WHERE key IS NULL);
+	WHERE one AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
 	RETURN nullif(coalesce(ours, gale.generation(gale.mark())), meant);
 END
 $$;
