@@ -156,7 +156,7 @@ static pid_t number_there(const char *sql)
 	return number;
 }
 
-/* All of its processes that serve gale, and with them who starts them. */
+/* All of its processes that serve gale. */
 static void signal_all(const pid_t *pids, size_t count, int number)
 {
 	for (size_t i = 0; i < count; i++)
@@ -430,13 +430,11 @@ static void processes_that_stop_and_go_on(void **state)
 	begin_behind_a_proxy();
 	let_ask();
 	recovers();
-	for (int i = 0; i < 2; i++) {
-		count = find_processes(pids, 64);
-		signal_all(pids, count, SIGSTOP);
-		nap(WINDOW + WINDOW / 3);
-		signal_all(pids, count, SIGCONT);
-		recovers();
-	}
+	count = find_processes(pids, 64);
+	signal_all(pids, count, SIGSTOP);
+	nap(WINDOW + WINDOW / 3);
+	signal_all(pids, count, SIGCONT);
+	recovers();
 	end();
 }
 
@@ -467,11 +465,11 @@ static void locks_that_others_hold(void)
 	PGconn *other = talk();
 
 	tell(other, "BEGIN; SELECT FROM gale.keys FOR UPDATE");
-	nap(2 * WINDOW);
+	nap(WINDOW + WINDOW / 2);
 	tell(other, "ROLLBACK");
 	recovers();
 	tell(other, "BEGIN; LOCK TABLE gale.keys");
-	nap(2 * WINDOW);
+	nap(WINDOW + WINDOW / 2);
 	tell(other, "ROLLBACK");
 	PQfinish(other);
 	recovers();
@@ -490,12 +488,12 @@ static void what_a_server_may_be_told(void)
 	PGconn *conn = talk();
 
 	tell_all(conn, "ALTER DATABASE postgres SET statement_timeout = '1ms'");
-	nap(2 * WINDOW);
+	nap(WINDOW + WINDOW / 2);
 	tell_all(conn, "ALTER DATABASE postgres RESET statement_timeout");
 	recovers();
 	tell_all(conn,
 	         "ALTER DATABASE postgres SET default_transaction_read_only = on");
-	nap(2 * WINDOW);
+	nap(WINDOW + WINDOW / 2);
 	tell_all(conn, "ALTER DATABASE postgres RESET default_transaction_read_only");
 	recovers();
 	PQfinish(conn);
@@ -544,10 +542,8 @@ static void a_pool_that_comes_and_goes(void **state)
 	begin_behind_a_pool();
 	let_ask();
 	recovers();
-	for (int i = 0; i < 2; i++) {
-		pool_restart(&w.pool);
-		recovers();
-	}
+	pool_restart(&w.pool);
+	recovers();
 	postgres_server_restart(w.server, /* crashes= */ true);
 	recovers();
 	do_there("TRUNCATE gale.keys");
