@@ -80,7 +80,9 @@ struct remote_told {
 	enum remote_code code;
 	uint64_t now_us; /* the server's, read within the step */
 	struct remote_bytes
-	    before; /* REMOTE_DONE: the value; of a swap and a drop: none */
+	    before; /* REMOTE_DONE: the value; of a swap and a drop: none; of a lend that
+	             * granted it may be the one after, too: the same request's number finds
+	             * the same answer in it (lease.h, D2) */
 };
 
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */

@@ -8,6 +8,7 @@
 
 #include "tools/fleet.h"
 #include "tools/flags.h"
+#include "tools/init.h"
 #include "tools/member.h"
 
 static void help(FILE *out)
@@ -15,10 +16,11 @@ static void help(FILE *out)
 	fputs("usage: gale COMMAND [FLAG...]\n"
 	      "\n"
 	      "  fleet      run a fleet against one store and check its bound\n"
+	      "  store      make a server ready, or say what it can promise\n"
 	      "  version    print the version\n"
 	      "  help       print this\n"
 	      "\n"
-	      "gale fleet --help tells about its flags.\n",
+	      "gale fleet --help and gale store --help tell about theirs.\n",
 	      out);
 }
 
@@ -76,14 +78,21 @@ static int do_member(int argc, char **argv)
 	return FLEET_BAD_USE;
 }
 
+static int do_store(int argc, char **argv)
+{
+	int status = init_run(argc, argv, stdout, stderr);
+
+	return status == INIT_DONE && printed() != 0 ? INIT_FAILED : status;
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "fleet", do_fleet },         { "version", do_version },
-	{ "--version", do_version },   { "help", do_help },
-	{ "--help", do_help },         { "-h", do_help },
-	{ MEMBER_COMMAND, do_member },
+	{ "fleet", do_fleet },     { "store", do_store },
+	{ "version", do_version }, { "--version", do_version },
+	{ "help", do_help },       { "--help", do_help },
+	{ "-h", do_help },         { MEMBER_COMMAND, do_member },
 };
 
 int main(int argc, char **argv)
@@ -92,8 +101,9 @@ int main(int argc, char **argv)
 		if (strcmp(commands[i].name, argv[1]) == 0)
 			return commands[i].run(argc - 2, argv + 2);
 	if (argc > 1)
-		fprintf(stderr,
-		        "gale: unknown command; there are fleet, version, help\n");
+		fprintf(
+		    stderr,
+		    "gale: unknown command; there are fleet, store, version, help\n");
 	else
 		help(stderr);
 	return FLEET_BAD_USE;

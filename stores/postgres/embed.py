@@ -13,7 +13,7 @@ def main():
     text = pathlib.Path(sys.argv[1]).read_bytes() + b"\0"
     lines = [", ".join(map(str, text[i:i + 20])) for i in range(0, len(text), 20)]
     pathlib.Path(sys.argv[2]).write_text(
-        '#include "stores/postgres/wire.h"\n\nconst char postgres_schema[] = {\n\t'
+        '#include "stores/postgres/schema.h"\n\nconst char postgres_schema[] = {\n\t'
         + ",\n\t".join(lines) + "\n};\n")
 
 

@@ -9,18 +9,31 @@
 -- left alone, and the error says so (GL002).
 --
 -- Using: gale.run is one statement for a batch of jobs (stores/remote.h), and leaves
--- nothing behind in the session, so a pool may give each statement another one.
+-- nothing behind in the session, so a pool may give each statement another one.  gale.lend
+-- is the same for what batches mostly are, lends from windows, in one upsert.
 --
---     locks, in order --> values --> now --> each job, by key --> one write
+--     run:   values --> now --> each job, by key --> one write  --,
+--              ^                                                  | if somebody was faster
+--              '------------- its rows are locked by then <-------'
+--     lend:  now --> one upsert, by key --> has a window turned? --> run what it left
+--
+-- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b,
+-- and in other the generation if that is another one; then nothing has changed and that is
+-- all.  Then one for each job: its number, its code, and the value as it was if it was done
+-- and needs to be explained, its head in a, its fingerprint in b.  What was tried again is
+-- told again, after another row of job 0, and the later counts.  A row without a code says
+-- nothing.
 --
 -- Invariants
 --
---   Q1  Whoever may change a key holds its lock: an advisory one, named by a hash that is
---       made here, and let go when all is written.  Two keys of one hash wait for each
---       other, and that is all.  Locks are taken in the order of the hashes, all before
---       anything else: nobody waits in a circle.  Under a stricter isolation than READ
---       COMMITTED who has waited fails instead (40001), and may ask again.
---   Q2  Time is read after the last lock was taken.                          (law L9)
+--   Q1  Who changes a key has its row locked from when it was the one that was read until
+--       all is written.  Rows are locked by writing them, in the order of the keys and by
+--       one statement; what is locked by it already may be written once more: nobody
+--       waits in a circle, and what changes nothing locks nothing.  Under a stricter
+--       isolation than READ COMMITTED who has waited fails (40001), and may ask again.
+--   Q2  Time is read after the values were, which nobody has changed meanwhile; where
+--       they are read by the upsert itself, its window is still the one after the last
+--       row was had, or nothing was done.                                    (law L9)
 --   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
 --       job that says so.                                                    (law L8)
 --   Q4  The generation is another one after anything that may have made the server
@@ -47,6 +60,10 @@ BEGIN
 			USING ERRCODE = 'GL002', HINT = 'Bring this gale up to date.';
 	END IF;
 	CREATE SCHEMA IF NOT EXISTS gale;
+	IF to_regtype('gale.told') IS NULL THEN
+		CREATE TYPE gale.told AS (job int, code int, a bigint, b bigint, c bigint, d bigint,
+			words bigint[], other text);
+	END IF;
 	-- Functions of an older version may have had other parameters.
 	FOR own IN SELECT oid::regprocedure FROM pg_proc
 		WHERE pronamespace = 'gale'::regnamespace AND theirs < ours
@@ -60,15 +77,26 @@ CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS 'SELECT 1';
 
--- A value's bytes (stores/value.h), as numbers: the two words of the head, then words and
--- rows.  No column that changes has an index, and pages keep room for the next version of
--- a row: so a change touches one page, and the next one cleans up after it.
+-- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
+-- rows.  Those of a window that was lent from in that very window stand in columns, its
+-- words and its first row, which has a node then; words has the rows behind it, or is NULL
+-- if there are none.  Of any other value words has all, and node is 0.
+--
+-- No column that changes has an index, and pages keep room for the next version of a row:
+-- so a change touches one page, and the next one cleans up after it.
 CREATE TABLE IF NOT EXISTS gale.keys (
 	expires_us bigint NOT NULL,
 	head bigint NOT NULL,
 	fingerprint bigint NOT NULL,
+	start_us bigint DEFAULT 0,
+	used bigint DEFAULT 0,
+	node bigint NOT NULL DEFAULT 0,
+	number bigint DEFAULT 0,
+	granted bigint DEFAULT 0,
+	"out" bigint DEFAULT 0,
+	stamp bigint DEFAULT 0, -- of the batch and the job that wrote it
 	key bytea NOT NULL PRIMARY KEY,
-	words bigint[] NOT NULL
+	words bigint[]
 ) WITH (
 	fillfactor = 70,
 	autovacuum_vacuum_scale_factor = 0.02,
@@ -113,13 +141,11 @@ $$;
 
 -- When the server started, the timeline it is on, and the mark: 13, 8 and 11 digits. Q4
 CREATE OR REPLACE FUNCTION gale.generation(mark bigint) RETURNS text
-LANGUAGE plpgsql VOLATILE
+LANGUAGE sql VOLATILE
 AS $$
-BEGIN
-	RETURN lpad(to_hex((extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint), 13, '0')
+	SELECT lpad(to_hex((date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint), 13, '0')
 		|| left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-		|| lpad(to_hex(mark), 11, '0');
-END
+		|| lpad(to_hex(mark), 11, '0')
 $$;
 
 CREATE OR REPLACE FUNCTION gale.on_truncate() RETURNS trigger
@@ -172,6 +198,20 @@ BEGIN
 	END IF;
 	RETURN words[after + 1:own - 1] || words[own + 6:];
 END
+$$;
+
+-- The start and the end of the window at that instant; NULL if nobody told of it.
+CREATE OR REPLACE FUNCTION gale.period_at(ask bigint[], at int, instant bigint) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE
+AS $$
+	SELECT CASE
+		WHEN ask[at + 5] > 0 THEN
+			ARRAY[instant - instant % ask[at + 5], instant - instant % ask[at + 5] + ask[at + 5]]
+		WHEN instant < ask[at + 6] OR instant >= ask[at + 9] THEN NULL
+		WHEN instant >= ask[at + 8] THEN ask[at + 8:at + 9]
+		WHEN instant >= ask[at + 7] THEN ask[at + 7:at + 8]
+		ELSE ask[at + 6:at + 7]
+	END
 $$;
 
 CREATE OR REPLACE FUNCTION gale.window_step(words bigint[], ask bigint[], at int, first bigint,
@@ -253,34 +293,21 @@ RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
-	period CONSTANT bigint := ask[at + 5];
 	-- A window never goes back: its start is the least that time can be.
-	instant CONSTANT bigint := greatest(now, words[1]);
-	first bigint;
-	next bigint;
+	period CONSTANT bigint[] := gale.period_at(ask, at, greatest(now, words[1]));
+	first CONSTANT bigint := period[1];
+	next CONSTANT bigint := period[2];
 	used bigint := 0;
 BEGIN
-	IF period > 0 THEN
-		first := instant - instant % period;
-		next := first + period;
-	ELSIF instant < ask[at + 6] OR instant >= ask[at + 9] THEN
+	IF period IS NULL THEN
 		RETURN '{3}';
-	ELSIF instant >= ask[at + 8] THEN
-		first := ask[at + 8];
-		next := ask[at + 9];
-	ELSIF instant >= ask[at + 7] THEN
-		first := ask[at + 7];
-		next := ask[at + 8];
-	ELSE
-		first := ask[at + 6];
-		next := ask[at + 7];
 	END IF;
 	IF words[1] = first THEN
 		used := words[2];
 	ELSIF words[1] > first THEN
 		RETURN '{5}';
 	END IF;
-	IF (words[2] > ask[at + 4] AND ask[at + 1] <> 7) OR words[1] % nullif(period, 0) <> 0 THEN
+	IF (words[2] > ask[at + 4] AND ask[at + 1] <> 7) OR words[1] % nullif(ask[at + 5], 0) <> 0 THEN
 		RETURN '{5}';
 	END IF;
 	CASE ask[at]
@@ -486,181 +513,389 @@ BEGIN
 END
 $$;
 
--- Locks the keys of all jobs but those that only read. Q1
-CREATE OR REPLACE FUNCTION gale.lock(keys bytea[], ask bigint[], seed bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-	PERFORM pg_advisory_xact_lock(hash) FROM (
-		SELECT hashtextextended(encode(key, 'hex'), seed) AS hash
-		FROM unnest(keys) WITH ORDINALITY AS k (key, job)
-		WHERE ask[ask[job]] <> 3
-		ORDER BY 1
-	) AS sorted;
-END
-$$;
-
+-- A float has the microseconds of any date before 2255 to the bit.
 CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint
-LANGUAGE plpgsql VOLATILE
+LANGUAGE sql VOLATILE
 AS $$
-BEGIN
-	RETURN least((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 4503599627370496);
-END
+	SELECT least((date_part('epoch', clock_timestamp()) * 1000000)::bigint, 4503599627370496)
 $$;
 
-CREATE OR REPLACE FUNCTION gale.check_server(wanted int) RETURNS void
+CREATE OR REPLACE FUNCTION gale.refuse(wanted int) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
 	IF wanted <> gale.version() THEN
 		RAISE EXCEPTION 'the gale schema has version %, not %', gale.version(), wanted
 			USING ERRCODE = CASE WHEN gale.version() > wanted THEN 'GL002' ELSE 'GL001' END;
-	ELSIF current_setting('transaction_read_only')::boolean THEN
-		RAISE read_only_sql_transaction USING MESSAGE = 'this server is read-only';
 	END IF;
+	RAISE read_only_sql_transaction USING MESSAGE = 'this server is read-only';
 END
 $$;
 
+-- ---- What is there, and what becomes of it -----------------------------------------
+
 -- What is dropped stays as a row that has expired, until it is swept.
 CREATE OR REPLACE FUNCTION gale.row_from(expires_us bigint, head bigint, fingerprint bigint,
-	key bytea, words bigint[]) RETURNS gale.keys
+	key bytea, words bigint[], stamp bigint) RETURNS gale.keys
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	IF expires_us > 0 THEN
-		RETURN ROW(expires_us, head, fingerprint, key, words);
+	IF expires_us = 0 THEN
+		RETURN ROW(0, 0, 0, 0, 0, 0, 0, 0, 0, stamp, key, NULL)::gale.keys;
+	ELSIF head & -65281 = 8589934593 AND words[7] = words[1] AND words[8] = 0 THEN
+		RETURN ROW(expires_us, head, fingerprint, words[1], words[2], words[3], words[4], words[5],
+			words[6], stamp, key, nullif(words[9:], '{}'))::gale.keys;
 	END IF;
-	RETURN ROW(0::bigint, 0::bigint, 0::bigint, key, '{}'::bigint[]);
+	RETURN ROW(expires_us, head, fingerprint, 0, 0, 0, 0, 0, 0, stamp, key, words)::gale.keys;
+END
+$$;
+
+-- The jobs of a batch, or of these numbers of them; see gale.run.
+CREATE OR REPLACE FUNCTION gale.work(nonce bigint, keys bytea[], ask bigint[], vals bigint[],
+	numbers int[])
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE
+-- A table that was small when the plan was made may have grown.
+SET enable_seqscan = off
+AS $$
+DECLARE
+	"now" bigint;
+	asked record;
+	row gale.told;
+	at int;
+	verb bigint;
+	-- The key as the jobs before this one leave it.  No words: it has no value.
+	its_key bytea;
+	its_version xid;
+	its_expires bigint;
+	its_head bigint;
+	its_fingerprint bigint;
+	its_words bigint[];
+	is_changed boolean;
+	after bigint[];
+	changed gale.keys[];
+	versions xid[];
+	redo bytea[];
+BEGIN
+	FOR round IN 1..2 LOOP
+		"now" := NULL;
+		its_key := NULL;
+		is_changed := false;
+		changed := '{}';
+		versions := '{}';
+		FOR asked IN
+			SELECT k.key AS key_of, k.job::int AS job_of, s.*
+			FROM unnest(keys) WITH ORDINALITY AS k (key, job)
+			LEFT JOIN LATERAL (
+				SELECT xmin AS version, expires_us, head, fingerprint,
+					CASE WHEN node = 0 THEN words
+					ELSE ARRAY[start_us, used, node, number, granted, "out", start_us, 0]
+						|| words END AS words
+				FROM gale.keys WHERE key = k.key LIMIT 1
+			) AS s ON true
+			WHERE redo IS NULL OR k.key = ANY (redo)
+			ORDER BY 1, 2
+		LOOP
+			IF "now" IS NULL THEN
+				"now" := gale.now_us(); -- Q2
+				RETURN NEXT ROW(0, 0, nonce, "now", 0, 0, NULL, NULL)::gale.told;
+			END IF;
+			IF its_key IS DISTINCT FROM asked.key_of THEN
+				IF is_changed THEN
+					changed := changed || gale.row_from(its_expires, its_head, its_fingerprint,
+						its_key, its_words, nonce << 6 | cardinality(changed));
+					versions := versions || its_version;
+				END IF;
+				is_changed := false;
+				its_key := asked.key_of;
+				its_version := asked.version;
+				its_expires := asked.expires_us;
+				its_head := asked.head;
+				its_fingerprint := asked.fingerprint;
+				its_words := asked.words;
+			END IF;
+			IF its_expires <= "now" THEN
+				its_words := NULL; -- Q3
+			END IF;
+			row.job := coalesce(numbers[asked.job_of], asked.job_of);
+			row.code := 0;
+			row.words := NULL;
+			at := ask[asked.job_of];
+			verb := ask[at];
+			IF verb = 5 THEN
+				is_changed := is_changed OR its_words IS NOT NULL;
+				its_expires := 0;
+			ELSIF "now" < ask[at + 3] THEN
+				row.code := 2;
+			ELSIF verb = 4 THEN
+				after := vals[ask[at + 5]:ask[at + 5] + ask[at + 6] - 1];
+				IF (its_words IS NULL) <> (ask[at + 6] = 0)
+					OR (its_words IS NOT NULL
+						AND ARRAY[its_head, its_fingerprint] || its_words <> after)
+				THEN
+					row.code := 1;
+				ELSE
+					after := vals[ask[at + 7]:ask[at + 7] + ask[at + 8] - 1];
+					is_changed := is_changed OR ask[at + 8] > 0 OR its_words IS NOT NULL;
+					its_expires := CASE
+						WHEN ask[at + 8] > 0 AND ask[at + 4] > "now" THEN ask[at + 4]
+						ELSE 0
+					END;
+					its_head := after[1];
+					its_fingerprint := after[2];
+					its_words := after[3:];
+				END IF;
+			ELSE
+				row.a := its_head;
+				row.b := its_fingerprint;
+				row.words := its_words;
+				IF verb <> 3 THEN
+					after := gale.step(its_head, its_fingerprint, its_words, ask, at, "now");
+					IF cardinality(after) = 1 THEN
+						row.code := after[1];
+						row.words := NULL;
+					ELSIF after IS NOT NULL THEN
+						its_expires := CASE WHEN after[1] > "now" THEN after[1] ELSE 0 END;
+						its_head := gale.head_of(ask[at + 1]);
+						its_fingerprint := ask[at + 2];
+						its_words := after[2:];
+						is_changed := true;
+					END IF;
+				END IF;
+			END IF;
+			RETURN NEXT row;
+		END LOOP;
+		IF is_changed THEN
+			changed := changed || gale.row_from(its_expires, its_head, its_fingerprint,
+				its_key, its_words, nonce << 6 | cardinality(changed));
+			versions := versions || its_version;
+		END IF;
+		IF cardinality(changed) = 0 THEN
+			RETURN;
+		END IF;
+		WITH written AS (
+			INSERT INTO gale.keys AS had SELECT * FROM unnest(changed)
+			ON CONFLICT (key) DO UPDATE SET expires_us = excluded.expires_us,
+				head = excluded.head, fingerprint = excluded.fingerprint,
+				start_us = excluded.start_us, used = excluded.used, node = excluded.node,
+				number = excluded.number, granted = excluded.granted, "out" = excluded.out,
+				stamp = excluded.stamp, words = excluded.words
+			WHERE had.xmin = versions[(excluded.stamp & 63) + 1] -- Q1
+			RETURNING key
+		)
+		SELECT array_agg(c.key) INTO redo
+		FROM unnest(changed) AS c LEFT JOIN written USING (key) WHERE written.key IS NULL;
+		IF redo IS NULL THEN
+			RETURN;
+		END IF;
+	END LOOP;
+	RAISE serialization_failure USING MESSAGE = 'a row has changed that was locked';
+END
+$$;
+
+-- What it says of the generation, unless that is the one that is meant.  Whoever has read
+-- it holds the table of keys, too: nobody empties that until the transaction ends.
+CREATE OR REPLACE FUNCTION gale.meet(wanted int, meant text) RETURNS text
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	ours text;
+BEGIN
+	IF wanted <> gale.version() OR current_setting('transaction_read_only')::boolean THEN
+		PERFORM gale.refuse(wanted);
+	END IF;
+	SELECT gale.generation(mark) INTO ours FROM gale.birth
+	WHERE one AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
+	RETURN nullif(coalesce(ours, gale.generation(gale.mark())), meant);
 END
 $$;
 
 -- Does what each job says, all at once or nothing; ask is where each job starts in it, and
 -- then the jobs.  A swap's numbers are 4 expires_us, and of what it was and of what it
 -- becomes where it starts in vals and how long it is.
---
--- One row for each job, in any order: its number, its code, and, if it was done and needs
--- to be explained, the value as it was.  If the generation is another one there is one
--- row, of job 0, with that one, and nothing has changed.
 CREATE OR REPLACE FUNCTION gale.run(wanted int, nonce bigint, generation text, keys bytea[],
 	ask bigint[], vals bigint[])
-RETURNS TABLE (echo bigint, "now" bigint, job int, code int, was_head bigint,
-	was_fingerprint bigint, was bigint[], instead text)
+RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
--- A table that was small when the plan was made may have grown.
-SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $$
-#variable_conflict use_column
 DECLARE
-	mark bigint;
-	asked record;
-	at int;
-	verb bigint;
-	-- The key as the jobs before this one leave it.  No words: it has no value.
-	its_key bytea;
-	its_expires bigint;
-	its_head bigint;
-	its_fingerprint bigint;
-	its_words bigint[];
-	is_changed boolean := false;
-	after bigint[];
-	changed gale.keys[];
+	other CONSTANT text := gale.meet(wanted, generation);
 BEGIN
-	PERFORM gale.check_server(wanted);
-	mark := gale.mark();
-	echo := nonce;
-	instead := gale.generation(mark);
-	IF instead <> generation THEN
-		"now" := gale.now_us();
-		job := 0;
-		code := 0;
-		RETURN NEXT;
-		RETURN;
-	END IF;
-	instead := NULL;
-	PERFORM gale.lock(keys, ask, mark);
-	FOR asked IN
-		SELECT k.key AS key_of, k.job::int AS job_of, s.*
-		FROM unnest(keys) WITH ORDINALITY AS k (key, job)
-		LEFT JOIN LATERAL (SELECT * FROM gale.keys WHERE key = k.key LIMIT 1) AS s ON true
-		ORDER BY 1, 2
-	LOOP
-		IF its_key IS DISTINCT FROM asked.key_of THEN
-			IF is_changed THEN
-				changed := changed || gale.row_from(
-					its_expires, its_head, its_fingerprint, its_key, its_words);
-			END IF;
-			is_changed := false;
-			its_key := asked.key_of;
-			its_expires := asked.expires_us;
-			its_head := asked.head;
-			its_fingerprint := asked.fingerprint;
-			its_words := asked.words;
-		END IF;
-		"now" := coalesce("now", gale.now_us()); -- Q2
-		IF its_expires <= "now" THEN
-			its_words := NULL; -- Q3
-		END IF;
-		job := asked.job_of;
-		at := ask[job];
-		verb := ask[at];
-		code := 0;
-		was := NULL;
-		IF verb = 5 THEN
-			is_changed := is_changed OR its_words IS NOT NULL;
-			its_expires := 0;
-		ELSIF "now" < ask[at + 3] THEN
-			code := 2;
-		ELSIF verb = 4 THEN
-			after := vals[ask[at + 5]:ask[at + 5] + ask[at + 6] - 1];
-			IF (its_words IS NULL) <> (ask[at + 6] = 0)
-				OR (its_words IS NOT NULL AND ARRAY[its_head, its_fingerprint] || its_words <> after)
-			THEN
-				code := 1;
-			ELSE
-				after := vals[ask[at + 7]:ask[at + 7] + ask[at + 8] - 1];
-				is_changed := is_changed OR ask[at + 8] > 0 OR its_words IS NOT NULL;
-				its_expires := CASE
-					WHEN ask[at + 8] > 0 AND ask[at + 4] > "now" THEN ask[at + 4]
-					ELSE 0
-				END;
-				its_head := after[1];
-				its_fingerprint := after[2];
-				its_words := after[3:];
-			END IF;
-		ELSE
-			was_head := its_head;
-			was_fingerprint := its_fingerprint;
-			was := its_words;
-			IF verb <> 3 THEN
-				after := gale.step(its_head, its_fingerprint, its_words, ask, at, "now");
-				IF cardinality(after) = 1 THEN
-					code := after[1];
-					was := NULL;
-				ELSIF after IS NOT NULL THEN
-					its_expires := CASE WHEN after[1] > "now" THEN after[1] ELSE 0 END;
-					its_head := gale.head_of(ask[at + 1]);
-					its_fingerprint := ask[at + 2];
-					its_words := after[2:];
-					is_changed := true;
-				END IF;
-			END IF;
-		END IF;
-		RETURN NEXT;
-	END LOOP;
-	IF is_changed THEN
-		changed := changed || gale.row_from(
-			its_expires, its_head, its_fingerprint, its_key, its_words);
-	END IF;
-	IF changed IS NOT NULL THEN
-		INSERT INTO gale.keys SELECT * FROM unnest(changed)
-		ON CONFLICT (key) DO UPDATE SET expires_us = excluded.expires_us, head = excluded.head,
-			fingerprint = excluded.fingerprint, words = excluded.words;
+	IF other IS NOT NULL THEN
+		RETURN NEXT ROW(0, 0, nonce, gale.now_us(), 0, 0, NULL, other)::gale.told;
+	ELSE
+		RETURN QUERY SELECT * FROM gale.work(nonce, keys, ask, vals, NULL);
 	END IF;
 END
 $$;
 
+-- ---- Many lends from windows -------------------------------------------------------
+
+-- The rows behind the first, without the node's own, and not the last of eight.
+CREATE OR REPLACE FUNCTION gale.rows_behind(words bigint[], node bigint) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE
+AS $$
+	SELECT CASE WHEN array_position(words, node) IS NULL THEN words[:36]
+		ELSE words[:array_position(words, node) - 1] || words[array_position(words, node) + 6:] END
+$$;
+
+-- Is the node's request, if it has a row there, before this one?  NULL: who knows?
+CREATE OR REPLACE FUNCTION gale.is_next(words bigint[], node bigint, number bigint)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE
+AS $$
+	SELECT CASE array_position(words, node) % 6 WHEN 1 THEN
+		words[array_position(words, node) + 1] < number
+		ELSE nullif(array_position(words, node) IS NULL, false) END
+$$;
+
+-- Those of the jobs of gale.lend that it has not done.
+CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, keys bytea[], rules bigint[],
+	lends bigint[])
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off
+AS $$
+DECLARE
+	n int;
+	r int := 1;
+	own bytea;
+	others bytea[] := '{}';
+	numbers int[] := '{}';
+	starts bigint[];
+	ask bigint[] := '{}';
+BEGIN
+	FOR n, own IN
+		SELECT k.n, k.key FROM unnest(keys) WITH ORDINALITY AS k (key, n)
+		WHERE NOT EXISTS (
+			SELECT FROM gale.keys AS s
+			WHERE s.key = k.key AND s.xmin = pg_current_xact_id_if_assigned()::xid
+				AND s.stamp = (nonce << 6 | k.n - 1) AND s.head > 0)
+		ORDER BY 1
+	LOOP
+		WHILE rules[r] < n LOOP
+			r := r + 13;
+		END LOOP;
+		others := others || own;
+		numbers := numbers || n;
+		ask := ask || (1::bigint || rules[r + 1:r + 10] || lends[n * 5 - 4:n * 5] || rules[r + 11]);
+	END LOOP;
+	SELECT array_agg(cardinality(numbers) + 17 * i - 16) INTO starts
+	FROM generate_series(1, cardinality(numbers)) AS i;
+	RETURN QUERY SELECT * FROM gale.work(nonce, others, starts || ask, NULL, numbers);
+END
+$$;
+
+-- The same for lends from windows, one for each key, in the order of the keys.  Jobs that
+-- follow each other under one rule are described by 13 numbers of rules:
+--
+--     0 the last of them, 1 kind, 2 fingerprint, 3 not_before_us, 4 limit, 5 period_us,
+--     6 .. 9 as above, 10 node, 11 spent, 12 the most of least and seen of any job
+--
+-- and each job by 5 of lends: number, want, least, seen, seen_in.
+--
+-- What is told of a job that was done here is the value as it is then: code 6, where its
+-- window starts, what is used of it, what was granted, what is out, and other rows.  The
+-- request's number is in it, so that the engine gets the same answer from it.  Whatever
+-- is not as simple is done as anywhere else, its rows being locked by then.
+CREATE OR REPLACE FUNCTION gale.lend(wanted int, nonce bigint, generation text, keys bytea[],
+	rules bigint[], lends bigint[])
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+	other CONSTANT text := gale.meet(wanted, generation);
+	instant CONSTANT bigint := gale.now_us();
+	start CONSTANT bigint := nonce << 6;
+	r int := 1;
+	behind int := 0; -- so many jobs
+	period bigint[];
+	wide bigint;
+	"limit" bigint;
+	whose bigint;
+	count int;
+	done int := 0;
+BEGIN
+	RETURN NEXT ROW(0, 0, nonce, instant, 0, 0, NULL, other)::gale.told;
+	IF other IS NOT NULL THEN
+		RETURN;
+	END IF;
+	WHILE r < cardinality(rules) LOOP
+		period := gale.period_at(rules, r, instant);
+		IF instant >= rules[r + 3] AND period IS NOT NULL THEN
+			wide := 8589934593 + rules[r + 1] * 256;
+			"limit" := rules[r + 4];
+			whose := rules[r + 10];
+			RETURN QUERY
+			INSERT INTO gale.keys AS had
+			SELECT CASE WHEN fits THEN period[2] ELSE 0 END, CASE WHEN fits THEN wide ELSE 0 END,
+				rules[r + 2], period[1], seen + units, whose, lends[at], units, units, start | job,
+				key, NULL
+			FROM (
+				SELECT *, least(lends[at + 1], "limit" - seen) AS units,
+					seen + lends[at + 2] <= "limit" AS fits
+				FROM (
+					SELECT key, behind + n - 1 AS job, (behind + n) * 5 - 4 AS at,
+						CASE WHEN lends[(behind + n) * 5] = period[1]
+							THEN least(lends[(behind + n) * 5 - 1], "limit") ELSE 0 END AS seen
+					FROM unnest(keys[behind + 1:rules[r]]) WITH ORDINALITY AS k (key, n)
+					OFFSET 0
+				) AS a
+			) AS b
+			ON CONFLICT (key) DO UPDATE SET expires_us = excluded.expires_us,
+				start_us = excluded.start_us,
+				used = CASE WHEN had.start_us < excluded.start_us THEN excluded.used
+					ELSE least(greatest(had.used + excluded.granted, excluded.used), "limit") END,
+				node = excluded.node,
+				number = excluded.number,
+				granted = CASE WHEN had.start_us < excluded.start_us THEN excluded.granted
+					ELSE least(excluded.granted,
+						"limit" - greatest(had.used, excluded.used - excluded.granted)) END,
+				"out" = CASE WHEN had.start_us < excluded.start_us THEN excluded.granted
+					ELSE least(excluded.granted,
+							"limit" - greatest(had.used, excluded.used - excluded.granted))
+						+ CASE WHEN had.node = excluded.node THEN had.out ELSE
+							coalesce(had.words[array_position(had.words, excluded.node) + 3], 0) END
+					END,
+				stamp = excluded.stamp,
+				words = CASE WHEN had.start_us < excluded.start_us THEN NULL
+					WHEN had.node = excluded.node THEN had.words
+					ELSE ARRAY[had.node, had.number, had.granted, had.out, had.start_us, 0]
+						|| gale.rows_behind(had.words, excluded.node) END
+			WHERE had.head = excluded.head AND had.fingerprint = excluded.fingerprint
+				AND had.node > 0
+				AND (had.start_us < excluded.start_us
+					OR (had.start_us = excluded.start_us AND had.expires_us > instant -- Q3
+						AND CASE WHEN had.node = excluded.node THEN had.number < excluded.number
+							ELSE gale.is_next(had.words, excluded.node, excluded.number) END
+						AND had.used BETWEEN 0 AND "limit" AND had.out BETWEEN 0 AND had.used
+						AND (had.used + excluded.granted <= "limit"
+							OR "limit" - greatest(had.used, excluded.used - excluded.granted)
+								>= lends[(excluded.stamp & 63) * 5 + 3])))
+			RETURNING (stamp & 63)::int + 1, CASE WHEN head > 0 THEN 6 END, start_us, used, granted,
+				"out", words, NULL::text;
+			GET DIAGNOSTICS count = ROW_COUNT;
+			IF gale.now_us() >= period[2] THEN -- Q2
+				RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
+			END IF;
+			IF rules[r + 12] <= "limit" THEN
+				done := done + count;
+			END IF;
+		END IF;
+		behind := rules[r];
+		r := r + 13;
+	END LOOP;
+	IF done < cardinality(keys) THEN
+		RETURN QUERY SELECT * FROM gale.lend_others(nonce, keys, rules, lends);
+	END IF;
+END
+$$;
 -- ---- Upkeep ------------------------------------------------------------------------
 
 -- Drops at most so many keys that have been expired for margin_us, skipping those that
@@ -721,4 +956,4 @@ $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gale FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], bigint[], bigint[]),
-	gale.sweep(int, bigint) TO PUBLIC;
+	gale.lend(int, bigint, text, bytea[], bigint[], bigint[]), gale.sweep(int, bigint) TO PUBLIC;

@@ -3,20 +3,25 @@
 /*
  * wire.c -- binary parameters, written in one pass; a result, believed bit by bit.
  *
- *     $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
- *     int4        int8       text            bytea[]   int8[]   int8[]
+ *     gale.run:    $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
+ *                  int4        int8       text            bytea[]   int8[]   int8[]
+ *     gale.lend:                                                    $5 rules $6 lends
  *
- * ask holds where each job starts in it, counted from 1, and then the jobs; schema.sql
- * says which number is what.  vals holds the values of swaps, as numbers.
+ * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
+ * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
+ * the order of their keys: rules says what those that follow each other have in common,
+ * lends what they have not.  schema.sql says which number is what.
  *
  * Invariants
  *
  *   K1  What is measured is what is written: a room is taken once for each batch.
- *   K2  Each job is answered once, under the batch's nonce, with a code that can be
- *       meant for its verb, and a value of whole words.                      (law L13)
+ *   K2  Each job is answered, under the batch's nonce, with a code that can be meant for
+ *       its verb, and a value of whole words.  Of two answers the later counts: the
+ *       first was of a try that came to nothing.                             (law L13)
  */
 #include "stores/postgres/wire.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/calendar.h"
@@ -249,16 +254,17 @@ static struct measure measure(const struct postgres_batch *batch)
 	return sum;
 }
 
+static uint8_t *put_key(uint8_t *at, const struct remote_bytes *key)
+{
+	memcpy(put_big(at, key->count, 4), key->bytes, key->count);
+	return at + 4 + key->count;
+}
+
 static uint8_t *put_keys(uint8_t *at, const struct postgres_batch *batch)
 {
 	at = put_array_head(at, BYTEA, batch->count);
-	for (size_t i = 0; i < batch->count; i++) {
-		const struct remote_bytes *key = &batch->jobs[i].key;
-
-		at = put_big(at, key->count, 4);
-		memcpy(at, key->bytes, key->count);
-		at += key->count;
-	}
+	for (size_t i = 0; i < batch->count; i++)
+		at = put_key(at, &batch->jobs[i].key);
 	return at;
 }
 
@@ -309,14 +315,25 @@ static void set(struct postgres_call *call, int which, Oid type, const void *fro
 	call->formats[which] = POSTGRES_BINARY;
 }
 
-bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
-                  struct postgres_call *ret_call)
+static void set_all(struct postgres_call *call, const struct postgres_batch *batch,
+                    const uint8_t *start, uint8_t *const part[POSTGRES_PARAMETERS])
 {
 	const uint8_t *text = (const uint8_t *)batch->generation;
+
+	set(call, 0, INT4, start, part[0]);
+	set(call, 1, INT8, part[0], part[1]);
+	set(call, 2, TEXT, text, text + strlen(batch->generation));
+	set(call, 3, BYTEA_ARRAY, part[1], part[3]);
+	set(call, 4, INT8_ARRAY, part[3], part[4]);
+	set(call, 5, INT8_ARRAY, part[4], part[5]);
+}
+
+static bool ask_any(const struct postgres_batch *batch, struct postgres_room *room,
+                    struct postgres_call *ret_call)
+{
 	struct measure sum = measure(batch);
 	uint8_t *part[POSTGRES_PARAMETERS];
 
-	gale_assert(batch->count <= REMOTE_BATCH_MOST);
 	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
 	                         (sum.numbers + sum.vals) * NUMBER))
 		return false; /* K1 */
@@ -326,15 +343,198 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 	part[4] = put_jobs(part[3], batch, sum.numbers);
 	part[5] = put_vals(part[4], batch, sum.vals);
 	gale_assert((size_t)(part[5] - room->bytes) <= room->size);
-
 	ret_call->text = "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)";
-	set(ret_call, 0, INT4, room->bytes, part[0]);
-	set(ret_call, 1, INT8, part[0], part[1]);
-	set(ret_call, 2, TEXT, text, text + strlen(batch->generation));
-	set(ret_call, 3, BYTEA_ARRAY, part[1], part[3]);
-	set(ret_call, 4, INT8_ARRAY, part[3], part[4]);
-	set(ret_call, 5, INT8_ARRAY, part[4], part[5]);
+	set_all(ret_call, batch, room->bytes, part);
 	return true;
+}
+
+/* ---- Lends from windows ---------------------------------------------------------- */
+
+#define RULE_NUMBERS 13
+#define LEND_NUMBERS 5
+#define TURNS_SLOWLY_US UINT64_C(100000) /* a statement is over before it turns */
+
+/* The jobs of a batch, by their keys. */
+struct sorted {
+	const struct remote_job *jobs[REMOTE_BATCH_MOST];
+};
+
+static bool is_simple(const struct remote_job *job)
+{
+	const struct gale_rule *rule = &job->rule->is;
+
+	return job->verb == REMOTE_LEND && (rule->kind == GALE_RULE_QUOTA ||
+	                                    (rule->kind == GALE_RULE_FIXED_WINDOW &&
+	                                     rule->period_us >= TURNS_SLOWLY_US));
+}
+
+static int compare_keys(const struct remote_bytes *a, const struct remote_bytes *b)
+{
+	size_t count = a->count < b->count ? a->count : b->count;
+	int order = memcmp(a->bytes, b->bytes, count);
+
+	return order != 0 ? order : (a->count > b->count) - (a->count < b->count);
+}
+
+static int compare_jobs(const void *a, const void *b)
+{
+	const struct remote_job *const *one = a, *const *other = b;
+
+	return compare_keys(&(*one)->key, &(*other)->key);
+}
+
+static bool have_in_common(const struct remote_job *a, const struct remote_job *b)
+{
+	return a->rule->fingerprint == b->rule->fingerprint &&
+	       a->not_before_us == b->not_before_us && a->ask.node == b->ask.node &&
+	       a->ask.spent == b->ask.spent &&
+	       memcmp(&a->rule->is, &b->rule->is, sizeof(a->rule->is)) == 0;
+}
+
+/* How many jobs there are from this one on that have the same in common. */
+static size_t run_of(const struct sorted *sorted, size_t count, size_t from)
+{
+	size_t next = from + 1;
+
+	while (next < count && have_in_common(sorted->jobs[from], sorted->jobs[next]))
+		next++;
+	return next - from;
+}
+
+static size_t count_runs(const struct sorted *sorted, size_t count)
+{
+	size_t runs = 0;
+
+	for (size_t at = 0; at < count; at += run_of(sorted, count, at))
+		runs++;
+	return runs;
+}
+
+/* True if all are lends from windows, no two of one key, and many have much in common. */
+static bool sort_lends(const struct postgres_batch *batch, struct sorted *sorted)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		if (!is_simple(&batch->jobs[i]))
+			return false;
+		sorted->jobs[i] = &batch->jobs[i];
+	}
+	qsort(sorted->jobs, batch->count, sizeof(sorted->jobs[0]), compare_jobs);
+	for (size_t i = 1; i < batch->count; i++)
+		if (compare_jobs(&sorted->jobs[i - 1], &sorted->jobs[i]) == 0)
+			return false;
+	return batch->count > 0 &&
+	       count_runs(sorted, batch->count) <= 1 + batch->count / 4;
+}
+
+/* What least and seen come to at most: nothing above the limit needs to be looked for. */
+static uint64_t most_needed(const struct sorted *sorted, size_t from, size_t count)
+{
+	uint64_t most = 0;
+
+	for (size_t i = from; i < from + count; i++) {
+		const struct remote_job *job = sorted->jobs[i];
+		uint64_t needed = job->ask.least + job->seen;
+
+		most = needed > most ? needed : most;
+	}
+	return most;
+}
+
+static uint8_t *put_rule(uint8_t *at, const struct sorted *sorted, size_t from,
+                         size_t count, uint64_t now)
+{
+	const struct remote_job *job = sorted->jobs[from];
+	uint64_t out[NUMBERS_MOST] = { 0 };
+
+	list_rule(job->rule, now, out);
+	out[0] = from + count;
+	out[1] = (uint64_t)job->rule->is.kind;
+	out[2] = job->rule->fingerprint;
+	out[3] = job->not_before_us;
+	out[10] = job->ask.node;
+	out[11] = job->ask.spent;
+	out[12] = most_needed(sorted, from, count);
+	for (size_t i = 0; i < RULE_NUMBERS; i++)
+		at = put_number(at, out[i]);
+	return at;
+}
+
+static uint8_t *put_rules(uint8_t *at, const struct postgres_batch *batch,
+                          const struct sorted *sorted)
+{
+	size_t runs = count_runs(sorted, batch->count), count;
+
+	at = put_array_head(at, INT8, runs * RULE_NUMBERS);
+	for (size_t from = 0; from < batch->count; from += count) {
+		count = run_of(sorted, batch->count, from);
+		at = put_rule(at, sorted, from, count, batch->now_us);
+	}
+	return at;
+}
+
+static uint8_t *put_lends(uint8_t *at, const struct postgres_batch *batch,
+                          const struct sorted *sorted)
+{
+	at = put_array_head(at, INT8, batch->count * LEND_NUMBERS);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct remote_job *job = sorted->jobs[i];
+
+		at = put_number(at, job->ask.number);
+		at = put_number(at, job->ask.want);
+		at = put_number(at, job->ask.least);
+		at = put_number(at, job->seen);
+		at = put_number(at, job->seen_in);
+	}
+	return at;
+}
+
+static size_t bytes_of_keys(const struct postgres_batch *batch)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < batch->count; i++)
+		sum += 4 + batch->jobs[i].key.count;
+	return sum;
+}
+
+static uint8_t *put_sorted_keys(uint8_t *at, const struct sorted *sorted, size_t count)
+{
+	at = put_array_head(at, BYTEA, count);
+	for (size_t i = 0; i < count; i++)
+		at = put_key(at, &sorted->jobs[i]->key);
+	return at;
+}
+
+static bool ask_lends(const struct postgres_batch *batch, const struct sorted *sorted,
+                      struct postgres_room *room, struct postgres_call *ret_call)
+{
+	size_t numbers = count_runs(sorted, batch->count) * RULE_NUMBERS +
+	                 batch->count * LEND_NUMBERS;
+	uint8_t *part[POSTGRES_PARAMETERS];
+
+	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + bytes_of_keys(batch) +
+	                         numbers * NUMBER))
+		return false; /* K1 */
+	part[0] = put_big(room->bytes, POSTGRES_SCHEMA_VERSION, 4);
+	part[1] = put_big(part[0], batch->nonce, 8);
+	part[3] = put_sorted_keys(part[1], sorted, batch->count);
+	part[4] = put_rules(part[3], batch, sorted);
+	part[5] = put_lends(part[4], batch, sorted);
+	gale_assert((size_t)(part[5] - room->bytes) <= room->size);
+	ret_call->text = "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6)";
+	set_all(ret_call, batch, room->bytes, part);
+	return true;
+}
+
+bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
+                  struct postgres_call *ret_call)
+{
+	struct sorted sorted;
+
+	gale_assert(batch->count <= REMOTE_BATCH_MOST);
+	if (sort_lends(batch, &sorted))
+		return ask_lends(batch, &sorted, room, ret_call);
+	return ask_any(batch, room, ret_call);
 }
 
 /* ---- Errors ---------------------------------------------------------------------- */
@@ -370,20 +570,26 @@ enum postgres_result postgres_error(const char *sqlstate)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
+/* Of job 0: A the nonce, B the time of what follows, OTHER the generation if that is
+ * another one.  Of others: A and B the head and the fingerprint of what was there, WORDS its
+ * words; of LENT A to D where its window starts, what is used of it, what was granted and
+ * what is out, WORDS the rows behind the first. */
 enum column {
-	ECHO,
-	NOW,
 	JOB,
 	CODE,
-	WAS_HEAD,
-	WAS_FINGERPRINT,
-	WAS,
-	INSTEAD,
+	A,
+	B,
+	C,
+	D,
+	WORDS,
+	OTHER,
 	COLUMNS,
 };
 
-static const Oid column_types[COLUMNS] = { INT8, INT8, INT4,       INT4,
+static const Oid column_types[COLUMNS] = { INT4, INT4, INT8,       INT8,
 	                                   INT8, INT8, INT8_ARRAY, TEXT };
+
+#define LENT (REMOTE_GARBLED + 1)
 
 static bool has_columns(const PGresult *result)
 {
@@ -424,22 +630,21 @@ static bool number_of(const PGresult *result, int row, enum column column,
 	return true;
 }
 
-/* The statement's first row; each has the same. */
+/* A row of job 0: what is it of, and from when? */
 static bool is_ours(const PGresult *result, int row, const struct postgres_batch *batch,
                     uint64_t *ret_now)
 {
 	uint64_t nonce;
 
-	return number_of(result, row, ECHO, UINT64_MAX, &nonce) &&
-	       nonce == batch->nonce &&
-	       number_of(result, row, NOW, INSTANT_MAX_US, ret_now);
+	return number_of(result, row, A, UINT64_MAX, &nonce) && nonce == batch->nonce &&
+	       number_of(result, row, B, INSTANT_MAX_US, ret_now) && *ret_now > 0;
 }
 
 static enum postgres_result read_generation(const PGresult *result,
                                             char ret[REMOTE_GENERATION_BYTES + 1])
 {
-	size_t length = length_of(result, 0, INSTEAD);
-	const uint8_t *text = bytes_of(result, 0, INSTEAD);
+	size_t length = length_of(result, 0, OTHER);
+	const uint8_t *text = bytes_of(result, 0, OTHER);
 
 	if (length == 0 || length > REMOTE_GENERATION_BYTES || memchr(text, 0, length))
 		return POSTGRES_WRONG;
@@ -470,8 +675,8 @@ static bool is_possible(const struct remote_job *job, uint64_t code)
 /* How many words the array has, if it is one of that many numbers. */
 static bool count_words(const PGresult *result, int row, size_t *ret_count)
 {
-	size_t length = length_of(result, row, WAS);
-	const uint8_t *at = bytes_of(result, row, WAS);
+	size_t length = length_of(result, row, WORDS);
+	const uint8_t *at = bytes_of(result, row, WORDS);
 
 	if (length < ARRAY_HEAD || get_big(at, 4) != 1 || get_big(at + 4, 4) != 0 ||
 	    get_big(at + 8, 4) != INT8)
@@ -480,55 +685,118 @@ static bool count_words(const PGresult *result, int row, size_t *ret_count)
 	return length == ARRAY_HEAD + *ret_count * NUMBER;
 }
 
-/* The value as it was, put to where the room has place for it; no bytes if none. */
-static bool read_before(const PGresult *result, int row, uint8_t **at,
-                        struct remote_bytes *ret_before)
+/* Puts the array's words there, if it is one. */
+static bool read_words(const PGresult *result, int row, uint8_t **to)
 {
-	uint64_t head, fingerprint;
-	const uint8_t *from;
-	uint8_t *to = *at;
+	const uint8_t *from = bytes_of(result, row, WORDS) + ARRAY_HEAD;
 	size_t count;
 
-	*ret_before = (struct remote_bytes){ 0 };
-	if (PQgetisnull(result, row, WAS))
-		return true;
-	if (!number_of(result, row, WAS_HEAD, UINT64_MAX, &head) ||
-	    !number_of(result, row, WAS_FINGERPRINT, UINT64_MAX, &fingerprint) ||
-	    !count_words(result, row, &count))
+	if (!count_words(result, row, &count))
 		return false;
-	to = put_little(put_little(to, head), fingerprint);
-	from = bytes_of(result, row, WAS) + ARRAY_HEAD;
 	for (size_t i = 0; i < count; i++, from += NUMBER) {
 		if (get_big(from, 4) != 8)
 			return false;
-		to = put_little(to, get_big(from + 4, 8));
+		*to = put_little(*to, get_big(from + 4, 8));
 	}
-	*ret_before = (struct remote_bytes){ *at, (size_t)(to - *at) };
-	*at = to;
 	return true;
 }
 
-static bool read_row(const PGresult *result, int row,
-                     const struct postgres_batch *batch, uint8_t **at,
-                     struct remote_told *told)
+/* The value as it was, put to where there is place for it; no bytes if none. */
+static bool read_before(const PGresult *result, int row, uint8_t **to)
 {
-	struct remote_told *own;
-	uint64_t now, job, code;
+	uint64_t head, fingerprint;
 
-	if (!is_ours(result, row, batch, &now) ||
-	    !number_of(result, row, JOB, batch->count, &job) || job == 0 ||
-	    !number_of(result, row, CODE, REMOTE_GARBLED, &code) ||
-	    !is_possible(&batch->jobs[job - 1], code))
+	if (PQgetisnull(result, row, WORDS))
+		return true;
+	if (!number_of(result, row, A, UINT64_MAX, &head) ||
+	    !number_of(result, row, B, UINT64_MAX, &fingerprint))
 		return false;
-	own = &told[job - 1];
-	if (own->now_us != 0 || now == 0)
-		return false; /* K2: not twice */
-	own->now_us = now;
-	own->code = (enum remote_code)code;
-	if (!read_before(result, row, at, &own->before))
-		own->code = REMOTE_GARBLED; /* whoever wrote that, it is no value */
-	return own->code != REMOTE_GARBLED ||
-	       is_possible(&batch->jobs[job - 1], REMOTE_GARBLED);
+	*to = put_little(put_little(*to, head), fingerprint);
+	return read_words(result, row, to);
+}
+
+/* The value as the lend has left it, which says the same of its number (lease.h, D2). */
+static bool read_lent(const PGresult *result, int row, const struct remote_job *job,
+                      uint8_t **to)
+{
+	uint64_t start, used, granted, out;
+
+	if (!number_of(result, row, A, INSTANT_MAX_US, &start) ||
+	    !number_of(result, row, B, GALE_UNITS_MAX, &used) ||
+	    !number_of(result, row, C, GALE_UNITS_MAX, &granted) ||
+	    !number_of(result, row, D, GALE_UNITS_MAX, &out))
+		return false;
+	*to =
+	    put_little(*to, UINT64_C(2) << 32 | (uint64_t)job->rule->is.kind << 8 | 1);
+	*to = put_little(*to, job->rule->fingerprint);
+	*to = put_little(put_little(*to, start), used);
+	*to = put_little(put_little(*to, job->ask.node), job->ask.number);
+	*to = put_little(put_little(*to, granted), out);
+	*to = put_little(put_little(*to, start), 0);
+	return PQgetisnull(result, row, WORDS) || read_words(result, row, to);
+}
+
+/* What a batch's result is read into. */
+struct reader {
+	const struct postgres_batch *batch;
+	struct remote_told *told;
+	struct sorted sorted;
+	bool is_lends;
+	uint64_t now; /* of the rows that follow; 0: none was told */
+	size_t left;  /* jobs of which nothing has been told */
+	uint8_t *at;
+};
+
+static const struct remote_job *job_of(const struct reader *reader, uint64_t number)
+{
+	return reader->is_lends ? reader->sorted.jobs[number - 1]
+	                        : &reader->batch->jobs[number - 1];
+}
+
+static enum remote_code read_value(struct reader *reader, const PGresult *result,
+                                   int row, const struct remote_job *job, uint64_t code,
+                                   struct remote_bytes *ret_before)
+{
+	uint8_t *start = reader->at;
+	bool good = code == LENT ? read_lent(result, row, job, &reader->at)
+	                         : read_before(result, row, &reader->at);
+
+	*ret_before = (struct remote_bytes){ 0 };
+	if (!good)
+		return REMOTE_GARBLED; /* whoever wrote that, it is no value */
+	if (reader->at > start)
+		*ret_before =
+		    (struct remote_bytes){ start, (size_t)(reader->at - start) };
+	return code == LENT ? REMOTE_DONE : (enum remote_code)code;
+}
+
+static bool read_job(struct reader *reader, const PGresult *result, int row,
+                     uint64_t number)
+{
+	const struct remote_job *job = job_of(reader, number);
+	struct remote_told *told = &reader->told[job - reader->batch->jobs];
+	uint64_t code;
+
+	if (reader->now == 0 || !number_of(result, row, CODE, LENT, &code) ||
+	    (code == LENT ? !reader->is_lends : !is_possible(job, code)))
+		return false;
+	reader->left -= told->now_us == 0;
+	told->now_us = reader->now;
+	told->code = read_value(reader, result, row, job, code, &told->before);
+	return told->code != REMOTE_GARBLED || is_possible(job, REMOTE_GARBLED);
+}
+
+static bool read_row(struct reader *reader, const PGresult *result, int row)
+{
+	uint64_t number;
+
+	if (!number_of(result, row, JOB, reader->batch->count, &number))
+		return false;
+	if (number == 0)
+		return is_ours(result, row, reader->batch, &reader->now);
+	if (PQgetisnull(result, row, CODE))
+		return true; /* it has only been made ready */
+	return read_job(reader, result, row, number);
 }
 
 /* Bytes in an array's words are fewer than what they came in. */
@@ -537,7 +805,7 @@ static size_t room_for(const PGresult *result)
 	size_t sum = 0;
 
 	for (int row = 0; row < PQntuples(result); row++)
-		sum += 16 + length_of(result, row, WAS);
+		sum += 10 * 8 + length_of(result, row, WORDS);
 	return sum;
 }
 
@@ -546,18 +814,17 @@ static enum postgres_result read_rows(const PGresult *result,
                                       struct postgres_room *room,
                                       struct remote_told *told)
 {
-	uint8_t *at;
+	struct reader reader = { .batch = batch, .told = told, .left = batch->count };
 
-	if ((size_t)PQntuples(result) != batch->count)
-		return POSTGRES_WRONG;
 	if (!make_room(room, room_for(result)))
 		return POSTGRES_NO_MEMORY;
-	at = room->bytes;
+	reader.is_lends = sort_lends(batch, &reader.sorted);
+	reader.at = room->bytes;
 	memset(told, 0, batch->count * sizeof(*told));
 	for (int row = 0; row < PQntuples(result); row++)
-		if (!read_row(result, row, batch, &at, told))
+		if (!read_row(&reader, result, row))
 			return POSTGRES_WRONG;
-	return POSTGRES_TOLD;
+	return reader.left == 0 && reader.now > 0 ? POSTGRES_TOLD : POSTGRES_WRONG;
 }
 
 static bool is_other_generation(const PGresult *result,
@@ -566,7 +833,7 @@ static bool is_other_generation(const PGresult *result,
 	uint64_t now, job;
 
 	return PQntuples(result) == 1 && is_ours(result, 0, batch, &now) &&
-	       number_of(result, 0, JOB, 0, &job);
+	       number_of(result, 0, JOB, 0, &job) && !PQgetisnull(result, 0, OTHER);
 }
 
 enum postgres_result postgres_told(const PGresult *result,

@@ -26,14 +26,11 @@
 
 #include <gale/gale.h>
 
+#include "stores/postgres/schema.h"
 #include "stores/remote.h"
 
-#define POSTGRES_SCHEMA_VERSION 1
 #define POSTGRES_PARAMETERS 6
 #define POSTGRES_BINARY 1
-
-/* schema.sql, to be sent as one query; it ends in a 0. */
-extern const char postgres_schema[];
 
 /* Afterwards, for a table that a crash of the server empties, and that is faster; and for
  * one that it does not. */

@@ -66,7 +66,7 @@ static struct remote_job read_of(const char *key)
 
 static enum remote_code code_of(const struct remote_job *job)
 {
-	assert_int_equal(line_call(&line, job, 1, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, job, 1, told), POSTGRES_TOLD);
 	return told[0].code;
 }
 
@@ -74,13 +74,12 @@ static struct gale_answer answer_of(const struct remote_job *job)
 {
 	struct store_op op = { .verb = STORE_STEP };
 
-	assert_int_equal(line_call(&line, job, 1, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, job, 1, told), POSTGRES_TOLD);
 	assert_int_equal(remote_explain_step(job, &told[0], &op), STORE_DONE);
 	return op.answer;
 }
 
-/* How much of the hour is used. */
-static uint64_t used_of(const char *key)
+static uint64_t used_under(const struct rule *rule, const char *key)
 {
 	struct remote_job job = read_of(key);
 	uint64_t words[2];
@@ -88,9 +87,15 @@ static uint64_t used_of(const char *key)
 
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 	assert_int_equal(
-	    value_decode(&hourly, told[0].before.bytes, told[0].before.count, &value),
+	    value_decode(rule, told[0].before.bytes, told[0].before.count, &value),
 	    STATE_OK);
 	return words[1];
+}
+
+/* How much of the hour is used. */
+static uint64_t used_of(const char *key)
+{
+	return used_under(&hourly, key);
 }
 
 static int start(void **state)
@@ -98,16 +103,16 @@ static int start(void **state)
 	(void)state;
 	server = postgres_server_start(/* syncs= */ false);
 	hourly = compiled(gale_quota_anchored(LIMIT, GALE_SPAN_MAX_US, 0));
-	line_open(&line, postgres_server_address(server));
-	line_install(&line);
-	line.now_us = line_number(&line, "SELECT gale.now_us()");
+	postgres_line_open(&line, postgres_server_address(server));
+	postgres_line_install(&line);
+	line.now_us = postgres_line_number(&line, "SELECT gale.now_us()");
 	return 0;
 }
 
 static int stop(void **state)
 {
 	(void)state;
-	line_close(&line);
+	postgres_line_close(&line);
 	postgres_server_stop(server);
 	return 0;
 }
@@ -125,8 +130,9 @@ static void a_batch_answers_each_job(void **state)
 		jobs[i] = step_of(keys[i], i + 1);
 	}
 	for (int round = 0; round < 2; round++)
-		assert_int_equal(line_call(&line, jobs, REMOTE_BATCH_MOST, told),
-		                 POSTGRES_TOLD);
+		assert_int_equal(
+		    postgres_line_call(&line, jobs, REMOTE_BATCH_MOST, told),
+		    POSTGRES_TOLD);
 	for (size_t i = 0; i < REMOTE_BATCH_MOST; i++)
 		assert_int_equal(used_of(keys[i]),
 		                 2 * (i + 1) <= LIMIT ? 2 * (i + 1) : i + 1);
@@ -143,7 +149,7 @@ static void jobs_on_a_key_follow_each_other(void **state)
 	size_t count = sizeof(jobs) / sizeof(jobs[0]);
 
 	(void)state;
-	assert_int_equal(line_call(&line, jobs, count, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, jobs, count, told), POSTGRES_TOLD);
 	assert_int_equal(told[0].before.count, 0);
 	assert_true(told[2].before.count > 0);
 	assert_int_equal(remote_explain_step(&jobs[2], &told[2], &op), STORE_DONE);
@@ -166,10 +172,10 @@ static void what_is_dropped_is_as_new(void **state)
 	assert_int_equal(code_of(&step), REMOTE_DONE);
 	assert_int_equal(code_of(&drop), REMOTE_DONE);
 	assert_int_equal(used_of("dropped"), 0);
-	assert_int_equal(line_call(&line, both, 2, told), POSTGRES_TOLD);
-	assert_int_equal(line_call(&line, both, 2, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, both, 2, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, both, 2, told), POSTGRES_TOLD);
 	assert_int_equal(used_of("dropped"), 5);
-	assert_int_equal(line_call(&line, none, 2, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, none, 2, told), POSTGRES_TOLD);
 	assert_int_equal(told[1].code, REMOTE_DONE);
 	assert_int_equal(used_of("dropped"), 0);
 }
@@ -184,8 +190,8 @@ static void other_parameters_are_refused(void **state)
 	job.rule = &other;
 	assert_int_equal(code_of(&job), REMOTE_CHANGED);
 	assert_int_equal(used_of("changed"), 3);
-	line_do(&line, "UPDATE gale.keys SET expires_us = gale.now_us() - 1"
-	               " WHERE key = 'changed'");
+	postgres_line_do(&line, "UPDATE gale.keys SET expires_us = gale.now_us() - 1"
+	                        " WHERE key = 'changed'");
 	assert_int_equal(code_of(&job), REMOTE_DONE); /* it has expired */
 	assert_int_equal(told[0].before.count, 0);
 }
@@ -215,19 +221,24 @@ static void garbage_is_called_that_and_left_alone(void **state)
 		struct remote_job drop = jobs[0], look = read_of("garbage");
 		char sql[256], was[256];
 
-		assert_int_equal(line_call(&line, jobs, 2, told), POSTGRES_TOLD);
+		assert_int_equal(postgres_line_call(&line, jobs, 2, told),
+		                 POSTGRES_TOLD);
 		snprintf(sql, sizeof(sql),
 		         "UPDATE gale.keys SET %s WHERE key = 'garbage'", faults[i]);
-		line_do(&line, sql);
-		strcpy(was, line_text(&line, "SELECT row(head, words) FROM gale.keys"
-		                             " WHERE key = 'garbage'"));
-		assert_int_equal(line_call(&line, jobs, 2, told), POSTGRES_TOLD);
+		postgres_line_do(&line, sql);
+		strcpy(was, postgres_line_text(&line,
+		                               "SELECT row(head, words) FROM gale.keys"
+		                               " WHERE key = 'garbage'"));
+		assert_int_equal(postgres_line_call(&line, jobs, 2, told),
+		                 POSTGRES_TOLD);
 		assert_int_equal(told[0].code, REMOTE_GARBLED);
 		assert_int_equal(told[1].code, REMOTE_DONE);
-		assert_string_equal(was, line_text(&line, "SELECT row(head, words) FROM"
-		                                          " gale.keys WHERE"
-		                                          " key = 'garbage'"));
-		assert_int_equal(line_call(&line, &look, 1, told), POSTGRES_TOLD);
+		assert_string_equal(
+		    was, postgres_line_text(&line, "SELECT row(head, words) FROM"
+		                                   " gale.keys WHERE"
+		                                   " key = 'garbage'"));
+		assert_int_equal(postgres_line_call(&line, &look, 1, told),
+		                 POSTGRES_TOLD);
 		drop.verb = REMOTE_DROP;
 		assert_int_equal(code_of(&drop), REMOTE_DONE);
 	}
@@ -261,7 +272,7 @@ static void garbage_of_other_kinds_is_called_that(void **state)
 		snprintf(sql, sizeof(sql),
 		         "UPDATE gale.keys SET words = '%s' WHERE key = 'kinds'",
 		         faults[i].words);
-		line_do(&line, sql);
+		postgres_line_do(&line, sql);
 		assert_int_equal(code_of(&job), REMOTE_GARBLED);
 		drop.verb = REMOTE_DROP;
 		assert_int_equal(code_of(&drop), REMOTE_DONE);
@@ -298,10 +309,10 @@ static void a_long_log_comes_back_as_it_was(void **state)
 static void hear_patiently(struct line *own, const struct remote_job *job,
                            struct remote_told *own_told)
 {
-	enum postgres_result means = line_hear(own, job, 1, own_told);
+	enum postgres_result means = postgres_line_hear(own, job, 1, own_told);
 
 	while (means == POSTGRES_TIMED_OUT || means == POSTGRES_OTHER_GENERATION)
-		means = line_call(own, job, 1, own_told);
+		means = postgres_line_call(own, job, 1, own_told);
 	assert_int_equal(means, POSTGRES_TOLD);
 }
 
@@ -313,19 +324,19 @@ static void a_crowd_is_admitted_up_to_the_limit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CROWD; i++) {
-		line_open(&crowd[i], postgres_server_address(server));
+		postgres_line_open(&crowd[i], postgres_server_address(server));
 		crowd[i].now_us = line.now_us;
 		strcpy(crowd[i].generation, line.generation);
 	}
 	for (size_t i = 0; i < CROWD; i++)
-		line_say(&crowd[i], &job, 1);
+		postgres_line_say(&crowd[i], &job, 1);
 	for (size_t i = 0; i < CROWD; i++) {
 		struct store_op op = { .verb = STORE_STEP };
 
 		hear_patiently(&crowd[i], &job, told);
 		assert_int_equal(remote_explain_step(&job, told, &op), STORE_DONE);
 		admitted += op.answer.verdict == GALE_ALLOW;
-		line_close(&crowd[i]);
+		postgres_line_close(&crowd[i]);
 	}
 	assert_int_equal(admitted, LIMIT);
 	assert_int_equal(used_of("crowd"), LIMIT);
@@ -339,7 +350,7 @@ static void nobody_waits_in_a_circle(void **state)
 	struct line other;
 
 	(void)state;
-	line_open(&other, postgres_server_address(server));
+	postgres_line_open(&other, postgres_server_address(server));
 	other.now_us = line.now_us;
 	strcpy(other.generation, line.generation);
 	for (int round = 0; round < 200; round++) {
@@ -349,13 +360,99 @@ static void nobody_waits_in_a_circle(void **state)
 			up[i] = down[31 - i] = lend_of(keys[i], 1, 1, 1);
 			down[31 - i].ask.node = 2;
 		}
-		line_say(&line, up, 32);
-		line_say(&other, down, 32);
-		assert_int_equal(line_hear(&line, up, 32, told), POSTGRES_TOLD);
-		assert_int_equal(line_hear(&other, down, 32, told), POSTGRES_TOLD);
+		postgres_line_say(&line, up, 32);
+		postgres_line_say(&other, down, 32);
+		assert_int_equal(postgres_line_hear(&line, up, 32, told),
+		                 POSTGRES_TOLD);
+		assert_int_equal(postgres_line_hear(&other, down, 32, told),
+		                 POSTGRES_TOLD);
 	}
 	assert_int_equal(used_of("circle0.0"), 2);
-	line_close(&other);
+	postgres_line_close(&other);
+}
+
+#define MIXERS 12
+#define MIXED_KEYS 16
+#define MIXED_LIMIT 1000 /* reached halfway */
+
+static char mixed_keys[MIXED_KEYS][16];
+
+/* A lend of each key, some of them twice or with a step, so that the short way and the
+ * long one meet at the same rows, in different orders. */
+static size_t make_mixed(struct remote_job *jobs, const struct rule *rule, size_t who,
+                         uint64_t round)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < MIXED_KEYS; i++) {
+		size_t key = (i * 7 + who) % MIXED_KEYS;
+
+		jobs[count] = lend_of(mixed_keys[key], who + 1, round, 1 + key % 3);
+		jobs[count++].rule = rule;
+	}
+	if (who % 3 == 0) {
+		jobs[count] = step_of(mixed_keys[round % MIXED_KEYS], 1);
+		jobs[count++].rule = rule;
+	}
+	return count;
+}
+
+static uint64_t units_told(const struct remote_job *job, const struct remote_told *own)
+{
+	struct store_op op = { .verb = STORE_STEP };
+	struct lend_answer answer;
+
+	if (job->verb == REMOTE_LEND) {
+		remote_explain_lend(job, own, &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		return answer.grant.units;
+	}
+	assert_int_equal(remote_explain_step(job, own, &op), STORE_DONE);
+	return op.answer.verdict == GALE_ALLOW ? job->cost : 0;
+}
+
+/* What was told to have been taken is what is gone, to the unit; and nobody ever waits in
+ * a circle, which a server finds out before anybody's patience is at an end. */
+static void short_and_long_ways_meet(void **state)
+{
+	struct rule rule =
+	    compiled(gale_quota_anchored(MIXED_LIMIT, GALE_SPAN_MAX_US, 0));
+	static struct remote_job jobs[MIXERS][MIXED_KEYS + 1];
+	static struct line mixers[MIXERS];
+	uint64_t taken = 0, used = 0;
+	size_t counts[MIXERS];
+
+	(void)state;
+	postgres_line_do(&line, "ALTER DATABASE postgres SET deadlock_timeout = '5ms'");
+	for (size_t i = 0; i < MIXED_KEYS; i++)
+		snprintf(mixed_keys[i], sizeof(mixed_keys[i]), "mixed%zu", i);
+	for (size_t i = 0; i < MIXERS; i++) {
+		postgres_line_open(&mixers[i], postgres_server_address(server));
+		mixers[i].now_us = line.now_us;
+		strcpy(mixers[i].generation, line.generation);
+	}
+	for (uint64_t round = 1; round <= 60; round++) {
+		for (size_t i = 0; i < MIXERS; i++) {
+			counts[i] = make_mixed(jobs[i], &rule, i, round);
+			postgres_line_say(&mixers[i], jobs[i], counts[i]);
+		}
+		for (size_t i = 0; i < MIXERS; i++) {
+			enum postgres_result means =
+			    postgres_line_hear(&mixers[i], jobs[i], counts[i], told);
+
+			assert_true(means == POSTGRES_TOLD ||
+			            means == POSTGRES_TIMED_OUT);
+			for (size_t j = 0; means == POSTGRES_TOLD && j < counts[i]; j++)
+				taken += units_told(&jobs[i][j], &told[j]);
+		}
+	}
+	for (size_t i = 0; i < MIXED_KEYS; i++)
+		used += used_under(&rule, mixed_keys[i]);
+	for (size_t i = 0; i < MIXERS; i++)
+		postgres_line_close(&mixers[i]);
+	assert_int_equal(taken, used);
+	assert_true(taken > 0);
+	postgres_line_do(&line, "ALTER DATABASE postgres RESET deadlock_timeout");
 }
 
 static void who_waits_too_long_is_told(void **state)
@@ -364,17 +461,17 @@ static void who_waits_too_long_is_told(void **state)
 	struct line other;
 
 	(void)state;
-	line_open(&other, postgres_server_address(server));
+	postgres_line_open(&other, postgres_server_address(server));
 	other.now_us = line.now_us;
 	strcpy(other.generation, line.generation);
-	line_do(&other, "BEGIN");
-	assert_int_equal(line_call(&other, &job, 1, told), POSTGRES_TOLD);
-	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_TIMED_OUT);
+	postgres_line_do(&other, "BEGIN");
+	assert_int_equal(postgres_line_call(&other, &job, 1, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_TIMED_OUT);
 	job = read_of("held");
-	assert_int_equal(line_call(&line, &job, 1, told),
+	assert_int_equal(postgres_line_call(&line, &job, 1, told),
 	                 POSTGRES_TOLD); /* needs no lock */
-	line_do(&other, "ROLLBACK");
-	line_close(&other);
+	postgres_line_do(&other, "ROLLBACK");
+	postgres_line_close(&other);
 	assert_int_equal(used_of("held"), 0);
 }
 
@@ -384,13 +481,14 @@ static void nothing_stays_in_the_session(void **state)
 
 	(void)state;
 	assert_int_equal(code_of(&job), REMOTE_DONE);
-	assert_int_equal(line_number(&line, "SELECT count(*) FROM pg_locks"
-	                                    " WHERE locktype = 'advisory'"),
+	assert_int_equal(postgres_line_number(&line, "SELECT count(*) FROM pg_locks"
+	                                             " WHERE locktype = 'advisory'"),
 	                 0);
 	assert_int_equal(
-	    line_number(&line, "SELECT count(*) FROM pg_prepared_statements"), 0);
-	assert_string_equal(line_text(&line, "SHOW lock_timeout"), "0");
-	assert_string_equal(line_text(&line, "SHOW enable_seqscan"), "on");
+	    postgres_line_number(&line, "SELECT count(*) FROM pg_prepared_statements"),
+	    0);
+	assert_string_equal(postgres_line_text(&line, "SHOW lock_timeout"), "0");
+	assert_string_equal(postgres_line_text(&line, "SHOW enable_seqscan"), "on");
 }
 
 static void a_hot_key_stays_on_few_pages(void **state)
@@ -399,21 +497,21 @@ static void a_hot_key_stays_on_few_pages(void **state)
 	struct remote_job job = step_of("hot", 1);
 
 	(void)state;
-	line_do(&line, "TRUNCATE gale.keys");
+	postgres_line_do(&line, "TRUNCATE gale.keys");
 	job.rule = &fast;
 	for (int i = 0; i < 3000; i++)
 		assert_int_equal(code_of(&job), REMOTE_DONE);
-	assert_true(line_number(&line, "SELECT pg_relation_size('gale.keys')") <=
-	            8 * 8192);
+	assert_true(postgres_line_number(
+			&line, "SELECT pg_relation_size('gale.keys')") <= 8 * 8192);
 }
 
 /* ---- What a server forgets ------------------------------------------------------- */
 
 static void open_again(void)
 {
-	line_close(&line);
-	line_open(&line, postgres_server_address(server));
-	line.now_us = line_number(&line, "SELECT gale.now_us()");
+	postgres_line_close(&line);
+	postgres_line_open(&line, postgres_server_address(server));
+	line.now_us = postgres_line_number(&line, "SELECT gale.now_us()");
 }
 
 /* The generation, as anybody is told who asks for another one. */
@@ -422,8 +520,9 @@ static const char *generation(void)
 	struct remote_job job = read_of("any");
 
 	line.generation[0] = 0;
-	line_say(&line, &job, 1);
-	assert_int_equal(line_hear(&line, &job, 1, told), POSTGRES_OTHER_GENERATION);
+	postgres_line_say(&line, &job, 1);
+	assert_int_equal(postgres_line_hear(&line, &job, 1, told),
+	                 POSTGRES_OTHER_GENERATION);
 	return line.generation;
 }
 
@@ -434,8 +533,9 @@ static void another_generation_changes_nothing(void **state)
 	(void)state;
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 	strcpy(line.generation, "another");
-	line_say(&line, &job, 1);
-	assert_int_equal(line_hear(&line, &job, 1, told), POSTGRES_OTHER_GENERATION);
+	postgres_line_say(&line, &job, 1);
+	assert_int_equal(postgres_line_hear(&line, &job, 1, told),
+	                 POSTGRES_OTHER_GENERATION);
 	assert_int_equal(strlen(line.generation), REMOTE_GENERATION_BYTES);
 	assert_int_equal(used_of("generation"), 3);
 }
@@ -450,10 +550,10 @@ static void what_may_forget_is_another_generation(void **state)
 	open_again();
 	assert_string_equal(was, generation());
 
-	line_do(&line, "TRUNCATE gale.keys");
+	postgres_line_do(&line, "TRUNCATE gale.keys");
 	assert_string_not_equal(was, generation());
 	strcpy(was, generation());
-	pid = (int)line_number(&line, "SELECT pg_backend_pid()");
+	pid = (int)postgres_line_number(&line, "SELECT pg_backend_pid()");
 	postgres_server_crash_process(server, pid);
 	open_again();
 	assert_string_not_equal(was, generation());
@@ -476,15 +576,16 @@ static void a_crash_forgets_what_is_not_durable(void **state)
 	postgres_server_restart(server, /* crashes= */ true);
 	open_again();
 	assert_int_equal(used_of("durable"), 3);
-	line_do(&line, POSTGRES_SET_FAST);
-	line_do(&line, POSTGRES_SET_FAST);
+	postgres_line_do(&line, POSTGRES_SET_FAST);
+	postgres_line_do(&line, POSTGRES_SET_FAST);
 	assert_int_equal(used_of("durable"), 3);
 	postgres_server_restart(server, /* crashes= */ true);
 	open_again();
 	assert_int_equal(used_of("durable"), 0);
-	line_do(&line, POSTGRES_SET_DURABLE);
-	assert_string_equal(line_text(&line, "SELECT relpersistence FROM pg_class"
-	                                     " WHERE oid = 'gale.keys'::regclass"),
+	postgres_line_do(&line, POSTGRES_SET_DURABLE);
+	assert_string_equal(postgres_line_text(&line,
+	                                       "SELECT relpersistence FROM pg_class"
+	                                       " WHERE oid = 'gale.keys'::regclass"),
 	                    "p");
 }
 
@@ -493,9 +594,9 @@ static void a_server_that_only_reads_says_so(void **state)
 	struct remote_job job = step_of("read-only", 1);
 
 	(void)state;
-	line_do(&line, "SET default_transaction_read_only = on");
-	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_READ_ONLY);
-	line_do(&line, "RESET default_transaction_read_only");
+	postgres_line_do(&line, "SET default_transaction_read_only = on");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_READ_ONLY);
+	postgres_line_do(&line, "RESET default_transaction_read_only");
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 }
 
@@ -504,22 +605,24 @@ static void who_may_not_is_refused(void **state)
 	struct remote_job job = step_of("stranger", 1);
 
 	(void)state;
-	line_do(&line, "CREATE ROLE stranger; SET ROLE stranger");
-	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_REFUSED);
-	line_do(&line, "RESET ROLE; GRANT USAGE ON SCHEMA gale TO stranger;"
-	               " SET ROLE stranger");
+	postgres_line_do(&line, "CREATE ROLE stranger; SET ROLE stranger");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_REFUSED);
+	postgres_line_do(&line, "RESET ROLE; GRANT USAGE ON SCHEMA gale TO stranger;"
+	                        " SET ROLE stranger");
 	assert_int_equal(code_of(&job), REMOTE_DONE);
-	assert_int_equal(line_try(&line, "SELECT * FROM gale.keys"), POSTGRES_REFUSED);
-	assert_int_equal(line_try(&line, "SELECT * FROM gale.sweep(1)"), POSTGRES_TOLD);
-	assert_int_equal(line_try(&line, POSTGRES_SET_FAST), POSTGRES_REFUSED);
-	line_do(&line, "RESET ROLE");
+	assert_int_equal(postgres_line_try(&line, "SELECT * FROM gale.keys"),
+	                 POSTGRES_REFUSED);
+	assert_int_equal(postgres_line_try(&line, "SELECT * FROM gale.sweep(1)"),
+	                 POSTGRES_TOLD);
+	assert_int_equal(postgres_line_try(&line, POSTGRES_SET_FAST), POSTGRES_REFUSED);
+	postgres_line_do(&line, "RESET ROLE");
 }
 
 /* ---- Sweeping -------------------------------------------------------------------- */
 
 static uint64_t keys(void)
 {
-	return line_number(&line, "SELECT count(*) FROM gale.keys");
+	return postgres_line_number(&line, "SELECT count(*) FROM gale.keys");
 }
 
 static uint64_t sweep(const char *most)
@@ -527,7 +630,7 @@ static uint64_t sweep(const char *most)
 	char sql[128];
 
 	snprintf(sql, sizeof(sql), "SELECT dropped FROM gale.sweep(%s)", most);
-	return line_number(&line, sql);
+	return postgres_line_number(&line, sql);
 }
 
 static void what_has_expired_is_swept(void **state)
@@ -535,19 +638,22 @@ static void what_has_expired_is_swept(void **state)
 	struct line other;
 
 	(void)state;
-	line_do(&line, "TRUNCATE gale.keys");
-	line_do(&line, "INSERT INTO gale.keys SELECT CASE WHEN n % 10 = 0 THEN"
-	               " gale.now_us() + 1000000000 ELSE n END, 1, 1,"
-	               " int4send(n), '{1}' FROM generate_series(1, 20000) n");
+	postgres_line_do(&line, "TRUNCATE gale.keys");
+	postgres_line_do(
+	    &line, "INSERT INTO gale.keys (expires_us, head, fingerprint, key, words)"
+		   " SELECT CASE WHEN n % 10 = 0 THEN"
+		   " gale.now_us() + 1000000000 ELSE n END, 1, 1,"
+		   " int4send(n), '{1}' FROM generate_series(1, 20000) n");
 	assert_int_equal(sweep("100"), 100);
-	line_open(&other, postgres_server_address(server));
-	line_do(&other, "BEGIN; SELECT FROM gale.keys WHERE key = int4send(19999)"
-	                " FOR UPDATE");
+	postgres_line_open(&other, postgres_server_address(server));
+	postgres_line_do(&other,
+	                 "BEGIN; SELECT FROM gale.keys WHERE key = int4send(19999)"
+	                 " FOR UPDATE");
 	for (int i = 0; i < 100; i++)
 		sweep("1000");
 	assert_int_equal(keys(), 2001);
-	line_do(&other, "COMMIT");
-	line_close(&other);
+	postgres_line_do(&other, "COMMIT");
+	postgres_line_close(&other);
 	for (int i = 0; i < 100; i++)
 		sweep("1000");
 	assert_int_equal(keys(), 2000);
@@ -556,9 +662,11 @@ static void what_has_expired_is_swept(void **state)
 static void what_has_just_expired_is_kept_for_a_while(void **state)
 {
 	(void)state;
-	line_do(&line, "TRUNCATE gale.keys");
-	line_do(&line, "INSERT INTO gale.keys VALUES"
-	               " (gale.now_us() - 1000000, 1, 1, 'young', '{1}')");
+	postgres_line_do(&line, "TRUNCATE gale.keys");
+	postgres_line_do(
+	    &line,
+	    "INSERT INTO gale.keys (expires_us, head, fingerprint, key, words) VALUES"
+	    " (gale.now_us() - 1000000, 1, 1, 'young', '{1}')");
 	assert_int_equal(sweep("10"), 0);
 	assert_int_equal(sweep("10, 0"), 1);
 }
@@ -573,7 +681,7 @@ static void set_version(const char *version)
 	         "CREATE OR REPLACE FUNCTION gale.version() RETURNS int LANGUAGE sql"
 	         " IMMUTABLE AS 'SELECT %s'",
 	         version);
-	line_do(&line, sql);
+	postgres_line_do(&line, sql);
 }
 
 static void versions_are_told_apart(void **state)
@@ -581,27 +689,28 @@ static void versions_are_told_apart(void **state)
 	struct remote_job job = step_of("version", 3);
 
 	(void)state;
-	assert_int_equal(line_number(&line, "SELECT gale.version()"),
+	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"),
 	                 POSTGRES_SCHEMA_VERSION);
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 
 	set_version("0");
-	line_do(&line, "CREATE FUNCTION gale.run(was_here_before int) RETURNS int"
-	               " LANGUAGE sql AS 'SELECT 1'");
-	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_OLDER);
-	line_install(&line);
-	assert_int_equal(
-	    line_number(&line, "SELECT count(*) FROM pg_proc WHERE proname = 'run'"
-	                       " AND pronamespace = 'gale'::regnamespace"),
-	    1);
+	postgres_line_do(&line,
+	                 "CREATE FUNCTION gale.run(was_here_before int) RETURNS int"
+	                 " LANGUAGE sql AS 'SELECT 1'");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_OLDER);
+	postgres_line_install(&line);
+	assert_int_equal(postgres_line_number(
+			     &line, "SELECT count(*) FROM pg_proc WHERE proname = 'run'"
+				    " AND pronamespace = 'gale'::regnamespace"),
+	                 1);
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 
 	set_version("1000");
-	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_NEWER);
-	assert_int_equal(line_try(&line, postgres_schema), POSTGRES_NEWER);
-	assert_int_equal(line_number(&line, "SELECT gale.version()"), 1000);
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_NEWER);
+	assert_int_equal(postgres_line_try(&line, postgres_schema), POSTGRES_NEWER);
+	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"), 1000);
 	set_version("0");
-	line_install(&line);
+	postgres_line_install(&line);
 	assert_int_equal(used_of("version"), 6); /* all the while */
 }
 
@@ -611,10 +720,10 @@ static void all_who_install_at_once_succeed(void **state)
 	struct line crowd[INSTALLERS];
 
 	(void)state;
-	line_do(&line, "DROP SCHEMA gale CASCADE");
-	assert_int_equal(line_call(&line, &job, 1, told), POSTGRES_MISSING);
+	postgres_line_do(&line, "DROP SCHEMA gale CASCADE");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_MISSING);
 	for (size_t i = 0; i < INSTALLERS; i++)
-		line_open(&crowd[i], postgres_server_address(server));
+		postgres_line_open(&crowd[i], postgres_server_address(server));
 	for (size_t i = 0; i < INSTALLERS; i++)
 		must(PQsendQuery(crowd[i].conn, postgres_schema));
 	for (size_t i = 0; i < INSTALLERS; i++) {
@@ -625,8 +734,9 @@ static void all_who_install_at_once_succeed(void **state)
 			            PQresultStatus(result) == PGRES_TUPLES_OK);
 			PQclear(result);
 		}
-		assert_int_equal(line_call(&crowd[i], &job, 1, told), POSTGRES_TOLD);
-		line_close(&crowd[i]);
+		assert_int_equal(postgres_line_call(&crowd[i], &job, 1, told),
+		                 POSTGRES_TOLD);
+		postgres_line_close(&crowd[i]);
 	}
 	assert_int_equal(used_of("install"), 3 * INSTALLERS);
 }
@@ -657,6 +767,7 @@ int main(void)
 		cmocka_unit_test(a_long_log_comes_back_as_it_was),
 		cmocka_unit_test(a_crowd_is_admitted_up_to_the_limit),
 		cmocka_unit_test(nobody_waits_in_a_circle),
+		cmocka_unit_test(short_and_long_ways_meet),
 		cmocka_unit_test(who_waits_too_long_is_told),
 		cmocka_unit_test(nothing_stays_in_the_session),
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),

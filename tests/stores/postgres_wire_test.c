@@ -21,6 +21,7 @@
 #define NONCE UINT64_C(0xfedcba9876543210)
 #define T0 GALE_DAYS(20000)
 #define COLUMNS 8
+#define LENT (REMOTE_GARBLED + 1)
 #define NUMBERS 10 /* of the array of a value with one row: 2 words and 6 more */
 
 static struct rule window, quota;
@@ -72,7 +73,7 @@ static int stop(void **state)
 
 static PGresult *empty_result(int format, Oid first_type)
 {
-	static const Oid types[COLUMNS] = { 20, 20, 23, 23, 20, 20, 1016, 25 };
+	static const Oid types[COLUMNS] = { 23, 23, 20, 20, 20, 20, 1016, 25 };
 	PGresAttDesc columns[COLUMNS];
 	PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
 
@@ -120,12 +121,18 @@ static int make_array(uint8_t *out, uint64_t count)
 
 static void set_row(PGresult *result, int row, uint64_t job, uint64_t code)
 {
-	set_number(result, row, 0, NONCE, 8);
-	set_number(result, row, 1, T0, 8);
-	set_number(result, row, 2, job, 4);
-	set_number(result, row, 3, code, 4);
-	for (int column = 4; column < COLUMNS; column++)
+	set_number(result, row, 0, job, 4);
+	set_number(result, row, 1, code, 4);
+	for (int column = 2; column < COLUMNS; column++)
 		set(result, row, column, NULL, -1);
+}
+
+/* What the rows that follow belong to. */
+static void set_head(PGresult *result, int row, uint64_t now)
+{
+	set_row(result, row, 0, 0);
+	set_number(result, row, 2, NONCE, 8);
+	set_number(result, row, 3, now, 8);
 }
 
 static void set_value(PGresult *result, int row, uint64_t count)
@@ -133,20 +140,21 @@ static void set_value(PGresult *result, int row, uint64_t count)
 	uint8_t array[20 + 12 * NUMBERS];
 
 	must(count <= NUMBERS);
-	set_number(result, row, 4, UINT64_C(0x0000000200000101), 8);
-	set_number(result, row, 5, UINT64_C(0x8877665544332211), 8);
+	set_number(result, row, 2, UINT64_C(0x0000000200000101), 8);
+	set_number(result, row, 3, UINT64_C(0x8877665544332211), 8);
 	set(result, row, 6, array, make_array(array, count));
 }
 
 /* One that can be believed, its rows in another order than the jobs. */
 static PGresult *good_result(void)
 {
-	PGresult *result = empty_result(1, 20);
+	PGresult *result = empty_result(1, 23);
 
-	set_row(result, 0, 2, REMOTE_DONE);
-	set_row(result, 1, 3, REMOTE_DONE);
-	set_row(result, 2, 1, REMOTE_DONE);
-	set_value(result, 2, 2);
+	set_head(result, 0, T0);
+	set_row(result, 1, 2, REMOTE_DONE);
+	set_row(result, 2, 3, REMOTE_DONE);
+	set_row(result, 3, 1, REMOTE_DONE);
+	set_value(result, 3, 2);
 	return result;
 }
 
@@ -185,22 +193,23 @@ static void what_cannot_be_meant_is_not_believed(void **state)
 		int row, column, bytes;
 		uint64_t number;
 	} faults[] = {
-		{ 0, 0, 8, NONCE + 1 }, /* of another call */
-		{ 2, 0, 8, 0 },
-		{ 0, 0, 4, 0 }, /* too short */
-		{ 0, 1, 8, INSTANT_MAX_US + 1 },
-		{ 0, 1, 8, 0 },
-		{ 0, 2, 4, 1 }, /* a job twice */
-		{ 0, 2, 4, 0 }, /* none of the jobs */
-		{ 0, 2, 4, 4 },
-		{ 0, 2, 4, UINT32_MAX },
-		{ 0, 2, 8, 2 },
-		{ 2, 3, 4, REMOTE_MOVED },    /* not of a step */
-		{ 2, 3, 4, REMOTE_CALENDAR }, /* not of a fixed window */
-		{ 0, 3, 4, REMOTE_WAITS },    /* not of a read */
-		{ 1, 3, 4, REMOTE_CHANGED },  /* not of a drop */
-		{ 2, 3, 4, REMOTE_GARBLED + 1 },
-		{ 2, 3, 4, UINT32_MAX },
+		{ 0, 2, 8, NONCE + 1 }, /* of another call */
+		{ 0, 2, 4, 0 },         /* too short */
+		{ 0, 3, 8, INSTANT_MAX_US + 1 },
+		{ 0, 3, 8, 0 },
+		{ 0, 0, 4, 1 }, /* no time is told */
+		{ 1, 0, 4, 1 }, /* a job twice, and one never */
+		{ 1, 0, 4, 0 }, /* none of the jobs */
+		{ 1, 0, 4, 4 },
+		{ 1, 0, 4, UINT32_MAX },
+		{ 1, 0, 8, 2 },
+		{ 3, 1, 4, REMOTE_MOVED },    /* not of a step */
+		{ 3, 1, 4, REMOTE_CALENDAR }, /* not of a fixed window */
+		{ 1, 1, 4, REMOTE_WAITS },    /* not of a read */
+		{ 2, 1, 4, REMOTE_CHANGED },  /* not of a drop */
+		{ 3, 1, 4, LENT },            /* not of a step */
+		{ 3, 1, 4, LENT + 1 },
+		{ 3, 1, 4, UINT32_MAX },
 	};
 
 	(void)state;
@@ -215,22 +224,110 @@ static void what_cannot_be_meant_is_not_believed(void **state)
 
 static void other_columns_or_rows_are_not_believed(void **state)
 {
-	PGresult *result = good_result();
+	PGresult *result = empty_result(1, 23);
 
 	(void)state;
-	set_row(result, 3, 1, REMOTE_DONE);
-	assert_int_equal(judge(result), POSTGRES_WRONG);
-	result = empty_result(1, 20);
 	assert_int_equal(judge(result), POSTGRES_WRONG); /* no rows */
-	result = empty_result(1, 23);
+	result = empty_result(1, 20);
 	assert_int_equal(judge(result), POSTGRES_WRONG); /* another type */
-	result = empty_result(0, 20);
+	result = empty_result(0, 23);
 	assert_int_equal(judge(result), POSTGRES_WRONG); /* text */
 	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK)),
 	                 POSTGRES_WRONG);
 	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_FATAL_ERROR)),
 	                 POSTGRES_FAILED);
 	assert_int_equal(judge(NULL), POSTGRES_NO_MEMORY);
+}
+
+/* What came to nothing is told of before what came of it, at another time. */
+static void the_later_of_two_answers_counts(void **state)
+{
+	PGresult *result = good_result();
+
+	(void)state;
+	set_head(result, 4, T0 + 5);
+	set_row(result, 5, 1, REMOTE_GARBLED);
+	assert_int_equal(judge(result), POSTGRES_TOLD);
+	assert_int_equal(told[0].now_us, T0 + 5);
+	assert_int_equal(told[0].code, REMOTE_GARBLED);
+	assert_int_equal(told[0].before.count, 0);
+	assert_int_equal(told[1].now_us, T0);
+}
+
+/* ---- Lends ----------------------------------------------------------------------- */
+
+static struct remote_job lend_of(const char *key, uint64_t number)
+{
+	return (struct remote_job){
+		.verb = REMOTE_LEND,
+		.key = { (const uint8_t *)key, strlen(key) },
+		.rule = &window,
+		.ask = { .node = 9, .number = number, .want = 5, .least = 1 },
+	};
+}
+
+/* Job 1 of a result is the one whose key comes first. */
+static PGresult *lends_result(uint64_t granted)
+{
+	PGresult *result = empty_result(1, 23);
+
+	set_head(result, 0, T0);
+	set_row(result, 1, 1, LENT);
+	set_row(result, 2, 2, LENT);
+	set(result, 2, 1, NULL, -1); /* it was only made ready */
+	set_row(result, 3, 2, REMOTE_DONE);
+	set_number(result, 1, 2, T0, 8);
+	set_number(result, 1, 3, 7, 8);
+	set_number(result, 1, 4, granted, 8);
+	set_number(result, 1, 5, 6, 8);
+	return result;
+}
+
+static void lends_are_told_as_they_were_left(void **state)
+{
+	struct remote_job lends[] = { lend_of("b", 11), lend_of("a", 12) };
+	struct postgres_batch two = batch;
+	struct lend_answer answer;
+	PGresult *result = lends_result(5);
+
+	(void)state;
+	two.jobs = lends;
+	two.count = 2;
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_TOLD);
+	PQclear(result);
+	remote_explain_lend(&lends[1], &told[1], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_int_equal(answer.grant.units, 5);
+	assert_int_equal(answer.grant.left, 3);
+	assert_int_equal(told[0].before.count, 0);
+
+	result = lends_result(GALE_UNITS_MAX + 1);
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_TOLD);
+	PQclear(result);
+	assert_int_equal(told[1].code, REMOTE_GARBLED);
+}
+
+/* The same key twice, another verb, or little in common: it is the long way then. */
+static void only_simple_lends_go_the_short_way(void **state)
+{
+	struct rule brief = compiled(gale_fixed_window(10, 1000));
+	struct remote_job lends[] = { lend_of("b", 1), lend_of("a", 2),
+		                      lend_of("c", 3) };
+	struct postgres_batch three = batch;
+	struct postgres_call call;
+
+	(void)state;
+	three.jobs = lends;
+	for (int i = 0; i < 5; i++) {
+		lends[1] = lend_of(i == 1 ? "b" : "a", 2);
+		lends[1].verb = i == 2 ? REMOTE_BACK : REMOTE_LEND;
+		lends[1].rule = i == 3 ? &brief : &window;
+		lends[1].ask.node = i == 4 ? 8 : 9;
+		assert_true(postgres_ask(&three, &room, &call));
+		assert_int_equal(strstr(call.text, "gale.lend") != NULL, i == 0);
+	}
 }
 
 /* Whatever an array's bytes are, nothing beyond them is read. */
@@ -249,7 +346,7 @@ static void what_is_no_array_of_words_is_garbled(void **state)
 		    (uint8_t)chance_next(&chance);
 		if (chance_one_in(&chance, 2))
 			length = (int)chance_below(&chance, (uint64_t)length + 1);
-		set(result, 2, 6, array, length);
+		set(result, 3, 6, array, length);
 		means = judge(result);
 		assert_int_equal(means, POSTGRES_TOLD);
 		assert_true(told[0].code == REMOTE_DONE || told[0].before.count == 0);
@@ -263,10 +360,10 @@ static void another_generation_is_told(void **state)
 
 	(void)state;
 	for (int length = 0; length <= REMOTE_GENERATION_BYTES + 1; length++) {
-		PGresult *result = empty_result(1, 20);
+		PGresult *result = empty_result(1, 23);
 		bool fits = length > 0 && length <= REMOTE_GENERATION_BYTES;
 
-		set_row(result, 0, 0, REMOTE_DONE);
+		set_head(result, 0, T0);
 		set(result, 0, 7, name, length);
 		assert_int_equal(judge(result),
 		                 fits ? POSTGRES_OTHER_GENERATION : POSTGRES_WRONG);
@@ -343,6 +440,9 @@ int main(void)
 		cmocka_unit_test(a_result_is_put_in_the_order_of_the_jobs),
 		cmocka_unit_test(what_cannot_be_meant_is_not_believed),
 		cmocka_unit_test(other_columns_or_rows_are_not_believed),
+		cmocka_unit_test(the_later_of_two_answers_counts),
+		cmocka_unit_test(lends_are_told_as_they_were_left),
+		cmocka_unit_test(only_simple_lends_go_the_short_way),
 		cmocka_unit_test(what_is_no_array_of_words_is_garbled),
 		cmocka_unit_test(another_generation_is_told),
 		cmocka_unit_test(errors_are_of_classes),

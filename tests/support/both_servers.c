@@ -151,9 +151,12 @@ static bool look_into_postgres(const struct both_servers *both, const struct nam
                                uint64_t ret_words[2])
 {
 	PGconn *conn;
-	PGresult *result = ask_postgres(
-	    both, &conn, "SELECT words[1], words[2] FROM gale.keys WHERE key = $1",
-	    name);
+	PGresult *result =
+	    ask_postgres(both, &conn,
+	                 "SELECT CASE node WHEN 0 THEN words[1] ELSE start_us END, "
+	                 "CASE node WHEN 0 THEN words[2] ELSE used END "
+	                 "FROM gale.keys WHERE key = $1",
+	                 name);
 	bool there;
 
 	must(PQresultStatus(result) == PGRES_TUPLES_OK);

@@ -13,7 +13,7 @@ static void say_nothing(void *arg, const char *notice)
 	(void)arg, (void)notice;
 }
 
-void line_open(struct line *line, const char *address)
+void postgres_line_open(struct line *line, const char *address)
 {
 	*line = (struct line){ .asked.allocator = memory_default(),
 		               .answered.allocator = memory_default(),
@@ -25,7 +25,7 @@ void line_open(struct line *line, const char *address)
 	PQsetNoticeProcessor(line->conn, say_nothing, NULL);
 }
 
-void line_close(struct line *line)
+void postgres_line_close(struct line *line)
 {
 	PQfinish(line->conn);
 	postgres_room_close(&line->asked);
@@ -48,12 +48,12 @@ static PGresult *run(struct line *line, const char *sql)
 	return result;
 }
 
-void line_do(struct line *line, const char *sql)
+void postgres_line_do(struct line *line, const char *sql)
 {
 	PQclear(run(line, sql));
 }
 
-const char *line_text(struct line *line, const char *sql)
+const char *postgres_line_text(struct line *line, const char *sql)
 {
 	static char text[64 * 1024];
 	PGresult *result = run(line, sql);
@@ -64,12 +64,12 @@ const char *line_text(struct line *line, const char *sql)
 	return text;
 }
 
-uint64_t line_number(struct line *line, const char *sql)
+uint64_t postgres_line_number(struct line *line, const char *sql)
 {
-	return strtoull(line_text(line, sql), NULL, 10);
+	return strtoull(postgres_line_text(line, sql), NULL, 10);
 }
 
-enum postgres_result line_try(struct line *line, const char *sql)
+enum postgres_result postgres_line_try(struct line *line, const char *sql)
 {
 	PGresult *result = PQexec(line->conn, sql);
 	enum postgres_result means =
@@ -93,7 +93,7 @@ static struct postgres_batch batch_of(const struct line *line,
 	};
 }
 
-void line_say(struct line *line, const struct remote_job *jobs, size_t count)
+void postgres_line_say(struct line *line, const struct remote_job *jobs, size_t count)
 {
 	struct postgres_batch batch;
 	struct postgres_call call;
@@ -106,8 +106,9 @@ void line_say(struct line *line, const struct remote_job *jobs, size_t count)
 	                       POSTGRES_BINARY));
 }
 
-enum postgres_result line_hear(struct line *line, const struct remote_job *jobs,
-                               size_t count, struct remote_told *ret_told)
+enum postgres_result postgres_line_hear(struct line *line,
+                                        const struct remote_job *jobs, size_t count,
+                                        struct remote_told *ret_told)
 {
 	struct postgres_batch batch = batch_of(line, jobs, count);
 	PGresult *result = PQgetResult(line->conn);
@@ -124,20 +125,21 @@ enum postgres_result line_hear(struct line *line, const struct remote_job *jobs,
 	return means;
 }
 
-enum postgres_result line_call(struct line *line, const struct remote_job *jobs,
-                               size_t count, struct remote_told *ret_told)
+enum postgres_result postgres_line_call(struct line *line,
+                                        const struct remote_job *jobs, size_t count,
+                                        struct remote_told *ret_told)
 {
 	enum postgres_result means;
 
-	line_say(line, jobs, count);
-	means = line_hear(line, jobs, count, ret_told);
+	postgres_line_say(line, jobs, count);
+	means = postgres_line_hear(line, jobs, count, ret_told);
 	if (means != POSTGRES_OTHER_GENERATION)
 		return means;
-	line_say(line, jobs, count);
-	return line_hear(line, jobs, count, ret_told);
+	postgres_line_say(line, jobs, count);
+	return postgres_line_hear(line, jobs, count, ret_told);
 }
 
-void line_install(struct line *line)
+void postgres_line_install(struct line *line)
 {
-	line_do(line, postgres_schema);
+	postgres_line_do(line, postgres_schema);
 }

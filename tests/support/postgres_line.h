@@ -19,27 +19,29 @@ struct line {
 	uint64_t now_us; /* what the next batch says of the server's time */
 };
 
-void line_open(struct line *line, const char *address);
-void line_close(struct line *line);
+void postgres_line_open(struct line *line, const char *address);
+void postgres_line_close(struct line *line);
 
 /* Runs what must succeed. */
-void line_do(struct line *line, const char *sql);
+void postgres_line_do(struct line *line, const char *sql);
 /* The same; the text of its first value, until the next one is asked for. */
-const char *line_text(struct line *line, const char *sql);
-uint64_t line_number(struct line *line, const char *sql);
+const char *postgres_line_text(struct line *line, const char *sql);
+uint64_t postgres_line_number(struct line *line, const char *sql);
 /* What its error means, or POSTGRES_TOLD if there is none. */
-enum postgres_result line_try(struct line *line, const char *sql);
+enum postgres_result postgres_line_try(struct line *line, const char *sql);
 
-/* Sends jobs; the answer is waited for by line_hear. */
-void line_say(struct line *line, const struct remote_job *jobs, size_t count);
-enum postgres_result line_hear(struct line *line, const struct remote_job *jobs,
-                               size_t count, struct remote_told *ret_told);
+/* Sends jobs; the answer is waited for by postgres_line_hear. */
+void postgres_line_say(struct line *line, const struct remote_job *jobs, size_t count);
+enum postgres_result postgres_line_hear(struct line *line,
+                                        const struct remote_job *jobs, size_t count,
+                                        struct remote_told *ret_told);
 
 /* Both; another generation is taken over, and asked again. */
-enum postgres_result line_call(struct line *line, const struct remote_job *jobs,
-                               size_t count, struct remote_told *ret_told);
+enum postgres_result postgres_line_call(struct line *line,
+                                        const struct remote_job *jobs, size_t count,
+                                        struct remote_told *ret_told);
 
 /* Installs the schema. */
-void line_install(struct line *line);
+void postgres_line_install(struct line *line);
 
 #endif

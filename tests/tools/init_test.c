@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * init_test.c -- gale store init, on real servers: what it does, what it says, and how it
+ * exits.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/must.h"
+#include "tests/support/postgres_line.h"
+#include "tests/support/postgres_server.h"
+#include "tests/support/redis_server.h"
+#include "tools/init.h"
+
+static struct postgres_server *postgres;
+static struct line line;
+static struct redis_server redis;
+static const char *const has_password[] = { "--requirepass", "secret", NULL };
+static char *out, *err;
+
+/* What it said is in out and err, until it is run again. */
+static int init(const char *url, const char *role)
+{
+	char *argv[] = { (char *)(uintptr_t) "init", (char *)(uintptr_t)url,
+		         (char *)(uintptr_t) "--for", (char *)(uintptr_t)role };
+	size_t sizes[2];
+	FILE *said, *complained;
+	int status;
+
+	free(out);
+	free(err);
+	said = open_memstream(&out, &sizes[0]);
+	complained = open_memstream(&err, &sizes[1]);
+	must(said && complained);
+	status = init_run(role ? 4 : 2, argv, said, complained);
+	fclose(said);
+	fclose(complained);
+	return status;
+}
+
+#define assert_says(text, part)                                                        \
+	do {                                                                           \
+		if (!strstr(text, part))                                               \
+			print_error("it says: %s\n", text);                            \
+		assert_non_null(strstr(text, part));                                   \
+	} while (0)
+
+/* As this user, to that database. */
+static const char *url_of(const char *user, const char *database)
+{
+	static char url[256];
+
+	snprintf(url, sizeof(url), "postgres:///%s?host=%s&port=%s&user=%s", database,
+	         PQhost(line.conn), PQport(line.conn), user);
+	return url;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	postgres = postgres_server_start(/* syncs= */ false);
+	postgres_line_open(&line, postgres_server_address(postgres));
+	redis_server_start(&redis, has_password);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	redis_server_kill(&redis);
+	redis_server_stop(&redis);
+	postgres_line_close(&line);
+	postgres_server_stop(postgres);
+	free(out);
+	free(err);
+	return 0;
+}
+
+/* ---- PostgreSQL ------------------------------------------------------------------ */
+
+static void a_schema_is_installed_once(void **state)
+{
+	(void)state;
+	postgres_line_do(&line, "DROP SCHEMA IF EXISTS gale CASCADE");
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	assert_says(out, "PostgreSQL ");
+	assert_says(out, "has been installed");
+	assert_says(out, "fsync is off");
+	assert_string_equal(err, "");
+	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"),
+	                 POSTGRES_SCHEMA_VERSION);
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	assert_says(out, "is there");
+	postgres_line_do(&line, POSTGRES_SET_FAST);
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	assert_says(out, "the table is unlogged");
+	postgres_line_do(&line, POSTGRES_SET_DURABLE);
+}
+
+static void set_version(const char *version)
+{
+	char sql[256];
+
+	snprintf(sql, sizeof(sql),
+	         "CREATE OR REPLACE FUNCTION gale.version() RETURNS int LANGUAGE sql"
+	         " IMMUTABLE AS 'SELECT %s'",
+	         version);
+	postgres_line_do(&line, sql);
+}
+
+static void an_older_schema_is_replaced_a_newer_one_is_not(void **state)
+{
+	(void)state;
+	set_version("0");
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	assert_says(out, "from version 0 to");
+	set_version("1000");
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_FAILED);
+	assert_says(err, "has version 1000");
+	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"), 1000);
+	postgres_line_do(&line, "DROP SCHEMA gale CASCADE");
+}
+
+/* Who may not install is told so; who may lets the other use it. */
+static void another_role_may_be_let_in(void **state)
+{
+	char *own;
+
+	(void)state;
+	postgres_line_do(&line, "CREATE ROLE \"run time\" LOGIN");
+	own = strdup(url_of("run%20time", "postgres"));
+	must(own);
+	assert_int_equal(init(own, NULL), INIT_FAILED);
+	assert_says(err, "cannot install the schema gale: permission denied");
+	assert_int_equal(init(url_of("gale", "postgres"), "nobody"), INIT_FAILED);
+	assert_says(err, "role \"nobody\" does not exist");
+	assert_int_equal(init(own, NULL), INIT_FAILED);
+	assert_says(err, "permission denied for schema gale");
+	assert_int_equal(init(url_of("gale", "postgres"), "run time"), INIT_DONE);
+	assert_says(out, "run time may use it");
+	assert_int_equal(init(own, NULL), INIT_DONE);
+	assert_says(out, "is there");
+	free(own);
+}
+
+static void what_cannot_be_used_is_said(void **state)
+{
+	(void)state;
+	assert_int_equal(init(url_of("gale", "nowhere"), NULL), INIT_FAILED);
+	assert_says(err, "database \"nowhere\" does not exist");
+	assert_int_equal(init(url_of("stranger", "postgres"), NULL), INIT_FAILED);
+	assert_says(err, "role \"stranger\" does not exist");
+	assert_int_equal(init("postgres://host.invalid/db", NULL), INIT_FAILED);
+	assert_says(err, "host.invalid");
+	assert_int_equal(init("postgres://127.0.0.1:1/db", NULL), INIT_FAILED);
+	assert_says(err, "cannot connect");
+	postgres_line_do(&line,
+	                 "ALTER ROLE gale SET default_transaction_read_only = on");
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_FAILED);
+	assert_says(err, "read-only");
+	postgres_line_do(&line, "ALTER ROLE gale RESET default_transaction_read_only");
+}
+
+/* ---- Redis ----------------------------------------------------------------------- */
+
+static const char *redis_url(const char *password)
+{
+	static char url[256];
+
+	snprintf(url, sizeof(url), "redis://%s%s%s%s", password[0] ? ":" : "", password,
+	         password[0] ? "@" : "", redis.socket);
+	return url;
+}
+
+/* On a connection that has signed in. */
+static void tell_redis(const char *command)
+{
+	struct redis_talk talk;
+
+	redis_talk_open(&talk, &redis);
+	redis_talk_do(&talk, "AUTH secret");
+	redis_talk_do(&talk, command);
+	redis_talk_close(&talk);
+}
+
+static void a_redis_that_forgets_nothing_is_good(void **state)
+{
+	(void)state;
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "standalone, primary, 0 replicas");
+	assert_says(out, "no key is evicted");
+	assert_says(out, "persistence: none");
+	assert_says(out, "bound: ");
+	tell_redis("CONFIG SET appendonly yes");
+	tell_redis("CONFIG SET maxmemory 100mb");
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "append-only");
+	assert_says(out, "then noeviction");
+	tell_redis("CONFIG SET appendonly no");
+}
+
+static void a_redis_that_evicts_is_not(void **state)
+{
+	(void)state;
+	tell_redis("CONFIG SET maxmemory 100mb");
+	tell_redis("CONFIG SET maxmemory-policy allkeys-lru");
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_FAILED);
+	assert_says(err, "maxmemory-policy is allkeys-lru");
+	tell_redis("CONFIG SET maxmemory-policy noeviction");
+}
+
+static void a_redis_that_is_a_replica_is_not(void **state)
+{
+	(void)state;
+	tell_redis("REPLICAOF 127.0.0.1 1");
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_FAILED);
+	assert_says(err, "it is a replica");
+	tell_redis("REPLICAOF NO ONE");
+}
+
+static void a_redis_that_does_not_let_us_in_is_not(void **state)
+{
+	(void)state;
+	assert_int_equal(init(redis_url("wrong"), NULL), INIT_FAILED);
+	assert_says(err, "WRONGPASS");
+	assert_int_equal(init(redis_url(""), NULL), INIT_FAILED);
+	assert_says(err, "NOAUTH");
+	assert_int_equal(init("redis://127.0.0.1:1", NULL), INIT_FAILED);
+	assert_says(err, "cannot connect to 127.0.0.1");
+	assert_int_equal(init("redis+sentinel://127.0.0.1:1/mine", NULL), INIT_FAILED);
+	assert_says(err, "cannot connect to 127.0.0.1");
+}
+
+/* ---- Words ----------------------------------------------------------------------- */
+
+static void words_that_are_wrong_are_refused(void **state)
+{
+	char init_word[] = "init", other[] = "other", help[] = "--help";
+	char *const lines[] = { init_word, other, help };
+
+	(void)state;
+	assert_int_equal(init("memory:", NULL), INIT_DONE);
+	assert_says(out, "nothing is needed");
+	assert_int_equal(init("memory:", "role"), INIT_BAD_USE);
+	assert_int_equal(init("mysql://host", NULL), INIT_BAD_USE);
+	assert_says(err, "mysql://host");
+	assert_int_equal(init("redis://host:port", NULL), INIT_BAD_USE);
+	assert_int_equal(init("postgres://host:port", NULL), INIT_BAD_USE);
+	for (int i = 0; i < 3; i++) {
+		char *argv[] = { lines[i] };
+		FILE *nowhere = fopen("/dev/null", "w");
+
+		must(nowhere);
+		assert_int_equal(init_run(1, argv, nowhere, nowhere),
+		                 i == 2 ? INIT_DONE : INIT_BAD_USE);
+		fclose(nowhere);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_schema_is_installed_once),
+		cmocka_unit_test(an_older_schema_is_replaced_a_newer_one_is_not),
+		cmocka_unit_test(another_role_may_be_let_in),
+		cmocka_unit_test(what_cannot_be_used_is_said),
+		cmocka_unit_test(a_redis_that_forgets_nothing_is_good),
+		cmocka_unit_test(a_redis_that_evicts_is_not),
+		cmocka_unit_test(a_redis_that_is_a_replica_is_not),
+		cmocka_unit_test(a_redis_that_does_not_let_us_in_is_not),
+		cmocka_unit_test(words_that_are_wrong_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
