@@ -20,7 +20,7 @@ local generation = call('GET', KEYS[1]) or ''
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local latest = #generation > 8 and struct.unpack('<d', generation, #generation - 7) or 0
-if string.sub(generation, 1, #life) ~= life or now < latest then
+if string.sub(generation, 1, #life) ~= life or now < latest - 1000000 then
 	generation = life .. string.format('%.0f', now) .. struct.pack('<d', now)
 	call('SET', KEYS[1], generation)
 end

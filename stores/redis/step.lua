@@ -12,13 +12,13 @@
 -- It knows how values change, and no answers: those the engine works out from what they
 -- were.  All numbers are below 2^53 and so exact; a product that is not goes through
 -- mul_div, and parts are compared before they are added.  What is written lives until
--- the engine's rule_expires, in whole milliseconds, and a second more; within a window
+-- the engine's rule_expires, in whole milliseconds, and two seconds more; within a window
 -- that stays as it is.
 --
 -- A clock that is set back may come to an instant at which a key that has expired meanwhile
--- was not yet to be forgotten.  So a server whose clock is behind the latest time has
--- forgotten: its generation is dropped, and it is greeted as another (law L9).  That time
--- is up to a second old; so keys live a second longer.
+-- was not yet to be forgotten.  So a server whose clock is more than a second behind the
+-- latest time has forgotten: its generation is dropped, and it is greeted as another (law
+-- L9).  That time is up to a second old; so keys live two seconds longer.
 --
 -- A value's bytes, from 1: the head in two words, then a window's start and used and from
 -- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,
@@ -41,7 +41,7 @@ local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if now > LATEST then now = LATEST end
 local latest = more == 8 and unpack('<d', generation, known + 1) or now
-if now < latest then
+if now < latest - SECOND then
 	call('DEL', KEYS[1])
 	return { ARGV[1], '' }
 end
@@ -55,7 +55,7 @@ local function keep(key, value, expires)
 		return
 	end
 	if spelt ~= expires then
-		spelt, instant = expires, string.format('%.0f', math.ceil((expires + SECOND) / 1000))
+		spelt, instant = expires, string.format('%.0f', math.ceil((expires + 2 * SECOND) / 1000))
 	end
 	call('SET', key, value, 'PXAT', instant)
 end

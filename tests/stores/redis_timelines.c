@@ -479,7 +479,7 @@ static void ask_for_value(struct timeline *t, const struct key *key)
 static void expect_same_value(struct timeline *t, const struct key *key)
 {
 	redisReply *value, *expires;
-	uint64_t ms = (key->kept.expires_us + 999) / 1000 + 1000; /* step.lua */
+	uint64_t ms = (key->kept.expires_us + 999) / 1000 + 2000; /* step.lua */
 
 	ask_for_value(t, key);
 	redis_talk_send(t->talk);

@@ -24,7 +24,7 @@
 #include "tests/support/fake_time.h"
 #include "tests/support/must.h"
 
-#define NOON_US (UINT64_C(1893456000000000) + GALE_HOURS(12)) /* in 2030 */
+#define FIRST_NOON_US (UINT64_C(1893456000000000) + GALE_HOURS(12)) /* in 2030 */
 #define WITHIN GALE_SECONDS(10)
 #define NODES 4
 #define ENOUGH 500 /* asks of each node until all is surely denied */
@@ -41,6 +41,8 @@ struct node {
 };
 
 static struct fake_time server_time;
+static uint64_t noon_us =
+    FIRST_NOON_US; /* of another day for each test: time goes on */
 static struct both_servers both;
 static struct node nodes[NODES];
 static unsigned limiters; /* so far: each has a name of its own, but for shared ones */
@@ -143,7 +145,8 @@ static uint64_t admits(int node, struct gale_limiter *limiter, unsigned asks)
 static void on_both(void (*run)(int which))
 {
 	for (int which = 0; which < BOTH; which++) {
-		fake_time_set(&server_time, NOON_US);
+		noon_us += GALE_DAYS(1);
+		fake_time_set(&server_time, noon_us);
 		run(which);
 	}
 }
@@ -155,10 +158,10 @@ static uint64_t admits_while_the_clock_swings(struct gale_rule rule, uint64_t by
 	struct gale_limiter *limiter = new_limiter(0, rule, GALE_STRICT);
 	uint64_t admitted;
 
-	fake_time_set(&server_time, NOON_US - by_us);
+	fake_time_set(&server_time, noon_us - by_us);
 	admitted = admits(0, limiter, 12);
 	for (unsigned i = 0; i < 200; i++) {
-		fake_time_set(&server_time, i % 2 ? NOON_US + by_us : NOON_US - by_us);
+		fake_time_set(&server_time, i % 2 ? noon_us + by_us : noon_us - by_us);
 		admitted += admits(0, limiter, 1);
 	}
 	gale_limiter_close(limiter);
@@ -171,10 +174,10 @@ static void r3_swings(int which)
 	assert_int_equal(
 	    admits_while_the_clock_swings(gale_fixed_window(10, GALE_SECONDS(1)), 1000),
 	    20);
-	/* Four seconds have passed, once. */
+	/* Eight tenths of a second have passed, once. */
 	assert_int_equal(
-	    admits_while_the_clock_swings(gale_token_bucket(10, 1, GALE_SECONDS(1)),
-	                                  GALE_SECONDS(2)),
+	    admits_while_the_clock_swings(gale_token_bucket(10, 5, GALE_SECONDS(1)),
+	                                  GALE_MILLIS(400)),
 	    14);
 	close_nodes(1);
 }
@@ -208,7 +211,7 @@ static void r4_windows(int which)
 	for (unsigned window = 0; window < 5; window++) {
 		uint64_t admitted = 0;
 
-		fake_time_set(&server_time, NOON_US + window * GALE_HOURS(1));
+		fake_time_set(&server_time, noon_us + window * GALE_HOURS(1));
 		for (int i = 0; i < NODES * 30; i++)
 			admitted += admits(i % NODES, pool[i % NODES], 1);
 		for (int i = 0; i < NODES; i++)
@@ -257,7 +260,7 @@ static void *asker_main(void *arg)
 /* The boundary is crossed many times, and for good once in a while. */
 static uint64_t flip(unsigned i)
 {
-	uint64_t boundary = NOON_US + i / 10 * GALE_HOURS(1);
+	uint64_t boundary = noon_us + i / 10 * GALE_HOURS(1);
 
 	return i % 2 ? boundary - 1000 : boundary + 1000;
 }
@@ -369,7 +372,7 @@ static void r14_who_is_exhausted_costs_the_store_nothing(void **state)
 static int start_servers(void **state)
 {
 	(void)state;
-	fake_time_begin(&server_time, NOON_US - GALE_DAYS(1));
+	fake_time_begin(&server_time, FIRST_NOON_US - GALE_DAYS(1));
 	both_servers_start(&both);
 	fake_time_end();
 	return 0;
