@@ -6,11 +6,15 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tools/check.h"
+
 static void help(FILE *out)
 {
 	fputs(
 	    "usage: gale store init URL [--for ROLE]\n"
+	    "       gale store check URL [--steps N] [--seed S]\n"
 	    "\n"
+	    "init makes a store ready:\n"
 	    "  postgres://...        installs gale's schema, or brings it up to date;\n"
 	    "                        --for ROLE lets that role use it\n"
 	    "  redis://..., redis+sentinel://...\n"
@@ -18,7 +22,14 @@ static void help(FILE *out)
 	    "  memory:               needs nothing\n"
 	    "\n"
 	    "It says what the server is, what was done, and which bound it can give.\n"
-	    "Exit status: 0 it is ready, 1 it is not, 2 bad use.\n",
+	    "\n"
+	    "check runs random steps of all rules on a store, and compares each "
+	    "answer\n"
+	    "with the embedded store's; then a crowd at a limit.  Its keys have names "
+	    "of\n"
+	    "their own, and are reset at the end.\n"
+	    "\n"
+	    "Exit status: 0 it is ready, or keeps the laws; 1 not; 2 bad use.\n",
 	    out);
 }
 
@@ -74,6 +85,15 @@ static enum init_status ask(const char *url, const char *role, FILE *out,
 	return INIT_BAD_USE;
 }
 
+static int check(int argc, char **argv, FILE *out, FILE *err)
+{
+	int status = check_run(argc, argv, out, err);
+
+	if (status == CHECK_BAD_USE)
+		help(err);
+	return status;
+}
+
 int init_run(int argc, char **argv, FILE *out, FILE *err)
 {
 	struct sentence why = { "" };
@@ -84,6 +104,8 @@ int init_run(int argc, char **argv, FILE *out, FILE *err)
 		help(out);
 		return INIT_DONE;
 	}
+	if (argc > 0 && strcmp(argv[0], "check") == 0)
+		return check(argc, argv, out, err);
 	if (argc < 2 || strcmp(argv[0], "init") != 0 || (argc > 2 && !has_role)) {
 		help(err);
 		return INIT_BAD_USE;
