@@ -172,9 +172,9 @@ static inline const table_root *runtime_root(const struct gale_runtime *runtime,
 	return &runtime->roots[(hash >> 32) * runtime->shard_count >> 32].table;
 }
 
-/* A turn of all shards, on this thread, and how much it did; nothing if the runtime is
+/* A turn of all shards, on this thread, and what came of it; nothing if the runtime is
  * closed.  False while another thread is at it. */
-bool runtime_turn(struct gale_runtime *runtime, uint64_t *ret_done);
+bool runtime_turn(struct gale_runtime *runtime, struct shard_turned *ret_turned);
 /* How long until a turn is due, if nothing is posted. */
 uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime);
 

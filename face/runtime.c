@@ -362,23 +362,29 @@ void gale_runtime_close(struct gale_runtime *runtime)
 
 /* ---- Turns ----------------------------------------------------------------------- */
 
-static uint64_t turn_all(struct gale_runtime *runtime)
+static struct shard_turned turn_all(struct gale_runtime *runtime)
 {
-	uint64_t done = 0;
+	struct shard_turned all = { 0 };
 
 	role_begin(&actor_role);
-	for (uint32_t i = 0; i < runtime->shard_count; i++)
-		done += shard_turn(&runtime->shards[i]);
+	for (uint32_t i = 0; i < runtime->shard_count; i++) {
+		struct shard_turned turned = shard_turn(&runtime->shards[i]);
+
+		all.done += turned.done;
+		all.held_up |= turned.held_up;
+	}
 	role_end(&actor_role);
-	return done;
+	return all;
 }
 
-bool runtime_turn(struct gale_runtime *runtime, uint64_t *ret_done)
+bool runtime_turn(struct gale_runtime *runtime, struct shard_turned *ret_turned)
 {
+	*ret_turned = (struct shard_turned){ 0 };
 	if (swap_acq_rel(&runtime->turning, true)) /* turned */
 		return false;
 	/* Who closes it takes the last turns, and then there are no shards. */
-	*ret_done = load_relaxed(&runtime->closed) ? 0 : turn_all(runtime);
+	if (!load_relaxed(&runtime->closed))
+		*ret_turned = turn_all(runtime);
 	end_turns(runtime);
 	return true;
 }
@@ -405,9 +411,9 @@ static bool takes_turns(const struct gale_runtime *runtime)
 
 uint64_t gale_turn(struct gale_runtime *runtime)
 {
-	uint64_t done;
+	struct shard_turned turned;
 
-	return takes_turns(runtime) && runtime_turn(runtime, &done) ? done : 0;
+	return takes_turns(runtime) && runtime_turn(runtime, &turned) ? turned.done : 0;
 }
 
 int gale_turn_fd(struct gale_runtime *runtime)

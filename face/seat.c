@@ -358,18 +358,19 @@ static uint64_t may_sleep_ns(const struct gale_runtime *runtime)
 
 /* Where the host takes the turns, one who waits takes them.  False if nothing can come
  * of it: the host's clock stands still, and nothing is to be done.  While another thread
- * turns it may not see what was posted meanwhile, so then we come back soon. */
+ * turns it may not see what was posted meanwhile, nor do we what another is just posting,
+ * so then we come back soon. */
 static bool turn_a_while(struct gale_seat *seat, const struct pending *pending,
                          uint64_t deadline_ns)
 {
 	struct gale_runtime *runtime = seat->handle.runtime;
-	uint64_t done;
+	struct shard_turned turned;
 
-	if (!runtime_turn(runtime, &done)) {
+	if (!runtime_turn(runtime, &turned) || turned.held_up) {
 		sleep_at_most(seat, -1, TURN_OF_ANOTHER_NS, deadline_ns);
 		return true;
 	}
-	if (done > 0)
+	if (turned.done > 0)
 		return true;
 	if (runtime->node_clock != &runtime->boot.clock && !is_elsewhere(pending))
 		return false;

@@ -37,6 +37,7 @@ struct turned actor_turn(struct actor *actor)
 		if (mail)
 			actor->ops->on_mail(actor, mail);
 	}
+	turned.held_up = mailbox_is_held_up(&actor->mailbox);
 	turned.next_ns = actor->ops->chores(actor);
 	return turned;
 }

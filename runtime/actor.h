@@ -53,6 +53,7 @@ struct turned {
 	uint64_t
 	    next_ns;   /* when the next is due if nothing is posted: patience_now_ns */
 	bool more;     /* there may be more mail */
+	bool held_up;  /* some is not there yet, and may hide what is */
 	bool stopping; /* it had been told to stop before it looked for mail */
 };
 struct turned actor_turn(struct actor *actor) ON(actor_role);

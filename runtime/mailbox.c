@@ -96,6 +96,11 @@ void *mailbox_take(struct mailbox *box)
 	return mail;
 }
 
+bool mailbox_is_held_up(const struct mailbox *box)
+{
+	return load_relaxed(&box->shared.tail) != box->own.head;
+}
+
 bool mailbox_valid(const struct mailbox *box)
 {
 	uint64_t held = load_relaxed(&box->shared.tail) - box->own.head;

@@ -12,7 +12,7 @@
  *
  *                     post    take
  *             post    yes     yes      may run at the same time
- *             take    yes     no
+ *             take    yes     no        (and is_held_up)
  *
  * Limits      Full is an answer: post returns false, and the sender decides what that
  *             means.  Messages of one sender arrive in order.  A sender that is
@@ -55,6 +55,9 @@ bool mailbox_post(struct mailbox *box, void *mail);
 
 /* The oldest message, or NULL. */
 void *mailbox_take(struct mailbox *box);
+
+/* Take has found nothing, but a sender is about to be done, and may hide others. */
+bool mailbox_is_held_up(const struct mailbox *box);
 
 bool mailbox_valid(const struct mailbox *box);
 

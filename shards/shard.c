@@ -110,7 +110,7 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 	return GALE_ERR_SYSTEM;
 }
 
-uint64_t shard_turn(struct shard *shard)
+struct shard_turned shard_turn(struct shard *shard)
 {
 	mono before = earliest_due(shard);
 	uint64_t heard = shard->lessor.heard;
@@ -118,8 +118,11 @@ uint64_t shard_turn(struct shard *shard)
 
 	if (turned.more)
 		wake_raise(&shard->actor.wake); /* the descriptor says so */
-	return turned.mails + (shard->lessor.heard - heard) +
-	       mono_reached(now_of(shard), before);
+	return (struct shard_turned){
+		.done = turned.mails + (shard->lessor.heard - heard) +
+		        mono_reached(now_of(shard), before),
+		.held_up = turned.held_up,
+	};
 }
 
 uint64_t shard_turn_after_ns(const struct shard *shard)

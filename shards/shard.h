@@ -45,9 +45,13 @@ void shard_close(struct shard *shard);
 /* Nobody reads its purses any more. */
 void shard_free(struct shard *shard);
 
-/* For a shard without a thread: takes a turn; returns how much it did, 0 if there was
- * nothing to do. */
-uint64_t shard_turn(struct shard *shard) ON(actor_role);
+/* What came of a turn. */
+struct shard_turned {
+	uint64_t done; /* how much it did; 0 if there was nothing to do ... */
+	bool held_up;  /* ... or somebody is just posting something */
+};
+/* For a shard without a thread. */
+struct shard_turned shard_turn(struct shard *shard) ON(actor_role);
 /* How many nanoseconds until it wants one; UINT64_MAX: not before something is posted. */
 uint64_t shard_turn_after_ns(const struct shard *shard);
 

@@ -61,6 +61,21 @@ static void what_is_posted_is_taken_once_and_in_order(void **state)
 	}
 }
 
+/* A sender that has a ticket, and has not run on, hides those behind it. */
+static void who_is_just_posting_holds_up_others(void **state)
+{
+	struct box b;
+	int mail;
+
+	(void)state;
+	open_at(&b, SLOTS, first_tickets[0]);
+	assert_false(mailbox_is_held_up(&b.mailbox));
+	add_relaxed(&b.mailbox.shared.tail, 1);
+	assert_true(mailbox_post(&b.mailbox, &mail));
+	assert_null(mailbox_take(&b.mailbox));
+	assert_true(mailbox_is_held_up(&b.mailbox));
+}
+
 static void full_is_an_answer_and_loses_nothing(void **state)
 {
 	static const uint64_t counts[] = { 2, 4, SLOTS };
@@ -215,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_posted_is_taken_once_and_in_order),
+		cmocka_unit_test(who_is_just_posting_holds_up_others),
 		cmocka_unit_test(full_is_an_answer_and_loses_nothing),
 		cmocka_unit_test(a_sender_that_pauses_hides_later_mail_and_loses_none),
 		cmocka_unit_test(mailbox_valid_sees_a_head_that_has_overtaken_the_tail),

@@ -341,7 +341,7 @@ static void a_turn_after_the_close_touches_nothing_closed(void **state)
 	struct house_plan plan = plan_of(2);
 	struct gale_runtime *runtime;
 	int was_a_shards, pipes[2];
-	uint64_t done = 1;
+	struct shard_turned turned = { .done = 1 };
 	struct house h;
 
 	(void)state;
@@ -352,8 +352,8 @@ static void a_turn_after_the_close_touches_nothing_closed(void **state)
 	h.runtime = NULL;
 	must(pipe(pipes) == 0 && dup2(pipes[0], was_a_shards) == was_a_shards);
 	must(write(pipes[1], "12345678", 8) == 8);
-	assert_true(runtime_turn(runtime, &done));
-	assert_int_equal(done, 0);
+	assert_true(runtime_turn(runtime, &turned));
+	assert_int_equal(turned.done, 0);
 	assert_true(is_readable(was_a_shards));
 	if (pipes[0] != was_a_shards)
 		close(pipes[0]);
