@@ -119,6 +119,8 @@ static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 	line->broken |= reply->kind == WIRE_LATER || reply->kind == WIRE_WRONG;
 	client_count(line->config, CLIENT_WRONG, reply->kind == WIRE_WRONG);
 	client_count(line->config, CLIENT_ROUND_TRIPS, reply->kind == WIRE_TOLD);
+	if (reply->kind == WIRE_TOLD && batch->count > 0)
+		line->failures = 0; /* N3 */
 	end_batch(line, batch, reply);
 }
 
@@ -175,7 +177,6 @@ static void enter(struct line *line, enum wire_state state, mono now)
 {
 	if (state == WIRE_READY && line->state == LINE_OPENING) {
 		line->state = LINE_READY;
-		line->failures = 0;
 		client_count(line->config, CLIENT_CONNECTS, 1);
 		client_say(line->config, line->wire->text);
 	} else if (state == WIRE_OPENING && line->state == LINE_READY) {
