@@ -563,6 +563,8 @@ static void link_hang_up(struct wire *wire)
 	struct link *link = (struct link *)wire;
 
 	stream_close(&link->stream);
+	if (link->site->service)
+		scout_hang_up(&link->scout);
 	redis_text_cut(&link->out, link->out.count);
 	link->heard = link->sent;
 	link->phase = BROKEN;

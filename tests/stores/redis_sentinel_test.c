@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -261,6 +262,41 @@ static void a_service_that_nobody_knows_is_down(void **state)
 	close_limiter();
 }
 
+static uint64_t cpu_us(void)
+{
+	struct rusage usage;
+
+	must(getrusage(RUSAGE_SELF, &usage) == 0);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void nap(long ms)
+{
+	const struct timespec time = { .tv_sec = ms / 1000,
+		                       .tv_nsec = ms % 1000 * 1000000 };
+
+	must(nanosleep(&time, NULL) == 0);
+}
+
+/* First the primary goes, and nobody asks; then the sentinel. */
+static void a_sentinel_that_goes_does_not_keep_anybody_busy(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_limiter("main", GALE_STRICT);
+	ask_until_allowed(1);
+	redis_server_kill(&s.servers[0]);
+	nap(200);
+	must(kill(s.sentinel.pid, SIGKILL) == 0);
+	nap(200);
+	before = cpu_us();
+	nap(1000);
+	assert_in_range(cpu_us() - before, 0, GALE_MILLIS(100));
+	close_limiter();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +306,9 @@ int main(void)
 		                                open_servers, close_servers),
 		cmocka_unit_test_setup_teardown(a_primary_that_was_replaced_is_left,
 		                                open_servers, close_servers),
+		cmocka_unit_test_setup_teardown(
+		    a_sentinel_that_goes_does_not_keep_anybody_busy, open_servers,
+		    close_servers),
 		cmocka_unit_test_setup_teardown(a_service_that_nobody_knows_is_down,
 		                                open_servers, close_servers),
 	};
