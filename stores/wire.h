@@ -100,6 +100,10 @@ struct wire {
 	int watch_fd;    /* an epoll that its descriptor is to be in; -1: none */
 	bool by_buckets; /* see above */
 
+	/* While it opens, or a batch is under way: when it wants to be turned though nothing
+	 * is heard; 0: it does not. */
+	mono due;
+
 	/* True while it is ready. */
 	uint64_t since_us;    /* when the server's generation began, by its clock */
 	char text[WIRE_TEXT]; /* why it broke, or what the host should know */

@@ -26,6 +26,7 @@
 #define OUT_MOST ((size_t)1 << 22) /* bytes that wait to be sent */
 #define READ_MOST 65536            /* bytes, in one go */
 #define DB_MOST 1000000
+#define SURE_NS UINT64_C(1000000000) /* of the generation, since it was last told */
 
 /* ---- The link -------------------------------------------------------------------- */
 
@@ -56,6 +57,8 @@ struct link {
 	size_t address;             /* that is tried next */
 	struct stream_address node; /* of a cluster: the only one */
 	struct names_found found;
+	mono now;      /* of this turn */
+	mono heard_of; /* when the server last told of anything, or was asked to */
 	enum phase phase;
 	struct scout scout; /* only if there is a service */
 	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
@@ -267,6 +270,7 @@ static void hear_generation(struct link *link, const redisReply *reply)
 	}
 	link->generation_count = (size_t)reply->len;
 	memcpy(link->generation, reply->str, link->generation_count);
+	link->heard_of = link->now;
 	link->phase = READY;
 }
 
@@ -325,6 +329,8 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 		redis_read_reply(reply, batch->nonce, batch->jobs, batch->count,
 		                 link->told, &meaning);
 	said.kind = kind_of(link, meaning.word);
+	if (said.kind == WIRE_TOLD)
+		link->heard_of = link->now;
 	said.place = (struct wire_place){ meaning.host, meaning.port };
 	if (said.kind == WIRE_AGAIN)
 		greet_again(link, meaning.word);
@@ -458,6 +464,7 @@ static void follow(struct link *link, mono now)
 	struct scout *scout = &link->scout;
 
 	scout_turn(scout, now);
+	link->wire.due = scout_due(scout, now);
 	if (link->phase != LOOKING && link->change != scout->changes)
 		give_up(link, "another server is the primary now", "");
 	else if (link->phase == LOOKING && link->answer != scout->answers) {
@@ -483,6 +490,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 
+	link->now = now;
 	if (link->site->service && link->phase != BROKEN)
 		follow(link, now);
 	if (link->phase == CONNECTING)
@@ -546,12 +554,27 @@ static bool put_asking(struct link *link)
 	return true;
 }
 
+/* Who has been silent may have been replaced meanwhile, and be in office again.  If so, its
+ * generation is another from then on, and the batch that comes next is refused. B7 */
+static bool doubt_silence(struct link *link)
+{
+	if (link->wire.by_buckets ||
+	    !mono_reached(link->now, mono_after(link->heard_of, SURE_NS)))
+		return true;
+	if (!put_greeting(link, 0))
+		return false;
+	await(link, THE_GENERATION);
+	link->heard_of = link->now;
+	return true;
+}
+
 static bool link_send(struct wire *wire, const struct remote_batch *batch)
 {
 	struct link *link = (struct link *)wire;
 
-	if (link->out.count > OUT_MOST || link->sent - link->heard + 2 > AWAITED_MOST ||
-	    (batch->asking && !put_asking(link)) || !put_batch(link, batch))
+	if (link->out.count > OUT_MOST || link->sent - link->heard + 3 > AWAITED_MOST ||
+	    !doubt_silence(link) || (batch->asking && !put_asking(link)) ||
+	    !put_batch(link, batch))
 		return false;
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);

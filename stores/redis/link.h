@@ -18,6 +18,8 @@
  *   B6  In a cluster a generation is a bucket's, and asked for by who asks of the bucket.
  *       MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is run: then nothing
  *       was done.                                                                  (B2)
+ *   B7  A server that has told nothing for a second is asked for its generation again,
+ *       in the write of the next batch.  (In a cluster that is the client's, C4.)  (L12)
  *
  * Threads   Its shard's actor.  A kind: any, while it is open.
  */

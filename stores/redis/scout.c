@@ -153,14 +153,23 @@ void scout_hurry(struct scout *scout)
 	scout->due = (mono){ 0 };
 }
 
+static bool has_more_to_try(const struct scout *scout)
+{
+	return scout->stream.fd < 0 && scout->tries < scout->config.sentinels->count;
+}
+
+mono scout_due(const struct scout *scout, mono now)
+{
+	return has_more_to_try(scout) ? now : scout->due;
+}
+
 void scout_turn(struct scout *scout, mono now)
 {
 	bool is_due = mono_reached(now, scout->due);
 
 	if (is_due && scout->asking)
 		scout_hang_up(scout);
-	if (scout->stream.fd < 0 &&
-	    (is_due || scout->tries < scout->config.sentinels->count))
+	if (has_more_to_try(scout) || (is_due && scout->stream.fd < 0))
 		begin(scout, now, is_due);
 	else if (!scout->asking && is_due && scout->stream.is_open)
 		ask(scout, now);

@@ -56,5 +56,7 @@ void scout_hang_up(struct scout *scout);
 void scout_hurry(struct scout *scout);
 /* Asks and hears. */
 void scout_turn(struct scout *scout, mono now);
+/* When it wants to be turned again. */
+mono scout_due(const struct scout *scout, mono now);
 
 #endif

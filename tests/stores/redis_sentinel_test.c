@@ -48,6 +48,7 @@ struct scene {
 	struct gale_limiter *limiter;
 	struct gale_seat *seat;
 	struct windows windows;
+	uint64_t patience_us; /* of the limiter; 0: the default */
 };
 
 static struct scene s;
@@ -123,8 +124,11 @@ static void stop_sentinel(struct sentinel *sentinel)
 	static const char *const names[] = { "conf", "log" };
 	char path[64];
 
+	if (sentinel->pid == 0)
+		return;
 	kill(sentinel->pid, SIGKILL);
 	must(waitpid(sentinel->pid, NULL, 0) == sentinel->pid);
+	sentinel->pid = 0;
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/%s", sentinel->folder, names[i]);
 		(void)unlink(path);
@@ -153,26 +157,32 @@ static int close_servers(void **state)
 
 /* ---- A limiter ------------------------------------------------------------------- */
 
-static void open_limiter(const char *service, enum gale_mode mode)
+static void open_limiter_of(const char *url, struct gale_rule rule, enum gale_mode mode)
 {
-	struct gale_store_config store = { 0 };
+	struct gale_store_config store = { .url = url };
 	struct gale_limiter_config limiter = {
 		.name = "api",
-		.rule = gale_fixed_window(LIMIT, WINDOW),
+		.rule = rule,
 		.mode = mode,
+		.lease.patience_us = s.patience_us,
 	};
-	char url[96];
 
-	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/%s", s.sentinel.port,
-	         service);
-	store.url = url;
 	assert_int_equal(gale_runtime_open(NULL, &s.runtime), GALE_ERR_OK);
 	assert_int_equal(gale_store_open(s.runtime, &store, &s.store), GALE_ERR_OK);
 	limiter.store = s.store;
 	assert_int_equal(gale_limiter_open(s.runtime, &limiter, &s.limiter),
 	                 GALE_ERR_OK);
 	assert_int_equal(gale_join(s.runtime, &s.seat), GALE_ERR_OK);
-	s.windows = (struct windows){ .length_us = WINDOW };
+	s.windows = (struct windows){ .length_us = rule.period_us };
+}
+
+static void open_limiter(const char *service, enum gale_mode mode)
+{
+	char url[96];
+
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/%s", s.sentinel.port,
+	         service);
+	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), mode);
 }
 
 static void close_limiter(void)
@@ -201,6 +211,14 @@ static void ask_until_allowed(unsigned times)
 		nanosleep(&moment, NULL);
 		assert_true(patience_now_ns() < deadline);
 	}
+}
+
+static void nap(long ms)
+{
+	const struct timespec time = { .tv_sec = ms / 1000,
+		                       .tv_nsec = ms % 1000 * 1000000 };
+
+	must(nanosleep(&time, NULL) == 0);
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -249,6 +267,76 @@ static void a_primary_that_was_replaced_is_left(void **state)
 	close_limiter();
 }
 
+static bool is_linked(void *arg)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	bool linked;
+
+	redis_talk_open(&talk, arg);
+	reply = redis_talk_say(&talk, "INFO replication");
+	linked = strstr(reply->str, "master_link_status:up");
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return linked;
+}
+
+/* Nobody else asks meanwhile: the shard is to wake by itself. */
+static void a_sentinel_that_is_silent_is_passed_over_in_time(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t size = sizeof(address);
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct gale_counts counts;
+	char url[96];
+
+	(void)state;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	must(bind(silent, (struct sockaddr *)&address, sizeof(address)) == 0);
+	must(listen(silent, 8) == 0);
+	must(getsockname(silent, (struct sockaddr *)&address, &size) == 0);
+	s.patience_us = GALE_SECONDS(5);
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main",
+	         ntohs(address.sin_port), s.sentinel.port);
+	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), GALE_STRICT);
+	(void)gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_SECONDS(5));
+	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	assert_int_equal(counts.failures, 0);
+	assert_int_equal(counts.connects, 1);
+	close_limiter();
+	close(silent);
+}
+
+/* A server that was a replica meanwhile has forgotten, and says nothing of it by itself. */
+static void who_was_a_replica_while_nobody_asked_has_forgotten(void **state)
+{
+	struct redis_server *primary = &s.servers[0], *other = &s.servers[1];
+	struct gale_counts counts;
+	char command[64], url[48];
+
+	(void)state;
+	must(becomes_true(is_linked, other));
+	stop_sentinel(&s.sentinel);
+	redis_server_settle(primary, "gale:");
+	must(becomes_true(is_linked, other));
+	redis_server_do(primary, "WAIT 1 0");
+	redis_server_do(other, "REPLICAOF NO ONE"); /* what is granted now it misses */
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s", s.ports[0]);
+	open_limiter_of(url, gale_fixed_window(LIMIT, GALE_DAYS(1)), GALE_STRICT);
+	for (int i = 0; i < 2 * LIMIT; i++)
+		(void)ask();
+	assert_int_equal(s.windows.most, LIMIT);
+	snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %s", s.ports[1]);
+	redis_server_do(primary, command);
+	must(becomes_true(is_linked, primary));
+	redis_server_do(primary, "REPLICAOF NO ONE");
+	nap(1000);
+	assert_false(ask()); /* and not LIMIT once more */
+	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	assert_int_equal(counts.failures, 0); /* it is the same connection */
+	close_limiter();
+}
+
 static void a_service_that_nobody_knows_is_down(void **state)
 {
 	struct gale_counts counts;
@@ -271,14 +359,6 @@ static uint64_t cpu_us(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-static void nap(long ms)
-{
-	const struct timespec time = { .tv_sec = ms / 1000,
-		                       .tv_nsec = ms % 1000 * 1000000 };
-
-	must(nanosleep(&time, NULL) == 0);
-}
-
 /* First the primary goes, and nobody asks; then the sentinel. */
 static void a_sentinel_that_goes_does_not_keep_anybody_busy(void **state)
 {
@@ -297,7 +377,7 @@ static void a_sentinel_that_goes_does_not_keep_anybody_busy(void **state)
 	close_limiter();
 }
 
-int main(void)
+int main(int count, char **args)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_leased_limiter_follows_the_primary,
@@ -309,9 +389,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 		    a_sentinel_that_goes_does_not_keep_anybody_busy, open_servers,
 		    close_servers),
+		cmocka_unit_test_setup_teardown(
+		    who_was_a_replica_while_nobody_asked_has_forgotten, open_servers,
+		    close_servers),
+		cmocka_unit_test_setup_teardown(
+		    a_sentinel_that_is_silent_is_passed_over_in_time, open_servers,
+		    close_servers),
 		cmocka_unit_test_setup_teardown(a_service_that_nobody_knows_is_down,
 		                                open_servers, close_servers),
 	};
 
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -815,6 +815,42 @@ static void hands_that_are_full_say_so(void **state)
 	close_scene();
 }
 
+/* Nothing is under way, and so nothing will be heard that it could go after. */
+static void a_batch_that_there_was_no_room_for_goes_soon(void **state)
+{
+	mono due;
+
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.has_no_room = true;
+	begin(0, STORE_STEP, "k");
+	due = client_turn(s.client, s.now);
+	assert_in_range(due.ns, s.now.ns + 1, s.now.ns + SECOND_NS / 20);
+	s.fake.has_no_room = false;
+	s.now = due;
+	turn(1);
+	assert_done(0, STORE_DONE);
+	close_scene();
+}
+
+static void a_wire_is_turned_when_it_is_due(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.wire.due = mono_after(s.now, SECOND_NS / 10);
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	s.fake.next = WIRE_OPENING;
+	begin(0, STORE_STEP, "k");
+	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire.due.ns);
+	s.fake.state = WIRE_READY;
+	s.fake.silent = true;
+	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire.due.ns);
+	s.fake.silent = false;
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_done(0, STORE_DONE);
+	close_scene();
+}
+
 static void without_memory_an_ask_says_so(void **state)
 {
 	(void)state;
@@ -895,6 +931,8 @@ int main(void)
 		cmocka_unit_test(a_server_that_forgot_nothing_is_not_reminded),
 		cmocka_unit_test(a_reminder_may_have_to_be_repeated),
 		cmocka_unit_test(hands_that_are_full_say_so),
+		cmocka_unit_test(a_batch_that_there_was_no_room_for_goes_soon),
+		cmocka_unit_test(a_wire_is_turned_when_it_is_due),
 		cmocka_unit_test(without_memory_an_ask_says_so),
 		cmocka_unit_test(who_asks_again_when_answered_is_heard),
 		cmocka_unit_test(closing_answers_what_is_under_way),
