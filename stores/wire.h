@@ -59,7 +59,8 @@ enum wire_reply_kind {
 	WIRE_NOT_NOW, /* nothing was done: it may be in a moment */
 	WIRE_MOVED,   /* nothing was done: the bucket is in another place */
 	WIRE_ASK,     /* nothing was done: some of the bucket is in another place */
-	WIRE_LATER,   /* nothing was done: the server cannot now */
+	WIRE_LATER,   /* the server cannot now: nothing was done, or nothing that may be
+	             * counted on */
 	WIRE_WRONG,   /* it cannot be believed; what was done is not known */
 };
 
