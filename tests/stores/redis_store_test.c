@@ -724,6 +724,52 @@ static void a_server_without_room_takes_nothing(void **state)
 	node_close(&node);
 }
 
+#define LEAST                                                                          \
+	"ACL SETUSER least reset on >pass ~gale:* +eval +evalsha +script|load +info "  \
+	"+time +get +set +setrange +del"
+
+static bool is_of_use(const char *options)
+{
+	char url[160];
+	struct plan plan = { .url = url,
+		             .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1,
+		             .patience_us = GALE_SECONDS(1) };
+	enum gale_why why;
+	struct node node;
+
+	snprintf(url, sizeof(url), "redis://least:pass@%s%s", server.socket, options);
+	node_open(&node, &plan);
+	why = ask(&node, "k").why;
+	node_close(&node);
+	return why == GALE_WHY_RULE;
+}
+
+/* The commands that stores/redis/wire.h names, and none that is not needed. */
+static void a_user_needs_no_more_than_is_said(void **state)
+{
+	static const char *const less[] = { "-eval", "-evalsha", "-script|load",
+		                            "-info", "-time",    "-get",
+		                            "-set",  "resetkeys" };
+	char command[64];
+
+	(void)state;
+	redis_server_do(&server, LEAST);
+	assert_true(is_of_use(""));
+	assert_false(is_of_use("?db=1"));
+	redis_server_do(&server, LEAST " +select");
+	assert_true(is_of_use("?db=1"));
+	for (size_t i = 0; i < COUNT(less); i++) {
+		redis_server_do(&server, LEAST);
+		redis_server_do(&server, "SCRIPT FLUSH");
+		redis_server_do(&server, "DEL gale:{b00}generation " OUR_K);
+		snprintf(command, sizeof(command), "ACL SETUSER least %s", less[i]);
+		redis_server_do(&server, command);
+		assert_false(is_of_use(""));
+	}
+	redis_server_do(&server, "ACL DELUSER least");
+}
+
 /* A user who may do all that a connection begins with, and not the rest. */
 static void who_is_let_in_in_vain_does_not_come_again_at_once(void **state)
 {
@@ -1158,6 +1204,7 @@ int main(int count, char **args)
 		TEST(a_replica_is_not_asked),
 		TEST(a_server_that_may_forget_is_told_of),
 		TEST(a_server_without_room_takes_nothing),
+		TEST(a_user_needs_no_more_than_is_said),
 		TEST(who_is_let_in_in_vain_does_not_come_again_at_once),
 		TEST(rubbish_is_not_believed),
 		TEST(rubbish_to_a_greeting_is_not_believed),
