@@ -311,13 +311,15 @@ void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
 	store_relaxed(&link->shared.down_until_ns, mono_after(now, wait).ns);
 }
 
-/* A connection that is gone answers, too: that nothing comes from there. */
+/* A connection that is gone answers, too: that nothing comes from there.  What cannot be
+ * believed is no sign of health, nor need it be more than one key's: if it was the server's,
+ * the connection is gone, and who asks next is told so. */
 void lessor_note_result(struct lessor *lessor, struct link *link,
                         enum store_result result, mono now)
 {
 	if (result == STORE_LATE || result == STORE_DOWN)
 		lessor_back_off(lessor, link, now);
-	else
+	else if (result != STORE_WRONG)
 		link_recovers(link);
 }
 

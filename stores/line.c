@@ -15,6 +15,7 @@
 
 #define OPENING_NS UINT64_C(1000000000) /* for a connection to be ready */
 #define REPLY_NS UINT64_C(1000000000)   /* for a batch to be told */
+#define RETRY_NS UINT64_C(10000000)     /* of a batch that there was no memory for */
 #define PAUSE_FIRST_NS 10000000         /* 10 ms, doubled ... */
 #define PAUSE_DOUBLINGS 5               /* ... up to 320 ms, and half of it by lot */
 
@@ -119,6 +120,8 @@ static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 	line->broken |= reply->kind == WIRE_LATER || reply->kind == WIRE_WRONG;
 	client_count(line->config, CLIENT_WRONG, reply->kind == WIRE_WRONG);
 	client_count(line->config, CLIENT_ROUND_TRIPS, reply->kind == WIRE_TOLD);
+	if (reply->kind == WIRE_TOLD && batch->count > 0)
+		line->failures = 0; /* N3 */
 	end_batch(line, batch, reply);
 }
 
@@ -175,7 +178,6 @@ static void enter(struct line *line, enum wire_state state, mono now)
 {
 	if (state == WIRE_READY && line->state == LINE_OPENING) {
 		line->state = LINE_READY;
-		line->failures = 0;
 		client_count(line->config, CLIENT_CONNECTS, 1);
 		client_say(line->config, line->wire->text);
 	} else if (state == WIRE_OPENING && line->state == LINE_READY) {
@@ -210,16 +212,36 @@ void line_turn(struct line *line, bool is_wanted, mono now)
 		enter(line, state, now);
 }
 
+/* What could not be sent goes when more is heard; or a little later, if there is nothing to
+ * be heard: then it was for want of memory. */
+static mono send_due(const struct line *line)
+{
+	mono now = { line->now_ns };
+
+	if (!line->is_full)
+		return now; /* what came of the replies just now */
+	return line_is_idle(line) ? mono_after(now, RETRY_NS) : (mono){ UINT64_MAX };
+}
+
+static mono wire_due(const struct line *line)
+{
+	bool is_busy = line->state == LINE_OPENING || !line_is_idle(line);
+
+	return is_busy && line->wire->due.ns > 0 ? line->wire->due
+	                                         : (mono){ UINT64_MAX };
+}
+
 mono line_due(const struct line *line, bool is_wanted)
 {
-	mono due = { UINT64_MAX };
+	mono due = wire_due(line);
 
 	if (!line_is_idle(line))
-		due = line->batches[(line->done + 1) % LINE_BATCHES_MOST].due;
+		due = mono_earlier(
+		    due, line->batches[(line->done + 1) % LINE_BATCHES_MOST].due);
 	if (line->state == LINE_OPENING || (line->state == LINE_AWAY && is_wanted))
 		due = mono_earlier(due, line->state_due);
-	if (line->state == LINE_READY && is_wanted && !line->is_full)
-		due = (mono){ line->now_ns }; /* what came of the replies just now */
+	if (line->state == LINE_READY && is_wanted)
+		due = mono_earlier(due, send_due(line));
 	return due;
 }
 

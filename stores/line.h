@@ -15,6 +15,8 @@
  *       to, or not, and then nobody knows whether it was done.
  *   N2  A connection is over when it does not open, or a batch is not replied to, within a
  *       second; and after a reply that cannot be believed.
+ *   N3  Pauses between connections grow until jobs are told of: a server that lets us in
+ *       and then fails each batch is not connected to without end.                (L11)
  *
  * Threads   All of it: the shard's actor.
  * Limits    LINE_BATCHES_MOST batches and LINE_JOBS_MOST jobs under way.

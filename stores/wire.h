@@ -59,7 +59,8 @@ enum wire_reply_kind {
 	WIRE_NOT_NOW, /* nothing was done: it may be in a moment */
 	WIRE_MOVED,   /* nothing was done: the bucket is in another place */
 	WIRE_ASK,     /* nothing was done: some of the bucket is in another place */
-	WIRE_LATER,   /* nothing was done: the server cannot now */
+	WIRE_LATER,   /* the server cannot now: nothing was done, or nothing that may be
+	             * counted on */
 	WIRE_WRONG,   /* it cannot be believed; what was done is not known */
 };
 
@@ -99,6 +100,10 @@ struct wire {
 	struct wire_home *home;
 	int watch_fd;    /* an epoll that its descriptor is to be in; -1: none */
 	bool by_buckets; /* see above */
+
+	/* While it opens, or a batch is under way: when it wants to be turned though nothing
+	 * is heard; 0: it does not. */
+	mono due;
 
 	/* True while it is ready. */
 	uint64_t since_us;    /* when the server's generation began, by its clock */

@@ -130,6 +130,9 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis:///path/to/socket[?db=N&prefix=NAME]
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
+ *         durable=N, of any Redis: what is granted is believed when N replicas have it, so
+ *         that one of them can take over without a quarantine; the same for all who share
+ *         a prefix (spec/decisions/0014-durable.md)
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
  * A server is connected to when it is first asked, and again when it is lost.  Its name is

@@ -4,24 +4,45 @@
 -- greet.lua -- the server's generation: whose it is, and since when.        (law L12)
 --
 --   KEYS   the generation's
+--   ARGV   how many replicas confirm what is granted, before it is believed: 0 to 9
 --   reply  its life's name, a colon, and the instant from which on nothing is forgotten
 --
 -- A life is a process and a tenure: a primary that was replaced, and is one again, is the
 -- same process and has forgotten what was granted meanwhile; but then its replication has
 -- another name.  Nor does a life outlast a clock that is set back (step.lua): beside the
 -- generation the latest time is kept.
-local call = redis.call
+--
+-- A name is 6 digits of the process, 8 of the tenure, and how many replicas confirm.  In a
+-- life that is confirmed nobody is let in who would not wait for that: what he was granted
+-- might be forgotten without a trace.  So a replica that takes over from such a life goes
+-- on where it was.  Not so a process that is younger than what it stores: it has found that
+-- on a disk, and may have missed what came after.            (decisions/0014-durable.md)
+local call, sub, SECOND = redis.call, string.sub, 1000000
 local function word(section, name)
 	return string.match(call('INFO', section), name .. ':(%x+)')
 end
-local life = string.sub(word('server', 'run_id'), 1, 7) ..
-	string.sub(word('replication', 'master_replid'), 1, 8) .. ':'
-local generation = call('GET', KEYS[1]) or ''
+local life = sub(word('server', 'run_id'), 1, 6) .. sub(word('replication', 'master_replid'), 1, 8)
+local generation, confirm = call('GET', KEYS[1]) or '', ARGV[1]
 local clock = call('TIME')
-local now = clock[1] * 1000000 + clock[2]
+local now = clock[1] * SECOND + clock[2]
 local latest = #generation > 8 and struct.unpack('<d', generation, #generation - 7) or 0
-if string.sub(generation, 1, #life) ~= life or now < latest - 1000000 then
-	generation = life .. string.format('%.0f', now) .. struct.pack('<d', now)
-	call('SET', KEYS[1], generation)
+local confirmed = sub(generation, 15, 15)
+
+local function inherits()
+	local up = (word('server', 'uptime_in_seconds') or 0) * SECOND -- clocks are set back
+	return confirmed == confirm and confirm ~= '0' and
+		sub(generation, 7, 14) == sub(word('replication', 'master_replid2'), 1, 8) and
+		latest - SECOND > now - up
 end
-return string.sub(generation, 1, -9)
+
+local is_back = now < latest - SECOND
+if sub(generation, 1, 14) ~= life or is_back then
+	local since = not is_back and inherits() and sub(generation, 17, -9)
+	if not since then since, latest = string.format('%.0f', now), now end
+	generation = life .. confirm .. ':' .. since .. struct.pack('<d', latest)
+	call('SET', KEYS[1], generation)
+elseif confirmed ~= '0' and confirmed ~= confirm then
+	return redis.error_reply('NOPERM durable=' .. confirmed ..
+		' is what others say of this prefix, and so must everybody')
+end
+return sub(generation, 1, -9)

@@ -26,6 +26,9 @@
 #define OUT_MOST ((size_t)1 << 22) /* bytes that wait to be sent */
 #define READ_MOST 65536            /* bytes, in one go */
 #define DB_MOST 1000000
+#define DURABLE_MOST 9
+#define CONFIRM_MS "500"             /* for replicas to have what was granted */
+#define SURE_NS UINT64_C(1000000000) /* of the generation, since it was last told */
 
 /* ---- The link -------------------------------------------------------------------- */
 
@@ -35,6 +38,7 @@ enum awaited_what {
 	THE_INFO,
 	THE_GENERATION,
 	A_BATCH,
+	THE_COPIES, /* of the batch before it. B8 */
 };
 
 struct awaited {
@@ -56,6 +60,8 @@ struct link {
 	size_t address;             /* that is tried next */
 	struct stream_address node; /* of a cluster: the only one */
 	struct names_found found;
+	mono now;      /* of this turn */
+	mono heard_of; /* when the server last told of anything, or was asked to */
 	enum phase phase;
 	struct scout scout; /* only if there is a service */
 	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
@@ -66,7 +72,8 @@ struct link {
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	bool warned;
-	uint64_t sent; /* awaited so far */
+	redisReply *held; /* to a batch, until it is confirmed; NULL: none */
+	uint64_t sent;    /* awaited so far */
 	uint64_t heard;
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
@@ -144,14 +151,16 @@ static void load_script(struct link *link)
 static bool put_greeting(struct link *link, uint8_t bucket)
 {
 	uint8_t key[REDIS_KEY_MAX];
-	struct remote_bytes words[4] = {
+	const char durable[2] = { (char)('0' + link->site->durable), '\0' };
+	struct remote_bytes words[5] = {
 		redis_word("EVAL"),
 		{ (const uint8_t *)redis_greet_script.text, redis_greet_script.count },
 		redis_word("1"),
 		{ key, redis_generation_key(key, link->site->prefix, bucket) },
+		redis_word(durable),
 	};
 
-	return redis_put_words(&link->out, words, 4);
+	return redis_put_words(&link->out, words, 5);
 }
 
 static void ask_generation(struct link *link)
@@ -228,6 +237,16 @@ static void warn(struct link *link, const char *info)
 		         "granted until the window turns, or for a minute");
 }
 
+static bool has_replicas(const struct link *link, const char *info)
+{
+	char text[24];
+	uint64_t count;
+
+	line_of(info, "connected_slaves", text, sizeof(text));
+	return link->site->durable == 0 ||
+	       (url_number(text, INT32_MAX, &count) && count >= link->site->durable);
+}
+
 static void hear_info(struct link *link, const redisReply *reply)
 {
 	char role[16], loading[8];
@@ -242,6 +261,8 @@ static void hear_info(struct link *link, const redisReply *reply)
 		give_up(link, "it is a replica", ""); /* B5 */
 	else if (strcmp(loading, "1") == 0)
 		give_up(link, "it is loading", "");
+	else if (!has_replicas(link, reply->str))
+		give_up(link, "it has fewer replicas than durable= says", ""); /* B8 */
 	if (link->phase == BROKEN)
 		return;
 	warn(link, reply->str);
@@ -259,6 +280,16 @@ static bool read_generation(const redisReply *reply, uint64_t *ret_since_us)
 	       url_number(since + 1, INSTANT_MAX_US, ret_since_us);
 }
 
+/* In a life that others have begun without it, nothing is gained by waiting for replicas. */
+static void warn_of_others(struct link *link)
+{
+	if (link->site->durable == 0 || link->generation[14] != '0')
+		return;
+	snprintf(link->wire.text, WIRE_TEXT,
+	         "redis: others share the prefix without durable=: after a fail-over "
+	         "nothing is granted for a while");
+}
+
 static void hear_generation(struct link *link, const redisReply *reply)
 {
 	if (!read_generation(reply, &link->wire.since_us)) {
@@ -267,7 +298,9 @@ static void hear_generation(struct link *link, const redisReply *reply)
 	}
 	link->generation_count = (size_t)reply->len;
 	memcpy(link->generation, reply->str, link->generation_count);
+	link->heard_of = link->now;
 	link->phase = READY;
+	warn_of_others(link);
 }
 
 /* ---- Batches --------------------------------------------------------------------- */
@@ -311,8 +344,21 @@ static void read_greeting(const redisReply *reply, struct redis_said *ret_meanin
 	ret_meaning->word = REDIS_TOLD;
 }
 
+/* copies: NULL: none are needed. */
+static void want_copies(const struct link *link, const redisReply *copies,
+                        struct redis_said *meaning)
+{
+	if (meaning->word != REDIS_TOLD || !copies ||
+	    (copies->type == REDIS_REPLY_INTEGER &&
+	     copies->integer >= (long long)link->site->durable))
+		return;
+	meaning->word = REDIS_LATER; /* B8 */
+	snprintf(meaning->text, sizeof(meaning->text),
+	         "fewer replicas than durable= says have it after " CONFIRM_MS " ms");
+}
+
 static void hear_batch(struct link *link, const struct remote_batch *batch,
-                       const redisReply *reply)
+                       const redisReply *reply, const redisReply *copies)
 {
 	struct wire_reply said = { .nonce = batch->nonce,
 		                   .told = link->told,
@@ -324,7 +370,10 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 	else
 		redis_read_reply(reply, batch->nonce, batch->jobs, batch->count,
 		                 link->told, &meaning);
+	want_copies(link, copies, &meaning);
 	said.kind = kind_of(link, meaning.word);
+	if (said.kind == WIRE_TOLD)
+		link->heard_of = link->now;
 	said.place = (struct wire_place){ meaning.host, meaning.port };
 	if (said.kind == WIRE_AGAIN)
 		greet_again(link, meaning.word);
@@ -336,7 +385,24 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 
 /* ---- Hearing --------------------------------------------------------------------- */
 
-static void hear(struct link *link, const redisReply *reply)
+static bool is_confirmed_later(const struct link *link, const struct awaited *awaited)
+{
+	return link->site->durable > 0 && awaited->what == A_BATCH &&
+	       awaited->batch.count > 0;
+}
+
+/* How many have what was changed until then; who may not ask that is told nothing. */
+static void hear_copies(struct link *link, const redisReply *copies)
+{
+	const struct awaited *before = &link->awaited[(link->heard - 2) % AWAITED_MOST];
+	redisReply *held = link->held;
+
+	link->held = NULL;
+	hear_batch(link, &before->batch, held, copies);
+	redis_reply_free(held);
+}
+
+static void hear(struct link *link, redisReply *reply)
 {
 	struct awaited *awaited = &link->awaited[link->heard % AWAITED_MOST];
 	struct redis_said error;
@@ -346,12 +412,18 @@ static void hear(struct link *link, const redisReply *reply)
 		return;
 	}
 	link->heard++;
+	if (is_confirmed_later(link, awaited)) {
+		link->held = reply;
+		return;
+	}
 	if (awaited->what == A_BATCH) {
-		hear_batch(link, &awaited->batch, reply);
+		hear_batch(link, &awaited->batch, reply, /* copies= */ NULL);
 		return;
 	}
 	if (redis_is_error(reply, &error))
 		give_up(link, "it does not let us in", error.text);
+	else if (awaited->what == THE_COPIES)
+		hear_copies(link, reply);
 	else if (awaited->what == THE_INFO)
 		hear_info(link, reply);
 	else if (awaited->what == THE_GENERATION)
@@ -372,7 +444,8 @@ static void hear_all(struct link *link)
 		if (!reply)
 			return;
 		hear(link, reply);
-		redis_reply_free(reply);
+		if (reply != link->held)
+			redis_reply_free(reply);
 	}
 }
 
@@ -458,6 +531,7 @@ static void follow(struct link *link, mono now)
 	struct scout *scout = &link->scout;
 
 	scout_turn(scout, now);
+	link->wire.due = scout_due(scout, now);
 	if (link->phase != LOOKING && link->change != scout->changes)
 		give_up(link, "another server is the primary now", "");
 	else if (link->phase == LOOKING && link->answer != scout->answers) {
@@ -483,6 +557,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 
+	link->now = now;
 	if (link->site->service && link->phase != BROKEN)
 		follow(link, now);
 	if (link->phase == CONNECTING)
@@ -510,7 +585,7 @@ static void make_way(struct link *link, const struct remote_batch *batch)
 	}
 }
 
-static bool put_batch(struct link *link, const struct remote_batch *batch)
+static bool put_call(struct link *link, const struct remote_batch *batch)
 {
 	uint8_t buckets[REMOTE_BATCH_MOST];
 	struct redis_call call = {
@@ -526,13 +601,32 @@ static bool put_batch(struct link *link, const struct remote_batch *batch)
 		.count = batch->count,
 	};
 
-	if (batch->count == 0)
-		return put_greeting(link, batch->bucket);
 	memset(buckets, batch->bucket, sizeof(buckets));
 	if (link->wire.by_buckets)
 		call.generation = batch->generation;
 	make_way(link, batch);
 	return redis_put_call(&link->out, &call);
+}
+
+static bool put_confirmation(struct link *link)
+{
+	const char durable[2] = { (char)('0' + link->site->durable), '\0' };
+	const struct remote_bytes words[3] = { redis_word("WAIT"), redis_word(durable),
+		                               redis_word(CONFIRM_MS) };
+
+	return link->site->durable == 0 || redis_put_words(&link->out, words, 3);
+}
+
+static bool put_batch(struct link *link, const struct remote_batch *batch)
+{
+	size_t before = link->out.count;
+
+	if (batch->count == 0)
+		return put_greeting(link, batch->bucket);
+	if (put_call(link, batch) && put_confirmation(link))
+		return true;
+	link->out.count = before; /* no memory: nothing of it goes */
+	return false;
 }
 
 /* It is for the one command that comes next. */
@@ -546,15 +640,32 @@ static bool put_asking(struct link *link)
 	return true;
 }
 
+/* Who has been silent may have been replaced meanwhile, and be in office again.  If so, its
+ * generation is another from then on, and the batch that comes next is refused. B7 */
+static bool doubt_silence(struct link *link)
+{
+	if (link->wire.by_buckets ||
+	    !mono_reached(link->now, mono_after(link->heard_of, SURE_NS)))
+		return true;
+	if (!put_greeting(link, 0))
+		return false;
+	await(link, THE_GENERATION);
+	link->heard_of = link->now;
+	return true;
+}
+
 static bool link_send(struct wire *wire, const struct remote_batch *batch)
 {
 	struct link *link = (struct link *)wire;
 
-	if (link->out.count > OUT_MOST || link->sent - link->heard + 2 > AWAITED_MOST ||
-	    (batch->asking && !put_asking(link)) || !put_batch(link, batch))
+	if (link->out.count > OUT_MOST || link->sent - link->heard + 4 > AWAITED_MOST ||
+	    !doubt_silence(link) || (batch->asking && !put_asking(link)) ||
+	    !put_batch(link, batch))
 		return false;
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);
+	if (batch->count > 0 && link->site->durable > 0)
+		await(link, THE_COPIES);
 	return true;
 }
 
@@ -563,7 +674,11 @@ static void link_hang_up(struct wire *wire)
 	struct link *link = (struct link *)wire;
 
 	stream_close(&link->stream);
+	if (link->site->service)
+		scout_hang_up(&link->scout);
 	redis_text_cut(&link->out, link->out.count);
+	redis_reply_free(link->held);
+	link->held = NULL;
 	link->heard = link->sent;
 	link->phase = BROKEN;
 }
@@ -674,7 +789,8 @@ static bool find_addresses(struct redis_site *site)
 static bool is_known(const char *option)
 {
 	return strcmp(option, "db") == 0 || strcmp(option, "prefix") == 0 ||
-	       strcmp(option, "sentinel_password") == 0;
+	       strcmp(option, "sentinel_password") == 0 ||
+	       strcmp(option, "durable") == 0;
 }
 
 /* The path is the number of a database, the name of a service, or a socket's. */
@@ -699,6 +815,14 @@ static bool read_path(struct redis_site *site, const char **ret_db)
 	return true;
 }
 
+static bool read_durable(struct redis_site *site)
+{
+	const char *durable = url_option(&site->url, "durable");
+
+	return !durable ||
+	       (url_number(durable, DURABLE_MOST, &site->durable) && site->durable > 0);
+}
+
 static bool read_options(struct redis_site *site)
 {
 	const struct url *url = &site->url;
@@ -713,8 +837,8 @@ static bool read_options(struct redis_site *site)
 	site->sentinel_password = url_option(url, "sentinel_password");
 	if (!site->sentinel_password)
 		site->sentinel_password = "";
-	if (!read_path(site, &db) || !redis_prefix_valid(prefix) ||
-	    (db && !url_number(db, DB_MOST, &site->db)))
+	if (!read_path(site, &db) || !read_durable(site) ||
+	    !redis_prefix_valid(prefix) || (db && !url_number(db, DB_MOST, &site->db)))
 		return false;
 	strcpy(site->prefix, prefix);
 	return true;

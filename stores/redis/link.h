@@ -18,6 +18,12 @@
  *   B6  In a cluster a generation is a bucket's, and asked for by who asks of the bucket.
  *       MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is run: then nothing
  *       was done.                                                                  (B2)
+ *   B7  A server that has told nothing for a second is asked for its generation again,
+ *       in the write of the next batch.  (In a cluster that is the client's, C4.)  (L12)
+ *
+ *   B8  With durable=N nothing is told that not N replicas have confirmed; it counts as
+ *       not granted, and is spent at the server.  Then one of them may take over and go
+ *       on without a quarantine (greet.lua).                                      (L12)
  *
  * Threads   Its shard's actor.  A kind: any, while it is open.
  */
@@ -43,6 +49,7 @@ struct redis_site {
 	const char *service;           /* that the hosts, sentinels, know; NULL: none */
 	const char *sentinel_password; /* "": none */
 	bool is_cluster;               /* the hosts are some of its nodes */
+	uint64_t durable; /* so many replicas must have it, or it was not granted */
 	char prefix[REDIS_PREFIX_MAX + 1];
 	struct url url;
 };
@@ -53,6 +60,7 @@ struct redis_site {
  *     the hosts are sentinels; sentinel_password=... is theirs
  * redis+cluster://[user[:password]@]host[:port][,...][?prefix=...]
  *     the hosts are some of the nodes: one that is up is enough
+ * durable=N, of any of them: B8; N is 1 to 9, and the same for all who share a prefix
  *
  * Names are looked up here, which may take a while.  NULL, and then *ret_why is
  * GALE_ERR_URL, GALE_ERR_HOST or GALE_ERR_MEMORY. */

@@ -62,17 +62,16 @@ static void *make_string(const redisReadTask *task, char *bytes, size_t count)
 	return part;
 }
 
-/* hiredis has int here, whatever the server announced. */
-static void *make_array(const redisReadTask *task, int count)
+static void *new_array(const redisReadTask *task, size_t count)
 {
 	const struct redis_intake *intake = task->privdata;
 	redisReply **parts = NULL;
 	redisReply *array;
 
-	if (count < 0 || (size_t)count >= intake->parts_left)
+	if (count >= intake->parts_left)
 		return NULL;
 	if (count > 0) {
-		parts = calloc((size_t)count, sizeof(redisReply *));
+		parts = calloc(count, sizeof(redisReply *));
 		if (!parts)
 			return NULL;
 	}
@@ -81,10 +80,42 @@ static void *make_array(const redisReadTask *task, int count)
 		free(parts);
 		return NULL;
 	}
-	array->elements = (size_t)count;
+	array->elements = count;
 	array->element = parts;
 	return array;
 }
+
+#if HIREDIS_MAJOR >= 1
+static void *make_array(const redisReadTask *task, size_t count)
+{
+	return new_array(task, count);
+}
+
+/* Nobody has asked for these: a reply that has one is none.  Without the functions hiredis
+ * would hand out numbers for pointers. */
+static void *make_double(const redisReadTask *task, double number, char *text,
+                         size_t count)
+{
+	(void)task;
+	(void)number;
+	(void)text;
+	(void)count;
+	return NULL;
+}
+
+static void *make_bool(const redisReadTask *task, int truth)
+{
+	(void)task;
+	(void)truth;
+	return NULL;
+}
+#else
+/* It has int here, whatever the server announced. */
+static void *make_array(const redisReadTask *task, int count)
+{
+	return count < 0 ? NULL : new_array(task, (size_t)count);
+}
+#endif
 
 static void *make_integer(const redisReadTask *task, long long number)
 {
@@ -125,6 +156,10 @@ static redisReplyObjectFunctions functions = {
 	.createString = make_string,
 	.createArray = make_array,
 	.createInteger = make_integer,
+#if HIREDIS_MAJOR >= 1
+	.createDouble = make_double,
+	.createBool = make_bool,
+#endif
 	.createNil = make_nil,
 	.freeObject = free_part,
 };

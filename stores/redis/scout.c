@@ -20,7 +20,7 @@ void scout_open(struct scout *scout, const struct scout_config *config)
 }
 
 /* The next one is asked at the next turn; when none has answered, after a while. */
-static void hang_up(struct scout *scout)
+void scout_hang_up(struct scout *scout)
 {
 	stream_close(&scout->stream);
 	redis_intake_close(&scout->intake);
@@ -30,7 +30,7 @@ static void hang_up(struct scout *scout)
 
 void scout_close(struct scout *scout)
 {
-	hang_up(scout);
+	scout_hang_up(scout);
 	redis_text_free(&scout->out);
 }
 
@@ -59,7 +59,7 @@ static void ask(struct scout *scout, mono now)
 	scout->due = mono_after(now, PATIENCE_NS);
 	scout->asking = put_question(scout);
 	if (!scout->asking)
-		hang_up(scout);
+		scout_hang_up(scout);
 }
 
 static void begin(struct scout *scout, mono now, bool is_due)
@@ -72,7 +72,7 @@ static void begin(struct scout *scout, mono now, bool is_due)
 	    !stream_connect(&scout->stream,
 	                    &config->sentinels
 	                         ->addresses[scout->next++ % config->sentinels->count]))
-		hang_up(scout);
+		scout_hang_up(scout);
 }
 
 static bool is_address(const redisReply *reply)
@@ -99,7 +99,7 @@ static void hear(struct scout *scout, const redisReply *reply, mono now)
 	if (reply->type == REDIS_REPLY_STATUS)
 		return; /* of AUTH */
 	if (!read_address(reply, &primary)) {
-		hang_up(scout); /* another may know */
+		scout_hang_up(scout); /* another may know */
 		return;
 	}
 	if (primary.count != scout->primary.count ||
@@ -119,12 +119,12 @@ static void hear_some(struct scout *scout, mono now)
 	redisReply *reply;
 
 	if (count < 0 || !redis_intake_feed(&scout->intake, bytes, (size_t)count)) {
-		hang_up(scout);
+		scout_hang_up(scout);
 		return;
 	}
 	while (scout->stream.fd >= 0) {
 		if (!redis_intake_take(&scout->intake, &reply)) {
-			hang_up(scout);
+			scout_hang_up(scout);
 			return;
 		}
 		if (!reply)
@@ -140,7 +140,7 @@ static void say_some(struct scout *scout)
 	    stream_send(&scout->stream, scout->out.bytes, scout->out.count);
 
 	if (sent < 0)
-		hang_up(scout);
+		scout_hang_up(scout);
 	else
 		redis_text_cut(&scout->out, (size_t)sent);
 }
@@ -149,8 +149,18 @@ static void say_some(struct scout *scout)
 void scout_hurry(struct scout *scout)
 {
 	if (scout->asking)
-		hang_up(scout);
+		scout_hang_up(scout);
 	scout->due = (mono){ 0 };
+}
+
+static bool has_more_to_try(const struct scout *scout)
+{
+	return scout->stream.fd < 0 && scout->tries < scout->config.sentinels->count;
+}
+
+mono scout_due(const struct scout *scout, mono now)
+{
+	return has_more_to_try(scout) ? now : scout->due;
 }
 
 void scout_turn(struct scout *scout, mono now)
@@ -158,19 +168,18 @@ void scout_turn(struct scout *scout, mono now)
 	bool is_due = mono_reached(now, scout->due);
 
 	if (is_due && scout->asking)
-		hang_up(scout);
-	if (scout->stream.fd < 0 &&
-	    (is_due || scout->tries < scout->config.sentinels->count))
+		scout_hang_up(scout);
+	if (has_more_to_try(scout) || (is_due && scout->stream.fd < 0))
 		begin(scout, now, is_due);
 	else if (!scout->asking && is_due && scout->stream.is_open)
 		ask(scout, now);
 	switch (stream_turn(&scout->stream)) {
 	case STREAM_OPENING:
 		if (mono_reached(now, scout->due))
-			hang_up(scout);
+			scout_hang_up(scout);
 		return;
 	case STREAM_OVER:
-		hang_up(scout);
+		scout_hang_up(scout);
 		return;
 	case STREAM_OPEN:
 		break;

@@ -49,9 +49,14 @@ struct scout {
 void scout_open(struct scout *scout, const struct scout_config *config);
 void scout_close(struct scout *scout);
 
+/* Keeps what it knows.  Who does not turn it does not leave it connected, either: what a
+ * sentinel says then would wake the shard for ever. */
+void scout_hang_up(struct scout *scout);
 /* Asks anew, at the next turn. */
 void scout_hurry(struct scout *scout);
 /* Asks and hears. */
 void scout_turn(struct scout *scout, mono now);
+/* When it wants to be turned again. */
+mono scout_due(const struct scout *scout, mono now);
 
 #endif

@@ -14,9 +14,12 @@
  *                                             that is named by a call
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
- * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL no
- *           more than evalsha, script|load, time, get, set, setrange, del on its prefix;
- *           for greetings eval and info, and in a cluster cluster|slots and asking.
+ * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
+ *           on keys of the prefix, no more than
+ *               eval, evalsha, script|load, info, time, get, set, setrange, del
+ *               select         with db=
+ *               wait           with durable=
+ *               cluster|slots, asking   in a cluster
  * Threads   Pure: any, on different texts.
  */
 #ifndef STORES_REDIS_WIRE_H

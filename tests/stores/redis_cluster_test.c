@@ -661,6 +661,26 @@ static void who_is_not_let_in_is_told(void **state)
 	assert_int_equal(why_of(url, GALE_SECONDS(3)), GALE_WHY_DOWN);
 }
 
+/* With the commands that stores/redis/wire.h names; and he says what others say. */
+static void a_user_of_a_durable_cluster_needs_little(void **state)
+{
+	char plain[URL_ROOM], durable[URL_ROOM + 16];
+
+	(void)state;
+	for (int i = 0; i < CLUSTER_SERVERS; i++)
+		redis_server_do(&cluster.servers[i],
+		                "ACL SETUSER least reset on >x ~l:* +eval +evalsha "
+		                "+script|load +info +time +get +set +setrange +del "
+		                "+wait +cluster|slots +asking");
+	put_url(plain, "least:x@", 0);
+	strcat(plain, "?prefix=l:");
+	snprintf(durable, sizeof(durable), "%s&durable=1", plain);
+	assert_int_equal(why_of(durable, GALE_SECONDS(3)), GALE_WHY_RULE);
+	assert_int_equal(why_of(plain, GALE_SECONDS(3)), GALE_WHY_DOWN);
+	for (int i = 0; i < CLUSTER_SERVERS; i++)
+		redis_server_do(&cluster.servers[i], "ACL DELUSER least");
+}
+
 /* What a node says of slots is believed if all of it can be. */
 static void rubbish_about_slots_is_not_believed(void **state)
 {
@@ -767,6 +787,7 @@ int main(int count, char **args)
 		cmocka_unit_test(two_hundred_at_a_limit_of_fifty_admit_fifty),
 		cmocka_unit_test(one_seed_that_is_up_is_enough),
 		cmocka_unit_test(who_is_not_let_in_is_told),
+		cmocka_unit_test(a_user_of_a_durable_cluster_needs_little),
 		cmocka_unit_test(rubbish_about_slots_is_not_believed),
 		cmocka_unit_test(who_is_sent_nowhere_is_answered),
 		cmocka_unit_test(keys_are_on_all_primaries),

@@ -633,7 +633,7 @@ static void a_stranger_is_not_let_in(void **state)
 	scene_close(&s);
 }
 
-/* The commands that wire.h names, and no others. */
+/* No more than step.lua's. */
 static void a_user_needs_little(void **state)
 {
 	struct redis_talk user;

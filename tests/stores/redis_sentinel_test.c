@@ -10,11 +10,14 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,7 +32,9 @@
 #define WINDOW GALE_MILLIS(300)
 #define LIMIT 40
 #define PATIENCE_NS UINT64_C(20000000000)
-#define SERVERS 2
+#define SERVERS 3 /* at most */
+#define SAID_MOST 8192
+#define DURABLE_LIMIT 2000
 
 struct sentinel {
 	pid_t pid;
@@ -38,6 +43,7 @@ struct sentinel {
 };
 
 struct scene {
+	int server_count;
 	struct redis_server servers[SERVERS];
 	char ports[SERVERS][8];
 	const char *options[SERVERS][16];
@@ -47,6 +53,13 @@ struct scene {
 	struct gale_limiter *limiter;
 	struct gale_seat *seat;
 	struct windows windows;
+	uint64_t limit;
+	uint64_t batch;         /* of leases; 0: as learned */
+	uint64_t patience_us;   /* of the limiter; 0: the default */
+	uint64_t quarantine_us; /* of the store; 0: the default */
+	struct gale_log log;
+	pthread_mutex_t lock;
+	char said[SAID_MOST]; /* to the host */
 };
 
 static struct scene s;
@@ -117,61 +130,116 @@ static void start_sentinel(struct sentinel *sentinel)
 	}
 }
 
+/* It may have been about to write another. */
+static void remove_files(const char *folder)
+{
+	DIR *open = opendir(folder);
+	struct dirent *file;
+
+	must(open != NULL);
+	while ((file = readdir(open)))
+		(void)unlinkat(dirfd(open), file->d_name, 0);
+	closedir(open);
+}
+
 static void stop_sentinel(struct sentinel *sentinel)
 {
-	static const char *const names[] = { "conf", "log" };
-	char path[64];
-
+	if (sentinel->pid == 0)
+		return;
 	kill(sentinel->pid, SIGKILL);
 	must(waitpid(sentinel->pid, NULL, 0) == sentinel->pid);
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", sentinel->folder, names[i]);
-		(void)unlink(path);
-	}
+	sentinel->pid = 0;
+	remove_files(sentinel->folder);
 	must(rmdir(sentinel->folder) == 0);
+}
+
+static int open_scene(int servers)
+{
+	memset(&s, 0, sizeof(s));
+	pthread_mutex_init(&s.lock, NULL);
+	s.server_count = servers;
+	for (int i = 0; i < servers; i++)
+		start_server(i);
+	start_sentinel(&s.sentinel);
+	return 0;
 }
 
 static int open_servers(void **state)
 {
 	(void)state;
-	memset(&s, 0, sizeof(s));
-	for (int i = 0; i < SERVERS; i++)
-		start_server(i);
-	start_sentinel(&s.sentinel);
-	return 0;
+	return open_scene(2);
+}
+
+static int open_three(void **state)
+{
+	(void)state;
+	return open_scene(3);
 }
 
 static int close_servers(void **state)
 {
 	(void)state;
 	stop_sentinel(&s.sentinel);
-	for (int i = 0; i < SERVERS; i++)
+	for (int i = 0; i < s.server_count; i++)
 		redis_server_stop(&s.servers[i]);
 	return 0;
 }
 
 /* ---- A limiter ------------------------------------------------------------------- */
 
-static void open_limiter(const char *service, enum gale_mode mode)
+static void write_line(struct gale_log *self, const char *line)
 {
-	struct gale_store_config store = { 0 };
+	size_t length;
+
+	(void)self;
+	pthread_mutex_lock(&s.lock);
+	length = strlen(s.said);
+	snprintf(s.said + length, sizeof(s.said) - length, "%s\n", line);
+	pthread_mutex_unlock(&s.lock);
+}
+
+static bool is_said(void *what)
+{
+	bool found;
+
+	pthread_mutex_lock(&s.lock);
+	found = strstr(s.said, what) != NULL;
+	pthread_mutex_unlock(&s.lock);
+	return found;
+}
+
+static void open_limiter_of(const char *url, struct gale_rule rule, enum gale_mode mode)
+{
+	struct gale_config runtime = { .log = &s.log };
+	struct gale_store_config store = { .url = url,
+		                           .quarantine_us = s.quarantine_us };
 	struct gale_limiter_config limiter = {
 		.name = "api",
-		.rule = gale_fixed_window(LIMIT, WINDOW),
+		.rule = rule,
 		.mode = mode,
+		.lease.patience_us = s.patience_us,
+		.lease.sizing = s.batch > 0 ? GALE_SIZE_FIXED : GALE_SIZE_LEARNED,
+		.lease.batch = s.batch,
 	};
-	char url[96];
 
-	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/%s", s.sentinel.port,
-	         service);
-	store.url = url;
-	assert_int_equal(gale_runtime_open(NULL, &s.runtime), GALE_ERR_OK);
+	s.log.write = write_line;
+	s.limit = rule.limit;
+	assert_int_equal(gale_runtime_open(&runtime, &s.runtime), GALE_ERR_OK);
 	assert_int_equal(gale_store_open(s.runtime, &store, &s.store), GALE_ERR_OK);
 	limiter.store = s.store;
 	assert_int_equal(gale_limiter_open(s.runtime, &limiter, &s.limiter),
 	                 GALE_ERR_OK);
 	assert_int_equal(gale_join(s.runtime, &s.seat), GALE_ERR_OK);
-	s.windows = (struct windows){ .length_us = WINDOW };
+	s.windows = (struct windows){ .length_us = rule.period_us };
+}
+
+static void open_limiter(const char *service, enum gale_mode mode)
+{
+	char url[96];
+
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/%s", s.sentinel.port,
+	         service);
+	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), mode);
 }
 
 static void close_limiter(void)
@@ -186,7 +254,7 @@ static bool ask(void)
 {
 	bool admitted = windows_ask(&s.windows, s.seat, s.limiter, GALE_MILLIS(200));
 
-	assert_in_range(s.windows.most, 0, LIMIT); /* L1, L12 */
+	assert_in_range(s.windows.most, 0, s.limit); /* L1, L12 */
 	return admitted;
 }
 
@@ -200,6 +268,14 @@ static void ask_until_allowed(unsigned times)
 		nanosleep(&moment, NULL);
 		assert_true(patience_now_ns() < deadline);
 	}
+}
+
+static void nap(long ms)
+{
+	const struct timespec time = { .tv_sec = ms / 1000,
+		                       .tv_nsec = ms % 1000 * 1000000 };
+
+	must(nanosleep(&time, NULL) == 0);
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -248,6 +324,256 @@ static void a_primary_that_was_replaced_is_left(void **state)
 	close_limiter();
 }
 
+static bool is_linked(void *arg)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	bool linked;
+
+	redis_talk_open(&talk, arg);
+	reply = redis_talk_say(&talk, "INFO replication");
+	linked = strstr(reply->str, "master_link_status:up");
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return linked;
+}
+
+/* ---- Granted durably ------------------------------------------------------------- */
+
+static void open_durable(const char *options, enum gale_mode mode)
+{
+	char url[96];
+
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main%s",
+	         s.sentinel.port, options);
+	s.quarantine_us = GALE_DAYS(1); /* who waits at all waits for ever */
+	open_limiter_of(url, gale_fixed_window(DURABLE_LIMIT, GALE_DAYS(1)), mode);
+}
+
+static void link_replicas(void)
+{
+	for (int i = 1; i < s.server_count; i++)
+		must(becomes_true(is_linked, &s.servers[i]));
+}
+
+static void ask_for(long ms)
+{
+	uint64_t deadline = patience_now_ns() + UINT64_C(1000000) * (uint64_t)ms;
+
+	while (patience_now_ns() < deadline) {
+		(void)ask();
+		nap(ms / 400);
+	}
+}
+
+static void goes_on(enum gale_mode mode)
+{
+	link_replicas();
+	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	open_durable("?durable=1", mode);
+	ask_for(4000); /* what is stored is then of younger days than who stores it */
+	assert_in_range(s.windows.most, 100, DURABLE_LIMIT / 2);
+	redis_server_kill(&s.servers[0]);
+	while (ask())
+		continue; /* from what is in hand */
+	ask_until_allowed(100);
+	while (ask())
+		continue;
+	assert_in_range(s.windows.most, DURABLE_LIMIT / 2, DURABLE_LIMIT);
+	close_limiter();
+}
+
+/* Who takes over knows all that was granted, and nobody waits. */
+static void what_replicas_confirmed_is_gone_on_with(void **state)
+{
+	(void)state;
+	goes_on(GALE_STRICT);
+}
+
+static void what_replicas_confirmed_is_lent_on(void **state)
+{
+	(void)state;
+	s.batch = 20;
+	goes_on(GALE_LEASED);
+}
+
+/* Somebody is there, and grants nothing. */
+static void assert_quarantine(void)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	unsigned denied = 0;
+
+	while (denied < 200) {
+		struct gale_answer answer =
+		    gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_MILLIS(200));
+
+		assert_int_equal(answer.verdict, GALE_DENY);
+		denied += answer.why == GALE_WHY_RULE;
+		nap(2);
+		assert_true(patience_now_ns() < deadline);
+	}
+}
+
+static void waits_after_a_fail_over(const char *options)
+{
+	link_replicas();
+	redis_server_settle(&s.servers[0], "gale:");
+	open_durable(options, GALE_STRICT);
+	ask_for(4000);
+	assert_in_range(s.windows.most, 100, DURABLE_LIMIT / 2);
+	redis_server_kill(&s.servers[0]);
+	assert_quarantine();
+	close_limiter();
+}
+
+static void what_nobody_confirmed_may_be_forgotten(void **state)
+{
+	(void)state;
+	waits_after_a_fail_over("");
+}
+
+/* One who did not wait for replicas was there in the same life. */
+static void who_does_not_wait_for_replicas_spoils_it_for_all(void **state)
+{
+	(void)state;
+	waits_after_a_fail_over("?durable=1");
+	assert_true(is_said("without durable="));
+}
+
+static void who_would_not_wait_for_replicas_is_not_let_in(void **state)
+{
+	(void)state;
+	link_replicas();
+	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	open_durable("", GALE_STRICT);
+	for (int i = 0; i < 20; i++)
+		assert_false(ask());
+	assert_true(becomes_true(is_said, "durable=1 is what others say"));
+	close_limiter();
+}
+
+static void read_info(const struct redis_server *server, const char *name, char *out)
+{
+	struct redis_talk talk;
+	redisReply *info;
+	const char *at;
+
+	redis_talk_open(&talk, server);
+	info = redis_talk_say(&talk, "INFO replication");
+	at = strstr(info->str, name);
+	must(at != NULL);
+	snprintf(out, 41, "%.40s", at + strlen(name));
+	redis_reply_free(info);
+	redis_talk_close(&talk);
+}
+
+/* It says that it goes on with the history that it has found, which is too short. */
+static void a_primary_that_comes_back_from_its_disk_goes_on_with_nothing(void **state)
+{
+	char url[64], before[41], after[41];
+
+	(void)state;
+	stop_sentinel(&s.sentinel);
+	link_replicas();
+	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
+	s.quarantine_us = GALE_DAYS(1);
+	open_limiter_of(url, gale_fixed_window(DURABLE_LIMIT, GALE_DAYS(1)),
+	                GALE_STRICT);
+	ask_for(3000);
+	redis_server_do(&s.servers[0], "SAVE");
+	ask_for(400);
+	read_info(&s.servers[0], "master_replid:", before);
+	redis_server_restart(&s.servers[0]);
+	read_info(&s.servers[0], "master_replid2:", after);
+	assert_string_equal(before, after);
+	assert_quarantine();
+	close_limiter();
+}
+
+static void too_few_replicas_are_an_outage(void **state)
+{
+	struct gale_counts counts;
+	char url[64];
+
+	(void)state;
+	stop_sentinel(&s.sentinel);
+	link_replicas();
+	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	s.patience_us = GALE_SECONDS(5);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
+	open_limiter_of(url, gale_fixed_window(LIMIT, GALE_DAYS(1)), GALE_STRICT);
+	ask_until_allowed(1);
+	redis_server_pause(&s.servers[1]);
+	assert_int_equal(gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_SECONDS(5)).why,
+	                 GALE_WHY_DOWN);
+	assert_true(becomes_true(is_said, "durable= says have it after"));
+	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	assert_in_range(counts.failures, 1, 2);
+	redis_server_kill(&s.servers[1]);
+	while (!is_said("it has fewer replicas than durable= says"))
+		assert_false(ask());
+	close_limiter();
+}
+
+/* ---- What nobody is told --------------------------------------------------------- */
+
+/* Nobody else asks meanwhile: the shard is to wake by itself. */
+static void a_sentinel_that_is_silent_is_passed_over_in_time(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t size = sizeof(address);
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct gale_counts counts;
+	char url[96];
+
+	(void)state;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	must(bind(silent, (struct sockaddr *)&address, sizeof(address)) == 0);
+	must(listen(silent, 8) == 0);
+	must(getsockname(silent, (struct sockaddr *)&address, &size) == 0);
+	s.patience_us = GALE_SECONDS(5);
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main",
+	         ntohs(address.sin_port), s.sentinel.port);
+	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), GALE_STRICT);
+	(void)gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_SECONDS(5));
+	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	assert_int_equal(counts.failures, 0);
+	assert_int_equal(counts.connects, 1);
+	close_limiter();
+	close(silent);
+}
+
+/* A server that was a replica meanwhile has forgotten, and says nothing of it by itself. */
+static void who_was_a_replica_while_nobody_asked_has_forgotten(void **state)
+{
+	struct redis_server *primary = &s.servers[0], *other = &s.servers[1];
+	struct gale_counts counts;
+	char command[64], url[48];
+
+	(void)state;
+	must(becomes_true(is_linked, other));
+	stop_sentinel(&s.sentinel);
+	redis_server_settle(primary, "gale:");
+	must(becomes_true(is_linked, other));
+	redis_server_do(primary, "WAIT 1 0");
+	redis_server_do(other, "REPLICAOF NO ONE"); /* what is granted now it misses */
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s", s.ports[0]);
+	open_limiter_of(url, gale_fixed_window(LIMIT, GALE_DAYS(1)), GALE_STRICT);
+	for (int i = 0; i < 2 * LIMIT; i++)
+		(void)ask();
+	assert_int_equal(s.windows.most, LIMIT);
+	snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %s", s.ports[1]);
+	redis_server_do(primary, command);
+	must(becomes_true(is_linked, primary));
+	redis_server_do(primary, "REPLICAOF NO ONE");
+	nap(1000);
+	assert_false(ask()); /* and not LIMIT once more */
+	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	assert_int_equal(counts.failures, 0); /* it is the same connection */
+	close_limiter();
+}
+
 static void a_service_that_nobody_knows_is_down(void **state)
 {
 	struct gale_counts counts;
@@ -261,7 +587,34 @@ static void a_service_that_nobody_knows_is_down(void **state)
 	close_limiter();
 }
 
-int main(void)
+static uint64_t cpu_us(void)
+{
+	struct rusage usage;
+
+	must(getrusage(RUSAGE_SELF, &usage) == 0);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* First the primary goes, and nobody asks; then the sentinel. */
+static void a_sentinel_that_goes_does_not_keep_anybody_busy(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_limiter("main", GALE_STRICT);
+	ask_until_allowed(1);
+	redis_server_kill(&s.servers[0]);
+	nap(200);
+	must(kill(s.sentinel.pid, SIGKILL) == 0);
+	nap(200);
+	before = cpu_us();
+	nap(1000);
+	assert_in_range(cpu_us() - before, 0, GALE_MILLIS(100));
+	close_limiter();
+}
+
+int main(int count, char **args)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_leased_limiter_follows_the_primary,
@@ -270,9 +623,29 @@ int main(void)
 		                                open_servers, close_servers),
 		cmocka_unit_test_setup_teardown(a_primary_that_was_replaced_is_left,
 		                                open_servers, close_servers),
+		cmocka_unit_test_setup_teardown(
+		    a_sentinel_that_goes_does_not_keep_anybody_busy, open_servers,
+		    close_servers),
+		cmocka_unit_test_setup_teardown(
+		    who_was_a_replica_while_nobody_asked_has_forgotten, open_servers,
+		    close_servers),
+		cmocka_unit_test_setup_teardown(
+		    a_sentinel_that_is_silent_is_passed_over_in_time, open_servers,
+		    close_servers),
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, close_servers)
+		TEST(what_replicas_confirmed_is_gone_on_with, open_three),
+		TEST(what_replicas_confirmed_is_lent_on, open_three),
+		TEST(what_nobody_confirmed_may_be_forgotten, open_three),
+		TEST(who_does_not_wait_for_replicas_spoils_it_for_all, open_three),
+		TEST(who_would_not_wait_for_replicas_is_not_let_in, open_servers),
+		TEST(a_primary_that_comes_back_from_its_disk_goes_on_with_nothing,
+		     open_servers),
+		TEST(too_few_replicas_are_an_outage, open_servers),
+#undef TEST
 		cmocka_unit_test_setup_teardown(a_service_that_nobody_knows_is_down,
 		                                open_servers, close_servers),
 	};
 
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -507,6 +507,26 @@ static void a_key_of_another_kind_is_wrong_and_stays(void **state)
 	}
 }
 
+/* That one key cannot be believed is no reason to ask for no other. */
+static void a_key_of_another_kind_does_others_no_harm(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .mode = GALE_LEASED,
+		             .shards = 1 };
+	struct node node;
+	char key[16];
+
+	(void)state;
+	redis_server_do(&server, "SET " OUR_K " garbage");
+	node_open(&node, &plan);
+	for (int i = 0; i < 20; i++) {
+		assert_why(&node, "k", GALE_WHY_WRONG);
+		snprintf(key, sizeof(key), "other%d", i);
+		assert_int_equal(ask(&node, key).verdict, GALE_ALLOW);
+	}
+	node_close(&node);
+}
+
 static void a_key_under_other_parameters_is_left_alone(void **state)
 {
 	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)) };
@@ -702,6 +722,83 @@ static void a_server_without_room_takes_nothing(void **state)
 	node_open(&node, &plan);
 	assert_true(becomes_true(is_allowed, &node));
 	node_close(&node);
+}
+
+#define LEAST                                                                          \
+	"ACL SETUSER least reset on >pass ~gale:* +eval +evalsha +script|load +info "  \
+	"+time +get +set +setrange +del"
+
+static bool is_of_use(const char *options)
+{
+	char url[160];
+	struct plan plan = { .url = url,
+		             .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1,
+		             .patience_us = GALE_SECONDS(1) };
+	enum gale_why why;
+	struct node node;
+
+	snprintf(url, sizeof(url), "redis://least:pass@%s%s", server.socket, options);
+	node_open(&node, &plan);
+	why = ask(&node, "k").why;
+	node_close(&node);
+	return why == GALE_WHY_RULE;
+}
+
+/* The commands that stores/redis/wire.h names, and none that is not needed. */
+static void a_user_needs_no_more_than_is_said(void **state)
+{
+	static const char *const less[] = { "-eval", "-evalsha", "-script|load",
+		                            "-info", "-time",    "-get",
+		                            "-set",  "resetkeys" };
+	char command[64];
+
+	(void)state;
+	redis_server_do(&server, LEAST);
+	assert_true(is_of_use(""));
+	assert_false(is_of_use("?db=1"));
+	redis_server_do(&server, LEAST " +select");
+	assert_true(is_of_use("?db=1"));
+	for (size_t i = 0; i < COUNT(less); i++) {
+		redis_server_do(&server, LEAST);
+		redis_server_do(&server, "SCRIPT FLUSH");
+		redis_server_do(&server, "DEL gale:{b00}generation " OUR_K);
+		snprintf(command, sizeof(command), "ACL SETUSER least %s", less[i]);
+		redis_server_do(&server, command);
+		assert_false(is_of_use(""));
+	}
+	redis_server_do(&server, "ACL DELUSER least");
+}
+
+/* A user who may do all that a connection begins with, and not the rest. */
+static void who_is_let_in_in_vain_does_not_come_again_at_once(void **state)
+{
+	static const enum gale_mode modes[] = { GALE_STRICT, GALE_LEASED };
+	char url[160];
+	struct plan plan = { .url = url,
+		             .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1 };
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://half:x@%s", server.socket);
+	redis_server_do(&server, "ACL SETUSER half on nopass ~* +@all -set -setrange");
+	for (size_t i = 0; i < COUNT(modes); i++) {
+		uint64_t end = patience_now_ns() + UINT64_C(1000000000);
+		struct node node;
+
+		plan.mode = modes[i];
+		node_open(&node, &plan);
+		while (patience_now_ns() < end) {
+			assert_int_equal(ask(&node, "k").verdict, GALE_DENY);
+			nap(GALE_MILLIS(1));
+		}
+		assert_in_range(counts_of(&node).connects, 2, 12);
+		redis_server_do(&server, "ACL SETUSER half +@all");
+		assert_true(becomes_true(is_allowed, &node));
+		redis_server_do(&server, "ACL SETUSER half -set -setrange");
+		node_close(&node);
+	}
+	redis_server_do(&server, "ACL DELUSER half");
 }
 
 /* ---- Servers that lie ------------------------------------------------------------ */
@@ -1100,12 +1197,15 @@ int main(int count, char **args)
 		TEST(a_key_may_be_any_bytes),
 		TEST(in_quarantine_a_look_promises_nothing),
 		TEST(a_key_of_another_kind_is_wrong_and_stays),
+		TEST(a_key_of_another_kind_does_others_no_harm),
 		TEST(a_key_under_other_parameters_is_left_alone),
 		TEST(who_has_no_password_is_not_let_in),
 		TEST(an_address_that_leads_nowhere),
 		TEST(a_replica_is_not_asked),
 		TEST(a_server_that_may_forget_is_told_of),
 		TEST(a_server_without_room_takes_nothing),
+		TEST(a_user_needs_no_more_than_is_said),
+		TEST(who_is_let_in_in_vain_does_not_come_again_at_once),
 		TEST(rubbish_is_not_believed),
 		TEST(rubbish_to_a_greeting_is_not_believed),
 		TEST(a_surplus_reply_ends_the_connection),

@@ -17,7 +17,7 @@
 #include "tests/support/must.h"
 
 #define OPTIONS_MOST 48
-#define WORDS_MOST 16
+#define WORDS_MOST 32
 #define REPLY_MOST (1 << 21) /* of a part */
 
 /* ---- The server ------------------------------------------------------------------ */
@@ -182,9 +182,15 @@ static void read_info(struct redis_talk *talk, const char *name, char *out,
 
 void redis_server_settle(const struct redis_server *server, const char *prefix)
 {
+	redis_server_settle_durable(server, prefix, 0);
+}
+
+void redis_server_settle_durable(const struct redis_server *server, const char *prefix,
+                                 unsigned durable)
+{
 	static const char latest[8]; /* time that was seen there: the first of all */
 	struct redis_talk talk;
-	char run[8], tenure[9], key[64], value[32];
+	char run[7], tenure[9], key[64], value[32];
 	struct remote_bytes words[3] = { { (const uint8_t *)"SET", 3 },
 		                         { (const uint8_t *)key, 0 },
 		                         { (const uint8_t *)value, 0 } };
@@ -194,7 +200,8 @@ void redis_server_settle(const struct redis_server *server, const char *prefix)
 	read_info(&talk, "master_replid:", tenure, sizeof(tenure) - 1);
 	words[1].count =
 	    (size_t)snprintf(key, sizeof(key), "%s{b00}generation", prefix);
-	words[2].count = (size_t)snprintf(value, sizeof(value), "%s%s:1", run, tenure);
+	words[2].count =
+	    (size_t)snprintf(value, sizeof(value), "%s%s%u:1", run, tenure, durable);
 	memcpy(value + words[2].count, latest, sizeof(latest));
 	words[2].count += sizeof(latest);
 	must(redis_put_words(&talk.text, words, 3));

@@ -39,6 +39,9 @@ void redis_server_go_on(const struct redis_server *server);
 
 /* As if it had never forgotten anything: keys under the prefix are in no quarantine. */
 void redis_server_settle(const struct redis_server *server, const char *prefix);
+/* The same, of keys whose users all say durable=N. */
+void redis_server_settle_durable(const struct redis_server *server, const char *prefix,
+                                 unsigned durable);
 
 /* One connection.  Replies come in the order of what was said. */
 struct redis_talk {

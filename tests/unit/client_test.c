@@ -492,6 +492,37 @@ static void who_cannot_be_reached_is_not_asked_for_a_while(void **state)
 	close_scene();
 }
 
+/* It lets us in, and that is all that it does. */
+static void who_fails_each_batch_is_not_connected_to_without_a_pause(void **state)
+{
+	static const enum wire_reply_kind kinds[] = { WIRE_LATER, WIRE_WRONG };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+		s.fake.kind = kinds[i];
+		for (int ms = 0; ms < 1000; ms++) {
+			begin(0, STORE_STEP, "k");
+			turn(2);
+			pass(SECOND_NS / 1000);
+		}
+		assert_in_range(s.fake.connects, 2, 10); /* N3 */
+		pass(SECOND_NS);
+		s.fake.kind = WIRE_TOLD;
+		begin(0, STORE_STEP, "k");
+		turn(1);
+		assert_done(0, STORE_DONE);
+		s.fake.kind = kinds[i];
+		s.fake.connects = 0;
+		begin(0, STORE_STEP, "k");
+		turn(1);
+		begin(0, STORE_STEP, "k");
+		turn(1);
+		assert_int_equal(s.fake.connects, 1); /* it had told: once at once */
+		close_scene();
+	}
+}
+
 static void a_line_that_does_not_open_is_given_up(void **state)
 {
 	(void)state;
@@ -784,6 +815,42 @@ static void hands_that_are_full_say_so(void **state)
 	close_scene();
 }
 
+/* Nothing is under way, and so nothing will be heard that it could go after. */
+static void a_batch_that_there_was_no_room_for_goes_soon(void **state)
+{
+	mono due;
+
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.has_no_room = true;
+	begin(0, STORE_STEP, "k");
+	due = client_turn(s.client, s.now);
+	assert_in_range(due.ns, s.now.ns + 1, s.now.ns + SECOND_NS / 20);
+	s.fake.has_no_room = false;
+	s.now = due;
+	turn(1);
+	assert_done(0, STORE_DONE);
+	close_scene();
+}
+
+static void a_wire_is_turned_when_it_is_due(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.wire.due = mono_after(s.now, SECOND_NS / 10);
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	s.fake.next = WIRE_OPENING;
+	begin(0, STORE_STEP, "k");
+	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire.due.ns);
+	s.fake.state = WIRE_READY;
+	s.fake.silent = true;
+	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire.due.ns);
+	s.fake.silent = false;
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_done(0, STORE_DONE);
+	close_scene();
+}
+
 static void without_memory_an_ask_says_so(void **state)
 {
 	(void)state;
@@ -851,6 +918,8 @@ int main(void)
 		cmocka_unit_test(
 		    what_is_under_way_when_the_line_breaks_is_not_sent_again),
 		cmocka_unit_test(who_cannot_be_reached_is_not_asked_for_a_while),
+		cmocka_unit_test(
+		    who_fails_each_batch_is_not_connected_to_without_a_pause),
 		cmocka_unit_test(a_line_that_does_not_open_is_given_up),
 		cmocka_unit_test(a_loan_that_nobody_waits_for_is_not_asked_for),
 		cmocka_unit_test(a_server_that_is_silent_is_hung_up_on),
@@ -862,6 +931,8 @@ int main(void)
 		cmocka_unit_test(a_server_that_forgot_nothing_is_not_reminded),
 		cmocka_unit_test(a_reminder_may_have_to_be_repeated),
 		cmocka_unit_test(hands_that_are_full_say_so),
+		cmocka_unit_test(a_batch_that_there_was_no_room_for_goes_soon),
+		cmocka_unit_test(a_wire_is_turned_when_it_is_due),
 		cmocka_unit_test(without_memory_an_ask_says_so),
 		cmocka_unit_test(who_asks_again_when_answered_is_heard),
 		cmocka_unit_test(closing_answers_what_is_under_way),

@@ -179,6 +179,9 @@ static void a_store_is_refused_for_its_configuration(void **state)
 	fails_store(&h, " memory:", 0, GALE_ERR_URL);
 	fails_store(&h, "redis:/127.0.0.1:6379", 0, GALE_ERR_URL);
 	fails_store(&h, "redis://h/db", 0, GALE_ERR_URL);
+	fails_store(&h, "redis://h?durable=0", 0, GALE_ERR_URL);
+	fails_store(&h, "redis://h?durable=10", 0, GALE_ERR_URL);
+	fails_store(&h, "redis+sentinel://h/s?durable=all", 0, GALE_ERR_URL);
 	fails_store(&h, "redis://host.invalid", 0, GALE_ERR_HOST);
 	fails_store(&h, "rediss://127.0.0.1", 0, GALE_ERR_TLS);
 	fails_store(&h, "redis+cluster://127.0.0.1/1", 0, GALE_ERR_CLUSTER_DB);
