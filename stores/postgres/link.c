@@ -23,9 +23,8 @@
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
 #define SWEEP_KEYS "1000"
-#define START_DIGITS 13 /* of a generation: when the server started ... */
-#define MARK_AT 21      /* ... and, after the timeline, its mark: seconds and lots */
-#define MARK_LOTS 12    /* bits */
+#define MARK_AT 21   /* of a generation: its mark, seconds and lots */
+#define MARK_LOTS 12 /* bits */
 
 /* ---- The kind -------------------------------------------------------------------- */
 
@@ -146,22 +145,12 @@ static void install(struct link *link)
 		give_up_by(link, "cannot install its schema");
 }
 
-static uint64_t digits(const char *text, int count)
-{
-	char copy[32];
-
-	snprintf(copy, sizeof(copy), "%.*s", count, text);
-	return strtoull(copy, NULL, 16);
-}
-
-/* Since it started, or since its mark was made, whichever was later. */
+/* Since its mark was made. */
 static uint64_t since_us(const char *generation)
 {
-	uint64_t start_us = digits(generation, START_DIGITS);
-	uint64_t mark = digits(generation + MARK_AT, 16) >> MARK_LOTS;
-	uint64_t mark_us = (mark + 1) * SECOND_US;
+	uint64_t mark = strtoull(generation + MARK_AT, NULL, 16);
 
-	return start_us > mark_us ? start_us : mark_us;
+	return ((mark >> MARK_LOTS) + 1) * SECOND_US;
 }
 
 static void take_generation(struct link *link)
