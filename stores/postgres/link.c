@@ -5,6 +5,7 @@
 #include "stores/postgres/link.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ enum phase {
 
 struct awaited {
 	struct remote_batch batch; /* of no jobs: a sweep */
-	bool is_told;              /* its result has come, its sync has not */
+	bool is_over;              /* it has failed, and that was told */
 };
 
 struct link {
@@ -57,7 +58,7 @@ struct link {
 	struct kind *kind;
 	PGconn *conn; /* NULL: none */
 	enum phase phase;
-	int watched;     /* the descriptor that is in the epoll; -1: none */
+	int watched;     /* a copy of its descriptor, which is in the epoll; -1: none */
 	uint32_t events; /* that it is there for */
 	bool connected;  /* at least once, or tried to */
 	bool installed;  /* on this connection: it is not tried twice */
@@ -68,6 +69,7 @@ struct link {
 	mono sweep_due;
 	uint64_t sent;
 	uint64_t heard;
+	PGresult *result; /* of the oldest, until its sync has come; or NULL */
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
 };
@@ -89,22 +91,30 @@ static void give_up_by(struct link *link, const char *what)
 
 /* ---- What the epoll is told ------------------------------------------------------ */
 
-/* libpq may close its socket and open another while it connects; a closed one has left
- * the epoll by itself. */
+/* libpq closes its socket when it likes, and one that a child of the host's has, too, would
+ * stay in the epoll for ever: so what is watched is a copy of ours. */
+static void unwatch(struct link *link)
+{
+	if (link->watched < 0)
+		return;
+	(void)epoll_ctl(link->wire.watch_fd, EPOLL_CTL_DEL, link->watched, NULL);
+	close(link->watched);
+	link->watched = -1;
+}
+
 static bool watch(struct link *link, uint32_t events)
 {
-	int fd = PQsocket(link->conn);
 	struct epoll_event event = { .events = events };
-	int epoll = link->wire.watch_fd;
+	bool is_new = link->watched < 0;
 
-	if (epoll < 0 || fd < 0 || (fd == link->watched && events == link->events))
+	if (link->wire.watch_fd < 0 || (!is_new && events == link->events))
 		return true;
-	if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 &&
-	    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		return false;
-	link->watched = fd;
+	if (is_new)
+		link->watched = fcntl(PQsocket(link->conn), F_DUPFD_CLOEXEC, 0);
 	link->events = events;
-	return true;
+	return link->watched >= 0 &&
+	       epoll_ctl(link->wire.watch_fd, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+	                 link->watched, &event) == 0;
 }
 
 static void watch_or_give_up(struct link *link, uint32_t events)
@@ -268,6 +278,10 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 	enum postgres_result meaning =
 	    postgres_told(result, &asked, &link->answered, link->told, instead);
 
+	if (meaning == POSTGRES_LOST) {
+		give_up(link, "an answer is lost", PQresultErrorMessage(result));
+		return;
+	}
 	said.kind = kind_of(meaning);
 	if (meaning == POSTGRES_OTHER_GENERATION) {
 		strcpy(link->generation, instead);
@@ -278,23 +292,54 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 	link->wire.home->on_reply(link->wire.home, &said);
 }
 
-static void hear_result(struct link *link, const PGresult *result)
+static void forget_result(struct link *link)
+{
+	PQclear(link->result);
+	link->result = NULL;
+}
+
+/* It was committed, or had failed before. */
+static void hear_sync(struct link *link, const struct awaited *awaited)
+{
+	if (link->result && awaited->batch.count > 0)
+		hear_batch(link, &awaited->batch, link->result);
+	else if (!link->result && !awaited->is_over)
+		give_up(link, "no result", "");
+	forget_result(link);
+	link->heard++; /* B6 */
+}
+
+/* After a result it was the commit that failed. */
+static void hear_error(struct link *link, struct awaited *awaited,
+                       const PGresult *result)
+{
+	bool was_done = link->result != NULL;
+
+	forget_result(link);
+	awaited->is_over = true;
+	if (was_done && postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE)) !=
+	                    POSTGRES_DEADLOCK)
+		give_up(link, "not committed", PQresultErrorMessage(result)); /* B7 */
+	else if (awaited->batch.count > 0)
+		hear_batch(link, &awaited->batch, result);
+}
+
+/* True if the result is kept. */
+static bool hear_result(struct link *link, PGresult *result)
 {
 	struct awaited *awaited = &link->awaited[link->heard % AWAITED_MOST];
 
-	if (link->heard == link->sent) {
-		give_up(link, "a result of nothing", "");
-	} else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
-		link->heard++; /* B6 */
-		if (!awaited->is_told)
-			give_up(link, "no result", "");
-	} else if (awaited->is_told) {
+	if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+		hear_sync(link, awaited);
+	else if (awaited->is_over)
 		give_up(link, "a result too many", "");
-	} else {
-		awaited->is_told = true;
-		if (awaited->batch.count > 0)
-			hear_batch(link, &awaited->batch, result);
-	}
+	else if (PQresultStatus(result) == PGRES_FATAL_ERROR)
+		hear_error(link, awaited, result);
+	else if (link->result)
+		give_up(link, "a result too many", "");
+	else
+		link->result = result;
+	return link->result == result;
 }
 
 /* A statement's results end with a NULL, and so does all that has come. */
@@ -309,9 +354,8 @@ static void hear_results(struct link *link)
 		if (!result && ended)
 			return;
 		ended = !result;
-		if (result)
-			hear_result(link, result);
-		PQclear(result);
+		if (result && !hear_result(link, result))
+			PQclear(result);
 	}
 }
 
@@ -321,10 +365,10 @@ static void link_hang_up(struct wire *wire)
 {
 	struct link *link = (struct link *)wire;
 
+	unwatch(link);
+	forget_result(link);
 	PQfinish(link->conn);
 	link->conn = NULL;
-	link->watched = -1;
-	link->events = 0;
 	link->heard = link->sent;
 	link->phase = BROKEN;
 }
@@ -410,6 +454,7 @@ static void link_connect(struct wire *wire, mono now)
 
 static void go_on_connecting(struct link *link)
 {
+	unwatch(link); /* it may close its socket, and open another */
 	switch (PQconnectPoll(link->conn)) {
 	case PGRES_POLLING_READING:
 		watch_or_give_up(link, EPOLLIN);
