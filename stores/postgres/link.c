@@ -4,9 +4,7 @@
 #define _GNU_SOURCE
 #include "stores/postgres/link.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +13,10 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
-#include "stores/names.h"
+#include "stores/postgres/hosts.h"
 #include "stores/postgres/wire.h"
-#include "stores/stream.h"
 
 #define AWAITED_MOST 32
-#define ADDRESSES_TEXT 512
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
 #define SWEEP_KEYS "1000"
@@ -32,9 +28,7 @@
 struct kind {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;
-	struct url parts;
-	struct names names; /* of its hosts ... */
-	bool has_names;     /* ... if there are any */
+	struct postgres_hosts hosts;
 	char url[URL_MOST + 1];
 };
 
@@ -60,6 +54,7 @@ struct link {
 	enum phase phase;
 	int watched;     /* a copy of its descriptor, which is in the epoll; -1: none */
 	uint32_t events; /* that it is there for */
+	size_t attempts; /* to connect, since it was ready */
 	bool connected;  /* at least once, or tried to */
 	bool installed;  /* on this connection: it is not tried twice */
 	bool missing;    /* its schema, or what is new in it */
@@ -205,6 +200,12 @@ static void hear_installed(struct link *link, const PGresult *result)
 		        PQresultErrorMessage(result));
 }
 
+static void enter(struct link *link)
+{
+	link->phase = READY;
+	link->attempts = 0;
+}
+
 /* What was asked has ended: nothing more comes of it. */
 static void end_greeting(struct link *link)
 {
@@ -213,7 +214,7 @@ static void end_greeting(struct link *link)
 	else if (link->phase == GREETING && link->missing)
 		install(link);
 	else if (link->phase == GREETING && PQenterPipelineMode(link->conn) == 1)
-		link->phase = READY;
+		enter(link);
 	else
 		give_up_by(link, "no pipeline");
 }
@@ -380,70 +381,37 @@ static void keep_quiet(void *arg, const char *message)
 	(void)message;
 }
 
-static const struct stream_address *first_of(const struct names_found *found,
-                                             size_t host)
+/* A host that does not answer takes all the time that there is: the next attempt begins with
+ * the one behind it. */
+static PGconn *start(struct link *link)
 {
-	for (size_t i = 0; i < found->count; i++)
-		if (found->hosts[i] == host)
-			return &found->addresses[i];
-	return NULL;
-}
+	const char *names[] = { "dbname", "fallback_application_name",
+		                "host",   "hostaddr",
+		                "port",   NULL };
+	struct postgres_places places;
+	const char *values[] = { link->kind->url,  "gale",       places.hosts,
+		                 places.addresses, places.ports, NULL };
 
-/* Numeric, one for each host; "" for a socket.  False: one of them is not known. */
-static bool list_addresses(struct kind *kind, char text[ADDRESSES_TEXT])
-{
-	struct names_found found = { .count = 0 };
-	size_t at = 0;
-
-	text[0] = '\0';
-	if (kind->has_names)
-		names_list(&kind->names, &found);
-	for (size_t i = 0; i < kind->parts.host_count; i++) {
-		const struct stream_address *address = first_of(&found, i);
-		char one[INET6_ADDRSTRLEN];
-
-		if (!address || getnameinfo((const struct sockaddr *)&address->bytes,
-		                            address->count, one, sizeof(one), NULL, 0,
-		                            NI_NUMERICHOST) != 0)
-			return false;
-		at += (size_t)snprintf(text + at, ADDRESSES_TEXT - at, "%s%s",
-		                       i > 0 ? "," : "", one);
-		if (at >= ADDRESSES_TEXT)
-			return false;
-	}
-	return true;
-}
-
-/* libpq would look names up where it must not wait: it is given addresses. */
-static PGconn *start(struct kind *kind)
-{
-	const char *names[] = { "dbname", "hostaddr", "fallback_application_name",
-		                NULL };
-	char addresses[ADDRESSES_TEXT];
-	const char *values[] = { kind->url, addresses, "gale", NULL };
-
-	if (!list_addresses(kind, addresses))
+	postgres_hosts_list(&link->kind->hosts, link->attempts, &places);
+	if (places.count == 0 && link->kind->hosts.url.host_count > 0)
 		return NULL;
-	if (addresses[0] == '\0') {
-		names[1] = names[2];
-		values[1] = values[2];
+	if (places.count == 0)
 		names[2] = NULL;
-	}
 	return PQconnectStartParams(names, values, /* expand_dbname= */ 1);
 }
 
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
-	struct kind *kind = link->kind;
 
 	link_hang_up(wire);
-	if (kind->has_names && link->connected)
-		names_look_again(&kind->names, now);
+	if (link->connected)
+		postgres_hosts_look_again(&link->kind->hosts, now);
 	link->connected = true;
 	link->phase = CONNECTING;
 	link->installed = link->missing = false;
-	link->conn = start(kind);
+	link->conn = start(link);
+	link->attempts++;
 	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
 		give_up_by(link, "cannot connect");
 		return;
@@ -578,29 +546,17 @@ static void kind_free(struct server_kind *self)
 {
 	struct kind *kind = (struct kind *)self;
 
-	if (kind->has_names)
-		names_close(&kind->names);
+	postgres_hosts_close(&kind->hosts);
 	memory_give(kind->allocator, kind, sizeof(*kind));
 }
 
-static bool find_hosts(struct kind *kind)
+/* It must be one to us, too: of any other, libpq thinks that it is a database's name. */
+static enum gale_err find_hosts(struct kind *kind, const char *url)
 {
-	char ignored[ADDRESSES_TEXT];
+	struct url ignored;
 
-	if (kind->parts.host_count == 0)
-		return true;
-	kind->has_names =
-	    names_open(&kind->names, &kind->parts, /* port= */ 1, stream_resolve);
-	return kind->has_names && list_addresses(kind, ignored);
-}
-
-/* Does libpq think so, too? */
-static bool is_known(const char *url)
-{
-	PQconninfoOption *options = PQconninfoParse(url, NULL);
-
-	PQconninfoFree(options);
-	return options != NULL;
+	return url_parse(url, &ignored) ? postgres_hosts_open(&kind->hosts, url)
+	                                : GALE_ERR_URL;
 }
 
 struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *url,
@@ -614,12 +570,11 @@ struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *
 	kind->is.wire = link_new;
 	kind->is.free = kind_free;
 	kind->allocator = allocator;
-	*ret_why = url_parse(url, &kind->parts) && is_known(url) ? GALE_ERR_HOST
-	                                                         : GALE_ERR_URL;
-	if (*ret_why == GALE_ERR_HOST && find_hosts(kind)) {
+	*ret_why = find_hosts(kind, url);
+	if (*ret_why == GALE_ERR_OK) {
 		strcpy(kind->url, url);
 		return &kind->is;
 	}
-	kind_free(&kind->is);
+	memory_give(allocator, kind, sizeof(*kind));
 	return NULL;
 }
