@@ -5,6 +5,8 @@
 #include "stores/postgres/link.h"
 
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,9 @@
 #include "stores/postgres/wire.h"
 
 #define AWAITED_MOST 32
+#define IDLE_BYTES (64 * 1024) /* that a server may say for no reason */
+#define JOB_BYTES 4096         /* that it may say of a job ... */
+#define LOG_BYTES (2 * 12 * (1 + 2 * GALE_LOG_LIMIT_MAX)) /* ... or tell twice: a log */
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
 #define SWEEP_KEYS "1000"
@@ -64,7 +69,8 @@ struct link {
 	mono sweep_due;
 	uint64_t sent;
 	uint64_t heard;
-	PGresult *result; /* of the oldest, until its sync has come; or NULL */
+	uint64_t received; /* bytes, when a sync was last heard; 0: none was */
+	PGresult *result;  /* of the oldest, until its sync has come; or NULL */
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
 };
@@ -343,13 +349,14 @@ static bool hear_result(struct link *link, PGresult *result)
 	return link->result == result;
 }
 
-/* A statement's results end with a NULL, and so does all that has come. */
+/* A statement's results end with a NULL, and so does all that has come.  What the server
+ * remarks while nothing is asked is thrown away by PQisBusy. */
 static void hear_results(struct link *link)
 {
 	bool ended = false;
 
-	while (link->phase == READY && link->heard < link->sent &&
-	       !PQisBusy(link->conn)) {
+	while (link->phase == READY && !PQisBusy(link->conn) &&
+	       link->heard < link->sent) {
 		PGresult *result = PQgetResult(link->conn);
 
 		if (!result && ended)
@@ -412,6 +419,7 @@ static void link_connect(struct wire *wire, mono now)
 	link->installed = link->missing = false;
 	link->conn = start(link);
 	link->attempts++;
+	link->received = 0;
 	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
 		give_up_by(link, "cannot connect");
 		return;
@@ -475,9 +483,55 @@ static void sweep(struct link *link, mono now)
 		give_up_by(link, "cannot send");
 }
 
+/* ---- Too much -------------------------------------------------------------------- */
+
+/* Bytes that have come on this connection; 0 if it is none of TCP. */
+static uint64_t received(const struct link *link)
+{
+	struct tcp_info info = { 0 };
+	socklen_t count = sizeof(info);
+
+	if (getsockopt(PQsocket(link->conn), IPPROTO_TCP, TCP_INFO, &info, &count) != 0)
+		return 0;
+	return info.tcpi_bytes_received;
+}
+
+/* What may come of all that is under way. */
+static uint64_t may_come(const struct link *link)
+{
+	uint64_t bytes = IDLE_BYTES;
+
+	for (uint64_t i = link->heard; i < link->sent; i++) {
+		const struct awaited *awaited = &link->awaited[i % AWAITED_MOST];
+		size_t jobs = awaited->is_over ? 0 : awaited->batch.count;
+
+		for (size_t job = 0; job < jobs; job++)
+			bytes += awaited->batch.jobs[job].verb == REMOTE_READ
+			             ? LOG_BYTES
+			             : JOB_BYTES;
+	}
+	return bytes;
+}
+
+/* libpq keeps what it has been told until it is asked for. */
+static void bear(struct link *link, uint64_t heard_before)
+{
+	uint64_t now;
+
+	if (link->phase == BROKEN)
+		return;
+	now = received(link);
+	if (link->heard != heard_before)
+		link->received = now;
+	else if (now - link->received > IDLE_BYTES &&
+	         now - link->received > may_come(link))
+		give_up(link, "it says more than it was asked", "");
+}
+
 static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
+	uint64_t heard = link->heard;
 
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
@@ -486,6 +540,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
+		bear(link, heard);
 		sweep(link, now);
 		if (link->phase != BROKEN)
 			flush(link);

@@ -16,7 +16,12 @@
  *       sync has come, and not believed before; if that fails, it is undone for sure only
  *       where it could not be put in order with others.                          (L13)
  *
+ *   B8  What a server may say is bounded: by what it was asked, and by little if it was
+ *       not.                                                                     (L13)
+ *
  * Threads   Its shard's actor.  A kind: any, while it is open.
+ * Limits    B8 holds over TCP.  At a socket of this machine a server may say what it wants,
+ *           for as long as a batch may take.
  */
 #ifndef STORES_POSTGRES_LINK_H
 #define STORES_POSTGRES_LINK_H

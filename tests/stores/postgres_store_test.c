@@ -414,6 +414,29 @@ static void the_second_host_is_found_when_the_first_refuses(void **state)
 	close_house();
 }
 
+/* It would all be kept, for as long as it goes on. */
+static void a_server_that_says_too_much_is_left(void **state)
+{
+	char url[128];
+
+	(void)state;
+	snprintf(url, sizeof(url), "postgres://gale@127.0.0.1:%u/postgres",
+	         postgres_server_listen(s.server));
+	open_house(GALE_STRICT, url);
+	ask_until_allowed(1);
+	do_there("CREATE FUNCTION public.talk() RETURNS trigger LANGUAGE plpgsql AS"
+	         " $$BEGIN FOR i IN 1..100 LOOP RAISE NOTICE '%', repeat('x', 8000);"
+	         " END LOOP; RETURN NULL; END$$;"
+	         "CREATE TRIGGER talks AFTER INSERT OR UPDATE ON gale.keys"
+	         " FOR EACH ROW EXECUTE FUNCTION public.talk()");
+	for (int i = 0; i < 5; i++)
+		(void)ask();
+	assert_non_null(strstr(s.said, "it says more than it was asked"));
+	do_there("DROP FUNCTION public.talk() CASCADE");
+	ask_until_allowed(LIMIT);
+	close_house();
+}
+
 int main(int count, char **args)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_server, close_server)
@@ -428,6 +451,7 @@ int main(int count, char **args)
 		TEST(an_answer_counts_when_it_is_committed),
 		TEST(a_child_does_not_make_its_parent_spin),
 		TEST(the_second_host_is_found_when_the_first_refuses),
+		TEST(a_server_that_says_too_much_is_left),
 	};
 #undef TEST
 
