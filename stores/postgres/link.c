@@ -4,8 +4,9 @@
 #define _GNU_SOURCE
 #include "stores/postgres/link.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,27 +15,25 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
-#include "stores/names.h"
+#include "stores/postgres/hosts.h"
 #include "stores/postgres/wire.h"
-#include "stores/stream.h"
 
 #define AWAITED_MOST 32
-#define ADDRESSES_TEXT 512
+#define IDLE_BYTES (64 * 1024) /* that a server may say for no reason */
+#define JOB_BYTES 4096         /* that it may say of a job ... */
+#define LOG_BYTES (2 * 12 * (1 + 2 * GALE_LOG_LIMIT_MAX)) /* ... or tell twice: a log */
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
 #define SWEEP_KEYS "1000"
-#define START_DIGITS 13 /* of a generation: when the server started ... */
-#define MARK_AT 21      /* ... and, after the timeline, its mark: seconds and lots */
-#define MARK_LOTS 12    /* bits */
+#define MARK_AT 21   /* of a generation: its mark, seconds and lots */
+#define MARK_LOTS 12 /* bits */
 
 /* ---- The kind -------------------------------------------------------------------- */
 
 struct kind {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;
-	struct url parts;
-	struct names names; /* of its hosts ... */
-	bool has_names;     /* ... if there are any */
+	struct postgres_hosts hosts;
 	char url[URL_MOST + 1];
 };
 
@@ -50,7 +49,7 @@ enum phase {
 
 struct awaited {
 	struct remote_batch batch; /* of no jobs: a sweep */
-	bool is_told;              /* its result has come, its sync has not */
+	bool is_over;              /* it has failed, and that was told */
 };
 
 struct link {
@@ -58,8 +57,9 @@ struct link {
 	struct kind *kind;
 	PGconn *conn; /* NULL: none */
 	enum phase phase;
-	int watched;     /* the descriptor that is in the epoll; -1: none */
+	int watched;     /* a copy of its descriptor, which is in the epoll; -1: none */
 	uint32_t events; /* that it is there for */
+	size_t attempts; /* to connect, since it was ready */
 	bool connected;  /* at least once, or tried to */
 	bool installed;  /* on this connection: it is not tried twice */
 	bool missing;    /* its schema, or what is new in it */
@@ -69,6 +69,8 @@ struct link {
 	mono sweep_due;
 	uint64_t sent;
 	uint64_t heard;
+	uint64_t received; /* bytes, when a sync was last heard; 0: none was */
+	PGresult *result;  /* of the oldest, until its sync has come; or NULL */
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
 };
@@ -90,22 +92,30 @@ static void give_up_by(struct link *link, const char *what)
 
 /* ---- What the epoll is told ------------------------------------------------------ */
 
-/* libpq may close its socket and open another while it connects; a closed one has left
- * the epoll by itself. */
+/* libpq closes its socket when it likes, and one that a child of the host's has, too, would
+ * stay in the epoll for ever: so what is watched is a copy of ours. */
+static void unwatch(struct link *link)
+{
+	if (link->watched < 0)
+		return;
+	(void)epoll_ctl(link->wire.watch_fd, EPOLL_CTL_DEL, link->watched, NULL);
+	close(link->watched);
+	link->watched = -1;
+}
+
 static bool watch(struct link *link, uint32_t events)
 {
-	int fd = PQsocket(link->conn);
 	struct epoll_event event = { .events = events };
-	int epoll = link->wire.watch_fd;
+	bool is_new = link->watched < 0;
 
-	if (epoll < 0 || fd < 0 || (fd == link->watched && events == link->events))
+	if (link->wire.watch_fd < 0 || (!is_new && events == link->events))
 		return true;
-	if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0 &&
-	    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		return false;
-	link->watched = fd;
+	if (is_new)
+		link->watched = fcntl(PQsocket(link->conn), F_DUPFD_CLOEXEC, 0);
 	link->events = events;
-	return true;
+	return link->watched >= 0 &&
+	       epoll_ctl(link->wire.watch_fd, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+	                 link->watched, &event) == 0;
 }
 
 static void watch_or_give_up(struct link *link, uint32_t events)
@@ -146,22 +156,12 @@ static void install(struct link *link)
 		give_up_by(link, "cannot install its schema");
 }
 
-static uint64_t digits(const char *text, int count)
-{
-	char copy[32];
-
-	snprintf(copy, sizeof(copy), "%.*s", count, text);
-	return strtoull(copy, NULL, 16);
-}
-
-/* Since it started, or since its mark was made, whichever was later. */
+/* Since its mark was made. */
 static uint64_t since_us(const char *generation)
 {
-	uint64_t start_us = digits(generation, START_DIGITS);
-	uint64_t mark = digits(generation + MARK_AT, 16) >> MARK_LOTS;
-	uint64_t mark_us = (mark + 1) * SECOND_US;
+	uint64_t mark = strtoull(generation + MARK_AT, NULL, 16);
 
-	return start_us > mark_us ? start_us : mark_us;
+	return ((mark >> MARK_LOTS) + 1) * SECOND_US;
 }
 
 static void take_generation(struct link *link)
@@ -206,6 +206,12 @@ static void hear_installed(struct link *link, const PGresult *result)
 		        PQresultErrorMessage(result));
 }
 
+static void enter(struct link *link)
+{
+	link->phase = READY;
+	link->attempts = 0;
+}
+
 /* What was asked has ended: nothing more comes of it. */
 static void end_greeting(struct link *link)
 {
@@ -214,7 +220,7 @@ static void end_greeting(struct link *link)
 	else if (link->phase == GREETING && link->missing)
 		install(link);
 	else if (link->phase == GREETING && PQenterPipelineMode(link->conn) == 1)
-		link->phase = READY;
+		enter(link);
 	else
 		give_up_by(link, "no pipeline");
 }
@@ -279,6 +285,10 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 	enum postgres_result meaning =
 	    postgres_told(result, &asked, &link->answered, link->told, instead);
 
+	if (meaning == POSTGRES_LOST) {
+		give_up(link, "an answer is lost", PQresultErrorMessage(result));
+		return;
+	}
 	said.kind = kind_of(meaning);
 	if (meaning == POSTGRES_OTHER_GENERATION) {
 		strcpy(link->generation, instead);
@@ -289,40 +299,71 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 	link->wire.home->on_reply(link->wire.home, &said);
 }
 
-static void hear_result(struct link *link, const PGresult *result)
+static void forget_result(struct link *link)
+{
+	PQclear(link->result);
+	link->result = NULL;
+}
+
+/* It was committed, or had failed before. */
+static void hear_sync(struct link *link, const struct awaited *awaited)
+{
+	if (link->result && awaited->batch.count > 0)
+		hear_batch(link, &awaited->batch, link->result);
+	else if (!link->result && !awaited->is_over)
+		give_up(link, "no result", "");
+	forget_result(link);
+	link->heard++; /* B6 */
+}
+
+/* After a result it was the commit that failed. */
+static void hear_error(struct link *link, struct awaited *awaited,
+                       const PGresult *result)
+{
+	bool was_done = link->result != NULL;
+
+	forget_result(link);
+	awaited->is_over = true;
+	if (was_done && postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE)) !=
+	                    POSTGRES_DEADLOCK)
+		give_up(link, "not committed", PQresultErrorMessage(result)); /* B7 */
+	else if (awaited->batch.count > 0)
+		hear_batch(link, &awaited->batch, result);
+}
+
+/* True if the result is kept. */
+static bool hear_result(struct link *link, PGresult *result)
 {
 	struct awaited *awaited = &link->awaited[link->heard % AWAITED_MOST];
 
-	if (link->heard == link->sent) {
-		give_up(link, "a result of nothing", "");
-	} else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
-		link->heard++; /* B6 */
-		if (!awaited->is_told)
-			give_up(link, "no result", "");
-	} else if (awaited->is_told) {
+	if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+		hear_sync(link, awaited);
+	else if (awaited->is_over)
 		give_up(link, "a result too many", "");
-	} else {
-		awaited->is_told = true;
-		if (awaited->batch.count > 0)
-			hear_batch(link, &awaited->batch, result);
-	}
+	else if (PQresultStatus(result) == PGRES_FATAL_ERROR)
+		hear_error(link, awaited, result);
+	else if (link->result)
+		give_up(link, "a result too many", "");
+	else
+		link->result = result;
+	return link->result == result;
 }
 
-/* A statement's results end with a NULL, and so does all that has come. */
+/* A statement's results end with a NULL, and so does all that has come.  What the server
+ * remarks while nothing is asked is thrown away by PQisBusy. */
 static void hear_results(struct link *link)
 {
 	bool ended = false;
 
-	while (link->phase == READY && link->heard < link->sent &&
-	       !PQisBusy(link->conn)) {
+	while (link->phase == READY && !PQisBusy(link->conn) &&
+	       link->heard < link->sent) {
 		PGresult *result = PQgetResult(link->conn);
 
 		if (!result && ended)
 			return;
 		ended = !result;
-		if (result)
-			hear_result(link, result);
-		PQclear(result);
+		if (result && !hear_result(link, result))
+			PQclear(result);
 	}
 }
 
@@ -332,10 +373,10 @@ static void link_hang_up(struct wire *wire)
 {
 	struct link *link = (struct link *)wire;
 
+	unwatch(link);
+	forget_result(link);
 	PQfinish(link->conn);
 	link->conn = NULL;
-	link->watched = -1;
-	link->events = 0;
 	link->heard = link->sent;
 	link->phase = BROKEN;
 }
@@ -347,70 +388,38 @@ static void keep_quiet(void *arg, const char *message)
 	(void)message;
 }
 
-static const struct stream_address *first_of(const struct names_found *found,
-                                             size_t host)
+/* A host that does not answer takes all the time that there is: the next attempt begins with
+ * the one behind it. */
+static PGconn *start(struct link *link)
 {
-	for (size_t i = 0; i < found->count; i++)
-		if (found->hosts[i] == host)
-			return &found->addresses[i];
-	return NULL;
-}
+	const char *names[] = { "dbname", "fallback_application_name",
+		                "host",   "hostaddr",
+		                "port",   NULL };
+	struct postgres_places places;
+	const char *values[] = { link->kind->url,  "gale",       places.hosts,
+		                 places.addresses, places.ports, NULL };
 
-/* Numeric, one for each host; "" for a socket.  False: one of them is not known. */
-static bool list_addresses(struct kind *kind, char text[ADDRESSES_TEXT])
-{
-	struct names_found found = { .count = 0 };
-	size_t at = 0;
-
-	text[0] = '\0';
-	if (kind->has_names)
-		names_list(&kind->names, &found);
-	for (size_t i = 0; i < kind->parts.host_count; i++) {
-		const struct stream_address *address = first_of(&found, i);
-		char one[INET6_ADDRSTRLEN];
-
-		if (!address || getnameinfo((const struct sockaddr *)&address->bytes,
-		                            address->count, one, sizeof(one), NULL, 0,
-		                            NI_NUMERICHOST) != 0)
-			return false;
-		at += (size_t)snprintf(text + at, ADDRESSES_TEXT - at, "%s%s",
-		                       i > 0 ? "," : "", one);
-		if (at >= ADDRESSES_TEXT)
-			return false;
-	}
-	return true;
-}
-
-/* libpq would look names up where it must not wait: it is given addresses. */
-static PGconn *start(struct kind *kind)
-{
-	const char *names[] = { "dbname", "hostaddr", "fallback_application_name",
-		                NULL };
-	char addresses[ADDRESSES_TEXT];
-	const char *values[] = { kind->url, addresses, "gale", NULL };
-
-	if (!list_addresses(kind, addresses))
+	postgres_hosts_list(&link->kind->hosts, link->attempts, &places);
+	if (places.count == 0 && link->kind->hosts.url.host_count > 0)
 		return NULL;
-	if (addresses[0] == '\0') {
-		names[1] = names[2];
-		values[1] = values[2];
+	if (places.count == 0)
 		names[2] = NULL;
-	}
 	return PQconnectStartParams(names, values, /* expand_dbname= */ 1);
 }
 
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
-	struct kind *kind = link->kind;
 
 	link_hang_up(wire);
-	if (kind->has_names && link->connected)
-		names_look_again(&kind->names, now);
+	if (link->connected)
+		postgres_hosts_look_again(&link->kind->hosts, now);
 	link->connected = true;
 	link->phase = CONNECTING;
 	link->installed = link->missing = false;
-	link->conn = start(kind);
+	link->conn = start(link);
+	link->attempts++;
+	link->received = 0;
 	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
 		give_up_by(link, "cannot connect");
 		return;
@@ -421,6 +430,7 @@ static void link_connect(struct wire *wire, mono now)
 
 static void go_on_connecting(struct link *link)
 {
+	unwatch(link); /* it may close its socket, and open another */
 	switch (PQconnectPoll(link->conn)) {
 	case PGRES_POLLING_READING:
 		watch_or_give_up(link, EPOLLIN);
@@ -473,9 +483,55 @@ static void sweep(struct link *link, mono now)
 		give_up_by(link, "cannot send");
 }
 
+/* ---- Too much -------------------------------------------------------------------- */
+
+/* Bytes that have come on this connection; 0 if it is none of TCP. */
+static uint64_t received(const struct link *link)
+{
+	struct tcp_info info = { 0 };
+	socklen_t count = sizeof(info);
+
+	if (getsockopt(PQsocket(link->conn), IPPROTO_TCP, TCP_INFO, &info, &count) != 0)
+		return 0;
+	return info.tcpi_bytes_received;
+}
+
+/* What may come of all that is under way. */
+static uint64_t may_come(const struct link *link)
+{
+	uint64_t bytes = IDLE_BYTES;
+
+	for (uint64_t i = link->heard; i < link->sent; i++) {
+		const struct awaited *awaited = &link->awaited[i % AWAITED_MOST];
+		size_t jobs = awaited->is_over ? 0 : awaited->batch.count;
+
+		for (size_t job = 0; job < jobs; job++)
+			bytes += awaited->batch.jobs[job].verb == REMOTE_READ
+			             ? LOG_BYTES
+			             : JOB_BYTES;
+	}
+	return bytes;
+}
+
+/* libpq keeps what it has been told until it is asked for. */
+static void bear(struct link *link, uint64_t heard_before)
+{
+	uint64_t now;
+
+	if (link->phase == BROKEN)
+		return;
+	now = received(link);
+	if (link->heard != heard_before)
+		link->received = now;
+	else if (now - link->received > IDLE_BYTES &&
+	         now - link->received > may_come(link))
+		give_up(link, "it says more than it was asked", "");
+}
+
 static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
+	uint64_t heard = link->heard;
 
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
@@ -484,6 +540,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
+		bear(link, heard);
 		sweep(link, now);
 		if (link->phase != BROKEN)
 			flush(link);
@@ -544,29 +601,17 @@ static void kind_free(struct server_kind *self)
 {
 	struct kind *kind = (struct kind *)self;
 
-	if (kind->has_names)
-		names_close(&kind->names);
+	postgres_hosts_close(&kind->hosts);
 	memory_give(kind->allocator, kind, sizeof(*kind));
 }
 
-static bool find_hosts(struct kind *kind)
+/* It must be one to us, too: of any other, libpq thinks that it is a database's name. */
+static enum gale_err find_hosts(struct kind *kind, const char *url)
 {
-	char ignored[ADDRESSES_TEXT];
+	struct url ignored;
 
-	if (kind->parts.host_count == 0)
-		return true;
-	kind->has_names =
-	    names_open(&kind->names, &kind->parts, /* port= */ 1, stream_resolve);
-	return kind->has_names && list_addresses(kind, ignored);
-}
-
-/* Does libpq think so, too? */
-static bool is_known(const char *url)
-{
-	PQconninfoOption *options = PQconninfoParse(url, NULL);
-
-	PQconninfoFree(options);
-	return options != NULL;
+	return url_parse(url, &ignored) ? postgres_hosts_open(&kind->hosts, url)
+	                                : GALE_ERR_URL;
 }
 
 struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *url,
@@ -580,12 +625,11 @@ struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *
 	kind->is.wire = link_new;
 	kind->is.free = kind_free;
 	kind->allocator = allocator;
-	*ret_why = url_parse(url, &kind->parts) && is_known(url) ? GALE_ERR_HOST
-	                                                         : GALE_ERR_URL;
-	if (*ret_why == GALE_ERR_HOST && find_hosts(kind)) {
+	*ret_why = find_hosts(kind, url);
+	if (*ret_why == GALE_ERR_OK) {
 		strcpy(kind->url, url);
 		return &kind->is;
 	}
-	kind_free(&kind->is);
+	memory_give(allocator, kind, sizeof(*kind));
 	return NULL;
 }

@@ -37,7 +37,10 @@
 --   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
 --       job that says so.                                                    (law L8)
 --   Q4  The generation is another one after anything that may have made the server
---       forget: a start, a crash of any of its processes, a promotion, a truncation.
+--       forget: a start, a crash of any of its processes, a promotion, a truncation, a
+--       clock that was set back to before it began, or to when something counted that has
+--       been swept.  Who works on values looks whether it still is that one after it has
+--       read them; and holds the table from before, so that nobody empties it meanwhile.
 --                                                                            (law L12)
 --   Q5  Numbers are exact: bigint, and numeric where a product may not fit.  (law L10)
 --
@@ -109,7 +112,9 @@ ALTER TABLE gale.keys ALTER COLUMN words SET STORAGE EXTERNAL;
 -- empty after one.
 CREATE UNLOGGED TABLE IF NOT EXISTS gale.birth (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
-	mark bigint NOT NULL
+	mark bigint NOT NULL,
+	earliest bigint NOT NULL, -- that time can be: it was made then, or what expired then is swept
+	born timestamptz NOT NULL DEFAULT pg_postmaster_start_time()
 );
 
 -- Where the next sweep goes on.
@@ -120,20 +125,28 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.broom (
 
 -- ---- Generations -------------------------------------------------------------------
 
--- The second it was made in and 12 random bits, the same until they are lost.
+-- The second it was made in and 12 bits, the same until they are lost, the server was
+-- started, or its clock was set back too far.  The bits are random at first, and then another
+-- one's.
 CREATE OR REPLACE FUNCTION gale.mark() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
+	instant CONSTANT bigint := gale.now_us();
+	second CONSTANT bigint := instant / 1000000;
 	found bigint;
 BEGIN
+	INSERT INTO gale.birth AS had (mark, earliest)
+	VALUES (
+		second << 12 | ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint,
+		second * 1000000)
+	ON CONFLICT (one) DO UPDATE
+	SET mark = second << 12 | (had.mark + 1 & 4095), earliest = excluded.earliest,
+		born = excluded.born
+	WHERE had.earliest > instant OR had.born <> excluded.born;
 	SELECT mark INTO found FROM gale.birth WHERE one;
 	IF found IS NULL THEN
-		INSERT INTO gale.birth (mark)
-		VALUES ((extract(epoch FROM clock_timestamp())::bigint << 12)
-			| ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint)
-		ON CONFLICT DO NOTHING;
-		SELECT mark INTO found FROM gale.birth WHERE one;
+		RAISE serialization_failure USING MESSAGE = 'the mark was lost as it was made';
 	END IF;
 	RETURN found;
 END
@@ -551,8 +564,8 @@ END
 $$;
 
 -- The jobs of a batch, or of these numbers of them; see gale.run.
-CREATE OR REPLACE FUNCTION gale.work(nonce bigint, keys bytea[], ask bigint[], vals bigint[],
-	numbers int[])
+CREATE OR REPLACE FUNCTION gale.work(nonce bigint, generation text, keys bytea[], ask bigint[],
+	vals bigint[], numbers int[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 -- A table that was small when the plan was made may have grown.
@@ -564,13 +577,15 @@ DECLARE
 	row gale.told;
 	at int;
 	verb bigint;
-	-- The key as the jobs before this one leave it.  No words: it has no value.
+	-- The key as the jobs before this one leave it.  No words: it has no value.  One that
+	-- has expired is kept: the clock may be set back to when it had not.
 	its_key bytea;
 	its_version xid;
 	its_expires bigint;
 	its_head bigint;
 	its_fingerprint bigint;
 	its_words bigint[];
+	is_alive boolean;
 	is_changed boolean;
 	after bigint[];
 	changed gale.keys[];
@@ -584,7 +599,10 @@ BEGIN
 		changed := '{}';
 		versions := '{}';
 		FOR asked IN
-			SELECT k.key AS key_of, k.job::int AS job_of, s.*
+			SELECT k.key AS key_of, k.job::int AS job_of, s.*, (
+				SELECT earliest FROM gale.birth
+				WHERE one AND lpad(to_hex(mark), 11, '0') = right(generation, 11)
+			) AS earliest
 			FROM unnest(keys) WITH ORDINALITY AS k (key, job)
 			LEFT JOIN LATERAL (
 				SELECT xmin AS version, expires_us, head, fingerprint,
@@ -598,6 +616,9 @@ BEGIN
 		LOOP
 			IF "now" IS NULL THEN
 				"now" := gale.now_us(); -- Q2
+				IF "now" >= asked.earliest IS NOT TRUE THEN -- Q4
+					RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
+				END IF;
 				RETURN NEXT ROW(0, 0, nonce, "now", 0, 0, NULL, NULL)::gale.told;
 			END IF;
 			IF its_key IS DISTINCT FROM asked.key_of THEN
@@ -614,33 +635,28 @@ BEGIN
 				its_fingerprint := asked.fingerprint;
 				its_words := asked.words;
 			END IF;
-			IF its_expires <= "now" THEN
-				its_words := NULL; -- Q3
-			END IF;
+			is_alive := coalesce(its_expires > "now" AND its_words IS NOT NULL, false); -- Q3
 			row.job := coalesce(numbers[asked.job_of], asked.job_of);
 			row.code := 0;
 			row.words := NULL;
 			at := ask[asked.job_of];
 			verb := ask[at];
 			IF verb = 5 THEN
-				is_changed := is_changed OR its_words IS NOT NULL;
-				its_expires := 0;
+				is_changed := is_changed OR is_alive;
+				its_expires := CASE WHEN is_alive THEN 0 ELSE its_expires END;
 			ELSIF "now" < ask[at + 3] THEN
 				row.code := 2;
 			ELSIF verb = 4 THEN
 				after := vals[ask[at + 5]:ask[at + 5] + ask[at + 6] - 1];
-				IF (its_words IS NULL) <> (ask[at + 6] = 0)
-					OR (its_words IS NOT NULL
+				IF is_alive <> (ask[at + 6] > 0)
+					OR (is_alive
 						AND ARRAY[its_head, its_fingerprint] || its_words <> after)
 				THEN
 					row.code := 1;
-				ELSE
+				ELSIF is_alive OR ask[at + 8] > 0 THEN
 					after := vals[ask[at + 7]:ask[at + 7] + ask[at + 8] - 1];
-					is_changed := is_changed OR ask[at + 8] > 0 OR its_words IS NOT NULL;
-					its_expires := CASE
-						WHEN ask[at + 8] > 0 AND ask[at + 4] > "now" THEN ask[at + 4]
-						ELSE 0
-					END;
+					is_changed := true;
+					its_expires := CASE WHEN ask[at + 8] > 0 THEN ask[at + 4] ELSE 0 END;
 					its_head := after[1];
 					its_fingerprint := after[2];
 					its_words := after[3:];
@@ -648,14 +664,16 @@ BEGIN
 			ELSE
 				row.a := its_head;
 				row.b := its_fingerprint;
-				row.words := its_words;
+				IF is_alive THEN
+					row.words := its_words;
+				END IF;
 				IF verb <> 3 THEN
-					after := gale.step(its_head, its_fingerprint, its_words, ask, at, "now");
+					after := gale.step(its_head, its_fingerprint, row.words, ask, at, "now");
 					IF cardinality(after) = 1 THEN
 						row.code := after[1];
 						row.words := NULL;
 					ELSIF after IS NOT NULL THEN
-						its_expires := CASE WHEN after[1] > "now" THEN after[1] ELSE 0 END;
+						its_expires := after[1];
 						its_head := gale.head_of(ask[at + 1]);
 						its_fingerprint := ask[at + 2];
 						its_words := after[2:];
@@ -704,8 +722,12 @@ BEGIN
 	IF wanted <> gale.version() OR current_setting('transaction_read_only')::boolean THEN
 		PERFORM gale.refuse(wanted);
 	END IF;
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		PERFORM FROM gale.birth FOR SHARE; -- what was seen is of before, and must hold still
+	END IF;
 	SELECT gale.generation(mark) INTO ours FROM gale.birth
-	WHERE one AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
+	WHERE one AND earliest <= gale.now_us() AND born = pg_postmaster_start_time()
+		AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
 	RETURN nullif(coalesce(ours, gale.generation(gale.mark())), meant);
 END
 $$;
@@ -727,7 +749,7 @@ BEGIN
 	IF other IS NOT NULL THEN
 		RETURN NEXT ROW(0, 0, nonce, gale.now_us(), 0, 0, NULL, other)::gale.told;
 	ELSE
-		RETURN QUERY SELECT * FROM gale.work(nonce, keys, ask, vals, NULL);
+		RETURN QUERY SELECT * FROM gale.work(nonce, generation, keys, ask, vals, NULL);
 	END IF;
 END
 $$;
@@ -753,8 +775,8 @@ AS $$
 $$;
 
 -- Those of the jobs of gale.lend that it has not done.
-CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, keys bytea[], rules bigint[],
-	lends bigint[])
+CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, generation text, keys bytea[],
+	rules bigint[], lends bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -785,7 +807,7 @@ BEGIN
 	END LOOP;
 	SELECT array_agg(cardinality(numbers) + 17 * i - 16) INTO starts
 	FROM generate_series(1, cardinality(numbers)) AS i;
-	RETURN QUERY SELECT * FROM gale.work(nonce, others, starts || ask, NULL, numbers);
+	RETURN QUERY SELECT * FROM gale.work(nonce, generation, others, starts || ask, NULL, numbers);
 END
 $$;
 
@@ -891,16 +913,21 @@ BEGIN
 		behind := rules[r];
 		r := r + 13;
 	END LOOP;
+	IF NOT EXISTS (SELECT FROM gale.birth WHERE one AND earliest <= instant
+		AND lpad(to_hex(mark), 11, '0') = right(generation, 11))
+	THEN -- Q4
+		RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
+	END IF;
 	IF done < cardinality(keys) THEN
-		RETURN QUERY SELECT * FROM gale.lend_others(nonce, keys, rules, lends);
+		RETURN QUERY SELECT * FROM gale.lend_others(nonce, generation, keys, rules, lends);
 	END IF;
 END
 $$;
 -- ---- Upkeep ------------------------------------------------------------------------
 
 -- Drops at most so many keys that have been expired for margin_us, skipping those that
--- somebody works on.  The margin is what the server's clock may be set back by.  Looks at
--- a few pages at a time, and goes on from there: more is false at the end of a round.  Who
+-- somebody works on, and keeps in mind when the last of them did (Q4).  The margin is what
+-- the server's clock may be set back by without that.  Looks at a few pages at a time, and goes on from there: more is false at the end of a round.  Who
 -- finds another sweep under way leaves it alone.
 CREATE OR REPLACE FUNCTION gale.sweep(most int, margin_us bigint DEFAULT 60000000,
 	OUT dropped int, OUT more boolean)
@@ -915,6 +942,7 @@ DECLARE
 	start bigint;
 	first tid;
 	next tid;
+	latest bigint;
 BEGIN
 	dropped := 0;
 	more := false;
@@ -925,11 +953,15 @@ BEGIN
 	END IF;
 	first := format('(%s,0)', start);
 	next := format('(%s,0)', start + 128);
-	DELETE FROM gale.keys WHERE ctid = ANY (ARRAY(
-		SELECT ctid FROM gale.keys
-		WHERE ctid >= first AND ctid < next AND expires_us <= due
-		LIMIT most FOR UPDATE SKIP LOCKED));
-	GET DIAGNOSTICS dropped = ROW_COUNT;
+	WITH gone AS (
+		DELETE FROM gale.keys WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM gale.keys
+			WHERE ctid >= first AND ctid < next AND expires_us <= due
+			LIMIT most FOR UPDATE SKIP LOCKED))
+		RETURNING expires_us
+	)
+	SELECT count(*), max(expires_us) INTO dropped, latest FROM gone;
+	UPDATE gale.birth SET earliest = latest WHERE one AND earliest < latest;
 	IF dropped < most THEN
 		start := start + 128;
 	END IF;

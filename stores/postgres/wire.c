@@ -551,10 +551,12 @@ static const struct {
 	{ "25006", POSTGRES_READ_ONLY },
 	{ "55P03", POSTGRES_TIMED_OUT }, /* a lock */
 	{ "57014", POSTGRES_TIMED_OUT }, /* cancelled: the statement took too long */
-	{ "40", POSTGRES_DEADLOCK },
+	{ "40001", POSTGRES_DEADLOCK },  /* not in order with others */
+	{ "40P01", POSTGRES_DEADLOCK },
+	{ "40", POSTGRES_LOST },
 	{ "53", POSTGRES_LATER },   /* connections, memory, disk */
 	{ "57P", POSTGRES_LATER },  /* shut down, crashed, cannot connect now */
-	{ "08", POSTGRES_LATER },   /* the connection */
+	{ "08", POSTGRES_LOST },    /* the connection, or a pool's to the server */
 	{ "28", POSTGRES_REFUSED }, /* who is it? */
 	{ "42501", POSTGRES_REFUSED },
 	{ "3D000", POSTGRES_REFUSED }, /* no such database */
@@ -562,7 +564,9 @@ static const struct {
 
 enum postgres_result postgres_error(const char *sqlstate)
 {
-	for (size_t i = 0; sqlstate && i < sizeof(errors) / sizeof(errors[0]); i++)
+	if (!sqlstate)
+		return POSTGRES_LOST;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strncmp(sqlstate, errors[i].begins, strlen(errors[i].begins)) == 0)
 			return errors[i].means;
 	return POSTGRES_FAILED;

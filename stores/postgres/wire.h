@@ -83,12 +83,13 @@ enum postgres_result {
 	POSTGRES_TIMED_OUT,        /* waiting for a lock, or working */
 	POSTGRES_DEADLOCK, /* or it could not be put in order; asking again may help */
 	POSTGRES_LATER, /* too many connections, starting up, shutting down, no room */
+	POSTGRES_LOST, /* the connection, or what became of it: nobody knows what was done */
 	POSTGRES_REFUSED, /* who asks, or what that one may do */
 	POSTGRES_FAILED,  /* anything else that the server says */
 	POSTGRES_WRONG,   /* an answer that cannot be believed */
 };
 
-/* What a server's error means, by its five letters; NULL if there are none. */
+/* What a server's error means, by its five letters; NULL if there are none: it is libpq's. */
 enum postgres_result postgres_error(const char *sqlstate);
 
 /*

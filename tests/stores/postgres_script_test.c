@@ -543,7 +543,7 @@ static void agree_on_job(size_t i)
 	if (is_out_of_calendar(i))
 		return;
 	before = key->kept.expires_us > t.now ? key->kept : nothing;
-	pattern = server_serve(&t.jobs[i], t.now, &before, &after);
+	pattern = server_serve_and_keep(&t.jobs[i], t.now, &before, &after);
 	agree(told->code == pattern.code);
 	agree_on_value(&t.jobs[i], told, &pattern, &after);
 	tally.waits += told->code == REMOTE_WAITS;
@@ -551,7 +551,8 @@ static void agree_on_job(size_t i)
 	tally.swapped += told->code == REMOTE_DONE && t.jobs[i].verb == REMOTE_SWAP;
 	if (told->code == REMOTE_DONE)
 		agree_on_answer(i, &before);
-	if (memcmp(&after, &before, sizeof(after)) != 0)
+	if (memcmp(&after, &before, sizeof(after)) != 0 &&
+	    before.count + after.count > 0)
 		key->kept = after;
 }
 
@@ -604,8 +605,8 @@ static void agree_on_row(const struct key *key)
 	const char *row = row_of(key);
 	uint64_t expires = next_number(&row);
 
-	if (key->kept.count == 0) {
-		agree(expires == 0);
+	if (key->kept.count == 0 || key->kept.expires_us == 0) {
+		agree(expires <= t.now); /* and what it was stays until it is swept */
 		return;
 	}
 	agree(expires == key->kept.expires_us);

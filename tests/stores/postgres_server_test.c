@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
@@ -567,6 +568,201 @@ static void what_may_forget_is_another_generation(void **state)
 	assert_string_not_equal(was, generation());
 }
 
+static void nap(void)
+{
+	const struct timespec moment = { .tv_nsec = 30000000 };
+
+	nanosleep(&moment, NULL);
+}
+
+static void wait_for_an_emptying(const char *isolation)
+{
+	struct remote_job job = step_of("emptied", LIMIT);
+	enum postgres_result means;
+	struct line other;
+	char sql[96];
+
+	snprintf(sql, sizeof(sql), "SET default_transaction_isolation = '%s'",
+	         isolation);
+	postgres_line_do(&line, sql);
+	assert_int_equal(answer_of(&job).verdict, GALE_ALLOW);
+	assert_int_equal(answer_of(&job).verdict, GALE_DENY);
+	postgres_line_open(&other, postgres_server_address(server));
+	postgres_line_do(&other, "BEGIN; TRUNCATE gale.keys");
+	postgres_line_say(&line, &job, 1);
+	nap();
+	postgres_line_do(&other, "COMMIT");
+	postgres_line_close(&other);
+	means = postgres_line_hear(&line, &job, 1, told);
+	while (means == POSTGRES_DEADLOCK || means == POSTGRES_TIMED_OUT) {
+		postgres_line_say(&line, &job, 1);
+		means = postgres_line_hear(&line, &job, 1, told);
+	}
+	assert_int_equal(means, POSTGRES_OTHER_GENERATION);
+	postgres_line_do(&line, "RESET default_transaction_isolation");
+}
+
+/* Who waits for it to be committed, too; and who has seen what was before. */
+static void an_emptying_is_told_of(void **state)
+{
+	(void)state;
+	wait_for_an_emptying("read committed");
+	wait_for_an_emptying("repeatable read");
+	wait_for_an_emptying("serializable");
+}
+
+static void without_a_mark_nothing_is_done(void **state)
+{
+	struct remote_job job = step_of("unmarked", 1);
+
+	(void)state;
+	postgres_line_do(&line,
+	                 "CREATE FUNCTION public.vanish() RETURNS trigger LANGUAGE"
+	                 " plpgsql AS 'BEGIN RETURN NULL; END';"
+	                 "CREATE TRIGGER vanishes BEFORE INSERT ON gale.birth"
+	                 " FOR EACH ROW EXECUTE FUNCTION public.vanish();"
+	                 "DELETE FROM gale.birth");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_DEADLOCK);
+	postgres_line_do(&line, "DROP FUNCTION public.vanish() CASCADE");
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+}
+
+/* ---- Its clock ------------------------------------------------------------------- */
+
+#define NOON_US UINT64_C(1893499200000000) /* in 2030 */
+
+static void set_clock(struct line *own, uint64_t now_us)
+{
+	char sql[64];
+
+	snprintf(sql, sizeof(sql), "SET gale.test_now = %" PRIu64, now_us);
+	postgres_line_do(own, sql);
+	own->now_us = now_us;
+}
+
+/* That of each session is its own. */
+static void begin_with_clocks(struct line *other)
+{
+	postgres_line_do(&line,
+	                 "TRUNCATE gale.keys;"
+	                 "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint"
+	                 " LANGUAGE sql VOLATILE AS"
+	                 " $$SELECT current_setting('gale.test_now')::bigint$$");
+	postgres_line_open(other, postgres_server_address(server));
+	set_clock(other, NOON_US + GALE_HOURS(25));
+	set_clock(&line, NOON_US);
+}
+
+static void end_with_clocks(struct line *other)
+{
+	postgres_line_close(other);
+	postgres_line_install(&line);
+	postgres_line_do(&line, "TRUNCATE gale.keys");
+	line.now_us = postgres_line_number(&line, "SELECT gale.now_us()");
+}
+
+static enum postgres_result meaning_of(const struct remote_job *job)
+{
+	postgres_line_say(&line, job, 1);
+	return postgres_line_hear(&line, job, 1, told);
+}
+
+static void use_up(struct remote_job *job)
+{
+	assert_int_equal(answer_of(job).verdict, GALE_ALLOW);
+	assert_int_equal(answer_of(job).verdict, GALE_DENY);
+}
+
+static void a_clock_behind_what_was_swept_is_another_generation(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(3, GALE_HOURS(1)));
+	struct remote_job job = step_of("idle", 3);
+	char was[REMOTE_GENERATION_BYTES + 1];
+	struct line other;
+
+	(void)state;
+	job.rule = &rule;
+	begin_with_clocks(&other);
+	use_up(&job);
+	strcpy(was, line.generation);
+	assert_int_equal(
+	    postgres_line_number(&other, "SELECT dropped FROM gale.sweep(10)"), 1);
+
+	set_clock(&line, NOON_US + GALE_HOURS(1)); /* it had expired */
+	assert_int_equal(meaning_of(&job), POSTGRES_TOLD);
+	set_clock(&line, NOON_US + GALE_HOURS(1) - 1);
+	assert_int_equal(meaning_of(&job), POSTGRES_OTHER_GENERATION);
+	assert_string_not_equal(line.generation, was);
+	assert_int_equal(meaning_of(&job), POSTGRES_TOLD); /* once is enough */
+	end_with_clocks(&other);
+}
+
+static void a_clock_behind_a_generation_begins_another(void **state)
+{
+	struct remote_job job = read_of("any");
+	struct line other;
+
+	(void)state;
+	begin_with_clocks(&other);
+	assert_int_equal(meaning_of(&job), POSTGRES_OTHER_GENERATION);
+	set_clock(&line, NOON_US + 1);
+	assert_int_equal(meaning_of(&job), POSTGRES_TOLD);
+	set_clock(&line, NOON_US - 1);
+	assert_int_equal(meaning_of(&job), POSTGRES_OTHER_GENERATION);
+	assert_int_equal(strtoull(line.generation + 21, NULL, 16) >> 12,
+	                 NOON_US / 1000000 - 1);
+	end_with_clocks(&other);
+}
+
+/* The sweep ends while somebody waits for it, whose clock is behind. */
+static void what_is_swept_meanwhile_is_noticed(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(3, GALE_HOURS(1)));
+	struct remote_job step = step_of("meanwhile", 3),
+			  lend = lend_of("meanwhile", 7, 1, 3);
+	enum postgres_result means;
+	struct line other;
+
+	(void)state;
+	step.rule = lend.rule = &rule;
+	begin_with_clocks(&other);
+	use_up(&step);
+	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	postgres_line_do(&other, "BEGIN; DO 'BEGIN PERFORM gale.sweep(10); END'");
+	postgres_line_say(&line, &lend, 1);
+	nap();
+	postgres_line_do(&other, "COMMIT");
+	means = postgres_line_hear(&line, &lend, 1, told);
+	assert_true(means == POSTGRES_DEADLOCK || means == POSTGRES_TIMED_OUT);
+	assert_int_equal(meaning_of(&lend), POSTGRES_OTHER_GENERATION);
+	end_with_clocks(&other);
+}
+
+/* What was given back whole keeps the window that it was of. */
+static void a_window_that_is_empty_again_does_not_go_back(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(3, GALE_HOURS(1)));
+	struct remote_job step = step_of("empty", 3), lend = lend_of("empty", 7, 1, 3),
+			  back = lend_of("empty", 7, 2, 0);
+	struct line other;
+
+	(void)state;
+	step.rule = lend.rule = back.rule = &rule;
+	begin_with_clocks(&other);
+	use_up(&step);
+	set_clock(&line, NOON_US + GALE_HOURS(1));
+	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	back.verb = REMOTE_BACK;
+	back.tag = slot_at(NOON_US + GALE_HOURS(1));
+	back.units = 3;
+	assert_int_equal(code_of(&back), REMOTE_DONE);
+	set_clock(&line, NOON_US);
+	use_up(&step);
+	set_clock(&line, NOON_US + GALE_HOURS(1));
+	assert_int_equal(answer_of(&step).verdict, GALE_DENY);
+	end_with_clocks(&other);
+}
+
 static void a_crash_forgets_what_is_not_durable(void **state)
 {
 	struct remote_job job = step_of("durable", 3);
@@ -754,7 +950,7 @@ static void a_denial_says_when(void **state)
 	            answer.retry_after_us <= GALE_SPAN_MAX_US);
 }
 
-int main(void)
+int main(int count, char **args)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_answers_each_job),
@@ -773,6 +969,12 @@ int main(void)
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),
 		cmocka_unit_test(another_generation_changes_nothing),
 		cmocka_unit_test(what_may_forget_is_another_generation),
+		cmocka_unit_test(an_emptying_is_told_of),
+		cmocka_unit_test(without_a_mark_nothing_is_done),
+		cmocka_unit_test(a_clock_behind_what_was_swept_is_another_generation),
+		cmocka_unit_test(a_clock_behind_a_generation_begins_another),
+		cmocka_unit_test(what_is_swept_meanwhile_is_noticed),
+		cmocka_unit_test(a_window_that_is_empty_again_does_not_go_back),
 		cmocka_unit_test(a_crash_forgets_what_is_not_durable),
 		cmocka_unit_test(a_server_that_only_reads_says_so),
 		cmocka_unit_test(who_may_not_is_refused),
@@ -782,5 +984,6 @@ int main(void)
 		cmocka_unit_test(all_who_install_at_once_succeed),
 	};
 
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
 	return cmocka_run_group_tests(tests, start, stop);
 }

@@ -10,9 +10,14 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <libpq-fe.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <gale/gale.h>
 
@@ -33,6 +38,7 @@ struct scene {
 	char url[256];
 	struct gale_log log;
 	char said[SAID]; /* by gale, to its host */
+	uint64_t quarantine_us;
 	struct gale_runtime *runtime;
 	struct gale_store *store;
 	struct gale_limiter *limiter;
@@ -93,7 +99,8 @@ static struct gale_limiter *open_limiter(struct gale_runtime *runtime,
 static void open_house(enum gale_mode mode, const char *url)
 {
 	struct gale_config config = { .log = &s.log };
-	struct gale_store_config store = { .url = url };
+	struct gale_store_config store = { .url = url,
+		                           .quarantine_us = s.quarantine_us };
 
 	s.windows = (struct windows){ .length_us = WINDOW };
 	assert_int_equal(gale_runtime_open(&config, &s.runtime), GALE_ERR_OK);
@@ -261,7 +268,176 @@ static void a_key_of_another_rule_is_left_alone(void **state)
 	close_house();
 }
 
-int main(void)
+static void nap(long ms)
+{
+	const struct timespec time = { .tv_sec = ms / 1000,
+		                       .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* ---- Commits --------------------------------------------------------------------- */
+
+static uint64_t number_there(const char *sql)
+{
+	PGconn *conn = PQconnectdb(postgres_server_address(s.server));
+	PGresult *result = PQexec(conn, sql);
+	uint64_t number;
+
+	must(PQntuples(result) == 1);
+	number = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	PQfinish(conn);
+	return number;
+}
+
+static struct gale_limiter *open_long_limiter(const char *name, enum gale_mode mode)
+{
+	struct gale_limiter_config config = {
+		.name = name,
+		.rule = gale_quota_anchored(1000000, GALE_SPAN_MAX_US, 0),
+		.mode = mode,
+		.store = s.store,
+		.lease = { .sizing = GALE_SIZE_FIXED,
+		           .batch = 1,
+		           .patience_us = GALE_SECONDS(3) },
+	};
+	struct gale_limiter *limiter;
+
+	must(gale_limiter_open(s.runtime, &config, &limiter) == GALE_ERR_OK);
+	return limiter;
+}
+
+/* Each batch is done, and then some are not. */
+static void commits_fail(enum gale_mode mode, const char *error)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS, admitted = 0, used;
+	struct gale_limiter *limiter;
+	char sql[512];
+
+	s.quarantine_us = 1;
+	open_house(mode, s.url);
+	ask_until_allowed(1);
+	snprintf(sql, sizeof(sql),
+	         "CREATE FUNCTION public.fails() RETURNS trigger LANGUAGE plpgsql AS"
+	         " $$BEGIN IF random() < 0.3 THEN RAISE 'not now' USING ERRCODE = '%s';"
+	         " END IF; RETURN NULL; END$$;"
+	         "CREATE CONSTRAINT TRIGGER fails AFTER INSERT OR UPDATE ON gale.keys"
+	         " DEFERRABLE INITIALLY DEFERRED"
+	         " FOR EACH ROW EXECUTE FUNCTION public.fails()",
+	         error);
+	do_there(sql);
+	limiter = open_long_limiter("commits", mode);
+	while (admitted < 40) {
+		bool is_allowed =
+		    gale_wait(s.seat, limiter, "c", 1, 1, WITHIN).verdict == GALE_ALLOW;
+
+		admitted += is_allowed;
+		nap(is_allowed ? 0 : 5); /* it may be on its way back */
+		must(patience_now_ns() < deadline);
+	}
+	gale_limiter_close(limiter);
+	close_house();
+	used =
+	    number_there("SELECT coalesce(sum(CASE node WHEN 0 THEN words[2] ELSE used"
+	                 " END), 0)::bigint FROM gale.keys"
+	                 " WHERE key = '\\x07'::bytea || 'commitsc'");
+	assert_in_range(admitted, 1, used); /* L1 */
+	do_there("DROP FUNCTION public.fails() CASCADE; TRUNCATE gale.keys");
+}
+
+static void an_answer_counts_when_it_is_committed(void **state)
+{
+	static const char *const errors[] = { "40001", "23514" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		commits_fail(GALE_STRICT, errors[i]);
+		commits_fail(GALE_LEASED, errors[i]);
+	}
+}
+
+/* ---- Descriptors ----------------------------------------------------------------- */
+
+static uint64_t cpu_us(void)
+{
+	struct rusage usage;
+
+	must(getrusage(RUSAGE_SELF, &usage) == 0);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* The child has a copy of the connection, which the server ends. */
+static void a_child_does_not_make_its_parent_spin(void **state)
+{
+	uint64_t before;
+	pid_t child;
+
+	(void)state;
+	open_house(GALE_STRICT, s.url);
+	ask_until_allowed(1);
+	child = fork();
+	must(child >= 0);
+	if (child == 0) {
+		nap(5000);
+		_exit(0);
+	}
+	do_there("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+	         " WHERE application_name = 'gale'");
+	nap(300);
+	before = cpu_us();
+	nap(1000);
+	assert_in_range(cpu_us() - before, 0, GALE_MILLIS(200));
+	must(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+	close_house();
+}
+
+/* libpq's second socket has the number of the first. */
+static void the_second_host_is_found_when_the_first_refuses(void **state)
+{
+	struct gale_limiter *limiter;
+	enum gale_why why = GALE_WHY_DOWN;
+	char url[128];
+
+	(void)state;
+	snprintf(url, sizeof(url), "postgres://gale@127.0.0.1:1,127.0.0.1:%u/postgres",
+	         postgres_server_listen(s.server));
+	open_house(GALE_STRICT, url);
+	limiter = open_long_limiter("second", GALE_STRICT);
+	for (int i = 0; i < 5 && why != GALE_WHY_RULE; i++) {
+		why = gale_wait(s.seat, limiter, "k", 1, 1, GALE_SECONDS(3)).why;
+		nap(500);
+	}
+	assert_int_equal(why, GALE_WHY_RULE);
+	gale_limiter_close(limiter);
+	close_house();
+}
+
+/* It would all be kept, for as long as it goes on. */
+static void a_server_that_says_too_much_is_left(void **state)
+{
+	char url[128];
+
+	(void)state;
+	snprintf(url, sizeof(url), "postgres://gale@127.0.0.1:%u/postgres",
+	         postgres_server_listen(s.server));
+	open_house(GALE_STRICT, url);
+	ask_until_allowed(1);
+	do_there("CREATE FUNCTION public.talk() RETURNS trigger LANGUAGE plpgsql AS"
+	         " $$BEGIN FOR i IN 1..100 LOOP RAISE NOTICE '%', repeat('x', 8000);"
+	         " END LOOP; RETURN NULL; END$$;"
+	         "CREATE TRIGGER talks AFTER INSERT OR UPDATE ON gale.keys"
+	         " FOR EACH ROW EXECUTE FUNCTION public.talk()");
+	for (int i = 0; i < 5; i++)
+		(void)ask();
+	assert_non_null(strstr(s.said, "it says more than it was asked"));
+	do_there("DROP FUNCTION public.talk() CASCADE");
+	ask_until_allowed(LIMIT);
+	close_house();
+}
+
+int main(int count, char **args)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_server, close_server)
 	const struct CMUnitTest tests[] = {
@@ -272,8 +448,13 @@ int main(void)
 		TEST(a_newer_schema_is_left_alone),
 		TEST(what_cannot_be_reached_is_said),
 		TEST(a_key_of_another_rule_is_left_alone),
+		TEST(an_answer_counts_when_it_is_committed),
+		TEST(a_child_does_not_make_its_parent_spin),
+		TEST(the_second_host_is_found_when_the_first_refuses),
+		TEST(a_server_that_says_too_much_is_left),
 	};
 #undef TEST
 
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

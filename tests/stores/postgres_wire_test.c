@@ -235,7 +235,7 @@ static void other_columns_or_rows_are_not_believed(void **state)
 	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK)),
 	                 POSTGRES_WRONG);
 	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_FATAL_ERROR)),
-	                 POSTGRES_FAILED);
+	                 POSTGRES_LOST);
 	assert_int_equal(judge(NULL), POSTGRES_NO_MEMORY);
 }
 
@@ -385,9 +385,10 @@ static void errors_are_of_classes(void **state)
 		{ "40P01", POSTGRES_DEADLOCK },  { "40001", POSTGRES_DEADLOCK },
 		{ "53300", POSTGRES_LATER },     { "53200", POSTGRES_LATER },
 		{ "57P01", POSTGRES_LATER },     { "57P03", POSTGRES_LATER },
-		{ "08006", POSTGRES_LATER },     { "28P01", POSTGRES_REFUSED },
+		{ "40003", POSTGRES_LOST },      { "40000", POSTGRES_LOST },
+		{ "08006", POSTGRES_LOST },      { "28P01", POSTGRES_REFUSED },
 		{ "42501", POSTGRES_REFUSED },   { "XX000", POSTGRES_FAILED },
-		{ "", POSTGRES_FAILED },         { NULL, POSTGRES_FAILED },
+		{ "", POSTGRES_FAILED },         { NULL, POSTGRES_LOST },
 	};
 
 	(void)state;

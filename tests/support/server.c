@@ -17,14 +17,12 @@ static enum remote_code code_of(enum state_err err)
 	return err == STATE_CHANGED ? REMOTE_CHANGED : REMOTE_GARBLED;
 }
 
-static void keep(const struct rule *rule, uint64_t now, const struct value *value,
+static void keep(const struct rule *rule, const struct value *value,
                  struct kept *ret_after)
 {
 	must(value_bytes(rule, value) <= KEPT_MOST);
 	ret_after->count = value_encode(rule, value, ret_after->bytes);
 	ret_after->expires_us = rule_expires(rule, value->words);
-	if (ret_after->expires_us <= now)
-		ret_after->count = 0; /* R4 */
 }
 
 static bool has_windows(const struct rule *rule)
@@ -92,15 +90,15 @@ static bool changes(const struct remote_job *job, uint64_t now, struct value *va
 	}
 }
 
-static enum remote_code swap(const struct remote_job *job, uint64_t now,
-                             const struct kept *before, struct kept *ret_after)
+static enum remote_code swap(const struct remote_job *job, const struct kept *before,
+                             struct kept *ret_after)
 {
 	if (before->count != job->was.count ||
 	    (before->count > 0 &&
 	     memcmp(before->bytes, job->was.bytes, before->count) != 0))
 		return REMOTE_MOVED;
 	must(job->becomes.count <= KEPT_MOST);
-	ret_after->count = job->expires_us > now ? job->becomes.count : 0;
+	ret_after->count = job->becomes.count;
 	ret_after->expires_us = job->expires_us;
 	if (ret_after->count > 0)
 		memcpy(ret_after->bytes, job->becomes.bytes, ret_after->count);
@@ -116,7 +114,7 @@ static enum remote_code step(const struct remote_job *job, uint64_t now,
 	    code_of(value_decode(job->rule, before->bytes, before->count, &value));
 
 	if (code == REMOTE_DONE && changes(job, now, &value))
-		keep(job->rule, now, &value, ret_after);
+		keep(job->rule, &value, ret_after);
 	return code;
 }
 
@@ -125,8 +123,9 @@ static bool takes(enum remote_verb verb)
 	return verb == REMOTE_STEP || verb == REMOTE_LEND || verb == REMOTE_SWAP;
 }
 
-struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
-                                const struct kept *before, struct kept *ret_after)
+struct remote_told server_serve_and_keep(const struct remote_job *job, uint64_t now_us,
+                                         const struct kept *before,
+                                         struct kept *ret_after)
 {
 	struct remote_told told = { .now_us = now_us };
 
@@ -134,7 +133,7 @@ struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
 	if (takes(job->verb) && now_us < job->not_before_us)
 		told.code = REMOTE_WAITS;
 	else if (job->verb == REMOTE_SWAP)
-		told.code = swap(job, now_us, before, ret_after);
+		told.code = swap(job, before, ret_after);
 	else if (job->verb == REMOTE_DROP)
 		ret_after->count = 0;
 	else if (job->verb != REMOTE_READ)
@@ -142,5 +141,16 @@ struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
 	if (told.code == REMOTE_DONE && job->verb != REMOTE_SWAP &&
 	    job->verb != REMOTE_DROP)
 		told.before = (struct remote_bytes){ before->bytes, before->count };
+	return told;
+}
+
+struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
+                                const struct kept *before, struct kept *ret_after)
+{
+	struct remote_told told = server_serve_and_keep(job, now_us, before, ret_after);
+
+	if (memcmp(before, ret_after, sizeof(*before)) != 0 &&
+	    ret_after->expires_us <= now_us)
+		ret_after->count = 0; /* R4 */
 	return told;
 }

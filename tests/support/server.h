@@ -25,4 +25,9 @@ struct kept {
 struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
                                 const struct kept *before, struct kept *ret_after);
 
+/* The same of a server that keeps what expires at once, until its clock is set back. */
+struct remote_told server_serve_and_keep(const struct remote_job *job, uint64_t now_us,
+                                         const struct kept *before,
+                                         struct kept *ret_after);
+
 #endif

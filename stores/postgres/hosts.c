@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* hosts.c -- libpq's own options, cut at their commas. */
+#define _GNU_SOURCE
+#include "stores/postgres/hosts.h"
+
+#include <libpq-fe.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ADDRESS_TEXT 64
+#define PORT_TEXT 5
+
+/* ---- What libpq was told ----------------------------------------------------------- */
+
+static const char *value_of(const PQconninfoOption *options, const char *name)
+{
+	for (; options && options->keyword; options++)
+		if (strcmp(options->keyword, name) == 0 && options->val)
+			return options->val;
+	return "";
+}
+
+/* Sockets' folders are no names. */
+static bool is_folder(const char *host)
+{
+	return *host == '/' || *host == '@' || *host == '\0';
+}
+
+/* In place; how many pieces there are, or 0 if too many. */
+static size_t cut(char *text, const char *pieces[URL_HOSTS_MOST])
+{
+	size_t count = 0;
+	char *piece;
+
+	while ((piece = strsep(&text, ",")) != NULL) {
+		if (count == URL_HOSTS_MOST)
+			return 0;
+		pieces[count++] = piece;
+	}
+	return count;
+}
+
+static bool copy(char to[URL_MOST + 1], const char *from)
+{
+	return (size_t)snprintf(to, URL_MOST + 1, "%s", from) <= URL_MOST;
+}
+
+/* One port is for all of them. */
+static bool take_ports(struct postgres_hosts *hosts, const char *ports)
+{
+	size_t count;
+
+	if (!copy(hosts->port_bytes, ports))
+		return false;
+	count = cut(hosts->port_bytes, hosts->ports);
+	for (size_t i = 1; i < hosts->url.host_count && count == 1; i++)
+		hosts->ports[i] = hosts->ports[0];
+	for (size_t i = 0; i < hosts->url.host_count; i++)
+		if (count > 0 && hosts->ports[i] && strlen(hosts->ports[i]) > PORT_TEXT)
+			return false;
+	return count == 1 || count == hosts->url.host_count;
+}
+
+static bool take_hosts(struct postgres_hosts *hosts, const char *text)
+{
+	const char *pieces[URL_HOSTS_MOST];
+
+	if (!copy(hosts->host_bytes, text))
+		return false;
+	hosts->url.host_count = cut(hosts->host_bytes, pieces);
+	for (size_t i = 0; i < hosts->url.host_count; i++) {
+		hosts->url.hosts[i].name = pieces[i];
+		hosts->has_names |= !is_folder(pieces[i]);
+	}
+	return hosts->url.host_count > 0;
+}
+
+/* What the URL does not say the environment may.  Addresses libpq takes as they are. */
+static bool take(struct postgres_hosts *hosts, const PQconninfoOption *said,
+                 const PQconninfoOption *usual)
+{
+	const char *host = value_of(said, "host"), *port = value_of(said, "port");
+
+	if (*host == '\0' && *value_of(said, "service") != '\0')
+		return false;
+	if (*value_of(said, "hostaddr") != '\0' ||
+	    (*host == '\0' && *value_of(usual, "hostaddr") != '\0'))
+		return true;
+	host = *host != '\0' ? host : value_of(usual, "host");
+	port = *port != '\0' ? port : value_of(usual, "port");
+	return *host == '\0' || (take_hosts(hosts, host) && take_ports(hosts, port));
+}
+
+static bool parse(struct postgres_hosts *hosts, const char *url)
+{
+	PQconninfoOption *said = PQconninfoParse(url, NULL);
+	PQconninfoOption *usual = PQconndefaults();
+	bool good = said && take(hosts, said, usual);
+
+	PQconninfoFree(said);
+	PQconninfoFree(usual);
+	return good;
+}
+
+/* ---- From open to close ------------------------------------------------------------ */
+
+static size_t look_up(const char *host, uint16_t port,
+                      struct stream_address *ret_addresses, size_t most)
+{
+	return is_folder(host) ? 0 : stream_resolve(host, port, ret_addresses, most);
+}
+
+enum gale_err postgres_hosts_open(struct postgres_hosts *hosts, const char *url)
+{
+	memset(hosts, 0, sizeof(*hosts));
+	if (!parse(hosts, url))
+		return GALE_ERR_URL;
+	if (hosts->has_names &&
+	    !names_open(&hosts->names, &hosts->url, /* port= */ 1, look_up))
+		return GALE_ERR_HOST;
+	return GALE_ERR_OK;
+}
+
+void postgres_hosts_close(struct postgres_hosts *hosts)
+{
+	if (hosts->has_names)
+		names_close(&hosts->names);
+}
+
+void postgres_hosts_look_again(struct postgres_hosts *hosts, mono now)
+{
+	if (hosts->has_names)
+		names_look_again(&hosts->names, now);
+}
+
+/* ---- Lists ------------------------------------------------------------------------- */
+
+struct place {
+	const char *host;
+	const char *port;
+	char address[ADDRESS_TEXT]; /* "": it is a folder */
+};
+
+struct list {
+	struct place places[POSTGRES_PLACES];
+	size_t count;
+};
+
+static void add_addresses(struct list *list, const struct names_found *found,
+                          size_t host, struct place place)
+{
+	for (size_t i = 0; i < found->count; i++) {
+		const struct stream_address *at = &found->addresses[i];
+
+		if (found->hosts[i] == host &&
+		    getnameinfo((const struct sockaddr *)&at->bytes, at->count,
+		                place.address, sizeof(place.address), NULL, 0,
+		                NI_NUMERICHOST) == 0)
+			list->places[list->count++] = place;
+	}
+}
+
+static void collect(struct postgres_hosts *hosts, struct list *list)
+{
+	struct names_found found = { .count = 0 };
+
+	list->count = 0;
+	if (hosts->has_names)
+		names_list(&hosts->names, &found);
+	for (size_t i = 0; i < hosts->url.host_count; i++) {
+		struct place place = { .host = hosts->url.hosts[i].name,
+			               .port = hosts->ports[i] };
+
+		if (is_folder(place.host))
+			list->places[list->count++] = place;
+		else
+			add_addresses(list, &found, i, place);
+	}
+}
+
+/* Nothing, if there is no room. */
+static bool append(char *text, size_t size, bool is_first, const char *piece)
+{
+	size_t at = strlen(text);
+
+	if (at + strlen(piece) + 2 > size)
+		return false;
+	snprintf(text + at, size - at, "%s%s", is_first ? "" : ",", piece);
+	return true;
+}
+
+/* Names are long, and their room is the least. */
+static bool put(struct postgres_places *places, const struct place *place)
+{
+	bool is_first = places->count == 0;
+
+	if (!append(places->hosts, sizeof(places->hosts), is_first, place->host))
+		return false;
+	(void)append(places->addresses, sizeof(places->addresses), is_first,
+	             place->address);
+	(void)append(places->ports, sizeof(places->ports), is_first, place->port);
+	places->count++;
+	return true;
+}
+
+void postgres_hosts_list(struct postgres_hosts *hosts, size_t first,
+                         struct postgres_places *ret_places)
+{
+	struct list list;
+
+	ret_places->count = 0;
+	ret_places->hosts[0] = ret_places->addresses[0] = ret_places->ports[0] = '\0';
+	collect(hosts, &list);
+	for (size_t i = 0; i < list.count; i++)
+		if (!put(ret_places, &list.places[(first + i) % list.count]))
+			return;
+}
