@@ -38,6 +38,7 @@
 	X(LOST, "asks_without_answer")                                                 \
 	X(STRAY, "answers_late_or_twice")                                              \
 	X(WRONG, "answers_not_believed")                                               \
+	X(JUMPED, "answers_refused_as_a_clock_has_jumped")                             \
 	X(DOWN, "asks_while_store_was_down")                                           \
 	X(IMPATIENT, "asks_out_of_patience")                                           \
 	X(EVICTED, "keys_evicted")                                                     \

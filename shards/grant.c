@@ -4,6 +4,9 @@
  * grant.c -- what a store has answered: is it to be believed, and who gets it?
  *
  *     on_answer -> believed? -> the books -> the purse -> those who wait -> again, or rest
+ *
+ * A store that says too much of a window is not believed (O4); one whose clock has jumped
+ * is not for a while (J3), and what it has lent is dropped: the window may be over.
  */
 #include "engine/check.h"
 #include "runtime/clock.h"
@@ -66,7 +69,20 @@ static uint64_t most_of_meter(const struct lender *lender)
 	return lender->rule.capacity + 2 + (uint64_t)accrued;
 }
 
-/* O4, and what no honest store would say. */
+/* Could an honest store say so of any key? */
+static bool is_possible(const struct errand *errand, const struct lease_grant *grant)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (grant->units > errand->want || grant->lasts_us > GALE_SPAN_MAX_US)
+		return false;
+	if (!lessor_has_windows(lender))
+		return lender->lending != LENDING_PLACES ||
+		       grant->delay_ns <= PLACE_DELAY_MAX_NS;
+	return grant->lasts_us <= lender->window_us && grant->tag.us <= INSTANT_MAX_US;
+}
+
+/* O4, after what was said of this one. */
 static bool is_believable(const struct errand *errand, const struct lend_answer *answer,
                           mono now)
 {
@@ -75,19 +91,57 @@ static bool is_believable(const struct errand *errand, const struct lend_answer 
 	const struct lease_grant *grant = &answer->grant;
 	bool next = is_next_window(purse, answer, now);
 
-	if (grant->units > errand->want || grant->lasts_us > GALE_SPAN_MAX_US)
-		return false;
 	if (lender->lending == LENDING_PLACES)
-		return grant->delay_ns <= PLACE_DELAY_MAX_NS;
+		return true;
 	if (is_meter(&lender->rule))
 		return (next ? 0 : purse->taken) + grant->units <=
 		       most_of_meter(lender);
-	if (grant->lasts_us > lender->window_us)
-		return false;
 	if (!next)
 		return purse->taken + grant->units <= lender->rule.capacity;
 	return grant->tag.us > purse->tag_us &&
 	       (lender->carry_over || mono_reached(now, purse->ends));
+}
+
+/* Months have no one length. */
+static bool shows_time(const struct lender *lender)
+{
+	return lessor_has_windows(lender) &&
+	       !(lender->rule.is.kind == GALE_RULE_QUOTA &&
+	         lender->rule.is.cadence == GALE_MONTHLY);
+}
+
+/* A key that was asked about when the store's clock was ahead keeps the window of that
+ * time: that it is spent says nothing of the clock, which has not reached it again. */
+static bool is_ahead(const struct lender *lender, const struct lease_grant *grant)
+{
+	return grant->units == 0 && grant->lasts_us == lender->window_us;
+}
+
+static bool has_jumped(struct link *link, const struct errand *errand,
+                       const struct lease_grant *grant, mono now)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (!shows_time(lender) || is_ahead(lender, grant))
+		return false;
+	return jump_note(&link->own.jump,
+	                 grant->tag.us + lender->window_us - grant->lasts_us,
+	                 errand->sent, now, lender->drift_ppm);
+}
+
+static bool is_fenced(const struct link *link, mono now)
+{
+	return !mono_reached(now, link->own.fenced_until);
+}
+
+/* What has been asked for by now is not taken either. */
+static void fence(struct lessor *lessor, struct link *link, mono now)
+{
+	const struct lender *lender = link->own.lender;
+
+	link->own.fenced_until = mono_after(now, jump_pause_ns(lender->window_us));
+	store_relaxed(&link->shared.down_until_ns, link->own.fenced_until.ns);
+	lessor_drop_lent(lessor, link, now);
 }
 
 void lessor_window_over(struct lessor *lessor, struct purse *purse)
@@ -323,6 +377,29 @@ void lessor_note_result(struct lessor *lessor, struct link *link,
 		link_recovers(link);
 }
 
+static void disbelieve(struct lessor *lessor, struct errand *errand,
+                       enum shard_counter why, enum store_result result)
+{
+	lessor_count(lessor, why, 1);
+	lessor_fail_waiters(lessor, errand, result);
+}
+
+static void on_grant(struct lessor *lessor, struct link *link, struct errand *errand,
+                     const struct lend_answer *answer, mono now)
+{
+	bool possible = is_possible(errand, &answer->grant);
+
+	if (possible && !is_fenced(link, now) &&
+	    has_jumped(link, errand, &answer->grant, now))
+		fence(lessor, link, now);
+	if (is_fenced(link, now))
+		disbelieve(lessor, errand, COUNT_JUMPED, STORE_DOWN); /* J3 */
+	else if (!possible || !is_believable(errand, answer, now))
+		disbelieve(lessor, errand, COUNT_WRONG, STORE_WRONG);
+	else
+		take_grant(lessor, errand, answer, now);
+}
+
 void lessor_on_answer(struct store_home *home,
                       const struct lend_answer *answer) UNCHECKED
 {
@@ -343,14 +420,10 @@ void lessor_on_answer(struct store_home *home,
 	list_remove(&errand->place);
 	errand->number = 0;
 	lessor_note_result(lessor, link, answer->result, now);
-	if (answer->result != STORE_DONE) {
+	if (answer->result != STORE_DONE)
 		lessor_fail_waiters(lessor, errand, answer->result);
-	} else if (errand->forget) {
+	else if (errand->forget)
 		go_again_or_rest(lessor, errand);
-	} else if (!is_believable(errand, answer, now)) {
-		lessor_count(lessor, COUNT_WRONG, 1);
-		lessor_fail_waiters(lessor, errand, STORE_WRONG);
-	} else {
-		take_grant(lessor, errand, answer, now);
-	}
+	else
+		on_grant(lessor, link, errand, answer, now);
 }

@@ -4,7 +4,8 @@
  * lender.h -- a limiter as the shards know it: its rule, its store, its terms.
  *
  * Each shard has a link to each lender that it works for: who waits to be asked about,
- * what is under way, who has credit, and whether the store answers at all.
+ * what is under way, who has credit, what time it is at the store, and whether that
+ * answers at all.
  *
  * Threads   The lender: constant, but for closed.  link->shared: any.  link->own: the
  *           shard's actor.
@@ -23,6 +24,7 @@
 #include "engine/sizer.h"
 #include "runtime/atomic.h"
 #include "runtime/list.h"
+#include "shards/jump.h"
 #include "stores/store.h"
 
 /* How calls of a limiter are decided. */
@@ -44,6 +46,8 @@ struct link {
 		struct link *next;    /* of the shard's */
 		bool listed;          /* among them */
 		uint32_t failures;    /* in a row */
+		struct jump jump;     /* of the store's clock */
+		mono fenced_until;    /* nothing is believed before, as it has jumped */
 		uint32_t purses;      /* of the lender, those in limbo included */
 		uint32_t calls;       /* asks that the store is at */
 		struct list wanting;  /* errands to be sent */

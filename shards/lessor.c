@@ -73,6 +73,8 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.life = 0;
 	link->own.recheck = 0;
 	link->own.recall_due = (mono){ 0 };
+	link->own.jump = (struct jump){ 0 };
+	link->own.fenced_until = (mono){ 0 };
 	list_init(&link->own.wanting);
 	list_init(&link->own.flying);
 	list_init(&link->own.patience);

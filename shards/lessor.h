@@ -23,6 +23,7 @@
  *   O4  Whatever a store says, no more than the rule's capacity is put into a purse for
  *       one window, and a next window does not begin before the last is over; as long as
  *       the key is known here: what is evicted is forgotten, by us.             (L13)
+ *       How many windows it can open at all is J3 (jump.h).
  *   O5  Units are given back under the tag they were lent under, after they were taken
  *       out of the purse, and once: a request to give back is never repeated.     (L6)
  *   O6  An ask that waits is in its errand's waiters and in its link's patience, or among
@@ -193,6 +194,8 @@ void lessor_hope(struct lessor *lessor, struct purse *purse, mono now);
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);
 void lessor_look(struct lessor *lessor, struct link *link, mono now);
+/* Nobody may spend what is left of it any more. */
+void lessor_drop_lent(struct lessor *lessor, const struct link *link, mono now);
 
 static inline struct link *link_of(const struct lessor *lessor,
                                    const struct lender *lender)
@@ -200,11 +203,11 @@ static inline struct link *link_of(const struct lessor *lessor,
 	return &lender->links[lessor->config.shard];
 }
 
-/* The store answers. */
+/* The store answers; it may be that it must not be believed yet. */
 static inline void link_recovers(struct link *link)
 {
 	link->own.failures = 0;
-	store_relaxed(&link->shared.down_until_ns, 0);
+	store_relaxed(&link->shared.down_until_ns, link->own.fenced_until.ns);
 }
 
 static inline void lessor_count(struct lessor *lessor, enum shard_counter counter,

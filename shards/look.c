@@ -85,6 +85,14 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	list_lent(lessor, purse, now);
 }
 
+void lessor_drop_lent(struct lessor *lessor, const struct link *link, mono now)
+{
+	uint32_t number = link->own.lent_first;
+
+	for (; number != NUMBER_LAST; number = own_at(lessor, number)->next)
+		(void)purse_empty(at(lessor, number), now);
+}
+
 /* How many looks without a taker make it idle: an eighth of the window. */
 static uint64_t idle_looks_of(const struct lender *lender)
 {

@@ -220,8 +220,18 @@ struct gale_predictor {
  * The first ask of a key, and each that finds no credit, is GALE_PENDING while its shard
  * asks the store.  One lease is at most 1,048,575 units; a cost above that is decided by
  * the store.  Of an answer from credit, remaining is what this thread has in hand, and
- * reset_after_us how long that lives.  A step forward of the store's clock makes its
- * answers GALE_WHY_WRONG until the node's window is over.
+ * reset_after_us how long that lives.
+ *
+ * When the store's clock has jumped forward by more than a second against the node's, as
+ * it was set, or the node's stood still, it is not known which windows are over.  A shard
+ * that hears of it drops what it has leased from the limiter's windows and believes no
+ * answer for as long as a window, but for a second at least and a minute at most: asks
+ * are GALE_WHY_DOWN, and on_outage decides.  A window that is not over by the node's clock
+ * then makes answers about the next one GALE_WHY_WRONG until it is.  So whatever a store
+ * says, a node admits no more than the limit in a window of a key, and two windows for
+ * each such pause at most, besides those that go by on its own clock.  Not so for monthly
+ * quotas, and in the other modes, where each call is the store's to decide.  Clocks of a
+ * cluster's servers that differ by more than a second are such jumps, too.
  */
 struct gale_leasing {
 	enum gale_sizing sizing;

@@ -1001,6 +1001,38 @@ static void a_greedy_store(void **state)
 	is_held_to_the_limit(says_the_same_again);
 }
 
+static uint64_t lies;
+
+/* Each answer is about the next window, which is nearly over. */
+static unsigned says_it_is_later(struct port *port, struct lend_answer *answer)
+{
+	(void)port;
+	answer->grant.units = 10;
+	answer->grant.left = 0;
+	answer->grant.tag.us = window_start(++lies);
+	answer->grant.lasts_us = GALE_MILLIS(4);
+	return 1;
+}
+
+static void a_store_that_opens_a_window_with_each_answer(void **state)
+{
+	struct world_plan plan = plan_of(10, 10, 1);
+
+	(void)state;
+	plan.bad = true;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	lies = 0;
+	lie(plan, says_it_is_later);
+	for (uint64_t ms = 0; ms < 20000; ms++) {
+		run_to(0, GALE_MILLIS(ms));
+		world_ask(&w, 0, 0, 0, 1);
+		assert_true(w.admissions <= 10 * (1 + ms / 1000)); /* J3 */
+	}
+	assert_true(w.admissions >= 19); /* it is asked again */
+	assert_in_range(counted("answers_refused_as_a_clock_has_jumped"), 10, 20);
+	world_ends();
+}
+
 /* ---- Bad hosts ------------------------------------------------------------------- */
 
 static void a_seat_that_leaves_with_asks_pending(void **state)
@@ -1039,6 +1071,40 @@ static void a_runtime_that_is_closed_under_load(void **state)
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(verdict_of(calls[i]), GALE_DENY); /* O6 */
 	run_to(0, GALE_MILLIS(50));
+	world_ends();
+}
+
+/* A machine that was suspended, and a clock that does not know. */
+static void stand_still(uint64_t us)
+{
+	w.agenda.now_us += us;
+	w.nodes[0].boot_at_start -= us * 1000;
+}
+
+static void a_clock_that_stood_still(void **state)
+{
+	struct call *call;
+
+	(void)state;
+	lie(bad_plan(), NULL);
+	(void)ask_times(1);
+	run_to(0, GALE_MILLIS(10));
+	told(world_ask(&w, 0, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	stand_still(2 * WINDOW);
+	call = world_ask(&w, 0, 0, 1, 1);
+	run_to(2, GALE_MILLIS(20));
+	told(call, GALE_DENY, GALE_WHY_DOWN);
+	assert_int_equal(counted("answers_refused_as_a_clock_has_jumped"), 1);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN); /* J3 */
+	told(world_ask(&w, 0, 0, 1, 1), GALE_DENY, GALE_WHY_DOWN);
+	run_to(3, GALE_MILLIS(20));
+	for (uint32_t key = 0; key < 2; key++) {
+		call = world_ask(&w, 0, 0, key, 1);
+		run_to(3, GALE_MILLIS(30 + 10 * key));
+		told(call, GALE_ALLOW, GALE_WHY_CREDIT);
+	}
+	assert_int_equal(world_used(&w, 0, 2), 0);
+	assert_int_equal(counted("answers_refused_as_a_clock_has_jumped"), 1);
 	world_ends();
 }
 
@@ -1152,6 +1218,8 @@ int main(void)
 		cmocka_unit_test(an_answer_to_nothing_that_was_asked),
 		cmocka_unit_test(an_answer_of_another_key),
 		cmocka_unit_test(a_greedy_store),
+		cmocka_unit_test(a_store_that_opens_a_window_with_each_answer),
+		cmocka_unit_test(a_clock_that_stood_still),
 		cmocka_unit_test(a_seat_that_leaves_with_asks_pending),
 		cmocka_unit_test(a_runtime_that_is_closed_under_load),
 		cmocka_unit_test(what_is_left_at_the_end_goes_back),
