@@ -1052,6 +1052,13 @@ static void turn_lines(struct client *client)
 	}
 }
 
+static void flush_lines(struct client *client)
+{
+	for (uint32_t i = 0; i < client->gate_count; i++)
+		if (client->gates[i].line)
+			line_flush(client->gates[i].line, client->now);
+}
+
 static bool send_waiting(struct client *client)
 {
 	bool sent = false;
@@ -1148,7 +1155,7 @@ mono client_turn(struct client *client, mono now)
 	wake_rested(client);
 	turn_lines(client);
 	if (send_waiting(client))
-		turn_lines(client);
+		flush_lines(client);
 	return due_of(client, due);
 }
 

@@ -195,21 +195,33 @@ static void begin(struct line *line, mono now)
 	line->state_due = mono_after(now, OPENING_NS);
 }
 
+static void note_state(struct line *line, enum wire_state state, mono now)
+{
+	if (state == WIRE_BROKEN || line->broken || is_overdue(line, now))
+		lose(line, now);
+	else
+		enter(line, state, now);
+}
+
+void line_flush(struct line *line, mono now)
+{
+	const struct wire_ops *ops = line->wire->ops;
+
+	if (line->state == LINE_READY && ops->flush)
+		note_state(line, ops->flush(line->wire), now);
+	else if (line->state == LINE_READY)
+		note_state(line, ops->turn(line->wire, now), now);
+}
+
 void line_turn(struct line *line, bool is_wanted, mono now)
 {
-	enum wire_state state;
-
 	line->now_ns = now.ns;
 	if (line->state == LINE_AWAY) {
 		if (!is_wanted || !mono_reached(now, line->state_due))
 			return;
 		begin(line, now);
 	}
-	state = line->wire->ops->turn(line->wire, now);
-	if (state == WIRE_BROKEN || line->broken || is_overdue(line, now))
-		lose(line, now);
-	else
-		enter(line, state, now);
+	note_state(line, line->wire->ops->turn(line->wire, now), now);
 }
 
 /* What could not be sent goes when more is heard; or a little later, if there is nothing to

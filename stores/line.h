@@ -105,6 +105,8 @@ void line_close(struct line *line);
 
 /* Reads and writes; connects if somebody waits. */
 void line_turn(struct line *line, bool is_wanted, mono now);
+/* Writes what was sent: in the same turn there is nothing new to be read. */
+void line_flush(struct line *line, mono now);
 /* When it wants to be turned again. */
 mono line_due(const struct line *line, bool is_wanted);
 

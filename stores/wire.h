@@ -91,6 +91,9 @@ struct wire_ops {
 	enum wire_state (*turn)(struct wire *self, mono now);
 	/* When it is ready.  False: without memory, or there is too much under way. */
 	bool (*send)(struct wire *self, const struct remote_batch *batch);
+	/* When it is ready, after a send: writes what can be, and reads nothing.  NULL: a
+	 * turn does. */
+	enum wire_state (*flush)(struct wire *self);
 	void (*hang_up)(struct wire *self);
 	void (*free)(struct wire *self); /* hangs up, too */
 };

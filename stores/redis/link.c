@@ -553,6 +553,21 @@ static void go_on_connecting(struct link *link)
 	}
 }
 
+static enum wire_state state_of(const struct link *link)
+{
+	if (link->phase == BROKEN)
+		return WIRE_BROKEN;
+	return link->phase == READY ? WIRE_READY : WIRE_OPENING;
+}
+
+static enum wire_state link_flush(struct wire *wire)
+{
+	struct link *link = (struct link *)wire;
+
+	send_some(link);
+	return state_of(link);
+}
+
 static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
@@ -567,9 +582,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 		if (link->phase != BROKEN)
 			send_some(link);
 	}
-	if (link->phase == BROKEN)
-		return WIRE_BROKEN;
-	return link->phase == READY ? WIRE_READY : WIRE_OPENING;
+	return state_of(link);
 }
 
 /* A log may be longer than what is taken from any server: so long as its rule says. */
@@ -700,6 +713,7 @@ static const struct wire_ops link_ops = {
 	.connect = link_connect,
 	.turn = link_turn,
 	.send = link_send,
+	.flush = link_flush,
 	.hang_up = link_hang_up,
 	.free = link_free,
 };

@@ -42,6 +42,7 @@ struct fake {
 	unsigned meddlers; /* so many swaps find that somebody was faster */
 	unsigned connects;
 	unsigned hang_ups;
+	unsigned flushes;
 	bool is_freed;
 	bool has_no_room;
 	struct sent sent[SENT_MOST];
@@ -188,6 +189,22 @@ static const struct wire_ops fake_ops = {
 	.connect = fake_connect,
 	.turn = fake_turn,
 	.send = fake_send,
+	.hang_up = fake_hang_up,
+	.free = fake_free,
+};
+
+static enum wire_state fake_flush(struct wire *wire)
+{
+	(void)wire;
+	s.fake.flushes++;
+	return s.fake.state;
+}
+
+static const struct wire_ops flushing_ops = {
+	.connect = fake_connect,
+	.turn = fake_turn,
+	.send = fake_send,
+	.flush = fake_flush,
 	.hang_up = fake_hang_up,
 	.free = fake_free,
 };
@@ -833,6 +850,29 @@ static void a_batch_that_there_was_no_room_for_goes_soon(void **state)
 	close_scene();
 }
 
+/* What it says to that, it will not have said by then. */
+static void what_was_sent_is_written_and_nothing_read(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.wire.ops = &flushing_ops;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	assert_int_equal(s.fake.flushes, 1);
+	assert_int_equal(s.done[0], 0);
+	turn(1);
+	assert_int_equal(s.fake.flushes, 1);
+	assert_done(0, STORE_DONE);
+	begin(1, STORE_STEP, "k");
+	s.fake.silent = true;
+	turn(1);
+	begin(2, STORE_STEP, "k");
+	s.fake.state = WIRE_BROKEN; /* as it finds out when it writes */
+	turn(1);
+	assert_done(1, STORE_LATE);
+	close_scene();
+}
+
 static void a_wire_is_turned_when_it_is_due(void **state)
 {
 	(void)state;
@@ -932,6 +972,7 @@ int main(void)
 		cmocka_unit_test(a_reminder_may_have_to_be_repeated),
 		cmocka_unit_test(hands_that_are_full_say_so),
 		cmocka_unit_test(a_batch_that_there_was_no_room_for_goes_soon),
+		cmocka_unit_test(what_was_sent_is_written_and_nothing_read),
 		cmocka_unit_test(a_wire_is_turned_when_it_is_due),
 		cmocka_unit_test(without_memory_an_ask_says_so),
 		cmocka_unit_test(who_asks_again_when_answered_is_heard),
