@@ -11,7 +11,7 @@
 
 #include "bench/servers.h"
 #include "runtime/memory.h"
-#include "stores/redis/link.h"
+#include "stores/redis/kind.h"
 #include "tests/support/redis_server.h"
 
 #define MANY_KEYS 1000000

@@ -10,7 +10,7 @@
 #include "stores/server.h"
 
 #ifdef GALE_REDIS
-#include "stores/redis/link.h"
+#include "stores/redis/kind.h"
 #endif
 #ifdef GALE_POSTGRES
 #include "stores/postgres/link.h"

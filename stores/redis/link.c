@@ -11,22 +11,15 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
-#include "stores/redis/cluster.h"
 #include "stores/names.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/scout.h"
 #include "stores/redis/wire.h"
 #include "stores/stream.h"
 
-#define PORT_DEFAULT 6379
-#define SENTINEL_PORT_DEFAULT 26379
-#define SENTINEL_SCHEME "redis+sentinel"
-#define CLUSTER_SCHEME "redis+cluster"
 #define AWAITED_MOST 512
-#define OUT_MOST ((size_t)1 << 22) /* bytes that wait to be sent */
-#define READ_MOST 65536            /* bytes, in one go */
-#define DB_MOST 1000000
-#define DURABLE_MOST 9
+#define OUT_MOST ((size_t)1 << 22)   /* bytes that wait to be sent */
+#define READ_MOST 65536              /* bytes, in one go */
 #define CONFIRM_MS "500"             /* for replicas to have what was granted */
 #define SURE_NS UINT64_C(1000000000) /* of the generation, since it was last told */
 
@@ -104,18 +97,6 @@ static void say(struct link *link, const struct remote_bytes *words, size_t coun
 		await(link, what);
 	else
 		give_up(link, "no memory", "");
-}
-
-bool redis_put_auth(struct redis_text *text, const struct url *url)
-{
-	struct remote_bytes words[3] = { redis_word("AUTH"), redis_word(url->user),
-		                         redis_word(url->password) };
-
-	if (url->password[0] == '\0')
-		return true;
-	if (url->user[0] == '\0')
-		words[1] = words[2];
-	return redis_put_words(text, words, url->user[0] == '\0' ? 2 : 3);
 }
 
 static void say_who(struct link *link)
@@ -759,9 +740,8 @@ struct wire *redis_link_to(struct redis_site *site, const struct stream_address 
 	return &link->wire;
 }
 
-static struct wire *kind_wire(struct server_kind *self, int watch_fd)
+struct wire *redis_link(struct redis_site *site, int watch_fd)
 {
-	struct redis_site *site = (struct redis_site *)self;
 	struct link *link = link_new(site, watch_fd);
 
 	if (!link)
@@ -771,118 +751,4 @@ static struct wire *kind_wire(struct server_kind *self, int watch_fd)
 	if (site->service)
 		open_scout(link);
 	return &link->wire;
-}
-
-static struct map *kind_map(struct server_kind *self, int watch_fd)
-{
-	return redis_cluster_map((struct redis_site *)self, watch_fd);
-}
-
-/* ---- URLs ------------------------------------------------------------------------ */
-
-static void kind_free(struct server_kind *self)
-{
-	struct redis_site *site = (struct redis_site *)self;
-
-	if (site->has_names)
-		names_close(&site->names);
-	memory_give(site->allocator, site, sizeof(*site));
-}
-
-static bool find_addresses(struct redis_site *site)
-{
-	const struct url *url = &site->url;
-	uint16_t port = site->service ? SENTINEL_PORT_DEFAULT : PORT_DEFAULT;
-
-	if (url->host_count == 0)
-		return stream_unix(url->path, &site->socket);
-	site->has_names = names_open(&site->names, url, port, stream_resolve);
-	return site->has_names;
-}
-
-static bool is_known(const char *option)
-{
-	return strcmp(option, "db") == 0 || strcmp(option, "prefix") == 0 ||
-	       strcmp(option, "sentinel_password") == 0 ||
-	       strcmp(option, "durable") == 0;
-}
-
-/* The path is the number of a database, the name of a service, or a socket's. */
-static bool read_path(struct redis_site *site, const char **ret_db)
-{
-	const struct url *url = &site->url;
-	const char *name = url->path[0] == '/' ? url->path + 1 : "";
-
-	if (strcmp(url->scheme, SENTINEL_SCHEME) == 0) {
-		site->service = name;
-		return url->host_count > 0 && name[0] != '\0';
-	}
-	site->is_cluster = strcmp(url->scheme, CLUSTER_SCHEME) == 0;
-	if (site->is_cluster && url->host_count == 0)
-		return false;
-	if (url->host_count == 0)
-		return name[0] != '\0';
-	if (name[0] != '\0' && *ret_db)
-		return false; /* said twice */
-	if (name[0] != '\0')
-		*ret_db = name;
-	return true;
-}
-
-static bool read_durable(struct redis_site *site)
-{
-	const char *durable = url_option(&site->url, "durable");
-
-	return !durable ||
-	       (url_number(durable, DURABLE_MOST, &site->durable) && site->durable > 0);
-}
-
-static bool read_options(struct redis_site *site)
-{
-	const struct url *url = &site->url;
-	const char *prefix = url_option(url, "prefix");
-	const char *db = url_option(url, "db");
-
-	for (size_t i = 0; i < url->option_count; i++)
-		if (!is_known(url->options[i].name))
-			return false;
-	if (!prefix)
-		prefix = "gale:";
-	site->sentinel_password = url_option(url, "sentinel_password");
-	if (!site->sentinel_password)
-		site->sentinel_password = "";
-	if (!read_path(site, &db) || !read_durable(site) ||
-	    !redis_prefix_valid(prefix) || (db && !url_number(db, DB_MOST, &site->db)))
-		return false;
-	strcpy(site->prefix, prefix);
-	return true;
-}
-
-static enum gale_err read_url(struct redis_site *site, const char *url)
-{
-	if (!url_parse(url, &site->url) || !read_options(site))
-		return GALE_ERR_URL;
-	if (site->is_cluster && site->db != 0)
-		return GALE_ERR_CLUSTER_DB;
-	return find_addresses(site) ? GALE_ERR_OK : GALE_ERR_HOST;
-}
-
-struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url,
-                               enum gale_err *ret_why)
-{
-	struct redis_site *site = memory_take(allocator, sizeof(*site));
-
-	*ret_why = GALE_ERR_MEMORY;
-	if (!site)
-		return NULL;
-	*ret_why = read_url(site, url);
-	if (*ret_why != GALE_ERR_OK) {
-		memory_give(allocator, site, sizeof(*site));
-		return NULL;
-	}
-	site->is.wire = kind_wire;
-	site->is.map = site->is_cluster ? kind_map : NULL;
-	site->is.free = kind_free;
-	site->allocator = allocator;
-	return &site->is;
 }

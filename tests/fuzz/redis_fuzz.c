@@ -19,7 +19,7 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/client.h"
-#include "stores/redis/link.h"
+#include "stores/redis/kind.h"
 #include "stores/redis/wire.h"
 #include "stores/stream.h"
 #include "tests/fuzz/bytes.h"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* kind.c -- one server, or a cluster of them. */
+#include "stores/redis/kind.h"
+
+#include "stores/redis/cluster.h"
+#include "stores/redis/link.h"
+
+static struct wire *kind_wire(struct server_kind *self, int watch_fd)
+{
+	return redis_link((struct redis_site *)self, watch_fd);
+}
+
+static struct map *kind_map(struct server_kind *self, int watch_fd)
+{
+	return redis_cluster_map((struct redis_site *)self, watch_fd);
+}
+
+static void kind_free(struct server_kind *self)
+{
+	redis_site_close((struct redis_site *)self);
+}
+
+struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url,
+                               enum gale_err *ret_why)
+{
+	struct redis_site *site = redis_site_open(allocator, url, ret_why);
+
+	if (!site)
+		return NULL;
+	site->is.wire = kind_wire;
+	site->is.map = site->is_cluster ? kind_map : NULL;
+	site->is.free = kind_free;
+	return &site->is;
+}
