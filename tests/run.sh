@@ -5,7 +5,7 @@
 # run.sh [NAME...] -- every test, in every configuration that matters.
 #
 #     gcc          debugging build, every suite, the model at full length
-#     clang        the same under -Wthread-safety: unit, model, sim, stores, lint
+#     clang        the same under -Wthread-safety: unit, model, interleave, sim, stores, lint
 #     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
 #     tsan         clang, ThreadSanitizer
 #     release      what users get: unit tests, each benchmark once, then installed into an
@@ -103,10 +103,10 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model sim stores tools torture lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model interleave sim stores tools torture lint
 }
 test_clang() {
-	build clang clang && suites clang unit model sim stores lint
+	build clang clang && suites clang unit model interleave sim stores lint
 }
 test_asan() {
 	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim stores tools torture

@@ -11,6 +11,9 @@ A pair is declared once, under Ordering in the head of a file:
 and each of its ends, in that file or any other, carries the name at the end of its
 statement: store_release(&slot->turn, ticket + 1); /* filled */
 An access that is an end of two pairs names both: /* filled, emptied */
+
+ordering.py ROOT --ends PREFIX... -- the ends in files whose paths begin so, for C: file,
+first and last line, pair, order.
 """
 import pathlib
 import re
@@ -45,14 +48,27 @@ def without_comments(line):
 
 
 def names_of(lines, at):
-    """The names in the comment that ends the statement which begins here."""
-    for line in lines[at : at + 6]:
+    """The names in the comment that ends the statement which begins here, and where."""
+    for number, line in enumerate(lines[at : at + 6], at):
         match = re.search(r"/\* (\w+(?:, \w+)*)(?:[:;.] [^*]*)? \*/\s*\\?$", line)
         if match:
-            return match[1].split(", ")
+            return match[1].split(", "), number
         if re.search(r"[;{]\s*(/\*.*)?$", line):
-            return []
-    return []
+            break
+    return [], at
+
+
+def ends_in(root, prefixes):
+    """An end of two pairs comes once, with the first."""
+    for path in sorted(p for f in FOLDERS for p in (root / f).rglob("*.[ch]")):
+        where = str(path.relative_to(root))
+        if where == VOCABULARY or not where.startswith(tuple(prefixes)):
+            continue
+        lines = path.read_text().splitlines()
+        for at, line in enumerate(lines):
+            for side in END.findall(without_comments(line)):
+                names, last = names_of(lines, at)
+                yield where, at + 1, last + 1, names[0], side
 
 
 def main():
@@ -80,7 +96,7 @@ def main():
                 bad.append(f"{where}:{at + 1}: say it in the words of {VOCABULARY}: {line.strip()}")
             for side in END.findall(code):
                 ends += 1
-                names = names_of(lines, at)
+                names, _ = names_of(lines, at)
                 if not names or any(name not in pairs for name in names):
                     bad.append(f"{where}:{at + 1}: which pair is this? {line.strip()}")
                 for name in names:
@@ -98,4 +114,8 @@ def main():
     return 1 if bad else 0
 
 
+if sys.argv[2:3] == ["--ends"]:
+    for file, first, last, pair, side in ends_in(pathlib.Path(sys.argv[1]), sys.argv[3:]):
+        print(f'{{ "{file}", {first}, {last}, "{pair}", {side.upper()} }},')
+    sys.exit(0)
 sys.exit(main())

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * interleave_test.c -- all ways that the hot path can run, and what each order is for.
+ *
+ *     interleave_test                              everything
+ *     interleave_test --program NAME [MUTANT]      one, and the run that is at fault
+ *
+ * First the model is held to what is known of it; then each program is run in all ways.
+ * Then one end of a pair at a time loses its order, and some program must go wrong: an
+ * order that nothing misses is not needed, or a program is missing.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/interleave/programs.h"
+#include "tests/support/must.h"
+
+#define RUNS_MOST 2000000
+
+static const struct end ends[] = {
+#include "tests/interleave/ends.h"
+};
+#define END_COUNT (sizeof(ends) / sizeof(ends[0]))
+_Static_assert(END_COUNT <= 64, "a bit for each");
+
+/* What the model cannot miss, and why. */
+static const struct unseen {
+	const char *file, *pair;
+	enum order without;
+	unsigned ends;
+	const char *why;
+} unseen[] = {
+	{ "runtime/mailbox.c", "handed", ACQUIRE, 1,
+	  "who comes here has acquired what the sender before it filled" },
+	{ "runtime/wake.c", "raised", ACQUIRE, 1, "a raise needs a release only" },
+	{ "runtime/wake.c", "raised", RELEASE, 1, "a clear needs an acquire only" },
+	{ "shards/purse.c", "unpinned", ACQUIRE, 2,
+	  "an unpin needs none, and a kill is followed by a fence" },
+	{ "shards/purse.c", "unpinned", RELEASE, 1, "a kill needs an acquire only" },
+	{ "shards/table.c", "placed", RELEASE, 1, "an empty slot publishes nothing" },
+};
+
+#define UNSEEN_COUNT (sizeof(unseen) / sizeof(unseen[0]))
+static unsigned excused[UNSEEN_COUNT];
+
+/* Programs that go wrong when no step is whole. */
+static const char *const torn[] = { "take",  "put",           "gather",
+	                            "empty", "close a block", "mail" };
+
+static uint64_t *met; /* which ends each program comes to, in bits */
+static unsigned failed;
+static uint64_t total_runs, total_steps;
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void complain(const char *what, const char *why)
+{
+	printf("FAILED %s: %s\n", what, why);
+	failed++;
+}
+
+static struct found explore(const struct program *program, const struct mutant *mutant)
+{
+	struct found found = model_explore(program, mutant, RUNS_MOST);
+
+	total_runs += found.runs;
+	total_steps += found.steps;
+	return found;
+}
+
+/* ---- The model ------------------------------------------------------------------- */
+
+static void try_litmus(const struct litmus *it)
+{
+	struct found found = explore(&it->program, NULL);
+
+	printf("%-22s %8" PRIu64 " runs, outcomes %" PRIx64 "%s%s\n", it->program.name,
+	       found.runs, found.outcomes, found.fault[0] ? ", " : "", found.fault);
+	if ((it->outcomes == 0) != (found.fault[0] != '\0'))
+		complain(it->program.name, found.fault[0] ? found.fault : "no fault");
+	if (it->outcomes && found.outcomes != it->outcomes)
+		complain(it->program.name, "other outcomes than it must have");
+	if (it->runs && found.runs != it->runs)
+		complain(it->program.name, "another number of runs");
+}
+
+/* ---- The hot path ---------------------------------------------------------------- */
+
+static void try_program(const struct program *program)
+{
+	uint64_t since = now_ms();
+	struct found found = explore(program, NULL);
+
+	met[program - programs] = found.met;
+	printf("%-22s %8" PRIu64 " runs, %8" PRIu64 " the same, %9" PRIu64
+	       " steps, %5" PRIu64 " ms\n",
+	       program->name, found.runs, found.pruned, found.steps, now_ms() - since);
+	if (found.fault[0]) {
+		model_print_run();
+		complain(program->name, found.fault);
+	}
+	if (found.runs < 2)
+		complain(program->name, "it has not been interleaved");
+}
+
+/* ---- Mutants --------------------------------------------------------------------- */
+
+/* The program that goes wrong, or NULL; those that do not come there need not be tried. */
+static const struct program *refute(const struct mutant *mutant, unsigned *ret_tried)
+{
+	uint64_t bit = UINT64_C(1) << (mutant->end - ends);
+
+	*ret_tried = 0;
+	for (size_t i = 0; i < program_count; i++)
+		if (met[i] & bit) {
+			(*ret_tried)++;
+			if (explore(&programs[i], mutant).fault[0])
+				return &programs[i];
+		}
+	return NULL;
+}
+
+static const struct unseen *find_unseen(const struct mutant *mutant)
+{
+	for (size_t i = 0; i < UNSEEN_COUNT; i++)
+		if (strcmp(unseen[i].file, mutant->end->file) == 0 &&
+		    strcmp(unseen[i].pair, mutant->end->pair) == 0 &&
+		    unseen[i].without == mutant->without)
+			return &unseen[i];
+	return NULL;
+}
+
+static const char *order_name(enum order order)
+{
+	return order == FULL ? "fence" : order == ACQUIRE ? "acquire" : "release";
+}
+
+static void try_mutant(const struct end *end, enum order without)
+{
+	struct mutant mutant = { .end = end, .without = without };
+	unsigned tried;
+	const struct program *program = refute(&mutant, &tried);
+	const struct unseen *known = program ? NULL : find_unseen(&mutant);
+	char name[80];
+
+	(void)snprintf(name, sizeof(name), "%s:%d %s", end->file, end->first,
+	               order_name(without));
+	printf("%-9s %-32s %s%s\n", end->pair, name,
+	       program ? "goes wrong in: " : "is not missed: ",
+	       program ? program->name
+	       : known ? known->why
+	               : "");
+	if (known)
+		excused[known - unseen]++;
+	if (!program && !known)
+		complain(name, "nothing goes wrong without it");
+	if (tried == 0)
+		complain(name, "no program comes there");
+}
+
+/* Each excuse is needed. */
+static void check_unseen(void)
+{
+	for (size_t i = 0; i < UNSEEN_COUNT; i++)
+		if (excused[i] != unseen[i].ends)
+			complain(unseen[i].why, "not said of as many ends");
+}
+
+static void try_end(const struct end *end)
+{
+	for (int bit = ACQUIRE; bit <= FULL; bit *= 2)
+		if (end->order & (enum order)bit)
+			try_mutant(end, (enum order)bit);
+}
+
+static const struct program *find_program(const char *name)
+{
+	for (size_t i = 0; i < program_count; i++)
+		if (strcmp(programs[i].name, name) == 0)
+			return &programs[i];
+	return NULL;
+}
+
+static void try_torn(const char *name)
+{
+	struct found found =
+	    explore(find_program(name), &(struct mutant){ .torn = true });
+
+	printf("torn      %-32s %s\n", name, found.fault);
+	if (!found.fault[0])
+		complain(name, "nothing goes wrong though no step is whole");
+}
+
+static int try_all(void)
+{
+	uint64_t since = now_ms();
+
+	met = calloc(program_count, sizeof(*met));
+	must(met);
+	model_watch(ends, END_COUNT);
+	for (size_t i = 0; i < litmus_count; i++)
+		try_litmus(&litmus[i]);
+	for (size_t i = 0; i < program_count; i++)
+		try_program(&programs[i]);
+	for (size_t i = 0; i < END_COUNT; i++)
+		try_end(&ends[i]);
+	check_unseen();
+	for (size_t i = 0; i < sizeof(torn) / sizeof(torn[0]); i++)
+		try_torn(torn[i]);
+	printf("%zu programs, %zu ends: %" PRIu64 " runs, %" PRIu64 " steps, %" PRIu64
+	       " ms, %u failed\n",
+	       program_count, END_COUNT, total_runs, total_steps, now_ms() - since,
+	       failed);
+	free(met);
+	return failed > 0 || total_runs == 0;
+}
+
+/* ---- One ------------------------------------------------------------------------- */
+
+/* "shards/purse.c:116 acquire", as it is printed. */
+static bool parse_mutant(const char *text, struct mutant *ret_mutant)
+{
+	for (size_t i = 0; i < END_COUNT; i++)
+		for (int bit = ACQUIRE; bit <= FULL; bit *= 2) {
+			char name[80];
+
+			(void)snprintf(name, sizeof(name), "%s:%d %s", ends[i].file,
+			               ends[i].first, order_name((enum order)bit));
+			if (strcmp(name, text) != 0)
+				continue;
+			*ret_mutant = (struct mutant){ .end = &ends[i],
+				                       .without = (enum order)bit };
+			return true;
+		}
+	return strcmp(text, "torn") == 0 && (ret_mutant->torn = true);
+}
+
+static int try_one(const char *name, const char *text)
+{
+	const struct program *program = find_program(name);
+	struct mutant mutant = { 0 };
+	struct found found;
+
+	if (!program || (text && !parse_mutant(text, &mutant))) {
+		fprintf(stderr, "there is no such %s: %s\n",
+		        program ? "mutant" : "program", program ? text : name);
+		return 2;
+	}
+	found = explore(program, text ? &mutant : NULL);
+	if (found.fault[0])
+		model_print_run();
+	printf("%" PRIu64 " runs, %" PRIu64 " steps: %s\n", found.runs, found.steps,
+	       found.fault[0] ? found.fault : "no fault");
+	return found.fault[0] != '\0';
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 1)
+		return try_all();
+	if (argc <= 4 && argc >= 3 && strcmp(argv[1], "--program") == 0)
+		return try_one(argv[2], argv[3]);
+	fprintf(stderr, "usage: %s [--program NAME [MUTANT]]\n", argv[0]);
+	return 2;
+}

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * programs.c -- what shards and seats do at the same time, as short as it can be.
+ *
+ * The first thread is the shard's actor; the others are seats.  What a seat does is what
+ * face/lend.c does of it: it enters, finds, takes by the word that is its own, exits.
+ *
+ * Threads   See model.h.
+ */
+#include "tests/interleave/programs.h"
+
+#include <string.h>
+
+#include "runtime/mailbox.h"
+#include "runtime/wake.h"
+#include "shards/local.h"
+#include "shards/purses.h"
+#include "tests/interleave/stand_ins.h"
+
+#define SEATS 2
+#define NAMES 64
+#define PUT 9 /* units */
+
+static const mono start = { 0 };
+static const mono now = { CREDIT_TICK_NS };
+static const mono then = { 100 * CREDIT_TICK_NS };
+
+struct seat {
+	struct reader reader;
+	struct purse *held;
+	uint64_t taken;
+	uint64_t places; /* bits */
+	bool found;
+};
+
+/* All that the threads share; a new one for each run. */
+static struct stage {
+	struct evictor evictor; /* first */
+	struct lender lender;
+	struct grace grace;
+	struct purses set;
+	table_root mirror;
+	const table_root *root; /* where seats begin */
+	struct seat seats[SEATS];
+	struct purse_name names[NAMES];
+	uint8_t keys[NAMES];
+	struct purse *purse;
+	uint64_t emptied;
+	bool evicted;
+	struct purse *other;
+} * s;
+
+/* ---- The stage ------------------------------------------------------------------- */
+
+static void evict(struct evictor *self, struct purse *purse)
+{
+	(void)self;
+	s->emptied += purse_empty(purse, now);
+}
+
+static void gone(struct evictor *self, struct purse *purse)
+{
+	(void)self;
+	must_hold(purse->lender == &s->lender);
+}
+
+/* Hashes that begin at the same few places, and differ at the top. */
+static void make_names(void)
+{
+	for (unsigned i = 0; i < NAMES; i++) {
+		s->keys[i] = (uint8_t)i;
+		s->names[i] = (struct purse_name){
+			.lender = &s->lender,
+			.key = &s->keys[i],
+			.key_len = 1,
+			.hash =
+			    (uint64_t)(i + 1) << TABLE_ITEM_BITS | (i < 12 ? i % 3 : i),
+		};
+	}
+}
+
+static void begin_set(uint32_t max)
+{
+	s = model_take(sizeof(*s));
+	s->evictor = (struct evictor){ evict, gone };
+	s->lender.lending = LENDING_UNITS;
+	s->lender.rule.capacity = PUT;
+	make_names();
+	grace_open(&s->grace);
+	for (int i = 0; i < SEATS; i++)
+		grace_join(&s->grace, &s->seats[i].reader);
+	must_hold(purses_open(&s->set, NULL, &s->grace, &s->evictor, max));
+	s->root = &s->set.table.root;
+	s->purse = purses_add(&s->set, &s->names[0]);
+	must_hold(s->purse);
+}
+
+static void begin(void)
+{
+	begin_set(2);
+	purse_put(s->purse, then, PUT, start);
+}
+
+static void begin_with_cells(void)
+{
+	begin();
+	purses_give_cells(&s->set, s->purse, SEATS);
+}
+
+/* Nothing is lost, and nothing was made up. Y1 */
+static void all_is_there(void)
+{
+	uint64_t left = purse_left(s->purse, now);
+
+	must_hold(s->seats[0].taken + s->seats[1].taken + s->emptied + left == PUT);
+}
+
+/* ---- Seats ----------------------------------------------------------------------- */
+
+static void take(struct seat *seat, uint64_t cost)
+{
+	uint64_t word;
+
+	if (purse_take(s->purse, (uint32_t)(seat - s->seats), now, cost, &word))
+		seat->taken += cost;
+}
+
+static void seat_takes(void)
+{
+	take(&s->seats[0], 1);
+	take(&s->seats[0], 1);
+}
+
+static void other_takes(void)
+{
+	take(&s->seats[1], 3);
+}
+
+/* As an ask does; from cells and from what is shared. */
+static void ask(struct seat *seat, const struct purse_name *name)
+{
+	uint32_t number = (uint32_t)(seat - s->seats);
+	struct purse *purse;
+	uint64_t word;
+
+	reader_enter(&s->grace, &seat->reader);
+	purse = root_first(s->root, name->hash);
+	if (!purse || !purse_is(purse, name))
+		purse = root_find(s->root, name);
+	seat->found = purse != NULL;
+	if (purse) {
+		purse_use(purse);
+		must_hold(purse->key.near[0] == *name->key);
+		if (local_try_word(purse, local_word(purse, number), now, 1, &word) ==
+		    LOCAL_TAKEN)
+			seat->taken++;
+	}
+	reader_exit(&seat->reader);
+}
+
+static void seat_asks(void)
+{
+	ask(&s->seats[0], &s->names[0]);
+}
+
+static void other_asks(void)
+{
+	ask(&s->seats[1], &s->names[0]);
+}
+
+/* ---- Credit ---------------------------------------------------------------------- */
+
+static void actor_puts(void)
+{
+	purse_put(s->purse, then, 2, now);
+}
+
+static void begin_less(void)
+{
+	begin_set(1);
+	purse_put(s->purse, then, PUT - 2, start);
+}
+
+static void actor_splits(void)
+{
+	purses_give_cells(&s->set, s->purse, SEATS);
+}
+
+static void actor_gathers(void)
+{
+	purse_gather(s->purse, now);
+}
+
+static void actor_splits_and_gathers(void)
+{
+	actor_splits();
+	actor_gathers();
+}
+
+static void actor_empties(void)
+{
+	s->emptied += purse_empty(s->purse, now);
+}
+
+static void seat_asks_twice(void)
+{
+	seat_asks();
+	seat_asks();
+}
+
+/* A denial that was remembered is told by whoever sees it. */
+static void actor_denies(void)
+{
+	s->emptied += purse_empty(s->purse, now);
+	purse_deny(s->purse, then, 1);
+}
+
+static void seat_is_refused(void)
+{
+	uint64_t word;
+
+	if (purse_refuses(s->purse, now, 1, &word))
+		must_hold(credit_units(word) == 1 && credit_lives(word, now));
+}
+
+/* ---- Eviction -------------------------------------------------------------------- */
+
+/* What was evicted is used again for another key, as soon as that is allowed. */
+static void actor_evicts(void)
+{
+	s->evicted = purses_evict(&s->set, s->purse);
+	purses_turn(&s->set);
+	purses_turn(&s->set);
+	if (!s->evicted || s->set.own.free == NUMBER_LAST)
+		return;
+	s->other = purses_add(&s->set, &s->names[3]);
+	if (s->other)
+		purse_put(s->other, then, PUT, now);
+}
+
+static void begin_full(void)
+{
+	begin_set(1);
+	purse_put(s->purse, then, PUT, start);
+}
+
+static void begin_full_with_cells(void)
+{
+	begin_full();
+	purses_give_cells(&s->set, s->purse, SEATS);
+	take(&s->seats[0], 1); /* some is in its cell */
+}
+
+static void begin_full_without_barriers(void)
+{
+	kernel_has_barriers = false;
+	begin_full();
+	kernel_has_barriers = true;
+}
+
+/* Nobody asks for the other. */
+static void others_have_theirs(void)
+{
+	uint64_t taken = s->seats[0].taken + s->seats[1].taken;
+
+	if (s->other)
+		must_hold(purse_left(s->other, now) == PUT);
+	must_hold(taken + s->emptied <= PUT);
+	if (!s->evicted)
+		must_hold(taken + purse_left(s->purse, now) == PUT);
+}
+
+/* A held key. */
+static void hold(struct seat *seat)
+{
+	struct purse *purse;
+
+	reader_enter(&s->grace, &seat->reader);
+	purse = root_find(s->root, &s->names[0]);
+	seat->held = purse && purse_pin(purse) ? purse : NULL;
+	reader_exit(&seat->reader);
+}
+
+static void seat_holds(void)
+{
+	struct seat *seat = &s->seats[0];
+	uint64_t word;
+
+	hold(seat);
+	if (!seat->held)
+		return;
+	must_hold(seat->held->key.near[0] == 0); /* Y3 */
+	if (local_try_word(seat->held, local_word(seat->held, 0), now, 1, &word) ==
+	    LOCAL_TAKEN)
+		seat->taken++;
+	purse_unpin(seat->held);
+}
+
+static void begin_held(void)
+{
+	begin_full_with_cells();
+	hold(&s->seats[0]);
+	must_hold(s->seats[0].held);
+}
+
+/* The last look is at a plain word. */
+static void seat_lets_go(void)
+{
+	must_hold(purse_is(s->seats[0].held, &s->names[0]));
+	purse_unpin(s->seats[0].held);
+}
+
+/* ---- The table ------------------------------------------------------------------- */
+
+/* Behind the first, as they begin at the same place. */
+static void begin_crowded(void)
+{
+	begin_set(8);
+	must_hold(purses_add(&s->set, &s->names[3]));
+	s->other = purses_add(&s->set, &s->names[6]);
+	must_hold(s->other);
+	purse_put(s->other, then, PUT, start);
+}
+
+static void actor_adds(void)
+{
+	struct purse *purse = purses_add(&s->set, &s->names[9]);
+
+	must_hold(purse);
+	purse_put(purse, then, 1, now);
+}
+
+static void actor_removes(void)
+{
+	must_hold(purses_evict(&s->set, s->purse));
+	purses_turn(&s->set);
+	purses_turn(&s->set);
+}
+
+static void actor_removes_and_adds(void)
+{
+	actor_removes();
+	actor_adds();
+}
+
+static void actor_adds_and_removes(void)
+{
+	actor_adds();
+	actor_removes();
+}
+
+static void seat_asks_for_new(void)
+{
+	ask(&s->seats[0], &s->names[9]);
+}
+
+static void seat_asks_for_last(void)
+{
+	ask(&s->seats[0], &s->names[6]);
+}
+
+static void seat_asks_for_last_then_new(void)
+{
+	seat_asks_for_last();
+	seat_asks_for_new();
+}
+
+static void is_found_or_not(void)
+{
+	model_outcome(s->seats[0].found);
+}
+
+/* One more, and the table grows. */
+static void begin_nearly_grown(void)
+{
+	begin_set(NAMES);
+	for (unsigned i = 1; i < 48; i++)
+		must_hold(purses_add(&s->set, &s->names[i]));
+	purse_put(s->purse, then, PUT, start);
+}
+
+/* As a runtime has it. */
+static void begin_mirrored(void)
+{
+	begin_nearly_grown();
+	table_mirror(&s->set.table, &s->mirror);
+	s->root = &s->mirror;
+}
+
+static void seat_asks_ahead(void)
+{
+	reader_enter(&s->grace, &s->seats[0].reader);
+	root_prefetch(s->root, s->names[0].hash);
+	reader_exit(&s->seats[0].reader);
+}
+
+static void actor_grows(void)
+{
+	must_hold(purses_add(&s->set, &s->names[48]));
+	purses_turn(&s->set);
+	purses_turn(&s->set);
+}
+
+/* It was there before, and is so after. */
+static void is_always_found(void)
+{
+	must_hold(s->seats[0].found && s->seats[0].taken == 1);
+}
+
+static void seat_asks_for_last_of_many(void)
+{
+	ask(&s->seats[0], &s->names[48]);
+}
+
+/* ---- Places ---------------------------------------------------------------------- */
+
+static const struct block *block_from(uint64_t place)
+{
+	static struct block block;
+
+	block.rule = &s->lender.rule;
+	block.first = start;
+	block.slot = (struct gale_slot){ place, 0 };
+	block.count = 2;
+	return &block;
+}
+
+static void begin_pacer(void)
+{
+	begin_set(1);
+	s->lender.lending = LENDING_PLACES;
+	s->lender.rule.is.limit = 1;
+	s->lender.rule.is.period_us = 1000000;
+	s->lender.rule.is.max_wait_us = 1000000000;
+	must_hold(purses_give_block(&s->set, s->purse, block_from(0)));
+}
+
+static void actor_books(void)
+{
+	must_hold(purses_give_block(&s->set, s->purse, block_from(8000000)));
+	purses_turn(&s->set);
+	purses_turn(&s->set);
+}
+
+/* The places of the first block are 0 and 1, those of the next 8 and 9. */
+static void seat_places(struct seat *seat)
+{
+	struct gale_answer answer;
+	struct purse *purse;
+
+	reader_enter(&s->grace, &seat->reader);
+	purse = root_find(s->root, &s->names[0]);
+	must_hold(purse);
+	if (purse_place(purse, start, 1, &answer))
+		seat->places |= UINT64_C(1) << answer.slot.us / 1000000;
+	reader_exit(&seat->reader);
+}
+
+static void seat_takes_place(void)
+{
+	seat_places(&s->seats[0]);
+}
+
+static void other_takes_place(void)
+{
+	seat_places(&s->seats[1]);
+}
+
+/* Each got one, and not the same. Y4 */
+static void places_differ(void)
+{
+	must_hold(s->seats[0].places && s->seats[1].places);
+	must_hold((s->seats[0].places & s->seats[1].places) == 0);
+}
+
+static void actor_closes_block(void)
+{
+	s->emptied = block_close(load_relaxed(&s->purse->block), start);
+}
+
+/* What is given back was not handed out. Y5 */
+static void places_are_two(void)
+{
+	must_hold((uint64_t)(s->seats[0].places != 0) + (s->seats[1].places != 0) +
+	              s->emptied ==
+	          2);
+}
+
+/* ---- Mail ------------------------------------------------------------------------ */
+
+static struct post {
+	struct mailbox box;
+	struct mail_slot slots[2];
+	struct wake wake;
+	uint64_t mail[4]; /* what is in it */
+	bool posted[4];
+	bool taken[4];
+	_Atomic bool emptied;
+	bool knew;
+	uint64_t first;
+} * p;
+
+static void begin_post(void)
+{
+	p = model_take(sizeof(*p));
+	mailbox_init(&p->box, p->slots, 2);
+	p->first = p->box.own.head;
+}
+
+static void send(unsigned which)
+{
+	p->mail[which] = which + 1;
+	p->posted[which] = mailbox_post(&p->box, &p->mail[which]);
+}
+
+/* A message is there as it was sent, once, and then its room may be used again. */
+static bool receive(void)
+{
+	uint64_t *mail = mailbox_take(&p->box);
+
+	if (!mail)
+		return false;
+	must_hold(*mail == (uint64_t)(mail - p->mail) + 1);
+	must_hold(!p->taken[mail - p->mail]);
+	p->taken[mail - p->mail] = true;
+	*mail = 0;
+	return true;
+}
+
+static void sender_sends(void)
+{
+	send(0);
+	send(1);
+}
+
+static void other_sends(void)
+{
+	send(2);
+}
+
+static void receiver_receives(void)
+{
+	(void)receive();
+	(void)receive();
+	(void)receive();
+}
+
+static void all_mail_arrives(void)
+{
+	while (receive())
+		;
+	for (int i = 0; i < 4; i++)
+		must_hold(p->taken[i] == p->posted[i]);
+	must_hold(mailbox_valid(&p->box));
+}
+
+static void begin_full_post(void)
+{
+	begin_post();
+	send(0);
+	send(1);
+}
+
+static void receiver_tells(void)
+{
+	must_hold(receive() && receive());
+	store_release(&p->emptied, true);
+}
+
+static void sender_who_was_told(void)
+{
+	p->knew = load_acquire(&p->emptied);
+	if (!p->knew)
+		return;
+	send(2);
+	must_hold(p->posted[2]);
+}
+
+/* Who has seen that a ticket was given knows of the room that its sender knew of. */
+static void sender_who_was_not(void)
+{
+	bool posted = mailbox_post(&p->box, &p->mail[3]);
+
+	must_hold(posted || model_knows(&p->box.shared.tail, 8) == p->first + 2);
+}
+
+static void begin_sleepy(void)
+{
+	begin_post();
+	must_hold(wake_open(&p->wake));
+}
+
+static void sender_wakes(void)
+{
+	send(0);
+	wake_raise(&p->wake);
+}
+
+static void other_wakes(void)
+{
+	send(2);
+	wake_raise(&p->wake);
+}
+
+/* As an actor does: clears, looks, sleeps. */
+static void receiver_looks(void)
+{
+	wake_clear(&p->wake);
+	while (receive())
+		;
+}
+
+/* Whoever sleeps with mail in the box will be woken. */
+static void nobody_oversleeps(void)
+{
+	bool left = receive();
+
+	must_hold(!left || *kernel_event > 0);
+}
+
+/* ---- All of them ----------------------------------------------------------------- */
+
+const struct program programs[] = {
+	{ "take", begin, { other_takes, seat_takes }, all_is_there, 1 },
+	{ "put", begin_less, { actor_puts, seat_takes, other_takes }, all_is_there, 0 },
+	{ "split",
+	  begin,
+	  { actor_splits, seat_asks_twice, other_takes },
+	  all_is_there,
+	  0 },
+	{ "gather",
+	  begin_with_cells,
+	  { actor_gathers, seat_takes, other_takes },
+	  all_is_there,
+	  0 },
+	{ "split, gather",
+	  begin,
+	  { actor_splits_and_gathers, seat_takes },
+	  all_is_there,
+	  0 },
+	{ "empty",
+	  begin_with_cells,
+	  { actor_empties, seat_takes, other_takes },
+	  all_is_there,
+	  0 },
+	{ "deny",
+	  begin,
+	  { actor_denies, seat_is_refused, other_takes },
+	  all_is_there,
+	  0 },
+	{ "evict", begin_full, { actor_evicts, seat_asks }, others_have_theirs, 0 },
+	{ "evict, unfenced",
+	  begin_full_without_barriers,
+	  { actor_evicts, seat_asks },
+	  others_have_theirs,
+	  0 },
+	{ "evict, cells",
+	  begin_full_with_cells,
+	  { actor_evicts, seat_asks },
+	  others_have_theirs,
+	  0 },
+	{ "hold", begin_full, { actor_evicts, seat_holds }, others_have_theirs, 0 },
+	{ "let go", begin_held, { actor_evicts, seat_lets_go }, others_have_theirs, 0 },
+	{ "add", begin_crowded, { actor_adds, seat_asks_for_new }, is_found_or_not, 0 },
+	{ "remove",
+	  begin_crowded,
+	  { actor_removes, seat_asks_for_last },
+	  is_found_or_not,
+	  0 },
+	{ "add, remove",
+	  begin_crowded,
+	  { actor_adds_and_removes, seat_asks_for_new },
+	  is_found_or_not,
+	  0 },
+	{ "grow, mirror",
+	  begin_mirrored,
+	  { actor_grows, seat_asks },
+	  is_always_found,
+	  0 },
+	{ "grow, ahead", begin_mirrored, { actor_grows, seat_asks_ahead }, NULL, 0 },
+	{ "grow", begin_nearly_grown, { actor_grows, seat_asks }, is_always_found, 0 },
+	{ "grow, last",
+	  begin_nearly_grown,
+	  { actor_grows, seat_asks_for_last_of_many },
+	  is_found_or_not,
+	  0 },
+	{ "close a block",
+	  begin_pacer,
+	  { actor_closes_block, seat_takes_place, other_takes_place },
+	  places_are_two,
+	  0 },
+	{ "mail",
+	  begin_post,
+	  { receiver_receives, sender_sends, other_sends },
+	  all_mail_arrives,
+	  0 },
+	{ "mail, full",
+	  begin_full_post,
+	  { receiver_tells, sender_who_was_told, sender_who_was_not },
+	  NULL,
+	  0 },
+	{ "wake",
+	  begin_sleepy,
+	  { receiver_looks, sender_wakes, other_wakes },
+	  nobody_oversleeps,
+	  0 },
+	/* These take longest. */
+	{ "evict, two seats",
+	  begin_full,
+	  { actor_evicts, seat_asks, other_asks },
+	  others_have_theirs,
+	  0 },
+	{ "remove, add",
+	  begin_crowded,
+	  { actor_removes_and_adds, seat_asks_for_last_then_new },
+	  is_found_or_not,
+	  0 },
+	{ "book",
+	  begin_pacer,
+	  { actor_books, seat_takes_place, other_takes_place },
+	  places_differ,
+	  0 },
+};
+const size_t program_count = sizeof(programs) / sizeof(programs[0]);
