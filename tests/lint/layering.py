@@ -22,7 +22,7 @@ MAY = {
     "examples": (["gale/"], None),
 }
 # These look behind the doors: anything of the rooms, and themselves.
-for folder in ("tests", "bench"):
+for folder in ("tests", "bench", "spec"):
     MAY[folder] = (MAY["face"][0] + ["tools/", "tests/support/", folder + "/"], None)
 
 OURS = tuple(folder + "/" for folder in MAY) + ("gale/",)

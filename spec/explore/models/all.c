@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* all.c -- the models that there are. */
+#include "spec/explore/model.h"
+
+#define MODELS                                                                         \
+	X(forget)                                                                      \
+	X(leasing)                                                                     \
+	X(meter)                                                                       \
+	X(once)                                                                        \
+	X(pacing)                                                                      \
+	X(tiers)                                                                       \
+	X(waiters)                                                                     \
+	X(window)
+
+#define X(name) extern const struct model name##_model;
+MODELS
+#undef X
+
+#define X(name) &name##_model,
+const struct model *const models[] = { MODELS NULL };
+#undef X
