@@ -15,6 +15,7 @@ configure = test -f $(1)/build.ninja || meson setup $(1) --buildtype=release -Do
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
 	@echo "make test     run every test, in every configuration   ARGS=\"gcc fuzz\": only these"
+	@echo "make prove    explore all states of small worlds       TLA2TOOLS_JAR=...: with TLC, too"
 	@echo "make bench    measure                                  ARGS=\"--benchmark_filter=gcra\""
 	@echo "make build    build the library and the command into $(RELEASE)"
 	@echo "make install  install both, as root, under /usr/local"
@@ -29,6 +30,9 @@ run: build
 
 test: packages
 	@tests/run.sh $(ARGS)
+
+prove: build
+	@spec/prove.py $(RELEASE)/spec/gale_explore $(ARGS)
 
 build: packages
 	@echo "== building: $(RELEASE)" >&2
@@ -54,4 +58,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help run test build bench install packages format clean
+.PHONY: help run test prove build bench install packages format clean
