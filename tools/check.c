@@ -304,7 +304,7 @@ static struct gale_answer take(struct site *site, const struct step *step,
 	struct gale_answer answer = gale_wait(site->seat, site->limiters[step->rule],
 	                                      key, 2, step->cost, PATIENCE);
 
-	if (answer.slot.us > 0)
+	if (answer.slot.us > 0 && answer.delay_ns > 0) /* it is not over at once */
 		site->booked[step->rule][step->key] = answer;
 	return answer;
 }
