@@ -9,6 +9,8 @@
 
 #include "face/face.h"
 #include "stores/memory.h"
+#include "stores/quarantine.h"
+#include "tests/sim/server_store.h"
 #include "tests/support/must.h"
 
 #define TURNS_MOST 1000 /* in a row: more is a fault */
@@ -423,7 +425,8 @@ static void check_denial(struct world *world, const struct call *call)
 		fault(world, "cost %" PRIu64 " denied, to retry after %" PRIu64 " us",
 		      call->cost, answer->retry_after_us);
 	if (!never && is_window(&world->plan.rule) &&
-	    answer->retry_after_us > world->plan.rule.period_us * 2)
+	    answer->retry_after_us > world->plan.rule.period_us * 2 +
+	                                 (world->plan.fails ? QUARANTINE_SKEW_US : 0))
 		fault(world, "to retry after %" PRIu64 " us", answer->retry_after_us);
 }
 
@@ -720,6 +723,27 @@ void world_pause(struct world *world, uint32_t number, uint64_t until_us)
 	world->pauses++;
 }
 
+void world_cut(struct world *world, uint32_t number, uint64_t until_us)
+{
+	trace(world, "node %u is cut off until %" PRIu64, number,
+	      until_us - WORLD_START);
+	world->nodes[number].port.cut_us = until_us;
+	world->partitions++;
+}
+
+void world_replicate(struct world *world)
+{
+	trace(world, "the replica has all");
+	server_store_replicate(world->net.shared);
+}
+
+void world_fail_over(struct world *world)
+{
+	trace(world, "the replica takes over");
+	server_store_fail_over(world->net.shared);
+	world->fail_overs++;
+}
+
 /* ---- Asking ---------------------------------------------------------------------- */
 
 static void make_call_room(struct world *world)
@@ -900,6 +924,8 @@ static struct store *open_shared(struct world *world)
 
 	test_allocator_init(&world->allocator);
 	world->clock_of_store.now_us = true_us;
+	if (world->plan.fails)
+		return server_store_open(&world->clock_of_store);
 	store = memory_open(&config);
 	must(store);
 	return store;
