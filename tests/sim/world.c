@@ -864,6 +864,20 @@ void world_run(struct world *world, uint64_t until_us)
 		world->agenda.now_us = until_us;
 }
 
+/* ---- Chance ---------------------------------------------------------------------- */
+
+static struct chance library_chance;
+
+/* In the place of random_fill: where the embedded store keeps a key decides when it is
+ * forgotten after its end. */
+bool __wrap_random_fill(void *bytes, size_t count);
+bool __wrap_random_fill(void *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		((uint8_t *)bytes)[i] = (uint8_t)chance_next(&library_chance);
+	return true;
+}
+
 /* ---- Opening and closing --------------------------------------------------------- */
 
 static uint32_t number_of(const struct world *world, uint64_t node)
@@ -954,6 +968,7 @@ void world_open(struct world *world, const struct world_plan *plan)
 	memset(world, 0, sizeof(*world));
 	world->plan = *plan;
 	world->chance.state = plan->seed;
+	library_chance.state = ~plan->seed;
 	agenda_open(&world->agenda, WORLD_START);
 	net_open(&world->net, &world->agenda, &world->chance, open_shared(world));
 	world->net.terms = plan->net;
