@@ -3,16 +3,23 @@
 /*
  * fleet_sim.c -- worlds drawn by lot, each from its seed.
  *
- *     fleet_sim --seeds 0-999             as many worlds
- *     fleet_sim --seeds 7-7 --verbose     one, and everything that happens in it
+ *     fleet_sim --seeds 0-999                 as many worlds
+ *     fleet_sim --seeds 7-7 --verbose         one, and everything that happens in it
+ *     fleet_sim --seeds 7-7 --set nodes=2 --only 3,17-20     one, made smaller
+ *
+ * A world that fails is made smaller as long as it fails: what was drawn for it is
+ * replaced by something simpler (--set), and asks, with what befalls their nodes then, are
+ * left out (--only says which are left).  The command that replays the rest is printed.
  *
  * Most worlds lease windows among a few nodes and have everything that can go wrong in
  * them; every tenth is calm, and in it each full window must be used to the last unit.
  * Others lease meters and pacers, or carry units over.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/sim/world.h"
 #include "tests/support/must.h"
@@ -27,6 +34,8 @@ struct script {
 	uint64_t cost_most;
 	uint32_t crash_each; /* asks; 0: never */
 	uint32_t pause_each;
+	uint32_t cut_each;
+	uint32_t fail_each;    /* the store does; with plan.fails */
 	bool bursts;           /* many at the same instant */
 	bool edges;            /* many close to where windows turn */
 	bool calm;             /* steady demand, no faults */
@@ -215,6 +224,23 @@ static void draw_calm(struct chance *c, struct script *script)
 	script->fades = plan->nodes > 1 && chance_one_in(c, 2);
 }
 
+static bool can_fail(const struct world_plan *plan)
+{
+	enum gale_rule_kind kind = plan->rule.kind;
+
+	return !plan->lease.carry_over &&
+	       (kind == GALE_RULE_FIXED_WINDOW || kind == GALE_RULE_GCRA ||
+	        kind == GALE_RULE_TOKEN_BUCKET);
+}
+
+/* Partitions, and stores that forget. */
+static void draw_failures(struct chance *c, struct script *script)
+{
+	script->cut_each = chance_one_in(c, 3) ? 60 : 0;
+	script->plan.fails = can_fail(&script->plan) && chance_one_in(c, 3);
+	script->fail_each = script->plan.fails ? 50 : 0;
+}
+
 static struct script draw(uint64_t seed)
 {
 	struct chance c = { seed };
@@ -226,15 +252,26 @@ static struct script draw(uint64_t seed)
 	script.calm = chance_one_in(&c, 10);
 	if (script.calm)
 		draw_calm(&c, &script);
+	else
+		draw_failures(&c, &script);
 	return script;
 }
 
 /* ---- Running --------------------------------------------------------------------- */
 
+#define ASKS_MOST 100000
+
+/* Which asks are made. */
+struct choice {
+	bool some; /* those only; else all */
+	bool at[ASKS_MOST];
+};
+
 struct show {
 	const struct script *script;
+	const struct choice *choice;
 	struct world *world;
-	struct chance chance; /* apart from the world's, so that demand is the same */
+	struct chance chance; /* of this ask: what comes of it depends on no other */
 };
 
 static void crash_or_start(struct show *show, uint32_t node)
@@ -263,6 +300,14 @@ static void disturb(struct show *show, uint32_t node)
 		world_pause(world, node,
 		            world->agenda.now_us +
 		                chance_between(&show->chance, 1, 2 * period));
+	if (script->cut_each && chance_one_in(&show->chance, script->cut_each))
+		world_cut(world, node,
+		          world->agenda.now_us +
+		              chance_between(&show->chance, 1, 2 * period));
+	if (script->fail_each && chance_one_in(&show->chance, 20))
+		world_replicate(world);
+	if (script->fail_each && chance_one_in(&show->chance, script->fail_each))
+		world_fail_over(world);
 }
 
 /* Whatever the first node still has then, it has to give back in time. */
@@ -321,13 +366,21 @@ static uint64_t next_ask(struct show *show)
 	return now + chance_below(c, 2 * script->gap_us * (script->bursts ? 8 : 1) + 1);
 }
 
+static bool is_chosen(const struct show *show, uint64_t i)
+{
+	return !show->choice->some || (i < ASKS_MOST && show->choice->at[i]);
+}
+
 static void run_asks(struct show *show)
 {
 	struct world *world = show->world;
 
 	for (uint64_t i = 0; i < show->script->asks && !world->fault[0]; i++) {
+		show->chance.state =
+		    ~show->script->plan.seed ^ i * UINT64_C(0xd1342543de82ef95);
 		world_run(world, next_ask(show));
-		ask_one(show, i);
+		if (is_chosen(show, i))
+			ask_one(show, i);
 	}
 }
 
@@ -365,7 +418,7 @@ static bool is_used_up(struct show *show)
 
 struct tally {
 	uint64_t worlds, calm, events, asks, admitted, denied, requests, leases, lost,
-	    doubled, crashes, pauses, unanswered;
+	    doubled, crashes, pauses, cut, partitions, fail_overs, unanswered;
 };
 
 static void add(struct tally *tally, const struct script *script,
@@ -383,19 +436,28 @@ static void add(struct tally *tally, const struct script *script,
 	tally->doubled += world->net.doubled;
 	tally->crashes += world->crashes;
 	tally->pauses += world->pauses;
+	tally->cut += world->net.cut;
+	tally->partitions += world->partitions;
+	tally->fail_overs += world->fail_overs;
 	tally->unanswered += world->unanswered;
 }
 
 static void tell(const struct tally *tally)
 {
-	printf("%" PRIu64 " worlds (%" PRIu64 " calm), %" PRIu64 " events\n"
-	       "%" PRIu64 " asks: %" PRIu64 " admitted, %" PRIu64 " denied, %" PRIu64
-	       " by nodes that crashed\n"
-	       "%" PRIu64 " requests, %" PRIu64 " leases, %" PRIu64 " lost, %" PRIu64
-	       " doubled, %" PRIu64 " crashes, %" PRIu64 " pauses\n",
-	       tally->worlds, tally->calm, tally->events, tally->asks, tally->admitted,
-	       tally->denied, tally->unanswered, tally->requests, tally->leases,
-	       tally->lost, tally->doubled, tally->crashes, tally->pauses);
+	uint64_t faults = tally->lost + tally->doubled + tally->crashes +
+	                  tally->pauses + tally->partitions + tally->cut +
+	                  tally->fail_overs;
+
+	printf("%" PRIu64 " worlds (%" PRIu64 " calm), %" PRIu64 " events, %" PRIu64
+	       " faults\n%" PRIu64 " asks: %" PRIu64 " admitted, %" PRIu64
+	       " denied, %" PRIu64 " by nodes that crashed\n%" PRIu64
+	       " requests, %" PRIu64 " leases; %" PRIu64 " lost, %" PRIu64
+	       " doubled, %" PRIu64 " crashes, %" PRIu64 " pauses, %" PRIu64
+	       " partitions (%" PRIu64 " lost to them), %" PRIu64 " fail-overs\n",
+	       tally->worlds, tally->calm, tally->events, faults, tally->asks,
+	       tally->admitted, tally->denied, tally->unanswered, tally->requests,
+	       tally->leases, tally->lost, tally->doubled, tally->crashes,
+	       tally->pauses, tally->partitions, tally->cut, tally->fail_overs);
 }
 
 static void describe(const struct script *script)
@@ -417,45 +479,376 @@ static void describe(const struct script *script)
 	       plan->hot ? ", hot" : "");
 }
 
-static bool run_seed(uint64_t seed, bool verbose, struct tally *tally)
+/* ---- One world ------------------------------------------------------------------- */
+
+static struct world world;
+static uint64_t seed_now; /* for who aborts */
+
+/* What became of it; "" if nothing is wrong. */
+static const char *run_world(const struct script *script, const struct choice *choice,
+                             bool verbose, struct tally *tally)
 {
-	static struct world world;
-	struct script script = draw(seed);
-	struct show show = { &script, &world, { ~seed } };
+	struct show show = { script, choice, &world, { 0 } };
 	bool used_up, lawful;
 
-	if (verbose)
-		describe(&script);
-	world_open(&world, &script.plan);
+	world_open(&world, &script->plan);
 	world.verbose = verbose;
 	run_asks(&show);
 	run_on(&show);
-	used_up = world.fault[0] || is_used_up(&show);
+	used_up = world.fault[0] || choice->some || is_used_up(&show);
 	lawful = world_close(&world);
-	add(tally, &script, &world);
-	if (lawful && used_up)
+	if (tally)
+		add(tally, script, &world);
+	if (lawful)
+		return used_up ? "" : "not all was used";
+	return world.fault;
+}
+
+/* ---- Made simpler ---------------------------------------------------------------- */
+
+#define SHRINK_RUNS 3000
+
+/* What may be set; and how simple it can be. */
+static const struct field {
+	const char *name;
+	size_t at;
+	size_t size;
+	uint64_t least, most;
+} fields[] = {
+#define FIELD(name, member, least, most)                                               \
+	{                                                                              \
+		name, offsetof(struct script, member),                                 \
+		    sizeof(((struct script *)0)->member), least, most                  \
+	}
+	FIELD("asks", asks, 1, ASKS_MOST),
+	FIELD("fail_each", fail_each, 0, UINT32_MAX),
+	FIELD("crash_each", crash_each, 0, UINT32_MAX),
+	FIELD("pause_each", pause_each, 0, UINT32_MAX),
+	FIELD("cut_each", cut_each, 0, UINT32_MAX),
+	FIELD("lost", plan.net.lost_percent, 0, 100),
+	FIELD("doubled", plan.net.doubled_percent, 0, 100),
+	FIELD("delay_us", plan.net.mean_us, 0, UINT32_MAX),
+	FIELD("nodes", plan.nodes, 1, WORLD_NODES),
+	FIELD("keys", plan.keys, 1, WORLD_KEYS),
+	FIELD("seats", plan.seats, 1, WORLD_SEATS),
+	FIELD("shards", plan.shards, 1, 8),
+	FIELD("strict", plan.strict, 0, UINT32_MAX),
+	FIELD("node_keys", plan.node_keys, 0, UINT32_MAX),
+	FIELD("offset_us", plan.offset_us, 0, UINT32_MAX),
+	FIELD("rate_ppm", plan.rate_ppm, 0, 500),
+	FIELD("held", plan.held, 0, 1),
+	FIELD("hot", plan.hot, 0, 1),
+	FIELD("bursts", bursts, 0, 1),
+	FIELD("edges", edges, 0, 1),
+	FIELD("cost_most", cost_most, 1, UINT32_MAX),
+	FIELD("limit", plan.rule.limit, 1, GALE_UNITS_MAX),
+};
+#define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
+
+static uint64_t get(const struct script *script, const struct field *field)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, (const char *)script + field->at, field->size);
+	return value;
+}
+
+static void set(struct script *script, const struct field *field, uint64_t value)
+{
+	memcpy((char *)script + field->at, &value, field->size);
+}
+
+static const struct field *field_named(const char *name, size_t len)
+{
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		if (strlen(fields[i].name) == len &&
+		    strncmp(fields[i].name, name, len) == 0)
+			return &fields[i];
+	return NULL;
+}
+
+struct shrinking {
+	struct script script;
+	struct choice choice;
+	unsigned runs;
+};
+
+static bool still_fails(struct shrinking *it)
+{
+	return it->runs++ < SHRINK_RUNS &&
+	       run_world(&it->script, &it->choice, /* verbose= */ false, NULL)[0];
+}
+
+static bool simplify_field(struct shrinking *it, const struct field *field,
+                           uint64_t value)
+{
+	uint64_t was = get(&it->script, field);
+
+	if (value >= was || value < field->least)
+		return false;
+	set(&it->script, field, value);
+	if (still_fails(it))
 		return true;
-	printf("seed %" PRIu64 ": %s\n", seed,
-	       lawful ? "not all was used" : world.fault);
-	describe(&script);
-	printf("replay: fleet_sim --seeds %" PRIu64 "-%" PRIu64 " --verbose\n", seed,
-	       seed);
+	set(&it->script, field, was);
 	return false;
+}
+
+static bool simplify(struct shrinking *it)
+{
+	bool simpler = false;
+
+	for (size_t i = 0; i < FIELD_COUNT; i++) {
+		const struct field *field = &fields[i];
+		bool done = simplify_field(it, field, field->least);
+
+		simpler |= done;
+		while (!done && simplify_field(it, field, get(&it->script, field) / 2))
+			simpler = true;
+	}
+	return simpler;
+}
+
+static void choose(struct choice *choice, uint64_t from, uint64_t count, bool chosen)
+{
+	for (uint64_t i = from; i < from + count && i < ASKS_MOST; i++)
+		choice->at[i] = chosen;
+}
+
+/* Leaves out so many in a row, wherever that can be done. */
+static bool leave_out(struct shrinking *it, uint64_t count)
+{
+	static struct choice before;
+	bool fewer = false;
+
+	for (uint64_t i = 0; i < it->script.asks; i += count) {
+		bool any = false;
+
+		for (uint64_t j = i; j < i + count && j < it->script.asks; j++)
+			any |= it->choice.at[j];
+		if (!any)
+			continue;
+		before = it->choice;
+		choose(&it->choice, i, count, false);
+		if (still_fails(it))
+			fewer = true;
+		else
+			it->choice = before;
+	}
+	return fewer;
+}
+
+static void shrink(struct shrinking *it)
+{
+	bool smaller = true;
+
+	if (it->script.asks >= ASKS_MOST)
+		return;
+	while (simplify(it))
+		;
+	it->choice.some = true;
+	choose(&it->choice, 0, it->script.asks, true);
+	while (smaller) {
+		smaller = false;
+		for (uint64_t count = it->script.asks / 2 + 1; count > 0; count /= 2)
+			smaller |= leave_out(it, count);
+		smaller |= simplify(it);
+	}
+}
+
+static void print_choice(const struct script *script, const struct choice *choice)
+{
+	const char *before = " --only ";
+
+	for (uint64_t i = 0, j; i < script->asks; i = j + 1) {
+		for (j = i; j < script->asks && choice->at[j]; j++)
+			;
+		if (j == i)
+			continue;
+		printf("%s%" PRIu64, before, i);
+		if (j > i + 1)
+			printf("-%" PRIu64, j - 1);
+		before = ",";
+	}
+}
+
+static void print_replay(uint64_t seed, const struct script *script,
+                         const struct choice *choice)
+{
+	struct script drawn = draw(seed);
+
+	printf("replay: fleet_sim --seeds %" PRIu64 "-%" PRIu64, seed, seed);
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		if (get(script, &fields[i]) != get(&drawn, &fields[i]))
+			printf(" --set %s=%" PRIu64, fields[i].name,
+			       get(script, &fields[i]));
+	if (choice->some)
+		print_choice(script, choice);
+	printf(" --verbose\n");
+}
+
+/* ---- Seeds ----------------------------------------------------------------------- */
+
+struct options {
+	uint64_t first, last;
+	bool verbose;
+	bool shrinks;
+	struct {
+		const struct field *field;
+		uint64_t value;
+	} sets[FIELD_COUNT];
+	size_t set_count;
+	struct choice choice;
+};
+
+static struct script script_of(uint64_t seed, const struct options *options)
+{
+	struct script script = draw(seed);
+
+	for (size_t i = 0; i < options->set_count; i++)
+		set(&script, options->sets[i].field, options->sets[i].value);
+	return script;
+}
+
+static void tell_failure(uint64_t seed, const struct options *options, const char *what)
+{
+	static struct shrinking it;
+
+	printf("seed %" PRIu64 ": %s\n", seed, what);
+	it.script = script_of(seed, options);
+	it.choice = options->choice;
+	it.runs = 0;
+	describe(&it.script);
+	if (options->shrinks && !it.script.calm && !options->choice.some) {
+		shrink(&it);
+		printf("after %u runs: %s\n", it.runs,
+		       run_world(&it.script, &it.choice, /* verbose= */ false, NULL));
+		describe(&it.script);
+	}
+	print_replay(seed, &it.script, &it.choice);
+}
+
+static bool run_seed(uint64_t seed, const struct options *options, struct tally *tally)
+{
+	struct script script = script_of(seed, options);
+	const char *what;
+
+	seed_now = seed;
+	if (options->verbose)
+		describe(&script);
+	what = run_world(&script, &options->choice, options->verbose, tally);
+	if (what[0])
+		tell_failure(seed, options, what);
+	return !what[0];
+}
+
+static void aborted(int number)
+{
+	char text[80];
+	int len =
+	    snprintf(text, sizeof(text),
+	             "aborted; replay: --seeds %" PRIu64 "-%" PRIu64 " --verbose\n",
+	             seed_now, seed_now);
+
+	(void)number;
+	if (write(STDOUT_FILENO, text, (size_t)len) < 0)
+		return;
+}
+
+/* ---- Arguments ------------------------------------------------------------------- */
+
+static bool parse_seeds(const char *text, struct options *options)
+{
+	char rest;
+
+	return sscanf(text, "%" SCNu64 "-%" SCNu64 "%c", &options->first,
+	              &options->last, &rest) == 2 &&
+	       options->first <= options->last;
+}
+
+static bool parse_set(const char *text, struct options *options)
+{
+	size_t len = strcspn(text, "=");
+	const struct field *field = field_named(text, len);
+	uint64_t value;
+	char rest;
+
+	if (!field || options->set_count == FIELD_COUNT ||
+	    sscanf(text + len, "=%" SCNu64 "%c", &value, &rest) != 1 ||
+	    value < field->least || value > field->most)
+		return false;
+	options->sets[options->set_count].field = field;
+	options->sets[options->set_count++].value = value;
+	return true;
+}
+
+static bool parse_only(const char *text, struct options *options)
+{
+	uint64_t from, to;
+	int len, more;
+
+	options->choice.some = true;
+	for (;; text++) {
+		if (sscanf(text, "%" SCNu64 "%n", &from, &len) != 1)
+			return false;
+		to = from;
+		if (sscanf(text + len, "-%" SCNu64 "%n", &to, &more) == 1)
+			len += more;
+		if (to < from || to >= ASKS_MOST)
+			return false;
+		choose(&options->choice, from, to - from + 1, true);
+		text += len;
+		if (*text != ',')
+			return *text == '\0';
+	}
+}
+
+/* Returns what is wrong, or NULL. */
+static const char *parse(int argc, char **argv, struct options *options)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (strcmp(argv[i], "--verbose") == 0) {
+			options->verbose = true;
+			continue;
+		}
+		i++;
+		if (strcmp(argv[i - 1], "--seeds") == 0) {
+			if (!parse_seeds(value, options))
+				return "--seeds FROM-TO: two numbers, the first not "
+				       "above the second";
+		} else if (strcmp(argv[i - 1], "--set") == 0) {
+			if (!parse_set(value, options))
+				return "--set NAME=NUMBER: no such name, or too small "
+				       "or large a number";
+		} else if (strcmp(argv[i - 1], "--only") == 0) {
+			if (!parse_only(value, options))
+				return "--only 3,17-20: numbers of asks, below 100000";
+		} else {
+			return "usage: fleet_sim [--seeds FROM-TO] [--set NAME=NUMBER] "
+			       "[--only LIST] [--verbose]";
+		}
+	}
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t first = 0, last = 999, failed = 0;
+	static struct options options = { .last = 999, .shrinks = true };
+	const char *wrong = parse(argc, argv, &options);
 	struct tally tally = { 0 };
-	bool verbose = argc > 3 && strcmp(argv[3], "--verbose") == 0;
+	uint64_t failed = 0;
 
-	if (argc > 1 && (argc < 3 || strcmp(argv[1], "--seeds") != 0 ||
-	                 sscanf(argv[2], "%" SCNu64 "-%" SCNu64, &first, &last) != 2)) {
-		fprintf(stderr, "usage: %s [--seeds FROM-TO [--verbose]]\n", argv[0]);
+	if (wrong) {
+		fprintf(stderr, "%s\n", wrong);
 		return 2;
 	}
-	for (uint64_t seed = first; seed <= last && failed < 10; seed++)
-		failed += !run_seed(seed, verbose, &tally);
+	(void)signal(SIGABRT, aborted);
+	options.shrinks = !options.verbose;
+	for (uint64_t i = 0; i <= options.last - options.first && failed < 10; i++)
+		failed += !run_seed(options.first + i, &options, &tally);
 	tell(&tally);
-	return failed == 0 ? 0 : 1;
+	if (tally.asks == 0)
+		fprintf(stderr, "nothing was asked\n");
+	return failed > 0 || tally.asks == 0;
 }

@@ -170,6 +170,15 @@ static void post(struct parcel *parcel)
 	agenda_add(net->agenda, &parcel->event, net->agenda->now_us + draw_delay(net));
 }
 
+/* Is there a partition between it and the store? */
+static bool is_cut(struct port *port)
+{
+	bool cut = port->cut_us > port->net->agenda->now_us;
+
+	port->net->cut += cut;
+	return cut;
+}
+
 /* ---- Back ------------------------------------------------------------------------ */
 
 static void note_lateness(struct net *net, uint64_t sent_us)
@@ -201,7 +210,7 @@ static void answer_arrives(struct event *self)
 		agenda_add(port->net->agenda, self, port->held_us);
 		return;
 	}
-	if (port->life == parcel->life) {
+	if (port->life == parcel->life && !is_cut(port)) {
 		note_lateness(port->net, parcel->sent_us);
 		hand_in(port, parcel->home, &parcel->request, &parcel->answer);
 		port->came(port);
@@ -221,7 +230,7 @@ static void put_request(struct parcel *parcel, const struct lend_request *reques
 static void send_answer(struct port *port, const struct parcel *asked,
                         const struct lend_answer *answer)
 {
-	unsigned copies = draw_copies(port->net);
+	unsigned copies = is_cut(port) ? 0 : draw_copies(port->net);
 
 	while (copies-- > 0) {
 		struct parcel *parcel = parcel_new(port);
@@ -336,7 +345,7 @@ static void port_lend(struct store *self, struct store_home *home,
 
 	for (size_t i = 0; i < count && !port->dead; i++) {
 		port->net->requests++;
-		if (port->mute)
+		if (port->mute || is_cut(port))
 			continue;
 		if (port->net->terms.direct)
 			lend_directly(port, home, &requests[i]);
@@ -352,7 +361,7 @@ static enum store_result port_run(struct store *self, struct store_op *op, bool 
 	struct port *port = (struct port *)self;
 
 	port->net->runs++;
-	if (port->dead)
+	if (port->dead || is_cut(port))
 		return STORE_LATE;
 	if (!patient && chance_one_in(port->net->chance, 4))
 		return STORE_BUSY;
@@ -397,6 +406,7 @@ void port_open(struct port *port, struct net *net, struct store *inner)
 	port->dead = false;
 	port->mute = false;
 	port->held_us = 0;
+	port->cut_us = 0;
 }
 
 void net_open(struct net *net, struct agenda *agenda, struct chance *chance,

@@ -75,6 +75,7 @@ struct net {
 	uint64_t runs; /* that are no requests to lend */
 	uint64_t lost;
 	uint64_t doubled;
+	uint64_t cut;          /* lost to partitions */
 	uint64_t late_most_us; /* the longest that an answer was on its way */
 };
 
@@ -86,6 +87,7 @@ struct port {
 	uint64_t life;       /* what was sent in another life is answered to nobody */
 	bool dead;           /* nothing leaves */
 	bool mute;           /* nothing leaves, though it is alive */
+	uint64_t cut_us;     /* nothing passes, either way, before */
 	uint64_t held_us;    /* answers do not come in before */
 	void (*came)(struct port *self);
 	/* NULL, or what a bad store makes of an answer; returns how often it comes. */

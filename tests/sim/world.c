@@ -9,6 +9,8 @@
 
 #include "face/face.h"
 #include "stores/memory.h"
+#include "stores/quarantine.h"
+#include "tests/sim/server_store.h"
 #include "tests/support/must.h"
 
 #define TURNS_MOST 1000 /* in a row: more is a fault */
@@ -423,7 +425,8 @@ static void check_denial(struct world *world, const struct call *call)
 		fault(world, "cost %" PRIu64 " denied, to retry after %" PRIu64 " us",
 		      call->cost, answer->retry_after_us);
 	if (!never && is_window(&world->plan.rule) &&
-	    answer->retry_after_us > world->plan.rule.period_us * 2)
+	    answer->retry_after_us > world->plan.rule.period_us * 2 +
+	                                 (world->plan.fails ? QUARANTINE_SKEW_US : 0))
 		fault(world, "to retry after %" PRIu64 " us", answer->retry_after_us);
 }
 
@@ -720,6 +723,27 @@ void world_pause(struct world *world, uint32_t number, uint64_t until_us)
 	world->pauses++;
 }
 
+void world_cut(struct world *world, uint32_t number, uint64_t until_us)
+{
+	trace(world, "node %u is cut off until %" PRIu64, number,
+	      until_us - WORLD_START);
+	world->nodes[number].port.cut_us = until_us;
+	world->partitions++;
+}
+
+void world_replicate(struct world *world)
+{
+	trace(world, "the replica has all");
+	server_store_replicate(world->net.shared);
+}
+
+void world_fail_over(struct world *world)
+{
+	trace(world, "the replica takes over");
+	server_store_fail_over(world->net.shared);
+	world->fail_overs++;
+}
+
 /* ---- Asking ---------------------------------------------------------------------- */
 
 static void make_call_room(struct world *world)
@@ -840,6 +864,20 @@ void world_run(struct world *world, uint64_t until_us)
 		world->agenda.now_us = until_us;
 }
 
+/* ---- Chance ---------------------------------------------------------------------- */
+
+static struct chance library_chance;
+
+/* In the place of random_fill: where the embedded store keeps a key decides when it is
+ * forgotten after its end. */
+bool __wrap_random_fill(void *bytes, size_t count);
+bool __wrap_random_fill(void *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		((uint8_t *)bytes)[i] = (uint8_t)chance_next(&library_chance);
+	return true;
+}
+
 /* ---- Opening and closing --------------------------------------------------------- */
 
 static uint32_t number_of(const struct world *world, uint64_t node)
@@ -900,6 +938,8 @@ static struct store *open_shared(struct world *world)
 
 	test_allocator_init(&world->allocator);
 	world->clock_of_store.now_us = true_us;
+	if (world->plan.fails)
+		return server_store_open(&world->clock_of_store);
 	store = memory_open(&config);
 	must(store);
 	return store;
@@ -928,6 +968,7 @@ void world_open(struct world *world, const struct world_plan *plan)
 	memset(world, 0, sizeof(*world));
 	world->plan = *plan;
 	world->chance.state = plan->seed;
+	library_chance.state = ~plan->seed;
 	agenda_open(&world->agenda, WORLD_START);
 	net_open(&world->net, &world->agenda, &world->chance, open_shared(world));
 	world->net.terms = plan->net;

@@ -4,7 +4,7 @@
  * world.h -- a fleet of nodes on one store, in virtual time.
  *
  * Each node is a real runtime in turns mode with a clock of its own; the store is the
- * embedded one, on the true clock.  Time moves only between events, so the instant of
+ * embedded one, or a server that can forget (server_store.h), on the true clock.  Time moves only between events, so the instant of
  * an admission is exact, and is counted by a counter that knows nothing of leases.
  *
  * Invariants, checked at each admission; the first that does not hold is the fault
@@ -34,7 +34,7 @@
 #include "tests/sim/net.h"
 #include "tests/support/allocator.h"
 
-#define WORLD_NODES 32
+#define WORLD_NODES 512
 #define WORLD_SEATS 4
 #define WORLD_KEYS 20
 
@@ -61,6 +61,7 @@ struct world_plan {
 	bool held;          /* some asks are by a held key */
 	bool bad;           /* the store lies: what it says proves nothing */
 	bool hot;           /* keys are split over seats */
+	bool fails;         /* the store is a server that can forget */
 };
 
 struct call {
@@ -137,6 +138,8 @@ struct world {
 	uint64_t crashes;
 	uint64_t restarts;
 	uint64_t pauses;
+	uint64_t partitions;
+	uint64_t fail_overs;
 	uint64_t unanswered; /* by nodes that crashed */
 	bool verbose;
 	char fault[200]; /* "" if there is none */
@@ -164,6 +167,11 @@ void world_shut(struct world *world, uint32_t node);
 /* A node that is down begins a new life. */
 void world_start(struct world *world, uint32_t node);
 void world_pause(struct world *world, uint32_t node, uint64_t until_us);
+/* Nothing passes between the node and the store until then. */
+void world_cut(struct world *world, uint32_t node, uint64_t until_us);
+/* A replica is given all that was written by now; it takes over.  With plan.fails. */
+void world_replicate(struct world *world);
+void world_fail_over(struct world *world);
 
 /* What was admitted of the key in a window, counted from the start. */
 uint64_t world_used(const struct world *world, uint32_t key, size_t window);
