@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# mutants.sh [SEEDS] -- faults planted one at a time, each of which the simulator must find
+# within SEEDS seeds (1000).
+#
+# What is committed is built apart, under build/mutants.  A mutant is a line that is
+# replaced; one whose line is not found, or that does not compile, counts as not caught.
+# Prints a table; ends with failure if one is not caught.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+seeds=${1:-1000}
+out=$PWD/build/mutants
+rm -rf "$out"
+mkdir -p "$out/source"
+git archive HEAD | tar -x -C "$out/source" || exit 1
+cd "$out/source" || exit 1
+meson setup "$out/build" -Dtools=false >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
+sim=tests/sim/fleet_sim
+missed=0
+
+build() {
+	ninja -C "$out/build" "$sim" >"$out/log" 2>&1
+}
+
+# mutant FILE WHAT OLD NEW: OLD, a part of one line, becomes NEW.
+mutant() {
+	local file=$1 what=$2 found
+	cp "$file" "$out/kept"
+	OLD=$3 NEW=$4 python3 - "$file" <<'END' || found='its line is not there'
+import os, sys
+path, old, new = sys.argv[1], os.environ["OLD"], os.environ["NEW"]
+text = open(path).read()
+if text.count(old) != 1:
+    sys.exit(1)
+open(path, "w").write(text.replace(old, new))
+END
+	if [ -z "${found-}" ]; then
+		if ! build; then
+			found='does not compile'
+		elif { timeout 100 "$out/build/$sim" --seeds "0-$((seeds - 1))" >"$out/said" 2>&1; } 2>/dev/null; then
+			found='not caught'
+		else
+			found=
+		fi
+	fi
+	cp "$out/kept" "$file"
+	[ -n "$found" ] && missed=$((missed + 1))
+	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted' "$out/said")
+	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
+}
+
+build && "$out/build/$sim" --seeds "0-$((seeds - 1))" >"$out/said" || {
+	echo "what is committed does not pass"
+	tail -n 20 "$out/log" "$out/said"
+	exit 1
+}
+printf '| where | what | found |\n|---|---|---|\n'
+
+mutant engine/credit.h 'credit lives a tick longer' \
+	'word >> CREDIT_UNIT_BITS > now.ns' 'word >> CREDIT_UNIT_BITS >= now.ns'
+mutant engine/clock.h 'no allowance for drift' \
+	'mono_after(sent, us / 1000 * (1000000 - drift_ppm)' 'mono_after(sent, us / 1000 * (1000000 + 0 * drift_ppm)'
+mutant engine/lease.c 'all or nothing is lent' \
+	'uint64_t units = smaller(ask->want, left);' 'uint64_t units = ask->want + 0 * left;'
+mutant engine/lease.c 'a return twice is counted twice' \
+	'	row->out -= units;' '	row->number = 0;'
+mutant shards/grant.c 'a lease counts from when the answer came' \
+	'mono_until(errand->sent, (lasting)' 'mono_until(now, (lasting)'
+mutant shards/grant.c 'an answer is taken for the next ask' \
+	'!errand->purse || errand->number != answer->number' '!errand->purse || errand->number == 0'
+mutant shards/purse.c 'dead units come to life' \
+	'!credit_lives(word, now) || credit_units(word) == 0' 'credit_units(word) == 0 && credit_lives(word, now)'
+mutant shards/purse.c 'what is given back is kept, too' \
+	'uint64_t word = swap_relaxed(credit, 0);' 'uint64_t word = load_relaxed(credit);'
+mutant shards/purse.c 'what is cut off for a seat stays with all' \
+	'swap_if_relaxed(&purse->credit, &word, word - slice)' 'swap_if_relaxed(&purse->credit, &word, word - cost)'
+mutant shards/turn.c 'patience has no end' \
+	'if (!mono_reached(now, ask->due))' 'if (now.ns > 0)'
+mutant runtime/mailbox.c 'an actor takes its mail once only' \
+	'	box->own.head = ticket + 1;' ''
+mutant stores/quarantine.c 'no quarantine' \
+	'if (since_us == 0)' 'if (since_us != 1)'
+
+[ "$missed" -eq 0 ]
