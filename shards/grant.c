@@ -400,6 +400,13 @@ static void on_grant(struct lessor *lessor, struct link *link, struct errand *er
 		take_grant(lessor, errand, answer, now);
 }
 
+/* A meter's books count from when an answer came, and allow for its way: what took longer,
+ * as with a node that was paused, would look like more than a meter can lend. */
+static bool is_too_late(const struct errand *errand, mono now)
+{
+	return is_meter(&errand->purse->lender->rule) && mono_reached(now, errand->due);
+}
+
 void lessor_on_answer(struct store_home *home,
                       const struct lend_answer *answer) UNCHECKED
 {
@@ -422,6 +429,8 @@ void lessor_on_answer(struct store_home *home,
 	lessor_note_result(lessor, link, answer->result, now);
 	if (answer->result != STORE_DONE)
 		lessor_fail_waiters(lessor, errand, answer->result);
+	else if (is_too_late(errand, now))
+		lessor_fail_waiters(lessor, errand, STORE_LATE);
 	else if (errand->forget)
 		go_again_or_rest(lessor, errand);
 	else
