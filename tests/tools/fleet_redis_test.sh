@@ -122,12 +122,8 @@ expect_nobody "without a server"
 # A server that has just been started grants nothing until the window turns.  The limit is
 # so small that every key is asked for more on any machine.
 start_server
-# A machine that has no time for the server leaves a window unfilled: then once more.
-for _ in 1 2 3; do
-	run 0 --store "$url" --processes 4 --nodes 1 --threads 2 --seconds 3 --window 500ms \
-		--keys 20 --limit 100 --json
-	grep -q '"undershoot_mean": 0[,.]0*,' "$work/out" && break
-done
+run 0 --store "$url" --processes 4 --nodes 1 --threads 2 --seconds 3 --window 500ms \
+	--keys 20 --limit 100 --json
 holds '(o["processes"], o["nodes"], o["store"]) == (4, 1, "'"$url"'")' \
 	'o["verdict"] == "held" and o["overshoot"] == 0 and o["admitted_max"] == 100' \
 	'o["windows"] >= 5 and o["undershoot_mean"] == 0' \
