@@ -361,8 +361,8 @@ static void make(const struct step *step)
 
 static void no_window_opens_twice(int which)
 {
+	const struct count nothing[ROWS_MOST] = { { 0, 0, 0 } };
 	const struct step steps[] = {
-		{ 0, 0, true },
 		/* By exactly one window, back and forth. */
 		{ -HOUR_S, 0, false },
 		{ 0, 0, false },
@@ -394,6 +394,7 @@ static void no_window_opens_twice(int which)
 	open_windows(NOON_S);
 	set_clock(NOON_S);
 	let_ask();
+	await_all(nothing, true);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		make(&steps[i]);
 	everybody_stops();
