@@ -227,39 +227,41 @@ static ALWAYS_INLINE struct purse *find_quickly(const struct gale_seat *seat,
 	return root_find(root, name);
 }
 
-/* What outlives all that the counter can tell is taken as soon as the counter is read. */
-static ALWAYS_INLINE bool take_in_time(const struct gale_seat *seat,
-                                       _Atomic uint64_t *credit, uint64_t cost,
-                                       struct found *ret_found)
+/* When an ask was made, as its seat tells; the counter is read first, as what follows gets
+ * done meanwhile. */
+static ALWAYS_INLINE uint64_t read_counter(const struct gale_seat *seat)
 {
-	const struct counter *counter = &seat->counter;
-	uint64_t word = load_relaxed(credit), since;
+	return seat->ticked.ns == 0 ? counter_ticks() : 0;
+}
 
-	if (!LIKELY(credit_covers(word, counter_last(counter), cost)) ||
-	    !LIKELY(counter_runs(counter, counter_ticks(), &since)) ||
-	    !LIKELY(swap_if_relaxed(credit, &word, word - cost))) /* U1, U2 */
+static ALWAYS_INLINE bool tell(const struct gale_seat *seat, uint64_t ticks,
+                               mono *ret_now)
+{
+	uint64_t since;
+
+	*ret_now = seat->ticked;
+	if (LIKELY(seat->ticked.ns > 0))
+		return true;
+	if (!LIKELY(counter_runs(&seat->counter, ticks, &since)))
 		return false;
-	ret_found->how = LOCAL_TAKEN;
-	ret_found->word = word - cost;
-	ret_found->now = counter_at(counter, since);
+	*ret_now = counter_at(&seat->counter, since);
 	return true;
 }
 
 static ALWAYS_INLINE struct found take_quickly(const struct gale_seat *seat,
-                                               struct purse *purse,
-                                               _Atomic uint64_t *credit, uint64_t cost)
+                                               uint64_t ticks, struct purse *purse,
+                                               struct cell *cell, uint64_t cost)
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
 
-	if (seat->ticked.ns == 0 && LIKELY(take_in_time(seat, credit, cost, &found)))
-		return found;
-	if (LIKELY(seat_tells(seat, &found.now)))
-		found.how = local_try_word(purse, credit, found.now, cost, &found.word);
+	if (LIKELY(tell(seat, ticks, &found.now)))
+		found.how = local_try_word(purse, cell, found.now, cost, &found.word);
 	return found;
 }
 
 /* Within a grace period. */
 static ALWAYS_INLINE struct found find_and_take(const struct gale_seat *seat,
+                                                uint64_t ticks,
                                                 const struct purse_name *name,
                                                 uint64_t cost)
 {
@@ -268,7 +270,7 @@ static ALWAYS_INLINE struct found find_and_take(const struct gale_seat *seat,
 	if (!LIKELY(purse != NULL))
 		return (struct found){ .how = LOCAL_UNKNOWN };
 	purse_use(purse);
-	return take_quickly(seat, purse, local_word(purse, seat->number), cost);
+	return take_quickly(seat, ticks, purse, local_cell(purse, seat->number), cost);
 }
 
 static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
@@ -278,13 +280,14 @@ static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
 {
 	if (LIKELY(seat && limiter) && LIKELY(is_quick(seat, limiter, cost)) &&
 	    LIKELY(key_is_good(key, key_len))) {
+		uint64_t ticks = read_counter(seat);
 		struct lender *lender = &limiter->lender;
 		struct purse_name name = name_of(lender, key, key_len);
 		struct found found;
 
 		seat_check_thread(seat);
 		reader_enter(&seat->handle.runtime->grace, &seat->reader);
-		found = find_and_take(seat, &name, cost);
+		found = find_and_take(seat, ticks, &name, cost);
 		reader_exit(&seat->reader);
 		if (LIKELY(found.how != LOCAL_UNKNOWN))
 			return quick_answer(seat, lender, &found);
@@ -350,7 +353,7 @@ static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
 	    !is_quick(seat, limiter, question->cost))
 		return found;
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	found = find_and_take(seat, &name, question->cost);
+	found = find_and_take(seat, read_counter(seat), &name, question->cost);
 	reader_exit(&seat->reader);
 	return found;
 }
@@ -416,8 +419,8 @@ struct gale_key {
 	struct handle handle;
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
-	struct purse *purse;      /* pinned; NULL until there is one */
-	_Atomic uint64_t *credit; /* its word for this seat, as of the last long way */
+	struct purse *purse; /* pinned; NULL until there is one */
+	struct cell *cell;   /* of this seat, as of the last long way; NULL: none */
 	uint64_t hash;
 	size_t key_len;
 	uint8_t key[GALE_KEY_MAX];
@@ -490,10 +493,8 @@ static void pin(struct gale_key *key)
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = root_find(root_of(seat, key->hash), &name);
-	if (purse && purse_pin(purse)) {
+	if (purse && purse_pin(purse))
 		key->purse = purse;
-		key->credit = &purse->credit;
-	}
 	reader_exit(&seat->reader);
 }
 
@@ -520,7 +521,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	    key->limiter->lender.lending == LENDING_PLACES ||
 	    is_too_much(&key->limiter->lender, cost))
 		return ask_by_name(key, cost, tag);
-	key->credit = local_word(key->purse, key->seat->number);
+	key->cell = local_cell(key->purse, key->seat->number);
 	wish = (struct wish){ .seat = key->seat,
 		              .limiter = key->limiter,
 		              .cost = cost,
@@ -542,7 +543,8 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
 	if (LIKELY(key_is_quick(key, cost))) {
 		struct gale_seat *seat = key->seat;
-		struct found found = take_quickly(seat, key->purse, key->credit, cost);
+		struct found found =
+		    take_quickly(seat, read_counter(seat), key->purse, key->cell, cost);
 
 		seat_check_thread(seat);
 		if (LIKELY(found.how != LOCAL_UNKNOWN))

@@ -48,13 +48,6 @@ struct counter_look {
 /* Learns from a look. */
 void counter_learn(struct counter *counter, const struct counter_look *look);
 
-/* No instant that it tells before the next look is later: what is sure to live then need
- * not be compared with what the counter says, while which nothing else gets done. */
-static ALWAYS_INLINE mono counter_last(const struct counter *counter)
-{
-	return (mono){ counter->ns + COUNTER_GOOD_NS };
-}
-
 /* The instant so many ticks after the last look. */
 static ALWAYS_INLINE mono counter_at(const struct counter *counter, uint64_t since)
 {

@@ -56,13 +56,18 @@ void grace_leave(struct grace *grace, struct reader *reader)
 	lock_drop(&grace->lock);
 }
 
+void grace_pass(struct grace *grace)
+{
+	fence_full(); /* entered */
+	if (!grace->fences)
+		gale_assert(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+}
+
 uint64_t grace_begin(struct grace *grace)
 {
 	uint64_t ticket = add_release(&grace->epoch, 1); /* begun */
 
-	fence_full(); /* entered */
-	if (!grace->fences)
-		gale_assert(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+	grace_pass(grace);
 	return ticket;
 }
 

@@ -78,6 +78,16 @@ static inline void reader_exit(struct reader *reader)
 	store_release(&reader->reading, 0); /* left */
 }
 
+/* Can every thread be made to pass a fence? */
+static inline bool grace_passes(const struct grace *grace)
+{
+	return !grace->fences;
+}
+
+/* Every thread of this process passes a fence before this returns, where it can be made
+ * to; the caller always does. */
+void grace_pass(struct grace *grace);
+
 /* A grace period begins: for what nobody new can reach.  Returns its ticket. */
 uint64_t grace_begin(struct grace *grace);
 /* Have all who were reading when it began ended? */

@@ -138,7 +138,8 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	struct crowd crowd = crowd_of(errand);
 	uint64_t left, want, room;
 
-	purse_gather(errand->purse, now); /* those who wait take from there only */
+	purse_gather(errand->purse, lessor->purses.own.grace,
+	             now); /* those who wait take from there only */
 	left = purse_left(errand->purse, now);
 	room = CREDIT_UNITS_MAX > left ? CREDIT_UNITS_MAX - left : 1;
 	want = queues(errand->purse) ? want_of(lessor, errand, &crowd, left, now)

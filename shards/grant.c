@@ -188,6 +188,7 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 
 	if (units == 0)
 		return;
+	lessor_warm(purse, units, now);
 	purse->taken += units;
 	if (!lessor_has_windows(lender))
 		lessor_set_tag(purse, grant->tag); /* only the latest can go back */
@@ -330,7 +331,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	if (grant->units > 0 && grant->units < errand->want)
 		lessor_count(lessor, COUNT_PARTIAL, 1);
 	if (grant->units < errand->want) {
-		purse_gather(purse, now);
+		purse_gather(purse, lessor->purses.own.grace, now);
 		note_spent(lessor, errand, grant, now);
 	}
 	note_dead(lessor, errand, grant, ends, now);

@@ -297,8 +297,9 @@ static uint64_t empty(struct lessor *lessor, struct purse *purse, mono now)
 	uint64_t left;
 
 	if (purse->lender->lending != LENDING_PLACES)
-		return purse_empty(purse, now);
-	(void)purse_empty(purse, now); /* burst: it is worth nothing to the store */
+		return purse_empty(purse, lessor->purses.own.grace, now);
+	(void)purse_empty(purse, lessor->purses.own.grace,
+	                  now); /* burst: it is worth nothing to the store */
 	block = load_relaxed(&purse->block);
 	left = block ? block_close(block, now) : 0;
 	purses_take_block(&lessor->purses, purse);

@@ -192,6 +192,8 @@ void lessor_hope(struct lessor *lessor, struct purse *purse, mono now);
 
 /* Purses with credit: to be looked at, or not any more; looked at, if it is time. */
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
+/* Units come: how fast those before them were spent makes a purse hot. */
+void lessor_warm(struct purse *purse, uint64_t units, mono now);
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);
 void lessor_look(struct lessor *lessor, struct link *link, mono now);
 /* Nobody may spend what is left of it any more. */

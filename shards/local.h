@@ -72,28 +72,43 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 	                                                 : LOCAL_UNKNOWN;
 }
 
-/* The word that this seat takes from: its cell, or the credit that all share. */
-static ALWAYS_INLINE _Atomic uint64_t *local_word(struct purse *purse, uint32_t seat)
+/* The seat's own cell, or NULL: it takes from the credit that all share. */
+static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 {
 	struct cells *cells = load_acquire(&purse->cells); /* celled */
 
-	return cells && seat < cells->count ? &cells->at[seat].credit : &purse->credit;
+	return cells && seat < cells->count ? &cells->at[seat] : NULL;
 }
 
-/* From credit or from memory, if that word says it all. */
-static ALWAYS_INLINE enum local local_try_word(struct purse *purse,
-                                               _Atomic uint64_t *credit, mono now,
-                                               uint64_t cost, uint64_t *ret_word)
+/* What was there is in *word, and covers the cost. */
+static ALWAYS_INLINE bool local_spend(struct purse *purse, struct cell *cell,
+                                      uint64_t *word, uint64_t cost)
 {
-	uint64_t word = load_relaxed(credit);
+	return cell ? cell_spend(cell, *word, cost)
+	            : swap_if_relaxed(&purse->credit, word, *word - cost); /* U1 */
+}
+
+static ALWAYS_INLINE uint64_t local_word(struct purse *purse, struct cell *cell)
+{
+	if (!cell)
+		return load_relaxed(&purse->credit);
+	return LIKELY(load_relaxed(&cell->state) == CELL_OPEN)
+	           ? load_relaxed(&cell->credit)
+	           : 0;
+}
+
+/* From credit or from memory, if one word says it all. */
+static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell *cell,
+                                               mono now, uint64_t cost,
+                                               uint64_t *ret_word)
+{
+	uint64_t word = local_word(purse, cell);
 
 	*ret_word = word - cost;
 	if (LIKELY(credit_covers(word, now, cost)))
-		return swap_if_relaxed(credit, &word, word - cost)
-		           ? LOCAL_TAKEN /* U1 */
-		           : LOCAL_UNKNOWN;
-	if (credit != &purse->credit &&
-	    credit_covers(load_relaxed(&purse->credit), now, cost))
+		return LIKELY(local_spend(purse, cell, &word, cost)) ? LOCAL_TAKEN
+		                                                     : LOCAL_UNKNOWN;
+	if (cell && credit_covers(load_relaxed(&purse->credit), now, cost))
 		return LOCAL_UNKNOWN; /* a slice can be had */
 	return purse_refuses(purse, now, cost, ret_word) ? LOCAL_REFUSED
 	                                                 : LOCAL_UNKNOWN;

@@ -25,7 +25,8 @@
 #define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
 #define SEEN_NEVER UINT32_MAX
 #define HOPES_MOST 8
-#define CONTENDED 16 /* swaps lost between two looks that make a key hot */
+#define CONTENDED 16 /* swaps lost since the last look that make a key hot */
+#define HOT_NS 1000  /* so does a unit that is spent in each of these, on average */
 
 static struct purse *at(struct lessor *lessor, uint32_t number)
 {
@@ -90,7 +91,7 @@ void lessor_drop_lent(struct lessor *lessor, const struct link *link, mono now)
 	uint32_t number = link->own.lent_first;
 
 	for (; number != NUMBER_LAST; number = own_at(lessor, number)->next)
-		(void)purse_empty(at(lessor, number), now);
+		(void)purse_empty(at(lessor, number), lessor->purses.own.grace, now);
 }
 
 /* How many looks without a taker make it idle: an eighth of the window. */
@@ -121,13 +122,39 @@ void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
 		unlist(lessor, link_of(lessor, purse->lender), purse->number);
 }
 
+static uint64_t spent_since(const struct purse *purse, uint64_t left)
+{
+	return purse->seen == SEEN_NEVER || purse->seen < left ? 0 : purse->seen - left;
+}
+
+static void warm(struct purse *purse, uint64_t spent)
+{
+	uint64_t heat = load_relaxed(&purse->contended) +
+	                spent * CONTENDED * HOT_NS / purse->lender->look_ns;
+
+	store_relaxed(&purse->contended,
+	              (uint16_t)(heat < UINT16_MAX ? heat : UINT16_MAX));
+}
+
+/* Since the last look, or since the grant before, if that was later. */
+void lessor_warm(struct purse *purse, uint64_t units, mono now)
+{
+	uint64_t left = purse_left(purse, now);
+	uint64_t spent = purse->taken > left ? purse->taken - left : 0;
+
+	if (purse->seen != SEEN_NEVER)
+		spent = spent_since(purse, left);
+	warm(purse, spent < units ? spent : units);
+}
+
 static void heat(struct lessor *lessor, struct purse *purse)
 {
-	if (load_relaxed(&purse->contended) < CONTENDED)
-		return;
+	bool hot = load_relaxed(&purse->contended) >= CONTENDED;
+
 	store_relaxed(&purse->contended, 0);
-	if (purse->lender->lending != LENDING_UNITS || lessor->config.seats < 2 ||
-	    load_relaxed(&purse->cells))
+	if (!hot || purse->lender->lending != LENDING_UNITS ||
+	    lessor->config.seats < 2 || load_relaxed(&purse->cells) ||
+	    !grace_passes(lessor->purses.own.grace))
 		return;
 	purses_give_cells(&lessor->purses, purse, lessor->config.seats);
 	lessor_count(lessor, COUNT_CELLS, 1);
@@ -172,6 +199,8 @@ static bool hope(struct lessor *lessor, struct purse *purse, mono now)
 		purse->seen--;
 	else if (own->hopes > 0)
 		ask_again(lessor, purse, now);
+	if (own->hopes == 0)
+		purse->seen = 0;
 	return own->hopes > 0;
 }
 
@@ -180,8 +209,9 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
 	uint64_t left = purse_left(purse, now);
 	uint64_t seen = purse->seen;
-	uint64_t spent = seen == SEEN_NEVER || seen < left ? 0 : seen - left;
+	uint64_t spent = spent_since(purse, left);
 
+	warm(purse, spent);
 	heat(lessor, purse);
 	if (left == 0)
 		return hope(lessor, purse, now);

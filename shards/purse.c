@@ -49,15 +49,64 @@ static uint64_t joined(uint64_t a, uint64_t b)
 	return tick << CREDIT_UNIT_BITS | units;
 }
 
+static uint64_t sum_of(uint64_t word, uint64_t slice, mono now)
+{
+	return credit_units(word) > 0 && credit_lives(word, now) ? joined(word, slice)
+	                                                         : slice;
+}
+
+/* What lives is of the same window as what comes: of two early bounds on its end, the
+ * later.  What is dead may be of the window before, and must not come to life.   (U1) */
+static uint64_t put_to(uint64_t word, uint64_t put, mono now)
+{
+	uint64_t later = word > put ? word : put;
+	uint64_t units = credit_units(word) + credit_units(put);
+
+	if (!credit_lives(word, now) || credit_units(word) == 0)
+		return put;
+	return (later & ~CREDIT_UNITS_MAX) |
+	       (units < CREDIT_UNITS_MAX ? units : CREDIT_UNITS_MAX);
+}
+
+static void share(struct purse *purse, uint64_t put, mono now)
+{
+	uint64_t word = load_relaxed(&purse->credit);
+
+	while (!swap_if_relaxed(&purse->credit, &word, put_to(word, put, now)))
+		;
+}
+
+/* What the actor has left to the seat. */
+static uint64_t settled(struct cell *cell)
+{
+	bool found = load_relaxed(&cell->was) == load_relaxed(&cell->credit);
+
+	return load_relaxed(found ? &cell->mine_if_found : &cell->mine_if_not);
+}
+
+/* May the seat take from it now?  After the actor has, the seat begins anew. */
+static bool cell_opens(struct cell *cell)
+{
+	uint32_t state = load_acquire(&cell->state); /* settled */
+
+	if (state != CELL_TAKEN)
+		return state == CELL_OPEN;
+	store_relaxed(&cell->credit, settled(cell)); /* Y1 */
+	store_relaxed(&cell->mine_if_found, 0);
+	store_relaxed(&cell->mine_if_not, 0);
+	store_release(&cell->state, CELL_OPEN); /* opened */
+	return true;
+}
+
+/* If the actor wants the cell meanwhile, it is known later which of them has the slice. */
 static void add_to_cell(struct cell *cell, uint64_t slice, mono now)
 {
-	uint64_t word = load_relaxed(&cell->credit), sum;
+	uint64_t sum = sum_of(load_relaxed(&cell->credit), slice, now);
 
-	do {
-		sum = credit_units(word) > 0 && credit_lives(word, now)
-		          ? joined(word, slice)
-		          : slice;
-	} while (!swap_if_relaxed(&cell->credit, &word, sum));
+	store_relaxed(&cell->credit, sum);
+	fence_compiler(); /* entered */
+	if (load_relaxed(&cell->state) != CELL_OPEN)
+		store_relaxed(&cell->mine_if_not, slice);
 }
 
 static bool take_by_cell(struct purse *purse, struct cells *cells, uint32_t seat,
@@ -66,10 +115,12 @@ static bool take_by_cell(struct purse *purse, struct cells *cells, uint32_t seat
 	struct cell *cell = &cells->at[seat];
 	uint64_t slice;
 
-	if (credit_take(&cell->credit, now, cost, ret_word))
+	if (cell_opens(cell) && cell_take(cell, now, cost, ret_word))
 		return true;
+	if (!cell_opens(cell))
+		return credit_take(&purse->credit, now, cost, ret_word);
 	if (!cut(purse, cells->count, now, cost, &slice))
-		return false;
+		return cell_take(cell, now, cost, ret_word); /* from what was left */
 	*ret_word = slice - cost;
 	if (credit_units(slice) > cost)
 		add_to_cell(cell, slice - cost, now);
@@ -147,27 +198,10 @@ bool purse_kill(struct purse *purse)
 
 /* ---- The actor's side ------------------------------------------------------------ */
 
-/* What lives is of the same window as what comes: of two early bounds on its end, the
- * later.  What is dead may be of the window before, and must not come to life.   (U1) */
-static uint64_t put_to(uint64_t word, uint64_t put, mono now)
-{
-	uint64_t later = word > put ? word : put;
-	uint64_t units = credit_units(word) + credit_units(put);
-
-	if (!credit_lives(word, now) || credit_units(word) == 0)
-		return put;
-	return (later & ~CREDIT_UNITS_MAX) |
-	       (units < CREDIT_UNITS_MAX ? units : CREDIT_UNITS_MAX);
-}
-
 void purse_put(struct purse *purse, mono then, uint64_t units, mono now)
 {
-	uint64_t word = load_relaxed(&purse->credit);
-	uint64_t put = credit_until(then, units);
-
 	gale_assert(units <= CREDIT_UNITS_MAX);
-	while (!swap_if_relaxed(&purse->credit, &word, put_to(word, put, now)))
-		;
+	share(purse, credit_until(then, units), now);
 	store_relaxed(&purse->denial, 0);
 }
 
@@ -182,56 +216,81 @@ static struct cells *cells_of(struct purse *purse)
 	return is_pacer(purse) ? NULL : load_relaxed(&purse->cells);
 }
 
-void purse_gather(struct purse *purse, mono now)
+static uint64_t lives_of(uint64_t word, mono now)
+{
+	return credit_lives(word, now) ? credit_units(word) : 0;
+}
+
+/* Says in each cell that has something in it that it is wanted. */
+static bool want(struct cells *cells, mono now)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < cells->count; i++) {
+		struct cell *cell = &cells->at[i];
+
+		if (load_acquire(&cell->state) != CELL_OPEN || /* opened */
+		    lives_of(load_relaxed(&cell->credit), now) == 0)
+			continue;
+		store_relaxed(&cell->state, CELL_WANTED);
+		any = true;
+	}
+	return any;
+}
+
+/* What is in a cell that was wanted; 0 in one that was not. */
+static uint64_t take_out(struct cell *cell)
+{
+	uint64_t word;
+
+	if (load_relaxed(&cell->state) != CELL_WANTED)
+		return 0;
+	word = load_relaxed(&cell->credit);
+	store_relaxed(&cell->was, word);
+	store_release(&cell->state, CELL_TAKEN); /* settled */
+	return word;
+}
+
+void purse_gather(struct purse *purse, struct grace *grace, mono now)
 {
 	struct cells *cells = cells_of(purse);
 
-	for (uint32_t i = 0; cells && i < cells->count; i++) {
-		uint64_t cut = swap_relaxed(&cells->at[i].credit, 0); /* Y1 */
-		uint64_t word = load_relaxed(&purse->credit);
+	if (!cells || !want(cells, now))
+		return;
+	grace_pass(grace); /* entered */
+	for (uint32_t i = 0; i < cells->count; i++) {
+		uint64_t word = take_out(&cells->at[i]); /* Y1 */
 
-		if (credit_units(cut) == 0 || !credit_lives(cut, now))
-			continue;
-		while (!swap_if_relaxed(&purse->credit, &word, put_to(word, cut, now)))
-			;
+		if (lives_of(word, now) > 0)
+			share(purse, word, now);
 	}
 }
 
-static uint64_t drain(_Atomic uint64_t *credit, mono now)
+uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now)
 {
-	uint64_t word = swap_relaxed(credit, 0); /* Y1 */
-
-	return credit_lives(word, now) ? credit_units(word) : 0;
+	purse_gather(purse, grace, now);
+	return lives_of(swap_relaxed(&purse->credit, 0), now); /* Y1 */
 }
 
-uint64_t purse_empty(struct purse *purse, mono now)
+static uint64_t left_in(struct cell *cell, mono now)
 {
-	struct cells *cells = cells_of(purse);
-	uint64_t units = drain(&purse->credit, now);
-
-	for (uint32_t i = 0; cells && i < cells->count; i++)
-		units += drain(&cells->at[i].credit, now);
-	return units;
-}
-
-static uint64_t left_in(_Atomic uint64_t *credit, mono now)
-{
-	uint64_t word = load_relaxed(credit);
-
-	return credit_lives(word, now) ? credit_units(word) : 0;
+	return lives_of(load_relaxed(&cell->state) == CELL_TAKEN
+	                    ? settled(cell)
+	                    : load_relaxed(&cell->credit),
+	                now);
 }
 
 uint64_t purse_left(struct purse *purse, mono now)
 {
 	struct cells *cells = cells_of(purse);
 	struct block *block = is_pacer(purse) ? load_relaxed(&purse->block) : NULL;
-	uint64_t units = left_in(&purse->credit, now);
+	uint64_t units = lives_of(load_relaxed(&purse->credit), now);
 
 	if (block)
 		units += block_left(block, now);
 
 	for (uint32_t i = 0; cells && i < cells->count; i++)
-		units += left_in(&cells->at[i].credit, now);
+		units += left_in(&cells->at[i], now);
 	return units;
 }
 

@@ -11,13 +11,27 @@
  *     line 0   credit, denial, and the actor's books    written by every allow
  *     line 1   whose it is: limiter, hash, key          read by every ask, hardly written
  *
- * A key that several threads want at once gets a cell for each seat, on a line of its
- * own.  A seat moves a slice of the credit to its cell, and takes from there.
+ * A key that is hot gets a cell for each seat, on a line of its own.  A seat moves a
+ * slice of the credit to its cell, and takes from there by a load and a store, as nobody
+ * else writes there.  When the actor wants back what lies in cells, it says so in each
+ * and makes every thread pass a fence.  A seat that has stored before the fence has taken
+ * what it stored, and the actor finds the rest; one that stores after it sees, when it
+ * looks again, that it was too late, and has taken nothing:
+ *
+ *     the seat                                     the actor
+ *       loads credit                                 stores state: wanted
+ *       stores credit, less what it takes            fence, everywhere
+ *       loads state: open?  Then it has taken.       loads credit, stores it in was
+ *       Else it has not; later:                      stores state: taken
+ *       state is taken: the cost is its own if the
+ *       actor found credit without it.  Stores
+ *       credit anew, then state: open
  *
  * Invariants
  *
  *   Y1  Units are in one place at a time: they leave the word they were in before they
  *       enter another.  Credit and cells together hold at most what was put in.  (L1)
+ *       Whose the units of a cell are that was wanted follows from what the actor found.
  *   Y2  What readers compare (lender, hash, key) does not change from the day the purse
  *       is placed in the table until no reader can hold it any more.
  *   Y3  A purse that is dead (pins) is never pinned again.  What a slow thread still puts
@@ -32,8 +46,15 @@
  *   there is to know, and publishes nothing else.
  *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
  *             What was read under a pin has been read, before it is freed.
- *   celled   the actor stores cells with release  ->  purse_take loads it with acquire
+ *   celled   the actor stores cells with release  ->  local_cell loads it with acquire
  *            The cells are empty, not garbage.
+ *   entered  (runtime/grace.h) The actor stores state, makes every thread pass a fence,
+ *            then loads credit; a seat stores credit, then loads state.  So they cannot
+ *            both miss what the other stored.
+ *   settled  the actor stores state with release  ->  the seat loads it with acquire
+ *            It reckons with what the actor found.
+ *   opened   the seat stores state with release  ->  the actor loads it with acquire
+ *            What it wants next is what the seat has reckoned.
  *   booked   the actor stores a block with release  ->  purse_place loads it with acquire
  *            All of it is there.
  */
@@ -49,18 +70,30 @@
 
 #include "engine/credit.h"
 #include "runtime/atomic.h"
+#include "runtime/grace.h"
 #include "runtime/hot.h"
 #include "shards/block.h"
 #include "shards/part.h"
 
 struct lender;
 
+enum cell_state {
+	CELL_OPEN,   /* its seat takes from it */
+	CELL_WANTED, /* the actor is about to; the seat keeps away */
+	CELL_TAKEN,  /* the actor has; the seat reckons what it left */
+};
+
 /* The word of one seat: two lines, as processors fetch lines in pairs. */
 struct cell {
-	alignas(WET_ALIGN) uint64_t unused[7];
-	_Atomic uint64_t credit;
+	alignas(WET_ALIGN) _Atomic uint32_t state;
+	_Atomic uint64_t was; /* CELL_TAKEN: what the actor found */
+	/* What is the seat's, if it was too late: when the actor has found what the seat
+	 * stored, and when it has not. */
+	_Atomic uint64_t mine_if_found, mine_if_not;
+	uint64_t unused[3];
+	_Atomic uint64_t credit; /* written by the seat alone */
 };
-static_assert(IS_WET(struct cell, credit), "see hot.h");
+static_assert(IS_WET(struct cell, credit) && !IS_WET(struct cell, state), "see hot.h");
 
 struct cells {
 	struct part part; /* first */
@@ -133,11 +166,34 @@ static inline bool credit_take(_Atomic uint64_t *credit, mono now, uint64_t cost
 	return false;
 }
 
-/* The long way: another thread was faster, or there are cells. */
+/* Takes cost from a cell, as its seat: without a step that others wait for.  False: there
+ * is too little, or the actor wants it. */
+static ALWAYS_INLINE bool cell_spend(struct cell *cell, uint64_t word, uint64_t cost)
+{
+	store_relaxed(&cell->credit, word - cost); /* U1 */
+	fence_compiler();                          /* entered */
+	if (LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
+		return true;
+	store_relaxed(&cell->mine_if_found, (word & ~CREDIT_UNITS_MAX) | cost);
+	return false;
+}
+
+static ALWAYS_INLINE bool cell_take(struct cell *cell, mono now, uint64_t cost,
+                                    uint64_t *ret_word)
+{
+	uint64_t word = load_relaxed(&cell->credit);
+
+	*ret_word = word - cost;
+	return LIKELY(load_relaxed(&cell->state) == CELL_OPEN) &&
+	       LIKELY(credit_covers(word, now, cost)) && cell_spend(cell, word, cost);
+}
+
+/* The long way: there are cells, or another thread was faster.  Takes cost units; *ret_word is
+ * then what is left where they were. */
 bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
                        uint64_t *ret_word);
 
-/* Takes cost units; *ret_word is then what is left where they were. */
+/* The same, if nobody else takes at this instant. */
 static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
                               uint64_t cost, uint64_t *ret_word)
 {
@@ -196,10 +252,10 @@ void purse_unpin(struct purse *purse);
 void purse_put(struct purse *purse, mono then, uint64_t units, mono now);
 
 /* Brings what lies in the cells back to the credit that all share. */
-void purse_gather(struct purse *purse, mono now);
+void purse_gather(struct purse *purse, struct grace *grace, mono now);
 
 /* Takes all that is left of it, and of its cells; 0 if it is dead by now. */
-uint64_t purse_empty(struct purse *purse, mono now);
+uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now);
 
 /* What is left, cells included; racy, for books only. */
 uint64_t purse_left(struct purse *purse, mono now);

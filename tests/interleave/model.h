@@ -105,12 +105,13 @@ struct end {
 	enum order order;
 };
 
-/* What is taken away from the code: the order of one end, or the one step that reads and
- * writes.  */
+/* What is taken away: the order of one end, the one step that reads and writes, or what the
+ * kernel does. */
 struct mutant {
 	const struct end *end; /* NULL: none */
 	enum order without;
 	bool torn; /* steps that read and write are two steps each */
+	bool deaf; /* the kernel makes no thread pass a fence */
 };
 
 struct found {

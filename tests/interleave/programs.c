@@ -56,7 +56,7 @@ static struct stage {
 static void evict(struct evictor *self, struct purse *purse)
 {
 	(void)self;
-	s->emptied += purse_empty(purse, now);
+	s->emptied += purse_empty(purse, &s->grace, now);
 }
 
 static void gone(struct evictor *self, struct purse *purse)
@@ -152,7 +152,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	if (purse) {
 		purse_use(purse);
 		must_hold(purse->key.near[0] == *name->key);
-		if (local_try_word(purse, local_word(purse, number), now, 1, &word) ==
+		if (local_try_word(purse, local_cell(purse, number), now, 1, &word) ==
 		    LOCAL_TAKEN)
 			seat->taken++;
 	}
@@ -189,7 +189,13 @@ static void actor_splits(void)
 
 static void actor_gathers(void)
 {
-	purse_gather(s->purse, now);
+	purse_gather(s->purse, &s->grace, now);
+}
+
+static void actor_gathers_twice(void)
+{
+	actor_gathers();
+	actor_gathers();
 }
 
 static void actor_splits_and_gathers(void)
@@ -200,7 +206,7 @@ static void actor_splits_and_gathers(void)
 
 static void actor_empties(void)
 {
-	s->emptied += purse_empty(s->purse, now);
+	s->emptied += purse_empty(s->purse, &s->grace, now);
 }
 
 static void seat_asks_twice(void)
@@ -212,7 +218,7 @@ static void seat_asks_twice(void)
 /* A denial that was remembered is told by whoever sees it. */
 static void actor_denies(void)
 {
-	s->emptied += purse_empty(s->purse, now);
+	s->emptied += purse_empty(s->purse, &s->grace, now);
 	purse_deny(s->purse, then, 1);
 }
 
@@ -291,7 +297,7 @@ static void seat_holds(void)
 	if (!seat->held)
 		return;
 	must_hold(seat->held->key.near[0] == 0); /* Y3 */
-	if (local_try_word(seat->held, local_word(seat->held, 0), now, 1, &word) ==
+	if (local_try_word(seat->held, local_cell(seat->held, 0), now, 1, &word) ==
 	    LOCAL_TAKEN)
 		seat->taken++;
 	purse_unpin(seat->held);
@@ -632,6 +638,11 @@ const struct program programs[] = {
 	{ "gather",
 	  begin_with_cells,
 	  { actor_gathers, seat_takes, other_takes },
+	  all_is_there,
+	  0 },
+	{ "gather, gather",
+	  begin_full_with_cells,
+	  { actor_gathers_twice, seat_takes },
 	  all_is_there,
 	  0 },
 	{ "split, gather",

@@ -540,6 +540,36 @@ static void units_in_cells_are_found_at_the_end(void **state)
 	world_ends();
 }
 
+/* Within an eighth of a window, after which it is looked at; asked by one seat. */
+static uint64_t splits_after(uint64_t batch, uint64_t units)
+{
+	struct world_plan plan = plan_of(1000000, batch, 1);
+	uint64_t splits;
+
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	(void)ask_times(1);
+	run_to(0, GALE_MILLIS(130));
+	for (uint64_t spent = 0; spent < units; spent += 500) {
+		run_to(0, GALE_MILLIS(130) + spent / 2);
+		world_ask(&w, 0, 0, 0, 500);
+	}
+	run_to(0, GALE_MILLIS(260));
+	splits = counted("keys_split_over_seats");
+	world_ends();
+	return splits;
+}
+
+/* A unit in each microsecond makes a key hot, whether a lease outlasts the looks or not. */
+static void a_key_that_is_spent_fast_is_split(void **state)
+{
+	(void)state;
+	assert_int_equal(splits_after(1000000, 135000), 1);
+	assert_int_equal(splits_after(1000000, 115000), 0);
+	assert_int_equal(splits_after(30000, 200000), 1);
+	assert_int_equal(splits_after(30000, 115000), 0);
+}
+
 /* A key of two seats that has cells; then, in the next window, units of which the second
  * seat has some in its cell. */
 static void open_split(struct world_plan plan)
@@ -1204,6 +1234,7 @@ int main(void)
 		cmocka_unit_test(units_of_a_burst_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
+		cmocka_unit_test(a_key_that_is_spent_fast_is_split),
 		cmocka_unit_test(units_in_cells_help_those_who_wait),
 		cmocka_unit_test(units_in_cells_help_when_there_is_no_more),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),

@@ -30,6 +30,7 @@ static mono at(uint64_t ns)
 }
 
 static const mono start = { 0 };
+static struct grace grace;
 static const mono far = { 1000 * CREDIT_TICK_NS };
 
 static void purse_init(struct purse *purse, struct lender *lender)
@@ -98,7 +99,7 @@ static void what_is_dead_is_not_taken(void **state)
 	assert_false(purse_take(&purse, 0, at(3 * TICK), 1, &word)); /* U2 */
 	assert_int_equal(purse_left(&purse, at(3 * TICK - 1)), 9);
 	assert_int_equal(purse_left(&purse, at(3 * TICK)), 0);
-	assert_int_equal(purse_empty(&purse, at(3 * TICK)), 0);
+	assert_int_equal(purse_empty(&purse, &grace, at(3 * TICK)), 0);
 	assert_int_equal(load_relaxed(&purse.credit), 0);
 }
 
@@ -216,6 +217,70 @@ static void a_seat_takes_a_slice_and_then_from_there(void **state)
 	free_cells(&purse);
 }
 
+static void wants(struct cell *cell)
+{
+	store_relaxed(&cell->state, CELL_WANTED);
+}
+
+static void takes(struct cell *cell, uint64_t found)
+{
+	store_relaxed(&cell->was, found);
+	store_release(&cell->state, CELL_TAKEN); /* settled */
+}
+
+/* The actor wants the cell between two steps of its seat, and finds what the seat has stored
+ * by then, or does not. */
+static void a_seat_that_was_too_late_has_taken_nothing(bool found)
+{
+	struct purse purse;
+	struct cell *cell;
+	uint64_t had, word;
+
+	purse_init(&purse, &units_lender);
+	cell = give_cells(&purse, 2)->at;
+	had = credit_until(far, 10);
+	store_relaxed(&cell->credit, had);
+	store_relaxed(&purse.credit, credit_until(far, 7));
+	wants(cell);
+	assert_false(cell_spend(cell, had, 3));
+	/* Until it is known, the seat takes from what all share. */
+	assert_true(purse_take(&purse, 0, start, 2, &word));
+	assert_int_equal(units_of(&purse.credit), 5);
+	takes(cell, found ? load_relaxed(&cell->credit) : had);
+	assert_int_equal(purse_left(&purse, start), found ? 5 + 3 : 5); /* Y1 */
+	assert_true(purse_take(&purse, 0, start, 3, &word));
+	assert_int_equal(units_of(&purse.credit), found ? 5 : 2);
+	assert_int_equal(load_relaxed(&cell->state), CELL_OPEN);
+	assert_int_equal(purse_left(&purse, start), found ? 5 : 2);
+	free_cells(&purse);
+}
+
+static void what_a_seat_was_about_to_take_is_not_lost(void **state)
+{
+	(void)state;
+	a_seat_that_was_too_late_has_taken_nothing(true);
+	a_seat_that_was_too_late_has_taken_nothing(false);
+}
+
+static void what_cells_held_is_taken_once(void **state)
+{
+	struct purse purse;
+	struct cell *cell;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	cell = give_cells(&purse, 2)->at;
+	store_relaxed(&cell[0].credit, credit_until(far, 10));
+	store_relaxed(&cell[1].credit, credit_until(at(TICK), 20));
+	purse_gather(&purse, &grace, at(TICK)); /* one is dead by then */
+	assert_int_equal(units_of(&purse.credit), 10);
+	purse_gather(&purse, &grace, at(TICK));
+	assert_int_equal(purse_empty(&purse, &grace, at(TICK)), 10);
+	assert_false(purse_take(&purse, 0, at(TICK), 1, &word)); /* Y1 */
+	free_cells(&purse);
+}
+
 static void a_slice_is_neither_too_large_nor_too_small(void **state)
 {
 	struct purse purse;
@@ -235,8 +300,8 @@ static void a_slice_is_neither_too_large_nor_too_small(void **state)
 	store_relaxed(&purse.credit, credit_until(far, 3)); /* cells keep theirs */
 	assert_true(purse_take(&purse, 1, start, 3, &word));
 	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
-	assert_int_equal(purse_empty(&purse, start), 1023);
-	assert_int_equal(purse_empty(&purse, start), 0); /* Y1 */
+	assert_int_equal(purse_empty(&purse, &grace, start), 1023);
+	assert_int_equal(purse_empty(&purse, &grace, start), 0); /* Y1 */
 	free_cells(&purse);
 }
 
@@ -342,7 +407,8 @@ static void burst_goes_before_places(void **state)
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 110);
 	assert_false(purse_place(&purse, start, 1, &answer)); /* Y4 */
-	assert_int_equal(purse_empty(&purse, start), 0);      /* a block is not cells */
+	assert_int_equal(purse_empty(&purse, &grace, start),
+	                 0); /* a block is not cells */
 	assert_ptr_equal(purse_put_block(&purse, NULL), &block);
 	assert_false(purse_place(&purse, start, 1, &answer));
 }
@@ -404,7 +470,7 @@ static void actor_turn(struct scene *s, uint64_t round)
 	purse_put(&s->purse, at(UINT64_MAX), units, start);
 	s->put += units;
 	if (chance_one_in(&s->chance, 4))
-		s->emptied += purse_empty(&s->purse, now);
+		s->emptied += purse_empty(&s->purse, &grace, now);
 }
 
 static void act_on(struct scene *s)
@@ -492,6 +558,20 @@ static void nobody_kills_what_another_holds(void **state)
 	assert_int_equal(load_relaxed(&purse.pins), 0);
 }
 
+static int open_grace(void **state)
+{
+	(void)state;
+	grace_open(&grace);
+	return 0;
+}
+
+static int close_grace(void **state)
+{
+	(void)state;
+	grace_close(&grace);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +583,8 @@ int main(void)
 		cmocka_unit_test(a_denial_ends_at_once_where_a_tick_ends),
 		cmocka_unit_test(a_smaller_cost_is_not_refused),
 		cmocka_unit_test(a_seat_takes_a_slice_and_then_from_there),
+		cmocka_unit_test(what_a_seat_was_about_to_take_is_not_lost),
+		cmocka_unit_test(what_cells_held_is_taken_once),
 		cmocka_unit_test(a_slice_is_neither_too_large_nor_too_small),
 		cmocka_unit_test(joined_words_live_as_long_as_the_shorter),
 		cmocka_unit_test(lost_swaps_are_noted_where_there_are_no_cells),
@@ -515,5 +597,5 @@ int main(void)
 		cmocka_unit_test(nobody_kills_what_another_holds),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, open_grace, close_grace);
 }

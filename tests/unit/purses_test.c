@@ -48,7 +48,7 @@ static void evict(struct evictor *self, struct purse *purse)
 	assert_true(load_relaxed(&purse->pins) == PURSE_DEAD); /* Y3 */
 	/* I6: it still counts as in the table */
 	assert_true(world->purses.table.count > 0);
-	world->units += purse_empty(purse, start);
+	world->units += purse_empty(purse, &world->grace, start);
 	world->evicted++;
 	world->last_evicted = purse;
 }

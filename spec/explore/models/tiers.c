@@ -58,6 +58,8 @@ struct node {
 static struct rule rule;
 static struct lender lender = { .lending = LENDING_UNITS };
 static const mono now = { HERE_NS };
+/* Nothing else runs while a node is asked: no thread has to pass a fence. */
+static struct grace grace = { .fences = true };
 
 static const char *open(const long *c)
 {
@@ -90,11 +92,17 @@ static void node_of(const long *c, const struct state *state, int n,
 		ret_node->cells->at[s].credit = credit_until(dies, state->cell[n][s]);
 }
 
+/* What the actor has taken out is not the seat's any more, whatever it finds there. */
+static uint64_t in_cell(const struct cell *cell)
+{
+	return cell->state == CELL_OPEN ? credit_units(cell->credit) : 0;
+}
+
 static void keep(const long *c, const struct node *node, int n, struct state *state)
 {
 	state->word[n] = small(credit_units(node->purse.credit));
 	for (int s = 0; s < c[SEAT_COUNT]; s++)
-		state->cell[n][s] = small(credit_units(node->cells->at[s].credit));
+		state->cell[n][s] = small(in_cell(&node->cells->at[s]));
 }
 
 static unsigned in_cells(const long *c, const struct state *state, int n)
@@ -187,7 +195,7 @@ static void gather(const long *c, const struct state *state, int n, struct walk 
 	if (in_cells(c, state, n) == 0)
 		return;
 	node_of(c, state, n, &node);
-	purse_gather(&node.purse, now);
+	purse_gather(&node.purse, &grace, now);
 	keep(c, &node, n, &after);
 	step(walk, &after, CHANCE, "node %d gathers what is in its cells", n, 0);
 }
@@ -208,7 +216,7 @@ static void give_back(const long *c, const struct state *state, int n,
 	struct node node;
 
 	node_of(c, state, n, &node);
-	units = purse_empty(&node.purse, now);
+	units = purse_empty(&node.purse, &grace, now);
 	if (units == 0 ||
 	    !lease_give_back(&rule, (uint64_t *)&words, &ledger, start_us(), 1, 2,
 	                     slot_at(start_us()), units))
