@@ -157,6 +157,11 @@ void lessor_window_over(struct lessor *lessor, struct purse *purse)
 	purse->taken = 0;
 }
 
+static uint64_t us_between(mono now, mono then)
+{
+	return then.ns > now.ns ? (then.ns - now.ns) / 1000 : 0;
+}
+
 /* Windows in which nobody asked are learned from too. */
 static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono now)
 {

@@ -15,9 +15,10 @@
 #include "shards/lender.h"
 #include "shards/purse.h"
 
-static inline uint64_t us_between(mono now, mono then)
+/* Of a word that lives. */
+static ALWAYS_INLINE uint64_t local_life_us(uint64_t word, mono now)
 {
-	return then.ns > now.ns ? (then.ns - now.ns) / 1000 : 0;
+	return (credit_dies(word).ns - now.ns) / 1000;
 }
 
 /*
@@ -30,7 +31,7 @@ static inline uint64_t us_between(mono now, mono then)
 	    .why = GALE_WHY_CREDIT,                                                    \
 	    .limit = (lender)->rule.capacity,                                          \
 	    .remaining = credit_units(word),                                           \
-	    .reset_after_us = (credit_dies(word).ns - (now).ns) / 1000, /* it lives */ \
+	    .reset_after_us = local_life_us(word, now),                                \
 	})
 
 /* The denial says what cannot be had: what remains is less. */
@@ -39,9 +40,9 @@ static inline uint64_t us_between(mono now, mono then)
 	    .verdict = GALE_DENY,                                                      \
 	    .why = GALE_WHY_SPENT,                                                     \
 	    .limit = (lender)->rule.capacity,                                          \
-	    .remaining = credit_units(word) - (credit_units(word) > 0),                \
-	    .reset_after_us = us_between(now, credit_dies(word)),                      \
-	    .retry_after_us = us_between(now, credit_dies(word)),                      \
+	    .remaining = credit_units(word) - 1,                                       \
+	    .reset_after_us = local_life_us(word, now),                                \
+	    .retry_after_us = local_life_us(word, now),                                \
 	})
 
 enum local {

@@ -298,6 +298,7 @@ void purse_deny(struct purse *purse, mono then, uint64_t least)
 {
 	mono up = mono_after(then, CREDIT_TICK_NS - 1); /* not before it is over */
 
+	gale_assert(least > 0 || then.ns == 0); /* what lives denies something */
 	if (least <= CREDIT_UNITS_MAX)
 		store_relaxed(&purse->denial, credit_until(up, least));
 }
