@@ -21,7 +21,10 @@
 #define add_relaxed(p, v) atomic_fetch_add_explicit(p, v, memory_order_relaxed)
 #define add_release(p, v) atomic_fetch_add_explicit(p, v, memory_order_release)
 #define sub_relaxed(p, v) atomic_fetch_sub_explicit(p, v, memory_order_relaxed)
+#define sub_release(p, v) atomic_fetch_sub_explicit(p, v, memory_order_release)
 #define swap_relaxed(p, v) atomic_exchange_explicit(p, v, memory_order_relaxed)
+#define swap_acquire(p, v) atomic_exchange_explicit(p, v, memory_order_acquire)
+#define swap_release(p, v) atomic_exchange_explicit(p, v, memory_order_release)
 #define or_relaxed(p, v) atomic_fetch_or_explicit(p, v, memory_order_relaxed)
 
 /* What was written before one such step is seen after the next one on the same word. */
@@ -31,6 +34,10 @@
 /* If *p is *expected, it becomes v; otherwise *expected becomes *p. */
 #define swap_if_relaxed(p, expected, v)                                                \
 	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_relaxed,    \
+	                                      memory_order_relaxed)
+
+#define swap_if_acquire(p, expected, v)                                                \
+	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_acquire,    \
 	                                      memory_order_relaxed)
 
 /* The same, where each new value tells what was done before it was set. */

@@ -72,7 +72,7 @@ bool mailbox_post(struct mailbox *box, void *mail)
 		if (ahead < 0)
 			return false; /* the last lap's message is still there */
 		if (ahead > 0)
-			ticket = load_acquire(&box->shared.tail); /* handed */
+			ticket = load_relaxed(&box->shared.tail);
 		else if (swap_if_acq_rel(&box->shared.tail, &ticket,
 		                         ticket + 1)) /* handed */
 			break;                        /* M2 */

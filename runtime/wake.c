@@ -38,7 +38,7 @@ void wake_raise(struct wake *wake)
 {
 	uint64_t one = 1;
 
-	if (swap_acq_rel(&wake->raised, true)) /* raised */
+	if (swap_release(&wake->raised, true)) /* raised */
 		return;
 	while (write(wake->fd, &one, sizeof(one)) < 0)
 		gale_assert(errno == EINTR);
@@ -50,7 +50,7 @@ void wake_clear(struct wake *wake)
 
 	while (read(wake->fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		continue;
-	(void)swap_acq_rel(&wake->raised, false); /* raised */
+	(void)swap_acquire(&wake->raised, false); /* raised */
 }
 
 void wake_wait(struct wake *wake, uint64_t deadline_ns)

@@ -183,7 +183,7 @@ bool purse_pin(struct purse *purse)
 
 void purse_unpin(struct purse *purse)
 {
-	(void)sub_acq_rel(&purse->pins, 1); /* unpinned */
+	(void)sub_release(&purse->pins, 1); /* unpinned */
 }
 
 bool purse_kill(struct purse *purse)
@@ -191,7 +191,7 @@ bool purse_kill(struct purse *purse)
 	uint32_t pins = 0;
 
 	while (pins == 0)
-		if (swap_if_acq_rel(&purse->pins, &pins, PURSE_DEAD)) /* unpinned */
+		if (swap_if_acquire(&purse->pins, &pins, PURSE_DEAD)) /* unpinned */
 			return true;                                  /* Y3 */
 	return false;
 }

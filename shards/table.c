@@ -141,7 +141,7 @@ void table_remove(struct table *table, const struct hashes *hashes, const void *
 		store_release(&slots->at[hole], slot); /* placed */
 		hole = at;
 	}
-	store_release(&slots->at[hole], 0); /* placed */
+	store_relaxed(&slots->at[hole], 0); /* what is empty publishes nothing */
 	table->count--;
 }
 
