@@ -388,7 +388,8 @@ static void add_allows(void)
 	row("leases/held", run_held, &one_held, false, "floors/rdtsc, compare and swap",
 	    1.5);
 	row("leases/1 key, own now", run_named, &one, true, "take/1 key", 1.5);
-	row("leases/1 key", run_named, &one, false, "leases/1 key, own now", 0);
+	row("leases/1 key", run_named, &one, false, "take/1 key, behind a call, rdtsc",
+	    0);
 	row("leases/1 key, gale_wait, own now", run_waiting, &one, true, "take/1 key",
 	    0);
 	row("leases/1 key, 16 at a time, own now", run_many, &one, true, "take/1 key",

@@ -26,6 +26,7 @@
 #include "bench/bench.h"
 #include "bench/keys.h"
 #include "runtime/atomic.h"
+#include "runtime/counter.h"
 
 #define SEED 42
 #define AHEAD 16
@@ -205,7 +206,7 @@ static __attribute__((noinline)) bool ask_called(const struct crowd *crowd,
 	}
 }
 
-static void run_called(struct bench *b)
+static inline void call(struct bench *b, bool reads_counter)
 {
 	const struct crowd *crowd = bench_arg(b);
 	struct picker picker = picker_of(b, crowd->count);
@@ -216,9 +217,21 @@ static void run_called(struct bench *b)
 		while (n-- > 0) {
 			struct key key = key_of(pick(&picker));
 
+			if (reads_counter)
+				terms.now_tick = counter_ticks() >> 60;
 			all &= ask_called(crowd, &terms, &key, sizeof(key), 1);
 		}
 	bench_expect(all, "a floor's ask was denied");
+}
+
+static void run_called(struct bench *b)
+{
+	call(b, false);
+}
+
+static void run_called_timed(struct bench *b)
+{
+	call(b, true);
 }
 
 /* ---- Sixteen at a time ----------------------------------------------------------- */
@@ -403,6 +416,7 @@ void ask_lease_floors(void)
 	row("take/a cell each, two threads", run_cells, prepare_cells, NULL, 2);
 	row("take/1 key", run_apart, prepare, &one, 1);
 	row("take/1 key, behind a call", run_called, prepare, &one, 1);
+	row("take/1 key, behind a call, rdtsc", run_called_timed, prepare, &one, 1);
 	row("take/1,000 keys, behind a call", run_called, prepare, &thousand, 1);
 	row("take/1,000,000 keys, behind a call", run_called, prepare, &million, 1);
 	row("take/1 key, two threads", run_apart, prepare, &one, 2);
