@@ -8,17 +8,16 @@
 #include <glob.h>
 #include <grp.h>
 #include <libpq-fe.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/must.h"
+#include "tests/support/port.h"
 
 #define PATH_MOST 256
 #define PORT_DEFAULT 5432
@@ -236,20 +235,6 @@ void postgres_server_restart(struct postgres_server *server, bool crashes)
 {
 	end(server, crashes ? SIGQUIT : SIGINT);
 	begin(server);
-}
-
-/* Nobody listens there now. */
-static uint16_t free_port(void)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t count = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, count) == 0);
-	must(getsockname(fd, (struct sockaddr *)&address, &count) == 0);
-	close(fd);
-	return ntohs(address.sin_port);
 }
 
 uint16_t postgres_server_listen(struct postgres_server *server)
