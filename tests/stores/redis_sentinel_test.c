@@ -159,6 +159,25 @@ static void stop_sentinel(struct sentinel *sentinel)
 	must(rmdir(sentinel->folder) == 0);
 }
 
+/* A line of its log for each. */
+static bool knows_replicas(void *arg)
+{
+	const struct sentinel *sentinel = arg;
+	char path[64], line[512];
+	int count = 0;
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", sentinel->folder);
+	log = fopen(path, "r");
+	while (log && fgets(line, sizeof(line), log))
+		count += strstr(line, "+slave ") != NULL;
+	if (log)
+		fclose(log);
+	return count == s.server_count - 1;
+}
+
+/* A sentinel asks a primary for its replicas at once, and then every ten seconds: if one
+ * was not linked by then, and the primary has gone since, there is nobody to take over. */
 static int open_scene(int servers)
 {
 	memset(&s, 0, sizeof(s));
@@ -166,7 +185,9 @@ static int open_scene(int servers)
 	s.server_count = servers;
 	for (int i = 0; i < servers; i++)
 		start_server(i);
+	link_replicas();
 	start_sentinel(&s.sentinel);
+	must(becomes_true(knows_replicas, &s.sentinel));
 	return 0;
 }
 
@@ -339,7 +360,6 @@ static void ask_for(uint64_t ms)
 
 static void goes_on(enum gale_mode mode)
 {
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	open_durable("?durable=1", mode);
 	ask_for(4000); /* what is stored is then of younger days than who stores it */
@@ -387,7 +407,6 @@ static void assert_quarantine(void)
 
 static void waits_after_a_fail_over(const char *options)
 {
-	link_replicas();
 	redis_server_settle(&s.servers[0], "gale:");
 	open_durable(options, GALE_STRICT);
 	ask_for(4000);
@@ -414,7 +433,6 @@ static void who_does_not_wait_for_replicas_spoils_it_for_all(void **state)
 static void who_would_not_wait_for_replicas_is_not_let_in(void **state)
 {
 	(void)state;
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	open_durable("", GALE_STRICT);
 	for (int i = 0; i < 20; i++)
@@ -445,7 +463,6 @@ static void a_primary_that_comes_back_from_its_disk_goes_on_with_nothing(void **
 
 	(void)state;
 	stop_sentinel(&s.sentinel);
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
 	s.quarantine_us = GALE_DAYS(1);
@@ -469,7 +486,6 @@ static void too_few_replicas_are_an_outage(void **state)
 
 	(void)state;
 	stop_sentinel(&s.sentinel);
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	s.patience_us = GALE_SECONDS(5);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);

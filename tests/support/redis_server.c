@@ -133,8 +133,11 @@ static void end(struct redis_server *server, int signal)
 	server->pid = 0;
 }
 
+/* It may stand still, if a test has failed meanwhile. */
 void redis_server_stop(struct redis_server *server)
 {
+	if (server->pid != 0)
+		redis_server_go_on(server);
 	end(server, SIGTERM);
 	remove_folder(server);
 }
