@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "runtime/atomic.h"
+#include "runtime/clock.h"
 #include "stores/redis/cluster.h"
 #include "tests/support/crew.h"
 #include "tests/support/moment.h"
@@ -374,6 +375,227 @@ static void a_replica_takes_over_within_a_window(void **state)
 	end();
 }
 
+/* ---- Granted durably ------------------------------------------------------------- */
+
+#define DAILY 2000
+#define BATCH 20
+#define AT_ONCE 100
+#define PATIENCE_NS UINT64_C(60000000000)
+
+static struct {
+	struct node node;
+	char url[URL_ROOM + 32];
+	const char *prefix;
+	_Atomic unsigned admitted;
+} d;
+
+/* quarantine_us: who waits at all waits so long. */
+static void open_durable(uint64_t quarantine_us, enum gale_mode mode)
+{
+	node_open(&d.node,
+	          &(struct node_plan){
+		      .url = d.url,
+		      .quarantine_us = quarantine_us,
+		      .shards = 1,
+		      .limiter = { .name = "day",
+	                           .rule = gale_fixed_window(DAILY, GALE_DAYS(3650)),
+	                           .mode = mode,
+	                           .lease = { .sizing = GALE_SIZE_FIXED,
+	                                      .batch = BATCH,
+	                                      .patience_us = GALE_SECONDS(2) } },
+		  });
+}
+
+static struct gale_answer ask_durable(struct gale_seat *seat)
+{
+	struct gale_answer answer =
+	    gale_wait(seat, d.node.limiter, "k", 1, 1, GALE_SECONDS(2));
+
+	if (answer.verdict == GALE_ALLOW)
+		add_relaxed(&d.admitted, 1);
+	return answer;
+}
+
+static void ask_alone(void *arg, unsigned who)
+{
+	struct gale_seat *seat;
+
+	(void)arg, (void)who;
+	must(gale_join(d.node.runtime, &seat) == GALE_ERR_OK);
+	(void)ask_durable(seat);
+	gale_leave(seat);
+}
+
+/* So many more in all. */
+static void is_admitted(unsigned times)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	unsigned until = load_relaxed(&d.admitted) + times;
+
+	while (load_relaxed(&d.admitted) < until) {
+		(void)ask_durable(d.node.seat);
+		nap(200);
+		assert_true(patience_now_ns() < deadline);
+	}
+}
+
+static void is_used_up(void)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	struct gale_answer answer;
+
+	do {
+		answer = ask_durable(d.node.seat);
+		assert_true(patience_now_ns() < deadline);
+	} while (answer.verdict == GALE_ALLOW ||
+	         (answer.why != GALE_WHY_RULE && answer.why != GALE_WHY_SPENT));
+}
+
+/* The value of its only key at a server that has it, for redis_reply_free; NULL: it has
+ * none. */
+static redisReply *value_at(int i, unsigned *ret_bucket)
+{
+	redisReply *keys, *value = NULL;
+	struct redis_talk talk;
+	char command[32];
+
+	snprintf(command, sizeof(command), "KEYS %s*day*", d.prefix);
+	redis_talk_open(&talk, &cluster.servers[i]);
+	keys = redis_talk_say(&talk, command);
+	if (keys->elements > 0) {
+		const redisReply *key = keys->element[0];
+		const struct remote_bytes words[] = {
+			{ (const uint8_t *)"GET", 3 },
+			{ (const uint8_t *)key->str, key->len },
+		};
+
+		must(sscanf(key->str + strlen(d.prefix), "{b%2x}:", ret_bucket) == 1);
+		must(redis_put_words(&talk.text, words, 2));
+		redis_talk_send(&talk);
+		value = redis_talk_hear(&talk);
+	}
+	redis_reply_free(keys);
+	redis_talk_close(&talk);
+	return value;
+}
+
+/* Behind its head and where its window starts. */
+static uint64_t used_at(int i)
+{
+	unsigned bucket;
+	redisReply *value = value_at(i, &bucket);
+	uint64_t used;
+
+	must(value && value->type == REDIS_REPLY_STRING && value->len >= 32);
+	memcpy(&used, value->str + 24, sizeof(used));
+	redis_reply_free(value);
+	return used;
+}
+
+static uint8_t find_bucket(void)
+{
+	unsigned bucket = MAP_BUCKETS;
+
+	for (int i = 0; i < CLUSTER_SERVERS; i++) {
+		redisReply *value = value_at(i, &bucket);
+
+		if (value)
+			redis_reply_free(value);
+	}
+	must(bucket < MAP_BUCKETS);
+	return (uint8_t)bucket;
+}
+
+/* One is admitted, and it is as if the server had never forgotten anything. */
+static struct heir begin_a_day(enum gale_mode mode)
+{
+	uint8_t bucket;
+	struct heir heir;
+
+	open_durable(/* quarantine_us= */ 1, GALE_STRICT);
+	is_admitted(1);
+	node_close(&d.node);
+	bucket = find_bucket();
+	heir.slot = redis_slot(bucket);
+	heir.of = redis_cluster_owner(&cluster, heir.slot);
+	redis_server_settle_bucket(&cluster.servers[heir.of], d.prefix, bucket, 1);
+	open_durable(GALE_DAYS(1), mode);
+	return heir;
+}
+
+static bool has_no_replica(void *arg)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	bool none;
+
+	redis_talk_open(&talk, arg);
+	reply = redis_talk_say(&talk, "INFO replication");
+	none = strstr(reply->str, "connected_slaves:0") != NULL;
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return none;
+}
+
+/* Its replica hears of nothing any more, and is not let in again. */
+static void cut_off(int primary)
+{
+	struct redis_server *server = &cluster.servers[primary];
+
+	redis_server_do(server, "ACL SETUSER default -psync -sync");
+	redis_server_do(server, "CLIENT KILL TYPE replica");
+	must(becomes_true(has_no_replica, server));
+}
+
+/* What the replica has not got when its primary dies, nobody was told of. */
+static void is_gone_on_with(const char *prefix, enum gale_mode mode)
+{
+	struct heir heir;
+	uint64_t used;
+	int to;
+
+	memset(&d, 0, sizeof(d));
+	d.prefix = prefix;
+	put_url(d.url, "", 0);
+	strcat(d.url, "?durable=1&prefix=");
+	strcat(d.url, prefix);
+	heir = begin_a_day(mode);
+	is_admitted(DAILY / 4);
+	nap(GALE_SECONDS(3)); /* what is stored is then of younger days than ... */
+	is_admitted(BATCH);   /* ... who stores it */
+	cut_off(heir.of);
+	used = used_at(heir.of);
+	crew_run(AT_ONCE, ask_alone, NULL);
+	assert_true(used_at(heir.of) > used);
+	used = used_at(heir.of);
+	redis_cluster_kill(&cluster, heir.of);
+	must(becomes_true(has_heir, &heir));
+	to = redis_cluster_owner(&cluster, heir.slot);
+	assert_true(used_at(to) < used);
+	assert_true(used_at(to) >= load_relaxed(&d.admitted));
+	redis_cluster_restart(&cluster, heir.of);
+	redis_cluster_settle(&cluster);
+	is_admitted(DAILY / 4);
+	is_used_up();
+	print_message("%u of %u were admitted\n", load_relaxed(&d.admitted), DAILY);
+	assert_in_range(load_relaxed(&d.admitted), DAILY / 2, DAILY);
+	node_close(&d.node);
+}
+
+static void what_a_replica_has_not_got_nobody_was_granted(void **state)
+{
+	(void)state;
+	is_gone_on_with("d:", GALE_STRICT);
+}
+
+static void what_a_replica_has_not_got_nobody_was_lent(void **state)
+{
+	(void)state;
+	is_gone_on_with("e:", GALE_LEASED);
+}
+
+/* ---- What cannot be believed ----------------------------------------------------- */
+
 static enum gale_why why_of(const char *url, uint64_t patience_us)
 {
 	struct gale_answer answer;
@@ -542,6 +764,8 @@ int main(int count, char **args)
 		cmocka_unit_test(a_replica_takes_over_within_a_window),
 		cmocka_unit_test(a_primary_is_killed),
 		cmocka_unit_test(a_primary_stands_still_and_goes_on),
+		cmocka_unit_test(what_a_replica_has_not_got_nobody_was_granted),
+		cmocka_unit_test(what_a_replica_has_not_got_nobody_was_lent),
 		cmocka_unit_test(all_is_closed_while_nobody_answers),
 	};
 
