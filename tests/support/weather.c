@@ -314,6 +314,7 @@ void weather_end(struct weather *weather)
 	for (int i = 0; i < WEATHER_NODES; i++)
 		close_node(&weather->nodes[i]);
 	weather->closing_us = (patience_now_ns() - began) / 1000;
+	print_message("closed after %" PRIu64 " ms\n", weather->closing_us / 1000);
 	for (int how = 0; how < HOW_COUNT; how++)
 		check_tally(weather, (enum how)how);
 	for (uint32_t i = 0; i < weather->asker_count; i++)
