@@ -172,8 +172,11 @@ static struct lessor_config lessor_config_of(struct gale_runtime *runtime,
 	};
 }
 
+/* Each may wait for its stores: those that have threads, all at once. */
 static void close_shards(struct gale_runtime *runtime, uint32_t count)
 {
+	for (uint32_t i = 0; i < count; i++)
+		shard_tell_to_close(&runtime->shards[i]);
 	while (count > 0)
 		shard_close(&runtime->shards[--count]);
 }

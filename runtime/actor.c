@@ -5,9 +5,9 @@
  *
  * Ordering
  *
- *   stopping  actor_stop stores it with release  ->  a turn loads it with acquire
+ *   stopping  actor_tell_to_stop stores it with release  ->  a turn loads it with acquire
  *             The loop looks into the mailbox once more after it has seen the word, so
- *             it leaves nothing behind that was posted before actor_stop.  The word is
+ *             it leaves nothing behind that was posted before that.  The word is
  *             work like any other: it is looked at after the clear, or the raise that
  *             announced it would be lost.
  */
@@ -56,11 +56,18 @@ static void loop(struct actor *actor) ON(actor_role)
 	}
 }
 
-static void *thread_main(void *arg)
+static void live(struct actor *actor)
 {
 	role_begin(&actor_role);
-	loop(arg);
+	loop(actor);
+	if (actor->ops->end)
+		actor->ops->end(actor);
 	role_end(&actor_role);
+}
+
+static void *thread_main(void *arg)
+{
+	live(arg);
 	return NULL;
 }
 
@@ -114,17 +121,20 @@ bool actor_start(struct actor *actor, const char *name)
 	return actor->has_thread;
 }
 
-void actor_stop(struct actor *actor)
+void actor_tell_to_stop(struct actor *actor)
 {
 	store_release(&actor->stopping, true); /* stopping */
-	if (actor->has_thread) {
+	if (actor->has_thread)
 		wake_raise(&actor->wake);
+}
+
+void actor_stop(struct actor *actor)
+{
+	actor_tell_to_stop(actor);
+	if (actor->has_thread)
 		gale_assert(pthread_join(actor->thread, NULL) == 0);
-	} else {
-		role_begin(&actor_role);
-		loop(actor);
-		role_end(&actor_role);
-	}
+	else
+		live(actor);
 }
 
 void actor_close(struct actor *actor)

@@ -3,9 +3,10 @@
 /*
  * actor.h -- a mailbox whose owner works in turns, on a thread of its own or a host's.
  *
- * Threads   actor_post: any, never blocks.  actor_open, actor_start, actor_stop: the
- *           host's, once each, and actor_close.  actor_turn, and with it on_mail and chores: the actor's
- *           own thread; where none was started, whoever wears its role.
+ * Threads   actor_post: any, never blocks.  actor_open, actor_start, actor_tell_to_stop,
+ *           actor_stop, actor_close: the host's, in this order, once each.  actor_turn,
+ *           and with it on_mail, chores and end: the actor's own thread; where none was
+ *           started, whoever wears its role, and end who stops it.
  * Limits    At stop, everything posted before actor_stop was called is handled first.
  */
 #ifndef RUNTIME_ACTOR_H
@@ -24,6 +25,8 @@ struct actor_ops {
 	void (*on_mail)(struct actor *self, void *mail);
 	/* Called between turns; returns when to be called again (patience_now_ns). */
 	uint64_t (*chores)(struct actor *self);
+	/* Called after the last turn.  NULL: nothing is left to be done. */
+	void (*end)(struct actor *self);
 };
 
 struct actor {
@@ -42,7 +45,10 @@ bool actor_open(struct actor *actor, const struct actor_ops *ops,
 /* A thread of its own takes the turns from here on.  name has at most 15 bytes.  False
  * if the system has no thread left. */
 bool actor_start(struct actor *actor, const char *name);
-/* Takes the last turns. */
+/* Its thread, if it has one, takes the last turns and ends; this does not wait for it, and
+ * may be left out. */
+void actor_tell_to_stop(struct actor *actor);
+/* The last turns and the end are over when this returns. */
 void actor_stop(struct actor *actor);
 /* When it has stopped, or was never started. */
 void actor_close(struct actor *actor);

@@ -83,9 +83,15 @@ static uint64_t chores(struct actor *self) ON(actor_role)
 	return after == NEVER ? NEVER : after == 0 ? 0 : patience_now_ns() + after;
 }
 
+static void end(struct actor *self) ON(actor_role)
+{
+	lessor_close(&shard_of(self)->lessor);
+}
+
 static const struct actor_ops shard_ops = {
 	.on_mail = on_mail,
 	.chores = chores,
+	.end = end,
 };
 
 enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
@@ -130,12 +136,14 @@ uint64_t shard_turn_after_ns(const struct shard *shard)
 	return load_relaxed(&shard->actor.wake.raised) ? 0 : due_after_ns(shard);
 }
 
+void shard_tell_to_close(struct shard *shard)
+{
+	actor_tell_to_stop(&shard->actor);
+}
+
 void shard_close(struct shard *shard)
 {
 	actor_stop(&shard->actor);
-	role_begin(&actor_role); /* its thread is gone: we are the actor now */
-	lessor_close(&shard->lessor);
-	role_end(&actor_role);
 	actor_close(&shard->actor);
 }
 

@@ -5,7 +5,7 @@
  *
  * Threads   shard_post, shard_wake: any, never block.
  *           shard_turn: the host's that turns, if the shard has no thread of its own.
- *           shard_open, shard_close, shard_free: the runtime's.
+ *           shard_open, shard_tell_to_close, shard_close, shard_free: the runtime's.
  * Limits    A shard takes SHARD_MAILS asks at a time; one more is for the asker to
  *           answer.  Every ask that was taken is answered before shard_close returns,
  *           if it was posted before.
@@ -40,6 +40,8 @@ struct shard {
 
 enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
                          struct shard_chore *chore, bool with_thread);
+/* A shard with a thread begins with it, so that several can wait at once. */
+void shard_tell_to_close(struct shard *shard);
 /* Waits for what stores still owe to those who ask, at most as long as patience. */
 void shard_close(struct shard *shard);
 /* Nobody reads its purses any more. */

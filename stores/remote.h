@@ -34,7 +34,7 @@
 
 enum remote_verb {
 	REMOTE_STEP, /* of a window, a budget, a gcra, a token bucket: cost */
-	REMOTE_LEND, /* from a window, a gcra, a token bucket: ask, seen */
+	REMOTE_LEND, /* from a window, a gcra, a token bucket: ask */
 	REMOTE_BACK, /* of the same: ask.node, ask.number, tag, units */
 	REMOTE_READ, /* of any rule */
 	REMOTE_SWAP, /* of any rule: was becomes becomes, until expires_us */
@@ -53,10 +53,10 @@ struct remote_job {
 	uint64_t not_before_us; /* step, lend, swap: 0: whenever */
 	uint64_t cost;          /* step */
 	struct lease_ask ask;   /* lend; back: node and number */
-	uint64_t seen; /* lend from a window: at least so much of the one that starts at
-	                * seen_in is used, as this node was told before: a server that
-	                * says less has forgotten, and counts on from there.  Units that
-	                * were given back look like forgotten ones */
+	uint64_t seen; /* remote_prepare_reminder: at least so much of the window that
+	                * starts at seen_in was used, as this node was told before: a
+	                * server that says less has forgotten, and counts on from
+	                * there.  Units that were given back look like forgotten ones */
 	uint64_t seen_in;
 	struct gale_slot tag; /* back */
 	uint64_t units;       /* back */
@@ -143,7 +143,7 @@ bool remote_prepare_reminder(struct remote_job *job, const struct remote_told *t
                              const struct remote_desk *desk);
 
 /* To lend or to take back, of any rule that can be lent from: verb says which, and the
- * job's ask, seen, tag and units say what. */
+ * job's ask, tag and units say what. */
 bool remote_prepare_loan(struct remote_job *job, const struct remote_told *told,
                          const struct remote_desk *desk, enum lend_verb verb,
                          struct lend_answer *ret_answer);

@@ -78,11 +78,10 @@ local function others(value, first, at)
 end
 
 -- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
---   s, b  cost    l  node, number, units, least, seen, seen_in, spent
---   g  node, number, units, tag, part
+--   s, b  cost    l  node, number, units, least, spent    g  node, number, units, tag, part
 local function window(verb, key, job)
-	local head, mark, early, limit, period, first, node, number, units, a, b, c, d =
-		unpack('<ddddddddddddd', job, 2)
+	local head, mark, early, limit, period, first, node, number, units, a, b =
+		unpack('<ddddddddddd', job, 2)
 	if now < early then return WAITS end
 	local value, start, used = try('GET', key) or '', 0, 0
 	local size = type(value) == 'table' and 1 or #value
@@ -109,7 +108,7 @@ local function window(verb, key, job)
 		to = from + period
 		if from < 0 then from = 0 end
 	else -- months
-		for i = 106, 138, 16 do
+		for i = 90, 122, 16 do
 			from, to = unpack('<dd', job, i)
 			if from <= when and when < to then break end
 			from = nil
@@ -147,8 +146,7 @@ local function window(verb, key, job)
 	if row and number <= last then return value end -- D2
 	local becomes
 	if verb == 'l' then -- lend
-		local least, seen, seen_in, spent = a, b, c, d
-		if start == seen_in and used < seen then used = seen end
+		local least, spent = a, b
 		if units > limit - used then units = limit - used end
 		if units < least then
 			if row and spent > 0 then -- it has nothing in hand

@@ -24,7 +24,7 @@
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
 #define PACKED_MOST 160
-#define WINDOW_NUMBERS 13          /* of a job: its rule's, its verb's, or nothing */
+#define WINDOW_NUMBERS 11          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 
 /* ---- Texts ----------------------------------------------------------------------- */
@@ -332,8 +332,6 @@ static void pack_lend_window(struct packed *packed, const struct remote_job *job
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->ask.want);
 	pack_number(packed, job->ask.least);
-	pack_number(packed, smaller(job->seen, job->rule->is.limit));
-	pack_number(packed, job->seen_in);
 	pack_number(packed, job->ask.spent);
 	pack_rest_of_window(packed, job->rule, now_us);
 }

@@ -18,13 +18,13 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <gale/gale.h>
 
 #include "runtime/clock.h"
 #include "tests/support/both_servers.h"
-#include "tests/support/must.h"
+#include "tests/support/moment.h"
+#include "tests/support/node.h"
 
 #define LIMIT 40
 #define BATCH 10
@@ -32,13 +32,6 @@
 #define QUARANTINE GALE_SECONDS(2)
 #define WITHIN GALE_SECONDS(5)
 #define PATIENCE_NS UINT64_C(60000000000)
-
-struct node {
-	struct gale_runtime *runtime;
-	struct gale_store *store;
-	struct gale_limiter *limiter;
-	struct gale_seat *seat;
-};
 
 /* Each is a way to forget everything. */
 struct loss {
@@ -50,13 +43,6 @@ static struct both_servers both;
 static struct node nodes[NODES];
 static unsigned keys; /* so far: each test has one of its own */
 static char key[16];
-
-static void nap_ms(long ms)
-{
-	const struct timespec moment = { .tv_nsec = ms * 1000000 };
-
-	nanosleep(&moment, NULL);
-}
 
 /* ---- Losses ---------------------------------------------------------------------- */
 
@@ -94,35 +80,23 @@ static const struct loss losses[] = {
 
 static void open_node(struct node *node, const char *url)
 {
-	struct gale_store_config store = { .url = url, .quarantine_us = QUARANTINE };
-	struct gale_config config = { .shards = 1 };
-	struct gale_limiter_config limiter = {
-		.name = "quota",
-		.rule = gale_fixed_window(LIMIT, GALE_HOURS(24)),
-		.mode = GALE_LEASED,
-		.lease = { .sizing = GALE_SIZE_FIXED,
-		           .batch = BATCH,
-		           .patience_us = GALE_SECONDS(1) },
-	};
-
-	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
-	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
-	limiter.store = node->store;
-	must(gale_limiter_open(node->runtime, &limiter, &node->limiter) == GALE_ERR_OK);
-	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
-}
-
-static void close_node(struct node *node)
-{
-	gale_leave(node->seat);
-	gale_limiter_close(node->limiter);
-	gale_store_close(node->store);
-	gale_runtime_close(node->runtime);
+	node_open(node,
+	          &(struct node_plan){
+		      .url = url,
+		      .quarantine_us = QUARANTINE,
+		      .shards = 1,
+		      .limiter = { .name = "quota",
+	                           .rule = gale_fixed_window(LIMIT, GALE_HOURS(24)),
+	                           .mode = GALE_LEASED,
+	                           .lease = { .sizing = GALE_SIZE_FIXED,
+	                                      .batch = BATCH,
+	                                      .patience_us = GALE_SECONDS(1) } },
+		  });
 }
 
 static struct gale_answer ask(struct node *node)
 {
-	return gale_wait(node->seat, node->limiter, key, strlen(key), 1, WITHIN);
+	return node_wait(node, key, WITHIN);
 }
 
 static bool is_decided(const struct gale_answer *answer)
@@ -137,7 +111,7 @@ static bool is_let_in(struct node *node)
 	struct gale_answer answer = ask(node);
 
 	while (!is_decided(&answer)) {
-		nap_ms(5);
+		nap(GALE_MILLIS(5));
 		assert_true(patience_now_ns() < deadline);
 		answer = ask(node);
 	}
@@ -167,7 +141,7 @@ static unsigned lets_in_all(struct node *node)
 		    answer.retry_after_us > 2 * QUARANTINE)
 			return count;
 		if (answer.verdict != GALE_ALLOW)
-			nap_ms(5);
+			nap(GALE_MILLIS(5));
 		assert_true(patience_now_ns() < deadline);
 	}
 }
@@ -178,14 +152,14 @@ static void begin(const struct loss *loss)
 	for (int i = 0; i < NODES; i++)
 		open_node(&nodes[i], both.urls[loss->which]);
 	while (!is_let_in(&nodes[0])) /* the server's first quarantine */
-		nap_ms(20);
+		nap(GALE_MILLIS(20));
 	assert_int_equal(lets_in(&nodes[0], BATCH - 1), BATCH - 1);
 }
 
 static void end(void)
 {
 	for (int i = 0; i < NODES; i++)
-		close_node(&nodes[i]);
+		node_close(&nodes[i]);
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -220,7 +194,7 @@ static void asks_for_a_while(struct node *node)
 {
 	for (int i = 0; i < 100; i++) {
 		assert_int_not_equal(ask(node).verdict, GALE_ALLOW);
-		nap_ms(5);
+		nap(GALE_MILLIS(5));
 	}
 }
 

@@ -18,14 +18,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <string.h>
-#include <time.h>
 
 #include <gale/gale.h>
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "tests/support/both_servers.h"
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/node.h"
 #include "tests/support/proxy.h"
 
 #define NAME "moving.test"
@@ -92,47 +93,21 @@ void freeaddrinfo(struct addrinfo *found)
 
 /* ---- A limiter ------------------------------------------------------------------- */
 
-struct node {
-	struct gale_runtime *runtime;
-	struct gale_store *store;
-	struct gale_limiter *limiter;
-	struct gale_seat *seat;
-};
-
 static void open_node(struct node *node, const char *url)
 {
-	struct gale_store_config store = { .url = url, .quarantine_us = 1 };
-	struct gale_config config = { .shards = 2 };
-	struct gale_limiter_config limiter = {
-		.name = "moved",
-		.rule = gale_fixed_window(1000000, GALE_DAYS(365)),
-	};
-
-	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
-	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
-	limiter.store = node->store;
-	must(gale_limiter_open(node->runtime, &limiter, &node->limiter) == GALE_ERR_OK);
-	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
-}
-
-static void close_node(struct node *node)
-{
-	gale_leave(node->seat);
-	gale_limiter_close(node->limiter);
-	gale_store_close(node->store);
-	gale_runtime_close(node->runtime);
+	node_open(node,
+	          &(struct node_plan){
+		      .url = url,
+		      .quarantine_us = 1,
+		      .shards = 2,
+		      .limiter = { .name = "moved",
+	                           .rule = gale_fixed_window(1000000, GALE_DAYS(365)) },
+		  });
 }
 
 static enum gale_why ask(struct node *node)
 {
-	return gale_wait(node->seat, node->limiter, "k", 1, 1, WITHIN).why;
-}
-
-static void nap(void)
-{
-	const struct timespec moment = { .tv_nsec = 20000000 };
-
-	nanosleep(&moment, NULL);
+	return node_wait(node, "k", WITHIN).why;
 }
 
 static void wait_until_decided(struct node *node)
@@ -141,7 +116,7 @@ static void wait_until_decided(struct node *node)
 
 	while (ask(node) != GALE_WHY_RULE) {
 		assert_true(patience_now_ns() < deadline);
-		nap();
+		nap(GALE_MILLIS(20));
 	}
 }
 
@@ -162,18 +137,18 @@ static void is_followed(const char *socket, const char *format)
 	store_relaxed(&resolver.is_slow, true);
 	while (load_relaxed(&resolver.looks) == 1) {
 		assert_int_not_equal(ask(&node), GALE_WHY_RULE);
-		nap();
+		nap(GALE_MILLIS(20));
 	}
 	for (int i = 0; i < ASKS; i++) {
 		assert_int_not_equal(ask(&node), GALE_WHY_RULE);
-		nap();
+		nap(GALE_MILLIS(20));
 	}
 	assert_int_equal(load_relaxed(&resolver.looks), 2);
 	store_relaxed(&resolver.is_here, true);
 	store_relaxed(&resolver.is_slow, false);
 	must(sem_post(&resolver.may_go_on) == 0);
 	wait_until_decided(&node);
-	close_node(&node);
+	node_close(&node);
 	proxy_close(&proxy);
 }
 

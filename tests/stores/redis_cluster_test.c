@@ -19,27 +19,22 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "stores/redis/cluster.h"
-#include "tests/support/allocator.h"
 #include "tests/support/crew.h"
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/node.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/rogue.h"
-#include "tools/tally.h"
+#include "tests/support/weather.h"
 
 #define WINDOW GALE_MILLIS(300)
 #define QUARANTINE (2 * WINDOW) /* all clocks are one: none is ahead of another */
-#define LIMIT 20
-#define NODES 2
-#define SHARDS 2
 #define KEYS 12
-#define ASKERS_EACH 2 /* for each limiter of a node */
 #define WITHIN GALE_MILLIS(150)
 #define MARGIN GALE_MILLIS(250)
 #define RECOVERY GALE_SECONDS(25) /* with what the cluster takes to notice */
@@ -48,131 +43,8 @@
 #define PATIENCE GALE_SECONDS(10)
 #define URL_ROOM 128
 
-enum how {
-	STRICT,
-	CACHED_DENY,
-	LEASED,
-	HOW_COUNT,
-};
-
-#define ASKERS (NODES * HOW_COUNT * ASKERS_EACH)
-
-struct node {
-	struct test_allocator allocator;
-	struct gale_runtime *runtime;
-	struct gale_store *store;
-	struct gale_limiter *limiters[HOW_COUNT];
-};
-
-struct asker {
-	pthread_t thread;
-	struct gale_runtime *runtime;
-	struct gale_limiter *limiter;
-	struct tally *tally;
-	uint32_t number; /* in its tally */
-	enum how how;
-	_Atomic uint64_t asks;
-	_Atomic uint64_t answers;
-	_Atomic uint64_t longest_us;
-	_Atomic uint64_t admitted_us[KEYS]; /* the latest */
-};
-
-struct fleet {
-	struct node nodes[NODES];
-	struct tally tallies[HOW_COUNT];
-	struct asker askers[ASKERS];
-	_Atomic bool stopping;
-	pthread_t canary;
-	_Atomic uint64_t canary_late_us;
-};
-
 static struct redis_cluster cluster;
-static struct fleet f;
-static const char *const names[] = { "strict", "cached", "leased" };
-
-static uint64_t wall_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-static void nap(uint64_t us)
-{
-	const struct timespec time = { .tv_sec = (time_t)(us / 1000000),
-		                       .tv_nsec = (long)(us % 1000000) * 1000 };
-
-	nanosleep(&time, NULL);
-}
-
-/* ---- Askers ---------------------------------------------------------------------- */
-
-/* How late the machine itself is: no asker can be served better. */
-static void *canary_main(void *arg)
-{
-	(void)arg;
-	while (!load_relaxed(&f.stopping)) {
-		uint64_t before_us = patience_now_ns() / 1000, late_us;
-
-		nap(1000);
-		late_us = patience_now_ns() / 1000 - before_us;
-		if (load_relaxed(&f.canary_late_us) < late_us)
-			store_relaxed(&f.canary_late_us, late_us);
-	}
-	return NULL;
-}
-
-static void bump(_Atomic uint64_t *counter)
-{
-	store_relaxed(counter, load_relaxed(counter) + 1);
-}
-
-static struct tally_span place(const struct gale_answer *answer, uint64_t before_us,
-                               uint64_t after_us)
-{
-	if (answer->why == GALE_WHY_CREDIT)
-		return tally_place_lent(WINDOW, before_us, after_us,
-		                        answer->reset_after_us);
-	return tally_place(WINDOW, before_us, after_us, answer->reset_after_us);
-}
-
-static void ask_once(struct asker *asker, struct gale_seat *seat, uint32_t key)
-{
-	char name[2] = { 'k', (char)('a' + key) };
-	uint64_t before_us = wall_us(), began = patience_now_ns(), took_us, after_us;
-	struct gale_answer answer;
-
-	bump(&asker->asks);
-	answer = gale_wait(seat, asker->limiter, name, 2, 1, WITHIN);
-	took_us = (patience_now_ns() - began) / 1000;
-	after_us = wall_us();
-	bump(&asker->answers);
-	if (load_relaxed(&asker->longest_us) < took_us)
-		store_relaxed(&asker->longest_us, took_us);
-	if (answer.verdict != GALE_ALLOW)
-		return;
-	tally_count(asker->tally, asker->number, key,
-	            place(&answer, before_us, after_us));
-	store_relaxed(&asker->admitted_us[key], after_us);
-}
-
-static void *asker_main(void *arg)
-{
-	struct asker *asker = arg;
-	struct gale_seat *seat;
-
-	must(gale_join(asker->runtime, &seat) == GALE_ERR_OK);
-	for (uint32_t i = asker->number; !load_relaxed(&f.stopping); i++) {
-		ask_once(asker, seat, i % KEYS);
-		if (i % KEYS == 0)
-			nap(2000);
-	}
-	gale_leave(seat);
-	return NULL;
-}
-
-/* ---- The fleet ------------------------------------------------------------------- */
+static struct weather weather;
 
 static void put_url(char *out, const char *user, int first)
 {
@@ -180,156 +52,51 @@ static void put_url(char *out, const char *user, int first)
 	         cluster.ports[first], cluster.ports[(first + 1) % CLUSTER_SERVERS]);
 }
 
-static struct gale_limiter *open_limiter(struct node *node, const char *name,
-                                         struct gale_rule rule, enum gale_mode mode,
-                                         uint64_t patience_us)
-{
-	struct gale_limiter_config config = {
-		.name = name,
-		.rule = rule,
-		.mode = mode,
-		.store = node->store,
-		.lease.patience_us = patience_us,
-	};
-	struct gale_limiter *limiter;
-
-	must(gale_limiter_open(node->runtime, &config, &limiter) == GALE_ERR_OK);
-	return limiter;
-}
-
-static void node_open(struct node *node, const char *url, uint64_t quarantine_us)
-{
-	struct gale_store_config store = { .url = url, .quarantine_us = quarantine_us };
-	struct gale_config config = { .shards = SHARDS,
-		                      .allocator = &node->allocator.allocator };
-
-	test_allocator_init(&node->allocator);
-	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
-	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
-}
-
-static void node_close(struct node *node)
-{
-	for (int how = 0; how < HOW_COUNT; how++)
-		gale_limiter_close(node->limiters[how]);
-	gale_store_close(node->store);
-	gale_runtime_close(node->runtime);
-	assert_true(test_allocator_is_balanced(&node->allocator));
-}
-
-static void open_tallies(void)
-{
-	struct tally_config config = {
-		.keys = KEYS,
-		.workers = NODES * ASKERS_EACH,
-		.ring = tally_ring(KEYS),
-		.limit = LIMIT,
-		.window_us = WINDOW,
-		.begin_us = wall_us(),
-	};
-
-	for (int how = 0; how < HOW_COUNT; how++)
-		must(tally_open(&f.tallies[how], &config));
-}
-
-static void open_fleet_node(int i)
-{
-	static const enum gale_mode modes[] = { GALE_STRICT, GALE_CACHED_DENY,
-		                                GALE_LEASED };
-	struct node *node = &f.nodes[i];
-	char url[URL_ROOM];
-
-	put_url(url, "", i * 2);
-	node_open(node, url, QUARANTINE);
-	for (int how = 0; how < HOW_COUNT; how++)
-		node->limiters[how] = open_limiter(
-		    node, names[how], gale_fixed_window(LIMIT, WINDOW), modes[how], 0);
-}
-
-static void start_asker(uint32_t i)
-{
-	struct asker *asker = &f.askers[i];
-	uint32_t node = i % NODES, which = i / NODES / HOW_COUNT;
-
-	asker->how = (enum how)(i / NODES % HOW_COUNT);
-	asker->runtime = f.nodes[node].runtime;
-	asker->limiter = f.nodes[node].limiters[asker->how];
-	asker->tally = &f.tallies[asker->how];
-	asker->number = which * NODES + node;
-	must(pthread_create(&asker->thread, NULL, asker_main, asker) == 0);
-}
+/* ---- The fleet ------------------------------------------------------------------- */
 
 static void let_ask(void)
 {
-	memset(&f, 0, sizeof(f));
-	open_tallies();
-	for (int i = 0; i < NODES; i++)
-		open_fleet_node(i);
-	for (uint32_t i = 0; i < ASKERS; i++)
-		start_asker(i);
-	must(pthread_create(&f.canary, NULL, canary_main, NULL) == 0);
-}
+	char urls[WEATHER_NODES][URL_ROOM];
+	const struct weather_plan plan = {
+		.urls = { urls[0], urls[1] },
+		.quarantine_us = QUARANTINE,
+		.shards = 2,
+		.window_us = WINDOW,
+		.limit = 20,
+		.keys = KEYS,
+		.askers = 2,
+		.within_us = WITHIN,
+		.nap_us = 2000,
+	};
 
-static bool is_admitted_after(enum how how, int key, uint64_t us)
-{
-	for (uint32_t i = 0; i < ASKERS; i++)
-		if (f.askers[i].how == how &&
-		    load_relaxed(&f.askers[i].admitted_us[key]) > us)
-			return true;
-	return false;
-}
-
-static bool all_admit_after(uint64_t us)
-{
-	for (int how = 0; how < HOW_COUNT; how++)
-		for (int key = 0; key < KEYS; key++)
-			if (!is_admitted_after((enum how)how, key, us))
-				return false;
-	return true;
+	for (int i = 0; i < WEATHER_NODES; i++)
+		put_url(urls[i], "", i * 2);
+	weather_let_ask(&weather, &plan);
 }
 
 /* All keys of all limiters are admitted again. */
 static void recovers(void)
 {
-	uint64_t now = wall_us(), deadline = now + RECOVERY;
-
-	while (!all_admit_after(now)) {
-		must(wall_us() < deadline);
-		nap(1000);
-	}
-	print_message("recovered after %" PRIu64 " ms\n", (wall_us() - now) / 1000);
-}
-
-static void check_tally(enum how how)
-{
-	struct tally_totals totals;
-
-	tally_finish(&f.tallies[how], wall_us());
-	totals = tally_total(&f.tallies[how]);
-	print_message("%s: %" PRIu64 " in %" PRIu64 " windows, at most %" PRIu64 "\n",
-	              names[how], totals.admitted, totals.windows, totals.admitted_max);
-	tally_close(&f.tallies[how]);
-	assert_in_range(totals.admitted_max, 1, LIMIT); /* L1, L12 */
-	assert_int_equal(totals.disagreements, 0);
+	must(weather_recovers(&weather, RECOVERY));
 }
 
 static void end(void)
 {
-	store_relaxed(&f.stopping, true);
-	for (uint32_t i = 0; i < ASKERS; i++)
-		must(pthread_join(f.askers[i].thread, NULL) == 0);
-	must(pthread_join(f.canary, NULL) == 0);
-	for (int i = 0; i < NODES; i++)
-		node_close(&f.nodes[i]);
-	for (int how = 0; how < HOW_COUNT; how++)
-		check_tally((enum how)how);
-	for (uint32_t i = 0; i < ASKERS; i++) {
-		const struct asker *asker = &f.askers[i];
+	weather_end(&weather);
+	assert_in_range(weather.longest_us, 0, WITHIN + MARGIN + 3 * weather.late_us);
+}
 
-		assert_int_equal(asker->asks, asker->answers);
-		assert_in_range(asker->longest_us, 0,
-		                WITHIN + MARGIN + 3 * f.canary_late_us);
-	}
+static void open_node(struct node *node, const char *url, const char *name,
+                      struct gale_rule rule, uint64_t patience_us)
+{
+	node_open(node, &(struct node_plan){
+			    .url = url,
+			    .quarantine_us = 1,
+			    .limiter = { .name = name,
+	                                 .rule = rule,
+	                                 .mode = GALE_STRICT,
+	                                 .lease.patience_us = patience_us },
+			});
 }
 
 /* The bucket of a key that is asked of the store all the time; -1: it is another. */
@@ -340,7 +107,7 @@ static int bucket_of(const redisReply *key)
 	if (key->type != REDIS_REPLY_STRING ||
 	    sscanf(key->str, "gale:{b%2x}:", &bucket) != 1)
 		return -1;
-	if (!memmem(key->str, key->len, names[STRICT], strlen(names[STRICT])))
+	if (!memmem(key->str, key->len, how_names[STRICT], strlen(how_names[STRICT])))
 		return -1;
 	return (int)bucket;
 }
@@ -366,7 +133,6 @@ static unsigned some_slot_at(int i)
 
 struct crowd {
 	struct node node;
-	struct gale_limiter *limiter;
 	_Atomic unsigned allowed[KEYS];
 	_Atomic unsigned denied[KEYS];
 };
@@ -381,7 +147,7 @@ static void come(void *arg, unsigned who)
 	for (int key = 0; key < KEYS; key++) {
 		char name[2] = { 'k', (char)('a' + key) };
 		struct gale_answer answer =
-		    gale_wait(seat, crowd->limiter, name, 2, 1, PATIENCE);
+		    gale_wait(seat, crowd->node.limiter, name, 2, 1, PATIENCE);
 
 		must(answer.why == GALE_WHY_RULE);
 		atomic_fetch_add(answer.verdict == GALE_ALLOW ? &crowd->allowed[key]
@@ -398,16 +164,13 @@ static void two_hundred_at_a_limit_of_fifty_admit_fifty(void **state)
 
 	(void)state;
 	put_url(url, "", 0);
-	node_open(&crowd.node, url, /* quarantine_us= */ 1);
-	crowd.limiter = open_limiter(&crowd.node, "crowd",
-	                             gale_fixed_window(FIFTY, GALE_DAYS(3650)),
-	                             GALE_STRICT, PATIENCE);
+	open_node(&crowd.node, url, "crowd", gale_fixed_window(FIFTY, GALE_DAYS(3650)),
+	          PATIENCE);
 	crew_run(CROWD, come, &crowd);
 	for (int key = 0; key < KEYS; key++) {
 		assert_int_equal(crowd.allowed[key], FIFTY);
 		assert_int_equal(crowd.denied[key], CROWD - FIFTY);
 	}
-	gale_limiter_close(crowd.limiter);
 	node_close(&crowd.node);
 }
 
@@ -488,16 +251,14 @@ static unsigned slot_of(const char *name, int *ret_at)
 }
 
 /* Until one is not admitted: it is in the bucket whose slot is on its way. */
-static struct gale_answer ask_for_new_keys(struct gale_seat *seat,
-                                           struct gale_limiter *limiter)
+static struct gale_answer ask_for_new_keys(struct node *node)
 {
 	for (int i = 0;; i++) {
 		struct gale_answer answer;
 		char key[12];
 
 		snprintf(key, sizeof(key), "n%d", i);
-		answer =
-		    gale_wait(seat, limiter, key, strlen(key), 1, GALE_MILLIS(200));
+		answer = node_wait(node, key, GALE_MILLIS(200));
 		if (answer.verdict != GALE_ALLOW)
 			return answer;
 		must(i < 100 * MAP_BUCKETS);
@@ -507,33 +268,27 @@ static struct gale_answer ask_for_new_keys(struct gale_seat *seat,
 /* What was admitted is known there, and what is new waits. */
 static void a_slot_that_is_half_moved_is_served(void **state)
 {
-	static struct node node;
 	struct gale_answer answers[4], fresh;
-	struct gale_limiter *limiter;
-	struct gale_seat *seat;
+	struct node node;
 	char url[URL_ROOM];
 	unsigned slot;
 	int from, to;
 
 	(void)state;
 	put_url(url, "", 0);
-	node_open(&node, url, /* quarantine_us= */ 1);
-	limiter = open_limiter(&node, "half", gale_fixed_window(9, GALE_DAYS(3650)),
-	                       GALE_STRICT, GALE_SECONDS(3));
-	must(gale_join(node.runtime, &seat) == GALE_ERR_OK);
-	answers[0] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	open_node(&node, url, "half", gale_fixed_window(9, GALE_DAYS(3650)),
+	          GALE_SECONDS(3));
+	answers[0] = node_wait(&node, "k", PATIENCE);
 	slot = slot_of("half", &from);
 	to = (from + 1) % CLUSTER_PRIMARIES;
 	redis_cluster_move_keys(&cluster, slot, from, to, 0);
-	answers[1] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
-	answers[2] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
-	fresh = ask_for_new_keys(seat, limiter);
+	answers[1] = node_wait(&node, "k", PATIENCE);
+	answers[2] = node_wait(&node, "k", PATIENCE);
+	fresh = ask_for_new_keys(&node);
 	redis_cluster_move_slot(&cluster, slot, from, to, 0);
-	answers[3] = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	answers[3] = node_wait(&node, "k", PATIENCE);
 	redis_cluster_move_keys(&cluster, slot, to, from, 0);
 	redis_cluster_move_slot(&cluster, slot, to, from, 0);
-	gale_leave(seat);
-	gale_limiter_close(limiter);
 	node_close(&node);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(answers[i].verdict, GALE_ALLOW);
@@ -620,21 +375,234 @@ static void a_replica_takes_over_within_a_window(void **state)
 	end();
 }
 
-static enum gale_why why_of(const char *url, uint64_t patience_us)
+/* ---- Granted durably ------------------------------------------------------------- */
+
+#define DAILY 2000
+#define BATCH 20
+#define AT_ONCE 100
+#define PATIENCE_NS UINT64_C(60000000000)
+
+static struct {
+	struct node node;
+	char url[URL_ROOM + 32];
+	const char *prefix;
+	_Atomic unsigned admitted;
+} d;
+
+/* quarantine_us: who waits at all waits so long. */
+static void open_durable(uint64_t quarantine_us, enum gale_mode mode)
 {
-	static struct node node;
-	struct gale_limiter *limiter;
-	struct gale_answer answer;
+	node_open(&d.node,
+	          &(struct node_plan){
+		      .url = d.url,
+		      .quarantine_us = quarantine_us,
+		      .shards = 1,
+		      .limiter = { .name = "day",
+	                           .rule = gale_fixed_window(DAILY, GALE_DAYS(3650)),
+	                           .mode = mode,
+	                           .lease = { .sizing = GALE_SIZE_FIXED,
+	                                      .batch = BATCH,
+	                                      .patience_us = GALE_SECONDS(2) } },
+		  });
+}
+
+static struct gale_answer ask_durable(struct gale_seat *seat)
+{
+	struct gale_answer answer =
+	    gale_wait(seat, d.node.limiter, "k", 1, 1, GALE_SECONDS(2));
+
+	if (answer.verdict == GALE_ALLOW)
+		add_relaxed(&d.admitted, 1);
+	return answer;
+}
+
+static void ask_alone(void *arg, unsigned who)
+{
 	struct gale_seat *seat;
 
-	memset(&node, 0, sizeof(node));
-	node_open(&node, url, /* quarantine_us= */ 1);
-	limiter = open_limiter(&node, "why", gale_fixed_window(9, GALE_HOURS(1)),
-	                       GALE_STRICT, patience_us);
-	must(gale_join(node.runtime, &seat) == GALE_ERR_OK);
-	answer = gale_wait(seat, limiter, "k", 1, 1, PATIENCE);
+	(void)arg, (void)who;
+	must(gale_join(d.node.runtime, &seat) == GALE_ERR_OK);
+	(void)ask_durable(seat);
 	gale_leave(seat);
-	gale_limiter_close(limiter);
+}
+
+/* So many more in all. */
+static void is_admitted(unsigned times)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	unsigned until = load_relaxed(&d.admitted) + times;
+
+	while (load_relaxed(&d.admitted) < until) {
+		(void)ask_durable(d.node.seat);
+		nap(200);
+		assert_true(patience_now_ns() < deadline);
+	}
+}
+
+static void is_used_up(void)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	struct gale_answer answer;
+
+	do {
+		answer = ask_durable(d.node.seat);
+		assert_true(patience_now_ns() < deadline);
+	} while (answer.verdict == GALE_ALLOW ||
+	         (answer.why != GALE_WHY_RULE && answer.why != GALE_WHY_SPENT));
+}
+
+/* The value of its only key at a server that has it, for redis_reply_free; NULL: it has
+ * none. */
+static redisReply *value_at(int i, unsigned *ret_bucket)
+{
+	redisReply *keys, *value = NULL;
+	struct redis_talk talk;
+	char command[32];
+
+	snprintf(command, sizeof(command), "KEYS %s*day*", d.prefix);
+	redis_talk_open(&talk, &cluster.servers[i]);
+	keys = redis_talk_say(&talk, command);
+	if (keys->elements > 0) {
+		const redisReply *key = keys->element[0];
+		const struct remote_bytes words[] = {
+			{ (const uint8_t *)"GET", 3 },
+			{ (const uint8_t *)key->str, key->len },
+		};
+
+		must(sscanf(key->str + strlen(d.prefix), "{b%2x}:", ret_bucket) == 1);
+		must(redis_put_words(&talk.text, words, 2));
+		redis_talk_send(&talk);
+		value = redis_talk_hear(&talk);
+	}
+	redis_reply_free(keys);
+	redis_talk_close(&talk);
+	return value;
+}
+
+/* Behind its head and where its window starts. */
+static uint64_t used_at(int i)
+{
+	unsigned bucket;
+	redisReply *value = value_at(i, &bucket);
+	uint64_t used;
+
+	must(value && value->type == REDIS_REPLY_STRING && value->len >= 32);
+	memcpy(&used, value->str + 24, sizeof(used));
+	redis_reply_free(value);
+	return used;
+}
+
+static uint8_t find_bucket(void)
+{
+	unsigned bucket = MAP_BUCKETS;
+
+	for (int i = 0; i < CLUSTER_SERVERS; i++) {
+		redisReply *value = value_at(i, &bucket);
+
+		if (value)
+			redis_reply_free(value);
+	}
+	must(bucket < MAP_BUCKETS);
+	return (uint8_t)bucket;
+}
+
+/* One is admitted, and it is as if the server had never forgotten anything. */
+static struct heir begin_a_day(enum gale_mode mode)
+{
+	uint8_t bucket;
+	struct heir heir;
+
+	open_durable(/* quarantine_us= */ 1, GALE_STRICT);
+	is_admitted(1);
+	node_close(&d.node);
+	bucket = find_bucket();
+	heir.slot = redis_slot(bucket);
+	heir.of = redis_cluster_owner(&cluster, heir.slot);
+	redis_server_settle_bucket(&cluster.servers[heir.of], d.prefix, bucket, 1);
+	open_durable(GALE_DAYS(1), mode);
+	return heir;
+}
+
+static bool has_no_replica(void *arg)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	bool none;
+
+	redis_talk_open(&talk, arg);
+	reply = redis_talk_say(&talk, "INFO replication");
+	none = strstr(reply->str, "connected_slaves:0") != NULL;
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return none;
+}
+
+/* Its replica hears of nothing any more, and is not let in again. */
+static void cut_off(int primary)
+{
+	struct redis_server *server = &cluster.servers[primary];
+
+	redis_server_do(server, "ACL SETUSER default -psync -sync");
+	redis_server_do(server, "CLIENT KILL TYPE replica");
+	must(becomes_true(has_no_replica, server));
+}
+
+/* What the replica has not got when its primary dies, nobody was told of. */
+static void is_gone_on_with(const char *prefix, enum gale_mode mode)
+{
+	struct heir heir;
+	uint64_t used;
+	int to;
+
+	memset(&d, 0, sizeof(d));
+	d.prefix = prefix;
+	put_url(d.url, "", 0);
+	strcat(d.url, "?durable=1&prefix=");
+	strcat(d.url, prefix);
+	heir = begin_a_day(mode);
+	is_admitted(DAILY / 4);
+	nap(GALE_SECONDS(3)); /* what is stored is then of younger days than ... */
+	is_admitted(BATCH);   /* ... who stores it */
+	cut_off(heir.of);
+	used = used_at(heir.of);
+	crew_run(AT_ONCE, ask_alone, NULL);
+	assert_true(used_at(heir.of) > used);
+	used = used_at(heir.of);
+	redis_cluster_kill(&cluster, heir.of);
+	must(becomes_true(has_heir, &heir));
+	to = redis_cluster_owner(&cluster, heir.slot);
+	assert_true(used_at(to) < used);
+	assert_true(used_at(to) >= load_relaxed(&d.admitted));
+	redis_cluster_restart(&cluster, heir.of);
+	redis_cluster_settle(&cluster);
+	is_admitted(DAILY / 4);
+	is_used_up();
+	print_message("%u of %u were admitted\n", load_relaxed(&d.admitted), DAILY);
+	assert_in_range(load_relaxed(&d.admitted), DAILY / 2, DAILY);
+	node_close(&d.node);
+}
+
+static void what_a_replica_has_not_got_nobody_was_granted(void **state)
+{
+	(void)state;
+	is_gone_on_with("d:", GALE_STRICT);
+}
+
+static void what_a_replica_has_not_got_nobody_was_lent(void **state)
+{
+	(void)state;
+	is_gone_on_with("e:", GALE_LEASED);
+}
+
+/* ---- What cannot be believed ----------------------------------------------------- */
+
+static enum gale_why why_of(const char *url, uint64_t patience_us)
+{
+	struct gale_answer answer;
+	struct node node;
+
+	open_node(&node, url, "why", gale_fixed_window(9, GALE_HOURS(1)), patience_us);
+	answer = node_wait(&node, "k", PATIENCE);
 	node_close(&node);
 	return answer.why;
 }
@@ -796,6 +764,8 @@ int main(int count, char **args)
 		cmocka_unit_test(a_replica_takes_over_within_a_window),
 		cmocka_unit_test(a_primary_is_killed),
 		cmocka_unit_test(a_primary_stands_still_and_goes_on),
+		cmocka_unit_test(what_a_replica_has_not_got_nobody_was_granted),
+		cmocka_unit_test(what_a_replica_has_not_got_nobody_was_lent),
 		cmocka_unit_test(all_is_closed_while_nobody_answers),
 	};
 

@@ -19,13 +19,15 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <gale/gale.h>
 
 #include "runtime/clock.h"
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/node.h"
+#include "tests/support/port.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/windows.h"
 
@@ -49,10 +51,7 @@ struct scene {
 	char ports[SERVERS][8];
 	const char *options[SERVERS][16];
 	struct sentinel sentinel;
-	struct gale_runtime *runtime;
-	struct gale_store *store;
-	struct gale_limiter *limiter;
-	struct gale_seat *seat;
+	struct node node;
 	struct windows windows;
 	uint64_t limit;
 	uint64_t batch;         /* of leases; 0: as learned */
@@ -66,20 +65,6 @@ struct scene {
 static struct scene s;
 
 /* ---- Servers and a sentinel ------------------------------------------------------ */
-
-/* Nobody has it now; it is the caller's a moment later. */
-static int free_port(void)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t size = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-	must(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
-	close(fd);
-	return ntohs(address.sin_port);
-}
 
 static void start_server(int i)
 {
@@ -97,6 +82,26 @@ static void start_server(int i)
 	snprintf(s.ports[i], sizeof(s.ports[i]), "%d", free_port());
 	memcpy(s.options[i], options, sizeof(options));
 	redis_server_start(&s.servers[i], s.options[i]);
+}
+
+static bool is_linked(void *arg)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	bool linked;
+
+	redis_talk_open(&talk, arg);
+	reply = redis_talk_say(&talk, "INFO replication");
+	linked = strstr(reply->str, "master_link_status:up");
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return linked;
+}
+
+static void link_replicas(void)
+{
+	for (int i = 1; i < s.server_count; i++)
+		must(becomes_true(is_linked, &s.servers[i]));
 }
 
 static void write_config(const struct sentinel *sentinel, const char *path)
@@ -154,6 +159,25 @@ static void stop_sentinel(struct sentinel *sentinel)
 	must(rmdir(sentinel->folder) == 0);
 }
 
+/* A line of its log for each. */
+static bool knows_replicas(void *arg)
+{
+	const struct sentinel *sentinel = arg;
+	char path[64], line[512];
+	int count = 0;
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", sentinel->folder);
+	log = fopen(path, "r");
+	while (log && fgets(line, sizeof(line), log))
+		count += strstr(line, "+slave ") != NULL;
+	if (log)
+		fclose(log);
+	return count == s.server_count - 1;
+}
+
+/* A sentinel asks a primary for its replicas at once, and then every ten seconds: if one
+ * was not linked by then, and the primary has gone since, there is nobody to take over. */
 static int open_scene(int servers)
 {
 	memset(&s, 0, sizeof(s));
@@ -161,7 +185,9 @@ static int open_scene(int servers)
 	s.server_count = servers;
 	for (int i = 0; i < servers; i++)
 		start_server(i);
+	link_replicas();
 	start_sentinel(&s.sentinel);
+	must(becomes_true(knows_replicas, &s.sentinel));
 	return 0;
 }
 
@@ -211,26 +237,22 @@ static bool is_said(void *what)
 
 static void open_limiter_of(const char *url, struct gale_rule rule, enum gale_mode mode)
 {
-	struct gale_config runtime = { .log = &s.log };
-	struct gale_store_config store = { .url = url,
-		                           .quarantine_us = s.quarantine_us };
-	struct gale_limiter_config limiter = {
-		.name = "api",
-		.rule = rule,
-		.mode = mode,
-		.lease.patience_us = s.patience_us,
-		.lease.sizing = s.batch > 0 ? GALE_SIZE_FIXED : GALE_SIZE_LEARNED,
-		.lease.batch = s.batch,
+	struct node_plan plan = {
+		.url = url,
+		.quarantine_us = s.quarantine_us,
+		.log = &s.log,
+		.limiter = { .name = "api",
+		             .rule = rule,
+		             .mode = mode,
+		             .lease.patience_us = s.patience_us,
+		             .lease.sizing =
+		                 s.batch > 0 ? GALE_SIZE_FIXED : GALE_SIZE_LEARNED,
+		             .lease.batch = s.batch },
 	};
 
 	s.log.write = write_line;
 	s.limit = rule.limit;
-	assert_int_equal(gale_runtime_open(&runtime, &s.runtime), GALE_ERR_OK);
-	assert_int_equal(gale_store_open(s.runtime, &store, &s.store), GALE_ERR_OK);
-	limiter.store = s.store;
-	assert_int_equal(gale_limiter_open(s.runtime, &limiter, &s.limiter),
-	                 GALE_ERR_OK);
-	assert_int_equal(gale_join(s.runtime, &s.seat), GALE_ERR_OK);
+	node_open(&s.node, &plan);
 	s.windows = (struct windows){ .length_us = rule.period_us };
 }
 
@@ -245,15 +267,13 @@ static void open_limiter(const char *service, enum gale_mode mode)
 
 static void close_limiter(void)
 {
-	gale_leave(s.seat);
-	gale_limiter_close(s.limiter);
-	gale_store_close(s.store);
-	gale_runtime_close(s.runtime);
+	node_close(&s.node);
 }
 
 static bool ask(void)
 {
-	bool admitted = windows_ask(&s.windows, s.seat, s.limiter, GALE_MILLIS(200));
+	bool admitted =
+	    windows_ask(&s.windows, s.node.seat, s.node.limiter, GALE_MILLIS(200));
 
 	assert_in_range(s.windows.most, 0, s.limit); /* L1, L12 */
 	return admitted;
@@ -261,22 +281,13 @@ static bool ask(void)
 
 static void ask_until_allowed(unsigned times)
 {
-	const struct timespec moment = { .tv_nsec = 200000 };
 	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
 
 	while (times > 0) {
 		times -= ask();
-		nanosleep(&moment, NULL);
+		nap(200);
 		assert_true(patience_now_ns() < deadline);
 	}
-}
-
-static void nap(long ms)
-{
-	const struct timespec time = { .tv_sec = ms / 1000,
-		                       .tv_nsec = ms % 1000 * 1000000 };
-
-	must(nanosleep(&time, NULL) == 0);
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -317,26 +328,12 @@ static void a_primary_that_was_replaced_is_left(void **state)
 	redis_server_pause(&s.servers[0]);
 	while (counts.connects < 2) { /* the sentinel takes its time */
 		(void)ask();
-		assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+		counts = node_stats(&s.node);
 		assert_true(patience_now_ns() < deadline);
 	}
 	redis_server_go_on(&s.servers[0]);
 	ask_until_allowed(3 * LIMIT);
 	close_limiter();
-}
-
-static bool is_linked(void *arg)
-{
-	struct redis_talk talk;
-	redisReply *reply;
-	bool linked;
-
-	redis_talk_open(&talk, arg);
-	reply = redis_talk_say(&talk, "INFO replication");
-	linked = strstr(reply->str, "master_link_status:up");
-	redis_reply_free(reply);
-	redis_talk_close(&talk);
-	return linked;
 }
 
 /* ---- Granted durably ------------------------------------------------------------- */
@@ -351,25 +348,18 @@ static void open_durable(const char *options, enum gale_mode mode)
 	open_limiter_of(url, gale_fixed_window(DURABLE_LIMIT, GALE_DAYS(1)), mode);
 }
 
-static void link_replicas(void)
+static void ask_for(uint64_t ms)
 {
-	for (int i = 1; i < s.server_count; i++)
-		must(becomes_true(is_linked, &s.servers[i]));
-}
-
-static void ask_for(long ms)
-{
-	uint64_t deadline = patience_now_ns() + UINT64_C(1000000) * (uint64_t)ms;
+	uint64_t deadline = patience_now_ns() + UINT64_C(1000000) * ms;
 
 	while (patience_now_ns() < deadline) {
 		(void)ask();
-		nap(ms / 400);
+		nap(GALE_MILLIS(ms / 400));
 	}
 }
 
 static void goes_on(enum gale_mode mode)
 {
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	open_durable("?durable=1", mode);
 	ask_for(4000); /* what is stored is then of younger days than who stores it */
@@ -405,12 +395,11 @@ static void assert_quarantine(void)
 	unsigned denied = 0;
 
 	while (denied < 200) {
-		struct gale_answer answer =
-		    gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_MILLIS(200));
+		struct gale_answer answer = node_wait(&s.node, "k", GALE_MILLIS(200));
 
 		assert_int_equal(answer.verdict, GALE_DENY);
 		denied += answer.why == GALE_WHY_RULE;
-		nap(2);
+		nap(GALE_MILLIS(2));
 		if (patience_now_ns() >= deadline)
 			fail_msg("%u denials; it said:\n%s", denied, s.said);
 	}
@@ -418,7 +407,6 @@ static void assert_quarantine(void)
 
 static void waits_after_a_fail_over(const char *options)
 {
-	link_replicas();
 	redis_server_settle(&s.servers[0], "gale:");
 	open_durable(options, GALE_STRICT);
 	ask_for(4000);
@@ -445,7 +433,6 @@ static void who_does_not_wait_for_replicas_spoils_it_for_all(void **state)
 static void who_would_not_wait_for_replicas_is_not_let_in(void **state)
 {
 	(void)state;
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	open_durable("", GALE_STRICT);
 	for (int i = 0; i < 20; i++)
@@ -476,7 +463,6 @@ static void a_primary_that_comes_back_from_its_disk_goes_on_with_nothing(void **
 
 	(void)state;
 	stop_sentinel(&s.sentinel);
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
 	s.quarantine_us = GALE_DAYS(1);
@@ -500,17 +486,15 @@ static void too_few_replicas_are_an_outage(void **state)
 
 	(void)state;
 	stop_sentinel(&s.sentinel);
-	link_replicas();
 	redis_server_settle_durable(&s.servers[0], "gale:", 1);
 	s.patience_us = GALE_SECONDS(5);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
 	open_limiter_of(url, gale_fixed_window(LIMIT, GALE_DAYS(1)), GALE_STRICT);
 	ask_until_allowed(1);
 	redis_server_pause(&s.servers[1]);
-	assert_int_equal(gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_SECONDS(5)).why,
-	                 GALE_WHY_DOWN);
+	assert_int_equal(node_wait(&s.node, "k", GALE_SECONDS(5)).why, GALE_WHY_DOWN);
 	assert_true(becomes_true(is_said, "durable= says have it after"));
-	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	counts = node_stats(&s.node);
 	assert_in_range(counts.failures, 1, 2);
 	redis_server_kill(&s.servers[1]);
 	while (!is_said("it has fewer replicas than durable= says"))
@@ -538,8 +522,8 @@ static void a_sentinel_that_is_silent_is_passed_over_in_time(void **state)
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main",
 	         ntohs(address.sin_port), s.sentinel.port);
 	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), GALE_STRICT);
-	(void)gale_wait(s.seat, s.limiter, "k", 1, 1, GALE_SECONDS(5));
-	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	(void)node_wait(&s.node, "k", GALE_SECONDS(5));
+	counts = node_stats(&s.node);
 	assert_int_equal(counts.failures, 0);
 	assert_int_equal(counts.connects, 1);
 	close_limiter();
@@ -569,9 +553,9 @@ static void who_was_a_replica_while_nobody_asked_has_forgotten(void **state)
 	redis_server_do(primary, command);
 	must(becomes_true(is_linked, primary));
 	redis_server_do(primary, "REPLICAOF NO ONE");
-	nap(1000);
+	nap(GALE_MILLIS(1000));
 	assert_false(ask()); /* and not LIMIT once more */
-	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	counts = node_stats(&s.node);
 	assert_int_equal(counts.failures, 0); /* it is the same connection */
 	close_limiter();
 }
@@ -584,7 +568,7 @@ static void a_service_that_nobody_knows_is_down(void **state)
 	open_limiter("other", GALE_STRICT);
 	for (int i = 0; i < 10; i++)
 		assert_false(ask());
-	assert_int_equal(gale_store_stats(s.store, &counts), GALE_ERR_OK);
+	counts = node_stats(&s.node);
 	assert_int_equal(counts.connects, 0);
 	close_limiter();
 }
@@ -607,11 +591,11 @@ static void a_sentinel_that_goes_does_not_keep_anybody_busy(void **state)
 	open_limiter("main", GALE_STRICT);
 	ask_until_allowed(1);
 	redis_server_kill(&s.servers[0]);
-	nap(200);
+	nap(GALE_MILLIS(200));
 	must(kill(s.sentinel.pid, SIGKILL) == 0);
-	nap(200);
+	nap(GALE_MILLIS(200));
 	before = cpu_us();
-	nap(1000);
+	nap(GALE_MILLIS(1000));
 	assert_in_range(cpu_us() - before, 0, GALE_MILLIS(100));
 	close_limiter();
 }

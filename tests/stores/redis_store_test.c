@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/atomic.h"
@@ -24,6 +23,7 @@
 #include "tests/support/allocator.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
 #include "tests/support/proxy.h"
 #include "tests/support/redis_server.h"
@@ -54,14 +54,6 @@ struct node {
 };
 
 static struct redis_server server;
-
-static void nap(uint64_t us)
-{
-	const struct timespec time = { .tv_sec = (time_t)(us / 1000000),
-		                       .tv_nsec = (long)(us % 1000000) * 1000 };
-
-	nanosleep(&time, NULL);
-}
 
 /* ---- Nodes ----------------------------------------------------------------------- */
 

@@ -331,17 +331,12 @@ static void add_lend(struct timeline *t, struct key *key)
 	struct chance *c = &t->chance;
 	struct node *node = &key->nodes[chance_below(c, NODES)];
 	struct remote_job *job = add_job(t, key, REMOTE_LEND);
-	uint64_t span = key->rule.is.period_us;
 
 	job->ask.node = node->id;
 	job->ask.number = at_most(next_number(c, node));
 	job->ask.want = some_cost(c, &key->rule);
 	job->ask.least = chance_one_in(c, 3) ? chance_size(c, job->ask.want) : 1;
 	job->ask.spent = chance_one_in(c, 3);
-	if (chance_one_in(c, 8) && span > 0) {
-		job->seen = chance_size(c, key->rule.is.limit);
-		job->seen_in = t->now - t->now % span;
-	}
 }
 
 static struct gale_slot some_tag(struct chance *c, const struct key *key,
@@ -600,7 +595,7 @@ static void explain_lend(struct timeline *t, size_t i)
 	remote_explain_lend(job, &t->told[i], &answer);
 	expect(t, answer.result == STORE_DONE && answer.number == job->ask.number);
 	grant = lease_step(job->rule, words, &value.ledger, t->now, &job->ask);
-	if (t->told[i].code == REMOTE_DONE && job->seen == 0)
+	if (t->told[i].code == REMOTE_DONE)
 		expect(t, memcmp(&answer.grant, &grant, sizeof(grant)) == 0);
 	tally_grant(t, i, &answer.grant,
 	            memcmp(&before, &value.ledger, sizeof(before)) != 0);

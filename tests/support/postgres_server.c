@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* postgres_server.c -- initdb and postgres, run as children. */
+/* postgres_server.c -- initdb, pg_basebackup, pg_ctl and postgres, run as children. */
 #define _GNU_SOURCE
 #include "tests/support/postgres_server.h"
 
@@ -8,17 +8,16 @@
 #include <glob.h>
 #include <grp.h>
 #include <libpq-fe.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/must.h"
+#include "tests/support/port.h"
 
 #define PATH_MOST 256
 #define PORT_DEFAULT 5432
@@ -137,6 +136,19 @@ static void show_log(const struct postgres_server *server)
 		fclose(log);
 }
 
+/* To its end. */
+static void run(const struct postgres_server *server, const char *name,
+                char **arguments)
+{
+	pid_t pid = start(server, name, arguments);
+	int status;
+
+	must(waitpid(pid, &status, 0) == pid);
+	if (status != 0)
+		show_log(server);
+	must(status == 0);
+}
+
 static void make_cluster(const struct postgres_server *server)
 {
 	char *arguments[] = { "initdb",   "-D",   (char *)server->data,
@@ -144,13 +156,8 @@ static void make_cluster(const struct postgres_server *server)
 		              "trust",    "-E",   "UTF8",
 		              "--locale", "C",    "--no-sync",
 		              NULL };
-	pid_t pid = start(server, "initdb", arguments);
-	int status;
 
-	must(waitpid(pid, &status, 0) == pid);
-	if (status != 0)
-		show_log(server);
-	must(status == 0);
+	run(server, "initdb", arguments);
 }
 
 static bool answers(void *arg)
@@ -200,7 +207,7 @@ static void say_address(struct postgres_server *server)
 
 /* ---- From start to stop ---------------------------------------------------------- */
 
-struct postgres_server *postgres_server_start(bool syncs)
+static struct postgres_server *server_new(bool syncs)
 {
 	struct postgres_server *server = calloc(1, sizeof(*server));
 
@@ -213,6 +220,13 @@ struct postgres_server *postgres_server_start(bool syncs)
 	if (server->user != 0)
 		must(chown(server->folder, server->user, server->group) == 0);
 	snprintf(server->data, sizeof(server->data), "%s/data", server->folder);
+	return server;
+}
+
+struct postgres_server *postgres_server_start(bool syncs)
+{
+	struct postgres_server *server = server_new(syncs);
+
 	say_address(server);
 	make_cluster(server);
 	begin(server);
@@ -230,26 +244,18 @@ static void end(struct postgres_server *server, int how)
 
 	must(kill(server->pid, how) == 0);
 	must(waitpid(server->pid, &status, 0) == server->pid);
+	server->pid = 0;
+}
+
+void postgres_server_kill(struct postgres_server *server)
+{
+	end(server, SIGQUIT);
 }
 
 void postgres_server_restart(struct postgres_server *server, bool crashes)
 {
 	end(server, crashes ? SIGQUIT : SIGINT);
 	begin(server);
-}
-
-/* Nobody listens there now. */
-static uint16_t free_port(void)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t count = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, count) == 0);
-	must(getsockname(fd, (struct sockaddr *)&address, &count) == 0);
-	close(fd);
-	return ntohs(address.sin_port);
 }
 
 uint16_t postgres_server_listen(struct postgres_server *server)
@@ -260,6 +266,87 @@ uint16_t postgres_server_listen(struct postgres_server *server)
 	begin(server);
 	return server->port;
 }
+
+void postgres_server_ask(const struct postgres_server *server, const char *sql,
+                         char *ret_text, size_t size)
+{
+	PGconn *conn = PQconnectdb(server->address);
+	PGresult *result = PQexec(conn, sql);
+
+	if (PQntuples(result) != 1)
+		fprintf(stderr, "%s: %s", sql, PQerrorMessage(conn));
+	must(PQntuples(result) == 1 && PQnfields(result) == 1);
+	must((size_t)snprintf(ret_text, size, "%s", PQgetvalue(result, 0, 0)) < size);
+	PQclear(result);
+	PQfinish(conn);
+}
+
+/* ---- Standbys -------------------------------------------------------------------- */
+
+static void copy(const struct postgres_server *standby, uint16_t port)
+{
+	char from[96];
+	char *arguments[] = { "pg_basebackup",
+		              "-D",
+		              (char *)standby->data,
+		              "-d",
+		              from,
+		              "-R",
+		              "-c",
+		              "fast",
+		              "--no-sync",
+		              NULL };
+
+	snprintf(from, sizeof(from), "host=127.0.0.1 port=%u user=gale", port);
+	run(standby, "pg_basebackup", arguments);
+}
+
+struct postgres_server *postgres_server_follow(const struct postgres_server *primary,
+                                               uint16_t port, uint16_t *ret_port)
+{
+	struct postgres_server *standby = server_new(primary->syncs);
+
+	copy(standby, port);
+	*ret_port = standby->port = free_port();
+	say_address(standby);
+	begin(standby);
+	return standby;
+}
+
+struct place {
+	const struct postgres_server *standby;
+	char lsn[32];
+};
+
+static bool has_replayed(void *arg)
+{
+	const struct place *place = arg;
+	char sql[96], is[8];
+
+	snprintf(sql, sizeof(sql), "SELECT pg_last_wal_replay_lsn() >= '%s'::pg_lsn",
+	         place->lsn);
+	postgres_server_ask(place->standby, sql, is, sizeof(is));
+	return is[0] == 't';
+}
+
+void postgres_server_catch_up(const struct postgres_server *standby,
+                              const struct postgres_server *primary)
+{
+	struct place place = { .standby = standby };
+
+	postgres_server_ask(primary, "SELECT pg_current_wal_lsn()", place.lsn,
+	                    sizeof(place.lsn));
+	must(becomes_true(has_replayed, &place));
+}
+
+void postgres_server_promote(struct postgres_server *standby)
+{
+	char *arguments[] = { "pg_ctl", "promote", "-D", standby->data, NULL };
+
+	run(standby, "pg_ctl", arguments);
+}
+
+/* ---- Crashes --------------------------------------------------------------------- */
 
 /* How often it has begun anew, as its log says. */
 static unsigned beginnings(const struct postgres_server *server)
@@ -302,7 +389,8 @@ static int remove_one(const char *path, const struct stat *is, int flag,
 
 void postgres_server_stop(struct postgres_server *server)
 {
-	end(server, SIGINT);
+	if (server->pid != 0)
+		end(server, SIGINT);
 	must(nftw(server->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 	free(server);
 }

@@ -13,6 +13,7 @@
 #define TESTS_SUPPORT_POSTGRES_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct postgres_server;
@@ -23,8 +24,22 @@ struct postgres_server *postgres_server_start(bool syncs);
 /* Starts it again, to listen on 127.0.0.1, too; returns the port there. */
 uint16_t postgres_server_listen(struct postgres_server *server);
 
+/* A copy of a server that listens, which follows it by the connection to that port of
+ * 127.0.0.1, or through a proxy there; it listens, too, on the port that is returned. */
+struct postgres_server *postgres_server_follow(const struct postgres_server *primary,
+                                               uint16_t port, uint16_t *ret_port);
+/* It has heard of all that was written there until now. */
+void postgres_server_catch_up(const struct postgres_server *standby,
+                              const struct postgres_server *primary);
+/* It is a primary from then on, with what it has heard of. */
+void postgres_server_promote(struct postgres_server *standby);
+
 /* For PQconnectdb; as the user who owns all of it. */
 const char *postgres_server_address(const struct postgres_server *server);
+
+/* The only field of what must be one row; room for size bytes. */
+void postgres_server_ask(const struct postgres_server *server, const char *sql,
+                         char *ret_text, size_t size);
 
 /* Ends it, as a crash would or in good order, and starts it again. */
 void postgres_server_restart(struct postgres_server *server, bool crashes);
@@ -32,6 +47,10 @@ void postgres_server_restart(struct postgres_server *server, bool crashes);
 /* Kills one of its processes, so that all of them have to start anew. */
 void postgres_server_crash_process(struct postgres_server *server, int pid);
 
+/* Ends it as a crash would. */
+void postgres_server_kill(struct postgres_server *server);
+
+/* Also if it was killed. */
 void postgres_server_stop(struct postgres_server *server);
 
 #endif

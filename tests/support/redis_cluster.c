@@ -4,25 +4,15 @@
 #define _GNU_SOURCE
 #include "tests/support/redis_cluster.h"
 
-#include <arpa/inet.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/port.h"
 
 #define SLOTS 16384
 #define COMMAND_MOST 128
 #define KEYS_MOST "100"
-
-static void nap_ms(unsigned ms)
-{
-	const struct timespec time = { .tv_sec = ms / 1000,
-		                       .tv_nsec = (long)(ms % 1000) * 1000000 };
-
-	nanosleep(&time, NULL);
-}
 
 /* ---- One server ------------------------------------------------------------------ */
 
@@ -85,18 +75,9 @@ static char *word_of(char *line, int number)
 
 /* ---- Starting -------------------------------------------------------------------- */
 
-/* Nobody has it now; it is the caller's a moment later. */
 static void find_port(char *out)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t size = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-	must(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
-	close(fd);
-	snprintf(out, 8, "%u", ntohs(address.sin_port));
+	snprintf(out, 8, "%u", free_port());
 }
 
 static void start_server(struct redis_cluster *cluster, int i)
@@ -368,7 +349,7 @@ static bool move_some(struct redis_cluster *cluster, unsigned slot, int from, in
 	count = keys->elements;
 	for (size_t i = 0; i < count; i++) {
 		move_key(cluster, &talk, keys->element[i], to);
-		nap_ms(pause_ms);
+		nap(1000 * (uint64_t)pause_ms);
 	}
 	redis_reply_free(keys);
 	redis_talk_close(&talk);
@@ -380,7 +361,7 @@ void redis_cluster_move_keys(struct redis_cluster *cluster, unsigned slot, int f
 {
 	set_slot(cluster, to, slot, "IMPORTING", from);
 	set_slot(cluster, from, slot, "MIGRATING", to);
-	nap_ms(pause_ms);
+	nap(1000 * (uint64_t)pause_ms);
 	while (move_some(cluster, slot, from, to, pause_ms))
 		continue;
 }
@@ -389,6 +370,6 @@ void redis_cluster_move_slot(struct redis_cluster *cluster, unsigned slot, int f
                              int to, unsigned pause_ms)
 {
 	set_slot(cluster, to, slot, "NODE", to);
-	nap_ms(pause_ms);
+	nap(1000 * (uint64_t)pause_ms);
 	set_slot(cluster, from, slot, "NODE", to);
 }

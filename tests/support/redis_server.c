@@ -133,8 +133,11 @@ static void end(struct redis_server *server, int signal)
 	server->pid = 0;
 }
 
+/* It may stand still, if a test has failed meanwhile. */
 void redis_server_stop(struct redis_server *server)
 {
+	if (server->pid != 0)
+		redis_server_go_on(server);
 	end(server, SIGTERM);
 	remove_folder(server);
 }
@@ -188,6 +191,12 @@ void redis_server_settle(const struct redis_server *server, const char *prefix)
 void redis_server_settle_durable(const struct redis_server *server, const char *prefix,
                                  unsigned durable)
 {
+	redis_server_settle_bucket(server, prefix, 0, durable);
+}
+
+void redis_server_settle_bucket(const struct redis_server *server, const char *prefix,
+                                uint8_t bucket, unsigned durable)
+{
 	static const char latest[8]; /* time that was seen there: the first of all */
 	struct redis_talk talk;
 	char run[7], tenure[9], key[64], value[32];
@@ -199,7 +208,7 @@ void redis_server_settle_durable(const struct redis_server *server, const char *
 	read_info(&talk, "run_id:", run, sizeof(run) - 1);
 	read_info(&talk, "master_replid:", tenure, sizeof(tenure) - 1);
 	words[1].count =
-	    (size_t)snprintf(key, sizeof(key), "%s{b00}generation", prefix);
+	    (size_t)snprintf(key, sizeof(key), "%s{b%02x}generation", prefix, bucket);
 	words[2].count =
 	    (size_t)snprintf(value, sizeof(value), "%s%s%u:1", run, tenure, durable);
 	memcpy(value + words[2].count, latest, sizeof(latest));

@@ -42,6 +42,9 @@ void redis_server_settle(const struct redis_server *server, const char *prefix);
 /* The same, of keys whose users all say durable=N. */
 void redis_server_settle_durable(const struct redis_server *server, const char *prefix,
                                  unsigned durable);
+/* The same, of the keys of one bucket of a cluster, at the server that has it. */
+void redis_server_settle_bucket(const struct redis_server *server, const char *prefix,
+                                uint8_t bucket, unsigned durable);
 
 /* One connection.  Replies come in the order of what was said. */
 struct redis_talk {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/atomic.h"
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
 
 #define TAKEN_MOST (1 << 18)
@@ -105,15 +106,6 @@ static void put_nonce(struct talk *talk, unsigned long long nonce)
 
 	put(talk, bulk,
 	    (size_t)snprintf(bulk, sizeof(bulk), "$%d\r\n%s\r\n", count, text));
-}
-
-static unsigned long long wall_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (unsigned long long)now.tv_sec * 1000000 +
-	       (unsigned long long)now.tv_nsec / 1000;
 }
 
 static void put_text(struct talk *talk, const char *text, unsigned long long nonce)

@@ -3,15 +3,11 @@
 /* windows.c -- the time of day, before and after. */
 #include "tests/support/windows.h"
 
-#include <time.h>
+#include "tests/support/moment.h"
 
 static uint64_t number_now(const struct windows *windows)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return ((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000) /
-	       windows->length_us;
+	return wall_us() / windows->length_us;
 }
 
 bool windows_ask(struct windows *windows, struct gale_seat *seat,

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * batches.h -- what goes by lines, and what comes back.
+ *
+ * A batch takes what waits in one lane, as much as has room, and the lanes of a gate take
+ * turns.  What is replied decides where its trips go: on with their course, into their
+ * lane again, or to who waits.
+ *
+ *     gate.lanes -> batches_send -> line -> on_over -> course, lane, or told
+ *
+ * Threads   All of it: the shard's actor.  Nobody else writes what is known of a lane's
+ *           generation and life, or a gate's told and doubts.
+ */
+#ifndef STORES_BATCHES_H
+#define STORES_BATCHES_H
+
+#include "stores/lane.h"
+
+/* All of a client. */
+struct batches {
+	struct line_home home; /* first: what becomes of lines is told here */
+	const struct client_config *config;
+	struct trips *trips;
+	struct lanes *lanes;
+	mono now; /* of this turn */
+};
+
+void batches_init(struct batches *batches, const struct client_config *config,
+                  struct trips *trips, struct lanes *lanes);
+
+/* What waits at a gate with a line, as much as that takes.  True: it is to be flushed. */
+bool batches_send(struct batches *batches, struct gate *gate);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * course.c -- read, swap, again.
+ *
+ * Threads   The shard's actor, as in course.h.  A trip is this file's while it is in no
+ *           list; of those ahead of it, only what their swaps will make is read.
+ */
+#include "stores/course.h"
+
+#include <string.h>
+
+static void count(const struct lanes *lanes, enum client_counter counter, uint64_t by)
+{
+	client_count(lanes->config, counter, by);
+}
+
+static void note_result(const struct lanes *lanes, const struct trip *trip,
+                        enum store_result result)
+{
+	bool done = result == STORE_DONE;
+
+	count(lanes, CLIENT_CHANGED, result == STORE_CHANGED);
+	count(lanes, CLIENT_WRONG, result == STORE_WRONG);
+	if (!trip->lends)
+		count(lanes, CLIENT_STEPS, done && trip->call->op->verb == STORE_STEP);
+	else if (trip->lend == LEND)
+		count(lanes, CLIENT_LEASES, done && trip->answer.grant.units > 0);
+	else
+		count(lanes, CLIENT_RETURNS, done && trip->lend == LEND_BACK);
+}
+
+/* It is over. */
+static void settle(struct lanes *lanes, struct trip *trip, enum store_result result)
+{
+	note_result(lanes, trip, result);
+	trip_tell(lanes->trips, trip, result);
+}
+
+/* A desk for what was told, whose bytes the trip takes along. */
+static bool have_desk(struct lanes *lanes, struct trip *trip,
+                      const struct remote_told *told, struct remote_desk *ret_desk)
+{
+	size_t was = told->before.count;
+
+	if (!trip_have_room(lanes->trips, trip, was))
+		return false;
+	if (was > 0)
+		memcpy(trip->bytes, told->before.bytes, was);
+	*ret_desk =
+	    (struct remote_desk){ lanes->trips->words, remote_words(&trip->rule, was),
+		                  trip->bytes + was };
+	return true;
+}
+
+/* ---- A value that was read ------------------------------------------------------- */
+
+static bool prepare(struct trip *trip, const struct remote_told *told,
+                    const struct remote_desk *desk, enum store_result *ret_result)
+{
+	struct remote_told read = *told;
+	bool swaps;
+
+	read.before.bytes = trip->bytes;
+	if (!trip->lends)
+		return remote_prepare_swap(&trip->job, &read, desk, trip->call->op,
+		                           ret_result);
+	swaps = remote_prepare_loan(&trip->job, &read, desk, trip->lend, &trip->answer);
+	*ret_result = trip->answer.result;
+	return swaps;
+}
+
+static bool is_of_same_key(const struct trip *one, const struct trip *other)
+{
+	return one->job.key.count == other->job.key.count &&
+	       memcmp(one->key, other->key, one->job.key.count) == 0;
+}
+
+/* The trip that will have changed the key when this one gets there; NULL: none. */
+static const struct trip *ahead_of(const struct trip *trip)
+{
+	const struct list *again = &trip->lane->again, *at = again->before;
+
+	for (int i = 0; i < REMOTE_BATCH_MOST && at != again; i++) {
+		const struct trip *other = list_item(at, struct trip, place);
+
+		if (is_of_same_key(other, trip) &&
+		    (other->job.verb == REMOTE_SWAP || other->job.verb == REMOTE_DROP))
+			return other;
+		at = at->before;
+	}
+	return NULL;
+}
+
+/* Of many that want to change one key, each goes on from what the one ahead of it makes
+ * of the value, so that all of their swaps can succeed.  What is settled without a swap
+ * is settled by what was told only: behind others it is read again. */
+static void on_read(struct lanes *lanes, struct trip *trip,
+                    const struct remote_told *told)
+{
+	const struct trip *ahead = ahead_of(trip);
+	enum store_result result = STORE_NO_MEMORY;
+	struct remote_told found = *told;
+	struct remote_desk desk;
+
+	if (ahead && told->code == REMOTE_DONE)
+		found.before = ahead->job.becomes;
+	if (have_desk(lanes, trip, &found, &desk) &&
+	    (prepare(trip, &found, &desk, &result) ||
+	     (ahead && result != STORE_NO_MEMORY))) {
+		lane_go_again(lanes, trip);
+		return;
+	}
+	settle(lanes, trip, result);
+}
+
+static void on_look(struct lanes *lanes, struct trip *trip,
+                    const struct remote_told *told)
+{
+	enum store_result result = STORE_NO_MEMORY;
+	struct remote_desk desk;
+
+	if (have_desk(lanes, trip, told, &desk))
+		result = remote_explain_look(&trip->job, told, &desk, trip->call->op);
+	settle(lanes, trip, result);
+}
+
+/* ---- Reminders ------------------------------------------------------------------- */
+
+/* What this node was told in an earlier life, the server may not know. C3 */
+void course_start(struct trip *trip)
+{
+	trip->sent_in = trip->lane->life;
+	if (trip->job.verb != REMOTE_LEND || trip->seen == 0 ||
+	    trip->life == trip->sent_in)
+		return;
+	trip->reminds = true;
+	trip->job.verb = REMOTE_READ;
+	trip->job.seen = trip->seen;
+}
+
+static void lend_reminded(struct trip *trip)
+{
+	trip->reminds = false;
+	trip->life = trip->sent_in;
+	trip->job.verb = REMOTE_LEND;
+	trip->job.seen = 0;
+}
+
+/* What cannot be reminded need not be, or says so when it is asked to lend. */
+static void on_read_to_remind(struct lanes *lanes, struct trip *trip,
+                              const struct remote_told *told)
+{
+	struct remote_told read = *told;
+	struct remote_desk desk;
+
+	if (!have_desk(lanes, trip, told, &desk)) {
+		trip_tell(lanes->trips, trip, STORE_NO_MEMORY);
+		return;
+	}
+	read.before.bytes = trip->bytes;
+	if (!remote_prepare_reminder(&trip->job, &read, &desk))
+		lend_reminded(trip);
+	lane_go_again(lanes, trip);
+}
+
+/* ---- What was told --------------------------------------------------------------- */
+
+static bool is_look(const struct trip *trip)
+{
+	return trip->call && (trip->call->op->verb == STORE_PEEK ||
+	                      trip->call->op->verb == STORE_FORECAST);
+}
+
+/* What it is now was not told, or the server has forgotten what was read: both are found
+ * out by reading it again. */
+static enum store_result explain_swap(struct trip *trip, enum remote_code code)
+{
+	if (code == REMOTE_DONE)
+		return STORE_DONE;
+	if (code != REMOTE_MOVED && code != REMOTE_WAITS)
+		return STORE_WRONG;
+	trip->job.verb = REMOTE_READ;
+	return STORE_BUSY;
+}
+
+static enum store_result explain(struct trip *trip, const struct remote_told *told)
+{
+	switch (trip->job.verb) {
+	case REMOTE_STEP:
+		return remote_explain_step(&trip->job, told, trip->call->op);
+	case REMOTE_LEND:
+	case REMOTE_BACK:
+		remote_explain_lend(&trip->job, told, &trip->answer);
+		trip->answer.life = trip->sent_in;
+		trip->answer.waits = told->code == REMOTE_WAITS;
+		return trip->answer.result;
+	case REMOTE_SWAP:
+		return explain_swap(trip, told->code);
+	default:
+		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
+	}
+}
+
+void course_go_on(struct lanes *lanes, struct trip *trip,
+                  const struct remote_told *told)
+{
+	enum remote_verb verb = trip->job.verb;
+	enum store_result result;
+
+	if (!trip_is_wanted(trip)) {
+		trip_free(lanes->trips, trip); /* it was given up meanwhile */
+		return;
+	}
+	if (is_look(trip)) {
+		on_look(lanes, trip, told);
+		return;
+	}
+	if (verb == REMOTE_READ && trip->reminds) {
+		on_read_to_remind(lanes, trip, told);
+		return;
+	}
+	if (verb == REMOTE_READ) {
+		on_read(lanes, trip, told);
+		return;
+	}
+	result = explain(trip, told);
+	if (trip->reminds && result == STORE_DONE) {
+		lend_reminded(trip);
+		lane_go_again(lanes, trip);
+		return;
+	}
+	note_result(lanes, trip, result);
+	if (result == STORE_BUSY)
+		lane_go_again(lanes, trip);
+	else
+		trip_tell(lanes->trips, trip, result);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * postgres_standby_test.c -- a PostgreSQL fails, its standby is promoted, and limiters
+ * follow.
+ *
+ *     nodes  --TCP-->  primary  --a proxy: what was written-->  standby
+ *
+ * Nodes know both hosts.  Which of them can write they find out by asking, and go on with
+ * that one without a restart.  A standby that is promoted is on another timeline, and so of
+ * another generation: nothing is granted that may still be out, also if it had not heard of
+ * it.                                                                              (L12)
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "stores/postgres/wire.h"
+#include "tests/support/moment.h"
+#include "tests/support/must.h"
+#include "tests/support/node.h"
+#include "tests/support/postgres_server.h"
+#include "tests/support/proxy.h"
+#include "tests/support/weather.h"
+
+#define WINDOW GALE_MILLIS(300)
+#define WITHIN GALE_MILLIS(150)
+#define MARGIN GALE_SECONDS(1) /* two processors, and two servers that want them, too */
+#define RECOVERY GALE_SECONDS(20)
+#define LIMIT 40
+#define DAILY 1000
+#define PATIENCE_NS UINT64_C(60000000000)
+#define GENERATION_ROOM 64
+#define TIMELINE_AT 13
+#define TIMELINE_DIGITS 8
+
+static struct scene {
+	struct postgres_server *primary;
+	struct postgres_server *standby;
+	struct proxy proxy; /* between them */
+	uint16_t standby_port;
+	char urls[WEATHER_NODES][128];
+	struct weather weather;
+	struct node node;
+	struct gale_log log;
+	pthread_mutex_t lock;
+	char said[4096]; /* to the host; under the lock */
+} s;
+
+/* ---- Two servers ----------------------------------------------------------------- */
+
+static void open_proxy(uint16_t port)
+{
+	char folder[64], socket[96];
+
+	must(sscanf(postgres_server_address(s.primary), "host=%63s", folder) == 1);
+	snprintf(socket, sizeof(socket), "%s/.s.PGSQL.%u", folder, port);
+	proxy_open(&s.proxy, socket);
+}
+
+/* Of each node another is the first. */
+static void put_urls(uint16_t first, uint16_t second)
+{
+	snprintf(s.urls[0], sizeof(s.urls[0]),
+	         "postgres://gale@127.0.0.1:%u,127.0.0.1:%u/postgres", first, second);
+	snprintf(s.urls[1], sizeof(s.urls[1]),
+	         "postgres://gale@127.0.0.1:%u,127.0.0.1:%u/postgres", second, first);
+}
+
+static int open_servers(void **state)
+{
+	uint16_t primary;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	pthread_mutex_init(&s.lock, NULL);
+	s.primary = postgres_server_start(/* syncs= */ false);
+	primary = postgres_server_listen(s.primary);
+	open_proxy(primary);
+	s.standby = postgres_server_follow(s.primary, s.proxy.port, &s.standby_port);
+	put_urls(primary, s.standby_port);
+	return 0;
+}
+
+static int close_servers(void **state)
+{
+	(void)state;
+	postgres_server_stop(s.standby);
+	postgres_server_stop(s.primary);
+	proxy_close(&s.proxy);
+	return 0;
+}
+
+/* What is written from now on, the standby does not hear of. */
+static void leave_behind(void)
+{
+	proxy_swallow(&s.proxy, true);
+}
+
+static void fail_over(void)
+{
+	postgres_server_kill(s.primary);
+	postgres_server_promote(s.standby);
+}
+
+static void read_timeline(const struct postgres_server *server, char *out)
+{
+	char generation[GENERATION_ROOM];
+
+	postgres_server_ask(server, "SELECT gale.generation(mark) FROM gale.birth",
+	                    generation, sizeof(generation));
+	must(strlen(generation) > TIMELINE_AT + TIMELINE_DIGITS);
+	snprintf(out, TIMELINE_DIGITS + 1, "%.8s", generation + TIMELINE_AT);
+}
+
+/* ---- A fleet --------------------------------------------------------------------- */
+
+static void let_ask(void)
+{
+	const struct weather_plan plan = {
+		.urls = { s.urls[0], s.urls[1] },
+		.shards = 1,
+		.window_us = WINDOW,
+		.limit = LIMIT,
+		.keys = 1,
+		.askers = 2,
+		.within_us = WITHIN,
+		.nap_us = 500,
+	};
+
+	weather_let_ask(&s.weather, &plan);
+}
+
+static void recovers(void)
+{
+	assert_true(weather_recovers(&s.weather, RECOVERY));
+}
+
+static void end(void)
+{
+	weather_end(&s.weather);
+	assert_in_range(s.weather.longest_us, 0,
+	                WITHIN + MARGIN + 3 * s.weather.late_us);
+}
+
+static void is_followed(bool lags)
+{
+	char before[TIMELINE_DIGITS + 1], after[TIMELINE_DIGITS + 1];
+
+	let_ask();
+	recovers();
+	read_timeline(s.primary, before);
+	if (lags) {
+		leave_behind();
+		nap(3 * WINDOW);
+	}
+	fail_over();
+	recovers();
+	read_timeline(s.standby, after);
+	assert_string_not_equal(before, after);
+	end();
+}
+
+static void who_is_promoted_is_followed(void **state)
+{
+	(void)state;
+	is_followed(/* lags= */ false);
+}
+
+static void who_is_promoted_and_lagged_is_followed(void **state)
+{
+	(void)state;
+	is_followed(/* lags= */ true);
+}
+
+/* ---- One node -------------------------------------------------------------------- */
+
+static void write_line(struct gale_log *self, const char *line)
+{
+	size_t length;
+
+	(void)self;
+	pthread_mutex_lock(&s.lock);
+	length = strlen(s.said);
+	snprintf(s.said + length, sizeof(s.said) - length, "%s\n", line);
+	pthread_mutex_unlock(&s.lock);
+}
+
+static bool is_said(void *what)
+{
+	bool found;
+
+	pthread_mutex_lock(&s.lock);
+	found = strstr(s.said, what) != NULL;
+	pthread_mutex_unlock(&s.lock);
+	return found;
+}
+
+static void open_node(const char *url, uint64_t quarantine_us)
+{
+	s.log.write = write_line;
+	node_open(&s.node,
+	          &(struct node_plan){
+		      .url = url,
+		      .quarantine_us = quarantine_us,
+		      .shards = 1,
+		      .log = &s.log,
+		      .limiter = { .name = "day",
+	                           .rule = gale_fixed_window(DAILY, GALE_DAYS(3650)) },
+		  });
+}
+
+static struct gale_answer ask(void)
+{
+	return node_wait(&s.node, "k", GALE_MILLIS(200));
+}
+
+/* All of so many, one after the other. */
+static void is_admitted(unsigned times)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+
+	while (times > 0) {
+		times -= ask().verdict == GALE_ALLOW;
+		assert_true(patience_now_ns() < deadline);
+	}
+}
+
+/* Somebody is there, and grants nothing. */
+static void assert_quarantine(void)
+{
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	unsigned denied = 0;
+
+	while (denied < 200) {
+		struct gale_answer answer = ask();
+
+		assert_int_equal(answer.verdict, GALE_DENY);
+		denied += answer.why == GALE_WHY_RULE;
+		nap(2000);
+		if (patience_now_ns() >= deadline)
+			fail_msg("%u denials; it said:\n%s", denied, s.said);
+	}
+}
+
+static uint64_t number_at(const struct postgres_server *server, const char *sql)
+{
+	char number[32];
+
+	postgres_server_ask(server, sql, number, sizeof(number));
+	return strtoull(number, NULL, 10);
+}
+
+/* What was not told in time is spent. */
+static uint64_t used_at(const struct postgres_server *server)
+{
+	return number_at(server, "SELECT coalesce(max(CASE node WHEN 0 THEN words[2]"
+	                         " ELSE used END), 0) FROM gale.keys");
+}
+
+/* One is admitted, and it is as if the server had not forgotten anything since 1970; who
+ * has forgotten then waits for ever.  what: done there before. */
+static void begin_a_day(const char *what)
+{
+	open_node(s.urls[0], /* quarantine_us= */ 1);
+	is_admitted(1);
+	node_close(&s.node);
+	if (what)
+		(void)number_at(s.primary, what);
+	(void)number_at(s.primary,
+	                "UPDATE gale.birth SET mark = 4096, earliest = 0 RETURNING 1");
+	open_node(s.urls[0], GALE_DAYS(1));
+}
+
+static void what_a_standby_never_heard_of_is_not_granted_again(void **state)
+{
+	(void)state;
+	begin_a_day(NULL);
+	postgres_server_catch_up(s.standby, s.primary);
+	leave_behind();
+	is_admitted(DAILY / 2);
+	fail_over();
+	assert_in_range(used_at(s.standby), 1, DAILY / 2 - 1);
+	assert_quarantine();
+	node_close(&s.node);
+}
+
+/* It cannot know that it is all. */
+static void what_a_standby_has_heard_of_is_not_granted_again(void **state)
+{
+	(void)state;
+	begin_a_day(NULL);
+	is_admitted(DAILY / 2);
+	postgres_server_catch_up(s.standby, s.primary);
+	fail_over();
+	assert_in_range(used_at(s.standby), 1 + DAILY / 2, DAILY);
+	assert_quarantine();
+	node_close(&s.node);
+}
+
+static void what_is_not_logged_is_forgotten(void **state)
+{
+	(void)state;
+	begin_a_day(POSTGRES_SET_FAST);
+	is_admitted(DAILY / 2);
+	assert_in_range(used_at(s.primary), 1 + DAILY / 2, DAILY);
+	postgres_server_catch_up(s.standby, s.primary);
+	fail_over();
+	assert_int_equal(number_at(s.standby, "SELECT count(*) FROM gale.keys"), 0);
+	assert_quarantine();
+	node_close(&s.node);
+}
+
+/* Until it is promoted. */
+static void a_standby_alone_is_an_outage(void **state)
+{
+	char url[128];
+
+	(void)state;
+	begin_a_day(NULL);
+	node_close(&s.node);
+	postgres_server_catch_up(s.standby, s.primary);
+	snprintf(url, sizeof(url), "postgres://gale@127.0.0.1:%u/postgres",
+	         s.standby_port);
+	open_node(url, /* quarantine_us= */ 1);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(ask().verdict, GALE_DENY);
+	assert_true(becomes_true(is_said, "postgres: it is read-only"));
+	assert_int_equal(node_stats(&s.node).connects, 0);
+	assert_true(node_stats(&s.node).failures > 0);
+	fail_over();
+	is_admitted(1);
+	node_close(&s.node);
+}
+
+int main(int count, char **args)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_servers, close_servers)
+		TEST(who_is_promoted_is_followed),
+		TEST(who_is_promoted_and_lagged_is_followed),
+		TEST(what_a_standby_never_heard_of_is_not_granted_again),
+		TEST(what_a_standby_has_heard_of_is_not_granted_again),
+		TEST(what_is_not_logged_is_forgotten),
+		TEST(a_standby_alone_is_an_outage),
+#undef TEST
+	};
+
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
