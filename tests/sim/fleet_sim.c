@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/sim/world.h"
+#include "sim/world.h"
 #include "tests/support/must.h"
 
 /* ---- Drawing --------------------------------------------------------------------- */

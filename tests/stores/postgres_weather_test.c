@@ -32,7 +32,7 @@
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "stores/postgres/wire.h"
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 #include "tests/support/pool.h"

@@ -26,7 +26,7 @@
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "stores/redis/cluster.h"
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 #include "tests/support/redis_cluster.h"

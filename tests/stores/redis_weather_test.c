@@ -28,7 +28,7 @@
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 #include "tests/support/must.h"
 #include "tests/support/proxy.h"
 #include "tests/support/redis_server.h"

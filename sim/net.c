@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* net.c -- a heap of events, and parcels that are events. */
-#include "tests/sim/net.h"
+#include "sim/net.h"
 
 #include <string.h>
 
 #include "runtime/role.h"
-#include "tests/support/must.h"
+#include "sim/must.h"
 
 /* ---- What happens next ----------------------------------------------------------- */
 

@@ -26,13 +26,13 @@
  *
  * Threads   One.
  */
-#ifndef TESTS_SIM_WORLD_H
-#define TESTS_SIM_WORLD_H
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
 
 #include <gale/gale.h>
 
-#include "tests/sim/net.h"
-#include "tests/support/allocator.h"
+#include "sim/net.h"
+#include "sim/allocator.h"
 
 #define WORLD_NODES 512
 #define WORLD_SEATS 4

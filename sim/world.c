@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* world.c -- runs the fleet, and counts. */
-#include "tests/sim/world.h"
+#include "sim/world.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include "face/face.h"
 #include "stores/memory.h"
 #include "stores/quarantine.h"
-#include "tests/sim/server_store.h"
-#include "tests/support/must.h"
+#include "sim/server_store.h"
+#include "sim/must.h"
 
 #define TURNS_MOST 1000 /* in a row: more is a fault */
 #define BOOT_BASE GALE_HOURS(10)

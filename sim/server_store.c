@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* server_store.c -- each request is a job, served and explained at once. */
-#include "tests/sim/server_store.h"
+#include "sim/server_store.h"
 
 #include <string.h>
 
 #include "stores/quarantine.h"
 #include "stores/remote.h"
-#include "tests/support/must.h"
-#include "tests/support/server.h"
+#include "sim/must.h"
+#include "sim/server.h"
 
 #define KEYS_MOST 32
 #define LONGEST GALE_HOURS(1) /* of a quarantine */
