@@ -8,6 +8,7 @@
 #include "stores/quarantine.h"
 #include "stores/remote.h"
 #include "sim/must.h"
+#include "sim/room.h"
 #include "sim/server.h"
 
 #define KEYS_MOST 32
@@ -125,11 +126,9 @@ static const struct store_ops server_ops = {
 
 struct store *server_store_open(struct gale_clock *clock)
 {
-	struct server_store *server = calloc(1, sizeof(*server));
+	struct server_store *server = room_new(sizeof(*server));
 
-	must(server);
-	server->entries = malloc(KEYS_MOST * sizeof(*server->entries));
-	must(server->entries);
+	server->entries = room_for(NULL, KEYS_MOST * sizeof(*server->entries));
 	server->store.ops = &server_ops;
 	server->clock = clock;
 	server->life = 1;
