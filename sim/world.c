@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "engine/credit.h"
 #include "face/face.h"
 #include "stores/memory.h"
 #include "stores/quarantine.h"
@@ -303,7 +304,7 @@ static void take_from_pot(struct world *world, const struct call *call) /* P6 */
 	if (pot->units < call->cost || pot->dies_us <= now)
 		fault(world,
 		      "node %u key %u: cost %" PRIu64 " from %" PRIu64
-		      " units that die %" PRIu64 " us ago",
+		      " units that died %" PRIu64 " us ago",
 		      call->node, call->key, call->cost, pot->units,
 		      now > pot->dies_us ? now - pot->dies_us : 0);
 	else
@@ -400,8 +401,8 @@ static uint64_t capacity_of(const struct world *world)
 static void check_allow(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
-	bool strict =
-	    world->nodes[call->node].strict || world->plan.mode != GALE_LEASED;
+	bool strict = world->nodes[call->node].strict ||
+	              world->plan.mode != GALE_LEASED || call->cost > CREDIT_UNITS_MAX;
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
 		fault(world, "allowed because %s", gale_why_text(answer->why));
@@ -434,6 +435,15 @@ static bool is_expected_denial(enum gale_why why)
 	}
 }
 
+/* May a node that is right find the store's answers wrong?  If its own clock is worse than
+ * it knows, it may. */
+static bool may_be_wrong(const struct world_plan *plan)
+{
+	uint32_t allowed_ppm = plan->lease.drift_ppm ? plan->lease.drift_ppm : 500;
+
+	return plan->bad || plan->rate_ppm > allowed_ppm;
+}
+
 static void check_denial(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
@@ -441,7 +451,7 @@ static void check_denial(struct world *world, const struct call *call)
 	bool too_much = call->cost > capacity_of(world);
 
 	if (!is_expected_denial(answer->why) &&
-	    !(world->plan.bad && answer->why == GALE_WHY_WRONG))
+	    !(answer->why == GALE_WHY_WRONG && may_be_wrong(&world->plan)))
 		fault(world, "denied because %s", gale_why_text(answer->why));
 	if (world->plan.rule.kind != GALE_RULE_PACER &&
 	    (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT) &&

@@ -247,7 +247,7 @@ void flags_explain(const struct flag_table *table, FILE *out)
 
 		snprintf(left, sizeof(left), "%s %s", flag->name,
 		         flag->takes ? flag->takes : "");
-		fprintf(out, "  %-18s  %s", left, flag->help);
+		fprintf(out, "  %-20s  %s", left, flag->help);
 		if (flag->preset)
 			fprintf(out, " (%s)", flag->preset);
 		fprintf(out, "\n");
