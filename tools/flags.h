@@ -4,19 +4,13 @@
  * flags.h -- what gale fleet was asked to do.
  *
  * Pure: reads no environment, prints nothing, keeps pointers into argv.
- *
- * Numbers are whole, with k for thousands and M for millions.  Durations are whole
- * numbers with us, ms, s, m or h.
  */
 #ifndef TOOLS_FLAGS_H
 #define TOOLS_FLAGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include <gale/gale.h>
+
+#include "tools/flag.h"
 
 #define FLAGS_WORKERS_MAX 1024     /* --processes times --nodes times --threads */
 #define FLAGS_COUNTERS_MAX 4000000 /* --processes times --keys; 512 MB */
@@ -38,17 +32,6 @@ struct fleet_flags {
 	char *const *argv;
 };
 
-enum flags_result {
-	FLAGS_RUN,
-	FLAGS_HELP,
-	FLAGS_BAD,
-};
-
-/* One line without its end: the flag, what it was given, what is allowed. */
-struct flags_error {
-	char text[256];
-};
-
 /* argv as after "gale fleet".  On FLAGS_BAD only *ret_error is set. */
 enum flags_result flags_parse(int argc, char *const *argv,
                               struct fleet_flags *ret_flags,
@@ -56,12 +39,5 @@ enum flags_result flags_parse(int argc, char *const *argv,
 
 /* The list of flags, with what each takes and what it is when not given. */
 void flags_list(FILE *out);
-
-/* "250", "10k", "2M". */
-bool flags_number(const char *text, uint64_t *ret_number);
-
-/* "250ms", "1s", "2m"; a bare number is in units of bare_us, or refused if that is 0.
- */
-bool flags_duration(const char *text, uint64_t bare_us, uint64_t *ret_us);
 
 #endif

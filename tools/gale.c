@@ -10,17 +10,20 @@
 #include "tools/flags.h"
 #include "tools/init.h"
 #include "tools/member.h"
+#include "tools/sim.h"
 
 static void help(FILE *out)
 {
 	fputs("usage: gale COMMAND [FLAG...]\n"
 	      "\n"
 	      "  fleet      run a fleet against one store and check its bound\n"
+	      "  sim        run a fleet in virtual time and check its bound\n"
 	      "  store      make a server ready, or say what it can promise\n"
 	      "  version    print the version\n"
 	      "  help       print this\n"
 	      "\n"
-	      "gale fleet --help and gale store --help tell about theirs.\n",
+	      "gale fleet --help, gale sim --help and gale store --help tell about "
+	      "theirs.\n",
 	      out);
 }
 
@@ -85,14 +88,20 @@ static int do_store(int argc, char **argv)
 	return status == INIT_DONE && printed() != 0 ? INIT_FAILED : status;
 }
 
+static int do_sim(int argc, char **argv)
+{
+	return sim_run(argc, argv);
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "fleet", do_fleet },     { "store", do_store },
-	{ "version", do_version }, { "--version", do_version },
-	{ "help", do_help },       { "--help", do_help },
-	{ "-h", do_help },         { MEMBER_COMMAND, do_member },
+	{ "fleet", do_fleet },         { "sim", do_sim },
+	{ "store", do_store },         { "version", do_version },
+	{ "--version", do_version },   { "help", do_help },
+	{ "--help", do_help },         { "-h", do_help },
+	{ MEMBER_COMMAND, do_member },
 };
 
 int main(int argc, char **argv)
@@ -101,9 +110,8 @@ int main(int argc, char **argv)
 		if (strcmp(commands[i].name, argv[1]) == 0)
 			return commands[i].run(argc - 2, argv + 2);
 	if (argc > 1)
-		fprintf(
-		    stderr,
-		    "gale: unknown command; there are fleet, store, version, help\n");
+		fprintf(stderr, "gale: unknown command; there are fleet, sim, store, "
+		                "version, help\n");
 	else
 		help(stderr);
 	return FLEET_BAD_USE;

@@ -5,7 +5,7 @@
 import pathlib
 import sys
 
-FOLDERS = ("engine", "runtime", "stores", "shards", "face", "tools", "tests", "bench", "spec", "examples")
+FOLDERS = ("engine", "runtime", "stores", "shards", "face", "sim", "tools", "tests", "bench", "spec", "examples")
 # Not part of a build: one must not compile, the other is a project of its own.
 APART = ("tests/lint/role_fault.c", "tests/subproject/main.c")
 

@@ -60,6 +60,9 @@ layering)
 	echo '#include "runtime/lock.h"' | plant engine/planted.c
 	expect_failure 'engine/ may not include runtime/lock.h' "$here/layering.py" "$copy"
 	fresh
+	echo '#include "sim/world.h"' | plant face/planted.c
+	expect_failure 'face/ may not include sim/world.h' "$here/layering.py" "$copy"
+	fresh
 	echo '#include <time.h>' | plant engine/planted.h
 	expect_failure 'engine/ may not include time.h' "$here/layering.py" "$copy"
 	fresh

@@ -37,7 +37,7 @@
 #include "engine/codec.h"
 #include "engine/rule.h"
 #include "tests/model/oracle.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "runtime/memory.h"
 #include "stores/memory.h"
 

@@ -21,27 +21,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/sim/world.h"
+#include "sim/shrink.h"
 #include "tests/support/must.h"
 
 /* ---- Drawing --------------------------------------------------------------------- */
-
-/* What the world itself does not need to know. */
-struct script {
-	struct world_plan plan;
-	uint64_t asks;
-	uint64_t gap_us; /* mean time between two asks */
-	uint64_t cost_most;
-	uint32_t crash_each; /* asks; 0: never */
-	uint32_t pause_each;
-	uint32_t cut_each;
-	uint32_t fail_each;    /* the store does; with plan.fails */
-	bool bursts;           /* many at the same instant */
-	bool edges;            /* many close to where windows turn */
-	bool calm;             /* steady demand, no faults */
-	uint64_t calm_windows; /* of demand */
-	bool fades;            /* the first node's demand ends early in each window */
-};
 
 static uint32_t one_of(struct chance *c, const uint32_t *from, size_t count)
 {
@@ -239,6 +222,7 @@ static void draw_failures(struct chance *c, struct script *script)
 	script->cut_each = chance_one_in(c, 3) ? 60 : 0;
 	script->plan.fails = can_fail(&script->plan) && chance_one_in(c, 3);
 	script->fail_each = script->plan.fails ? 50 : 0;
+	script->copy_each = 20;
 }
 
 static struct script draw(uint64_t seed)
@@ -257,153 +241,11 @@ static struct script draw(uint64_t seed)
 	return script;
 }
 
-/* ---- Running --------------------------------------------------------------------- */
-
-#define ASKS_MOST 100000
-
-/* Which asks are made. */
-struct choice {
-	bool some; /* those only; else all */
-	bool at[ASKS_MOST];
-};
-
-struct show {
-	const struct script *script;
-	const struct choice *choice;
-	struct world *world;
-	struct chance chance; /* of this ask: what comes of it depends on no other */
-};
-
-static void crash_or_start(struct show *show, uint32_t node)
-{
-	struct world *world = show->world;
-
-	if (!world->nodes[node].runtime)
-		world_start(world, node);
-	else if (chance_one_in(&show->chance, 3))
-		world_shut(world, node);
-	else
-		world_crash(world, node);
-}
-
-static void disturb(struct show *show, uint32_t node)
-{
-	const struct script *script = show->script;
-	uint64_t period = script->plan.rule.period_us;
-	struct world *world = show->world;
-
-	if (script->crash_each && (!world->nodes[node].runtime ||
-	                           chance_one_in(&show->chance, script->crash_each)))
-		crash_or_start(show, node);
-	if (world->nodes[node].runtime && script->pause_each &&
-	    chance_one_in(&show->chance, script->pause_each))
-		world_pause(world, node,
-		            world->agenda.now_us +
-		                chance_between(&show->chance, 1, 2 * period));
-	if (script->cut_each && chance_one_in(&show->chance, script->cut_each))
-		world_cut(world, node,
-		          world->agenda.now_us +
-		              chance_between(&show->chance, 1, 2 * period));
-	if (script->fail_each && chance_one_in(&show->chance, 20))
-		world_replicate(world);
-	if (script->fail_each && chance_one_in(&show->chance, script->fail_each))
-		world_fail_over(world);
-}
-
-/* Whatever the first node still has then, it has to give back in time. */
-static bool has_faded(const struct show *show, uint32_t node)
-{
-	uint64_t period = show->script->plan.rule.period_us;
-
-	return show->script->fades && node == 0 &&
-	       show->world->agenda.now_us % period > period * 2 / 5;
-}
-
-/* In calm worlds each node has its turn; else a few keys have most of the demand. */
-static void ask_one(struct show *show, uint64_t i)
-{
-	const struct world_plan *plan = &show->script->plan;
-	struct chance *c = &show->chance;
-	uint32_t node = show->script->calm ? (uint32_t)(i % plan->nodes)
-	                                   : (uint32_t)chance_below(c, plan->nodes);
-	uint32_t key = (uint32_t)chance_below(c, chance_below(c, plan->keys) + 1);
-	uint32_t seat = (uint32_t)chance_below(c, plan->seats);
-	uint64_t cost = chance_between(c, 1, show->script->cost_most);
-
-	disturb(show, node);
-	if (show->world->nodes[node].runtime && !has_faded(show, node)) {
-		if (chance_one_in(c, 4) && !show->script->calm)
-			world_ask_only(show->world, node, seat, key, cost,
-			               chance_below(c, plan->rule.period_us / 50));
-		else
-			world_ask(show->world, node, seat, key, cost);
-	}
-}
-
-/* A moment before or after the next window begins. */
-static uint64_t next_edge(struct show *show)
-{
-	uint64_t period = show->script->plan.rule.period_us;
-	uint64_t now = show->world->agenda.now_us;
-	uint64_t edge = (now / period + 1) * period;
-	uint64_t at = edge + chance_below(&show->chance, 400) - 200;
-
-	return at > now ? at : now;
-}
-
-static uint64_t next_ask(struct show *show)
-{
-	const struct script *script = show->script;
-	uint64_t now = show->world->agenda.now_us;
-	struct chance *c = &show->chance;
-
-	if (script->calm)
-		return now + script->gap_us;
-	if (script->bursts && !chance_one_in(c, 8))
-		return now;
-	if (script->edges && chance_one_in(c, 8))
-		return next_edge(show);
-	return now + chance_below(c, 2 * script->gap_us * (script->bursts ? 8 : 1) + 1);
-}
-
-static bool is_chosen(const struct show *show, uint64_t i)
-{
-	return !show->choice->some || (i < ASKS_MOST && show->choice->at[i]);
-}
-
-static void run_asks(struct show *show)
-{
-	struct world *world = show->world;
-
-	for (uint64_t i = 0; i < show->script->asks && !world->fault[0]; i++) {
-		show->chance.state =
-		    ~show->script->plan.seed ^ i * UINT64_C(0xd1342543de82ef95);
-		world_run(world, next_ask(show));
-		if (is_chosen(show, i))
-			ask_one(show, i);
-	}
-}
-
-static void run_on(struct show *show)
-{
-	const struct world_plan *plan = &show->script->plan;
-	uint64_t patience =
-	    plan->lease.patience_us ? plan->lease.patience_us : GALE_MILLIS(100);
-	uint64_t now = show->world->agenda.now_us;
-
-	for (uint32_t i = 0; i < plan->nodes; i++)
-		if (show->world->nodes[i].runtime)
-			world_turns(show->world, i);
-	world_run(show->world, now + 2 * patience + 3 * plan->rule.period_us);
-}
-
 /* The first window is half over when the world begins. */
-static bool is_used_up(struct show *show)
+static bool is_used_up(const struct script *script, const struct world *world)
 {
-	const struct script *script = show->script;
-
 	for (size_t i = 1; script->calm && i < script->calm_windows; i++) {
-		uint64_t used = world_used(show->world, 0, i);
+		uint64_t used = world_used(world, 0, i);
 
 		if (used == script->plan.rule.limit)
 			continue;
@@ -486,16 +328,14 @@ static uint64_t seed_now; /* for who aborts */
 
 /* What became of it; "" if nothing is wrong. */
 static const char *run_world(const struct script *script, const struct choice *choice,
-                             bool verbose, struct tally *tally)
+                             bool verbose, struct tally *tally, uint64_t *ret_asks)
 {
-	struct show show = { script, choice, &world, { 0 } };
 	bool used_up, lawful;
 
 	world_open(&world, &script->plan);
 	world.verbose = verbose;
-	run_asks(&show);
-	run_on(&show);
-	used_up = world.fault[0] || choice->some || is_used_up(&show);
+	*ret_asks = script_play(script, choice, &world);
+	used_up = world.fault[0] || choice->some || is_used_up(script, &world);
 	lawful = world_close(&world);
 	if (tally)
 		add(tally, script, &world);
@@ -506,21 +346,14 @@ static const char *run_world(const struct script *script, const struct choice *c
 
 /* ---- Made simpler ---------------------------------------------------------------- */
 
-#define SHRINK_RUNS 3000
-
 /* What may be set; and how simple it can be. */
-static const struct field {
-	const char *name;
-	size_t at;
-	size_t size;
-	uint64_t least, most;
-} fields[] = {
+static const struct shrink_field fields[] = {
 #define FIELD(name, member, least, most)                                               \
 	{                                                                              \
 		name, offsetof(struct script, member),                                 \
 		    sizeof(((struct script *)0)->member), least, most                  \
 	}
-	FIELD("asks", asks, 1, ASKS_MOST),
+	FIELD("asks", asks, 1, SCRIPT_ASKS_MOST),
 	FIELD("fail_each", fail_each, 0, UINT32_MAX),
 	FIELD("crash_each", crash_each, 0, UINT32_MAX),
 	FIELD("pause_each", pause_each, 0, UINT32_MAX),
@@ -545,20 +378,7 @@ static const struct field {
 };
 #define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
 
-static uint64_t get(const struct script *script, const struct field *field)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, (const char *)script + field->at, field->size);
-	return value;
-}
-
-static void set(struct script *script, const struct field *field, uint64_t value)
-{
-	memcpy((char *)script + field->at, &value, field->size);
-}
-
-static const struct field *field_named(const char *name, size_t len)
+static const struct shrink_field *field_named(const char *name, size_t len)
 {
 	for (size_t i = 0; i < FIELD_COUNT; i++)
 		if (strlen(fields[i].name) == len &&
@@ -567,122 +387,26 @@ static const struct field *field_named(const char *name, size_t len)
 	return NULL;
 }
 
-struct shrinking {
-	struct script script;
-	struct choice choice;
-	unsigned runs;
-};
-
-static bool still_fails(struct shrinking *it)
+static bool still_fails(struct shrink *self, uint64_t *ret_asks)
 {
-	return it->runs++ < SHRINK_RUNS &&
-	       run_world(&it->script, &it->choice, /* verbose= */ false, NULL)[0];
-}
-
-static bool simplify_field(struct shrinking *it, const struct field *field,
-                           uint64_t value)
-{
-	uint64_t was = get(&it->script, field);
-
-	if (value >= was || value < field->least)
-		return false;
-	set(&it->script, field, value);
-	if (still_fails(it))
-		return true;
-	set(&it->script, field, was);
-	return false;
-}
-
-static bool simplify(struct shrinking *it)
-{
-	bool simpler = false;
-
-	for (size_t i = 0; i < FIELD_COUNT; i++) {
-		const struct field *field = &fields[i];
-		bool done = simplify_field(it, field, field->least);
-
-		simpler |= done;
-		while (!done && simplify_field(it, field, get(&it->script, field) / 2))
-			simpler = true;
-	}
-	return simpler;
-}
-
-static void choose(struct choice *choice, uint64_t from, uint64_t count, bool chosen)
-{
-	for (uint64_t i = from; i < from + count && i < ASKS_MOST; i++)
-		choice->at[i] = chosen;
-}
-
-/* Leaves out so many in a row, wherever that can be done. */
-static bool leave_out(struct shrinking *it, uint64_t count)
-{
-	static struct choice before;
-	bool fewer = false;
-
-	for (uint64_t i = 0; i < it->script.asks; i += count) {
-		bool any = false;
-
-		for (uint64_t j = i; j < i + count && j < it->script.asks; j++)
-			any |= it->choice.at[j];
-		if (!any)
-			continue;
-		before = it->choice;
-		choose(&it->choice, i, count, false);
-		if (still_fails(it))
-			fewer = true;
-		else
-			it->choice = before;
-	}
-	return fewer;
-}
-
-static void shrink(struct shrinking *it)
-{
-	bool smaller = true;
-
-	if (it->script.asks >= ASKS_MOST)
-		return;
-	while (simplify(it))
-		;
-	it->choice.some = true;
-	choose(&it->choice, 0, it->script.asks, true);
-	while (smaller) {
-		smaller = false;
-		for (uint64_t count = it->script.asks / 2 + 1; count > 0; count /= 2)
-			smaller |= leave_out(it, count);
-		smaller |= simplify(it);
-	}
-}
-
-static void print_choice(const struct script *script, const struct choice *choice)
-{
-	const char *before = " --only ";
-
-	for (uint64_t i = 0, j; i < script->asks; i = j + 1) {
-		for (j = i; j < script->asks && choice->at[j]; j++)
-			;
-		if (j == i)
-			continue;
-		printf("%s%" PRIu64, before, i);
-		if (j > i + 1)
-			printf("-%" PRIu64, j - 1);
-		before = ",";
-	}
+	return run_world(self->plan, &self->choice, /* verbose= */ false, NULL,
+	                 ret_asks)[0];
 }
 
 static void print_replay(uint64_t seed, const struct script *script,
-                         const struct choice *choice)
+                         const struct choice *choice, uint64_t asks)
 {
 	struct script drawn = draw(seed);
 
 	printf("replay: fleet_sim --seeds %" PRIu64 "-%" PRIu64, seed, seed);
 	for (size_t i = 0; i < FIELD_COUNT; i++)
-		if (get(script, &fields[i]) != get(&drawn, &fields[i]))
+		if (shrink_get(script, &fields[i]) != shrink_get(&drawn, &fields[i]))
 			printf(" --set %s=%" PRIu64, fields[i].name,
-			       get(script, &fields[i]));
-	if (choice->some)
-		print_choice(script, choice);
+			       shrink_get(script, &fields[i]));
+	if (choice->some) {
+		printf(" --only ");
+		choice_print(choice, asks, stdout);
+	}
 	printf(" --verbose\n");
 }
 
@@ -693,7 +417,7 @@ struct options {
 	bool verbose;
 	bool shrinks;
 	struct {
-		const struct field *field;
+		const struct shrink_field *field;
 		uint64_t value;
 	} sets[FIELD_COUNT];
 	size_t set_count;
@@ -705,37 +429,47 @@ static struct script script_of(uint64_t seed, const struct options *options)
 	struct script script = draw(seed);
 
 	for (size_t i = 0; i < options->set_count; i++)
-		set(&script, options->sets[i].field, options->sets[i].value);
+		shrink_set(&script, options->sets[i].field, options->sets[i].value);
 	return script;
+}
+
+static void tell_shrunk(struct shrink *it, const struct script *script)
+{
+	shrink(it);
+	printf("after %" PRIu64 " runs: %s\n", it->runs,
+	       run_world(script, &it->choice, /* verbose= */ false, NULL, &it->asks));
+	describe(script);
 }
 
 static void tell_failure(uint64_t seed, const struct options *options, const char *what)
 {
-	static struct shrinking it;
+	static struct shrink it;
+	struct script script = script_of(seed, options);
 
 	printf("seed %" PRIu64 ": %s\n", seed, what);
-	it.script = script_of(seed, options);
+	it.plan = &script;
+	it.fields = fields;
+	it.field_count = FIELD_COUNT;
+	it.fails = still_fails;
+	it.asks = SCRIPT_ASKS_MOST;
+	it.runs = it.spent = 0;
 	it.choice = options->choice;
-	it.runs = 0;
-	describe(&it.script);
-	if (options->shrinks && !it.script.calm && !options->choice.some) {
-		shrink(&it);
-		printf("after %u runs: %s\n", it.runs,
-		       run_world(&it.script, &it.choice, /* verbose= */ false, NULL));
-		describe(&it.script);
-	}
-	print_replay(seed, &it.script, &it.choice);
+	describe(&script);
+	if (options->shrinks && !script.calm && !options->choice.some)
+		tell_shrunk(&it, &script);
+	print_replay(seed, &script, &it.choice, it.asks);
 }
 
 static bool run_seed(uint64_t seed, const struct options *options, struct tally *tally)
 {
 	struct script script = script_of(seed, options);
 	const char *what;
+	uint64_t asks;
 
 	seed_now = seed;
 	if (options->verbose)
 		describe(&script);
-	what = run_world(&script, &options->choice, options->verbose, tally);
+	what = run_world(&script, &options->choice, options->verbose, tally, &asks);
 	if (what[0])
 		tell_failure(seed, options, what);
 	return !what[0];
@@ -768,7 +502,7 @@ static bool parse_seeds(const char *text, struct options *options)
 static bool parse_set(const char *text, struct options *options)
 {
 	size_t len = strcspn(text, "=");
-	const struct field *field = field_named(text, len);
+	const struct shrink_field *field = field_named(text, len);
 	uint64_t value;
 	char rest;
 
@@ -779,27 +513,6 @@ static bool parse_set(const char *text, struct options *options)
 	options->sets[options->set_count].field = field;
 	options->sets[options->set_count++].value = value;
 	return true;
-}
-
-static bool parse_only(const char *text, struct options *options)
-{
-	uint64_t from, to;
-	int len, more;
-
-	options->choice.some = true;
-	for (;; text++) {
-		if (sscanf(text, "%" SCNu64 "%n", &from, &len) != 1)
-			return false;
-		to = from;
-		if (sscanf(text + len, "-%" SCNu64 "%n", &to, &more) == 1)
-			len += more;
-		if (to < from || to >= ASKS_MOST)
-			return false;
-		choose(&options->choice, from, to - from + 1, true);
-		text += len;
-		if (*text != ',')
-			return *text == '\0';
-	}
 }
 
 /* Returns what is wrong, or NULL. */
@@ -822,8 +535,8 @@ static const char *parse(int argc, char **argv, struct options *options)
 				return "--set NAME=NUMBER: no such name, or too small "
 				       "or large a number";
 		} else if (strcmp(argv[i - 1], "--only") == 0) {
-			if (!parse_only(value, options))
-				return "--only 3,17-20: numbers of asks, below 100000";
+			if (!choice_read(&options->choice, value))
+				return "--only 3,17-20: numbers of asks, below 1000000";
 		} else {
 			return "usage: fleet_sim [--seeds FROM-TO] [--set NAME=NUMBER] "
 			       "[--only LIST] [--verbose]";

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "face/face.h"
-#include "tests/sim/world.h"
+#include "sim/world.h"
 
 #define WINDOW GALE_SECONDS(1)
 

@@ -7,7 +7,7 @@
  *
  * Random timelines: one rule each, a few keys, batches of any jobs.  The server's clock
  * is the test's, so time stands still, jumps and runs back.  Beside the server stands
- * the pattern, tests/support/server.c.  After each batch
+ * the pattern, sim/server.c.  After each batch
  *
  *     every job's code, and the value it found, are those of the pattern
  *     every key's row in the table is what the pattern keeps, to the bit
@@ -25,11 +25,11 @@
 
 #include "engine/calendar.h"
 #include "engine/window.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
-#include "tests/support/server.h"
+#include "sim/server.h"
 
 #define KEYS 5
 #define NODES 12

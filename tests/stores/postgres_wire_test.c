@@ -14,8 +14,8 @@
 
 #include "runtime/memory.h"
 #include "stores/postgres/wire.h"
-#include "tests/model/random.h"
-#include "tests/support/allocator.h"
+#include "sim/random.h"
+#include "sim/allocator.h"
 #include "tests/support/must.h"
 
 #define NONCE UINT64_C(0xfedcba9876543210)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "stores/remote.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/must.h"
 #include "tests/support/redis_server.h"
 

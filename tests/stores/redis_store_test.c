@@ -20,7 +20,7 @@
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
 #include "tests/support/moment.h"

@@ -4,7 +4,7 @@
  * redis_timelines.c -- step.lua against the engine, on random timelines.
  *
  * A real server runs the script as it is embedded, but for the line that reads the
- * clock: the time is the nonce, and the test's.  Beside it, tests/support/server.c does
+ * clock: the time is the nonce, and the test's.  Beside it, sim/server.c does
  * each job with the engine.  After each batch both must have told the same, hold the
  * same bytes, and mean to forget them at the same millisecond; and what was told must be
  * explained as the engine answers.
@@ -16,11 +16,11 @@
 
 #include "engine/calendar.h"
 #include "stores/remote.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/must.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/arguments.h"
-#include "tests/support/server.h"
+#include "sim/server.h"
 
 #define KEYS_MOST 6
 #define BATCH_MOST 12

@@ -10,7 +10,7 @@
 
 #include <gale/gale.h>
 
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 #include "tests/support/clock.h"
 
 /* An instant in 2023, a minute into its hour. */

@@ -10,17 +10,8 @@
 #define TESTS_SUPPORT_MUST_H
 
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#define must(x)                                                                        \
-	do {                                                                           \
-		if (!(x)) {                                                            \
-			fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__,  \
-			        #x);                                                   \
-			abort();                                                       \
-		}                                                                      \
-	} while (0)
+#include "sim/must.h"
 
 /* Looks again and again until it holds; false if it does not within half a minute. */
 bool becomes_true(bool (*holds)(void *arg), void *arg);

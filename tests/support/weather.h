@@ -22,7 +22,7 @@
 
 #include <gale/gale.h>
 
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 #include "tools/tally.h"
 
 #define WEATHER_NODES 2

@@ -32,8 +32,8 @@
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
-#include "tests/model/random.h"
-#include "tests/support/allocator.h"
+#include "sim/random.h"
+#include "sim/allocator.h"
 #include "tests/support/crew.h"
 #include "tests/support/arguments.h"
 #include "tests/support/must.h"

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "shards/block.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 

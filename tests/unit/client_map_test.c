@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "stores/client.h"
-#include "tests/support/allocator.h"
-#include "tests/support/server.h"
+#include "sim/allocator.h"
+#include "sim/server.h"
 
 #define T0 GALE_SECONDS(1700000000)
 #define SECOND_NS UINT64_C(1000000000)

@@ -15,8 +15,8 @@
 
 #include "stores/client.h"
 #include "stores/quarantine.h"
-#include "tests/support/allocator.h"
-#include "tests/support/server.h"
+#include "sim/allocator.h"
+#include "sim/server.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define T0 GALE_SECONDS(1700000000)

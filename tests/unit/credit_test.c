@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/credit.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 
 #define TICK CREDIT_TICK_NS
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "shards/jump.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 
 #define PPM 500
 #define NOON UINT64_C(1893499200000000)

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "stores/keys.h"
-#include "tests/model/random.h"
-#include "tests/support/allocator.h"
+#include "sim/random.h"
+#include "sim/allocator.h"
 #include "tests/support/must.h"
 
 #define NAMES 300 /* that a run knows */

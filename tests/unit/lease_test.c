@@ -14,7 +14,7 @@
 #include "engine/meter.h"
 #include "engine/pacer.h"
 #include "engine/window.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/unit/vectors.h"
 
 __extension__ typedef __int128 wide;

@@ -16,7 +16,7 @@
 #include "engine/lease.h"
 #include "runtime/atomic.h"
 #include "stores/memory.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/crew.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"

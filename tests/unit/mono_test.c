@@ -15,7 +15,7 @@
 
 #include "engine/clock.h"
 #include "engine/slot.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 
 #define MILLION 1000000
 

@@ -14,7 +14,7 @@
 #include "runtime/memory.h"
 #include "shards/lender.h"
 #include "shards/purse.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 

@@ -14,8 +14,8 @@
 
 #include "shards/lender.h"
 #include "shards/purses.h"
-#include "tests/model/random.h"
-#include "tests/support/allocator.h"
+#include "sim/random.h"
+#include "sim/allocator.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 

@@ -17,7 +17,7 @@
 #include "stores/redis/cluster.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/wire.h"
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 
 #define HOUR GALE_HOURS(1)
 #define STRING_MOST 512

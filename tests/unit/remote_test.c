@@ -3,7 +3,7 @@
 /*
  * remote_test.c -- what a server told is explained as the embedded store would answer.
  *
- * The server is tests/support/server.c.  Beside it, the same calls go straight through
+ * The server is sim/server.c.  Beside it, the same calls go straight through
  * the engine on words that never were bytes: both must say the same.
  */
 #include <stdarg.h>
@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "stores/remote.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 #include "tests/support/rules.h"
-#include "tests/support/server.h"
+#include "sim/server.h"
 
 #define T0 (GALE_HOURS(472222) + GALE_MINUTES(1))
 #define HOUR GALE_HOURS(1)

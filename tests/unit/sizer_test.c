@@ -18,7 +18,7 @@
 
 #include "engine/real.h"
 #include "engine/sizer.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define PI 3.14159265358979323846

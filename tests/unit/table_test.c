@@ -16,8 +16,8 @@
 
 #include "runtime/memory.h"
 #include "shards/table.h"
-#include "tests/model/random.h"
-#include "tests/support/allocator.h"
+#include "sim/random.h"
+#include "sim/allocator.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 

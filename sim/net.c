@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* net.c -- a heap of events, and parcels that are events. */
-#include "tests/sim/net.h"
+#include "sim/net.h"
 
 #include <string.h>
 
 #include "runtime/role.h"
-#include "tests/support/must.h"
+#include "sim/must.h"
+#include "sim/room.h"
 
 /* ---- What happens next ----------------------------------------------------------- */
 
@@ -38,8 +39,7 @@ static void make_room(struct agenda *agenda)
 	if (agenda->count < agenda->room)
 		return;
 	agenda->room = agenda->room ? 2 * agenda->room : 64;
-	agenda->heap = realloc(agenda->heap, agenda->room * sizeof(*agenda->heap));
-	must(agenda->heap);
+	agenda->heap = room_for(agenda->heap, agenda->room * sizeof(*agenda->heap));
 }
 
 void agenda_add(struct agenda *agenda, struct event *event, uint64_t at_us)
@@ -108,10 +108,9 @@ struct parcel {
 
 static struct parcel *parcel_new(struct port *port)
 {
-	struct parcel *parcel = calloc(1, sizeof(*parcel));
+	struct parcel *parcel = room_new(sizeof(*parcel));
 	struct net *net = port->net;
 
-	must(parcel);
 	parcel->port = port;
 	parcel->life = port->life;
 	parcel->sent_us = net->agenda->now_us;

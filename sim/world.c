@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* world.c -- runs the fleet, and counts. */
-#include "tests/sim/world.h"
+#include "sim/world.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "engine/credit.h"
 #include "face/face.h"
 #include "stores/memory.h"
 #include "stores/quarantine.h"
-#include "tests/sim/server_store.h"
-#include "tests/support/must.h"
+#include "sim/server_store.h"
+#include "sim/lot.h"
+#include "sim/must.h"
+#include "sim/room.h"
 
 #define TURNS_MOST 1000 /* in a row: more is a fault */
 #define BOOT_BASE GALE_HOURS(10)
-#define CONTENDED 16 /* as look.c has it */
+#define HORIZON_US GALE_HOURS(2000) /* nothing that is due is later */
+#define CONTENDED 16                /* as look.c has it */
 #define NAME "sim"
 
 __attribute__((format(printf, 2, 3))) static void fault(struct world *world,
@@ -23,6 +27,7 @@ __attribute__((format(printf, 2, 3))) static void fault(struct world *world,
 {
 	va_list args;
 
+	world->ended |= world->plan.ends == ENDS_AT_FAULT;
 	if (world->fault[0])
 		return;
 	va_start(args, format);
@@ -85,7 +90,7 @@ static uint64_t true_of(const struct node *node, uint64_t boot_ns)
 {
 	uint64_t rate = (uint64_t)(1000000 + node->rate_ppm), at_us;
 
-	if (boot_ns > node->boot_at_start + GALE_HOURS(100) * 1000)
+	if (boot_ns > node->boot_at_start + HORIZON_US * 1000)
 		return UINT64_MAX;
 	at_us = WORLD_START;
 	if (boot_ns > node->boot_at_start)
@@ -97,6 +102,19 @@ static uint64_t true_of(const struct node *node, uint64_t boot_ns)
 }
 
 /* ---- The law --------------------------------------------------------------------- */
+
+static void note_over(struct world *world, uint64_t units)
+{
+	if (world->over_most < units)
+		world->over_most = units;
+	world->ended |= world->plan.ends == ENDS_AT_OVER;
+}
+
+/* What is too much by so much, in parts of which a unit has so many. */
+static void note_over_parts(struct world *world, wide parts, uint64_t unit)
+{
+	note_over(world, (uint64_t)((parts + unit - 1) / unit));
+}
 
 static bool is_window(const struct gale_rule *rule)
 {
@@ -119,8 +137,7 @@ static uint64_t *window_at(struct key_law *law, size_t window)
 	while (windows <= window)
 		windows = windows ? 2 * windows : 16;
 	if (windows > law->windows) {
-		law->used = realloc(law->used, windows * sizeof(*law->used));
-		must(law->used);
+		law->used = room_for(law->used, windows * sizeof(*law->used));
 		memset(law->used + law->windows, 0,
 		       (windows - law->windows) * sizeof(*law->used));
 		law->windows = windows;
@@ -159,9 +176,11 @@ static void check_window(struct world *world, const struct call *call) /* P1 */
 	uint64_t bound = window_bound(world, law);
 
 	*used += call->cost;
-	if (*used > bound)
-		fault(world, "key %u window %zu: %" PRIu64 " admitted, bound %" PRIu64,
-		      call->key, window, *used, bound);
+	if (*used <= bound)
+		return;
+	note_over(world, *used - bound);
+	fault(world, "key %u window %zu: %" PRIu64 " admitted, bound %" PRIu64,
+	      call->key, window, *used, bound);
 }
 
 /* lent - t/T, in 1/period units. */
@@ -183,11 +202,15 @@ static void check_meter(struct world *world, const struct call *call) /* P2 */
 {
 	struct key_law *law = &world->laws[call->key];
 	wide burst = (wide)world->plan.rule.burst * world->plan.rule.period_us;
+	wide over;
 
 	note_least(world, law);
-	if (debt(world, law->admitted) > law->least + burst)
-		fault(world, "key %u: %" PRIu64 " admitted, and that is too early",
-		      call->key, law->admitted);
+	over = debt(world, law->admitted) - law->least - burst;
+	if (over <= 0)
+		return;
+	note_over_parts(world, over, world->plan.rule.period_us);
+	fault(world, "key %u: %" PRIu64 " admitted, and that is too early", call->key,
+	      law->admitted);
 }
 
 static bool is_booked(struct gale_slot slot)
@@ -217,8 +240,7 @@ static void note_leave(struct world *world, const struct call *call)
 	if (law->leave_count == law->leave_room) {
 		law->leave_room = law->leave_room ? 2 * law->leave_room : 64;
 		law->leaves =
-		    realloc(law->leaves, law->leave_room * sizeof(*law->leaves));
-		must(law->leaves);
+		    room_for(law->leaves, law->leave_room * sizeof(*law->leaves));
 	}
 	law->leaves[law->leave_count++] =
 	    elapsed_us(world) * 1000 + call->answer.delay_ns;
@@ -254,10 +276,13 @@ static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
 		          (wide)i * rule->period_us * 1000;
 		wide room = (wide)rule->burst * rule->period_us * 1000;
 
-		if (i > 0 && at + slack + room < most)
+		if (i > 0 && at + slack + room < most) {
+			note_over_parts(world, most - at - slack - room,
+			                rule->period_us * 1000);
 			fault(world,
 			      "key %u: call %zu leaves too early, at %" PRIu64 " ns",
 			      key, i, law->leaves[i]);
+		}
 		if (i == 0 || at > most)
 			most = at;
 	}
@@ -279,7 +304,7 @@ static void take_from_pot(struct world *world, const struct call *call) /* P6 */
 	if (pot->units < call->cost || pot->dies_us <= now)
 		fault(world,
 		      "node %u key %u: cost %" PRIu64 " from %" PRIu64
-		      " units that die %" PRIu64 " us ago",
+		      " units that died %" PRIu64 " us ago",
 		      call->node, call->key, call->cost, pot->units,
 		      now > pot->dies_us ? now - pot->dies_us : 0);
 	else
@@ -376,8 +401,8 @@ static uint64_t capacity_of(const struct world *world)
 static void check_allow(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
-	bool strict =
-	    world->nodes[call->node].strict || world->plan.mode != GALE_LEASED;
+	bool strict = world->nodes[call->node].strict ||
+	              world->plan.mode != GALE_LEASED || call->cost > CREDIT_UNITS_MAX;
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
 		fault(world, "allowed because %s", gale_why_text(answer->why));
@@ -410,6 +435,15 @@ static bool is_expected_denial(enum gale_why why)
 	}
 }
 
+/* May a node that is right find the store's answers wrong?  If its own clock is worse than
+ * it knows, it may. */
+static bool may_be_wrong(const struct world_plan *plan)
+{
+	uint32_t allowed_ppm = plan->lease.drift_ppm ? plan->lease.drift_ppm : 500;
+
+	return plan->bad || plan->rate_ppm > allowed_ppm;
+}
+
 static void check_denial(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
@@ -417,7 +451,7 @@ static void check_denial(struct world *world, const struct call *call)
 	bool too_much = call->cost > capacity_of(world);
 
 	if (!is_expected_denial(answer->why) &&
-	    !(world->plan.bad && answer->why == GALE_WHY_WRONG))
+	    !(answer->why == GALE_WHY_WRONG && may_be_wrong(&world->plan)))
 		fault(world, "denied because %s", gale_why_text(answer->why));
 	if (world->plan.rule.kind != GALE_RULE_PACER &&
 	    (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT) &&
@@ -538,8 +572,10 @@ static void take_turns(struct node *node)
 		heat(node);
 	while (gale_turn(node->runtime) > 0 && turns < TURNS_MOST)
 		turns++;
-	if (turns == TURNS_MOST)
+	if (turns == TURNS_MOST) {
 		fault(node->world, "node %u does not rest", node->number);
+		node->world->ended = true;
+	}
 	take_all_completions(node);
 	note_due(node);
 }
@@ -751,16 +787,14 @@ static void make_call_room(struct world *world)
 	if (world->call_count < world->call_room)
 		return;
 	world->call_room = world->call_room ? 2 * world->call_room : 64;
-	world->calls = realloc(world->calls, world->call_room * sizeof(*world->calls));
-	must(world->calls);
+	world->calls = room_for(world->calls, world->call_room * sizeof(*world->calls));
 }
 
 static struct call *call_new(struct world *world, const struct node *node, uint32_t key,
                              uint64_t cost)
 {
-	struct call *call = calloc(1, sizeof(*call));
+	struct call *call = room_new(sizeof(*call));
 
-	must(call);
 	make_call_room(world);
 	world->calls[world->call_count++] = call;
 	call->life = node->port.life;
@@ -846,7 +880,7 @@ static struct node *first_due(struct world *world)
 
 void world_run(struct world *world, uint64_t until_us)
 {
-	while (!world->fault[0]) {
+	while (!world->ended) {
 		struct node *node = first_due(world);
 		uint64_t event_us = agenda_next_us(&world->agenda);
 
@@ -862,20 +896,6 @@ void world_run(struct world *world, uint64_t until_us)
 	}
 	if (world->agenda.now_us < until_us)
 		world->agenda.now_us = until_us;
-}
-
-/* ---- Chance ---------------------------------------------------------------------- */
-
-static struct chance library_chance;
-
-/* In the place of random_fill: where the embedded store keeps a key decides when it is
- * forgotten after its end. */
-bool __wrap_random_fill(void *bytes, size_t count);
-bool __wrap_random_fill(void *bytes, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		((uint8_t *)bytes)[i] = (uint8_t)chance_next(&library_chance);
-	return true;
 }
 
 /* ---- Opening and closing --------------------------------------------------------- */
@@ -968,7 +988,7 @@ void world_open(struct world *world, const struct world_plan *plan)
 	memset(world, 0, sizeof(*world));
 	world->plan = *plan;
 	world->chance.state = plan->seed;
-	library_chance.state = ~plan->seed;
+	lot_begin(~plan->seed);
 	agenda_open(&world->agenda, WORLD_START);
 	net_open(&world->net, &world->agenda, &world->chance, open_shared(world));
 	world->net.terms = plan->net;
@@ -1019,6 +1039,7 @@ bool world_close(struct world *world)
 	if (!test_allocator_is_balanced(&world->allocator))
 		fault(world, "the store has kept memory");
 	free_all(world);
+	lot_end();
 	return world->fault[0] == '\0';
 }
 

@@ -5,8 +5,8 @@
  *
  * The generator is splitmix64 (Steele, Lea and Flood).
  */
-#ifndef TESTS_MODEL_RANDOM_H
-#define TESTS_MODEL_RANDOM_H
+#ifndef SIM_RANDOM_H
+#define SIM_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,14 +3,14 @@
 /*
  * server_store.h -- a store as a server and its client are one, that can forget.
  *
- * The server is tests/support/server.c; what it told is explained by stores/remote.c, and
+ * The server is sim/server.c; what it told is explained by stores/remote.c, and
  * how long it grants nothing after a fail-over is said by stores/quarantine.c: together
  * they are what a node meets behind a real server, less the connection.
  *
  * Threads   One.
  */
-#ifndef TESTS_SIM_SERVER_STORE_H
-#define TESTS_SIM_SERVER_STORE_H
+#ifndef SIM_SERVER_STORE_H
+#define SIM_SERVER_STORE_H
 
 #include "stores/store.h"
 

@@ -5,8 +5,8 @@
  *
  * Threads   Any, at once.  fail_first and fail_last are set while nobody allocates.
  */
-#ifndef TESTS_SUPPORT_ALLOCATOR_H
-#define TESTS_SUPPORT_ALLOCATOR_H
+#ifndef SIM_ALLOCATOR_H
+#define SIM_ALLOCATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  *
  * Threads   Pure: any.
  */
-#ifndef TESTS_SUPPORT_SERVER_H
-#define TESTS_SUPPORT_SERVER_H
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
 
 #include "stores/remote.h"
 

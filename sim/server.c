@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* server.c -- decode, let the engine change it, encode. */
-#include "tests/support/server.h"
+#include "sim/server.h"
 
 #include <string.h>
 
 #include "engine/window.h"
-#include "tests/support/must.h"
+#include "sim/must.h"
 
 #define WORDS_MOST (KEPT_MOST / 8)
 

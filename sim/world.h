@@ -26,13 +26,13 @@
  *
  * Threads   One.
  */
-#ifndef TESTS_SIM_WORLD_H
-#define TESTS_SIM_WORLD_H
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
 
 #include <gale/gale.h>
 
-#include "tests/sim/net.h"
-#include "tests/support/allocator.h"
+#include "sim/net.h"
+#include "sim/allocator.h"
 
 #define WORLD_NODES 512
 #define WORLD_SEATS 4
@@ -42,6 +42,13 @@
 #define WORLD_START (GALE_HOURS(472222) + GALE_MINUTES(1))
 
 __extension__ typedef __int128 wide;
+
+/* What a world does not survive. */
+enum world_end {
+	ENDS_AT_FAULT, /* the first */
+	ENDS_AT_OVER,  /* more is admitted than may be (P1, P2, P3) */
+	ENDS_NOT,      /* it goes on, to see how bad it gets */
+};
 
 struct world_plan {
 	uint64_t seed;
@@ -62,6 +69,7 @@ struct world_plan {
 	bool bad;           /* the store lies: what it says proves nothing */
 	bool hot;           /* keys are split over seats */
 	bool fails;         /* the store is a server that can forget */
+	enum world_end ends;
 };
 
 struct call {
@@ -141,8 +149,10 @@ struct world {
 	uint64_t partitions;
 	uint64_t fail_overs;
 	uint64_t unanswered; /* by nodes that crashed */
+	uint64_t over_most;  /* units beyond what may be admitted (P1, P2, P3) */
 	bool verbose;
-	char fault[200]; /* "" if there is none */
+	bool ended;      /* nothing happens any more */
+	char fault[200]; /* the first; "" if there is none */
 };
 
 void world_open(struct world *world, const struct world_plan *plan);

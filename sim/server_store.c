@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* server_store.c -- each request is a job, served and explained at once. */
-#include "tests/sim/server_store.h"
+#include "sim/server_store.h"
 
 #include <string.h>
 
 #include "stores/quarantine.h"
 #include "stores/remote.h"
-#include "tests/support/must.h"
-#include "tests/support/server.h"
+#include "sim/must.h"
+#include "sim/room.h"
+#include "sim/server.h"
 
 #define KEYS_MOST 32
 #define LONGEST GALE_HOURS(1) /* of a quarantine */
@@ -125,11 +126,9 @@ static const struct store_ops server_ops = {
 
 struct store *server_store_open(struct gale_clock *clock)
 {
-	struct server_store *server = calloc(1, sizeof(*server));
+	struct server_store *server = room_new(sizeof(*server));
 
-	must(server);
-	server->entries = malloc(KEYS_MOST * sizeof(*server->entries));
-	must(server->entries);
+	server->entries = room_for(NULL, KEYS_MOST * sizeof(*server->entries));
 	server->store.ops = &server_ops;
 	server->clock = clock;
 	server->life = 1;

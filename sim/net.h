@@ -13,11 +13,11 @@
  *
  * Threads   One.
  */
-#ifndef TESTS_SIM_NET_H
-#define TESTS_SIM_NET_H
+#ifndef SIM_NET_H
+#define SIM_NET_H
 
 #include "stores/store.h"
-#include "tests/model/random.h"
+#include "sim/random.h"
 
 /* ---- What happens next ----------------------------------------------------------- */
 

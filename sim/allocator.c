@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* allocator.c -- a head before each block remembers its size. */
-#include "tests/support/allocator.h"
+#include "sim/allocator.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,198 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# sim_test.sh GALE [memory] -- gale sim as people use it: runs that hold, one that must not,
+# the command that does it again, and what is refused.  With "memory", also what happens
+# without enough of it (a sanitizer needs too much itself).
+set -u
+gale=$1
+memory=${2-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+fail() {
+	echo "FAIL: $*"
+	bad=1
+}
+
+# run STATUS ARGUMENT...: expects this exit status; output goes to $work/out and err.
+run() {
+	local wanted=$1 status
+	shift
+	"$gale" sim "$@" >"$work/out" 2>"$work/err" </dev/null
+	status=$?
+	[ "$status" = "$wanted" ] && return
+	fail "gale sim $* exits with $status, not $wanted"
+	head -n 20 "$work/out" "$work/err"
+}
+
+# says WORDS: in what was printed.
+says() {
+	grep -q -E -- "$1" "$work/out" || { fail "no \"$1\" in:"; head -n 20 "$work/out"; }
+}
+
+# refuses FLAG WORDS ARGUMENT...: exits with 2, and one line names the flag and the words.
+refuses() {
+	local flag=$1 words=$2
+	shift 2
+	run 2 "$@"
+	[ -s "$work/out" ] && fail "gale sim $*: prints to standard output"
+	[ "$(wc -l <"$work/err")" = 1 ] || fail "gale sim $*: not one line"
+	grep -q -- "^gale sim: $flag: .*$words" "$work/err" ||
+		fail "gale sim $*: does not name $flag and $words: $(cat "$work/err")"
+}
+
+# ---- Runs that hold ------------------------------------------------------------------
+
+short="--seeds 0-2 --limit 50 --duration 3s"
+
+run 0 $short
+[ "$(grep -c '^seed [0-2]: over-admission 0; used [0-9.]* %.*round trips a window; 0 faults$' "$work/out")" = 3 ] ||
+	fail "not a line for each run"
+says '^HELD: 3 runs, [1-9][0-9]* asks; worst over-admission 0; used 9[0-9.]* %'
+[ -s "$work/err" ] && fail "prints to standard error"
+
+# Each option arrives.
+while read -r words flags; do
+	run 0 $short $flags
+	says "^HELD: .*over-admission 0; .*$words"
+done <<-'END'
+	round --rule gcra
+	round --rule token_bucket --burst 5
+	round --rule pacer --max-wait 200ms
+	used.100.0 --mode strict
+	used.100.0 --mode cached-deny
+	round --sizing fixed --batch 7
+	round --sizing eoq --order-cost 50 --strand-penalty 2
+	round --sizing fixed --batch 7 --carry-over
+	round --patience 50ms
+	round --drift-allowed 2000 --drift 2000
+	round --nodes 32 --shards 2
+	round --keys 20
+	asked.for.[45].. --demand 500
+	asked.for.199 --arrivals steady
+	round --arrivals bursts
+	round --cost 1:90,5:9,49
+	round --window 500ms
+	round --delay 20ms
+	lost --lost 10
+	doubled --doubled 10
+	round --offset 9h --drift 500
+	crashes --crash 500ms
+	pauses --pause 500ms
+	partitions --partition 500ms
+	fail-overs --fail-over 500ms
+	lost.*doubled.*crashes.*pauses.*partitions.*fail-overs --lost 5 --doubled 5 --crash 1s --pause 1s --partition 1s --fail-over 1s --offset 1h --drift 500 --cost 1:9,3:1
+END
+
+# What no word of credit holds is asked of the store each time.
+run 0 --seeds 0 --window 24h --duration 24h --limit 9007199254740991 --cost 9007199254740
+
+# Hours pass in no time.
+run 0 --seeds 0 --window 24h --duration 48h --limit 1k
+says 'used (9[0-9]|100)'
+
+# A seed is a run; another is another.
+run 0 $short --lost 10 --verbose
+cp "$work/out" "$work/first"
+run 0 $short --lost 10 --verbose
+cmp -s "$work/out" "$work/first" || fail "the same seeds came out otherwise"
+says '^ *[0-9]* the store: key 0, node [0-3] is lent'
+[ "$(grep -c '^seed' "$work/out")" = "$(grep '^seed' "$work/out" | sort -u -k3 | wc -l)" ] ||
+	fail "all seeds are the same run"
+
+# ---- One that must not ---------------------------------------------------------------
+
+# Clocks that are worse than the limiter was told; told so, it holds.
+planted="--seeds 0-4 --window 100ms --limit 40 --duration 60s --demand 400 --arrivals bursts
+	--sizing fixed --batch 40 --drift 20000"
+run 0 $planted --drift-allowed 20000
+run 1 $planted
+says '^BROKEN: 5 runs.*worst over-admission [1-9]'
+says '^seed [0-4]: BROKEN: '
+says '^made smaller in [0-9]* runs; replay: gale sim .* --seeds [0-4] --only [-,0-9]* --verbose$'
+
+# The command does it again, with fewer asks, and can be made no smaller.
+replay=$(grep -m1 -o 'replay: gale sim .*' "$work/out")
+run 1 ${replay#replay: gale sim }
+says '^seed [0-4]: over-admission [1-9]'
+asks=$(sed -n 's/^BROKEN: 1 runs, \([0-9]*\) asks.*/\1/p' "$work/out")
+[ "${asks:-99999}" -lt 1000 ] || fail "$asks asks are left"
+grep -q -F "$replay" "$work/out" || fail "the replay does not lead to itself: $replay"
+
+# ---- What proves nothing -------------------------------------------------------------
+
+run 1 $short --only 900000
+grep -q '^gale sim: seed 0: nothing was asked' "$work/err" || fail "a run of nothing goes unnoticed"
+run 1 --seeds 0 --limit 1 --demand 1 --duration 1s --arrivals steady
+grep -q '^gale sim: seed 0: nothing was asked' "$work/err" || fail "no demand goes unnoticed"
+grep -q HELD "$work/out" && fail "what was not asked has held"
+"$gale" sim $short >/dev/full 2>"$work/err"
+[ $? = 3 ] || fail "nobody hears that the disk is full"
+if [ -n "$memory" ]; then
+	(
+		ulimit -v 100000
+		"$gale" sim --seeds 0 --limit 90k --duration 5s 2>"$work/err" >"$work/out"
+		[ $? = 3 ]
+	) || fail "nobody hears that there is no memory"
+	grep -q 'no memory' "$work/err" || fail "does not say that there is no memory"
+fi
+
+# ---- Bad flags -----------------------------------------------------------------------
+
+run 0 --help
+for flag in rule limit window mode sizing batch nodes demand cost delay lost doubled offset \
+	drift crash pause partition fail-over seeds duration only verbose; do
+	grep -q -- "^  --$flag " "$work/out" || fail "--help does not tell about --$flag"
+done
+"$gale" help | grep -q '^  sim ' || fail "gale help does not tell about it"
+
+refuses --rule 'gcra' --rule sliding_log
+refuses --limit 'from 1 to 9007199254740991' --limit 0
+refuses --limit 'not "ten"' --limit ten
+refuses --window 'unit' --window 5
+refuses --window 'from 1ms to 24h' --window 25h
+refuses --mode 'strict' --mode loose
+refuses --sizing 'eoq' --sizing guessed
+refuses --sizing 'leased' --sizing eoq --mode strict
+refuses --batch 'fixed' --batch 10
+refuses --batch 'from 1' --sizing fixed
+refuses --order-cost 'eoq' --order-cost 5
+refuses --carry-over 'fixed' --carry-over
+refuses --carry-over 'no value' --carry-over=yes
+refuses --burst 'has none' --burst 10
+refuses --patience 'from 1us' --patience 0s
+refuses --drift-allowed 'from 1 to 100k' --drift-allowed 1M
+refuses --nodes 'from 1 to 512' --nodes 513
+refuses --keys 'from 1 to 20' --keys 21
+refuses --demand 'from 1 to 100k' --demand 0
+refuses --demand 'more than 1000000 asks' --limit 1M
+refuses --arrivals 'bursts' --arrivals never
+refuses --cost '1:90,5:10' --cost 0
+refuses --cost '1:90,5:10' --cost 1:0
+refuses --cost '1:90,5:10' --cost 1,,2
+refuses --cost '1:90,5:10' --cost 1:-1
+refuses --cost 'up to 8' --cost 1,2,3,4,5,6,7,8,9
+refuses --rule 'cost 1' --rule pacer --cost 2
+refuses --duration 'no whole --window' --duration 1s --window 2s
+refuses --lost 'percent' --lost 101
+refuses --doubled 'percent' --doubled -1
+refuses --offset 'up to 9h' --offset 10h
+refuses --drift 'up to 500k' --drift 1M
+refuses --crash 'up to 24h' --crash often
+refuses --fail-over 'pacer' --rule pacer --fail-over 1s
+refuses --seeds 'two with a dash' --seeds 9-3
+refuses --seeds 'two with a dash' --seeds 1-2x
+refuses --seeds 'two with a dash' --seeds 0x10
+refuses --seeds 'two with a dash' --seeds -3
+refuses --seeds 'two with a dash' --seeds 99999999999999999999
+refuses --seeds 'two with a dash' --seeds ''
+refuses --seeds 'needs a value' --seeds
+refuses --only '3,17-20' --only 1,x
+refuses --only '3,17-20' --only 9-3
+refuses lease 'out of range' --sizing eoq --strand-penalty 1 # the library's own words
+refuses --plan '--seeds' --plan old
+
+exit $bad
