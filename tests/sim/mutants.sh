@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: the gale authors
 #
 # mutants.sh [SEEDS] -- faults planted one at a time, each of which the simulator must find
-# within SEEDS seeds (1000).
+# within SEEDS seeds (1000), or, where no law is broken but a promise is, its requirements.
 #
 # What is committed is built apart, under build/mutants.  A mutant is a line that is
 # replaced; one whose line is not found, or that does not compile, counts as not caught.
@@ -18,13 +18,23 @@ git archive HEAD | tar -x -C "$out/source" || exit 1
 cd "$out/source" || exit 1
 meson setup "$out/build" -Dtools=false >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
 sim=tests/sim/fleet_sim
+promises=tests/sim/requirements_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$promises" >"$out/log" 2>&1
 }
 
-# mutant FILE WHAT OLD NEW: OLD, a part of one line, becomes NEW.
+# Runs what must fail; its last words are in said.
+judge() { # sim|promises
+	if [ "$1" = sim ]; then
+		timeout 100 "$out/build/$sim" --seeds "0-$((seeds - 1))"
+	else
+		timeout 100 "$out/build/$promises"
+	fi >"$out/said" 2>&1
+}
+
+# mutant FILE WHAT OLD NEW [promises]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -39,7 +49,7 @@ END
 	if [ -z "${found-}" ]; then
 		if ! build; then
 			found='does not compile'
-		elif { timeout 100 "$out/build/$sim" --seeds "0-$((seeds - 1))" >"$out/said" 2>&1; } 2>/dev/null; then
+		elif { judge "${5-sim}"; } 2>/dev/null; then
 			found='not caught'
 		else
 			found=
@@ -47,11 +57,11 @@ END
 	fi
 	cp "$out/kept" "$file"
 	[ -n "$found" ] && missed=$((missed + 1))
-	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted' "$out/said")
+	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED' "$out/said")
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && "$out/build/$sim" --seeds "0-$((seeds - 1))" >"$out/said" || {
+build && judge promises && judge sim || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -73,7 +83,9 @@ mutant shards/grant.c 'an answer is taken for the next ask' \
 mutant shards/purse.c 'dead units come to life' \
 	'!credit_lives(word, now) || credit_units(word) == 0' 'credit_units(word) == 0 && credit_lives(word, now)'
 mutant shards/purse.c 'what is given back is kept, too' \
-	'uint64_t word = swap_relaxed(credit, 0);' 'uint64_t word = load_relaxed(credit);'
+	'lives_of(swap_relaxed(&purse->credit, 0), now)' 'lives_of(load_relaxed(&purse->credit), now)'
+mutant shards/purse.c 'what was taken out of a cell stays there, too' \
+	'store_release(&cell->state, CELL_TAKEN);' 'store_release(&cell->state, CELL_OPEN);'
 mutant shards/purse.c 'what is cut off for a seat stays with all' \
 	'swap_if_relaxed(&purse->credit, &word, word - slice)' 'swap_if_relaxed(&purse->credit, &word, word - cost)'
 mutant shards/turn.c 'patience has no end' \
@@ -82,5 +94,12 @@ mutant runtime/mailbox.c 'an actor takes its mail once only' \
 	'	box->own.head = ticket + 1;' ''
 mutant stores/quarantine.c 'no quarantine' \
 	'if (since_us == 0)' 'if (since_us != 1)'
+mutant shards/purses.c 'a key is evicted while it is asked about (W-5)' \
+	'own->errand != ERRAND_NONE || !purse_kill' '!purse_kill' promises
+mutant shards/grant.c 'nobody remembers a denial (W-13)' \
+	'	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),' \
+	'	purse_deny(purse, mono_after((mono){ wait_us * 0 }, 0),' promises
+mutant shards/purse.h 'a denial of a dear call is one of a cheap call (W-16)' \
+	'cost < credit_units(word) || !credit_lives' 'cost < 1 || !credit_lives' promises
 
 [ "$missed" -eq 0 ]
