@@ -178,6 +178,28 @@ static void r5_two_keys_at_once(void **state)
 	world_ends();
 }
 
+/* What is lent for a key that is asked about while another wants its place is that key's:
+ * its place is kept until the answer is there. */
+static void r5_what_comes_for_a_key_is_not_the_next_keys(void **state)
+{
+	struct world_plan plan = plan_of(10, 5, 1);
+
+	(void)state;
+	plan.node_keys = 1;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 1);
+	world_ask(&w, 0, 0, 1, 1);
+	run_to(0, 20000);
+	for (int i = 0; i < 8; i++) {
+		world_ask(&w, 0, 0, 1, 1);
+		run_to(0, 30000 + 10000 * (uint64_t)i);
+	}
+	assert_int_equal(w.leases, 3); /* of key 1, two */
+	world_ends();
+}
+
 /* Nobody waits for ever: the place is kept by an ask that the store does not answer. */
 static void a_place_that_does_not_come_is_waited_for_with_patience(void **state)
 {
@@ -1215,6 +1237,7 @@ int main(void)
 		cmocka_unit_test(r2_a_reply_after_the_boundary_does_not_count_twice),
 		cmocka_unit_test(r5_two_keys_where_there_is_room_for_one),
 		cmocka_unit_test(r5_two_keys_at_once),
+		cmocka_unit_test(r5_what_comes_for_a_key_is_not_the_next_keys),
 		cmocka_unit_test(
 		    a_place_that_does_not_come_is_waited_for_with_patience),
 		cmocka_unit_test(r6_demand_of_the_limit_is_served),
