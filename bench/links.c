@@ -28,7 +28,7 @@
 
 #define MANY_KEYS 1000000
 #define IN_A_ROW 4
-#define SAMPLES (500 * IN_A_ROW)
+#define SAMPLES (250 * IN_A_ROW)
 #define SAMPLES_SMOKE (5 * IN_A_ROW)
 
 /* A server that is some way off, and who asks it. */
