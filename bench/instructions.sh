@@ -44,7 +44,7 @@ serve() { # LIMIT DEEP REQUESTS
 	valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$folder/out" \
 		"$build/http_server" 0 "$1" 86400 >"$folder/said" 2>/dev/null &
 	server=$!
-	while ! grep -q port "$folder/said"; do sleep 0.1; done
+	while ! grep -qs port "$folder/said"; do sleep 0.1; done
 	"$build/gale_http" --send "$(sed 's/.* //' "$folder/said")" "$2" 1000 "$3" >/dev/null
 	kill -TERM $server
 	wait $server
