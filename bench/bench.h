@@ -63,7 +63,9 @@ struct bench_figure {
 struct bench_figures {
 	const char *const *names;
 	size_t count;
-	const char *unit;
+	const char *unit;         /* of all */
+	const char *const *units; /* or of each */
+	const double *bars;       /* the most that each may be; NULL: no bars */
 	void (*measure)(void *arg, double *ret_values); /* so many */
 	void *arg;
 };
@@ -118,6 +120,7 @@ void ask_lease_floors(void);
 void ask_leases(void);
 void ask_bytes(void);
 void ask_redis(void);
+void ask_links(void);
 void ask_postgres(void);
 void ask_misses(void);
 

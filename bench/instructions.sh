@@ -7,9 +7,13 @@
 # Counts are the same on a busy machine.  Each is the difference between N and 2N times
 # the same thing, so that what happens once does not count.  Needs valgrind; BUILD is
 # what make bench builds (build/bench).
+#
+# Of the HTTP server the thread that serves is counted, without the kernel: with a limit
+# for each of 1,000 keys, and without.
 set -eu
 cd "$(dirname "$0")/.."
-program=${1:-build/bench}/bench/one_step
+build=${1:-build/bench}/bench
+program=$build/one_step
 many=20000
 
 command -v valgrind >/dev/null || {
@@ -30,4 +34,30 @@ for what in nothing fixed_window gcra token_bucket ask held named held_denied de
 	once=$(count $what $many)
 	twice=$(count $what $((2 * many)))
 	echo "$what $((twice - once))" | awk -v n="$many" '{ printf "%-14s %6.1f instructions\n", $1, $2 / n }'
+done
+
+folder=$(mktemp -d)
+server=
+trap 'kill $server 2>/dev/null || true; rm -r "$folder"' EXIT
+
+serve() { # LIMIT DEEP REQUESTS
+	valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$folder/out" \
+		"$build/http_server" 0 "$1" 86400 >"$folder/said" 2>/dev/null &
+	server=$!
+	while ! grep -qs port "$folder/said"; do sleep 0.1; done
+	"$build/gale_http" --send "$(sed 's/.* //' "$folder/said")" "$2" 1000 "$3" >/dev/null
+	kill -TERM $server
+	wait $server
+	server=
+	sed -n 's/^totals: //p' "$folder/out-01"
+}
+
+for deep in 1 16; do
+	for limit in 0 1000000000; do
+		once=$(serve $limit $deep $many)
+		twice=$(serve $limit $deep $((2 * many)))
+		case $limit in 0) limit=without ;; *) limit=with ;; esac
+		echo "$((twice - once))" | awk -v what="http_server, $deep deep, $limit asks" -v n="$many" \
+			'{ printf "%-38s %6.1f instructions\n", what, $1 / n }'
+	done
 done

@@ -14,6 +14,7 @@ int main(int argc, char **argv)
 	ask_bytes();
 #ifdef GALE_REDIS
 	ask_redis();
+	ask_links();
 #endif
 #ifdef GALE_POSTGRES
 	ask_postgres();

@@ -3,40 +3,28 @@
 /*
  * redis.c -- what does an ask of a Redis server cost, over what the server itself takes?
  *
- * The floors are hiredis as it comes, waiting for each reply: a PING, and a script that
- * does as little as a lease can (the clock, a counter, an expiry).
+ * On the server's own socket; links.c has the same from further away.
  */
 #include <stdio.h>
-#include <string.h>
 
+#include "bench/redis_bare.h"
 #include "bench/servers.h"
 #include "runtime/memory.h"
 #include "stores/redis/kind.h"
 #include "tests/support/redis_server.h"
 
 #define MANY_KEYS 1000000
-#define LEAST                                                                          \
-	"redis.call('TIME') local used = redis.call('INCRBY', KEYS[1], ARGV[1]) "      \
-	"if used == 1000 then redis.call('PEXPIRE', KEYS[1], 3600000) end return used"
 
 static struct redis_server server;
-static redisContext *bare;
-static char sha1[64];
+static struct redis_bare bare;
 static struct asker few, many;
 
 static void start(void)
 {
-	redisReply *reply;
-
-	if (bare)
+	if (bare.context)
 		return;
 	redis_server_start(&server, NULL);
-	bare = redisConnectUnix(server.socket);
-	bench_expect(bare && bare->err == 0, "a connection");
-	reply = redisCommand(bare, "SCRIPT LOAD %s", LEAST);
-	bench_expect(reply && reply->type == REDIS_REPLY_STRING, "a script");
-	memcpy(sha1, reply->str, 41);
-	freeReplyObject(reply);
+	redis_bare_open(&bare, redisConnectUnix(server.socket));
 }
 
 static void prepare_bare(void *arg)
@@ -60,25 +48,18 @@ static void prepare(void *arg)
 	           asker == &few ? TOGETHER : (bench_is_smoke() ? 1000 : MANY_KEYS));
 }
 
-static void expect(redisReply *reply, int type)
-{
-	bench_expect(reply && reply->type == type, "a reply");
-	freeReplyObject(reply);
-}
-
 static void run_ping(struct bench *b)
 {
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		while (n-- > 0)
-			expect(redisCommand(bare, "PING"), REDIS_REPLY_STATUS);
+			redis_bare_ping(&bare);
 }
 
 static void run_least(struct bench *b)
 {
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		while (n-- > 0)
-			expect(redisCommand(bare, "EVALSHA %s 1 bare 1000", sha1),
-			       REDIS_REPLY_INTEGER);
+			redis_bare_least(&bare);
 }
 
 static void run_least_pipelined(struct bench *b)
@@ -86,13 +67,14 @@ static void run_least_pipelined(struct bench *b)
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		for (uint64_t done = 0; done < n; done += TOGETHER) {
 			for (int i = 0; i < TOGETHER; i++)
-				redisAppendCommand(bare, "EVALSHA %s 1 bare%d 1000",
-				                   sha1, i);
+				redisAppendCommand(bare.context,
+				                   "EVALSHA %s 1 bare%d 1000",
+				                   bare.sha1, i);
 			for (int i = 0; i < TOGETHER; i++) {
 				void *reply = NULL;
 
-				redisGetReply(bare, &reply);
-				expect(reply, REDIS_REPLY_INTEGER);
+				redisGetReply(bare.context, &reply);
+				redis_bare_expect(reply, REDIS_REPLY_INTEGER);
 			}
 		}
 }

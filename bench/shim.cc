@@ -315,11 +315,17 @@ Line line_of(const bench_figure &figure, bool *missed)
 
 	split(figure.name, &line);
 	line.insert(line.end(),
-	            { text("%.0f ", value) + figure.unit, "", "", "",
-	              figure.bar > 0 ? text("%g ", figure.bar) + figure.unit : "",
+	            { text(value < 10 ? "%.3g " : "%.0f ", value) + figure.unit, "", "",
+	              "", figure.bar > 0 ? text("%g ", figure.bar) + figure.unit : "",
 	              figure.bar > 0 ? verdict(value, figure.bar) : "" });
 	*missed |= figure.bar > 0 && value > figure.bar;
 	return line;
+}
+
+bench_figure one_of(const bench_figures &set, size_t i)
+{
+	return { set.names[i], set.units ? set.units[i] : set.unit, nullptr, nullptr,
+		 set.bars ? set.bars[i] : 0 };
 }
 
 void print(const Line &line, const std::vector<size_t> &widths)
@@ -356,9 +362,7 @@ bool print_table()
 	for (const bench_figures &set : sets)
 		for (size_t i = 0; i < set.count; i++)
 			if (times.count(set.names[i]) > 0)
-				lines.push_back(line_of(
-				    { set.names[i], set.unit, nullptr, nullptr, 0 },
-				    &missed));
+				lines.push_back(line_of(one_of(set, i), &missed));
 	for (const Line &line : lines)
 		for (size_t i = 0; i < line.size(); i++)
 			widths[i] = std::max(widths[i], line[i].size());

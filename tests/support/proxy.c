@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,7 +22,7 @@
 
 #define PAIRS_MOST 64
 #define READ_MOST 16384
-#define NAP_MS 1 /* how exactly delays are kept */
+#define NAP_MS 1 /* how exactly delays are kept, unless it is to be exact */
 
 /* Bytes that came together. */
 struct parcel {
@@ -196,6 +197,7 @@ static struct pair *free_pair(struct works *works)
 static void take_node(struct works *works)
 {
 	struct pair *pair = free_pair(works);
+	const int on = 1;
 	int node, server;
 
 	node =
@@ -209,6 +211,8 @@ static void take_node(struct works *works)
 		close(node);
 		return;
 	}
+	/* What comes soon after an answer does not wait for that to be acknowledged. */
+	(void)setsockopt(node, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	pair->open = true;
 	pipe_open(&pair->pipes[TO_SERVER], node, server);
 	pipe_open(&pair->pipes[TO_NODE], server, node);
@@ -224,8 +228,15 @@ static void carry(struct works *works, struct pair *pair)
 			pair_close(pair);
 }
 
+static int nap_ms(const struct proxy *proxy, bool busy)
+{
+	if (load_relaxed(&proxy->exact))
+		return 0;
+	return busy ? NAP_MS : -1;
+}
+
 /* Sleeps until something comes, or somebody says so; a moment, when something is on its
- * way or nothing is looked at. */
+ * way or nothing is looked at; not at all, when it is to be exact. */
 static void sleep_a_while(struct works *works)
 {
 	struct pollfd polls[2 + 2 * PAIRS_MOST];
@@ -243,7 +254,7 @@ static void sleep_a_while(struct works *works)
 			polls[count++] = (struct pollfd){ pipe->from, POLLIN, 0 };
 			busy |= pipe->first != NULL;
 		}
-	(void)poll(polls, count, busy ? NAP_MS : -1);
+	(void)poll(polls, count, nap_ms(works->proxy, busy));
 	(void)!read(works->proxy->wake, &raised, sizeof(raised));
 }
 
@@ -311,6 +322,12 @@ void proxy_close(struct proxy *proxy)
 void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t us)
 {
 	store_relaxed(&proxy->delay_us[way], us);
+}
+
+void proxy_be_exact(struct proxy *proxy)
+{
+	store_relaxed(&proxy->exact, true);
+	wake(proxy);
 }
 
 void proxy_be_silent(struct proxy *proxy, bool silent)

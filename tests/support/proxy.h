@@ -31,6 +31,7 @@ struct proxy {
 	pthread_t thread;
 	_Atomic bool stopping;
 	_Atomic bool silent;
+	_Atomic bool exact;
 	_Atomic bool swallows;
 	_Atomic uint64_t delay_us[2];
 	_Atomic uint64_t cut_after; /* bytes, and one more; 0: it cuts nothing */
@@ -44,6 +45,9 @@ void proxy_close(struct proxy *proxy);
 
 /* From now on what goes that way takes so long. */
 void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t us);
+/* From now on it never sleeps: that takes a whole processor, and keeps delays to some
+ * microseconds, where otherwise it is a millisecond. */
+void proxy_be_exact(struct proxy *proxy);
 /* A black hole: nothing is read, nothing goes out; connections are taken by the kernel
  * alone.  What was on its way goes on afterwards. */
 void proxy_be_silent(struct proxy *proxy, bool silent);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP -- they do what they say.
+# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER -- they do what they say.
 set -u
-first=$1 paced_client=$2 event_loop=$3
+first=$1 paced_client=$2 event_loop=$3 http_server=$4
 bad=0
 
 fail() {
@@ -52,6 +52,116 @@ try:
     assert refused and all(0 < int(a[1]) <= 1001 for a in refused), answers
     assert ask(b"bob\0\xff") == ["yes"]
     assert server.poll() is None
+finally:
+    server.kill()
+    server.wait()
+END
+
+# Three requests for each client, then 429 until the day is over; in order, also when they
+# come all at once and each has to wait for its answer; whatever is sent, others go on.
+python3 - "$http_server" <<'END' || fail "http_server"
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+DAY = 86400
+left = DAY - time.time() % DAY
+if left < 60:
+    time.sleep(left + 1)  # the window would turn meanwhile
+server = subprocess.Popen([sys.argv[1], "0", "3", str(DAY)], stdout=subprocess.PIPE, text=True)
+port = int(server.stdout.readline().split()[-1])
+
+
+def connect():
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def page(key=None):
+    header = f"x-api-KEY: \t{key} \r\n" if key else ""
+    return f"GET / HTTP/1.1\r\nHost: here\r\n{header}\r\n".encode()
+
+
+def hear(connection, count):
+    """So many replies, and not a byte more: (status, headers, body)."""
+    replies, rest = [], b""
+    while len(replies) < count:
+        head, mark, body = rest.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = dict(line.split(": ") for line in lines[1:]) if mark else {}
+        if mark and len(body) >= int(headers["Content-Length"]):
+            replies.append((int(lines[0].split()[1]), headers, body))
+            rest = body[int(headers["Content-Length"]):]
+            continue
+        more = connection.recv(65536)
+        assert more, replies
+        rest += more
+    assert not rest, rest
+    return replies
+
+
+def say(sent):
+    with connect() as connection:
+        connection.sendall(sent)
+        return hear(connection, 1)[0]
+
+
+def status(sent):
+    return say(sent)[0]
+
+
+try:
+    replies = [say(page("alice")) for _ in range(6)]
+    assert [r[0] for r in replies] == [200] * 3 + [429] * 3, replies
+    assert all(0 < int(r[1]["Retry-After"]) <= DAY for r in replies[3:]), replies
+    assert not any("Retry-After" in r[1] for r in replies[:3]), replies
+    assert [status(page("bob")), status(page())] == [200, 200], "other clients"
+
+    # Of 300 clients that nobody knows, two pages each; then two more.
+    sent = b"".join(page(i) + b"GET /health HTTP/1.1\r\n\r\n" for i in range(1, 301))
+    with connect() as connection:
+        connection.sendall(sent)
+        connection.sendall(sent)
+        replies = hear(connection, 1200)
+        assert {r[0] for r in replies} == {200}, replies
+        assert {r[2][:6] for r in replies[::2]} == {b"hello\n"}, replies
+        assert {r[2][:3] for r in replies[1::2]} == {b"ok\n"}, replies
+        connection.sendall(sent)
+        connection.sendall(sent)
+        replies = hear(connection, 1200)
+        assert {r[0] for r in replies[:600:2]} == {200}, replies
+        assert {r[0] for r in replies[600::2]} == {429}, replies
+
+    # A byte at a time; a client that says no more; clients that are gone.
+    with connect() as connection:
+        for byte in page("dave"):
+            connection.sendall(bytes([byte]))
+        assert hear(connection, 1)[0][0] == 200
+    with connect() as connection:
+        connection.sendall(page("erin") + page("frank"))
+        connection.shutdown(socket.SHUT_WR)
+        assert [r[0] for r in hear(connection, 2)] == [200, 200]
+        assert connection.recv(1) == b""
+    for i in range(200):
+        with connect() as connection:
+            connection.sendall(page(f"gone {i}"))
+
+    assert status(b"GET /none HTTP/1.1\r\n\r\n") == 404
+    assert status(b"PUT / HTTP/1.1\r\n\r\n") == 405
+    assert status(b"PUT / HTTP/1.1\r\nContent-Length: 3\r\n\r\n") == 413
+    assert status(b"GET / HTTP/1.0\r\n\r\n") == 400
+    assert status(b"GET /\r\n\r\n") == 400
+    assert status(page("x" * 257)) == 400
+    assert status(page("y" * 256)) == 200
+    assert status(b"GET / HTTP/1.1\r\nX: ".ljust(8192, b"x")) == 431
+    with connect() as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")
+        assert hear(connection, 1)[0][0] == 200
+        assert connection.recv(1) == b""
+    assert server.poll() is None
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(30) == 0
 finally:
     server.kill()
     server.wait()
