@@ -438,7 +438,8 @@ void gale_tick(struct gale_seat *seat)
 	if (!seat || !seat_is_here(seat))
 		return;
 	seat_check_thread(seat);
-	seat->ticked = clock_now(seat->handle.runtime->node_clock);
+	seat->ticked.ns = 0; /* so that the counter tells, where there is one */
+	seat->ticked = seat_now(seat);
 }
 
 int gale_seat_fd(struct gale_seat *seat)
