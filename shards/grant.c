@@ -251,6 +251,11 @@ static bool is_placed(const struct lender *lender, const struct lease_grant *gra
 	       (grant->tag.us > 0 || grant->tag.part > 0);
 }
 
+static bool may_come_back(const struct lender *lender, const struct lease_grant *grant)
+{
+	return grant->others > 0 && !is_crowd(grant->holders) && !lender->carry_over;
+}
+
 /* The store has not got what was wanted: until it may, no caller needs to ask. */
 static void note_spent(struct lessor *lessor, const struct errand *errand,
                        const struct lease_grant *grant, mono now)
@@ -264,7 +269,7 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 		wait_us = purse->lender->window_us;
 	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
 	           grant->left + purse_left(purse, now) + 1);
-	if (grant->units == 0 && grant->others > 0 && !purse->lender->carry_over)
+	if (grant->units == 0 && may_come_back(purse->lender, grant))
 		lessor_hope(lessor, purse, now);
 	else
 		purses_own(&lessor->purses, purse)->hopes = 0;
