@@ -318,6 +318,42 @@ static mono ends_of(const struct errand *errand, const struct lease_grant *grant
 	                  lender->drift_ppm); /* O3 */
 }
 
+/* The window that was over here was not yet over there: what was wanted is for the next. */
+static bool is_of_the_last(const struct errand *errand, bool next)
+{
+	return !next && mono_reached(errand->sent, errand->purse->ends);
+}
+
+/* Is there enough for all?  A store that may have forgotten does not know. */
+static void note_left(struct lessor *lessor, const struct errand *errand,
+                      const struct lend_answer *answer, bool next)
+{
+	const struct lender *lender = errand->purse->lender;
+	struct sizer_told told = {
+		.capacity = lender->rule.capacity,
+		.left = answer->grant.left,
+		.fell_short = answer->grant.units < errand->want,
+	};
+
+	if (!lessor_has_windows(lender) || answer->waits ||
+	    is_of_the_last(errand, next))
+		return;
+	sizer_hear(&lender->sizing, &purses_own(&lessor->purses, errand->purse)->sizer,
+	           &told);
+}
+
+/* Those of the window before are likely to come, whoever is first in the next. */
+static void note_holders(struct purse *purse, const struct lease_grant *grant,
+                         bool next)
+{
+	uint64_t holders = grant->holders < UINT8_MAX ? grant->holders : UINT8_MAX;
+
+	if (!next || purse->holders <= holders)
+		purse->holders = (uint8_t)holders;
+	else
+		purse->holders--;
+}
+
 static void take_grant(struct lessor *lessor, struct errand *errand,
                        const struct lend_answer *answer, mono now)
 {
@@ -329,10 +365,10 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	if (next)
 		open_window(lessor, purse, grant, now);
 	lessor_note_used(lessor, purse, answer);
+	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
 		purse->ends = mono_later(purse->ends, ends);
-	purse->holders =
-	    grant->holders < UINT8_MAX ? (uint8_t)grant->holders : UINT8_MAX;
+	note_holders(purse, grant, next);
 	errand->store_left = grant->left;
 	if (grant->units > 0 && is_placed(purse->lender, grant))
 		put_places(lessor, purse, grant, now);

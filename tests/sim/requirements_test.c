@@ -826,6 +826,30 @@ static void a_fleet_that_wants_more_gets_all_of_it(void **state)
 	world_ends();
 }
 
+/* The same for a few who ask by lot, twice as much as there is: the first of a window does
+ * not take itself for the only one. */
+static void a_fleet_that_is_short_strands_hardly_anything(void **state)
+{
+	struct world_plan plan = plan_of(100, 0, 6);
+	struct chance lot = { 1 };
+	uint64_t used = 0;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 2500 };
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 60; window++) {
+		for (uint64_t i = 0; i < 200; i++) {
+			run_to(window, i * WINDOW / 200);
+			world_ask(&w, (uint32_t)chance_below(&lot, 6), 0, 0, 1);
+		}
+		run_to(window, WINDOW - 1);
+		used += window < 10 ? 0 : world_used(&w, 0, window);
+	}
+	print_message("of 5000: %u\n", (unsigned)used);
+	assert_true(used >= 4950);
+	world_ends();
+}
+
 /* ---- Bad stores ------------------------------------------------------------------ */
 
 static struct world_plan bad_plan(void)
@@ -1287,6 +1311,7 @@ int main(void)
 		cmocka_unit_test(a_crowd_keeps_what_it_has),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
+		cmocka_unit_test(a_fleet_that_is_short_strands_hardly_anything),
 		cmocka_unit_test(a_store_that_never_answers),
 		cmocka_unit_test(an_answer_after_the_deadline),
 		cmocka_unit_test(answers_that_cannot_be_true),
