@@ -163,17 +163,7 @@ static uint64_t holders(const struct rule *rule, const uint64_t *words,
 	return held;
 }
 
-/* Who is not on the ledger any more may have what the window has used beyond it. */
-static bool any_forgotten(const uint64_t *words, const struct ledger *ledger)
-{
-	const struct window_state *state = (const struct window_state *)words;
-	uint64_t out = 0;
-
-	for (size_t i = 0; i < LEASE_ROWS; i++)
-		out += ledger->rows[i].out;
-	return ledger->rows[LEASE_ROWS - 1].node != 0 && out < state->used;
-}
-
+/* Who is not on the ledger any more cannot give back. D3 */
 static uint64_t others(const struct rule *rule, const uint64_t *words,
                        const struct ledger *ledger, uint64_t now, uint64_t node)
 {
@@ -186,7 +176,7 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 
 		others += row->node != node && row->out > 0 && row->granted > 0;
 	}
-	return others + any_forgotten(words, ledger);
+	return others;
 }
 
 /* ---- Taking ---------------------------------------------------------------------- */

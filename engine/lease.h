@@ -82,8 +82,8 @@ struct lease_grant {
 	               * for a number that was used before, 0 may mean: with a new one */
 	uint64_t holders; /* rows with units out, this node's included */
 	uint64_t
-	    others; /* windows: other nodes that may have some in hand, as far as they
-	                     have told; else 0 */
+	    others; /* windows: other rows whose nodes may have some in hand, as far as
+	                     they have told; else 0 */
 	uint64_t
 	    delay_ns; /* pacer: from the store's now until the first place; else 0 */
 };

@@ -103,6 +103,13 @@ uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
 	return want > 0 ? want : 1;
 }
 
+void sizer_hear(const struct sizing *sizing, union sizer *sizer,
+                const struct sizer_told *told)
+{
+	if (sizing->kind == SIZING_LEARNED)
+		learned_hear(&sizer->learned, told);
+}
+
 void sizer_observe(const struct sizing *sizing, union sizer *sizer,
                    struct sizer_hedge *hedge, uint64_t demand)
 {

@@ -12,6 +12,7 @@
  *     kind      asks for                                         after the idea of
  *     LEARNED   first what a window rarely exceeds, then what
  *               the rate so far says of the time that is left    newsvendor
+ *               (what is spent soon, where there is too little for all)
  *     FIXED     always the same
  *     EOQ       always the same, found by a gradient             Wilson; AdaGrad
  *     HEDGE     between EOQ and a host's prediction              Freund and Schapire
@@ -27,7 +28,7 @@
  *       have let pass.
  *   Z3  A state that is all zero is fresh, and no demand, however large, small or odd in
  *       its order, makes a state anything but finite.
- *   Z4, Z5 are in sizer_learned.c.
+ *   Z4 to Z6 are in sizer_learned.c.
  *
  * Threads   Pure: any, on different states.
  */
@@ -71,6 +72,8 @@ struct sizer_learned {
 	uint8_t windows; /* that middle stands on, as far as it matters; 0: fresh */
 	uint8_t idle;    /* windows without demand since the last with some */
 	int8_t strays;   /* in a row: above what was expected, or (negative) below */
+	uint8_t
+	    tight; /* windows for which the store will be taken to have too little */
 };
 
 /* Fresh as long as sum_squares is 0: x may be 0 after that, for a size of 1. */
@@ -115,6 +118,17 @@ bool sizing_valid(const struct sizing *sizing);
 uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
                     struct sizer_hedge *hedge, const struct sizer_view *view);
 
+/* What a store has answered. */
+struct sizer_told {
+	uint64_t capacity;
+	uint64_t left;   /* of it, for whoever asks next */
+	bool fell_short; /* of what was wanted */
+};
+
+/* Only LEARNED listens. */
+void sizer_hear(const struct sizing *sizing, union sizer *sizer,
+                const struct sizer_told *told);
+
 /* A window is over.  demand: all that was offered, what was refused too, or the next
  * window is sized by what this one got and not by what it needed; 0 if nobody asked.
  * Of windows in a row without demand, LEARNED needs no more than SIZER_IDLE_MOST. */
@@ -131,6 +145,7 @@ double sizing_initial(const struct sizing *sizing);
 
 double learned_size(const struct sizing *sizing, const struct sizer_learned *learned,
                     const struct sizer_view *view);
+void learned_hear(struct sizer_learned *learned, const struct sizer_told *told);
 void learned_observe(struct sizer_learned *learned, uint64_t demand);
 
 /* sqrt(2 c D / h), the size at which c D/b + h b/2 is least. */

@@ -29,11 +29,19 @@
  * would be asked for costs nothing), but after a few of them the past is worth less and
  * less.
  *
+ * A key is tight when the store had too little of it, or hardly any was left, in one of
+ * the last TIGHT_WINDOWS.  What is lent and not spent is then wanted elsewhere, and what a
+ * window rarely exceeds is more than most windows need.  So nodes that are not alone ask
+ * for what they will spend soon: that is a part of the window's need, and where a small
+ * limit is shared by many it is one call.
+ *
  * Invariants  Z4  When the store has said what is left, or that others hold units, no
  *                 more than a fair part of it is wanted, or what presses: nobody strands
  *                 the tail.
  *             Z5  The later in a window, the less is wanted beyond what presses; at its
  *                 end it is nothing (or min_size).
+ *             Z6  While a key is tight, no more is wanted beyond what presses than a part
+ *                 of what a window usually needs.
  */
 #include "engine/sizer.h"
 
@@ -46,6 +54,8 @@
 #define STRAYS_UP 2
 #define STRAYS_DOWN (-3)
 #define IDLE_KEPT 4 /* windows without demand that change nothing */
+#define TIGHT_WINDOWS 32
+#define PARTS_MOST 4 /* of a window: so many asks in it, and a few more */
 #define MISS_LEAST 0.1
 #define MISS_MOST 0.25
 
@@ -148,6 +158,49 @@ static double top_up(const struct sizing *sizing, const struct sizer_view *view,
 	       (double)in_hand(view);
 }
 
+/* Of what was offered, half: a few calls more than usual are no reason to ask for more. */
+static double usual_need(const struct sizer_learned *learned,
+                         const struct sizer_view *view)
+{
+	double usual = learned->windows > 0 ? real_exp(learned->middle) : 0;
+	double seen = (double)view->demand / 2;
+
+	return usual > seen ? usual : seen;
+}
+
+/* Beyond what presses, whole units that will be spent soon: in a part of the window that
+ * is the shorter the more nodes there are. */
+static double tight_size(const struct sizer_learned *learned,
+                         const struct sizer_view *view)
+{
+	uint64_t parts = view->holders < PARTS_MOST ? view->holders : PARTS_MOST;
+	uint64_t soon = view->window_us / parts;
+	double need = usual_need(learned, view);
+
+	if (soon > left_of(view))
+		soon = left_of(view); /* Z5 */
+	if (soon < view->window_us)
+		need *= (double)soon / (double)view->window_us;
+	need = real_between(need, 0, (double)GALE_UNITS_MAX);
+	return (double)view->pressing + (double)(uint64_t)need - (double)in_hand(view);
+}
+
+/* Whoever is alone strands nothing that others want. */
+static bool is_tight(const struct sizer_learned *learned, const struct sizer_view *view)
+{
+	return learned->tight > 0 && view->holders > 1;
+}
+
+static double free_size(const struct sizing *sizing,
+                        const struct sizer_learned *learned,
+                        const struct sizer_view *view)
+{
+	struct outlook outlook = outlook_of(sizing, learned);
+
+	return view->taken == 0 ? first_size(sizing, view, outlook)
+	                        : top_up(sizing, view, outlook);
+}
+
 /* Of what the store has left, for one of those who hold units and one who may come.  In
  * a new window everything is left; but if nobody else held units in the last, no part of
  * it need be left to others. */
@@ -167,10 +220,9 @@ static uint64_t fair_part(const struct sizer_view *view)
 double learned_size(const struct sizing *sizing, const struct sizer_learned *learned,
                     const struct sizer_view *view)
 {
-	struct outlook outlook = outlook_of(sizing, learned);
 	double fair = (double)fair_part(view);
-	double size = view->taken == 0 ? first_size(sizing, view, outlook)
-	                               : top_up(sizing, view, outlook);
+	double size = is_tight(learned, view) ? tight_size(learned, view)
+	                                      : free_size(sizing, learned, view);
 
 	size = sizing_clamp(sizing, size);
 	return size < fair ? size : fair; /* Z4 */
@@ -180,7 +232,8 @@ static void begin(struct sizer_learned *learned, double seen)
 {
 	*learned = (struct sizer_learned){ .middle = seen,
 		                           .spread = SPREAD_FIRST,
-		                           .windows = 1 };
+		                           .windows = 1,
+		                           .tight = learned->tight };
 }
 
 static void forget(struct sizer_learned *learned)
@@ -229,10 +282,22 @@ static void blend(struct sizer_learned *learned, double off)
 	learned->spread += ((float)far - learned->spread) / learned->windows;
 }
 
+/* First leases together are above what is needed by a spread or two.  Where less than half
+ * of one is left, there may not have been enough for all of them. */
+void learned_hear(struct sizer_learned *learned, const struct sizer_told *told)
+{
+	double little = (double)told->capacity * (double)learned->spread / 2;
+
+	if (told->fell_short || (double)told->left < little)
+		learned->tight = TIGHT_WINDOWS;
+}
+
 void learned_observe(struct sizer_learned *learned, uint64_t demand)
 {
 	double seen, off;
 
+	if (learned->tight > 0)
+		learned->tight--;
 	if (demand == 0) {
 		forget(learned);
 		return;

@@ -251,6 +251,11 @@ static bool is_placed(const struct lender *lender, const struct lease_grant *gra
 	       (grant->tag.us > 0 || grant->tag.part > 0);
 }
 
+static bool may_come_back(const struct lender *lender, const struct lease_grant *grant)
+{
+	return grant->others > 0 && !is_crowd(grant->holders) && !lender->carry_over;
+}
+
 /* The store has not got what was wanted: until it may, no caller needs to ask. */
 static void note_spent(struct lessor *lessor, const struct errand *errand,
                        const struct lease_grant *grant, mono now)
@@ -264,7 +269,7 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 		wait_us = purse->lender->window_us;
 	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
 	           grant->left + purse_left(purse, now) + 1);
-	if (grant->units == 0 && grant->others > 0 && !purse->lender->carry_over)
+	if (grant->units == 0 && may_come_back(purse->lender, grant))
 		lessor_hope(lessor, purse, now);
 	else
 		purses_own(&lessor->purses, purse)->hopes = 0;
@@ -313,6 +318,42 @@ static mono ends_of(const struct errand *errand, const struct lease_grant *grant
 	                  lender->drift_ppm); /* O3 */
 }
 
+/* The window that was over here was not yet over there: what was wanted is for the next. */
+static bool is_of_the_last(const struct errand *errand, bool next)
+{
+	return !next && mono_reached(errand->sent, errand->purse->ends);
+}
+
+/* Is there enough for all?  A store that may have forgotten does not know. */
+static void note_left(struct lessor *lessor, const struct errand *errand,
+                      const struct lend_answer *answer, bool next)
+{
+	const struct lender *lender = errand->purse->lender;
+	struct sizer_told told = {
+		.capacity = lender->rule.capacity,
+		.left = answer->grant.left,
+		.fell_short = answer->grant.units < errand->want,
+	};
+
+	if (!lessor_has_windows(lender) || answer->waits ||
+	    is_of_the_last(errand, next))
+		return;
+	sizer_hear(&lender->sizing, &purses_own(&lessor->purses, errand->purse)->sizer,
+	           &told);
+}
+
+/* Those of the window before are likely to come, whoever is first in the next. */
+static void note_holders(struct purse *purse, const struct lease_grant *grant,
+                         bool next)
+{
+	uint64_t holders = grant->holders < UINT8_MAX ? grant->holders : UINT8_MAX;
+
+	if (!next || purse->holders <= holders)
+		purse->holders = (uint8_t)holders;
+	else
+		purse->holders--;
+}
+
 static void take_grant(struct lessor *lessor, struct errand *errand,
                        const struct lend_answer *answer, mono now)
 {
@@ -324,10 +365,10 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	if (next)
 		open_window(lessor, purse, grant, now);
 	lessor_note_used(lessor, purse, answer);
+	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
 		purse->ends = mono_later(purse->ends, ends);
-	purse->holders =
-	    grant->holders < UINT8_MAX ? (uint8_t)grant->holders : UINT8_MAX;
+	note_holders(purse, grant, next);
 	errand->store_left = grant->left;
 	if (grant->units > 0 && is_placed(purse->lender, grant))
 		put_places(lessor, purse, grant, now);

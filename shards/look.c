@@ -8,13 +8,14 @@
  * actor looks at each purse with credit once in a while: every look_ns of its lender.
  *
  *     nothing left ............... it leaves the round, unless there is hope
- *     nothing spent for long ..... what is left is given back, and it leaves
+ *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd
+ *                                  it is kept for who asks here
  *     soon nothing left .......... an errand is sent ahead, for nobody in particular
  *
  * There is hope when the store has no more while others hold units: what they do not
  * spend they give back, and nobody is told.  Callers are denied as before; the actor
  * asks again for them, after one look, two more, four more, and so on up to an eighth of
- * the window.
+ * the window.  In a crowd there is no hope.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
@@ -204,6 +205,11 @@ static bool hope(struct lessor *lessor, struct purse *purse, mono now)
 	return own->hopes > 0;
 }
 
+static bool can_go_back(const struct purse *purse)
+{
+	return !lessor_has_windows(purse->lender) || !is_crowd(purse->holders);
+}
+
 /* True if there is still something to look at later. */
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
@@ -218,7 +224,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	purse->seen = (uint32_t)left;
 	if (purse->lender->carry_over)
 		return true;
-	if (seen != SEEN_NEVER && spent == 0) {
+	if (seen != SEEN_NEVER && spent == 0 && can_go_back(purse)) {
 		if (++purse->idle_looks < idle_looks_of(purse->lender))
 			return true;
 		lessor_take_back(lessor, purse, now);

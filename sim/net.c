@@ -359,11 +359,11 @@ static enum store_result port_run(struct store *self, struct store_op *op, bool 
 {
 	struct port *port = (struct port *)self;
 
-	port->net->runs++;
 	if (port->dead || is_cut(port))
 		return STORE_LATE;
 	if (!patient && chance_one_in(port->net->chance, 4))
 		return STORE_BUSY;
+	port->net->runs++;
 	return store_run(port->net->shared, op, patient);
 }
 

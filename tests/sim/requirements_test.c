@@ -771,6 +771,25 @@ static void units_that_come_back_late_are_found(void **state)
 	world_ends();
 }
 
+/* The store has lent to more nodes than it keeps rows for: who is not on its ledger cannot
+ * give back.  So those keep what they have, and who was denied does not ask again. */
+static void a_crowd_keeps_what_it_has(void **state)
+{
+	struct world_plan plan = plan_of(60, 5, 13);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	assert_int_equal(ask_times(13), 12); /* the last is denied */
+	steady_asks(0, 2, 900, 12);
+	for (uint32_t node = 8; node < 12; node++) {
+		assert_int_equal(world_metric(&w, node, "leases_given_back"), 0);
+		told(world_ask(&w, node, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	}
+	assert_int_equal(world_metric(&w, 12, "leases_asked"), 1); /* L7 */
+	world_ends();
+}
+
 /* A dear call was denied by a node that had some units; it gave them back, as others did,
  * and there is enough now. */
 static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
@@ -804,6 +823,30 @@ static void a_fleet_that_wants_more_gets_all_of_it(void **state)
 		assert_int_equal(world_used(&w, 0, window), 100);
 	}
 	assert_true(w.net.requests - requests <= 10 * 4 * 3); /* three by each node */
+	world_ends();
+}
+
+/* The same for a few who ask by lot, twice as much as there is: the first of a window does
+ * not take itself for the only one. */
+static void a_fleet_that_is_short_strands_hardly_anything(void **state)
+{
+	struct world_plan plan = plan_of(100, 0, 6);
+	struct chance lot = { 1 };
+	uint64_t used = 0;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 2500 };
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 60; window++) {
+		for (uint64_t i = 0; i < 200; i++) {
+			run_to(window, i * WINDOW / 200);
+			world_ask(&w, (uint32_t)chance_below(&lot, 6), 0, 0, 1);
+		}
+		run_to(window, WINDOW - 1);
+		used += window < 10 ? 0 : world_used(&w, 0, window);
+	}
+	print_message("of 5000: %u\n", (unsigned)used);
+	assert_true(used >= 4950);
 	world_ends();
 }
 
@@ -1265,8 +1308,10 @@ int main(void)
 		cmocka_unit_test(a_request_that_comes_twice_is_served_once),
 		cmocka_unit_test(units_that_come_back_are_found),
 		cmocka_unit_test(units_that_come_back_late_are_found),
+		cmocka_unit_test(a_crowd_keeps_what_it_has),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
+		cmocka_unit_test(a_fleet_that_is_short_strands_hardly_anything),
 		cmocka_unit_test(a_store_that_never_answers),
 		cmocka_unit_test(an_answer_after_the_deadline),
 		cmocka_unit_test(answers_that_cannot_be_true),

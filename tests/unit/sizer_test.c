@@ -1085,6 +1085,94 @@ static void near_exhaustion_only_a_fair_part_is_wanted(void **state)
 	assert_int_equal(sizer_want(&life.sizing, &life.sizer, NULL, &view), 10);
 }
 
+/* ---- LEARNED: where there is too little for all ----------------------------------- */
+
+#define LIMIT 1000
+
+static void hear(struct life *life, uint64_t left, bool fell_short)
+{
+	struct sizer_told told = { .capacity = LIMIT,
+		                   .left = left,
+		                   .fell_short = fell_short };
+
+	sizer_hear(&life->sizing, &life->sizer, &told);
+}
+
+/* At the start of a window, by one of so many nodes, for one call. */
+static uint64_t want_among(const struct life *life, uint64_t holders)
+{
+	struct sizer_view view = { .capacity = LIMIT,
+		                   .window_us = WINDOW_US,
+		                   .left_us = WINDOW_US,
+		                   .demand = 1,
+		                   .pressing = 1,
+		                   .store_left = GALE_NEVER,
+		                   .holders = holders };
+
+	return sizer_want(&life->sizing, &life->sizer, NULL, &view);
+}
+
+static void what_is_short_is_asked_for_as_it_is_spent(void **state)
+{
+	struct life life = used_to(40, 0.2);
+
+	(void)state;
+	assert_true(want_among(&life, 8) > 40);
+	hear(&life, 0, true);
+	assert_in_range(want_among(&life, 1), 41, 100); /* alone */
+	assert_in_range(want_among(&life, 2), 15, 21);  /* Z6 */
+	assert_in_range(want_among(&life, 4), 8, 11);
+	assert_int_equal(want_among(&life, 8), want_among(&life, 4));
+	life = used_to(3, 0.2);
+	hear(&life, 0, true);
+	assert_int_equal(want_among(&life, 8), 1); /* call by call */
+}
+
+static void little_left_is_a_sign_where_demands_vary(void **state)
+{
+	struct life steady = used_to(40, 0), varied = used_to(40, 0.5);
+
+	(void)state;
+	hear(&steady, 50, false);
+	hear(&varied, 50, false);
+	assert_true(want_among(&steady, 8) >= 40);
+	assert_in_range(want_among(&varied, 8), 1, 15); /* Z6 */
+	varied = used_to(40, 0.5);
+	hear(&varied, LIMIT / 2, false);
+	assert_true(want_among(&varied, 8) >= 40);
+}
+
+/* A new demand is not the end of it; that there is enough for a while is. */
+static void a_shortage_is_remembered_for_some_windows(void **state)
+{
+	struct life life = used_to(40, 0.2);
+	int windows = 0;
+
+	(void)state;
+	hear(&life, 0, true);
+	sizer_observe(&life.sizing, &life.sizer, NULL, 400);
+	sizer_observe(&life.sizing, &life.sizer, NULL, 400);
+	assert_in_range(want_among(&life, 8), 100, 105);
+	hear(&life, 0, true);
+	for (; want_among(&life, 8) < 112; windows++) /* a fair part */
+		sizer_observe(&life.sizing, &life.sizer, NULL, 400);
+	assert_int_equal(windows, 32);
+}
+
+static void other_kinds_do_not_listen(void **state)
+{
+	(void)state;
+	for (enum sizing_kind kind = SIZING_FIXED; kind <= SIZING_HEDGE; kind++) {
+		struct life life = life_of(kind);
+		union sizer before;
+
+		live_window(&life, 40);
+		before = life.sizer;
+		hear(&life, 0, true);
+		assert_memory_equal(&before, &life.sizer, sizeof(before));
+	}
+}
+
 /* ---- All kinds: a size above what there is denies nobody (W-6, W-7) --------------- */
 
 static void expect_always_served(struct life life, uint64_t demand, int windows,
@@ -1356,6 +1444,16 @@ static void expect_sound(const struct sizing *sizing, const struct bet *bet)
 	assert_true(trust >= 0 && trust <= 1);
 }
 
+static void hear_something(struct chance *chance, const struct sizing *sizing,
+                           union sizer *sizer)
+{
+	struct sizer_told told = { .capacity = some(chance, GALE_UNITS_MAX),
+		                   .left = some(chance, GALE_UNITS_MAX),
+		                   .fell_short = chance_one_in(chance, 40) };
+
+	sizer_hear(sizing, sizer, &told);
+}
+
 static void no_view_and_no_history_leads_out_of_bounds(void **state)
 {
 	struct chance chance = { 2024 };
@@ -1373,6 +1471,7 @@ static void no_view_and_no_history_leads_out_of_bounds(void **state)
 			expect_bounds(&view, want);
 			if (sizing.kind == SIZING_LEARNED)
 				expect_fair(&view, want);
+			hear_something(&chance, &sizing, &bet.sizer);
 			sizer_observe(&sizing, &bet.sizer, &bet.hedge,
 			              some(&chance, GALE_UNITS_MAX));
 			expect_sound(&sizing, &bet);
@@ -1428,6 +1527,10 @@ int main(void)
 		cmocka_unit_test(a_cold_key_asks_for_its_initial_size_again),
 		cmocka_unit_test(what_is_in_hand_is_not_asked_for_again),
 		cmocka_unit_test(near_exhaustion_only_a_fair_part_is_wanted),
+		cmocka_unit_test(what_is_short_is_asked_for_as_it_is_spent),
+		cmocka_unit_test(little_left_is_a_sign_where_demands_vary),
+		cmocka_unit_test(a_shortage_is_remembered_for_some_windows),
+		cmocka_unit_test(other_kinds_do_not_listen),
 		cmocka_unit_test(a_size_above_the_limit_starves_nobody),
 		cmocka_unit_test(no_batch_strands_the_tail),
 		cmocka_unit_test(a_warm_key_is_not_starved_by_its_first_window),
