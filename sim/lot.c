@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* lot.c -- in the place of random_fill; the linker puts it there. */
+/* lot.c -- in the place of two functions; the linker puts it there. */
 #include "sim/lot.h"
 
 #include <stdbool.h>
@@ -8,13 +8,17 @@
 
 #include "sim/random.h"
 
+#define SECOND_NS UINT64_C(1000000000)
+
 static bool follows;
 static struct chance chance;
+static uint64_t waited_ns;
 
 void lot_begin(uint64_t seed)
 {
 	follows = true;
 	chance.state = seed;
+	waited_ns = 0;
 }
 
 void lot_end(void)
@@ -32,4 +36,15 @@ bool __wrap_random_fill(void *bytes, size_t count)
 	for (size_t i = 0; i < count; i++)
 		((uint8_t *)bytes)[i] = (uint8_t)chance_next(&chance);
 	return true;
+}
+
+uint64_t __real_patience_now_ns(void);
+uint64_t __wrap_patience_now_ns(void);
+
+uint64_t __wrap_patience_now_ns(void)
+{
+	if (!follows)
+		return __real_patience_now_ns();
+	waited_ns += SECOND_NS;
+	return waited_ns;
 }

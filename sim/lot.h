@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * lot.h -- what the library draws by lot.
+ * lot.h -- what the library takes from outside though it has a clock from its host: lots,
+ * and how long it has really waited.
  *
- * A program that is linked with sim_dep has random_fill of runtime/random.h go through
- * lot.c: while a world is open its bytes follow from the seed (where the embedded store
- * keeps a key decides when it is forgotten after its end), and else they are the kernel's.
+ * A program that is linked with sim_dep has two functions go through lot.c.  While a world
+ * is open,
+ *
+ *   random_fill      follows from the seed (where the embedded store keeps a key decides
+ *                    when it is forgotten after its end)
+ *   patience_now_ns  is a second later each time: nobody waits for what cannot come
+ *                    before he returns (a node that closes, for the store's replies)
+ *
+ * and else they are what they were.
  *
  * Threads   One, as long as a world is open.
  */

@@ -137,7 +137,7 @@ static void parcel_free(struct parcel *parcel)
 }
 
 /* One in twenty takes several times as long. */
-static uint64_t draw_delay(struct net *net)
+uint64_t net_delay(struct net *net)
 {
 	uint64_t mean = net->terms.mean_us;
 
@@ -148,13 +148,19 @@ static uint64_t draw_delay(struct net *net)
 	return chance_below(net->chance, 2 * mean + 1);
 }
 
+bool net_loses(struct net *net)
+{
+	bool loses = chance_below(net->chance, 100) < net->terms.lost_percent;
+
+	net->lost += loses;
+	return loses;
+}
+
 /* How many of it will arrive. */
 static unsigned draw_copies(struct net *net)
 {
-	if (chance_below(net->chance, 100) < net->terms.lost_percent) {
-		net->lost++;
+	if (net_loses(net))
 		return 0;
-	}
 	if (chance_below(net->chance, 100) < net->terms.doubled_percent) {
 		net->doubled++;
 		return 2;
@@ -166,11 +172,10 @@ static void post(struct parcel *parcel)
 {
 	struct net *net = parcel->port->net;
 
-	agenda_add(net->agenda, &parcel->event, net->agenda->now_us + draw_delay(net));
+	agenda_add(net->agenda, &parcel->event, net->agenda->now_us + net_delay(net));
 }
 
-/* Is there a partition between it and the store? */
-static bool is_cut(struct port *port)
+bool port_is_cut(struct port *port)
 {
 	bool cut = port->cut_us > port->net->agenda->now_us;
 
@@ -209,7 +214,7 @@ static void answer_arrives(struct event *self)
 		agenda_add(port->net->agenda, self, port->held_us);
 		return;
 	}
-	if (port->life == parcel->life && !is_cut(port)) {
+	if (port->life == parcel->life && !port_is_cut(port)) {
 		note_lateness(port->net, parcel->sent_us);
 		hand_in(port, parcel->home, &parcel->request, &parcel->answer);
 		port->came(port);
@@ -229,7 +234,7 @@ static void put_request(struct parcel *parcel, const struct lend_request *reques
 static void send_answer(struct port *port, const struct parcel *asked,
                         const struct lend_answer *answer)
 {
-	unsigned copies = is_cut(port) ? 0 : draw_copies(port->net);
+	unsigned copies = port_is_cut(port) ? 0 : draw_copies(port->net);
 
 	while (copies-- > 0) {
 		struct parcel *parcel = parcel_new(port);
@@ -344,7 +349,7 @@ static void port_lend(struct store *self, struct store_home *home,
 
 	for (size_t i = 0; i < count && !port->dead; i++) {
 		port->net->requests++;
-		if (port->mute || is_cut(port))
+		if (port->mute || port_is_cut(port))
 			continue;
 		if (port->net->terms.direct)
 			lend_directly(port, home, &requests[i]);
@@ -359,7 +364,7 @@ static enum store_result port_run(struct store *self, struct store_op *op, bool 
 {
 	struct port *port = (struct port *)self;
 
-	if (port->dead || is_cut(port))
+	if (port->dead || port_is_cut(port))
 		return STORE_LATE;
 	if (!patient && chance_one_in(port->net->chance, 4))
 		return STORE_BUSY;

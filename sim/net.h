@@ -9,7 +9,8 @@
  *
  *     node -> port -> parcel ...delay... -> the store -> parcel ...delay... -> node
  *
- * Each parcel may be lost, or come twice, and none waits for another.
+ * Each parcel may be lost, or come twice, and none waits for another.  (A store that is a
+ * server is reached by streams, which have the same terms: virtual_wire.h.)
  *
  * Threads   One.
  */
@@ -66,6 +67,9 @@ struct net {
 	 * with what was done for its twin. */
 	void (*served)(struct net *self, const struct lend_request *request,
 	               const struct lend_answer *answer, uint64_t before);
+	/* For each call that a server admits itself, before anybody else knows. */
+	void (*stepped)(struct net *self, const uint8_t *key, uint32_t key_len,
+	                uint64_t cost);
 	/* For each answer that comes to a node that is there, before it knows. */
 	void (*arrives)(struct net *self, struct port *port,
 	                const struct lend_request *request,
@@ -97,6 +101,12 @@ struct port {
 void net_open(struct net *net, struct agenda *agenda, struct chance *chance,
               struct store *shared);
 void net_close(struct net *net);
+/* How long one is on its way: one in twenty takes several times as long. */
+uint64_t net_delay(struct net *net);
+/* Is this one lost?  Counts it. */
+bool net_loses(struct net *net);
+/* Is there a partition between it and the store?  Then what was to pass is counted. */
+bool port_is_cut(struct port *port);
 void port_open(struct port *port, struct net *net, struct store *inner);
 
 #endif

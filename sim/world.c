@@ -11,7 +11,6 @@
 #include "face/face.h"
 #include "stores/memory.h"
 #include "stores/quarantine.h"
-#include "sim/server_store.h"
 #include "sim/lot.h"
 #include "sim/must.h"
 #include "sim/room.h"
@@ -339,9 +338,14 @@ static struct node *node_of(struct port *port)
 	return (struct node *)((char *)port - offsetof(struct node, port));
 }
 
+static uint32_t key_named(const uint8_t *name, uint32_t len)
+{
+	return (uint32_t)(name[len - 1] - 'a');
+}
+
 static uint32_t key_of(const struct lend_request *request)
 {
-	return (uint32_t)(request->key[request->key_len - 1] - 'a');
+	return key_named(request->key, request->key_len);
 }
 
 /* The first answer to a request is the one that may be taken. */
@@ -367,26 +371,36 @@ static void arrives(struct net *net, struct port *port,
 		             true_of(node, now_ns + life_ns(&world->plan.rule)));
 }
 
-static void admit(struct world *world, const struct call *call)
+/* Units that are lent, or a call's own if a store has decided. */
+static void count_admitted(struct world *world, const struct call *call)
 {
 	struct key_law *law = &world->laws[call->key];
 
-	world->admissions++;
 	if (is_window(&world->plan.rule))
 		(void)carried_into(world, law); /* before anything is taken */
 	law->admitted += call->cost;
-	if (call->answer.why == GALE_WHY_CREDIT) {
-		world->nodes[call->node].admitted += call->cost;
+	if (call->answer.why == GALE_WHY_CREDIT)
 		take_from_pot(world, call);
-	} else {
-		law->lent += call->cost; /* by the store itself */
-	}
+	else
+		law->lent += call->cost;
 	if (is_window(&world->plan.rule))
 		check_window(world, call);
 	else if (world->plan.rule.kind == GALE_RULE_PACER)
 		note_leave(world, call);
 	else
 		check_meter(world, call);
+}
+
+/* What a server that is elsewhere has decided was counted there and then. */
+static void admit(struct world *world, const struct call *call)
+{
+	bool from_credit = call->answer.why == GALE_WHY_CREDIT;
+
+	world->admissions++;
+	if (from_credit)
+		world->nodes[call->node].admitted += call->cost;
+	if (from_credit || !world->plan.fails)
+		count_admitted(world, call);
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
@@ -615,6 +629,10 @@ static void open_store(struct node *node)
 	port_open(&node->port, &world->net, node->store->inner);
 	node->port.came = came;
 	node->store->inner = &node->port.store;
+	if (world->plan.fails)
+		node->store->inner = office_store(
+		    &world->office, &node->port, &node->allocator.allocator,
+		    node->runtime->shard_count, chance_next(&world->chance));
 }
 
 static void open_limiter(struct node *node)
@@ -770,13 +788,13 @@ void world_cut(struct world *world, uint32_t number, uint64_t until_us)
 void world_replicate(struct world *world)
 {
 	trace(world, "the replica has all");
-	server_store_replicate(world->net.shared);
+	station_replicate(&world->station);
 }
 
 void world_fail_over(struct world *world)
 {
 	trace(world, "the replica takes over");
-	server_store_fail_over(world->net.shared);
+	office_fail_over(&world->office);
 	world->fail_overs++;
 }
 
@@ -948,6 +966,21 @@ static void served(struct net *net, const struct lend_request *request,
 	note_least(world, law);
 }
 
+/* The instant of its step is that of the admission, whoever hears of it. */
+static void stepped(struct net *net, const uint8_t *key, uint32_t key_len,
+                    uint64_t cost)
+{
+	struct world *world =
+	    (struct world *)((char *)net - offsetof(struct world, net));
+	struct call call = { .key = key_named(key, key_len),
+		             .cost = cost,
+		             .answer.why = GALE_WHY_RULE };
+
+	note_least(world, &world->laws[call.key]);
+	count_admitted(world, &call);
+}
+
+/* NULL: it is a server. */
 static struct store *open_shared(struct world *world)
 {
 	struct memory_config config = { .name = "",
@@ -958,8 +991,11 @@ static struct store *open_shared(struct world *world)
 
 	test_allocator_init(&world->allocator);
 	world->clock_of_store.now_us = true_us;
-	if (world->plan.fails)
-		return server_store_open(&world->clock_of_store);
+	if (world->plan.fails) {
+		station_open(&world->station, &world->clock_of_store);
+		office_open(&world->office, &world->net, &world->station);
+		return NULL;
+	}
 	store = memory_open(&config);
 	must(store);
 	return store;
@@ -993,6 +1029,7 @@ void world_open(struct world *world, const struct world_plan *plan)
 	net_open(&world->net, &world->agenda, &world->chance, open_shared(world));
 	world->net.terms = plan->net;
 	world->net.served = served;
+	world->net.stepped = stepped;
 	world->net.arrives = arrives;
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		open_node(world, i);
@@ -1026,6 +1063,16 @@ static void free_all(struct world *world)
 	agenda_close(&world->agenda);
 }
 
+static void close_shared(struct world *world)
+{
+	if (world->net.shared) {
+		world->net.shared->ops->close(world->net.shared);
+		return;
+	}
+	office_close(&world->office);
+	station_close(&world->station);
+}
+
 bool world_close(struct world *world)
 {
 	check_calls(world);
@@ -1035,7 +1082,7 @@ bool world_close(struct world *world)
 	for (uint32_t i = 0; i < world->plan.keys; i++)
 		if (world->plan.rule.kind == GALE_RULE_PACER)
 			check_leaves(world, &world->laws[i], i);
-	world->net.shared->ops->close(world->net.shared);
+	close_shared(world);
 	if (!test_allocator_is_balanced(&world->allocator))
 		fault(world, "the store has kept memory");
 	free_all(world);

@@ -4,7 +4,8 @@
  * world.h -- a fleet of nodes on one store, in virtual time.
  *
  * Each node is a real runtime in turns mode with a clock of its own; the store is the
- * embedded one, or a server that can forget (server_store.h), on the true clock.  Time moves only between events, so the instant of
+ * embedded one, or a server that can forget (station.h) behind the client that is shipped,
+ * on the true clock.  Time moves only between events, so the instant of
  * an admission is exact, and is counted by a counter that knows nothing of leases.
  *
  * Invariants, checked at each admission; the first that does not hold is the fault
@@ -24,6 +25,9 @@
  *       of a pacer's burst for 1 ms.  What was dead when more came is gone.  (Not with
  *       carry_over, and not a pacer's places.)
  *
+ * A call that a server decides is admitted when its step is made there, though nobody may
+ * hear of it; all others when their node answers.
+ *
  * Threads   One.
  */
 #ifndef SIM_WORLD_H
@@ -32,6 +36,7 @@
 #include <gale/gale.h>
 
 #include "sim/net.h"
+#include "sim/virtual_wire.h"
 #include "sim/allocator.h"
 
 #define WORLD_NODES 512
@@ -132,6 +137,8 @@ struct world {
 	struct chance chance;
 	struct agenda agenda;
 	struct net net;
+	struct station station; /* with plan.fails */
+	struct office office;
 	struct gale_clock clock_of_store;
 	struct test_allocator allocator;
 	struct node nodes[WORLD_NODES];

@@ -297,6 +297,13 @@ static enum flags_result check_faults(const struct sim_flags *flags,
 	if (flags->fail_us && (flags->rule == RULE_PACER || flags->carry_over))
 		return flags_bad(error, "--fail-over: not with a pacer, nor with "
 		                        "--carry-over");
+	if (flags->fail_us && flags->window_us > OFFICE_QUARANTINE_US)
+		return flags_bad(error,
+		                 "--fail-over: of windows above an hour a server "
+		                 "may forget some");
+	if (flags->fail_us && flags->doubled)
+		return flags_bad(error, "--doubled: the connections to a server that "
+		                        "fails over double nothing");
 	return FLAGS_RUN;
 }
 

@@ -84,7 +84,10 @@ done <<-'END'
 	pauses --pause 500ms
 	partitions --partition 500ms
 	fail-overs --fail-over 500ms
-	lost.*doubled.*crashes.*pauses.*partitions.*fail-overs --lost 5 --doubled 5 --crash 1s --pause 1s --partition 1s --fail-over 1s --offset 1h --drift 500 --cost 1:9,3:1
+	fail-overs --fail-over 500ms --mode strict
+	fail-overs --fail-over 500ms --mode cached-deny --lost 5
+	lost.*doubled.*crashes.*pauses.*partitions --lost 5 --doubled 5 --crash 1s --pause 1s --partition 1s --offset 1h --drift 500 --cost 1:9,3:1
+	lost.*crashes.*pauses.*partitions.*fail-overs --lost 5 --crash 1s --pause 1s --partition 1s --fail-over 1s --offset 1h --drift 500 --cost 1:9,3:1
 END
 
 # What no word of credit holds is asked of the store each time.
@@ -182,6 +185,8 @@ refuses --doubled 'percent' --doubled -1
 refuses --offset 'up to 9h' --offset 10h
 refuses --drift 'up to 500k' --drift 1M
 refuses --crash 'up to 24h' --crash often
+refuses --fail-over 'an hour' --fail-over 1s --window 2h --duration 4h
+refuses --doubled 'fails over' --fail-over 1s --doubled 1
 refuses --fail-over 'pacer' --rule pacer --fail-over 1s
 refuses --seeds 'two with a dash' --seeds 9-3
 refuses --seeds 'two with a dash' --seeds 1-2x
