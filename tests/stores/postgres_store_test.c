@@ -23,6 +23,7 @@
 
 #include "runtime/clock.h"
 #include "tests/support/crew.h"
+#include "tests/support/lines.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/windows.h"
@@ -31,13 +32,11 @@
 #define LIMIT 40
 #define PATIENCE_NS UINT64_C(20000000000)
 #define WITHIN GALE_MILLIS(200)
-#define SAID 4096
 
 struct scene {
 	struct postgres_server *server;
 	char url[256];
-	struct gale_log log;
-	char said[SAID]; /* by gale, to its host */
+	struct lines lines;
 	uint64_t quarantine_us;
 	struct gale_runtime *runtime;
 	struct gale_store *store;
@@ -48,14 +47,6 @@ struct scene {
 
 static struct scene s;
 
-static void keep_line(struct gale_log *self, const char *line)
-{
-	size_t length = strlen(s.said);
-
-	(void)self;
-	snprintf(s.said + length, SAID - length, "%s\n", line);
-}
-
 /* What libpq is told is host=... port=... and so on: options of a URL, too. */
 static int open_server(void **state)
 {
@@ -63,7 +54,7 @@ static int open_server(void **state)
 
 	(void)state;
 	memset(&s, 0, sizeof(s));
-	s.log.write = keep_line;
+	lines_open(&s.lines);
 	s.server = postgres_server_start(/* syncs= */ false);
 	snprintf(s.url, sizeof(s.url), "postgres:///?%s",
 	         postgres_server_address(s.server));
@@ -98,7 +89,7 @@ static struct gale_limiter *open_limiter(struct gale_runtime *runtime,
 
 static void open_house(enum gale_mode mode, const char *url)
 {
-	struct gale_config config = { .log = &s.log };
+	struct gale_config config = { .log = &s.lines.log };
 	struct gale_store_config store = { .url = url,
 		                           .quarantine_us = s.quarantine_us };
 
@@ -223,7 +214,7 @@ static void a_newer_schema_is_left_alone(void **state)
 	open_house(GALE_STRICT, s.url);
 	for (int i = 0; i < 20; i++)
 		assert_false(ask());
-	assert_non_null(strstr(s.said, "postgres: "));
+	assert_true(lines_will_have(&s.lines, "postgres: "));
 	close_house();
 }
 
@@ -244,7 +235,7 @@ static void what_cannot_be_reached_is_said(void **state)
 	open_house(GALE_STRICT, "postgres://127.0.0.1:1/db");
 	for (int i = 0; i < 5; i++)
 		assert_false(ask());
-	assert_non_null(strstr(s.said, "cannot connect"));
+	assert_true(lines_will_have(&s.lines, "cannot connect"));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct gale_store_config config = { .url = rows[i].url };
 
@@ -426,7 +417,7 @@ static void says_too_much(const char *url)
 	         " FOR EACH ROW EXECUTE FUNCTION public.talk()");
 	for (int i = 0; i < 5; i++)
 		(void)ask();
-	assert_non_null(strstr(s.said, "it says more than it was asked"));
+	assert_true(lines_will_have(&s.lines, "it says more than it was asked"));
 	do_there("DROP FUNCTION public.talk() CASCADE");
 	ask_until_allowed(LIMIT);
 	close_house();
