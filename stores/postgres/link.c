@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "engine/check.h"
@@ -21,6 +22,7 @@
 #define AWAITED_MOST 32
 #define IDLE_BYTES (64 * 1024) /* that a server may say for no reason */
 #define JOB_BYTES 4096         /* that it may say of a job ... */
+#define READ_BYTES 8192        /* that libpq has room for whenever it reads */
 #define LOG_BYTES (2 * 12 * (1 + 2 * GALE_LOG_LIMIT_MAX)) /* ... or tell twice: a log */
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
@@ -70,7 +72,9 @@ struct link {
 	uint64_t sent;
 	uint64_t heard;
 	uint64_t received; /* bytes, when a sync was last heard; 0: none was */
-	PGresult *result;  /* of the oldest, until its sync has come; or NULL */
+	bool is_local; /* its socket is none of TCP, and its bytes are counted here: */
+	uint64_t read; /* so many at least */
+	PGresult *result; /* of the oldest, until its sync has come; or NULL */
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
 };
@@ -419,7 +423,7 @@ static void link_connect(struct wire *wire, mono now)
 	link->installed = link->missing = false;
 	link->conn = start(link);
 	link->attempts++;
-	link->received = 0;
+	link->received = link->read = 0;
 	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
 		give_up_by(link, "cannot connect");
 		return;
@@ -428,8 +432,22 @@ static void link_connect(struct wire *wire, mono now)
 	watch_or_give_up(link, EPOLLOUT);
 }
 
+/* How many bytes have come, as the kernel says; false if it does not count them. */
+static bool ask_kernel(const struct link *link, uint64_t *ret_bytes)
+{
+	struct tcp_info info = { 0 };
+	socklen_t count = sizeof(info);
+
+	if (getsockopt(PQsocket(link->conn), IPPROTO_TCP, TCP_INFO, &info, &count) != 0)
+		return false;
+	*ret_bytes = info.tcpi_bytes_received;
+	return true;
+}
+
 static void go_on_connecting(struct link *link)
 {
+	uint64_t ignored;
+
 	unwatch(link); /* it may close its socket, and open another */
 	switch (PQconnectPoll(link->conn)) {
 	case PGRES_POLLING_READING:
@@ -439,6 +457,7 @@ static void go_on_connecting(struct link *link)
 		watch_or_give_up(link, EPOLLOUT);
 		break;
 	case PGRES_POLLING_OK:
+		link->is_local = !ask_kernel(link, &ignored);
 		if (PQsetnonblocking(link->conn, 1) == 0)
 			greet(link);
 		else
@@ -485,15 +504,23 @@ static void sweep(struct link *link, mono now)
 
 /* ---- Too much -------------------------------------------------------------------- */
 
-/* Bytes that have come on this connection; 0 if it is none of TCP. */
+/* Before libpq reads. */
+static void count_waiting(struct link *link)
+{
+	int waiting = 0;
+
+	if (link->is_local && ioctl(PQsocket(link->conn), FIONREAD, &waiting) == 0)
+		link->read += (uint64_t)(waiting < READ_BYTES ? waiting : READ_BYTES);
+}
+
+/* Bytes that have come on this connection. */
 static uint64_t received(const struct link *link)
 {
-	struct tcp_info info = { 0 };
-	socklen_t count = sizeof(info);
+	uint64_t bytes = link->read;
 
-	if (getsockopt(PQsocket(link->conn), IPPROTO_TCP, TCP_INFO, &info, &count) != 0)
-		return 0;
-	return info.tcpi_bytes_received;
+	if (!link->is_local)
+		(void)ask_kernel(link, &bytes);
+	return bytes;
 }
 
 /* What may come of all that is under way. */
@@ -536,6 +563,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
 	if (link->phase != BROKEN && link->phase != CONNECTING) {
+		count_waiting(link);
 		if (PQconsumeInput(link->conn) != 1)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);

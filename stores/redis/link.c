@@ -12,6 +12,7 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/names.h"
+#include "stores/redis/info.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/scout.h"
 #include "stores/redis/wire.h"
@@ -174,78 +175,25 @@ static void greet_again(struct link *link, enum redis_word why)
 	ask_generation(link);
 }
 
-/* The value of a line of INFO, cut at its end; "" if there is none. */
-static const char *line_of(const char *info, const char *name, char *out, size_t most)
-{
-	size_t length = strlen(name);
-	const char *at = info;
-
-	out[0] = '\0';
-	while (at && (strncmp(at, name, length) != 0 || at[length] != ':')) {
-		at = strchr(at, '\n');
-		at = at ? at + 1 : NULL;
-	}
-	if (!at)
-		return out;
-	at += length + 1;
-	length = strcspn(at, "\r\n");
-	if (length >= most)
-		length = most - 1;
-	memcpy(out, at, length);
-	out[length] = '\0';
-	return out;
-}
-
 /* What this server can promise is said once, and not at each connection. */
 static void warn(struct link *link, const char *info)
 {
-	char policy[32], memory[32], aof[8];
-
 	if (link->warned)
 		return;
 	link->warned = true;
-	line_of(info, "maxmemory_policy", policy, sizeof(policy));
-	line_of(info, "maxmemory", memory, sizeof(memory));
-	line_of(info, "aof_enabled", aof, sizeof(aof));
-	if (strcmp(memory, "0") != 0 && strcmp(policy, "noeviction") != 0)
-		snprintf(link->wire.text, WIRE_TEXT,
-		         "redis: maxmemory-policy is %s: keys may be evicted, and what "
-		         "was admitted under them forgotten",
-		         policy);
-	else if (strcmp(aof, "1") != 0)
-		snprintf(link->wire.text, WIRE_TEXT,
-		         "redis: no append-only file: after a restart nothing is "
-		         "granted until the window turns, or for a minute");
-}
-
-static bool has_replicas(const struct link *link, const char *info)
-{
-	char text[24];
-	uint64_t count;
-
-	line_of(info, "connected_slaves", text, sizeof(text));
-	return link->site->durable == 0 ||
-	       (url_number(text, INT32_MAX, &count) && count >= link->site->durable);
+	redis_info_warning(info, link->wire.text);
 }
 
 static void hear_info(struct link *link, const redisReply *reply)
 {
-	char role[16], loading[8];
+	const char *refusal = reply->type == REDIS_REPLY_STRING
+	                          ? redis_info_refusal(reply->str, link->site->durable)
+	                          : "INFO says nothing";
 
-	if (reply->type != REDIS_REPLY_STRING) {
-		give_up(link, "INFO says nothing", "");
+	if (refusal) {
+		give_up(link, refusal, "");
 		return;
 	}
-	line_of(reply->str, "role", role, sizeof(role));
-	line_of(reply->str, "loading", loading, sizeof(loading));
-	if (strcmp(role, "master") != 0)
-		give_up(link, "it is a replica", ""); /* B5 */
-	else if (strcmp(loading, "1") == 0)
-		give_up(link, "it is loading", "");
-	else if (!has_replicas(link, reply->str))
-		give_up(link, "it has fewer replicas than durable= says", ""); /* B8 */
-	if (link->phase == BROKEN)
-		return;
 	warn(link, reply->str);
 	load_script(link); /* not before: who is not let in may not say so much */
 	ask_generation(link);

@@ -16,13 +16,13 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/clock.h"
 #include "stores/postgres/wire.h"
+#include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 #include "tests/support/node.h"
@@ -49,9 +49,7 @@ static struct scene {
 	char urls[WEATHER_NODES][128];
 	struct weather weather;
 	struct node node;
-	struct gale_log log;
-	pthread_mutex_t lock;
-	char said[4096]; /* to the host; under the lock */
+	struct lines lines;
 } s;
 
 /* ---- Two servers ----------------------------------------------------------------- */
@@ -80,7 +78,7 @@ static int open_servers(void **state)
 
 	(void)state;
 	memset(&s, 0, sizeof(s));
-	pthread_mutex_init(&s.lock, NULL);
+	lines_open(&s.lines);
 	s.primary = postgres_server_start(/* syncs= */ false);
 	primary = postgres_server_listen(s.primary);
 	open_proxy(primary);
@@ -182,36 +180,14 @@ static void who_is_promoted_and_lagged_is_followed(void **state)
 
 /* ---- One node -------------------------------------------------------------------- */
 
-static void write_line(struct gale_log *self, const char *line)
-{
-	size_t length;
-
-	(void)self;
-	pthread_mutex_lock(&s.lock);
-	length = strlen(s.said);
-	snprintf(s.said + length, sizeof(s.said) - length, "%s\n", line);
-	pthread_mutex_unlock(&s.lock);
-}
-
-static bool is_said(void *what)
-{
-	bool found;
-
-	pthread_mutex_lock(&s.lock);
-	found = strstr(s.said, what) != NULL;
-	pthread_mutex_unlock(&s.lock);
-	return found;
-}
-
 static void open_node(const char *url, uint64_t quarantine_us)
 {
-	s.log.write = write_line;
 	node_open(&s.node,
 	          &(struct node_plan){
 		      .url = url,
 		      .quarantine_us = quarantine_us,
 		      .shards = 1,
-		      .log = &s.log,
+		      .log = &s.lines.log,
 		      .limiter = { .name = "day",
 	                           .rule = gale_fixed_window(DAILY, GALE_DAYS(3650)) },
 		  });
@@ -245,8 +221,10 @@ static void assert_quarantine(void)
 		assert_int_equal(answer.verdict, GALE_DENY);
 		denied += answer.why == GALE_WHY_RULE;
 		nap(2000);
-		if (patience_now_ns() >= deadline)
-			fail_msg("%u denials; it said:\n%s", denied, s.said);
+		if (patience_now_ns() >= deadline) {
+			lines_show(&s.lines);
+			fail_msg("%u denials", denied);
+		}
 	}
 }
 
@@ -332,7 +310,7 @@ static void a_standby_alone_is_an_outage(void **state)
 	open_node(url, /* quarantine_us= */ 1);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(ask().verdict, GALE_DENY);
-	assert_true(becomes_true(is_said, "postgres: it is read-only"));
+	assert_true(lines_will_have(&s.lines, "postgres: it is read-only"));
 	assert_int_equal(node_stats(&s.node).connects, 0);
 	assert_true(node_stats(&s.node).failures > 0);
 	fail_over();

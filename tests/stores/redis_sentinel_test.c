@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include <gale/gale.h>
 
 #include "runtime/clock.h"
+#include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 #include "tests/support/node.h"
@@ -36,7 +36,6 @@
 /* A fail-over that did not come about is tried again after twice its time-out. */
 #define PATIENCE_NS UINT64_C(60000000000)
 #define SERVERS 3 /* at most */
-#define SAID_MOST 8192
 #define DURABLE_LIMIT 2000
 
 struct sentinel {
@@ -57,9 +56,7 @@ struct scene {
 	uint64_t batch;         /* of leases; 0: as learned */
 	uint64_t patience_us;   /* of the limiter; 0: the default */
 	uint64_t quarantine_us; /* of the store; 0: the default */
-	struct gale_log log;
-	pthread_mutex_t lock;
-	char said[SAID_MOST]; /* to the host */
+	struct lines lines;
 };
 
 static struct scene s;
@@ -181,7 +178,7 @@ static bool knows_replicas(void *arg)
 static int open_scene(int servers)
 {
 	memset(&s, 0, sizeof(s));
-	pthread_mutex_init(&s.lock, NULL);
+	lines_open(&s.lines);
 	s.server_count = servers;
 	for (int i = 0; i < servers; i++)
 		start_server(i);
@@ -214,33 +211,12 @@ static int close_servers(void **state)
 
 /* ---- A limiter ------------------------------------------------------------------- */
 
-static void write_line(struct gale_log *self, const char *line)
-{
-	size_t length;
-
-	(void)self;
-	pthread_mutex_lock(&s.lock);
-	length = strlen(s.said);
-	snprintf(s.said + length, sizeof(s.said) - length, "%s\n", line);
-	pthread_mutex_unlock(&s.lock);
-}
-
-static bool is_said(void *what)
-{
-	bool found;
-
-	pthread_mutex_lock(&s.lock);
-	found = strstr(s.said, what) != NULL;
-	pthread_mutex_unlock(&s.lock);
-	return found;
-}
-
 static void open_limiter_of(const char *url, struct gale_rule rule, enum gale_mode mode)
 {
 	struct node_plan plan = {
 		.url = url,
 		.quarantine_us = s.quarantine_us,
-		.log = &s.log,
+		.log = &s.lines.log,
 		.limiter = { .name = "api",
 		             .rule = rule,
 		             .mode = mode,
@@ -250,7 +226,6 @@ static void open_limiter_of(const char *url, struct gale_rule rule, enum gale_mo
 		             .lease.batch = s.batch },
 	};
 
-	s.log.write = write_line;
 	s.limit = rule.limit;
 	node_open(&s.node, &plan);
 	s.windows = (struct windows){ .length_us = rule.period_us };
@@ -400,8 +375,10 @@ static void assert_quarantine(void)
 		assert_int_equal(answer.verdict, GALE_DENY);
 		denied += answer.why == GALE_WHY_RULE;
 		nap(GALE_MILLIS(2));
-		if (patience_now_ns() >= deadline)
-			fail_msg("%u denials; it said:\n%s", denied, s.said);
+		if (patience_now_ns() >= deadline) {
+			lines_show(&s.lines);
+			fail_msg("%u denials", denied);
+		}
 	}
 }
 
@@ -427,7 +404,7 @@ static void who_does_not_wait_for_replicas_spoils_it_for_all(void **state)
 {
 	(void)state;
 	waits_after_a_fail_over("?durable=1");
-	assert_true(is_said("without durable="));
+	assert_true(lines_have(&s.lines, "without durable="));
 }
 
 static void who_would_not_wait_for_replicas_is_not_let_in(void **state)
@@ -437,7 +414,7 @@ static void who_would_not_wait_for_replicas_is_not_let_in(void **state)
 	open_durable("", GALE_STRICT);
 	for (int i = 0; i < 20; i++)
 		assert_false(ask());
-	assert_true(becomes_true(is_said, "durable=1 is what others say"));
+	assert_true(lines_will_have(&s.lines, "durable=1 is what others say"));
 	close_limiter();
 }
 
@@ -493,11 +470,11 @@ static void too_few_replicas_are_an_outage(void **state)
 	ask_until_allowed(1);
 	redis_server_pause(&s.servers[1]);
 	assert_int_equal(node_wait(&s.node, "k", GALE_SECONDS(5)).why, GALE_WHY_DOWN);
-	assert_true(becomes_true(is_said, "durable= says have it after"));
+	assert_true(lines_will_have(&s.lines, "durable= says have it after"));
 	counts = node_stats(&s.node);
 	assert_in_range(counts.failures, 1, 2);
 	redis_server_kill(&s.servers[1]);
-	while (!is_said("it has fewer replicas than durable= says"))
+	while (!lines_have(&s.lines, "it has fewer replicas than durable= says"))
 		assert_false(ask());
 	close_limiter();
 }

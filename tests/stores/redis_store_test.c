@@ -23,6 +23,7 @@
 #include "sim/allocator.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
+#include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 #include "tests/support/proxy.h"
@@ -34,15 +35,6 @@
 #define CREW 200
 #define NODES_MOST 4
 #define PATIENT GALE_SECONDS(10)
-#define LINES_MOST 64
-
-/* What the library said to its host. */
-struct lines {
-	struct gale_log log; /* first */
-	pthread_mutex_t lock;
-	uint32_t count;
-	char text[LINES_MOST][256];
-};
 
 struct node {
 	struct test_allocator allocator;
@@ -56,42 +48,6 @@ struct node {
 static struct redis_server server;
 
 /* ---- Nodes ----------------------------------------------------------------------- */
-
-static void write_line(struct gale_log *self, const char *line)
-{
-	struct lines *lines = (struct lines *)self;
-
-	pthread_mutex_lock(&lines->lock);
-	snprintf(lines->text[lines->count++ % LINES_MOST], sizeof(lines->text[0]), "%s",
-	         line);
-	pthread_mutex_unlock(&lines->lock);
-}
-
-struct saying {
-	struct node *node;
-	const char *what;
-};
-
-static bool is_said(void *arg)
-{
-	const struct saying *saying = arg;
-	struct lines *lines = &saying->node->lines;
-	bool found = false;
-
-	pthread_mutex_lock(&lines->lock);
-	for (int i = 0; i < LINES_MOST; i++)
-		found |= strstr(lines->text[i], saying->what) != NULL;
-	pthread_mutex_unlock(&lines->lock);
-	return found;
-}
-
-/* An answer may come before the line that says why. */
-static bool was_said(struct node *node, const char *what)
-{
-	struct saying saying = { node, what };
-
-	return becomes_true(is_said, &saying);
-}
 
 struct plan {
 	const char *url; /* NULL: the server's socket */
@@ -114,8 +70,7 @@ static void node_start(struct node *node, const struct plan *plan)
 	};
 
 	memset(node, 0, sizeof(*node));
-	node->lines.log.write = write_line;
-	pthread_mutex_init(&node->lines.lock, NULL);
+	lines_open(&node->lines);
 	test_allocator_init(&node->allocator);
 	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
 	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
@@ -546,7 +501,7 @@ static void refused(const char *url, const char *because)
 	plan.shards = 1;
 	node_open(&node, &plan);
 	assert_why(&node, "k", GALE_WHY_DOWN);
-	if (!was_said(&node, because))
+	if (!lines_will_have(&node.lines, because))
 		fail_msg("%s: said: %s", url, node.lines.text[0]);
 	assert_int_equal(counts_of(&node).connects, 0);
 	assert_true(counts_of(&node).failures > 0);
@@ -646,8 +601,8 @@ static void a_replica_is_not_asked(void **state)
 	assert_why(&node, "k", GALE_WHY_DOWN);
 	nap(GALE_MILLIS(50));
 	assert_why(&node, "k", GALE_WHY_DOWN);
-	assert_true(was_said(&node, "READONLY"));
-	assert_true(was_said(&node, "it is a replica"));
+	assert_true(lines_will_have(&node.lines, "READONLY"));
+	assert_true(lines_will_have(&node.lines, "it is a replica"));
 	redis_server_do(&server, "REPLICAOF NO ONE");
 	assert_true(becomes_true(is_denied, &node)); /* it may have forgotten */
 	redis_server_settle(&server, "gale:");
@@ -668,13 +623,13 @@ static void a_server_that_may_forget_is_told_of(void **state)
 	(void)state;
 	node_open(&node, &plan);
 	(void)ask(&node, "k");
-	assert_true(was_said(&node, "no append-only file"));
+	assert_true(lines_will_have(&node.lines, "no append-only file"));
 	node_close(&node);
 
 	redis_server_start(&server, lru);
 	node_open(&node, &plan);
 	(void)ask(&node, "k");
-	assert_true(was_said(&node, "maxmemory-policy is allkeys-lru"));
+	assert_true(lines_will_have(&node.lines, "maxmemory-policy is allkeys-lru"));
 	node_close(&node);
 	redis_server_stop(&server);
 
@@ -703,7 +658,7 @@ static void a_server_without_room_takes_nothing(void **state)
 	answer = ask(&node, "new");
 	assert_int_equal(answer.why, GALE_WHY_DOWN);
 	assert_int_equal(answer.verdict, GALE_ALLOW);
-	assert_true(was_said(&node, "OOM"));
+	assert_true(lines_will_have(&node.lines, "OOM"));
 	connects = counts_of(&node).connects;
 	for (int i = 0; i < 1000; i++)
 		(void)ask(&node, "new");
@@ -939,7 +894,7 @@ static void a_surplus_reply_ends_the_connection(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_true(becomes_true(is_ruled, &node));
 	assert_true(counts_of(&node).failures >= 4);
-	assert_true(was_said(&node, "a reply to nothing"));
+	assert_true(lines_will_have(&node.lines, "a reply to nothing"));
 	node_close(&node);
 	rogue_close(&rogue);
 }

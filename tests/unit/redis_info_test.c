@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* redis_info_test.c -- what is made of the lines that a server says of itself. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "stores/redis/info.h"
+
+#define PRIMARY "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nloading:0\r\n"
+
+static void a_primary_is_asked(void **state)
+{
+	(void)state;
+	assert_null(redis_info_refusal(PRIMARY, 0));
+	assert_null(redis_info_refusal(PRIMARY, 2));
+}
+
+/* Also one whose lines only begin or end like those that are looked for. */
+static void who_cannot_grant_is_refused(void **state)
+{
+	(void)state;
+	assert_string_equal(redis_info_refusal("role:slave\r\n", 0), "it is a replica");
+	assert_string_equal(redis_info_refusal("xrole:master\r\nroles:master\r\n", 0),
+	                    "it is a replica");
+	assert_string_equal(redis_info_refusal("", 0), "it is a replica");
+	assert_string_equal(redis_info_refusal("role:master\r\nloading:1\r\n", 0),
+	                    "it is loading");
+}
+
+static void too_few_replicas_are_refused(void **state)
+{
+	static const char why[] = "it has fewer replicas than durable= says";
+
+	(void)state;
+	assert_string_equal(redis_info_refusal(PRIMARY, 3), why);
+	assert_string_equal(redis_info_refusal("role:master\r\n", 1), why);
+	assert_string_equal(
+	    redis_info_refusal("role:master\r\nconnected_slaves:-1\r\n", 1), why);
+	assert_string_equal(
+	    redis_info_refusal("role:master\r\nconnected_slaves:99999999999\r\n", 1),
+	    why);
+}
+
+static void what_it_cannot_promise_is_said(void **state)
+{
+	char text[WIRE_TEXT] = "";
+
+	(void)state;
+	redis_info_warning("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"
+	                   "aof_enabled:1\r\n",
+	                   text);
+	assert_string_equal(text, "");
+	redis_info_warning("maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
+	                   "aof_enabled:0\r\n",
+	                   text);
+	assert_non_null(strstr(text, "no append-only file"));
+	redis_info_warning("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
+	                   "aof_enabled:1\r\n",
+	                   text);
+	assert_non_null(strstr(text, "maxmemory-policy is allkeys-lru"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_primary_is_asked),
+		cmocka_unit_test(who_cannot_grant_is_refused),
+		cmocka_unit_test(too_few_replicas_are_refused),
+		cmocka_unit_test(what_it_cannot_promise_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
