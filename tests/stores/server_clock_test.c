@@ -210,11 +210,15 @@ static void open_nodes(int which)
 	open_nodes_with(which, 1);
 }
 
-static void let_ask(void)
+static void add_rows(void)
 {
 	for (unsigned rule = 0; rule < FIFTY_RULES; rule++)
 		for (int mode = 0; mode < MODES; mode++)
 			add_row(rule, (enum gale_mode)mode);
+}
+
+static void let_ask(void)
+{
 	for (int i = 0; i < NODES * ASKERS; i++) {
 		s.askers[i].node = i % NODES;
 		must(pthread_create(&s.askers[i].thread, NULL, asker_main,
@@ -391,6 +395,7 @@ static void no_window_opens_twice(int which)
 	};
 
 	open_nodes(which);
+	add_rows();
 	open_windows(NOON_S);
 	set_clock(NOON_S);
 	let_ask();
