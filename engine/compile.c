@@ -8,6 +8,8 @@
  */
 #include "engine/rule.h"
 
+#include <gale/strategy.h>
+
 static bool within(uint64_t value, uint64_t least, uint64_t most)
 {
 	return least <= value && value <= most;
@@ -20,6 +22,7 @@ enum part {
 	USES_BUCKETS = 4,
 	USES_WAIT = 8,
 	USES_CADENCE = 16,
+	USES_STRATEGY = 32,
 };
 
 static unsigned parts_of(enum gale_rule_kind kind)
@@ -38,6 +41,8 @@ static unsigned parts_of(enum gale_rule_kind kind)
 		return USES_PERIOD | USES_BURST | USES_WAIT;
 	case GALE_RULE_QUOTA:
 		return USES_CADENCE;
+	case GALE_RULE_CUSTOM:
+		return USES_PERIOD | USES_STRATEGY;
 	case GALE_RULE_NONE:
 		break;
 	}
@@ -135,6 +140,34 @@ static enum gale_err check_calendar(const struct gale_rule *is)
 	return is->first_weekday <= 6 ? GALE_ERR_OK : GALE_ERR_RULE_WEEKDAY;
 }
 
+static size_t name_length(const struct gale_strategy *strategy)
+{
+	size_t length = 0;
+
+	while (length <= GALE_STRATEGY_NAME_MAX && strategy->name[length] != '\0')
+		length++;
+	return length;
+}
+
+static bool is_complete(const struct gale_strategy *strategy)
+{
+	if (!strategy || !strategy->step || !strategy->name ||
+	    !within(strategy->words, 1, GALE_STRATEGY_WORDS_MAX) ||
+	    !within(name_length(strategy), 1, GALE_STRATEGY_NAME_MAX))
+		return false;
+	for (size_t i = 0; i < GALE_STRATEGY_PARAMETERS; i++)
+		if (strategy->parameters[i] > GALE_UNITS_MAX)
+			return false;
+	return true;
+}
+
+static enum gale_err check_strategy(const struct gale_rule *is, unsigned parts)
+{
+	if (!(parts & USES_STRATEGY))
+		return is->strategy == NULL ? GALE_ERR_OK : GALE_ERR_RULE_UNUSED;
+	return is_complete(is->strategy) ? GALE_ERR_OK : GALE_ERR_RULE_STRATEGY;
+}
+
 static enum gale_err check(const struct gale_rule *is)
 {
 	unsigned parts = parts_of(is->kind);
@@ -154,6 +187,8 @@ static enum gale_err check(const struct gale_rule *is)
 		err = check_burst(is, parts);
 	if (err == GALE_ERR_OK)
 		err = check_calendar(is);
+	if (err == GALE_ERR_OK)
+		err = check_strategy(is, parts);
 	return err;
 }
 
@@ -186,6 +221,20 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ (hash >> 29);
 }
 
+/* Its words mean what its name says; where its code is, other nodes do not know. */
+static uint64_t mix_strategy(uint64_t hash, const struct gale_strategy *strategy)
+{
+	size_t length = name_length(strategy);
+
+	hash = mix(hash, length);
+	for (size_t i = 0; i < length; i++)
+		hash = mix(hash, (uint8_t)strategy->name[i]);
+	hash = mix(hash, strategy->words);
+	for (size_t i = 0; i < GALE_STRATEGY_PARAMETERS; i++)
+		hash = mix(hash, strategy->parameters[i]);
+	return hash;
+}
+
 /* A pacer's patience is how it is asked, not what its words mean. */
 static uint64_t fingerprint_of(const struct gale_rule *is)
 {
@@ -200,6 +249,8 @@ static uint64_t fingerprint_of(const struct gale_rule *is)
 	hash = mix(hash, is->anchor_us);
 	hash = mix(hash, (uint64_t)(is->utc_offset_minutes + 840));
 	hash = mix(hash, is->first_weekday);
+	if (is->strategy)
+		hash = mix_strategy(hash, is->strategy);
 	return hash & GALE_UNITS_MAX; /* R3 */
 }
 

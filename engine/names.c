@@ -3,6 +3,7 @@
 /* names.c -- rules by their constructors, and numbers in words. */
 #include <gale/errors.h>
 #include <gale/rule.h>
+#include <gale/strategy.h>
 
 struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us)
 {
@@ -122,6 +123,15 @@ struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us)
 		                   .period_us = window_us };
 }
 
+struct gale_rule gale_custom(const struct gale_strategy *strategy, uint64_t limit,
+                             uint64_t period_us)
+{
+	return (struct gale_rule){ .kind = GALE_RULE_CUSTOM,
+		                   .limit = limit,
+		                   .period_us = period_us,
+		                   .strategy = strategy };
+}
+
 const char *gale_rule_name(enum gale_rule_kind kind)
 {
 	switch (kind) {
@@ -141,6 +151,8 @@ const char *gale_rule_name(enum gale_rule_kind kind)
 		return "token_budget";
 	case GALE_RULE_PACER:
 		return "pacer";
+	case GALE_RULE_CUSTOM:
+		return "custom";
 	case GALE_RULE_NONE:
 		break;
 	}
@@ -170,6 +182,8 @@ const char *gale_why_text(enum gale_why why)
 		return "the store has not answered lately, and was not asked";
 	case GALE_WHY_WRONG:
 		return "the store gave an answer that cannot be believed";
+	case GALE_WHY_BROKEN:
+		return "a strategy gave a ruling that is out of its bounds";
 	case GALE_WHY_CROWDED:
 		return "this node knows as many keys as it may, all in use";
 	case GALE_WHY_CLOSED:

@@ -10,7 +10,10 @@
 
 #include <assert.h>
 
+#include <gale/strategy.h>
+
 #include "engine/check.h"
+#include "engine/custom.h"
 #include "engine/log.h"
 #include "engine/meter.h"
 #include "engine/pacer.h"
@@ -25,6 +28,7 @@ static_assert(WORDS_OF(struct meter_state) == 3, "no padding");
 static_assert(WORDS_OF(struct pacer_state) == 4 + 4 * PACER_GAPS, "no padding");
 static_assert(WORDS_OF(struct log_state) == 1, "no padding");
 static_assert(WORDS_OF(struct sliding_state) == 1, "no padding");
+static_assert(WORDS_OF(struct custom_state) == 2, "no padding");
 
 /* ---- Words ----------------------------------------------------------------------- */
 
@@ -40,6 +44,8 @@ uint64_t rule_fresh_words(const struct gale_rule *is)
 		return WORDS_OF(struct meter_state);
 	case GALE_RULE_PACER:
 		return WORDS_OF(struct pacer_state);
+	case GALE_RULE_CUSTOM:
+		return WORDS_OF(struct custom_state) + is->strategy->words;
 	default:
 		return WORDS_OF(struct window_state);
 	}
@@ -110,6 +116,8 @@ struct gale_answer rule_step(const struct rule *rule, uint64_t *words, uint64_t 
 		return meter_step(rule, (struct meter_state *)words, now, cost);
 	case GALE_RULE_PACER:
 		return pacer_step(rule, (struct pacer_state *)words, now, cost);
+	case GALE_RULE_CUSTOM:
+		return custom_step(rule, (struct custom_state *)words, now, cost);
 	default:
 		return window_step(rule, (struct window_state *)words, now, cost);
 	}
@@ -130,6 +138,8 @@ struct gale_answer rule_peek(const struct rule *rule, const uint64_t *words,
 		return meter_peek(rule, (const struct meter_state *)words, now);
 	case GALE_RULE_PACER:
 		return pacer_peek(rule, (const struct pacer_state *)words, now);
+	case GALE_RULE_CUSTOM:
+		return custom_peek(rule, (const struct custom_state *)words, now);
 	default:
 		return window_peek(rule, (const struct window_state *)words, now);
 	}
@@ -154,6 +164,9 @@ struct gale_outlook rule_forecast(const struct rule *rule, const uint64_t *words
 	case GALE_RULE_PACER:
 		return pacer_forecast(rule, (const struct pacer_state *)words, now,
 		                      cost);
+	case GALE_RULE_CUSTOM:
+		return custom_forecast(rule, (const struct custom_state *)words, now,
+		                       cost);
 	default:
 		return window_forecast(rule, (const struct window_state *)words, now,
 		                       cost);
@@ -182,6 +195,8 @@ uint64_t rule_expires(const struct rule *rule, const uint64_t *words)
 		return meter_expires(rule, (const struct meter_state *)words);
 	case GALE_RULE_PACER:
 		return pacer_expires(rule, (const struct pacer_state *)words);
+	case GALE_RULE_CUSTOM:
+		return custom_expires(rule, (const struct custom_state *)words);
 	default:
 		return window_expires(rule, (const struct window_state *)words);
 	}
@@ -217,6 +232,8 @@ bool rule_valid(const struct rule *rule, const uint64_t *words, size_t count)
 		return meter_valid(rule, (const struct meter_state *)words);
 	case GALE_RULE_PACER:
 		return pacer_valid(rule, (const struct pacer_state *)words);
+	case GALE_RULE_CUSTOM:
+		return custom_valid(rule, (const struct custom_state *)words);
 	default:
 		return window_valid(rule, (const struct window_state *)words);
 	}

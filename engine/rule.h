@@ -74,7 +74,8 @@ uint64_t rule_fresh_words(const struct gale_rule *config);
 size_t rule_words(const struct rule *rule, const uint64_t *words);
 size_t rule_words_after_step(const struct rule *rule, const uint64_t *words);
 
-/* words has room for rule_words_after_step. */
+/* words has room for rule_words_after_step.  An answer of a strategy of the user's may be
+ * GALE_WHY_BROKEN, and an outlook OUTLOOK_BROKEN: that is none, and nothing has changed. */
 struct gale_answer rule_step(const struct rule *rule, uint64_t *words, uint64_t now_us,
                              uint64_t cost);
 /* What rule_step would answer to a cost of 1, but with what remains before it. */
@@ -82,6 +83,8 @@ struct gale_answer rule_peek(const struct rule *rule, const uint64_t *words,
                              uint64_t now_us);
 struct gale_outlook rule_forecast(const struct rule *rule, const uint64_t *words,
                                   uint64_t now_us, uint64_t cost);
+#define OUTLOOK_BROKEN GALE_NEVER /* so many are spendable */
+
 /* Gives a pacer's booked slot back; false if it is past or was never booked. */
 bool rule_cancel(const struct rule *rule, uint64_t *words, uint64_t now_us,
                  uint64_t cost, struct gale_slot slot);

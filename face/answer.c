@@ -25,6 +25,8 @@ static enum gale_why why_of(enum store_result result)
 		return GALE_WHY_DOWN;
 	case STORE_WRONG:
 		return GALE_WHY_WRONG;
+	case STORE_BROKEN:
+		return GALE_WHY_BROKEN;
 	case STORE_CROWDED:
 		return GALE_WHY_CROWDED;
 	case STORE_DONE:
@@ -46,6 +48,8 @@ enum gale_err error_of(enum store_result result)
 	case STORE_WRONG:
 	case STORE_CROWDED:
 		return GALE_ERR_LATE;
+	case STORE_BROKEN:
+		return GALE_ERR_BROKEN;
 	case STORE_FULL:
 		return GALE_ERR_STORE_FULL;
 	case STORE_NO_MEMORY:

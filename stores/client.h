@@ -48,7 +48,9 @@
 	X(CHANGED)                                                                     \
 	X(CONNECTS)                                                                    \
 	X(FAILURES)                                                                    \
-	X(WRONG)
+	X(WRONG)                                                                       \
+	X(BROKEN)                                                                      \
+	X(CONTENDED)
 
 enum client_counter {
 #define X(id) CLIENT_##id,

@@ -22,6 +22,7 @@ static void note_result(const struct lanes *lanes, const struct trip *trip,
 
 	count(lanes, CLIENT_CHANGED, result == STORE_CHANGED);
 	count(lanes, CLIENT_WRONG, result == STORE_WRONG);
+	count(lanes, CLIENT_BROKEN, result == STORE_BROKEN);
 	if (!trip->lends)
 		count(lanes, CLIENT_STEPS, done && trip->call->op->verb == STORE_STEP);
 	else if (trip->lend == LEND)
@@ -106,12 +107,12 @@ static void on_read(struct lanes *lanes, struct trip *trip,
 	if (ahead && told->code == REMOTE_DONE)
 		found.before = ahead->job.becomes;
 	if (have_desk(lanes, trip, &found, &desk) &&
-	    (prepare(trip, &found, &desk, &result) ||
-	     (ahead && result != STORE_NO_MEMORY))) {
+	    prepare(trip, &found, &desk, &result))
+		lane_go_on(trip);
+	else if (ahead && result != STORE_NO_MEMORY)
 		lane_go_again(lanes, trip);
-		return;
-	}
-	settle(lanes, trip, result);
+	else
+		settle(lanes, trip, result);
 }
 
 static void on_look(struct lanes *lanes, struct trip *trip,

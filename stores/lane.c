@@ -182,14 +182,25 @@ void lane_wait(struct lanes *lanes, struct trip *trip)
 		lane_enlist(lanes, lane);
 }
 
+static void give_up(struct lanes *lanes, struct trip *trip)
+{
+	client_count(lanes->config, CLIENT_CONTENDED, 1);
+	trip_tell(lanes->trips, trip, STORE_BUSY);
+}
+
 void lane_go_again(struct lanes *lanes, struct trip *trip)
 {
 	if (!trip_is_wanted(trip))
 		trip_free(lanes->trips, trip);
 	else if (trip->tries++ == TRIES_MOST)
-		trip_tell(lanes->trips, trip, STORE_BUSY);
+		give_up(lanes, trip);
 	else
-		list_append(&trip->lane->again, &trip->place);
+		lane_go_on(trip);
+}
+
+void lane_go_on(struct trip *trip)
+{
+	list_append(&trip->lane->again, &trip->place);
 }
 
 void lane_empty(struct lane *lane, struct list *ret_held)

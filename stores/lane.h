@@ -89,6 +89,8 @@ void lane_wait(struct lanes *lanes, struct trip *trip);
 /* One of which nothing was done, as far as the server says.  Its lane is enlisted by who
  * calls. */
 void lane_go_again(struct lanes *lanes, struct trip *trip);
+/* One that has got a step further; and nobody can have beaten it yet. */
+void lane_go_on(struct trip *trip);
 
 /* Its line is there; NULL: nobody knows one, or it cannot be opened. */
 struct gate *lanes_gate_of(struct lanes *lanes, struct lane *lane);

@@ -66,6 +66,7 @@ struct stripe {
 		uint64_t full;
 		uint64_t no_memory;
 		uint64_t changed;
+		uint64_t broken;
 		uint64_t expired;
 		uint64_t leases;
 		uint64_t returns;
@@ -248,14 +249,24 @@ static struct entry *grow(const struct run *run, struct entry *entry, size_t roo
 	return larger;
 }
 
+static enum store_result judge(const struct run *run) ON(run->stripe->lock)
+{
+	enum store_result result = store_judge(run->op);
+
+	if (result != STORE_DONE)
+		run->stripe->locked.broken++;
+	return result;
+}
+
 static enum store_result step_fresh(const struct run *run) ON(run->stripe->lock)
 {
 	uint64_t words[COLD_WORDS] = { 0 };
 	struct store_op *op = run->op;
-	enum store_result result = STORE_DONE;
+	enum store_result result;
 	struct entry *entry;
 
 	op->answer = rule_step(op->rule, words, run->now, op->cost);
+	result = judge(run);
 	if (op->answer.verdict == GALE_ALLOW)
 		result = add(run, words, /* rows= */ 0, &entry);
 	run->stripe->locked.steps += result == STORE_DONE;
@@ -284,15 +295,17 @@ static enum store_result step_known(const struct run *run, struct entry *entry)
     ON(run->stripe->lock)
 {
 	struct store_op *op = run->op;
+	enum store_result result;
 
 	entry = with_room(run, entry);
 	if (!entry)
 		return STORE_NO_MEMORY;
 	op->answer = rule_step(op->rule, entry->words, run->now, op->cost);
+	result = judge(run);
 	if (op->answer.verdict == GALE_ALLOW)
 		entry->expires_us = rule_expires(op->rule, entry->words);
-	run->stripe->locked.steps++;
-	return STORE_DONE;
+	run->stripe->locked.steps += result == STORE_DONE;
+	return result;
 }
 
 static enum store_result cancel(const struct run *run, struct entry *entry)
@@ -319,10 +332,10 @@ static enum store_result act(const struct run *run, struct entry *entry)
 		return entry ? step_known(run, entry) : step_fresh(run);
 	case STORE_PEEK:
 		op->answer = rule_peek(op->rule, words, run->now);
-		return STORE_DONE;
+		return judge(run);
 	case STORE_FORECAST:
 		op->forecast = rule_forecast(op->rule, words, run->now, op->cost);
-		return STORE_DONE;
+		return judge(run);
 	case STORE_CANCEL:
 		return cancel(run, entry);
 	case STORE_RESET:
@@ -575,6 +588,7 @@ static void add_stats(struct stripe *stripe, struct gale_counts *sum)
 	sum->full += stripe->locked.full;
 	sum->memory += stripe->locked.no_memory;
 	sum->changed += stripe->locked.changed;
+	sum->broken += stripe->locked.broken;
 	sum->expired += stripe->locked.expired;
 	sum->leases += stripe->locked.leases;
 	sum->returns += stripe->locked.returns;

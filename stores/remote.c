@@ -157,7 +157,7 @@ enum store_result remote_explain_look(const struct remote_job *job,
 	else
 		op->forecast =
 		    rule_forecast(job->rule, value.words, told->now_us, op->cost);
-	return STORE_DONE;
+	return store_judge(op);
 }
 
 /* ---- Lending --------------------------------------------------------------------- */
@@ -334,10 +334,12 @@ bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
 	gale_assert(job->verb == REMOTE_READ);
 	gale_assert(op->verb == STORE_STEP || op->verb == STORE_CANCEL);
 	*ret_result = read_told(job, told, &value);
-	if (*ret_result == STORE_DONE && op->verb == STORE_STEP)
+	if (*ret_result == STORE_DONE && op->verb == STORE_STEP) {
 		op->answer = step(job, told, value.words, op->cost);
-	else if (*ret_result == STORE_DONE)
+		*ret_result = store_judge(op);
+	} else if (*ret_result == STORE_DONE) {
 		*ret_result = cancel(job, told, op, &value);
+	}
 	if (*ret_result != STORE_DONE ||
 	    (op->verb == STORE_STEP && op->answer.verdict != GALE_ALLOW))
 		return false; /* R1 */

@@ -152,6 +152,8 @@ static void server_stats(struct store *self, struct gale_counts *ret_stats)
 		.connects = sum_of(server, CLIENT_CONNECTS),
 		.failures = sum_of(server, CLIENT_FAILURES),
 		.wrong = sum_of(server, CLIENT_WRONG),
+		.broken = sum_of(server, CLIENT_BROKEN),
+		.contended = sum_of(server, CLIENT_CONTENDED),
 	};
 }
 

@@ -74,6 +74,7 @@ enum store_result {
 	STORE_NOT_BOOKED, /* cancel: nothing to give back */
 	STORE_DOWN,       /* it has not answered lately, and was not asked */
 	STORE_WRONG,      /* it gave an answer that cannot be believed */
+	STORE_BROKEN,     /* the rule is the user's own, and rules what cannot be */
 	STORE_CROWDED, /* this node has no room for the key, and the store was not asked */
 };
 
@@ -156,6 +157,16 @@ struct store_ops {
 	void (*stats)(struct store *self, struct gale_counts *ret_stats);
 	void (*close)(struct store *self);
 };
+
+/* What a step, a peek or a forecast has come to. */
+static inline enum store_result store_judge(const struct store_op *op)
+{
+	bool broken = op->verb == STORE_FORECAST
+	                  ? op->forecast.spendable_now == OUTLOOK_BROKEN
+	                  : op->answer.why == GALE_WHY_BROKEN;
+
+	return broken ? STORE_BROKEN : STORE_DONE;
+}
 
 static inline enum store_result store_run(struct store *store, struct store_op *op,
                                           bool patient)

@@ -72,7 +72,11 @@ extern "C" {
 	X(TLS, 49, "url: TLS is not spoken here; use a tunnel or a unix socket")       \
 	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")         \
 	X(QUARANTINE, 51, "quarantine_us: at most a day")                              \
-	X(CLUSTER_DB, 52, "url: a cluster has no database but 0")
+	X(CLUSTER_DB, 52, "url: a cluster has no database but 0")                      \
+	X(RULE_STRATEGY, 53,                                                           \
+	  "rule.strategy: needs a step, a name of 1 to 64 bytes, 1 to 16 words, and "  \
+	  "parameters below 2^53")                                                     \
+	X(BROKEN, 54, "strategy: its step gave a ruling that is out of its bounds")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

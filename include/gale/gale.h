@@ -169,6 +169,7 @@ struct gale_counts {
 	uint64_t full;  /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
 	uint64_t changed; /* refused because the key lives under other parameters */
+	uint64_t broken; /* refused because a strategy's ruling was out of its bounds */
 	uint64_t expired; /* keys dropped because they were as good as new */
 	uint64_t leases;  /* granted; one that was asked for twice counts twice */
 	uint64_t returns; /* of leases, given back; counted in the same way */
@@ -179,6 +180,8 @@ struct gale_counts {
 	uint64_t connects;    /* connections that were ready for use */
 	uint64_t failures;    /* ends of connections, and attempts in vain */
 	uint64_t wrong;       /* answers that could not be believed */
+	uint64_t contended;   /* asks given up after 64 tries, mostly as others kept
+	                         changing the key; they were GALE_WHY_BUSY */
 };
 GALE_API enum gale_err gale_store_stats(struct gale_store *store,
                                         struct gale_counts *ret_stats);

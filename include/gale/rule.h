@@ -50,7 +50,10 @@ enum gale_rule_kind {
 	GALE_RULE_QUOTA,
 	GALE_RULE_TOKEN_BUDGET,
 	GALE_RULE_PACER,
+	GALE_RULE_CUSTOM, /* of your own: strategy.h */
 };
+
+struct gale_strategy;
 
 /* How the periods of a quota follow each other. */
 enum gale_cadence {
@@ -78,6 +81,7 @@ struct gale_rule {
 	    allowance_permille;     /* pacer: how fast burst is earned back when idle */
 	int32_t utc_offset_minutes; /* calendar quota: -840 to 840 */
 	uint32_t first_weekday;     /* weekly quota: 0 is Sunday */
+	const struct gale_strategy *strategy; /* custom */
 };
 
 /* limit units in each window of window_us, aligned to the store's clock.  Up to twice
@@ -157,6 +161,7 @@ enum gale_why {
 	GALE_WHY_CHANGED, /* the key lives under other parameters */
 	GALE_WHY_DOWN,    /* the store has not answered lately, and was not asked */
 	GALE_WHY_WRONG,   /* the store gave an answer that cannot be believed */
+	GALE_WHY_BROKEN,  /* a strategy gave a ruling that is out of its bounds */
 	GALE_WHY_CROWDED, /* this node knows as many keys as it may, all in use */
 	GALE_WHY_CLOSED,  /* the runtime or the limiter is closed */
 	GALE_WHY_FORKED, /* this process is a fork of the one that opened the runtime */

@@ -7,12 +7,12 @@ import re
 import sys
 
 PURE = "stdbool.h stddef.h stdint.h stdalign.h limits.h string.h inttypes.h assert.h".split()
-PUBLIC = ["gale/gale.h", "gale/rule.h", "gale/errors.h", "gale/export.h"]
+PUBLIC = ["gale/gale.h", "gale/rule.h", "gale/strategy.h", "gale/errors.h", "gale/export.h"]
 
 # Folder: what it may include of ours, and of the system (None: anything).
 MAY = {
     "include": (PUBLIC, ["stdint.h", "stddef.h", "stdbool.h"]),
-    "engine": (["engine/", "gale/rule.h", "gale/errors.h", "gale/export.h"], PURE),
+    "engine": (["engine/", "gale/rule.h", "gale/strategy.h", "gale/errors.h", "gale/export.h"], PURE),
     "runtime": (["engine/", "runtime/", "gale/"], None),
     "stores": (["engine/", "runtime/", "stores/", "gale/"], None),
     "shards": (["engine/", "runtime/", "shards/", "stores/store.h", "gale/"], None),

@@ -25,6 +25,7 @@
 #include "runtime/clock.h"
 #include "stores/redis/cluster.h"
 #include "tests/support/crew.h"
+#include "tests/support/customs.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 #include "tests/support/node.h"
@@ -157,21 +158,27 @@ static void come(void *arg, unsigned who)
 	gale_leave(seat);
 }
 
-static void two_hundred_at_a_limit_of_fifty_admit_fifty(void **state)
+static void admits_fifty(const char *name, struct gale_rule rule)
 {
 	static struct crowd crowd;
 	char url[URL_ROOM];
 
-	(void)state;
+	memset(&crowd, 0, sizeof(crowd));
 	put_url(url, "", 0);
-	open_node(&crowd.node, url, "crowd", gale_fixed_window(FIFTY, GALE_DAYS(3650)),
-	          PATIENCE);
+	open_node(&crowd.node, url, name, rule, PATIENCE);
 	crew_run(CROWD, come, &crowd);
 	for (int key = 0; key < KEYS; key++) {
 		assert_int_equal(crowd.allowed[key], FIFTY);
 		assert_int_equal(crowd.denied[key], CROWD - FIFTY);
 	}
 	node_close(&crowd.node);
+}
+
+static void two_hundred_at_a_limit_of_fifty_admit_fifty(void **state)
+{
+	(void)state;
+	admits_fifty("crowd", gale_fixed_window(FIFTY, GALE_DAYS(3650)));
+	admits_fifty("own crowd", custom_window(FIFTY, GALE_DAYS(3650)));
 }
 
 static void keys_are_on_all_primaries(void **state)

@@ -23,6 +23,7 @@
 #include <gale/gale.h>
 
 #include "runtime/clock.h"
+#include "tests/support/customs.h"
 #include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
@@ -231,13 +232,18 @@ static void open_limiter_of(const char *url, struct gale_rule rule, enum gale_mo
 	s.windows = (struct windows){ .length_us = rule.period_us };
 }
 
-static void open_limiter(const char *service, enum gale_mode mode)
+static void open_rule(const char *service, struct gale_rule rule, enum gale_mode mode)
 {
 	char url[96];
 
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/%s", s.sentinel.port,
 	         service);
-	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), mode);
+	open_limiter_of(url, rule, mode);
+}
+
+static void open_limiter(const char *service, enum gale_mode mode)
+{
+	open_rule(service, gale_fixed_window(LIMIT, WINDOW), mode);
 }
 
 static void close_limiter(void)
@@ -267,9 +273,9 @@ static void ask_until_allowed(unsigned times)
 
 /* ---- Tests ----------------------------------------------------------------------- */
 
-static void fails_over(enum gale_mode mode)
+static void fails_over(struct gale_rule rule, enum gale_mode mode)
 {
-	open_limiter("main", mode);
+	open_rule("main", rule, mode);
 	ask_until_allowed(3 * LIMIT);
 	redis_server_kill(&s.servers[0]);
 	while (ask())
@@ -281,13 +287,19 @@ static void fails_over(enum gale_mode mode)
 static void a_leased_limiter_follows_the_primary(void **state)
 {
 	(void)state;
-	fails_over(GALE_LEASED);
+	fails_over(gale_fixed_window(LIMIT, WINDOW), GALE_LEASED);
 }
 
 static void a_strict_limiter_follows_the_primary(void **state)
 {
 	(void)state;
-	fails_over(GALE_STRICT);
+	fails_over(gale_fixed_window(LIMIT, WINDOW), GALE_STRICT);
+}
+
+static void a_strategy_of_ones_own_follows_the_primary(void **state)
+{
+	(void)state;
+	fails_over(custom_window(LIMIT, WINDOW), GALE_CACHED_DENY);
 }
 
 /* One that was replaced, and does not know it yet, is asked for half a second at most. */
@@ -584,6 +596,9 @@ int main(int count, char **args)
 		                                open_servers, close_servers),
 		cmocka_unit_test_setup_teardown(a_strict_limiter_follows_the_primary,
 		                                open_servers, close_servers),
+		cmocka_unit_test_setup_teardown(
+		    a_strategy_of_ones_own_follows_the_primary, open_servers,
+		    close_servers),
 		cmocka_unit_test_setup_teardown(a_primary_that_was_replaced_is_left,
 		                                open_servers, close_servers),
 		cmocka_unit_test_setup_teardown(

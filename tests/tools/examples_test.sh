@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER -- they do what they say.
+# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER TWO_WINDOWS -- they do what they
+# say.
 set -u
-first=$1 paced_client=$2 event_loop=$3 http_server=$4
+first=$1 paced_client=$2 event_loop=$3 http_server=$4 two_windows=$5
 bad=0
 
 fail() {
@@ -26,6 +27,17 @@ said=$("$paced_client") || fail "paced_client exits with $?"
 took_ms=$((($(date +%s%N) - begun) / 1000000))
 [ "$(grep -c 'sent after' <<<"$said")" = 8 ] || fail "paced_client says $said"
 [ "$took_ms" -ge 450 ] || fail "paced_client takes only $took_ms ms"
+
+# Three a second and five a minute: five, or up to ten if the minute turns in between.
+said=$("$two_windows") || fail "two_windows exits with $?"
+case $(grep -c yes <<<"$said") in
+[5-9] | 10) ;;
+*) fail "two_windows says $said" ;;
+esac
+case $(tr '\n' ' ' <<<"$said") in
+'yes, 2 left '*'no, the store decided by the rule ') ;;
+*) fail "two_windows says $said" ;;
+esac
 
 # Five at once, then no; another name has its own five.
 python3 - "$event_loop" <<'END' || fail "event_loop"

@@ -17,6 +17,7 @@
 #include "stores/quarantine.h"
 #include "sim/allocator.h"
 #include "sim/server.h"
+#include "tests/support/customs.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define T0 GALE_SECONDS(1700000000)
@@ -405,6 +406,41 @@ static void who_is_behind_one_that_fails_looks_again(void **state)
 		allowed += s.ops[i].answer.verdict == GALE_ALLOW;
 	}
 	assert_int_equal(allowed, 2);
+	close_scene();
+}
+
+static void who_is_never_the_fastest_gives_up_and_says_so(void **state)
+{
+	(void)state;
+	open_scene(custom_window(500, GALE_SECONDS(10)));
+	s.fake.meddlers = 64;
+	begin(0, STORE_STEP, "k");
+	turn(200);
+	assert_done(0, STORE_DONE);
+	assert_int_equal(s.ops[0].answer.remaining, 435);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_CONTENDED]), 0);
+	s.fake.meddlers = 500;
+	begin(1, STORE_STEP, "k");
+	turn(200);
+	assert_done(1, STORE_BUSY);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_CONTENDED]), 1);
+	close_scene();
+}
+
+static void a_strategy_that_rules_what_cannot_be_writes_nothing(void **state)
+{
+	(void)state;
+	open_scene(custom_broken(FAULT_WORD));
+	begin(0, STORE_STEP, "k");
+	begin(1, STORE_PEEK, "k");
+	begin(2, STORE_FORECAST, "k");
+	turn(8);
+	for (int i = 0; i < 3; i++)
+		assert_done(i, STORE_BROKEN);
+	assert_int_equal(s.fake.keys[0].count, 0);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_BROKEN]), 3);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_STEPS]), 0);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_ROUND_TRIPS]), 1);
 	close_scene();
 }
 
@@ -952,6 +988,8 @@ int main(void)
 		cmocka_unit_test(
 		    those_who_change_one_key_at_once_do_not_hinder_each_other),
 		cmocka_unit_test(who_is_behind_one_that_fails_looks_again),
+		cmocka_unit_test(who_is_never_the_fastest_gives_up_and_says_so),
+		cmocka_unit_test(a_strategy_that_rules_what_cannot_be_writes_nothing),
 		cmocka_unit_test(what_was_read_before_the_server_forgot_is_read_again),
 		cmocka_unit_test(leases_come_and_go_back),
 		cmocka_unit_test(a_pacers_places_are_booked_by_swaps),

@@ -170,7 +170,7 @@ static void a_kind_is_one_of_those_named(void **state)
 		{ GALE_ERR_RULE_KIND,
 		  with_kind(gale_fixed_window(5, 7), GALE_RULE_NONE) },
 		{ GALE_ERR_RULE_KIND,
-		  with_kind(gale_fixed_window(5, 7), GALE_RULE_PACER + 1) },
+		  with_kind(gale_fixed_window(5, 7), GALE_RULE_CUSTOM + 1) },
 		{ GALE_ERR_RULE_KIND, with_kind(gale_fixed_window(5, 7), 1000) },
 	};
 
@@ -722,7 +722,8 @@ static void each_kind_has_its_name(void **state)
 	assert_string_equal(gale_rule_name(GALE_RULE_QUOTA), "quota");
 	assert_string_equal(gale_rule_name(GALE_RULE_TOKEN_BUDGET), "token_budget");
 	assert_string_equal(gale_rule_name(GALE_RULE_PACER), "pacer");
-	assert_string_equal(gale_rule_name((enum gale_rule_kind)(GALE_RULE_PACER + 1)),
+	assert_string_equal(gale_rule_name(GALE_RULE_CUSTOM), "custom");
+	assert_string_equal(gale_rule_name((enum gale_rule_kind)(GALE_RULE_CUSTOM + 1)),
 	                    "none");
 	assert_string_equal(gale_rule_name((enum gale_rule_kind)1000), "none");
 }

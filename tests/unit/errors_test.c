@@ -23,12 +23,13 @@
 #include "face/answer.h"
 #include "runtime/memory.h"
 #include "tests/support/child.h"
+#include "tests/support/customs.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 53
+#define ERRORS 55
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
@@ -288,7 +289,7 @@ static void a_limiter_is_refused_for_its_rule(void **state)
 		       hour = GALE_HOURS(1);
 	const struct bad_rule rules[] = {
 		{ GALE_ERR_RULE_KIND, { 0 } },
-		{ GALE_ERR_RULE_KIND, { .kind = (enum gale_rule_kind)9, .limit = 1 } },
+		{ GALE_ERR_RULE_KIND, { .kind = (enum gale_rule_kind)10, .limit = 1 } },
 		{ GALE_ERR_RULE_LIMIT, gale_fixed_window(0, hour) },
 		{ GALE_ERR_RULE_LIMIT, gale_fixed_window(units, hour) },
 		{ GALE_ERR_RULE_LIMIT, gale_fixed_window(UINT64_MAX, hour) },
@@ -322,6 +323,7 @@ static void a_limiter_is_refused_for_its_rule(void **state)
 		  with_cadence(gale_fixed_window(5, hour), GALE_DAILY) },
 		{ GALE_ERR_RULE_UNUSED, with_burst(gale_fixed_window(5, hour), 1) },
 		{ GALE_ERR_RULE_UNUSED, with_burst(gale_quota_daily(5, 0), 1) },
+		{ GALE_ERR_RULE_STRATEGY, gale_custom(NULL, 5, hour) },
 	};
 	struct house_plan plan = plan_of(5);
 	struct gale_limiter_config config;
@@ -762,6 +764,19 @@ static void a_store_that_lends_more_than_was_asked_is_not_believed(void **state)
 	assert_true(house_close(&h));
 }
 
+static void a_strategy_that_rules_what_cannot_be_is_not_believed(void **state)
+{
+	struct house_plan plan = { .rule = custom_broken(FAULT_NEGATIVE) };
+	struct gale_answer peek;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	told(house_wait(&h, "k"), GALE_WHY_BROKEN, GALE_DENY);
+	met(gale_peek(h.seat, h.limiter, "k", 1, LONG_US, &peek), GALE_ERR_BROKEN);
+	assert_true(house_close(&h));
+}
+
 static void a_node_whose_keys_are_all_held_says_so(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -841,6 +856,8 @@ static void a_lease_is_refused_for_its_terms(void **state)
 	fails_lease(&h, gale_sliding_log(5, 1000000), (struct gale_leasing){ 0 },
 	            GALE_ERR_CANNOT_LEASE);
 	fails_lease(&h, gale_token_budget(5, 1000000), (struct gale_leasing){ 0 },
+	            GALE_ERR_CANNOT_LEASE);
+	fails_lease(&h, custom_window(5, 1000000), (struct gale_leasing){ 0 },
 	            GALE_ERR_CANNOT_LEASE);
 	fails_lease(&h, window, (struct gale_leasing){ .sizing = GALE_SIZE_FIXED },
 	            GALE_ERR_SIZING);
@@ -1025,6 +1042,8 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_NOT_BUILT] = "url",
 		[GALE_ERR_QUARANTINE] = "quarantine_us",
 		[GALE_ERR_CLUSTER_DB] = "url",
+		[GALE_ERR_RULE_STRATEGY] = "rule.strategy",
+		[GALE_ERR_BROKEN] = "strategy",
 	};
 
 	(void)state;
@@ -1104,6 +1123,7 @@ int main(void)
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
 		cmocka_unit_test(
 		    a_store_that_lends_more_than_was_asked_is_not_believed),
+		cmocka_unit_test(a_strategy_that_rules_what_cannot_be_is_not_believed),
 		cmocka_unit_test(a_node_whose_keys_are_all_held_says_so),
 		cmocka_unit_test(a_predictor_is_asked_how_much_will_be_wanted),
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),

@@ -15,6 +15,7 @@
 
 #include "stores/remote.h"
 #include "sim/random.h"
+#include "tests/support/customs.h"
 #include "tests/support/rules.h"
 #include "sim/server.h"
 
@@ -212,16 +213,23 @@ static void act(struct scene *s, struct chance *c, struct lease_grant *granted)
 		give_back(s, ask, granted[ask.node].tag, chance_between(c, 1, 9));
 }
 
+static struct gale_rule some_rule(unsigned which)
+{
+	if (which < FIFTY_RULES)
+		return fifty_rule(which).rule;
+	return which == FIFTY_RULES ? custom_window(50, HOUR) : custom_gcra(5000);
+}
+
 static void every_rule_answers_as_the_engine_does(void **state)
 {
 	static struct scene s;
 
 	(void)state;
-	for (unsigned i = 0; i < FIFTY_RULES; i++) {
+	for (unsigned i = 0; i < FIFTY_RULES + 2; i++) {
 		struct lease_grant granted[11] = { 0 };
 		struct chance c = { i };
 
-		scene_open(&s, fifty_rule(i).rule);
+		scene_open(&s, some_rule(i));
 		for (int n = 0; n < STEPS; n++) {
 			s.now += chance_below(&c, GALE_SECONDS(90));
 			forget_if_expired(&s);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * strategy.h -- a rule of your own.
+ *
+ *	static const struct gale_strategy nightly = {
+ *		.name = "nightly/1", .words = 2, .step = nightly_step };
+ *
+ *	config.rule = gale_custom(&nightly, 100, GALE_DAYS(1));
+ *
+ * A store keeps a few words for each key.  step is given them and a call, and says
+ * whether it may pass, and what the words are after that.  The rule then works over
+ * every store, in modes GALE_STRICT and GALE_CACHED_DENY; it cannot be leased.  A
+ * server only keeps the words: a call reads them, and swaps them for the new ones if
+ * nobody was faster, in two round trips.  Who is beaten 64 times in a row is GALE_WHY_BUSY
+ * (gale_counts: contended).
+ *
+ * Step      It must be pure: the same ruling for the same arguments, on each node of
+ *           the fleet.  It must not block, allocate, throw, jump out or call gale.
+ * Threads   Any: those that ask, and ours; several at once, and under a store's lock.
+ *           It is called more often than there are calls: to look, and again when
+ *           somebody was faster.
+ * Memory    The strategy and its name must stay as they are until every runtime that
+ *           it is used in has been closed.
+ * Limits    A ruling that is out of its bounds changes nothing and is GALE_WHY_BROKEN:
+ *           on_outage decides, and gale_counts says how often.  Within the bounds the
+ *           limit is as good as step is.
+ */
+#ifndef GALE_STRATEGY_H
+#define GALE_STRATEGY_H
+
+#include <gale/rule.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GALE_STRATEGY_WORDS_MAX 16
+#define GALE_STRATEGY_PARAMETERS 8
+#define GALE_STRATEGY_NAME_MAX 64
+
+/* What becomes of one call. */
+struct gale_ruling {
+	enum gale_verdict verdict; /* GALE_ALLOW, or GALE_DENY: then no word changes */
+	uint64_t remaining; /* units that would be allowed now, after this call; at most
+	                       rule->limit */
+	uint64_t retry_after_us; /* of a denial: until it may pass, at most
+	                            GALE_SPAN_MAX_US; 0 when nobody knows; GALE_NEVER */
+	uint64_t reset_after_us; /* until the key is as good as new: its words are then
+	                            forgotten; at most rule->period_us */
+};
+
+struct gale_strategy {
+	/* What the words mean: another meaning needs another name.  Words that were
+	 * written under another name, count, parameter, limit or period are not read:
+	 * that is GALE_WHY_CHANGED. */
+	const char *name;
+	uint64_t words; /* of a key: 1 to GALE_STRATEGY_WORDS_MAX, each below 2^53 */
+	uint64_t parameters[GALE_STRATEGY_PARAMETERS]; /* yours, below 2^53 */
+
+	/*
+	 * words are all 0 for a key that is new, or as good as that.  now_us is the
+	 * store's time, and never before that of the key's last call that was allowed.
+	 * cost is at least 1 for a call; one of 0 is a look, which takes nothing: what
+	 * remains, and reset_after_us, are then as they are.  Some other cost may be
+	 * tried to tell a forecast.  A cost that can never pass should be denied with
+	 * GALE_NEVER; one that is denied, so should be all above it be until then.
+	 */
+	struct gale_ruling (*step)(const struct gale_strategy *self,
+	                           const struct gale_rule *rule, uint64_t *words,
+	                           uint64_t now_us, uint64_t cost);
+};
+
+/* limit is what a fresh key allows, one by one; period_us how long words may matter. */
+GALE_API struct gale_rule gale_custom(const struct gale_strategy *strategy,
+                                      uint64_t limit, uint64_t period_us);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
