@@ -10,29 +10,36 @@
 --
 -- Using: gale.run is one statement for a batch of jobs (stores/remote.h), and leaves
 -- nothing behind in the session, so a pool may give each statement another one.  gale.lend
--- is the same for what batches mostly are, lends from windows, in one upsert.
+-- is the same for what batches mostly are, lends from windows, in one update of the rows that
+-- are there; gale.lends for those of several rules, one after the other.
 --
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
 --              '------------- its rows are locked by then <-------'
---     lend:  now --> one upsert, by key --> has a window turned? --> run what it left
+--     lend:  now --> one update, by key --> insert what is new --> run what they left
+--                --> has a window turned?
 --
--- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b,
--- and in other the generation if that is another one; then nothing has changed and that is
--- all.  Then one for each job: its number, its code, and the value as it was if it was done
--- and needs to be explained, its head in a, its fingerprint in b.  What was tried again is
--- told again, after another row of job 0, and the later counts.  A row without a code says
--- nothing.
+-- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b.
+-- If it is the last, and tells a generation in other, that is another one, and nothing has
+-- changed.  Then one for each job: its number and 128 times its code in job, and the value as
+-- it was if it was done and needs to be explained, its head in a, its fingerprint in b.  What
+-- was tried again is told again, after another row of job 0, and the later counts.  A row of
+-- job NULL says nothing.
 --
 -- Invariants
 --
 --   Q1  Who changes a key has its row locked from when it was the one that was read until
 --       all is written.  Rows are locked by writing them, in the order of the keys and by
 --       one statement; what is locked by it already may be written once more: nobody
---       waits in a circle, and what changes nothing locks nothing.  Under a stricter
---       isolation than READ COMMITTED who has waited fails (40001), and may ask again.
+--       waits in a circle.  gale.lend locks all rows that are there by one, those that it
+--       leaves, too, and then puts in those that are not, in that order as well.  Who
+--       puts in waits for nobody but others that do, unless a row has come since it
+--       looked, and is being changed already; and gale.lends begins again with each rule.
+--       If that ever makes a circle, lock_timeout ends it, and it may be asked again.
+--       Under a stricter isolation than READ COMMITTED who has waited fails (40001), and
+--       may ask again, too.
 --   Q2  Time is read after the values were, which nobody has changed meanwhile; where
---       they are read by the upsert itself, its window is still the one after the last
+--       they are read by the update itself, its window is still the one after the last
 --       row was had, or nothing was done.                                    (law L9)
 --   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
 --       job that says so.                                                    (law L8)
@@ -40,7 +47,8 @@
 --       forget: a start, a crash of any of its processes, a promotion, a truncation, a
 --       clock that was set back to before it began, or to when something counted that has
 --       been swept.  Who works on values looks whether it still is that one after it has
---       read them; and holds the table from before, so that nobody empties it meanwhile.
+--       read them, or in the same snapshot; and holds the table from before, so that
+--       nobody empties it meanwhile.
 --                                                                            (law L12)
 --   Q5  Numbers are exact: bigint, and numeric where a product may not fit.  (law L10)
 --
@@ -905,8 +913,8 @@ $$;
 -- that the engine gets the same answer from it.  Whatever is not as simple is done as
 -- anywhere else, its rows being locked by then.
 --
--- Each expression and each step here is made ready anew for each batch, for about as much as
--- it costs to upsert a tenth of a row: so what is rare stands in functions of its own.
+-- Each expression and each step here is made ready anew for each batch: so what is rare
+-- stands in functions of its own (spec/decisions/0011).
 CREATE OR REPLACE FUNCTION gale.lend(wanted int, nonce bigint, meant text, keys bytea[],
 	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rule bigint[], wide bigint,
 	print bigint, not_before bigint, "limit" bigint, period bigint, whose bigint, seen_in bigint,
@@ -918,6 +926,7 @@ SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
 -- One key after the other, whatever the table was like when the plan was made. Q1
 SET enable_seqscan = off
+SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 DECLARE
