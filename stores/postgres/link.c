@@ -135,7 +135,7 @@ static bool send_batch(struct link *link, const struct postgres_batch *batch)
 	struct postgres_call call;
 
 	return postgres_ask(batch, &link->asked, &call) &&
-	       PQsendQueryParams(link->conn, call.text, POSTGRES_PARAMETERS, call.types,
+	       PQsendQueryParams(link->conn, call.text, call.count, call.types,
 	                         call.values, call.lengths, call.formats,
 	                         POSTGRES_BINARY) == 1;
 }

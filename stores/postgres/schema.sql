@@ -10,29 +10,36 @@
 --
 -- Using: gale.run is one statement for a batch of jobs (stores/remote.h), and leaves
 -- nothing behind in the session, so a pool may give each statement another one.  gale.lend
--- is the same for what batches mostly are, lends from windows, in one upsert.
+-- is the same for what batches mostly are, lends from windows, in one update of the rows that
+-- are there; gale.lends for those of several rules, one after the other.
 --
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
 --              '------------- its rows are locked by then <-------'
---     lend:  now --> one upsert, by key --> has a window turned? --> run what it left
+--     lend:  now --> one update, by key --> insert what is new --> run what they left
+--                --> has a window turned?
 --
--- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b,
--- and in other the generation if that is another one; then nothing has changed and that is
--- all.  Then one for each job: its number, its code, and the value as it was if it was done
--- and needs to be explained, its head in a, its fingerprint in b.  What was tried again is
--- told again, after another row of job 0, and the later counts.  A row without a code says
--- nothing.
+-- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b.
+-- If it is the last, and tells a generation in other, that is another one, and nothing has
+-- changed.  Then one for each job: its number and 128 times its code in job, and the value as
+-- it was if it was done and needs to be explained, its head in a, its fingerprint in b.  What
+-- was tried again is told again, after another row of job 0, and the later counts.  A row of
+-- job NULL says nothing.
 --
 -- Invariants
 --
 --   Q1  Who changes a key has its row locked from when it was the one that was read until
 --       all is written.  Rows are locked by writing them, in the order of the keys and by
 --       one statement; what is locked by it already may be written once more: nobody
---       waits in a circle, and what changes nothing locks nothing.  Under a stricter
---       isolation than READ COMMITTED who has waited fails (40001), and may ask again.
+--       waits in a circle.  gale.lend locks all rows that are there by one, those that it
+--       leaves, too, and then puts in those that are not, in that order as well.  Who
+--       puts in waits for nobody but others that do, unless a row has come since it
+--       looked, and is being changed already; and gale.lends begins again with each rule.
+--       If that ever makes a circle, lock_timeout ends it, and it may be asked again.
+--       Under a stricter isolation than READ COMMITTED who has waited fails (40001), and
+--       may ask again, too.
 --   Q2  Time is read after the values were, which nobody has changed meanwhile; where
---       they are read by the upsert itself, its window is still the one after the last
+--       they are read by the update itself, its window is still the one after the last
 --       row was had, or nothing was done.                                    (law L9)
 --   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
 --       job that says so.                                                    (law L8)
@@ -40,7 +47,8 @@
 --       forget: a start, a crash of any of its processes, a promotion, a truncation, a
 --       clock that was set back to before it began, or to when something counted that has
 --       been swept.  Who works on values looks whether it still is that one after it has
---       read them; and holds the table from before, so that nobody empties it meanwhile.
+--       read them, or in the same snapshot; and holds the table from before, so that
+--       nobody empties it meanwhile.
 --                                                                            (law L12)
 --   Q5  Numbers are exact: bigint, and numeric where a product may not fit.  (law L10)
 --
@@ -51,7 +59,7 @@ SELECT pg_advisory_xact_lock(7453010360832745061);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 1;
+	ours CONSTANT int := 2;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -63,22 +71,31 @@ BEGIN
 			USING ERRCODE = 'GL002', HINT = 'Bring this gale up to date.';
 	END IF;
 	CREATE SCHEMA IF NOT EXISTS gale;
-	IF to_regtype('gale.told') IS NULL THEN
-		CREATE TYPE gale.told AS (job int, code int, a bigint, b bigint, c bigint, d bigint,
-			words bigint[], other text);
-	END IF;
-	-- Functions of an older version may have had other parameters.
+	-- Functions of an older version may have had other parameters; of its tables only the keys
+	-- are kept, if their columns are the same.
 	FOR own IN SELECT oid::regprocedure FROM pg_proc
 		WHERE pronamespace = 'gale'::regnamespace AND theirs < ours
 	LOOP
 		EXECUTE format('DROP FUNCTION %s CASCADE', own);
 	END LOOP;
+	IF theirs < ours THEN
+		DROP TYPE IF EXISTS gale.told CASCADE;
+		DROP TABLE IF EXISTS gale.birth;
+		IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
+			AND attname = 'stamp')
+		THEN
+			DROP TABLE gale.keys;
+		END IF;
+	END IF;
+	IF to_regtype('gale.told') IS NULL THEN
+		CREATE TYPE gale.told AS (job int, a bigint, b bigint, words bigint[], other text);
+	END IF;
 END
 $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 1';
+AS 'SELECT 2';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -91,13 +108,12 @@ CREATE TABLE IF NOT EXISTS gale.keys (
 	expires_us bigint NOT NULL,
 	head bigint NOT NULL,
 	fingerprint bigint NOT NULL,
-	start_us bigint DEFAULT 0,
-	used bigint DEFAULT 0,
+	start_us bigint NOT NULL DEFAULT -1,
+	used bigint NOT NULL DEFAULT 0,
 	node bigint NOT NULL DEFAULT 0,
-	number bigint DEFAULT 0,
-	granted bigint DEFAULT 0,
-	"out" bigint DEFAULT 0,
-	stamp bigint DEFAULT 0, -- of the batch and the job that wrote it
+	number bigint NOT NULL DEFAULT 0,
+	granted bigint NOT NULL DEFAULT 0,
+	"out" bigint NOT NULL DEFAULT 0,
 	key bytea NOT NULL PRIMARY KEY,
 	words bigint[]
 ) WITH (
@@ -113,6 +129,7 @@ ALTER TABLE gale.keys ALTER COLUMN words SET STORAGE EXTERNAL;
 CREATE UNLOGGED TABLE IF NOT EXISTS gale.birth (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	mark bigint NOT NULL,
+	generation text NOT NULL,
 	earliest bigint NOT NULL, -- that time can be: it was made then, or what expired then is swept
 	born timestamptz NOT NULL DEFAULT pg_postmaster_start_time()
 );
@@ -125,40 +142,40 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.broom (
 
 -- ---- Generations -------------------------------------------------------------------
 
--- The second it was made in and 12 bits, the same until they are lost, the server was
--- started, or its clock was set back too far.  The bits are random at first, and then another
--- one's.
-CREATE OR REPLACE FUNCTION gale.mark() RETURNS bigint
-LANGUAGE plpgsql VOLATILE
-AS $$
-DECLARE
-	instant CONSTANT bigint := gale.now_us();
-	second CONSTANT bigint := instant / 1000000;
-	found bigint;
-BEGIN
-	INSERT INTO gale.birth AS had (mark, earliest)
-	VALUES (
-		second << 12 | ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint,
-		second * 1000000)
-	ON CONFLICT (one) DO UPDATE
-	SET mark = second << 12 | (had.mark + 1 & 4095), earliest = excluded.earliest,
-		born = excluded.born
-	WHERE had.earliest > instant OR had.born <> excluded.born;
-	SELECT mark INTO found FROM gale.birth WHERE one;
-	IF found IS NULL THEN
-		RAISE serialization_failure USING MESSAGE = 'the mark was lost as it was made';
-	END IF;
-	RETURN found;
-END
-$$;
-
 -- When the server started, the timeline it is on, and the mark: 13, 8 and 11 digits. Q4
-CREATE OR REPLACE FUNCTION gale.generation(mark bigint) RETURNS text
+CREATE OR REPLACE FUNCTION gale.generation_of(mark bigint) RETURNS text
 LANGUAGE sql VOLATILE
 AS $$
 	SELECT lpad(to_hex((date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint), 13, '0')
 		|| left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
 		|| lpad(to_hex(mark), 11, '0')
+$$;
+
+-- The generation.  Its mark is the second it was made in and 12 bits, the same until they are
+-- lost, the server was started, or its clock was set back too far.  The bits are random at
+-- first, and then another one's.
+CREATE OR REPLACE FUNCTION gale.make_mark() RETURNS text
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	instant CONSTANT bigint := gale.now_us();
+	second CONSTANT bigint := instant / 1000000;
+	lot CONSTANT bigint := ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint;
+	found text;
+BEGIN
+	INSERT INTO gale.birth AS had (mark, generation, earliest)
+	VALUES (second << 12 | lot, gale.generation_of(second << 12 | lot), second * 1000000)
+	ON CONFLICT (one) DO UPDATE
+	SET mark = second << 12 | (had.mark + 1 & 4095),
+		generation = gale.generation_of(second << 12 | (had.mark + 1 & 4095)),
+		earliest = excluded.earliest, born = excluded.born
+	WHERE had.earliest > instant OR had.born <> excluded.born;
+	SELECT generation INTO found FROM gale.birth WHERE one;
+	IF found IS NULL THEN
+		RAISE serialization_failure USING MESSAGE = 'the mark was lost as it was made';
+	END IF;
+	RETURN found;
+END
 $$;
 
 CREATE OR REPLACE FUNCTION gale.on_truncate() RETURNS trigger
@@ -549,22 +566,22 @@ $$;
 
 -- What is dropped stays as a row that has expired, until it is swept.
 CREATE OR REPLACE FUNCTION gale.row_from(expires_us bigint, head bigint, fingerprint bigint,
-	key bytea, words bigint[], stamp bigint) RETURNS gale.keys
+	key bytea, words bigint[]) RETURNS gale.keys
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
 	IF expires_us = 0 THEN
-		RETURN ROW(0, 0, 0, 0, 0, 0, 0, 0, 0, stamp, key, NULL)::gale.keys;
-	ELSIF head & -65281 = 8589934593 AND words[7] = words[1] AND words[8] = 0 THEN
+		RETURN ROW(0, 0, 0, -1, 0, 0, 0, 0, 0, key, NULL)::gale.keys;
+	ELSIF head & -65281 = 8589934593 AND words[7] = words[1] AND words[8] = 0 AND words[2] > 0 THEN
 		RETURN ROW(expires_us, head, fingerprint, words[1], words[2], words[3], words[4], words[5],
-			words[6], stamp, key, nullif(words[9:], '{}'))::gale.keys;
+			words[6], key, nullif(words[9:], '{}'))::gale.keys;
 	END IF;
-	RETURN ROW(expires_us, head, fingerprint, 0, 0, 0, 0, 0, 0, stamp, key, words)::gale.keys;
+	RETURN ROW(expires_us, head, fingerprint, -1, 0, 0, 0, 0, 0, key, words)::gale.keys;
 END
 $$;
 
 -- The jobs of a batch, or of these numbers of them; see gale.run.
-CREATE OR REPLACE FUNCTION gale.work(nonce bigint, generation text, keys bytea[], ask bigint[],
+CREATE OR REPLACE FUNCTION gale.work(nonce bigint, meant text, keys bytea[], ask bigint[],
 	vals bigint[], numbers int[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
@@ -575,6 +592,7 @@ DECLARE
 	"now" bigint;
 	asked record;
 	row gale.told;
+	code int;
 	at int;
 	verb bigint;
 	-- The key as the jobs before this one leave it.  No words: it has no value.  One that
@@ -589,6 +607,7 @@ DECLARE
 	is_changed boolean;
 	after bigint[];
 	changed gale.keys[];
+	changed_keys bytea[];
 	versions xid[];
 	redo bytea[];
 BEGIN
@@ -597,11 +616,12 @@ BEGIN
 		its_key := NULL;
 		is_changed := false;
 		changed := '{}';
+		changed_keys := '{}';
 		versions := '{}';
 		FOR asked IN
 			SELECT k.key AS key_of, k.job::int AS job_of, s.*, (
-				SELECT earliest FROM gale.birth
-				WHERE one AND lpad(to_hex(mark), 11, '0') = right(generation, 11)
+				SELECT earliest FROM gale.birth AS b
+				WHERE one AND b.generation = meant
 			) AS earliest
 			FROM unnest(keys) WITH ORDINALITY AS k (key, job)
 			LEFT JOIN LATERAL (
@@ -619,12 +639,13 @@ BEGIN
 				IF "now" >= asked.earliest IS NOT TRUE THEN -- Q4
 					RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
 				END IF;
-				RETURN NEXT ROW(0, 0, nonce, "now", 0, 0, NULL, NULL)::gale.told;
+				RETURN NEXT ROW(0, nonce, "now", NULL, NULL)::gale.told;
 			END IF;
 			IF its_key IS DISTINCT FROM asked.key_of THEN
 				IF is_changed THEN
 					changed := changed || gale.row_from(its_expires, its_head, its_fingerprint,
-						its_key, its_words, nonce << 6 | cardinality(changed));
+						its_key, its_words);
+					changed_keys := changed_keys || its_key;
 					versions := versions || its_version;
 				END IF;
 				is_changed := false;
@@ -637,7 +658,9 @@ BEGIN
 			END IF;
 			is_alive := coalesce(its_expires > "now" AND its_words IS NOT NULL, false); -- Q3
 			row.job := coalesce(numbers[asked.job_of], asked.job_of);
-			row.code := 0;
+			code := 0;
+			row.a := NULL;
+			row.b := NULL;
 			row.words := NULL;
 			at := ask[asked.job_of];
 			verb := ask[at];
@@ -645,14 +668,14 @@ BEGIN
 				is_changed := is_changed OR is_alive;
 				its_expires := CASE WHEN is_alive THEN 0 ELSE its_expires END;
 			ELSIF "now" < ask[at + 3] THEN
-				row.code := 2;
+				code := 2;
 			ELSIF verb = 4 THEN
 				after := vals[ask[at + 5]:ask[at + 5] + ask[at + 6] - 1];
 				IF is_alive <> (ask[at + 6] > 0)
 					OR (is_alive
 						AND ARRAY[its_head, its_fingerprint] || its_words <> after)
 				THEN
-					row.code := 1;
+					code := 1;
 				ELSIF is_alive OR ask[at + 8] > 0 THEN
 					after := vals[ask[at + 7]:ask[at + 7] + ask[at + 8] - 1];
 					is_changed := true;
@@ -670,7 +693,7 @@ BEGIN
 				IF verb <> 3 THEN
 					after := gale.step(its_head, its_fingerprint, row.words, ask, at, "now");
 					IF cardinality(after) = 1 THEN
-						row.code := after[1];
+						code := after[1];
 						row.words := NULL;
 					ELSIF after IS NOT NULL THEN
 						its_expires := after[1];
@@ -681,11 +704,13 @@ BEGIN
 					END IF;
 				END IF;
 			END IF;
+			row.job := row.job + code * 128;
 			RETURN NEXT row;
 		END LOOP;
 		IF is_changed THEN
 			changed := changed || gale.row_from(its_expires, its_head, its_fingerprint,
-				its_key, its_words, nonce << 6 | cardinality(changed));
+				its_key, its_words);
+			changed_keys := changed_keys || its_key;
 			versions := versions || its_version;
 		END IF;
 		IF cardinality(changed) = 0 THEN
@@ -697,8 +722,8 @@ BEGIN
 				head = excluded.head, fingerprint = excluded.fingerprint,
 				start_us = excluded.start_us, used = excluded.used, node = excluded.node,
 				number = excluded.number, granted = excluded.granted, "out" = excluded.out,
-				stamp = excluded.stamp, words = excluded.words
-			WHERE had.xmin = versions[(excluded.stamp & 63) + 1] -- Q1
+				words = excluded.words
+			WHERE had.xmin = versions[array_position(changed_keys, excluded.key)] -- Q1
 			RETURNING key
 		)
 		SELECT array_agg(c.key) INTO redo
@@ -725,10 +750,10 @@ BEGIN
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		PERFORM FROM gale.birth FOR SHARE; -- what was seen is of before, and must hold still
 	END IF;
-	SELECT gale.generation(mark) INTO ours FROM gale.birth
+	SELECT generation INTO ours FROM gale.birth
 	WHERE one AND earliest <= gale.now_us() AND born = pg_postmaster_start_time()
 		AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
-	RETURN nullif(coalesce(ours, gale.generation(gale.mark())), meant);
+	RETURN nullif(coalesce(ours, gale.make_mark()), meant);
 END
 $$;
 
@@ -747,7 +772,7 @@ DECLARE
 	other CONSTANT text := gale.meet(wanted, generation);
 BEGIN
 	IF other IS NOT NULL THEN
-		RETURN NEXT ROW(0, 0, nonce, gale.now_us(), 0, 0, NULL, other)::gale.told;
+		RETURN NEXT ROW(0, nonce, gale.now_us(), NULL, other)::gale.told;
 	ELSE
 		RETURN QUERY SELECT * FROM gale.work(nonce, generation, keys, ask, vals, NULL);
 	END IF;
@@ -756,37 +781,97 @@ $$;
 
 -- ---- Many lends from windows -------------------------------------------------------
 
--- The rows behind the first, without the node's own, and not the last of eight.
-CREATE OR REPLACE FUNCTION gale.rows_behind(words bigint[], node bigint) RETURNS bigint[]
-LANGUAGE sql IMMUTABLE
+-- The rows behind the first, once that is another node's: without its own, and not the last of
+-- eight.
+CREATE OR REPLACE FUNCTION gale.rows_behind(words bigint[], node bigint, before bigint[])
+RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE
 AS $$
-	SELECT CASE WHEN array_position(words, node) IS NULL THEN words[:36]
-		ELSE words[:array_position(words, node) - 1] || words[array_position(words, node) + 6:] END
+DECLARE
+	own CONSTANT int := array_position(words, node);
+BEGIN
+	RETURN before || CASE WHEN own IS NULL THEN words[:36] ELSE words[:own - 1] || words[own + 6:] END;
+END
 $$;
 
 -- Is the node's request, if it has a row there, before this one?  NULL: who knows?
 CREATE OR REPLACE FUNCTION gale.is_next(words bigint[], node bigint, number bigint)
 RETURNS boolean
-LANGUAGE sql IMMUTABLE
+LANGUAGE plpgsql IMMUTABLE
 AS $$
-	SELECT CASE array_position(words, node) % 6 WHEN 1 THEN
-		words[array_position(words, node) + 1] < number
-		ELSE nullif(array_position(words, node) IS NULL, false) END
+DECLARE
+	own CONSTANT int := array_position(words, node);
+BEGIN
+	RETURN CASE own % 6 WHEN 1 THEN words[own + 1] < number ELSE nullif(own IS NULL, false) END;
+END
+$$;
+
+-- What the node has out, if it has a row there.
+CREATE OR REPLACE FUNCTION gale.out_of(words bigint[], node bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	RETURN coalesce(words[array_position(words, node) + 3], 0);
+END
+$$;
+
+-- Locks the row; false.
+CREATE OR REPLACE FUNCTION gale.hold(held bytea) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+	PERFORM FROM gale.keys WHERE key = held FOR NO KEY UPDATE;
+	RETURN false;
+END
+$$;
+
+-- Puts a row where there is none of gale.lend's keys: one of a lend if all of it can be had,
+-- else one that has expired, so that it is locked.
+CREATE OR REPLACE FUNCTION gale.lend_new(behind int, meant text, keys bytea[], numbers bigint[],
+	wants bigint[], seens bigint[], wide bigint, print bigint, "limit" bigint, whose bigint,
+	instant bigint, first bigint, next bigint)
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off
+AS $$
+BEGIN
+	RETURN QUERY
+	INSERT INTO gale.keys AS had
+	SELECT CASE WHEN fits THEN next ELSE 0 END, CASE WHEN fits THEN wide ELSE 0 END,
+		CASE WHEN fits THEN print ELSE 0 END, CASE WHEN fits THEN first ELSE -1 END,
+		CASE WHEN fits THEN seen + want ELSE 0 END, CASE WHEN fits THEN whose ELSE 0 END,
+		CASE WHEN fits THEN number ELSE 0 END, CASE WHEN fits THEN want ELSE 0 END,
+		CASE WHEN fits THEN want ELSE 0 END, key, NULL
+	FROM (
+		SELECT key, number, want, seen, seen + want <= "limit" AS fits
+		FROM (
+			SELECT keys[n] AS key, numbers[n] AS number, wants[n] AS want,
+				coalesce(seens[n], 0) AS seen
+			FROM generate_series(1, cardinality(keys)) AS n
+		) AS a
+		WHERE NOT EXISTS (SELECT FROM gale.keys AS s WHERE s.key = a.key)
+			AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- Q4
+		OFFSET 0
+	) AS b
+	ON CONFLICT (key) DO NOTHING
+	RETURNING CASE WHEN head > 0 THEN behind + array_position(keys, key) + 768 END, used, "out",
+		words, NULL::text;
+END
 $$;
 
 -- Those of the jobs of gale.lend that it has not done.
-CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, generation text, keys bytea[],
-	rules bigint[], lends bigint[])
+CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, behind int, meant text, keys bytea[],
+	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rule bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 AS $$
 DECLARE
 	n int;
-	r int := 1;
 	own bytea;
+	rest bigint;
 	others bytea[] := '{}';
-	numbers int[] := '{}';
+	jobs int[] := '{}';
 	starts bigint[];
 	ask bigint[] := '{}';
 BEGIN
@@ -795,36 +880,130 @@ BEGIN
 		WHERE NOT EXISTS (
 			SELECT FROM gale.keys AS s
 			WHERE s.key = k.key AND s.xmin = pg_current_xact_id_if_assigned()::xid
-				AND s.stamp = (nonce << 6 | k.n - 1) AND s.head > 0)
+				AND s.node > 0 AND s.number = numbers[k.n])
 		ORDER BY 1
 	LOOP
-		WHILE rules[r] < n LOOP
-			r := r + 13;
-		END LOOP;
 		others := others || own;
-		numbers := numbers || n;
-		ask := ask || (1::bigint || rules[r + 1:r + 10] || lends[n * 5 - 4:n * 5] || rules[r + 11]);
+		jobs := jobs || behind + n;
+		rest := coalesce(rests[n * 3 - 2], rule[12]);
+		ask := ask || (1::bigint || rule[1:10] || ARRAY[numbers[n], wants[n], rest / 2,
+			coalesce(rests[n * 3 - 1], seens[n], 0), coalesce(rests[n * 3], rule[11]), rest % 2]);
 	END LOOP;
-	SELECT array_agg(cardinality(numbers) + 17 * i - 16) INTO starts
-	FROM generate_series(1, cardinality(numbers)) AS i;
-	RETURN QUERY SELECT * FROM gale.work(nonce, generation, others, starts || ask, NULL, numbers);
+	SELECT array_agg(cardinality(jobs) + 17 * i - 16) INTO starts
+	FROM generate_series(1, cardinality(jobs)) AS i;
+	RETURN QUERY SELECT * FROM gale.work(nonce, meant, others, starts || ask, NULL, jobs);
 END
 $$;
 
--- The same for lends from windows, one for each key, in the order of the keys.  Jobs that
--- follow each other under one rule are described by 13 numbers of rules:
+-- The same for lends from windows of one rule, one for each key, in the order of the keys.
+-- What is looked at first of what they have in common are parameters: wide is the head of their
+-- values, print the fingerprint, period 0 for a quota, whose the node, seen_in the latest of
+-- any job that has seen some, or -1.  All of it is in rule:
 --
---     0 the last of them, 1 kind, 2 fingerprint, 3 not_before_us, 4 limit, 5 period_us,
---     6 .. 9 as above, 10 node, 11 spent, 12 the most of least and seen of any job
+--     1 .. 10 as above, 11 seen_in, 12 a rest
 --
--- and each job by 5 of lends: number, want, least, seen, seen_in.
+-- Each job is described by one number of numbers and of wants, and by one of seens: seen, if its
+-- seen_in is that one, or 0; if nothing has seen any there are none.  A rest is twice least,
+-- and 1 more if spent.  If not all are the same, or some have seen older windows, there are
+-- three of rests for each job: its rest, seen, seen_in.
 --
--- What is told of a job that was done here is the value as it is then: code 6, where its
--- window starts, what is used of it, what was granted, what is out, and other rows.  The
--- request's number is in it, so that the engine gets the same answer from it.  Whatever
--- is not as simple is done as anywhere else, its rows being locked by then.
-CREATE OR REPLACE FUNCTION gale.lend(wanted int, nonce bigint, generation text, keys bytea[],
-	rules bigint[], lends bigint[])
+-- What is told of a job that was done here is the value as it is then: code 6, what is used of
+-- the window, what is out, and other rows; it got all that it wanted.  The row of job 0
+-- before tells in words where the window starts.  The request's number is in the value, so
+-- that the engine gets the same answer from it.  Whatever is not as simple is done as
+-- anywhere else, its rows being locked by then.
+--
+-- Each expression and each step here is made ready anew for each batch: so what is rare
+-- stands in functions of its own (spec/decisions/0011).
+CREATE OR REPLACE FUNCTION gale.lend(wanted int, nonce bigint, meant text, keys bytea[],
+	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rule bigint[], wide bigint,
+	print bigint, not_before bigint, "limit" bigint, period bigint, whose bigint, seen_in bigint,
+	behind int)
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+SET plan_cache_mode = force_generic_plan
+-- One key after the other, whatever the table was like when the plan was made. Q1
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+	instant CONSTANT bigint := gale.now_us();
+	first bigint;
+	next bigint;
+	other text;
+	done int := 0;
+BEGIN
+	IF period > 0 THEN
+		first := instant - instant % period;
+		next := first + period;
+	ELSE
+		SELECT p[1], p[2] INTO first, next FROM gale.period_at(rule, 0, instant) AS p;
+	END IF;
+	IF seen_in <= first AND instant >= not_before AND instant < 4503599627370496
+		AND wanted = gale.version()
+	THEN
+		RETURN NEXT ROW(0, nonce, instant, ARRAY[first], NULL)::gale.told;
+		RETURN QUERY
+		UPDATE gale.keys AS had
+		SET expires_us = next, head = wide, fingerprint = print, start_us = first,
+			used = u.want + CASE WHEN had.start_us = first THEN had.used ELSE 0 END,
+			node = whose,
+			number = u.number,
+			granted = u.want,
+			"out" = u.want + CASE WHEN had.start_us <> first THEN 0
+				WHEN had.node = whose THEN had.out ELSE gale.out_of(had.words, whose) END,
+			words = CASE WHEN had.start_us <> first THEN NULL WHEN had.node = whose THEN had.words
+				ELSE gale.rows_behind(had.words, whose,
+					ARRAY[had.node, had.number, had.granted, had.out, first, 0]) END
+		FROM (
+			SELECT unnest(keys) AS key, unnest(numbers) AS number, unnest(wants) AS want,
+				unnest(seens) AS seen, generate_series(behind + 769, behind + 768 + cardinality(keys)) AS job
+		) AS u
+		WHERE had.key = u.key
+			AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant
+				AND born = pg_postmaster_start_time()) -- Q4
+			AND (CASE WHEN had.start_us = first THEN had.fingerprint = print
+						AND had.used + u.want <= "limit" AND (seen_in < first OR had.used >= u.seen)
+						AND CASE WHEN had.node = whose THEN had.number < u.number
+							ELSE gale.is_next(had.words, whose, u.number) END
+					ELSE had.expires_us <= first AND u.want <= "limit"
+						AND (seen_in < first OR u.seen = 0) END
+				OR gale.hold(had.key))
+		RETURNING u.job, used, "out", words, NULL::text;
+		GET DIAGNOSTICS done = ROW_COUNT;
+	ELSE
+		next := NULL; -- nothing is simple
+	END IF;
+	IF done < cardinality(keys) THEN
+		other := gale.meet(wanted, meant);
+		IF other IS NOT NULL THEN
+			IF done > 0 OR behind > 0 THEN
+				RAISE serialization_failure USING MESSAGE = 'the mark was lost meanwhile';
+			END IF;
+			RETURN NEXT ROW(0, nonce, instant, NULL, other)::gale.told;
+			RETURN;
+		END IF;
+		IF next IS NOT NULL THEN
+			RETURN QUERY SELECT * FROM gale.lend_new(behind, meant, keys, numbers, wants,
+				CASE WHEN seen_in = first THEN seens END, wide, print, "limit", whose, instant,
+				first, next);
+		END IF;
+		RETURN QUERY SELECT * FROM gale.lend_others(nonce, behind, meant, keys, numbers, wants,
+			seens, rests, rule);
+	END IF;
+	IF gale.now_us() >= next THEN -- Q2
+		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
+	END IF;
+END
+$$;
+
+-- The same for lends from windows of several rules, in rules one after the other.  Ends are the
+-- last of the jobs of each.
+CREATE OR REPLACE FUNCTION gale.lends(wanted int, nonce bigint, meant text, keys bytea[],
+	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rules bigint[], ends bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -832,97 +1011,25 @@ SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-	other CONSTANT text := gale.meet(wanted, generation);
-	instant CONSTANT bigint := gale.now_us();
-	start CONSTANT bigint := nonce << 6;
-	r int := 1;
-	behind int := 0; -- so many jobs
-	period bigint[];
-	wide bigint;
-	"limit" bigint;
-	whose bigint;
-	count int;
-	done int := 0;
+	other CONSTANT text := gale.meet(wanted, meant);
+	rule bigint[];
+	behind int := 0;
 BEGIN
-	RETURN NEXT ROW(0, 0, nonce, instant, 0, 0, NULL, other)::gale.told;
 	IF other IS NOT NULL THEN
+		RETURN NEXT ROW(0, nonce, gale.now_us(), NULL, other)::gale.told;
 		RETURN;
 	END IF;
-	WHILE r < cardinality(rules) LOOP
-		period := gale.period_at(rules, r, instant);
-		IF instant >= rules[r + 3] AND period IS NOT NULL THEN
-			wide := 8589934593 + rules[r + 1] * 256;
-			"limit" := rules[r + 4];
-			whose := rules[r + 10];
-			RETURN QUERY
-			INSERT INTO gale.keys AS had
-			SELECT CASE WHEN fits THEN period[2] ELSE 0 END, CASE WHEN fits THEN wide ELSE 0 END,
-				rules[r + 2], period[1], seen + units, whose, lends[at], units, units, start | job,
-				key, NULL
-			FROM (
-				SELECT *, least(lends[at + 1], "limit" - seen) AS units,
-					seen + lends[at + 2] <= "limit" AS fits
-				FROM (
-					SELECT key, behind + n - 1 AS job, (behind + n) * 5 - 4 AS at,
-						CASE WHEN lends[(behind + n) * 5] = period[1]
-							THEN least(lends[(behind + n) * 5 - 1], "limit") ELSE 0 END AS seen
-					FROM unnest(keys[behind + 1:rules[r]]) WITH ORDINALITY AS k (key, n)
-					OFFSET 0
-				) AS a
-			) AS b
-			ON CONFLICT (key) DO UPDATE SET expires_us = excluded.expires_us,
-				start_us = excluded.start_us,
-				used = CASE WHEN had.start_us < excluded.start_us THEN excluded.used
-					ELSE least(greatest(had.used + excluded.granted, excluded.used), "limit") END,
-				node = excluded.node,
-				number = excluded.number,
-				granted = CASE WHEN had.start_us < excluded.start_us THEN excluded.granted
-					ELSE least(excluded.granted,
-						"limit" - greatest(had.used, excluded.used - excluded.granted)) END,
-				"out" = CASE WHEN had.start_us < excluded.start_us THEN excluded.granted
-					ELSE least(excluded.granted,
-							"limit" - greatest(had.used, excluded.used - excluded.granted))
-						+ CASE WHEN had.node = excluded.node THEN had.out ELSE
-							coalesce(had.words[array_position(had.words, excluded.node) + 3], 0) END
-					END,
-				stamp = excluded.stamp,
-				words = CASE WHEN had.start_us < excluded.start_us THEN NULL
-					WHEN had.node = excluded.node THEN had.words
-					ELSE ARRAY[had.node, had.number, had.granted, had.out, had.start_us, 0]
-						|| gale.rows_behind(had.words, excluded.node) END
-			WHERE had.head = excluded.head AND had.fingerprint = excluded.fingerprint
-				AND had.node > 0
-				AND (had.start_us < excluded.start_us
-					OR (had.start_us = excluded.start_us AND had.expires_us > instant -- Q3
-						AND CASE WHEN had.node = excluded.node THEN had.number < excluded.number
-							ELSE gale.is_next(had.words, excluded.node, excluded.number) END
-						AND had.used BETWEEN 0 AND "limit" AND had.out BETWEEN 0 AND had.used
-						AND (had.used + excluded.granted <= "limit"
-							OR "limit" - greatest(had.used, excluded.used - excluded.granted)
-								>= lends[(excluded.stamp & 63) * 5 + 3])))
-			RETURNING (stamp & 63)::int + 1, CASE WHEN head > 0 THEN 6 END, start_us, used, granted,
-				"out", words, NULL::text;
-			GET DIAGNOSTICS count = ROW_COUNT;
-			IF gale.now_us() >= period[2] THEN -- Q2
-				RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
-			END IF;
-			IF rules[r + 12] <= "limit" THEN
-				done := done + count;
-			END IF;
-		END IF;
-		behind := rules[r];
-		r := r + 13;
+	FOR i IN 1..cardinality(ends) LOOP
+		rule := rules[i * 12 - 11:i * 12];
+		RETURN QUERY SELECT * FROM gale.lend(wanted, nonce, meant, keys[behind + 1:ends[i]],
+			numbers[behind + 1:ends[i]], wants[behind + 1:ends[i]], seens[behind + 1:ends[i]],
+			rests[behind * 3 + 1:ends[i] * 3], rule, 8589934593 + rule[1] * 256, rule[2], rule[3],
+			rule[4], rule[5], rule[10], rule[11], behind);
+		behind := ends[i];
 	END LOOP;
-	IF NOT EXISTS (SELECT FROM gale.birth WHERE one AND earliest <= instant
-		AND lpad(to_hex(mark), 11, '0') = right(generation, 11))
-	THEN -- Q4
-		RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
-	END IF;
-	IF done < cardinality(keys) THEN
-		RETURN QUERY SELECT * FROM gale.lend_others(nonce, generation, keys, rules, lends);
-	END IF;
 END
 $$;
+
 -- ---- Upkeep ------------------------------------------------------------------------
 
 -- Drops at most so many keys that have been expired for margin_us, skipping those that
@@ -988,4 +1095,8 @@ $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gale FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], bigint[], bigint[]),
-	gale.lend(int, bigint, text, bytea[], bigint[], bigint[]), gale.sweep(int, bigint) TO PUBLIC;
+	gale.lend(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint,
+		bigint, bigint, bigint, bigint, bigint, bigint, int),
+	gale.lends(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[],
+		bigint[]),
+	gale.sweep(int, bigint) TO PUBLIC;

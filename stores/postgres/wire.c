@@ -5,12 +5,13 @@
  *
  *     gale.run:    $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
  *                  int4        int8       text            bytea[]   int8[]   int8[]
- *     gale.lend:                                                    $5 rules $6 lends
+ *     gale.lend:   $5 numbers  $6 wants   $7 seens        $8 rests  $9 rule, $10 .. $17 too
+ *     gale.lends:  the same for several rules             $9 rules, $10 ends
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
  * the order of their keys: rules says what those that follow each other have in common,
- * lends what they have not.  schema.sql says which number is what.
+ * the others what they have not.  schema.sql says which number is what.
  *
  * Invariants
  *
@@ -315,48 +316,67 @@ static void set(struct postgres_call *call, int which, Oid type, const void *fro
 	call->formats[which] = POSTGRES_BINARY;
 }
 
-static void set_all(struct postgres_call *call, const struct postgres_batch *batch,
-                    const uint8_t *start, uint8_t *const part[POSTGRES_PARAMETERS])
+/* The first four, which are those of any statement; the keys end there. */
+static void set_first(struct postgres_call *call, const struct postgres_batch *batch,
+                      const uint8_t *start, const uint8_t *keys, const uint8_t *end)
 {
 	const uint8_t *text = (const uint8_t *)batch->generation;
 
-	set(call, 0, INT4, start, part[0]);
-	set(call, 1, INT8, part[0], part[1]);
+	set(call, 0, INT4, start, start + 4);
+	set(call, 1, INT8, start + 4, keys);
 	set(call, 2, TEXT, text, text + strlen(batch->generation));
-	set(call, 3, BYTEA_ARRAY, part[1], part[3]);
-	set(call, 4, INT8_ARRAY, part[3], part[4]);
-	set(call, 5, INT8_ARRAY, part[4], part[5]);
+	set(call, 3, BYTEA_ARRAY, keys, end);
+}
+
+/* Writes what comes before the keys. */
+static uint8_t *put_first(uint8_t *at, const struct postgres_batch *batch)
+{
+	return put_big(put_big(at, POSTGRES_SCHEMA_VERSION, 4), batch->nonce, 8);
 }
 
 static bool ask_any(const struct postgres_batch *batch, struct postgres_room *room,
                     struct postgres_call *ret_call)
 {
 	struct measure sum = measure(batch);
-	uint8_t *part[POSTGRES_PARAMETERS];
+	uint8_t *keys, *jobs, *vals, *end;
 
 	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
 	                         (sum.numbers + sum.vals) * NUMBER))
 		return false; /* K1 */
-	part[0] = put_big(room->bytes, POSTGRES_SCHEMA_VERSION, 4);
-	part[1] = put_big(part[0], batch->nonce, 8);
-	part[3] = put_keys(part[1], batch);
-	part[4] = put_jobs(part[3], batch, sum.numbers);
-	part[5] = put_vals(part[4], batch, sum.vals);
-	gale_assert((size_t)(part[5] - room->bytes) <= room->size);
+	keys = put_first(room->bytes, batch);
+	jobs = put_keys(keys, batch);
+	vals = put_jobs(jobs, batch, sum.numbers);
+	end = put_vals(vals, batch, sum.vals);
+	gale_assert((size_t)(end - room->bytes) <= room->size);
 	ret_call->text = "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)";
-	set_all(ret_call, batch, room->bytes, part);
+	ret_call->count = 6;
+	set_first(ret_call, batch, room->bytes, keys, jobs);
+	set(ret_call, 4, INT8_ARRAY, jobs, vals);
+	set(ret_call, 5, INT8_ARRAY, vals, end);
 	return true;
 }
 
 /* ---- Lends from windows ---------------------------------------------------------- */
 
-#define RULE_NUMBERS 13
-#define LEND_NUMBERS 5
+#define RUNS_MOST (1 + REMOTE_BATCH_MOST / 4)
+#define RULE_NUMBERS 12
+#define NEVER UINT64_MAX                 /* -1 there */
 #define TURNS_SLOWLY_US UINT64_C(100000) /* a statement is over before it turns */
 
+/* Jobs of one rule, side by side. */
+struct run {
+	size_t from;
+	size_t end;
+	uint64_t seen_in; /* the latest of any that has seen some, or NEVER */
+	bool is_alike;    /* no rests, and none has seen another window */
+};
+
 /* The jobs of a batch, by their keys. */
-struct sorted {
+struct lends {
 	const struct remote_job *jobs[REMOTE_BATCH_MOST];
+	size_t count;
+	struct run runs[RUNS_MOST];
+	size_t run_count;
 };
 
 static bool is_simple(const struct remote_job *job)
@@ -383,157 +403,252 @@ static int compare_jobs(const void *a, const void *b)
 	return compare_keys(&(*one)->key, &(*other)->key);
 }
 
-static bool have_in_common(const struct remote_job *a, const struct remote_job *b)
+/* False if any is no lend from a window, or two are of one key. */
+static bool sort_jobs(const struct postgres_batch *batch, struct lends *lends)
 {
-	return a->rule->fingerprint == b->rule->fingerprint &&
-	       a->not_before_us == b->not_before_us && a->ask.node == b->ask.node &&
-	       a->ask.spent == b->ask.spent &&
-	       memcmp(&a->rule->is, &b->rule->is, sizeof(a->rule->is)) == 0;
-}
-
-/* How many jobs there are from this one on that have the same in common. */
-static size_t run_of(const struct sorted *sorted, size_t count, size_t from)
-{
-	size_t next = from + 1;
-
-	while (next < count && have_in_common(sorted->jobs[from], sorted->jobs[next]))
-		next++;
-	return next - from;
-}
-
-static size_t count_runs(const struct sorted *sorted, size_t count)
-{
-	size_t runs = 0;
-
-	for (size_t at = 0; at < count; at += run_of(sorted, count, at))
-		runs++;
-	return runs;
-}
-
-/* True if all are lends from windows, no two of one key, and many have much in common. */
-static bool sort_lends(const struct postgres_batch *batch, struct sorted *sorted)
-{
+	lends->count = batch->count;
 	for (size_t i = 0; i < batch->count; i++) {
 		if (!is_simple(&batch->jobs[i]))
 			return false;
-		sorted->jobs[i] = &batch->jobs[i];
+		lends->jobs[i] = &batch->jobs[i];
 	}
-	qsort(sorted->jobs, batch->count, sizeof(sorted->jobs[0]), compare_jobs);
+	qsort(lends->jobs, batch->count, sizeof(lends->jobs[0]), compare_jobs);
 	for (size_t i = 1; i < batch->count; i++)
-		if (compare_jobs(&sorted->jobs[i - 1], &sorted->jobs[i]) == 0)
+		if (compare_jobs(&lends->jobs[i - 1], &lends->jobs[i]) == 0)
 			return false;
-	return batch->count > 0 &&
-	       count_runs(sorted, batch->count) <= 1 + batch->count / 4;
+	return batch->count > 0;
 }
 
-/* What least and seen come to at most: nothing above the limit needs to be looked for. */
-static uint64_t most_needed(const struct sorted *sorted, size_t from, size_t count)
+static bool have_in_common(const struct remote_job *a, const struct remote_job *b)
 {
-	uint64_t most = 0;
+	return a->not_before_us == b->not_before_us && a->ask.node == b->ask.node &&
+	       (a->rule == b->rule ||
+	        (a->rule->fingerprint == b->rule->fingerprint &&
+	         memcmp(&a->rule->is, &b->rule->is, sizeof(a->rule->is)) == 0));
+}
 
-	for (size_t i = from; i < from + count; i++) {
-		const struct remote_job *job = sorted->jobs[i];
-		uint64_t needed = job->ask.least + job->seen;
+/* What counts only if not all that is wanted can be had. */
+static uint64_t rest_of(const struct remote_job *job)
+{
+	return job->ask.least * 2 + job->ask.spent;
+}
 
-		most = needed > most ? needed : most;
+static void look_at_run(const struct lends *lends, struct run *run)
+{
+	const struct remote_job *const *jobs = lends->jobs;
+	uint64_t rest = rest_of(jobs[run->from]);
+
+	run->seen_in = NEVER;
+	run->is_alike = true;
+	for (size_t i = run->from; i < run->end; i++) {
+		run->is_alike &= rest_of(jobs[i]) == rest;
+		if (jobs[i]->seen == 0 || jobs[i]->seen_in == run->seen_in)
+			continue;
+		run->is_alike &= run->seen_in == NEVER;
+		if (run->seen_in == NEVER || run->seen_in < jobs[i]->seen_in)
+			run->seen_in = jobs[i]->seen_in;
 	}
-	return most;
 }
 
-static uint8_t *put_rule(uint8_t *at, const struct sorted *sorted, size_t from,
-                         size_t count, uint64_t now)
+/* False if there are too many, for so few jobs each. */
+static bool find_runs(struct lends *lends)
 {
-	const struct remote_job *job = sorted->jobs[from];
-	uint64_t out[NUMBERS_MOST] = { 0 };
+	lends->run_count = 0;
+	for (size_t from = 0, end; from < lends->count; from = end) {
+		struct run *run = &lends->runs[lends->run_count];
 
+		if (lends->run_count++ == 1 + lends->count / 4)
+			return false;
+		for (end = from + 1; end < lends->count; end++)
+			if (!have_in_common(lends->jobs[from], lends->jobs[end]))
+				break;
+		*run = (struct run){ .from = from, .end = end };
+		look_at_run(lends, run);
+	}
+	return true;
+}
+
+static bool find_lends(const struct postgres_batch *batch, struct lends *lends)
+{
+	return sort_jobs(batch, lends) && find_runs(lends);
+}
+
+static uint8_t *put_sorted_keys(uint8_t *at, const struct lends *lends)
+{
+	at = put_array_head(at, BYTEA, lends->count);
+	for (size_t i = 0; i < lends->count; i++)
+		at = put_key(at, &lends->jobs[i]->key);
+	return at;
+}
+
+static uint8_t *put_asked(uint8_t *at, const struct lends *lends)
+{
+	at = put_array_head(at, INT8, lends->count);
+	for (size_t i = 0; i < lends->count; i++)
+		at = put_number(at, lends->jobs[i]->ask.number);
+	return at;
+}
+
+static uint8_t *put_wants(uint8_t *at, const struct lends *lends)
+{
+	at = put_array_head(at, INT8, lends->count);
+	for (size_t i = 0; i < lends->count; i++)
+		at = put_number(at, lends->jobs[i]->ask.want);
+	return at;
+}
+
+static uint8_t *put_seens(uint8_t *at, const struct lends *lends)
+{
+	bool have_seen = false;
+
+	for (size_t i = 0; i < lends->run_count; i++)
+		have_seen |= lends->runs[i].seen_in != NEVER;
+	at = put_array_head(at, INT8, have_seen ? lends->count : 0);
+	for (size_t r = 0; r < lends->run_count && have_seen; r++) {
+		const struct run *run = &lends->runs[r];
+
+		for (size_t i = run->from; i < run->end; i++)
+			at = put_number(at, lends->jobs[i]->seen_in == run->seen_in
+			                        ? lends->jobs[i]->seen
+			                        : 0);
+	}
+	return at;
+}
+
+static uint8_t *put_rests(uint8_t *at, const struct lends *lends)
+{
+	bool are_alike = true;
+
+	for (size_t i = 0; i < lends->run_count; i++)
+		are_alike &= lends->runs[i].is_alike;
+	at = put_array_head(at, INT8, are_alike ? 0 : 3 * lends->count);
+	for (size_t i = 0; i < lends->count && !are_alike; i++) {
+		at = put_number(at, rest_of(lends->jobs[i]));
+		at = put_number(at, lends->jobs[i]->seen);
+		at = put_number(at, lends->jobs[i]->seen_in);
+	}
+	return at;
+}
+
+static void list_run(const struct lends *lends, const struct run *run, uint64_t now,
+                     uint64_t out[NUMBERS_MOST])
+{
+	const struct remote_job *job = lends->jobs[run->from];
+
+	memset(out, 0, NUMBERS_MOST * sizeof(uint64_t));
 	list_rule(job->rule, now, out);
-	out[0] = from + count;
 	out[1] = (uint64_t)job->rule->is.kind;
 	out[2] = job->rule->fingerprint;
 	out[3] = job->not_before_us;
 	out[10] = job->ask.node;
-	out[11] = job->ask.spent;
-	out[12] = most_needed(sorted, from, count);
-	for (size_t i = 0; i < RULE_NUMBERS; i++)
-		at = put_number(at, out[i]);
-	return at;
+	out[11] = run->seen_in;
+	out[12] = rest_of(job);
 }
 
-static uint8_t *put_rules(uint8_t *at, const struct postgres_batch *batch,
-                          const struct sorted *sorted)
+static uint8_t *put_rules(uint8_t *at, const struct lends *lends, uint64_t now)
 {
-	size_t runs = count_runs(sorted, batch->count), count;
+	uint64_t out[NUMBERS_MOST];
 
-	at = put_array_head(at, INT8, runs * RULE_NUMBERS);
-	for (size_t from = 0; from < batch->count; from += count) {
-		count = run_of(sorted, batch->count, from);
-		at = put_rule(at, sorted, from, count, batch->now_us);
+	at = put_array_head(at, INT8, lends->run_count * RULE_NUMBERS);
+	for (size_t r = 0; r < lends->run_count; r++) {
+		list_run(lends, &lends->runs[r], now, out);
+		for (size_t i = 1; i <= RULE_NUMBERS; i++)
+			at = put_number(at, out[i]);
 	}
 	return at;
 }
 
-static uint8_t *put_lends(uint8_t *at, const struct postgres_batch *batch,
-                          const struct sorted *sorted)
+static uint8_t *put_ends(uint8_t *at, const struct lends *lends)
 {
-	at = put_array_head(at, INT8, batch->count * LEND_NUMBERS);
-	for (size_t i = 0; i < batch->count; i++) {
-		const struct remote_job *job = sorted->jobs[i];
-
-		at = put_number(at, job->ask.number);
-		at = put_number(at, job->ask.want);
-		at = put_number(at, job->ask.least);
-		at = put_number(at, job->seen);
-		at = put_number(at, job->seen_in);
-	}
+	at = put_array_head(at, INT8, lends->run_count);
+	for (size_t r = 0; r < lends->run_count; r++)
+		at = put_number(at, lends->runs[r].end);
 	return at;
 }
 
-static size_t bytes_of_keys(const struct postgres_batch *batch)
+/* Of the value of a window, two words. */
+static uint64_t head_of(const struct rule *rule)
 {
-	size_t sum = 0;
+	return UINT64_C(2) << 32 | (uint64_t)rule->is.kind << 8 | 1;
+}
 
-	for (size_t i = 0; i < batch->count; i++)
-		sum += 4 + batch->jobs[i].key.count;
+/* $10 to $17, each 8 bytes: what is looked at first. */
+static uint8_t *put_rule(uint8_t *at, const struct lends *lends,
+                         struct postgres_call *call)
+{
+	static const int which[] = { 2, 3, 4, 5, 10, 11 };
+	uint64_t out[NUMBERS_MOST];
+
+	list_run(lends, &lends->runs[0], 0, out);
+	set(call, 9, INT8, at, put_big(at, head_of(lends->jobs[0]->rule), 8));
+	for (int i = 0; i < 6; i++) {
+		at += 8;
+		set(call, 10 + i, INT8, at, put_big(at, out[which[i]], 8));
+	}
+	at += 8;
+	set(call, 16, INT4, at, put_big(at, 0, 4));
+	return at + 4;
+}
+
+static size_t bytes_of_lends(const struct lends *lends)
+{
+	size_t sum = 4 + 8 + 7 * ARRAY_HEAD + 7 * 8 + 4 + lends->count * 6 * NUMBER +
+	             lends->run_count * (RULE_NUMBERS + 1) * NUMBER;
+
+	for (size_t i = 0; i < lends->count; i++)
+		sum += 4 + lends->jobs[i]->key.count;
 	return sum;
 }
 
-static uint8_t *put_sorted_keys(uint8_t *at, const struct sorted *sorted, size_t count)
+static uint8_t *put_last(uint8_t *at, const struct lends *lends,
+                         struct postgres_call *call)
 {
-	at = put_array_head(at, BYTEA, count);
-	for (size_t i = 0; i < count; i++)
-		at = put_key(at, &sorted->jobs[i]->key);
-	return at;
+	uint8_t *end = put_ends(at, lends);
+
+	if (lends->run_count == 1) {
+		call->text =
+		    "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+		    " $10, $11, $12, $13, $14, $15, $16, $17)";
+		call->count = 17;
+		return put_rule(at, lends, call);
+	}
+	call->text =
+	    "SELECT * FROM gale.lends($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+	call->count = 10;
+	set(call, 9, INT8_ARRAY, at, end);
+	return end;
 }
 
-static bool ask_lends(const struct postgres_batch *batch, const struct sorted *sorted,
+static bool ask_lends(const struct postgres_batch *batch, const struct lends *lends,
                       struct postgres_room *room, struct postgres_call *ret_call)
 {
-	size_t numbers = count_runs(sorted, batch->count) * RULE_NUMBERS +
-	                 batch->count * LEND_NUMBERS;
-	uint8_t *part[POSTGRES_PARAMETERS];
+	uint8_t *part[7], *end;
 
-	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + bytes_of_keys(batch) +
-	                         numbers * NUMBER))
+	if (!make_room(room, bytes_of_lends(lends)))
 		return false; /* K1 */
-	part[0] = put_big(room->bytes, POSTGRES_SCHEMA_VERSION, 4);
-	part[1] = put_big(part[0], batch->nonce, 8);
-	part[3] = put_sorted_keys(part[1], sorted, batch->count);
-	part[4] = put_rules(part[3], batch, sorted);
-	part[5] = put_lends(part[4], batch, sorted);
-	gale_assert((size_t)(part[5] - room->bytes) <= room->size);
-	ret_call->text = "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6)";
-	set_all(ret_call, batch, room->bytes, part);
+	part[0] = put_first(room->bytes, batch);
+	part[1] = put_sorted_keys(part[0], lends);
+	part[2] = put_asked(part[1], lends);
+	part[3] = put_wants(part[2], lends);
+	part[4] = put_seens(part[3], lends);
+	part[5] = put_rests(part[4], lends);
+	part[6] = put_rules(part[5], lends, batch->now_us);
+	set_first(ret_call, batch, room->bytes, part[0], part[1]);
+	for (int i = 1; i < 6; i++)
+		set(ret_call, 3 + i, INT8_ARRAY, part[i], part[i + 1]);
+	end = put_last(part[6], lends, ret_call);
+	gale_assert((size_t)(end - room->bytes) <= room->size);
 	return true;
 }
 
 bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
                   struct postgres_call *ret_call)
 {
-	struct sorted sorted;
+	struct lends lends;
 
 	gale_assert(batch->count <= REMOTE_BATCH_MOST);
-	if (sort_lends(batch, &sorted))
-		return ask_lends(batch, &sorted, room, ret_call);
+	if (find_lends(batch, &lends))
+		return ask_lends(batch, &lends, room, ret_call);
 	return ask_any(batch, room, ret_call);
 }
 
@@ -574,26 +689,24 @@ enum postgres_result postgres_error(const char *sqlstate)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-/* Of job 0: A the nonce, B the time of what follows, OTHER the generation if that is
+/* JOB is a job's number and its code.  Of job 0: A the nonce, B the time of what follows,
+ * WORDS where the window of leases that follow starts, OTHER the generation if that is
  * another one.  Of others: A and B the head and the fingerprint of what was there, WORDS its
- * words; of LENT A to D where its window starts, what is used of it, what was granted and
- * what is out, WORDS the rows behind the first. */
+ * words; of LENT what is used of the window and what is out, WORDS the rows behind the
+ * first. */
 enum column {
 	JOB,
-	CODE,
 	A,
 	B,
-	C,
-	D,
 	WORDS,
 	OTHER,
 	COLUMNS,
 };
 
-static const Oid column_types[COLUMNS] = { INT4, INT4, INT8,       INT8,
-	                                   INT8, INT8, INT8_ARRAY, TEXT };
+static const Oid column_types[COLUMNS] = { INT4, INT8, INT8, INT8_ARRAY, TEXT };
 
 #define LENT (REMOTE_GARBLED + 1)
+#define CODE_BITS 7 /* a code stands above so many of a job's number */
 
 static bool has_columns(const PGresult *result)
 {
@@ -647,8 +760,9 @@ static bool is_ours(const PGresult *result, int row, const struct postgres_batch
 static enum postgres_result read_generation(const PGresult *result,
                                             char ret[REMOTE_GENERATION_BYTES + 1])
 {
-	size_t length = length_of(result, 0, OTHER);
-	const uint8_t *text = bytes_of(result, 0, OTHER);
+	int last = PQntuples(result) - 1;
+	size_t length = length_of(result, last, OTHER);
+	const uint8_t *text = bytes_of(result, last, OTHER);
 
 	if (length == 0 || length > REMOTE_GENERATION_BYTES || memchr(text, 0, length))
 		return POSTGRES_WRONG;
@@ -719,41 +833,41 @@ static bool read_before(const PGresult *result, int row, uint8_t **to)
 	return read_words(result, row, to);
 }
 
-/* The value as the lend has left it, which says the same of its number (lease.h, D2). */
-static bool read_lent(const PGresult *result, int row, const struct remote_job *job,
-                      uint8_t **to)
-{
-	uint64_t start, used, granted, out;
-
-	if (!number_of(result, row, A, INSTANT_MAX_US, &start) ||
-	    !number_of(result, row, B, GALE_UNITS_MAX, &used) ||
-	    !number_of(result, row, C, GALE_UNITS_MAX, &granted) ||
-	    !number_of(result, row, D, GALE_UNITS_MAX, &out))
-		return false;
-	*to =
-	    put_little(*to, UINT64_C(2) << 32 | (uint64_t)job->rule->is.kind << 8 | 1);
-	*to = put_little(*to, job->rule->fingerprint);
-	*to = put_little(put_little(*to, start), used);
-	*to = put_little(put_little(*to, job->ask.node), job->ask.number);
-	*to = put_little(put_little(*to, granted), out);
-	*to = put_little(put_little(*to, start), 0);
-	return PQgetisnull(result, row, WORDS) || read_words(result, row, to);
-}
-
 /* What a batch's result is read into. */
 struct reader {
 	const struct postgres_batch *batch;
 	struct remote_told *told;
-	struct sorted sorted;
+	struct lends lends;
 	bool is_lends;
 	uint64_t now; /* of the rows that follow; 0: none was told */
-	size_t left;  /* jobs of which nothing has been told */
+	uint64_t
+	    start;   /* of the window that they are lent from; INSTANT_MAX_US: none */
+	size_t left; /* jobs of which nothing has been told */
 	uint8_t *at;
 };
 
+/* The value as the lend has left it, which says the same of its number (lease.h, D2). */
+static bool read_lent(struct reader *reader, const PGresult *result, int row,
+                      const struct remote_job *job)
+{
+	uint64_t used, out;
+	uint8_t *at = reader->at;
+
+	if (reader->start == INSTANT_MAX_US ||
+	    !number_of(result, row, A, GALE_UNITS_MAX, &used) ||
+	    !number_of(result, row, B, GALE_UNITS_MAX, &out))
+		return false;
+	at = put_little(put_little(at, head_of(job->rule)), job->rule->fingerprint);
+	at = put_little(put_little(at, reader->start), used);
+	at = put_little(put_little(at, job->ask.node), job->ask.number);
+	at = put_little(put_little(at, job->ask.want), out);
+	reader->at = put_little(put_little(at, reader->start), 0);
+	return PQgetisnull(result, row, WORDS) || read_words(result, row, &reader->at);
+}
+
 static const struct remote_job *job_of(const struct reader *reader, uint64_t number)
 {
-	return reader->is_lends ? reader->sorted.jobs[number - 1]
+	return reader->is_lends ? reader->lends.jobs[number - 1]
 	                        : &reader->batch->jobs[number - 1];
 }
 
@@ -762,7 +876,7 @@ static enum remote_code read_value(struct reader *reader, const PGresult *result
                                    struct remote_bytes *ret_before)
 {
 	uint8_t *start = reader->at;
-	bool good = code == LENT ? read_lent(result, row, job, &reader->at)
+	bool good = code == LENT ? read_lent(reader, result, row, job)
 	                         : read_before(result, row, &reader->at);
 
 	*ret_before = (struct remote_bytes){ 0 };
@@ -775,13 +889,12 @@ static enum remote_code read_value(struct reader *reader, const PGresult *result
 }
 
 static bool read_job(struct reader *reader, const PGresult *result, int row,
-                     uint64_t number)
+                     uint64_t number, uint64_t code)
 {
 	const struct remote_job *job = job_of(reader, number);
 	struct remote_told *told = &reader->told[job - reader->batch->jobs];
-	uint64_t code;
 
-	if (reader->now == 0 || !number_of(result, row, CODE, LENT, &code) ||
+	if (reader->now == 0 ||
 	    (code == LENT ? !reader->is_lends : !is_possible(job, code)))
 		return false;
 	reader->left -= told->now_us == 0;
@@ -790,17 +903,33 @@ static bool read_job(struct reader *reader, const PGresult *result, int row,
 	return told->code != REMOTE_GARBLED || is_possible(job, REMOTE_GARBLED);
 }
 
+/* A row of job 0: of what those that follow are. */
+static bool read_first(struct reader *reader, const PGresult *result, int row)
+{
+	const uint8_t *words = bytes_of(result, row, WORDS) + ARRAY_HEAD;
+	size_t count;
+
+	reader->start = INSTANT_MAX_US;
+	if (!PQgetisnull(result, row, WORDS) && count_words(result, row, &count) &&
+	    count > 0)
+		reader->start = get_big(words + 4, 8);
+	return reader->start <= INSTANT_MAX_US &&
+	       is_ours(result, row, reader->batch, &reader->now);
+}
+
 static bool read_row(struct reader *reader, const PGresult *result, int row)
 {
-	uint64_t number;
+	uint64_t job, number;
 
-	if (!number_of(result, row, JOB, reader->batch->count, &number))
-		return false;
-	if (number == 0)
-		return is_ours(result, row, reader->batch, &reader->now);
-	if (PQgetisnull(result, row, CODE))
+	if (PQgetisnull(result, row, JOB))
 		return true; /* it has only been made ready */
-	return read_job(reader, result, row, number);
+	if (!number_of(result, row, JOB, (LENT + 1) << CODE_BITS, &job))
+		return false;
+	number = job & ((1 << CODE_BITS) - 1);
+	if (job == 0)
+		return read_first(reader, result, row);
+	return number >= 1 && number <= reader->batch->count &&
+	       read_job(reader, result, row, number, job >> CODE_BITS);
 }
 
 /* Bytes in an array's words are fewer than what they came in. */
@@ -818,11 +947,14 @@ static enum postgres_result read_rows(const PGresult *result,
                                       struct postgres_room *room,
                                       struct remote_told *told)
 {
-	struct reader reader = { .batch = batch, .told = told, .left = batch->count };
+	struct reader reader = { .batch = batch,
+		                 .told = told,
+		                 .start = INSTANT_MAX_US,
+		                 .left = batch->count };
 
 	if (!make_room(room, room_for(result)))
 		return POSTGRES_NO_MEMORY;
-	reader.is_lends = sort_lends(batch, &reader.sorted);
+	reader.is_lends = find_lends(batch, &reader.lends);
 	reader.at = room->bytes;
 	memset(told, 0, batch->count * sizeof(*told));
 	for (int row = 0; row < PQntuples(result); row++)
@@ -834,10 +966,12 @@ static enum postgres_result read_rows(const PGresult *result,
 static bool is_other_generation(const PGresult *result,
                                 const struct postgres_batch *batch)
 {
+	int last = PQntuples(result) - 1;
 	uint64_t now, job;
 
-	return PQntuples(result) == 1 && is_ours(result, 0, batch, &now) &&
-	       number_of(result, 0, JOB, 0, &job) && !PQgetisnull(result, 0, OTHER);
+	return last >= 0 && is_ours(result, last, batch, &now) &&
+	       number_of(result, last, JOB, 0, &job) &&
+	       !PQgetisnull(result, last, OTHER);
 }
 
 enum postgres_result postgres_told(const PGresult *result,

@@ -6,8 +6,8 @@
  *     struct postgres_call call;
  *
  *     postgres_ask(&batch, &asked, &call);
- *     PQsendQueryParams(conn, call.text, POSTGRES_PARAMETERS, call.types, call.values,
- *                       call.lengths, call.formats, POSTGRES_BINARY);
+ *     PQsendQueryParams(conn, call.text, call.count, call.types, call.values, call.lengths,
+ *                       call.formats, POSTGRES_BINARY);
  *     ...
  *     postgres_told(PQgetResult(conn), &batch, &told_room, told, generation);
  *
@@ -29,7 +29,7 @@
 #include "stores/postgres/schema.h"
 #include "stores/remote.h"
 
-#define POSTGRES_PARAMETERS 6
+#define POSTGRES_PARAMETERS_MOST 17
 #define POSTGRES_BINARY 1
 
 /* Afterwards, for a table that a crash of the server empties, and that is faster; and for
@@ -62,10 +62,11 @@ struct postgres_batch {
 /* What PQsendQueryParams takes. */
 struct postgres_call {
 	const char *text;
-	Oid types[POSTGRES_PARAMETERS];
-	const char *values[POSTGRES_PARAMETERS];
-	int lengths[POSTGRES_PARAMETERS];
-	int formats[POSTGRES_PARAMETERS];
+	int count; /* of parameters */
+	Oid types[POSTGRES_PARAMETERS_MOST];
+	const char *values[POSTGRES_PARAMETERS_MOST];
+	int lengths[POSTGRES_PARAMETERS_MOST];
+	int formats[POSTGRES_PARAMETERS_MOST];
 };
 
 /* False if there is no memory.  The call points into the room, and into the batch. */

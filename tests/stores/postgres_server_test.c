@@ -733,8 +733,9 @@ static void what_is_swept_meanwhile_is_noticed(void **state)
 	nap();
 	postgres_line_do(&other, "COMMIT");
 	means = postgres_line_hear(&line, &lend, 1, told);
-	assert_true(means == POSTGRES_DEADLOCK || means == POSTGRES_TIMED_OUT);
-	assert_int_equal(meaning_of(&lend), POSTGRES_OTHER_GENERATION);
+	if (means == POSTGRES_TIMED_OUT)
+		means = meaning_of(&lend);
+	assert_int_equal(means, POSTGRES_OTHER_GENERATION);
 	end_with_clocks(&other);
 }
 
