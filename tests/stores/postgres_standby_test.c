@@ -112,7 +112,7 @@ static void read_timeline(const struct postgres_server *server, char *out)
 {
 	char generation[GENERATION_ROOM];
 
-	postgres_server_ask(server, "SELECT gale.generation(mark) FROM gale.birth",
+	postgres_server_ask(server, "SELECT generation FROM gale.birth",
 	                    generation, sizeof(generation));
 	must(strlen(generation) > TIMELINE_AT + TIMELINE_DIGITS);
 	snprintf(out, TIMELINE_DIGITS + 1, "%.8s", generation + TIMELINE_AT);
