@@ -328,7 +328,9 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	own = purses_own(&lessor->purses, purse);
 	if (own->errand != ERRAND_NONE && lessor->errands[own->errand].number != 0)
 		lessor->errands[own->errand].forget = true;
-	(void)empty(lessor, purse, now);
+	if (purse->lender->lending == LENDING_PLACES)
+		(void)empty(lessor, purse, now);
+	purse_void(purse);
 	purse_deny(purse, (mono){ 0 }, 0);
 	lessor_window_over(lessor, purse);
 	lessor_set_tag(purse, (struct gale_slot){ 0 });

@@ -87,12 +87,12 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	list_lent(lessor, purse, now);
 }
 
-void lessor_drop_lent(struct lessor *lessor, const struct link *link, mono now)
+void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 {
 	uint32_t number = link->own.lent_first;
 
 	for (; number != NUMBER_LAST; number = own_at(lessor, number)->next)
-		(void)purse_empty(at(lessor, number), lessor->purses.own.grace, now);
+		purse_void(at(lessor, number));
 }
 
 /* How many looks without a taker make it idle: an eighth of the window. */
