@@ -230,20 +230,23 @@ static uint64_t lives_of(uint64_t word, mono now)
 	return credit_lives(word, now) ? credit_units(word) : 0;
 }
 
-/* Says in each cell that has something in it that it is wanted. */
-static bool want(struct cells *cells, mono now)
+/* True if there is something in it, which its seat then keeps away from. */
+static bool want(struct cell *cell, mono now)
 {
+	if (load_acquire(&cell->state) != CELL_OPEN || /* opened */
+	    lives_of(load_relaxed(&cell->credit), now) == 0)
+		return false;
+	store_relaxed(&cell->state, CELL_WANTED);
+	return true;
+}
+
+bool purse_want(struct purse *purse, mono now)
+{
+	struct cells *cells = cells_of(purse);
 	bool any = false;
 
-	for (uint32_t i = 0; i < cells->count; i++) {
-		struct cell *cell = &cells->at[i];
-
-		if (load_acquire(&cell->state) != CELL_OPEN || /* opened */
-		    lives_of(load_relaxed(&cell->credit), now) == 0)
-			continue;
-		store_relaxed(&cell->state, CELL_WANTED);
-		any = true;
-	}
+	for (uint32_t i = 0; cells && i < cells->count; i++)
+		any |= want(&cells->at[i], now);
 	return any;
 }
 
@@ -264,10 +267,9 @@ void purse_gather(struct purse *purse, struct grace *grace, mono now)
 {
 	struct cells *cells = cells_of(purse);
 
-	if (!cells || !want(cells, now))
-		return;
-	grace_pass(grace); /* entered */
-	for (uint32_t i = 0; i < cells->count; i++) {
+	if (purse_want(purse, now))
+		grace_pass(grace); /* entered */
+	for (uint32_t i = 0; cells && i < cells->count; i++) {
 		uint64_t word = take_out(&cells->at[i]); /* Y1 */
 
 		if (lives_of(word, now) > 0)

@@ -257,6 +257,10 @@ void purse_unpin(struct purse *purse);
 /* Puts units in that live until then.  What is dead by now stays dead. */
 void purse_put(struct purse *purse, mono then, uint64_t units, mono now);
 
+/* Says in each cell that has something in it that it is wanted.  True: every thread has to
+ * pass a fence (grace_pass) before purse_gather is called; one is enough for many purses. */
+bool purse_want(struct purse *purse, mono now);
+
 /* Brings what lies in the cells back to the credit that all share. */
 void purse_gather(struct purse *purse, struct grace *grace, mono now);
 
