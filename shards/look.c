@@ -157,8 +157,8 @@ static void heat(struct lessor *lessor, struct purse *purse)
 	    lessor->config.seats < 2 || load_relaxed(&purse->cells) ||
 	    !grace_passes(lessor->purses.own.grace))
 		return;
-	purses_give_cells(&lessor->purses, purse, lessor->config.seats);
-	lessor_count(lessor, COUNT_CELLS, 1);
+	if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))
+		lessor_count(lessor, COUNT_CELLS, 1);
 }
 
 /* At the rate of the last look, what is left lasts for less than two more. */

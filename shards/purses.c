@@ -10,6 +10,7 @@
 #include "shards/lender.h"
 
 #define READER_CHANCES 8
+#define SPLIT_LEAST 16 /* purses that may have cells, however few there are */
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
 
 static uint32_t hash_of(const struct hashes *self, const void *item)
@@ -85,6 +86,11 @@ static uint32_t number_of(const struct retired *retired)
 	return own->next;
 }
 
+static bool is_split(const struct purse *purse)
+{
+	return purse->lender->lending != LENDING_PLACES && load_relaxed(&purse->cells);
+}
+
 /* Nobody looks at it any more. */
 static void free_number(void *self, struct retired *retired)
 {
@@ -94,6 +100,7 @@ static void free_number(void *self, struct retired *retired)
 	struct purse_own *own = purses_own(set, purse);
 
 	set->own.evictor->gone(set->own.evictor, purse);
+	set->own.split -= is_split(purse);
 	free_parts(set, purse);
 	purse->lender = NULL;
 	own->next = set->own.free;
@@ -331,18 +338,30 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name)
 	return purse;
 }
 
-void purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
+/* I5 */
+static bool may_split(const struct purses *set, size_t bytes)
+{
+	uint64_t most = (uint64_t)set->own.max * sizeof(struct purse) / bytes;
+
+	return set->own.split < SPLIT_LEAST || set->own.split < most;
+}
+
+bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 {
 	size_t bytes = sizeof(struct cells) + count * sizeof(struct cell);
 	struct cells *cells;
 
 	gale_assert(load_relaxed(&purse->cells) == NULL);
+	if (!may_split(set, bytes))
+		return false;
 	cells = memory_take_lines(set->own.allocator, bytes);
 	if (!cells)
-		return;
+		return false;
 	cells->part.bytes = bytes;
 	cells->count = count;
 	store_release(&purse->cells, cells); /* celled */
+	set->own.split++;
+	return true;
 }
 
 void purses_take_block(struct purses *set, struct purse *purse)
