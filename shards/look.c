@@ -87,12 +87,12 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	list_lent(lessor, purse, now);
 }
 
+/* Of all its purses: those that left the round may have a seat that was late. */
 void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 {
-	uint32_t number = link->own.lent_first;
-
-	for (; number != NUMBER_LAST; number = own_at(lessor, number)->next)
-		purse_void(at(lessor, number));
+	for (uint32_t i = 0; i < lessor->purses.own.made; i++)
+		if (at(lessor, i)->lender == link->own.lender)
+			purse_void(at(lessor, i));
 }
 
 /* How many looks without a taker make it idle: an eighth of the window. */

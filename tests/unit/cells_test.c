@@ -155,6 +155,7 @@ static void a_fence_leaves_nothing_with_a_seat(void **state)
 	open_hot(1, ROOM);
 	lessor = &house.runtime->shards[0].lessor;
 	is_late(cell_of(0));
+	lessor_unlist_lent(lessor, purse_of(0));
 	lessor_drop_lent(lessor, link_of(lessor, &house.limiter->lender));
 	assert_int_equal(purse_left(purse_of(0), seat_now(house.seat)), 0);
 	assert_false(purse_take(purse_of(0), house.seat->number, seat_now(house.seat),

@@ -545,7 +545,7 @@ struct ages {
 	_Atomic bool over;
 	_Atomic uint64_t taken[AGES + 1];
 	_Atomic uint64_t all;
-	_Atomic bool seated[SEATS_HAD]; /* seated: who has the number */
+	_Atomic bool seated[SEATS_HAD]; /* by number: has it been given out? */
 };
 
 static uint32_t sit(struct ages *s)
@@ -631,6 +631,95 @@ static void what_was_made_void_is_not_spent_by_any_seat(void **state)
 	free_cells(&s.purse);
 }
 
+/* ---- Windows that turn, while the actor does not rest ------------------------------- */
+
+#define TURNS 1500
+#define LASTS 3 /* ticks that a window does */
+#define IN_A_WINDOW 600
+
+/* Two leases a window, the second with an earlier bound on its end.  The clocks of seats may
+ * be a tick behind.  What is taken counts if no window has turned since its clock was read. */
+struct windows {
+	struct purse purse;
+	_Atomic uint64_t now; /* ticks */
+	_Atomic bool over;
+	_Atomic uint64_t taken[TURNS + 1];
+	_Atomic uint64_t all;
+	uint64_t given_back[TURNS + 1];
+};
+
+static void take_in_windows(struct windows *s, unsigned who)
+{
+	struct chance chance = { who };
+
+	while (!load_relaxed(&s->over)) {
+		uint64_t tick = load_acquire(&s->now), word;
+		uint64_t cost =
+		    chance_one_in(&chance, 8) ? chance_between(&chance, 1, 90) : 1;
+
+		if (tick > 0 && chance_one_in(&chance, 4))
+			tick--;
+		if (!purse_take(&s->purse, who, at(tick * TICK), cost, &word))
+			continue;
+		must(credit_dies(word).ns > tick * TICK); /* U2 */
+		add_relaxed(&s->all, cost);
+		fence_full();
+		if (load_relaxed(&s->now) / LASTS == tick / LASTS)
+			add_relaxed(&s->taken[tick / LASTS], cost);
+	}
+}
+
+static void act_at(struct windows *s, struct chance *chance, uint64_t tick)
+{
+	mono now = at(tick * TICK);
+
+	if (chance_one_in(chance, 2))
+		sched_yield();
+	for (uint64_t i = chance_below(chance, 4); i > 0; i--)
+		purse_gather(&s->purse, &grace, now);
+	if (chance_one_in(chance, 4)) /* L6: of this window, and no other */
+		s->given_back[tick / LASTS] += purse_empty(&s->purse, &grace, now);
+}
+
+static void turn_windows(struct windows *s)
+{
+	struct chance chance = { 11 };
+
+	for (uint64_t tick = 0; tick < TURNS * LASTS; tick++) {
+		uint64_t left = LASTS - tick % LASTS;
+
+		store_release(&s->now, tick);
+		if (left > 1)
+			purse_put(&s->purse, at((tick + (left > 2 ? 3 : 1)) * TICK),
+			          IN_A_WINDOW / 2, at(tick * TICK));
+		act_at(s, &chance, tick);
+	}
+	store_relaxed(&s->over, true);
+}
+
+static void windows_main(void *arg, unsigned who)
+{
+	if (who == TAKERS)
+		turn_windows(arg);
+	else
+		take_in_windows(arg, who);
+}
+
+static void no_window_gives_more_by_cells(void **state)
+{
+	static struct windows s;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	purse_init(&s.purse, &units_lender);
+	give_cells(&s.purse, TAKERS - 1); /* one has none */
+	crew_run(TAKERS + 1, windows_main, &s);
+	assert_true(load_relaxed(&s.all) > 0);
+	for (uint64_t i = 0; i <= TURNS; i++) /* L1 */
+		assert_true(load_relaxed(&s.taken[i]) + s.given_back[i] <= IN_A_WINDOW);
+	free_cells(&s.purse);
+}
+
 static void pin_and_kill(void *arg, unsigned who)
 {
 	struct purse *purse = arg;
@@ -694,6 +783,7 @@ int main(void)
 		cmocka_unit_test(burst_goes_before_places),
 		cmocka_unit_test(nothing_is_lost_and_nothing_doubled),
 		cmocka_unit_test(no_window_gives_more_than_it_got),
+		cmocka_unit_test(no_window_gives_more_by_cells),
 		cmocka_unit_test(what_was_made_void_is_not_spent_by_any_seat),
 		cmocka_unit_test(nobody_kills_what_another_holds),
 	};
