@@ -4,8 +4,9 @@
  * look.c -- the actor goes around the purses that have credit.
  *
  * An allow tells nobody.  So that asks need not wait when credit runs out, that idle
- * credit goes back, and that a key which several threads fight over gets its cells, the
- * actor looks at each purse with credit once in a while: every look_ns of its lender.
+ * credit goes back, and that a key which several threads fight over, or which is spent
+ * fast, gets its cells, the actor looks at each purse with credit once in a while: every
+ * look_ns of its lender.
  *
  *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd

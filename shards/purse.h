@@ -134,7 +134,7 @@ struct purse {
 	uint32_t hash;   /* its low half; the table has the top */
 	uint32_t number; /* in its set */
 	union {
-		_Atomic(struct cells *) cells; /* NULL: no two threads at once */
+		_Atomic(struct cells *) cells; /* NULL: it is not hot */
 		_Atomic(struct block *) block; /* of a pacer; NULL: none */
 	};
 	_Atomic uint32_t pins; /* those who hold it, or PURSE_DEAD */
