@@ -168,13 +168,16 @@ static void return_first(struct lessor *lessor, struct purse *purse, mono now)
 }
 
 /* What lies in cells is wanted of as many as go in one call: they share a fence. */
-static void want_cells(struct lessor *lessor, const struct link *link, mono now)
+static void want_cells(struct lessor *lessor, const struct link *link,
+                       const struct list *last, mono now)
 {
-	const struct list *at = link->own.wanting.next;
+	const struct list *at = &link->own.wanting;
 	bool any = false;
 
-	for (int i = 0; i < LEND_BATCH && at != &link->own.wanting; i++, at = at->next)
+	for (int i = 0; i < LEND_BATCH && at != last; i++) {
+		at = at->next;
 		any |= purse_want(list_item(at, struct errand, place)->purse, now);
+	}
 	if (any)
 		grace_pass(lessor->purses.own.grace); /* entered */
 }
@@ -204,7 +207,7 @@ void lessor_send(struct lessor *lessor, struct link *link, mono now)
 
 	while (more) {
 		lessor->asking.store = link->own.lender->store;
-		want_cells(lessor, link, now);
+		want_cells(lessor, link, last, now);
 		while (more && lessor->asking.count < LEND_BATCH) {
 			place = list_first(&link->own.wanting);
 			more = place != last;

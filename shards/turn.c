@@ -59,14 +59,15 @@ static bool is_closed(const struct purse *purse)
 	       load_relaxed(&purse->pins) != PURSE_DEAD;
 }
 
-/* Of the purses up to there: they share a fence. */
+/* Of the purses up to there that nobody holds: they share a fence. */
 static void want_closed(struct lessor *lessor, uint32_t end)
 {
 	struct purses *set = &lessor->purses;
 	bool any = false;
 
 	for (uint32_t i = lessor->closing_hand; i < end; i++)
-		if (is_closed(purses_at(set, i)))
+		if (is_closed(purses_at(set, i)) &&
+		    load_relaxed(&purses_at(set, i)->pins) == 0)
 			any |= purse_want(purses_at(set, i), (mono){ 0 });
 	if (any)
 		grace_pass(set->own.grace); /* entered */
