@@ -11,8 +11,8 @@
  *     unpublish -> limbo_add -> limbo_turn (a grace period begins)
  *                                    ...  limbo_turn (all who read then are done) -> free
  *
- * Threads   reader_enter, reader_exit: the reader's thread.  grace_join, grace_leave:
- *           any.  A limbo: its owner.
+ * Threads   reader_enter, reader_exit: the reader's thread.  grace_join, grace_leave,
+ *           grace_pass: any.  A limbo: its owner.
  *
  *                       reads   joins, leaves   turns of a limbo
  *            reads       yes        yes               yes
@@ -30,9 +30,9 @@
  *             acquire: who writes down a newer epoch does not find what was published
  *             only before.
  *   entered   reader_enter stores reading, then reads what is published  ->  grace_begin,
- *             after it was unpublished, makes every thread pass a fence: a reader that grace_over does not see inside finds
- *             what was published when the period began.  Where the kernel cannot do that
- *             for us, readers fence themselves.
+ *             after it was unpublished, makes every thread pass a fence: a reader that
+ *             grace_over does not see inside finds what was published when the period
+ *             began.  Where the kernel cannot do that for us, readers fence themselves.
  */
 #ifndef RUNTIME_GRACE_H
 #define RUNTIME_GRACE_H

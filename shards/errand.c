@@ -167,6 +167,21 @@ static void return_first(struct lessor *lessor, struct purse *purse, mono now)
 	lessor_send_returns(lessor);
 }
 
+/* What lies in cells is wanted of as many as go in one call: they share a fence. */
+static void want_cells(struct lessor *lessor, const struct link *link,
+                       const struct list *last, mono now)
+{
+	const struct list *at = &link->own.wanting;
+	bool any = false;
+
+	for (int i = 0; i < LEND_BATCH && at != last; i++) {
+		at = at->next;
+		any |= purse_want(list_item(at, struct errand, place)->purse, now);
+	}
+	if (any)
+		grace_pass(lessor->purses.own.grace); /* entered */
+}
+
 static void add_errand(struct lessor *lessor, struct link *link, struct errand *errand,
                        mono now)
 {
@@ -192,6 +207,7 @@ void lessor_send(struct lessor *lessor, struct link *link, mono now)
 
 	while (more) {
 		lessor->asking.store = link->own.lender->store;
+		want_cells(lessor, link, last, now);
 		while (more && lessor->asking.count < LEND_BATCH) {
 			place = list_first(&link->own.wanting);
 			more = place != last;

@@ -141,7 +141,7 @@ static void fence(struct lessor *lessor, struct link *link, mono now)
 
 	link->own.fenced_until = mono_after(now, jump_pause_ns(lender->window_us));
 	store_relaxed(&link->shared.down_until_ns, link->own.fenced_until.ns);
-	lessor_drop_lent(lessor, link, now);
+	lessor_drop_lent(lessor, link);
 }
 
 void lessor_window_over(struct lessor *lessor, struct purse *purse)

@@ -328,7 +328,9 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	own = purses_own(&lessor->purses, purse);
 	if (own->errand != ERRAND_NONE && lessor->errands[own->errand].number != 0)
 		lessor->errands[own->errand].forget = true;
-	(void)empty(lessor, purse, now);
+	if (purse->lender->lending == LENDING_PLACES)
+		(void)empty(lessor, purse, now);
+	purse_void(purse);
 	purse_deny(purse, (mono){ 0 }, 0);
 	lessor_window_over(lessor, purse);
 	lessor_set_tag(purse, (struct gale_slot){ 0 });
@@ -468,16 +470,32 @@ static void close_link(struct lessor *lessor, struct link *link)
 		                    STORE_LATE);
 }
 
+static bool is_there(const struct purse *purse)
+{
+	return purse->lender && load_relaxed(&purse->pins) != PURSE_DEAD;
+}
+
+/* Of all the purses at once: they share a fence. */
+static void want_all(struct lessor *lessor)
+{
+	struct purses *set = &lessor->purses;
+	bool any = false;
+
+	for (uint32_t i = 0; i < set->own.made; i++)
+		if (is_there(purses_at(set, i)))
+			any |= purse_want(purses_at(set, i), (mono){ 0 });
+	if (any)
+		grace_pass(set->own.grace); /* entered */
+}
+
 static void empty_all(struct lessor *lessor)
 {
 	struct purses *set = &lessor->purses;
 
-	for (uint32_t i = 0; i < set->own.made; i++) {
-		struct purse *purse = purses_at(set, i);
-
-		if (purse->lender && load_relaxed(&purse->pins) != PURSE_DEAD)
-			evict(&lessor->evictor, purse);
-	}
+	want_all(lessor);
+	for (uint32_t i = 0; i < set->own.made; i++)
+		if (is_there(purses_at(set, i)))
+			evict(&lessor->evictor, purses_at(set, i));
 	lessor_send_returns(lessor);
 }
 

@@ -197,7 +197,7 @@ void lessor_warm(struct purse *purse, uint64_t units, mono now);
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);
 void lessor_look(struct lessor *lessor, struct link *link, mono now);
 /* Nobody may spend what is left of it any more. */
-void lessor_drop_lent(struct lessor *lessor, const struct link *link, mono now);
+void lessor_drop_lent(struct lessor *lessor, const struct link *link);
 
 static inline struct link *link_of(const struct lessor *lessor,
                                    const struct lender *lender)

@@ -4,8 +4,9 @@
  * look.c -- the actor goes around the purses that have credit.
  *
  * An allow tells nobody.  So that asks need not wait when credit runs out, that idle
- * credit goes back, and that a key which several threads fight over gets its cells, the
- * actor looks at each purse with credit once in a while: every look_ns of its lender.
+ * credit goes back, and that a key which several threads fight over, or which is spent
+ * fast, gets its cells, the actor looks at each purse with credit once in a while: every
+ * look_ns of its lender.
  *
  *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd
@@ -87,12 +88,12 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	list_lent(lessor, purse, now);
 }
 
-void lessor_drop_lent(struct lessor *lessor, const struct link *link, mono now)
+/* Of all its purses: those that left the round may have a seat that was late. */
+void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 {
-	uint32_t number = link->own.lent_first;
-
-	for (; number != NUMBER_LAST; number = own_at(lessor, number)->next)
-		(void)purse_empty(at(lessor, number), lessor->purses.own.grace, now);
+	for (uint32_t i = 0; i < lessor->purses.own.made; i++)
+		if (at(lessor, i)->lender == link->own.lender)
+			purse_void(at(lessor, i));
 }
 
 /* How many looks without a taker make it idle: an eighth of the window. */
@@ -157,8 +158,8 @@ static void heat(struct lessor *lessor, struct purse *purse)
 	    lessor->config.seats < 2 || load_relaxed(&purse->cells) ||
 	    !grace_passes(lessor->purses.own.grace))
 		return;
-	purses_give_cells(&lessor->purses, purse, lessor->config.seats);
-	lessor_count(lessor, COUNT_CELLS, 1);
+	if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))
+		lessor_count(lessor, COUNT_CELLS, 1);
 }
 
 /* At the rate of the last look, what is left lasts for less than two more. */

@@ -84,18 +84,27 @@ static uint64_t settled(struct cell *cell)
 	return load_relaxed(found ? &cell->mine_if_found : &cell->mine_if_not);
 }
 
-/* May the seat take from it now?  After the actor has, the seat begins anew. */
+/* After the actor has taken from it, or made it void, the seat begins anew.  It may be made
+ * void meanwhile. */
+static void open_cell(struct cell *cell, uint32_t state)
+{
+	uint64_t mine = settled(cell);
+
+	store_relaxed(&cell->mine_if_found, 0);
+	store_relaxed(&cell->mine_if_not, 0);
+	do
+		store_relaxed(&cell->credit, state == CELL_VOID ? 0 : mine); /* Y1 */
+	while (!swap_if_acq_rel(&cell->state, &state, CELL_OPEN)); /* opened, settled */
+}
+
+/* May the seat take from it now? */
 static bool cell_opens(struct cell *cell)
 {
 	uint32_t state = load_acquire(&cell->state); /* settled */
 
-	if (state != CELL_TAKEN)
-		return state == CELL_OPEN;
-	store_relaxed(&cell->credit, settled(cell)); /* Y1 */
-	store_relaxed(&cell->mine_if_found, 0);
-	store_relaxed(&cell->mine_if_not, 0);
-	store_release(&cell->state, CELL_OPEN); /* opened */
-	return true;
+	if (state != CELL_OPEN && state != CELL_WANTED)
+		open_cell(cell, state);
+	return state != CELL_WANTED;
 }
 
 /* If the actor wants the cell meanwhile, it is known later which of them has the slice. */
@@ -221,20 +230,23 @@ static uint64_t lives_of(uint64_t word, mono now)
 	return credit_lives(word, now) ? credit_units(word) : 0;
 }
 
-/* Says in each cell that has something in it that it is wanted. */
-static bool want(struct cells *cells, mono now)
+/* True if there is something in it, which its seat then keeps away from. */
+static bool want(struct cell *cell, mono now)
 {
+	if (load_acquire(&cell->state) != CELL_OPEN || /* opened */
+	    lives_of(load_relaxed(&cell->credit), now) == 0)
+		return false;
+	store_relaxed(&cell->state, CELL_WANTED);
+	return true;
+}
+
+bool purse_want(struct purse *purse, mono now)
+{
+	struct cells *cells = cells_of(purse);
 	bool any = false;
 
-	for (uint32_t i = 0; i < cells->count; i++) {
-		struct cell *cell = &cells->at[i];
-
-		if (load_acquire(&cell->state) != CELL_OPEN || /* opened */
-		    lives_of(load_relaxed(&cell->credit), now) == 0)
-			continue;
-		store_relaxed(&cell->state, CELL_WANTED);
-		any = true;
-	}
+	for (uint32_t i = 0; cells && i < cells->count; i++)
+		any |= want(&cells->at[i], now);
 	return any;
 }
 
@@ -255,10 +267,9 @@ void purse_gather(struct purse *purse, struct grace *grace, mono now)
 {
 	struct cells *cells = cells_of(purse);
 
-	if (!cells || !want(cells, now))
-		return;
-	grace_pass(grace); /* entered */
-	for (uint32_t i = 0; i < cells->count; i++) {
+	if (purse_want(purse, now))
+		grace_pass(grace); /* entered */
+	for (uint32_t i = 0; cells && i < cells->count; i++) {
 		uint64_t word = take_out(&cells->at[i]); /* Y1 */
 
 		if (lives_of(word, now) > 0)
@@ -272,12 +283,24 @@ uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now)
 	return lives_of(swap_relaxed(&purse->credit, 0), now); /* Y1 */
 }
 
+/* What was cut before is on its way to a cell; so the cells come last. */
+void purse_void(struct purse *purse)
+{
+	struct cells *cells = cells_of(purse);
+
+	store_relaxed(&purse->credit, 0); /* Y1 */
+	for (uint32_t i = 0; cells && i < cells->count; i++)
+		store_release(&cells->at[i].state, CELL_VOID); /* settled */
+}
+
 static uint64_t left_in(struct cell *cell, mono now)
 {
-	return lives_of(load_relaxed(&cell->state) == CELL_TAKEN
-	                    ? settled(cell)
-	                    : load_relaxed(&cell->credit),
-	                now);
+	uint32_t state = load_relaxed(&cell->state);
+
+	if (state == CELL_VOID)
+		return 0;
+	return lives_of(
+	    state == CELL_TAKEN ? settled(cell) : load_relaxed(&cell->credit), now);
 }
 
 uint64_t purse_left(struct purse *purse, mono now)

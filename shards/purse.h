@@ -25,7 +25,11 @@
  *       Else it has not; later:                      stores state: taken
  *       state is taken: the cost is its own if the
  *       actor found credit without it.  Stores
- *       credit anew, then state: open
+ *       credit anew, swaps state: taken for open
+ *
+ * Where units are worth nothing any more, as after a reset, the actor stores state: void,
+ * whatever it was, and looks at nothing: the seat begins with an empty cell, and what it was
+ * about to take or to put in is void, too.
  *
  * Invariants
  *
@@ -52,8 +56,9 @@
  *            then loads credit; a seat stores credit, then loads state.  So they cannot
  *            both miss what the other stored.
  *   settled  the actor stores state with release  ->  the seat loads it with acquire
- *            It reckons with what the actor found.
- *   opened   the seat stores state with release  ->  the actor loads it with acquire
+ *            It reckons with what the actor found, and cuts nothing from a word that was
+ *            void before.
+ *   opened   the seat swaps state with release  ->  the actor loads it with acquire
  *            What it wants next is what the seat has reckoned.
  *   booked   the actor stores a block with release  ->  purse_place loads it with acquire
  *            All of it is there.
@@ -81,6 +86,7 @@ enum cell_state {
 	CELL_OPEN,   /* its seat takes from it */
 	CELL_WANTED, /* the actor is about to; the seat keeps away */
 	CELL_TAKEN,  /* the actor has; the seat reckons what it left */
+	CELL_VOID,   /* nothing in it, nor on the way to it, is worth anything */
 };
 
 /* The word of one seat: two lines, as processors fetch lines in pairs. */
@@ -128,7 +134,7 @@ struct purse {
 	uint32_t hash;   /* its low half; the table has the top */
 	uint32_t number; /* in its set */
 	union {
-		_Atomic(struct cells *) cells; /* NULL: no two threads at once */
+		_Atomic(struct cells *) cells; /* NULL: it is not hot */
 		_Atomic(struct block *) block; /* of a pacer; NULL: none */
 	};
 	_Atomic uint32_t pins; /* those who hold it, or PURSE_DEAD */
@@ -251,11 +257,18 @@ void purse_unpin(struct purse *purse);
 /* Puts units in that live until then.  What is dead by now stays dead. */
 void purse_put(struct purse *purse, mono then, uint64_t units, mono now);
 
+/* Says in each cell that has something in it that it is wanted.  True: every thread has to
+ * pass a fence (grace_pass) before purse_gather is called; one is enough for many purses. */
+bool purse_want(struct purse *purse, mono now);
+
 /* Brings what lies in the cells back to the credit that all share. */
 void purse_gather(struct purse *purse, struct grace *grace, mono now);
 
 /* Takes all that is left of it, and of its cells; 0 if it is dead by now. */
 uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now);
+
+/* Nothing that was put in by now is spent any more: what a seat has not said yet, neither. */
+void purse_void(struct purse *purse);
 
 /* What is left, cells included; racy, for books only. */
 uint64_t purse_left(struct purse *purse, mono now);

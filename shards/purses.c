@@ -10,6 +10,7 @@
 #include "shards/lender.h"
 
 #define READER_CHANCES 8
+#define SPLIT_LEAST 16 /* purses that may have cells, however few there are */
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
 
 static uint32_t hash_of(const struct hashes *self, const void *item)
@@ -85,6 +86,11 @@ static uint32_t number_of(const struct retired *retired)
 	return own->next;
 }
 
+static bool is_split(const struct purse *purse)
+{
+	return purse->lender->lending != LENDING_PLACES && load_relaxed(&purse->cells);
+}
+
 /* Nobody looks at it any more. */
 static void free_number(void *self, struct retired *retired)
 {
@@ -94,6 +100,7 @@ static void free_number(void *self, struct retired *retired)
 	struct purse_own *own = purses_own(set, purse);
 
 	set->own.evictor->gone(set->own.evictor, purse);
+	set->own.split -= is_split(purse);
 	free_parts(set, purse);
 	purse->lender = NULL;
 	own->next = set->own.free;
@@ -148,17 +155,27 @@ static void recall(struct purses *set, const struct purse *purse)
 
 /* ---- Evicting -------------------------------------------------------------------- */
 
-bool purses_evict(struct purses *set, struct purse *purse)
+static bool kill(const struct purses *set, struct purse *purse)
+{
+	return purses_own(set, purse)->errand == ERRAND_NONE && purse_kill(purse);
+}
+
+static void put_away(struct purses *set, struct purse *purse)
 {
 	struct purse_own *own = purses_own(set, purse);
 
-	if (own->errand != ERRAND_NONE || !purse_kill(purse))
-		return false;
 	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
 	remember(set, purse);
 	table_remove(&set->table, &set->own.hashes, purse);
 	own->next = purse->number;
 	limbo_add(&set->own.gone, &own->retired); /* I4 */
+}
+
+bool purses_evict(struct purses *set, struct purse *purse)
+{
+	if (!kill(set, purse))
+		return false;
+	put_away(set, purse);
 	return true;
 }
 
@@ -174,19 +191,35 @@ static bool is_idle(struct purse *purse)
 }
 
 /* Twice around at most: the second time, whatever is not in use has lost its mark. */
-static void evict_some(struct purses *set)
+static uint32_t kill_some(struct purses *set, struct purse **ret_dead)
 {
-	uint32_t steps = 2 * set->own.made, evicted = 0;
+	uint32_t steps = 2 * set->own.made, dead = 0;
 	uint32_t most =
 	    set->own.made / 8 < EVICT_BATCH ? set->own.made / 8 + 1 : EVICT_BATCH;
 
-	while (steps-- > 0 && evicted < most) {
+	while (steps-- > 0 && dead < most) {
 		struct purse *purse = purses_at(set, set->own.hand);
 
 		set->own.hand = (set->own.hand + 1) % set->own.made;
-		if (purse->lender && is_idle(purse))
-			evicted += purses_evict(set, purse);
+		if (purse->lender && is_idle(purse) && kill(set, purse))
+			ret_dead[dead++] = purse;
 	}
+	return dead;
+}
+
+/* What lies in their cells is wanted of all at once: they share a fence. */
+static void evict_some(struct purses *set)
+{
+	struct purse *dead[EVICT_BATCH];
+	uint32_t count = kill_some(set, dead);
+	bool any = false;
+
+	for (uint32_t i = 0; i < count; i++)
+		any |= purse_want(dead[i], (mono){ 0 });
+	if (any)
+		grace_pass(set->own.grace); /* entered */
+	for (uint32_t i = 0; i < count; i++)
+		put_away(set, dead[i]);
 }
 
 bool purses_turn(struct purses *set)
@@ -305,18 +338,30 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name)
 	return purse;
 }
 
-void purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
+/* I5 */
+static bool may_split(const struct purses *set, size_t bytes)
+{
+	uint64_t most = (uint64_t)set->own.max * sizeof(struct purse) / bytes;
+
+	return set->own.split < SPLIT_LEAST || set->own.split < most;
+}
+
+bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 {
 	size_t bytes = sizeof(struct cells) + count * sizeof(struct cell);
 	struct cells *cells;
 
 	gale_assert(load_relaxed(&purse->cells) == NULL);
+	if (!may_split(set, bytes))
+		return false;
 	cells = memory_take_lines(set->own.allocator, bytes);
 	if (!cells)
-		return;
+		return false;
 	cells->part.bytes = bytes;
 	cells->count = count;
 	store_release(&purse->cells, cells); /* celled */
+	set->own.split++;
+	return true;
 }
 
 void purses_take_block(struct purses *set, struct purse *purse)

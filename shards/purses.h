@@ -13,7 +13,8 @@
  * Invariants
  *
  *   I4  A number is free, in the table or in limbo, and in one of them only.
- *   I5  At most max purses exist, so memory is bounded.                           (L8)
+ *   I5  At most max purses exist, and their cells take no more memory than so many purses
+ *       do, or than those of a few; so memory is bounded.                         (L8)
  *   I6  Before a purse leaves the table, the evictor has taken its credit out.
  *
  * Threads   purses_find: any, within a grace period.  The rest: the shard's actor.
@@ -87,8 +88,9 @@ struct purses {
 		struct grace *grace;
 		struct evictor *evictor;
 		uint32_t max;
-		uint32_t made; /* numbers that stand in chunks */
-		uint32_t free; /* the first free number, or NUMBER_LAST */
+		uint32_t made;  /* numbers that stand in chunks */
+		uint32_t split; /* purses that have cells */
+		uint32_t free;  /* the first free number, or NUMBER_LAST */
 		uint32_t hand;
 		struct limbo gone;  /* purses */
 		struct limbo parts; /* slots, cells and blocks */
@@ -192,8 +194,9 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name);
 /* Out of the table, if nobody holds it. */
 bool purses_evict(struct purses *set, struct purse *purse);
 
-/* Gives a purse cells for so many seats; without memory it goes on without. */
-void purses_give_cells(struct purses *set, struct purse *purse, uint32_t count);
+/* Gives a purse cells for so many seats; it goes on without, and false, where there is no
+ * memory, or cells have as much of it as they may. */
+bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count);
 
 /* Gives the purse of a pacer a block; without memory it is not done, and false. */
 bool purses_give_block(struct purses *set, struct purse *purse,

@@ -53,20 +53,39 @@ static mono due_of(const struct link *link)
 	return due;
 }
 
+static bool is_closed(const struct purse *purse)
+{
+	return purse->lender && load_relaxed(&purse->lender->closed) &&
+	       load_relaxed(&purse->pins) != PURSE_DEAD;
+}
+
+/* Of the purses up to there that nobody holds: they share a fence. */
+static void want_closed(struct lessor *lessor, uint32_t end)
+{
+	struct purses *set = &lessor->purses;
+	bool any = false;
+
+	for (uint32_t i = lessor->closing_hand; i < end; i++)
+		if (is_closed(purses_at(set, i)) &&
+		    load_relaxed(&purses_at(set, i)->pins) == 0)
+			any |= purse_want(purses_at(set, i), (mono){ 0 });
+	if (any)
+		grace_pass(set->own.grace); /* entered */
+}
+
 /* Purses of lenders that nobody asks any more, some at a time; true when all are out. */
 static bool let_go(struct lessor *lessor)
 {
 	struct purses *set = &lessor->purses;
-	uint32_t budget = LET_GO_PER_TURN;
+	uint32_t left = set->own.made - lessor->closing_hand;
+	uint32_t end =
+	    lessor->closing_hand + (left < LET_GO_PER_TURN ? left : LET_GO_PER_TURN);
 
-	while (budget-- > 0 && lessor->closing_hand < set->own.made) {
-		struct purse *purse = purses_at(set, lessor->closing_hand++);
-
-		if (purse->lender && load_relaxed(&purse->lender->closed) &&
-		    load_relaxed(&purse->pins) != PURSE_DEAD)
-			(void)purses_evict(set, purse);
-	}
-	return lessor->closing_hand >= set->own.made;
+	want_closed(lessor, end);
+	for (; lessor->closing_hand < end; lessor->closing_hand++)
+		if (is_closed(purses_at(set, lessor->closing_hand)))
+			(void)purses_evict(set, purses_at(set, lessor->closing_hand));
+	return end >= set->own.made;
 }
 
 static bool link_is_idle(const struct link *link)

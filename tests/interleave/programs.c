@@ -209,6 +209,32 @@ static void actor_empties(void)
 	s->emptied += purse_empty(s->purse, &s->grace, now);
 }
 
+/* A seat was too late, or was about to add a slice, and has not been there since. */
+static void begin_with_a_late_seat(void)
+{
+	struct cell *cell;
+
+	begin_with_cells();
+	cell = load_relaxed(&s->purse->cells)->at;
+	store_relaxed(&cell->credit, credit_until(then, 4));
+	store_relaxed(&cell->mine_if_not, credit_until(then, 4));
+	store_relaxed(&cell->state, CELL_TAKEN);
+}
+
+static void actor_voids(void)
+{
+	purse_void(s->purse);
+}
+
+static void nothing_is_left(void)
+{
+	uint64_t word;
+
+	must_hold(purse_left(s->purse, now) == 0);
+	for (uint32_t i = 0; i < SEATS; i++)
+		must_hold(!purse_take(s->purse, i, now, 1, &word));
+}
+
 static void seat_asks_twice(void)
 {
 	seat_asks();
@@ -654,6 +680,16 @@ const struct program programs[] = {
 	  begin_with_cells,
 	  { actor_empties, seat_takes, other_takes },
 	  all_is_there,
+	  0 },
+	{ "void",
+	  begin_with_cells,
+	  { actor_voids, seat_takes, other_takes },
+	  nothing_is_left,
+	  0 },
+	{ "void, late",
+	  begin_with_a_late_seat,
+	  { actor_voids, seat_takes },
+	  nothing_is_left,
 	  0 },
 	{ "deny",
 	  begin,

@@ -606,6 +606,80 @@ static void a_store_is_told_what_it_said_was_used(void **state)
 	assert_int_equal(odd.latest.verb, LEND); /* nothing was left */
 }
 
+static void pass_quietly(struct house *h, uint64_t us)
+{
+	test_clock_advance(&h->clock, us);
+	while (gale_turn(h->runtime) > 0)
+		continue;
+}
+
+/* It answers when the test does. */
+struct slow_store {
+	struct odd_store odd; /* first */
+	struct store_home *home;
+	uint64_t asked;
+};
+
+static void slow_lend(struct store *self, struct store_home *home,
+                      const struct lend_request *requests, size_t count)
+{
+	struct slow_store *slow = (struct slow_store *)self;
+
+	slow->home = home;
+	slow->asked += count;
+	slow->odd.latest = requests[count - 1];
+}
+
+static enum store_result slow_run(struct store *self, struct store_op *op, bool patient)
+{
+	struct slow_store *slow = (struct slow_store *)self;
+
+	return slow->odd.inner->ops->run(slow->odd.inner, op, patient);
+}
+
+static const struct store_ops slow_ops = {
+	.run = slow_run, .lend = slow_lend, .sweep = odd_sweep, .close = odd_close
+};
+
+static void slow_answer(struct slow_store *slow)
+{
+	slow->home->on_answer(
+	    slow->home, &(struct lend_answer){ .number = slow->odd.latest.ask.number,
+	                                       .result = STORE_DONE,
+	                                       .grant = slow->odd.grant });
+}
+
+/* L1: the store has forgotten that it lent these. */
+static void what_was_lent_before_a_reset_is_not_spent_after_it(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct gale_completion done;
+	struct slow_store slow = { 0 };
+	struct house h;
+
+	(void)state;
+	plan.turns = plan.still = true;
+	plan.lease.patience_us = LONG_US;
+	house_open(&h, &plan);
+	odd_begin(&slow.odd, &h);
+	slow.odd.store.ops = &slow_ops;
+	slow.odd.grant = (struct lease_grant){ .units = 1,
+		                               .tag = { .us = GALE_HOURS(472222) },
+		                               .lasts_us = GALE_MINUTES(50) };
+	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_RULE, GALE_PENDING);
+	pass_quietly(&h, 0);
+	assert_int_equal(slow.asked, 1);
+	met(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_OK);
+	slow_answer(&slow);
+	assert_int_equal(gale_seat_completions(h.seat, &done, 1), 0);
+	pass_quietly(&h, 0);
+	assert_int_equal(slow.asked, 2);
+	slow_answer(&slow);
+	assert_int_equal(gale_seat_completions(h.seat, &done, 1), 1);
+	told(done.answer, GALE_WHY_CREDIT, GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
 static uint64_t recalls(struct house *h)
 {
 	struct gale_metric metrics[128];
@@ -617,13 +691,6 @@ static uint64_t recalls(struct house *h)
 			return metrics[i].value;
 	fail_msg("no such metric");
 	return 0;
-}
-
-static void pass_quietly(struct house *h, uint64_t us)
-{
-	test_clock_advance(&h->clock, us);
-	while (gale_turn(h->runtime) > 0)
-		continue;
 }
 
 static void open_denying(struct house *h, struct odd_store *odd, uint64_t window_us)
@@ -1117,6 +1184,7 @@ int main(void)
 		cmocka_unit_test(a_store_that_cannot_says_why),
 		cmocka_unit_test(a_lease_comes_from_credit_and_ends_in_memory),
 		cmocka_unit_test(a_store_is_told_what_it_said_was_used),
+		cmocka_unit_test(what_was_lent_before_a_reset_is_not_spent_after_it),
 		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
 		cmocka_unit_test(of_a_short_window_nobody_asks_that),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),

@@ -304,7 +304,7 @@ static void split(struct scene *scene, size_t i)
 	struct purse *purse = purses_find(set, &wanted);
 
 	must(purse);
-	purses_give_cells(set, purse, 4);
+	must(purses_give_cells(set, purse, 4));
 	must(load_relaxed(&purse->cells));
 }
 

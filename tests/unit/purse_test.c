@@ -531,6 +531,195 @@ static void no_window_gives_more_than_it_got(void **state)
 	free_cells(&s->purse);
 }
 
+/* ---- Seats that come and go, and an actor that does not rest ----------------------- */
+
+#define AGES 1500
+#define SEATS_HAD 3
+#define IN_AN_AGE 700
+
+/* In an age so many units are put in, and at its end all are void.  What is taken between
+ * two looks that show the same age is of that age. */
+struct ages {
+	struct purse purse;
+	_Atomic uint64_t age;
+	_Atomic bool over;
+	_Atomic uint64_t taken[AGES + 1];
+	_Atomic uint64_t all;
+	_Atomic bool seated[SEATS_HAD]; /* by number: has it been given out? */
+};
+
+static uint32_t sit(struct ages *s)
+{
+	for (uint32_t i = 0;; i = (i + 1) % SEATS_HAD) {
+		bool free = false;
+
+		if (swap_if_acquire(&s->seated[i], &free, true))
+			return i;
+		sched_yield();
+	}
+}
+
+static void take_in_ages(struct ages *s, unsigned who)
+{
+	struct chance chance = { who };
+
+	while (!load_relaxed(&s->over)) {
+		uint32_t seat = sit(s);
+
+		for (uint64_t i = chance_between(&chance, 1, 60); i > 0; i--) {
+			uint64_t age = load_acquire(&s->age), word;
+			uint64_t cost = chance_one_in(&chance, 8)
+			                    ? chance_between(&chance, 1, 90)
+			                    : 1;
+
+			if (!purse_take(&s->purse, seat, start, cost, &word))
+				continue;
+			add_relaxed(&s->all, cost);
+			fence_full();
+			if (load_relaxed(&s->age) == age)
+				add_relaxed(&s->taken[age], cost);
+		}
+		store_release(&s->seated[seat], false);
+	}
+}
+
+static void turn_ages(struct ages *s)
+{
+	struct chance chance = { 9 };
+
+	for (uint64_t age = 0; age < AGES; age++) {
+		uint64_t left = IN_AN_AGE;
+
+		while (left > 0) {
+			uint64_t some = chance_between(&chance, 1, left);
+
+			purse_put(&s->purse, far, some, start);
+			left -= some;
+			if (chance_one_in(&chance, 3))
+				sched_yield();
+			for (int i = 0; i < 3; i++)
+				purse_gather(&s->purse, &grace, start);
+		}
+		purse_void(&s->purse);
+		store_release(&s->age, age + 1);
+	}
+	store_relaxed(&s->over, true);
+}
+
+static void ages_main(void *arg, unsigned who)
+{
+	if (who == TAKERS)
+		turn_ages(arg);
+	else
+		take_in_ages(arg, who);
+}
+
+/* L1: what the store may lend again is not spent. */
+static void what_was_made_void_is_not_spent_by_any_seat(void **state)
+{
+	static struct ages s;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	purse_init(&s.purse, &units_lender);
+	give_cells(&s.purse, SEATS_HAD);
+	crew_run(TAKERS + 1, ages_main, &s);
+	assert_true(load_relaxed(&s.all) > 0);
+	assert_true(load_relaxed(&s.all) <= (uint64_t)AGES * IN_AN_AGE);
+	for (uint64_t age = 0; age <= AGES; age++)
+		assert_true(load_relaxed(&s.taken[age]) <= IN_AN_AGE);
+	free_cells(&s.purse);
+}
+
+/* ---- Windows that turn, while the actor does not rest ------------------------------- */
+
+#define TURNS 1500
+#define LASTS 3 /* ticks that a window does */
+#define IN_A_WINDOW 600
+
+/* Two leases a window, the second with an earlier bound on its end.  The clocks of seats may
+ * be a tick behind.  What is taken counts if no window has turned since its clock was read. */
+struct windows {
+	struct purse purse;
+	_Atomic uint64_t now; /* ticks */
+	_Atomic bool over;
+	_Atomic uint64_t taken[TURNS + 1];
+	_Atomic uint64_t all;
+	uint64_t given_back[TURNS + 1];
+};
+
+static void take_in_windows(struct windows *s, unsigned who)
+{
+	struct chance chance = { who };
+
+	while (!load_relaxed(&s->over)) {
+		uint64_t tick = load_acquire(&s->now), word;
+		uint64_t cost =
+		    chance_one_in(&chance, 8) ? chance_between(&chance, 1, 90) : 1;
+
+		if (tick > 0 && chance_one_in(&chance, 4))
+			tick--;
+		if (!purse_take(&s->purse, who, at(tick * TICK), cost, &word))
+			continue;
+		must(credit_dies(word).ns > tick * TICK); /* U2 */
+		add_relaxed(&s->all, cost);
+		fence_full();
+		if (load_relaxed(&s->now) / LASTS == tick / LASTS)
+			add_relaxed(&s->taken[tick / LASTS], cost);
+	}
+}
+
+static void act_at(struct windows *s, struct chance *chance, uint64_t tick)
+{
+	mono now = at(tick * TICK);
+
+	if (chance_one_in(chance, 2))
+		sched_yield();
+	for (uint64_t i = chance_below(chance, 4); i > 0; i--)
+		purse_gather(&s->purse, &grace, now);
+	if (chance_one_in(chance, 4)) /* L6: of this window, and no other */
+		s->given_back[tick / LASTS] += purse_empty(&s->purse, &grace, now);
+}
+
+static void turn_windows(struct windows *s)
+{
+	struct chance chance = { 11 };
+
+	for (uint64_t tick = 0; tick < TURNS * LASTS; tick++) {
+		uint64_t left = LASTS - tick % LASTS;
+
+		store_release(&s->now, tick);
+		if (left > 1)
+			purse_put(&s->purse, at((tick + (left > 2 ? 3 : 1)) * TICK),
+			          IN_A_WINDOW / 2, at(tick * TICK));
+		act_at(s, &chance, tick);
+	}
+	store_relaxed(&s->over, true);
+}
+
+static void windows_main(void *arg, unsigned who)
+{
+	if (who == TAKERS)
+		turn_windows(arg);
+	else
+		take_in_windows(arg, who);
+}
+
+static void no_window_gives_more_by_cells(void **state)
+{
+	static struct windows s;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	purse_init(&s.purse, &units_lender);
+	give_cells(&s.purse, TAKERS - 1); /* one has none */
+	crew_run(TAKERS + 1, windows_main, &s);
+	assert_true(load_relaxed(&s.all) > 0);
+	for (uint64_t i = 0; i <= TURNS; i++) /* L1 */
+		assert_true(load_relaxed(&s.taken[i]) + s.given_back[i] <= IN_A_WINDOW);
+	free_cells(&s.purse);
+}
+
 static void pin_and_kill(void *arg, unsigned who)
 {
 	struct purse *purse = arg;
@@ -594,6 +783,8 @@ int main(void)
 		cmocka_unit_test(burst_goes_before_places),
 		cmocka_unit_test(nothing_is_lost_and_nothing_doubled),
 		cmocka_unit_test(no_window_gives_more_than_it_got),
+		cmocka_unit_test(no_window_gives_more_by_cells),
+		cmocka_unit_test(what_was_made_void_is_not_spent_by_any_seat),
 		cmocka_unit_test(nobody_kills_what_another_holds),
 	};
 

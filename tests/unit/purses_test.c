@@ -337,6 +337,37 @@ static void when_all_are_held_there_is_no_room(void **state)
 	world_close(&world);
 }
 
+static uint32_t split_all(struct world *world, uint32_t keys, uint32_t seats)
+{
+	uint32_t split = 0;
+
+	for (unsigned i = 0; i < keys; i++)
+		split += purses_give_cells(&world->purses, find(world, i), seats);
+	return split;
+}
+
+/* Whoever makes all keys hot does not get all the memory. */
+static void cells_take_no_more_memory_than_purses(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	assert_true(world_open(&world, 64));
+	fill(&world, 64);
+	assert_int_equal(split_all(&world, 64, 62), 16); /* I5 */
+	for (int round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 64; i++)
+			assert_true(purses_evict(&world.purses, find(&world, i)));
+		(void)purses_turn(&world.purses);
+		(void)purses_turn(&world.purses);
+		fill(&world, 64);
+		/* 64 purses of 128 bytes, and 2 cells and a head of as much each */
+		assert_int_equal(split_all(&world, 64, 2), 21);
+	}
+	world_close(&world);
+}
+
 static void credit_leaves_before_the_purse_does(void **state)
 {
 	struct world world;
@@ -738,6 +769,7 @@ int main(void)
 		cmocka_unit_test(what_is_used_again_stays),
 		cmocka_unit_test(who_is_held_or_out_on_an_errand_stays),
 		cmocka_unit_test(when_all_are_held_there_is_no_room),
+		cmocka_unit_test(cells_take_no_more_memory_than_purses),
 		cmocka_unit_test(credit_leaves_before_the_purse_does),
 		cmocka_unit_test(what_a_reader_may_see_is_not_used_again),
 		cmocka_unit_test(closing_does_not_call_the_evictor),

@@ -651,6 +651,42 @@ static void closing_waits_for_the_turn_of_another_thread(void **state)
 	assert_true(house_close(&turner.house));
 }
 
+/* ---- What carries over ----------------------------------------------------------- */
+
+static uint64_t given_back(bool carry_over)
+{
+	struct house house;
+	uint64_t returns;
+
+	house_open(&house, &(struct house_plan){
+			       .rule = gale_fixed_window(100, GALE_HOURS(1)),
+			       .mode = GALE_LEASED,
+			       .lease = { .sizing = GALE_SIZE_FIXED,
+	                                  .batch = 10,
+	                                  .carry_over = carry_over },
+			       .shards = 1,
+			       .turns = true,
+			       .still = true,
+			   });
+	assert_int_equal(house_wait(&house, "k").verdict, GALE_ALLOW);
+	gale_limiter_close(house.limiter);
+	house.limiter = NULL;
+	for (int i = 0; i < 8; i++)
+		(void)gale_turn(house.runtime);
+	returns =
+	    load_relaxed(&house.runtime->shards[0].lessor.counters[COUNT_RETURNS]);
+	assert_true(house_close(&house));
+	return returns;
+}
+
+/* L6: it may be of a window before. */
+static void what_carries_over_is_not_given_back(void **state)
+{
+	(void)state;
+	assert_int_equal(given_back(false), 1);
+	assert_int_equal(given_back(true), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -671,6 +707,7 @@ int main(void)
 		cmocka_unit_test(threads_that_wait_share_the_turns),
 		cmocka_unit_test(a_wait_goes_on_while_another_thread_turns),
 		cmocka_unit_test(closing_waits_for_the_turn_of_another_thread),
+		cmocka_unit_test(what_carries_over_is_not_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

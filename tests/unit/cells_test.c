@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * cells_test.c -- hot keys under the whole library: what is forgotten, what it costs the
+ * host to take back what lies in cells, and how much memory they may take.
+ *
+ * Cells are put in by hand; so the host takes the turns, and time stands still.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <cmocka.h>
+
+#include "face/lend.h"
+#include "shards/local.h"
+#include "tests/support/house.h"
+#include "tests/support/must.h"
+
+#define LIMIT 1000
+#define KEYS 64
+#define CELLS 4
+#define ROOM (8 * KEYS) /* keys: enough that as many may have cells */
+#define PATIENCE GALE_SECONDS(30)
+
+/* ---- Instruments ----------------------------------------------------------------- */
+
+static _Atomic uint64_t barriers; /* that every thread had to pass */
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+	long with[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		with[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_membarrier &&
+	    (int)with[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+		add_relaxed(&barriers, 1);
+	return __real_syscall(number, with[0], with[1], with[2], with[3], with[4],
+	                      with[5]);
+}
+
+/* ---- The scene ------------------------------------------------------------------- */
+
+static struct house house;
+
+static const char *key_of(unsigned i)
+{
+	static char text[16];
+
+	(void)snprintf(text, sizeof(text), "key %u", i);
+	return text;
+}
+
+static struct purse *purse_of(unsigned i)
+{
+	const char *key = key_of(i);
+	struct purse_name name = {
+		.lender = &house.limiter->lender,
+		.key = (const uint8_t *)key,
+		.key_len = (uint16_t)strlen(key),
+		.hash = local_hash(&house.limiter->lender, key, strlen(key)),
+	};
+
+	return purses_find(&house.runtime->shards[0].lessor.purses, &name);
+}
+
+static struct cell *cell_of(unsigned i)
+{
+	return local_cell(purse_of(i), house.seat->number);
+}
+
+/* The key's whole limit is with this node, and a slice of it in the seat's cell. */
+static void make_hot(unsigned i)
+{
+	struct purses *set = &house.runtime->shards[0].lessor.purses;
+
+	assert_int_equal(house_wait(&house, key_of(i)).verdict, GALE_ALLOW);
+	assert_true(purses_give_cells(set, purse_of(i), CELLS));
+	assert_int_equal(house_wait(&house, key_of(i)).verdict, GALE_ALLOW);
+	assert_true(credit_units(load_relaxed(&cell_of(i)->credit)) > 0);
+}
+
+static void open_hot(unsigned keys, unsigned room)
+{
+	house_open(&house, &(struct house_plan){
+			       .rule = gale_fixed_window(LIMIT, GALE_HOURS(1)),
+			       .mode = GALE_LEASED,
+			       .lease = { .sizing = GALE_SIZE_FIXED,
+	                                  .batch = LIMIT,
+	                                  .patience_us = PATIENCE },
+			       .shards = 1,
+			       .node_keys = room,
+			       .turns = true,
+			       .still = true,
+			   });
+	for (unsigned i = 0; i < keys; i++)
+		make_hot(i);
+	store_relaxed(&barriers, 0);
+}
+
+/* ---- What is forgotten ----------------------------------------------------------- */
+
+/* The seat was about to add this to its cell when the actor took what was there. */
+static void is_late(struct cell *cell)
+{
+	store_relaxed(&cell->mine_if_not, load_relaxed(&cell->credit));
+	store_relaxed(&cell->state, CELL_TAKEN);
+}
+
+static uint64_t can_be_had(unsigned i)
+{
+	uint64_t count = 0;
+
+	while (house_wait(&house, key_of(i)).verdict == GALE_ALLOW)
+		count++;
+	return count;
+}
+
+/* L1: the store counts from nothing again. */
+static void a_reset_leaves_nothing_with_a_seat(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		const char *key = key_of(0);
+
+		open_hot(1, ROOM);
+		if (late)
+			is_late(cell_of(0));
+		assert_int_equal(
+		    gale_reset(house.seat, house.limiter, key, strlen(key), PATIENCE),
+		    GALE_ERR_OK);
+		assert_int_equal(can_be_had(0), LIMIT);
+		assert_true(house_close(&house));
+	}
+}
+
+/* L1: the window may be over at the store. */
+static void a_fence_leaves_nothing_with_a_seat(void **state)
+{
+	struct lessor *lessor;
+	uint64_t word;
+
+	(void)state;
+	open_hot(1, ROOM);
+	lessor = &house.runtime->shards[0].lessor;
+	is_late(cell_of(0));
+	lessor_unlist_lent(lessor, purse_of(0));
+	lessor_drop_lent(lessor, link_of(lessor, &house.limiter->lender));
+	assert_int_equal(purse_left(purse_of(0), seat_now(house.seat)), 0);
+	assert_false(purse_take(purse_of(0), house.seat->number, seat_now(house.seat),
+	                        1, &word));
+	assert_true(house_close(&house));
+}
+
+/* ---- What it costs the host ------------------------------------------------------- */
+
+/* One for all, and one for what waits until nobody can be reading it: of a limiter that
+ * is closed, and of a runtime. */
+static void all_that_closes_passes_one_fence(void **state)
+{
+	(void)state;
+	open_hot(KEYS, ROOM);
+	assert_true(house_close(&house));
+	assert_true(load_relaxed(&barriers) <= 4);
+	open_hot(KEYS, ROOM);
+	gale_runtime_close(house.runtime);
+	house.runtime = NULL;
+	assert_true(load_relaxed(&barriers) <= 4);
+	assert_true(house_close(&house));
+}
+
+/* Each wants more than its cell and what is shared have, and less than both. */
+static void keys_that_are_asked_about_together_pass_one_fence(void **state)
+{
+	struct gale_completion done[KEYS];
+
+	(void)state;
+	open_hot(KEYS, ROOM);
+	for (unsigned i = 0; i < KEYS; i++)
+		assert_int_equal(gale_ask(house.seat, house.limiter, key_of(i),
+		                          strlen(key_of(i)), LIMIT - 10, NULL)
+		                     .verdict,
+		                 GALE_PENDING);
+	(void)gale_turn(house.runtime);
+	assert_int_equal(gale_seat_completions(house.seat, done, KEYS), KEYS);
+	for (unsigned i = 0; i < KEYS; i++)
+		assert_int_equal(done[i].answer.verdict, GALE_ALLOW);
+	assert_true(load_relaxed(&barriers) <= 2);
+	assert_true(house_close(&house));
+}
+
+static void ask_of(unsigned from, unsigned end)
+{
+	for (unsigned i = from; i < end; i++)
+		assert_int_equal(house_wait(&house, key_of(i)).verdict, GALE_ALLOW);
+}
+
+/* The first of those that have been there the longest are hot. */
+static void keys_that_are_evicted_together_pass_one_fence(void **state)
+{
+	uint64_t evicted;
+
+	(void)state;
+	open_hot(9, KEYS);
+	ask_of(9, KEYS);
+	store_relaxed(&barriers, 0);
+	ask_of(KEYS, KEYS + 8); /* as many as are evicted at a time, but for one */
+	evicted =
+	    load_relaxed(&house.runtime->shards[0].lessor.counters[COUNT_EVICTED]);
+	assert_int_equal(evicted, 9);
+	assert_true(load_relaxed(&barriers) <= 4);
+	assert_true(house_close(&house));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reset_leaves_nothing_with_a_seat),
+		cmocka_unit_test(a_fence_leaves_nothing_with_a_seat),
+		cmocka_unit_test(all_that_closes_passes_one_fence),
+		cmocka_unit_test(keys_that_are_asked_about_together_pass_one_fence),
+		cmocka_unit_test(keys_that_are_evicted_together_pass_one_fence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
