@@ -112,8 +112,8 @@ static void read_timeline(const struct postgres_server *server, char *out)
 {
 	char generation[GENERATION_ROOM];
 
-	postgres_server_ask(server, "SELECT generation FROM gale.birth",
-	                    generation, sizeof(generation));
+	postgres_server_ask(server, "SELECT generation FROM gale.birth", generation,
+	                    sizeof(generation));
 	must(strlen(generation) > TIMELINE_AT + TIMELINE_DIGITS);
 	snprintf(out, TIMELINE_DIGITS + 1, "%.8s", generation + TIMELINE_AT);
 }
@@ -253,7 +253,8 @@ static void begin_a_day(const char *what)
 	if (what)
 		(void)number_at(s.primary, what);
 	(void)number_at(s.primary,
-	                "UPDATE gale.birth SET mark = 4096, earliest = 0 RETURNING 1");
+	                "UPDATE gale.birth SET mark = 4096, earliest = 0,"
+	                " generation = gale.generation_of(4096) RETURNING 1");
 	open_node(s.urls[0], GALE_DAYS(1));
 }
 
