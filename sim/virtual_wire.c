@@ -219,8 +219,9 @@ static void tell_step(struct net *net, const struct remote_job *job,
 static void serve_one(struct letter *letter, struct carried *carried)
 {
 	static struct kept before; /* too large for a stack */
+	struct station *station = letter->office->station;
 
-	carried->told = station_serve(letter->office->station, &carried->job, &before);
+	carried->told = station->ops->serve(station, &carried->job, &before);
 	tell_law(letter, &carried->job, &carried->told, /* arrives= */ false);
 	tell_step(letter->office->net, &carried->job, &carried->told);
 	carried->before = room_for(NULL, carried->told.before.count + 1);

@@ -788,7 +788,7 @@ void world_cut(struct world *world, uint32_t number, uint64_t until_us)
 void world_replicate(struct world *world)
 {
 	trace(world, "the replica has all");
-	station_replicate(&world->station);
+	world->station->ops->replicate(world->station);
 }
 
 void world_fail_over(struct world *world)
@@ -980,6 +980,15 @@ static void stepped(struct net *net, const uint8_t *key, uint32_t key_len,
 	count_admitted(world, &call);
 }
 
+static void open_station(struct world *world)
+{
+	engine_station_init(&world->by_engine);
+	world->station =
+	    world->plan.station ? world->plan.station : &world->by_engine.station;
+	station_open(world->station, &world->clock_of_store);
+	office_open(&world->office, &world->net, world->station);
+}
+
 /* NULL: it is a server. */
 static struct store *open_shared(struct world *world)
 {
@@ -992,8 +1001,7 @@ static struct store *open_shared(struct world *world)
 	test_allocator_init(&world->allocator);
 	world->clock_of_store.now_us = true_us;
 	if (world->plan.fails) {
-		station_open(&world->station, &world->clock_of_store);
-		office_open(&world->office, &world->net, &world->station);
+		open_station(world);
 		return NULL;
 	}
 	store = memory_open(&config);
@@ -1070,7 +1078,7 @@ static void close_shared(struct world *world)
 		return;
 	}
 	office_close(&world->office);
-	station_close(&world->station);
+	world->station->ops->close(world->station);
 }
 
 bool world_close(struct world *world)

@@ -57,6 +57,7 @@ enum world_end {
 
 struct world_plan {
 	uint64_t seed;
+	struct station *station; /* with fails, whose it is; NULL: the engine's */
 	struct gale_rule rule;
 	enum gale_mode mode;
 	struct gale_leasing lease;
@@ -137,7 +138,8 @@ struct world {
 	struct chance chance;
 	struct agenda agenda;
 	struct net net;
-	struct station station; /* with plan.fails */
+	struct station *station; /* with plan.fails */
+	struct engine_station by_engine;
 	struct office office;
 	struct gale_clock clock_of_store;
 	struct test_allocator allocator;
