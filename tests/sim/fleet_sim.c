@@ -6,6 +6,7 @@
  *     fleet_sim --seeds 0-999                 as many worlds
  *     fleet_sim --seeds 7-7 --verbose         one, and everything that happens in it
  *     fleet_sim --seeds 7-7 --set nodes=2 --only 3,17-20     one, made smaller
+ *     fleet_sim --seeds 0-999 --redis         those whose store can fail over, by a Redis
  *
  * A world that fails is made smaller as long as it fails: what was drawn for it is
  * replaced by something simpler (--set), and asks, with what befalls their nodes then, are
@@ -14,6 +15,9 @@
  * Most worlds lease windows among a few nodes and have everything that can go wrong in
  * them; every tenth is calm, and in it each full window must be used to the last unit.
  * Others lease meters and pacers, or carry units over.
+ *
+ * With --redis the same worlds are played twice, once by the scripts on a real server and
+ * once by the engine here: nodes must be told the same, at the same instants.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -22,6 +26,7 @@
 #include <unistd.h>
 
 #include "sim/shrink.h"
+#include "tests/sim/redis_station.h"
 #include "tests/support/must.h"
 
 /* ---- Drawing --------------------------------------------------------------------- */
@@ -326,9 +331,60 @@ static void describe(const struct script *script)
 static struct world world;
 static uint64_t seed_now; /* for who aborts */
 
+static void fold(uint64_t *sum, uint64_t number)
+{
+	struct chance c = { *sum ^ number };
+
+	*sum = chance_next(&c);
+}
+
+static void fold_call(uint64_t *sum, const struct call *call)
+{
+	const struct gale_answer *answer = &call->answer;
+	const uint64_t numbers[] = {
+		call->asked_us,
+		call->node,
+		call->key,
+		call->cost,
+		call->pending,
+		answer->verdict,
+		answer->why,
+		answer->limit,
+		answer->remaining,
+		answer->reset_after_us,
+		answer->retry_after_us,
+		answer->delay_ns,
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		fold(sum, numbers[i]);
+}
+
+/* What nodes have told their callers and been told, as one number. */
+static uint64_t story_of(const struct world *it)
+{
+	const uint64_t numbers[] = {
+		it->admissions, it->denials,      it->leases,          it->fail_overs,
+		it->unanswered, it->net.requests, it->net.lost,        it->net.cut,
+		it->over_most,  it->chance.state, it->agenda.happened,
+	};
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < it->call_count; i++)
+		fold_call(&sum, it->calls[i]);
+	for (uint32_t i = 0; i < it->plan.keys; i++) {
+		fold(&sum, it->laws[i].lent);
+		fold(&sum, it->laws[i].admitted);
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		fold(&sum, numbers[i]);
+	return sum;
+}
+
 /* What became of it; "" if nothing is wrong. */
-static const char *run_world(const struct script *script, const struct choice *choice,
-                             bool verbose, struct tally *tally, uint64_t *ret_asks)
+static const char *play_world(const struct script *script, const struct choice *choice,
+                              bool verbose, struct tally *tally, uint64_t *ret_asks,
+                              uint64_t *ret_story)
 {
 	bool used_up, lawful;
 
@@ -336,12 +392,31 @@ static const char *run_world(const struct script *script, const struct choice *c
 	world.verbose = verbose;
 	*ret_asks = script_play(script, choice, &world);
 	used_up = world.fault[0] || choice->some || is_used_up(script, &world);
+	*ret_story = story_of(&world);
 	lawful = world_close(&world);
 	if (tally)
 		add(tally, script, &world);
 	if (lawful)
 		return used_up ? "" : "not all was used";
 	return world.fault;
+}
+
+/* The same, and if there is a station the engine must have the same story. */
+static const char *run_world(const struct script *script, const struct choice *choice,
+                             bool verbose, struct tally *tally, uint64_t *ret_asks)
+{
+	struct script by_engine = *script;
+	uint64_t story, other;
+	const char *what = play_world(script, choice, verbose, tally, ret_asks, &story);
+
+	if (what[0] || !script->plan.station)
+		return what;
+	by_engine.plan.station = NULL;
+	what = play_world(&by_engine, choice, /* verbose= */ false, NULL, ret_asks,
+	                  &other);
+	if (what[0])
+		return what;
+	return story == other ? "" : "without --redis, nodes are told something else";
 }
 
 /* ---- Made simpler ---------------------------------------------------------------- */
@@ -407,15 +482,18 @@ static void print_replay(uint64_t seed, const struct script *script,
 		printf(" --only ");
 		choice_print(choice, asks, stdout);
 	}
-	printf(" --verbose\n");
+	printf("%s --verbose\n", script->plan.station ? " --redis" : "");
 }
 
 /* ---- Seeds ----------------------------------------------------------------------- */
+
+static struct redis_station redis;
 
 struct options {
 	uint64_t first, last;
 	bool verbose;
 	bool shrinks;
+	bool redis;
 	struct {
 		const struct shrink_field *field;
 		uint64_t value;
@@ -430,6 +508,8 @@ static struct script script_of(uint64_t seed, const struct options *options)
 
 	for (size_t i = 0; i < options->set_count; i++)
 		shrink_set(&script, options->sets[i].field, options->sets[i].value);
+	if (options->redis)
+		script.plan.station = &redis.station;
 	return script;
 }
 
@@ -467,6 +547,8 @@ static bool run_seed(uint64_t seed, const struct options *options, struct tally 
 	uint64_t asks;
 
 	seed_now = seed;
+	if (options->redis && !script.plan.fails)
+		return true; /* its store is no server */
 	if (options->verbose)
 		describe(&script);
 	what = run_world(&script, &options->choice, options->verbose, tally, &asks);
@@ -525,6 +607,10 @@ static const char *parse(int argc, char **argv, struct options *options)
 			options->verbose = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--redis") == 0) {
+			options->redis = true;
+			continue;
+		}
 		i++;
 		if (strcmp(argv[i - 1], "--seeds") == 0) {
 			if (!parse_seeds(value, options))
@@ -539,7 +625,7 @@ static const char *parse(int argc, char **argv, struct options *options)
 				return "--only 3,17-20: numbers of asks, below 1000000";
 		} else {
 			return "usage: fleet_sim [--seeds FROM-TO] [--set NAME=NUMBER] "
-			       "[--only LIST] [--verbose]";
+			       "[--only LIST] [--redis] [--verbose]";
 		}
 	}
 	return NULL;
@@ -558,9 +644,15 @@ int main(int argc, char **argv)
 	}
 	(void)signal(SIGABRT, aborted);
 	options.shrinks = !options.verbose;
+	if (options.redis)
+		redis_station_start(&redis);
 	for (uint64_t i = 0; i <= options.last - options.first && failed < 10; i++)
 		failed += !run_seed(options.first + i, &options, &tally);
 	tell(&tally);
+	if (options.redis) {
+		printf("%" PRIu64 " jobs by Redis\n", redis.jobs);
+		redis_station_stop(&redis);
+	}
 	if (tally.asks == 0)
 		fprintf(stderr, "nothing was asked\n");
 	return failed > 0 || tally.asks == 0;
