@@ -264,13 +264,19 @@ static uint64_t first_start(const struct rule *rule)
 	return quota_period(&rule->is, 0).end_us % rule_window_us(rule);
 }
 
+/* Nothing is granted by what is given back: that does not wait. */
+static uint64_t not_before(const struct remote_job *job)
+{
+	return job->verb == REMOTE_BACK ? 0 : instant(job->not_before_us);
+}
+
 static void pack_window(struct packed *packed, const struct remote_job *job)
 {
 	const struct rule *rule = job->rule;
 	bool months = rule->is.cadence == GALE_MONTHLY;
 
 	pack_head(packed, rule);
-	pack_number(packed, instant(job->not_before_us));
+	pack_number(packed, not_before(job));
 	pack_number(packed, rule->is.limit);
 	pack_number(packed, months ? 0 : rule_window_us(rule));
 	pack_number(packed, months ? 0 : first_start(rule));
@@ -289,7 +295,7 @@ static void pack_rest_of_window(struct packed *packed, const struct rule *rule,
 static void pack_meter(struct packed *packed, const struct remote_job *job)
 {
 	pack_head(packed, job->rule);
-	pack_number(packed, instant(job->not_before_us));
+	pack_number(packed, not_before(job));
 	pack_number(packed, job->rule->is.limit);
 	pack_number(packed, job->rule->is.period_us);
 	pack_slot(packed, job->rule->full);

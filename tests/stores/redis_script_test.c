@@ -529,7 +529,7 @@ static void another_generation_changes_nothing(void **state)
 	scene_close(&s);
 }
 
-static void before_its_instant_it_waits(void **state)
+static void before_its_instant_what_takes_waits(void **state)
 {
 	struct scene s;
 
@@ -539,10 +539,12 @@ static void before_its_instant_it_waits(void **state)
 	job(&s, 1, REMOTE_LEND, "k")->not_before_us = servers_time() + HOUR;
 	job(&s, 2, REMOTE_SWAP, "k")->not_before_us = servers_time() + HOUR;
 	job(&s, 3, REMOTE_READ, "k")->not_before_us = servers_time() + HOUR;
-	assert_int_equal(call(&s, 4), REDIS_TOLD);
+	job(&s, 4, REMOTE_BACK, "k")->not_before_us = servers_time() + HOUR;
+	assert_int_equal(call(&s, 5), REDIS_TOLD);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(s.told[i].code, REMOTE_WAITS);
 	assert_int_equal(s.told[3].code, REMOTE_DONE);
+	assert_int_equal(s.told[4].code, REMOTE_DONE);
 	assert_true(is_gone("k"));
 	scene_close(&s);
 }
@@ -746,7 +748,7 @@ int main(void)
 		cmocka_unit_test(a_swap_needs_what_it_was),
 		cmocka_unit_test(a_value_that_is_too_long_is_not_read),
 		cmocka_unit_test(another_generation_changes_nothing),
-		cmocka_unit_test(before_its_instant_it_waits),
+		cmocka_unit_test(before_its_instant_what_takes_waits),
 		cmocka_unit_test(a_month_that_was_not_sent_is_said),
 		cmocka_unit_test(a_script_that_was_forgotten_is_loaded_again),
 		cmocka_unit_test(a_full_server_says_so),

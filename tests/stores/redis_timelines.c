@@ -362,7 +362,6 @@ static void add_back(struct timeline *t, struct key *key)
 	if (chance_one_in(c, 3))
 		node = &key->nodes[chance_below(c, NODES)];
 	job = add_job(t, key, REMOTE_BACK);
-	job->not_before_us = 0;
 	job->ask.node = node->id;
 	job->ask.number = at_most(next_number(c, node));
 	job->tag = some_tag(c, key, node);
