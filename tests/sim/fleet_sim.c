@@ -487,13 +487,12 @@ static void print_replay(uint64_t seed, const struct script *script,
 
 /* ---- Seeds ----------------------------------------------------------------------- */
 
-static struct redis_station redis;
-
 struct options {
 	uint64_t first, last;
 	bool verbose;
 	bool shrinks;
-	bool redis;
+	bool by_redis;
+	struct station *redis;
 	struct {
 		const struct shrink_field *field;
 		uint64_t value;
@@ -508,8 +507,7 @@ static struct script script_of(uint64_t seed, const struct options *options)
 
 	for (size_t i = 0; i < options->set_count; i++)
 		shrink_set(&script, options->sets[i].field, options->sets[i].value);
-	if (options->redis)
-		script.plan.station = &redis.station;
+	script.plan.station = options->redis;
 	return script;
 }
 
@@ -608,7 +606,7 @@ static const char *parse(int argc, char **argv, struct options *options)
 			continue;
 		}
 		if (strcmp(argv[i], "--redis") == 0) {
-			options->redis = true;
+			options->by_redis = true;
 			continue;
 		}
 		i++;
@@ -644,15 +642,13 @@ int main(int argc, char **argv)
 	}
 	(void)signal(SIGABRT, aborted);
 	options.shrinks = !options.verbose;
-	if (options.redis)
-		redis_station_start(&redis);
+	if (options.by_redis)
+		options.redis = redis_station_start();
 	for (uint64_t i = 0; i <= options.last - options.first && failed < 10; i++)
 		failed += !run_seed(options.first + i, &options, &tally);
 	tell(&tally);
-	if (options.redis) {
-		printf("%" PRIu64 " jobs by Redis\n", redis.jobs);
-		redis_station_stop(&redis);
-	}
+	if (options.redis)
+		printf("%" PRIu64 " jobs by Redis\n", redis_station_stop());
 	if (tally.asks == 0)
 		fprintf(stderr, "nothing was asked\n");
 	return failed > 0 || tally.asks == 0;

@@ -7,10 +7,23 @@
 #include <string.h>
 
 #include "stores/redis/cluster.h"
+#include "tests/support/fake_time.h"
 #include "tests/support/must.h"
+#include "tests/support/redis_server.h"
 
 #define PREFIX "sim:"
 #define BEGIN_US UINT64_C(1600000000000000) /* before any world does */
+
+struct redis_station {
+	struct station station; /* first */
+	struct fake_time time;
+	struct redis_server server;
+	struct redis_talk talk;
+	uint64_t now_us; /* that the server's clock was set to */
+	uint64_t nonce;  /* of the latest job, in all worlds */
+	char generation[REMOTE_GENERATION_BYTES];
+	size_t generation_count;
+};
 
 static struct remote_bytes word_of(const char *text)
 {
@@ -114,7 +127,6 @@ static struct remote_told serve(struct station *self, const struct remote_job *j
 	must(told.now_us == station->now_us);
 	copy_before(&told, before);
 	redis_reply_free(reply);
-	station->jobs++;
 	return told;
 }
 
@@ -181,20 +193,23 @@ static const struct station_ops ops = {
 	.fail_over = fail_over,
 };
 
-void redis_station_start(struct redis_station *station)
+static struct redis_station redis = { .station.ops = &ops };
+
+struct station *redis_station_start(void)
 {
-	*station = (struct redis_station){ .station.ops = &ops };
-	fake_time_begin(&station->time, BEGIN_US);
-	redis_server_start(&station->server, NULL);
+	fake_time_begin(&redis.time, BEGIN_US);
+	redis_server_start(&redis.server, NULL);
 	fake_time_end();
-	redis_talk_open(&station->talk, &station->server);
-	must(redis_put_script(&station->talk.text, &redis_step_script));
-	redis_reply_free(hear(station));
+	redis_talk_open(&redis.talk, &redis.server);
+	must(redis_put_script(&redis.talk.text, &redis_step_script));
+	redis_reply_free(hear(&redis));
+	return &redis.station;
 }
 
-void redis_station_stop(struct redis_station *station)
+uint64_t redis_station_stop(void)
 {
-	redis_talk_close(&station->talk);
-	redis_server_stop(&station->server);
-	fake_time_close(&station->time);
+	redis_talk_close(&redis.talk);
+	redis_server_stop(&redis.server);
+	fake_time_close(&redis.time);
+	return redis.nonce;
 }

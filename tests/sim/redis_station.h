@@ -15,23 +15,11 @@
 #define TESTS_SIM_REDIS_STATION_H
 
 #include "sim/station.h"
-#include "tests/support/fake_time.h"
-#include "tests/support/redis_server.h"
 
-struct redis_station {
-	struct station station; /* first */
-	struct fake_time time;
-	struct redis_server server;
-	struct redis_talk talk;
-	uint64_t now_us; /* that the server's clock was set to */
-	uint64_t nonce;
-	uint64_t jobs; /* that it did, in all worlds */
-	char generation[REMOTE_GENERATION_BYTES];
-	size_t generation_count;
-};
-
-/* Before a world is open; it serves one after the other. */
-void redis_station_start(struct redis_station *station);
-void redis_station_stop(struct redis_station *station);
+/* Before a world is open; it serves one after the other, and there is one of it.  A
+ * program that cannot start the server ends. */
+struct station *redis_station_start(void);
+/* Returns how many jobs it did. */
+uint64_t redis_station_stop(void);
 
 #endif
