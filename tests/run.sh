@@ -5,13 +5,13 @@
 # run.sh [NAME...] -- every test, in every configuration that matters.
 #
 #     gcc          debugging build, every suite, the model at full length
-#     clang        the same under -Wthread-safety: unit, model, interleave, sim, stores, lint
+#     clang        the same under -Wthread-safety: unit, model, interleave, sim, lint
 #     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
-#     tsan         clang, ThreadSanitizer
+#     tsan         clang, ThreadSanitizer: what has threads or servers
 #     release      what users get: unit tests, each benchmark once, then installed into an
 #                  empty prefix, where the README's program must compile as printed
 #     subproject   a project that builds gale as a part of it
-#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (60)
+#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (40)
 #
 # Everything happens under build/test.  A suite without tests and a test that was skipped
 # count as failed.  The last line is "N passed, N failed".
@@ -76,7 +76,7 @@ build() {
 # How many tests of a suite at a time: those that talk to servers mostly wait.
 together() { # SUITE
 	case $1 in
-	stores) echo 4 ;;
+	stores) echo 6 ;;
 	*) nproc ;;
 	esac
 }
@@ -106,7 +106,7 @@ test_gcc() {
 	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model interleave sim spec stores tools torture lint
 }
 test_clang() {
-	build clang clang && suites clang unit model interleave sim stores lint
+	build clang clang && suites clang unit model interleave sim lint
 }
 test_asan() {
 	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim spec stores tools torture
@@ -165,7 +165,7 @@ test_subproject() {
 # New inputs and crashes go to the build folder; a person moves what is worth keeping
 # into tests/fuzz/corpus.
 fuzz_one() {
-	local target=$1 seconds=${GALE_FUZZ_SECONDS:-60} work=$out/fuzz/work/$1
+	local target=$1 seconds=${GALE_FUZZ_SECONDS:-40} work=$out/fuzz/work/$1
 	mkdir -p "$work/corpus"
 	"$out/fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
 		-print_final_stats=1 -artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"

@@ -47,6 +47,7 @@
 #define PATIENCE GALE_SECONDS(1)
 #define PATIENCE_NS UINT64_C(60000000000)
 #define NAME_MOST 32
+#define WHYS (GALE_WHY_BAD_ASK + 1)
 
 /* One rule in one mode: a limiter of each node, all of one name. */
 struct row {
@@ -62,6 +63,7 @@ struct row {
 	_Atomic uint64_t
 	    lost; /* nobody waited any more when the node's clock went on */
 	_Atomic uint64_t answered;
+	_Atomic uint64_t by_why[WHYS];
 };
 
 /* Time of nodes: it runs, and is moved on. */
@@ -188,6 +190,7 @@ static void *asker_main(void *arg)
 		add_relaxed(&row->admitted, answer.verdict == GALE_ALLOW);
 		add_relaxed(&row->lost, answer.why == GALE_WHY_LATE);
 		add_relaxed(&row->answered, 1);
+		add_relaxed(&row->by_why[answer.why], 1);
 	}
 	gale_leave(seat);
 	return NULL;
@@ -320,6 +323,14 @@ static bool is_behind(const struct row *row, const struct count *before, bool re
 	return refills && has_room(row, before);
 }
 
+static void show(const struct row *row)
+{
+	for (int why = 0; why < WHYS; why++)
+		print_message("%s: %" PRIu64 " x %s\n", row->name,
+		              load_relaxed(&row->by_why[why]),
+		              gale_why_text((enum gale_why)why));
+}
+
 static void await(struct row *row, const struct count *before, bool refills)
 {
 	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
@@ -328,6 +339,9 @@ static void await(struct row *row, const struct count *before, bool refills)
 		nap_us(1000);
 		if (patience_now_ns() < deadline)
 			continue;
+		show(row);
+		nap_us(2000000);
+		show(row);
 		fail_msg("%s: %" PRIu64 " of %" PRIu64 " windows", row->name,
 		         row->admitted, row->opened);
 	}
