@@ -279,8 +279,8 @@ void line_close(struct line *line)
 {
 	struct batch *batch;
 
-	line->wire->ops->free(line->wire);
 	while ((batch = oldest(line)))
-		end_batch(line, batch, NULL);
+		end_batch(line, batch, NULL); /* who is told may look at the wire */
+	line->wire->ops->free(line->wire);
 	memory_give(line->config->allocator, line, sizeof(*line));
 }

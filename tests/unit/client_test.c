@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "stores/client.h"
@@ -34,7 +35,7 @@ struct sent {
 
 /* A wire, and all that is behind it. */
 struct fake {
-	struct wire wire; /* first */
+	struct wire *wire; /* allocated, so that who uses it afterwards is found out */
 	enum wire_state state;
 	enum wire_state next;      /* what a connection that is begun comes to */
 	enum wire_reply_kind kind; /* of replies */
@@ -154,7 +155,7 @@ static void reply(const struct sent *sent)
 		s.fake.skewed--;
 		reply.nonce++;
 	}
-	s.fake.wire.home->on_reply(s.fake.wire.home, &reply);
+	s.fake.wire->home->on_reply(s.fake.wire->home, &reply);
 }
 
 static enum wire_state fake_turn(struct wire *wire, mono now)
@@ -180,9 +181,9 @@ static void fake_hang_up(struct wire *wire)
 
 static void fake_free(struct wire *wire)
 {
-	(void)wire;
 	assert_false(s.fake.is_freed);
 	s.fake.is_freed = true;
+	free(wire);
 	s.fake.sent_count = 0;
 }
 
@@ -280,14 +281,14 @@ static void pass(uint64_t ns)
 
 static void open_scene(struct gale_rule config)
 {
-	struct client_config client = { .home = &s.home,
-		                        .wire = &s.fake.wire,
-		                        .counters = s.counters };
+	struct client_config client = { .home = &s.home, .counters = s.counters };
 
 	memset(&s, 0, sizeof(s));
+	s.fake.wire = calloc(1, sizeof(*s.fake.wire));
+	assert_non_null(s.fake.wire);
 	s.home.on_done = on_done;
 	s.home.on_answer = on_answer;
-	s.fake.wire.ops = &fake_ops;
+	s.fake.wire->ops = &fake_ops;
 	s.fake.state = WIRE_OPENING;
 	s.fake.next = WIRE_READY;
 	s.fake.server_us = T0;
@@ -295,6 +296,7 @@ static void open_scene(struct gale_rule config)
 	assert_int_equal(rule_compile(&config, &s.rule), GALE_ERR_OK);
 	test_allocator_init(&s.allocator);
 	client.allocator = &s.allocator.allocator;
+	client.wire = s.fake.wire;
 	s.client = client_open(&client);
 	assert_non_null(s.client);
 }
@@ -451,7 +453,7 @@ static void what_was_read_before_the_server_forgot_is_read_again(void **state)
 	begin(0, STORE_STEP, "k");
 	turn(1); /* it is read, and about to be swapped */
 	assert_int_equal(s.done[0], 0);
-	s.fake.wire.since_us = s.fake.server_us;
+	s.fake.wire->since_us = s.fake.server_us;
 	turn(3);
 	assert_done(0, STORE_DONE);
 	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
@@ -691,8 +693,8 @@ static void a_server_that_forgot_grants_nothing_of_the_window(void **state)
 {
 	(void)state;
 	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
-	s.fake.wire.since_us = T0 - T0 % GALE_SECONDS(10) + GALE_SECONDS(3);
-	s.fake.server_us = s.fake.wire.since_us + 1;
+	s.fake.wire->since_us = T0 - T0 % GALE_SECONDS(10) + GALE_SECONDS(3);
+	s.fake.server_us = s.fake.wire->since_us + 1;
 	begin(0, STORE_STEP, "k");
 	lend(LEND, 1, 5);
 	turn(1);
@@ -713,7 +715,7 @@ static void nobody_is_kept_in_quarantine_for_longer_than_a_minute(void **state)
 {
 	(void)state;
 	open_scene(gale_fixed_window(10, GALE_DAYS(1)));
-	s.fake.wire.since_us = T0;
+	s.fake.wire->since_us = T0;
 	begin(0, STORE_STEP, "k");
 	turn(1);
 	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY);
@@ -749,7 +751,7 @@ static void lend_with(uint64_t number, uint64_t want, const struct lend_request 
 static void forget(void)
 {
 	memset(s.fake.keys, 0, sizeof(s.fake.keys));
-	s.fake.wire.since_us = s.fake.server_us;
+	s.fake.wire->since_us = s.fake.server_us;
 }
 
 /* What it was told before the server forgot, also while nothing is granted yet, and also
@@ -891,7 +893,7 @@ static void what_was_sent_is_written_and_nothing_read(void **state)
 {
 	(void)state;
 	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
-	s.fake.wire.ops = &flushing_ops;
+	s.fake.wire->ops = &flushing_ops;
 	begin(0, STORE_STEP, "k");
 	turn(1);
 	assert_int_equal(s.fake.flushes, 1);
@@ -913,14 +915,14 @@ static void a_wire_is_turned_when_it_is_due(void **state)
 {
 	(void)state;
 	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
-	s.fake.wire.due = mono_after(s.now, SECOND_NS / 10);
+	s.fake.wire->due = mono_after(s.now, SECOND_NS / 10);
 	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
 	s.fake.next = WIRE_OPENING;
 	begin(0, STORE_STEP, "k");
-	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire.due.ns);
+	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire->due.ns);
 	s.fake.state = WIRE_READY;
 	s.fake.silent = true;
-	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire.due.ns);
+	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire->due.ns);
 	s.fake.silent = false;
 	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
 	assert_done(0, STORE_DONE);
