@@ -4,6 +4,8 @@
  * http.c -- what part of a request's processor time is gale's, in an HTTP server by key?
  *
  *	gale_http SERVER TIMED [--smoke]         the table, for examples/http_server
+ *	gale_http --nginx NGINX INSIDE TIMED     the same inside nginx: its program, and
+ *	                                         http_inside.c as two libraries
  *	gale_http --there PORT:PID PORT:PID      the same for two servers that run already,
  *	                                         with and without a limit
  *	gale_http --send PORT DEEP KEYS COUNT    only requests, to a server that runs
@@ -27,27 +29,21 @@
  * Threads   One.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench/http_load.h"
+#include "bench/http_servers.h"
 #include "bench/http_timed.h"
 #include "runtime/clock.h"
 #include "tests/support/must.h"
 
 #define CONNECTIONS 16
-#define LIMIT "1000000000000"
 #define ROUNDS_MOST 256
 #define BAR 0.01 /* the most that asks may be of a request */
 
@@ -63,27 +59,12 @@ struct effort {
 static const struct effort full = { 3, 15, 1000, 200000, UINT64_MAX };
 static const struct effort smoke = { 1, 2, 20, 2000, 1000 };
 
-/* A line of the table. */
-struct question {
-	unsigned connections;
-	unsigned deep; /* requests at once on each */
-	uint64_t keys;
-	const char *window; /* in seconds */
-};
-
 enum role {
 	WITH,
 	WITHOUT,
 	AGAIN,
 	TIMED,
 	ROLES,
-};
-
-struct server {
-	pid_t pid;
-	uint16_t port;
-	struct load *load;
-	struct timed *timed; /* TIMED alone has it */
 };
 
 /* Of a round, nanoseconds a request. */
@@ -182,93 +163,6 @@ static void find_processors(unsigned *ret_first, unsigned *ret_last)
 			*ret_last = i;
 }
 
-static void move_to(unsigned processor)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(processor, &set);
-	must(sched_setaffinity(0, sizeof(set), &set) == 0);
-}
-
-/* ---- Servers --------------------------------------------------------------------- */
-
-static struct timed *open_timed(int *ret_fd)
-{
-	struct timed *timed;
-
-	*ret_fd = memfd_create("timed", MFD_CLOEXEC);
-	must(*ret_fd >= 0 && ftruncate(*ret_fd, sizeof(*timed)) == 0);
-	timed =
-	    mmap(NULL, sizeof(*timed), PROT_READ | PROT_WRITE, MAP_SHARED, *ret_fd, 0);
-	must(timed != MAP_FAILED);
-	return timed;
-}
-
-_Noreturn static void be_server(char *const *arguments, unsigned processor, int out,
-                                int timed_fd)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	move_to(processor);
-	must(dup2(out, STDOUT_FILENO) >= 0);
-	if (timed_fd == TIMED_FD)
-		must(fcntl(timed_fd, F_SETFD, 0) == 0);
-	else if (timed_fd >= 0)
-		must(dup2(timed_fd, TIMED_FD) >= 0);
-	execv(arguments[0], arguments);
-	perror(arguments[0]);
-	_exit(1);
-}
-
-/* It says its port in its first line. */
-static uint16_t port_of(int out)
-{
-	FILE *file = fdopen(out, "r");
-	unsigned port = 0;
-
-	must(file && fscanf(file, "listening on 127.0.0.1, port %u", &port) == 1);
-	fclose(file);
-	return (uint16_t)port;
-}
-
-static void server_start(struct server *server, const char *program,
-                         const struct question *question, bool limits, bool is_timed,
-                         unsigned processor)
-{
-	char clients[16];
-	char *arguments[] = { (char *)program,          "0",     limits ? LIMIT : "0",
-		              (char *)question->window, clients, NULL };
-	int out[2], timed_fd = -1;
-
-	*server = (struct server){ 0 };
-	snprintf(clients, sizeof(clients), "%d",
-	         question->keys > 10000 ? 1 << 20 : 65536);
-	if (is_timed)
-		server->timed = open_timed(&timed_fd);
-	must(pipe2(out, O_CLOEXEC) == 0);
-	server->pid = fork();
-	must(server->pid >= 0);
-	if (server->pid == 0)
-		be_server(arguments, processor, out[1], timed_fd);
-	close(out[1]);
-	if (timed_fd >= 0)
-		close(timed_fd);
-	server->port = port_of(out[0]);
-	server->load = load_open(server->port, question->connections);
-}
-
-static void server_stop(struct server *server)
-{
-	int status;
-
-	load_close(server->load);
-	must(kill(server->pid, SIGTERM) == 0);
-	must(waitpid(server->pid, &status, 0) == server->pid);
-	must(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	if (server->timed)
-		munmap(server->timed, sizeof(*server->timed));
-}
-
 /* ---- A round --------------------------------------------------------------------- */
 
 /* The limit is out of reach, but an ask in a window's last moment may be denied. */
@@ -282,7 +176,7 @@ static uint64_t send_all(struct server *server, const struct load_plan *plan)
 
 /* Each key has been asked about twice at least; few, often enough for leases to be as
  * large as they are going to be. */
-static void warm_up(struct server *server, const struct question *question,
+static void warm_up(struct server *server, const struct server_question *question,
                     const struct effort *effort)
 {
 	struct load_plan plan = { .deep = 16,
@@ -413,12 +307,12 @@ static double spread(struct sample *sample)
 }
 
 /* In a window of a second it is misses that are measured, and not asks from credit. */
-static bool has_bar(const struct question *question)
+static bool has_bar(const struct server_question *question)
 {
 	return strcmp(question->window, "1") != 0;
 }
 
-static void print_watch(const struct question *question, struct findings *found)
+static void print_watch(const struct server_question *question, struct findings *found)
 {
 	double share = median(&found->calls) / median(&found->with);
 	bool holds = share <= BAR && median(&found->share) <= BAR;
@@ -431,7 +325,8 @@ static void print_watch(const struct question *question, struct findings *found)
 		printf("| | |\n");
 }
 
-static void print_findings(const struct question *question, struct findings *found)
+static void print_findings(const struct server_question *question,
+                           struct findings *found)
 {
 	printf("| %u | %u | %" PRIu64 " | %s | %.0f | %.0f | %.0f ",
 	       question->connections, question->deep, question->keys, question->window,
@@ -447,7 +342,7 @@ static void print_findings(const struct question *question, struct findings *fou
 	fflush(stdout);
 }
 
-static struct load_plan plan_of(const struct question *question,
+static struct load_plan plan_of(const struct server_question *question,
                                 const struct effort *effort)
 {
 	uint64_t at_once = (uint64_t)question->connections * question->deep;
@@ -459,24 +354,18 @@ static struct load_plan plan_of(const struct question *question,
 		                       effort->requests * (at_once < 4 ? 4 : at_once) };
 }
 
-/* ---- The server of the examples -------------------------------------------------- */
+/* ---- Servers of our own ------------------------------------------------------------ */
 
-struct programs {
-	const char *server;
-	const char *timed;
-};
-
-static void launch(const struct programs *programs, const struct question *question,
-                   const struct effort *effort, double a_ns, unsigned processor,
-                   struct findings *found)
+static void launch(const struct server_programs *programs,
+                   const struct server_question *question, const struct effort *effort,
+                   double a_ns, unsigned processor, struct findings *found)
 {
 	struct load_plan plan = plan_of(question, effort);
 	struct server servers[ROLES];
 
 	for (int role = 0; role < ROLES; role++) {
-		server_start(
-		    &servers[role], role == TIMED ? programs->timed : programs->server,
-		    question, role == WITH || role == TIMED, role == TIMED, processor);
+		server_start(&servers[role], programs, question,
+		             role == WITH || role == TIMED, role == TIMED, processor);
 		warm_up(&servers[role], question, effort);
 	}
 	for (unsigned i = 0; i < effort->rounds; i++)
@@ -485,9 +374,10 @@ static void launch(const struct programs *programs, const struct question *quest
 		server_stop(&servers[role]);
 }
 
-static void ask_http(const struct programs *programs, const struct effort *effort)
+static void ask_http(const struct server_programs *programs,
+                     const struct effort *effort)
 {
-	static const struct question questions[] = {
+	static const struct server_question questions[] = {
 		{ 1, 1, 1, "3600" },         { 1, 1, 1000, "3600" },
 		{ 16, 1, 1, "3600" },        { 16, 1, 1000, "3600" },
 		{ 16, 1, 1000, "1" },        { 16, 1, 1000000, "3600" },
@@ -499,11 +389,13 @@ static void ask_http(const struct programs *programs, const struct effort *effor
 	unsigned first, last;
 
 	find_processors(&first, &last);
-	move_to(last);
+	server_move_to(last);
 	print_heads();
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-		struct question question = questions[i];
+		struct server_question question = questions[i];
 
+		if (programs->nginx && !has_bar(&question))
+			continue; /* its windows are of an hour */
 		if (question.keys > effort->keys_most)
 			question.keys = effort->keys_most;
 		memset(&found, 0, sizeof(found));
@@ -530,7 +422,7 @@ static struct server server_there(const char *where)
 
 static void ask_there(const char *with, const char *without)
 {
-	static const struct question questions[] = {
+	static const struct server_question questions[] = {
 		{ 16, 1, 1, "" },  { 16, 1, 1000, "" },  { 16, 1, 100000, "" },
 		{ 16, 16, 1, "" }, { 16, 16, 1000, "" }, { 16, 16, 100000, "" },
 	};
@@ -541,7 +433,7 @@ static void ask_there(const char *with, const char *without)
 	unsigned first, last;
 
 	find_processors(&first, &last);
-	move_to(last);
+	server_move_to(last);
 	print_heads();
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
 		struct load_plan plan = plan_of(&questions[i], &full);
@@ -584,10 +476,12 @@ int main(int argc, char **argv)
 		only_send(argv + 2);
 	else if (argc == 4 && strcmp(argv[1], "--there") == 0)
 		ask_there(argv[2], argv[3]);
+	else if (argc == 5 && strcmp(argv[1], "--nginx") == 0)
+		ask_http(&(struct server_programs){ argv[3], argv[4], argv[2] }, &full);
 	else if (argc == 3)
-		ask_http(&(struct programs){ argv[1], argv[2] }, &full);
+		ask_http(&(struct server_programs){ argv[1], argv[2], NULL }, &full);
 	else if (argc == 4 && strcmp(argv[3], "--smoke") == 0)
-		ask_http(&(struct programs){ argv[1], argv[2] }, &smoke);
+		ask_http(&(struct server_programs){ argv[1], argv[2], NULL }, &smoke);
 	else
 		return wrong_arguments();
 	return 0;

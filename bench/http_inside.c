@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * http_inside.c -- asks inside a server that knows nothing of gale, such as nginx.
+ *
+ * Loaded before the server's libraries (LD_PRELOAD), it sees what the server receives, asks
+ * for each request by its X-Api-Key, and ticks when the server's loop has turned, as a
+ * module of that server would.  The limit is out of reach, and what is answered changes
+ * nothing: this is for gale_http to measure, and for servers with one thread.
+ *
+ * Threads   The one that serves.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <gale/gale.h>
+
+#define CLIENTS (1 << 20)
+#define LIMIT UINT64_C(1000000000000)
+#define NAME "\r\nX-Api-Key: "
+#define SEEN __attribute__((visibility("default")))
+
+static struct gale_seat *seat;
+static struct gale_limiter *limiter;
+
+static enum gale_err open_limits(void)
+{
+	struct gale_config config = { .shards = 1, .max_keys = CLIENTS };
+	struct gale_store_config store = { .max_keys = CLIENTS };
+	struct gale_limiter_config keys = {
+		.name = "keys",
+		.rule = gale_fixed_window(LIMIT, GALE_HOURS(1)),
+		.mode = GALE_LEASED,
+	};
+	struct gale_runtime *runtime;
+	enum gale_err err = gale_runtime_open(&config, &runtime);
+
+	if (err == GALE_ERR_OK)
+		err = gale_store_open(runtime, &store, &keys.store);
+	if (err == GALE_ERR_OK)
+		err = gale_limiter_open(runtime, &keys, &limiter);
+	if (err == GALE_ERR_OK)
+		err = gale_join(runtime, &seat);
+	return err;
+}
+
+/* With the first request: the server has become what it is going to be by then. */
+static void begin(void)
+{
+	enum gale_err err = open_limits();
+
+	if (err == GALE_ERR_OK)
+		return;
+	fprintf(stderr, "http_inside: %s\n", gale_err_text(err));
+	exit(1);
+}
+
+static void take_completions(void)
+{
+	struct gale_completion done[64];
+
+	while (gale_seat_completions(seat, done, 64) == 64)
+		continue;
+}
+
+static void ask_for(const char *key, const char *end)
+{
+	const char *line_end = memchr(key, '\r', (size_t)(end - key));
+
+	if (!line_end)
+		return;
+	if (!seat)
+		begin();
+	if (gale_ask(seat, limiter, key, (size_t)(line_end - key), 1, NULL).verdict ==
+	    GALE_PENDING)
+		take_completions();
+}
+
+/* The library's own.  C has no cast for that. */
+static void find(const char *name, void *ret_function)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (!found)
+		abort();
+	memcpy(ret_function, &found, sizeof(found));
+}
+
+/* A request that comes in parts is missed; those of gale_http come whole. */
+SEEN ssize_t recv(int fd, void *bytes, size_t most, int flags)
+{
+	static ssize_t (*receive)(int, void *, size_t, int);
+	const char *at = bytes, *end;
+	ssize_t count;
+
+	if (!receive)
+		find("recv", &receive);
+	count = receive(fd, bytes, most, flags);
+	end = at + (count > 0 ? count : 0);
+	while ((at = memmem(at, (size_t)(end - at), NAME, strlen(NAME)))) {
+		at += strlen(NAME);
+		ask_for(at, end);
+	}
+	return count;
+}
+
+SEEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
+{
+	static int (*wait)(int, struct epoll_event *, int, int);
+	int count;
+
+	if (!wait)
+		find("epoll_wait", &wait);
+	count = wait(fd, events, most, timeout_ms);
+	if (seat)
+		gale_tick(seat);
+	return count;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * http_servers.h -- HTTP servers that are started to be measured.
+ *
+ * The one of the examples, or an nginx with one process that serves an empty picture, with
+ * http_inside.c loaded into it where it is to ask.
+ *
+ * Threads   One.
+ */
+#ifndef BENCH_HTTP_SERVERS_H
+#define BENCH_HTTP_SERVERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A line of the table. */
+struct server_question {
+	unsigned connections;
+	unsigned deep; /* requests at once on each */
+	uint64_t keys;
+	const char *window; /* in seconds */
+};
+
+struct server_programs {
+	const char *server; /* or what is loaded into nginx */
+	const char *timed;  /* the same with a watch */
+	const char *nginx;  /* NULL: the server of the examples */
+};
+
+struct server {
+	pid_t pid;
+	uint16_t port;
+	struct load *load;
+	struct timed *timed; /* if it has a watch */
+	char folder[64];     /* nginx's; "": none */
+};
+
+void server_start(struct server *server, const struct server_programs *programs,
+                  const struct server_question *question, bool limits, bool is_timed,
+                  unsigned processor);
+void server_stop(struct server *server);
+
+/* This thread, and what it starts. */
+void server_move_to(unsigned processor);
+
+#endif
