@@ -11,6 +11,7 @@
 #include "face/face.h"
 #include "stores/memory.h"
 #include "stores/quarantine.h"
+#include "sim/law.h"
 #include "sim/lot.h"
 #include "sim/must.h"
 #include "sim/room.h"
@@ -20,19 +21,6 @@
 #define HORIZON_US GALE_HOURS(2000) /* nothing that is due is later */
 #define CONTENDED 16                /* as look.c has it */
 #define NAME "sim"
-
-__attribute__((format(printf, 2, 3))) static void fault(struct world *world,
-                                                        const char *format, ...)
-{
-	va_list args;
-
-	world->ended |= world->plan.ends == ENDS_AT_FAULT;
-	if (world->fault[0])
-		return;
-	va_start(args, format);
-	vsnprintf(world->fault, sizeof(world->fault), format, args);
-	va_end(args);
-}
 
 __attribute__((format(printf, 2, 3))) static void trace(const struct world *world,
                                                         const char *format, ...)
@@ -49,11 +37,6 @@ __attribute__((format(printf, 2, 3))) static void trace(const struct world *worl
 }
 
 /* ---- Clocks ---------------------------------------------------------------------- */
-
-static uint64_t elapsed_us(const struct world *world)
-{
-	return world->agenda.now_us - WORLD_START;
-}
 
 static uint64_t true_us(struct gale_clock *self)
 {
@@ -100,239 +83,6 @@ static uint64_t true_of(const struct node *node, uint64_t boot_ns)
 	return at_us;
 }
 
-/* ---- The law --------------------------------------------------------------------- */
-
-static void note_over(struct world *world, uint64_t units)
-{
-	if (world->over_most < units)
-		world->over_most = units;
-	world->ended |= world->plan.ends == ENDS_AT_OVER;
-}
-
-/* What is too much by so much, in parts of which a unit has so many. */
-static void note_over_parts(struct world *world, wide parts, uint64_t unit)
-{
-	note_over(world, (uint64_t)((parts + unit - 1) / unit));
-}
-
-static bool is_window(const struct gale_rule *rule)
-{
-	return rule->kind == GALE_RULE_FIXED_WINDOW || rule->kind == GALE_RULE_QUOTA;
-}
-
-static uint64_t window_of(const struct world *world, uint64_t at_us)
-{
-	const struct gale_rule *rule = &world->plan.rule;
-	uint64_t anchor = rule->kind == GALE_RULE_QUOTA ? rule->anchor_us : 0;
-
-	return (at_us - anchor) / rule->period_us -
-	       (WORLD_START - anchor) / rule->period_us;
-}
-
-static uint64_t *window_at(struct key_law *law, size_t window)
-{
-	size_t windows = law->windows;
-
-	while (windows <= window)
-		windows = windows ? 2 * windows : 16;
-	if (windows > law->windows) {
-		law->used = room_for(law->used, windows * sizeof(*law->used));
-		memset(law->used + law->windows, 0,
-		       (windows - law->windows) * sizeof(*law->used));
-		law->windows = windows;
-	}
-	return &law->used[window];
-}
-
-/* What was lent and not spent when this window began may be spent in it, too. */
-static uint64_t carried_into(const struct world *world, struct key_law *law)
-{
-	uint64_t window = window_of(world, world->agenda.now_us);
-
-	if (law->window != window)
-		law->carried = law->lent - law->admitted;
-	law->window = window;
-	return law->carried;
-}
-
-/* A store that answers at once leaves no more than batch - 1 units with a node. */
-static uint64_t window_bound(const struct world *world, struct key_law *law)
-{
-	const struct world_plan *plan = &world->plan;
-
-	if (!plan->lease.carry_over)
-		return plan->rule.limit;
-	if (plan->net.direct)
-		return plan->rule.limit + plan->nodes * (plan->lease.batch - 1);
-	return plan->rule.limit + carried_into(world, law);
-}
-
-static void check_window(struct world *world, const struct call *call) /* P1 */
-{
-	size_t window = window_of(world, world->agenda.now_us);
-	struct key_law *law = &world->laws[call->key];
-	uint64_t *used = window_at(law, window);
-	uint64_t bound = window_bound(world, law);
-
-	*used += call->cost;
-	if (*used <= bound)
-		return;
-	note_over(world, *used - bound);
-	fault(world, "key %u window %zu: %" PRIu64 " admitted, bound %" PRIu64,
-	      call->key, window, *used, bound);
-}
-
-/* lent - t/T, in 1/period units. */
-static wide debt(const struct world *world, uint64_t units)
-{
-	return (wide)units * world->plan.rule.period_us -
-	       (wide)elapsed_us(world) * world->plan.rule.limit;
-}
-
-static void note_least(struct world *world, struct key_law *law)
-{
-	wide now = debt(world, law->lent);
-
-	if (now < law->least)
-		law->least = now;
-}
-
-static void check_meter(struct world *world, const struct call *call) /* P2 */
-{
-	struct key_law *law = &world->laws[call->key];
-	wide burst = (wide)world->plan.rule.burst * world->plan.rule.period_us;
-	wide over;
-
-	note_least(world, law);
-	over = debt(world, law->admitted) - law->least - burst;
-	if (over <= 0)
-		return;
-	note_over_parts(world, over, world->plan.rule.period_us);
-	fault(world, "key %u: %" PRIu64 " admitted, and that is too early", call->key,
-	      law->admitted);
-}
-
-static bool is_booked(struct gale_slot slot)
-{
-	return slot.us > 0 || slot.part > 0;
-}
-
-/* A call with a place of the store's queue leaves then or later. P3 */
-static void check_place(struct world *world, const struct call *call)
-{
-	uint64_t leaves_ns = elapsed_us(world) * 1000 + call->answer.delay_ns;
-	uint64_t drift_ns = world->lasts_most_us * world->plan.rate_ppm / 1000;
-	uint64_t place_ns = (call->answer.slot.us - WORLD_START) * 1000;
-
-	if (leaves_ns + drift_ns < place_ns)
-		fault(world, "key %u: leaves %" PRIu64 " ns before its place",
-		      call->key, place_ns - leaves_ns);
-}
-
-static void note_leave(struct world *world, const struct call *call)
-{
-	struct key_law *law = &world->laws[call->key];
-
-	if (is_booked(call->answer.slot))
-		check_place(world, call);
-
-	if (law->leave_count == law->leave_room) {
-		law->leave_room = law->leave_room ? 2 * law->leave_room : 64;
-		law->leaves =
-		    room_for(law->leaves, law->leave_room * sizeof(*law->leaves));
-	}
-	law->leaves[law->leave_count++] =
-	    elapsed_us(world) * 1000 + call->answer.delay_ns;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Two roundings, the way of an answer, and what a clock may be wrong by while a block
- * lasts. */
-static uint64_t leave_slack_ns(const struct world *world)
-{
-	uint64_t drift_ns = world->lasts_most_us * world->plan.rate_ppm / 1000;
-
-	return 2 + world->net.late_most_us * 1000 + 2 * drift_ns;
-}
-
-/* The n-th after any other leaves (n - burst - 1) T later. P3 */
-static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
-{
-	const struct gale_rule *rule = &world->plan.rule;
-	wide slack = (wide)leave_slack_ns(world) * rule->limit;
-	wide most = 0;
-
-	if (law->leave_count > 0)
-		qsort(law->leaves, law->leave_count, sizeof(*law->leaves), by_size);
-	for (size_t i = 0; i < law->leave_count; i++) {
-		wide at = (wide)law->leaves[i] * rule->limit -
-		          (wide)i * rule->period_us * 1000;
-		wide room = (wide)rule->burst * rule->period_us * 1000;
-
-		if (i > 0 && at + slack + room < most) {
-			note_over_parts(world, most - at - slack - room,
-			                rule->period_us * 1000);
-			fault(world,
-			      "key %u: call %zu leaves too early, at %" PRIu64 " ns",
-			      key, i, law->leaves[i]);
-		}
-		if (i == 0 || at > most)
-			most = at;
-	}
-}
-
-static uint64_t more_than(uint64_t units, uint64_t before)
-{
-	return units > before ? units - before : 0;
-}
-
-static void take_from_pot(struct world *world, const struct call *call) /* P6 */
-{
-	struct pot *pot = &world->nodes[call->node].pots[call->key];
-	uint64_t now = world->agenda.now_us;
-
-	if (world->plan.lease.carry_over || world->plan.bad ||
-	    is_booked(call->answer.slot))
-		return;
-	if (pot->units < call->cost || pot->dies_us <= now)
-		fault(world,
-		      "node %u key %u: cost %" PRIu64 " from %" PRIu64
-		      " units that died %" PRIu64 " us ago",
-		      call->node, call->key, call->cost, pot->units,
-		      now > pot->dies_us ? now - pot->dies_us : 0);
-	else
-		pot->units -= call->cost;
-}
-
-static void put_into_pot(struct world *world, struct pot *pot, uint64_t units,
-                         uint64_t before, uint64_t dies_us)
-{
-	if (pot->dies_us <= world->agenda.now_us)
-		pot->units = units;
-	else
-		pot->units += more_than(units, before);
-	if (units > 0 && pot->dies_us < dies_us)
-		pot->dies_us = dies_us;
-}
-
-/* How long units that are not of a window live with a node. */
-static uint64_t life_ns(const struct gale_rule *rule)
-{
-	wide fill = (wide)(rule->burst + 1) * rule->period_us;
-	wide fill_us = (fill + rule->limit - 1) / rule->limit;
-	uint64_t least_us = GALE_MILLIS(1);
-
-	if (rule->kind == GALE_RULE_PACER)
-		return least_us * 1000;
-	return (least_us + (uint64_t)fill_us) * 1000;
-}
-
 static struct node *node_of(struct port *port)
 {
 	return (struct node *)((char *)port - offsetof(struct node, port));
@@ -357,50 +107,12 @@ static void arrives(struct net *net, struct port *port,
 	    (struct world *)((char *)net - offsetof(struct world, net));
 	struct node *node = node_of(port);
 	uint64_t now_ns = node_boot_at(node, world->agenda.now_us);
-	struct pot *pot;
 
-	if (is_window(&world->plan.rule) || request->verb != LEND ||
+	if (law_has_windows(&world->plan.rule) || request->verb != LEND ||
 	    answer->result != STORE_DONE)
 		return;
-	pot = &node->pots[key_of(request)];
-	if (answer->number <= pot->number)
-		return;
-	pot->number = answer->number;
-	if (world->plan.rule.kind != GALE_RULE_PACER || !is_booked(answer->grant.tag))
-		put_into_pot(world, pot, answer->grant.units, /* before= */ 0,
-		             true_of(node, now_ns + life_ns(&world->plan.rule)));
-}
-
-/* Units that are lent, or a call's own if a store has decided. */
-static void count_admitted(struct world *world, const struct call *call)
-{
-	struct key_law *law = &world->laws[call->key];
-
-	if (is_window(&world->plan.rule))
-		(void)carried_into(world, law); /* before anything is taken */
-	law->admitted += call->cost;
-	if (call->answer.why == GALE_WHY_CREDIT)
-		take_from_pot(world, call);
-	else
-		law->lent += call->cost;
-	if (is_window(&world->plan.rule))
-		check_window(world, call);
-	else if (world->plan.rule.kind == GALE_RULE_PACER)
-		note_leave(world, call);
-	else
-		check_meter(world, call);
-}
-
-/* What a server that is elsewhere has decided was counted there and then. */
-static void admit(struct world *world, const struct call *call)
-{
-	bool from_credit = call->answer.why == GALE_WHY_CREDIT;
-
-	world->admissions++;
-	if (from_credit)
-		world->nodes[call->node].admitted += call->cost;
-	if (from_credit || !world->plan.fails)
-		count_admitted(world, call);
+	law_arrives(world, &node->pots[key_of(request)], answer,
+	            true_of(node, now_ns + law_life_ns(&world->plan.rule)));
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
@@ -409,7 +121,7 @@ static uint64_t capacity_of(const struct world *world)
 {
 	const struct gale_rule *rule = &world->plan.rule;
 
-	return is_window(rule) ? rule->limit : rule->burst;
+	return law_has_windows(rule) ? rule->limit : rule->burst;
 }
 
 static void check_allow(struct world *world, const struct call *call)
@@ -419,19 +131,19 @@ static void check_allow(struct world *world, const struct call *call)
 	              world->plan.mode != GALE_LEASED || call->cost > CREDIT_UNITS_MAX;
 
 	if (answer->why != (strict ? GALE_WHY_RULE : GALE_WHY_CREDIT))
-		fault(world, "allowed because %s", gale_why_text(answer->why));
+		world_fault(world, "allowed because %s", gale_why_text(answer->why));
 	if (answer->limit < 1)
-		fault(world, "allowed, and no limit is told");
-	if (is_window(&world->plan.rule) &&
+		world_fault(world, "allowed, and no limit is told");
+	if (law_has_windows(&world->plan.rule) &&
 	    (answer->limit != world->plan.rule.limit ||
 	     (answer->remaining > answer->limit && !world->plan.lease.carry_over) ||
 	     call->cost > capacity_of(world)))
-		fault(world,
-		      "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
-		      call->cost, answer->limit, answer->remaining);
+		world_fault(
+		    world, "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
+		    call->cost, answer->limit, answer->remaining);
 	if (answer->retry_after_us != 0)
-		fault(world, "allowed, and to retry after %" PRIu64 " us",
-		      answer->retry_after_us);
+		world_fault(world, "allowed, and to retry after %" PRIu64 " us",
+		            answer->retry_after_us);
 }
 
 static bool is_expected_denial(enum gale_why why)
@@ -466,16 +178,18 @@ static void check_denial(struct world *world, const struct call *call)
 
 	if (!is_expected_denial(answer->why) &&
 	    !(answer->why == GALE_WHY_WRONG && may_be_wrong(&world->plan)))
-		fault(world, "denied because %s", gale_why_text(answer->why));
+		world_fault(world, "denied because %s", gale_why_text(answer->why));
 	if (world->plan.rule.kind != GALE_RULE_PACER &&
 	    (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT) &&
 	    never != too_much)
-		fault(world, "cost %" PRIu64 " denied, to retry after %" PRIu64 " us",
-		      call->cost, answer->retry_after_us);
-	if (!never && is_window(&world->plan.rule) &&
+		world_fault(world,
+		            "cost %" PRIu64 " denied, to retry after %" PRIu64 " us",
+		            call->cost, answer->retry_after_us);
+	if (!never && law_has_windows(&world->plan.rule) &&
 	    answer->retry_after_us > world->plan.rule.period_us * 2 +
 	                                 (world->plan.fails ? QUARANTINE_SKEW_US : 0))
-		fault(world, "to retry after %" PRIu64 " us", answer->retry_after_us);
+		world_fault(world, "to retry after %" PRIu64 " us",
+		            answer->retry_after_us);
 }
 
 static uint64_t patience_of(const struct world *world)
@@ -494,8 +208,8 @@ static void check_patience(struct world *world, const struct call *call) /* P4 *
 	if (world->nodes[call->node].paused_us >= call->asked_us)
 		return;
 	if (took > patience + patience / 1000 + 2)
-		fault(world, "answered after %" PRIu64 " us, patience %" PRIu64, took,
-		      patience);
+		world_fault(world, "answered after %" PRIu64 " us, patience %" PRIu64,
+		            took, patience);
 }
 
 static void settle(struct world *world, struct call *call, struct gale_answer answer)
@@ -510,12 +224,12 @@ static void settle(struct world *world, struct call *call, struct gale_answer an
 	      gale_why_text(answer.why), answer.delay_ns);
 	if (answer.verdict == GALE_ALLOW) {
 		check_allow(world, call); /* P5 */
-		admit(world, call);
+		law_admit(world, call);
 		return;
 	}
 	world->denials++;
 	if (answer.verdict != GALE_DENY)
-		fault(world, "a verdict of %d", (int)answer.verdict);
+		world_fault(world, "a verdict of %d", (int)answer.verdict);
 	if (answer.why != GALE_WHY_CLOSED)
 		check_denial(world, call);
 }
@@ -531,7 +245,7 @@ static void take_completions(struct node *node, struct gale_seat *seat)
 			struct call *call = some[i].tag;
 
 			if (!call->pending)
-				fault(node->world, "answered twice");
+				world_fault(node->world, "answered twice");
 			settle(node->world, call, some[i].answer);
 		}
 	} while (count == 8);
@@ -587,7 +301,7 @@ static void take_turns(struct node *node)
 	while (gale_turn(node->runtime) > 0 && turns < TURNS_MOST)
 		turns++;
 	if (turns == TURNS_MOST) {
-		fault(node->world, "node %u does not rest", node->number);
+		world_fault(node->world, "node %u does not rest", node->number);
 		node->world->ended = true;
 	}
 	take_all_completions(node);
@@ -695,7 +409,7 @@ static void node_is_down(struct node *node)
 	node->port.life++;
 	node->due_us = UINT64_MAX;
 	if (!test_allocator_is_balanced(&node->allocator))
-		fault(node->world, "node %u has kept memory", node->number);
+		world_fault(node->world, "node %u has kept memory", node->number);
 }
 
 uint64_t world_metric(struct world *world, uint32_t node, const char *name)
@@ -720,13 +434,13 @@ static void check_metrics(struct node *node) /* P5 */
 	if (node->strict)
 		return;
 	if (lent < node->admitted + back)
-		fault(world,
-		      "node %u was lent %" PRIu64 ", gave back %" PRIu64
-		      " and admitted %" PRIu64,
-		      node->number, lent, back, node->admitted);
+		world_fault(world,
+		            "node %u was lent %" PRIu64 ", gave back %" PRIu64
+		            " and admitted %" PRIu64,
+		            node->number, lent, back, node->admitted);
 	if (allows != node->allows)
-		fault(world, "node %u counted %" PRIu64 " allows, not %" PRIu64,
-		      node->number, allows, node->allows);
+		world_fault(world, "node %u counted %" PRIu64 " allows, not %" PRIu64,
+		            node->number, allows, node->allows);
 }
 
 void world_crash(struct world *world, uint32_t number)
@@ -753,7 +467,7 @@ void world_shut(struct world *world, uint32_t number)
 	for (size_t i = 0; i < world->call_count; i++)
 		if (world->calls[i]->pending && world->calls[i]->node == number &&
 		    world->calls[i]->life == node->port.life)
-			fault(world, "call %zu was not answered by the end", i);
+			world_fault(world, "call %zu was not answered by the end", i);
 	close_rest(node);
 	node_is_down(node);
 }
@@ -926,6 +640,14 @@ static uint32_t number_of(const struct world *world, uint64_t node)
 	return WORLD_NODES; /* of another life */
 }
 
+static struct pot *pot_of(struct world *world, const struct lend_request *request)
+{
+	uint32_t number = number_of(world, request->ask.node);
+
+	return number < WORLD_NODES ? &world->nodes[number].pots[key_of(request)]
+	                            : NULL;
+}
+
 /* What the store lends is counted where it is lent.  A request that comes twice may be
  * granted twice, but only one answer is taken. */
 static void served(struct net *net, const struct lend_request *request,
@@ -934,8 +656,6 @@ static void served(struct net *net, const struct lend_request *request,
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
 	uint32_t key = key_of(request);
-	struct key_law *law = &world->laws[key];
-	uint32_t number;
 
 	trace(world,
 	      "the store: key %u, node %u %s %" PRIu64 " of %" PRIu64 " (%" PRIu64
@@ -945,25 +665,13 @@ static void served(struct net *net, const struct lend_request *request,
 	      request->verb == LEND ? answer->grant.units : request->units,
 	      request->ask.want, request->ask.number, answer->grant.lasts_us,
 	      answer->grant.delay_ns, answer->result == STORE_DONE ? "" : ": not done");
-	note_least(world, law);
-	if (is_window(&world->plan.rule))
-		(void)carried_into(world, law);
+	law_note(world, key);
 	if (answer->result != STORE_DONE)
 		return;
-	if (world->lasts_most_us < answer->grant.lasts_us)
-		world->lasts_most_us = answer->grant.lasts_us;
-	if (request->verb == LEND) {
-		number = number_of(world, request->ask.node);
-		if (number < WORLD_NODES && is_window(&world->plan.rule))
-			put_into_pot(world, &world->nodes[number].pots[key],
-			             answer->grant.units, before,
-			             world->agenda.now_us + answer->grant.lasts_us);
-		law->lent += more_than(answer->grant.units, before);
-		world->leases += answer->grant.units > 0;
-	} else {
-		law->lent -= more_than(request->units, before);
-	}
-	note_least(world, law);
+	if (request->verb == LEND)
+		law_lent(world, key, pot_of(world, request), answer, before);
+	else
+		law_given_back(world, key, request->units, before);
 }
 
 /* The instant of its step is that of the admission, whoever hears of it. */
@@ -972,12 +680,8 @@ static void stepped(struct net *net, const uint8_t *key, uint32_t key_len,
 {
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
-	struct call call = { .key = key_named(key, key_len),
-		             .cost = cost,
-		             .answer.why = GALE_WHY_RULE };
 
-	note_least(world, &world->laws[call.key]);
-	count_admitted(world, &call);
+	law_stepped(world, key_named(key, key_len), cost);
 }
 
 static void open_station(struct world *world)
@@ -1052,7 +756,7 @@ static void check_calls(struct world *world)
 		if (!call->pending)
 			continue;
 		if (node->runtime && call->life == node->port.life)
-			fault(world, "call %zu was never answered", i);
+			world_fault(world, "call %zu was never answered", i);
 		else
 			world->unanswered++;
 	}
@@ -1063,10 +767,7 @@ static void free_all(struct world *world)
 	for (size_t i = 0; i < world->call_count; i++)
 		free(world->calls[i]);
 	free(world->calls);
-	for (uint32_t i = 0; i < WORLD_KEYS; i++) {
-		free(world->laws[i].used);
-		free(world->laws[i].leaves);
-	}
+	law_free(world);
 	net_close(&world->net);
 	agenda_close(&world->agenda);
 }
@@ -1087,12 +788,10 @@ bool world_close(struct world *world)
 	for (uint32_t i = 0; i < world->plan.nodes; i++)
 		if (world->nodes[i].runtime)
 			world_shut(world, i);
-	for (uint32_t i = 0; i < world->plan.keys; i++)
-		if (world->plan.rule.kind == GALE_RULE_PACER)
-			check_leaves(world, &world->laws[i], i);
+	law_end(world);
 	close_shared(world);
 	if (!test_allocator_is_balanced(&world->allocator))
-		fault(world, "the store has kept memory");
+		world_fault(world, "the store has kept memory");
 	free_all(world);
 	lot_end();
 	return world->fault[0] == '\0';
