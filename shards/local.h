@@ -89,22 +89,16 @@ static ALWAYS_INLINE bool local_spend(struct purse *purse, struct cell *cell,
 	            : swap_if_relaxed(&purse->credit, word, *word - cost); /* U1 */
 }
 
-static ALWAYS_INLINE uint64_t local_word(struct purse *purse, struct cell *cell)
-{
-	if (!cell)
-		return load_relaxed(&purse->credit);
-	return LIKELY(load_relaxed(&cell->state) == CELL_OPEN)
-	           ? load_relaxed(&cell->credit)
-	           : 0;
-}
-
 /* From credit or from memory, if one word says it all. */
 static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell *cell,
                                                mono now, uint64_t cost,
                                                uint64_t *ret_word)
 {
-	uint64_t word = local_word(purse, cell);
+	uint64_t word;
 
+	if (cell && !LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
+		return LOCAL_UNKNOWN; /* something of its own may be in it */
+	word = load_relaxed(cell ? &cell->credit : &purse->credit);
 	*ret_word = word - cost;
 	if (LIKELY(credit_covers(word, now, cost)))
 		return LIKELY(local_spend(purse, cell, &word, cost)) ? LOCAL_TAKEN

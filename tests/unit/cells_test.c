@@ -163,6 +163,62 @@ static void a_fence_leaves_nothing_with_a_seat(void **state)
 	assert_true(house_close(&house));
 }
 
+/* ---- What is not forgotten ------------------------------------------------------- */
+
+/* A unit is with the seat, and nothing else is to be had. */
+static void open_with_one_unit(struct gale_key **ret_key)
+{
+	const char *key = key_of(0);
+	struct purse *purse;
+	struct cell *cell;
+	uint64_t lives;
+
+	open_hot(1, ROOM);
+	purse = purse_of(0);
+	cell = cell_of(0);
+	lives = load_relaxed(&cell->credit) & ~CREDIT_UNITS_MAX;
+	assert_int_equal(
+	    gale_key_open(house.seat, house.limiter, key, strlen(key), ret_key),
+	    GALE_ERR_OK);
+	assert_int_equal(gale_ask_key(*ret_key, 1, NULL).verdict, GALE_ALLOW);
+	store_relaxed(&purse->credit, 0); /* so that the key finds the cell */
+	assert_int_equal(gale_ask_key(*ret_key, 1, NULL).verdict, GALE_ALLOW);
+	store_relaxed(&cell->credit, lives | 1);
+	is_late(cell);
+	purse_deny(purse, credit_dies(lives), 1);
+	gale_tick(house.seat);
+}
+
+static enum gale_verdict ask_in_a_way(int way, struct gale_key *held)
+{
+	const char *key = key_of(0);
+	struct gale_question question = { key, strlen(key), 1, NULL };
+	struct gale_answer answer;
+
+	if (way == 0)
+		return gale_ask(house.seat, house.limiter, key, strlen(key), 1, NULL)
+		    .verdict;
+	if (way == 1)
+		return gale_ask_key(held, 1, NULL).verdict;
+	gale_ask_many(house.seat, house.limiter, &question, 1, &answer);
+	return answer.verdict;
+}
+
+/* L5: a denial that is remembered does not keep a seat from what is its own. */
+static void a_seat_is_not_denied_what_it_was_about_to_take(void **state)
+{
+	struct gale_key *held;
+
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		open_with_one_unit(&held);
+		assert_int_equal(ask_in_a_way(way, held), GALE_ALLOW);
+		assert_int_equal(ask_in_a_way(way, held), GALE_DENY);
+		gale_key_close(held);
+		assert_true(house_close(&house));
+	}
+}
+
 /* ---- What it costs the host ------------------------------------------------------- */
 
 /* One for all, and one for what waits until nobody can be reading it: of a limiter that
@@ -228,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reset_leaves_nothing_with_a_seat),
 		cmocka_unit_test(a_fence_leaves_nothing_with_a_seat),
+		cmocka_unit_test(a_seat_is_not_denied_what_it_was_about_to_take),
 		cmocka_unit_test(all_that_closes_passes_one_fence),
 		cmocka_unit_test(keys_that_are_asked_about_together_pass_one_fence),
 		cmocka_unit_test(keys_that_are_evicted_together_pass_one_fence),
