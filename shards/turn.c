@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* turn.c -- what a lessor does by itself: gives up, sends, looks around, lets go. */
+#include "runtime/clock.h"
 #include "shards/lessor.h"
 
 #define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
@@ -160,6 +161,7 @@ mono lessor_turn_stores(struct lessor *lessor, mono now)
 
 mono lessor_turn(struct lessor *lessor, mono now)
 {
+	uint64_t heard;
 	bool more = false;
 	mono due;
 
@@ -168,7 +170,10 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		give_up_overdue(lessor, link, now);
 		answer_impatient(lessor, link, now);
+		heard = lessor->heard;
 		lessor_send(lessor, link, now);
+		if (lessor->heard > heard) /* at once, and later than that */
+			now = clock_now(lessor->config.clock);
 		lessor_look(lessor, link, now);
 		lessor_recall(lessor, link, now);
 	}

@@ -687,6 +687,61 @@ static void what_carries_over_is_not_given_back(void **state)
 	assert_int_equal(given_back(true), 0);
 }
 
+/* ---- What is answered within a turn ------------------------------------------------ */
+
+/* Four seconds are left of a window of eight. */
+static void open_nearly_over(struct house *h)
+{
+	house_open(h, &(struct house_plan){
+			  .rule = gale_fixed_window(1000, GALE_SECONDS(8)),
+			  .mode = GALE_LEASED,
+			  .lease = { .sizing = GALE_SIZE_FIXED,
+	                             .batch = 100,
+	                             .patience_us = LONG_US },
+			  .shards = 1,
+			  .turns = true,
+			  .still = true,
+		      });
+	assert_int_equal(house_wait(h, "k").verdict, GALE_ALLOW);
+	test_clock_advance(&h->clock, GALE_SECONDS(1));
+	turn_until_idle(h); /* 99 are seen */
+	test_clock_advance(&h->clock, GALE_MILLIS(2900));
+}
+
+/* At the store the next window has begun, and is used up. */
+static void use_up_the_next(struct house *h)
+{
+	struct gale_limiter *strict =
+	    house_limiter(h, "house", gale_fixed_window(1000, GALE_SECONDS(8)));
+
+	test_clock_set(&h->clock, HOUSE_NOW + GALE_MILLIS(4100));
+	assert_int_equal(gale_ask(h->seat, strict, "k", 1, 1000, NULL).verdict,
+	                 GALE_ALLOW);
+	gale_limiter_close(strict);
+}
+
+/* L6: the turn begins while the units live; while the store answers they die, and what it
+ * says is of the next window, of which nothing is to be had, nor given back. */
+static void what_died_within_a_turn_is_not_given_back(void **state)
+{
+	struct house house;
+	struct lessor *lessor;
+
+	(void)state;
+	open_nearly_over(&house);
+	use_up_the_next(&house);
+	assert_int_equal(gale_ask(house.seat, house.limiter, "k", 1, 500, NULL).verdict,
+	                 GALE_PENDING);
+	house.clock.store_takes_ns = 200000000;
+	(void)gale_turn(house.runtime);
+	house.clock.store_takes_ns = 0;
+	lessor = &house.runtime->shards[0].lessor;
+	assert_int_equal(load_relaxed(&lessor->counters[COUNT_SPENT]), 1);
+	assert_int_equal(load_relaxed(&lessor->counters[COUNT_RETURNS]), 0);
+	assert_int_equal(completed(&house), 1);
+	assert_true(house_close(&house));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -708,6 +763,7 @@ int main(void)
 		cmocka_unit_test(a_wait_goes_on_while_another_thread_turns),
 		cmocka_unit_test(closing_waits_for_the_turn_of_another_thread),
 		cmocka_unit_test(what_carries_over_is_not_given_back),
+		cmocka_unit_test(what_died_within_a_turn_is_not_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
