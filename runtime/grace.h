@@ -21,6 +21,11 @@
  *
  * Limits    A reader that stays inside keeps what was retired since from being freed,
  *           and nothing else.  Reads do not nest.
+ *           Whether the kernel passes fences for us is asked once, by grace_open.  If
+ *           not, readers fence themselves, and who needs grace_pass does without
+ *           (grace_passes).  A kernel that did and then refuses, as one does for a host
+ *           that filters its calls only later, leaves nobody who knows who is reading:
+ *           that is a panic, which fences all.
  *
  * Ordering
  *

@@ -38,7 +38,10 @@
  *           closed on exec.  Our threads block all signals, and otherwise inherit what
  *           the thread that opens the runtime has: processors, priority.  A child made
  *           by fork() is refused everything, as it would spend its parent's budget
- *           twice; it may open a runtime of its own, on stores of its own.
+ *           twice; it may open a runtime of its own, on stores of its own.  A host that
+ *           filters its system calls does so before it opens a runtime, or lets
+ *           membarrier through: refused from the start asks take a little longer,
+ *           refused later it is a panic (gale_on_panic).
  */
 #ifndef GALE_H
 #define GALE_H
