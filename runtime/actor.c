@@ -3,6 +3,9 @@
 /*
  * actor.c -- clear, work, sleep.
  *
+ * Threads   As actor.h says.  stopping is written by whoever stops it, and read by the
+ *           actor; has_thread and thread are the host's.
+ *
  * Ordering
  *
  *   stopping  actor_tell_to_stop stores it with release  ->  a turn loads it with acquire

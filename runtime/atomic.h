@@ -6,6 +6,8 @@
  * The memory order is part of the name.  Every acquire and release is one end of a
  * named pair, declared under Ordering in the head of a file; each end repeats the name
  * at the end of its line, and tests/lint/ordering.py checks that both are there.
+ *
+ * Threads   Any: what is shared is a word, and whose it is says the file that has it.
  */
 #ifndef RUNTIME_ATOMIC_H
 #define RUNTIME_ATOMIC_H

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* clock.c -- two clocks of the kernel, read without entering it. */
+/*
+ * clock.c -- two clocks of the kernel, read without entering it.
+ *
+ * Threads   Any, at once: nothing is kept.
+ */
 #define _GNU_SOURCE
 #include "runtime/clock.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* counter.c -- how fast a counter runs, found by looking at a clock beside it. */
+/*
+ * counter.c -- how fast a counter runs, found by looking at a clock beside it.
+ *
+ * Threads   A counter is one thread's; counter_is_good: any.
+ */
 #define _GNU_SOURCE
 #include "runtime/counter.h"
 

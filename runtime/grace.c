@@ -7,6 +7,9 @@
  * present epoch as its ticket and opens the next.  A reader that wrote that epoch, or an
  * older one, may have seen what was published before; one that wrote a newer epoch, or
  * writes its word after the barrier, cannot have.
+ *
+ * Threads   epoch: any.  A reader's word: its thread writes, any reads.  The list of
+ *           readers: under the lock.  A limbo: its owner's.
  */
 #define _GNU_SOURCE
 #include "runtime/grace.h"

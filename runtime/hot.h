@@ -6,6 +6,8 @@
  *
  * What bench/ measures decides where the hints are used: a call in the middle of an ask costs
  * as much as a third of it, as registers have to be kept across it.
+ *
+ * Threads   None of its own.
  */
 #ifndef RUNTIME_HOT_H
 #define RUNTIME_HOT_H

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* lifeline.c -- private pages, wiped on fork. */
+/*
+ * lifeline.c -- private pages, wiped on fork.
+ *
+ * Threads   Words: any; a word is given out and given back by a swap and a store.
+ *           lines_there: under the lock.  An empty word is anybody's to take.
+ */
 #define _GNU_SOURCE
 #include "runtime/lifeline.h"
 

@@ -15,7 +15,9 @@
  *     token + 1    closed, or fenced with all others: it holds, and does not pass
  *     0            this is a child
  *
- * Threads   lifeline_holds, lifeline_passes, lifeline_fence_all: any.
+ * Threads   lifeline_open, lifeline_holds, lifeline_passes, lifeline_fence_all: any.
+ *           lifeline_stop, lifeline_close: who has opened it.  lifeline_cover: before the
+ *           pages are shared.
  * Limits    At most LIFELINES_MOST at a time.
  *
  * Ordering

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* lock.c -- over a plain pthread mutex; its failures are programming errors. */
+/*
+ * lock.c -- over a plain pthread mutex; its failures are programming errors.
+ *
+ * Threads   Any.
+ */
 #include "runtime/lock.h"
 
 #include "engine/check.h"

@@ -16,6 +16,9 @@
  *   M2  Each ticket is given to exactly one sender (the swap on tail).
  *   M3  A message is written only while turn == t, and read only while turn == t + 1.
  *
+ * Threads   shared, and the turns of slots: any.  own: the receiver.  A slot's mail:
+ *           whose turn it is.
+ *
  * Ordering
  *
  *   filled   post stores turn with release  ->  take loads it with acquire

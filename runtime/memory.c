@@ -5,6 +5,8 @@
  *
  * The host's allocator promises the alignment of malloc.  A block that must start on a
  * line is over-allocated by one, and the byte before it says how far it was moved.
+ *
+ * Threads   Any, at once: nothing is kept.
  */
 #include "runtime/memory.h"
 

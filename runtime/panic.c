@@ -5,6 +5,8 @@
  *
  * The words are relaxed: an ask that runs at the same instant may still be admitted,
  * as if it had come before; nothing else is read on the strength of them.
+ *
+ * Threads   Any.  The first one tells; the others stay where they are.
  */
 #define _GNU_SOURCE
 #include "runtime/panic.h"

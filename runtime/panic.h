@@ -6,6 +6,8 @@
  * First nothing is admitted any more, by any runtime of this library; then the host is
  * told; then the process is aborted.  A host whose hook does not return goes on living,
  * fenced: a broken invariant costs availability, never the bound.
+ *
+ * Threads   panic_fenced: any.
  */
 #ifndef RUNTIME_PANIC_H
 #define RUNTIME_PANIC_H

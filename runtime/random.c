@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* random.c -- from the kernel. */
+/*
+ * random.c -- from the kernel.
+ *
+ * Threads   Any, at once: nothing is kept.
+ */
 #include "runtime/random.h"
 
 #include <errno.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* random.h -- bytes that nobody can guess, for the secrets of hash tables. */
+/*
+ * random.h -- bytes that nobody can guess, for the secrets of hash tables.
+ *
+ * Threads   random_fill: any, at once.
+ */
 #ifndef RUNTIME_RANDOM_H
 #define RUNTIME_RANDOM_H
 

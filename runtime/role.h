@@ -8,6 +8,7 @@
  * that lock, and a variable marked OF(lock) is touched only there.  gcc sees nothing,
  * and nothing is left of it at run time.
  *
+ * Threads   None of its own: it is about them.
  * Limits    clang 14 cannot guard a member by a lock beside it.  Such members stand in
  *           a struct called "locked", and the functions that touch it are marked.
  */

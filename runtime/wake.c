@@ -3,6 +3,9 @@
 /*
  * wake.c -- an eventfd, and a word that saves writing to it twice.
  *
+ * Threads   raised: any writes true, the owner false.  The descriptor: any writes, the
+ *           owner reads.
+ *
  * Ordering
  *
  *   raised   wake_raise swaps with release  ->  wake_clear swaps with acquire

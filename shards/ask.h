@@ -5,6 +5,9 @@
  *
  * An ask belongs to its seat until it is posted, to the shard until home->answered is
  * called, and to the seat again after that.  Nobody else reads or writes it.
+ *
+ * Threads   Its seat's thread until it is posted; then the shard's actor, until
+ *           home->answered is called, which runs there; then the seat's again.
  */
 #ifndef SHARDS_ASK_H
 #define SHARDS_ASK_H

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* block.c -- which place is next. */
+/*
+ * block.c -- which place is next.
+ *
+ * Threads   next is anybody's, within a grace period; a block is the shard's actor's to
+ *           make, to close and to free, and else constant.
+ */
 #include "shards/block.h"
 
 /* How long after the first a place is: rounded up, so that nobody leaves early. */

@@ -5,6 +5,8 @@
  *
  * How much to ask for is the sizer's to say; how much must come for anybody to be
  * helped is the smallest of the costs that wait.
+ *
+ * Threads   The shard's actor.  Of a purse it reads what any thread writes.
  */
 #include <string.h>
 

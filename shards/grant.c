@@ -7,6 +7,9 @@
  *
  * A store that says too much of a window is not believed (O4); one whose clock has jumped
  * is not for a while (J3), and what it has lent is dropped: the window may be over.
+ *
+ * Threads   The shard's actor, also where a store calls back.  Any thread reads
+ *           down_until_ns.
  */
 #include "engine/check.h"
 #include "runtime/clock.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* jump.c -- the latest that the store's clock can be, carried from answer to answer. */
+/*
+ * jump.c -- the latest that the store's clock can be, carried from answer to answer.
+ *
+ * Threads   The shard's actor.
+ */
 #include "shards/jump.h"
 
 #include "engine/slot.h"

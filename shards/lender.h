@@ -7,8 +7,9 @@
  * what is under way, who has credit, what time it is at the store, and whether that
  * answers at all.
  *
- * Threads   The lender: constant, but for closed.  link->shared: any.  link->own: the
- *           shard's actor.
+ * Threads   The lender: constant, but for closed and quick_most, which who closes it
+ *           writes, and any reads.  link->shared: the shard's actor writes, any reads.
+ *           link->own: the shard's actor.
  *
  * Ordering
  *

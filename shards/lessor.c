@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* lessor.c -- asks that come, and what the store itself decides; its opening and end. */
+/*
+ * lessor.c -- asks that come, and what the store itself decides; its opening and end.
+ *
+ * Threads   The shard's actor; lessor_open and lessor_free, while nobody else is there.
+ *           A limiter's closed is written by others, and down_until_ns read by them.
+ */
 #include "shards/lessor.h"
 
 #include "engine/check.h"

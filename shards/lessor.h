@@ -31,7 +31,8 @@
  *       ends.                                                                    (L11)
  *   O7  A purse with an errand is not evicted.                                    (L8)
  *
- * Threads   The shard's actor.  Others read counters, and link->shared.
+ * Threads   The shard's actor.  Others read counters, link->shared, and what readers find
+ *           from the table of purses on.
  */
 #ifndef SHARDS_LESSOR_H
 #define SHARDS_LESSOR_H

@@ -6,7 +6,7 @@
  * Seats ask here first, and the actor serves those who wait by the same words.  Nothing
  * here blocks, allocates, locks or enters the kernel.
  *
- * Threads   Any, within a grace period or with a pin on the purse.
+ * Threads   Any, within a grace period or with a pin on the purse; of a cell, its seat.
  */
 #ifndef SHARDS_LOCAL_H
 #define SHARDS_LOCAL_H

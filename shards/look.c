@@ -20,6 +20,9 @@
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
+ *
+ * Threads   The shard's actor.  What it reads of a purse others may be writing: that
+ *           is for books and guesses, and no unit is spent on the strength of it.
  */
 #include "shards/lessor.h"
 

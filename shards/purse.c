@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* purse.c -- credit where several threads want it at once, and the actor's side. */
+/*
+ * purse.c -- credit where several threads want it at once, and the actor's side.
+ *
+ * Threads   As purse.h says: what a seat does stands first, what the actor does last.
+ */
 #include "shards/purse.h"
 
 #include "engine/check.h"

@@ -41,8 +41,10 @@
  *   Y3  A purse that is dead (pins) is never pinned again.  What a slow thread still puts
  *       into it is lost, not spent.
  *
- * Threads   purse_take, purse_refuses, purse_pin: any, within a grace period or with a
- *           pin.  purse_unpin: whoever has pinned.  The rest: the shard's actor.
+ * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin:
+ *           any, within a grace period or with a pin.  Of a cell, and of purse_take with
+ *           its number: its seat, which has it alone.  purse_unpin: whoever has pinned.
+ *           The rest: the shard's actor.
  *
  * Ordering
  *

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* purses.c -- adding, evicting, letting go. */
+/*
+ * purses.c -- adding, evicting, letting go.
+ *
+ * Threads   The shard's actor; purses_open and purses_close, while nobody else is there.
+ */
 #include "shards/purses.h"
 
 #include <sched.h>

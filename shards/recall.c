@@ -15,6 +15,8 @@
  * of a limiter asks every RECALL_NS for nobody in particular: while a store waits, which
  * it does for a minute, unless it was told otherwise.  Windows that are shorter than that
  * have turned by then.
+ *
+ * Threads   The shard's actor.
  */
 #include "shards/lessor.h"
 

@@ -3,6 +3,9 @@
 /*
  * shard.c -- the turns of a shard: mail, then what the lessor has to do, then chores.
  *
+ * Threads   on_mail, chores and end: the actor's.  chore_due_ns and woken: the actor and
+ *           shard_wake write, any reads.  lessor_due_ns: the actor writes, any reads.
+ *
  * Ordering
  *
  *   chore_due_ns is relaxed: the chore finds its work under the runtime's lock.

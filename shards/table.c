@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* table.c -- adding, removing, growing. */
+/*
+ * table.c -- adding, removing, growing.
+ *
+ * Threads   The writer; table_open, table_mirror and table_close, while it is alone.
+ */
 #include "shards/table.h"
 
 #include "engine/check.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* turn.c -- what a lessor does by itself: gives up, sends, looks around, lets go. */
+/*
+ * turn.c -- what a lessor does by itself: gives up, sends, looks around, lets go.
+ *
+ * Threads   The shard's actor.
+ */
 #include "runtime/clock.h"
 #include "shards/lessor.h"
 
