@@ -56,6 +56,14 @@ functions)
 	} | plant engine/planted.c
 	expect_failure 'engine/planted.c:2: 71 lines' "$here/functions.py" "$copy"
 	;;
+heads)
+	printf '/*\n * planted.c -- a fault.\n */\n' | plant shards/planted.c
+	expect_failure 'shards/planted.c: its head' "$here/heads.py" "$copy"
+	;;
+mutants)
+	sed -i 's/> now.ns >> CREDIT_TICK_BITS/> (now.ns >> CREDIT_TICK_BITS)/' "$copy/engine/credit.h"
+	expect_failure 'engine/credit.h: credit lives a tick longer' "$here/mutants.py" "$copy"
+	;;
 layering)
 	echo '#include "runtime/lock.h"' | plant engine/planted.c
 	expect_failure 'engine/ may not include runtime/lock.h' "$here/layering.py" "$copy"

@@ -97,7 +97,7 @@ mutant runtime/mailbox.c 'an actor takes its mail once only' \
 mutant stores/quarantine.c 'no quarantine' \
 	'if (since_us == 0)' 'if (since_us != 1)'
 mutant shards/purses.c 'a key is evicted while it is asked about (W-5)' \
-	'own->errand != ERRAND_NONE || !purse_kill' '!purse_kill' promises
+	'errand == ERRAND_NONE && purse_kill' 'errand != UINT16_MAX && purse_kill' promises
 mutant shards/grant.c 'nobody remembers a denial (W-13)' \
 	'	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),' \
 	'	purse_deny(purse, mono_after((mono){ wait_us * 0 }, 0),' promises
