@@ -177,11 +177,14 @@ enum state {
 	SPLIT,      /* units in the cells of seats: ALLOW */
 	BOOKED,     /* a pacer's places: ALLOW */
 	SPENT,      /* leased, and the store has no more: DENY */
+	SPLIT_UP,   /* the same, of a key with cells: DENY */
+	QUEUED_UP,  /* a pacer's, and who came now would wait too long: DENY */
 	REMEMBERED, /* strict, and a denial is remembered: DENY */
-	STATES
+	TOO_MUCH,   /* more than there can ever be: DENY */
 };
-static const char *const state_names[] = { "lent", "split", "booked", "spent",
-	                                   "remembered" };
+static const char *const state_names[] = { "lent",       "split",    "booked",
+	                                   "spent",      "split up", "queued up",
+	                                   "remembered", "too much" };
 
 enum way { BY_NAME, MANY, HELD, WAITING, WAYS };
 static const char *const way_names[] = { "gale_ask", "gale_ask_many", "gale_ask_key",
@@ -213,11 +216,29 @@ struct scene {
 
 static bool is_denied(const struct plan *plan)
 {
-	return plan->state == SPENT || plan->state == REMEMBERED;
+	return plan->state >= SPENT;
+}
+
+static bool is_split(const struct plan *plan)
+{
+	return plan->state == SPLIT || plan->state == SPLIT_UP;
+}
+
+static bool is_pacer(const struct plan *plan)
+{
+	return plan->state == BOOKED || plan->state == QUEUED_UP;
+}
+
+static uint64_t cost_of(const struct plan *plan)
+{
+	return plan->state == TOO_MUCH ? 2 : 1;
 }
 
 static bool is_right(const struct plan *plan, const struct gale_answer *answer)
 {
+	if (plan->state == TOO_MUCH)
+		return answer->verdict == GALE_DENY &&
+		       answer->retry_after_us == GALE_NEVER;
 	if (is_denied(plan))
 		return answer->verdict == GALE_DENY && answer->why == GALE_WHY_SPENT;
 	if (plan->state == BOOKED && answer->slot.us == 0)
@@ -228,8 +249,12 @@ static bool is_right(const struct plan *plan, const struct gale_answer *answer)
 /* Places are far apart, so that none goes back for being idle meanwhile. */
 static struct gale_rule rule_of(const struct plan *plan)
 {
-	if (plan->state == BOOKED)
-		return gale_pacer(1, GALE_SECONDS(100), 1);
+	struct gale_rule pacer = gale_pacer(1, GALE_SECONDS(100), 1);
+
+	if (plan->state == QUEUED_UP)
+		pacer.max_wait_us = GALE_SECONDS(150);
+	if (is_pacer(plan))
+		return pacer;
 	return gale_fixed_window(is_denied(plan) ? 1 : MUCH, GALE_SPAN_MAX_US);
 }
 
@@ -237,7 +262,7 @@ static struct gale_rule rule_of(const struct plan *plan)
 static void open_scene(struct scene *scene)
 {
 	const struct plan *plan = scene->plan;
-	struct gale_config config = { .shards = 2, .turns = plan->state == SPLIT };
+	struct gale_config config = { .shards = 2, .turns = is_split(plan) };
 	struct gale_limiter_config limiter = {
 		.name = "hot",
 		.rule = rule_of(plan),
@@ -266,16 +291,17 @@ static void name_keys(struct scene *scene)
 		name->len = i % 2 == 0 ? 16 : sizeof(name->bytes);
 		memset(name->bytes, 'k', sizeof(name->bytes));
 		memcpy(name->bytes, &i, sizeof(i));
-		scene->questions[i] = (struct gale_question){ .key = name->bytes,
-			                                      .key_len = name->len,
-			                                      .cost = 1 };
+		scene->questions[i] =
+		    (struct gale_question){ .key = name->bytes,
+			                    .key_len = name->len,
+			                    .cost = cost_of(scene->plan) };
 	}
 }
 
 static struct gale_answer wait_for(struct scene *scene, size_t i)
 {
 	return gale_wait(scene->seat, scene->limiter, scene->names[i].bytes,
-	                 scene->names[i].len, 1, PATIENCE);
+	                 scene->names[i].len, cost_of(scene->plan), PATIENCE);
 }
 
 /* Until it is answered as it will be from then on; the first call is not denied, and a
@@ -315,7 +341,7 @@ static void hold(struct scene *scene, size_t i)
 
 	must(gale_key_open(scene->seat, scene->limiter, scene->names[i].bytes,
 	                   scene->names[i].len, &scene->held[i]) == GALE_ERR_OK);
-	answer = gale_ask_key(scene->held[i], 1, NULL);
+	answer = gale_ask_key(scene->held[i], cost_of(scene->plan), NULL);
 	must(is_right(scene->plan, &answer));
 }
 
@@ -325,7 +351,7 @@ static void set_scene(struct scene *scene)
 	name_keys(scene);
 	for (size_t i = 0; i < scene->plan->keys; i++) {
 		warm(scene, i);
-		if (scene->plan->state == SPLIT)
+		if (is_split(scene->plan))
 			split(scene, i);
 		if (scene->plan->way == HELD)
 			hold(scene, i);
@@ -341,10 +367,11 @@ static struct gale_answer ask(struct scene *scene, size_t i)
 	const struct name *name = &scene->names[i];
 
 	if (scene->plan->way == HELD)
-		return gale_ask_key(scene->held[i], 1, NULL);
+		return gale_ask_key(scene->held[i], cost_of(scene->plan), NULL);
 	if (scene->plan->way == WAITING)
 		return wait_for(scene, i);
-	return gale_ask(scene->seat, scene->limiter, name->bytes, name->len, 1, NULL);
+	return gale_ask(scene->seat, scene->limiter, name->bytes, name->len,
+	                cost_of(scene->plan), NULL);
 }
 
 /* A tick reads the clock, so where that takes the kernel there was one before. */
@@ -440,6 +467,19 @@ static void a_denial_of_a_lease_does_nothing_else(void **state)
 {
 	(void)state;
 	check_all_ways(SPENT);
+	check_all_ways(SPLIT_UP);
+}
+
+static void a_denial_of_a_place_does_nothing_else(void **state)
+{
+	(void)state;
+	check_all_ways(QUEUED_UP);
+}
+
+static void a_denial_for_ever_does_nothing_else(void **state)
+{
+	(void)state;
+	check_all_ways(TOO_MUCH);
 }
 
 static void a_remembered_denial_does_nothing_else(void **state)
@@ -585,7 +625,9 @@ int main(void)
 		cmocka_unit_test(an_allow_from_a_cell_does_nothing_else),
 		cmocka_unit_test(an_allow_from_a_place_does_nothing_else),
 		cmocka_unit_test(a_denial_of_a_lease_does_nothing_else),
+		cmocka_unit_test(a_denial_of_a_place_does_nothing_else),
 		cmocka_unit_test(a_remembered_denial_does_nothing_else),
+		cmocka_unit_test(a_denial_for_ever_does_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
