@@ -117,6 +117,7 @@ void ask_steps(void);
 void ask_store(void);
 void ask_asks(void);
 void ask_lease_floors(void);
+void ask_choices(void);
 void ask_leases(void);
 void ask_bytes(void);
 void ask_redis(void);

@@ -10,6 +10,7 @@ int main(int argc, char **argv)
 	ask_store();
 	ask_asks();
 	ask_lease_floors();
+	ask_choices();
 	ask_leases();
 	ask_bytes();
 #ifdef GALE_REDIS
