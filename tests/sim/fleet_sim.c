@@ -190,12 +190,13 @@ static void settle_world(struct chance *c, struct script *script)
 /* Each node alone asks for more than the limit, in each window, unit by unit. */
 static void draw_calm(struct chance *c, struct script *script)
 {
+	static const uint32_t nodes[] = { 1, 2, 2, 3, 3, 4, 8, 32 };
 	struct world_plan *plan = &script->plan;
 	uint64_t limit = chance_between(c, 1, 40);
 	uint64_t window = GALE_MILLIS(chance_between(c, 100, 2000));
 
 	plan->rule = gale_fixed_window(limit, window);
-	plan->nodes = (uint32_t)chance_between(c, 1, 4);
+	plan->nodes = one_of(c, nodes, sizeof(nodes) / sizeof(nodes[0]));
 	plan->keys = 1;
 	plan->node_keys = 0;
 	plan->strict = 0;
