@@ -175,27 +175,40 @@ static void print_undershoot(const struct report *report, FILE *out)
 	    100 * tally->undershoot_mean, text_count(&a, tally->windows));
 }
 
+static uint64_t above_limit(const struct report *report, uint64_t most)
+{
+	return most > report->flags.limit ? most - report->flags.limit : 0;
+}
+
+/* Of a part of a window it says nothing that it left something. */
 static void print_window(const struct report *report, const struct tally_window *window,
                          FILE *out)
 {
-	struct text admitted, most;
+	struct text admitted, over, most;
 
-	fprintf(out, "  %6" PRIu64 "%-6s %15s  %7.2f %%  %14s\n", window->number,
-	        window->whole ? "" : " part", text_count(&admitted, window->admitted),
-	        percent(window->admitted, report->flags.keys) /
-	            (double)report->flags.limit,
+	fprintf(out, "  %6" PRIu64 "%-6s %15s  ", window->number,
+	        window->whole ? "" : " part", text_count(&admitted, window->admitted));
+	if (window->whole)
+		fprintf(out, "%8.3f %%", 100 * window->undershoot);
+	else
+		fprintf(out, "%10s", "-");
+	fprintf(out, "  %9s  %13s\n",
+	        text_count(&over, above_limit(report, window->most)),
 	        text_count(&most, window->most));
 }
 
 static void print_windows(const struct report *report, FILE *out)
 {
-	struct text window, limit;
+	struct text window, over, limit;
 
-	fprintf(out, "\n  window of %-5s     admitted  of limits  most by a key\n",
-	        text_duration(&window, report->flags.window_us));
+	fprintf(
+	    out,
+	    "\n  window of %-5s     admitted  undershoot  overshoot  most by a key\n",
+	    text_duration(&window, report->flags.window_us));
 	for (size_t i = 0; i < report->window_count; i++)
 		print_window(report, &report->windows[i], out);
-	fprintf(out, "  worst, of all       %35s  limit %s\n",
+	fprintf(out, "  worst, of all                           %9s  %13s  limit %s\n",
+	        text_count(&over, report->tally.overshoot),
 	        text_count(&window, report->tally.admitted_max),
 	        text_count(&limit, report->flags.limit));
 }

@@ -306,6 +306,7 @@ static struct tally_window sum_up(struct tally *tally, uint64_t number,
 {
 	struct tally_window window = { .number = number - tally->first + 1,
 		                       .whole = is_whole(tally, number, stop_us) };
+	double sum = 0;
 
 	for (uint32_t key = 0; key < tally->config.keys; key++) {
 		_Atomic uint64_t *at = counter(tally, number, key);
@@ -314,8 +315,10 @@ static struct tally_window sum_up(struct tally *tally, uint64_t number,
 		atomic_store_explicit(at, 0, memory_order_relaxed);
 		add_key(&window, count);
 		if (window.whole)
-			tally->undershoot_sum += missing(tally, count);
+			sum += missing(tally, count);
 	}
+	tally->undershoot_sum += sum;
+	window.undershoot = sum / tally->config.keys;
 	return window;
 }
 

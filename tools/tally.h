@@ -80,8 +80,9 @@ struct tally_config {
 struct tally_window {
 	uint64_t number; /* in this run, from 1 */
 	uint64_t admitted;
-	uint64_t most; /* by one key */
-	bool whole;    /* it lies inside the run from its beginning to its end */
+	uint64_t most;     /* by one key */
+	bool whole;        /* it lies inside the run from its beginning to its end */
+	double undershoot; /* of its keys, in limits, the mean; 0 if it is not whole */
 };
 
 struct tally_totals {

@@ -113,6 +113,8 @@ holds 'o["denied"] == 0 and o["limit"] == 2**53 - 1'
 run 0 fleet --seconds 1200ms --keys 20 --limit 100
 grep -q '^ *1.0 s .*decisions/s.*p50.*p99.*round trips' "$work/out" ||
 	fail "no line of progress after a second"
+grep -q '^  *2  *2,000  *0\.000 %  *0  *100$' "$work/out" ||
+	fail "no undershoot and overshoot of a window"
 grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
 	fail "no verdict"
 grep -q $'\033' "$work/out" && fail "moves a cursor where there is none"

@@ -251,7 +251,26 @@ static void the_table_has_a_line_for_each_window(void **state)
 	(void)state;
 	expect(report_table, &report, "\n       1 ");
 	expect(report_table, &report, "\n       2 part ");
-	expect(report_table, &report, " 100.00 %");
+}
+
+/* What of each window was left, and how far it was overdrawn. */
+static void the_table_tells_undershoot_and_overshoot_of_each_window(void **state)
+{
+	struct report report = good();
+
+	(void)state;
+	report.windows[0].undershoot = 0.25;
+	report.windows[1].undershoot = 0.5; /* but it is a part */
+	expect(report_table, &report,
+	       " 1                    20    25.000 %          0             10\n");
+	expect(report_table, &report,
+	       " 2 part               20           -          0             10\n");
+	report.windows[1].most = 13;
+	report.tally.admitted_max = 13;
+	report.tally.overshoot = 3;
+	expect(report_table, &report,
+	       " 2 part               20           -          3             13\n");
+	expect(report_table, &report, "3             13  limit 10\n");
 }
 
 static void a_run_without_a_whole_window_says_so(void **state)
@@ -279,6 +298,8 @@ int main(void)
 		cmocka_unit_test(the_table_tells_of_a_servers_connections),
 		cmocka_unit_test(the_table_says_why_answers_were_refused),
 		cmocka_unit_test(the_table_has_a_line_for_each_window),
+		cmocka_unit_test(
+		    the_table_tells_undershoot_and_overshoot_of_each_window),
 		cmocka_unit_test(a_run_without_a_whole_window_says_so),
 	};
 

@@ -375,6 +375,8 @@ static void undershoot_is_what_whole_windows_left(void **state)
 	finish(BEGIN + 2 * WINDOW);
 	assert_int_equal(tally_total(&tally).windows, 2);
 	assert_true(near(tally_total(&tally).undershoot_mean, 0.25));
+	assert_true(near(window(1).undershoot, 0.5));
+	assert_true(near(window(2).undershoot, 0));
 }
 
 static void an_overshoot_does_not_hide_an_undershoot(void **state)
@@ -399,6 +401,7 @@ static void windows_cut_by_the_ends_of_the_run_are_not_whole(void **state)
 	assert_false(window(3).whole);
 	assert_int_equal(tally_total(&tally).windows, 1);
 	assert_true(near(tally_total(&tally).undershoot_mean, 0));
+	assert_true(near(window(1).undershoot, 0));
 }
 
 static void an_overshoot_in_a_window_that_is_not_whole_counts(void **state)
