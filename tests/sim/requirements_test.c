@@ -367,6 +367,43 @@ static void cold_misses_at_once_send_one_request(void **state)
 	world_ends();
 }
 
+/* What many keys want at the same time goes in one call. */
+static void many_keys_are_asked_about_in_one_call(void **state)
+{
+	struct world_plan plan = plan_of(10, 5, 1);
+
+	(void)state;
+	plan.keys = 20;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	for (uint32_t key = 0; key < 20; key++)
+		world_ask_only(&w, 0, 0, key, 1, GALE_MILLIS(1));
+	run_to(0, GALE_MILLIS(10));
+	assert_int_equal(w.admissions, 20);
+	assert_int_equal(counted("leases_asked"), 20);
+	assert_int_equal(counted("lease_batches"), 1);
+	world_ends();
+}
+
+/* Of steady calls only those wait that come before the first lease, though the way to the
+ * store is long: what will be needed is asked for ahead. */
+static void steady_calls_do_not_wait_for_the_next_lease(void **state)
+{
+	struct world_plan plan = plan_of(100000, 400, 1);
+	uint64_t waited = 0;
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = GALE_MILLIS(20), .exact = true };
+	world_open(&w, &plan);
+	for (uint64_t ms = 1; ms < 900; ms++) {
+		run_to(0, GALE_MILLIS(ms));
+		waited += world_ask(&w, 0, 0, 0, 1)->pending && ms > 100;
+	}
+	assert_int_equal(waited, 0);
+	assert_true(counted("refills_ahead") >= 2);
+	world_ends();
+}
+
 static void seven_at_a_time(void **state)
 {
 	struct world_plan plan = plan_of(100, 7, 1);
@@ -400,6 +437,25 @@ static void windows_are_coupled_unless_carried_over(void **state)
 	(void)state;
 	assert_int_equal(next_window_of_four(false), 100);
 	assert_int_equal(next_window_of_four(true), 100 + 4 * 9);
+}
+
+/* However many wait: what a node can carry over is a batch less one.               (L14) */
+static void what_may_carry_over_comes_by_the_batch(void **state)
+{
+	struct world_plan plan = plan_of(100, 10, 1);
+
+	(void)state;
+	plan.lease.carry_over = true;
+	plan.net = (struct net_terms){ .mean_us = 1000, .exact = true };
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	for (int i = 0; i < 25; i++)
+		world_ask_only(&w, 0, 0, 0, 1, GALE_MILLIS(1));
+	run_to(0, GALE_MILLIS(100));
+	assert_int_equal(w.admissions, 25);
+	assert_int_equal(w.leases, 3);
+	assert_int_equal(counted("units_lent"), 30);
+	world_ends();
 }
 
 static uint64_t requests_after_a_boundary(bool carry_over)
@@ -1290,8 +1346,11 @@ int main(void)
 		cmocka_unit_test(r14_a_key_that_is_exhausted_costs_the_store_nothing),
 		cmocka_unit_test(a_lease_is_shared_by_many_calls),
 		cmocka_unit_test(cold_misses_at_once_send_one_request),
+		cmocka_unit_test(many_keys_are_asked_about_in_one_call),
+		cmocka_unit_test(steady_calls_do_not_wait_for_the_next_lease),
 		cmocka_unit_test(seven_at_a_time),
 		cmocka_unit_test(windows_are_coupled_unless_carried_over),
+		cmocka_unit_test(what_may_carry_over_comes_by_the_batch),
 		cmocka_unit_test(a_window_is_leased_anew),
 		cmocka_unit_test(four_nodes_with_changing_demand_are_safe),
 		cmocka_unit_test(a_denial_is_remembered),
