@@ -1225,6 +1225,33 @@ static void a_runtime_that_is_closed_under_load(void **state)
 	world_ends();
 }
 
+/* What the store had granted before it forgot the key is not for us: it grants as much
+ * again. */
+static void an_answer_from_before_a_reset(void **state)
+{
+	struct world_plan plan = bad_plan();
+
+	(void)state;
+	plan.nodes = 2;
+	plan.lease.batch = 10;
+	world_open(&w, &plan);
+	for (int i = 0; i < 4; i++)
+		world_ask(&w, 0, 0, 0, 1);
+	run_to(0, 1500); /* it has been granted, and is on its way */
+	assert_int_equal(w.net.requests, 1);
+	assert_int_equal(gale_reset(w.nodes[0].seats[0], w.nodes[0].limiter, "a", 1,
+	                            GALE_SECONDS(1)),
+	                 GALE_ERR_LATE); /* it goes its way: nobody waits in a world */
+	world_turns(&w, 0);
+	for (uint64_t ms = 2; ms < 100; ms += 2) {
+		run_to(0, GALE_MILLIS(ms));
+		world_ask(&w, 0, 0, 0, 1);
+		world_ask(&w, 1, 0, 0, 1);
+	}
+	assert_int_equal(w.admissions, 10);
+	world_ends();
+}
+
 /* A machine that was suspended, and a clock that does not know. */
 static void stand_still(uint64_t us)
 {
@@ -1380,6 +1407,7 @@ int main(void)
 		cmocka_unit_test(an_answer_of_another_key),
 		cmocka_unit_test(a_greedy_store),
 		cmocka_unit_test(a_store_that_opens_a_window_with_each_answer),
+		cmocka_unit_test(an_answer_from_before_a_reset),
 		cmocka_unit_test(a_clock_that_stood_still),
 		cmocka_unit_test(a_seat_that_leaves_with_asks_pending),
 		cmocka_unit_test(a_runtime_that_is_closed_under_load),
