@@ -3,13 +3,15 @@
 # SPDX-FileCopyrightText: the gale authors
 """prove.py EXPLORER [ARG...] -- runs the explorer on spec/explore/runs.txt, and TLC on spec/*.tla.
 
-ARGs go to the explorer, before the list.  TLC is run when TLA2TOOLS_JAR names tla2tools.jar; the
-counts of both must then agree with spec/expected.txt, and wherever a run says tlc=NAME, with each
-other.  What is written down is compared in any case.
+ARGs go to the explorer, before the list.  What comes out must be what the table in spec/README.md
+says.  TLC is run when TLA2TOOLS_JAR names tla2tools.jar; the counts of both must then agree with
+spec/expected.txt, and wherever a run says tlc=NAME, with each other.  What is written down is
+compared in any case.
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 SPEC = pathlib.Path(__file__).resolve().parent
 RUNS = SPEC / "explore" / "runs.txt"
 EXPECTED = SPEC / "expected.txt"
+README = SPEC / "README.md"
 OUTCOMES = {0: "holds", 12: "refuted", 13: "refuted, in the long run"}
 
 
@@ -52,6 +55,19 @@ def read_twins():
     return found
 
 
+def row_of(line):
+    """(run, what came out of it) of a line of the explorer's table, or None.  Not the constants,
+    which may be written in another way, and not the time that it took."""
+    cells = line.strip().split(" | ")
+    if len(cells) != 11 or not cells[3].isdigit():
+        return None
+    return cells[0].removeprefix("| "), " | ".join(cells[3:9])
+
+
+def rows_of(text):
+    return dict(filter(None, map(row_of, text)))
+
+
 def compare_written(expected, twins):
     faults = [f"{name}: no such configuration" for name in expected
               if not (SPEC / "cfg" / f"{name}.cfg").exists()]
@@ -62,7 +78,30 @@ def compare_written(expected, twins):
             faults.append(f"{run}: tlc={name}, which {EXPECTED.name} does not know")
         elif expected[name][2] != states:
             faults.append(f"{run}: {states} states, {name} has {expected[name][2]}")
+    runs = [line.split()[0] for line in lines(RUNS)]
+    written = rows_of(README.read_text().splitlines())
+    faults += [f"{README.name} has a run called {run}, and there is none" for run in written
+               if run not in runs]
+    faults += [f"{README.name} has no run called {run}" for run in runs if run not in written]
     return faults
+
+
+def explore(command):
+    """Faults; what the explorer prints is printed."""
+    try:
+        explorer = subprocess.Popen([*command, str(RUNS)], stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        return [f"the explorer cannot be run: {error}"]
+    written, faults, rows = rows_of(README.read_text().splitlines()), [], 0
+    for line in explorer.stdout:
+        print(line, end="", flush=True)
+        run, found = row_of(line) or (None, None)
+        rows += run is not None
+        if run in written and written[run] != found:
+            faults.append(f"{run}: {README.name} has | {written[run]} |, not | {found} |")
+    if explorer.wait() != 0:
+        faults.append(f"the explorer ended with {explorer.returncode}")
+    return faults if rows > 0 else faults + ["nothing was explored"]
 
 
 def run_tlc(jar, module, name):
@@ -95,6 +134,8 @@ def prove_tlc(jar, expected, twins):
     jar = str(pathlib.Path(jar).resolve())
     if not pathlib.Path(jar).is_file():
         return [f"TLA2TOOLS_JAR: there is no {jar}"]
+    if not shutil.which("java"):
+        return ["TLA2TOOLS_JAR: TLC needs java, which is not there"]
     print("\n| module | configuration | states | the same as | verdict | s |\n|---|---|---|---|---|---|")
     faults = []
     with ThreadPoolExecutor(2) as pool:
@@ -112,9 +153,7 @@ def main():
         sys.exit(__doc__)
     expected, twins = read_expected(), read_twins()
     faults = compare_written(expected, twins)
-    explored = subprocess.run([*sys.argv[1:], str(RUNS)], check=False).returncode
-    if explored != 0:
-        faults.append(f"the explorer ended with {explored}")
+    faults += explore(sys.argv[1:])
     jar = os.environ.get("TLA2TOOLS_JAR")
     if jar:
         faults += prove_tlc(jar, expected, twins)

@@ -152,6 +152,20 @@ static bool is_chosen(const struct run *run, char **names)
 	return *names != NULL;
 }
 
+/* The first of the names that no run has, or NULL. */
+static const char *unknown(const struct run *runs, size_t count, char **names)
+{
+	for (; *names; names++) {
+		size_t i = 0;
+
+		while (i < count && strcmp(runs[i].name, *names) != 0)
+			i++;
+		if (i == count)
+			return *names;
+	}
+	return NULL;
+}
+
 static int run_all(const struct run *runs, size_t count, char **names)
 {
 	size_t ran = 0, failed = 0;
@@ -175,12 +189,15 @@ static int run_list(const char *path, char **names)
 	unsigned line;
 	size_t count;
 	const char *fault = runs_read(path, &runs, &count, &line);
+	const char *name = fault ? NULL : unknown(runs, count, names);
 	int status = 2;
 
 	if (fault && line > 0)
 		fprintf(stderr, "%s:%u: %s\n", path, line, fault);
 	else if (fault)
 		fprintf(stderr, "%s: %s\n", path, fault);
+	else if (name)
+		fprintf(stderr, "%s: there is no run called %s\n", path, name);
 	else
 		status = run_all(runs, count, names);
 	free(runs);
@@ -191,10 +208,10 @@ static int run_world(void)
 {
 	struct run run;
 	char text[400];
-	const char *fault;
+	int len = snprintf(text, sizeof(text), "world %s", options.world);
+	const char *fault =
+	    (size_t)len < sizeof(text) ? run_read(text, &run) : "too long";
 
-	snprintf(text, sizeof(text), "world %s", options.world);
-	fault = run_read(text, &run);
 	if (fault) {
 		fprintf(stderr, "%s\n", fault);
 		return 2;

@@ -47,7 +47,13 @@ list 2 'after the colon: holds or refuted' 'a leasing :'
 list 2 'after the colon: holds or refuted' 'a leasing : maybe'
 list 2 'loudly: not understood' 'a leasing : holds loudly'
 list 2 'states=few: not understood' 'a leasing : holds states=few'
+list 2 'states=-1: not understood' 'a leasing : holds states=-1'
+list 2 'found=-7: not understood' 'a leasing : holds found=-7'
+list 2 'tlc=: not understood' 'a leasing : holds tlc='
+list 2 'by=: not understood' 'a once credit=0 : refuted by='
 list 2 'what holds is refuted by nothing' 'a leasing : holds by=bound'
+list 2 'nodes=3: given twice' 'a leasing nodes=2 nodes=3 : holds'
+list 2 'list:2: a: there is a run of that name' "$good" 'a once : holds'
 list 2 'the name is too long' "$(printf 'a%.0s' {1..60}) leasing : holds"
 list 2 'the line is too long' "$(printf 'a%.0s' {1..500})"
 says 2 'No such file' "$work/none"
@@ -56,16 +62,25 @@ says 2 '--memory: from 1 to' --memory much "$work/list"
 says 2 'gale_explore [' --loudly
 says 2 'gale_explore ['
 says 2 'no model is called nothing' --world nothing
+says 2 'too long' --world "leasing$(printf ' %.0s' {1..400})nodes=9"
 
 list 1 'cost is above the limit' 'a leasing cost=8 : holds'
 printf '%s\n' 'a window nodes=3 limit=5 batch=2 : holds' >"$work/list"
 says 1 'a: not enough memory for all states: see --memory' --memory 3 "$work/list"
-# A sanitizer's programs cannot even begin in so little.
-(ulimit -v 200000; "$explorer" --models >"$work/said" 2>&1 || exit 0; says 1 'not enough memory' "$work/list"; exit $failed) || failed=1
+# A sanitizer's programs cannot even begin in so little.  In the second there is room for some
+# of the threads.
+(
+	ulimit -v 200000
+	"$explorer" --models >"$work/said" 2>&1 || exit 0
+	says 1 'not enough memory' "$work/list"
+	ulimit -v 40000
+	says 1 'not enough memory' --memory 4 --threads 8 "$work/list"
+	exit $failed
+) || failed=1
 
 printf '%s\n' "$good" >"$work/list"
 says 0 '1 runs, 0 not as they must be' "$work/list"
-says 1 'nothing was explored' "$work/list" another
+says 2 'there is no run called another' "$work/list" a another
 says 1 'nothing was explored' --quick "$work/list"
 list 1 '8 states, where 9 are expected' 'a leasing : holds states=9'
 list 1 '4 was found, where 5 is expected' 'a leasing : holds found=5'
@@ -97,5 +112,16 @@ TLA2TOOLS_JAR=$work/none "$prove" "$explorer" --quick >"$work/said" 2>&1
 [ $? = 1 ] && grep -qF 'TLA2TOOLS_JAR: there is no' "$work/said" || failed=1
 TLA2TOOLS_JAR='' "$prove" false >"$work/said" 2>&1
 [ $? = 1 ] && grep -qF 'the explorer ended with 1' "$work/said" || failed=1
+TLA2TOOLS_JAR='' "$prove" "$explorer" --models >"$work/said" 2>&1
+[ $? = 1 ] && grep -qF 'nothing was explored' "$work/said" || failed=1
+TLA2TOOLS_JAR='' "$prove" "$work/none" >"$work/said" 2>&1
+[ $? = 1 ] && grep -qF 'the explorer cannot be run: ' "$work/said" || failed=1
+# What README.md says is what comes out: here of one run, of which it says something else.
+cp -r "$(dirname "$prove")" "$work/spec"
+grep '^carry ' "$(dirname "$prove")/explore/runs.txt" >"$work/spec/explore/runs.txt"
+sed -i 's/| 31 | 81 | 10 |/| 31 | 82 | 10 |/' "$work/spec/README.md"
+TLA2TOOLS_JAR='' "$work/spec/prove.py" "$explorer" >"$work/said" 2>&1
+[ $? = 1 ] && grep -qF 'carry: README.md has | 31 | 82 | 10 | 6 | 6 | holds |' "$work/said" &&
+	grep -qF 'README.md has a run called carry-three, and there is none' "$work/said" || failed=1
 [ "$failed" = 0 ] || cat "$work/said"
 exit $failed

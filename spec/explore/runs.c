@@ -76,6 +76,9 @@ static const char *set_constant(struct run *run, const char *word, const char *e
 	if (value < constant[i].least || value > constant[i].most)
 		return say("%s: must be from %ld to %ld", word, constant[i].least,
 		           constant[i].most);
+	if (run->given & UINT32_C(1) << i)
+		return say("%s: given twice", word);
+	run->given |= UINT32_C(1) << i;
 	run->c[i] = value;
 	return NULL;
 }
@@ -128,6 +131,12 @@ const char *run_read(const char *text, struct run *ret_run)
 
 /* ---- What must come out ---------------------------------------------------------- */
 
+/* It is there, and no minus one, which would stand for any. */
+static bool read_count(const char *text, long *ret_count)
+{
+	return read_number(text, ret_count) && *ret_count >= 0;
+}
+
 static const char *read_word(struct run *run, const char *word)
 {
 	const char *value;
@@ -136,13 +145,14 @@ static const char *read_word(struct run *run, const char *word)
 		run->quick = true;
 	else if (strcmp(word, "live") == 0)
 		run->live = true;
-	else if (after(word, "tlc="))
+	else if ((value = after(word, "tlc=")) && value[0] != '\0')
 		return NULL;
-	else if ((value = after(word, "by=")) && strlen(value) < sizeof(run->by))
+	else if ((value = after(word, "by=")) && value[0] != '\0' &&
+	         strlen(value) < sizeof(run->by))
 		strcpy(run->by, value);
-	else if ((value = after(word, "states=")) && read_number(value, &run->states))
+	else if ((value = after(word, "states=")) && read_count(value, &run->states))
 		return NULL;
-	else if ((value = after(word, "found=")) && read_number(value, &run->found))
+	else if ((value = after(word, "found=")) && read_count(value, &run->found))
 		return NULL;
 	else
 		return say("%s: not understood", word);
@@ -183,6 +193,23 @@ static bool is_empty(const char *line)
 	return line[strspn(line, " \t\n")] == '\0';
 }
 
+static bool is_known(const struct run *runs, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(runs[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static const char *add_line(char *text, struct run *runs, size_t count)
+{
+	const char *fault = read_line(text, &runs[count]);
+
+	if (!fault && is_known(runs, count, runs[count].name))
+		return say("%s: there is a run of that name", runs[count].name);
+	return fault;
+}
+
 static const char *read_lines(FILE *in, struct run **runs, size_t *count,
                               unsigned *line)
 {
@@ -201,7 +228,7 @@ static const char *read_lines(FILE *in, struct run **runs, size_t *count,
 		if (!more)
 			return "no memory";
 		*runs = more;
-		fault = read_line(text, &more[*count]);
+		fault = add_line(text, more, *count);
 		if (fault)
 			return fault;
 		++*count;

@@ -25,6 +25,7 @@ struct run {
 	char constants[160]; /* as written */
 	const struct model *model;
 	long c[CONSTANTS_MOST];
+	uint32_t given; /* which of them are, in bits */
 	bool holds;
 	bool quick;
 	bool live;

@@ -23,6 +23,7 @@
 
 struct round {
 	struct search *search;
+	pthread_mutex_t gate; /* closed until all threads are there */
 	pthread_barrier_t barrier;
 	uint32_t first[THREADS_MOST]; /* of the level, on each shelf ... */
 	uint32_t last[THREADS_MOST];  /* ... and the one after it */
@@ -223,6 +224,8 @@ static void *work(void *arg)
 	struct worker *worker = arg;
 	struct round *round = worker->round;
 
+	pthread_mutex_lock(&round->gate);
+	pthread_mutex_unlock(&round->gate);
 	while (!round->over) {
 		work_on_level(worker);
 		pthread_barrier_wait(&round->barrier);
@@ -274,18 +277,25 @@ static void sum_up(struct search *search, const struct worker *workers)
 	}
 }
 
+/* Each needs a stack: where there is no memory for one, nobody begins. */
 static void run_threads(struct round *round, struct worker *workers)
 {
 	pthread_t threads[THREADS_MOST];
-	uint32_t count = round->search->space.threads;
+	uint32_t count = round->search->space.threads, there = 1;
 
+	pthread_mutex_init(&round->gate, NULL);
 	pthread_barrier_init(&round->barrier, NULL, count);
-	for (uint32_t i = 1; i < count; i++)
-		gale_assert(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+	pthread_mutex_lock(&round->gate);
+	while (there < count &&
+	       pthread_create(&threads[there], NULL, work, &workers[there]) == 0)
+		there++;
+	round->search->out_of_memory = round->over = there < count;
+	pthread_mutex_unlock(&round->gate);
 	work(&workers[0]);
-	for (uint32_t i = 1; i < count; i++)
-		pthread_join(threads[i], NULL);
+	while (there > 1)
+		pthread_join(threads[--there], NULL);
 	pthread_barrier_destroy(&round->barrier);
+	pthread_mutex_destroy(&round->gate);
 }
 
 bool search_open(struct search *search, const struct model *model, const long *c,
