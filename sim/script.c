@@ -3,7 +3,9 @@
 /* script.c -- one ask after the other, each with its own chance. */
 #include "sim/script.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* ---- One ask --------------------------------------------------------------------- */
 
@@ -223,22 +225,38 @@ void choice_set(struct choice *choice, uint64_t from, uint64_t count, bool chose
 		choice->at[i] = chosen;
 }
 
+bool number_read(const char **text, uint64_t *ret_number)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	*ret_number = strtoull(*text, &end, 10);
+	*text = end;
+	return errno == 0;
+}
+
+bool range_read(const char **text, uint64_t *ret_first, uint64_t *ret_last)
+{
+	if (!number_read(text, ret_first))
+		return false;
+	*ret_last = *ret_first;
+	if (**text != '-')
+		return true;
+	++*text;
+	return number_read(text, ret_last) && *ret_first <= *ret_last;
+}
+
 bool choice_read(struct choice *choice, const char *text)
 {
-	uint64_t from, to;
-	int len, more;
+	uint64_t first, last;
 
 	choice->some = true;
 	for (;; text++) {
-		if (sscanf(text, "%" SCNu64 "%n", &from, &len) != 1)
+		if (!range_read(&text, &first, &last) || last >= SCRIPT_ASKS_MOST)
 			return false;
-		to = from;
-		if (sscanf(text + len, "-%" SCNu64 "%n", &to, &more) == 1)
-			len += more;
-		if (to < from || to >= SCRIPT_ASKS_MOST)
-			return false;
-		choice_set(choice, from, to - from + 1, true);
-		text += len;
+		choice_set(choice, first, last - first + 1, true);
 		if (*text != ',')
 			return *text == '\0';
 	}

@@ -58,6 +58,11 @@ struct choice {
 uint64_t script_play(const struct script *script, const struct choice *choice,
                      struct world *world);
 
+/* Digits, no sign; and "3-7", or "3" alone.  *text is moved over them.  False if there are
+ * none, if they are too many, or if the last is below the first. */
+bool number_read(const char **text, uint64_t *ret_number);
+bool range_read(const char **text, uint64_t *ret_first, uint64_t *ret_last);
+
 /* "3,17-20": those, and no others.  False if it is not such a list. */
 bool choice_read(struct choice *choice, const char *text);
 /* The same, of so many asks. */

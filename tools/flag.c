@@ -41,8 +41,9 @@ static bool scale(const struct unit *units, const char *name, uint64_t number,
 	for (const struct unit *unit = units; unit->name; unit++) {
 		if (strcmp(unit->name, name) != 0)
 			continue;
-		if (unit->factor == 0 || number > UINT64_MAX / unit->factor)
-			return false;
+		if (number > 0 &&
+		    (unit->factor == 0 || number > UINT64_MAX / unit->factor))
+			return false; /* nothing is nothing, of whatever unit */
 		*ret_number = number * unit->factor;
 		return true;
 	}

@@ -4,7 +4,6 @@
 #include "tools/sim_flags.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/text.h"
@@ -27,18 +26,13 @@ static const char *const arrivals[] = { "random", "steady", "bursts", NULL };
 /* "5" or "5:30"; moves *text over it. */
 static bool read_cost(const char **text, struct cost *ret_cost)
 {
-	int len = 0, more = 0;
-
 	ret_cost->weight = 1;
-	if (**text < '0' || **text > '9' ||
-	    sscanf(*text, "%16" SCNu64 "%n", &ret_cost->units, &len) != 1)
+	if (!number_read(text, &ret_cost->units))
 		return false;
-	*text += len;
 	if (**text == ':') {
-		if ((*text)[1] < '0' || (*text)[1] > '9' ||
-		    sscanf(*text, ":%9" SCNu64 "%n", &ret_cost->weight, &more) != 1)
+		++*text;
+		if (!number_read(text, &ret_cost->weight))
 			return false;
-		*text += more;
 	}
 	return ret_cost->units >= 1 && ret_cost->units <= GALE_UNITS_MAX &&
 	       ret_cost->weight >= 1 && ret_cost->weight <= WEIGHT_MOST;
@@ -60,22 +54,13 @@ static bool read_costs(const struct flag *flag, const char *text, void *into)
 	}
 }
 
-/* "7" or "0-99". */
 static bool read_seeds(const struct flag *flag, const char *text, void *into)
 {
 	struct sim_flags *flags = into;
-	char first[21] = "", last[21] = "";
-	int len = 0;
 
 	(void)flag;
-	if (sscanf(text, "%20[0-9]%n-%20[0-9]%n", first, &len, last, &len) < 1 ||
-	    text[len] != '\0')
-		return false;
-	if (strlen(first) > 19 || strlen(last) > 19)
-		return false;
-	flags->first_seed = strtoull(first, NULL, 10);
-	flags->last_seed = last[0] ? strtoull(last, NULL, 10) : flags->first_seed;
-	return flags->first_seed <= flags->last_seed;
+	return range_read(&text, &flags->first_seed, &flags->last_seed) &&
+	       *text == '\0';
 }
 
 static bool read_only(const struct flag *flag, const char *text, void *into)

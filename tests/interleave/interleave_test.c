@@ -125,6 +125,14 @@ static void try_program(const struct program *program)
 
 /* ---- Mutants --------------------------------------------------------------------- */
 
+/* What only takes too long has not gone wrong. */
+static bool goes_wrong(const struct program *program, const struct mutant *mutant)
+{
+	struct found found = explore(program, mutant);
+
+	return found.fault[0] != '\0' && found.runs <= RUNS_MOST;
+}
+
 /* The program that goes wrong, or NULL; those that do not come there need not be tried. */
 static const struct program *refute(const struct mutant *mutant, unsigned *ret_tried)
 {
@@ -134,7 +142,7 @@ static const struct program *refute(const struct mutant *mutant, unsigned *ret_t
 	for (size_t i = 0; i < program_count; i++)
 		if (met[i] & bit) {
 			(*ret_tried)++;
-			if (explore(&programs[i], mutant).fault[0])
+			if (goes_wrong(&programs[i], mutant))
 				return &programs[i];
 		}
 	return NULL;

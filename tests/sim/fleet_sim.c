@@ -19,6 +19,7 @@
  * With --redis the same worlds are played twice, once by the scripts on a real server and
  * once by the engine here: nodes must be told the same, at the same instants.
  */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -266,7 +267,7 @@ static bool is_used_up(const struct script *script, const struct world *world)
 
 struct tally {
 	uint64_t worlds, calm, events, asks, admitted, denied, requests, leases, lost,
-	    doubled, crashes, pauses, cut, partitions, fail_overs, unanswered;
+	    doubled, crashes, pauses, cut, partitions, fail_overs, unanswered, us;
 };
 
 static void add(struct tally *tally, const struct script *script,
@@ -288,6 +289,7 @@ static void add(struct tally *tally, const struct script *script,
 	tally->partitions += world->partitions;
 	tally->fail_overs += world->fail_overs;
 	tally->unanswered += world->unanswered;
+	tally->us += world->agenda.now_us - WORLD_START;
 }
 
 static void tell(const struct tally *tally)
@@ -296,16 +298,17 @@ static void tell(const struct tally *tally)
 	                  tally->pauses + tally->partitions + tally->cut +
 	                  tally->fail_overs;
 
-	printf("%" PRIu64 " worlds (%" PRIu64 " calm), %" PRIu64 " events, %" PRIu64
-	       " faults\n%" PRIu64 " asks: %" PRIu64 " admitted, %" PRIu64
-	       " denied, %" PRIu64 " by nodes that crashed\n%" PRIu64
-	       " requests, %" PRIu64 " leases; %" PRIu64 " lost, %" PRIu64
-	       " doubled, %" PRIu64 " crashes, %" PRIu64 " pauses, %" PRIu64
-	       " partitions (%" PRIu64 " lost to them), %" PRIu64 " fail-overs\n",
-	       tally->worlds, tally->calm, tally->events, faults, tally->asks,
-	       tally->admitted, tally->denied, tally->unanswered, tally->requests,
-	       tally->leases, tally->lost, tally->doubled, tally->crashes,
-	       tally->pauses, tally->partitions, tally->cut, tally->fail_overs);
+	printf(
+	    "%" PRIu64 " worlds (%" PRIu64 " calm), %" PRIu64 " minutes, %" PRIu64
+	    " events, %" PRIu64 " faults\n%" PRIu64 " asks: %" PRIu64
+	    " admitted, %" PRIu64 " denied, %" PRIu64 " by nodes that crashed\n%" PRIu64
+	    " requests, %" PRIu64 " leases; %" PRIu64 " lost, %" PRIu64
+	    " doubled, %" PRIu64 " crashes, %" PRIu64 " pauses, %" PRIu64
+	    " partitions (%" PRIu64 " lost to them), %" PRIu64 " fail-overs\n",
+	    tally->worlds, tally->calm, tally->us / GALE_MINUTES(1), tally->events,
+	    faults, tally->asks, tally->admitted, tally->denied, tally->unanswered,
+	    tally->requests, tally->leases, tally->lost, tally->doubled, tally->crashes,
+	    tally->pauses, tally->partitions, tally->cut, tally->fail_overs);
 }
 
 static void describe(const struct script *script)
@@ -330,7 +333,6 @@ static void describe(const struct script *script)
 /* ---- One world ------------------------------------------------------------------- */
 
 static struct world world;
-static uint64_t seed_now; /* for who aborts */
 
 static void fold(uint64_t *sum, uint64_t number)
 {
@@ -420,6 +422,52 @@ static const char *run_world(const struct script *script, const struct choice *c
 	return story == other ? "" : "without --redis, nodes are told something else";
 }
 
+/* ---- Whoever is interrupted ------------------------------------------------------ */
+
+static const char *program; /* this one, as it was called */
+static uint64_t seed_now;
+static char flags_now[512]; /* but for the seeds */
+static struct sigaction before[NSIG];
+
+/* In a world that aborts, or does not end. */
+static void interrupted(int number)
+{
+	char text[700];
+	int len = snprintf(text, sizeof(text),
+	                   "aborted; replay: %s --seeds %" PRIu64 "-%" PRIu64
+	                   "%s --verbose\n",
+	                   program, seed_now, seed_now, flags_now);
+
+	(void)sigaction(number, &before[number], NULL);
+	if (write(STDOUT_FILENO, text, (size_t)len) == len && number == SIGTERM)
+		(void)raise(number);
+}
+
+static void note_flags(int argc, char **argv)
+{
+	size_t used = 0;
+
+	for (int i = 1; i < argc && used < sizeof(flags_now); i++) {
+		if (strcmp(argv[i], "--verbose") == 0)
+			continue;
+		if (strcmp(argv[i], "--seeds") == 0)
+			i++;
+		else
+			used += (size_t)snprintf(
+			    flags_now + used, sizeof(flags_now) - used, " %s", argv[i]);
+	}
+}
+
+static void expect_interruption(int argc, char **argv)
+{
+	const struct sigaction action = { .sa_handler = interrupted };
+
+	note_flags(argc, argv);
+	(void)sigaction(SIGABRT, &action, &before[SIGABRT]);
+	(void)sigaction(SIGSEGV, &action, &before[SIGSEGV]);
+	(void)sigaction(SIGTERM, &action, &before[SIGTERM]);
+}
+
 /* ---- Made simpler ---------------------------------------------------------------- */
 
 /* What may be set; and how simple it can be. */
@@ -442,9 +490,9 @@ static const struct shrink_field fields[] = {
 	FIELD("seats", plan.seats, 1, WORLD_SEATS),
 	FIELD("shards", plan.shards, 1, 8),
 	FIELD("strict", plan.strict, 0, UINT32_MAX),
-	FIELD("node_keys", plan.node_keys, 0, UINT32_MAX),
+	FIELD("node_keys", plan.node_keys, 0, 1000000),
 	FIELD("offset_us", plan.offset_us, 0, UINT32_MAX),
-	FIELD("rate_ppm", plan.rate_ppm, 0, 500),
+	FIELD("rate_ppm", plan.rate_ppm, 0, 100000),
 	FIELD("held", plan.held, 0, 1),
 	FIELD("hot", plan.hot, 0, 1),
 	FIELD("bursts", bursts, 0, 1),
@@ -474,7 +522,7 @@ static void print_replay(uint64_t seed, const struct script *script,
 {
 	struct script drawn = draw(seed);
 
-	printf("replay: fleet_sim --seeds %" PRIu64 "-%" PRIu64, seed, seed);
+	printf("replay: %s --seeds %" PRIu64 "-%" PRIu64, program, seed, seed);
 	for (size_t i = 0; i < FIELD_COUNT; i++)
 		if (shrink_get(script, &fields[i]) != shrink_get(&drawn, &fields[i]))
 			printf(" --set %s=%" PRIu64, fields[i].name,
@@ -508,6 +556,8 @@ static struct script script_of(uint64_t seed, const struct options *options)
 
 	for (size_t i = 0; i < options->set_count; i++)
 		shrink_set(&script, options->sets[i].field, options->sets[i].value);
+	if (!script.plan.fails)
+		script.fail_each = 0; /* its store is no server */
 	script.plan.station = options->redis;
 	return script;
 }
@@ -534,6 +584,7 @@ static void tell_failure(uint64_t seed, const struct options *options, const cha
 	it.runs = it.spent = 0;
 	it.choice = options->choice;
 	describe(&script);
+	fflush(stdout); /* should a smaller one abort */
 	if (options->shrinks && !script.calm && !options->choice.some)
 		tell_shrunk(&it, &script);
 	print_replay(seed, &script, &it.choice, it.asks);
@@ -556,28 +607,11 @@ static bool run_seed(uint64_t seed, const struct options *options, struct tally 
 	return !what[0];
 }
 
-static void aborted(int number)
-{
-	char text[80];
-	int len =
-	    snprintf(text, sizeof(text),
-	             "aborted; replay: --seeds %" PRIu64 "-%" PRIu64 " --verbose\n",
-	             seed_now, seed_now);
-
-	(void)number;
-	if (write(STDOUT_FILENO, text, (size_t)len) < 0)
-		return;
-}
-
 /* ---- Arguments ------------------------------------------------------------------- */
 
 static bool parse_seeds(const char *text, struct options *options)
 {
-	char rest;
-
-	return sscanf(text, "%" SCNu64 "-%" SCNu64 "%c", &options->first,
-	              &options->last, &rest) == 2 &&
-	       options->first <= options->last;
+	return range_read(&text, &options->first, &options->last) && *text == '\0';
 }
 
 static bool parse_set(const char *text, struct options *options)
@@ -585,11 +619,11 @@ static bool parse_set(const char *text, struct options *options)
 	size_t len = strcspn(text, "=");
 	const struct shrink_field *field = field_named(text, len);
 	uint64_t value;
-	char rest;
 
-	if (!field || options->set_count == FIELD_COUNT ||
-	    sscanf(text + len, "=%" SCNu64 "%c", &value, &rest) != 1 ||
-	    value < field->least || value > field->most)
+	text += len;
+	if (!field || options->set_count == FIELD_COUNT || *text++ != '=' ||
+	    !number_read(&text, &value) || *text != '\0' || value < field->least ||
+	    value > field->most)
 		return false;
 	options->sets[options->set_count].field = field;
 	options->sets[options->set_count++].value = value;
@@ -613,7 +647,7 @@ static const char *parse(int argc, char **argv, struct options *options)
 		i++;
 		if (strcmp(argv[i - 1], "--seeds") == 0) {
 			if (!parse_seeds(value, options))
-				return "--seeds FROM-TO: two numbers, the first not "
+				return "--seeds N or FROM-TO: numbers, the first not "
 				       "above the second";
 		} else if (strcmp(argv[i - 1], "--set") == 0) {
 			if (!parse_set(value, options))
@@ -641,7 +675,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", wrong);
 		return 2;
 	}
-	(void)signal(SIGABRT, aborted);
+	program = argv[0];
+	expect_interruption(argc, argv);
 	options.shrinks = !options.verbose;
 	if (options.by_redis)
 		options.redis = redis_station_start();

@@ -140,6 +140,8 @@ static void a_bare_duration_counts_only_where_a_unit_is_understood(void **state)
 
 	(void)state;
 	assert_false(flags_duration("3", 0, &us));
+	assert_true(flags_duration("0", 0, &us));
+	assert_int_equal(us, 0);
 	assert_true(flags_duration("3", 1000000, &us));
 	assert_int_equal(us, 3000000);
 }

@@ -62,6 +62,7 @@ done <<-'END'
 	round --rule gcra
 	round --rule token_bucket --burst 5
 	round --rule pacer --max-wait 200ms
+	round --rule pacer --max-wait 0
 	used.100.0 --mode strict
 	used.100.0 --mode cached-deny
 	round --sizing fixed --batch 7
@@ -177,6 +178,8 @@ refuses --cost '1:90,5:10' --cost 0
 refuses --cost '1:90,5:10' --cost 1:0
 refuses --cost '1:90,5:10' --cost 1,,2
 refuses --cost '1:90,5:10' --cost 1:-1
+refuses --cost '1:90,5:10' --cost 1:+1
+refuses --cost '1:90,5:10' --cost 99999999999999999999
 refuses --cost 'up to 8' --cost 1,2,3,4,5,6,7,8,9
 refuses --rule 'cost 1' --rule pacer --cost 2
 refuses --duration 'no whole --window' --duration 1s --window 2s
@@ -197,6 +200,9 @@ refuses --seeds 'two with a dash' --seeds ''
 refuses --seeds 'needs a value' --seeds
 refuses --only '3,17-20' --only 1,x
 refuses --only '3,17-20' --only 9-3
+refuses --only '3,17-20' --only '5, 7'
+refuses --only '3,17-20' --only -18446744073709551614
+refuses --only '3,17-20' --only 99999999999999999999
 refuses lease 'out of range' --sizing eoq --strand-penalty 1 # the library's own words
 refuses --plan '--seeds' --plan old
 
