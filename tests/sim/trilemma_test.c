@@ -26,7 +26,7 @@
 
 #define NODES_MOST 5
 
-static uint64_t divisions, tight;
+static uint64_t divisions, tight, even;
 
 static void check_division(const uint64_t *shares, uint64_t nodes, uint64_t limit)
 {
@@ -54,13 +54,15 @@ static void try_divisions(uint64_t *shares, uint64_t at, uint64_t nodes, uint64_
 		try_divisions(shares, at + 1, nodes, limit);
 }
 
-/* It is reached: by the same share for each, from an even split to all for all. */
+/* It is reached: by the same share for each, from an even split to all for all; and, as there
+ * are no more that do, by nothing else. */
 static void check_tightness(uint64_t nodes, uint64_t limit)
 {
 	for (uint64_t share = (limit + nodes - 1) / nodes; share <= limit; share++) {
 		uint64_t over = nodes * share - limit;
 
 		must(over + nodes * (limit - share) == (nodes - 1) * limit);
+		even++;
 	}
 }
 
@@ -73,7 +75,7 @@ static void check_bound(void)
 			try_divisions(shares, 0, nodes, limit);
 			check_tightness(nodes, limit);
 		}
-	must(tight > 0);
+	must(tight == even);
 	printf("%" PRIu64 " divisions, %" PRIu64 " of them tight\n", divisions, tight);
 }
 
