@@ -136,6 +136,7 @@ installed() {
 	export PKG_CONFIG_PATH=$top/$out/prefix/lib/pkgconfig
 	try "install meson-install" meson install -C "$out/release" --no-rebuild &&
 		try "install version" test "$(pkg-config --modversion gale)" = "$(version)" &&
+		try "install sim" "$out/prefix/bin/gale" sim --seeds 0-9 --lost 5 &&
 		try "install readme" tests/readme-program.sh README.md "$out/readme.txt" &&
 		for cc in 'gcc c' 'clang c' 'g++ c++'; do
 			# shellcheck disable=SC2086 # two words
