@@ -134,6 +134,13 @@ pure)
 	gcc -c -o "$copy/fault.o" "$copy/empty.s" && rm "$copy/fault.a" && ar rcs "$copy/fault.a" "$copy/fault.o"
 	expect_failure 'defines no functions' "$here/pure.sh" "$copy/fault.a"
 	;;
+parser)
+	archive <<<'void redisReaderFree(void *); int redisAsyncCommand(void *); int planted(void *);
+	int planted(void *it) { redisReaderFree(it); return redisAsyncCommand(it); }'
+	expect_failure 'needs redisAsyncCommand' "$here/parser.sh" "$copy/fault.a"
+	archive <<<'int planted; '
+	expect_failure 'reads nothing by hiredis' "$here/parser.sh" "$copy/fault.a"
+	;;
 exports)
 	gcc -x c -shared -fPIC -o "$copy/fault.so" - <<<'int gale_planted(void); int gale_planted(void) { return 0; }'
 	expect_failure '+gale_planted' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
