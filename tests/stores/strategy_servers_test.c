@@ -17,11 +17,9 @@
 
 #include <gale/gale.h>
 
-#include "runtime/atomic.h"
 #include "sim/random.h"
 #include "tests/support/both_servers.h"
 #include "tests/support/clock.h"
-#include "tests/support/crew.h"
 #include "tests/support/customs.h"
 #include "tests/support/fake_time.h"
 #include "tests/support/moment.h"
@@ -30,8 +28,6 @@
 #define FIRST_NOON_US (UINT64_C(1893456000000000) + GALE_HOURS(12)) /* in 2030 */
 #define WITHIN GALE_SECONDS(30)
 #define STEPS 10000
-#define CROWD 200
-#define FIFTY 50
 #define PAIRS 2
 #define EXACT_US 15625 /* a 64th of a second: libfaketime reads seconds as a double */
 
@@ -428,83 +424,6 @@ static void an_allow_takes_two_round_trips_and_a_denial_one(void **state)
 	on_both(check_trips);
 }
 
-/* ---- Many at once ---------------------------------------------------------------- */
-
-/* A server's process waits at most 100 ms for a row: two hundred that want one are too many
- * for PostgreSQL on a small machine. */
-static const unsigned connections[BOTH] = { CROWD, CROWD / 10 };
-
-static struct node nodes[CROWD];
-static struct gale_limiter *limiters[CROWD];
-static _Atomic uint64_t allowed, others;
-
-static void come(void *arg, unsigned who)
-{
-	const unsigned *count = arg;
-	struct gale_answer answer;
-	struct node node = nodes[who % *count];
-
-	must(gale_join(node.runtime, &node.seat) == GALE_ERR_OK);
-	answer = ask(&node, limiters[who % *count], 1);
-	gale_leave(node.seat);
-	add_relaxed(&allowed, answer.verdict == GALE_ALLOW);
-	add_relaxed(&others, answer.why != GALE_WHY_RULE);
-}
-
-/* Of those who are beaten, somebody has won: with a limit of fifty nobody is beaten more
- * than fifty times, and nobody gives up. */
-static void send_crowd(unsigned count, unsigned attempt)
-{
-	struct gale_rule rule = custom_window(FIFTY, GALE_HOURS(1));
-	char name[16];
-
-	store_relaxed(&allowed, 0);
-	store_relaxed(&others, 0);
-	snprintf(name, sizeof(name), "crowd%u", attempt);
-	for (unsigned i = 0; i < count; i++)
-		limiters[i] = limiter_at(&nodes[i], name, rule, GALE_STRICT);
-	crew_run(CROWD, come, &count);
-	for (unsigned i = 0; i < count; i++) {
-		assert_int_equal(counts(&nodes[i]).contended, 0);
-		gale_limiter_close(limiters[i]);
-	}
-	assert_in_range(load_relaxed(&allowed), 0, FIFTY);
-}
-
-/* One after the other: two hundred at once may take longer than who connects waits. */
-static void connect_to(int which, struct node *node)
-{
-	struct gale_limiter *limiter;
-
-	open_node(node, both.urls[which], NULL);
-	limiter = limiter_at(node, "first", custom_gcra(CROWD), GALE_STRICT);
-	while (ask(node, limiter, 1).why != GALE_WHY_RULE)
-		nap(20000);
-	gale_limiter_close(limiter);
-}
-
-/* Again where a server was given up on, and what it did is not known. */
-static void crowd_at(int which)
-{
-	unsigned attempt = 0;
-
-	for (unsigned i = 0; i < connections[which]; i++)
-		connect_to(which, &nodes[i]);
-	do
-		send_crowd(connections[which], attempt);
-	while (load_relaxed(&others) > 0 && ++attempt < 5);
-	assert_int_equal(load_relaxed(&others), 0);
-	assert_int_equal(load_relaxed(&allowed), FIFTY);
-	for (unsigned i = 0; i < connections[which]; i++)
-		close_node(&nodes[i]);
-}
-
-static void two_hundred_at_once_get_exactly_the_limit(void **state)
-{
-	(void)state;
-	on_both(crowd_at);
-}
-
 /* ---- Servers --------------------------------------------------------------------- */
 
 static int start_servers(void **state)
@@ -533,7 +452,6 @@ int main(void)
 		cmocka_unit_test(words_of_other_parameters_are_not_read),
 		cmocka_unit_test(a_ruling_that_cannot_be_is_not_written),
 		cmocka_unit_test(an_allow_takes_two_round_trips_and_a_denial_one),
-		cmocka_unit_test(two_hundred_at_once_get_exactly_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);
