@@ -911,6 +911,37 @@ static void versions_are_told_apart(void **state)
 	assert_int_equal(used_of("version"), 6); /* all the while */
 }
 
+/* As it was in the first version, in what matters: its rows are others, and so nothing of
+ * them is kept, and everybody is told that it has been forgotten. */
+static void a_table_of_another_shape_is_a_loss(void **state)
+{
+	struct remote_job job = step_of("shape", 3);
+	char before[sizeof(line.generation)];
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	strcpy(before, line.generation);
+	postgres_line_do(
+	    &line,
+	    "DROP TABLE gale.keys, gale.birth CASCADE;"
+	    "CREATE TABLE gale.keys (expires_us bigint NOT NULL, head bigint NOT NULL,"
+	    " fingerprint bigint NOT NULL, start_us bigint DEFAULT 0, used bigint,"
+	    " node bigint NOT NULL DEFAULT 0, number bigint, granted bigint, \"out\""
+	    " bigint, stamp bigint DEFAULT 0, key bytea PRIMARY KEY, words bigint[]);"
+	    "CREATE UNLOGGED TABLE gale.birth (one boolean PRIMARY KEY, mark bigint);"
+	    "INSERT INTO gale.birth VALUES (true, 1);"
+	    "INSERT INTO gale.keys (expires_us, head, fingerprint, key)"
+	    " VALUES (0, 1, 1, 'old')");
+	set_version("1");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_OLDER);
+	postgres_line_install(&line);
+	assert_int_equal(postgres_line_number(&line, "SELECT count(*) FROM gale.keys"),
+	                 0);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_string_not_equal(line.generation, before);
+	assert_int_equal(used_of("shape"), 3);
+}
+
 static void all_who_install_at_once_succeed(void **state)
 {
 	struct remote_job job = step_of("install", 3);
@@ -982,6 +1013,7 @@ int main(int count, char **args)
 		cmocka_unit_test(what_has_expired_is_swept),
 		cmocka_unit_test(what_has_just_expired_is_kept_for_a_while),
 		cmocka_unit_test(versions_are_told_apart),
+		cmocka_unit_test(a_table_of_another_shape_is_a_loss),
 		cmocka_unit_test(all_who_install_at_once_succeed),
 	};
 
