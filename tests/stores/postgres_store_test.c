@@ -245,6 +245,45 @@ static void what_cannot_be_reached_is_said(void **state)
 	close_house();
 }
 
+static void refused(const char *options, const char *because)
+{
+	struct gale_counts counts;
+	char url[384];
+
+	snprintf(url, sizeof(url), "%s&%s", s.url, options);
+	open_house(GALE_STRICT, url);
+	for (int i = 0; i < 5; i++)
+		assert_false(ask());
+	if (!lines_will_have(&s.lines, because))
+		fail_msg("%s: said: %s", options, s.lines.text[0]);
+	must(gale_store_stats(s.store, &counts) == GALE_ERR_OK);
+	assert_int_equal(counts.connects, 0);
+	assert_true(counts.failures > 0);
+	close_house();
+}
+
+/* Whoever is called guarded has to show a password, and nobody else. */
+static void who_is_not_let_in_is_told(void **state)
+{
+	char url[384];
+
+	(void)state;
+	do_there(
+	    "CREATE ROLE guarded LOGIN SUPERUSER PASSWORD 'open sesame';"
+	    "DO $$BEGIN EXECUTE format('COPY (VALUES"
+	    " (''local all guarded scram-sha-256''), (''local all all trust'')) TO %L',"
+	    " current_setting('hba_file')); END$$;"
+	    "SELECT pg_reload_conf()");
+	refused("dbname=nowhere", "database \"nowhere\" does not exist");
+	refused("user=nobody", "role \"nobody\" does not exist");
+	refused("user=guarded", "no password supplied");
+	refused("user=guarded&password=wrong", "password authentication failed");
+	snprintf(url, sizeof(url), "%s&user=guarded&password=open%%20sesame", s.url);
+	open_house(GALE_STRICT, url);
+	ask_until_allowed(1);
+	close_house();
+}
+
 static void a_key_of_another_rule_is_left_alone(void **state)
 {
 	struct gale_limiter *other;
@@ -450,6 +489,7 @@ int main(int count, char **args)
 		TEST(a_table_that_is_emptied_is_a_loss),
 		TEST(a_newer_schema_is_left_alone),
 		TEST(what_cannot_be_reached_is_said),
+		TEST(who_is_not_let_in_is_told),
 		TEST(a_key_of_another_rule_is_left_alone),
 		TEST(an_answer_counts_when_it_is_committed),
 		TEST(a_child_does_not_make_its_parent_spin),
