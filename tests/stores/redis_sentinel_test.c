@@ -102,6 +102,20 @@ static void link_replicas(void)
 		must(becomes_true(is_linked, &s.servers[i]));
 }
 
+static bool is_primary(int i)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	bool is;
+
+	redis_talk_open(&talk, &s.servers[i]);
+	reply = redis_talk_say(&talk, "INFO replication");
+	is = strstr(reply->str, "role:master") != NULL;
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return is;
+}
+
 static void write_config(const struct sentinel *sentinel, const char *path)
 {
 	FILE *file = fopen(path, "w");
@@ -300,6 +314,31 @@ static void a_strategy_of_ones_own_follows_the_primary(void **state)
 {
 	(void)state;
 	fails_over(custom_window(LIMIT, WINDOW), GALE_CACHED_DENY);
+}
+
+/* The third takes over from the second as soon as that has granted anything. */
+static void fails_over_twice(enum gale_mode mode)
+{
+	int first = 0, second;
+
+	open_limiter("main", mode);
+	ask_until_allowed(LIMIT);
+	redis_server_kill(&s.servers[first]);
+	while (ask())
+		continue;
+	ask_until_allowed(1);
+	second = is_primary(1) ? 1 : 2;
+	redis_server_kill(&s.servers[second]);
+	while (ask())
+		continue;
+	ask_until_allowed(3 * LIMIT);
+	close_limiter();
+}
+
+static void two_fail_overs_in_a_row_are_followed(void **state)
+{
+	(void)state;
+	fails_over_twice(GALE_LEASED);
 }
 
 /* One that was replaced, and does not know it yet, is asked for half a second at most. */
@@ -611,6 +650,7 @@ int main(int count, char **args)
 		    a_sentinel_that_is_silent_is_passed_over_in_time, open_servers,
 		    close_servers),
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, close_servers)
+		TEST(two_fail_overs_in_a_row_are_followed, open_three),
 		TEST(what_replicas_confirmed_is_gone_on_with, open_three),
 		TEST(what_replicas_confirmed_is_lent_on, open_three),
 		TEST(what_nobody_confirmed_may_be_forgotten, open_three),
