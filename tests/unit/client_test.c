@@ -73,6 +73,7 @@ struct scene {
 };
 
 static struct scene s;
+static uint64_t seed; /* of scenes that are opened: what they draw by lot */
 
 /* ---- The wire -------------------------------------------------------------------- */
 
@@ -281,7 +282,9 @@ static void pass(uint64_t ns)
 
 static void open_scene(struct gale_rule config)
 {
-	struct client_config client = { .home = &s.home, .counters = s.counters };
+	struct client_config client = { .home = &s.home,
+		                        .counters = s.counters,
+		                        .seed = seed };
 
 	memset(&s, 0, sizeof(s));
 	s.fake.wire = calloc(1, sizeof(*s.fake.wire));
@@ -545,6 +548,46 @@ static void who_cannot_be_reached_is_not_asked_for_a_while(void **state)
 	turn(1);
 	assert_done(3, STORE_DONE);
 	close_scene();
+}
+
+/* In milliseconds, after so many attempts in vain. */
+static unsigned pause_after(unsigned attempts)
+{
+	unsigned ms = 0, before;
+
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.next = WIRE_BROKEN;
+	for (unsigned i = 0; i <= attempts; i++) {
+		before = s.fake.connects;
+		for (ms = 0; s.fake.connects == before; ms++) {
+			begin(0, STORE_STEP, "k");
+			turn(1);
+			assert_done(0, STORE_DOWN);
+			pass(SECOND_NS / 1000);
+		}
+	}
+	close_scene();
+	return ms - 1;
+}
+
+/* Nodes that lost a server together do not come back together: half as much again is drawn. */
+static void pauses_are_doubled_and_drawn_by_lot(void **state)
+{
+	(void)state;
+	for (unsigned attempts = 1; attempts <= 8; attempts++) {
+		unsigned pause = 10u << (attempts < 6 ? attempts - 1 : 5);
+		unsigned shortest = 2 * pause, longest = 0;
+
+		for (seed = 1; seed <= 64; seed++) {
+			unsigned ms = pause_after(attempts);
+
+			assert_in_range(ms, pause, pause + pause / 2);
+			shortest = ms < shortest ? ms : shortest;
+			longest = ms > longest ? ms : longest;
+		}
+		assert_true(longest - shortest >= pause / 4);
+	}
+	seed = 0;
 }
 
 /* It lets us in, and that is all that it does. */
@@ -998,6 +1041,7 @@ int main(void)
 		cmocka_unit_test(
 		    what_is_under_way_when_the_line_breaks_is_not_sent_again),
 		cmocka_unit_test(who_cannot_be_reached_is_not_asked_for_a_while),
+		cmocka_unit_test(pauses_are_doubled_and_drawn_by_lot),
 		cmocka_unit_test(
 		    who_fails_each_batch_is_not_connected_to_without_a_pause),
 		cmocka_unit_test(a_line_that_does_not_open_is_given_up),
