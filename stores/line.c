@@ -178,8 +178,10 @@ static void enter(struct line *line, enum wire_state state, mono now)
 {
 	if (state == WIRE_READY && line->state == LINE_OPENING) {
 		line->state = LINE_READY;
-		client_count(line->config, CLIENT_CONNECTS, 1);
+		client_count(line->config, CLIENT_CONNECTS, !line->was_ready);
 		client_say(line->config, line->wire->text);
+		line->wire->text[0] = '\0'; /* once */
+		line->was_ready = true;
 	} else if (state == WIRE_OPENING && line->state == LINE_READY) {
 		line->state = LINE_OPENING;
 		line->state_due = mono_after(now, OPENING_NS);
@@ -191,6 +193,7 @@ static void begin(struct line *line, mono now)
 	line->wire->text[0] = '\0';
 	line->wire->ops->connect(line->wire, now);
 	line->epoch = ++*line->epochs;
+	line->was_ready = false;
 	line->state = LINE_OPENING;
 	line->state_due = mono_after(now, OPENING_NS);
 }

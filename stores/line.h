@@ -65,6 +65,7 @@ struct line {
 	uint32_t node; /* whom it leads to */
 	enum line_state state;
 	bool broken;    /* a reply was such that the connection must go */
+	bool was_ready; /* since it was begun: what is greeted again is no other */
 	bool is_full;   /* it takes no more before something was heard; the client's */
 	mono state_due; /* away: when to try again; opening: when it takes too long */
 	uint32_t failures;

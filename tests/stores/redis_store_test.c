@@ -929,6 +929,36 @@ static void fetch_many(struct node *node, enum gale_why why)
 	assert_int_equal(gale_seat_completions(node->seat, &completion, 1), 0);
 }
 
+/* In the middle of what is under way, too: nobody is refused, and nothing is done twice. */
+static void who_comes_after_the_scripts_were_forgotten_is_served(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1 };
+	struct proxy proxy;
+	struct node node;
+	char url[64];
+
+	(void)state;
+	proxy_open(&proxy, server.socket);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", proxy.port);
+	plan.url = url;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "0").remaining, 98);
+	proxy_delay(&proxy, TO_SERVER, GALE_MILLIS(5));
+	for (int i = 0; i < 10; i++) {
+		ask_many(&node);
+		redis_server_do(&server, "SCRIPT FLUSH");
+		fetch_many(&node, GALE_WHY_RULE);
+	}
+	assert_int_equal(ask(&node, "0").remaining, 87);
+	assert_int_equal(ask(&node, "199").remaining, 88);
+	assert_int_equal(counts_of(&node).failures, 0);
+	assert_int_equal(counts_of(&node).connects, 1);
+	assert_int_equal(node.lines.count, 1); /* what it can promise */
+	node_close(&node);
+	proxy_close(&proxy);
+}
+
 static void asks_that_fail_together_are_one_failure(void **state)
 {
 	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)), .shards = 1 };
@@ -1156,6 +1186,7 @@ int main(int count, char **args)
 		TEST(rubbish_is_not_believed),
 		TEST(rubbish_to_a_greeting_is_not_believed),
 		TEST(a_surplus_reply_ends_the_connection),
+		TEST(who_comes_after_the_scripts_were_forgotten_is_served),
 		TEST(asks_that_fail_together_are_one_failure),
 		TEST(who_leases_from_a_dead_server_is_turned_away_at_once),
 		TEST(a_host_that_turns_is_called_when_the_server_answers),
