@@ -527,18 +527,49 @@ static const char *generation(void)
 	return line.generation;
 }
 
-static void another_generation_changes_nothing(void **state)
+static void is_told_of_another(const struct remote_job *job, const char *generation)
 {
-	struct remote_job job = step_of("generation", 3);
-
-	(void)state;
-	assert_int_equal(code_of(&job), REMOTE_DONE);
-	strcpy(line.generation, "another");
-	postgres_line_say(&line, &job, 1);
-	assert_int_equal(postgres_line_hear(&line, &job, 1, told),
+	strcpy(line.generation, generation);
+	postgres_line_say(&line, job, 1);
+	assert_int_equal(postgres_line_hear(&line, job, 1, told),
 	                 POSTGRES_OTHER_GENERATION);
 	assert_int_equal(strlen(line.generation), REMOTE_GENERATION_BYTES);
+}
+
+/* Lends of a row that is there, and of one that is not, go ways of their own. */
+static void another_generation_changes_nothing(void **state)
+{
+	struct remote_job step = step_of("generation", 3);
+	struct remote_job lend = lend_of("generation", 1, 1, 2);
+	struct remote_job new = lend_of("no generation", 1, 1, 2);
+
+	(void)state;
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	is_told_of_another(&step, "another");
 	assert_int_equal(used_of("generation"), 3);
+	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	lend.ask.number = 2;
+	is_told_of_another(&lend, "another");
+	assert_int_equal(used_of("generation"), 5);
+	is_told_of_another(&new, "another");
+	assert_int_equal(used_of("no generation"), 0);
+}
+
+/* A pool keeps its clients' connections meanwhile. */
+static void a_mark_from_before_the_server_was_started_is_none(void **state)
+{
+	struct remote_job step = step_of("started", 3);
+	struct remote_job lend = lend_of("started", 1, 1, 2);
+
+	(void)state;
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	postgres_line_do(&line,
+	                 "UPDATE gale.birth SET born = born - interval '1 second'");
+	is_told_of_another(&lend, line.generation);
+	postgres_line_do(&line,
+	                 "UPDATE gale.birth SET born = born - interval '1 second'");
+	is_told_of_another(&step, line.generation);
+	assert_int_equal(used_of("started"), 3);
 }
 
 static void what_may_forget_is_another_generation(void **state)
@@ -694,6 +725,32 @@ static void a_clock_behind_what_was_swept_is_another_generation(void **state)
 	assert_int_equal(meaning_of(&job), POSTGRES_OTHER_GENERATION);
 	assert_string_not_equal(line.generation, was);
 	assert_int_equal(meaning_of(&job), POSTGRES_TOLD); /* once is enough */
+	end_with_clocks(&other);
+}
+
+/* The same of a lend, of a row that is there and of one that was swept. */
+static void a_lend_behind_what_was_swept_is_not_done(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(3, GALE_HOURS(1)));
+	struct rule daily = compiled(gale_fixed_window(3, GALE_DAYS(1)));
+	struct remote_job idle = step_of("idle", 3), there = lend_of("there", 1, 1, 1);
+	struct remote_job swept = lend_of("idle", 1, 1, 1);
+	struct line other;
+
+	(void)state;
+	idle.rule = swept.rule = &rule;
+	there.rule = &daily;
+	begin_with_clocks(&other);
+	use_up(&idle);
+	set_clock(&line, NOON_US + GALE_HOURS(1));
+	assert_int_equal(meaning_of(&there), POSTGRES_TOLD);
+	assert_int_equal(
+	    postgres_line_number(&other, "SELECT dropped FROM gale.sweep(1)"), 1);
+	there.ask.number = 2;
+	set_clock(&line, NOON_US + GALE_HOURS(1) - 1);
+	is_told_of_another(&there, line.generation);
+	set_clock(&line, NOON_US - 1);
+	is_told_of_another(&swept, line.generation);
 	end_with_clocks(&other);
 }
 
@@ -1000,10 +1057,12 @@ int main(int count, char **args)
 		cmocka_unit_test(nothing_stays_in_the_session),
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),
 		cmocka_unit_test(another_generation_changes_nothing),
+		cmocka_unit_test(a_mark_from_before_the_server_was_started_is_none),
 		cmocka_unit_test(what_may_forget_is_another_generation),
 		cmocka_unit_test(an_emptying_is_told_of),
 		cmocka_unit_test(without_a_mark_nothing_is_done),
 		cmocka_unit_test(a_clock_behind_what_was_swept_is_another_generation),
+		cmocka_unit_test(a_lend_behind_what_was_swept_is_not_done),
 		cmocka_unit_test(a_clock_behind_a_generation_begins_another),
 		cmocka_unit_test(what_is_swept_meanwhile_is_noticed),
 		cmocka_unit_test(a_window_that_is_empty_again_does_not_go_back),
