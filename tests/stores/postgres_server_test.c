@@ -197,6 +197,20 @@ static void other_parameters_are_refused(void **state)
 	assert_int_equal(told[0].before.count, 0);
 }
 
+static void leases_under_other_parameters_are_refused(void **state)
+{
+	struct rule other =
+	    compiled(gale_quota_anchored(LIMIT + 1, GALE_SPAN_MAX_US, 0));
+	struct remote_job job = lend_of("lent", 1, 1, 2);
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	job.ask.number = 2;
+	job.rule = &other;
+	assert_int_equal(code_of(&job), REMOTE_CHANGED);
+	assert_int_equal(used_of("lent"), 2);
+}
+
 static void garbage_is_called_that_and_left_alone(void **state)
 {
 	static const char *const faults[] = {
@@ -558,11 +572,13 @@ static void another_generation_changes_nothing(void **state)
 /* A pool keeps its clients' connections meanwhile. */
 static void a_mark_from_before_the_server_was_started_is_none(void **state)
 {
-	struct remote_job step = step_of("started", 3);
+	struct remote_job step = step_of("started", 1);
 	struct remote_job lend = lend_of("started", 1, 1, 2);
 
 	(void)state;
 	assert_int_equal(code_of(&step), REMOTE_DONE);
+	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	lend.ask.number = 2;
 	postgres_line_do(&line,
 	                 "UPDATE gale.birth SET born = born - interval '1 second'");
 	is_told_of_another(&lend, line.generation);
@@ -769,6 +785,31 @@ static void a_clock_behind_a_generation_begins_another(void **state)
 	assert_int_equal(strtoull(line.generation + 21, NULL, 16) >> 12,
 	                 NOON_US / 1000000 - 1);
 	end_with_clocks(&other);
+}
+
+/* The clock shows the window's last microsecond first, and then the next one's first. */
+static void a_window_that_turns_meanwhile_is_asked_about_again(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(9, GALE_HOURS(1)));
+	struct remote_job job = lend_of("turns", 1, 1, 3);
+	struct line other;
+	char sql[320];
+
+	(void)state;
+	job.rule = &rule;
+	begin_with_clocks(&other);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	snprintf(sql, sizeof(sql),
+	         "CREATE SEQUENCE public.ticks;"
+	         "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint"
+	         " LANGUAGE sql VOLATILE AS $$SELECT %llu + nextval('public.ticks')$$",
+	         (unsigned long long)(NOON_US + GALE_HOURS(1) - 2));
+	postgres_line_do(&line, sql);
+	job.ask.number = 2;
+	assert_int_equal(meaning_of(&job), POSTGRES_DEADLOCK);
+	assert_int_equal(meaning_of(&job), POSTGRES_TOLD);
+	end_with_clocks(&other);
+	postgres_line_do(&line, "DROP SEQUENCE public.ticks");
 }
 
 /* The sweep ends while somebody waits for it, whose clock is behind. */
@@ -1047,6 +1088,7 @@ int main(int count, char **args)
 		cmocka_unit_test(what_is_dropped_is_as_new),
 		cmocka_unit_test(a_denial_says_when),
 		cmocka_unit_test(other_parameters_are_refused),
+		cmocka_unit_test(leases_under_other_parameters_are_refused),
 		cmocka_unit_test(garbage_is_called_that_and_left_alone),
 		cmocka_unit_test(garbage_of_other_kinds_is_called_that),
 		cmocka_unit_test(a_long_log_comes_back_as_it_was),
@@ -1064,6 +1106,7 @@ int main(int count, char **args)
 		cmocka_unit_test(a_clock_behind_what_was_swept_is_another_generation),
 		cmocka_unit_test(a_lend_behind_what_was_swept_is_not_done),
 		cmocka_unit_test(a_clock_behind_a_generation_begins_another),
+		cmocka_unit_test(a_window_that_turns_meanwhile_is_asked_about_again),
 		cmocka_unit_test(what_is_swept_meanwhile_is_noticed),
 		cmocka_unit_test(a_window_that_is_empty_again_does_not_go_back),
 		cmocka_unit_test(a_crash_forgets_what_is_not_durable),
