@@ -387,6 +387,29 @@ static void an_answer_counts_when_it_is_committed(void **state)
 	}
 }
 
+/* ---- Upkeep ---------------------------------------------------------------------- */
+
+static bool is_swept(void *arg)
+{
+	(void)arg;
+	(void)ask();
+	return number_there("SELECT count(*) FROM gale.keys WHERE key = 'old'") == 0;
+}
+
+/* By whoever asks for anything. */
+static void what_has_expired_is_swept_by_who_asks(void **state)
+{
+	(void)state;
+	open_house(GALE_STRICT, s.url);
+	ask_until_allowed(1);
+	close_house();
+	do_there("INSERT INTO gale.keys (expires_us, head, fingerprint, key, words)"
+	         " VALUES (gale.now_us() - 120000000, 1, 1, 'old', '{1}')");
+	open_house(GALE_STRICT, s.url);
+	assert_true(becomes_true(is_swept, NULL));
+	close_house();
+}
+
 /* ---- Descriptors ----------------------------------------------------------------- */
 
 static uint64_t cpu_us(void)
@@ -492,6 +515,7 @@ int main(int count, char **args)
 		TEST(who_is_not_let_in_is_told),
 		TEST(a_key_of_another_rule_is_left_alone),
 		TEST(an_answer_counts_when_it_is_committed),
+		TEST(what_has_expired_is_swept_by_who_asks),
 		TEST(a_child_does_not_make_its_parent_spin),
 		TEST(the_second_host_is_found_when_the_first_refuses),
 		TEST(a_server_that_says_too_much_is_left),

@@ -11,17 +11,20 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gale/gale.h>
 
+#include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "tests/support/customs.h"
 #include "tests/support/lines.h"
@@ -362,6 +365,118 @@ static void a_primary_that_was_replaced_is_left(void **state)
 	close_limiter();
 }
 
+/* ---- A primary that does not know that it is none ------------------------------ */
+
+/* A sentinel that tells what the test says, to one client at a time. */
+static struct teller {
+	int listener;
+	uint16_t port;
+	pthread_t thread;
+	_Atomic int primary;
+	_Atomic bool stopping;
+} teller;
+
+static void tell(int fd)
+{
+	const char *port = s.ports[load_relaxed(&teller.primary)];
+	char text[64];
+	int count =
+	    snprintf(text, sizeof(text), "*2\r\n$9\r\n127.0.0.1\r\n$%zu\r\n%s\r\n",
+	             strlen(port), port);
+
+	must(send(fd, text, (size_t)count, MSG_NOSIGNAL) == count);
+}
+
+static void *teller_main(void *arg)
+{
+	char said[512];
+
+	(void)arg;
+	while (!load_relaxed(&teller.stopping)) {
+		int fd = accept4(teller.listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd < 0)
+			break; /* it was shut */
+		while (recv(fd, said, sizeof(said), 0) > 0)
+			tell(fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+static void teller_open(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(address);
+
+	memset(&teller, 0, sizeof(teller));
+	teller.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(bind(teller.listener, (struct sockaddr *)&address, size) == 0);
+	must(listen(teller.listener, 8) == 0);
+	must(getsockname(teller.listener, (struct sockaddr *)&address, &size) == 0);
+	teller.port = ntohs(address.sin_port);
+	must(pthread_create(&teller.thread, NULL, teller_main, NULL) == 0);
+}
+
+static bool has_key(int i)
+{
+	struct redis_talk talk;
+	redisReply *keys;
+	bool has;
+
+	redis_talk_open(&talk, &s.servers[i]);
+	keys = redis_talk_say(&talk, "KEYS *limiter*");
+	has = keys->elements > 0;
+	redis_reply_free(keys);
+	redis_talk_close(&talk);
+	return has;
+}
+
+static bool asks_of_second(void *arg)
+{
+	(void)node_wait(arg, "k", GALE_MILLIS(200));
+	return has_key(1);
+}
+
+/* It answers as ever, and the sentinel says that another is the primary: by itself nobody
+ * would notice. */
+static void a_primary_that_lives_on_is_left_when_a_sentinel_says_so(void **state)
+{
+	char url[96];
+	struct node_plan plan = {
+		.url = url,
+		.quarantine_us = 1,
+		.shards = 1,
+		.limiter = { .name = "limiter",
+		             .rule = gale_fixed_window(1000000, GALE_DAYS(3650)),
+		             .mode = GALE_STRICT },
+	};
+	uint64_t began;
+	struct node node;
+
+	(void)state;
+	stop_sentinel(&s.sentinel); /* which would make them one again */
+	redis_server_do(&s.servers[1], "REPLICAOF NO ONE");
+	teller_open();
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%u/main", teller.port);
+	node_open(&node, &plan);
+	while (node_wait(&node, "k", GALE_MILLIS(200)).verdict != GALE_ALLOW)
+		nap(GALE_MILLIS(10));
+	assert_true(has_key(0));
+	assert_false(has_key(1));
+	store_relaxed(&teller.primary, 1);
+	began = patience_now_ns();
+	assert_true(becomes_true(asks_of_second, &node));
+	print_message("left after %u ms\n",
+	              (unsigned)((patience_now_ns() - began) / 1000000));
+	store_relaxed(&teller.stopping, true);
+	node_close(&node);
+	must(shutdown(teller.listener, SHUT_RDWR) == 0);
+	must(pthread_join(teller.thread, NULL) == 0);
+	close(teller.listener);
+}
+
 /* ---- Granted durably ------------------------------------------------------------- */
 
 static void open_durable(const char *options, enum gale_mode mode)
@@ -651,6 +766,8 @@ int main(int count, char **args)
 		    close_servers),
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, close_servers)
 		TEST(two_fail_overs_in_a_row_are_followed, open_three),
+		TEST(a_primary_that_lives_on_is_left_when_a_sentinel_says_so,
+		     open_servers),
 		TEST(what_replicas_confirmed_is_gone_on_with, open_three),
 		TEST(what_replicas_confirmed_is_lent_on, open_three),
 		TEST(what_nobody_confirmed_may_be_forgotten, open_three),
