@@ -541,9 +541,8 @@ static const char *generation(void)
 	return line.generation;
 }
 
-static void is_told_of_another(const struct remote_job *job, const char *generation)
+static void is_told_of_another(const struct remote_job *job)
 {
-	strcpy(line.generation, generation);
 	postgres_line_say(&line, job, 1);
 	assert_int_equal(postgres_line_hear(&line, job, 1, told),
 	                 POSTGRES_OTHER_GENERATION);
@@ -559,13 +558,16 @@ static void another_generation_changes_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(code_of(&step), REMOTE_DONE);
-	is_told_of_another(&step, "another");
+	strcpy(line.generation, "another");
+	is_told_of_another(&step);
 	assert_int_equal(used_of("generation"), 3);
 	assert_int_equal(code_of(&lend), REMOTE_DONE);
 	lend.ask.number = 2;
-	is_told_of_another(&lend, "another");
+	strcpy(line.generation, "another");
+	is_told_of_another(&lend);
 	assert_int_equal(used_of("generation"), 5);
-	is_told_of_another(&new, "another");
+	strcpy(line.generation, "another");
+	is_told_of_another(&new);
 	assert_int_equal(used_of("no generation"), 0);
 }
 
@@ -581,10 +583,10 @@ static void a_mark_from_before_the_server_was_started_is_none(void **state)
 	lend.ask.number = 2;
 	postgres_line_do(&line,
 	                 "UPDATE gale.birth SET born = born - interval '1 second'");
-	is_told_of_another(&lend, line.generation);
+	is_told_of_another(&lend);
 	postgres_line_do(&line,
 	                 "UPDATE gale.birth SET born = born - interval '1 second'");
-	is_told_of_another(&step, line.generation);
+	is_told_of_another(&step);
 	assert_int_equal(used_of("started"), 3);
 }
 
@@ -764,9 +766,9 @@ static void a_lend_behind_what_was_swept_is_not_done(void **state)
 	    postgres_line_number(&other, "SELECT dropped FROM gale.sweep(1)"), 1);
 	there.ask.number = 2;
 	set_clock(&line, NOON_US + GALE_HOURS(1) - 1);
-	is_told_of_another(&there, line.generation);
+	is_told_of_another(&there);
 	set_clock(&line, NOON_US - 1);
-	is_told_of_another(&swept, line.generation);
+	is_told_of_another(&swept);
 	end_with_clocks(&other);
 }
 
