@@ -34,14 +34,13 @@ static const char *line_of(const char *info, const char *name, char *out, size_t
 	return out;
 }
 
-static bool has_replicas(const char *info, uint64_t durable)
+static bool has_replicas(const char *info, uint64_t least)
 {
 	char text[24];
 	uint64_t count;
 
 	line_of(info, "connected_slaves", text, sizeof(text));
-	return durable == 0 ||
-	       (url_number(text, INT32_MAX, &count) && count >= durable);
+	return least == 0 || (url_number(text, INT32_MAX, &count) && count >= least);
 }
 
 const char *redis_info_refusal(const char *info, uint64_t durable)
@@ -57,7 +56,7 @@ const char *redis_info_refusal(const char *info, uint64_t durable)
 	return NULL;
 }
 
-void redis_info_warning(const char *info, char text[WIRE_TEXT])
+void redis_info_warning(const char *info, uint64_t durable, char text[WIRE_TEXT])
 {
 	char policy[32], memory[32], aof[8];
 
@@ -73,4 +72,9 @@ void redis_info_warning(const char *info, char text[WIRE_TEXT])
 		snprintf(text, WIRE_TEXT,
 		         "redis: no append-only file: after a restart nothing is "
 		         "granted until the window turns, or for a minute");
+	else if (durable == 0 && has_replicas(info, 1))
+		snprintf(text, WIRE_TEXT,
+		         "redis: replicas may be behind: after a fail-over nothing is "
+		         "granted until the window turns, or for a minute; durable= "
+		         "waits for them");
 }

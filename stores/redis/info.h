@@ -18,6 +18,6 @@
 const char *redis_info_refusal(const char *info, uint64_t durable);
 
 /* What it cannot promise; the text stays as it is if there is nothing to be said. */
-void redis_info_warning(const char *info, char text[WIRE_TEXT]);
+void redis_info_warning(const char *info, uint64_t durable, char text[WIRE_TEXT]);
 
 #endif

@@ -181,7 +181,7 @@ static void warn(struct link *link, const char *info)
 	if (link->warned)
 		return;
 	link->warned = true;
-	redis_info_warning(info, link->wire.text);
+	redis_info_warning(info, link->site->durable, link->wire.text);
 }
 
 static void hear_info(struct link *link, const redisReply *reply)

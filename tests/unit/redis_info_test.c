@@ -52,16 +52,32 @@ static void what_it_cannot_promise_is_said(void **state)
 	(void)state;
 	redis_info_warning("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"
 	                   "aof_enabled:1\r\n",
-	                   text);
+	                   0, text);
 	assert_string_equal(text, "");
 	redis_info_warning("maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
 	                   "aof_enabled:0\r\n",
-	                   text);
+	                   0, text);
 	assert_non_null(strstr(text, "no append-only file"));
 	redis_info_warning("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
 	                   "aof_enabled:1\r\n",
-	                   text);
+	                   0, text);
 	assert_non_null(strstr(text, "maxmemory-policy is allkeys-lru"));
+}
+
+static void who_takes_over_may_not_know_all(void **state)
+{
+	static const char info[] =
+	    "maxmemory:0\r\naof_enabled:1\r\nconnected_slaves:2\r\n";
+	char text[WIRE_TEXT] = "";
+
+	(void)state;
+	redis_info_warning(info, /* durable= */ 1, text);
+	assert_string_equal(text, "");
+	redis_info_warning("maxmemory:0\r\naof_enabled:1\r\nconnected_slaves:0\r\n", 0,
+	                   text);
+	assert_string_equal(text, "");
+	redis_info_warning(info, /* durable= */ 0, text);
+	assert_non_null(strstr(text, "after a fail-over nothing is granted"));
 }
 
 int main(void)
@@ -71,6 +87,7 @@ int main(void)
 		cmocka_unit_test(who_cannot_grant_is_refused),
 		cmocka_unit_test(too_few_replicas_are_refused),
 		cmocka_unit_test(what_it_cannot_promise_is_said),
+		cmocka_unit_test(who_takes_over_may_not_know_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
