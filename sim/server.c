@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "engine/window.h"
 #include "sim/must.h"
 
 #define WORDS_MOST (KEPT_MOST / 8)
@@ -25,44 +24,7 @@ static void keep(const struct rule *rule, const struct value *value,
 	ret_after->expires_us = rule_expires(rule, value->words);
 }
 
-static bool has_windows(const struct rule *rule)
-{
-	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
-	       rule->is.kind == GALE_RULE_QUOTA;
-}
-
-/* The most that this or the asking node knows to be used of the window. */
-static void remember_seen(const struct remote_job *job, uint64_t now, uint64_t *words)
-{
-	struct window_state *state = (struct window_state *)words;
-	uint64_t used;
-
-	if (!has_windows(job->rule) || job->seen == 0)
-		return;
-	if (now > INSTANT_MAX_US)
-		now = INSTANT_MAX_US;
-	if (window_start(job->rule, state, now) != job->seen_in)
-		return;
-	used = state->start_us == job->seen_in ? state->used : 0;
-	if (used < job->seen)
-		used =
-		    job->seen < job->rule->is.limit ? job->seen : job->rule->is.limit;
-	*state = (struct window_state){ job->seen_in, used };
-}
-
-static void lend(const struct remote_job *job, uint64_t now, struct value *value)
-{
-	uint64_t before[WORDS_MOST];
-
-	memcpy(before, value->words, sizeof(before));
-	remember_seen(job, now, value->words);
-	if (lease_step(job->rule, value->words, &value->ledger, now, &job->ask).units ==
-	    0)
-		memcpy(value->words, before, sizeof(before)); /* what was seen, too */
-}
-
-/* Was that number of the node here before?  Then nothing changes, nor does what was
- * seen. D2 */
+/* Was that number of the node here before?  Then nothing changes. D2 */
 static bool is_again(const struct ledger *before, const struct ledger *after)
 {
 	return memcmp(before, after, sizeof(*before)) == 0;
@@ -78,7 +40,8 @@ static bool changes(const struct remote_job *job, uint64_t now, struct value *va
 		return rule_step(job->rule, value->words, now, job->cost).verdict ==
 		       GALE_ALLOW;
 	case REMOTE_LEND:
-		lend(job, now, value);
+		(void)lease_step(job->rule, value->words, &value->ledger, now,
+		                 &job->ask);
 		return !is_again(&before, &value->ledger);
 	case REMOTE_BACK:
 		return lease_give_back(job->rule, value->words, &value->ledger, now,

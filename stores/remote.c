@@ -213,7 +213,6 @@ static struct lease_grant lend(const struct remote_job *job,
 {
 	if (is_too_early(job, told))
 		return early_grant(job, told);
-	(void)remind(job, told->now_us, value->words);
 	return lease_step(job->rule, value->words, &value->ledger, told->now_us,
 	                  &job->ask);
 }

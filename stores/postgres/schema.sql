@@ -59,7 +59,7 @@ SELECT pg_advisory_xact_lock(7453010360832745061);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 2;
+	ours CONSTANT int := 3;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -95,7 +95,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 2';
+AS 'SELECT 3';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -198,8 +198,8 @@ FOR EACH STATEMENT EXECUTE FUNCTION gale.on_truncate();
 --     0 verb, 1 kind, 2 fingerprint, 3 not_before_us, 4 limit, 5 period_us,
 --     6 .. 9   of a quota the starts of three periods and the end of the last;
 --              of a meter burst, full.us, full.part
---     10 ..    step: cost, span.us, span.part; lend: node, number, want, least, seen,
---              seen_in, spent; back: node, number, tag.us, tag.part, units
+--     10 ..    step: cost, span.us, span.part; lend: node, number, want, least, spent;
+--              back: node, number, tag.us, tag.part, units
 
 -- Where the node's row starts, or NULL; rows start after so many words.
 CREATE OR REPLACE FUNCTION gale.row_of(words bigint[], after int, node bigint) RETURNS int
@@ -266,14 +266,10 @@ AS $$
 DECLARE
 	node CONSTANT bigint := ask[at + 10];
 	number CONSTANT bigint := ask[at + 11];
-	seen CONSTANT bigint := least(ask[at + 14], ask[at + 4]);
 	past CONSTANT boolean := coalesce(words[7] <> first, false);
 	own int;
 	units bigint;
 BEGIN
-	IF have < seen AND ask[at + 15] = first THEN
-		have := seen; -- a server that says less has forgotten
-	END IF;
 	IF NOT past THEN
 		own := gale.row_of(words, 2, node);
 	END IF;
@@ -282,7 +278,7 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	IF units < ask[at + 13] THEN
-		IF own IS NULL OR ask[at + 16] = 0 THEN
+		IF own IS NULL OR ask[at + 14] = 0 THEN
 			RETURN NULL;
 		END IF;
 		-- It has nothing in hand.
@@ -828,8 +824,8 @@ $$;
 -- Puts a row where there is none of gale.lend's keys: one of a lend if all of it can be had,
 -- else one that has expired, so that it is locked.
 CREATE OR REPLACE FUNCTION gale.lend_new(behind int, meant text, keys bytea[], numbers bigint[],
-	wants bigint[], seens bigint[], wide bigint, print bigint, "limit" bigint, whose bigint,
-	instant bigint, first bigint, next bigint)
+	wants bigint[], wide bigint, print bigint, "limit" bigint, whose bigint, instant bigint,
+	first bigint, next bigint)
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -839,14 +835,13 @@ BEGIN
 	INSERT INTO gale.keys AS had
 	SELECT CASE WHEN fits THEN next ELSE 0 END, CASE WHEN fits THEN wide ELSE 0 END,
 		CASE WHEN fits THEN print ELSE 0 END, CASE WHEN fits THEN first ELSE -1 END,
-		CASE WHEN fits THEN seen + want ELSE 0 END, CASE WHEN fits THEN whose ELSE 0 END,
+		CASE WHEN fits THEN want ELSE 0 END, CASE WHEN fits THEN whose ELSE 0 END,
 		CASE WHEN fits THEN number ELSE 0 END, CASE WHEN fits THEN want ELSE 0 END,
 		CASE WHEN fits THEN want ELSE 0 END, key, NULL
 	FROM (
-		SELECT key, number, want, seen, seen + want <= "limit" AS fits
+		SELECT key, number, want, want <= "limit" AS fits
 		FROM (
-			SELECT keys[n] AS key, numbers[n] AS number, wants[n] AS want,
-				coalesce(seens[n], 0) AS seen
+			SELECT keys[n] AS key, numbers[n] AS number, wants[n] AS want
 			FROM generate_series(1, cardinality(keys)) AS n
 		) AS a
 		WHERE NOT EXISTS (SELECT FROM gale.keys AS s WHERE s.key = a.key)
@@ -861,7 +856,7 @@ $$;
 
 -- Those of the jobs of gale.lend that it has not done.
 CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, behind int, meant text, keys bytea[],
-	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rule bigint[])
+	numbers bigint[], wants bigint[], rests bigint[], rule bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -885,11 +880,10 @@ BEGIN
 	LOOP
 		others := others || own;
 		jobs := jobs || behind + n;
-		rest := coalesce(rests[n * 3 - 2], rule[12]);
-		ask := ask || (1::bigint || rule[1:10] || ARRAY[numbers[n], wants[n], rest / 2,
-			coalesce(rests[n * 3 - 1], seens[n], 0), coalesce(rests[n * 3], rule[11]), rest % 2]);
+		rest := coalesce(rests[n], rule[11]);
+		ask := ask || (1::bigint || rule[1:10] || ARRAY[numbers[n], wants[n], rest / 2, rest % 2]);
 	END LOOP;
-	SELECT array_agg(cardinality(jobs) + 17 * i - 16) INTO starts
+	SELECT array_agg(cardinality(jobs) + 15 * i - 14) INTO starts
 	FROM generate_series(1, cardinality(jobs)) AS i;
 	RETURN QUERY SELECT * FROM gale.work(nonce, meant, others, starts || ask, NULL, jobs);
 END
@@ -897,15 +891,12 @@ $$;
 
 -- The same for lends from windows of one rule, one for each key, in the order of the keys.
 -- What is looked at first of what they have in common are parameters: wide is the head of their
--- values, print the fingerprint, period 0 for a quota, whose the node, seen_in the latest of
--- any job that has seen some, or -1.  All of it is in rule:
+-- values, print the fingerprint, period 0 for a quota, whose the node.  All of it is in rule:
 --
---     1 .. 10 as above, 11 seen_in, 12 a rest
+--     1 .. 10 as above, 11 a rest
 --
--- Each job is described by one number of numbers and of wants, and by one of seens: seen, if its
--- seen_in is that one, or 0; if nothing has seen any there are none.  A rest is twice least,
--- and 1 more if spent.  If not all are the same, or some have seen older windows, there are
--- three of rests for each job: its rest, seen, seen_in.
+-- Each job is described by one number of numbers and of wants.  A rest is twice least, and 1
+-- more if spent; if not all are the same, there is one of rests for each job.
 --
 -- What is told of a job that was done here is the value as it is then: code 6, what is used of
 -- the window, what is out, and other rows; it got all that it wanted.  The row of job 0
@@ -916,9 +907,8 @@ $$;
 -- Each expression and each step here is made ready anew for each batch: so what is rare
 -- stands in functions of its own (spec/decisions/0011).
 CREATE OR REPLACE FUNCTION gale.lend(wanted int, nonce bigint, meant text, keys bytea[],
-	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rule bigint[], wide bigint,
-	print bigint, not_before bigint, "limit" bigint, period bigint, whose bigint, seen_in bigint,
-	behind int)
+	numbers bigint[], wants bigint[], rests bigint[], rule bigint[], wide bigint, print bigint,
+	not_before bigint, "limit" bigint, period bigint, whose bigint, behind int)
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -942,7 +932,7 @@ BEGIN
 	ELSE
 		SELECT p[1], p[2] INTO first, next FROM gale.period_at(rule, 0, instant) AS p;
 	END IF;
-	IF seen_in <= first AND instant >= not_before AND instant < 4503599627370496
+	IF first >= 0 AND instant >= not_before AND instant < 4503599627370496
 		AND wanted = gale.version()
 	THEN
 		RETURN NEXT ROW(0, nonce, instant, ARRAY[first], NULL)::gale.told;
@@ -960,17 +950,16 @@ BEGIN
 					ARRAY[had.node, had.number, had.granted, had.out, first, 0]) END
 		FROM (
 			SELECT unnest(keys) AS key, unnest(numbers) AS number, unnest(wants) AS want,
-				unnest(seens) AS seen, generate_series(behind + 769, behind + 768 + cardinality(keys)) AS job
+				generate_series(behind + 769, behind + 768 + cardinality(keys)) AS job
 		) AS u
 		WHERE had.key = u.key
 			AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant
 				AND born = pg_postmaster_start_time()) -- Q4
 			AND (CASE WHEN had.start_us = first THEN had.fingerprint = print
-						AND had.used + u.want <= "limit" AND (seen_in < first OR had.used >= u.seen)
+						AND had.used + u.want <= "limit"
 						AND CASE WHEN had.node = whose THEN had.number < u.number
 							ELSE gale.is_next(had.words, whose, u.number) END
-					ELSE had.expires_us <= first AND u.want <= "limit"
-						AND (seen_in < first OR u.seen = 0) END
+					ELSE had.expires_us <= first AND u.want <= "limit" END
 				OR gale.hold(had.key))
 		RETURNING u.job, used, "out", words, NULL::text;
 		GET DIAGNOSTICS done = ROW_COUNT;
@@ -987,12 +976,11 @@ BEGIN
 			RETURN;
 		END IF;
 		IF next IS NOT NULL THEN
-			RETURN QUERY SELECT * FROM gale.lend_new(behind, meant, keys, numbers, wants,
-				CASE WHEN seen_in = first THEN seens END, wide, print, "limit", whose, instant,
-				first, next);
+			RETURN QUERY SELECT * FROM gale.lend_new(behind, meant, keys, numbers, wants, wide,
+				print, "limit", whose, instant, first, next);
 		END IF;
 		RETURN QUERY SELECT * FROM gale.lend_others(nonce, behind, meant, keys, numbers, wants,
-			seens, rests, rule);
+			rests, rule);
 	END IF;
 	IF gale.now_us() >= next THEN -- Q2
 		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
@@ -1003,7 +991,7 @@ $$;
 -- The same for lends from windows of several rules, in rules one after the other.  Ends are the
 -- last of the jobs of each.
 CREATE OR REPLACE FUNCTION gale.lends(wanted int, nonce bigint, meant text, keys bytea[],
-	numbers bigint[], wants bigint[], seens bigint[], rests bigint[], rules bigint[], ends bigint[])
+	numbers bigint[], wants bigint[], rests bigint[], rules bigint[], ends bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -1020,11 +1008,10 @@ BEGIN
 		RETURN;
 	END IF;
 	FOR i IN 1..cardinality(ends) LOOP
-		rule := rules[i * 12 - 11:i * 12];
+		rule := rules[i * 11 - 10:i * 11];
 		RETURN QUERY SELECT * FROM gale.lend(wanted, nonce, meant, keys[behind + 1:ends[i]],
-			numbers[behind + 1:ends[i]], wants[behind + 1:ends[i]], seens[behind + 1:ends[i]],
-			rests[behind * 3 + 1:ends[i] * 3], rule, 8589934593 + rule[1] * 256, rule[2], rule[3],
-			rule[4], rule[5], rule[10], rule[11], behind);
+			numbers[behind + 1:ends[i]], wants[behind + 1:ends[i]], rests[behind + 1:ends[i]],
+			rule, 8589934593 + rule[1] * 256, rule[2], rule[3], rule[4], rule[5], rule[10], behind);
 		behind := ends[i];
 	END LOOP;
 END
@@ -1095,8 +1082,7 @@ $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gale FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], bigint[], bigint[]),
-	gale.lend(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint,
-		bigint, bigint, bigint, bigint, bigint, bigint, int),
-	gale.lends(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[],
-		bigint[]),
+	gale.lend(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint, bigint,
+		bigint, bigint, bigint, bigint, int),
+	gale.lends(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[]),
 	gale.sweep(int, bigint) TO PUBLIC;

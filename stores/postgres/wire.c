@@ -5,8 +5,8 @@
  *
  *     gale.run:    $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
  *                  int4        int8       text            bytea[]   int8[]   int8[]
- *     gale.lend:   $5 numbers  $6 wants   $7 seens        $8 rests  $9 rule, $10 .. $17 too
- *     gale.lends:  the same for several rules             $9 rules, $10 ends
+ *     gale.lend:   $5 numbers  $6 wants   $7 rests        $8 rule, $9 .. $15 too
+ *     gale.lends:  the same for several rules             $8 rules, $9 ends
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
@@ -115,7 +115,7 @@ static uint8_t *put_number(uint8_t *at, uint64_t number)
 
 /* ---- What a job's numbers are ---------------------------------------------------- */
 
-#define NUMBERS_MOST 17
+#define NUMBERS_MOST 15
 
 static bool is_meter(const struct rule *rule)
 {
@@ -169,10 +169,8 @@ static size_t list_lend(const struct remote_job *job, uint64_t out[NUMBERS_MOST]
 	out[11] = job->ask.number;
 	out[12] = job->ask.want;
 	out[13] = job->ask.least;
-	out[14] = job->seen;
-	out[15] = job->seen_in;
-	out[16] = job->ask.spent;
-	return 17;
+	out[14] = job->ask.spent;
+	return 15;
 }
 
 static size_t list_back(const struct remote_job *job, uint64_t out[NUMBERS_MOST])
@@ -359,16 +357,14 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 /* ---- Lends from windows ---------------------------------------------------------- */
 
 #define RUNS_MOST (1 + REMOTE_BATCH_MOST / 4)
-#define RULE_NUMBERS 12
-#define NEVER UINT64_MAX                 /* -1 there */
+#define RULE_NUMBERS 11
 #define TURNS_SLOWLY_US UINT64_C(100000) /* a statement is over before it turns */
 
 /* Jobs of one rule, side by side. */
 struct run {
 	size_t from;
 	size_t end;
-	uint64_t seen_in; /* the latest of any that has seen some, or NEVER */
-	bool is_alike;    /* no rests, and none has seen another window */
+	bool is_alike; /* no rests */
 };
 
 /* The jobs of a batch, by their keys. */
@@ -438,16 +434,9 @@ static void look_at_run(const struct lends *lends, struct run *run)
 	const struct remote_job *const *jobs = lends->jobs;
 	uint64_t rest = rest_of(jobs[run->from]);
 
-	run->seen_in = NEVER;
 	run->is_alike = true;
-	for (size_t i = run->from; i < run->end; i++) {
+	for (size_t i = run->from; i < run->end; i++)
 		run->is_alike &= rest_of(jobs[i]) == rest;
-		if (jobs[i]->seen == 0 || jobs[i]->seen_in == run->seen_in)
-			continue;
-		run->is_alike &= run->seen_in == NEVER;
-		if (run->seen_in == NEVER || run->seen_in < jobs[i]->seen_in)
-			run->seen_in = jobs[i]->seen_in;
-	}
 }
 
 /* False if there are too many, for so few jobs each. */
@@ -497,36 +486,15 @@ static uint8_t *put_wants(uint8_t *at, const struct lends *lends)
 	return at;
 }
 
-static uint8_t *put_seens(uint8_t *at, const struct lends *lends)
-{
-	bool have_seen = false;
-
-	for (size_t i = 0; i < lends->run_count; i++)
-		have_seen |= lends->runs[i].seen_in != NEVER;
-	at = put_array_head(at, INT8, have_seen ? lends->count : 0);
-	for (size_t r = 0; r < lends->run_count && have_seen; r++) {
-		const struct run *run = &lends->runs[r];
-
-		for (size_t i = run->from; i < run->end; i++)
-			at = put_number(at, lends->jobs[i]->seen_in == run->seen_in
-			                        ? lends->jobs[i]->seen
-			                        : 0);
-	}
-	return at;
-}
-
 static uint8_t *put_rests(uint8_t *at, const struct lends *lends)
 {
 	bool are_alike = true;
 
 	for (size_t i = 0; i < lends->run_count; i++)
 		are_alike &= lends->runs[i].is_alike;
-	at = put_array_head(at, INT8, are_alike ? 0 : 3 * lends->count);
-	for (size_t i = 0; i < lends->count && !are_alike; i++) {
+	at = put_array_head(at, INT8, are_alike ? 0 : lends->count);
+	for (size_t i = 0; i < lends->count && !are_alike; i++)
 		at = put_number(at, rest_of(lends->jobs[i]));
-		at = put_number(at, lends->jobs[i]->seen);
-		at = put_number(at, lends->jobs[i]->seen_in);
-	}
 	return at;
 }
 
@@ -541,8 +509,7 @@ static void list_run(const struct lends *lends, const struct run *run, uint64_t 
 	out[2] = job->rule->fingerprint;
 	out[3] = job->not_before_us;
 	out[10] = job->ask.node;
-	out[11] = run->seen_in;
-	out[12] = rest_of(job);
+	out[11] = rest_of(job);
 }
 
 static uint8_t *put_rules(uint8_t *at, const struct lends *lends, uint64_t now)
@@ -572,27 +539,27 @@ static uint64_t head_of(const struct rule *rule)
 	return UINT64_C(2) << 32 | (uint64_t)rule->is.kind << 8 | 1;
 }
 
-/* $10 to $17, each 8 bytes: what is looked at first. */
+/* $9 to $15, each 8 bytes: what is looked at first. */
 static uint8_t *put_rule(uint8_t *at, const struct lends *lends,
                          struct postgres_call *call)
 {
-	static const int which[] = { 2, 3, 4, 5, 10, 11 };
+	static const int which[] = { 2, 3, 4, 5, 10 };
 	uint64_t out[NUMBERS_MOST];
 
 	list_run(lends, &lends->runs[0], 0, out);
-	set(call, 9, INT8, at, put_big(at, head_of(lends->jobs[0]->rule), 8));
-	for (int i = 0; i < 6; i++) {
+	set(call, 8, INT8, at, put_big(at, head_of(lends->jobs[0]->rule), 8));
+	for (int i = 0; i < 5; i++) {
 		at += 8;
-		set(call, 10 + i, INT8, at, put_big(at, out[which[i]], 8));
+		set(call, 9 + i, INT8, at, put_big(at, out[which[i]], 8));
 	}
 	at += 8;
-	set(call, 16, INT4, at, put_big(at, 0, 4));
+	set(call, 14, INT4, at, put_big(at, 0, 4));
 	return at + 4;
 }
 
 static size_t bytes_of_lends(const struct lends *lends)
 {
-	size_t sum = 4 + 8 + 7 * ARRAY_HEAD + 7 * 8 + 4 + lends->count * 6 * NUMBER +
+	size_t sum = 4 + 8 + 6 * ARRAY_HEAD + 6 * 8 + 4 + lends->count * 3 * NUMBER +
 	             lends->run_count * (RULE_NUMBERS + 1) * NUMBER;
 
 	for (size_t i = 0; i < lends->count; i++)
@@ -608,21 +575,20 @@ static uint8_t *put_last(uint8_t *at, const struct lends *lends,
 	if (lends->run_count == 1) {
 		call->text =
 		    "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		    " $10, $11, $12, $13, $14, $15, $16, $17)";
-		call->count = 17;
+		    " $10, $11, $12, $13, $14, $15)";
+		call->count = 15;
 		return put_rule(at, lends, call);
 	}
-	call->text =
-	    "SELECT * FROM gale.lends($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-	call->count = 10;
-	set(call, 9, INT8_ARRAY, at, end);
+	call->text = "SELECT * FROM gale.lends($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+	call->count = 9;
+	set(call, 8, INT8_ARRAY, at, end);
 	return end;
 }
 
 static bool ask_lends(const struct postgres_batch *batch, const struct lends *lends,
                       struct postgres_room *room, struct postgres_call *ret_call)
 {
-	uint8_t *part[7], *end;
+	uint8_t *part[6], *end;
 
 	if (!make_room(room, bytes_of_lends(lends)))
 		return false; /* K1 */
@@ -630,13 +596,12 @@ static bool ask_lends(const struct postgres_batch *batch, const struct lends *le
 	part[1] = put_sorted_keys(part[0], lends);
 	part[2] = put_asked(part[1], lends);
 	part[3] = put_wants(part[2], lends);
-	part[4] = put_seens(part[3], lends);
-	part[5] = put_rests(part[4], lends);
-	part[6] = put_rules(part[5], lends, batch->now_us);
+	part[4] = put_rests(part[3], lends);
+	part[5] = put_rules(part[4], lends, batch->now_us);
 	set_first(ret_call, batch, room->bytes, part[0], part[1]);
-	for (int i = 1; i < 6; i++)
+	for (int i = 1; i < 5; i++)
 		set(ret_call, 3 + i, INT8_ARRAY, part[i], part[i + 1]);
-	end = put_last(part[6], lends, ret_call);
+	end = put_last(part[5], lends, ret_call);
 	gale_assert((size_t)(end - room->bytes) <= room->size);
 	return true;
 }

@@ -29,7 +29,7 @@
 #include "stores/postgres/schema.h"
 #include "stores/remote.h"
 
-#define POSTGRES_PARAMETERS_MOST 17
+#define POSTGRES_PARAMETERS_MOST 15
 #define POSTGRES_BINARY 1
 
 /* Afterwards, for a table that a crash of the server empties, and that is faster; and for

@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "engine/calendar.h"
-#include "engine/window.h"
 #include "sim/random.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
@@ -260,16 +259,6 @@ static uint64_t a_number(const struct dealing *dealing)
 	return number >= 1 && number <= GALE_UNITS_MAX ? number : GALE_UNITS_MAX;
 }
 
-static void add_seen(struct remote_job *job, const struct dealing *dealing)
-{
-	if (!chance_one_in(&t.chance, 3))
-		return;
-	job->seen = some_units();
-	job->seen_in = dealing->tag.us;
-	if (t.rule.is.period_us > 0 && chance_one_in(&t.chance, 2))
-		job->seen_in = t.now - t.now % t.rule.is.period_us;
-}
-
 static void make_lend(struct remote_job *job, const struct dealing *dealing)
 {
 	job->ask.number = a_number(dealing);
@@ -278,7 +267,6 @@ static void make_lend(struct remote_job *job, const struct dealing *dealing)
 	job->ask.least = chance_one_in(&t.chance, 2)
 	                     ? 1
 	                     : chance_between(&t.chance, 1, job->ask.want);
-	add_seen(job, dealing);
 }
 
 static void make_back(struct remote_job *job, const struct dealing *dealing)
@@ -425,19 +413,6 @@ static void agree_on_step(size_t i, struct value *value)
 	tally.allowed += engine.verdict == GALE_ALLOW;
 }
 
-static void remind(const struct remote_job *job, uint64_t *words)
-{
-	struct window_state *state = (struct window_state *)words;
-	uint64_t seen = job->seen < t.rule.is.limit ? job->seen : t.rule.is.limit;
-
-	if (seen == 0 || t.rule.is.burst > 0 ||
-	    window_start(&t.rule, state, t.now) != job->seen_in)
-		return;
-	if (state->start_us != job->seen_in)
-		*state = (struct window_state){ job->seen_in, 0 };
-	state->used = state->used < seen ? seen : state->used;
-}
-
 static void agree_on_lend(size_t i, struct value *value)
 {
 	const struct remote_job *job = &t.jobs[i];
@@ -446,7 +421,6 @@ static void agree_on_lend(size_t i, struct value *value)
 	struct lease_grant engine;
 
 	remote_explain_lend(job, &t.told[i], &told);
-	remind(job, value->words);
 	engine = lease_step(&t.rule, value->words, &value->ledger, t.now, &job->ask);
 	agree(told.result == STORE_DONE && same_grant(&told.grant, &engine));
 	if (engine.units == 0)

@@ -399,23 +399,47 @@ static void what_was_seen_counts(void **state)
 {
 	static struct scene s;
 	struct lend_answer answer;
+	struct remote_desk desk;
 	struct remote_told told;
 	struct remote_job job;
 
 	(void)state;
 	scene_open(&s, gale_quota_daily(50, 0));
-	job = job_of(&s, REMOTE_LEND);
-	job.ask = (struct lease_ask){ 1, 1, .want = 50, .least = 1 };
+	job = job_of(&s, REMOTE_READ);
 	job.seen = 30;
 	job.seen_in = T0 - T0 % GALE_DAYS(1);
+	told = serve(&s, &job);
+	desk = desk_of(&s);
+	assert_true(remote_prepare_reminder(&job, &told, &desk));
+	told = serve(&s, &job);
+	assert_int_equal(told.code, REMOTE_DONE);
+	job.verb = REMOTE_READ;
+	told = serve(&s, &job);
+	assert_false(remote_prepare_reminder(&job, &told, &desk)); /* it knows */
+	job.verb = REMOTE_LEND;
+	job.ask = (struct lease_ask){ 1, 1, .want = 50, .least = 1 };
 	told = serve(&s, &job);
 	remote_explain_lend(&job, &told, &answer);
 	assert_int_equal(answer.grant.units, 20);
 	assert_int_equal(answer.grant.left, 0);
-	s.now += GALE_DAYS(1); /* another day is not reminded */
+}
+
+/* Of another window than the one that is it says nothing. */
+static void what_was_seen_of_another_day_does_not_count(void **state)
+{
+	static struct scene s;
+	struct remote_desk desk;
+	struct remote_told told;
+	struct remote_job job;
+
+	(void)state;
+	scene_open(&s, gale_quota_daily(50, 0));
+	job = job_of(&s, REMOTE_READ);
+	job.seen = 30;
+	job.seen_in = T0 - T0 % GALE_DAYS(1) - GALE_DAYS(1);
 	told = serve(&s, &job);
-	remote_explain_lend(&job, &told, &answer);
-	assert_int_equal(answer.grant.units, 50);
+	desk = desk_of(&s);
+	assert_false(remote_prepare_reminder(&job, &told, &desk));
 }
 
 int main(void)
@@ -430,6 +454,7 @@ int main(void)
 		cmocka_unit_test(before_its_instant_nothing_is_swapped),
 		cmocka_unit_test(before_its_instant_nothing_is_lent),
 		cmocka_unit_test(what_was_seen_counts),
+		cmocka_unit_test(what_was_seen_of_another_day_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
