@@ -13,13 +13,12 @@ static void put(uint8_t *out, uint64_t value, int bytes)
 		out[i] = (uint8_t)(value >> (8 * i));
 }
 
-static uint64_t get(const uint8_t *in, int bytes)
+/* Written out, it is one instruction where the machine has that order. */
+static uint64_t get(const uint8_t *in)
 {
-	uint64_t value = 0;
-
-	for (int i = 0; i < bytes; i++)
-		value |= (uint64_t)in[i] << (8 * i);
-	return value;
+	return (uint64_t)in[0] | (uint64_t)in[1] << 8 | (uint64_t)in[2] << 16 |
+	       (uint64_t)in[3] << 24 | (uint64_t)in[4] << 32 | (uint64_t)in[5] << 40 |
+	       (uint64_t)in[6] << 48 | (uint64_t)in[7] << 56;
 }
 
 size_t state_bytes(size_t words)
@@ -42,19 +41,38 @@ size_t state_encode(const struct rule *rule, const uint64_t *words, uint8_t *out
 	return state_bytes(count);
 }
 
+/* The first eight bytes of the head say. */
+static uint64_t version_of(uint64_t head)
+{
+	return head & 0xffff00ff;
+}
+
+static uint64_t kind_of(uint64_t head)
+{
+	return head >> 8 & 0xff;
+}
+
+static size_t words_of(uint64_t head)
+{
+	return (size_t)(head >> 32);
+}
+
 static enum state_err check_head(const struct rule *rule, const uint8_t *bytes,
                                  size_t count, size_t room)
 {
+	uint64_t head;
+
 	if (count < STATE_HEAD_BYTES)
 		return STATE_SHORT;
-	if (bytes[0] != VERSION || get(bytes + 2, 2) != 0)
+	head = get(bytes);
+	if (version_of(head) != VERSION)
 		return STATE_VERSION;
-	if (bytes[1] != (uint64_t)rule->is.kind ||
-	    get(bytes + 8, 8) != rule->fingerprint)
+	if (kind_of(head) != (uint64_t)rule->is.kind ||
+	    get(bytes + 8) != rule->fingerprint)
 		return STATE_CHANGED; /* E2 */
-	if (count != state_bytes(get(bytes + 4, 4)))
+	if (count != state_bytes(words_of(head)))
 		return STATE_SHORT;
-	return get(bytes + 4, 4) <= room ? STATE_OK : STATE_TOO_LONG;
+	return words_of(head) <= room ? STATE_OK : STATE_TOO_LONG;
 }
 
 enum state_err state_decode(const struct rule *rule, const uint8_t *bytes, size_t count,
@@ -65,8 +83,8 @@ enum state_err state_decode(const struct rule *rule, const uint8_t *bytes, size_
 
 	if (err != STATE_OK)
 		return err;
-	word_count = get(bytes + 4, 4);
+	word_count = words_of(get(bytes));
 	for (size_t i = 0; i < word_count; i++)
-		words[i] = get(bytes + state_bytes(i), 8);
+		words[i] = get(bytes + state_bytes(i));
 	return rule_valid(rule, words, word_count) ? STATE_OK : STATE_INVALID; /* E1 */
 }

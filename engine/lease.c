@@ -158,7 +158,7 @@ static uint64_t holders(const struct rule *rule, const uint64_t *words,
 
 	if (is_of_the_past(rule, words, ledger, now))
 		return 0;
-	for (size_t i = 0; i < LEASE_ROWS; i++)
+	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++)
 		held += is_held(rule, &ledger->rows[i], now);
 	return held;
 }
@@ -171,7 +171,7 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 
 	if (lent_from(rule) != A_WINDOW || is_of_the_past(rule, words, ledger, now))
 		return 0;
-	for (size_t i = 0; i < LEASE_ROWS; i++) {
+	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++) {
 		const struct lease_row *row = &ledger->rows[i];
 
 		others += row->node != node && row->out > 0 && row->granted > 0;
@@ -551,8 +551,8 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 
 static bool row_is_empty(const struct lease_row *row)
 {
-	return row->node == 0 && row->number == 0 && row->granted == 0 &&
-	       row->out == 0 && row->tag.us == 0 && row->tag.part == 0;
+	return (row->node | row->number | row->granted | row->out | row->tag.us |
+	        row->tag.part) == 0;
 }
 
 static bool row_fits(const struct rule *rule, const struct lease_row *row)

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* value.c -- words and rows to bytes and back. */
+#define _GNU_SOURCE
 #include "stores/value.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define ROW_BYTES (LEASE_ROW_WORDS * 8)
 
 static void put(uint8_t *out, uint64_t word)
 {
-	for (int i = 0; i < 8; i++)
-		out[i] = (uint8_t)(word >> (8 * i));
+	uint64_t little = htole64(word);
+
+	memcpy(out, &little, sizeof(little));
 }
 
 static uint64_t get(const uint8_t *in)
 {
-	uint64_t word = 0;
+	uint64_t little;
 
-	for (int i = 0; i < 8; i++)
-		word |= (uint64_t)in[i] << (8 * i);
-	return word;
+	memcpy(&little, in, sizeof(little));
+	return le64toh(little);
 }
 
 static void put_row(uint8_t *out, const struct lease_row *row)
