@@ -51,7 +51,8 @@ enum phase {
 
 struct awaited {
 	struct remote_batch batch; /* of no jobs: a sweep */
-	bool is_over;              /* it has failed, and that was told */
+	struct postgres_order order;
+	bool is_over; /* it has failed, and that was told */
 };
 
 struct link {
@@ -144,7 +145,8 @@ static bool send_batch(struct link *link, const struct postgres_batch *batch)
  * is. */
 static void greet(struct link *link)
 {
-	const struct postgres_batch batch = { .generation = "" };
+	struct postgres_order order;
+	const struct postgres_batch batch = { .generation = "", .order = &order };
 
 	link->phase = GREETING;
 	if (!send_batch(link, &batch))
@@ -250,13 +252,15 @@ static void hear_greetings(struct link *link)
 /* ---- Batches --------------------------------------------------------------------- */
 
 static struct postgres_batch batch_of(const struct link *link,
-                                      const struct remote_batch *batch)
+                                      const struct remote_batch *batch,
+                                      struct postgres_order *order)
 {
 	return (struct postgres_batch){
 		.jobs = batch->jobs,
 		.count = batch->count,
 		.generation = link->generation,
 		.nonce = batch->nonce,
+		.order = order,
 		.now_us = batch->guess_us,
 	};
 }
@@ -278,10 +282,11 @@ static enum wire_reply_kind kind_of(enum postgres_result meaning)
 	}
 }
 
-static void hear_batch(struct link *link, const struct remote_batch *batch,
+static void hear_batch(struct link *link, struct awaited *awaited,
                        const PGresult *result)
 {
-	struct postgres_batch asked = batch_of(link, batch);
+	const struct remote_batch *batch = &awaited->batch;
+	struct postgres_batch asked = batch_of(link, batch, &awaited->order);
 	struct wire_reply said = { .nonce = batch->nonce,
 		                   .told = link->told,
 		                   .count = batch->count };
@@ -310,10 +315,10 @@ static void forget_result(struct link *link)
 }
 
 /* It was committed, or had failed before. */
-static void hear_sync(struct link *link, const struct awaited *awaited)
+static void hear_sync(struct link *link, struct awaited *awaited)
 {
 	if (link->result && awaited->batch.count > 0)
-		hear_batch(link, &awaited->batch, link->result);
+		hear_batch(link, awaited, link->result);
 	else if (!link->result && !awaited->is_over)
 		give_up(link, "no result", "");
 	forget_result(link);
@@ -332,7 +337,7 @@ static void hear_error(struct link *link, struct awaited *awaited,
 	                    POSTGRES_DEADLOCK)
 		give_up(link, "not committed", PQresultErrorMessage(result)); /* B7 */
 	else if (awaited->batch.count > 0)
-		hear_batch(link, &awaited->batch, result);
+		hear_batch(link, awaited, result);
 }
 
 /* True if the result is kept. */
@@ -480,7 +485,10 @@ static void flush(struct link *link)
 
 static void end_statement(struct link *link, const struct remote_batch *batch)
 {
-	link->awaited[link->sent++ % AWAITED_MOST] = (struct awaited){ *batch, false };
+	struct awaited *awaited = &link->awaited[link->sent++ % AWAITED_MOST];
+
+	awaited->batch = *batch;
+	awaited->is_over = false;
 	if (PQpipelineSync(link->conn) != 1)
 		give_up_by(link, "cannot send"); /* what has gone, nobody knows */
 }
@@ -555,6 +563,17 @@ static void bear(struct link *link, uint64_t heard_before)
 		give_up(link, "it says more than it was asked", "");
 }
 
+static enum wire_state link_flush(struct wire *wire)
+{
+	struct link *link = (struct link *)wire;
+
+	if (link->phase != BROKEN && link->phase != CONNECTING)
+		flush(link);
+	if (link->phase == BROKEN)
+		return WIRE_BROKEN;
+	return link->phase == READY ? WIRE_READY : WIRE_OPENING;
+}
+
 static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
@@ -563,25 +582,22 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
 	if (link->phase != BROKEN && link->phase != CONNECTING) {
+		sweep(link, now); /* first: while an answer is waited for */
 		count_waiting(link);
 		if (PQconsumeInput(link->conn) != 1)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
 		bear(link, heard);
-		sweep(link, now);
-		if (link->phase != BROKEN)
-			flush(link);
 	}
-	if (link->phase == BROKEN)
-		return WIRE_BROKEN;
-	return link->phase == READY ? WIRE_READY : WIRE_OPENING;
+	return link_flush(wire);
 }
 
 static bool link_send(struct wire *wire, const struct remote_batch *batch)
 {
 	struct link *link = (struct link *)wire;
-	struct postgres_batch asked = batch_of(link, batch);
+	struct postgres_order *order = &link->awaited[link->sent % AWAITED_MOST].order;
+	struct postgres_batch asked = batch_of(link, batch, order);
 
 	if (link->sent - link->heard >= AWAITED_MOST - 1 || !send_batch(link, &asked))
 		return false;
@@ -603,6 +619,7 @@ static const struct wire_ops link_ops = {
 	.connect = link_connect,
 	.turn = link_turn,
 	.send = link_send,
+	.flush = link_flush,
 	.hang_up = link_hang_up,
 	.free = link_free,
 };

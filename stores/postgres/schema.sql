@@ -19,12 +19,13 @@
 --     lend:  now --> one update, by key --> insert what is new --> run what they left
 --                --> has a window turned?
 --
--- Each tells rows of gale.told: first one of job 0, with the nonce in a and the time in b.
--- If it is the last, and tells a generation in other, that is another one, and nothing has
--- changed.  Then one for each job: its number and 128 times its code in job, and the value as
--- it was if it was done and needs to be explained, its head in a, its fingerprint in b.  What
--- was tried again is told again, after another row of job 0, and the later counts.  A row of
--- job NULL says nothing.
+-- Each tells rows of gale.told: first one of job 0, whose words are the nonce and the time.
+-- If it is the last, and of code 1, the generation is another one, whose letters follow, and
+-- nothing has changed.  Then one for each job: its number and 128 times its code in job, and the
+-- value as it was if it was done and needs to be explained: all of it if it was read, else
+-- without its head and fingerprint, which are those of the job's rule.  What was tried again is
+-- told again, after another row of job 0, and the later counts.  A row of job NULL says
+-- nothing.
 --
 -- Invariants
 --
@@ -88,7 +89,7 @@ BEGIN
 		END IF;
 	END IF;
 	IF to_regtype('gale.told') IS NULL THEN
-		CREATE TYPE gale.told AS (job int, a bigint, b bigint, words bigint[], other text);
+		CREATE TYPE gale.told AS (job bigint, words bigint[]);
 	END IF;
 END
 $$;
@@ -635,7 +636,7 @@ BEGIN
 				IF "now" >= asked.earliest IS NOT TRUE THEN -- Q4
 					RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
 				END IF;
-				RETURN NEXT ROW(0, nonce, "now", NULL, NULL)::gale.told;
+				RETURN NEXT ROW(0, ARRAY[nonce, "now"])::gale.told;
 			END IF;
 			IF its_key IS DISTINCT FROM asked.key_of THEN
 				IF is_changed THEN
@@ -655,8 +656,6 @@ BEGIN
 			is_alive := coalesce(its_expires > "now" AND its_words IS NOT NULL, false); -- Q3
 			row.job := coalesce(numbers[asked.job_of], asked.job_of);
 			code := 0;
-			row.a := NULL;
-			row.b := NULL;
 			row.words := NULL;
 			at := ask[asked.job_of];
 			verb := ask[at];
@@ -681,12 +680,14 @@ BEGIN
 					its_words := after[3:];
 				END IF;
 			ELSE
-				row.a := its_head;
-				row.b := its_fingerprint;
 				IF is_alive THEN
 					row.words := its_words;
 				END IF;
-				IF verb <> 3 THEN
+				IF verb = 3 THEN
+					IF is_alive THEN
+						row.words := ARRAY[its_head, its_fingerprint] || its_words;
+					END IF;
+				ELSE
 					after := gale.step(its_head, its_fingerprint, row.words, ask, at, "now");
 					IF cardinality(after) = 1 THEN
 						code := after[1];
@@ -753,6 +754,16 @@ BEGIN
 END
 $$;
 
+-- That the generation is another one.
+CREATE OR REPLACE FUNCTION gale.tell_other(nonce bigint, other text) RETURNS gale.told
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+	RETURN ROW(128, ARRAY[nonce, gale.now_us()] || ARRAY(
+		SELECT ascii(letter)::bigint FROM unnest(string_to_array(other, NULL)) AS letter))::gale.told;
+END
+$$;
+
 -- Does what each job says, all at once or nothing; ask is where each job starts in it, and
 -- then the jobs.  A swap's numbers are 4 expires_us, and of what it was and of what it
 -- becomes where it starts in vals and how long it is.
@@ -768,7 +779,7 @@ DECLARE
 	other CONSTANT text := gale.meet(wanted, generation);
 BEGIN
 	IF other IS NOT NULL THEN
-		RETURN NEXT ROW(0, nonce, gale.now_us(), NULL, other)::gale.told;
+		RETURN NEXT gale.tell_other(nonce, other);
 	ELSE
 		RETURN QUERY SELECT * FROM gale.work(nonce, generation, keys, ask, vals, NULL);
 	END IF;
@@ -823,7 +834,7 @@ $$;
 
 -- Puts a row where there is none of gale.lend's keys: one of a lend if all of it can be had,
 -- else one that has expired, so that it is locked.
-CREATE OR REPLACE FUNCTION gale.lend_new(behind int, meant text, keys bytea[], numbers bigint[],
+CREATE OR REPLACE FUNCTION gale.lend_new(behind bigint, meant text, keys bytea[], numbers bigint[],
 	wants bigint[], wide bigint, print bigint, "limit" bigint, whose bigint, instant bigint,
 	first bigint, next bigint)
 RETURNS SETOF gale.told
@@ -849,14 +860,14 @@ BEGIN
 		OFFSET 0
 	) AS b
 	ON CONFLICT (key) DO NOTHING
-	RETURNING CASE WHEN head > 0 THEN behind + array_position(keys, key) + 768 END, used, "out",
-		words, NULL::text;
+	RETURNING CASE WHEN head > 0 THEN (used << 10) + 768 + behind + array_position(keys, key) END,
+		words;
 END
 $$;
 
 -- Those of the jobs of gale.lend that it has not done.
-CREATE OR REPLACE FUNCTION gale.lend_others(nonce bigint, behind int, meant text, keys bytea[],
-	numbers bigint[], wants bigint[], rests bigint[], rule bigint[])
+CREATE OR REPLACE FUNCTION gale.lend_others(meant text, keys bytea[], numbers bigint[],
+	wants bigint[], rule bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -879,36 +890,36 @@ BEGIN
 		ORDER BY 1
 	LOOP
 		others := others || own;
-		jobs := jobs || behind + n;
-		rest := coalesce(rests[n], rule[11]);
+		jobs := jobs || rule[13]::int + n;
+		rest := coalesce(rule[13 + n], rule[11]);
 		ask := ask || (1::bigint || rule[1:10] || ARRAY[numbers[n], wants[n], rest / 2, rest % 2]);
 	END LOOP;
 	SELECT array_agg(cardinality(jobs) + 15 * i - 14) INTO starts
 	FROM generate_series(1, cardinality(jobs)) AS i;
-	RETURN QUERY SELECT * FROM gale.work(nonce, meant, others, starts || ask, NULL, jobs);
+	RETURN QUERY SELECT * FROM gale.work(rule[12], meant, others, starts || ask, NULL, jobs);
 END
 $$;
 
 -- The same for lends from windows of one rule, one for each key, in the order of the keys.
--- What is looked at first of what they have in common are parameters: wide is the head of their
--- values, print the fingerprint, period 0 for a quota, whose the node.  All of it is in rule:
+-- What they have in common is in rule; what is looked at for each row is a parameter, too: wide is
+-- the head of their values, print the fingerprint, whose the node.
 --
---     1 .. 10 as above, 11 a rest
+--     1 .. 10 as above (5 is 0 for a quota), 11 a rest, 12 the nonce, 13 how many jobs come
+--     before these; 14 .. a rest for each job, if not all are the same
 --
 -- Each job is described by one number of numbers and of wants.  A rest is twice least, and 1
--- more if spent; if not all are the same, there is one of rests for each job.
+-- more if spent.
 --
--- What is told of a job that was done here is the value as it is then: code 6, what is used of
--- the window, what is out, and other rows; it got all that it wanted.  The row of job 0
--- before tells in words where the window starts.  The request's number is in the value, so
--- that the engine gets the same answer from it.  Whatever is not as simple is done as
--- anywhere else, its rows being locked by then.
+-- What is told of a job that was done here is what became of it: code 6, to which 1024 times what
+-- is used of the window is added, and the rows of others; it got all that it wanted.  The row of
+-- job 0 before tells where the window starts.  The request's number is in the value, so that the
+-- engine gets the same answer from it.  Whatever is not as simple is done as anywhere else, its
+-- rows being locked by then.
 --
 -- Each expression and each step here is made ready anew for each batch: so what is rare
 -- stands in functions of its own (spec/decisions/0011).
-CREATE OR REPLACE FUNCTION gale.lend(wanted int, nonce bigint, meant text, keys bytea[],
-	numbers bigint[], wants bigint[], rests bigint[], rule bigint[], wide bigint, print bigint,
-	not_before bigint, "limit" bigint, period bigint, whose bigint, behind int)
+CREATE OR REPLACE FUNCTION gale.lend(wanted int, meant text, keys bytea[], numbers bigint[],
+	wants bigint[], rule bigint[], wide bigint, print bigint, "limit" bigint, whose bigint)
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -926,16 +937,16 @@ DECLARE
 	other text;
 	done int := 0;
 BEGIN
-	IF period > 0 THEN
-		first := instant - instant % period;
-		next := first + period;
+	IF rule[5] > 0 THEN
+		first := instant - instant % rule[5];
+		next := first + rule[5];
 	ELSE
 		SELECT p[1], p[2] INTO first, next FROM gale.period_at(rule, 0, instant) AS p;
 	END IF;
-	IF first >= 0 AND instant >= not_before AND instant < 4503599627370496
+	IF first >= 0 AND instant >= rule[3] AND instant < 4503599627370496
 		AND wanted = gale.version()
 	THEN
-		RETURN NEXT ROW(0, nonce, instant, ARRAY[first], NULL)::gale.told;
+		RETURN NEXT ROW(0, ARRAY[rule[12], instant, first])::gale.told;
 		RETURN QUERY
 		UPDATE gale.keys AS had
 		SET expires_us = next, head = wide, fingerprint = print, start_us = first,
@@ -949,19 +960,20 @@ BEGIN
 				ELSE gale.rows_behind(had.words, whose,
 					ARRAY[had.node, had.number, had.granted, had.out, first, 0]) END
 		FROM (
-			SELECT unnest(keys) AS key, unnest(numbers) AS number, unnest(wants) AS want,
-				generate_series(behind + 769, behind + 768 + cardinality(keys)) AS job
+			SELECT unnest(CASE WHEN (SELECT generation = meant AND earliest <= instant
+						AND born = pg_postmaster_start_time() FROM gale.birth WHERE one) -- Q4
+					THEN keys END) AS key,
+				unnest(numbers) AS number, unnest(wants) AS want,
+				generate_series(rule[13] + 769, rule[13] + 768 + cardinality(keys)) AS job
 		) AS u
 		WHERE had.key = u.key
-			AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant
-				AND born = pg_postmaster_start_time()) -- Q4
 			AND (CASE WHEN had.start_us = first THEN had.fingerprint = print
 						AND had.used + u.want <= "limit"
 						AND CASE WHEN had.node = whose THEN had.number < u.number
 							ELSE gale.is_next(had.words, whose, u.number) END
 					ELSE had.expires_us <= first AND u.want <= "limit" END
 				OR gale.hold(had.key))
-		RETURNING u.job, used, "out", words, NULL::text;
+		RETURNING (used << 10) + u.job, words;
 		GET DIAGNOSTICS done = ROW_COUNT;
 	ELSE
 		next := NULL; -- nothing is simple
@@ -969,18 +981,17 @@ BEGIN
 	IF done < cardinality(keys) THEN
 		other := gale.meet(wanted, meant);
 		IF other IS NOT NULL THEN
-			IF done > 0 OR behind > 0 THEN
+			IF done > 0 OR rule[13] > 0 THEN
 				RAISE serialization_failure USING MESSAGE = 'the mark was lost meanwhile';
 			END IF;
-			RETURN NEXT ROW(0, nonce, instant, NULL, other)::gale.told;
+			RETURN NEXT gale.tell_other(rule[12], other);
 			RETURN;
 		END IF;
 		IF next IS NOT NULL THEN
-			RETURN QUERY SELECT * FROM gale.lend_new(behind, meant, keys, numbers, wants, wide,
+			RETURN QUERY SELECT * FROM gale.lend_new(rule[13], meant, keys, numbers, wants, wide,
 				print, "limit", whose, instant, first, next);
 		END IF;
-		RETURN QUERY SELECT * FROM gale.lend_others(nonce, behind, meant, keys, numbers, wants,
-			rests, rule);
+		RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, numbers, wants, rule);
 	END IF;
 	IF gale.now_us() >= next THEN -- Q2
 		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
@@ -1001,17 +1012,17 @@ AS $$
 DECLARE
 	other CONSTANT text := gale.meet(wanted, meant);
 	rule bigint[];
-	behind int := 0;
+	behind bigint := 0;
 BEGIN
 	IF other IS NOT NULL THEN
-		RETURN NEXT ROW(0, nonce, gale.now_us(), NULL, other)::gale.told;
+		RETURN NEXT gale.tell_other(nonce, other);
 		RETURN;
 	END IF;
 	FOR i IN 1..cardinality(ends) LOOP
-		rule := rules[i * 11 - 10:i * 11];
-		RETURN QUERY SELECT * FROM gale.lend(wanted, nonce, meant, keys[behind + 1:ends[i]],
-			numbers[behind + 1:ends[i]], wants[behind + 1:ends[i]], rests[behind + 1:ends[i]],
-			rule, 8589934593 + rule[1] * 256, rule[2], rule[3], rule[4], rule[5], rule[10], behind);
+		rule := rules[i * 11 - 10:i * 11] || nonce || behind || rests[behind + 1:ends[i]];
+		RETURN QUERY SELECT * FROM gale.lend(wanted, meant, keys[behind + 1:ends[i]],
+			numbers[behind + 1:ends[i]], wants[behind + 1:ends[i]], rule,
+			8589934593 + rule[1] * 256, rule[2], rule[4], rule[10]);
 		behind := ends[i];
 	END LOOP;
 END
@@ -1082,7 +1093,6 @@ $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gale FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], bigint[], bigint[]),
-	gale.lend(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint, bigint,
-		bigint, bigint, bigint, bigint, int),
+	gale.lend(int, text, bytea[], bigint[], bigint[], bigint[], bigint, bigint, bigint, bigint),
 	gale.lends(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[]),
 	gale.sweep(int, bigint) TO PUBLIC;

@@ -5,12 +5,12 @@
  *
  *     gale.run:    $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
  *                  int4        int8       text            bytea[]   int8[]   int8[]
- *     gale.lend:   $5 numbers  $6 wants   $7 rests        $8 rule, $9 .. $15 too
- *     gale.lends:  the same for several rules             $8 rules, $9 ends
+ *     gale.lends:  the same                  $5 numbers   $6 wants   $7 rests  $8 rules  $9 ends
+ *     gale.lend:   $1 wanted   $2 generation $3 keys      $4 numbers $5 wants  $6 rule, $7 ..
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
- * the order of their keys: rules says what those that follow each other have in common,
+ * the order of their keys: a rule is what those that follow each other have in common,
  * the others what they have not.  schema.sql says which number is what.
  *
  * Invariants
@@ -20,9 +20,11 @@
  *       its verb, and a value of whole words.  Of two answers the later counts: the
  *       first was of a try that came to nothing.                             (law L13)
  */
+#define _GNU_SOURCE
 #include "stores/postgres/wire.h"
 
-#include <stdlib.h>
+#include <endian.h>
+#include <limits.h>
 #include <string.h>
 
 #include "engine/calendar.h"
@@ -67,50 +69,66 @@ static bool make_room(struct postgres_room *room, size_t size)
 
 /* ---- Numbers --------------------------------------------------------------------- */
 
-static uint8_t *put_big(uint8_t *at, uint64_t number, int bytes)
+static uint8_t *put4(uint8_t *at, size_t number)
 {
-	for (int i = bytes - 1; i >= 0; i--, number >>= 8)
-		at[i] = (uint8_t)number;
-	return at + bytes;
+	uint32_t big = htobe32((uint32_t)number);
+
+	memcpy(at, &big, sizeof(big));
+	return at + sizeof(big);
 }
 
-static uint64_t get_big(const uint8_t *at, int bytes)
+static uint8_t *put8(uint8_t *at, uint64_t number)
 {
-	uint64_t number = 0;
+	uint64_t big = htobe64(number);
 
-	for (int i = 0; i < bytes; i++)
-		number = number << 8 | at[i];
-	return number;
+	memcpy(at, &big, sizeof(big));
+	return at + sizeof(big);
+}
+
+static uint32_t get4(const uint8_t *at)
+{
+	uint32_t big;
+
+	memcpy(&big, at, sizeof(big));
+	return be32toh(big);
+}
+
+static uint64_t get8(const uint8_t *at)
+{
+	uint64_t big;
+
+	memcpy(&big, at, sizeof(big));
+	return be64toh(big);
 }
 
 static uint8_t *put_little(uint8_t *at, uint64_t number)
 {
-	for (int i = 0; i < 8; i++, number >>= 8)
-		at[i] = (uint8_t)number;
-	return at + 8;
+	uint64_t little = htole64(number);
+
+	memcpy(at, &little, sizeof(little));
+	return at + sizeof(little);
 }
 
 static uint64_t get_little(const uint8_t *at)
 {
-	uint64_t number = 0;
+	uint64_t little;
 
-	for (int i = 7; i >= 0; i--)
-		number = number << 8 | at[i];
-	return number;
+	memcpy(&little, at, sizeof(little));
+	return le64toh(little);
 }
 
 static uint8_t *put_array_head(uint8_t *at, Oid type, size_t count)
 {
-	at = put_big(at, 1, 4); /* dimension */
-	at = put_big(at, 0, 4); /* nulls */
-	at = put_big(at, type, 4);
-	at = put_big(at, count, 4);
-	return put_big(at, 1, 4); /* is the first index */
+	at = put4(at, 1); /* dimension */
+	at = put4(at, 0); /* nulls */
+	at = put4(at, type);
+	at = put4(at, count);
+	return put4(at, 1); /* is the first index */
 }
 
 static uint8_t *put_number(uint8_t *at, uint64_t number)
 {
-	return put_big(put_big(at, 8, 4), number, 8);
+	return put8(put4(at, 8), number);
 }
 
 /* ---- What a job's numbers are ---------------------------------------------------- */
@@ -255,7 +273,7 @@ static struct measure measure(const struct postgres_batch *batch)
 
 static uint8_t *put_key(uint8_t *at, const struct remote_bytes *key)
 {
-	memcpy(put_big(at, key->count, 4), key->bytes, key->count);
+	memcpy(put4(at, key->count), key->bytes, key->count);
 	return at + 4 + key->count;
 }
 
@@ -305,31 +323,39 @@ static uint8_t *put_vals(uint8_t *at, const struct postgres_batch *batch, size_t
 	return at;
 }
 
-static void set(struct postgres_call *call, int which, Oid type, const void *from,
+static void add(struct postgres_call *call, Oid type, const void *from,
                 const uint8_t *end)
 {
+	int which = call->count++;
+
 	call->types[which] = type;
 	call->values[which] = from;
 	call->lengths[which] = (int)(end - (const uint8_t *)from);
 	call->formats[which] = POSTGRES_BINARY;
 }
 
-/* The first four, which are those of any statement; the keys end there. */
-static void set_first(struct postgres_call *call, const struct postgres_batch *batch,
-                      const uint8_t *start, const uint8_t *keys, const uint8_t *end)
+static uint8_t *add_big(struct postgres_call *call, uint8_t *at, uint64_t number)
+{
+	uint8_t *end = put8(at, number);
+
+	add(call, INT8, at, end);
+	return end;
+}
+
+static uint8_t *add_version(struct postgres_call *call, uint8_t *at)
+{
+	uint8_t *end = put4(at, POSTGRES_SCHEMA_VERSION);
+
+	add(call, INT4, at, end);
+	return end;
+}
+
+static void add_generation(struct postgres_call *call,
+                           const struct postgres_batch *batch)
 {
 	const uint8_t *text = (const uint8_t *)batch->generation;
 
-	set(call, 0, INT4, start, start + 4);
-	set(call, 1, INT8, start + 4, keys);
-	set(call, 2, TEXT, text, text + strlen(batch->generation));
-	set(call, 3, BYTEA_ARRAY, keys, end);
-}
-
-/* Writes what comes before the keys. */
-static uint8_t *put_first(uint8_t *at, const struct postgres_batch *batch)
-{
-	return put_big(put_big(at, POSTGRES_SCHEMA_VERSION, 4), batch->nonce, 8);
+	add(call, TEXT, text, text + strlen(batch->generation));
 }
 
 static bool ask_any(const struct postgres_batch *batch, struct postgres_room *room,
@@ -341,16 +367,16 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
 	                         (sum.numbers + sum.vals) * NUMBER))
 		return false; /* K1 */
-	keys = put_first(room->bytes, batch);
+	ret_call->text = "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)";
+	keys = add_big(ret_call, add_version(ret_call, room->bytes), batch->nonce);
 	jobs = put_keys(keys, batch);
 	vals = put_jobs(jobs, batch, sum.numbers);
 	end = put_vals(vals, batch, sum.vals);
 	gale_assert((size_t)(end - room->bytes) <= room->size);
-	ret_call->text = "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)";
-	ret_call->count = 6;
-	set_first(ret_call, batch, room->bytes, keys, jobs);
-	set(ret_call, 4, INT8_ARRAY, jobs, vals);
-	set(ret_call, 5, INT8_ARRAY, vals, end);
+	add_generation(ret_call, batch);
+	add(ret_call, BYTEA_ARRAY, keys, jobs);
+	add(ret_call, INT8_ARRAY, jobs, vals);
+	add(ret_call, INT8_ARRAY, vals, end);
 	return true;
 }
 
@@ -367,9 +393,14 @@ struct run {
 	bool is_alike; /* no rests */
 };
 
+struct lend {
+	uint64_t lead; /* of the key, the first bytes that not all have in common */
+	const struct remote_job *job;
+};
+
 /* The jobs of a batch, by their keys. */
 struct lends {
-	const struct remote_job *jobs[REMOTE_BATCH_MOST];
+	struct lend jobs[REMOTE_BATCH_MOST];
 	size_t count;
 	struct run runs[RUNS_MOST];
 	size_t run_count;
@@ -392,25 +423,66 @@ static int compare_keys(const struct remote_bytes *a, const struct remote_bytes 
 	return order != 0 ? order : (a->count > b->count) - (a->count < b->count);
 }
 
-static int compare_jobs(const void *a, const void *b)
+/* How many bytes all keys begin with. */
+static size_t shared_by_all(const struct postgres_batch *batch)
 {
-	const struct remote_job *const *one = a, *const *other = b;
+	const struct remote_bytes *first = &batch->jobs[0].key;
+	size_t shared = first->count;
 
-	return compare_keys(&(*one)->key, &(*other)->key);
+	for (size_t i = 1; i < batch->count; i++) {
+		const struct remote_bytes *key = &batch->jobs[i].key;
+
+		shared = key->count < shared ? key->count : shared;
+		while (memcmp(key->bytes, first->bytes, shared) != 0)
+			shared--;
+	}
+	return shared;
+}
+
+static struct lend lend_of(const struct remote_job *job, size_t shared)
+{
+	size_t more = job->key.count - shared;
+	uint8_t lead[8] = { 0 };
+
+	memcpy(lead, job->key.bytes + shared, more < 8 ? more : 8);
+	return (struct lend){ get8(lead), job };
+}
+
+static int compare_lends(const struct lend *a, const struct lend *b)
+{
+	if (a->lead != b->lead)
+		return a->lead < b->lead ? -1 : 1;
+	return compare_keys(&a->job->key, &b->job->key);
+}
+
+/* False if there is one of the same key. */
+static bool put_in_order(struct lends *lends, struct lend lend)
+{
+	size_t at = lends->count++;
+	int order = 1;
+
+	for (; at > 0; at--) {
+		order = compare_lends(&lend, &lends->jobs[at - 1]);
+		if (order >= 0)
+			break;
+		lends->jobs[at] = lends->jobs[at - 1];
+	}
+	lends->jobs[at] = lend;
+	return at == 0 || order > 0;
 }
 
 /* False if any is no lend from a window, or two are of one key. */
 static bool sort_jobs(const struct postgres_batch *batch, struct lends *lends)
 {
-	lends->count = batch->count;
-	for (size_t i = 0; i < batch->count; i++) {
+	size_t shared;
+
+	lends->count = 0;
+	for (size_t i = 0; i < batch->count; i++)
 		if (!is_simple(&batch->jobs[i]))
 			return false;
-		lends->jobs[i] = &batch->jobs[i];
-	}
-	qsort(lends->jobs, batch->count, sizeof(lends->jobs[0]), compare_jobs);
-	for (size_t i = 1; i < batch->count; i++)
-		if (compare_jobs(&lends->jobs[i - 1], &lends->jobs[i]) == 0)
+	shared = batch->count > 0 ? shared_by_all(batch) : 0;
+	for (size_t i = 0; i < batch->count; i++)
+		if (!put_in_order(lends, lend_of(&batch->jobs[i], shared)))
 			return false;
 	return batch->count > 0;
 }
@@ -431,12 +503,11 @@ static uint64_t rest_of(const struct remote_job *job)
 
 static void look_at_run(const struct lends *lends, struct run *run)
 {
-	const struct remote_job *const *jobs = lends->jobs;
-	uint64_t rest = rest_of(jobs[run->from]);
+	uint64_t rest = rest_of(lends->jobs[run->from].job);
 
 	run->is_alike = true;
 	for (size_t i = run->from; i < run->end; i++)
-		run->is_alike &= rest_of(jobs[i]) == rest;
+		run->is_alike &= rest_of(lends->jobs[i].job) == rest;
 }
 
 /* False if there are too many, for so few jobs each. */
@@ -449,7 +520,8 @@ static bool find_runs(struct lends *lends)
 		if (lends->run_count++ == 1 + lends->count / 4)
 			return false;
 		for (end = from + 1; end < lends->count; end++)
-			if (!have_in_common(lends->jobs[from], lends->jobs[end]))
+			if (!have_in_common(lends->jobs[from].job,
+			                    lends->jobs[end].job))
 				break;
 		*run = (struct run){ .from = from, .end = end };
 		look_at_run(lends, run);
@@ -466,7 +538,7 @@ static uint8_t *put_sorted_keys(uint8_t *at, const struct lends *lends)
 {
 	at = put_array_head(at, BYTEA, lends->count);
 	for (size_t i = 0; i < lends->count; i++)
-		at = put_key(at, &lends->jobs[i]->key);
+		at = put_key(at, &lends->jobs[i].job->key);
 	return at;
 }
 
@@ -474,7 +546,7 @@ static uint8_t *put_asked(uint8_t *at, const struct lends *lends)
 {
 	at = put_array_head(at, INT8, lends->count);
 	for (size_t i = 0; i < lends->count; i++)
-		at = put_number(at, lends->jobs[i]->ask.number);
+		at = put_number(at, lends->jobs[i].job->ask.number);
 	return at;
 }
 
@@ -482,128 +554,139 @@ static uint8_t *put_wants(uint8_t *at, const struct lends *lends)
 {
 	at = put_array_head(at, INT8, lends->count);
 	for (size_t i = 0; i < lends->count; i++)
-		at = put_number(at, lends->jobs[i]->ask.want);
+		at = put_number(at, lends->jobs[i].job->ask.want);
 	return at;
 }
 
-static uint8_t *put_rests(uint8_t *at, const struct lends *lends)
+/* How many there are to put. */
+static size_t count_rests(const struct lends *lends)
 {
 	bool are_alike = true;
 
 	for (size_t i = 0; i < lends->run_count; i++)
 		are_alike &= lends->runs[i].is_alike;
-	at = put_array_head(at, INT8, are_alike ? 0 : lends->count);
-	for (size_t i = 0; i < lends->count && !are_alike; i++)
-		at = put_number(at, rest_of(lends->jobs[i]));
+	return are_alike ? 0 : lends->count;
+}
+
+static uint8_t *put_rests(uint8_t *at, const struct lends *lends, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		at = put_number(at, rest_of(lends->jobs[i].job));
 	return at;
 }
 
-static void list_run(const struct lends *lends, const struct run *run, uint64_t now,
-                     uint64_t out[NUMBERS_MOST])
+static uint8_t *put_rule(uint8_t *at, const struct lends *lends, const struct run *run,
+                         uint64_t now)
 {
-	const struct remote_job *job = lends->jobs[run->from];
+	const struct remote_job *job = lends->jobs[run->from].job;
+	uint64_t out[NUMBERS_MOST] = { 0 };
 
-	memset(out, 0, NUMBERS_MOST * sizeof(uint64_t));
 	list_rule(job->rule, now, out);
 	out[1] = (uint64_t)job->rule->is.kind;
 	out[2] = job->rule->fingerprint;
 	out[3] = job->not_before_us;
 	out[10] = job->ask.node;
 	out[11] = rest_of(job);
-}
-
-static uint8_t *put_rules(uint8_t *at, const struct lends *lends, uint64_t now)
-{
-	uint64_t out[NUMBERS_MOST];
-
-	at = put_array_head(at, INT8, lends->run_count * RULE_NUMBERS);
-	for (size_t r = 0; r < lends->run_count; r++) {
-		list_run(lends, &lends->runs[r], now, out);
-		for (size_t i = 1; i <= RULE_NUMBERS; i++)
-			at = put_number(at, out[i]);
-	}
+	for (size_t i = 1; i <= RULE_NUMBERS; i++)
+		at = put_number(at, out[i]);
 	return at;
 }
 
-static uint8_t *put_ends(uint8_t *at, const struct lends *lends)
-{
-	at = put_array_head(at, INT8, lends->run_count);
-	for (size_t r = 0; r < lends->run_count; r++)
-		at = put_number(at, lends->runs[r].end);
-	return at;
-}
-
-/* Of the value of a window, two words. */
+/* Of a value that can be stepped there, as many words as such a rule has. */
 static uint64_t head_of(const struct rule *rule)
 {
-	return UINT64_C(2) << 32 | (uint64_t)rule->is.kind << 8 | 1;
-}
+	uint64_t words = is_meter(rule) ? 3 : 2;
 
-/* $9 to $15, each 8 bytes: what is looked at first. */
-static uint8_t *put_rule(uint8_t *at, const struct lends *lends,
-                         struct postgres_call *call)
-{
-	static const int which[] = { 2, 3, 4, 5, 10 };
-	uint64_t out[NUMBERS_MOST];
-
-	list_run(lends, &lends->runs[0], 0, out);
-	set(call, 8, INT8, at, put_big(at, head_of(lends->jobs[0]->rule), 8));
-	for (int i = 0; i < 5; i++) {
-		at += 8;
-		set(call, 9 + i, INT8, at, put_big(at, out[which[i]], 8));
-	}
-	at += 8;
-	set(call, 14, INT4, at, put_big(at, 0, 4));
-	return at + 4;
+	return words << 32 | (uint64_t)rule->is.kind << 8 | 1;
 }
 
 static size_t bytes_of_lends(const struct lends *lends)
 {
-	size_t sum = 4 + 8 + 6 * ARRAY_HEAD + 6 * 8 + 4 + lends->count * 3 * NUMBER +
+	size_t sum = 4 + 6 * ARRAY_HEAD + 4 * 8 + (lends->count * 3 + 2) * NUMBER +
 	             lends->run_count * (RULE_NUMBERS + 1) * NUMBER;
 
 	for (size_t i = 0; i < lends->count; i++)
-		sum += 4 + lends->jobs[i]->key.count;
+		sum += 4 + lends->jobs[i].job->key.count;
 	return sum;
 }
 
-static uint8_t *put_last(uint8_t *at, const struct lends *lends,
-                         struct postgres_call *call)
+/* What each job is. */
+static uint8_t *add_jobs(struct postgres_call *call, uint8_t *at,
+                         const struct lends *lends)
 {
-	uint8_t *end = put_ends(at, lends);
+	uint8_t *asked = put_sorted_keys(at, lends);
+	uint8_t *wants = put_asked(asked, lends);
+	uint8_t *end = put_wants(wants, lends);
 
-	if (lends->run_count == 1) {
-		call->text =
-		    "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-		    " $10, $11, $12, $13, $14, $15)";
-		call->count = 15;
-		return put_rule(at, lends, call);
-	}
+	add(call, BYTEA_ARRAY, at, asked);
+	add(call, INT8_ARRAY, asked, wants);
+	add(call, INT8_ARRAY, wants, end);
+	return end;
+}
+
+static uint8_t *ask_run(struct postgres_call *call, uint8_t *at,
+                        const struct postgres_batch *batch, const struct lends *lends)
+{
+	const struct remote_job *job = lends->jobs[0].job;
+	size_t rests = count_rests(lends);
+	uint8_t *rule, *end;
+
+	call->text = "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+	at = add_version(call, at);
+	add_generation(call, batch);
+	rule = add_jobs(call, at, lends);
+	end = put_array_head(rule, INT8, RULE_NUMBERS + 2 + rests);
+	end = put_rule(end, lends, &lends->runs[0], batch->now_us);
+	end = put_number(put_number(end, batch->nonce), 0);
+	end = put_rests(end, lends, rests);
+	add(call, INT8_ARRAY, rule, end);
+	end = add_big(call, end, head_of(job->rule));
+	end = add_big(call, end, job->rule->fingerprint);
+	end = add_big(call, end, job->rule->is.limit);
+	return add_big(call, end, job->ask.node);
+}
+
+static uint8_t *ask_runs(struct postgres_call *call, uint8_t *at,
+                         const struct postgres_batch *batch, const struct lends *lends)
+{
+	size_t rests = count_rests(lends);
+	uint8_t *rules, *ends, *end;
+
 	call->text = "SELECT * FROM gale.lends($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-	call->count = 9;
-	set(call, 8, INT8_ARRAY, at, end);
+	at = add_big(call, add_version(call, at), batch->nonce);
+	add_generation(call, batch);
+	at = add_jobs(call, at, lends);
+	rules = put_rests(put_array_head(at, INT8, rests), lends, rests);
+	ends = put_array_head(rules, INT8, lends->run_count * RULE_NUMBERS);
+	for (size_t i = 0; i < lends->run_count; i++)
+		ends = put_rule(ends, lends, &lends->runs[i], batch->now_us);
+	end = put_array_head(ends, INT8, lends->run_count);
+	for (size_t i = 0; i < lends->run_count; i++)
+		end = put_number(end, lends->runs[i].end);
+	add(call, INT8_ARRAY, at, rules);
+	add(call, INT8_ARRAY, rules, ends);
+	add(call, INT8_ARRAY, ends, end);
 	return end;
 }
 
 static bool ask_lends(const struct postgres_batch *batch, const struct lends *lends,
                       struct postgres_room *room, struct postgres_call *ret_call)
 {
-	uint8_t *part[6], *end;
+	uint8_t *end;
 
 	if (!make_room(room, bytes_of_lends(lends)))
 		return false; /* K1 */
-	part[0] = put_first(room->bytes, batch);
-	part[1] = put_sorted_keys(part[0], lends);
-	part[2] = put_asked(part[1], lends);
-	part[3] = put_wants(part[2], lends);
-	part[4] = put_rests(part[3], lends);
-	part[5] = put_rules(part[4], lends, batch->now_us);
-	set_first(ret_call, batch, room->bytes, part[0], part[1]);
-	for (int i = 1; i < 5; i++)
-		set(ret_call, 3 + i, INT8_ARRAY, part[i], part[i + 1]);
-	end = put_last(part[5], lends, ret_call);
+	end = lends->run_count == 1 ? ask_run(ret_call, room->bytes, batch, lends)
+	                            : ask_runs(ret_call, room->bytes, batch, lends);
 	gale_assert((size_t)(end - room->bytes) <= room->size);
 	return true;
+}
+
+static void note_order(const struct postgres_batch *batch, const struct lends *lends)
+{
+	batch->order->is_short = true;
+	for (size_t i = 0; i < lends->count; i++)
+		batch->order->jobs[i] = (uint8_t)(lends->jobs[i].job - batch->jobs);
 }
 
 bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
@@ -612,9 +695,12 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 	struct lends lends;
 
 	gale_assert(batch->count <= REMOTE_BATCH_MOST);
-	if (find_lends(batch, &lends))
-		return ask_lends(batch, &lends, room, ret_call);
-	return ask_any(batch, room, ret_call);
+	ret_call->count = 0;
+	batch->order->is_short = false;
+	if (!find_lends(batch, &lends))
+		return ask_any(batch, room, ret_call);
+	note_order(batch, &lends);
+	return ask_lends(batch, &lends, room, ret_call);
 }
 
 /* ---- Errors ---------------------------------------------------------------------- */
@@ -654,24 +740,23 @@ enum postgres_result postgres_error(const char *sqlstate)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-/* JOB is a job's number and its code.  Of job 0: A the nonce, B the time of what follows,
- * WORDS where the window of leases that follow starts, OTHER the generation if that is
- * another one.  Of others: A and B the head and the fingerprint of what was there, WORDS its
- * words; of LENT what is used of the window and what is out, WORDS the rows behind the
- * first. */
+/* JOB is a job's number, its code, and of LENT what is used of the window.  Of job 0 WORDS are
+ * the nonce, the time of what follows, and where the window of leases that follow starts; of
+ * OTHER the letters of the generation instead.  Of others: what was there, or the rows behind
+ * the first of what was lent from. */
 enum column {
 	JOB,
-	A,
-	B,
 	WORDS,
-	OTHER,
 	COLUMNS,
 };
 
-static const Oid column_types[COLUMNS] = { INT4, INT8, INT8, INT8_ARRAY, TEXT };
+static const Oid column_types[COLUMNS] = { INT8, INT8_ARRAY };
 
 #define LENT (REMOTE_GARBLED + 1)
 #define CODE_BITS 7 /* a code stands above so many of a job's number */
+#define USED_BITS 10
+#define OTHER (1 << CODE_BITS) /* of job 0 */
+#define CODES (1 << (USED_BITS - CODE_BITS))
 
 static bool has_columns(const PGresult *result)
 {
@@ -684,55 +769,69 @@ static bool has_columns(const PGresult *result)
 	return true;
 }
 
-static size_t length_of(const PGresult *result, int row, enum column column)
+static bool read_number(const PGresult *result, int row, uint64_t *ret_number)
 {
-	if (PQgetisnull(result, row, (int)column))
-		return 0;
-	return (size_t)PQgetlength(result, row, (int)column);
+	if (PQgetlength(result, row, JOB) != 8)
+		return false;
+	*ret_number = get8((const uint8_t *)PQgetvalue(result, row, JOB));
+	return true;
 }
 
-static const uint8_t *bytes_of(const PGresult *result, int row, enum column column)
+struct words {
+	const uint8_t *at; /* the first one's length */
+	size_t count;
+};
+
+static uint64_t word_of(const struct words *words, size_t i)
 {
-	return (const uint8_t *)PQgetvalue(result, row, (int)column);
+	return get8(words->at + i * NUMBER + 4);
 }
 
-/* A number of 4 or 8 bytes, at most so large. */
-static bool number_of(const PGresult *result, int row, enum column column,
-                      uint64_t most, uint64_t *ret_number)
+/* If it is an array of numbers, and nothing else. */
+static bool read_words(const PGresult *result, int row, struct words *ret_words)
 {
-	int bytes = column_types[column] == INT8 ? 8 : 4;
-	uint64_t number;
+	const uint8_t *at = (const uint8_t *)PQgetvalue(result, row, WORDS);
+	size_t length = (size_t)PQgetlength(result, row, WORDS), count;
 
-	if (length_of(result, row, column) != (size_t)bytes)
+	if (length < ARRAY_HEAD || get4(at) != 1 || get4(at + 4) != 0 ||
+	    get4(at + 8) != INT8)
 		return false;
-	number = get_big(bytes_of(result, row, column), bytes);
-	if (number > most)
+	count = get4(at + 12);
+	at += ARRAY_HEAD;
+	if (length != ARRAY_HEAD + count * NUMBER)
 		return false;
-	*ret_number = number;
+	for (size_t i = 0; i < count; i++)
+		if (get4(at + i * NUMBER) != 8)
+			return false;
+	*ret_words = (struct words){ at, count };
 	return true;
 }
 
 /* A row of job 0: what is it of, and from when? */
-static bool is_ours(const PGresult *result, int row, const struct postgres_batch *batch,
-                    uint64_t *ret_now)
+static bool read_first(const PGresult *result, int row,
+                       const struct postgres_batch *batch, struct words *ret_words)
 {
-	uint64_t nonce;
-
-	return number_of(result, row, A, UINT64_MAX, &nonce) && nonce == batch->nonce &&
-	       number_of(result, row, B, INSTANT_MAX_US, ret_now) && *ret_now > 0;
+	return read_words(result, row, ret_words) && ret_words->count >= 2 &&
+	       word_of(ret_words, 0) == batch->nonce && word_of(ret_words, 1) > 0 &&
+	       word_of(ret_words, 1) <= INSTANT_MAX_US;
 }
 
-static enum postgres_result read_generation(const PGresult *result,
+static enum postgres_result read_generation(const struct words *words,
                                             char ret[REMOTE_GENERATION_BYTES + 1])
 {
-	int last = PQntuples(result) - 1;
-	size_t length = length_of(result, last, OTHER);
-	const uint8_t *text = bytes_of(result, last, OTHER);
+	char text[REMOTE_GENERATION_BYTES + 1] = "";
+	size_t length = words->count - 2;
 
-	if (length == 0 || length > REMOTE_GENERATION_BYTES || memchr(text, 0, length))
+	if (length == 0 || length > REMOTE_GENERATION_BYTES)
 		return POSTGRES_WRONG;
-	memcpy(ret, text, length);
-	ret[length] = 0;
+	for (size_t i = 0; i < length; i++) {
+		uint64_t letter = word_of(words, i + 2);
+
+		if (letter == 0 || letter > SCHAR_MAX)
+			return POSTGRES_WRONG;
+		text[i] = (char)letter;
+	}
+	memcpy(ret, text, sizeof(text));
 	return POSTGRES_OTHER_GENERATION;
 }
 
@@ -755,55 +854,10 @@ static bool is_possible(const struct remote_job *job, uint64_t code)
 	}
 }
 
-/* How many words the array has, if it is one of that many numbers. */
-static bool count_words(const PGresult *result, int row, size_t *ret_count)
-{
-	size_t length = length_of(result, row, WORDS);
-	const uint8_t *at = bytes_of(result, row, WORDS);
-
-	if (length < ARRAY_HEAD || get_big(at, 4) != 1 || get_big(at + 4, 4) != 0 ||
-	    get_big(at + 8, 4) != INT8)
-		return false;
-	*ret_count = get_big(at + 12, 4);
-	return length == ARRAY_HEAD + *ret_count * NUMBER;
-}
-
-/* Puts the array's words there, if it is one. */
-static bool read_words(const PGresult *result, int row, uint8_t **to)
-{
-	const uint8_t *from = bytes_of(result, row, WORDS) + ARRAY_HEAD;
-	size_t count;
-
-	if (!count_words(result, row, &count))
-		return false;
-	for (size_t i = 0; i < count; i++, from += NUMBER) {
-		if (get_big(from, 4) != 8)
-			return false;
-		*to = put_little(*to, get_big(from + 4, 8));
-	}
-	return true;
-}
-
-/* The value as it was, put to where there is place for it; no bytes if none. */
-static bool read_before(const PGresult *result, int row, uint8_t **to)
-{
-	uint64_t head, fingerprint;
-
-	if (PQgetisnull(result, row, WORDS))
-		return true;
-	if (!number_of(result, row, A, UINT64_MAX, &head) ||
-	    !number_of(result, row, B, UINT64_MAX, &fingerprint))
-		return false;
-	*to = put_little(put_little(*to, head), fingerprint);
-	return read_words(result, row, to);
-}
-
 /* What a batch's result is read into. */
 struct reader {
 	const struct postgres_batch *batch;
 	struct remote_told *told;
-	struct lends lends;
-	bool is_lends;
 	uint64_t now; /* of the rows that follow; 0: none was told */
 	uint64_t
 	    start;   /* of the window that they are lent from; INSTANT_MAX_US: none */
@@ -811,90 +865,125 @@ struct reader {
 	uint8_t *at;
 };
 
-/* The value as the lend has left it, which says the same of its number (lease.h, D2). */
-static bool read_lent(struct reader *reader, const PGresult *result, int row,
-                      const struct remote_job *job)
+static uint8_t *put_head(uint8_t *at, const struct rule *rule)
 {
-	uint64_t used, out;
-	uint8_t *at = reader->at;
+	return put_little(put_little(at, head_of(rule)), rule->fingerprint);
+}
 
-	if (reader->start == INSTANT_MAX_US ||
-	    !number_of(result, row, A, GALE_UNITS_MAX, &used) ||
-	    !number_of(result, row, B, GALE_UNITS_MAX, &out))
-		return false;
-	at = put_little(put_little(at, head_of(job->rule)), job->rule->fingerprint);
-	at = put_little(put_little(at, reader->start), used);
+/* The value as the lend has left it, which says the same of its number (lease.h, D2); but
+ * that of its own it has nothing out from before. */
+static uint8_t *put_lent(uint8_t *at, const struct reader *reader,
+                         const struct remote_job *job, uint64_t used)
+{
+	at = put_little(put_little(put_head(at, job->rule), reader->start), used);
 	at = put_little(put_little(at, job->ask.node), job->ask.number);
-	at = put_little(put_little(at, job->ask.want), out);
-	reader->at = put_little(put_little(at, reader->start), 0);
-	return PQgetisnull(result, row, WORDS) || read_words(result, row, &reader->at);
+	at = put_little(put_little(at, job->ask.want), job->ask.want);
+	return put_little(put_little(at, reader->start), 0);
 }
 
-static const struct remote_job *job_of(const struct reader *reader, uint64_t number)
+/* The array's words; false if it is none. */
+static bool copy_words(struct reader *reader, const PGresult *result, int row)
 {
-	return reader->is_lends ? reader->lends.jobs[number - 1]
-	                        : &reader->batch->jobs[number - 1];
+	struct words words;
+
+	if (!read_words(result, row, &words))
+		return false;
+	for (size_t i = 0; i < words.count; i++)
+		reader->at = put_little(reader->at, word_of(&words, i));
+	return true;
 }
 
-static enum remote_code read_value(struct reader *reader, const PGresult *result,
-                                   int row, const struct remote_job *job, uint64_t code,
-                                   struct remote_bytes *ret_before)
+static bool read_lent(struct reader *reader, const PGresult *result, int row,
+                      const struct remote_job *job, uint64_t used)
+{
+	if (reader->start == INSTANT_MAX_US || used > GALE_UNITS_MAX)
+		return false;
+	reader->at = put_lent(reader->at, reader, job, used);
+	return PQgetisnull(result, row, WORDS) || copy_words(reader, result, row);
+}
+
+/* The value as it was; no bytes if none. */
+static bool read_before(struct reader *reader, const PGresult *result, int row,
+                        const struct remote_job *job)
+{
+	if (PQgetisnull(result, row, WORDS))
+		return true;
+	if (job->verb <= REMOTE_BACK)
+		reader->at = put_head(reader->at, job->rule);
+	return copy_words(reader, result, row);
+}
+
+static bool read_value(struct reader *reader, const PGresult *result, int row,
+                       const struct remote_job *job, struct remote_told *told,
+                       uint64_t coded)
 {
 	uint8_t *start = reader->at;
-	bool good = code == LENT ? read_lent(reader, result, row, job)
-	                         : read_before(result, row, &reader->at);
+	bool good = told->code == LENT
+	                ? read_lent(reader, result, row, job, coded >> USED_BITS)
+	                : read_before(reader, result, row, job);
 
-	*ret_before = (struct remote_bytes){ 0 };
-	if (!good)
-		return REMOTE_GARBLED; /* whoever wrote that, it is no value */
-	if (reader->at > start)
-		*ret_before =
-		    (struct remote_bytes){ start, (size_t)(reader->at - start) };
-	return code == LENT ? REMOTE_DONE : (enum remote_code)code;
+	if (!good) {
+		told->code = REMOTE_GARBLED; /* whoever wrote that, it is no value */
+		reader->at = start;
+		return is_possible(job, REMOTE_GARBLED);
+	}
+	if (told->code == LENT)
+		told->code = REMOTE_DONE;
+	told->before.bytes = start;
+	told->before.count = (size_t)(reader->at - start);
+	return true;
+}
+
+static bool is_ours(const struct reader *reader, const struct remote_job *job,
+                    uint64_t code, uint64_t coded)
+{
+	if (code == LENT)
+		return reader->batch->order->is_short;
+	return coded >> USED_BITS == 0 && is_possible(job, code);
 }
 
 static bool read_job(struct reader *reader, const PGresult *result, int row,
-                     uint64_t number, uint64_t code)
+                     size_t number, uint64_t coded)
 {
-	const struct remote_job *job = job_of(reader, number);
-	struct remote_told *told = &reader->told[job - reader->batch->jobs];
+	const struct postgres_batch *batch = reader->batch;
+	size_t which =
+	    batch->order->is_short ? batch->order->jobs[number - 1] : number - 1;
+	uint64_t code = coded >> CODE_BITS & (CODES - 1);
+	struct remote_told *told = &reader->told[which];
 
-	if (reader->now == 0 ||
-	    (code == LENT ? !reader->is_lends : !is_possible(job, code)))
+	if (reader->now == 0 || !is_ours(reader, &batch->jobs[which], code, coded))
 		return false;
 	reader->left -= told->now_us == 0;
-	told->now_us = reader->now;
-	told->code = read_value(reader, result, row, job, code, &told->before);
-	return told->code != REMOTE_GARBLED || is_possible(job, REMOTE_GARBLED);
+	*told = (struct remote_told){ .code = (enum remote_code)code,
+		                      .now_us = reader->now };
+	return read_value(reader, result, row, &batch->jobs[which], told, coded);
 }
 
-/* A row of job 0: of what those that follow are. */
-static bool read_first(struct reader *reader, const PGresult *result, int row)
+static bool read_time(struct reader *reader, const PGresult *result, int row)
 {
-	const uint8_t *words = bytes_of(result, row, WORDS) + ARRAY_HEAD;
-	size_t count;
+	struct words words;
 
-	reader->start = INSTANT_MAX_US;
-	if (!PQgetisnull(result, row, WORDS) && count_words(result, row, &count) &&
-	    count > 0)
-		reader->start = get_big(words + 4, 8);
-	return reader->start <= INSTANT_MAX_US &&
-	       is_ours(result, row, reader->batch, &reader->now);
+	if (!read_first(result, row, reader->batch, &words))
+		return false;
+	reader->now = word_of(&words, 1);
+	reader->start = words.count > 2 ? word_of(&words, 2) : INSTANT_MAX_US;
+	return reader->start <= INSTANT_MAX_US;
 }
 
 static bool read_row(struct reader *reader, const PGresult *result, int row)
 {
-	uint64_t job, number;
+	uint64_t coded;
+	size_t number;
 
 	if (PQgetisnull(result, row, JOB))
 		return true; /* it has only been made ready */
-	if (!number_of(result, row, JOB, (LENT + 1) << CODE_BITS, &job))
+	if (!read_number(result, row, &coded))
 		return false;
-	number = job & ((1 << CODE_BITS) - 1);
-	if (job == 0)
-		return read_first(reader, result, row);
+	if (coded == 0)
+		return read_time(reader, result, row);
+	number = coded & ((1 << CODE_BITS) - 1);
 	return number >= 1 && number <= reader->batch->count &&
-	       read_job(reader, result, row, number, job >> CODE_BITS);
+	       read_job(reader, result, row, number, coded);
 }
 
 /* Bytes in an array's words are fewer than what they came in. */
@@ -903,7 +992,7 @@ static size_t room_for(const PGresult *result)
 	size_t sum = 0;
 
 	for (int row = 0; row < PQntuples(result); row++)
-		sum += 10 * 8 + length_of(result, row, WORDS);
+		sum += 10 * 8 + (size_t)PQgetlength(result, row, WORDS);
 	return sum;
 }
 
@@ -919,7 +1008,6 @@ static enum postgres_result read_rows(const PGresult *result,
 
 	if (!make_room(room, room_for(result)))
 		return POSTGRES_NO_MEMORY;
-	reader.is_lends = find_lends(batch, &reader.lends);
 	reader.at = room->bytes;
 	memset(told, 0, batch->count * sizeof(*told));
 	for (int row = 0; row < PQntuples(result); row++)
@@ -928,15 +1016,16 @@ static enum postgres_result read_rows(const PGresult *result,
 	return reader.left == 0 && reader.now > 0 ? POSTGRES_TOLD : POSTGRES_WRONG;
 }
 
+/* The last row may say that it is another. */
 static bool is_other_generation(const PGresult *result,
-                                const struct postgres_batch *batch)
+                                const struct postgres_batch *batch,
+                                struct words *ret_words)
 {
 	int last = PQntuples(result) - 1;
-	uint64_t now, job;
+	uint64_t coded;
 
-	return last >= 0 && is_ours(result, last, batch, &now) &&
-	       number_of(result, last, JOB, 0, &job) &&
-	       !PQgetisnull(result, last, OTHER);
+	return last >= 0 && read_number(result, last, &coded) && coded == OTHER &&
+	       read_first(result, last, batch, ret_words);
 }
 
 enum postgres_result postgres_told(const PGresult *result,
@@ -945,13 +1034,15 @@ enum postgres_result postgres_told(const PGresult *result,
                                    struct remote_told *ret_told,
                                    char ret_generation[REMOTE_GENERATION_BYTES + 1])
 {
+	struct words words;
+
 	if (!result)
 		return POSTGRES_NO_MEMORY;
 	if (PQresultStatus(result) == PGRES_FATAL_ERROR)
 		return postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE));
 	if (PQresultStatus(result) != PGRES_TUPLES_OK || !has_columns(result))
 		return POSTGRES_WRONG;
-	if (is_other_generation(result, batch))
-		return read_generation(result, ret_generation);
+	if (is_other_generation(result, batch, &words))
+		return read_generation(&words, ret_generation);
 	return read_rows(result, batch, room, ret_told);
 }

@@ -29,7 +29,7 @@
 #include "stores/postgres/schema.h"
 #include "stores/remote.h"
 
-#define POSTGRES_PARAMETERS_MOST 15
+#define POSTGRES_PARAMETERS_MOST 10
 #define POSTGRES_BINARY 1
 
 /* Afterwards, for a table that a crash of the server empties, and that is faster; and for
@@ -49,12 +49,20 @@ struct postgres_room {
 
 void postgres_room_close(struct postgres_room *room);
 
+/* Which way a batch has gone. */
+struct postgres_order {
+	bool is_short; /* by their keys: */
+	uint8_t jobs[REMOTE_BATCH_MOST];
+};
+
 struct postgres_batch {
 	const struct remote_job *jobs;
 	size_t count; /* at most REMOTE_BATCH_MOST */
 	const char
 	    *generation; /* the one it is for; "" asks for it, and changes nothing */
 	uint64_t nonce;  /* comes back with the answer */
+	struct postgres_order
+	    *order; /* postgres_ask writes it, postgres_told needs it */
 	uint64_t
 	    now_us; /* about the server's time: which periods of a quota to tell of */
 };

@@ -20,14 +20,15 @@
 
 #define NONCE UINT64_C(0xfedcba9876543210)
 #define T0 GALE_DAYS(20000)
-#define COLUMNS 5
+#define COLUMNS 2
 #define CODED(job, code) ((uint64_t)(job) + ((uint64_t)(code) << 7))
 #define LENT (REMOTE_GARBLED + 1)
-#define NUMBERS 10 /* of the array of a value with one row: 2 words and 6 more */
+#define WORDS_MOST 36
 
 static struct rule window, quota;
 static struct remote_job jobs[3];
 static struct postgres_batch batch;
+static struct postgres_order order;
 static struct postgres_room room;
 static struct remote_told told[3];
 static char generation[REMOTE_GENERATION_BYTES + 1];
@@ -55,10 +56,12 @@ static int start(void **state)
 	    (struct remote_job){ .verb = REMOTE_READ, .key = key, .rule = &quota };
 	jobs[2] =
 	    (struct remote_job){ .verb = REMOTE_DROP, .key = key, .rule = &window };
+	order = (struct postgres_order){ 0 };
 	batch = (struct postgres_batch){ .jobs = jobs,
 		                         .count = 3,
 		                         .generation = "ours",
 		                         .nonce = NONCE,
+		                         .order = &order,
 		                         .now_us = T0 };
 	return 0;
 }
@@ -74,7 +77,7 @@ static int stop(void **state)
 
 static PGresult *empty_result(int format, Oid first_type)
 {
-	static const Oid types[COLUMNS] = { 23, 20, 20, 1016, 25 };
+	static const Oid types[COLUMNS] = { 20, 1016 };
 	PGresAttDesc columns[COLUMNS];
 	PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
 
@@ -110,51 +113,51 @@ static uint8_t *put(uint8_t *at, uint64_t number, int bytes)
 	return at + bytes;
 }
 
-/* {1000, 1001, ...} */
-static int make_array(uint8_t *out, uint64_t count)
+static int make_array(uint8_t *out, const uint64_t *numbers, uint64_t count)
 {
 	uint8_t *at = put(put(put(put(put(out, 1, 4), 0, 4), 20, 4), count, 4), 1, 4);
 
 	for (uint64_t i = 0; i < count; i++)
-		at = put(put(at, 8, 4), 1000 + i, 8);
+		at = put(put(at, 8, 4), numbers[i], 8);
 	return (int)(at - out);
+}
+
+static void set_words(PGresult *result, int row, const uint64_t *numbers,
+                      uint64_t count)
+{
+	uint8_t array[20 + 12 * WORDS_MOST];
+
+	must(count <= WORDS_MOST);
+	set(result, row, 1, array, make_array(array, numbers, count));
 }
 
 static void set_row(PGresult *result, int row, uint64_t job, uint64_t code)
 {
-	set_number(result, row, 0, CODED(job, code), 4);
-	for (int column = 1; column < COLUMNS; column++)
-		set(result, row, column, NULL, -1);
+	set_number(result, row, 0, CODED(job, code), 8);
+	set(result, row, 1, NULL, -1);
 }
 
 /* What the rows that follow belong to. */
 static void set_head(PGresult *result, int row, uint64_t now)
 {
+	const uint64_t words[] = { NONCE, now };
+
 	set_row(result, row, 0, 0);
-	set_number(result, row, 1, NONCE, 8);
-	set_number(result, row, 2, now, 8);
+	set_words(result, row, words, 2);
 }
 
-static void set_value(PGresult *result, int row, uint64_t count)
-{
-	uint8_t array[20 + 12 * NUMBERS];
-
-	must(count <= NUMBERS);
-	set_number(result, row, 1, UINT64_C(0x0000000200000101), 8);
-	set_number(result, row, 2, UINT64_C(0x8877665544332211), 8);
-	set(result, row, 3, array, make_array(array, count));
-}
+static const uint64_t thousands[WORDS_MOST] = { 1000, 1001, 1002, 1003, 1004 };
 
 /* One that can be believed, its rows in another order than the jobs. */
 static PGresult *good_result(void)
 {
-	PGresult *result = empty_result(1, 23);
+	PGresult *result = empty_result(1, 20);
 
 	set_head(result, 0, T0);
 	set_row(result, 1, 2, REMOTE_DONE);
 	set_row(result, 2, 3, REMOTE_DONE);
 	set_row(result, 3, 1, REMOTE_DONE);
-	set_value(result, 3, 2);
+	set_words(result, 3, thousands, 2);
 	return result;
 }
 
@@ -169,21 +172,30 @@ static enum postgres_result judge(PGresult *result)
 
 /* ---- Tests ----------------------------------------------------------------------- */
 
+static void little(uint8_t *out, uint64_t number)
+{
+	for (int i = 0; i < 8; i++, number >>= 8)
+		out[i] = (uint8_t)number;
+}
+
+/* What a job has stepped is of its rule: only what was read is told with its head. */
 static void a_result_is_put_in_the_order_of_the_jobs(void **state)
 {
-	static const uint8_t bytes[] = {
-		1,    1,    0,    0,    2,    0,    0,    0, /* head */
-		0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
-		0xe8, 3,    0,    0,    0,    0,    0,    0, /* 1000 */
-		0xe9, 3,    0,    0,    0,    0,    0,    0,
-	};
+	uint8_t bytes[4 * 8] = { 1, GALE_RULE_FIXED_WINDOW, 0, 0, 2, 0, 0, 0 };
+	PGresult *result = good_result();
 
 	(void)state;
-	assert_int_equal(judge(good_result()), POSTGRES_TOLD);
+	little(bytes + 8, window.fingerprint);
+	little(bytes + 16, 1000);
+	little(bytes + 24, 1001);
+	set_words(result, 1, thousands, 3);
+	assert_int_equal(judge(result), POSTGRES_TOLD);
 	assert_int_equal(told[0].now_us, T0);
 	assert_int_equal(told[0].before.count, sizeof(bytes));
 	assert_memory_equal(told[0].before.bytes, bytes, sizeof(bytes));
-	assert_int_equal(told[1].before.count, 0);
+	assert_int_equal(told[1].before.count, 3 * 8);
+	assert_memory_equal(told[1].before.bytes, bytes + 16, 2 * 8);
+	assert_int_equal(told[2].before.count, 0);
 }
 
 /* K2 */
@@ -193,23 +205,20 @@ static void what_cannot_be_meant_is_not_believed(void **state)
 		int row, column, bytes;
 		uint64_t number;
 	} faults[] = {
-		{ 0, 1, 8, NONCE + 1 }, /* of another call */
-		{ 0, 1, 4, 0 },         /* too short */
-		{ 0, 2, 8, INSTANT_MAX_US + 1 },
-		{ 0, 2, 8, 0 },
-		{ 0, 0, 4, 1 }, /* no time is told */
-		{ 1, 0, 4, 1 }, /* a job twice, and one never */
-		{ 1, 0, 4, 0 }, /* none of the jobs */
-		{ 1, 0, 4, 4 },
-		{ 1, 0, 4, CODED(0, REMOTE_WAITS) },
-		{ 1, 0, 4, UINT32_MAX },
-		{ 1, 0, 8, 2 },
-		{ 3, 0, 4, CODED(1, REMOTE_MOVED) },    /* not of a step */
-		{ 3, 0, 4, CODED(1, REMOTE_CALENDAR) }, /* not of a fixed window */
-		{ 1, 0, 4, CODED(2, REMOTE_WAITS) },    /* not of a read */
-		{ 2, 0, 4, CODED(3, REMOTE_CHANGED) },  /* not of a drop */
-		{ 3, 0, 4, CODED(1, LENT) },            /* not of a step */
-		{ 3, 0, 4, CODED(1, LENT + 1) },
+		{ 0, 0, 8, 1 }, /* no time is told */
+		{ 1, 0, 8, 1 }, /* a job twice, and one never */
+		{ 1, 0, 8, 0 }, /* none of the jobs */
+		{ 1, 0, 8, 4 },
+		{ 1, 0, 8, CODED(0, REMOTE_WAITS) },
+		{ 1, 0, 8, UINT64_MAX },
+		{ 1, 0, 4, 2 },
+		{ 1, 0, 8, 1024 + 2 },                  /* nothing was lent */
+		{ 3, 0, 8, CODED(1, REMOTE_MOVED) },    /* not of a step */
+		{ 3, 0, 8, CODED(1, REMOTE_CALENDAR) }, /* not of a fixed window */
+		{ 1, 0, 8, CODED(2, REMOTE_WAITS) },    /* not of a read */
+		{ 2, 0, 8, CODED(3, REMOTE_CHANGED) },  /* not of a drop */
+		{ 3, 0, 8, CODED(1, LENT) },            /* not of a step */
+		{ 3, 0, 8, CODED(1, LENT + 1) },
 	};
 
 	(void)state;
@@ -222,15 +231,38 @@ static void what_cannot_be_meant_is_not_believed(void **state)
 	}
 }
 
+/* K2 */
+static void another_calls_rows_are_not_believed(void **state)
+{
+	static const uint64_t heads[][2] = {
+		{ NONCE + 1, T0 },
+		{ NONCE, 0 },
+		{ NONCE, INSTANT_MAX_US + 1 },
+	};
+	PGresult *result = good_result();
+
+	(void)state;
+	set_words(result, 0, heads[0], 1);
+	assert_int_equal(judge(result), POSTGRES_WRONG);
+	result = good_result();
+	set(result, 0, 1, NULL, -1);
+	assert_int_equal(judge(result), POSTGRES_WRONG);
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		result = good_result();
+		set_words(result, 0, heads[i], 2);
+		assert_int_equal(judge(result), POSTGRES_WRONG);
+	}
+}
+
 static void other_columns_or_rows_are_not_believed(void **state)
 {
-	PGresult *result = empty_result(1, 23);
+	PGresult *result = empty_result(1, 20);
 
 	(void)state;
 	assert_int_equal(judge(result), POSTGRES_WRONG); /* no rows */
-	result = empty_result(1, 20);
+	result = empty_result(1, 23);
 	assert_int_equal(judge(result), POSTGRES_WRONG); /* another type */
-	result = empty_result(0, 23);
+	result = empty_result(0, 20);
 	assert_int_equal(judge(result), POSTGRES_WRONG); /* text */
 	assert_int_equal(judge(PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK)),
 	                 POSTGRES_WRONG);
@@ -267,55 +299,76 @@ static struct remote_job lend_of(const char *key, uint64_t number)
 }
 
 /* Job 1 of a result is the one whose key comes first. */
-static PGresult *lends_result(uint64_t used)
+static PGresult *lends_result(uint64_t used, uint64_t start)
 {
-	PGresult *result = empty_result(1, 23);
-	uint8_t start[20 + 12];
+	const uint64_t head[] = { NONCE, T0, start };
+	PGresult *result = empty_result(1, 20);
 
-	set_head(result, 0, T0);
-	(void)make_array(start, 1);
-	put(start + sizeof(start) - 8, T0, 8);
-	set(result, 0, 3, start, sizeof(start));
+	set_row(result, 0, 0, 0);
+	set_words(result, 0, head, start > 0 ? 3 : 2);
 	set_row(result, 1, 1, LENT);
+	set_number(result, 1, 0, (used << 10) + CODED(1, LENT), 8);
 	set_row(result, 2, 2, LENT);
 	set(result, 2, 0, NULL, -1); /* it was only made ready */
 	set_row(result, 3, 2, REMOTE_DONE);
-	set_number(result, 1, 1, used, 8);
-	set_number(result, 1, 2, 6, 8);
 	return result;
+}
+
+static void hear_lends(struct remote_job lends[2], PGresult *result)
+{
+	struct postgres_batch two = batch;
+	struct postgres_call call;
+
+	two.jobs = lends;
+	two.count = 2;
+	assert_true(postgres_ask(&two, &room, &call));
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_TOLD);
+	PQclear(result);
 }
 
 static void lends_are_told_as_they_were_left(void **state)
 {
 	struct remote_job lends[] = { lend_of("b", 11), lend_of("a", 12) };
-	struct postgres_batch two = batch;
 	struct lend_answer answer;
-	PGresult *result = lends_result(7);
 
 	(void)state;
-	two.jobs = lends;
-	two.count = 2;
-	assert_int_equal(postgres_told(result, &two, &room, told, generation),
-	                 POSTGRES_TOLD);
-	PQclear(result);
+	hear_lends(lends, lends_result(7, T0));
 	remote_explain_lend(&lends[1], &told[1], &answer);
 	assert_int_equal(answer.result, STORE_DONE);
 	assert_int_equal(answer.grant.units, 5);
 	assert_int_equal(answer.grant.left, 3);
 	assert_int_equal(told[0].before.count, 0);
 
-	result = lends_result(7);
-	set(result, 0, 3, NULL, -1); /* of which window? */
-	assert_int_equal(postgres_told(result, &two, &room, told, generation),
-	                 POSTGRES_TOLD);
-	PQclear(result);
+	hear_lends(lends, lends_result(7, 0)); /* of which window? */
 	assert_int_equal(told[1].code, REMOTE_GARBLED);
+	hear_lends(lends, lends_result(GALE_UNITS_MAX + 1, T0));
+	assert_int_equal(told[1].code, REMOTE_GARBLED);
+}
 
-	result = lends_result(GALE_UNITS_MAX + 1);
-	assert_int_equal(postgres_told(result, &two, &room, told, generation),
-	                 POSTGRES_TOLD);
-	PQclear(result);
-	assert_int_equal(told[1].code, REMOTE_GARBLED);
+/* Whatever keys have in common, and however long they are. */
+static void lends_go_in_the_order_of_their_keys(void **state)
+{
+	static const char *const keys[] = { "gale:1234567890", "gale:123456789",
+		                            "gale:",           "gale:12345678x",
+		                            "gale:123456780",  "gale",
+		                            "gale:\377",       "gale:1" };
+	static const uint8_t sorted[] = { 5, 2, 7, 4, 1, 0, 3, 6 };
+	struct remote_job lends[8];
+	struct postgres_batch eight = batch;
+	struct postgres_call call;
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		lends[i] = lend_of(keys[i], 1);
+	eight.jobs = lends;
+	eight.count = 8;
+	assert_true(postgres_ask(&eight, &room, &call));
+	assert_true(order.is_short);
+	assert_memory_equal(order.jobs, sorted, sizeof(sorted));
+	lends[7] = lends[0];
+	assert_true(postgres_ask(&eight, &room, &call));
+	assert_false(order.is_short);
 }
 
 /* The same key twice, another verb, or little in common: it is the long way then. */
@@ -347,15 +400,15 @@ static void what_is_no_array_of_words_is_garbled(void **state)
 	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		PGresult *result = good_result();
-		uint8_t array[20 + 12 * NUMBERS];
-		int length = make_array(array, chance_below(&chance, NUMBERS + 1));
+		uint8_t array[20 + 12 * 5];
+		int length = make_array(array, thousands, chance_below(&chance, 6));
 		enum postgres_result means;
 
 		array[chance_below(&chance, (uint64_t)length)] =
 		    (uint8_t)chance_next(&chance);
 		if (chance_one_in(&chance, 2))
 			length = (int)chance_below(&chance, (uint64_t)length + 1);
-		set(result, 3, 3, array, length);
+		set(result, 3, 1, array, length);
 		means = judge(result);
 		assert_int_equal(means, POSTGRES_TOLD);
 		assert_true(told[0].code == REMOTE_DONE || told[0].before.count == 0);
@@ -365,19 +418,35 @@ static void what_is_no_array_of_words_is_garbled(void **state)
 
 static void another_generation_is_told(void **state)
 {
-	static const char name[] = "0123456789abcdef0123456789abcdefg";
+	uint64_t words[WORDS_MOST] = { NONCE, T0 };
 
 	(void)state;
-	for (int length = 0; length <= REMOTE_GENERATION_BYTES + 1; length++) {
-		PGresult *result = empty_result(1, 23);
+	for (uint64_t length = 0; length <= REMOTE_GENERATION_BYTES + 1; length++) {
+		PGresult *result = empty_result(1, 20);
 		bool fits = length > 0 && length <= REMOTE_GENERATION_BYTES;
 
-		set_head(result, 0, T0);
-		set(result, 0, 4, name, length);
+		words[2 + length] = 'a';
+		set_row(result, 0, 0, 1);
+		set_words(result, 0, words, 2 + length);
 		assert_int_equal(judge(result),
 		                 fits ? POSTGRES_OTHER_GENERATION : POSTGRES_WRONG);
 		if (fits)
 			assert_int_equal(strlen(generation), length);
+	}
+}
+
+static void letters_that_are_none_are_not_believed(void **state)
+{
+	static const uint64_t letters[] = { 0, 128, UINT64_MAX };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const uint64_t words[] = { NONCE, T0, 'a', letters[i] };
+		PGresult *result = empty_result(1, 20);
+
+		set_row(result, 0, 0, 1);
+		set_words(result, 0, words, 4);
+		assert_int_equal(judge(result), POSTGRES_WRONG);
 	}
 }
 
@@ -449,12 +518,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_result_is_put_in_the_order_of_the_jobs),
 		cmocka_unit_test(what_cannot_be_meant_is_not_believed),
+		cmocka_unit_test(another_calls_rows_are_not_believed),
 		cmocka_unit_test(other_columns_or_rows_are_not_believed),
 		cmocka_unit_test(the_later_of_two_answers_counts),
 		cmocka_unit_test(lends_are_told_as_they_were_left),
+		cmocka_unit_test(lends_go_in_the_order_of_their_keys),
 		cmocka_unit_test(only_simple_lends_go_the_short_way),
 		cmocka_unit_test(what_is_no_array_of_words_is_garbled),
 		cmocka_unit_test(another_generation_is_told),
+		cmocka_unit_test(letters_that_are_none_are_not_believed),
 		cmocka_unit_test(errors_are_of_classes),
 		cmocka_unit_test(without_memory_there_is_no_call),
 		cmocka_unit_test(parameters_are_as_long_as_they_say),

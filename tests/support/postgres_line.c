@@ -81,14 +81,15 @@ enum postgres_result postgres_line_try(struct line *line, const char *sql)
 	return means;
 }
 
-static struct postgres_batch batch_of(const struct line *line,
-                                      const struct remote_job *jobs, size_t count)
+static struct postgres_batch batch_of(struct line *line, const struct remote_job *jobs,
+                                      size_t count)
 {
 	return (struct postgres_batch){
 		.jobs = jobs,
 		.count = count,
 		.generation = line->generation,
 		.nonce = line->nonce,
+		.order = &line->order,
 		.now_us = line->now_us,
 	};
 }

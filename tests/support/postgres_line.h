@@ -16,7 +16,8 @@ struct line {
 	struct postgres_room answered;
 	char generation[REMOTE_GENERATION_BYTES + 1];
 	uint64_t nonce;
-	uint64_t now_us; /* what the next batch says of the server's time */
+	struct postgres_order order; /* of what was said last */
+	uint64_t now_us;             /* what the next batch says of the server's time */
 };
 
 void postgres_line_open(struct line *line, const char *address);
