@@ -96,6 +96,7 @@ void asker_lend(struct asker *asker, unsigned count)
 {
 	struct lend_request requests[TOGETHER];
 	struct key keys[TOGETHER];
+	mono due = mono_after(now_of(asker), PATIENCE_NS);
 
 	asker->answered = 0;
 	for (unsigned i = 0; i < count; i++) {
@@ -109,7 +110,7 @@ void asker_lend(struct asker *asker, unsigned count)
 			         .number = ++number,
 			         .want = UNITS,
 			         .least = 1 },
-			.due = mono_after(now_of(asker), PATIENCE_NS),
+			.due = due,
 		};
 	}
 	asker->store->ops->lend(asker->store, &asker->home, requests, count);

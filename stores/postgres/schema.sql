@@ -834,9 +834,9 @@ $$;
 
 -- Puts a row where there is none of gale.lend's keys: one of a lend if all of it can be had,
 -- else one that has expired, so that it is locked.
-CREATE OR REPLACE FUNCTION gale.lend_new(behind bigint, meant text, keys bytea[], numbers bigint[],
-	wants bigint[], wide bigint, print bigint, "limit" bigint, whose bigint, instant bigint,
-	first bigint, next bigint)
+CREATE OR REPLACE FUNCTION gale.lend_new(meant text, keys bytea[], asks bigint[], base bigint,
+	wide bigint, print bigint, "limit" bigint, whose bigint, instant bigint, first bigint,
+	next bigint)
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -852,7 +852,8 @@ BEGIN
 	FROM (
 		SELECT key, number, want, want <= "limit" AS fits
 		FROM (
-			SELECT keys[n] AS key, numbers[n] AS number, wants[n] AS want
+			SELECT keys[n] AS key, base + (asks[n] >> 36 & 1048575) AS number,
+				asks[n] & 68719476735 AS want
 			FROM generate_series(1, cardinality(keys)) AS n
 		) AS a
 		WHERE NOT EXISTS (SELECT FROM gale.keys AS s WHERE s.key = a.key)
@@ -860,14 +861,14 @@ BEGIN
 		OFFSET 0
 	) AS b
 	ON CONFLICT (key) DO NOTHING
-	RETURNING CASE WHEN head > 0 THEN (used << 10) + 768 + behind + array_position(keys, key) END,
-		words;
+	RETURNING CASE WHEN head > 0
+		THEN (used << 10) + 768 + (asks[array_position(keys, key)] >> 56) END, words;
 END
 $$;
 
 -- Those of the jobs of gale.lend that it has not done.
-CREATE OR REPLACE FUNCTION gale.lend_others(meant text, keys bytea[], numbers bigint[],
-	wants bigint[], rule bigint[])
+CREATE OR REPLACE FUNCTION gale.lend_others(meant text, keys bytea[], asks bigint[], base bigint,
+	rule bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -886,13 +887,14 @@ BEGIN
 		WHERE NOT EXISTS (
 			SELECT FROM gale.keys AS s
 			WHERE s.key = k.key AND s.xmin = pg_current_xact_id_if_assigned()::xid
-				AND s.node > 0 AND s.number = numbers[k.n])
+				AND s.node > 0 AND s.number = base + (asks[k.n] >> 36 & 1048575))
 		ORDER BY 1
 	LOOP
 		others := others || own;
-		jobs := jobs || rule[13]::int + n;
-		rest := coalesce(rule[13 + n], rule[11]);
-		ask := ask || (1::bigint || rule[1:10] || ARRAY[numbers[n], wants[n], rest / 2, rest % 2]);
+		jobs := jobs || (asks[n] >> 56)::int;
+		rest := coalesce(rule[12 + n], rule[11]);
+		ask := ask || (1::bigint || rule[1:10] || ARRAY[base + (asks[n] >> 36 & 1048575),
+			asks[n] & 68719476735, rest / 2, rest % 2]);
 	END LOOP;
 	SELECT array_agg(cardinality(jobs) + 15 * i - 14) INTO starts
 	FROM generate_series(1, cardinality(jobs)) AS i;
@@ -904,10 +906,11 @@ $$;
 -- What they have in common is in rule; what is looked at for each row is a parameter, too: wide is
 -- the head of their values, print the fingerprint, whose the node.
 --
---     1 .. 10 as above (5 is 0 for a quota), 11 a rest, 12 the nonce, 13 how many jobs come
---     before these; 14 .. a rest for each job, if not all are the same
+--     1 .. 10 as above (5 is 0 for a quota), 11 a rest, 12 the nonce; 13 .. a rest for each
+--     job, if not all are the same
 --
--- Each job is described by one number of numbers and of wants.  A rest is twice least, and 1
+-- Each job is described by one of asks: its number in the batch from bit 56 on, from bit 36 on by
+-- how much the request's number is above base, and what is wanted.  A rest is twice least, and 1
 -- more if spent.
 --
 -- What is told of a job that was done here is what became of it: code 6, to which 1024 times what
@@ -918,8 +921,8 @@ $$;
 --
 -- Each expression and each step here is made ready anew for each batch: so what is rare
 -- stands in functions of its own (spec/decisions/0011).
-CREATE OR REPLACE FUNCTION gale.lend(wanted int, meant text, keys bytea[], numbers bigint[],
-	wants bigint[], rule bigint[], wide bigint, print bigint, "limit" bigint, whose bigint)
+CREATE OR REPLACE FUNCTION gale.lend(wanted int, meant text, keys bytea[], asks bigint[],
+	base bigint, rule bigint[], wide bigint, print bigint, "limit" bigint, whose bigint)
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -950,11 +953,11 @@ BEGIN
 		RETURN QUERY
 		UPDATE gale.keys AS had
 		SET expires_us = next, head = wide, fingerprint = print, start_us = first,
-			used = u.want + CASE WHEN had.start_us = first THEN had.used ELSE 0 END,
+			used = (u.x & 68719476735) + CASE WHEN had.start_us = first THEN had.used ELSE 0 END,
 			node = whose,
-			number = u.number,
-			granted = u.want,
-			"out" = u.want + CASE WHEN had.start_us <> first THEN 0
+			number = base + (u.x >> 36 & 1048575),
+			granted = (u.x & 68719476735),
+			"out" = (u.x & 68719476735) + CASE WHEN had.start_us <> first THEN 0
 				WHEN had.node = whose THEN had.out ELSE gale.out_of(had.words, whose) END,
 			words = CASE WHEN had.start_us <> first THEN NULL WHEN had.node = whose THEN had.words
 				ELSE gale.rows_behind(had.words, whose,
@@ -963,17 +966,16 @@ BEGIN
 			SELECT unnest(CASE WHEN (SELECT generation = meant AND earliest <= instant
 						AND born = pg_postmaster_start_time() FROM gale.birth WHERE one) -- Q4
 					THEN keys END) AS key,
-				unnest(numbers) AS number, unnest(wants) AS want,
-				generate_series(rule[13] + 769, rule[13] + 768 + cardinality(keys)) AS job
+				unnest(asks) AS x
 		) AS u
 		WHERE had.key = u.key
 			AND (CASE WHEN had.start_us = first THEN had.fingerprint = print
-						AND had.used + u.want <= "limit"
-						AND CASE WHEN had.node = whose THEN had.number < u.number
-							ELSE gale.is_next(had.words, whose, u.number) END
-					ELSE had.expires_us <= first AND u.want <= "limit" END
+						AND had.used + (u.x & 68719476735) <= "limit"
+						AND CASE WHEN had.node = whose THEN had.number < base + (u.x >> 36 & 1048575)
+							ELSE gale.is_next(had.words, whose, base + (u.x >> 36 & 1048575)) END
+					ELSE had.expires_us <= first AND (u.x & 68719476735) <= "limit" END
 				OR gale.hold(had.key))
-		RETURNING (used << 10) + u.job, words;
+		RETURNING (used << 10) + 768 + (u.x >> 56), words;
 		GET DIAGNOSTICS done = ROW_COUNT;
 	ELSE
 		next := NULL; -- nothing is simple
@@ -981,17 +983,17 @@ BEGIN
 	IF done < cardinality(keys) THEN
 		other := gale.meet(wanted, meant);
 		IF other IS NOT NULL THEN
-			IF done > 0 OR rule[13] > 0 THEN
+			IF done > 0 OR asks[1] >> 56 > 1 THEN
 				RAISE serialization_failure USING MESSAGE = 'the mark was lost meanwhile';
 			END IF;
 			RETURN NEXT gale.tell_other(rule[12], other);
 			RETURN;
 		END IF;
 		IF next IS NOT NULL THEN
-			RETURN QUERY SELECT * FROM gale.lend_new(rule[13], meant, keys, numbers, wants, wide,
-				print, "limit", whose, instant, first, next);
+			RETURN QUERY SELECT * FROM gale.lend_new(meant, keys, asks, base, wide, print,
+				"limit", whose, instant, first, next);
 		END IF;
-		RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, numbers, wants, rule);
+		RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule);
 	END IF;
 	IF gale.now_us() >= next THEN -- Q2
 		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
@@ -1002,7 +1004,7 @@ $$;
 -- The same for lends from windows of several rules, in rules one after the other.  Ends are the
 -- last of the jobs of each.
 CREATE OR REPLACE FUNCTION gale.lends(wanted int, nonce bigint, meant text, keys bytea[],
-	numbers bigint[], wants bigint[], rests bigint[], rules bigint[], ends bigint[])
+	asks bigint[], base bigint, rests bigint[], rules bigint[], ends bigint[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -1019,10 +1021,10 @@ BEGIN
 		RETURN;
 	END IF;
 	FOR i IN 1..cardinality(ends) LOOP
-		rule := rules[i * 11 - 10:i * 11] || nonce || behind || rests[behind + 1:ends[i]];
+		rule := rules[i * 11 - 10:i * 11] || nonce || rests[behind + 1:ends[i]];
 		RETURN QUERY SELECT * FROM gale.lend(wanted, meant, keys[behind + 1:ends[i]],
-			numbers[behind + 1:ends[i]], wants[behind + 1:ends[i]], rule,
-			8589934593 + rule[1] * 256, rule[2], rule[4], rule[10]);
+			asks[behind + 1:ends[i]], base, rule, 8589934593 + rule[1] * 256, rule[2], rule[4],
+			rule[10]);
 		behind := ends[i];
 	END LOOP;
 END
@@ -1093,6 +1095,6 @@ $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gale FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], bigint[], bigint[]),
-	gale.lend(int, text, bytea[], bigint[], bigint[], bigint[], bigint, bigint, bigint, bigint),
-	gale.lends(int, bigint, text, bytea[], bigint[], bigint[], bigint[], bigint[], bigint[]),
+	gale.lend(int, text, bytea[], bigint[], bigint, bigint[], bigint, bigint, bigint, bigint),
+	gale.lends(int, bigint, text, bytea[], bigint[], bigint, bigint[], bigint[], bigint[]),
 	gale.sweep(int, bigint) TO PUBLIC;

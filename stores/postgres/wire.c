@@ -5,8 +5,8 @@
  *
  *     gale.run:    $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
  *                  int4        int8       text            bytea[]   int8[]   int8[]
- *     gale.lends:  the same                  $5 numbers   $6 wants   $7 rests  $8 rules  $9 ends
- *     gale.lend:   $1 wanted   $2 generation $3 keys      $4 numbers $5 wants  $6 rule, $7 ..
+ *     gale.lends:  the same                   $5 asks   $6 base   $7 rests   $8 rules  $9 ends
+ *     gale.lend:   $1 wanted   $2 generation   $3 keys   $4 asks   $5 base   $6 rule  $7 ..
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
@@ -384,6 +384,8 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 
 #define RUNS_MOST (1 + REMOTE_BATCH_MOST / 4)
 #define RULE_NUMBERS 11
+#define PLACE_BIT 56  /* of what an ask is, its number in the batch from there on ... */
+#define NUMBER_BIT 36 /* ... and that of the request, less the base */
 #define TURNS_SLOWLY_US UINT64_C(100000) /* a statement is over before it turns */
 
 /* Jobs of one rule, side by side. */
@@ -402,6 +404,7 @@ struct lend {
 struct lends {
 	struct lend jobs[REMOTE_BATCH_MOST];
 	size_t count;
+	uint64_t base; /* the least number of a request */
 	struct run runs[RUNS_MOST];
 	size_t run_count;
 };
@@ -529,9 +532,26 @@ static bool find_runs(struct lends *lends)
 	return true;
 }
 
+/* False if there is one for which an ask of asks has too few bits. */
+static bool find_base(struct lends *lends)
+{
+	uint64_t most = 0, wanted = 0;
+
+	lends->base = UINT64_MAX;
+	for (size_t i = 0; i < lends->count; i++) {
+		const struct lease_ask *ask = &lends->jobs[i].job->ask;
+
+		lends->base = ask->number < lends->base ? ask->number : lends->base;
+		most = ask->number > most ? ask->number : most;
+		wanted |= ask->want;
+	}
+	return most - lends->base < UINT64_C(1) << (PLACE_BIT - NUMBER_BIT) &&
+	       wanted < UINT64_C(1) << NUMBER_BIT;
+}
+
 static bool find_lends(const struct postgres_batch *batch, struct lends *lends)
 {
-	return sort_jobs(batch, lends) && find_runs(lends);
+	return sort_jobs(batch, lends) && find_base(lends) && find_runs(lends);
 }
 
 static uint8_t *put_sorted_keys(uint8_t *at, const struct lends *lends)
@@ -542,19 +562,19 @@ static uint8_t *put_sorted_keys(uint8_t *at, const struct lends *lends)
 	return at;
 }
 
-static uint8_t *put_asked(uint8_t *at, const struct lends *lends)
+static uint64_t ask_of(const struct lends *lends, size_t i)
 {
-	at = put_array_head(at, INT8, lends->count);
-	for (size_t i = 0; i < lends->count; i++)
-		at = put_number(at, lends->jobs[i].job->ask.number);
-	return at;
+	const struct lease_ask *ask = &lends->jobs[i].job->ask;
+
+	return (i + 1) << PLACE_BIT | (ask->number - lends->base) << NUMBER_BIT |
+	       ask->want;
 }
 
-static uint8_t *put_wants(uint8_t *at, const struct lends *lends)
+static uint8_t *put_asks(uint8_t *at, const struct lends *lends)
 {
 	at = put_array_head(at, INT8, lends->count);
 	for (size_t i = 0; i < lends->count; i++)
-		at = put_number(at, lends->jobs[i].job->ask.want);
+		at = put_number(at, ask_of(lends, i));
 	return at;
 }
 
@@ -602,7 +622,7 @@ static uint64_t head_of(const struct rule *rule)
 
 static size_t bytes_of_lends(const struct lends *lends)
 {
-	size_t sum = 4 + 6 * ARRAY_HEAD + 4 * 8 + (lends->count * 3 + 2) * NUMBER +
+	size_t sum = 4 + 5 * ARRAY_HEAD + 5 * 8 + (lends->count * 2 + 1) * NUMBER +
 	             lends->run_count * (RULE_NUMBERS + 1) * NUMBER;
 
 	for (size_t i = 0; i < lends->count; i++)
@@ -614,14 +634,12 @@ static size_t bytes_of_lends(const struct lends *lends)
 static uint8_t *add_jobs(struct postgres_call *call, uint8_t *at,
                          const struct lends *lends)
 {
-	uint8_t *asked = put_sorted_keys(at, lends);
-	uint8_t *wants = put_asked(asked, lends);
-	uint8_t *end = put_wants(wants, lends);
+	uint8_t *asks = put_sorted_keys(at, lends);
+	uint8_t *end = put_asks(asks, lends);
 
-	add(call, BYTEA_ARRAY, at, asked);
-	add(call, INT8_ARRAY, asked, wants);
-	add(call, INT8_ARRAY, wants, end);
-	return end;
+	add(call, BYTEA_ARRAY, at, asks);
+	add(call, INT8_ARRAY, asks, end);
+	return add_big(call, end, lends->base);
 }
 
 static uint8_t *ask_run(struct postgres_call *call, uint8_t *at,
@@ -635,10 +653,9 @@ static uint8_t *ask_run(struct postgres_call *call, uint8_t *at,
 	at = add_version(call, at);
 	add_generation(call, batch);
 	rule = add_jobs(call, at, lends);
-	end = put_array_head(rule, INT8, RULE_NUMBERS + 2 + rests);
+	end = put_array_head(rule, INT8, RULE_NUMBERS + 1 + rests);
 	end = put_rule(end, lends, &lends->runs[0], batch->now_us);
-	end = put_number(put_number(end, batch->nonce), 0);
-	end = put_rests(end, lends, rests);
+	end = put_rests(put_number(end, batch->nonce), lends, rests);
 	add(call, INT8_ARRAY, rule, end);
 	end = add_big(call, end, head_of(job->rule));
 	end = add_big(call, end, job->rule->fingerprint);

@@ -170,7 +170,9 @@ static uint64_t some_units(void)
 		return chance_between(&t.chance, 1, 3);
 	switch (chance_below(&t.chance, 6)) {
 	case 0:
-		return chance_size(&t.chance, GALE_UNITS_MAX);
+		return chance_size(&t.chance, chance_one_in(&t.chance, 20)
+		                                  ? GALE_UNITS_MAX
+		                                  : UINT32_MAX);
 	case 1:
 		return chance_between(&t.chance, 1, 3);
 	default:
@@ -251,12 +253,16 @@ static uint64_t a_number(const struct dealing *dealing)
 		number -= chance_below(&t.chance, 3);
 		break;
 	case 2:
-		number += chance_log(&t.chance, GALE_UNITS_MAX / 2);
+		number += chance_log(&t.chance, chance_one_in(&t.chance, 1000)
+		                                    ? GALE_UNITS_MAX / 2
+		                                    : 1000);
 		break;
 	default:
 		number++;
 	}
-	return number >= 1 && number <= GALE_UNITS_MAX ? number : GALE_UNITS_MAX;
+	if (number >= 1 && number <= GALE_UNITS_MAX)
+		return number;
+	return chance_one_in(&t.chance, 1000) ? GALE_UNITS_MAX : 1;
 }
 
 static void make_lend(struct remote_job *job, const struct dealing *dealing)

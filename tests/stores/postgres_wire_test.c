@@ -371,7 +371,8 @@ static void lends_go_in_the_order_of_their_keys(void **state)
 	assert_false(order.is_short);
 }
 
-/* The same key twice, another verb, or little in common: it is the long way then. */
+/* The same key twice, another verb, little in common, or large numbers: it is the long way
+ * then. */
 static void only_simple_lends_go_the_short_way(void **state)
 {
 	struct rule brief = compiled(gale_fixed_window(10, 1000));
@@ -382,11 +383,13 @@ static void only_simple_lends_go_the_short_way(void **state)
 
 	(void)state;
 	three.jobs = lends;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 7; i++) {
 		lends[1] = lend_of(i == 1 ? "b" : "a", 2);
 		lends[1].verb = i == 2 ? REMOTE_BACK : REMOTE_LEND;
 		lends[1].rule = i == 3 ? &brief : &window;
 		lends[1].ask.node = i == 4 ? 8 : 9;
+		lends[1].ask.number += i == 5 ? 1 << 20 : 0;
+		lends[1].ask.want <<= i == 6 ? 36 : 0;
 		assert_true(postgres_ask(&three, &room, &call));
 		assert_int_equal(strstr(call.text, "gale.lend") != NULL, i == 0);
 	}
