@@ -5,8 +5,6 @@
  * want one key of a real Redis and of a real PostgreSQL.
  *
  * Exactly the limit is admitted, by a strategy of one's own, by the store, and from leases.
- * The servers' clocks are real: libfaketime does not bear the alarms that end a wait for a
- * row.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -29,7 +29,7 @@
 #define WITHIN GALE_SECONDS(30)
 #define STEPS 10000
 #define PAIRS 2
-#define EXACT_US 15625 /* a 64th of a second: libfaketime reads seconds as a double */
+#define MOMENT_US 15625 /* a 64th of a second */
 
 struct node {
 	struct gale_runtime *runtime;
@@ -241,7 +241,7 @@ static void step_all(struct trio *t)
 		{ &t->here, t->embedded[pair] },
 	};
 
-	t->now += EXACT_US * chance_size(&t->chance, 64);
+	t->now += MOMENT_US * chance_size(&t->chance, 64);
 	test_clock_set(&t->clock, t->now);
 	fake_time_set(&server_time, t->now);
 	while (!act_at_all(places, verb, key, cost))

@@ -1,82 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* fake_time.c -- a file that libfaketime reads whenever a server asks for the time. */
+/* fake_time.c -- a word in a file that servers map, and the library that reads it there. */
 #define _GNU_SOURCE
 #include "tests/support/fake_time.h"
 
-#include <glob.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/atomic.h"
 #include "tests/support/must.h"
 
-static const char *const settings[][2] = {
-	{ "FAKETIME_NO_CACHE", "1" },
-	{ "FAKETIME_DONT_FAKE_MONOTONIC", "1" },
-	{ "TZ", "UTC" },
-};
-
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-
-/* Redis brings a malloc that asks for the time before libfaketime is ready to say it: the
- * one of libc stands before it. */
-static void set_preload(void)
+static int create(char *ret_path, size_t size, const char *folder, const char *name)
 {
-	char preload[256];
-	glob_t found;
+	int fd;
 
-	must(glob("/usr/lib/*/faketime/libfaketime.so.1", 0, NULL, &found) == 0);
-	snprintf(preload, sizeof(preload), "%s:libc.so.6", found.gl_pathv[0]);
-	globfree(&found);
-	must(setenv("LD_PRELOAD", preload, 1) == 0);
+	snprintf(ret_path, size, "%s/%s", folder, name);
+	fd = open(ret_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	must(fd >= 0);
+	return fd;
 }
 
-/* Whoever reads the file finds the one instant or the other.  A fraction is read as a
- * double and cut off: with half a microsecond more it is not the one before. */
+static void make_word(struct fake_time *fake)
+{
+	int fd = create(fake->file, sizeof(fake->file), fake->folder, "now");
+	void *word;
+
+	must(ftruncate(fd, sizeof(*fake->now_us)) == 0);
+	word = mmap(NULL, sizeof(*fake->now_us), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+	            0);
+	must(word != MAP_FAILED);
+	close(fd);
+	fake->now_us = word;
+}
+
+static void copy_library(struct fake_time *fake)
+{
+	int to = create(fake->library, sizeof(fake->library), fake->folder, "clock.so");
+	int from = open(FAKE_CLOCK, O_RDONLY | O_CLOEXEC);
+	struct stat is;
+
+	must(from >= 0 && fstat(from, &is) == 0);
+	must(sendfile(to, from, NULL, (size_t)is.st_size) == is.st_size);
+	close(from);
+	close(to);
+}
+
 void fake_time_set(struct fake_time *fake, uint64_t now_us)
 {
-	time_t then = (time_t)(now_us / 1000000);
-	char next[64], text[32];
-	struct tm parts;
-	FILE *file;
-
-	must(gmtime_r(&then, &parts) &&
-	     strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts) > 0);
-	snprintf(next, sizeof(next), "%s.next", fake->file);
-	file = fopen(next, "w");
-	must(file &&
-	     fprintf(file, "%s.%06u5\n", text, (unsigned)(now_us % 1000000)) > 0 &&
-	     fclose(file) == 0);
-	must(rename(next, fake->file) == 0);
+	store_relaxed(fake->now_us, now_us);
 }
 
-/* PostgreSQL runs as another user. */
+/* PostgreSQL runs as another user, which may not see where this was built. */
 void fake_time_begin(struct fake_time *fake, uint64_t now_us)
 {
 	strcpy(fake->folder, "/tmp/gale-time-XXXXXX");
 	must(mkdtemp(fake->folder) && chmod(fake->folder, 0755) == 0);
-	snprintf(fake->file, sizeof(fake->file), "%s/now", fake->folder);
+	make_word(fake);
+	copy_library(fake);
 	fake_time_set(fake, now_us);
-	must(setenv("FAKETIME_TIMESTAMP_FILE", fake->file, 1) == 0);
-	for (size_t i = 0; i < SETTINGS; i++)
-		must(setenv(settings[i][0], settings[i][1], 1) == 0);
-	set_preload();
+	must(setenv("GALE_FAKE_CLOCK", fake->file, 1) == 0);
+	must(setenv("TZ", "UTC", 1) == 0);
+	must(setenv("LD_PRELOAD", fake->library, 1) == 0);
 }
 
 void fake_time_end(void)
 {
 	unsetenv("LD_PRELOAD");
-	unsetenv("FAKETIME_TIMESTAMP_FILE");
-	for (size_t i = 0; i < SETTINGS; i++)
-		unsetenv(settings[i][0]);
+	unsetenv("TZ");
+	unsetenv("GALE_FAKE_CLOCK");
 }
 
 void fake_time_close(struct fake_time *fake)
 {
-	must(unlink(fake->file) == 0);
+	must(munmap(fake->now_us, sizeof(*fake->now_us)) == 0);
+	must(unlink(fake->library) == 0 && unlink(fake->file) == 0);
 	must(rmdir(fake->folder) == 0);
 }
