@@ -115,21 +115,51 @@ static char *put_units(char *at)
 	return at;
 }
 
-static void run_upsert(struct bench *b)
+/* Does it, or begins it. */
+static void upsert(bool waits)
 {
 	static char keys[HEAD_BYTES + TOGETHER * (4 + sizeof(struct key))];
 	static char units[HEAD_BYTES + TOGETHER * 12];
 	const char *values[] = { keys, units };
 	const int lengths[] = { sizeof(keys), sizeof(units) }, formats[] = { 1, 1 };
 
+	put_keys(keys);
+	put_units(units);
+	if (waits)
+		expect(PQexecParams(bare, UPSERT, 2, NULL, values, lengths, formats, 1),
+		       PGRES_TUPLES_OK);
+	else
+		bench_expect(PQsendQueryParams(bare, UPSERT, 2, NULL, values, lengths,
+		                               formats, 1) == 1 &&
+		                 PQpipelineSync(bare) == 1,
+		             PQerrorMessage(bare));
+}
+
+static void run_upsert(struct bench *b)
+{
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		for (uint64_t done = 0; done < n; done += TOGETHER)
+			upsert(/* waits= */ true);
+}
+
+static void hear(void)
+{
+	expect(PQgetResult(bare), PGRES_TUPLES_OK);
+	bench_expect(PQgetResult(bare) == NULL, "one result");
+	expect(PQgetResult(bare), PGRES_PIPELINE_SYNC);
+}
+
+static void run_upsert_ahead(struct bench *b)
+{
+	bench_expect(PQenterPipelineMode(bare) == 1, PQerrorMessage(bare));
+	upsert(/* waits= */ false);
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		for (uint64_t done = 0; done < n; done += TOGETHER) {
-			put_keys(keys);
-			put_units(units);
-			expect(PQexecParams(bare, UPSERT, 2, NULL, values, lengths,
-			                    formats, 1),
-			       PGRES_TUPLES_OK);
+			upsert(/* waits= */ false);
+			hear();
 		}
+	hear();
+	bench_expect(PQexitPipelineMode(bare) == 1, PQerrorMessage(bare));
 }
 
 static void row(const char *name, void (*run)(struct bench *), struct asker *asker,
@@ -153,6 +183,10 @@ void ask_postgres(void)
 	    0);
 	row("postgres/64 leases at a time", run_lend_many, &few,
 	    "postgres/64 counters, bare", 1.25);
+	row("postgres/64 counters, bare, the next sent ahead", run_upsert_ahead, NULL,
+	    NULL, 0);
+	row("postgres/64 leases at a time, the next asked for ahead", run_lend_ahead,
+	    &few, "postgres/64 counters, bare, the next sent ahead", 1.25);
 	row("postgres/64 steps at a time", run_step_many, &few,
 	    "postgres/64 counters, bare", 0);
 	row("postgres/64 leases at a time, 100,000 keys", run_lend_many, &many,

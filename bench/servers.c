@@ -92,19 +92,22 @@ static struct key next_key(struct asker *asker)
 	return key_of(asker->next++ % asker->keys);
 }
 
-void asker_lend(struct asker *asker, unsigned count)
-{
+/* Until they are answered. */
+struct lot {
 	struct lend_request requests[TOGETHER];
 	struct key keys[TOGETHER];
+};
+
+static void begin(struct asker *asker, struct lot *lot, unsigned count)
+{
 	mono due = mono_after(now_of(asker), PATIENCE_NS);
 
-	asker->answered = 0;
 	for (unsigned i = 0; i < count; i++) {
-		keys[i] = next_key(asker);
-		requests[i] = (struct lend_request){
+		lot->keys[i] = next_key(asker);
+		lot->requests[i] = (struct lend_request){
 			.verb = LEND,
-			.key = (const uint8_t *)&keys[i],
-			.key_len = sizeof(keys[i]),
+			.key = (const uint8_t *)&lot->keys[i],
+			.key_len = sizeof(lot->keys[i]),
 			.rule = &asker->rule,
 			.ask = { .node = 1,
 			         .number = ++number,
@@ -113,7 +116,15 @@ void asker_lend(struct asker *asker, unsigned count)
 			.due = due,
 		};
 	}
-	asker->store->ops->lend(asker->store, &asker->home, requests, count);
+	asker->store->ops->lend(asker->store, &asker->home, lot->requests, count);
+}
+
+void asker_lend(struct asker *asker, unsigned count)
+{
+	struct lot lot;
+
+	asker->answered = 0;
+	begin(asker, &lot, count);
 	wait_for(asker, count);
 }
 
@@ -156,6 +167,25 @@ void run_lend_one(struct bench *b)
 void run_lend_many(struct bench *b)
 {
 	run(b, asker_lend, TOGETHER);
+}
+
+/* Answers come in the order of the batches. */
+void run_lend_ahead(struct bench *b)
+{
+	struct asker *asker = bench_arg(b);
+	struct lot lots[2];
+	unsigned next = 0;
+
+	asker->answered = 0;
+	begin(asker, &lots[next], TOGETHER);
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		for (uint64_t done = 0; done < n; done += TOGETHER) {
+			next = !next;
+			begin(asker, &lots[next], TOGETHER);
+			wait_for(asker, TOGETHER);
+			asker->answered -= TOGETHER;
+		}
+	wait_for(asker, TOGETHER);
 }
 
 void run_step_one(struct bench *b)

@@ -35,6 +35,8 @@ void asker_step(struct asker *asker, unsigned count);
 /* Rows: a lease at a time, TOGETHER at a time; the same for steps. */
 void run_lend_one(struct bench *b);
 void run_lend_many(struct bench *b);
+/* The next TOGETHER are asked for before the answers to the last are waited for. */
+void run_lend_ahead(struct bench *b);
 void run_step_one(struct bench *b);
 void run_step_many(struct bench *b);
 
