@@ -27,6 +27,7 @@
 
 static struct gale_seat *seat;
 static struct gale_limiter *limiter;
+static unsigned pending; /* asks, in need of being taken */
 
 static enum gale_err open_limits(void)
 {
@@ -64,8 +65,7 @@ static void take_completions(void)
 {
 	struct gale_completion done[64];
 
-	while (gale_seat_completions(seat, done, 64) == 64)
-		continue;
+	pending -= (unsigned)gale_seat_completions(seat, done, 64);
 }
 
 static void ask_for(const char *key, const char *end)
@@ -76,9 +76,9 @@ static void ask_for(const char *key, const char *end)
 		return;
 	if (!seat)
 		begin();
-	if (gale_ask(seat, limiter, key, (size_t)(line_end - key), 1, NULL).verdict ==
-	    GALE_PENDING)
-		take_completions();
+	pending +=
+	    gale_ask(seat, limiter, key, (size_t)(line_end - key), 1, NULL).verdict ==
+	    GALE_PENDING;
 }
 
 /* The library's own.  C has no cast for that. */
@@ -119,5 +119,7 @@ SEEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms
 	count = wait(fd, events, most, timeout_ms);
 	if (seat)
 		gale_tick(seat);
+	if (pending > 0)
+		take_completions();
 	return count;
 }
