@@ -5,8 +5,9 @@
  *
  * Loaded before the server's libraries (LD_PRELOAD), it sees what the server receives, asks
  * for each request by its X-Api-Key, and ticks when the server's loop has turned, as a
- * module of that server would.  The limit is out of reach, and what is answered changes
- * nothing: this is for gale_http to measure, and for servers with one thread.
+ * module of that server would.  The limit is out of reach, what is leased lasts, and what
+ * is answered changes nothing: this is for gale_http to measure.  The server's one thread
+ * takes gale's turns, too: a second one would make each of its system calls dearer.
  *
  * Threads   The one that serves.
  */
@@ -22,23 +23,26 @@
 
 #define CLIENTS (1 << 20)
 #define LIMIT UINT64_C(1000000000000)
+#define UNITS 1000000 /* of a key, at once */
+#define TURN_EVERY 64 /* turns of the server's, when nothing is pending */
 #define NAME "\r\nX-Api-Key: "
 #define SEEN __attribute__((visibility("default")))
 
 static struct gale_seat *seat;
+static struct gale_runtime *runtime;
 static struct gale_limiter *limiter;
 static unsigned pending; /* asks, in need of being taken */
 
 static enum gale_err open_limits(void)
 {
-	struct gale_config config = { .shards = 1, .max_keys = CLIENTS };
+	struct gale_config config = { .shards = 1, .max_keys = CLIENTS, .turns = true };
 	struct gale_store_config store = { .max_keys = CLIENTS };
 	struct gale_limiter_config keys = {
 		.name = "keys",
 		.rule = gale_fixed_window(LIMIT, GALE_HOURS(1)),
 		.mode = GALE_LEASED,
+		.lease = { .sizing = GALE_SIZE_FIXED, .batch = UNITS },
 	};
-	struct gale_runtime *runtime;
 	enum gale_err err = gale_runtime_open(&config, &runtime);
 
 	if (err == GALE_ERR_OK)
@@ -61,10 +65,12 @@ static void begin(void)
 	exit(1);
 }
 
-static void take_completions(void)
+static void take_turns(void)
 {
 	struct gale_completion done[64];
 
+	while (gale_turn(runtime) > 0)
+		continue;
 	pending -= (unsigned)gale_seat_completions(seat, done, 64);
 }
 
@@ -112,6 +118,7 @@ SEEN ssize_t recv(int fd, void *bytes, size_t most, int flags)
 SEEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
 {
 	static int (*wait)(int, struct epoll_event *, int, int);
+	static unsigned turns;
 	int count;
 
 	if (!wait)
@@ -119,7 +126,7 @@ SEEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms
 	count = wait(fd, events, most, timeout_ms);
 	if (seat)
 		gale_tick(seat);
-	if (pending > 0)
-		take_completions();
+	if (seat && (pending > 0 || ++turns % TURN_EVERY == 0))
+		take_turns();
 	return count;
 }
