@@ -309,15 +309,14 @@ static struct count count_of(const struct row *row)
 }
 
 /* What the server has is admitted; what it has lent may die with its node's window, but
- * not all of it.  What nobody waited for may have been taken from any window, also from
- * this one. */
+ * not all of it. */
 static bool has_room(const struct row *row, const struct count *before)
 {
 	struct count now = count_of(row);
 
 	if (row->mode == GALE_LEASED)
 		return now.admitted == before->admitted;
-	return now.admitted + now.lost < before->admitted + FIFTY;
+	return now.admitted + now.lost < before->admitted + before->lost + FIFTY;
 }
 
 static bool is_behind(const struct row *row, const struct count *before, bool refills)
