@@ -466,6 +466,7 @@ static void ten_years_ahead(int which, enum gale_mode mode)
 	set_clock(NOON_S);
 	add_relaxed(&s.clock.ahead_us, GALE_HOURS(1));
 	(void)gale_wait(seat, limiter, "k", 1, 1, WITHIN); /* it has been set back */
+	nap_us(50000); /* the node is still busy with that when the answer is there */
 	set_clock(NOON_S + 2);
 	add_relaxed(&s.clock.ahead_us, GALE_HOURS(1));
 	answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
