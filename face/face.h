@@ -75,7 +75,8 @@ struct root {
 struct gale_runtime {
 	/* Since it was opened; read by every ask. */
 	struct lifeline lifeline;
-	struct root *roots; /* of the shards' tables, by the shard's number */
+	struct root
+	    *roots; /* of the shards' tables, by the shard's number: seats know it */
 	uint32_t shard_count;
 	uint32_t pending_max;
 
@@ -117,8 +118,6 @@ static_assert(!IS_WET(struct gale_runtime, lifeline.word) &&
                   !IS_WET(struct gale_runtime, lifeline.token) &&
                   !IS_WET(struct gale_runtime, grace.epoch) &&
                   !IS_WET(struct gale_runtime, grace.fences) &&
-                  !IS_WET(struct gale_runtime, shard_count) &&
-                  !IS_WET(struct gale_runtime, roots) &&
                   !IS_WET(struct gale_limiter, handle.runtime) &&
                   !IS_WET(struct gale_limiter, lender.quick_most) &&
                   !IS_WET(struct gale_limiter, lender.seed) &&
@@ -159,17 +158,16 @@ enum gale_err runtime_error(const struct gale_runtime *runtime);
  * has its hands full, and then the ask is still the caller's. */
 bool runtime_post(struct gale_runtime *runtime, struct ask *ask);
 
-/* The shard of a key's hash. */
+/* The shard of a key's hash, among so many. */
+static inline uint64_t shard_number(uint64_t hash, uint32_t shard_count)
+{
+	return (hash >> 32) * shard_count >> 32;
+}
+
 static inline struct shard *runtime_shard(const struct gale_runtime *runtime,
                                           uint64_t hash)
 {
-	return &runtime->shards[(hash >> 32) * runtime->shard_count >> 32];
-}
-
-static inline const table_root *runtime_root(const struct gale_runtime *runtime,
-                                             uint64_t hash)
-{
-	return &runtime->roots[(hash >> 32) * runtime->shard_count >> 32].table;
+	return &runtime->shards[shard_number(hash, runtime->shard_count)];
 }
 
 /* A turn of all shards, on this thread, and what came of it; nothing if the runtime is

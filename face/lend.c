@@ -24,7 +24,7 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,
                                                uint64_t hash)
 {
-	return runtime_root(seat->handle.runtime, hash);
+	return &seat->roots[shard_number(hash, seat->shard_count)].table;
 }
 
 /* A cost above the limit never passes, whatever is in hand.                     (L7) */

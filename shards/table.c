@@ -7,10 +7,14 @@
  */
 #include "shards/table.h"
 
+#include <assert.h>
+
 #include "engine/check.h"
 #include "runtime/memory.h"
 
 #define SLOTS_FIRST 64
+
+static_assert(CACHE_LINE >= 1 << ROOT_BITS, "the root's low bits are free");
 
 static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 {
@@ -26,7 +30,15 @@ static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 
 static struct slots *slots_of(struct table *table)
 {
-	return load_relaxed(&table->root);
+	return root_slots(load_relaxed(&table->root));
+}
+
+static uintptr_t root_of(const struct slots *slots)
+{
+	uintptr_t address = (uintptr_t)slots;
+
+	gale_assert(slots && address % CACHE_LINE == 0);
+	return address | (uintptr_t)__builtin_popcountll(slots->mask);
 }
 
 bool table_open(struct table *table, struct gale_allocator *allocator)
@@ -34,7 +46,7 @@ bool table_open(struct table *table, struct gale_allocator *allocator)
 	struct slots *slots = slots_new(allocator, SLOTS_FIRST);
 
 	table->count = 0;
-	atomic_init(&table->root, slots);
+	atomic_init(&table->root, slots ? root_of(slots) : 0);
 	return slots != NULL;
 }
 
@@ -96,9 +108,9 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 	if (!larger)
 		return false;
 	copy(old, larger, hashes);
-	store_release(&table->root, larger); /* grown */
+	store_release(&table->root, root_of(larger)); /* grown */
 	if (table->mirror)
-		store_release(table->mirror, larger); /* grown */
+		store_release(table->mirror, root_of(larger)); /* grown */
 	*ret_old = old;
 	return true;
 }

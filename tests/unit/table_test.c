@@ -65,12 +65,12 @@ static void model_close(struct model *m)
 
 static uint64_t slot_count(struct table *table)
 {
-	return load_relaxed(&table->root)->mask + 1;
+	return root_mask(load_relaxed(&table->root)) + 1;
 }
 
 static struct slots *slots_of(struct model *m)
 {
-	return load_relaxed(&m->table.root);
+	return root_slots(load_relaxed(&m->table.root));
 }
 
 static void free_slots(struct model *m, struct slots *old)
