@@ -42,6 +42,12 @@ bool remote_can_lend(const struct rule *rule)
 
 /* ---- What was told --------------------------------------------------------------- */
 
+bool remote_same_rule(const struct rule *a, const struct rule *b)
+{
+	return a == b || (a->fingerprint == b->fingerprint &&
+	                  memcmp(&a->is, &b->is, sizeof(a->is)) == 0);
+}
+
 static bool is_too_early(const struct remote_job *job, const struct remote_told *told)
 {
 	return told->now_us < job->not_before_us;

@@ -88,6 +88,8 @@ struct remote_told {
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */
 bool remote_can_step(const struct rule *rule);
 bool remote_can_lend(const struct rule *rule);
+/* Each job may have its own copy. */
+bool remote_same_rule(const struct rule *a, const struct rule *b);
 
 /*
  * What a job has said, as store.h has it.  Before not_before_us that is a denial until

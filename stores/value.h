@@ -31,6 +31,15 @@ size_t value_bytes(const struct rule *rule, const struct value *value);
 /* out has room for value_bytes of them. */
 size_t value_encode(const struct rule *rule, const struct value *value, uint8_t *out);
 
+/*
+ * A window as a lend has left it that got all it wanted, with as much used as that: it says
+ * the same of that request's number (engine/lease.h, D2), but of its node only that this is
+ * what it has out.
+ */
+#define VALUE_LENT_BYTES (STATE_HEAD_BYTES + (2 + LEASE_ROW_WORDS) * 8)
+void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
+                       uint64_t start_us, uint64_t used, uint8_t *out);
+
 /* No bytes at all are those of a new key. */
 enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,
                             struct value *value);

@@ -493,9 +493,7 @@ static bool sort_jobs(const struct postgres_batch *batch, struct lends *lends)
 static bool have_in_common(const struct remote_job *a, const struct remote_job *b)
 {
 	return a->not_before_us == b->not_before_us && a->ask.node == b->ask.node &&
-	       (a->rule == b->rule ||
-	        (a->rule->fingerprint == b->rule->fingerprint &&
-	         memcmp(&a->rule->is, &b->rule->is, sizeof(a->rule->is)) == 0));
+	       remote_same_rule(a->rule, b->rule);
 }
 
 /* What counts only if not all that is wanted can be had. */
@@ -887,17 +885,6 @@ static uint8_t *put_head(uint8_t *at, const struct rule *rule)
 	return put_little(put_little(at, head_of(rule)), rule->fingerprint);
 }
 
-/* The value as the lend has left it, which says the same of its number (lease.h, D2); but
- * that of its own it has nothing out from before. */
-static uint8_t *put_lent(uint8_t *at, const struct reader *reader,
-                         const struct remote_job *job, uint64_t used)
-{
-	at = put_little(put_little(put_head(at, job->rule), reader->start), used);
-	at = put_little(put_little(at, job->ask.node), job->ask.number);
-	at = put_little(put_little(at, job->ask.want), job->ask.want);
-	return put_little(put_little(at, reader->start), 0);
-}
-
 /* The array's words; false if it is none. */
 static bool copy_words(struct reader *reader, const PGresult *result, int row)
 {
@@ -915,7 +902,8 @@ static bool read_lent(struct reader *reader, const PGresult *result, int row,
 {
 	if (reader->start == INSTANT_MAX_US || used > GALE_UNITS_MAX)
 		return false;
-	reader->at = put_lent(reader->at, reader, job, used);
+	value_encode_lent(job->rule, &job->ask, reader->start, used, reader->at);
+	reader->at += VALUE_LENT_BYTES;
 	return PQgetisnull(result, row, WORDS) || copy_words(reader, result, row);
 }
 

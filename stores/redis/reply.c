@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "engine/check.h"
+#include "engine/window.h"
 
 #define HEAD_MOST 64 /* of a part: its kind and a number */
 
@@ -374,10 +375,37 @@ static bool can_say(const struct remote_job *job, enum remote_code code)
 	return job->verb != REMOTE_DROP;
 }
 
+static bool has_windows(const struct rule *rule)
+{
+	return rule->is.kind != GALE_RULE_GCRA &&
+	       rule->is.kind != GALE_RULE_TOKEN_BUCKET && remote_can_lend(rule);
+}
+
+/* It got all it wanted in the window of now, of which so much is used by that.  False: that
+ * cannot be. */
+static bool read_lent(long long said, const struct remote_job *job, uint64_t now_us,
+                      uint8_t *room, struct remote_told *ret_told)
+{
+	const struct window_state fresh = { 0 };
+	uint64_t used = 0 - (uint64_t)said;
+
+	if (job->verb != REMOTE_LEND || !has_windows(job->rule) ||
+	    used < job->ask.want || used > job->rule->is.limit)
+		return false;
+	value_encode_lent(job->rule, &job->ask, window_start(job->rule, &fresh, now_us),
+	                  used, room);
+	ret_told->code = REMOTE_DONE;
+	ret_told->before = (struct remote_bytes){ room, VALUE_LENT_BYTES };
+	return true;
+}
+
 static bool read_told(const redisReply *part, const struct remote_job *job,
-                      struct remote_told *ret_told)
+                      uint64_t now_us, uint8_t *room, struct remote_told *ret_told)
 {
 	uint64_t code;
+
+	if (part->type == REDIS_REPLY_INTEGER && part->integer < 0)
+		return read_lent(part->integer, job, now_us, room, ret_told);
 
 	if (part->type == REDIS_REPLY_STRING) {
 		ret_told->code = REMOTE_DONE;
@@ -403,7 +431,8 @@ static enum redis_word read_generation(const redisReply *found,
 }
 
 static enum redis_word read_all(const redisReply *reply, const struct remote_job *jobs,
-                                size_t count, struct remote_told *told)
+                                size_t count, struct redis_room *room,
+                                struct remote_told *told)
 {
 	uint64_t now_us;
 
@@ -411,7 +440,8 @@ static enum redis_word read_all(const redisReply *reply, const struct remote_job
 	    !is_number(reply->element[1], 1, INSTANT_MAX_US, &now_us))
 		return REDIS_STRANGE;
 	for (size_t i = 0; i < count; i++) {
-		if (!read_told(reply->element[i + 2], &jobs[i], &told[i]))
+		if (!read_told(reply->element[i + 2], &jobs[i], now_us, room->lent[i],
+		               &told[i]))
 			return REDIS_STRANGE;
 		told[i].now_us = now_us;
 	}
@@ -420,7 +450,8 @@ static enum redis_word read_all(const redisReply *reply, const struct remote_job
 
 void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
                       const struct remote_job *jobs, size_t count,
-                      struct remote_told *told, struct redis_said *ret_said)
+                      struct redis_room *room, struct remote_told *told,
+                      struct redis_said *ret_said)
 {
 	gale_assert(count >= 1 && count <= REMOTE_BATCH_MOST);
 	if (redis_is_error(reply, ret_said))
@@ -433,5 +464,5 @@ void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
 	else if (reply->elements == 2)
 		ret_said->word = read_generation(reply->element[1], ret_said);
 	else
-		ret_said->word = read_all(reply, jobs, count, told);
+		ret_said->word = read_all(reply, jobs, count, room, told);
 }

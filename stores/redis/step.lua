@@ -5,8 +5,11 @@
 --
 --   KEYS   the generation's, then one of each job; the generation is kept with the latest
 --          time that it has seen, which a second's calls share (greet.lua)
---   ARGV   nonce, generation, then each job's bytes, as wire.c packs them
---   reply  nonce, now, then for each job the value as it was, or a code
+--   ARGV   nonce, generation, then each job's bytes, as wire.c packs them; lends like the one
+--          before are one argument together
+--   reply  nonce, now, then for each job the value as it was, or a code, or what is used
+--          of a window now, as a number below zero: then it was lent all that was wanted,
+--          and nobody else has anything of it
 --          nonce, the generation that is there: if it is another; nothing has changed
 --
 -- It knows how values change, and no answers: those the engine works out from what they
@@ -26,6 +29,7 @@
 --
 -- Functions are made anew by each call, and cost it: they are few, and what is seldom
 -- needed is made where it is.
+local list = unpack
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
 local sub, fmod = string.sub, math.fmod
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
@@ -49,7 +53,7 @@ if now - latest >= SECOND then call('SETRANGE', KEYS[1], known, pack('<d', now))
 
 -- Most of a call's keys expire at the same instant, and to spell it takes a while.
 local spelt, instant
-local function keep(key, value, expires)
+local function keep(key, value, expires, new)
 	if expires <= now then
 		call('DEL', key)
 		return
@@ -57,6 +61,7 @@ local function keep(key, value, expires)
 	if spelt ~= expires then
 		spelt, instant = expires, string.format('%.0f', math.ceil((expires + 2 * SECOND) / 1000))
 	end
+	if new then return call('SET', key, value, 'PXAT', instant, new) end
 	call('SET', key, value, 'PXAT', instant)
 end
 
@@ -79,11 +84,11 @@ end
 
 -- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
 --   s, b  cost    l  node, number, units, least, spent    g  node, number, units, tag, part
-local function window(verb, key, job)
+local function window(verb, key, job, found)
 	local head, mark, early, limit, period, first, node, number, units, a, b =
 		unpack('<ddddddddddd', job, 2)
 	if now < early then return WAITS end
-	local value, start, used = try('GET', key) or '', 0, 0
+	local value, start, used = found or try('GET', key) or '', 0, 0
 	local size = type(value) == 'table' and 1 or #value
 	local its_head, its_mark, its_node, last, granted, out, tag, part
 	if size > 0 then
@@ -297,16 +302,62 @@ local function whole(verb, key, job)
 	return ''
 end
 
-local reply = { ARGV[1], now }
-for i = 2, #KEYS do
-	local job = ARGV[i + 1]
+local reply, lead, values = { ARGV[1], now }
+
+-- Lends by the rule of the one before, of keys that no job before was of: most calls are such.
+-- What they have in common is looked at once, and their values are read at once.  What is not
+-- as simple goes the long way.
+local function follow(i, jobs)
+	local head, mark, early, limit, period, first = unpack('<dddddd', lead, 2)
+	local past = fmod(now - first, period)
+	if past < 0 then past = past + period end
+	local from, to, its_rule = now - past, now - past + period, pack('<I8I8', head, mark)
+	if from < 0 then from = 0 end
+	if now < early then from = nil end
+	values = values or call('MGET', list(KEYS, 2))
+	for at = 2, #jobs, 40 do
+		local key, value, told = KEYS[i], values[i - 1], nil
+		local node, number, units = unpack('<ddd', jobs, at)
+		if value and #value >= 80 and #value <= 416 and sub(value, 1, 16) == its_rule then
+			local start, used, its_node, last, granted, out, tag, part =
+				unpack('<I8I8I8I8I8I8I8I8', value, 17)
+			if start == from and tag == from and its_node == node and number > last and
+			   used > 0 and units <= limit - used and #value % 48 == 32 then
+				call('SETRANGE', key, 24,
+					pack('<I8I8I8I8I8', used + units, node, number, units, out + units))
+				told = value
+				if #value == 80 and part == 0 and last > 0 and granted <= out and out <= used then
+					told = -used - units -- who is told the value looks at all that himself
+				end
+			end
+		elseif not value and from and units <= limit then
+			value = pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, from, units,
+				node, number, units, units, from, 0)
+			told = keep(key, value, to, 'NX') and -units -- or else it is of another type
+			value = nil
+		end
+		reply[i + 1] = told or window('l', key, sub(lead, 1, 49) .. sub(jobs, at, at + 39), value)
+		i = i + 1
+	end
+	return i
+end
+
+local i = 2
+for at = 3, #ARGV do
+	local job = ARGV[at]
 	local verb = sub(job, 1, 1)
-	if verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
-		reply[i + 1] = window(verb, KEYS[i], job)
-	elseif verb == 'S' or verb == 'L' or verb == 'G' then
-		reply[i + 1] = meter(verb, KEYS[i], job)
+	if verb == 'm' then
+		i = follow(i, job)
 	else
-		reply[i + 1] = whole(verb, KEYS[i], job)
+		if verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
+			lead = job
+			reply[i + 1] = window(verb, KEYS[i], job)
+		elseif verb == 'S' or verb == 'L' or verb == 'G' then
+			reply[i + 1] = meter(verb, KEYS[i], job)
+		else
+			reply[i + 1] = whole(verb, KEYS[i], job)
+		end
+		i = i + 1
 	end
 end
 return reply

@@ -4,10 +4,12 @@
  * wire.c -- jobs as the arguments of step.lua.
  *
  * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
- * at once, with no text to be parsed):
+ * at once, with no text to be parsed); those of a kind are one argument together:
  *
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
+ *     m  lends from windows by the rule of the lend before, of keys that no job before is
+ *        of: of each what it asks for
  *     r  read                x  swap                   d  drop
  *
  * Room for the whole command is made first; what is written then cannot fail.
@@ -24,6 +26,7 @@
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
 #define PACKED_MOST 160
+#define ASK_NUMBERS 5
 #define WINDOW_NUMBERS 11          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 
@@ -329,16 +332,21 @@ static void pack_step(struct packed *packed, const struct remote_job *job,
 	pack_rest_of_window(packed, job->rule, now_us);
 }
 
-static void pack_lend_window(struct packed *packed, const struct remote_job *job,
-                             uint64_t now_us)
+static void pack_ask(struct packed *packed, const struct remote_job *job)
 {
-	pack_letter(packed, 'l');
-	pack_window(packed, job);
 	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->ask.want);
 	pack_number(packed, job->ask.least);
 	pack_number(packed, job->ask.spent);
+}
+
+static void pack_lend_window(struct packed *packed, const struct remote_job *job,
+                             uint64_t now_us)
+{
+	pack_letter(packed, 'l');
+	pack_window(packed, job);
+	pack_ask(packed, job);
 	pack_rest_of_window(packed, job->rule, now_us);
 }
 
@@ -440,6 +448,53 @@ static void pack(struct packed *packed, const struct remote_job *job, uint64_t n
 	}
 }
 
+static bool lends_from_window(const struct remote_job *job)
+{
+	return job->verb == REMOTE_LEND && !is_meter(job->rule) &&
+	       job->rule->is.cadence != GALE_MONTHLY;
+}
+
+/* A lend like the one before but for its key, and what it asks for. */
+static bool follows(const struct remote_job *job, const struct remote_job *before)
+{
+	return lends_from_window(job) && lends_from_window(before) &&
+	       remote_same_rule(job->rule, before->rule) &&
+	       job->not_before_us == before->not_before_us;
+}
+
+/* Keys that came before in a call, by what their last bytes make of a small number. */
+struct met {
+	bool some[256];
+};
+
+static uint8_t digest(struct remote_bytes key)
+{
+	uint64_t word = 0;
+	size_t count = key.count < sizeof(word) ? key.count : sizeof(word);
+
+	if (count > 0)
+		memcpy(&word, key.bytes + key.count - count, count);
+	return (uint8_t)((word + key.count) * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+}
+
+static bool is_same(struct remote_bytes a, struct remote_bytes b)
+{
+	return a.count == b.count &&
+	       (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0);
+}
+
+/* Is it the first job of its key?  Asked of each job once, in their order. */
+static bool is_first(struct met *met, const struct remote_job *jobs, size_t i)
+{
+	bool *some = &met->some[digest(jobs[i].key)];
+	bool first = true;
+
+	for (size_t j = 0; *some && first && j < i; j++)
+		first = !is_same(jobs[j].key, jobs[i].key);
+	*some = true;
+	return first;
+}
+
 static void put_job(struct redis_text *text, const struct remote_job *job,
                     uint64_t now_us)
 {
@@ -483,19 +538,76 @@ static void put_keys(struct redis_text *text, const struct redis_call *call)
 		    redis_key(key, call->prefix, call->buckets[i], call->jobs[i].key));
 }
 
+/* Which jobs follow the one before, and how many arguments all of them are. */
+struct plan {
+	bool follows[REMOTE_BATCH_MOST];
+	size_t arguments;
+};
+
+static void make_plan(const struct redis_call *call, struct plan *ret_plan)
+{
+	const struct remote_job *jobs = call->jobs;
+	struct met met = { { false } };
+	bool after = false;
+
+	ret_plan->arguments = 0;
+	for (size_t i = 0; i < call->count; i++) {
+		bool first = is_first(&met, jobs, i);
+		bool now = first && i > 0 && follows(&jobs[i], &jobs[i - 1]);
+
+		ret_plan->arguments += !(now && after);
+		ret_plan->follows[i] = after = now;
+	}
+}
+
+/* Returns how many of the jobs the argument is of. */
+static size_t put_followers(struct redis_text *text, const struct redis_call *call,
+                            const struct plan *plan, size_t first)
+{
+	size_t count = 1;
+
+	while (first + count < call->count && plan->follows[first + count])
+		count++;
+	put_length(text, '$', 1 + count * ASK_NUMBERS * sizeof(double));
+	put(text, "m", 1);
+	for (size_t i = 0; i < count; i++) {
+		struct packed packed = { .count = 0 };
+
+		pack_ask(&packed, &call->jobs[first + i]);
+		put(text, packed.bytes, packed.count);
+	}
+	put(text, "\r\n", 2);
+	return count;
+}
+
+static void put_jobs(struct redis_text *text, const struct redis_call *call,
+                     const struct plan *plan)
+{
+	for (size_t i = 0; i < call->count;) {
+		if (plan->follows[i]) {
+			i += put_followers(text, call, plan, i);
+			continue;
+		}
+		put_job(text, &call->jobs[i], call->now_us);
+		i++;
+	}
+}
+
 bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 {
+	struct plan plan;
+
 	gale_assert(call->count >= 1 && call->count <= REMOTE_BATCH_MOST);
 	gale_assert(call->generation.count <= REMOTE_GENERATION_BYTES);
 	if (!make_room(text, call_most(call)))
 		return false;
-	put_length(text, '*', 6 + 2 * call->count);
+	make_plan(call, &plan);
+	put_length(text, '*', 6 + call->count + plan.arguments);
 	put_word(text, "EVALSHA", 7);
 	put_word(text, call->script->sha1, 40);
 	put_keys(text, call);
 	put_number(text, call->nonce);
 	put_word(text, call->generation.bytes, call->generation.count);
-	for (size_t i = 0; i < call->count; i++)
-		put_job(text, &call->jobs[i], call->now_us);
+	put_jobs(text, call, &plan);
 	return true;
 }

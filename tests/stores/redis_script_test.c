@@ -33,7 +33,8 @@ struct scene {
 	uint8_t buckets[REMOTE_BATCH_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
 	struct redis_said said;
-	redisReply *reply; /* where told points to */
+	redisReply *reply;      /* where told points to ... */
+	struct redis_room room; /* ... or here */
 	const char *generation;
 	uint64_t nonce;
 };
@@ -86,7 +87,8 @@ static enum redis_word call_with(struct scene *s, struct redis_talk *with, size_
 	redis_reply_free(s->reply);
 	put(s, with, count);
 	s->reply = redis_talk_hear(with);
-	redis_read_reply(s->reply, s->nonce, s->jobs, count, s->told, &s->said);
+	redis_read_reply(s->reply, s->nonce, s->jobs, count, &s->room, s->told,
+	                 &s->said);
 	return s->said.word;
 }
 
@@ -384,6 +386,11 @@ static void another_type_is_left_alone(void **state)
 	assert_int_equal(call(&s, 5), REDIS_TOLD);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(s.told[i].code, REMOTE_GARBLED);
+	job(&s, 0, REMOTE_LEND, "another"); /* the second follows it */
+	job(&s, 1, REMOTE_LEND, "k");
+	assert_int_equal(call(&s, 2), REDIS_TOLD);
+	assert_int_equal(s.told[0].code, REMOTE_DONE);
+	assert_int_equal(s.told[1].code, REMOTE_GARBLED);
 	length = redis_talk_say(&talk, "LLEN " PREFIX "{b00}:k");
 	assert_int_equal(length->integer, 2);
 	redis_reply_free(length);
@@ -413,6 +420,26 @@ static void other_parameters_are_refused(void **state)
 		s.rule = own;
 	}
 	assert_int_equal(step(&s, "k").remaining, 1);
+	scene_close(&s);
+}
+
+/* Of those that follow another, too, whose values are read together. */
+static void lends_by_other_parameters_are_refused(void **state)
+{
+	const struct gale_rule other = gale_fixed_window(1000, HOUR);
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(100, HOUR));
+	job(&s, 0, REMOTE_LEND, "k");
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	assert_int_equal(rule_compile(&other, &s.rule), GALE_ERR_OK);
+	job(&s, 0, REMOTE_LEND, "another");
+	job(&s, 1, REMOTE_LEND, "k");
+	s.jobs[1].ask.number = 2;
+	assert_int_equal(call(&s, 2), REDIS_TOLD);
+	assert_int_equal(s.told[0].code, REMOTE_DONE);
+	assert_int_equal(s.told[1].code, REMOTE_CHANGED);
 	scene_close(&s);
 }
 
@@ -453,8 +480,12 @@ static void garbage_is_an_answer(void **state)
 		count = some_garbage(&c, &s.rule, bytes);
 		set_value("k", bytes, count);
 		job(&s, 0, readers[n % 3], "k");
-		assert_int_equal(call(&s, 1), REDIS_TOLD);
-		if (s.told[0].code != REMOTE_DONE) {
+		if (n % 2 == 0) { /* or it is a lend that follows another */
+			s.jobs[0].key = bytes_of("another");
+			job(&s, 1, readers[n % 3], "k");
+		}
+		assert_int_equal(call(&s, n % 2 == 0 ? 2 : 1), REDIS_TOLD);
+		if (s.told[n % 2 == 0].code != REMOTE_DONE) {
 			refused++;
 			assert_true(is_value("k", bytes, count));
 		}
@@ -462,6 +493,120 @@ static void garbage_is_an_answer(void **state)
 			scene_close(&s);
 	}
 	assert_in_range(refused, 1000, 2000);
+}
+
+static void put_words(uint8_t *out, const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < 8 * count; i++)
+		out[i] = (uint8_t)(words[i / 8] >> (i % 8 * 8));
+}
+
+/* As it may be, or not quite: windows from before and from ahead, nothing used, all of it. */
+static size_t some_window(struct chance *c, const struct scene *s, uint64_t from,
+                          uint8_t *out)
+{
+	const uint64_t starts[] = { from, from, from, from - HOUR, from + HOUR };
+	const uint64_t used[] = { 0, 1, 7, 98, 99, 100 };
+	uint64_t state[VALUE_WORDS_MOST] = { starts[chance_below(c, 5)],
+		                             used[chance_below(c, 6)] };
+	size_t rows = chance_below(c, 3);
+	size_t count = state_encode(&s->rule, state, out);
+
+	for (size_t i = 0; i < rows; i++, count += 48) {
+		const uint64_t row[] = { i == 0 ? chance_between(c, 1, 2) : 3,
+			                 chance_below(c, 3),
+			                 1,
+			                 1,
+			                 chance_one_in(c, 3)
+			                     ? starts[chance_below(c, 5)]
+			                     : state[0],
+			                 0 };
+
+		put_words(out + count, row, 6);
+	}
+	if (chance_one_in(c, 16))
+		out[chance_below(c, count)]++;
+	return count + chance_one_in(c, 16);
+}
+
+static int64_t expiry_of(const char *key)
+{
+	char command[64];
+	redisReply *reply;
+	int64_t expiry;
+
+	snprintf(command, sizeof(command), "PEXPIRETIME " PREFIX "{b00}:%s", key);
+	reply = redis_talk_say(&talk, command);
+	expiry = reply->integer;
+	redis_reply_free(reply);
+	return expiry;
+}
+
+static void lend_of(struct scene *s, size_t i, const char *key)
+{
+	job(s, i, REMOTE_LEND, key);
+	s->jobs[i].ask =
+	    (struct lease_ask){ .node = 1, .number = 2, .want = 2, .least = 1 };
+}
+
+static void expect_same_grants(const struct remote_told *a, const struct remote_told *b,
+                               const struct remote_job *job)
+{
+	struct lend_answer first, second;
+
+	assert_int_equal(a->code, b->code);
+	remote_explain_lend(job, a, &first);
+	remote_explain_lend(job, b, &second);
+	assert_int_equal(first.result, second.result);
+	assert_int_equal(first.grant.units, second.grant.units);
+	assert_int_equal(first.grant.tag.us, second.grant.tag.us);
+}
+
+/* Whatever stands there. */
+static void a_lend_that_follows_is_the_same_as_alone(void **state)
+{
+	struct chance c = { 1 };
+	uint64_t as_number = 0;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(100, HOUR));
+	step(&s, "another");
+	for (size_t n = 0; n < 3000; n++) {
+		uint64_t from = s.told[0].now_us - s.told[0].now_us % HOUR;
+		uint8_t bytes[VALUE_MOST] = { 0 };
+		size_t count = some_window(&c, &s, from, bytes);
+		struct remote_told followed;
+		redisReply *value, *other;
+
+		redis_talk_do(&talk, "DEL " PREFIX "{b00}:another");
+		set_value("k", bytes, count);
+		set_value("alone", bytes, count);
+		lend_of(&s, 0, "another");
+		lend_of(&s, 1, "k");
+		assert_int_equal(call(&s, 2), REDIS_TOLD);
+		followed = s.told[1];
+		if (followed.before.bytes == s.room.lent[1])
+			as_number++;
+		else
+			followed.before = (struct remote_bytes){
+				bytes, followed.code == REMOTE_DONE ? count : 0
+			};
+		value = value_of("k");
+		lend_of(&s, 0, "alone");
+		assert_int_equal(call(&s, 1), REDIS_TOLD);
+		expect_same_grants(&followed, &s.told[0], &s.jobs[0]);
+		other = value_of("alone");
+		assert_int_equal(value->type, REDIS_REPLY_STRING);
+		assert_int_equal(other->type, REDIS_REPLY_STRING);
+		assert_int_equal(value->len, other->len);
+		assert_memory_equal(value->str, other->str, other->len);
+		assert_int_equal(expiry_of("k"), expiry_of("alone"));
+		redis_reply_free(value);
+		redis_reply_free(other);
+	}
+	assert_in_range(as_number, 20, 2900);
+	scene_close(&s);
 }
 
 /* ---- Swaps ----------------------------------------------------------------------- */
@@ -643,8 +788,9 @@ static void a_user_needs_little(void **state)
 
 	(void)state;
 	scene_open(&s, gale_fixed_window(3, HOUR));
-	redis_talk_do(&talk, "ACL SETUSER least on nopass resetkeys ~" PREFIX "* -@all "
-	                     "+evalsha +script|load +time +get +set +setrange +del");
+	redis_talk_do(&talk,
+	              "ACL SETUSER least on nopass resetkeys ~" PREFIX "* -@all "
+	              "+evalsha +script|load +time +get +mget +set +setrange +del");
 	redis_talk_open(&user, &server);
 	redis_talk_do(&user, "AUTH least any");
 	job(&s, 0, REMOTE_STEP, "k");
@@ -710,7 +856,7 @@ static void an_answer_to_something_else_is_noticed(void **state)
 	job(&s, 0, REMOTE_STEP, "k");
 	put(&s, &talk, 1);
 	s.reply = redis_talk_hear(&talk);
-	redis_read_reply(s.reply, s.nonce + 1, s.jobs, 1, s.told, &s.said);
+	redis_read_reply(s.reply, s.nonce + 1, s.jobs, 1, &s.room, s.told, &s.said);
 	assert_int_equal(s.said.word, REDIS_NOT_OURS);
 	scene_close(&s);
 }
@@ -744,7 +890,9 @@ int main(void)
 		cmocka_unit_test(keys_are_any_bytes),
 		cmocka_unit_test(another_type_is_left_alone),
 		cmocka_unit_test(other_parameters_are_refused),
+		cmocka_unit_test(lends_by_other_parameters_are_refused),
 		cmocka_unit_test(garbage_is_an_answer),
+		cmocka_unit_test(a_lend_that_follows_is_the_same_as_alone),
 		cmocka_unit_test(a_swap_needs_what_it_was),
 		cmocka_unit_test(a_value_that_is_too_long_is_not_read),
 		cmocka_unit_test(another_generation_changes_nothing),

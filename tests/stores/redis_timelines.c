@@ -38,6 +38,7 @@ struct tally {
 	uint64_t allowed;
 	uint64_t denied;
 	uint64_t granted;
+	uint64_t lent;   /* of it, as one number */
 	uint64_t partly; /* less than was wanted */
 	uint64_t wide;   /* partly, by numbers that no double holds */
 	uint64_t refused;
@@ -61,12 +62,14 @@ struct node {
 
 struct key {
 	struct rule rule;
+	const struct rule *rule_told; /* an equal one, that others may have, too */
 	uint8_t name[STORE_KEY_MAX];
 	size_t name_count;
 	uint8_t bucket;
 	struct kept kept;
 	struct node nodes[NODES];
-	size_t latest; /* node that was lent to */
+	uint64_t asking; /* of them: those that ask for leases */
+	size_t latest;   /* node that was lent to */
 };
 
 struct timeline {
@@ -83,6 +86,7 @@ struct timeline {
 	struct remote_job jobs[BATCH_MOST];
 	struct key *job_keys[BATCH_MOST];
 	uint8_t buckets[BATCH_MOST];
+	struct redis_room room;
 	struct remote_told told[BATCH_MOST];
 	size_t count;
 	struct kept before[BATCH_MOST];
@@ -210,12 +214,17 @@ static void make_key(struct timeline *t, size_t number)
 {
 	struct key *key = &t->keys[number];
 
-	*key = (struct key){ .rule = good_rule(&t->chance) };
+	*key = (struct key){ .rule = good_rule(&t->chance), .rule_told = &key->rule };
+	if (number > 0 && chance_one_in(&t->chance, 2)) {
+		key->rule = t->keys[number - 1].rule;
+		key->rule_told = t->keys[number - 1].rule_told;
+	}
 	key->name_count = chance_between(&t->chance, 1, STORE_KEY_MAX);
 	for (size_t i = 0; i < key->name_count; i++)
 		key->name[i] = (uint8_t)chance_next(&t->chance);
 	key->name[0] = (uint8_t)number;
 	key->bucket = (uint8_t)chance_next(&t->chance);
+	key->asking = chance_one_in(&t->chance, 2) ? 1 : NODES;
 	for (uint64_t i = 0; i < NODES; i++)
 		key->nodes[i].id =
 		    chance_one_in(&t->chance, 8) ? GALE_UNITS_MAX - i : i + 1;
@@ -254,7 +263,7 @@ static void move_clock(struct timeline *t)
 
 	if (chance_one_in(&t->chance, 2))
 		return;
-	if (chance_one_in(&t->chance, 16)) {
+	if (chance_one_in(&t->chance, 6)) {
 		t->now = by < t->now - NOW_LEAST ? t->now - by : NOW_LEAST;
 		t->tally->backward += by > 0;
 	} else {
@@ -297,7 +306,7 @@ static struct remote_job *add_job(struct timeline *t, struct key *key,
 	*job = (struct remote_job){
 		.verb = verb,
 		.key = { key->name, key->name_count },
-		.rule = &key->rule,
+		.rule = key->rule_told,
 	};
 	t->job_keys[t->count] = key;
 	t->buckets[t->count] = key->bucket;
@@ -329,7 +338,8 @@ static uint64_t at_most(uint64_t number)
 static void add_lend(struct timeline *t, struct key *key)
 {
 	struct chance *c = &t->chance;
-	struct node *node = &key->nodes[chance_below(c, NODES)];
+	size_t which = chance_one_in(c, 2) ? key->latest : chance_below(c, key->asking);
+	struct node *node = &key->nodes[which];
 	struct remote_job *job = add_job(t, key, REMOTE_LEND);
 
 	job->ask.node = node->id;
@@ -386,6 +396,19 @@ static void add_some_job(struct timeline *t)
 		add_job(t, key, REMOTE_STEP)->cost = some_cost(c, &key->rule);
 }
 
+/* Mostly of rules that are the same, as a limiter's are. */
+static void add_lends(struct timeline *t)
+{
+	uint64_t early =
+	    chance_one_in(&t->chance, 8) ? t->now + chance_below(&t->chance, 4) - 1 : 0;
+
+	for (size_t i = 0; i < t->key_count; i++)
+		if (remote_can_lend(&t->keys[i].rule))
+			add_lend(t, &t->keys[i]);
+	for (size_t i = 0; i < t->count; i++)
+		t->jobs[i].not_before_us = early;
+}
+
 /* ---- The server, and the engine beside it ---------------------------------------- */
 
 /* Sends the batch; the reply must be freed when what it told has been looked at. */
@@ -407,7 +430,7 @@ static redisReply *call(struct timeline *t)
 	expect(t, redis_put_call(&t->talk->text, &call));
 	redis_talk_send(t->talk);
 	reply = redis_talk_hear(t->talk);
-	redis_read_reply(reply, t->now, t->jobs, t->count, t->told, &said);
+	redis_read_reply(reply, t->now, t->jobs, t->count, &t->room, t->told, &said);
 	if (said.word != REDIS_TOLD)
 		printf("said %d: %s\n", (int)said.word, said.text);
 	expect(t, said.word == REDIS_TOLD);
@@ -436,6 +459,23 @@ static bool is_out_of_months(struct timeline *t, const struct remote_job *job,
 	return words[0] >= quota_period(&job->rule->is, month.end_us).end_us;
 }
 
+/* What is told as one number is the value after, and its only row the one that was lent. */
+static bool is_lent_value(const struct timeline *t, size_t i, const struct kept *after)
+{
+	struct remote_bytes told = t->told[i].before;
+	uint8_t lent[VALUE_LENT_BYTES];
+	uint64_t used;
+
+	if (t->jobs[i].verb != REMOTE_LEND || told.bytes != t->room.lent[i] ||
+	    told.count != sizeof(lent) || after->count != sizeof(lent))
+		return false;
+	memcpy(&used, after->bytes + 24, sizeof(used));
+	memcpy(lent, after->bytes, sizeof(lent));
+	memcpy(lent + 56, lent + 48, 8); /* out: what was granted, and no more */
+	return used >= t->jobs[i].ask.want &&
+	       memcmp(told.bytes, lent, sizeof(lent)) == 0;
+}
+
 /* The engine does the same; t->before has what the value was before each job. */
 static void expect_same_told(struct timeline *t)
 {
@@ -452,7 +492,10 @@ static void expect_same_told(struct timeline *t)
 		told = server_serve(&t->jobs[i], t->now, &t->before[i], kept);
 		expect(t, told.code == t->told[i].code);
 		expect(t, told.now_us == t->told[i].now_us);
-		expect(t, same_bytes(told.before, t->told[i].before));
+		if (is_lent_value(t, i, kept))
+			t->tally->lent++;
+		else
+			expect(t, same_bytes(told.before, t->told[i].before));
 		t->tally->waited += told.code == REMOTE_WAITS;
 		t->tally->dropped += t->jobs[i].verb == REMOTE_DROP;
 	}
@@ -662,6 +705,8 @@ static void batch(struct timeline *t)
 	redisReply *reply;
 
 	t->count = 0;
+	if (chance_one_in(&t->chance, 3))
+		add_lends(t);
 	while (t->count < count)
 		add_some_job(t);
 	reply = call(t);
@@ -778,21 +823,21 @@ static void run_timeline(struct redis_talk *talk, uint64_t seed, uint64_t steps,
 
 static bool tells_something(const struct tally *tally)
 {
-	return tally->allowed && tally->denied && tally->granted && tally->partly &&
-	       tally->wide && tally->refused && tally->again && tally->taken_back &&
-	       tally->not_taken && tally->swapped && tally->moved && tally->waited &&
-	       tally->dropped && tally->backward;
+	return tally->allowed && tally->denied && tally->granted && tally->lent &&
+	       tally->partly && tally->wide && tally->refused && tally->again &&
+	       tally->taken_back && tally->not_taken && tally->swapped &&
+	       tally->moved && tally->waited && tally->dropped && tally->backward;
 }
 
 static void print(const struct tally *tally)
 {
 	printf("%" PRIu64 " jobs: %" PRIu64 " allowed, %" PRIu64 " denied, %" PRIu64
-	       " granted (%" PRIu64 " partly, %" PRIu64 " wide), %" PRIu64
-	       " refused, %" PRIu64 " again, %" PRIu64 " taken back, %" PRIu64
-	       " not, %" PRIu64 " swapped, %" PRIu64 " moved, %" PRIu64
-	       " waited, %" PRIu64 " without a month, %" PRIu64 " dropped, %" PRIu64
-	       " steps of the clock back\n",
-	       tally->steps, tally->allowed, tally->denied, tally->granted,
+	       " granted (%" PRIu64 " as one number, %" PRIu64 " partly, %" PRIu64
+	       " wide), %" PRIu64 " refused, %" PRIu64 " again, %" PRIu64
+	       " taken back, %" PRIu64 " not, %" PRIu64 " swapped, %" PRIu64
+	       " moved, %" PRIu64 " waited, %" PRIu64 " without a month, %" PRIu64
+	       " dropped, %" PRIu64 " steps of the clock back\n",
+	       tally->steps, tally->allowed, tally->denied, tally->granted, tally->lent,
 	       tally->partly, tally->wide, tally->refused, tally->again,
 	       tally->taken_back, tally->not_taken, tally->swapped, tally->moved,
 	       tally->waited, tally->calendar, tally->dropped, tally->backward);
@@ -822,7 +867,7 @@ static int run(uint64_t seed, uint64_t steps)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 1, steps = 100000;
+	uint64_t seed = 1, steps = 200000;
 	const struct argument arguments[] = {
 		{ "--seed", &seed },
 		{ "--steps", &steps },

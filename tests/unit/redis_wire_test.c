@@ -190,6 +190,81 @@ static void a_batch_is_one_command(void **state)
 	assert_true(test_allocator_is_balanced(&allocator));
 }
 
+/* What the arguments of a batch's jobs begin with. */
+static void letters_of(struct batch *b, char *out, size_t room)
+{
+	struct test_allocator allocator;
+	struct redis_text text = { .allocator = &allocator.allocator };
+	struct redis_intake intake;
+	redisReply *command;
+	size_t first = 6 + b->call.count, count;
+
+	test_allocator_init(&allocator);
+	assert_true(redis_put_call(&text, &b->call));
+	assert_true(redis_intake_open(&intake, STRING_MOST));
+	assert_true(redis_intake_feed(&intake, text.bytes, text.count));
+	assert_true(redis_intake_take(&intake, &command));
+	assert_non_null(command);
+	count = command->elements - first;
+	assert_in_range(count, 1, room - 1);
+	for (size_t i = 0; i < count; i++)
+		out[i] = command->element[first + i]->str[0];
+	out[count] = '\0';
+	redis_reply_free(command);
+	redis_intake_close(&intake);
+	redis_text_free(&text);
+}
+
+static void lend(struct batch *b, size_t i, const char *key)
+{
+	b->jobs[i] = (struct remote_job){
+		.verb = REMOTE_LEND,
+		.rule = &b->rule,
+		.key = bytes_of(key),
+		.ask = { .node = 1, .number = 1, .want = 2, .least = 1 },
+	};
+}
+
+/* The script reads the values of those that follow before it has done the others. */
+static void lends_of_one_rule_and_keys_of_their_own_go_together(void **state)
+{
+	static const char *const keys[] = { "a", "b", "c", "dd", "ee", "ff" };
+	struct batch *b = calloc(1, sizeof(*b));
+	struct rule copy, other = compiled(gale_fixed_window(4, HOUR));
+	char letters[8];
+
+	(void)state;
+	assert_non_null(b);
+	batch_of(b, 6);
+	for (size_t i = 0; i < 6; i++)
+		lend(b, i, keys[i]);
+	copy = b->rule;
+	b->jobs[1].rule = &copy;
+	letters_of(b, letters, sizeof(letters));
+	assert_string_equal(letters, "lm");
+
+	lend(b, 3, "a"); /* of a key that came before */
+	letters_of(b, letters, sizeof(letters));
+	assert_string_equal(letters, "lmlm");
+
+	lend(b, 3, "dd");
+	b->jobs[2].rule = &other;
+	letters_of(b, letters, sizeof(letters));
+	assert_string_equal(letters, "lmllm");
+
+	lend(b, 2, "c");
+	b->jobs[4].not_before_us = 1;
+	letters_of(b, letters, sizeof(letters));
+	assert_string_equal(letters, "lmll");
+
+	lend(b, 4, "ee");
+	b->jobs[0].verb = REMOTE_STEP;
+	b->jobs[5].verb = REMOTE_BACK;
+	letters_of(b, letters, sizeof(letters));
+	assert_string_equal(letters, "slmg");
+	free(b);
+}
+
 static void without_memory_the_text_is_as_it_was(void **state)
 {
 	static struct batch b;
@@ -277,6 +352,7 @@ static struct redis_said say(const char *bytes, const struct remote_job *jobs,
                              size_t count)
 {
 	static struct remote_told told[REMOTE_BATCH_MOST];
+	static struct redis_room room;
 	struct redis_intake intake;
 	struct redis_said said;
 	redisReply *reply;
@@ -285,10 +361,44 @@ static struct redis_said say(const char *bytes, const struct remote_job *jobs,
 	assert_true(redis_intake_feed(&intake, bytes, strlen(bytes)));
 	assert_true(redis_intake_take(&intake, &reply));
 	assert_non_null(reply);
-	redis_read_reply(reply, 7, jobs, count, told, &said);
+	redis_read_reply(reply, 7, jobs, count, &room, told, &said);
 	redis_reply_free(reply);
 	redis_intake_close(&intake);
 	return said;
+}
+
+static enum redis_word say_used(struct remote_job *job, enum remote_verb verb,
+                                const char *used)
+{
+	char bytes[64];
+
+	job->verb = verb;
+	snprintf(bytes, sizeof(bytes), "*3\r\n$1\r\n7\r\n:5\r\n:%s\r\n", used);
+	return say(bytes, job, 1).word;
+}
+
+/* One number below zero: all that was wanted, of a window of which so much is used by it. */
+static void what_is_used_of_a_window_is_told_of_a_lend_alone(void **state)
+{
+	struct rule window = compiled(gale_fixed_window(3, HOUR));
+	struct rule meter = compiled(gale_gcra(3, HOUR, 3));
+	struct remote_job job = {
+		.rule = &window,
+		.key = bytes_of("k"),
+		.ask = { .node = 1, .number = 1, .want = 2, .least = 1 },
+	};
+
+	(void)state;
+	assert_int_equal(say_used(&job, REMOTE_LEND, "-1"), REDIS_STRANGE);
+	assert_int_equal(say_used(&job, REMOTE_LEND, "-2"), REDIS_TOLD);
+	assert_int_equal(say_used(&job, REMOTE_LEND, "-3"), REDIS_TOLD);
+	assert_int_equal(say_used(&job, REMOTE_LEND, "-4"), REDIS_STRANGE);
+	assert_int_equal(say_used(&job, REMOTE_LEND, "-9223372036854775808"),
+	                 REDIS_STRANGE);
+	assert_int_equal(say_used(&job, REMOTE_BACK, "-2"), REDIS_STRANGE);
+	assert_int_equal(say_used(&job, REMOTE_READ, "-2"), REDIS_STRANGE);
+	job.rule = &meter;
+	assert_int_equal(say_used(&job, REMOTE_LEND, "-2"), REDIS_STRANGE);
 }
 
 static void only_what_the_script_says_is_believed(void **state)
@@ -437,10 +547,12 @@ int main(void)
 		cmocka_unit_test(the_longest_key_fits),
 		cmocka_unit_test(words_are_sent_with_their_lengths),
 		cmocka_unit_test(a_batch_is_one_command),
+		cmocka_unit_test(lends_of_one_rule_and_keys_of_their_own_go_together),
 		cmocka_unit_test(without_memory_the_text_is_as_it_was),
 		cmocka_unit_test(what_is_too_much_breaks_the_intake),
 		cmocka_unit_test(long_strings_break_the_intake),
 		cmocka_unit_test(only_what_the_script_says_is_believed),
+		cmocka_unit_test(what_is_used_of_a_window_is_told_of_a_lend_alone),
 		cmocka_unit_test(values_longer_than_the_rules_are_not_believed),
 		cmocka_unit_test(errors_are_told_apart_by_their_first_word),
 		cmocka_unit_test(another_address_is_read_with_care),
