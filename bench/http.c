@@ -11,9 +11,11 @@
  *	gale_http --send PORT DEEP KEYS COUNT    only requests, to a server that runs
  *
  * A server is a process, with one thread that serves; requests come from this one, over
- * loopback, on one connection or on 16.  The two have a processor each.  What is counted is the
- * processor time of all threads of the server, the kernel's on its behalf with it, per
- * request: not what passes while it waits.
+ * loopback, on one connection or on 16.  What is counted is the processor time of all threads
+ * of the server, the kernel's on its behalf with it, per request: not what passes while it
+ * waits.  All are on one processor, where a server finds all requests that there are when
+ * its turn comes.  On two it sleeps and is woken in between, as the client happens to be
+ * fast, which makes a request twice as dear, and differently so in each round.
  *
  *     with       the server as it is, with a limit that nobody reaches
  *     without    the same program, started without a limit: no key is asked about
@@ -56,7 +58,8 @@ struct effort {
 	uint64_t keys_most;
 };
 
-static const struct effort full = { 3, 15, 1000, 200000, UINT64_MAX };
+static const struct effort full = { 8, 6, 1000, 200000, UINT64_MAX };
+static const struct effort inside = { 8, 6, 1000, 20000, UINT64_MAX }; /* leases last */
 static const struct effort smoke = { 1, 2, 20, 2000, 1000 };
 
 enum role {
@@ -149,18 +152,19 @@ static double stamps_a_ns(void)
 	return (double)(stamp() - first) / (double)(patience_now_ns() - began);
 }
 
-/* The servers have the first processor that we may use, we the last. */
-static void find_processors(unsigned *ret_first, unsigned *ret_last)
+/* The first that we may use: it becomes ours, and the servers'. */
+static unsigned take_processor(void)
 {
+	unsigned processor = 0;
 	cpu_set_t set;
 
 	must(sched_getaffinity(0, sizeof(set), &set) == 0);
-	*ret_first = 0;
-	while (!CPU_ISSET(*ret_first, &set))
-		(*ret_first)++;
-	for (unsigned i = *ret_first; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &set))
-			*ret_last = i;
+	while (!CPU_ISSET(processor, &set))
+		processor++;
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	must(sched_setaffinity(0, sizeof(set), &set) == 0);
+	return processor;
 }
 
 /* ---- A round --------------------------------------------------------------------- */
@@ -284,12 +288,11 @@ static void take_round(struct server *servers, unsigned count,
 static void print_heads(void)
 {
 	static const char *const heads[] = {
-		"connections",   "deep",     "keys",
-		"window, s",     "with, ns", "without, ns",
-		"other threads", "share",    "spread",
-		"of nothing",    "spread",   "asks, ns",
-		"ticks, ns",     "share",    "pending",
-		"bar",           "",
+		"connections", "deep",      "keys",        "window, s",
+		"log",         "with, ns",  "without, ns", "other threads",
+		"share",       "spread",    "of nothing",  "spread",
+		"asks, ns",    "ticks, ns", "share",       "pending",
+		"bar",         "",
 	};
 	size_t count = sizeof(heads) / sizeof(heads[0]);
 
@@ -328,10 +331,10 @@ static void print_watch(const struct server_question *question, struct findings 
 static void print_findings(const struct server_question *question,
                            struct findings *found)
 {
-	printf("| %u | %u | %" PRIu64 " | %s | %.0f | %.0f | %.0f ",
+	printf("| %u | %u | %" PRIu64 " | %s | %s | %.0f | %.0f | %.0f ",
 	       question->connections, question->deep, question->keys, question->window,
-	       median(&found->with), median(&found->without),
-	       median(&found->others_threads));
+	       question->writes_log ? "yes" : "", median(&found->with),
+	       median(&found->without), median(&found->others_threads));
 	printf("| %.2f %% | %.2f %% | %.2f %% | %.2f %% ", 100 * median(&found->share),
 	       100 * spread(&found->share), 100 * median(&found->nothing),
 	       100 * spread(&found->nothing));
@@ -374,35 +377,51 @@ static void launch(const struct server_programs *programs,
 		server_stop(&servers[role]);
 }
 
-static void ask_http(const struct server_programs *programs,
-                     const struct effort *effort)
+/* Until there is one without connections. */
+static void ask_all(const struct server_question *questions,
+                    const struct server_programs *programs, const struct effort *effort)
 {
-	static const struct server_question questions[] = {
-		{ 1, 1, 1, "3600" },         { 1, 1, 1000, "3600" },
-		{ 16, 1, 1, "3600" },        { 16, 1, 1000, "3600" },
-		{ 16, 1, 1000, "1" },        { 16, 1, 1000000, "3600" },
-		{ 16, 16, 1, "3600" },       { 16, 16, 1000, "3600" },
-		{ 16, 16, 1000000, "3600" },
-	};
 	static struct findings found;
 	double a_ns = stamps_a_ns();
-	unsigned first, last;
+	unsigned processor = take_processor();
 
-	find_processors(&first, &last);
-	server_move_to(last);
 	print_heads();
-	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-		struct server_question question = questions[i];
+	for (; questions->connections > 0; questions++) {
+		struct server_question question = *questions;
 
-		if (programs->nginx && !has_bar(&question))
-			continue; /* its windows are of an hour */
 		if (question.keys > effort->keys_most)
 			question.keys = effort->keys_most;
 		memset(&found, 0, sizeof(found));
 		for (unsigned l = 0; l < effort->launches; l++)
-			launch(programs, &question, effort, a_ns, first, &found);
+			launch(programs, &question, effort, a_ns, processor, &found);
 		print_findings(&question, &found);
 	}
+}
+
+static void ask_example(const struct server_programs *programs,
+                        const struct effort *effort)
+{
+	static const struct server_question questions[] = {
+		{ 1, 1, 1, "3600", false },         { 1, 1, 1000, "3600", false },
+		{ 16, 1, 1, "3600", false },        { 16, 1, 1000, "3600", false },
+		{ 16, 1, 1000, "1", false },        { 16, 1, 1000000, "3600", false },
+		{ 16, 16, 1, "3600", false },       { 16, 16, 1000, "3600", false },
+		{ 16, 16, 1000000, "3600", false }, { 0 },
+	};
+
+	ask_all(questions, programs, effort);
+}
+
+static void ask_nginx(const struct server_programs *programs)
+{
+	static const struct server_question questions[] = {
+		{ 1, 1, 1, "3600", true },       { 1, 1, 1000, "3600", true },
+		{ 16, 1, 1, "3600", true },      { 16, 1, 1000, "3600", true },
+		{ 16, 1, 100000, "3600", true }, { 16, 1, 1, "3600", false },
+		{ 16, 1, 1000, "3600", false },  { 0 },
+	};
+
+	ask_all(questions, programs, &inside);
 }
 
 /* ---- Servers that run already ---------------------------------------------------- */
@@ -423,17 +442,18 @@ static struct server server_there(const char *where)
 static void ask_there(const char *with, const char *without)
 {
 	static const struct server_question questions[] = {
-		{ 16, 1, 1, "" },  { 16, 1, 1000, "" },  { 16, 1, 100000, "" },
-		{ 16, 16, 1, "" }, { 16, 16, 1000, "" }, { 16, 16, 100000, "" },
+		{ 1, 1, 1, "", false },       { 1, 1, 1000, "", false },
+		{ 16, 1, 1, "", false },      { 16, 1, 1000, "", false },
+		{ 16, 1, 100000, "", false },
 	};
 	static struct findings found;
 	/* The second and the third are one: there is nothing to compare it with. */
 	struct server servers[] = { server_there(with), server_there(without),
 		                    server_there(without) };
-	unsigned first, last;
+	unsigned processor = take_processor();
 
-	find_processors(&first, &last);
-	server_move_to(last);
+	for (int s = 0; s < 3; s++)
+		server_settle(servers[s].pid, processor);
 	print_heads();
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
 		struct load_plan plan = plan_of(&questions[i], &full);
@@ -477,11 +497,12 @@ int main(int argc, char **argv)
 	else if (argc == 4 && strcmp(argv[1], "--there") == 0)
 		ask_there(argv[2], argv[3]);
 	else if (argc == 5 && strcmp(argv[1], "--nginx") == 0)
-		ask_http(&(struct server_programs){ argv[3], argv[4], argv[2] }, &full);
+		ask_nginx(&(struct server_programs){ argv[3], argv[4], argv[2] });
 	else if (argc == 3)
-		ask_http(&(struct server_programs){ argv[1], argv[2], NULL }, &full);
+		ask_example(&(struct server_programs){ argv[1], argv[2], NULL }, &full);
 	else if (argc == 4 && strcmp(argv[3], "--smoke") == 0)
-		ask_http(&(struct server_programs){ argv[1], argv[2], NULL }, &smoke);
+		ask_example(&(struct server_programs){ argv[1], argv[2], NULL },
+		            &smoke);
 	else
 		return wrong_arguments();
 	return 0;

@@ -25,14 +25,18 @@
 
 #define LIMIT "1000000000000"
 #define CONF "nginx.conf"
+#define PAGE "index.html"
+#define PAGE_BYTES 612 /* as its welcome page */
 
-void server_move_to(unsigned processor)
+void server_settle(pid_t pid, unsigned processor)
 {
+	const struct sched_param none = { 0 };
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(processor, &set);
-	must(sched_setaffinity(0, sizeof(set), &set) == 0);
+	must(sched_setaffinity(pid, sizeof(set), &set) == 0);
+	must(sched_setscheduler(pid, SCHED_BATCH, &none) == 0);
 }
 
 /* ---- Processes ------------------------------------------------------------------- */
@@ -40,6 +44,7 @@ void server_move_to(unsigned processor)
 struct command {
 	char *const *arguments;
 	const char *preload; /* or NULL */
+	bool is_off;         /* what is loaded does not ask */
 	unsigned processor;
 	int out;      /* becomes its standard output; -1: it keeps ours */
 	int timed_fd; /* becomes TIMED_FD; -1: there is none */
@@ -68,12 +73,14 @@ static void pass_on(int timed_fd)
 _Noreturn static void be(const struct command *command)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	server_move_to(command->processor);
+	server_settle(0, command->processor);
 	if (command->out >= 0)
 		must(dup2(command->out, STDOUT_FILENO) >= 0);
 	pass_on(command->timed_fd);
 	if (command->preload)
 		must(setenv("LD_PRELOAD", command->preload, 1) == 0);
+	if (command->is_off)
+		must(setenv(INSIDE_OFF, "", 1) == 0);
 	execv(command->arguments[0], command->arguments);
 	perror(command->arguments[0]);
 	_exit(1);
@@ -128,7 +135,21 @@ static void path_in(const struct server *server, const char *name, char ret_path
 	snprintf(ret_path, 96, "%s/%s", server->folder, name);
 }
 
-static void write_conf(const struct server *server)
+static void write_page(const struct server *server)
+{
+	char path[96];
+	FILE *file;
+
+	path_in(server, PAGE, path);
+	file = fopen(path, "we");
+	must(file != NULL);
+	for (int i = 0; i < PAGE_BYTES; i++)
+		must(fputc('.', file) != EOF);
+	must(fclose(file) == 0);
+}
+
+static void write_conf(const struct server *server,
+                       const struct server_question *question)
 {
 	char path[96];
 	FILE *file;
@@ -140,12 +161,15 @@ static void write_conf(const struct server *server)
 	        "daemon off; master_process off; pid pid; error_log log;\n"
 	        "events { worker_connections 64; }\n"
 	        "http { access_log off; keepalive_requests 1000000000; "
-	        "keepalive_timeout 1h;\n"
+	        "keepalive_timeout 1h; client_header_buffer_size 4k;\n"
 	        "client_body_temp_path body; proxy_temp_path proxy;\n"
 	        "fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path "
 	        "scgi;\n"
-	        "server { listen 127.0.0.1:%u; location / { empty_gif; } } }\n",
-	        server->port);
+	        "server { listen 127.0.0.1:%u; location / { %s } } }\n",
+	        server->port,
+	        question->writes_log
+	            ? "root .; sendfile on; tcp_nopush on; access_log access;"
+	            : "empty_gif;");
 	must(fclose(file) == 0);
 }
 
@@ -165,7 +189,7 @@ static bool listens(void *arg)
 }
 
 static void start_nginx(struct server *server, const char *program,
-                        struct command *command)
+                        const struct server_question *question, struct command *command)
 {
 	char *arguments[] = { (char *)program, "-p", server->folder, "-e",
 		              "log",           "-c", CONF,           NULL };
@@ -173,7 +197,8 @@ static void start_nginx(struct server *server, const char *program,
 	strcpy(server->folder, "/tmp/gale-nginx-XXXXXX");
 	must(mkdtemp(server->folder) != NULL);
 	server->port = free_port();
-	write_conf(server);
+	write_conf(server, question);
+	write_page(server);
 	command->arguments = arguments;
 	server->pid = run(command);
 	must(becomes_true(listens, server));
@@ -181,8 +206,9 @@ static void start_nginx(struct server *server, const char *program,
 
 static void remove_folder(const struct server *server)
 {
-	static const char *const names[] = { CONF,    "log",     "pid",   "body",
-		                             "proxy", "fastcgi", "uwsgi", "scgi" };
+	static const char *const names[] = { CONF,    PAGE,   "log",   "access",
+		                             "pid",   "body", "proxy", "fastcgi",
+		                             "uwsgi", "scgi" };
 	char path[96];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -204,10 +230,11 @@ void server_start(struct server *server, const struct server_programs *programs,
 	*server = (struct server){ 0 };
 	if (is_timed)
 		server->timed = open_timed(&command.timed_fd);
-	if (programs->nginx && limits)
+	command.is_off = !limits;
+	if (programs->nginx)
 		command.preload = program;
 	if (programs->nginx)
-		start_nginx(server, programs->nginx, &command);
+		start_nginx(server, programs->nginx, question, &command);
 	else
 		start_example(server, program, question, limits, &command);
 	if (command.timed_fd >= 0)

@@ -21,6 +21,7 @@ struct server_question {
 	unsigned deep; /* requests at once on each */
 	uint64_t keys;
 	const char *window; /* in seconds */
+	bool writes_log;    /* nginx: a small file, and a line in its log */
 };
 
 struct server_programs {
@@ -42,7 +43,8 @@ void server_start(struct server *server, const struct server_programs *programs,
                   unsigned processor);
 void server_stop(struct server *server);
 
-/* This thread, and what it starts. */
-void server_move_to(unsigned processor);
+/* A server to that processor, where who wakes it goes on first: so a batch of requests
+ * comes before it has its turn.  0: this process. */
+void server_settle(pid_t pid, unsigned processor);
 
 #endif

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define TIMED_FD 3 /* shared memory: one struct timed */
+#define TIMED_FD 3                   /* shared memory: one struct timed */
+#define INSIDE_OFF "GALE_INSIDE_OFF" /* http_inside.c is not to ask, if that is there */
 
 /* Calls, and what they took in stamps.  One during which somebody else had the processor
  * is not timed. */
