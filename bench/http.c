@@ -15,10 +15,12 @@
  * of the server, the kernel's on its behalf with it, per request: not what passes while it
  * waits.  All are on one processor, where a server finds all requests that there are when
  * its turn comes.  On two it sleeps and is woken in between, as the client happens to be
- * fast, which makes a request twice as dear, and differently so in each round.
+ * fast, which makes a request twice as dear, and differently so in each round.  Servers that
+ * run already are moved there, their first thread: they must be ours, and have no other.
  *
  *     with       the server as it is, with a limit that nobody reaches
- *     without    the same program, started without a limit: no key is asked about
+ *     without    the same program, started without a limit: no key is asked about.  Inside
+ *                nginx it is looked for nevertheless
  *     again      a second process of the same
  *     timed      the server with a watch held to each call of gale's (http_timed.c)
  *
@@ -26,7 +28,8 @@
  * times.  A round's share is (with - without) / with; what it is of nothing,
  * (again - without) / again, shows how much of that is noise.  Where it is as large as the
  * share itself, the time by the watch over the time of a request says more; it is never
- * too short, as nothing else is done while the watch is read.
+ * too short, as nothing else is done while the watch is read; but where the serving thread
+ * takes gale's turns, as inside nginx, the watch is not held to those.
  *
  * Threads   One.
  */

@@ -3,8 +3,8 @@
 /*
  * http_servers.h -- HTTP servers that are started to be measured.
  *
- * The one of the examples, or an nginx with one process that serves an empty picture, with
- * http_inside.c loaded into it where it is to ask.
+ * The one of the examples, or an nginx with one process that serves an empty picture, or a
+ * page and a line in its log.  http_inside.c is loaded into it, and told whether to ask.
  *
  * Threads   One.
  */
@@ -44,7 +44,7 @@ void server_start(struct server *server, const struct server_programs *programs,
 void server_stop(struct server *server);
 
 /* A server to that processor, where who wakes it goes on first: so a batch of requests
- * comes before it has its turn.  0: this process. */
+ * comes before it has its turn.  0: this thread. */
 void server_settle(pid_t pid, unsigned processor);
 
 #endif

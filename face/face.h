@@ -73,14 +73,13 @@ struct root {
 };
 
 struct gale_runtime {
-	/* Since it was opened; read by every ask. */
-	struct lifeline lifeline;
-	struct root
-	    *roots; /* of the shards' tables, by the shard's number: seats know it */
-	uint32_t shard_count;
-	uint32_t pending_max;
+	struct lifeline lifeline; /* since it was opened; read by every ask */
 
 	/* Since it was opened. */
+	struct root *roots; /* of the shards' tables, by the shard's number; who asks
+	                     * has them from the seat */
+	uint32_t shard_count;
+	uint32_t pending_max;
 	struct gale_allocator *allocator;
 	struct gale_log *log;          /* may be NULL */
 	struct gale_clock *clock;      /* of its stores; may be NULL */

@@ -65,6 +65,7 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, ticked) &&
                   !IS_WET(struct gale_seat, number) &&
                   !IS_WET(struct gale_seat, roots) &&
+                  !IS_WET(struct gale_seat, shard_count) &&
                   !IS_WET(struct gale_seat, counter.ticks) &&
                   !IS_WET(struct gale_seat, counter.rate),
               "see hot.h");

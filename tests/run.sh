@@ -78,6 +78,7 @@ build() {
 together() { # NAME SUITE
 	case $1-$2 in
 	tsan-stores) echo 3 ;;
+	asan-stores) echo 4 ;;
 	*-stores) echo 6 ;;
 	*) nproc ;;
 	esac

@@ -314,7 +314,8 @@ local function follow(i, jobs)
 	local from, to, its_rule = now - past, now - past + period, pack('<I8I8', head, mark)
 	if from < 0 then from = 0 end
 	if now < early then from = nil end
-	values = values or call('MGET', list(KEYS, 2))
+	-- It may not be let, or a key be on its way to another node: then each is read by itself.
+	values = values or try('MGET', list(KEYS, 2))
 	for at = 2, #jobs, 40 do
 		local key, value, told = KEYS[i], values[i - 1], nil
 		local node, number, units = unpack('<ddd', jobs, at)

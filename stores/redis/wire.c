@@ -4,7 +4,7 @@
  * wire.c -- jobs as the arguments of step.lua.
  *
  * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
- * at once, with no text to be parsed); those of a kind are one argument together:
+ * at once, with no text to be parsed); lends like the one before are one argument together:
  *
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter

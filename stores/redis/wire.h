@@ -16,7 +16,8 @@
  *           prefix and key look alike.
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
- *               eval, evalsha, script|load, info, time, get, mget, set, setrange, del
+ *               eval, evalsha, script|load, info, time, get, set, setrange, del
+ *               mget           which is faster, where many keys are asked for at once
  *               select         with db=
  *               wait           with durable=
  *               cluster|slots, asking   in a cluster

@@ -674,7 +674,7 @@ static void a_server_without_room_takes_nothing(void **state)
 
 #define LEAST                                                                          \
 	"ACL SETUSER least reset on >pass ~gale:* +eval +evalsha +script|load +info "  \
-	"+time +get +mget +set +setrange +del"
+	"+time +get +set +setrange +del"
 
 static bool is_of_use(const char *options)
 {
