@@ -40,13 +40,19 @@ bool remote_can_lend(const struct rule *rule)
 	return remote_can_step(rule) && lease_possible(rule);
 }
 
-/* ---- What was told --------------------------------------------------------------- */
+bool remote_lends_windows(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
+	       rule->is.kind == GALE_RULE_QUOTA;
+}
 
 bool remote_same_rule(const struct rule *a, const struct rule *b)
 {
 	return a == b || (a->fingerprint == b->fingerprint &&
 	                  memcmp(&a->is, &b->is, sizeof(a->is)) == 0);
 }
+
+/* ---- What was told --------------------------------------------------------------- */
 
 static bool is_too_early(const struct remote_job *job, const struct remote_told *told)
 {
@@ -184,12 +190,6 @@ static struct lease_grant early_grant(const struct remote_job *job,
 	return grant;
 }
 
-static bool has_windows(const struct rule *rule)
-{
-	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
-	       rule->is.kind == GALE_RULE_QUOTA;
-}
-
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -203,7 +203,7 @@ static bool remind(const struct remote_job *job, uint64_t now_us, uint64_t *word
 	uint64_t seen = smaller(job->seen, job->rule->is.limit);
 	uint64_t now = smaller(now_us, INSTANT_MAX_US);
 
-	if (seen == 0 || !has_windows(job->rule) ||
+	if (seen == 0 || !remote_lends_windows(job->rule) ||
 	    window_start(job->rule, state, now) != job->seen_in)
 		return false;
 	if (state->start_us != job->seen_in)

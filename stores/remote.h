@@ -88,6 +88,8 @@ struct remote_told {
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */
 bool remote_can_step(const struct rule *rule);
 bool remote_can_lend(const struct rule *rule);
+/* Is what it lends of a window: of a fixed one, or a quota's? */
+bool remote_lends_windows(const struct rule *rule);
 /* Each job may have its own copy. */
 bool remote_same_rule(const struct rule *a, const struct rule *b);
 

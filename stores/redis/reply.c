@@ -375,12 +375,6 @@ static bool can_say(const struct remote_job *job, enum remote_code code)
 	return job->verb != REMOTE_DROP;
 }
 
-static bool has_windows(const struct rule *rule)
-{
-	return rule->is.kind != GALE_RULE_GCRA &&
-	       rule->is.kind != GALE_RULE_TOKEN_BUCKET && remote_can_lend(rule);
-}
-
 /* It got all it wanted in the window of now, of which so much is used by that.  False: that
  * cannot be. */
 static bool read_lent(long long said, const struct remote_job *job, uint64_t now_us,
@@ -389,7 +383,7 @@ static bool read_lent(long long said, const struct remote_job *job, uint64_t now
 	const struct window_state fresh = { 0 };
 	uint64_t used = 0 - (uint64_t)said;
 
-	if (job->verb != REMOTE_LEND || !has_windows(job->rule) ||
+	if (job->verb != REMOTE_LEND || !remote_lends_windows(job->rule) ||
 	    used < job->ask.want || used > job->rule->is.limit)
 		return false;
 	value_encode_lent(job->rule, &job->ask, window_start(job->rule, &fresh, now_us),

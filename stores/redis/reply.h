@@ -81,9 +81,10 @@ struct redis_room {
 
 /*
  * The reply to a batch of so many jobs with that nonce.  When it is REDIS_TOLD,
- * told[0 .. count - 1] are set and point into the reply, or into the room.  An error in the middle of a
- * batch does not say what was done before it: of REDIS_READONLY and the words after it,
- * jobs that take are not to be believed done, and jobs that give back not to be repeated.
+ * told[0 .. count - 1] are set and point into the reply, or into the room.  An error in
+ * the middle of a batch does not say what was done before it: of REDIS_READONLY and the
+ * words after it, jobs that take are not to be believed done, and jobs that give back not
+ * to be repeated.
  */
 void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
                       const struct remote_job *jobs, size_t count,

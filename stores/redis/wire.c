@@ -450,7 +450,7 @@ static void pack(struct packed *packed, const struct remote_job *job, uint64_t n
 
 static bool lends_from_window(const struct remote_job *job)
 {
-	return job->verb == REMOTE_LEND && !is_meter(job->rule) &&
+	return job->verb == REMOTE_LEND && remote_lends_windows(job->rule) &&
 	       job->rule->is.cadence != GALE_MONTHLY;
 }
 
