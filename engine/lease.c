@@ -25,7 +25,6 @@
 #include "engine/check.h"
 #include "engine/meter.h"
 #include "engine/pacer.h"
-#include "engine/window.h"
 
 /* A pacer's state is the longest of those that can be lent from. */
 #define WORDS_MOST (sizeof(struct pacer_state) / sizeof(uint64_t))
@@ -458,6 +457,29 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 	grant.holders = holders(rule, words, ledger, now);
 	grant.others = others(rule, words, ledger, now, ask->node);
 	return grant;
+}
+
+bool lease_was_whole(const struct rule *rule, const struct window_state *left,
+                     uint64_t now_us, const struct lease_ask *ask,
+                     struct lease_grant *ret_grant)
+{
+	uint64_t now = clamp(now_us);
+	struct gale_answer peeked;
+
+	gale_assert(lent_from(rule) == A_WINDOW && is_ask(ask));
+	if (left->start_us > INSTANT_MAX_US || left->used > rule->is.limit ||
+	    ask->want > left->used || /* D4 */
+	    window_start(rule, left, now) != left->start_us)
+		return false;
+	peeked = window_peek(rule, left, now);
+	*ret_grant = (struct lease_grant){
+		.units = ask->want,
+		.tag = slot_at(left->start_us),
+		.lasts_us = peeked.reset_after_us,
+		.left = peeked.remaining,
+		.holders = 1,
+	};
+	return true;
 }
 
 /* ---- Giving back ----------------------------------------------------------------- */

@@ -41,6 +41,7 @@
 #define ENGINE_LEASE_H
 
 #include "engine/rule.h"
+#include "engine/window.h"
 
 #define LEASE_ROWS 8
 #define LEASE_ROW_WORDS 6
@@ -96,6 +97,15 @@ bool lease_possible(const struct rule *rule);
 struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
                               struct ledger *ledger, uint64_t now_us,
                               const struct lease_ask *ask);
+
+/*
+ * What lease_step says to the same number again, of one that got all it wanted, if that is all
+ * that is known: how the window was left, and that nobody else has a row there.  False: the
+ * window cannot have been left so.
+ */
+bool lease_was_whole(const struct rule *rule, const struct window_state *left,
+                     uint64_t now_us, const struct lease_ask *ask,
+                     struct lease_grant *ret_grant);
 
 /* True if the units are with the key again, now or by the same number before.  A
  * window's can come back in parts; a meter's and a pacer's only once for each grant, and

@@ -91,6 +91,7 @@ static enum store_result read_told(const struct remote_job *job,
 	case REMOTE_CHANGED:
 		return STORE_CHANGED;
 	case REMOTE_GARBLED:
+	case REMOTE_LENT: /* it is no value */
 		break;
 	}
 	return STORE_WRONG;
@@ -258,6 +259,21 @@ static struct lend_answer explain(const struct remote_job *job,
 	return answer;
 }
 
+/* Most lends are told so, and need no value to be explained. */
+static struct lend_answer explain_lent(const struct remote_job *job,
+                                       const struct remote_told *told)
+{
+	struct lend_answer answer = { .number = job->ask.number };
+
+	gale_assert(job->verb == REMOTE_LEND && remote_lends_windows(job->rule));
+	if (!lease_was_whole(job->rule, &told->lent, told->now_us, &job->ask,
+	                     &answer.grant))
+		answer.result = STORE_WRONG;
+	else if (is_too_early(job, told))
+		answer.grant = early_grant(job, told);
+	return answer;
+}
+
 static enum lend_verb verb_of(const struct remote_job *job)
 {
 	switch (job->verb) {
@@ -276,7 +292,9 @@ void remote_explain_lend(const struct remote_job *job, const struct remote_told 
 	uint64_t words[LENT_WORDS];
 	struct value value = { .words = words, .room = LENT_WORDS };
 
-	*ret_answer = explain(job, told, verb_of(job), &value);
+	*ret_answer = told->code == REMOTE_LENT
+	                  ? explain_lent(job, told)
+	                  : explain(job, told, verb_of(job), &value);
 }
 
 /* ---- Swaps ----------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  *
  * A server keeps a value for each key (value.h) and changes it in one atomic step.  It
  * does not explain itself: it says what the value was before (or, of a lend that got all
- * it wanted, what it has become), and what time it was, and the engine here works out what
+ * it wanted, what it has become, or its window has), and what time it was, and the engine here works out what
  * that step said, with the functions that the embedded store runs.  So an answer is the
  * same wherever a key is kept, and servers know only how values change:
  *
@@ -26,6 +26,7 @@
 #define STORES_REMOTE_H
 
 #include "engine/lease.h"
+#include "engine/window.h"
 #include "stores/store.h"
 #include "stores/value.h"
 
@@ -74,6 +75,8 @@ enum remote_code {
 	                 * none of those that were sent; nothing has changed */
 	REMOTE_CHANGED, /* the value is of another rule; nothing has changed */
 	REMOTE_GARBLED, /* there is something else under the key; nothing has changed */
+	REMOTE_LENT, /* lend: it got all it wanted of a window, from which nobody else has
+	                 * any row */
 };
 
 struct remote_told {
@@ -83,6 +86,7 @@ struct remote_told {
 	    before; /* REMOTE_DONE: the value; of a swap and a drop: none; of a lend that
 	             * granted it may be the one after, too: the same request's number finds
 	             * the same answer in it (lease.h, D2) */
+	struct window_state lent; /* REMOTE_LENT: how it was left */
 };
 
 /* Can a server step the rule by itself?  Otherwise it is read and swapped. */

@@ -63,14 +63,14 @@ size_t value_encode(const struct rule *rule, const struct value *value, uint8_t 
 }
 
 void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
-                       uint64_t start_us, uint64_t used, uint8_t *out)
+                       const struct window_state *left, uint8_t *out)
 {
-	const uint64_t words[VALUE_WORDS_MOST] = { start_us, used };
+	const uint64_t words[] = { left->start_us, left->used };
 	const struct lease_row row = { .node = ask->node,
 		                       .number = ask->number,
 		                       .granted = ask->want,
 		                       .out = ask->want,
-		                       .tag = { .us = start_us } };
+		                       .tag = { .us = left->start_us } };
 
 	put_row(out + state_encode(rule, words, out), &row);
 }

@@ -38,7 +38,7 @@ size_t value_encode(const struct rule *rule, const struct value *value, uint8_t 
  */
 #define VALUE_LENT_BYTES (STATE_HEAD_BYTES + (2 + LEASE_ROW_WORDS) * 8)
 void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
-                       uint64_t start_us, uint64_t used, uint8_t *out);
+                       const struct window_state *left, uint8_t *out);
 
 /* No bytes at all are those of a new key. */
 enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,

@@ -755,7 +755,7 @@ enum postgres_result postgres_error(const char *sqlstate)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-/* JOB is a job's number, its code, and of LENT what is used of the window.  Of job 0 WORDS are
+/* JOB is a job's number, its code, and of REMOTE_LENT what is used of the window.  Of job 0 WORDS are
  * the nonce, the time of what follows, and where the window of leases that follow starts; of
  * OTHER the letters of the generation instead.  Of others: what was there, or the rows behind
  * the first of what was lent from. */
@@ -767,7 +767,6 @@ enum column {
 
 static const Oid column_types[COLUMNS] = { INT8, INT8_ARRAY };
 
-#define LENT (REMOTE_GARBLED + 1)
 #define CODE_BITS 7 /* a code stands above so many of a job's number */
 #define USED_BITS 10
 #define OTHER (1 << CODE_BITS) /* of job 0 */
@@ -897,14 +896,19 @@ static bool copy_words(struct reader *reader, const PGresult *result, int row)
 	return true;
 }
 
+/* With rows of others it is a value. */
 static bool read_lent(struct reader *reader, const PGresult *result, int row,
-                      const struct remote_job *job, uint64_t used)
+                      const struct remote_job *job, struct remote_told *told)
 {
-	if (reader->start == INSTANT_MAX_US || used > GALE_UNITS_MAX)
+	if (reader->start == INSTANT_MAX_US || told->lent.used > GALE_UNITS_MAX)
 		return false;
-	value_encode_lent(job->rule, &job->ask, reader->start, used, reader->at);
+	told->lent.start_us = reader->start;
+	if (PQgetisnull(result, row, WORDS))
+		return true;
+	told->code = REMOTE_DONE;
+	value_encode_lent(job->rule, &job->ask, &told->lent, reader->at);
 	reader->at += VALUE_LENT_BYTES;
-	return PQgetisnull(result, row, WORDS) || copy_words(reader, result, row);
+	return copy_words(reader, result, row);
 }
 
 /* The value as it was; no bytes if none. */
@@ -919,12 +923,11 @@ static bool read_before(struct reader *reader, const PGresult *result, int row,
 }
 
 static bool read_value(struct reader *reader, const PGresult *result, int row,
-                       const struct remote_job *job, struct remote_told *told,
-                       uint64_t coded)
+                       const struct remote_job *job, struct remote_told *told)
 {
 	uint8_t *start = reader->at;
-	bool good = told->code == LENT
-	                ? read_lent(reader, result, row, job, coded >> USED_BITS)
+	bool good = told->code == REMOTE_LENT
+	                ? read_lent(reader, result, row, job, told)
 	                : read_before(reader, result, row, job);
 
 	if (!good) {
@@ -932,8 +935,6 @@ static bool read_value(struct reader *reader, const PGresult *result, int row,
 		reader->at = start;
 		return is_possible(job, REMOTE_GARBLED);
 	}
-	if (told->code == LENT)
-		told->code = REMOTE_DONE;
 	told->before.bytes = start;
 	told->before.count = (size_t)(reader->at - start);
 	return true;
@@ -942,7 +943,7 @@ static bool read_value(struct reader *reader, const PGresult *result, int row,
 static bool is_ours(const struct reader *reader, const struct remote_job *job,
                     uint64_t code, uint64_t coded)
 {
-	if (code == LENT)
+	if (code == REMOTE_LENT)
 		return reader->batch->order->is_short;
 	return coded >> USED_BITS == 0 && is_possible(job, code);
 }
@@ -960,8 +961,9 @@ static bool read_job(struct reader *reader, const PGresult *result, int row,
 		return false;
 	reader->left -= told->now_us == 0;
 	*told = (struct remote_told){ .code = (enum remote_code)code,
-		                      .now_us = reader->now };
-	return read_value(reader, result, row, &batch->jobs[which], told, coded);
+		                      .now_us = reader->now,
+		                      .lent = { .used = coded >> USED_BITS } };
+	return read_value(reader, result, row, &batch->jobs[which], told);
 }
 
 static bool read_time(struct reader *reader, const PGresult *result, int row)

@@ -71,7 +71,6 @@ struct link {
 	uint64_t heard;
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
-	struct redis_room room; /* told may point into it */
 	uint8_t bytes[READ_MOST];
 };
 
@@ -299,7 +298,7 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 		read_greeting(reply, &meaning, &said);
 	else
 		redis_read_reply(reply, batch->nonce, batch->jobs, batch->count,
-		                 &link->room, link->told, &meaning);
+		                 link->told, &meaning);
 	want_copies(link, copies, &meaning);
 	said.kind = kind_of(link, meaning.word);
 	if (said.kind == WIRE_TOLD)

@@ -361,7 +361,8 @@ static bool can_say(const struct remote_job *job, enum remote_code code)
 {
 	switch (code) {
 	case REMOTE_DONE:
-		return false; /* it tells the value instead */
+	case REMOTE_LENT:
+		return false; /* it tells the value instead, or a number */
 	case REMOTE_MOVED:
 		return job->verb == REMOTE_SWAP;
 	case REMOTE_WAITS:
@@ -378,7 +379,7 @@ static bool can_say(const struct remote_job *job, enum remote_code code)
 /* It got all it wanted in the window of now, of which so much is used by that.  False: that
  * cannot be. */
 static bool read_lent(long long said, const struct remote_job *job, uint64_t now_us,
-                      uint8_t *room, struct remote_told *ret_told)
+                      struct remote_told *ret_told)
 {
 	const struct window_state fresh = { 0 };
 	uint64_t used = 0 - (uint64_t)said;
@@ -386,21 +387,22 @@ static bool read_lent(long long said, const struct remote_job *job, uint64_t now
 	if (job->verb != REMOTE_LEND || !remote_lends_windows(job->rule) ||
 	    used < job->ask.want || used > job->rule->is.limit)
 		return false;
-	value_encode_lent(job->rule, &job->ask, window_start(job->rule, &fresh, now_us),
-	                  used, room);
-	ret_told->code = REMOTE_DONE;
-	ret_told->before = (struct remote_bytes){ room, VALUE_LENT_BYTES };
+	ret_told->code = REMOTE_LENT;
+	ret_told->before = (struct remote_bytes){ 0 };
+	ret_told->lent = (struct window_state){
+		.start_us = window_start(job->rule, &fresh, now_us),
+		.used = used,
+	};
 	return true;
 }
 
 static bool read_told(const redisReply *part, const struct remote_job *job,
-                      uint64_t now_us, uint8_t *room, struct remote_told *ret_told)
+                      uint64_t now_us, struct remote_told *ret_told)
 {
 	uint64_t code;
 
 	if (part->type == REDIS_REPLY_INTEGER && part->integer < 0)
-		return read_lent(part->integer, job, now_us, room, ret_told);
-
+		return read_lent(part->integer, job, now_us, ret_told);
 	if (part->type == REDIS_REPLY_STRING) {
 		ret_told->code = REMOTE_DONE;
 		ret_told->before =
@@ -425,8 +427,7 @@ static enum redis_word read_generation(const redisReply *found,
 }
 
 static enum redis_word read_all(const redisReply *reply, const struct remote_job *jobs,
-                                size_t count, struct redis_room *room,
-                                struct remote_told *told)
+                                size_t count, struct remote_told *told)
 {
 	uint64_t now_us;
 
@@ -434,8 +435,7 @@ static enum redis_word read_all(const redisReply *reply, const struct remote_job
 	    !is_number(reply->element[1], 1, INSTANT_MAX_US, &now_us))
 		return REDIS_STRANGE;
 	for (size_t i = 0; i < count; i++) {
-		if (!read_told(reply->element[i + 2], &jobs[i], now_us, room->lent[i],
-		               &told[i]))
+		if (!read_told(reply->element[i + 2], &jobs[i], now_us, &told[i]))
 			return REDIS_STRANGE;
 		told[i].now_us = now_us;
 	}
@@ -444,8 +444,7 @@ static enum redis_word read_all(const redisReply *reply, const struct remote_job
 
 void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
                       const struct remote_job *jobs, size_t count,
-                      struct redis_room *room, struct remote_told *told,
-                      struct redis_said *ret_said)
+                      struct remote_told *told, struct redis_said *ret_said)
 {
 	gale_assert(count >= 1 && count <= REMOTE_BATCH_MOST);
 	if (redis_is_error(reply, ret_said))
@@ -458,5 +457,5 @@ void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
 	else if (reply->elements == 2)
 		ret_said->word = read_generation(reply->element[1], ret_said);
 	else
-		ret_said->word = read_all(reply, jobs, count, room, told);
+		ret_said->word = read_all(reply, jobs, count, told);
 }

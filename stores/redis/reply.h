@@ -74,22 +74,16 @@ struct redis_said {
 	char text[REDIS_TEXT_MOST + 1]; /* of an error: printable */
 };
 
-/* For values of which the server told one number. */
-struct redis_room {
-	uint8_t lent[REMOTE_BATCH_MOST][VALUE_LENT_BYTES];
-};
-
 /*
  * The reply to a batch of so many jobs with that nonce.  When it is REDIS_TOLD,
- * told[0 .. count - 1] are set and point into the reply, or into the room.  An error in
+ * told[0 .. count - 1] are set and point into the reply.  An error in
  * the middle of a batch does not say what was done before it: of REDIS_READONLY and the
  * words after it, jobs that take are not to be believed done, and jobs that give back not
  * to be repeated.
  */
 void redis_read_reply(const struct redisReply *reply, uint64_t nonce,
                       const struct remote_job *jobs, size_t count,
-                      struct redis_room *room, struct remote_told *told,
-                      struct redis_said *ret_said);
+                      struct remote_told *told, struct redis_said *ret_said);
 
 /* The reply to any other command, if it is an error: what it means. */
 bool redis_is_error(const struct redisReply *reply, struct redis_said *ret_said);

@@ -21,7 +21,6 @@
 static struct rule rules[JOBS];
 static struct remote_job jobs[JOBS];
 static struct remote_told told[JOBS];
-static struct redis_room room;
 static uint64_t words[STRING_MOST];
 static uint8_t encoded[16 * STRING_MOST];
 
@@ -75,7 +74,7 @@ static void read_reply(const redisReply *reply)
 {
 	struct redis_said said;
 
-	redis_read_reply(reply, NONCE, jobs, JOBS, &room, told, &said);
+	redis_read_reply(reply, NONCE, jobs, JOBS, told, &said);
 	gale_assert(said.generation_count <= REMOTE_GENERATION_BYTES);
 	if (said.word != REDIS_TOLD)
 		return;

@@ -114,14 +114,13 @@ static struct remote_told serve(struct station *self, const struct remote_job *j
                                 struct kept *before)
 {
 	struct redis_station *station = (struct redis_station *)self;
-	struct redis_room room;
 	struct remote_told told;
 	struct redis_said said;
 	redisReply *reply;
 
 	set_clock(station);
 	reply = call(station, job);
-	redis_read_reply(reply, station->nonce, job, 1, &room, &told, &said);
+	redis_read_reply(reply, station->nonce, job, 1, &told, &said);
 	if (said.word != REDIS_TOLD)
 		fprintf(stderr, "said %d: %s\n", (int)said.word, said.text);
 	must(said.word == REDIS_TOLD);

@@ -37,14 +37,14 @@ static struct world_plan plan_of(uint64_t limit, uint64_t batch, uint32_t nodes)
 	};
 }
 
-static uint64_t window_start(uint64_t window)
+static uint64_t start_of_window(uint64_t window)
 {
 	return WORLD_START + window * WINDOW;
 }
 
 static void run_to(uint64_t window, uint64_t into_us)
 {
-	world_run(&w, window_start(window) + into_us);
+	world_run(&w, start_of_window(window) + into_us);
 }
 
 static void world_ends(void)
@@ -577,7 +577,7 @@ static void units_of_a_burst_stay_dead(void **state)
 	assert_int_equal(counted("units_lent"), 2);
 	third = world_ask(&w, 0, 0, 0, 1);
 	assert_int_equal(verdict_of(third), GALE_PENDING); /* P6 */
-	world_run(&w, window_start(1));
+	world_run(&w, start_of_window(1));
 	world_ends();
 }
 
@@ -1029,7 +1029,7 @@ static void answers_that_cannot_be_true(void **state)
 
 static unsigned says_the_past(struct port *port, struct lend_answer *answer)
 {
-	if (port->net->agenda->now_us > window_start(1))
+	if (port->net->agenda->now_us > start_of_window(1))
 		answer->grant.tag.us -= 2 * WINDOW;
 	return 1;
 }
@@ -1160,7 +1160,7 @@ static unsigned says_it_is_later(struct port *port, struct lend_answer *answer)
 	(void)port;
 	answer->grant.units = 10;
 	answer->grant.left = 0;
-	answer->grant.tag.us = window_start(++lies);
+	answer->grant.tag.us = start_of_window(++lies);
 	answer->grant.lasts_us = GALE_MILLIS(4);
 	return 1;
 }

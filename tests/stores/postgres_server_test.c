@@ -204,7 +204,7 @@ static void leases_under_other_parameters_are_refused(void **state)
 	struct remote_job job = lend_of("lent", 1, 1, 2);
 
 	(void)state;
-	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(code_of(&job), REMOTE_LENT);
 	job.ask.number = 2;
 	job.rule = &other;
 	assert_int_equal(code_of(&job), REMOTE_CHANGED);
@@ -800,7 +800,7 @@ static void a_window_that_turns_meanwhile_is_asked_about_again(void **state)
 	(void)state;
 	job.rule = &rule;
 	begin_with_clocks(&other);
-	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(code_of(&job), REMOTE_LENT);
 	snprintf(sql, sizeof(sql),
 	         "CREATE SEQUENCE public.ticks;"
 	         "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint"
@@ -852,7 +852,7 @@ static void a_window_that_is_empty_again_does_not_go_back(void **state)
 	begin_with_clocks(&other);
 	use_up(&step);
 	set_clock(&line, NOON_US + GALE_HOURS(1));
-	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	assert_int_equal(code_of(&lend), REMOTE_LENT);
 	back.verb = REMOTE_BACK;
 	back.tag = slot_at(NOON_US + GALE_HOURS(1));
 	back.units = 3;

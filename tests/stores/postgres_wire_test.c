@@ -22,7 +22,6 @@
 #define T0 GALE_DAYS(20000)
 #define COLUMNS 2
 #define CODED(job, code) ((uint64_t)(job) + ((uint64_t)(code) << 7))
-#define LENT (REMOTE_GARBLED + 1)
 #define WORDS_MOST 36
 
 static struct rule window, quota;
@@ -217,8 +216,8 @@ static void what_cannot_be_meant_is_not_believed(void **state)
 		{ 3, 0, 8, CODED(1, REMOTE_CALENDAR) }, /* not of a fixed window */
 		{ 1, 0, 8, CODED(2, REMOTE_WAITS) },    /* not of a read */
 		{ 2, 0, 8, CODED(3, REMOTE_CHANGED) },  /* not of a drop */
-		{ 3, 0, 8, CODED(1, LENT) },            /* not of a step */
-		{ 3, 0, 8, CODED(1, LENT + 1) },
+		{ 3, 0, 8, CODED(1, REMOTE_LENT) },     /* not of a step */
+		{ 3, 0, 8, CODED(1, REMOTE_LENT + 1) },
 	};
 
 	(void)state;
@@ -306,9 +305,9 @@ static PGresult *lends_result(uint64_t used, uint64_t start)
 
 	set_row(result, 0, 0, 0);
 	set_words(result, 0, head, start > 0 ? 3 : 2);
-	set_row(result, 1, 1, LENT);
-	set_number(result, 1, 0, (used << 10) + CODED(1, LENT), 8);
-	set_row(result, 2, 2, LENT);
+	set_row(result, 1, 1, REMOTE_LENT);
+	set_number(result, 1, 0, (used << 10) + CODED(1, REMOTE_LENT), 8);
+	set_row(result, 2, 2, REMOTE_LENT);
 	set(result, 2, 0, NULL, -1); /* it was only made ready */
 	set_row(result, 3, 2, REMOTE_DONE);
 	return result;

@@ -193,6 +193,32 @@ static void every_unit_of_a_window_is_lent(void **state)
 	}
 }
 
+/* Of all that a store may say of a window, what cannot be is not believed. */
+static void what_was_left_of_a_window_tells_what_was_lent_whole(void **state)
+{
+	const struct leased key = key_of(gale_fixed_window(100, SEC(1)));
+	const struct lease_ask ask = { .node = 1, .number = 5, .least = 1, .want = 30 };
+	struct window_state left = { .start_us = T0, .used = 40 };
+	struct lease_grant grant;
+
+	(void)state;
+	assert_true(lease_was_whole(&key.rule, &left, T0 + 10, &ask, &grant));
+	assert_int_equal(grant.units, 30);
+	assert_int_equal(grant.tag.us, T0);
+	assert_int_equal(grant.lasts_us, SEC(1) - 10);
+	assert_int_equal(grant.left, 60);
+	assert_int_equal(grant.holders, 1);
+	assert_false(lease_was_whole(&key.rule, &left, T0 + SEC(1), &ask, &grant));
+	left.used = 29;
+	assert_false(lease_was_whole(&key.rule, &left, T0, &ask, &grant));
+	left.used = 101;
+	assert_false(lease_was_whole(&key.rule, &left, T0, &ask, &grant));
+	left = (struct window_state){ .start_us = T0 + 1, .used = 40 };
+	assert_false(lease_was_whole(&key.rule, &left, T0 + 10, &ask, &grant));
+	left.start_us = INSTANT_MAX_US + 1;
+	assert_false(lease_was_whole(&key.rule, &left, UINT64_MAX, &ask, &grant));
+}
+
 static void a_number_does_its_work_once(void **state)
 {
 	struct leased key = key_of(gale_fixed_window(100, SEC(1))), before;
@@ -768,7 +794,8 @@ struct world {
 };
 
 static struct tally {
-	uint64_t grants, denials, replays, backs, refused, charged_again, placed, spent;
+	uint64_t whole, grants, denials, replays, backs, refused, charged_again, placed,
+	    spent;
 } tally;
 
 static bool is_window(const struct world *w)
@@ -1100,6 +1127,21 @@ static bool is_noted(struct world *w, const struct leased *before,
 	return true;
 }
 
+/* How the window was left says the same, if that is all there is. */
+static void check_whole(const struct world *w, const struct lease_ask *ask,
+                        const struct lease_grant *grant)
+{
+	const struct window_state *left = (const struct window_state *)w->key.words;
+	struct lease_grant told;
+
+	if (!is_window(w) || grant->units < ask->want ||
+	    ledger_rows(&w->key.ledger) > 1)
+		return;
+	assert_true(lease_was_whole(&w->key.rule, left, w->now, ask, &told));
+	assert_memory_equal(&told, grant, sizeof(told));
+	tally.whole++;
+}
+
 static void deliver_ask(struct world *w, const struct lease_ask *ask)
 {
 	struct leased before = w->key;
@@ -1131,6 +1173,7 @@ static void deliver_ask(struct world *w, const struct lease_ask *ask)
 	tally.grants++;
 	tally.placed += is_pacer(w) && !slot_equal(grant.tag, no_tag);
 	check_grant(w, &before, left, ask, &grant);
+	check_whole(w, ask, &grant);
 	charge(w, ask->node, ask->number, at_of(w), start, grant.units, grant.tag);
 	note_grant(w, ask->node, ask->number, start);
 	if (!is_window(w) && !is_pacer(w))
@@ -1360,6 +1403,7 @@ static void whatever_comes_the_sums_are_right(void **state)
 	assert_true(tally.refused > 20000);
 	assert_true(tally.placed > 20000);
 	assert_true(tally.charged_again > 100); /* D5 */
+	assert_true(tally.whole > 100);
 }
 
 int main(void)
@@ -1369,6 +1413,7 @@ int main(void)
 		cmocka_unit_test(a_window_lends_what_is_left),
 		cmocka_unit_test(a_window_that_has_too_little_changes_nothing),
 		cmocka_unit_test(every_unit_of_a_window_is_lent),
+		cmocka_unit_test(what_was_left_of_a_window_tells_what_was_lent_whole),
 		cmocka_unit_test(a_number_does_its_work_once),
 		cmocka_unit_test(a_window_takes_back_only_what_is_out),
 		cmocka_unit_test(others_are_those_who_may_give_back),

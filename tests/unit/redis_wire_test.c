@@ -352,7 +352,6 @@ static struct redis_said say(const char *bytes, const struct remote_job *jobs,
                              size_t count)
 {
 	static struct remote_told told[REMOTE_BATCH_MOST];
-	static struct redis_room room;
 	struct redis_intake intake;
 	struct redis_said said;
 	redisReply *reply;
@@ -361,7 +360,7 @@ static struct redis_said say(const char *bytes, const struct remote_job *jobs,
 	assert_true(redis_intake_feed(&intake, bytes, strlen(bytes)));
 	assert_true(redis_intake_take(&intake, &reply));
 	assert_non_null(reply);
-	redis_read_reply(reply, 7, jobs, count, &room, told, &said);
+	redis_read_reply(reply, 7, jobs, count, told, &said);
 	redis_reply_free(reply);
 	redis_intake_close(&intake);
 	return said;
