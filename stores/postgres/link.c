@@ -17,6 +17,7 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/postgres/hosts.h"
+#include "stores/postgres/session.h"
 #include "stores/postgres/wire.h"
 
 #define AWAITED_MOST 32
@@ -50,8 +51,9 @@ enum phase {
 };
 
 struct awaited {
-	struct remote_batch batch; /* of no jobs: a sweep */
+	struct remote_batch batch; /* of no jobs: a sweep, or the session's */
 	struct postgres_order order;
+	bool is_sessions;
 	bool is_over; /* it has failed, and that was told */
 };
 
@@ -59,6 +61,7 @@ struct link {
 	struct wire wire; /* first */
 	struct kind *kind;
 	PGconn *conn; /* NULL: none */
+	struct session session;
 	enum phase phase;
 	int watched;     /* a copy of its descriptor, which is in the epoll; -1: none */
 	uint32_t events; /* that it is there for */
@@ -136,9 +139,7 @@ static bool send_batch(struct link *link, const struct postgres_batch *batch)
 	struct postgres_call call;
 
 	return postgres_ask(batch, &link->asked, &call) &&
-	       PQsendQueryParams(link->conn, call.text, call.count, call.types,
-	                         call.values, call.lengths, call.formats,
-	                         POSTGRES_BINARY) == 1;
+	       session_call(&link->session, link->conn, &call);
 }
 
 /* A job that changes nothing, for a generation that there is not: it says which there
@@ -273,6 +274,7 @@ static enum wire_reply_kind kind_of(enum postgres_result meaning)
 	case POSTGRES_OTHER_GENERATION:
 	case POSTGRES_DEADLOCK:
 	case POSTGRES_TIMED_OUT:
+	case POSTGRES_UNNAMED:
 		return WIRE_AGAIN; /* B7 */
 	case POSTGRES_WRONG:
 	case POSTGRES_NO_MEMORY:
@@ -302,6 +304,8 @@ static void hear_batch(struct link *link, struct awaited *awaited,
 	if (meaning == POSTGRES_OTHER_GENERATION) {
 		strcpy(link->generation, instead);
 		take_generation(link);
+	} else if (meaning == POSTGRES_UNNAMED) {
+		session_lose(&link->session);
 	} else if (said.kind == WIRE_LATER || said.kind == WIRE_WRONG) {
 		give_up(link, "a statement failed", PQresultErrorMessage(result));
 	}
@@ -317,7 +321,9 @@ static void forget_result(struct link *link)
 /* It was committed, or had failed before. */
 static void hear_sync(struct link *link, struct awaited *awaited)
 {
-	if (link->result && awaited->batch.count > 0)
+	if (awaited->is_sessions)
+		session_hear(&link->session, link->conn, link->result);
+	else if (link->result && awaited->batch.count > 0)
 		hear_batch(link, awaited, link->result);
 	else if (!link->result && !awaited->is_over)
 		give_up(link, "no result", "");
@@ -426,6 +432,7 @@ static void link_connect(struct wire *wire, mono now)
 	link->connected = true;
 	link->phase = CONNECTING;
 	link->installed = link->missing = false;
+	session_open(&link->session);
 	link->conn = start(link);
 	link->attempts++;
 	link->received = link->read = 0;
@@ -483,11 +490,13 @@ static void flush(struct link *link)
 		watch_or_give_up(link, left > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static void end_statement(struct link *link, const struct remote_batch *batch)
+static void end_statement(struct link *link, const struct remote_batch *batch,
+                          bool is_sessions)
 {
 	struct awaited *awaited = &link->awaited[link->sent++ % AWAITED_MOST];
 
 	awaited->batch = *batch;
+	awaited->is_sessions = is_sessions;
 	awaited->is_over = false;
 	if (PQpipelineSync(link->conn) != 1)
 		give_up_by(link, "cannot send"); /* what has gone, nobody knows */
@@ -505,9 +514,23 @@ static void sweep(struct link *link, mono now)
 	link->sweep_due = mono_after(now, SWEEP_PAUSE_NS);
 	if (PQsendQueryParams(link->conn, POSTGRES_SWEEP, 1, NULL, &most, NULL, NULL,
 	                      POSTGRES_BINARY) == 1)
-		end_statement(link, &nothing);
+		end_statement(link, &nothing, /* is_sessions= */ false);
 	else
 		give_up_by(link, "cannot send");
+}
+
+/* Names for what is sent. */
+static void settle_in(struct link *link)
+{
+	const struct remote_batch nothing = { .count = 0 };
+	bool was_asked = link->session.asked;
+
+	if (link->phase != READY || link->sent - link->heard == AWAITED_MOST)
+		return;
+	if (!session_ask(&link->session, link->conn))
+		give_up_by(link, "cannot send");
+	else if (link->session.asked && !was_asked)
+		end_statement(link, &nothing, /* is_sessions= */ true);
 }
 
 /* ---- Too much -------------------------------------------------------------------- */
@@ -588,6 +611,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
+		settle_in(link);
 		bear(link, heard);
 	}
 	return link_flush(wire);
@@ -601,7 +625,7 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 
 	if (link->sent - link->heard >= AWAITED_MOST - 1 || !send_batch(link, &asked))
 		return false;
-	end_statement(link, batch);
+	end_statement(link, batch, /* is_sessions= */ false);
 	return true;
 }
 

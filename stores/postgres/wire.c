@@ -3,10 +3,9 @@
 /*
  * wire.c -- binary parameters, written in one pass; a result, believed bit by bit.
  *
- *     gale.run:    $1 wanted   $2 nonce   $3 generation   $4 keys   $5 ask   $6 vals
- *                  int4        int8       text            bytea[]   int8[]   int8[]
- *     gale.lends:  the same                   $5 asks   $6 base   $7 rests   $8 rules  $9 ends
- *     gale.lend:   $1 wanted   $2 generation   $3 keys   $4 asks   $5 base   $6 rule  $7 ..
+ *     gale.run:    wanted, nonce, generation, keys, ask, vals
+ *     gale.lends:  the same, but for ask and vals: asks, base, rests, rules, ends
+ *     gale.lend:   wanted, generation, keys, asks, base, rule, and four numbers of it
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
@@ -37,6 +36,30 @@
 #define BYTEA 17
 #define BYTEA_ARRAY 1001
 #define INT8_ARRAY 1016
+
+enum statement {
+	ASK_RUN,
+	ASK_LEND,
+	ASK_LENDS,
+};
+
+const struct postgres_statement postgres_statements[] = {
+	[ASK_RUN] = { "gale_run",
+	              "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)",
+	              6,
+	              { INT4, INT8, TEXT, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY } },
+	[ASK_LEND] = { "gale_lend",
+	               "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6, $7, $8, $9, "
+	               "$10)",
+	               10,
+	               { INT4, TEXT, BYTEA_ARRAY, INT8_ARRAY, INT8, INT8_ARRAY, INT8,
+	                 INT8, INT8, INT8 } },
+	[ASK_LENDS] = { "gale_lends",
+	                "SELECT * FROM gale.lends($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+	                9,
+	                { INT4, INT8, TEXT, BYTEA_ARRAY, INT8_ARRAY, INT8, INT8_ARRAY,
+	                  INT8_ARRAY, INT8_ARRAY } },
+};
 
 #define ARRAY_HEAD 20 /* dimensions, nulls, type, count, first index */
 #define NUMBER 12     /* of an int8[]: its length and itself */
@@ -328,10 +351,17 @@ static void add(struct postgres_call *call, Oid type, const void *from,
 {
 	int which = call->count++;
 
-	call->types[which] = type;
+	gale_assert(which < call->statement->count &&
+	            call->statement->types[which] == type);
 	call->values[which] = from;
 	call->lengths[which] = (int)(end - (const uint8_t *)from);
 	call->formats[which] = POSTGRES_BINARY;
+}
+
+static void begin(struct postgres_call *call, enum statement statement)
+{
+	call->statement = &postgres_statements[statement];
+	call->count = 0;
 }
 
 static uint8_t *add_big(struct postgres_call *call, uint8_t *at, uint64_t number)
@@ -367,7 +397,7 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 	if (!make_room(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
 	                         (sum.numbers + sum.vals) * NUMBER))
 		return false; /* K1 */
-	ret_call->text = "SELECT * FROM gale.run($1, $2, $3, $4, $5, $6)";
+	begin(ret_call, ASK_RUN);
 	keys = add_big(ret_call, add_version(ret_call, room->bytes), batch->nonce);
 	jobs = put_keys(keys, batch);
 	vals = put_jobs(jobs, batch, sum.numbers);
@@ -647,7 +677,7 @@ static uint8_t *ask_run(struct postgres_call *call, uint8_t *at,
 	size_t rests = count_rests(lends);
 	uint8_t *rule, *end;
 
-	call->text = "SELECT * FROM gale.lend($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+	begin(call, ASK_LEND);
 	at = add_version(call, at);
 	add_generation(call, batch);
 	rule = add_jobs(call, at, lends);
@@ -667,7 +697,7 @@ static uint8_t *ask_runs(struct postgres_call *call, uint8_t *at,
 	size_t rests = count_rests(lends);
 	uint8_t *rules, *ends, *end;
 
-	call->text = "SELECT * FROM gale.lends($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+	begin(call, ASK_LENDS);
 	at = add_big(call, add_version(call, at), batch->nonce);
 	add_generation(call, batch);
 	at = add_jobs(call, at, lends);
@@ -710,7 +740,6 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 	struct lends lends;
 
 	gale_assert(batch->count <= REMOTE_BATCH_MOST);
-	ret_call->count = 0;
 	batch->order->is_short = false;
 	if (!find_lends(batch, &lends))
 		return ask_any(batch, room, ret_call);
@@ -730,6 +759,7 @@ static const struct {
 	{ "42883", POSTGRES_MISSING }, /* no such function */
 	{ "42P01", POSTGRES_MISSING }, /* no such table */
 	{ "25006", POSTGRES_READ_ONLY },
+	{ "26000", POSTGRES_UNNAMED },
 	{ "55P03", POSTGRES_TIMED_OUT }, /* a lock */
 	{ "57014", POSTGRES_TIMED_OUT }, /* cancelled: the statement took too long */
 	{ "40001", POSTGRES_DEADLOCK },  /* not in order with others */

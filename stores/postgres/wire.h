@@ -6,15 +6,13 @@
  *     struct postgres_call call;
  *
  *     postgres_ask(&batch, &asked, &call);
- *     PQsendQueryParams(conn, call.text, call.count, call.types, call.values, call.lengths,
- *                       call.formats, POSTGRES_BINARY);
+ *     session_call(&session, conn, &call);
  *     ...
  *     postgres_told(PQgetResult(conn), &batch, &told_room, told, generation);
  *
  * No sockets, and no state but the room that the bytes are in, which the caller owns and
- * may use again for the next batch once the one before is done with.  The statement has
- * no name and leaves nothing in the session: each may run on another connection of a
- * pool (schema.sql).
+ * may use again for the next batch once the one before is done with.  No statement needs or
+ * leaves anything in the session: each may run on another connection of a pool (schema.sql).
  *
  * Threads   Any, on different rooms.
  * Limits    A result is believed as a whole or not at all.
@@ -67,11 +65,21 @@ struct postgres_batch {
 	    now_us; /* about the server's time: which periods of a quota to tell of */
 };
 
-/* What PQsendQueryParams takes. */
-struct postgres_call {
+struct postgres_statement {
+	const char *name; /* that it may be given */
 	const char *text;
 	int count; /* of parameters */
 	Oid types[POSTGRES_PARAMETERS_MOST];
+};
+
+/* All that there are. */
+#define POSTGRES_STATEMENTS 3
+extern const struct postgres_statement postgres_statements[POSTGRES_STATEMENTS];
+
+/* What libpq takes to send one. */
+struct postgres_call {
+	const struct postgres_statement *statement;
+	int count; /* of parameters: all that it has, when it is asked */
 	const char *values[POSTGRES_PARAMETERS_MOST];
 	int lengths[POSTGRES_PARAMETERS_MOST];
 	int formats[POSTGRES_PARAMETERS_MOST];
@@ -89,6 +97,7 @@ enum postgres_result {
 	POSTGRES_OLDER,            /* what is installed is older than this */
 	POSTGRES_NEWER,            /* or newer */
 	POSTGRES_READ_ONLY,        /* a standby, or one that was told to be */
+	POSTGRES_UNNAMED,          /* the session has no statement of that name */
 	POSTGRES_TIMED_OUT,        /* waiting for a lock, or working */
 	POSTGRES_DEADLOCK, /* or it could not be put in order; asking again may help */
 	POSTGRES_LATER, /* too many connections, starting up, shutting down, no room */

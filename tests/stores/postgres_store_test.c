@@ -410,6 +410,36 @@ static void what_has_expired_is_swept_by_who_asks(void **state)
 	close_house();
 }
 
+/* ---- Names ----------------------------------------------------------------------- */
+
+#define MOST_NAMES "SELECT max(names) FROM public.seen"
+#define PROCESSES "SELECT count(DISTINCT process) FROM public.seen"
+
+static void statements_have_names_in_a_session_of_our_own(void **state)
+{
+	(void)state;
+	open_house(GALE_STRICT, s.url);
+	ask_until_allowed(1);
+	postgres_server_spy(s.server, /* forgets= */ false);
+	ask_until_allowed(3);
+	close_house();
+	assert_int_equal(number_there(MOST_NAMES), 3);
+}
+
+/* Nothing was done, so it is asked again without. */
+static void names_that_are_lost_are_done_without(void **state)
+{
+	(void)state;
+	open_house(GALE_STRICT, s.url);
+	ask_until_allowed(1);
+	postgres_server_spy(s.server, /* forgets= */ true);
+	ask_until_allowed(5);
+	close_house();
+	assert_int_equal(number_there(MOST_NAMES), 3);
+	assert_int_equal(number_there("SELECT min(names) FROM public.seen"), 0);
+	assert_int_equal(number_there(PROCESSES), 1);
+}
+
 /* ---- Descriptors ----------------------------------------------------------------- */
 
 static uint64_t cpu_us(void)
@@ -516,6 +546,8 @@ int main(int count, char **args)
 		TEST(a_key_of_another_rule_is_left_alone),
 		TEST(an_answer_counts_when_it_is_committed),
 		TEST(what_has_expired_is_swept_by_who_asks),
+		TEST(statements_have_names_in_a_session_of_our_own),
+		TEST(names_that_are_lost_are_done_without),
 		TEST(a_child_does_not_make_its_parent_spin),
 		TEST(the_second_host_is_found_when_the_first_refuses),
 		TEST(a_server_that_says_too_much_is_left),

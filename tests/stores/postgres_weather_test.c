@@ -359,6 +359,9 @@ static void a_pool_that_comes_and_goes(void **state)
 	recovers();
 	do_there("TRUNCATE gale.keys");
 	recovers();
+	postgres_server_spy(s.server, /* forgets= */ false);
+	recovers();
+	assert_int_equal(number_there("SELECT max(names) FROM public.seen"), 0);
 	end();
 }
 

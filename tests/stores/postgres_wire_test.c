@@ -390,7 +390,8 @@ static void only_simple_lends_go_the_short_way(void **state)
 		lends[1].ask.number += i == 5 ? 1 << 20 : 0;
 		lends[1].ask.want <<= i == 6 ? 36 : 0;
 		assert_true(postgres_ask(&three, &room, &call));
-		assert_int_equal(strstr(call.text, "gale.lend") != NULL, i == 0);
+		assert_int_equal(strstr(call.statement->text, "gale.lend") != NULL,
+		                 i == 0);
 	}
 }
 

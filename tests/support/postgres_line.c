@@ -102,9 +102,7 @@ void postgres_line_say(struct line *line, const struct remote_job *jobs, size_t 
 	line->nonce = line->nonce * 6364136223846793005u + 1442695040888963407u;
 	batch = batch_of(line, jobs, count);
 	must(postgres_ask(&batch, &line->asked, &call));
-	must(PQsendQueryParams(line->conn, call.text, call.count, call.types,
-	                       call.values, call.lengths, call.formats,
-	                       POSTGRES_BINARY));
+	must(session_call(&line->session, line->conn, &call));
 }
 
 enum postgres_result postgres_line_hear(struct line *line,

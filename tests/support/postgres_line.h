@@ -8,10 +8,11 @@
 #ifndef TESTS_SUPPORT_POSTGRES_LINE_H
 #define TESTS_SUPPORT_POSTGRES_LINE_H
 
-#include "stores/postgres/wire.h"
+#include "stores/postgres/session.h"
 
 struct line {
 	PGconn *conn;
+	struct session session; /* without names */
 	struct postgres_room asked;
 	struct postgres_room answered;
 	char generation[REMOTE_GENERATION_BYTES + 1];

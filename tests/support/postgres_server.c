@@ -281,6 +281,28 @@ void postgres_server_ask(const struct postgres_server *server, const char *sql,
 	PQfinish(conn);
 }
 
+#define SPY                                                                            \
+	"CREATE TABLE public.seen (process int, names int);"                           \
+	"CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint LANGUAGE plpgsql"     \
+	" VOLATILE AS $$ BEGIN INSERT INTO public.seen SELECT pg_backend_pid(),"       \
+	" count(*) FROM pg_catalog.pg_prepared_statements; %s RETURN"                  \
+	" (date_part('epoch', clock_timestamp()) * 1000000)::bigint; END $$"
+
+void postgres_server_spy(const struct postgres_server *server, bool forgets)
+{
+	PGconn *conn = PQconnectdb(server->address);
+	char sql[512];
+	PGresult *result;
+
+	must((size_t)snprintf(sql, sizeof(sql), SPY,
+	                      forgets ? "EXECUTE 'DEALLOCATE ALL';" : "") <
+	     sizeof(sql));
+	result = PQexec(conn, sql);
+	must(PQresultStatus(result) == PGRES_COMMAND_OK);
+	PQclear(result);
+	PQfinish(conn);
+}
+
 /* ---- Standbys -------------------------------------------------------------------- */
 
 static void copy(const struct postgres_server *standby, uint16_t port)

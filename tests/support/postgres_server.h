@@ -41,6 +41,11 @@ const char *postgres_server_address(const struct postgres_server *server);
 void postgres_server_ask(const struct postgres_server *server, const char *sql,
                          char *ret_text, size_t size);
 
+/* Each statement of a gale that is installed there notes from then on, in public.seen, the process
+ * that does it, and how many statements of its session have names; and forgets those names, if
+ * that is said. */
+void postgres_server_spy(const struct postgres_server *server, bool forgets);
+
 /* Ends it, as a crash would or in good order, and starts it again. */
 void postgres_server_restart(struct postgres_server *server, bool crashes);
 
