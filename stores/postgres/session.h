@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * session.h -- statements with names, in a session that is one's own.
+ * session.h -- what a session is told that is one's own.
  *
- *     whose is it? --ours--> a name for each statement --> they are sent by their names
- *          `---------a pool's--> nothing: each is sent as it is
+ *     whose is it? --ours--> its time-out --> a name for each statement, by which it is sent
+ *          `-----a pool's--> nothing: each is sent as it is
  *
  * A server parses and plans a statement once that has a name: of a batch of leases that is a
- * tenth of all its work.  But the name is the session's, and a pool gives each statement another
- * session: a name might be missing there, or be left behind.  A server tells whoever connects
- * which process serves it; a pool makes up a number.  So it is asked for its number, and only if
- * that is the same, names are given.  If one turns out to be missing all the same, all are
- * forgotten, and things go on without.
+ * tenth of all its work.  And it ends a statement that takes longer than anybody here waits, if it
+ * is told how long that is.  But both are the session's, and a pool gives each statement another
+ * session: what was said would be missing there, or be left behind.  A server tells whoever
+ * connects which process serves it; a pool makes up a number.  So it is asked for its number, and
+ * only if that is the same, it is told more.  If a name turns out to be missing all the same, all
+ * are forgotten, and things go on without.
  *
  * It says what to send next, one thing after the other; the link sends it, each with its own
  * sync, among its batches.
@@ -23,11 +24,16 @@
 
 #include "stores/postgres/wire.h"
 
+enum session_step {
+	SESSION_WHOSE,
+	SESSION_TIME_OUT,
+	SESSION_NAMES,
+	SESSION_OVER, /* nothing more is to be sent */
+};
+
 struct session {
-	bool
-	    asked; /* the last thing that was to be sent is, and has not been heard of */
-	bool is_ours; /* as far as is known */
-	bool over;    /* nothing more is to be sent */
+	enum session_step step;
+	bool asked;   /* it is sent, and has not been heard of */
 	size_t named; /* so many of postgres_statements have names */
 };
 

@@ -440,6 +440,28 @@ static void names_that_are_lost_are_done_without(void **state)
 	assert_int_equal(number_there(PROCESSES), 1);
 }
 
+static bool nobody_works(void *arg)
+{
+	(void)arg;
+	return number_there("SELECT count(*) FROM pg_stat_activity"
+	                    " WHERE application_name = 'gale' AND state = 'active'") ==
+	       0;
+}
+
+/* Nobody waits for them any more. */
+static void statements_end_that_take_too_long(void **state)
+{
+	(void)state;
+	open_house(GALE_STRICT, s.url);
+	ask_until_allowed(1);
+	do_there("CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint LANGUAGE sql"
+	         " VOLATILE AS $$ SELECT 1 FROM pg_sleep(3600) $$");
+	assert_false(ask());
+	assert_false(nobody_works(NULL));
+	close_house();
+	assert_true(becomes_true(nobody_works, NULL));
+}
+
 /* ---- Descriptors ----------------------------------------------------------------- */
 
 static uint64_t cpu_us(void)
@@ -548,6 +570,7 @@ int main(int count, char **args)
 		TEST(what_has_expired_is_swept_by_who_asks),
 		TEST(statements_have_names_in_a_session_of_our_own),
 		TEST(names_that_are_lost_are_done_without),
+		TEST(statements_end_that_take_too_long),
 		TEST(a_child_does_not_make_its_parent_spin),
 		TEST(the_second_host_is_found_when_the_first_refuses),
 		TEST(a_server_that_says_too_much_is_left),
