@@ -326,12 +326,23 @@ static void say_value(struct bytes *bytes)
 	say_string(value, STATE_HEAD_BYTES + count);
 }
 
+/* Of a window, by a lend that got all it wanted. */
+static void say_used(uint64_t used)
+{
+	char line[32];
+
+	say(line, (size_t)snprintf(line, sizeof(line), ":-%llu\r\n",
+	                           (unsigned long long)used));
+}
+
 static void say_part(struct bytes *bytes)
 {
 	uint64_t kind = take_number(bytes, 1);
 
 	if (kind < 8)
 		say_number(':', kind);
+	else if (kind < 16)
+		say_used(take_number(bytes, 2));
 	else if (kind < 128)
 		say_value(bytes);
 	else

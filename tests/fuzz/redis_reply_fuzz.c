@@ -16,7 +16,7 @@
 
 #define STRING_MOST 4096
 #define NONCE 7
-#define JOBS 5
+#define JOBS 6
 
 static struct rule rules[JOBS];
 static struct remote_job jobs[JOBS];
@@ -31,13 +31,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const enum remote_verb verbs[JOBS] = { REMOTE_STEP, REMOTE_LEND,
 		                                      REMOTE_BACK, REMOTE_READ,
-		                                      REMOTE_SWAP };
+		                                      REMOTE_SWAP, REMOTE_LEND };
 	const struct gale_rule configs[JOBS] = {
 		gale_fixed_window(5, GALE_SECONDS(10)),
 		gale_gcra(5, GALE_SECONDS(10), 7),
 		gale_quota_daily(50, 60),
 		gale_sliding_log(20, GALE_SECONDS(10)),
 		gale_pacer(5, GALE_SECONDS(10), 3),
+		gale_fixed_window(9, GALE_SECONDS(10)),
 	};
 
 	(void)argc;
