@@ -11,7 +11,7 @@
 #     release      what users get: unit tests, each benchmark once, then installed into an
 #                  empty prefix, where the README's program must compile as printed
 #     subproject   a project that builds gale as a part of it
-#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (30)
+#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (60)
 #
 # Everything happens under build/test.  A suite without tests and a test that was skipped
 # count as failed.  The last line is "N passed, N failed".
@@ -75,24 +75,26 @@ build() {
 
 # How many tests of a suite at a time: those that talk to servers mostly wait, but not as
 # long when each step of theirs takes ten times as long.
-together() { # NAME SUITE
+together() { # NAME SUITE[+SUITE...]
 	case $1-$2 in
-	tsan-stores) echo 3 ;;
-	asan-stores) echo 4 ;;
-	*-stores) echo 6 ;;
+	tsan-stores*) echo 3 ;;
+	asan-stores*) echo 4 ;;
+	*-stores*) echo 6 ;;
 	*) nproc ;;
 	esac
 }
 
-# suites NAME SUITE...: runs these suites of build/test/NAME.
+# suites NAME SUITE[+SUITE...]...: runs these suites of build/test/NAME; those that a plus joins
+# at the same time.
 suites() {
-	local name=$1 dir=$out/$1 suite log since
+	local name=$1 dir=$out/$1 suite log since which
 	shift
 	for suite; do
 		since=$SECONDS
 		log=$dir/meson-logs/$suite
 		rm -f "$log.json"
-		meson test -C "$dir" --no-rebuild --suite "$suite" --logbase "$suite" \
+		read -ra which <<<"${suite//+/ }"
+		meson test -C "$dir" --no-rebuild "${which[@]/#/--suite=}" --logbase "$suite" \
 			--num-processes "$(together "$name" "$suite")" \
 			--timeout-multiplier 3 --print-errorlogs >"$log.out" 2>&1
 		tests/tally.py "$name $suite" "$log.json" "$log.txt" >>"$out/results"
@@ -106,17 +108,17 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model interleave sim spec stores tools torture lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model interleave sim spec stores+tools torture lint
 }
 test_clang() {
 	build clang clang && suites clang unit model interleave sim lint
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim spec stores tools torture
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim spec stores+tools torture
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
-	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model sim stores tools torture
+	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model sim stores+tools torture
 }
 test_release() {
 	build release gcc --buildtype=release -Doptimization=2 -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&
@@ -169,7 +171,7 @@ test_subproject() {
 # New inputs and crashes go to the build folder; a person moves what is worth keeping
 # into tests/fuzz/corpus.
 fuzz_one() {
-	local target=$1 seconds=${GALE_FUZZ_SECONDS:-30} work=$out/fuzz/work/$1
+	local target=$1 seconds=${GALE_FUZZ_SECONDS:-60} work=$out/fuzz/work/$1
 	mkdir -p "$work/corpus"
 	"$out/fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
 		-print_final_stats=1 -artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"
