@@ -3,10 +3,11 @@
 /*
  * postgres.c -- what does an ask of a PostgreSQL server cost, over what the server takes?
  *
- * The floors are libpq as it comes, waiting for each result: a SELECT, and one statement
+ * The floors are libpq, waiting for each result: a SELECT, and one statement
  * that adds to 64 counters, as a batch of leases must: of a table that is logged as ours
- * is, with the same keys, sent with what to add to each.  The same 64 upserts in a pipeline
- * take several times as long.  The server does not sync.
+ * is, with the same keys, sent with what to add to each; as it comes, and prepared, as ours is
+ * where there is no pool.  The same 64 upserts in a pipeline take several times as long.  The
+ * server does not sync.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -32,41 +33,15 @@ static struct postgres_server *server;
 static PGconn *bare;
 static struct asker few, many;
 
+static uint64_t many_keys(void)
+{
+	return bench_is_smoke() ? 1000 : MANY_KEYS;
+}
+
 static void expect(PGresult *result, ExecStatusType status)
 {
 	bench_expect(PQresultStatus(result) == status, PQerrorMessage(bare));
 	PQclear(result);
-}
-
-static void start(void)
-{
-	if (bare)
-		return;
-	server = postgres_server_start(/* syncs= */ false);
-	bare = PQconnectdb(postgres_server_address(server));
-	bench_expect(PQstatus(bare) == CONNECTION_OK, PQerrorMessage(bare));
-	expect(PQexec(bare, TABLE), PGRES_COMMAND_OK);
-}
-
-static void prepare_bare(void *arg)
-{
-	(void)arg;
-	start();
-}
-
-static void prepare(void *arg)
-{
-	struct asker *asker = arg;
-	char url[256];
-	enum gale_err err;
-
-	start();
-	if (asker->store)
-		return;
-	snprintf(url, sizeof(url), "postgres:///%s?host=%s&user=%s&port=%s", PQdb(bare),
-	         PQhost(bare), PQuser(bare), PQport(bare));
-	asker_open(asker, postgres_kind(memory_default(), url, &err),
-	           asker == &few ? TOGETHER : (bench_is_smoke() ? 1000 : MANY_KEYS));
 }
 
 static void run_select(struct bench *b)
@@ -94,11 +69,12 @@ static char *put_head(char *at, uint64_t type)
 	return put_big(at, 1, 4);
 }
 
-static char *put_keys(char *at)
+/* From that one on; after the last comes the first. */
+static char *put_keys(char *at, uint64_t first)
 {
 	at = put_head(at, 17);
-	for (uint64_t i = 0; i < TOGETHER; i++) {
-		struct key key = key_of(i);
+	for (uint64_t i = first; i < first + TOGETHER; i++) {
+		struct key key = key_of(i % many_keys());
 
 		at = put_big(at, sizeof(key), 4);
 		memcpy(at, &key, sizeof(key));
@@ -115,31 +91,101 @@ static char *put_units(char *at)
 	return at;
 }
 
-/* Does it, or begins it. */
-static void upsert(bool waits)
+enum manner {
+	AS_IT_COMES,
+	PREPARED,
+	AHEAD, /* prepared; it is begun only */
+};
+
+static void upsert(enum manner manner, uint64_t first)
 {
 	static char keys[HEAD_BYTES + TOGETHER * (4 + sizeof(struct key))];
 	static char units[HEAD_BYTES + TOGETHER * 12];
 	const char *values[] = { keys, units };
 	const int lengths[] = { sizeof(keys), sizeof(units) }, formats[] = { 1, 1 };
 
-	put_keys(keys);
+	put_keys(keys, first);
 	put_units(units);
-	if (waits)
+	if (manner == AS_IT_COMES)
 		expect(PQexecParams(bare, UPSERT, 2, NULL, values, lengths, formats, 1),
 		       PGRES_TUPLES_OK);
+	else if (manner == PREPARED)
+		expect(PQexecPrepared(bare, "upsert", 2, values, lengths, formats, 1),
+		       PGRES_TUPLES_OK);
 	else
-		bench_expect(PQsendQueryParams(bare, UPSERT, 2, NULL, values, lengths,
-		                               formats, 1) == 1 &&
+		bench_expect(PQsendQueryPrepared(bare, "upsert", 2, values, lengths,
+		                                 formats, 1) == 1 &&
 		                 PQpipelineSync(bare) == 1,
 		             PQerrorMessage(bare));
 }
 
-static void run_upsert(struct bench *b)
+/* As many as ours has there, once it has been asked about all: who looks for one of few has as
+ * far to go. */
+static void fill(void)
+{
+	for (uint64_t first = 0; first < many_keys(); first += TOGETHER)
+		upsert(PREPARED, first);
+}
+
+static void start(void)
+{
+	if (bare)
+		return;
+	server = postgres_server_start(/* syncs= */ false);
+	bare = PQconnectdb(postgres_server_address(server));
+	bench_expect(PQstatus(bare) == CONNECTION_OK, PQerrorMessage(bare));
+	expect(PQexec(bare, TABLE), PGRES_COMMAND_OK);
+	expect(PQprepare(bare, "upsert", UPSERT, 2, NULL), PGRES_COMMAND_OK);
+	fill();
+}
+
+static void prepare_bare(void *arg)
+{
+	(void)arg;
+	start();
+}
+
+static void prepare(void *arg)
+{
+	struct asker *asker = arg;
+	char url[256];
+	enum gale_err err;
+
+	start();
+	if (asker->store)
+		return;
+	snprintf(url, sizeof(url), "postgres:///%s?host=%s&user=%s&port=%s", PQdb(bare),
+	         PQhost(bare), PQuser(bare), PQport(bare));
+	asker_open(asker, postgres_kind(memory_default(), url, &err),
+	           asker == &few ? TOGETHER : many_keys());
+	for (uint64_t i = 0; i < asker->keys; i += TOGETHER)
+		asker_lend(asker, TOGETHER); /* nobody asks for a new key afterwards */
+}
+
+static void run_upserts(struct bench *b, enum manner manner)
 {
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		for (uint64_t done = 0; done < n; done += TOGETHER)
-			upsert(/* waits= */ true);
+			upsert(manner, 0);
+}
+
+static void run_upsert(struct bench *b)
+{
+	run_upserts(b, AS_IT_COMES);
+}
+
+static void run_upsert_prepared(struct bench *b)
+{
+	run_upserts(b, PREPARED);
+}
+
+static void run_upsert_many(struct bench *b)
+{
+	static uint64_t next;
+
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		for (uint64_t done = 0; done < n; done += TOGETHER, next += TOGETHER)
+			upsert(PREPARED, next % many_keys());
 }
 
 static void hear(void)
@@ -152,10 +198,10 @@ static void hear(void)
 static void run_upsert_ahead(struct bench *b)
 {
 	bench_expect(PQenterPipelineMode(bare) == 1, PQerrorMessage(bare));
-	upsert(/* waits= */ false);
+	upsert(AHEAD, 0);
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		for (uint64_t done = 0; done < n; done += TOGETHER) {
-			upsert(/* waits= */ false);
+			upsert(AHEAD, 0);
 			hear();
 		}
 	hear();
@@ -179,16 +225,22 @@ void ask_postgres(void)
 	row("postgres/SELECT 1, bare", run_select, NULL, NULL, 0);
 	row("postgres/64 counters, bare", run_upsert, NULL, "postgres/SELECT 1, bare",
 	    0);
+	row("postgres/64 counters, prepared", run_upsert_prepared, NULL,
+	    "postgres/64 counters, bare", 0);
 	row("postgres/a lease at a time", run_lend_one, &few, "postgres/SELECT 1, bare",
 	    0);
 	row("postgres/64 leases at a time", run_lend_many, &few,
 	    "postgres/64 counters, bare", 1.25);
-	row("postgres/64 counters, bare, the next sent ahead", run_upsert_ahead, NULL,
-	    NULL, 0);
+	row("postgres/64 leases at a time, of prepared", run_lend_many, &few,
+	    "postgres/64 counters, prepared", 1.25);
+	row("postgres/64 counters, prepared, the next sent ahead", run_upsert_ahead,
+	    NULL, NULL, 0);
 	row("postgres/64 leases at a time, the next asked for ahead", run_lend_ahead,
-	    &few, "postgres/64 counters, bare, the next sent ahead", 1.25);
+	    &few, "postgres/64 counters, prepared, the next sent ahead", 1.25);
 	row("postgres/64 steps at a time", run_step_many, &few,
-	    "postgres/64 counters, bare", 0);
+	    "postgres/64 counters, prepared", 0);
+	row("postgres/64 counters, prepared, 100,000 keys", run_upsert_many, NULL, NULL,
+	    0);
 	row("postgres/64 leases at a time, 100,000 keys", run_lend_many, &many,
-	    "postgres/64 counters, bare", 0);
+	    "postgres/64 counters, prepared, 100,000 keys", 0);
 }
