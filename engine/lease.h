@@ -101,7 +101,7 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 /*
  * What lease_step says to the same number again, of one that got all it wanted, if that is all
  * that is known: how the window was left, and that nobody else has a row there.  False: the
- * window cannot have been left so.
+ * window cannot have been left so, or is over.
  */
 bool lease_was_whole(const struct rule *rule, const struct window_state *left,
                      uint64_t now_us, const struct lease_ask *ask,

@@ -14,10 +14,10 @@
 #include "runtime/memory.h"
 
 #define OPENING_NS UINT64_C(1000000000) /* for a connection to be ready */
-#define REPLY_NS UINT64_C(1000000000)   /* for a batch to be told */
-#define RETRY_NS UINT64_C(10000000)     /* of a batch that there was no memory for */
-#define PAUSE_FIRST_NS 10000000         /* 10 ms, doubled ... */
-#define PAUSE_DOUBLINGS 5               /* ... up to 320 ms, and half of it by lot */
+#define REPLY_NS (WIRE_PATIENCE_MS * UINT64_C(1000000))
+#define RETRY_NS UINT64_C(10000000) /* of a batch that there was no memory for */
+#define PAUSE_FIRST_NS 10000000     /* 10 ms, doubled ... */
+#define PAUSE_DOUBLINGS 5           /* ... up to 320 ms, and half of it by lot */
 
 /* ---- Batches --------------------------------------------------------------------- */
 

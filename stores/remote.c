@@ -4,6 +4,7 @@
  * remote.c -- the engine, run again on what a server has told.
  *
  *     told: before, now  -->  decoded, or not believed  -->  the engine  -->  the answer
+ *     told: how a window was left, now  ------------------>
  *
  * The server has changed the value already; what the engine makes of its copy here is
  * thrown away, but for its answer.  When a value was only read, it is what the server

@@ -5,9 +5,10 @@
  *
  * A server keeps a value for each key (value.h) and changes it in one atomic step.  It
  * does not explain itself: it says what the value was before (or, of a lend that got all
- * it wanted, what it has become, or its window has), and what time it was, and the engine here works out what
- * that step said, with the functions that the embedded store runs.  So an answer is the
- * same wherever a key is kept, and servers know only how values change:
+ * it wanted, what it has become, or its window has), and what time it was, and the engine
+ * here works out what that step said, with the functions that the embedded store runs, or
+ * with one that says the same of less (lease_was_whole).  So an answer is the same wherever
+ * a key is kept, and servers know only how values change:
  *
  *     job --> bytes --> server: one step --> bytes --> told --> explained: the answer
  *         (redis/, postgres/)           (redis/, postgres/)

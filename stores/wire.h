@@ -30,7 +30,8 @@
 #include "engine/clock.h"
 #include "stores/remote.h"
 
-#define WIRE_TEXT 160 /* of what is wrong, at most */
+#define WIRE_TEXT 160         /* of what is wrong, at most */
+#define WIRE_PATIENCE_MS 1000 /* for a batch to be told; longer, nobody waits */
 
 struct wire;
 

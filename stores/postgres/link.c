@@ -44,6 +44,7 @@ struct kind {
 
 enum phase {
 	CONNECTING,
+	ASKING, /* whose the session is */
 	GREETING,
 	INSTALLING,
 	READY,
@@ -51,9 +52,9 @@ enum phase {
 };
 
 struct awaited {
-	struct remote_batch batch; /* of no jobs: a sweep, or the session's */
+	struct remote_batch batch; /* of no jobs: a sweep, or a name */
 	struct postgres_order order;
-	bool is_sessions;
+	bool is_name;
 	bool is_over; /* it has failed, and that was told */
 };
 
@@ -154,6 +155,13 @@ static void greet(struct link *link)
 		give_up_by(link, "cannot ask");
 }
 
+static void ask_whose(struct link *link)
+{
+	link->phase = ASKING;
+	if (!session_ask(&link->session, link->conn))
+		give_up_by(link, "cannot ask");
+}
+
 static void install(struct link *link)
 {
 	link->phase = INSTALLING;
@@ -222,7 +230,7 @@ static void enter(struct link *link)
 /* What was asked has ended: nothing more comes of it. */
 static void end_greeting(struct link *link)
 {
-	if (link->phase == INSTALLING)
+	if (link->phase == ASKING || link->phase == INSTALLING)
 		greet(link);
 	else if (link->phase == GREETING && link->missing)
 		install(link);
@@ -234,7 +242,8 @@ static void end_greeting(struct link *link)
 
 static void hear_greetings(struct link *link)
 {
-	while (link->phase == GREETING || link->phase == INSTALLING) {
+	while (link->phase == ASKING || link->phase == GREETING ||
+	       link->phase == INSTALLING) {
 		PGresult *result;
 
 		if (PQisBusy(link->conn))
@@ -242,6 +251,8 @@ static void hear_greetings(struct link *link)
 		result = PQgetResult(link->conn);
 		if (!result)
 			end_greeting(link);
+		else if (link->phase == ASKING)
+			session_hear(&link->session, result);
 		else if (link->phase == GREETING)
 			hear_greeting(link, result);
 		else
@@ -321,8 +332,8 @@ static void forget_result(struct link *link)
 /* It was committed, or had failed before. */
 static void hear_sync(struct link *link, struct awaited *awaited)
 {
-	if (awaited->is_sessions)
-		session_hear(&link->session, link->conn, link->result);
+	if (awaited->is_name)
+		session_hear_name(&link->session, link->result);
 	else if (link->result && awaited->batch.count > 0)
 		hear_batch(link, awaited, link->result);
 	else if (!link->result && !awaited->is_over)
@@ -432,7 +443,6 @@ static void link_connect(struct wire *wire, mono now)
 	link->connected = true;
 	link->phase = CONNECTING;
 	link->installed = link->missing = false;
-	session_open(&link->session);
 	link->conn = start(link);
 	link->attempts++;
 	link->received = link->read = 0;
@@ -471,7 +481,7 @@ static void go_on_connecting(struct link *link)
 	case PGRES_POLLING_OK:
 		link->is_local = !ask_kernel(link, &ignored);
 		if (PQsetnonblocking(link->conn, 1) == 0)
-			greet(link);
+			ask_whose(link);
 		else
 			give_up_by(link, "cannot connect");
 		break;
@@ -491,12 +501,12 @@ static void flush(struct link *link)
 }
 
 static void end_statement(struct link *link, const struct remote_batch *batch,
-                          bool is_sessions)
+                          bool is_name)
 {
 	struct awaited *awaited = &link->awaited[link->sent++ % AWAITED_MOST];
 
 	awaited->batch = *batch;
-	awaited->is_sessions = is_sessions;
+	awaited->is_name = is_name;
 	awaited->is_over = false;
 	if (PQpipelineSync(link->conn) != 1)
 		give_up_by(link, "cannot send"); /* what has gone, nobody knows */
@@ -514,23 +524,23 @@ static void sweep(struct link *link, mono now)
 	link->sweep_due = mono_after(now, SWEEP_PAUSE_NS);
 	if (PQsendQueryParams(link->conn, POSTGRES_SWEEP, 1, NULL, &most, NULL, NULL,
 	                      POSTGRES_BINARY) == 1)
-		end_statement(link, &nothing, /* is_sessions= */ false);
+		end_statement(link, &nothing, /* is_name= */ false);
 	else
 		give_up_by(link, "cannot send");
 }
 
-/* Names for what is sent. */
-static void settle_in(struct link *link)
+/* The next statement, if it is one that has no name yet and may have one. */
+static void name(struct link *link)
 {
 	const struct remote_batch nothing = { .count = 0 };
-	bool was_asked = link->session.asked;
 
-	if (link->phase != READY || link->sent - link->heard == AWAITED_MOST)
+	if (link->phase != READY || link->sent - link->heard == AWAITED_MOST ||
+	    !session_is_to_name(&link->session))
 		return;
-	if (!session_ask(&link->session, link->conn))
+	if (session_name(&link->session, link->conn))
+		end_statement(link, &nothing, /* is_name= */ true);
+	else
 		give_up_by(link, "cannot send");
-	else if (link->session.asked && !was_asked)
-		end_statement(link, &nothing, /* is_sessions= */ true);
 }
 
 /* ---- Too much -------------------------------------------------------------------- */
@@ -611,7 +621,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
-		settle_in(link);
+		name(link);
 		bear(link, heard);
 	}
 	return link_flush(wire);
@@ -625,7 +635,7 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 
 	if (link->sent - link->heard >= AWAITED_MOST - 1 || !send_batch(link, &asked))
 		return false;
-	end_statement(link, batch, /* is_sessions= */ false);
+	end_statement(link, batch, /* is_name= */ false);
 	return true;
 }
 

@@ -915,9 +915,9 @@ $$;
 --
 -- What is told of a job that was done here is what became of it: code 6, to which 1024 times what
 -- is used of the window is added, and the rows of others; it got all that it wanted.  The row of
--- job 0 before tells where the window starts.  The request's number is in the value, so that the
--- engine gets the same answer from it.  Whatever is not as simple is done as anywhere else, its
--- rows being locked by then.
+-- job 0 before tells where the window starts.  That is enough for the engine to say the same again
+-- (engine/lease.h, D2).  Whatever is not as simple is done as anywhere else, its rows being locked
+-- by then.
 --
 -- Each expression and each step here is made ready anew for each batch: so what is rare
 -- stands in functions of its own (spec/decisions/0011).

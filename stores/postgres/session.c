@@ -1,92 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* session.c -- asks whose it is, and then tells it more, one thing after the other. */
+/* session.c -- asks whose it is, and gives names, one after the other. */
 #define _GNU_SOURCE
 #include "stores/postgres/session.h"
 
 #include <endian.h>
 #include <string.h>
 
-/* Milliseconds, as long as a line waits; who has set less there has meant it. */
-#define TIME_OUT                                                                       \
-	"SELECT set_config('statement_timeout', '1000', false) FROM pg_settings"       \
-	" WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND 1000"
+#include "stores/wire.h"
 
-void session_open(struct session *session)
-{
-	*session = (struct session){ 0 };
-}
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+#define PATIENCE TEXT(WIRE_PATIENCE_MS)
+#define INT4 23
+#define WHOSE 0
 
-static bool say(PGconn *conn, const char *text)
-{
-	return PQsendQueryParams(conn, text, 0, NULL, NULL, NULL, NULL,
-	                         POSTGRES_BINARY) == 1;
-}
-
-static bool give_name(PGconn *conn, const struct postgres_statement *statement)
-{
-	return PQsendPrepare(conn, statement->name, statement->text, statement->count,
-	                     statement->types) == 1;
-}
-
-static bool ask(const struct session *session, PGconn *conn)
-{
-	switch (session->step) {
-	case SESSION_WHOSE:
-		return say(conn, "SELECT pg_backend_pid()");
-	case SESSION_TIME_OUT:
-		return say(conn, TIME_OUT);
-	default:
-		return give_name(conn, &postgres_statements[session->named]);
-	}
-}
+/* $1 is the process.  Who has set a shorter time-out there has meant it. */
+static const char whose[] =
+    "SELECT pg_backend_pid() = $1,"
+    " (SELECT set_config(name, '" PATIENCE "', false) FROM pg_settings"
+    " WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND " PATIENCE
+    " AND pg_backend_pid() = $1)";
 
 bool session_ask(struct session *session, PGconn *conn)
 {
-	if (session->asked || session->step == SESSION_OVER)
-		return true;
-	session->asked = ask(session, conn);
-	return session->asked;
+	uint32_t process = htobe32((uint32_t)PQbackendPID(conn));
+	const char *values[] = { (const char *)&process };
+	const Oid types[] = { INT4 };
+	const int lengths[] = { sizeof(process) }, formats[] = { POSTGRES_BINARY };
+
+	*session = (struct session){ 0 };
+	return PQsendQueryParams(conn, whose, 1, types, values, lengths, formats,
+	                         POSTGRES_BINARY) == 1;
 }
 
-static bool is_process(const PGresult *result, int process)
+void session_hear(struct session *session, const PGresult *result)
 {
-	uint32_t big;
-
-	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) != 1 ||
-	    PQnfields(result) != 1 || PQgetlength(result, 0, 0) != sizeof(big))
-		return false;
-	memcpy(&big, PQgetvalue(result, 0, 0), sizeof(big));
-	return process != 0 && be32toh(big) == (uint32_t)process;
+	session->is_ours =
+	    PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
+	    PQgetlength(result, 0, WHOSE) == 1 && PQgetvalue(result, 0, WHOSE)[0] == 1;
 }
 
-/* What it was that has a name now, or cannot have one. */
-static enum session_step hear_name(struct session *session, const PGresult *result)
+bool session_is_to_name(const struct session *session)
 {
-	if (PQresultStatus(result) != PGRES_COMMAND_OK)
-		return SESSION_OVER;
-	session->named++;
-	return session->named < POSTGRES_STATEMENTS ? SESSION_NAMES : SESSION_OVER;
+	return session->is_ours && !session->naming &&
+	       session->named < POSTGRES_STATEMENTS;
 }
 
-void session_hear(struct session *session, PGconn *conn, const PGresult *result)
+bool session_name(struct session *session, PGconn *conn)
 {
-	session->asked = false;
-	switch (session->step) {
-	case SESSION_WHOSE:
-		session->step = is_process(result, PQbackendPID(conn))
-		                    ? SESSION_TIME_OUT
-		                    : SESSION_OVER;
-		break;
-	case SESSION_TIME_OUT: /* who may not say it can still give names */
-		session->step = SESSION_NAMES;
-		break;
-	case SESSION_NAMES:
-		session->step = hear_name(session, result);
-		break;
-	case SESSION_OVER:
-		break;
-	}
+	const struct postgres_statement *next = &postgres_statements[session->named];
+
+	session->naming =
+	    PQsendPrepare(conn, next->name, next->text, next->count, next->types) == 1;
+	return session->naming;
+}
+
+void session_hear_name(struct session *session, const PGresult *result)
+{
+	session->naming = false;
+	session->is_ours &= PQresultStatus(result) == PGRES_COMMAND_OK;
+	session->named += session->is_ours;
 }
 
 bool session_call(const struct session *session, PGconn *conn,
@@ -105,6 +79,6 @@ bool session_call(const struct session *session, PGconn *conn,
 
 void session_lose(struct session *session)
 {
+	session->is_ours = false;
 	session->named = 0;
-	session->step = SESSION_OVER;
 }

@@ -3,19 +3,20 @@
 /*
  * session.h -- what a session is told that is one's own.
  *
- *     whose is it? --ours--> its time-out --> a name for each statement, by which it is sent
- *          `-----a pool's--> nothing: each is sent as it is
+ *     whose is it? --ours--> its time-out, at once --> later a name for each statement
+ *          `-----a pool's--> nothing: each statement is sent as it is
  *
  * A server parses and plans a statement once that has a name: of a batch of leases that is a
  * tenth of all its work.  And it ends a statement that takes longer than anybody here waits, if it
- * is told how long that is.  But both are the session's, and a pool gives each statement another
- * session: what was said would be missing there, or be left behind.  A server tells whoever
- * connects which process serves it; a pool makes up a number.  So it is asked for its number, and
- * only if that is the same, it is told more.  If a name turns out to be missing all the same, all
- * are forgotten, and things go on without.
+ * is told how long that is; not its commit, which may wait for a standby.  But both are the
+ * session's, and a pool gives each statement another one: what was said would be missing there,
+ * or be left behind.
  *
- * It says what to send next, one thing after the other; the link sends it, each with its own
- * sync, among its batches.
+ * A server tells whoever connects which process serves it; most pools make up a number (pgbouncer,
+ * odyssey).  So a session is asked for its process, and only where that is the same, it is told
+ * more, the time-out by the very statement that asks.  Of a pool that passes the number on, a
+ * session may be taken for ours: then the time-out stays there, and a name may turn out to be
+ * missing: all are forgotten, and things go on without.
  *
  * Threads   The link's.
  */
@@ -24,28 +25,22 @@
 
 #include "stores/postgres/wire.h"
 
-enum session_step {
-	SESSION_WHOSE,
-	SESSION_TIME_OUT,
-	SESSION_NAMES,
-	SESSION_OVER, /* nothing more is to be sent */
-};
-
 struct session {
-	enum session_step step;
-	bool asked;   /* it is sent, and has not been heard of */
+	bool is_ours;
+	bool naming;  /* a name has been sent, and not been heard of */
 	size_t named; /* so many of postgres_statements have names */
 };
 
-/* Of a new connection. */
-void session_open(struct session *session);
-
-/* Sends what is next, if anything is; false if that cannot be sent.  The caller ends it with a
- * sync if session->asked is true afterwards. */
+/* Of a new connection: asks whose it is; false if that cannot be sent. */
 bool session_ask(struct session *session, PGconn *conn);
+void session_hear(struct session *session, const PGresult *result);
 
-/* What came of it; NULL, or an error: it failed. */
-void session_hear(struct session *session, PGconn *conn, const PGresult *result);
+/* Is there another name to be given, and may it be now? */
+bool session_is_to_name(const struct session *session);
+/* Gives it; false if it cannot be sent.  The caller ends it with a sync. */
+bool session_name(struct session *session, PGconn *conn);
+/* What came of it; NULL, or an error: it has none. */
+void session_hear_name(struct session *session, const PGresult *result);
 
 /* Sends a call, by its name if it has one; false if it cannot be sent. */
 bool session_call(const struct session *session, PGconn *conn,

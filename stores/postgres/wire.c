@@ -936,6 +936,8 @@ static bool read_lent(struct reader *reader, const PGresult *result, int row,
 	if (PQgetisnull(result, row, WORDS))
 		return true;
 	told->code = REMOTE_DONE;
+	if (!window_valid(job->rule, &told->lent))
+		return false;
 	value_encode_lent(job->rule, &job->ask, &told->lent, reader->at);
 	reader->at += VALUE_LENT_BYTES;
 	return copy_words(reader, result, row);

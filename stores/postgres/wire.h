@@ -12,7 +12,8 @@
  *
  * No sockets, and no state but the room that the bytes are in, which the caller owns and
  * may use again for the next batch once the one before is done with.  No statement needs or
- * leaves anything in the session: each may run on another connection of a pool (schema.sql).
+ * leaves anything in the session, if it has no name there (session.h): each may run on another
+ * connection of a pool (schema.sql).
  *
  * Threads   Any, on different rooms.
  * Limits    A result is believed as a whole or not at all.

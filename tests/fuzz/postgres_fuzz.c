@@ -31,11 +31,12 @@
 #define CALLS 8
 #define LOANS 8
 #define KEYS 3
+#define ASKED_MOST 64
 #define MESSAGE_MOST 2048
 #define WORDS_MOST 24
 #define T0 GALE_SECONDS(1700000000)
-#define PROCESS 4711
-#define INT4 23
+#define BOOL 16
+#define TEXT 25
 #define INT8 20
 #define INT8_ARRAY 1016
 
@@ -50,6 +51,14 @@ enum move {
 	SAY_MESSAGE,
 	END,
 	MOVE_COUNT,
+};
+
+enum asked {
+	A_BATCH,
+	A_NAME,
+	A_SWEEP,
+	WHOSE,
+	A_GREETING,
 };
 
 static char folder[] = "/tmp/gale-fuzz-XXXXXX";
@@ -70,9 +79,11 @@ static struct scene {
 	struct gale_slot tag;
 	uint64_t nonce; /* about the latest that was sent */
 	int fd;         /* the connection's other end; -1: none */
-	bool polite;    /* it introduces itself, and says whose the session is */
-	bool greeted;   /* it has, as for its generation */
-	int process;    /* that it says it is */
+	bool polite;    /* it introduces itself */
+	enum asked asked_of[ASKED_MOST];
+	unsigned heard, answered; /* of those */
+	bool greeted;             /* it has, as for its generation */
+	bool ours;                /* and says that the session is ours */
 } s;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -215,75 +226,110 @@ static void say_generation(void)
 	say_done();
 }
 
-static void say_process(void)
+static void say_whose(void)
 {
 	struct message m = { .count = 0 };
 
 	say_begun();
-	put(&m, 1, 2);
-	put_column(&m, INT4, 4);
+	put(&m, 2, 2);
+	put_column(&m, BOOL, 1);
+	put_column(&m, TEXT, 0xffff);
 	say('T', &m);
 	m.count = 0;
-	put(&m, 1, 2);
-	put(&m, 4, 4);
-	put(&m, (uint64_t)s.process, 4);
+	put(&m, 2, 2);
+	put(&m, 1, 4);
+	put(&m, s.ours, 1);
+	put(&m, 0xffffffff, 4);
 	say('D', &m);
 	say_done();
-}
-
-static bool has(const uint8_t *bytes, ptrdiff_t count, const char *word)
-{
-	return memmem(bytes, (size_t)count, word, strlen(word)) != NULL;
-}
-
-static bool names_a_statement(const uint8_t *bytes, ptrdiff_t count)
-{
-	for (size_t i = 0; i < POSTGRES_STATEMENTS; i++) {
-		const char *name = postgres_statements[i].name;
-		const uint8_t *at = memmem(bytes, (size_t)count, name, strlen(name));
-
-		if (at && memmem(bytes, (size_t)count, "SELECT", 6))
-			return true;
-	}
-	return false;
 }
 
 static void say_welcome(void)
 {
 	s.greeted = false;
+	s.answered = s.heard = 0;
 	say_number('R', 0);
-	send_bytes("K\0\0\0\14\0\0\22\147\0\0\0\1", 13); /* PROCESS */
+	send_bytes("K\0\0\0\14\0\0\22\147\0\0\0\1", 13); /* its process */
 	say_ready();
 }
 
-static void say_no_rows(void)
+static void answer(enum asked asked)
 {
-	say_begun();
-	say_done();
-}
-
-/* What it does not need the fuzzer for. */
-static void answer_politely(const uint8_t *bytes, ptrdiff_t count)
-{
-	static const struct {
-		const char *word;
-		void (*answer)(void);
-	} rows[] = {
-		{ "application_name", say_welcome },
-		{ "gale.sweep", say_no_rows },
-		{ "pg_backend_pid", say_process },
-		{ "set_config", say_no_rows },
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (has(bytes, count, rows[i].word))
-			rows[i].answer();
-	if (names_a_statement(bytes, count)) {
+	switch (asked) {
+	case A_NAME:
 		say_nothing('1');
 		say_ready();
-	} else if (has(bytes, count, "gale.run") && !s.greeted) {
+		break;
+	case A_SWEEP:
+		say_begun();
+		say_done();
+		break;
+	case WHOSE:
+		say_whose();
+		break;
+	case A_GREETING:
 		say_generation();
+		break;
+	default:
+		break;
 	}
+}
+
+/* In the order in which it was asked; of batches the fuzzer says something. */
+static void go_on(void)
+{
+	while (s.answered < s.heard && s.asked_of[s.answered % ASKED_MOST] != A_BATCH)
+		answer(s.asked_of[s.answered++ % ASKED_MOST]);
+}
+
+static void batch_is_answered(void)
+{
+	s.answered += s.answered < s.heard;
+	if (s.polite)
+		go_on();
+}
+
+static enum asked statement_of(const char *name, const char *text)
+{
+	if (name[0])
+		return A_NAME;
+	if (strstr(text, "pg_backend_pid"))
+		return WHOSE;
+	if (strstr(text, "gale.sweep"))
+		return A_SWEEP;
+	return s.greeted ? A_BATCH : A_GREETING;
+}
+
+static uint32_t length_at(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 |
+	       at[3];
+}
+
+/* What it does not need the fuzzer for.  The first message has no letter; a statement that is
+ * only bound has been given its name before. */
+static void answer_politely(const uint8_t *bytes, size_t count)
+{
+	enum asked asked = A_BATCH;
+
+	if (bytes[0] == 0)
+		say_welcome();
+	while (bytes[0] != 0 && count >= 5) {
+		size_t length = 1 + length_at(bytes + 1);
+		const char *name = (const char *)bytes + 5;
+
+		if (length > count)
+			break;
+		if (bytes[0] == 'P')
+			asked = statement_of(name, name + strlen(name) + 1);
+		if (bytes[0] == 'S') {
+			s.asked_of[s.heard++ % ASKED_MOST] = asked;
+			asked = A_BATCH;
+		}
+		bytes += length;
+		count -= length;
+	}
+	go_on();
 }
 
 static void hear(void)
@@ -301,7 +347,7 @@ static void hear(void)
 		s.fd = -1;
 	}
 	if (count > 0 && s.polite)
-		answer_politely(bytes, count);
+		answer_politely(bytes, (size_t)count);
 }
 
 /* ---- What comes of it ------------------------------------------------------------ */
@@ -508,9 +554,11 @@ static void move(struct bytes *bytes)
 		break;
 	case SAY_TOLD:
 		say_told(bytes);
+		batch_is_answered();
 		break;
 	case SAY_ERROR:
 		say_error(bytes);
+		batch_is_answered();
 		break;
 	case SAY_MESSAGE:
 		say_message(bytes);
@@ -579,7 +627,7 @@ static void close_scene(struct server_kind *kind)
 
 static void let_run(void)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 8; i++) {
 		(void)client_turn(s.client, s.now);
 		hear();
 	}
@@ -606,12 +654,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	manner = take_number(&bytes, 1);
 	s.polite = manner % 8 != 7;
-	s.process = manner % 16 < 8 ? PROCESS : (int)manner;
+	s.ours = manner % 16 < 8;
 	kind = postgres_kind(memory_default(), url, &err);
 	gale_assert(kind);
 	open_scene(kind);
-	for (int i = 0; i < 4; i++)
-		let_run();
 	for (int i = 0; i < MOVES && bytes.left > 0; i++) {
 		move(&bytes);
 		let_run();

@@ -345,6 +345,29 @@ static void lends_are_told_as_they_were_left(void **state)
 	assert_int_equal(told[1].code, REMOTE_GARBLED);
 }
 
+/* Then it is a value, if it can be one. */
+static void lends_are_told_with_the_rows_of_others(void **state)
+{
+	static const uint64_t other[] = { 7, 3, 2, 2, T0, 0 };
+	struct remote_job lends[] = { lend_of("b", 11), lend_of("a", 12) };
+	PGresult *result = lends_result(7, T0);
+	struct lend_answer answer;
+
+	(void)state;
+	set_words(result, 1, other, 6);
+	hear_lends(lends, result);
+	remote_explain_lend(&lends[1], &told[1], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_int_equal(answer.grant.units, 5);
+	assert_int_equal(answer.grant.others, 1);
+	assert_int_equal(answer.grant.holders, 2);
+
+	result = lends_result(11, T0); /* more than the limit */
+	set_words(result, 1, other, 6);
+	hear_lends(lends, result);
+	assert_int_equal(told[1].code, REMOTE_GARBLED);
+}
+
 /* Whatever keys have in common, and however long they are. */
 static void lends_go_in_the_order_of_their_keys(void **state)
 {
@@ -525,6 +548,7 @@ int main(void)
 		cmocka_unit_test(other_columns_or_rows_are_not_believed),
 		cmocka_unit_test(the_later_of_two_answers_counts),
 		cmocka_unit_test(lends_are_told_as_they_were_left),
+		cmocka_unit_test(lends_are_told_with_the_rows_of_others),
 		cmocka_unit_test(lends_go_in_the_order_of_their_keys),
 		cmocka_unit_test(only_simple_lends_go_the_short_way),
 		cmocka_unit_test(what_is_no_array_of_words_is_garbled),
