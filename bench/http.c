@@ -62,7 +62,8 @@ struct effort {
 };
 
 static const struct effort full = { 8, 6, 1000, 200000, UINT64_MAX };
-static const struct effort inside = { 24, 6, 1000, 20000, UINT64_MAX }; /* leases last */
+static const struct effort inside = { 24, 6, 1000, 20000,
+	                              UINT64_MAX }; /* leases last */
 static const struct effort smoke = { 1, 2, 20, 2000, 1000 };
 
 enum role {

@@ -4,15 +4,12 @@
 #define _GNU_SOURCE
 #include "stores/postgres/session.h"
 
-#include <endian.h>
-#include <string.h>
-
+#include "stores/postgres/numbers.h"
 #include "stores/wire.h"
 
-#define TEXT_OF(number) #number
-#define TEXT(number) TEXT_OF(number)
-#define PATIENCE TEXT(WIRE_PATIENCE_MS)
-#define INT4 23
+#define AS_TEXT(number) #number
+#define TEXT_OF(number) AS_TEXT(number)
+#define PATIENCE TEXT_OF(WIRE_PATIENCE_MS)
 #define WHOSE 0
 
 /* $1 is the process.  Who has set a shorter time-out there has meant it. */
@@ -24,12 +21,13 @@ static const char whose[] =
 
 bool session_ask(struct session *session, PGconn *conn)
 {
-	uint32_t process = htobe32((uint32_t)PQbackendPID(conn));
-	const char *values[] = { (const char *)&process };
+	uint8_t process[4];
+	const char *values[] = { (const char *)process };
 	const Oid types[] = { INT4 };
 	const int lengths[] = { sizeof(process) }, formats[] = { POSTGRES_BINARY };
 
 	*session = (struct session){ 0 };
+	(void)put4(process, (uint32_t)PQbackendPID(conn));
 	return PQsendQueryParams(conn, whose, 1, types, values, lengths, formats,
 	                         POSTGRES_BINARY) == 1;
 }

@@ -46,6 +46,8 @@ struct postgres_room {
 	size_t size;
 };
 
+/* At least so many; what was in it is gone.  False: there is no memory. */
+bool postgres_room_make(struct postgres_room *room, size_t size);
 void postgres_room_close(struct postgres_room *room);
 
 /* Which way a batch has gone. */

@@ -7,7 +7,7 @@
  * The bytes are a rule, and then moves: asks, time that passes, connections that end, and
  * what the server says: the fuzzer's bytes as they are, or messages whose frame is right
  * and whose fields are the fuzzer's.  What is behind the socket is what runs: libpq, link.c,
- * session.c, wire.c, client.c, line.c, remote.c and the engine.
+ * session.c, wire.c, reply.c, client.c, line.c, remote.c and the engine.
  *
  *     client --libpq--> a socket in a folder of our own --> here: says what the fuzzer wants
  */
