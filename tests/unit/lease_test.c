@@ -215,7 +215,7 @@ static void what_was_left_of_a_window_tells_what_was_lent_whole(void **state)
 	assert_false(lease_was_whole(&key.rule, &left, T0, &ask, &grant));
 	left = (struct window_state){ .start_us = T0 + 1, .used = 40 };
 	assert_false(lease_was_whole(&key.rule, &left, T0 + 10, &ask, &grant));
-	left.start_us = INSTANT_MAX_US + 1;
+	left.start_us = (INSTANT_MAX_US / SEC(1) + 1) * SEC(1);
 	assert_false(lease_was_whole(&key.rule, &left, UINT64_MAX, &ask, &grant));
 }
 
