@@ -394,6 +394,28 @@ static void before_its_instant_nothing_is_lent(void **state)
 	assert_int_equal(answer.grant.retry_us, GALE_NEVER);
 }
 
+/* Whatever the server says: it has only to say it too early. */
+static void what_is_lent_before_its_instant_is_not_had(void **state)
+{
+	static struct scene s;
+	struct remote_told told = { .code = REMOTE_LENT, .now_us = T0 };
+	struct lend_answer answer;
+	struct remote_job job;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, HOUR));
+	told.lent = (struct window_state){ T0 - GALE_MINUTES(1), 50 };
+	job = job_of(&s, REMOTE_LEND);
+	job.ask = (struct lease_ask){ 1, 1, .want = 50, .least = 1 };
+	remote_explain_lend(&job, &told, &answer);
+	assert_int_equal(answer.grant.units, 50);
+	job.not_before_us = T0 + 5;
+	remote_explain_lend(&job, &told, &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_int_equal(answer.grant.units, 0);
+	assert_int_equal(answer.grant.retry_us, 5);
+}
+
 /* A server that has forgotten a window is reminded by who was told of it. L12 */
 static void what_was_seen_counts(void **state)
 {
@@ -453,6 +475,7 @@ int main(void)
 		cmocka_unit_test(before_its_instant_nothing_is_granted),
 		cmocka_unit_test(before_its_instant_nothing_is_swapped),
 		cmocka_unit_test(before_its_instant_nothing_is_lent),
+		cmocka_unit_test(what_is_lent_before_its_instant_is_not_had),
 		cmocka_unit_test(what_was_seen_counts),
 		cmocka_unit_test(what_was_seen_of_another_day_does_not_count),
 	};
