@@ -378,7 +378,7 @@ static void ask_in_a_row(struct worker *w)
 {
 	struct held *held = &w->held[0];
 	uint64_t before_us = before_asking(w);
-	uint32_t allowed = 0;
+	uint32_t allowed = 0, closed = 0;
 
 	if (!held->key || held->of >= HOT) {
 		ask_held(w);
@@ -389,10 +389,12 @@ static void ask_in_a_row(struct worker *w)
 		    gale_ask_key(held->key, 1, tag_of(w, held->of, before_us));
 
 		allowed += answer.verdict == GALE_ALLOW;
-		w->is_out |= answer.why == GALE_WHY_CLOSED;
+		closed += answer.why == GALE_WHY_CLOSED;
 	}
+	w->is_out |= closed > 0;
 	add_relaxed(&tally.calls, ROW);
 	add_relaxed(&tally.allowed, allowed);
+	add_relaxed(&tally.closed, closed);
 	if (allowed > 0)
 		count_calls(w->round, held->of, before_us, allowed);
 }
@@ -533,6 +535,14 @@ static void do_something(struct worker *w)
 	}
 }
 
+/* Who has seen that there is another house: the old one is closed soon. */
+static void ask_until_closed(struct worker *w)
+{
+	w->is_out = false;
+	while (!w->is_out)
+		ask(w);
+}
+
 static void work(struct round *round, unsigned who)
 {
 	struct worker w = {
@@ -549,6 +559,8 @@ static void work(struct round *round, unsigned who)
 		if (!w.is_out)
 			fetch(&w);
 		if (w.is_out) {
+			if (chance_one_in(&w.chance, 2))
+				ask_until_closed(&w);
 			leave(&w);
 			join(&w);
 		}
