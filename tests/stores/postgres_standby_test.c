@@ -144,8 +144,7 @@ static void recovers(void)
 static void end(void)
 {
 	weather_end(&s.weather);
-	assert_in_range(s.weather.longest_us, 0,
-	                WITHIN + MARGIN + 3 * s.weather.late_us);
+	weather_was_in_time(&s.weather, WITHIN + MARGIN);
 }
 
 static void is_followed(bool lags)

@@ -3,7 +3,7 @@
 /*
  * weather.c -- opens nodes, has them asked, and counts.
  *
- * Threads   Askers and the canary write what is atomic and theirs, until stopping is true
+ * Threads   Askers write what is atomic and theirs, until stopping is true
  *           and they were joined; the rest is the test's.
  */
 #define _GNU_SOURCE
@@ -27,22 +27,6 @@ const enum gale_mode how_modes[HOW_COUNT] = { GALE_STRICT, GALE_CACHED_DENY,
 	                                      GALE_LEASED };
 
 /* ---- Askers ---------------------------------------------------------------------- */
-
-/* How late the machine itself is: no asker can be served better. */
-static void *canary_main(void *arg)
-{
-	struct weather *weather = arg;
-
-	while (!load_relaxed(&weather->stopping)) {
-		uint64_t before_us = patience_now_ns() / 1000, late_us;
-
-		nap(1000);
-		late_us = patience_now_ns() / 1000 - before_us;
-		if (load_relaxed(&weather->late_us) < late_us)
-			store_relaxed(&weather->late_us, late_us);
-	}
-	return NULL;
-}
 
 static void bump(_Atomic uint64_t *counter)
 {
@@ -204,7 +188,7 @@ void weather_let_ask(struct weather *weather, const struct weather_plan *plan)
 		open_node(plan, &weather->nodes[i], plan->urls[i]);
 	for (uint32_t i = 0; i < weather->asker_count; i++)
 		start_asker(weather, i);
-	must(pthread_create(&weather->canary, NULL, canary_main, weather) == 0);
+	canaries_start(&weather->canaries);
 }
 
 /* ---- What must be true ----------------------------------------------------------- */
@@ -293,7 +277,7 @@ static void everybody_stops(struct weather *weather)
 	store_relaxed(&weather->stopping, true);
 	for (uint32_t i = 0; i < weather->asker_count; i++)
 		must(pthread_join(weather->askers[i].thread, NULL) == 0);
-	must(pthread_join(weather->canary, NULL) == 0);
+	weather->late_us = canaries_stop(&weather->canaries);
 }
 
 static void close_node(struct weather_node *node)
@@ -319,4 +303,12 @@ void weather_end(struct weather *weather)
 		check_tally(weather, (enum how)how);
 	for (uint32_t i = 0; i < weather->asker_count; i++)
 		check_asker(weather, &weather->askers[i]);
+}
+
+void weather_was_in_time(const struct weather *weather, uint64_t within_us)
+{
+	print_message("answered after %" PRIu64 " us at most, the machine was %" PRIu64
+	              " us late\n",
+	              weather->longest_us, weather->late_us);
+	assert_in_range(weather->longest_us, 0, within_us + 3 * weather->late_us);
 }

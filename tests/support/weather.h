@@ -23,6 +23,7 @@
 #include <gale/gale.h>
 
 #include "sim/allocator.h"
+#include "tests/support/canary.h"
 #include "tools/tally.h"
 
 #define WEATHER_NODES 2
@@ -86,11 +87,11 @@ struct weather {
 	struct tally tallies[HOW_COUNT];
 	uint32_t asker_count;
 	struct asker askers[WEATHER_ASKERS_MOST];
-	pthread_t canary;
+	struct canaries canaries;
 	_Atomic bool stopping;
 
 	/* True after weather_end. */
-	_Atomic uint64_t late_us;     /* of the machine itself, at most */
+	uint64_t late_us;             /* of the machine itself, at most */
 	uint64_t longest_us;          /* that anybody waited */
 	uint64_t closing_us;          /* of all nodes */
 	double undershoot[HOW_COUNT]; /* of whole windows, in limits */
@@ -102,5 +103,9 @@ void weather_end(struct weather *weather);
 /* Waits until all keys of all limiters were admitted again; false if they are not within
  * so long. */
 bool weather_recovers(struct weather *weather, uint64_t within_us);
+
+/* After weather_end: nobody waited for longer than that, but for what the machine is late:
+ * who asks sleeps for its shard, and that for the server. */
+void weather_was_in_time(const struct weather *weather, uint64_t within_us);
 
 #endif

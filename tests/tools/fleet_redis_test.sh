@@ -152,14 +152,14 @@ run 0 --store "$url" --processes 2 --seconds 1 --keys 3 --limit 20 --window 10ms
 holds 'o["overshoot"] == 0 and o["clock_disagreements"] == 0 and o["windows"] >= 90'
 
 # For people.
-run 0 --store "$url" --processes 2 --nodes 1 --seconds 1200ms --keys 20 --limit 100
+run 0 --store "$url" --processes 2 --nodes 1 --seconds 2 --keys 20 --limit 100
 grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
 	fail "no verdict"
 grep -q '^ *round trips .* per million decisions$' "$work/out" || fail "no round trips"
 grep -q '^ *leases .* per round trip$' "$work/out" || fail "no leases"
 grep -q '^ *connections .* failures: 0; answers not believed: 0$' "$work/out" ||
 	fail "no connections"
-grep -q '^ *1.0 s .*decisions/s' "$work/out" || fail "no line of progress after a second"
+grep -q '^ *1\.[0-9] s .*decisions/s' "$work/out" || fail "no line of progress after a second"
 
 # A server that loses keys admits too much, and that is seen: nobody else remembers what a
 # strict fleet was allowed.
