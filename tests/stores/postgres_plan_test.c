@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * postgres_plan_test.c -- a batch reads the rows of its keys, however many others there are.
+ *
+ * A session keeps its plans.  One that was made for a table of a few rows must be as good
+ * when there are many: so plans are made at several sizes, the table grows behind the
+ * planner's back, and then the rows are counted that each kind of batch looks at.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/must.h"
+#include "tests/support/postgres_line.h"
+#include "tests/support/postgres_server.h"
+
+#define JOBS 8
+#define LIMIT 1000
+#define MANY 20000
+#define READ_MOST (6 * JOBS) /* it is looked for where it is missing, and once more */
+
+static struct postgres_server *server;
+static struct line line;
+static struct rule hourly, daily;
+static struct remote_job jobs[JOBS];
+static struct remote_told told[JOBS];
+static char names[JOBS][16];
+static uint64_t number; /* of the latest request */
+static uint64_t fresh;  /* of the latest new key */
+
+/* ---- Batches --------------------------------------------------------------------- */
+
+static struct rule compiled(uint64_t period_us)
+{
+	const struct gale_rule config = gale_quota_anchored(LIMIT, period_us, 0);
+	struct rule rule;
+
+	must(rule_compile(&config, &rule) == GALE_ERR_OK);
+	return rule;
+}
+
+static void put_name(int i, const char *what, uint64_t which)
+{
+	snprintf(names[i], sizeof(names[i]), "%s%08" PRIu64, what, which);
+}
+
+static struct remote_job job_of(int i, enum remote_verb verb)
+{
+	return (struct remote_job){
+		.verb = verb,
+		.key = { (const uint8_t *)names[i], strlen(names[i]) },
+		.rule = &hourly,
+		.cost = 1,
+		.ask = { .node = 1, .number = ++number, .want = 1, .least = 1 },
+	};
+}
+
+static void lend_what_is_there(int i)
+{
+	put_name(i, "there", (uint64_t)i);
+	jobs[i] = job_of(i, REMOTE_LEND);
+}
+
+static void lend_what_is_new(int i)
+{
+	put_name(i, "new", fresh++);
+	jobs[i] = job_of(i, REMOTE_LEND);
+}
+
+/* More than there is. */
+static void lend_a_part(int i)
+{
+	put_name(i, "part", (uint64_t)i);
+	jobs[i] = job_of(i, REMOTE_LEND);
+	jobs[i].ask.want = LIMIT + 1;
+}
+
+static void lend_by_two_rules(int i)
+{
+	put_name(i, i < JOBS / 2 ? "hour" : "zday", (uint64_t)i);
+	jobs[i] = job_of(i, REMOTE_LEND);
+	jobs[i].rule = i < JOBS / 2 ? &hourly : &daily;
+}
+
+static void step(int i)
+{
+	put_name(i, "step", (uint64_t)i);
+	jobs[i] = job_of(i, REMOTE_STEP);
+}
+
+static void read(int i)
+{
+	put_name(i, "there", (uint64_t)i);
+	jobs[i] = job_of(i, REMOTE_READ);
+}
+
+static const struct batch {
+	const char *name;
+	void (*put)(int i);
+} batches[] = {
+	{ "lends of what is there", lend_what_is_there },
+	{ "lends of what is new", lend_what_is_new },
+	{ "lends of a part", lend_a_part },
+	{ "lends by two rules", lend_by_two_rules },
+	{ "steps", step },
+	{ "reads", read },
+};
+
+#define BATCHES (sizeof(batches) / sizeof(batches[0]))
+
+static void call(const struct batch *batch)
+{
+	for (int i = 0; i < JOBS; i++)
+		batch->put(i);
+	assert_int_equal(postgres_line_call(&line, jobs, JOBS, told), POSTGRES_TOLD);
+	for (int i = 0; i < JOBS; i++)
+		assert_in_range(told[i].code, REMOTE_DONE, REMOTE_LENT);
+}
+
+/* ---- Rows ------------------------------------------------------------------------ */
+
+/* That this session has looked at, by any index or by none. */
+static uint64_t rows_read(void)
+{
+	return postgres_line_number(
+	    &line, "SELECT pg_stat_get_xact_tuples_returned('gale.keys'::regclass)"
+		   " + (SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid))"
+		   " FROM pg_index WHERE indrelid = 'gale.keys'::regclass)");
+}
+
+static void put_rows(uint64_t count)
+{
+	char sql[256];
+
+	snprintf(sql, sizeof(sql),
+	         "INSERT INTO gale.keys (expires_us, head, fingerprint, key)"
+	         " SELECT 0, 0, 0, convert_to('row' || gen_random_uuid(), 'UTF8')"
+	         " FROM generate_series(1, %" PRIu64 ")",
+	         count);
+	postgres_line_do(&line, sql);
+}
+
+static void reads_its_rows_alone(const struct batch *batch)
+{
+	uint64_t before, after;
+
+	postgres_line_do(&line, "BEGIN"); /* it counts until that ends */
+	before = rows_read();
+	call(batch);
+	after = rows_read();
+	postgres_line_do(&line, "COMMIT");
+	print_message("%s: %" PRIu64 " rows\n", batch->name, after - before);
+	assert_in_range(after - before, 0, READ_MOST);
+}
+
+/* ---- Plans ----------------------------------------------------------------------- */
+
+static void plans_are_made_at(uint64_t rows, const char *looked_at)
+{
+	postgres_line_do(&line, "DELETE FROM gale.keys");
+	put_rows(rows);
+	postgres_line_do(&line, looked_at);
+	postgres_line_do(&line, "DISCARD PLANS");
+	for (size_t i = 0; i < BATCHES; i++)
+		call(&batches[i]);
+}
+
+static void a_plan_is_good_for_any_table(void **state)
+{
+	static const uint64_t sizes[] = { 0, 1, 2, 10, 64, 1000, MANY };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		print_message("of %" PRIu64 " rows\n", sizes[i]);
+		plans_are_made_at(sizes[i], "VACUUM ANALYZE gale.keys");
+		put_rows(MANY);
+		for (size_t b = 0; b < BATCHES; b++)
+			reads_its_rows_alone(&batches[b]);
+	}
+}
+
+/* As it is when it was just installed. */
+static void a_plan_is_good_for_a_table_that_nobody_has_looked_at(void **state)
+{
+	(void)state;
+	plans_are_made_at(0, "SELECT");
+	put_rows(MANY);
+	for (size_t b = 0; b < BATCHES; b++)
+		reads_its_rows_alone(&batches[b]);
+}
+
+static bool server_has_a_compiler_in_memory(void)
+{
+	char path[64], text[512];
+	bool is_there = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", PQbackendPID(line.conn));
+	maps = fopen(path, "r");
+	must(maps);
+	while (fgets(text, sizeof(text), maps))
+		is_there |= strstr(text, "llvmjit") != NULL;
+	fclose(maps);
+	return is_there;
+}
+
+/* A table that nobody has looked at seems dear to read: each plan of it would be compiled, which
+ * takes longer than anybody waits. */
+static void no_plan_is_compiled(void **state)
+{
+	(void)state;
+	put_rows(MANY);
+	postgres_line_do(&line,
+	                 "DISCARD PLANS; SET jit = on; SET jit_above_cost = 1000");
+	for (size_t i = 0; i < BATCHES; i++)
+		call(&batches[i]);
+	assert_false(server_has_a_compiler_in_memory());
+	postgres_line_do(&line, "SELECT count(*) FROM generate_series(1, 1000000)");
+	assert_true(server_has_a_compiler_in_memory());
+}
+
+static int start(void **state)
+{
+	(void)state;
+	server = postgres_server_start(/* syncs= */ false);
+	hourly = compiled(GALE_HOURS(1));
+	daily = compiled(GALE_HOURS(24));
+	postgres_line_open(&line, postgres_server_address(server));
+	postgres_line_install(&line);
+	/* Nobody else looks: the planner is told when, here. */
+	postgres_line_do(&line,
+	                 "ALTER TABLE gale.keys SET (autovacuum_enabled = false)");
+	line.now_us = postgres_line_number(&line, "SELECT gale.now_us()");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	postgres_line_close(&line);
+	postgres_server_stop(server);
+	return 0;
+}
+
+int main(int count, char **args)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_plan_is_compiled),
+		cmocka_unit_test(a_plan_is_good_for_a_table_that_nobody_has_looked_at),
+		cmocka_unit_test(a_plan_is_good_for_any_table),
+	};
+
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
+	return cmocka_run_group_tests(tests, start, stop);
+}
