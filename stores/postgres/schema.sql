@@ -936,7 +936,9 @@ SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off -- Q1, Q6
--- Nobody may have looked at the table yet: it might seem so dear that it is worth compiling.
+-- Nobody may have looked at the table yet.  Then a key seems to have many rows: to be worth a
+-- list of them first, and the plan to be worth compiling.
+SET enable_bitmapscan = off
 SET jit = off
 AS $$
 DECLARE
