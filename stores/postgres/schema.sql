@@ -850,26 +850,27 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
 	RETURN QUERY
-	INSERT INTO gale.keys AS had
-	SELECT CASE WHEN fits THEN next ELSE 0 END, CASE WHEN fits THEN wide ELSE 0 END,
-		CASE WHEN fits THEN print ELSE 0 END, CASE WHEN fits THEN first ELSE -1 END,
-		CASE WHEN fits THEN want ELSE 0 END, CASE WHEN fits THEN whose ELSE 0 END,
-		CASE WHEN fits THEN number ELSE 0 END, CASE WHEN fits THEN want ELSE 0 END,
-		CASE WHEN fits THEN want ELSE 0 END, key, NULL
-	FROM (
-		SELECT key, number, want, want <= "limit" AS fits
+	WITH put AS (
+		INSERT INTO gale.keys AS had
+		SELECT CASE WHEN fits THEN next ELSE 0 END, CASE WHEN fits THEN wide ELSE 0 END,
+			CASE WHEN fits THEN print ELSE 0 END, CASE WHEN fits THEN first ELSE -1 END,
+			CASE WHEN fits THEN want ELSE 0 END, CASE WHEN fits THEN whose ELSE 0 END,
+			CASE WHEN fits THEN number ELSE 0 END, CASE WHEN fits THEN want ELSE 0 END,
+			CASE WHEN fits THEN want ELSE 0 END, key, NULL
 		FROM (
-			SELECT keys[n] AS key, base + (asks[n] >> 36 & 1048575) AS number,
-				asks[n] & 68719476735 AS want
-			FROM generate_series(1, cardinality(keys)) AS n
-		) AS a
-		WHERE NOT EXISTS (SELECT FROM gale.keys AS s WHERE s.key = a.key OFFSET 0) -- Q6
-			AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- Q4
-		OFFSET 0
-	) AS b
-	ON CONFLICT (key) DO NOTHING
-	RETURNING CASE WHEN head > 0
-		THEN (used << 10) + 768 + (asks[array_position(keys, key)] >> 56) END, words;
+			SELECT a.key, base + (a.x >> 36 & 1048575) AS number, a.x & 68719476735 AS want,
+				(a.x & 68719476735) <= "limit" AS fits
+			FROM unnest(keys, asks) AS a (key, x)
+			WHERE NOT EXISTS (SELECT FROM gale.keys AS s WHERE s.key = a.key OFFSET 0) -- Q6
+				AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- Q4
+			OFFSET 0
+		) AS b
+		ON CONFLICT (key) DO NOTHING
+		RETURNING had.key
+	)
+	SELECT ((a.x & 68719476735) << 10) + 768 + (a.x >> 56), NULL::bigint[]
+	FROM put JOIN unnest(keys, asks) AS a (key, x) USING (key)
+	WHERE (a.x & 68719476735) <= "limit";
 END
 $$;
 
@@ -947,6 +948,7 @@ DECLARE
 	next bigint;
 	other text;
 	done int := 0;
+	new int := 0;
 BEGIN
 	IF rule[5] > 0 THEN
 		first := instant - instant % rule[5];
@@ -1000,8 +1002,11 @@ BEGIN
 		IF next IS NOT NULL THEN
 			RETURN QUERY SELECT * FROM gale.lend_new(meant, keys, asks, base, wide, print,
 				"limit", whose, instant, first, next);
+			GET DIAGNOSTICS new = ROW_COUNT;
 		END IF;
-		RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule);
+		IF done + new < cardinality(keys) THEN
+			RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule);
+		END IF;
 	END IF;
 	IF gale.now_us() >= next THEN -- Q2
 		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
