@@ -4,8 +4,9 @@
  * postgres_plan_test.c -- a batch reads the rows of its keys, however many others there are.
  *
  * A session keeps its plans.  One that was made for a table of a few rows must be as good
- * when there are many: so plans are made at several sizes, the table grows behind the
- * planner's back, and then the rows are counted that each kind of batch looks at.
+ * when there are many: so plans are made at several sizes, and in sessions that say which
+ * they like, the table grows behind the planner's back, and then the rows are counted that
+ * each kind of batch looks at.  Nor may who chooses keys make them all look alike.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,9 @@
 
 #define JOBS 8
 #define LIMIT 1000
-#define MANY 20000
+#define MANY 5000
+#define ALIKE 2000
+#define KEY_BYTES 24
 #define READ_MOST (6 * JOBS) /* it is looked for where it is missing, and once more */
 
 static struct postgres_server *server;
@@ -30,7 +33,7 @@ static struct line line;
 static struct rule hourly, daily;
 static struct remote_job jobs[JOBS];
 static struct remote_told told[JOBS];
-static char names[JOBS][16];
+static char names[JOBS][KEY_BYTES + 1];
 static uint64_t number; /* of the latest request */
 static uint64_t fresh;  /* of the latest new key */
 
@@ -134,6 +137,14 @@ static uint64_t rows_read(void)
 		   " FROM pg_index WHERE indrelid = 'gale.keys'::regclass)");
 }
 
+/* By what the hash led to, one after the other. */
+static uint64_t rows_fetched(void)
+{
+	return postgres_line_number(
+	    &line,
+	    "SELECT pg_stat_get_xact_tuples_fetched('gale.keys_by_hash'::regclass)");
+}
+
 static void put_rows(uint64_t count)
 {
 	char sql[256];
@@ -161,14 +172,32 @@ static void reads_its_rows_alone(const struct batch *batch)
 
 /* ---- Plans ----------------------------------------------------------------------- */
 
-static void plans_are_made_at(uint64_t rows, const char *looked_at)
+/* As it is when it was just installed. */
+static void forget_what_was_seen(void)
+{
+	postgres_line_do(&line, "DROP SCHEMA IF EXISTS gale CASCADE");
+	postgres_line_install(&line);
+	/* Nobody else looks: the planner is told when, here. */
+	postgres_line_do(&line,
+	                 "ALTER TABLE gale.keys SET (autovacuum_enabled = false)");
+}
+
+static void plan_is_good(const struct batch *batch, uint64_t rows,
+                         const char *looked_at)
 {
 	postgres_line_do(&line, "DELETE FROM gale.keys");
 	put_rows(rows);
 	postgres_line_do(&line, looked_at);
 	postgres_line_do(&line, "DISCARD PLANS");
+	call(batch);
+	put_rows(MANY);
+	reads_its_rows_alone(batch);
+}
+
+static void plans_are_good(uint64_t rows, const char *looked_at)
+{
 	for (size_t i = 0; i < BATCHES; i++)
-		call(&batches[i]);
+		plan_is_good(&batches[i], rows, looked_at);
 }
 
 static void a_plan_is_good_for_any_table(void **state)
@@ -176,24 +205,142 @@ static void a_plan_is_good_for_any_table(void **state)
 	static const uint64_t sizes[] = { 0, 1, 2, 10, 64, 1000, MANY };
 
 	(void)state;
+	forget_what_was_seen();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		print_message("of %" PRIu64 " rows\n", sizes[i]);
-		plans_are_made_at(sizes[i], "VACUUM ANALYZE gale.keys");
-		put_rows(MANY);
-		for (size_t b = 0; b < BATCHES; b++)
-			reads_its_rows_alone(&batches[b]);
+		plans_are_good(sizes[i], "VACUUM ANALYZE gale.keys");
 	}
 }
 
-/* As it is when it was just installed. */
 static void a_plan_is_good_for_a_table_that_nobody_has_looked_at(void **state)
 {
 	(void)state;
-	plans_are_made_at(0, "SELECT");
-	put_rows(MANY);
-	for (size_t b = 0; b < BATCHES; b++)
-		reads_its_rows_alone(&batches[b]);
+	forget_what_was_seen();
+	plans_are_good(0, "SELECT");
+	plans_are_good(MANY, "SELECT");
 }
+
+static void sessions_have_no_say(void **state)
+{
+	static const char *const says[] = { "enable_nestloop", "enable_indexscan" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
+		char sql[64];
+
+		print_message("without %s\n", says[i]);
+		snprintf(sql, sizeof(sql), "SET %s = off", says[i]);
+		postgres_line_do(&line, sql);
+		forget_what_was_seen();
+		plans_are_good(MANY, "SELECT");
+		plans_are_good(MANY, "ANALYZE gale.keys");
+		postgres_line_do(&line, "RESET ALL");
+	}
+}
+
+/* It takes longer to read them by a list. */
+static void no_list_of_rows_is_made_first(void **state)
+{
+	uint64_t before, after;
+
+	(void)state;
+	forget_what_was_seen();
+	put_rows(MANY);
+	call(&batches[0]);
+	postgres_line_do(&line, "DISCARD PLANS");
+	postgres_line_do(&line, "BEGIN");
+	before = rows_fetched();
+	call(&batches[0]);
+	after = rows_fetched();
+	postgres_line_do(&line, "COMMIT");
+	assert_int_equal(after - before, JOBS);
+}
+
+/* ---- Keys that look alike -------------------------------------------------------- */
+
+static uint32_t turned(uint32_t word, int bits)
+{
+	return word << bits | word >> (32 - bits);
+}
+
+/* What a server does with each twelve bytes (Jenkins' lookup3). */
+static void mix(uint32_t s[3])
+{
+	static const int bits[] = { 4, 6, 8, 16, 19, 4 };
+
+	for (int i = 0; i < 6; i++) {
+		uint32_t *a = &s[i % 3], *b = &s[(i + 1) % 3], *c = &s[(i + 2) % 3];
+
+		*a -= *c;
+		*a ^= turned(*c, bits[i]);
+		*c += *b;
+	}
+}
+
+/* Twelve bytes as they come, and twelve that lead from there to where all are led. */
+static void put_alike(int i, uint64_t which)
+{
+	uint32_t words[KEY_BYTES / 4] = { (uint32_t)which, 1, 1 }, s[3];
+
+	for (int w = 0; w < 3; w++)
+		s[w] = 0x9e3779b9 + KEY_BYTES + 3923095 + words[w];
+	mix(s);
+	for (int w = 0; w < 3; w++)
+		words[3 + w] = 0 - s[w];
+	memcpy(names[i], words, KEY_BYTES);
+}
+
+static void call_alike(uint64_t from)
+{
+	for (int i = 0; i < JOBS; i++) {
+		put_alike(i, from + (uint64_t)i);
+		jobs[i] = job_of(i, REMOTE_LEND);
+		jobs[i].key.count = KEY_BYTES;
+	}
+	assert_int_equal(postgres_line_call(&line, jobs, JOBS, told), POSTGRES_TOLD);
+}
+
+/* Without a salt they are. */
+static void are_alike(void)
+{
+	const char *read =
+	    "SELECT pg_stat_get_xact_tuples_returned('unsalted'::regclass)";
+	uint64_t before, after;
+
+	postgres_line_do(&line,
+	                 "BEGIN; CREATE TABLE alike AS SELECT key FROM gale.keys;"
+	                 "CREATE INDEX unsalted ON alike USING hash (key);"
+	                 "SET LOCAL enable_seqscan = off");
+	before = postgres_line_number(&line, read);
+	postgres_line_do(
+	    &line, "SELECT FROM alike WHERE key = (SELECT key FROM gale.keys LIMIT 1)");
+	after = postgres_line_number(&line, read);
+	postgres_line_do(&line, "ROLLBACK");
+	assert_int_equal(after - before, ALIKE);
+}
+
+static void nobody_knows_which_keys_look_alike(void **state)
+{
+	uint64_t before, after;
+	char salt[64];
+
+	(void)state;
+	snprintf(salt, sizeof(salt), "%s",
+	         postgres_line_text(&line, "SELECT gale.salt()"));
+	forget_what_was_seen();
+	assert_string_not_equal(postgres_line_text(&line, "SELECT gale.salt()"), salt);
+	for (uint64_t from = 0; from < ALIKE; from += JOBS)
+		call_alike(from);
+	are_alike();
+	postgres_line_do(&line, "BEGIN");
+	before = rows_read();
+	call_alike(0);
+	after = rows_read();
+	postgres_line_do(&line, "COMMIT");
+	assert_in_range(after - before, JOBS, READ_MOST);
+}
+
+/* ---- Compiling ------------------------------------------------------------------- */
 
 static bool server_has_a_compiler_in_memory(void)
 {
@@ -215,14 +362,19 @@ static bool server_has_a_compiler_in_memory(void)
 static void no_plan_is_compiled(void **state)
 {
 	(void)state;
+	forget_what_was_seen();
 	put_rows(MANY);
-	postgres_line_do(&line,
-	                 "DISCARD PLANS; SET jit = on; SET jit_above_cost = 1000");
-	for (size_t i = 0; i < BATCHES; i++)
+	postgres_line_do(&line, "SET jit = on");
+	postgres_line_do(&line, "SET enable_nestloop = off"); /* what is left is dear */
+	postgres_line_do(&line, "SET jit_above_cost = 250");
+	for (size_t i = 0; i < BATCHES; i++) {
+		postgres_line_do(&line, "DISCARD PLANS");
 		call(&batches[i]);
+	}
 	assert_false(server_has_a_compiler_in_memory());
 	postgres_line_do(&line, "SELECT count(*) FROM generate_series(1, 1000000)");
 	assert_true(server_has_a_compiler_in_memory());
+	postgres_line_do(&line, "RESET ALL");
 }
 
 static int start(void **state)
@@ -233,9 +385,6 @@ static int start(void **state)
 	daily = compiled(GALE_HOURS(24));
 	postgres_line_open(&line, postgres_server_address(server));
 	postgres_line_install(&line);
-	/* Nobody else looks: the planner is told when, here. */
-	postgres_line_do(&line,
-	                 "ALTER TABLE gale.keys SET (autovacuum_enabled = false)");
 	line.now_us = postgres_line_number(&line, "SELECT gale.now_us()");
 	return 0;
 }
@@ -254,6 +403,9 @@ int main(int count, char **args)
 		cmocka_unit_test(no_plan_is_compiled),
 		cmocka_unit_test(a_plan_is_good_for_a_table_that_nobody_has_looked_at),
 		cmocka_unit_test(a_plan_is_good_for_any_table),
+		cmocka_unit_test(sessions_have_no_say),
+		cmocka_unit_test(no_list_of_rows_is_made_first),
+		cmocka_unit_test(nobody_knows_which_keys_look_alike),
 	};
 
 	cmocka_set_test_filter(count > 1 ? args[1] : NULL);

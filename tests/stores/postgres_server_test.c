@@ -983,11 +983,16 @@ static void set_version(const char *version)
 	postgres_line_do(&line, sql);
 }
 
+#define SALT "SELECT encode(gale.salt(), 'hex')"
+
 static void versions_are_told_apart(void **state)
 {
 	struct remote_job job = step_of("version", 3);
+	char salt[2 * 16 + 1];
 
 	(void)state;
+	snprintf(salt, sizeof(salt), "%s", postgres_line_text(&line, SALT));
+	assert_int_equal(strlen(salt), sizeof(salt) - 1);
 	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"),
 	                 POSTGRES_SCHEMA_VERSION);
 	assert_int_equal(code_of(&job), REMOTE_DONE);
@@ -1006,6 +1011,7 @@ static void versions_are_told_apart(void **state)
 	    postgres_line_number(
 		&line, "SELECT count(*) FROM pg_class WHERE relname = 'keys_by_hash'"),
 	    1);
+	assert_string_equal(postgres_line_text(&line, SALT), salt);
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 
 	set_version("1000");

@@ -464,6 +464,21 @@ static void statements_end_that_take_too_long(void **state)
 	assert_true(becomes_true(nobody_works, NULL));
 }
 
+/* As one does that finds a table of millions of rows. */
+static void an_installation_may_take_longer_than_an_answer(void **state)
+{
+	(void)state;
+	do_there("DROP SCHEMA IF EXISTS gale CASCADE;"
+	         "CREATE FUNCTION dawdle() RETURNS event_trigger LANGUAGE plpgsql"
+	         " AS $$ BEGIN PERFORM pg_sleep(2.5); END $$;"
+	         "CREATE EVENT TRIGGER dawdles ON ddl_command_end"
+	         " WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION dawdle()");
+	open_house(GALE_STRICT, s.url);
+	ask_until_allowed(1);
+	close_house();
+	do_there("DROP EVENT TRIGGER dawdles; DROP FUNCTION dawdle()");
+}
+
 /* ---- Descriptors ----------------------------------------------------------------- */
 
 static uint64_t cpu_us(void)
@@ -573,6 +588,7 @@ int main(int count, char **args)
 		TEST(statements_have_names_in_a_session_of_our_own),
 		TEST(names_that_are_lost_are_done_without),
 		TEST(statements_end_that_take_too_long),
+		TEST(an_installation_may_take_longer_than_an_answer),
 		TEST(a_child_does_not_make_its_parent_spin),
 		TEST(the_second_host_is_found_when_the_first_refuses),
 		TEST(a_server_that_says_too_much_is_left),
