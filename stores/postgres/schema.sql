@@ -954,12 +954,8 @@ SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
 SET enable_nestloop = on -- Q1, Q6
-SET enable_indexscan = on
 SET enable_seqscan = off
--- Nobody may have looked at the table yet.  Then a key seems to have many rows: to be worth a
--- list of them first, and the plan to be worth compiling.
-SET enable_bitmapscan = off
-SET jit = off
+SET jit = off -- while nobody has looked at the table, a key seems to have many rows
 AS $$
 DECLARE
 	instant CONSTANT bigint := gale.now_us();

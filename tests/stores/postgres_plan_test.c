@@ -137,14 +137,6 @@ static uint64_t rows_read(void)
 		   " FROM pg_index WHERE indrelid = 'gale.keys'::regclass)");
 }
 
-/* By what the hash led to, one after the other. */
-static uint64_t rows_fetched(void)
-{
-	return postgres_line_number(
-	    &line,
-	    "SELECT pg_stat_get_xact_tuples_fetched('gale.keys_by_hash'::regclass)");
-}
-
 static void put_rows(uint64_t count)
 {
 	char sql[256];
@@ -236,24 +228,6 @@ static void sessions_have_no_say(void **state)
 		plans_are_good(MANY, "ANALYZE gale.keys");
 		postgres_line_do(&line, "RESET ALL");
 	}
-}
-
-/* It takes longer to read them by a list. */
-static void no_list_of_rows_is_made_first(void **state)
-{
-	uint64_t before, after;
-
-	(void)state;
-	forget_what_was_seen();
-	put_rows(MANY);
-	call(&batches[0]);
-	postgres_line_do(&line, "DISCARD PLANS");
-	postgres_line_do(&line, "BEGIN");
-	before = rows_fetched();
-	call(&batches[0]);
-	after = rows_fetched();
-	postgres_line_do(&line, "COMMIT");
-	assert_int_equal(after - before, JOBS);
 }
 
 /* ---- Keys that look alike -------------------------------------------------------- */
@@ -404,7 +378,6 @@ int main(int count, char **args)
 		cmocka_unit_test(a_plan_is_good_for_a_table_that_nobody_has_looked_at),
 		cmocka_unit_test(a_plan_is_good_for_any_table),
 		cmocka_unit_test(sessions_have_no_say),
-		cmocka_unit_test(no_list_of_rows_is_made_first),
 		cmocka_unit_test(nobody_knows_which_keys_look_alike),
 	};
 
