@@ -76,8 +76,8 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 	            gale_why_text(why_of(result)));
 }
 
-/* By the same rule for less, on a store that no other node sees.  Its lock is held for one
- * step at most: who asks in an outage may wait for that. */
+/* By the same rule for less, on a store that no other node sees.  Where another thread is at the
+ * key for longer than a step takes, the answer is no: nobody waits for it. */
 static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
                       struct gale_answer *ret_answer)
 {
@@ -88,7 +88,7 @@ static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
 		                .cost = op->cost };
 
 	if (!limiter->share_store || op->verb != STORE_STEP ||
-	    store_run(limiter->share_store, &own, /* patient= */ true) != STORE_DONE)
+	    store_run(limiter->share_store, &own, /* patient= */ false) != STORE_DONE)
 		return false;
 	*ret_answer = own.answer;
 	ret_answer->slot = (struct gale_slot){ 0 }; /* no other store knows the place */

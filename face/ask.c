@@ -40,11 +40,19 @@ static void put(struct question *question, const struct gale_limiter *limiter,
 	question->op.cost = cost;
 }
 
+/* Before the store is asked; nobody needs it where no denial is remembered. */
+static mono asked_at(struct gale_seat *seat, const struct gale_limiter *limiter)
+{
+	return limiter->lender.lending == LENDING_DENIALS ? seat_now(seat)
+	                                                  : (mono){ 0 };
+}
+
 /* The store decides, here and now if it can. */
 static struct gale_answer ask_store(struct gale_seat *seat,
                                     struct gale_limiter *limiter, struct store_op *op,
                                     void *tag)
 {
+	mono asked = asked_at(seat, limiter);
 	enum store_result result =
 	    store_run(limiter->store->inner, op, /* patient= */ false);
 
@@ -53,7 +61,7 @@ static struct gale_answer ask_store(struct gale_seat *seat,
 		return (struct gale_answer){ .verdict = GALE_PENDING };
 	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
 	    op->answer.verdict == GALE_DENY)
-		seat_note_denial(seat, limiter, op);
+		seat_note_denial(seat, limiter, op, asked);
 	return answer_of(limiter, op, result);
 }
 
@@ -159,6 +167,7 @@ static enum store_result settle_step(struct gale_seat *seat,
                                      struct gale_limiter *limiter, struct store_op *op,
                                      uint64_t within_us)
 {
+	mono asked = asked_at(seat, limiter);
 	enum store_result result;
 
 	if (is_lent(limiter))
@@ -166,7 +175,7 @@ static enum store_result settle_step(struct gale_seat *seat,
 	result = settle(seat, limiter, op, within_us);
 	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
 	    op->answer.verdict == GALE_DENY)
-		seat_note_denial(seat, limiter, op);
+		seat_note_denial(seat, limiter, op, asked);
 	return result;
 }
 

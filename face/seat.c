@@ -310,7 +310,7 @@ static bool may_note(struct gale_seat *seat)
 }
 
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
-                      const struct store_op *op)
+                      const struct store_op *op, mono asked)
 {
 	struct pending *pending = may_note(seat) ? take_free(seat) : NULL;
 
@@ -318,7 +318,7 @@ void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
 		return;
 	fill(pending, seat, limiter, op);
 	pending->ask.is_note = true;
-	pending->ask.due = seat_now(seat);
+	pending->ask.due = asked;
 	seat->notes++;
 	pending->abandoned = true;
 	(void)post(seat, pending);

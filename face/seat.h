@@ -107,9 +107,10 @@ static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
                           const struct store_op *op, void *tag, bool awaited);
 
-/* Tells the shard what the store has denied; when hands are full, nobody is told. */
+/* Tells the shard what the store, asked at that instant, has denied; when hands are full, nobody
+ * is told. */
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
-                      const struct store_op *op);
+                      const struct store_op *op, mono asked);
 
 /* Waits for an awaited pending and takes what it says; STORE_LATE when the deadline
  * (patience_now_ns) comes first, and then nobody waits any more. */

@@ -138,12 +138,13 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
 	struct crowd crowd = crowd_of(errand);
-	uint64_t left, want, room;
+	uint64_t left, held, want, room;
 
 	purse_gather(errand->purse, lessor->purses.own.grace,
 	             now); /* those who wait take from there only */
-	left = purse_left(errand->purse, now);
-	room = CREDIT_UNITS_MAX > left ? CREDIT_UNITS_MAX - left : 1;
+	left = purse_common(errand->purse, now);
+	held = purse_left(errand->purse, now);
+	room = CREDIT_UNITS_MAX > held ? CREDIT_UNITS_MAX - held : 1;
 	want = queues(errand->purse) ? want_of(lessor, errand, &crowd, left, now)
 	                             : crowd.sum;
 	errand->least = crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
@@ -156,7 +157,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 		                   .number = errand->number,
 		                   .want = errand->want,
 		                   .least = errand->least,
-		                   .spent = left == 0 };
+		                   .spent = held == 0 };
 }
 
 /* What is left of a pacer's block is too little: it goes back before another is booked,

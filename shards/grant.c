@@ -271,7 +271,7 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 	if (wait_us > GALE_SPAN_MAX_US)
 		wait_us = purse->lender->window_us;
 	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
-	           grant->left + purse_left(purse, now) + 1);
+	           grant->left + purse_common(purse, now) + 1);
 	if (grant->units == 0 && may_come_back(purse->lender, grant))
 		lessor_hope(lessor, purse, now);
 	else

@@ -10,6 +10,7 @@
 
 #include "engine/check.h"
 #include "runtime/clock.h"
+#include "runtime/counter.h"
 #include "runtime/wake.h"
 #include "shards/local.h"
 
@@ -289,7 +290,7 @@ static void remember_denial(struct lessor *lessor, const struct ask *ask, mono s
 		return; /* a cost that NEVER_DUE passes denies nobody else */
 	until = mono_after(said, retry_us * 1000);
 	purse = mono_reached(now, until) ? NULL : purse_for(lessor, ask);
-	if (!purse)
+	if (!purse || mono_reached(purse->reset_at, said))
 		return;
 	purse_use(purse);
 	purse_deny(purse, until, ask->op.cost);
@@ -342,14 +343,29 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	purse->ends = (mono){ 0 };
 }
 
+/* Of a key that has been reset; who tells of one may have a clock that is a little ahead. */
+static void forget_denials(struct lessor *lessor, const struct ask *ask, mono now)
+{
+	struct purse *purse = purse_for(lessor, ask);
+
+	if (!purse)
+		return;
+	purse_use(purse);
+	purse_deny(purse, (mono){ 0 }, 0);
+	purse->reset_at = mono_after(now, COUNTER_AHEAD_NS);
+}
+
 /* The store has looked at its clock after that instant. */
 static void finish_op(struct lessor *lessor, struct ask *ask, enum store_result result,
                       mono asked)
 {
-	if (ask->op.verb == STORE_STEP && result == STORE_DONE &&
-	    ask->op.answer.verdict == GALE_DENY &&
-	    ask->lender->lending == LENDING_DENIALS)
-		remember_denial(lessor, ask, asked, clock_now(lessor->config.clock));
+	mono now = clock_now(lessor->config.clock);
+
+	if (ask->lender->lending == LENDING_DENIALS && ask->op.verb == STORE_RESET)
+		forget_denials(lessor, ask, now);
+	if (ask->lender->lending == LENDING_DENIALS && ask->op.verb == STORE_STEP &&
+	    result == STORE_DONE && ask->op.answer.verdict == GALE_DENY)
+		remember_denial(lessor, ask, asked, now);
 	lessor_finish(ask, result);
 }
 

@@ -297,17 +297,16 @@ void purse_void(struct purse *purse)
 		store_release(&cells->at[i].state, CELL_VOID); /* settled */
 }
 
-static uint64_t left_in(struct cell *cell, mono now)
+static uint64_t common_in(struct cell *cell, mono now)
 {
 	uint32_t state = load_relaxed(&cell->state);
 
-	if (state == CELL_VOID)
+	if (state == CELL_VOID || state == CELL_TAKEN)
 		return 0;
-	return lives_of(
-	    state == CELL_TAKEN ? settled(cell) : load_relaxed(&cell->credit), now);
+	return lives_of(load_relaxed(&cell->credit), now);
 }
 
-uint64_t purse_left(struct purse *purse, mono now)
+uint64_t purse_common(struct purse *purse, mono now)
 {
 	struct cells *cells = cells_of(purse);
 	struct block *block = is_pacer(purse) ? load_relaxed(&purse->block) : NULL;
@@ -317,7 +316,18 @@ uint64_t purse_left(struct purse *purse, mono now)
 		units += block_left(block, now);
 
 	for (uint32_t i = 0; cells && i < cells->count; i++)
-		units += left_in(&cells->at[i], now);
+		units += common_in(&cells->at[i], now);
+	return units;
+}
+
+uint64_t purse_left(struct purse *purse, mono now)
+{
+	struct cells *cells = cells_of(purse);
+	uint64_t units = purse_common(purse, now);
+
+	for (uint32_t i = 0; cells && i < cells->count; i++)
+		if (load_relaxed(&cells->at[i].state) == CELL_TAKEN)
+			units += lives_of(settled(&cells->at[i]), now);
 	return units;
 }
 

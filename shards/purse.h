@@ -120,7 +120,11 @@ struct purse {
 		uint64_t told; /* a window's tag has no part: how much of it was used,
 		                  as the store said last */
 	};
-	mono ends; /* when it is surely over at the store, as far as known */
+	union {
+		mono ends; /* when it is surely over at the store, as far as known */
+		mono reset_at; /* where the store decides each: what it said by then is
+		                  of before the key was reset */
+	};
 	_Atomic uint64_t
 	    denial;     /* lives as credit does; its units: the least cost that fails */
 	uint64_t taken; /* units lent to this node under the tag, and not given back */
@@ -272,7 +276,10 @@ uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now);
 /* Nothing that was put in by now is spent any more: what a seat has not said yet, neither. */
 void purse_void(struct purse *purse);
 
-/* What is left, cells included; racy, for books only. */
+/* What is left for anybody: where it lies, cells included, it can be gathered.  Racy. */
+uint64_t purse_common(struct purse *purse, mono now);
+
+/* The same, with what only a seat that was late can reckon; for books only. */
 uint64_t purse_left(struct purse *purse, mono now);
 
 /* Remembers until then that no cost of so many units, or more, can be had. */

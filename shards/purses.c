@@ -15,6 +15,7 @@
 
 #define READER_CHANCES 8
 #define SPLIT_LEAST 16 /* purses that may have cells, however few there are */
+#define BARREN_STEPS 64
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
 
 static uint32_t hash_of(const struct hashes *self, const void *item)
@@ -194,10 +195,11 @@ static bool is_idle(struct purse *purse)
 	return false;
 }
 
-/* Twice around at most: the second time, whatever is not in use has lost its mark. */
+/* Twice around at most: the second time, whatever is not in use has lost its mark.  Where that
+ * found nothing, as all are held, it goes on from there by a few at a time. */
 static uint32_t kill_some(struct purses *set, struct purse **ret_dead)
 {
-	uint32_t steps = 2 * set->own.made, dead = 0;
+	uint32_t steps = set->own.barren ? BARREN_STEPS : 2 * set->own.made, dead = 0;
 	uint32_t most =
 	    set->own.made / 8 < EVICT_BATCH ? set->own.made / 8 + 1 : EVICT_BATCH;
 
@@ -208,6 +210,7 @@ static uint32_t kill_some(struct purses *set, struct purse **ret_dead)
 		if (purse->lender && is_idle(purse) && kill(set, purse))
 			ret_dead[dead++] = purse;
 	}
+	set->own.barren = dead == 0;
 	return dead;
 }
 

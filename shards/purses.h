@@ -92,6 +92,7 @@ struct purses {
 		uint32_t split; /* purses that have cells */
 		uint32_t free;  /* the first free number, or NUMBER_LAST */
 		uint32_t hand;
+		bool barren; /* the hand has found nothing when it was there last */
 		struct limbo gone;  /* purses */
 		struct limbo parts; /* slots, cells and blocks */
 		struct ghost *ghosts;

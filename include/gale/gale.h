@@ -132,6 +132,7 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis://[user[:password]@]host[:port][/db][?prefix=NAME]
  *     redis:///path/to/socket[?db=N&prefix=NAME]
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
+ *         the sentinels must tell addresses, and not names
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
  *         durable=N, of any Redis: what is granted is believed when N replicas have it, so
  *         that one of them can take over without a quarantine; the same for all who share

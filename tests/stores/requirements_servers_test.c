@@ -31,6 +31,7 @@
 #define HANDFUL 4
 #define ASKERS 12
 #define FLIPS 150
+#define RESETS 50
 
 struct node {
 	struct gale_clock clock; /* first */
@@ -367,6 +368,34 @@ static void r14_who_is_exhausted_costs_the_store_nothing(void **state)
 	on_both(r14_checks);
 }
 
+/* The denial of an ask that is under way when the key is reset is of before. */
+static void reset_checks(int which)
+{
+	struct gale_seat *seat;
+
+	open_nodes(which, 1);
+	seat = nodes[0].seat;
+	for (int i = 0; i < RESETS; i++) {
+		struct gale_limiter *limiter = new_limiter(
+		    0, gale_fixed_window(10, GALE_HOURS(1)), GALE_CACHED_DENY);
+
+		assert_int_equal(admits(0, limiter, 10), 10);
+		(void)gale_ask(seat, limiter, "k", 1, 7, NULL);
+		assert_int_equal(gale_reset(seat, limiter, "k", 1, WITHIN),
+		                 GALE_ERR_OK);
+		assert_int_equal(gale_wait(seat, limiter, "k", 1, 7, WITHIN).verdict,
+		                 GALE_ALLOW);
+		gale_limiter_close(limiter);
+	}
+	close_nodes(1);
+}
+
+static void a_reset_forgets_denials_that_are_on_their_way(void **state)
+{
+	(void)state;
+	on_both(reset_checks);
+}
+
 /* ---- Servers --------------------------------------------------------------------- */
 
 static int start_servers(void **state)
@@ -394,6 +423,7 @@ int main(void)
 		cmocka_unit_test(r11_counts_never_decrease_within_a_window),
 		cmocka_unit_test(r12_a_cost_above_the_limit_hinders_nobody),
 		cmocka_unit_test(r14_who_is_exhausted_costs_the_store_nothing),
+		cmocka_unit_test(a_reset_forgets_denials_that_are_on_their_way),
 	};
 
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);

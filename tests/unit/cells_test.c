@@ -219,6 +219,52 @@ static void a_seat_is_not_denied_what_it_was_about_to_take(void **state)
 	}
 }
 
+/* Another seat was late, and does not ask again: nobody else can have what is its own. */
+static void another_seat_was_late(void)
+{
+	struct purse *purse = purse_of(0);
+	struct cell *cell = &load_relaxed(&purse->cells)->at[CELLS - 1];
+	uint64_t word = load_relaxed(&purse->credit);
+
+	assert_true(house.seat->number != CELLS - 1);
+	store_relaxed(&purse->credit, word - 1);
+	store_relaxed(&cell->credit, (word & ~CREDIT_UNITS_MAX) | 1);
+	is_late(cell);
+}
+
+static unsigned take_all(void)
+{
+	unsigned count = 0;
+
+	while (
+	    gale_ask(house.seat, house.limiter, key_of(0), strlen(key_of(0)), 1, NULL)
+		.verdict == GALE_ALLOW)
+		count++;
+	return count;
+}
+
+/* L7: the store says that there is no more; who asks is told so, and does not ask it again. */
+static void what_another_seat_may_have_is_not_waited_for(void **state)
+{
+	struct gale_completion done;
+	struct gale_answer answer;
+
+	(void)state;
+	open_hot(1, ROOM);
+	another_seat_was_late();
+	assert_int_equal(take_all(), LIMIT - 3); /* two were taken before */
+	for (int i = 0; i < 4; i++)
+		(void)gale_turn(house.runtime);
+	assert_int_equal(gale_seat_completions(house.seat, &done, 1), 1);
+	assert_int_equal(done.answer.verdict, GALE_DENY);
+	assert_int_equal(done.answer.why, GALE_WHY_SPENT);
+	answer =
+	    gale_ask(house.seat, house.limiter, key_of(0), strlen(key_of(0)), 1, NULL);
+	assert_int_equal(answer.why, GALE_WHY_SPENT);
+	assert_int_equal(purse_left(purse_of(0), seat_now(house.seat)), 1);
+	assert_true(house_close(&house));
+}
+
 /* ---- What it costs the host ------------------------------------------------------- */
 
 /* One for all, and one for what waits until nobody can be reading it: of a limiter that
@@ -285,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_reset_leaves_nothing_with_a_seat),
 		cmocka_unit_test(a_fence_leaves_nothing_with_a_seat),
 		cmocka_unit_test(a_seat_is_not_denied_what_it_was_about_to_take),
+		cmocka_unit_test(what_another_seat_may_have_is_not_waited_for),
 		cmocka_unit_test(all_that_closes_passes_one_fence),
 		cmocka_unit_test(keys_that_are_asked_about_together_pass_one_fence),
 		cmocka_unit_test(keys_that_are_evicted_together_pass_one_fence),

@@ -816,6 +816,37 @@ static void a_node_may_have_a_share_while_the_store_is_down(void **state)
 	assert_true(house_close(&h));
 }
 
+/* By a thread that looks at a key of the share's. */
+static void hold_share(struct holder *holder, struct house *h)
+{
+	struct store *inner = h->limiter->store->inner;
+
+	h->limiter->store->inner = h->limiter->share_store;
+	holder_begin(holder, h->limiter, "k");
+	h->limiter->store->inner = inner;
+}
+
+static void nobody_waits_for_a_share_that_another_thread_holds(void **state)
+{
+	struct house_plan plan = lease_plan();
+	struct holder holder;
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	plan.on_outage = GALE_ON_OUTAGE_SHARE;
+	plan.outage_share = 2;
+	plan.turns = true;
+	house_open(&h, &plan);
+	odd_begin(&odd, &h);
+	odd.silent = true;
+	hold_share(&holder, &h);
+	assert_int_equal(late_or_down(&h, "k"), GALE_DENY);
+	holder_end(&holder);
+	assert_int_equal(late_or_down(&h, "k"), GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
 static void a_store_that_lends_more_than_was_asked_is_not_believed(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -1189,6 +1220,7 @@ int main(void)
 		cmocka_unit_test(of_a_short_window_nobody_asks_that),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
+		cmocka_unit_test(nobody_waits_for_a_share_that_another_thread_holds),
 		cmocka_unit_test(
 		    a_store_that_lends_more_than_was_asked_is_not_believed),
 		cmocka_unit_test(a_strategy_that_rules_what_cannot_be_is_not_believed),

@@ -19,7 +19,8 @@
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 
-#define MOST 40 /* purses of the small sets */
+#define HELD 2048 /* purses of a large one */
+#define MOST 40   /* purses of the small sets */
 #define KEY_ROOM 80
 
 static struct lender units_lender = { .lending = LENDING_UNITS };
@@ -333,6 +334,31 @@ static void when_all_are_held_there_is_no_room(void **state)
 	assert_null(add(&world, MOST)); /* I5 */
 	purse_unpin(find(&world, 9));
 	assert_non_null(add(&world, MOST));
+	assert_null(find(&world, 9));
+	world_close(&world);
+}
+
+/* O6: whoever asks about keys that are not there does not keep the actor from its work. */
+static void when_all_are_held_nobody_looks_at_all_of_them_again(void **state)
+{
+	struct world world;
+	unsigned adds = 1;
+	uint32_t hand;
+
+	(void)state;
+	world_init(&world);
+	assert_true(world_open(&world, HELD));
+	fill(&world, HELD);
+	for (unsigned i = 0; i < HELD; i++)
+		assert_true(purse_pin(find(&world, i)));
+	assert_null(add(&world, HELD));
+	hand = world.purses.own.hand;
+	assert_null(add(&world, HELD));
+	assert_in_range((world.purses.own.hand + HELD - hand) % HELD, 1, HELD / 16);
+	purse_unpin(find(&world, 9));
+	while (!add(&world, HELD))
+		adds++;
+	assert_in_range(adds, 1, 64);
 	assert_null(find(&world, 9));
 	world_close(&world);
 }
@@ -769,6 +795,7 @@ int main(void)
 		cmocka_unit_test(what_is_used_again_stays),
 		cmocka_unit_test(who_is_held_or_out_on_an_errand_stays),
 		cmocka_unit_test(when_all_are_held_there_is_no_room),
+		cmocka_unit_test(when_all_are_held_nobody_looks_at_all_of_them_again),
 		cmocka_unit_test(cells_take_no_more_memory_than_purses),
 		cmocka_unit_test(credit_leaves_before_the_purse_does),
 		cmocka_unit_test(what_a_reader_may_see_is_not_used_again),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "face/face.h"
+#include "face/seat.h"
 #include "shards/shard.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
@@ -747,6 +748,45 @@ static void a_denial_to_be_remembered_leaves_room(void **state)
 	}
 }
 
+/* The seat is told of a denial that the store, asked at that instant, has said. */
+static void hear_denial(struct house *h, mono asked)
+{
+	const struct lender *lender = &h->limiter->lender;
+	uint8_t key[STORE_KEY_MAX] = { lender->name_len };
+	struct store_op op = { .verb = STORE_STEP,
+		               .key = key,
+		               .key_len = 2 + lender->name_len,
+		               .rule = &lender->rule,
+		               .cost = 1,
+		               .answer = { .verdict = GALE_DENY,
+		                           .retry_after_us = GALE_HOURS(1) } };
+
+	memcpy(key + 1, lender->name, lender->name_len);
+	key[1 + lender->name_len] = 'k';
+	seat_note_denial(h->seat, h->limiter, &op, asked);
+	(void)gale_turn(h->runtime);
+}
+
+/* The store said it before it was told to forget the key, and the shard hears it afterwards. */
+static void a_denial_from_before_a_reset_is_not_remembered(void **state)
+{
+	struct house_plan plan = plan_of(1000);
+	struct house h;
+	mono before;
+
+	(void)state;
+	plan.mode = GALE_CACHED_DENY;
+	plan.turns = true;
+	house_open(&h, &plan);
+	before = seat_now(h.seat);
+	assert_int_equal(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_OK);
+	hear_denial(&h, before);
+	assert_int_equal(house_wait(&h, "k").verdict, GALE_ALLOW);
+	hear_denial(&h, mono_after(seat_now(h.seat), 1000000));
+	assert_int_equal(house_wait(&h, "k").why, GALE_WHY_SPENT);
+	assert_true(house_close(&h));
+}
+
 /* ---- Leaving and closing --------------------------------------------------------- */
 
 static bool nothing_remains(void *arg)
@@ -997,6 +1037,7 @@ int main(void)
 		cmocka_unit_test(looks_and_corrections_wait_for_the_store),
 		cmocka_unit_test(looks_and_corrections_are_late_or_too_many),
 		cmocka_unit_test(a_denial_to_be_remembered_leaves_room),
+		cmocka_unit_test(a_denial_from_before_a_reset_is_not_remembered),
 		cmocka_unit_test(
 		    leaving_with_asks_pending_loses_nothing_but_the_answers),
 		cmocka_unit_test(leaving_with_completions_unfetched_leaks_nothing),
