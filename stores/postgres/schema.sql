@@ -46,10 +46,11 @@
 --       job that says so.                                                    (law L8)
 --   Q4  The generation is another one after anything that may have made the server
 --       forget: a start, a crash of any of its processes, a promotion, a truncation, a
---       clock that was set back to before it began, or to when something counted that has
---       been swept.  Who works on values looks whether it still is that one after it has
---       read them, or in the same snapshot; and holds the table from before, so that
---       nobody empties it meanwhile.
+--       dump that is put back, a copy of the database that takes its place, a clock that
+--       was set back to before it began, or to when something counted that has been
+--       swept.  Who works on values looks whether it still is that one after it has read
+--       them, or in the same snapshot; and holds the table from before, so that nobody
+--       empties it meanwhile.
 --                                                                            (law L12)
 --   Q5  Numbers are exact: bigint, and numeric where a product may not fit.  (law L10)
 --   Q6  Rows are looked for one key after the other, and no others are read.  A session
@@ -61,16 +62,23 @@
 -- The functions belong to who installs them and run with that one's rights: others need
 -- USAGE of the schema, and nobody else needs the tables.
 
+-- Names mean what the system means by them, whoever may create others where the installer looks.
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 SELECT pg_advisory_xact_lock(7453010360832745061);
 -- To bring a filled table up to date may take longer than anybody waits for an answer.
 SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 4;
+	ours CONSTANT int := 5;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
+	-- What is in a schema of somebody else's is not run as whoever installs.
+	IF (SELECT nspowner <> current_user::regrole FROM pg_namespace WHERE nspname = 'gale') THEN
+		RAISE EXCEPTION 'the schema gale belongs to another role'
+			USING ERRCODE = '42501', HINT = 'Install as its owner, or drop it.';
+	END IF;
 	IF to_regprocedure('gale.version()') IS NOT NULL THEN
 		EXECUTE 'SELECT gale.version()' INTO theirs;
 	END IF;
@@ -91,8 +99,13 @@ BEGIN
 		DROP TABLE IF EXISTS gale.birth;
 		IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
 			AND attname = 'stamp')
+			OR NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
+				AND attname = 'start_us')
 		THEN
-			DROP TABLE gale.keys;
+			DROP TABLE IF EXISTS gale.keys;
+		END IF;
+		IF pg_get_indexdef(to_regclass('gale.keys_by_hash')) NOT LIKE '%salt%' THEN
+			DROP INDEX gale.keys_by_hash;
 		END IF;
 	END IF;
 	IF to_regtype('gale.told') IS NULL THEN
@@ -109,7 +122,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 4';
+AS 'SELECT 5';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -151,13 +164,14 @@ $$;
 CREATE INDEX IF NOT EXISTS keys_by_hash ON gale.keys USING hash ((gale.salt() || key));
 
 -- What a crash forgets, whatever it may leave of the other tables: an unlogged table is
--- empty after one.
+-- empty after one.  A dump has it, and so has a copy of the database.
 CREATE UNLOGGED TABLE IF NOT EXISTS gale.birth (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	mark bigint NOT NULL,
 	generation text NOT NULL,
 	earliest bigint NOT NULL, -- that time can be: it was made then, or what expired then is swept
-	born timestamptz NOT NULL DEFAULT pg_postmaster_start_time()
+	born timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
+	place text NOT NULL -- where this table was: a copy of it is elsewhere
 );
 
 -- Where the next sweep goes on.
@@ -189,13 +203,14 @@ DECLARE
 	lot CONSTANT bigint := ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint;
 	found text;
 BEGIN
-	INSERT INTO gale.birth AS had (mark, generation, earliest)
-	VALUES (second << 12 | lot, gale.generation_of(second << 12 | lot), second * 1000000)
+	INSERT INTO gale.birth AS had (mark, generation, earliest, place)
+	VALUES (second << 12 | lot, gale.generation_of(second << 12 | lot), second * 1000000,
+		pg_relation_filepath('gale.birth'))
 	ON CONFLICT (one) DO UPDATE
 	SET mark = second << 12 | (had.mark + 1 & 4095),
 		generation = gale.generation_of(second << 12 | (had.mark + 1 & 4095)),
-		earliest = excluded.earliest, born = excluded.born
-	WHERE had.earliest > instant OR had.born <> excluded.born;
+		earliest = excluded.earliest, born = excluded.born, place = excluded.place
+	WHERE had.earliest > instant OR had.born <> excluded.born OR had.place <> excluded.place;
 	SELECT generation INTO found FROM gale.birth WHERE one;
 	IF found IS NULL THEN
 		RAISE serialization_failure USING MESSAGE = 'the mark was lost as it was made';
@@ -208,7 +223,7 @@ CREATE OR REPLACE FUNCTION gale.on_truncate() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
-	DELETE FROM gale.birth;
+	TRUNCATE gale.birth; -- it is elsewhere from then on: nobody puts the old one back
 	RETURN NULL;
 END
 $$;
@@ -772,7 +787,7 @@ BEGIN
 	END IF;
 	SELECT generation INTO ours FROM gale.birth
 	WHERE one AND earliest <= gale.now_us() AND born = pg_postmaster_start_time()
-		AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
+		AND place = pg_relation_filepath('gale.birth') AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
 	RETURN nullif(coalesce(ours, gale.make_mark()), meant);
 END
 $$;
@@ -877,16 +892,15 @@ BEGIN
 		FROM (
 			SELECT a.key, base + (a.x >> 36 & 1048575) AS number, a.x & 68719476735 AS want,
 				(a.x & 68719476735) <= "limit" AS fits
-			FROM unnest(keys, asks) AS a (key, x)
-			WHERE NOT EXISTS (SELECT FROM gale.keys AS s WHERE s.key = a.key OFFSET 0) -- Q6
-				AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- Q4
+			FROM (SELECT unnest(keys) AS key, unnest(asks) AS x) AS a
+			WHERE EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- Q4
 			OFFSET 0
 		) AS b
 		ON CONFLICT (key) DO NOTHING
 		RETURNING had.key
 	)
 	SELECT ((a.x & 68719476735) << 10) + 768 + (a.x >> 56), NULL::bigint[]
-	FROM put JOIN unnest(keys, asks) AS a (key, x) USING (key)
+	FROM put JOIN (SELECT unnest(keys) AS key, unnest(asks) AS x) AS a USING (key)
 	WHERE (a.x & 68719476735) <= "limit";
 END
 $$;
@@ -954,6 +968,8 @@ SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
 SET enable_nestloop = on -- Q1, Q6
+SET enable_indexscan = on
+SET enable_bitmapscan = off -- it would mark nothing dead in the index, and read that each time
 SET enable_seqscan = off
 SET jit = off -- while nobody has looked at the table, a key seems to have many rows
 AS $$
@@ -989,7 +1005,8 @@ BEGIN
 					ARRAY[had.node, had.number, had.granted, had.out, first, 0]) END
 		FROM (
 			SELECT unnest(CASE WHEN (SELECT generation = meant AND earliest <= instant
-						AND born = pg_postmaster_start_time() FROM gale.birth WHERE one) -- Q4
+						AND born = pg_postmaster_start_time() AND place = pg_relation_filepath('gale.birth')
+						FROM gale.birth WHERE one) -- Q4
 					THEN keys END) AS key,
 				unnest(asks) AS x
 		) AS u
@@ -1110,6 +1127,7 @@ $$;
 -- is not so already.
 CREATE OR REPLACE FUNCTION gale.set_durable(durable boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '10s'
 AS $$
 BEGIN

@@ -25,6 +25,7 @@
 #define LIMIT 1000
 #define MANY 5000
 #define ALIKE 2000
+#define DEAD 500
 #define KEY_BYTES 24
 #define READ_MOST (6 * JOBS) /* it is looked for where it is missing, and once more */
 
@@ -214,20 +215,38 @@ static void a_plan_is_good_for_a_table_that_nobody_has_looked_at(void **state)
 
 static void sessions_have_no_say(void **state)
 {
-	static const char *const says[] = { "enable_nestloop", "enable_indexscan" };
+	static const char *const says[] = {
+		"SET enable_nestloop = off", "SET enable_indexscan = off",
+		"SET enable_indexscan = off; SET enable_bitmapscan = off"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
-		char sql[64];
-
-		print_message("without %s\n", says[i]);
-		snprintf(sql, sizeof(sql), "SET %s = off", says[i]);
-		postgres_line_do(&line, sql);
+		print_message("%s\n", says[i]);
+		postgres_line_do(&line, says[i]);
 		forget_what_was_seen();
 		plans_are_good(MANY, "SELECT");
 		plans_are_good(MANY, "ANALYZE gale.keys");
 		postgres_line_do(&line, "RESET ALL");
 	}
+}
+
+/* Versions of rows that nobody can see are not looked for in the index again and again. */
+static void what_is_dead_is_soon_passed_over(void **state)
+{
+	struct line reader;
+
+	(void)state;
+	forget_what_was_seen();
+	put_rows(MANY);
+	postgres_line_open(&reader, postgres_server_address(server));
+	postgres_line_do(&reader, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+	for (int i = 0; i < DEAD; i++)
+		call(&batches[0]);
+	postgres_line_do(&reader, "COMMIT");
+	postgres_line_close(&reader);
+	call(&batches[0]); /* it sees that they are dead, and says so in the index */
+	reads_its_rows_alone(&batches[0]);
 }
 
 /* ---- Keys that look alike -------------------------------------------------------- */
@@ -378,6 +397,7 @@ int main(int count, char **args)
 		cmocka_unit_test(a_plan_is_good_for_a_table_that_nobody_has_looked_at),
 		cmocka_unit_test(a_plan_is_good_for_any_table),
 		cmocka_unit_test(sessions_have_no_say),
+		cmocka_unit_test(what_is_dead_is_soon_passed_over),
 		cmocka_unit_test(nobody_knows_which_keys_look_alike),
 	};
 

@@ -592,6 +592,36 @@ static void a_mark_from_before_the_server_was_started_is_none(void **state)
 	assert_int_equal(used_of("started"), 3);
 }
 
+/* L12: whoever puts an older copy back, or has one take the place of what there is, makes the
+ * server forget. */
+static void a_mark_that_was_put_back_is_none(void **state)
+{
+	struct remote_job step = step_of("put back", 1);
+	struct remote_job lend = lend_of("put back", 1, 1, 2);
+
+	(void)state;
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	lend.ask.number = 2;
+	postgres_line_do(&line,
+	                 "CREATE TABLE public.saved AS SELECT * FROM gale.birth");
+	postgres_line_do(&line, "TRUNCATE gale.keys;"
+	                        " INSERT INTO gale.birth SELECT * FROM public.saved");
+	is_told_of_another(&step);
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	assert_int_equal(code_of(&lend), REMOTE_DONE);
+	lend.ask.number = 3;
+	postgres_line_do(
+	    &line, "CREATE UNLOGGED TABLE public.copy (LIKE gale.birth INCLUDING ALL);"
+		   " INSERT INTO public.copy SELECT * FROM gale.birth;"
+		   " DROP TABLE gale.birth; ALTER TABLE public.copy RENAME TO birth;"
+		   " ALTER TABLE public.birth SET SCHEMA gale");
+	is_told_of_another(&lend);
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	assert_int_equal(used_of("put back"), 4);
+	postgres_line_do(&line, "DROP TABLE public.saved");
+}
+
 static void what_may_forget_is_another_generation(void **state)
 {
 	char was[REMOTE_GENERATION_BYTES + 1];
@@ -1054,6 +1084,73 @@ static void a_table_of_another_shape_is_a_loss(void **state)
 	assert_int_equal(used_of("shape"), 3);
 }
 
+/* So early a version that it has neither what a later one has, nor what is new. */
+static void a_table_that_lacks_columns_is_a_loss(void **state)
+{
+	struct remote_job job = step_of("lacks", 3);
+
+	(void)state;
+	postgres_line_do(&line,
+	                 "DROP TABLE gale.keys, gale.birth CASCADE;"
+	                 "CREATE TABLE gale.keys (expires_us bigint, head bigint,"
+	                 " fingerprint bigint, key bytea PRIMARY KEY, words bigint[]);"
+	                 "CREATE UNLOGGED TABLE gale.birth (one boolean PRIMARY KEY)");
+	set_version("1");
+	postgres_line_install(&line);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(used_of("lacks"), 3);
+}
+
+/* Of an earlier index only the name is the same. */
+static void an_index_without_a_salt_is_made_anew(void **state)
+{
+	(void)state;
+	postgres_line_do(&line,
+	                 "DROP INDEX gale.keys_by_hash;"
+	                 " CREATE INDEX keys_by_hash ON gale.keys USING hash (key)");
+	set_version("4");
+	postgres_line_install(&line);
+	assert_non_null(
+	    strstr(postgres_line_text(&line, "SELECT pg_get_indexdef("
+	                                     "'gale.keys_by_hash'::regclass)"),
+	           "salt"));
+}
+
+/* Where others may create, they could make what looks like the system's own. */
+static void nobody_elses_names_are_used_to_install(void **state)
+{
+	(void)state;
+	postgres_line_do(
+	    &line, "CREATE SCHEMA trap;"
+		   "CREATE FUNCTION trap.springs(oid, regnamespace) RETURNS boolean"
+		   " LANGUAGE plpgsql AS $$ BEGIN RAISE 'caught'; END $$;"
+		   "CREATE FUNCTION trap.springs(oid, regclass) RETURNS boolean"
+		   " LANGUAGE plpgsql AS $$ BEGIN RAISE 'caught'; END $$;"
+		   "CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = regnamespace,"
+		   " FUNCTION = trap.springs);"
+		   "CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = regclass,"
+		   " FUNCTION = trap.springs);"
+		   "SET search_path = trap");
+	postgres_line_install(&line);
+	postgres_line_do(&line, POSTGRES_SET_DURABLE);
+	assert_string_equal(postgres_line_text(&line, "SHOW search_path"), "trap");
+	postgres_line_do(&line, "RESET search_path; DROP SCHEMA trap CASCADE");
+}
+
+static void what_is_somebody_elses_is_left_alone(void **state)
+{
+	struct remote_job job = step_of("owner", 3);
+
+	(void)state;
+	postgres_line_do(&line,
+	                 "CREATE ROLE another; ALTER SCHEMA gale OWNER TO another");
+	assert_int_equal(postgres_line_try(&line, postgres_schema), POSTGRES_REFUSED);
+	postgres_line_do(&line,
+	                 "ALTER SCHEMA gale OWNER TO CURRENT_USER; DROP ROLE another");
+	postgres_line_install(&line);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+}
+
 static void all_who_install_at_once_succeed(void **state)
 {
 	struct remote_job job = step_of("install", 3);
@@ -1114,6 +1211,7 @@ int main(int count, char **args)
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),
 		cmocka_unit_test(another_generation_changes_nothing),
 		cmocka_unit_test(a_mark_from_before_the_server_was_started_is_none),
+		cmocka_unit_test(a_mark_that_was_put_back_is_none),
 		cmocka_unit_test(what_may_forget_is_another_generation),
 		cmocka_unit_test(an_emptying_is_told_of),
 		cmocka_unit_test(without_a_mark_nothing_is_done),
@@ -1130,6 +1228,10 @@ int main(int count, char **args)
 		cmocka_unit_test(what_has_just_expired_is_kept_for_a_while),
 		cmocka_unit_test(versions_are_told_apart),
 		cmocka_unit_test(a_table_of_another_shape_is_a_loss),
+		cmocka_unit_test(a_table_that_lacks_columns_is_a_loss),
+		cmocka_unit_test(an_index_without_a_salt_is_made_anew),
+		cmocka_unit_test(nobody_elses_names_are_used_to_install),
+		cmocka_unit_test(what_is_somebody_elses_is_left_alone),
 		cmocka_unit_test(all_who_install_at_once_succeed),
 	};
 

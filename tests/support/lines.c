@@ -39,20 +39,30 @@ bool lines_have(struct lines *lines, const char *what)
 struct saying {
 	struct lines *lines;
 	const char *what;
+	void (*ask)(void *arg);
+	void *arg;
 };
 
 static bool is_said(void *arg)
 {
 	const struct saying *saying = arg;
 
+	if (saying->ask)
+		saying->ask(saying->arg);
 	return lines_have(saying->lines, saying->what);
+}
+
+bool lines_will_have_asking(struct lines *lines, const char *what,
+                            void (*ask)(void *arg), void *arg)
+{
+	struct saying saying = { lines, what, ask, arg };
+
+	return becomes_true(is_said, &saying);
 }
 
 bool lines_will_have(struct lines *lines, const char *what)
 {
-	struct saying saying = { lines, what };
-
-	return becomes_true(is_said, &saying);
+	return lines_will_have_asking(lines, what, NULL, NULL);
 }
 
 void lines_show(struct lines *lines)

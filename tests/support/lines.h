@@ -29,6 +29,10 @@ void lines_open(struct lines *lines);
 bool lines_have(struct lines *lines, const char *what);
 /* Waits for it: an answer may come before the line that says why. */
 bool lines_will_have(struct lines *lines, const char *what);
+/* The same, and asks again until then: who does not ask is not connected again, and a busy
+ * machine may let a connection's second pass. */
+bool lines_will_have_asking(struct lines *lines, const char *what,
+                            void (*ask)(void *arg), void *arg);
 
 /* To stderr, for a test that fails. */
 void lines_show(struct lines *lines);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * fleet_postgres_test.c GALE -- a fleet of processes on a real PostgreSQL server.
+ *
+ * What a fleet does whatever its server is, fleet_redis_test.sh has; and that nothing is left
+ * over in any window, which takes a processor that is free.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/must.h"
+#include "tests/support/postgres_line.h"
+#include "tests/support/postgres_server.h"
+
+static const char *gale;
+static struct postgres_server *server;
+static char url[256];
+static char said[4096]; /* by the last fleet: one object */
+
+static int start(void **state)
+{
+	struct line line;
+
+	(void)state;
+	server = postgres_server_start(/* syncs= */ true);
+	postgres_line_open(&line, postgres_server_address(server));
+	snprintf(url, sizeof(url), "postgres:///%s?host=%s&port=%s&user=%s",
+	         PQdb(line.conn), PQhost(line.conn), PQport(line.conn),
+	         PQuser(line.conn));
+	postgres_line_close(&line);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	postgres_server_stop(server);
+	return 0;
+}
+
+/* Four processes; limits are so small that every key is asked for more on any machine. */
+static FILE *begin(unsigned seconds, unsigned limit, const char *mode)
+{
+	char command[1024];
+	FILE *fleet;
+
+	snprintf(command, sizeof(command),
+	         "timeout 100 '%s' fleet --store '%s' --processes 4 --nodes 1 "
+	         "--threads 2 --seconds %u --window 500ms --keys 20 --limit %u "
+	         "--mode %s --json </dev/null",
+	         gale, url, seconds, limit, mode);
+	fleet = popen(command, "r");
+	must(fleet);
+	return fleet;
+}
+
+static void end(FILE *fleet)
+{
+	size_t count = fread(said, 1, sizeof(said) - 1, fleet);
+
+	said[count] = '\0';
+	if (pclose(fleet) != 0)
+		fail_msg("it says: %s", said);
+}
+
+static double number(const char *name)
+{
+	char field[64];
+	const char *at;
+
+	snprintf(field, sizeof(field), "\"%s\": ", name);
+	at = strstr(said, field);
+	if (!at)
+		fail_msg("no %s: %s", name, said);
+	return atof(at + strlen(field));
+}
+
+static void assert_held(void)
+{
+	if (!strstr(said, "\"verdict\": \"held\"") || number("overshoot") != 0)
+		fail_msg("it says: %s", said);
+}
+
+static void four_processes_admit_exactly_the_limit(void **state)
+{
+	(void)state;
+	end(begin(3, 100, "leased"));
+	assert_held();
+	assert_true(number("admitted_max") == 100);
+	assert_true(number("windows") >= 4);
+	assert_true(number("clock_disagreements") == 0);
+	assert_true(number("connects") == 4);
+	assert_true(number("failures") == 0 && number("wrong") == 0);
+	assert_true(number("leases") > 0);
+	assert_true(number("round_trips") > 0 &&
+	            number("round_trips") < number("decisions") / 10);
+}
+
+static void strict_processes_do_too(void **state)
+{
+	(void)state;
+	end(begin(2, 10, "strict"));
+	assert_held();
+	assert_true(number("admitted_max") == 10);
+}
+
+/* What was let through before it crashed counts, and afterwards all go on by themselves. */
+static void a_server_that_crashes_forgets_nothing(void **state)
+{
+	FILE *fleet = begin(6, 100, "leased");
+
+	(void)state;
+	sleep(2);
+	postgres_server_restart(server, /* crashes= */ true);
+	end(fleet);
+	assert_held();
+	assert_true(number("admitted_max") == 100);
+	assert_true(number("connects") > 4 && number("wrong") == 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(four_processes_admit_exactly_the_limit),
+		cmocka_unit_test(strict_processes_do_too),
+		cmocka_unit_test(a_server_that_crashes_forgets_nothing),
+	};
+
+	must(argc == 2);
+	gale = argv[1];
+	return cmocka_run_group_tests(tests, start, stop);
+}
