@@ -9,6 +9,7 @@
 #include "stores/line.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/check.h"
 #include "runtime/memory.h"
@@ -160,12 +161,22 @@ static void lose(struct line *line, mono now)
 	line->home->on_lost(line->home, line, was_ready);
 }
 
+/* With what was in its way, if that is known. */
+static void say_no_connection(char text[WIRE_TEXT])
+{
+	char why[WIRE_TEXT];
+
+	memcpy(why, text, WIRE_TEXT);
+	snprintf(text, WIRE_TEXT, "no connection within a second%s%.120s",
+	         why[0] ? ": " : "", why);
+}
+
 static bool is_overdue(struct line *line, mono now)
 {
 	struct batch *batch = oldest(line);
 
 	if (line->state == LINE_OPENING && mono_reached(now, line->state_due)) {
-		snprintf(line->wire->text, WIRE_TEXT, "no connection within a second");
+		say_no_connection(line->wire->text);
 		return true;
 	}
 	if (!batch || !mono_reached(now, batch->due))

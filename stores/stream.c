@@ -28,6 +28,8 @@ size_t stream_resolve(const char *host, uint16_t port,
 	char service[8];
 	size_t count = 0;
 
+	if (most > 0 && stream_numeric(host, port, ret_addresses))
+		return 1; /* also of a kind that this machine has none of */
 	snprintf(service, sizeof(service), "%u", port);
 	if (getaddrinfo(host, service, &hints, &found) != 0)
 		return 0;

@@ -7,6 +7,7 @@
  */
 #include "tools/init.h"
 
+#include <arpa/inet.h>
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,7 +37,9 @@ static bool sign_in(redisContext *conn, const char *user, const char *password,
 {
 	redisReply *reply;
 
-	if (!password || password[0] == '\0')
+	if (!password)
+		password = "";
+	if (user[0] == '\0' && password[0] == '\0')
 		return true;
 	if (user[0] != '\0')
 		reply = redisCommand(conn, "AUTH %s %s", user, password);
@@ -68,6 +71,15 @@ static int port_of(const struct url_host *host, int other)
 	return host->port != 0 ? host->port : other;
 }
 
+/* Names would have to be looked up while asks wait: nodes do not (stores/redis/scout.c). */
+static bool is_address(const char *text)
+{
+	struct in6_addr ignored;
+
+	return inet_pton(AF_INET, text, &ignored) == 1 ||
+	       inet_pton(AF_INET6, text, &ignored) == 1;
+}
+
 /* What this sentinel says. */
 static redisContext *reach_primary(const struct url *url, size_t which, FILE *out,
                                    struct sentence *why)
@@ -86,7 +98,12 @@ static redisContext *reach_primary(const struct url *url, size_t which, FILE *ou
 		          redisCommand(sentinel, "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
 		                       service),
 		          why);
-	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	    !is_address(reply->element[0]->str)) {
+		sentence_say(
+		    why, "the sentinel %.100s tells %.100s, and must tell an address",
+		    host->name, reply->element[0]->str);
+	} else if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
 		fprintf(out, "%s: the primary of %s is %s:%s\n", host->name, service,
 		        reply->element[0]->str, reply->element[1]->str);
 		primary =

@@ -35,6 +35,10 @@ local function inherits()
 		latest - SECOND > now - up
 end
 
+-- A connection may outlast that: a replica keeps the clients that it had as a primary.
+if not string.find(call('INFO', 'replication'), 'role:master', 1, true) then
+	return redis.error_reply('READONLY it is a replica')
+end
 local is_back = now < latest - SECOND
 if sub(generation, 1, 14) ~= life or is_back then
 	local since = not is_back and inherits() and sub(generation, 17, -9)

@@ -106,7 +106,7 @@ static void say_who(struct link *link)
 
 	if (!redis_put_auth(&link->out, url))
 		give_up(link, "no memory", "");
-	else if (url->password[0] != '\0')
+	else if (redis_has_auth(url))
 		await(link, A_NOD);
 }
 
@@ -187,7 +187,8 @@ static void warn(struct link *link, const char *info)
 static void hear_info(struct link *link, const redisReply *reply)
 {
 	const char *refusal = reply->type == REDIS_REPLY_STRING
-	                          ? redis_info_refusal(reply->str, link->site->durable)
+	                          ? redis_info_refusal(reply->str, link->site->durable,
+	                                               link->site->is_cluster)
 	                          : "INFO says nothing";
 
 	if (refusal) {
@@ -410,7 +411,7 @@ static void connect_to(struct link *link, const struct stream_address *address)
 {
 	link->phase = CONNECTING;
 	redis_intake_close(&link->intake);
-	if (!redis_intake_open(&link->intake, REDIS_STRING_MOST))
+	if (!redis_intake_open(&link->intake, REDIS_INFO_MOST))
 		give_up(link, "no memory", "");
 	else if (!stream_connect(&link->stream, address))
 		give_up(link, "cannot connect", strerror(errno));
@@ -461,6 +462,8 @@ static void follow(struct link *link, mono now)
 
 	scout_turn(scout, now);
 	link->wire.due = scout_due(scout, now);
+	if (link->phase == LOOKING && scout->why[0] != '\0')
+		snprintf(link->wire.text, WIRE_TEXT, "redis: %s", scout->why);
 	if (link->phase != LOOKING && link->change != scout->changes)
 		give_up(link, "another server is the primary now", "");
 	else if (link->phase == LOOKING && link->answer != scout->answers) {

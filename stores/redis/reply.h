@@ -19,7 +19,9 @@
 
 #include "stores/remote.h"
 
-#define REDIS_STRING_MOST 65536                  /* unless the host says otherwise */
+#define REDIS_INFO_MOST                                                                \
+	((size_t)1 << 20)       /* a line for each kind of error that it has told */
+#define REDIS_STRING_MOST 65536 /* unless the host says otherwise */
 #define REDIS_PARTS_MOST (4 * REMOTE_BATCH_MOST) /* of a reply, arrays included */
 #define REDIS_TEXT_MOST 128                      /* of an error's text, cut */
 #define REDIS_HOST_MOST 255

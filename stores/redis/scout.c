@@ -4,6 +4,7 @@
 #include "stores/redis/scout.h"
 
 #include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "stores/url.h"
@@ -82,6 +83,21 @@ static bool is_address(const redisReply *reply)
 	       reply->element[1]->type == REDIS_REPLY_STRING;
 }
 
+/* What a sentinel has said instead of an address. */
+static void note_why(struct scout *scout, const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ERROR)
+		snprintf(scout->why, sizeof(scout->why), "a sentinel says: %.64s",
+		         reply->str);
+	else if (is_address(reply))
+		snprintf(scout->why, sizeof(scout->why),
+		         "a sentinel tells %.32s, and must tell an address",
+		         reply->element[0]->str);
+	else
+		snprintf(scout->why, sizeof(scout->why),
+		         "a sentinel knows no service %.48s", scout->config.service);
+}
+
 /* A sentinel tells addresses; a name would have to be looked up, which takes its time. */
 static bool read_address(const redisReply *reply, struct stream_address *ret_address)
 {
@@ -99,6 +115,7 @@ static void hear(struct scout *scout, const redisReply *reply, mono now)
 	if (reply->type == REDIS_REPLY_STATUS)
 		return; /* of AUTH */
 	if (!read_address(reply, &primary)) {
+		note_why(scout, reply);
 		scout_hang_up(scout); /* another may know */
 		return;
 	}
@@ -106,6 +123,7 @@ static void hear(struct scout *scout, const redisReply *reply, mono now)
 	    memcmp(&primary.bytes, &scout->primary.bytes, primary.count) != 0)
 		scout->changes++;
 	scout->answers++;
+	scout->why[0] = '\0';
 	scout->primary = primary;
 	scout->asking = false;
 	scout->due = mono_after(now, SCOUT_PAUSE_NS);

@@ -44,6 +44,7 @@ struct scout {
 	struct stream_address primary;
 	uint64_t answers; /* so far */
 	uint64_t changes; /* of the primary */
+	char why[96];     /* there is no answer; "": there is, or nobody was heard */
 };
 
 void scout_open(struct scout *scout, const struct scout_config *config);

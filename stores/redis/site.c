@@ -14,12 +14,17 @@
 #define DB_MOST 1000000
 #define DURABLE_MOST 9
 
+bool redis_has_auth(const struct url *url)
+{
+	return url->user[0] != '\0' || url->password[0] != '\0';
+}
+
 bool redis_put_auth(struct redis_text *text, const struct url *url)
 {
 	struct remote_bytes words[3] = { redis_word("AUTH"), redis_word(url->user),
 		                         redis_word(url->password) };
 
-	if (url->password[0] == '\0')
+	if (!redis_has_auth(url))
 		return true;
 	if (url->user[0] == '\0')
 		words[1] = words[2];
@@ -55,8 +60,8 @@ static bool read_path(struct redis_site *site, const char **ret_db)
 		return url->host_count > 0 && name[0] != '\0';
 	}
 	site->is_cluster = strcmp(url->scheme, CLUSTER_SCHEME) == 0;
-	if (site->is_cluster && url->host_count == 0)
-		return false;
+	if (site->is_cluster ? url->host_count == 0 : url->host_count > 1)
+		return false; /* one that is not the other has other keys */
 	if (url->host_count == 0)
 		return name[0] != '\0';
 	if (name[0] != '\0' && *ret_db)

@@ -46,7 +46,9 @@ static inline struct remote_bytes redis_word(const char *text)
 	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
 }
 
-/* Says who we are, if there is a password.  False: no memory. */
+/* Does it say who we are?  A user may have no password. */
+bool redis_has_auth(const struct url *url);
+/* Says that, if it does.  False: no memory. */
 bool redis_put_auth(struct redis_text *text, const struct url *url);
 
 #endif

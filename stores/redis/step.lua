@@ -21,7 +21,9 @@
 -- A clock that is set back may come to an instant at which a key that has expired meanwhile
 -- was not yet to be forgotten.  So a server whose clock is more than a second behind the
 -- latest time has forgotten: its generation is dropped, and it is greeted as another (law
--- L9).  That time is up to a second old; so keys live two seconds longer.
+-- L9).  That time is up to a second old; so keys live two seconds longer.  It is known only
+-- from who asks: while nobody does, in a cluster of the bucket, a clock may go where keys
+-- expire and come back, and nobody knows (spec/decisions/0010).
 --
 -- A value's bytes, from 1: the head in two words, then a window's start and used and from
 -- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,

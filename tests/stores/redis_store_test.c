@@ -33,6 +33,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CREW 200
+#define ERRORS 3000 /* in INFO: more than 64 KiB */
 #define NODES_MOST 4
 #define PATIENT GALE_SECONDS(10)
 
@@ -494,6 +495,11 @@ static void a_key_under_other_parameters_is_left_alone(void **state)
 
 /* ---- Who is not let in ----------------------------------------------------------- */
 
+static void is_down(void *arg)
+{
+	assert_why(arg, "k", GALE_WHY_DOWN);
+}
+
 static void refused(const char *url, const char *because)
 {
 	struct plan plan = { .url = url, .rule = gale_fixed_window(9, GALE_HOURS(1)) };
@@ -501,8 +507,7 @@ static void refused(const char *url, const char *because)
 
 	plan.shards = 1;
 	node_open(&node, &plan);
-	assert_why(&node, "k", GALE_WHY_DOWN);
-	if (!lines_will_have(&node.lines, because))
+	if (!lines_will_have_asking(&node.lines, because, is_down, &node))
 		fail_msg("%s: said: %s", url, node.lines.text[0]);
 	assert_int_equal(counts_of(&node).connects, 0);
 	assert_true(counts_of(&node).failures > 0);
@@ -524,7 +529,8 @@ static void who_has_no_password_is_not_let_in(void **state)
 	static const char *const options[] = {
 		"--requirepass", "open%sesame", "--user", "ali",   "on", ">baba",
 		"~gale:*",       "+@all",       "--user", "thief", "on", ">baba",
-		"~gale:*",       "+get",        NULL,
+		"~gale:*",       "+get",        "--user", "bare",  "on", "nopass",
+		"~gale:*",       "+@all",       NULL,
 	};
 	struct redis_server guarded;
 	struct proxy proxy;
@@ -542,6 +548,7 @@ static void who_has_no_password_is_not_let_in(void **state)
 	refused(URL("thief:baba@"), "NOPERM");
 	let_in(URL(":open%%25sesame@"));
 	let_in(URL("ali:baba@"));
+	let_in(URL("bare@"));
 #undef URL
 	proxy_close(&proxy);
 	redis_server_stop(&guarded);
@@ -556,6 +563,8 @@ static void an_address_that_leads_nowhere(void **state)
 		                                       "socket/of/a/server/so/it/is/"
 		                                       "refused/at/once/as/it/is/said/"
 		                                       "and/that/is/that" };
+	const struct gale_store_config two = { .url =
+		                                   "redis://127.0.0.1:1,127.0.0.1:2" };
 	struct plan plan = { .shards = 1 };
 	struct gale_store *store;
 	struct node node;
@@ -563,6 +572,7 @@ static void an_address_that_leads_nowhere(void **state)
 
 	(void)state;
 	node_start(&node, &plan);
+	assert_int_equal(gale_store_open(node.runtime, &two, &store), GALE_ERR_URL);
 	assert_int_equal(gale_store_open(node.runtime, &unknown, &store),
 	                 GALE_ERR_HOST);
 	assert_int_equal(gale_store_open(node.runtime, &too_far, &store),
@@ -609,6 +619,49 @@ static void a_replica_is_not_asked(void **state)
 	redis_server_settle(&server, "gale:");
 	assert_true(becomes_true(is_allowed, &node));
 	node_close(&node);
+}
+
+/* It keeps the connections that it had, and would write what is said to it. */
+static void one_that_becomes_a_replica_that_writes_is_not_asked(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1 };
+	struct node node;
+
+	(void)state;
+	node_open(&node, &plan);
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	redis_server_do(&server, "CONFIG SET replica-read-only no");
+	redis_server_do(&server, "REPLICAOF 127.0.0.1 1");
+	nap(GALE_MILLIS(1100)); /* who was silent for a second is asked who it is */
+	assert_int_equal(ask(&node, "k").verdict, GALE_DENY);
+	assert_why(&node, "k", GALE_WHY_DOWN);
+	assert_true(lines_will_have(&node.lines, "it is a replica"));
+	redis_server_do(&server, "REPLICAOF NO ONE");
+	redis_server_do(&server, "CONFIG SET replica-read-only yes");
+	assert_true(becomes_true(is_denied, &node)); /* it may have forgotten */
+	redis_server_settle(&server, "gale:");
+	assert_true(becomes_true(is_allowed, &node));
+	node_close(&node);
+}
+
+/* Of each kind of error that it has ever told, it says how many there were. */
+static void a_server_that_has_much_to_say_of_itself_is_heard(void **state)
+{
+	struct redis_talk talk;
+	char command[160];
+
+	(void)state;
+	redis_talk_open(&talk, &server);
+	for (int i = 0; i < ERRORS; i++) {
+		snprintf(command, sizeof(command),
+		         "EVAL return{err='SOME_OTHER_USERS_ERROR_'..ARGV[1]} 0 %d", i);
+		redis_reply_free(redis_talk_say(&talk, command));
+	}
+	redis_talk_close(&talk);
+	snprintf(command, sizeof(command), "redis://%s", server.socket);
+	let_in(command);
+	redis_server_do(&server, "CONFIG RESETSTAT");
 }
 
 static void a_server_that_may_forget_is_told_of(void **state)
@@ -1180,6 +1233,8 @@ int main(int count, char **args)
 		TEST(who_has_no_password_is_not_let_in),
 		TEST(an_address_that_leads_nowhere),
 		TEST(a_replica_is_not_asked),
+		TEST(one_that_becomes_a_replica_that_writes_is_not_asked),
+		TEST(a_server_that_has_much_to_say_of_itself_is_heard),
 		TEST(a_server_that_may_forget_is_told_of),
 		TEST(a_server_without_room_takes_nothing),
 		TEST(a_user_needs_no_more_than_is_said),

@@ -60,6 +60,18 @@ static int close_scene(void **state)
 	return 0;
 }
 
+/* Also where this machine has only itself to talk to. */
+static void an_address_that_is_spelt_out_is_not_looked_up(void **state)
+{
+	struct stream_address found[2];
+
+	(void)state;
+	assert_int_equal(stream_resolve("::1", 6379, found, 2), 1);
+	assert_int_equal(((struct sockaddr *)&found[0].bytes)->sa_family, AF_INET6);
+	assert_int_equal(stream_resolve("127.0.0.1", 6379, found, 2), 1);
+	assert_int_equal(((struct sockaddr *)&found[0].bytes)->sa_family, AF_INET);
+}
+
 /* A host's own SIGPIPE, which ends it. */
 static void sending_to_nobody_is_no_signal(void **state)
 {
@@ -104,6 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+		cmocka_unit_test(an_address_that_is_spelt_out_is_not_looked_up),
 		TEST(sending_to_nobody_is_no_signal),
 		TEST(it_ends_with_the_program_and_never_waits),
 		TEST(what_nobody_reads_is_not_waited_for),
