@@ -9,18 +9,15 @@
  * and those who ask and answer share the other one.  How far away the server then really
  * is, is what a PING takes.
  *
- * Each of the calls is made a few times, in turn, many times over: all of them meet the
- * same machine.  Their figures are medians of single calls, so that a few that somebody
- * else held up do not count.
+ * The calls take turns (turns.h).
  *
  * Threads   One asks; the relay's.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "bench/redis_bare.h"
 #include "bench/servers.h"
-#include "runtime/clock.h"
+#include "bench/turns.h"
 #include "runtime/memory.h"
 #include "stores/redis/kind.h"
 #include "tests/support/proxy.h"
@@ -28,11 +25,10 @@
 
 #define MANY_KEYS 1000000
 #define IN_A_ROW 4
-#define SAMPLES (250 * IN_A_ROW)
-#define SAMPLES_SMOKE (5 * IN_A_ROW)
 
 /* A server that is some way off, and who asks it. */
 struct place {
+	struct turns turns; /* first */
 	struct redis_server server;
 	struct proxy proxy;
 	struct redis_bare bare;
@@ -95,9 +91,11 @@ static void place_leave(struct place *place)
 
 /* ---- Calls ----------------------------------------------------------------------- */
 
-static void make(struct place *place, enum call call)
+static void make(struct turns *turns, unsigned call)
 {
-	switch (call) {
+	struct place *place = (struct place *)turns;
+
+	switch ((enum call)call) {
 	case PING:
 		redis_bare_ping(&place->bare);
 		break;
@@ -116,49 +114,14 @@ static void make(struct place *place, enum call call)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* A few times in a row; what the call before left behind is the first one's to bear, and
- * that does not count. */
-static void time_call(struct place *place, enum call call, uint64_t *ret_ns)
-{
-	make(place, call);
-	for (int i = 0; i < IN_A_ROW; i++) {
-		uint64_t began = patience_now_ns();
-
-		make(place, call);
-		ret_ns[i] = patience_now_ns() - began;
-	}
-}
-
-/* The median of each, in us. */
-static void time_calls(struct place *place, double *ret_us)
-{
-	static uint64_t took[CALLS][SAMPLES];
-	size_t count = bench_is_smoke() ? SAMPLES_SMOKE : SAMPLES;
-
-	for (size_t i = 0; i < count; i += IN_A_ROW)
-		for (int call = 0; call < CALLS; call++)
-			time_call(place, (enum call)call, &took[call][i]);
-	for (int call = 0; call < CALLS; call++) {
-		qsort(took[call], count, sizeof(took[call][0]), compare);
-		ret_us[call] = (double)took[call][count / 2] / 1000;
-	}
-}
-
 /* The way there and back, in the time of *arg. */
 static void measure(void *arg, double *ret_values)
 {
-	static struct place place;
+	static struct place place = { .turns = { make, 0, CALLS, IN_A_ROW } };
 	double us[CALLS];
 
 	place_open(&place, *(const uint64_t *)arg);
-	time_calls(&place, us);
+	turns_time(&place.turns, us);
 	place_leave(&place);
 	ret_values[A_PING] = us[PING];
 	ret_values[A_LEAST] = us[LEAST];

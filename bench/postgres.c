@@ -3,11 +3,16 @@
 /*
  * postgres.c -- what does an ask of a PostgreSQL server cost, over what the server takes?
  *
- * The floors are libpq, waiting for each result: a SELECT, and one statement
- * that adds to 64 counters, as a batch of leases must: of a table that is logged as ours
- * is, with the same keys, sent with what to add to each; as it comes, and prepared, as ours is
- * where there is no pool.  The same 64 upserts in a pipeline take several times as long.  The
- * server does not sync.
+ * The floors are libpq, waiting for each result: a SELECT, and one statement that adds to
+ * 64 counters, as a batch of leases must: of a table that is logged as ours is, with as
+ * many rows and the same keys, sent with what to add to each; as it comes, and prepared, as
+ * ours is where there is no pool.  The same 64 upserts in a pipeline take several times as
+ * long.  The server does not sync.
+ *
+ * A call and its floor take turns (turns.h): what a server has to do by itself now and then
+ * falls on both.
+ *
+ * Threads   One.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -15,11 +20,14 @@
 
 #include "bench/keys.h"
 #include "bench/servers.h"
+#include "bench/turns.h"
 #include "runtime/memory.h"
 #include "stores/postgres/link.h"
 #include "tests/support/postgres_server.h"
 
-#define MANY_KEYS 100000
+#define MANY_KEYS                                                                      \
+	100000 /* no multiple of 64: who was new together is not asked for together */
+#define IN_A_ROW 20
 #define TABLE                                                                          \
 	"CREATE TABLE bare (key bytea PRIMARY KEY, used bigint) WITH (fillfactor = "   \
 	"70)"
@@ -28,10 +36,28 @@
 	" ON CONFLICT (key) DO UPDATE SET used = bare.used + excluded.used"            \
 	" RETURNING used"
 #define HEAD_BYTES 20
+#define AHEAD_BATCHES 16
+#define NEW_KEYS (UINT64_C(1) << 40) /* from there on nobody has been asked for */
+
+enum call {
+	SELECT,
+	LEASE,
+	PLAIN,
+	PREPARED,
+	LEASES,
+	PREPARED_AHEAD, /* AHEAD_BATCHES of them */
+	LEASES_AHEAD,
+	PREPARED_OF_MANY,
+	LEASES_OF_MANY,
+	STEPS,
+	PREPARED_NEW,
+	LEASES_NEW,
+	CALLS,
+};
 
 static struct postgres_server *server;
 static PGconn *bare;
-static struct asker few, many;
+static struct asker few, many, fresh;
 
 static uint64_t many_keys(void)
 {
@@ -42,15 +68,6 @@ static void expect(PGresult *result, ExecStatusType status)
 {
 	bench_expect(PQresultStatus(result) == status, PQerrorMessage(bare));
 	PQclear(result);
-}
-
-static void run_select(struct bench *b)
-{
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		while (n-- > 0)
-			expect(PQexecParams(bare, "SELECT 1", 0, NULL, NULL, NULL, NULL,
-			                    1),
-			       PGRES_TUPLES_OK);
 }
 
 static char *put_big(char *at, uint64_t number, int bytes)
@@ -69,12 +86,12 @@ static char *put_head(char *at, uint64_t type)
 	return put_big(at, 1, 4);
 }
 
-/* From that one on; after the last comes the first. */
+/* From that one on; after the last of many comes the first. */
 static char *put_keys(char *at, uint64_t first)
 {
 	at = put_head(at, 17);
 	for (uint64_t i = first; i < first + TOGETHER; i++) {
-		struct key key = key_of(i % many_keys());
+		struct key key = key_of(i < NEW_KEYS ? i % many_keys() : i);
 
 		at = put_big(at, sizeof(key), 4);
 		memcpy(at, &key, sizeof(key));
@@ -93,8 +110,8 @@ static char *put_units(char *at)
 
 enum manner {
 	AS_IT_COMES,
-	PREPARED,
-	AHEAD, /* prepared; it is begun only */
+	BY_NAME,
+	BEGUN, /* by its name, and not waited for */
 };
 
 static void upsert(enum manner manner, uint64_t first)
@@ -109,7 +126,7 @@ static void upsert(enum manner manner, uint64_t first)
 	if (manner == AS_IT_COMES)
 		expect(PQexecParams(bare, UPSERT, 2, NULL, values, lengths, formats, 1),
 		       PGRES_TUPLES_OK);
-	else if (manner == PREPARED)
+	else if (manner == BY_NAME)
 		expect(PQexecPrepared(bare, "upsert", 2, values, lengths, formats, 1),
 		       PGRES_TUPLES_OK);
 	else
@@ -119,82 +136,6 @@ static void upsert(enum manner manner, uint64_t first)
 		             PQerrorMessage(bare));
 }
 
-/* As many as ours has there, once it has been asked about all: who looks for one of few has as
- * far to go. */
-static void fill(void)
-{
-	for (uint64_t first = 0; first < many_keys(); first += TOGETHER)
-		upsert(PREPARED, first);
-}
-
-static void start(void)
-{
-	if (bare)
-		return;
-	server = postgres_server_start(/* syncs= */ false);
-	bare = PQconnectdb(postgres_server_address(server));
-	bench_expect(PQstatus(bare) == CONNECTION_OK, PQerrorMessage(bare));
-	expect(PQexec(bare, TABLE), PGRES_COMMAND_OK);
-	expect(PQprepare(bare, "upsert", UPSERT, 2, NULL), PGRES_COMMAND_OK);
-	fill();
-}
-
-/* What a server does by itself within a minute: plans are made for the tables as they are. */
-static void come_to_rest(void)
-{
-	expect(PQexec(bare, "VACUUM ANALYZE"), PGRES_COMMAND_OK);
-}
-
-static void prepare_bare(void *arg)
-{
-	(void)arg;
-	start();
-}
-
-static void prepare(void *arg)
-{
-	struct asker *asker = arg;
-	char url[256];
-	enum gale_err err;
-
-	start();
-	if (asker->store)
-		return;
-	snprintf(url, sizeof(url), "postgres:///%s?host=%s&user=%s&port=%s", PQdb(bare),
-	         PQhost(bare), PQuser(bare), PQport(bare));
-	asker_open(asker, postgres_kind(memory_default(), url, &err),
-	           asker == &few ? TOGETHER : many_keys());
-	for (uint64_t i = 0; i < asker->keys; i += TOGETHER)
-		asker_lend(asker, TOGETHER); /* nobody asks for a new key afterwards */
-	come_to_rest();
-}
-
-static void run_upserts(struct bench *b, enum manner manner)
-{
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		for (uint64_t done = 0; done < n; done += TOGETHER)
-			upsert(manner, 0);
-}
-
-static void run_upsert(struct bench *b)
-{
-	run_upserts(b, AS_IT_COMES);
-}
-
-static void run_upsert_prepared(struct bench *b)
-{
-	run_upserts(b, PREPARED);
-}
-
-static void run_upsert_many(struct bench *b)
-{
-	static uint64_t next;
-
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		for (uint64_t done = 0; done < n; done += TOGETHER, next += TOGETHER)
-			upsert(PREPARED, next % many_keys());
-}
-
 static void hear(void)
 {
 	expect(PQgetResult(bare), PGRES_TUPLES_OK);
@@ -202,52 +143,189 @@ static void hear(void)
 	expect(PQgetResult(bare), PGRES_PIPELINE_SYNC);
 }
 
-static void run_upsert_ahead(struct bench *b)
+static void upsert_ahead(void)
 {
 	bench_expect(PQenterPipelineMode(bare) == 1, PQerrorMessage(bare));
-	upsert(AHEAD, 0);
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		for (uint64_t done = 0; done < n; done += TOGETHER) {
-			upsert(AHEAD, 0);
-			hear();
-		}
+	upsert(BEGUN, 0);
+	for (int i = 1; i < AHEAD_BATCHES; i++) {
+		upsert(BEGUN, 0);
+		hear();
+	}
 	hear();
 	bench_expect(PQexitPipelineMode(bare) == 1, PQerrorMessage(bare));
 }
 
-static void row(const char *name, void (*run)(struct bench *), struct asker *asker,
-                const char *floor, double bar)
+static void upsert_next(uint64_t *next)
 {
-	bench_add(&(struct bench_row){ .name = name,
-	                               .run = run,
-	                               .prepare = asker ? prepare : prepare_bare,
-	                               .arg = asker,
-	                               .waits = true,
-	                               .floor = floor,
-	                               .bar = bar });
+	upsert(BY_NAME, *next);
+	*next += TOGETHER;
+}
+
+/* ---- A server, and who asks it ------------------------------------------------------ */
+
+static void start(void)
+{
+	server = postgres_server_start(/* syncs= */ false);
+	bare = PQconnectdb(postgres_server_address(server));
+	bench_expect(PQstatus(bare) == CONNECTION_OK, PQerrorMessage(bare));
+	expect(PQexec(bare, TABLE), PGRES_COMMAND_OK);
+	expect(PQprepare(bare, "upsert", UPSERT, 2, NULL), PGRES_COMMAND_OK);
+}
+
+static void open_asker(struct asker *asker, uint64_t keys)
+{
+	char url[256];
+	enum gale_err err;
+
+	snprintf(url, sizeof(url), "postgres:///%s?host=%s&user=%s&port=%s", PQdb(bare),
+	         PQhost(bare), PQuser(bare), PQport(bare));
+	asker_open(asker, postgres_kind(memory_default(), url, &err), keys);
+}
+
+/* Both tables have as many rows, and are as a server leaves them by itself within a minute:
+ * plans are made for them as they are. */
+static void fill(void)
+{
+	for (uint64_t first = 0; first < many_keys(); first += TOGETHER) {
+		upsert(BY_NAME, first);
+		asker_lend(&many, TOGETHER);
+	}
+	expect(PQexec(bare, "VACUUM ANALYZE"), PGRES_COMMAND_OK);
+}
+
+/* ---- Calls ----------------------------------------------------------------------- */
+
+static void make(struct turns *turns, unsigned call)
+{
+	static uint64_t next, next_new = NEW_KEYS;
+
+	(void)turns;
+	switch ((enum call)call) {
+	case SELECT:
+		expect(PQexecParams(bare, "SELECT 1", 0, NULL, NULL, NULL, NULL, 1),
+		       PGRES_TUPLES_OK);
+		break;
+	case PLAIN:
+		upsert(AS_IT_COMES, 0);
+		break;
+	case PREPARED:
+		upsert(BY_NAME, 0);
+		break;
+	case LEASES:
+		asker_lend(&few, TOGETHER);
+		break;
+	case PREPARED_OF_MANY:
+		upsert_next(&next);
+		break;
+	case LEASES_OF_MANY:
+		asker_lend(&many, TOGETHER);
+		break;
+	case PREPARED_NEW:
+		upsert_next(&next_new);
+		break;
+	case LEASES_NEW:
+		asker_lend(&fresh, TOGETHER);
+		break;
+	case PREPARED_AHEAD:
+		upsert_ahead();
+		break;
+	case LEASES_AHEAD:
+		asker_lend_ahead(&few, AHEAD_BATCHES);
+		break;
+	case STEPS:
+		asker_step(&few, TOGETHER);
+		break;
+	default:
+		asker_lend(&few, 1);
+		break;
+	}
+}
+
+/* Those that are compared take turns. */
+static void time_phases(double *ret_us)
+{
+	static const struct {
+		enum call first;
+		unsigned calls;
+	} phases[] = { { SELECT, 2 },           { PLAIN, 3 }, { PREPARED_AHEAD, 2 },
+		       { PREPARED_OF_MANY, 2 }, { STEPS, 1 }, { PREPARED_NEW, 2 } };
+
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		struct turns turns = { make, phases[i].first, phases[i].calls,
+			               IN_A_ROW };
+
+		turns_time(&turns, ret_us + phases[i].first);
+	}
+}
+
+/* ---- Figures --------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	enum call call;
+	unsigned parts;  /* of a call: the figure is one's time, in us; 0: it is ... */
+	enum call floor; /* ... how much of that one's it takes, ... */
+	double bar;      /* ... and may */
+} figures[] = {
+	{ "postgres/SELECT 1, bare", SELECT, 1, 0, 0 },
+	{ "postgres/a lease at a time", LEASE, 1, 0, 0 },
+	{ "postgres/64 counters, bare, each", PLAIN, TOGETHER, 0, 0 },
+	{ "postgres/64 counters, prepared, each", PREPARED, TOGETHER, 0, 0 },
+	{ "postgres/64 leases, each", LEASES, TOGETHER, 0, 0 },
+	{ "postgres/64 leases to bare", LEASES, 0, PLAIN, 1.25 },
+	{ "postgres/64 leases to prepared", LEASES, 0, PREPARED, 1.25 },
+	{ "postgres/64 counters, prepared, the next sent ahead, each", PREPARED_AHEAD,
+	  AHEAD_BATCHES *TOGETHER, 0, 0 },
+	{ "postgres/64 leases, the next asked for ahead, each", LEASES_AHEAD,
+	  AHEAD_BATCHES *TOGETHER, 0, 0 },
+	{ "postgres/64 leases to prepared, the next ahead", LEASES_AHEAD, 0,
+	  PREPARED_AHEAD, 1.25 },
+	{ "postgres/64 counters of 100,000, prepared, each", PREPARED_OF_MANY, TOGETHER,
+	  0, 0 },
+	{ "postgres/64 leases of 100,000 keys, each", LEASES_OF_MANY, TOGETHER, 0, 0 },
+	{ "postgres/64 leases to prepared, of 100,000", LEASES_OF_MANY, 0,
+	  PREPARED_OF_MANY, 1.25 },
+	{ "postgres/64 new counters, prepared, each", PREPARED_NEW, TOGETHER, 0, 0 },
+	{ "postgres/64 leases of new keys, each", LEASES_NEW, TOGETHER, 0, 0 },
+	{ "postgres/64 leases to prepared, of new ones", LEASES_NEW, 0, PREPARED_NEW,
+	  1.25 },
+	{ "postgres/64 steps, each", STEPS, TOGETHER, 0, 0 },
+};
+
+#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+
+static void measure(void *arg, double *ret_values)
+{
+	double us[CALLS];
+
+	(void)arg;
+	start();
+	open_asker(&many, many_keys());
+	open_asker(&few, TOGETHER);
+	open_asker(&fresh, UINT64_MAX);
+	fresh.next = NEW_KEYS;
+	fill();
+	time_phases(us);
+	postgres_server_stop(server);
+	for (size_t i = 0; i < FIGURES; i++)
+		ret_values[i] =
+		    us[figures[i].call] /
+		    (figures[i].parts > 0 ? figures[i].parts : us[figures[i].floor]);
 }
 
 void ask_postgres(void)
 {
-	row("postgres/SELECT 1, bare", run_select, NULL, NULL, 0);
-	row("postgres/64 counters, bare", run_upsert, NULL, "postgres/SELECT 1, bare",
-	    0);
-	row("postgres/64 counters, prepared", run_upsert_prepared, NULL,
-	    "postgres/64 counters, bare", 0);
-	row("postgres/a lease at a time", run_lend_one, &few, "postgres/SELECT 1, bare",
-	    0);
-	row("postgres/64 leases at a time", run_lend_many, &few,
-	    "postgres/64 counters, bare", 1.25);
-	row("postgres/64 leases at a time, of prepared", run_lend_many, &few,
-	    "postgres/64 counters, prepared", 1.25);
-	row("postgres/64 counters, prepared, the next sent ahead", run_upsert_ahead,
-	    NULL, NULL, 0);
-	row("postgres/64 leases at a time, the next asked for ahead", run_lend_ahead,
-	    &few, "postgres/64 counters, prepared, the next sent ahead", 1.25);
-	row("postgres/64 steps at a time", run_step_many, &few,
-	    "postgres/64 counters, prepared", 0);
-	row("postgres/64 counters, prepared, 100,000 keys", run_upsert_many, NULL, NULL,
-	    0);
-	row("postgres/64 leases at a time, 100,000 keys", run_lend_many, &many,
-	    "postgres/64 counters, prepared, 100,000 keys", 0);
+	static const char *names[FIGURES], *units[FIGURES];
+	static double bars[FIGURES];
+
+	for (size_t i = 0; i < FIGURES; i++) {
+		names[i] = figures[i].name;
+		units[i] = figures[i].parts > 0 ? "us" : "x";
+		bars[i] = figures[i].bar;
+	}
+	bench_add_figures(&(struct bench_figures){ .names = names,
+	                                           .count = FIGURES,
+	                                           .units = units,
+	                                           .bars = bars,
+	                                           .measure = measure });
 }

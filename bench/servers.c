@@ -150,6 +150,21 @@ void asker_step(struct asker *asker, unsigned count)
 	wait_for(asker, count);
 }
 
+/* Answers come in the order of the batches. */
+void asker_lend_ahead(struct asker *asker, unsigned batches)
+{
+	struct lot lots[2];
+
+	asker->answered = 0;
+	begin(asker, &lots[0], TOGETHER);
+	for (unsigned i = 1; i < batches; i++) {
+		begin(asker, &lots[i % 2], TOGETHER);
+		wait_for(asker, TOGETHER);
+		asker->answered -= TOGETHER;
+	}
+	wait_for(asker, TOGETHER);
+}
+
 static void run(struct bench *b, void (*ask)(struct asker *, unsigned), unsigned count)
 {
 	struct asker *asker = bench_arg(b);
@@ -167,25 +182,6 @@ void run_lend_one(struct bench *b)
 void run_lend_many(struct bench *b)
 {
 	run(b, asker_lend, TOGETHER);
-}
-
-/* Answers come in the order of the batches. */
-void run_lend_ahead(struct bench *b)
-{
-	struct asker *asker = bench_arg(b);
-	struct lot lots[2];
-	unsigned next = 0;
-
-	asker->answered = 0;
-	begin(asker, &lots[next], TOGETHER);
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		for (uint64_t done = 0; done < n; done += TOGETHER) {
-			next = !next;
-			begin(asker, &lots[next], TOGETHER);
-			wait_for(asker, TOGETHER);
-			asker->answered -= TOGETHER;
-		}
-	wait_for(asker, TOGETHER);
 }
 
 void run_step_one(struct bench *b)

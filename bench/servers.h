@@ -29,14 +29,15 @@ void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys);
 
 /* Asks for so many leases, of one key each, in one call; waits for the answers. */
 void asker_lend(struct asker *asker, unsigned count);
-/* The same for steps. */
+/* TOGETHER leases, so many times; the next ones are asked for before the answers to the last are
+ * waited for. */
+void asker_lend_ahead(struct asker *asker, unsigned batches);
+/* So many steps, as leases. */
 void asker_step(struct asker *asker, unsigned count);
 
 /* Rows: a lease at a time, TOGETHER at a time; the same for steps. */
 void run_lend_one(struct bench *b);
 void run_lend_many(struct bench *b);
-/* The next TOGETHER are asked for before the answers to the last are waited for. */
-void run_lend_ahead(struct bench *b);
 void run_step_one(struct bench *b);
 void run_step_many(struct bench *b);
 
