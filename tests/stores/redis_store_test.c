@@ -649,15 +649,22 @@ static void one_that_becomes_a_replica_that_writes_is_not_asked(void **state)
 static void a_server_that_has_much_to_say_of_itself_is_heard(void **state)
 {
 	struct redis_talk talk;
+	redisReply *info;
 	char command[160];
 
 	(void)state;
 	redis_talk_open(&talk, &server);
 	for (int i = 0; i < ERRORS; i++) {
-		snprintf(command, sizeof(command),
-		         "EVAL return{err='SOME_OTHER_USERS_ERROR_'..ARGV[1]} 0 %d", i);
+		snprintf(
+		    command, sizeof(command),
+		    "EVAL return{err='SOME_OTHER_USERS_ERROR_'..ARGV[1]..'\\32x'} 0 "
+		    "%d",
+		    i); /* \32: a space ends the kind */
 		redis_reply_free(redis_talk_say(&talk, command));
 	}
+	info = redis_talk_say(&talk, "INFO");
+	assert_true(info->len > 65536);
+	redis_reply_free(info);
 	redis_talk_close(&talk);
 	snprintf(command, sizeof(command), "redis://%s", server.socket);
 	let_in(command);
