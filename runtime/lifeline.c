@@ -3,32 +3,24 @@
 /*
  * lifeline.c -- private pages, wiped on fork.
  *
- * Threads   Words: any; a word is given out and given back by a swap and a store.
- *           lines_there: under the lock.  An empty word is anybody's to take.
+ * Nothing here is under a lock, and nothing is done once for all: a child that is made
+ * meanwhile would wait for a thread that only its parent has.  Whoever opens asks the
+ * kernel himself, before he writes to the page.  So at whatever instant a child is made,
+ * a page that is not all zero is one that it gets empty.
+ *
+ * Threads   Words: any; a word is given out and given back by a swap and a store.  An
+ *           empty word is anybody's to take.
  */
 #define _GNU_SOURCE
 #include "runtime/lifeline.h"
 
-#include <pthread.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "engine/check.h"
-
-static bool wipe_on_fork(void *pages, size_t bytes)
-{
-	return madvise(pages, bytes, MADV_WIPEONFORK) == 0;
-}
-
-/* The kernel wipes anonymous memory only, so such pages take the place of the
- * library's; they go with it when it is unloaded. */
 bool lifeline_cover(void *pages, size_t bytes)
 {
-	void *mapped = mmap(pages, bytes, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-
-	return mapped == pages && wipe_on_fork(pages, bytes);
+	return madvise(pages, bytes, MADV_WIPEONFORK) == 0;
 }
 
 /* ---- Words ----------------------------------------------------------------------- */
@@ -38,22 +30,7 @@ static union {
 	_Atomic uint64_t words[LIFELINES_MOST];
 } lines;
 
-static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool lines_there;            /* under the lock */
 static _Atomic uint64_t last_token; /* a child goes on from its parent's */
-
-/* What failed once may be possible the next time. */
-static bool make_lines(void)
-{
-	bool there;
-
-	gale_assert(pthread_mutex_lock(&lines_lock) == 0);
-	if (!lines_there)
-		lines_there = lifeline_cover(lines.pages, sizeof(lines.pages));
-	there = lines_there;
-	gale_assert(pthread_mutex_unlock(&lines_lock) == 0);
-	return there;
-}
 
 static bool take_word(_Atomic uint64_t *word, uint64_t token)
 {
@@ -67,7 +44,7 @@ static bool take_word(_Atomic uint64_t *word, uint64_t token)
 
 bool lifeline_open(struct lifeline *line)
 {
-	bool there = make_lines();
+	bool there = lifeline_cover(lines.pages, sizeof(lines.pages));
 
 	line->token = add_relaxed(&last_token, 2) + 2;
 	for (int i = 0; there && i < LIFELINES_MOST; i++)

@@ -16,8 +16,8 @@
  *     0            this is a child
  *
  * Threads   lifeline_open, lifeline_holds, lifeline_passes, lifeline_fence_all: any.
- *           lifeline_stop, lifeline_close: who has opened it.  lifeline_cover: before the
- *           pages are shared.
+ *           lifeline_stop, lifeline_close: who has opened it.  lifeline_cover: any, each
+ *           before it writes to the pages for the first time.
  * Limits    At most LIFELINES_MOST at a time.
  *
  * Ordering
@@ -40,8 +40,14 @@ struct lifeline {
 	uint64_t token; /* even */
 };
 
-/* Makes whole pages of the library's own variables read as zero in a child.  They must
- * be aligned to LIFELINE_PAGE, and are zero when this returns. */
+/*
+ * Makes whole pages of the library's own variables read as zero in a child, and in what
+ * that forks in turn.  The kernel does so in one step; it changes nothing here, and
+ * nothing at all the next time.
+ *
+ * The pages are aligned to LIFELINE_PAGE, and lie where no file is behind them, as what
+ * begins as zero does: the kernel empties no others.  False if it does not.
+ */
 #if defined(__x86_64__) || defined(__i386__)
 #define LIFELINE_PAGE 4096
 #else

@@ -33,7 +33,6 @@
  */
 #include "stores/memory.h"
 
-#include <pthread.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -609,7 +608,7 @@ static void memory_stats(struct store *self, struct gale_counts *ret_stats)
 /*
  * The stores that have names.  In a child made by fork() this reads as zero: an open
  * lock and no stores, so that the child starts with stores of its own, and does not
- * wait for a lock that a thread of its parent held.
+ * wait for a lock that a thread of its parent held.  Here it starts as zero, too.
  */
 static union {
 	alignas(LIFELINE_PAGE) uint8_t pages[LIFELINE_PAGE];
@@ -620,16 +619,6 @@ static union {
 		} locked;
 	} is;
 } registry;
-
-static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
-static bool registry_there;
-
-static void make_registry(void)
-{
-	registry_there = lifeline_cover(registry.pages, sizeof(registry.pages));
-	if (registry_there)
-		lock_init(&registry.is.lock);
-}
 
 static void memory_free(struct memory_store *memory)
 {
@@ -740,8 +729,7 @@ struct store *memory_open(const struct memory_config *config)
 	gale_assert(config->max_keys > 0);
 	if (config->name[0] == '\0')
 		return (struct store *)memory_new(config);
-	pthread_once(&registry_once, make_registry);
-	if (!registry_there)
+	if (!lifeline_cover(registry.pages, sizeof(registry.pages)))
 		return NULL;
 	lock_take(&registry.is.lock);
 	memory = open_named(config);

@@ -466,8 +466,28 @@ static void without_a_page_that_forks_empty_there_is_no_runtime(void **state)
 	all_is_well_again(descriptors);
 	assert_int_equal(advised.calls, 4);
 	assert_ptr_equal(advised.start, page);
-	all_is_well_again(descriptors); /* the page is there for good */
-	assert_int_equal(advised.calls, 4);
+}
+
+/* The names are on a page of their own. */
+static void without_a_page_that_forks_empty_no_store_has_a_name(void **state)
+{
+	struct gale_store_config named = { .url = "memory:faults" };
+	unsigned descriptors = open_descriptors();
+	struct test_allocator allocator;
+	struct gale_runtime *runtime;
+	struct gale_store *store = NULL;
+
+	(void)state;
+	assert_int_equal(open_with(&allocator, &runtime), GALE_ERR_OK);
+	faults.advice = true;
+	assert_int_equal(gale_store_open(runtime, &named, &store), GALE_ERR_MEMORY);
+	assert_null(store);
+	faults.advice = false;
+	assert_int_equal(gale_store_open(runtime, &named, &store), GALE_ERR_OK);
+	gale_store_close(store);
+	gale_runtime_close(runtime);
+	assert_true(test_allocator_is_balanced(&allocator));
+	all_is_well_again(descriptors);
 }
 
 /* There are so many words on the page, and one that fails gives its word back. */
@@ -522,13 +542,13 @@ static void random_numbers_may_come_in_pieces(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* First: the page is there for good once it could be had. */
 		cmocka_unit_test(without_a_page_that_forks_empty_there_is_no_runtime),
 		cmocka_unit_test(each_allocation_may_fail_once),
 		cmocka_unit_test(from_each_allocation_on_all_may_fail),
 		cmocka_unit_test(each_descriptor_may_fail),
 		cmocka_unit_test(each_thread_may_fail),
 		cmocka_unit_test(a_runtime_that_cannot_start_leaves_its_place),
+		cmocka_unit_test(without_a_page_that_forks_empty_no_store_has_a_name),
 		cmocka_unit_test(without_random_numbers_there_is_no_store),
 		cmocka_unit_test(random_numbers_may_come_in_pieces),
 	};
