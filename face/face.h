@@ -41,6 +41,8 @@
 #include "shards/shard.h"
 #include "stores/store.h"
 
+#define CELLS_MOST 64 /* seats that have cells of hot keys: as many as bits in a word */
+
 struct handle {
 	struct gale_runtime *runtime;
 	struct handle *next_dead;
@@ -106,6 +108,7 @@ struct gale_runtime {
 		struct gale_store *sweeping;   /* it does not die meanwhile */
 		struct gale_store *stores;     /* those that are open */
 		struct gale_seat *seats;       /* those that have not died */
+		uint64_t numbers;              /* that they have, a bit each */
 		uint64_t counted[SEAT_COUNTER_COUNT]; /* by those that have */
 		struct handle *oldest_dead; /* the graveyard, in order of death */
 		struct handle *newest_dead;

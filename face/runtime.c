@@ -34,7 +34,6 @@
 #define PENDING_DEFAULT 256
 #define NODE_KEYS_DEFAULT 65536
 #define NODE_KEYS_MOST (UINT32_C(1) << 28)
-#define CELLS_MOST 64
 #define BOOT_NS_MOST (UINT64_C(1) << 59) /* 18 years; as many again can come */
 #define PENDING_MOST 65536
 #define SWEEP_PERIOD_NS 1000000000

@@ -17,6 +17,8 @@
  *       mailbox, the ready list, the hands of the one who awaits it.
  *   Q2  The done mailbox has a slot for each pending, so posting to it cannot fail.
  *   Q3  The seat lives until its thread has left and no shard holds an ask of it.
+ *   Q4  A number below CELLS_MOST is of one seat at a time, and so are its cells.  All seats
+ *       for which there is none have CELLS_MOST, and no cells.
  *
  * Threads   Everything but answered runs on the seat's own thread.
  */
@@ -111,21 +113,23 @@ static void seat_free_parts(struct gale_seat *seat)
 	memory_give(runtime->allocator, seat->done_slots, done_bytes(seat));
 }
 
-/* The lowest number that no other seat has. */
-static uint32_t free_number(const struct gale_runtime *runtime) ON(runtime->lock)
+/* The lowest that no other seat has; CELLS_MOST if all are taken. Q4 */
+static uint32_t take_number(struct gale_runtime *runtime) ON(runtime->lock)
 {
-	uint32_t number = 0;
-	struct gale_seat *at = runtime->locked.seats;
+	uint64_t free = ~runtime->locked.numbers;
+	uint32_t number;
 
-	while (at) {
-		if (at->number != number) {
-			at = at->next;
-			continue;
-		}
-		number++;
-		at = runtime->locked.seats;
-	}
+	if (free == 0)
+		return CELLS_MOST;
+	number = (uint32_t)__builtin_ctzll(free);
+	runtime->locked.numbers |= UINT64_C(1) << number;
 	return number;
+}
+
+static void give_number(struct gale_runtime *runtime, uint32_t number) ON(runtime->lock)
+{
+	if (number < CELLS_MOST)
+		runtime->locked.numbers &= ~(UINT64_C(1) << number);
 }
 
 static void list(struct gale_seat *seat)
@@ -133,7 +137,7 @@ static void list(struct gale_seat *seat)
 	struct gale_runtime *runtime = seat->handle.runtime;
 
 	lock_take(&runtime->lock);
-	seat->number = free_number(runtime);
+	seat->number = take_number(runtime);
 	seat->next = runtime->locked.seats;
 	runtime->locked.seats = seat;
 	lock_drop(&runtime->lock);
@@ -156,6 +160,7 @@ static void unlist(struct gale_seat *seat)
 	for (at = &runtime->locked.seats; *at != seat; at = &(*at)->next)
 		;
 	*at = seat->next;
+	give_number(runtime, seat->number);
 	lock_drop(&runtime->lock);
 }
 

@@ -34,7 +34,7 @@ struct gale_seat {
 	alignas(
 	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
 	                                    clock */
-	uint32_t number;             /* the index of its cells */
+	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
 	uint32_t shard_count; /* the runtime's, as are the roots: they are read here, */
 	const struct root *roots; /* as it takes longer to go there first */
 	struct counter counter;   /* what time it is, in between */

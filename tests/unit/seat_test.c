@@ -19,6 +19,8 @@
 #include "face/face.h"
 #include "face/seat.h"
 #include "shards/shard.h"
+#include "sim/random.h"
+#include "tests/support/crew.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
@@ -1012,6 +1014,184 @@ static void a_seat_that_has_left_does_not_touch_the_descriptor_of_another(void *
 	assert_true(house_close(&h));
 }
 
+/* ---- Numbers --------------------------------------------------------------------- */
+
+#define CROWD (2 * CELLS_MOST)
+#define TIMES 4000
+
+/* Who has which number, by one who looks at all. */
+struct crowd {
+	struct gale_runtime *runtime;
+	struct gale_seat *seats[CROWD];
+	struct chance chance;
+};
+
+static uint32_t lowest_free(const struct crowd *crowd)
+{
+	bool taken[CELLS_MOST + 1] = { false };
+	uint32_t lowest = 0;
+
+	for (int i = 0; i < CROWD; i++)
+		if (crowd->seats[i])
+			taken[crowd->seats[i]->number] = true;
+	while (lowest < CELLS_MOST && taken[lowest])
+		lowest++;
+	return lowest;
+}
+
+static void join(struct crowd *crowd, uint64_t who)
+{
+	uint32_t number = lowest_free(crowd);
+
+	assert_int_equal(gale_join(crowd->runtime, &crowd->seats[who]), GALE_ERR_OK);
+	assert_int_equal(crowd->seats[who]->number, number);
+}
+
+static void leave(struct crowd *crowd, uint64_t who)
+{
+	gale_leave(crowd->seats[who]);
+	crowd->seats[who] = NULL;
+}
+
+/* Half of them are there at a time: about as many as there are numbers. */
+static void come_and_go(struct crowd *crowd)
+{
+	uint64_t who = chance_below(&crowd->chance, CROWD);
+
+	if (crowd->seats[who])
+		leave(crowd, who);
+	else
+		join(crowd, who);
+}
+
+static void crowd_open(struct crowd *crowd, uint64_t seed)
+{
+	struct gale_config config = { .shards = 1, .pending_max = 1, .turns = true };
+
+	*crowd = (struct crowd){ .chance = { seed } };
+	assert_int_equal(gale_runtime_open(&config, &crowd->runtime), GALE_ERR_OK);
+}
+
+static void crowd_close(struct crowd *crowd)
+{
+	for (int i = 0; i < CROWD; i++)
+		gale_leave(crowd->seats[i]);
+	gale_runtime_close(crowd->runtime);
+}
+
+/* Q4: whoever comes has the lowest number that is free, in whatever order others left. */
+static void a_seat_has_the_lowest_number_that_is_free(void **state)
+{
+	struct crowd crowd;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		crowd_open(&crowd, seed);
+		for (int i = 0; i < TIMES; i++)
+			come_and_go(&crowd);
+		crowd_close(&crowd);
+	}
+}
+
+/* Oldest first, and youngest first: all numbers are there again. */
+static void all_numbers_come_back(void **state)
+{
+	struct crowd crowd;
+
+	(void)state;
+	crowd_open(&crowd, 0);
+	for (int round = 0; round < 4; round++) {
+		for (uint64_t i = 0; i < CROWD; i++)
+			join(&crowd, i);
+		assert_int_equal(crowd.seats[CROWD - 1]->number, CELLS_MOST);
+		for (uint64_t i = 0; i < CROWD; i++)
+			leave(&crowd, round % 2 ? i : CROWD - 1 - i);
+	}
+	crowd_close(&crowd);
+}
+
+static bool nobody_has_0(void *arg)
+{
+	struct gale_runtime *runtime = arg;
+	bool free;
+
+	lock_take(&runtime->lock);
+	free = (runtime->locked.numbers & 1) == 0;
+	lock_drop(&runtime->lock);
+	return free;
+}
+
+/* Q3, Q4: until then it is listed, though its thread has left. */
+static void a_number_is_free_when_the_last_ask_is_answered(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct holder holder;
+	struct gale_seat *next;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(h.seat->number, 0);
+	holder_begin(&holder, h.limiter, "k");
+	assert_int_equal(ask(&h, &tags[0]), GALE_PENDING);
+	gale_leave(h.seat);
+	assert_int_equal(gale_join(h.runtime, &h.seat), GALE_ERR_OK);
+	assert_int_equal(h.seat->number, 1);
+	holder_end(&holder);
+	assert_true(becomes_true(nobody_has_0, h.runtime));
+	assert_int_equal(gale_join(h.runtime, &next), GALE_ERR_OK);
+	assert_int_equal(next->number, 0);
+	gale_leave(next);
+	assert_true(house_close(&h));
+}
+
+/* However many there are: where the others should be is nothing that could be read. */
+static void a_join_looks_at_no_other_seat(void **state)
+{
+	struct gale_seat *others;
+	struct crowd crowd;
+
+	(void)state;
+	crowd_open(&crowd, 0);
+	join(&crowd, 0);
+	others = crowd.runtime->locked.seats;
+	crowd.runtime->locked.seats = (struct gale_seat *)(uintptr_t)WET_ALIGN;
+	join(&crowd, 1);
+	crowd.seats[1]->next = others;
+	crowd_close(&crowd);
+}
+
+struct hall {
+	struct gale_runtime *runtime;
+	_Atomic bool has_one[CELLS_MOST]; /* by number */
+};
+
+static void sit_down_and_leave(void *arg, unsigned who)
+{
+	struct hall *hall = arg;
+	struct gale_seat *seat;
+
+	(void)who;
+	for (int i = 0; i < 500; i++) {
+		must(gale_join(hall->runtime, &seat) == GALE_ERR_OK);
+		must(seat->number < CELLS_MOST);
+		must(!swap_relaxed(&hall->has_one[seat->number], true));
+		store_relaxed(&hall->has_one[seat->number], false);
+		gale_leave(seat);
+	}
+}
+
+static void threads_at_once_have_numbers_of_their_own(void **state)
+{
+	struct gale_config config = { .shards = 1, .pending_max = 1, .turns = true };
+	struct hall hall = { .has_one = { false } };
+
+	(void)state;
+	assert_int_equal(gale_runtime_open(&config, &hall.runtime), GALE_ERR_OK);
+	crew_run(8, sit_down_and_leave, &hall);
+	gale_runtime_close(hall.runtime);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1047,6 +1227,11 @@ int main(void)
 		cmocka_unit_test(a_seat_that_has_left_is_refused_everything),
 		cmocka_unit_test(
 		    a_seat_that_has_left_does_not_touch_the_descriptor_of_another),
+		cmocka_unit_test(a_seat_has_the_lowest_number_that_is_free),
+		cmocka_unit_test(all_numbers_come_back),
+		cmocka_unit_test(a_join_looks_at_no_other_seat),
+		cmocka_unit_test(a_number_is_free_when_the_last_ask_is_answered),
+		cmocka_unit_test(threads_at_once_have_numbers_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
