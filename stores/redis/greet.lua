@@ -10,7 +10,7 @@
 -- A life is a process and a tenure: a primary that was replaced, and is one again, is the
 -- same process and has forgotten what was granted meanwhile; but then its replication has
 -- another name.  Nor does a life outlast a clock that is set back (step.lua): beside the
--- generation the latest time is kept.
+-- generation the latest time is kept, below zero until there are canaries.
 --
 -- A name is 6 digits of the process, 8 of the tenure, and how many replicas confirm.  In a
 -- life that is confirmed nobody is let in who would not wait for that: what he was granted
@@ -26,23 +26,25 @@ local generation, confirm = call('GET', KEYS[1]) or '', ARGV[1]
 local clock = call('TIME')
 local now = clock[1] * SECOND + clock[2]
 local latest = #generation > 8 and struct.unpack('<d', generation, #generation - 7) or 0
+local seen = math.abs(latest)
 local confirmed = sub(generation, 15, 15)
 
 local function inherits()
 	local up = (word('server', 'uptime_in_seconds') or 0) * SECOND -- clocks are set back
 	return confirmed == confirm and confirm ~= '0' and
 		sub(generation, 7, 14) == sub(word('replication', 'master_replid2'), 1, 8) and
-		latest - SECOND > now - up
+		seen - SECOND > now - up
 end
 
+call('TOUCH', KEYS[1]) -- who may not is told so: to step.lua, canaries would be missing
 -- A connection may outlast that: a replica keeps the clients that it had as a primary.
 if not string.find(call('INFO', 'replication'), 'role:master', 1, true) then
 	return redis.error_reply('READONLY it is a replica')
 end
-local is_back = now < latest - SECOND
+local is_back = now < seen - SECOND
 if sub(generation, 1, 14) ~= life or is_back then
 	local since = not is_back and inherits() and sub(generation, 17, -9)
-	if not since then since, latest = string.format('%.0f', now), now end
+	if not since then since, latest = string.format('%.0f', now), -now end
 	generation = life .. confirm .. ':' .. since .. struct.pack('<d', latest)
 	call('SET', KEYS[1], generation)
 elseif confirmed ~= '0' and confirmed ~= confirm then

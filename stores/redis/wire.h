@@ -12,11 +12,13 @@
  *                                             cluster keeps a bucket in one slot
  *           <prefix>{bNN}generation           of the generation, one for each bucket
  *                                             that is named by a call
+ *           <prefix>{bNN}generation<0 to 61>  of its canaries (step.lua)
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
- *               eval, evalsha, script|load, info, time, get, set, setrange, del
+ *               eval, evalsha, script|load, info, time, get, set, setrange, del,
+ *               touch
  *               mget           which is faster, where many keys are asked for at once
  *               select         with db=
  *               wait           with durable=

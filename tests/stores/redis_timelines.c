@@ -67,6 +67,7 @@ struct key {
 	size_t name_count;
 	uint8_t bucket;
 	struct kept kept;
+	uint64_t lives_until_ms; /* at the server */
 	struct node nodes[NODES];
 	uint64_t asking; /* of them: those that ask for leases */
 	size_t latest;   /* node that was lent to */
@@ -475,6 +476,37 @@ static bool is_as_left(const struct timeline *t, size_t i, const struct kept *af
 	       value.ledger.rows[0].granted == t->jobs[i].ask.want;
 }
 
+static bool has_windows(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
+	       rule->is.kind == GALE_RULE_QUOTA ||
+	       rule->is.kind == GALE_RULE_TOKEN_BUDGET;
+}
+
+/* Longer than it counts, by as much as step.lua says; within a window, since that began. */
+static void note_life(struct timeline *t, size_t i)
+{
+	struct key *key = t->job_keys[i];
+	const struct kept *before = &t->before[i], *after = &key->kept;
+	double expires = (double)after->expires_us;
+	double until = (expires + (expires - (double)t->now) * 0.75 + 4000000) / 1000;
+	uint64_t words[4];
+	struct value value = { .words = words, .room = 4 };
+
+	if (same_bytes((struct remote_bytes){ before->bytes, before->count },
+	               (struct remote_bytes){ after->bytes, after->count }))
+		return;
+	if (has_windows(&key->rule) && t->jobs[i].verb != REMOTE_SWAP &&
+	    before->count > 0 && before->expires_us == after->expires_us) {
+		expect(t, value_decode(t->jobs[i].rule, before->bytes, before->count,
+		                       &value) == STATE_OK);
+		if (words[1] > 0)
+			return;
+	}
+	key->lives_until_ms = (uint64_t)until;
+	key->lives_until_ms += until > (double)key->lives_until_ms;
+}
+
 /* The engine does the same; t->before has what the value was before each job. */
 static void expect_same_told(struct timeline *t)
 {
@@ -498,6 +530,7 @@ static void expect_same_told(struct timeline *t)
 			expect(t, told.code == t->told[i].code);
 			expect(t, same_bytes(told.before, t->told[i].before));
 		}
+		note_life(t, i);
 		t->tally->waited += told.code == REMOTE_WAITS;
 		t->tally->dropped += t->jobs[i].verb == REMOTE_DROP;
 	}
@@ -518,7 +551,6 @@ static void ask_for_value(struct timeline *t, const struct key *key)
 static void expect_same_value(struct timeline *t, const struct key *key)
 {
 	redisReply *value, *expires;
-	uint64_t ms = (key->kept.expires_us + 999) / 1000 + 2000; /* step.lua */
 
 	ask_for_value(t, key);
 	redis_talk_send(t->talk);
@@ -531,7 +563,7 @@ static void expect_same_value(struct timeline *t, const struct key *key)
 		expect(t, value->len == key->kept.count);
 		expect(t, memcmp(value->str, key->kept.bytes, value->len) == 0);
 		expect(t, expires->type == REDIS_REPLY_INTEGER);
-		expect(t, (uint64_t)expires->integer == ms);
+		expect(t, (uint64_t)expires->integer == key->lives_until_ms);
 	}
 	redis_reply_free(value);
 	redis_reply_free(expires);

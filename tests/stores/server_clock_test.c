@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * server_clock_test.c -- a server's clock steps forward and back, under load.
+ * server_clock_test.c -- a server's clock steps forward and back, under load and in silence.
  *
  * The clock of a real Redis or PostgreSQL stands still, and is set by hours, days and weeks
  * and by exactly one window, while two nodes ask for units of every rule in every mode.
@@ -31,6 +31,7 @@
 #include "engine/window.h"
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
+#include "sim/random.h"
 #include "tests/support/both_servers.h"
 #include "tests/support/fake_time.h"
 #include "tests/support/must.h"
@@ -554,6 +555,236 @@ static void an_idle_key_is_not_forgotten(int which)
 	close_nodes();
 }
 
+/* ---- A server that nobody asks --------------------------------------------------- */
+
+#define LIMIT 3
+#define YEAR_US GALE_DAYS(365)
+#define EXCURSIONS 40
+
+/* All of a key's units are taken, so long after a window's begin.  In silence the clock goes
+ * to where the key has just expired, and comes back to so long after it went: there the key
+ * still counts. */
+struct excursion {
+	struct gale_rule rule;
+	uint64_t after_us;
+	uint64_t back_us;
+};
+
+/* Of what step.lua keeps beside the generation, how many live longer? */
+static long long canaries_after(uint64_t latest_us, uint64_t now_us)
+{
+	long long count = 0;
+
+	for (int i = 0; i < 62; i++) {
+		uint64_t eighth = GALE_MILLIS(125) * ((uint64_t)(2 + i % 2) << i / 2);
+
+		count += latest_us - latest_us % eighth + 9 * eighth > now_us;
+	}
+	return count;
+}
+
+static long long number_said(struct redis_talk *talk, const char *command,
+                             const redisReply *key)
+{
+	struct remote_bytes words[2] = { { (const uint8_t *)command,
+		                           strlen(command) } };
+	redisReply *reply;
+	long long number;
+
+	if (key)
+		words[1] = (struct remote_bytes){ (const uint8_t *)key->str, key->len };
+	must(redis_put_words(&talk->text, words, key ? 2 : 1));
+	redis_talk_send(talk);
+	reply = redis_talk_hear(talk);
+	number = reply->integer;
+	redis_reply_free(reply);
+	return number;
+}
+
+/* When the last of all values expires, as Redis has been told. */
+static uint64_t last_expiry_us(void)
+{
+	struct redis_talk talk;
+	redisReply *keys;
+	long long last = 0;
+
+	redis_talk_open(&talk, &both.redis);
+	keys = redis_talk_say(&talk, "KEYS gale:*");
+	for (size_t i = 0; i < keys->elements; i++) {
+		const redisReply *key = keys->element[i];
+		long long expiry = strstr(key->str, "generation")
+		                       ? 0
+		                       : number_said(&talk, "PEXPIRETIME", key);
+
+		last = expiry > last ? expiry : last;
+	}
+	redis_reply_free(keys);
+	redis_talk_close(&talk);
+	must(last > 0);
+	return (uint64_t)last * 1000;
+}
+
+/* To look for the key would drop it, too. */
+static bool has_no_more(void *arg)
+{
+	const long long *keys = arg;
+	struct redis_talk talk;
+	bool holds;
+
+	redis_talk_open(&talk, &both.redis);
+	holds = number_said(&talk, "DBSIZE", NULL) <= *keys;
+	redis_talk_close(&talk);
+	return holds;
+}
+
+static void drop_all_of_redis(uint64_t latest_us)
+{
+	uint64_t then_us = last_expiry_us() + 1000;
+	long long keys = 1 + canaries_after(latest_us, then_us);
+
+	fake_time_set(&s.time, then_us);
+	must(becomes_true(has_no_more, &keys));
+}
+
+static void drop_all_of_postgres(uint64_t now_us, const struct gale_rule *rule)
+{
+	fake_time_set(&s.time, now_us + 2 * rule->period_us + GALE_HOURS(25));
+	both_servers_run_sql(&both, "DO 'BEGIN WHILE (SELECT more FROM"
+	                            " gale.sweep(1000)) LOOP END LOOP; END'");
+}
+
+static void take_all(struct gale_seat *seat, struct gale_limiter *limiter,
+                     uint64_t now_us)
+{
+	fake_time_set(&s.time, now_us - YEAR_US / 2);
+	(void)gale_wait(seat, limiter, "k", 1, 1, WITHIN); /* who is new is known now */
+	fake_time_set(&s.time, now_us);
+	for (int i = 0; i < LIMIT; i++)
+		assert_int_equal(gale_wait(seat, limiter, "k", 1, 1, WITHIN).verdict,
+		                 GALE_ALLOW);
+}
+
+static void goes_ahead_and_back(int which, uint64_t now_us,
+                                const struct excursion *excursion)
+{
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+
+	open_nodes_with(which, 0);
+	limiter = limiter_of(0, "silent", excursion->rule, GALE_STRICT);
+	seat = join(0);
+	take_all(seat, limiter, now_us);
+	if (which == 0)
+		drop_all_of_redis(now_us);
+	else
+		drop_all_of_postgres(now_us, &excursion->rule);
+	fake_time_set(&s.time, now_us + excursion->back_us);
+	for (int i = 0; i < LIMIT; i++)
+		if (gale_wait(seat, limiter, "k", 1, 1, WITHIN).verdict != GALE_DENY)
+			fail_msg("period %" PRIu64 ", after %" PRIu64
+			         ", back to %" PRIu64,
+			         excursion->rule.period_us, excursion->after_us,
+			         excursion->back_us);
+	gale_leave(seat);
+	gale_limiter_close(limiter);
+	close_nodes();
+}
+
+/* Where a window begins, in a later year each time. */
+static uint64_t begin_of(int which, const struct gale_rule *rule)
+{
+	static uint64_t years[BOTH];
+	uint64_t year_us = (uint64_t)NOON_S * 1000000 + ++years[which] * YEAR_US;
+
+	must(years[which] < 80); /* before INSTANT_MAX_US */
+
+	return year_us - year_us % rule->period_us + rule->period_us;
+}
+
+static void in_silence(int which, struct gale_rule rule, uint64_t after_us,
+                       uint64_t back_us)
+{
+	const struct excursion excursion = { rule, after_us, back_us };
+
+	goes_ahead_and_back(which, begin_of(which, &rule) + after_us, &excursion);
+}
+
+static void no_window_opens_twice_in_silence(int which)
+{
+	static const uint64_t periods[] = { GALE_SECONDS(3), GALE_HOURS(1),
+		                            GALE_DAYS(7) };
+	static const uint64_t backs[] = { 0, GALE_MILLIS(900), GALE_MILLIS(1100),
+		                          GALE_SECONDS(2) };
+
+	for (int i = 0; i < 3; i++) {
+		struct gale_rule rule = gale_fixed_window(LIMIT, periods[i]);
+
+		for (int j = 0; j < 4; j++)
+			in_silence(which, rule, 0, backs[j]);
+		in_silence(which, rule, 0, periods[i] - 1000);
+		in_silence(which, gale_gcra(LIMIT, periods[i], LIMIT), 0,
+		           periods[i] / 4);
+		in_silence(which, gale_sliding_log(LIMIT, periods[i]), 0,
+		           periods[i] - 1000);
+	}
+}
+
+/* Windows from seconds to a year, at any instant. */
+static void no_window_opens_twice_at_random(int which)
+{
+	struct chance chance = { 1 };
+
+	for (int i = 0; i < EXCURSIONS; i++) {
+		uint64_t period = GALE_SECONDS(2) + chance_log(&chance, YEAR_US);
+		uint64_t after = chance_below(&chance, period - 1000);
+
+		in_silence(which, gale_fixed_window(LIMIT, period), after,
+		           chance_below(&chance, period - after));
+	}
+}
+
+static void no_window_of_redis_opens_twice_in_silence(void **state)
+{
+	(void)state;
+	no_window_opens_twice_in_silence(0);
+	no_window_opens_twice_at_random(0);
+}
+
+static void no_window_of_postgres_opens_twice_in_silence(void **state)
+{
+	(void)state;
+	no_window_opens_twice_in_silence(1);
+}
+
+/* Time that passes is no reason to think that anything was forgotten. */
+static void who_was_silent_is_answered(void **state)
+{
+	const struct gale_rule rule = gale_fixed_window(LIMIT, GALE_SECONDS(1));
+
+	(void)state;
+	for (int which = 0; which < BOTH; which++) {
+		struct gale_limiter *limiter;
+		struct gale_seat *seat;
+		uint64_t now_us = begin_of(which, &rule);
+
+		open_nodes_with(which, 0);
+		limiter = limiter_of(0, "patient", rule, GALE_STRICT);
+		seat = join(0);
+		take_all(seat, limiter, now_us);
+		for (uint64_t silence = GALE_MILLIS(250); silence < YEAR_US;
+		     silence += silence / 4) {
+			now_us += silence;
+			fake_time_set(&s.time, now_us);
+			assert_int_equal(
+			    gale_wait(seat, limiter, "k", 1, 1, WITHIN).why,
+			    GALE_WHY_RULE);
+		}
+		gale_leave(seat);
+		gale_limiter_close(limiter);
+		close_nodes();
+	}
+}
+
 static void an_idle_key_of_redis_is_not_forgotten(void **state)
 {
 	(void)state;
@@ -594,6 +825,9 @@ int main(int count, char **args)
 		cmocka_unit_test(an_idle_key_of_redis_is_not_forgotten),
 		cmocka_unit_test(an_idle_key_of_postgres_is_not_forgotten),
 		cmocka_unit_test(a_key_from_ten_years_ahead_is_healed_by_a_reset),
+		cmocka_unit_test(no_window_of_redis_opens_twice_in_silence),
+		cmocka_unit_test(no_window_of_postgres_opens_twice_in_silence),
+		cmocka_unit_test(who_was_silent_is_answered),
 	};
 
 	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
