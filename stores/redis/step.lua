@@ -27,9 +27,13 @@
 -- Canaries are kept beside the generation, 62 of them.  At the latest time they have 2, 3, 4,
 -- 6, 8 .. seconds to live, or up to an eighth more, so that those that live long are seldom
 -- written.  That time is taken anew when it is a second old, and all canaries that are to live
--- yet have been looked at.  One of those lives for 27/16 of its age at most, or it is the first:
--- and what counts now was to live longer than that.  Until then the first is looked at.  A
--- latest time that is not above zero: there are none yet.            (spec/decisions/0010)
+-- a second longer have been looked at; for a second may have been set back.  One of those lives
+-- for 27/16 of that age and a second at most: and what counts now was to live longer than
+-- that.  Until then the first is looked at.  A latest time that is not above zero: there are
+-- none yet.                                                         (spec/decisions/0010)
+--
+-- While a slot moves to another node of a cluster, some keys are there already, and to look at
+-- them together is an error.  Then all is left as it is: what both nodes have, neither can move.
 --
 -- A value's bytes, from 1: the head in two words, then a window's start and used and from
 -- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,
@@ -55,22 +59,24 @@ if now > LATEST then now = LATEST end
 local latest = more == 8 and unpack('<d', generation, known + 1) or now
 local is_back = now < latest - SECOND or now < -latest - SECOND
 if not is_back and now - latest >= SECOND then
-	local living, dated, failed = {}, {}
+	local looked, dated, failed = { KEYS[1] }, {}
 	for i = 0, 61 do
 		local name, span = KEYS[1] .. i, SECOND * 2 ^ ((i - i % 2) / 2) * (2 + i % 2)
 		local was, is = latest - latest % (span / 8), now - now % (span / 8)
-		if latest > 0 and was + span * 9 / 8 >= now then living[#living + 1] = name end
+		if latest <= 0 or was + span * 9 / 8 >= now + SECOND then looked[#looked + 1] = name end
 		if was ~= is then dated[name] = string.format('%.0f', (is + span * 9 / 8) / 1000) end
 	end
-	is_back = #living > 0 and try('TOUCH', list(living)) ~= #living
-	if not is_back then
-		for name, instant in pairs(dated) do -- it may be on its way to another node
+	local there = try('TOUCH', list(looked))
+	local moves = type(there) == 'table'
+	is_back = not moves and latest > 0 and there < #looked
+	if not moves and not is_back then
+		for name, instant in pairs(dated) do
 			failed = try('SET', name, '', 'PXAT', instant).err or failed
 		end
-		call('SETRANGE', KEYS[1], known, pack('<d', failed and -now or now))
+		call('SETRANGE', KEYS[1], known, pack('<d', failed and latest or now))
 	end
 elseif more == 8 then
-	is_back = is_back or try('TOUCH', KEYS[1] .. '0') ~= 1
+	is_back = is_back or try('TOUCH', KEYS[1], KEYS[1] .. '0') == 1
 end
 if is_back then
 	call('DEL', KEYS[1])

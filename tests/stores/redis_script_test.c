@@ -17,6 +17,7 @@
 #include "stores/remote.h"
 #include "sim/random.h"
 #include "tests/support/must.h"
+#include "tests/support/port.h"
 #include "tests/support/redis_server.h"
 
 #define HOUR GALE_HOURS(1)
@@ -250,7 +251,7 @@ static void keep_time(const char *generation, int64_t latest_us)
 	redis_reply_free(redis_talk_hear(&talk));
 }
 
-static uint64_t kept_time(void)
+static int64_t kept_time(void)
 {
 	redisReply *value = redis_talk_say(&talk, "GET " PREFIX "{b00}generation");
 	double latest;
@@ -259,14 +260,18 @@ static uint64_t kept_time(void)
 	assert_int_equal(value->len, strlen(GENERATION) + sizeof(latest));
 	memcpy(&latest, value->str + strlen(GENERATION), sizeof(latest));
 	redis_reply_free(value);
-	return (uint64_t)latest;
+	return (int64_t)latest;
 }
 
 static void ends_the_generation(struct scene *s)
 {
+	redisReply *generation;
+
 	assert_int_equal(call(s, 1), REDIS_GENERATION);
 	assert_int_equal(s->said.generation_count, 0);
-	assert_int_equal(call(s, 1), REDIS_GENERATION); /* and there is none now */
+	generation = redis_talk_say(&talk, "GET " PREFIX "{b00}generation");
+	assert_int_equal(generation->type, REDIS_REPLY_NIL);
+	redis_reply_free(generation);
 }
 
 /* L9: what has expired while it was ahead would be as new. */
@@ -338,6 +343,31 @@ static void canaries_live_for_so_long(void **state)
 		                now_us + span / 8 * 9 + 1000);
 		redis_reply_free(expires);
 	}
+	scene_close(&s);
+}
+
+/* A time would say that they are all there. */
+static void what_cannot_be_written_is_not_taken_for_there(void **state)
+{
+	struct redis_talk user;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(9, GALE_HOURS(1)));
+	redis_talk_do(&talk, "ACL SETUSER most on nopass resetkeys +@all ~" PREFIX
+	                     "{b00}:* ~" PREFIX "{b00}generation ~" PREFIX
+	                     "{b00}generation?? %R~" PREFIX "{b00}generation7 ~" PREFIX
+	                     "{b00}generation[0-68-9]");
+	redis_talk_open(&user, &server);
+	redis_talk_do(&user, "AUTH most any");
+	keep_time(GENERATION, -1);
+	for (int i = 0; i < 3; i++) {
+		job(&s, 0, REMOTE_STEP, "k");
+		assert_int_equal(call_with(&s, &user, 1), REDIS_TOLD);
+		assert_true(kept_time() == -1);
+	}
+	redis_talk_do(&talk, "ACL DELUSER most");
+	redis_talk_close(&user);
 	scene_close(&s);
 }
 
@@ -923,12 +953,15 @@ static bool is_up(void *arg)
 /* A batch stays in one slot of a cluster if its keys are of one bucket. */
 static void a_bucket_is_in_one_slot(void **state)
 {
-	static const char *const options[] = { "--cluster-enabled", "yes", NULL };
+	char port[8]; /* or it is that of every such server on this machine */
+	const char *const options[] = { "--cluster-enabled", "yes", "--cluster-port",
+		                        port, NULL };
 	struct redis_server node;
 	struct redis_talk with;
 	struct scene s;
 
 	(void)state;
+	snprintf(port, sizeof(port), "%u", free_port());
 	scene_open(&s, gale_fixed_window(3, HOUR));
 	s.generation = "";
 	redis_server_start(&node, options);
@@ -987,6 +1020,7 @@ int main(void)
 		cmocka_unit_test(an_expired_value_is_gone),
 		cmocka_unit_test(a_clock_that_was_set_back_ends_the_generation),
 		cmocka_unit_test(canaries_live_for_so_long),
+		cmocka_unit_test(what_cannot_be_written_is_not_taken_for_there),
 		cmocka_unit_test(a_canary_that_is_missing_ends_the_generation),
 		cmocka_unit_test(the_latest_time_is_kept_to_the_second),
 		cmocka_unit_test(a_call_does_sixty_four_jobs),

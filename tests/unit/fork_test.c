@@ -5,7 +5,8 @@
  *
  * The thread is stopped where the library has the kernel empty a page in children, with
  * whatever it holds then; the child, which has not got that thread, opens what it likes.
- * Each is a process of its own, as there is one first time in each.
+ * Each is a process of its own, as there is one first time in each.  Runtimes take turns: a
+ * thread of theirs might just have a lock of the allocator's, which is not ours to free.
  *
  * The system's call is replaced by the one below, which the linker finds first.
  */
@@ -76,6 +77,7 @@ static bool live(void)
 {
 	struct house_plan plan = { .rule = gale_fixed_window(LIMIT, GALE_HOURS(1)),
 		                   .shards = 1,
+		                   .turns = true,
 		                   .url = "memory:forked" };
 	struct house h;
 	uint64_t left;
