@@ -4,7 +4,11 @@
  * wake.c -- an eventfd, and a word that saves writing to it twice.
  *
  * Threads   raised: any writes true, the owner false.  The descriptor: any writes, the
- *           owner reads.
+ *           owner reads.  owed: the owner's.
+ *
+ * Invariant  What is in the descriptor, and what is on its way there, is owed, and one more while
+ *            raised is true: whoever makes it true writes one.  So there is nothing to read while
+ *            nothing is owed and it is false; most clears are such, and cost no call.
  *
  * Ordering
  *
@@ -28,6 +32,7 @@
 bool wake_open(struct wake *wake)
 {
 	atomic_init(&wake->raised, false);
+	wake->owed = 0;
 	wake->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return wake->fd >= 0;
 }
@@ -47,13 +52,24 @@ void wake_raise(struct wake *wake)
 		gale_assert(errno == EINTR);
 }
 
-void wake_clear(struct wake *wake)
+static void take_writes(struct wake *wake)
 {
 	uint64_t count;
+	ssize_t size;
 
-	while (read(wake->fd, &count, sizeof(count)) < 0 && errno == EINTR)
-		continue;
-	(void)swap_acquire(&wake->raised, false); /* raised */
+	do
+		size = read(wake->fd, &count, sizeof(count));
+	while (size < 0 && errno == EINTR);
+	if (size == sizeof(count))
+		wake->owed -= (int64_t)count;
+}
+
+/* A raise that the first look misses is seen by the swap, and owed. */
+void wake_clear(struct wake *wake)
+{
+	if (wake->owed > 0 || load_relaxed(&wake->raised))
+		take_writes(wake);
+	wake->owed += swap_acquire(&wake->raised, false); /* raised */
 }
 
 void wake_wait(struct wake *wake, uint64_t deadline_ns)

@@ -19,6 +19,7 @@
 struct wake {
 	int fd;
 	_Atomic bool raised;
+	int64_t owed; /* writes that the owner knows of, and has not read */
 };
 
 bool wake_open(struct wake *wake);

@@ -66,6 +66,31 @@ static void any_number_of_raises_is_one_write(void **state)
 	wake_close(&wake);
 }
 
+/* The raiser has been held up between the word and the descriptor; nobody may find this
+ * readable for ever. */
+static void what_is_written_after_the_clear_is_cleared_by_the_next(void **state)
+{
+	const uint64_t one = 1;
+	struct wake wake;
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	for (int round = 0; round < 3; round++) {
+		store_relaxed(&wake.raised, true);
+		wake_clear(&wake);
+		wake_clear(&wake);
+		assert_int_equal(write(wake.fd, &one, sizeof(one)), sizeof(one));
+		assert_true(is_readable(&wake));
+		wake_clear(&wake);
+		assert_false(is_readable(&wake));
+		wake_raise(&wake);
+		assert_true(is_readable(&wake));
+		wake_clear(&wake);
+		assert_false(is_readable(&wake));
+	}
+	wake_close(&wake);
+}
+
 static void its_descriptor_is_closed_on_exec_and_never_blocks(void **state)
 {
 	struct wake wake;
@@ -334,6 +359,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_readable_from_the_first_raise_until_the_clear),
 		cmocka_unit_test(any_number_of_raises_is_one_write),
+		cmocka_unit_test(
+		    what_is_written_after_the_clear_is_cleared_by_the_next),
 		cmocka_unit_test(its_descriptor_is_closed_on_exec_and_never_blocks),
 		cmocka_unit_test(a_wait_ends_at_its_deadline),
 		cmocka_unit_test(a_wait_for_what_was_raised_before_does_not_sleep),
