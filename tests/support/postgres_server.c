@@ -18,6 +18,7 @@
 
 #include "tests/support/must.h"
 #include "tests/support/port.h"
+#include "tests/support/scratch.h"
 
 #define PATH_MOST 256
 #define PORT_DEFAULT 5432
@@ -215,7 +216,8 @@ static struct postgres_server *server_new(bool syncs)
 	server->syncs = syncs;
 	must(ask_pg_config(server->programs) || look_around(server->programs));
 	find_user(server);
-	strcpy(server->folder, "/tmp/gale-postgres-XXXXXX");
+	snprintf(server->folder, sizeof(server->folder), "%s/gale-postgres-XXXXXX",
+	         syncs ? "/tmp" : scratch_place());
 	must(mkdtemp(server->folder));
 	if (server->user != 0)
 		must(chown(server->folder, server->user, server->group) == 0);
