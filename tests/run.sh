@@ -7,7 +7,8 @@
 #     gcc          debugging build, every suite, the model at full length
 #     clang        the same under -Wthread-safety: unit, model, interleave, sim, lint
 #     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
-#     tsan         clang, ThreadSanitizer: what has threads or servers
+#     tsan         clang, ThreadSanitizer: what has threads or servers; models and simulations
+#                  have one thread
 #     release      what users get: unit tests, each benchmark once, then installed into an
 #                  empty prefix, where the README's program must compile as printed
 #     subproject   a project that builds gale as a part of it
@@ -118,7 +119,7 @@ test_asan() {
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
-	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit model sim stores+tools torture
+	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit stores+tools torture
 }
 test_release() {
 	build release gcc --buildtype=release -Doptimization=2 -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&

@@ -513,7 +513,7 @@ static void goes_on(enum gale_mode mode)
 	assert_in_range(s.windows.most, 100, DURABLE_LIMIT / 2);
 	redis_server_kill(&s.servers[0]);
 	while (ask())
-		continue; /* from what is in hand */
+		continue;                           /* from what is in hand */
 	ask_until_allowed(DURABLE_LIMIT / 2 - 100); /* some answers may be late */
 	while (ask())
 		continue;
