@@ -41,7 +41,7 @@ local seen_one = redis.pcall('TOUCH', KEYS[1] .. '0')
 if type(seen_one) == 'table' and not string.find(seen_one.err, 'non local', 1, true) then
 	return seen_one
 end
--- A connection may outlast that: a replica keeps the clients that it had as a primary.
+-- A connection may outlast its server's tenure: a replica keeps the clients that it had as a primary.
 if not string.find(call('INFO', 'replication'), 'role:master', 1, true) then
 	return redis.error_reply('READONLY it is a replica')
 end
