@@ -11,16 +11,26 @@
 #include "stores/redis/reply.h"
 
 #include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/check.h"
 #include "engine/window.h"
+#include "stores/redis/wire.h"
 
 #define HEAD_MOST 64 /* of a part: its kind and a number */
 
 /* ---- Objects --------------------------------------------------------------------- */
+
+/* An array's parts lie behind the pointers to them, in one block, as calls have many: a
+ * pointer is NULL until its part has come. */
+static redisReply *part_in(redisReply *array, size_t i)
+{
+	redisReply *parts = (redisReply *)(array->element + array->elements);
+
+	array->element[i] = &parts[i];
+	return &parts[i];
+}
 
 static redisReply *new_part(const redisReadTask *task, int type)
 {
@@ -30,15 +40,10 @@ static redisReply *new_part(const redisReadTask *task, int type)
 	if (intake->parts_left == 0)
 		return NULL;
 	intake->parts_left--;
-	part = calloc(1, sizeof(*part));
-	if (!part)
-		return NULL;
-	part->type = type;
-	if (task->parent) {
-		redisReply *parent = task->parent->obj;
-
-		parent->element[task->idx] = part;
-	}
+	part = task->parent ? part_in(task->parent->obj, (size_t)task->idx)
+	                    : calloc(1, sizeof(*part));
+	if (part)
+		part->type = type;
 	return part;
 }
 
@@ -72,7 +77,7 @@ static void *new_array(const redisReadTask *task, size_t count)
 	if (count >= intake->parts_left)
 		return NULL;
 	if (count > 0) {
-		parts = calloc(count, sizeof(redisReply *));
+		parts = calloc(count, sizeof(redisReply *) + sizeof(redisReply));
 		if (!parts)
 			return NULL;
 	}
@@ -133,22 +138,25 @@ static void *make_nil(const redisReadTask *task)
 }
 
 /* Nesting is bounded by the parser. */
-static void free_part(void *object)
+static void empty(redisReply *part)
 {
-	redisReply *part = object;
-
-	if (!part)
-		return;
 	for (size_t i = 0; part->element && i < part->elements; i++)
-		free_part(part->element[i]);
+		if (part->element[i])
+			empty(part->element[i]);
 	free(part->element);
 	free(part->str);
-	free(part);
+}
+
+static void free_reply(void *object)
+{
+	if (object)
+		empty(object);
+	free(object);
 }
 
 void redis_reply_free(struct redisReply *reply)
 {
-	free_part(reply);
+	free_reply(reply);
 }
 
 /* ---- Intakes --------------------------------------------------------------------- */
@@ -162,7 +170,7 @@ static redisReplyObjectFunctions functions = {
 	.createBool = make_bool,
 #endif
 	.createNil = make_nil,
-	.freeObject = free_part,
+	.freeObject = free_reply,
 };
 
 bool redis_intake_open(struct redis_intake *intake, size_t string_most)
@@ -338,11 +346,11 @@ static bool is_number(const redisReply *part, uint64_t least, uint64_t most,
 /* It is the very word that was sent. */
 static bool is_nonce(const redisReply *part, uint64_t nonce)
 {
-	char word[24];
-	int count = snprintf(word, sizeof(word), "%llu", (unsigned long long)nonce);
+	char word[REDIS_DECIMAL_MOST];
+	size_t count = redis_decimal(word, nonce);
 
-	return part->type == REDIS_REPLY_STRING && part->len == (size_t)count &&
-	       memcmp(part->str, word, part->len) == 0;
+	return part->type == REDIS_REPLY_STRING && part->len == count &&
+	       memcmp(part->str, word, count) == 0;
 }
 
 /* The longest value that the job's server can have told of. */

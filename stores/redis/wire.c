@@ -14,9 +14,11 @@
  *
  * Room for the whole command is made first; what is written then cannot fail.
  */
+#define _GNU_SOURCE
 #include "stores/redis/wire.h"
 
-#include <stdio.h>
+#include <assert.h>
+#include <endian.h>
 #include <string.h>
 
 #include "engine/calendar.h"
@@ -74,11 +76,28 @@ static void put(struct redis_text *text, const void *bytes, size_t count)
 	text->count += count;
 }
 
+/* By hand: each word has its length before it, and snprintf was half of what a call of one
+ * job takes to write and to read. */
+size_t redis_decimal(char *out, uint64_t number)
+{
+	char digits[REDIS_DECIMAL_MOST];
+	size_t first = sizeof(digits);
+
+	do {
+		digits[--first] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	memcpy(out, digits + first, sizeof(digits) - first);
+	return sizeof(digits) - first;
+}
+
 static void put_length(struct redis_text *text, char kind, size_t count)
 {
-	char line[LENGTH_MOST];
+	char line[LENGTH_MOST] = { kind };
+	size_t end = 1 + redis_decimal(line + 1, count);
 
-	put(text, line, (size_t)snprintf(line, sizeof(line), "%c%zu\r\n", kind, count));
+	memcpy(line + end, "\r\n", 2);
+	put(text, line, end + 2);
 }
 
 static void put_word(struct redis_text *text, const void *bytes, size_t count)
@@ -90,10 +109,9 @@ static void put_word(struct redis_text *text, const void *bytes, size_t count)
 
 static void put_number(struct redis_text *text, uint64_t number)
 {
-	char word[LENGTH_MOST];
-	int count = snprintf(word, sizeof(word), "%llu", (unsigned long long)number);
+	char word[REDIS_DECIMAL_MOST];
 
-	put_word(text, word, (size_t)count);
+	put_word(text, word, redis_decimal(word, number));
 }
 
 bool redis_put_words(struct redis_text *text, const struct remote_bytes *words,
@@ -144,22 +162,26 @@ static size_t key_head(uint8_t *out, const char *prefix, uint8_t bucket)
 	size_t count = strlen(prefix);
 	const char tag[] = { '{', 'b', digits[bucket >> 4], digits[bucket & 15], '}' };
 
-	gale_assert(redis_prefix_valid(prefix));
+	gale_assert(count <= REDIS_PREFIX_MAX);
 	memcpy(out, prefix, count);
 	memcpy(out + count, tag, sizeof(tag));
 	return count + sizeof(tag);
 }
 
+/* Behind its head, which is there. */
+static size_t key_tail(uint8_t *out, size_t head, struct remote_bytes key)
+{
+	gale_assert(key.count <= STORE_KEY_MAX);
+	out[head++] = ':';
+	if (key.count > 0)
+		memcpy(out + head, key.bytes, key.count);
+	return head + key.count;
+}
+
 size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
                  struct remote_bytes key)
 {
-	size_t count = key_head(out, prefix, bucket);
-
-	gale_assert(key.count <= STORE_KEY_MAX);
-	out[count++] = ':';
-	if (key.count > 0)
-		memcpy(out + count, key.bytes, key.count);
-	return count + key.count;
+	return key_tail(out, key_head(out, prefix, bucket), key);
 }
 
 size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket)
@@ -191,8 +213,9 @@ static void pack_number(struct packed *packed, uint64_t number)
 	gale_assert(number <= GALE_UNITS_MAX);
 	gale_assert(packed->count + sizeof(bits) <= PACKED_MOST);
 	memcpy(&bits, &exact, sizeof(bits));
-	for (size_t i = 0; i < sizeof(bits); i++)
-		packed->bytes[packed->count++] = (uint8_t)(bits >> (8 * i));
+	bits = htole64(bits);
+	memcpy(packed->bytes + packed->count, &bits, sizeof(bits));
+	packed->count += sizeof(bits);
 }
 
 static void pack_slot(struct packed *packed, struct gale_slot slot)
@@ -203,11 +226,10 @@ static void pack_slot(struct packed *packed, struct gale_slot slot)
 
 static uint64_t word_at(const uint8_t *bytes)
 {
-	uint64_t word = 0;
+	uint64_t word;
 
-	for (int i = 0; i < 8; i++)
-		word |= (uint64_t)bytes[i] << (8 * i);
-	return word;
+	memcpy(&word, bytes, sizeof(word));
+	return le64toh(word);
 }
 
 /* What the value of any key under this rule begins with, as two numbers. */
@@ -462,10 +484,15 @@ static bool follows(const struct remote_job *job, const struct remote_job *befor
 	       job->not_before_us == before->not_before_us;
 }
 
-/* Keys that came before in a call, by what their last bytes make of a small number. */
+/* Which jobs came before in a call, by what the last bytes of their keys make of a small
+ * number: of each such number the latest one, and before each the one before.  Places from
+ * 1; 0: none. */
 struct met {
-	bool some[256];
+	uint8_t latest[256];
+	uint8_t before[REMOTE_BATCH_MOST + 1];
 };
+
+static_assert(REMOTE_BATCH_MOST <= UINT8_MAX, "a place");
 
 static uint8_t digest(struct remote_bytes key)
 {
@@ -486,12 +513,13 @@ static bool is_same(struct remote_bytes a, struct remote_bytes b)
 /* Is it the first job of its key?  Asked of each job once, in their order. */
 static bool is_first(struct met *met, const struct remote_job *jobs, size_t i)
 {
-	bool *some = &met->some[digest(jobs[i].key)];
+	uint8_t *latest = &met->latest[digest(jobs[i].key)];
 	bool first = true;
 
-	for (size_t j = 0; *some && first && j < i; j++)
-		first = !is_same(jobs[j].key, jobs[i].key);
-	*some = true;
+	for (uint8_t j = *latest; j > 0 && first; j = met->before[j])
+		first = !is_same(jobs[j - 1].key, jobs[i].key);
+	met->before[i + 1] = *latest;
+	*latest = (uint8_t)(i + 1);
 	return first;
 }
 
@@ -525,17 +553,20 @@ static size_t call_most(const struct redis_call *call)
 	return most;
 }
 
+/* A call's keys are mostly of one bucket: their head stays where it is. */
 static void put_keys(struct redis_text *text, const struct redis_call *call)
 {
-	uint8_t key[REDIS_KEY_MAX];
+	uint8_t key[REDIS_KEY_MAX], bucket = call->generation_bucket;
+	size_t head = key_head(key, call->prefix, bucket);
 
 	put_number(text, call->count + 1);
-	put_word(text, key,
-	         redis_generation_key(key, call->prefix, call->generation_bucket));
-	for (size_t i = 0; i < call->count; i++)
-		put_word(
-		    text, key,
-		    redis_key(key, call->prefix, call->buckets[i], call->jobs[i].key));
+	put_word(text, key, redis_generation_key(key, call->prefix, bucket));
+	for (size_t i = 0; i < call->count; i++) {
+		if (call->buckets[i] != bucket)
+			head = key_head(key, call->prefix, call->buckets[i]);
+		bucket = call->buckets[i];
+		put_word(text, key, key_tail(key, head, call->jobs[i].key));
+	}
 }
 
 /* Which jobs follow the one before, and how many arguments all of them are. */
@@ -547,7 +578,7 @@ struct plan {
 static void make_plan(const struct redis_call *call, struct plan *ret_plan)
 {
 	const struct remote_job *jobs = call->jobs;
-	struct met met = { { false } };
+	struct met met = { .latest = { 0 } };
 	bool after = false;
 
 	ret_plan->arguments = 0;

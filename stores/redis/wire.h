@@ -33,6 +33,7 @@
 #include "stores/remote.h"
 
 #define REDIS_PREFIX_MAX 64
+#define REDIS_DECIMAL_MOST 20
 #define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
 
 struct redis_script {
@@ -63,6 +64,10 @@ bool redis_prefix_valid(const char *prefix);
 size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
                  struct remote_bytes key);
 size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket);
+
+/* As a server writes it too; out has room for REDIS_DECIMAL_MOST.  Returns how many bytes it
+ * wrote. */
+size_t redis_decimal(char *out, uint64_t number);
 
 /* One command, as its words.  False: no memory, and the text is as it was. */
 bool redis_put_words(struct redis_text *text, const struct remote_bytes *words,
