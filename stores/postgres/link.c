@@ -28,8 +28,7 @@
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
 #define SWEEP_KEYS "1000"
-#define MARK_AT 21   /* of a generation: its mark, seconds and lots */
-#define MARK_LOTS 12 /* bits */
+#define SECOND_DIGITS 10 /* of a generation: the second it was made in, then lots */
 
 /* ---- The kind -------------------------------------------------------------------- */
 
@@ -171,17 +170,17 @@ static void install(struct link *link)
 		give_up_by(link, "cannot install its schema");
 }
 
-/* Since its mark was made. */
 static uint64_t since_us(const char *generation)
 {
-	uint64_t mark = strtoull(generation + MARK_AT, NULL, 16);
+	char digits[SECOND_DIGITS + 1] = { 0 };
 
-	return ((mark >> MARK_LOTS) + 1) * SECOND_US;
+	memcpy(digits, generation, SECOND_DIGITS);
+	return (strtoull(digits, NULL, 16) + 1) * SECOND_US;
 }
 
 static void take_generation(struct link *link)
 {
-	if (strlen(link->generation) < MARK_AT)
+	if (strlen(link->generation) < SECOND_DIGITS)
 		give_up(link, "its generation is none of ours", "");
 	else
 		link->wire.since_us = since_us(link->generation);

@@ -70,7 +70,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 5;
+	ours CONSTANT int := 6;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -122,7 +122,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 5';
+AS 'SELECT 6';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -167,7 +167,6 @@ CREATE INDEX IF NOT EXISTS keys_by_hash ON gale.keys USING hash ((gale.salt() ||
 -- empty after one.  A dump has it, and so has a copy of the database.
 CREATE UNLOGGED TABLE IF NOT EXISTS gale.birth (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
-	mark bigint NOT NULL,
 	generation text NOT NULL,
 	earliest bigint NOT NULL, -- that time can be: it was made then, or what expired then is swept
 	born timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
@@ -182,38 +181,28 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.broom (
 
 -- ---- Generations -------------------------------------------------------------------
 
--- When the server started, the timeline it is on, and the mark: 13, 8 and 11 digits. Q4
-CREATE OR REPLACE FUNCTION gale.generation_of(mark bigint) RETURNS text
-LANGUAGE sql VOLATILE
-AS $$
-	SELECT lpad(to_hex((date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint), 13, '0')
-		|| left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-		|| lpad(to_hex(mark), 11, '0')
-$$;
-
--- The generation.  Its mark is the second it was made in and 12 bits, the same until they are
--- lost, the server was started, or its clock was set back too far.  The bits are random at
--- first, and then another one's.
-CREATE OR REPLACE FUNCTION gale.make_mark() RETURNS text
+-- The generation, which is made if there is none, or it has ended: the server was started, or
+-- its clock was set back too far.  The second it is made in, 10 digits, and 82 random bits:
+-- a server that crashes may do so again within that second. Q4
+CREATE OR REPLACE FUNCTION gale.make_generation() RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
 	instant CONSTANT bigint := gale.now_us();
 	second CONSTANT bigint := instant / 1000000;
-	lot CONSTANT bigint := ('x' || right(gen_random_uuid()::text, 3))::bit(12)::bigint;
+	lot CONSTANT text := right(replace(gen_random_uuid()::text, '-', ''), 22);
 	found text;
 BEGIN
-	INSERT INTO gale.birth AS had (mark, generation, earliest, place)
-	VALUES (second << 12 | lot, gale.generation_of(second << 12 | lot), second * 1000000,
+	INSERT INTO gale.birth AS had (generation, earliest, place)
+	VALUES (lpad(to_hex(second), 10, '0') || lot, second * 1000000,
 		pg_relation_filepath('gale.birth'))
 	ON CONFLICT (one) DO UPDATE
-	SET mark = second << 12 | (had.mark + 1 & 4095),
-		generation = gale.generation_of(second << 12 | (had.mark + 1 & 4095)),
-		earliest = excluded.earliest, born = excluded.born, place = excluded.place
+	SET generation = excluded.generation, earliest = excluded.earliest,
+		born = excluded.born, place = excluded.place
 	WHERE had.earliest > instant OR had.born <> excluded.born OR had.place <> excluded.place;
 	SELECT generation INTO found FROM gale.birth WHERE one;
 	IF found IS NULL THEN
-		RAISE serialization_failure USING MESSAGE = 'the mark was lost as it was made';
+		RAISE serialization_failure USING MESSAGE = 'the generation was lost as it was made';
 	END IF;
 	RETURN found;
 END
@@ -788,7 +777,7 @@ BEGIN
 	SELECT generation INTO ours FROM gale.birth
 	WHERE one AND earliest <= gale.now_us() AND born = pg_postmaster_start_time()
 		AND place = pg_relation_filepath('gale.birth') AND NOT EXISTS (SELECT FROM gale.keys WHERE false);
-	RETURN nullif(coalesce(ours, gale.make_mark()), meant);
+	RETURN nullif(coalesce(ours, gale.make_generation()), meant);
 END
 $$;
 
@@ -1026,7 +1015,7 @@ BEGIN
 		other := gale.meet(wanted, meant);
 		IF other IS NOT NULL THEN
 			IF done > 0 OR asks[1] >> 56 > 1 THEN
-				RAISE serialization_failure USING MESSAGE = 'the mark was lost meanwhile';
+				RAISE serialization_failure USING MESSAGE = 'the generation was lost meanwhile';
 			END IF;
 			RETURN NEXT gale.tell_other(rule[12], other);
 			RETURN;

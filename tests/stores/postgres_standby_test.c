@@ -251,9 +251,9 @@ static void begin_a_day(const char *what)
 	node_close(&s.node);
 	if (what)
 		(void)number_at(s.primary, what);
-	(void)number_at(s.primary,
-	                "UPDATE gale.birth SET mark = 4096, earliest = 0,"
-	                " generation = gale.generation_of(4096) RETURNING 1");
+	(void)number_at(s.primary, "UPDATE gale.birth SET earliest = 0, generation ="
+	                           " overlay(generation placing '0000000001' from 1)"
+	                           " RETURNING 1");
 	open_node(s.urls[0], GALE_DAYS(1));
 }
 

@@ -252,7 +252,7 @@ static void touch_rows(void)
 	tell("UPDATE gale.keys SET words = words", 0);
 }
 
-static void lose_mark(void)
+static void lose_birth(void)
 {
 	tell("DELETE FROM gale.birth", 0);
 }
@@ -261,7 +261,7 @@ static void (*const postgres_acts[])(void) = {
 	cut,           cut_an_answer, delay,     swallow,     end_processes,
 	cancel,        truncate_keys, lock_rows, sweep,       restart_postgres,
 	rewrite_table, drop_schema,   be_older,  set_durable, touch_rows,
-	isolate,       lose_mark,
+	isolate,       lose_birth,
 };
 
 /* ---- Storms ---------------------------------------------------------------------- */
