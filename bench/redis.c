@@ -3,108 +3,188 @@
 /*
  * redis.c -- what does an ask of a Redis server cost, over what the server itself takes?
  *
- * On the server's own socket; links.c has the same from further away.
+ * On the server's own socket; links.c has the same from further away.  Calls take turns
+ * (turns.h): one at a time they are mostly two processes going to sleep and being woken, and
+ * what that takes changes from one second to the next.
+ *
+ * Threads   One.
  */
 #include <stdio.h>
 
 #include "bench/redis_bare.h"
 #include "bench/servers.h"
+#include "bench/turns.h"
 #include "runtime/memory.h"
 #include "stores/redis/kind.h"
 #include "tests/support/redis_server.h"
 
 #define MANY_KEYS 1000000
+#define IN_A_ROW 20
 
-static struct redis_server server;
-static struct redis_bare bare;
-static struct asker few, many;
+enum call {
+	PING,
+	LEAST,
+	LEASE,
+	STEP,
+	LEASES,
+	LEASES_OF_MANY,
+	STEPS,
+	LEAST_PIPELINED,
+	CALLS,
+};
 
-static void start(void)
+/* A server, and who asks it. */
+struct place {
+	struct turns turns; /* first */
+	struct redis_server server;
+	struct redis_bare bare;
+	struct asker few, many;
+};
+
+static void least_pipelined(struct redis_bare *bare)
 {
-	if (bare.context)
-		return;
-	redis_server_start(&server, NULL);
-	redis_bare_open(&bare, redisConnectUnix(server.socket));
+	for (int i = 0; i < TOGETHER; i++)
+		redisAppendCommand(bare->context, "EVALSHA %s 1 bare%d 1000",
+		                   bare->sha1, i);
+	for (int i = 0; i < TOGETHER; i++) {
+		void *reply = NULL;
+
+		redisGetReply(bare->context, &reply);
+		redis_bare_expect(reply, REDIS_REPLY_INTEGER);
+	}
 }
 
-static void prepare_bare(void *arg)
+static void make(struct turns *turns, unsigned call)
 {
-	(void)arg;
-	start();
+	struct place *place = (struct place *)turns;
+
+	switch ((enum call)call) {
+	case PING:
+		redis_bare_ping(&place->bare);
+		break;
+	case LEAST:
+		redis_bare_least(&place->bare);
+		break;
+	case LEASE:
+		asker_lend(&place->few, 1);
+		break;
+	case STEP:
+		asker_step(&place->few, 1);
+		break;
+	case LEASES:
+		asker_lend(&place->few, TOGETHER);
+		break;
+	case LEASES_OF_MANY:
+		asker_lend(&place->many, TOGETHER);
+		break;
+	case STEPS:
+		asker_step(&place->few, TOGETHER);
+		break;
+	default:
+		least_pipelined(&place->bare);
+		break;
+	}
 }
 
-static void prepare(void *arg)
+/* ---- There ----------------------------------------------------------------------- */
+
+static void open_asker(const struct place *place, struct asker *asker,
+                       const char *prefix, uint64_t keys)
 {
-	struct asker *asker = arg;
 	char url[160];
 	enum gale_err err;
 
-	start();
-	if (asker->store)
-		return;
-	snprintf(url, sizeof(url), "redis://%s?prefix=%s:", server.socket,
-	         asker == &few ? "few" : "many");
-	asker_open(asker, redis_kind(memory_default(), url, &err),
-	           asker == &few ? TOGETHER : (bench_is_smoke() ? 1000 : MANY_KEYS));
+	snprintf(url, sizeof(url), "redis://%s?prefix=%s:", place->server.socket,
+	         prefix);
+	asker_open(asker, redis_kind(memory_default(), url, &err), keys);
 }
 
-static void run_ping(struct bench *b)
+/* All keys are there: those that are new are another question. */
+static void place_open(struct place *place)
 {
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		while (n-- > 0)
-			redis_bare_ping(&bare);
+	uint64_t many_keys = bench_is_smoke() ? 1000 : MANY_KEYS;
+
+	redis_server_start(&place->server, NULL);
+	redis_bare_open(&place->bare, redisConnectUnix(place->server.socket));
+	open_asker(place, &place->few, "few", TOGETHER);
+	open_asker(place, &place->many, "many", many_keys);
+	for (uint64_t i = 0; i < many_keys; i += TOGETHER)
+		asker_lend(&place->many, TOGETHER);
 }
 
-static void run_least(struct bench *b)
+/* ---- Figures --------------------------------------------------------------------- */
+
+static const unsigned parts[CALLS] = {
+	[PING] = 1,          [LEAST] = 1,
+	[LEASE] = 1,         [STEP] = 1,
+	[LEASES] = TOGETHER, [LEASES_OF_MANY] = TOGETHER,
+	[STEPS] = TOGETHER,  [LEAST_PIPELINED] = TOGETHER,
+};
+
+static const struct {
+	const char *name;
+	enum call call;
+	bool is_ratio;   /* or else it is the time of one, in us */
+	enum call floor; /* to one of these */
+	double bar;
+} figures[] = {
+	{ "redis/PING, bare", PING, false, 0, 0 },
+	{ "redis/least script, bare", LEAST, false, 0, 0 },
+	{ "redis/least script, bare, 64 deep, each", LEAST_PIPELINED, false, 0, 0 },
+	{ "redis/a lease at a time", LEASE, false, 0, 0 },
+	{ "redis/a step at a time", STEP, false, 0, 0 },
+	{ "redis/64 leases at a time, each", LEASES, false, 0, 0 },
+	{ "redis/64 leases at a time of 1,000,000 keys, each", LEASES_OF_MANY, false, 0,
+	  0 },
+	{ "redis/64 steps at a time, each", STEPS, false, 0, 0 },
+	{ "redis/least script to PING", LEAST, true, PING, 0 },
+	{ "redis/lease to PING", LEASE, true, PING, 1.15 },
+	{ "redis/lease to least script", LEASE, true, LEAST, 0 },
+	{ "redis/step to PING", STEP, true, PING, 0 },
+	{ "redis/64 leases to least script, 64 deep", LEASES, true, LEAST_PIPELINED,
+	  1.25 },
+	{ "redis/64 steps to least script, 64 deep", STEPS, true, LEAST_PIPELINED,
+	  1.25 },
+	{ "redis/one of 64 to one at a time", LEASES, true, LEASE, 1 / 25.0 },
+	{ "redis/one of 64 to one at a time, 1,000,000 keys", LEASES_OF_MANY, true,
+	  LEASE, 1 / 13.0 },
+};
+
+#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+
+static double of_one(const double *us, enum call call)
 {
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		while (n-- > 0)
-			redis_bare_least(&bare);
+	return us[call] / parts[call];
 }
 
-static void run_least_pipelined(struct bench *b)
+static void measure(void *arg, double *ret_values)
 {
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		for (uint64_t done = 0; done < n; done += TOGETHER) {
-			for (int i = 0; i < TOGETHER; i++)
-				redisAppendCommand(bare.context,
-				                   "EVALSHA %s 1 bare%d 1000",
-				                   bare.sha1, i);
-			for (int i = 0; i < TOGETHER; i++) {
-				void *reply = NULL;
+	static struct place place = { .turns = { make, 0, CALLS, IN_A_ROW } };
+	double us[CALLS];
 
-				redisGetReply(bare.context, &reply);
-				redis_bare_expect(reply, REDIS_REPLY_INTEGER);
-			}
-		}
-}
-
-static void row(const char *name, void (*run)(struct bench *), struct asker *asker,
-                const char *floor, double bar)
-{
-	bench_add(&(struct bench_row){ .name = name,
-	                               .run = run,
-	                               .prepare = asker ? prepare : prepare_bare,
-	                               .arg = asker,
-	                               .waits = true,
-	                               .floor = floor,
-	                               .bar = bar });
+	(void)arg;
+	place_open(&place);
+	turns_time(&place.turns, us);
+	redis_server_stop(&place.server);
+	for (size_t i = 0; i < FIGURES; i++)
+		ret_values[i] =
+		    of_one(us, figures[i].call) /
+		    (figures[i].is_ratio ? of_one(us, figures[i].floor) : 1);
 }
 
 void ask_redis(void)
 {
-	row("redis/PING, bare", run_ping, NULL, NULL, 0);
-	row("redis/least script, bare", run_least, NULL, "redis/PING, bare", 0);
-	row("redis/least script, bare, 64 deep", run_least_pipelined, NULL,
-	    "redis/PING, bare", 0);
-	row("redis/a lease at a time", run_lend_one, &few, "redis/PING, bare", 1.15);
-	row("redis/a step at a time", run_step_one, &few, "redis/PING, bare", 0);
-	row("redis/64 steps at a time", run_step_many, &few,
-	    "redis/least script, bare, 64 deep", 1.25);
-	row("redis/64 leases at a time", run_lend_many, &few,
-	    "redis/least script, bare, 64 deep", 1.25);
-	row("redis/64 leases at a time, a call", run_lend_many, &few,
-	    "redis/a lease at a time", 1 / 25.0);
-	row("redis/64 leases at a time, 1,000,000 keys", run_lend_many, &many,
-	    "redis/a lease at a time", 1 / 13.0);
+	static const char *names[FIGURES], *units[FIGURES];
+	static double bars[FIGURES];
+
+	for (size_t i = 0; i < FIGURES; i++) {
+		names[i] = figures[i].name;
+		units[i] = figures[i].is_ratio ? "x" : "us";
+		bars[i] = figures[i].bar;
+	}
+	bench_add_figures(&(struct bench_figures){ .names = names,
+	                                           .count = FIGURES,
+	                                           .units = units,
+	                                           .bars = bars,
+	                                           .measure = measure });
 }
