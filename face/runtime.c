@@ -145,6 +145,7 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 	    config->pending_max ? config->pending_max : PENDING_DEFAULT;
 	runtime->sweeper.run = sweep;
 	lock_init(&runtime->lock);
+	list_init(&runtime->locked.seats);
 	atomic_init(&runtime->refs, 1);
 }
 
@@ -436,10 +437,12 @@ uint64_t gale_turn_after_us(struct gale_runtime *runtime)
 static uint64_t seats_counted(struct gale_runtime *runtime, enum seat_counter counter)
     ON(runtime->lock)
 {
+	const struct list *seats = &runtime->locked.seats;
 	uint64_t sum = runtime->locked.counted[counter];
 
-	for (struct gale_seat *at = runtime->locked.seats; at; at = at->next)
-		sum += load_relaxed(&at->counters[counter]);
+	for (const struct list *at = seats->next; at != seats; at = at->next)
+		sum += load_relaxed(
+		    &list_item(at, struct gale_seat, place)->counters[counter]);
 	return sum;
 }
 

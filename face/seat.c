@@ -138,28 +138,23 @@ static void list(struct gale_seat *seat)
 
 	lock_take(&runtime->lock);
 	seat->number = take_number(runtime);
-	seat->next = runtime->locked.seats;
-	runtime->locked.seats = seat;
+	list_append(&runtime->locked.seats, &seat->place);
 	lock_drop(&runtime->lock);
 	grace_join(&runtime->grace, &seat->reader);
-	seat->listed = true;
 }
 
 /* What it has counted stays counted. */
 static void unlist(struct gale_seat *seat)
 {
 	struct gale_runtime *runtime = seat->handle.runtime;
-	struct gale_seat **at;
 
-	if (!seat->listed)
+	if (!list_has(&seat->place))
 		return;
 	grace_leave(&runtime->grace, &seat->reader);
 	lock_take(&runtime->lock);
 	for (int i = 0; i < SEAT_COUNTER_COUNT; i++)
 		runtime->locked.counted[i] += load_relaxed(&seat->counters[i]);
-	for (at = &runtime->locked.seats; *at != seat; at = &(*at)->next)
-		;
-	*at = seat->next;
+	list_remove(&seat->place);
 	give_number(runtime, seat->number);
 	lock_drop(&runtime->lock);
 }

@@ -42,15 +42,14 @@ struct gale_seat {
 	struct wake wake;
 	struct mailbox done;
 
-	/* Written by every ask. */
-	alignas(WET_ALIGN) struct gale_seat
-	    *next; /* in the runtime's list, under its lock */
-	pthread_t owner;
-	uint32_t notes; /* of denials, that are with a shard */
-	bool listed;
+	/* The reader's word and the counters are written by every ask. */
+	alignas(
+	    WET_ALIGN) struct list place; /* in the runtime's list, under its lock */
 	struct reader reader;
 	_Atomic uint64_t counters[SEAT_COUNTER_COUNT];
 
+	pthread_t owner;
+	uint32_t notes; /* of denials, that are with a shard */
 	struct pending *free;
 	struct pending_list ready;
 	struct mail_slot *done_slots;

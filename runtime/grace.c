@@ -30,7 +30,7 @@ void grace_open(struct grace *grace)
 	atomic_init(&grace->epoch, 1);
 	grace->fences = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 	lock_init(&grace->lock);
-	grace->locked.readers = NULL;
+	list_init(&grace->locked.readers);
 }
 
 void grace_close(struct grace *grace)
@@ -41,21 +41,15 @@ void grace_close(struct grace *grace)
 void grace_join(struct grace *grace, struct reader *reader)
 {
 	lock_take(&grace->lock);
-	reader->next = grace->locked.readers;
-	grace->locked.readers = reader;
+	list_append(&grace->locked.readers, &reader->place);
 	lock_drop(&grace->lock);
 }
 
 void grace_leave(struct grace *grace, struct reader *reader)
 {
-	struct reader **at;
-
 	lock_take(&grace->lock);
-	for (at = &grace->locked.readers; *at; at = &(*at)->next)
-		if (*at == reader) {
-			*at = reader->next;
-			break;
-		}
+	if (list_has(&reader->place))
+		list_remove(&reader->place);
 	lock_drop(&grace->lock);
 }
 
@@ -76,8 +70,11 @@ uint64_t grace_begin(struct grace *grace)
 
 static bool any_since(struct grace *grace, uint64_t ticket) ON(grace->lock)
 {
-	for (struct reader *at = grace->locked.readers; at; at = at->next) {
-		uint64_t reading = load_acquire(&at->reading); /* left */
+	const struct list *readers = &grace->locked.readers;
+
+	for (const struct list *at = readers->next; at != readers; at = at->next) {
+		const struct reader *reader = list_item(at, struct reader, place);
+		uint64_t reading = load_acquire(&reader->reading); /* left */
 
 		if (reading != 0 && reading <= ticket)
 			return true;

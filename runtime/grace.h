@@ -47,10 +47,11 @@
 #include <stdint.h>
 
 #include "runtime/atomic.h"
+#include "runtime/list.h"
 #include "runtime/lock.h"
 
 struct reader {
-	struct reader *next;      /* under the grace's lock */
+	struct list place;        /* under the grace's lock */
 	_Atomic uint64_t reading; /* since this epoch; 0: not now */
 };
 
@@ -59,7 +60,7 @@ struct grace {
 	bool fences;            /* readers fence themselves */
 	struct lock lock;
 	struct {
-		struct reader *readers;
+		struct list readers;
 	} locked;
 };
 

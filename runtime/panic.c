@@ -6,7 +6,7 @@
  * The words are relaxed: an ask that runs at the same instant may still be admitted,
  * as if it had come before; nothing else is read on the strength of them.
  *
- * Threads   Any.  The first one tells; the others stay where they are.
+ * Threads   Any.  The first one of a process tells; its others stay where they are.
  */
 #define _GNU_SOURCE
 #include "runtime/panic.h"
@@ -22,6 +22,7 @@
 #include "runtime/lifeline.h"
 
 _Atomic bool panic_word;
+static _Atomic int teller; /* the process one of whose threads tells; 0: none */
 static void (*_Atomic on_panic)(const char *what);
 
 void gale_on_panic(void (*hook)(const char *what))
@@ -38,9 +39,11 @@ static _Noreturn void stay_here(void)
 void gale_panic(const char *file, int line, const char *what)
 {
 	void (*hook)(const char *) = load_relaxed(&on_panic);
+	int self = getpid();
 	char text[256];
 
-	if (swap_relaxed(&panic_word, true))
+	store_relaxed(&panic_word, true);
+	if (swap_relaxed(&teller, self) == self)
 		stay_here(); /* another thread is telling the host */
 	lifeline_fence_all();
 	snprintf(text, sizeof(text), "%s:%d: broken: %s", file, line, what);

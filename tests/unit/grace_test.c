@@ -18,14 +18,11 @@
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
 
-static struct grace opened(bool fences)
+static void open_with(struct grace *grace, bool fences)
 {
-	struct grace grace;
-
-	memset(&grace, 0, sizeof(grace));
-	grace_open(&grace);
-	grace.fences |= fences;
-	return grace;
+	memset(grace, 0, sizeof(*grace));
+	grace_open(grace);
+	grace->fences |= fences;
 }
 
 struct thing {
@@ -50,10 +47,11 @@ static void turn(struct limbo *limbo, struct grace *grace)
 
 static void without_readers_all_is_freed_at_once(void **state)
 {
-	struct grace grace = opened(*(bool *)*state);
+	struct grace grace;
 	struct limbo limbo = { 0 };
 	struct thing things[3] = { 0 };
 
+	open_with(&grace, *(bool *)*state);
 	freed = 0;
 	turn(&limbo, &grace);
 	assert_true(limbo_is_empty(&limbo));
@@ -68,11 +66,12 @@ static void without_readers_all_is_freed_at_once(void **state)
 
 static void one_who_reads_is_waited_for(void **state)
 {
-	struct grace grace = opened(*(bool *)*state);
+	struct grace grace;
 	struct limbo limbo = { 0 };
 	struct thing thing = { 0 };
 	struct reader reader = { 0 };
 
+	open_with(&grace, *(bool *)*state);
 	freed = 0;
 	grace_join(&grace, &reader);
 	reader_enter(&grace, &reader);
@@ -89,10 +88,11 @@ static void one_who_reads_is_waited_for(void **state)
 
 static void one_who_came_later_is_not_waited_for(void **state)
 {
-	struct grace grace = opened(*(bool *)*state);
+	struct grace grace;
 	struct reader early = { 0 }, late = { 0 };
 	uint64_t ticket;
 
+	open_with(&grace, *(bool *)*state);
 	grace_join(&grace, &early);
 	grace_join(&grace, &late);
 	reader_enter(&grace, &early);
@@ -111,11 +111,12 @@ static void one_who_came_later_is_not_waited_for(void **state)
 /* It keeps what was retired since it began, both batches, and nothing from before. */
 static void a_stalled_reader_delays_frees_and_nothing_else(void **state)
 {
-	struct grace grace = opened(*(bool *)*state);
+	struct grace grace;
 	struct limbo limbo = { 0 }, other = { 0 };
 	struct thing before = { 0 }, things[8] = { 0 };
 	struct reader stalled = { 0 }, lively = { 0 };
 
+	open_with(&grace, *(bool *)*state);
 	freed = 0;
 	grace_join(&grace, &stalled);
 	grace_join(&grace, &lively);
@@ -144,11 +145,12 @@ static void a_stalled_reader_delays_frees_and_nothing_else(void **state)
 
 static void two_batches_wait_however_many_are_added(void **state)
 {
-	struct grace grace = opened(*(bool *)*state);
+	struct grace grace;
 	struct limbo limbo = { 0 };
 	struct thing things[4] = { 0 };
 	struct reader reader = { 0 };
 
+	open_with(&grace, *(bool *)*state);
 	freed = 0;
 	grace_join(&grace, &reader);
 	reader_enter(&grace, &reader);
@@ -172,10 +174,11 @@ static void two_batches_wait_however_many_are_added(void **state)
 
 static void who_has_left_is_not_waited_for(void **state)
 {
-	struct grace grace = opened(*(bool *)*state);
+	struct grace grace;
 	struct reader readers[3] = { 0 };
 	uint64_t ticket;
 
+	open_with(&grace, *(bool *)*state);
 	for (int i = 0; i < 3; i++)
 		grace_join(&grace, &readers[i]);
 	reader_enter(&grace, &readers[1]);
@@ -186,7 +189,7 @@ static void who_has_left_is_not_waited_for(void **state)
 	assert_true(grace_over(&grace, ticket));
 	grace_leave(&grace, &readers[1]); /* not there: nothing happens */
 	grace_leave(&grace, &readers[2]);
-	assert_null(grace.locked.readers);
+	assert_true(list_is_empty(&grace.locked.readers));
 	grace_close(&grace);
 }
 
@@ -303,14 +306,14 @@ static void nobody_reads_what_was_freed(void **state)
 	static struct scene s;
 
 	memset(&s, 0, sizeof(s));
-	s.grace = opened(*(bool *)*state);
+	open_with(&s.grace, *(bool *)*state);
 	for (int i = 0; i < BOXES; i++)
 		s.boxes[i].free = true;
 	s.boxes[0] = (struct box){ .a = FRESH, .b = FRESH };
 	store_relaxed(&s.published, &s.boxes[0]);
 	crew_run(READERS + 1, scene_main, &s);
 	assert_true(s.swaps >= SWAPS);
-	assert_null(s.grace.locked.readers);
+	assert_true(list_is_empty(&s.grace.locked.readers));
 	grace_close(&s.grace);
 }
 

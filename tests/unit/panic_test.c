@@ -15,6 +15,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gale/gale.h>
@@ -299,6 +300,38 @@ static void a_hook_that_does_not_return_leaves_everything_denied(void **state)
 	assert_int_equal(child_run(panic_and_live_on, NULL), 0);
 }
 
+static int how_it_ended;
+
+static void have_a_child_that_panics(const char *what)
+{
+	pid_t pid = fork();
+
+	(void)what;
+	if (pid == 0) {
+		gale_on_panic(NULL);
+		alarm(30); /* if it waits for somebody to tell */
+		gale_panic("some/file.c", 2, "in a child");
+	}
+	must(waitpid(pid, &how_it_ended, 0) == pid);
+	longjmp(back, 1);
+}
+
+/* Nobody in it is telling the host. */
+static int panic_and_again_in_a_child(void *arg)
+{
+	(void)arg;
+	gale_on_panic(have_a_child_that_panics);
+	if (setjmp(back) == 0)
+		gale_panic("some/file.c", 1, "a test");
+	return WIFSIGNALED(how_it_ended) && WTERMSIG(how_it_ended) == SIGABRT ? 0 : 1;
+}
+
+static void a_child_of_who_panicked_can_panic(void **state)
+{
+	(void)state;
+	assert_int_equal(child_run(panic_and_again_in_a_child, NULL), 0);
+}
+
 static void wait_for_ever(const char *what)
 {
 	(void)what;
@@ -359,6 +392,7 @@ int main(void)
 		cmocka_unit_test(without_a_hook_it_just_ends),
 		cmocka_unit_test(a_hook_that_does_not_return_leaves_everything_denied),
 		cmocka_unit_test(an_ask_that_was_pending_when_it_broke_is_denied),
+		cmocka_unit_test(a_child_of_who_panicked_can_panic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

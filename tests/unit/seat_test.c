@@ -1145,19 +1145,28 @@ static void a_number_is_free_when_the_last_ask_is_answered(void **state)
 	assert_true(house_close(&h));
 }
 
-/* However many there are: where the others should be is nothing that could be read. */
-static void a_join_looks_at_no_other_seat(void **state)
+/* However many there are: one whose neighbours are nowhere that could be read is not looked
+ * at, but by those neighbours. */
+static void who_joins_or_leaves_looks_at_no_other_seat(void **state)
 {
-	struct gale_seat *others;
+	struct list *nowhere = (struct list *)(uintptr_t)WET_ALIGN;
+	struct list seat, reader;
 	struct crowd crowd;
 
 	(void)state;
 	crowd_open(&crowd, 0);
-	join(&crowd, 0);
-	others = crowd.runtime->locked.seats;
-	crowd.runtime->locked.seats = (struct gale_seat *)(uintptr_t)WET_ALIGN;
-	join(&crowd, 1);
-	crowd.seats[1]->next = others;
+	for (uint64_t i = 0; i < 5; i++)
+		join(&crowd, i);
+	seat = crowd.seats[2]->place;
+	reader = crowd.seats[2]->reader.place;
+	crowd.seats[2]->place = (struct list){ nowhere, nowhere };
+	crowd.seats[2]->reader.place = (struct list){ nowhere, nowhere };
+	join(&crowd, 5);
+	leave(&crowd, 0);
+	leave(&crowd, 4);
+	join(&crowd, 4);
+	crowd.seats[2]->place = seat;
+	crowd.seats[2]->reader.place = reader;
 	crowd_close(&crowd);
 }
 
@@ -1229,7 +1238,7 @@ int main(void)
 		    a_seat_that_has_left_does_not_touch_the_descriptor_of_another),
 		cmocka_unit_test(a_seat_has_the_lowest_number_that_is_free),
 		cmocka_unit_test(all_numbers_come_back),
-		cmocka_unit_test(a_join_looks_at_no_other_seat),
+		cmocka_unit_test(who_joins_or_leaves_looks_at_no_other_seat),
 		cmocka_unit_test(a_number_is_free_when_the_last_ask_is_answered),
 		cmocka_unit_test(threads_at_once_have_numbers_of_their_own),
 	};
