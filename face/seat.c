@@ -234,6 +234,7 @@ void gale_leave(struct gale_seat *seat)
 		return;
 	seat_check_thread(seat);
 	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
+	seat->keeps = false;
 	seat->counter = (struct counter){ 0 };
 	handle_close(&seat->handle);
 }
@@ -424,24 +425,34 @@ bool seat_is_here(const struct gale_seat *seat)
 	       handle_is_open(&seat->handle, runtime);
 }
 
+static mono look(struct gale_seat *seat)
+{
+	return seat->handle.runtime->counts && seat_is_here(seat)
+	           ? counter_look(&seat->counter)
+	           : clock_now(seat->handle.runtime->node_clock);
+}
+
 mono seat_now(struct gale_seat *seat)
 {
 	mono now;
 
 	if (seat_tells(seat, &now))
 		return now;
-	return seat->handle.runtime->counts && seat_is_here(seat)
-	           ? counter_look(&seat->counter)
-	           : clock_now(seat->handle.runtime->node_clock);
+	now = look(seat);
+	if (seat->keeps)
+		seat->ticked = now;
+	return now;
 }
 
+/* The clock is read by the first ask: it costs less between the loads of an ask, and nothing
+ * in a turn without one. */
 void gale_tick(struct gale_seat *seat)
 {
 	if (!seat || !seat_is_here(seat))
 		return;
 	seat_check_thread(seat);
-	seat->ticked.ns = 0; /* so that the counter tells, where there is one */
-	seat->ticked = seat_now(seat);
+	seat->ticked.ns = 0;
+	seat->keeps = true;
 }
 
 int gale_seat_fd(struct gale_seat *seat)

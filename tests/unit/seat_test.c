@@ -1201,6 +1201,92 @@ static void threads_at_once_have_numbers_of_their_own(void **state)
 	gale_runtime_close(hall.runtime);
 }
 
+/* ---- Ticks ----------------------------------------------------------------------- */
+
+/* From credit: what is left of its window says when it was made. */
+static uint64_t left_us(struct house *h)
+{
+	struct gale_answer answer = gale_ask(h->seat, h->limiter, "k", 1, 1, NULL);
+
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	return answer.reset_after_us;
+}
+
+static void open_with_credit(struct house *h, bool still)
+{
+	struct house_plan plan = plan_of(1000);
+
+	plan.mode = GALE_LEASED;
+	plan.lease.sizing = GALE_SIZE_FIXED;
+	plan.lease.batch = 1000;
+	plan.turns = true;
+	plan.still = still;
+	house_open(h, &plan);
+	assert_int_equal(house_wait(h, "k").verdict, GALE_ALLOW);
+}
+
+static void asks_between_two_ticks_are_made_when_the_first_is(void **state)
+{
+	struct house h;
+	uint64_t left;
+
+	(void)state;
+	open_with_credit(&h, /* still= */ true);
+	left = left_us(&h);
+	gale_tick(h.seat);
+	for (uint64_t turn = 0; turn < 3; turn++) {
+		test_clock_advance(&h.clock, GALE_SECONDS(1));
+		left -= GALE_SECONDS(1);
+		assert_int_equal(left_us(&h), left);
+		test_clock_advance(&h.clock, GALE_SECONDS(1));
+		assert_int_equal(left_us(&h), left);
+		left -= GALE_SECONDS(1);
+		gale_tick(h.seat);
+	}
+	assert_true(house_close(&h));
+}
+
+/* Where the processor's counter tells, too: when it says nothing, and by what it says. */
+static void a_tick_lets_the_next_ask_read_the_clock(void **state)
+{
+	struct house h;
+
+	(void)state;
+	open_with_credit(&h, /* still= */ false);
+	for (int runs = 0; runs < 2; runs++) {
+		mono now = clock_now(h.runtime->node_clock);
+
+		h.seat->counter = (struct counter){ .ticks = counter_ticks(),
+			                            .ns = now.ns,
+			                            .good = runs ? UINT64_MAX : 0,
+			                            .rate = UINT64_C(1) << 32 };
+		gale_tick(h.seat);
+		assert_int_equal(h.seat->ticked.ns, 0);
+		left_us(&h);
+		assert_true(h.seat->ticked.ns >= now.ns);
+		now = h.seat->ticked;
+		left_us(&h);
+		assert_int_equal(h.seat->ticked.ns, now.ns);
+	}
+	assert_true(house_close(&h));
+}
+
+static void who_has_never_ticked_reads_it_each_time(void **state)
+{
+	struct house h;
+	uint64_t left;
+
+	(void)state;
+	open_with_credit(&h, /* still= */ true);
+	left = left_us(&h);
+	for (int i = 0; i < 3; i++) {
+		test_clock_advance(&h.clock, GALE_SECONDS(1));
+		left -= GALE_SECONDS(1);
+		assert_int_equal(left_us(&h), left);
+	}
+	assert_true(house_close(&h));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1241,6 +1327,9 @@ int main(void)
 		cmocka_unit_test(who_joins_or_leaves_looks_at_no_other_seat),
 		cmocka_unit_test(a_number_is_free_when_the_last_ask_is_answered),
 		cmocka_unit_test(threads_at_once_have_numbers_of_their_own),
+		cmocka_unit_test(asks_between_two_ticks_are_made_when_the_first_is),
+		cmocka_unit_test(a_tick_lets_the_next_ask_read_the_clock),
+		cmocka_unit_test(who_has_never_ticked_reads_it_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
