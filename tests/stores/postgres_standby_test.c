@@ -7,9 +7,9 @@
  *     nodes  --TCP-->  primary  --a proxy: what was written-->  standby
  *
  * Nodes know both hosts.  Which of them can write they find out by asking, and go on with
- * that one without a restart.  A standby that is promoted is on another timeline, and so of
- * another generation: nothing is granted that may still be out, also if it had not heard of
- * it.                                                                              (L12)
+ * that one without a restart.  A standby that is promoted has nothing of what is unlogged, and
+ * so another generation: nothing is granted that may still be out, also if it had not heard
+ * of it.                                                                           (L12)
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,8 +38,6 @@
 #define DAILY 1000
 #define PATIENCE_NS UINT64_C(60000000000)
 #define GENERATION_ROOM 64
-#define TIMELINE_AT 13
-#define TIMELINE_DIGITS 8
 
 static struct scene {
 	struct postgres_server *primary;
@@ -108,14 +106,12 @@ static void fail_over(void)
 	postgres_server_promote(s.standby);
 }
 
-static void read_timeline(const struct postgres_server *server, char *out)
+static void read_generation(const struct postgres_server *server,
+                            char ret_generation[GENERATION_ROOM])
 {
-	char generation[GENERATION_ROOM];
-
-	postgres_server_ask(server, "SELECT generation FROM gale.birth", generation,
-	                    sizeof(generation));
-	must(strlen(generation) > TIMELINE_AT + TIMELINE_DIGITS);
-	snprintf(out, TIMELINE_DIGITS + 1, "%.8s", generation + TIMELINE_AT);
+	postgres_server_ask(server, "SELECT generation FROM gale.birth", ret_generation,
+	                    GENERATION_ROOM);
+	must(strlen(ret_generation) == REMOTE_GENERATION_BYTES);
 }
 
 /* ---- A fleet --------------------------------------------------------------------- */
@@ -149,18 +145,18 @@ static void end(void)
 
 static void is_followed(bool lags)
 {
-	char before[TIMELINE_DIGITS + 1], after[TIMELINE_DIGITS + 1];
+	char before[GENERATION_ROOM], after[GENERATION_ROOM];
 
 	let_ask();
 	recovers();
-	read_timeline(s.primary, before);
+	read_generation(s.primary, before);
 	if (lags) {
 		leave_behind();
 		nap(3 * WINDOW);
 	}
 	fail_over();
 	recovers();
-	read_timeline(s.standby, after);
+	read_generation(s.standby, after);
 	assert_string_not_equal(before, after);
 	end();
 }
