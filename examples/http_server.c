@@ -10,8 +10,8 @@
  * is 200 or else 429 with Retry-After; "/health" is always 200.  CLIENTS is how many of
  * them are remembered at once.
  *
- * One thread turns around epoll.  A turn reads the clock at most once (gale_tick), and asks
- * for each request as it is parsed.  Most answers come at once.  When one is pending, its
+ * One thread turns around epoll.  A turn reads the clock once (gale_tick), and asks for
+ * each request as it is parsed.  Most answers come at once.  When one is pending, its
  * connection stops being served until the answer comes to the seat's completions, with
  * the connection as its tag, and all others go on.  Requests may be pipelined: what a
  * turn answers to a connection leaves in one call.

@@ -234,19 +234,34 @@ static ALWAYS_INLINE uint64_t read_counter(const struct gale_seat *seat)
 	return seat->ticked.ns == 0 ? counter_ticks() : 0;
 }
 
-static ALWAYS_INLINE struct found take_quickly(struct gale_seat *seat, uint64_t ticks,
-                                               struct purse *purse, struct cell *cell,
-                                               uint64_t cost)
+static ALWAYS_INLINE bool tell(const struct gale_seat *seat, uint64_t ticks,
+                               mono *ret_now)
+{
+	uint64_t since;
+
+	*ret_now = seat->ticked;
+	if (LIKELY(seat->ticked.ns > 0))
+		return true;
+	if (!LIKELY(counter_runs(&seat->counter, ticks, &since)))
+		return false;
+	*ret_now = counter_at(&seat->counter, since);
+	return true;
+}
+
+static ALWAYS_INLINE struct found take_quickly(const struct gale_seat *seat,
+                                               uint64_t ticks, struct purse *purse,
+                                               struct cell *cell, uint64_t cost)
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
 
-	if (LIKELY(seat_tells_by(seat, ticks, &found.now)))
+	if (LIKELY(tell(seat, ticks, &found.now)))
 		found.how = local_try_word(purse, cell, found.now, cost, &found.word);
 	return found;
 }
 
 /* Within a grace period. */
-static ALWAYS_INLINE struct found find_and_take(struct gale_seat *seat, uint64_t ticks,
+static ALWAYS_INLINE struct found find_and_take(const struct gale_seat *seat,
+                                                uint64_t ticks,
                                                 const struct purse_name *name,
                                                 uint64_t cost)
 {

@@ -144,18 +144,24 @@ static void list(struct gale_seat *seat)
 }
 
 /* What it has counted stays counted. */
-static void unlist(struct gale_seat *seat)
+static void strike_off(struct gale_runtime *runtime, struct gale_seat *seat)
+    ON(runtime->lock)
 {
-	struct gale_runtime *runtime = seat->handle.runtime;
-
-	if (!list_has(&seat->place))
-		return;
-	grace_leave(&runtime->grace, &seat->reader);
-	lock_take(&runtime->lock);
 	for (int i = 0; i < SEAT_COUNTER_COUNT; i++)
 		runtime->locked.counted[i] += load_relaxed(&seat->counters[i]);
 	list_remove(&seat->place);
 	give_number(runtime, seat->number);
+}
+
+/* If it came so far as to be listed. */
+static void unlist(struct gale_seat *seat)
+{
+	struct gale_runtime *runtime = seat->handle.runtime;
+
+	grace_leave(&runtime->grace, &seat->reader);
+	lock_take(&runtime->lock);
+	if (list_has(&seat->place))
+		strike_off(runtime, seat);
 	lock_drop(&runtime->lock);
 }
 
@@ -234,7 +240,6 @@ void gale_leave(struct gale_seat *seat)
 		return;
 	seat_check_thread(seat);
 	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
-	seat->keeps = false;
 	seat->counter = (struct counter){ 0 };
 	handle_close(&seat->handle);
 }
@@ -425,34 +430,24 @@ bool seat_is_here(const struct gale_seat *seat)
 	       handle_is_open(&seat->handle, runtime);
 }
 
-static mono look(struct gale_seat *seat)
-{
-	return seat->handle.runtime->counts && seat_is_here(seat)
-	           ? counter_look(&seat->counter)
-	           : clock_now(seat->handle.runtime->node_clock);
-}
-
 mono seat_now(struct gale_seat *seat)
 {
 	mono now;
 
 	if (seat_tells(seat, &now))
 		return now;
-	now = look(seat);
-	if (seat->keeps)
-		seat->ticked = now;
-	return now;
+	return seat->handle.runtime->counts && seat_is_here(seat)
+	           ? counter_look(&seat->counter)
+	           : clock_now(seat->handle.runtime->node_clock);
 }
 
-/* The clock is read by the first ask: it costs less between the loads of an ask, and nothing
- * in a turn without one. */
 void gale_tick(struct gale_seat *seat)
 {
 	if (!seat || !seat_is_here(seat))
 		return;
 	seat_check_thread(seat);
-	seat->ticked.ns = 0;
-	seat->keeps = true;
+	seat->ticked.ns = 0; /* so that the counter tells, where there is one */
+	seat->ticked = seat_now(seat);
 }
 
 int gale_seat_fd(struct gale_seat *seat)

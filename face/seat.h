@@ -32,9 +32,8 @@ struct pending_list {
 struct gale_seat {
 	struct handle handle;
 	alignas(
-	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: the next one
-	                                  * reads the clock, ... */
-	bool keeps;                  /* ... for all until the next tick */
+	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
+	                                    clock */
 	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
 	uint32_t shard_count; /* the runtime's, as are the roots: they are read here, */
 	const struct root *roots; /* as it takes longer to go there first */
@@ -63,7 +62,6 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   IS_WET(struct gale_seat, counters[COUNT_REFUSED]) &&
                   !IS_WET(struct gale_seat, handle.runtime) &&
                   !IS_WET(struct gale_seat, ticked) &&
-                  !IS_WET(struct gale_seat, keeps) &&
                   !IS_WET(struct gale_seat, number) &&
                   !IS_WET(struct gale_seat, roots) &&
                   !IS_WET(struct gale_seat, shard_count) &&
@@ -81,28 +79,18 @@ static inline void seat_check_thread(const struct gale_seat *seat)
 	(void)seat;
 }
 
-/* By so many ticks of the counter, unless somebody has read the clock since the last tick of
- * the seat; false: it must be looked at. */
-static ALWAYS_INLINE bool seat_tells_by(struct gale_seat *seat, uint64_t ticks,
-                                        mono *ret_now)
+/* The instant that an ask of this seat is made at; false: the clock must be looked at. */
+static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
 {
 	uint64_t since;
 
 	*ret_now = seat->ticked;
 	if (LIKELY(seat->ticked.ns > 0))
 		return true;
-	if (!LIKELY(counter_runs(&seat->counter, ticks, &since)))
+	if (!counter_runs(&seat->counter, counter_ticks(), &since))
 		return false;
 	*ret_now = counter_at(&seat->counter, since);
-	if (seat->keeps)
-		seat->ticked = *ret_now;
 	return true;
-}
-
-/* The instant that an ask of this seat is made at; false: the clock must be looked at. */
-static ALWAYS_INLINE bool seat_tells(struct gale_seat *seat, mono *ret_now)
-{
-	return seat_tells_by(seat, seat->ticked.ns == 0 ? counter_ticks() : 0, ret_now);
 }
 
 /* The same, and it always tells. */

@@ -333,10 +333,10 @@ GALE_API void gale_key_close(struct gale_key *key);
 GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
-/* The clock is read once for all asks of the seat until the next tick, by the first of them;
- * call it once in each turn of your loop.  A call is then admitted at some instant between
- * the last tick and its return: tick often, as credit counts as alive until an ask after a
- * tick finds that it is dead.  A seat that has never ticked reads the clock for each ask. */
+/* Reads the clock for all asks of the seat until the next tick; call it once in each
+ * turn of your loop.  A call is then admitted at some instant between the last tick and
+ * its return: tick often, as credit counts as alive until a tick shows that it is dead.  A
+ * seat that has never ticked reads the clock for each ask. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
 struct gale_completion {

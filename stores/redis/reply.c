@@ -19,6 +19,7 @@
 #include "stores/redis/wire.h"
 
 #define HEAD_MOST 64 /* of a part: its kind and a number */
+#define DEPTH_MOST 8 /* arrays in one another */
 
 /* ---- Objects --------------------------------------------------------------------- */
 
@@ -32,19 +33,32 @@ static redisReply *part_in(redisReply *array, size_t i)
 	return &parts[i];
 }
 
+/* An array pays for its parts when it is announced: that is when they take memory. */
 static redisReply *new_part(const redisReadTask *task, int type)
 {
 	struct redis_intake *intake = task->privdata;
 	redisReply *part;
 
-	if (intake->parts_left == 0)
+	if (!task->parent && intake->parts_left == 0)
 		return NULL;
-	intake->parts_left--;
 	part = task->parent ? part_in(task->parent->obj, (size_t)task->idx)
 	                    : calloc(1, sizeof(*part));
-	if (part)
-		part->type = type;
+	if (!part)
+		return NULL;
+	intake->parts_left -= !task->parent;
+	part->type = type;
 	return part;
+}
+
+static bool may_have(const redisReadTask *task, size_t parts)
+{
+	const struct redis_intake *intake = task->privdata;
+	size_t depth = 0, own = task->parent ? 0 : 1;
+
+	for (const redisReadTask *at = task->parent; at; at = at->parent)
+		depth++;
+	return depth < DEPTH_MOST && intake->parts_left >= own &&
+	       parts <= intake->parts_left - own;
 }
 
 static void *make_string(const redisReadTask *task, char *bytes, size_t count)
@@ -70,11 +84,11 @@ static void *make_string(const redisReadTask *task, char *bytes, size_t count)
 
 static void *new_array(const redisReadTask *task, size_t count)
 {
-	const struct redis_intake *intake = task->privdata;
+	struct redis_intake *intake = task->privdata;
 	redisReply **parts = NULL;
 	redisReply *array;
 
-	if (count >= intake->parts_left)
+	if (!may_have(task, count))
 		return NULL;
 	if (count > 0) {
 		parts = calloc(count, sizeof(redisReply *) + sizeof(redisReply));
@@ -86,6 +100,7 @@ static void *new_array(const redisReadTask *task, size_t count)
 		free(parts);
 		return NULL;
 	}
+	intake->parts_left -= count;
 	array->elements = count;
 	array->element = parts;
 	return array;
@@ -137,7 +152,7 @@ static void *make_nil(const redisReadTask *task)
 	return new_part(task, REDIS_REPLY_NIL);
 }
 
-/* Nesting is bounded by the parser. */
+/* Nesting is bounded by may_have. */
 static void empty(redisReply *part)
 {
 	for (size_t i = 0; part->element && i < part->elements; i++)

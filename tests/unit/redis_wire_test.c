@@ -319,6 +319,8 @@ static void what_is_too_much_breaks_the_intake(void **state)
 		"HTTP/1.1 400 Bad Request\r\n",
 		":12x\r\n",
 		"*2\r\n*0\r\n*254\r\n",
+		"*128\r\n*128\r\n", /* that many are to come, and take memory now */
+		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
 		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
 	};
 
@@ -326,6 +328,10 @@ static void what_is_too_much_breaks_the_intake(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_true(breaks(rows[i], strlen(rows[i])));
 	assert_false(breaks("*2\r\n*0\r\n*253\r\n", 14));
+	assert_false(breaks("*127\r\n*128\r\n", 12));
+	assert_false(breaks("*255\r\n", 6));
+	assert_false(
+	    breaks("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", 36));
 }
 
 static void long_strings_break_the_intake(void **state)
