@@ -97,7 +97,7 @@ static int close_servers(void **state)
 /* What is written from now on, the standby does not hear of. */
 static void leave_behind(void)
 {
-	proxy_swallow(&s.proxy, true);
+	proxy_be_silent(&s.proxy, true);
 }
 
 static void fail_over(void)
