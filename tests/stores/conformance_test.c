@@ -25,20 +25,38 @@
 #include "tests/support/redis_server.h"
 #include "tools/check.h"
 
+#define TRIES_MOST 3
+
 static struct redis_server redis;
 static struct redis_cluster cluster;
 static struct postgres_server *postgres;
 
+/* Whether it was done is not known: no answer came within a second (stores/line.h, N2). */
+static bool was_late(const struct sentence *why)
+{
+	char late[32];
+
+	snprintf(late, sizeof(late), ": why is %d,", GALE_WHY_LATE);
+	return strstr(why->is, late) != NULL;
+}
+
+/* A machine that stands still for a second tells nothing of the laws: then the check is
+ * begun again, under names of its own. */
 static void keeps_the_laws(const char *url)
 {
 	const struct check_flags flags = { .url = url,
 		                           .seed = 20,
 		                           .steps = CHECK_STEPS };
 	struct sentence why = { "" };
-	enum check_status status = check_store(&flags, stdout, &why);
+	enum check_status status = CHECK_BROKEN;
 
-	if (status != CHECK_KEPT)
-		print_error("%s: %s\n", url, why.is);
+	for (int i = 0; i < TRIES_MOST && status != CHECK_KEPT; i++) {
+		status = check_store(&flags, stdout, &why);
+		if (status != CHECK_KEPT)
+			print_error("%s: %s\n", url, why.is);
+		if (!was_late(&why))
+			break;
+	}
 	assert_int_equal(status, CHECK_KEPT);
 }
 
