@@ -227,34 +227,15 @@ static ALWAYS_INLINE struct purse *find_quickly(const struct gale_seat *seat,
 	return root_find(root, name);
 }
 
-/* When an ask was made, as its seat tells; the counter is read first, as what follows gets
- * done meanwhile. */
-static ALWAYS_INLINE uint64_t read_counter(const struct gale_seat *seat)
-{
-	return seat->ticked.ns == 0 ? counter_ticks() : 0;
-}
-
-static ALWAYS_INLINE bool tell(const struct gale_seat *seat, uint64_t ticks,
-                               mono *ret_now)
-{
-	uint64_t since;
-
-	*ret_now = seat->ticked;
-	if (LIKELY(seat->ticked.ns > 0))
-		return true;
-	if (!LIKELY(counter_runs(&seat->counter, ticks, &since)))
-		return false;
-	*ret_now = counter_at(&seat->counter, since);
-	return true;
-}
-
+/* When it was made, the seat tells; the counter is read before, as what must be fetched is
+ * fetched meanwhile. */
 static ALWAYS_INLINE struct found take_quickly(const struct gale_seat *seat,
                                                uint64_t ticks, struct purse *purse,
                                                struct cell *cell, uint64_t cost)
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
 
-	if (LIKELY(tell(seat, ticks, &found.now)))
+	if (LIKELY(seat_tells_by(seat, ticks, &found.now)))
 		found.how = local_try_word(purse, cell, found.now, cost, &found.word);
 	return found;
 }
@@ -280,7 +261,7 @@ static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
 {
 	if (LIKELY(seat && limiter) && LIKELY(is_quick(seat, limiter, cost)) &&
 	    LIKELY(key_is_good(key, key_len))) {
-		uint64_t ticks = read_counter(seat);
+		uint64_t ticks = seat_read_counter(seat);
 		struct lender *lender = &limiter->lender;
 		struct purse_name name = name_of(lender, key, key_len);
 		struct found found;
@@ -353,7 +334,7 @@ static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
 	    !is_quick(seat, limiter, question->cost))
 		return found;
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	found = find_and_take(seat, read_counter(seat), &name, question->cost);
+	found = find_and_take(seat, seat_read_counter(seat), &name, question->cost);
 	reader_exit(&seat->reader);
 	return found;
 }
@@ -543,8 +524,8 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
 	if (LIKELY(key_is_quick(key, cost))) {
 		struct gale_seat *seat = key->seat;
-		struct found found =
-		    take_quickly(seat, read_counter(seat), key->purse, key->cell, cost);
+		struct found found = take_quickly(seat, seat_read_counter(seat),
+		                                  key->purse, key->cell, cost);
 
 		seat_check_thread(seat);
 		if (LIKELY(found.how != LOCAL_UNKNOWN))

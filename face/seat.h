@@ -79,18 +79,31 @@ static inline void seat_check_thread(const struct gale_seat *seat)
 	(void)seat;
 }
 
-/* The instant that an ask of this seat is made at; false: the clock must be looked at. */
-static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
+/* The instant that an ask of this seat is made at, by so many ticks of the counter; false: the
+ * clock must be looked at. */
+static ALWAYS_INLINE bool seat_tells_by(const struct gale_seat *seat, uint64_t ticks,
+                                        mono *ret_now)
 {
 	uint64_t since;
 
 	*ret_now = seat->ticked;
 	if (LIKELY(seat->ticked.ns > 0))
 		return true;
-	if (!counter_runs(&seat->counter, counter_ticks(), &since))
+	if (!LIKELY(counter_runs(&seat->counter, ticks, &since)))
 		return false;
 	*ret_now = counter_at(&seat->counter, since);
 	return true;
+}
+
+/* The ticks for that; 0 where they are not asked for. */
+static ALWAYS_INLINE uint64_t seat_read_counter(const struct gale_seat *seat)
+{
+	return seat->ticked.ns == 0 ? counter_ticks() : 0;
+}
+
+static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
+{
+	return seat_tells_by(seat, seat_read_counter(seat), ret_now);
 }
 
 /* The same, and it always tells. */
