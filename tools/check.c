@@ -87,12 +87,14 @@ struct check {
 	struct sentence *why;
 	uint64_t lot;
 	char run[17]; /* what this run's names begin with */
+	bool late;    /* an answer was: the rest tells nothing */
 	struct site ours;
 	struct site theirs;
 };
 
 static bool went_well(struct check *check, const char *what, enum gale_err err)
 {
+	check->late |= err == GALE_ERR_LATE;
 	return err == GALE_ERR_OK ||
 	       sentence_say(check->why, "%s: %s", what, gale_err_text(err));
 }
@@ -229,6 +231,17 @@ static bool are_units(const struct step *step, uint64_t a, uint64_t b)
 	(is_near(theirs->field / (per), ours->field / (per)) ||                        \
 	 differs(check, step, #field, theirs->field, ours->field))
 
+/* The cost may be taken. */
+static bool came(struct check *check, const struct step *step,
+                 const struct gale_answer *answer)
+{
+	check->late |= answer->why == GALE_WHY_LATE;
+	return !check->late || sentence_say(check->why, "step %llu of seed %llu: %s",
+	                                    (unsigned long long)step->number,
+	                                    (unsigned long long)check->flags->seed,
+	                                    gale_why_text(answer->why));
+}
+
 static bool are_same(struct check *check, const struct step *step,
                      const struct gale_answer *theirs, const struct gale_answer *ours)
 {
@@ -283,6 +296,8 @@ static bool give_back_both(struct check *check, const struct step *step,
 	enum gale_err theirs = give_back(&check->theirs, step, key);
 	enum gale_err ours = give_back(&check->ours, step, key);
 
+	if (theirs == GALE_ERR_LATE)
+		return went_well(check, "cancel", theirs);
 	return theirs == ours ||
 	       differs(check, step, "a cancel", (uint64_t)theirs, (uint64_t)ours);
 }
@@ -324,7 +339,8 @@ static bool run_step(struct check *check, const struct step *step)
 	default:
 		theirs = take(&check->theirs, step, key);
 		ours = take(&check->ours, step, key);
-		return are_same(check, step, &theirs, &ours);
+		return came(check, step, &theirs) &&
+		       are_same(check, step, &theirs, &ours);
 	}
 }
 
@@ -361,7 +377,8 @@ struct crowd {
 	struct gale_limiter *limiter;
 	pthread_barrier_t start;
 	atomic_uint allowed;
-	atomic_uint others; /* neither admitted nor denied by the rule */
+	atomic_uint others; /* neither admitted nor denied by the rule ... */
+	atomic_uint late;   /* ... of which so many by lateness */
 };
 
 static void *come(void *arg)
@@ -377,6 +394,7 @@ static void *come(void *arg)
 	}
 	atomic_fetch_add(&crowd->allowed, answer.verdict == GALE_ALLOW);
 	atomic_fetch_add(&crowd->others, answer.why != GALE_WHY_RULE);
+	atomic_fetch_add(&crowd->late, answer.why == GALE_WHY_LATE);
 	return NULL;
 }
 
@@ -399,6 +417,7 @@ static bool judge(struct check *check, const struct crowd *crowd, const char *na
 {
 	if (crowd->allowed == FIFTY && crowd->others == 0)
 		return true;
+	check->late |= crowd->late > 0 && crowd->allowed <= FIFTY;
 	return sentence_say(check->why,
 	                    "a crowd of %d at a %s of %d: %u were admitted, and %u not "
 	                    "answered",
@@ -472,7 +491,9 @@ enum check_status check_store(const struct check_flags *flags, FILE *out,
 
 	close_site(&check.theirs);
 	close_site(&check.ours);
-	return kept ? CHECK_KEPT : CHECK_BROKEN;
+	if (kept)
+		return CHECK_KEPT;
+	return check.late ? CHECK_UNTOLD : CHECK_BROKEN;
 }
 
 static bool read_number(const char *text, uint64_t most, uint64_t *ret_number)
@@ -506,6 +527,7 @@ int check_run(int argc, char **argv, FILE *out, FILE *err)
 			return CHECK_BAD_USE;
 	status = check_store(&flags, out, &why);
 	if (status != CHECK_KEPT)
-		fprintf(err, "gale store check: %s\n", why.is);
+		fprintf(err, "gale store check: %s%s\n",
+		        status == CHECK_UNTOLD ? "not known: " : "", why.is);
 	return (int)status;
 }

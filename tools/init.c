@@ -29,7 +29,9 @@ static void help(FILE *out)
 	    "of\n"
 	    "their own, and are reset at the end.\n"
 	    "\n"
-	    "Exit status: 0 it is ready, or keeps the laws; 1 not; 2 bad use.\n",
+	    "Exit status: 0 it is ready, or keeps the laws; 1 not; 2 bad use; 3 an "
+	    "answer\n"
+	    "was late, so that it cannot be known: check again.\n",
 	    out);
 }
 

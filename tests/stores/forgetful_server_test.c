@@ -32,6 +32,7 @@
 #define QUARANTINE GALE_SECONDS(2)
 #define WITHIN GALE_SECONDS(5)
 #define PATIENCE_NS UINT64_C(60000000000)
+#define TRIES_MOST 3
 
 /* Each is a way to forget everything. */
 struct loss {
@@ -43,6 +44,8 @@ static struct both_servers both;
 static struct node nodes[NODES];
 static unsigned keys; /* so far: each test has one of its own */
 static char key[16];
+static struct gale_answer denial; /* the latest */
+static bool late; /* an answer was: what it granted is lost (stores/line.h, N2) */
 
 /* ---- Losses ---------------------------------------------------------------------- */
 
@@ -96,7 +99,12 @@ static void open_node(struct node *node, const char *url)
 
 static struct gale_answer ask(struct node *node)
 {
-	return node_wait(node, key, WITHIN);
+	struct gale_answer answer = node_wait(node, key, WITHIN);
+
+	if (answer.verdict == GALE_DENY)
+		denial = answer;
+	late |= answer.why == GALE_WHY_LATE;
+	return answer;
 }
 
 static bool is_decided(const struct gale_answer *answer)
@@ -170,23 +178,58 @@ static unsigned uses_up(struct node *node)
 	return lets_in(node, 2 * LIMIT);
 }
 
+/* Rare, so all that is known of it is said. */
+static void tell(const struct loss *loss, unsigned admitted)
+{
+	print_error("loss %d: %u admitted, the latest denial is for %llu us\n",
+	            (int)(loss - losses), admitted,
+	            (unsigned long long)denial.retry_after_us);
+	for (int i = 0; i < NODES; i++) {
+		struct gale_counts counts = node_stats(&nodes[i]);
+
+		print_error("  %llu round trips, %llu connects, %llu failures\n",
+		            (unsigned long long)counts.round_trips,
+		            (unsigned long long)counts.connects,
+		            (unsigned long long)counts.failures);
+	}
+}
+
+/* All of the limit, and no more.  A round in which an answer was late, and which has lost
+ * something by that, is begun again. */
+static void admits_the_limit(const struct loss *loss,
+                             unsigned (*admit)(const struct loss *loss))
+{
+	unsigned admitted = 0;
+
+	for (int i = 0; i < TRIES_MOST && (i == 0 || (late && admitted < LIMIT)); i++) {
+		late = false;
+		begin(loss);
+		admitted = admit(loss);
+		if (admitted != LIMIT)
+			tell(loss, admitted);
+		end();
+	}
+	assert_int_equal(admitted, LIMIT);
+}
+
+static unsigned by_two_that_remind(const struct loss *loss)
+{
+	unsigned admitted = BATCH + lets_in(&nodes[1], BATCH);
+
+	loss->happen();
+	admitted += uses_up(&nodes[1]);
+	admitted += uses_up(&nodes[0]);
+	for (int n = 0; n < NODES; n++)
+		admitted += lets_in_all(&nodes[n]);
+	return admitted;
+}
+
 /* All ask before anything is granted, or who was told last asks first. */
 static void nothing_is_granted_twice_if_all_remind(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < LOSSES; i++) {
-		unsigned admitted = BATCH;
-
-		begin(&losses[i]);
-		admitted += lets_in(&nodes[1], BATCH);
-		losses[i].happen();
-		admitted += uses_up(&nodes[1]);
-		admitted += uses_up(&nodes[0]);
-		for (int n = 0; n < NODES; n++)
-			admitted += lets_in_all(&nodes[n]);
-		assert_int_equal(admitted, LIMIT);
-		end();
-	}
+	for (size_t i = 0; i < LOSSES; i++)
+		admits_the_limit(&losses[i], by_two_that_remind);
 }
 
 /* What it has remembered is dropped soon after. */
@@ -198,29 +241,31 @@ static void asks_for_a_while(struct node *node)
 	}
 }
 
+static unsigned by_one_that_was_denied(const struct loss *loss)
+{
+	unsigned admitted = BATCH + uses_up(&nodes[0]);
+	char used_up[sizeof(key)];
+
+	if (admitted != LIMIT)
+		return admitted;
+	loss->happen();
+	strcpy(used_up, key);
+	strcpy(key, "another");
+	(void)is_let_in(&nodes[0]);
+	strcpy(key, used_up);
+	asks_for_a_while(&nodes[0]);
+	admitted += lets_in_all(&nodes[1]);
+	admitted += lets_in_all(&nodes[0]);
+	return admitted;
+}
+
 /* Who has been denied would not ask before tomorrow: it is enough that it hears of it by
  * another key.  That it gets nothing for its reminder does not matter. */
 static void what_was_used_up_stays_so(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < LOSSES; i++) {
-		unsigned admitted = BATCH;
-		char used_up[sizeof(key)];
-
-		begin(&losses[i]);
-		admitted += uses_up(&nodes[0]);
-		assert_int_equal(admitted, LIMIT);
-		losses[i].happen();
-		strcpy(used_up, key);
-		strcpy(key, "another");
-		(void)is_let_in(&nodes[0]);
-		strcpy(key, used_up);
-		asks_for_a_while(&nodes[0]);
-		admitted += lets_in_all(&nodes[1]);
-		admitted += lets_in_all(&nodes[0]);
-		assert_int_equal(admitted, LIMIT);
-		end();
-	}
+	for (size_t i = 0; i < LOSSES; i++)
+		admits_the_limit(&losses[i], by_one_that_was_denied);
 }
 
 static void what_nobody_speaks_of_is_granted_again_and_no_more(void **state)
