@@ -20,7 +20,7 @@ static uint32_t store_key(const struct purse *purse, uint8_t *out)
 
 	out[0] = lender->name_len;
 	memcpy(out + 1, lender->name, lender->name_len);
-	memcpy(out + 1 + lender->name_len, purse_key(purse), purse->key_len);
+	purse_copy_key(purse, out + 1 + lender->name_len);
 	return 1u + lender->name_len + purse->key_len;
 }
 
@@ -89,10 +89,12 @@ struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purs
 static uint64_t predicted_for(const struct purse *purse)
 {
 	struct gale_predictor *predictor = purse->lender->predictor;
+	uint8_t key[GALE_KEY_MAX];
 
-	return predictor
-	           ? predictor->demand(predictor, purse_key(purse), purse->key_len)
-	           : 0;
+	if (!predictor)
+		return 0;
+	purse_copy_key(purse, key);
+	return predictor->demand(predictor, key, purse->key_len);
 }
 
 /* A pacer's units that may go at once are asked for as they are needed: none of the burst

@@ -76,7 +76,7 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 /* The seat's own cell, or NULL: it takes from the credit that all share. */
 static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 {
-	struct cells *cells = load_acquire(&purse->cells); /* celled */
+	struct cells *cells = purse_cells(purse);
 
 	return cells && seat < cells->count ? &cells->at[seat] : NULL;
 }

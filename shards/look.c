@@ -158,7 +158,7 @@ static void heat(struct lessor *lessor, struct purse *purse)
 
 	store_relaxed(&purse->contended, 0);
 	if (!hot || purse->lender->lending != LENDING_UNITS ||
-	    lessor->config.seats < 2 || load_relaxed(&purse->cells) ||
+	    lessor->config.seats < 2 || load_relaxed(&purse->split) ||
 	    !grace_passes(lessor->purses.own.grace))
 		return;
 	if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))

@@ -7,10 +7,26 @@
  */
 #include "shards/purse.h"
 
+#include <string.h>
+
 #include "engine/check.h"
 #include "shards/local.h"
 
 #define SLICE_MOST 1024 /* units that a seat moves to its cell at a time */
+
+/* ---- Keys ------------------------------------------------------------------------ */
+
+void purse_copy_key(const struct purse *purse, uint8_t *ret_key)
+{
+	size_t head = purse->key_len < PURSE_HEAD ? purse->key_len : PURSE_HEAD;
+
+	if (purse->key_len > PURSE_NEAR) {
+		memcpy(ret_key, purse->key.far, purse->key_len);
+		return;
+	}
+	memcpy(ret_key, purse->head, head);
+	memcpy(ret_key + head, purse->key.tail, purse->key_len - head);
+}
 
 /* ---- Slices ---------------------------------------------------------------------- */
 
@@ -151,7 +167,7 @@ static void note_contention(struct purse *purse)
 bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
                        uint64_t *ret_word)
 {
-	struct cells *cells = load_acquire(&purse->cells); /* celled */
+	struct cells *cells = purse_cells(purse);
 
 	if (cells && seat < cells->count)
 		return take_by_cell(purse, cells, seat, now, cost, ret_word);
@@ -218,6 +234,12 @@ void purse_put(struct purse *purse, mono then, uint64_t units, mono now)
 	store_relaxed(&purse->denial, 0);
 }
 
+void purse_split(struct purse *purse, struct cells *cells)
+{
+	store_relaxed(&purse->cells, cells);
+	store_release(&purse->split, true); /* celled */
+}
+
 /* A pacer has a block where others have cells. */
 static bool is_pacer(const struct purse *purse)
 {
@@ -226,7 +248,7 @@ static bool is_pacer(const struct purse *purse)
 
 static struct cells *cells_of(struct purse *purse)
 {
-	return is_pacer(purse) ? NULL : load_relaxed(&purse->cells);
+	return is_pacer(purse) ? NULL : purse_cells(purse);
 }
 
 static uint64_t lives_of(uint64_t word, mono now)

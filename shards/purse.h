@@ -8,11 +8,13 @@
  * store has no more.  Each is complete in itself (engine/credit.h), so nothing has to
  * be read together, and a reader that stalls between two steps does no harm.
  *
- *     line 0   credit, denial, and the actor's books    written by every allow
- *     line 1   whose it is: limiter, hash, key          read by every ask, hardly written
+ *     line 0   whose it is, denial, credit     all that an ask of most keys touches
+ *     line 1   the actor's books, where cells are, and what a long key ends with
  *
- * A key that is hot gets a cell for each seat, on a line of its own.  A seat moves a
- * slice of the credit to its cell, and takes from there by a load and a store, as nobody
+ * An ask of a key that is not in the cache waits for one line so, and not for two.  That the
+ * line which is compared is the one that allows write costs nobody else: who compares it wants
+ * to write it, and a key that is hot gets a cell gets a cell for each seat, on a line of its own.
+ * A seat moves a slice of the credit to its cell, and takes from there by a load and a store, as nobody
  * else writes there.  When the actor wants back what lies in cells, it says so in each
  * and makes every thread pass a fence.  A seat that has stored before the fence has taken
  * what it stored, and the actor finds the rest; one that stores after it sees, when it
@@ -52,8 +54,8 @@
  *   there is to know, and publishes nothing else.
  *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
  *             What was read under a pin has been read, before it is freed.
- *   celled   the actor stores cells with release  ->  local_cell loads it with acquire
- *            The cells are empty, not garbage.
+ *   celled   the actor stores split with release  ->  purse_cells loads it with acquire
+ *            The cells are there, and empty, not garbage.
  *   entered  (runtime/grace.h) The actor stores state, makes every thread pass a fence,
  *            then loads credit; a seat stores credit, then loads state.  So they cannot
  *            both miss what the other stored.
@@ -109,12 +111,33 @@ struct cells {
 	struct cell at[]; /* by the seat's number */
 };
 
+#define PURSE_HEAD 16
 #define PURSE_NEAR 32 /* longer keys are kept elsewhere */
 #define PURSE_DEAD (UINT32_C(1) << 31)
 
 struct purse {
+	alignas(CACHE_LINE) struct lender *lender;
+	_Atomic uint64_t denial;  /* lives as credit does; its units: the least cost that
+	                           * fails */
+	uint8_t head[PURSE_HEAD]; /* of the key, if that is near */
+	uint32_t seen;            /* how many were left when it was last looked at */
+	uint32_t before;          /* the purse to be looked at before this one */
+	_Atomic uint32_t refused; /* units refused from memory, in this window; racy */
+	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
+	uint8_t holders;            /* nodes with units out, as the store said last */
+	uint8_t idle_looks;         /* in a row that found nothing spent */
+	uint16_t key_len;
+	_Atomic bool used;     /* since the hand last passed */
+	_Atomic bool split;    /* it has cells */
+	_Atomic uint32_t pins; /* those who hold it, or PURSE_DEAD */
+	_Atomic uint64_t credit;
+
+	union {
+		_Atomic(struct cells *) cells; /* if it is split */
+		_Atomic(struct block *) block; /* of a pacer; NULL: none */
+	};
 	/* What the actor knows of the window that the credit is from: its tag. */
-	alignas(CACHE_LINE) uint64_t tag_us;
+	uint64_t tag_us;
 	union {
 		uint64_t tag_part;
 		uint64_t told; /* a window's tag has no part: how much of it was used,
@@ -125,42 +148,25 @@ struct purse {
 		mono reset_at; /* where the store decides each: what it said by then is
 		                  of before the key was reset */
 	};
-	_Atomic uint64_t
-	    denial;     /* lives as credit does; its units: the least cost that fails */
-	uint64_t taken; /* units lent to this node under the tag, and not given back */
-	_Atomic uint32_t refused; /* units refused from memory, in this window; racy */
-	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
-	uint8_t holders;            /* nodes with units out, as the store said last */
-	uint8_t idle_looks;         /* in a row that found nothing spent */
-	uint32_t seen;              /* how many were left when it was last looked at */
-	uint32_t before;            /* the purse to be looked at before this one */
-	_Atomic uint64_t credit;
-
-	alignas(CACHE_LINE) struct lender *lender;
+	uint64_t taken;  /* units lent to this node under the tag, and not given back */
 	uint32_t hash;   /* its low half; the table has the top */
 	uint32_t number; /* in its set */
 	union {
-		_Atomic(struct cells *) cells; /* NULL: it is not hot */
-		_Atomic(struct block *) block; /* of a pacer; NULL: none */
-	};
-	_Atomic uint32_t pins; /* those who hold it, or PURSE_DEAD */
-	uint16_t key_len;
-	_Atomic bool used; /* since the hand last passed */
-	union {
-		uint8_t near[PURSE_NEAR];
-		uint8_t *far;
+		uint8_t tail[PURSE_NEAR - PURSE_HEAD]; /* of the key, if that is near */
+		uint8_t *far;                          /* all of it */
 	} key;
 };
 
-static_assert(sizeof(struct purse) == 2 * CACHE_LINE, "two lines, and no more");
+static_assert(sizeof(struct purse) == 2 * CACHE_LINE &&
+                  offsetof(struct purse, cells) == CACHE_LINE,
+              "two lines, and asks of most keys touch one");
 static_assert(IS_WET(struct purse, credit) && IS_WET(struct purse, refused) &&
-                  !IS_WET(struct purse, denial),
+                  !IS_WET(struct purse, lender) && !IS_WET(struct purse, denial) &&
+                  !IS_WET(struct purse, head),
               "see hot.h");
 
-static inline const uint8_t *purse_key(const struct purse *purse)
-{
-	return purse->key_len <= PURSE_NEAR ? purse->key.near : purse->key.far;
-}
+/* key_len bytes. */
+void purse_copy_key(const struct purse *purse, uint8_t *ret_key);
 
 /* ---- Spending -------------------------------------------------------------------- */
 
@@ -200,6 +206,13 @@ static ALWAYS_INLINE bool cell_take(struct cell *cell, mono now, uint64_t cost,
 	       LIKELY(credit_covers(word, now, cost)) && cell_spend(cell, word, cost);
 }
 
+/* NULL: it has none. */
+static ALWAYS_INLINE struct cells *purse_cells(struct purse *purse)
+{
+	return load_acquire(&purse->split) ? load_relaxed(&purse->cells) /* celled */
+	                                   : NULL;
+}
+
 /* The long way: there are cells, or another thread was faster.  Takes cost units; *ret_word is
  * then what is left where they were. */
 bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
@@ -211,7 +224,7 @@ static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
 {
 	uint64_t word;
 
-	if (load_relaxed(&purse->cells))
+	if (load_relaxed(&purse->split))
 		return purse_take_shared(purse, seat, now, cost, ret_word);
 	word = load_relaxed(&purse->credit);
 	if (!credit_covers(word, now, cost))
@@ -284,6 +297,9 @@ uint64_t purse_left(struct purse *purse, mono now);
 
 /* Remembers until then that no cost of so many units, or more, can be had. */
 void purse_deny(struct purse *purse, mono then, uint64_t least);
+
+/* From now on it has these. */
+void purse_split(struct purse *purse, struct cells *cells);
 
 /* Puts a block in the place of the one that was there, which is returned. */
 struct block *purse_put_block(struct purse *purse, struct block *block);

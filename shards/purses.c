@@ -79,6 +79,7 @@ static void free_parts(struct purses *set, struct purse *purse)
 	if (cells)
 		free_part(set, &cells->part.retired);
 	store_relaxed(&purse->cells, NULL);
+	store_relaxed(&purse->split, false);
 }
 
 /* The number of what was retired. */
@@ -93,7 +94,7 @@ static uint32_t number_of(const struct retired *retired)
 
 static bool is_split(const struct purse *purse)
 {
-	return purse->lender->lending != LENDING_PLACES && load_relaxed(&purse->cells);
+	return load_relaxed(&purse->split);
 }
 
 /* Nobody looks at it any more. */
@@ -290,23 +291,32 @@ static bool make_room(struct purses *set)
 	return true;
 }
 
+static void put_near(struct purse *purse, const struct purse_name *name)
+{
+	size_t head = name->key_len < PURSE_HEAD ? name->key_len : PURSE_HEAD;
+
+	memcpy(purse->head, name->key, head);
+	memcpy(purse->key.tail, name->key + head, name->key_len - head);
+}
+
+static bool put_far(struct purses *set, struct purse *purse,
+                    const struct purse_name *name)
+{
+	purse->key.far = memory_take(set->own.allocator, name->key_len);
+	if (purse->key.far)
+		memcpy(purse->key.far, name->key, name->key_len);
+	return purse->key.far != NULL;
+}
+
 static bool put_key(struct purses *set, struct purse *purse,
                     const struct purse_name *name)
 {
-	uint8_t *far;
-
+	if (name->key_len <= PURSE_NEAR)
+		put_near(purse, name);
+	else if (!put_far(set, purse, name))
+		return false;
 	purse->key_len = name->key_len;
-	if (name->key_len <= PURSE_NEAR) {
-		memcpy(purse->key.near, name->key, name->key_len);
-		return true;
-	}
-	far = memory_take(set->own.allocator, name->key_len);
-	purse->key.far = far;
-	if (far)
-		memcpy(far, name->key, name->key_len);
-	else
-		purse->key_len = 0;
-	return far != NULL;
+	return true;
 }
 
 /* As new, but for its number. */
@@ -358,7 +368,7 @@ bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 	size_t bytes = sizeof(struct cells) + count * sizeof(struct cell);
 	struct cells *cells;
 
-	gale_assert(load_relaxed(&purse->cells) == NULL);
+	gale_assert(!load_relaxed(&purse->split));
 	if (!may_split(set, bytes))
 		return false;
 	cells = memory_take_lines(set->own.allocator, bytes);
@@ -366,7 +376,7 @@ bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 		return false;
 	cells->part.bytes = bytes;
 	cells->count = count;
-	store_release(&purse->cells, cells); /* celled */
+	purse_split(purse, cells);
 	set->own.split++;
 	return true;
 }

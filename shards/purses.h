@@ -145,11 +145,22 @@ static ALWAYS_INLINE bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t
 	return eight_at(a + len - 8) == eight_at(b + len - 8);
 }
 
+static ALWAYS_INLINE bool key_is(const struct purse *purse, const uint8_t *key,
+                                 size_t len)
+{
+	if (LIKELY(len <= PURSE_HEAD))
+		return bytes_equal(purse->head, key, len);
+	if (len <= PURSE_NEAR)
+		return bytes_equal(purse->head, key, PURSE_HEAD) &&
+		       bytes_equal(purse->key.tail, key + PURSE_HEAD, len - PURSE_HEAD);
+	return bytes_equal(purse->key.far, key, len);
+}
+
 static ALWAYS_INLINE bool purse_is(const struct purse *purse,
                                    const struct purse_name *name)
 {
 	return purse->lender == name->lender && purse->key_len == name->key_len &&
-	       bytes_equal(purse_key(purse), name->key, name->key_len);
+	       key_is(purse, name->key, name->key_len);
 }
 
 static ALWAYS_INLINE struct purse *root_find(const table_root *root,
@@ -177,10 +188,8 @@ static inline void root_prefetch_purse(const table_root *root, uint64_t hash)
 	struct seek seek = root_seek(root, hash);
 	struct purse *purse = table_next(&seek);
 
-	if (!purse)
-		return;
-	__builtin_prefetch(purse, /* to be written= */ 1);
-	__builtin_prefetch(&purse->lender);
+	if (purse)
+		__builtin_prefetch(purse, /* to be written= */ 1);
 }
 
 bool purses_open(struct purses *set, struct gale_allocator *allocator,

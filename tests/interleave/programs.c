@@ -151,7 +151,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	seat->found = purse != NULL;
 	if (purse) {
 		purse_use(purse);
-		must_hold(purse->key.near[0] == *name->key);
+		must_hold(purse->head[0] == *name->key);
 		if (local_try_word(purse, local_cell(purse, number), now, 1, &word) ==
 		    LOCAL_TAKEN)
 			seat->taken++;
@@ -322,7 +322,7 @@ static void seat_holds(void)
 	hold(seat);
 	if (!seat->held)
 		return;
-	must_hold(seat->held->key.near[0] == 0); /* Y3 */
+	must_hold(seat->held->head[0] == 0); /* Y3 */
 	if (local_try_word(seat->held, local_cell(seat->held, 0), now, 1, &word) ==
 	    LOCAL_TAKEN)
 		seat->taken++;

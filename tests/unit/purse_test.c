@@ -50,7 +50,7 @@ static struct cells *give_cells(struct purse *purse, uint32_t count)
 
 	must(cells);
 	cells->count = count;
-	store_release(&purse->cells, cells); /* celled */
+	purse_split(purse, cells);
 	return cells;
 }
 
@@ -59,7 +59,7 @@ static void free_cells(struct purse *purse)
 	struct cells *cells = load_relaxed(&purse->cells);
 
 	memory_give_lines(memory_default(), cells, cells_bytes(cells->count));
-	store_relaxed(&purse->cells, NULL);
+	store_relaxed(&purse->split, false);
 }
 
 static uint64_t units_of(_Atomic uint64_t *word)

@@ -160,8 +160,7 @@ static void what_was_added_is_found_and_nothing_else(void **state)
 
 		assert_non_null(purse);
 		assert_ptr_equal(purses_at(&world.purses, purse->number), purse);
-		assert_memory_equal(purse_key(purse), name_of(i)->key,
-		                    purse->key_len); /* Y2 */
+		assert_true(purse_is(purse, &name_of(i)->name)); /* Y2 */
 	}
 	assert_null(find(&world, 600));
 	purses_turn(&world.purses);
@@ -211,17 +210,33 @@ static void keys_are_told_apart_by_each_byte(void **state)
 	}
 }
 
+/* Whichever of its bytes another key differs in. */
+static void is_told_from_others(const struct purse *purse, struct named *named)
+{
+	assert_true(purse_is(purse, &named->name));
+	for (uint16_t i = 0; i < named->name.key_len; i++) {
+		named->key[i] ^= 1;
+		assert_false(purse_is(purse, &named->name));
+		named->key[i] ^= 1;
+	}
+}
+
 static void keys_of_any_length_are_kept(void **state)
 {
-	static const uint16_t lengths[] = { 1, PURSE_NEAR - 1, PURSE_NEAR,
-		                            PURSE_NEAR + 1, KEY_ROOM };
+	static const uint16_t lengths[] = { 1,
+		                            PURSE_HEAD,
+		                            PURSE_HEAD + 1,
+		                            PURSE_NEAR - 1,
+		                            PURSE_NEAR,
+		                            PURSE_NEAR + 1,
+		                            KEY_ROOM };
 	struct world world;
 
 	(void)state;
 	world_init(&world);
 	assert_true(world_open(&world, MOST));
-	for (unsigned i = 0; i < 5; i++) {
-		struct named named;
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct named named, copy;
 		uint64_t blocks = world.allocator.blocks;
 		struct purse *purse;
 
@@ -231,8 +246,12 @@ static void keys_of_any_length_are_kept(void **state)
 		if (i > 0) /* the first takes a chunk */
 			assert_int_equal(world.allocator.blocks - blocks,
 			                 lengths[i] > PURSE_NEAR);
+		is_told_from_others(purse, &named);
+		purse_copy_key(purse, (uint8_t *)copy.key);
+		assert_memory_equal(copy.key, named.key, lengths[i]);
 		memset(named.key, 0, sizeof(named.key)); /* it is a copy. Y2 */
-		assert_true(purse_key(purse)[0] == '0' + i);
+		named.name.key = (const uint8_t *)copy.key;
+		assert_true(purse_is(purse, &named.name));
 	}
 	world_close(&world);
 }
@@ -433,8 +452,7 @@ static void what_a_reader_may_see_is_not_used_again(void **state)
 	assert_true(world.evicted > 0);
 	assert_int_equal(world.gone, 0);
 	assert_true(purses_turn(&world.purses));
-	assert_memory_equal(purse_key(seen), name_of(0)->key, seen->key_len); /* Y2 */
-	assert_ptr_equal(seen->lender, &units_lender);                        /* Y2 */
+	assert_true(purse_is(seen, &name_of(0)->name)); /* Y2 */
 	assert_null(add(&world, MOST));
 	reader_exit(&world.reader);
 	assert_non_null(add(&world, MOST));
@@ -487,7 +505,7 @@ static void a_new_purse_is_as_new(void **state)
 	assert_int_equal(load_relaxed(&purse->contended), 0);
 	assert_int_equal(load_relaxed(&purse->refused), 0);
 	assert_int_equal(load_relaxed(&purse->pins), 0);
-	assert_null(load_relaxed(&purse->cells));
+	assert_false(load_relaxed(&purse->split));
 	assert_int_equal(purse->taken + purse->holders + purse->idle_looks, 0);
 	assert_int_equal(purses_own(&world.purses, purse)->next, NUMBER_UNLISTED);
 	assert_int_equal(purses_own(&world.purses, purse)->errand, ERRAND_NONE);
@@ -684,7 +702,7 @@ static void act_once(struct scene *s, struct chance *chance)
 		purse_put(purse, far, 50, start);
 		s->put += 50;
 	}
-	if (purse && chance_one_in(chance, 8) && !load_relaxed(&purse->cells))
+	if (purse && chance_one_in(chance, 8) && !load_relaxed(&purse->split))
 		purses_give_cells(set, purse, READERS);
 	if (s->turn++ % 100 == 0)
 		must(purses_valid(set)); /* I4, I5 */
