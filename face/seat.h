@@ -69,6 +69,15 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, counter.rate),
               "see hot.h");
 
+/* What an ask reads of a purse, and not only to count, against what it writes of its seat. */
+#define IS_APART(of_purse, of_seat)                                                    \
+	(WET_WORD(struct purse, of_purse) != WET_WORD(struct gale_seat, of_seat))
+static_assert(IS_APART(credit, reader.reading) && IS_APART(denial, reader.reading) &&
+                  IS_APART(credit, counters[COUNT_ALLOWED]) &&
+                  IS_APART(credit, counters[COUNT_REFUSED]) &&
+                  IS_APART(denial, counters[COUNT_REFUSED]),
+              "see hot.h");
+
 /* Has it not left, and is this the process that it joined in? */
 bool seat_is_here(const struct gale_seat *seat);
 

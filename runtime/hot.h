@@ -19,11 +19,13 @@
  * the same low 12 bits, as if it were the same word.  An ask's own stores then stand in
  * the way of the next ask's loads, by chance of where its memory lies; this costs more
  * than an ask.  So whatever an ask writes, but for its answer, lies in the second
- * quarter of 128 bytes, and nothing else that an ask reads does: static asserts beside
- * each type say so.
+ * quarter of 128 bytes, and of what else an ask reads only a denial, which is on the same
+ * line; and what is read there has eight bytes to itself, of the four times eight that
+ * there are.  Static asserts beside each type say so.
  */
 #define WET_ALIGN 128
 #define IS_WET(type, member) (offsetof(type, member) % WET_ALIGN / 32 == 1)
+#define WET_WORD(type, member) (offsetof(type, member) % WET_ALIGN / 8)
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define ALWAYS_INLINE inline __attribute__((always_inline))

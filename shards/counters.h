@@ -15,8 +15,8 @@
 
 /* Of a seat: where its answers came from. */
 #define SEAT_COUNTERS(X)                                                               \
-	X(ALLOWED, "allowed_from_credit")                                              \
 	X(REFUSED, "refused_from_memory")                                              \
+	X(ALLOWED, "allowed_from_credit")                                              \
 	X(MISSED, "missed")                                                            \
 	X(TURNED_AWAY, "turned_away_while_store_was_down")                             \
 	X(CROWDED, "crowded_out")

@@ -11,10 +11,11 @@
  *     line 0   whose it is, denial, credit     all that an ask of most keys touches
  *     line 1   the actor's books, where cells are, and what a long key ends with
  *
- * An ask of a key that is not in the cache waits for one line so, and not for two.  That the
- * line which is compared is the one that allows write costs nobody else: who compares it wants
- * to write it, and a key that is hot gets a cell gets a cell for each seat, on a line of its own.
- * A seat moves a slice of the credit to its cell, and takes from there by a load and a store, as nobody
+ * An ask about a key that is not in the cache so waits for one line, and not for two.  Who
+ * compares a name wants to write the credit, too: it loses nothing by meeting both at once.
+ *
+ * A key that is hot gets a cell for each seat, on a line of its own.  A seat moves a
+ * slice of the credit to its cell, and takes from there by a load and a store, as nobody
  * else writes there.  When the actor wants back what lies in cells, it says so in each
  * and makes every thread pass a fence.  A seat that has stored before the fence has taken
  * what it stored, and the actor finds the rest; one that stores after it sees, when it
@@ -117,8 +118,10 @@ struct cells {
 
 struct purse {
 	alignas(CACHE_LINE) struct lender *lender;
-	_Atomic uint64_t denial;  /* lives as credit does; its units: the least cost that
-	                           * fails */
+	uint16_t key_len;
+	_Atomic bool used;        /* since the hand last passed */
+	_Atomic bool split;       /* it has cells */
+	_Atomic uint32_t pins;    /* those who hold it, or PURSE_DEAD */
 	uint8_t head[PURSE_HEAD]; /* of the key, if that is near */
 	uint32_t seen;            /* how many were left when it was last looked at */
 	uint32_t before;          /* the purse to be looked at before this one */
@@ -126,10 +129,8 @@ struct purse {
 	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
 	uint8_t holders;            /* nodes with units out, as the store said last */
 	uint8_t idle_looks;         /* in a row that found nothing spent */
-	uint16_t key_len;
-	_Atomic bool used;     /* since the hand last passed */
-	_Atomic bool split;    /* it has cells */
-	_Atomic uint32_t pins; /* those who hold it, or PURSE_DEAD */
+	_Atomic uint64_t
+	    denial; /* lives as credit does; its units: the least cost that fails */
 	_Atomic uint64_t credit;
 
 	union {
@@ -161,7 +162,8 @@ static_assert(sizeof(struct purse) == 2 * CACHE_LINE &&
                   offsetof(struct purse, cells) == CACHE_LINE,
               "two lines, and asks of most keys touch one");
 static_assert(IS_WET(struct purse, credit) && IS_WET(struct purse, refused) &&
-                  !IS_WET(struct purse, lender) && !IS_WET(struct purse, denial) &&
+                  !IS_WET(struct purse, lender) && !IS_WET(struct purse, key_len) &&
+                  !IS_WET(struct purse, used) && !IS_WET(struct purse, split) &&
                   !IS_WET(struct purse, head),
               "see hot.h");
 

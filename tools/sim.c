@@ -22,6 +22,7 @@ static struct world world; /* too large for a stack */
 
 struct run {
 	uint64_t asks;
+	uint64_t admitted; /* units, also of windows that are not whole */
 	uint64_t over;
 	double used;  /* of what there was; percent */
 	double asked; /* of it */
@@ -64,8 +65,10 @@ static void measure(const struct script *script, struct run *run)
 	double windows = (double)(script->ends_us - script->begins_us) /
 	                 (double)script->plan.rule.period_us;
 
-	for (uint32_t i = 0; i < script->plan.keys; i++)
+	for (uint32_t i = 0; i < script->plan.keys; i++) {
 		used += used_of_key(script, i);
+		run->admitted += world.laws[i].admitted;
+	}
 	for (size_t i = 0; i < world.call_count; i++)
 		asked += (double)world.calls[i]->cost;
 	run->used = 100 * used / units;
@@ -164,6 +167,7 @@ static void add(struct total *total, const struct run *run)
 	total->runs++;
 	total->broken += run->fault[0] != '\0';
 	sum->asks += run->asks;
+	sum->admitted += run->admitted;
 	sum->over = sum->over > run->over ? sum->over : run->over;
 	sum->used += run->used;
 	sum->asked += run->asked;
@@ -264,6 +268,15 @@ static bool nothing_asked(uint64_t seed)
 	return false;
 }
 
+static enum fleet_status nothing_admitted(void)
+{
+	fflush(stdout);
+	fputs("gale sim: nothing was admitted in any run, which proves nothing: raise "
+	      "--limit, or lower --cost\n",
+	      stderr);
+	return FLEET_BROKEN;
+}
+
 static bool run_seed(const struct sim_flags *flags, uint64_t seed,
                      const struct choice *choice, struct total *total)
 {
@@ -292,6 +305,8 @@ static enum fleet_status run_all(const struct sim_flags *flags)
 	for (uint64_t i = 0; i <= flags->last_seed - flags->first_seed; i++)
 		if (!run_seed(flags, flags->first_seed + i, &choice, &total))
 			return FLEET_BROKEN;
+	if (total.sum.admitted == 0)
+		return nothing_admitted();
 	tell_total(&total);
 	return total.broken ? FLEET_BROKEN : FLEET_HELD;
 }

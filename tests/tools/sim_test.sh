@@ -133,6 +133,9 @@ grep -q '^gale sim: seed 0: nothing was asked' "$work/err" || fail "a run of not
 run 1 --seeds 0 --limit 1 --demand 1 --duration 1s --arrivals steady
 grep -q '^gale sim: seed 0: nothing was asked' "$work/err" || fail "no demand goes unnoticed"
 grep -q HELD "$work/out" && fail "what was not asked has held"
+run 1 --seeds 0 --limit 1 --cost 2 --duration 2s
+grep -q '^gale sim: nothing was admitted' "$work/err" || fail "a run that denies all goes unnoticed"
+grep -q HELD "$work/out" && fail "what was not admitted has held"
 "$gale" sim $short >/dev/full 2>"$work/err"
 [ $? = 3 ] || fail "nobody hears that the disk is full"
 if [ -n "$memory" ]; then

@@ -223,13 +223,10 @@ static void is_told_from_others(const struct purse *purse, struct named *named)
 
 static void keys_of_any_length_are_kept(void **state)
 {
-	static const uint16_t lengths[] = { 1,
-		                            PURSE_HEAD,
-		                            PURSE_HEAD + 1,
-		                            PURSE_NEAR - 1,
-		                            PURSE_NEAR,
-		                            PURSE_NEAR + 1,
-		                            KEY_ROOM };
+	static const uint16_t lengths[] = {
+		1,          PURSE_HEAD,     PURSE_HEAD + 1, PURSE_NEAR - 1,
+		PURSE_NEAR, PURSE_NEAR + 1, KEY_ROOM
+	};
 	struct world world;
 
 	(void)state;
