@@ -76,9 +76,9 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 /* The seat's own cell, or NULL: it takes from the credit that all share. */
 static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 {
-	struct cells *cells = purse_cells(purse);
-
-	return cells && seat < cells->count ? &cells->at[seat] : NULL;
+	if (seat >= load_acquire(&purse->split)) /* celled */
+		return NULL;
+	return &load_relaxed(&purse->cells)->at[seat];
 }
 
 /* What was there is in *word, and covers the cost. */

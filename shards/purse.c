@@ -236,8 +236,9 @@ void purse_put(struct purse *purse, mono then, uint64_t units, mono now)
 
 void purse_split(struct purse *purse, struct cells *cells)
 {
+	gale_assert(cells->count <= UINT8_MAX);
 	store_relaxed(&purse->cells, cells);
-	store_release(&purse->split, true); /* celled */
+	store_release(&purse->split, (uint8_t)cells->count); /* celled */
 }
 
 /* A pacer has a block where others have cells. */

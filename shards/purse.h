@@ -120,7 +120,7 @@ struct purse {
 	alignas(CACHE_LINE) struct lender *lender;
 	uint16_t key_len;
 	_Atomic bool used;        /* since the hand last passed */
-	_Atomic bool split;       /* it has cells */
+	_Atomic uint8_t split;    /* so many seats have cells; 0: it is not hot */
 	_Atomic uint32_t pins;    /* those who hold it, or PURSE_DEAD */
 	uint8_t head[PURSE_HEAD]; /* of the key, if that is near */
 	uint32_t seen;            /* how many were left when it was last looked at */

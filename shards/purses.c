@@ -79,7 +79,7 @@ static void free_parts(struct purses *set, struct purse *purse)
 	if (cells)
 		free_part(set, &cells->part.retired);
 	store_relaxed(&purse->cells, NULL);
-	store_relaxed(&purse->split, false);
+	store_relaxed(&purse->split, 0);
 }
 
 /* The number of what was retired. */

@@ -59,7 +59,7 @@ static void free_cells(struct purse *purse)
 	struct cells *cells = load_relaxed(&purse->cells);
 
 	memory_give_lines(memory_default(), cells, cells_bytes(cells->count));
-	store_relaxed(&purse->split, false);
+	store_relaxed(&purse->split, 0);
 }
 
 static uint64_t units_of(_Atomic uint64_t *word)
