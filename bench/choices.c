@@ -3,8 +3,8 @@
 /*
  * choices.c -- what would the other choices give?
  *
- * The tables of two libraries in the place of our own: the same keys, the same two lines
- * for each, the same take at the end.  And the ways to share one hot word that were not
+ * The tables of two libraries in the place of our own: the same keys, one line for each,
+ * the same take at the end.  And the ways to share one hot word that were not
  * taken.  Nothing of this is in the library.
  */
 #define _GNU_SOURCE
@@ -30,7 +30,7 @@
 
 struct entry {
 	alignas(CACHE_LINE) _Atomic uint64_t credit;
-	alignas(CACHE_LINE) struct key key;
+	struct key key;
 	struct cds_lfht_node node;
 	_Atomic uint64_t
 	    *behind; /* the credit again, where it is not found with the entry */

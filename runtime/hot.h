@@ -18,10 +18,10 @@
  * A processor may hold a load back while a store is under way to another address with
  * the same low 12 bits, as if it were the same word.  An ask's own stores then stand in
  * the way of the next ask's loads, by chance of where its memory lies; this costs more
- * than an ask.  So whatever an ask writes, but for its answer, lies in the second
- * quarter of 128 bytes, and of what else an ask reads only a denial, which is on the same
- * line; and what is read there has eight bytes to itself, of the four times eight that
- * there are.  Static asserts beside each type say so.
+ * than an ask.  So whatever every ask writes, but for its answer, lies in the second
+ * quarter of 128 bytes, and of what else it reads only a denial.  And of the four words
+ * that there are in a quarter, it reads of a purse none that it writes of its seat, but to
+ * count.  Static asserts beside each type say so.
  */
 #define WET_ALIGN 128
 #define IS_WET(type, member) (offsetof(type, member) % WET_ALIGN / 32 == 1)

@@ -9,7 +9,7 @@
  * be read together, and a reader that stalls between two steps does no harm.
  *
  *     line 0   whose it is, denial, credit     all that an ask of most keys touches
- *     line 1   the actor's books, where cells are, and what a long key ends with
+ *     line 1   most of the actor's books, where cells are, what a long key ends with
  *
  * An ask about a key that is not in the cache so waits for one line, and not for two.  Who
  * compares a name wants to write the credit, too: it loses nothing by meeting both at once.
@@ -44,8 +44,8 @@
  *   Y3  A purse that is dead (pins) is never pinned again.  What a slow thread still puts
  *       into it is lost, not spent.
  *
- * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin:
- *           any, within a grace period or with a pin.  Of a cell, and of purse_take with
+ * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin,
+ *           purse_cells: any, within a grace period or with a pin.  Of a cell, and of purse_take with
  *           its number: its seat, which has it alone.  purse_unpin: whoever has pinned.
  *           The rest: the shard's actor.
  *
@@ -55,7 +55,8 @@
  *   there is to know, and publishes nothing else.
  *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
  *             What was read under a pin has been read, before it is freed.
- *   celled   the actor stores split with release  ->  purse_cells loads it with acquire
+ *   celled   the actor stores split with release  ->  purse_cells and local_cell load it
+ *            with acquire
  *            The cells are there, and empty, not garbage.
  *   entered  (runtime/grace.h) The actor stores state, makes every thread pass a fence,
  *            then loads credit; a seat stores credit, then loads state.  So they cannot

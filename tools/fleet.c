@@ -163,9 +163,12 @@ static bool begin(struct fleet *fleet)
 
 /* ---- Looking --------------------------------------------------------------------- */
 
-static double seconds_until(const struct fleet *fleet, uint64_t now_us)
+/* Of the run, which is over then, however late that is noticed. */
+static double seconds_of_run(const struct fleet *fleet, uint64_t now_us)
 {
-	return (double)(now_us - fleet->begin_us) / 1e6;
+	uint64_t until_us = now_us < fleet->stop_us ? now_us : fleet->stop_us;
+
+	return (double)(until_us - fleet->begin_us) / 1e6;
 }
 
 static void look(const struct fleet *fleet, struct report *report)
@@ -197,7 +200,7 @@ static struct frame frame_at(struct fleet *fleet, uint64_t now_us)
 	struct frame frame = { .flags = fleet->flags };
 
 	look(fleet, &seen);
-	frame.elapsed_s = seconds_until(fleet, now_us);
+	frame.elapsed_s = seconds_of_run(fleet, now_us);
 	frame.allowed = seen.counts[SEEN_ALLOWED];
 	frame.decisions = frame.allowed + seen.counts[SEEN_DENIED];
 	frame.decisions_per_s = rate_at(fleet, frame.decisions, now_us);
@@ -318,7 +321,7 @@ static enum fleet_status report(struct fleet *fleet)
 		sentence_say(&fleet->why, "an answer that was promised did not come");
 		return FLEET_FAILED;
 	}
-	report.seconds = seconds_until(fleet, fleet->stop_us);
+	report.seconds = seconds_of_run(fleet, fleet->stop_us);
 	report.clock_step_us = fleet->clock_step_us;
 	report.tally = tally_total(fleet->tally);
 	if (fleet->many)

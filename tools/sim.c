@@ -305,7 +305,7 @@ static enum fleet_status run_all(const struct sim_flags *flags)
 	for (uint64_t i = 0; i <= flags->last_seed - flags->first_seed; i++)
 		if (!run_seed(flags, flags->first_seed + i, &choice, &total))
 			return FLEET_BROKEN;
-	if (total.sum.admitted == 0)
+	if (total.broken == 0 && total.sum.admitted == 0)
 		return nothing_admitted();
 	tell_total(&total);
 	return total.broken ? FLEET_BROKEN : FLEET_HELD;

@@ -142,8 +142,10 @@ static void *stand_still(void *arg)
 
 		keys = reply->integer;
 		redis_reply_free(reply);
-	} while (keys <
-	         63 + 12); /* the generation, its canaries, and some of the script's */
+	} while (
+	    !load_relaxed(&stopping) &&
+	    keys <
+		63 + 12); /* the generation, its canaries, and some of the script's */
 	redis_talk_close(&talk);
 	redis_server_pause(&redis);
 	return NULL;
@@ -160,8 +162,11 @@ static void of_a_store_that_is_late_nothing_is_told(void **state)
 	(void)state;
 	snprintf(url, sizeof(url), "redis://%s", redis.socket);
 	flags.url = url;
+	redis_server_do(&redis, "FLUSHALL"); /* what the forgetful one left */
+	store_relaxed(&stopping, false);
 	must(pthread_create(&thread, NULL, stand_still, NULL) == 0);
 	status = check_store(&flags, stdout, &why);
+	store_relaxed(&stopping, true);
 	must(pthread_join(thread, NULL) == 0);
 	redis_server_go_on(&redis);
 	assert_int_equal(status, CHECK_UNTOLD);

@@ -194,10 +194,10 @@ static void tell(const struct loss *loss, unsigned admitted)
 	}
 }
 
-/* All of the limit, and no more.  A round in which an answer was late, and which has lost
- * something by that, is begun again. */
-static void admits_the_limit(const struct loss *loss,
-                             unsigned (*admit)(const struct loss *loss))
+/* All of the limit, and no more than so much.  A round in which an answer was late, and which
+ * has lost something by that, is begun again. */
+static void admits(const struct loss *loss, unsigned (*admit)(const struct loss *loss),
+                   unsigned most)
 {
 	unsigned admitted = 0;
 
@@ -205,11 +205,11 @@ static void admits_the_limit(const struct loss *loss,
 		late = false;
 		begin(loss);
 		admitted = admit(loss);
-		if (admitted != LIMIT)
+		if (admitted < LIMIT || admitted > most)
 			tell(loss, admitted);
 		end();
 	}
-	assert_int_equal(admitted, LIMIT);
+	assert_in_range(admitted, LIMIT, most);
 }
 
 static unsigned by_two_that_remind(const struct loss *loss)
@@ -229,7 +229,7 @@ static void nothing_is_granted_twice_if_all_remind(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < LOSSES; i++)
-		admits_the_limit(&losses[i], by_two_that_remind);
+		admits(&losses[i], by_two_that_remind, LIMIT);
 }
 
 /* What it has remembered is dropped soon after. */
@@ -265,22 +265,22 @@ static void what_was_used_up_stays_so(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < LOSSES; i++)
-		admits_the_limit(&losses[i], by_one_that_was_denied);
+		admits(&losses[i], by_one_that_was_denied, LIMIT);
+}
+
+static unsigned by_one_of_two(const struct loss *loss)
+{
+	unsigned admitted = BATCH + lets_in(&nodes[1], BATCH);
+
+	loss->happen();
+	return admitted + lets_in_all(&nodes[0]);
 }
 
 static void what_nobody_speaks_of_is_granted_again_and_no_more(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < LOSSES; i++) {
-		unsigned admitted = BATCH;
-
-		begin(&losses[i]);
-		admitted += lets_in(&nodes[1], BATCH);
-		losses[i].happen();
-		admitted += lets_in_all(&nodes[0]);
-		assert_in_range(admitted, LIMIT, LIMIT + BATCH);
-		end();
-	}
+	for (size_t i = 0; i < LOSSES; i++)
+		admits(&losses[i], by_one_of_two, LIMIT + BATCH);
 }
 
 static int start_servers(void **state)
