@@ -235,11 +235,12 @@ static bool are_units(const struct step *step, uint64_t a, uint64_t b)
 static bool came(struct check *check, const struct step *step,
                  const struct gale_answer *answer)
 {
-	check->late |= answer->why == GALE_WHY_LATE;
-	return !check->late || sentence_say(check->why, "step %llu of seed %llu: %s",
-	                                    (unsigned long long)step->number,
-	                                    (unsigned long long)check->flags->seed,
-	                                    gale_why_text(answer->why));
+	if (answer->why != GALE_WHY_LATE)
+		return true;
+	check->late = true;
+	return sentence_say(
+	    check->why, "step %llu of seed %llu: %s", (unsigned long long)step->number,
+	    (unsigned long long)check->flags->seed, gale_why_text(answer->why));
 }
 
 static bool are_same(struct check *check, const struct step *step,
@@ -378,7 +379,7 @@ struct crowd {
 	pthread_barrier_t start;
 	atomic_uint allowed;
 	atomic_uint others; /* neither admitted nor denied by the rule ... */
-	atomic_uint late;   /* ... of which so many by lateness */
+	atomic_bool late;   /* ... and one of those because it came too late */
 };
 
 static void *come(void *arg)
@@ -394,7 +395,8 @@ static void *come(void *arg)
 	}
 	atomic_fetch_add(&crowd->allowed, answer.verdict == GALE_ALLOW);
 	atomic_fetch_add(&crowd->others, answer.why != GALE_WHY_RULE);
-	atomic_fetch_add(&crowd->late, answer.why == GALE_WHY_LATE);
+	if (answer.why == GALE_WHY_LATE)
+		atomic_store(&crowd->late, true);
 	return NULL;
 }
 
@@ -417,7 +419,7 @@ static bool judge(struct check *check, const struct crowd *crowd, const char *na
 {
 	if (crowd->allowed == FIFTY && crowd->others == 0)
 		return true;
-	check->late |= crowd->late > 0 && crowd->allowed <= FIFTY;
+	check->late |= crowd->late && crowd->allowed <= FIFTY;
 	return sentence_say(check->why,
 	                    "a crowd of %d at a %s of %d: %u were admitted, and %u not "
 	                    "answered",

@@ -33,9 +33,7 @@ enum check_status {
 	CHECK_KEPT = 0,
 	CHECK_BROKEN = 1,  /* an answer differs, or there is none */
 	CHECK_BAD_USE = 2, /* a word or the URL is wrong */
-	CHECK_UNTOLD =
-	    3, /* an answer was late: what was done, and so what comes of it, is
-	                    * not known */
+	CHECK_UNTOLD = 3,  /* an answer was late: what it did is not known */
 };
 
 /* argv as after "gale store". */
