@@ -55,7 +55,7 @@ static void loop(struct actor *actor) ON(actor_role)
 			continue;
 		if (turned.stopping)
 			return;
-		wake_wait_for(actor->watch_fd, turned.next_ns);
+		wake_wait_on(actor->watch_fd, turned.next_ns);
 	}
 }
 

@@ -31,9 +31,9 @@ void wake_clear(struct wake *wake);
  * never.  May return early: the caller looks again. */
 void wake_wait(struct wake *wake, uint64_t deadline_ns);
 
-/* The same, for a descriptor of another kind: until it is readable. */
-void wake_wait_for(int fd, uint64_t deadline_ns);
-/* Until one of them is; -1: there is no other. */
+/* The same, until one of these is readable; -1: there is no other. */
 void wake_wait_for_either(int fd, int other_fd, uint64_t deadline_ns);
+/* The same, until an epoll tells of something; -1: there is none. */
+void wake_wait_on(int epoll_fd, uint64_t deadline_ns);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "runtime/actor.h"
@@ -129,6 +130,49 @@ static void a_wait_for_what_was_raised_before_does_not_sleep(void **state)
 	wake_wait(&wake, UINT64_MAX);
 	wake_wait(&wake, before + TOO_LONG_NS);
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
+	wake_close(&wake);
+}
+
+static void check_deadline_on(int fd)
+{
+	uint64_t deadline = patience_now_ns() + 5000000;
+	unsigned waits = 0;
+
+	wake_wait_on(fd, 0); /* passed */
+	for (; patience_now_ns() < deadline; waits++)
+		wake_wait_on(fd, deadline);
+	assert_in_range(waits, 0, 100); /* it slept */
+	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
+}
+
+static void check_raised_on(int fd)
+{
+	uint64_t before = patience_now_ns();
+
+	wake_wait_on(fd, UINT64_MAX);
+	wake_wait_on(fd, before + TOO_LONG_NS);
+	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
+}
+
+/* A descriptor of another kind is waited for as all are where the kernel has no such wait. */
+static void a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells(void **state)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	struct wake wake;
+
+	(void)state;
+	assert_true(wake_open(&wake));
+	assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake.fd, &readable), 0);
+	check_deadline_on(epoll_fd);
+	check_deadline_on(wake.fd);
+	check_deadline_on(-1);
+	wake_raise(&wake);
+	check_raised_on(epoll_fd);
+	check_raised_on(wake.fd);
+	wake_clear(&wake);
+	check_deadline_on(epoll_fd);
+	close(epoll_fd);
 	wake_close(&wake);
 }
 
@@ -364,6 +408,8 @@ int main(void)
 		cmocka_unit_test(its_descriptor_is_closed_on_exec_and_never_blocks),
 		cmocka_unit_test(a_wait_ends_at_its_deadline),
 		cmocka_unit_test(a_wait_for_what_was_raised_before_does_not_sleep),
+		cmocka_unit_test(
+		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
 		cmocka_unit_test(
 		    a_hundred_thousand_wake_ups_to_and_fro_are_none_too_few),
 		cmocka_unit_test(the_last_of_four_raisers_is_seen),
