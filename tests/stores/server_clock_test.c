@@ -770,8 +770,11 @@ static void no_window_of_postgres_opens_twice_in_silence(void **state)
 /* There is enough for all; but a server that is new has nothing to give. */
 static void is_answered(struct gale_seat *seat, struct gale_limiter *limiter)
 {
-	assert_int_equal(gale_wait(seat, limiter, "k", 1, 1, WITHIN).verdict,
-	                 GALE_ALLOW);
+	struct gale_answer answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
+
+	if (answer.verdict != GALE_ALLOW)
+		fail_msg("%s, and again in %" PRIu64 " us", gale_why_text(answer.why),
+		         answer.retry_after_us);
 }
 
 /* Who looks at what has expired drops it. */
