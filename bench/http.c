@@ -211,7 +211,9 @@ static double ns_of_calls(const struct timed_calls *before,
 static void note_calls(const struct timed *before, const struct timed *after,
                        double requests, double a_ns, struct cost *cost)
 {
-	cost->asks = ns_of_calls(&before->asks, &after->asks, a_ns) / requests;
+	cost->asks = (ns_of_calls(&before->asks, &after->asks, a_ns) +
+	              ns_of_calls(&before->prefetches, &after->prefetches, a_ns)) /
+	             requests;
 	cost->others = (ns_of_calls(&before->ticks, &after->ticks, a_ns) +
 	                ns_of_calls(&before->takes, &after->takes, a_ns)) /
 	               requests;

@@ -3,9 +3,10 @@
 /*
  * http_inside.c -- asks inside a server that knows nothing of gale, such as nginx.
  *
- * Loaded before the server's libraries (LD_PRELOAD), it sees what the server receives, asks
- * for each request by its X-Api-Key, and ticks when the server's loop has turned, as a
- * module of that server would.  The limit is out of reach, what is leased lasts, and what
+ * Loaded before the server's libraries (LD_PRELOAD), it sees what the server receives and
+ * finds each request's X-Api-Key, for which it prefetches; it asks when the server has read
+ * the request and opens the page, or else when it writes, and ticks when the server's loop
+ * has turned: as a module of that server would.  The limit is out of reach, what is leased lasts, and what
  * is answered changes nothing: this is for gale_http to measure, against a server in which
  * it is loaded, too, and finds the key, but is told not to ask.  The server's one thread
  * takes gale's turns, too: a second one would make each of its system calls dearer.
@@ -14,11 +15,14 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <gale/gale.h>
 
@@ -29,6 +33,7 @@
 #define UNITS 1000000 /* of a key, at once */
 #define TURN_EVERY 64 /* turns of the server's, when nothing is pending */
 #define NAME "\r\nX-Api-Key: "
+#define UNDECIDED_MOST 64
 #define SEEN __attribute__((visibility("default")))
 
 static struct gale_seat *seat;
@@ -36,6 +41,14 @@ static struct gale_runtime *runtime;
 static struct gale_limiter *limiter;
 static unsigned pending; /* asks, in need of being taken */
 static bool is_off;      /* it looks for keys, and does not ask */
+
+/* Keys of requests that were received and are not decided yet, where the server has them. */
+struct undecided {
+	const char *key;
+	size_t key_len;
+};
+static struct undecided undecided[UNDECIDED_MOST];
+static unsigned first, last; /* they come and go; % UNDECIDED_MOST */
 
 __attribute__((constructor)) static void look_around(void)
 {
@@ -87,17 +100,30 @@ static void take_turns(void)
 	} while (count == 64);
 }
 
-static void ask_for(const char *key, const char *end)
+static void decide(void)
+{
+	const struct undecided *it = &undecided[first % UNDECIDED_MOST];
+
+	if (first == last)
+		return;
+	first++;
+	pending += gale_ask(seat, limiter, it->key, it->key_len, 1, NULL).verdict ==
+	           GALE_PENDING;
+}
+
+static void expect(const char *key, const char *end)
 {
 	const char *line_end = memchr(key, '\r', (size_t)(end - key));
+	struct undecided it = { key, line_end ? (size_t)(line_end - key) : 0 };
 
 	if (!line_end || is_off)
 		return;
 	if (!seat)
 		begin();
-	pending +=
-	    gale_ask(seat, limiter, key, (size_t)(line_end - key), 1, NULL).verdict ==
-	    GALE_PENDING;
+	if (last - first == UNDECIDED_MOST)
+		decide();
+	undecided[last++ % UNDECIDED_MOST] = it;
+	gale_prefetch(seat, limiter, it.key, it.key_len);
 }
 
 /* The library's own.  C has no cast for that. */
@@ -119,13 +145,40 @@ SEEN ssize_t recv(int fd, void *bytes, size_t most, int flags)
 
 	if (!receive)
 		find("recv", &receive);
+	while (first != last)
+		decide(); /* what is received may take the place of their keys */
 	count = receive(fd, bytes, most, flags);
 	end = at + (count > 0 ? count : 0);
 	while ((at = memmem(at, (size_t)(end - at), NAME, strlen(NAME)))) {
 		at += strlen(NAME);
-		ask_for(at, end);
+		expect(at, end);
 	}
 	return count;
+}
+
+SEEN int open64(const char *path, int flags, ...)
+{
+	static int (*open)(const char *, int, ...);
+	va_list more;
+	mode_t mode;
+
+	if (!open)
+		find("open64", &open);
+	decide();
+	va_start(more, flags);
+	mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+	va_end(more);
+	return open(path, flags, mode);
+}
+
+SEEN ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	static ssize_t (*write)(int, const struct iovec *, int);
+
+	if (!write)
+		find("writev", &write);
+	decide();
+	return write(fd, parts, count);
 }
 
 SEEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)

@@ -62,6 +62,10 @@ struct gale_answer __real_gale_ask(struct gale_seat *seat, struct gale_limiter *
 struct gale_answer __wrap_gale_ask(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,
                                    void *tag);
+void __real_gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const void *key, size_t key_len);
+void __wrap_gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const void *key, size_t key_len);
 void __real_gale_tick(struct gale_seat *seat);
 void __wrap_gale_tick(struct gale_seat *seat);
 size_t __real_gale_seat_completions(struct gale_seat *seat,
@@ -82,6 +86,15 @@ struct gale_answer __wrap_gale_ask(struct gale_seat *seat, struct gale_limiter *
 	stop(&watch, &timed->asks);
 	timed->pending += answer.verdict == GALE_PENDING;
 	return answer;
+}
+
+void __wrap_gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const void *key, size_t key_len)
+{
+	struct watch watch = start();
+
+	__real_gale_prefetch(seat, limiter, key, key_len);
+	stop(&watch, &timed->prefetches);
 }
 
 void __wrap_gale_tick(struct gale_seat *seat)

@@ -24,6 +24,7 @@ struct timed_calls {
 
 struct timed {
 	struct timed_calls asks;
+	struct timed_calls prefetches; /* for asks */
 	struct timed_calls ticks;
 	struct timed_calls takes; /* of completions */
 	uint64_t pending;         /* asks that were */

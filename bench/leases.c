@@ -25,6 +25,7 @@
 #define LEASE 1000000
 #define NODE_KEYS (1 << 20)
 #define AHEAD 16 /* asks in one call of gale_ask_many */
+#define BEFORE 8 /* asks between a prefetch and its own */
 #define MISSES 2001
 #define PATIENCE GALE_SECONDS(10)
 
@@ -202,6 +203,31 @@ static void run_named(struct bench *b)
 			struct gale_answer answer = gale_ask(
 			    asker.seat, asker.limiter, &key, sizeof(key), 1, NULL);
 
+			if (answer.verdict != asker.usual)
+				note(&asker, &answer);
+		}
+	asker_done(&asker, b);
+}
+
+/* As a server has it that knows of each ask a while before: here, eight asks. */
+static void run_ahead(struct bench *b)
+{
+	struct asker asker = asker_of(b);
+	struct picker picker = picker_of(b, asker.way->crowd->count);
+	struct key keys[BEFORE];
+
+	for (uint64_t i = 0; i < BEFORE; i++)
+		keys[i] = key_of(pick(&picker));
+	for (uint64_t n; (n = turn(&asker, b)) > 0;)
+		for (; n > 0; n--) {
+			struct key key = keys[n % BEFORE];
+			struct gale_answer answer;
+
+			keys[n % BEFORE] = key_of(pick(&picker));
+			gale_prefetch(asker.seat, asker.limiter, &keys[n % BEFORE],
+			              sizeof(key));
+			answer = gale_ask(asker.seat, asker.limiter, &key, sizeof(key),
+			                  1, NULL);
 			if (answer.verdict != asker.usual)
 				note(&asker, &answer);
 		}
@@ -400,6 +426,8 @@ static void add_allows(void)
 	    "take/16 at a time, 1,000 keys", 0);
 	row("leases/1,000,000 keys, own now", run_named, &million, true,
 	    "take/1,000,000 keys, behind a call", 0);
+	row("leases/1,000,000 keys, prefetched 8 asks before, own now", run_ahead,
+	    &million, true, "leases/1,000,000 keys, own now", 0);
 	row("leases/1,000,000 keys", run_named, &million, false,
 	    "leases/1,000,000 keys, own now", 0);
 	row("leases/1,000,000 keys, 16 at a time, own now", run_many, &million, true,

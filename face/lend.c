@@ -305,6 +305,24 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
 	return ask_longer(seat, limiter, key, key_len, cost, tag);
 }
 
+/* ---- Ahead ----------------------------------------------------------------------- */
+
+/* Nothing waits for what is fetched: the slot is read, but only to know what to fetch. */
+void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                   const void *key, size_t key_len)
+{
+	uint64_t hash;
+
+	if (!seat || !limiter || !is_quick(seat, limiter, /* cost= */ 1) ||
+	    !key_is_good(key, key_len))
+		return;
+	seat_check_thread(seat);
+	hash = local_hash(&limiter->lender, key, key_len);
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	root_prefetch_purse(root_of(seat, hash), hash);
+	reader_exit(&seat->reader);
+}
+
 /* ---- Many ------------------------------------------------------------------------ */
 
 #define FLOCK 16 /* asks whose memory is fetched at the same time */

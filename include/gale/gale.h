@@ -323,6 +323,12 @@ GALE_API void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter
                             const struct gale_question *questions, size_t count,
                             struct gale_answer *ret_answers);
 
+/* Fetches what this node knows of a key, for a thread that will ask about it and has
+ * something else to do before, such as a server that has just received a request: of a
+ * key that is not in the cache, that is what an ask waits for.  Nothing else comes of it. */
+GALE_API void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
+                            const void *key, size_t key_len);
+
 /* A key that is asked about often may be held: its asks skip hash and lookup, and what
  * this node knows of it is not evicted.  It belongs to its seat. */
 struct gale_key;

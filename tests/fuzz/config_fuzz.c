@@ -114,6 +114,7 @@ static void ask_once(struct gale_seat *seat, struct gale_limiter *limiter,
 	struct gale_outlook forecast;
 
 	now_us = take_number(bytes, 7);
+	gale_prefetch(seat, limiter, key, which);
 	answer = gale_wait(seat, limiter, key, which, cost, GALE_SECONDS(10));
 	gale_assert(which > 0 || answer.why == GALE_WHY_BAD_ASK);
 	check_answer(&answer);

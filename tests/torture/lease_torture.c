@@ -287,7 +287,9 @@ static void ask_by(struct worker *w, struct gale_limiter *limiter, unsigned whic
 static void ask(struct worker *w)
 {
 	unsigned which = choose(w);
+	struct key key = key_of(which);
 
+	gale_prefetch(w->seat, limiter_for(w, which), key.bytes, key.len);
 	ask_by(w, limiter_for(w, which), which);
 }
 

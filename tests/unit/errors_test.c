@@ -875,6 +875,33 @@ static void a_strategy_that_rules_what_cannot_be_is_not_believed(void **state)
 	assert_true(house_close(&h));
 }
 
+/* It has no way to say so, and nothing to say. */
+static void a_prefetch_of_what_is_not_there_does_nothing(void **state)
+{
+	struct house_plan plan = lease_plan();
+	uint8_t key[GALE_KEY_MAX + 1] = { 0 };
+	struct house h, other;
+
+	(void)state;
+	house_open(&h, &plan);
+	house_open(&other, &plan);
+	gale_prefetch(NULL, h.limiter, key, 1);
+	gale_prefetch(h.seat, NULL, key, 1);
+	gale_prefetch(h.seat, other.limiter, key, 1);
+	gale_prefetch(h.seat, h.limiter, NULL, 1);
+	gale_prefetch(h.seat, h.limiter, key, 0);
+	gale_prefetch(h.seat, h.limiter, key, GALE_KEY_MAX + 1);
+	gale_prefetch(h.seat, h.limiter, key, SIZE_MAX);
+	gale_prefetch(h.seat, h.limiter, key, GALE_KEY_MAX);
+	assert_int_equal(house_stats(&h).leases, 0);
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	gale_runtime_close(h.runtime);
+	gale_prefetch(h.seat, h.limiter, "k", 1);
+	h.runtime = NULL;
+	assert_true(house_close(&other));
+	assert_true(house_close(&h));
+}
+
 static void a_node_whose_keys_are_all_held_says_so(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -1212,6 +1239,7 @@ int main(void)
 		cmocka_unit_test(a_limiter_is_refused_for_its_rule),
 		cmocka_unit_test(a_seat_is_refused_for_its_handles),
 		cmocka_unit_test(a_bad_ask_is_denied_whatever_the_policy),
+		cmocka_unit_test(a_prefetch_of_what_is_not_there_does_nothing),
 		cmocka_unit_test(a_bad_look_names_what_is_bad),
 		cmocka_unit_test(a_busy_store_is_too_much_or_too_late),
 		cmocka_unit_test(a_store_that_cannot_says_why),

@@ -186,9 +186,9 @@ static const char *const state_names[] = { "lent",       "split",    "booked",
 	                                   "spent",      "split up", "queued up",
 	                                   "remembered", "too much" };
 
-enum way { BY_NAME, MANY, HELD, WAITING, WAYS };
-static const char *const way_names[] = { "gale_ask", "gale_ask_many", "gale_ask_key",
-	                                 "gale_wait" };
+enum way { BY_NAME, AHEAD, MANY, HELD, WAITING, WAYS };
+static const char *const way_names[] = { "gale_ask", "gale_prefetch and gale_ask",
+	                                 "gale_ask_many", "gale_ask_key", "gale_wait" };
 
 struct plan {
 	enum state state;
@@ -370,6 +370,8 @@ static struct gale_answer ask(struct scene *scene, size_t i)
 		return gale_ask_key(scene->held[i], cost_of(scene->plan), NULL);
 	if (scene->plan->way == WAITING)
 		return wait_for(scene, i);
+	if (scene->plan->way == AHEAD)
+		gale_prefetch(scene->seat, scene->limiter, name->bytes, name->len);
 	return gale_ask(scene->seat, scene->limiter, name->bytes, name->len,
 	                cost_of(scene->plan), NULL);
 }
