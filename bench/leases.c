@@ -373,6 +373,7 @@ static struct crowd one_each = LENT(2);
 static struct crowd one_held_of_two = LENT(1), one_spent = SPENT(1);
 static struct crowd one_cached = CACHED(1);
 static struct crowd thousand = LENT(1000), thousand_spent = SPENT(1000);
+static struct crowd ten_thousand = LENT(10000);
 static struct crowd million = LENT(1000000), million_spent = SPENT(1000000);
 
 static void row(const char *name, void (*run)(struct bench *), struct crowd *crowd,
@@ -424,6 +425,7 @@ static void add_allows(void)
 	    "take/1,000 keys, behind a call", 0);
 	row("leases/1,000 keys, 16 at a time, own now", run_many, &thousand, true,
 	    "take/16 at a time, 1,000 keys", 0);
+	row("leases/10,000 keys, own now", run_named, &ten_thousand, true, NULL, 0);
 	row("leases/1,000,000 keys, own now", run_named, &million, true,
 	    "take/1,000,000 keys, behind a call", 0);
 	row("leases/1,000,000 keys, prefetched 8 asks before, own now", run_ahead,
