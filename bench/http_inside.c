@@ -6,10 +6,11 @@
  * Loaded before the server's libraries (LD_PRELOAD), it sees what the server receives and
  * finds each request's X-Api-Key, for which it prefetches; it asks when the server has read
  * the request and opens the page, or else when it writes, and ticks when the server's loop
- * has turned: as a module of that server would.  The limit is out of reach, what is leased lasts, and what
- * is answered changes nothing: this is for gale_http to measure, against a server in which
- * it is loaded, too, and finds the key, but is told not to ask.  The server's one thread
- * takes gale's turns, too: a second one would make each of its system calls dearer.
+ * has turned: as a module of that server would.  The limit is out of reach, what is leased
+ * lasts, and what is answered changes nothing: this is for gale_http to measure, against a
+ * server in which it is loaded, too, and finds the key, but is told not to ask.  The
+ * server's one thread takes gale's turns, too: a second one would make each of its system
+ * calls dearer.
  *
  * Threads   The one that serves.
  */
@@ -42,7 +43,8 @@ static struct gale_limiter *limiter;
 static unsigned pending; /* asks, in need of being taken */
 static bool is_off;      /* it looks for keys, and does not ask */
 
-/* Keys of requests that were received and are not decided yet, where the server has them. */
+/* Keys of requests that were received and are not decided yet, where the server has them:
+ * those of gale_http are all answered before the server gives that memory up. */
 struct undecided {
 	const char *key;
 	size_t key_len;
@@ -166,7 +168,9 @@ SEEN int open64(const char *path, int flags, ...)
 		find("open64", &open);
 	decide();
 	va_start(more, flags);
-	mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+	mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE
+	           ? va_arg(more, mode_t)
+	           : 0;
 	va_end(more);
 	return open(path, flags, mode);
 }

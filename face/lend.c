@@ -6,6 +6,8 @@
  *     key -> hash -> shard -> table -> purse -> credit: ALLOW
  *                                            '- denial: DENY
  *                                            '- neither: the shard is asked
+ *
+ * gale_prefetch goes the same way, as far as where the purse is.
  */
 #include "face/lend.h"
 
@@ -307,13 +309,15 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
 
 /* ---- Ahead ----------------------------------------------------------------------- */
 
-/* Nothing waits for what is fetched: the slot is read, but only to know what to fetch. */
+/* The slot is waited for, as it says where the purse is; the purse is not. */
 void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
                    const void *key, size_t key_len)
 {
 	uint64_t hash;
 
-	if (!seat || !limiter || !is_quick(seat, limiter, /* cost= */ 1) ||
+	if (!seat || !limiter || limiter->handle.runtime != seat->handle.runtime ||
+	    limiter->lender.lending == LENDING_NOT ||
+	    !lifeline_passes(&seat->handle.runtime->lifeline) ||
 	    !key_is_good(key, key_len))
 		return;
 	seat_check_thread(seat);

@@ -234,6 +234,11 @@ enum gale_err gale_join(struct gale_runtime *runtime, struct gale_seat **ret_sea
 	return GALE_ERR_OK;
 }
 
+/* Where a seat that has left finds nothing: what it read, nobody would keep for it. */
+static alignas(CACHE_LINE) _Atomic uint64_t
+    no_slots[offsetof(struct slots, at) / sizeof(uint64_t) + 1];
+static const struct root no_root = { (uintptr_t)no_slots };
+
 void gale_leave(struct gale_seat *seat)
 {
 	if (!seat || !lifeline_holds(&seat->handle.runtime->lifeline))
@@ -241,6 +246,8 @@ void gale_leave(struct gale_seat *seat)
 	seat_check_thread(seat);
 	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
 	seat->counter = (struct counter){ 0 };
+	seat->roots = &no_root;
+	seat->shard_count = 1;
 	handle_close(&seat->handle);
 }
 

@@ -98,14 +98,17 @@ void wake_wait_for_either(int fd, int other_fd, uint64_t deadline_ns)
 	(void)ppoll(polls, 2, until(deadline_ns, &left), NULL);
 }
 
-/* Whom an epoll wakes itself begins sooner than one who polls the epoll: the kernel knows then
- * that the one who writes is about to sleep.  Before Linux 5.11 there is only the other way. */
+/* To poll the epoll has the kernel look twice at what it tells of.  Where there is no wait by
+ * nanoseconds, in a libc, a kernel before Linux 5.11 or behind a filter, that must do. */
 void wake_wait_on(int epoll_fd, uint64_t deadline_ns)
 {
+#ifdef GALE_HAS_EPOLL_PWAIT2
 	struct epoll_event event;
 	struct timespec left;
 
-	if (epoll_pwait2(epoll_fd, &event, 1, until(deadline_ns, &left), NULL) < 0 &&
-	    errno != EINTR)
-		wake_wait_for_either(epoll_fd, -1, deadline_ns);
+	if (epoll_pwait2(epoll_fd, &event, 1, until(deadline_ns, &left), NULL) >= 0 ||
+	    errno == EINTR)
+		return;
+#endif
+	wake_wait_for_either(epoll_fd, -1, deadline_ns);
 }

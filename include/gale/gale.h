@@ -323,9 +323,10 @@ GALE_API void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter
                             const struct gale_question *questions, size_t count,
                             struct gale_answer *ret_answers);
 
-/* Fetches what this node knows of a key, for a thread that will ask about it and has
- * something else to do before, such as a server that has just received a request: of a
- * key that is not in the cache, that is what an ask waits for.  Nothing else comes of it. */
+/* Begins to fetch what this node knows of a key, for a thread that will ask about it and
+ * has something else to do before, such as a server that has just received a request.
+ * Where a key is seldom in the cache an ask takes half as long after it; where it mostly
+ * is, this is only one more call.  Changes no answer, and ignores what is no key. */
 GALE_API void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
                             const void *key, size_t key_len);
 

@@ -1036,6 +1036,7 @@ static int all_refused(struct house *h, enum gale_why why, enum gale_err err)
 	struct gale_store *store;
 	struct gale_seat *seat;
 
+	gale_prefetch(h->seat, h->limiter, "k", 1);
 	if (house_ask(h, "k").why != why || house_ask(h, "k").verdict != GALE_DENY)
 		return 1;
 	if (house_wait(h, "k").why != why || house_wait(h, "k").verdict != GALE_DENY)

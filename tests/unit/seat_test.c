@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "face/face.h"
+#include "face/lend.h"
 #include "face/seat.h"
 #include "shards/shard.h"
 #include "sim/random.h"
@@ -1014,6 +1015,43 @@ static void a_seat_that_has_left_does_not_touch_the_descriptor_of_another(void *
 	assert_true(house_close(&h));
 }
 
+static struct purse *purse_of(struct house *h, const char *key)
+{
+	struct lender *lender = &h->limiter->lender;
+	struct purse_name name = { .lender = lender,
+		                   .key = (const uint8_t *)key,
+		                   .key_len = (uint16_t)strlen(key),
+		                   .hash = local_hash(lender, key, strlen(key)) };
+
+	return purses_find(&runtime_shard(h->runtime, name.hash)->lessor.purses, &name);
+}
+
+/* What it read there, nobody would keep for it. */
+static void a_seat_that_has_left_finds_no_purse(void **state)
+{
+	struct house_plan plan = plan_of(3);
+	struct gale_seat *left;
+	struct purse *purse;
+	struct house h;
+
+	(void)state;
+	plan.mode = GALE_LEASED;
+	plan.turns = true; /* nobody else looks at the purse */
+	house_open(&h, &plan);
+	assert_int_equal(house_wait(&h, "key").verdict, GALE_ALLOW);
+	purse = purse_of(&h, "key");
+	assert_non_null(purse);
+	store_relaxed(&purse->used, false);
+	left = h.seat;
+	h.seat = NULL;
+	gale_leave(left);
+	gale_prefetch(left, h.limiter, "key", 3);
+	assert_int_equal(gale_ask(left, h.limiter, "key", 3, 1, NULL).why,
+	                 GALE_WHY_CLOSED);
+	assert_false(load_relaxed(&purse->used));
+	assert_true(house_close(&h));
+}
+
 /* ---- Numbers --------------------------------------------------------------------- */
 
 #define CROWD (2 * CELLS_MOST)
@@ -1316,6 +1354,7 @@ int main(void)
 		cmocka_unit_test(closing_waits_for_those_who_are_about_to_post),
 		cmocka_unit_test(closing_the_limiter_does_not_take_its_answers_away),
 		cmocka_unit_test(a_seat_that_has_left_is_refused_everything),
+		cmocka_unit_test(a_seat_that_has_left_finds_no_purse),
 		cmocka_unit_test(
 		    a_seat_that_has_left_does_not_touch_the_descriptor_of_another),
 		cmocka_unit_test(a_seat_has_the_lowest_number_that_is_free),

@@ -7,7 +7,10 @@
  * and that is the failure.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -16,13 +19,17 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/actor.h"
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "runtime/wake.h"
+#include "tests/support/child.h"
 #include "tests/support/crew.h"
+#include "tests/support/must.h"
 
 #define ROUNDS 100000
 #define TOO_LONG_NS UINT64_C(30000000000)
@@ -152,6 +159,48 @@ static void check_raised_on(int fd)
 	wake_wait_on(fd, UINT64_MAX);
 	wake_wait_on(fd, before + TOO_LONG_NS);
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
+}
+
+/* From here on the kernel has no wait on an epoll by nanoseconds, or gives that reason. */
+static void refuse_that_wait(int reason)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)reason),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { .len = 4, .filter = steps };
+
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+static int wait_without(void *arg)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	uint64_t begin = patience_now_ns(), ended;
+	struct wake wake;
+
+	must(wake_open(&wake));
+	must(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake.fd, &readable) == 0);
+	refuse_that_wait(*(const int *)arg);
+	wake_wait_on(epoll_fd, begin + 5000000);
+	ended = patience_now_ns();
+	must(ended >= begin + 5000000); /* it slept */
+	wake_raise(&wake);
+	wake_wait_on(epoll_fd, ended + TOO_LONG_NS);
+	return patience_now_ns() - ended < TOO_LONG_NS / 2 ? 0 : 1;
+}
+
+static void a_wait_on_an_epoll_does_without_the_kernels(void **state)
+{
+	int reasons[] = { ENOSYS, EPERM };
+
+	(void)state;
+	assert_int_equal(child_run(wait_without, &reasons[0]), 0);
+	assert_int_equal(child_run(wait_without, &reasons[1]), 0);
 }
 
 /* A descriptor of another kind is waited for as all are where the kernel has no such wait. */
@@ -408,6 +457,7 @@ int main(void)
 		cmocka_unit_test(its_descriptor_is_closed_on_exec_and_never_blocks),
 		cmocka_unit_test(a_wait_ends_at_its_deadline),
 		cmocka_unit_test(a_wait_for_what_was_raised_before_does_not_sleep),
+		cmocka_unit_test(a_wait_on_an_epoll_does_without_the_kernels),
 		cmocka_unit_test(
 		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
 		cmocka_unit_test(
