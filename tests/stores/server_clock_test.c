@@ -45,8 +45,6 @@
 #define DAY_S (24 * HOUR_S)
 #define NOON_S (INT64_C(1893456000) + 12 * HOUR_S) /* of the first day of 2030 */
 #define WITHIN GALE_SECONDS(2)
-#define UNSAID_NS UINT64_C(10000000000) /* a machine may stand still for a while */
-#define UNSAID_MOST 3                   /* ... a few times */
 #define PATIENCE GALE_SECONDS(1)
 #define PATIENCE_NS UINT64_C(150000000000) /* nothing is believed for a minute (J3) */
 #define NAME_MOST 32
@@ -92,7 +90,6 @@ struct scene {
 	struct asker askers[NODES * ASKERS];
 	_Atomic bool stopping;
 	bool asking;
-	unsigned stood_still; /* so often, as far as is known */
 };
 
 static struct scene s;
@@ -770,24 +767,11 @@ static void no_window_of_postgres_opens_twice_in_silence(void **state)
 	no_window_opens_twice_in_silence(1);
 }
 
-/* Late, or not there after that: it has said nothing yet. */
-static bool is_unsaid(const struct gale_answer *answer)
-{
-	return answer->why == GALE_WHY_LATE || answer->why == GALE_WHY_DOWN;
-}
-
 /* There is enough for all; but a server that is new has nothing to give. */
 static void is_answered(struct gale_seat *seat, struct gale_limiter *limiter)
 {
-	uint64_t deadline = patience_now_ns() + UNSAID_NS;
 	struct gale_answer answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
 
-	s.stood_still += is_unsaid(&answer);
-	assert_in_range(s.stood_still, 0, UNSAID_MOST);
-	while (is_unsaid(&answer) && patience_now_ns() < deadline) {
-		nap_us(1000);
-		answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
-	}
 	if (answer.verdict != GALE_ALLOW)
 		fail_msg("%s, and again in %" PRIu64 " us", gale_why_text(answer.why),
 		         answer.retry_after_us);
