@@ -68,6 +68,9 @@ struct bench_figures {
 	const double *bars;       /* the most that each may be; NULL: no bars */
 	void (*measure)(void *arg, double *ret_values); /* so many */
 	void *arg;
+	unsigned processes; /* that measure, one after the other: each figure is the
+	                     * median of what they find, as where memory happens to lie
+	                     * differs between them; 0: one */
 };
 
 /* All copy what they are given, but not what it points to. */
@@ -119,6 +122,7 @@ void ask_asks(void);
 void ask_lease_floors(void);
 void ask_choices(void);
 void ask_leases(void);
+void ask_lease_turns(void);
 void ask_bytes(void);
 void ask_redis(void);
 void ask_links(void);

@@ -3,43 +3,25 @@
 /*
  * leases.c -- what does a call cost that this node answers from what it was lent?
  *
- * Through gale.h, held and by name, from credit and from memory of a denial.  Leases are
- * as large as they come, so that a million asks share a round trip.  Credit that nobody
- * takes would go back after a while, and a row would then measure how it is fetched
- * again; these limiters carry over, so that it stays.  What had to be fetched is waited
- * for within the row, and told as "missed".
+ * Through gale.h, held and by name, from credit.  What had to be fetched is waited for within
+ * the row, and told as "missed".  What a denial costs, and what two threads do, is asked in
+ * leases_turns.c.
  *
  * "own now" rows tick once in a thousand asks; the others read the clock for each.
  */
 #define _GNU_SOURCE
-#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <gale/gale.h>
 
 #include "bench/bench.h"
+#include "bench/crowd.h"
 #include "bench/keys.h"
 
-#define MUCH (UINT64_C(1) << 50)
-#define LEASE 1000000
-#define NODE_KEYS (1 << 20)
 #define AHEAD 16 /* asks in one call of gale_ask_many */
 #define BEFORE 8 /* asks between a prefetch and its own */
 #define MISSES 2001
-#define PATIENCE GALE_SECONDS(10)
-
-/* Keys under one limiter, each with its lease or its denial. */
-struct crowd {
-	uint64_t count;
-	uint64_t limit; /* of each; 1: all are denied from then on */
-	enum gale_mode mode;
-
-	/* Made by prepare. */
-	struct gale_runtime *runtime;
-	struct gale_store *store;
-	struct gale_limiter *limiter;
-};
 
 /* How a row asks. */
 struct way {
@@ -47,98 +29,9 @@ struct way {
 	bool ticks;
 };
 
-static void must(enum gale_err err)
-{
-	bench_expect(err == GALE_ERR_OK, gale_err_text(err));
-}
-
-static enum gale_verdict usual_of(const struct crowd *crowd)
-{
-	return crowd->limit == 1 ? GALE_DENY : GALE_ALLOW;
-}
-
-/* ---- Setting up ------------------------------------------------------------------ */
-
-static void open_limiter(struct crowd *crowd)
-{
-	struct gale_config config = { .max_keys = NODE_KEYS };
-	struct gale_store_config store = { .max_keys = UINT64_C(1) << 31 };
-	struct gale_limiter_config limiter = {
-		.name = "bench",
-		.rule = gale_fixed_window(crowd->limit, GALE_SPAN_MAX_US),
-		.mode = crowd->mode,
-	};
-
-	if (crowd->mode == GALE_LEASED)
-		limiter.lease = (struct gale_leasing){ .sizing = GALE_SIZE_FIXED,
-			                               .batch = LEASE,
-			                               .patience_us = PATIENCE,
-			                               .carry_over = crowd->limit > 1 };
-	must(gale_runtime_open(&config, &crowd->runtime));
-	must(gale_store_open(crowd->runtime, &store, &crowd->store));
-	limiter.store = crowd->store;
-	must(gale_limiter_open(crowd->runtime, &limiter, &crowd->limiter));
-}
-
-/* Waits until something is answered. */
-static void wait_for_some(struct gale_seat *seat)
-{
-	struct pollfd ready = { .fd = gale_seat_fd(seat), .events = POLLIN };
-
-	bench_expect(poll(&ready, 1, 10000) == 1, "answers");
-}
-
-static uint64_t fetch(struct gale_seat *seat)
-{
-	struct gale_completion done[64];
-	uint64_t count = 0, some;
-
-	do {
-		some = gale_seat_completions(seat, done, 64);
-		for (uint64_t i = 0; i < some; i++)
-			bench_expect(done[i].answer.why != GALE_WHY_BUSY, "room");
-		count += some;
-	} while (some == 64);
-	return count;
-}
-
-/* Asks once for every key, a hundred under way at a time. */
-static void ask_all(struct crowd *crowd, struct gale_seat *seat)
-{
-	uint64_t pending = 0;
-
-	for (uint64_t id = 0; id < crowd->count; id++) {
-		struct key key = key_of(id);
-		struct gale_answer answer =
-		    gale_ask(seat, crowd->limiter, &key, sizeof(key), 1, NULL);
-
-		bench_expect(answer.why != GALE_WHY_BUSY, "room for a new key");
-		pending += answer.verdict == GALE_PENDING;
-		while (pending > 100 || (pending > 0 && id + 1 == crowd->count)) {
-			wait_for_some(seat);
-			pending -= fetch(seat);
-		}
-	}
-}
-
-static void prepare_crowd(struct crowd *crowd)
-{
-	struct gale_seat *seat;
-
-	if (crowd->limiter)
-		return;
-	crowd->count = keys_in(crowd->count);
-	open_limiter(crowd);
-	must(gale_join(crowd->runtime, &seat));
-	ask_all(crowd, seat);
-	if (crowd->limit == 1)
-		ask_all(crowd, seat); /* the first was allowed */
-	gale_leave(seat);
-}
-
 static void prepare(void *arg)
 {
-	prepare_crowd(((struct way *)arg)->crowd);
+	crowd_prepare(((struct way *)arg)->crowd);
 }
 
 /* ---- Asking ---------------------------------------------------------------------- */
@@ -157,9 +50,9 @@ static struct asker asker_of(struct bench *b)
 	struct way *way = bench_arg(b);
 	struct asker asker = { .way = way,
 		               .limiter = way->crowd->limiter,
-		               .usual = usual_of(way->crowd) };
+		               .usual = crowd_usual(way->crowd) };
 
-	must(gale_join(way->crowd->runtime, &asker.seat));
+	crowd_must(gale_join(way->crowd->runtime, &asker.seat));
 	if (way->ticks)
 		gale_tick(asker.seat);
 	return asker;
@@ -188,8 +81,8 @@ static __attribute__((noinline)) void note(struct asker *asker,
 	bench_expect(answer->verdict == GALE_PENDING, "an ask has the wrong verdict");
 	asker->missed++;
 	do
-		wait_for_some(asker->seat);
-	while (fetch(asker->seat) == 0);
+		crowd_wait(asker->seat);
+	while (crowd_fetch(asker->seat) == 0);
 }
 
 static void run_named(struct bench *b)
@@ -234,24 +127,6 @@ static void run_ahead(struct bench *b)
 	asker_done(&asker, b);
 }
 
-/* Each thread a key of its own: what two threads can do here that share nothing. */
-static void run_apart(struct bench *b)
-{
-	struct asker asker = asker_of(b);
-	uint64_t id = (uint64_t)bench_thread(b);
-
-	for (uint64_t n; (n = turn(&asker, b)) > 0;)
-		while (n-- > 0) {
-			struct key key = key_of(id);
-			struct gale_answer answer = gale_ask(
-			    asker.seat, asker.limiter, &key, sizeof(key), 1, NULL);
-
-			if (answer.verdict != asker.usual)
-				note(&asker, &answer);
-		}
-	asker_done(&asker, b);
-}
-
 static void run_waiting(struct bench *b)
 {
 	struct asker asker = asker_of(b);
@@ -260,8 +135,9 @@ static void run_waiting(struct bench *b)
 	for (uint64_t n; (n = turn(&asker, b)) > 0;)
 		while (n-- > 0) {
 			struct key key = key_of(pick(&picker));
-			struct gale_answer answer = gale_wait(
-			    asker.seat, asker.limiter, &key, sizeof(key), 1, PATIENCE);
+			struct gale_answer answer =
+			    gale_wait(asker.seat, asker.limiter, &key, sizeof(key), 1,
+			              CROWD_PATIENCE);
 
 			bench_expect(answer.verdict == asker.usual, "a verdict");
 		}
@@ -274,7 +150,7 @@ static void run_held(struct bench *b)
 	struct key name = key_of(0);
 	struct gale_key *key;
 
-	must(gale_key_open(asker.seat, asker.limiter, &name, sizeof(name), &key));
+	crowd_must(gale_key_open(asker.seat, asker.limiter, &name, sizeof(name), &key));
 	for (uint64_t n; (n = turn(&asker, b)) > 0;)
 		while (n-- > 0) {
 			struct gale_answer answer = gale_ask_key(key, 1, NULL);
@@ -334,17 +210,17 @@ static uint64_t now_ns(void)
 static double miss(void *arg)
 {
 	static uint64_t took[MISSES];
-	struct crowd crowd = { .limit = MUCH, .mode = GALE_LEASED };
+	struct crowd crowd = { .limit = CROWD_MUCH, .mode = GALE_LEASED };
 	struct gale_seat *seat;
 
 	(void)arg;
-	open_limiter(&crowd);
-	must(gale_join(crowd.runtime, &seat));
+	crowd_open(&crowd);
+	crowd_must(gale_join(crowd.runtime, &seat));
 	for (uint64_t i = 0; i < MISSES; i++) {
 		struct key key = key_of(i);
 		uint64_t begin = now_ns();
-		struct gale_answer answer =
-		    gale_wait(seat, crowd.limiter, &key, sizeof(key), 1, PATIENCE);
+		struct gale_answer answer = gale_wait(seat, crowd.limiter, &key,
+		                                      sizeof(key), 1, CROWD_PATIENCE);
 
 		took[i] = now_ns() - begin;
 		bench_expect(answer.verdict == GALE_ALLOW, "a new key");
@@ -355,26 +231,9 @@ static double miss(void *arg)
 
 /* ---- The rows -------------------------------------------------------------------- */
 
-#define LENT(keys)                                                                     \
-	{                                                                              \
-		.count = keys, .limit = MUCH, .mode = GALE_LEASED                      \
-	}
-#define SPENT(keys)                                                                    \
-	{                                                                              \
-		.count = keys, .limit = 1, .mode = GALE_LEASED                         \
-	}
-#define CACHED(keys)                                                                   \
-	{                                                                              \
-		.count = keys, .limit = 1, .mode = GALE_CACHED_DENY                    \
-	}
-
-static struct crowd one = LENT(1), one_held = LENT(1), one_of_two = LENT(1);
-static struct crowd one_each = LENT(2);
-static struct crowd one_held_of_two = LENT(1), one_spent = SPENT(1);
-static struct crowd one_cached = CACHED(1);
-static struct crowd thousand = LENT(1000), thousand_spent = SPENT(1000);
-static struct crowd ten_thousand = LENT(10000);
-static struct crowd million = LENT(1000000), million_spent = SPENT(1000000);
+static struct crowd one = CROWD_LENT(1), one_held = CROWD_LENT(1);
+static struct crowd thousand = CROWD_LENT(1000), ten_thousand = CROWD_LENT(10000);
+static struct crowd million = CROWD_LENT(1000000);
 
 static void row(const char *name, void (*run)(struct bench *), struct crowd *crowd,
                 bool ticks, const char *floor, double bar)
@@ -387,23 +246,6 @@ static void row(const char *name, void (*run)(struct bench *), struct crowd *cro
 	                               .run = run,
 	                               .prepare = prepare,
 	                               .arg = way,
-	                               .floor = floor,
-	                               .bar = bar });
-}
-
-/* Twice the throughput of one thread is half of its figure. */
-static void two(const char *name, void (*run)(struct bench *), struct crowd *crowd,
-                bool ticks, const char *floor, double bar)
-{
-	struct way *way = malloc(sizeof(*way));
-
-	bench_expect(way != NULL, "memory");
-	*way = (struct way){ crowd, ticks };
-	bench_add(&(struct bench_row){ .name = name,
-	                               .run = run,
-	                               .prepare = prepare,
-	                               .arg = way,
-	                               .threads = 2,
 	                               .floor = floor,
 	                               .bar = bar });
 }
@@ -438,34 +280,9 @@ static void add_allows(void)
 	    "leases/1,000,000 keys", 1 / 3.0);
 }
 
-static void add_denials(void)
-{
-	row("leases/held, denied, own now", run_held, &one_spent, true,
-	    "leases/held, own now", 1);
-	row("leases/1 key, denied, own now", run_named, &one_spent, true,
-	    "leases/1 key, own now", 1);
-	row("leases/1 key, strict but for denials, denied, own now", run_named,
-	    &one_cached, true, "leases/1 key, own now", 1);
-	row("leases/1,000 keys, denied, own now", run_named, &thousand_spent, true,
-	    "leases/1,000 keys, own now", 1);
-	row("leases/1,000,000 keys, denied, own now", run_named, &million_spent, true,
-	    "leases/1,000,000 keys, own now", 1);
-}
-
 void ask_leases(void)
 {
 	add_allows();
-	add_denials();
-	two("leases/held, own now, two threads", run_held, &one_held_of_two, true,
-	    "leases/held, own now", 1 / 1.8);
-	two("leases/held, two threads", run_held, &one_held_of_two, false,
-	    "leases/held", 1 / 1.8);
-	two("leases/a key each, own now, two threads", run_apart, &one_each, true,
-	    "leases/1 key, own now", 0);
-	two("leases/1 key, own now, two threads", run_named, &one_of_two, true,
-	    "leases/1 key, own now", 1 / 1.8);
-	two("leases/1 key, two threads", run_named, &one_of_two, false, "leases/1 key",
-	    1 / 1.8);
 	bench_add_figure(&(struct bench_figure){
 	    .name = "leases/a miss, there and back", .unit = "us", .measure = miss });
 }

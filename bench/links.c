@@ -117,7 +117,7 @@ static void make(struct turns *turns, unsigned call)
 /* The way there and back, in the time of *arg. */
 static void measure(void *arg, double *ret_values)
 {
-	static struct place place = { .turns = { make, 0, CALLS, IN_A_ROW } };
+	static struct place place = { .turns = { make, 0, CALLS, IN_A_ROW, NULL } };
 	double us[CALLS];
 
 	place_open(&place, *(const uint64_t *)arg);

@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 	ask_lease_floors();
 	ask_choices();
 	ask_leases();
+	ask_lease_turns();
 	ask_bytes();
 #ifdef GALE_REDIS
 	ask_redis();

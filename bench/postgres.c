@@ -251,8 +251,8 @@ static void time_phases(double *ret_us)
 		       { PREPARED_OF_MANY, 2 }, { STEPS, 1 }, { PREPARED_NEW, 2 } };
 
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
-		struct turns turns = { make, phases[i].first, phases[i].calls,
-			               IN_A_ROW };
+		struct turns turns = { make, phases[i].first, phases[i].calls, IN_A_ROW,
+			               NULL };
 
 		turns_time(&turns, ret_us + phases[i].first);
 	}
@@ -260,72 +260,70 @@ static void time_phases(double *ret_us)
 
 /* ---- Figures --------------------------------------------------------------------- */
 
-static const struct {
-	const char *name;
-	enum call call;
-	unsigned parts;  /* of a call: the figure is one's time, in us; 0: it is ... */
-	enum call floor; /* ... how much of that one's it takes, ... */
-	double bar;      /* ... and may */
-} figures[] = {
-	{ "postgres/SELECT 1, bare", SELECT, 1, 0, 0 },
-	{ "postgres/a lease at a time", LEASE, 1, 0, 0 },
-	{ "postgres/64 counters, bare, each", PLAIN, TOGETHER, 0, 0 },
-	{ "postgres/64 counters, prepared, each", PREPARED, TOGETHER, 0, 0 },
-	{ "postgres/64 leases, each", LEASES, TOGETHER, 0, 0 },
-	{ "postgres/64 leases to bare", LEASES, 0, PLAIN, 1.25 },
-	{ "postgres/64 leases to prepared", LEASES, 0, PREPARED, 1.25 },
-	{ "postgres/64 counters, prepared, the next sent ahead, each", PREPARED_AHEAD,
-	  AHEAD_BATCHES *TOGETHER, 0, 0 },
-	{ "postgres/64 leases, the next asked for ahead, each", LEASES_AHEAD,
-	  AHEAD_BATCHES *TOGETHER, 0, 0 },
-	{ "postgres/64 leases to prepared, the next ahead", LEASES_AHEAD, 0,
-	  PREPARED_AHEAD, 1.25 },
-	{ "postgres/64 counters of 100,000, prepared, each", PREPARED_OF_MANY, TOGETHER,
-	  0, 0 },
-	{ "postgres/64 leases of 100,000 keys, each", LEASES_OF_MANY, TOGETHER, 0, 0 },
-	{ "postgres/64 leases to prepared, of 100,000", LEASES_OF_MANY, 0,
-	  PREPARED_OF_MANY, 1.25 },
-	{ "postgres/64 new counters, prepared, each", PREPARED_NEW, TOGETHER, 0, 0 },
-	{ "postgres/64 leases of new keys, each", LEASES_NEW, TOGETHER, 0, 0 },
-	{ "postgres/64 leases to prepared, of new ones", LEASES_NEW, 0, PREPARED_NEW,
-	  1.25 },
-	{ "postgres/64 steps, each", STEPS, TOGETHER, 0, 0 },
+static const unsigned parts[CALLS] = {
+	[SELECT] = 1,
+	[LEASE] = 1,
+	[PLAIN] = TOGETHER,
+	[PREPARED] = TOGETHER,
+	[LEASES] = TOGETHER,
+	[PREPARED_AHEAD] = AHEAD_BATCHES * TOGETHER,
+	[LEASES_AHEAD] = AHEAD_BATCHES * TOGETHER,
+	[PREPARED_OF_MANY] = TOGETHER,
+	[LEASES_OF_MANY] = TOGETHER,
+	[STEPS] = TOGETHER,
+	[PREPARED_NEW] = TOGETHER,
+	[LEASES_NEW] = TOGETHER,
 };
 
-#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+static const struct turns_figure figures[] = {
+	{ "postgres/SELECT 1, bare", SELECT, false, 0, 0 },
+	{ "postgres/a lease at a time", LEASE, false, 0, 0 },
+	{ "postgres/64 counters, bare, each", PLAIN, false, 0, 0 },
+	{ "postgres/64 counters, prepared, each", PREPARED, false, 0, 0 },
+	{ "postgres/64 leases, each", LEASES, false, 0, 0 },
+	{ "postgres/64 leases to bare", LEASES, true, PLAIN, 1.25 },
+	{ "postgres/64 leases to prepared", LEASES, true, PREPARED, 1.25 },
+	{ "postgres/64 counters, prepared, the next sent ahead, each", PREPARED_AHEAD,
+	  false, 0, 0 },
+	{ "postgres/64 leases, the next asked for ahead, each", LEASES_AHEAD, false, 0,
+	  0 },
+	{ "postgres/64 leases to prepared, the next ahead", LEASES_AHEAD, true,
+	  PREPARED_AHEAD, 1.25 },
+	{ "postgres/64 counters of 100,000, prepared, each", PREPARED_OF_MANY, false, 0,
+	  0 },
+	{ "postgres/64 leases of 100,000 keys, each", LEASES_OF_MANY, false, 0, 0 },
+	{ "postgres/64 leases to prepared, of 100,000", LEASES_OF_MANY, true,
+	  PREPARED_OF_MANY, 1.25 },
+	{ "postgres/64 new counters, prepared, each", PREPARED_NEW, false, 0, 0 },
+	{ "postgres/64 leases of new keys, each", LEASES_NEW, false, 0, 0 },
+	{ "postgres/64 leases to prepared, of new ones", LEASES_NEW, true, PREPARED_NEW,
+	  1.25 },
+	{ "postgres/64 steps, each", STEPS, false, 0, 0 },
+};
 
-static void measure(void *arg, double *ret_values)
+static void measure(const struct turns_table *self, double *ret_us)
 {
-	double us[CALLS];
-
-	(void)arg;
+	(void)self;
 	start();
 	open_asker(&many, many_keys());
 	open_asker(&few, TOGETHER);
 	open_asker(&fresh, UINT64_MAX);
 	fresh.next = NEW_KEYS;
 	fill();
-	time_phases(us);
+	time_phases(ret_us);
 	postgres_server_stop(server);
-	for (size_t i = 0; i < FIGURES; i++)
-		ret_values[i] =
-		    us[figures[i].call] /
-		    (figures[i].parts > 0 ? figures[i].parts : us[figures[i].floor]);
 }
 
 void ask_postgres(void)
 {
-	static const char *names[FIGURES], *units[FIGURES];
-	static double bars[FIGURES];
+	static const struct turns_table table = {
+		.figures = figures,
+		.count = sizeof(figures) / sizeof(figures[0]),
+		.parts = parts,
+		.unit = "us",
+		.units_a_us = 1,
+		.measure = measure,
+	};
 
-	for (size_t i = 0; i < FIGURES; i++) {
-		names[i] = figures[i].name;
-		units[i] = figures[i].parts > 0 ? "us" : "x";
-		bars[i] = figures[i].bar;
-	}
-	bench_add_figures(&(struct bench_figures){ .names = names,
-	                                           .count = FIGURES,
-	                                           .units = units,
-	                                           .bars = bars,
-	                                           .measure = measure });
+	turns_add(&table);
 }

@@ -121,13 +121,7 @@ static const unsigned parts[CALLS] = {
 	[STEPS] = TOGETHER,  [LEAST_PIPELINED] = TOGETHER,
 };
 
-static const struct {
-	const char *name;
-	enum call call;
-	bool is_ratio;   /* or else it is the time of one, in us */
-	enum call floor; /* to one of these */
-	double bar;
-} figures[] = {
+static const struct turns_figure figures[] = {
 	{ "redis/PING, bare", PING, false, 0, 0 },
 	{ "redis/least script, bare", LEAST, false, 0, 0 },
 	{ "redis/least script, bare, 64 deep, each", LEAST_PIPELINED, false, 0, 0 },
@@ -150,41 +144,26 @@ static const struct {
 	  LEASE, 1 / 13.0 },
 };
 
-#define FIGURES (sizeof(figures) / sizeof(figures[0]))
-
-static double of_one(const double *us, enum call call)
+static void measure(const struct turns_table *self, double *ret_us)
 {
-	return us[call] / parts[call];
-}
+	static struct place place = { .turns = { make, 0, CALLS, IN_A_ROW, NULL } };
 
-static void measure(void *arg, double *ret_values)
-{
-	static struct place place = { .turns = { make, 0, CALLS, IN_A_ROW } };
-	double us[CALLS];
-
-	(void)arg;
+	(void)self;
 	place_open(&place);
-	turns_time(&place.turns, us);
+	turns_time(&place.turns, ret_us);
 	redis_server_stop(&place.server);
-	for (size_t i = 0; i < FIGURES; i++)
-		ret_values[i] =
-		    of_one(us, figures[i].call) /
-		    (figures[i].is_ratio ? of_one(us, figures[i].floor) : 1);
 }
 
 void ask_redis(void)
 {
-	static const char *names[FIGURES], *units[FIGURES];
-	static double bars[FIGURES];
+	static const struct turns_table table = {
+		.figures = figures,
+		.count = sizeof(figures) / sizeof(figures[0]),
+		.parts = parts,
+		.unit = "us",
+		.units_a_us = 1,
+		.measure = measure,
+	};
 
-	for (size_t i = 0; i < FIGURES; i++) {
-		names[i] = figures[i].name;
-		units[i] = figures[i].is_ratio ? "x" : "us";
-		bars[i] = figures[i].bar;
-	}
-	bench_add_figures(&(struct bench_figures){ .names = names,
-	                                           .count = FIGURES,
-	                                           .units = units,
-	                                           .bars = bars,
-	                                           .measure = measure });
+	turns_add(&table);
 }

@@ -213,11 +213,16 @@ std::vector<double> measure(const char *name, size_t count, const Measure &work)
 
 void measure_set(const bench_figures &set)
 {
-	std::vector<double> values = measure(
-	    set.names[0], set.count, [&](double *ret) { set.measure(set.arg, ret); });
+	unsigned processes = options.smoke ? 1 : std::max(set.processes, 1U);
 
-	for (size_t i = 0; i < set.count; i++)
-		times[set.names[i]] = { values[i] };
+	while (processes-- > 0) {
+		std::vector<double> values =
+		    measure(set.names[0], set.count,
+		            [&](double *ret) { set.measure(set.arg, ret); });
+
+		for (size_t i = 0; i < set.count; i++)
+			times[set.names[i]].push_back(values[i]);
+	}
 }
 
 void measure_figures(const Filter &filter)
@@ -310,14 +315,17 @@ Line line_of(const bench_row &row, bool *missed)
 
 Line line_of(const bench_figure &figure, bool *missed)
 {
-	double value = measured(figure.name).median;
+	Measured own = measured(figure.name);
+	double value = own.median;
 	Line line;
 
 	split(figure.name, &line);
-	line.insert(line.end(),
-	            { text(value < 10 ? "%.3g " : "%.0f ", value) + figure.unit, "", "",
-	              "", figure.bar > 0 ? text("%g ", figure.bar) + figure.unit : "",
-	              figure.bar > 0 ? verdict(value, figure.bar) : "" });
+	line.insert(
+	    line.end(),
+	    { text(value < 10 ? "%.3g " : "%.0f ", value) + figure.unit,
+	      own.repetitions > 1 ? text("%.0f %%", 100 * own.spread / value) : "", "",
+	      "", figure.bar > 0 ? text("%g ", figure.bar) + figure.unit : "",
+	      figure.bar > 0 ? verdict(value, figure.bar) : "" });
 	*missed |= figure.bar > 0 && value > figure.bar;
 	return line;
 }
