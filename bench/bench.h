@@ -128,6 +128,7 @@ void ask_redis(void);
 void ask_links(void);
 void ask_postgres(void);
 void ask_misses(void);
+void ask_calls(void);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@ int main(int argc, char **argv)
 #ifdef GALE_REDIS
 	ask_redis();
 	ask_links();
+	ask_calls();
 #endif
 #ifdef GALE_POSTGRES
 	ask_postgres();

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * calls.c -- what does a call cost at a Redis server, its leases and all?
+ *
+ * Through gale.h, on the server's own socket, by the clock on the wall: all calls of a run over
+ * the time from the first to the last answer.  Of one hot key, as fast as they are answered, with
+ * leases of 1,000 and of learned sizes; and of keys that are new, each of which needs a lease,
+ * many under way or one.
+ *
+ * Threads   One asks; the shard's.
+ */
+#include <poll.h>
+#include <stdio.h>
+
+#include <gale/gale.h>
+
+#include "bench/bench.h"
+#include "bench/keys.h"
+#include "runtime/clock.h"
+#include "tests/support/redis_server.h"
+
+#define HOT_CALLS 20000000
+#define BATCH 1000
+#define NEW_KEYS 1000000
+#define NEW_ALONE 20000
+#define UNDER_WAY 256
+#define WARM 100000
+#define SMOKE_PART 1000
+#define WITHIN GALE_SECONDS(10)
+
+struct node {
+	struct redis_server server;
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_seat *seat;
+	uint64_t pending;
+};
+
+static void must(enum gale_err err)
+{
+	bench_expect(err == GALE_ERR_OK, gale_err_text(err));
+}
+
+/* ---- There ----------------------------------------------------------------------- */
+
+static void open_node(struct node *node)
+{
+	struct gale_store_config store = { .quarantine_us = 1 };
+	struct gale_config config = { .shards = 1, .max_keys = 2 * NEW_KEYS };
+	char url[160];
+
+	redis_server_start(&node->server, NULL);
+	snprintf(url, sizeof(url), "redis://%s", node->server.socket);
+	store.url = url;
+	must(gale_runtime_open(&config, &node->runtime));
+	must(gale_store_open(node->runtime, &store, &node->store));
+	must(gale_join(node->runtime, &node->seat));
+	gale_tick(node->seat);
+}
+
+static void close_node(struct node *node)
+{
+	gale_leave(node->seat);
+	gale_store_close(node->store);
+	gale_runtime_close(node->runtime);
+	redis_server_stop(&node->server);
+}
+
+/* batch: 0: sizes are learned. */
+static struct gale_limiter *open_limiter(struct node *node, const char *name,
+                                         uint64_t batch)
+{
+	struct gale_limiter_config config = {
+		.name = name,
+		.rule = gale_fixed_window(UINT64_C(1) << 50, GALE_HOURS(1)),
+		.mode = GALE_LEASED,
+		.store = node->store,
+		.lease = { .sizing = batch ? GALE_SIZE_FIXED : (enum gale_sizing)0,
+		           .batch = batch,
+		           .patience_us = WITHIN },
+	};
+	struct gale_limiter *limiter;
+
+	must(gale_limiter_open(node->runtime, &config, &limiter));
+	return limiter;
+}
+
+/* A server that has just been started grants nothing of that second. */
+static void wait_for_first(struct node *node, struct gale_limiter *limiter)
+{
+	struct key key = key_of(UINT64_C(1) << 40);
+
+	for (int i = 0; i < 500; i++) {
+		if (gale_wait(node->seat, limiter, &key, sizeof(key), 1, WITHIN)
+		        .verdict == GALE_ALLOW)
+			return;
+		poll(NULL, 0, 10);
+	}
+	bench_fail("a first lease");
+}
+
+/* ---- Calls ----------------------------------------------------------------------- */
+
+static void hear(struct node *node)
+{
+	struct pollfd ready = { .fd = gale_seat_fd(node->seat), .events = POLLIN };
+	struct gale_completion done[64];
+	size_t count;
+
+	bench_expect(poll(&ready, 1, 10000) == 1, "answers");
+	do {
+		count = gale_seat_completions(node->seat, done, 64);
+		for (size_t i = 0; i < count; i++)
+			bench_expect(done[i].answer.verdict == GALE_ALLOW, "a lease");
+		node->pending -= count;
+	} while (count == 64);
+}
+
+/* As fast as they are answered, with no more under way than that. */
+static void call(struct node *node, struct gale_limiter *limiter, uint64_t first,
+                 uint64_t count, bool one_key, uint64_t under_way)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		struct key key = key_of(one_key ? first : first + i);
+		struct gale_answer answer =
+		    gale_ask(node->seat, limiter, &key, sizeof(key), 1, NULL);
+
+		bench_expect(answer.verdict != GALE_DENY, "an answer");
+		node->pending += answer.verdict == GALE_PENDING;
+		if (i % 1024 == 0)
+			gale_tick(node->seat);
+		while (node->pending >= under_way)
+			hear(node);
+	}
+	while (node->pending > 0)
+		hear(node);
+}
+
+static uint64_t many(uint64_t count)
+{
+	return bench_is_smoke() ? count / SMOKE_PART : count;
+}
+
+static double ns_of_call(struct node *node, struct gale_limiter *limiter,
+                         uint64_t first, uint64_t count, bool one_key,
+                         uint64_t under_way)
+{
+	uint64_t began = patience_now_ns();
+
+	call(node, limiter, first, count, one_key, under_way);
+	return (double)(patience_now_ns() - began) / (double)count;
+}
+
+static double of_hot(struct node *node, const char *name, uint64_t batch)
+{
+	struct gale_limiter *limiter = open_limiter(node, name, batch);
+	double ns;
+
+	wait_for_first(node, limiter);
+	call(node, limiter, 0, many(WARM), /* one_key= */ true, 1);
+	ns = ns_of_call(node, limiter, 0, many(HOT_CALLS), /* one_key= */ true, 1);
+	gale_limiter_close(limiter);
+	return ns;
+}
+
+static void measure(void *arg, double *ret_values)
+{
+	struct gale_limiter *limiter;
+	struct node node = { 0 };
+
+	(void)arg;
+	open_node(&node);
+	ret_values[0] = of_hot(&node, "thousands", BATCH);
+	ret_values[1] = of_hot(&node, "learned", 0);
+	limiter = open_limiter(&node, "new", BATCH);
+	wait_for_first(&node, limiter);
+	ret_values[2] = ns_of_call(&node, limiter, 0, many(NEW_KEYS),
+	                           /* one_key= */ false, UNDER_WAY);
+	ret_values[3] = ns_of_call(&node, limiter, NEW_KEYS, many(NEW_ALONE),
+	                           /* one_key= */ false, 1);
+	gale_limiter_close(limiter);
+	close_node(&node);
+}
+
+void ask_calls(void)
+{
+	static const char *const names[] = {
+		"calls/Redis, one hot key, leases of 1,000",
+		"calls/Redis, one hot key, learned sizes",
+		"calls/Redis, 1,000,000 keys, each new, 256 under way",
+		"calls/Redis, 20,000 keys, each new, one at a time",
+	};
+
+	bench_add_figures(
+	    &(struct bench_figures){ .names = names,
+	                             .count = sizeof(names) / sizeof(names[0]),
+	                             .unit = "ns",
+	                             .measure = measure,
+	                             .processes = 3 });
+}
