@@ -6,7 +6,8 @@
  * Through gale.h, on the server's own socket, by the clock on the wall: all calls of a run over
  * the time from the first to the last answer.  Of one hot key, as fast as they are answered, with
  * leases of 1,000 and of learned sizes; and of keys that are new, each of which needs a lease,
- * many under way or one.
+ * many under way or one: by way of the shard's thread, or where the one who waits drives the
+ * shard itself.
  *
  * Threads   One asks; the shard's.
  */
@@ -44,10 +45,12 @@ static void must(enum gale_err err)
 
 /* ---- There ----------------------------------------------------------------------- */
 
-static void open_node(struct node *node)
+static void open_node(struct node *node, bool turns)
 {
 	struct gale_store_config store = { .quarantine_us = 1 };
-	struct gale_config config = { .shards = 1, .max_keys = 2 * NEW_KEYS };
+	struct gale_config config = { .shards = 1,
+		                      .max_keys = 2 * NEW_KEYS,
+		                      .turns = turns };
 	char url[160];
 
 	redis_server_start(&node->server, NULL);
@@ -164,23 +167,51 @@ static double of_hot(struct node *node, const char *name, uint64_t batch)
 	return ns;
 }
 
-static void measure(void *arg, double *ret_values)
+/* Each of these keys is new. */
+static double of_waits(struct node *node, struct gale_limiter *limiter, uint64_t count)
+{
+	uint64_t began = patience_now_ns();
+
+	for (uint64_t i = 0; i < count; i++) {
+		struct key key = key_of(NEW_KEYS + i);
+
+		bench_expect(
+		    gale_wait(node->seat, limiter, &key, sizeof(key), 1, WITHIN)
+			    .verdict == GALE_ALLOW,
+		    "a lease");
+	}
+	return (double)(patience_now_ns() - began) / (double)count;
+}
+
+static double of_new_alone(bool turns, double *ret_of_many)
 {
 	struct gale_limiter *limiter;
 	struct node node = { 0 };
+	double ns;
 
-	(void)arg;
-	open_node(&node);
-	ret_values[0] = of_hot(&node, "thousands", BATCH);
-	ret_values[1] = of_hot(&node, "learned", 0);
+	open_node(&node, turns);
 	limiter = open_limiter(&node, "new", BATCH);
 	wait_for_first(&node, limiter);
-	ret_values[2] = ns_of_call(&node, limiter, 0, many(NEW_KEYS),
-	                           /* one_key= */ false, UNDER_WAY);
-	ret_values[3] = ns_of_call(&node, limiter, NEW_KEYS, many(NEW_ALONE),
-	                           /* one_key= */ false, 1);
+	if (ret_of_many)
+		*ret_of_many = ns_of_call(&node, limiter, 0, many(NEW_KEYS),
+		                          /* one_key= */ false, UNDER_WAY);
+	ns = of_waits(&node, limiter, many(NEW_ALONE));
 	gale_limiter_close(limiter);
 	close_node(&node);
+	return ns;
+}
+
+static void measure(void *arg, double *ret_values)
+{
+	struct node node = { 0 };
+
+	(void)arg;
+	open_node(&node, /* turns= */ false);
+	ret_values[0] = of_hot(&node, "thousands", BATCH);
+	ret_values[1] = of_hot(&node, "learned", 0);
+	close_node(&node);
+	ret_values[3] = of_new_alone(/* turns= */ false, &ret_values[2]);
+	ret_values[4] = of_new_alone(/* turns= */ true, NULL);
 }
 
 void ask_calls(void)
@@ -190,6 +221,7 @@ void ask_calls(void)
 		"calls/Redis, one hot key, learned sizes",
 		"calls/Redis, 1,000,000 keys, each new, 256 under way",
 		"calls/Redis, 20,000 keys, each new, one at a time",
+		"calls/Redis, 20,000 keys, each new, one at a time, in turns",
 	};
 
 	bench_add_figures(
