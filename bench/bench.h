@@ -68,9 +68,10 @@ struct bench_figures {
 	const double *bars;       /* the most that each may be; NULL: no bars */
 	void (*measure)(void *arg, double *ret_values); /* so many */
 	void *arg;
-	unsigned processes; /* that measure, one after the other: each figure is the
-	                     * median of what they find, as where memory happens to lie
-	                     * differs between them; 0: one */
+	/* That measure, one after the other: each figure is the median of what they find.
+	 * Each takes some memory first that is not used, so that the rest lies elsewhere.
+	 * 0: one. */
+	unsigned processes;
 };
 
 /* All copy what they are given, but not what it points to. */

@@ -17,6 +17,7 @@
 #include <gale/gale.h>
 
 #include "bench/bench.h"
+#include "bench/crowd.h"
 #include "bench/keys.h"
 #include "runtime/clock.h"
 #include "tests/support/redis_server.h"
@@ -25,7 +26,7 @@
 #define BATCH 1000
 #define NEW_KEYS 1000000
 #define NEW_ALONE 20000
-#define UNDER_WAY 256
+#define UNDER_WAY 64
 #define WARM 100000
 #define SMOKE_PART 1000
 #define WITHIN GALE_SECONDS(10)
@@ -37,11 +38,6 @@ struct node {
 	struct gale_seat *seat;
 	uint64_t pending;
 };
-
-static void must(enum gale_err err)
-{
-	bench_expect(err == GALE_ERR_OK, gale_err_text(err));
-}
 
 /* ---- There ----------------------------------------------------------------------- */
 
@@ -56,10 +52,9 @@ static void open_node(struct node *node, bool turns)
 	redis_server_start(&node->server, NULL);
 	snprintf(url, sizeof(url), "redis://%s", node->server.socket);
 	store.url = url;
-	must(gale_runtime_open(&config, &node->runtime));
-	must(gale_store_open(node->runtime, &store, &node->store));
-	must(gale_join(node->runtime, &node->seat));
-	gale_tick(node->seat);
+	crowd_must(gale_runtime_open(&config, &node->runtime));
+	crowd_must(gale_store_open(node->runtime, &store, &node->store));
+	crowd_must(gale_join(node->runtime, &node->seat));
 }
 
 static void close_node(struct node *node)
@@ -71,11 +66,10 @@ static void close_node(struct node *node)
 }
 
 /* batch: 0: sizes are learned. */
-static struct gale_limiter *open_limiter(struct node *node, const char *name,
-                                         uint64_t batch)
+static struct gale_limiter *open_limiter(struct node *node, uint64_t batch)
 {
 	struct gale_limiter_config config = {
-		.name = name,
+		.name = "calls",
 		.rule = gale_fixed_window(UINT64_C(1) << 50, GALE_HOURS(1)),
 		.mode = GALE_LEASED,
 		.store = node->store,
@@ -85,7 +79,7 @@ static struct gale_limiter *open_limiter(struct node *node, const char *name,
 	};
 	struct gale_limiter *limiter;
 
-	must(gale_limiter_open(node->runtime, &config, &limiter));
+	crowd_must(gale_limiter_open(node->runtime, &config, &limiter));
 	return limiter;
 }
 
@@ -105,22 +99,7 @@ static void wait_for_first(struct node *node, struct gale_limiter *limiter)
 
 /* ---- Calls ----------------------------------------------------------------------- */
 
-static void hear(struct node *node)
-{
-	struct pollfd ready = { .fd = gale_seat_fd(node->seat), .events = POLLIN };
-	struct gale_completion done[64];
-	size_t count;
-
-	bench_expect(poll(&ready, 1, 10000) == 1, "answers");
-	do {
-		count = gale_seat_completions(node->seat, done, 64);
-		for (size_t i = 0; i < count; i++)
-			bench_expect(done[i].answer.verdict == GALE_ALLOW, "a lease");
-		node->pending -= count;
-	} while (count == 64);
-}
-
-/* As fast as they are answered, with no more under way than that. */
+/* As fast as they are answered, with fewer than under_way of them waiting. */
 static void call(struct node *node, struct gale_limiter *limiter, uint64_t first,
                  uint64_t count, bool one_key, uint64_t under_way)
 {
@@ -134,10 +113,10 @@ static void call(struct node *node, struct gale_limiter *limiter, uint64_t first
 		if (i % 1024 == 0)
 			gale_tick(node->seat);
 		while (node->pending >= under_way)
-			hear(node);
+			node->pending -= crowd_hear(node->seat);
 	}
 	while (node->pending > 0)
-		hear(node);
+		node->pending -= crowd_hear(node->seat);
 }
 
 static uint64_t many(uint64_t count)
@@ -155,25 +134,24 @@ static double ns_of_call(struct node *node, struct gale_limiter *limiter,
 	return (double)(patience_now_ns() - began) / (double)count;
 }
 
-static double of_hot(struct node *node, const char *name, uint64_t batch)
+static double hot(struct node *node, struct gale_limiter *limiter)
 {
-	struct gale_limiter *limiter = open_limiter(node, name, batch);
-	double ns;
-
-	wait_for_first(node, limiter);
 	call(node, limiter, 0, many(WARM), /* one_key= */ true, 1);
-	ns = ns_of_call(node, limiter, 0, many(HOT_CALLS), /* one_key= */ true, 1);
-	gale_limiter_close(limiter);
-	return ns;
+	return ns_of_call(node, limiter, 0, many(HOT_CALLS), /* one_key= */ true, 1);
 }
 
-/* Each of these keys is new. */
-static double of_waits(struct node *node, struct gale_limiter *limiter, uint64_t count)
+static double new_ones(struct node *node, struct gale_limiter *limiter)
 {
-	uint64_t began = patience_now_ns();
+	return ns_of_call(node, limiter, 0, many(NEW_KEYS), /* one_key= */ false,
+	                  UNDER_WAY);
+}
+
+static double new_ones_alone(struct node *node, struct gale_limiter *limiter)
+{
+	uint64_t began = patience_now_ns(), count = many(NEW_ALONE);
 
 	for (uint64_t i = 0; i < count; i++) {
-		struct key key = key_of(NEW_KEYS + i);
+		struct key key = key_of(i);
 
 		bench_expect(
 		    gale_wait(node->seat, limiter, &key, sizeof(key), 1, WITHIN)
@@ -183,19 +161,18 @@ static double of_waits(struct node *node, struct gale_limiter *limiter, uint64_t
 	return (double)(patience_now_ns() - began) / (double)count;
 }
 
-static double of_new_alone(bool turns, double *ret_of_many)
+/* With a node and a server of its own. */
+static double ns_of(double (*ask)(struct node *, struct gale_limiter *), uint64_t batch,
+                    bool turns)
 {
 	struct gale_limiter *limiter;
 	struct node node = { 0 };
 	double ns;
 
 	open_node(&node, turns);
-	limiter = open_limiter(&node, "new", BATCH);
+	limiter = open_limiter(&node, batch);
 	wait_for_first(&node, limiter);
-	if (ret_of_many)
-		*ret_of_many = ns_of_call(&node, limiter, 0, many(NEW_KEYS),
-		                          /* one_key= */ false, UNDER_WAY);
-	ns = of_waits(&node, limiter, many(NEW_ALONE));
+	ns = ask(&node, limiter);
 	gale_limiter_close(limiter);
 	close_node(&node);
 	return ns;
@@ -203,15 +180,12 @@ static double of_new_alone(bool turns, double *ret_of_many)
 
 static void measure(void *arg, double *ret_values)
 {
-	struct node node = { 0 };
-
 	(void)arg;
-	open_node(&node, /* turns= */ false);
-	ret_values[0] = of_hot(&node, "thousands", BATCH);
-	ret_values[1] = of_hot(&node, "learned", 0);
-	close_node(&node);
-	ret_values[3] = of_new_alone(/* turns= */ false, &ret_values[2]);
-	ret_values[4] = of_new_alone(/* turns= */ true, NULL);
+	ret_values[0] = ns_of(hot, BATCH, /* turns= */ false);
+	ret_values[1] = ns_of(hot, 0, /* turns= */ false);
+	ret_values[2] = ns_of(new_ones, BATCH, /* turns= */ false);
+	ret_values[3] = ns_of(new_ones_alone, BATCH, /* turns= */ false);
+	ret_values[4] = ns_of(new_ones_alone, BATCH, /* turns= */ true);
 }
 
 void ask_calls(void)
@@ -219,7 +193,7 @@ void ask_calls(void)
 	static const char *const names[] = {
 		"calls/Redis, one hot key, leases of 1,000",
 		"calls/Redis, one hot key, learned sizes",
-		"calls/Redis, 1,000,000 keys, each new, 256 under way",
+		"calls/Redis, 1,000,000 keys, each new, 64 under way",
 		"calls/Redis, 20,000 keys, each new, one at a time",
 		"calls/Redis, 20,000 keys, each new, one at a time, in turns",
 	};

@@ -5,7 +5,7 @@
  *
  * Leases are as large as they come, so that a million asks share a round trip.  Credit that
  * nobody takes would go back after a while, and a row would then measure how it is fetched
- * again; these limiters carry over, so that it stays.
+ * again; limiters that lend carry over, so that it stays.
  */
 #ifndef BENCH_CROWD_H
 #define BENCH_CROWD_H
@@ -54,9 +54,8 @@ static inline void crowd_must(enum gale_err err)
 	bench_expect(err == GALE_ERR_OK, gale_err_text(err));
 }
 
-/* Until something is answered. */
-void crowd_wait(struct gale_seat *seat);
-/* How many are answered. */
-uint64_t crowd_fetch(struct gale_seat *seat);
+/* Waits for something that is under way, and expects that it is allowed; returns how many are
+ * answered. */
+uint64_t crowd_hear(struct gale_seat *seat);
 
 #endif

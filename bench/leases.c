@@ -9,15 +9,14 @@
  *
  * "own now" rows tick once in a thousand asks; the others read the clock for each.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
-#include <time.h>
 
 #include <gale/gale.h>
 
 #include "bench/bench.h"
 #include "bench/crowd.h"
 #include "bench/keys.h"
+#include "runtime/clock.h"
 
 #define AHEAD 16 /* asks in one call of gale_ask_many */
 #define BEFORE 8 /* asks between a prefetch and its own */
@@ -36,21 +35,18 @@ static void prepare(void *arg)
 
 /* ---- Asking ---------------------------------------------------------------------- */
 
-/* One thread in a row. */
+/* Who asks in a row. */
 struct asker {
 	struct way *way;
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
-	enum gale_verdict usual;
 	uint64_t missed;
 };
 
 static struct asker asker_of(struct bench *b)
 {
 	struct way *way = bench_arg(b);
-	struct asker asker = { .way = way,
-		               .limiter = way->crowd->limiter,
-		               .usual = crowd_usual(way->crowd) };
+	struct asker asker = { .way = way, .limiter = way->crowd->limiter };
 
 	crowd_must(gale_join(way->crowd->runtime, &asker.seat));
 	if (way->ticks)
@@ -80,9 +76,7 @@ static __attribute__((noinline)) void note(struct asker *asker,
 {
 	bench_expect(answer->verdict == GALE_PENDING, "an ask has the wrong verdict");
 	asker->missed++;
-	do
-		crowd_wait(asker->seat);
-	while (crowd_fetch(asker->seat) == 0);
+	(void)crowd_hear(asker->seat);
 }
 
 static void run_named(struct bench *b)
@@ -96,7 +90,7 @@ static void run_named(struct bench *b)
 			struct gale_answer answer = gale_ask(
 			    asker.seat, asker.limiter, &key, sizeof(key), 1, NULL);
 
-			if (answer.verdict != asker.usual)
+			if (answer.verdict != GALE_ALLOW)
 				note(&asker, &answer);
 		}
 	asker_done(&asker, b);
@@ -121,7 +115,7 @@ static void run_ahead(struct bench *b)
 			              sizeof(key));
 			answer = gale_ask(asker.seat, asker.limiter, &key, sizeof(key),
 			                  1, NULL);
-			if (answer.verdict != asker.usual)
+			if (answer.verdict != GALE_ALLOW)
 				note(&asker, &answer);
 		}
 	asker_done(&asker, b);
@@ -139,7 +133,7 @@ static void run_waiting(struct bench *b)
 			    gale_wait(asker.seat, asker.limiter, &key, sizeof(key), 1,
 			              CROWD_PATIENCE);
 
-			bench_expect(answer.verdict == asker.usual, "a verdict");
+			bench_expect(answer.verdict == GALE_ALLOW, "a verdict");
 		}
 	asker_done(&asker, b);
 }
@@ -155,7 +149,7 @@ static void run_held(struct bench *b)
 		while (n-- > 0) {
 			struct gale_answer answer = gale_ask_key(key, 1, NULL);
 
-			if (answer.verdict != asker.usual)
+			if (answer.verdict != GALE_ALLOW)
 				note(&asker, &answer);
 		}
 	gale_key_close(key);
@@ -183,7 +177,7 @@ static void run_many(struct bench *b)
 			gale_ask_many(asker.seat, asker.limiter, questions, AHEAD,
 			              answers);
 			for (int i = 0; i < AHEAD; i++)
-				if (answers[i].verdict != asker.usual)
+				if (answers[i].verdict != GALE_ALLOW)
 					note(&asker, &answers[i]);
 		}
 	asker_done(&asker, b);
@@ -198,14 +192,6 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* A key that nobody has asked for yet: to the shard, to the store, and back. */
 static double miss(void *arg)
 {
@@ -218,11 +204,11 @@ static double miss(void *arg)
 	crowd_must(gale_join(crowd.runtime, &seat));
 	for (uint64_t i = 0; i < MISSES; i++) {
 		struct key key = key_of(i);
-		uint64_t begin = now_ns();
+		uint64_t begin = patience_now_ns();
 		struct gale_answer answer = gale_wait(seat, crowd.limiter, &key,
 		                                      sizeof(key), 1, CROWD_PATIENCE);
 
-		took[i] = now_ns() - begin;
+		took[i] = patience_now_ns() - begin;
 		bench_expect(answer.verdict == GALE_ALLOW, "a new key");
 	}
 	qsort(took, MISSES, sizeof(took[0]), compare);
@@ -250,7 +236,7 @@ static void row(const char *name, void (*run)(struct bench *), struct crowd *cro
 	                               .bar = bar });
 }
 
-static void add_allows(void)
+void ask_leases(void)
 {
 	row("leases/held, own now", run_held, &one_held, true,
 	    "floors/compare and swap", 1.5);
@@ -278,11 +264,6 @@ static void add_allows(void)
 	    "take/16 at a time, 1,000,000 keys", 1.3);
 	row("leases/1,000,000 keys, 16 at a time", run_many, &million, false,
 	    "leases/1,000,000 keys", 1 / 3.0);
-}
-
-void ask_leases(void)
-{
-	add_allows();
 	bench_add_figure(&(struct bench_figure){
 	    .name = "leases/a miss, there and back", .unit = "us", .measure = miss });
 }

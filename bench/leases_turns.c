@@ -3,8 +3,8 @@
 /*
  * leases_turns.c -- what does one way to be answered in this node cost against another?
  *
- * A denial against an allow, and two threads against one.  They take turns (turns.h), some ten
- * thousand asks at a time, so that both meet the same machine; all by the clock on the
+ * A denial against an allow, and two threads against one.  They take turns (turns.h), some
+ * thousands of asks at a time, so that both meet the same machine; all by the clock on the
  * wall.  How much two threads can do at all is what they do about a key each.
  *
  * Two threads begin together, and are done when both are.  The other one has been woken by
@@ -13,8 +13,14 @@
  * "own now" rows tick once in a thousand asks; the others read the clock for each.
  *
  * Threads   Two; each has seats of its own, one for each question.
+ *
+ * Ordering
+ *
+ *   state    whoever is waited for stores it with release  ->  who waits loads it with acquire
+ *            The seats are joined; the call that is wanted is known; its asks are done.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -109,7 +115,7 @@ struct asker {
 	struct gale_key *key; /* held */
 	enum gale_verdict usual;
 	uint64_t first; /* of its keys */
-	size_t place;   /* of the answers, on the stack's page */
+	size_t place;   /* of what is on the stack, in its page */
 	struct picker picker;
 };
 
@@ -143,15 +149,15 @@ static void open_askers(int thread, const struct round *round)
 static __attribute__((noinline)) void note(struct asker *asker,
                                            const struct gale_answer *answer)
 {
-	bench_expect(answer->verdict == GALE_PENDING, "an ask has the wrong verdict");
-	do
-		crowd_wait(asker->seat);
-	while (crowd_fetch(asker->seat) == 0);
+	bench_expect(answer->verdict == GALE_PENDING && asker->usual == GALE_ALLOW,
+	             "an ask has the wrong verdict");
+	(void)crowd_hear(asker->seat);
 }
 
-static void ask_held(struct asker *asker, unsigned count)
+/* Not in line: what is here is on the stack below what ask has put there. */
+static __attribute__((noinline)) void ask_held(struct asker *asker)
 {
-	while (count-- > 0) {
+	for (int i = 0; i < BETWEEN_TICKS; i++) {
 		struct gale_answer answer = gale_ask_key(asker->key, 1, NULL);
 
 		if (answer.verdict != asker->usual)
@@ -159,40 +165,48 @@ static void ask_held(struct asker *asker, unsigned count)
 	}
 }
 
-static void ask_named(struct asker *asker, unsigned count)
+static __attribute__((noinline)) void ask_named(struct asker *asker)
 {
-	while (count-- > 0) {
-		struct key key = key_of(asker->first + pick(&asker->picker));
+	struct picker picker = asker->picker;
+
+	for (int i = 0; i < BETWEEN_TICKS; i++) {
+		struct key key = key_of(asker->first + pick(&picker));
 		struct gale_answer answer =
 		    gale_ask(asker->seat, asker->limiter, &key, sizeof(key), 1, NULL);
 
 		if (answer.verdict != asker->usual)
 			note(asker, &answer);
 	}
+	asker->picker = picker;
+}
+
+static unsigned asks_of(const struct question *question)
+{
+	return bench_is_smoke() ? BETWEEN_TICKS : question->asks;
 }
 
 /* Each time somewhere else on the stack: where answers are written decides which loads a
  * processor takes for loads of them (spec/decisions/0008). */
 static void ask(struct asker *asker)
 {
-	unsigned asks = bench_is_smoke() ? BETWEEN_TICKS : asker->question->asks;
+	const struct question *question = asker->question;
 
 	bench_keep(__builtin_alloca(asker->place));
 	asker->place = (asker->place + PLACE_STEP) % PAGE;
-
-	for (unsigned done = 0; done < asks; done += BETWEEN_TICKS) {
-		if (asker->question->ticks)
+	for (unsigned done = 0; done < asks_of(question); done += BETWEEN_TICKS) {
+		if (question->ticks)
 			gale_tick(asker->seat);
-		if (asker->question->held)
-			ask_held(asker, BETWEEN_TICKS);
+		if (question->held)
+			ask_held(asker);
 		else
-			ask_named(asker, BETWEEN_TICKS);
+			ask_named(asker);
 	}
 }
 
 /* ---- The other thread ------------------------------------------------------------ */
 
 enum state {
+	COMES,
 	ASLEEP,
 	READY,
 	GOES,
@@ -207,22 +221,22 @@ static struct {
 static void *be_the_other(void *round)
 {
 	open_askers(1, round);
-	store_release(&other.state, READY);
+	store_release(&other.state, ASLEEP); /* state */
 	for (;;) {
 		while (sem_wait(&other.wanted) != 0)
 			continue;
-		store_release(&other.state, READY);
-		while (load_acquire(&other.state) != GOES)
+		store_release(&other.state, READY);        /* state */
+		while (load_acquire(&other.state) != GOES) /* state */
 			continue;
 		ask(&askers[1][other.call]);
-		store_release(&other.state, ASLEEP);
+		store_release(&other.state, ASLEEP); /* state */
 	}
 	return NULL;
 }
 
 static void wait_until(enum state state)
 {
-	while (load_acquire(&other.state) != state)
+	while (load_acquire(&other.state) != state) /* state */
 		sched_yield();
 }
 
@@ -233,7 +247,7 @@ static void start_other(struct round *round)
 	bench_expect(sem_init(&other.wanted, 0, 0) == 0, "a semaphore");
 	bench_expect(pthread_create(&thread, NULL, be_the_other, round) == 0,
 	             "a thread");
-	wait_until(READY);
+	wait_until(ASLEEP);
 }
 
 static void ready(struct turns *turns, unsigned call)
@@ -242,7 +256,6 @@ static void ready(struct turns *turns, unsigned call)
 	if (questions[call].threads == 1)
 		return;
 	other.call = call;
-	store_release(&other.state, ASLEEP);
 	sem_post(&other.wanted);
 	wait_until(READY);
 }
@@ -254,9 +267,9 @@ static void make(struct turns *turns, unsigned call)
 		ask(&askers[0][call]);
 		return;
 	}
-	store_release(&other.state, GOES);
+	store_release(&other.state, GOES); /* state */
 	ask(&askers[0][call]);
-	while (load_acquire(&other.state) != ASLEEP)
+	while (load_acquire(&other.state) != ASLEEP) /* state */
 		continue;
 }
 
@@ -314,6 +327,7 @@ static const struct turns_figure of_million[] = {
 };
 
 static unsigned parts[CALLS];
+static_assert(CALLS <= TURNS_CALLS_MOST, "room for their times");
 
 #define ROUND(of, from, to)                                                            \
 	{                                                                              \
@@ -339,7 +353,7 @@ void ask_lease_turns(void)
 	};
 
 	for (unsigned i = 0; i < CALLS; i++)
-		parts[i] = questions[i].asks * (unsigned)questions[i].threads;
+		parts[i] = asks_of(&questions[i]) * (unsigned)questions[i].threads;
 	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++)
 		turns_add(&rounds[i].table);
 }

@@ -35,6 +35,9 @@ namespace
 // A multiple of 16, and large enough to make the call of bench_batch vanish.
 constexpr uint64_t kBatch = 1024;
 
+// Bytes that one process takes more than the one before: no part of a page.
+constexpr size_t kElsewhere = 4096 * 3 + 208;
+
 struct Options {
 	bool smoke = false;
 	bool strict = false;
@@ -215,10 +218,13 @@ void measure_set(const bench_figures &set)
 {
 	unsigned processes = options.smoke ? 1 : std::max(set.processes, 1U);
 
-	while (processes-- > 0) {
+	for (unsigned process = 0; process < processes; process++) {
+		auto elsewhere = [&](double *ret) {
+			bench_keep(std::malloc(1 + process * kElsewhere));
+			set.measure(set.arg, ret);
+		};
 		std::vector<double> values =
-		    measure(set.names[0], set.count,
-		            [&](double *ret) { set.measure(set.arg, ret); });
+		    measure(set.names[0], set.count, elsewhere);
 
 		for (size_t i = 0; i < set.count; i++)
 			times[set.names[i]].push_back(values[i]);
