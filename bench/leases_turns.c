@@ -275,14 +275,20 @@ static void make(struct turns *turns, unsigned call)
 
 /* ---- Figures --------------------------------------------------------------------- */
 
+/* Known when it is known whether this is a smoke run. */
+static unsigned parts[CALLS];
+static_assert(CALLS <= TURNS_CALLS_MOST, "room for their times");
+
 static void measure(const struct turns_table *self, double *ret_us)
 {
 	struct round *round = (struct round *)self;
 	struct turns turns = { make, round->first, round->end - round->first, IN_A_ROW,
 		               ready };
 
-	for (unsigned i = round->first; i < round->end; i++)
+	for (unsigned i = round->first; i < round->end; i++) {
+		parts[i] = asks_of(&questions[i]) * (unsigned)questions[i].threads;
 		crowd_prepare(questions[i].crowd);
+	}
 	open_askers(0, round);
 	start_other(round);
 	turns_time(&turns, ret_us + round->first);
@@ -326,9 +332,6 @@ static const struct turns_figure of_million[] = {
 	  MILLION, 1 },
 };
 
-static unsigned parts[CALLS];
-static_assert(CALLS <= TURNS_CALLS_MOST, "room for their times");
-
 #define ROUND(of, from, to)                                                            \
 	{                                                                              \
 		{                                                                      \
@@ -352,8 +355,6 @@ void ask_lease_turns(void)
 		ROUND(of_million, MILLION, CALLS),
 	};
 
-	for (unsigned i = 0; i < CALLS; i++)
-		parts[i] = asks_of(&questions[i]) * (unsigned)questions[i].threads;
 	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++)
 		turns_add(&rounds[i].table);
 }
