@@ -92,7 +92,7 @@ static PGconn *postgres_bare;
 
 static void postgres_start(struct server *self)
 {
-	postgres = postgres_server_start(/* syncs= */ false);
+	postgres = postgres_server_start();
 	snprintf(self->url, sizeof(self->url), "postgres://gale@127.0.0.1:%u/postgres",
 	         postgres_server_listen(postgres));
 	postgres_bare = PQconnectdb(self->url);

@@ -165,7 +165,7 @@ static void upsert_next(uint64_t *next)
 
 static void start(void)
 {
-	server = postgres_server_start(/* syncs= */ false);
+	server = postgres_server_start();
 	bare = PQconnectdb(postgres_server_address(server));
 	bench_expect(PQstatus(bare) == CONNECTION_OK, PQerrorMessage(bare));
 	expect(PQexec(bare, TABLE), PGRES_COMMAND_OK);

@@ -211,7 +211,7 @@ static int start_servers(void **state)
 {
 	(void)state;
 	redis_server_start(&redis, NULL);
-	postgres = postgres_server_start(/* syncs= */ false);
+	postgres = postgres_server_start();
 	redis_cluster_start(&cluster);
 	return 0;
 }

@@ -373,7 +373,7 @@ static void no_plan_is_compiled(void **state)
 static int start(void **state)
 {
 	(void)state;
-	server = postgres_server_start(/* syncs= */ false);
+	server = postgres_server_start();
 	hourly = compiled(GALE_HOURS(1));
 	daily = compiled(GALE_HOURS(24));
 	postgres_line_open(&line, postgres_server_address(server));

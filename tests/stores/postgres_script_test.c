@@ -802,7 +802,7 @@ static void swapped_timeline(uint64_t seed)
 static int start(void **state)
 {
 	(void)state;
-	server = postgres_server_start(/* syncs= */ false);
+	server = postgres_server_start();
 	postgres_line_open(&t.line, postgres_server_address(server));
 	postgres_line_install(&t.line);
 	postgres_line_do(

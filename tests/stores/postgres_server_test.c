@@ -102,7 +102,7 @@ static uint64_t used_of(const char *key)
 static int start(void **state)
 {
 	(void)state;
-	server = postgres_server_start(/* syncs= */ false);
+	server = postgres_server_start();
 	hourly = compiled(gale_quota_anchored(LIMIT, GALE_SPAN_MAX_US, 0));
 	postgres_line_open(&line, postgres_server_address(server));
 	postgres_line_install(&line);

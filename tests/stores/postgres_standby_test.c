@@ -77,10 +77,10 @@ static int open_servers(void **state)
 	(void)state;
 	memset(&s, 0, sizeof(s));
 	lines_open(&s.lines);
-	s.primary = postgres_server_start(/* syncs= */ false);
+	s.primary = postgres_server_start();
 	primary = postgres_server_listen(s.primary);
 	open_proxy(primary);
-	s.standby = postgres_server_follow(s.primary, s.proxy.port, &s.standby_port);
+	s.standby = postgres_server_follow(s.proxy.port, &s.standby_port);
 	put_urls(primary, s.standby_port);
 	return 0;
 }

@@ -55,7 +55,7 @@ static int open_server(void **state)
 	(void)state;
 	memset(&s, 0, sizeof(s));
 	lines_open(&s.lines);
-	s.server = postgres_server_start(/* syncs= */ false);
+	s.server = postgres_server_start();
 	snprintf(s.url, sizeof(s.url), "postgres:///?%s",
 	         postgres_server_address(s.server));
 	for (at = s.url; *at != '\0'; at++)

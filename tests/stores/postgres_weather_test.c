@@ -116,7 +116,7 @@ static void open_server(void)
 	PGconn *conn;
 
 	memset(&s, 0, sizeof(s));
-	s.server = postgres_server_start(/* syncs= */ false);
+	s.server = postgres_server_start();
 	conn = talk();
 	host = PQhost(conn);
 	must(strlen(host) < sizeof(s.folder));

@@ -33,6 +33,7 @@
 #include "tests/support/node.h"
 #include "tests/support/port.h"
 #include "tests/support/redis_server.h"
+#include "tests/support/scratch.h"
 #include "tests/support/windows.h"
 
 #define WINDOW GALE_MILLIS(300)
@@ -45,7 +46,7 @@
 struct sentinel {
 	pid_t pid;
 	int port;
-	char folder[32];
+	char folder[64];
 };
 
 struct scene {
@@ -135,10 +136,9 @@ static void write_config(const struct sentinel *sentinel, const char *path)
 
 static void start_sentinel(struct sentinel *sentinel)
 {
-	char path[64];
+	char path[80];
 
-	strcpy(sentinel->folder, "/tmp/gale-sentinel-XXXXXX");
-	must(mkdtemp(sentinel->folder) != NULL);
+	scratch_make(sentinel->folder, sizeof(sentinel->folder), "sentinel");
 	sentinel->port = free_port();
 	snprintf(path, sizeof(path), "%s/conf", sentinel->folder);
 	write_config(sentinel, path);
@@ -177,7 +177,7 @@ static void stop_sentinel(struct sentinel *sentinel)
 /* Lines of its log. */
 static int lines_with(const struct sentinel *sentinel, const char *what)
 {
-	char path[64], line[512];
+	char path[80], line[512];
 	int count = 0;
 	FILE *log;
 

@@ -321,7 +321,7 @@ static void postgres_in_a_storm(void **state)
 	PGconn *conn;
 
 	(void)state;
-	postgres = postgres_server_start(/* syncs= */ false);
+	postgres = postgres_server_start();
 	conn = PQconnectdb(postgres_server_address(postgres));
 	snprintf(socket, sizeof(socket), "%.64s/.s.PGSQL.5432", PQhost(conn));
 	PQfinish(conn);

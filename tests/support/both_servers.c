@@ -55,7 +55,7 @@ void both_servers_start(struct both_servers *both)
 	redis_server_settle(&both->redis, "gale:");
 	snprintf(both->urls[0], sizeof(both->urls[0]), "redis://%s",
 	         both->redis.socket);
-	both->postgres = postgres_server_start(/* syncs= */ false);
+	both->postgres = postgres_server_start();
 	find_postgres(both);
 	settle_postgres(both);
 }

@@ -29,9 +29,8 @@ struct postgres_server {
 	char programs[PATH_MOST]; /* the folder of initdb and postgres */
 	char address[128];
 	unsigned beginnings; /* before it was last crashed */
-	bool syncs;
-	uint16_t port; /* on 127.0.0.1, and in the socket's name; 0: that only */
-	uid_t user;    /* 0: whoever runs the test */
+	uint16_t port;       /* on 127.0.0.1, and in the socket's name; 0: that only */
+	uid_t user;          /* 0: whoever runs the test */
 	gid_t group;
 	pid_t pid;
 };
@@ -182,7 +181,7 @@ static void begin(struct postgres_server *server)
 		              "-p",
 		              port,
 		              "-c",
-		              server->syncs ? "fsync=on" : "fsync=off",
+		              "fsync=off",
 		              "-c",
 		              "max_connections=250",
 		              "-c",
@@ -208,26 +207,23 @@ static void say_address(struct postgres_server *server)
 
 /* ---- From start to stop ---------------------------------------------------------- */
 
-static struct postgres_server *server_new(bool syncs)
+static struct postgres_server *server_new(void)
 {
 	struct postgres_server *server = calloc(1, sizeof(*server));
 
 	must(server);
-	server->syncs = syncs;
 	must(ask_pg_config(server->programs) || look_around(server->programs));
 	find_user(server);
-	snprintf(server->folder, sizeof(server->folder), "%s/gale-postgres-XXXXXX",
-	         syncs ? "/tmp" : scratch_place());
-	must(mkdtemp(server->folder));
+	scratch_make(server->folder, sizeof(server->folder), "postgres");
 	if (server->user != 0)
 		must(chown(server->folder, server->user, server->group) == 0);
 	snprintf(server->data, sizeof(server->data), "%s/data", server->folder);
 	return server;
 }
 
-struct postgres_server *postgres_server_start(bool syncs)
+struct postgres_server *postgres_server_start(void)
 {
-	struct postgres_server *server = server_new(syncs);
+	struct postgres_server *server = server_new();
 
 	say_address(server);
 	make_cluster(server);
@@ -325,10 +321,9 @@ static void copy(const struct postgres_server *standby, uint16_t port)
 	run(standby, "pg_basebackup", arguments);
 }
 
-struct postgres_server *postgres_server_follow(const struct postgres_server *primary,
-                                               uint16_t port, uint16_t *ret_port)
+struct postgres_server *postgres_server_follow(uint16_t port, uint16_t *ret_port)
 {
-	struct postgres_server *standby = server_new(primary->syncs);
+	struct postgres_server *standby = server_new();
 
 	copy(standby, port);
 	*ret_port = standby->port = free_port();

@@ -18,16 +18,16 @@
 
 struct postgres_server;
 
-/* A new database cluster, and its server, which is asked to sync what it writes or not. */
-struct postgres_server *postgres_server_start(bool syncs);
+/* A new database cluster, and its server.  It syncs nothing: servers crash here and machines
+ * do not, and a disk may take seconds, for which no node waits. */
+struct postgres_server *postgres_server_start(void);
 
 /* Starts it again, to listen on 127.0.0.1, too; returns the port there. */
 uint16_t postgres_server_listen(struct postgres_server *server);
 
-/* A copy of a server that listens, which follows it by the connection to that port of
- * 127.0.0.1, or through a proxy there; it listens, too, on the port that is returned. */
-struct postgres_server *postgres_server_follow(const struct postgres_server *primary,
-                                               uint16_t port, uint16_t *ret_port);
+/* A copy of the server that listens on that port of 127.0.0.1, or that a proxy there speaks
+ * for, and which it follows; it listens, too, on the port that is returned. */
+struct postgres_server *postgres_server_follow(uint16_t port, uint16_t *ret_port);
 /* It has heard of all that was written there until now. */
 void postgres_server_catch_up(const struct postgres_server *standby,
                               const struct postgres_server *primary);

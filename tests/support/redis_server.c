@@ -15,6 +15,7 @@
 
 #include "runtime/memory.h"
 #include "tests/support/must.h"
+#include "tests/support/scratch.h"
 
 #define OPTIONS_MOST 48
 #define WORDS_MOST 32
@@ -116,8 +117,7 @@ static void launch(struct redis_server *server)
 void redis_server_start(struct redis_server *server, const char *const *options)
 {
 	server->options = options;
-	strcpy(server->folder, "/tmp/gale-redis-XXXXXX");
-	must(mkdtemp(server->folder));
+	scratch_make(server->folder, sizeof(server->folder), "redis");
 	snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
 	launch(server);
 }

@@ -8,7 +8,10 @@
 #ifndef TESTS_SUPPORT_SCRATCH_H
 #define TESTS_SUPPORT_SCRATCH_H
 
-/* For what need not outlive a power failure: in memory, if there is much room, or /tmp. */
-const char *scratch_place(void);
+#include <stddef.h>
+
+/* A new folder for what need not outlive a power failure: in memory, if there is much room, or
+ * in /tmp.  It is called gale-NAME-, and six letters. */
+void scratch_make(char *folder, size_t size, const char *name);
 
 #endif

@@ -30,7 +30,7 @@ static int start(void **state)
 	struct line line;
 
 	(void)state;
-	server = postgres_server_start(/* syncs= */ true);
+	server = postgres_server_start();
 	postgres_line_open(&line, postgres_server_address(server));
 	snprintf(url, sizeof(url), "postgres:///%s?host=%s&port=%s&user=%s",
 	         PQdb(line.conn), PQhost(line.conn), PQport(line.conn),

@@ -66,7 +66,7 @@ static const char *url_of(const char *user, const char *database)
 static int start(void **state)
 {
 	(void)state;
-	postgres = postgres_server_start(/* syncs= */ false);
+	postgres = postgres_server_start();
 	postgres_line_open(&line, postgres_server_address(postgres));
 	redis_server_start(&redis, has_password);
 	return 0;
