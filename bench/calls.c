@@ -7,7 +7,7 @@
  * the time from the first to the last answer.  Of one hot key, as fast as they are answered, with
  * leases of 1,000 and of learned sizes; and of keys that are new, each of which needs a lease,
  * many under way or one: by way of the shard's thread, or where the one who waits drives the
- * shard itself.
+ * shard itself.  Some with a node that polls before it sleeps.
  *
  * Threads   One asks; the shard's.
  */
@@ -30,6 +30,7 @@
 #define WARM 100000
 #define SMOKE_PART 1000
 #define WITHIN GALE_SECONDS(10)
+#define POLL_US 100
 
 struct node {
 	struct redis_server server;
@@ -41,11 +42,12 @@ struct node {
 
 /* ---- There ----------------------------------------------------------------------- */
 
-static void open_node(struct node *node, bool turns)
+static void open_node(struct node *node, uint32_t poll_us, bool turns)
 {
 	struct gale_store_config store = { .quarantine_us = 1 };
 	struct gale_config config = { .shards = 1,
 		                      .max_keys = 2 * NEW_KEYS,
+		                      .poll_us = poll_us,
 		                      .turns = turns };
 	char url[160];
 
@@ -161,18 +163,43 @@ static double new_ones_alone(struct node *node, struct gale_limiter *limiter)
 	return (double)(patience_now_ns() - began) / (double)count;
 }
 
+/* ---- Rows ------------------------------------------------------------------------ */
+
+struct row {
+	const char *name;
+	double (*ask)(struct node *, struct gale_limiter *);
+	uint64_t batch;
+	uint32_t poll_us;
+	bool turns;
+};
+
+static const struct row rows[] = {
+	{ "calls/Redis, one hot key, leases of 1,000", hot, BATCH, 0, false },
+	{ "calls/the same, polls", hot, BATCH, POLL_US, false },
+	{ "calls/Redis, one hot key, learned sizes", hot, 0, 0, false },
+	{ "calls/Redis, 1,000,000 keys, each new, 64 under way", new_ones, BATCH, 0,
+	  false },
+	{ "calls/Redis, 20,000 keys, each new, one at a time", new_ones_alone, BATCH, 0,
+	  false },
+	{ "calls/one at a time, in turns", new_ones_alone, BATCH, 0, true },
+	{ "calls/one at a time, polls", new_ones_alone, BATCH, POLL_US, false },
+	{ "calls/one at a time, in turns, polls", new_ones_alone, BATCH, POLL_US,
+	  true },
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
 /* With a node and a server of its own. */
-static double ns_of(double (*ask)(struct node *, struct gale_limiter *), uint64_t batch,
-                    bool turns)
+static double ns_of(const struct row *row)
 {
 	struct gale_limiter *limiter;
 	struct node node = { 0 };
 	double ns;
 
-	open_node(&node, turns);
-	limiter = open_limiter(&node, batch);
+	open_node(&node, row->poll_us, row->turns);
+	limiter = open_limiter(&node, row->batch);
 	wait_for_first(&node, limiter);
-	ns = ask(&node, limiter);
+	ns = row->ask(&node, limiter);
 	gale_limiter_close(limiter);
 	close_node(&node);
 	return ns;
@@ -181,27 +208,19 @@ static double ns_of(double (*ask)(struct node *, struct gale_limiter *), uint64_
 static void measure(void *arg, double *ret_values)
 {
 	(void)arg;
-	ret_values[0] = ns_of(hot, BATCH, /* turns= */ false);
-	ret_values[1] = ns_of(hot, 0, /* turns= */ false);
-	ret_values[2] = ns_of(new_ones, BATCH, /* turns= */ false);
-	ret_values[3] = ns_of(new_ones_alone, BATCH, /* turns= */ false);
-	ret_values[4] = ns_of(new_ones_alone, BATCH, /* turns= */ true);
+	for (size_t i = 0; i < ROWS; i++)
+		ret_values[i] = ns_of(&rows[i]);
 }
 
 void ask_calls(void)
 {
-	static const char *const names[] = {
-		"calls/Redis, one hot key, leases of 1,000",
-		"calls/Redis, one hot key, learned sizes",
-		"calls/Redis, 1,000,000 keys, each new, 64 under way",
-		"calls/Redis, 20,000 keys, each new, one at a time",
-		"calls/Redis, 20,000 keys, each new, one at a time, in turns",
-	};
+	static const char *names[ROWS];
 
-	bench_add_figures(
-	    &(struct bench_figures){ .names = names,
-	                             .count = sizeof(names) / sizeof(names[0]),
-	                             .unit = "ns",
-	                             .measure = measure,
-	                             .processes = 3 });
+	for (size_t i = 0; i < ROWS; i++)
+		names[i] = rows[i].name;
+	bench_add_figures(&(struct bench_figures){ .names = names,
+	                                           .count = ROWS,
+	                                           .unit = "ns",
+	                                           .measure = measure,
+	                                           .processes = 3 });
 }

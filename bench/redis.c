@@ -20,11 +20,13 @@
 
 #define MANY_KEYS 1000000
 #define IN_A_ROW 20
+#define POLL_NS 100000
 
 enum call {
 	PING,
 	LEAST,
 	LEASE,
+	LEASE_POLLED,
 	STEP,
 	LEASES,
 	LEASES_OF_MANY,
@@ -67,6 +69,11 @@ static void make(struct turns *turns, unsigned call)
 		break;
 	case LEASE:
 		asker_lend(&place->few, 1);
+		break;
+	case LEASE_POLLED:
+		place->few.poll_ns = POLL_NS;
+		asker_lend(&place->few, 1);
+		place->few.poll_ns = 0;
 		break;
 	case STEP:
 		asker_step(&place->few, 1);
@@ -115,10 +122,15 @@ static void place_open(struct place *place)
 /* ---- Figures --------------------------------------------------------------------- */
 
 static const unsigned parts[CALLS] = {
-	[PING] = 1,          [LEAST] = 1,
-	[LEASE] = 1,         [STEP] = 1,
-	[LEASES] = TOGETHER, [LEASES_OF_MANY] = TOGETHER,
-	[STEPS] = TOGETHER,  [LEAST_PIPELINED] = TOGETHER,
+	[PING] = 1,
+	[LEAST] = 1,
+	[LEASE] = 1,
+	[LEASE_POLLED] = 1,
+	[STEP] = 1,
+	[LEASES] = TOGETHER,
+	[LEASES_OF_MANY] = TOGETHER,
+	[STEPS] = TOGETHER,
+	[LEAST_PIPELINED] = TOGETHER,
 };
 
 static const struct turns_figure figures[] = {
@@ -126,6 +138,7 @@ static const struct turns_figure figures[] = {
 	{ "redis/least script, bare", LEAST, false, 0, 0 },
 	{ "redis/least script, bare, 64 deep, each", LEAST_PIPELINED, false, 0, 0 },
 	{ "redis/a lease at a time", LEASE, false, 0, 0 },
+	{ "redis/a lease at a time, polled for", LEASE_POLLED, false, 0, 0 },
 	{ "redis/a step at a time", STEP, false, 0, 0 },
 	{ "redis/64 leases at a time, each", LEASES, false, 0, 0 },
 	{ "redis/64 leases at a time of 1,000,000 keys, each", LEASES_OF_MANY, false, 0,
@@ -133,6 +146,7 @@ static const struct turns_figure figures[] = {
 	{ "redis/64 steps at a time, each", STEPS, false, 0, 0 },
 	{ "redis/least script to PING", LEAST, true, PING, 0 },
 	{ "redis/lease to PING", LEASE, true, PING, 1.15 },
+	{ "redis/lease to PING, polled for", LEASE_POLLED, true, PING, 1.15 },
 	{ "redis/lease to least script", LEASE, true, LEAST, 0 },
 	{ "redis/step to PING", STEP, true, PING, 0 },
 	{ "redis/64 leases to least script, 64 deep", LEASES, true, LEAST_PIPELINED,

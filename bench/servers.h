@@ -22,6 +22,7 @@ struct asker {
 	bool granted;  /* something, once */
 	uint64_t keys; /* that are asked about, in turn */
 	uint64_t next;
+	uint64_t poll_ns; /* before it sleeps, while it waits for answers */
 };
 
 /* Its rule is a window that nobody can use up. */

@@ -92,8 +92,9 @@ struct gale_runtime {
 	uint64_t seed; /* of the hashes that spread keys over shards */
 	uint64_t node; /* who this is to the stores: nobody else, and never again */
 	uint32_t max_keys;
-	bool turns;           /* the host's: no threads */
-	int turn_fd;          /* readable when a shard has mail; -1 with threads */
+	uint64_t poll_ns; /* before a shard's thread, or a call that waits, sleeps */
+	bool turns;       /* the host's: no threads */
+	int turn_fd;      /* readable when a shard has mail; -1 with threads */
 	_Atomic bool turning; /* a thread is at it */
 	struct shard *shards;
 	struct shard_chore sweeper; /* run by the first shard */

@@ -36,6 +36,7 @@
 #define NODE_KEYS_MOST (UINT32_C(1) << 28)
 #define BOOT_NS_MOST (UINT64_C(1) << 59) /* 18 years; as many again can come */
 #define PENDING_MOST 65536
+#define POLL_US_MOST 1000000
 #define SWEEP_PERIOD_NS 1000000000
 
 #define TEXT_OF_(x) #x
@@ -106,6 +107,8 @@ static enum gale_err check_config(const struct gale_config *config)
 		return GALE_ERR_PENDING;
 	if (config->max_keys > NODE_KEYS_MOST)
 		return GALE_ERR_NODE_KEYS;
+	if (config->poll_us > POLL_US_MOST)
+		return GALE_ERR_POLL;
 	if (config->allocator &&
 	    (!config->allocator->alloc || !config->allocator->free))
 		return GALE_ERR_ALLOCATOR;
@@ -131,6 +134,7 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 {
 	runtime->log = config->log;
 	runtime->clock = config->clock;
+	runtime->poll_ns = (uint64_t)config->poll_us * 1000;
 	runtime->turns = config->turns;
 	runtime->turn_fd = -1;
 	boot_clock_init(&runtime->boot);
@@ -205,8 +209,8 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		struct shard_chore *chore = i == 0 ? &runtime->sweeper : NULL;
 		struct lessor_config config = lessor_config_of(runtime, i);
-		enum gale_err err =
-		    shard_open(&runtime->shards[i], &config, chore, !runtime->turns);
+		enum gale_err err = shard_open(&runtime->shards[i], &config, chore,
+		                               !runtime->turns, runtime->poll_ns);
 
 		if (err == GALE_ERR_OK) {
 			table_mirror(&runtime->shards[i].lessor.purses.table,

@@ -4,7 +4,7 @@
  * actor.c -- clear, work, sleep.
  *
  * Threads   As actor.h says.  stopping is written by whoever stops it, and read by the
- *           actor; has_thread and thread are the host's.
+ *           actor; has_thread and thread are the host's, and poll_ns until it starts.
  *
  * Ordering
  *
@@ -55,7 +55,7 @@ static void loop(struct actor *actor) ON(actor_role)
 			continue;
 		if (turned.stopping)
 			return;
-		wake_wait_on(actor->watch_fd, turned.next_ns);
+		wake_wait_on(actor->watch_fd, actor->poll_ns, turned.next_ns);
 	}
 }
 
@@ -116,8 +116,9 @@ bool actor_open(struct actor *actor, const struct actor_ops *ops,
 	return actor->watch_fd >= 0;
 }
 
-bool actor_start(struct actor *actor, const char *name)
+bool actor_start(struct actor *actor, const char *name, uint64_t poll_ns)
 {
+	actor->poll_ns = poll_ns;
 	actor->has_thread = start_thread(actor);
 	if (actor->has_thread)
 		(void)pthread_setname_np(actor->thread, name);

@@ -35,6 +35,7 @@ struct actor {
 	struct wake wake;
 	int watch_fd; /* an epoll: readable when it is awake, or what else it watches is */
 	pthread_t thread;
+	uint64_t poll_ns; /* before it sleeps */
 	bool has_thread;
 	_Atomic bool stopping;
 };
@@ -42,9 +43,9 @@ struct actor {
 /* slots: as for mailbox_init.  False if the system has no descriptor left. */
 bool actor_open(struct actor *actor, const struct actor_ops *ops,
                 struct mail_slot *slots, uint64_t slot_count);
-/* A thread of its own takes the turns from here on.  name has at most 15 bytes.  False
- * if the system has no thread left. */
-bool actor_start(struct actor *actor, const char *name);
+/* A thread of its own takes the turns from here on, and looks for poll_ns for what is next
+ * before it sleeps.  name has at most 15 bytes.  False if the system has no thread left. */
+bool actor_start(struct actor *actor, const char *name, uint64_t poll_ns);
 /* Its thread, if it has one, takes the last turns and ends; this does not wait for it, and
  * may be left out. */
 void actor_tell_to_stop(struct actor *actor);

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -73,6 +74,8 @@ void wake_clear(struct wake *wake)
 	wake->owed += swap_acquire(&wake->raised, false); /* raised */
 }
 
+/* ---- Waiting --------------------------------------------------------------------- */
+
 /* What is left until then; NULL: all the time that there is. */
 static const struct timespec *until(uint64_t deadline_ns, struct timespec *ret_left)
 {
@@ -84,23 +87,41 @@ static const struct timespec *until(uint64_t deadline_ns, struct timespec *ret_l
 	return deadline_ns == UINT64_MAX ? NULL : ret_left;
 }
 
-void wake_wait(struct wake *wake, uint64_t deadline_ns)
-{
-	wake_wait_for_either(wake->fd, -1, deadline_ns);
-}
-
-void wake_wait_for_either(int fd, int other_fd, uint64_t deadline_ns)
+/* most: to wait for it; NULL is for ever. */
+static bool either_comes(int fd, int other_fd, const struct timespec *most)
 {
 	struct pollfd polls[] = { { .fd = fd, .events = POLLIN },
 		                  { .fd = other_fd, .events = POLLIN } };
+
+	return ppoll(polls, 2, most, NULL) > 0;
+}
+
+static bool comes_while_polled(int fd, int other_fd, uint64_t poll_ns,
+                               uint64_t deadline_ns)
+{
+	static const struct timespec at_once;
+	uint64_t now = poll_ns > 0 ? patience_now_ns() : 0, end_ns = now + poll_ns;
+
+	if (deadline_ns < end_ns)
+		end_ns = deadline_ns;
+	for (; now < end_ns; now = patience_now_ns()) {
+		if (either_comes(fd, other_fd, &at_once))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+static void sleep_for_either(int fd, int other_fd, uint64_t deadline_ns)
+{
 	struct timespec left;
 
-	(void)ppoll(polls, 2, until(deadline_ns, &left), NULL);
+	(void)either_comes(fd, other_fd, until(deadline_ns, &left));
 }
 
 /* To poll the epoll has the kernel look twice at what it tells of.  Where there is no wait by
  * nanoseconds, in a libc, a kernel before Linux 5.11 or behind a filter, that must do. */
-void wake_wait_on(int epoll_fd, uint64_t deadline_ns)
+static void sleep_on(int epoll_fd, uint64_t deadline_ns)
 {
 #ifdef GALE_HAS_EPOLL_PWAIT2
 	struct epoll_event event;
@@ -110,5 +131,22 @@ void wake_wait_on(int epoll_fd, uint64_t deadline_ns)
 	    errno == EINTR)
 		return;
 #endif
-	wake_wait_for_either(epoll_fd, -1, deadline_ns);
+	sleep_for_either(epoll_fd, -1, deadline_ns);
+}
+
+void wake_wait(struct wake *wake, uint64_t poll_ns, uint64_t deadline_ns)
+{
+	wake_wait_for_either(wake->fd, -1, poll_ns, deadline_ns);
+}
+
+void wake_wait_for_either(int fd, int other_fd, uint64_t poll_ns, uint64_t deadline_ns)
+{
+	if (!comes_while_polled(fd, other_fd, poll_ns, deadline_ns))
+		sleep_for_either(fd, other_fd, deadline_ns);
+}
+
+void wake_wait_on(int epoll_fd, uint64_t poll_ns, uint64_t deadline_ns)
+{
+	if (!comes_while_polled(epoll_fd, -1, poll_ns, deadline_ns))
+		sleep_on(epoll_fd, deadline_ns);
 }

@@ -98,7 +98,7 @@ static const struct actor_ops shard_ops = {
 };
 
 enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
-                         struct shard_chore *chore, bool with_thread)
+                         struct shard_chore *chore, bool with_thread, uint64_t poll_ns)
 {
 	char name[16];
 
@@ -112,7 +112,7 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 		return GALE_ERR_SYSTEM;
 	}
 	shard->lessor.home.watch_fd = shard->actor.watch_fd;
-	if (!with_thread || actor_start(&shard->actor, name))
+	if (!with_thread || actor_start(&shard->actor, name, poll_ns))
 		return GALE_ERR_OK;
 	shard_close(shard);
 	shard_free(shard);

@@ -38,8 +38,9 @@ struct shard {
 	struct mail_slot mails[SHARD_MAILS];
 };
 
+/* Its thread, if it is to have one, looks for poll_ns for what is next before it sleeps. */
 enum gale_err shard_open(struct shard *shard, const struct lessor_config *config,
-                         struct shard_chore *chore, bool with_thread);
+                         struct shard_chore *chore, bool with_thread, uint64_t poll_ns);
 /* A shard with a thread begins with it, so that several can wait at once. */
 void shard_tell_to_close(struct shard *shard);
 /* Waits for what stores still owe to those who ask, at most as long as patience. */

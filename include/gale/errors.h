@@ -76,7 +76,8 @@ extern "C" {
 	X(RULE_STRATEGY, 53,                                                           \
 	  "rule.strategy: needs a step, a name of 1 to 64 bytes, 1 to 16 words, and "  \
 	  "parameters below 2^53")                                                     \
-	X(BROKEN, 54, "strategy: its step gave a ruling that is out of its bounds")
+	X(BROKEN, 54, "strategy: its step gave a ruling that is out of its bounds")    \
+	X(POLL, 55, "poll_us: at most a second")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -579,6 +579,7 @@ static void open_house(struct round *round, struct house *house, uint32_t node_k
 	struct gale_config config = { .shards = 1 + (uint32_t)(round->seed % 2),
 		                      .pending_max = 16,
 		                      .max_keys = node_keys,
+		                      .poll_us = (uint32_t)(round->seed % 3) * 20,
 		                      .allocator = &round->allocator.allocator,
 		                      .clock = &round->clock };
 	struct gale_store_config store = { .url = "memory:lease-torture" };

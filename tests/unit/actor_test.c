@@ -42,7 +42,7 @@ static void start(struct counter *counter)
 {
 	atomic_init(&counter->handled, 0);
 	assert_true(actor_open(&counter->actor, &ops, counter->slots, SLOTS));
-	assert_true(actor_start(&counter->actor, "counter"));
+	assert_true(actor_start(&counter->actor, "counter", 0));
 }
 
 /* Regression: the loop looked at the word before it cleared the wake that announced it,

@@ -29,7 +29,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 55
+#define ERRORS 56
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
@@ -89,6 +89,7 @@ static void a_runtime_is_refused_for_its_configuration(void **state)
 	fails_runtime((struct gale_config){ .shards = 257 }, GALE_ERR_SHARDS);
 	fails_runtime((struct gale_config){ .shards = UINT32_MAX }, GALE_ERR_SHARDS);
 	fails_runtime((struct gale_config){ .pending_max = 65537 }, GALE_ERR_PENDING);
+	fails_runtime((struct gale_config){ .poll_us = 1000001 }, GALE_ERR_POLL);
 	fails_runtime((struct gale_config){ .max_keys = (1u << 28) + 1 },
 	              GALE_ERR_NODE_KEYS);
 	fails_runtime((struct gale_config){ .allocator = &no_alloc },
@@ -1125,6 +1126,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_SYSTEM] = "system",
 		[GALE_ERR_SHARDS] = "shards",
 		[GALE_ERR_PENDING] = "pending_max",
+		[GALE_ERR_POLL] = "poll_us",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",

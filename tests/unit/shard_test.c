@@ -76,7 +76,8 @@ static void scene_open(bool wakes_itself)
 					.grace = &scene.grace,
 					.max_purses = 1,
 				    },
-	                            &scene.chore, /* with_thread= */ true),
+	                            &scene.chore, /* with_thread= */ true,
+	                            /* poll_ns= */ 0),
 	                 GALE_ERR_OK);
 }
 

@@ -6,7 +6,7 @@
  * A lost wake-up is a thread that sleeps for ever; here it sleeps for half a minute,
  * and that is the failure.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/actor.h"
@@ -30,6 +31,7 @@
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
 #include "tests/support/must.h"
+#include "tests/support/sleeps.h"
 
 #define ROUNDS 100000
 #define TOO_LONG_NS UINT64_C(30000000000)
@@ -119,9 +121,9 @@ static void a_wait_ends_at_its_deadline(void **state)
 	(void)state;
 	assert_true(wake_open(&wake));
 	while (patience_now_ns() < deadline)
-		wake_wait(&wake, deadline);
-	wake_wait(&wake, deadline); /* passed */
-	wake_wait(&wake, 0);
+		wake_wait(&wake, 0, deadline);
+	wake_wait(&wake, 0, deadline); /* passed */
+	wake_wait(&wake, 0, 0);
 	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
 	wake_close(&wake);
 }
@@ -134,20 +136,141 @@ static void a_wait_for_what_was_raised_before_does_not_sleep(void **state)
 	(void)state;
 	assert_true(wake_open(&wake));
 	wake_raise(&wake);
-	wake_wait(&wake, UINT64_MAX);
-	wake_wait(&wake, before + TOO_LONG_NS);
+	wake_wait(&wake, 0, UINT64_MAX);
+	wake_wait(&wake, 0, before + TOO_LONG_NS);
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
 	wake_close(&wake);
 }
+
+/* ---- Polling --------------------------------------------------------------------- */
+
+#define FOREVER_NS (2 * TOO_LONG_NS)
+#define TRIES 10 /* anything may make a thread sleep, now and then */
+
+struct couch {
+	struct wake wake;
+	int epoll_fd;
+	_Atomic pid_t waiter;
+	_Atomic bool waits;
+	uint64_t before; /* it waits: its sleeps */
+	uint64_t slept;  /* while it did */
+	bool on_epoll;
+	bool raised_asleep; /* or while it polls */
+};
+
+static void couch_open(struct couch *couch)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+
+	assert_true(wake_open(&couch->wake));
+	couch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(
+	    epoll_ctl(couch->epoll_fd, EPOLL_CTL_ADD, couch->wake.fd, &readable), 0);
+	atomic_init(&couch->waiter, 0);
+	atomic_init(&couch->waits, false);
+}
+
+static void couch_close(const struct couch *couch)
+{
+	close(couch->epoll_fd);
+	close(couch->wake.fd);
+}
+
+static bool sleeps_now(struct couch *couch)
+{
+	return sleeps_of(load_relaxed(&couch->waiter)) > couch->before;
+}
+
+/* Who has heard that the other waits, and for long enough that it would sleep, raises. */
+static void raise_later(struct couch *couch)
+{
+	static const struct timespec a_while = { .tv_nsec = 2000000 };
+
+	while (!load_acquire(&couch->waits)) /* waits */
+		sched_yield();
+	do
+		nanosleep(&a_while, NULL);
+	while (couch->raised_asleep && !sleeps_now(couch));
+	wake_raise(&couch->wake);
+}
+
+static void lie_down(struct couch *couch)
+{
+	uint64_t poll_ns = couch->raised_asleep ? 1000000 : FOREVER_NS;
+
+	store_relaxed(&couch->waiter, (pid_t)syscall(SYS_gettid));
+	couch->before = sleeps_of(load_relaxed(&couch->waiter));
+	store_release(&couch->waits, true); /* waits */
+	if (couch->on_epoll)
+		wake_wait_on(couch->epoll_fd, poll_ns, UINT64_MAX);
+	else
+		wake_wait(&couch->wake, poll_ns, UINT64_MAX);
+	couch->slept = sleeps_of(load_relaxed(&couch->waiter)) - couch->before;
+}
+
+static void wait_or_raise(void *arg, unsigned who)
+{
+	if (who == 0)
+		lie_down(arg);
+	else
+		raise_later(arg);
+}
+
+/* So often it slept, until it was raised. */
+static uint64_t sleeps_of_wait(bool on_epoll, bool raised_asleep)
+{
+	struct couch couch = { .on_epoll = on_epoll, .raised_asleep = raised_asleep };
+
+	couch_open(&couch);
+	crew_run(2, wait_or_raise, &couch);
+	assert_true(is_readable(&couch.wake));
+	couch_close(&couch);
+	return couch.slept;
+}
+
+static void who_polls_is_not_asleep_when_it_is_raised(void **state)
+{
+	(void)state;
+	for (int on_epoll = 0; on_epoll <= 1; on_epoll++) {
+		unsigned tries = 0;
+
+		while (sleeps_of_wait(on_epoll, /* raised_asleep= */ false) > 0)
+			assert_in_range(++tries, 0, TRIES);
+	}
+}
+
+/* It would never be raised otherwise. */
+static void who_has_polled_long_enough_sleeps(void **state)
+{
+	(void)state;
+	for (int on_epoll = 0; on_epoll <= 1; on_epoll++)
+		assert_true(sleeps_of_wait(on_epoll, /* raised_asleep= */ true) > 0);
+}
+
+static void who_polls_looks_at_its_deadline(void **state)
+{
+	struct couch couch;
+	uint64_t deadline = patience_now_ns() + 5000000;
+
+	(void)state;
+	couch_open(&couch);
+	wake_wait(&couch.wake, FOREVER_NS, 0);
+	wake_wait(&couch.wake, FOREVER_NS, deadline);
+	wake_wait_on(couch.epoll_fd, FOREVER_NS, deadline);
+	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
+	couch_close(&couch);
+}
+
+/* ---- On an epoll ----------------------------------------------------------------- */
 
 static void check_deadline_on(int fd)
 {
 	uint64_t deadline = patience_now_ns() + 5000000;
 	unsigned waits = 0;
 
-	wake_wait_on(fd, 0); /* passed */
+	wake_wait_on(fd, 0, 0); /* passed */
 	for (; patience_now_ns() < deadline; waits++)
-		wake_wait_on(fd, deadline);
+		wake_wait_on(fd, 0, deadline);
 	assert_in_range(waits, 0, 100); /* it slept */
 	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
 }
@@ -156,8 +279,8 @@ static void check_raised_on(int fd)
 {
 	uint64_t before = patience_now_ns();
 
-	wake_wait_on(fd, UINT64_MAX);
-	wake_wait_on(fd, before + TOO_LONG_NS);
+	wake_wait_on(fd, 0, UINT64_MAX);
+	wake_wait_on(fd, 0, before + TOO_LONG_NS);
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
 }
 
@@ -186,11 +309,11 @@ static int wait_without(void *arg)
 	must(wake_open(&wake));
 	must(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake.fd, &readable) == 0);
 	refuse_that_wait(*(const int *)arg);
-	wake_wait_on(epoll_fd, begin + 5000000);
+	wake_wait_on(epoll_fd, 0, begin + 5000000);
 	ended = patience_now_ns();
 	must(ended >= begin + 5000000); /* it slept */
 	wake_raise(&wake);
-	wake_wait_on(epoll_fd, ended + TOO_LONG_NS);
+	wake_wait_on(epoll_fd, 0, ended + TOO_LONG_NS);
 	return patience_now_ns() - ended < TOO_LONG_NS / 2 ? 0 : 1;
 }
 
@@ -243,7 +366,7 @@ static bool get(struct court *court, unsigned side, unsigned round)
 			return true;
 		if (load_relaxed(&court->lost) || patience_now_ns() >= deadline)
 			break;
-		wake_wait(&court->wakes[side], deadline);
+		wake_wait(&court->wakes[side], 0, deadline);
 	}
 	store_relaxed(&court->lost, true);
 	return false;
@@ -322,7 +445,7 @@ static void ring_or_look(void *arg, unsigned who)
 			return;
 		if (patience_now_ns() >= deadline)
 			break;
-		wake_wait(&bell->wake, deadline);
+		wake_wait(&bell->wake, 0, deadline);
 	}
 	store_relaxed(&bell->lost, true);
 }
@@ -366,21 +489,20 @@ static uint64_t no_chores(struct actor *self)
 
 static const struct actor_ops echo_ops = { .on_mail = on_mail, .chores = no_chores };
 
-static void echo_open(struct echo *echo)
+static void echo_open(struct echo *echo, uint64_t poll_ns)
 {
 	atomic_init(&echo->heard, 0);
 	assert_true(wake_open(&echo->wake));
 	assert_true(actor_open(&echo->actor, &echo_ops, echo->slots, 64));
-	assert_true(actor_start(&echo->actor, "echo"));
+	assert_true(actor_start(&echo->actor, "echo", poll_ns));
 }
 
-static void an_actor_never_sleeps_over_its_mail(void **state)
+static void check_mail_is_heard(uint64_t poll_ns)
 {
 	struct echo echo;
 	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
 
-	(void)state;
-	echo_open(&echo);
+	echo_open(&echo, poll_ns);
 	for (unsigned i = 0; i < ROUNDS / 4; i++) {
 		assert_true(actor_post(&echo.actor, &echo));
 		for (;;) {
@@ -388,12 +510,21 @@ static void an_actor_never_sleeps_over_its_mail(void **state)
 			if (load_relaxed(&echo.heard) > i)
 				break;
 			assert_true(patience_now_ns() < deadline);
-			wake_wait(&echo.wake, deadline);
+			wake_wait(&echo.wake, poll_ns, deadline);
 		}
 	}
 	actor_stop(&echo.actor);
 	actor_close(&echo.actor);
 	wake_close(&echo.wake);
+}
+
+/* Of those who poll some have just begun to sleep. */
+static void an_actor_never_sleeps_over_its_mail(void **state)
+{
+	(void)state;
+	check_mail_is_heard(0);
+	check_mail_is_heard(5000);
+	check_mail_is_heard(TOO_LONG_NS);
 }
 
 static void an_actor_that_is_stopped_has_handled_what_was_posted_before(void **state)
@@ -403,7 +534,7 @@ static void an_actor_that_is_stopped_has_handled_what_was_posted_before(void **s
 		struct echo echo;
 		unsigned posted = 0;
 
-		echo_open(&echo);
+		echo_open(&echo, 0);
 		while (posted < round % 64 && actor_post(&echo.actor, &echo))
 			posted++;
 		actor_stop(&echo.actor);
@@ -439,7 +570,7 @@ static void an_actor_that_is_stopped_takes_as_many_turns_as_it_needs(void **stat
 
 	(void)state;
 	assert_true(actor_open(&slow.actor, &slow_ops, slow.slots, 1024));
-	assert_true(actor_start(&slow.actor, "slow"));
+	assert_true(actor_start(&slow.actor, "slow", 0));
 	for (int i = 0; i < 1000; i++)
 		assert_true(actor_post(&slow.actor, &slow));
 	actor_stop(&slow.actor);
@@ -457,6 +588,9 @@ int main(void)
 		cmocka_unit_test(its_descriptor_is_closed_on_exec_and_never_blocks),
 		cmocka_unit_test(a_wait_ends_at_its_deadline),
 		cmocka_unit_test(a_wait_for_what_was_raised_before_does_not_sleep),
+		cmocka_unit_test(who_polls_is_not_asleep_when_it_is_raised),
+		cmocka_unit_test(who_has_polled_long_enough_sleeps),
+		cmocka_unit_test(who_polls_looks_at_its_deadline),
 		cmocka_unit_test(a_wait_on_an_epoll_does_without_the_kernels),
 		cmocka_unit_test(
 		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
