@@ -175,16 +175,19 @@ struct row {
 
 static const struct row rows[] = {
 	{ "calls/Redis, one hot key, leases of 1,000", hot, BATCH, 0, false },
-	{ "calls/the same, polls", hot, BATCH, POLL_US, false },
+	{ "calls/Redis, one hot key, leases of 1,000, polls", hot, BATCH, POLL_US,
+	  false },
 	{ "calls/Redis, one hot key, learned sizes", hot, 0, 0, false },
 	{ "calls/Redis, 1,000,000 keys, each new, 64 under way", new_ones, BATCH, 0,
 	  false },
 	{ "calls/Redis, 20,000 keys, each new, one at a time", new_ones_alone, BATCH, 0,
 	  false },
-	{ "calls/one at a time, in turns", new_ones_alone, BATCH, 0, true },
-	{ "calls/one at a time, polls", new_ones_alone, BATCH, POLL_US, false },
-	{ "calls/one at a time, in turns, polls", new_ones_alone, BATCH, POLL_US,
-	  true },
+	{ "calls/Redis, 20,000 keys, each new, one at a time, in turns", new_ones_alone,
+	  BATCH, 0, true },
+	{ "calls/Redis, 20,000 keys, each new, one at a time, polls", new_ones_alone,
+	  BATCH, POLL_US, false },
+	{ "calls/Redis, 20,000 keys, each new, one at a time, in turns, polls",
+	  new_ones_alone, BATCH, POLL_US, true },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

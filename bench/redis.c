@@ -71,9 +71,9 @@ static void make(struct turns *turns, unsigned call)
 		asker_lend(&place->few, 1);
 		break;
 	case LEASE_POLLED:
-		place->few.poll_ns = POLL_NS;
+		place->few.poller.poll_ns = POLL_NS;
 		asker_lend(&place->few, 1);
-		place->few.poll_ns = 0;
+		place->few.poller.poll_ns = 0;
 		break;
 	case STEP:
 		asker_step(&place->few, 1);

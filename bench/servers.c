@@ -41,7 +41,7 @@ static void on_done(struct store_home *home, struct store_call *call,
 static void wait_for_first(struct asker *asker)
 {
 	for (int i = 0; i < 100 && !asker->granted; i++) {
-		wake_wait_on(asker->home.watch_fd, asker->poll_ns,
+		wake_wait_on(asker->home.watch_fd, &asker->poller,
 		             patience_now_ns() + SLEEP_NS);
 		asker_lend(asker, 1);
 	}
@@ -83,7 +83,7 @@ static void wait_for(struct asker *asker, unsigned count)
 
 	(void)store->ops->turn(store, &asker->home, now_of(asker));
 	while (asker->answered < count) {
-		wake_wait_on(asker->home.watch_fd, asker->poll_ns,
+		wake_wait_on(asker->home.watch_fd, &asker->poller,
 		             patience_now_ns() + SLEEP_NS);
 		(void)store->ops->turn(store, &asker->home, now_of(asker));
 	}

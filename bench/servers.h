@@ -9,6 +9,7 @@
 #define BENCH_SERVERS_H
 
 #include "bench/bench.h"
+#include "runtime/wake.h"
 #include "stores/server.h"
 
 #define TOGETHER 64 /* asks in one call */
@@ -22,7 +23,7 @@ struct asker {
 	bool granted;  /* something, once */
 	uint64_t keys; /* that are asked about, in turn */
 	uint64_t next;
-	uint64_t poll_ns; /* before it sleeps, while it waits for answers */
+	struct poller poller; /* while it waits for answers */
 };
 
 /* Its rule is a window that nobody can use up. */

@@ -36,7 +36,7 @@
 #define NODE_KEYS_MOST (UINT32_C(1) << 28)
 #define BOOT_NS_MOST (UINT64_C(1) << 59) /* 18 years; as many again can come */
 #define PENDING_MOST 65536
-#define POLL_US_MOST 1000000
+#define POLL_US_MOST 10000
 #define SWEEP_PERIOD_NS 1000000000
 
 #define TEXT_OF_(x) #x

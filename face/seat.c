@@ -209,6 +209,7 @@ static enum gale_err seat_make_parts(struct gale_seat *seat)
 		seat->pendings[i].next = seat->free;
 		seat->free = &seat->pendings[i];
 	}
+	seat->poller = (struct poller){ .poll_ns = runtime->poll_ns };
 	return wake_open(&seat->wake) ? GALE_ERR_OK : GALE_ERR_SYSTEM;
 }
 
@@ -353,8 +354,7 @@ static void sleep_at_most(struct gale_seat *seat, int turn_fd, uint64_t most_ns,
 
 	if (deadline_ns > now && most_ns < deadline_ns - now)
 		deadline_ns = now + most_ns;
-	wake_wait_for_either(seat->wake.fd, turn_fd, seat->handle.runtime->poll_ns,
-	                     deadline_ns);
+	wake_wait_for_either(seat->wake.fd, turn_fd, &seat->poller, deadline_ns);
 }
 
 /* Its store is another machine away: the answer comes when it comes. */
@@ -399,7 +399,7 @@ static bool wait_a_while(struct gale_seat *seat, const struct pending *pending,
 {
 	if (seat->handle.runtime->turns)
 		return turn_a_while(seat, pending, deadline_ns);
-	wake_wait(&seat->wake, seat->handle.runtime->poll_ns, deadline_ns);
+	wake_wait(&seat->wake, &seat->poller, deadline_ns);
 	return true;
 }
 

@@ -55,6 +55,7 @@ struct gale_seat {
 	struct mail_slot *done_slots;
 	uint32_t done_count;
 	struct pending *pendings;
+	struct poller poller; /* who waits */
 };
 
 static_assert(IS_WET(struct gale_seat, reader.reading) &&

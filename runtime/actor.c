@@ -4,7 +4,7 @@
  * actor.c -- clear, work, sleep.
  *
  * Threads   As actor.h says.  stopping is written by whoever stops it, and read by the
- *           actor; has_thread and thread are the host's, and poll_ns until it starts.
+ *           actor; has_thread and thread are the host's; poller is its thread's, from when it starts.
  *
  * Ordering
  *
@@ -55,7 +55,7 @@ static void loop(struct actor *actor) ON(actor_role)
 			continue;
 		if (turned.stopping)
 			return;
-		wake_wait_on(actor->watch_fd, actor->poll_ns, turned.next_ns);
+		wake_wait_on(actor->watch_fd, &actor->poller, turned.next_ns);
 	}
 }
 
@@ -106,6 +106,7 @@ bool actor_open(struct actor *actor, const struct actor_ops *ops,
 {
 	actor->ops = ops;
 	actor->has_thread = false;
+	actor->poller = (struct poller){ 0 };
 	mailbox_init(&actor->mailbox, slots, slot_count);
 	atomic_init(&actor->stopping, false);
 	if (!wake_open(&actor->wake))
@@ -118,7 +119,7 @@ bool actor_open(struct actor *actor, const struct actor_ops *ops,
 
 bool actor_start(struct actor *actor, const char *name, uint64_t poll_ns)
 {
-	actor->poll_ns = poll_ns;
+	actor->poller.poll_ns = poll_ns;
 	actor->has_thread = start_thread(actor);
 	if (actor->has_thread)
 		(void)pthread_setname_np(actor->thread, name);

@@ -35,7 +35,7 @@ struct actor {
 	struct wake wake;
 	int watch_fd; /* an epoll: readable when it is awake, or what else it watches is */
 	pthread_t thread;
-	uint64_t poll_ns; /* before it sleeps */
+	struct poller poller; /* its thread */
 	bool has_thread;
 	_Atomic bool stopping;
 };

@@ -31,6 +31,9 @@
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 
+#define KEPT_NS 200000 /* a processor, by whoever is no server that answers */
+#define REST_NS 100000000
+
 bool wake_open(struct wake *wake)
 {
 	atomic_init(&wake->raised, false);
@@ -96,19 +99,34 @@ static bool either_comes(int fd, int other_fd, const struct timespec *most)
 	return ppoll(polls, 2, most, NULL) > 0;
 }
 
-static bool comes_while_polled(int fd, int other_fd, uint64_t poll_ns,
+/* Who has slept gets the processor when it is woken, and who has given way when the other's
+ * time is over: some milliseconds. */
+static uint64_t give_way(struct poller *poller, uint64_t before)
+{
+	uint64_t now;
+
+	sched_yield();
+	now = patience_now_ns();
+	if (now - before > KEPT_NS)
+		poller->rests_ns = now + REST_NS;
+	return now;
+}
+
+static bool comes_while_polled(int fd, int other_fd, struct poller *poller,
                                uint64_t deadline_ns)
 {
 	static const struct timespec at_once;
-	uint64_t now = poll_ns > 0 ? patience_now_ns() : 0, end_ns = now + poll_ns;
+	uint64_t now, end_ns;
 
+	if (!poller || poller->poll_ns == 0)
+		return false;
+	now = patience_now_ns();
+	end_ns = now + poller->poll_ns;
 	if (deadline_ns < end_ns)
 		end_ns = deadline_ns;
-	for (; now < end_ns; now = patience_now_ns()) {
+	for (; now < end_ns && now >= poller->rests_ns; now = give_way(poller, now))
 		if (either_comes(fd, other_fd, &at_once))
 			return true;
-		sched_yield();
-	}
 	return false;
 }
 
@@ -134,19 +152,20 @@ static void sleep_on(int epoll_fd, uint64_t deadline_ns)
 	sleep_for_either(epoll_fd, -1, deadline_ns);
 }
 
-void wake_wait(struct wake *wake, uint64_t poll_ns, uint64_t deadline_ns)
+void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns)
 {
-	wake_wait_for_either(wake->fd, -1, poll_ns, deadline_ns);
+	wake_wait_for_either(wake->fd, -1, poller, deadline_ns);
 }
 
-void wake_wait_for_either(int fd, int other_fd, uint64_t poll_ns, uint64_t deadline_ns)
+void wake_wait_for_either(int fd, int other_fd, struct poller *poller,
+                          uint64_t deadline_ns)
 {
-	if (!comes_while_polled(fd, other_fd, poll_ns, deadline_ns))
+	if (!comes_while_polled(fd, other_fd, poller, deadline_ns))
 		sleep_for_either(fd, other_fd, deadline_ns);
 }
 
-void wake_wait_on(int epoll_fd, uint64_t poll_ns, uint64_t deadline_ns)
+void wake_wait_on(int epoll_fd, struct poller *poller, uint64_t deadline_ns)
 {
-	if (!comes_while_polled(epoll_fd, -1, poll_ns, deadline_ns))
+	if (!comes_while_polled(epoll_fd, -1, poller, deadline_ns))
 		sleep_on(epoll_fd, deadline_ns);
 }

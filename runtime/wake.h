@@ -27,14 +27,22 @@ void wake_close(struct wake *wake);
 void wake_raise(struct wake *wake);
 void wake_clear(struct wake *wake);
 
-/* Until raised or until patience_now_ns() reaches deadline_ns; UINT64_MAX is never.  Looks
- * for it again and again for poll_ns, lets others have the processor in between, and
- * sleeps then: who is awake need not be woken.  May return early: the caller looks again. */
-void wake_wait(struct wake *wake, uint64_t poll_ns, uint64_t deadline_ns);
+/* Who looks for what is next again and again before it sleeps, and lets others have the
+ * processor in between: who is awake need not be woken.  It rests for a while when others
+ * have kept the processor: whoever sleeps gets it back sooner. */
+struct poller {
+	uint64_t poll_ns;  /* so long; 0: it sleeps at once */
+	uint64_t rests_ns; /* until then: patience_now_ns() */
+};
+
+/* Until raised or until patience_now_ns() reaches deadline_ns; UINT64_MAX is never.  May
+ * return early: the caller looks again.  poller: the caller's own; NULL: it sleeps. */
+void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns);
 
 /* The same, until one of these is readable; -1: there is no other. */
-void wake_wait_for_either(int fd, int other_fd, uint64_t poll_ns, uint64_t deadline_ns);
+void wake_wait_for_either(int fd, int other_fd, struct poller *poller,
+                          uint64_t deadline_ns);
 /* The same, until an epoll tells of something; -1: there is none. */
-void wake_wait_on(int epoll_fd, uint64_t poll_ns, uint64_t deadline_ns);
+void wake_wait_on(int epoll_fd, struct poller *poller, uint64_t deadline_ns);
 
 #endif

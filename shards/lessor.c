@@ -541,7 +541,7 @@ static void drain(struct lessor *lessor) ON(actor_role)
 		before = now;
 		due = lessor_turn(lessor, now);
 		if (lessor_turn_stores(lessor, now).ns < NEVER_DUE.ns)
-			wake_wait_on(lessor->home.watch_fd, 0,
+			wake_wait_on(lessor->home.watch_fd, NULL,
 			             patience_now_ns() + FLUSH_PAUSE_NS);
 		now = clock_now(lessor->config.clock);
 	} while (--turns > 0 && !lessor_is_idle(lessor) &&
@@ -558,7 +558,7 @@ static void flush(struct lessor *lessor) ON(actor_role)
 	while (lessor_turn_stores(lessor, clock_now(lessor->config.clock)).ns <
 	           NEVER_DUE.ns &&
 	       patience_now_ns() < deadline_ns)
-		wake_wait_on(lessor->home.watch_fd, 0,
+		wake_wait_on(lessor->home.watch_fd, NULL,
 		             patience_now_ns() + FLUSH_PAUSE_NS);
 }
 

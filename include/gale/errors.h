@@ -77,7 +77,7 @@ extern "C" {
 	  "rule.strategy: needs a step, a name of 1 to 64 bytes, 1 to 16 words, and "  \
 	  "parameters below 2^53")                                                     \
 	X(BROKEN, 54, "strategy: its step gave a ruling that is out of its bounds")    \
-	X(POLL, 55, "poll_us: at most a second")
+	X(POLL, 55, "poll_us: at most 10,000")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

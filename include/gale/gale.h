@@ -94,12 +94,13 @@ struct gale_config {
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
 	uint32_t max_keys;    /* keys that this node knows leases or denials of, rounded
 	                         up for each shard; 0: 65536 */
-	uint32_t poll_us; /* a shard's thread, and a call that waits, look for so long
-	                         for what is next before they sleep; 0: not at all.  An
-	                         answer that comes meanwhile comes sooner by what it takes
-	                         to wake them; a processor is busy with it, as long as
-	                         nobody else wants it.  At most a second */
-	bool turns; /* no threads: the host calls gale_turn from a loop of its own */
+	uint32_t
+	    poll_us; /* each shard's thread, and each call that waits, looks so long
+	                     for what is next, each time before it sleeps; 0: not at all.
+	                     What comes meanwhile comes sooner by what it takes to wake a
+	                     thread.  For machines with processors to spare: where others
+	                     keep them, who polls rests for 100 ms.  At most 10,000 */
+	bool turns;  /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
 	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */

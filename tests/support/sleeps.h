@@ -15,7 +15,7 @@
 
 uint64_t sleeps_of(pid_t thread);
 
-/* The thread of that name; there must be one. */
+/* The thread of that name; there must be one.  No other may end meanwhile. */
 pid_t thread_called(const char *name);
 
 #endif

@@ -89,7 +89,7 @@ static void a_runtime_is_refused_for_its_configuration(void **state)
 	fails_runtime((struct gale_config){ .shards = 257 }, GALE_ERR_SHARDS);
 	fails_runtime((struct gale_config){ .shards = UINT32_MAX }, GALE_ERR_SHARDS);
 	fails_runtime((struct gale_config){ .pending_max = 65537 }, GALE_ERR_PENDING);
-	fails_runtime((struct gale_config){ .poll_us = 1000001 }, GALE_ERR_POLL);
+	fails_runtime((struct gale_config){ .poll_us = 10001 }, GALE_ERR_POLL);
 	fails_runtime((struct gale_config){ .max_keys = (1u << 28) + 1 },
 	              GALE_ERR_NODE_KEYS);
 	fails_runtime((struct gale_config){ .allocator = &no_alloc },

@@ -121,9 +121,9 @@ static void a_wait_ends_at_its_deadline(void **state)
 	(void)state;
 	assert_true(wake_open(&wake));
 	while (patience_now_ns() < deadline)
-		wake_wait(&wake, 0, deadline);
-	wake_wait(&wake, 0, deadline); /* passed */
-	wake_wait(&wake, 0, 0);
+		wake_wait(&wake, NULL, deadline);
+	wake_wait(&wake, NULL, deadline); /* passed */
+	wake_wait(&wake, NULL, 0);
 	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
 	wake_close(&wake);
 }
@@ -136,8 +136,8 @@ static void a_wait_for_what_was_raised_before_does_not_sleep(void **state)
 	(void)state;
 	assert_true(wake_open(&wake));
 	wake_raise(&wake);
-	wake_wait(&wake, 0, UINT64_MAX);
-	wake_wait(&wake, 0, before + TOO_LONG_NS);
+	wake_wait(&wake, NULL, UINT64_MAX);
+	wake_wait(&wake, NULL, before + TOO_LONG_NS);
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
 	wake_close(&wake);
 }
@@ -145,11 +145,12 @@ static void a_wait_for_what_was_raised_before_does_not_sleep(void **state)
 /* ---- Polling --------------------------------------------------------------------- */
 
 #define FOREVER_NS (2 * TOO_LONG_NS)
-#define TRIES 10 /* anything may make a thread sleep, now and then */
+#define TRIES 50 /* anything may make a thread sleep, now and then */
 
 struct couch {
 	struct wake wake;
 	int epoll_fd;
+	struct poller poller; /* the waiter's */
 	_Atomic pid_t waiter;
 	_Atomic bool waits;
 	uint64_t before; /* it waits: its sleeps */
@@ -158,10 +159,11 @@ struct couch {
 	bool raised_asleep; /* or while it polls */
 };
 
-static void couch_open(struct couch *couch)
+static void couch_open(struct couch *couch, uint64_t poll_ns)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
 
+	couch->poller = (struct poller){ .poll_ns = poll_ns };
 	assert_true(wake_open(&couch->wake));
 	couch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_int_equal(
@@ -185,26 +187,26 @@ static bool sleeps_now(struct couch *couch)
 static void raise_later(struct couch *couch)
 {
 	static const struct timespec a_while = { .tv_nsec = 2000000 };
+	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
 
 	while (!load_acquire(&couch->waits)) /* waits */
 		sched_yield();
 	do
 		nanosleep(&a_while, NULL);
-	while (couch->raised_asleep && !sleeps_now(couch));
+	while (couch->raised_asleep && !sleeps_now(couch) &&
+	       patience_now_ns() < deadline);
 	wake_raise(&couch->wake);
 }
 
 static void lie_down(struct couch *couch)
 {
-	uint64_t poll_ns = couch->raised_asleep ? 1000000 : FOREVER_NS;
-
 	store_relaxed(&couch->waiter, (pid_t)syscall(SYS_gettid));
 	couch->before = sleeps_of(load_relaxed(&couch->waiter));
 	store_release(&couch->waits, true); /* waits */
 	if (couch->on_epoll)
-		wake_wait_on(couch->epoll_fd, poll_ns, UINT64_MAX);
+		wake_wait_on(couch->epoll_fd, &couch->poller, UINT64_MAX);
 	else
-		wake_wait(&couch->wake, poll_ns, UINT64_MAX);
+		wake_wait(&couch->wake, &couch->poller, UINT64_MAX);
 	couch->slept = sleeps_of(load_relaxed(&couch->waiter)) - couch->before;
 }
 
@@ -221,7 +223,7 @@ static uint64_t sleeps_of_wait(bool on_epoll, bool raised_asleep)
 {
 	struct couch couch = { .on_epoll = on_epoll, .raised_asleep = raised_asleep };
 
-	couch_open(&couch);
+	couch_open(&couch, raised_asleep ? 1000000 : FOREVER_NS);
 	crew_run(2, wait_or_raise, &couch);
 	assert_true(is_readable(&couch.wake));
 	couch_close(&couch);
@@ -239,7 +241,6 @@ static void who_polls_is_not_asleep_when_it_is_raised(void **state)
 	}
 }
 
-/* It would never be raised otherwise. */
 static void who_has_polled_long_enough_sleeps(void **state)
 {
 	(void)state;
@@ -250,14 +251,72 @@ static void who_has_polled_long_enough_sleeps(void **state)
 static void who_polls_looks_at_its_deadline(void **state)
 {
 	struct couch couch;
-	uint64_t deadline = patience_now_ns() + 5000000;
+	uint64_t begin = patience_now_ns();
 
 	(void)state;
-	couch_open(&couch);
-	wake_wait(&couch.wake, FOREVER_NS, 0);
-	wake_wait(&couch.wake, FOREVER_NS, deadline);
-	wake_wait_on(couch.epoll_fd, FOREVER_NS, deadline);
-	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
+	couch_open(&couch, FOREVER_NS);
+	wake_wait(&couch.wake, &couch.poller, 0);
+	wake_wait(&couch.wake, &couch.poller, begin + 5000000);
+	wake_wait_on(couch.epoll_fd, &couch.poller, patience_now_ns() + 5000000);
+	assert_in_range(patience_now_ns() - begin, 5000000, TOO_LONG_NS);
+	couch_close(&couch);
+}
+
+/* ---- Where others keep the processor --------------------------------------------- */
+
+struct one_processor {
+	struct couch couch;
+	_Atomic bool over;
+};
+
+static void stay_on_one_processor(void)
+{
+	cpu_set_t ours, one;
+	size_t number = 0;
+
+	must(sched_getaffinity(0, sizeof(ours), &ours) == 0);
+	while (!CPU_ISSET(number, &ours))
+		number++;
+	CPU_ZERO(&one);
+	CPU_SET(number, &one);
+	must(sched_setaffinity(0, sizeof(one), &one) == 0);
+}
+
+static void poll_or_keep(void *arg, unsigned who)
+{
+	struct one_processor *p = arg;
+	struct couch *couch = &p->couch;
+	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
+
+	stay_on_one_processor();
+	while (who == 1 && !load_relaxed(&p->over))
+		continue;
+	while (who == 0 && couch->poller.rests_ns == 0 && patience_now_ns() < deadline)
+		wake_wait(&couch->wake, &couch->poller, patience_now_ns() + 1000000);
+	store_relaxed(&p->over, true);
+}
+
+static void who_is_kept_from_its_processor_rests(void **state)
+{
+	struct one_processor p = { .over = false };
+	uint64_t before = patience_now_ns();
+
+	(void)state;
+	couch_open(&p.couch, FOREVER_NS);
+	crew_run(2, poll_or_keep, &p);
+	assert_true(p.couch.poller.rests_ns > before);
+	couch_close(&p.couch);
+}
+
+static void who_rests_sleeps_at_once(void **state)
+{
+	struct couch couch = { .raised_asleep = true };
+
+	(void)state;
+	couch_open(&couch, FOREVER_NS);
+	couch.poller.rests_ns = UINT64_MAX;
+	crew_run(2, wait_or_raise, &couch);
+	assert_true(couch.slept > 0);
 	couch_close(&couch);
 }
 
@@ -268,9 +327,9 @@ static void check_deadline_on(int fd)
 	uint64_t deadline = patience_now_ns() + 5000000;
 	unsigned waits = 0;
 
-	wake_wait_on(fd, 0, 0); /* passed */
+	wake_wait_on(fd, NULL, 0); /* passed */
 	for (; patience_now_ns() < deadline; waits++)
-		wake_wait_on(fd, 0, deadline);
+		wake_wait_on(fd, NULL, deadline);
 	assert_in_range(waits, 0, 100); /* it slept */
 	assert_in_range(patience_now_ns() - deadline, 0, TOO_LONG_NS);
 }
@@ -279,8 +338,8 @@ static void check_raised_on(int fd)
 {
 	uint64_t before = patience_now_ns();
 
-	wake_wait_on(fd, 0, UINT64_MAX);
-	wake_wait_on(fd, 0, before + TOO_LONG_NS);
+	wake_wait_on(fd, NULL, UINT64_MAX);
+	wake_wait_on(fd, NULL, before + TOO_LONG_NS);
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
 }
 
@@ -309,11 +368,11 @@ static int wait_without(void *arg)
 	must(wake_open(&wake));
 	must(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake.fd, &readable) == 0);
 	refuse_that_wait(*(const int *)arg);
-	wake_wait_on(epoll_fd, 0, begin + 5000000);
+	wake_wait_on(epoll_fd, NULL, begin + 5000000);
 	ended = patience_now_ns();
 	must(ended >= begin + 5000000); /* it slept */
 	wake_raise(&wake);
-	wake_wait_on(epoll_fd, 0, ended + TOO_LONG_NS);
+	wake_wait_on(epoll_fd, NULL, ended + TOO_LONG_NS);
 	return patience_now_ns() - ended < TOO_LONG_NS / 2 ? 0 : 1;
 }
 
@@ -366,7 +425,7 @@ static bool get(struct court *court, unsigned side, unsigned round)
 			return true;
 		if (load_relaxed(&court->lost) || patience_now_ns() >= deadline)
 			break;
-		wake_wait(&court->wakes[side], 0, deadline);
+		wake_wait(&court->wakes[side], NULL, deadline);
 	}
 	store_relaxed(&court->lost, true);
 	return false;
@@ -445,7 +504,7 @@ static void ring_or_look(void *arg, unsigned who)
 			return;
 		if (patience_now_ns() >= deadline)
 			break;
-		wake_wait(&bell->wake, 0, deadline);
+		wake_wait(&bell->wake, NULL, deadline);
 	}
 	store_relaxed(&bell->lost, true);
 }
@@ -497,34 +556,44 @@ static void echo_open(struct echo *echo, uint64_t poll_ns)
 	assert_true(actor_start(&echo->actor, "echo", poll_ns));
 }
 
-static void check_mail_is_heard(uint64_t poll_ns)
+/* Posted to, and answered, within a time in which nobody sleeps by mistake. */
+static bool is_heard(struct echo *echo, struct poller *poller, unsigned round)
 {
-	struct echo echo;
 	uint64_t deadline = patience_now_ns() + TOO_LONG_NS;
 
-	echo_open(&echo, poll_ns);
-	for (unsigned i = 0; i < ROUNDS / 4; i++) {
-		assert_true(actor_post(&echo.actor, &echo));
-		for (;;) {
-			wake_clear(&echo.wake);
-			if (load_relaxed(&echo.heard) > i)
-				break;
-			assert_true(patience_now_ns() < deadline);
-			wake_wait(&echo.wake, poll_ns, deadline);
-		}
+	must(actor_post(&echo->actor, echo));
+	for (;;) {
+		wake_clear(&echo->wake);
+		if (load_relaxed(&echo->heard) > round)
+			return true;
+		if (patience_now_ns() >= deadline)
+			return false;
+		wake_wait(&echo->wake, poller, deadline);
 	}
+}
+
+static void check_mail_is_heard(uint64_t poll_ns, unsigned rounds)
+{
+	struct poller poller = { .poll_ns = poll_ns };
+	struct echo echo;
+	unsigned heard = 0;
+
+	echo_open(&echo, poll_ns);
+	while (heard < rounds && is_heard(&echo, &poller, heard))
+		heard++;
 	actor_stop(&echo.actor);
 	actor_close(&echo.actor);
 	wake_close(&echo.wake);
+	assert_int_equal(heard, rounds);
 }
 
 /* Of those who poll some have just begun to sleep. */
 static void an_actor_never_sleeps_over_its_mail(void **state)
 {
 	(void)state;
-	check_mail_is_heard(0);
-	check_mail_is_heard(5000);
-	check_mail_is_heard(TOO_LONG_NS);
+	check_mail_is_heard(0, ROUNDS / 4);
+	check_mail_is_heard(5000, ROUNDS / 16);
+	check_mail_is_heard(1000000, ROUNDS / 16);
 }
 
 static void an_actor_that_is_stopped_has_handled_what_was_posted_before(void **state)
@@ -591,6 +660,8 @@ int main(void)
 		cmocka_unit_test(who_polls_is_not_asleep_when_it_is_raised),
 		cmocka_unit_test(who_has_polled_long_enough_sleeps),
 		cmocka_unit_test(who_polls_looks_at_its_deadline),
+		cmocka_unit_test(who_is_kept_from_its_processor_rests),
+		cmocka_unit_test(who_rests_sleeps_at_once),
 		cmocka_unit_test(a_wait_on_an_epoll_does_without_the_kernels),
 		cmocka_unit_test(
 		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
