@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/atomic.h"
@@ -31,7 +30,6 @@
 #include "tests/support/redis_server.h"
 #include "tests/support/rogue.h"
 #include "tests/support/rules.h"
-#include "tests/support/sleeps.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CREW 200
@@ -60,7 +58,6 @@ struct plan {
 	enum gale_on_outage on_outage;
 	uint64_t patience_us; /* 0: PATIENT */
 	uint32_t shards;      /* 0: 2 */
-	uint32_t poll_us;
 	bool turns;
 };
 
@@ -70,7 +67,6 @@ static void node_start(struct node *node, const struct plan *plan)
 		.shards = plan->shards ? plan->shards : 2,
 		.allocator = &node->allocator.allocator,
 		.log = &node->lines.log,
-		.poll_us = plan->poll_us,
 		.turns = plan->turns,
 	};
 
@@ -1145,64 +1141,6 @@ static void who_waits_in_turns_hears_the_server(void **state)
 	node_close(&node);
 }
 
-/* ---- Polling --------------------------------------------------------------------- */
-
-#define ASKS_IN_A_ROW 10
-#define ROWS_MOST 500 /* anything may make a thread sleep, or rest, now and then */
-
-/* This thread and, unless it turns itself, the shard's have slept so often. */
-static uint64_t sleeps_of_node(bool turns)
-{
-	uint64_t own = sleeps_of((pid_t)syscall(SYS_gettid));
-
-	return turns ? own : own + sleeps_of(thread_called("gale-shard-0"));
-}
-
-static uint64_t sleeps_in_a_row(struct node *node, bool turns)
-{
-	uint64_t before = sleeps_of_node(turns);
-
-	for (unsigned i = 0; i < ASKS_IN_A_ROW; i++)
-		assert_int_equal(ask(node, "k").verdict, GALE_ALLOW);
-	return sleeps_of_node(turns) - before;
-}
-
-/* An answer takes so long that who does not poll sleeps meanwhile. */
-static uint64_t least_sleeps(uint32_t poll_us, bool turns, unsigned rows)
-{
-	struct plan plan = { .rule = gale_fixed_window(GALE_UNITS_MAX, GALE_HOURS(1)),
-		             .shards = 1,
-		             .poll_us = poll_us,
-		             .turns = turns };
-	uint64_t least = UINT64_MAX;
-	struct proxy proxy;
-	struct node node;
-	char url[64];
-
-	proxy_open(&proxy, server.socket);
-	proxy_delay(&proxy, TO_NODE, GALE_MILLIS(2));
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", proxy.port);
-	plan.url = url;
-	node_open(&node, &plan);
-	for (unsigned row = 0; row < rows && least > 0; row++) {
-		uint64_t sleeps = sleeps_in_a_row(&node, turns);
-
-		least = sleeps < least ? sleeps : least;
-	}
-	node_close(&node);
-	proxy_close(&proxy);
-	return least;
-}
-
-static void a_node_that_polls_is_awake_when_its_server_answers(void **state)
-{
-	(void)state;
-	for (int turns = 0; turns <= 1; turns++) {
-		assert_int_equal(least_sleeps(GALE_MILLIS(10), turns, ROWS_MOST), 0);
-		assert_in_range(least_sleeps(0, turns, 1), ASKS_IN_A_ROW, UINT64_MAX);
-	}
-}
-
 /* ---- Forks ----------------------------------------------------------------------- */
 
 static int ask_in_child(void *arg)
@@ -1319,7 +1257,6 @@ int main(int count, char **args)
 		TEST(who_leases_from_a_dead_server_is_turned_away_at_once),
 		TEST(a_host_that_turns_is_called_when_the_server_answers),
 		TEST(who_waits_in_turns_hears_the_server),
-		TEST(a_node_that_polls_is_awake_when_its_server_answers),
 		TEST(a_child_is_refused_and_its_parent_goes_on),
 		TEST(a_child_does_not_make_its_parent_spin),
 	};

@@ -9,7 +9,10 @@
 
 void node_open(struct node *node, const struct node_plan *plan)
 {
-	struct gale_config runtime = { .shards = plan->shards, .log = plan->log };
+	struct gale_config runtime = { .shards = plan->shards,
+		                       .poll_us = plan->poll_us,
+		                       .turns = plan->turns,
+		                       .log = plan->log };
 	struct gale_store_config store = { .url = plan->url,
 		                           .quarantine_us = plan->quarantine_us };
 	struct gale_limiter_config limiter = plan->limiter;

@@ -18,6 +18,8 @@ struct node_plan {
 	const char *url;
 	uint64_t quarantine_us;
 	uint32_t shards;
+	uint32_t poll_us;
+	bool turns;
 	struct gale_log *log;
 	struct gale_limiter_config limiter; /* its store is the node's */
 };
