@@ -13,8 +13,8 @@
 
 #include <poll.h>
 
-#define SAMPLE_EVERY 32   /* turns; so that measuring costs the rest nothing */
-#define PATIENCE_MS 10000 /* for an answer that was promised */
+#define SAMPLE_EVERY 32 /* turns; so that measuring costs the rest nothing */
+#define PATIENCE_S 10   /* for an answer that was promised */
 
 /* ---- One turn -------------------------------------------------------------------- */
 
@@ -37,13 +37,15 @@ static uint32_t pick_key(struct worker *worker)
 	return (uint32_t)((x >> 32) * worker->load->keys >> 32);
 }
 
+/* A second at a time: a machine that stood still for long has waited for one at most. */
 static bool await(struct worker *worker, struct gale_answer *ret_answer)
 {
 	struct pollfd wait_for = { .fd = gale_seat_fd(worker->seat), .events = POLLIN };
 	struct gale_completion completion;
+	int left = PATIENCE_S;
 
 	while (gale_seat_completions(worker->seat, &completion, 1) == 0)
-		if (poll(&wait_for, 1, PATIENCE_MS) == 0)
+		if (poll(&wait_for, 1, /* ms= */ 1000) == 0 && --left == 0)
 			return false;
 	*ret_answer = completion.answer;
 	return true;

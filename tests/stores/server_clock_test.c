@@ -36,7 +36,6 @@
 #include "tests/support/fake_time.h"
 #include "tests/support/must.h"
 #include "tests/support/rules.h"
-#include "tests/support/standstill.h"
 
 #define MODES 3
 #define ROWS_MOST (MODES * FIFTY_RULES)
@@ -46,7 +45,6 @@
 #define DAY_S (24 * HOUR_S)
 #define NOON_S (INT64_C(1893456000) + 12 * HOUR_S) /* of the first day of 2030 */
 #define WITHIN GALE_SECONDS(2)
-#define STILL_NS UINT64_C(10000000000) /* a machine, and who has waited for it */
 #define PATIENCE GALE_SECONDS(1)
 #define PATIENCE_NS UINT64_C(150000000000) /* nothing is believed for a minute (J3) */
 #define NAME_MOST 32
@@ -769,23 +767,11 @@ static void no_window_of_postgres_opens_twice_in_silence(void **state)
 	no_window_opens_twice_in_silence(1);
 }
 
-/* A server of a machine that stood still has been silent; it is asked again. */
-static bool may_be_asked_again(const struct gale_answer *answer, uint64_t until_ns)
-{
-	return (answer->why == GALE_WHY_DOWN || answer->why == GALE_WHY_LATE) &&
-	       standstill_seen() && patience_now_ns() < until_ns;
-}
-
 /* There is enough for all; but a server that is new has nothing to give. */
 static void is_answered(struct gale_seat *seat, struct gale_limiter *limiter)
 {
-	uint64_t until_ns = patience_now_ns() + STILL_NS;
 	struct gale_answer answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
 
-	while (may_be_asked_again(&answer, until_ns)) {
-		nap_us(1000);
-		answer = gale_wait(seat, limiter, "k", 1, 1, WITHIN);
-	}
 	if (answer.verdict != GALE_ALLOW)
 		fail_msg("%s, and again in %" PRIu64 " us", gale_why_text(answer.why),
 		         answer.retry_after_us);
@@ -899,7 +885,6 @@ int main(int count, char **args)
 		cmocka_unit_test(who_was_silent_is_answered),
 	};
 
-	standstill_watch();
 	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);
 }

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# fleet_still_test.sh GALE -- a fleet on a machine that stands still.
+#
+# Its processes are all stopped for longer than anybody waits for one that gives no answer; they
+# then end by themselves, and have admitted no more than the limit.  The server is the test's own.
+set -u
+gale=$1
+still=20 # seconds: the fleet waits for 15, and a thread of it for 10
+work=$(mktemp -d)
+socket=$work/socket
+server=
+fleet=
+
+fail() {
+	echo "FAIL: $*"
+	cat "$work/out" "$work/err"
+	exit 1
+}
+
+# tell SIGNAL: to the fleet and its processes, which know the socket by its name.
+tell() {
+	pkill "-$1" -f "fleet.*$socket"
+}
+
+clean_up() {
+	tell KILL
+	[ -n "$server" ] && kill "$server" 2>/dev/null && wait "$server"
+	rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+redis-server --port 0 --unixsocket "$socket" --save '' --appendonly no --dir "$work" >"$work/server" 2>&1 &
+server=$!
+for _ in $(seq 200); do
+	[ -S "$socket" ] && break
+	sleep 0.05
+done
+[ -S "$socket" ] || fail "redis-server does not start: $(cat "$work/server")"
+
+"$gale" fleet --store "redis://$socket" --processes 2 --nodes 1 --threads 2 --seconds 4 \
+	--window 500ms --keys 20 --limit 100 --json >"$work/out" 2>"$work/err" </dev/null &
+fleet=$!
+
+# Amid the run: each key was lent from.
+lent='return #redis.call("KEYS", "*fleet-*")'
+for _ in $(seq 400); do
+	[ "$(redis-cli -s "$socket" eval "$lent" 0)" = 20 ] && break
+	sleep 0.05
+done
+[ "$(redis-cli -s "$socket" eval "$lent" 0)" = 20 ] || fail "it does not begin"
+tell STOP || fail "there is no fleet"
+sleep "$still"
+tell CONT
+wait "$fleet"
+status=$?
+[ "$status" = 0 ] || fail "exits with $status"
+grep -q '"verdict": "held"' "$work/out" || fail "more than the limit was admitted"
