@@ -45,6 +45,7 @@
 enum call {
 	HELD,
 	HELD_DENIED,
+	HELD_DENIED_BY_TWO,
 	HELD_BY_TWO,
 	HELD_APART,
 	HELD_CLOCK,
@@ -68,7 +69,8 @@ enum call {
 static struct crowd held = CROWD_LENT(1), held_of_two = CROWD_LENT(1);
 static struct crowd one = CROWD_LENT(1), one_of_two = CROWD_LENT(1);
 static struct crowd one_each = CROWD_LENT(THREADS), held_each = CROWD_LENT(THREADS);
-static struct crowd spent = CROWD_SPENT(1), cached = CROWD_CACHED(1);
+static struct crowd spent = CROWD_SPENT(1), spent_of_two = CROWD_SPENT(1);
+static struct crowd cached = CROWD_CACHED(1);
 static struct crowd thousand = CROWD_LENT(1000), thousand_spent = CROWD_SPENT(1000);
 static struct crowd million = CROWD_LENT(1000000), million_spent = CROWD_SPENT(1000000);
 
@@ -82,6 +84,7 @@ static const struct question {
 } questions[CALLS] = {
 	[HELD] = { &held, true, true, 1, MANY },
 	[HELD_DENIED] = { &spent, true, true, 1, MANY },
+	[HELD_DENIED_BY_TWO] = { &spent_of_two, true, true, THREADS, MANY },
 	[HELD_BY_TWO] = { &held_of_two, true, true, THREADS, MANY },
 	[HELD_APART] = { &held_each, true, true, THREADS, MANY, .apart = true },
 	[HELD_CLOCK] = { &held, true, false, 1, MANY },
@@ -297,6 +300,8 @@ static void measure(const struct turns_table *self, double *ret_us)
 static const struct turns_figure of_held[] = {
 	{ "turns/held, own now", HELD, false, 0, 0 },
 	{ "turns/held, own now, denied to allowed", HELD_DENIED, true, HELD, 1 },
+	{ "turns/held, own now, denied, two threads to one", HELD_DENIED_BY_TWO, true,
+	  HELD_DENIED, 1 / 1.8 },
 	{ "turns/held, own now, two threads to one", HELD_BY_TWO, true, HELD, 1 / 1.8 },
 	{ "turns/held, own now, a key each, two threads to one", HELD_APART, true, HELD,
 	  0 },

@@ -58,7 +58,7 @@ static inline mono credit_dies(uint64_t word)
 
 static inline bool credit_lives(uint64_t word, mono now)
 {
-	return word >> CREDIT_UNIT_BITS > now.ns >> CREDIT_TICK_BITS;
+	return credit_dies(word).ns > now.ns;
 }
 
 /* May cost units be taken from it now?  If so, word - cost is what it becomes. */

@@ -99,10 +99,11 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
 	if (cell && !LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
 		return LOCAL_UNKNOWN; /* something of its own may be in it */
 	word = load_relaxed(cell ? &cell->credit : &purse->credit);
-	*ret_word = word - cost;
-	if (LIKELY(credit_covers(word, now, cost)))
+	if (LIKELY(credit_covers(word, now, cost))) {
+		*ret_word = word - cost;
 		return LIKELY(local_spend(purse, cell, &word, cost)) ? LOCAL_TAKEN
 		                                                     : LOCAL_UNKNOWN;
+	}
 	if (cell && credit_covers(load_relaxed(&purse->credit), now, cost))
 		return LOCAL_UNKNOWN; /* a slice can be had */
 	return purse_refuses(purse, now, cost, ret_word) ? LOCAL_REFUSED

@@ -120,13 +120,14 @@ struct cells {
 struct purse {
 	alignas(CACHE_LINE) struct lender *lender;
 	uint16_t key_len;
-	_Atomic bool used;        /* since the hand last passed */
-	_Atomic uint8_t split;    /* so many seats have cells; 0: it is not hot */
-	_Atomic uint32_t pins;    /* those who hold it, or PURSE_DEAD */
-	uint8_t head[PURSE_HEAD]; /* of the key, if that is near */
-	uint32_t seen;            /* how many were left when it was last looked at */
-	uint32_t before;          /* the purse to be looked at before this one */
-	_Atomic uint32_t refused; /* units refused from memory, in this window; racy */
+	_Atomic bool used;          /* since the hand last passed */
+	_Atomic uint8_t split;      /* so many seats have cells; 0: it is not hot */
+	_Atomic uint32_t pins;      /* those who hold it, or PURSE_DEAD */
+	uint8_t head[PURSE_HEAD];   /* of the key, if that is near */
+	uint32_t seen;              /* how many were left when it was last looked at */
+	uint32_t before;            /* the purse to be looked at before this one */
+	_Atomic uint32_t refused;   /* units refused from memory, in this window,
+	                             as far as counted; racy */
 	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
 	uint8_t holders;            /* nodes with units out, as the store said last */
 	uint8_t idle_looks;         /* in a row that found nothing spent */
@@ -243,6 +244,16 @@ static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
 bool purse_place(struct purse *purse, mono now, uint64_t cost,
                  struct gale_answer *ret_answer);
 
+/* Up to what a word can hold, as no more is ever asked for.  From then on nothing is written:
+ * threads that are all refused share the line without waiting for each other. */
+static inline void purse_count_refused(struct purse *purse, uint64_t cost)
+{
+	uint32_t refused = load_relaxed(&purse->refused);
+
+	if (!LIKELY(refused >= CREDIT_UNITS_MAX))
+		store_relaxed(&purse->refused, refused + (uint32_t)cost);
+}
+
 /* Is it known that the store has not got so much?  *ret_word is then the denial: it
  * dies when it is time to ask again. */
 static inline bool purse_refuses(struct purse *purse, mono now, uint64_t cost,
@@ -252,7 +263,7 @@ static inline bool purse_refuses(struct purse *purse, mono now, uint64_t cost,
 
 	if (cost < credit_units(word) || !credit_lives(word, now))
 		return false;
-	store_relaxed(&purse->refused, load_relaxed(&purse->refused) + (uint32_t)cost);
+	purse_count_refused(purse, cost);
 	*ret_word = word;
 	return true;
 }

@@ -71,7 +71,7 @@ build && judge promises && judge sim || {
 printf '| where | what | found |\n|---|---|---|\n'
 
 mutant engine/credit.h 'credit lives a tick longer' \
-	'word >> CREDIT_UNIT_BITS > now.ns' 'word >> CREDIT_UNIT_BITS >= now.ns'
+	'credit_dies(word).ns > now.ns' 'credit_dies(word).ns + CREDIT_TICK_NS > now.ns'
 mutant engine/clock.h 'no allowance for drift' \
 	'mono_after(sent, us / 1000 * (1000000 - drift_ppm)' 'mono_after(sent, us / 1000 * (1000000 + 0 * drift_ppm)'
 mutant engine/lease.c 'all or nothing is lent' \

@@ -158,6 +158,25 @@ static void a_denial_is_remembered_until_it_is_over(void **state)
 	assert_int_equal(load_relaxed(&purse.refused), 7);
 }
 
+/* Not for ever: the line is shared, and the count would come round. */
+static void refusals_are_counted_as_far_as_a_lease_goes(void **state)
+{
+	struct purse purse;
+	uint64_t denial = 0;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	purse_deny(&purse, far, 3);
+	store_relaxed(&purse.refused, CREDIT_UNITS_MAX - 5);
+	for (uint32_t counted = 4; counted <= 8; counted += 4) {
+		assert_true(purse_refuses(&purse, start, 4, &denial));
+		assert_int_equal(load_relaxed(&purse.refused),
+		                 CREDIT_UNITS_MAX - 5 + counted);
+	}
+	assert_true(purse_refuses(&purse, start, 4, &denial));
+	assert_int_equal(load_relaxed(&purse.refused), CREDIT_UNITS_MAX + 3);
+}
+
 static void a_denial_ends_at_once_where_a_tick_ends(void **state)
 {
 	struct purse purse;
@@ -769,6 +788,7 @@ int main(void)
 		cmocka_unit_test(more_of_a_window_is_added),
 		cmocka_unit_test(what_is_dead_stays_dead_when_more_comes),
 		cmocka_unit_test(a_denial_is_remembered_until_it_is_over),
+		cmocka_unit_test(refusals_are_counted_as_far_as_a_lease_goes),
 		cmocka_unit_test(a_denial_ends_at_once_where_a_tick_ends),
 		cmocka_unit_test(a_smaller_cost_is_not_refused),
 		cmocka_unit_test(a_seat_takes_a_slice_and_then_from_there),
