@@ -24,8 +24,8 @@ out=build/test
 mkdir -p "$out"
 : >"$out/results" # one line per test: pass or fail, then where to look
 : >"$out/standstills"
-tests/standstill.py "$out/standstills" & # no job of ours: fuzz waits for all
-disown
+# No child of this shell: bash's wait now and then waits for a child that is no job, too.
+(tests/standstill.py "$out/standstills" $$ &)
 trap 'exit 130' INT TERM
 
 export ASAN_OPTIONS=detect_stack_use_after_return=1
@@ -192,8 +192,9 @@ test_subproject() {
 fuzz_one() {
 	local target=$1 seconds=${GALE_FUZZ_SECONDS:-60} work=$out/fuzz/work/$1
 	mkdir -p "$work/corpus"
-	"$out/fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-		-print_final_stats=1 -artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"
+	timeout -k 10 $((seconds + 120)) "$out/fuzz/tests/fuzz/${target}_fuzz" \
+		-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+		-artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"
 }
 test_fuzz() {
 	local since=$SECONDS source target

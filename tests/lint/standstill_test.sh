@@ -7,7 +7,8 @@ set -u
 root=$1
 work=$(mktemp -d)
 watcher=
-trap '[ -n "$watcher" ] && kill -KILL "$watcher"; rm -rf "$work"' EXIT
+watched=
+trap 'kill -KILL $watcher $watched 2>/dev/null; rm -rf "$work"' EXIT
 bad=0
 
 # expect WORDS...: tally.py says these lines, a tab being a space; its other arguments are "$@".
@@ -37,8 +38,10 @@ again bad
 fail x skipped SKIP, $work/log.txt" x "$work/log" "$work/amid"
 expect "fail x (no tests ran) $work/none.txt" x "$work/none"
 
-# It writes down that it was stopped, and for how long.
-"$root/tests/standstill.py" "$work/seen" &
+# It writes down that it was stopped, and for how long, and ends with whom it was told to.
+sleep 600 &
+watched=$!
+"$root/tests/standstill.py" "$work/seen" $watched &
 watcher=$!
 for _ in $(seq 200); do
 	[ -e "$work/seen" ] && break
@@ -56,4 +59,10 @@ awk '$2 - $1 > 0.9 { n++ } END { exit !n }' "$work/seen" || {
 	echo "a second in which it was stopped is not seen"
 	bad=1
 }
-exit $bad
+kill "$watched"
+for _ in $(seq 200); do
+	kill -0 "$watcher" 2>/dev/null || exit $bad
+	sleep 0.05
+done
+echo "it goes on after its process has ended"
+exit 1
