@@ -20,13 +20,13 @@ fail() {
 	exit 1
 }
 
-# tell SIGNAL: to the fleet and its processes, which know the socket by its name.
+# tell SIGNAL: to the fleet and its processes, which are a group of their own.
 tell() {
-	pkill "-$1" -f "fleet.*$socket"
+	kill "-$1" -- "-$fleet"
 }
 
 clean_up() {
-	tell KILL
+	[ -n "$fleet" ] && tell KILL 2>/dev/null
 	[ -n "$server" ] && kill "$server" 2>/dev/null && wait "$server"
 	rm -rf "$work"
 }
@@ -41,7 +41,7 @@ for _ in $(seq 200); do
 done
 [ -S "$socket" ] || fail "redis-server does not start: $(cat "$work/server")"
 
-"$gale" fleet --store "redis://$socket" --processes 2 --nodes 1 --threads 2 --seconds 4 \
+setsid "$gale" fleet --store "redis://$socket" --processes 2 --nodes 1 --threads 2 --seconds 4 \
 	--window 500ms --keys 20 --limit 100 --json >"$work/out" 2>"$work/err" </dev/null &
 fleet=$!
 
