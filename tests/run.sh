@@ -12,7 +12,7 @@
 #     release      what users get: unit tests, each benchmark once, then installed into an
 #                  empty prefix, where the README's program must compile as printed
 #     subproject   a project that builds gale as a part of it
-#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (60)
+#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (30)
 #
 # Everything happens under build/test.  A suite without tests and a test that was skipped
 # count as failed.  What failed while the machine stood still is run once more, by itself, and
@@ -190,7 +190,7 @@ test_subproject() {
 # New inputs and crashes go to the build folder; a person moves what is worth keeping
 # into tests/fuzz/corpus.
 fuzz_one() {
-	local target=$1 seconds=${GALE_FUZZ_SECONDS:-60} work=$out/fuzz/work/$1
+	local target=$1 seconds=${GALE_FUZZ_SECONDS:-30} work=$out/fuzz/work/$1
 	mkdir -p "$work/corpus"
 	timeout -k 10 $((seconds + 120)) "$out/fuzz/tests/fuzz/${target}_fuzz" \
 		-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
