@@ -542,6 +542,15 @@ static struct house_plan lease_plan(void)
 
 	plan.mode = GALE_LEASED;
 	plan.shards = 1;
+	plan.lease.patience_us = LONG_US;
+	return plan;
+}
+
+/* For a store that does not answer. */
+static struct house_plan hasty_plan(void)
+{
+	struct house_plan plan = lease_plan();
+
 	plan.lease.patience_us = 1000;
 	return plan;
 }
@@ -660,7 +669,6 @@ static void what_was_lent_before_a_reset_is_not_spent_after_it(void **state)
 
 	(void)state;
 	plan.turns = plan.still = true;
-	plan.lease.patience_us = LONG_US;
 	house_open(&h, &plan);
 	odd_begin(&slow.odd, &h);
 	slow.odd.store.ops = &slow_ops;
@@ -757,7 +765,7 @@ static void of_a_short_window_nobody_asks_that(void **state)
 
 static void a_store_that_never_answers_is_late_and_then_down(void **state)
 {
-	struct house_plan plan = lease_plan();
+	struct house_plan plan = hasty_plan();
 	struct gale_answer answer = { 0 };
 	struct odd_store odd;
 	struct house h;
@@ -798,7 +806,7 @@ static enum gale_verdict late_or_down(struct house *h, const char *key)
 
 static void a_node_may_have_a_share_while_the_store_is_down(void **state)
 {
-	struct house_plan plan = lease_plan();
+	struct house_plan plan = hasty_plan();
 	struct odd_store odd;
 	struct house h;
 
@@ -829,7 +837,7 @@ static void hold_share(struct holder *holder, struct house *h)
 
 static void nobody_waits_for_a_share_that_another_thread_holds(void **state)
 {
-	struct house_plan plan = lease_plan();
+	struct house_plan plan = hasty_plan();
 	struct holder holder;
 	struct odd_store odd;
 	struct house h;
