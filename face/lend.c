@@ -26,7 +26,7 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,
                                                uint64_t hash)
 {
-	return &seat->roots[shard_number(hash, seat->shard_count)].table;
+	return &seat->roots[shard_number(hash, seat->shard_count)];
 }
 
 /* A cost above the limit never passes, whatever is in hand.                     (L7) */
@@ -227,83 +227,73 @@ static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
 	return answer_from(lender, found);
 }
 
-/* Where most purses are is tried first: that leaves no loop on the way of most asks. */
-static ALWAYS_INLINE struct purse *find_quickly(const struct gale_seat *seat,
-                                                const struct purse_name *name)
-{
-	const table_root *root = root_of(seat, name->hash);
-	struct purse *purse = root_first(root, name->hash);
-
-	if (LIKELY(purse && purse_is(purse, name)))
-		return purse;
-	return root_find(root, name);
-}
-
-/* When it was made, the seat tells; the counter is read before, as what must be fetched is
- * fetched meanwhile. */
-static ALWAYS_INLINE struct found take_quickly(const struct gale_seat *seat,
-                                               uint64_t ticks, struct purse *purse,
+static ALWAYS_INLINE struct found take_quickly(mono now, struct purse *purse,
                                                struct cell *cell, uint64_t cost)
 {
-	struct found found = { .how = LOCAL_UNKNOWN };
+	struct found found = { .how = LOCAL_UNKNOWN, .now = now };
 
-	if (LIKELY(seat_tells_by(seat, ticks, &found.now)))
-		found.how = local_try_word(purse, cell, found.now, cost, &found.word);
+	found.how = local_try_word(purse, cell, now, cost, &found.word);
 	return found;
 }
 
-/* Within a grace period. */
-static ALWAYS_INLINE struct found find_and_take(const struct gale_seat *seat,
-                                                uint64_t ticks,
-                                                const struct purse_name *name,
-                                                uint64_t cost)
+/* Within a grace period; NULL: it is not there. */
+static ALWAYS_INLINE struct found take_if_found(const struct gale_seat *seat, mono now,
+                                                struct purse *purse, uint64_t cost)
 {
-	struct purse *purse = find_quickly(seat, name);
-
 	if (!LIKELY(purse != NULL))
 		return (struct found){ .how = LOCAL_UNKNOWN };
 	purse_use(purse);
-	return take_quickly(seat, ticks, purse, local_cell(purse, seat->number), cost);
+	return take_quickly(now, purse, local_cell(purse, seat->number), cost);
 }
 
-static ALWAYS_INLINE struct gale_answer ask_quickly(struct gale_seat *seat,
-                                                    struct gale_limiter *limiter,
-                                                    const void *key, size_t key_len,
-                                                    uint64_t cost, void *tag)
-{
-	if (LIKELY(seat && limiter) && LIKELY(is_quick(seat, limiter, cost)) &&
-	    LIKELY(key_is_good(key, key_len))) {
-		uint64_t ticks = seat_read_counter(seat);
-		struct lender *lender = &limiter->lender;
-		struct purse_name name = name_of(lender, key, key_len);
-		struct found found;
+typedef struct purse *find_fn(const table_root *root, const struct purse_name *name);
 
-		seat_check_thread(seat);
-		reader_enter(&seat->handle.runtime->grace, &seat->reader);
-		found = find_and_take(seat, ticks, &name, cost);
-		reader_exit(&seat->reader);
-		if (LIKELY(found.how != LOCAL_UNKNOWN))
-			return quick_answer(seat, lender, &found);
-	}
-	return ask_at_length(seat, limiter, key, key_len, cost, tag);
+/* LOCAL_UNKNOWN: a longer way may know. */
+static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
+                                              struct gale_limiter *limiter,
+                                              const void *key, size_t key_len,
+                                              uint64_t cost, find_fn *find)
+{
+	struct found found = { .how = LOCAL_UNKNOWN };
+	struct purse_name name;
+	mono now;
+
+	if (!LIKELY(seat && limiter) || !LIKELY(is_quick(seat, limiter, cost)) ||
+	    !LIKELY(key_is_good(key, key_len)) || !LIKELY(seat_tells(seat, &now)))
+		return found;
+	seat_check_thread(seat);
+	name = name_of(&limiter->lender, key, key_len);
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	found = take_if_found(seat, now, find(root_of(seat, name.hash), &name), cost);
+	reader_exit(&seat->reader);
+	return found;
 }
 
 static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
            size_t key_len, uint64_t cost, void *tag)
 {
-	return ask_quickly(seat, limiter, key, key_len, cost, tag);
+	struct found found = ask_quickly(seat, limiter, key, key_len, cost, root_find);
+
+	if (LIKELY(found.how != LOCAL_UNKNOWN))
+		return quick_answer(seat, &limiter->lender, &found);
+	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
 
-/* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two
- * words each, without a branch; flat, so that they are not called. */
+/* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two words
+ * each, and what is at home is found without a loop; flat, so that nothing is called. */
 __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
                                                      struct gale_limiter *limiter,
                                                      const void *key, size_t key_len,
                                                      uint64_t cost, void *tag)
 {
-	if (LIKELY(key_len >= 9 && key_len <= 16))
-		return ask_quickly(seat, limiter, key, key_len, cost, tag);
+	if (LIKELY(key_len >= 9 && key_len <= 16)) {
+		struct found found =
+		    ask_quickly(seat, limiter, key, key_len, cost, root_find_at_home);
+
+		if (LIKELY(found.how != LOCAL_UNKNOWN))
+			return quick_answer(seat, &limiter->lender, &found);
+	}
 	return ask_longer(seat, limiter, key, key_len, cost, tag);
 }
 
@@ -361,12 +351,14 @@ static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
 		                   .key_len = (uint16_t)question->key_len,
 		                   .hash = hash };
 	struct found found = { .how = LOCAL_UNKNOWN };
+	mono now;
 
 	if (!key_is_good(question->key, question->key_len) ||
-	    !is_quick(seat, limiter, question->cost))
+	    !is_quick(seat, limiter, question->cost) || !seat_tells(seat, &now))
 		return found;
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	found = find_and_take(seat, seat_read_counter(seat), &name, question->cost);
+	found = take_if_found(seat, now, root_find(root_of(seat, hash), &name),
+	                      question->cost);
 	reader_exit(&seat->reader);
 	return found;
 }
@@ -555,10 +547,11 @@ static ALWAYS_INLINE bool key_is_quick(const struct gale_key *key, uint64_t cost
 
 struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
-	if (LIKELY(key_is_quick(key, cost))) {
+	mono now;
+
+	if (LIKELY(key_is_quick(key, cost)) && LIKELY(seat_tells(key->seat, &now))) {
 		struct gale_seat *seat = key->seat;
-		struct found found = take_quickly(seat, seat_read_counter(seat),
-		                                  key->purse, key->cell, cost);
+		struct found found = take_quickly(now, key->purse, key->cell, cost);
 
 		seat_check_thread(seat);
 		if (LIKELY(found.how != LOCAL_UNKNOWN))

@@ -36,8 +36,8 @@ struct gale_seat {
 	                                    clock */
 	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
 	uint32_t shard_count; /* the runtime's, as are the roots: they are read here, */
-	const struct root *roots; /* as it takes longer to go there first */
-	struct counter counter;   /* what time it is, in between */
+	const table_root *roots; /* as it takes longer to go there first */
+	struct counter counter;  /* what time it is, in between */
 	struct ask_home home;
 	struct wake wake;
 	struct mailbox done;

@@ -140,7 +140,7 @@ static ALWAYS_INLINE bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t
 		return four_at(a) == four_at(b) &&
 		       four_at(a + len - 4) == four_at(b + len - 4);
 	for (; at + 8 < len; at += 8)
-		if (eight_at(a + at) != eight_at(b + at))
+		if (!LIKELY(eight_at(a + at) == eight_at(b + at)))
 			return false;
 	return eight_at(a + len - 8) == eight_at(b + len - 8);
 }
@@ -159,8 +159,9 @@ static ALWAYS_INLINE bool key_is(const struct purse *purse, const uint8_t *key,
 static ALWAYS_INLINE bool purse_is(const struct purse *purse,
                                    const struct purse_name *name)
 {
-	return purse->lender == name->lender && purse->key_len == name->key_len &&
-	       key_is(purse, name->key, name->key_len);
+	return LIKELY(purse->lender == name->lender) &&
+	       LIKELY(purse->key_len == name->key_len) &&
+	       LIKELY(key_is(purse, name->key, name->key_len));
 }
 
 static ALWAYS_INLINE struct purse *root_find(const table_root *root,
@@ -174,6 +175,18 @@ static ALWAYS_INLINE struct purse *root_find(const table_root *root,
 		if (!purse || purse_is(purse, name))
 			return purse; /* I3 */
 	}
+}
+
+/* The same where most are, at home; NULL: it may be elsewhere. */
+static ALWAYS_INLINE struct purse *root_find_at_home(const table_root *root,
+                                                     const struct purse_name *name)
+{
+	uint64_t slot = root_first(root, name->hash);
+	struct purse *purse = slot_item(slot);
+
+	if (LIKELY(slot_is_of(slot, name->hash)) && LIKELY(purse_is(purse, name)))
+		return purse; /* I3 */
+	return NULL;
 }
 
 static inline struct purse *purses_find(struct purses *set,

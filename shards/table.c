@@ -30,15 +30,19 @@ static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 
 static struct slots *slots_of(struct table *table)
 {
-	return root_slots(load_relaxed(&table->root));
+	uintptr_t root = load_relaxed(&table->root);
+
+	if (root == 0)
+		return NULL; /* it could not be opened */
+	return (struct slots *)((char *)root_slots(root) - offsetof(struct slots, at));
 }
 
 static uintptr_t root_of(const struct slots *slots)
 {
-	uintptr_t address = (uintptr_t)slots;
+	uintptr_t address = (uintptr_t)slots->at;
 
-	gale_assert(slots && address % CACHE_LINE == 0);
-	return address | (uintptr_t)__builtin_popcountll(slots->mask);
+	gale_assert(address % CACHE_LINE == 0);
+	return address | (uintptr_t)(HOME_BITS - __builtin_popcountll(slots->mask));
 }
 
 bool table_open(struct table *table, struct gale_allocator *allocator)
@@ -65,14 +69,13 @@ void table_close(struct table *table, struct gale_allocator *allocator)
 
 static uint64_t slot_of(uint64_t hash, const void *item)
 {
-	return hash >> TABLE_ITEM_BITS << TABLE_ITEM_BITS |
-	       (uint64_t)(uintptr_t)item >> TABLE_ITEM_SHIFT;
+	return (uint64_t)(uintptr_t)item | (hash & (TABLE_ALIGN - 1)) | 1;
 }
 
 static uint64_t home_of(const struct slots *slots, const struct hashes *hashes,
-                        uint64_t slot)
+                        const void *item)
 {
-	return hashes->of(hashes, slot_item(slot)) & slots->mask;
+	return root_home(root_of(slots), hashes->of(hashes, item));
 }
 
 static void place(struct slots *slots, uint64_t home, uint64_t slot)
@@ -91,7 +94,7 @@ static void copy(const struct slots *from, struct slots *to,
 		uint64_t slot = load_relaxed(&from->at[i]);
 
 		if (slot != 0)
-			place(to, home_of(to, hashes, slot), slot);
+			place(to, home_of(to, hashes, slot_item(slot)), slot);
 	}
 }
 
@@ -121,7 +124,7 @@ void table_add(struct table *table, uint64_t hash, void *item)
 
 	gale_assert(table->count < slots->mask);
 	gale_assert((uintptr_t)item % TABLE_ALIGN == 0);
-	place(slots, hash & slots->mask, slot_of(hash, item));
+	place(slots, root_home(root_of(slots), hash), slot_of(hash, item));
 	table->count++;
 }
 
@@ -142,7 +145,7 @@ void table_remove(struct table *table, const struct hashes *hashes, const void *
 {
 	struct slots *slots = slots_of(table);
 	uint64_t mask = slots->mask;
-	uint64_t hole = find(slots, hashes->of(hashes, item) & mask, item);
+	uint64_t hole = find(slots, home_of(slots, hashes, item), item);
 	uint64_t at = hole;
 
 	for (;;) {
@@ -152,7 +155,8 @@ void table_remove(struct table *table, const struct hashes *hashes, const void *
 		slot = load_relaxed(&slots->at[at]);
 		if (slot == 0)
 			break;
-		if (((at - home_of(slots, hashes, slot)) & mask) < ((at - hole) & mask))
+		if (((at - home_of(slots, hashes, slot_item(slot))) & mask) <
+		    ((at - hole) & mask))
 			continue;
 		store_release(&slots->at[hole], slot); /* placed */
 		hole = at;
@@ -172,7 +176,7 @@ bool table_valid(struct table *table, const struct hashes *hashes)
 		if (slot == 0)
 			continue;
 		count++;
-		for (uint64_t at = home_of(slots, hashes, slot); at != i;
+		for (uint64_t at = home_of(slots, hashes, slot_item(slot)); at != i;
 		     at = (at + 1) & slots->mask)
 			if (load_relaxed(&slots->at[at]) == 0)
 				return false; /* I1 */

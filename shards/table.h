@@ -3,18 +3,21 @@
 /*
  * table.h -- from a hash to a purse: one writer, any readers.
  *
- * Open addressing with linear probing.  A slot is one word, the top of the hash and the
- * purse, so that a reader sees both or neither, and a probe that finds what it seeks
- * touches one cache line before it:
+ * Open addressing with linear probing.  A slot is one word, the address of the purse and, where
+ * that is 0 as purses are aligned, a few bits of the hash; so a reader sees both or neither, and
+ * a probe that finds what it seeks seldom touches more than one cache line before it:
  *
- *     63          50 49                        0
- *     | top of hash |  address, in pairs of lines |      0: empty
+ *     63                      7 6           1   0
+ *     |         address        | of the hash | 1 |      0: empty
  *
  * Where readers begin is one word, too: where the slots are and how many.  So a probe by
  * caches that are cold waits for one line less, the slots' head.
  *
- *     63                               6 5      0
- *     | address of the slots, in lines  | log 2  |
+ *     63                               6 5             0
+ *     | address of the slots, in lines  | 32 less log 2  |
+ *
+ * The low half of a hash, moved down by that, is where it is at home: what is loaded is as few
+ * steps as can be from where the next load is, as an ask takes as long as they do.
  *
  * Invariants
  *
@@ -37,6 +40,7 @@
 #ifndef SHARDS_TABLE_H
 #define SHARDS_TABLE_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,29 +51,34 @@
 #include "runtime/hot.h"
 #include "shards/part.h"
 
-#define TABLE_ALIGN 128 /* of what is in a table */
-#define TABLE_ITEM_BITS 50
-#define TABLE_ITEM_SHIFT 7 /* an address has 57 bits at most, and these are 0 */
+#define TABLE_ALIGN UINT64_C(128) /* of what is in a table */
 
 struct slots {
 	struct part part; /* first */
 	uint64_t mask;    /* the writer's: readers have it from the root */
-	_Atomic uint64_t at[];
+	alignas(CACHE_LINE) _Atomic uint64_t at[];
 };
 
 /* Where readers begin. */
 typedef _Atomic uintptr_t table_root;
 
 #define ROOT_BITS 6 /* of it, for how many slots there are */
+#define HOME_BITS 32
 
-static inline struct slots *root_slots(uintptr_t root)
+static ALWAYS_INLINE _Atomic uint64_t *root_slots(uintptr_t root)
 {
-	return (struct slots *)(root >> ROOT_BITS << ROOT_BITS);
+	return (_Atomic uint64_t *)(root >> ROOT_BITS << ROOT_BITS);
 }
 
 static inline uint64_t root_mask(uintptr_t root)
 {
-	return (UINT64_C(1) << (root & ((1 << ROOT_BITS) - 1))) - 1;
+	return (UINT64_C(1) << (HOME_BITS - (root & ((1 << ROOT_BITS) - 1)))) - 1;
+}
+
+/* Where a hash is at home; its low half is enough. */
+static ALWAYS_INLINE uint64_t root_home(uintptr_t root, uint64_t hash)
+{
+	return (uint64_t)(uint32_t)hash >> (root & ((1 << ROOT_BITS) - 1));
 }
 
 struct table {
@@ -80,30 +89,29 @@ struct table {
 
 /* A walk over what may belong to a hash. */
 struct seek {
-	const struct slots *slots;
+	const _Atomic uint64_t *slots;
 	uint64_t mask;
 	uint64_t hash;
 	uint64_t next; /* where to look */
 };
 
-/* May it be of an item with this hash?  An empty slot of a few hashes, too. */
-static inline bool slot_is_of(uint64_t slot, uint64_t hash)
+/* May it be of an item with this hash?  An empty one never is. */
+static ALWAYS_INLINE bool slot_is_of(uint64_t slot, uint64_t hash)
 {
-	return (slot ^ hash) >> TABLE_ITEM_BITS == 0;
+	return ((slot ^ (hash | 1)) & (TABLE_ALIGN - 1)) == 0;
 }
 
-static inline void *slot_item(uint64_t slot)
+static ALWAYS_INLINE void *slot_item(uint64_t slot)
 {
-	return (void *)(uintptr_t)((slot & ((UINT64_C(1) << TABLE_ITEM_BITS) - 1))
-	                           << TABLE_ITEM_SHIFT);
+	return (void *)(uintptr_t)(slot & ~(TABLE_ALIGN - 1));
 }
 
 static ALWAYS_INLINE struct seek root_seek(const table_root *root, uint64_t hash)
 {
 	uintptr_t word = load_acquire(root); /* grown */
-	uint64_t mask = root_mask(word);
 
-	return (struct seek){ root_slots(word), mask, hash, hash & mask };
+	return (struct seek){ root_slots(word), root_mask(word), hash,
+		              root_home(word, hash) };
 }
 
 static ALWAYS_INLINE struct seek table_seek(struct table *table, uint64_t hash)
@@ -115,7 +123,7 @@ static ALWAYS_INLINE struct seek table_seek(struct table *table, uint64_t hash)
 static ALWAYS_INLINE void *table_next(struct seek *seek)
 {
 	for (;;) {
-		uint64_t slot = load_acquire(&seek->slots->at[seek->next]); /* placed */
+		uint64_t slot = load_acquire(&seek->slots[seek->next]); /* placed */
 
 		if (slot == 0)
 			return NULL; /* I1, I2 */
@@ -125,14 +133,12 @@ static ALWAYS_INLINE void *table_next(struct seek *seek)
 	}
 }
 
-/* What is at home, if it may be it: most items are.  NULL says nothing. */
-static ALWAYS_INLINE void *root_first(const table_root *root, uint64_t hash)
+/* What is at home: of most items, their slot. */
+static ALWAYS_INLINE uint64_t root_first(const table_root *root, uint64_t hash)
 {
 	uintptr_t word = load_acquire(root); /* grown */
-	uint64_t slot =
-	    load_acquire(&root_slots(word)->at[hash & root_mask(word)]); /* placed */
 
-	return LIKELY(slot_is_of(slot, hash)) ? slot_item(slot) : NULL;
+	return load_acquire(&root_slots(word)[root_home(word, hash)]); /* placed */
 }
 
 /* Brings the first slot of a hash nearer, for one who will seek it soon. */
@@ -140,7 +146,7 @@ static inline void root_prefetch(const table_root *root, uint64_t hash)
 {
 	uintptr_t word = load_relaxed(root); /* what is fetched is not read yet */
 
-	__builtin_prefetch((const void *)&root_slots(word)->at[hash & root_mask(word)]);
+	__builtin_prefetch((const void *)&root_slots(word)[root_home(word, hash)]);
 }
 
 /* False without memory. */

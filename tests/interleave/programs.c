@@ -65,7 +65,7 @@ static void gone(struct evictor *self, struct purse *purse)
 	must_hold(purse->lender == &s->lender);
 }
 
-/* Hashes that begin at the same few places, and differ at the top. */
+/* Hashes that are at home at the same few places of the first slots, and differ at their ends. */
 static void make_names(void)
 {
 	for (unsigned i = 0; i < NAMES; i++) {
@@ -74,8 +74,8 @@ static void make_names(void)
 			.lender = &s->lender,
 			.key = &s->keys[i],
 			.key_len = 1,
-			.hash =
-			    (uint64_t)(i + 1) << TABLE_ITEM_BITS | (i < 12 ? i % 3 : i),
+			.hash = (uint64_t)(i < 12 ? i % 3 : i) << (HOME_BITS - 6) |
+			        (i + 1) << 1,
 		};
 	}
 }
@@ -145,8 +145,8 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	uint64_t word;
 
 	reader_enter(&s->grace, &seat->reader);
-	purse = root_first(s->root, name->hash);
-	if (!purse || !purse_is(purse, name))
+	purse = root_find_at_home(s->root, name);
+	if (!purse)
 		purse = root_find(s->root, name);
 	seat->found = purse != NULL;
 	if (purse) {

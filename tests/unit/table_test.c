@@ -68,7 +68,7 @@ static uint64_t slot_count(struct table *table)
 	return root_mask(load_relaxed(&table->root)) + 1;
 }
 
-static struct slots *slots_of(struct model *m)
+static _Atomic uint64_t *slots_of(struct model *m)
 {
 	return root_slots(load_relaxed(&m->table.root));
 }
@@ -101,8 +101,14 @@ static void take_out(struct model *m, uint32_t number)
 	m->count--;
 }
 
+/* Does a slot keep the same of them? */
+static bool are_alike(uint64_t a, uint64_t b)
+{
+	return ((a ^ b) & (TABLE_ALIGN - 1) & ~UINT64_C(1)) == 0;
+}
+
 /* How often a seek for the hash comes upon the item; nothing else may be found that is
- * not there, or whose hash has another top. */
+ * not there, or whose hash has another end. */
 static unsigned finds(struct model *m, uint64_t hash, uint32_t number)
 {
 	struct seek seek = table_seek(&m->table, hash);
@@ -112,7 +118,7 @@ static unsigned finds(struct model *m, uint64_t hash, uint32_t number)
 	while ((found = table_next(&seek))) {
 		assert_true(found >= m->items && found < m->items + NUMBERS);
 		assert_true(found->in); /* I3 */
-		assert_true(found->hash >> TABLE_ITEM_BITS == hash >> TABLE_ITEM_BITS);
+		assert_true(are_alike(found->hash, hash));
 		times += found == &m->items[number];
 	}
 	return times;
@@ -127,22 +133,22 @@ static void check(struct model *m)
 			assert_int_equal(finds(m, m->items[number].hash, number), 1);
 }
 
-/* What a slot keeps of a hash, and what decides where that is. */
-static uint64_t hash_of(uint64_t top, uint64_t low)
+/* What a slot keeps of a hash, and where that is at home among the first slots. */
+static uint64_t hash_of(uint64_t end, uint64_t home)
 {
-	return top << TABLE_ITEM_BITS | low;
+	return home * (UINT64_C(1) << HOME_BITS) / FIRST | end << 1;
 }
 
-/* Some hashes differ in one half only, some are the same, some have their homes at the
+/* Some hashes differ in one part only, some are the same, some have their homes at the
  * end of the slots, so that probing goes round. */
 static uint64_t any_hash(struct chance *c)
 {
-	uint64_t top = chance_below(c, chance_one_in(c, 2) ? 3 : 1u << 14);
-	uint64_t low = chance_next(c) & UINT32_MAX;
+	uint64_t end = chance_below(c, chance_one_in(c, 2) ? 3 : 64);
+	uint64_t hash = chance_next(c) & UINT32_MAX & ~(TABLE_ALIGN - 1);
 
 	if (chance_one_in(c, 2))
-		low |= 0x3f8; /* the last eight of any table that there is here */
-	return hash_of(top, low);
+		hash |= 0xfe000000; /* the last eight of any table that there is here */
+	return hash | hash_of(end, 0);
 }
 
 static void step(struct model *m, uint64_t crowd)
@@ -182,8 +188,8 @@ static void probing_goes_round_the_end(void **state)
 	model_open(&m, 1);
 	for (uint32_t i = 0; i < 6; i++)
 		add(&m, i, hash_of(i, FIRST - 2));
-	add(&m, 6, FIRST - 1); /* at home in the last slot, and pushed round */
-	add(&m, 7, 1);         /* at home where those have been pushed to */
+	add(&m, 6, hash_of(0, FIRST - 1)); /* in the last slot, and pushed round */
+	add(&m, 7, hash_of(0, 1));         /* where those have been pushed to */
 	check(&m);
 	take_out(&m, 0); /* all move up, across the end */
 	check(&m);
@@ -192,8 +198,8 @@ static void probing_goes_round_the_end(void **state)
 	for (uint32_t i = 1; i < 6; i++)
 		take_out(&m, i);
 	check(&m);
-	assert_int_equal(finds(&m, 1, 7), 1);
-	assert_ptr_equal(slot_item(load_relaxed(&slots_of(&m)->at[1])), &m.items[7]);
+	assert_int_equal(finds(&m, hash_of(0, 1), 7), 1);
+	assert_ptr_equal(slot_item(load_relaxed(&slots_of(&m)[1])), &m.items[7]);
 	model_close(&m);
 }
 
@@ -234,19 +240,19 @@ static void a_table_without_memory_is_not_opened(void **state)
 static void an_invalid_table_is_seen(void **state)
 {
 	struct model m;
-	struct slots *slots;
+	_Atomic uint64_t *slots;
 	uint64_t slot;
 
 	(void)state;
 	model_open(&m, 3);
-	add(&m, 0, 5);
+	add(&m, 0, hash_of(0, 5));
 	add(&m, 1, hash_of(1, 5));
 	slots = slots_of(&m);
-	slot = load_relaxed(&slots->at[5]);
-	store_relaxed(&slots->at[5], 0); /* the second is behind a hole */
+	slot = load_relaxed(&slots[5]);
+	store_relaxed(&slots[5], 0); /* the second is behind a hole */
 	m.table.count = 1;
 	assert_false(table_valid(&m.table, &m.hashes)); /* I1 */
-	store_relaxed(&slots->at[5], slot);
+	store_relaxed(&slots[5], slot);
 	assert_false(table_valid(&m.table, &m.hashes)); /* the count is wrong */
 	m.table.count = 2;
 	assert_true(table_valid(&m.table, &m.hashes));
@@ -294,7 +300,7 @@ static bool look_once(struct scene *s, uint64_t hash, uint32_t number)
 
 	while ((found = table_next(&seek))) {
 		must(found->twice == 2 * found->hash); /* I3 */
-		must(found->hash >> TABLE_ITEM_BITS == hash >> TABLE_ITEM_BITS);
+		must(are_alike(found->hash, hash));
 		there |= found == &s->m.items[number];
 	}
 	return there;
@@ -348,7 +354,7 @@ static void churn(struct scene *s, struct limbo *gone)
 		s->waiting[number] = true;
 		limbo_add(gone, &s->m.items[number].retired);
 	} else if (!s->waiting[number]) {
-		put_item(s, number, any_hash(&s->m.chance) & ~UINT64_C(0xc0));
+		put_item(s, number, any_hash(&s->m.chance) | 0xc0000000);
 	}
 }
 
@@ -432,7 +438,7 @@ static void seek_or_grow(void *arg, unsigned who)
 	for (uint32_t i = 0; i < NUMBERS; i++) {
 		while (load_relaxed(&s->missed) < i * 10)
 			sched_yield(); /* they are always at it */
-		put_item(s, i, hash_of(i % 3, i * 7919));
+		put_item(s, i, hash_of(i % 3, i * 7919 % FIRST));
 	}
 	store_relaxed(&s->over, true);
 }
