@@ -21,6 +21,7 @@
 #define MANY_KEYS 1000000
 #define IN_A_ROW 20
 #define POLL_NS 100000
+#define AHEAD_BATCHES 16
 
 enum call {
 	PING,
@@ -30,6 +31,8 @@ enum call {
 	STEP,
 	LEASES,
 	LEASES_OF_MANY,
+	LEASES_AHEAD, /* AHEAD_BATCHES of TOGETHER */
+	LEASES_OF_MANY_AHEAD,
 	STEPS,
 	LEAST_PIPELINED,
 	CALLS,
@@ -84,6 +87,12 @@ static void make(struct turns *turns, unsigned call)
 	case LEASES_OF_MANY:
 		asker_lend(&place->many, TOGETHER);
 		break;
+	case LEASES_AHEAD:
+		asker_lend_ahead(&place->few, AHEAD_BATCHES);
+		break;
+	case LEASES_OF_MANY_AHEAD:
+		asker_lend_ahead(&place->many, AHEAD_BATCHES);
+		break;
 	case STEPS:
 		asker_step(&place->few, TOGETHER);
 		break;
@@ -129,6 +138,8 @@ static const unsigned parts[CALLS] = {
 	[STEP] = 1,
 	[LEASES] = TOGETHER,
 	[LEASES_OF_MANY] = TOGETHER,
+	[LEASES_AHEAD] = AHEAD_BATCHES * TOGETHER,
+	[LEASES_OF_MANY_AHEAD] = AHEAD_BATCHES * TOGETHER,
 	[STEPS] = TOGETHER,
 	[LEAST_PIPELINED] = TOGETHER,
 };
@@ -143,6 +154,8 @@ static const struct turns_figure figures[] = {
 	{ "redis/64 leases at a time, each", LEASES, false, 0, 0 },
 	{ "redis/64 leases at a time of 1,000,000 keys, each", LEASES_OF_MANY, false, 0,
 	  0 },
+	{ "redis/64 leases at a time, the next asked for ahead, each", LEASES_AHEAD,
+	  false, 0, 0 },
 	{ "redis/64 steps at a time, each", STEPS, false, 0, 0 },
 	{ "redis/least script to PING", LEAST, true, PING, 0 },
 	{ "redis/lease to PING", LEASE, true, PING, 1.15 },
@@ -156,6 +169,10 @@ static const struct turns_figure figures[] = {
 	{ "redis/one of 64 to one at a time", LEASES, true, LEASE, 1 / 25.0 },
 	{ "redis/one of 64 to one at a time, 1,000,000 keys", LEASES_OF_MANY, true,
 	  LEASE, 1 / 13.0 },
+	{ "redis/one of 64, the next ahead, to one at a time", LEASES_AHEAD, true,
+	  LEASE, 1 / 25.0 },
+	{ "redis/one of 64, the next ahead, to one at a time, 1,000,000 keys",
+	  LEASES_OF_MANY_AHEAD, true, LEASE, 1 / 13.0 },
 };
 
 static void measure(const struct turns_table *self, double *ret_us)

@@ -281,7 +281,7 @@ ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key
 }
 
 /* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two words
- * each, and what is at home is found without a loop; flat, so that nothing is called. */
+ * each, and what is near its home is found without a loop; flat, so that nothing is called. */
 __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
                                                      struct gale_limiter *limiter,
                                                      const void *key, size_t key_len,
@@ -289,7 +289,7 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
 {
 	if (LIKELY(key_len >= 9 && key_len <= 16)) {
 		struct found found =
-		    ask_quickly(seat, limiter, key, key_len, cost, root_find_at_home);
+		    ask_quickly(seat, limiter, key, key_len, cost, root_find_near);
 
 		if (LIKELY(found.how != LOCAL_UNKNOWN))
 			return quick_answer(seat, &limiter->lender, &found);

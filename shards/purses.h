@@ -177,16 +177,23 @@ static ALWAYS_INLINE struct purse *root_find(const table_root *root,
 	}
 }
 
-/* The same where most are, at home; NULL: it may be elsewhere. */
-static ALWAYS_INLINE struct purse *root_find_at_home(const table_root *root,
-                                                     const struct purse_name *name)
+static ALWAYS_INLINE bool slot_has(uint64_t slot, const struct purse_name *name)
 {
-	uint64_t slot = root_first(root, name->hash);
-	struct purse *purse = slot_item(slot);
+	return LIKELY(slot_is_of(slot, name->hash)) &&
+	       LIKELY(purse_is(slot_item(slot), name));
+}
 
-	if (LIKELY(slot_is_of(slot, name->hash)) && LIKELY(purse_is(purse, name)))
-		return purse; /* I3 */
-	return NULL;
+/* The same where most are, at home or next to it; NULL: it may be elsewhere. */
+static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
+                                                  const struct purse_name *name)
+{
+	const _Atomic uint64_t *home = root_at_home(root, name->hash);
+	uint64_t slot = load_acquire(&home[0]); /* placed */
+
+	if (LIKELY(slot_has(slot, name)))
+		return slot_item(slot); /* I3 */
+	slot = load_acquire(&home[1]);  /* placed */
+	return slot_has(slot, name) ? slot_item(slot) : NULL;
 }
 
 static inline struct purse *purses_find(struct purses *set,

@@ -18,7 +18,9 @@ static_assert(CACHE_LINE >= 1 << ROOT_BITS, "the root's low bits are free");
 
 static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 {
-	size_t bytes = sizeof(struct slots) + count * sizeof(uint64_t);
+	/* One more, which stays empty: who looks next to the last need not go round. */
+	uint64_t near_last = TABLE_NEAR - 1;
+	size_t bytes = sizeof(struct slots) + (count + near_last) * sizeof(uint64_t);
 	struct slots *slots = memory_take_lines(allocator, bytes);
 
 	if (!slots)

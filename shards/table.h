@@ -64,6 +64,8 @@ typedef _Atomic uintptr_t table_root;
 
 #define ROOT_BITS 6 /* of it, for how many slots there are */
 #define HOME_BITS 32
+#define TABLE_NEAR                                                                     \
+	2 /* slots, from where an item is at home, that may be read as they lie */
 
 static ALWAYS_INLINE _Atomic uint64_t *root_slots(uintptr_t root)
 {
@@ -133,12 +135,13 @@ static ALWAYS_INLINE void *table_next(struct seek *seek)
 	}
 }
 
-/* What is at home: of most items, their slot. */
-static ALWAYS_INLINE uint64_t root_first(const table_root *root, uint64_t hash)
+/* The slot at home: most items are there, or in the next. */
+static ALWAYS_INLINE const _Atomic uint64_t *root_at_home(const table_root *root,
+                                                          uint64_t hash)
 {
 	uintptr_t word = load_acquire(root); /* grown */
 
-	return load_acquire(&root_slots(word)[root_home(word, hash)]); /* placed */
+	return &root_slots(word)[root_home(word, hash)];
 }
 
 /* Brings the first slot of a hash nearer, for one who will seek it soon. */

@@ -145,7 +145,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	uint64_t word;
 
 	reader_enter(&s->grace, &seat->reader);
-	purse = root_find_at_home(s->root, name);
+	purse = root_find_near(s->root, name);
 	if (!purse)
 		purse = root_find(s->root, name);
 	seat->found = purse != NULL;
@@ -355,12 +355,23 @@ static void begin_crowded(void)
 	purse_put(s->other, then, PUT, start);
 }
 
-static void actor_adds(void)
+static void add(const struct purse_name *name)
 {
-	struct purse *purse = purses_add(&s->set, &s->names[9]);
+	struct purse *purse = purses_add(&s->set, name);
 
 	must_hold(purse);
 	purse_put(purse, then, 1, now);
+}
+
+static void actor_adds(void)
+{
+	add(&s->names[9]);
+}
+
+/* Its home is taken by the one that is there. */
+static void actor_adds_next(void)
+{
+	add(&s->names[3]);
 }
 
 static void actor_removes(void)
@@ -385,6 +396,11 @@ static void actor_adds_and_removes(void)
 static void seat_asks_for_new(void)
 {
 	ask(&s->seats[0], &s->names[9]);
+}
+
+static void seat_asks_for_next(void)
+{
+	ask(&s->seats[0], &s->names[3]);
 }
 
 static void seat_asks_for_last(void)
@@ -710,6 +726,11 @@ const struct program programs[] = {
 	{ "hold", begin_full, { actor_evicts, seat_holds }, others_have_theirs, 0 },
 	{ "let go", begin_held, { actor_evicts, seat_lets_go }, others_have_theirs, 0 },
 	{ "add", begin_crowded, { actor_adds, seat_asks_for_new }, is_found_or_not, 0 },
+	{ "add, next",
+	  begin,
+	  { actor_adds_next, seat_asks_for_next },
+	  is_found_or_not,
+	  0 },
 	{ "remove",
 	  begin_crowded,
 	  { actor_removes, seat_asks_for_last },
