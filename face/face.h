@@ -69,12 +69,17 @@ struct gale_limiter {
 	_Atomic unsigned said;     /* results already logged, a bit each */
 };
 
+/* Where the asks of a shard's keys begin: on a line of its own, hardly ever written. */
+struct root {
+	alignas(CACHE_LINE) table_root table;
+};
+
 struct gale_runtime {
 	struct lifeline lifeline; /* since it was opened; read by every ask */
 
 	/* Since it was opened. */
-	table_root *roots; /* of the shards' tables, by the shard's number: where asks
-	                    * begin, hardly ever written; who asks has them from the seat */
+	struct root *roots; /* of the shards' tables, by the shard's number; who asks
+	                     * has them from the seat */
 	uint32_t shard_count;
 	uint32_t pending_max;
 	struct gale_allocator *allocator;

@@ -26,7 +26,7 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,
                                                uint64_t hash)
 {
-	return &seat->roots[shard_number(hash, seat->shard_count)];
+	return &seat->roots[shard_number(hash, seat->shard_count)].table;
 }
 
 /* A cost above the limit never passes, whatever is in hand.                     (L7) */
@@ -83,6 +83,11 @@ struct found {
 	uint64_t word;
 	mono now;
 };
+
+static ALWAYS_INLINE bool is_decided(const struct found *found)
+{
+	return found->how == LOCAL_TAKEN || found->how == LOCAL_REFUSED;
+}
 
 static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
                                             struct purse *purse)
@@ -194,10 +199,10 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 /* ---- The quick way --------------------------------------------------------------- */
 
 /*
- * Most asks are of a seat that knows what time it is, about a purse that is where its
+ * Most asks are of a seat that knows what time it is, about a purse that is near where its
  * hash says, and answered from one word that nobody else wants at this instant.  For
- * these, nothing is called that could need a register kept, and everything else is left
- * to the long way, which begins anew.
+ * these, nothing is called that could need a register kept.  A purse that is further off is
+ * looked for by ask_longer, and everything else is left to ask_at_length; each begins anew.
  */
 static ALWAYS_INLINE bool may_be_quick(const struct gale_seat *seat,
                                        const struct gale_limiter *limiter,
@@ -236,19 +241,18 @@ static ALWAYS_INLINE struct found take_quickly(mono now, struct purse *purse,
 	return found;
 }
 
-/* Within a grace period; NULL: it is not there. */
+/* Within a grace period; NULL: none was found. */
 static ALWAYS_INLINE struct found take_if_found(const struct gale_seat *seat, mono now,
                                                 struct purse *purse, uint64_t cost)
 {
 	if (!LIKELY(purse != NULL))
-		return (struct found){ .how = LOCAL_UNKNOWN };
+		return (struct found){ .how = LOCAL_ELSEWHERE };
 	purse_use(purse);
 	return take_quickly(now, purse, local_cell(purse, seat->number), cost);
 }
 
 typedef struct purse *find_fn(const table_root *root, const struct purse_name *name);
 
-/* LOCAL_UNKNOWN: a longer way may know. */
 static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
                                               struct gale_limiter *limiter,
                                               const void *key, size_t key_len,
@@ -275,7 +279,7 @@ ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key
 {
 	struct found found = ask_quickly(seat, limiter, key, key_len, cost, root_find);
 
-	if (LIKELY(found.how != LOCAL_UNKNOWN))
+	if (LIKELY(is_decided(&found)))
 		return quick_answer(seat, &limiter->lender, &found);
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
@@ -291,8 +295,10 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
 		struct found found =
 		    ask_quickly(seat, limiter, key, key_len, cost, root_find_near);
 
-		if (LIKELY(found.how != LOCAL_UNKNOWN))
+		if (LIKELY(is_decided(&found)))
 			return quick_answer(seat, &limiter->lender, &found);
+		if (found.how == LOCAL_UNKNOWN)
+			return ask_at_length(seat, limiter, key, key_len, cost, tag);
 	}
 	return ask_longer(seat, limiter, key, key_len, cost, tag);
 }
@@ -376,7 +382,7 @@ static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
 		const struct gale_question *it = &questions[i];
 		struct found found = try_fetched(seat, limiter, it, hashes[i]);
 
-		if (LIKELY(found.how != LOCAL_UNKNOWN)) {
+		if (LIKELY(is_decided(&found))) {
 			local_tell(&ret_answers[i], &limiter->lender, found.how,
 			           found.word, found.now);
 			seat_count(seat, found.how == LOCAL_TAKEN ? COUNT_ALLOWED

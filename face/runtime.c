@@ -190,7 +190,7 @@ static void free_shards(struct gale_runtime *runtime, uint32_t count)
 	while (count > 0)
 		shard_free(&runtime->shards[--count]);
 	memory_give_lines(runtime->allocator, runtime->roots,
-	                  runtime->shard_count * sizeof(table_root));
+	                  runtime->shard_count * sizeof(struct root));
 	memory_give_lines(runtime->allocator, runtime->shards,
 	                  runtime->shard_count * sizeof(struct shard));
 }
@@ -201,7 +201,7 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 
 	runtime->shards = memory_take_lines(runtime->allocator, bytes);
 	runtime->roots = memory_take_lines(runtime->allocator,
-	                                   runtime->shard_count * sizeof(table_root));
+	                                   runtime->shard_count * sizeof(struct root));
 	if (!runtime->shards || !runtime->roots) {
 		free_shards(runtime, 0);
 		return GALE_ERR_MEMORY;
@@ -214,7 +214,7 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 
 		if (err == GALE_ERR_OK) {
 			table_mirror(&runtime->shards[i].lessor.purses.table,
-			             &runtime->roots[i]);
+			             &runtime->roots[i].table);
 			continue;
 		}
 		close_shards(runtime, i);

@@ -237,7 +237,7 @@ enum gale_err gale_join(struct gale_runtime *runtime, struct gale_seat **ret_sea
 
 /* Where a seat that has left finds nothing: what it read, nobody would keep for it. */
 static alignas(CACHE_LINE) _Atomic uint64_t no_slots[TABLE_NEAR];
-static const table_root no_root = (uintptr_t)no_slots + HOME_BITS;
+static const struct root no_root = { (uintptr_t)no_slots + HOME_BITS };
 
 void gale_leave(struct gale_seat *seat)
 {

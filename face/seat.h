@@ -36,8 +36,8 @@ struct gale_seat {
 	                                    clock */
 	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
 	uint32_t shard_count; /* the runtime's, as are the roots: they are read here, */
-	const table_root *roots; /* as it takes longer to go there first */
-	struct counter counter;  /* what time it is, in between */
+	const struct root *roots; /* as it takes longer to go there first */
+	struct counter counter;   /* what time it is, in between */
 	struct ask_home home;
 	struct wake wake;
 	struct mailbox done;
@@ -89,31 +89,18 @@ static inline void seat_check_thread(const struct gale_seat *seat)
 	(void)seat;
 }
 
-/* The instant that an ask of this seat is made at, by so many ticks of the counter; false: the
- * clock must be looked at. */
-static ALWAYS_INLINE bool seat_tells_by(const struct gale_seat *seat, uint64_t ticks,
-                                        mono *ret_now)
+/* The instant that an ask of this seat is made at; false: the clock must be looked at. */
+static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
 {
 	uint64_t since;
 
 	*ret_now = seat->ticked;
 	if (LIKELY(seat->ticked.ns > 0))
 		return true;
-	if (!LIKELY(counter_runs(&seat->counter, ticks, &since)))
+	if (!LIKELY(counter_runs(&seat->counter, counter_ticks(), &since)))
 		return false;
 	*ret_now = counter_at(&seat->counter, since);
 	return true;
-}
-
-/* The ticks for that; 0 where they are not asked for. */
-static ALWAYS_INLINE uint64_t seat_read_counter(const struct gale_seat *seat)
-{
-	return seat->ticked.ns == 0 ? counter_ticks() : 0;
-}
-
-static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now)
-{
-	return seat_tells_by(seat, seat_read_counter(seat), ret_now);
 }
 
 /* The same, and it always tells. */

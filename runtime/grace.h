@@ -30,7 +30,8 @@
  * Ordering
  *
  *   left      reader_exit stores reading with release  ->  grace_over loads it with acquire
- *             What was read has been read, before it is freed.
+ *             What was read has been read, before it is freed.  So does reader_enter: who
+ *             sees that a read has begun sees that the one before has ended.
  *   begun     grace_begin adds to the epoch with release  ->  reader_enter loads it with
  *             acquire: who writes down a newer epoch does not find what was published
  *             only before.
@@ -73,7 +74,7 @@ static inline void reader_enter(const struct grace *grace, struct reader *reader
 {
 	uint64_t epoch = load_acquire(&grace->epoch); /* begun */
 
-	store_relaxed(&reader->reading, epoch);
+	store_release(&reader->reading, epoch); /* left */
 	fence_compiler();
 	if (__builtin_expect(grace->fences, 0))
 		fence_full(); /* entered */

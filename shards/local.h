@@ -43,14 +43,13 @@ static ALWAYS_INLINE uint64_t local_life_us(uint64_t word, mono now)
 	    .remaining = credit_units(word) - 1,                                       \
 	    .reset_after_us = local_life_us(word, now),                                \
 	    .retry_after_us = local_life_us(word, now),                                \
-	    .delay_ns = 0,                                                             \
-	    .slot = { .us = 0, .part = 0 },                                            \
 	})
 
 enum local {
-	LOCAL_UNKNOWN, /* the store must be asked */
-	LOCAL_TAKEN,   /* from credit: the word is what it became */
-	LOCAL_REFUSED, /* from memory: the word is the denial */
+	LOCAL_UNKNOWN,   /* the store must be asked */
+	LOCAL_ELSEWHERE, /* there is no purse where it was looked for */
+	LOCAL_TAKEN,     /* from credit: the word is what it became */
+	LOCAL_REFUSED,   /* from memory: the word is the denial */
 };
 
 static ALWAYS_INLINE void local_tell(struct gale_answer *ret_answer,
@@ -101,8 +100,8 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
 	if (cell && !LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
 		return LOCAL_UNKNOWN; /* something of its own may be in it */
 	word = load_relaxed(cell ? &cell->credit : &purse->credit);
-	if (LIKELY(credit_units(word) >= cost) &&
-	    LIKELY(credit_lives(word, now))) { /* U1 */
+	if (LIKELY(credit_units(word) >= cost) && /* each: an allow jumps nowhere */
+	    LIKELY(credit_lives(word, now))) {    /* U1 */
 		*ret_word = word - cost;
 		return LIKELY(local_spend(purse, cell, &word, cost)) ? LOCAL_TAKEN
 		                                                     : LOCAL_UNKNOWN;

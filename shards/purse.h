@@ -152,7 +152,7 @@ struct purse {
 		                  of before the key was reset */
 	};
 	uint64_t taken;  /* units lent to this node under the tag, and not given back */
-	uint32_t hash;   /* its low half; the table has the top */
+	uint32_t hash;   /* its low half: where it is at home */
 	uint32_t number; /* in its set */
 	union {
 		uint8_t tail[PURSE_NEAR - PURSE_HEAD]; /* of the key, if that is near */

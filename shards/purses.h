@@ -17,7 +17,8 @@
  *       do, or than those of a few; so memory is bounded.                         (L8)
  *   I6  Before a purse leaves the table, the evictor has taken its credit out.
  *
- * Threads   purses_find: any, within a grace period.  The rest: the shard's actor.
+ * Threads   purses_find and what takes a root: any, within a grace period.  The rest: the
+ *           shard's actor.
  */
 #ifndef SHARDS_PURSES_H
 #define SHARDS_PURSES_H
@@ -190,6 +191,7 @@ static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
 	const _Atomic uint64_t *home = root_at_home(root, name->hash);
 	uint64_t slot = load_acquire(&home[0]); /* placed */
 
+	static_assert(TABLE_NEAR == 2, "those that are looked at");
 	if (LIKELY(slot_has(slot, name)))
 		return slot_item(slot); /* I3 */
 	slot = load_acquire(&home[1]);  /* placed */

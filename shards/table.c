@@ -43,7 +43,7 @@ static uintptr_t root_of(const struct slots *slots)
 {
 	uintptr_t address = (uintptr_t)slots->at;
 
-	gale_assert(address % CACHE_LINE == 0);
+	gale_assert(address % CACHE_LINE == 0 && slots->mask <= UINT32_MAX);
 	return address | (uintptr_t)(HOME_BITS - __builtin_popcountll(slots->mask));
 }
 

@@ -25,8 +25,8 @@
  *   I2  At most three quarters of the slots are in use, so every probe ends.
  *   I3  A reader that finds a purse may read it until its grace period ends.
  *
- * Threads   table_seek and table_next: any, within a grace period.  The rest: the
- *           writer, one at a time.
+ * Threads   table_seek, table_next and what takes a root: any, within a grace period.  The
+ *           rest: the writer, one at a time.
  * Limits    A reader may miss a purse while another is removed or the table grows; it
  *           then asks the writer, who knows.  It never finds one that was not there.
  *

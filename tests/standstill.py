@@ -12,7 +12,7 @@ import sys
 import time
 
 NAP_MS = 5
-LONG_S = 0.1  # as long as a node waits for an answer; for a server, 1 s
+LONG_S = 0.3  # a node has 0.1 s for an answer, and a server 1 s
 
 
 def watch(processor, ended, log):

@@ -146,8 +146,11 @@ static void ask(struct seat *seat, const struct purse_name *name)
 
 	reader_enter(&s->grace, &seat->reader);
 	purse = root_find_near(s->root, name);
-	if (!purse)
+	if (!purse) {
+		reader_exit(&seat->reader);
+		reader_enter(&s->grace, &seat->reader);
 		purse = root_find(s->root, name);
+	}
 	seat->found = purse != NULL;
 	if (purse) {
 		purse_use(purse);

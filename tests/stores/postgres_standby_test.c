@@ -33,7 +33,7 @@
 #define WINDOW GALE_MILLIS(300)
 #define WITHIN GALE_MILLIS(150)
 #define MARGIN GALE_SECONDS(1) /* two processors, and two servers that want them, too */
-#define RECOVERY GALE_SECONDS(40)
+#define RECOVERY GALE_SECONDS(20)
 #define LIMIT 40
 #define DAILY 1000
 #define PATIENCE_NS UINT64_C(60000000000)

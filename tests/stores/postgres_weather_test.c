@@ -40,7 +40,7 @@
 #define LIMIT 40
 #define WITHIN GALE_MILLIS(150)
 #define MARGIN GALE_SECONDS(1) /* two processors, and a server that wants them, too */
-#define RECOVERY GALE_SECONDS(30)
+#define RECOVERY GALE_SECONDS(10)
 #define CROWD 200
 
 static struct scene {

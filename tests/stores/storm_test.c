@@ -31,7 +31,7 @@
 
 #define WINDOW GALE_MILLIS(300)
 #define BETWEEN_CALMS 12
-#define RECOVERY GALE_SECONDS(60)
+#define RECOVERY GALE_SECONDS(20)
 
 static struct redis_server redis;
 static struct postgres_server *postgres;

@@ -1026,7 +1026,8 @@ static struct purse *purse_of(struct house *h, const char *key)
 	return purses_find(&runtime_shard(h->runtime, name.hash)->lessor.purses, &name);
 }
 
-/* What it read there, nobody would keep for it. */
+/* What it read there, nobody would keep for it.  It tells no time, so an ask does not look, and
+ * a prefetch does. */
 static void a_seat_that_has_left_finds_no_purse(void **state)
 {
 	struct house_plan plan = plan_of(3);

@@ -147,7 +147,7 @@ static uint64_t any_hash(struct chance *c)
 	uint64_t hash = chance_next(c) & UINT32_MAX & ~(TABLE_ALIGN - 1);
 
 	if (chance_one_in(c, 2))
-		hash |= 0xfe000000; /* the last eight of any table that there is here */
+		hash |= 0xe0000000; /* the last eighth of any table */
 	return hash | hash_of(end, 0);
 }
 
@@ -201,6 +201,44 @@ static void probing_goes_round_the_end(void **state)
 	assert_int_equal(finds(&m, hash_of(0, 1), 7), 1);
 	assert_ptr_equal(slot_item(load_relaxed(&slots_of(&m)[1])), &m.items[7]);
 	model_close(&m);
+}
+
+/* Who looks next to the last slot finds it empty, however large the table is. */
+static void next_to_the_last_slot_is_nothing(void **state)
+{
+	struct model m;
+
+	(void)state;
+	model_open(&m, 1);
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		uintptr_t root;
+		const _Atomic uint64_t *last;
+		const struct slots *slots;
+
+		add(&m, i, any_hash(&m.chance));
+		root = load_relaxed(&m.table.root);
+		last = root_at_home(&m.table.root, UINT32_MAX);
+		slots = (const void *)((const char *)root_slots(root) -
+		                       offsetof(struct slots, at));
+		assert_ptr_equal(last, &slots->at[root_mask(root)]);
+		assert_true((const char *)(last + TABLE_NEAR) <=
+		            (const char *)slots + slots->part.bytes);
+		assert_int_equal(load_relaxed(&last[TABLE_NEAR - 1]), 0);
+	}
+	model_close(&m);
+}
+
+/* As few as one slot, as where a seat that has left looks, and as many as there can be. */
+static void homes_are_told_of_tables_of_any_size(void **state)
+{
+	(void)state;
+	for (unsigned log2 = 0; log2 <= HOME_BITS; log2++) {
+		uintptr_t root = HOME_BITS - log2;
+
+		assert_int_equal(root_mask(root), (UINT64_C(1) << log2) - 1);
+		assert_int_equal(root_home(root, 0), 0);
+		assert_int_equal(root_home(root, UINT64_MAX), root_mask(root));
+	}
 }
 
 static void it_grows_when_three_quarters_are_in_use(void **state)
@@ -465,6 +503,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whatever_comes_and_goes_the_rest_is_found),
 		cmocka_unit_test(probing_goes_round_the_end),
+		cmocka_unit_test(next_to_the_last_slot_is_nothing),
+		cmocka_unit_test(homes_are_told_of_tables_of_any_size),
 		cmocka_unit_test(it_grows_when_three_quarters_are_in_use),
 		cmocka_unit_test(a_table_without_memory_is_not_opened),
 		cmocka_unit_test(an_invalid_table_is_seen),
