@@ -16,8 +16,8 @@
  *     63                               6 5             0
  *     | address of the slots, in lines  | 32 less log 2  |
  *
- * The low half of a hash, moved down by that, is where it is at home: what is loaded is as few
- * steps as can be from where the next load is, as an ask takes as long as they do.
+ * The low half of a hash, moved down by that, is where it is at home.  An ask takes as long as
+ * its loads one after the other, and the steps between them: so these are few.
  *
  * Invariants
  *

@@ -31,6 +31,8 @@ struct seat {
 	struct purse *held;
 	uint64_t taken;
 	uint64_t places; /* bits */
+	bool anew; /* begins a read of its own to look elsewhere, as gale_ask does: few
+	                    programs do, as it doubles the runs of those that do */
 	bool found;
 };
 
@@ -146,11 +148,12 @@ static void ask(struct seat *seat, const struct purse_name *name)
 
 	reader_enter(&s->grace, &seat->reader);
 	purse = root_find_near(s->root, name);
-	if (!purse) {
+	if (!purse && seat->anew) {
 		reader_exit(&seat->reader);
 		reader_enter(&s->grace, &seat->reader);
-		purse = root_find(s->root, name);
 	}
+	if (!purse)
+		purse = root_find(s->root, name);
 	seat->found = purse != NULL;
 	if (purse) {
 		purse_use(purse);
@@ -403,6 +406,7 @@ static void seat_asks_for_new(void)
 
 static void seat_asks_for_next(void)
 {
+	s->seats[0].anew = true;
 	ask(&s->seats[0], &s->names[3]);
 }
 
@@ -461,6 +465,7 @@ static void is_always_found(void)
 
 static void seat_asks_for_last_of_many(void)
 {
+	s->seats[0].anew = true;
 	ask(&s->seats[0], &s->names[48]);
 }
 
