@@ -23,7 +23,6 @@
 #include "sim/allocator.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
-#include "tests/support/late.h"
 #include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
@@ -34,7 +33,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CREW 200
-#define ATTEMPTS 8
 #define ERRORS 3000 /* in INFO: more than 64 KiB */
 #define NODES_MOST 4
 #define PATIENT GALE_SECONDS(10)
@@ -211,52 +209,35 @@ static void show_whys(const struct rush *rush, const char *name)
 	print_message("\n");
 }
 
-/* How many answers are neither the rule's nor what the node knows: late, or odd. */
-static uint64_t excuses(const struct rush *rush, bool late)
+/* How many answers are neither the rule's nor what the node knows. */
+static uint64_t excuses(const struct rush *rush)
 {
 	uint64_t sum = 0;
 
 	for (int why = GALE_WHY_BUSY; why <= GALE_WHY_BAD_ASK; why++)
-		if (is_late((enum gale_why)why) == late)
-			sum += load_relaxed(&rush->whys[why]);
+		sum += load_relaxed(&rush->whys[why]);
 	return sum;
 }
 
 /* Nodes are closed before anything is asserted: a test that fails leaves no threads. */
-static void rush_once(struct rush *rush, const struct plan *plan, const char *name)
-{
-	unsigned node_count = rush->node_count;
-
-	memset(rush, 0, sizeof(*rush));
-	rush->node_count = node_count;
-	for (unsigned i = 0; i < node_count; i++)
-		node_open(&rush->nodes[i], plan);
-	crew_run(CREW, ask_twice, rush);
-	for (unsigned i = 0; i < node_count; i++)
-		node_close(&rush->nodes[i]);
-	(void)clean(NULL);
-	if (rush->allowed != FIFTY || excuses(rush, true) > 0)
-		show_whys(rush, name);
-	assert_in_range(rush->allowed, 0, FIFTY);
-	if (plan->mode != GALE_LEASED) /* who is late takes its own unit with it */
-		assert_true(rush->allowed + excuses(rush, true) >= FIFTY);
-	assert_int_equal(excuses(rush, false), 0);
-}
-
-/* Again where some were late: what the server did for them is not known. */
 static void rush_at(enum gale_mode mode, unsigned which, unsigned node_count)
 {
 	static struct rush rush;
 	struct named_rule named = fifty_rule(which);
 	struct plan plan = { .rule = named.rule, .mode = mode };
-	unsigned attempt = 0;
 
+	memset(&rush, 0, sizeof(rush));
 	rush.node_count = node_count;
-	do
-		rush_once(&rush, &plan, named.name);
-	while (excuses(&rush, true) > 0 && ++attempt < ATTEMPTS);
-	assert_int_equal(excuses(&rush, true), 0);
+	for (unsigned i = 0; i < node_count; i++)
+		node_open(&rush.nodes[i], &plan);
+	crew_run(CREW, ask_twice, &rush);
+	for (unsigned i = 0; i < node_count; i++)
+		node_close(&rush.nodes[i]);
+	(void)clean(NULL);
+	if (rush.allowed != FIFTY || excuses(&rush) > 0)
+		show_whys(&rush, named.name);
 	assert_int_equal(rush.allowed, FIFTY);
+	assert_int_equal(excuses(&rush), 0);
 }
 
 static bool can_be_leased(const struct gale_rule *rule)
