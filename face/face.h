@@ -121,6 +121,7 @@ static_assert(!IS_WET(struct gale_runtime, lifeline.word) &&
                   !IS_WET(struct gale_runtime, lifeline.token) &&
                   !IS_WET(struct gale_runtime, grace.epoch) &&
                   !IS_WET(struct gale_runtime, grace.fences) &&
+                  !IS_WET(struct gale_runtime, grace.forgotten) &&
                   !IS_WET(struct gale_limiter, handle.runtime) &&
                   !IS_WET(struct gale_limiter, lender.quick_most) &&
                   !IS_WET(struct gale_limiter, lender.seed) &&

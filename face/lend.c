@@ -18,9 +18,15 @@
 #include "face/checks.h"
 #include "shards/local.h"
 
-uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len)
+static ALWAYS_INLINE uint64_t hash_of(const struct lender *lender, const void *key,
+                                      size_t key_len)
 {
 	return XXH3_64bits_withSeed(key, key_len, lender->seed);
+}
+
+uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len)
+{
+	return hash_of(lender, key, key_len);
 }
 
 static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,
@@ -51,7 +57,7 @@ static ALWAYS_INLINE struct purse_name name_of(struct lender *lender, const void
 		.lender = lender,
 		.key = key,
 		.key_len = (uint16_t)key_len,
-		.hash = XXH3_64bits_withSeed(key, key_len, lender->seed),
+		.hash = hash_of(lender, key, key_len),
 	};
 }
 
@@ -213,13 +219,6 @@ static ALWAYS_INLINE bool may_be_quick(const struct gale_seat *seat,
 	       LIKELY(lifeline_passes(&seat->handle.runtime->lifeline));
 }
 
-static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
-                                   const struct gale_limiter *limiter, uint64_t cost)
-{
-	return LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
-	       may_be_quick(seat, limiter, cost);
-}
-
 /* Asked once: the compiler makes two ends of it, where each is counted at its own place. */
 static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
                                                      const struct lender *lender,
@@ -242,33 +241,79 @@ static ALWAYS_INLINE struct found take_quickly(mono now, struct purse *purse,
 }
 
 /* Within a grace period; NULL: none was found. */
-static ALWAYS_INLINE struct found take_if_found(const struct gale_seat *seat, mono now,
-                                                struct purse *purse, uint64_t cost)
+static ALWAYS_INLINE struct found take_if_found(mono now, struct purse *purse,
+                                                struct cell *cell, uint64_t cost)
 {
 	if (!LIKELY(purse != NULL))
 		return (struct found){ .how = LOCAL_ELSEWHERE };
 	purse_use(purse);
-	return take_quickly(now, purse, local_cell(purse, seat->number), cost);
+	return take_quickly(now, purse, cell, cost);
 }
 
 typedef struct purse *find_fn(const table_root *root, const struct purse_name *name);
 
+/* By its hash, which is not in the name yet.  A purse that this seat has a cell in is at hand
+ * from now on. */
+static ALWAYS_INLINE struct pocket_place look_up(struct gale_seat *seat,
+                                                 struct purse_name name,
+                                                 uint64_t forgotten, find_fn *find)
+{
+	struct pocket_place found = { 0 };
+
+	name.hash = hash_of(name.lender, name.key, name.key_len);
+	found.purse = find(root_of(seat, name.hash), &name);
+	if (!LIKELY(found.purse != NULL))
+		return found;
+	found.cell = local_cell(found.purse, seat->number);
+	if (!LIKELY(found.cell == NULL) && pocket_may_have(name.key_len))
+		pocket_put(&seat->pocket, forgotten, &name, found);
+	return found;
+}
+
+/* Where a purse is, and the seat's cell of it, if it has one. */
+typedef struct pocket_place look_fn(struct gale_seat *seat,
+                                    const struct purse_name *name, uint64_t forgotten);
+
+static ALWAYS_INLINE struct pocket_place
+look_far(struct gale_seat *seat, const struct purse_name *name, uint64_t forgotten)
+{
+	return look_up(seat, *name, forgotten, root_find);
+}
+
+/* At hand, or where most are. */
+static ALWAYS_INLINE struct pocket_place
+look_near(struct gale_seat *seat, const struct purse_name *name, uint64_t forgotten)
+{
+	if (pocket_is_good(&seat->pocket, forgotten)) {
+		struct pocket_place place = pocket_find(&seat->pocket, name);
+
+		if (LIKELY(place.purse != NULL))
+			return place;
+	}
+	return look_up(seat, *name, forgotten, root_find_near);
+}
+
 static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
                                               struct gale_limiter *limiter,
                                               const void *key, size_t key_len,
-                                              uint64_t cost, find_fn *find)
+                                              uint64_t cost, look_fn *look)
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
+	struct pocket_place place;
 	struct purse_name name;
+	const struct grace *grace;
 	mono now;
 
-	if (!LIKELY(seat && limiter) || !LIKELY(is_quick(seat, limiter, cost)) ||
+	if (!LIKELY(seat != NULL) || !LIKELY(limiter != NULL) ||
+	    !LIKELY(may_be_quick(seat, limiter, cost)) ||
 	    !LIKELY(key_is_good(key, key_len)) || !LIKELY(seat_tells(seat, &now)))
 		return found;
 	seat_check_thread(seat);
-	name = name_of(&limiter->lender, key, key_len);
-	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	found = take_if_found(seat, now, find(root_of(seat, name.hash), &name), cost);
+	grace = &seat->handle.runtime->grace;
+	name = (struct purse_name){ &limiter->lender, key, (uint16_t)key_len, 0 };
+	reader_enter(grace, &seat->reader);
+	place = look(seat, &name, grace_forgotten(grace));
+	found = take_if_found(now, place.purse, place.cell, cost);
 	reader_exit(&seat->reader);
 	return found;
 }
@@ -277,23 +322,23 @@ static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
            size_t key_len, uint64_t cost, void *tag)
 {
-	struct found found = ask_quickly(seat, limiter, key, key_len, cost, root_find);
+	struct found found = ask_quickly(seat, limiter, key, key_len, cost, look_far);
 
 	if (LIKELY(is_decided(&found)))
 		return quick_answer(seat, &limiter->lender, &found);
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
 
-/* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two words
- * each, and what is near its home is found without a loop; flat, so that nothing is called. */
+/* Apart from the others: a key of two words is at hand, or its hash is of two words and what is
+ * near its home is found without a loop; flat, so that nothing is called. */
 __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
                                                      struct gale_limiter *limiter,
                                                      const void *key, size_t key_len,
                                                      uint64_t cost, void *tag)
 {
-	if (LIKELY(key_len >= 9 && key_len <= 16)) {
+	if (LIKELY(pocket_may_have(key_len))) {
 		struct found found =
-		    ask_quickly(seat, limiter, key, key_len, cost, root_find_near);
+		    ask_quickly(seat, limiter, key, key_len, cost, look_near);
 
 		if (LIKELY(is_decided(&found)))
 			return quick_answer(seat, &limiter->lender, &found);
@@ -357,14 +402,16 @@ static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
 		                   .key_len = (uint16_t)question->key_len,
 		                   .hash = hash };
 	struct found found = { .how = LOCAL_UNKNOWN };
+	struct purse *purse;
 	mono now;
 
 	if (!key_is_good(question->key, question->key_len) ||
-	    !is_quick(seat, limiter, question->cost) || !seat_tells(seat, &now))
+	    !may_be_quick(seat, limiter, question->cost) || !seat_tells(seat, &now))
 		return found;
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	found = take_if_found(seat, now, root_find(root_of(seat, hash), &name),
-	                      question->cost);
+	purse = root_find(root_of(seat, hash), &name);
+	found = take_if_found(
+	    now, purse, purse ? local_cell(purse, seat->number) : NULL, question->cost);
 	reader_exit(&seat->reader);
 	return found;
 }

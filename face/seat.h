@@ -13,6 +13,7 @@
 #include "engine/check.h"
 #include "face/face.h"
 #include "runtime/counter.h"
+#include "shards/pocket.h"
 
 struct pending {
 	struct ask ask; /* first: a done ask is found by its address */
@@ -56,6 +57,7 @@ struct gale_seat {
 	uint32_t done_count;
 	struct pending *pendings;
 	struct poller poller; /* who waits */
+	alignas(WET_ALIGN) struct pocket pocket;
 };
 
 static_assert(IS_WET(struct gale_seat, reader.reading) &&
@@ -67,7 +69,8 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, roots) &&
                   !IS_WET(struct gale_seat, shard_count) &&
                   !IS_WET(struct gale_seat, counter.ticks) &&
-                  !IS_WET(struct gale_seat, counter.rate),
+                  !IS_WET(struct gale_seat, counter.rate) &&
+                  !IS_WET(struct gale_seat, pocket.known),
               "see hot.h");
 
 /* What an ask reads of a purse, and not only to count, against what it writes of its seat. */

@@ -28,6 +28,7 @@ static bool membarrier(int command)
 void grace_open(struct grace *grace)
 {
 	atomic_init(&grace->epoch, 1);
+	atomic_init(&grace->forgotten, 0);
 	grace->fences = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 	lock_init(&grace->lock);
 	list_init(&grace->locked.readers);

@@ -11,8 +11,13 @@
  *     unpublish -> limbo_add -> limbo_turn (a grace period begins)
  *                                    ...  limbo_turn (all who read then are done) -> free
  *
+ * What a reader has found it may remember, and use in later reads: until something was
+ * forgotten since.  Who unpublishes what readers remember has it forgotten, too:
+ *
+ *     unpublish -> grace_forget -> limbo_add
+ *
  * Threads   reader_enter, reader_exit: the reader's thread.  grace_join, grace_leave,
- *           grace_pass: any.  A limbo: its owner.
+ *           grace_pass, grace_forget: any.  A limbo: its owner.
  *
  *                       reads   joins, leaves   turns of a limbo
  *            reads       yes        yes               yes
@@ -39,6 +44,9 @@
  *             after it was unpublished, makes every thread pass a fence: a reader that
  *             grace_over does not see inside finds what was published when the period
  *             began.  Where the kernel cannot do that for us, readers fence themselves.
+ *   forgotten  grace_forget adds with release  ->  grace_forgotten, within a read, loads
+ *             with acquire: who finds more forgotten does not find again what was
+ *             unpublished.  Who does not find it is waited for (begun, entered).
  */
 #ifndef RUNTIME_GRACE_H
 #define RUNTIME_GRACE_H
@@ -57,8 +65,9 @@ struct reader {
 };
 
 struct grace {
-	_Atomic uint64_t epoch; /* from 1 on */
-	bool fences;            /* readers fence themselves */
+	_Atomic uint64_t epoch;     /* from 1 on */
+	_Atomic uint64_t forgotten; /* so often */
+	bool fences;                /* readers fence themselves */
 	struct lock lock;
 	struct {
 		struct list readers;
@@ -83,6 +92,19 @@ static inline void reader_enter(const struct grace *grace, struct reader *reader
 static inline void reader_exit(struct reader *reader)
 {
 	store_release(&reader->reading, 0); /* left */
+}
+
+/* Within a read, before anything is looked for: what was found when it was the same may
+ * be used as if it had been found in this read. */
+static inline uint64_t grace_forgotten(const struct grace *grace)
+{
+	return load_acquire(&grace->forgotten); /* forgotten */
+}
+
+/* Something has been unpublished that readers may remember. */
+static inline void grace_forget(struct grace *grace)
+{
+	(void)add_release(&grace->forgotten, 1); /* forgotten */
 }
 
 /* Can every thread be made to pass a fence? */

@@ -173,6 +173,8 @@ static void put_away(struct purses *set, struct purse *purse)
 	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
 	remember(set, purse);
 	table_remove(&set->table, &set->own.hashes, purse);
+	if (is_split(purse)) /* seats may have it at hand */
+		grace_forget(set->own.grace);
 	own->next = purse->number;
 	limbo_add(&set->own.gone, &own->retired); /* I4 */
 }

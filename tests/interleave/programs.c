@@ -15,6 +15,7 @@
 #include "runtime/mailbox.h"
 #include "runtime/wake.h"
 #include "shards/local.h"
+#include "shards/pocket.h"
 #include "shards/purses.h"
 #include "tests/interleave/stand_ins.h"
 
@@ -34,6 +35,7 @@ struct seat {
 	bool anew; /* begins a read of its own to look elsewhere, as gale_ask does: few
 	                    programs do, as it doubles the runs of those that do */
 	bool found;
+	struct pocket pocket;
 };
 
 /* All that the threads share; a new one for each run. */
@@ -46,7 +48,7 @@ static struct stage {
 	const table_root *root; /* where seats begin */
 	struct seat seats[SEATS];
 	struct purse_name names[NAMES];
-	uint8_t keys[NAMES];
+	uint8_t keys[NAMES][POCKET_KEY_LEAST];
 	struct purse *purse;
 	uint64_t emptied;
 	bool evicted;
@@ -68,34 +70,41 @@ static void gone(struct evictor *self, struct purse *purse)
 }
 
 /* Hashes that are at home at the same few places of the first slots, and differ at their ends. */
-static void make_names(void)
+static void make_names(uint16_t key_len)
 {
 	for (unsigned i = 0; i < NAMES; i++) {
-		s->keys[i] = (uint8_t)i;
+		s->keys[i][0] = (uint8_t)i;
 		s->names[i] = (struct purse_name){
 			.lender = &s->lender,
-			.key = &s->keys[i],
-			.key_len = 1,
+			.key = s->keys[i],
+			.key_len = key_len,
 			.hash = (uint64_t)(i < 12 ? i % 3 : i) << (HOME_BITS - 6) |
 			        (i + 1) << 1,
 		};
 	}
 }
 
-static void begin_set(uint32_t max)
+static void begin_set_of(uint32_t max, uint16_t key_len)
 {
 	s = model_take(sizeof(*s));
 	s->evictor = (struct evictor){ evict, gone };
 	s->lender.lending = LENDING_UNITS;
 	s->lender.rule.capacity = PUT;
-	make_names();
+	make_names(key_len);
 	grace_open(&s->grace);
-	for (int i = 0; i < SEATS; i++)
+	for (int i = 0; i < SEATS; i++) {
 		grace_join(&s->grace, &s->seats[i].reader);
+		s->seats[i].pocket.known = POCKET_NOTHING;
+	}
 	must_hold(purses_open(&s->set, NULL, &s->grace, &s->evictor, max));
 	s->root = &s->set.table.root;
 	s->purse = purses_add(&s->set, &s->names[0]);
 	must_hold(s->purse);
+}
+
+static void begin_set(uint32_t max)
+{
+	begin_set_of(max, 1);
 }
 
 static void begin(void)
@@ -307,6 +316,67 @@ static void others_have_theirs(void)
 	must_hold(taken + s->emptied <= PUT);
 	if (!s->evicted)
 		must_hold(taken + purse_left(s->purse, now) == PUT);
+}
+
+/* As an ask looks for a key of two words. */
+static struct pocket_place look(struct seat *seat, const struct purse_name *name)
+{
+	uint64_t forgotten = grace_forgotten(&s->grace);
+	struct pocket_place place = { 0 };
+
+	if (pocket_is_good(&seat->pocket, forgotten))
+		place = pocket_find(&seat->pocket, name);
+	if (place.purse)
+		return place;
+	place.purse = root_find(s->root, name);
+	if (!place.purse)
+		return place;
+	place.cell = local_cell(place.purse, (uint32_t)(seat - s->seats));
+	if (place.cell)
+		pocket_put(&seat->pocket, forgotten, name, place);
+	return place;
+}
+
+static void ask_at_hand(struct seat *seat, const struct purse_name *name)
+{
+	struct pocket_place place;
+	uint64_t word;
+
+	reader_enter(&s->grace, &seat->reader);
+	place = look(seat, name);
+	if (place.purse) {
+		must_hold(place.purse->head[0] == *name->key);
+		if (local_try_word(place.purse, place.cell, now, 1, &word) ==
+		    LOCAL_TAKEN)
+			seat->taken++;
+	}
+	reader_exit(&seat->reader);
+}
+
+static void seat_asks_at_hand(void)
+{
+	ask_at_hand(&s->seats[0], &s->names[0]);
+}
+
+static void seat_asks_at_hand_twice(void)
+{
+	seat_asks_at_hand();
+	seat_asks_at_hand();
+}
+
+static void begin_full_of_words(void)
+{
+	begin_set_of(1, POCKET_KEY_LEAST);
+	purse_put(s->purse, then, PUT, start);
+	purses_give_cells(&s->set, s->purse, SEATS);
+	take(&s->seats[0], 1);
+}
+
+static void begin_at_hand(void)
+{
+	begin_full_of_words();
+	seat_asks_at_hand();
+	must_hold(pocket_find(&s->seats[0].pocket, &s->names[0]).purse == s->purse);
 }
 
 /* A held key. */
@@ -731,6 +801,11 @@ const struct program programs[] = {
 	  { actor_evicts, seat_asks },
 	  others_have_theirs,
 	  0 },
+	{ "evict, at hand",
+	  begin_at_hand,
+	  { actor_evicts, seat_asks_at_hand },
+	  others_have_theirs,
+	  0 },
 	{ "hold", begin_full, { actor_evicts, seat_holds }, others_have_theirs, 0 },
 	{ "let go", begin_held, { actor_evicts, seat_lets_go }, others_have_theirs, 0 },
 	{ "add", begin_crowded, { actor_adds, seat_asks_for_new }, is_found_or_not, 0 },
@@ -785,6 +860,11 @@ const struct program programs[] = {
 	{ "evict, two seats",
 	  begin_full,
 	  { actor_evicts, seat_asks, other_asks },
+	  others_have_theirs,
+	  0 },
+	{ "evict, remember",
+	  begin_full_of_words,
+	  { actor_evicts, seat_asks_at_hand_twice },
 	  others_have_theirs,
 	  0 },
 	{ "remove, add",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * cells_test.c -- hot keys under the whole library: what is forgotten, what it costs the
- * host to take back what lies in cells, and how much memory they may take.
+ * cells_test.c -- hot keys under the whole library: what is forgotten, what is at hand,
+ * what it costs the host to take back what lies in cells, and how much memory they may take.
  *
  * Cells are put in by hand; so the host takes the turns, and time stands still.
  */
@@ -265,6 +265,131 @@ static void what_another_seat_may_have_is_not_waited_for(void **state)
 	assert_true(house_close(&house));
 }
 
+/* ---- What is at hand ------------------------------------------------------------- */
+
+/* As long as the longest that may be at hand, and differing at its end. */
+static const char *few_words_of(unsigned i)
+{
+	static char text[17];
+
+	(void)snprintf(text, sizeof(text), "customer %07u", i);
+	return text;
+}
+
+static struct purse_name name_of(const char *key)
+{
+	return (struct purse_name){
+		.lender = &house.limiter->lender,
+		.key = (const uint8_t *)key,
+		.key_len = (uint16_t)strlen(key),
+		.hash = local_hash(&house.limiter->lender, key, strlen(key)),
+	};
+}
+
+static struct purse *at_hand(const char *key)
+{
+	struct purse_name name = name_of(key);
+	const struct pocket *pocket = &house.seat->pocket;
+
+	if (!pocket_may_have(name.key_len) ||
+	    !pocket_is_good(pocket, grace_forgotten(&house.runtime->grace)))
+		return NULL;
+	return pocket_find(pocket, &name).purse;
+}
+
+static enum gale_verdict ask(const char *key)
+{
+	return gale_ask(house.seat, house.limiter, key, strlen(key), 1, NULL).verdict;
+}
+
+static struct purse *make_hot_by_name(const char *key)
+{
+	struct purses *set = &house.runtime->shards[0].lessor.purses;
+	struct purse_name name = name_of(key);
+	struct purse *purse;
+
+	assert_int_equal(house_wait(&house, key).verdict, GALE_ALLOW);
+	purse = purses_find(set, &name);
+	assert_true(purses_give_cells(set, purse, CELLS));
+	assert_int_equal(house_wait(&house, key).verdict, GALE_ALLOW);
+	return purse;
+}
+
+/* Wherever it is in the table: some are far from their homes. */
+static void a_hot_key_of_a_few_words_is_at_hand(void **state)
+{
+	(void)state;
+	open_hot(0, ROOM);
+	gale_tick(house.seat);
+	for (unsigned i = 0; i < KEYS; i++) {
+		const char *key = few_words_of(i);
+		struct purse *purse = make_hot_by_name(key);
+		uint64_t left = purse_left(purse, seat_now(house.seat));
+
+		assert_null(at_hand(key));
+		assert_int_equal(ask(key), GALE_ALLOW);
+		assert_ptr_equal(at_hand(key), purse);
+		assert_int_equal(ask(key), GALE_ALLOW);
+		assert_int_equal(purse_left(purse, seat_now(house.seat)), left - 2);
+	}
+	assert_true(house_close(&house));
+}
+
+static void other_keys_are_not(void **state)
+{
+	static const char *const keys[] = { "12345678", "12345678901234567" };
+
+	(void)state;
+	open_hot(0, ROOM);
+	gale_tick(house.seat);
+	for (int i = 0; i < 2; i++) {
+		(void)make_hot_by_name(keys[i]);
+		assert_int_equal(ask(keys[i]), GALE_ALLOW);
+	}
+	assert_int_equal(house_wait(&house, few_words_of(0)).verdict, GALE_ALLOW);
+	assert_int_equal(ask(few_words_of(0)), GALE_ALLOW); /* it has no cells */
+	assert_int_equal(house.seat->pocket.known, POCKET_NOTHING);
+	assert_true(house_close(&house));
+}
+
+/* L1: what is at hand is spent to the last unit, and then it is denied. */
+static void what_is_at_hand_is_not_spent_twice(void **state)
+{
+	uint64_t count = 2; /* by making it hot */
+
+	(void)state;
+	open_hot(0, ROOM);
+	gale_tick(house.seat);
+	(void)make_hot_by_name(few_words_of(0));
+	while (ask(few_words_of(0)) == GALE_ALLOW)
+		count++;
+	assert_int_equal(count, LIMIT);
+	assert_int_equal(house_wait(&house, few_words_of(0)).verdict, GALE_DENY);
+	assert_int_equal(ask(few_words_of(0)), GALE_DENY);
+	assert_non_null(at_hand(few_words_of(0)));
+	assert_true(house_close(&house));
+}
+
+/* L8: its purse is another key's by then. */
+static void a_key_that_was_evicted_is_not_at_hand(void **state)
+{
+	struct purse *purse;
+
+	(void)state;
+	open_hot(0, KEYS);
+	gale_tick(house.seat);
+	purse = make_hot_by_name(few_words_of(0));
+	assert_int_equal(ask(few_words_of(0)), GALE_ALLOW);
+	assert_ptr_equal(at_hand(few_words_of(0)), purse);
+	for (unsigned i = 1; i < 3 * KEYS; i++)
+		assert_int_equal(house_wait(&house, few_words_of(i)).verdict,
+		                 GALE_ALLOW);
+	assert_null(at_hand(few_words_of(0)));
+	gale_tick(house.seat);
+	assert_int_equal(ask(few_words_of(0)), GALE_PENDING);
+	assert_true(house_close(&house));
+}
+
 /* ---- What it costs the host ------------------------------------------------------- */
 
 /* One for all, and one for what waits until nobody can be reading it: of a limiter that
@@ -332,6 +457,10 @@ int main(void)
 		cmocka_unit_test(a_fence_leaves_nothing_with_a_seat),
 		cmocka_unit_test(a_seat_is_not_denied_what_it_was_about_to_take),
 		cmocka_unit_test(what_another_seat_may_have_is_not_waited_for),
+		cmocka_unit_test(a_hot_key_of_a_few_words_is_at_hand),
+		cmocka_unit_test(other_keys_are_not),
+		cmocka_unit_test(what_is_at_hand_is_not_spent_twice),
+		cmocka_unit_test(a_key_that_was_evicted_is_not_at_hand),
 		cmocka_unit_test(all_that_closes_passes_one_fence),
 		cmocka_unit_test(keys_that_are_asked_about_together_pass_one_fence),
 		cmocka_unit_test(keys_that_are_evicted_together_pass_one_fence),

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * pocket.h -- the hot purses that a seat has at hand.
+ *
+ * A key that is hot is asked for again and again, and to hash it and to look it up takes
+ * longer than to take from its cell.  So a seat remembers the purses that it has cells in,
+ * each at a place that follows from the words of its key:
+ *
+ *     key, lender -> place -> purse: of that name?  -> cell
+ *
+ * Two keys that meet at one place are at hand in turns, and a key that is not at hand is
+ * looked up.  So the place needs no secret: who chooses keys that meet makes them no
+ * slower than keys that are not hot.
+ *
+ * Invariant
+ *
+ *   X1  All that is in a pocket was found when no more had been forgotten than it knows of.
+ *       As long as that is all, each purse in it is in the table, or was when the
+ *       present read began.
+ *
+ * Threads   Its seat's, within a grace period.
+ */
+#ifndef SHARDS_POCKET_H
+#define SHARDS_POCKET_H
+
+#include <stdint.h>
+
+#include "runtime/hot.h"
+#include "shards/purses.h"
+
+#define POCKET_BITS 6
+#define POCKET_PLACES (1 << POCKET_BITS)
+#define POCKET_KEY_LEAST 9 /* bytes: two words, which may overlap, are all of a key */
+#define POCKET_KEY_MOST 16
+
+#define POCKET_NOTHING UINT64_MAX /* is in it: no place needs to be looked at */
+
+struct pocket_place {
+	struct purse *purse;
+	struct cell *cell; /* of the seat; NULL: nothing is here */
+};
+
+struct pocket {
+	struct pocket_place places[POCKET_PLACES];
+	uint64_t known; /* so much had been forgotten when all of it was found; or
+	                   POCKET_NOTHING */
+};
+
+static ALWAYS_INLINE bool pocket_may_have(size_t key_len)
+{
+	return key_len >= POCKET_KEY_LEAST && key_len <= POCKET_KEY_MOST;
+}
+
+/* What there is to say of a name but its hash, in registers. */
+struct pocket_words {
+	const struct lender *lender;
+	size_t key_len;
+	uint64_t first, last; /* of the key */
+};
+
+static ALWAYS_INLINE struct pocket_words pocket_words(const struct purse_name *name)
+{
+	return (struct pocket_words){ name->lender, name->key_len, eight_at(name->key),
+		                      eight_at(name->key + name->key_len - 8) };
+}
+
+static ALWAYS_INLINE uint64_t pocket_index(const struct pocket_words *words)
+{
+	uint64_t sum = words->first + words->last + (uintptr_t)words->lender;
+
+	return sum * UINT64_C(0x9E3779B97F4A7C15) >> (64 - POCKET_BITS);
+}
+
+static ALWAYS_INLINE bool pocket_words_are(const struct pocket_words *words,
+                                           const struct purse *purse)
+{
+	return LIKELY(purse->lender == words->lender) &&
+	       LIKELY(purse->key_len == words->key_len) &&
+	       LIKELY(eight_at(purse->head) == words->first) &&
+	       LIKELY(eight_at(purse->head + words->key_len - 8) == words->last);
+}
+
+/* X1.  So often had readers to forget something, when this read began to look. */
+static ALWAYS_INLINE bool pocket_is_good(const struct pocket *pocket,
+                                         uint64_t forgotten)
+{
+	return pocket->known == forgotten;
+}
+
+/* The purse of that name, and the cell; none if it is not at hand.  The pocket is good. */
+static ALWAYS_INLINE struct pocket_place pocket_find(const struct pocket *pocket,
+                                                     const struct purse_name *name)
+{
+	struct pocket_words words = pocket_words(name);
+	struct pocket_place place = pocket->places[pocket_index(&words)];
+
+	if (place.cell && LIKELY(pocket_words_are(&words, place.purse)))
+		return place;
+	return (struct pocket_place){ 0 };
+}
+
+/* From now on nothing is at hand. */
+void pocket_empty(struct pocket *pocket, uint64_t known);
+
+/* What was found after so much had been forgotten.                                X1 */
+static ALWAYS_INLINE void pocket_put(struct pocket *pocket, uint64_t forgotten,
+                                     const struct purse_name *name,
+                                     struct pocket_place found)
+{
+	struct pocket_words words = pocket_words(name);
+
+	if (!LIKELY(pocket_is_good(pocket, forgotten)))
+		pocket_empty(pocket, forgotten);
+	pocket->places[pocket_index(&words)] = found;
+}
+
+#endif

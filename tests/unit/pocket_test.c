@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * pocket_test.c -- what a seat has at hand is what it put there, until it is forgotten.
+ *
+ * What the library does with it is asked in cells_test.c, and what happens while a
+ * purse is being evicted in tests/interleave.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "shards/lender.h"
+#include "shards/pocket.h"
+#include "sim/allocator.h"
+
+#define MOST 1000 /* purses */
+#define CELLS 2
+
+static struct lender lender = { .lending = LENDING_UNITS };
+static struct lender other_lender = { .lending = LENDING_UNITS };
+
+static struct world {
+	struct evictor evictor; /* first */
+	struct test_allocator allocator;
+	struct grace grace;
+	struct purses set;
+	struct pocket pocket;
+	uint8_t keys[MOST][POCKET_KEY_MOST + 1];
+} world;
+
+static void evict(struct evictor *self, struct purse *purse)
+{
+	(void)self;
+	(void)purse_empty(purse, &world.grace, (mono){ 0 });
+}
+
+static void gone(struct evictor *self, struct purse *purse)
+{
+	(void)self;
+	(void)purse;
+}
+
+static int open_world(void **state)
+{
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	world.evictor = (struct evictor){ evict, gone };
+	test_allocator_init(&world.allocator);
+	grace_open(&world.grace);
+	pocket_empty(&world.pocket, POCKET_NOTHING);
+	return !purses_open(&world.set, &world.allocator.allocator, &world.grace,
+	                    &world.evictor, MOST);
+}
+
+static int close_world(void **state)
+{
+	(void)state;
+	purses_close(&world.set);
+	grace_close(&world.grace);
+	return !test_allocator_is_balanced(&world.allocator);
+}
+
+/* ---- Names ----------------------------------------------------------------------- */
+
+static struct purse_name name_of(uint32_t which, size_t len)
+{
+	uint8_t *key = world.keys[which];
+
+	memset(key, 'k', sizeof(world.keys[which]));
+	memcpy(key + len - sizeof(which), &which, sizeof(which));
+	return (struct purse_name){ &lender, key, (uint16_t)len,
+		                    which * UINT64_C(0x9E3779B97F4A7C15) };
+}
+
+static struct purse *add(const struct purse_name *name)
+{
+	struct purse *purse = purses_add(&world.set, name);
+
+	assert_non_null(purse);
+	return purse;
+}
+
+static struct purse *add_hot(const struct purse_name *name)
+{
+	struct purse *purse = add(name);
+
+	assert_true(purses_give_cells(&world.set, purse, CELLS));
+	return purse;
+}
+
+static uint64_t forgotten(void)
+{
+	return grace_forgotten(&world.grace);
+}
+
+static void put(const struct purse_name *name, struct purse *purse)
+{
+	struct pocket_place place = { purse, load_relaxed(&purse->cells)->at };
+
+	pocket_put(&world.pocket, forgotten(), name, place);
+}
+
+static struct purse *at_hand(const struct purse_name *name)
+{
+	if (!pocket_is_good(&world.pocket, forgotten()))
+		return NULL;
+	return pocket_find(&world.pocket, name).purse;
+}
+
+/* ---- Finding --------------------------------------------------------------------- */
+
+static void an_empty_pocket_has_nothing(void **state)
+{
+	struct purse_name name = name_of(0, 9);
+
+	(void)state;
+	assert_false(pocket_is_good(&world.pocket, forgotten()));
+	assert_null(pocket_find(&world.pocket, &name).purse);
+	assert_null(pocket_find(&world.pocket, &name).cell);
+}
+
+static void only_keys_of_two_words_may_be_in_it(void **state)
+{
+	(void)state;
+	for (size_t len = 1; len < 64; len++)
+		assert_int_equal(pocket_may_have(len), len >= 9 && len <= 16);
+}
+
+/* A name that differs in one byte only, and may be at another place. */
+static void is_not_at_hand_with_another_byte(struct purse_name name, size_t at)
+{
+	uint8_t key[POCKET_KEY_MOST];
+
+	memcpy(key, name.key, name.key_len);
+	key[at] ^= 0x40;
+	name.key = key;
+	assert_null(at_hand(&name));
+}
+
+static void what_was_put_is_at_hand_by_its_name(void **state)
+{
+	(void)state;
+	for (uint32_t len = POCKET_KEY_LEAST; len <= POCKET_KEY_MOST; len++) {
+		struct purse_name name = name_of(len, len), other = name;
+		struct purse *purse = add_hot(&name);
+
+		assert_null(at_hand(&name));
+		put(&name, purse);
+		assert_ptr_equal(at_hand(&name), purse);
+		assert_ptr_equal(pocket_find(&world.pocket, &name).cell,
+		                 load_relaxed(&purse->cells)->at);
+		for (size_t at = 0; at < len; at++)
+			is_not_at_hand_with_another_byte(name, at);
+		other.lender = &other_lender;
+		assert_null(at_hand(&other));
+	}
+}
+
+/* Both words of both are the same, and so is the place: only how long they are differs. */
+static void names_at_one_place_are_told_apart(void **state)
+{
+	static uint8_t same[POCKET_KEY_MOST] = "kkkkkkkkkkkkkkkk";
+	struct purse_name longer = { &lender, same, 16, 1 },
+			  shorter = { &lender, same, 9, 2 };
+	struct purse *purse = add_hot(&longer), *other = add_hot(&shorter);
+
+	(void)state;
+	put(&longer, purse);
+	assert_ptr_equal(at_hand(&longer), purse);
+	assert_null(at_hand(&shorter));
+	put(&shorter, other);
+	assert_ptr_equal(at_hand(&shorter), other);
+	assert_null(at_hand(&longer));
+}
+
+/* Ten thousand names of one kind are spread over all places. */
+static void names_are_spread(void **state)
+{
+	unsigned met[POCKET_PLACES] = { 0 };
+	uint8_t key[POCKET_KEY_MOST] = "user:00000000000";
+	struct purse_name name = { &lender, key, sizeof(key), 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 10000; i++) {
+		struct pocket_words words;
+
+		for (unsigned rest = i, at = 15; rest > 0; rest /= 10, at--)
+			key[at] = (uint8_t)('0' + rest % 10);
+		words = pocket_words(&name);
+		met[pocket_index(&words)]++;
+	}
+	for (unsigned i = 0; i < POCKET_PLACES; i++)
+		assert_in_range(met[i], 10000 / POCKET_PLACES / 2,
+		                10000 / POCKET_PLACES * 2);
+}
+
+/* ---- Forgetting ------------------------------------------------------------------ */
+
+/* X1 */
+static void a_hot_purse_that_is_evicted_is_forgotten(void **state)
+{
+	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
+	struct purse *purse = add_hot(&name), *stays = add_hot(&other);
+	uint64_t before = forgotten();
+
+	(void)state;
+	put(&name, purse);
+	put(&other, stays);
+	assert_true(purses_evict(&world.set, purse));
+	assert_true(forgotten() > before);
+	assert_null(at_hand(&name));
+	assert_null(at_hand(&other)); /* which is looked up once more */
+	put(&other, stays);
+	assert_ptr_equal(at_hand(&other), stays);
+	assert_null(at_hand(&name));
+}
+
+/* What no seat has at hand is no reason to forget. */
+static void what_else_happens_is_not(void **state)
+{
+	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
+	struct purse *purse = add_hot(&name), *cold = add(&other);
+
+	(void)state;
+	put(&name, purse);
+	assert_true(purses_evict(&world.set, cold));
+	for (uint32_t i = 2; i < MOST; i++) { /* the table grows */
+		other = name_of(i, 16);
+		(void)add(&other);
+	}
+	while (purses_turn(&world.set))
+		;
+	assert_ptr_equal(at_hand(&name), purse);
+}
+
+/* The hand does it, too. */
+static void a_hot_purse_that_makes_room_is_forgotten(void **state)
+{
+	struct purse_name name = name_of(0, 16), other;
+	struct purse *purse = add_hot(&name);
+
+	(void)state;
+	put(&name, purse);
+	for (uint32_t i = 1; i < MOST; i++) {
+		other = name_of(i, 16);
+		purse_use(add(&other));
+	}
+	name = name_of(0, 16);
+	assert_ptr_equal(at_hand(&name), purse);
+	other = (struct purse_name){ &other_lender, name.key, 16, 7 };
+	(void)add(&other);
+	assert_null(purses_find(&world.set, &name));
+	assert_null(at_hand(&name));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_empty_pocket_has_nothing),
+		TEST(only_keys_of_two_words_may_be_in_it),
+		TEST(what_was_put_is_at_hand_by_its_name),
+		TEST(names_at_one_place_are_told_apart),
+		TEST(names_are_spread),
+		TEST(a_hot_purse_that_is_evicted_is_forgotten),
+		TEST(what_else_happens_is_not),
+		TEST(a_hot_purse_that_makes_room_is_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
