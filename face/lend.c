@@ -240,68 +240,78 @@ static ALWAYS_INLINE struct found take_quickly(mono now, struct purse *purse,
 	return found;
 }
 
-/* Within a grace period; NULL: none was found. */
-static ALWAYS_INLINE struct found take_if_found(mono now, struct purse *purse,
-                                                struct cell *cell, uint64_t cost)
+typedef struct purse *find_fn(const table_root *root, const struct purse_name *name);
+
+/* Seldom; and in registers, so that nothing else has to be kept where it can be pointed to. */
+static __attribute__((noinline)) void
+put_at_hand(struct gale_seat *seat, const struct lender *lender, const void *key,
+            size_t key_len, struct purse *purse, uint64_t forgotten)
 {
+	struct pocket_words words;
+
+	if (!pocket_may_have(key_len))
+		return;
+	words = pocket_words(lender, key, key_len);
+	pocket_put(&seat->pocket, forgotten, &words, purse,
+	           local_cell(purse, seat->number));
+}
+
+/* By its hash, which is not in the name yet. */
+static ALWAYS_INLINE struct found look_up(struct gale_seat *seat, mono now,
+                                          struct purse_name name, uint64_t cost,
+                                          uint64_t forgotten, find_fn *find)
+{
+	struct purse *purse;
+	struct found found;
+	struct cell *cell;
+
+	name.hash = hash_of(name.lender, name.key, name.key_len);
+	purse = find(root_of(seat, name.hash), &name);
 	if (!LIKELY(purse != NULL))
 		return (struct found){ .how = LOCAL_ELSEWHERE };
 	purse_use(purse);
-	return take_quickly(now, purse, cell, cost);
-}
-
-typedef struct purse *find_fn(const table_root *root, const struct purse_name *name);
-
-/* By its hash, which is not in the name yet.  A purse that this seat has a cell in is at hand
- * from now on. */
-static ALWAYS_INLINE struct pocket_place look_up(struct gale_seat *seat,
-                                                 struct purse_name name,
-                                                 uint64_t forgotten, find_fn *find)
-{
-	struct pocket_place found = { 0 };
-
-	name.hash = hash_of(name.lender, name.key, name.key_len);
-	found.purse = find(root_of(seat, name.hash), &name);
-	if (!LIKELY(found.purse != NULL))
-		return found;
-	found.cell = local_cell(found.purse, seat->number);
-	if (!LIKELY(found.cell == NULL) && pocket_may_have(name.key_len))
-		pocket_put(&seat->pocket, forgotten, &name, found);
+	cell = local_cell(purse, seat->number);
+	found = take_quickly(now, purse, cell, cost);
+	if (!LIKELY(cell == NULL) ||
+	    (found.how == LOCAL_REFUSED && pocket_wants(&seat->pocket, purse)))
+		put_at_hand(seat, name.lender, name.key, name.key_len, purse,
+		            forgotten);
 	return found;
 }
 
-/* Where a purse is, and the seat's cell of it, if it has one. */
-typedef struct pocket_place look_fn(struct gale_seat *seat,
-                                    const struct purse_name *name, uint64_t forgotten);
-
-static ALWAYS_INLINE struct pocket_place
-look_far(struct gale_seat *seat, const struct purse_name *name, uint64_t forgotten)
+/* What has no cell is there to refuse; a purse that has more to say is looked up. */
+static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
+                                               const struct purse_name *name,
+                                               uint64_t cost, uint64_t forgotten)
 {
-	return look_up(seat, *name, forgotten, root_find);
+	struct found found = { .how = LOCAL_ELSEWHERE, .now = now };
+	struct pocket_place place;
+
+	if (!pocket_is_good(&seat->pocket, forgotten))
+		return found;
+	place = pocket_find(&seat->pocket, name);
+	if (!LIKELY(place.purse != NULL))
+		return found;
+	purse_use(place.purse);
+	if (LIKELY(place.cell != NULL))
+		return take_quickly(now, place.purse, place.cell, cost);
+	if (LIKELY(credit_units(load_relaxed(&place.purse->credit)) < cost) &&
+	    LIKELY(purse_refuses(place.purse, now, cost, &found.word)))
+		found.how = LOCAL_REFUSED;
+	return found;
 }
 
-/* At hand, or where most are. */
-static ALWAYS_INLINE struct pocket_place
-look_near(struct gale_seat *seat, const struct purse_name *name, uint64_t forgotten)
-{
-	if (pocket_is_good(&seat->pocket, forgotten)) {
-		struct pocket_place place = pocket_find(&seat->pocket, name);
-
-		if (LIKELY(place.purse != NULL))
-			return place;
-	}
-	return look_up(seat, *name, forgotten, root_find_near);
-}
+enum where { NEAR, FAR };
 
 static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
                                               struct gale_limiter *limiter,
                                               const void *key, size_t key_len,
-                                              uint64_t cost, look_fn *look)
+                                              uint64_t cost, enum where where)
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
-	struct pocket_place place;
-	struct purse_name name;
 	const struct grace *grace;
+	struct purse_name name;
+	uint64_t forgotten;
 	mono now;
 
 	if (!LIKELY(seat != NULL) || !LIKELY(limiter != NULL) ||
@@ -312,8 +322,13 @@ static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
 	grace = &seat->handle.runtime->grace;
 	name = (struct purse_name){ &limiter->lender, key, (uint16_t)key_len, 0 };
 	reader_enter(grace, &seat->reader);
-	place = look(seat, &name, grace_forgotten(grace));
-	found = take_if_found(now, place.purse, place.cell, cost);
+	forgotten = grace_forgotten(grace);
+	found.how = LOCAL_ELSEWHERE;
+	if (where == NEAR)
+		found = take_at_hand(seat, now, &name, cost, forgotten);
+	if (found.how == LOCAL_ELSEWHERE)
+		found = look_up(seat, now, name, cost, forgotten,
+		                where == NEAR ? root_find_near : root_find);
 	reader_exit(&seat->reader);
 	return found;
 }
@@ -322,7 +337,7 @@ static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
            size_t key_len, uint64_t cost, void *tag)
 {
-	struct found found = ask_quickly(seat, limiter, key, key_len, cost, look_far);
+	struct found found = ask_quickly(seat, limiter, key, key_len, cost, FAR);
 
 	if (LIKELY(is_decided(&found)))
 		return quick_answer(seat, &limiter->lender, &found);
@@ -338,7 +353,7 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
 {
 	if (LIKELY(pocket_may_have(key_len))) {
 		struct found found =
-		    ask_quickly(seat, limiter, key, key_len, cost, look_near);
+		    ask_quickly(seat, limiter, key, key_len, cost, NEAR);
 
 		if (LIKELY(is_decided(&found)))
 			return quick_answer(seat, &limiter->lender, &found);
@@ -410,8 +425,11 @@ static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
 		return found;
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = root_find(root_of(seat, hash), &name);
-	found = take_if_found(
-	    now, purse, purse ? local_cell(purse, seat->number) : NULL, question->cost);
+	if (LIKELY(purse != NULL)) {
+		purse_use(purse);
+		found = take_quickly(now, purse, local_cell(purse, seat->number),
+		                     question->cost);
+	}
 	reader_exit(&seat->reader);
 	return found;
 }

@@ -493,7 +493,7 @@ static void close_link(struct lessor *lessor, struct link *link)
 
 static bool is_there(const struct purse *purse)
 {
-	return purse->lender && load_relaxed(&purse->pins) != PURSE_DEAD;
+	return purse->lender && !purse_is_dead(purse);
 }
 
 /* Of all the purses at once: they share a fence. */

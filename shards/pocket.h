@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * pocket.h -- the hot purses that a seat has at hand.
+ * pocket.h -- the purses that a seat has at hand.
  *
  * A key that is hot is asked for again and again, and to hash it and to look it up takes
  * longer than to take from its cell.  So a seat remembers the purses that it has cells in,
- * each at a place that follows from the words of its key:
+ * and one that refuses it time after time, each at a place that follows from the words of
+ * its key:
  *
  *     key, lender -> place -> purse: of that name?  -> cell
  *
@@ -15,15 +16,16 @@
  *
  * Invariant
  *
- *   X1  All that is in a pocket was found when no more had been forgotten than it knows of.
- *       As long as that is all, each purse in it is in the table, or was when the
- *       present read began.
+ *   X1  All that is in a pocket was found when no more had been forgotten than it knows of,
+ *       and its purse was told (PURSE_AT_HAND).  As long as that is all, each purse in
+ *       it is in the table, or was when the present read began.
  *
  * Threads   Its seat's, within a grace period.
  */
 #ifndef SHARDS_POCKET_H
 #define SHARDS_POCKET_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "runtime/hot.h"
@@ -34,18 +36,27 @@
 #define POCKET_KEY_LEAST 9 /* bytes: two words, which may overlap, are all of a key */
 #define POCKET_KEY_MOST 16
 
+#define POCKET_TIMES 8 /* in a row that a purse refuses, before it is at hand */
+
 #define POCKET_NOTHING UINT64_MAX /* is in it: no place needs to be looked at */
 
 struct pocket_place {
-	struct purse *purse;
-	struct cell *cell; /* of the seat; NULL: nothing is here */
+	struct purse *purse; /* NULL: nothing is here */
+	struct cell *cell;   /* of the seat, or NULL */
 };
 
 struct pocket {
 	struct pocket_place places[POCKET_PLACES];
 	uint64_t known; /* so much had been forgotten when all of it was found; or
 	                   POCKET_NOTHING */
+	uint64_t unused[3];
+	const struct purse *refuses; /* the last that did and was not at hand; it may be
+	                                another key's by now */
+	uint64_t times;              /* in a row */
 };
+static_assert(IS_WET(struct pocket, refuses) && IS_WET(struct pocket, times) &&
+                  !IS_WET(struct pocket, known),
+              "see hot.h");
 
 static ALWAYS_INLINE bool pocket_may_have(size_t key_len)
 {
@@ -59,10 +70,11 @@ struct pocket_words {
 	uint64_t first, last; /* of the key */
 };
 
-static ALWAYS_INLINE struct pocket_words pocket_words(const struct purse_name *name)
+static ALWAYS_INLINE struct pocket_words
+pocket_words(const struct lender *lender, const uint8_t *key, size_t key_len)
 {
-	return (struct pocket_words){ name->lender, name->key_len, eight_at(name->key),
-		                      eight_at(name->key + name->key_len - 8) };
+	return (struct pocket_words){ lender, key_len, eight_at(key),
+		                      eight_at(key + key_len - 8) };
 }
 
 static ALWAYS_INLINE uint64_t pocket_index(const struct pocket_words *words)
@@ -92,27 +104,31 @@ static ALWAYS_INLINE bool pocket_is_good(const struct pocket *pocket,
 static ALWAYS_INLINE struct pocket_place pocket_find(const struct pocket *pocket,
                                                      const struct purse_name *name)
 {
-	struct pocket_words words = pocket_words(name);
+	struct pocket_words words =
+	    pocket_words(name->lender, name->key, name->key_len);
 	struct pocket_place place = pocket->places[pocket_index(&words)];
 
-	if (place.cell && LIKELY(pocket_words_are(&words, place.purse)))
+	if (place.purse && LIKELY(pocket_words_are(&words, place.purse)))
 		return place;
 	return (struct pocket_place){ 0 };
+}
+
+/* It has refused; does it so time after time? */
+static ALWAYS_INLINE bool pocket_wants(struct pocket *pocket, const struct purse *purse)
+{
+	if (pocket->refuses == purse)
+		return ++pocket->times >= POCKET_TIMES;
+	pocket->refuses = purse;
+	pocket->times = 0;
+	return false;
 }
 
 /* From now on nothing is at hand. */
 void pocket_empty(struct pocket *pocket, uint64_t known);
 
 /* What was found after so much had been forgotten.                                X1 */
-static ALWAYS_INLINE void pocket_put(struct pocket *pocket, uint64_t forgotten,
-                                     const struct purse_name *name,
-                                     struct pocket_place found)
-{
-	struct pocket_words words = pocket_words(name);
-
-	if (!LIKELY(pocket_is_good(pocket, forgotten)))
-		pocket_empty(pocket, forgotten);
-	pocket->places[pocket_index(&words)] = found;
-}
+void pocket_put(struct pocket *pocket, uint64_t forgotten,
+                const struct pocket_words *words, struct purse *purse,
+                struct cell *cell);
 
 #endif

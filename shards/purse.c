@@ -204,10 +204,21 @@ bool purse_pin(struct purse *purse)
 {
 	uint32_t pins = load_relaxed(&purse->pins);
 
-	while (pins != PURSE_DEAD)
+	while (!(pins & PURSE_DEAD))
 		if (swap_if_relaxed(&purse->pins, &pins, pins + 1))
 			return true;
 	return false; /* Y3 */
+}
+
+/* Who kills it swaps the same word, so that it is known then. */
+bool purse_be_at_hand(struct purse *purse)
+{
+	uint32_t pins = load_relaxed(&purse->pins);
+
+	while (!(pins & (PURSE_DEAD | PURSE_AT_HAND)))
+		if (swap_if_relaxed(&purse->pins, &pins, pins | PURSE_AT_HAND))
+			return true;
+	return !(pins & PURSE_DEAD); /* Y3 */
 }
 
 void purse_unpin(struct purse *purse)
@@ -217,11 +228,12 @@ void purse_unpin(struct purse *purse)
 
 bool purse_kill(struct purse *purse)
 {
-	uint32_t pins = 0;
+	uint32_t pins = load_relaxed(&purse->pins);
 
-	while (pins == 0)
-		if (swap_if_acquire(&purse->pins, &pins, PURSE_DEAD)) /* unpinned */
-			return true;                                  /* Y3 */
+	while ((pins & ~PURSE_AT_HAND) == 0)
+		if (swap_if_acquire(&purse->pins, &pins,
+		                    pins | PURSE_DEAD)) /* unpinned */
+			return true;                    /* Y3 */
 	return false;
 }
 

@@ -41,11 +41,11 @@
  *       Whose the units of a cell are that was wanted follows from what the actor found.
  *   Y2  What readers compare (lender, hash, key) does not change from the day the purse
  *       is placed in the table until no reader can hold it any more.
- *   Y3  A purse that is dead (pins) is never pinned again.  What a slow thread still puts
- *       into it is lost, not spent.
+ *   Y3  A purse that is dead (pins) is never pinned again, and nobody has it at hand who had
+ *       not before.  What a slow thread still puts into it is lost, not spent.
  *
  * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin,
- *           purse_cells: any, within a grace period or with a pin.  Of a cell, and of purse_take with
+ *           purse_be_at_hand, purse_cells: any, within a grace period or with a pin.  Of a cell, and of purse_take with
  *           its number: its seat, which has it alone.  purse_unpin: whoever has pinned.
  *           The rest: the shard's actor.
  *
@@ -116,13 +116,14 @@ struct cells {
 #define PURSE_HEAD 16
 #define PURSE_NEAR 32 /* longer keys are kept elsewhere */
 #define PURSE_DEAD (UINT32_C(1) << 31)
+#define PURSE_AT_HAND (UINT32_C(1) << 30) /* seats may have it at hand (pocket.h) */
 
 struct purse {
 	alignas(CACHE_LINE) struct lender *lender;
 	uint16_t key_len;
 	_Atomic bool used;          /* since the hand last passed */
 	_Atomic uint8_t split;      /* so many seats have cells; 0: it is not hot */
-	_Atomic uint32_t pins;      /* those who hold it, or PURSE_DEAD */
+	_Atomic uint32_t pins;      /* those who hold it, and the two bits above */
 	uint8_t head[PURSE_HEAD];   /* of the key, if that is near */
 	uint32_t seen;              /* how many were left when it was last looked at */
 	uint32_t before;            /* the purse to be looked at before this one */
@@ -283,6 +284,8 @@ static inline void purse_use(struct purse *purse)
 
 /* Keeps it from being evicted; false if it is dead already. Y3 */
 bool purse_pin(struct purse *purse);
+/* Says that a seat may have it at hand; false if it is dead already. Y3 */
+bool purse_be_at_hand(struct purse *purse);
 void purse_unpin(struct purse *purse);
 
 /* ---- The actor's side ------------------------------------------------------------ */
@@ -320,5 +323,21 @@ struct block *purse_put_block(struct purse *purse, struct block *block);
 
 /* True if nobody holds it; then nobody will. */
 bool purse_kill(struct purse *purse);
+
+static inline bool purse_is_dead(const struct purse *purse)
+{
+	return load_relaxed(&purse->pins) & PURSE_DEAD;
+}
+
+static inline bool purse_is_held(const struct purse *purse)
+{
+	return load_relaxed(&purse->pins) & ~(PURSE_DEAD | PURSE_AT_HAND);
+}
+
+/* May a seat have it at hand?  Of one that is dead: that is known for good. */
+static inline bool purse_is_at_hand(const struct purse *purse)
+{
+	return load_relaxed(&purse->pins) & PURSE_AT_HAND;
+}
 
 #endif

@@ -173,7 +173,7 @@ static void put_away(struct purses *set, struct purse *purse)
 	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
 	remember(set, purse);
 	table_remove(&set->table, &set->own.hashes, purse);
-	if (is_split(purse)) /* seats may have it at hand */
+	if (purse_is_at_hand(purse))
 		grace_forget(set->own.grace);
 	own->next = purse->number;
 	limbo_add(&set->own.gone, &own->retired); /* I4 */
@@ -190,7 +190,7 @@ bool purses_evict(struct purses *set, struct purse *purse)
 /* Unused since the hand last passed; the hand says so as it goes. */
 static bool is_idle(struct purse *purse)
 {
-	if (load_relaxed(&purse->pins) != 0)
+	if (purse_is_held(purse) || purse_is_dead(purse))
 		return false;
 	if (!load_relaxed(&purse->used))
 		return true;
@@ -421,7 +421,7 @@ bool purses_valid(struct purses *set)
 
 		if (purse->number != i)
 			return false;
-		found += purse->lender && load_relaxed(&purse->pins) != PURSE_DEAD;
+		found += purse->lender && !purse_is_dead(purse);
 	}
 	return found == set->table.count &&
 	       set->own.made <= set->own.max && /* I4, I5 */

@@ -76,8 +76,7 @@ void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono n
 
 static bool is_of(const struct link *link, const struct purse *purse)
 {
-	return purse->lender == link->own.lender &&
-	       load_relaxed(&purse->pins) != PURSE_DEAD;
+	return purse->lender == link->own.lender && !purse_is_dead(purse);
 }
 
 static void ask_about(struct lessor *lessor, const struct link *link,

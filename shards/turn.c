@@ -61,7 +61,7 @@ static mono due_of(const struct link *link)
 static bool is_closed(const struct purse *purse)
 {
 	return purse->lender && load_relaxed(&purse->lender->closed) &&
-	       load_relaxed(&purse->pins) != PURSE_DEAD;
+	       !purse_is_dead(purse);
 }
 
 /* Of the purses up to there that nobody holds: they share a fence. */
@@ -71,8 +71,7 @@ static void want_closed(struct lessor *lessor, uint32_t end)
 	bool any = false;
 
 	for (uint32_t i = lessor->closing_hand; i < end; i++)
-		if (is_closed(purses_at(set, i)) &&
-		    load_relaxed(&purses_at(set, i)->pins) == 0)
+		if (is_closed(purses_at(set, i)) && !purse_is_held(purses_at(set, i)))
 			any |= purse_want(purses_at(set, i), (mono){ 0 });
 	if (any)
 		grace_pass(set->own.grace); /* entered */
