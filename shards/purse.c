@@ -12,7 +12,7 @@
 #include "engine/check.h"
 #include "shards/local.h"
 
-#define SLICE_MOST 1024 /* units that a seat moves to its cell at a time */
+#define SLICE_MOST 8192 /* units that a seat moves to its cell at a time */
 
 /* ---- Keys ------------------------------------------------------------------------ */
 

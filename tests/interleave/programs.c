@@ -318,9 +318,11 @@ static void others_have_theirs(void)
 		must_hold(taken + purse_left(s->purse, now) == PUT);
 }
 
-/* As an ask looks for a key of two words. */
+/* As an ask looks for a key of two words; what it finds is at hand from then on. */
 static struct pocket_place look(struct seat *seat, const struct purse_name *name)
 {
+	struct pocket_words words =
+	    pocket_words(name->lender, name->key, name->key_len);
 	uint64_t forgotten = grace_forgotten(&s->grace);
 	struct pocket_place place = { 0 };
 
@@ -332,8 +334,7 @@ static struct pocket_place look(struct seat *seat, const struct purse_name *name
 	if (!place.purse)
 		return place;
 	place.cell = local_cell(place.purse, (uint32_t)(seat - s->seats));
-	if (place.cell)
-		pocket_put(&seat->pocket, forgotten, name, place);
+	pocket_put(&seat->pocket, forgotten, &words, place.purse, place.cell);
 	return place;
 }
 
@@ -370,6 +371,20 @@ static void begin_full_of_words(void)
 	purse_put(s->purse, then, PUT, start);
 	purses_give_cells(&s->set, s->purse, SEATS);
 	take(&s->seats[0], 1);
+}
+
+/* Without cells, so that nothing passes a barrier before it leaves the table. */
+static void begin_few(void)
+{
+	begin_set_of(1, POCKET_KEY_LEAST);
+	purse_put(s->purse, then, PUT, start);
+}
+
+/* Another seat has it at hand, so that it has been told. */
+static void begin_at_hand_elsewhere(void)
+{
+	begin_few();
+	ask_at_hand(&s->seats[1], &s->names[0]);
 }
 
 static void begin_at_hand(void)
@@ -863,7 +878,12 @@ const struct program programs[] = {
 	  others_have_theirs,
 	  0 },
 	{ "evict, remember",
-	  begin_full_of_words,
+	  begin_at_hand_elsewhere,
+	  { actor_evicts, seat_asks_at_hand_twice },
+	  others_have_theirs,
+	  0 },
+	{ "evict, tell",
+	  begin_few,
 	  { actor_evicts, seat_asks_at_hand_twice },
 	  others_have_theirs,
 	  0 },

@@ -370,6 +370,65 @@ static void what_is_at_hand_is_not_spent_twice(void **state)
 	assert_true(house_close(&house));
 }
 
+static void spend(const char *key)
+{
+	while (house_wait(&house, key).verdict == GALE_ALLOW)
+		;
+}
+
+/* A key without cells that refuses time after time, and not one that does so now and then. */
+static void a_key_that_keeps_refusing_is_at_hand(void **state)
+{
+	char key[17];
+
+	(void)state;
+	open_hot(0, ROOM);
+	gale_tick(house.seat);
+	memcpy(key, few_words_of(0), sizeof(key));
+	spend(key);
+	spend(few_words_of(1));
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(i % 2 ? key : few_words_of(1)), GALE_DENY);
+	assert_null(at_hand(key));
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(key), GALE_DENY);
+	assert_non_null(at_hand(key));
+	assert_null(at_hand(few_words_of(1)));
+	assert_true(house_close(&house));
+}
+
+/* L5, L7: it is at hand to refuse, and stands in nobody's way when there is something again;
+ * when it has cells by then, it is at hand with its cell. */
+static void what_refused_and_is_lent_something_allows(void **state)
+{
+	struct purse_name name = name_of(few_words_of(0));
+	struct purses *set;
+	struct purse *purse;
+	mono far;
+
+	(void)state;
+	open_hot(0, ROOM);
+	set = &house.runtime->shards[0].lessor.purses;
+	gale_tick(house.seat);
+	spend(few_words_of(0));
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(few_words_of(0)), GALE_DENY);
+	purse = at_hand(few_words_of(0));
+	assert_non_null(purse);
+	far = mono_after(seat_now(house.seat), UINT64_C(1000000000000));
+	purse_put(purse, far, 5, seat_now(house.seat));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ask(few_words_of(0)), GALE_ALLOW);
+	assert_true(purses_give_cells(set, purse, CELLS));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(few_words_of(0)), GALE_ALLOW);
+	name.hash = local_hash(name.lender, few_words_of(0), name.key_len);
+	assert_ptr_equal(pocket_find(&house.seat->pocket, &name).cell,
+	                 local_cell(purse, house.seat->number));
+	assert_int_equal(ask(few_words_of(0)), GALE_PENDING);
+	assert_true(house_close(&house));
+}
+
 /* L8: its purse is another key's by then. */
 static void a_key_that_was_evicted_is_not_at_hand(void **state)
 {
@@ -460,6 +519,8 @@ int main(void)
 		cmocka_unit_test(a_hot_key_of_a_few_words_is_at_hand),
 		cmocka_unit_test(other_keys_are_not),
 		cmocka_unit_test(what_is_at_hand_is_not_spent_twice),
+		cmocka_unit_test(a_key_that_keeps_refusing_is_at_hand),
+		cmocka_unit_test(what_refused_and_is_lent_something_allows),
 		cmocka_unit_test(a_key_that_was_evicted_is_not_at_hand),
 		cmocka_unit_test(all_that_closes_passes_one_fence),
 		cmocka_unit_test(keys_that_are_asked_about_together_pass_one_fence),

@@ -97,11 +97,17 @@ static uint64_t forgotten(void)
 	return grace_forgotten(&world.grace);
 }
 
+static struct pocket_words words_of(const struct purse_name *name)
+{
+	return pocket_words(name->lender, name->key, name->key_len);
+}
+
 static void put(const struct purse_name *name, struct purse *purse)
 {
-	struct pocket_place place = { purse, load_relaxed(&purse->cells)->at };
+	struct pocket_words words = words_of(name);
+	struct cells *cells = purse_cells(purse);
 
-	pocket_put(&world.pocket, forgotten(), name, place);
+	pocket_put(&world.pocket, forgotten(), &words, purse, cells ? cells->at : NULL);
 }
 
 static struct purse *at_hand(const struct purse_name *name)
@@ -190,7 +196,7 @@ static void names_are_spread(void **state)
 
 		for (unsigned rest = i, at = 15; rest > 0; rest /= 10, at--)
 			key[at] = (uint8_t)('0' + rest % 10);
-		words = pocket_words(&name);
+		words = words_of(&name);
 		met[pocket_index(&words)]++;
 	}
 	for (unsigned i = 0; i < POCKET_PLACES; i++)
@@ -219,15 +225,44 @@ static void a_hot_purse_that_is_evicted_is_forgotten(void **state)
 	assert_null(at_hand(&name));
 }
 
-/* What no seat has at hand is no reason to forget. */
-static void what_else_happens_is_not(void **state)
+/* It has no cells, but refuses. */
+static void so_is_any_that_is_at_hand(void **state)
 {
-	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
-	struct purse *purse = add_hot(&name), *cold = add(&other);
+	struct purse_name name = name_of(0, 16);
+	struct purse *purse = add(&name);
 
 	(void)state;
 	put(&name, purse);
-	assert_true(purses_evict(&world.set, cold));
+	assert_ptr_equal(at_hand(&name), purse);
+	assert_null(pocket_find(&world.pocket, &name).cell);
+	assert_true(purses_evict(&world.set, purse));
+	assert_null(at_hand(&name));
+}
+
+/* Y3: whoever has it at hand would not be told. */
+static void what_is_dead_is_not_put(void **state)
+{
+	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
+	struct purse *purse = add_hot(&name), *stays = add_hot(&other);
+
+	(void)state;
+	put(&other, stays);
+	assert_true(purse_kill(purse));
+	put(&name, purse);
+	assert_null(at_hand(&name));
+	assert_ptr_equal(at_hand(&other), stays);
+	store_relaxed(&purse->pins, 0);
+}
+
+/* What no seat has at hand is no reason to forget, even if it is hot. */
+static void what_else_happens_is_not(void **state)
+{
+	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
+	struct purse *purse = add_hot(&name), *hot = add_hot(&other);
+
+	(void)state;
+	put(&name, purse);
+	assert_true(purses_evict(&world.set, hot));
 	for (uint32_t i = 2; i < MOST; i++) { /* the table grows */
 		other = name_of(i, 16);
 		(void)add(&other);
@@ -235,6 +270,22 @@ static void what_else_happens_is_not(void **state)
 	while (purses_turn(&world.set))
 		;
 	assert_ptr_equal(at_hand(&name), purse);
+}
+
+/* ---- Refusing -------------------------------------------------------------------- */
+
+static void what_refuses_time_after_time_is_wanted(void **state)
+{
+	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
+	struct purse *a = add(&name), *b = add(&other);
+
+	(void)state;
+	for (int i = 0; i < POCKET_TIMES; i++)
+		assert_false(pocket_wants(&world.pocket, a));
+	assert_true(pocket_wants(&world.pocket, a));
+	assert_true(pocket_wants(&world.pocket, a));
+	for (int i = 0; i < 3 * POCKET_TIMES; i++)
+		assert_false(pocket_wants(&world.pocket, i % 2 ? a : b));
 }
 
 /* The hand does it, too. */
@@ -268,7 +319,10 @@ int main(void)
 		TEST(names_at_one_place_are_told_apart),
 		TEST(names_are_spread),
 		TEST(a_hot_purse_that_is_evicted_is_forgotten),
+		TEST(so_is_any_that_is_at_hand),
+		TEST(what_is_dead_is_not_put),
 		TEST(what_else_happens_is_not),
+		TEST(what_refuses_time_after_time_is_wanted),
 		TEST(a_hot_purse_that_makes_room_is_forgotten),
 	};
 

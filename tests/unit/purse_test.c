@@ -311,15 +311,15 @@ static void a_slice_is_neither_too_large_nor_too_small(void **state)
 	cells = give_cells(&purse, 2);
 	purse_put(&purse, far, 100000, start);
 	assert_true(purse_take(&purse, 0, start, 1, &word));
-	assert_int_equal(units_of(&cells->at[0].credit), 1023);
-	assert_true(purse_take(&purse, 1, start, 2000, &word)); /* larger than one */
+	assert_int_equal(units_of(&cells->at[0].credit), 8191);
+	assert_true(purse_take(&purse, 1, start, 10000, &word)); /* larger than one */
 	assert_int_equal(units_of(&cells->at[1].credit), 0);
 	assert_int_equal(credit_units(word), 0);
-	assert_int_equal(purse_left(&purse, start), 97999);
+	assert_int_equal(purse_left(&purse, start), 89999);
 	store_relaxed(&purse.credit, credit_until(far, 3)); /* cells keep theirs */
 	assert_true(purse_take(&purse, 1, start, 3, &word));
 	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
-	assert_int_equal(purse_empty(&purse, &grace, start), 1023);
+	assert_int_equal(purse_empty(&purse, &grace, start), 8191);
 	assert_int_equal(purse_empty(&purse, &grace, start), 0); /* Y1 */
 	free_cells(&purse);
 }
@@ -756,6 +756,34 @@ static void pin_and_kill(void *arg, unsigned who)
 	}
 }
 
+/* Y3: as with pins, but who has it at hand does not keep it from being killed. */
+static void what_is_at_hand_can_be_killed(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	assert_false(purse_is_at_hand(&purse));
+	assert_true(purse_be_at_hand(&purse));
+	assert_true(purse_be_at_hand(&purse));
+	assert_true(purse_is_at_hand(&purse));
+	assert_false(purse_is_held(&purse));
+	assert_true(purse_pin(&purse));
+	assert_true(purse_is_held(&purse));
+	assert_false(purse_kill(&purse));
+	purse_unpin(&purse);
+	assert_true(purse_is_at_hand(&purse));
+	assert_true(purse_kill(&purse));
+	assert_true(purse_is_dead(&purse));
+	assert_true(purse_is_at_hand(&purse)); /* which is known for good */
+	assert_false(purse_be_at_hand(&purse));
+	assert_false(purse_pin(&purse));
+	purse_init(&purse, &units_lender);
+	assert_true(purse_kill(&purse));
+	assert_false(purse_be_at_hand(&purse));
+	assert_false(purse_is_at_hand(&purse));
+}
+
 static void nobody_kills_what_another_holds(void **state)
 {
 	struct purse purse;
@@ -805,6 +833,7 @@ int main(void)
 		cmocka_unit_test(no_window_gives_more_than_it_got),
 		cmocka_unit_test(no_window_gives_more_by_cells),
 		cmocka_unit_test(what_was_made_void_is_not_spent_by_any_seat),
+		cmocka_unit_test(what_is_at_hand_can_be_killed),
 		cmocka_unit_test(nobody_kills_what_another_holds),
 	};
 

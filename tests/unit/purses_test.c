@@ -46,7 +46,7 @@ static void evict(struct evictor *self, struct purse *purse)
 {
 	struct world *world = (struct world *)self;
 
-	assert_true(load_relaxed(&purse->pins) == PURSE_DEAD); /* Y3 */
+	assert_true(purse_is_dead(purse) && !purse_is_held(purse)); /* Y3 */
 	/* I6: it still counts as in the table */
 	assert_true(world->purses.table.count > 0);
 	world->units += purse_empty(purse, &world->grace, start);
