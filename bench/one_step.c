@@ -3,8 +3,11 @@
 /*
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
- *	one_step fixed_window|gcra|token_bucket|ask|held|named|held_denied|denied|nothing
+ *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|held_denied|denied|nothing
  *	         COUNT
+ *
+ * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
+ * often enough for that, so cells are put in by hand, and the host takes the turns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,7 @@
 
 #include <gale/gale.h>
 
-#include "engine/rule.h"
+#include "face/lend.h"
 
 #define MUCH (UINT64_C(1) << 50)
 #define START GALE_DAYS(20700) /* 2026 */
@@ -58,9 +61,10 @@ struct scene {
 	struct gale_seat *seat;
 };
 
-static void open_scene(struct scene *scene, enum gale_mode mode, uint64_t limit)
+static void open_scene(struct scene *scene, enum gale_mode mode, uint64_t limit,
+                       bool turns)
 {
-	struct gale_config config = { .shards = 1 };
+	struct gale_config config = { .shards = 1, .turns = turns };
 
 	scene->limits = (struct gale_limiter_config){
 		.name = "bench",
@@ -97,7 +101,7 @@ static void asks(uint64_t count)
 	struct gale_answer answer = { .verdict = GALE_ALLOW };
 	struct scene scene;
 
-	open_scene(&scene, GALE_STRICT, MUCH);
+	open_scene(&scene, GALE_STRICT, MUCH, false);
 	for (uint64_t i = 0; i < count; i++) {
 		answer = gale_ask(scene.seat, scene.limiter, name, 16, 1, NULL);
 		keep(&answer);
@@ -106,15 +110,30 @@ static void asks(uint64_t count)
 	close_scene(&scene);
 }
 
+static void give_cells(struct scene *scene)
+{
+	struct purse_name wanted = {
+		.lender = &scene->limiter->lender,
+		.key = (const uint8_t *)name,
+		.key_len = 16,
+		.hash = local_hash(&scene->limiter->lender, name, 16),
+	};
+	struct purses *set = &runtime_shard(scene->runtime, wanted.hash)->lessor.purses;
+
+	must(purses_give_cells(set, purses_find(set, &wanted), 2), "cells");
+}
+
 /* From credit, or with a limit of 1 from memory of a denial; the seat ticks once. */
-static void leased_asks(uint64_t count, uint64_t limit)
+static void leased_asks(uint64_t count, uint64_t limit, bool hot)
 {
 	struct gale_answer answer = { 0 };
 	struct scene scene;
 
-	open_scene(&scene, GALE_LEASED, limit);
+	open_scene(&scene, GALE_LEASED, limit, hot);
 	must(wait_for(&scene).verdict == GALE_ALLOW, "a first ask was not allowed");
 	(void)wait_for(&scene);
+	if (hot)
+		give_cells(&scene);
 	gale_tick(scene.seat);
 	for (uint64_t i = 0; i < count; i++) {
 		answer = gale_ask(scene.seat, scene.limiter, name, 16, 1, NULL);
@@ -130,7 +149,7 @@ static void held_asks(uint64_t count, uint64_t limit)
 	struct gale_key *key;
 	struct scene scene;
 
-	open_scene(&scene, GALE_LEASED, limit);
+	open_scene(&scene, GALE_LEASED, limit, false);
 	must(wait_for(&scene).verdict == GALE_ALLOW, "a first ask was not allowed");
 	(void)wait_for(&scene);
 	must(gale_key_open(scene.seat, scene.limiter, name, 16, &key) == GALE_ERR_OK,
@@ -167,11 +186,13 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "held") == 0)
 		held_asks(count, MUCH);
 	else if (strcmp(what, "named") == 0)
-		leased_asks(count, MUCH);
+		leased_asks(count, MUCH, false);
+	else if (strcmp(what, "hot") == 0)
+		leased_asks(count, MUCH, true);
 	else if (strcmp(what, "held_denied") == 0)
 		held_asks(count, 1);
 	else if (strcmp(what, "denied") == 0)
-		leased_asks(count, 1);
+		leased_asks(count, 1, false);
 	else if (strcmp(what, "nothing") == 0)
 		nothing(count);
 	else
