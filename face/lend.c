@@ -244,16 +244,16 @@ typedef struct purse *find_fn(const table_root *root, const struct purse_name *n
 
 /* Seldom; and in registers, so that nothing else has to be kept where it can be pointed to. */
 static __attribute__((noinline)) void
-put_at_hand(struct gale_seat *seat, const struct lender *lender, const void *key,
+put_at_hand(struct gale_seat *seat, struct lender *lender, const void *key,
             size_t key_len, struct purse *purse, uint64_t forgotten)
 {
-	struct pocket_words words;
+	struct purse_name name = { .lender = lender,
+		                   .key = key,
+		                   .key_len = (uint16_t)key_len };
 
-	if (!pocket_may_have(key_len))
-		return;
-	words = pocket_words(lender, key, key_len);
-	pocket_put(&seat->pocket, forgotten, &words, purse,
-	           local_cell(purse, seat->number));
+	if (pocket_may_have(key_len))
+		pocket_put(&seat->pocket, forgotten, &name, purse,
+		           local_cell(purse, seat->number));
 }
 
 /* By its hash, which is not in the name yet. */
@@ -287,7 +287,8 @@ static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
 	struct found found = { .how = LOCAL_ELSEWHERE, .now = now };
 	struct pocket_place place;
 
-	if (!pocket_is_good(&seat->pocket, forgotten))
+	if (!pocket_may_have(name->key_len) ||
+	    !pocket_is_good(&seat->pocket, forgotten))
 		return found;
 	place = pocket_find(&seat->pocket, name);
 	if (!LIKELY(place.purse != NULL))
@@ -301,12 +302,10 @@ static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
 	return found;
 }
 
-enum where { NEAR, FAR };
-
 static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
                                               struct gale_limiter *limiter,
                                               const void *key, size_t key_len,
-                                              uint64_t cost, enum where where)
+                                              uint64_t cost, find_fn *find)
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
 	const struct grace *grace;
@@ -323,12 +322,9 @@ static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
 	name = (struct purse_name){ &limiter->lender, key, (uint16_t)key_len, 0 };
 	reader_enter(grace, &seat->reader);
 	forgotten = grace_forgotten(grace);
-	found.how = LOCAL_ELSEWHERE;
-	if (where == NEAR)
-		found = take_at_hand(seat, now, &name, cost, forgotten);
+	found = take_at_hand(seat, now, &name, cost, forgotten);
 	if (found.how == LOCAL_ELSEWHERE)
-		found = look_up(seat, now, name, cost, forgotten,
-		                where == NEAR ? root_find_near : root_find);
+		found = look_up(seat, now, name, cost, forgotten, find);
 	reader_exit(&seat->reader);
 	return found;
 }
@@ -337,23 +333,23 @@ static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
            size_t key_len, uint64_t cost, void *tag)
 {
-	struct found found = ask_quickly(seat, limiter, key, key_len, cost, FAR);
+	struct found found = ask_quickly(seat, limiter, key, key_len, cost, root_find);
 
 	if (LIKELY(is_decided(&found)))
 		return quick_answer(seat, &limiter->lender, &found);
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
 
-/* Apart from the others: a key of two words is at hand, or its hash is of two words and what is
- * near its home is found without a loop; flat, so that nothing is called. */
+/* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two words
+ * each, and what is near its home is found without a loop; flat, so that nothing is called. */
 __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
                                                      struct gale_limiter *limiter,
                                                      const void *key, size_t key_len,
                                                      uint64_t cost, void *tag)
 {
-	if (LIKELY(pocket_may_have(key_len))) {
+	if (LIKELY(key_len >= 9 && key_len <= 16)) {
 		struct found found =
-		    ask_quickly(seat, limiter, key, key_len, cost, NEAR);
+		    ask_quickly(seat, limiter, key, key_len, cost, root_find_near);
 
 		if (LIKELY(is_decided(&found)))
 			return quick_answer(seat, &limiter->lender, &found);

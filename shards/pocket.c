@@ -13,12 +13,11 @@ void pocket_empty(struct pocket *pocket, uint64_t known)
 }
 
 void pocket_put(struct pocket *pocket, uint64_t forgotten,
-                const struct pocket_words *words, struct purse *purse,
-                struct cell *cell)
+                const struct purse_name *name, struct purse *purse, struct cell *cell)
 {
 	if (!purse_be_at_hand(purse))
 		return;
 	if (!pocket_is_good(pocket, forgotten))
 		pocket_empty(pocket, forgotten);
-	pocket->places[pocket_index(words)] = (struct pocket_place){ purse, cell };
+	pocket->places[pocket_index(name)] = (struct pocket_place){ purse, cell };
 }

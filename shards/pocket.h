@@ -33,10 +33,8 @@
 
 #define POCKET_BITS 6
 #define POCKET_PLACES (1 << POCKET_BITS)
-#define POCKET_KEY_LEAST 9 /* bytes: two words, which may overlap, are all of a key */
-#define POCKET_KEY_MOST 16
-
-#define POCKET_TIMES 8 /* in a row that a purse refuses, before it is at hand */
+#define POCKET_KEY_LEAST 8 /* bytes: of which the first word and the last are taken */
+#define POCKET_TIMES 8     /* in a row that a purse refuses, before it is at hand */
 
 #define POCKET_NOTHING UINT64_MAX /* is in it: no place needs to be looked at */
 
@@ -60,37 +58,15 @@ static_assert(IS_WET(struct pocket, refuses) && IS_WET(struct pocket, times) &&
 
 static ALWAYS_INLINE bool pocket_may_have(size_t key_len)
 {
-	return key_len >= POCKET_KEY_LEAST && key_len <= POCKET_KEY_MOST;
+	return key_len >= POCKET_KEY_LEAST;
 }
 
-/* What there is to say of a name but its hash, in registers. */
-struct pocket_words {
-	const struct lender *lender;
-	size_t key_len;
-	uint64_t first, last; /* of the key */
-};
-
-static ALWAYS_INLINE struct pocket_words
-pocket_words(const struct lender *lender, const uint8_t *key, size_t key_len)
+static ALWAYS_INLINE uint64_t pocket_index(const struct purse_name *name)
 {
-	return (struct pocket_words){ lender, key_len, eight_at(key),
-		                      eight_at(key + key_len - 8) };
-}
-
-static ALWAYS_INLINE uint64_t pocket_index(const struct pocket_words *words)
-{
-	uint64_t sum = words->first + words->last + (uintptr_t)words->lender;
+	uint64_t sum = eight_at(name->key) + eight_at(name->key + name->key_len - 8) +
+	               (uintptr_t)name->lender;
 
 	return sum * UINT64_C(0x9E3779B97F4A7C15) >> (64 - POCKET_BITS);
-}
-
-static ALWAYS_INLINE bool pocket_words_are(const struct pocket_words *words,
-                                           const struct purse *purse)
-{
-	return LIKELY(purse->lender == words->lender) &&
-	       LIKELY(purse->key_len == words->key_len) &&
-	       LIKELY(eight_at(purse->head) == words->first) &&
-	       LIKELY(eight_at(purse->head + words->key_len - 8) == words->last);
 }
 
 /* X1.  So often had readers to forget something, when this read began to look. */
@@ -104,11 +80,9 @@ static ALWAYS_INLINE bool pocket_is_good(const struct pocket *pocket,
 static ALWAYS_INLINE struct pocket_place pocket_find(const struct pocket *pocket,
                                                      const struct purse_name *name)
 {
-	struct pocket_words words =
-	    pocket_words(name->lender, name->key, name->key_len);
-	struct pocket_place place = pocket->places[pocket_index(&words)];
+	struct pocket_place place = pocket->places[pocket_index(name)];
 
-	if (place.purse && LIKELY(pocket_words_are(&words, place.purse)))
+	if (place.purse && LIKELY(purse_is(place.purse, name)))
 		return place;
 	return (struct pocket_place){ 0 };
 }
@@ -128,7 +102,6 @@ void pocket_empty(struct pocket *pocket, uint64_t known);
 
 /* What was found after so much had been forgotten.                                X1 */
 void pocket_put(struct pocket *pocket, uint64_t forgotten,
-                const struct pocket_words *words, struct purse *purse,
-                struct cell *cell);
+                const struct purse_name *name, struct purse *purse, struct cell *cell);
 
 #endif

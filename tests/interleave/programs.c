@@ -318,11 +318,9 @@ static void others_have_theirs(void)
 		must_hold(taken + purse_left(s->purse, now) == PUT);
 }
 
-/* As an ask looks for a key of two words; what it finds is at hand from then on. */
+/* As an ask looks for a key that is long enough; what it finds is at hand from then on. */
 static struct pocket_place look(struct seat *seat, const struct purse_name *name)
 {
-	struct pocket_words words =
-	    pocket_words(name->lender, name->key, name->key_len);
 	uint64_t forgotten = grace_forgotten(&s->grace);
 	struct pocket_place place = { 0 };
 
@@ -334,7 +332,7 @@ static struct pocket_place look(struct seat *seat, const struct purse_name *name
 	if (!place.purse)
 		return place;
 	place.cell = local_cell(place.purse, (uint32_t)(seat - s->seats));
-	pocket_put(&seat->pocket, forgotten, &words, place.purse, place.cell);
+	pocket_put(&seat->pocket, forgotten, name, place.purse, place.cell);
 	return place;
 }
 
@@ -365,7 +363,7 @@ static void seat_asks_at_hand_twice(void)
 	seat_asks_at_hand();
 }
 
-static void begin_full_of_words(void)
+static void begin_full_of_long(void)
 {
 	begin_set_of(1, POCKET_KEY_LEAST);
 	purse_put(s->purse, then, PUT, start);
@@ -389,7 +387,7 @@ static void begin_at_hand_elsewhere(void)
 
 static void begin_at_hand(void)
 {
-	begin_full_of_words();
+	begin_full_of_long();
 	seat_asks_at_hand();
 	must_hold(pocket_find(&s->seats[0].pocket, &s->names[0]).purse == s->purse);
 }

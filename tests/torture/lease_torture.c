@@ -212,8 +212,8 @@ struct key {
 	uint8_t bytes[48];
 };
 
-/* Two of four may be at hand, as both that are hot; the others are too short for that, or too
- * long to be kept near. */
+/* Three of four may be at hand, as both that are hot, and one is too long to be kept near; the
+ * others are too short. */
 static struct key key_of(unsigned which)
 {
 	static const size_t lengths[] = { 9, 16, 2, 40 };

@@ -19,6 +19,7 @@
 
 #define MOST 1000 /* purses */
 #define CELLS 2
+#define KEY_ROOM 48
 
 static struct lender lender = { .lending = LENDING_UNITS };
 static struct lender other_lender = { .lending = LENDING_UNITS };
@@ -29,7 +30,7 @@ static struct world {
 	struct grace grace;
 	struct purses set;
 	struct pocket pocket;
-	uint8_t keys[MOST][POCKET_KEY_MOST + 1];
+	uint8_t keys[MOST][KEY_ROOM];
 } world;
 
 static void evict(struct evictor *self, struct purse *purse)
@@ -97,17 +98,11 @@ static uint64_t forgotten(void)
 	return grace_forgotten(&world.grace);
 }
 
-static struct pocket_words words_of(const struct purse_name *name)
-{
-	return pocket_words(name->lender, name->key, name->key_len);
-}
-
 static void put(const struct purse_name *name, struct purse *purse)
 {
-	struct pocket_words words = words_of(name);
 	struct cells *cells = purse_cells(purse);
 
-	pocket_put(&world.pocket, forgotten(), &words, purse, cells ? cells->at : NULL);
+	pocket_put(&world.pocket, forgotten(), name, purse, cells ? cells->at : NULL);
 }
 
 static struct purse *at_hand(const struct purse_name *name)
@@ -129,17 +124,17 @@ static void an_empty_pocket_has_nothing(void **state)
 	assert_null(pocket_find(&world.pocket, &name).cell);
 }
 
-static void only_keys_of_two_words_may_be_in_it(void **state)
+static void keys_of_a_word_and_more_may_be_in_it(void **state)
 {
 	(void)state;
 	for (size_t len = 1; len < 64; len++)
-		assert_int_equal(pocket_may_have(len), len >= 9 && len <= 16);
+		assert_int_equal(pocket_may_have(len), len >= 8);
 }
 
 /* A name that differs in one byte only, and may be at another place. */
 static void is_not_at_hand_with_another_byte(struct purse_name name, size_t at)
 {
-	uint8_t key[POCKET_KEY_MOST];
+	uint8_t key[KEY_ROOM];
 
 	memcpy(key, name.key, name.key_len);
 	key[at] ^= 0x40;
@@ -150,7 +145,7 @@ static void is_not_at_hand_with_another_byte(struct purse_name name, size_t at)
 static void what_was_put_is_at_hand_by_its_name(void **state)
 {
 	(void)state;
-	for (uint32_t len = POCKET_KEY_LEAST; len <= POCKET_KEY_MOST; len++) {
+	for (uint32_t len = POCKET_KEY_LEAST; len < KEY_ROOM; len++) {
 		struct purse_name name = name_of(len, len), other = name;
 		struct purse *purse = add_hot(&name);
 
@@ -166,38 +161,40 @@ static void what_was_put_is_at_hand_by_its_name(void **state)
 	}
 }
 
-/* Both words of both are the same, and so is the place: only how long they are differs. */
+/* The words of all are the same, and so is the place: only how long they are differs, or what is
+ * between their words. */
 static void names_at_one_place_are_told_apart(void **state)
 {
-	static uint8_t same[POCKET_KEY_MOST] = "kkkkkkkkkkkkkkkk";
-	struct purse_name longer = { &lender, same, 16, 1 },
-			  shorter = { &lender, same, 9, 2 };
-	struct purse *purse = add_hot(&longer), *other = add_hot(&shorter);
+	static uint8_t same[] = "kkkkkkkkkkkkkkkkkkkk", other[] = "kkkkkkkk1kkkkkkkk";
+	struct purse_name names[] = {
+		{ &lender, same, 16, 1 },
+		{ &lender, same, 9, 2 },
+		{ &lender, same, 17, 3 },
+		{ &lender, other, 17, 4 },
+	};
 
 	(void)state;
-	put(&longer, purse);
-	assert_ptr_equal(at_hand(&longer), purse);
-	assert_null(at_hand(&shorter));
-	put(&shorter, other);
-	assert_ptr_equal(at_hand(&shorter), other);
-	assert_null(at_hand(&longer));
+	for (int i = 0; i < 4; i++) {
+		struct purse *purse = add_hot(&names[i]);
+
+		put(&names[i], purse);
+		for (int j = 0; j < 4; j++)
+			assert_ptr_equal(at_hand(&names[j]), i == j ? purse : NULL);
+	}
 }
 
 /* Ten thousand names of one kind are spread over all places. */
 static void names_are_spread(void **state)
 {
 	unsigned met[POCKET_PLACES] = { 0 };
-	uint8_t key[POCKET_KEY_MOST] = "user:00000000000";
-	struct purse_name name = { &lender, key, sizeof(key), 0 };
+	uint8_t key[] = "user:00000000000";
+	struct purse_name name = { &lender, key, 16, 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 10000; i++) {
-		struct pocket_words words;
-
 		for (unsigned rest = i, at = 15; rest > 0; rest /= 10, at--)
 			key[at] = (uint8_t)('0' + rest % 10);
-		words = words_of(&name);
-		met[pocket_index(&words)]++;
+		met[pocket_index(&name)]++;
 	}
 	for (unsigned i = 0; i < POCKET_PLACES; i++)
 		assert_in_range(met[i], 10000 / POCKET_PLACES / 2,
@@ -314,7 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_empty_pocket_has_nothing),
-		TEST(only_keys_of_two_words_may_be_in_it),
+		TEST(keys_of_a_word_and_more_may_be_in_it),
 		TEST(what_was_put_is_at_hand_by_its_name),
 		TEST(names_at_one_place_are_told_apart),
 		TEST(names_are_spread),
