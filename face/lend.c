@@ -250,10 +250,20 @@ put_at_hand(struct gale_seat *seat, struct lender *lender, const void *key,
 	struct purse_name name = { .lender = lender,
 		                   .key = key,
 		                   .key_len = (uint16_t)key_len };
+	struct cell *cell = local_cell(purse, seat->number);
 
-	if (pocket_may_have(key_len))
-		pocket_put(&seat->pocket, forgotten, &name, purse,
-		           local_cell(purse, seat->number));
+	if (cell || !load_relaxed(&purse->split)) /* or it has none for this seat */
+		pocket_put(&seat->pocket, forgotten, &name, purse, cell);
+}
+
+static ALWAYS_INLINE bool should_be_at_hand(struct pocket *pocket,
+                                            const struct purse *purse,
+                                            const struct cell *cell,
+                                            const struct found *found)
+{
+	if (!LIKELY(cell == NULL))
+		return pocket_draws(pocket);
+	return found->how == LOCAL_REFUSED && pocket_wants(pocket, purse);
 }
 
 /* By its hash, which is not in the name yet. */
@@ -272,33 +282,43 @@ static ALWAYS_INLINE struct found look_up(struct gale_seat *seat, mono now,
 	purse_use(purse);
 	cell = local_cell(purse, seat->number);
 	found = take_quickly(now, purse, cell, cost);
-	if (!LIKELY(cell == NULL) ||
-	    (found.how == LOCAL_REFUSED && pocket_wants(&seat->pocket, purse)))
+	if (pocket_may_have(name.key_len) &&
+	    should_be_at_hand(&seat->pocket, purse, cell, &found))
 		put_at_hand(seat, name.lender, name.key, name.key_len, purse,
 		            forgotten);
 	return found;
 }
 
-/* What has no cell is there to refuse; a purse that has more to say is looked up. */
+/* Has it no cells, and too little that all share? */
+static ALWAYS_INLINE bool still_refuses(struct purse *purse, mono now, uint64_t cost,
+                                        uint64_t *ret_word)
+{
+	return LIKELY(!load_relaxed(&purse->split)) &&
+	       LIKELY(credit_units(load_relaxed(&purse->credit)) < cost) &&
+	       LIKELY(purse_refuses(purse, now, cost, ret_word));
+}
+
+/* What was put there without a cell is there to refuse: when it does not, it is looked up. */
 static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
                                                const struct purse_name *name,
                                                uint64_t cost, uint64_t forgotten)
 {
 	struct found found = { .how = LOCAL_ELSEWHERE, .now = now };
-	struct pocket_place place;
+	struct pocket_place *place;
 
 	if (!pocket_may_have(name->key_len) ||
 	    !pocket_is_good(&seat->pocket, forgotten))
 		return found;
 	place = pocket_find(&seat->pocket, name);
-	if (!LIKELY(place.purse != NULL))
+	if (!LIKELY(place != NULL))
 		return found;
-	purse_use(place.purse);
-	if (LIKELY(place.cell != NULL))
-		return take_quickly(now, place.purse, place.cell, cost);
-	if (LIKELY(credit_units(load_relaxed(&place.purse->credit)) < cost) &&
-	    LIKELY(purse_refuses(place.purse, now, cost, &found.word)))
+	purse_use(place->purse);
+	if (LIKELY(place->cell != NULL))
+		return take_quickly(now, place->purse, place->cell, cost);
+	if (LIKELY(still_refuses(place->purse, now, cost, &found.word)))
 		found.how = LOCAL_REFUSED;
+	else
+		place->purse = NULL;
 	return found;
 }
 

@@ -14,7 +14,7 @@
  * What a reader has found it may remember, and use in later reads: until something was
  * forgotten since.  Who unpublishes what readers remember has it forgotten, too:
  *
- *     unpublish -> grace_forget -> limbo_add
+ *     unpublish, grace_forget -> limbo_turn
  *
  * Threads   reader_enter, reader_exit: the reader's thread.  grace_join, grace_leave,
  *           grace_pass, grace_forget: any.  A limbo: its owner.
@@ -66,7 +66,7 @@ struct reader {
 
 struct grace {
 	_Atomic uint64_t epoch;     /* from 1 on */
-	_Atomic uint64_t forgotten; /* so often */
+	_Atomic uint64_t forgotten; /* how many times readers had to */
 	bool fences;                /* readers fence themselves */
 	struct lock lock;
 	struct {

@@ -7,9 +7,12 @@
  */
 #include "shards/pocket.h"
 
+#include <string.h>
+
 void pocket_empty(struct pocket *pocket, uint64_t known)
 {
-	*pocket = (struct pocket){ .known = known };
+	memset(pocket->places, 0, sizeof(pocket->places));
+	pocket->known = known;
 }
 
 void pocket_put(struct pocket *pocket, uint64_t forgotten,

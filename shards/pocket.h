@@ -10,15 +10,15 @@
  *
  *     key, lender -> place -> purse: of that name?  -> cell
  *
- * Two keys that meet at one place are at hand in turns, and a key that is not at hand is
- * looked up.  So the place needs no secret: who chooses keys that meet makes them no
- * slower than keys that are not hot.
+ * Of keys that meet at one place one is at hand, and the others are looked up; now and then,
+ * by lot, another takes the place.  So the place needs no secret: who chooses keys that meet
+ * makes them as slow as keys that are not hot.
  *
  * Invariant
  *
  *   X1  All that is in a pocket was found when no more had been forgotten than it knows of,
- *       and its purse was told (PURSE_AT_HAND).  As long as that is all, each purse in
- *       it is in the table, or was when the present read began.
+ *       and said of its purse that it is at hand (purse_be_at_hand).  As long as that is
+ *       all, each purse in it is in the table, or was when the present read began.
  *
  * Threads   Its seat's, within a grace period.
  */
@@ -35,6 +35,7 @@
 #define POCKET_PLACES (1 << POCKET_BITS)
 #define POCKET_KEY_LEAST 8 /* bytes: of which the first word and the last are taken */
 #define POCKET_TIMES 8     /* in a row that a purse refuses, before it is at hand */
+#define POCKET_LOTS 16
 
 #define POCKET_NOTHING UINT64_MAX /* is in it: no place needs to be looked at */
 
@@ -51,9 +52,10 @@ struct pocket {
 	const struct purse *refuses; /* the last that did and was not at hand; it may be
 	                                another key's by now */
 	uint64_t times;              /* in a row */
+	uint64_t lot;
 };
 static_assert(IS_WET(struct pocket, refuses) && IS_WET(struct pocket, times) &&
-                  !IS_WET(struct pocket, known),
+                  IS_WET(struct pocket, lot) && !IS_WET(struct pocket, known),
               "see hot.h");
 
 static ALWAYS_INLINE bool pocket_may_have(size_t key_len)
@@ -69,22 +71,20 @@ static ALWAYS_INLINE uint64_t pocket_index(const struct purse_name *name)
 	return sum * UINT64_C(0x9E3779B97F4A7C15) >> (64 - POCKET_BITS);
 }
 
-/* X1.  So often had readers to forget something, when this read began to look. */
+/* X1.  Readers had to forget something so many times, when this read began to look. */
 static ALWAYS_INLINE bool pocket_is_good(const struct pocket *pocket,
                                          uint64_t forgotten)
 {
 	return pocket->known == forgotten;
 }
 
-/* The purse of that name, and the cell; none if it is not at hand.  The pocket is good. */
-static ALWAYS_INLINE struct pocket_place pocket_find(const struct pocket *pocket,
-                                                     const struct purse_name *name)
+/* Where the purse of that name is; NULL if it is not at hand.  The pocket is good. */
+static ALWAYS_INLINE struct pocket_place *pocket_find(struct pocket *pocket,
+                                                      const struct purse_name *name)
 {
-	struct pocket_place place = pocket->places[pocket_index(name)];
+	struct pocket_place *place = &pocket->places[pocket_index(name)];
 
-	if (place.purse && LIKELY(purse_is(place.purse, name)))
-		return place;
-	return (struct pocket_place){ 0 };
+	return place->purse && LIKELY(purse_is(place->purse, name)) ? place : NULL;
 }
 
 /* It has refused; does it so time after time? */
@@ -95,6 +95,14 @@ static ALWAYS_INLINE bool pocket_wants(struct pocket *pocket, const struct purse
 	pocket->refuses = purse;
 	pocket->times = 0;
 	return false;
+}
+
+/* One time in POCKET_LOTS.  Who is put at hand each time that it is not costs more than a
+ * lookup where keys meet. */
+static ALWAYS_INLINE bool pocket_draws(struct pocket *pocket)
+{
+	pocket->lot = pocket->lot * UINT64_C(0x5851F42D4C957F2D) + 1;
+	return pocket->lot <= UINT64_MAX / POCKET_LOTS;
 }
 
 /* From now on nothing is at hand. */

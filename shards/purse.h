@@ -45,9 +45,9 @@
  *       not before.  What a slow thread still puts into it is lost, not spent.
  *
  * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin,
- *           purse_be_at_hand, purse_cells: any, within a grace period or with a pin.  Of a cell, and of purse_take with
- *           its number: its seat, which has it alone.  purse_unpin: whoever has pinned.
- *           The rest: the shard's actor.
+ *           purse_be_at_hand, purse_cells: any, within a grace period or with a pin.  Of a
+ *           cell, and of purse_take with its number: its seat, which has it alone.
+ *           purse_unpin: whoever has pinned.  The rest: the shard's actor.
  *
  * Ordering
  *

@@ -173,8 +173,6 @@ static void put_away(struct purses *set, struct purse *purse)
 	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
 	remember(set, purse);
 	table_remove(&set->table, &set->own.hashes, purse);
-	if (purse_is_at_hand(purse))
-		grace_forget(set->own.grace);
 	own->next = purse->number;
 	limbo_add(&set->own.gone, &own->retired); /* I4 */
 }
@@ -184,6 +182,8 @@ bool purses_evict(struct purses *set, struct purse *purse)
 	if (!kill(set, purse))
 		return false;
 	put_away(set, purse);
+	if (purse_is_at_hand(purse))
+		grace_forget(set->own.grace); /* X1 */
 	return true;
 }
 
@@ -217,19 +217,24 @@ static uint32_t kill_some(struct purses *set, struct purse **ret_dead)
 	return dead;
 }
 
-/* What lies in their cells is wanted of all at once: they share a fence. */
+/* What lies in their cells is wanted of all at once: they share a fence, and are forgotten
+ * together. */
 static void evict_some(struct purses *set)
 {
 	struct purse *dead[EVICT_BATCH];
 	uint32_t count = kill_some(set, dead);
-	bool any = false;
+	bool any = false, any_at_hand = false;
 
 	for (uint32_t i = 0; i < count; i++)
 		any |= purse_want(dead[i], (mono){ 0 });
 	if (any)
 		grace_pass(set->own.grace); /* entered */
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		put_away(set, dead[i]);
+		any_at_hand |= purse_is_at_hand(dead[i]);
+	}
+	if (any_at_hand)
+		grace_forget(set->own.grace); /* X1 */
 }
 
 bool purses_turn(struct purses *set)

@@ -322,12 +322,12 @@ static void others_have_theirs(void)
 static struct pocket_place look(struct seat *seat, const struct purse_name *name)
 {
 	uint64_t forgotten = grace_forgotten(&s->grace);
-	struct pocket_place place = { 0 };
+	struct pocket_place place = { 0 }, *at_hand = NULL;
 
 	if (pocket_is_good(&seat->pocket, forgotten))
-		place = pocket_find(&seat->pocket, name);
-	if (place.purse)
-		return place;
+		at_hand = pocket_find(&seat->pocket, name);
+	if (at_hand)
+		return *at_hand;
 	place.purse = root_find(s->root, name);
 	if (!place.purse)
 		return place;
@@ -385,11 +385,18 @@ static void begin_at_hand_elsewhere(void)
 	ask_at_hand(&s->seats[1], &s->names[0]);
 }
 
+static void begin_at_hand_elsewhere_unfenced(void)
+{
+	kernel_has_barriers = false;
+	begin_at_hand_elsewhere();
+	kernel_has_barriers = true;
+}
+
 static void begin_at_hand(void)
 {
 	begin_full_of_long();
 	seat_asks_at_hand();
-	must_hold(pocket_find(&s->seats[0].pocket, &s->names[0]).purse == s->purse);
+	must_hold(pocket_find(&s->seats[0].pocket, &s->names[0]));
 }
 
 /* A held key. */
@@ -877,6 +884,11 @@ const struct program programs[] = {
 	  0 },
 	{ "evict, remember",
 	  begin_at_hand_elsewhere,
+	  { actor_evicts, seat_asks_at_hand_twice },
+	  others_have_theirs,
+	  0 },
+	{ "evict, remember, unfenced",
+	  begin_at_hand_elsewhere_unfenced,
 	  { actor_evicts, seat_asks_at_hand_twice },
 	  others_have_theirs,
 	  0 },

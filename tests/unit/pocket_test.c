@@ -107,9 +107,11 @@ static void put(const struct purse_name *name, struct purse *purse)
 
 static struct purse *at_hand(const struct purse_name *name)
 {
-	if (!pocket_is_good(&world.pocket, forgotten()))
-		return NULL;
-	return pocket_find(&world.pocket, name).purse;
+	const struct pocket_place *place = NULL;
+
+	if (pocket_is_good(&world.pocket, forgotten()))
+		place = pocket_find(&world.pocket, name);
+	return place ? place->purse : NULL;
 }
 
 /* ---- Finding --------------------------------------------------------------------- */
@@ -120,8 +122,7 @@ static void an_empty_pocket_has_nothing(void **state)
 
 	(void)state;
 	assert_false(pocket_is_good(&world.pocket, forgotten()));
-	assert_null(pocket_find(&world.pocket, &name).purse);
-	assert_null(pocket_find(&world.pocket, &name).cell);
+	assert_null(pocket_find(&world.pocket, &name));
 }
 
 static void keys_of_a_word_and_more_may_be_in_it(void **state)
@@ -152,7 +153,7 @@ static void what_was_put_is_at_hand_by_its_name(void **state)
 		assert_null(at_hand(&name));
 		put(&name, purse);
 		assert_ptr_equal(at_hand(&name), purse);
-		assert_ptr_equal(pocket_find(&world.pocket, &name).cell,
+		assert_ptr_equal(pocket_find(&world.pocket, &name)->cell,
 		                 load_relaxed(&purse->cells)->at);
 		for (size_t at = 0; at < len; at++)
 			is_not_at_hand_with_another_byte(name, at);
@@ -231,7 +232,7 @@ static void so_is_any_that_is_at_hand(void **state)
 	(void)state;
 	put(&name, purse);
 	assert_ptr_equal(at_hand(&name), purse);
-	assert_null(pocket_find(&world.pocket, &name).cell);
+	assert_null(pocket_find(&world.pocket, &name)->cell);
 	assert_true(purses_evict(&world.set, purse));
 	assert_null(at_hand(&name));
 }
@@ -285,6 +286,22 @@ static void what_refuses_time_after_time_is_wanted(void **state)
 		assert_false(pocket_wants(&world.pocket, i % 2 ? a : b));
 }
 
+static void one_in_sixteen_is_drawn(void **state)
+{
+	unsigned drawn = 0, in_a_row = 0, longest = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 16000; i++) {
+		bool is_drawn = pocket_draws(&world.pocket);
+
+		drawn += is_drawn;
+		in_a_row = is_drawn ? 0 : in_a_row + 1;
+		longest = in_a_row > longest ? in_a_row : longest;
+	}
+	assert_in_range(drawn, 900, 1100);
+	assert_in_range(longest, 50, 400);
+}
+
 /* The hand does it, too. */
 static void a_hot_purse_that_makes_room_is_forgotten(void **state)
 {
@@ -320,6 +337,7 @@ int main(void)
 		TEST(what_is_dead_is_not_put),
 		TEST(what_else_happens_is_not),
 		TEST(what_refuses_time_after_time_is_wanted),
+		TEST(one_in_sixteen_is_drawn),
 		TEST(a_hot_purse_that_makes_room_is_forgotten),
 	};
 
