@@ -184,18 +184,27 @@ static ALWAYS_INLINE bool slot_has(uint64_t slot, const struct purse_name *name)
 	       LIKELY(purse_is(slot_item(slot), name));
 }
 
-/* The same where most are, at home or next to it; NULL: it may be elsewhere. */
+static ALWAYS_INLINE uint64_t this_or(uint64_t slot, uint64_t other, uint64_t hash)
+{
+	slot = slot_is_of(slot, hash) ? slot : other;
+	CHOSEN(slot);
+	return slot;
+}
+
+/* The same where most are, at home; NULL: it may be elsewhere.  What moves while others are
+ * removed moves to lower slots, and is there before it is gone from where it was: so these
+ * are read last. */
 static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
                                                   const struct purse_name *name)
 {
 	const _Atomic uint64_t *home = root_at_home(root, name->hash);
-	uint64_t slot = load_acquire(&home[0]); /* placed */
+	uint64_t slot = load_acquire(&home[3]); /* placed */
 
-	static_assert(TABLE_NEAR == 2, "those that are looked at");
-	if (LIKELY(slot_has(slot, name)))
-		return slot_item(slot); /* I3 */
-	slot = load_acquire(&home[1]);  /* placed */
-	return slot_has(slot, name) ? slot_item(slot) : NULL;
+	static_assert(TABLE_NEAR == 4, "those that are looked at");
+	slot = this_or(load_acquire(&home[2]), slot, name->hash); /* placed */
+	slot = this_or(load_acquire(&home[1]), slot, name->hash); /* placed */
+	slot = this_or(load_acquire(&home[0]), slot, name->hash); /* placed */
+	return slot_has(slot, name) ? slot_item(slot) : NULL;     /* I3 */
 }
 
 static inline struct purse *purses_find(struct purses *set,

@@ -15,12 +15,13 @@
 #define SLOTS_FIRST 64
 
 static_assert(CACHE_LINE >= 1 << ROOT_BITS, "the root's low bits are free");
+static_assert(CACHE_LINE % (TABLE_NEAR * sizeof(uint64_t)) == 0 &&
+                  SLOTS_FIRST % TABLE_NEAR == 0,
+              "a home is on one line, and no home is cut off at the end");
 
 static struct slots *slots_new(struct gale_allocator *allocator, uint64_t count)
 {
-	/* One more, which stays empty: who looks next to the last need not go round. */
-	uint64_t near_last = TABLE_NEAR - 1;
-	size_t bytes = sizeof(struct slots) + (count + near_last) * sizeof(uint64_t);
+	size_t bytes = sizeof(struct slots) + count * sizeof(uint64_t);
 	struct slots *slots = memory_take_lines(allocator, bytes);
 
 	if (!slots)
