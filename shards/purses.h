@@ -165,46 +165,33 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	       LIKELY(key_is(purse, name->key, name->key_len));
 }
 
-static ALWAYS_INLINE struct purse *root_find(const table_root *root,
-                                             const struct purse_name *name)
-{
-	struct seek seek = root_seek(root, name->hash);
-
-	for (;;) {
-		struct purse *purse = table_next(&seek);
-
-		if (!purse || purse_is(purse, name))
-			return purse; /* I3 */
-	}
-}
-
 static ALWAYS_INLINE bool slot_has(uint64_t slot, const struct purse_name *name)
 {
 	return LIKELY(slot_is_of(slot, name->hash)) &&
 	       LIKELY(purse_is(slot_item(slot), name));
 }
 
-static ALWAYS_INLINE uint64_t this_or(uint64_t slot, uint64_t other, uint64_t hash)
-{
-	slot = slot_is_of(slot, hash) ? slot : other;
-	CHOSEN(slot);
-	return slot;
-}
-
-/* The same where most are, at home; NULL: it may be elsewhere.  What moves while others are
- * removed moves to lower slots, and is there before it is gone from where it was: so these
- * are read last. */
+/* Where most purses are, at home; NULL: it may be elsewhere. */
 static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
                                                   const struct purse_name *name)
 {
-	const _Atomic uint64_t *home = root_at_home(root, name->hash);
-	uint64_t slot = load_acquire(&home[3]); /* placed */
+	uint64_t slot = root_near(root, name->hash);
 
-	static_assert(TABLE_NEAR == 4, "those that are looked at");
-	slot = this_or(load_acquire(&home[2]), slot, name->hash); /* placed */
-	slot = this_or(load_acquire(&home[1]), slot, name->hash); /* placed */
-	slot = this_or(load_acquire(&home[0]), slot, name->hash); /* placed */
-	return slot_has(slot, name) ? slot_item(slot) : NULL;     /* I3 */
+	return slot_has(slot, name) ? slot_item(slot) : NULL; /* I3 */
+}
+
+static ALWAYS_INLINE struct purse *root_find(const table_root *root,
+                                             const struct purse_name *name)
+{
+	struct purse *purse = root_find_near(root, name);
+	struct seek seek = root_seek(root, name->hash);
+
+	while (!LIKELY(purse && purse_is(purse, name))) {
+		purse = table_next(&seek);
+		if (!purse)
+			break;
+	}
+	return purse; /* I3 */
 }
 
 static inline struct purse *purses_find(struct purses *set,
@@ -214,13 +201,15 @@ static inline struct purse *purses_find(struct purses *set,
 }
 
 /* Brings the purse that a hash will most likely find nearer. */
-static inline void root_prefetch_purse(const table_root *root, uint64_t hash)
+static ALWAYS_INLINE void root_prefetch_purse(const table_root *root, uint64_t hash)
 {
+	uint64_t slot = root_near(root, hash);
 	struct seek seek = root_seek(root, hash);
-	struct purse *purse = table_next(&seek);
+	const void *item =
+	    LIKELY(slot_is_of(slot, hash)) ? slot_item(slot) : table_next(&seek);
 
-	if (purse)
-		__builtin_prefetch(purse, /* to be written= */ 1);
+	if (item)
+		__builtin_prefetch(item, /* to be written= */ 1);
 }
 
 bool purses_open(struct purses *set, struct gale_allocator *allocator,

@@ -41,6 +41,7 @@
 #ifndef SHARDS_TABLE_H
 #define SHARDS_TABLE_H
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,13 +137,26 @@ static ALWAYS_INLINE void *table_next(struct seek *seek)
 	}
 }
 
-/* The first slot at home: most items are in one of its TABLE_NEAR. */
-static ALWAYS_INLINE const _Atomic uint64_t *root_at_home(const table_root *root,
-                                                          uint64_t hash)
+static ALWAYS_INLINE uint64_t this_or(uint64_t slot, uint64_t other, uint64_t hash)
+{
+	slot = slot_is_of(slot, hash) ? slot : other;
+	CHOSEN(slot);
+	return slot;
+}
+
+/* The first slot at home that may be it, or the last.  What moves while others are removed
+ * moves to lower slots, and is there before it is gone from where it was: so these are read
+ * last. */
+static ALWAYS_INLINE uint64_t root_near(const table_root *root, uint64_t hash)
 {
 	uintptr_t word = load_acquire(root); /* grown */
+	const _Atomic uint64_t *home = &root_slots(word)[root_home(word, hash)];
+	uint64_t slot = load_acquire(&home[3]); /* placed */
 
-	return &root_slots(word)[root_home(word, hash)];
+	static_assert(TABLE_NEAR == 4, "those that are looked at");
+	slot = this_or(load_acquire(&home[2]), slot, hash); /* placed */
+	slot = this_or(load_acquire(&home[1]), slot, hash); /* placed */
+	return this_or(load_acquire(&home[0]), slot, hash); /* placed */
 }
 
 /* Brings the first slot of a hash nearer, for one who will seek it soon. */
