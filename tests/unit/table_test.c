@@ -217,7 +217,7 @@ static void the_last_home_is_whole(void **state)
 
 		add(&m, i, any_hash(&m.chance));
 		root = load_relaxed(&m.table.root);
-		last = root_at_home(&m.table.root, UINT32_MAX);
+		last = &root_slots(root)[root_home(root, UINT32_MAX)];
 		slots = (const void *)((const char *)root_slots(root) -
 		                       offsetof(struct slots, at));
 		assert_ptr_equal(last + TABLE_NEAR - 1, &slots->at[root_mask(root)]);
