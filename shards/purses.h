@@ -184,13 +184,14 @@ static ALWAYS_INLINE struct purse *root_find(const table_root *root,
                                              const struct purse_name *name)
 {
 	struct purse *purse = root_find_near(root, name);
-	struct seek seek = root_seek(root, name->hash);
+	struct seek seek;
 
-	while (!LIKELY(purse && purse_is(purse, name))) {
+	if (LIKELY(purse != NULL))
+		return purse; /* I3 */
+	seek = root_seek(root, name->hash);
+	do
 		purse = table_next(&seek);
-		if (!purse)
-			break;
-	}
+	while (purse && !purse_is(purse, name));
 	return purse; /* I3 */
 }
 
