@@ -4,7 +4,7 @@
  * lend.c -- the hot path: hash, find, take.
  *
  *     key -> hash -> shard -> table -> purse -> credit: ALLOW
- *                                            '- denial: DENY
+ *        '--- at hand (pocket.h) -------^    '- denial: DENY
  *                                            '- neither: the shard is asked
  *
  * gale_prefetch goes the same way, as far as where the purse is.
@@ -205,10 +205,10 @@ ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter, const void *
 /* ---- The quick way --------------------------------------------------------------- */
 
 /*
- * Most asks are of a seat that knows what time it is, about a purse that is near where its
- * hash says, and answered from one word that nobody else wants at this instant.  For
- * these, nothing is called that could need a register kept.  A purse that is further off is
- * looked for by ask_longer, and everything else is left to ask_at_length; each begins anew.
+ * Most asks are of a seat that knows what time it is, about a purse that it has at hand or
+ * that is near where its hash says, and answered from one word that nobody else wants at
+ * this instant.  A purse that is further off is looked for by ask_longer, and everything
+ * else is left to ask_at_length; each begins anew.
  */
 static ALWAYS_INLINE bool may_be_quick(const struct gale_seat *seat,
                                        const struct gale_limiter *limiter,
