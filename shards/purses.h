@@ -205,10 +205,13 @@ static inline struct purse *purses_find(struct purses *set,
 static ALWAYS_INLINE void root_prefetch_purse(const table_root *root, uint64_t hash)
 {
 	uint64_t slot = root_near(root, hash);
-	struct seek seek = root_seek(root, hash);
-	const void *item =
-	    LIKELY(slot_is_of(slot, hash)) ? slot_item(slot) : table_next(&seek);
+	const void *item = slot_item(slot);
 
+	if (!LIKELY(slot_is_of(slot, hash))) {
+		struct seek seek = root_seek(root, hash);
+
+		item = table_next(&seek);
+	}
 	if (item)
 		__builtin_prefetch(item, /* to be written= */ 1);
 }
