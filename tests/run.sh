@@ -47,6 +47,18 @@ report() { # NAME SINCE: one line about the tests whose names begin so
 		"$1" "$(count pass "$1 ")" "$(count fail "$1 ")" $((SECONDS - $2))
 }
 
+# What the logs of failures say of why: of a long run's output, the end is what remains.
+whys() {
+	local log
+	awk -F'\t' '$1 == "fail" { sub(/^[A-Z]+, /, "", $3); print $3 }' "$out/results" | sort -u |
+		while read -r log; do
+			[ -f "$log" ] || continue
+			say "-- $log"
+			grep -aE '^\[ *(ERROR|LINE|FAILED) *\]|^[^ ]+\.c:[0-9]+|ERROR: |WARNING: |SUMMARY: |runtime error' "$log" |
+				tail -n 40
+		done
+}
+
 # try NAME COMMAND...: one test; its output goes to a log, and is shown if it fails.
 try() {
 	local name=$1 log
@@ -237,6 +249,7 @@ failed=$(count fail)
 say "== $((SECONDS / 60)) min $((SECONDS % 60)) s"
 awk '{ s += $2 - $1 } END { if (NR) print "a processor stood still " NR " times, for " s " s in all" }' \
 	"$out/standstills"
+whys
 awk -F'\t' '$1 == "fail" { print "failed: " $2 "  (" $3 ")" }' "$out/results"
 say "$passed passed, $failed failed" | tee "$out/summary"
 [ "$passed" -gt 0 ] && [ "$failed" -eq 0 ]

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* Nobody listens there on loopback now; it is the caller's a moment later. */
+/* Nobody listens there on loopback now, and nobody else is given it while this process lives. */
 uint16_t free_port(void);
 
 #endif
