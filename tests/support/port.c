@@ -46,12 +46,12 @@ static bool nobody_listens(uint16_t port)
 		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 		                       .sin_port = htons(port) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool free;
+	bool is_free;
 
 	must(fd >= 0);
-	free = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	is_free = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 	close(fd);
-	return free;
+	return is_free;
 }
 
 uint16_t free_port(void)
