@@ -20,6 +20,7 @@
 #include "tests/support/both_servers.h"
 #include "tests/support/crew.h"
 #include "tests/support/customs.h"
+#include "tests/support/late.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 
@@ -98,19 +99,13 @@ static void close_node(struct node *node)
 	gale_runtime_close(node->runtime);
 }
 
-/* By nobody, in time: what the server has done is not known. */
-static bool is_late(enum gale_why why)
-{
-	return why == GALE_WHY_LATE || why == GALE_WHY_DOWN;
-}
-
 static void come(void *arg, unsigned who)
 {
 	struct gale_answer answer = ask(&nodes[who], nodes[who].limiter);
 
 	(void)arg;
 	add_relaxed(&allowed, answer.verdict == GALE_ALLOW);
-	if (is_late(answer.why))
+	if (is_late(answer))
 		add_relaxed(&late, 1);
 	else
 		add_relaxed(&odd, answer.why >= GALE_WHY_BUSY);

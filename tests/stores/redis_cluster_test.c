@@ -26,6 +26,7 @@
 #include "stores/redis/cluster.h"
 #include "tests/support/crew.h"
 #include "tests/support/customs.h"
+#include "tests/support/late.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 #include "tests/support/node.h"
@@ -41,6 +42,7 @@
 #define RECOVERY GALE_SECONDS(25) /* with what the cluster takes to notice */
 #define CROWD 200
 #define FIFTY 50
+#define ATTEMPTS 8
 #define PATIENCE GALE_SECONDS(10)
 #define URL_ROOM 128
 
@@ -136,7 +138,18 @@ struct crowd {
 	struct node node;
 	_Atomic unsigned allowed[KEYS];
 	_Atomic unsigned denied[KEYS];
+	_Atomic unsigned late[KEYS];
 };
+
+static _Atomic unsigned *place_of(struct crowd *crowd, int key,
+                                  struct gale_answer answer)
+{
+	if (is_late(answer))
+		return &crowd->late[key];
+	must(answer.why == GALE_WHY_RULE);
+	return answer.verdict == GALE_ALLOW ? &crowd->allowed[key]
+	                                    : &crowd->denied[key];
+}
 
 static void come(void *arg, unsigned who)
 {
@@ -147,31 +160,50 @@ static void come(void *arg, unsigned who)
 	must(gale_join(crowd->node.runtime, &seat) == GALE_ERR_OK);
 	for (int key = 0; key < KEYS; key++) {
 		char name[2] = { 'k', (char)('a' + key) };
-		struct gale_answer answer =
-		    gale_wait(seat, crowd->node.limiter, name, 2, 1, PATIENCE);
 
-		must(answer.why == GALE_WHY_RULE);
-		atomic_fetch_add(answer.verdict == GALE_ALLOW ? &crowd->allowed[key]
-		                                              : &crowd->denied[key],
-		                 1);
+		add_relaxed(place_of(crowd, key,
+		                     gale_wait(seat, crowd->node.limiter, name, 2, 1,
+		                               PATIENCE)),
+		            1);
 	}
 	gale_leave(seat);
 }
 
-static void admits_fifty(const char *name, struct gale_rule rule)
+/* Of the fifty some may be late, and their units lost.  Returns how many were late. */
+static unsigned comes_once(const char *name, struct gale_rule rule)
 {
 	static struct crowd crowd;
 	char url[URL_ROOM];
+	unsigned late = 0;
 
 	memset(&crowd, 0, sizeof(crowd));
 	put_url(url, "", 0);
 	open_node(&crowd.node, url, name, rule, PATIENCE);
 	crew_run(CROWD, come, &crowd);
-	for (int key = 0; key < KEYS; key++) {
-		assert_int_equal(crowd.allowed[key], FIFTY);
-		assert_int_equal(crowd.denied[key], CROWD - FIFTY);
-	}
 	node_close(&crowd.node);
+	for (int key = 0; key < KEYS; key++) {
+		unsigned allowed = load_relaxed(&crowd.allowed[key]);
+
+		assert_in_range(allowed, 0, FIFTY);
+		assert_true(allowed + load_relaxed(&crowd.late[key]) >= FIFTY);
+		late += load_relaxed(&crowd.late[key]);
+	}
+	return late;
+}
+
+/* Again where a node did not reply within a second, and what it did is not known: that many
+ * are too many for a small machine with other things to do. */
+static void admits_fifty(const char *name, struct gale_rule rule)
+{
+	unsigned attempt = 0, late;
+	char own[24];
+
+	do {
+		snprintf(own, sizeof(own), "%s%u", name, attempt);
+		late = comes_once(own, rule);
+		print_message("%s: %u late\n", own, late);
+	} while (late > 0 && ++attempt < ATTEMPTS);
+	assert_int_equal(late, 0);
 }
 
 static void two_hundred_at_a_limit_of_fifty_admit_fifty(void **state)

@@ -22,6 +22,7 @@
 #include "tests/support/clock.h"
 #include "tests/support/customs.h"
 #include "tests/support/fake_time.h"
+#include "tests/support/late.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
 
@@ -208,7 +209,7 @@ static bool ask_all(const struct place *places, const char *key, uint64_t cost)
 	for (int i = 0; i < PLACES; i++) {
 		answers[i] = gale_wait(places[i].node->seat, places[i].limiter, key, 1,
 		                       cost, WITHIN);
-		if (answers[i].why == GALE_WHY_LATE || answers[i].why == GALE_WHY_DOWN)
+		if (is_late(answers[i]))
 			return false;
 		same_answer(&answers[i], &answers[0]);
 	}
