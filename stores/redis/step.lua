@@ -39,8 +39,8 @@
 -- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,
 -- number, granted, out, tag and its part, 48 bytes.
 --
--- Functions are made anew by each call, and cost it: they are few, and what is seldom
--- needed is made where it is.
+-- Functions are made anew by each call, and cost a lend alone a fifth of it: so what most calls
+-- are is done with hardly any, and those that the rest needs are made when there is some.
 local list = unpack
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
 local sub, fmod = string.sub, math.fmod
@@ -86,17 +86,80 @@ end
 
 -- Most of a call's keys expire at the same instant, and to spell it takes a while.
 local spelt, instant
-local function keep(key, value, expires, new)
-	if expires <= now then
-		call('DEL', key)
-		return
-	end
+local function spell(expires)
 	if spelt ~= expires then
 		spelt, instant = expires, string.format('%.0f',
 			math.ceil((expires + (expires - now) * 0.75 + 4 * SECOND) / 1000))
 	end
-	if new then return call('SET', key, value, 'PXAT', instant, new) end
-	call('SET', key, value, 'PXAT', instant)
+	return instant
+end
+
+-- The quick way: a lend, and lends that follow it by its rule, of keys that no job before was of.
+-- What they have in common is looked at once, and the values of those that follow are read at once.
+-- What is not as simple is left for the long way; and then so are the lends behind it that follow
+-- none, as their keys may be those of what is left.
+local reply, rest, i = { ARGV[1], now }, nil, 2
+local lead, head, mark, early, limit, period, first, node, from, to, begins, ends, values
+for argument = 3, #ARGV do
+	local jobs = ARGV[argument]
+	local verb, from_byte, to_byte, found = sub(jobs, 1, 1), 2, 2, {}
+	if verb == 'm' then
+		to_byte = #jobs
+		-- It may not be let, or a key be on its way to another node: then each is read by itself.
+		values = values or try('MGET', list(KEYS, 2))
+		found = values
+	elseif verb == 'l' then
+		from_byte, to_byte = 58, 58
+		lead, from = sub(jobs, 1, 57), nil
+		head, mark, early, limit, period, first, node = unpack('<ddddddd', jobs, 2)
+		if period > 0 and now >= early then
+			local past = fmod(now - first, period) -- first < period starts one of them
+			if past < 0 then past = past + period end
+			from, to = now - past, now - past + period
+			if from < 0 then from = 0 end
+			begins, ends = pack('<I8I8I8', head, mark, from), pack('<I8I8', from, 0)
+		end
+	end
+	local quick = from and (verb == 'm' or verb == 'l' and not rest)
+	for at = from_byte, to_byte, 32 do
+		local key, value, told = KEYS[i], found[i - 1], nil
+		if quick then
+			local number, units = unpack('<dd', jobs, at)
+			if value == nil then value = try('GET', key) end
+			local size = value and #value
+			if not size then
+				told = units <= limit and call('SET', key, pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, from,
+					units, node, number, units, units, from, 0), 'PXAT', spell(to), 'NX') and -units
+			elseif (size == 80 or size > 80 and size <= 416 and size % 48 == 32) and
+			   sub(value, 1, 24) == begins and sub(value, 65, 80) == ends then
+				local used, its_node, last, granted, out = unpack('<I8I8I8I8I8', value, 25)
+				if its_node == node and number > last and used > 0 and units <= limit - used then
+					call('SETRANGE', key, USED_AT,
+						pack('<I8I8I8I8I8', used + units, node, number, units, out + units))
+					told = value
+					if size == 80 and last > 0 and granted <= out and out <= used then
+						told = -used - units -- who is told the value looks at all that himself
+					end
+				end
+			end
+		end
+		if not told then
+			rest = rest or {}
+			rest[#rest + 1] = { i, verb == 'm' and lead .. sub(jobs, at, at + 31) or jobs, value }
+		end
+		reply[i + 1] = told or 0
+		i = i + 1
+	end
+end
+if not rest then return reply end
+
+-- The long way.
+local function keep(key, value, expires)
+	if expires <= now then
+		call('DEL', key)
+	else
+		call('SET', key, value, 'PXAT', spell(expires))
+	end
 end
 
 -- What stands there is not the rule's: it is another's, or nobody's.
@@ -336,63 +399,15 @@ local function whole(verb, key, job)
 	return ''
 end
 
-local reply, lead, values = { ARGV[1], now }
-
--- Lends by the rule of the one before, of keys that no job before was of: most calls are such.
--- What they have in common is looked at once, and their values are read at once.  What is not
--- as simple goes the long way.
-local function follow(i, jobs)
-	local head, mark, early, limit, period, first = unpack('<dddddd', lead, 2)
-	local past = fmod(now - first, period)
-	if past < 0 then past = past + period end
-	local from, to, its_rule = now - past, now - past + period, pack('<I8I8', head, mark)
-	if from < 0 then from = 0 end
-	if now < early then from = nil end
-	-- It may not be let, or a key be on its way to another node: then each is read by itself.
-	values = values or try('MGET', list(KEYS, 2))
-	for at = 2, #jobs, 40 do
-		local key, value, told = KEYS[i], values[i - 1], nil
-		local node, number, units = unpack('<ddd', jobs, at)
-		if value and #value >= 80 and #value <= 416 and sub(value, 1, 16) == its_rule then
-			local start, used, its_node, last, granted, out, tag, part =
-				unpack('<I8I8I8I8I8I8I8I8', value, 17)
-			if start == from and tag == from and its_node == node and number > last and
-			   used > 0 and units <= limit - used and #value % 48 == 32 then
-				call('SETRANGE', key, USED_AT,
-					pack('<I8I8I8I8I8', used + units, node, number, units, out + units))
-				told = value
-				if #value == 80 and part == 0 and last > 0 and granted <= out and out <= used then
-					told = -used - units -- who is told the value looks at all that himself
-				end
-			end
-		elseif not value and from and units <= limit then
-			value = pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, from, units,
-				node, number, units, units, from, 0)
-			told = keep(key, value, to, 'NX') and -units -- or else it is of another type
-			value = nil
-		end
-		reply[i + 1] = told or window('l', key, sub(lead, 1, 49) .. sub(jobs, at, at + 39), value)
-		i = i + 1
-	end
-	return i
-end
-
-local i = 2
-for at = 3, #ARGV do
-	local job = ARGV[at]
-	local verb = sub(job, 1, 1)
-	if verb == 'm' then
-		i = follow(i, job)
+for at = 1, #rest do
+	local place, job, value = list(rest[at])
+	local verb, key = sub(job, 1, 1), KEYS[place]
+	if verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
+		reply[place + 1] = window(verb, key, job, value)
+	elseif verb == 'S' or verb == 'L' or verb == 'G' then
+		reply[place + 1] = meter(verb, key, job)
 	else
-		if verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
-			lead = job
-			reply[i + 1] = window(verb, KEYS[i], job)
-		elseif verb == 'S' or verb == 'L' or verb == 'G' then
-			reply[i + 1] = meter(verb, KEYS[i], job)
-		else
-			reply[i + 1] = whole(verb, KEYS[i], job)
-		end
-		i = i + 1
+		reply[place + 1] = whole(verb, key, job)
 	end
 end
 return reply

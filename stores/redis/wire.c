@@ -8,8 +8,8 @@
  *
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
- *     m  lends from windows by the rule of the lend before, of keys that no job before is
- *        of: of each what it asks for
+ *     m  lends from windows to the node of the lend before, by its rule, of keys that no
+ *        job before is of: of each what it asks for
  *     r  read                x  swap                   d  drop
  *
  * Room for the whole command is made first; what is written then cannot fail.
@@ -28,7 +28,7 @@
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
 #define PACKED_MOST 160
-#define ASK_NUMBERS 5
+#define ASK_NUMBERS 4
 #define WINDOW_NUMBERS 11          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 
@@ -356,7 +356,6 @@ static void pack_step(struct packed *packed, const struct remote_job *job,
 
 static void pack_ask(struct packed *packed, const struct remote_job *job)
 {
-	pack_number(packed, job->ask.node);
 	pack_number(packed, job->ask.number);
 	pack_number(packed, job->ask.want);
 	pack_number(packed, job->ask.least);
@@ -368,6 +367,7 @@ static void pack_lend_window(struct packed *packed, const struct remote_job *job
 {
 	pack_letter(packed, 'l');
 	pack_window(packed, job);
+	pack_number(packed, job->ask.node);
 	pack_ask(packed, job);
 	pack_rest_of_window(packed, job->rule, now_us);
 }
@@ -480,6 +480,7 @@ static bool lends_from_window(const struct remote_job *job)
 static bool follows(const struct remote_job *job, const struct remote_job *before)
 {
 	return lends_from_window(job) && lends_from_window(before) &&
+	       job->ask.node == before->ask.node &&
 	       remote_same_rule(job->rule, before->rule) &&
 	       job->not_before_us == before->not_before_us;
 }

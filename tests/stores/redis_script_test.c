@@ -551,7 +551,7 @@ static void lends_by_other_parameters_are_refused(void **state)
 	job(&s, 1, REMOTE_LEND, "k");
 	s.jobs[1].ask.number = 2;
 	assert_int_equal(call(&s, 2), REDIS_TOLD);
-	assert_int_equal(s.told[0].code, REMOTE_DONE);
+	assert_int_equal(s.told[0].code, REMOTE_LENT);
 	assert_int_equal(s.told[1].code, REMOTE_CHANGED);
 	scene_close(&s);
 }
@@ -667,7 +667,8 @@ static void expect_same_grants(const struct remote_told *a, const struct remote_
 {
 	struct lend_answer first, second;
 
-	assert_true(a->code == b->code || a->code == REMOTE_LENT);
+	assert_int_equal(a->code == REMOTE_LENT ? REMOTE_DONE : a->code,
+	                 b->code == REMOTE_LENT ? REMOTE_DONE : b->code);
 	remote_explain_lend(job, a, &first);
 	remote_explain_lend(job, b, &second);
 	assert_int_equal(first.result, second.result);
@@ -679,11 +680,45 @@ static void expect_same_grants(const struct remote_told *a, const struct remote_
 	assert_int_equal(first.grant.retry_us == 0, second.grant.retry_us == 0);
 }
 
-/* Whatever stands there. */
-static void a_lend_that_follows_is_the_same_as_alone(void **state)
+/* What came of a lend. */
+struct came {
+	struct remote_told told;
+	redisReply *value; /* that is there now */
+	int64_t expiry;
+};
+
+static void came_of(struct scene *s, size_t i, const char *key, const uint8_t *bytes,
+                    size_t count, struct came *ret_came)
 {
+	ret_came->told = s->told[i];
+	if (ret_came->told.code !=
+	    REMOTE_LENT) /* the reply is freed before it is looked at */
+		ret_came->told.before = (struct remote_bytes){
+			bytes, ret_came->told.code == REMOTE_DONE ? count : 0
+		};
+	ret_came->value = value_of(key);
+	ret_came->expiry = expiry_of(key);
+	assert_int_equal(ret_came->value->type, REDIS_REPLY_STRING);
+}
+
+static void expect_same_came(const struct came *came, const struct came *other,
+                             const struct remote_job *job)
+{
+	uint64_t apart_us = other->told.now_us - came->told.now_us;
+
+	expect_same_grants(&came->told, &other->told, job);
+	assert_int_equal(came->value->len, other->value->len);
+	assert_memory_equal(came->value->str, other->value->str, other->value->len);
+	assert_in_range(came->expiry - other->expiry, 0, apart_us / 1000 + 1);
+}
+
+/* As one that follows another, alone, and behind a job that is no lend: the last goes the
+ * long way.  Whatever stands there. */
+static void a_lend_is_the_same_whichever_way_it_goes(void **state)
+{
+	static const char *const keys[] = { "follows", "alone", "behind" };
 	struct chance c = { 1 };
-	uint64_t as_number = 0, then;
+	uint64_t as_number = 0;
 	struct scene s;
 
 	(void)state;
@@ -693,38 +728,107 @@ static void a_lend_that_follows_is_the_same_as_alone(void **state)
 		uint64_t from = s.told[0].now_us - s.told[0].now_us % HOUR;
 		uint8_t bytes[VALUE_MOST] = { 0 };
 		size_t count = some_window(&c, &s, from, bytes);
-		struct remote_told followed;
-		redisReply *value, *other;
+		struct came came[3];
 
 		redis_talk_do(&talk, "DEL " PREFIX "{b00}:another");
-		set_value("k", bytes, count);
-		set_value("alone", bytes, count);
-		lend_of(&s, 0, "another");
-		lend_of(&s, 1, "k");
-		assert_int_equal(call(&s, 2), REDIS_TOLD);
-		followed = s.told[1];
-		as_number += followed.code == REMOTE_LENT;
-		if (followed.code != REMOTE_LENT)
-			followed.before = (struct remote_bytes){
-				bytes, followed.code == REMOTE_DONE ? count : 0
-			};
-		value = value_of("k");
-		then = s.told[0].now_us;
-		lend_of(&s, 0, "alone");
-		assert_int_equal(call(&s, 1), REDIS_TOLD);
-		expect_same_grants(&followed, &s.told[0], &s.jobs[0]);
-		other = value_of("alone");
-		assert_int_equal(value->type, REDIS_REPLY_STRING);
-		assert_int_equal(other->type, REDIS_REPLY_STRING);
-		assert_int_equal(value->len, other->len);
-		assert_memory_equal(value->str, other->str, other->len);
-		assert_in_range(expiry_of("k") - expiry_of("alone"), 0,
-		                (s.told[0].now_us - then) / 1000 + 1);
-		redis_reply_free(value);
-		redis_reply_free(other);
+		for (size_t i = 0; i < 3; i++)
+			set_value(keys[i], bytes, count);
+		for (size_t i = 0; i < 3; i++) {
+			job(&s, 0, REMOTE_READ, "another");
+			if (i == 0)
+				lend_of(&s, 0, "another");
+			lend_of(&s, i != 1, keys[i]);
+			assert_int_equal(call(&s, i == 1 ? 1 : 2), REDIS_TOLD);
+			came_of(&s, i != 1, keys[i], bytes, count, &came[i]);
+		}
+		assert_int_equal(came[0].told.code, came[1].told.code);
+		as_number += came[0].told.code == REMOTE_LENT;
+		expect_same_came(&came[0], &came[2], &s.jobs[1]);
+		expect_same_came(&came[1], &came[2], &s.jobs[1]);
+		for (size_t i = 0; i < 3; i++)
+			redis_reply_free(came[i].value);
 	}
 	assert_in_range(as_number, 20, 2900);
 	scene_close(&s);
+}
+
+#define JOBS 12
+#define DECADE GALE_DAYS(3650)
+
+static void some_job(struct scene *s, struct chance *c, size_t i, const char *key,
+                     uint64_t from)
+{
+	static const enum remote_verb verbs[] = {
+		REMOTE_LEND, REMOTE_LEND, REMOTE_LEND, REMOTE_LEND, REMOTE_LEND,
+		REMOTE_BACK, REMOTE_STEP, REMOTE_READ, REMOTE_DROP
+	};
+
+	job(s, i, verbs[chance_below(c, 9)], key);
+	s->jobs[i].cost = chance_between(c, 1, 3);
+	s->jobs[i].ask = (struct lease_ask){ .node = chance_one_in(c, 5) ? 2 : 1,
+		                             .number = s->nonce * JOBS + i + 1,
+		                             .want = chance_between(c, 1, 8),
+		                             .least = 1,
+		                             .spent = chance_below(c, 2) };
+	s->jobs[i].tag.us = from;
+}
+
+static void expect_same_told(const struct remote_told *a, const struct remote_told *b,
+                             const struct remote_job *job)
+{
+	if (job->verb == REMOTE_LEND) {
+		expect_same_grants(a, b, job);
+		return;
+	}
+	assert_int_equal(a->code, b->code);
+	assert_int_equal(a->before.count, b->before.count);
+	if (a->before.count > 0)
+		assert_memory_equal(a->before.bytes, b->before.bytes, a->before.count);
+}
+
+static void expect_same_value(const char *key, const char *other)
+{
+	redisReply *value = value_of(key), *its = value_of(other);
+
+	assert_int_equal(value->type, its->type);
+	assert_int_equal(value->len, its->len);
+	if (value->type == REDIS_REPLY_STRING)
+		assert_memory_equal(value->str, its->str, its->len);
+	redis_reply_free(value);
+	redis_reply_free(its);
+}
+
+/* Whatever of it goes the quick way: jobs of one key are done in their order. */
+static void a_call_does_what_its_jobs_do_one_by_one(void **state)
+{
+	static const char *const keys[] = { "a", "b", "c", "d" };
+	static const char *const others[] = { "A", "B", "C", "D" };
+	uint64_t now = servers_time(), from = now - now % DECADE;
+	struct chance c = { 1 };
+	struct scene s, one;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(60, DECADE));
+	scene_open(&one, gale_fixed_window(60, DECADE));
+	for (size_t n = 0; n < 1000; n++) {
+		size_t which[JOBS], count = chance_between(&c, 1, JOBS);
+
+		for (size_t i = 0; i < count; i++) {
+			which[i] = chance_below(&c, 4);
+			some_job(&s, &c, i, keys[which[i]], from);
+		}
+		assert_int_equal(call(&s, count), REDIS_TOLD);
+		for (size_t i = 0; i < count; i++) {
+			one.jobs[0] = s.jobs[i];
+			one.jobs[0].key = bytes_of(others[which[i]]);
+			assert_int_equal(call(&one, 1), REDIS_TOLD);
+			expect_same_told(&s.told[i], &one.told[0], &s.jobs[i]);
+		}
+		for (size_t i = 0; i < 4; i++)
+			expect_same_value(keys[i], others[i]);
+	}
+	scene_close(&s);
+	scene_close(&one);
 }
 
 /* ---- Swaps ----------------------------------------------------------------------- */
@@ -1030,7 +1134,8 @@ int main(void)
 		cmocka_unit_test(other_parameters_are_refused),
 		cmocka_unit_test(lends_by_other_parameters_are_refused),
 		cmocka_unit_test(garbage_is_an_answer),
-		cmocka_unit_test(a_lend_that_follows_is_the_same_as_alone),
+		cmocka_unit_test(a_lend_is_the_same_whichever_way_it_goes),
+		cmocka_unit_test(a_call_does_what_its_jobs_do_one_by_one),
 		cmocka_unit_test(a_swap_needs_what_it_was),
 		cmocka_unit_test(a_value_that_is_too_long_is_not_read),
 		cmocka_unit_test(another_generation_changes_nothing),
