@@ -86,8 +86,7 @@ static inline struct wish wish_of(struct gale_seat *seat, struct gale_limiter *l
  * returned. */
 struct found {
 	enum local how;
-	uint64_t word;
-	mono now;
+	struct told told;
 };
 
 static ALWAYS_INLINE bool is_decided(const struct found *found)
@@ -98,10 +97,10 @@ static ALWAYS_INLINE bool is_decided(const struct found *found)
 static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
                                             struct purse *purse)
 {
-	struct found found = { LOCAL_UNKNOWN, 0, wish->now };
+	struct found found = { .how = LOCAL_UNKNOWN };
 
 	found.how = local_try(&wish->limiter->lender, purse, wish->seat->number,
-	                      wish->now, wish->cost, &found.word);
+	                      wish->now, wish->cost, &found.told);
 	if (found.how != LOCAL_UNKNOWN)
 		seat_count(wish->seat,
 		           found.how == LOCAL_TAKEN ? COUNT_ALLOWED : COUNT_REFUSED);
@@ -112,7 +111,7 @@ static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
 static ALWAYS_INLINE struct found find_and_try(const struct wish *wish)
 {
 	struct gale_seat *seat = wish->seat;
-	struct found found = { LOCAL_UNKNOWN, 0, wish->now };
+	struct found found = { .how = LOCAL_UNKNOWN };
 	struct purse *purse;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
@@ -128,9 +127,9 @@ static ALWAYS_INLINE struct found find_and_try(const struct wish *wish)
 static inline struct gale_answer answer_from(const struct lender *lender,
                                              const struct found *found)
 {
-	if (LIKELY(found->how == LOCAL_TAKEN))
-		return LOCAL_ALLOW(lender, found->word, found->now);
-	return LOCAL_DENY(lender, found->word, found->now);
+	if (found->how == LOCAL_TAKEN)
+		return LOCAL_ALLOW(lender, found->told);
+	return LOCAL_DENY(lender, found->told);
 }
 
 /* A pacer's: from the burst, or a place of the block. */
@@ -224,7 +223,7 @@ static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
                                                      const struct lender *lender,
                                                      const struct found *found)
 {
-	if (LIKELY(found->how == LOCAL_TAKEN))
+	if (found->how == LOCAL_TAKEN)
 		seat_count(seat, COUNT_ALLOWED);
 	else
 		seat_count(seat, COUNT_REFUSED);
@@ -234,9 +233,9 @@ static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
 static ALWAYS_INLINE struct found take_quickly(mono now, struct purse *purse,
                                                struct cell *cell, uint64_t cost)
 {
-	struct found found = { .how = LOCAL_UNKNOWN, .now = now };
+	struct found found = { .how = LOCAL_UNKNOWN };
 
-	found.how = local_try_word(purse, cell, now, cost, &found.word);
+	found.how = local_try_word(purse, cell, now, cost, &found.told);
 	return found;
 }
 
@@ -291,11 +290,11 @@ static ALWAYS_INLINE struct found look_up(struct gale_seat *seat, mono now,
 
 /* Has it no cells, and too little that all share? */
 static ALWAYS_INLINE bool still_refuses(struct purse *purse, mono now, uint64_t cost,
-                                        uint64_t *ret_word)
+                                        struct told *ret_told)
 {
 	return LIKELY(!load_relaxed(&purse->split)) &&
 	       LIKELY(credit_units(load_relaxed(&purse->credit)) < cost) &&
-	       LIKELY(purse_refuses(purse, now, cost, ret_word));
+	       LIKELY(local_refuse(purse, now, cost, ret_told) == LOCAL_REFUSED);
 }
 
 /* What was put there without a cell is there to refuse: when it does not, it is looked up. */
@@ -303,7 +302,7 @@ static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
                                                const struct purse_name *name,
                                                uint64_t cost, uint64_t forgotten)
 {
-	struct found found = { .how = LOCAL_ELSEWHERE, .now = now };
+	struct found found = { .how = LOCAL_ELSEWHERE };
 	struct pocket_place *place;
 
 	if (!pocket_may_have(name->key_len) ||
@@ -313,9 +312,9 @@ static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
 	if (!LIKELY(place != NULL))
 		return found;
 	purse_use(place->purse);
-	if (LIKELY(place->cell != NULL))
+	if (place->cell)
 		return take_quickly(now, place->purse, place->cell, cost);
-	if (LIKELY(still_refuses(place->purse, now, cost, &found.word)))
+	if (LIKELY(still_refuses(place->purse, now, cost, &found.told)))
 		found.how = LOCAL_REFUSED;
 	else
 		place->purse = NULL;
@@ -465,7 +464,7 @@ static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
 
 		if (LIKELY(is_decided(&found))) {
 			local_tell(&ret_answers[i], &limiter->lender, found.how,
-			           found.word, found.now);
+			           found.told);
 			seat_count(seat, found.how == LOCAL_TAKEN ? COUNT_ALLOWED
 			                                          : COUNT_REFUSED);
 			continue;

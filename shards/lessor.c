@@ -35,7 +35,7 @@ bool lessor_settle(struct purse *purse, struct ask *ask, mono now)
 {
 	struct store_op *op = &ask->op;
 	enum local how;
-	uint64_t word;
+	struct told told;
 
 	purse_use(purse);
 	if (ask->lender->lending == LENDING_PLACES &&
@@ -43,10 +43,10 @@ bool lessor_settle(struct purse *purse, struct ask *ask, mono now)
 		lessor_finish(ask, STORE_DONE);
 		return true;
 	}
-	how = local_try(ask->lender, purse, NO_SEAT, now, op->cost, &word);
+	how = local_try(ask->lender, purse, NO_SEAT, now, op->cost, &told);
 	if (how == LOCAL_UNKNOWN)
 		return false;
-	local_tell(&op->answer, ask->lender, how, word, now);
+	local_tell(&op->answer, ask->lender, how, told);
 	lessor_finish(ask, STORE_DONE);
 	return true;
 }

@@ -184,7 +184,7 @@ bool purse_place(struct purse *purse, mono now, uint64_t cost,
 	uint64_t word;
 
 	if (credit_take(&purse->credit, now, cost, &word)) {
-		*ret_answer = LOCAL_ALLOW(purse->lender, word, now);
+		*ret_answer = LOCAL_ALLOW(purse->lender, told_of(word, now));
 		return true;
 	}
 	return block && block_take(block, now, cost, ret_answer);

@@ -153,7 +153,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 {
 	uint32_t number = (uint32_t)(seat - s->seats);
 	struct purse *purse;
-	uint64_t word;
+	struct told told;
 
 	reader_enter(&s->grace, &seat->reader);
 	purse = root_find_near(s->root, name);
@@ -167,7 +167,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	if (purse) {
 		purse_use(purse);
 		must_hold(purse->head[0] == *name->key);
-		if (local_try_word(purse, local_cell(purse, number), now, 1, &word) ==
+		if (local_try_word(purse, local_cell(purse, number), now, 1, &told) ==
 		    LOCAL_TAKEN)
 			seat->taken++;
 	}
@@ -339,13 +339,13 @@ static struct pocket_place look(struct seat *seat, const struct purse_name *name
 static void ask_at_hand(struct seat *seat, const struct purse_name *name)
 {
 	struct pocket_place place;
-	uint64_t word;
+	struct told told;
 
 	reader_enter(&s->grace, &seat->reader);
 	place = look(seat, name);
 	if (place.purse) {
 		must_hold(place.purse->head[0] == *name->key);
-		if (local_try_word(place.purse, place.cell, now, 1, &word) ==
+		if (local_try_word(place.purse, place.cell, now, 1, &told) ==
 		    LOCAL_TAKEN)
 			seat->taken++;
 	}
@@ -413,13 +413,13 @@ static void hold(struct seat *seat)
 static void seat_holds(void)
 {
 	struct seat *seat = &s->seats[0];
-	uint64_t word;
+	struct told told;
 
 	hold(seat);
 	if (!seat->held)
 		return;
 	must_hold(seat->held->head[0] == 0); /* Y3 */
-	if (local_try_word(seat->held, local_cell(seat->held, 0), now, 1, &word) ==
+	if (local_try_word(seat->held, local_cell(seat->held, 0), now, 1, &told) ==
 	    LOCAL_TAKEN)
 		seat->taken++;
 	purse_unpin(seat->held);
