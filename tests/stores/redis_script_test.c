@@ -691,6 +691,10 @@ static void came_of(struct scene *s, size_t i, const char *key, const uint8_t *b
                     size_t count, struct came *ret_came)
 {
 	ret_came->told = s->told[i];
+	if (ret_came->told.code == REMOTE_DONE) {
+		assert_int_equal(ret_came->told.before.count, count);
+		assert_memory_equal(ret_came->told.before.bytes, bytes, count);
+	}
 	if (ret_came->told.code !=
 	    REMOTE_LENT) /* the reply is freed before it is looked at */
 		ret_came->told.before = (struct remote_bytes){
@@ -742,6 +746,7 @@ static void a_lend_is_the_same_whichever_way_it_goes(void **state)
 			came_of(&s, i != 1, keys[i], bytes, count, &came[i]);
 		}
 		assert_int_equal(came[0].told.code, came[1].told.code);
+		assert_int_not_equal(came[2].told.code, REMOTE_LENT); /* its way */
 		as_number += came[0].told.code == REMOTE_LENT;
 		expect_same_came(&came[0], &came[2], &s.jobs[1]);
 		expect_same_came(&came[1], &came[2], &s.jobs[1]);
