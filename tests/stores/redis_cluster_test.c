@@ -183,9 +183,12 @@ static unsigned comes_once(const char *name, struct gale_rule rule)
 	node_close(&crowd.node);
 	for (int key = 0; key < KEYS; key++) {
 		unsigned allowed = load_relaxed(&crowd.allowed[key]);
+		unsigned denied = load_relaxed(&crowd.denied[key]);
 
 		assert_in_range(allowed, 0, FIFTY);
-		assert_true(allowed + load_relaxed(&crowd.late[key]) >= FIFTY);
+		assert_in_range(denied, 0, CROWD - FIFTY);
+		assert_int_equal(allowed + denied + load_relaxed(&crowd.late[key]),
+		                 CROWD);
 		late += load_relaxed(&crowd.late[key]);
 	}
 	return late;

@@ -760,22 +760,28 @@ static void a_lend_is_the_same_whichever_way_it_goes(void **state)
 #define JOBS 12
 #define DECADE GALE_DAYS(3650)
 
+/* Of one key and the next the rule is mostly another; some are asked twice by one number, and
+ * some before their instant. */
 static void some_job(struct scene *s, struct chance *c, size_t i, const char *key,
-                     uint64_t from)
+                     const struct rule *rule)
 {
 	static const enum remote_verb verbs[] = {
 		REMOTE_LEND, REMOTE_LEND, REMOTE_LEND, REMOTE_LEND, REMOTE_LEND,
 		REMOTE_BACK, REMOTE_STEP, REMOTE_READ, REMOTE_DROP
 	};
+	uint64_t now = servers_time();
 
 	job(s, i, verbs[chance_below(c, 9)], key);
+	s->jobs[i].rule = rule;
 	s->jobs[i].cost = chance_between(c, 1, 3);
-	s->jobs[i].ask = (struct lease_ask){ .node = chance_one_in(c, 5) ? 2 : 1,
-		                             .number = s->nonce * JOBS + i + 1,
-		                             .want = chance_between(c, 1, 8),
-		                             .least = 1,
-		                             .spent = chance_below(c, 2) };
-	s->jobs[i].tag.us = from;
+	s->jobs[i].ask =
+	    (struct lease_ask){ .node = chance_one_in(c, 5) ? 2 : 1,
+		                .number = s->nonce * JOBS + i + !chance_one_in(c, 6),
+		                .want = chance_between(c, 1, 8),
+		                .least = 1,
+		                .spent = chance_below(c, 2) };
+	s->jobs[i].tag.us = now - now % DECADE;
+	s->jobs[i].not_before_us = chance_one_in(c, 8) ? now + HOUR : 0;
 }
 
 static void expect_same_told(const struct remote_told *a, const struct remote_told *b,
@@ -808,19 +814,23 @@ static void a_call_does_what_its_jobs_do_one_by_one(void **state)
 {
 	static const char *const keys[] = { "a", "b", "c", "d" };
 	static const char *const others[] = { "A", "B", "C", "D" };
-	uint64_t now = servers_time(), from = now - now % DECADE;
+	const struct gale_rule other = gale_fixed_window(30, DECADE);
+	const struct rule *rules[2];
 	struct chance c = { 1 };
 	struct scene s, one;
 
 	(void)state;
 	scene_open(&s, gale_fixed_window(60, DECADE));
-	scene_open(&one, gale_fixed_window(60, DECADE));
-	for (size_t n = 0; n < 1000; n++) {
+	scene_open(&one, other);
+	rules[0] = &s.rule;
+	rules[1] = &one.rule;
+	for (size_t n = 0; n < 2000; n++) {
 		size_t which[JOBS], count = chance_between(&c, 1, JOBS);
 
 		for (size_t i = 0; i < count; i++) {
 			which[i] = chance_below(&c, 4);
-			some_job(&s, &c, i, keys[which[i]], from);
+			some_job(&s, &c, i, keys[which[i]],
+			         rules[chance_one_in(&c, 8) ^ (which[i] % 2)]);
 		}
 		assert_int_equal(call(&s, count), REDIS_TOLD);
 		for (size_t i = 0; i < count; i++) {
