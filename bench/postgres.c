@@ -230,7 +230,7 @@ static void make(struct turns *turns, unsigned call)
 		upsert_ahead();
 		break;
 	case LEASES_AHEAD:
-		asker_lend_ahead(&few, AHEAD_BATCHES);
+		asker_lend_ahead(&few, AHEAD_BATCHES, /* under_way= */ 2);
 		break;
 	case STEPS:
 		asker_step(&few, TOGETHER);

@@ -40,8 +40,10 @@ static void on_done(struct store_home *home, struct store_call *call,
 /* A server that has just been started grants nothing until a second has passed. */
 static void wait_for_first(struct asker *asker)
 {
-	for (int i = 0; i < 100 && !asker->granted; i++) {
-		wake_wait_on(asker->home.watch_fd, &asker->poller,
+	uint64_t deadline_ns = patience_now_ns() + PATIENCE_NS;
+
+	while (!asker->granted && patience_now_ns() < deadline_ns) {
+		wake_wait_on(asker->home.watch.epoll_fd, &asker->poller,
 		             patience_now_ns() + SLEEP_NS);
 		asker_lend(asker, 1);
 	}
@@ -65,7 +67,8 @@ void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
 	asker->home.on_answer = on_answer;
 	asker->home.on_done = on_done;
 	asker->home.clock = &boot.clock;
-	asker->home.watch_fd = epoll_create1(EPOLL_CLOEXEC);
+	asker->home.watch.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	asker->home.watch.early = true;
 	asker->store = server_open(&config);
 	bench_expect(asker->store && rule_compile(&rule, &asker->rule) == GALE_ERR_OK,
 	             "a store");
@@ -83,7 +86,7 @@ static void wait_for(struct asker *asker, unsigned count)
 
 	(void)store->ops->turn(store, &asker->home, now_of(asker));
 	while (asker->answered < count) {
-		wake_wait_on(asker->home.watch_fd, &asker->poller,
+		wake_wait_on(asker->home.watch.epoll_fd, &asker->poller,
 		             patience_now_ns() + SLEEP_NS);
 		(void)store->ops->turn(store, &asker->home, now_of(asker));
 	}
@@ -153,18 +156,19 @@ void asker_step(struct asker *asker, unsigned count)
 }
 
 /* Answers come in the order of the batches. */
-void asker_lend_ahead(struct asker *asker, unsigned batches)
+void asker_lend_ahead(struct asker *asker, unsigned batches, unsigned under_way)
 {
-	struct lot lots[2];
+	struct lot lots[UNDER_WAY_MOST];
 
 	asker->answered = 0;
-	begin(asker, &lots[0], TOGETHER);
-	for (unsigned i = 1; i < batches; i++) {
-		begin(asker, &lots[i % 2], TOGETHER);
+	for (unsigned i = 0; i < batches; i++) {
+		begin(asker, &lots[i % under_way], TOGETHER);
+		if (i + 1 < under_way)
+			continue;
 		wait_for(asker, TOGETHER);
 		asker->answered -= TOGETHER;
 	}
-	wait_for(asker, TOGETHER);
+	wait_for(asker, (under_way - 1) * TOGETHER);
 }
 
 static void run(struct bench *b, void (*ask)(struct asker *, unsigned), unsigned count)

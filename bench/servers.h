@@ -13,6 +13,7 @@
 #include "stores/server.h"
 
 #define TOGETHER 64 /* asks in one call */
+#define UNDER_WAY_MOST 4
 
 /* A store, and who asks it. */
 struct asker {
@@ -31,9 +32,8 @@ void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys);
 
 /* Asks for so many leases, of one key each, in one call; waits for the answers. */
 void asker_lend(struct asker *asker, unsigned count);
-/* TOGETHER leases, so many times; the next ones are asked for before the answers to the last are
- * waited for. */
-void asker_lend_ahead(struct asker *asker, unsigned batches);
+/* TOGETHER leases, so many times; so many calls are under way at once, at most UNDER_WAY_MOST. */
+void asker_lend_ahead(struct asker *asker, unsigned batches, unsigned under_way);
 /* So many steps, as leases. */
 void asker_step(struct asker *asker, unsigned count);
 

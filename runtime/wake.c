@@ -112,10 +112,25 @@ static uint64_t give_way(struct poller *poller, uint64_t before)
 	return now;
 }
 
-static bool comes_while_polled(int fd, int other_fd, struct poller *poller,
-                               uint64_t deadline_ns)
+/* Whether one of two descriptors, or an epoll, has something to tell now. */
+struct look {
+	int fd, other_fd;
+	bool on_epoll;
+};
+
+static bool has_come(const struct look *look)
 {
 	static const struct timespec at_once;
+	struct epoll_event event;
+
+	if (look->on_epoll)
+		return epoll_wait(look->fd, &event, 1, 0) > 0;
+	return either_comes(look->fd, look->other_fd, &at_once);
+}
+
+static bool comes_while_polled(const struct look *look, struct poller *poller,
+                               uint64_t deadline_ns)
+{
 	uint64_t now, end_ns;
 
 	if (!poller || poller->poll_ns == 0)
@@ -125,7 +140,7 @@ static bool comes_while_polled(int fd, int other_fd, struct poller *poller,
 	if (deadline_ns < end_ns)
 		end_ns = deadline_ns;
 	for (; now < end_ns && now >= poller->rests_ns; now = give_way(poller, now))
-		if (either_comes(fd, other_fd, &at_once))
+		if (has_come(look))
 			return true;
 	return false;
 }
@@ -137,12 +152,13 @@ static void sleep_for_either(int fd, int other_fd, uint64_t deadline_ns)
 	(void)either_comes(fd, other_fd, until(deadline_ns, &left));
 }
 
-/* To poll the epoll has the kernel look twice at what it tells of.  Where there is no wait by
- * nanoseconds, in a libc, a kernel before Linux 5.11 or behind a filter, that must do. */
+/* To poll the epoll has the kernel look twice at what it tells of, and again once who polled has
+ * taken what it tells but once.  Where there is no wait by nanoseconds, in a libc, a kernel before
+ * Linux 5.11 or behind a filter, that must do. */
 static void sleep_on(int epoll_fd, uint64_t deadline_ns)
 {
-#ifdef GALE_HAS_EPOLL_PWAIT2
 	struct epoll_event event;
+#ifdef GALE_HAS_EPOLL_PWAIT2
 	struct timespec left;
 
 	if (epoll_pwait2(epoll_fd, &event, 1, until(deadline_ns, &left), NULL) >= 0 ||
@@ -150,6 +166,7 @@ static void sleep_on(int epoll_fd, uint64_t deadline_ns)
 		return;
 #endif
 	sleep_for_either(epoll_fd, -1, deadline_ns);
+	(void)epoll_wait(epoll_fd, &event, 1, 0);
 }
 
 void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns)
@@ -160,12 +177,16 @@ void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns)
 void wake_wait_for_either(int fd, int other_fd, struct poller *poller,
                           uint64_t deadline_ns)
 {
-	if (!comes_while_polled(fd, other_fd, poller, deadline_ns))
+	const struct look look = { fd, other_fd, /* on_epoll= */ false };
+
+	if (!comes_while_polled(&look, poller, deadline_ns))
 		sleep_for_either(fd, other_fd, deadline_ns);
 }
 
 void wake_wait_on(int epoll_fd, struct poller *poller, uint64_t deadline_ns)
 {
-	if (!comes_while_polled(epoll_fd, -1, poller, deadline_ns))
+	const struct look look = { epoll_fd, -1, /* on_epoll= */ true };
+
+	if (!comes_while_polled(&look, poller, deadline_ns))
 		sleep_on(epoll_fd, deadline_ns);
 }

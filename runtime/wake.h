@@ -22,6 +22,13 @@ struct wake {
 	int64_t owed; /* writes that the owner knows of, and has not read */
 };
 
+/* An epoll that somebody sleeps on, for whoever has something to tell.  early: he is to be told,
+ * too, what lets him wake before there is anything to do; such a thing is told once. */
+struct watch {
+	int epoll_fd; /* -1: nobody does */
+	bool early;
+};
+
 bool wake_open(struct wake *wake);
 void wake_close(struct wake *wake);
 void wake_raise(struct wake *wake);

@@ -466,7 +466,7 @@ bool lessor_open(struct lessor *lessor, const struct lessor_config *config)
 	lessor->home.on_done = lessor_on_done;
 	lessor->home.number = config->shard;
 	lessor->home.clock = config->clock;
-	lessor->home.watch_fd = -1;
+	lessor->home.watch.epoll_fd = -1;
 	lessor->evictor.evict = evict;
 	lessor->evictor.gone = gone;
 	list_init(&lessor->free_errands);
@@ -541,7 +541,7 @@ static void drain(struct lessor *lessor) ON(actor_role)
 		before = now;
 		due = lessor_turn(lessor, now);
 		if (lessor_turn_stores(lessor, now).ns < NEVER_DUE.ns)
-			wake_wait_on(lessor->home.watch_fd, NULL,
+			wake_wait_on(lessor->home.watch.epoll_fd, NULL,
 			             patience_now_ns() + FLUSH_PAUSE_NS);
 		now = clock_now(lessor->config.clock);
 	} while (--turns > 0 && !lessor_is_idle(lessor) &&
@@ -558,7 +558,7 @@ static void flush(struct lessor *lessor) ON(actor_role)
 	while (lessor_turn_stores(lessor, clock_now(lessor->config.clock)).ns <
 	           NEVER_DUE.ns &&
 	       patience_now_ns() < deadline_ns)
-		wake_wait_on(lessor->home.watch_fd, NULL,
+		wake_wait_on(lessor->home.watch.epoll_fd, NULL,
 		             patience_now_ns() + FLUSH_PAUSE_NS);
 }
 

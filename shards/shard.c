@@ -111,7 +111,8 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 		lessor_free(&shard->lessor);
 		return GALE_ERR_SYSTEM;
 	}
-	shard->lessor.home.watch_fd = shard->actor.watch_fd;
+	shard->lessor.home.watch =
+	    (struct watch){ shard->actor.watch_fd, /* early= */ with_thread };
 	if (!with_thread || actor_start(&shard->actor, name, poll_ns))
 		return GALE_ERR_OK;
 	shard_close(shard);

@@ -419,15 +419,15 @@ struct kind {
 	struct port *port;
 };
 
-static struct wire *kind_wire(struct server_kind *self, int watch_fd)
+static struct wire *kind_wire(struct server_kind *self, struct watch watch)
 {
 	struct kind *kind = (struct kind *)self;
 	struct office *office = kind->office;
 	struct virtual_wire *wire = room_new(sizeof(*wire));
 
-	(void)watch_fd;
+	(void)watch;
 	wire->wire.ops = &wire_ops;
-	wire->wire.watch_fd = -1;
+	wire->wire.watch.epoll_fd = -1;
 	wire->office = office;
 	wire->port = kind->port;
 	wire->inbox_end = &wire->inbox;

@@ -25,12 +25,12 @@ static size_t bytes_of(uint32_t shards)
 
 static bool open_way(struct server_kind *kind, struct client_config *config)
 {
-	int watch_fd = config->home->watch_fd;
+	struct watch watch = config->home->watch;
 
 	if (kind->map)
-		config->map = kind->map(kind, watch_fd);
+		config->map = kind->map(kind, watch);
 	else
-		config->wire = kind->wire(kind, watch_fd);
+		config->wire = kind->wire(kind, watch);
 	return config->map || config->wire;
 }
 

@@ -14,9 +14,9 @@
 /* What the server is: how to reach it, and in which tongue. */
 struct server_kind {
 	/* NULL, or what to use instead of one wire: the server is many. */
-	struct map *(*map)(struct server_kind *self, int watch_fd);
+	struct map *(*map)(struct server_kind *self, struct watch watch);
 	/* A wire to it, not connected yet; NULL without memory. */
-	struct wire *(*wire)(struct server_kind *self, int watch_fd);
+	struct wire *(*wire)(struct server_kind *self, struct watch watch);
 	void (*free)(struct server_kind *self);
 };
 

@@ -41,6 +41,7 @@
 #include "engine/clock.h"
 #include "engine/lease.h"
 #include "engine/rule.h"
+#include "runtime/wake.h"
 
 /* A limiter's name and a user's key, so joined that no two pairs look alike. */
 #define STORE_KEY_MAX (1 + GALE_NAME_MAX + GALE_KEY_MAX)
@@ -127,7 +128,7 @@ struct store_home {
 	                enum store_result result);
 	uint32_t number;          /* of the shard */
 	struct gale_clock *clock; /* of begin and lend: what time it is there */
-	int watch_fd; /* an epoll that the shard sleeps on; -1: it does not */
+	struct watch watch;       /* what the shard sleeps on: store_ops.turn */
 };
 
 struct store {

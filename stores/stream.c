@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -74,22 +75,35 @@ bool stream_unix(const char *path, struct stream_address *ret_address)
 
 /* ---- Connecting ------------------------------------------------------------------ */
 
-void stream_init(struct stream *stream, int watch_fd)
+void stream_init(struct stream *stream, struct watch watch)
 {
-	*stream = (struct stream){ .watch_fd = watch_fd, .fd = -1 };
+	*stream = (struct stream){ .watch = watch, .fd = -1, .early_fd = -1 };
 }
 
 static bool watch(struct stream *stream, int verb, bool wants_out)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (stream->watch_fd < 0 ||
+	if (stream->watch.epoll_fd < 0 ||
 	    (verb == EPOLL_CTL_MOD && wants_out == stream->wants_out))
 		return true;
 	if (wants_out)
 		event.events |= EPOLLOUT;
 	stream->wants_out = wants_out;
-	return epoll_ctl(stream->watch_fd, verb, stream->fd, &event) == 0;
+	return epoll_ctl(stream->watch.epoll_fd, verb, stream->fd, &event) == 0;
+}
+
+/* The other end of a socket of this machine tells that it takes what was sent: whoever sleeps
+ * until it answers wakes while it works on that (spec/decisions/0020).  An epoll tells only once
+ * of one descriptor, so this is a copy.  Without one he wakes later. */
+static void watch_early(struct stream *stream)
+{
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+
+	stream->early_fd = fcntl(stream->fd, F_DUPFD_CLOEXEC, 0);
+	if (stream->early_fd >= 0)
+		(void)epoll_ctl(stream->watch.epoll_fd, EPOLL_CTL_ADD, stream->early_fd,
+		                &event);
 }
 
 /* Small calls go out at once, and a silent network is noticed. */
@@ -116,23 +130,32 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	if ((connect(stream->fd, (const struct sockaddr *)&address->bytes,
 	             address->count) == 0 ||
 	     errno == EINPROGRESS) &&
-	    watch(stream, EPOLL_CTL_ADD, /* wants_out= */ true))
+	    watch(stream, EPOLL_CTL_ADD, /* wants_out= */ true)) {
+		if (family == AF_UNIX && stream->watch.early)
+			watch_early(stream);
 		return true;
+	}
 	stream_close(stream);
 	return false;
 }
 
 /* An epoll forgets a descriptor that is closed, but not while a child of the host's has
  * a copy: it would go on telling of it, and nobody could stop it. */
+static void drop(const struct stream *stream, int *fd)
+{
+	if (*fd >= 0 && stream->watch.epoll_fd >= 0)
+		(void)epoll_ctl(stream->watch.epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void stream_close(struct stream *stream)
 {
 	int error = errno;
 
-	if (stream->fd >= 0 && stream->watch_fd >= 0)
-		(void)epoll_ctl(stream->watch_fd, EPOLL_CTL_DEL, stream->fd, NULL);
-	if (stream->fd >= 0)
-		close(stream->fd);
-	stream->fd = -1;
+	drop(stream, &stream->early_fd);
+	drop(stream, &stream->fd);
 	stream->is_open = false;
 	errno = error;
 }

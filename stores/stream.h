@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "runtime/wake.h"
+
 #define STREAM_ADDRESSES_MOST 16
 
 struct stream_address {
@@ -37,13 +39,14 @@ enum stream_state {
 };
 
 struct stream {
-	int watch_fd; /* an epoll that its descriptor is in; -1: none */
-	int fd;       /* -1: not connected */
+	struct watch watch; /* that its descriptor is in */
+	int fd;             /* -1: not connected */
+	int early_fd;       /* a copy of it, that tells early; -1: none */
 	bool is_open;
 	bool wants_out; /* the epoll has been told so */
 };
 
-void stream_init(struct stream *stream, int watch_fd);
+void stream_init(struct stream *stream, struct watch watch);
 /* False, with errno, if it cannot even begin. */
 bool stream_connect(struct stream *stream, const struct stream_address *address);
 void stream_close(struct stream *stream);

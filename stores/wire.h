@@ -28,6 +28,7 @@
 #include <stdbool.h>
 
 #include "engine/clock.h"
+#include "runtime/wake.h"
 #include "stores/remote.h"
 
 #define WIRE_TEXT 160         /* of what is wrong, at most */
@@ -102,8 +103,8 @@ struct wire_ops {
 struct wire {
 	const struct wire_ops *ops;
 	struct wire_home *home;
-	int watch_fd;    /* an epoll that its descriptor is to be in; -1: none */
-	bool by_buckets; /* see above */
+	struct watch watch; /* that its descriptor is to be in */
+	bool by_buckets;    /* see above */
 
 	/* While it opens, or a batch is under way: when it wants to be turned though nothing
 	 * is heard; 0: it does not. */

@@ -106,7 +106,7 @@ static void unwatch(struct link *link)
 {
 	if (link->watched < 0)
 		return;
-	(void)epoll_ctl(link->wire.watch_fd, EPOLL_CTL_DEL, link->watched, NULL);
+	(void)epoll_ctl(link->wire.watch.epoll_fd, EPOLL_CTL_DEL, link->watched, NULL);
 	close(link->watched);
 	link->watched = -1;
 }
@@ -116,14 +116,14 @@ static bool watch(struct link *link, uint32_t events)
 	struct epoll_event event = { .events = events };
 	bool is_new = link->watched < 0;
 
-	if (link->wire.watch_fd < 0 || (!is_new && events == link->events))
+	if (link->wire.watch.epoll_fd < 0 || (!is_new && events == link->events))
 		return true;
 	if (is_new)
 		link->watched = fcntl(PQsocket(link->conn), F_DUPFD_CLOEXEC, 0);
 	link->events = events;
-	return link->watched >= 0 &&
-	       epoll_ctl(link->wire.watch_fd, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-	                 link->watched, &event) == 0;
+	return link->watched >= 0 && epoll_ctl(link->wire.watch.epoll_fd,
+	                                       is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+	                                       link->watched, &event) == 0;
 }
 
 static void watch_or_give_up(struct link *link, uint32_t events)
@@ -657,7 +657,7 @@ static const struct wire_ops link_ops = {
 	.free = link_free,
 };
 
-static struct wire *link_new(struct server_kind *self, int watch_fd)
+static struct wire *link_new(struct server_kind *self, struct watch watch)
 {
 	struct kind *kind = (struct kind *)self;
 	struct link *link = memory_take(kind->allocator, sizeof(*link));
@@ -665,7 +665,7 @@ static struct wire *link_new(struct server_kind *self, int watch_fd)
 	if (!link)
 		return NULL;
 	link->wire.ops = &link_ops;
-	link->wire.watch_fd = watch_fd;
+	link->wire.watch = watch;
 	link->kind = kind;
 	link->phase = BROKEN;
 	link->watched = -1;

@@ -49,7 +49,7 @@ struct cluster {
 	struct redis_intake intake;
 	struct node nodes[MAP_NODES_MOST];
 	uint32_t owners[MAP_BUCKETS];
-	int watch_fd;
+	struct watch watch;
 };
 
 /* ---- Keys ------------------------------------------------------------------------ */
@@ -490,8 +490,8 @@ static uint32_t map_moved(struct map *map, uint8_t bucket, uint32_t node,
 static struct wire *map_wire(struct map *map, uint32_t node)
 {
 	struct cluster *cluster = (struct cluster *)map;
-	struct wire *wire = redis_link_to(cluster->site, &cluster->nodes[node].address,
-	                                  cluster->watch_fd);
+	struct wire *wire =
+	    redis_link_to(cluster->site, &cluster->nodes[node].address, cluster->watch);
 
 	cluster->nodes[node].has_wire |= wire != NULL;
 	return wire;
@@ -528,7 +528,7 @@ static const struct map_ops map_ops = {
 	.free = map_free,
 };
 
-struct map *redis_cluster_map(struct redis_site *site, int watch_fd)
+struct map *redis_cluster_map(struct redis_site *site, struct watch watch)
 {
 	struct cluster *cluster = memory_take(site->allocator, sizeof(*cluster));
 
@@ -541,7 +541,7 @@ struct map *redis_cluster_map(struct redis_site *site, int watch_fd)
 	cluster->out.allocator = site->allocator;
 	cluster->next = MAP_NODES_MOST; /* those of the URL first */
 	memset(cluster->owners, 0xff, sizeof(cluster->owners)); /* MAP_NOWHERE */
-	cluster->watch_fd = watch_fd;
-	stream_init(&cluster->stream, watch_fd);
+	cluster->watch = watch;
+	stream_init(&cluster->stream, watch);
 	return &cluster->map;
 }

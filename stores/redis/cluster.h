@@ -32,6 +32,6 @@ uint8_t redis_bucket(const uint8_t *key, size_t count);
 uint16_t redis_slot(uint8_t bucket);
 
 /* NULL without memory. */
-struct map *redis_cluster_map(struct redis_site *site, int watch_fd);
+struct map *redis_cluster_map(struct redis_site *site, struct watch watch);
 
 #endif

@@ -6,14 +6,14 @@
 #include "stores/redis/cluster.h"
 #include "stores/redis/link.h"
 
-static struct wire *kind_wire(struct server_kind *self, int watch_fd)
+static struct wire *kind_wire(struct server_kind *self, struct watch watch)
 {
-	return redis_link((struct redis_site *)self, watch_fd);
+	return redis_link((struct redis_site *)self, watch);
 }
 
-static struct map *kind_map(struct server_kind *self, int watch_fd)
+static struct map *kind_map(struct server_kind *self, struct watch watch)
 {
-	return redis_cluster_map((struct redis_site *)self, watch_fd);
+	return redis_cluster_map((struct redis_site *)self, watch);
 }
 
 static void kind_free(struct server_kind *self)

@@ -658,31 +658,31 @@ static void open_scout(struct link *link)
 		.sentinels = &link->found,
 		.service = site->service,
 		.password = site->sentinel_password,
-		.watch_fd = link->wire.watch_fd,
+		.watch = link->wire.watch,
 	};
 
 	scout_open(&link->scout, &config);
 }
 
-static struct link *link_new(struct redis_site *site, int watch_fd)
+static struct link *link_new(struct redis_site *site, struct watch watch)
 {
 	struct link *link = memory_take(site->allocator, sizeof(*link));
 
 	if (!link)
 		return NULL;
 	link->wire.ops = &link_ops;
-	link->wire.watch_fd = watch_fd;
+	link->wire.watch = watch;
 	link->site = site;
 	link->phase = BROKEN;
 	link->out.allocator = site->allocator;
-	stream_init(&link->stream, watch_fd);
+	stream_init(&link->stream, watch);
 	return link;
 }
 
 struct wire *redis_link_to(struct redis_site *site, const struct stream_address *node,
-                           int watch_fd)
+                           struct watch watch)
 {
-	struct link *link = link_new(site, watch_fd);
+	struct link *link = link_new(site, watch);
 
 	if (!link)
 		return NULL;
@@ -691,9 +691,9 @@ struct wire *redis_link_to(struct redis_site *site, const struct stream_address 
 	return &link->wire;
 }
 
-struct wire *redis_link(struct redis_site *site, int watch_fd)
+struct wire *redis_link(struct redis_site *site, struct watch watch)
 {
-	struct link *link = link_new(site, watch_fd);
+	struct link *link = link_new(site, watch);
 
 	if (!link)
 		return NULL;

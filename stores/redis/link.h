@@ -33,10 +33,10 @@
 #include "stores/redis/site.h"
 
 /* A wire to the server, or to the one that its sentinels name.  NULL without memory. */
-struct wire *redis_link(struct redis_site *site, int watch_fd);
+struct wire *redis_link(struct redis_site *site, struct watch watch);
 
 /* A wire to one node of a cluster, which is by buckets.  NULL without memory. */
 struct wire *redis_link_to(struct redis_site *site, const struct stream_address *node,
-                           int watch_fd);
+                           struct watch watch);
 
 #endif

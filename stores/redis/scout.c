@@ -17,7 +17,7 @@ void scout_open(struct scout *scout, const struct scout_config *config)
 {
 	*scout = (struct scout){ .config = *config };
 	scout->out.allocator = config->allocator;
-	stream_init(&scout->stream, config->watch_fd);
+	stream_init(&scout->stream, config->watch);
 }
 
 /* The next one is asked at the next turn; when none has answered, after a while. */

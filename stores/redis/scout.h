@@ -28,7 +28,7 @@ struct scout_config {
 	const struct names_found *sentinels; /* at least one; others when it likes */
 	const char *service;
 	const char *password; /* of the sentinels; "": none */
-	int watch_fd;
+	struct watch watch;
 };
 
 struct scout {

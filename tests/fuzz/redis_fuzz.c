@@ -113,9 +113,9 @@ static void answer_politely(const uint8_t *bytes, size_t count)
 			say_text(rows[i].answer);
 }
 
-void stream_init(struct stream *stream, int watch_fd)
+void stream_init(struct stream *stream, struct watch watch)
 {
-	*stream = (struct stream){ .watch_fd = watch_fd, .fd = -1 };
+	*stream = (struct stream){ .watch = watch, .fd = -1 };
 }
 
 /* Whose names begin alike are the same. */

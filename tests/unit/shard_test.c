@@ -60,7 +60,7 @@ static void count_answer(struct ask_home *self, struct ask *ask)
 	atomic_fetch_add(&scene.answers, 1); /* gives the ask back */
 }
 
-static void scene_open(bool wakes_itself)
+static void scene_open_with(bool with_thread, bool wakes_itself)
 {
 	scene.chore.run = count_chore;
 	scene.home.answered = count_answer;
@@ -76,9 +76,14 @@ static void scene_open(bool wakes_itself)
 					.grace = &scene.grace,
 					.max_purses = 1,
 				    },
-	                            &scene.chore, /* with_thread= */ true,
+	                            &scene.chore, with_thread,
 	                            /* poll_ns= */ 0),
 	                 GALE_ERR_OK);
+}
+
+static void scene_open(bool wakes_itself)
+{
+	scene_open_with(/* with_thread= */ true, wakes_itself);
 }
 
 static void scene_close(void)
@@ -137,12 +142,25 @@ static void a_wake_that_comes_while_the_chore_runs_is_not_lost(void **state)
 	scene_close();
 }
 
+/* A host that turns it would be woken for nothing, by what nobody takes from its epoll. */
+static void only_its_own_thread_is_woken_early(void **state)
+{
+	(void)state;
+	scene_open(false);
+	assert_true(scene.shard.lessor.home.watch.early);
+	scene_close();
+	scene_open_with(/* with_thread= */ false, false);
+	assert_false(scene.shard.lessor.home.watch.early);
+	scene_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asks_do_not_bring_the_chore),
 		cmocka_unit_test(a_wake_brings_the_chore),
 		cmocka_unit_test(a_wake_that_comes_while_the_chore_runs_is_not_lost),
+		cmocka_unit_test(only_its_own_thread_is_woken_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

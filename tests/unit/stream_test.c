@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /*
  * stream_test.c -- a socket of ours does nothing to its host: no signal when the other end
- * has gone (H5), nothing left to programs that the host becomes (H6), no waiting.
+ * has gone (H5), nothing left to programs that the host becomes (H6), no waiting; and its epoll
+ * tells what it should.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -31,15 +33,15 @@ static struct scene {
 	char folder[32];
 	char path[64];
 	int listener;
+	int epoll_fd;
 	struct stream stream;
 	int other; /* end of it */
 } s;
 
-static int open_scene(void **state)
+static void open_scene(bool early)
 {
 	struct stream_address address;
 
-	(void)state;
 	strcpy(s.folder, "/tmp/gale-stream-XXXXXX");
 	must(mkdtemp(s.folder) != NULL);
 	snprintf(s.path, sizeof(s.path), "%s/socket", s.folder);
@@ -48,11 +50,26 @@ static int open_scene(void **state)
 	must(bind(s.listener, (const struct sockaddr *)&address.bytes, address.count) ==
 	     0);
 	must(listen(s.listener, 1) == 0);
-	stream_init(&s.stream, /* watch_fd= */ -1);
+	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	must(s.epoll_fd >= 0);
+	stream_init(&s.stream, (struct watch){ s.epoll_fd, early });
 	must(stream_connect(&s.stream, &address));
 	s.other = accept4(s.listener, NULL, NULL, SOCK_CLOEXEC);
 	must(s.other >= 0);
 	must(stream_turn(&s.stream) == STREAM_OPEN);
+}
+
+static int open_late(void **state)
+{
+	(void)state;
+	open_scene(/* early= */ false);
+	return 0;
+}
+
+static int open_early(void **state)
+{
+	(void)state;
+	open_scene(/* early= */ true);
 	return 0;
 }
 
@@ -61,6 +78,7 @@ static int close_scene(void **state)
 	(void)state;
 	stream_close(&s.stream);
 	close(s.listener);
+	close(s.epoll_fd);
 	must(unlink(s.path) == 0 && rmdir(s.folder) == 0);
 	return 0;
 }
@@ -148,14 +166,81 @@ static void what_nobody_reads_is_not_waited_for(void **state)
 	close(s.other);
 }
 
+/* ---- What its epoll tells -------------------------------------------------------- */
+
+static uint32_t told(void)
+{
+	struct epoll_event event = { .events = 0 };
+
+	return epoll_wait(s.epoll_fd, &event, 1, 0) > 0 ? event.events : 0;
+}
+
+static void say_and_take(void)
+{
+	uint8_t bytes[4];
+
+	must(stream_send(&s.stream, (const uint8_t *)"PING", 4) == 4);
+	assert_int_equal(told(), 0);
+	must(recv(s.other, bytes, sizeof(bytes), 0) == sizeof(bytes));
+}
+
+static void who_sleeps_is_told_once_that_it_was_taken(void **state)
+{
+	(void)state;
+	while (told() != 0) /* that there is room, at first */
+		;
+	for (int i = 0; i < 3; i++) {
+		say_and_take();
+		assert_int_equal(told(), EPOLLOUT);
+		assert_int_equal(told(), 0);
+	}
+	must(send(s.other, "PONG", 4, MSG_NOSIGNAL) == 4);
+	assert_int_equal(told(), EPOLLIN);
+	assert_int_equal(told(), EPOLLIN);
+	close(s.other);
+}
+
+static void who_does_not_is_told_of_nothing_but_answers(void **state)
+{
+	(void)state;
+	say_and_take();
+	assert_int_equal(told(), 0);
+	must(send(s.other, "PONG", 4, MSG_NOSIGNAL) == 4);
+	assert_int_equal(told(), EPOLLIN);
+	close(s.other);
+}
+
+/* A child of the host's has copies of all descriptors. */
+static void what_is_closed_is_told_of_no_more(void **state)
+{
+	int copies[2] = { dup(s.stream.fd), dup(s.stream.early_fd) };
+	uint8_t bytes[4];
+
+	(void)state;
+	must(copies[0] >= 0 && copies[1] >= 0);
+	stream_close(&s.stream);
+	must(send(copies[0], "PING", 4, MSG_NOSIGNAL) == 4);
+	must(recv(s.other, bytes, sizeof(bytes), 0) == sizeof(bytes));
+	must(send(s.other, "PONG", 4, MSG_NOSIGNAL) == 4);
+	assert_int_equal(told(), 0);
+	close(copies[0]);
+	close(copies[1]);
+	close(s.other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_late, close_scene)
+#define TEST_EARLY(name) cmocka_unit_test_setup_teardown(name, open_early, close_scene)
 		cmocka_unit_test(an_address_that_is_spelt_out_is_not_looked_up),
 		TEST(sending_to_nobody_is_no_signal),
 		TEST(it_ends_with_the_program_and_never_waits),
 		TEST(what_nobody_reads_is_not_waited_for),
+		TEST_EARLY(who_sleeps_is_told_once_that_it_was_taken),
+		TEST(who_does_not_is_told_of_nothing_but_answers),
+		TEST_EARLY(what_is_closed_is_told_of_no_more),
+#undef TEST_EARLY
 #undef TEST
 	};
 

@@ -19,6 +19,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -343,6 +344,22 @@ static void check_raised_on(int fd)
 	assert_in_range(patience_now_ns() - before, 0, TOO_LONG_NS / 2);
 }
 
+/* What is told but once does not end two waits. */
+static bool is_told_once(int epoll_fd, struct poller *poller)
+{
+	struct epoll_event writable = { .events = EPOLLOUT | EPOLLET }, event;
+	uint64_t begin = patience_now_ns();
+	int fd = eventfd(0, EFD_CLOEXEC);
+	bool once;
+
+	must(fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &writable) == 0);
+	wake_wait_on(epoll_fd, poller, begin + TOO_LONG_NS);
+	once = patience_now_ns() - begin < TOO_LONG_NS / 2 &&
+	       epoll_wait(epoll_fd, &event, 1, 0) == 0;
+	close(fd);
+	return once;
+}
+
 /* From here on the kernel has no wait on an epoll by nanoseconds, or gives that reason. */
 static void refuse_that_wait(int reason)
 {
@@ -373,7 +390,9 @@ static int wait_without(void *arg)
 	must(ended >= begin + 5000000); /* it slept */
 	wake_raise(&wake);
 	wake_wait_on(epoll_fd, NULL, ended + TOO_LONG_NS);
-	return patience_now_ns() - ended < TOO_LONG_NS / 2 ? 0 : 1;
+	must(patience_now_ns() - ended < TOO_LONG_NS / 2);
+	wake_clear(&wake);
+	return is_told_once(epoll_fd, NULL) ? 0 : 1;
 }
 
 static void a_wait_on_an_epoll_does_without_the_kernels(void **state)
@@ -405,6 +424,17 @@ static void a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells(void **stat
 	check_deadline_on(epoll_fd);
 	close(epoll_fd);
 	wake_close(&wake);
+}
+
+static void what_is_told_once_ends_one_wait(void **state)
+{
+	struct poller poller = { .poll_ns = FOREVER_NS };
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)state;
+	assert_true(is_told_once(epoll_fd, NULL));
+	assert_true(is_told_once(epoll_fd, &poller));
+	close(epoll_fd);
 }
 
 /* ---- Ping-pong ------------------------------------------------------------------- */
@@ -663,6 +693,7 @@ int main(void)
 		cmocka_unit_test(who_is_kept_from_its_processor_rests),
 		cmocka_unit_test(who_rests_sleeps_at_once),
 		cmocka_unit_test(a_wait_on_an_epoll_does_without_the_kernels),
+		cmocka_unit_test(what_is_told_once_ends_one_wait),
 		cmocka_unit_test(
 		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
 		cmocka_unit_test(
