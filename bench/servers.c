@@ -68,7 +68,7 @@ void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
 	asker->home.on_done = on_done;
 	asker->home.clock = &boot.clock;
 	asker->home.watch.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	asker->home.watch.early = true;
+	asker->home.watch.early = wake_early_pays();
 	asker->store = server_open(&config);
 	bench_expect(asker->store && rule_compile(&rule, &asker->rule) == GALE_ERR_OK,
 	             "a store");

@@ -13,7 +13,7 @@
 #include "stores/server.h"
 
 #define TOGETHER 64 /* asks in one call */
-#define UNDER_WAY_MOST 4
+#define UNDER_WAY_MOST 8
 
 /* A store, and who asks it. */
 struct asker {

@@ -33,6 +33,7 @@
 
 #define KEPT_NS 200000 /* a processor, by whoever is no server that answers */
 #define REST_NS 100000000
+#define LOOK_NS 5000 /* who was told early; to sleep and be woken takes as long */
 
 bool wake_open(struct wake *wake)
 {
@@ -152,6 +153,25 @@ static void sleep_for_either(int fd, int other_fd, uint64_t deadline_ns)
 	(void)either_comes(fd, other_fd, until(deadline_ns, &left));
 }
 
+bool wake_early_pays(void)
+{
+	cpu_set_t processors;
+
+	CPU_ZERO(&processors);
+	return sched_getaffinity(0, sizeof(processors), &processors) != 0 ||
+	       CPU_COUNT(&processors) > 1;
+}
+
+/* Something is about to come. */
+static void look_a_moment(int epoll_fd)
+{
+	uint64_t end_ns = patience_now_ns() + LOOK_NS;
+	struct epoll_event event;
+
+	while (epoll_wait(epoll_fd, &event, 1, 0) == 0 && patience_now_ns() < end_ns)
+		;
+}
+
 /* To poll the epoll has the kernel look twice at what it tells of, and again once who polled has
  * taken what it tells but once.  Where there is no wait by nanoseconds, in a libc, a kernel before
  * Linux 5.11 or behind a filter, that must do. */
@@ -160,9 +180,12 @@ static void sleep_on(int epoll_fd, uint64_t deadline_ns)
 	struct epoll_event event;
 #ifdef GALE_HAS_EPOLL_PWAIT2
 	struct timespec left;
+	int count;
 
-	if (epoll_pwait2(epoll_fd, &event, 1, until(deadline_ns, &left), NULL) >= 0 ||
-	    errno == EINTR)
+	count = epoll_pwait2(epoll_fd, &event, 1, until(deadline_ns, &left), NULL);
+	if (count == 1 && event.data.u64 == WATCH_EARLY)
+		look_a_moment(epoll_fd);
+	if (count >= 0 || errno == EINTR)
 		return;
 #endif
 	sleep_for_either(epoll_fd, -1, deadline_ns);

@@ -23,11 +23,16 @@ struct wake {
 };
 
 /* An epoll that somebody sleeps on, for whoever has something to tell.  early: he is to be told,
- * too, what lets him wake before there is anything to do; such a thing is told once. */
+ * too, that something is about to come; that is told once, as WATCH_EARLY. */
 struct watch {
 	int epoll_fd; /* -1: nobody does */
 	bool early;
 };
+#define WATCH_EARLY UINT64_C(1) /* an event's data; of any other it is 0 */
+
+/* Whether it is any good to be told early: who sleeps, and who it is that answers, may each have
+ * a processor. */
+bool wake_early_pays(void);
 
 bool wake_open(struct wake *wake);
 void wake_close(struct wake *wake);

@@ -112,7 +112,8 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
 		return GALE_ERR_SYSTEM;
 	}
 	shard->lessor.home.watch =
-	    (struct watch){ shard->actor.watch_fd, /* early= */ with_thread };
+	    (struct watch){ shard->actor.watch_fd,
+		            /* early= */ with_thread && wake_early_pays() };
 	if (!with_thread || actor_start(&shard->actor, name, poll_ns))
 		return GALE_ERR_OK;
 	shard_close(shard);

@@ -98,7 +98,8 @@ static bool watch(struct stream *stream, int verb, bool wants_out)
  * of one descriptor, so this is a copy.  Without one he wakes later. */
 static void watch_early(struct stream *stream)
 {
-	struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET,
+		                     .data.u64 = WATCH_EARLY };
 
 	stream->early_fd = fcntl(stream->fd, F_DUPFD_CLOEXEC, 0);
 	if (stream->early_fd >= 0)

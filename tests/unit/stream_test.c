@@ -172,7 +172,10 @@ static uint32_t told(void)
 {
 	struct epoll_event event = { .events = 0 };
 
-	return epoll_wait(s.epoll_fd, &event, 1, 0) > 0 ? event.events : 0;
+	if (epoll_wait(s.epoll_fd, &event, 1, 0) <= 0)
+		return 0;
+	assert_int_equal(event.data.u64 == WATCH_EARLY, event.events == EPOLLOUT);
+	return event.events;
 }
 
 static void say_and_take(void)

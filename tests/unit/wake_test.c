@@ -347,7 +347,9 @@ static void check_raised_on(int fd)
 /* What is told but once does not end two waits. */
 static bool is_told_once(int epoll_fd, struct poller *poller)
 {
-	struct epoll_event writable = { .events = EPOLLOUT | EPOLLET }, event;
+	struct epoll_event writable = { .events = EPOLLOUT | EPOLLET,
+		                        .data.u64 = WATCH_EARLY },
+			   event;
 	uint64_t begin = patience_now_ns();
 	int fd = eventfd(0, EFD_CLOEXEC);
 	bool once;
@@ -435,6 +437,29 @@ static void what_is_told_once_ends_one_wait(void **state)
 	assert_true(is_told_once(epoll_fd, NULL));
 	assert_true(is_told_once(epoll_fd, &poller));
 	close(epoll_fd);
+}
+
+static int early_pays_on(void *arg)
+{
+	cpu_set_t before, few;
+	unsigned last = 0;
+
+	(void)arg;
+	must(sched_getaffinity(0, sizeof(before), &before) == 0);
+	must(wake_early_pays() == (CPU_COUNT(&before) > 1));
+	for (unsigned i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &before))
+			last = i;
+	CPU_ZERO(&few);
+	CPU_SET(last, &few);
+	must(sched_setaffinity(0, sizeof(few), &few) == 0);
+	return wake_early_pays() ? 1 : 0;
+}
+
+static void nobody_is_woken_early_on_his_own_processor(void **state)
+{
+	(void)state;
+	assert_int_equal(child_run(early_pays_on, NULL), 0);
 }
 
 /* ---- Ping-pong ------------------------------------------------------------------- */
@@ -694,6 +719,7 @@ int main(void)
 		cmocka_unit_test(who_rests_sleeps_at_once),
 		cmocka_unit_test(a_wait_on_an_epoll_does_without_the_kernels),
 		cmocka_unit_test(what_is_told_once_ends_one_wait),
+		cmocka_unit_test(nobody_is_woken_early_on_his_own_processor),
 		cmocka_unit_test(
 		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
 		cmocka_unit_test(
