@@ -4,8 +4,8 @@
  * redis.c -- what does an ask of a Redis server cost, over what the server itself takes?
  *
  * On the server's own socket; links.c has the same from further away.  How many leases a second
- * calls of 64 get is measured with UNDER_WAY_MOST of them under way, as a shard sends the next
- * without waiting for the last; one call at a time stands beside it.  Calls take turns
+ * calls of 64 get is measured with one call at a time, and with UNDER_WAY_MOST under way, as a
+ * shard sends the next without waiting for the last.  Calls take turns
  * (turns.h): one at a time they are mostly two processes going to sleep and being woken, and
  * what that takes changes from one second to the next.
  *
@@ -168,9 +168,9 @@ static const struct turns_figure figures[] = {
 	  1.25 },
 	{ "redis/64 steps to least script, 64 deep", STEPS, true, LEAST_PIPELINED,
 	  1.25 },
-	{ "redis/one of 64 to one at a time", LEASES, true, LEASE, 0 },
+	{ "redis/one of 64 to one at a time", LEASES, true, LEASE, 1 / 25.0 },
 	{ "redis/one of 64 to one at a time, 1,000,000 keys", LEASES_OF_MANY, true,
-	  LEASE, 0 },
+	  LEASE, 1 / 13.0 },
 	{ "redis/one of 64, eight calls under way, to one at a time", LEASES_AHEAD,
 	  true, LEASE, 1 / 25.0 },
 	{ "redis/one of 64, eight calls under way, to one at a time, 1,000,000 keys",

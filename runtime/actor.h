@@ -33,7 +33,7 @@ struct actor {
 	const struct actor_ops *ops;
 	struct mailbox mailbox;
 	struct wake wake;
-	int watch_fd; /* an epoll: readable when it is awake, or what else it watches is */
+	int watch_fd; /* an epoll, struct watch: tells that it is awake, or what else it watches */
 	pthread_t thread;
 	struct poller poller; /* its thread */
 	bool has_thread;

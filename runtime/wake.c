@@ -33,7 +33,7 @@
 
 #define KEPT_NS 200000 /* a processor, by whoever is no server that answers */
 #define REST_NS 100000000
-#define LOOK_NS 5000 /* who was told early; to sleep and be woken takes as long */
+#define LOOK_NS 5000 /* who was told early; to sleep and be woken takes longer */
 
 bool wake_open(struct wake *wake)
 {
@@ -125,7 +125,8 @@ static bool has_come(const struct look *look)
 	struct epoll_event event;
 
 	if (look->on_epoll)
-		return epoll_wait(look->fd, &event, 1, 0) > 0;
+		return epoll_wait(look->fd, &event, 1, 0) > 0 &&
+		       event.data.u64 != WATCH_EARLY; /* he looks on anyway */
 	return either_comes(look->fd, look->other_fd, &at_once);
 }
 
@@ -172,24 +173,38 @@ static void look_a_moment(int epoll_fd)
 		;
 }
 
-/* To poll the epoll has the kernel look twice at what it tells of, and again once who polled has
- * taken what it tells but once.  Where there is no wait by nanoseconds, in a libc, a kernel before
- * Linux 5.11 or behind a filter, that must do. */
+#ifdef GALE_HAS_EPOLL_PWAIT2
+static int wait_by_kernel(int epoll_fd, struct epoll_event *event, uint64_t deadline_ns)
+{
+	struct timespec left;
+
+	return epoll_pwait2(epoll_fd, event, 1, until(deadline_ns, &left), NULL);
+}
+#else
+static int wait_by_kernel(int epoll_fd, struct epoll_event *event, uint64_t deadline_ns)
+{
+	(void)epoll_fd;
+	(void)event;
+	(void)deadline_ns;
+	errno = ENOSYS;
+	return -1;
+}
+#endif
+
+/* To poll the epoll has the kernel look twice at what it tells of.  Where there is no wait by
+ * nanoseconds, in a libc, a kernel before Linux 5.11 or behind a filter, that must do; what is
+ * told but once has then to be taken. */
 static void sleep_on(int epoll_fd, uint64_t deadline_ns)
 {
 	struct epoll_event event;
-#ifdef GALE_HAS_EPOLL_PWAIT2
-	struct timespec left;
-	int count;
+	int count = wait_by_kernel(epoll_fd, &event, deadline_ns);
 
-	count = epoll_pwait2(epoll_fd, &event, 1, until(deadline_ns, &left), NULL);
+	if (count < 0 && errno != EINTR) {
+		sleep_for_either(epoll_fd, -1, deadline_ns);
+		count = epoll_wait(epoll_fd, &event, 1, 0);
+	}
 	if (count == 1 && event.data.u64 == WATCH_EARLY)
 		look_a_moment(epoll_fd);
-	if (count >= 0 || errno == EINTR)
-		return;
-#endif
-	sleep_for_either(epoll_fd, -1, deadline_ns);
-	(void)epoll_wait(epoll_fd, &event, 1, 0);
 }
 
 void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns)

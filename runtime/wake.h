@@ -7,7 +7,7 @@
  * owner clears before it looks for work, never after: then whatever it does not find
  * will raise again.
  *
- * Threads   wake_raise: any.  The others: the owner.
+ * Threads   wake_raise, wake_early_pays: any.  The others: the owner.
  * Limits    One write to the descriptor for any number of raises between two clears.
  */
 #ifndef RUNTIME_WAKE_H
@@ -30,8 +30,8 @@ struct watch {
 };
 #define WATCH_EARLY UINT64_C(1) /* an event's data; of any other it is 0 */
 
-/* Whether it is any good to be told early: who sleeps, and who it is that answers, may each have
- * a processor. */
+/* Whether it is any good to be told early: this thread may use more than one processor, so that
+ * who answers need not have the one of who sleeps. */
 bool wake_early_pays(void);
 
 bool wake_open(struct wake *wake);
@@ -54,7 +54,8 @@ void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns);
 /* The same, until one of these is readable; -1: there is no other. */
 void wake_wait_for_either(int fd, int other_fd, struct poller *poller,
                           uint64_t deadline_ns);
-/* The same, until an epoll tells of something; -1: there is none. */
+/* The same, until an epoll tells of something; -1: there is none.  Who is told WATCH_EARLY looks
+ * some microseconds longer, for what is about to come. */
 void wake_wait_on(int epoll_fd, struct poller *poller, uint64_t deadline_ns);
 
 #endif

@@ -128,7 +128,8 @@ struct store_home {
 	                enum store_result result);
 	uint32_t number;          /* of the shard */
 	struct gale_clock *clock; /* of begin and lend: what time it is there */
-	struct watch watch;       /* what the shard sleeps on: store_ops.turn */
+	struct watch
+	    watch; /* the shard's, if it sleeps; early: by a thread of its own */
 };
 
 struct store {

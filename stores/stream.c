@@ -93,6 +93,17 @@ static bool watch(struct stream *stream, int verb, bool wants_out)
 	return epoll_ctl(stream->watch.epoll_fd, verb, stream->fd, &event) == 0;
 }
 
+/* An epoll forgets a descriptor that is closed, but not while a child of the host's has
+ * a copy: it would go on telling of it, and nobody could stop it. */
+static void drop(const struct stream *stream, int *fd)
+{
+	if (*fd >= 0 && stream->watch.epoll_fd >= 0)
+		(void)epoll_ctl(stream->watch.epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 /* The other end of a socket of this machine tells that it takes what was sent: whoever sleeps
  * until it answers wakes while it works on that (spec/decisions/0020).  An epoll tells only once
  * of one descriptor, so this is a copy.  Without one he wakes later. */
@@ -102,9 +113,9 @@ static void watch_early(struct stream *stream)
 		                     .data.u64 = WATCH_EARLY };
 
 	stream->early_fd = fcntl(stream->fd, F_DUPFD_CLOEXEC, 0);
-	if (stream->early_fd >= 0)
-		(void)epoll_ctl(stream->watch.epoll_fd, EPOLL_CTL_ADD, stream->early_fd,
-		                &event);
+	if (epoll_ctl(stream->watch.epoll_fd, EPOLL_CTL_ADD, stream->early_fd,
+	              &event) != 0)
+		drop(stream, &stream->early_fd);
 }
 
 /* Small calls go out at once, and a silent network is noticed. */
@@ -138,17 +149,6 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	}
 	stream_close(stream);
 	return false;
-}
-
-/* An epoll forgets a descriptor that is closed, but not while a child of the host's has
- * a copy: it would go on telling of it, and nobody could stop it. */
-static void drop(const struct stream *stream, int *fd)
-{
-	if (*fd >= 0 && stream->watch.epoll_fd >= 0)
-		(void)epoll_ctl(stream->watch.epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 void stream_close(struct stream *stream)

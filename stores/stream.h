@@ -39,7 +39,7 @@ enum stream_state {
 };
 
 struct stream {
-	struct watch watch; /* that its descriptor is in */
+	struct watch watch; /* its descriptor is in there, if there is one */
 	int fd;             /* -1: not connected */
 	int early_fd;       /* a copy of it, that tells early; -1: none */
 	bool is_open;

@@ -103,7 +103,7 @@ struct wire_ops {
 struct wire {
 	const struct wire_ops *ops;
 	struct wire_home *home;
-	struct watch watch; /* that its descriptor is to be in */
+	struct watch watch; /* its descriptor is to be in there, if there is one */
 	bool by_buckets;    /* see above */
 
 	/* While it opens, or a batch is under way: when it wants to be turned though nothing

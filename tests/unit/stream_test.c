@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,6 +232,41 @@ static void what_is_closed_is_told_of_no_more(void **state)
 	close(s.other);
 }
 
+static void a_copy_ends_with_the_program_too(void **state)
+{
+	(void)state;
+	assert_true(fcntl(s.stream.early_fd, F_GETFD) & FD_CLOEXEC);
+	close(s.other);
+}
+
+/* Where there is no descriptor for a copy, or no epoll that takes it, all else works. */
+static void without_a_copy_nobody_is_told_early(void **state)
+{
+	struct rlimit before, few;
+	struct stream_address address;
+
+	(void)state;
+	must(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	must(stream_unix(s.path, &address));
+	close(s.other);
+	stream_close(&s.stream);
+	few = before;
+	few.rlim_cur = (rlim_t)dup(s.listener);
+	must(close((int)few.rlim_cur++) == 0);
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	must(stream_connect(&s.stream, &address));
+	must(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	assert_int_equal(s.stream.early_fd, -1);
+	s.other = accept4(s.listener, NULL, NULL, SOCK_CLOEXEC);
+	must(s.other >= 0);
+	assert_int_equal(stream_turn(&s.stream), STREAM_OPEN);
+	say_and_take();
+	assert_int_equal(told(), 0);
+	must(send(s.other, "PONG", 4, MSG_NOSIGNAL) == 4);
+	assert_int_equal(told(), EPOLLIN);
+	close(s.other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +279,10 @@ int main(void)
 		TEST_EARLY(who_sleeps_is_told_once_that_it_was_taken),
 		TEST(who_does_not_is_told_of_nothing_but_answers),
 		TEST_EARLY(what_is_closed_is_told_of_no_more),
+		TEST_EARLY(a_copy_ends_with_the_program_too),
+		TEST_EARLY(without_a_copy_nobody_is_told_early),
+		TEST_EARLY(sending_to_nobody_is_no_signal),
+		TEST_EARLY(what_nobody_reads_is_not_waited_for),
 #undef TEST_EARLY
 #undef TEST
 	};
