@@ -599,7 +599,8 @@ static void open_scene(struct server_kind *kind)
 	struct client_config config = { .allocator = memory_default(),
 		                        .home = &s.home,
 		                        .counters = s.counters,
-		                        .wire = kind->wire(kind, -1) };
+		                        .wire = kind->wire(
+					    kind, (struct watch){ .epoll_fd = -1 }) };
 
 	gale_assert(config.wire);
 	s.home.on_done = on_done;

@@ -415,9 +415,9 @@ static void open_scene(struct server_kind *kind)
 		                        .counters = s.counters };
 
 	if (kind->map)
-		config.map = kind->map(kind, -1);
+		config.map = kind->map(kind, (struct watch){ .epoll_fd = -1 });
 	else
-		config.wire = kind->wire(kind, -1);
+		config.wire = kind->wire(kind, (struct watch){ .epoll_fd = -1 });
 	gale_assert(config.map || config.wire);
 	s.home.on_done = on_done;
 	s.home.on_answer = on_answer;
