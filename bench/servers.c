@@ -119,6 +119,7 @@ static void begin(struct asker *asker, struct lot *lot, unsigned count)
 			         .want = UNITS,
 			         .least = 1 },
 			.due = due,
+			.seen_in = asker->next > asker->keys, /* it was told before */
 		};
 	}
 	asker->store->ops->lend(asker->store, &asker->home, lot->requests, count);

@@ -190,6 +190,7 @@ static void give_up(struct lanes *lanes, struct trip *trip)
 
 void lane_go_again(struct lanes *lanes, struct trip *trip)
 {
+	trip->job.is_first = false;
 	if (!trip_is_wanted(trip))
 		trip_free(lanes->trips, trip);
 	else if (trip->tries++ == TRIES_MOST)

@@ -55,6 +55,9 @@ struct remote_job {
 	uint64_t not_before_us; /* step, lend, swap: 0: whenever */
 	uint64_t cost;          /* step */
 	struct lease_ask ask;   /* lend; back: node and number */
+	/* Lend from a window: nobody here was told of the key, so that most probably nothing
+	 * is there. */
+	bool is_first;
 	uint64_t seen; /* remote_prepare_reminder: at least so much of the window that
 	                * starts at seen_in was used, as this node was told before: a
 	                * server that says less has forgotten, and counts on from

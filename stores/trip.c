@@ -160,6 +160,7 @@ void trip_lend(struct trip *trip, const struct lend_request *request)
 	trip->job.seen_in = request->seen_in;
 	trip->answer = (struct lend_answer){ 0 };
 	trip->job.verb = job_of(request);
+	trip->job.is_first = request->seen == 0 && request->seen_in == 0;
 	trip->job.ask = request->ask;
 	trip->job.tag = request->tag;
 	trip->job.units = request->units;

@@ -28,6 +28,7 @@
 #define SECOND_US UINT64_C(1000000)
 #define SWEEP_PAUSE_NS UINT64_C(10000000000) /* while anything is asked at all */
 #define SWEEP_KEYS "1000"
+#define WRONG_MOST 10    /* after so many wrong guesses the pauses get no longer */
 #define SECOND_DIGITS 10 /* of a generation: the second it was made in, then lots */
 
 /* ---- The kind -------------------------------------------------------------------- */
@@ -76,9 +77,11 @@ struct link {
 	uint64_t sent;
 	uint64_t heard;
 	uint64_t received; /* bytes, when a sync was last heard; 0: none was */
-	bool is_local; /* its socket is none of TCP, and its bytes are counted here: */
-	uint64_t read; /* so many at least */
-	PGresult *result; /* of the oldest, until its sync has come; or NULL */
+	bool is_local;  /* its socket is none of TCP, and its bytes are counted here: */
+	uint64_t read;  /* so many at least */
+	unsigned wrong; /* guesses in a row that keys are new */
+	unsigned unguessed; /* batches to come of which that is not guessed */
+	PGresult *result;   /* of the oldest, until its sync has come; or NULL */
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
 };
@@ -273,7 +276,20 @@ static struct postgres_batch batch_of(const struct link *link,
 		.nonce = batch->nonce,
 		.order = order,
 		.now_us = batch->guess_us,
+		.takes_first = link->unguessed == 0,
 	};
+}
+
+/* If it was wrong the server has put keys in for nothing.  So who guesses wrong again does not
+ * guess for twice as long. */
+static void note_guess(struct link *link, bool was_right)
+{
+	if (was_right) {
+		link->wrong = 0;
+		return;
+	}
+	link->unguessed = 1U << link->wrong;
+	link->wrong += link->wrong < WRONG_MOST;
 }
 
 static enum wire_reply_kind kind_of(enum postgres_result meaning)
@@ -311,6 +327,8 @@ static void hear_batch(struct link *link, struct awaited *awaited,
 		return;
 	}
 	said.kind = kind_of(meaning);
+	if (meaning == POSTGRES_TOLD && awaited->order.is_first)
+		note_guess(link, awaited->order.were_first);
 	if (meaning == POSTGRES_OTHER_GENERATION) {
 		strcpy(link->generation, instead);
 		take_generation(link);
@@ -634,6 +652,7 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 
 	if (link->sent - link->heard >= AWAITED_MOST - 1 || !send_batch(link, &asked))
 		return false;
+	link->unguessed -= link->unguessed > 0;
 	end_statement(link, batch, /* is_name= */ false);
 	return true;
 }

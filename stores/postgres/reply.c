@@ -68,7 +68,8 @@ static const Oid column_types[COLUMNS] = { INT8, INT8_ARRAY };
 
 #define CODE_BITS 7 /* a code stands above so many of a job's number */
 #define USED_BITS 10
-#define OTHER (1 << CODE_BITS) /* of job 0 */
+#define OTHER (1 << CODE_BITS)         /* of job 0 */
+#define ALL (REMOTE_LENT << CODE_BITS) /* of job 0 */
 #define CODES (1 << (USED_BITS - CODE_BITS))
 
 static bool has_columns(const PGresult *result)
@@ -286,6 +287,26 @@ static bool read_time(struct reader *reader, const PGresult *result, int row)
 	return reader->start <= INSTANT_MAX_US;
 }
 
+/* What was put in: each has all that it wanted, and nobody had any before. */
+static bool read_all(struct reader *reader)
+{
+	const struct postgres_batch *batch = reader->batch;
+
+	if (!batch->order->is_first || reader->now == 0 ||
+	    reader->start == INSTANT_MAX_US)
+		return false;
+	for (size_t i = 0; i < batch->count; i++)
+		reader->told[i] = (struct remote_told){
+			.code = REMOTE_LENT,
+			.now_us = reader->now,
+			.lent = { .start_us = reader->start,
+			          .used = batch->jobs[i].ask.want },
+		};
+	reader->left = 0;
+	batch->order->were_first = true;
+	return true;
+}
+
 static bool read_row(struct reader *reader, const PGresult *result, int row)
 {
 	uint64_t coded;
@@ -297,6 +318,8 @@ static bool read_row(struct reader *reader, const PGresult *result, int row)
 		return false;
 	if (coded == 0)
 		return read_time(reader, result, row);
+	if (coded == ALL)
+		return read_all(reader);
 	number = coded & ((1 << CODE_BITS) - 1);
 	return number >= 1 && number <= reader->batch->count &&
 	       read_job(reader, result, row, number, coded);

@@ -11,13 +11,16 @@
 -- Using: gale.run is one statement for a batch of jobs (stores/remote.h), and leaves
 -- nothing behind in the session, so a pool may give each statement another one.  gale.lend
 -- is the same for what batches mostly are, lends from windows, in one update of the rows that
--- are there; gale.lends for those of several rules, one after the other.
+-- are there; gale.lends for those of several rules, one after the other; and gale.lend_first for
+-- those of keys that are likely to be new.
 --
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
 --              '------------- its rows are locked by then <-------'
 --     lend:  now --> one update, by key --> insert what is new --> run what they left
 --                --> has a window turned?
+--     lend_first: now --> insert all --> is it that generation? --> has a window turned?
+--            `--- lend <--' one was there, or it is not
 --
 -- Each tells rows of gale.told: first one of job 0, whose words are the nonce and the time.
 -- If it is the last, and of code 1, the generation is another one, whose letters follow, and
@@ -25,7 +28,7 @@
 -- value as it was if it was done and needs to be explained: all of it if it was read, else
 -- without its head and fingerprint, which are those of the job's rule.  What was tried again is
 -- told again, after another row of job 0, and the later counts.  A row of job NULL says
--- nothing.
+-- nothing.  If job 0 has code 6, all jobs got what they wanted, and nobody had any before.
 --
 -- Invariants
 --
@@ -34,9 +37,9 @@
 --       one statement; what is locked by it already may be written once more: nobody
 --       waits in a circle.  gale.lend locks all rows that are there by one, those that it
 --       leaves, too, and then puts in those that are not, in that order as well.  Who
---       puts in waits for nobody but others that do, unless a row has come since it
---       looked, and is being changed already; and gale.lends begins again with each rule.
---       If that ever makes a circle, lock_timeout ends it, and it may be asked again.
+--       puts in waits for nobody but others that do, unless a row is there, as it has come
+--       since one looked or nobody looked, and is being changed; and gale.lends begins again
+--       with each rule.  If that ever makes a circle, lock_timeout ends it, and it may be asked again.
 --       Under a stricter isolation than READ COMMITTED who has waited fails (40001), and
 --       may ask again, too.
 --   Q2  Time is read after the values were, which nobody has changed meanwhile; where
@@ -49,8 +52,9 @@
 --       dump that is put back, a copy of the database that takes its place, a clock that
 --       was set back to before it began, or to when something counted that has been
 --       swept.  Who works on values looks whether it still is that one after it has read
---       them, or in the same snapshot; and holds the table from before, so that nobody
---       empties it meanwhile.
+--       them, or in the same snapshot; who puts keys in unseen, after that, as a row may
+--       have been swept while it was waited for.  And the table is held from before, so
+--       that nobody empties it meanwhile.
 --                                                                            (law L12)
 --   Q5  Numbers are exact: bigint, and numeric where a product may not fit.  (law L10)
 --   Q6  Rows are looked for one key after the other, and no others are read.  A session
@@ -70,7 +74,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 6;
+	ours CONSTANT int := 7;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -122,7 +126,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 6';
+AS 'SELECT 7';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -1035,6 +1039,62 @@ BEGIN
 END
 $$;
 
+-- The same for keys of which none is likely to be there, and where nobody wants more than the
+-- limit: they are put in, without a look at what is there, and one row tells of all.  If one is
+-- there they are taken out again and go the other way.  Under a stricter isolation they do so at
+-- once: what is seen of the generation is of before.
+CREATE OR REPLACE FUNCTION gale.lend_first(wanted int, meant text, keys bytea[], asks bigint[],
+	base bigint, rule bigint[], wide bigint, print bigint, "limit" bigint, whose bigint)
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+DECLARE
+	instant CONSTANT bigint := gale.now_us();
+	first bigint;
+	next bigint;
+	is_done boolean := false;
+BEGIN
+	IF rule[5] > 0 THEN
+		first := instant - instant % rule[5];
+		next := first + rule[5];
+	ELSE
+		SELECT p[1], p[2] INTO first, next FROM gale.period_at(rule, 0, instant) AS p;
+	END IF;
+	IF first >= 0 AND instant >= rule[3] AND instant < 4503599627370496
+		AND wanted = gale.version() AND current_setting('transaction_isolation') = 'read committed'
+	THEN
+		BEGIN
+			INSERT INTO gale.keys
+			SELECT next, wide, print, first, u.x & 68719476735, whose, base + (u.x >> 36 & 1048575),
+				u.x & 68719476735, u.x & 68719476735, u.key, NULL
+			FROM (SELECT unnest(keys) AS key, unnest(asks) AS x) AS u;
+			is_done := EXISTS (SELECT FROM gale.birth
+				WHERE one AND generation = meant AND earliest <= instant
+				AND born = pg_postmaster_start_time() AND place = pg_relation_filepath('gale.birth')); -- Q4
+			IF NOT is_done THEN
+				RAISE unique_violation;
+			END IF;
+		EXCEPTION WHEN unique_violation THEN
+			is_done := false;
+		END;
+	END IF;
+	IF NOT is_done THEN
+		RETURN QUERY SELECT * FROM gale.lend(wanted, meant, keys, asks, base, rule, wide, print,
+			"limit", whose);
+		RETURN;
+	END IF;
+	RETURN NEXT ROW(0, ARRAY[rule[12], instant, first])::gale.told;
+	RETURN NEXT ROW(768, NULL)::gale.told;
+	IF gale.now_us() >= next THEN -- Q2
+		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
+	END IF;
+END
+$$;
+
 -- The same for lends from windows of several rules, in rules one after the other.  Ends are the
 -- last of the jobs of each.
 CREATE OR REPLACE FUNCTION gale.lends(wanted int, nonce bigint, meant text, keys bytea[],
@@ -1131,5 +1191,6 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gale FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], bigint[], bigint[]),
 	gale.lend(int, text, bytea[], bigint[], bigint, bigint[], bigint, bigint, bigint, bigint),
+	gale.lend_first(int, text, bytea[], bigint[], bigint, bigint[], bigint, bigint, bigint, bigint),
 	gale.lends(int, bigint, text, bytea[], bigint[], bigint, bigint[], bigint[], bigint[]),
 	gale.sweep(int, bigint) TO PUBLIC;

@@ -6,6 +6,7 @@
  *     gale.run:    wanted, nonce, generation, keys, ask, vals
  *     gale.lends:  the same, but for ask and vals: asks, base, rests, rules, ends
  *     gale.lend:   wanted, generation, keys, asks, base, rule, and four numbers of it
+ *     gale.lend_first:  the same, if this node was told of none of the keys
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
@@ -30,6 +31,7 @@ enum statement {
 	ASK_RUN,
 	ASK_LEND,
 	ASK_LENDS,
+	ASK_LEND_FIRST,
 };
 
 const struct postgres_statement postgres_statements[] = {
@@ -48,6 +50,12 @@ const struct postgres_statement postgres_statements[] = {
 	                9,
 	                { INT4, INT8, TEXT, BYTEA_ARRAY, INT8_ARRAY, INT8, INT8_ARRAY,
 	                  INT8_ARRAY, INT8_ARRAY } },
+	[ASK_LEND_FIRST] = { "gale_lend_first",
+	                     "SELECT * FROM gale.lend_first($1, $2, $3, $4, $5, $6, "
+	                     "$7, $8, $9, $10)",
+	                     10,
+	                     { INT4, TEXT, BYTEA_ARRAY, INT8_ARRAY, INT8, INT8_ARRAY,
+	                       INT8, INT8, INT8, INT8 } },
 };
 
 /* ---- Rooms ----------------------------------------------------------------------- */
@@ -603,7 +611,7 @@ static uint8_t *ask_run(struct postgres_call *call, uint8_t *at,
 	size_t rests = count_rests(lends);
 	uint8_t *rule, *end;
 
-	begin(call, ASK_LEND);
+	begin(call, batch->order->is_first ? ASK_LEND_FIRST : ASK_LEND);
 	at = add_version(call, at);
 	add_generation(call, batch);
 	rule = add_jobs(call, at, lends);
@@ -653,9 +661,23 @@ static bool ask_lends(const struct postgres_batch *batch, const struct lends *le
 	return true;
 }
 
+/* Nothing is known of any of the keys, and nobody wants more than there can be. */
+static bool are_first(const struct lends *lends)
+{
+	bool are = lends->run_count == 1;
+
+	for (size_t i = 0; i < lends->count; i++) {
+		const struct remote_job *job = lends->jobs[i].job;
+
+		are &= job->is_first && job->ask.want <= job->rule->is.limit;
+	}
+	return are;
+}
+
 static void note_order(const struct postgres_batch *batch, const struct lends *lends)
 {
 	batch->order->is_short = true;
+	batch->order->is_first = batch->takes_first && are_first(lends);
 	for (size_t i = 0; i < lends->count; i++)
 		batch->order->jobs[i] = (uint8_t)(lends->jobs[i].job - batch->jobs);
 }
@@ -666,7 +688,7 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 	struct lends lends;
 
 	gale_assert(batch->count <= REMOTE_BATCH_MOST);
-	batch->order->is_short = false;
+	*batch->order = (struct postgres_order){ 0 };
 	if (!find_lends(batch, &lends))
 		return ask_any(batch, room, ret_call);
 	note_order(batch, &lends);

@@ -52,7 +52,9 @@ void postgres_room_close(struct postgres_room *room);
 
 /* Which way a batch has gone. */
 struct postgres_order {
-	bool is_short; /* by their keys: */
+	bool is_short;   /* by their keys: */
+	bool is_first;   /* to be put in, as none is likely to be there; */
+	bool were_first; /* as was told */
 	uint8_t jobs[REMOTE_BATCH_MOST];
 };
 
@@ -63,9 +65,10 @@ struct postgres_batch {
 	    *generation; /* the one it is for; "" asks for it, and changes nothing */
 	uint64_t nonce;  /* comes back with the answer */
 	struct postgres_order
-	    *order; /* postgres_ask writes it, postgres_told needs it */
+	    *order; /* postgres_ask writes it, postgres_told needs it, and adds to it */
 	uint64_t
 	    now_us; /* about the server's time: which periods of a quota to tell of */
+	bool takes_first; /* lends that are all first are put in, and not looked for */
 };
 
 struct postgres_statement {
@@ -76,7 +79,7 @@ struct postgres_statement {
 };
 
 /* All that there are. */
-#define POSTGRES_STATEMENTS 3
+#define POSTGRES_STATEMENTS 4
 extern const struct postgres_statement postgres_statements[POSTGRES_STATEMENTS];
 
 /* What libpq takes to send one. */

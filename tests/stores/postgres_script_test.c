@@ -59,6 +59,7 @@ static struct timeline {
 	struct line line;
 	struct chance chance;
 	struct rule rule;
+	bool is_known; /* something has been asked */
 	bool is_tight; /* few nodes, few units, and time hardly moves */
 	uint64_t seed;
 	uint64_t now;
@@ -78,6 +79,7 @@ static struct {
 	uint64_t steps, allowed, granted, taken_back, moved, swapped, waits, calendar;
 	uint64_t again, looks;
 	uint64_t lent, windows; /* the short way, with rows of others and without */
+	uint64_t first, not_first;
 } tally;
 
 #define agree(x)                                                                       \
@@ -266,6 +268,20 @@ static uint64_t a_number(const struct dealing *dealing)
 	return chance_one_in(&t.chance, 1000) ? GALE_UNITS_MAX : 1;
 }
 
+/* Of which nothing is there. */
+static void make_keys(void)
+{
+	t.is_known = false;
+	for (size_t i = 0; i < KEYS; i++) {
+		struct key *key = &t.keys[i];
+
+		memset(key, 0, sizeof(*key));
+		for (size_t b = 0; b < sizeof(key->name); b++)
+			key->name[b] = (uint8_t)chance_next(&t.chance);
+		key->length = chance_between(&t.chance, 8, sizeof(key->name));
+	}
+}
+
 static void make_lend(struct remote_job *job, const struct dealing *dealing)
 {
 	job->ask.number = a_number(dealing);
@@ -359,17 +375,20 @@ static void make_job(void)
 		make_back(job, dealing);
 }
 
-/* What can go the short way: a lend for each of some keys, mostly of one node. */
+/* What can go the short way: a lend for each of some keys, mostly of one node; that they are
+ * the first may be wrong. */
 static void make_lends(void)
 {
 	uint64_t node = chance_between(&t.chance, 1, t.is_tight ? 2 : NODES);
 	size_t first = chance_below(&t.chance, KEYS);
 	size_t count = chance_between(&t.chance, 1, KEYS);
+	bool are_first = chance_one_in(&t.chance, t.is_known ? 4 : 1);
 
 	for (size_t i = 0; i < count; i++) {
 		struct key *key = &t.keys[(first + i) % KEYS];
 		struct remote_job *job = add_job(REMOTE_LEND, key);
 
+		job->is_first = are_first;
 		job->ask.node = node;
 		if (chance_one_in(&t.chance, 24))
 			job->ask.node = chance_between(&t.chance, 1, NODES);
@@ -667,6 +686,9 @@ static void send(void)
 	if (chance_one_in(&t.chance, 3))
 		keep_longer(&t.keys[chance_below(&t.chance, KEYS)]);
 	agree(postgres_line_call(&t.line, t.jobs, t.count, t.told) == POSTGRES_TOLD);
+	tally.first += t.line.order.were_first;
+	tally.not_first += t.line.order.is_first && !t.line.order.were_first;
+	t.is_known = true;
 	for (size_t i = 0; i < t.count; i++)
 		agree_on_job(i);
 	for (size_t i = 0; i < KEYS; i++)
@@ -682,14 +704,7 @@ static void open_timeline(uint64_t seed, struct gale_rule (*a_rule)(void))
 	while (rule_compile((const struct gale_rule[]){ a_rule() }, &t.rule) !=
 	       GALE_ERR_OK)
 		;
-	for (size_t i = 0; i < KEYS; i++) {
-		struct key *key = &t.keys[i];
-
-		memset(key, 0, sizeof(*key));
-		for (size_t b = 0; b < sizeof(key->name); b++)
-			key->name[b] = (uint8_t)chance_next(&t.chance);
-		key->length = chance_between(&t.chance, 8, sizeof(key->name));
-	}
+	make_keys();
 }
 
 static void stepped_timeline(uint64_t seed)
@@ -702,6 +717,8 @@ static void stepped_timeline(uint64_t seed)
 
 		move_clock();
 		t.count = 0;
+		if (chance_one_in(&t.chance, 8))
+			make_keys();
 		if (remote_can_lend(&t.rule) && !chance_one_in(&t.chance, 3))
 			make_lends();
 		else
@@ -837,6 +854,9 @@ static void what_the_server_steps_is_what_the_engine_steps(void **state)
 	assert_true(tally.lent > 100 && tally.windows > 50);
 	assert_true(tally.taken_back > 200 && tally.again > 50 && tally.looks > 200);
 	assert_true(tally.waits > 20);
+	print_message("%" PRIu64 " batches put in, %" PRIu64 " in vain\n", tally.first,
+	              tally.not_first);
+	assert_true(tally.first > 20 && tally.not_first > 20);
 }
 
 static void what_is_swapped_is_what_was_sent_or_nothing(void **state)

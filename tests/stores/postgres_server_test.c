@@ -58,6 +58,15 @@ static struct remote_job lend_of(const char *key, uint64_t node, uint64_t number
 	};
 }
 
+static struct remote_job first_of(const char *key, uint64_t node, uint64_t number,
+                                  uint64_t want)
+{
+	struct remote_job job = lend_of(key, node, number, want);
+
+	job.is_first = true;
+	return job;
+}
+
 static struct remote_job read_of(const char *key)
 {
 	return (struct remote_job){ .verb = REMOTE_READ,
@@ -377,6 +386,8 @@ static void nobody_waits_in_a_circle(void **state)
 			         i);
 			up[i] = down[31 - i] = lend_of(keys[i], 1, 1, 1);
 			down[31 - i].ask.node = 2;
+			up[i].is_first = round % 4 < 2;
+			down[31 - i].is_first = round % 8 < 4;
 		}
 		postgres_line_say(&line, up, 32);
 		postgres_line_say(&other, down, 32);
@@ -405,6 +416,7 @@ static size_t make_mixed(struct remote_job *jobs, const struct rule *rule, size_
 		size_t key = (i * 7 + who) % MIXED_KEYS;
 
 		jobs[count] = lend_of(mixed_keys[key], who + 1, round, 1 + key % 3);
+		jobs[count].is_first = round <= 2 || round % 8 == who % 8;
 		jobs[count++].rule = rule;
 	}
 	if (who % 3 == 0) {
@@ -470,6 +482,93 @@ static void short_and_long_ways_meet(void **state)
 	assert_int_equal(taken, used);
 	assert_true(taken > 0);
 	postgres_line_do(&line, "ALTER DATABASE postgres RESET deadlock_timeout");
+}
+
+static void nap(void)
+{
+	const struct timespec moment = { .tv_nsec = 30000000 };
+
+	nanosleep(&moment, NULL);
+}
+
+/* ---- Keys that are new ----------------------------------------------------------- */
+
+static void is_granted(const struct remote_job *jobs, size_t count)
+{
+	struct lend_answer answer;
+
+	assert_int_equal(postgres_line_call(&line, jobs, count, told), POSTGRES_TOLD);
+	for (size_t i = 0; i < count; i++) {
+		remote_explain_lend(&jobs[i], &told[i], &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		assert_int_equal(answer.grant.units, jobs[i].ask.want);
+	}
+}
+
+static void what_is_put_in_is_as_if_it_had_been_looked_for(void **state)
+{
+	struct remote_job lends[] = { first_of("first b", 1, 1, 3),
+		                      first_of("first a", 1, 2, LIMIT) };
+	struct remote_job again = lend_of("first b", 1, 1, 3);
+	struct remote_job more = lend_of("first b", 2, 3, 4);
+
+	(void)state;
+	is_granted(lends, 2);
+	assert_true(line.order.were_first);
+	assert_int_equal(used_of("first a"), LIMIT);
+	is_granted(&again, 1); /* the same request is not granted twice */
+	assert_int_equal(used_of("first b"), 3);
+	is_granted(&more, 1);
+	assert_int_equal(used_of("first b"), 7);
+}
+
+/* One that is there already, of this window or of one that is over, sends all another way; and
+ * nothing is left of what was put in. */
+static void what_is_not_new_is_looked_for(void **state)
+{
+	struct remote_job known = lend_of("known", 1, 1, 3);
+	struct remote_job lends[] = { first_of("known", 1, 2, 4),
+		                      first_of("a new one", 1, 3, 5) };
+
+	(void)state;
+	is_granted(&known, 1);
+	is_granted(lends, 2);
+	assert_true(line.order.is_first && !line.order.were_first);
+	assert_int_equal(used_of("known"), 7);
+	assert_int_equal(used_of("a new one"), 5);
+	postgres_line_do(&line, "UPDATE gale.keys SET expires_us = 1, start_us = 0"
+	                        " WHERE key = 'known'");
+	lends[0].ask.number = 4;
+	lends[1].ask.number = 5;
+	is_granted(lends, 2);
+	assert_false(line.order.were_first);
+	assert_int_equal(used_of("known"), 4);
+	assert_int_equal(used_of("a new one"), 10);
+}
+
+/* Whoever puts in what another one is putting in waits for that one, and gets the rest. */
+static void who_puts_in_last_gets_the_rest(void **state)
+{
+	struct remote_job mine = first_of("at once", 1, 1, LIMIT);
+	struct remote_job theirs = first_of("at once", 2, 2, LIMIT);
+	struct lend_answer answer;
+	struct line other;
+
+	(void)state;
+	postgres_line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	postgres_line_do(&line, "BEGIN");
+	is_granted(&mine, 1);
+	postgres_line_say(&other, &theirs, 1);
+	nap();
+	postgres_line_do(&line, "COMMIT");
+	assert_int_equal(postgres_line_hear(&other, &theirs, 1, told), POSTGRES_TOLD);
+	remote_explain_lend(&theirs, &told[0], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_int_equal(answer.grant.units, 0);
+	assert_int_equal(used_of("at once"), LIMIT);
+	postgres_line_close(&other);
 }
 
 static void who_waits_too_long_is_told(void **state)
@@ -557,6 +656,7 @@ static void another_generation_changes_nothing(void **state)
 	struct remote_job step = step_of("generation", 3);
 	struct remote_job lend = lend_of("generation", 1, 1, 2);
 	struct remote_job new = lend_of("no generation", 1, 1, 2);
+	struct remote_job first = first_of("no generation", 1, 1, 2);
 
 	(void)state;
 	assert_int_equal(code_of(&step), REMOTE_DONE);
@@ -570,6 +670,8 @@ static void another_generation_changes_nothing(void **state)
 	assert_int_equal(used_of("generation"), 5);
 	strcpy(line.generation, "another");
 	is_told_of_another(&new);
+	strcpy(line.generation, "another");
+	is_told_of_another(&first);
 	assert_int_equal(used_of("no generation"), 0);
 }
 
@@ -663,16 +765,10 @@ static void no_two_generations_are_the_same(void **state)
 	}
 }
 
-static void nap(void)
+/* The job is sent while a key is used up, and the table emptied. */
+static void wait_for_an_emptying(const char *isolation, struct remote_job job)
 {
-	const struct timespec moment = { .tv_nsec = 30000000 };
-
-	nanosleep(&moment, NULL);
-}
-
-static void wait_for_an_emptying(const char *isolation)
-{
-	struct remote_job job = step_of("emptied", LIMIT);
+	struct remote_job all = step_of("emptied", LIMIT);
 	enum postgres_result means;
 	struct line other;
 	char sql[96];
@@ -680,8 +776,8 @@ static void wait_for_an_emptying(const char *isolation)
 	snprintf(sql, sizeof(sql), "SET default_transaction_isolation = '%s'",
 	         isolation);
 	postgres_line_do(&line, sql);
-	assert_int_equal(answer_of(&job).verdict, GALE_ALLOW);
-	assert_int_equal(answer_of(&job).verdict, GALE_DENY);
+	assert_int_equal(answer_of(&all).verdict, GALE_ALLOW);
+	assert_int_equal(answer_of(&all).verdict, GALE_DENY);
 	postgres_line_open(&other, postgres_server_address(server));
 	postgres_line_do(&other, "BEGIN; TRUNCATE gale.keys");
 	postgres_line_say(&line, &job, 1);
@@ -701,9 +797,14 @@ static void wait_for_an_emptying(const char *isolation)
 static void an_emptying_is_told_of(void **state)
 {
 	(void)state;
-	wait_for_an_emptying("read committed");
-	wait_for_an_emptying("repeatable read");
-	wait_for_an_emptying("serializable");
+	static const char *const isolations[] = { "read committed", "repeatable read",
+		                                  "serializable" };
+
+	for (int i = 0; i < 3; i++) {
+		wait_for_an_emptying(isolations[i], step_of("emptied", LIMIT));
+		wait_for_an_emptying(isolations[i], lend_of("emptied", 1, 1, LIMIT));
+		wait_for_an_emptying(isolations[i], first_of("emptied", 1, 1, LIMIT));
+	}
 }
 
 static void without_a_generation_nothing_is_done(void **state)
@@ -840,11 +941,12 @@ static void a_window_that_turns_meanwhile_is_asked_about_again(void **state)
 {
 	struct rule rule = compiled(gale_fixed_window(9, GALE_HOURS(1)));
 	struct remote_job job = lend_of("turns", 1, 1, 3);
+	struct remote_job first = first_of("turns, too", 1, 3, 3);
 	struct line other;
 	char sql[320];
 
 	(void)state;
-	job.rule = &rule;
+	job.rule = first.rule = &rule;
 	begin_with_clocks(&other);
 	assert_int_equal(code_of(&job), REMOTE_LENT);
 	snprintf(sql, sizeof(sql),
@@ -856,22 +958,30 @@ static void a_window_that_turns_meanwhile_is_asked_about_again(void **state)
 	job.ask.number = 2;
 	assert_int_equal(meaning_of(&job), POSTGRES_DEADLOCK);
 	assert_int_equal(meaning_of(&job), POSTGRES_TOLD);
+	postgres_line_do(&line, "SELECT setval('public.ticks', 1, false)");
+	assert_int_equal(meaning_of(&first), POSTGRES_DEADLOCK);
+	assert_int_equal(meaning_of(&first), POSTGRES_TOLD);
+	assert_true(line.order.were_first);
 	end_with_clocks(&other);
 	postgres_line_do(&line, "DROP SEQUENCE public.ticks");
 }
 
 /* The sweep ends while somebody waits for it, whose clock is behind. */
-static void what_is_swept_meanwhile_is_noticed(void **state)
+static void sweep_meanwhile(const char *isolation, bool is_first)
 {
 	struct rule rule = compiled(gale_fixed_window(3, GALE_HOURS(1)));
 	struct remote_job step = step_of("meanwhile", 3),
 			  lend = lend_of("meanwhile", 7, 1, 3);
 	enum postgres_result means;
 	struct line other;
+	char sql[96];
 
-	(void)state;
 	step.rule = lend.rule = &rule;
+	lend.is_first = is_first;
 	begin_with_clocks(&other);
+	snprintf(sql, sizeof(sql), "SET default_transaction_isolation = '%s'",
+	         isolation);
+	postgres_line_do(&line, sql);
 	use_up(&step);
 	assert_int_equal(code_of(&lend), REMOTE_DONE);
 	postgres_line_do(&other, "BEGIN; DO 'BEGIN PERFORM gale.sweep(10); END'");
@@ -879,10 +989,20 @@ static void what_is_swept_meanwhile_is_noticed(void **state)
 	nap();
 	postgres_line_do(&other, "COMMIT");
 	means = postgres_line_hear(&line, &lend, 1, told);
-	if (means == POSTGRES_TIMED_OUT)
+	while (means == POSTGRES_TIMED_OUT || means == POSTGRES_DEADLOCK)
 		means = meaning_of(&lend);
 	assert_int_equal(means, POSTGRES_OTHER_GENERATION);
+	postgres_line_do(&line, "RESET default_transaction_isolation");
 	end_with_clocks(&other);
+}
+
+static void what_is_swept_meanwhile_is_noticed(void **state)
+{
+	(void)state;
+	for (int is_first = 0; is_first < 2; is_first++) {
+		sweep_meanwhile("read committed", is_first);
+		sweep_meanwhile("repeatable read", is_first);
+	}
 }
 
 /* What was given back whole keeps the window that it was of. */
@@ -1220,6 +1340,9 @@ int main(int count, char **args)
 		cmocka_unit_test(a_crowd_is_admitted_up_to_the_limit),
 		cmocka_unit_test(nobody_waits_in_a_circle),
 		cmocka_unit_test(short_and_long_ways_meet),
+		cmocka_unit_test(what_is_put_in_is_as_if_it_had_been_looked_for),
+		cmocka_unit_test(what_is_not_new_is_looked_for),
+		cmocka_unit_test(who_puts_in_last_gets_the_rest),
 		cmocka_unit_test(who_waits_too_long_is_told),
 		cmocka_unit_test(nothing_stays_in_the_session),
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),

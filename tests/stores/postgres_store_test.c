@@ -22,6 +22,7 @@
 #include <gale/gale.h>
 
 #include "runtime/clock.h"
+#include "stores/postgres/wire.h"
 #include "tests/support/crew.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
@@ -38,6 +39,7 @@ struct scene {
 	char url[256];
 	struct lines lines;
 	uint64_t quarantine_us;
+	uint32_t shards; /* 0: as many as there are by default */
 	struct gale_runtime *runtime;
 	struct gale_store *store;
 	struct gale_limiter *limiter;
@@ -89,7 +91,7 @@ static struct gale_limiter *open_limiter(struct gale_runtime *runtime,
 
 static void open_house(enum gale_mode mode, const char *url)
 {
-	struct gale_config config = { .log = &s.lines.log };
+	struct gale_config config = { .log = &s.lines.log, .shards = s.shards };
 	struct gale_store_config store = { .url = url,
 		                           .quarantine_us = s.quarantine_us };
 
@@ -418,6 +420,56 @@ static void what_has_expired_is_swept_by_who_asks(void **state)
 	close_house();
 }
 
+/* ---- Keys that are new ----------------------------------------------------------- */
+
+#define NEW_KEYS 24
+#define SESSIONS "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gale'"
+#define PUT_IN                                                                         \
+	"SELECT coalesce(sum(calls), 0)::int8 FROM pg_stat_user_functions"             \
+	" WHERE funcname = 'lend_first'"
+
+static bool all_are_gone(void *arg)
+{
+	(void)arg;
+	return number_there(SESSIONS) == 0;
+}
+
+/* How often a node that has just begun guesses that a key is new: it asks for a few, one after
+ * the other.  A session tells what it counted when it ends. */
+static uint64_t guesses(void)
+{
+	uint64_t before = number_there(PUT_IN);
+	char key[16];
+
+	open_house(GALE_LEASED, s.url);
+	ask_until_allowed(1);
+	for (int i = 0; i < NEW_KEYS; i++) {
+		int length = snprintf(key, sizeof(key), "new%d", i);
+
+		assert_int_equal(gale_wait(s.seat, s.limiter, key, (size_t)length, 1,
+		                           GALE_SECONDS(10))
+		                     .verdict,
+		                 GALE_ALLOW);
+	}
+	close_house();
+	assert_true(becomes_true(all_are_gone, NULL));
+	return number_there(PUT_IN) - before;
+}
+
+/* Who is wrong guesses less and less. */
+static void keys_are_guessed_to_be_new_while_they_are(void **state)
+{
+	(void)state;
+	s.shards = 1;
+	do_there("ALTER DATABASE postgres SET track_functions = 'pl'");
+	open_house(GALE_STRICT, s.url); /* so that the functions are there */
+	ask_until_allowed(1);
+	close_house();
+	assert_in_range(guesses(), NEW_KEYS, NEW_KEYS + 2);
+	assert_in_range(guesses(), 2, 6);
+	do_there("ALTER DATABASE postgres RESET track_functions");
+}
+
 /* ---- Names ----------------------------------------------------------------------- */
 
 #define MOST_NAMES "SELECT max(names) FROM public.seen"
@@ -431,7 +483,7 @@ static void statements_have_names_in_a_session_of_our_own(void **state)
 	postgres_server_spy(s.server, /* forgets= */ false);
 	ask_until_allowed(3);
 	close_house();
-	assert_int_equal(number_there(MOST_NAMES), 3);
+	assert_int_equal(number_there(MOST_NAMES), POSTGRES_STATEMENTS);
 }
 
 /* Nothing was done, so it is asked again without. */
@@ -443,7 +495,7 @@ static void names_that_are_lost_are_done_without(void **state)
 	postgres_server_spy(s.server, /* forgets= */ true);
 	ask_until_allowed(5);
 	close_house();
-	assert_int_equal(number_there(MOST_NAMES), 3);
+	assert_int_equal(number_there(MOST_NAMES), POSTGRES_STATEMENTS);
 	assert_int_equal(number_there("SELECT min(names) FROM public.seen"), 0);
 	assert_int_equal(number_there(PROCESSES), 1);
 }
@@ -592,6 +644,7 @@ int main(int count, char **args)
 		TEST(a_key_of_another_rule_is_left_alone),
 		TEST(an_answer_counts_when_it_is_committed),
 		TEST(what_has_expired_is_swept_by_who_asks),
+		TEST(keys_are_guessed_to_be_new_while_they_are),
 		TEST(statements_have_names_in_a_session_of_our_own),
 		TEST(names_that_are_lost_are_done_without),
 		TEST(statements_end_that_take_too_long),

@@ -297,6 +297,14 @@ static struct remote_job lend_of(const char *key, uint64_t number)
 	};
 }
 
+static struct remote_job first_of(const char *key, uint64_t number)
+{
+	struct remote_job job = lend_of(key, number);
+
+	job.is_first = true;
+	return job;
+}
+
 /* Job 1 of a result is the one whose key comes first. */
 static PGresult *lends_result(uint64_t used, uint64_t start)
 {
@@ -366,6 +374,96 @@ static void lends_are_told_with_the_rows_of_others(void **state)
 	set_words(result, 1, other, 6);
 	hear_lends(lends, result);
 	assert_int_equal(told[1].code, REMOTE_GARBLED);
+}
+
+static PGresult *all_result(uint64_t start)
+{
+	PGresult *result = lends_result(0, start);
+	PGresult *all = PQcopyResult(result, PG_COPYRES_ATTRS);
+
+	PQclear(result);
+	set_row(all, 0, 0, 0);
+	set_words(all, 0, (const uint64_t[]){ NONCE, T0, start }, start > 0 ? 3 : 2);
+	set_row(all, 1, 0, REMOTE_LENT);
+	return all;
+}
+
+/* One row tells of all. */
+static void first_lends_are_told_at_once(void **state)
+{
+	struct remote_job lends[] = { first_of("b", 11), first_of("a", 12) };
+	struct lend_answer answer;
+
+	(void)state;
+	lends[1].ask.want = 3;
+	batch.takes_first = true;
+	hear_lends(lends, all_result(T0));
+	assert_true(order.were_first);
+	for (int i = 0; i < 2; i++) {
+		remote_explain_lend(&lends[i], &told[i], &answer);
+		assert_int_equal(told[i].now_us, T0);
+		assert_int_equal(answer.result, STORE_DONE);
+		assert_int_equal(answer.grant.units, lends[i].ask.want);
+		assert_int_equal(answer.grant.left, 10 - lends[i].ask.want);
+	}
+	hear_lends(lends, lends_result(7, T0)); /* they went the other way */
+	assert_false(order.were_first);
+	batch.takes_first = false;
+}
+
+/* K2: nor is it where it was not asked for, or if the window is not told. */
+static void that_all_were_lent_is_not_believed_of_others(void **state)
+{
+	struct remote_job lends[] = { first_of("b", 11), first_of("a", 12) };
+	struct postgres_batch two = batch;
+	struct postgres_call call;
+	PGresult *result = all_result(T0);
+
+	(void)state;
+	two.jobs = lends;
+	two.count = 2;
+	assert_true(postgres_ask(&two, &room, &call));
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_WRONG);
+	two.takes_first = true;
+	assert_true(postgres_ask(&two, &room, &call));
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_TOLD);
+	PQclear(result);
+	result = all_result(0);
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_WRONG);
+	set_row(result, 0, 0, REMOTE_LENT); /* before it says when */
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_WRONG);
+	PQclear(result);
+}
+
+/* All are, for all that is known; of one rule; and nobody wants more than its limit. */
+static void only_first_lends_are_put_in(void **state)
+{
+	struct rule other = compiled(gale_fixed_window(11, GALE_SECONDS(1)));
+	struct postgres_batch five = batch;
+	struct remote_job lends[5];
+	struct postgres_call call;
+
+	(void)state;
+	five.jobs = lends;
+	five.count = 5;
+	for (int i = 0; i < 5; i++) {
+		for (int j = 0; j < 5; j++)
+			lends[j] =
+			    first_of((const char *[]){ "a", "b", "c", "d", "e" }[j], 1);
+		five.takes_first = i != 1;
+		lends[4].is_first = i != 2;
+		lends[4].ask.want = i == 3 ? 11 : 10;
+		lends[4].rule = i == 4 ? &other : &window;
+		assert_true(postgres_ask(&five, &room, &call));
+		assert_true(order.is_short);
+		assert_int_equal(order.is_first, i == 0);
+		assert_int_equal(strstr(call.statement->text, "lend_first") != NULL,
+		                 i == 0);
+	}
 }
 
 /* Whatever keys have in common, and however long they are. */
@@ -549,6 +647,9 @@ int main(void)
 		cmocka_unit_test(the_later_of_two_answers_counts),
 		cmocka_unit_test(lends_are_told_as_they_were_left),
 		cmocka_unit_test(lends_are_told_with_the_rows_of_others),
+		cmocka_unit_test(first_lends_are_told_at_once),
+		cmocka_unit_test(that_all_were_lent_is_not_believed_of_others),
+		cmocka_unit_test(only_first_lends_are_put_in),
 		cmocka_unit_test(lends_go_in_the_order_of_their_keys),
 		cmocka_unit_test(only_simple_lends_go_the_short_way),
 		cmocka_unit_test(what_is_no_array_of_words_is_garbled),

@@ -91,6 +91,7 @@ static struct postgres_batch batch_of(struct line *line, const struct remote_job
 		.nonce = line->nonce,
 		.order = &line->order,
 		.now_us = line->now_us,
+		.takes_first = true,
 	};
 }
 
