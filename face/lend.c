@@ -288,12 +288,11 @@ static ALWAYS_INLINE struct found look_up(struct gale_seat *seat, mono now,
 	return found;
 }
 
-/* Has it no cells, and too little that all share? */
+/* It has no cells (X1): has it too little, which all share? */
 static ALWAYS_INLINE bool still_refuses(struct purse *purse, mono now, uint64_t cost,
                                         struct told *ret_told)
 {
-	return LIKELY(!load_relaxed(&purse->split)) &&
-	       LIKELY(credit_units(load_relaxed(&purse->credit)) < cost) &&
+	return LIKELY(credit_units(load_relaxed(&purse->credit)) < cost) &&
 	       LIKELY(local_refuse(purse, now, cost, ret_told) == LOCAL_REFUSED);
 }
 

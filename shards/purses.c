@@ -384,6 +384,7 @@ bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 	cells->part.bytes = bytes;
 	cells->count = count;
 	purse_split(purse, cells);
+	grace_forget(set->own.grace); /* X1: it was at hand without a cell */
 	set->own.split++;
 	return true;
 }

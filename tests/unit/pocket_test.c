@@ -237,6 +237,22 @@ static void so_is_any_that_is_at_hand(void **state)
 	assert_null(at_hand(&name));
 }
 
+/* X1: it would be asked for what all share, and has cells now. */
+static void what_is_split_is_forgotten(void **state)
+{
+	struct purse_name name = name_of(0, 16);
+	struct purse *purse = add(&name);
+
+	(void)state;
+	put(&name, purse);
+	assert_ptr_equal(at_hand(&name), purse);
+	assert_true(purses_give_cells(&world.set, purse, CELLS));
+	assert_null(at_hand(&name));
+	put(&name, purse);
+	assert_ptr_equal(pocket_find(&world.pocket, &name)->cell,
+	                 load_relaxed(&purse->cells)->at);
+}
+
 /* Y3: whoever has it at hand would not be told. */
 static void what_is_dead_is_not_put(void **state)
 {
@@ -334,6 +350,7 @@ int main(void)
 		TEST(names_are_spread),
 		TEST(a_hot_purse_that_is_evicted_is_forgotten),
 		TEST(so_is_any_that_is_at_hand),
+		TEST(what_is_split_is_forgotten),
 		TEST(what_is_dead_is_not_put),
 		TEST(what_else_happens_is_not),
 		TEST(what_refuses_time_after_time_is_wanted),
