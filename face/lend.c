@@ -251,7 +251,7 @@ put_at_hand(struct gale_seat *seat, struct lender *lender, const void *key,
 		                   .key_len = (uint16_t)key_len };
 	struct cell *cell = local_cell(purse, seat->number);
 
-	if (cell || !load_relaxed(&purse->split)) /* or it has none for this seat */
+	if (cell || !purse_gets_cells(purse)) /* or it has none for this seat */
 		pocket_put(&seat->pocket, forgotten, &name, purse, cell);
 }
 

@@ -18,8 +18,8 @@
  *
  *   X1  All that is in a pocket was found when no more had been forgotten than it knows of,
  *       and said of its purse that it is at hand (purse_be_at_hand).  As long as that is
- *       all, each purse in it is in the table and has a cell for this seat if it is there
- *       with one, or so it was when the present read began.
+ *       all, each purse in it is in the table, or was when the present read began; and one
+ *       that is there without a cell has none, as far as this seat has seen.
  *
  * Threads   Its seat's, within a grace period.
  */

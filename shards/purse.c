@@ -246,10 +246,16 @@ void purse_put(struct purse *purse, mono then, uint64_t units, mono now)
 	store_relaxed(&purse->denial, 0);
 }
 
-void purse_split(struct purse *purse, struct cells *cells)
+void purse_give(struct purse *purse, struct cells *cells)
 {
 	gale_assert(cells->count <= UINT8_MAX);
 	store_relaxed(&purse->cells, cells);
+}
+
+void purse_split(struct purse *purse)
+{
+	const struct cells *cells = load_relaxed(&purse->cells);
+
 	store_release(&purse->split, (uint8_t)cells->count); /* celled */
 }
 

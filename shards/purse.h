@@ -275,6 +275,13 @@ static inline bool purse_is_spent(struct purse *purse, mono now)
 	return credit_lives(load_relaxed(&purse->denial), now);
 }
 
+/* Has it cells, or is it about to get them?  Who has seen that there are, and looks for what was
+ * forgotten after that, knows that this was (celled). */
+static inline bool purse_gets_cells(struct purse *purse)
+{
+	return load_relaxed(&purse->cells) != NULL;
+}
+
 /* Tells the hand that it is in use. */
 static inline void purse_use(struct purse *purse)
 {
@@ -315,8 +322,10 @@ uint64_t purse_left(struct purse *purse, mono now);
 /* Remembers until then that no cost of so many units, or more, can be had. */
 void purse_deny(struct purse *purse, mono then, uint64_t least);
 
-/* From now on it has these. */
-void purse_split(struct purse *purse, struct cells *cells);
+/* It gets these: from now on no seat has it at hand anew without a cell.  Once all have
+ * forgotten it (pocket.h), it has them. */
+void purse_give(struct purse *purse, struct cells *cells);
+void purse_split(struct purse *purse);
 
 /* Puts a block in the place of the one that was there, which is returned. */
 struct block *purse_put_block(struct purse *purse, struct block *block);

@@ -383,8 +383,9 @@ bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 		return false;
 	cells->part.bytes = bytes;
 	cells->count = count;
-	purse_split(purse, cells);
-	grace_forget(set->own.grace); /* X1: it was at hand without a cell */
+	purse_give(purse, cells);
+	grace_forget(set->own.grace); /* X1: it may have been at hand without a cell */
+	purse_split(purse);
 	set->own.split++;
 	return true;
 }

@@ -151,13 +151,13 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit model interleave sim spec stores+tools torture lint
+	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit+model+interleave+sim+spec stores+tools torture lint
 }
 test_clang() {
-	build clang clang && suites clang unit model interleave sim lint
+	build clang clang && suites clang unit+model+interleave+sim lint
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit model sim spec stores+tools torture
+	build asan gcc -Db_sanitize=address,undefined && suites asan unit+model+sim+spec stores+tools torture
 }
 test_tsan() {
 	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.

@@ -332,7 +332,8 @@ static struct pocket_place look(struct seat *seat, const struct purse_name *name
 	if (!place.purse)
 		return place;
 	place.cell = local_cell(place.purse, (uint32_t)(seat - s->seats));
-	pocket_put(&seat->pocket, forgotten, name, place.purse, place.cell);
+	if (place.cell || !purse_gets_cells(place.purse))
+		pocket_put(&seat->pocket, forgotten, name, place.purse, place.cell);
 	return place;
 }
 
@@ -363,6 +364,26 @@ static void seat_asks_at_hand_twice(void)
 	seat_asks_at_hand();
 }
 
+/* X1: who has seen that it has a cell does not have the purse at hand without it. */
+static void seat_finds_its_cell(void)
+{
+	struct seat *seat = &s->seats[0];
+	struct cell *cell = local_cell(s->purse, 0);
+	struct pocket_place place;
+
+	reader_enter(&s->grace, &seat->reader);
+	place = look(seat, &s->names[0]);
+	reader_exit(&seat->reader);
+	must_hold(place.purse == s->purse);
+	must_hold(!cell || place.cell == cell);
+}
+
+static void seat_finds_its_cell_twice(void)
+{
+	seat_finds_its_cell();
+	seat_finds_its_cell();
+}
+
 static void begin_full_of_long(void)
 {
 	begin_set_of(1, POCKET_KEY_LEAST);
@@ -376,6 +397,13 @@ static void begin_few(void)
 {
 	begin_set_of(1, POCKET_KEY_LEAST);
 	purse_put(s->purse, then, PUT, start);
+}
+
+static void begin_at_hand_without_a_cell(void)
+{
+	begin_few();
+	seat_finds_its_cell();
+	must_hold(pocket_find(&s->seats[0].pocket, &s->names[0]));
 }
 
 /* Another seat has it at hand, so that it has been told. */
@@ -825,6 +853,11 @@ const struct program programs[] = {
 	  begin_at_hand,
 	  { actor_evicts, seat_asks_at_hand },
 	  others_have_theirs,
+	  0 },
+	{ "split, at hand",
+	  begin_at_hand_without_a_cell,
+	  { actor_splits, seat_finds_its_cell_twice },
+	  NULL,
 	  0 },
 	{ "hold", begin_full, { actor_evicts, seat_holds }, others_have_theirs, 0 },
 	{ "let go", begin_held, { actor_evicts, seat_lets_go }, others_have_theirs, 0 },

@@ -50,7 +50,8 @@ static struct cells *give_cells(struct purse *purse, uint32_t count)
 
 	must(cells);
 	cells->count = count;
-	purse_split(purse, cells);
+	purse_give(purse, cells);
+	purse_split(purse);
 	return cells;
 }
 

@@ -86,7 +86,8 @@ static void node_of(const long *c, const struct state *state, int n,
 	ret_node->cells = (struct cells *)ret_node->room;
 	ret_node->cells->count = (uint32_t)c[SEAT_COUNT];
 	ret_node->purse.lender = &lender;
-	purse_split(&ret_node->purse, ret_node->cells);
+	purse_give(&ret_node->purse, ret_node->cells);
+	purse_split(&ret_node->purse);
 	ret_node->purse.credit = credit_until(dies, state->word[n]);
 	for (int s = 0; s < c[SEAT_COUNT]; s++)
 		ret_node->cells->at[s].credit = credit_until(dies, state->cell[n][s]);
