@@ -249,10 +249,9 @@ put_at_hand(struct gale_seat *seat, struct lender *lender, const void *key,
 	struct purse_name name = { .lender = lender,
 		                   .key = key,
 		                   .key_len = (uint16_t)key_len };
-	struct cell *cell = local_cell(purse, seat->number);
 
-	if (cell || !purse_gets_cells(purse)) /* or it has none for this seat */
-		pocket_put(&seat->pocket, forgotten, &name, purse, cell);
+	pocket_put(&seat->pocket, forgotten, &name, purse,
+	           local_cell(purse, seat->number));
 }
 
 static ALWAYS_INLINE bool should_be_at_hand(struct pocket *pocket,

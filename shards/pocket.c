@@ -18,7 +18,7 @@ void pocket_empty(struct pocket *pocket, uint64_t known)
 void pocket_put(struct pocket *pocket, uint64_t forgotten,
                 const struct purse_name *name, struct purse *purse, struct cell *cell)
 {
-	if (!purse_be_at_hand(purse))
+	if ((!cell && purse_gets_cells(purse)) || !purse_be_at_hand(purse))
 		return;
 	if (!pocket_is_good(pocket, forgotten))
 		pocket_empty(pocket, forgotten);

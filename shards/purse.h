@@ -137,7 +137,7 @@ struct purse {
 	_Atomic uint64_t credit;
 
 	union {
-		_Atomic(struct cells *) cells; /* if it is split */
+		_Atomic(struct cells *) cells; /* if it is split, or about to be */
 		_Atomic(struct block *) block; /* of a pacer; NULL: none */
 	};
 	/* What the actor knows of the window that the credit is from: its tag. */
@@ -275,8 +275,7 @@ static inline bool purse_is_spent(struct purse *purse, mono now)
 	return credit_lives(load_relaxed(&purse->denial), now);
 }
 
-/* Has it cells, or is it about to get them?  Who has seen that there are, and looks for what was
- * forgotten after that, knows that this was (celled). */
+/* Has it cells, or is it about to get them?  Of no pacer's. */
 static inline bool purse_gets_cells(struct purse *purse)
 {
 	return load_relaxed(&purse->cells) != NULL;
@@ -322,9 +321,10 @@ uint64_t purse_left(struct purse *purse, mono now);
 /* Remembers until then that no cost of so many units, or more, can be had. */
 void purse_deny(struct purse *purse, mono then, uint64_t least);
 
-/* It gets these: from now on no seat has it at hand anew without a cell.  Once all have
- * forgotten it (pocket.h), it has them. */
+/* It is about to get these: whoever knows what is forgotten after that does not put it at hand
+ * without a cell (pocket.h). */
 void purse_give(struct purse *purse, struct cells *cells);
+/* From now on it has them. */
 void purse_split(struct purse *purse);
 
 /* Puts a block in the place of the one that was there, which is returned. */

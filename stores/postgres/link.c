@@ -280,16 +280,17 @@ static struct postgres_batch batch_of(const struct link *link,
 	};
 }
 
-/* If it was wrong the server has put keys in for nothing.  So who guesses wrong again does not
- * guess for twice as long. */
+/* If it was wrong the server has put keys in for nothing, and others may have waited for that.
+ * So who guesses wrong again does not guess for twice as long; what was sent before that was
+ * known does not count. */
 static void note_guess(struct link *link, bool was_right)
 {
 	if (was_right) {
 		link->wrong = 0;
-		return;
+	} else if (link->unguessed == 0) {
+		link->unguessed = 1U << link->wrong;
+		link->wrong += link->wrong < WRONG_MOST;
 	}
-	link->unguessed = 1U << link->wrong;
-	link->wrong += link->wrong < WRONG_MOST;
 }
 
 static enum wire_reply_kind kind_of(enum postgres_result meaning)
@@ -327,8 +328,8 @@ static void hear_batch(struct link *link, struct awaited *awaited,
 		return;
 	}
 	said.kind = kind_of(meaning);
-	if (meaning == POSTGRES_TOLD && awaited->order.is_first)
-		note_guess(link, awaited->order.were_first);
+	if (awaited->order.is_first)
+		note_guess(link, meaning == POSTGRES_TOLD && awaited->order.were_first);
 	if (meaning == POSTGRES_OTHER_GENERATION) {
 		strcpy(link->generation, instead);
 		take_generation(link);

@@ -56,8 +56,8 @@ enum postgres_result postgres_error(const char *sqlstate)
 
 /* JOB is a job's number, its code, and of REMOTE_LENT what is used of the window.  Of job 0 WORDS are
  * the nonce, the time of what follows, and where the window of leases that follow starts; of
- * OTHER the letters of the generation instead.  Of others: what was there, or the rows behind
- * the first of what was lent from. */
+ * OTHER the letters of the generation instead, and of ALL nothing: each job was lent what it
+ * wanted.  Of others: what was there, or the rows behind the first of what was lent from. */
 enum column {
 	JOB,
 	WORDS,
@@ -292,7 +292,7 @@ static bool read_all(struct reader *reader)
 {
 	const struct postgres_batch *batch = reader->batch;
 
-	if (!batch->order->is_first || reader->now == 0 ||
+	if (batch->count == 0 || !batch->order->is_first || reader->now == 0 ||
 	    reader->start == INSTANT_MAX_US)
 		return false;
 	for (size_t i = 0; i < batch->count; i++)

@@ -37,9 +37,9 @@
 --       one statement; what is locked by it already may be written once more: nobody
 --       waits in a circle.  gale.lend locks all rows that are there by one, those that it
 --       leaves, too, and then puts in those that are not, in that order as well.  Who
---       puts in waits for nobody but others that do, unless a row is there, as it has come
---       since one looked or nobody looked, and is being changed; and gale.lends begins again
---       with each rule.  If that ever makes a circle, lock_timeout ends it, and it may be asked again.
+--       puts in waits for nobody but others that do, unless a row has come since it
+--       looked, and is being changed already; gale.lend_first, which does not look, waits for
+--       5 ms, and then lets go of all; and gale.lends begins again with each rule.  If that ever makes a circle, lock_timeout ends it, and it may be asked again.
 --       Under a stricter isolation than READ COMMITTED who has waited fails (40001), and
 --       may ask again, too.
 --   Q2  Time is read after the values were, which nobody has changed meanwhile; where
@@ -1041,14 +1041,14 @@ $$;
 
 -- The same for keys of which none is likely to be there, and where nobody wants more than the
 -- limit: they are put in, without a look at what is there, and one row tells of all.  If one is
--- there they are taken out again and go the other way.  Under a stricter isolation they do so at
+-- there, or is waited for too long, they are taken out again and go the other way.  Under a stricter isolation they do so at
 -- once: what is seen of the generation is of before.
 CREATE OR REPLACE FUNCTION gale.lend_first(wanted int, meant text, keys bytea[], asks bigint[],
 	base bigint, rule bigint[], wide bigint, print bigint, "limit" bigint, whose bigint)
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '100ms'
+SET lock_timeout = '5ms' -- Q1
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$
@@ -1078,7 +1078,7 @@ BEGIN
 			IF NOT is_done THEN
 				RAISE unique_violation;
 			END IF;
-		EXCEPTION WHEN unique_violation THEN
+		EXCEPTION WHEN unique_violation OR lock_not_available OR deadlock_detected THEN
 			is_done := false;
 		END;
 	END IF;

@@ -332,8 +332,7 @@ static struct pocket_place look(struct seat *seat, const struct purse_name *name
 	if (!place.purse)
 		return place;
 	place.cell = local_cell(place.purse, (uint32_t)(seat - s->seats));
-	if (place.cell || !purse_gets_cells(place.purse))
-		pocket_put(&seat->pocket, forgotten, name, place.purse, place.cell);
+	pocket_put(&seat->pocket, forgotten, name, place.purse, place.cell);
 	return place;
 }
 

@@ -546,6 +546,35 @@ static void what_is_not_new_is_looked_for(void **state)
 	assert_int_equal(used_of("a new one"), 10);
 }
 
+/* Q1: who has put in a key that is new, and then waits for one that is not, lets go of both: it may
+ * be held by one that waits for the first. */
+static void who_guesses_wrong_lets_go(void **state)
+{
+	struct remote_job old = lend_of("let go, z", 1, 1, 1);
+	struct remote_job mine[] = { lend_of("let go, z", 1, 2, 2),
+		                     lend_of("let go, a", 1, 3, 3) };
+	struct remote_job theirs[] = { first_of("let go, a", 2, 4, 4),
+		                       first_of("let go, z", 2, 5, 5) };
+	struct line other;
+
+	(void)state;
+	postgres_line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	is_granted(&old, 1);
+	postgres_line_do(&line, "BEGIN");
+	is_granted(&mine[0], 1);
+	postgres_line_say(&other, theirs, 2);
+	nap();
+	is_granted(&mine[1], 1); /* they have put it in */
+	postgres_line_do(&line, "COMMIT");
+	assert_int_equal(postgres_line_hear(&other, theirs, 2, told), POSTGRES_TOLD);
+	assert_true(other.order.is_first && !other.order.were_first);
+	assert_int_equal(used_of("let go, a"), 7);
+	assert_int_equal(used_of("let go, z"), 8);
+	postgres_line_close(&other);
+}
+
 /* Whoever puts in what another one is putting in waits for that one, and gets the rest. */
 static void who_puts_in_last_gets_the_rest(void **state)
 {
@@ -680,6 +709,7 @@ static void a_generation_from_before_the_server_was_started_is_none(void **state
 {
 	struct remote_job step = step_of("started", 1);
 	struct remote_job lend = lend_of("started", 1, 1, 2);
+	struct remote_job first = first_of("started, new", 1, 2, 2);
 
 	(void)state;
 	assert_int_equal(code_of(&step), REMOTE_DONE);
@@ -690,8 +720,12 @@ static void a_generation_from_before_the_server_was_started_is_none(void **state
 	is_told_of_another(&lend);
 	postgres_line_do(&line,
 	                 "UPDATE gale.birth SET born = born - interval '1 second'");
+	is_told_of_another(&first);
+	postgres_line_do(&line,
+	                 "UPDATE gale.birth SET born = born - interval '1 second'");
 	is_told_of_another(&step);
 	assert_int_equal(used_of("started"), 3);
+	assert_int_equal(used_of("started, new"), 0);
 }
 
 /* L12: whoever puts an older copy back, or has one take the place of what there is, makes the
@@ -700,6 +734,12 @@ static void a_generation_that_was_put_back_is_none(void **state)
 {
 	struct remote_job step = step_of("put back", 1);
 	struct remote_job lend = lend_of("put back", 1, 1, 2);
+	struct remote_job first = first_of("put back, new", 1, 1, 2);
+	const char *copy =
+	    "CREATE UNLOGGED TABLE public.copy (LIKE gale.birth INCLUDING ALL);"
+	    " INSERT INTO public.copy SELECT * FROM gale.birth;"
+	    " DROP TABLE gale.birth; ALTER TABLE public.copy RENAME TO birth;"
+	    " ALTER TABLE public.birth SET SCHEMA gale";
 
 	(void)state;
 	assert_int_equal(code_of(&step), REMOTE_DONE);
@@ -713,12 +753,11 @@ static void a_generation_that_was_put_back_is_none(void **state)
 	assert_int_equal(code_of(&step), REMOTE_DONE);
 	assert_int_equal(code_of(&lend), REMOTE_DONE);
 	lend.ask.number = 3;
-	postgres_line_do(
-	    &line, "CREATE UNLOGGED TABLE public.copy (LIKE gale.birth INCLUDING ALL);"
-		   " INSERT INTO public.copy SELECT * FROM gale.birth;"
-		   " DROP TABLE gale.birth; ALTER TABLE public.copy RENAME TO birth;"
-		   " ALTER TABLE public.birth SET SCHEMA gale");
+	postgres_line_do(&line, copy);
 	is_told_of_another(&lend);
+	postgres_line_do(&line, copy);
+	is_told_of_another(&first);
+	assert_int_equal(used_of("put back, new"), 0);
 	assert_int_equal(code_of(&step), REMOTE_DONE);
 	assert_int_equal(used_of("put back"), 4);
 	postgres_line_do(&line, "DROP TABLE public.saved");
@@ -1342,6 +1381,7 @@ int main(int count, char **args)
 		cmocka_unit_test(short_and_long_ways_meet),
 		cmocka_unit_test(what_is_put_in_is_as_if_it_had_been_looked_for),
 		cmocka_unit_test(what_is_not_new_is_looked_for),
+		cmocka_unit_test(who_guesses_wrong_lets_go),
 		cmocka_unit_test(who_puts_in_last_gets_the_rest),
 		cmocka_unit_test(who_waits_too_long_is_told),
 		cmocka_unit_test(nothing_stays_in_the_session),

@@ -439,6 +439,26 @@ static void that_all_were_lent_is_not_believed_of_others(void **state)
 	PQclear(result);
 }
 
+/* Nor before anything was asked. */
+static void that_all_were_lent_is_no_greeting(void **state)
+{
+	struct postgres_batch greeting = { .generation = "" };
+	PGresult *result = all_result(T0);
+
+	(void)state;
+	assert_int_equal(postgres_told(result, &greeting, &room, told, generation),
+	                 POSTGRES_WRONG);
+	set_row(result, 0, 0, REMOTE_LENT);
+	assert_int_equal(postgres_told(result, &greeting, &room, told, generation),
+	                 POSTGRES_WRONG);
+	PQclear(result);
+	greeting.nonce = NONCE;
+	result = all_result(T0);
+	assert_int_equal(postgres_told(result, &greeting, &room, told, generation),
+	                 POSTGRES_WRONG);
+	PQclear(result);
+}
+
 /* All are, for all that is known; of one rule; and nobody wants more than its limit. */
 static void only_first_lends_are_put_in(void **state)
 {
@@ -649,6 +669,7 @@ int main(void)
 		cmocka_unit_test(lends_are_told_with_the_rows_of_others),
 		cmocka_unit_test(first_lends_are_told_at_once),
 		cmocka_unit_test(that_all_were_lent_is_not_believed_of_others),
+		cmocka_unit_test(that_all_were_lent_is_no_greeting),
 		cmocka_unit_test(only_first_lends_are_put_in),
 		cmocka_unit_test(lends_go_in_the_order_of_their_keys),
 		cmocka_unit_test(only_simple_lends_go_the_short_way),

@@ -205,15 +205,15 @@ static enum gale_verdict ask_in_a_way(int way, struct gale_key *held)
 	return answer.verdict;
 }
 
-/* As if it had refused before it had cells, and readers had to forget that. */
+/* As if it had refused before it had cells; so it is not put there. */
 static void put_at_hand_to_refuse(void)
 {
 	const char *key = key_of(0);
 	struct purse_name name = { &house.limiter->lender, (const uint8_t *)key,
 		                   (uint16_t)strlen(key), 0 };
 
-	pocket_put(&house.seat->pocket, grace_forgotten(&house.runtime->grace) - 1,
-	           &name, purse_of(0), NULL);
+	pocket_put(&house.seat->pocket, grace_forgotten(&house.runtime->grace), &name,
+	           purse_of(0), NULL);
 }
 
 /* L5: a denial that is remembered does not keep a seat from what is its own. */
