@@ -428,6 +428,7 @@ static void lend(struct bytes *bytes, enum lend_verb verb)
 		.ask = { .node = 1, .want = units, .least = 1 + units / 2 },
 		.tag = s.tag,
 		.units = units,
+		.seen_in = units % 2, /* or it is the first of its key */
 	};
 
 	if (!lease_possible(&s.rule) || s.asked[(s.number + 1) % LOANS] > 0)
