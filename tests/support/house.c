@@ -4,6 +4,7 @@
 #include "tests/support/house.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 
 #include "face/seat.h"
@@ -54,6 +55,20 @@ bool house_close(struct house *house)
 	gale_store_close(house->store);
 	gale_runtime_close(house->runtime);
 	return test_allocator_is_balanced(&house->allocator);
+}
+
+void house_put_inside(struct house *house, struct store *inner)
+{
+	struct gale_runtime *runtime = house->runtime;
+
+	lock_take(&runtime->lock);
+	while (runtime->locked.sweeping) {
+		lock_drop(&runtime->lock);
+		sched_yield();
+		lock_take(&runtime->lock);
+	}
+	house->store->inner = inner;
+	lock_drop(&runtime->lock);
 }
 
 struct gale_answer ask_settled(struct gale_seat *seat, struct gale_limiter *limiter,

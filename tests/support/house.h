@@ -47,6 +47,11 @@ void house_open(struct house *house, const struct house_plan *plan);
 /* Closes what is not NULL; false if memory is missing then. */
 bool house_close(struct house *house);
 
+struct store;
+
+/* Another store in the place of what is in the house's, while no shard sweeps that. */
+void house_put_inside(struct house *house, struct store *inner);
+
 /* gale_ask, and its completion if it comes to that: where the sweeper may just be at the
  * key, nobody knows.  The seat must have no other ask pending. */
 struct gale_answer ask_settled(struct gale_seat *seat, struct gale_limiter *limiter,

@@ -532,7 +532,7 @@ static const struct store_ops odd_ops = { .lend = odd_lend,
 static void odd_begin(struct odd_store *odd, struct house *h)
 {
 	*odd = (struct odd_store){ .store = { &odd_ops }, .inner = h->store->inner };
-	h->store->inner = &odd->store;
+	house_put_inside(h, &odd->store);
 	h->limiter->lender.store = &odd->store;
 }
 
@@ -830,9 +830,9 @@ static void hold_share(struct holder *holder, struct house *h)
 {
 	struct store *inner = h->limiter->store->inner;
 
-	h->limiter->store->inner = h->limiter->share_store;
+	house_put_inside(h, h->limiter->share_store);
 	holder_begin(holder, h->limiter, "k");
-	h->limiter->store->inner = inner;
+	house_put_inside(h, inner);
 }
 
 static void nobody_waits_for_a_share_that_another_thread_holds(void **state)

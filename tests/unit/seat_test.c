@@ -597,14 +597,7 @@ static void a_store_is_not_closed_while_it_is_swept(void **state)
 	gale_limiter_close(h.limiter);
 	h.limiter = NULL;
 	slow.inner = h.store->inner;
-	lock_take(&h.runtime->lock); /* no sweep is looking at it now */
-	while (h.runtime->locked.sweeping) {
-		lock_drop(&h.runtime->lock);
-		sched_yield();
-		lock_take(&h.runtime->lock);
-	}
-	h.store->inner = &slow.store;
-	lock_drop(&h.runtime->lock);
+	house_put_inside(&h, &slow.store);
 	runtime_wake_sweeper(h.runtime);
 	assert_true(becomes_true(is_being_swept, &slow));
 	must(pthread_create(&thread, NULL, close_store, h.store) == 0);
