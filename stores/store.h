@@ -97,7 +97,7 @@ struct lend_request {
 	uint64_t seen;        /* LEND from a window: so much of the one that starts at
 	                       * seen_in was used, as was told in that life; 0: nobody
 	                       * was told.  A store that has forgotten is reminded.  (L12) */
-	uint64_t seen_in;     /* with seen also 0: nor of any before */
+	uint64_t seen_in;     /* both 0: nobody here was ever told of the key */
 	uint8_t life;
 	mono due; /* LEND: nobody waits any longer, and it need not be sent; 0: never */
 };

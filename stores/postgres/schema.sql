@@ -38,8 +38,9 @@
 --       waits in a circle.  gale.lend locks all rows that are there by one, those that it
 --       leaves, too, and then puts in those that are not, in that order as well.  Who
 --       puts in waits for nobody but others that do, unless a row has come since it
---       looked, and is being changed already; gale.lend_first, which does not look, waits for
---       5 ms, and then lets go of all; and gale.lends begins again with each rule.  If that ever makes a circle, lock_timeout ends it, and it may be asked again.
+--       looked, and is being changed already; and gale.lends begins again with each rule.
+--       If that ever makes a circle, lock_timeout ends it, and it may be asked again.
+--       gale.lend_first does not look: it waits for 5 ms, and then lets go of all.
 --       Under a stricter isolation than READ COMMITTED who has waited fails (40001), and
 --       may ask again, too.
 --   Q2  Time is read after the values were, which nobody has changed meanwhile; where
@@ -1041,8 +1042,9 @@ $$;
 
 -- The same for keys of which none is likely to be there, and where nobody wants more than the
 -- limit: they are put in, without a look at what is there, and one row tells of all.  If one is
--- there, or is waited for too long, they are taken out again and go the other way.  Under a stricter isolation they do so at
--- once: what is seen of the generation is of before.
+-- there, or is waited for too long, they are taken out again and go the way of gale.lend.  Under
+-- a stricter isolation they go it at once: what is seen of the generation is of before.  Where
+-- the window begins is written out here, too: a function for it takes 48,000 instructions more.
 CREATE OR REPLACE FUNCTION gale.lend_first(wanted int, meant text, keys bytea[], asks bigint[],
 	base bigint, rule bigint[], wide bigint, print bigint, "limit" bigint, whose bigint)
 RETURNS SETOF gale.told
