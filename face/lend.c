@@ -24,7 +24,8 @@ static ALWAYS_INLINE uint64_t hash_of(const struct lender *lender, const void *k
 	return XXH3_64bits_withSeed(key, key_len, lender->seed);
 }
 
-uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len)
+__attribute__((noinline)) uint64_t local_hash(const struct lender *lender,
+                                              const void *key, size_t key_len)
 {
 	return hash_of(lender, key, key_len);
 }
@@ -392,7 +393,7 @@ void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
 	seat_check_thread(seat);
 	hash = local_hash(&limiter->lender, key, key_len);
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	root_prefetch_purse(root_of(seat, hash), hash);
+	purse_prefetch(root_likely(root_of(seat, hash), hash));
 	reader_exit(&seat->reader);
 }
 
@@ -400,73 +401,162 @@ void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
 
 #define FLOCK 16 /* asks whose memory is fetched at the same time */
 
-/* First where their slots are, then where their purses are: each memory access of one
- * overlaps with those of the others. */
-static void fetch(struct gale_seat *seat, struct gale_limiter *limiter,
-                  const struct gale_question *questions, size_t count,
-                  uint64_t *ret_hashes)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct gale_question *question = &questions[i];
+/* They, in one read and at one instant. */
+struct flock {
+	struct gale_seat *seat;
+	struct gale_limiter *limiter;
+	const struct gale_question *questions;
+	size_t count;
+	mono now;
+	struct fetched {
+		const _Atomic uint64_t *home; /* NULL: its key is none */
+		uint64_t hash;
+		struct purse *likely; /* to be its purse; NULL: there is none */
+	} fetched[FLOCK];
+};
 
-		ret_hashes[i] = 0;
-		if (!key_is_good(question->key, question->key_len))
-			continue;
-		ret_hashes[i] =
-		    local_hash(&limiter->lender, question->key, question->key_len);
-		root_prefetch(root_of(seat, ret_hashes[i]), ret_hashes[i]);
-	}
-	for (size_t i = 0; i < count; i++)
-		root_prefetch_purse(root_of(seat, ret_hashes[i]), ret_hashes[i]);
+static ALWAYS_INLINE uint64_t hash_in_line(const struct lender *lender, const void *key,
+                                           size_t key_len)
+{
+	if (LIKELY(key_len >= 9 && key_len <= 16))
+		return hash_of(lender, key, key_len);
+	return local_hash(lender, key, key_len);
 }
 
-static ALWAYS_INLINE struct found try_fetched(struct gale_seat *seat,
-                                              struct gale_limiter *limiter,
-                                              const struct gale_question *question,
-                                              uint64_t hash)
+static ALWAYS_INLINE void fetch_homes(struct flock *flock)
 {
-	struct purse_name name = { .lender = &limiter->lender,
+	for (size_t i = 0; i < flock->count; i++) {
+		const struct gale_question *question = &flock->questions[i];
+		struct fetched *it = &flock->fetched[i];
+
+		it->home = NULL;
+		it->likely = NULL;
+		if (!LIKELY(key_is_good(question->key, question->key_len)))
+			continue;
+		it->hash = hash_in_line(&flock->limiter->lender, question->key,
+		                        question->key_len);
+		it->home = home_at(root_of(flock->seat, it->hash), it->hash);
+		__builtin_prefetch((const void *)it->home);
+	}
+}
+
+/* Seldom. */
+static __attribute__((noinline)) struct purse *
+likely_elsewhere(const struct gale_seat *seat, uint64_t hash)
+{
+	return root_likely(root_of(seat, hash), hash);
+}
+
+static ALWAYS_INLINE void fetch_purses(struct flock *flock)
+{
+	for (size_t i = 0; i < flock->count; i++) {
+		struct fetched *it = &flock->fetched[i];
+
+		if (!LIKELY(it->home != NULL))
+			continue;
+		it->likely = home_likely(it->home, it->hash);
+		if (!LIKELY(it->likely != NULL))
+			it->likely = likely_elsewhere(flock->seat, it->hash);
+		purse_prefetch(it->likely);
+	}
+}
+
+/* Seldom, too: the hash is like another's. */
+static __attribute__((noinline)) struct purse *
+find_elsewhere(const struct gale_seat *seat, const struct purse_name *name)
+{
+	return root_find(root_of(seat, name->hash), name);
+}
+
+static ALWAYS_INLINE struct purse *find_fetched(const struct flock *flock, size_t i)
+{
+	const struct gale_question *question = &flock->questions[i];
+	const struct fetched *it = &flock->fetched[i];
+	struct purse_name name = { .lender = &flock->limiter->lender,
 		                   .key = question->key,
 		                   .key_len = (uint16_t)question->key_len,
-		                   .hash = hash };
-	struct found found = { .how = LOCAL_UNKNOWN };
-	struct purse *purse;
-	mono now;
+		                   .hash = it->hash };
 
-	if (!key_is_good(question->key, question->key_len) ||
-	    !may_be_quick(seat, limiter, question->cost) || !seat_tells(seat, &now))
-		return found;
-	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	purse = root_find(root_of(seat, hash), &name);
-	if (LIKELY(purse != NULL)) {
-		purse_use(purse);
-		found = take_quickly(now, purse, local_cell(purse, seat->number),
-		                     question->cost);
-	}
-	reader_exit(&seat->reader);
-	return found;
+	if (!LIKELY(it->likely != NULL))
+		return NULL;
+	return LIKELY(purse_is(it->likely, &name)) ? it->likely
+	                                           : find_elsewhere(flock->seat, &name);
 }
 
-static void ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
-                      const struct gale_question *questions, size_t count,
-                      struct gale_answer *ret_answers)
+static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t i)
 {
-	uint64_t hashes[FLOCK];
+	struct found found = { .how = LOCAL_UNKNOWN };
+	uint64_t cost = flock->questions[i].cost;
+	struct purse *purse = find_fetched(flock, i);
 
-	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	fetch(seat, limiter, questions, count, hashes);
-	reader_exit(&seat->reader);
-	for (size_t i = 0; i < count; i++) {
-		const struct gale_question *it = &questions[i];
-		struct found found = try_fetched(seat, limiter, it, hashes[i]);
+	if (!LIKELY(purse != NULL) || !LIKELY(cost_is_quick(flock->limiter, cost)))
+		return found;
+	purse_use(purse);
+	return take_quickly(flock->now, purse, local_cell(purse, flock->seat->number),
+	                    cost);
+}
 
-		if (LIKELY(is_decided(&found))) {
-			local_tell(&ret_answers[i], &limiter->lender, found.how,
-			           found.told);
-			seat_count(seat, found.how == LOCAL_TAKEN ? COUNT_ALLOWED
-			                                          : COUNT_REFUSED);
+/* Answers what can be answered from one word each.  What is left is returned, a bit each. */
+static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
+                                       struct gale_answer *ret_answers)
+{
+	uint64_t taken = 0, refused = 0;
+	uint32_t left = 0;
+
+	for (size_t i = 0; i < flock->count; i++) {
+		struct found found = take_fetched(flock, i);
+
+		if (!LIKELY(is_decided(&found))) {
+			left |= UINT32_C(1) << i;
 			continue;
 		}
+		if (LIKELY(found.how == LOCAL_TAKEN))
+			taken++;
+		else
+			refused++;
+		local_tell(&ret_answers[i], &flock->limiter->lender, found.how,
+		           found.told);
+	}
+	count_add(&flock->seat->counters[COUNT_ALLOWED], taken);
+	count_add(&flock->seat->counters[COUNT_REFUSED], refused);
+	return left;
+}
+
+/* Each memory access of one overlaps with those of the others: first where their slots are,
+ * then where their purses are.  Flat, so that nothing is called in between. */
+static __attribute__((flatten, noinline)) uint32_t
+ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
+          const struct gale_question *questions, size_t count,
+          struct gale_answer *ret_answers)
+{
+	const struct grace *grace = &seat->handle.runtime->grace;
+	uint32_t left = (UINT32_C(1) << count) - 1;
+	struct flock flock; /* not cleared, which would take as long as two asks */
+
+	flock.seat = seat;
+	flock.limiter = limiter;
+	flock.questions = questions;
+	flock.count = count;
+	if (!lifeline_passes(&seat->handle.runtime->lifeline) ||
+	    !seat_tells(seat, &flock.now))
+		return left;
+	reader_enter(grace, &seat->reader);
+	fetch_homes(&flock);
+	fetch_purses(&flock);
+	left = take_all(&flock, ret_answers);
+	reader_exit(&seat->reader);
+	return left;
+}
+
+/* Those that are left, one by one, in their order. */
+static void ask_left(struct gale_seat *seat, struct gale_limiter *limiter,
+                     const struct gale_question *questions, uint32_t left,
+                     struct gale_answer *ret_answers)
+{
+	for (; left > 0; left &= left - 1) {
+		size_t i = (size_t)__builtin_ctz(left);
+		const struct gale_question *it = &questions[i];
+
 		ret_answers[i] = ask_at_length(seat, limiter, it->key, it->key_len,
 		                               it->cost, it->tag);
 	}
@@ -480,13 +570,14 @@ void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
 
 	if (!questions || !ret_answers)
 		return;
-	for (size_t i = 0; i < count; i += FLOCK) {
+	for (size_t i = 0; i < count && why != GALE_WHY_RULE; i++)
+		ret_answers[i] = answer_refused(why);
+	for (size_t i = 0; i < count && why == GALE_WHY_RULE; i += FLOCK) {
 		size_t some = count - i < FLOCK ? count - i : FLOCK;
+		uint32_t left =
+		    ask_flock(seat, limiter, questions + i, some, ret_answers + i);
 
-		if (why == GALE_WHY_RULE)
-			ask_flock(seat, limiter, questions + i, some, ret_answers + i);
-		for (size_t j = i; why != GALE_WHY_RULE && j < i + some; j++)
-			ret_answers[j] = answer_refused(why);
+		ask_left(seat, limiter, questions + i, left, ret_answers + i);
 	}
 }
 

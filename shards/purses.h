@@ -17,7 +17,7 @@
  *       do, or than those of a few; so memory is bounded.                         (L8)
  *   I6  Before a purse leaves the table, the evictor has taken its credit out.
  *
- * Threads   purses_find and what takes a root: any, within a grace period.  The rest: the
+ * Threads   purses_find and what takes a root or a home: any, within a grace period.  The rest: the
  *           shard's actor.
  */
 #ifndef SHARDS_PURSES_H
@@ -165,19 +165,25 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	       LIKELY(key_is(purse, name->key, name->key_len));
 }
 
-static ALWAYS_INLINE bool slot_has(uint64_t slot, const struct purse_name *name)
+/* The purse that is most likely the hash's; NULL: it may be elsewhere. */
+static ALWAYS_INLINE struct purse *home_likely(const _Atomic uint64_t *home,
+                                               uint64_t hash)
 {
-	return LIKELY(slot_is_of(slot, name->hash)) &&
-	       LIKELY(purse_is(slot_item(slot), name));
+	uint64_t slot = home_near(home, hash);
+
+	return LIKELY(slot_is_of(slot, hash)) ? slot_item(slot) : NULL; /* I3 */
 }
 
 /* Where most purses are, at home; NULL: it may be elsewhere. */
 static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
                                                   const struct purse_name *name)
 {
-	uint64_t slot = root_near(root, name->hash);
+	uint64_t slot = home_near(home_at(root, name->hash), name->hash);
 
-	return slot_has(slot, name) ? slot_item(slot) : NULL; /* I3 */
+	return LIKELY(slot_is_of(slot, name->hash)) &&
+	               LIKELY(purse_is(slot_item(slot), name))
+	           ? slot_item(slot)
+	           : NULL; /* I3 */
 }
 
 static ALWAYS_INLINE struct purse *root_find(const table_root *root,
@@ -201,19 +207,23 @@ static inline struct purse *purses_find(struct purses *set,
 	return root_find(&set->table.root, name);
 }
 
-/* Brings the purse that a hash will most likely find nearer. */
-static ALWAYS_INLINE void root_prefetch_purse(const table_root *root, uint64_t hash)
+/* The same, at home or not. */
+static ALWAYS_INLINE struct purse *root_likely(const table_root *root, uint64_t hash)
 {
-	uint64_t slot = root_near(root, hash);
-	const void *item = slot_item(slot);
+	struct purse *purse = home_likely(home_at(root, hash), hash);
+	struct seek seek;
 
-	if (!LIKELY(slot_is_of(slot, hash))) {
-		struct seek seek = root_seek(root, hash);
+	if (LIKELY(purse != NULL))
+		return purse; /* I3 */
+	seek = root_seek(root, hash);
+	return table_next(&seek); /* I3 */
+}
 
-		item = table_next(&seek);
-	}
-	if (item)
-		__builtin_prefetch(item, /* to be written= */ 1);
+/* Brings it nearer. */
+static ALWAYS_INLINE void purse_prefetch(const struct purse *purse)
+{
+	if (LIKELY(purse != NULL))
+		__builtin_prefetch(purse, /* to be written= */ 1);
 }
 
 bool purses_open(struct purses *set, struct gale_allocator *allocator,

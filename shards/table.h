@@ -26,7 +26,7 @@
  *   I2  At most three quarters of the slots are in use, so every probe ends.
  *   I3  A reader that finds a purse may read it until its grace period ends.
  *
- * Threads   table_seek, table_next and what takes a root: any, within a grace period.  The
+ * Threads   table_seek, table_next and what takes a root or a home: any, within a grace period.  The
  *           rest: the writer, one at a time.
  * Limits    A reader may miss a purse while another is removed or the table grows; it
  *           then asks the writer, who knows.  It never finds one that was not there.
@@ -35,7 +35,8 @@
  *
  *   placed   table_add stores a slot with release  ->  a probe loads it with acquire
  *            The purse is complete.
- *   grown    the writer stores root with release  ->  table_seek loads it with acquire
+ *   grown    the writer stores root with release  ->  table_seek and home_at load it with
+            acquire
  *            The new slots are filled.
  */
 #ifndef SHARDS_TABLE_H
@@ -144,27 +145,26 @@ static ALWAYS_INLINE uint64_t this_or(uint64_t slot, uint64_t other, uint64_t ha
 	return slot;
 }
 
+/* The slots where a hash is at home. */
+static ALWAYS_INLINE const _Atomic uint64_t *home_at(const table_root *root,
+                                                     uint64_t hash)
+{
+	uintptr_t word = load_acquire(root); /* grown */
+
+	return &root_slots(word)[root_home(word, hash)];
+}
+
 /* The first slot at home that may be it, or the last.  What moves while others are removed
  * moves to lower slots, and is there before it is gone from where it was: so these are read
  * last. */
-static ALWAYS_INLINE uint64_t root_near(const table_root *root, uint64_t hash)
+static ALWAYS_INLINE uint64_t home_near(const _Atomic uint64_t *home, uint64_t hash)
 {
-	uintptr_t word = load_acquire(root); /* grown */
-	const _Atomic uint64_t *home = &root_slots(word)[root_home(word, hash)];
 	uint64_t slot = load_acquire(&home[3]); /* placed */
 
 	static_assert(TABLE_NEAR == 4, "those that are looked at");
 	slot = this_or(load_acquire(&home[2]), slot, hash); /* placed */
 	slot = this_or(load_acquire(&home[1]), slot, hash); /* placed */
 	return this_or(load_acquire(&home[0]), slot, hash); /* placed */
-}
-
-/* Brings the first slot of a hash nearer, for one who will seek it soon. */
-static inline void root_prefetch(const table_root *root, uint64_t hash)
-{
-	uintptr_t word = load_relaxed(root); /* what is fetched is not read yet */
-
-	__builtin_prefetch((const void *)&root_slots(word)[root_home(word, hash)]);
 }
 
 /* False without memory. */

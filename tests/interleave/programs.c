@@ -563,7 +563,7 @@ static void begin_mirrored(void)
 static void seat_asks_ahead(void)
 {
 	reader_enter(&s->grace, &s->seats[0].reader);
-	root_prefetch(s->root, s->names[0].hash);
+	purse_prefetch(root_likely(s->root, s->names[0].hash));
 	reader_exit(&s->seats[0].reader);
 }
 

@@ -186,8 +186,8 @@ static void names_are_told_apart(void **state)
 		purses[i] = purses_add(&world.purses, &named[i].name);
 	for (int i = 0; i < 4; i++)
 		assert_ptr_equal(purses_find(&world.purses, &named[i].name), purses[i]);
-	root_prefetch_purse(&world.purses.table.root, named[0].name.hash);
-	root_prefetch_purse(&world.purses.table.root, ~named[0].name.hash);
+	purse_prefetch(root_likely(&world.purses.table.root, named[0].name.hash));
+	purse_prefetch(root_likely(&world.purses.table.root, ~named[0].name.hash));
 	world_close(&world);
 }
 
