@@ -429,10 +429,11 @@ static ALWAYS_INLINE void fetch_homes(struct flock *flock)
 		const struct gale_question *question = &flock->questions[i];
 		struct fetched *it = &flock->fetched[i];
 
-		it->home = NULL;
-		it->likely = NULL;
-		if (!LIKELY(key_is_good(question->key, question->key_len)))
+		if (!LIKELY(key_is_good(question->key, question->key_len))) {
+			it->home = NULL;
+			it->likely = NULL;
 			continue;
+		}
 		it->hash = hash_in_line(&flock->limiter->lender, question->key,
 		                        question->key_len);
 		it->home = home_at(root_of(flock->seat, it->hash), it->hash);
@@ -461,26 +462,42 @@ static ALWAYS_INLINE void fetch_purses(struct flock *flock)
 	}
 }
 
-/* Seldom, too: the hash is like another's. */
-static __attribute__((noinline)) struct purse *
-find_elsewhere(const struct gale_seat *seat, const struct purse_name *name)
+static ALWAYS_INLINE struct purse_name name_in(struct lender *lender,
+                                               const struct gale_question *question)
 {
-	return root_find(root_of(seat, name->hash), name);
+	return (struct purse_name){ .lender = lender,
+		                    .key = question->key,
+		                    .key_len = (uint16_t)question->key_len };
+}
+
+/* Seldom, too, but for keys of other lengths.  Nothing of the flock is pointed to, so that it
+ * may be in registers. */
+static __attribute__((noinline)) struct purse *
+find_at_length(const struct gale_seat *seat, struct lender *lender,
+               const struct gale_question *question, uint64_t hash,
+               struct purse *likely)
+{
+	struct purse_name name = name_in(lender, question);
+
+	if (purse_is(likely, &name))
+		return likely;
+	name.hash = hash;
+	return root_find(root_of(seat, hash), &name);
 }
 
 static ALWAYS_INLINE struct purse *find_fetched(const struct flock *flock, size_t i)
 {
 	const struct gale_question *question = &flock->questions[i];
 	const struct fetched *it = &flock->fetched[i];
-	struct purse_name name = { .lender = &flock->limiter->lender,
-		                   .key = question->key,
-		                   .key_len = (uint16_t)question->key_len,
-		                   .hash = it->hash };
+	struct lender *lender = &flock->limiter->lender;
+	struct purse_name name = name_in(lender, question);
 
 	if (!LIKELY(it->likely != NULL))
 		return NULL;
-	return LIKELY(purse_is(it->likely, &name)) ? it->likely
-	                                           : find_elsewhere(flock->seat, &name);
+	if (LIKELY(question->key_len >= 9 && question->key_len <= 16) &&
+	    LIKELY(purse_is(it->likely, &name)))
+		return it->likely;
+	return find_at_length(flock->seat, lender, question, it->hash, it->likely);
 }
 
 static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t i)
