@@ -79,14 +79,15 @@ static __attribute__((noinline)) void note(struct asker *asker,
 	(void)crowd_hear(asker->seat);
 }
 
-static void run_named(struct bench *b)
+/* Each row has a loop of its own. */
+static __attribute__((always_inline)) inline void
+ask_named(struct bench *b, pick_fn *pick_one, struct picker picker)
 {
 	struct asker asker = asker_of(b);
-	struct picker picker = picker_of(b, asker.way->crowd->count);
 
 	for (uint64_t n; (n = turn(&asker, b)) > 0;)
 		while (n-- > 0) {
-			struct key key = key_of(pick(&picker));
+			struct key key = key_of(pick_one(&picker));
 			struct gale_answer answer = gale_ask(
 			    asker.seat, asker.limiter, &key, sizeof(key), 1, NULL);
 
@@ -94,6 +95,23 @@ static void run_named(struct bench *b)
 				note(&asker, &answer);
 		}
 	asker_done(&asker, b);
+}
+
+static uint64_t keys_of(const struct bench *b)
+{
+	const struct way *way = bench_arg(b);
+
+	return way->crowd->count;
+}
+
+static void run_named(struct bench *b)
+{
+	ask_named(b, pick, picker_of(b, keys_of(b)));
+}
+
+static void run_named_in_crowd(struct bench *b)
+{
+	ask_named(b, pick_in_crowd, picker_in_crowd(keys_of(b)));
 }
 
 /* As a server has it that knows of each ask a while before: here, eight asks. */
@@ -157,10 +175,10 @@ static void run_held(struct bench *b)
 }
 
 /* As many questions as a turn has; filling them in is a part of asking. */
-static void run_many(struct bench *b)
+static __attribute__((always_inline)) inline void
+ask_many(struct bench *b, pick_fn *pick_one, struct picker picker)
 {
 	struct asker asker = asker_of(b);
-	struct picker picker = picker_of(b, asker.way->crowd->count);
 	struct gale_answer answers[AHEAD];
 	struct gale_question questions[AHEAD];
 	struct key keys[AHEAD];
@@ -168,7 +186,7 @@ static void run_many(struct bench *b)
 	for (uint64_t n; (n = turn(&asker, b)) > 0;)
 		for (; n > 0; n -= AHEAD) {
 			for (int i = 0; i < AHEAD; i++) {
-				keys[i] = key_of(pick(&picker));
+				keys[i] = key_of(pick_one(&picker));
 				questions[i] =
 				    (struct gale_question){ .key = &keys[i],
 					                    .key_len = sizeof(keys[i]),
@@ -181,6 +199,16 @@ static void run_many(struct bench *b)
 					note(&asker, &answers[i]);
 		}
 	asker_done(&asker, b);
+}
+
+static void run_many(struct bench *b)
+{
+	ask_many(b, pick, picker_of(b, keys_of(b)));
+}
+
+static void run_many_in_crowd(struct bench *b)
+{
+	ask_many(b, pick_in_crowd, picker_in_crowd(keys_of(b)));
 }
 
 /* ---- A miss ---------------------------------------------------------------------- */
@@ -254,6 +282,12 @@ void ask_leases(void)
 	row("leases/1,000 keys, 16 at a time, own now", run_many, &thousand, true,
 	    "take/16 at a time, 1,000 keys", 0);
 	row("leases/10,000 keys, own now", run_named, &ten_thousand, true, NULL, 0);
+	row("leases/10,000 keys, 16 at a time, own now", run_many, &ten_thousand, true,
+	    "leases/10,000 keys, own now", 0);
+	row("leases/10,000 keys, Zipf, own now", run_named_in_crowd, &ten_thousand,
+	    true, "take/10,000 keys, Zipf, behind a call", 0);
+	row("leases/10,000 keys, Zipf, 16 at a time, own now", run_many_in_crowd,
+	    &ten_thousand, true, "take/16 at a time, 10,000 keys, Zipf", 0);
 	row("leases/1,000,000 keys, own now", run_named, &million, true,
 	    "take/1,000,000 keys, behind a call", 0);
 	row("leases/1,000,000 keys, prefetched 8 asks before, own now", run_ahead,

@@ -205,16 +205,16 @@ static __attribute__((noinline)) bool ask_called(const struct crowd *crowd,
 	}
 }
 
-static inline void call(struct bench *b, bool reads_counter)
+static inline void call(struct bench *b, pick_fn *pick_one, struct picker picker,
+                        bool reads_counter)
 {
 	const struct crowd *crowd = bench_arg(b);
-	struct picker picker = picker_of(b, crowd->count);
 	struct terms terms = { .seed = SEED };
 	bool all = true;
 
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		while (n-- > 0) {
-			struct key key = key_of(pick(&picker));
+			struct key key = key_of(pick_one(&picker));
 
 			if (reads_counter)
 				terms.now_tick = counter_ticks() >> 60;
@@ -223,23 +223,36 @@ static inline void call(struct bench *b, bool reads_counter)
 	bench_expect(all, "a floor's ask was denied");
 }
 
+static uint64_t keys_of(const struct bench *b)
+{
+	const struct crowd *crowd = bench_arg(b);
+
+	return crowd->count;
+}
+
 static void run_called(struct bench *b)
 {
-	call(b, false);
+	call(b, pick, picker_of(b, keys_of(b)), false);
 }
 
 static void run_called_timed(struct bench *b)
 {
-	call(b, true);
+	call(b, pick, picker_of(b, keys_of(b)), true);
+}
+
+static void run_called_in_crowd(struct bench *b)
+{
+	call(b, pick_in_crowd, picker_in_crowd(keys_of(b)), false);
 }
 
 /* ---- Sixteen at a time ----------------------------------------------------------- */
 
-static inline void fetch_slots(const struct crowd *crowd, struct picker *picker,
-                               struct key *keys, uint64_t *hashes)
+static inline void fetch_slots(const struct crowd *crowd, pick_fn *pick_one,
+                               struct picker *picker, struct key *keys,
+                               uint64_t *hashes)
 {
 	for (int i = 0; i < AHEAD; i++) {
-		keys[i] = key_of(pick(picker));
+		keys[i] = key_of(pick_one(picker));
 		hashes[i] = hash_of(&keys[i]);
 		__builtin_prefetch(&crowd->slots[hashes[i] & crowd->mask]);
 	}
@@ -257,22 +270,31 @@ static inline void fetch_entries(const struct crowd *crowd, const uint64_t *hash
 	}
 }
 
-static void run_ahead(struct bench *b)
+static inline void take_ahead(struct bench *b, pick_fn *pick_one, struct picker picker)
 {
 	const struct crowd *crowd = bench_arg(b);
-	struct picker picker = picker_of(b, crowd->count);
 	struct key keys[AHEAD];
 	uint64_t hashes[AHEAD];
 	bool all = true;
 
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		for (; n > 0; n -= AHEAD) {
-			fetch_slots(crowd, &picker, keys, hashes);
+			fetch_slots(crowd, pick_one, &picker, keys, hashes);
 			fetch_entries(crowd, hashes);
 			for (int i = 0; i < AHEAD; i++)
 				all &= ask_together(crowd, &keys[i], hashes[i]);
 		}
 	bench_expect(all, "a floor's ask was denied");
+}
+
+static void run_ahead(struct bench *b)
+{
+	take_ahead(b, pick, picker_of(b, keys_of(b)));
+}
+
+static void run_ahead_in_crowd(struct bench *b)
+{
+	take_ahead(b, pick_in_crowd, picker_in_crowd(keys_of(b)));
 }
 
 /* ---- One word that is held ------------------------------------------------------- */
@@ -395,6 +417,7 @@ static double there_and_back(void *arg)
 
 static struct crowd one = { .count = 1 };
 static struct crowd thousand = { .count = 1000 };
+static struct crowd ten_thousand = { .count = 10000 };
 static struct crowd million = { .count = 1000000 };
 
 static void row(const char *name, void (*run)(struct bench *),
@@ -417,6 +440,8 @@ void ask_lease_floors(void)
 	row("take/1 key, behind a call", run_called, prepare, &one, 1);
 	row("take/1 key, behind a call, rdtsc", run_called_timed, prepare, &one, 1);
 	row("take/1,000 keys, behind a call", run_called, prepare, &thousand, 1);
+	row("take/10,000 keys, Zipf, behind a call", run_called_in_crowd, prepare,
+	    &ten_thousand, 1);
 	row("take/1,000,000 keys, behind a call", run_called, prepare, &million, 1);
 	row("take/1 key, two threads", run_together, prepare, &one, 2);
 	row("take/1,000 keys", run_together, prepare, &thousand, 1);
@@ -426,6 +451,8 @@ void ask_lease_floors(void)
 	row("take/1,000 keys, two lines", run_apart, prepare, &thousand, 1);
 	row("take/1,000,000 keys, two lines", run_apart, prepare, &million, 1);
 	row("take/16 at a time, 1,000 keys", run_ahead, prepare, &thousand, 1);
+	row("take/16 at a time, 10,000 keys, Zipf", run_ahead_in_crowd, prepare,
+	    &ten_thousand, 1);
 	row("take/16 at a time, 1,000,000 keys", run_ahead, prepare, &million, 1);
 	bench_add_figure(&(struct bench_figure){ .name = "take/to a thread and back",
 	                                         .unit = "us",

@@ -317,8 +317,9 @@ GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       size_t key_len, uint64_t cost,
                                       uint64_t within_us);
 
-/* Many at once: for keys that are not in the cache, several times faster than one by
- * one.  Each is answered as gale_ask would, in ret_answers. */
+/* Many at once: several times faster than one by one for keys that are not in the cache,
+ * and faster for most others.  Each is answered as gale_ask would, in ret_answers; of
+ * each 16, at one instant, first those that this node can answer by itself. */
 struct gale_question {
 	const void *key;
 	size_t key_len;

@@ -59,6 +59,7 @@ static const struct broken {
 	{ "close a block", { .torn = true } },  { "mail", { .torn = true } },
 	{ "gather", { .deaf = true } },         { "empty", { .deaf = true } },
 	{ "gather, gather", { .deaf = true } }, { "evict", { .deaf = true } },
+	{ "evict, ahead", { .deaf = true } },
 };
 
 static uint64_t *met; /* which ends each program comes to, in bits */

@@ -148,12 +148,27 @@ static void other_takes(void)
 	take(&s->seats[1], 3);
 }
 
-/* As an ask does; from cells and from what is shared. */
-static void ask(struct seat *seat, const struct purse_name *name)
+/* From cells and from what is shared. */
+static void take_what_was_found(struct seat *seat, const struct purse_name *name,
+                                struct purse *purse)
 {
 	uint32_t number = (uint32_t)(seat - s->seats);
-	struct purse *purse;
 	struct told told;
+
+	seat->found = purse != NULL;
+	if (!purse)
+		return;
+	purse_use(purse);
+	must_hold(purse->head[0] == *name->key);
+	if (local_try_word(purse, local_cell(purse, number), now, 1, &told) ==
+	    LOCAL_TAKEN)
+		seat->taken++;
+}
+
+/* As an ask does. */
+static void ask(struct seat *seat, const struct purse_name *name)
+{
+	struct purse *purse;
 
 	reader_enter(&s->grace, &seat->reader);
 	purse = root_find_near(s->root, name);
@@ -163,14 +178,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	}
 	if (!purse)
 		purse = root_find(s->root, name);
-	seat->found = purse != NULL;
-	if (purse) {
-		purse_use(purse);
-		must_hold(purse->head[0] == *name->key);
-		if (local_try_word(purse, local_cell(purse, number), now, 1, &told) ==
-		    LOCAL_TAKEN)
-			seat->taken++;
-	}
+	take_what_was_found(seat, name, purse);
 	reader_exit(&seat->reader);
 }
 
@@ -560,11 +568,20 @@ static void begin_mirrored(void)
 	s->root = &s->mirror;
 }
 
+/* As one of many does: where its slots are, what is likely, then whether that is it. */
 static void seat_asks_ahead(void)
 {
-	reader_enter(&s->grace, &s->seats[0].reader);
-	purse_prefetch(root_likely(s->root, s->names[0].hash));
-	reader_exit(&s->seats[0].reader);
+	const struct purse_name *name = &s->names[0];
+	struct seat *seat = &s->seats[0];
+	struct purse *purse;
+
+	reader_enter(&s->grace, &seat->reader);
+	purse = root_likely(s->root, name->hash);
+	purse_prefetch(purse);
+	if (purse && !purse_is(purse, name))
+		purse = root_find(s->root, name);
+	take_what_was_found(seat, name, purse);
+	reader_exit(&seat->reader);
 }
 
 static void actor_grows(void)
@@ -838,6 +855,11 @@ const struct program programs[] = {
 	  all_is_there,
 	  0 },
 	{ "evict", begin_full, { actor_evicts, seat_asks }, others_have_theirs, 0 },
+	{ "evict, ahead",
+	  begin_full,
+	  { actor_evicts, seat_asks_ahead },
+	  others_have_theirs,
+	  0 },
 	{ "evict, unfenced",
 	  begin_full_without_barriers,
 	  { actor_evicts, seat_asks },
@@ -881,7 +903,11 @@ const struct program programs[] = {
 	  { actor_grows, seat_asks },
 	  is_always_found,
 	  0 },
-	{ "grow, ahead", begin_mirrored, { actor_grows, seat_asks_ahead }, NULL, 0 },
+	{ "grow, ahead",
+	  begin_mirrored,
+	  { actor_grows, seat_asks_ahead },
+	  is_always_found,
+	  0 },
 	{ "grow", begin_nearly_grown, { actor_grows, seat_asks }, is_always_found, 0 },
 	{ "grow, last",
 	  begin_nearly_grown,

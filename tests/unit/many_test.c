@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * many_test.c -- many asks at once are answered as they would be one by one.
+ *
+ * Two houses of the same plan are asked the same: one by gale_ask_many, the other by gale_ask.
+ * The host takes the turns, and time moves by hand, alike in both.  There is one shard, as keys
+ * are spread over several by a secret of each house.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "face/lend.h"
+#include "sim/random.h"
+#include "tests/support/house.h"
+
+#define KEYS 400 /* so many that some look like others to the table */
+#define KEY_LONGEST 60
+#define MOST 50 /* questions of a call: more than are fetched at a time */
+#define CALLS 600
+#define LIMIT 20
+#define METRICS_MOST 64
+
+static struct house by_many, by_one;
+static struct chance chance;
+
+/* ---- Questions ------------------------------------------------------------------- */
+
+static struct gale_question questions[MOST];
+static uint8_t keys[MOST][KEY_LONGEST];
+
+/* Of 1 byte and more, most of 9 to 16. */
+static size_t len_of(uint64_t which)
+{
+	static const size_t lens[] = { 1, 2, 3, 5, 8, 17, 24, 33, KEY_LONGEST };
+
+	return which % 4 ? 9 + which % 8 : lens[which / 4 % 9];
+}
+
+static void put_key(unsigned i)
+{
+	uint64_t which = chance_below(&chance, KEYS);
+	size_t len = len_of(which);
+
+	memset(keys[i], 'k', len);
+	keys[i][0] = (uint8_t)which;
+	if (len > 1)
+		keys[i][len - 1] = (uint8_t)(which >> 8);
+	questions[i] =
+	    (struct gale_question){ keys[i], len, chance_between(&chance, 1, 7),
+		                    &keys[i] };
+}
+
+/* What nobody may ask, in between. */
+static void spoil(struct gale_question *question)
+{
+	static const size_t bad_lens[] = { 0, GALE_KEY_MAX + 1 };
+	static const uint64_t bad_costs[] = { 0, LIMIT + 1, UINT64_MAX };
+
+	switch (chance_below(&chance, 3)) {
+	case 0:
+		question->key = NULL;
+		break;
+	case 1:
+		question->key_len = bad_lens[chance_below(&chance, 2)];
+		break;
+	default:
+		question->cost = bad_costs[chance_below(&chance, 3)];
+	}
+}
+
+static size_t think_of_some(void)
+{
+	size_t count = chance_between(&chance, 1, MOST);
+
+	for (unsigned i = 0; i < count; i++) {
+		put_key(i);
+		if (chance_one_in(&chance, 20))
+			spoil(&questions[i]);
+	}
+	return count;
+}
+
+/* ---- Answers --------------------------------------------------------------------- */
+
+static void same(const struct gale_answer *a, const struct gale_answer *b)
+{
+	assert_int_equal(a->verdict, b->verdict);
+	assert_int_equal(a->why, b->why);
+	assert_int_equal(a->limit, b->limit);
+	assert_int_equal(a->remaining, b->remaining);
+	assert_int_equal(a->reset_after_us, b->reset_after_us);
+	assert_int_equal(a->retry_after_us, b->retry_after_us);
+	assert_int_equal(a->delay_ns, b->delay_ns);
+	assert_int_equal(a->slot.us, b->slot.us);
+	assert_int_equal(a->slot.part, b->slot.part);
+}
+
+static void ask_both(size_t count)
+{
+	struct gale_answer answers[MOST];
+
+	gale_ask_many(by_many.seat, by_many.limiter, questions, count, answers);
+	for (size_t i = 0; i < count; i++) {
+		const struct gale_question *it = &questions[i];
+		struct gale_answer answer =
+		    gale_ask(by_one.seat, by_one.limiter, it->key, it->key_len,
+		             it->cost, it->tag);
+
+		same(&answers[i], &answer);
+	}
+}
+
+static size_t hear(struct house *house, struct gale_completion *ret_completions)
+{
+	while (gale_turn(house->runtime) > 0)
+		continue;
+	return gale_seat_completions(house->seat, ret_completions, MOST);
+}
+
+static void hear_both(void)
+{
+	static struct gale_completion of_many[MOST], of_one[MOST];
+	size_t count = hear(&by_many, of_many);
+
+	assert_int_equal(hear(&by_one, of_one), count);
+	for (size_t i = 0; i < count; i++) {
+		assert_ptr_equal(of_many[i].tag, of_one[i].tag);
+		same(&of_many[i].answer, &of_one[i].answer);
+	}
+}
+
+/* ---- Both houses ----------------------------------------------------------------- */
+
+static void open_both(enum gale_mode mode)
+{
+	struct house_plan plan = { .rule = gale_fixed_window(LIMIT, GALE_SECONDS(10)),
+		                   .mode = mode,
+		                   .shards = 1,
+		                   .turns = true,
+		                   .still = true };
+
+	if (mode == GALE_LEASED)
+		plan.lease =
+		    (struct gale_leasing){ .sizing = GALE_SIZE_FIXED, .batch = 8 };
+	chance = (struct chance){ 1 };
+	house_open(&by_many, &plan);
+	house_open(&by_one, &plan);
+}
+
+static uint64_t count_of(struct house *house, const char *name)
+{
+	struct gale_metric metrics[METRICS_MOST];
+	size_t count = gale_metrics(house->runtime, metrics, METRICS_MOST);
+
+	for (size_t i = 0; i < count && i < METRICS_MOST; i++)
+		if (strcmp(metrics[i].name, name) == 0)
+			return metrics[i].value;
+	fail_msg("no counter is called %s", name);
+	return 0;
+}
+
+static void close_both(uint64_t least_from_here)
+{
+	static const char *const names[] = { "allowed_from_credit",
+		                             "refused_from_memory", "missed" };
+	uint64_t from_here =
+	    count_of(&by_many, names[0]) + count_of(&by_many, names[1]);
+
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(count_of(&by_many, names[i]),
+		                 count_of(&by_one, names[i]));
+	assert_true(from_here >= least_from_here);
+	assert_true(house_close(&by_many));
+	assert_true(house_close(&by_one));
+}
+
+static void pass(uint64_t us)
+{
+	test_clock_advance(&by_many.clock, us);
+	test_clock_advance(&by_one.clock, us);
+}
+
+/* A seat that has ticked is at that instant until it ticks again. */
+static void tick_both(bool ticks)
+{
+	if (!ticks)
+		return;
+	gale_tick(by_many.seat);
+	gale_tick(by_one.seat);
+}
+
+static void answers_are_the_same(enum gale_mode mode, bool ticks,
+                                 uint64_t least_from_here)
+{
+	open_both(mode);
+	for (unsigned i = 0; i < CALLS; i++) {
+		tick_both(ticks);
+		ask_both(think_of_some());
+		hear_both();
+		pass(chance_below(&chance, GALE_SECONDS(1) / 4));
+	}
+	close_both(least_from_here);
+}
+
+static void many_are_answered_as_one_by_one(void **state)
+{
+	(void)state;
+	for (int ticks = 0; ticks < 2; ticks++) {
+		answers_are_the_same(GALE_LEASED, ticks, CALLS * MOST / 8);
+		answers_are_the_same(GALE_CACHED_DENY, ticks, CALLS);
+		answers_are_the_same(GALE_STRICT, ticks, 0);
+	}
+}
+
+/* ---- At the edges ---------------------------------------------------------------- */
+
+static void nothing_is_asked_of_nobody(void **state)
+{
+	struct gale_answer answer = { .verdict = GALE_PENDING };
+
+	(void)state;
+	open_both(GALE_LEASED);
+	put_key(0);
+	gale_ask_many(by_many.seat, by_many.limiter, NULL, 1, &answer);
+	gale_ask_many(by_many.seat, by_many.limiter, questions, 1, NULL);
+	gale_ask_many(by_many.seat, by_many.limiter, questions, 0, &answer);
+	assert_int_equal(answer.verdict, GALE_PENDING);
+	gale_ask_many(NULL, by_many.limiter, questions, 1, &answer);
+	assert_int_equal(answer.why, GALE_WHY_BAD_ASK);
+	gale_ask_many(by_many.seat, by_one.limiter, questions, 1, &answer);
+	assert_int_equal(answer.why, GALE_WHY_BAD_ASK);
+	close_both(0);
+}
+
+/* All of them, though the credit is still there. */
+static void a_limiter_that_is_closed_answers_none(void **state)
+{
+	struct gale_answer answers[MOST];
+
+	(void)state;
+	open_both(GALE_LEASED);
+	for (unsigned i = 0; i < MOST; i++)
+		put_key(i);
+	ask_both(MOST);
+	hear_both();
+	gale_limiter_close(by_many.limiter);
+	gale_ask_many(by_many.seat, by_many.limiter, questions, MOST, answers);
+	by_many.limiter = NULL;
+	for (unsigned i = 0; i < MOST; i++)
+		assert_int_equal(answers[i].why, GALE_WHY_CLOSED);
+	assert_true(house_close(&by_many));
+	assert_true(house_close(&by_one));
+}
+
+/* So that the hand passes by (purses.h). */
+static void what_is_asked_about_is_in_use(void **state)
+{
+	struct gale_answer answer;
+	struct purse_name name;
+	struct purse *purse;
+
+	(void)state;
+	open_both(GALE_LEASED);
+	put_key(0);
+	questions[0].cost = 1;
+	ask_both(1);
+	hear_both();
+	name = (struct purse_name){ &by_many.limiter->lender, keys[0],
+		                    (uint16_t)questions[0].key_len, 0 };
+	name.hash = local_hash(name.lender, name.key, name.key_len);
+	purse = purses_find(&by_many.runtime->shards[0].lessor.purses, &name);
+	assert_non_null(purse);
+	store_relaxed(&purse->used, false);
+	tick_both(true);
+	gale_ask_many(by_many.seat, by_many.limiter, questions, 1, &answer);
+	assert_int_equal(answer.why, GALE_WHY_CREDIT);
+	assert_true(load_relaxed(&purse->used));
+	assert_true(house_close(&by_many));
+	assert_true(house_close(&by_one));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_are_answered_as_one_by_one),
+		cmocka_unit_test(nothing_is_asked_of_nobody),
+		cmocka_unit_test(a_limiter_that_is_closed_answers_none),
+		cmocka_unit_test(what_is_asked_about_is_in_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
