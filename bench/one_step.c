@@ -3,8 +3,8 @@
 /*
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
- *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|held_denied|denied|nothing
- *	         COUNT
+ *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
+ *	         nothing COUNT
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
  * often enough for that, so cells are put in by hand, and the host takes the turns.
@@ -143,6 +143,27 @@ static void leased_asks(uint64_t count, uint64_t limit, bool hot)
 	close_scene(&scene);
 }
 
+/* Sixteen at a time, all of one key. */
+static void asks_of_many(uint64_t count)
+{
+	struct gale_question questions[16];
+	struct gale_answer answers[16];
+	struct scene scene;
+
+	open_scene(&scene, GALE_LEASED, MUCH, false);
+	must(wait_for(&scene).verdict == GALE_ALLOW, "a first ask was not allowed");
+	for (int i = 0; i < 16; i++)
+		questions[i] =
+		    (struct gale_question){ .key = name, .key_len = 16, .cost = 1 };
+	gale_tick(scene.seat);
+	for (uint64_t i = 0; i < count; i += 16) {
+		gale_ask_many(scene.seat, scene.limiter, questions, 16, answers);
+		keep(answers);
+	}
+	must(answers[15].verdict == GALE_ALLOW, "an ask was not allowed");
+	close_scene(&scene);
+}
+
 static void held_asks(uint64_t count, uint64_t limit)
 {
 	struct gale_answer answer = { 0 };
@@ -189,6 +210,8 @@ int main(int argc, char **argv)
 		leased_asks(count, MUCH, false);
 	else if (strcmp(what, "hot") == 0)
 		leased_asks(count, MUCH, true);
+	else if (strcmp(what, "many") == 0)
+		asks_of_many(count);
 	else if (strcmp(what, "held_denied") == 0)
 		held_asks(count, 1);
 	else if (strcmp(what, "denied") == 0)

@@ -20,6 +20,16 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
                size_t key_len, uint64_t cost, struct gale_answer *ret_answer);
 
+/* The same from a purse that is pinned, and of no pacer. */
+bool local_ask_pinned(struct gale_seat *seat, struct gale_limiter *limiter,
+                      struct purse *purse, uint64_t cost,
+                      struct gale_answer *ret_answer);
+
+/* An ask with all that may become of it. */
+struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
+                                 const void *key, size_t key_len, uint64_t cost,
+                                 void *tag);
+
 /* Has the store failed to answer the shard of this key lately? */
 bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
                    const struct store_op *op);

@@ -4,7 +4,7 @@
  * programs.c -- what shards and seats do at the same time, as short as it can be.
  *
  * The first thread is the shard's actor; the others are seats.  What a seat does is what
- * face/lend.c does of it: it enters, finds, takes by the word that is its own, exits.
+ * face/named.c does of it: it enters, finds, takes by the word that is its own, exits.
  *
  * Threads   See model.h.
  */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * many.c -- many asks at once: the memory of sixteen is fetched at the same time.
+ *
+ *     keys -> where they are at home -> what is likely theirs -> is it?  Then take
+ *
+ * Each step is done for all of them before the next one, within one read: so what one waits
+ * for is fetched while others are looked at.
+ *
+ * Threads   The seat's own.
+ */
+#include "face/answer.h"
+#include "face/lend.h"
+#include "face/quick.h"
+
+#define FLOCK 16 /* asks whose memory is fetched at the same time */
+
+/* They, in one read and at one instant. */
+struct flock {
+	struct gale_seat *seat;
+	struct gale_limiter *limiter;
+	const struct gale_question *questions;
+	size_t count;
+	mono now;
+	struct fetched {
+		const _Atomic uint64_t *home; /* NULL: its key is none */
+		uint64_t hash;
+		struct purse *likely; /* to be its purse; NULL: there is none */
+	} fetched[FLOCK];
+};
+
+static ALWAYS_INLINE uint64_t hash_in_line(const struct lender *lender, const void *key,
+                                           size_t key_len)
+{
+	if (LIKELY(key_len >= 9 && key_len <= 16))
+		return hash_of(lender, key, key_len);
+	return local_hash(lender, key, key_len);
+}
+
+static ALWAYS_INLINE void fetch_homes(struct flock *flock)
+{
+	for (size_t i = 0; i < flock->count; i++) {
+		const struct gale_question *question = &flock->questions[i];
+		struct fetched *it = &flock->fetched[i];
+
+		if (!LIKELY(key_is_good(question->key, question->key_len))) {
+			it->home = NULL;
+			it->likely = NULL;
+			continue;
+		}
+		it->hash = hash_in_line(&flock->limiter->lender, question->key,
+		                        question->key_len);
+		it->home = home_at(root_of(flock->seat, it->hash), it->hash);
+		__builtin_prefetch((const void *)it->home);
+	}
+}
+
+/* Seldom. */
+static __attribute__((noinline)) struct purse *
+likely_elsewhere(const struct gale_seat *seat, uint64_t hash)
+{
+	return root_likely(root_of(seat, hash), hash);
+}
+
+static ALWAYS_INLINE void fetch_purses(struct flock *flock)
+{
+	for (size_t i = 0; i < flock->count; i++) {
+		struct fetched *it = &flock->fetched[i];
+
+		if (!LIKELY(it->home != NULL))
+			continue;
+		it->likely = home_likely(it->home, it->hash);
+		if (!LIKELY(it->likely != NULL))
+			it->likely = likely_elsewhere(flock->seat, it->hash);
+		purse_prefetch(it->likely);
+	}
+}
+
+static ALWAYS_INLINE struct purse_name name_in(struct lender *lender,
+                                               const struct gale_question *question)
+{
+	return (struct purse_name){ .lender = lender,
+		                    .key = question->key,
+		                    .key_len = (uint16_t)question->key_len };
+}
+
+/* Seldom, too, but for keys of other lengths.  Nothing of the flock is pointed to, so that it
+ * may be in registers. */
+static __attribute__((noinline)) struct purse *
+find_at_length(const struct gale_seat *seat, struct lender *lender,
+               const struct gale_question *question, uint64_t hash,
+               struct purse *likely)
+{
+	struct purse_name name = name_in(lender, question);
+
+	if (purse_is(likely, &name))
+		return likely;
+	name.hash = hash;
+	return root_find(root_of(seat, hash), &name);
+}
+
+static ALWAYS_INLINE struct purse *find_fetched(const struct flock *flock, size_t i)
+{
+	const struct gale_question *question = &flock->questions[i];
+	const struct fetched *it = &flock->fetched[i];
+	struct lender *lender = &flock->limiter->lender;
+	struct purse_name name = name_in(lender, question);
+
+	if (!LIKELY(it->likely != NULL))
+		return NULL;
+	if (LIKELY(question->key_len >= 9 && question->key_len <= 16) &&
+	    LIKELY(purse_is(it->likely, &name)))
+		return it->likely;
+	return find_at_length(flock->seat, lender, question, it->hash, it->likely);
+}
+
+static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t i)
+{
+	struct found found = { .how = LOCAL_UNKNOWN };
+	uint64_t cost = flock->questions[i].cost;
+	struct purse *purse = find_fetched(flock, i);
+
+	if (!LIKELY(purse != NULL) || !LIKELY(cost_is_quick(flock->limiter, cost)))
+		return found;
+	purse_use(purse);
+	return take_quickly(flock->now, purse, local_cell(purse, flock->seat->number),
+	                    cost);
+}
+
+/* Answers what can be answered from one word each.  What is left is returned, a bit each. */
+static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
+                                       struct gale_answer *ret_answers)
+{
+	uint64_t taken = 0, refused = 0;
+	uint32_t left = 0;
+
+	for (size_t i = 0; i < flock->count; i++) {
+		struct found found = take_fetched(flock, i);
+
+		if (!LIKELY(is_decided(&found))) {
+			left |= UINT32_C(1) << i;
+			continue;
+		}
+		if (LIKELY(found.how == LOCAL_TAKEN))
+			taken++;
+		else
+			refused++;
+		local_tell(&ret_answers[i], &flock->limiter->lender, found.how,
+		           found.told);
+	}
+	count_add(&flock->seat->counters[COUNT_ALLOWED], taken);
+	count_add(&flock->seat->counters[COUNT_REFUSED], refused);
+	return left;
+}
+
+/* Each memory access of one overlaps with those of the others: first where their slots are,
+ * then where their purses are.  Flat, so that nothing is called in between. */
+static __attribute__((flatten, noinline)) uint32_t
+ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
+          const struct gale_question *questions, size_t count,
+          struct gale_answer *ret_answers)
+{
+	const struct grace *grace = &seat->handle.runtime->grace;
+	uint32_t left = (UINT32_C(1) << count) - 1;
+	struct flock flock; /* not cleared, which would take as long as two asks */
+
+	flock.seat = seat;
+	flock.limiter = limiter;
+	flock.questions = questions;
+	flock.count = count;
+	if (!lifeline_passes(&seat->handle.runtime->lifeline) ||
+	    !seat_tells(seat, &flock.now))
+		return left;
+	reader_enter(grace, &seat->reader);
+	fetch_homes(&flock);
+	fetch_purses(&flock);
+	left = take_all(&flock, ret_answers);
+	reader_exit(&seat->reader);
+	return left;
+}
+
+/* Those that are left, one by one, in their order. */
+static void ask_left(struct gale_seat *seat, struct gale_limiter *limiter,
+                     const struct gale_question *questions, uint32_t left,
+                     struct gale_answer *ret_answers)
+{
+	for (; left > 0; left &= left - 1) {
+		size_t i = (size_t)__builtin_ctz(left);
+		const struct gale_question *it = &questions[i];
+
+		ret_answers[i] = ask_at_length(seat, limiter, it->key, it->key_len,
+		                               it->cost, it->tag);
+	}
+}
+
+void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
+                   const struct gale_question *questions, size_t count,
+                   struct gale_answer *ret_answers)
+{
+	enum gale_why why = check_handles(seat, limiter);
+
+	if (!questions || !ret_answers)
+		return;
+	for (size_t i = 0; i < count && why != GALE_WHY_RULE; i++)
+		ret_answers[i] = answer_refused(why);
+	for (size_t i = 0; i < count && why == GALE_WHY_RULE; i += FLOCK) {
+		size_t some = count - i < FLOCK ? count - i : FLOCK;
+		uint32_t left =
+		    ask_flock(seat, limiter, questions + i, some, ret_answers + i);
+
+		ask_left(seat, limiter, questions + i, left, ret_answers + i);
+	}
+}
