@@ -46,7 +46,8 @@ static inline uint64_t pick(struct picker *picker)
 
 #define KEYS_DRAWN 65536
 
-/* Drawn below count beforehand, as to draw one takes longer than to ask; the same each time. */
+/* Drawn below count beforehand, as to draw one takes longer than to ask; the same each time.
+ * For rows of one thread. */
 const uint16_t *keys_drawn(uint64_t count);
 
 static inline struct picker picker_in_crowd(uint64_t count)

@@ -4,7 +4,8 @@
  * held.c -- held keys: asked about without a hash and without a lookup.
  *
  * A key's purse is pinned from the first ask on that finds it; it is not evicted until the key is
- * closed.  The seat's cell of it is looked for the long way only.
+ * closed.  The seat's cell of it is looked for the long way only; a pacer's purse has a block in
+ * the place of cells, and is never split.
  *
  * Threads   The seat's own.
  */
@@ -118,7 +119,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 		return answer_refused(GALE_WHY_CLOSED);
 	if (!key->purse || check_handles(key->seat, key->limiter) != GALE_WHY_RULE)
 		return ask_by_name(key, cost, tag);
-	key->cell = local_cell(key->purse, key->seat->number);
+	key->cell = local_cell(key->purse, key->seat->number); /* a pacer has none */
 	if (!local_ask_pinned(key->seat, key->limiter, key->purse, cost, &answer))
 		return ask_by_name(key, cost, tag);
 	return answer;

@@ -20,7 +20,7 @@ uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len
 bool local_ask(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
                size_t key_len, uint64_t cost, struct gale_answer *ret_answer);
 
-/* The same from a purse that is pinned, and of no pacer. */
+/* The same from a purse that is pinned; false of a pacer's, whose block a pin does not keep. */
 bool local_ask_pinned(struct gale_seat *seat, struct gale_limiter *limiter,
                       struct purse *purse, uint64_t cost,
                       struct gale_answer *ret_answer);

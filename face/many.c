@@ -5,8 +5,10 @@
  *
  *     keys -> where they are at home -> what is likely theirs -> is it?  Then take
  *
- * Each step is done for all of them before the next one, within one read: so what one waits
- * for is fetched while others are looked at.
+ * Each step is done for all of them before the next one, so that each memory access of one
+ * overlaps with those of the others.  All is one read, as what is likely is remembered from
+ * one step to the next (I3), and at one instant.  Nothing in it waits: what is not answered
+ * from one word each is left, and asked for afterwards, at length.
  *
  * Threads   The seat's own.
  */
@@ -15,8 +17,9 @@
 #include "face/quick.h"
 
 #define FLOCK 16 /* asks whose memory is fetched at the same time */
+static_assert(FLOCK < 32, "a bit each for those that are left");
 
-/* They, in one read and at one instant. */
+/* So many asks, and what was found of them. */
 struct flock {
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
@@ -26,7 +29,7 @@ struct flock {
 	struct fetched {
 		const _Atomic uint64_t *home; /* NULL: its key is none */
 		uint64_t hash;
-		struct purse *likely; /* to be its purse; NULL: there is none */
+		struct purse *likely; /* to be its purse; NULL: there is none.  I3 */
 	} fetched[FLOCK];
 };
 
@@ -85,7 +88,7 @@ static ALWAYS_INLINE struct purse_name name_in(struct lender *lender,
 		                    .key_len = (uint16_t)question->key_len };
 }
 
-/* Seldom, too, but for keys of other lengths.  Nothing of the flock is pointed to, so that it
+/* For keys of other lengths than 9 to 16; for those, seldom.  Nothing of the flock is pointed to, so that it
  * may be in registers. */
 static __attribute__((noinline)) struct purse *
 find_at_length(const struct gale_seat *seat, struct lender *lender,
@@ -119,9 +122,12 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 {
 	struct found found = { .how = LOCAL_UNKNOWN };
 	uint64_t cost = flock->questions[i].cost;
-	struct purse *purse = find_fetched(flock, i);
+	struct purse *purse;
 
-	if (!LIKELY(purse != NULL) || !LIKELY(cost_is_quick(flock->limiter, cost)))
+	if (!LIKELY(cost_is_quick(flock->limiter, cost)))
+		return found;
+	purse = find_fetched(flock, i);
+	if (!LIKELY(purse != NULL))
 		return found;
 	purse_use(purse);
 	return take_quickly(flock->now, purse, local_cell(purse, flock->seat->number),
@@ -154,30 +160,37 @@ static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
 	return left;
 }
 
-/* Each memory access of one overlaps with those of the others: first where their slots are,
- * then where their purses are.  Flat, so that nothing is called in between. */
+/* Flat, so that nothing is called for most keys. */
 static __attribute__((flatten, noinline)) uint32_t
 ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
-          const struct gale_question *questions, size_t count,
+          const struct gale_question *questions, size_t count, mono now,
           struct gale_answer *ret_answers)
 {
-	const struct grace *grace = &seat->handle.runtime->grace;
-	uint32_t left = (UINT32_C(1) << count) - 1;
 	struct flock flock; /* not cleared, which would take as long as two asks */
+	uint32_t left;
 
 	flock.seat = seat;
 	flock.limiter = limiter;
 	flock.questions = questions;
 	flock.count = count;
-	if (!lifeline_passes(&seat->handle.runtime->lifeline) ||
-	    !seat_tells(seat, &flock.now))
-		return left;
-	reader_enter(grace, &seat->reader);
+	flock.now = now;
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	fetch_homes(&flock);
 	fetch_purses(&flock);
 	left = take_all(&flock, ret_answers);
 	reader_exit(&seat->reader);
 	return left;
+}
+
+/* Nothing is known in this node of a limiter that does not lend. */
+static uint32_t ask_if_known(struct gale_seat *seat, struct gale_limiter *limiter,
+                             const struct gale_question *questions, size_t count,
+                             struct gale_answer *ret_answers)
+{
+	if (limiter->lender.lending == LENDING_NOT ||
+	    !lifeline_passes(&seat->handle.runtime->lifeline))
+		return (UINT32_C(1) << count) - 1;
+	return ask_flock(seat, limiter, questions, count, seat_now(seat), ret_answers);
 }
 
 /* Those that are left, one by one, in their order. */
@@ -207,7 +220,7 @@ void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
 	for (size_t i = 0; i < count && why == GALE_WHY_RULE; i += FLOCK) {
 		size_t some = count - i < FLOCK ? count - i : FLOCK;
 		uint32_t left =
-		    ask_flock(seat, limiter, questions + i, some, ret_answers + i);
+		    ask_if_known(seat, limiter, questions + i, some, ret_answers + i);
 
 		ask_left(seat, limiter, questions + i, left, ret_answers + i);
 	}

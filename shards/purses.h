@@ -17,8 +17,8 @@
  *       do, or than those of a few; so memory is bounded.                         (L8)
  *   I6  Before a purse leaves the table, the evictor has taken its credit out.
  *
- * Threads   purses_find and what takes a root or a home: any, within a grace period.  The rest: the
- *           shard's actor.
+ * Threads   purses_find and what takes a root or a home: any, within a grace period.  The
+ *           rest: the shard's actor.
  */
 #ifndef SHARDS_PURSES_H
 #define SHARDS_PURSES_H
@@ -207,7 +207,7 @@ static inline struct purse *purses_find(struct purses *set,
 	return root_find(&set->table.root, name);
 }
 
-/* The same, at home or not. */
+/* The purse that is most likely the hash's, at home or not; its name is not compared. */
 static ALWAYS_INLINE struct purse *root_likely(const table_root *root, uint64_t hash)
 {
 	struct purse *purse = home_likely(home_at(root, hash), hash);
@@ -219,7 +219,7 @@ static ALWAYS_INLINE struct purse *root_likely(const table_root *root, uint64_t 
 	return table_next(&seek); /* I3 */
 }
 
-/* Brings it nearer. */
+/* Brings a purse nearer, for one who will take from it soon. */
 static ALWAYS_INLINE void purse_prefetch(const struct purse *purse)
 {
 	if (LIKELY(purse != NULL))

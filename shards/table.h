@@ -26,8 +26,8 @@
  *   I2  At most three quarters of the slots are in use, so every probe ends.
  *   I3  A reader that finds a purse may read it until its grace period ends.
  *
- * Threads   table_seek, table_next and what takes a root or a home: any, within a grace period.  The
- *           rest: the writer, one at a time.
+ * Threads   table_seek, table_next and what takes a root or a home: any, within a grace
+ *           period.  The rest: the writer, one at a time.
  * Limits    A reader may miss a purse while another is removed or the table grows; it
  *           then asks the writer, who knows.  It never finds one that was not there.
  *
@@ -35,8 +35,8 @@
  *
  *   placed   table_add stores a slot with release  ->  a probe loads it with acquire
  *            The purse is complete.
- *   grown    the writer stores root with release  ->  table_seek and home_at load it with
-            acquire
+ *   grown    the writer stores root with release  ->  table_seek and home_at load it
+ *            with acquire
  *            The new slots are filled.
  */
 #ifndef SHARDS_TABLE_H

@@ -318,8 +318,8 @@ GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       uint64_t within_us);
 
 /* Many at once: several times faster than one by one for keys that are not in the cache,
- * and faster for most others.  Each is answered as gale_ask would, in ret_answers; of
- * each 16, at one instant, first those that this node can answer by itself. */
+ * and faster for most others.  Each is answered as gale_ask would, in ret_answers, which
+ * lie apart from the questions; in which order units are taken for them is not said. */
 struct gale_question {
 	const void *key;
 	size_t key_len;

@@ -4,7 +4,7 @@
  * programs.c -- what shards and seats do at the same time, as short as it can be.
  *
  * The first thread is the shard's actor; the others are seats.  What a seat does is what
- * face/named.c does of it: it enters, finds, takes by the word that is its own, exits.
+ * face/named.c and many.c do of it: it enters, finds, takes by the word that is its own, exits.
  *
  * Threads   See model.h.
  */
@@ -568,19 +568,50 @@ static void begin_mirrored(void)
 	s->root = &s->mirror;
 }
 
-/* As one of many does: where its slots are, what is likely, then whether that is it. */
-static void seat_asks_ahead(void)
+static struct purse *look_ahead(const struct purse_name *name)
 {
-	const struct purse_name *name = &s->names[0];
-	struct seat *seat = &s->seats[0];
-	struct purse *purse;
+	struct purse *purse = root_likely(s->root, name->hash);
 
-	reader_enter(&s->grace, &seat->reader);
-	purse = root_likely(s->root, name->hash);
 	purse_prefetch(purse);
+	return purse;
+}
+
+static void take_what_is_likely(struct seat *seat, const struct purse_name *name,
+                                struct purse *purse)
+{
 	if (purse && !purse_is(purse, name))
 		purse = root_find(s->root, name);
 	take_what_was_found(seat, name, purse);
+}
+
+/* As many do: first what is likely of each, then whether that is it, all in one read. */
+static void ask_ahead(const struct purse_name *one, const struct purse_name *other)
+{
+	struct seat *seat = &s->seats[0];
+	struct purse *likely, *likely_other;
+
+	reader_enter(&s->grace, &seat->reader);
+	likely = look_ahead(one);
+	likely_other = look_ahead(other);
+	take_what_is_likely(seat, one, likely);
+	take_what_is_likely(seat, other, likely_other);
+	reader_exit(&seat->reader);
+}
+
+static void seat_asks_twice_ahead(void)
+{
+	ask_ahead(&s->names[0], &s->names[0]);
+}
+
+/* Of one that is not where it is first looked for. */
+static void seat_asks_for_last_ahead(void)
+{
+	struct seat *seat = &s->seats[0];
+	struct purse *likely;
+
+	reader_enter(&s->grace, &seat->reader);
+	likely = look_ahead(&s->names[9]);
+	take_what_is_likely(seat, &s->names[9], likely);
 	reader_exit(&seat->reader);
 }
 
@@ -595,6 +626,11 @@ static void actor_grows(void)
 static void is_always_found(void)
 {
 	must_hold(s->seats[0].found && s->seats[0].taken == 1);
+}
+
+static void is_found_twice(void)
+{
+	must_hold(s->seats[0].found && s->seats[0].taken == 2);
 }
 
 static void seat_asks_for_last_of_many(void)
@@ -857,7 +893,12 @@ const struct program programs[] = {
 	{ "evict", begin_full, { actor_evicts, seat_asks }, others_have_theirs, 0 },
 	{ "evict, ahead",
 	  begin_full,
-	  { actor_evicts, seat_asks_ahead },
+	  { actor_evicts, seat_asks_twice_ahead },
+	  others_have_theirs,
+	  0 },
+	{ "evict, cells, ahead",
+	  begin_full_with_cells,
+	  { actor_evicts, seat_asks_twice_ahead },
 	  others_have_theirs,
 	  0 },
 	{ "evict, unfenced",
@@ -905,8 +946,13 @@ const struct program programs[] = {
 	  0 },
 	{ "grow, ahead",
 	  begin_mirrored,
-	  { actor_grows, seat_asks_ahead },
-	  is_always_found,
+	  { actor_grows, seat_asks_twice_ahead },
+	  is_found_twice,
+	  0 },
+	{ "grow, last, ahead",
+	  begin_mirrored,
+	  { actor_grows, seat_asks_for_last_ahead },
+	  is_found_or_not,
 	  0 },
 	{ "grow", begin_nearly_grown, { actor_grows, seat_asks }, is_always_found, 0 },
 	{ "grow, last",

@@ -44,7 +44,10 @@ void test_clock_init(struct test_clock *test, uint64_t now_us)
 
 static uint64_t test_clock_boot(struct gale_clock *self)
 {
-	return load_relaxed(&((struct test_clock *)self)->boot_ns);
+	struct test_clock *test = (struct test_clock *)self;
+
+	add_relaxed(&test->boot_reads, 1);
+	return load_relaxed(&test->boot_ns);
 }
 
 void test_clock_is_the_nodes(struct test_clock *test)

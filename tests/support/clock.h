@@ -25,6 +25,7 @@ struct test_clock {
 	_Atomic uint64_t now_us;
 	_Atomic uint64_t boot_ns; /* the node's own, once test_clock_is_the_nodes */
 	_Atomic uint64_t reads;
+	_Atomic uint64_t boot_reads;
 	uint64_t store_takes_ns; /* so long, on the node's own, each time it is read */
 	uint64_t
 	    yield_each; /* so many reads, the processor is left to others; 0: never */

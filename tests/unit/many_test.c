@@ -23,6 +23,7 @@
 #define MOST 50 /* questions of a call: more than are fetched at a time */
 #define CALLS 600
 #define LIMIT 20
+#define CELLS 4
 #define METRICS_MOST 64
 
 static struct house by_many, by_one;
@@ -41,18 +42,15 @@ static size_t len_of(uint64_t which)
 	return which % 4 ? 9 + which % 8 : lens[which / 4 % 9];
 }
 
-static void put_key(unsigned i)
+static void put_key(unsigned i, uint64_t which)
 {
-	uint64_t which = chance_below(&chance, KEYS);
 	size_t len = len_of(which);
 
 	memset(keys[i], 'k', len);
 	keys[i][0] = (uint8_t)which;
 	if (len > 1)
 		keys[i][len - 1] = (uint8_t)(which >> 8);
-	questions[i] =
-	    (struct gale_question){ keys[i], len, chance_between(&chance, 1, 7),
-		                    &keys[i] };
+	questions[i] = (struct gale_question){ keys[i], len, 1, &keys[i] };
 }
 
 /* What nobody may ask, in between. */
@@ -73,12 +71,15 @@ static void spoil(struct gale_question *question)
 	}
 }
 
-static size_t think_of_some(void)
+/* The same key may be there twice, or not. */
+static size_t think_of_some(bool apart)
 {
 	size_t count = chance_between(&chance, 1, MOST);
+	uint64_t first = chance_below(&chance, KEYS);
 
 	for (unsigned i = 0; i < count; i++) {
-		put_key(i);
+		put_key(i, apart ? (first + i) % KEYS : chance_below(&chance, KEYS));
+		questions[i].cost = chance_between(&chance, 1, 7);
 		if (chance_one_in(&chance, 20))
 			spoil(&questions[i]);
 	}
@@ -136,13 +137,11 @@ static void hear_both(void)
 
 /* ---- Both houses ----------------------------------------------------------------- */
 
-static void open_both(enum gale_mode mode)
+static void open_both(enum gale_mode mode, struct gale_rule rule)
 {
-	struct house_plan plan = { .rule = gale_fixed_window(LIMIT, GALE_SECONDS(10)),
-		                   .mode = mode,
-		                   .shards = 1,
-		                   .turns = true,
-		                   .still = true };
+	struct house_plan plan = {
+		.rule = rule, .mode = mode, .shards = 1, .turns = true, .still = true
+	};
 
 	if (mode == GALE_LEASED)
 		plan.lease =
@@ -150,6 +149,39 @@ static void open_both(enum gale_mode mode)
 	chance = (struct chance){ 1 };
 	house_open(&by_many, &plan);
 	house_open(&by_one, &plan);
+}
+
+static void open_leased(void)
+{
+	open_both(GALE_LEASED, gale_fixed_window(LIMIT, GALE_SECONDS(10)));
+}
+
+static struct purse *purse_in(struct house *house, const struct gale_question *question)
+{
+	struct purse_name name = { &house->limiter->lender, question->key,
+		                   (uint16_t)question->key_len, 0 };
+
+	name.hash = local_hash(name.lender, name.key, name.key_len);
+	return purses_find(&house->runtime->shards[0].lessor.purses, &name);
+}
+
+static void make_hot(struct house *house, const struct gale_question *question)
+{
+	struct purse *purse = purse_in(house, question);
+
+	if (purse && !load_relaxed(&purse->split))
+		(void)purses_give_cells(&house->runtime->shards[0].lessor.purses, purse,
+		                        CELLS);
+}
+
+/* Some keys have cells from now on, the same in both. */
+static void make_some_hot(void)
+{
+	for (uint64_t which = 0; which < KEYS; which += 3) {
+		put_key(0, which);
+		make_hot(&by_many, &questions[0]);
+		make_hot(&by_one, &questions[0]);
+	}
 }
 
 static uint64_t count_of(struct house *house, const char *name)
@@ -194,13 +226,13 @@ static void tick_both(bool ticks)
 	gale_tick(by_one.seat);
 }
 
-static void answers_are_the_same(enum gale_mode mode, bool ticks,
-                                 uint64_t least_from_here)
+static void answers_are_the_same(bool ticks, bool hot, uint64_t least_from_here)
 {
-	open_both(mode);
 	for (unsigned i = 0; i < CALLS; i++) {
+		if (hot && i % 16 == 15)
+			make_some_hot();
 		tick_both(ticks);
-		ask_both(think_of_some());
+		ask_both(think_of_some(/* apart= */ hot));
 		hear_both();
 		pass(chance_below(&chance, GALE_SECONDS(1) / 4));
 	}
@@ -211,9 +243,26 @@ static void many_are_answered_as_one_by_one(void **state)
 {
 	(void)state;
 	for (int ticks = 0; ticks < 2; ticks++) {
-		answers_are_the_same(GALE_LEASED, ticks, CALLS * MOST / 8);
-		answers_are_the_same(GALE_CACHED_DENY, ticks, CALLS);
-		answers_are_the_same(GALE_STRICT, ticks, 0);
+		open_leased();
+		answers_are_the_same(ticks, false, CALLS * MOST / 8);
+		open_both(GALE_LEASED, gale_gcra(LIMIT, GALE_SECONDS(10), LIMIT));
+		answers_are_the_same(ticks, false, CALLS * MOST / 8);
+		open_both(GALE_LEASED, gale_pacer(LIMIT, GALE_SECONDS(10), 4));
+		answers_are_the_same(ticks, false, CALLS);
+		open_both(GALE_CACHED_DENY, gale_fixed_window(LIMIT, GALE_SECONDS(10)));
+		answers_are_the_same(ticks, false, CALLS);
+		open_both(GALE_STRICT, gale_fixed_window(LIMIT, GALE_SECONDS(10)));
+		answers_are_the_same(ticks, false, 0);
+	}
+}
+
+/* Each key once, as of what a cell lacks and the others have a later ask may take first. */
+static void hot_keys_are_answered_as_one_by_one(void **state)
+{
+	(void)state;
+	for (int ticks = 0; ticks < 2; ticks++) {
+		open_leased();
+		answers_are_the_same(ticks, true, CALLS * MOST / 8);
 	}
 }
 
@@ -224,8 +273,8 @@ static void nothing_is_asked_of_nobody(void **state)
 	struct gale_answer answer = { .verdict = GALE_PENDING };
 
 	(void)state;
-	open_both(GALE_LEASED);
-	put_key(0);
+	open_leased();
+	put_key(0, 0);
 	gale_ask_many(by_many.seat, by_many.limiter, NULL, 1, &answer);
 	gale_ask_many(by_many.seat, by_many.limiter, questions, 1, NULL);
 	gale_ask_many(by_many.seat, by_many.limiter, questions, 0, &answer);
@@ -243,9 +292,9 @@ static void a_limiter_that_is_closed_answers_none(void **state)
 	struct gale_answer answers[MOST];
 
 	(void)state;
-	open_both(GALE_LEASED);
+	open_leased();
 	for (unsigned i = 0; i < MOST; i++)
-		put_key(i);
+		put_key(i, i);
 	ask_both(MOST);
 	hear_both();
 	gale_limiter_close(by_many.limiter);
@@ -257,29 +306,47 @@ static void a_limiter_that_is_closed_answers_none(void **state)
 	assert_true(house_close(&by_one));
 }
 
+static void ask_for_credit(size_t count)
+{
+	for (unsigned i = 0; i < count; i++)
+		put_key(i, i);
+	ask_both(count);
+	hear_both();
+}
+
 /* So that the hand passes by (purses.h). */
 static void what_is_asked_about_is_in_use(void **state)
 {
 	struct gale_answer answer;
-	struct purse_name name;
 	struct purse *purse;
 
 	(void)state;
-	open_both(GALE_LEASED);
-	put_key(0);
-	questions[0].cost = 1;
-	ask_both(1);
-	hear_both();
-	name = (struct purse_name){ &by_many.limiter->lender, keys[0],
-		                    (uint16_t)questions[0].key_len, 0 };
-	name.hash = local_hash(name.lender, name.key, name.key_len);
-	purse = purses_find(&by_many.runtime->shards[0].lessor.purses, &name);
+	open_leased();
+	ask_for_credit(1);
+	purse = purse_in(&by_many, &questions[0]);
 	assert_non_null(purse);
 	store_relaxed(&purse->used, false);
-	tick_both(true);
 	gale_ask_many(by_many.seat, by_many.limiter, questions, 1, &answer);
 	assert_int_equal(answer.why, GALE_WHY_CREDIT);
 	assert_true(load_relaxed(&purse->used));
+	assert_true(house_close(&by_many));
+	assert_true(house_close(&by_one));
+}
+
+/* Sixteen at a time are one read and one instant, also of a seat that does not tick. */
+static void the_clock_is_read_once_for_sixteen(void **state)
+{
+	struct gale_answer answers[MOST];
+	uint64_t reads;
+
+	(void)state;
+	open_leased();
+	ask_for_credit(40);
+	reads = load_relaxed(&by_many.clock.boot_reads);
+	gale_ask_many(by_many.seat, by_many.limiter, questions, 40, answers);
+	assert_int_equal(load_relaxed(&by_many.clock.boot_reads), reads + 3);
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(answers[i].why, GALE_WHY_CREDIT);
 	assert_true(house_close(&by_many));
 	assert_true(house_close(&by_one));
 }
@@ -288,9 +355,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_are_answered_as_one_by_one),
+		cmocka_unit_test(hot_keys_are_answered_as_one_by_one),
 		cmocka_unit_test(nothing_is_asked_of_nobody),
 		cmocka_unit_test(a_limiter_that_is_closed_answers_none),
 		cmocka_unit_test(what_is_asked_about_is_in_use),
+		cmocka_unit_test(the_clock_is_read_once_for_sixteen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

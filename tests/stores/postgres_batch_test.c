@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * postgres_batch_test.c -- many at one schema at once: who waits for whom, and what becomes of
+ * keys that are taken to be new.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/support/must.h"
+#include "tests/support/postgres_scene.h"
+
+#define CROWD 200
+
+/* ---- Many at once ---------------------------------------------------------------- */
+
+/* Who timed out has changed nothing, and asks again. */
+static void hear_patiently(struct line *own, const struct remote_job *jobs,
+                           size_t count, struct remote_told *own_told)
+{
+	enum postgres_result means = postgres_line_hear(own, jobs, count, own_told);
+
+	while (means == POSTGRES_TIMED_OUT || means == POSTGRES_OTHER_GENERATION)
+		means = postgres_line_call(own, jobs, count, own_told);
+	assert_int_equal(means, POSTGRES_TOLD);
+}
+
+static void a_crowd_is_admitted_up_to_the_limit(void **state)
+{
+	static struct line crowd[CROWD];
+	struct remote_job job = step_of("crowd", 1);
+	uint64_t admitted = 0;
+
+	(void)state;
+	for (size_t i = 0; i < CROWD; i++) {
+		postgres_line_open(&crowd[i], postgres_server_address(server));
+		crowd[i].now_us = line.now_us;
+		strcpy(crowd[i].generation, line.generation);
+	}
+	for (size_t i = 0; i < CROWD; i++)
+		postgres_line_say(&crowd[i], &job, 1);
+	for (size_t i = 0; i < CROWD; i++) {
+		struct store_op op = { .verb = STORE_STEP };
+
+		hear_patiently(&crowd[i], &job, 1, told);
+		assert_int_equal(remote_explain_step(&job, told, &op), STORE_DONE);
+		admitted += op.answer.verdict == GALE_ALLOW;
+		postgres_line_close(&crowd[i]);
+	}
+	assert_int_equal(admitted, LIMIT);
+	assert_int_equal(used_of("crowd"), LIMIT);
+}
+
+/* New keys each other round, so that nobody finds a row to wait at.  A server finds out a circle
+ * before anybody's patience is at an end, and then says another thing. */
+static void nobody_waits_in_a_circle(void **state)
+{
+	static char keys[32][24];
+	struct remote_job up[32], down[32];
+	struct line other;
+
+	(void)state;
+	postgres_line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	postgres_line_do(&line, "SET deadlock_timeout = '5ms'");
+	postgres_line_do(&other, "SET deadlock_timeout = '5ms'");
+	for (int round = 0; round < 200; round++) {
+		for (size_t i = 0; i < 32; i++) {
+			snprintf(keys[i], sizeof(keys[i]), "circle%d.%zu", round / 2,
+			         i);
+			up[i] = down[31 - i] = lend_of(keys[i], 1, 1, 1);
+			down[31 - i].ask.node = 2;
+			up[i].is_first = round % 4 < 2;
+			down[31 - i].is_first = round % 8 < 4;
+		}
+		postgres_line_say(&line, up, 32);
+		postgres_line_say(&other, down, 32);
+		hear_patiently(&line, up, 32, told);
+		hear_patiently(&other, down, 32, told);
+	}
+	postgres_line_do(&line, "RESET deadlock_timeout");
+	assert_int_equal(used_of("circle0.0"), 2);
+	postgres_line_close(&other);
+}
+
+#define MIXERS 12
+#define MIXED_KEYS 16
+#define MIXED_LIMIT 1000 /* reached halfway */
+
+static char mixed_keys[MIXED_KEYS][16];
+
+/* A lend of each key, some of them twice or with a step, so that the short way and the
+ * long one meet at the same rows, in different orders. */
+static size_t make_mixed(struct remote_job *jobs, const struct rule *rule, size_t who,
+                         uint64_t round)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < MIXED_KEYS; i++) {
+		size_t key = (i * 7 + who) % MIXED_KEYS;
+
+		jobs[count] = lend_of(mixed_keys[key], who + 1, round, 1 + key % 3);
+		jobs[count].is_first = round <= 2 || round % 8 == who % 8;
+		jobs[count++].rule = rule;
+	}
+	if (who % 3 == 0) {
+		jobs[count] = step_of(mixed_keys[round % MIXED_KEYS], 1);
+		jobs[count++].rule = rule;
+	}
+	return count;
+}
+
+static uint64_t units_told(const struct remote_job *job, const struct remote_told *own)
+{
+	struct store_op op = { .verb = STORE_STEP };
+	struct lend_answer answer;
+
+	if (job->verb == REMOTE_LEND) {
+		remote_explain_lend(job, own, &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		return answer.grant.units;
+	}
+	assert_int_equal(remote_explain_step(job, own, &op), STORE_DONE);
+	return op.answer.verdict == GALE_ALLOW ? job->cost : 0;
+}
+
+/* What was told to have been taken is what is gone, to the unit; and nobody ever waits in
+ * a circle, which a server finds out before anybody's patience is at an end. */
+static void short_and_long_ways_meet(void **state)
+{
+	struct rule rule =
+	    compiled(gale_quota_anchored(MIXED_LIMIT, GALE_SPAN_MAX_US, 0));
+	static struct remote_job jobs[MIXERS][MIXED_KEYS + 1];
+	static struct line mixers[MIXERS];
+	uint64_t taken = 0, used = 0;
+	size_t counts[MIXERS];
+
+	(void)state;
+	postgres_line_do(&line, "ALTER DATABASE postgres SET deadlock_timeout = '5ms'");
+	for (size_t i = 0; i < MIXED_KEYS; i++)
+		snprintf(mixed_keys[i], sizeof(mixed_keys[i]), "mixed%zu", i);
+	for (size_t i = 0; i < MIXERS; i++) {
+		postgres_line_open(&mixers[i], postgres_server_address(server));
+		mixers[i].now_us = line.now_us;
+		strcpy(mixers[i].generation, line.generation);
+	}
+	for (uint64_t round = 1; round <= 60; round++) {
+		for (size_t i = 0; i < MIXERS; i++) {
+			counts[i] = make_mixed(jobs[i], &rule, i, round);
+			postgres_line_say(&mixers[i], jobs[i], counts[i]);
+		}
+		for (size_t i = 0; i < MIXERS; i++) {
+			enum postgres_result means =
+			    postgres_line_hear(&mixers[i], jobs[i], counts[i], told);
+
+			assert_true(means == POSTGRES_TOLD ||
+			            means == POSTGRES_TIMED_OUT);
+			for (size_t j = 0; means == POSTGRES_TOLD && j < counts[i]; j++)
+				taken += units_told(&jobs[i][j], &told[j]);
+		}
+	}
+	for (size_t i = 0; i < MIXED_KEYS; i++)
+		used += used_under(&rule, mixed_keys[i]);
+	for (size_t i = 0; i < MIXERS; i++)
+		postgres_line_close(&mixers[i]);
+	assert_int_equal(taken, used);
+	assert_true(taken > 0);
+	postgres_line_do(&line, "ALTER DATABASE postgres RESET deadlock_timeout");
+}
+
+/* ---- Keys that are new ----------------------------------------------------------- */
+
+static void is_granted(const struct remote_job *jobs, size_t count)
+{
+	struct lend_answer answer;
+
+	assert_int_equal(postgres_line_call(&line, jobs, count, told), POSTGRES_TOLD);
+	for (size_t i = 0; i < count; i++) {
+		remote_explain_lend(&jobs[i], &told[i], &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		assert_int_equal(answer.grant.units, jobs[i].ask.want);
+	}
+}
+
+static void what_is_put_in_is_as_if_it_had_been_looked_for(void **state)
+{
+	struct remote_job lends[] = { first_of("first b", 1, 1, 3),
+		                      first_of("first a", 1, 2, LIMIT) };
+	struct remote_job again = lend_of("first b", 1, 1, 3);
+	struct remote_job more = lend_of("first b", 2, 3, 4);
+
+	(void)state;
+	is_granted(lends, 2);
+	assert_true(line.order.were_first);
+	assert_int_equal(used_of("first a"), LIMIT);
+	is_granted(&again, 1); /* the same request is not granted twice */
+	assert_int_equal(used_of("first b"), 3);
+	is_granted(&more, 1);
+	assert_int_equal(used_of("first b"), 7);
+}
+
+/* One that is there already, of this window or of one that is over, sends all another way; and
+ * nothing is left of what was put in. */
+static void what_is_not_new_is_looked_for(void **state)
+{
+	struct remote_job known = lend_of("known", 1, 1, 3);
+	struct remote_job lends[] = { first_of("known", 1, 2, 4),
+		                      first_of("a new one", 1, 3, 5) };
+
+	(void)state;
+	is_granted(&known, 1);
+	is_granted(lends, 2);
+	assert_true(line.order.is_first && !line.order.were_first);
+	assert_int_equal(used_of("known"), 7);
+	assert_int_equal(used_of("a new one"), 5);
+	postgres_line_do(&line, "UPDATE gale.keys SET expires_us = 1, start_us = 0"
+	                        " WHERE key = 'known'");
+	lends[0].ask.number = 4;
+	lends[1].ask.number = 5;
+	is_granted(lends, 2);
+	assert_false(line.order.were_first);
+	assert_int_equal(used_of("known"), 4);
+	assert_int_equal(used_of("a new one"), 10);
+}
+
+/* Q1: who has put in a key that is new, and then waits for one that is not, lets go of both: it may
+ * be held by one that waits for the first.  That one hardly waits here. */
+static void who_guesses_wrong_lets_go(void **state)
+{
+	struct remote_job old = lend_of("let go, z", 1, 1, 1);
+	struct remote_job mine[] = { lend_of("let go, z", 1, 2, 2),
+		                     lend_of("let go, a", 1, 3, 3) };
+	struct remote_job theirs[] = { first_of("let go, a", 2, 4, 4),
+		                       first_of("let go, z", 2, 5, 5) };
+	struct line other;
+
+	(void)state;
+	postgres_line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	is_granted(&old, 1);
+	postgres_line_do(&line, "ALTER FUNCTION gale.lend SET lock_timeout = '1ms'");
+	postgres_line_do(&line, "BEGIN");
+	is_granted(&mine[0], 1);
+	postgres_line_say(&other, theirs, 2);
+	nap();
+	is_granted(&mine[1], 1);
+	postgres_line_do(&line, "COMMIT");
+	hear_patiently(&other, theirs, 2, told);
+	postgres_line_install(&line);
+	assert_true(other.order.is_first && !other.order.were_first);
+	assert_int_equal(used_of("let go, a"), 7);
+	assert_int_equal(used_of("let go, z"), 8);
+	postgres_line_close(&other);
+}
+
+/* Whoever puts in what another one is putting in waits for that one, and gets the rest. */
+static void who_puts_in_last_gets_the_rest(void **state)
+{
+	struct remote_job mine = first_of("at once", 1, 1, LIMIT);
+	struct remote_job theirs = first_of("at once", 2, 2, LIMIT);
+	struct lend_answer answer;
+	struct line other;
+
+	(void)state;
+	postgres_line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	postgres_line_do(&line, "BEGIN");
+	is_granted(&mine, 1);
+	postgres_line_say(&other, &theirs, 1);
+	nap();
+	postgres_line_do(&line, "COMMIT");
+	assert_int_equal(postgres_line_hear(&other, &theirs, 1, told), POSTGRES_TOLD);
+	remote_explain_lend(&theirs, &told[0], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_int_equal(answer.grant.units, 0);
+	assert_int_equal(used_of("at once"), LIMIT);
+	postgres_line_close(&other);
+}
+
+static void who_waits_too_long_is_told(void **state)
+{
+	struct remote_job job = step_of("held", 1);
+	struct line other;
+
+	(void)state;
+	postgres_line_open(&other, postgres_server_address(server));
+	other.now_us = line.now_us;
+	strcpy(other.generation, line.generation);
+	postgres_line_do(&other, "BEGIN");
+	assert_int_equal(postgres_line_call(&other, &job, 1, told), POSTGRES_TOLD);
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_TIMED_OUT);
+	job = read_of("held");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told),
+	                 POSTGRES_TOLD); /* needs no lock */
+	postgres_line_do(&other, "ROLLBACK");
+	postgres_line_close(&other);
+	assert_int_equal(used_of("held"), 0);
+}
+
+static void nothing_stays_in_the_session(void **state)
+{
+	struct remote_job job = step_of("session", 1);
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_int_equal(postgres_line_number(&line, "SELECT count(*) FROM pg_locks"
+	                                             " WHERE locktype = 'advisory'"),
+	                 0);
+	assert_int_equal(
+	    postgres_line_number(&line, "SELECT count(*) FROM pg_prepared_statements"),
+	    0);
+	assert_string_equal(postgres_line_text(&line, "SHOW lock_timeout"), "0");
+	assert_string_equal(postgres_line_text(&line, "SHOW enable_seqscan"), "on");
+}
+
+static void a_hot_key_stays_on_few_pages(void **state)
+{
+	struct rule fast = compiled(gale_gcra(1000000, GALE_SECONDS(1), 1000));
+	struct remote_job job = step_of("hot", 1);
+
+	(void)state;
+	postgres_line_do(&line, "TRUNCATE gale.keys");
+	job.rule = &fast;
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_true(postgres_line_number(
+			&line, "SELECT pg_relation_size('gale.keys')") <= 8 * 8192);
+}
+
+int main(int count, char **args)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_crowd_is_admitted_up_to_the_limit),
+		cmocka_unit_test(nobody_waits_in_a_circle),
+		cmocka_unit_test(short_and_long_ways_meet),
+		cmocka_unit_test(what_is_put_in_is_as_if_it_had_been_looked_for),
+		cmocka_unit_test(what_is_not_new_is_looked_for),
+		cmocka_unit_test(who_guesses_wrong_lets_go),
+		cmocka_unit_test(who_puts_in_last_gets_the_rest),
+		cmocka_unit_test(who_waits_too_long_is_told),
+		cmocka_unit_test(nothing_stays_in_the_session),
+		cmocka_unit_test(a_hot_key_stays_on_few_pages),
+	};
+
+	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
+	return cmocka_run_group_tests(tests, scene_start, scene_stop);
+}
