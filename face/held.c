@@ -4,8 +4,8 @@
  * held.c -- held keys: asked about without a hash and without a lookup.
  *
  * A key's purse is pinned from the first ask on that finds it; it is not evicted until the key is
- * closed.  The seat's cell of it is looked for the long way only; a pacer's purse has a block in
- * the place of cells, and is never split.
+ * closed.  The seat's cell of it is looked for the long way, and after each ask that took from
+ * what all share; a pacer's purse has a block in the place of cells, and is never split.
  *
  * Threads   The seat's own.
  */
@@ -19,12 +19,16 @@ struct gale_key {
 	struct handle handle;
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
-	struct purse *purse; /* pinned; NULL until there is one */
-	struct cell *cell;   /* of this seat, as of the last long way; NULL: none */
+	struct gale_limiter *quick; /* the same while there is a purse, or nobody's */
+	struct purse *purse;        /* pinned; NULL until there is one */
+	struct cell *cell; /* of this seat; NULL: it had none, when last looked for */
 	uint64_t hash;
 	size_t key_len;
 	uint8_t key[GALE_KEY_MAX];
 };
+
+/* Nothing that is asked of it is quick: so an ask need not look whether there is a purse. */
+static struct gale_limiter nobodys;
 
 static void key_die(struct handle *self)
 {
@@ -33,6 +37,7 @@ static void key_die(struct handle *self)
 	if (key->purse)
 		purse_unpin(key->purse);
 	key->purse = NULL;
+	key->quick = &nobodys;
 	if (load_relaxed(&key->limiter->lender.closed))
 		runtime_wake_shards(self->runtime); /* nothing keeps it now */
 	handle_drop(&key->limiter->handle);
@@ -69,6 +74,7 @@ enum gale_err gale_key_open(struct gale_seat *seat, struct gale_limiter *limiter
 	handle_hold(&limiter->handle);
 	held->seat = seat;
 	held->limiter = limiter;
+	held->quick = &nobodys;
 	held->hash = local_hash(&limiter->lender, key, key_len);
 	held->key_len = key_len;
 	memcpy(held->key, key, key_len);
@@ -94,8 +100,10 @@ static void pin(struct gale_key *key)
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = root_find(root_of(seat, key->hash), &name);
-	if (purse && purse_pin(purse))
+	if (purse && purse_pin(purse)) {
 		key->purse = purse;
+		key->quick = key->limiter;
+	}
 	reader_exit(&seat->reader);
 }
 
@@ -125,24 +133,34 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	return answer;
 }
 
-/* A key that is closed has no purse, and one that is open has a limiter of its seat's runtime. */
-static ALWAYS_INLINE bool key_is_quick(const struct gale_key *key, uint64_t cost)
+/* The purse may have got cells since the last ask. */
+static ALWAYS_INLINE void find_cell(struct gale_key *key, struct purse *purse,
+                                    const struct gale_seat *seat)
 {
-	return LIKELY(key != NULL) && LIKELY(key->purse != NULL) &&
-	       may_be_quick(key->seat, key->limiter, cost);
+	struct cell *cell = local_cell(purse, seat->number);
+
+	if (!LIKELY(cell == NULL))
+		key->cell = cell;
 }
 
+/* A key that is open has a limiter of its seat's runtime. */
 struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
 	mono now;
 
-	if (LIKELY(key_is_quick(key, cost)) && LIKELY(seat_tells(key->seat, &now))) {
+	if (LIKELY(key != NULL) && may_be_quick(key->seat, key->quick, cost) &&
+	    LIKELY(seat_tells(key->seat, &now))) {
 		struct gale_seat *seat = key->seat;
-		struct found found = take_quickly(now, key->purse, key->cell, cost);
+		const struct lender *lender = &key->quick->lender;
+		struct purse *purse = key->purse;
+		struct cell *cell = key->cell;
+		struct found found = take_quickly(now, purse, cell, cost);
 
 		seat_check_thread(seat);
+		if (!cell && found.how == LOCAL_TAKEN)
+			find_cell(key, purse, seat);
 		if (LIKELY(found.how != LOCAL_UNKNOWN))
-			return quick_answer(seat, &key->limiter->lender, &found);
+			return quick_answer(seat, lender, &found);
 	}
 	return ask_key_at_length(key, cost, tag);
 }

@@ -205,6 +205,34 @@ static enum gale_verdict ask_in_a_way(int way, struct gale_key *held)
 	return answer.verdict;
 }
 
+/* A key that never runs out of credit goes the long way but once. */
+static void a_held_key_finds_its_cell(void **state)
+{
+	const char *name = key_of(0);
+	struct gale_key *key;
+	uint64_t shared;
+
+	(void)state;
+	open_hot(0, ROOM);
+	assert_int_equal(house_wait(&house, name).verdict, GALE_ALLOW);
+	assert_int_equal(
+	    gale_key_open(house.seat, house.limiter, name, strlen(name), &key),
+	    GALE_ERR_OK);
+	gale_tick(house.seat);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(gale_ask_key(key, 1, NULL).verdict, GALE_ALLOW);
+	assert_true(purses_give_cells(&house.runtime->shards[0].lessor.purses,
+	                              purse_of(0), CELLS));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gale_ask_key(key, 1, NULL).verdict, GALE_ALLOW);
+	shared = load_relaxed(&purse_of(0)->credit);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(gale_ask_key(key, 1, NULL).verdict, GALE_ALLOW);
+	assert_int_equal(load_relaxed(&purse_of(0)->credit), shared);
+	gale_key_close(key);
+	assert_true(house_close(&house));
+}
+
 /* As if it had refused before it had cells; so it is not put there. */
 static void put_at_hand_to_refuse(void)
 {
@@ -542,6 +570,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reset_leaves_nothing_with_a_seat),
 		cmocka_unit_test(a_fence_leaves_nothing_with_a_seat),
+		cmocka_unit_test(a_held_key_finds_its_cell),
 		cmocka_unit_test(a_seat_is_not_denied_what_it_was_about_to_take),
 		cmocka_unit_test(what_another_seat_may_have_is_not_waited_for),
 		cmocka_unit_test(a_hot_key_is_at_hand),
