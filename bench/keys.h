@@ -3,8 +3,8 @@
 /*
  * keys.h -- which keys a row asks for: 16 bytes each, in an order nobody can foresee.
  *
- * Either each is as likely as the others, or they are as in a crowd (Zipf): the n-th is asked for
- * once for each n times that the first is.
+ * Either each is as likely as the others, or they are as in a crowd (Zipf): the n-th is asked
+ * for once for each n times that the first is.
  */
 #ifndef BENCH_KEYS_H
 #define BENCH_KEYS_H

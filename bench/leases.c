@@ -58,19 +58,20 @@ static bool is_split(const struct crowd *crowd)
 
 /* One key that is asked for all the time has cells after a while (spec/decisions/0016): so it
  * has from the beginning. */
-static void heat(struct asker *asker)
+static void heat(struct crowd *crowd)
 {
-	struct crowd *crowd = asker->way->crowd;
+	struct gale_seat *seat;
 	struct key key = key_of(0);
 
+	crowd_must(gale_join(crowd->runtime, &seat));
 	while (!bench_is_smoke() && !is_split(crowd)) {
-		gale_tick(asker->seat);
+		gale_tick(seat);
 		for (int i = 0; i < 1000; i++)
-			if (gale_ask(asker->seat, asker->limiter, &key, sizeof(key), 1,
-			             NULL)
+			if (gale_ask(seat, crowd->limiter, &key, sizeof(key), 1, NULL)
 			        .verdict == GALE_PENDING)
-				(void)crowd_hear(asker->seat);
+				(void)crowd_hear(seat);
 	}
+	gale_leave(seat);
 }
 
 static struct asker asker_of(struct bench *b)
@@ -78,10 +79,8 @@ static struct asker asker_of(struct bench *b)
 	struct way *way = bench_arg(b);
 	struct asker asker = { .way = way, .limiter = way->crowd->limiter };
 
-	crowd_must(gale_join(way->crowd->runtime, &asker.seat));
 	if (way->crowd->count == 1)
-		heat(&asker);
-	gale_leave(asker.seat);
+		heat(way->crowd);
 	crowd_must(gale_join(way->crowd->runtime, &asker.seat));
 	if (way->ticks)
 		gale_tick(asker.seat);

@@ -3,9 +3,10 @@
 /*
  * held.c -- held keys: asked about without a hash and without a lookup.
  *
- * A key's purse is pinned from the first ask on that finds it; it is not evicted until the key is
- * closed.  The seat's cell of it is looked for the long way, and after each ask that took from
- * what all share; a pacer's purse has a block in the place of cells, and is never split.
+ * A key's purse is pinned from the first ask on that finds it, and is not evicted until the
+ * key is closed.  The seat's cell of it is looked for the long way, and after each ask that
+ * took from what all share; a pacer's purse has a block in the place of cells, and is never
+ * split.
  *
  * Threads   The seat's own.
  */

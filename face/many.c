@@ -88,8 +88,8 @@ static ALWAYS_INLINE struct purse_name name_in(struct lender *lender,
 		                    .key_len = (uint16_t)question->key_len };
 }
 
-/* For keys of other lengths than 9 to 16; for those, seldom.  Nothing of the flock is pointed to, so that it
- * may be in registers. */
+/* For keys of other lengths than 9 to 16; for those, seldom.  Nothing of the flock is
+ * pointed to, so that it may be in registers. */
 static __attribute__((noinline)) struct purse *
 find_at_length(const struct gale_seat *seat, struct lender *lender,
                const struct gale_question *question, uint64_t hash,

@@ -7,9 +7,10 @@
  *        '--- at hand (pocket.h) -------^    '- denial: DENY
  *                                            '- neither: the shard is asked
  *
- * Most are about a purse that the seat has at hand, or that is near where its hash says.  One that
- * is further off is looked for by ask_longer, and everything else is left to ask_at_length;
- * each begins anew.  gale_prefetch goes the same way, as far as where the purse is.
+ * Most are about a purse that the seat has at hand, or that is near where its hash says.  One
+ * that is further off is looked for by ask_longer, and everything else is left to
+ * ask_at_length; each begins anew.  gale_prefetch goes the same way, as far as where the purse
+ * is.
  *
  * Threads   The seat's own.
  */

@@ -10,6 +10,8 @@
 #include "face/seat.h"
 #include "tests/support/must.h"
 
+#define METRICS_MOST 128
+
 static void open_runtime(struct house *house, const struct house_plan *plan)
 {
 	struct gale_config config = {
@@ -55,6 +57,18 @@ bool house_close(struct house *house)
 	gale_store_close(house->store);
 	gale_runtime_close(house->runtime);
 	return test_allocator_is_balanced(&house->allocator);
+}
+
+uint64_t house_metric(struct house *house, const char *name)
+{
+	struct gale_metric metrics[METRICS_MOST];
+	size_t count = gale_metrics(house->runtime, metrics, METRICS_MOST), i = 0;
+
+	must(count <= METRICS_MOST);
+	while (i < count && strcmp(metrics[i].name, name) != 0)
+		i++;
+	must(i < count);
+	return metrics[i].value;
 }
 
 void house_put_inside(struct house *house, struct store *inner)

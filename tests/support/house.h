@@ -68,6 +68,9 @@ struct gale_limiter *house_limiter(struct house *house, const char *name,
 /* What the store says of itself. */
 struct gale_counts house_stats(struct house *house);
 
+/* A counter of the runtime, by its name. */
+uint64_t house_metric(struct house *house, const char *name);
+
 /* How many asks of the seat have been sent to a shard and not been answered. */
 uint64_t asks_of_seat(struct gale_seat *seat);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * postgres_scene.h -- a server, a connection to its schema, and jobs for it, as short as can be.
+ * postgres_scene.h -- a server, a connection to its schema, and jobs for it.
  *
  * What all tests of the schema by itself have in common: one server for the whole program.
  */

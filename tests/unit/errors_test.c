@@ -691,15 +691,7 @@ static void what_was_lent_before_a_reset_is_not_spent_after_it(void **state)
 
 static uint64_t recalls(struct house *h)
 {
-	struct gale_metric metrics[128];
-	size_t count = gale_metrics(h->runtime, metrics, 128);
-
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(metrics[i].name,
-		           "denials_asked_about_in_case_the_store_forgot") == 0)
-			return metrics[i].value;
-	fail_msg("no such metric");
-	return 0;
+	return house_metric(h, "denials_asked_about_in_case_the_store_forgot");
 }
 
 static void open_denying(struct house *h, struct odd_store *odd, uint64_t window_us)
@@ -782,18 +774,6 @@ static void a_store_that_never_answers_is_late_and_then_down(void **state)
 	}
 	told(answer, GALE_WHY_DOWN, GALE_DENY);
 	assert_true(house_close(&h));
-}
-
-static uint64_t counted(struct house *h, const char *name)
-{
-	struct gale_metric metrics[64];
-	size_t count = gale_metrics(h->runtime, metrics, 64);
-
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(metrics[i].name, name) == 0)
-			return metrics[i].value;
-	fail_msg("no metric %s", name);
-	return 0;
 }
 
 static enum gale_verdict late_or_down(struct house *h, const char *key)
@@ -975,7 +955,7 @@ static void a_predictor_is_asked_how_much_will_be_wanted(void **state)
 	house_open(&h, &plan);
 	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
 	assert_int_equal(knower.asked, 1);
-	assert_in_range(counted(&h, "units_lent"), 2, 40);
+	assert_in_range(house_metric(&h, "units_lent"), 2, 40);
 	assert_true(house_close(&h));
 }
 

@@ -17,6 +17,7 @@
 #include "face/lend.h"
 #include "sim/random.h"
 #include "tests/support/house.h"
+#include "tests/support/same.h"
 
 #define KEYS 400 /* so many that some look like others to the table */
 #define KEY_LONGEST 60
@@ -24,7 +25,6 @@
 #define CALLS 600
 #define LIMIT 20
 #define CELLS 4
-#define METRICS_MOST 64
 
 static struct house by_many, by_one;
 static struct chance chance;
@@ -88,19 +88,6 @@ static size_t think_of_some(bool apart)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-static void same(const struct gale_answer *a, const struct gale_answer *b)
-{
-	assert_int_equal(a->verdict, b->verdict);
-	assert_int_equal(a->why, b->why);
-	assert_int_equal(a->limit, b->limit);
-	assert_int_equal(a->remaining, b->remaining);
-	assert_int_equal(a->reset_after_us, b->reset_after_us);
-	assert_int_equal(a->retry_after_us, b->retry_after_us);
-	assert_int_equal(a->delay_ns, b->delay_ns);
-	assert_int_equal(a->slot.us, b->slot.us);
-	assert_int_equal(a->slot.part, b->slot.part);
-}
-
 static void ask_both(size_t count)
 {
 	struct gale_answer answers[MOST];
@@ -112,7 +99,7 @@ static void ask_both(size_t count)
 		    gale_ask(by_one.seat, by_one.limiter, it->key, it->key_len,
 		             it->cost, it->tag);
 
-		same(&answers[i], &answer);
+		same_answer(&answers[i], &answer);
 	}
 }
 
@@ -131,7 +118,7 @@ static void hear_both(void)
 	assert_int_equal(hear(&by_one, of_one), count);
 	for (size_t i = 0; i < count; i++) {
 		assert_ptr_equal(of_many[i].tag, of_one[i].tag);
-		same(&of_many[i].answer, &of_one[i].answer);
+		same_answer(&of_many[i].answer, &of_one[i].answer);
 	}
 }
 
@@ -184,28 +171,16 @@ static void make_some_hot(void)
 	}
 }
 
-static uint64_t count_of(struct house *house, const char *name)
-{
-	struct gale_metric metrics[METRICS_MOST];
-	size_t count = gale_metrics(house->runtime, metrics, METRICS_MOST);
-
-	for (size_t i = 0; i < count && i < METRICS_MOST; i++)
-		if (strcmp(metrics[i].name, name) == 0)
-			return metrics[i].value;
-	fail_msg("no counter is called %s", name);
-	return 0;
-}
-
 static void close_both(uint64_t least_from_here)
 {
 	static const char *const names[] = { "allowed_from_credit",
 		                             "refused_from_memory", "missed" };
 	uint64_t from_here =
-	    count_of(&by_many, names[0]) + count_of(&by_many, names[1]);
+	    house_metric(&by_many, names[0]) + house_metric(&by_many, names[1]);
 
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(count_of(&by_many, names[i]),
-		                 count_of(&by_one, names[i]));
+		assert_int_equal(house_metric(&by_many, names[i]),
+		                 house_metric(&by_one, names[i]));
 	assert_true(from_here >= least_from_here);
 	assert_true(house_close(&by_many));
 	assert_true(house_close(&by_one));

@@ -15,22 +15,12 @@
 #include "tests/support/crew.h"
 #include "tests/support/customs.h"
 #include "tests/support/house.h"
+#include "tests/support/same.h"
 
 #define STEPS 10000
 #define CROWD 200
 #define FIFTY 50
 #define WITHIN GALE_SECONDS(30)
-
-static void same_answer(const struct gale_answer *a, const struct gale_answer *b)
-{
-	assert_int_equal(a->verdict, b->verdict);
-	assert_int_equal(a->why, b->why);
-	assert_int_equal(a->limit, b->limit);
-	assert_int_equal(a->remaining, b->remaining);
-	assert_int_equal(a->reset_after_us, b->reset_after_us);
-	assert_int_equal(a->retry_after_us, b->retry_after_us);
-	assert_int_equal(a->delay_ns, b->delay_ns);
-}
 
 /* ---- The same as the built-in ---------------------------------------------------- */
 
