@@ -75,7 +75,7 @@ struct root {
 };
 
 struct gale_runtime {
-	struct lifeline lifeline; /* since it was opened; read by every ask */
+	struct lifeline lifeline; /* since it was opened; asks read it from the seat */
 
 	/* Since it was opened. */
 	struct root *roots; /* of the shards' tables, by the shard's number; who asks

@@ -20,8 +20,8 @@ struct gale_key {
 	struct handle handle;
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
-	struct gale_limiter *quick; /* the same while there is a purse, or nobody's */
-	struct purse *purse;        /* pinned; NULL until there is one */
+	struct lender *quick; /* its own while there is a purse, or nobody */
+	struct purse *purse;  /* pinned; NULL until there is one */
 	struct cell *cell; /* of this seat; NULL: it had none, when last looked for */
 	uint64_t hash;
 	size_t key_len;
@@ -29,7 +29,7 @@ struct gale_key {
 };
 
 /* Nothing that is asked of it is quick: so an ask need not look whether there is a purse. */
-static struct gale_limiter nobodys;
+static struct lender nobody;
 
 static void key_die(struct handle *self)
 {
@@ -38,7 +38,7 @@ static void key_die(struct handle *self)
 	if (key->purse)
 		purse_unpin(key->purse);
 	key->purse = NULL;
-	key->quick = &nobodys;
+	key->quick = &nobody;
 	if (load_relaxed(&key->limiter->lender.closed))
 		runtime_wake_shards(self->runtime); /* nothing keeps it now */
 	handle_drop(&key->limiter->handle);
@@ -75,7 +75,7 @@ enum gale_err gale_key_open(struct gale_seat *seat, struct gale_limiter *limiter
 	handle_hold(&limiter->handle);
 	held->seat = seat;
 	held->limiter = limiter;
-	held->quick = &nobodys;
+	held->quick = &nobody;
 	held->hash = local_hash(&limiter->lender, key, key_len);
 	held->key_len = key_len;
 	memcpy(held->key, key, key_len);
@@ -103,7 +103,7 @@ static void pin(struct gale_key *key)
 	purse = root_find(root_of(seat, key->hash), &name);
 	if (purse && purse_pin(purse)) {
 		key->purse = purse;
-		key->quick = key->limiter;
+		key->quick = &key->limiter->lender;
 	}
 	reader_exit(&seat->reader);
 }
@@ -134,14 +134,42 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	return answer;
 }
 
-/* The purse may have got cells since the last ask. */
-static ALWAYS_INLINE void find_cell(struct gale_key *key, struct purse *purse,
-                                    const struct gale_seat *seat)
+/* From what all share.  The purse may have got cells since the last ask. */
+static ALWAYS_INLINE enum local try_shared(struct gale_key *key, mono now,
+                                           uint64_t cost, struct told *ret_told)
 {
-	struct cell *cell = local_cell(purse, seat->number);
+	enum local how = local_try_shared(key->purse, now, cost, ret_told);
+	struct cell *cell;
 
+	if (how != LOCAL_TAKEN)
+		return how;
+	cell = local_cell(key->purse, key->seat->number);
 	if (!LIKELY(cell == NULL))
 		key->cell = cell;
+	return how;
+}
+
+/*
+ * As local_try_word, for two ways that are one straight line each: from a cell, which a key has
+ * that is allowed over and over, and from memory.
+ *
+ * What is read of the key is read again where it is needed next: a register that is kept for it
+ * has to be saved and restored by each ask, and what an ask takes is as many loads and stores
+ * as it makes.
+ */
+static ALWAYS_INLINE enum local try_held(struct gale_key *key, mono now, uint64_t cost,
+                                         struct told *ret_told)
+{
+	if (key->cell) {
+		enum local how = local_try_cell(key->cell, now, cost, ret_told);
+
+		if (LIKELY(how != LOCAL_ELSEWHERE))
+			return how;
+	}
+	if (LIKELY(local_is_short(key->purse, now, cost)))
+		return local_refuse(key->purse, now, cost, ret_told);
+	return key->cell ? LOCAL_UNKNOWN /* a slice can be had */
+	                 : try_shared(key, now, cost, ret_told);
 }
 
 /* A key that is open has a limiter of its seat's runtime. */
@@ -151,17 +179,12 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 
 	if (LIKELY(key != NULL) && may_be_quick(key->seat, key->quick, cost) &&
 	    LIKELY(seat_tells(key->seat, &now))) {
-		struct gale_seat *seat = key->seat;
-		const struct lender *lender = &key->quick->lender;
-		struct purse *purse = key->purse;
-		struct cell *cell = key->cell;
-		struct found found = take_quickly(now, purse, cell, cost);
+		struct found found = { .how = LOCAL_UNKNOWN };
 
-		seat_check_thread(seat);
-		if (!cell && found.how == LOCAL_TAKEN)
-			find_cell(key, purse, seat);
-		if (LIKELY(found.how != LOCAL_UNKNOWN))
-			return quick_answer(seat, lender, &found);
+		seat_check_thread(key->seat);
+		found.how = try_held(key, now, cost, &found.told);
+		if (LIKELY(is_decided(&found)))
+			return quick_answer(key->seat, key->quick, &found);
 	}
 	return ask_key_at_length(key, cost, tag);
 }

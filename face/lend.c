@@ -164,7 +164,7 @@ struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *li
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(why);
-	if (cost_is_quick(limiter, cost)) {
+	if (cost_is_quick(&limiter->lender, cost)) {
 		struct wish wish = wish_of(seat, limiter, key, key_len, cost);
 		struct found found = find_and_try(&wish);
 

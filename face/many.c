@@ -124,7 +124,7 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 	uint64_t cost = flock->questions[i].cost;
 	struct purse *purse;
 
-	if (!LIKELY(cost_is_quick(flock->limiter, cost)))
+	if (!LIKELY(cost_is_quick(&flock->limiter->lender, cost)))
 		return found;
 	purse = find_fetched(flock, i);
 	if (!LIKELY(purse != NULL))
@@ -187,8 +187,7 @@ static uint32_t ask_if_known(struct gale_seat *seat, struct gale_limiter *limite
                              const struct gale_question *questions, size_t count,
                              struct gale_answer *ret_answers)
 {
-	if (limiter->lender.lending == LENDING_NOT ||
-	    !lifeline_passes(&seat->handle.runtime->lifeline))
+	if (limiter->lender.lending == LENDING_NOT || !lifeline_passes(&seat->lifeline))
 		return (UINT32_C(1) << count) - 1;
 	return ask_flock(seat, limiter, questions, count, seat_now(seat), ret_answers);
 }

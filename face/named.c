@@ -69,7 +69,7 @@ static ALWAYS_INLINE struct found look_up(struct gale_seat *seat, mono now,
 static ALWAYS_INLINE bool still_refuses(struct purse *purse, mono now, uint64_t cost,
                                         struct told *ret_told)
 {
-	return LIKELY(credit_units(load_relaxed(&purse->credit)) < cost) &&
+	return LIKELY(local_is_short(purse, now, cost)) &&
 	       LIKELY(local_refuse(purse, now, cost, ret_told) == LOCAL_REFUSED);
 }
 
@@ -109,7 +109,7 @@ static ALWAYS_INLINE struct found ask_quickly(struct gale_seat *seat,
 	mono now;
 
 	if (!LIKELY(seat != NULL) || !LIKELY(limiter != NULL) ||
-	    !LIKELY(may_be_quick(seat, limiter, cost)) ||
+	    !LIKELY(may_be_quick(seat, &limiter->lender, cost)) ||
 	    !LIKELY(key_is_good(key, key_len)) || !LIKELY(seat_tells(seat, &now)))
 		return found;
 	seat_check_thread(seat);
@@ -164,8 +164,7 @@ void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
 
 	if (!seat || !limiter || limiter->handle.runtime != seat->handle.runtime ||
 	    limiter->lender.lending == LENDING_NOT ||
-	    !lifeline_passes(&seat->handle.runtime->lifeline) ||
-	    !key_is_good(key, key_len))
+	    !lifeline_passes(&seat->lifeline) || !key_is_good(key, key_len))
 		return;
 	seat_check_thread(seat);
 	hash = local_hash(&limiter->lender, key, key_len);

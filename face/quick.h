@@ -31,19 +31,17 @@ static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,
 
 /* ---- May it be quick? ------------------------------------------------------------ */
 
-static ALWAYS_INLINE bool cost_is_quick(const struct gale_limiter *limiter,
-                                        uint64_t cost)
+static ALWAYS_INLINE bool cost_is_quick(const struct lender *lender, uint64_t cost)
 {
-	return cost - 1 < load_relaxed(&limiter->lender.quick_most);
+	return cost - 1 < load_relaxed(&lender->quick_most);
 }
 
 static ALWAYS_INLINE bool may_be_quick(const struct gale_seat *seat,
-                                       const struct gale_limiter *limiter,
-                                       uint64_t cost)
+                                       const struct lender *lender, uint64_t cost)
 {
 	/* A limiter that is closed is not quick, and a seat that has left tells no time. */
-	return LIKELY(cost_is_quick(limiter, cost)) &&
-	       LIKELY(lifeline_passes(&seat->handle.runtime->lifeline));
+	return LIKELY(cost_is_quick(lender, cost)) &&
+	       LIKELY(lifeline_passes(&seat->lifeline));
 }
 
 /* ---- What is found --------------------------------------------------------------- */

@@ -197,6 +197,7 @@ static enum gale_err seat_make_parts(struct gale_seat *seat)
 	seat->home.answered = answered;
 	seat->owner = pthread_self();
 	seat->roots = runtime->roots;
+	seat->lifeline = runtime->lifeline;
 	seat->shard_count = runtime->shard_count;
 	pocket_empty(&seat->pocket, POCKET_NOTHING);
 	seat->done_count = power_of_two_from(runtime->pending_max);

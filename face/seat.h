@@ -36,9 +36,11 @@ struct gale_seat {
 	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
 	                                    clock */
 	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
-	uint32_t shard_count; /* the runtime's, as are the roots: they are read here, */
+	uint32_t
+	    shard_count; /* the runtime's, as are the next two: they are read here, */
 	const struct root *roots; /* as it takes longer to go there first */
-	struct counter counter;   /* what time it is, in between */
+	struct lifeline lifeline;
+	struct counter counter; /* what time it is, in between */
 	struct ask_home home;
 	struct wake wake;
 	struct mailbox done;
@@ -67,6 +69,8 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, ticked) &&
                   !IS_WET(struct gale_seat, number) &&
                   !IS_WET(struct gale_seat, roots) &&
+                  !IS_WET(struct gale_seat, lifeline.word) &&
+                  !IS_WET(struct gale_seat, lifeline.token) &&
                   !IS_WET(struct gale_seat, shard_count) &&
                   !IS_WET(struct gale_seat, counter.ticks) &&
                   !IS_WET(struct gale_seat, counter.rate) &&

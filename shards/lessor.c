@@ -319,7 +319,7 @@ void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now)
 	if (left == 0 || purse->lender->carry_over)
 		return;
 	lessor_give_back(lessor, purse, left);
-	purse_deny(purse, (mono){ 0 }, 0); /* the store has these again */
+	purse_forget_denial(purse); /* the store has these again */
 }
 
 /* Nothing that this node holds of the key is worth anything now. */
@@ -337,7 +337,7 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	if (purse->lender->lending == LENDING_PLACES)
 		(void)empty(lessor, purse, now);
 	purse_void(purse);
-	purse_deny(purse, (mono){ 0 }, 0);
+	purse_forget_denial(purse);
 	lessor_window_over(lessor, purse);
 	lessor_set_tag(purse, (struct gale_slot){ 0 });
 	purse->ends = (mono){ 0 };
@@ -351,7 +351,7 @@ static void forget_denials(struct lessor *lessor, const struct ask *ask, mono no
 	if (!purse)
 		return;
 	purse_use(purse);
-	purse_deny(purse, (mono){ 0 }, 0);
+	purse_forget_denial(purse);
 	purse->reset_at = mono_after(now, COUNTER_AHEAD_NS);
 }
 

@@ -11,19 +11,22 @@
 #ifndef SHARDS_LOCAL_H
 #define SHARDS_LOCAL_H
 
+#include <string.h>
+
+#include "engine/slot.h"
 #include "runtime/hot.h"
 #include "shards/lender.h"
 #include "shards/purse.h"
 
 /* What there is to tell of a word that lives. */
 struct told {
-	uint64_t units;   /* that are left in it */
+	uint64_t word;    /* what is left of it */
 	uint64_t left_ns; /* until it dies */
 };
 
 static ALWAYS_INLINE struct told told_of(uint64_t word, mono now)
 {
-	return (struct told){ credit_units(word), credit_dies(word).ns - now.ns };
+	return (struct told){ word, credit_dies(word).ns - now.ns };
 }
 
 /*
@@ -35,29 +38,39 @@ static ALWAYS_INLINE struct told told_of(uint64_t word, mono now)
 	    .verdict = GALE_ALLOW,                                                     \
 	    .why = GALE_WHY_CREDIT,                                                    \
 	    .limit = (lender)->rule.capacity,                                          \
-	    .remaining = (told).units,                                                 \
-	    .reset_after_us = (told).left_ns / 1000,                                   \
+	    .remaining = credit_units((told).word),                                    \
+	    .reset_after_us = us_of_ns((told).left_ns),                                \
 	})
 
-/* A struct of its own is cleared by itself, and not with all that is told besides. */
-static const struct gale_slot local_no_slot;
+/* A struct of its own is cleared by itself, and not with all that is told besides; and of a
+ * vector, without a load. */
+typedef uint64_t two_words __attribute__((vector_size(16)));
 
-/* The denial says what cannot be had: what remains is less. */
+static ALWAYS_INLINE struct gale_slot local_no_slot(void)
+{
+	const two_words none = { 0, 0 };
+	struct gale_slot slot;
+
+	static_assert(sizeof(slot) == sizeof(none), "as large");
+	memcpy(&slot, &none, sizeof(slot));
+	return slot;
+}
+
 #define LOCAL_DENY(lender, told)                                                       \
 	((struct gale_answer){                                                         \
 	    .verdict = GALE_DENY,                                                      \
 	    .why = GALE_WHY_SPENT,                                                     \
 	    .limit = (lender)->rule.capacity,                                          \
-	    .remaining = (told).units - 1,                                             \
-	    .reset_after_us = (told).left_ns / 1000,                                   \
-	    .retry_after_us = (told).left_ns / 1000,                                   \
+	    .remaining = credit_units((told).word),                                    \
+	    .reset_after_us = us_of_ns((told).left_ns),                                \
+	    .retry_after_us = us_of_ns((told).left_ns),                                \
 	    .delay_ns = 0,                                                             \
-	    .slot = local_no_slot,                                                     \
+	    .slot = local_no_slot(),                                                   \
 	})
 
 enum local {
 	LOCAL_UNKNOWN,   /* the store must be asked */
-	LOCAL_ELSEWHERE, /* there is no purse where it was looked for */
+	LOCAL_ELSEWHERE, /* not where it was looked for */
 	LOCAL_TAKEN,     /* from credit, of which that is left */
 	LOCAL_REFUSED,   /* from memory, by a denial of so much */
 };
@@ -78,7 +91,7 @@ static ALWAYS_INLINE enum local local_refuse(struct purse *purse, mono now,
 {
 	uint64_t word;
 
-	if (!purse_refuses(purse, now, cost, &word))
+	if (!LIKELY(purse_refuses(purse, now, cost, &word)))
 		return LOCAL_UNKNOWN;
 	*ret_told = told_of(word, now);
 	return LOCAL_REFUSED;
@@ -106,12 +119,44 @@ static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 	return &load_relaxed(&purse->cells)->at[seat];
 }
 
-/* What was there is in *word, and covers the cost. */
-static ALWAYS_INLINE bool local_spend(struct purse *purse, struct cell *cell,
-                                      uint64_t *word, uint64_t cost)
+/* From a seat's own; LOCAL_ELSEWHERE: there is too little in it. */
+static ALWAYS_INLINE enum local local_try_cell(struct cell *cell, mono now,
+                                               uint64_t cost, struct told *ret_told)
 {
-	return cell ? cell_spend(cell, *word, cost)
-	            : swap_if_relaxed(&purse->credit, word, *word - cost); /* U1 */
+	uint64_t word;
+
+	if (!LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
+		return LOCAL_UNKNOWN; /* something of its own may be in it */
+	word = load_relaxed(&cell->credit);
+	if (!LIKELY(credit_units(word) >= cost) || /* each: an allow jumps nowhere */
+	    !LIKELY(credit_lives(word, now)))      /* U1 */
+		return LOCAL_ELSEWHERE;
+	*ret_told = (struct told){ word - cost, credit_dies(word).ns - now.ns };
+	return LIKELY(cell_spend(cell, word - cost, cost)) ? LOCAL_TAKEN
+	                                                   : LOCAL_UNKNOWN;
+}
+
+/* Has what all share too little in it? */
+static ALWAYS_INLINE bool local_is_short(struct purse *purse, mono now, uint64_t cost)
+{
+	uint64_t word = load_relaxed(&purse->credit);
+
+	return LIKELY(credit_units(word) < cost) || !credit_lives(word, now);
+}
+
+/* From what all share, if nobody else takes at this instant. */
+static ALWAYS_INLINE enum local local_try_shared(struct purse *purse, mono now,
+                                                 uint64_t cost, struct told *ret_told)
+{
+	uint64_t word = load_relaxed(&purse->credit);
+
+	if (!LIKELY(credit_units(word) >= cost) ||
+	    !LIKELY(credit_lives(word, now))) /* U1 */
+		return LOCAL_ELSEWHERE;
+	*ret_told = (struct told){ word - cost, credit_dies(word).ns - now.ns };
+	return LIKELY(swap_if_relaxed(&purse->credit, &word, word - cost))
+	           ? LOCAL_TAKEN
+	           : LOCAL_UNKNOWN;
 }
 
 /* From credit or from memory, if one word says it all. */
@@ -119,18 +164,11 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
                                                mono now, uint64_t cost,
                                                struct told *ret_told)
 {
-	uint64_t word;
+	enum local how = cell ? local_try_cell(cell, now, cost, ret_told)
+	                      : local_try_shared(purse, now, cost, ret_told);
 
-	if (cell && !LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
-		return LOCAL_UNKNOWN; /* something of its own may be in it */
-	word = load_relaxed(cell ? &cell->credit : &purse->credit);
-	if (LIKELY(credit_units(word) >= cost) && /* each: an allow jumps nowhere */
-	    LIKELY(credit_lives(word, now))) {    /* U1 */
-		*ret_told = told_of(word, now);
-		ret_told->units -= cost;
-		return LIKELY(local_spend(purse, cell, &word, cost)) ? LOCAL_TAKEN
-		                                                     : LOCAL_UNKNOWN;
-	}
+	if (LIKELY(how != LOCAL_ELSEWHERE))
+		return how;
 	if (cell && credit_covers(load_relaxed(&purse->credit), now, cost))
 		return LOCAL_UNKNOWN; /* a slice can be had */
 	return local_refuse(purse, now, cost, ret_told);

@@ -243,7 +243,7 @@ void purse_put(struct purse *purse, mono then, uint64_t units, mono now)
 {
 	gale_assert(units <= CREDIT_UNITS_MAX);
 	share(purse, credit_until(then, units), now);
-	store_relaxed(&purse->denial, 0);
+	purse_forget_denial(purse);
 }
 
 void purse_give(struct purse *purse, struct cells *cells)
@@ -376,7 +376,12 @@ void purse_deny(struct purse *purse, mono then, uint64_t least)
 {
 	mono up = mono_after(then, CREDIT_TICK_NS - 1); /* not before it is over */
 
-	gale_assert(least > 0 || then.ns == 0); /* what lives denies something */
+	gale_assert(least > 0);
 	if (least <= CREDIT_UNITS_MAX)
-		store_relaxed(&purse->denial, credit_until(up, least));
+		store_relaxed(&purse->denial, credit_until(up, least - 1));
+}
+
+void purse_forget_denial(struct purse *purse)
+{
+	store_relaxed(&purse->denial, 0);
 }

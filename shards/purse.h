@@ -133,7 +133,7 @@ struct purse {
 	uint8_t holders;            /* nodes with units out, as the store said last */
 	uint8_t idle_looks;         /* in a row that found nothing spent */
 	_Atomic uint64_t
-	    denial; /* lives as credit does; its units: the least cost that fails */
+	    denial; /* lives as credit does; its units: the most that may be had */
 	_Atomic uint64_t credit;
 
 	union {
@@ -189,15 +189,15 @@ static inline bool credit_take(_Atomic uint64_t *credit, mono now, uint64_t cost
 	return false;
 }
 
-/* Takes cost from a cell, as its seat: without a step that others wait for.  False: there
- * is too little, or the actor wants it. */
-static ALWAYS_INLINE bool cell_spend(struct cell *cell, uint64_t word, uint64_t cost)
+/* Takes cost from a cell, as its seat, which leaves so much: without a step that others wait
+ * for.  False: the actor wants it. */
+static ALWAYS_INLINE bool cell_spend(struct cell *cell, uint64_t left, uint64_t cost)
 {
-	store_relaxed(&cell->credit, word - cost); /* U1 */
-	fence_compiler();                          /* entered */
+	store_relaxed(&cell->credit, left); /* U1 */
+	fence_compiler();                   /* entered */
 	if (LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
 		return true;
-	store_relaxed(&cell->mine_if_found, (word & ~CREDIT_UNITS_MAX) | cost);
+	store_relaxed(&cell->mine_if_found, (left & ~CREDIT_UNITS_MAX) | cost);
 	return false;
 }
 
@@ -208,7 +208,8 @@ static ALWAYS_INLINE bool cell_take(struct cell *cell, mono now, uint64_t cost,
 
 	*ret_word = word - cost;
 	return LIKELY(load_relaxed(&cell->state) == CELL_OPEN) &&
-	       LIKELY(credit_covers(word, now, cost)) && cell_spend(cell, word, cost);
+	       LIKELY(credit_covers(word, now, cost)) &&
+	       cell_spend(cell, word - cost, cost);
 }
 
 /* NULL: it has none. */
@@ -262,7 +263,7 @@ static inline bool purse_refuses(struct purse *purse, mono now, uint64_t cost,
 {
 	uint64_t word = load_relaxed(&purse->denial);
 
-	if (cost < credit_units(word) || !credit_lives(word, now))
+	if (!LIKELY(cost > credit_units(word)) || !LIKELY(credit_lives(word, now)))
 		return false;
 	purse_count_refused(purse, cost);
 	*ret_word = word;
@@ -320,6 +321,8 @@ uint64_t purse_left(struct purse *purse, mono now);
 
 /* Remembers until then that no cost of so many units, or more, can be had. */
 void purse_deny(struct purse *purse, mono then, uint64_t least);
+/* Nothing is known to be denied. */
+void purse_forget_denial(struct purse *purse);
 
 /* It is about to get these: whoever knows what is forgotten after that does not put it at hand
  * without a cell (pocket.h). */

@@ -96,7 +96,7 @@ static void recheck(struct lessor *lessor, struct link *link)
 
 		if (is_of(link, purse) &&
 		    purses_own(&lessor->purses, purse)->life != link->own.life)
-			purse_deny(purse, (mono){ 0 }, 0);
+			purse_forget_denial(purse);
 	}
 }
 

@@ -261,6 +261,41 @@ static void a_seat_is_not_denied_what_it_was_about_to_take(void **state)
 	}
 }
 
+/* The key has credit, which all share, and is held; with cells, its own is empty. */
+static void open_with_credit(bool hot, struct gale_key **ret_key)
+{
+	const char *key = key_of(0);
+
+	open_hot(hot ? 1 : 0, ROOM);
+	if (!hot)
+		assert_int_equal(house_wait(&house, key).verdict, GALE_ALLOW);
+	assert_int_equal(
+	    gale_key_open(house.seat, house.limiter, key, strlen(key), ret_key),
+	    GALE_ERR_OK);
+	gale_tick(house.seat);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gale_ask_key(*ret_key, 1, NULL).verdict, GALE_ALLOW);
+	if (hot)
+		store_relaxed(&cell_of(0)->credit, 0);
+	assert_true(credit_units(load_relaxed(&purse_of(0)->credit)) > 0);
+}
+
+/* L5: nor does it keep anybody from what all share. */
+static void what_is_here_is_not_denied(void **state)
+{
+	struct gale_key *held;
+
+	(void)state;
+	for (int way = 0; way < 6; way++) {
+		open_with_credit(way >= 3, &held);
+		purse_deny(purse_of(0), credit_dies(load_relaxed(&purse_of(0)->credit)),
+		           1);
+		assert_int_equal(ask_in_a_way(way % 3, held), GALE_ALLOW);
+		gale_key_close(held);
+		assert_true(house_close(&house));
+	}
+}
+
 /* Another seat was late, and does not ask again: nobody else can have what is its own. */
 static void another_seat_was_late(void)
 {
@@ -572,6 +607,7 @@ int main(void)
 		cmocka_unit_test(a_fence_leaves_nothing_with_a_seat),
 		cmocka_unit_test(a_held_key_finds_its_cell),
 		cmocka_unit_test(a_seat_is_not_denied_what_it_was_about_to_take),
+		cmocka_unit_test(what_is_here_is_not_denied),
 		cmocka_unit_test(what_another_seat_may_have_is_not_waited_for),
 		cmocka_unit_test(a_hot_key_is_at_hand),
 		cmocka_unit_test(other_keys_are_not),

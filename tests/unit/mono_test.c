@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * mono_test.c -- instants are never taken for later than they are.
+ * mono_test.c -- instants are never taken for later than they are, and are told as they are.
  *
  * What a store says lasts d microseconds is over, on a clock that may be wrong by p parts
  * in a million, at sent + d * 1000 * (1000000 - p) / 1000000 at the earliest.  That is
@@ -98,6 +98,31 @@ static void instants_are_compared(void **state)
 	assert_int_equal(mono_later(at(5), at(4)).ns, 5);
 }
 
+static void check_us(uint64_t ns)
+{
+	uint64_t much = UINT64_C(1) << 55;
+
+	assert_in_range(us_of_ns(ns), ns / 1000, ns / 1000 + (ns < much ? 0 : 1));
+}
+
+/* At each whole microsecond that is a power of two, around it, and at random. */
+static void microseconds_are_whole_ones(void **state)
+{
+	struct chance chance = { 4 };
+
+	(void)state;
+	for (uint64_t us = 1; us <= UINT64_MAX / 1000; us *= 2) {
+		check_us(us * 1000 - 1);
+		check_us(us * 1000);
+		check_us(us * 1000 + 999);
+	}
+	for (unsigned i = 0; i < 1000000; i++)
+		check_us(chance_log(&chance, UINT64_MAX / 2));
+	check_us(0);
+	check_us((UINT64_C(1) << 55) - 1);
+	check_us(UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +131,7 @@ int main(void)
 		cmocka_unit_test(drift_is_taken_off),
 		cmocka_unit_test(the_end_of_time_stays_the_end_of_time),
 		cmocka_unit_test(instants_are_compared),
+		cmocka_unit_test(microseconds_are_whole_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,7 +262,7 @@ static void a_seat_that_was_too_late_has_taken_nothing(bool found)
 	store_relaxed(&cell->credit, had);
 	store_relaxed(&purse.credit, credit_until(far, 7));
 	wants(cell);
-	assert_false(cell_spend(cell, had, 3));
+	assert_false(cell_spend(cell, had - 3, 3));
 	/* Until it is known, the seat takes from what all share. */
 	assert_true(purse_take(&purse, 0, start, 2, &word));
 	assert_int_equal(units_of(&purse.credit), 5);
