@@ -42,6 +42,7 @@ struct asker {
 	struct gale_seat *seat;
 	struct gale_limiter *limiter;
 	uint64_t missed;
+	uint64_t pending;
 };
 
 static bool is_split(const struct crowd *crowd)
@@ -104,12 +105,25 @@ static uint64_t turn(struct asker *asker, struct bench *b)
 }
 
 /* Of all answers, the few that are not as usual. */
-static __attribute__((noinline)) void note(struct asker *asker,
-                                           const struct gale_answer *answer)
+static void note(struct asker *asker, const struct gale_answer *answer)
 {
 	bench_expect(answer->verdict == GALE_PENDING, "an ask has the wrong verdict");
 	asker->missed++;
-	(void)crowd_hear(asker->seat);
+	asker->pending++;
+}
+
+/* All of them: of many that were asked for at once, more than one may be answered at once. */
+static void hear(struct asker *asker)
+{
+	while (asker->pending > 0)
+		asker->pending -= crowd_hear(asker->seat);
+}
+
+static __attribute__((noinline)) void note_one(struct asker *asker,
+                                               const struct gale_answer *answer)
+{
+	note(asker, answer);
+	hear(asker);
 }
 
 /* Each row has a loop of its own. */
@@ -125,7 +139,7 @@ ask_named(struct bench *b, pick_fn *pick_one, struct picker picker)
 			    asker.seat, asker.limiter, &key, sizeof(key), 1, NULL);
 
 			if (answer.verdict != GALE_ALLOW)
-				note(&asker, &answer);
+				note_one(&asker, &answer);
 		}
 	asker_done(&asker, b);
 }
@@ -167,7 +181,7 @@ static void run_ahead(struct bench *b)
 			answer = gale_ask(asker.seat, asker.limiter, &key, sizeof(key),
 			                  1, NULL);
 			if (answer.verdict != GALE_ALLOW)
-				note(&asker, &answer);
+				note_one(&asker, &answer);
 		}
 	asker_done(&asker, b);
 }
@@ -201,7 +215,7 @@ static void run_held(struct bench *b)
 			struct gale_answer answer = gale_ask_key(key, 1, NULL);
 
 			if (answer.verdict != GALE_ALLOW)
-				note(&asker, &answer);
+				note_one(&asker, &answer);
 		}
 	gale_key_close(key);
 	asker_done(&asker, b);
@@ -230,6 +244,8 @@ ask_many(struct bench *b, pick_fn *pick_one, struct picker picker)
 			for (int i = 0; i < AHEAD; i++)
 				if (answers[i].verdict != GALE_ALLOW)
 					note(&asker, &answers[i]);
+			if (asker.pending > 0)
+				hear(&asker);
 		}
 	asker_done(&asker, b);
 }
