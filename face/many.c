@@ -22,7 +22,7 @@ static_assert(FLOCK < 32, "a bit each for those that are left");
 /* So many asks, and what was found of them. */
 struct flock {
 	struct gale_seat *seat;
-	struct gale_limiter *limiter;
+	struct lender *lender;
 	const struct gale_question *questions;
 	size_t count;
 	mono now;
@@ -52,8 +52,8 @@ static ALWAYS_INLINE void fetch_homes(struct flock *flock)
 			it->likely = NULL;
 			continue;
 		}
-		it->hash = hash_in_line(&flock->limiter->lender, question->key,
-		                        question->key_len);
+		it->hash =
+		    hash_in_line(flock->lender, question->key, question->key_len);
 		it->home = home_at(root_of(flock->seat, it->hash), it->hash);
 		__builtin_prefetch((const void *)it->home);
 	}
@@ -107,15 +107,15 @@ static ALWAYS_INLINE struct purse *find_fetched(const struct flock *flock, size_
 {
 	const struct gale_question *question = &flock->questions[i];
 	const struct fetched *it = &flock->fetched[i];
-	struct lender *lender = &flock->limiter->lender;
-	struct purse_name name = name_in(lender, question);
+	struct purse_name name = name_in(flock->lender, question);
 
 	if (!LIKELY(it->likely != NULL))
 		return NULL;
 	if (LIKELY(question->key_len >= 9 && question->key_len <= 16) &&
 	    LIKELY(purse_is(it->likely, &name)))
 		return it->likely;
-	return find_at_length(flock->seat, lender, question, it->hash, it->likely);
+	return find_at_length(flock->seat, flock->lender, question, it->hash,
+	                      it->likely);
 }
 
 static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t i)
@@ -124,7 +124,7 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 	uint64_t cost = flock->questions[i].cost;
 	struct purse *purse;
 
-	if (!LIKELY(cost_is_quick(&flock->limiter->lender, cost)))
+	if (!LIKELY(cost_is_quick(flock->lender, cost)))
 		return found;
 	purse = find_fetched(flock, i);
 	if (!LIKELY(purse != NULL))
@@ -152,8 +152,7 @@ static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
 			taken++;
 		else
 			refused++;
-		local_tell(&ret_answers[i], &flock->limiter->lender, found.how,
-		           found.told);
+		local_tell(&ret_answers[i], flock->lender, found.how, found.told);
 	}
 	count_add(&flock->seat->counters[COUNT_ALLOWED], taken);
 	count_add(&flock->seat->counters[COUNT_REFUSED], refused);
@@ -170,7 +169,7 @@ ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
 	uint32_t left;
 
 	flock.seat = seat;
-	flock.limiter = limiter;
+	flock.lender = &limiter->lender;
 	flock.questions = questions;
 	flock.count = count;
 	flock.now = now;
