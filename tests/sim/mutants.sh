@@ -102,7 +102,7 @@ mutant shards/grant.c 'nobody remembers a denial (W-13)' \
 	'	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),' \
 	'	purse_deny(purse, mono_after((mono){ wait_us * 0 }, 0),' promises
 mutant shards/purse.h 'a denial of a dear call is one of a cheap call (W-16)' \
-	'cost < credit_units(word) || !credit_lives' 'cost < 1 || !credit_lives' promises
+	'LIKELY(cost > credit_units(word))' 'LIKELY(cost > 0 * word)' promises
 mutant stores/batches.c 'a batch is sent as if nothing had been forgotten' \
 	'trip->job.not_before_us = not_before(batches, line, trip);' 'trip->job.not_before_us = 0 * not_before(batches, line, trip);'
 mutant stores/batches.c 'what was not replied to has been done' \
