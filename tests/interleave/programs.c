@@ -276,7 +276,7 @@ static void seat_is_refused(void)
 	uint64_t word;
 
 	if (purse_refuses(s->purse, now, 1, &word))
-		must_hold(credit_units(word) == 1 && credit_lives(word, now));
+		must_hold(credit_units(word) == 0 && credit_lives(word, now));
 }
 
 /* ---- Eviction -------------------------------------------------------------------- */

@@ -85,16 +85,16 @@ static void purse_of(const long *c, const struct state *state, struct purse *ret
 {
 	mono ends = end_of_window(c, state);
 
-	*ret_purse = (struct purse){ .credit = credit_until(ends, state->credit),
-		                     .denial = state->denial > 0
-		                                   ? credit_until(ends, state->denial)
-		                                   : 0 };
+	*ret_purse = (struct purse){
+		.credit = credit_until(ends, state->credit),
+		.denial = state->denial > 0 ? credit_until(ends, state->denial - 1u) : 0
+	};
 }
 
 static void keep(struct state *state, const struct purse *purse)
 {
 	state->credit = small(credit_units(purse->credit));
-	state->denial = small(credit_units(purse->denial));
+	state->denial = small(purse->denial ? credit_units(purse->denial) + 1 : 0);
 }
 
 /* shards/local.h: credit or memory settles it. */
