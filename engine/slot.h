@@ -39,8 +39,8 @@ static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t d, uint64_t *ret
 	return (uint64_t)(big / d);
 }
 
-/* floor(ns / 1000) below 2^55 ns, which is 416 days, and at most one more beyond: by one step,
- * as 2^64 / 1000 is rounded up. */
+/* floor(ns / 1000) below 2^55 ns, which is 416 days, and at most one more beyond: a
+ * multiplication by 2^64 / 1000, rounded up. */
 static inline uint64_t us_of_ns(uint64_t ns)
 {
 	return (uint64_t)((uint128)ns * UINT64_C(18446744073709552) >> 64);

@@ -75,9 +75,8 @@ struct root {
 };
 
 struct gale_runtime {
-	struct lifeline lifeline; /* since it was opened; asks read it from the seat */
-
 	/* Since it was opened. */
+	struct lifeline lifeline; /* quick asks have it from the seat */
 	struct root *roots; /* of the shards' tables, by the shard's number; who asks
 	                     * has them from the seat */
 	uint32_t shard_count;

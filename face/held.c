@@ -4,9 +4,9 @@
  * held.c -- held keys: asked about without a hash and without a lookup.
  *
  * A key's purse is pinned from the first ask on that finds it, and is not evicted until the
- * key is closed.  The seat's cell of it is looked for the long way, and after each ask that
- * took from what all share; a pacer's purse has a block in the place of cells, and is never
- * split.
+ * key is closed.  The seat's cell of it is looked for the long way, which an ask goes that has
+ * none yet and would take from what all share of a purse that is split; a pacer's purse has a
+ * block in the place of cells, and is never split.
  *
  * Threads   The seat's own.
  */
@@ -18,15 +18,22 @@
 
 struct gale_key {
 	struct handle handle;
-	struct gale_seat *seat;
 	struct gale_limiter *limiter;
-	struct lender *quick; /* its own while there is a purse, or nobody */
+	uint64_t hash;
+
+	/* Each ask reads these. */
+	alignas(CACHE_LINE) struct gale_seat *seat;
+	struct lender *quick; /* the limiter's while there is a purse, or nobody */
 	struct purse *purse;  /* pinned; NULL until there is one */
 	struct cell *cell; /* of this seat; NULL: it had none, when last looked for */
-	uint64_t hash;
+
 	size_t key_len;
 	uint8_t key[GALE_KEY_MAX];
 };
+
+static_assert(!IS_WET(struct gale_key, seat) && !IS_WET(struct gale_key, quick) &&
+                  !IS_WET(struct gale_key, purse) && !IS_WET(struct gale_key, cell),
+              "see hot.h");
 
 /* Nothing that is asked of it is quick: so an ask need not look whether there is a purse. */
 static struct lender nobody;
@@ -134,24 +141,17 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	return answer;
 }
 
-/* From what all share.  The purse may have got cells since the last ask. */
-static ALWAYS_INLINE enum local try_shared(struct gale_key *key, mono now,
-                                           uint64_t cost, struct told *ret_told)
+/* The purse may have got cells since the last ask. */
+static ALWAYS_INLINE bool has_new_cell(const struct gale_key *key)
 {
-	enum local how = local_try_shared(key->purse, now, cost, ret_told);
-	struct cell *cell;
-
-	if (how != LOCAL_TAKEN)
-		return how;
-	cell = local_cell(key->purse, key->seat->number);
-	if (!LIKELY(cell == NULL))
-		key->cell = cell;
-	return how;
+	return !LIKELY(!purse_is_split(key->purse)) &&
+	       local_cell(key->purse, key->seat->number);
 }
 
 /*
- * As local_try_word, for two ways that are one straight line each: from a cell, which a key has
- * that is allowed over and over, and from memory.
+ * The same answers as local_try_word.  Two ways are a straight line each: from a cell, which any
+ * key has that is allowed often, and from memory.  A denial is believed without a look for a
+ * new cell: what lay in cells was reckoned with when it was made (purse_common).
  *
  * What is read of the key is read again where it is needed next: a register that is kept for it
  * has to be saved and restored by each ask, and what an ask takes is as many loads and stores
@@ -168,8 +168,9 @@ static ALWAYS_INLINE enum local try_held(struct gale_key *key, mono now, uint64_
 	}
 	if (LIKELY(local_is_short(key->purse, now, cost)))
 		return local_refuse(key->purse, now, cost, ret_told);
-	return key->cell ? LOCAL_UNKNOWN /* a slice can be had */
-	                 : try_shared(key, now, cost, ret_told);
+	if (key->cell || has_new_cell(key))
+		return LOCAL_UNKNOWN; /* a slice can be had */
+	return local_try_shared(key->purse, now, cost, ret_told);
 }
 
 /* A key that is open has a limiter of its seat's runtime. */

@@ -40,8 +40,8 @@ struct gale_seat {
 	    shard_count; /* the runtime's, as are the next two: they are read here, */
 	const struct root *roots; /* as it takes longer to go there first */
 	struct lifeline lifeline;
-	struct counter counter; /* what time it is, in between */
-	struct ask_home home;
+	struct counter counter;                   /* what time it is, in between */
+	alignas(CACHE_LINE) struct ask_home home; /* from here on others write, too */
 	struct wake wake;
 	struct mailbox done;
 

@@ -20,7 +20,7 @@
 
 /* What there is to tell of a word that lives. */
 struct told {
-	uint64_t word;    /* what is left of it */
+	uint64_t word; /* what is left of it; of a denial, the most that may be had */
 	uint64_t left_ns; /* until it dies */
 };
 
@@ -70,9 +70,9 @@ static ALWAYS_INLINE struct gale_slot local_no_slot(void)
 
 enum local {
 	LOCAL_UNKNOWN,   /* the store must be asked */
-	LOCAL_ELSEWHERE, /* not where it was looked for */
+	LOCAL_ELSEWHERE, /* not where it was looked for: no purse, or too little */
 	LOCAL_TAKEN,     /* from credit, of which that is left */
-	LOCAL_REFUSED,   /* from memory, by a denial of so much */
+	LOCAL_REFUSED,   /* from memory, by a denial */
 };
 
 static ALWAYS_INLINE void local_tell(struct gale_answer *ret_answer,
@@ -119,7 +119,7 @@ static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 	return &load_relaxed(&purse->cells)->at[seat];
 }
 
-/* From a seat's own; LOCAL_ELSEWHERE: there is too little in it. */
+/* From a seat's own; LOCAL_ELSEWHERE: it has too little, or is dead. */
 static ALWAYS_INLINE enum local local_try_cell(struct cell *cell, mono now,
                                                uint64_t cost, struct told *ret_told)
 {
@@ -144,7 +144,7 @@ static ALWAYS_INLINE bool local_is_short(struct purse *purse, mono now, uint64_t
 	return LIKELY(credit_units(word) < cost) || !credit_lives(word, now);
 }
 
-/* From what all share, if nobody else takes at this instant. */
+/* From what all share, if nobody else takes at this instant; LOCAL_ELSEWHERE: as above. */
 static ALWAYS_INLINE enum local local_try_shared(struct purse *purse, mono now,
                                                  uint64_t cost, struct told *ret_told)
 {
@@ -159,7 +159,7 @@ static ALWAYS_INLINE enum local local_try_shared(struct purse *purse, mono now,
 	           : LOCAL_UNKNOWN;
 }
 
-/* From credit or from memory, if one word says it all. */
+/* From credit or from memory, if one word says it all; never LOCAL_ELSEWHERE. */
 static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell *cell,
                                                mono now, uint64_t cost,
                                                struct told *ret_told)

@@ -189,8 +189,8 @@ static inline bool credit_take(_Atomic uint64_t *credit, mono now, uint64_t cost
 	return false;
 }
 
-/* Takes cost from a cell, as its seat, which leaves so much: without a step that others wait
- * for.  False: the actor wants it. */
+/* Takes cost from a cell, as its seat: without a step that others wait for.  left is what its
+ * word becomes.  False: the actor wants it. */
 static ALWAYS_INLINE bool cell_spend(struct cell *cell, uint64_t left, uint64_t cost)
 {
 	store_relaxed(&cell->credit, left); /* U1 */
@@ -210,6 +210,12 @@ static ALWAYS_INLINE bool cell_take(struct cell *cell, mono now, uint64_t cost,
 	return LIKELY(load_relaxed(&cell->state) == CELL_OPEN) &&
 	       LIKELY(credit_covers(word, now, cost)) &&
 	       cell_spend(cell, word - cost, cost);
+}
+
+/* Has any seat a cell? */
+static ALWAYS_INLINE bool purse_is_split(struct purse *purse)
+{
+	return load_relaxed(&purse->split) > 0;
 }
 
 /* NULL: it has none. */
