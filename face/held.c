@@ -151,7 +151,9 @@ static ALWAYS_INLINE bool has_new_cell(const struct gale_key *key)
 /*
  * The same answers as local_try_word.  Two ways are a straight line each: from a cell, which any
  * key has that is allowed often, and from memory.  A denial is believed without a look for a
- * new cell: what lay in cells was reckoned with when it was made (purse_common).
+ * new cell: what lay in cells was reckoned with when it was made (purse_common), but for what
+ * this seat was about to take by name as the actor took its cell.  That waits for its next ask
+ * by name.
  *
  * What is read of the key is read again where it is needed next: a register that is kept for it
  * has to be saved and restored by each ask, and what an ask takes is as many loads and stores

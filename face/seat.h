@@ -36,10 +36,12 @@ struct gale_seat {
 	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
 	                                    clock */
 	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
-	uint32_t
-	    shard_count; /* the runtime's, as are the next two: they are read here, */
-	const struct root *roots; /* as it takes longer to go there first */
+
+	/* The runtime's: they are read here, as it takes longer to go there first. */
+	uint32_t shard_count;
+	const struct root *roots;
 	struct lifeline lifeline;
+
 	struct counter counter;                   /* what time it is, in between */
 	alignas(CACHE_LINE) struct ask_home home; /* from here on others write, too */
 	struct wake wake;

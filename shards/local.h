@@ -119,7 +119,8 @@ static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 	return &load_relaxed(&purse->cells)->at[seat];
 }
 
-/* From a seat's own; LOCAL_ELSEWHERE: it has too little, or is dead. */
+/* From a seat's own; LOCAL_ELSEWHERE: it has too little, or is dead.  What is left dies when
+ * the word did: that is known already. */
 static ALWAYS_INLINE enum local local_try_cell(struct cell *cell, mono now,
                                                uint64_t cost, struct told *ret_told)
 {

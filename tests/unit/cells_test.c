@@ -205,7 +205,7 @@ static enum gale_verdict ask_in_a_way(int way, struct gale_key *held)
 	return answer.verdict;
 }
 
-/* A key that never runs out of credit goes the long way but once. */
+/* A key that never runs out of credit has no other reason to go the long way. */
 static void a_held_key_finds_its_cell(void **state)
 {
 	const char *name = key_of(0);
