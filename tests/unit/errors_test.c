@@ -1063,6 +1063,79 @@ static void a_forked_child_is_refused_everything(void **state)
 	assert_true(house_close(&h));
 }
 
+/* A key that is lent so much that the next asks are answered here, by name and held. */
+struct lent {
+	struct house house;
+	struct gale_key *held;
+};
+
+#define LENT_KEY "long enough"
+
+static void open_lent(struct lent *lent)
+{
+	struct house_plan plan = lease_plan();
+	struct house *h = &lent->house;
+
+	plan.rule = gale_fixed_window(20, GALE_HOURS(1));
+	plan.lease.sizing = GALE_SIZE_FIXED;
+	plan.lease.batch = 20;
+	house_open(h, &plan);
+	must(gale_key_open(h->seat, h->limiter, LENT_KEY, strlen(LENT_KEY),
+	                   &lent->held) == GALE_ERR_OK);
+	must(house_wait(h, LENT_KEY).why == GALE_WHY_CREDIT);
+	must(gale_ask_key(lent->held, 1, NULL).why == GALE_WHY_CREDIT);
+}
+
+/* L1: what it was lent is another's now, or nobody's.  In each way to ask. */
+static bool spends_nothing(struct lent *lent, enum gale_why why)
+{
+	struct house *h = &lent->house;
+	struct gale_question question = { LENT_KEY, strlen(LENT_KEY), 1, NULL };
+	struct gale_answer answers[3] = {
+		gale_ask(h->seat, h->limiter, LENT_KEY, strlen(LENT_KEY), 1, NULL),
+		gale_ask_key(lent->held, 1, NULL),
+	};
+
+	gale_ask_many(h->seat, h->limiter, &question, 1, &answers[2]);
+	for (int i = 0; i < 3; i++)
+		if (answers[i].why != why || answers[i].verdict != GALE_DENY)
+			return false;
+	return true;
+}
+
+static int lent_after_fork(void *lent)
+{
+	return spends_nothing(lent, GALE_WHY_FORKED) ? 0 : 1;
+}
+
+static void a_forked_child_spends_nothing_of_what_was_lent(void **state)
+{
+	struct lent lent;
+
+	(void)state;
+	open_lent(&lent);
+	assert_int_equal(child_run(lent_after_fork, &lent), 0);
+	gale_tick(lent.house.seat); /* who knows the time is quick */
+	assert_int_equal(child_run(lent_after_fork, &lent), 0);
+	told(gale_ask_key(lent.held, 1, NULL), GALE_WHY_CREDIT, GALE_ALLOW);
+	gale_key_close(lent.held);
+	assert_true(house_close(&lent.house));
+}
+
+static void a_closed_runtime_spends_nothing_of_what_was_lent(void **state)
+{
+	struct lent lent;
+
+	(void)state;
+	open_lent(&lent);
+	gale_tick(lent.house.seat);
+	gale_runtime_close(lent.house.runtime);
+	assert_true(spends_nothing(&lent, GALE_WHY_CLOSED));
+	gale_key_close(lent.held);
+	lent.house.runtime = NULL;
+	assert_true(house_close(&lent.house));
+}
+
 static _Atomic bool hook_ran;
 
 static void tell_and_stay(const char *what)
@@ -1084,15 +1157,20 @@ static int after_panic(void *arg)
 	struct house_plan plan = plan_of(5);
 	pthread_t broken;
 	static struct house h; /* outlives this: its shards run on */
+	static struct lent lent;
 
 	(void)arg;
 	plan.on_outage = GALE_ON_OUTAGE_ALLOW;
 	house_open(&h, &plan);
+	open_lent(&lent);
+	gale_tick(lent.house.seat);
 	gale_on_panic(tell_and_stay);
 	must(pthread_create(&broken, NULL, break_an_invariant, NULL) == 0);
 	while (!atomic_load(&hook_ran))
 		continue;
-	return all_refused(&h, GALE_WHY_FENCED, GALE_ERR_FENCED);
+	return spends_nothing(&lent, GALE_WHY_FENCED)
+	           ? all_refused(&h, GALE_WHY_FENCED, GALE_ERR_FENCED)
+	           : -1;
 }
 
 static void a_fenced_process_is_refused_everything(void **state)
@@ -1250,6 +1328,8 @@ int main(void)
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
 		cmocka_unit_test(a_forked_child_is_refused_everything),
+		cmocka_unit_test(a_forked_child_spends_nothing_of_what_was_lent),
+		cmocka_unit_test(a_closed_runtime_spends_nothing_of_what_was_lent),
 		cmocka_unit_test(a_fenced_process_is_refused_everything),
 		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),
 		cmocka_unit_test(numbers_that_mean_nothing_have_a_text_that_says_so),
