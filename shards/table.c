@@ -70,11 +70,6 @@ void table_close(struct table *table, struct gale_allocator *allocator)
 	memory_give_lines(allocator, slots, slots ? slots->part.bytes : 0);
 }
 
-static uint64_t slot_of(uint64_t hash, const void *item)
-{
-	return (uint64_t)(uintptr_t)item | (hash & (TABLE_ALIGN - 1)) | 1;
-}
-
 static uint64_t home_of(const struct slots *slots, const struct hashes *hashes,
                         const void *item)
 {
@@ -126,7 +121,7 @@ void table_add(struct table *table, uint64_t hash, void *item)
 	struct slots *slots = slots_of(table);
 
 	gale_assert(table->count < slots->mask);
-	gale_assert((uintptr_t)item % TABLE_ALIGN == 0);
+	gale_assert(slot_item(slot_of(hash, item)) == item);
 	place(slots, root_home(root_of(slots), hash), slot_of(hash, item));
 	table->count++;
 }

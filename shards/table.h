@@ -3,12 +3,14 @@
 /*
  * table.h -- from a hash to a purse: one writer, any readers.
  *
- * Open addressing with linear probing.  A slot is one word, the address of the purse and, where
- * that is 0 as purses are aligned, a few bits of the hash; so a reader sees both or neither, and
- * a probe that finds what it seeks seldom touches more than one cache line before it:
+ * Open addressing with linear probing.  A slot is one word, the address of the purse and a few
+ * bits of the hash; so a reader sees both or neither, and a probe that finds what it seeks
+ * seldom touches more than one cache line before it:
  *
- *     63                      7 6           1   0
- *     |         address        | of the hash | 1 |      0: empty
+ *     63                        8 7           1   0
+ *     |  address / TABLE_ALIGN   | of the hash | 1 |      0: empty
+ *
+ * What is of the hash is a byte, so that a processor compares it with one instruction.
  *
  * Where readers begin is one word, too: where the slots are and how many.  So a probe by
  * caches that are cold waits for one line less, the slots' head.
@@ -55,6 +57,7 @@
 #include "shards/part.h"
 
 #define TABLE_ALIGN UINT64_C(128) /* of what is in a table */
+#define TAG_BITS 8                /* of a slot, for what is of the hash */
 
 struct slots {
 	struct part part; /* first */
@@ -100,15 +103,25 @@ struct seek {
 	uint64_t next; /* where to look */
 };
 
+static ALWAYS_INLINE uint8_t tag_of(uint64_t hash)
+{
+	return (uint8_t)(hash | 1);
+}
+
+static ALWAYS_INLINE uint64_t slot_of(uint64_t hash, const void *item)
+{
+	return (uintptr_t)item / TABLE_ALIGN << TAG_BITS | tag_of(hash);
+}
+
 /* May it be of an item with this hash?  An empty one never is. */
 static ALWAYS_INLINE bool slot_is_of(uint64_t slot, uint64_t hash)
 {
-	return ((slot ^ (hash | 1)) & (TABLE_ALIGN - 1)) == 0;
+	return (uint8_t)slot == tag_of(hash);
 }
 
 static ALWAYS_INLINE void *slot_item(uint64_t slot)
 {
-	return (void *)(uintptr_t)(slot & ~(TABLE_ALIGN - 1));
+	return (void *)(uintptr_t)((slot >> TAG_BITS) * TABLE_ALIGN);
 }
 
 static ALWAYS_INLINE struct seek root_seek(const table_root *root, uint64_t hash)

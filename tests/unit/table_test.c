@@ -104,7 +104,7 @@ static void take_out(struct model *m, uint32_t number)
 /* Does a slot keep the same of them? */
 static bool are_alike(uint64_t a, uint64_t b)
 {
-	return ((a ^ b) & (TABLE_ALIGN - 1) & ~UINT64_C(1)) == 0;
+	return ((a ^ b) & UINT8_MAX & ~UINT64_C(1)) == 0;
 }
 
 /* How often a seek for the hash comes upon the item; nothing else may be found that is
@@ -143,8 +143,8 @@ static uint64_t hash_of(uint64_t end, uint64_t home)
  * end of the slots, so that probing goes round. */
 static uint64_t any_hash(struct chance *c)
 {
-	uint64_t end = chance_below(c, chance_one_in(c, 2) ? 3 : 64);
-	uint64_t hash = chance_next(c) & UINT32_MAX & ~(TABLE_ALIGN - 1);
+	uint64_t end = chance_below(c, chance_one_in(c, 2) ? 3 : 128);
+	uint64_t hash = chance_next(c) & UINT32_MAX & ~(uint64_t)UINT8_MAX;
 
 	if (chance_one_in(c, 2))
 		hash |= 0xe0000000; /* the last eighth of any table */
