@@ -130,8 +130,9 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 	if (!LIKELY(purse != NULL))
 		return found;
 	purse_use(purse);
-	return take_quickly(flock->now, purse, local_cell(purse, flock->seat->number),
-	                    cost);
+	found.how = local_try_shared_first(purse, flock->seat->number, flock->now, cost,
+	                                   &found.told);
+	return found;
 }
 
 /* Answers what can be answered from one word each.  What is left is returned, a bit each. */

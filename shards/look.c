@@ -6,7 +6,8 @@
  * An allow tells nobody.  So that asks need not wait when credit runs out, that idle
  * credit goes back, and that a key which several threads fight over, or which is spent
  * fast, gets its cells, the actor looks at each purse with credit once in a while: every
- * look_ns of its lender.
+ * look_ns of its lender.  If threads fight over a key though it has cells, it says so: whoever
+ * asks about many keys then takes from cells, too (local.h).
  *
  *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd
@@ -30,8 +31,7 @@
 #define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
 #define SEEN_NEVER UINT32_MAX
 #define HOPES_MOST 8
-#define CONTENDED 16 /* swaps lost since the last look that make a key hot */
-#define HOT_NS 1000  /* so does a unit that is spent in each of these, on average */
+#define HOT_NS 1000 /* a unit in each of these, on average, makes a key hot */
 
 static struct purse *at(struct lessor *lessor, uint32_t number)
 {
@@ -137,8 +137,9 @@ static void warm(struct purse *purse, uint64_t spent)
 	uint64_t heat = load_relaxed(&purse->contended) +
 	                spent * CONTENDED * HOT_NS / purse->lender->look_ns;
 
-	store_relaxed(&purse->contended,
-	              (uint16_t)(heat < UINT16_MAX ? heat : UINT16_MAX));
+	if (!purse_is_split(purse)) /* from then on, lost swaps alone are counted */
+		store_relaxed(&purse->contended,
+		              (uint8_t)(heat < UINT8_MAX ? heat : UINT8_MAX));
 }
 
 /* Since the last look, or since the grant before, if that was later. */
@@ -158,10 +159,11 @@ static void heat(struct lessor *lessor, struct purse *purse)
 
 	store_relaxed(&purse->contended, 0);
 	if (!hot || purse->lender->lending != LENDING_UNITS ||
-	    lessor->config.seats < 2 || load_relaxed(&purse->split) ||
-	    !grace_passes(lessor->purses.own.grace))
+	    lessor->config.seats < 2 || !grace_passes(lessor->purses.own.grace))
 		return;
-	if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))
+	if (purse_is_split(purse))
+		store_relaxed(&purse->fought, true);
+	else if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))
 		lessor_count(lessor, COUNT_CELLS, 1);
 }
 

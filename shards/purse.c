@@ -156,14 +156,6 @@ static bool take_by_cell(struct purse *purse, struct cells *cells, uint32_t seat
 	return true;
 }
 
-static void note_contention(struct purse *purse)
-{
-	uint16_t lost = load_relaxed(&purse->contended);
-
-	if (lost < UINT16_MAX)
-		store_relaxed(&purse->contended, (uint16_t)(lost + 1));
-}
-
 bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
                        uint64_t *ret_word)
 {
@@ -171,7 +163,7 @@ bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t co
 
 	if (cells && seat < cells->count)
 		return take_by_cell(purse, cells, seat, now, cost, ret_word);
-	note_contention(purse);
+	purse_note_lost(purse);
 	return credit_take(&purse->credit, now, cost, ret_word);
 }
 

@@ -51,8 +51,8 @@
  *
  * Ordering
  *
- *   credit, denial, cells' credit, used, refused and contended are relaxed: each says all
- *   there is to know, and publishes nothing else.
+ *   credit, denial, cells' credit, used, refused, contended and fought are relaxed: each
+ *   says all there is to know, and publishes nothing else.
  *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
  *             What was read under a pin has been read, before it is freed.
  *   celled   the actor stores split with release  ->  purse_cells and local_cell load it
@@ -121,17 +121,18 @@ struct cells {
 struct purse {
 	alignas(CACHE_LINE) struct lender *lender;
 	uint16_t key_len;
-	_Atomic bool used;          /* since the hand last passed */
-	_Atomic uint8_t split;      /* so many seats have cells; 0: it is not hot */
-	_Atomic uint32_t pins;      /* those who hold it, and the two bits above */
-	uint8_t head[PURSE_HEAD];   /* of the key, if that is near */
-	uint32_t seen;              /* how many were left when it was last looked at */
-	uint32_t before;            /* the purse to be looked at before this one */
-	_Atomic uint32_t refused;   /* units refused from memory, in this window,
+	_Atomic bool used;         /* since the hand last passed */
+	_Atomic uint8_t split;     /* so many seats have cells; 0: it is not hot */
+	_Atomic uint32_t pins;     /* those who hold it, and the two bits above */
+	uint8_t head[PURSE_HEAD];  /* of the key, if that is near */
+	uint32_t seen;             /* how many were left when it was last looked at */
+	uint32_t before;           /* the purse to be looked at before this one */
+	_Atomic uint32_t refused;  /* units refused from memory, in this window,
 	                             as far as counted; racy */
-	_Atomic uint16_t contended; /* swaps lost to other threads; racy */
-	uint8_t holders;            /* nodes with units out, as the store said last */
-	uint8_t idle_looks;         /* in a row that found nothing spent */
+	_Atomic uint8_t contended; /* swaps lost to other threads; racy */
+	_Atomic bool fought;       /* threads have lost some though it is split */
+	uint8_t holders;           /* nodes with units out, as the store said last */
+	uint8_t idle_looks;        /* in a row that found nothing spent */
 	_Atomic uint64_t
 	    denial; /* lives as credit does; its units: the most that may be had */
 	_Atomic uint64_t credit;
@@ -216,6 +217,15 @@ static ALWAYS_INLINE bool cell_take(struct cell *cell, mono now, uint64_t cost,
 static ALWAYS_INLINE bool purse_is_split(struct purse *purse)
 {
 	return load_relaxed(&purse->split) > 0;
+}
+
+/* A swap was lost to another thread. */
+static inline void purse_note_lost(struct purse *purse)
+{
+	uint8_t lost = load_relaxed(&purse->contended);
+
+	if (lost < UINT8_MAX)
+		store_relaxed(&purse->contended, (uint8_t)(lost + 1));
 }
 
 /* NULL: it has none. */

@@ -333,6 +333,7 @@ static void wipe(struct purses *set, struct purse *purse)
 	store_relaxed(&purse->denial, 0);
 	store_relaxed(&purse->refused, 0);
 	store_relaxed(&purse->contended, 0);
+	store_relaxed(&purse->fought, false);
 	store_relaxed(&purse->pins, 0);
 	store_relaxed(&purse->used, false);
 	purse->holders = purse->idle_looks = 0;

@@ -19,7 +19,6 @@
 #define TURNS_MOST 1000 /* in a row: more is a fault */
 #define BOOT_BASE GALE_HOURS(10)
 #define HORIZON_US GALE_HOURS(2000) /* nothing that is due is later */
-#define CONTENDED 16                /* as look.c has it */
 #define NAME "sim"
 
 __attribute__((format(printf, 2, 3))) static void trace(const struct world *world,

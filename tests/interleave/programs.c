@@ -31,6 +31,7 @@ struct seat {
 	struct reader reader;
 	struct purse *held;
 	uint64_t taken;
+	uint64_t lost;   /* swaps */
 	uint64_t places; /* bits */
 	bool anew; /* begins a read of its own to look elsewhere, as gale_ask does: few
 	                    programs do, as it doubles the runs of those that do */
@@ -149,19 +150,31 @@ static void other_takes(void)
 }
 
 /* From cells and from what is shared. */
-static void take_what_was_found(struct seat *seat, const struct purse_name *name,
-                                struct purse *purse)
+static enum local take_one(struct purse *purse, uint32_t number)
 {
-	uint32_t number = (uint32_t)(seat - s->seats);
 	struct told told;
 
+	return local_try_word(purse, local_cell(purse, number), now, 1, &told);
+}
+
+static enum local take_one_shared_first(struct purse *purse, uint32_t number)
+{
+	struct told told;
+
+	return local_try_shared_first(purse, number, now, 1, &told);
+}
+
+static void take_what_was_found(struct seat *seat, const struct purse_name *name,
+                                struct purse *purse,
+                                enum local (*try_it)(struct purse *purse,
+                                                     uint32_t number))
+{
 	seat->found = purse != NULL;
 	if (!purse)
 		return;
 	purse_use(purse);
 	must_hold(purse->head[0] == *name->key);
-	if (local_try_word(purse, local_cell(purse, number), now, 1, &told) ==
-	    LOCAL_TAKEN)
+	if (try_it(purse, (uint32_t)(seat - s->seats)) == LOCAL_TAKEN)
 		seat->taken++;
 }
 
@@ -178,7 +191,7 @@ static void ask(struct seat *seat, const struct purse_name *name)
 	}
 	if (!purse)
 		purse = root_find(s->root, name);
-	take_what_was_found(seat, name, purse);
+	take_what_was_found(seat, name, purse, take_one);
 	reader_exit(&seat->reader);
 }
 
@@ -242,6 +255,48 @@ static void begin_with_a_late_seat(void)
 	store_relaxed(&cell->credit, credit_until(then, 4));
 	store_relaxed(&cell->mine_if_not, credit_until(then, 4));
 	store_relaxed(&cell->state, CELL_TAKEN);
+}
+
+/* As many do. */
+static void take_shared_first(struct seat *seat)
+{
+	enum local how = take_one_shared_first(s->purse, (uint32_t)(seat - s->seats));
+
+	seat->taken += how == LOCAL_TAKEN;
+	seat->lost += how == LOCAL_UNKNOWN;
+}
+
+static void seat_takes_shared_first(void)
+{
+	take_shared_first(&s->seats[0]);
+}
+
+static void seat_takes_shared_first_twice(void)
+{
+	seat_takes_shared_first();
+	seat_takes_shared_first();
+}
+
+static void other_takes_shared_first(void)
+{
+	take_shared_first(&s->seats[1]);
+}
+
+/* Of two that swap at once, one is told so. */
+static void what_was_lost_is_noted(void)
+{
+	uint64_t lost = s->seats[0].lost + s->seats[1].lost;
+
+	all_is_there();
+	must_hold(load_relaxed(&s->purse->contended) == lost);
+}
+
+/* All of it is in the first seat's cell. */
+static void begin_in_a_cell(void)
+{
+	begin_with_cells();
+	store_relaxed(&s->purse->credit, 0);
+	store_relaxed(&local_cell(s->purse, 0)->credit, credit_until(then, PUT));
 }
 
 static void actor_voids(void)
@@ -581,7 +636,7 @@ static void take_what_is_likely(struct seat *seat, const struct purse_name *name
 {
 	if (purse && !purse_is(purse, name))
 		purse = root_find(s->root, name);
-	take_what_was_found(seat, name, purse);
+	take_what_was_found(seat, name, purse, take_one_shared_first);
 }
 
 /* As many do: first what is likely of each, then whether that is it, all in one read. */
@@ -863,6 +918,16 @@ const struct program programs[] = {
 	{ "gather, gather",
 	  begin_full_with_cells,
 	  { actor_gathers_twice, seat_takes },
+	  all_is_there,
+	  0 },
+	{ "fight",
+	  begin_with_cells,
+	  { seat_takes_shared_first, other_takes_shared_first },
+	  what_was_lost_is_noted,
+	  0 },
+	{ "gather, shared first",
+	  begin_in_a_cell,
+	  { actor_gathers, seat_takes_shared_first_twice, other_takes_shared_first },
 	  all_is_there,
 	  0 },
 	{ "split, gather",

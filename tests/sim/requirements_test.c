@@ -619,10 +619,9 @@ static void units_in_cells_are_found_at_the_end(void **state)
 }
 
 /* Within an eighth of a window, after which it is looked at; asked by one seat. */
-static uint64_t splits_after(uint64_t batch, uint64_t units)
+static void open_and_spend(uint64_t batch, uint64_t units)
 {
 	struct world_plan plan = plan_of(1000000, batch, 1);
-	uint64_t splits;
 
 	world_open(&w, &plan);
 	run_to(0, 1000);
@@ -632,6 +631,13 @@ static uint64_t splits_after(uint64_t batch, uint64_t units)
 		run_to(0, GALE_MILLIS(130) + spent / 2);
 		world_ask(&w, 0, 0, 0, 500);
 	}
+}
+
+static uint64_t splits_after(uint64_t batch, uint64_t units)
+{
+	uint64_t splits;
+
+	open_and_spend(batch, units);
 	run_to(0, GALE_MILLIS(260));
 	splits = counted("keys_split_over_seats");
 	world_ends();
@@ -646,6 +652,31 @@ static void a_key_that_is_spent_fast_is_split(void **state)
 	assert_int_equal(splits_after(1000000, 115000), 0);
 	assert_int_equal(splits_after(30000, 200000), 1);
 	assert_int_equal(splits_after(30000, 115000), 0);
+}
+
+static struct purse *only_purse(void)
+{
+	for (uint32_t i = 0; i < w.nodes[0].runtime->shard_count; i++) {
+		struct purses *set = &w.nodes[0].runtime->shards[i].lessor.purses;
+
+		if (set->own.made > 0)
+			return purses_at(set, 0);
+	}
+	return NULL;
+}
+
+/* However fast it is spent: only who has lost swaps since does not take from what all share. */
+static void a_split_key_is_fought_over_when_swaps_are_lost(void **state)
+{
+	(void)state;
+	open_and_spend(1000000, 600000);
+	run_to(0, GALE_MILLIS(550));
+	assert_int_equal(counted("keys_split_over_seats"), 1);
+	assert_false(load_relaxed(&only_purse()->fought));
+	store_relaxed(&only_purse()->contended, CONTENDED);
+	run_to(0, GALE_MILLIS(700));
+	assert_true(load_relaxed(&only_purse()->fought));
+	world_ends();
 }
 
 /* A key of two seats that has cells; then, in the next window, units of which the second
@@ -1387,6 +1418,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(a_key_that_is_spent_fast_is_split),
+		cmocka_unit_test(a_split_key_is_fought_over_when_swaps_are_lost),
 		cmocka_unit_test(units_in_cells_help_those_who_wait),
 		cmocka_unit_test(units_in_cells_help_when_there_is_no_more),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),

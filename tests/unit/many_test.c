@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "face/lend.h"
+#include "shards/local.h"
 #include "sim/random.h"
 #include "tests/support/house.h"
 #include "tests/support/same.h"
@@ -28,6 +29,13 @@
 
 static struct house by_many, by_one;
 static struct chance chance;
+
+/* Of some keys. */
+static enum heat {
+	COOL,
+	HOT,    /* they have cells */
+	FOUGHT, /* and threads have fought over what all share */
+} heat;
 
 /* ---- Questions ------------------------------------------------------------------- */
 
@@ -71,15 +79,19 @@ static void spoil(struct gale_question *question)
 	}
 }
 
-/* The same key may be there twice, or not. */
-static size_t think_of_some(bool apart)
+/* The same key twice only where all are cool: of what a cell lacks and the others have a later
+ * ask may take first.  Single units where many take from elsewhere than one does: what a cell
+ * has and what the others have is not taken together. */
+static size_t think_of_some(void)
 {
 	size_t count = chance_between(&chance, 1, MOST);
 	uint64_t first = chance_below(&chance, KEYS);
 
 	for (unsigned i = 0; i < count; i++) {
-		put_key(i, apart ? (first + i) % KEYS : chance_below(&chance, KEYS));
-		questions[i].cost = chance_between(&chance, 1, 7);
+		put_key(i, heat == COOL ? chance_below(&chance, KEYS)
+		                        : (first + i) % KEYS);
+		if (heat != HOT)
+			questions[i].cost = chance_between(&chance, 1, 7);
 		if (chance_one_in(&chance, 20))
 			spoil(&questions[i]);
 	}
@@ -87,6 +99,16 @@ static size_t think_of_some(bool apart)
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
+
+/* What is left where it was taken from is not told of the same place. */
+static void same(const struct gale_answer *a, const struct gale_answer *b)
+{
+	struct gale_answer of_b = *b;
+
+	if (heat == HOT)
+		of_b.remaining = a->remaining;
+	same_answer(a, &of_b);
+}
 
 static void ask_both(size_t count)
 {
@@ -99,7 +121,7 @@ static void ask_both(size_t count)
 		    gale_ask(by_one.seat, by_one.limiter, it->key, it->key_len,
 		             it->cost, it->tag);
 
-		same_answer(&answers[i], &answer);
+		same(&answers[i], &answer);
 	}
 }
 
@@ -118,7 +140,7 @@ static void hear_both(void)
 	assert_int_equal(hear(&by_one, of_one), count);
 	for (size_t i = 0; i < count; i++) {
 		assert_ptr_equal(of_many[i].tag, of_one[i].tag);
-		same_answer(&of_many[i].answer, &of_one[i].answer);
+		same(&of_many[i].answer, &of_one[i].answer);
 	}
 }
 
@@ -156,9 +178,12 @@ static void make_hot(struct house *house, const struct gale_question *question)
 {
 	struct purse *purse = purse_in(house, question);
 
-	if (purse && !load_relaxed(&purse->split))
+	if (!purse)
+		return;
+	if (!load_relaxed(&purse->split))
 		(void)purses_give_cells(&house->runtime->shards[0].lessor.purses, purse,
 		                        CELLS);
+	store_relaxed(&purse->fought, heat == FOUGHT);
 }
 
 /* Some keys have cells from now on, the same in both. */
@@ -201,13 +226,13 @@ static void tick_both(bool ticks)
 	gale_tick(by_one.seat);
 }
 
-static void answers_are_the_same(bool ticks, bool hot, uint64_t least_from_here)
+static void answers_are_the_same(bool ticks, uint64_t least_from_here)
 {
 	for (unsigned i = 0; i < CALLS; i++) {
-		if (hot && i % 16 == 15)
+		if (heat != COOL && i % 16 == 15)
 			make_some_hot();
 		tick_both(ticks);
-		ask_both(think_of_some(/* apart= */ hot));
+		ask_both(think_of_some());
 		hear_both();
 		pass(chance_below(&chance, GALE_SECONDS(1) / 4));
 	}
@@ -219,26 +244,27 @@ static void many_are_answered_as_one_by_one(void **state)
 	(void)state;
 	for (int ticks = 0; ticks < 2; ticks++) {
 		open_leased();
-		answers_are_the_same(ticks, false, CALLS * MOST / 8);
+		answers_are_the_same(ticks, CALLS * MOST / 8);
 		open_both(GALE_LEASED, gale_gcra(LIMIT, GALE_SECONDS(10), LIMIT));
-		answers_are_the_same(ticks, false, CALLS * MOST / 8);
+		answers_are_the_same(ticks, CALLS * MOST / 8);
 		open_both(GALE_LEASED, gale_pacer(LIMIT, GALE_SECONDS(10), 4));
-		answers_are_the_same(ticks, false, CALLS);
+		answers_are_the_same(ticks, CALLS);
 		open_both(GALE_CACHED_DENY, gale_fixed_window(LIMIT, GALE_SECONDS(10)));
-		answers_are_the_same(ticks, false, CALLS);
+		answers_are_the_same(ticks, CALLS);
 		open_both(GALE_STRICT, gale_fixed_window(LIMIT, GALE_SECONDS(10)));
-		answers_are_the_same(ticks, false, 0);
+		answers_are_the_same(ticks, 0);
 	}
 }
 
-/* Each key once, as of what a cell lacks and the others have a later ask may take first. */
 static void hot_keys_are_answered_as_one_by_one(void **state)
 {
 	(void)state;
-	for (int ticks = 0; ticks < 2; ticks++) {
-		open_leased();
-		answers_are_the_same(ticks, true, CALLS * MOST / 8);
-	}
+	for (int ticks = 0; ticks < 2; ticks++)
+		for (heat = HOT; heat <= FOUGHT; heat++) {
+			open_leased();
+			answers_are_the_same(ticks, CALLS * MOST / 8);
+		}
+	heat = COOL;
 }
 
 /* ---- At the edges ---------------------------------------------------------------- */
@@ -326,6 +352,76 @@ static void the_clock_is_read_once_for_sixteen(void **state)
 	assert_true(house_close(&by_one));
 }
 
+/* ---- Where a hot key is taken from ----------------------------------------------- */
+
+static uint64_t units_in(_Atomic uint64_t *credit)
+{
+	return credit_units(load_relaxed(credit));
+}
+
+/* A key with cells: 3 units are in the seat's, and 4 in what all share. */
+static struct purse *open_with_units_in_both(bool fought)
+{
+	struct purse *purse;
+	uint64_t word;
+
+	open_leased();
+	ask_for_credit(1);
+	purse = purse_in(&by_many, &questions[0]);
+	assert_true(
+	    purses_give_cells(&by_many.runtime->shards[0].lessor.purses, purse, CELLS));
+	store_relaxed(&purse->fought, fought);
+	word = load_relaxed(&purse->credit);
+	assert_int_equal(credit_units(word), 7);
+	store_relaxed(&local_cell(purse, by_many.seat->number)->credit, word - 4);
+	store_relaxed(&purse->credit, word - 3);
+	return purse;
+}
+
+/* So many units, each by a question of its own; the store is not asked for any. */
+static void take_from_here(size_t count)
+{
+	struct gale_answer answers[MOST];
+	uint64_t missed = house_metric(&by_many, "missed");
+
+	for (unsigned i = 0; i < count; i++)
+		put_key(i, 0);
+	gale_ask_many(by_many.seat, by_many.limiter, questions, count, answers);
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(answers[i].why, GALE_WHY_CREDIT);
+	assert_int_equal(house_metric(&by_many, "missed"), missed);
+}
+
+static void a_hot_key_is_taken_from_what_all_share_before_the_cell(void **state)
+{
+	struct purse *purse = open_with_units_in_both(/* fought= */ false);
+	struct cell *cell = local_cell(purse, by_many.seat->number);
+
+	(void)state;
+	take_from_here(4);
+	assert_int_equal(units_in(&purse->credit), 0);
+	assert_int_equal(units_in(&cell->credit), 3);
+	take_from_here(3);
+	assert_int_equal(units_in(&cell->credit), 0);
+	assert_true(house_close(&by_many));
+	assert_true(house_close(&by_one));
+}
+
+static void what_is_fought_over_is_taken_from_the_cell(void **state)
+{
+	struct purse *purse = open_with_units_in_both(/* fought= */ true);
+	struct cell *cell = local_cell(purse, by_many.seat->number);
+
+	(void)state;
+	take_from_here(3);
+	assert_int_equal(units_in(&purse->credit), 4);
+	assert_int_equal(units_in(&cell->credit), 0);
+	take_from_here(4);
+	assert_int_equal(units_in(&purse->credit) + units_in(&cell->credit), 0);
+	assert_true(house_close(&by_many));
+	assert_true(house_close(&by_one));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +431,9 @@ int main(void)
 		cmocka_unit_test(a_limiter_that_is_closed_answers_none),
 		cmocka_unit_test(what_is_asked_about_is_in_use),
 		cmocka_unit_test(the_clock_is_read_once_for_sixteen),
+		cmocka_unit_test(
+		    a_hot_key_is_taken_from_what_all_share_before_the_cell),
+		cmocka_unit_test(what_is_fought_over_is_taken_from_the_cell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

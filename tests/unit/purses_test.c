@@ -494,6 +494,7 @@ static void a_new_purse_is_as_new(void **state)
 	old->taken = 5;
 	old->holders = old->idle_looks = 7;
 	store_relaxed(&old->contended, 3);
+	store_relaxed(&old->fought, true);
 	store_relaxed(&old->refused, 3);
 	purse = add(&world, 2);
 	assert_ptr_equal(purse, old);
@@ -503,6 +504,7 @@ static void a_new_purse_is_as_new(void **state)
 	assert_int_equal(load_relaxed(&purse->refused), 0);
 	assert_int_equal(load_relaxed(&purse->pins), 0);
 	assert_false(load_relaxed(&purse->split));
+	assert_false(load_relaxed(&purse->fought));
 	assert_int_equal(purse->taken + purse->holders + purse->idle_looks, 0);
 	assert_int_equal(purses_own(&world.purses, purse)->next, NUMBER_UNLISTED);
 	assert_int_equal(purses_own(&world.purses, purse)->errand, ERRAND_NONE);
