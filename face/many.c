@@ -70,12 +70,14 @@ static ALWAYS_INLINE void fetch_purses(struct flock *flock)
 {
 	for (size_t i = 0; i < flock->count; i++) {
 		struct fetched *it = &flock->fetched[i];
+		uint64_t slot;
 
 		if (!LIKELY(it->home != NULL))
 			continue;
-		it->likely = home_likely(it->home, it->hash);
-		if (!LIKELY(it->likely != NULL))
-			it->likely = likely_elsewhere(flock->seat, it->hash);
+		slot = home_near(it->home, it->hash);
+		it->likely = LIKELY(slot_is_of(slot, it->hash))
+		                 ? slot_item(slot)
+		                 : likely_elsewhere(flock->seat, it->hash);
 		purse_prefetch(it->likely);
 	}
 }
@@ -130,9 +132,11 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 	if (!LIKELY(purse != NULL))
 		return found;
 	purse_use(purse);
-	found.how = local_try_shared_first(purse, flock->seat->number, flock->now, cost,
-	                                   &found.told);
-	return found;
+	found.how = local_try_unfought(purse, flock->now, cost, &found.told);
+	if (LIKELY(found.how != LOCAL_ELSEWHERE))
+		return found;
+	return take_quickly(flock->now, purse, local_cell(purse, flock->seat->number),
+	                    cost);
 }
 
 /* Answers what can be answered from one word each.  What is left is returned, a bit each. */

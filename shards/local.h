@@ -175,22 +175,19 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
 	return local_refuse(purse, now, cost, ret_told);
 }
 
-/* The same, for who asks about many keys: from what all share, until threads fight over that.
- * Where some keys have cells and others have not, a processor does not foresee which is next. */
-static ALWAYS_INLINE enum local local_try_shared_first(struct purse *purse,
-                                                       uint32_t seat, mono now,
-                                                       uint64_t cost,
-                                                       struct told *ret_told)
+/* From what all share, for who asks about many keys: until threads fight over that.  Where some
+ * keys have cells and others have not, a processor does not foresee which is next. */
+static ALWAYS_INLINE enum local local_try_unfought(struct purse *purse, mono now,
+                                                   uint64_t cost, struct told *ret_told)
 {
-	if (LIKELY(!load_relaxed(&purse->fought))) {
-		enum local how = local_try_shared(purse, now, cost, ret_told);
+	enum local how;
 
-		if (!LIKELY(how != LOCAL_UNKNOWN) && purse_is_split(purse))
-			purse_note_lost(purse);
-		if (LIKELY(how != LOCAL_ELSEWHERE))
-			return how;
-	}
-	return local_try_word(purse, local_cell(purse, seat), now, cost, ret_told);
+	if (!LIKELY(!load_relaxed(&purse->fought)))
+		return LOCAL_ELSEWHERE;
+	how = local_try_shared(purse, now, cost, ret_told);
+	if (!LIKELY(how != LOCAL_UNKNOWN) && purse_is_split(purse))
+		purse_note_lost(purse);
+	return how;
 }
 
 #endif

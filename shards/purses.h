@@ -165,15 +165,6 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	       LIKELY(key_is(purse, name->key, name->key_len));
 }
 
-/* The purse that is most likely the hash's; NULL: it may be elsewhere. */
-static ALWAYS_INLINE struct purse *home_likely(const _Atomic uint64_t *home,
-                                               uint64_t hash)
-{
-	uint64_t slot = home_near(home, hash);
-
-	return LIKELY(slot_is_of(slot, hash)) ? slot_item(slot) : NULL; /* I3 */
-}
-
 /* Where most purses are, at home; NULL: it may be elsewhere. */
 static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
                                                   const struct purse_name *name)
@@ -210,20 +201,19 @@ static inline struct purse *purses_find(struct purses *set,
 /* The purse that is most likely the hash's, at home or not; its name is not compared. */
 static ALWAYS_INLINE struct purse *root_likely(const table_root *root, uint64_t hash)
 {
-	struct purse *purse = home_likely(home_at(root, hash), hash);
+	uint64_t slot = home_near(home_at(root, hash), hash);
 	struct seek seek;
 
-	if (LIKELY(purse != NULL))
-		return purse; /* I3 */
+	if (LIKELY(slot_is_of(slot, hash)))
+		return slot_item(slot); /* I3 */
 	seek = root_seek(root, hash);
 	return table_next(&seek); /* I3 */
 }
 
-/* Brings a purse nearer, for one who will take from it soon. */
+/* Brings a purse nearer, for one who will take from it soon; of NULL, nothing. */
 static ALWAYS_INLINE void purse_prefetch(const struct purse *purse)
 {
-	if (LIKELY(purse != NULL))
-		__builtin_prefetch(purse, /* to be written= */ 1);
+	__builtin_prefetch(purse, /* to be written= */ 1);
 }
 
 bool purses_open(struct purses *set, struct gale_allocator *allocator,

@@ -157,11 +157,13 @@ static enum local take_one(struct purse *purse, uint32_t number)
 	return local_try_word(purse, local_cell(purse, number), now, 1, &told);
 }
 
-static enum local take_one_shared_first(struct purse *purse, uint32_t number)
+/* As many do. */
+static enum local take_one_unfought(struct purse *purse, uint32_t number)
 {
 	struct told told;
+	enum local how = local_try_unfought(purse, now, 1, &told);
 
-	return local_try_shared_first(purse, number, now, 1, &told);
+	return how == LOCAL_ELSEWHERE ? take_one(purse, number) : how;
 }
 
 static void take_what_was_found(struct seat *seat, const struct purse_name *name,
@@ -257,29 +259,28 @@ static void begin_with_a_late_seat(void)
 	store_relaxed(&cell->state, CELL_TAKEN);
 }
 
-/* As many do. */
-static void take_shared_first(struct seat *seat)
+static void take_unfought(struct seat *seat)
 {
-	enum local how = take_one_shared_first(s->purse, (uint32_t)(seat - s->seats));
+	enum local how = take_one_unfought(s->purse, (uint32_t)(seat - s->seats));
 
 	seat->taken += how == LOCAL_TAKEN;
 	seat->lost += how == LOCAL_UNKNOWN;
 }
 
-static void seat_takes_shared_first(void)
+static void seat_takes_unfought(void)
 {
-	take_shared_first(&s->seats[0]);
+	take_unfought(&s->seats[0]);
 }
 
-static void seat_takes_shared_first_twice(void)
+static void seat_takes_unfought_twice(void)
 {
-	seat_takes_shared_first();
-	seat_takes_shared_first();
+	seat_takes_unfought();
+	seat_takes_unfought();
 }
 
-static void other_takes_shared_first(void)
+static void other_takes_unfought(void)
 {
-	take_shared_first(&s->seats[1]);
+	take_unfought(&s->seats[1]);
 }
 
 /* Of two that swap at once, one is told so. */
@@ -636,7 +637,7 @@ static void take_what_is_likely(struct seat *seat, const struct purse_name *name
 {
 	if (purse && !purse_is(purse, name))
 		purse = root_find(s->root, name);
-	take_what_was_found(seat, name, purse, take_one_shared_first);
+	take_what_was_found(seat, name, purse, take_one_unfought);
 }
 
 /* As many do: first what is likely of each, then whether that is it, all in one read. */
@@ -922,12 +923,12 @@ const struct program programs[] = {
 	  0 },
 	{ "fight",
 	  begin_with_cells,
-	  { seat_takes_shared_first, other_takes_shared_first },
+	  { seat_takes_unfought, other_takes_unfought },
 	  what_was_lost_is_noted,
 	  0 },
-	{ "gather, shared first",
+	{ "gather, unfought",
 	  begin_in_a_cell,
-	  { actor_gathers, seat_takes_shared_first_twice, other_takes_shared_first },
+	  { actor_gathers, seat_takes_unfought_twice, other_takes_unfought },
 	  all_is_there,
 	  0 },
 	{ "split, gather",
