@@ -44,7 +44,8 @@
 	X(EVICTED, "keys_evicted")                                                     \
 	X(NO_PURSE, "asks_without_room_for_key")                                       \
 	X(NO_ERRAND, "asks_with_too_many_under_way")                                   \
-	X(CELLS, "keys_split_over_seats")
+	X(CELLS, "keys_split_over_seats")                                              \
+	X(FOUGHT, "split_keys_fought_over")
 
 enum seat_counter {
 #define X(id, name) COUNT_##id,

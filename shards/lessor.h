@@ -44,7 +44,7 @@
 
 #define ERRANDS 1024 /* under way at a time; number 0 stands for none */
 #define LEND_BATCH 64
-#define CONTENDED 16 /* swaps lost between two looks that make a key hot */
+#define CONTENDED 16 /* signs between two looks that a key is hot, or is fought over */
 
 struct errand {
 	struct list place;   /* wanting or flying of its link, or free */

@@ -185,8 +185,13 @@ static ALWAYS_INLINE enum local local_try_unfought(struct purse *purse, mono now
 	if (!LIKELY(!load_relaxed(&purse->fought)))
 		return LOCAL_ELSEWHERE;
 	how = local_try_shared(purse, now, cost, ret_told);
-	if (!LIKELY(how != LOCAL_UNKNOWN) && purse_is_split(purse))
-		purse_note_lost(purse);
+	if (LIKELY(how == LOCAL_TAKEN))
+		return how;
+	if (!purse_is_split(purse)) /* there is nothing else */
+		return how == LOCAL_ELSEWHERE ? local_refuse(purse, now, cost, ret_told)
+		                              : how;
+	if (how == LOCAL_UNKNOWN) /* a swap was lost */
+		purse_note_contention(purse);
 	return how;
 }
 

@@ -6,8 +6,8 @@
  * An allow tells nobody.  So that asks need not wait when credit runs out, that idle
  * credit goes back, and that a key which several threads fight over, or which is spent
  * fast, gets its cells, the actor looks at each purse with credit once in a while: every
- * look_ns of its lender.  If threads fight over a key though it has cells, it says so: whoever
- * asks about many keys then takes from cells, too (local.h).
+ * look_ns of its lender.  Of a key that has cells it says whether threads fight over what all
+ * share all the same: whoever asks about many keys then takes from cells, too (local.h).
  *
  *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd
@@ -137,7 +137,7 @@ static void warm(struct purse *purse, uint64_t spent)
 	uint64_t heat = load_relaxed(&purse->contended) +
 	                spent * CONTENDED * HOT_NS / purse->lender->look_ns;
 
-	if (!purse_is_split(purse)) /* from then on, lost swaps alone are counted */
+	if (!purse_is_split(purse)) /* then only what others do is a sign */
 		store_relaxed(&purse->contended,
 		              (uint8_t)(heat < UINT8_MAX ? heat : UINT8_MAX));
 }
@@ -153,18 +153,31 @@ void lessor_warm(struct purse *purse, uint64_t units, mono now)
 	warm(purse, spent < units ? spent : units);
 }
 
+static void give_cells(struct lessor *lessor, struct purse *purse)
+{
+	if (purse->lender->lending != LENDING_UNITS || lessor->config.seats < 2 ||
+	    !grace_passes(lessor->purses.own.grace))
+		return;
+	if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))
+		lessor_count(lessor, COUNT_CELLS, 1);
+}
+
+static void say_if_fought(struct lessor *lessor, struct purse *purse, bool fought)
+{
+	if (fought && !load_relaxed(&purse->fought))
+		lessor_count(lessor, COUNT_FOUGHT, 1);
+	store_relaxed(&purse->fought, fought);
+}
+
 static void heat(struct lessor *lessor, struct purse *purse)
 {
 	bool hot = load_relaxed(&purse->contended) >= CONTENDED;
 
 	store_relaxed(&purse->contended, 0);
-	if (!hot || purse->lender->lending != LENDING_UNITS ||
-	    lessor->config.seats < 2 || !grace_passes(lessor->purses.own.grace))
-		return;
 	if (purse_is_split(purse))
-		store_relaxed(&purse->fought, true);
-	else if (purses_give_cells(&lessor->purses, purse, lessor->config.seats))
-		lessor_count(lessor, COUNT_CELLS, 1);
+		say_if_fought(lessor, purse, hot);
+	else if (hot)
+		give_cells(lessor, purse);
 }
 
 /* At the rate of the last look, what is left lasts for less than two more. */

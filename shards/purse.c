@@ -40,9 +40,9 @@ static uint64_t slice_of(uint64_t word, uint32_t seats, uint64_t cost)
 	return slice > cost ? slice : cost;
 }
 
-/* Takes a slice out of the shared word; *ret_slice lives as long as that did. */
+/* Takes a slice out of the shared word, which it was; *ret_slice lives as long as that did. */
 static bool cut(struct purse *purse, uint32_t seats, mono now, uint64_t cost,
-                uint64_t *ret_slice)
+                uint64_t *ret_word, uint64_t *ret_slice)
 {
 	uint64_t word = load_relaxed(&purse->credit);
 
@@ -50,11 +50,22 @@ static bool cut(struct purse *purse, uint32_t seats, mono now, uint64_t cost,
 		uint64_t slice = slice_of(word, seats, cost);
 
 		if (swap_if_relaxed(&purse->credit, &word, word - slice)) { /* Y1 */
+			*ret_word = word;
 			*ret_slice = word - credit_units(word) + slice;
 			return true;
 		}
 	}
 	return false;
+}
+
+/* Since a seat last cut a slice others have taken from the shared word, too: where more was put
+ * in meanwhile, it does not show. */
+static void note_others(struct purse *purse, struct cell *cell, uint64_t word,
+                        uint64_t slice)
+{
+	if (word < cell->behind && word >= (cell->behind & ~CREDIT_UNITS_MAX))
+		purse_note_contention(purse);
+	cell->behind = word - credit_units(slice);
 }
 
 /* Two words that live at the same instant are of one window: together they live as long
@@ -142,14 +153,15 @@ static bool take_by_cell(struct purse *purse, struct cells *cells, uint32_t seat
                          mono now, uint64_t cost, uint64_t *ret_word)
 {
 	struct cell *cell = &cells->at[seat];
-	uint64_t slice;
+	uint64_t word, slice;
 
 	if (cell_opens(cell) && cell_take(cell, now, cost, ret_word))
 		return true;
 	if (!cell_opens(cell))
 		return credit_take(&purse->credit, now, cost, ret_word);
-	if (!cut(purse, cells->count, now, cost, &slice))
+	if (!cut(purse, cells->count, now, cost, &word, &slice))
 		return cell_take(cell, now, cost, ret_word); /* from what was left */
+	note_others(purse, cell, word, slice);
 	*ret_word = slice - cost;
 	if (credit_units(slice) > cost)
 		add_to_cell(cell, slice - cost, now);
@@ -163,7 +175,8 @@ bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t co
 
 	if (cells && seat < cells->count)
 		return take_by_cell(purse, cells, seat, now, cost, ret_word);
-	purse_note_lost(purse);
+	if (!cells)
+		purse_note_contention(purse); /* who comes here has lost a swap */
 	return credit_take(&purse->credit, now, cost, ret_word);
 }
 

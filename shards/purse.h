@@ -45,8 +45,9 @@
  *       not before.  What a slow thread still puts into it is lost, not spent.
  *
  * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin,
- *           purse_be_at_hand, purse_cells: any, within a grace period or with a pin.  Of a
- *           cell, and of purse_take with its number: its seat, which has it alone.
+ *           purse_be_at_hand, purse_cells, purse_is_split, purse_note_contention: any, within
+ *           a grace period or with a pin.  Of a cell, and of purse_take with its number: its
+ *           seat, which has it alone.
  *           purse_unpin: whoever has pinned.  The rest: the shard's actor.
  *
  * Ordering
@@ -102,7 +103,8 @@ struct cell {
 	/* What is the seat's, if it was too late: when the actor has found what the seat
 	 * stored, and when it has not. */
 	_Atomic uint64_t mine_if_found, mine_if_not;
-	uint64_t unused[3];
+	uint64_t behind; /* what all share, as its seat has left it; its own */
+	uint64_t unused[2];
 	_Atomic uint64_t credit; /* written by the seat alone */
 };
 static_assert(IS_WET(struct cell, credit) && !IS_WET(struct cell, state), "see hot.h");
@@ -123,16 +125,16 @@ struct purse {
 	uint16_t key_len;
 	_Atomic bool used;         /* since the hand last passed */
 	_Atomic uint8_t split;     /* so many seats have cells; 0: it is not hot */
-	_Atomic uint32_t pins;     /* those who hold it, and the two bits above */
+	_Atomic uint8_t contended; /* signs that it is hot, since the last look; racy */
+	_Atomic bool fought;       /* threads want what all share, though it is split */
+	uint8_t holders;           /* nodes with units out, as the store said last */
+	uint8_t idle_looks;        /* in a row that found nothing spent */
 	uint8_t head[PURSE_HEAD];  /* of the key, if that is near */
 	uint32_t seen;             /* how many were left when it was last looked at */
 	uint32_t before;           /* the purse to be looked at before this one */
 	_Atomic uint32_t refused;  /* units refused from memory, in this window,
 	                             as far as counted; racy */
-	_Atomic uint8_t contended; /* swaps lost to other threads; racy */
-	_Atomic bool fought;       /* threads have lost some though it is split */
-	uint8_t holders;           /* nodes with units out, as the store said last */
-	uint8_t idle_looks;        /* in a row that found nothing spent */
+	_Atomic uint32_t pins;     /* those who hold it, and the two bits above */
 	_Atomic uint64_t
 	    denial; /* lives as credit does; its units: the most that may be had */
 	_Atomic uint64_t credit;
@@ -168,7 +170,7 @@ static_assert(sizeof(struct purse) == 2 * CACHE_LINE &&
 static_assert(IS_WET(struct purse, credit) && IS_WET(struct purse, refused) &&
                   !IS_WET(struct purse, lender) && !IS_WET(struct purse, key_len) &&
                   !IS_WET(struct purse, used) && !IS_WET(struct purse, split) &&
-                  !IS_WET(struct purse, head),
+                  !IS_WET(struct purse, fought) && !IS_WET(struct purse, head),
               "see hot.h");
 
 /* key_len bytes. */
@@ -219,13 +221,13 @@ static ALWAYS_INLINE bool purse_is_split(struct purse *purse)
 	return load_relaxed(&purse->split) > 0;
 }
 
-/* A swap was lost to another thread. */
-static inline void purse_note_lost(struct purse *purse)
+/* Another thread has just taken from what all share, too. */
+static inline void purse_note_contention(struct purse *purse)
 {
-	uint8_t lost = load_relaxed(&purse->contended);
+	uint8_t signs = load_relaxed(&purse->contended);
 
-	if (lost < UINT8_MAX)
-		store_relaxed(&purse->contended, (uint8_t)(lost + 1));
+	if (signs < UINT8_MAX)
+		store_relaxed(&purse->contended, (uint8_t)(signs + 1));
 }
 
 /* NULL: it has none. */

@@ -17,7 +17,7 @@
  *       do, or than those of a few; so memory is bounded.                         (L8)
  *   I6  Before a purse leaves the table, the evictor has taken its credit out.
  *
- * Threads   purses_find and what takes a root or a home: any, within a grace period.  The
+ * Threads   purses_find and what takes a root: any, within a grace period.  The
  *           rest: the shard's actor.
  */
 #ifndef SHARDS_PURSES_H

@@ -232,7 +232,7 @@ struct gale_predictor {
  *
  * The first ask of a key, and each that finds no credit, is GALE_PENDING while its shard
  * asks the store.  One lease is at most 1,048,575 units; a cost above that is decided by
- * the store.  Of an answer from credit, remaining is what this thread has in hand, and
+ * the store.  Of an answer from credit, remaining is what is left where it was taken from, and
  * reset_after_us how long that lives.
  *
  * When the store's clock has jumped forward by more than a second against the node's, as
@@ -319,7 +319,8 @@ GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
 
 /* Many at once: several times faster than one by one for keys that are not in the cache,
  * and faster for most others.  Each is answered as gale_ask would, in ret_answers, which
- * lie apart from the questions; in which order units are taken for them is not said. */
+ * lie apart from the questions; in which order units are taken for them, and of a hot key
+ * where from, is not said. */
 struct gale_question {
 	const void *key;
 	size_t key_len;

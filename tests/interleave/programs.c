@@ -4,7 +4,7 @@
  * programs.c -- what shards and seats do at the same time, as short as it can be.
  *
  * The first thread is the shard's actor; the others are seats.  What a seat does is what
- * face/named.c and many.c do of it: it enters, finds, takes by the word that is its own, exits.
+ * face/named.c and many.c do of it: it enters, finds, takes by one word, exits.
  *
  * Threads   See model.h.
  */
@@ -31,7 +31,7 @@ struct seat {
 	struct reader reader;
 	struct purse *held;
 	uint64_t taken;
-	uint64_t lost;   /* swaps */
+	uint64_t lost;   /* times it has to go a longer way */
 	uint64_t places; /* bits */
 	bool anew; /* begins a read of its own to look elsewhere, as gale_ask does: few
 	                    programs do, as it doubles the runs of those that do */
@@ -149,6 +149,9 @@ static void other_takes(void)
 	take(&s->seats[1], 3);
 }
 
+/* One unit, by one word. */
+typedef enum local take_fn(struct purse *purse, uint32_t number);
+
 /* From cells and from what is shared. */
 static enum local take_one(struct purse *purse, uint32_t number)
 {
@@ -167,9 +170,7 @@ static enum local take_one_unfought(struct purse *purse, uint32_t number)
 }
 
 static void take_what_was_found(struct seat *seat, const struct purse_name *name,
-                                struct purse *purse,
-                                enum local (*try_it)(struct purse *purse,
-                                                     uint32_t number))
+                                struct purse *purse, take_fn *try_it)
 {
 	seat->found = purse != NULL;
 	if (!purse)
@@ -290,6 +291,13 @@ static void what_was_lost_is_noted(void)
 
 	all_is_there();
 	must_hold(load_relaxed(&s->purse->contended) == lost);
+}
+
+/* It is when it is lost at length, too. */
+static void what_was_lost_is_not_noted(void)
+{
+	all_is_there();
+	must_hold(load_relaxed(&s->purse->contended) == 0);
 }
 
 /* All of it is in the first seat's cell. */
@@ -925,6 +933,11 @@ const struct program programs[] = {
 	  begin_with_cells,
 	  { seat_takes_unfought, other_takes_unfought },
 	  what_was_lost_is_noted,
+	  0 },
+	{ "fight, no cells",
+	  begin,
+	  { seat_takes_unfought, other_takes_unfought },
+	  what_was_lost_is_not_noted,
 	  0 },
 	{ "gather, unfought",
 	  begin_in_a_cell,

@@ -665,17 +665,28 @@ static struct purse *only_purse(void)
 	return NULL;
 }
 
-/* However fast it is spent: only who has lost swaps since does not take from what all share. */
-static void a_split_key_is_fought_over_when_swaps_are_lost(void **state)
+/* So many signs, and then a look. */
+static bool is_fought_after(unsigned signs, uint64_t until_ms)
+{
+	world_ask(&w, 0, 0, 0, 1); /* or it is given back */
+	store_relaxed(&only_purse()->contended, (uint8_t)signs);
+	run_to(0, GALE_MILLIS(until_ms));
+	assert_int_equal(load_relaxed(&only_purse()->contended), 0);
+	return load_relaxed(&only_purse()->fought);
+}
+
+/* However fast it is spent: only as long as threads fight over it. */
+static void a_split_key_is_fought_over_while_signs_say_so(void **state)
 {
 	(void)state;
-	open_and_spend(1000000, 600000);
-	run_to(0, GALE_MILLIS(550));
+	open_and_spend(1000000, 300000);
 	assert_int_equal(counted("keys_split_over_seats"), 1);
-	assert_false(load_relaxed(&only_purse()->fought));
-	store_relaxed(&only_purse()->contended, CONTENDED);
-	run_to(0, GALE_MILLIS(700));
-	assert_true(load_relaxed(&only_purse()->fought));
+	assert_false(is_fought_after(0, 420));
+	assert_false(is_fought_after(CONTENDED - 1, 550));
+	assert_false(is_fought_after(CONTENDED - 1, 680));
+	assert_true(is_fought_after(CONTENDED, 810));
+	assert_int_equal(counted("split_keys_fought_over"), 1);
+	assert_false(is_fought_after(0, 940));
 	world_ends();
 }
 
@@ -1418,7 +1429,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(a_key_that_is_spent_fast_is_split),
-		cmocka_unit_test(a_split_key_is_fought_over_when_swaps_are_lost),
+		cmocka_unit_test(a_split_key_is_fought_over_while_signs_say_so),
 		cmocka_unit_test(units_in_cells_help_those_who_wait),
 		cmocka_unit_test(units_in_cells_help_when_there_is_no_more),
 		cmocka_unit_test(a_return_that_is_late_is_too_late),

@@ -105,7 +105,7 @@ static void same(const struct gale_answer *a, const struct gale_answer *b)
 {
 	struct gale_answer of_b = *b;
 
-	if (heat == HOT)
+	if (heat == HOT && a->verdict != GALE_DENY)
 		of_b.remaining = a->remaining;
 	same_answer(a, &of_b);
 }
@@ -229,7 +229,8 @@ static void tick_both(bool ticks)
 static void answers_are_the_same(bool ticks, uint64_t least_from_here)
 {
 	for (unsigned i = 0; i < CALLS; i++) {
-		if (heat != COOL && i % 16 == 15)
+		/* Whether it is fought over the actor says anew at each look. */
+		if (heat == FOUGHT || (heat == HOT && i % 16 == 15))
 			make_some_hot();
 		tick_both(ticks);
 		ask_both(think_of_some());
@@ -407,6 +408,23 @@ static void a_hot_key_is_taken_from_what_all_share_before_the_cell(void **state)
 	assert_true(house_close(&by_one));
 }
 
+/* It takes from what all share, fought over or not. */
+static void a_seat_without_a_cell_is_answered_too(void **state)
+{
+	(void)state;
+	for (int fought = 0; fought < 2; fought++) {
+		struct purse *purse = open_with_units_in_both(fought);
+		uint32_t number = by_many.seat->number;
+
+		by_many.seat->number = CELLS_MOST;
+		take_from_here(4);
+		assert_int_equal(units_in(&purse->credit), 0);
+		by_many.seat->number = number;
+		assert_true(house_close(&by_many));
+		assert_true(house_close(&by_one));
+	}
+}
+
 static void what_is_fought_over_is_taken_from_the_cell(void **state)
 {
 	struct purse *purse = open_with_units_in_both(/* fought= */ true);
@@ -434,6 +452,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_hot_key_is_taken_from_what_all_share_before_the_cell),
 		cmocka_unit_test(what_is_fought_over_is_taken_from_the_cell),
+		cmocka_unit_test(a_seat_without_a_cell_is_answered_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -354,6 +354,75 @@ static void joined_words_live_as_long_as_the_shorter(void **state)
 	                 credit_until(at(20 * TICK), 15));
 }
 
+/* Who has no cell there has lost nothing. */
+static void who_has_no_cell_does_not_fight_for_that(void **state)
+{
+	struct purse purse;
+	uint64_t word;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	give_cells(&purse, 2);
+	purse_put(&purse, far, 10, start);
+	assert_true(purse_take(&purse, NO_SEAT, start, 1, &word));
+	assert_true(purse_take(&purse, 5, start, 1, &word));
+	assert_int_equal(load_relaxed(&purse.contended), 0);
+	free_cells(&purse);
+}
+
+/* A whole slice. */
+static void use_up_a_slice(struct purse *purse, uint32_t seat)
+{
+	uint64_t word;
+
+	assert_true(purse_take(purse, seat, start, 1, &word));
+	if (credit_units(word) > 0)
+		assert_true(purse_take(purse, seat, start, credit_units(word), &word));
+}
+
+static void slices_of_others_are_noted(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	give_cells(&purse, 2);
+	purse_put(&purse, far, 1000, start);
+	for (int i = 0; i < 3; i++)
+		use_up_a_slice(&purse, 0);
+	assert_int_equal(load_relaxed(&purse.contended), 0);
+	use_up_a_slice(&purse, 1); /* its first */
+	assert_int_equal(load_relaxed(&purse.contended), 0);
+	use_up_a_slice(&purse, 0);
+	assert_int_equal(load_relaxed(&purse.contended), 1);
+	use_up_a_slice(&purse, 1);
+	assert_int_equal(load_relaxed(&purse.contended), 2);
+	free_cells(&purse);
+}
+
+/* As after a refill: what came is not what others took. */
+static void what_is_put_in_hides_what_others_take(void **state)
+{
+	struct purse purse;
+
+	(void)state;
+	purse_init(&purse, &units_lender);
+	give_cells(&purse, 2);
+	purse_put(&purse, at(50 * TICK), 1000, start);
+	use_up_a_slice(&purse, 0);
+	purse_put(&purse, at(50 * TICK), 500, start);
+	use_up_a_slice(&purse, 0);
+	assert_int_equal(load_relaxed(&purse.contended), 0);
+	purse_void(&purse);
+	purse_put(&purse, far, 10, start); /* of another window */
+	use_up_a_slice(&purse, 0);
+	purse_void(&purse);
+	purse_put(&purse, at(50 * TICK), 10, start);
+	use_up_a_slice(&purse, 0);
+	assert_int_equal(load_relaxed(&purse.contended), 0);
+	free_cells(&purse);
+}
+
 static void lost_swaps_are_noted_where_there_are_no_cells(void **state)
 {
 	struct purse purse;
@@ -825,6 +894,9 @@ int main(void)
 		cmocka_unit_test(what_cells_held_is_taken_once),
 		cmocka_unit_test(a_slice_is_neither_too_large_nor_too_small),
 		cmocka_unit_test(joined_words_live_as_long_as_the_shorter),
+		cmocka_unit_test(who_has_no_cell_does_not_fight_for_that),
+		cmocka_unit_test(slices_of_others_are_noted),
+		cmocka_unit_test(what_is_put_in_hides_what_others_take),
 		cmocka_unit_test(lost_swaps_are_noted_where_there_are_no_cells),
 		cmocka_unit_test(
 		    what_is_pinned_is_not_killed_and_the_dead_are_not_pinned),
