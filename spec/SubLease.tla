@@ -1,7 +1,8 @@
 ------------------------------- MODULE SubLease --------------------------------
 (* A store lends to nodes, and a node to its seats: its credit is a word, and so  *)
-(* is the cell of each seat.  A seat takes from its cell, or cuts a slice from    *)
-(* the node's word.  The node gathers what lies in cells, and gives all back.     *)
+(* is the cell of each seat.  A seat takes from its cell, or from the node's word, *)
+(* or cuts a slice from that.  The node gathers what lies in cells, and gives all  *)
+(* back.                                                                          *)
 (* Packed: each change of a word is one step, a compare-and-swap on (window,      *)
 (* units).  Otherwise a seat loads its cell, and stores it later.                 *)
 EXTENDS Integers, FiniteSets
@@ -33,6 +34,9 @@ TakeBySlice(p) == /\ seen[p] = 0 /\ cell[p] = 0 /\ word[p[1]] > 0
                   /\ word' = [word EXCEPT ![p[1]] = @ - Slice(p[1])]
                   /\ cell' = [cell EXCEPT ![p] = Slice(p[1]) - 1] /\ adm' = adm + 1
                   /\ UNCHANGED <<win, left, lost, seen>>
+TakeFromWord(p) == /\ seen[p] = 0 /\ word[p[1]] > 0
+                   /\ word' = [word EXCEPT ![p[1]] = @ - 1] /\ adm' = adm + 1
+                   /\ UNCHANGED <<win, left, lost, cell, seen>>
 Load(p) == /\ ~Packed /\ seen[p] = 0 /\ cell[p] > 0 /\ seen' = [seen EXCEPT ![p] = cell[p]]
            /\ UNCHANGED <<win, left, adm, lost, word, cell>>
 Store(p) == /\ seen[p] > 0 /\ cell' = [cell EXCEPT ![p] = seen[p] - 1]
@@ -54,7 +58,8 @@ Turn == /\ win < Windows /\ win' = win + 1 /\ left' = Limit /\ adm' = 0 /\ lost'
 
 Next == \/ Turn
         \/ \E n \in Nodes : Lease(n) \/ Gather(n) \/ GiveBack(n) \/ Crash(n)
-        \/ \E p \in Places : TakeFromCell(p) \/ TakeBySlice(p) \/ Load(p) \/ Store(p)
+        \/ \E p \in Places : TakeFromCell(p) \/ TakeFromWord(p) \/ TakeBySlice(p)
+                          \/ Load(p) \/ Store(p)
 Spec == Init /\ [][Next]_vars
 
 InNodes == Sum([n \in Nodes |-> word[n] + InCells(n)], Nodes)

@@ -4,19 +4,20 @@
  * tiers.c -- units of a store are lent to nodes, and by them to their seats.
  *
  *     store --lease--> a node's word --slice--> a seat's cell --> admitted
- *       ^----return-------'--------------gather-----'
+ *       ^----return-------'   '---------gather------'              ^
+ *                             '------------------------------------'
  *
  * Each change of a word is one step, as it is one compare-and-swap; that no two of them
  * come into each other's way is for tests/interleave.  packed=0 shows what would happen.
  *
  * Shipped   lease_step and lease_give_back; purse_put, purse_take, purse_gather and
- *           purse_empty of shards/purse.c, on real cells.
+ *           purse_empty of shards/purse.c, local_try_unfought, on real cells.
  * Spec      spec/SubLease.tla: the same states.
  */
 #include <string.h>
 
 #include "shards/lender.h"
-#include "shards/purse.h"
+#include "shards/local.h"
 #include "spec/explore/model.h"
 #include "spec/explore/models/glue.h"
 
@@ -159,6 +160,22 @@ static void take(const long *c, const struct state *state, int n, int s,
 	step(walk, &after, FAIR, "seat %d.%d admits", n, s);
 }
 
+/* As who asks about many keys does. */
+static void take_from_word(const long *c, const struct state *state, int n, int s,
+                           struct walk *walk)
+{
+	struct state after = *state;
+	struct node node;
+	struct told told;
+
+	node_of(c, state, n, &node);
+	if (local_try_unfought(&node.purse, now, 1, &told) != LOCAL_TAKEN)
+		return;
+	keep(c, &node, n, &after);
+	after.admitted++;
+	step(walk, &after, FAIR, "seat %d.%d admits by the node's word", n, s);
+}
+
 static void load(const struct state *state, int n, int s, struct walk *walk)
 {
 	struct state after = *state;
@@ -180,9 +197,12 @@ static void store(const struct state *state, int n, int s, struct walk *walk)
 static void next_of_seat(const long *c, const struct state *state, int n, int s,
                          struct walk *walk)
 {
-	if (state->seen[n][s] > 0)
+	if (state->seen[n][s] > 0) {
 		store(state, n, s, walk);
-	else if (!c[PACKED] && state->cell[n][s] > 0)
+		return;
+	}
+	take_from_word(c, state, n, s, walk);
+	if (!c[PACKED] && state->cell[n][s] > 0)
 		load(state, n, s, walk);
 	else
 		take(c, state, n, s, walk);
