@@ -44,7 +44,9 @@
 
 #define ERRANDS 1024 /* under way at a time; number 0 stands for none */
 #define LEND_BATCH 64
-#define CONTENDED 16 /* signs between two looks that a key is hot, or is fought over */
+/* Signs between two looks that a key is hot, or is fought over; and that it still is. */
+#define CONTENDED 16
+#define STILL_CONTENDED 2
 
 struct errand {
 	struct list place;   /* wanting or flying of its link, or free */

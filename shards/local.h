@@ -70,7 +70,8 @@ static ALWAYS_INLINE struct gale_slot local_no_slot(void)
 
 enum local {
 	LOCAL_UNKNOWN,   /* the store must be asked */
-	LOCAL_ELSEWHERE, /* not where it was looked for: no purse, or too little */
+	LOCAL_ELSEWHERE, /* not where it was looked for: no purse, too little, or not
+	                    to be taken there */
 	LOCAL_TAKEN,     /* from credit, of which that is left */
 	LOCAL_REFUSED,   /* from memory, by a denial */
 };
@@ -175,8 +176,9 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
 	return local_refuse(purse, now, cost, ret_told);
 }
 
-/* From what all share, for who asks about many keys: until threads fight over that.  Where some
- * keys have cells and others have not, a processor does not foresee which is next. */
+/* For who asks about many keys: from what all share, unless threads fight over that, or, where
+ * nobody has a cell, from memory; LOCAL_ELSEWHERE: it may be in a cell.  Where some keys have
+ * cells and others have not, a processor does not foresee which is next. */
 static ALWAYS_INLINE enum local local_try_unfought(struct purse *purse, mono now,
                                                    uint64_t cost, struct told *ret_told)
 {

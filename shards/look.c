@@ -169,14 +169,20 @@ static void say_if_fought(struct lessor *lessor, struct purse *purse, bool fough
 	store_relaxed(&purse->fought, fought);
 }
 
+/* Who fights from cells loses no swap: fewer signs are left. */
+static unsigned signs_of_fight(const struct purse *purse)
+{
+	return load_relaxed(&purse->fought) ? STILL_CONTENDED : CONTENDED;
+}
+
 static void heat(struct lessor *lessor, struct purse *purse)
 {
-	bool hot = load_relaxed(&purse->contended) >= CONTENDED;
+	unsigned signs = load_relaxed(&purse->contended);
 
 	store_relaxed(&purse->contended, 0);
 	if (purse_is_split(purse))
-		say_if_fought(lessor, purse, hot);
-	else if (hot)
+		say_if_fought(lessor, purse, signs >= signs_of_fight(purse));
+	else if (signs >= CONTENDED)
 		give_cells(lessor, purse);
 }
 

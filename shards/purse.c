@@ -58,8 +58,8 @@ static bool cut(struct purse *purse, uint32_t seats, mono now, uint64_t cost,
 	return false;
 }
 
-/* Since a seat last cut a slice others have taken from the shared word, too: where more was put
- * in meanwhile, it does not show. */
+/* Since a seat last cut a slice others have taken from the shared word, too, or the seat has, by
+ * another way.  Where more was put in meanwhile, it does not show. */
 static void note_others(struct purse *purse, struct cell *cell, uint64_t word,
                         uint64_t slice)
 {

@@ -103,7 +103,7 @@ struct cell {
 	/* What is the seat's, if it was too late: when the actor has found what the seat
 	 * stored, and when it has not. */
 	_Atomic uint64_t mine_if_found, mine_if_not;
-	uint64_t behind; /* what all share, as its seat has left it; its own */
+	uint64_t behind; /* what all share, as its seat's last slice left it; its own */
 	uint64_t unused[2];
 	_Atomic uint64_t credit; /* written by the seat alone */
 };
@@ -125,7 +125,8 @@ struct purse {
 	uint16_t key_len;
 	_Atomic bool used;         /* since the hand last passed */
 	_Atomic uint8_t split;     /* so many seats have cells; 0: it is not hot */
-	_Atomic uint8_t contended; /* signs that it is hot, since the last look; racy */
+	_Atomic uint8_t contended; /* signs, since the last look, that it is hot; if it
+	                              is split, that it is fought over; racy */
 	_Atomic bool fought;       /* threads want what all share, though it is split */
 	uint8_t holders;           /* nodes with units out, as the store said last */
 	uint8_t idle_looks;        /* in a row that found nothing spent */
@@ -221,7 +222,7 @@ static ALWAYS_INLINE bool purse_is_split(struct purse *purse)
 	return load_relaxed(&purse->split) > 0;
 }
 
-/* Another thread has just taken from what all share, too. */
+/* Another thread has just been at what all share, too. */
 static inline void purse_note_contention(struct purse *purse)
 {
 	uint8_t signs = load_relaxed(&purse->contended);

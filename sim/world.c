@@ -274,14 +274,17 @@ static void note_due(struct node *node)
 		node->due_us = now + 1;
 }
 
-/* As if many threads had been at each of its keys; of those that are split, at every other. */
+/* As if many threads had been at each of its keys; of those that are split, at every other, and
+ * in the next second at the others. */
 static void heat(struct node *node)
 {
+	uint64_t second = node->world->agenda.now_us / GALE_SECONDS(1);
+
 	for (uint32_t i = 0; i < node->runtime->shard_count; i++) {
 		struct purses *set = &node->runtime->shards[i].lessor.purses;
 
 		for (uint32_t j = 0; j < set->own.made; j++)
-			if (j % 2 || !purse_is_split(purses_at(set, j)))
+			if ((j + second) % 2 || !purse_is_split(purses_at(set, j)))
 				store_relaxed(&purses_at(set, j)->contended, CONTENDED);
 	}
 }

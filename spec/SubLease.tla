@@ -1,7 +1,7 @@
 ------------------------------- MODULE SubLease --------------------------------
 (* A store lends to nodes, and a node to its seats: its credit is a word, and so  *)
-(* is the cell of each seat.  A seat takes from its cell, or from the node's word, *)
-(* or cuts a slice from that.  The node gathers what lies in cells, and gives all  *)
+(* is the cell of each seat.  A seat takes from its cell, from the node's word,   *)
+(* or cuts a slice of that.  The node gathers what lies in cells, and gives all   *)
 (* back.                                                                          *)
 (* Packed: each change of a word is one step, a compare-and-swap on (window,      *)
 (* units).  Otherwise a seat loads its cell, and stores it later.                 *)

@@ -666,9 +666,9 @@ static struct purse *only_purse(void)
 }
 
 /* So many signs, and then a look. */
-static bool is_fought_after(unsigned signs, uint64_t until_ms)
+static bool is_fought_after(unsigned signs, uint64_t cost, uint64_t until_ms)
 {
-	world_ask(&w, 0, 0, 0, 1); /* or it is given back */
+	world_ask(&w, 0, 0, 0, cost); /* or it is given back */
 	store_relaxed(&only_purse()->contended, (uint8_t)signs);
 	run_to(0, GALE_MILLIS(until_ms));
 	assert_int_equal(load_relaxed(&only_purse()->contended), 0);
@@ -681,12 +681,12 @@ static void a_split_key_is_fought_over_while_signs_say_so(void **state)
 	(void)state;
 	open_and_spend(1000000, 300000);
 	assert_int_equal(counted("keys_split_over_seats"), 1);
-	assert_false(is_fought_after(0, 420));
-	assert_false(is_fought_after(CONTENDED - 1, 550));
-	assert_false(is_fought_after(CONTENDED - 1, 680));
-	assert_true(is_fought_after(CONTENDED, 810));
+	assert_false(is_fought_after(0, 200000, 420));
+	assert_false(is_fought_after(CONTENDED - 1, 1, 550));
+	assert_true(is_fought_after(CONTENDED, 1, 680));
+	assert_true(is_fought_after(STILL_CONTENDED, 1, 810));
 	assert_int_equal(counted("split_keys_fought_over"), 1);
-	assert_false(is_fought_after(0, 940));
+	assert_false(is_fought_after(STILL_CONTENDED - 1, 1, 940));
 	world_ends();
 }
 

@@ -408,6 +408,14 @@ static void a_hot_key_is_taken_from_what_all_share_before_the_cell(void **state)
 	assert_true(house_close(&by_one));
 }
 
+static struct gale_answer many_answers_one(void)
+{
+	struct gale_answer answer;
+
+	gale_ask_many(by_many.seat, by_many.limiter, questions, 1, &answer);
+	return answer;
+}
+
 /* It takes from what all share, fought over or not. */
 static void a_seat_without_a_cell_is_answered_too(void **state)
 {
@@ -419,6 +427,10 @@ static void a_seat_without_a_cell_is_answered_too(void **state)
 		by_many.seat->number = CELLS_MOST;
 		take_from_here(4);
 		assert_int_equal(units_in(&purse->credit), 0);
+		purse_deny(purse, (mono){ UINT64_MAX / 2 }, 1);
+		assert_int_equal(many_answers_one().why, GALE_WHY_SPENT);
+		purse_forget_denial(purse);
+		assert_int_equal(many_answers_one().verdict, GALE_PENDING);
 		by_many.seat->number = number;
 		assert_true(house_close(&by_many));
 		assert_true(house_close(&by_one));
