@@ -402,6 +402,8 @@ static void a_hot_key_is_taken_from_what_all_share_before_the_cell(void **state)
 	take_from_here(4);
 	assert_int_equal(units_in(&purse->credit), 0);
 	assert_int_equal(units_in(&cell->credit), 3);
+	/* L5: what is here goes before what is remembered. */
+	purse_deny(purse, (mono){ UINT64_MAX / 2 }, 1);
 	take_from_here(3);
 	assert_int_equal(units_in(&cell->credit), 0);
 	assert_true(house_close(&by_many));
