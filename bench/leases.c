@@ -237,7 +237,8 @@ ask_many(struct bench *b, pick_fn *pick_one, struct picker picker)
 				questions[i] =
 				    (struct gale_question){ .key = &keys[i],
 					                    .key_len = sizeof(keys[i]),
-					                    .cost = 1 };
+					                    .cost = 1,
+					                    .tag = NULL };
 			}
 			gale_ask_many(asker.seat, asker.limiter, questions, AHEAD,
 			              answers);

@@ -3,10 +3,10 @@
 /*
  * leases_floors.c -- the least that an ask from credit can cost.
  *
- * A table by hand, as the shards' own: half of the hash and a number in a slot of eight
- * bytes, then a line for each key, with the word that is taken from and the key that is
- * compared.  A take checks that there is enough, and swaps.  There is one table, nobody
- * grows it, nothing is counted, and the answer is a yes or no.
+ * A table by hand, as the shards' own, with their hash of short keys: half of the hash and
+ * a number in a slot of eight bytes, then a line for each key, with the word that is taken
+ * from and the key that is compared.  A take checks that there is enough, and swaps.  There
+ * is one table, nobody grows it, nothing is counted, and the answer is a yes or no.
  *
  * "two lines" keeps word and key apart: what is compared is on a line that is not written.
  */
@@ -19,15 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "bench/bench.h"
 #include "bench/keys.h"
 #include "runtime/atomic.h"
 #include "runtime/counter.h"
+#include "shards/hash.h"
 
-#define SEED 42
 #define AHEAD 16
 #define MUCH (UINT64_C(1) << 62 | 0xfffffffff)
 #define THERE_AND_BACK 4001 /* an odd number has a median */
@@ -58,9 +55,11 @@ struct crowd {
 	struct together *together;
 };
 
+static const struct hash_secret secret = { 42, 43 };
+
 static uint64_t hash_of(const struct key *key)
 {
-	return XXH3_64bits_withSeed(key, sizeof(*key), SEED);
+	return hash_short(&secret, key, sizeof(*key));
 }
 
 static void place(struct crowd *crowd, uint64_t id)
@@ -150,12 +149,12 @@ DEFINE_ASK(together)
 /* ---- Behind a call --------------------------------------------------------------- */
 
 /*
- * The same work for one who cannot know the length of the keys, the seed and the cost
- * when it is compiled, as no library can: a call, a hash of so many bytes, a comparison
- * of as many, and units that may be dead by now.
+ * The same work for one who cannot know the length of the keys, the secret and the cost
+ * when it is compiled, as no library can: a call, a hash of a short key of so many bytes, a
+ * comparison of as many, and units that may be dead by now.
  */
 struct terms {
-	uint64_t seed;
+	struct hash_secret secret;
 	uint64_t now_tick;
 };
 
@@ -188,7 +187,7 @@ static __attribute__((noinline)) bool ask_called(const struct crowd *crowd,
                                                  const void *key, size_t key_len,
                                                  uint64_t cost)
 {
-	uint64_t hash = XXH3_64bits_withSeed(key, key_len, terms->seed);
+	uint64_t hash = hash_short(&terms->secret, key, key_len);
 
 	for (uint64_t at = hash & crowd->mask;; at = (at + 1) & crowd->mask) {
 		uint64_t slot = crowd->slots[at];
@@ -209,7 +208,7 @@ static inline void call(struct bench *b, pick_fn *pick_one, struct picker picker
                         bool reads_counter)
 {
 	const struct crowd *crowd = bench_arg(b);
-	struct terms terms = { .seed = SEED };
+	struct terms terms = { .secret = secret };
 	bool all = true;
 
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
@@ -335,6 +334,21 @@ static void run_behind(struct bench *b)
 	bench_expect(all, "a floor's ask was denied");
 }
 
+/* ---- The hash alone -------------------------------------------------------------- */
+
+static void run_hash(struct bench *b)
+{
+	uint64_t id = 0;
+
+	for (uint64_t n; (n = bench_batch(b)) > 0;)
+		while (n-- > 0) {
+			struct key key = key_of(id++);
+			uint64_t hash = hash_of(&key);
+
+			bench_keep(&hash);
+		}
+}
+
 /* ---- Each thread a word of its own ----------------------------------------------- */
 
 static struct apart cells[2];
@@ -432,6 +446,7 @@ static void row(const char *name, void (*run)(struct bench *),
 
 void ask_lease_floors(void)
 {
+	row("take/hash of 16 bytes", run_hash, NULL, NULL, 1);
 	row("take/held", run_held, prepare_held, NULL, 1);
 	row("take/held, behind a pointer", run_behind, prepare_held, NULL, 1);
 	row("take/held, two threads", run_held, prepare_held, NULL, 2);

@@ -47,10 +47,10 @@ struct rule {
 	struct gale_rule is;   /* as configured */
 	struct gale_slot unit; /* period / limit: one unit's time */
 	struct gale_slot full; /* burst units' time */
-	uint128 queue;         /* pacer: whole units that leave within max_wait ... */
-	uint64_t queue_rest;   /* ... and the rest, in 1/period units */
 	uint64_t capacity;     /* what a fresh key allows at once: an answer's limit */
 	uint64_t fingerprint;  /* of the parameters that give the words their meaning */
+	uint128 queue;         /* pacer: whole units that leave within max_wait ... */
+	uint64_t queue_rest;   /* ... and the rest, in 1/period units */
 	uint64_t words;        /* of a fresh state; only a log's state grows */
 };
 

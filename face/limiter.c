@@ -179,9 +179,12 @@ static void lender_drop(struct lender *lender)
 
 /* Limiters of one name share their keys in the store, so they must meet in one shard:
  * it numbers the requests for a key.                                            (D2) */
-static uint64_t seed_of(const struct gale_runtime *runtime, const char *name)
+static struct hash_secret secret_of(const struct gale_runtime *runtime,
+                                    const char *name)
 {
-	return XXH3_64bits_withSeed(name, strlen(name), runtime->seed);
+	XXH128_hash_t hash = XXH3_128bits_withSeed(name, strlen(name), runtime->seed);
+
+	return (struct hash_secret){ hash.low64, hash.high64 };
 }
 
 static bool make_links(struct gale_limiter *limiter)
@@ -244,7 +247,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 	limiter->lender.store = config->store->inner;
 	limiter->lender.hold = lender_hold;
 	limiter->lender.drop = lender_drop;
-	limiter->lender.seed = seed_of(runtime, config->name);
+	limiter->lender.secret = secret_of(runtime, config->name);
 	set_terms(&limiter->lender, config);
 	if (!make_links(limiter) || !open_share(limiter, share_rule)) {
 		handle_close(&limiter->handle);

@@ -27,33 +27,32 @@ struct flock {
 	size_t count;
 	mono now;
 	struct fetched {
-		const _Atomic uint64_t *home; /* NULL: its key is none */
+		const _Atomic uint64_t *home;
 		uint64_t hash;
 		struct purse *likely; /* to be its purse; NULL: there is none.  I3 */
 	} fetched[FLOCK];
 };
 
-static ALWAYS_INLINE uint64_t hash_in_line(const struct lender *lender, const void *key,
-                                           size_t key_len)
-{
-	if (LIKELY(key_len >= 9 && key_len <= 16))
-		return hash_of(lender, key, key_len);
-	return local_hash(lender, key, key_len);
-}
+/* Where a key is at home that is none, with a hash of 0: what is likely there is NULL. */
+static const _Atomic uint64_t nowhere[TABLE_NEAR] = { 1, 1, 1, 1 };
 
 static ALWAYS_INLINE void fetch_homes(struct flock *flock)
 {
 	for (size_t i = 0; i < flock->count; i++) {
 		const struct gale_question *question = &flock->questions[i];
+		const void *key = question->key;
+		size_t key_len = question->key_len;
 		struct fetched *it = &flock->fetched[i];
 
-		if (!LIKELY(key_is_good(question->key, question->key_len))) {
-			it->home = NULL;
-			it->likely = NULL;
+		if (LIKELY(hash_is_short(key_len)) && LIKELY(key != NULL)) {
+			it->hash = hash_short(&flock->lender->secret, key, key_len);
+		} else if (key_is_good(key, key_len)) {
+			it->hash = local_hash(flock->lender, key, key_len);
+		} else {
+			it->hash = 0;
+			it->home = nowhere;
 			continue;
 		}
-		it->hash =
-		    hash_in_line(flock->lender, question->key, question->key_len);
 		it->home = home_at(root_of(flock->seat, it->hash), it->hash);
 		__builtin_prefetch((const void *)it->home);
 	}
@@ -72,8 +71,6 @@ static ALWAYS_INLINE void fetch_purses(struct flock *flock)
 		struct fetched *it = &flock->fetched[i];
 		uint64_t slot;
 
-		if (!LIKELY(it->home != NULL))
-			continue;
 		slot = home_near(it->home, it->hash);
 		it->likely = LIKELY(slot_is_of(slot, it->hash))
 		                 ? slot_item(slot)
@@ -90,7 +87,7 @@ static ALWAYS_INLINE struct purse_name name_in(struct lender *lender,
 		                    .key_len = (uint16_t)question->key_len };
 }
 
-/* For keys of other lengths than 9 to 16; for those, seldom.  Nothing of the flock is
+/* For keys that are not short; for those, seldom.  Nothing of the flock is
  * pointed to, so that it may be in registers. */
 static __attribute__((noinline)) struct purse *
 find_at_length(const struct gale_seat *seat, struct lender *lender,
@@ -113,8 +110,8 @@ static ALWAYS_INLINE struct purse *find_fetched(const struct flock *flock, size_
 
 	if (!LIKELY(it->likely != NULL))
 		return NULL;
-	if (LIKELY(question->key_len >= 9 && question->key_len <= 16) &&
-	    LIKELY(purse_is(it->likely, &name)))
+	if (LIKELY(hash_is_short(name.key_len)) &&
+	    LIKELY(purse_is_of_short(it->likely, &name)))
 		return it->likely;
 	return find_at_length(flock->seat, flock->lender, question, it->hash,
 	                      it->likely);

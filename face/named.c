@@ -135,14 +135,14 @@ ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
 
-/* Apart from the others: the hash and the comparison of a key of 9 to 16 bytes are two words
+/* Apart from the others: the hash and the comparison of a key of 8 to 16 bytes are two words
  * each, and what is near its home is found without a loop; flat, so that nothing is called. */
 __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
                                                      struct gale_limiter *limiter,
                                                      const void *key, size_t key_len,
                                                      uint64_t cost, void *tag)
 {
-	if (LIKELY(key_len >= 9 && key_len <= 16)) {
+	if (LIKELY(hash_is_short(key_len))) {
 		struct found found =
 		    ask_quickly(seat, limiter, key, key_len, cost, root_find_near);
 

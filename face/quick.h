@@ -20,7 +20,9 @@
 static ALWAYS_INLINE uint64_t hash_of(const struct lender *lender, const void *key,
                                       size_t key_len)
 {
-	return XXH3_64bits_withSeed(key, key_len, lender->seed);
+	if (LIKELY(hash_is_short(key_len)))
+		return hash_short(&lender->secret, key, key_len);
+	return XXH3_64bits_withSeed(key, key_len, lender->secret.first);
 }
 
 static ALWAYS_INLINE const table_root *root_of(const struct gale_seat *seat,

@@ -25,6 +25,7 @@
 #include "engine/sizer.h"
 #include "runtime/atomic.h"
 #include "runtime/list.h"
+#include "shards/hash.h"
 #include "shards/jump.h"
 #include "stores/store.h"
 
@@ -70,7 +71,7 @@ struct link {
 struct lender {
 	_Atomic uint64_t quick_most; /* a cost up to this is answered from one word of a
 	                              * purse; 0: none, or it is closed */
-	uint64_t seed;               /* of the hash of its keys */
+	struct hash_secret secret;   /* of the hash of its keys */
 	struct rule rule;
 	enum lending lending;
 	struct store *store;

@@ -23,10 +23,8 @@
 #ifndef SHARDS_PURSES_H
 #define SHARDS_PURSES_H
 
-#include <string.h>
-
 #include "engine/sizer.h"
-#include "runtime/hot.h"
+#include "shards/bytes.h"
 #include "shards/purse.h"
 #include "shards/table.h"
 
@@ -113,39 +111,6 @@ static inline struct purse_own *purses_own(const struct purses *set,
 	return &set->chunks[number / CHUNK_PURSES]->own[number % CHUNK_PURSES];
 }
 
-static inline uint64_t eight_at(const uint8_t *bytes)
-{
-	uint64_t eight;
-
-	memcpy(&eight, bytes, sizeof(eight));
-	return eight;
-}
-
-static inline uint32_t four_at(const uint8_t *bytes)
-{
-	uint32_t four;
-
-	memcpy(&four, bytes, sizeof(four));
-	return four;
-}
-
-/* Keys are short: words in line beat a call.  The last words may overlap. */
-static ALWAYS_INLINE bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t len)
-{
-	size_t at = 0;
-
-	if (len < 4) /* the first, the last, and the one between */
-		return a[0] == b[0] && a[len - 1] == b[len - 1] &&
-		       a[len / 2] == b[len / 2];
-	if (len < 8)
-		return four_at(a) == four_at(b) &&
-		       four_at(a + len - 4) == four_at(b + len - 4);
-	for (; at + 8 < len; at += 8)
-		if (!LIKELY(eight_at(a + at) == eight_at(b + at)))
-			return false;
-	return eight_at(a + len - 8) == eight_at(b + len - 8);
-}
-
 static ALWAYS_INLINE bool key_is(const struct purse *purse, const uint8_t *key,
                                  size_t len)
 {
@@ -163,6 +128,18 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	return LIKELY(purse->lender == name->lender) &&
 	       LIKELY(purse->key_len == name->key_len) &&
 	       LIKELY(key_is(purse, name->key, name->key_len));
+}
+
+/* The same of a short key. */
+static ALWAYS_INLINE bool purse_is_of_short(const struct purse *purse,
+                                            const struct purse_name *name)
+{
+	size_t last = (size_t)name->key_len - 8;
+
+	return LIKELY(purse->lender == name->lender) &&
+	       LIKELY(purse->key_len == name->key_len) &&
+	       LIKELY(eight_at(purse->head) == eight_at(name->key)) &&
+	       LIKELY(eight_at(purse->head + last) == eight_at(name->key + last));
 }
 
 /* Where most purses are, at home; NULL: it may be elsewhere. */
