@@ -237,6 +237,7 @@ static void *be_the_other(void *round)
 	return NULL;
 }
 
+/* A shard's thread may want the processor meanwhile. */
 static void wait_until(enum state state)
 {
 	while (load_acquire(&other.state) != state) /* state */
@@ -272,8 +273,7 @@ static void make(struct turns *turns, unsigned call)
 	}
 	store_release(&other.state, GOES); /* state */
 	ask(&askers[0][call]);
-	while (load_acquire(&other.state) != ASLEEP) /* state */
-		continue;
+	wait_until(ASLEEP);
 }
 
 /* ---- Figures --------------------------------------------------------------------- */

@@ -123,7 +123,8 @@ static_assert(!IS_WET(struct gale_runtime, lifeline.word) &&
                   !IS_WET(struct gale_runtime, grace.forgotten) &&
                   !IS_WET(struct gale_limiter, handle.runtime) &&
                   !IS_WET(struct gale_limiter, lender.quick_most) &&
-                  !IS_WET(struct gale_limiter, lender.secret) &&
+                  !IS_WET(struct gale_limiter, lender.secret.first) &&
+                  !IS_WET(struct gale_limiter, lender.secret.last) &&
                   !IS_WET(struct gale_limiter, lender.rule.capacity),
               "see hot.h");
 

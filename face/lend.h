@@ -13,7 +13,7 @@
 #include "face/seat.h"
 
 /* Which shard a key belongs to, and where in its table: keyed with a secret, so that
- * nobody can choose keys that collide. */
+ * no way is known to choose keys that meet. */
 uint64_t local_hash(const struct lender *lender, const void *key, size_t key_len);
 
 /* From credit, from places or from memory; false if none says anything. */

@@ -34,7 +34,7 @@ struct flock {
 };
 
 /* Where a key is at home that is none, with a hash of 0: what is likely there is NULL. */
-static const _Atomic uint64_t nowhere[TABLE_NEAR] = { 1, 1, 1, 1 };
+static const _Atomic uint64_t nowhere[TABLE_NEAR] = { SLOT_OF_NOTHING };
 
 static ALWAYS_INLINE void fetch_homes(struct flock *flock)
 {
@@ -87,8 +87,8 @@ static ALWAYS_INLINE struct purse_name name_in(struct lender *lender,
 		                    .key_len = (uint16_t)question->key_len };
 }
 
-/* For keys that are not short; for those, seldom.  Nothing of the flock is
- * pointed to, so that it may be in registers. */
+/* For keys that are not short; for short ones, seldom.  Nothing of the flock is pointed to, so
+ * that it may be in registers. */
 static __attribute__((noinline)) struct purse *
 find_at_length(const struct gale_seat *seat, struct lender *lender,
                const struct gale_question *question, uint64_t hash,

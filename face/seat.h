@@ -79,6 +79,8 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, pocket.known),
               "see hot.h");
 
+static_assert(sizeof(struct gale_seat) <= HALF_A_PAGE, "see struct chunk");
+
 /* What an ask reads of a purse, and not only to count, against what it writes of its seat. */
 #define IS_APART(of_purse, of_seat)                                                    \
 	(WET_WORD(struct purse, of_purse) != WET_WORD(struct gale_seat, of_seat))

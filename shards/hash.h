@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * hash.h -- the hash of a short key, of eight to sixteen bytes, as most are.
+ * hash.h -- the hash of a short key, of eight to sixteen bytes.
  *
  * A short key is two words, which may overlap.  A secret of its own is added to each, they are
- * multiplied, and the halves of the product are folded.  Of keys that count, what comes of
- * that lies as regularly as they do; one more multiplication, and its upper half over its
- * lower one, scatters it.  Any other key goes through XXH3, which does more than it has to for
- * these (spec/decisions/0021).
+ * multiplied, and the halves of the product are folded.  Of counters, what comes of that lies
+ * as regularly as they do; one more multiplication, and its upper half over its lower one,
+ * scatters it.  Any other key goes through XXH3, which does more than it has to for these
+ * (spec/decisions/0021).
  *
- * Without the secret nobody can choose keys that meet.
+ * No way is known to choose keys that meet without the secret.
  *
  * Threads   Pure: any.
  */

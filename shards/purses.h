@@ -49,14 +49,16 @@ struct purse_own {
 #define NUMBER_UNLISTED UINT32_MAX
 #define NUMBER_LAST (UINT32_MAX - 1)
 
-/* What a thread takes first of an allocator begins at the same place of a page as what others
- * take first: a seat and the first chunk of a shard, most often.  So the first purses are half
- * a page further on, where nothing is that a seat asks with (spec/decisions/0008). */
+/* What a thread takes first of glibc begins at the same place of a page as what other threads
+ * take first: a seat, or the first chunk of a shard.  So the first sixteen purses begin half a
+ * page further on, where nothing of a seat is (spec/decisions/0008). */
 struct chunk {
-	alignas(TABLE_ALIGN) struct purse_own own[CHUNK_PURSES];
+	struct purse_own own[CHUNK_PURSES];
 	alignas(TABLE_ALIGN) struct purse purses[CHUNK_PURSES];
 };
-static_assert(offsetof(struct chunk, purses) % 4096 == 2048, "half a page");
+#define HALF_A_PAGE 2048
+static_assert(offsetof(struct chunk, purses) % (2 * HALF_A_PAGE) == HALF_A_PAGE,
+              "half a page");
 
 /* What was learned of a key that has been evicted, for as long as no other key of the
  * same place is. */

@@ -108,6 +108,8 @@ static ALWAYS_INLINE uint8_t tag_of(uint64_t hash)
 	return (uint8_t)(hash | 1);
 }
 
+#define SLOT_OF_NOTHING UINT64_C(1) /* slot_of(0, NULL), which nobody adds */
+
 static ALWAYS_INLINE uint64_t slot_of(uint64_t hash, const void *item)
 {
 	return (uintptr_t)item / TABLE_ALIGN << TAG_BITS | tag_of(hash);

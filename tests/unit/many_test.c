@@ -64,7 +64,7 @@ static void put_key(unsigned i, uint64_t which)
 /* What nobody may ask, in between. */
 static void spoil(struct gale_question *question)
 {
-	static const size_t bad_lens[] = { 0, GALE_KEY_MAX + 1 };
+	static const size_t bad_lens[] = { 0, GALE_KEY_MAX + 1, UINT16_MAX + 1 + 12 };
 	static const uint64_t bad_costs[] = { 0, LIMIT + 1, UINT64_MAX };
 
 	switch (chance_below(&chance, 3)) {
@@ -72,7 +72,7 @@ static void spoil(struct gale_question *question)
 		question->key = NULL;
 		break;
 	case 1:
-		question->key_len = bad_lens[chance_below(&chance, 2)];
+		question->key_len = bad_lens[chance_below(&chance, 3)];
 		break;
 	default:
 		question->cost = bad_costs[chance_below(&chance, 3)];

@@ -231,6 +231,7 @@ static void the_last_home_is_whole(void **state)
 static void homes_are_told_of_tables_of_any_size(void **state)
 {
 	(void)state;
+	assert_int_equal(slot_of(0, NULL), SLOT_OF_NOTHING);
 	for (unsigned log2 = 0; log2 <= HOME_BITS; log2++) {
 		uintptr_t root = HOME_BITS - log2;
 
