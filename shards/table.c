@@ -103,7 +103,7 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 	uint64_t count = old->mask + 1;
 
 	*ret_old = NULL;
-	if (table->count < count - count / 4) /* I2 */
+	if (table->count < count / 2) /* I2 */
 		return true;
 	larger = slots_new(allocator, 2 * count);
 	if (!larger)

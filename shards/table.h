@@ -25,7 +25,7 @@
  * Invariants
  *
  *   I1  For the writer, probing from an item's home to its slot meets no empty slot.
- *   I2  At most three quarters of the slots are in use, so every probe ends.
+ *   I2  At most half of the slots are in use, so every probe ends, and few are long.
  *   I3  A reader that finds a purse may read it until its grace period ends.
  *
  * Threads   table_seek, table_next and what takes a root or a home: any, within a grace

@@ -21,7 +21,8 @@
 
 #define SEATS 2
 #define NAMES 64
-#define PUT 9 /* units */
+#define HALF 32 /* of the slots of a new table: with one more it grows */
+#define PUT 9   /* units */
 
 static const mono start = { 0 };
 static const mono now = { CREDIT_TICK_NS };
@@ -619,7 +620,7 @@ static void is_found_or_not(void)
 static void begin_nearly_grown(void)
 {
 	begin_set(NAMES);
-	for (unsigned i = 1; i < 48; i++)
+	for (unsigned i = 1; i < HALF; i++)
 		must_hold(purses_add(&s->set, &s->names[i]));
 	purse_put(s->purse, then, PUT, start);
 }
@@ -681,7 +682,7 @@ static void seat_asks_for_last_ahead(void)
 
 static void actor_grows(void)
 {
-	must_hold(purses_add(&s->set, &s->names[48]));
+	must_hold(purses_add(&s->set, &s->names[HALF]));
 	purses_turn(&s->set);
 	purses_turn(&s->set);
 }
@@ -700,7 +701,7 @@ static void is_found_twice(void)
 static void seat_asks_for_last_of_many(void)
 {
 	s->seats[0].anew = true;
-	ask(&s->seats[0], &s->names[48]);
+	ask(&s->seats[0], &s->names[HALF]);
 }
 
 /* ---- Places ---------------------------------------------------------------------- */

@@ -191,7 +191,8 @@ static const struct {
 	[UNEVEN_OF_64] = { "uneven between 64 shards", 1.1, 1.5 },
 };
 
-/* How many slots there are for so many keys, as a power of two. */
+/* How many slots there are for so many keys, as a power of two: fewer than shards have, so that
+ * there is more to see. */
 static unsigned slots_log(size_t keys)
 {
 	unsigned log = 6;

@@ -91,7 +91,7 @@ static void add(struct model *m, uint32_t number, uint64_t hash)
 	m->items[number].in = true;
 	m->count++;
 	/* I2 */
-	assert_true(m->table.count <= slot_count(&m->table) / 4 * 3);
+	assert_true(m->table.count <= slot_count(&m->table) / 2);
 }
 
 static void take_out(struct model *m, uint32_t number)
@@ -242,14 +242,14 @@ static void homes_are_told_of_tables_of_any_size(void **state)
 	}
 }
 
-static void it_grows_when_three_quarters_are_in_use(void **state)
+static void it_grows_when_half_are_in_use(void **state)
 {
 	struct model m;
 	struct slots *old;
 
 	(void)state;
 	model_open(&m, 2);
-	for (uint32_t i = 0; i < FIRST / 4 * 3; i++)
+	for (uint32_t i = 0; i < FIRST / 2; i++)
 		add(&m, i, any_hash(&m.chance));
 	assert_int_equal(slot_count(&m.table), FIRST); /* I2 */
 	m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
@@ -506,7 +506,7 @@ int main(void)
 		cmocka_unit_test(probing_goes_round_the_end),
 		cmocka_unit_test(the_last_home_is_whole),
 		cmocka_unit_test(homes_are_told_of_tables_of_any_size),
-		cmocka_unit_test(it_grows_when_three_quarters_are_in_use),
+		cmocka_unit_test(it_grows_when_half_are_in_use),
 		cmocka_unit_test(a_table_without_memory_is_not_opened),
 		cmocka_unit_test(an_invalid_table_is_seen),
 		cmocka_unit_test(a_table_that_has_grown_is_filled),
