@@ -20,6 +20,7 @@
 #include "bench/bench.h"
 #include "bench/keys.h"
 #include "runtime/atomic.h"
+#include "shards/hash.h"
 
 #define LINE 64
 #define SEED 42
@@ -185,17 +186,36 @@ static void prepare_crowd(void *arg)
 		make_table(&crowd->table, crowd->count);
 }
 
-static void hash_only(struct bench *b)
+static inline __attribute__((always_inline)) void
+hash_each(struct bench *b, uint64_t (*hash_it)(const struct key *key))
 {
 	uint64_t id = 0;
 
 	for (uint64_t n; (n = bench_batch(b)) > 0;)
 		while (n-- > 0) {
 			struct key key = key_of(id++);
-			uint64_t hash = hash_of(&key);
+			uint64_t hash = hash_it(&key);
 
 			bench_keep(&hash);
 		}
+}
+
+static void hash_only(struct bench *b)
+{
+	hash_each(b, hash_of);
+}
+
+/* As the shards hash them. */
+static uint64_t short_hash_of(const struct key *key)
+{
+	static const struct hash_secret secret = { SEED, SEED + 1 };
+
+	return hash_short(&secret, key, sizeof(*key));
+}
+
+static void short_hash_only(struct bench *b)
+{
+	hash_each(b, short_hash_of);
 }
 
 static void probe(struct bench *b)
@@ -407,6 +427,7 @@ static void add_words_and_clocks(void)
 static void add_probes(void)
 {
 	row("floors/hash of 16 bytes", hash_only, NULL, NULL, 1);
+	row("floors/hash of 16 bytes, as shards do", short_hash_only, NULL, NULL, 1);
 	row("floors/probe, 1 key", probe, prepare_crowd, &one, 1);
 	row("floors/probe, 1,000 keys", probe, prepare_crowd, &thousand, 1);
 	row("floors/probe, 1,000,000 keys", probe, prepare_crowd, &million, 1);

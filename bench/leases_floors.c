@@ -334,21 +334,6 @@ static void run_behind(struct bench *b)
 	bench_expect(all, "a floor's ask was denied");
 }
 
-/* ---- The hash alone -------------------------------------------------------------- */
-
-static void run_hash(struct bench *b)
-{
-	uint64_t id = 0;
-
-	for (uint64_t n; (n = bench_batch(b)) > 0;)
-		while (n-- > 0) {
-			struct key key = key_of(id++);
-			uint64_t hash = hash_of(&key);
-
-			bench_keep(&hash);
-		}
-}
-
 /* ---- Each thread a word of its own ----------------------------------------------- */
 
 static struct apart cells[2];
@@ -446,7 +431,6 @@ static void row(const char *name, void (*run)(struct bench *),
 
 void ask_lease_floors(void)
 {
-	row("take/hash of 16 bytes", run_hash, NULL, NULL, 1);
 	row("take/held", run_held, prepare_held, NULL, 1);
 	row("take/held, behind a pointer", run_behind, prepare_held, NULL, 1);
 	row("take/held, two threads", run_held, prepare_held, NULL, 2);

@@ -18,6 +18,7 @@
 
 #define FLOCK 16 /* asks whose memory is fetched at the same time */
 static_assert(FLOCK < 32, "a bit each for those that are left");
+static_assert(HASH_MOST <= PURSE_HEAD, "a purse has a short key in one place");
 
 /* So many asks, and what was found of them. */
 struct flock {

