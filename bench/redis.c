@@ -23,7 +23,7 @@
 #define MANY_KEYS 1000000
 #define IN_A_ROW 20
 #define POLL_NS 100000
-#define AHEAD_BATCHES 32
+#define AHEAD_BATCHES 64
 
 enum call {
 	PING,

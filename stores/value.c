@@ -8,6 +8,10 @@
 #include <string.h>
 
 #define ROW_BYTES (LEASE_ROW_WORDS * 8)
+#define WINDOW_BYTES (STATE_HEAD_BYTES + 16)
+#define WINDOW_MOST (WINDOW_BYTES + LEASE_ROWS * ROW_BYTES)
+#define FOLDED_HEAD (STATE_HEAD_BYTES + 24) /* start, tag, node */
+#define FOLDED_ROW 32
 
 static void put(uint8_t *out, uint64_t word)
 {
@@ -98,19 +102,162 @@ static size_t head_says(const uint8_t *bytes, size_t count)
 	return words > count / 8 ? count : state_bytes(words);
 }
 
-enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,
-                            struct value *value)
+/* ---- Folded ---------------------------------------------------------------------- */
+
+static void put_double(uint8_t *out, int64_t number)
+{
+	double exact = (double)number;
+	uint64_t bits;
+
+	memcpy(&bits, &exact, sizeof(bits));
+	put(out, bits);
+}
+
+/* Whole, and as exact as a double is. */
+static bool get_double(const uint8_t *in, int64_t *ret_number)
+{
+	uint64_t bits = get(in);
+	double number;
+
+	memcpy(&number, &bits, sizeof(number));
+	if (!(number >= -(double)GALE_UNITS_MAX && number <= (double)GALE_UNITS_MAX))
+		return false;
+	*ret_number = (int64_t)number;
+	return (double)*ret_number == number;
+}
+
+static bool is_window(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
+	       rule->is.kind == GALE_RULE_QUOTA;
+}
+
+static bool is_folded(const struct rule *rule, size_t count)
+{
+	return is_window(rule) && count > FOLDED_HEAD && count <= VALUE_FOLDED_MOST &&
+	       (count - FOLDED_HEAD) % FOLDED_ROW == 0;
+}
+
+static void fold_row(const struct lease_row *row, uint8_t *out)
+{
+	put_double(out, (int64_t)row->node);
+	put_double(out + 8, (int64_t)row->number);
+	put_double(out + 16, (int64_t)row->granted);
+	put_double(out + 24, (int64_t)row->out);
+}
+
+static size_t fold(const uint8_t *bytes, size_t rows, uint8_t *out)
+{
+	int64_t used = (int64_t)get(bytes + STATE_HEAD_BYTES + 8);
+	struct lease_row row = row_at(bytes + WINDOW_BYTES);
+
+	memcpy(out, bytes, STATE_HEAD_BYTES + 8);
+	put(out + 24, row.tag.us);
+	put(out + 32, row.node);
+	put_double(out + 40, used - (int64_t)row.out);
+	put_double(out + 48, used);
+	put_double(out + 56, (int64_t)row.number);
+	put_double(out + 64, (int64_t)row.granted);
+	for (size_t i = 1; i < rows; i++) {
+		row = row_at(bytes + WINDOW_BYTES + i * ROW_BYTES);
+		fold_row(&row, out + FOLDED_HEAD + i * FOLDED_ROW);
+	}
+	return FOLDED_HEAD + rows * FOLDED_ROW;
+}
+
+size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
+                  uint8_t *out)
+{
+	if (is_window(rule) && count > WINDOW_BYTES && !is_folded(rule, count))
+		return fold(bytes, (count - WINDOW_BYTES) / ROW_BYTES, out);
+	memcpy(out, bytes, count);
+	return count;
+}
+
+/* Four numbers.  False: one of them is none. */
+static bool get_four(const uint8_t *in, int64_t four[4])
+{
+	for (size_t i = 0; i < 4; i++)
+		if (!get_double(in + 8 * i, &four[i]))
+			return false;
+	return true;
+}
+
+/* A number below zero is one that no row has, and is refused as that. */
+static bool unfold_row(const uint8_t *in, struct lease_row *row)
+{
+	int64_t four[4];
+
+	if (!get_four(in, four))
+		return false;
+	row->node = (uint64_t)four[0];
+	row->number = (uint64_t)four[1];
+	row->granted = (uint64_t)four[2];
+	row->out = (uint64_t)four[3];
+	return true;
+}
+
+static bool unfold_first(const uint8_t *bytes, uint64_t *ret_used,
+                         struct lease_row *row)
+{
+	int64_t four[4]; /* apart, used, number, granted */
+
+	if (!get_four(bytes + FOLDED_HEAD, four))
+		return false;
+	*ret_used = (uint64_t)four[1];
+	row->node = get(bytes + 32);
+	row->number = (uint64_t)four[2];
+	row->granted = (uint64_t)four[3];
+	row->out = (uint64_t)(four[1] - four[0]);
+	return true;
+}
+
+/* As it would be if it were not; 0: it is no value. */
+static size_t unfold(const uint8_t *bytes, size_t count, uint8_t out[WINDOW_MOST])
+{
+	size_t rows = (count - FOLDED_HEAD) / FOLDED_ROW;
+	struct lease_row row = { .tag = { .us = get(bytes + 24) } };
+	uint64_t used;
+
+	if (!unfold_first(bytes, &used, &row))
+		return 0;
+	memcpy(out, bytes, STATE_HEAD_BYTES + 8);
+	put(out + STATE_HEAD_BYTES + 8, used);
+	put_row(out + WINDOW_BYTES, &row);
+	for (size_t i = 1; i < rows; i++) {
+		if (!unfold_row(bytes + FOLDED_HEAD + i * FOLDED_ROW, &row))
+			return 0;
+		put_row(out + WINDOW_BYTES + i * ROW_BYTES, &row);
+	}
+	return WINDOW_BYTES + rows * ROW_BYTES;
+}
+
+/* ---- Back ------------------------------------------------------------------------ */
+
+static enum state_err decode(const struct rule *rule, const uint8_t *bytes,
+                             size_t count, struct value *value)
 {
 	size_t state = head_says(bytes, count);
 	enum state_err err;
 
-	memset(value->words, 0, value->room * sizeof(uint64_t));
-	value->ledger = (struct ledger){ 0 };
-	if (count == 0)
-		return STATE_OK;
 	if (state > count)
 		return STATE_SHORT;
 	err = state_decode(rule, bytes, state, value->words, value->room);
 	return err == STATE_OK ? decode_rows(rule, bytes + state, count - state, value)
 	                       : err;
+}
+
+enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,
+                            struct value *value)
+{
+	uint8_t plain[WINDOW_MOST];
+
+	memset(value->words, 0, value->room * sizeof(uint64_t));
+	value->ledger = (struct ledger){ 0 };
+	if (count == 0)
+		return STATE_OK;
+	if (!is_folded(rule, count))
+		return decode(rule, bytes, count, value);
+	count = unfold(bytes, count, plain);
+	return count == 0 ? STATE_INVALID : decode(rule, plain, count, value);
 }

@@ -8,6 +8,17 @@
  *     out, tag.us, tag.part    for each row of the ledger, 8 bytes each, little-endian;
  *                              those in use only, in their order
  *
+ * A window with rows may be folded: the same in fewer bytes, so that what a lend to the node of the
+ * first row leaves as it is lies together, and so does what it changes:
+ *
+ *     head, start, tag.us, node          of the ledger, and of its first row
+ *     apart, used, number, granted       doubles: what is used and not out with that node (below
+ *                                        zero, if the tag is of a window that is over); and
+ *                                        the first row's
+ *     node, number, granted, out         doubles, of each row behind it
+ *
+ * All rows of a window have one tag, and its part is zero.
+ *
  * Threads   Pure: any.
  */
 #ifndef STORES_VALUE_H
@@ -40,7 +51,13 @@ size_t value_encode(const struct rule *rule, const struct value *value, uint8_t 
 void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
                        const struct window_state *left, uint8_t *out);
 
-/* No bytes at all are those of a new key. */
+/* A value as Redis keeps it: folded if it is a window with rows, or else as it is.  It is valid;
+ * out has room for VALUE_FOLDED_MOST, and for count.  Returns how many bytes it wrote. */
+#define VALUE_FOLDED_MOST (STATE_HEAD_BYTES + 24 + 32 * LEASE_ROWS)
+size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
+                  uint8_t *out);
+
+/* Folded or not.  No bytes at all are those of a new key. */
 enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,
                             struct value *value);
 

@@ -35,18 +35,22 @@
 -- While a slot moves to another node of a cluster, some keys are there already, and to look at
 -- them together is an error.  Then all is left as it is: what both nodes have, neither can move.
 --
--- A value's bytes, from 1: the head in two words, then a window's start and used and from
--- 33 its rows, or a meter's tat, part and last and from 41 its rows.  A row is node,
--- number, granted, out, tag and its part, 48 bytes.
+-- A value's bytes, from 1: the head in two words, then a window's start and used, or a meter's
+-- tat, part and last and from 41 its rows.  A row is node, number, granted, out, tag and its
+-- part, 48 bytes.  A window that has rows is folded (stores/value.h): the head, start, tag and the
+-- first row's node; from 41, as doubles, apart, used and that row's number and granted; and
+-- from 73 the other rows, which are node, number, granted and out, 32 bytes.  So what lends do
+-- not change lies together, and so does what they change: from 49 to 72.
 --
 -- Functions are made anew by each call, and cost a lend alone a fifth of it: so what most calls
 -- are is done with hardly any, and those that the rest needs are made when there is some.
 local list = unpack
 local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
-local sub, fmod = string.sub, math.fmod
+local sub, find, rep, fmod = string.sub, string.find, string.rep, math.fmod
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
 local MOST, LATEST, SECOND = 9007199254740991, 4503599627370496, 1000000
-local USED_AT = '24' -- in a value; a text, as the server spells a number out for 0.2 us
+-- In a value, from 0; texts, as the server spells a number out for 0.2 us.
+local USED_AT, APART_AT, LENT_AT = '24', '40', '48'
 
 local generation, known = call('GET', KEYS[1]) or '', #ARGV[2]
 local more = #generation - known
@@ -98,60 +102,68 @@ end
 -- What they have in common is looked at once, and the values of those that follow are read at once.
 -- What is not as simple is left for the long way; and then so are the lends behind it that follow
 -- none, as their keys may be those of what is left.
-local reply, rest, i = { ARGV[1], now }, nil, 2
-local lead, head, mark, early, limit, period, first, node, from, to, begins, ends, values
+local keys, reply, i, left = KEYS, { ARGV[1], now }, 1, nil -- the last key that was looked at
+local from, to, limit, begins
 for argument = 3, #ARGV do
 	local jobs = ARGV[argument]
-	local verb, from_byte, to_byte, found = sub(jobs, 1, 1), 2, 2, {}
-	if verb == 'm' then
-		to_byte = #jobs
-		-- It may not be let, or a key be on its way to another node: then each is read by itself.
-		values = values or try('MGET', list(KEYS, 2))
-		found = values
-	elseif verb == 'l' then
-		from_byte, to_byte = 58, 58
-		lead, from = sub(jobs, 1, 57), nil
-		head, mark, early, limit, period, first, node = unpack('<ddddddd', jobs, 2)
+	local verb, count, found, numbers, wants, missed = sub(jobs, 1, 1), 1
+	if verb == 'l' then
+		local head, mark, early, most, period, first, node, number, want =
+			unpack('<ddddddddd', jobs, 2)
+		from = nil
 		if period > 0 and now >= early then
 			local past = fmod(now - first, period) -- first < period starts one of them
 			if past < 0 then past = past + period end
-			from, to = now - past, now - past + period
+			from, to, limit = now - past, now - past + period, most
 			if from < 0 then from = 0 end
-			begins, ends = pack('<I8I8I8', head, mark, from), pack('<I8I8', from, 0)
-		end
-	end
-	local quick = from and (verb == 'm' or verb == 'l' and not rest)
-	for at = from_byte, to_byte, 32 do
-		local key, value, told = KEYS[i], found[i - 1], nil
-		if quick then
-			local number, units = unpack('<dd', jobs, at)
-			if value == nil then value = try('GET', key) end
-			local size = value and #value
-			if not size then
-				told = units <= limit and call('SET', key, pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, from,
-					units, node, number, units, units, from, 0), 'PXAT', spell(to), 'NX') and -units
-			elseif (size == 80 or size > 80 and size <= 416 and size % 48 == 32) and
-			   sub(value, 1, 24) == begins and sub(value, 65, 80) == ends then
-				local used, its_node, last, granted, out = unpack('<I8I8I8I8I8', value, 25)
-				if its_node == node and number > last and used > 0 and units <= limit - used then
-					call('SETRANGE', key, USED_AT,
-						pack('<I8I8I8I8I8', used + units, node, number, units, out + units))
-					told = value
-					if size == 80 and last > 0 and granted <= out and out <= used then
-						told = -used - units -- who is told the value looks at all that himself
-					end
-				end
+			begins = pack('<I8I8I8I8I8', head, mark, from, from, node)
+			if not left then
+				numbers, wants, found = { number }, { want }, try('MGET', keys[i + 1])
 			end
 		end
-		if not told then
-			rest = rest or {}
-			rest[#rest + 1] = { i, verb == 'm' and lead .. sub(jobs, at, at + 31) or jobs, value }
+	elseif verb == 'm' or verb == 'n' then
+		count = (#jobs - 1) / (verb == 'm' and 16 or 32)
+		if from then
+			local doubles = '<' .. rep('d', count)
+			numbers, wants = { unpack(doubles, jobs, 2) }, { unpack(doubles, jobs, 2 + 8 * count) }
+			found = try('MGET', list(keys, i + 1, i + count))
 		end
-		reply[i + 1] = told or 0
-		i = i + 1
 	end
+	-- To read them so may not be let, or a key be on its way to another node: then each is left.
+	missed = not found or found.err
+	for j = 1, missed and 0 or count do
+		local at, value, number, want = i + j, found[j], numbers[j], wants[j]
+		if not value then
+			if want <= limit and call('SET', keys[at], begins .. pack('<dddd', 0, want, number, want),
+					'PXAT', spell(to), 'NX') then
+				reply[at + 1] = -want
+			else
+				missed = true
+			end
+		else
+			local size = #value
+			if (size == 72 or size > 72 and size <= 296 and size % 32 == 8) and
+			   find(value, begins, 1, true) == 1 then
+				local used, last = unpack('<dd', value, 49)
+				local becomes = used + want
+				if number > last and used > 0 and becomes <= limit then
+					call('SETRANGE', keys[at], LENT_AT, pack('<ddd', becomes, number, want))
+					reply[at + 1] = size == 72 and -becomes or value
+				else
+					missed = true
+				end
+			else
+				missed = true
+			end
+		end
+	end
+	if missed then
+		left = left or {}
+		left[argument] = found
+	end
+	i = i + count
 end
-if not rest then return reply end
+if not left then return reply end
 
 -- The long way.
 local function keep(key, value, expires)
@@ -173,10 +185,16 @@ local function refuse(value, head, mark)
 	return CHANGED
 end
 
--- The rows from byte first on but the one at at, or else the ninth.
-local function others(value, first, at)
-	if at then return sub(value, first, at - 1) .. sub(value, at + 48) end
-	return sub(value, first, first + 335)
+-- A meter's rows but the one at at, or else the ninth.
+local function others(value, at)
+	if at then return sub(value, 41, at - 1) .. sub(value, at + 48) end
+	return sub(value, 41, 376)
+end
+
+-- A window with rows: the first, and others, as they stand.
+local function fold(head, mark, start, used, tag, node, number, granted, out, rows)
+	return pack('<I8I8I8I8I8dddd', head, mark, start, tag, node, used - out, used, number, granted) ..
+		rows
 end
 
 -- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
@@ -187,16 +205,16 @@ local function window(verb, key, job, found)
 	if now < early then return WAITS end
 	local value, start, used = found or try('GET', key) or '', 0, 0
 	local size = type(value) == 'table' and 1 or #value
-	local its_head, its_mark, its_node, last, granted, out, tag, part
+	local its_head, its_mark, tag, its_node, apart, last, granted, out
 	if size > 0 then
-		if size < 32 or size > 416 or size % 48 ~= 32 then return refuse(value, head, mark) end
 		if size == 32 then
 			its_head, its_mark, start, used = unpack('<I8I8I8I8', value)
-		else
-			its_head, its_mark, start, used, its_node, last, granted, out, tag, part =
-				unpack('<I8I8I8I8I8I8I8I8I8I8', value)
+		elseif size >= 72 and size <= 296 and size % 32 == 8 then
+			its_head, its_mark, start, tag, its_node, apart, used, last, granted =
+				unpack('<I8I8I8I8I8dddd', value)
+			out = used - apart
 		end
-		if its_head ~= head or its_mark ~= mark or start > LATEST or used > MOST then
+		if its_head ~= head or its_mark ~= mark or start > LATEST or not (used >= 0 and used <= MOST) then
 			return refuse(value, head, mark)
 		end
 	end
@@ -217,7 +235,7 @@ local function window(verb, key, job, found)
 		end
 		if not from then return CALENDAR end
 	end
-	local past = size > 32 and tag ~= start -- D5
+	local past = tag and tag ~= start -- D5
 	local turns = used == 0 or start < from -- then it is to live until another instant
 	if start < from then start, used, past = from, 0, true end
 
@@ -228,51 +246,71 @@ local function window(verb, key, job, found)
 		end
 		used = used + cost
 		if used > MOST then used = MOST end
-		if turns then
-			keep(key, pack('<I8I8I8I8', head, mark, start, used) .. sub(value, 33), to)
+		if not turns then
+			if tag then
+				call('SETRANGE', key, APART_AT, pack('<dd', used - out, used))
+			else
+				call('SETRANGE', key, USED_AT, pack('<I8', used))
+			end
+		elseif tag then
+			keep(key, fold(head, mark, start, used, tag, its_node, last, granted, out, sub(value, 73)), to)
 		else
-			call('SETRANGE', key, USED_AT, pack('<I8', used))
+			keep(key, pack('<I8I8I8I8', head, mark, start, used), to)
 		end
 		return value
 	end
 
-	local row
-	if size > 32 and not past then
-		row = 33
-		while its_node ~= node do
-			row = row + 48
-			if row > size then row = nil break end
-			its_node, last, granted, out, tag, part = unpack('<I8I8I8I8I8I8', value, row)
+	-- The node's row: its number's byte, and what it says.
+	local row, was, has
+	if tag and not past then
+		if its_node == node then
+			row, was, has = 57, last, out
+		else
+			for i = 73, size, 32 do
+				local other, number, _, out = unpack('<dddd', value, i)
+				if other == node then row, was, has = i + 8, number, out break end
+			end
 		end
 	end
-	if row and number <= last then return value end -- D2
+	if row and number <= was then return value end -- D2
 	local becomes
 	if verb == 'l' then -- lend
-		local least, spent = a, b
+		local wanted, least, spent = units, a, b
 		if units > limit - used then units = limit - used end
 		if units < least then
 			if row and spent > 0 then -- it has nothing in hand
-				call('SETRANGE', key, row + 7, pack('<I8I8', number, 0))
+				call('SETRANGE', key, row - 1, pack('<dd', number, 0))
 			end
 			return value
 		end
 		used = used + units
-		if row == 33 and not turns then -- it stays the first
-			call('SETRANGE', key, USED_AT, pack('<I8I8I8I8I8', used, node, number, units, out + units))
-			return value
+		if row == 57 and not turns then -- it stays the first
+			call('SETRANGE', key, LENT_AT, pack('<ddd', used, number, units))
+			return size == 72 and units == wanted and when == now and start == from and -used or value
 		end
-		becomes = pack('<I8I8I8I8I8I8I8I8I8I8', head, mark, start, used,
-			node, number, units, row and out + units or units, start, 0) -- D4
-		if not past then becomes = becomes .. others(value, 33, row) end
+		local rows = '' -- of others
+		if row == 57 then
+			rows = sub(value, 73)
+		elseif tag and not past then
+			rows = row and sub(value, 73, row - 9) .. sub(value, row + 24)
+			rows = pack('<dddd', its_node, last, granted, out) ..
+				(rows or sub(value, 73, 264)) -- a ninth is lost
+		end
+		becomes = fold(head, mark, start, used, start, node, number, units, -- D4
+			has and has + units or units, rows)
 	else -- take back
 		local of, of_part = a, b
-		if not row or tag ~= of or part ~= of_part or -- D3
-		   units < 1 or units > out or units > used then
+		if not row or tag ~= of or of_part ~= 0 or -- D3
+		   not (units >= 1 and units <= has and units <= used) then
 			return value
 		end
 		used = used - units
-		becomes = pack('<I8I8I8I8', head, mark, start, used) .. sub(value, 33, row + 7) ..
-			pack('<I8I8I8', number, 0, out - units) .. sub(value, row + 32)
+		if row == 57 then
+			becomes = fold(head, mark, start, used, tag, node, number, 0, out - units, sub(value, 73))
+		else
+			becomes = fold(head, mark, start, used, tag, its_node, last, granted, out,
+				sub(value, 73, row - 1) .. pack('<ddd', number, 0, has - units) .. sub(value, row + 24))
+		end
 		if used == 0 then turns, to = true, start end
 	end
 	if turns then keep(key, becomes, to) else call('SET', key, becomes, 'KEEPTTL') end
@@ -373,7 +411,7 @@ local function meter(verb, key, job)
 			rows = sub(value, 41)
 		else
 			if units < unpack('<d', job, at) then return value end -- least
-			rows = pack('<I8I8I8I8I8I8', node, number, units, units, tat, tat_part) .. others(value, 41, row)
+			rows = pack('<I8I8I8I8I8I8', node, number, units, units, tat, tat_part) .. others(value, row)
 		end
 	end
 	keep(key, pack('<I8I8I8I8I8', head, mark, tat, tat_part, last) .. rows,
@@ -399,15 +437,31 @@ local function whole(verb, key, job)
 	return ''
 end
 
-for at = 1, #rest do
-	local place, job, value = list(rest[at])
-	local verb, key = sub(job, 1, 1), KEYS[place]
-	if verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
-		reply[place + 1] = window(verb, key, job, value)
-	elseif verb == 'S' or verb == 'L' or verb == 'G' then
-		reply[place + 1] = meter(verb, key, job)
-	else
-		reply[place + 1] = whole(verb, key, job)
+local lead
+i = 1
+for argument = 3, #ARGV do
+	local jobs, found = ARGV[argument], left[argument]
+	local verb, count = sub(jobs, 1, 1), 1
+	local follow = verb == 'm' or verb == 'n'
+	if follow then count = (#jobs - 1) / (verb == 'm' and 16 or 32) else lead = jobs end
+	for j = 1, count do
+		local at = i + j
+		if not reply[at + 1] then
+			local job, key = jobs, keys[at]
+			if follow then
+				job = sub(lead, 1, 57)
+				for byte = 8 * j - 6, #jobs, 8 * count do job = job .. sub(jobs, byte, byte + 7) end
+				job = job .. sub(lead, #job + 1)
+			end
+			if follow or verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
+				reply[at + 1] = window(follow and 'l' or verb, key, job, found and found[j])
+			elseif verb == 'S' or verb == 'L' or verb == 'G' then
+				reply[at + 1] = meter(verb, key, job)
+			else
+				reply[at + 1] = whole(verb, key, job)
+			end
+		end
 	end
+	i = i + count
 end
 return reply

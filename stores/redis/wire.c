@@ -9,7 +9,9 @@
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
  *     m  lends from windows to the node of the lend before, by its rule, of keys that no
- *        job before is of: of each what it asks for
+ *        job before is of: the number of each, then what each wants; the least and
+ *        whether all is spent are the lend's
+ *     n  the same, and then the least of each, and whether all is spent
  *     r  read                x  swap                   d  drop
  *
  * Room for the whole command is made first; what is written then cannot fail.
@@ -28,7 +30,6 @@
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
 #define PACKED_MOST 160
-#define ASK_NUMBERS 4
 #define WINDOW_NUMBERS 11          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 
@@ -419,12 +420,12 @@ static void pack_read(struct packed *packed, const struct remote_job *job)
 }
 
 /* What it was and what it becomes follow. */
-static void pack_swap(struct packed *packed, const struct remote_job *job)
+static void pack_swap(struct packed *packed, const struct remote_job *job, size_t was)
 {
 	pack_letter(packed, 'x');
 	pack_number(packed, instant(job->not_before_us));
 	pack_number(packed, instant(job->expires_us));
-	pack_number(packed, job->was.count);
+	pack_number(packed, was);
 }
 
 static void pack_lend(struct packed *packed, const struct remote_job *job,
@@ -447,7 +448,9 @@ static void pack_back(struct packed *packed, const struct remote_job *job,
 		pack_back_window(packed, job, now_us);
 }
 
-static void pack(struct packed *packed, const struct remote_job *job, uint64_t now_us)
+/* was: how many bytes follow of what a swap's value was. */
+static void pack(struct packed *packed, const struct remote_job *job, size_t was,
+                 uint64_t now_us)
 {
 	switch (job->verb) {
 	case REMOTE_STEP:
@@ -463,7 +466,7 @@ static void pack(struct packed *packed, const struct remote_job *job, uint64_t n
 		pack_read(packed, job);
 		break;
 	case REMOTE_SWAP:
-		pack_swap(packed, job);
+		pack_swap(packed, job, was);
 		break;
 	case REMOTE_DROP:
 		pack_letter(packed, 'd');
@@ -524,16 +527,27 @@ static bool is_first(struct met *met, const struct remote_job *jobs, size_t i)
 	return first;
 }
 
+/* What a swap says of a value, as it is kept. */
+static struct remote_bytes kept(const struct remote_job *job, struct remote_bytes value,
+                                uint8_t room[VALUE_FOLDED_MOST])
+{
+	if (job->verb != REMOTE_SWAP)
+		return (struct remote_bytes){ 0 };
+	if (!remote_lends_windows(job->rule) || value.count == 0)
+		return value;
+	return (struct remote_bytes){ room, value_fold(job->rule, value.bytes,
+		                                       value.count, room) };
+}
+
 static void put_job(struct redis_text *text, const struct remote_job *job,
                     uint64_t now_us)
 {
-	const struct remote_bytes none = { 0 };
-	bool swap = job->verb == REMOTE_SWAP;
-	struct remote_bytes was = swap ? job->was : none;
-	struct remote_bytes becomes = swap ? job->becomes : none;
+	uint8_t rooms[2][VALUE_FOLDED_MOST];
+	struct remote_bytes was = kept(job, job->was, rooms[0]);
+	struct remote_bytes becomes = kept(job, job->becomes, rooms[1]);
 	struct packed packed = { .count = 0 };
 
-	pack(&packed, job, now_us);
+	pack(&packed, job, was.count, now_us);
 	put_length(text, '$', packed.count + was.count + becomes.count);
 	put(text, packed.bytes, packed.count);
 	put(text, was.bytes, was.count);
@@ -592,36 +606,62 @@ static void make_plan(const struct redis_call *call, struct plan *ret_plan)
 	}
 }
 
-/* Returns how many of the jobs the argument is of. */
-static size_t put_followers(struct redis_text *text, const struct redis_call *call,
-                            const struct plan *plan, size_t first)
+static size_t followers(const struct redis_call *call, const struct plan *plan,
+                        size_t first)
 {
 	size_t count = 1;
 
 	while (first + count < call->count && plan->follows[first + count])
 		count++;
-	put_length(text, '$', 1 + count * ASK_NUMBERS * sizeof(double));
-	put(text, "m", 1);
-	for (size_t i = 0; i < count; i++) {
-		struct packed packed = { .count = 0 };
-
-		pack_ask(&packed, &call->jobs[first + i]);
-		put(text, packed.bytes, packed.count);
-	}
-	put(text, "\r\n", 2);
 	return count;
+}
+
+static bool need_the_same(const struct remote_job *jobs, size_t count,
+                          const struct lease_ask *as)
+{
+	for (size_t i = 0; i < count; i++)
+		if (jobs[i].ask.least != as->least || jobs[i].ask.spent != as->spent)
+			return false;
+	return true;
+}
+
+/* What the jobs ask for, a number of each and then the next of each. */
+static void put_asks(struct redis_text *text, const struct remote_job *jobs,
+                     size_t count, size_t numbers)
+{
+	struct packed asks[REMOTE_BATCH_MOST];
+
+	for (size_t i = 0; i < count; i++) {
+		asks[i].count = 0;
+		pack_ask(&asks[i], &jobs[i]);
+	}
+	for (size_t n = 0; n < numbers; n++)
+		for (size_t i = 0; i < count; i++)
+			put(text, asks[i].bytes + n * sizeof(double), sizeof(double));
+}
+
+/* They follow the job before. */
+static void put_followers(struct redis_text *text, const struct remote_job *jobs,
+                          size_t count)
+{
+	bool same = need_the_same(jobs, count, &jobs[-1].ask);
+	size_t numbers = same ? 2 : 4;
+
+	put_length(text, '$', 1 + count * numbers * sizeof(double));
+	put(text, same ? "m" : "n", 1);
+	put_asks(text, jobs, count, numbers);
+	put(text, "\r\n", 2);
 }
 
 static void put_jobs(struct redis_text *text, const struct redis_call *call,
                      const struct plan *plan)
 {
-	for (size_t i = 0; i < call->count;) {
-		if (plan->follows[i]) {
-			i += put_followers(text, call, plan, i);
-			continue;
-		}
-		put_job(text, &call->jobs[i], call->now_us);
-		i++;
+	for (size_t i = 0, count; i < call->count; i += count) {
+		count = plan->follows[i] ? followers(call, plan, i) : 1;
+		if (plan->follows[i])
+			put_followers(text, &call->jobs[i], count);
+		else
+			put_job(text, &call->jobs[i], call->now_us);
 	}
 }
 

@@ -15,11 +15,12 @@
  *           <prefix>{bNN}generation<0 to 61>  of its canaries (step.lua)
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
+ * Values    as value.h has them; a window that has rows is folded.
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
  *               eval, evalsha, script|load, info, time, get, set, setrange, del,
  *               touch
- *               mget           which is faster, where many keys are asked for at once
+ *               mget           without it each lend takes the script's long way
  *               select         with db=
  *               wait           with durable=
  *               cluster|slots, asking   in a cluster

@@ -521,17 +521,15 @@ static redisReply *value_at(int i, unsigned *ret_bucket)
 	return value;
 }
 
-/* Behind its head and where its window starts. */
 static uint64_t used_at(int i)
 {
 	unsigned bucket;
 	redisReply *value = value_at(i, &bucket);
-	uint64_t used;
+	uint64_t words[2];
 
-	must(value && value->type == REDIS_REPLY_STRING && value->len >= 32);
-	memcpy(&used, value->str + 24, sizeof(used));
+	must(value && redis_window_of(value, words));
 	redis_reply_free(value);
-	return used;
+	return words[1];
 }
 
 static uint8_t find_bucket(void)

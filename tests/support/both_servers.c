@@ -85,16 +85,6 @@ static struct name name_of(const char *limiter, const char *key)
 	return name;
 }
 
-static uint64_t word_at(const char *text)
-{
-	const uint8_t *bytes = (const uint8_t *)text;
-	uint64_t word = 0;
-
-	for (int i = 0; i < 8; i++)
-		word |= (uint64_t)bytes[i] << (8 * i);
-	return word;
-}
-
 static bool read_words(struct redis_talk *talk, const redisReply *key,
                        uint64_t ret_words[2])
 {
@@ -108,9 +98,7 @@ static bool read_words(struct redis_talk *talk, const redisReply *key,
 	must(redis_put_words(&talk->text, words, 2));
 	redis_talk_send(talk);
 	value = redis_talk_hear(talk);
-	there = value->type == REDIS_REPLY_STRING && value->len >= 32;
-	for (int i = 0; there && i < 2; i++)
-		ret_words[i] = word_at(value->str + 16 + 8 * i);
+	there = redis_window_of(value, ret_words);
 	redis_reply_free(value);
 	return there;
 }

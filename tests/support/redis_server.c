@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tests/support/redis_server.h"
 
+#include <endian.h>
 #include <ftw.h>
 #include <signal.h>
 #include <string.h>
@@ -299,4 +300,30 @@ void redis_server_do(const struct redis_server *server, const char *command)
 	redis_talk_open(&talk, server);
 	redis_talk_do(&talk, command);
 	redis_talk_close(&talk);
+}
+
+static uint64_t word_at(const char *text)
+{
+	uint64_t word;
+
+	memcpy(&word, text, sizeof(word));
+	return le64toh(word);
+}
+
+/* Folded (stores/value.h), all but the head, the start and the node are doubles. */
+bool redis_window_of(const redisReply *value, uint64_t ret_words[2])
+{
+	uint64_t bits;
+	double used;
+
+	if (value->type != REDIS_REPLY_STRING || value->len < 32)
+		return false;
+	ret_words[0] = word_at(value->str + 16);
+	ret_words[1] = word_at(value->str + 24);
+	if (value->len < 72)
+		return true;
+	bits = word_at(value->str + 48);
+	memcpy(&used, &bits, sizeof(used));
+	ret_words[1] = (uint64_t)used;
+	return true;
 }

@@ -162,6 +162,130 @@ static void rows_that_no_steps_lead_to_are_refused(void **state)
 	assert_int_equal(decode(&s, s.count + 48), STATE_INVALID);
 }
 
+/* ---- Folded ---------------------------------------------------------------------- */
+
+#define FOLDED_FIRST 72 /* bytes, with one row */
+
+static size_t fold(struct scene *s, uint8_t *out)
+{
+	encode(s);
+	return value_fold(&s->rule, s->bytes, s->count, out);
+}
+
+/* Folded bytes say the same as those that are not, and need not be folded again. */
+static void expect_same_folded(struct scene *s)
+{
+	static struct scene again;
+	uint8_t folded[VALUE_FOLDED_MOST], twice[VALUE_FOLDED_MOST];
+	size_t count = fold(s, folded);
+
+	again = *s;
+	again.value.words = again.words;
+	assert_int_equal(value_decode(&s->rule, folded, count, &again.value), STATE_OK);
+	encode(&again);
+	assert_int_equal(again.count, s->count);
+	assert_memory_equal(again.bytes, s->bytes, s->count);
+	assert_int_equal(value_fold(&s->rule, folded, count, twice), count);
+	assert_memory_equal(twice, folded, count);
+}
+
+static void a_window_with_rows_folds(void **state)
+{
+	static struct scene s;
+	uint8_t folded[VALUE_FOLDED_MOST];
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(GALE_UNITS_MAX, GALE_HOURS(1)));
+	for (uint64_t node = 1; node <= LEASE_ROWS + 1; node++) {
+		lend_to(&s, node == 2 ? GALE_UNITS_MAX : node, GALE_UNITS_MAX >> 4);
+		expect_same_folded(&s);
+	}
+	assert_int_equal(fold(&s, folded), VALUE_FOLDED_MOST);
+	/* a step has turned it, and what was out is more than what is used */
+	s.words[0] += GALE_HOURS(1);
+	s.words[1] = 1;
+	expect_same_folded(&s);
+}
+
+static void expect_not_folded(struct scene *s)
+{
+	uint8_t out[sizeof(s->bytes)];
+	size_t count = fold(s, out);
+
+	assert_int_equal(count, s->count);
+	assert_memory_equal(out, s->bytes, count);
+}
+
+static void what_has_no_rows_or_is_no_window_stays_as_it_is(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	for (unsigned i = 0; i < FIFTY_RULES; i++) {
+		scene_open(&s, fifty_rule(i).rule);
+		rule_step(&s.rule, s.words, T0, 1);
+		expect_not_folded(&s);
+	}
+	scene_open(&s, gale_gcra(50, GALE_HOURS(1), 50));
+	lend_to(&s, 7, 5);
+	expect_not_folded(&s);
+}
+
+static void two_lends(struct scene *s)
+{
+	scene_open(s, gale_fixed_window(50, GALE_HOURS(1)));
+	lend_to(s, 7, 5);
+	lend_to(s, 8, 5);
+}
+
+static void put_double(uint8_t *out, double number)
+{
+	memcpy(out, &number, sizeof(number));
+}
+
+/* apart, used, number, granted; and of the row behind: node, number, granted, out. */
+static void a_double_that_is_no_number_of_units_is_refused(void **state)
+{
+	const double bad[] = { 0.5, -1, 9007199254740992, 1e300, -1e300, 0.0 / 0.0 };
+	static struct scene s, into;
+	uint8_t folded[VALUE_FOLDED_MOST];
+	size_t count;
+
+	(void)state;
+	two_lends(&s);
+	two_lends(&into);
+	for (size_t at = 40; at < FOLDED_FIRST + 32; at += 8)
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			count = fold(&s, folded);
+			put_double(folded + at, bad[i]);
+			assert_int_equal(
+			    value_decode(&s.rule, folded, count, &into.value),
+			    STATE_INVALID);
+		}
+	count = fold(&s, folded);
+	assert_int_equal(value_decode(&s.rule, folded, count, &into.value), STATE_OK);
+}
+
+static void folded_bytes_of_no_length_of_theirs_are_refused(void **state)
+{
+	static struct scene s, into;
+	uint8_t folded[VALUE_FOLDED_MOST + 64] = { 0 };
+	size_t count;
+
+	(void)state;
+	two_lends(&s);
+	two_lends(&into);
+	count = fold(&s, folded);
+	assert_int_equal(count, FOLDED_FIRST + 32);
+	for (size_t n = STATE_HEAD_BYTES; n < sizeof(folded); n++) {
+		enum state_err err = value_decode(&s.rule, folded, n, &into.value);
+
+		if (n != FOLDED_FIRST &&
+		    n != count) /* with fewer rows it is one, too */
+			assert_int_not_equal(err, STATE_OK);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +295,10 @@ int main(void)
 		cmocka_unit_test(cut_or_longer_bytes_are_refused),
 		cmocka_unit_test(bytes_of_another_rule_are_refused),
 		cmocka_unit_test(rows_that_no_steps_lead_to_are_refused),
+		cmocka_unit_test(a_window_with_rows_folds),
+		cmocka_unit_test(what_has_no_rows_or_is_no_window_stays_as_it_is),
+		cmocka_unit_test(a_double_that_is_no_number_of_units_is_refused),
+		cmocka_unit_test(folded_bytes_of_no_length_of_theirs_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
