@@ -499,11 +499,14 @@ static void another_type_is_left_alone(void **state)
 	assert_int_equal(call(&s, 5), REDIS_TOLD);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(s.told[i].code, REMOTE_GARBLED);
-	job(&s, 0, REMOTE_LEND, "another"); /* the second follows it */
-	job(&s, 1, REMOTE_LEND, "k");
+	job(&s, 0, REMOTE_LEND, "another")->ask.want = 3;
+	job(&s, 1, REMOTE_LEND, "k")->ask.want = 3; /* follows it */
 	assert_int_equal(call(&s, 2), REDIS_TOLD);
-	assert_int_equal(s.told[0].code, REMOTE_DONE);
+	assert_int_equal(s.told[0].code, REMOTE_LENT);
 	assert_int_equal(s.told[1].code, REMOTE_GARBLED);
+	job(&s, 0, REMOTE_LEND, "k")->ask.want = 3;
+	assert_int_equal(call(&s, 1), REDIS_TOLD);
+	assert_int_equal(s.told[0].code, REMOTE_GARBLED);
 	length = redis_talk_say(&talk, "LLEN " PREFIX "{b00}:k");
 	assert_int_equal(length->integer, 2);
 	redis_reply_free(length);
@@ -642,6 +645,35 @@ static size_t some_window(struct chance *c, const struct scene *s, uint64_t from
 	if (chance_one_in(c, 16))
 		ret_bytes[chance_below(c, count)]++;
 	return count + chance_one_in(c, 16);
+}
+
+/* Folded, used is a double: one that is no number of units is nobody's. */
+static void what_is_used_must_be_a_number(void **state)
+{
+	const double bad[] = { -1, 9007199254740992, 0.0 / 0.0 };
+	uint64_t words[VALUE_WORDS_MOST] = { 0, 1 };
+	uint8_t plain[VALUE_MOST] = { 0 }, bytes[VALUE_MOST];
+	const uint64_t row[] = { 1, 1, 1, 1, 0, 0 };
+	struct scene s;
+	size_t count;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	words[0] = servers_time() / HOUR * HOUR;
+	count = state_encode(&s.rule, words, plain);
+	put_words(plain + count, row, 6);
+	put_words(plain + count + 32, words, 1);
+	count = value_fold(&s.rule, plain, count + 48, bytes);
+	for (size_t i = 0; i < 9; i++) {
+		memcpy(bytes + 48, &bad[i / 3], sizeof(bad[0]));
+		set_value("k", bytes, count);
+		job(&s, 0, readers[i % 3], "k")->ask.number = 2;
+		s.jobs[0].ask.want = 1;
+		assert_int_equal(call(&s, 1), REDIS_TOLD);
+		assert_int_equal(s.told[0].code, REMOTE_GARBLED);
+		assert_true(is_value("k", bytes, count));
+	}
+	scene_close(&s);
 }
 
 static int64_t expiry_of(const char *key)
@@ -1156,6 +1188,7 @@ int main(void)
 		cmocka_unit_test(other_parameters_are_refused),
 		cmocka_unit_test(lends_by_other_parameters_are_refused),
 		cmocka_unit_test(garbage_is_an_answer),
+		cmocka_unit_test(what_is_used_must_be_a_number),
 		cmocka_unit_test(a_lend_is_the_same_whichever_way_it_goes),
 		cmocka_unit_test(a_call_does_what_its_jobs_do_one_by_one),
 		cmocka_unit_test(a_swap_needs_what_it_was),
