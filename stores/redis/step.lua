@@ -199,9 +199,9 @@ end
 
 -- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
 --   s, b  cost    l  node, number, units, least, spent    g  node, number, units, tag, part
-local function window(verb, key, job, found)
-	local head, mark, early, limit, period, first, node, number, units, a, b =
-		unpack('<ddddddddddd', job, 2)
+-- Behind a quota's numbers its job has three months.
+local function window(verb, key, found, job, head, mark, early, limit, period, first,
+		node, number, units, a, b)
 	if now < early then return WAITS end
 	local value, start, used = found or try('GET', key) or '', 0, 0
 	local size = type(value) == 'table' and 1 or #value
@@ -313,7 +313,13 @@ local function window(verb, key, job, found)
 		end
 		if used == 0 then turns, to = true, start end
 	end
-	if turns then keep(key, becomes, to) else call('SET', key, becomes, 'KEEPTTL') end
+	if turns then
+		keep(key, becomes, to)
+	elseif #becomes < size then
+		call('SET', key, becomes, 'KEEPTTL')
+	else -- by a third faster
+		call('SETRANGE', key, '0', becomes)
+	end
 	return value
 end
 
@@ -440,26 +446,33 @@ end
 local lead
 i = 1
 for argument = 3, #ARGV do
-	local jobs, found = ARGV[argument], left[argument]
+	local jobs, found = ARGV[argument], left[argument] or {}
 	local verb, count = sub(jobs, 1, 1), 1
-	local follow = verb == 'm' or verb == 'n'
-	if follow then count = (#jobs - 1) / (verb == 'm' and 16 or 32) else lead = jobs end
+	local head, mark, early, limit, period, first, node, least, spent, _
+	if verb == 'l' then
+		lead = jobs
+	elseif verb == 'm' or verb == 'n' then
+		count = (#jobs - 1) / (verb == 'm' and 16 or 32)
+		head, mark, early, limit, period, first, node, _, _, least, spent =
+			unpack('<ddddddddddd', lead, 2)
+	end
 	for j = 1, count do
-		local at = i + j
-		if not reply[at + 1] then
-			local job, key = jobs, keys[at]
-			if follow then
-				job = sub(lead, 1, 57)
-				for byte = 8 * j - 6, #jobs, 8 * count do job = job .. sub(jobs, byte, byte + 7) end
-				job = job .. sub(lead, #job + 1)
+		local at, key = i + j, keys[i + j]
+		if reply[at + 1] then
+			-- it is told
+		elseif head then
+			if verb == 'n' then
+				least, spent = unpack('<d', jobs, 8 * (2 * count + j) - 6),
+					unpack('<d', jobs, 8 * (3 * count + j) - 6)
 			end
-			if follow or verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
-				reply[at + 1] = window(follow and 'l' or verb, key, job, found and found[j])
-			elseif verb == 'S' or verb == 'L' or verb == 'G' then
-				reply[at + 1] = meter(verb, key, job)
-			else
-				reply[at + 1] = whole(verb, key, job)
-			end
+			reply[at + 1] = window('l', key, found[j], lead, head, mark, early, limit, period, first, node,
+				unpack('<d', jobs, 8 * j - 6), unpack('<d', jobs, 8 * (count + j) - 6), least, spent)
+		elseif verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
+			reply[at + 1] = window(verb, key, found[j], jobs, unpack('<ddddddddddd', jobs, 2))
+		elseif verb == 'S' or verb == 'L' or verb == 'G' then
+			reply[at + 1] = meter(verb, key, jobs)
+		else
+			reply[at + 1] = whole(verb, key, jobs)
 		end
 	end
 	i = i + count
