@@ -320,14 +320,26 @@ size_t remote_value_most(const struct rule *rule)
 	return state_bytes(rule->words + rule->is.limit * LOG_ENTRY_WORDS);
 }
 
+/* Do these bytes say what the server told, which may be folded? */
+static bool is_as_before(const struct remote_job *job, struct remote_bytes before,
+                         const uint8_t *bytes, size_t count)
+{
+	uint8_t folded[VALUE_FOLDED_MOST];
+
+	if (count != before.count && remote_lends_windows(job->rule)) {
+		count = value_fold(job->rule, bytes, count, folded);
+		bytes = folded;
+	}
+	return count == before.count && memcmp(bytes, before.bytes, count) == 0;
+}
+
 /* True if it becomes something else.  What has expired at once need not be kept. R4 */
 static bool make_swap(struct remote_job *job, const struct remote_told *told,
                       const struct remote_desk *desk, const struct value *value)
 {
 	size_t count = value_encode(job->rule, value, desk->bytes);
 
-	if (count == told->before.count &&
-	    memcmp(desk->bytes, told->before.bytes, count) == 0)
+	if (is_as_before(job, told->before, desk->bytes, count))
 		return false;
 	job->verb = REMOTE_SWAP;
 	job->was = told->before;

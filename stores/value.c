@@ -132,10 +132,12 @@ static bool is_window(const struct rule *rule)
 	       rule->is.kind == GALE_RULE_QUOTA;
 }
 
-static bool is_folded(const struct rule *rule, size_t count)
+/* Of this rule: another's value may be as long, and is to be refused as that. */
+static bool is_folded(const struct rule *rule, const uint8_t *bytes, size_t count)
 {
 	return is_window(rule) && count > FOLDED_HEAD && count <= VALUE_FOLDED_MOST &&
-	       (count - FOLDED_HEAD) % FOLDED_ROW == 0;
+	       (count - FOLDED_HEAD) % FOLDED_ROW == 0 &&
+	       get(bytes + 8) == rule->fingerprint;
 }
 
 static void fold_row(const struct lease_row *row, uint8_t *out)
@@ -168,7 +170,7 @@ static size_t fold(const uint8_t *bytes, size_t rows, uint8_t *out)
 size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
                   uint8_t *out)
 {
-	if (is_window(rule) && count > WINDOW_BYTES && !is_folded(rule, count))
+	if (is_window(rule) && count > WINDOW_BYTES && !is_folded(rule, bytes, count))
 		return fold(bytes, (count - WINDOW_BYTES) / ROW_BYTES, out);
 	memcpy(out, bytes, count);
 	return count;
@@ -256,7 +258,7 @@ enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_
 	value->ledger = (struct ledger){ 0 };
 	if (count == 0)
 		return STATE_OK;
-	if (!is_folded(rule, count))
+	if (!is_folded(rule, bytes, count))
 		return decode(rule, bytes, count, value);
 	count = unfold(bytes, count, plain);
 	return count == 0 ? STATE_INVALID : decode(rule, plain, count, value);

@@ -102,7 +102,8 @@ end
 -- What they have in common is looked at once, and the values of those that follow are read at once.
 -- What is not as simple is left for the long way; and then so are the lends behind it that follow
 -- none, as their keys may be those of what is left.
-local keys, reply, i, left = KEYS, { ARGV[1], now }, 1, nil -- the last key that was looked at
+local keys, reply, left = KEYS, { ARGV[1], now }, nil
+local i = 1 -- the last key that was looked at
 local from, to, limit, begins
 for argument = 3, #ARGV do
 	local jobs = ARGV[argument]
@@ -272,7 +273,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			end
 		end
 	end
-	if row and number <= was then return value end -- D2
+	if row and not (number > was) then return value end -- D2
 	local becomes
 	if verb == 'l' then -- lend
 		local wanted, least, spent = units, a, b

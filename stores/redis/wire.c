@@ -355,12 +355,20 @@ static void pack_step(struct packed *packed, const struct remote_job *job,
 	pack_rest_of_window(packed, job->rule, now_us);
 }
 
+#define ASK_NUMBERS 4
+
+static uint64_t ask_number(const struct lease_ask *ask, size_t n)
+{
+	const uint64_t numbers[ASK_NUMBERS] = { ask->number, ask->want, ask->least,
+		                                ask->spent };
+
+	return numbers[n];
+}
+
 static void pack_ask(struct packed *packed, const struct remote_job *job)
 {
-	pack_number(packed, job->ask.number);
-	pack_number(packed, job->ask.want);
-	pack_number(packed, job->ask.least);
-	pack_number(packed, job->ask.spent);
+	for (size_t n = 0; n < ASK_NUMBERS; n++)
+		pack_number(packed, ask_number(&job->ask, n));
 }
 
 static void pack_lend_window(struct packed *packed, const struct remote_job *job,
@@ -625,19 +633,16 @@ static bool need_the_same(const struct remote_job *jobs, size_t count,
 	return true;
 }
 
-/* What the jobs ask for, a number of each and then the next of each. */
+/* The n-th number of each of the jobs. */
 static void put_asks(struct redis_text *text, const struct remote_job *jobs,
-                     size_t count, size_t numbers)
+                     size_t count, size_t n)
 {
-	struct packed asks[REMOTE_BATCH_MOST];
-
 	for (size_t i = 0; i < count; i++) {
-		asks[i].count = 0;
-		pack_ask(&asks[i], &jobs[i]);
+		struct packed packed = { .count = 0 };
+
+		pack_number(&packed, ask_number(&jobs[i].ask, n));
+		put(text, packed.bytes, packed.count);
 	}
-	for (size_t n = 0; n < numbers; n++)
-		for (size_t i = 0; i < count; i++)
-			put(text, asks[i].bytes + n * sizeof(double), sizeof(double));
 }
 
 /* They follow the job before. */
@@ -645,11 +650,12 @@ static void put_followers(struct redis_text *text, const struct remote_job *jobs
                           size_t count)
 {
 	bool same = need_the_same(jobs, count, &jobs[-1].ask);
-	size_t numbers = same ? 2 : 4;
+	size_t numbers = same ? 2 : ASK_NUMBERS;
 
 	put_length(text, '$', 1 + count * numbers * sizeof(double));
 	put(text, same ? "m" : "n", 1);
-	put_asks(text, jobs, count, numbers);
+	for (size_t n = 0; n < numbers; n++)
+		put_asks(text, jobs, count, n);
 	put(text, "\r\n", 2);
 }
 

@@ -20,7 +20,8 @@
  *           on keys of the prefix, no more than
  *               eval, evalsha, script|load, info, time, get, set, setrange, del,
  *               touch
- *               mget           without it each lend takes the script's long way
+ *               mget           without it each lend takes the script's long way, and the
+ *                              server notes that it was not let
  *               select         with db=
  *               wait           with durable=
  *               cluster|slots, asking   in a cluster

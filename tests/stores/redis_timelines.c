@@ -854,7 +854,7 @@ static void read_and_swap(struct timeline *t)
 	if (prepare(t, key)) {
 		struct kept was = key->kept;
 
-		t->jobs[0].was.bytes = was.bytes;
+		t->jobs[0].was = (struct remote_bytes){ was.bytes, was.count };
 		swap(t, key);
 	}
 	redis_reply_free(reply);

@@ -464,6 +464,35 @@ static void what_was_seen_of_another_day_does_not_count(void **state)
 	assert_false(remote_prepare_reminder(&job, &told, &desk));
 }
 
+/* A folded value, too, is the same as the one that it would become. */
+static void what_stays_as_it_is_is_not_swapped(void **state)
+{
+	static struct scene s;
+	uint8_t folded[VALUE_FOLDED_MOST];
+	struct lend_answer answer;
+	struct remote_desk desk;
+	struct remote_told told;
+	struct remote_job job;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, GALE_HOURS(1)));
+	job = job_of(&s, REMOTE_LEND);
+	job.ask = (struct lease_ask){ 1, 1, .want = 5, .least = 1 };
+	(void)serve(&s, &job);
+	job.verb = REMOTE_READ;
+	told = serve(&s, &job);
+	told.before.count =
+	    value_fold(&s.rule, told.before.bytes, told.before.count, folded);
+	told.before.bytes = folded;
+	desk = desk_of(&s);
+	assert_false(
+	    remote_prepare_loan(&job, &told, &desk, LEND, &answer)); /* again */
+	assert_int_equal(answer.grant.units, 5);
+	job.ask.number = 2;
+	assert_true(remote_prepare_loan(&job, &told, &desk, LEND, &answer));
+	assert_int_equal(job.was.count, told.before.count);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +505,7 @@ int main(void)
 		cmocka_unit_test(before_its_instant_nothing_is_swapped),
 		cmocka_unit_test(before_its_instant_nothing_is_lent),
 		cmocka_unit_test(what_is_lent_before_its_instant_is_not_had),
+		cmocka_unit_test(what_stays_as_it_is_is_not_swapped),
 		cmocka_unit_test(what_was_seen_counts),
 		cmocka_unit_test(what_was_seen_of_another_day_does_not_count),
 	};

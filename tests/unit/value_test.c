@@ -138,6 +138,27 @@ static void bytes_of_another_rule_are_refused(void **state)
 	assert_int_equal(decode(&s, s.count), STATE_VERSION);
 }
 
+/* Also where its bytes are as many as those of a window that is folded. */
+static void bytes_of_another_kind_are_refused(void **state)
+{
+	static struct scene s, other;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(50, GALE_HOURS(1)));
+	scene_open(&other, gale_gcra(50, GALE_HOURS(1), 50));
+	lend_to(&other, 7, 5);
+	lend_to(&other, 8, 5);
+	encode(&other);
+	assert_int_equal(other.count, 72 + 2 * 32);
+	assert_int_equal(value_decode(&s.rule, other.bytes, other.count, &s.value),
+	                 STATE_CHANGED);
+	scene_open(&other, gale_sliding_window(50, GALE_HOURS(1), 5));
+	encode(&other);
+	assert_int_equal(other.count, 72);
+	assert_int_equal(value_decode(&s.rule, other.bytes, other.count, &s.value),
+	                 STATE_CHANGED);
+}
+
 /* Rows where none can be, of nobody, or with more out than was used. */
 static void rows_that_no_steps_lead_to_are_refused(void **state)
 {
@@ -294,6 +315,7 @@ int main(void)
 		cmocka_unit_test(short_values_are_short),
 		cmocka_unit_test(cut_or_longer_bytes_are_refused),
 		cmocka_unit_test(bytes_of_another_rule_are_refused),
+		cmocka_unit_test(bytes_of_another_kind_are_refused),
 		cmocka_unit_test(rows_that_no_steps_lead_to_are_refused),
 		cmocka_unit_test(a_window_with_rows_folds),
 		cmocka_unit_test(what_has_no_rows_or_is_no_window_stays_as_it_is),
