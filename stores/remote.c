@@ -326,7 +326,7 @@ static bool is_as_before(const struct remote_job *job, struct remote_bytes befor
 {
 	uint8_t folded[VALUE_FOLDED_MOST];
 
-	if (count != before.count && remote_lends_windows(job->rule)) {
+	if (count != before.count && value_can_fold(job->rule)) {
 		count = value_fold(job->rule, bytes, count, folded);
 		bytes = folded;
 	}

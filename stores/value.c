@@ -7,6 +7,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include "engine/check.h"
+
 #define ROW_BYTES (LEASE_ROW_WORDS * 8)
 #define WINDOW_BYTES (STATE_HEAD_BYTES + 16)
 #define WINDOW_MOST (WINDOW_BYTES + LEASE_ROWS * ROW_BYTES)
@@ -126,7 +128,7 @@ static bool get_double(const uint8_t *in, int64_t *ret_number)
 	return (double)*ret_number == number;
 }
 
-static bool is_window(const struct rule *rule)
+bool value_can_fold(const struct rule *rule)
 {
 	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
 	       rule->is.kind == GALE_RULE_QUOTA;
@@ -135,8 +137,8 @@ static bool is_window(const struct rule *rule)
 /* Of this rule: another's value may be as long, and is to be refused as that. */
 static bool is_folded(const struct rule *rule, const uint8_t *bytes, size_t count)
 {
-	return is_window(rule) && count > FOLDED_HEAD && count <= VALUE_FOLDED_MOST &&
-	       (count - FOLDED_HEAD) % FOLDED_ROW == 0 &&
+	return value_can_fold(rule) && count > FOLDED_HEAD &&
+	       count <= VALUE_FOLDED_MOST && (count - FOLDED_HEAD) % FOLDED_ROW == 0 &&
 	       get(bytes + 8) == rule->fingerprint;
 }
 
@@ -153,6 +155,7 @@ static size_t fold(const uint8_t *bytes, size_t rows, uint8_t *out)
 	int64_t used = (int64_t)get(bytes + STATE_HEAD_BYTES + 8);
 	struct lease_row row = row_at(bytes + WINDOW_BYTES);
 
+	gale_assert(rows >= 1 && rows <= LEASE_ROWS);
 	memcpy(out, bytes, STATE_HEAD_BYTES + 8);
 	put(out + 24, row.tag.us);
 	put(out + 32, row.node);
@@ -170,7 +173,8 @@ static size_t fold(const uint8_t *bytes, size_t rows, uint8_t *out)
 size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
                   uint8_t *out)
 {
-	if (is_window(rule) && count > WINDOW_BYTES && !is_folded(rule, bytes, count))
+	if (value_can_fold(rule) && count > WINDOW_BYTES &&
+	    !is_folded(rule, bytes, count))
 		return fold(bytes, (count - WINDOW_BYTES) / ROW_BYTES, out);
 	memcpy(out, bytes, count);
 	return count;

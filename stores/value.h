@@ -51,6 +51,9 @@ size_t value_encode(const struct rule *rule, const struct value *value, uint8_t 
 void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
                        const struct window_state *left, uint8_t *out);
 
+/* Are the rule's values windows that may have rows? */
+bool value_can_fold(const struct rule *rule);
+
 /* A value as Redis keeps it: folded if it is a window with rows, or else as it is.  It is valid;
  * out has room for VALUE_FOLDED_MOST, and for count.  Returns how many bytes it wrote. */
 #define VALUE_FOLDED_MOST (STATE_HEAD_BYTES + 24 + 32 * LEASE_ROWS)

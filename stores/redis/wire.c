@@ -541,7 +541,7 @@ static struct remote_bytes kept(const struct remote_job *job, struct remote_byte
 {
 	if (job->verb != REMOTE_SWAP)
 		return (struct remote_bytes){ 0 };
-	if (!remote_lends_windows(job->rule) || value.count == 0)
+	if (!value_can_fold(job->rule) || value.count == 0)
 		return value;
 	return (struct remote_bytes){ room, value_fold(job->rule, value.bytes,
 		                                       value.count, room) };
