@@ -43,8 +43,7 @@ bool remote_can_lend(const struct rule *rule)
 
 bool remote_lends_windows(const struct rule *rule)
 {
-	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
-	       rule->is.kind == GALE_RULE_QUOTA;
+	return value_can_fold(rule);
 }
 
 bool remote_same_rule(const struct rule *a, const struct rule *b)

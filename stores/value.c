@@ -115,7 +115,7 @@ static void put_double(uint8_t *out, int64_t number)
 	put(out, bits);
 }
 
-/* Whole, and as exact as a double is. */
+/* A whole number that a double holds exactly. */
 static bool get_double(const uint8_t *in, int64_t *ret_number)
 {
 	uint64_t bits = get(in);
@@ -218,7 +218,7 @@ static bool unfold_first(const uint8_t *bytes, uint64_t *ret_used,
 	return true;
 }
 
-/* As it would be if it were not; 0: it is no value. */
+/* As it would be if it were not folded; 0: it is no value. */
 static size_t unfold(const uint8_t *bytes, size_t count, uint8_t out[WINDOW_MOST])
 {
 	size_t rows = (count - FOLDED_HEAD) / FOLDED_ROW;

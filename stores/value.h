@@ -8,14 +8,14 @@
  *     out, tag.us, tag.part    for each row of the ledger, 8 bytes each, little-endian;
  *                              those in use only, in their order
  *
- * A window with rows may be folded: the same in fewer bytes, so that what a lend to the node of the
- * first row leaves as it is lies together, and so does what it changes:
+ * A window with rows may be folded: the same in fewer bytes, so that what a lend to the
+ * node of the first row leaves as it is lies together, and so does what it changes:
  *
- *     head, start, tag.us, node          of the ledger, and of its first row
- *     apart, used, number, granted       doubles: what is used and not out with that node (below
- *                                        zero, if the tag is of a window that is over); and
- *                                        the first row's
- *     node, number, granted, out         doubles, of each row behind it
+ *     head, start, tag.us, node       of the ledger, and of its first row
+ *     apart, used, number, granted    doubles: what is used and not out with that node
+ *                                     (below zero, if the tag is of a window that is
+ *                                     over); and the first row's
+ *     node, number, granted, out      doubles, of each row behind it
  *
  * All rows of a window have one tag, and its part is zero.
  *
@@ -54,8 +54,9 @@ void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
 /* Are the rule's values windows that may have rows? */
 bool value_can_fold(const struct rule *rule);
 
-/* A value as Redis keeps it: folded if it is a window with rows, or else as it is.  It is valid;
- * out has room for VALUE_FOLDED_MOST, and for count.  Returns how many bytes it wrote. */
+/* A value as Redis keeps it: folded if it is a window with rows; else, and if it is
+ * folded already, as it is.  It is valid; out has room for VALUE_FOLDED_MOST, and for
+ * count.  Returns how many bytes it wrote. */
 #define VALUE_FOLDED_MOST (STATE_HEAD_BYTES + 24 + 32 * LEASE_ROWS)
 size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
                   uint8_t *out);

@@ -39,8 +39,8 @@
 -- tat, part and last and from 41 its rows.  A row is node, number, granted, out, tag and its
 -- part, 48 bytes.  A window that has rows is folded (stores/value.h): the head, start, tag and the
 -- first row's node; from 41, as doubles, apart, used and that row's number and granted; and
--- from 73 the other rows, which are node, number, granted and out, 32 bytes.  So what lends do
--- not change lies together, and so does what they change: from 49 to 72.
+-- from 73 the other rows, which are node, number, granted and out, 32 bytes.  So what a lend to
+-- the first row's node does not change lies together, and so does what it changes: from 49 to 72.
 --
 -- Functions are made anew by each call, and cost a lend alone a fifth of it: so what most calls
 -- are is done with hardly any, and those that the rest needs are made when there is some.
@@ -130,7 +130,7 @@ for argument = 3, #ARGV do
 			found = try('MGET', list(keys, i + 1, i + count))
 		end
 	end
-	-- To read them so may not be let, or a key be on its way to another node: then each is left.
+	-- It may not be allowed, or a key be on its way to another node: then they are left.
 	missed = not found or found.err
 	for j = 1, missed and 0 or count do
 		local at, value, number, want = i + j, found[j], numbers[j], wants[j]
@@ -200,7 +200,7 @@ end
 
 -- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
 --   s, b  cost    l  node, number, units, least, spent    g  node, number, units, tag, part
--- Behind a quota's numbers its job has three months.
+-- Behind the numbers of a monthly quota its job has three months.
 local function window(verb, key, found, job, head, mark, early, limit, period, first,
 		node, number, units, a, b)
 	if now < early then return WAITS end
@@ -268,8 +268,8 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			row, was, has = 57, last, out
 		else
 			for i = 73, size, 32 do
-				local other, number, _, out = unpack('<dddd', value, i)
-				if other == node then row, was, has = i + 8, number, out break end
+				local other, its_number, _, its_out = unpack('<dddd', value, i)
+				if other == node then row, was, has = i + 8, its_number, its_out break end
 			end
 		end
 	end

@@ -428,12 +428,13 @@ static void pack_read(struct packed *packed, const struct remote_job *job)
 }
 
 /* What it was and what it becomes follow. */
-static void pack_swap(struct packed *packed, const struct remote_job *job, size_t was)
+static void pack_swap(struct packed *packed, const struct remote_job *job,
+                      size_t was_count)
 {
 	pack_letter(packed, 'x');
 	pack_number(packed, instant(job->not_before_us));
 	pack_number(packed, instant(job->expires_us));
-	pack_number(packed, was);
+	pack_number(packed, was_count);
 }
 
 static void pack_lend(struct packed *packed, const struct remote_job *job,
@@ -456,8 +457,8 @@ static void pack_back(struct packed *packed, const struct remote_job *job,
 		pack_back_window(packed, job, now_us);
 }
 
-/* was: how many bytes follow of what a swap's value was. */
-static void pack(struct packed *packed, const struct remote_job *job, size_t was,
+/* was_count: how many bytes follow of what a swap's value was. */
+static void pack(struct packed *packed, const struct remote_job *job, size_t was_count,
                  uint64_t now_us)
 {
 	switch (job->verb) {
@@ -474,7 +475,7 @@ static void pack(struct packed *packed, const struct remote_job *job, size_t was
 		pack_read(packed, job);
 		break;
 	case REMOTE_SWAP:
-		pack_swap(packed, job, was);
+		pack_swap(packed, job, was_count);
 		break;
 	case REMOTE_DROP:
 		pack_letter(packed, 'd');
@@ -614,6 +615,7 @@ static void make_plan(const struct redis_call *call, struct plan *ret_plan)
 	}
 }
 
+/* How many follow one another from the first on. */
 static size_t followers(const struct redis_call *call, const struct plan *plan,
                         size_t first)
 {

@@ -559,18 +559,12 @@ static void lends_by_other_parameters_are_refused(void **state)
 	scene_close(&s);
 }
 
-static bool has_windows(const struct rule *rule)
-{
-	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
-	       rule->is.kind == GALE_RULE_QUOTA;
-}
-
 /* Of a length that a value may have: of windows with rows, as they are folded. */
 static size_t some_length(struct chance *c, const struct rule *rule, size_t count)
 {
 	if (chance_one_in(c, 4))
 		return chance_size(c, VALUE_MOST);
-	if (has_windows(rule) && !chance_one_in(c, 4))
+	if (value_can_fold(rule) && !chance_one_in(c, 4))
 		return 72 + 32 * chance_below(c, 9);
 	return count + 48 * chance_below(c, 10);
 }
@@ -585,8 +579,16 @@ static double some_number(struct chance *c)
 	return numbers[chance_below(c, sizeof(numbers) / sizeof(numbers[0]))];
 }
 
+static void put_words(uint8_t *out, const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < 8 * count; i++)
+		out[i] = (uint8_t)(words[i / 8] >> (i % 8 * 8));
+}
+
 static size_t some_garbage(struct chance *c, const struct rule *rule, uint8_t *out)
 {
+	const uint64_t from = servers_time() / HOUR * HOUR,
+		       begins[] = { from, from, 1 };
 	uint64_t words[VALUE_WORDS_MOST] = { 0 };
 	size_t count = some_length(c, rule, state_encode(rule, words, out));
 	bool doubles = chance_one_in(c, 2);
@@ -598,6 +600,8 @@ static size_t some_garbage(struct chance *c, const struct rule *rule, uint8_t *o
 
 		memcpy(out + i, &number, sizeof(number));
 	}
+	if (value_can_fold(rule) && count >= 72 && chance_one_in(c, 2))
+		put_words(out + STATE_HEAD_BYTES, begins, 3); /* as it is folded */
 	for (size_t i = chance_below(c, 4); i > 1; i--)
 		out[chance_below(c, count)] = (uint8_t)chance_next(c);
 	return count;
@@ -628,6 +632,7 @@ static void garbage_is_an_answer(void **state)
 			s.jobs[0].key = bytes_of("another");
 			job(&s, 1, readers[n % 3], "k");
 		}
+		s.jobs[n % 2 == 0].ask.want = chance_between(&c, 1, 5);
 		assert_int_equal(call(&s, n % 2 == 0 ? 2 : 1), REDIS_TOLD);
 		if (s.told[n % 2 == 0].code != REMOTE_DONE) {
 			refused++;
@@ -637,12 +642,6 @@ static void garbage_is_an_answer(void **state)
 			scene_close(&s);
 	}
 	assert_in_range(refused, 1000, 2000);
-}
-
-static void put_words(uint8_t *out, const uint64_t *words, size_t count)
-{
-	for (size_t i = 0; i < 8 * count; i++)
-		out[i] = (uint8_t)(words[i / 8] >> (i % 8 * 8));
 }
 
 /* As it may be, or not quite: windows from before and from ahead, nothing used, all of it. */
@@ -675,7 +674,7 @@ static size_t some_window(struct chance *c, const struct scene *s, uint64_t from
 	return count + chance_one_in(c, 16);
 }
 
-/* Folded, used is a double: one that is no number of units is nobody's. */
+/* Folded, used is a double: one that no limit has room for is nobody's. */
 static void what_is_used_must_be_a_number(void **state)
 {
 	const double bad[] = { -1, 9007199254740992, 0.0 / 0.0 };
@@ -795,8 +794,8 @@ static void expect_same_came(const struct came *came, const struct came *other,
 }
 
 /* As one that follows another, alone, and behind a job that is no lend: the last goes the
- * long way, as is seen of new keys, of which that tells no number.  And the engine says the
- * same.  Whatever stands there. */
+ * long way, as is seen of new keys, of which that tells no number.  What is told as a number
+ * the engine grants, too, of the value as it was.  Whatever stands there. */
 static void a_lend_is_the_same_whichever_way_it_goes(void **state)
 {
 	static const char *const keys[] = { "follows", "alone", "behind" };

@@ -801,6 +801,20 @@ static void disturb(struct timeline *t, struct key *key)
 	t->count = 1;
 }
 
+/* What it was is said as the server told it, or as the engine has it. */
+static redisReply *call_swap(struct timeline *t)
+{
+	struct remote_job *job = &t->jobs[0];
+	struct remote_bytes was = job->was;
+	redisReply *reply;
+
+	if (chance_one_in(&t->chance, 2))
+		job->was = folded(job->rule, was);
+	reply = call_and_ask(t);
+	job->was = was;
+	return reply;
+}
+
 static void swap(struct timeline *t, struct key *key)
 {
 	redisReply *reply;
@@ -809,7 +823,7 @@ static void swap(struct timeline *t, struct key *key)
 	disturb(t, key);
 	if (t->now > INSTANT_MAX_US)
 		t->now = INSTANT_MAX_US;
-	reply = call_and_ask(t);
+	reply = call_swap(t);
 	expect_same_told(t);
 	t->tally->swapped += t->told[0].code == REMOTE_DONE;
 	t->tally->moved += t->told[0].code == REMOTE_MOVED;

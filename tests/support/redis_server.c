@@ -310,7 +310,7 @@ static uint64_t word_at(const char *text)
 	return le64toh(word);
 }
 
-/* Folded (stores/value.h), all but the head, the start and the node are doubles. */
+/* Folded (stores/value.h), what is used is a double. */
 bool redis_window_of(const redisReply *value, uint64_t ret_words[2])
 {
 	uint64_t bits;
