@@ -674,32 +674,60 @@ static size_t some_window(struct chance *c, const struct scene *s, uint64_t from
 	return count + chance_one_in(c, 16);
 }
 
+/* Of the window that is now, one unit of which is out with node 1. */
+static size_t folded_window(const struct scene *s, uint8_t *out)
+{
+	uint64_t words[VALUE_WORDS_MOST] = { servers_time() / HOUR * HOUR, 1 };
+	const uint64_t row[] = { 1, 1, 1, 1, words[0], 0 };
+	uint8_t plain[VALUE_MOST];
+	size_t count = state_encode(&s->rule, words, plain);
+
+	put_words(plain + count, row, 6);
+	return value_fold(&s->rule, plain, count + 48, out);
+}
+
+static void expect_garbled(struct scene *s, const uint8_t *bytes, size_t count)
+{
+	set_value("k", bytes, count);
+	for (size_t i = 0; i < 3; i++) {
+		job(s, 0, readers[i], "k")->ask.number = 2;
+		s->jobs[0].ask.want = 1;
+		assert_int_equal(call(s, 1), REDIS_TOLD);
+		assert_int_equal(s->told[0].code, REMOTE_GARBLED);
+		assert_true(is_value("k", bytes, count));
+	}
+}
+
 /* Folded, used is a double: one that no limit has room for is nobody's. */
 static void what_is_used_must_be_a_number(void **state)
 {
 	const double bad[] = { -1, 9007199254740992, 0.0 / 0.0 };
-	uint64_t words[VALUE_WORDS_MOST] = { 0, 1 };
-	uint8_t plain[VALUE_MOST] = { 0 }, bytes[VALUE_MOST];
-	const uint64_t row[] = { 1, 1, 1, 1, 0, 0 };
+	uint8_t bytes[VALUE_MOST];
 	struct scene s;
 	size_t count;
 
 	(void)state;
 	scene_open(&s, gale_fixed_window(3, HOUR));
-	words[0] = servers_time() / HOUR * HOUR;
-	count = state_encode(&s.rule, words, plain);
-	put_words(plain + count, row, 6);
-	put_words(plain + count + 32, words, 1);
-	count = value_fold(&s.rule, plain, count + 48, bytes);
-	for (size_t i = 0; i < 9; i++) {
-		memcpy(bytes + 48, &bad[i / 3], sizeof(bad[0]));
-		set_value("k", bytes, count);
-		job(&s, 0, readers[i % 3], "k")->ask.number = 2;
-		s.jobs[0].ask.want = 1;
-		assert_int_equal(call(&s, 1), REDIS_TOLD);
-		assert_int_equal(s.told[0].code, REMOTE_GARBLED);
-		assert_true(is_value("k", bytes, count));
+	count = folded_window(&s, bytes);
+	for (size_t i = 0; i < 3; i++) {
+		memcpy(bytes + 48, &bad[i], sizeof(bad[0]));
+		expect_garbled(&s, bytes, count);
 	}
+	scene_close(&s);
+}
+
+static void a_window_starts_at_an_instant(void **state)
+{
+	const uint64_t after_all = INSTANT_MAX_US + 2;
+	uint8_t bytes[VALUE_MOST];
+	struct scene s;
+	size_t count;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(3, HOUR));
+	count = folded_window(&s, bytes);
+	put_words(bytes + STATE_HEAD_BYTES, &after_all, 1);
+	expect_garbled(&s, bytes, count);
 	scene_close(&s);
 }
 
@@ -1233,6 +1261,7 @@ int main(void)
 		cmocka_unit_test(lends_by_other_parameters_are_refused),
 		cmocka_unit_test(garbage_is_an_answer),
 		cmocka_unit_test(what_is_used_must_be_a_number),
+		cmocka_unit_test(a_window_starts_at_an_instant),
 		cmocka_unit_test(a_lend_is_the_same_whichever_way_it_goes),
 		cmocka_unit_test(a_call_does_what_its_jobs_do_one_by_one),
 		cmocka_unit_test(a_swap_needs_what_it_was),
