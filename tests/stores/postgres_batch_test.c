@@ -4,7 +4,6 @@
  * postgres_batch_test.c -- many at one schema at once: who waits for whom, and what becomes of
  * keys that are taken to be new.
  */
-#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +11,6 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/support/must.h"
 #include "tests/support/postgres_scene.h"
@@ -232,7 +230,8 @@ static void what_is_not_new_is_looked_for(void **state)
 }
 
 /* Q1: who has put in a key that is new, and then waits for one that is not, lets go of both: it may
- * be held by one that waits for the first.  That one hardly waits here. */
+ * be held by one that waits for the first.  Nobody else would let go here, and nobody looks for
+ * circles. */
 static void who_guesses_wrong_lets_go(void **state)
 {
 	struct remote_job old = lend_of("let go, z", 1, 1, 1);
@@ -247,15 +246,23 @@ static void who_guesses_wrong_lets_go(void **state)
 	other.now_us = line.now_us;
 	strcpy(other.generation, line.generation);
 	is_granted(&old, 1);
-	postgres_line_do(&line, "ALTER FUNCTION gale.lend SET lock_timeout = '1ms'");
+	postgres_line_do(&line, "ALTER FUNCTION gale.lend SET lock_timeout = '30s'");
+	postgres_line_do(&line, "SET deadlock_timeout = '60s'");
+	postgres_line_do(&other, "SET deadlock_timeout = '60s'");
 	postgres_line_do(&line, "BEGIN");
 	is_granted(&mine[0], 1);
 	postgres_line_say(&other, theirs, 2);
-	nap();
+	postgres_line_until_it_waits(&other, &line);
 	is_granted(&mine[1], 1);
 	postgres_line_do(&line, "COMMIT");
-	hear_patiently(&other, theirs, 2, told);
+	assert_int_equal(postgres_line_hear(&other, theirs, 2, told), POSTGRES_TOLD);
+	postgres_line_do(&line, "RESET deadlock_timeout");
 	postgres_line_install(&line);
+	assert_int_equal(postgres_line_number(&line,
+	                                      "SELECT count(*) FROM pg_proc"
+	                                      " WHERE proname = 'lend_first' AND"
+	                                      " 'lock_timeout=5ms' = ANY (proconfig)"),
+	                 1);
 	assert_true(other.order.is_first && !other.order.were_first);
 	assert_int_equal(used_of("let go, a"), 7);
 	assert_int_equal(used_of("let go, z"), 8);
@@ -277,9 +284,9 @@ static void who_puts_in_last_gets_the_rest(void **state)
 	postgres_line_do(&line, "BEGIN");
 	is_granted(&mine, 1);
 	postgres_line_say(&other, &theirs, 1);
-	nap();
+	postgres_line_until_it_waits(&other, &line);
 	postgres_line_do(&line, "COMMIT");
-	assert_int_equal(postgres_line_hear(&other, &theirs, 1, told), POSTGRES_TOLD);
+	hear_patiently(&other, &theirs, 1, told);
 	remote_explain_lend(&theirs, &told[0], &answer);
 	assert_int_equal(answer.result, STORE_DONE);
 	assert_int_equal(answer.grant.units, 0);

@@ -4,7 +4,6 @@
  * postgres_forget_test.c -- what a server forgets, and says so: by a crash, by its clock, by
  * a sweep.
  */
-#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +11,6 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/support/must.h"
 #include "tests/support/postgres_scene.h"
@@ -175,7 +173,7 @@ static void wait_for_an_emptying(const char *isolation, struct remote_job job)
 	postgres_line_open(&other, postgres_server_address(server));
 	postgres_line_do(&other, "BEGIN; TRUNCATE gale.keys");
 	postgres_line_say(&line, &job, 1);
-	nap();
+	postgres_line_until_it_waits(&line, &other);
 	postgres_line_do(&other, "COMMIT");
 	postgres_line_close(&other);
 	means = postgres_line_hear(&line, &job, 1, told);
@@ -380,7 +378,7 @@ static void sweep_meanwhile(const char *isolation, bool is_first)
 	assert_int_equal(code_of(&lend), REMOTE_DONE);
 	postgres_line_do(&other, "BEGIN; DO 'BEGIN PERFORM gale.sweep(10); END'");
 	postgres_line_say(&line, &lend, 1);
-	nap();
+	postgres_line_until_it_waits(&line, &other);
 	postgres_line_do(&other, "COMMIT");
 	means = postgres_line_hear(&line, &lend, 1, told);
 	while (means == POSTGRES_TIMED_OUT || means == POSTGRES_DEADLOCK)

@@ -125,6 +125,23 @@ enum postgres_result postgres_line_hear(struct line *line,
 	return means;
 }
 
+static bool is_answered(struct line *line)
+{
+	must(PQconsumeInput(line->conn));
+	return !PQisBusy(line->conn);
+}
+
+void postgres_line_until_it_waits(struct line *line, struct line *another)
+{
+	char sql[96];
+
+	snprintf(sql, sizeof(sql),
+	         "SELECT count(*) FROM pg_locks WHERE pid = %d AND NOT granted",
+	         PQbackendPID(line->conn));
+	while (!is_answered(line) && postgres_line_number(another, sql) == 0)
+		continue;
+}
+
 enum postgres_result postgres_line_call(struct line *line,
                                         const struct remote_job *jobs, size_t count,
                                         struct remote_told *ret_told)

@@ -38,7 +38,10 @@ enum postgres_result postgres_line_hear(struct line *line,
                                         const struct remote_job *jobs, size_t count,
                                         struct remote_told *ret_told);
 
-/* Both; another generation is taken over, and asked again. */
+/* Until what one has said waits for a lock, or is answered; another one asks the server that. */
+void postgres_line_until_it_waits(struct line *line, struct line *another);
+
+/* Says and hears; another generation is taken over, and asked again. */
 enum postgres_result postgres_line_call(struct line *line,
                                         const struct remote_job *jobs, size_t count,
                                         struct remote_told *ret_told);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* postgres_scene.c -- see postgres_scene.h. */
-#define _POSIX_C_SOURCE 200809L
 #include "tests/support/postgres_scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/support/must.h"
 
@@ -127,11 +125,4 @@ const char *generation(void)
 	assert_int_equal(postgres_line_hear(&line, &job, 1, told),
 	                 POSTGRES_OTHER_GENERATION);
 	return line.generation;
-}
-
-void nap(void)
-{
-	const struct timespec moment = { .tv_nsec = 30000000 };
-
-	nanosleep(&moment, NULL);
 }

@@ -42,7 +42,4 @@ uint64_t used_of(const char *key);
 /* The generation, as anybody is told who asks for another one. */
 const char *generation(void);
 
-/* Some milliseconds. */
-void nap(void);
-
 #endif
