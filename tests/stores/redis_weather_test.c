@@ -87,16 +87,35 @@ static void end(void)
 
 /* ---- Weather --------------------------------------------------------------------- */
 
-static void nothing_happens(void **state)
+/* Nobody is asked by a machine that stands still: its windows go by. */
+static bool stood_still(void)
 {
-	(void)state;
+	return weather.late_us > WINDOW / 10;
+}
+
+static bool all_is_admitted(void)
+{
+	bool is_enough = true;
+
 	begin(NULL);
 	let_ask();
 	recovers(0);
 	nap(6 * WINDOW);
 	end();
 	for (int how = 0; how < HOW_COUNT; how++)
-		assert_true(weather.undershoot[how] < UNDERSHOOT);
+		is_enough &= weather.undershoot[how] < UNDERSHOOT;
+	return is_enough;
+}
+
+static void nothing_happens(void **state)
+{
+	int tries = 1;
+
+	(void)state;
+	while (!all_is_admitted()) {
+		assert_true(stood_still());
+		assert_in_range(++tries, 1, 5);
+	}
 }
 
 static void a_server_is_killed_and_forgets(void **state)
