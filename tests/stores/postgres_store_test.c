@@ -39,7 +39,8 @@ struct scene {
 	char url[256];
 	struct lines lines;
 	uint64_t quarantine_us;
-	uint32_t shards; /* 0: as many as there are by default */
+	uint64_t patience_us; /* of limiters; 0: the default */
+	uint32_t shards;      /* 0: as many as there are by default */
 	struct gale_runtime *runtime;
 	struct gale_store *store;
 	struct gale_limiter *limiter;
@@ -82,6 +83,7 @@ static struct gale_limiter *open_limiter(struct gale_runtime *runtime,
 		.rule = gale_fixed_window(limit, WINDOW),
 		.mode = mode,
 		.store = store,
+		.lease.patience_us = s.patience_us,
 	};
 	struct gale_limiter *limiter;
 
@@ -461,6 +463,7 @@ static void keys_are_guessed_to_be_new_while_they_are(void **state)
 {
 	(void)state;
 	s.shards = 1;
+	s.patience_us = GALE_SECONDS(10);
 	do_there("ALTER DATABASE postgres SET track_functions = 'pl'");
 	open_house(GALE_STRICT, s.url); /* so that the functions are there */
 	ask_until_allowed(1);

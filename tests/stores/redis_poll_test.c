@@ -58,8 +58,8 @@ static void open_node(struct node *node, uint32_t poll_us, bool turns)
 		.poll_us = poll_us,
 		.turns = turns,
 		.limiter = { .name = "polls",
-		             .rule =
-		                 gale_fixed_window(GALE_UNITS_MAX, GALE_DAYS(365)) },
+		             .rule = gale_fixed_window(GALE_UNITS_MAX, GALE_DAYS(365)),
+		             .lease.patience_us = WITHIN },
 	};
 
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", proxy.port);
