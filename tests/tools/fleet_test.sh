@@ -116,7 +116,7 @@ holds 'o["denied"] == 0 and o["limit"] == 2**53 - 1'
 run 0 fleet --seconds 2 --keys 20 --limit 100
 grep -q '^ *1\.[0-9] s .*decisions/s.*p50.*p99.*round trips' "$work/out" ||
 	fail "no line of progress after a second"
-grep -q '^  *2  *2,000  *0\.000 %  *0  *100$' "$work/out" ||
+grep -q '^  *[234]  *2,000  *0\.000 %  *0  *100$' "$work/out" ||
 	fail "no undershoot and overshoot of a window"
 grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
 	fail "no verdict"
