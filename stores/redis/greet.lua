@@ -9,8 +9,8 @@
 --
 -- A life is a process and a tenure: a primary that was replaced, and is one again, is the
 -- same process and has forgotten what was granted meanwhile; but then its replication has
--- another name.  Nor does a life outlast a clock that is set back (step.lua): beside the
--- generation the latest time is kept, below zero until there are canaries.
+-- another name.  Nor does a life outlast a clock that is set back: the time beside the
+-- generation is step.lua's.
 --
 -- A name is 6 digits of the process, 8 of the tenure, and how many replicas confirm.  In a
 -- life that is confirmed nobody is let in who would not wait for that: what he was granted
@@ -25,8 +25,8 @@ local life = sub(word('server', 'run_id'), 1, 6) .. sub(word('replication', 'mas
 local generation, confirm = call('GET', KEYS[1]) or '', ARGV[1]
 local clock = call('TIME')
 local now = clock[1] * SECOND + clock[2]
-local latest = #generation > 8 and struct.unpack('<d', generation, #generation - 7) or 0
-local seen = math.abs(latest)
+local seen = #generation > 8 and
+	math.abs(struct.unpack('<d', generation, #generation - 7)) or 0
 local confirmed = sub(generation, 15, 15)
 
 local function inherits()
@@ -36,11 +36,6 @@ local function inherits()
 		seen - SECOND > now - up
 end
 
--- Who may not look at canaries is told so.  They may be on their way to another node.
-local seen_one = redis.pcall('TOUCH', KEYS[1] .. '0')
-if type(seen_one) == 'table' and not string.find(seen_one.err, 'non local', 1, true) then
-	return seen_one
-end
 -- A connection may outlast its server's tenure: a replica keeps the clients that it had as a primary.
 if not string.find(call('INFO', 'replication'), 'role:master', 1, true) then
 	return redis.error_reply('READONLY it is a replica')
@@ -48,8 +43,8 @@ end
 local is_back = now < seen - SECOND
 if sub(generation, 1, 14) ~= life or is_back then
 	local since = not is_back and inherits() and sub(generation, 17, -9)
-	if not since then since, latest = string.format('%.0f', now), -now end
-	generation = life .. confirm .. ':' .. since .. struct.pack('<d', latest)
+	if not since then since, seen = string.format('%.0f', now), now end
+	generation = life .. confirm .. ':' .. since .. struct.pack('<d', -seen)
 	call('SET', KEYS[1], generation)
 elseif confirmed ~= '0' and confirmed ~= confirm then
 	return redis.error_reply('NOPERM durable=' .. confirmed ..

@@ -15,25 +15,17 @@
 -- It knows how values change, and no answers: those the engine works out from what they
 -- were.  All numbers are below 2^53 and so exact; a product that is not goes through
 -- mul_div, and parts are compared before they are added.  What is written lives until
--- the engine's rule_expires, for three quarters of the time until then, and for four seconds
--- more, in whole milliseconds; within a window that stays as it is.
+-- the engine's rule_expires and four seconds more, in whole milliseconds; within a window
+-- that stays as it is.
 --
 -- A clock that is set back may come to an instant at which a key that has expired meanwhile
 -- was not yet to be forgotten.  So a server whose clock is more than a second behind the
--- latest time has forgotten: its generation is dropped, and it is greeted as another (law
--- L9).  So has one where a canary is missing that was to live yet: while nobody asked, its
--- clock was where values expire, too.
---
--- Canaries are kept beside the generation, 62 of them.  At the latest time they have 2, 3, 4,
--- 6, 8 .. seconds to live, or up to an eighth more, so that those that live long are seldom
--- written.  That time is taken anew when it is a second old, and all canaries that are to live
--- a second longer have been looked at; for a second may have been set back.  One of those lives
--- for 27/16 of that age and a second at most: and what counts now was to live longer than
--- that.  Until then the first is looked at.  A latest time that is not above zero: there are
--- none yet.                                                         (spec/decisions/0010)
---
--- While a slot moves to another node of a cluster, some keys are there already, and to look at
--- them together is an error.  Then all is left as it is: what both nodes have, neither can move.
+-- time beside the generation has forgotten: its generation is dropped, and it is greeted as
+-- another (law L9).  That time is taken anew when it is a second old.  So a clock that is set
+-- back by less than two seconds may go unnoticed: values live four seconds longer than that
+-- they count.  A clock that goes ahead and comes back while nobody asks is not noticed.
+-- The time is written below zero, as version 0.1 looks for other keys beside a time that is
+-- above.                                                            (spec/decisions/0010)
 --
 -- A value's bytes, from 1: the head in two words, then a window's start and used, or a meter's
 -- tat, part and last and from 41 its rows.  A row is node, number, granted, out, tag and its
@@ -61,31 +53,13 @@ end
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if now > LATEST then now = LATEST end
-local latest = more == 8 and unpack('<d', generation, known + 1) or now
-local is_back = now < latest - SECOND or now < -latest - SECOND
-if not is_back and now - latest >= SECOND then
-	local looked, dated, failed = { KEYS[1] }, {}
-	for i = 0, 61 do
-		local name, span = KEYS[1] .. i, SECOND * 2 ^ ((i - i % 2) / 2) * (2 + i % 2)
-		local was, is = latest - latest % (span / 8), now - now % (span / 8)
-		if latest <= 0 or was + span * 9 / 8 >= now + SECOND then looked[#looked + 1] = name end
-		if was ~= is then dated[name] = string.format('%.0f', (is + span * 9 / 8) / 1000) end
-	end
-	local there = try('TOUCH', list(looked))
-	local moves = type(there) == 'table'
-	is_back = not moves and latest > 0 and there < #looked
-	if not moves and not is_back then
-		for name, instant in pairs(dated) do
-			failed = try('SET', name, '', 'PXAT', instant).err or failed
-		end
-		call('SETRANGE', KEYS[1], known, pack('<d', failed and latest or now))
-	end
-elseif more == 8 then
-	is_back = is_back or try('TOUCH', KEYS[1], KEYS[1] .. '0') == 1
-end
-if is_back then
+local latest = more == 8 and math.abs(unpack('<d', generation, known + 1)) or now
+if now < latest - SECOND then
 	call('DEL', KEYS[1])
 	return { ARGV[1], '' }
+end
+if now - latest >= SECOND then
+	call('SETRANGE', KEYS[1], known, pack('<d', -now))
 end
 
 -- Most of a call's keys expire at the same instant, and to spell it takes a while.
@@ -93,7 +67,7 @@ local spelt, instant
 local function spell(expires)
 	if spelt ~= expires then
 		spelt, instant = expires, string.format('%.0f',
-			math.ceil((expires + (expires - now) * 0.75 + 4 * SECOND) / 1000))
+			math.ceil((expires + 4 * SECOND) / 1000))
 	end
 	return instant
 end

@@ -673,6 +673,9 @@ static void put_jobs(struct redis_text *text, const struct redis_call *call,
 	}
 }
 
+/* Some servers take no more in one command (ElastiCache Serverless). */
+static_assert(REDIS_WORDS_MOST <= 3999, "a call's words, keys among them");
+
 bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 {
 	struct plan plan;
@@ -682,6 +685,7 @@ bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 	if (!make_room(text, call_most(call)))
 		return false;
 	make_plan(call, &plan);
+	gale_assert(6 + call->count + plan.arguments <= REDIS_WORDS_MOST);
 	put_length(text, '*', 6 + call->count + plan.arguments);
 	put_word(text, "EVALSHA", 7);
 	put_word(text, call->script->sha1, 40);

@@ -12,14 +12,12 @@
  *                                             cluster keeps a bucket in one slot
  *           <prefix>{bNN}generation           of the generation, one for each bucket
  *                                             that is named by a call
- *           <prefix>{bNN}generation<0 to 61>  of its canaries (step.lua)
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
  * Values    as value.h has them; a window that has rows is folded.
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
- *               eval, evalsha, script|load, info, time, get, set, setrange, del,
- *               touch
+ *               eval, evalsha, script|load, info, time, get, set, setrange, del
  *               mget           without it each lend takes the script's long way, and the
  *                              server notes that it was not let
  *               select         with db=
@@ -37,6 +35,7 @@
 #define REDIS_PREFIX_MAX 64
 #define REDIS_DECIMAL_MOST 20
 #define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
+#define REDIS_WORDS_MOST (6 + 2 * REMOTE_BATCH_MOST) /* of a command */
 
 struct redis_script {
 	const char *text;

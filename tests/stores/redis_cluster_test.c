@@ -678,7 +678,7 @@ static void a_user_of_a_durable_cluster_needs_little(void **state)
 	for (int i = 0; i < CLUSTER_SERVERS; i++)
 		redis_server_do(&cluster.servers[i],
 		                "ACL SETUSER least reset on >x ~l:* +eval +evalsha "
-		                "+script|load +info +time +get +touch +set +setrange "
+		                "+script|load +info +time +get +set +setrange "
 		                "+del +wait +cluster|slots +asking");
 	put_url(plain, "least:x@", 0);
 	strcat(plain, "?prefix=l:");

@@ -533,7 +533,7 @@ static void note_life(struct timeline *t, size_t i)
 	struct key *key = t->job_keys[i];
 	const struct kept *before = &t->before[i], *after = &key->kept;
 	double expires = (double)after->expires_us;
-	double until = (expires + (expires - (double)t->now) * 0.75 + 4000000) / 1000;
+	double until = (expires + 4000000) / 1000;
 	uint64_t words[4];
 	struct value value = { .words = words, .room = 4 };
 
