@@ -168,6 +168,16 @@ static enum gale_err check_strategy(const struct gale_rule *is, unsigned parts)
 	return is_complete(is->strategy) ? GALE_ERR_OK : GALE_ERR_RULE_STRATEGY;
 }
 
+/* A host that was compiled with a newer gale.h may have set what we do not know. */
+static enum gale_err check_reserve(const struct gale_rule *is)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < sizeof(is->reserved) / sizeof(is->reserved[0]); i++)
+		any |= is->reserved[i];
+	return any == 0 ? GALE_ERR_OK : GALE_ERR_SIZE;
+}
+
 static enum gale_err check(const struct gale_rule *is)
 {
 	unsigned parts = parts_of(is->kind);
@@ -189,6 +199,8 @@ static enum gale_err check(const struct gale_rule *is)
 		err = check_calendar(is);
 	if (err == GALE_ERR_OK)
 		err = check_strategy(is, parts);
+	if (err == GALE_ERR_OK)
+		err = check_reserve(is);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "face/face.h"
+#include "face/sized.h"
 #include "runtime/memory.h"
 #include "stores/memory.h"
 
@@ -62,6 +63,17 @@ static bool has_windows(const struct rule *rule)
 	       rule->is.kind == GALE_RULE_QUOTA;
 }
 
+/* A host that was compiled with a newer gale.h may have set what we do not know. */
+static bool reserve_is_zero(const struct gale_leasing *lease)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < sizeof(lease->reserved) / sizeof(lease->reserved[0]);
+	     i++)
+		any |= lease->reserved[i];
+	return any == 0;
+}
+
 static enum gale_err check_leasing(const struct gale_leasing *lease,
                                    const struct rule *rule, const struct sizing *sizing)
 {
@@ -72,6 +84,8 @@ static enum gale_err check_leasing(const struct gale_leasing *lease,
 	    (lease->sizing == GALE_SIZE_HEDGE &&
 	     (!lease->predictor || !lease->predictor->demand)))
 		return GALE_ERR_SIZING;
+	if (!reserve_is_zero(lease))
+		return GALE_ERR_SIZE;
 	if (lease->patience_us > PATIENCE_MOST_US)
 		return GALE_ERR_PATIENCE;
 	if (lease->drift_ppm > DRIFT_MOST_PPM)
@@ -257,21 +271,14 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 	return GALE_ERR_OK;
 }
 
-enum gale_err gale_limiter_open(struct gale_runtime *runtime,
+static enum gale_err open_known(struct gale_runtime *runtime,
                                 const struct gale_limiter_config *config,
                                 struct gale_limiter **ret_limiter)
 {
-	enum gale_err err = runtime_error(runtime);
+	enum gale_err err = check_config(runtime, config);
 	struct sizing sizing;
 	struct rule rule, share_rule;
 
-	if (err != GALE_ERR_OK)
-		return err;
-	if (!ret_limiter)
-		return GALE_ERR_RET;
-	if (!config)
-		return GALE_ERR_CONFIG;
-	err = check_config(runtime, config);
 	if (err != GALE_ERR_OK)
 		return err;
 	err = rule_compile(&config->rule, &rule);
@@ -285,6 +292,25 @@ enum gale_err gale_limiter_open(struct gale_runtime *runtime,
 	if (err != GALE_ERR_OK)
 		return err;
 	return open_checked(runtime, config, &rule, &share_rule, ret_limiter);
+}
+
+enum gale_err gale_limiter_open_sized(struct gale_runtime *runtime,
+                                      const struct gale_limiter_config *config,
+                                      size_t config_bytes,
+                                      struct gale_limiter **ret_limiter)
+{
+	enum gale_err err = runtime_error(runtime);
+	struct gale_limiter_config known;
+
+	if (err != GALE_ERR_OK)
+		return err;
+	if (!ret_limiter)
+		return GALE_ERR_RET;
+	if (!config)
+		return GALE_ERR_CONFIG;
+	if (!sized_read(&known, sizeof(known), config, config_bytes))
+		return GALE_ERR_SIZE;
+	return open_known(runtime, &known, ret_limiter);
 }
 
 void gale_limiter_close(struct gale_limiter *limiter)

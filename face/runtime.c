@@ -26,6 +26,7 @@
 
 #include "engine/check.h"
 #include "face/seat.h"
+#include "face/sized.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 #include "runtime/random.h"
@@ -268,21 +269,13 @@ static enum gale_err open_parts(struct gale_runtime *runtime)
 	return err;
 }
 
-enum gale_err gale_runtime_open(const struct gale_config *config,
-                                struct gale_runtime **ret_runtime)
+static enum gale_err open_checked(const struct gale_config *config,
+                                  struct gale_runtime **ret_runtime)
 {
-	static const struct gale_config defaults;
 	struct gale_allocator *allocator;
 	struct gale_runtime *runtime;
 	enum gale_err err;
 
-	if (!ret_runtime)
-		return GALE_ERR_RET;
-	if (!config)
-		config = &defaults;
-	err = check_config(config);
-	if (err != GALE_ERR_OK)
-		return err;
 	allocator = config->allocator ? config->allocator : memory_default();
 	runtime = memory_take_lines(allocator, sizeof(*runtime));
 	if (!runtime)
@@ -295,6 +288,21 @@ enum gale_err gale_runtime_open(const struct gale_config *config,
 	else
 		*ret_runtime = runtime;
 	return err;
+}
+
+enum gale_err gale_runtime_open_sized(const struct gale_config *config,
+                                      size_t config_bytes,
+                                      struct gale_runtime **ret_runtime)
+{
+	struct gale_config known = { 0 };
+	enum gale_err err;
+
+	if (!ret_runtime)
+		return GALE_ERR_RET;
+	if (config && !sized_read(&known, sizeof(known), config, config_bytes))
+		return GALE_ERR_SIZE;
+	err = check_config(&known);
+	return err == GALE_ERR_OK ? open_checked(&known, ret_runtime) : err;
 }
 
 /* ---- Closing --------------------------------------------------------------------- */
@@ -476,10 +484,11 @@ static void fill_metrics(struct gale_runtime *runtime, struct gale_metric *metri
 #undef X
 }
 
-size_t gale_metrics(struct gale_runtime *runtime, struct gale_metric *ret_metrics,
-                    size_t max)
+size_t gale_metrics_sized(struct gale_runtime *runtime, struct gale_metric *ret_metrics,
+                          size_t metric_bytes, size_t max)
 {
 	struct gale_metric metrics[SEAT_COUNTER_COUNT + (int)SHARD_COUNTER_COUNT];
+	char *at = (char *)ret_metrics;
 	size_t count = SEAT_COUNTER_COUNT + (size_t)SHARD_COUNTER_COUNT;
 
 	if (!runtime || !lifeline_holds(&runtime->lifeline))
@@ -487,9 +496,11 @@ size_t gale_metrics(struct gale_runtime *runtime, struct gale_metric *ret_metric
 	lock_take(&runtime->lock);
 	fill_metrics(runtime, metrics);
 	lock_drop(&runtime->lock);
-	if (ret_metrics)
-		memcpy(ret_metrics, metrics,
-		       (max < count ? max : count) * sizeof(metrics[0]));
+	if (!ret_metrics)
+		return count;
+	for (size_t i = 0; i < count && i < max; i++, at += metric_bytes)
+		if (!sized_write(at, metric_bytes, &metrics[i], sizeof(metrics[i])))
+			return 0;
 	return count;
 }
 

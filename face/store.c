@@ -6,6 +6,7 @@
 
 #include "engine/check.h"
 #include "face/face.h"
+#include "face/sized.h"
 #include "stores/memory.h"
 #include "stores/server.h"
 
@@ -179,24 +180,24 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 	return GALE_ERR_OK;
 }
 
-enum gale_err gale_store_open(struct gale_runtime *runtime,
-                              const struct gale_store_config *config,
-                              struct gale_store **ret_store)
+enum gale_err gale_store_open_sized(struct gale_runtime *runtime,
+                                    const struct gale_store_config *config,
+                                    size_t config_bytes, struct gale_store **ret_store)
 {
-	static const struct gale_store_config defaults;
+	struct gale_store_config known = { 0 };
 	enum gale_err err = runtime_error(runtime);
 
 	if (err != GALE_ERR_OK)
 		return err;
 	if (!ret_store)
 		return GALE_ERR_RET;
-	if (!config)
-		config = &defaults;
-	if (config->max_keys > MAX_KEYS_MOST)
+	if (config && !sized_read(&known, sizeof(known), config, config_bytes))
+		return GALE_ERR_SIZE;
+	if (known.max_keys > MAX_KEYS_MOST)
 		return GALE_ERR_STORE_KEYS;
-	if (config->quarantine_us > QUARANTINE_MOST_US)
+	if (known.quarantine_us > QUARANTINE_MOST_US)
 		return GALE_ERR_QUARANTINE;
-	return open_checked(runtime, config, ret_store);
+	return open_checked(runtime, &known, ret_store);
 }
 
 void gale_store_close(struct gale_store *store)
@@ -205,14 +206,19 @@ void gale_store_close(struct gale_store *store)
 		handle_close(&store->handle);
 }
 
-enum gale_err gale_store_stats(struct gale_store *store, struct gale_counts *ret_stats)
+enum gale_err gale_store_stats_sized(struct gale_store *store,
+                                     struct gale_counts *ret_stats, size_t stats_bytes)
 {
+	struct gale_counts known = { 0 };
+
 	if (!store || !handle_is_open(&store->handle, store->handle.runtime))
 		return GALE_ERR_STORE;
 	if (!ret_stats)
 		return GALE_ERR_RET;
 	if (!lifeline_holds(&store->handle.runtime->lifeline))
 		return GALE_ERR_FORKED;
-	store->inner->ops->stats(store->inner, ret_stats);
-	return GALE_ERR_OK;
+	store->inner->ops->stats(store->inner, &known);
+	return sized_write(ret_stats, stats_bytes, &known, sizeof(known))
+	           ? GALE_ERR_OK
+	           : GALE_ERR_SIZE;
 }

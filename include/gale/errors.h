@@ -77,7 +77,10 @@ extern "C" {
 	  "rule.strategy: needs a step, a name of 1 to 64 bytes, 1 to 16 words, and "  \
 	  "parameters below 2^53")                                                     \
 	X(BROKEN, 54, "strategy: its step gave a ruling that is out of its bounds")    \
-	X(POLL, 55, "poll_us: at most 10,000")
+	X(POLL, 55, "poll_us: at most 10,000")                                         \
+	X(SIZE, 56,                                                                    \
+	  "struct: its size is impossible, or it sets a field that this library does " \
+	  "not know")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -42,6 +42,18 @@
  *           filters its system calls does so before it opens a runtime, or lets
  *           membarrier through: refused from the start asks take a little longer,
  *           refused later it is a panic (gale_on_panic).
+ * ABI       As long as the SONAME is the same (libgale.so.0), a program runs with any
+ *           library that is as new as its gale.h or newer: no function goes, and no
+ *           field and no number of an enum changes its meaning.  Structs that say "May
+ *           grow" get new fields at their end, 0 of which means what was before.  Every
+ *           other struct, gale_rule, gale_answer, gale_outlook and the hooks among them,
+ *           changes only with the SONAME.  A newer program runs with an older library
+ *           if it leaves what that does not know 0; else it gets GALE_ERR_SIZE.
+ *           What is to go is marked deprecated here and in CHANGELOG.md one minor
+ *           version before the SONAME changes, or earlier.
+ *           The size of a struct that may grow is passed by inline functions.  From
+ *           another language call what they call, gale_runtime_open_sized and its
+ *           like, with the size of the struct as you declare it there.
  */
 #ifndef GALE_H
 #define GALE_H
@@ -88,6 +100,7 @@ struct gale_clock {
 	uint64_t (*boot_ns)(struct gale_clock *self);
 };
 
+/* May grow. */
 struct gale_config {
 	uint32_t shards;      /* actors that answer what could not be answered at once;
 	                         0: one for each processor */
@@ -104,13 +117,20 @@ struct gale_config {
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
 	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
+	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
 struct gale_runtime;
 
 /* config may be NULL for all defaults. */
-GALE_API enum gale_err gale_runtime_open(const struct gale_config *config,
-                                         struct gale_runtime **ret_runtime);
+GALE_API enum gale_err gale_runtime_open_sized(const struct gale_config *config,
+                                               size_t config_bytes,
+                                               struct gale_runtime **ret_runtime);
+static inline enum gale_err gale_runtime_open(const struct gale_config *config,
+                                              struct gale_runtime **ret_runtime)
+{
+	return gale_runtime_open_sized(config, sizeof(*config), ret_runtime);
+}
 
 /* From here on every ask is denied with GALE_WHY_CLOSED.  Pending asks are answered
  * first.  NULL is allowed and does nothing; closing twice is a broken contract. */
@@ -155,6 +175,7 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  * first opener of a name decides for all of them: max_keys, and the allocator and the
  * clock of its runtime.
  */
+/* May grow. */
 struct gale_store_config {
 	const char *url;        /* NULL: "memory:" */
 	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
@@ -163,16 +184,25 @@ struct gale_store_config {
 	                           long; 0: a minute.  Of a window that is longer it is
 	                           told by nodes that lease what they know meanwhile; the
 	                           rest may be granted again */
+	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
 struct gale_store;
 
 /* config may be NULL for all defaults. */
-GALE_API enum gale_err gale_store_open(struct gale_runtime *runtime,
-                                       const struct gale_store_config *config,
-                                       struct gale_store **ret_store);
+GALE_API enum gale_err gale_store_open_sized(struct gale_runtime *runtime,
+                                             const struct gale_store_config *config,
+                                             size_t config_bytes,
+                                             struct gale_store **ret_store);
+static inline enum gale_err gale_store_open(struct gale_runtime *runtime,
+                                            const struct gale_store_config *config,
+                                            struct gale_store **ret_store)
+{
+	return gale_store_open_sized(runtime, config, sizeof(*config), ret_store);
+}
 GALE_API void gale_store_close(struct gale_store *store);
 
+/* May grow. */
 struct gale_counts {
 	uint64_t keys;  /* held now; those as good as new are dropped within a second */
 	uint64_t steps; /* decisions made */
@@ -192,9 +222,16 @@ struct gale_counts {
 	uint64_t wrong;       /* answers that could not be believed */
 	uint64_t contended;   /* asks given up after 64 tries, mostly as others kept
 	                         changing the key; they were GALE_WHY_BUSY */
+	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
-GALE_API enum gale_err gale_store_stats(struct gale_store *store,
-                                        struct gale_counts *ret_stats);
+GALE_API enum gale_err gale_store_stats_sized(struct gale_store *store,
+                                              struct gale_counts *ret_stats,
+                                              size_t stats_bytes);
+static inline enum gale_err gale_store_stats(struct gale_store *store,
+                                             struct gale_counts *ret_stats)
+{
+	return gale_store_stats_sized(store, ret_stats, sizeof(*ret_stats));
+}
 
 /* ---- Limiters -------------------------------------------------------------------- */
 
@@ -259,6 +296,8 @@ struct gale_leasing {
 	 * calls of cost 1 at most limit + nodes * (batch - 1) are then admitted in a
 	 * window; limit + nodes * batch if answers come late. */
 	bool carry_over;
+	/* 0.  New fields go here, in place of the first of these. */
+	uint64_t reserved[8];
 };
 
 /* What to answer when the rule cannot, for any of the reasons from GALE_WHY_BUSY to
@@ -272,6 +311,7 @@ enum gale_on_outage {
 	GALE_ON_OUTAGE_SHARE,
 };
 
+/* May grow. */
 struct gale_limiter_config {
 	const char *name; /* keys of limiters with different names never meet */
 	struct gale_rule rule;
@@ -280,13 +320,21 @@ struct gale_limiter_config {
 	struct gale_store *store;
 	struct gale_leasing lease; /* mode GALE_LEASED; else ignored */
 	uint64_t outage_share;     /* with GALE_ON_OUTAGE_SHARE: from 1 to the limit */
+	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
 struct gale_limiter;
 
-GALE_API enum gale_err gale_limiter_open(struct gale_runtime *runtime,
-                                         const struct gale_limiter_config *config,
-                                         struct gale_limiter **ret_limiter);
+GALE_API enum gale_err gale_limiter_open_sized(struct gale_runtime *runtime,
+                                               const struct gale_limiter_config *config,
+                                               size_t config_bytes,
+                                               struct gale_limiter **ret_limiter);
+static inline enum gale_err gale_limiter_open(struct gale_runtime *runtime,
+                                              const struct gale_limiter_config *config,
+                                              struct gale_limiter **ret_limiter)
+{
+	return gale_limiter_open_sized(runtime, config, sizeof(*config), ret_limiter);
+}
 GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 
 /* ---- Seats ----------------------------------------------------------------------- */
@@ -370,15 +418,23 @@ GALE_API size_t gale_seat_completions(struct gale_seat *seat,
 
 /* ---- Counters -------------------------------------------------------------------- */
 
+/* May grow. */
 struct gale_metric {
 	const char *name;
 	uint64_t value;
+	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
 /* What has happened in this runtime since it was opened; returns how many there are,
  * and fills in up to max of them. */
-GALE_API size_t gale_metrics(struct gale_runtime *runtime,
-                             struct gale_metric *ret_metrics, size_t max);
+GALE_API size_t gale_metrics_sized(struct gale_runtime *runtime,
+                                   struct gale_metric *ret_metrics, size_t metric_bytes,
+                                   size_t max);
+static inline size_t gale_metrics(struct gale_runtime *runtime,
+                                  struct gale_metric *ret_metrics, size_t max)
+{
+	return gale_metrics_sized(runtime, ret_metrics, sizeof(*ret_metrics), max);
+}
 
 /* ---- Looking and correcting ------------------------------------------------------ */
 

@@ -82,6 +82,8 @@ struct gale_rule {
 	int32_t utc_offset_minutes; /* calendar quota: -840 to 840 */
 	uint32_t first_weekday;     /* weekly quota: 0 is Sunday */
 	const struct gale_strategy *strategy; /* custom */
+	/* 0.  New parts go here, in place of the first of these. */
+	uint64_t reserved[6];
 };
 
 /* limit units in each window of window_us, aligned to the store's clock.  Up to twice

@@ -29,7 +29,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 56
+#define ERRORS 57
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
@@ -99,6 +99,8 @@ static void a_runtime_is_refused_for_its_configuration(void **state)
 	fails_runtime((struct gale_config){ .log = &no_write }, GALE_ERR_LOG);
 	fails_runtime((struct gale_config){ .clock = &no_now }, GALE_ERR_CLOCK);
 	fails_runtime((struct gale_config){ .clock = &since_1970 }, GALE_ERR_CLOCK);
+	met(gale_runtime_open_sized(&(struct gale_config){ 0 }, 1, &runtime),
+	    GALE_ERR_SIZE);
 	met(gale_runtime_open(&(struct gale_config){ .pending_max = 65536 }, &runtime),
 	    GALE_ERR_OK);
 	gale_runtime_close(runtime);
@@ -1240,6 +1242,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_CLUSTER_DB] = "url",
 		[GALE_ERR_RULE_STRATEGY] = "rule.strategy",
 		[GALE_ERR_BROKEN] = "strategy",
+		[GALE_ERR_SIZE] = "struct",
 	};
 
 	(void)state;

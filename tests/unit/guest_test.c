@@ -259,16 +259,16 @@ static void nothing_is_written_to_stdout_or_stderr(void **state)
 
 /* What a host looks up. */
 struct symbols {
-	enum gale_err (*runtime_open)(const struct gale_config *config,
+	enum gale_err (*runtime_open)(const struct gale_config *config, size_t bytes,
 	                              struct gale_runtime **ret_runtime);
 	void (*runtime_close)(struct gale_runtime *runtime);
 	enum gale_err (*store_open)(struct gale_runtime *runtime,
 	                            const struct gale_store_config *config,
-	                            struct gale_store **ret_store);
+	                            size_t bytes, struct gale_store **ret_store);
 	void (*store_close)(struct gale_store *store);
 	enum gale_err (*limiter_open)(struct gale_runtime *runtime,
 	                              const struct gale_limiter_config *config,
-	                              struct gale_limiter **ret_limiter);
+	                              size_t bytes, struct gale_limiter **ret_limiter);
 	void (*limiter_close)(struct gale_limiter *limiter);
 	enum gale_err (*join)(struct gale_runtime *runtime,
 	                      struct gale_seat **ret_seat);
@@ -292,11 +292,11 @@ static struct symbols symbols_of(void *handle)
 {
 	struct symbols s;
 
-	look_up(handle, "gale_runtime_open", &s.runtime_open);
+	look_up(handle, "gale_runtime_open_sized", &s.runtime_open);
 	look_up(handle, "gale_runtime_close", &s.runtime_close);
-	look_up(handle, "gale_store_open", &s.store_open);
+	look_up(handle, "gale_store_open_sized", &s.store_open);
 	look_up(handle, "gale_store_close", &s.store_close);
-	look_up(handle, "gale_limiter_open", &s.limiter_open);
+	look_up(handle, "gale_limiter_open_sized", &s.limiter_open);
 	look_up(handle, "gale_limiter_close", &s.limiter_close);
 	look_up(handle, "gale_join", &s.join);
 	look_up(handle, "gale_leave", &s.leave);
@@ -315,9 +315,11 @@ static void live_in(const struct symbols *s)
 	struct gale_limiter *limiter;
 	struct gale_seat *seat;
 
-	assert_int_equal(s->runtime_open(NULL, &runtime), GALE_ERR_OK);
-	assert_int_equal(s->store_open(runtime, &named, &config.store), GALE_ERR_OK);
-	assert_int_equal(s->limiter_open(runtime, &config, &limiter), GALE_ERR_OK);
+	assert_int_equal(s->runtime_open(NULL, 0, &runtime), GALE_ERR_OK);
+	assert_int_equal(s->store_open(runtime, &named, sizeof(named), &config.store),
+	                 GALE_ERR_OK);
+	assert_int_equal(s->limiter_open(runtime, &config, sizeof(config), &limiter),
+	                 GALE_ERR_OK);
 	assert_int_equal(s->join(runtime, &seat), GALE_ERR_OK);
 	assert_int_equal(s->wait(seat, limiter, "k", 1, 2, LONG_US).verdict,
 	                 GALE_ALLOW);
