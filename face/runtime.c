@@ -246,14 +246,29 @@ static void free_runtime(struct gale_runtime *runtime)
 	memory_give_lines(runtime->allocator, runtime, sizeof(*runtime));
 }
 
+static enum gale_err open_lifeline(struct gale_runtime *runtime)
+{
+	switch (lifeline_open(&runtime->lifeline)) {
+	case LIFELINE_OPEN:
+		return GALE_ERR_OK;
+	case LIFELINE_NONE_LEFT:
+		return GALE_ERR_RUNTIMES;
+	case LIFELINE_REFUSED:
+		break;
+	}
+	return GALE_ERR_SYSTEM;
+}
+
 static enum gale_err open_parts(struct gale_runtime *runtime)
 {
 	enum gale_err err;
 
 	if (!random_fill(&runtime->seed, sizeof(runtime->seed)) ||
-	    !random_fill(&runtime->node, sizeof(runtime->node)) ||
-	    !lifeline_open(&runtime->lifeline))
+	    !random_fill(&runtime->node, sizeof(runtime->node)))
 		return GALE_ERR_SYSTEM;
+	err = open_lifeline(runtime);
+	if (err != GALE_ERR_OK)
+		return err;
 	runtime->node = runtime->node % GALE_UNITS_MAX + 1;
 	grace_open(&runtime->grace);
 	err = open_shards(runtime);

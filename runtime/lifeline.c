@@ -42,17 +42,17 @@ static bool take_word(_Atomic uint64_t *word, uint64_t token)
 	return false;
 }
 
-bool lifeline_open(struct lifeline *line)
+enum lifeline_opened lifeline_open(struct lifeline *line)
 {
-	bool there = lifeline_cover(lines.pages, sizeof(lines.pages));
-
+	if (!lifeline_cover(lines.pages, sizeof(lines.pages)))
+		return LIFELINE_REFUSED;
 	line->token = add_relaxed(&last_token, 2) + 2;
-	for (int i = 0; there && i < LIFELINES_MOST; i++)
+	for (int i = 0; i < LIFELINES_MOST; i++)
 		if (take_word(&lines.words[i], line->token)) {
 			line->word = &lines.words[i];
-			return true;
+			return LIFELINE_OPEN;
 		}
-	return false;
+	return LIFELINE_NONE_LEFT;
 }
 
 void lifeline_stop(struct lifeline *line)

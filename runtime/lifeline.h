@@ -31,9 +31,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <gale/gale.h>
+
 #include "runtime/atomic.h"
 
-#define LIFELINES_MOST 512
+#define LIFELINES_MOST GALE_RUNTIMES_MAX
+
+enum lifeline_opened {
+	LIFELINE_OPEN,
+	LIFELINE_NONE_LEFT, /* LIFELINES_MOST are open */
+	LIFELINE_REFUSED,   /* this kernel does not empty pages in a child */
+};
 
 struct lifeline {
 	_Atomic uint64_t *word;
@@ -55,7 +63,7 @@ struct lifeline {
 #endif
 bool lifeline_cover(void *pages, size_t bytes);
 
-bool lifeline_open(struct lifeline *line);
+enum lifeline_opened lifeline_open(struct lifeline *line);
 /* It holds, and does not pass any more. */
 void lifeline_stop(struct lifeline *line);
 void lifeline_close(struct lifeline *line);

@@ -80,7 +80,8 @@ extern "C" {
 	X(POLL, 55, "poll_us: at most 10,000")                                         \
 	X(SIZE, 56,                                                                    \
 	  "struct: its size is impossible, or it sets a field that this library does " \
-	  "not know")
+	  "not know")                                                                  \
+	X(RUNTIMES, 57, "runtime: at most 512 in a process")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

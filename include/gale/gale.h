@@ -34,6 +34,8 @@
  * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
  *           there is always an answer, and its .why tells where it comes from.
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
+ *           A process has at most GALE_RUNTIMES_MAX runtimes at a time; one counts until
+ *           everything that was opened from it is closed, too.
  * Guest     No signal handlers, nothing written to stdout or stderr, descriptors are
  *           closed on exec.  Our threads block all signals, and otherwise inherit what
  *           the thread that opens the runtime has: processors, priority.  A child made
@@ -73,6 +75,7 @@ extern "C" {
 
 #define GALE_KEY_MAX 256
 #define GALE_NAME_MAX 64
+#define GALE_RUNTIMES_MAX 512
 
 /* The version of the library that runs, as "major.minor.patch". */
 GALE_API const char *gale_version(void);

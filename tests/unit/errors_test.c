@@ -29,7 +29,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 57
+#define ERRORS 58
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
@@ -150,6 +150,35 @@ static void a_system_without_descriptors_is_named(void **state)
 	(void)state;
 	met((enum gale_err)child_run(open_without_descriptors, NULL), GALE_ERR_SYSTEM);
 	met((enum gale_err)child_run(join_without_descriptors, NULL), GALE_ERR_SYSTEM);
+}
+
+/* One more than there may be, and again one when another has gone. */
+static int open_too_many_runtimes(void *arg)
+{
+	struct gale_config config = { .shards = 1, .turns = true };
+	struct gale_runtime *runtimes[GALE_RUNTIMES_MAX], *more = NULL;
+	struct rlimit files;
+	enum gale_err err;
+
+	(void)arg;
+	must(getrlimit(RLIMIT_NOFILE, &files) == 0);
+	files.rlim_cur = files.rlim_max;
+	must(setrlimit(RLIMIT_NOFILE, &files) == 0);
+	for (size_t i = 0; i < GALE_RUNTIMES_MAX; i++)
+		must(gale_runtime_open(&config, &runtimes[i]) == GALE_ERR_OK);
+	err = gale_runtime_open(&config, &more);
+	must(!more);
+	gale_runtime_close(runtimes[7]);
+	must(gale_runtime_open(&config, &runtimes[7]) == GALE_ERR_OK);
+	for (size_t i = 0; i < GALE_RUNTIMES_MAX; i++)
+		gale_runtime_close(runtimes[i]);
+	return (int)err;
+}
+
+static void a_runtime_too_many_is_named(void **state)
+{
+	(void)state;
+	met((enum gale_err)child_run(open_too_many_runtimes, NULL), GALE_ERR_RUNTIMES);
 }
 
 static void fails_store(struct house *h, const char *url, uint64_t max_keys,
@@ -1243,6 +1272,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_RULE_STRATEGY] = "rule.strategy",
 		[GALE_ERR_BROKEN] = "strategy",
 		[GALE_ERR_SIZE] = "struct",
+		[GALE_ERR_RUNTIMES] = "runtime",
 	};
 
 	(void)state;
@@ -1306,6 +1336,7 @@ int main(void)
 		cmocka_unit_test(a_runtime_is_refused_for_its_configuration),
 		cmocka_unit_test(a_runtime_is_refused_without_memory),
 		cmocka_unit_test(a_system_without_descriptors_is_named),
+		cmocka_unit_test(a_runtime_too_many_is_named),
 		cmocka_unit_test(a_store_is_refused_for_its_configuration),
 		cmocka_unit_test(a_limiter_is_refused_for_its_configuration),
 		cmocka_unit_test(a_limiter_is_refused_for_its_rule),
