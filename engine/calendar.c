@@ -7,8 +7,9 @@
  * back.  Daylight saving is out of scope: a limit that changes length twice a year
  * would need the zone's history in every store.
  *
- * Invariants  C1  start <= now < end, for every instant from 0 to INSTANT_MAX_US.
- *             C2  The end of one period is the start of the next.
+ * Invariants  CALENDAR-1  start <= now < end, for every instant from 0 to
+ *                         INSTANT_MAX_US.
+ *             CALENDAR-2  The end of one period is the start of the next.
  */
 #include "engine/calendar.h"
 
@@ -125,8 +126,9 @@ struct period quota_period(const struct gale_rule *quota, uint64_t now_us)
 {
 	struct period period = quota->cadence == GALE_ANCHORED
 	                           ? anchored(quota, (int64_t)now_us)
+	                           /* CALENDAR-1 */
 	                           : calendar(quota, (int64_t)now_us);
 
-	gale_assert(period.start_us <= now_us && now_us < period.end_us); /* C1 */
+	gale_assert(period.start_us <= now_us && now_us < period.end_us);
 	return period;
 }

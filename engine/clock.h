@@ -9,8 +9,8 @@
  *
  * Invariants
  *
- *   U3  mono_until is never later than the instant at which the store's duration ends,
- *       if the clock runs at most drift_ppm fast or slow.                        (L2)
+ *   CLOCK-1  mono_until is never later than the instant at which the store's duration
+ *            ends, if the clock runs at most drift_ppm fast or slow. (L2)
  *
  * Threads   Pure: any.
  */
@@ -57,8 +57,9 @@ static inline mono mono_until(mono sent, lasting duration, uint32_t drift_ppm)
 	uint64_t most_us = UINT64_MAX / 1000000;
 	uint64_t us = duration.us < most_us ? duration.us : most_us;
 
+	/* CLOCK-1 */
 	return mono_after(sent, us / 1000 * (1000000 - drift_ppm) +
-	                            us % 1000 * (1000000 - drift_ppm) / 1000); /* U3 */
+	                            us % 1000 * (1000000 - drift_ppm) / 1000);
 }
 
 #endif

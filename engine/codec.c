@@ -30,7 +30,7 @@ size_t state_encode(const struct rule *rule, const uint64_t *words, uint8_t *out
 {
 	size_t count = rule_words(rule, words);
 
-	gale_audit(rule_valid(rule, words, count)); /* E1 */
+	gale_audit(rule_valid(rule, words, count)); /* CODEC-1 */
 	put(out, VERSION, 1);
 	put(out + 1, (uint64_t)rule->is.kind, 1);
 	put(out + 2, 0, 2);
@@ -69,7 +69,7 @@ static enum state_err check_head(const struct rule *rule, const uint8_t *bytes,
 		return STATE_VERSION;
 	if (kind_of(head) != (uint64_t)rule->is.kind ||
 	    get(bytes + 8) != rule->fingerprint)
-		return STATE_CHANGED; /* E2 */
+		return STATE_CHANGED; /* CODEC-2 */
 	if (count != state_bytes(words_of(head)))
 		return STATE_SHORT;
 	return words_of(head) <= room ? STATE_OK : STATE_TOO_LONG;
@@ -84,7 +84,8 @@ enum state_err state_decode(const struct rule *rule, const uint8_t *bytes, size_
 	if (err != STATE_OK)
 		return err;
 	word_count = words_of(get(bytes));
+	/* CODEC-1 */
 	for (size_t i = 0; i < word_count; i++)
 		words[i] = get(bytes + state_bytes(i));
-	return rule_valid(rule, words, word_count) ? STATE_OK : STATE_INVALID; /* E1 */
+	return rule_valid(rule, words, word_count) ? STATE_OK : STATE_INVALID;
 }

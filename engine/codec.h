@@ -10,8 +10,9 @@
  *
  * Invariants
  *
- *   E1  What state_decode accepts is valid (rule_valid), and encodes to the same bytes.
- *   E2  Bytes of another rule, or of other parameters, are refused by name.    (L9)
+ *   CODEC-1  What state_decode accepts is valid (rule_valid), and encodes to the same
+ *            bytes.
+ *   CODEC-2  Bytes of another rule, or of other parameters, are refused by name. (L9)
  */
 #ifndef ENGINE_CODEC_H
 #define ENGINE_CODEC_H

@@ -3,8 +3,8 @@
 /*
  * combine.c -- several answers as one.
  *
- * Invariants  A1  Combining is a meet: idempotent, commutative, associative, and an
- *                 answer with everything at its best changes nothing.
+ * Invariants  COMBINE-1  Combining is a meet: idempotent, commutative, associative, and
+ *                        an answer with everything at its best changes nothing.
  */
 #include <gale/rule.h>
 

@@ -4,7 +4,7 @@
  * compile.c -- checks what was configured, and works out ahead what every step needs.
  *
  * A part that a kind does not use must be 0: whoever sets it expects something of it.
- * Nothing that passes here can overflow later (S2, R3).
+ * Nothing that passes here can overflow later (SLOT-2, RULE-3).
  */
 #include "engine/rule.h"
 
@@ -263,7 +263,7 @@ static uint64_t fingerprint_of(const struct gale_rule *is)
 	hash = mix(hash, is->first_weekday);
 	if (is->strategy)
 		hash = mix_strategy(hash, is->strategy);
-	return hash & GALE_UNITS_MAX; /* R3 */
+	return hash & GALE_UNITS_MAX; /* RULE-3 */
 }
 
 enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule)

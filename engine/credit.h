@@ -15,9 +15,11 @@
  *
  * Invariants
  *
- *   U1  What is taken from a word was in it, and the taker's clock had not reached its
- *       tick: the sum of what is taken is at most what was put in.          (law L1)
- *   U2  A word is dead for every instant at or after the one it was made with. (law L2)
+ *   CREDIT-1  What is taken from a word was in it, and the taker's clock had not
+ *             reached its tick: the sum of what is taken is at most what was put in.
+ *             (law L1)
+ *   CREDIT-2  A word is dead for every instant at or after the one it was made with.
+ *             (law L2)
  *
  * Threads   Pure: any.
  */
@@ -38,7 +40,7 @@
 /* Units that live until then; they are dead at once if then has no whole tick left. */
 static inline uint64_t credit_until(mono then, uint64_t units)
 {
-	uint64_t tick = then.ns >> CREDIT_TICK_BITS; /* U2 */
+	uint64_t tick = then.ns >> CREDIT_TICK_BITS; /* CREDIT-2 */
 
 	if (tick > CREDIT_LAST_TICK)
 		tick = CREDIT_LAST_TICK;
@@ -64,7 +66,7 @@ static inline bool credit_lives(uint64_t word, mono now)
 /* May cost units be taken from it now?  If so, word - cost is what it becomes. */
 static inline bool credit_covers(uint64_t word, mono now, uint64_t cost)
 {
-	return credit_units(word) >= cost && credit_lives(word, now); /* U1 */
+	return credit_units(word) >= cost && credit_lives(word, now); /* CREDIT-1 */
 }
 
 #endif

@@ -11,11 +11,12 @@
  *
  * Invariants
  *
- *   P1  step sees an instant that is not before that of the last call allowed.      (R2)
- *   P2  From expires_us on it sees words that are all zero, whether a store has dropped
- *       them or not.                                                                (R4)
- *   P3  It works on a copy, that is kept if it allowed the call.                    (R1)
- *   P4  What is out of bounds is no answer and changes nothing.                (L10, R3)
+ *   CUSTOM-1  step sees an instant that is not before that of the last call allowed.
+ *             (RULE-2)
+ *   CUSTOM-2  From expires_us on it sees words that are all zero, whether a store has
+ *             dropped them or not. (RULE-4)
+ *   CUSTOM-3  It works on a copy, that is kept if it allowed the call. (RULE-1)
+ *   CUSTOM-4  What is out of bounds is no answer and changes nothing. (L10, RULE-3)
  */
 #include "engine/custom.h"
 
@@ -52,7 +53,7 @@ static bool is_ruling(const struct rule *rule, const struct trial *trial)
 	        ruling->retry_after_us == GALE_NEVER);
 }
 
-/* False: it cannot be believed. P4 */
+/* False: it cannot be believed. CUSTOM-4 */
 static bool try(const struct rule *rule, const struct custom_state *state, uint64_t now,
                 uint64_t cost, struct trial *ret_trial)
 {
@@ -60,7 +61,7 @@ static bool try(const struct rule *rule, const struct custom_state *state, uint6
 
 	*ret_trial =
 	    (struct trial){ .now = now > state->last_us ? now : state->last_us };
-	if (ret_trial->now < state->expires_us) /* P2 */
+	if (ret_trial->now < state->expires_us) /* CUSTOM-2 */
 		memcpy(ret_trial->words, state->words,
 		       strategy->words * sizeof(uint64_t));
 	ret_trial->ruling =
@@ -92,7 +93,7 @@ static struct gale_answer answer(const struct rule *rule,
 static void keep(const struct rule *rule, struct custom_state *state,
                  const struct trial *trial)
 {
-	state->last_us = trial->now; /* P1 */
+	state->last_us = trial->now; /* CUSTOM-1 */
 	state->expires_us = trial->now + trial->ruling.reset_after_us;
 	memcpy(state->words, trial->words, rule->is.strategy->words * sizeof(uint64_t));
 }
@@ -104,7 +105,7 @@ struct gale_answer custom_step(const struct rule *rule, struct custom_state *sta
 
 	if (!try(rule, state, now, cost, &trial))
 		return broken(rule);
-	if (trial.ruling.verdict == GALE_ALLOW) /* P3 */
+	if (trial.ruling.verdict == GALE_ALLOW) /* CUSTOM-3 */
 		keep(rule, state, &trial);
 	return answer(rule, &trial.ruling);
 }

@@ -14,7 +14,7 @@
  *
  * lasts_us is rounded up.  The store's instants are whole microseconds: units that die
  * at the next whole one after tat live at exactly those instants that are before tat,
- * and that is also when the store forgets the key (R4).  Rounded down, units that
+ * and that is also when the store forgets the key (RULE-4).  Rounded down, units that
  * accrue faster than one in a microsecond would be dead before they are lent.
  */
 #include "engine/lease.h"
@@ -95,7 +95,7 @@ static size_t row_of(const struct ledger *ledger, uint64_t node)
 }
 
 /* Is the ledger about a window that is over?  A step may have turned it, which leaves
- * the ledger as it was. D5 */
+ * the ledger as it was. LEASE-5 */
 static bool is_of_the_past(const struct rule *rule, const uint64_t *words,
                            const struct ledger *ledger, uint64_t now)
 {
@@ -125,7 +125,7 @@ static void put_first(struct ledger *ledger, const struct lease_row *first)
 	if (hole == LEASE_ROWS)
 		hole = ledger_rows(ledger);
 	if (hole == LEASE_ROWS)
-		hole--; /* D5 */
+		hole--; /* LEASE-5 */
 	memmove(&ledger->rows[1], &ledger->rows[0], hole * sizeof(ledger->rows[0]));
 	ledger->rows[0] = *first;
 }
@@ -162,7 +162,7 @@ static uint64_t holders(const struct rule *rule, const uint64_t *words,
 	return held;
 }
 
-/* Who is not on the ledger any more cannot give back. D3 */
+/* Who is not on the ledger any more cannot give back. LEASE-3 */
 static uint64_t others(const struct rule *rule, const uint64_t *words,
                        const struct ledger *ledger, uint64_t now, uint64_t node)
 {
@@ -180,7 +180,7 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 
 /* ---- Taking ---------------------------------------------------------------------- */
 
-/* What the rule says to a cost; it is spent, or nothing has changed. R1 */
+/* What the rule says to a cost; it is spent, or nothing has changed. RULE-1 */
 static struct lease_grant spend(const struct rule *rule, uint64_t *words, uint64_t now,
                                 uint64_t cost)
 {
@@ -357,7 +357,7 @@ static uint64_t nanoseconds(struct gale_slot wait, uint64_t den)
 }
 
 /* A block whose first place has passed is not told again: the delay counts from now, so
- * all its places would come too late, the last of them where others are. X1 */
+ * all its places would come too late, the last of them where others are. PACER-1 */
 static bool is_worth_something(const struct rule *rule, const struct lease_row *row,
                                uint64_t now)
 {
@@ -368,7 +368,7 @@ static bool is_worth_something(const struct rule *rule, const struct lease_row *
 	return slot_before(slot_at(now), row->tag);
 }
 
-/* The same number again, or a lower one. D2 */
+/* The same number again, or a lower one. LEASE-2 */
 static struct lease_grant say_again(const struct rule *rule, const uint64_t *words,
                                     const struct ledger *ledger, uint64_t now,
                                     const struct lease_row *row, uint64_t number)
@@ -427,7 +427,7 @@ static void note_spent(const struct rule *rule, struct ledger *ledger,
 
 	if (!found || !ask->spent || lent_from(rule) != A_WINDOW)
 		return;
-	row->number = ask->number; /* D2 */
+	row->number = ask->number; /* LEASE-2 */
 	row->granted = 0;
 }
 
@@ -448,8 +448,8 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 	grant = take(rule, words, now, ask, &now_first);
 	if (grant.units > 0) {
 		if (over)
-			*ledger = (struct ledger){ 0 }; /* D5 */
-		now_first.out += before;                /* D4 */
+			*ledger = (struct ledger){ 0 }; /* LEASE-5 */
+		now_first.out += before;                /* LEASE-4 */
 		put_first(ledger, &now_first);
 	} else {
 		note_spent(rule, ledger, row, ask);
@@ -468,7 +468,7 @@ bool lease_was_whole(const struct rule *rule, const struct window_state *left,
 
 	gale_assert(lent_from(rule) == A_WINDOW && is_ask(ask));
 	if (left->start_us > INSTANT_MAX_US || left->used > rule->is.limit ||
-	    ask->want > left->used || /* D4 */
+	    ask->want > left->used || /* LEASE-4 */
 	    window_start(rule, left, now) != left->start_us)
 		return false;
 	peeked = window_peek(rule, left, now);
@@ -503,10 +503,10 @@ static uint64_t returnable(const struct rule *rule, const struct lease_row *row,
 	return lent_from(rule) == A_METER && units > row->out ? row->out : units;
 }
 
-/* Its start stays, though nothing may be used: the key goes back to no other. W2 */
+/* Its start stays, though nothing may be used: the key goes back to no other. WINDOW-2 */
 static bool window_undo(struct window_state *state, uint64_t units)
 {
-	state->used -= units; /* D4 */
+	state->used -= units; /* LEASE-4 */
 	return true;
 }
 
@@ -555,10 +555,10 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	gale_assert(lease_possible(rule));
 	if (node == 0 || !find_row(rule, words, ledger, now, node))
 		return false;
-	if (number == row->number) /* D2 */
+	if (number == row->number) /* LEASE-2 */
 		return row->granted == 0 && slot_equal(row->tag, tag);
 	if (number < row->number || number > GALE_UNITS_MAX ||
-	    !covers(rule, row, tag, units)) /* D3 */
+	    !covers(rule, row, tag, units)) /* LEASE-3 */
 		return false;
 	units = returnable(rule, row, units);
 	if (!undo(rule, words, now, row, units))
@@ -582,7 +582,7 @@ static bool row_fits(const struct rule *rule, const struct lease_row *row)
 	if (row->node > GALE_UNITS_MAX || row->number < 1 ||
 	    row->number > GALE_UNITS_MAX || row->granted > GALE_UNITS_MAX ||
 	    row->out > GALE_UNITS_MAX || row->tag.us > GALE_UNITS_MAX ||
-	    row->tag.part >= rule->is.limit) /* R3 */
+	    row->tag.part >= rule->is.limit) /* RULE-3 */
 		return false;
 	switch (lent_from(rule)) {
 	case A_WINDOW:
@@ -595,7 +595,7 @@ static bool row_fits(const struct rule *rule, const struct lease_row *row)
 	}
 }
 
-/* Of one window, and no more out than it has used. D4 */
+/* Of one window, and no more out than it has used. LEASE-4 */
 static bool sum_fits(const struct rule *rule, const struct window_state *state,
                      const struct ledger *ledger)
 {

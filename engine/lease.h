@@ -21,21 +21,23 @@
  *
  * Invariants
  *
- *   D1  A grant is 0, or between least and want, and never more than what is left; but
- *       a pacer books least places whenever it would book a call of that cost.  (L5)
- *   D2  A request number of a node does its work at most once: the same number again
- *       gets the same units and changes nothing; a lower one gets nothing.     (L4, L13)
- *   D3  Units are taken back only under the tag they were lent under, only from a node
- *       whose row says that they are out, and at most once.                      (L6)
- *   D4  With units out and not given back, and whatever messages are lost or come
- *       twice, the sum of what was granted under a window's tag and not taken back is
- *       what the window has used; it is at most the limit.                       (L1)
- *   D5  A row that is forgotten (more nodes than rows, or the window turned) can only
- *       make units stay spent, never come back twice.
+ *   LEASE-1  A grant is 0, or between least and want, and never more than what is left;
+ *            but a pacer books least places whenever it would book a call of that cost.
+ *            (L5)
+ *   LEASE-2  A request number of a node does its work at most once: the same number
+ *            again gets the same units and changes nothing; a lower one gets nothing.
+ *            (L4, L13)
+ *   LEASE-3  Units are taken back only under the tag they were lent under, only from a
+ *            node whose row says that they are out, and at most once. (L6)
+ *   LEASE-4  With units out and not given back, and whatever messages are lost or come
+ *            twice, the sum of what was granted under a window's tag and not taken back
+ *            is what the window has used; it is at most the limit. (L1)
+ *   LEASE-5  A row that is forgotten (more nodes than rows, or the window turned) can
+ *            only make units stay spent, never come back twice.
  *
  * Threads   Pure: any, on different words.
- * Limits    D2 holds as long as the row is kept.  A message of a node without a row is
- *           its first: it may take units that nobody waits for.
+ * Limits    LEASE-2 holds as long as the row is kept.  A message of a node without a row
+ *           is its first: it may take units that nobody waits for.
  */
 #ifndef ENGINE_LEASE_H
 #define ENGINE_LEASE_H
@@ -65,8 +67,8 @@ struct ledger {
 
 struct lease_ask {
 	uint64_t node; /* 1 to GALE_UNITS_MAX, as unique as the store needs it to be */
-	uint64_t
-	    number; /* 1 to GALE_UNITS_MAX; a node's later requests have higher ones */
+	/* 1 to GALE_UNITS_MAX; a node's later requests have higher ones */
+	uint64_t number;
 	uint64_t want;
 	uint64_t least; /* 1 to want */
 	bool spent;     /* nothing is in hand of what it was lent before */

@@ -6,9 +6,10 @@
  * An entry counts while it is younger than the window.  Admissions of the same
  * microsecond share an entry, so there are never more entries than limit.
  *
- * Invariants  J1  Entries ascend strictly in time, each has 1 to limit units, all
- *                 counted when the newest came, and they add up to at most limit.
- *             J2  An instant before the newest entry is taken as its instant.    (R2)
+ * Invariants  LOG-1  Entries ascend strictly in time, each has 1 to limit units, all
+ *                    counted when the newest came, and they add up to at most limit.
+ *             LOG-2  An instant before the newest entry is taken as its instant.
+ *                    (RULE-2)
  */
 #include "engine/log.h"
 
@@ -29,7 +30,7 @@ static struct view view_at(const struct rule *rule, const struct log_state *stat
 	struct view view = { .now = now };
 
 	if (state->count > 0 && now < state->entries[state->count - 1].at_us)
-		view.now = state->entries[state->count - 1].at_us; /* J2 */
+		view.now = state->entries[state->count - 1].at_us; /* LOG-2 */
 	view.first = state->count;
 	while (view.first > 0) {
 		const struct log_entry *entry = &state->entries[view.first - 1];
@@ -55,7 +56,7 @@ static uint64_t wait_for(const struct rule *rule, const struct log_state *state,
 	uint64_t i = view->first, leaving = 0;
 
 	if (cost > rule->is.limit)
-		return GALE_NEVER; /* R5 */
+		return GALE_NEVER; /* RULE-5 */
 	if (cost <= rule->is.limit - view->used)
 		return 0;
 	for (;; i++) {
@@ -96,7 +97,7 @@ static void record(struct log_state *state, struct view *view, uint64_t cost)
 	        state->count * sizeof(state->entries[0]));
 	view->first = 0;
 	append(state, view->now, cost);
-	view->used += cost; /* J1 */
+	view->used += cost; /* LOG-1 */
 }
 
 struct gale_answer log_step(const struct rule *rule, struct log_state *state,
@@ -163,8 +164,8 @@ bool log_valid(const struct rule *rule, const struct log_state *state)
 	struct view newest;
 
 	for (uint64_t i = 0; i < state->count; i++)
-		if (!entry_valid(rule, state, i)) /* J1 */
+		if (!entry_valid(rule, state, i)) /* LOG-1 */
 			return false;
-	newest = view_at(rule, state, /* now= */ 0); /* J2: taken as the newest's */
-	return newest.first == 0 && newest.used <= rule->is.limit; /* J1 */
+	newest = view_at(rule, state, /* now= */ 0); /* LOG-2: taken as the newest's */
+	return newest.first == 0 && newest.used <= rule->is.limit; /* LOG-1 */
 }

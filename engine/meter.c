@@ -15,8 +15,8 @@
  * A token bucket also remembers when it was last taken from, and goes on from there
  * when the clock steps back; GCRA then waits, since its tat has not come nearer.
  *
- * Invariants  G1  After an allowed step, tat <= now + full: never more than burst.
- *             G2  tat never decreases, nor does last_us.                          (R2)
+ * Invariants  METER-1  After an allowed step, tat <= now + full: never more than burst.
+ *             METER-2  tat never decreases, nor does last_us. (RULE-2)
  */
 #include "engine/meter.h"
 
@@ -26,7 +26,7 @@ static uint64_t now_of(const struct rule *rule, const struct meter_state *state,
                        uint64_t now)
 {
 	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET && now < state->last_us)
-		return state->last_us; /* G2 */
+		return state->last_us; /* METER-2 */
 	return now;
 }
 
@@ -60,7 +60,7 @@ static uint64_t wait_for(const struct rule *rule, struct gale_slot ahead, uint64
 	struct gale_slot after;
 
 	if (cost > rule->is.burst)
-		return GALE_NEVER; /* R5 */
+		return GALE_NEVER; /* RULE-5 */
 	after = slot_add(ahead, rule_span(rule, cost), rule->is.limit);
 	return slot_ceil(slot_until(rule->full, after, rule->is.limit));
 }
@@ -74,7 +74,7 @@ struct gale_answer meter_step(const struct rule *rule, struct meter_state *state
 
 	if (wait > 0)
 		return answer(rule, ahead, wait);
-	ahead = slot_add(ahead, rule_span(rule, cost), rule->is.limit); /* G1 */
+	ahead = slot_add(ahead, rule_span(rule, cost), rule->is.limit); /* METER-1 */
 	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
 	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET)
 		state->last_us = at;
@@ -123,5 +123,5 @@ bool meter_valid(const struct rule *rule, const struct meter_state *state)
 		return state->last_us == 0;
 	most = slot_add(slot_at(state->last_us), rule->full, rule->is.limit);
 	return state->last_us <= INSTANT_MAX_US &&
-	       !slot_before(most, state->tat); /* G1 */
+	       !slot_before(most, state->tat); /* METER-1 */
 }

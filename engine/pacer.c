@@ -15,13 +15,13 @@
  * and not by time that was already sold as places.  Places are exact multiples of T:
  * a rate that is no whole number of microseconds apart is still kept to the last call.
  *
- * Invariants  X1  Places never overlap, so no more than limit units per period leave
- *                 once burst is used.
- *             X2  0 <= water <= burst.
- *             X3  Each instant leaks at most once: only from free on, and free becomes
- *                 now when it has leaked.                                          (R2)
- *             X4  Gaps are places that were booked and given back: they do not overlap,
- *                 and end at free or before.
+ * Invariants  PACER-1  Places never overlap, so no more than limit units per period
+ *                      leave once burst is used.
+ *             PACER-2  0 <= water <= burst.
+ *             PACER-3  Each instant leaks at most once: only from free on, and free
+ *                      becomes now when it has leaked. (RULE-2)
+ *             PACER-4  Gaps are places that were booked and given back: they do not
+ *                      overlap, and end at free or before.
  */
 #include "engine/pacer.h"
 
@@ -62,11 +62,11 @@ static void leak(const struct rule *rule, struct view *view)
 {
 	uint128 water = in_parts(rule, view->water, view->water_part);
 	uint128 lost = leaked(rule, view->free, view->now);
-	uint128 rest = lost < water ? water - lost : 0; /* X2 */
+	uint128 rest = lost < water ? water - lost : 0; /* PACER-2 */
 
 	view->water = wide_div(rest, water_den(rule));
 	view->water_part = (uint64_t)(rest - (uint128)view->water * water_den(rule));
-	view->free = slot_at(view->now); /* X3 */
+	view->free = slot_at(view->now); /* PACER-3 */
 }
 
 static struct view view_at(const struct rule *rule, const struct pacer_state *state,
@@ -198,7 +198,7 @@ static void clear_if_empty(struct pacer_gap *gap)
 		*gap = (struct pacer_gap){ 0 };
 }
 
-/* The place is taken from the gap it lies in, or else from the end of the queue. X1 */
+/* The place is taken from the gap it lies in, or else from the end of the queue. PACER-1 */
 static void take(const struct rule *rule, struct pacer_state *state, struct view *view,
                  int gap, struct gale_slot span)
 {
@@ -206,7 +206,7 @@ static void take(const struct rule *rule, struct pacer_state *state, struct view
 		struct pacer_gap *found = &state->gaps[gap];
 
 		found->from = slot_add(found->from, span, rule->is.limit);
-		clear_if_empty(found); /* X4 */
+		clear_if_empty(found); /* PACER-4 */
 	} else {
 		view->free = slot_add(view->free, span, rule->is.limit);
 	}
@@ -249,10 +249,10 @@ struct gale_answer pacer_step(const struct rule *rule, struct pacer_state *state
 	struct view view = view_at(rule, state, now);
 
 	if (!possible(rule, cost))
-		return denial(rule, &view, GALE_NEVER); /* R5 */
+		return denial(rule, &view, GALE_NEVER); /* RULE-5 */
 	if (cost > dry(rule, &view))
 		return book(rule, state, &view, cost);
-	view.water += cost; /* X2 */
+	view.water += cost; /* PACER-2 */
 	keep(state, &view);
 	return answer(rule, &view);
 }
@@ -388,7 +388,7 @@ static void give_back_inner(struct pacer_state *state, const struct pacer_gap *p
 		if (worse(&state->gaps[i], worst, den))
 			worst = &state->gaps[i];
 	if (worse(worst, place, den))
-		*worst = *place; /* X4 */
+		*worst = *place; /* PACER-4 */
 }
 
 bool pacer_cancel(const struct rule *rule, struct pacer_state *state, uint64_t now,
@@ -441,11 +441,11 @@ bool pacer_valid(const struct rule *rule, const struct pacer_state *state)
 	if (state->water > rule->is.burst || state->water_part >= water_den(rule))
 		return false;
 	if (state->water == rule->is.burst && state->water_part > 0)
-		return false; /* X2 */
+		return false; /* PACER-2 */
 	if (state->free.part >= rule->is.limit || state->free.us > FREE_MAX_US)
 		return false;
 	for (int i = 0; i < PACER_GAPS; i++)
-		if (!gap_valid(rule, state, i)) /* X4 */
+		if (!gap_valid(rule, state, i)) /* PACER-4 */
 			return false;
 	return true;
 }

@@ -213,7 +213,7 @@ static bool words_fit(const struct rule *rule, const uint64_t *words, size_t cou
 	if (count != rule_words(rule, words))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (words[i] > GALE_UNITS_MAX) /* R3 */
+		if (words[i] > GALE_UNITS_MAX) /* RULE-3 */
 			return false;
 	return true;
 }

@@ -16,15 +16,16 @@
  *
  * Invariants
  *
- *   R1  A denial changes nothing.
- *   R2  Time never runs backward for a key: now = max(now, what the words remember).
- *       Windows move only forward, compared with <=, never by equality.          (L9)
- *   R3  Every word is below 2^53, and so is every number in an answer, but GALE_NEVER
- *       and delay_ns, which is at most 1000 times a wait of 2^50.               (L10)
- *   R4  From rule_expires on, the words answer like all zero words: forgetting them
- *       then, and not before, changes no decision.  (Beyond INSTANT_MAX_US, where
- *       time stands still, nothing expires.)                                     (L8)
- *   R5  A cost that can never pass is denied with GALE_NEVER.                    (L7)
+ *   RULE-1  A denial changes nothing.
+ *   RULE-2  Time never runs backward for a key: now = max(now, what the words
+ *           remember). Windows move only forward, compared with <=, never by equality.
+ *           (L9)
+ *   RULE-3  Every word is below 2^53, and so is every number in an answer, but
+ *           GALE_NEVER and delay_ns, which is at most 1000 times a wait of 2^50. (L10)
+ *   RULE-4  From rule_expires on, the words answer like all zero words: forgetting them
+ *           then, and not before, changes no decision.  (Beyond INSTANT_MAX_US, where
+ *           time stands still, nothing expires.) (L8)
+ *   RULE-5  A cost that can never pass is denied with GALE_NEVER. (L7)
  *
  * Threads   All functions may run anywhere, at once, on different words.
  * Limits    now beyond INSTANT_MAX_US is taken as INSTANT_MAX_US.
@@ -89,10 +90,10 @@ struct gale_outlook rule_forecast(const struct rule *rule, const uint64_t *words
 bool rule_cancel(const struct rule *rule, uint64_t *words, uint64_t now_us,
                  uint64_t cost, struct gale_slot slot);
 
-/* The instant from which the words may be forgotten (R4). */
+/* The instant from which the words may be forgotten (RULE-4). */
 uint64_t rule_expires(const struct rule *rule, const uint64_t *words);
 
-/* Could these words have come from steps of this rule?  Checks R3 and what each
+/* Could these words have come from steps of this rule?  Checks RULE-3 and what each
  * strategy promises of its state; count is how many words there are to look at. */
 bool rule_valid(const struct rule *rule, const uint64_t *words, size_t count);
 

@@ -97,9 +97,9 @@ uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
 	uint64_t want = sizer_round(size_of(sizing, sizer, hedge, view));
 
 	if (want < view->pressing)
-		want = view->pressing; /* Z2 */
+		want = view->pressing; /* SIZER-2 */
 	if (want > view->capacity)
-		want = view->capacity; /* Z1 */
+		want = view->capacity; /* SIZER-1 */
 	return want > 0 ? want : 1;
 }
 

@@ -22,13 +22,13 @@
  *
  * Invariants
  *
- *   Z1  A want is at least 1, and at most the capacity (or 1, if that is 0).
- *   Z2  A want is at least what presses, as far as the capacity goes: a size that was
- *       learned never makes a call wait or fail that a smaller or larger ask would
- *       have let pass.
- *   Z3  A state that is all zero is fresh, and no demand, however large, small or odd in
- *       its order, makes a state anything but finite.
- *   Z4 to Z6 are in sizer_learned.c.
+ *   SIZER-1  A want is at least 1, and at most the capacity (or 1, if that is 0).
+ *   SIZER-2  A want is at least what presses, as far as the capacity goes: a size that
+ *            was learned never makes a call wait or fail that a smaller or larger ask
+ *            would have let pass.
+ *   SIZER-3  A state that is all zero is fresh, and no demand, however large, small or
+ *            odd in its order, makes a state anything but finite.
+ *   SIZER-4 to SIZER-6 are in sizer_learned.c.
  *
  * Threads   Pure: any, on different states.
  */

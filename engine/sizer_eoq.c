@@ -21,7 +21,7 @@ double eoq_optimum(double order_cost, double strand_penalty, double demand)
 
 double sizer_eoq_continuous(const struct sizing *sizing, const struct sizer_eoq *eoq)
 {
-	if (eoq->sum_squares == 0) /* Z3 */
+	if (eoq->sum_squares == 0) /* SIZER-3 */
 		return sizing_initial(sizing);
 	return sizing_clamp(sizing, real_exp(eoq->x));
 }

@@ -35,13 +35,13 @@
  * for what they will spend soon: that is a part of the window's need, and where a small
  * limit is shared by many it is one call.
  *
- * Invariants  Z4  When the store has said what is left, or that others hold units, no
- *                 more than a fair part of it is wanted, or what presses: nobody strands
- *                 the tail.
- *             Z5  The later in a window, the less is wanted beyond what presses; at its
- *                 end it is nothing (or min_size).
- *             Z6  While a key is tight, no more is wanted beyond what presses than a part
- *                 of what a window usually needs.
+ * Invariants  SIZER-4  When the store has said what is left, or that others hold units,
+ *                      no more than a fair part of it is wanted, or what presses:
+ *                      nobody strands the tail.
+ *             SIZER-5  The later in a window, the less is wanted beyond what presses;
+ *                      at its end it is nothing (or min_size).
+ *             SIZER-6  While a key is tight, no more is wanted beyond what presses than
+ *                      a part of what a window usually needs.
  */
 #include "engine/sizer.h"
 
@@ -108,7 +108,7 @@ static double first_size(const struct sizing *sizing, const struct sizer_view *v
 
 	if (size == 0)
 		size = sizing_initial(sizing);
-	return part < 1 ? size * part : size; /* Z5 */
+	return part < 1 ? size * part : size; /* SIZER-5 */
 }
 
 /* What will be offered in the time that is left, at the rate so far, and as much more as
@@ -122,7 +122,7 @@ static double rest_of(const struct sizer_view *view)
 	if (gone == 0)
 		return (double)view->capacity;
 	rest = (double)view->demand * (double)left / (double)gone;
-	return rest + real_root(rest); /* Z5 */
+	return rest + real_root(rest); /* SIZER-5 */
 }
 
 /* Units that were lent and are not spent or spoken for. */
@@ -178,7 +178,7 @@ static double tight_size(const struct sizer_learned *learned,
 	double need = usual_need(learned, view);
 
 	if (soon > left_of(view))
-		soon = left_of(view); /* Z5 */
+		soon = left_of(view); /* SIZER-5 */
 	if (soon < view->window_us)
 		need *= (double)soon / (double)view->window_us;
 	need = real_between(need, 0, (double)GALE_UNITS_MAX);
@@ -225,7 +225,7 @@ double learned_size(const struct sizing *sizing, const struct sizer_learned *lea
 	                                      : free_size(sizing, learned, view);
 
 	size = sizing_clamp(sizing, size);
-	return size < fair ? size : fair; /* Z4 */
+	return size < fair ? size : fair; /* SIZER-4 */
 }
 
 static void begin(struct sizer_learned *learned, double seen)

@@ -12,9 +12,10 @@
  * shares as the bucket still has 1/S microseconds to go.  Everything is then an
  * integer, and the comparison with the limit is exact.
  *
- * Invariants  B1  The counts of buckets tick - S + 1 to tick add up to at most limit.
- *             B2  tick never decreases; an instant before it is taken as its
- *                 start.                                                           (R2)
+ * Invariants  SLIDING-1  The counts of buckets tick - S + 1 to tick add up to at most
+ *                        limit.
+ *             SLIDING-2  tick never decreases; an instant before it is taken as its
+ *                        start. (RULE-2)
  */
 #include "engine/sliding.h"
 
@@ -70,7 +71,7 @@ static struct view view_at(const struct rule *rule, const struct sliding_state *
 	uint64_t period = rule->is.period_us, buckets = rule->is.buckets;
 	struct view view = { .tick = tick_of(rule, now) };
 
-	if (view.tick < state->tick) { /* B2 */
+	if (view.tick < state->tick) { /* SLIDING-2 */
 		view.tick = state->tick;
 		now = round_up((uint128)view.tick * period, buckets);
 	}
@@ -112,7 +113,7 @@ static uint64_t wait_for(const struct rule *rule, const struct view *view,
 	uint128 excess;
 
 	if (cost > rule->is.limit)
-		return GALE_NEVER; /* R5 */
+		return GALE_NEVER; /* RULE-5 */
 	if (want <= all_shares(rule))
 		return 0;
 	excess = want - all_shares(rule);
@@ -141,7 +142,7 @@ static void turn_to(const struct rule *rule, struct sliding_state *state, uint64
 
 	for (uint64_t back = 0; back < fresh; back++)
 		state->counts[(tick - back) % slots] = 0;
-	state->tick = tick; /* B2 */
+	state->tick = tick; /* SLIDING-2 */
 }
 
 struct gale_answer sliding_step(const struct rule *rule, struct sliding_state *state,
@@ -153,7 +154,7 @@ struct gale_answer sliding_step(const struct rule *rule, struct sliding_state *s
 	if (wait > 0)
 		return answer(rule, &view, wait);
 	turn_to(rule, state, view.tick);
-	state->counts[view.tick % (rule->is.buckets + 1)] += cost; /* B1 */
+	state->counts[view.tick % (rule->is.buckets + 1)] += cost; /* SLIDING-1 */
 	view.used += (uint128)cost * rule->is.period_us;
 	return answer(rule, &view, /* retry_us= */ 0);
 }
@@ -200,5 +201,5 @@ bool sliding_valid(const struct rule *rule, const struct sliding_state *state)
 		if (state->counts[slot] > rule->is.limit)
 			return false;
 	units = units_in_full(rule, state, state->tick);
-	return units <= rule->is.limit; /* B1 */
+	return units <= rule->is.limit; /* SLIDING-1 */
 }

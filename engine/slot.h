@@ -7,10 +7,11 @@
  * rate; floating point loses bits.  So a slot is us + part/den, where den is the limit
  * of the rule that the slot belongs to: every multiple of period/limit is exact.
  *
- * Invariants  S1  part < den.  Two slots may be compared or added only under one den.
- *             S2  us stays below 2^53 for every sum the engine makes: an instant is
- *                 below 2^52, a span at most 2^50, and no slot lies further ahead of
- *                 its instant than two spans.
+ * Invariants  SLOT-1  part < den.  Two slots may be compared or added only under one
+ *                     den.
+ *             SLOT-2  us stays below 2^53 for every sum the engine makes: an instant is
+ *                     below 2^52, a span at most 2^50, and no slot lies further ahead
+ *                     of its instant than two spans.
  */
 #ifndef ENGINE_SLOT_H
 #define ENGINE_SLOT_H

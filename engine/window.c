@@ -6,8 +6,10 @@
  * Fixed windows, quotas and token budgets differ in two places only: where a window
  * begins (period_of), and what may still pass (wait_for).
  *
- * Invariants  W1  used <= limit; a token budget's may exceed it by its last debit.
- *             W2  start_us never decreases: an instant before it is taken as it. (R2)
+ * Invariants  WINDOW-1  used <= limit; a token budget's may exceed it by its last
+ *                       debit.
+ *             WINDOW-2  start_us never decreases: an instant before it is taken as it.
+ *                       (RULE-2)
  */
 #include "engine/window.h"
 
@@ -37,7 +39,7 @@ static struct view view_at(const struct rule *rule, const struct window_state *s
 {
 	struct period period = period_of(rule, now);
 
-	if (period.start_us < state->start_us) { /* W2 */
+	if (period.start_us < state->start_us) { /* WINDOW-2 */
 		now = state->start_us;
 		period = period_of(rule, now);
 	}
@@ -84,14 +86,14 @@ static uint64_t wait_for(const struct rule *rule, const struct view *view,
 
 	if (is_budget(rule) ? rest > 0 : cost <= rest)
 		return 0;
-	return possible(rule, cost) ? view->wait_us : GALE_NEVER; /* R5 */
+	return possible(rule, cost) ? view->wait_us : GALE_NEVER; /* RULE-5 */
 }
 
 static uint64_t used_after(uint64_t used, uint64_t cost)
 {
 	uint64_t sum = used + cost;
 
-	return sum < GALE_UNITS_MAX ? sum : GALE_UNITS_MAX; /* R3 */
+	return sum < GALE_UNITS_MAX ? sum : GALE_UNITS_MAX; /* RULE-3 */
 }
 
 struct gale_answer window_step(const struct rule *rule, struct window_state *state,
@@ -102,7 +104,7 @@ struct gale_answer window_step(const struct rule *rule, struct window_state *sta
 
 	if (wait > 0)
 		return answer(rule, &view, wait);
-	view.used = used_after(view.used, cost); /* W1 */
+	view.used = used_after(view.used, cost); /* WINDOW-1 */
 	*state = (struct window_state){ view.start_us, view.used };
 	return answer(rule, &view, /* retry_us= */ 0);
 }
@@ -150,5 +152,5 @@ bool window_valid(const struct rule *rule, const struct window_state *state)
 	if (period_of(rule, state->start_us).start_us != state->start_us)
 		return state->used == 0 && state->start_us == 0;
 	return state->used <=
-	       (is_budget(rule) ? GALE_UNITS_MAX : rule->is.limit); /* W1 */
+	       (is_budget(rule) ? GALE_UNITS_MAX : rule->is.limit); /* WINDOW-1 */
 }

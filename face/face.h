@@ -11,13 +11,14 @@
  *
  * Invariants
  *
- *   F1  A handle's refs count its opener, until it closes, and everything that points
- *       to it.  At 0 it dies, once.
- *   F2  A dead handle's memory stays for a while (the graveyard), so that a use after
- *       close meets its closed word and is refused, not followed.  The graveyard is
- *       bounded, and emptied with the runtime: this is a courtesy, not a promise.
- *   F3  The runtime dies last, and never on one of its own threads: its opener's
- *       reference is dropped only after they have been joined.
+ *   FACE-1  A handle's refs count its opener, until it closes, and everything that
+ *           points to it.  At 0 it dies, once.
+ *   FACE-2  A dead handle's memory stays for a while (the graveyard), so that a use
+ *           after close meets its closed word and is refused, not followed.  The
+ *           graveyard is bounded, and emptied with the runtime: this is a courtesy, not
+ *           a promise.
+ *   FACE-3  The runtime dies last, and never on one of its own threads: its opener's
+ *           reference is dropped only after they have been joined.
  *
  * Ordering
  *
@@ -48,7 +49,7 @@ struct handle {
 	struct handle *next_dead;
 	size_t bytes;
 	void (*die)(struct handle *self); /* lets go of all but its own memory */
-	_Atomic uint64_t refs;            /* F1 */
+	_Atomic uint64_t refs;            /* FACE-1 */
 	_Atomic bool closed;
 };
 
@@ -98,7 +99,7 @@ struct gale_runtime {
 	struct shard *shards;
 	struct shard_chore sweeper; /* run by the first shard */
 
-	_Atomic uint64_t refs; /* F1 */
+	_Atomic uint64_t refs; /* FACE-1 */
 	_Atomic bool closed;
 	_Atomic uint32_t posters; /* those who are about to touch a shard */
 

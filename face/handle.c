@@ -41,7 +41,7 @@ static struct handle *dig_up(struct gale_runtime *runtime) ON(runtime->lock)
 	return oldest;
 }
 
-/* Takes the newly dead in, and returns the one that must make room, or NULL. F2 */
+/* Takes the newly dead in, and returns the one that must make room, or NULL. FACE-2 */
 static struct handle *bury(struct gale_runtime *runtime, struct handle *handle)
     ON(runtime->lock)
 {

@@ -192,7 +192,7 @@ static void lender_drop(struct lender *lender)
 /* ---- Opening and closing --------------------------------------------------------- */
 
 /* Limiters of one name share their keys in the store, so they must meet in one shard:
- * it numbers the requests for a key.                                            (D2) */
+ * it numbers the requests for a key.                                    (LEASE-2) */
 static struct hash_secret secret_of(const struct gale_runtime *runtime,
                                     const char *name)
 {

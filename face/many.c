@@ -7,7 +7,7 @@
  *
  * Each step is done for all of them before the next one, so that each memory access of one
  * overlaps with those of the others.  All is one read, as what is likely is remembered from
- * one step to the next (I3), and at one instant.  Nothing in it waits: what is not answered
+ * one step to the next (TABLE-3), and at one instant.  Nothing in it waits: what is not answered
  * from one word each is left, and asked for afterwards, at length.
  *
  * Threads   The seat's own.
@@ -28,9 +28,10 @@ struct flock {
 	size_t count;
 	mono now;
 	struct fetched {
+		/* To be its purse; NULL: there is none.  TABLE-3 */
 		const _Atomic uint64_t *home;
 		uint64_t hash;
-		struct purse *likely; /* to be its purse; NULL: there is none.  I3 */
+		struct purse *likely;
 	} fetched[FLOCK];
 };
 

@@ -65,7 +65,7 @@ static ALWAYS_INLINE struct found look_up(struct gale_seat *seat, mono now,
 	return found;
 }
 
-/* It has no cells (X1): has it too little, which all share? */
+/* It has no cells (POCKET-1): has it too little, which all share? */
 static ALWAYS_INLINE bool still_refuses(struct purse *purse, mono now, uint64_t cost,
                                         struct told *ret_told)
 {

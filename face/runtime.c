@@ -387,7 +387,7 @@ void gale_runtime_close(struct gale_runtime *runtime)
 	end_turns(runtime);
 	if (runtime->turn_fd >= 0)
 		close(runtime->turn_fd);
-	runtime_drop(runtime); /* F3 */
+	runtime_drop(runtime); /* FACE-3 */
 }
 
 /* ---- Turns ----------------------------------------------------------------------- */

@@ -13,12 +13,12 @@
  *
  * Invariants
  *
- *   Q1  A pending is in exactly one of: the free list, a shard's hands, the done
- *       mailbox, the ready list, the hands of the one who awaits it.
- *   Q2  The done mailbox has a slot for each pending, so posting to it cannot fail.
- *   Q3  The seat lives until its thread has left and no shard holds an ask of it.
- *   Q4  A number below CELLS_MOST is of one seat at a time, and so are its cells.  All seats
- *       for which there is none have CELLS_MOST, and no cells.
+ *   SEAT-1  A pending is in exactly one of: the free list, a shard's hands, the done
+ *           mailbox, the ready list, the hands of the one who awaits it.
+ *   SEAT-2  The done mailbox has a slot for each pending, so posting to it cannot fail.
+ *   SEAT-3  The seat lives until its thread has left and no shard holds an ask of it.
+ *   SEAT-4  A number below CELLS_MOST is of one seat at a time, and so are its cells.
+ *           All seats for which there is none have CELLS_MOST, and no cells.
  *
  * Threads   Everything but answered runs on the seat's own thread.
  */
@@ -45,9 +45,9 @@ static void answered(struct ask_home *home, struct ask *ask)
 {
 	struct gale_seat *seat = seat_of_home(home);
 
-	gale_assert(mailbox_post(&seat->done, ask)); /* Q2 */
+	gale_assert(mailbox_post(&seat->done, ask)); /* SEAT-2 */
 	wake_raise(&seat->wake);
-	handle_drop(&seat->handle); /* Q3 */
+	handle_drop(&seat->handle); /* SEAT-3 */
 }
 
 void seat_recycle(struct gale_seat *seat, struct pending *pending)
@@ -57,7 +57,7 @@ void seat_recycle(struct gale_seat *seat, struct pending *pending)
 	handle_drop(&pending->limiter->handle);
 	pending->limiter = NULL;
 	pending->next = seat->free;
-	seat->free = pending; /* Q1 */
+	seat->free = pending; /* SEAT-1 */
 }
 
 static void append(struct pending_list *list, struct pending *pending)
@@ -113,7 +113,7 @@ static void seat_free_parts(struct gale_seat *seat)
 	memory_give(runtime->allocator, seat->done_slots, done_bytes(seat));
 }
 
-/* The lowest that no other seat has; CELLS_MOST if all are taken. Q4 */
+/* The lowest that no other seat has; CELLS_MOST if all are taken. SEAT-4 */
 static uint32_t take_number(struct gale_runtime *runtime) ON(runtime->lock)
 {
 	uint64_t free = ~runtime->locked.numbers;
@@ -289,7 +289,7 @@ static struct pending *take_free(struct gale_seat *seat)
 static bool post(struct gale_seat *seat, struct pending *pending)
 {
 	handle_hold(&pending->limiter->handle);
-	handle_hold(&seat->handle); /* Q3 */
+	handle_hold(&seat->handle); /* SEAT-3 */
 	if (runtime_post(seat->handle.runtime, &pending->ask))
 		return true;
 	handle_drop(&seat->handle);

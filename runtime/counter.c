@@ -55,9 +55,9 @@ void counter_learn(struct counter *counter, const struct counter_look *look)
 		return; /* the next one may tell more */
 	counter->rate = measure(counter, look);
 	counter->ticks = look->ticks;
-	counter->ns = look->after_ns; /* K1: what it was a little later */
+	counter->ns = look->after_ns; /* COUNTER-1: what it was a little later */
 	if (counter->rate > 0)
-		counter->good = (COUNTER_GOOD_NS << 32) / counter->rate; /* K2 */
+		counter->good = (COUNTER_GOOD_NS << 32) / counter->rate; /* COUNTER-2 */
 }
 
 #ifdef __x86_64__

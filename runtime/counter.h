@@ -10,11 +10,13 @@
  *
  * Invariants
  *
- *   K1  What is read is never behind CLOCK_BOOTTIME, and at most COUNTER_AHEAD_NS before
- *       it, if that clock keeps its rate to 500 ppm from one look to the next.  What is
- *       lent so never lives longer than it should.                                (L2)
- *   K2  Nothing is read of a counter that has gone back, or further than a millisecond,
- *       since the last look: who slept, or was moved to another machine, looks again.
+ *   COUNTER-1  What is read is never behind CLOCK_BOOTTIME, and at most
+ *              COUNTER_AHEAD_NS before it, if that clock keeps its rate to 500 ppm from
+ *              one look to the next.  What is lent so never lives longer than it
+ *              should. (L2)
+ *   COUNTER-2  Nothing is read of a counter that has gone back, or further than a
+ *              millisecond, since the last look: who slept, or was moved to another
+ *              machine, looks again.
  *
  * Threads   A counter is one thread's.  counter_is_good: any.
  */
@@ -75,7 +77,7 @@ static ALWAYS_INLINE bool counter_runs(const struct counter *counter, uint64_t t
                                        uint64_t *ret_since)
 {
 	*ret_since = ticks - counter->ticks;
-	return *ret_since < counter->good; /* K2 */
+	return *ret_since < counter->good; /* COUNTER-2 */
 }
 
 /* Does the kernel itself keep time by this counter, on all processors alike? */

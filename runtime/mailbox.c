@@ -12,9 +12,10 @@
  *
  * Invariants
  *
- *   M1  head <= tail <= head + count.
- *   M2  Each ticket is given to exactly one sender (the swap on tail).
- *   M3  A message is written only while turn == t, and read only while turn == t + 1.
+ *   MAILBOX-1  head <= tail <= head + count.
+ *   MAILBOX-2  Each ticket is given to exactly one sender (the swap on tail).
+ *   MAILBOX-3  A message is written only while turn == t, and read only while turn == t
+ *              + 1.
  *
  * Threads   shared, and the turns of slots: any.  own: the receiver.  A slot's mail:
  *           whose turn it is.
@@ -78,9 +79,9 @@ bool mailbox_post(struct mailbox *box, void *mail)
 			ticket = load_relaxed(&box->shared.tail);
 		else if (swap_if_acq_rel(&box->shared.tail, &ticket,
 		                         ticket + 1)) /* handed */
-			break;                        /* M2 */
+			break;                        /* MAILBOX-2 */
 	}
-	slot->mail = mail;                      /* M3 */
+	slot->mail = mail;                      /* MAILBOX-3 */
 	store_release(&slot->turn, ticket + 1); /* filled */
 	return true;
 }
@@ -93,7 +94,7 @@ void *mailbox_take(struct mailbox *box)
 
 	if (load_acquire(&slot->turn) != ticket + 1) /* filled */
 		return NULL;
-	mail = slot->mail;                                        /* M3 */
+	mail = slot->mail;                                        /* MAILBOX-3 */
 	store_release(&slot->turn, ticket + box->fixed.mask + 1); /* emptied */
 	box->own.head = ticket + 1;
 	return mail;
@@ -108,5 +109,5 @@ bool mailbox_valid(const struct mailbox *box)
 {
 	uint64_t held = load_relaxed(&box->shared.tail) - box->own.head;
 
-	return held <= box->fixed.mask + 1; /* M1 */
+	return held <= box->fixed.mask + 1; /* MAILBOX-1 */
 }

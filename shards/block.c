@@ -74,7 +74,7 @@ bool block_take(struct block *block, mono now, uint64_t cost,
 	uint64_t next = load_relaxed(&block->next), place, delay;
 
 	do {
-		place = next > earliest ? next : earliest; /* Y4 */
+		place = next > earliest ? next : earliest; /* BLOCK-1 */
 		if (place >= block->count || cost > block->count - place)
 			return false;
 		delay = delay_ns(block, place, now);
@@ -102,7 +102,7 @@ uint64_t block_left(const struct block *block, mono now)
 
 uint64_t block_close(struct block *block, mono now)
 {
-	uint64_t next = swap_relaxed(&block->next, block->count); /* Y5 */
+	uint64_t next = swap_relaxed(&block->next, block->count); /* BLOCK-2 */
 
 	return left_from(block, next, now);
 }

@@ -12,9 +12,9 @@
  *
  * Invariants
  *
- *   Y4  A place is handed out once, and not after it has passed.             (law P)
- *   Y5  What is left when the block is closed is handed out no more: it can be given
- *       back.
+ *   BLOCK-1  A place is handed out once, and not after it has passed. (law P)
+ *   BLOCK-2  What is left when the block is closed is handed out no more: it can be
+ *            given back.
  *
  * Threads   block_take: any, within a grace period.  The rest: the shard's actor.
  *

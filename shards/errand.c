@@ -195,9 +195,10 @@ static void add_errand(struct lessor *lessor, struct link *link, struct errand *
 	return_first(lessor, errand->purse, now);
 	request = batch_add(&lessor->asking, errand->purse);
 	request->verb = LEND;
+	/* LESSOR-3: before the store can have looked at its clock */
 	fill_ask(lessor, errand, &request->ask, now);
 	lessor_fill_seen(lessor, errand->purse, request);
-	errand->sent = now; /* O3: before the store can have looked at its clock */
+	errand->sent = now;
 	errand->due = request->due = mono_after(now, link->own.lender->patience_ns);
 	list_remove(&errand->place);
 	list_append(&link->own.flying, &errand->place);
@@ -245,7 +246,7 @@ void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units
 	request->ask.node = lessor->config.node;
 	request->ask.number = next_number(lessor, ERRAND_NONE);
 	request->tag = lessor_tag(purse);
-	request->units = units; /* O5 */
+	request->units = units; /* LESSOR-5 */
 	if (lessor_has_windows(purse->lender))
 		purse->told -= units < purse->told ? units : purse->told;
 	purse->taken -= units < purse->taken ? units : purse->taken;

@@ -5,8 +5,8 @@
  *
  *     on_answer -> believed? -> the books -> the purse -> those who wait -> again, or rest
  *
- * A store that says too much of a window is not believed (O4); one whose clock has jumped
- * is not for a while (J3), and what it has lent is dropped: the window may be over.
+ * A store that says too much of a window is not believed (LESSOR-4); one whose clock has jumped
+ * is not for a while (JUMP-3), and what it has lent is dropped: the window may be over.
  *
  * Threads   The shard's actor, also where a store calls back.  Any thread reads
  *           down_until_ns.
@@ -85,7 +85,7 @@ static bool is_possible(const struct errand *errand, const struct lease_grant *g
 	return grant->lasts_us <= lender->window_us && grant->tag.us <= INSTANT_MAX_US;
 }
 
-/* O4, after what was said of this one. */
+/* LESSOR-4, after what was said of this one. */
 static bool is_believable(const struct errand *errand, const struct lend_answer *answer,
                           mono now)
 {
@@ -318,7 +318,7 @@ static mono ends_of(const struct errand *errand, const struct lease_grant *grant
 	if (lender->lending == LENDING_PLACES) /* of its burst: for those who wait */
 		return mono_after(now, METER_LIFE_LEAST_NS);
 	return mono_until(errand->sent, (lasting){ grant->lasts_us },
-	                  lender->drift_ppm); /* O3 */
+	                  lender->drift_ppm); /* LESSOR-3 */
 }
 
 /* The window that was over here was not yet over there: what was wanted is for the next. */
@@ -443,7 +443,7 @@ static void on_grant(struct lessor *lessor, struct link *link, struct errand *er
 	    has_jumped(link, errand, &answer->grant, now))
 		fence(lessor, link, now);
 	if (is_fenced(link, now))
-		disbelieve(lessor, errand, COUNT_JUMPED, STORE_DOWN); /* J3 */
+		disbelieve(lessor, errand, COUNT_JUMPED, STORE_DOWN); /* JUMP-3 */
 	else if (!possible || !is_believable(errand, answer, now))
 		disbelieve(lessor, errand, COUNT_WRONG, STORE_WRONG);
 	else
@@ -470,7 +470,7 @@ void lessor_on_answer(struct store_home *home,
 	if (slot == ERRAND_NONE)
 		return; /* of what was given back: nothing depends on it */
 	if (!errand->purse || errand->number != answer->number) {
-		lessor_count(lessor, COUNT_STRAY, 1); /* O2 */
+		lessor_count(lessor, COUNT_STRAY, 1); /* LESSOR-2 */
 		return;
 	}
 	link = link_of(lessor, errand->purse->lender);

@@ -15,7 +15,7 @@
 #define MILLION UINT64_C(1000000)
 
 /* What goes by on the store's clock meanwhile, at most: this one may be
- * slow, and that one fast. J1 */
+ * slow, and that one fast. JUMP-1 */
 static uint64_t most_between(mono from, mono to, uint32_t drift_ppm)
 {
 	uint64_t ns = to.ns > from.ns ? to.ns - from.ns : 0;
@@ -36,7 +36,7 @@ bool jump_note(struct jump *jump, uint64_t shown_us, mono sent, mono now,
 		return true;
 	}
 	if (jump->known && carried < most)
-		most = carried; /* J2 */
+		most = carried; /* JUMP-2 */
 	*jump = (struct jump){ .most_ns = most, .at = now, .known = true };
 	return false;
 }

@@ -13,14 +13,15 @@
  *
  * Invariants
  *
- *   J1  Clocks that run at most drift_ppm fast or slow have not jumped, whatever answers
- *       take, and in whatever order they come.
- *   J2  What is tolerated does not add up: until a jump, all that is shown is at most a
- *       second ahead of one clock that runs on.
- *   J3  After a jump a limiter's shard believes nothing for as long as the window, but for
- *       a second at least and a minute at most.  So whatever a store says, it opens two
- *       windows of a key for each such pause at most, besides those that go by on this
- *       node's clock; of windows below a second, a second's more at first.      (L13)
+ *   JUMP-1  Clocks that run at most drift_ppm fast or slow have not jumped, whatever
+ *           answers take, and in whatever order they come.
+ *   JUMP-2  What is tolerated does not add up: until a jump, all that is shown is at
+ *           most a second ahead of one clock that runs on.
+ *   JUMP-3  After a jump a limiter's shard believes nothing for as long as the window,
+ *           but for a second at least and a minute at most.  So whatever a store says,
+ *           it opens two windows of a key for each such pause at most, besides those
+ *           that go by on this node's clock; of windows below a second, a second's more
+ *           at first. (L13)
  *
  * Threads   The shard's actor.
  */

@@ -23,7 +23,7 @@
 void lessor_finish(struct ask *ask, enum store_result result)
 {
 	if (list_has(&ask->waiting))
-		list_remove(&ask->waiting); /* O6 */
+		list_remove(&ask->waiting); /* LESSOR-6 */
 	if (list_has(&ask->patience))
 		list_remove(&ask->patience);
 	ask->result = result;
@@ -130,7 +130,7 @@ struct errand *lessor_errand(struct lessor *lessor, struct purse *purse)
 	struct errand *errand;
 
 	if (own->errand != ERRAND_NONE)
-		return &lessor->errands[own->errand]; /* O1 */
+		return &lessor->errands[own->errand]; /* LESSOR-1 */
 	place = list_first(&lessor->free_errands);
 	if (!place)
 		return NULL;
@@ -176,7 +176,7 @@ static void wait_for(struct lessor *lessor, struct errand *errand, struct ask *a
 	if (ask->due.ns == 0)
 		ask->due = mono_after(now, ask->lender->patience_ns);
 	list_append(&errand->waiters, &ask->waiting);
-	list_by_due(&link->own.patience, ask); /* O6 */
+	list_by_due(&link->own.patience, ask); /* LESSOR-6 */
 }
 
 static bool is_down(struct lessor *lessor, struct lender *lender, mono now)

@@ -13,23 +13,24 @@
  *
  * Invariants
  *
- *   O1  At most one errand of a key is under way: own.errand names it.          (L3)
- *   O2  Units come in by on_answer and nowhere else: once for each errand's number,
- *       and only what can be believed.  What comes later, twice or from elsewhere is
- *       dropped and counted.                                               (L4, L13)
- *   O3  A window's units die when it may be over at the store: counted from the instant
- *       of sending, with the clock's drift taken off.  A meter's are bounded by how many
- *       are out.                                                           (L2, L14)
- *   O4  Whatever a store says, no more than the rule's capacity is put into a purse for
- *       one window, and a next window does not begin before the last is over; as long as
- *       the key is known here: what is evicted is forgotten, by us.             (L13)
- *       How many windows it can open at all is J3 (jump.h).
- *   O5  Units are given back under the tag they were lent under, after they were taken
- *       out of the purse, and once: a request to give back is never repeated.     (L6)
- *   O6  An ask that waits is in its errand's waiters and in its link's patience, or among
- *       the crowded, who wait for a purse; it is answered once, by the time its patience
- *       ends.                                                                    (L11)
- *   O7  A purse with an errand is not evicted.                                    (L8)
+ *   LESSOR-1  At most one errand of a key is under way: own.errand names it. (L3)
+ *   LESSOR-2  Units come in by on_answer and nowhere else: once for each errand's
+ *             number, and only what can be believed.  What comes later, twice or from
+ *             elsewhere is dropped and counted. (L4, L13)
+ *   LESSOR-3  A window's units die when it may be over at the store: counted from the
+ *             instant of sending, with the clock's drift taken off.  A meter's are
+ *             bounded by how many are out. (L2, L14)
+ *   LESSOR-4  Whatever a store says, no more than the rule's capacity is put into a
+ *             purse for one window, and a next window does not begin before the last is
+ *             over; as long as the key is known here: what is evicted is forgotten, by
+ *             us. (L13) How many windows it can open at all is JUMP-3 (jump.h).
+ *   LESSOR-5  Units are given back under the tag they were lent under, after they were
+ *             taken out of the purse, and once: a request to give back is never
+ *             repeated. (L6)
+ *   LESSOR-6  An ask that waits is in its errand's waiters and in its link's patience,
+ *             or among the crowded, who wait for a purse; it is answered once, by the
+ *             time its patience ends. (L11)
+ *   LESSOR-7  A purse with an errand is not evicted. (L8)
  *
  * Threads   The shard's actor.  Others read counters, link->shared, and what readers find
  *           from the table of purses on.
@@ -217,7 +218,7 @@ static inline void link_recovers(struct link *link)
 }
 
 /* The store's ledger has no row for each of so many nodes, and takes nothing back from one
- * without (D5 of engine/lease.h): what they have they keep, and nobody hopes for it. */
+ * without (LEASE-5 of engine/lease.h): what they have they keep, and nobody hopes for it. */
 static inline bool is_crowd(uint64_t holders)
 {
 	return holders >= LEASE_ROWS;

@@ -131,7 +131,7 @@ static ALWAYS_INLINE enum local local_try_cell(struct cell *cell, mono now,
 		return LOCAL_UNKNOWN; /* something of its own may be in it */
 	word = load_relaxed(&cell->credit);
 	if (!LIKELY(credit_units(word) >= cost) || /* each: an allow jumps nowhere */
-	    !LIKELY(credit_lives(word, now)))      /* U1 */
+	    !LIKELY(credit_lives(word, now)))      /* CREDIT-1 */
 		return LOCAL_ELSEWHERE;
 	*ret_told = (struct told){ word - cost, credit_dies(word).ns - now.ns };
 	return LIKELY(cell_spend(cell, word - cost, cost)) ? LOCAL_TAKEN
@@ -153,7 +153,7 @@ static ALWAYS_INLINE enum local local_try_shared(struct purse *purse, mono now,
 	uint64_t word = load_relaxed(&purse->credit);
 
 	if (!LIKELY(credit_units(word) >= cost) ||
-	    !LIKELY(credit_lives(word, now))) /* U1 */
+	    !LIKELY(credit_lives(word, now))) /* CREDIT-1 */
 		return LOCAL_ELSEWHERE;
 	*ret_told = (struct told){ word - cost, credit_dies(word).ns - now.ns };
 	return LIKELY(swap_if_relaxed(&purse->credit, &word, word - cost))

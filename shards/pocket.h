@@ -16,10 +16,11 @@
  *
  * Invariant
  *
- *   X1  All that is in a pocket was found when no more had been forgotten than it knows of,
- *       and said of its purse that it is at hand (purse_be_at_hand).  As long as that is
- *       all, each purse in it is in the table, or was when the present read began; and one
- *       that is there without a cell has none, as far as this seat has seen.
+ *   POCKET-1  All that is in a pocket was found when no more had been forgotten than it
+ *             knows of, and said of its purse that it is at hand (purse_be_at_hand).
+ *             As long as that is all, each purse in it is in the table, or was when the
+ *             present read began; and one that is there without a cell has none, as far
+ *             as this seat has seen.
  *
  * Threads   Its seat's, within a grace period.
  */
@@ -72,7 +73,7 @@ static ALWAYS_INLINE uint64_t pocket_index(const struct purse_name *name)
 	return sum * UINT64_C(0x9E3779B97F4A7C15) >> (64 - POCKET_BITS);
 }
 
-/* X1.  Readers had to forget something so many times, when this read began to look. */
+/* POCKET-1.  Readers had to forget something so many times, when this read began to look. */
 static ALWAYS_INLINE bool pocket_is_good(const struct pocket *pocket,
                                          uint64_t forgotten)
 {
@@ -110,7 +111,7 @@ static ALWAYS_INLINE bool pocket_draws(struct pocket *pocket)
 void pocket_empty(struct pocket *pocket, uint64_t known);
 
 /* What was found after so much had been forgotten; not without a cell if there are cells, or
- * there will be.                                                                  X1 */
+ * there will be.                                                         POCKET-1 */
 void pocket_put(struct pocket *pocket, uint64_t forgotten,
                 const struct purse_name *name, struct purse *purse, struct cell *cell);
 

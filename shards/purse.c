@@ -47,9 +47,10 @@ static bool cut(struct purse *purse, uint32_t seats, mono now, uint64_t cost,
 	uint64_t word = load_relaxed(&purse->credit);
 
 	while (credit_covers(word, now, cost)) {
+		/* PURSE-1 */
 		uint64_t slice = slice_of(word, seats, cost);
 
-		if (swap_if_relaxed(&purse->credit, &word, word - slice)) { /* Y1 */
+		if (swap_if_relaxed(&purse->credit, &word, word - slice)) {
 			*ret_word = word;
 			*ret_slice = word - credit_units(word) + slice;
 			return true;
@@ -87,7 +88,7 @@ static uint64_t sum_of(uint64_t word, uint64_t slice, mono now)
 }
 
 /* What lives is of the same window as what comes: of two early bounds on its end, the
- * later.  What is dead may be of the window before, and must not come to life.   (U1) */
+ * later.  What is dead may be of the window before, and must not come to life.  (CREDIT-1) */
 static uint64_t put_to(uint64_t word, uint64_t put, mono now)
 {
 	uint64_t later = word > put ? word : put;
@@ -122,9 +123,10 @@ static void open_cell(struct cell *cell, uint32_t state)
 	uint64_t mine = settled(cell);
 
 	store_relaxed(&cell->mine_if_found, 0);
+	/* PURSE-1 */
 	store_relaxed(&cell->mine_if_not, 0);
 	do
-		store_relaxed(&cell->credit, state == CELL_VOID ? 0 : mine); /* Y1 */
+		store_relaxed(&cell->credit, state == CELL_VOID ? 0 : mine);
 	while (!swap_if_acq_rel(&cell->state, &state, CELL_OPEN)); /* opened, settled */
 }
 
@@ -212,7 +214,7 @@ bool purse_pin(struct purse *purse)
 	while (!(pins & PURSE_DEAD))
 		if (swap_if_relaxed(&purse->pins, &pins, pins + 1))
 			return true;
-	return false; /* Y3 */
+	return false; /* PURSE-3 */
 }
 
 /* Who kills it swaps the same word, so that it is known then. */
@@ -223,7 +225,7 @@ bool purse_be_at_hand(struct purse *purse)
 	while (!(pins & (PURSE_DEAD | PURSE_AT_HAND)))
 		if (swap_if_relaxed(&purse->pins, &pins, pins | PURSE_AT_HAND))
 			return true;
-	return !(pins & PURSE_DEAD); /* Y3 */
+	return !(pins & PURSE_DEAD); /* PURSE-3 */
 }
 
 void purse_unpin(struct purse *purse)
@@ -238,7 +240,7 @@ bool purse_kill(struct purse *purse)
 	while ((pins & ~PURSE_AT_HAND) == 0)
 		if (swap_if_acquire(&purse->pins, &pins,
 		                    pins | PURSE_DEAD)) /* unpinned */
-			return true;                    /* Y3 */
+			return true;                    /* PURSE-3 */
 	return false;
 }
 
@@ -320,7 +322,7 @@ void purse_gather(struct purse *purse, struct grace *grace, mono now)
 	if (purse_want(purse, now))
 		grace_pass(grace); /* entered */
 	for (uint32_t i = 0; cells && i < cells->count; i++) {
-		uint64_t word = take_out(&cells->at[i]); /* Y1 */
+		uint64_t word = take_out(&cells->at[i]); /* PURSE-1 */
 
 		if (lives_of(word, now) > 0)
 			share(purse, word, now);
@@ -330,7 +332,7 @@ void purse_gather(struct purse *purse, struct grace *grace, mono now)
 uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now)
 {
 	purse_gather(purse, grace, now);
-	return lives_of(swap_relaxed(&purse->credit, 0), now); /* Y1 */
+	return lives_of(swap_relaxed(&purse->credit, 0), now); /* PURSE-1 */
 }
 
 /* What was cut before is on its way to a cell; so the cells come last. */
@@ -338,7 +340,7 @@ void purse_void(struct purse *purse)
 {
 	struct cells *cells = cells_of(purse);
 
-	store_relaxed(&purse->credit, 0); /* Y1 */
+	store_relaxed(&purse->credit, 0); /* PURSE-1 */
 	for (uint32_t i = 0; cells && i < cells->count; i++)
 		store_release(&cells->at[i].state, CELL_VOID); /* settled */
 }

@@ -36,13 +36,15 @@
  *
  * Invariants
  *
- *   Y1  Units are in one place at a time: they leave the word they were in before they
- *       enter another.  Credit and cells together hold at most what was put in.  (L1)
- *       Whose the units of a cell are that was wanted follows from what the actor found.
- *   Y2  What readers compare (lender, hash, key) does not change from the day the purse
- *       is placed in the table until no reader can hold it any more.
- *   Y3  A purse that is dead (pins) is never pinned again, and nobody has it at hand who had
- *       not before.  What a slow thread still puts into it is lost, not spent.
+ *   PURSE-1  Units are in one place at a time: they leave the word they were in before
+ *            they enter another.  Credit and cells together hold at most what was put
+ *            in.  (L1) Whose the units of a cell are that was wanted follows from what
+ *            the actor found.
+ *   PURSE-2  What readers compare (lender, hash, key) does not change from the day the
+ *            purse is placed in the table until no reader can hold it any more.
+ *   PURSE-3  A purse that is dead (pins) is never pinned again, and nobody has it at
+ *            hand who had not before.  What a slow thread still puts into it is lost,
+ *            not spent.
  *
  * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin,
  *           purse_be_at_hand, purse_cells, purse_is_split, purse_note_contention: any, within
@@ -186,7 +188,7 @@ static inline bool credit_take(_Atomic uint64_t *credit, mono now, uint64_t cost
 	uint64_t word = load_relaxed(credit);
 
 	while (credit_covers(word, now, cost))
-		if (swap_if_relaxed(credit, &word, word - cost)) { /* U1 */
+		if (swap_if_relaxed(credit, &word, word - cost)) { /* CREDIT-1 */
 			*ret_word = word - cost;
 			return true;
 		}
@@ -197,7 +199,7 @@ static inline bool credit_take(_Atomic uint64_t *credit, mono now, uint64_t cost
  * word becomes.  False: the actor wants it. */
 static ALWAYS_INLINE bool cell_spend(struct cell *cell, uint64_t left, uint64_t cost)
 {
-	store_relaxed(&cell->credit, left); /* U1 */
+	store_relaxed(&cell->credit, left); /* CREDIT-1 */
 	fence_compiler();                   /* entered */
 	if (LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
 		return true;
@@ -308,9 +310,9 @@ static inline void purse_use(struct purse *purse)
 		store_relaxed(&purse->used, true);
 }
 
-/* Keeps it from being evicted; false if it is dead already. Y3 */
+/* Keeps it from being evicted; false if it is dead already. PURSE-3 */
 bool purse_pin(struct purse *purse);
-/* Says that a seat may have it at hand; false if it is dead already. Y3 */
+/* Says that a seat may have it at hand; false if it is dead already. PURSE-3 */
 bool purse_be_at_hand(struct purse *purse);
 void purse_unpin(struct purse *purse);
 

@@ -110,7 +110,7 @@ static void free_number(void *self, struct retired *retired)
 	free_parts(set, purse);
 	purse->lender = NULL;
 	own->next = set->own.free;
-	set->own.free = number; /* I4 */
+	set->own.free = number; /* EVICT-1 */
 }
 
 /* At the end: its lender may be gone by now, and needs not be told. */
@@ -170,11 +170,11 @@ static void put_away(struct purses *set, struct purse *purse)
 {
 	struct purse_own *own = purses_own(set, purse);
 
-	set->own.evictor->evict(set->own.evictor, purse); /* I6 */
+	set->own.evictor->evict(set->own.evictor, purse); /* EVICT-3 */
 	remember(set, purse);
 	table_remove(&set->table, &set->own.hashes, purse);
 	own->next = purse->number;
-	limbo_add(&set->own.gone, &own->retired); /* I4 */
+	limbo_add(&set->own.gone, &own->retired); /* EVICT-1 */
 }
 
 bool purses_evict(struct purses *set, struct purse *purse)
@@ -183,7 +183,7 @@ bool purses_evict(struct purses *set, struct purse *purse)
 		return false;
 	put_away(set, purse);
 	if (purse_is_at_hand(purse))
-		grace_forget(set->own.grace); /* X1 */
+		grace_forget(set->own.grace); /* POCKET-1 */
 	return true;
 }
 
@@ -234,7 +234,7 @@ static void evict_some(struct purses *set)
 		any_at_hand |= purse_is_at_hand(dead[i]);
 	}
 	if (any_at_hand)
-		grace_forget(set->own.grace); /* X1 */
+		grace_forget(set->own.grace); /* POCKET-1 */
 }
 
 bool purses_turn(struct purses *set)
@@ -251,7 +251,7 @@ static bool make_number(struct purses *set)
 	struct chunk *chunk;
 
 	if (set->own.made >= set->own.max)
-		return false; /* I5 */
+		return false; /* EVICT-2 */
 	if (set->own.made % CHUNK_PURSES == 0) {
 		chunk = memory_take_lines(set->own.allocator, sizeof(*chunk));
 		if (!chunk)
@@ -359,11 +359,11 @@ struct purse *purses_add(struct purses *set, const struct purse_name *name)
 	purse->lender = name->lender;
 	purse->hash = (uint32_t)name->hash;
 	recall(set, purse);
-	table_add(&set->table, name->hash, purse); /* Y2, I4 */
+	table_add(&set->table, name->hash, purse); /* PURSE-2, EVICT-1 */
 	return purse;
 }
 
-/* I5 */
+/* EVICT-2 */
 static bool may_split(const struct purses *set, size_t bytes)
 {
 	uint64_t most = (uint64_t)set->own.max * sizeof(struct purse) / bytes;
@@ -385,7 +385,8 @@ bool purses_give_cells(struct purses *set, struct purse *purse, uint32_t count)
 	cells->part.bytes = bytes;
 	cells->count = count;
 	purse_give(purse, cells);
-	grace_forget(set->own.grace); /* X1: it may have been at hand without a cell */
+	/* It may have been at hand without a cell. POCKET-1 */
+	grace_forget(set->own.grace);
 	purse_split(purse);
 	set->own.split++;
 	return true;
@@ -432,6 +433,6 @@ bool purses_valid(struct purses *set)
 		found += purse->lender && !purse_is_dead(purse);
 	}
 	return found == set->table.count &&
-	       set->own.made <= set->own.max && /* I4, I5 */
+	       set->own.made <= set->own.max && /* EVICT-1, EVICT-2 */
 	       table_valid(&set->table, &set->own.hashes);
 }

@@ -12,10 +12,10 @@
  *
  * Invariants
  *
- *   I4  A number is free, in the table or in limbo, and in one of them only.
- *   I5  At most max purses exist, and their cells take no more memory than so many purses
- *       do, or than those of a few; so memory is bounded.                         (L8)
- *   I6  Before a purse leaves the table, the evictor has taken its credit out.
+ *   EVICT-1  A number is free, in the table or in limbo, and in one of them only.
+ *   EVICT-2  At most max purses exist, and their cells take no more memory than so many
+ *            purses do, or than those of a few; so memory is bounded. (L8)
+ *   EVICT-3  Before a purse leaves the table, the evictor has taken its credit out.
  *
  * Threads   purses_find and what takes a root: any, within a grace period.  The
  *           rest: the shard's actor.
@@ -157,7 +157,7 @@ static ALWAYS_INLINE struct purse *root_find_near(const table_root *root,
 	return LIKELY(slot_is_of(slot, name->hash)) &&
 	               LIKELY(purse_is(slot_item(slot), name))
 	           ? slot_item(slot)
-	           : NULL; /* I3 */
+	           : NULL; /* TABLE-3 */
 }
 
 static ALWAYS_INLINE struct purse *root_find(const table_root *root,
@@ -167,12 +167,12 @@ static ALWAYS_INLINE struct purse *root_find(const table_root *root,
 	struct seek seek;
 
 	if (LIKELY(purse != NULL))
-		return purse; /* I3 */
+		return purse; /* TABLE-3 */
 	seek = root_seek(root, name->hash);
 	do
 		purse = table_next(&seek);
 	while (purse && !purse_is(purse, name));
-	return purse; /* I3 */
+	return purse; /* TABLE-3 */
 }
 
 static inline struct purse *purses_find(struct purses *set,
@@ -188,9 +188,9 @@ static ALWAYS_INLINE struct purse *root_likely(const table_root *root, uint64_t 
 	struct seek seek;
 
 	if (LIKELY(slot_is_of(slot, hash)))
-		return slot_item(slot); /* I3 */
+		return slot_item(slot); /* TABLE-3 */
 	seek = root_seek(root, hash);
-	return table_next(&seek); /* I3 */
+	return table_next(&seek); /* TABLE-3 */
 }
 
 /* Brings a purse nearer, for one who will take from it soon; of NULL, nothing. */

@@ -103,7 +103,7 @@ bool table_make_room(struct table *table, struct gale_allocator *allocator,
 	uint64_t count = old->mask + 1;
 
 	*ret_old = NULL;
-	if (table->count < count / 2) /* I2 */
+	if (table->count < count / 2) /* TABLE-2 */
 		return true;
 	larger = slots_new(allocator, 2 * count);
 	if (!larger)
@@ -177,7 +177,7 @@ bool table_valid(struct table *table, const struct hashes *hashes)
 		for (uint64_t at = home_of(slots, hashes, slot_item(slot)); at != i;
 		     at = (at + 1) & slots->mask)
 			if (load_relaxed(&slots->at[at]) == 0)
-				return false; /* I1 */
+				return false; /* TABLE-1 */
 	}
 	return count == table->count && count <= slots->mask;
 }

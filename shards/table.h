@@ -24,9 +24,11 @@
  *
  * Invariants
  *
- *   I1  For the writer, probing from an item's home to its slot meets no empty slot.
- *   I2  At most half of the slots are in use, so every probe ends, and few are long.
- *   I3  A reader that finds a purse may read it until its grace period ends.
+ *   TABLE-1  For the writer, probing from an item's home to its slot meets no empty
+ *            slot.
+ *   TABLE-2  At most half of the slots are in use, so every probe ends, and few are
+ *            long.
+ *   TABLE-3  A reader that finds a purse may read it until its grace period ends.
  *
  * Threads   table_seek, table_next and what takes a root or a home: any, within a grace
  *           period.  The rest: the writer, one at a time.
@@ -146,7 +148,7 @@ static ALWAYS_INLINE void *table_next(struct seek *seek)
 		uint64_t slot = load_acquire(&seek->slots[seek->next]); /* placed */
 
 		if (slot == 0)
-			return NULL; /* I1, I2 */
+			return NULL; /* TABLE-1, TABLE-2 */
 		seek->next = (seek->next + 1) & seek->mask;
 		if (slot_is_of(slot, seek->hash))
 			return slot_item(slot);

@@ -37,7 +37,7 @@ static void answer_impatient(struct lessor *lessor, struct link *link, mono now)
 
 		if (!mono_reached(now, ask->due))
 			return;
-		lessor_fail(lessor, ask, COUNT_IMPATIENT, STORE_LATE); /* O6 */
+		lessor_fail(lessor, ask, COUNT_IMPATIENT, STORE_LATE); /* LESSOR-6 */
 	}
 }
 

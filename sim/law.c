@@ -95,7 +95,7 @@ static uint64_t window_bound(const struct world *world, struct key_law *law)
 	return plan->rule.limit + carried_into(world, law);
 }
 
-static void check_window(struct world *world, const struct call *call) /* P1 */
+static void check_window(struct world *world, const struct call *call) /* SIM-1 */
 {
 	size_t window = window_of(world, world->agenda.now_us);
 	struct key_law *law = &world->laws[call->key];
@@ -127,7 +127,7 @@ static void note_least(struct world *world, struct key_law *law)
 		law->least = now;
 }
 
-static void check_meter(struct world *world, const struct call *call) /* P2 */
+static void check_meter(struct world *world, const struct call *call) /* SIM-2 */
 {
 	struct key_law *law = &world->laws[call->key];
 	wide burst = (wide)world->plan.rule.burst * world->plan.rule.period_us;
@@ -149,7 +149,7 @@ static bool is_booked(struct gale_slot slot)
 	return slot.us > 0 || slot.part > 0;
 }
 
-/* A call with a place of the store's queue leaves then or later. P3 */
+/* A call with a place of the store's queue leaves then or later. SIM-3 */
 static void check_place(struct world *world, const struct call *call)
 {
 	uint64_t leaves_ns = elapsed_us(world) * 1000 + call->answer.delay_ns;
@@ -193,7 +193,7 @@ static uint64_t leave_slack_ns(const struct world *world)
 	return 2 + world->net.late_most_us * 1000 + 2 * drift_ns;
 }
 
-/* The n-th after any other leaves (n - burst - 1) T later. P3 */
+/* The n-th after any other leaves (n - burst - 1) T later. SIM-3 */
 static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
 {
 	const struct gale_rule *rule = &world->plan.rule;
@@ -227,7 +227,7 @@ static uint64_t more_than(uint64_t units, uint64_t before)
 	return units > before ? units - before : 0;
 }
 
-static void take_from_pot(struct world *world, const struct call *call) /* P6 */
+static void take_from_pot(struct world *world, const struct call *call) /* SIM-6 */
 {
 	struct pot *pot = &world->nodes[call->node].pots[call->key];
 	uint64_t now = world->agenda.now_us;

@@ -7,7 +7,8 @@
  * of its admission.  What breaks it is the world's fault, and how many units that is too
  * much is kept.
  *
- * Invariants   P1, P2, P3 and P6 of world.h.  P4 and P5 are the answers', in world.c.
+ * Invariants   SIM-1, SIM-2, SIM-3 and SIM-6 of world.h.  SIM-4 and SIM-5 are the
+ *              answers', in world.c.
  *
  * Threads   The simulator's.
  */

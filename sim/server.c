@@ -24,7 +24,7 @@ static void keep(const struct rule *rule, const struct value *value,
 	ret_after->expires_us = rule_expires(rule, value->words);
 }
 
-/* Was that number of the node here before?  Then nothing changes. D2 */
+/* Was that number of the node here before?  Then nothing changes. LEASE-2 */
 static bool is_again(const struct ledger *before, const struct ledger *after)
 {
 	return memcmp(before, after, sizeof(*before)) == 0;
@@ -114,6 +114,6 @@ struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
 
 	if (memcmp(before, ret_after, sizeof(*before)) != 0 &&
 	    ret_after->expires_us <= now_us)
-		ret_after->count = 0; /* R4 */
+		ret_after->count = 0; /* RULE-4 */
 	return told;
 }

@@ -198,7 +198,7 @@ static uint64_t patience_of(const struct world *world)
 	return patience ? patience : GALE_MILLIS(100);
 }
 
-static void check_patience(struct world *world, const struct call *call) /* P4 */
+static void check_patience(struct world *world, const struct call *call) /* SIM-4 */
 {
 	uint64_t patience = patience_of(world);
 	uint64_t now = world->agenda.now_us;
@@ -222,7 +222,7 @@ static void settle(struct world *world, struct call *call, struct gale_answer an
 	      answer.verdict == GALE_ALLOW ? "allow" : "deny",
 	      gale_why_text(answer.why), answer.delay_ns);
 	if (answer.verdict == GALE_ALLOW) {
-		check_allow(world, call); /* P5 */
+		check_allow(world, call); /* SIM-5 */
 		law_admit(world, call);
 		return;
 	}
@@ -427,7 +427,7 @@ uint64_t world_metric(struct world *world, uint32_t node, const char *name)
 	abort();
 }
 
-static void check_metrics(struct node *node) /* P5 */
+static void check_metrics(struct node *node) /* SIM-5 */
 {
 	struct world *world = node->world;
 	uint64_t lent = world_metric(world, node->number, "units_lent");

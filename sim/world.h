@@ -10,20 +10,21 @@
  *
  * Invariants, checked at each admission; the first that does not hold is the fault
  *
- *   P1  Windows: the sum of what is admitted of a key in a window of the store is at
- *       most the limit; with carry_over, what gale.h says.                        (L1)
- *   P2  Meters: in any time t at most burst + t/T, and what was lent and neither spent
- *       nor given back when it began.
- *   P3  Pacers: no more leave in any time t than burst + t/T + 1, when t is made longer
- *       by the time that an answer was on its way; and none leaves before its place.
- *   P4  An ask that is pending is answered by the time its patience ends, unless its
- *       node crashes, or pauses.                                                 (L11)
- *   P5  What an answer says can be true, and what the counters say agrees with it.
- *   P6  A node admits from credit no more than it was lent, and as long as that lives:
- *       a window's units until it is over at the store; a meter's for as long as it takes
- *       to fill with one more, and 1 ms, by the node's clock, from when they came; those
- *       of a pacer's burst for 1 ms.  What was dead when more came is gone.  (Not with
- *       carry_over, and not a pacer's places.)
+ *   SIM-1  Windows: the sum of what is admitted of a key in a window of the store is at
+ *          most the limit; with carry_over, what gale.h says. (L1)
+ *   SIM-2  Meters: in any time t at most burst + t/T, and what was lent and neither
+ *          spent nor given back when it began.
+ *   SIM-3  Pacers: no more leave in any time t than burst + t/T + 1, when t is made
+ *          longer by the time that an answer was on its way; and none leaves before its
+ *          place.
+ *   SIM-4  An ask that is pending is answered by the time its patience ends, unless its
+ *          node crashes, or pauses. (L11)
+ *   SIM-5  What an answer says can be true, and what the counters say agrees with it.
+ *   SIM-6  A node admits from credit no more than it was lent, and as long as that
+ *          lives: a window's units until it is over at the store; a meter's for as long
+ *          as it takes to fill with one more, and 1 ms, by the node's clock, from when
+ *          they came; those of a pacer's burst for 1 ms.  What was dead when more came
+ *          is gone.  (Not with carry_over, and not a pacer's places.)
  *
  * A call that a server decides is admitted when its step is made there, though nobody may
  * hear of it; all others when their node answers.
@@ -51,7 +52,7 @@ __extension__ typedef __int128 wide;
 /* What a world does not survive. */
 enum world_end {
 	ENDS_AT_FAULT, /* the first */
-	ENDS_AT_OVER,  /* more is admitted than may be (P1, P2, P3) */
+	ENDS_AT_OVER,  /* more is admitted than may be (SIM-1, SIM-2, SIM-3) */
 	ENDS_NOT,      /* it goes on, to see how bad it gets */
 };
 
@@ -158,7 +159,8 @@ struct world {
 	uint64_t partitions;
 	uint64_t fail_overs;
 	uint64_t unanswered; /* by nodes that crashed */
-	uint64_t over_most;  /* units beyond what may be admitted (P1, P2, P3) */
+	/* Units beyond what may be admitted (SIM-1, SIM-2, SIM-3) */
+	uint64_t over_most;
 	bool verbose;
 	bool ended;      /* nothing happens any more */
 	char fault[200]; /* the first; "" if there is none */

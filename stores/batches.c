@@ -125,7 +125,7 @@ static void on_replied(struct batches *batches, struct line *line, struct batch 
 		break;
 	case WIRE_AGAIN:
 		batch->lane->greeted = 0;
-		send_again(batches, batch); /* B2 */
+		send_again(batches, batch); /* WIRE-2 */
 		break;
 	case WIRE_NOT_NOW:
 		go_later(batches, batch);
@@ -157,7 +157,7 @@ static void on_over(struct line_home *self, struct line *line, struct batch *bat
 		on_replied(batches, line, batch, reply);
 	else
 		end_batch(batches, batch,
-		          batch->count > 0 ? STORE_LATE : STORE_DOWN); /* C2 */
+		          batch->count > 0 ? STORE_LATE : STORE_DOWN); /* CLIENT-2 */
 }
 
 static void on_lost(struct line_home *self, struct line *line, bool was_ready)
@@ -197,7 +197,7 @@ static uint64_t not_before(const struct batches *batches, const struct line *lin
 	if (trip->reminds)
 		return 0; /* nothing is granted by that */
 	return quarantine_until(&trip->rule, since_of(line, trip->lane),
-	                        most ? most : QUARANTINE_DEFAULT_US); /* C3 */
+	                        most ? most : QUARANTINE_DEFAULT_US); /* CLIENT-3 */
 }
 
 /* What it would be lent, nobody could spend. */

@@ -16,16 +16,17 @@
  *
  * Invariants
  *
- *   C1  Every call is done exactly once: told, or STORE_LATE when it is due, or STORE_DOWN
- *       when there is no connection.                                              (V8)
- *   C2  A trip whose batch may have been run is never sent again: its outcome is not
- *       known, and counts as spent.  One that was surely not run goes again, but not
- *       for ever.                                                                (L13)
- *   C3  Nothing is granted of what a server may have granted before it forgot: jobs say
- *       not before when.  Who asks and was told more in an earlier life of the server
- *       reminds it first, also before that instant.                              (L12)
- *   C4  A bucket's generation is for one connection, and is asked for again there when
- *       the node has refused it, had lost any bucket, or has told nothing for a second.
+ *   CLIENT-1  Every call is done exactly once: told, or STORE_LATE when it is due, or
+ *             STORE_DOWN when there is no connection. (STORE-8)
+ *   CLIENT-2  A trip whose batch may have been run is never sent again: its outcome is
+ *             not known, and counts as spent.  One that was surely not run goes again,
+ *             but not for ever. (L13)
+ *   CLIENT-3  Nothing is granted of what a server may have granted before it forgot:
+ *             jobs say not before when.  Who asks and was told more in an earlier life
+ *             of the server reminds it first, also before that instant. (L12)
+ *   CLIENT-4  A bucket's generation is for one connection, and is asked for again there
+ *             when the node has refused it, had lost any bucket, or has told nothing
+ *             for a second.
  *
  * Threads   All of it: the shard's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.

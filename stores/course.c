@@ -128,7 +128,7 @@ static void on_look(struct lanes *lanes, struct trip *trip,
 
 /* ---- Reminders ------------------------------------------------------------------- */
 
-/* What this node was told in an earlier life, the server may not know. C3 */
+/* What this node was told in an earlier life, the server may not know. CLIENT-3 */
 void course_start(struct trip *trip)
 {
 	trip->sent_in = trip->lane->life;

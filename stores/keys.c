@@ -166,7 +166,7 @@ static void slot_remove(struct keys *keys, uint64_t hole)
 		keys->slots[hole] = keys->slots[at];
 		hole = at;
 	}
-	keys->slots[hole] = (struct table_slot){ 0 }; /* K3 */
+	keys->slots[hole] = (struct table_slot){ 0 }; /* KEYS-3 */
 }
 
 static size_t table_bytes(uint64_t capacity)
@@ -235,7 +235,7 @@ struct entry *keys_add(struct keys *keys, struct gale_allocator *allocator,
 		return NULL;
 	slot_put(keys, entry);
 	sift_up(keys, keys->count, (struct heap_place){ expires_us, entry });
-	keys->count++; /* K1 */
+	keys->count++; /* KEYS-1 */
 	return entry;
 }
 
@@ -253,7 +253,7 @@ struct entry *keys_grow(struct keys *keys, struct gale_allocator *allocator,
 	larger->place = entry->place;
 	memcpy(larger->words, entry->words, entry->room * sizeof(uint64_t));
 	keys->heap[entry->place].entry = larger;
-	keys->slots[slot_of(keys, entry)].entry = larger; /* K1 */
+	keys->slots[slot_of(keys, entry)].entry = larger; /* KEYS-1 */
 	entry_free(allocator, entry);
 	return larger;
 }
@@ -262,7 +262,7 @@ void keys_drop(struct keys *keys, struct gale_allocator *allocator, struct entry
 {
 	slot_remove(keys, slot_of(keys, entry));
 	heap_remove(keys, entry->place);
-	keys->count--; /* K1 */
+	keys->count--; /* KEYS-1 */
 	entry_free(allocator, entry);
 }
 
@@ -277,7 +277,7 @@ uint64_t keys_expire(struct keys *keys, struct gale_allocator *allocator,
 		if (entry->expires_us <= now_us) {
 			keys_drop(keys, allocator, entry);
 			dropped++;
-		} else { /* it was moved on since; K2 */
+		} else { /* it was moved on since; KEYS-2 */
 			sift_down(keys, 0,
 			          (struct heap_place){ entry->expires_us, entry },
 			          keys->count);
@@ -310,7 +310,7 @@ static bool place_valid(const struct keys *keys, uint64_t i)
 		return false;
 	if (i > 0 && keys->heap[(i - 1) / 2].due_us > place->due_us)
 		return false;
-	return keys_find(keys, &name) == place->entry; /* K1, K3 */
+	return keys_find(keys, &name) == place->entry; /* KEYS-1, KEYS-3 */
 }
 
 bool keys_valid(const struct keys *keys)
@@ -322,5 +322,5 @@ bool keys_valid(const struct keys *keys)
 			return false;
 	for (uint64_t at = 0; keys->capacity > 0 && at <= mask_of(keys); at++)
 		filled += keys->slots[at].entry != NULL;
-	return filled == keys->count; /* K1 */
+	return filled == keys->count; /* KEYS-1 */
 }

@@ -9,10 +9,11 @@
  *
  * Invariants
  *
- *   K1  Table and heap hold the same entries, each once.
- *   K2  A heap place is not later than its entry's expiry, unless the expiry was moved
- *       back by a cancel; then the entry is dropped late, which changes no decision.
- *   K3  Probing from an entry's home slot to its slot meets no empty slot.
+ *   KEYS-1  Table and heap hold the same entries, each once.
+ *   KEYS-2  A heap place is not later than its entry's expiry, unless the expiry was
+ *           moved back by a cancel; then the entry is dropped late, which changes no
+ *           decision.
+ *   KEYS-3  Probing from an entry's home slot to its slot meets no empty slot.
  *
  * Threads   None of its own: the stripe's lock is held around every call.
  * Limits    Memory grows by doubling and does not shrink; a stripe that was once full

@@ -302,5 +302,5 @@ void lanes_close(struct lanes *lanes, enum store_result result)
 		if (lanes->gates[i].line)
 			close_gate(lanes, &lanes->gates[i]);
 	for (uint32_t i = 0; i < lanes->count; i++)
-		tell_lane(lanes, &lanes->all[i], result); /* C1 */
+		tell_lane(lanes, &lanes->all[i], result); /* CLIENT-1 */
 }

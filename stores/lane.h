@@ -30,7 +30,7 @@ struct lane {
 	 * MAP_NOWHERE: none. */
 	uint32_t asked;
 
-	/* What is known of the bucket at the end of a connection. C4 */
+	/* What is known of the bucket at the end of a connection. CLIENT-4 */
 	uint64_t greeted; /* its epoch; 0: nothing is known */
 	uint64_t doubts;  /* of its gate, when it was asked for */
 	uint64_t since_us;
@@ -47,8 +47,9 @@ struct lane {
 struct gate {
 	struct line *line; /* NULL: nobody wanted to go there yet */
 	struct list lanes;
-	mono told;       /* when it last told of anything */
-	uint64_t doubts; /* how often what it said of generations became doubtful. C4 */
+	mono told; /* when it last told of anything */
+	/* How often what it said of generations became doubtful. CLIENT-4 */
+	uint64_t doubts;
 };
 
 /* All of a client. */

@@ -92,7 +92,7 @@ static void end_batch(struct line *line, struct batch *batch,
 	line->done++;
 	line->jobs_done =
 	    line_is_idle(line) ? line->jobs_next : batch->first + batch->count;
-	line->home->on_over(line->home, line, batch, reply); /* N1 */
+	line->home->on_over(line->home, line, batch, reply); /* LINE-1 */
 }
 
 /* Its clock was read while the reply was on its way: this is late by that, at most. */
@@ -105,7 +105,7 @@ static void note_clock(struct line *line, const struct wire_reply *reply)
 	line->knows_clock = true;
 }
 
-/* B1 */
+/* WIRE-1 */
 static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 {
 	struct line *line = (struct line *)home;
@@ -122,7 +122,7 @@ static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 	client_count(line->config, CLIENT_WRONG, reply->kind == WIRE_WRONG);
 	client_count(line->config, CLIENT_ROUND_TRIPS, reply->kind == WIRE_TOLD);
 	if (reply->kind == WIRE_TOLD && batch->count > 0)
-		line->failures = 0; /* N3 */
+		line->failures = 0; /* LINE-3 */
 	end_batch(line, batch, reply);
 }
 

@@ -11,12 +11,12 @@
  *
  * Invariants
  *
- *   N1  Each batch that was sent is over exactly once, in the order they were sent: replied
- *       to, or not, and then nobody knows whether it was done.
- *   N2  A connection is over when it does not open, or a batch is not replied to, within a
- *       second; and after a reply that cannot be believed.
- *   N3  Pauses between connections grow until jobs are told of: a server that lets us in
- *       and then fails each batch is not connected to without end.                (L11)
+ *   LINE-1  Each batch that was sent is over exactly once, in the order they were sent:
+ *           replied to, or not, and then nobody knows whether it was done.
+ *   LINE-2  A connection is over when it does not open, or a batch is not replied to,
+ *           within a second; and after a reply that cannot be believed.
+ *   LINE-3  Pauses between connections grow until jobs are told of: a server that lets
+ *           us in and then fails each batch is not connected to without end. (L11)
  *
  * Threads   All of it: the shard's actor.
  * Limits    LINE_BATCHES_MOST batches and LINE_JOBS_MOST jobs under way.

@@ -16,13 +16,14 @@
  *
  * Invariants
  *
- *   N1  A stripe's now never decreases: now = max(clock, newest), read under its lock.
- *   N2  used is the number of entries in all stripes, and at most max_keys.
- *   N3  A new key is added only after the rule allowed it, and it is allowed only if
- *       it could be added: what was spent is remembered or was not spent.
- *   N4  A store of a name is in the registry from its first opener to its last closer,
- *       in the process that opened it.
- *   N5  A lease is stepped on a copy, and kept only if there is room for its row.
+ *   MEMORY-1  A stripe's now never decreases: now = max(clock, newest), read under its
+ *             lock.
+ *   MEMORY-2  used is the number of entries in all stripes, and at most max_keys.
+ *   MEMORY-3  A new key is added only after the rule allowed it, and it is allowed only
+ *             if it could be added: what was spent is remembered or was not spent.
+ *   MEMORY-4  A store of a name is in the registry from its first opener to its last
+ *             closer, in the process that opened it.
+ *   MEMORY-5  A lease is stepped on a copy, and kept only if there is room for its row.
  *
  * Ordering
  *
@@ -57,9 +58,10 @@
 #define LEASED_WORDS 20 /* of a pacer, the longest state that can be lent from */
 
 struct stripe {
+	/* MEMORY-1; beside the lock, as every run writes it */
 	alignas(CACHE_LINE) struct lock lock;
 	struct {
-		uint64_t newest_us; /* N1; beside the lock, as every run writes it */
+		uint64_t newest_us;
 		uint64_t steps;
 		struct keys keys;
 		uint64_t full;
@@ -88,7 +90,7 @@ struct memory_store {
 	struct memory_store *next;
 	uint64_t openers;
 
-	_Atomic uint64_t used; /* N2 */
+	_Atomic uint64_t used; /* MEMORY-2 */
 	struct stripe stripes[STRIPES];
 };
 
@@ -128,7 +130,7 @@ static bool reserve(struct memory_store *memory)
 
 	while (used < memory->max_keys)
 		if (swap_if_relaxed(&memory->used, &used, used + 1))
-			return true; /* N2 */
+			return true; /* MEMORY-2 */
 	return false;
 }
 
@@ -144,7 +146,7 @@ static void expire_others(struct memory_store *memory, const struct stripe *own,
 		if (!lock_try(&stripe->lock))
 			continue;
 		if (stripe->locked.newest_us < now)
-			stripe->locked.newest_us = now; /* N1 */
+			stripe->locked.newest_us = now; /* MEMORY-1 */
 		expire_one(memory, stripe);
 		lock_drop(&stripe->lock);
 	}
@@ -204,7 +206,7 @@ static enum store_result find(const struct run *run, struct entry **ret_entry)
 		return STORE_DONE; /* whatever it was */
 	if (entry->expires_us > run->now) {
 		run->stripe->locked.changed++;
-		return STORE_CHANGED; /* V4 */
+		return STORE_CHANGED; /* STORE-4 */
 	}
 	drop(run, entry);
 	run->stripe->locked.expired++;
@@ -212,7 +214,7 @@ static enum store_result find(const struct run *run, struct entry **ret_entry)
 	return STORE_DONE;
 }
 
-/* Remembers what a fresh key has just spent, with room for so many rows. N3 */
+/* Remembers what a fresh key has just spent, with room for so many rows. MEMORY-3 */
 static enum store_result add(const struct run *run, const uint64_t *words, size_t rows,
                              struct entry **ret_entry) ON(run->stripe->lock)
 {
@@ -222,7 +224,7 @@ static enum store_result add(const struct run *run, const uint64_t *words, size_
 
 	if (!reserve_if_possible(run->memory, run->stripe)) {
 		run->stripe->locked.full++;
-		return STORE_FULL; /* V3 */
+		return STORE_FULL; /* STORE-3 */
 	}
 	entry = keys_add(&run->stripe->locked.keys, run->memory->allocator, &run->name,
 	                 count + rows * LEASE_ROW_WORDS, rule_expires(rule, words));
@@ -272,7 +274,7 @@ static enum store_result step_fresh(const struct run *run) ON(run->stripe->lock)
 	return result;
 }
 
-/* R1: then it needs no room. */
+/* RULE-1: then it needs no room. */
 static bool will_deny(const struct run *run, const struct entry *entry)
 {
 	return rule_forecast(run->rule, entry->words, run->now, run->op->cost)
@@ -347,7 +349,7 @@ static enum store_result act(const struct run *run, struct entry *entry)
 
 /* ---- Lending --------------------------------------------------------------------- */
 
-/* A key as a request to lend finds it, copied: kept only if there is room. N5 */
+/* A key as a request to lend finds it, copied: kept only if there is room. MEMORY-5 */
 struct loan {
 	uint64_t words[LEASED_WORDS];
 	struct ledger ledger;
@@ -402,7 +404,7 @@ static enum store_result keep(const struct run *run, struct entry *entry,
 	if (result != STORE_DONE)
 		return result;
 	if (!entry)
-		return STORE_NO_MEMORY; /* V3 */
+		return STORE_NO_MEMORY; /* STORE-3 */
 	save(run->rule, entry, loan);
 	return STORE_DONE;
 }
@@ -475,7 +477,7 @@ static enum store_result serve(const struct run *run, struct entry *entry,
 /* ---- One atomic step ------------------------------------------------------------- */
 
 /* The store's time, read under the lock: runs on a key are in the order of their nows.
- * N1, V2 */
+ * MEMORY-1, STORE-2 */
 static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
     ON(stripe->lock)
 {
@@ -645,7 +647,7 @@ static bool release(struct memory_store *memory) ON(registry.is.lock)
 		return false;
 	while (*at != memory)
 		at = &(*at)->next;
-	*at = memory->next; /* N4 */
+	*at = memory->next; /* MEMORY-4 */
 	return true;
 }
 
@@ -716,7 +718,7 @@ static struct memory_store *open_named(const struct memory_config *config)
 	memory = memory_new(config);
 	if (memory) {
 		memory->next = registry.is.locked.first;
-		registry.is.locked.first = memory; /* N4 */
+		registry.is.locked.first = memory; /* MEMORY-4 */
 	}
 	return memory;
 }

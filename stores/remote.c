@@ -332,7 +332,7 @@ static bool is_as_before(const struct remote_job *job, struct remote_bytes befor
 	return count == before.count && memcmp(bytes, before.bytes, count) == 0;
 }
 
-/* True if it becomes something else.  What has expired at once need not be kept. R4 */
+/* True if it becomes something else.  What has expired at once need not be kept. RULE-4 */
 static bool make_swap(struct remote_job *job, const struct remote_told *told,
                       const struct remote_desk *desk, const struct value *value)
 {
@@ -377,7 +377,7 @@ bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
 	}
 	if (*ret_result != STORE_DONE ||
 	    (op->verb == STORE_STEP && op->answer.verdict != GALE_ALLOW))
-		return false; /* R1 */
+		return false; /* RULE-1 */
 	return make_swap(job, told, desk, &value);
 }
 
@@ -393,7 +393,7 @@ bool remote_prepare_reminder(struct remote_job *job, const struct remote_told *t
 	return make_swap(job, told, desk, &value);
 }
 
-/* The same number again changes nothing. D2 */
+/* The same number again changes nothing. LEASE-2 */
 bool remote_prepare_loan(struct remote_job *job, const struct remote_told *told,
                          const struct remote_desk *desk, enum lend_verb verb,
                          struct lend_answer *ret_answer)

@@ -89,7 +89,7 @@ struct remote_told {
 	struct remote_bytes
 	    before; /* REMOTE_DONE: the value; of a swap and a drop: none; of a lend that
 	             * granted it may be the one after, too: the same request's number finds
-	             * the same answer in it (lease.h, D2) */
+	             * the same answer in it (lease.h, LEASE-2) */
 	struct window_state lent; /* REMOTE_LENT: how it was left */
 };
 

@@ -6,22 +6,24 @@
  * A store keeps the words of keys and runs rules on them.  Whatever stands behind it,
  * these hold:
  *
- *   V1  One run is one atomic step: it sees all runs on the same key before it, and
- *       none half done.
- *   V2  Time is the store's own, read within the step; for each key it never runs
- *       backward.                                                          (law L9)
- *   V3  What was spent is not forgotten while it counts: a key is dropped only when it
- *       has expired (R4) or by STORE_RESET.  A store that is full says so.  (law L8)
- *   V4  Words written under one fingerprint are never read under another:
- *       STORE_CHANGED.                                                     (law L9)
- *   V5  Unless the result is STORE_DONE, nothing has changed.
- *   V6  Lending follows engine/lease.h: each request is one atomic step, tagged, and
- *       does its work at most once for its node and number.               (L4, L6, L9)
- *       A store that may lose its state must say so in each answer (law L12); the
- *       embedded one cannot lose it and live.
- *   V7  A batch is answered part by part, each part any number of times or never, in any
- *       order, with the number of its request; the one who asked sorts that out.  (L13)
- *   V8  What was begun is done exactly once, at the latest when its home leaves.
+ *   STORE-1  One run is one atomic step: it sees all runs on the same key before it,
+ *            and none half done.
+ *   STORE-2  Time is the store's own, read within the step; for each key it never runs
+ *            backward. (law L9)
+ *   STORE-3  What was spent is not forgotten while it counts: a key is dropped only
+ *            when it has expired (RULE-4) or by STORE_RESET.  A store that is full says
+ *            so.  (law L8)
+ *   STORE-4  Words written under one fingerprint are never read under another:
+ *            STORE_CHANGED. (law L9)
+ *   STORE-5  Unless the result is STORE_DONE, nothing has changed.
+ *   STORE-6  Lending follows engine/lease.h: each request is one atomic step, tagged,
+ *            and does its work at most once for its node and number. (L4, L6, L9) A
+ *            store that may lose its state must say so in each answer (law L12); the
+ *            embedded one cannot lose it and live.
+ *   STORE-7  A batch is answered part by part, each part any number of times or never,
+ *            in any order, with the number of its request; the one who asked sorts that
+ *            out.  (L13)
+ *   STORE-8  What was begun is done exactly once, at the latest when its home leaves.
  *
  * A store that is another machine away is asked by shards only: each is a home to it, and
  * has a connection of its own there.

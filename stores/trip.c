@@ -179,7 +179,7 @@ void trip_tell(struct trips *trips, struct trip *trip, enum store_result result)
 	answer.result = result;
 	trip_free(trips, trip); /* first: what is told may lead to more */
 	if (call)
-		home->on_done(home, call, result); /* C1 */
+		home->on_done(home, call, result); /* CLIENT-1 */
 	else if (lends)
 		home->on_answer(home, &answer);
 }

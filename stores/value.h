@@ -44,7 +44,7 @@ size_t value_encode(const struct rule *rule, const struct value *value, uint8_t 
 
 /*
  * A window as a lend has left it that got all it wanted, with as much used as that: it says
- * the same of that request's number (engine/lease.h, D2), but of its node only that this is
+ * the same of that request's number (engine/lease.h, LEASE-2), but of its node only that this is
  * what it has out.
  */
 #define VALUE_LENT_BYTES (STATE_HEAD_BYTES + (2 + LEASE_ROW_WORDS) * 8)

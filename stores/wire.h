@@ -11,10 +11,10 @@
  *
  * Invariants
  *
- *   B1  What was sent is replied to at most once, in the order it was sent; after
- *       WIRE_BROKEN or hang_up, never.
- *   B2  WIRE_AGAIN, WIRE_NOT_NOW, WIRE_MOVED and WIRE_ASK say that nothing of the batch
- *       was done.
+ *   WIRE-1  What was sent is replied to at most once, in the order it was sent; after
+ *           WIRE_BROKEN or hang_up, never.
+ *   WIRE-2  WIRE_AGAIN, WIRE_NOT_NOW, WIRE_MOVED and WIRE_ASK say that nothing of the
+ *           batch was done.
  *
  * Buckets.  A server may be one of many that share the keys by buckets.  Each bucket has a
  * generation of its own then, and the wire does not ask for it: a batch without jobs does,

@@ -5,9 +5,9 @@
  *
  * Invariants
  *
- *   Z1  A thread counts nothing for a window that its process has passed, nor for one
- *       that has not begun yet: what says so is nonsense.
- *   Z2  All units that a process says to have sent were counted.
+ *   PROCESSES-1  A thread counts nothing for a window that its process has passed, nor
+ *                for one that has not begun yet: what says so is nonsense.
+ *   PROCESSES-2  All units that a process says to have sent were counted.
  *
  * Ordering
  *
@@ -93,9 +93,10 @@ static bool hear_units(struct process *process, const struct record *record)
 	if (record->count < 1 || record->count > GALE_UNITS_MAX - process->units ||
 	    (span.first < span.last && record->count > 1))
 		return is_nonsense(process, "so many units");
+	/* PROCESSES-1 */
 	if (span.first > span.last || span.first < tally->first ||
 	    span.last > now + 1 || span.first * window_us <= process->passed_us)
-		return is_nonsense(process, "units out of their time"); /* Z1 */
+		return is_nonsense(process, "units out of their time");
 	tally_count_units(tally, process->number, (uint32_t)record->what, span,
 	                  record->count);
 	process->units += record->count;
@@ -135,7 +136,7 @@ static bool hear_bucket(struct process *process, const struct record *record)
 static bool hear_done(struct process *process, const struct record *record)
 {
 	if (record->count != process->units)
-		return is_nonsense(process, "units are missing"); /* Z2 */
+		return is_nonsense(process, "units are missing"); /* PROCESSES-2 */
 	atomic_store(&process->done, true);
 	return true;
 }

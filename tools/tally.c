@@ -9,17 +9,18 @@
  *
  * Invariants
  *
- *   Y1  A worker that has passed p counts only what was decided at p or later: never
- *       into a window that ended at p or before.
- *   Y2  A window is folded when every worker has passed its end by the grace time: its
- *       counters are final.  A stray's first window, too, is folded after it is there.
- *   Y3  No count is dropped: a worker whose window is beyond the ring waits.  What it
- *       has passed is less than two windows before the end it waits to count into (with
- *       a wider span it has a stray, and does not wait), so it holds up none of the
- *       windows that stand in its way: somebody can always go on.
- *   Y4  A window is handed over after all before it, and whole: a stray with the first
- *       window that it may be of.  So who is given it, and has passed what it is told,
- *       keeps Y1 and Y3 as a worker does.
+ *   TALLY-1  A worker that has passed p counts only what was decided at p or later:
+ *            never into a window that ended at p or before.
+ *   TALLY-2  A window is folded when every worker has passed its end by the grace time:
+ *            its counters are final.  A stray's first window, too, is folded after it
+ *            is there.
+ *   TALLY-3  No count is dropped: a worker whose window is beyond the ring waits.  What
+ *            it has passed is less than two windows before the end it waits to count
+ *            into (with a wider span it has a stray, and does not wait), so it holds up
+ *            none of the windows that stand in its way: somebody can always go on.
+ *   TALLY-4  A window is handed over after all before it, and whole: a stray with the
+ *            first window that it may be of.  So who is given it, and has passed what
+ *            it is told, keeps TALLY-1 and TALLY-3 as a worker does.
  *
  * Ordering
  *
@@ -40,7 +41,7 @@
 #include <time.h>
 
 #define CACHE_LINE 64
-/* The clocks of two processors, and of the store, may disagree by less than this.  Y2 */
+/* The clocks of two processors, and of the store, may disagree by less than this.  TALLY-2 */
 #define GRACE_US 1000
 #define NAP_NS 100000
 #define RING_LEAST 16
@@ -148,7 +149,7 @@ static void wait_for_room(const struct tally *tally, uint64_t number)
 	static const struct timespec nap = { .tv_nsec = NAP_NS };
 
 	while (number - load_base(tally) >= tally->config.ring)
-		nanosleep(&nap, NULL); /* Y3 */
+		nanosleep(&nap, NULL); /* TALLY-3 */
 }
 
 static bool make_stray_room(struct tally *tally)
@@ -362,7 +363,7 @@ static void hand_over_strays(struct tally *tally, uint64_t number)
 	pthread_mutex_unlock(&tally->lock);
 }
 
-/* Y4 */
+/* TALLY-4 */
 static void hand_over(struct tally *tally, uint64_t number)
 {
 	struct tally_taker *taker = tally->config.taker;
@@ -402,7 +403,7 @@ void tally_fold(struct tally *tally, uint64_t stop_us)
 	if (passed == TALLY_GONE)
 		return; /* nobody is left who could wait for room */
 	while (oldest(tally) * tally->config.window_us + GRACE_US <= passed)
-		fold_oldest(tally, stop_us); /* Y2 */
+		fold_oldest(tally, stop_us); /* TALLY-2 */
 }
 
 bool tally_all_gone(const struct tally *tally)

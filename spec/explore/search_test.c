@@ -97,7 +97,7 @@ static void all_states_are_met_once(void **state)
 		explore(&search, &tree, c, threads, MEMORY);
 		assert_false(search.out_of_memory);
 		assert_null(search.why);
-		assert_int_equal(space_count(&search.space), 1000000); /* S1 */
+		assert_int_equal(space_count(&search.space), 1000000); /* SPACE-1 */
 		assert_int_equal(search.steps, 999999);
 		assert_int_equal(search.levels, 19);
 		assert_int_equal(search.found, 1000000);
@@ -118,7 +118,7 @@ static void a_way_is_one_of_the_shortest(void **state)
 	depth = space_depth(&search.space, search.bad);
 	assert_int_equal(depth, 16);
 	for (uint32_t at = search.bad; depth > 0; depth--) {
-		uint32_t parent = space_parent(&search.space, at); /* S2 */
+		uint32_t parent = space_parent(&search.space, at); /* SPACE-2 */
 
 		assert_int_equal(number(c, space_state(&search.space, parent)),
 		                 number(c, space_state(&search.space, at)) / 2);
@@ -136,9 +136,10 @@ static void memory_is_not_exceeded(void **state)
 
 	(void)state;
 	for (uint64_t memory = 1 << 20; memory <= 64 << 20; memory *= 2) {
+		/* SPACE-3 */
 		explore(&search, &tree, c, 2, memory);
 		assert_true(search.out_of_memory);
-		assert_true(space_bytes(&search.space) <= memory + (1 << 18)); /* S3 */
+		assert_true(space_bytes(&search.space) <= memory + (1 << 18));
 		assert_true(space_count(&search.space) > 0);
 		search_close(&search);
 	}

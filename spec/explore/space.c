@@ -191,12 +191,13 @@ enum added space_add(struct space *space, uint32_t thread, const void *state,
 	do {
 		slot = look_up(space, state, hash, &word);
 		if (word != 0)
-			return ADDED_OLD; /* S1 */
+			return ADDED_OLD; /* SPACE-1 */
 		if (place == shelf->room)
-			return ADDED_NOT; /* S3 */
+			return ADDED_NOT; /* SPACE-3 */
+		/* SPACE-2 */
 		memcpy(shelf->states + (uint64_t)place * space->size, state,
 		       space->size);
-		shelf->parents[place] = parent == STATE_NONE ? number : parent; /* S2 */
+		shelf->parents[place] = parent == STATE_NONE ? number : parent;
 	} while (!atomic_compare_exchange_strong_explicit(
 	    slot, &word, tag_of(hash) | (number + 1),
 	    memory_order_release, /* shelved */
@@ -245,7 +246,7 @@ bool space_grow(struct space *space)
 	_Atomic uint64_t *slots;
 
 	if (space_bytes(space) + slots_bytes(more) > space->bytes_most)
-		return false; /* S3: the old one is still there, while the new one is filled */
+		return false; /* SPACE-3: the old one is still there, while the new one is filled */
 	slots = take_pages(slots_bytes(more));
 	if (!slots)
 		return false;

@@ -12,10 +12,10 @@
  *
  * Invariants
  *
- *   S1  No two states of the space are equal.
- *   S2  A state's parent has a step to it; a beginning is its own parent.
- *   S3  The space takes no more memory than it was given; if that is too little, it says
- *       so and stays as it is.
+ *   SPACE-1  No two states of the space are equal.
+ *   SPACE-2  A state's parent has a step to it; a beginning is its own parent.
+ *   SPACE-3  The space takes no more memory than it was given; if that is too little,
+ *            it says so and stays as it is.
  *
  * Threads   space_add: each thread for itself, at once.  space_grow, open, close: one,
  *           while no other is in the space.  The rest reads: any, but not within a level

@@ -302,12 +302,12 @@ static enum wire_reply_kind kind_of(enum postgres_result meaning)
 	case POSTGRES_DEADLOCK:
 	case POSTGRES_TIMED_OUT:
 	case POSTGRES_UNNAMED:
-		return WIRE_AGAIN; /* B7 */
+		return WIRE_AGAIN; /* POSTGRES-2 */
 	case POSTGRES_WRONG:
 	case POSTGRES_NO_MEMORY:
 		return WIRE_WRONG;
 	default:
-		return WIRE_LATER; /* B7: it has changed nothing */
+		return WIRE_LATER; /* POSTGRES-2: it has changed nothing */
 	}
 }
 
@@ -357,7 +357,7 @@ static void hear_sync(struct link *link, struct awaited *awaited)
 	else if (!link->result && !awaited->is_over)
 		give_up(link, "no result", "");
 	forget_result(link);
-	link->heard++; /* B6 */
+	link->heard++; /* POSTGRES-1 */
 }
 
 /* After a result it was the commit that failed. */
@@ -368,9 +368,10 @@ static void hear_error(struct link *link, struct awaited *awaited,
 
 	forget_result(link);
 	awaited->is_over = true;
+	/* POSTGRES-2 */
 	if (was_done && postgres_error(PQresultErrorField(result, PG_DIAG_SQLSTATE)) !=
 	                    POSTGRES_DEADLOCK)
-		give_up(link, "not committed", PQresultErrorMessage(result)); /* B7 */
+		give_up(link, "not committed", PQresultErrorMessage(result));
 	else if (awaited->batch.count > 0)
 		hear_batch(link, awaited, result);
 }

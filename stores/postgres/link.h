@@ -9,19 +9,20 @@
  *
  * Invariants
  *
- *   B6  Results come in the order of the statements: each batch has its own sync, so an
- *       error ends that batch and no other.
- *   B7  A statement that failed has changed nothing, unless the connection was lost: then
- *       nobody knows, and it is not sent again.  One that was done is committed when its
- *       sync has come, and not believed before; if that fails, it is undone for sure only
- *       where it could not be put in order with others.                          (L13)
+ *   POSTGRES-1  Results come in the order of the statements: each batch has its own
+ *               sync, so an error ends that batch and no other.
+ *   POSTGRES-2  A statement that failed has changed nothing, unless the connection was
+ *               lost: then nobody knows, and it is not sent again.  One that was done
+ *               is committed when its sync has come, and not believed before; if that
+ *               fails, it is undone for sure only where it could not be put in order
+ *               with others. (L13)
  *
- *   B8  What a server may say is bounded: by what it was asked, and by little if it was
- *       not.                                                                     (L13)
+ *   POSTGRES-3  What a server may say is bounded: by what it was asked, and by little
+ *               if it was not. (L13)
  *
  * Threads   Its shard's actor.  A kind: any, while it is open.
- * Limits    B8 holds over TCP.  At a socket of this machine a server may say what it wants,
- *           for as long as a batch may take.
+ * Limits    POSTGRES-3 holds over TCP.  At a socket of this machine a server may say what
+ *           it wants, for as long as a batch may take.
  */
 #ifndef STORES_POSTGRES_LINK_H
 #define STORES_POSTGRES_LINK_H

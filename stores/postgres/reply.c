@@ -5,9 +5,9 @@
  *
  * Invariants
  *
- *   K2  Each job is answered, under the batch's nonce, with a code that can be meant for
- *       its verb, and a value of whole words.  Of two answers the later counts: the
- *       first was of a try that came to nothing.                             (law L13)
+ *   POSTGRES-5  Each job is answered, under the batch's nonce, with a code that can be
+ *               meant for its verb, and a value of whole words.  Of two answers the
+ *               later counts: the first was of a try that came to nothing. (law L13)
  */
 #define _GNU_SOURCE
 #include <limits.h>

@@ -32,37 +32,38 @@
 --
 -- Invariants
 --
---   Q1  Who changes a key has its row locked from when it was the one that was read until
---       all is written.  Rows are locked by writing them, in the order of the keys and by
---       one statement; what is locked by it already may be written once more: nobody
---       waits in a circle.  gale.lend locks all rows that are there by one, those that it
---       leaves, too, and then puts in those that are not, in that order as well.  Who
---       puts in waits for nobody but others that do, unless a row has come since it
---       looked, and is being changed already; and gale.lends begins again with each rule.
---       If that ever makes a circle, lock_timeout ends it, and it may be asked again.
---       gale.lend_first does not look: it waits for 5 ms, and then lets go of all.
---       Under a stricter isolation than READ COMMITTED who has waited fails (40001), and
---       may ask again, too.
---   Q2  Time is read after the values were, which nobody has changed meanwhile; where
---       they are read by the update itself, its window is still the one after the last
---       row was had, or nothing was done.                                    (law L9)
---   Q3  A value that has expired counts as none; nothing else is ever dropped but by a
---       job that says so.                                                    (law L8)
---   Q4  The generation is another one after anything that may have made the server
---       forget: a start, a crash of any of its processes, a promotion, a truncation, a
---       dump that is put back, a copy of the database that takes its place, a clock that
---       was set back to before it began, or to when something counted that has been
---       swept.  Who works on values looks whether it still is that one after it has read
---       them, or in the same snapshot; who puts keys in unseen, after that, as a row may
---       have been swept while it was waited for.  And the table is held from before, so
---       that nobody empties it meanwhile.
---                                                                            (law L12)
---   Q5  Numbers are exact: bigint, and numeric where a product may not fit.  (law L10)
---   Q6  Rows are looked for one key after the other, and no others are read.  A session
---       keeps its plans, and one that reads the whole table is the cheapest while that is
---       small.  So joins with the table go by its hash, which cannot be read from one end
---       to the other, or are none: OFFSET 0 keeps a planner from making one.  What a
---       session or a role says of plans counts for nothing in here.
+--   SCHEMA-1  Who changes a key has its row locked from when it was the one that was read
+--             until all is written.  Rows are locked by writing them, in the order of the
+--             keys and by one statement; what is locked by it already may be written once
+--             more: nobody waits in a circle.  gale.lend locks all rows that are there by
+--             one, those that it leaves, too, and then puts in those that are not, in that
+--             order as well.  Who puts in waits for nobody but others that do, unless a row
+--             has come since it looked, and is being changed already; and gale.lends begins
+--             again with each rule. If that ever makes a circle, lock_timeout ends it, and
+--             it may be asked again. gale.lend_first does not look: it waits for 5 ms, and
+--             then lets go of all. Under a stricter isolation than READ COMMITTED who has
+--             waited fails (40001), and may ask again, too.
+--   SCHEMA-2  Time is read after the values were, which nobody has changed meanwhile; where
+--             they are read by the update itself, its window is still the one after the
+--             last row was had, or nothing was done. (law L9)
+--   SCHEMA-3  A value that has expired counts as none; nothing else is ever dropped but by
+--             a job that says so. (law L8)
+--   SCHEMA-4  The generation is another one after anything that may have made the server
+--             forget: a start, a crash of any of its processes, a promotion, a truncation,
+--             a dump that is put back, a copy of the database that takes its place, a clock
+--             that was set back to before it began, or to when something counted that has
+--             been swept.  Who works on values looks whether it still is that one after it
+--             has read them, or in the same snapshot; who puts keys in unseen, after that,
+--             as a row may have been swept while it was waited for.  And the table is held
+--             from before, so that nobody empties it meanwhile. (law L12)
+--   SCHEMA-5  Numbers are exact: bigint, and numeric where a product may not fit.  (law
+--             L10)
+--   SCHEMA-6  Rows are looked for one key after the other, and no others are read.  A
+--             session keeps its plans, and one that reads the whole table is the cheapest
+--             while that is small.  So joins with the table go by its hash, which cannot be
+--             read from one end to the other, or are none: OFFSET 0 keeps a planner from
+--             making one.  What a session or a role says of plans counts for nothing in
+--             here.
 --
 -- The functions belong to who installs them and run with that one's rights: others need
 -- USAGE of the schema, and nobody else needs the tables.
@@ -116,7 +117,7 @@ BEGIN
 	IF to_regtype('gale.told') IS NULL THEN
 		CREATE TYPE gale.told AS (job bigint, words bigint[]);
 	END IF;
-	-- Goes into the hash of each key, so that nobody can tell which keys have the same. Q6
+	-- Goes into the hash of each key, so that nobody can tell which keys have the same. SCHEMA-6
 	IF to_regprocedure('gale.salt()') IS NULL THEN
 		EXECUTE format('CREATE FUNCTION gale.salt() RETURNS bytea
 			LANGUAGE sql IMMUTABLE PARALLEL SAFE AS %L',
@@ -165,7 +166,7 @@ END
 $$;
 
 -- A hash finds a row faster than the primary key does; and a join by what only this index
--- has can go no other way. Q6
+-- has can go no other way. SCHEMA-6
 CREATE INDEX IF NOT EXISTS keys_by_hash ON gale.keys USING hash ((gale.salt() || key));
 
 -- What a crash forgets, whatever it may leave of the other tables: an unlogged table is
@@ -188,7 +189,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.broom (
 
 -- The generation, which is made if there is none, or it has ended: the server was started, or
 -- its clock was set back too far.  The second it is made in, 10 digits, and 82 random bits:
--- a server that crashes may do so again within that second. Q4
+-- a server that crashes may do so again within that second. SCHEMA-4
 CREATE OR REPLACE FUNCTION gale.make_generation() RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -664,8 +665,8 @@ BEGIN
 			ORDER BY 1, 2
 		LOOP
 			IF "now" IS NULL THEN
-				"now" := gale.now_us(); -- Q2
-				IF "now" >= asked.earliest IS NOT TRUE THEN -- Q4
+				"now" := gale.now_us(); -- SCHEMA-2
+				IF "now" >= asked.earliest IS NOT TRUE THEN -- SCHEMA-4
 					RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
 				END IF;
 				RETURN NEXT ROW(0, ARRAY[nonce, "now"])::gale.told;
@@ -685,7 +686,7 @@ BEGIN
 				its_fingerprint := asked.fingerprint;
 				its_words := asked.words;
 			END IF;
-			is_alive := coalesce(its_expires > "now" AND its_words IS NOT NULL, false); -- Q3
+			is_alive := coalesce(its_expires > "now" AND its_words IS NOT NULL, false); -- SCHEMA-3
 			row.job := coalesce(numbers[asked.job_of], asked.job_of);
 			code := 0;
 			row.words := NULL;
@@ -752,7 +753,7 @@ BEGIN
 				start_us = excluded.start_us, used = excluded.used, node = excluded.node,
 				number = excluded.number, granted = excluded.granted, "out" = excluded.out,
 				words = excluded.words
-			WHERE had.xmin = versions[array_position(changed_keys, excluded.key)] -- Q1
+			WHERE had.xmin = versions[array_position(changed_keys, excluded.key)] -- SCHEMA-1
 			RETURNING key
 		)
 		SELECT array_agg(c.key) INTO redo
@@ -806,7 +807,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off -- Q6
+SET enable_seqscan = off -- SCHEMA-6
 SET jit = off
 AS $$
 DECLARE
@@ -887,7 +888,7 @@ BEGIN
 			SELECT a.key, base + (a.x >> 36 & 1048575) AS number, a.x & 68719476735 AS want,
 				(a.x & 68719476735) <= "limit" AS fits
 			FROM (SELECT unnest(keys) AS key, unnest(asks) AS x) AS a
-			WHERE EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- Q4
+			WHERE EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- SCHEMA-4
 			OFFSET 0
 		) AS b
 		ON CONFLICT (key) DO NOTHING
@@ -920,7 +921,7 @@ BEGIN
 			SELECT FROM gale.keys AS s
 			WHERE s.key = k.key AND s.xmin = pg_current_xact_id_if_assigned()::xid
 				AND s.node > 0 AND s.number = base + (asks[k.n] >> 36 & 1048575)
-			OFFSET 0) -- Q6
+			OFFSET 0) -- SCHEMA-6
 		ORDER BY 1
 	LOOP
 		others := others || own;
@@ -949,7 +950,7 @@ $$;
 -- What is told of a job that was done here is what became of it: code 6, to which 1024 times what
 -- is used of the window is added, and the rows of others; it got all that it wanted.  The row of
 -- job 0 before tells where the window starts.  That is enough for the engine to say the same again
--- (engine/lease.h, D2).  Whatever is not as simple is done as anywhere else, its rows being locked
+-- (engine/lease.h, LEASE-2).  Whatever is not as simple is done as anywhere else, its rows being locked
 -- by then.
 --
 -- Each expression and each step here is made ready anew for each batch: so what is rare
@@ -961,7 +962,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 SET plan_cache_mode = force_generic_plan
-SET enable_nestloop = on -- Q1, Q6
+SET enable_nestloop = on -- SCHEMA-1, SCHEMA-6
 SET enable_indexscan = on
 SET enable_bitmapscan = off -- it would mark nothing dead in the index, and read that each time
 SET enable_seqscan = off
@@ -1000,11 +1001,11 @@ BEGIN
 		FROM (
 			SELECT unnest(CASE WHEN (SELECT generation = meant AND earliest <= instant
 						AND born = pg_postmaster_start_time() AND place = pg_relation_filepath('gale.birth')
-						FROM gale.birth WHERE one) -- Q4
+						FROM gale.birth WHERE one) -- SCHEMA-4
 					THEN keys END) AS key,
 				unnest(asks) AS x
 		) AS u
-		WHERE gale.salt() || had.key = gale.salt() || u.key -- Q6
+		WHERE gale.salt() || had.key = gale.salt() || u.key -- SCHEMA-6
 			AND (CASE WHEN had.start_us = first THEN had.fingerprint = print
 						AND had.used + (u.x & 68719476735) <= "limit"
 						AND CASE WHEN had.node = whose THEN had.number < base + (u.x >> 36 & 1048575)
@@ -1034,7 +1035,7 @@ BEGIN
 			RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule);
 		END IF;
 	END IF;
-	IF gale.now_us() >= next THEN -- Q2
+	IF gale.now_us() >= next THEN -- SCHEMA-2
 		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
 	END IF;
 END
@@ -1050,7 +1051,7 @@ CREATE OR REPLACE FUNCTION gale.lend_first(wanted int, meant text, keys bytea[],
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '5ms' -- Q1
+SET lock_timeout = '5ms' -- SCHEMA-1
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$
@@ -1076,7 +1077,7 @@ BEGIN
 			FROM (SELECT unnest(keys) AS key, unnest(asks) AS x) AS u;
 			is_done := EXISTS (SELECT FROM gale.birth
 				WHERE one AND generation = meant AND earliest <= instant
-				AND born = pg_postmaster_start_time() AND place = pg_relation_filepath('gale.birth')); -- Q4
+				AND born = pg_postmaster_start_time() AND place = pg_relation_filepath('gale.birth')); -- SCHEMA-4
 			IF NOT is_done THEN
 				RAISE unique_violation;
 			END IF;
@@ -1091,7 +1092,7 @@ BEGIN
 	END IF;
 	RETURN NEXT ROW(0, ARRAY[rule[12], instant, first])::gale.told;
 	RETURN NEXT ROW(768, NULL)::gale.told;
-	IF gale.now_us() >= next THEN -- Q2
+	IF gale.now_us() >= next THEN -- SCHEMA-2
 		RAISE serialization_failure USING MESSAGE = 'a window has turned meanwhile';
 	END IF;
 END
@@ -1129,7 +1130,7 @@ $$;
 -- ---- Upkeep ------------------------------------------------------------------------
 
 -- Drops at most so many keys that have been expired for margin_us, skipping those that
--- somebody works on, and keeps in mind when the last of them did (Q4).  The margin is what
+-- somebody works on, and keeps in mind when the last of them did (SCHEMA-4).  The margin is what
 -- the server's clock may be set back by without that.  Looks at a few pages at a time, and goes on from there: more is false at the end of a round.  Who
 -- finds another sweep under way leaves it alone.
 CREATE OR REPLACE FUNCTION gale.sweep(most int, margin_us bigint DEFAULT 60000000,

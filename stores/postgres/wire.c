@@ -15,7 +15,8 @@
  *
  * Invariants
  *
- *   K1  What is measured is what is written: a room is taken once for each batch.
+ *   POSTGRES-4  What is measured is what is written: a room is taken once for each
+ *               batch.
  */
 #define _GNU_SOURCE
 #include "stores/postgres/wire.h"
@@ -338,7 +339,7 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 
 	if (!postgres_room_make(room, 4 + 8 + 3 * ARRAY_HEAD + sum.keys +
 	                                  (sum.numbers + sum.vals) * NUMBER))
-		return false; /* K1 */
+		return false; /* POSTGRES-4 */
 	begin(ret_call, ASK_RUN);
 	keys = add_big(ret_call, add_version(ret_call, room->bytes), batch->nonce);
 	jobs = put_keys(keys, batch);
@@ -654,7 +655,7 @@ static bool ask_lends(const struct postgres_batch *batch, const struct lends *le
 	uint8_t *end;
 
 	if (!postgres_room_make(room, bytes_of_lends(lends)))
-		return false; /* K1 */
+		return false; /* POSTGRES-4 */
 	end = lends->run_count == 1 ? ask_run(ret_call, room->bytes, batch, lends)
 	                            : ask_runs(ret_call, room->bytes, batch, lends);
 	gale_assert((size_t)(end - room->bytes) <= room->size);

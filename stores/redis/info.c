@@ -48,14 +48,14 @@ const char *redis_info_refusal(const char *info, uint64_t durable, bool is_clust
 	char role[16], loading[8], mode[16];
 
 	if (strcmp(line_of(info, "role", role, sizeof(role)), "master") != 0)
-		return "it is a replica"; /* B5 */
+		return "it is a replica"; /* REDIS-3 */
 	if (strcmp(line_of(info, "loading", loading, sizeof(loading)), "1") == 0)
 		return "it is loading";
 	if (!is_cluster &&
 	    strcmp(line_of(info, "redis_mode", mode, sizeof(mode)), "cluster") == 0)
 		return "it is a node of a cluster, which redis+cluster:// asks";
 	if (!has_replicas(info, durable))
-		return "it has fewer replicas than durable= says"; /* B8 */
+		return "it has fewer replicas than durable= says"; /* REDIS-6 */
 	return NULL;
 }
 

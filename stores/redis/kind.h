@@ -16,7 +16,7 @@
  *     the hosts are sentinels; sentinel_password=... is theirs
  * redis+cluster://[user[:password]@]host[:port][,...][?prefix=...]
  *     the hosts are some of the nodes: one that is up is enough
- * durable=N, of any of them: B8 of link.h; N is 1 to 9, and the same for all who share a
+ * durable=N, of any of them: REDIS-6 of link.h; N is 1 to 9, and the same for all who share a
  *     prefix
  *
  * Names are looked up here, which may take a while.  NULL, and then *ret_why is

@@ -32,7 +32,7 @@ enum awaited_what {
 	THE_INFO,
 	THE_GENERATION,
 	A_BATCH,
-	THE_COPIES, /* of the batch before it. B8 */
+	THE_COPIES, /* of the batch before it. REDIS-6 */
 };
 
 struct awaited {
@@ -86,7 +86,7 @@ static void give_up(struct link *link, const char *what, const char *why)
 static void await(struct link *link, enum awaited_what what)
 {
 	gale_assert(link->sent - link->heard < AWAITED_MOST);
-	link->awaited[link->sent++ % AWAITED_MOST].what = what; /* B3 */
+	link->awaited[link->sent++ % AWAITED_MOST].what = what; /* REDIS-1 */
 }
 
 /* ---- Greeting -------------------------------------------------------------------- */
@@ -148,7 +148,7 @@ static bool put_greeting(struct link *link, uint8_t bucket)
 static void ask_generation(struct link *link)
 {
 	if (link->wire.by_buckets)
-		return; /* B6 */
+		return; /* REDIS-4 */
 	if (put_greeting(link, 0))
 		await(link, THE_GENERATION);
 	else
@@ -244,9 +244,9 @@ static enum wire_reply_kind kind_of(const struct link *link, enum redis_word wor
 		return WIRE_TOLD;
 	case REDIS_GENERATION:
 	case REDIS_NOSCRIPT:
-		return WIRE_AGAIN; /* B4 */
+		return WIRE_AGAIN; /* REDIS-2 */
 	case REDIS_MOVED:
-		return by_buckets ? WIRE_MOVED : WIRE_LATER; /* B6 */
+		return by_buckets ? WIRE_MOVED : WIRE_LATER; /* REDIS-4 */
 	case REDIS_ASK:
 		return by_buckets ? WIRE_ASK : WIRE_LATER;
 	case REDIS_TRYAGAIN:
@@ -282,7 +282,7 @@ static void want_copies(const struct link *link, const redisReply *copies,
 	    (copies->type == REDIS_REPLY_INTEGER &&
 	     copies->integer >= (long long)link->site->durable))
 		return;
-	meaning->word = REDIS_LATER; /* B8 */
+	meaning->word = REDIS_LATER; /* REDIS-6 */
 	snprintf(meaning->text, sizeof(meaning->text),
 	         "fewer replicas than durable= says have it after " CONFIRM_MS " ms");
 }
@@ -338,7 +338,7 @@ static void hear(struct link *link, redisReply *reply)
 	struct redis_said error;
 
 	if (link->heard == link->sent) {
-		give_up(link, "a reply to nothing", ""); /* B3 */
+		give_up(link, "a reply to nothing", ""); /* REDIS-1 */
 		return;
 	}
 	link->heard++;
@@ -455,7 +455,7 @@ static void link_connect(struct wire *wire, mono now)
 		    &link->found.addresses[(link->address - 1) % link->found.count]);
 }
 
-/* Connects to the primary, and away from one that is it no longer. B5 */
+/* Connects to the primary, and away from one that is it no longer. REDIS-3 */
 static void follow(struct link *link, mono now)
 {
 	struct scout *scout = &link->scout;
@@ -586,7 +586,7 @@ static bool put_asking(struct link *link)
 }
 
 /* Who has been silent may have been replaced meanwhile, and be in office again.  If so, its
- * generation is another from then on, and the batch that comes next is refused. B7 */
+ * generation is another from then on, and the batch that comes next is refused. REDIS-5 */
 static bool doubt_silence(struct link *link)
 {
 	if (link->wire.by_buckets ||

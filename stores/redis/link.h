@@ -10,20 +10,23 @@
  *
  * Invariants
  *
- *   B3  What is awaited is what was sent, in its order.  A reply to nothing, or of
- *       another nonce, ends the connection.
- *   B4  A batch that is refused as a whole (NOSCRIPT, another generation) has done
- *       nothing; after any other error nobody knows, and it is not sent again.     (L13)
- *   B5  Nothing is asked of a replica, nor for long of a primary that was replaced.
- *   B6  In a cluster a generation is a bucket's, and asked for by who asks of the bucket.
- *       MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is run: then nothing
- *       was done.                                                                  (B2)
- *   B7  A server that has told nothing for a second is asked for its generation again,
- *       in the write of the next batch.  (In a cluster that is the client's, C4.)  (L12)
+ *   REDIS-1  What is awaited is what was sent, in its order.  A reply to nothing, or of
+ *            another nonce, ends the connection.
+ *   REDIS-2  A batch that is refused as a whole (NOSCRIPT, another generation) has done
+ *            nothing; after any other error nobody knows, and it is not sent again.
+ *            (L13)
+ *   REDIS-3  Nothing is asked of a replica, nor for long of a primary that was
+ *            replaced.
+ *   REDIS-4  In a cluster a generation is a bucket's, and asked for by who asks of the
+ *            bucket. MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is
+ *            run: then nothing was done. (WIRE-2)
+ *   REDIS-5  A server that has told nothing for a second is asked for its generation
+ *            again, in the write of the next batch.  (In a cluster that is the
+ *            client's, CLIENT-4.) (L12)
  *
- *   B8  With durable=N nothing is told that not N replicas have confirmed; it counts as
- *       not granted, and is spent at the server.  Then one of them may take over and go
- *       on without a quarantine (greet.lua).                                      (L12)
+ *   REDIS-6  With durable=N nothing is told that not N replicas have confirmed; it
+ *            counts as not granted, and is spent at the server.  Then one of them may
+ *            take over and go on without a quarantine (greet.lua). (L12)
  *
  * Threads   Its shard's actor.
  */

@@ -195,7 +195,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 	end
 
 	local when, from, to = now
-	if start > now then when = start end -- W2
+	if start > now then when = start end -- WINDOW-2
 	if period > 0 then
 		from = fmod(when - first, period) -- first < period starts one of them
 		if from < 0 then from = from + period end
@@ -210,7 +210,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 		end
 		if not from then return CALENDAR end
 	end
-	local past = tag and tag ~= start -- D5
+	local past = tag and tag ~= start -- LEASE-5
 	local turns = used == 0 or start < from -- then it is to live until another instant
 	if start < from then start, used, past = from, 0, true end
 
@@ -247,7 +247,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			end
 		end
 	end
-	if row and not (number > was) then return value end -- D2
+	if row and not (number > was) then return value end -- LEASE-2
 	local becomes
 	if verb == 'l' then -- lend
 		local wanted, least, spent = units, a, b
@@ -271,11 +271,11 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			rows = pack('<dddd', its_node, last, granted, out) ..
 				(rows or sub(value, 73, 264)) -- a ninth is lost
 		end
-		becomes = fold(head, mark, start, used, start, node, number, units, -- D4
+		becomes = fold(head, mark, start, used, start, node, number, units, -- LEASE-4
 			has and has + units or units, rows)
 	else -- take back
 		local of, of_part = a, b
-		if not row or tag ~= of or of_part ~= 0 or -- D3
+		if not row or tag ~= of or of_part ~= 0 or -- LEASE-3
 		   not (units >= 1 and units <= has and units <= used) then
 			return value
 		end
@@ -332,7 +332,7 @@ local function meter(verb, key, job)
 		if its_head ~= head or its_mark ~= mark or tat > MOST or tat_part >= limit or last > LATEST then
 			return refuse(value, head, mark)
 		end
-		if bucket > 0 and now < last then since = last end -- G2
+		if bucket > 0 and now < last then since = last end -- METER-2
 	end
 	local node, number, units, row, was, granted, out, tag, tag_part
 	if verb ~= 'S' then
@@ -342,13 +342,13 @@ local function meter(verb, key, job)
 			its_node, was, granted, out, tag, tag_part = unpack('<I8I8I8I8I8I8', value, i)
 			if its_node == node then row = i break end
 		end
-		if row and number <= was then return value end -- D2
+		if row and number <= was then return value end -- LEASE-2
 	end
 
 	local rows
 	if verb == 'G' then -- take back
 		local of, of_part = unpack('<dd', job, at)
-		if not row or granted == 0 or tag ~= of or tag_part ~= of_part or -- D3
+		if not row or granted == 0 or tag ~= of or tag_part ~= of_part or -- LEASE-3
 		   tag ~= tat or tag_part ~= tat_part or now > tat or now == tat and tat_part == 0 or
 		   units < 1 or out < 1 then
 			return value
@@ -365,7 +365,7 @@ local function meter(verb, key, job)
 		if ahead < 0 then ahead, ahead_part = 0, 0 end
 		local room, room_part = full - ahead, full_part - ahead_part
 		if room_part < 0 then room, room_part = room - 1, room_part + limit end
-		if span > room or span == room and part > room_part then -- G1
+		if span > room or span == room and part > room_part then -- METER-1
 			if verb == 'S' or room < 0 then return value end
 			-- all there is: in 1/limit us the room is so many periods, and a rest that stays
 			local rest, more

@@ -216,7 +216,7 @@ static void on_done(struct store_home *home, struct store_call *call,
 	size_t i = (size_t)(call - s.calls);
 
 	(void)home;
-	gale_assert(i < CALLS && s.busy[i]); /* C1 */
+	gale_assert(i < CALLS && s.busy[i]); /* CLIENT-1 */
 	s.busy[i] = false;
 	if (result == STORE_DONE)
 		check_answer(call->op);
@@ -228,7 +228,7 @@ static void on_answer(struct store_home *home, const struct lend_answer *answer)
 	uint64_t *asked = &s.asked[answer->number % LOANS];
 
 	(void)home;
-	gale_assert(answer->number <= s.number && *asked > 0); /* C1 */
+	gale_assert(answer->number <= s.number && *asked > 0); /* CLIENT-1 */
 	*asked = 0;
 	if (answer->result == STORE_DONE)
 		s.tag = answer->grant.tag;
@@ -431,7 +431,7 @@ static void close_scene(struct server_kind *kind)
 	client_close(s.client);
 	kind->free(kind);
 	for (int i = 0; i < CALLS; i++)
-		gale_assert(!s.busy[i]); /* C1 */
+		gale_assert(!s.busy[i]); /* CLIENT-1 */
 	for (int i = 0; i < LOANS; i++)
 		gale_assert(s.asked[i] == 0);
 }

@@ -25,7 +25,7 @@ static void check_answer(const struct rule *rule, const struct gale_answer *answ
 	gale_assert(answer->limit == rule->capacity);
 	gale_assert(answer->remaining <= answer->limit);
 	gale_assert((answer->verdict == GALE_ALLOW) == (answer->retry_after_us == 0));
-	gale_assert(answer->reset_after_us <= GALE_UNITS_MAX); /* R3 */
+	gale_assert(answer->reset_after_us <= GALE_UNITS_MAX); /* RULE-3 */
 }
 
 static void step_on(const struct rule *rule, uint64_t now, uint64_t cost)
@@ -38,7 +38,8 @@ static void step_on(const struct rule *rule, uint64_t now, uint64_t cost)
 		return;
 	answer = rule_step(rule, words, now, cost);
 	check_answer(rule, &answer);
-	gale_assert(rule_valid(rule, words, rule_words(rule, words))); /* E1, R3 */
+	/* CODEC-1, RULE-3 */
+	gale_assert(rule_valid(rule, words, rule_words(rule, words)));
 	if (rule_cancel(rule, words, now, cost, answer.slot))
 		gale_assert(rule_valid(rule, words, rule_words(rule, words)));
 	(void)rule_expires(rule, words);
@@ -66,7 +67,7 @@ static void mend_head(const struct rule *rule, uint8_t *bytes, size_t count)
 	memcpy(bytes + 8, &fingerprint, sizeof(fingerprint));
 }
 
-/* As they are, the bytes are refused or valid; E1 */
+/* As they are, the bytes are refused or valid; CODEC-1 */
 static void decode(const struct rule *rule, const uint8_t *bytes, size_t count,
                    struct bytes *script)
 {

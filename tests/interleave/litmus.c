@@ -302,11 +302,13 @@ const struct litmus litmus[] = {
 	  BITS(0),
 	  2 },
 
-	{ { "G1: plain words", begin, { plain_send_relaxed, plain_receive }, NULL, 0 },
+	{ { "MODEL-1: words", begin, { plain_send_relaxed, plain_receive }, NULL, 0 },
 	  0,
 	  0 },
-	{ { "G1, G2: memory", begin_giving, { look_and_leave, give }, NULL, 0 }, 0, 0 },
-	{ { "G3", begin, { mp_send_relaxed, fails }, NULL, 0 }, 0, 0 },
-	{ { "G4", begin, { lock_both_ways, lock_the_other_way }, NULL, 0 }, 0, 0 },
+	{ { "MODEL-2: memory", begin_giving, { look_and_leave, give }, NULL, 0 },
+	  0,
+	  0 },
+	{ { "MODEL-3", begin, { mp_send_relaxed, fails }, NULL, 0 }, 0, 0 },
+	{ { "MODEL-4", begin, { lock_both_ways, lock_the_other_way }, NULL, 0 }, 0, 0 },
 };
 const size_t litmus_count = sizeof(litmus) / sizeof(litmus[0]);

@@ -16,9 +16,9 @@
  *
  * Invariants
  *
- *   G5  A run follows from its moves alone: memory is laid out anew for each, always in
- *       the same way.
- *   G6  view->seen of a thread never falls: it does not see older stores again.
+ *   MODEL-5  A run follows from its moves alone: memory is laid out anew for each,
+ *            always in the same way.
+ *   MODEL-6  view->seen of a thread never falls: it does not see older stores again.
  */
 #define _GNU_SOURCE
 #include "tests/interleave/model.h"
@@ -207,7 +207,7 @@ static _Noreturn void blame(const char *format, const char *a, const char *b, in
 
 _Noreturn void model_fail(const char *file, int line, const char *what)
 {
-	blame("%s does not hold (%s:%d)", what, file, line); /* G3 */
+	blame("%s does not hold (%s:%d)", what, file, line); /* MODEL-3 */
 }
 
 void model_outcome(unsigned bit)
@@ -318,9 +318,9 @@ static struct block *block_of(const volatile void *at)
 	must(number > 0);
 	block = &m.blocks[number - 1];
 	if (block->given)
-		blame_race("memory that was given back is touched", at); /* G2 */
+		blame_race("memory that was given back is touched", at); /* MODEL-2 */
 	if (!knows(m.now, block->taker, block->taken))
-		blame_race("memory is touched that nobody published", at); /* G2 */
+		blame_race("memory is touched that nobody published", at); /* MODEL-2 */
 	return block;
 }
 
@@ -334,7 +334,7 @@ static void touch_byte(size_t at, bool writes)
 	for (int i = 0; i < THREADS; i++)
 		if (i != m.now && (!knows(m.now, i, byte->wrote[i]) ||
 		                   (writes && !knows(m.now, i, byte->read[i]))))
-			blame_race("two threads at once", &arena[at]); /* G1 */
+			blame_race("two threads at once", &arena[at]); /* MODEL-1 */
 	if (writes)
 		byte->wrote[m.now] = step;
 	else
@@ -361,7 +361,7 @@ static void touch_words(const struct block *block)
 		for (int j = 0; j < THREADS; j++)
 			if (!knows(m.now, j, word->touched[j]))
 				blame_race("memory is given back under a thread",
-				           word->at); /* G1 */
+				           word->at); /* MODEL-1 */
 	}
 }
 
@@ -498,7 +498,7 @@ static void see(struct thread *thread, uint16_t number, unsigned choice,
 	struct word *word = &m.words[number];
 	const struct store *store = store_of(word, choice);
 
-	must(choice >= thread->view.seen[number]); /* G6 */
+	must(choice >= thread->view.seen[number]); /* MODEL-6 */
 	thread->view.seen[number] = (uint16_t)choice;
 	if (order & ACQUIRE)
 		join_published(&thread->view, store->view);
@@ -1047,7 +1047,7 @@ static void open_fork(struct fork *fork)
 		add_moves(fork, i);
 	if (fork->count == 0 && !all_ended())
 		(void)snprintf(m.found.fault, sizeof(m.found.fault),
-		               "all that have not ended wait"); /* G4 */
+		               "all that have not ended wait"); /* MODEL-4 */
 	drop_sleepers(fork);
 }
 
@@ -1083,7 +1083,7 @@ static bool run(void)
 			return false;
 		if (m.depth == STEPS_MOST) {
 			(void)snprintf(m.found.fault, sizeof(m.found.fault),
-			               "more than %d steps", STEPS_MOST); /* G4 */
+			               "more than %d steps", STEPS_MOST); /* MODEL-4 */
 			return false;
 		}
 	}

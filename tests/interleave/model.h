@@ -18,11 +18,12 @@
  *
  * What is a fault
  *
- *   G1  A plain access, and another thread's to the same byte that is not ordered with it,
- *       one of them a write.
- *   G2  An access to memory that was given back, or that another took and did not publish.
- *   G3  A gale_assert, or a must_hold of the program, that does not hold.
- *   G4  Threads that all wait, or go on for ever.
+ *   MODEL-1  A plain access, and another thread's to the same byte that is not ordered
+ *            with it, one of them a write.
+ *   MODEL-2  An access to memory that was given back, or that another took and did not
+ *            publish.
+ *   MODEL-3  A gale_assert, or a must_hold of the program, that does not hold.
+ *   MODEL-4  Threads that all wait, or go on for ever.
  *
  * Limits    Stores of a word come in the order in which they were made: behaviours where
  *           two words see theirs in opposite orders are not tried, nor are loads that come

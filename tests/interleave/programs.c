@@ -121,7 +121,7 @@ static void begin_with_cells(void)
 	purses_give_cells(&s->set, s->purse, SEATS);
 }
 
-/* Nothing is lost, and nothing was made up. Y1 */
+/* Nothing is lost, and nothing was made up. PURSE-1 */
 static void all_is_there(void)
 {
 	uint64_t left = purse_left(s->purse, now);
@@ -436,7 +436,7 @@ static void seat_asks_at_hand_twice(void)
 	seat_asks_at_hand();
 }
 
-/* X1: who has seen that it has a cell does not have the purse at hand without it. */
+/* POCKET-1: who has seen that it has a cell does not have the purse at hand without it. */
 static void seat_finds_its_cell(void)
 {
 	struct seat *seat = &s->seats[0];
@@ -518,7 +518,7 @@ static void seat_holds(void)
 	hold(seat);
 	if (!seat->held)
 		return;
-	must_hold(seat->held->head[0] == 0); /* Y3 */
+	must_hold(seat->held->head[0] == 0); /* PURSE-3 */
 	if (local_try_word(seat->held, local_cell(seat->held, 0), now, 1, &told) ==
 	    LOCAL_TAKEN)
 		seat->taken++;
@@ -758,7 +758,7 @@ static void other_takes_place(void)
 	seat_places(&s->seats[1]);
 }
 
-/* Each got one, and not the same. Y4 */
+/* Each got one, and not the same. BLOCK-1 */
 static void places_differ(void)
 {
 	must_hold(s->seats[0].places && s->seats[1].places);
@@ -770,7 +770,7 @@ static void actor_closes_block(void)
 	s->emptied = block_close(load_relaxed(&s->purse->block), start);
 }
 
-/* What is given back was not handed out. Y5 */
+/* What is given back was not handed out. BLOCK-2 */
 static void places_are_two(void)
 {
 	must_hold((uint64_t)(s->seats[0].places != 0) + (s->seats[1].places != 0) +

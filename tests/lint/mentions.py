@@ -4,7 +4,7 @@
 """mentions.py errors|invariants ROOT -- each has a test that names it.
 
 errors       the names in enum gale_err
-invariants   the letters and numbers under Invariants in the heads of engine/
+invariants   the labels under Invariants in the heads of engine/
 """
 import pathlib
 import re
@@ -33,7 +33,7 @@ def invariants(root):
                      if " * Invariants" in c), "")
         block = re.search(r"^ \* Invariants\b(.*?)(?=^ \* [A-Z]\w*\b|\Z)", head, re.S | re.M)
         if block:
-            found += re.findall(r"^(?: \*)?\s+([A-Z]\d+)\s\s", block[1], re.M)
+            found += re.findall(r"^(?: \*)?\s+([A-Z]+-\d+)\s\s", block[1], re.M)
     return found
 
 

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: the gale authors
 #
 # parser.sh ARCHIVE -- of hiredis nothing is used but its reader: no connection, no callback
-# and no format string of its own (H2, H7, H8, H11, H12, H14 and H17 of the pitfalls).  Read
+# and no format string of its own (HIREDIS-2, 7, 8, 11, 12, 14 and 17).  Read
 # off the symbols that the archive needs.
 set -eu
 export LC_ALL=C

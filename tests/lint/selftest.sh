@@ -65,6 +65,13 @@ mutants)
 	sed -i 's|credit_dies(word).ns > now.ns|now.ns < credit_dies(word).ns|' "$copy/engine/credit.h"
 	expect_failure 'engine/credit.h: credit lives a tick longer' "$here/mutants.py" "$copy"
 	;;
+labels)
+	printf '/*\n * planted.c -- a fault.\n *\n * Invariants  LEASE-2  All is well.\n */\n' | plant shards/planted.c
+	expect_failure 'LEASE-2 is declared in engine/lease.h and in shards/planted.c' "$here/labels.py" "$copy"
+	fresh
+	echo '/* Or else all is lost. LEASE-''99 */' | plant shards/planted.c
+	expect_failure 'shards/planted.c:1: no file.s head declares LEASE-''99' "$here/labels.py" "$copy"
+	;;
 layering)
 	echo '#include "runtime/lock.h"' | plant engine/planted.c
 	expect_failure 'engine/ may not include runtime/lock.h' "$here/layering.py" "$copy"
@@ -90,8 +97,8 @@ mention_errors)
 	expect_failure 'no test mentions GALE_ERR_COST' "$here/mentions.py" errors "$copy"
 	;;
 mention_invariants)
-	sed -i 's/\bR4\b/R_4/g' "$copy"/tests/*/*.[ch]
-	expect_failure 'no test mentions R4' "$here/mentions.py" invariants "$copy"
+	sed -i 's/\bRULE-4\b/RULE_4/g' "$copy"/tests/*/*.[ch]
+	expect_failure 'no test mentions RULE-4' "$here/mentions.py" invariants "$copy"
 	;;
 ordering)
 	pair() {

@@ -8,18 +8,18 @@
  * A timeline is one store under a random rule, sometimes with fewer places than keys.
  * Its clock only goes forward; what happens when clocks do not is in the unit tests.
  * The oracles forget nothing: that the store does, when a key has expired, must not show
- * (R4).  After every step
+ * (RULE-4).  After every step
  *
  *     store and oracle agree on the result, and on every field of what is told
- *     a key that still counts is there (V3), whoever asks under other parameters is
- *     refused (V4), and no more keys are held than may be (N2)
+ *     a key that still counts is there (STORE-3), whoever asks under other parameters is
+ *     refused (STORE-4), and no more keys are held than may be (MEMORY-2)
  *     the store is full only if that many keys may still be there
  *
  * A timeline follows from its own seed, which a failure prints: with that seed, it is
  * the first timeline of a run.
  *
  * Limits    A key whose expiry a cancel moved back may be held for as long as it would
- *           have been without (K2), so how many are held is known only within bounds.
+ *           have been without (KEYS-2), so how many are held is known only within bounds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,7 +329,7 @@ static void hint(struct timeline *t, uint64_t wait_us)
 
 /* ---- What the oracles say -------------------------------------------------------- */
 
-/* It still counts, so it must be there (V3). */
+/* It still counts, so it must be there (STORE-3). */
 static bool is_live(const struct timeline *t, const struct key *key)
 {
 	return oracle_expires(key->oracle) > t->now;
@@ -404,7 +404,7 @@ static bool turn_to(struct timeline *t, struct key *key, size_t rule,
 		key->rule = rule;
 	} else if (is_live(t, key)) {
 		expect(t, result == STORE_CHANGED,
-		       "words of other parameters were read (V4)");
+		       "words of other parameters were read (STORE-4)");
 		t->tally->changed++;
 		return false;
 	} else {
@@ -463,7 +463,7 @@ static void step(struct timeline *t, struct key *key, size_t rule)
 	if (t->op.answer.slot.us > 0)
 		book(t, key);
 	count_keys(t, &least, &most);
-	expect(t, least <= t->max_keys, "more keys live than may (N2)");
+	expect(t, least <= t->max_keys, "more keys live than may (MEMORY-2)");
 }
 
 static void look(struct timeline *t, struct key *key, size_t rule)
@@ -527,9 +527,10 @@ static void sweep(struct timeline *t)
 		continue;
 	counts = counts_of(t);
 	count_keys(t, &least, &most);
-	expect(t, counts.keys >= least, "a key that counts was dropped (V3)");
+	expect(t, counts.keys >= least, "a key that counts was dropped (STORE-3)");
 	expect(t, counts.keys <= most, "an expired key was kept");
-	expect(t, counts.keys <= t->max_keys, "more keys are held than may be (N2)");
+	expect(t, counts.keys <= t->max_keys,
+	       "more keys are held than may be (MEMORY-2)");
 }
 
 static void act(struct timeline *t)

@@ -10,10 +10,10 @@
  * answer has just announced, give or take a microsecond.  After every step
  *
  *     engine and oracle agree on every field, and on when the state expires
- *     a denial, a refusal and a look have changed no word                        (R1)
- *     every word and number is below 2^53                                        (R3)
- *     from its expiry on, and not before, the state answers like a fresh one     (R4)
- *     the state is valid, and survives being encoded and decoded                 (E1)
+ *     a denial, a refusal and a look have changed no word                   (RULE-1)
+ *     every word and number is below 2^53                                   (RULE-3)
+ *     from its expiry on, and not before, the state answers like a fresh one  (RULE-4)
+ *     the state is valid, and survives being encoded and decoded           (CODEC-1)
  *
  * With --store yes the embedded store gives each answer too, and must agree; its clock,
  * and so everybody's, then only goes forward, since a store takes an earlier instant as
@@ -22,7 +22,7 @@
  * A timeline follows from its own seed, which a failure prints: with that seed, it is
  * the first timeline of a run.
  *
- * Limits    R4 is looked at where it can be reached: what would expire after the last
+ * Limits    RULE-4 is looked at where it can be reached: what would expire after the last
  *           instant, 2^52, never does.
  */
 #define _POSIX_C_SOURCE 200809L /* sigaction */
@@ -64,7 +64,7 @@ struct tally {
 	uint64_t allowed;
 	uint64_t denied;
 	uint64_t cancelled;
-	uint64_t forgotten; /* how often R4 was looked at */
+	uint64_t forgotten; /* how often RULE-4 was looked at */
 };
 
 struct timeline {
@@ -632,14 +632,14 @@ static bool small(uint64_t n)
 static void check_answer(const struct timeline *t, const struct gale_answer *a)
 {
 	expect(t, small(a->limit) && small(a->remaining) && small(a->reset_after_us),
-	       "a number in the answer is 2^53 or more (R3)");
+	       "a number in the answer is 2^53 or more (RULE-3)");
 	expect(t, small(a->retry_after_us) || a->retry_after_us == GALE_NEVER,
-	       "the retry is 2^53 or more (R3)");
+	       "the retry is 2^53 or more (RULE-3)");
 	/* Nanoseconds have no room below 2^53 for the longest waits. */
 	expect(t, a->delay_ns <= t->config.max_wait_us * 1000,
 	       "the delay is longer than the longest wait");
 	expect(t, small(a->slot.us) && small(a->slot.part),
-	       "the slot has a number of 2^53 or more (R3)");
+	       "the slot has a number of 2^53 or more (RULE-3)");
 	expect(t, (a->verdict == GALE_ALLOW) == (a->retry_after_us == 0),
 	       "retry is 0 exactly when allowed");
 }
@@ -678,7 +678,7 @@ static void check_state(const struct timeline *t)
 	expect(t, t->words[t->room] == CANARY && count <= t->room,
 	       "more words than rule_words_after_step announced");
 	for (size_t i = 0; i < count; i++)
-		expect(t, small(t->words[i]), "a word is 2^53 or more (R3)");
+		expect(t, small(t->words[i]), "a word is 2^53 or more (RULE-3)");
 	expect(t, rule_valid(&t->rule, t->words, count), "the state is not rule_valid");
 	if (engine != oracle) {
 		printf("  expires   engine %llu, oracle %llu\n",
@@ -688,7 +688,7 @@ static void check_state(const struct timeline *t)
 	check_codec(t, count);
 }
 
-/* ---- R4 ------------------------------------------------------------------------ */
+/* ---- RULE-4 ---------------------------------------------------------------------- */
 
 static uint64_t *copy_words(const struct rule *rule, const uint64_t *words,
                             size_t spare)
@@ -705,7 +705,7 @@ static void same_when_asked(struct timeline *t, uint64_t *aged, uint64_t *fresh,
                             uint64_t now, uint64_t cost)
 {
 	static const char what[] =
-	    "an expired state does not answer like a fresh one (R4)";
+	    "an expired state does not answer like a fresh one (RULE-4)";
 	struct booking b = random_booking(t);
 
 	same_answer(t, what, "expired", rule_peek(&t->rule, aged, now), "fresh",
@@ -729,7 +729,7 @@ static void check_not_before(const struct timeline *t, const uint64_t *fresh,
 	struct gale_answer new = rule_peek(&t->rule, fresh, expires - 1);
 
 	expect(t, !answers_equal(&aged, &new),
-	       "the state answers like a fresh one before it expires (R4)");
+	       "the state answers like a fresh one before it expires (RULE-4)");
 }
 
 static void check_forgetting(struct timeline *t)
@@ -841,7 +841,7 @@ static void do_step(struct timeline *t)
 		            ask_store(t, STORE_STEP).answer);
 	check_answer(t, &engine);
 	if (engine.verdict == GALE_DENY)
-		check_unchanged(t, "a denial has changed the words (R1)");
+		check_unchanged(t, "a denial has changed the words (RULE-1)");
 	if (engine.verdict == GALE_ALLOW && (engine.slot.us | engine.slot.part) != 0)
 		remember_booking(t, &engine);
 	t->tally->allowed += engine.verdict == GALE_ALLOW;
@@ -877,7 +877,7 @@ static void do_forecast(struct timeline *t)
 	expect(t,
 	       small(engine.spendable_now) && small(engine.next_after_us) &&
 	           small(engine.full_after_us),
-	       "a number in the forecast is 2^53 or more (R3)");
+	       "a number in the forecast is 2^53 or more (RULE-3)");
 	check_unchanged(t, "a forecast has changed the words");
 	remember_wait(t, engine.next_after_us);
 	remember_wait(t, engine.full_after_us);

@@ -47,7 +47,7 @@ static void a_runtime_that_is_closed_under_load(void **state)
 		calls[i] = world_ask_only(&w, 0, 0, i % 2 ? 1 : 0, 1, 100);
 	world_shut(&w, 0);
 	for (int i = 0; i < 60; i++)
-		assert_int_equal(verdict_of(calls[i]), GALE_DENY); /* O6 */
+		assert_int_equal(verdict_of(calls[i]), GALE_DENY); /* LESSOR-6 */
 	run_to(0, GALE_MILLIS(50));
 	world_ends();
 }
@@ -104,7 +104,7 @@ static void a_clock_that_stood_still(void **state)
 	told(call, GALE_DENY, GALE_WHY_DOWN);
 	told(late, GALE_DENY, GALE_WHY_DOWN);
 	assert_int_equal(counted("answers_refused_as_a_clock_has_jumped"), 2);
-	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN); /* J3 */
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN); /* JUMP-3 */
 	told(world_ask(&w, 0, 0, 1, 1), GALE_DENY, GALE_WHY_DOWN);
 	run_to(3, GALE_MILLIS(20));
 	for (uint32_t key = 0; key < 2; key++) {

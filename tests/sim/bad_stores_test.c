@@ -24,7 +24,7 @@ static void a_store_that_never_answers(void **state)
 	assert_true(gale_turn_after_us(w.nodes[0].runtime) <= GALE_MILLIS(21));
 	run_to(0, GALE_MILLIS(21));
 	for (int i = 0; i < 5; i++)
-		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* O6, P4 */
+		told(calls[i], GALE_DENY, GALE_WHY_LATE); /* LESSOR-6, SIM-4 */
 	assert_int_equal(counted("asks_without_answer"), 1);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
 	w.nodes[0].port.mute = false;
@@ -48,7 +48,7 @@ static void an_answer_after_the_deadline(void **state)
 	told(call, GALE_DENY, GALE_WHY_LATE);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
 	run_to(0, GALE_MILLIS(40));
-	assert_int_equal(counted("answers_late_or_twice"), 1); /* O2 */
+	assert_int_equal(counted("answers_late_or_twice"), 1); /* LESSOR-2 */
 	assert_int_equal(counted("units_lent"), 0);
 	assert_int_equal(w.admissions, 0);
 	world_ends();
@@ -115,7 +115,7 @@ static void is_not_believed(unsigned (*twist)(struct port *port,
 static void answers_that_cannot_be_true(void **state)
 {
 	(void)state;
-	is_not_believed(says_more); /* O2 */
+	is_not_believed(says_more); /* LESSOR-2 */
 	is_not_believed(says_for_ever);
 	is_not_believed(says_longer_than_the_window);
 }
@@ -149,7 +149,7 @@ static void an_answer_that_comes_twice(void **state)
 	lie(bad_plan(), says_twice);
 	(void)ask_times(1);
 	run_to(0, GALE_MILLIS(10));
-	assert_int_equal(counted("answers_late_or_twice"), 1); /* O2 */
+	assert_int_equal(counted("answers_late_or_twice"), 1); /* LESSOR-2 */
 	assert_int_equal(counted("units_lent"), 5);
 	assert_int_equal(ask_times(4), 4);
 	world_ends();
@@ -202,7 +202,7 @@ static void an_answer_of_another_key(void **state)
 		world_ask(&w, 0, 0, 1, 1);
 		run_to(0, GALE_MILLIS(5 * (i + 1)));
 	}
-	assert_true(world_used(&w, 0, 0) <= 10); /* O4 */
+	assert_true(world_used(&w, 0, 0) <= 10); /* LESSOR-4 */
 	assert_true(world_used(&w, 1, 0) <= 10);
 	world_ends();
 }
@@ -233,7 +233,7 @@ static void is_held_to_the_limit(unsigned (*twist)(struct port *port,
 		world_ask(&w, 0, 0, 0, 1);
 		run_to(0, GALE_MILLIS(5 * (i + 1)));
 	}
-	assert_in_range(world_used(&w, 0, 0), 5, 10); /* O4 */
+	assert_in_range(world_used(&w, 0, 0), 5, 10); /* LESSOR-4 */
 	assert_true(counted("answers_not_believed") > 0);
 	world_ends();
 }
@@ -270,7 +270,7 @@ static void a_store_that_opens_a_window_with_each_answer(void **state)
 	for (uint64_t ms = 0; ms < 20000; ms++) {
 		run_to(0, GALE_MILLIS(ms));
 		world_ask(&w, 0, 0, 0, 1);
-		assert_true(w.admissions <= 10 * (1 + ms / 1000)); /* J3 */
+		assert_true(w.admissions <= 10 * (1 + ms / 1000)); /* JUMP-3 */
 	}
 	assert_true(w.admissions >= 19); /* it is asked again */
 	assert_in_range(counted("answers_refused_as_a_clock_has_jumped"), 10, 20);

@@ -3,7 +3,7 @@
 /*
  * requirements_test.c -- what a leased fleet must do, each case by its name.
  *
- * The numbers R1 … R14 and "two tiers" are those of the requirements that gale was built from.
+ * The numbers R-1 … R-14 and "two tiers" are those of the requirements that gale was built from.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void r1_clocks_that_differ_do_not_matter(void **state)
 		(void)ask_times(400);
 		run_to(window, GALE_MILLIS(900));
 		(void)ask_times(400);
-		assert_int_equal(world_used(&w, 0, window), 100); /* P1 */
+		assert_int_equal(world_used(&w, 0, window), 100); /* SIM-1 */
 		assert_true(w.leases - leases <= 100 / 10 + 8);
 	}
 	world_ends();
@@ -55,7 +55,7 @@ static void r2_a_reply_after_the_boundary_does_not_count_twice(void **state)
 	(void)ask_times(100);
 	run_to(1, GALE_MILLIS(900));
 	assert_int_equal(world_used(&w, 0, 0), 0);
-	assert_int_equal(world_used(&w, 0, 1), 100); /* O3 */
+	assert_int_equal(world_used(&w, 0, 1), 100); /* LESSOR-3 */
 	assert_int_equal(counted("leases_dead_on_arrival"), 1);
 	world_ends();
 }
@@ -78,7 +78,7 @@ static void r5_two_keys_where_there_is_room_for_one(void **state)
 }
 
 /* While one is asked about, the other waits for its place: both are served, by a lease
- * each. O7 */
+ * each. LESSOR-7 */
 static void r5_two_keys_at_once(void **state)
 {
 	struct world_plan plan = plan_of(10, 1, 1);
@@ -198,7 +198,7 @@ static void r10_a_hundred_at_once(void **state)
 		world_ask_only(&w, 0, 0, 0, 1, 10);
 	run_to(0, GALE_MILLIS(900));
 	assert_int_equal(w.admissions, 100);
-	assert_true(w.leases <= 7); /* O1 */
+	assert_true(w.leases <= 7); /* LESSOR-1 */
 	world_ends();
 }
 
@@ -278,7 +278,7 @@ static void cold_misses_at_once_send_one_request(void **state)
 		world_ask(&w, 0, 0, 0, 1);
 	run_to(0, 3000);
 	assert_int_equal(w.admissions, 3);
-	assert_int_equal(w.net.requests, 1); /* O1 */
+	assert_int_equal(w.net.requests, 1); /* LESSOR-1 */
 	assert_int_equal(ask_times(7), 7);
 	assert_int_equal(w.net.requests, 1);
 	world_ask(&w, 0, 0, 0, 1);

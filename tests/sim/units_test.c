@@ -28,7 +28,7 @@ static void units_of_a_window_stay_dead_in_the_next(void **state)
 	for (int i = 0; i < 3; i++)
 		world_ask(&w, 1, 0, 0, 1);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
-	assert_int_equal(world_used(&w, 0, 1), 3); /* P1 */
+	assert_int_equal(world_used(&w, 0, 1), 3); /* SIM-1 */
 	world_ends();
 }
 
@@ -43,7 +43,7 @@ static void units_of_a_meter_stay_dead(void **state)
 	assert_int_equal(ask_times(2), 2); /* two are left, for 4 ms */
 	run_to(0, GALE_MILLIS(10));
 	(void)ask_times(10);
-	assert_in_range(w.admissions, 5, 6); /* P6 */
+	assert_in_range(w.admissions, 5, 6); /* SIM-6 */
 	world_ends();
 }
 
@@ -70,7 +70,7 @@ static void units_of_a_burst_stay_dead(void **state)
 	run_to(0, GALE_MILLIS(166) + 200);
 	assert_int_equal(counted("units_lent"), 2);
 	third = world_ask(&w, 0, 0, 0, 1);
-	assert_int_equal(verdict_of(third), GALE_PENDING); /* P6 */
+	assert_int_equal(verdict_of(third), GALE_PENDING); /* SIM-6 */
 	world_run(&w, start_of_window(1));
 	world_ends();
 }
@@ -107,7 +107,7 @@ static void units_in_cells_are_found_at_the_end(void **state)
 	run_to(0, GALE_MILLIS(130)); /* it is looked at, and split */
 	assert_int_equal(counted("keys_split_over_seats"), 1);
 	world_ask(&w, 0, 1, 0, 1);
-	assert_int_equal(ask_times(50), 38); /* Y1 */
+	assert_int_equal(ask_times(50), 38); /* PURSE-1 */
 	assert_true(w.net.requests <= 3);
 	world_ends();
 }
@@ -259,7 +259,7 @@ static void a_return_that_is_late_is_too_late(void **state)
 	for (int i = 0; i < 20; i++)
 		world_ask(&w, 1, 0, 0, 1);
 	run_to(1, GALE_MILLIS(90));
-	assert_int_equal(world_used(&w, 0, 1), 10); /* P1, D3 */
+	assert_int_equal(world_used(&w, 0, 1), 10); /* SIM-1, LEASE-3 */
 	world_ends();
 }
 
@@ -288,7 +288,7 @@ static void a_return_from_the_window_before_takes_nothing_off(void **state)
 		world_ask(&w, 1, 0, 0, 1);
 	}
 	run_to(1, GALE_MILLIS(300));
-	assert_int_equal(world_used(&w, 0, 1), 10); /* P1, D3 */
+	assert_int_equal(world_used(&w, 0, 1), 10); /* SIM-1, LEASE-3 */
 	world_ends();
 }
 
@@ -304,7 +304,7 @@ static void a_request_that_comes_twice_is_served_once(void **state)
 	world_open(&w, &plan);
 	steady_asks(0, 1, 900, 0);
 	assert_true(w.net.doubled >= 10);
-	assert_int_equal(world_used(&w, 0, 0), 100); /* D2 */
+	assert_int_equal(world_used(&w, 0, 0), 100); /* LEASE-2 */
 	world_ends();
 }
 

@@ -45,7 +45,7 @@ static struct node nodes[NODES];
 static unsigned keys; /* so far: each test has one of its own */
 static char key[16];
 static struct gale_answer denial; /* the latest */
-static bool late; /* an answer was: what it granted is lost (stores/line.h, N2) */
+static bool late; /* an answer was: what it granted is lost (stores/line.h, LINE-2) */
 
 /* ---- Losses ---------------------------------------------------------------------- */
 

@@ -237,7 +237,7 @@ static void let_lends_wait(void)
 	postgres_line_do(&line, "ALTER FUNCTION gale.lend SET lock_timeout = '30s'");
 }
 
-/* Q1: who has put in a key that is new, and then waits for one that is not, lets go of both: it may
+/* SCHEMA-1: who has put in a key that is new, and then waits for one that is not, lets go of both: it may
  * be held by one that waits for the first.  Nobody else would let go here, and nobody looks for
  * circles. */
 static void who_guesses_wrong_lets_go(void **state)

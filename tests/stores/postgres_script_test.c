@@ -647,7 +647,7 @@ static void agree_on_row(const struct key *key)
 
 /* ---- Timelines ------------------------------------------------------------------- */
 
-/* What expires later than it need has to be told from what counts. R4 */
+/* What expires later than it need has to be told from what counts. RULE-4 */
 static void keep_longer(struct key *key)
 {
 	char sql[192], name[2 * sizeof(key->name) + 1];

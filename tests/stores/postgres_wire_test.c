@@ -197,7 +197,7 @@ static void a_result_is_put_in_the_order_of_the_jobs(void **state)
 	assert_int_equal(told[2].before.count, 0);
 }
 
-/* K2 */
+/* POSTGRES-5 */
 static void what_cannot_be_meant_is_not_believed(void **state)
 {
 	static const struct {
@@ -230,7 +230,7 @@ static void what_cannot_be_meant_is_not_believed(void **state)
 	}
 }
 
-/* K2 */
+/* POSTGRES-5 */
 static void another_calls_rows_are_not_believed(void **state)
 {
 	static const uint64_t heads[][2] = {
@@ -411,7 +411,7 @@ static void first_lends_are_told_at_once(void **state)
 	batch.takes_first = false;
 }
 
-/* K2: nor is it where it was not asked for, or if the window is not told. */
+/* POSTGRES-5: nor is it where it was not asked for, or if the window is not told. */
 static void that_all_were_lent_is_not_believed_of_others(void **state)
 {
 	struct remote_job lends[] = { first_of("b", 11), first_of("a", 12) };
@@ -639,7 +639,7 @@ static void without_memory_there_is_no_call(void **state)
 	assert_true(test_allocator_is_balanced(&allocator));
 }
 
-/* K1 */
+/* POSTGRES-4 */
 static void parameters_are_as_long_as_they_say(void **state)
 {
 	struct postgres_call call;

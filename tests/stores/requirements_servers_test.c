@@ -152,7 +152,7 @@ static void on_both(void (*run)(int which))
 	}
 }
 
-/* ---- R3 -------------------------------------------------------------------------- */
+/* ---- R-3 ------------------------------------------------------------------------- */
 
 static uint64_t admits_while_the_clock_swings(struct gale_rule rule, uint64_t by_us)
 {
@@ -191,7 +191,7 @@ static void r3_a_clock_that_alternates_opens_no_window_again(void **state)
 	on_both(r3_swings);
 }
 
-/* ---- R4 -------------------------------------------------------------------------- */
+/* ---- R-4 ------------------------------------------------------------------------- */
 
 /* Nodes are 50 ms early or late, which moves on with each window. */
 static void r4_windows(int which)
@@ -232,7 +232,7 @@ static void r4_nodes_whose_clocks_differ_share_a_pool(void **state)
 	on_both(r4_windows);
 }
 
-/* ---- R11 ------------------------------------------------------------------------- */
+/* ---- R-11 ------------------------------------------------------------------------ */
 
 struct crowd {
 	struct gale_limiter *limiter;
@@ -309,7 +309,7 @@ static void r11_counts_never_decrease_within_a_window(void **state)
 	on_both(r11_straddle);
 }
 
-/* ---- R12 ------------------------------------------------------------------------- */
+/* ---- R-12 ------------------------------------------------------------------------ */
 
 static void r12_costs(int which)
 {
@@ -333,7 +333,7 @@ static void r12_a_cost_above_the_limit_hinders_nobody(void **state)
 	on_both(r12_costs);
 }
 
-/* ---- R14 ------------------------------------------------------------------------- */
+/* ---- R-14 ------------------------------------------------------------------------ */
 
 static uint64_t round_trips(void)
 {

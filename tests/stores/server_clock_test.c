@@ -15,7 +15,7 @@
  *
  * What a node may rely on is its own clock, which runs along when the server's clock has a
  * reason to go, and does not when that is set.  Where it does not, nodes believe nothing for
- * a minute (J3), or until their clock is moved on.
+ * a minute (JUMP-3), or until their clock is moved on.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@
 #define NOON_S (INT64_C(1893456000) + 12 * HOUR_S) /* of the first day of 2030 */
 #define WITHIN GALE_SECONDS(2)
 #define PATIENCE GALE_SECONDS(1)
-#define PATIENCE_NS UINT64_C(150000000000) /* nothing is believed for a minute (J3) */
+#define PATIENCE_NS UINT64_C(150000000000) /* a minute without belief: JUMP-3 */
 #define NAME_MOST 32
 #define WHYS (GALE_WHY_BAD_ASK + 1)
 

@@ -513,7 +513,7 @@ static void take(struct tally_taker *self, uint32_t key, struct tally_span span,
 
 	funnel->takes++;
 	assert_true(span.last * WINDOW > funnel->passed_us);
-	assert_true(span.first * WINDOW > funnel->passed_us); /* Y1 */
+	assert_true(span.first * WINDOW > funnel->passed_us); /* TALLY-1 */
 	tally_count_units(funnel->into, funnel->worker, key, span, units);
 }
 

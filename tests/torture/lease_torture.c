@@ -14,8 +14,8 @@
  * What is counted here: an admission lies between two readings of the clock, one before
  * it was asked for and one after it was answered.  If both show the same window of the
  * store, it is of that window; the others are left out.  No key that is never reset has
- * more than its limit in any window.                                          (L1, U1, Y1)
- * Of a pacer no place is given to two.                                         (Y4, Y5)
+ * more than its limit in any window.                         (L1, CREDIT-1, PURSE-1)
+ * Of a pacer no place is given to two.                            (BLOCK-1, BLOCK-2)
  *
  * After each round all memory is back.
  *
@@ -180,7 +180,7 @@ static void count_place(struct round *round, const struct gale_slot *slot)
 		return;
 	add_relaxed(&tally.placed, 1);
 	if (swap_relaxed(&round->places[place], 1) != 0)
-		fail(round, "one place for two"); /* Y4, Y5 */
+		fail(round, "one place for two"); /* BLOCK-1, BLOCK-2 */
 }
 
 static void judge(struct worker *w, unsigned key, uint64_t before_us,

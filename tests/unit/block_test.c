@@ -73,9 +73,10 @@ static void check_admitted(const struct rule *rule, uint64_t place, mono now,
 	assert_int_equal(answer->limit, 42);
 	assert_int_equal(place_of(rule, &answer->slot), place);
 	assert_true(answer->slot.part < rule->is.limit);
-	assert_true(goes >= exact);                 /* Y4: never early */
+	assert_true(goes >= exact);                 /* BLOCK-1: never early */
 	assert_true(goes < exact + rule->is.limit); /* nor late by a nanosecond */
-	assert_true(exact >= (uint128)now.ns * rule->is.limit); /* Y4: not passed */
+	/* BLOCK-1: not passed */
+	assert_true(exact >= (uint128)now.ns * rule->is.limit);
 	assert_int_equal(answer->reset_after_us, answer->delay_ns / 1000);
 }
 
@@ -96,7 +97,7 @@ static void places_are_as_far_apart_as_the_rule_says(void **state)
 			check_admitted(&rule, place, at(FIRST - 99), &answer);
 			assert_int_equal(answer.remaining, 99 - place);
 		}
-		assert_false(block_take(&block, at(0), 1, &answer)); /* Y4 */
+		assert_false(block_take(&block, at(0), 1, &answer)); /* BLOCK-1 */
 	}
 }
 
@@ -118,7 +119,7 @@ static void three_a_second_are_a_third_apart(void **state)
 	assert_int_equal(answer.delay_ns, 1);
 	block = block_of(&rule, 4);
 	assert_true(block_take(&block, at(FIRST + 333333334), 1, &answer));
-	assert_int_equal(place_of(&rule, &answer.slot), 2); /* Y4 */
+	assert_int_equal(place_of(&rule, &answer.slot), 2); /* BLOCK-1 */
 }
 
 static void several_places_are_in_a_row(void **state)
@@ -175,9 +176,9 @@ static void what_is_left_is_closed_and_given_back_once(void **state)
 	assert_int_equal(block_left(&block, at(FIRST + 30001)), 6);
 	assert_int_equal(block_left(&block, at(FIRST + 90001)), 0);
 	assert_int_equal(block_left(&block, at(UINT64_MAX)), 0);
-	assert_int_equal(block_close(&block, at(FIRST + 30000)), 7); /* Y5 */
+	assert_int_equal(block_close(&block, at(FIRST + 30000)), 7); /* BLOCK-2 */
 	assert_int_equal(block_close(&block, at(FIRST)), 0);
-	assert_false(block_take(&block, at(FIRST), 1, &answer)); /* Y5 */
+	assert_false(block_take(&block, at(FIRST), 1, &answer)); /* BLOCK-2 */
 	assert_int_equal(block_left(&block, at(FIRST)), 0);
 }
 
@@ -207,7 +208,7 @@ static void step(struct chance *chance, struct block *block, uint64_t *next, mon
 	if (taken && answer.verdict == GALE_ALLOW) {
 		check_admitted(rule, first, now, &answer);
 		assert_true(answer.delay_ns <= rule->is.max_wait_us * 1000);
-		*next = first + cost; /* Y4 */
+		*next = first + cost; /* BLOCK-1 */
 	} else if (taken) {
 		assert_true(exact_place(rule, first) >
 		            (uint128)(now.ns + rule->is.max_wait_us * 1000 - 1) *
@@ -260,7 +261,7 @@ static void take_all(struct scene *s, unsigned who)
 	while (block_take(&s->block, at(FIRST), cost, &answer)) {
 		parts =
 		    (answer.slot.us - SLOT_US) * s->rule.is.limit + answer.slot.part;
-		for (uint64_t i = 0; i < cost; i++) /* Y4 */
+		for (uint64_t i = 0; i < cost; i++) /* BLOCK-1 */
 			must(add_relaxed(&s->given[parts / s->rule.is.period_us + i],
 			                 1) == 0);
 		add_relaxed(&s->places, cost);
@@ -289,7 +290,7 @@ static void threads_get_different_places_and_the_rest_comes_back(void **state)
 	s.rule = rule_of(3, 1000, UINT64_C(1) << 40);
 	s.block = block_of(&s.rule, COUNT);
 	crew_run(TAKERS + 1, scene_main, &s);
-	/* Y4, Y5: when no time passes, none is missing and none is too many; the last one
+	/* BLOCK-1, BLOCK-2: when no time passes, none is missing and none is too many; the last one
 	 * may be too few for who wants two. */
 	assert_int_equal(load_relaxed(&s.places) + s.back, COUNT);
 }

@@ -424,7 +424,7 @@ static void close_scene(void)
 
 static void assert_done(int i, enum store_result result)
 {
-	assert_int_equal(s.done[i], 1); /* C1 */
+	assert_int_equal(s.done[i], 1); /* CLIENT-1 */
 	assert_int_equal(s.results[i], result);
 }
 
@@ -592,7 +592,7 @@ static void a_bucket_has_a_quarantine_of_its_own(void **state)
 	begin(1, "b");
 	turn(2);
 	assert_done(0, STORE_DONE);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
+	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* CLIENT-3 */
 	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(5));
 	assert_int_equal(s.ops[1].answer.verdict, GALE_ALLOW);
 	close_scene();
@@ -609,7 +609,7 @@ static void a_generation_that_nobody_spoke_of_is_asked_for_again(void **state)
 	begin(1, "a");
 	turn(1); /* without waiting for it */
 	assert_remaining(1, 8);
-	assert_int_equal(s.nodes[0].greetings, 2); /* C4 */
+	assert_int_equal(s.nodes[0].greetings, 2); /* CLIENT-4 */
 	pass(SECOND_NS * 3 / 2);
 	s.nodes[0].life++;
 	begin(2, "a");
@@ -634,7 +634,7 @@ static void what_is_under_way_when_a_line_breaks_is_not_sent_again(void **state)
 	turn(1);
 	s.nodes[0].state = WIRE_BROKEN;
 	turn(1);
-	assert_done(2, STORE_LATE);     /* C2 */
+	assert_done(2, STORE_LATE);     /* CLIENT-2 */
 	assert_int_equal(s.done[3], 0); /* the other line goes on */
 	s.nodes[1].is_silent = false;
 	turn(1);

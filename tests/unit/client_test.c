@@ -313,7 +313,7 @@ static void close_scene(void)
 
 static void assert_done(int i, enum store_result result)
 {
-	assert_int_equal(s.done[i], 1); /* C1 */
+	assert_int_equal(s.done[i], 1); /* CLIENT-1 */
 	assert_int_equal(s.results[i], result);
 }
 
@@ -459,7 +459,7 @@ static void what_was_read_before_the_server_forgot_is_read_again(void **state)
 	s.fake.wire->since_us = s.fake.server_us;
 	turn(3);
 	assert_done(0, STORE_DONE);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
+	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* CLIENT-3 */
 	assert_int_equal(s.ops[0].answer.retry_after_us,
 	                 GALE_SECONDS(10) + QUARANTINE_SKEW_US);
 	close_scene();
@@ -506,7 +506,7 @@ static void what_is_under_way_when_the_line_breaks_is_not_sent_again(void **stat
 	assert_int_equal(s.done[0], 0);
 	s.fake.state = WIRE_BROKEN;
 	turn(1);
-	assert_done(0, STORE_LATE); /* C2 */
+	assert_done(0, STORE_LATE); /* CLIENT-2 */
 	assert_int_equal(s.answer_count, 1);
 	assert_int_equal(s.answers[0].result, STORE_LATE);
 	s.fake.silent = false;
@@ -604,7 +604,7 @@ static void who_fails_each_batch_is_not_connected_to_without_a_pause(void **stat
 			turn(2);
 			pass(SECOND_NS / 1000);
 		}
-		assert_in_range(s.fake.connects, 2, 10); /* N3 */
+		assert_in_range(s.fake.connects, 2, 10); /* LINE-3 */
 		pass(SECOND_NS);
 		s.fake.kind = WIRE_TOLD;
 		begin(0, STORE_STEP, "k");
@@ -723,7 +723,7 @@ static void replies_that_cannot_be(void **state)
 		close_scene();
 	}
 	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
-	s.fake.skewed = 1; /* B1: the reply to something else */
+	s.fake.skewed = 1; /* WIRE-1: the reply to something else */
 	begin(0, STORE_STEP, "k");
 	turn(1);
 	assert_done(0, STORE_LATE);
@@ -742,7 +742,7 @@ static void a_server_that_forgot_grants_nothing_of_the_window(void **state)
 	lend(LEND, 1, 5);
 	turn(1);
 	assert_done(0, STORE_DONE);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* C3 */
+	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* CLIENT-3 */
 	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(7) - 1);
 	assert_int_equal(s.answers[0].grant.units, 0);
 	pass(7 * SECOND_NS);

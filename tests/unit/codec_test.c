@@ -48,7 +48,7 @@ static enum state_err unpack(const struct packed *packed)
 	return unpack_count(packed, packed->count);
 }
 
-/* What is accepted is valid and encodes to the same bytes (E1). */
+/* What is accepted is valid and encodes to the same bytes (CODEC-1). */
 static void expect_faithful(const struct packed *packed)
 {
 	static struct packed again;
@@ -305,7 +305,7 @@ static void another_fingerprint_is_refused(void **state)
 	assert_int_equal(unpack(&packed), STATE_OK);
 }
 
-/* E2: the same kind with one parameter changed. */
+/* CODEC-2: the same kind with one parameter changed. */
 static void other_parameters_are_refused(void **state)
 {
 	struct gale_rule pairs[][2] = {
@@ -359,7 +359,7 @@ static void more_words_than_there_is_room_for_are_refused(void **state)
 	    STATE_OK);
 }
 
-/* E1: they would not be encoded again. */
+/* CODEC-1: they would not be encoded again. */
 static void bytes_that_mean_nothing_must_be_zero(void **state)
 {
 	struct packed packed;
@@ -373,7 +373,7 @@ static void bytes_that_mean_nothing_must_be_zero(void **state)
 	}
 }
 
-/* R3: the first bit that may not be set, and all of them. */
+/* RULE-3: the first bit that may not be set, and all of them. */
 static void words_of_two_to_the_53_are_refused(void **state)
 {
 	struct gale_rule rules[RULES_MAX];
@@ -456,7 +456,7 @@ static void a_budget_that_was_overshot_is_valid(void **state)
 	expect_faithful(&packed);
 }
 
-/* E1 for bytes that nobody wrote: each byte set to each value. */
+/* CODEC-1 for bytes that nobody wrote: each byte set to each value. */
 static void a_spoiled_byte_is_refused_or_means_what_it_says(void **state)
 {
 	struct gale_rule rules[RULES_MAX];

@@ -65,7 +65,7 @@ static struct gale_answer random_answer(void)
 	return answer;
 }
 
-/* ---- The laws (A1) --------------------------------------------------------------- */
+/* ---- The laws (COMBINE-1) -------------------------------------------------------- */
 
 static void nothing_at_all_is_allowed_with_everything_at_its_best(void **state)
 {

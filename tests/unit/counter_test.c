@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* counter_test.c -- K1, K2: by the counter it is never earlier than by the clock. */
+/* counter_test.c -- by the counter it is never earlier than by the clock.
+ * COUNTER-1, COUNTER-2 */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +57,7 @@ static bool tells(const struct machine *machine, mono *ret_now)
 	return true;
 }
 
-/* K1; it counts how often the counter told. */
+/* COUNTER-1; it counts how often the counter told. */
 static uint64_t check(const struct machine *machine)
 {
 	mono now;

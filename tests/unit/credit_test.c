@@ -42,10 +42,10 @@ static void it_dies_at_the_start_of_its_tick(void **state)
 	for (uint64_t off = 0; off < TICK; off += 4369) {
 		uint64_t word = credit_until(at(9 * TICK + off), 3);
 
-		assert_int_equal(credit_dies(word).ns, 9 * TICK); /* U2 */
+		assert_int_equal(credit_dies(word).ns, 9 * TICK); /* CREDIT-2 */
 		assert_true(credit_lives(word, at(0)));
 		assert_true(credit_lives(word, at(9 * TICK - 1)));
-		assert_false(credit_lives(word, at(9 * TICK))); /* U2 */
+		assert_false(credit_lives(word, at(9 * TICK))); /* CREDIT-2 */
 		assert_false(credit_lives(word, at(9 * TICK + off)));
 		assert_false(credit_lives(word, at(UINT64_MAX)));
 	}
@@ -56,7 +56,7 @@ static void what_has_no_whole_tick_left_is_dead_at_once(void **state)
 	uint64_t word = credit_until(at(5 * TICK + 100), 3);
 
 	(void)state;
-	assert_false(credit_lives(word, at(5 * TICK + 1))); /* U2 */
+	assert_false(credit_lives(word, at(5 * TICK + 1))); /* CREDIT-2 */
 	assert_false(credit_lives(credit_until(at(0), 3), at(0)));
 	assert_false(credit_lives(credit_until(at(TICK - 1), 3), at(0)));
 	assert_true(credit_lives(credit_until(at(TICK), 3), at(0)));
@@ -83,10 +83,10 @@ static void check_word(uint64_t tick, uint64_t units, uint64_t now, uint64_t cos
 	uint64_t word = credit_until(at(tick * TICK), units);
 	bool covers = units >= cost && now / TICK < tick;
 
-	assert_true(credit_covers(word, at(now), cost) == covers); /* U1 */
+	assert_true(credit_covers(word, at(now), cost) == covers); /* CREDIT-1 */
 	if (!covers)
 		return;
-	assert_int_equal(credit_units(word - cost), units - cost); /* U1 */
+	assert_int_equal(credit_units(word - cost), units - cost); /* CREDIT-1 */
 	assert_int_equal(credit_dies(word - cost).ns, tick * TICK);
 }
 
@@ -111,7 +111,7 @@ static void a_cost_beyond_the_word_is_never_covered(void **state)
 
 	(void)state;
 	assert_true(credit_covers(word, at(0), CREDIT_UNITS_MAX));
-	assert_false(credit_covers(word, at(0), CREDIT_UNITS_MAX + 1)); /* U1 */
+	assert_false(credit_covers(word, at(0), CREDIT_UNITS_MAX + 1)); /* CREDIT-1 */
 	assert_false(credit_covers(word, at(0), UINT64_MAX));
 }
 
@@ -131,11 +131,11 @@ static void whatever_is_taken_was_put_in(void **state)
 			now += chance_below(&chance, 3 * TICK);
 			if (!credit_covers(word, at(now), cost))
 				continue;
-			assert_true(now < ends); /* U2 */
+			assert_true(now < ends); /* CREDIT-2 */
 			word -= cost;
 			sum += cost;
 		}
-		assert_true(sum <= units); /* U1 */
+		assert_true(sum <= units); /* CREDIT-1 */
 		assert_int_equal(credit_units(word), units - sum);
 	}
 }

@@ -171,7 +171,7 @@ static void same_step(struct key *own, struct key *built_in, uint64_t now,
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-/* By bytes and back, as a server keeps it; forgotten when it may be. R4 */
+/* By bytes and back, as a server keeps it; forgotten when it may be. RULE-4 */
 static void keep_and_load(struct key *key, uint64_t now, struct chance *c)
 {
 	uint8_t bytes[STATE_HEAD_BYTES + 8 * (2 + GALE_STRATEGY_WORDS_MAX)];
@@ -282,7 +282,7 @@ static void time_never_runs_backward_for_it(void **state)
 	(void)state;
 	open_spied(&key, (struct gale_ruling){ GALE_ALLOW, 3, 0, HOUR });
 	(void)spied(&key, T0, 1);
-	(void)spied(&key, T0 - HOUR, 1); /* R2, P1 */
+	(void)spied(&key, T0 - HOUR, 1); /* RULE-2, CUSTOM-1 */
 	assert_int_equal(spy.now_us, T0);
 	assert_int_equal(spy.words[0], 1);
 	(void)rule_peek(&key.rule, key.words, 0);
@@ -303,7 +303,7 @@ static void a_denial_keeps_nothing_of_what_it_did(void **state)
 	before = key;
 	spy.says = (struct gale_ruling){ GALE_DENY, 3, 7, 9 };
 	assert_int_equal(spied(&key, T0 + 1, 1).retry_after_us, 7);
-	assert_memory_equal(&key, &before, sizeof(key)); /* R1, P3 */
+	assert_memory_equal(&key, &before, sizeof(key)); /* RULE-1, CUSTOM-3 */
 }
 
 static void it_is_forgotten_when_it_said_so_and_not_before(void **state)
@@ -316,7 +316,7 @@ static void it_is_forgotten_when_it_said_so_and_not_before(void **state)
 	assert_int_equal(rule_expires(&key.rule, key.words), T0 + 1000);
 	(void)rule_peek(&key.rule, key.words, T0 + 999);
 	assert_int_equal(spy.words[0], 1);
-	(void)rule_peek(&key.rule, key.words, T0 + 1000); /* R4, P2 */
+	(void)rule_peek(&key.rule, key.words, T0 + 1000); /* RULE-4, CUSTOM-2 */
 	assert_int_equal(spy.words[0], 0);
 	spy.says.reset_after_us = 0; /* at once */
 	(void)spied(&key, T0 + 1000, 1);
@@ -359,7 +359,7 @@ static void expect_broken(struct key *key)
 	assert_int_equal(answer.why, GALE_WHY_BROKEN);
 	assert_int_equal(rule_forecast(&key->rule, key->words, T0, 1).spendable_now,
 	                 OUTLOOK_BROKEN);
-	assert_memory_equal(key, &before, sizeof(before)); /* P4 */
+	assert_memory_equal(key, &before, sizeof(before)); /* CUSTOM-4 */
 }
 
 static void a_ruling_out_of_bounds_is_none(void **state)
@@ -449,7 +449,7 @@ static void words_that_no_steps_lead_to_are_refused(void **state)
 	key.words[1]++;
 	assert_false(rule_valid(&key.rule, key.words, 4));
 	key.words[1]--;
-	key.words[3] = GALE_UNITS_MAX + 1; /* R3 */
+	key.words[3] = GALE_UNITS_MAX + 1; /* RULE-3 */
 	assert_false(rule_valid(&key.rule, key.words, 4));
 	key.words[3] = 0;
 	key.words[0] = key.words[1] = INSTANT_MAX_US + 1;

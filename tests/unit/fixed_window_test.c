@@ -106,7 +106,7 @@ static void twice_the_limit_passes_around_a_boundary(void **state)
 	EXPECT_FRESH(gale_fixed_window(3, SEC(1)), rows);
 }
 
-/* W1 */
+/* WINDOW-1 */
 static void a_cost_counts_in_full(void **state)
 {
 	static const struct row rows[] = {
@@ -130,7 +130,7 @@ static void a_cost_above_the_limit_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_fixed_window(3, SEC(1)), rows); /* R5 */
+	EXPECT_FRESH(gale_fixed_window(3, SEC(1)), rows); /* RULE-5 */
 }
 
 /* ---- Peek and forecast ----------------------------------------------------------- */
@@ -163,9 +163,9 @@ static void a_forecast_knows_the_boundary(void **state)
 	EXPECT_FORECAST(&key, MS(1000), 1, { 5, 0, 0 });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
-/* W2 */
+/* WINDOW-2 */
 static void an_older_clock_is_answered_in_the_stored_window(void **state)
 {
 	static const struct row rows[] = {

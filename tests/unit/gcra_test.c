@@ -99,7 +99,7 @@ static void a_unit_comes_back_after_its_interval_and_not_before(void **state)
 	EXPECT_FRESH(gale_gcra(2, SEC(1), 2), rows);
 }
 
-/* G1 */
+/* METER-1 */
 static void the_burst_is_not_the_limit(void **state)
 {
 	static const struct row rows[] = {
@@ -137,7 +137,7 @@ static void a_cost_above_the_burst_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_gcra(10, SEC(1), 5), rows); /* R5 */
+	EXPECT_FRESH(gale_gcra(10, SEC(1), 5), rows); /* RULE-5 */
 }
 
 /* A third of a second is 333,333 1/3 us: three of them are a second again. */
@@ -208,9 +208,9 @@ static void a_forecast_knows_the_next_unit(void **state)
 	EXPECT_FORECAST(&key, MS(300), 5, { 1, 0, 0 });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
-/* G2 */
+/* METER-2 */
 static void a_clock_that_steps_back_waits_until_it_has_caught_up(void **state)
 {
 	static const struct row rows[] = {

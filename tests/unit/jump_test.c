@@ -93,7 +93,7 @@ static void a_second_is_tolerated_and_no_more(void **state)
 	(void)state;
 	assert_false(jumped(&s));
 	s.store_us += SECOND;
-	assert_false(jumped(&s)); /* J2 */
+	assert_false(jumped(&s)); /* JUMP-2 */
 	s.store_us += 2;
 	assert_true(jumped(&s));
 }
@@ -111,7 +111,7 @@ static void small_steps_do_not_add_up(void **state)
 		s.store_us += SECOND / 10;
 		steps++;
 	} while (!jumped(&s));
-	assert_in_range(steps, 10, 11); /* J2 */
+	assert_in_range(steps, 10, 11); /* JUMP-2 */
 }
 
 /* A microsecond too far with each answer. */
@@ -158,7 +158,7 @@ static void drift_is_no_jump(int64_t store_ppm, int64_t node_ppm)
 		    NOON + true_us + (uint64_t)((int64_t)true_us / 1000000 * store_ppm);
 		s.node_us = 5 * SECOND + true_us +
 		            (uint64_t)((int64_t)true_us / 1000000 * node_ppm);
-		assert_false(jumped(&s)); /* J1 */
+		assert_false(jumped(&s)); /* JUMP-1 */
 	}
 }
 
@@ -183,7 +183,7 @@ static void delays_and_disorder_are_no_jumps(void **state)
 		uint64_t read_ago = chance_below(&chance, ago + 1);
 
 		both_run(&s, 60 * SECOND * (i == 0) + chance_log(&chance, SECOND) - 1);
-		assert_false(jump_note(&s.jump, s.store_us - read_ago, /* J1 */
+		assert_false(jump_note(&s.jump, s.store_us - read_ago, /* JUMP-1 */
 		                       node_time(s.node_us - ago), node_time(s.node_us),
 		                       PPM));
 	}

@@ -3,8 +3,8 @@
 /*
  * keys_test.c -- a stripe's keys against a list of the same, which is only slow.
  *
- * Every move is made on both.  After each, keys_valid holds (K1, K3), what is found is
- * what the list has, and what expires is what the list lets go (K2).
+ * Every move is made on both.  After each, keys_valid holds (KEYS-1, KEYS-3), what is found is
+ * what the list has, and what expires is what the list lets go (KEYS-2).
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -113,7 +113,8 @@ static void a_cost_beyond_the_longest_span_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_leaky_bucket(1, GALE_PACE_PERIOD_MAX_US, 0), rows); /* R5 */
+	/* RULE-5 */
+	EXPECT_FRESH(gale_leaky_bucket(1, GALE_PACE_PERIOD_MAX_US, 0), rows);
 }
 
 static void a_peek_tells_the_wait_and_takes_nothing(void **state)
@@ -162,7 +163,7 @@ static void it_is_a_pacer_without_burst(void **state)
 	}
 }
 
-/* R2: places are never booked twice, whatever the clock does. */
+/* RULE-2: places are never booked twice, whatever the clock does. */
 static void alternating_clocks_book_no_place_twice(void **state)
 {
 	static const struct row rows[] = {

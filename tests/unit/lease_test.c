@@ -142,7 +142,7 @@ static void a_window_lends_what_is_left(void **state)
 	assert_int_equal(grant.delay_ns, 0);
 	assert_true(steps(&key, T0 + 300, 15)); /* a strict step, on the same words */
 	grant = lend(&key, T0 + 300, 2, 1, 20, 60);
-	assert_int_equal(grant.units, 25); /* D1 */
+	assert_int_equal(grant.units, 25); /* LEASE-1 */
 	assert_int_equal(grant.left, 0);
 	assert_int_equal(grant.holders, 2);
 	assert_false(steps(&key, T0 + 300, 1));
@@ -157,7 +157,7 @@ static void a_window_that_has_too_little_changes_nothing(void **state)
 	lend(&key, T0, 1, 1, 1, 90);
 	before = key;
 	grant = lend(&key, T0 + 1, 2, 1, 11, 50);
-	assert_int_equal(grant.units, 0); /* D1 */
+	assert_int_equal(grant.units, 0); /* LEASE-1 */
 	assert_int_equal(grant.left, 10);
 	assert_int_equal(grant.retry_us, SEC(1) - 1);
 	assert_int_equal(grant.lasts_us, SEC(1) - 1);
@@ -166,10 +166,10 @@ static void a_window_that_has_too_little_changes_nothing(void **state)
 	assert_int_equal(lend(&key, T0 + 1, 2, 1, 101, 101).retry_us, GALE_NEVER);
 	assert_int_equal(lend(&key, T0 + SEC(9), 2, 1, 101, 101).tag.us, T0 + SEC(9));
 	assert_int_equal(lend(&key, T0 + SEC(9), 2, 1, 101, 101).holders, 0);
-	assert_true(same_key(&key, &before)); /* R1 */
+	assert_true(same_key(&key, &before)); /* RULE-1 */
 }
 
-/* R7: a batch that does not divide the limit, or exceeds it, strands no tail. */
+/* a batch that does not divide the limit, or exceeds it, strands no tail. */
 static void every_unit_of_a_window_is_lent(void **state)
 {
 	static const uint64_t rows[][2] = {
@@ -228,16 +228,16 @@ static void a_number_does_its_work_once(void **state)
 	(void)state;
 	before = key;
 	again = lend(&key, T0 + 10, 1, 5, 1, 30);
-	assert_int_equal(again.units, 30); /* D2 */
+	assert_int_equal(again.units, 30); /* LEASE-2 */
 	assert_int_equal(again.tag.us, T0);
 	assert_int_equal(again.lasts_us, SEC(1) - 10);
 	assert_int_equal(again.left, 70);
 	assert_int_equal(again.retry_us, 0);
-	assert_int_equal(lend(&key, T0 + 10, 1, 4, 1, 30).units, 0); /* D2 */
+	assert_int_equal(lend(&key, T0 + 10, 1, 4, 1, 30).units, 0); /* LEASE-2 */
 	assert_true(same_key(&key, &before));
 	assert_true(back(&key, T0 + 20, 1, 6, tag, 10));
 	before = key;
-	assert_true(back(&key, T0 + 20, 1, 6, tag, 10)); /* D2: so it is */
+	assert_true(back(&key, T0 + 20, 1, 6, tag, 10)); /* LEASE-2: so it is */
 	assert_int_equal(lend(&key, T0 + 20, 1, 6, 1, 30).units, 0);
 	assert_int_equal(lend(&key, T0 + 20, 1, 5, 1, 30).units, 0);
 	assert_false(back(&key, T0 + 20, 1, 5, tag, 10));
@@ -245,7 +245,7 @@ static void a_number_does_its_work_once(void **state)
 	assert_true(same_key(&key, &before));
 	assert_int_equal(remaining(&key, T0 + 20), 80);
 	assert_int_equal(lend(&key, T0 + 20, 1, 7, 1, 30).units, 30);
-	assert_false(back(&key, T0 + 20, 1, 7, tag, 10)); /* D2: that was an ask */
+	assert_false(back(&key, T0 + 20, 1, 7, tag, 10)); /* LEASE-2: that was an ask */
 	assert_int_equal(lend(&key, T0 + 20, 2, 1, 1, 90).units, 50);
 	assert_int_equal(lend(&key, T0 + 20, 2, 1, 1, 90).retry_us, 0);
 	assert_int_equal(lend(&key, T0 + 20, 2, 2, 1, 90).retry_us, SEC(1) - 20);
@@ -263,7 +263,7 @@ static void a_window_takes_back_only_what_is_out(void **state)
 	lend(&key, T0, 1, 2, 1, 20);
 	lend(&key, T0, 2, 1, 1, 10);
 	before = key;
-	assert_false(back(&key, T0, 1, 3, tag, 51)); /* D3 */
+	assert_false(back(&key, T0, 1, 3, tag, 51)); /* LEASE-3 */
 	assert_false(back(&key, T0, 2, 3, tag, 11));
 	assert_false(back(&key, T0, 3, 3, tag, 1));
 	assert_false(back(&key, T0, 0, 3, tag, 1));
@@ -274,8 +274,8 @@ static void a_window_takes_back_only_what_is_out(void **state)
 	assert_false(back(&key, T0, 1, 3, (struct gale_slot){ T0, 1 }, 1));
 	assert_false(back(&key, T0, 1, MOST + 1, tag, 1));
 	assert_true(same_key(&key, &before));
-	assert_true(back(&key, T0, 1, 3, tag, 50)); /* of both grants, D4 */
-	assert_false(back(&key, T0, 1, 4, tag, 1)); /* D3: not twice */
+	assert_true(back(&key, T0, 1, 3, tag, 50)); /* of both grants, LEASE-4 */
+	assert_false(back(&key, T0, 1, 4, tag, 1)); /* LEASE-3: not twice */
 	assert_int_equal(remaining(&key, T0), 90);
 	assert_int_equal(out_of(&key, T0, 1), 0);
 	assert_int_equal(out_of(&key, T0, 2), 10);
@@ -310,7 +310,7 @@ static void others_are_those_who_may_give_back(void **state)
 	assert_int_equal(ask_spent(&key, T0, 1, 3).others, 2);
 	before = key;
 	assert_int_equal(ask_spent(&key, T0, 1, 3).units, 0);
-	assert_int_equal(lend(&key, T0, 1, 1, 1, 50).units, 0); /* D2 */
+	assert_int_equal(lend(&key, T0, 1, 1, 1, 50).units, 0); /* LEASE-2 */
 	assert_true(same_key(&key, &before));
 	assert_int_equal(lend(&key, T0, 4, 3, 1, 1).others, 2);
 	assert_int_equal(lend(&key, T0, 4, 3, 1, 1).holders, 3);
@@ -321,7 +321,7 @@ static void others_are_those_who_may_give_back(void **state)
 	assert_int_equal(lend(&key, T0 + SEC(1), 4, 6, 101, 101).others, 0);
 }
 
-/* Who has lost its row gives nothing back, either. D3, D5 */
+/* Who has lost its row gives nothing back, either. LEASE-3, LEASE-5 */
 static void others_without_a_row_do_not_count(void **state)
 {
 	struct leased key = key_of(gale_fixed_window(100, SEC(1)));
@@ -347,19 +347,20 @@ static void a_window_that_turns_forgets(void **state)
 
 	(void)state;
 	lend(&key, T0, 2, 5, 1, 30);
-	assert_false(back(&key, T0 + SEC(1), 1, 6, old, 30)); /* D3 */
+	assert_false(back(&key, T0 + SEC(1), 1, 6, old, 30)); /* LEASE-3 */
 	assert_int_equal(out_of(&key, T0 + SEC(1), 1), 0);
 	assert_true(steps(&key, T0 + SEC(1), 50)); /* it knows of no ledger */
 	assert_false(back(&key, T0 + SEC(1), 1, 6, old, 30));
 	assert_int_equal(out_of(&key, T0 + SEC(1), 1), 0);
 	grant = lend(&key, T0 + SEC(1), 1, 7, 1, 10);
 	assert_int_equal(grant.units, 10);
-	assert_int_equal(grant.holders, 1); /* D5 */
+	assert_int_equal(grant.holders, 1); /* LEASE-5 */
 	assert_int_equal(ledger_rows(&key.ledger), 1);
 	assert_int_equal(out_of(&key, T0 + SEC(1), 1), 10);
 	assert_false(back(&key, T0 + SEC(1), 1, 8, grant.tag, 11));
 	assert_false(back(&key, T0 + SEC(1), 1, 8, old, 10));
-	assert_false(back(&key, T0, 1, 8, old, 10)); /* R2: the clock is not believed */
+	/* The clock is not believed. RULE-2 */
+	assert_false(back(&key, T0, 1, 8, old, 10));
 	assert_true(back(&key, T0, 1, 8, grant.tag, 10));
 	assert_int_equal(remaining(&key, T0 + SEC(1)), 50);
 }
@@ -373,14 +374,15 @@ static void a_window_with_all_back_is_as_good_as_new(void **state)
 
 	(void)state;
 	assert_true(back(&key, T0 + 1, 1, 2, tag, 100));
-	assert_int_equal(rule_expires(&key.rule, key.words), T0); /* R4 */
+	assert_int_equal(rule_expires(&key.rule, key.words), T0); /* RULE-4 */
 	a = rule_peek(&key.rule, key.words, T0);
 	b = rule_peek(&key.rule, fresh.words, T0);
 	assert_memory_equal(&a, &b, sizeof(a));
-	a = rule_peek(&key.rule, key.words, T0 - 1); /* R2: it is T0 */
+	a = rule_peek(&key.rule, key.words, T0 - 1); /* RULE-2: it is T0 */
+	/* LEASE-2, still */
 	b = rule_peek(&key.rule, fresh.words, T0);
 	assert_memory_equal(&a, &b, sizeof(a));
-	assert_int_equal(lend(&key, T0 + 2, 1, 1, 1, 100).units, 0); /* D2, still */
+	assert_int_equal(lend(&key, T0 + 2, 1, 1, 1, 100).units, 0);
 	assert_int_equal(lend(&key, T0 + 2, 1, 3, 1, 100).units, 100);
 }
 
@@ -397,7 +399,7 @@ static void the_node_lent_to_longest_ago_is_forgotten(void **state)
 	lend(&key, T0, 1, 2, 1, 5); /* 2 is now the last */
 	assert_int_equal(ledger_rows(&key.ledger), LEASE_ROWS);
 	assert_int_equal(lend(&key, T0, 9, 1, 1, 5).holders, LEASE_ROWS);
-	assert_false(back(&key, T0, 2, 2, tag, 5)); /* D5: it stays spent */
+	assert_false(back(&key, T0, 2, 2, tag, 5)); /* LEASE-5: it stays spent */
 	assert_int_equal(remaining(&key, T0), 50);
 	assert_true(back(&key, T0, 1, 3, tag, 10));
 	assert_true(back(&key, T0, 3, 2, tag, 5));
@@ -423,7 +425,7 @@ static void a_meter_lends_what_has_accrued(void **state)
 	assert_int_equal(grant.lasts_us, 1666667); /* up */
 	assert_int_equal(grant.left, 2);
 	grant = lend(&key, T0, 2, 1, 1, 5);
-	assert_int_equal(grant.units, 2); /* D1 */
+	assert_int_equal(grant.units, 2); /* LEASE-1 */
 	assert_int_equal(grant.holders, 2);
 	before = key;
 	grant = lend(&key, T0 + 1, 2, 2, 2, 5);
@@ -431,7 +433,7 @@ static void a_meter_lends_what_has_accrued(void **state)
 	assert_int_equal(grant.left, 0);
 	assert_int_equal(grant.retry_us, 666666);
 	assert_int_equal(lend(&key, T0 + 1, 2, 2, 8, 8).retry_us, GALE_NEVER);
-	assert_true(same_key(&key, &before)); /* R1 */
+	assert_true(same_key(&key, &before)); /* RULE-1 */
 	assert_int_equal(lend(&key, T0 + 1666667, 3, 1, 1, 9).holders,
 	                 2); /* 1's died */
 }
@@ -452,9 +454,10 @@ static void a_meter_takes_back_no_more_than_the_latest_grant(void **state)
 
 	(void)state;
 	lend(&key, T0, 1, 1, 1, 2);
+	/* LEASE-3: as after the first */
 	two = lend(&key, T0 + 5, 1, 2, 1, 4).tag;
 	assert_true(back(&key, T0 + 6, 1, 3, two, 6));
-	assert_int_equal(key.words[0], before.words[0]); /* D3: as after the first */
+	assert_int_equal(key.words[0], before.words[0]);
 	assert_int_equal(key.words[1], one.part);
 }
 
@@ -466,15 +469,15 @@ static void a_meter_takes_back_the_latest_grant_exactly(void **state)
 	(void)state;
 	two = lend(&key, T0 + 5, 2, 1, 1, 4).tag;
 	before = key;
-	assert_false(back(&key, T0 + 6, 1, 2, one, 1)); /* D3: not the latest */
+	assert_false(back(&key, T0 + 6, 1, 2, one, 1)); /* LEASE-3: not the latest */
 	assert_false(back(&key, T0 + 6, 1, 2, two, 1));
 	assert_false(back(&key, T0 + 6, 2, 2, one, 1));
 	assert_true(same_key(&key, &before));
 	assert_true(back(&key, T0 + 6, 2, 2, two, 3));
 	assert_int_equal(key.words[0], T0 + 1000000); /* three units: 2/3 + 1/3 */
 	assert_int_equal(key.words[1], 0);
-	assert_false(back(&key, T0 + 6, 2, 3, two, 1)); /* D3: once */
-	assert_true(back(&key, T0 + 6, 2, 2, two, 3));  /* D2 */
+	assert_false(back(&key, T0 + 6, 2, 3, two, 1)); /* LEASE-3: once */
+	assert_true(back(&key, T0 + 6, 2, 2, two, 3));  /* LEASE-2 */
 	assert_int_equal(remaining(&key, T0 + 6), 4);
 }
 
@@ -509,7 +512,7 @@ static void a_tag_that_comes_again_is_another(void **state)
 	assert_true(back(&key, T0 + 1, 1, 2, tag, 3));
 	assert_true(steps(&key, T0 + 5, 3));
 	assert_int_equal(key.words[0], tag.us);
-	assert_false(back(&key, T0 + 5, 1, 3, tag, 7)); /* D3 */
+	assert_false(back(&key, T0 + 5, 1, 3, tag, 7)); /* LEASE-3 */
 }
 
 static void a_strict_step_ends_what_can_be_given_back(void **state)
@@ -520,9 +523,10 @@ static void a_strict_step_ends_what_can_be_given_back(void **state)
 
 	(void)state;
 	assert_true(steps(&key, T0, 1));
-	assert_false(back(&key, T0, 1, 2, tag, 10)); /* D3 */
+	assert_false(back(&key, T0, 1, 2, tag, 10)); /* LEASE-3 */
+	/* LEASE-2: they are good until their own tat */
 	again = lend(&key, T0 + 10, 1, 1, 1, 10);
-	assert_int_equal(again.units, 10); /* D2: they are good until their own tat */
+	assert_int_equal(again.units, 10);
 	assert_int_equal(again.lasts_us, SEC(1) - 10);
 	assert_true(slot_equal(again.tag, tag));
 	assert_int_equal(lend(&key, T0 + SEC(1), 1, 1, 1, 10).units, 0);
@@ -538,7 +542,7 @@ static void a_meter_takes_nothing_back_that_has_died(void **state)
 
 	(void)state;
 	before = key;
-	assert_false(back(&key, tag.us, 1, 2, tag, 10)); /* D3 */
+	assert_false(back(&key, tag.us, 1, 2, tag, 10)); /* LEASE-3 */
 	assert_true(same_key(&key, &before));
 	assert_true(back(&key, tag.us - 1, 1, 2, tag, 10));
 }
@@ -565,10 +569,10 @@ static void a_pacer_lends_its_burst_at_once(void **state)
 	assert_int_equal(grant.lasts_us, 1333334); /* 4/3 of a second, up */
 	assert_int_equal(grant.holders, 0);        /* nothing could come back */
 	before = key;
-	assert_false(back(&key, T0, 1, 2, no_tag, 4)); /* D3 */
+	assert_false(back(&key, T0, 1, 2, no_tag, 4)); /* LEASE-3 */
 	assert_false(back(&key, T0, 1, 2, slot_at(T0 + 1333334), 4));
 	grant = lend(&key, T0 + 4, 1, 1, 1, 4);
-	assert_int_equal(grant.units, 4); /* D2 */
+	assert_int_equal(grant.units, 4); /* LEASE-2 */
 	assert_int_equal(grant.lasts_us, 1333330);
 	assert_true(slot_equal(grant.tag, no_tag));
 	assert_int_equal(lend(&key, T0 + 1333334, 1, 1, 1, 4).units, 0);
@@ -605,17 +609,17 @@ static void a_block_ends_within_the_longest_wait(void **state)
 	struct lease_grant grant = lend(&key, T0, 1, 1, 1, 1000);
 
 	(void)state;
-	assert_int_equal(grant.units, 11); /* D1: the last at T0 + 1 s */
+	assert_int_equal(grant.units, 11); /* LEASE-1: the last at T0 + 1 s */
 	assert_int_equal(grant.left, 0);
 	before = key;
 	grant = lend(&key, T0, 2, 1, 1, 5);
 	assert_int_equal(grant.units, 0);
 	assert_int_equal(grant.retry_us, MS(100));
-	assert_true(same_key(&key, &before)); /* R1 */
+	assert_true(same_key(&key, &before)); /* RULE-1 */
 	grant = lend(&key, T0 + MS(350), 2, 1, 1, 1000);
 	assert_int_equal(grant.units, 3);
 	key = key_of(paced(10, 0, SEC(1)));
-	assert_int_equal(lend(&key, T0, 1, 1, 20, 1000).units, 20); /* D1 */
+	assert_int_equal(lend(&key, T0, 1, 1, 20, 1000).units, 20); /* LEASE-1 */
 	assert_int_equal(lend(&key, T0, 1, 2, 1, 1).retry_us, SEC(1));
 	key = key_of(gale_pacer_limit(10, SEC(1), 0));
 	assert_int_equal(lend(&key, T0, 1, 1, 1, 1000).units, 1);
@@ -632,19 +636,19 @@ static void a_block_comes_back_from_its_end(void **state)
 	tag = lend(&key, T0, 1, 2, 1, 10).tag;
 	assert_true(steps(&key, T0, 1)); /* the place behind it */
 	before = key;
-	assert_false(back(&key, T0, 1, 3, tag, 11)); /* D3 */
+	assert_false(back(&key, T0, 1, 3, tag, 11)); /* LEASE-3 */
 	assert_false(back(&key, T0, 1, 3, slot_at(T0), 1));
 	assert_false(back(&key, T0, 2, 3, tag, 1));
 	assert_false(back(&key, T0 + SEC(3), 1, 3, tag, 4)); /* it has passed */
 	assert_true(same_key(&key, &before));
 	assert_true(back(&key, T0, 1, 3, tag, 4));  /* the last four, now a gap */
-	assert_false(back(&key, T0, 1, 4, tag, 1)); /* D3: once */
-	assert_true(back(&key, T0, 1, 3, tag, 4));  /* D2 */
+	assert_false(back(&key, T0, 1, 4, tag, 1)); /* LEASE-3: once */
+	assert_true(back(&key, T0, 1, 3, tag, 4));  /* LEASE-2 */
 	end = slot_add(tag, slot_span(6, SEC(1), 3), 3);
 	assert_int_equal(out_of(&key, T0, 1), 6);
 	assert_int_equal(out_of(&key, end.us + 1, 1), 0);
 	before = key;
-	assert_true(slot_equal(lend(&key, T0, 2, 1, 4, 4).tag, end)); /* X4 */
+	assert_true(slot_equal(lend(&key, T0, 2, 1, 4, 4).tag, end)); /* PACER-4 */
 	key = before;
 	assert_int_equal(lend(&key, T0, 2, 1, 5, 5).tag.us, T0 + SEC(4));
 }
@@ -669,7 +673,7 @@ static void a_block_that_has_begun_is_not_told_again(void **state)
 	lend(&key, T0, 2, 1, 1, 10);
 	first = lend(&key, T0, 1, 1, 1, 10);
 	again = lend(&key, T0 + SEC(1), 1, 1, 1, 10);
-	assert_int_equal(again.units, 10); /* D2 */
+	assert_int_equal(again.units, 10); /* LEASE-2 */
 	assert_true(slot_equal(again.tag, first.tag));
 	assert_int_equal(again.delay_ns, first.delay_ns - 1000000000);
 	assert_int_equal(again.lasts_us, first.lasts_us - SEC(1));
@@ -690,8 +694,9 @@ static void the_largest_numbers_fit(void **state)
 	assert_int_equal(grant.units, MOST);
 	assert_int_equal(grant.left, 0);
 	assert_int_equal(lend(&key, UINT64_MAX, 1, MOST, 1, MOST).units, 0);
-	assert_true(back(&key, UINT64_MAX, MOST, MOST, grant.tag, MOST));       /* D4 */
-	assert_int_equal(lend(&key, UINT64_MAX, MOST, MOST, 1, MOST).units, 0); /* D2 */
+	assert_true(back(&key, UINT64_MAX, MOST, MOST, grant.tag, MOST)); /* LEASE-4 */
+	/* LEASE-2 */
+	assert_int_equal(lend(&key, UINT64_MAX, MOST, MOST, 1, MOST).units, 0);
 	assert_int_equal(lend(&key, UINT64_MAX, 1, MOST, 1, MOST).units, MOST);
 
 	key = key_of(gale_gcra(MOST, GALE_SPAN_MAX_US, MOST));
@@ -721,17 +726,17 @@ static void a_ledger_that_cannot_be_is_seen(void **state)
 	change;                                                                        \
 	assert_false(ledger_valid(&bad.rule, bad.words, &bad.ledger))
 	REFUSED(bad.ledger.rows[0].node = 1);          /* twice */
-	REFUSED(bad.ledger.rows[0].out = 8);           /* D4 */
+	REFUSED(bad.ledger.rows[0].out = 8);           /* LEASE-4 */
 	REFUSED(bad.ledger.rows[0].out = MOST);        /* and no overflow */
 	REFUSED(bad.ledger.rows[0].granted = 4);       /* more than is out */
 	REFUSED(bad.ledger.rows[0].number = 0);        /* of no request */
-	REFUSED(bad.ledger.rows[0].number = MOST + 1); /* R3 */
+	REFUSED(bad.ledger.rows[0].number = MOST + 1); /* RULE-3 */
 	REFUSED(bad.ledger.rows[0].node = MOST + 1);
 	REFUSED(bad.ledger.rows[0].tag.us++);   /* two windows */
 	REFUSED(bad.ledger.rows[0].tag.part++); /* no instant */
 	REFUSED(bad.ledger.rows[1].node = 0);   /* not cleared */
 	REFUSED(bad.ledger.rows[3].node = 3);   /* a hole */
-	REFUSED(bad.words[1] = 5);              /* D4: less used than out */
+	REFUSED(bad.words[1] = 5);              /* LEASE-4: less used than out */
 	key = key_of(gale_gcra(10, SEC(1), 5));
 	lend(&key, T0, 1, 1, 1, 3);
 	REFUSED(bad.ledger.rows[0].out = 4);
@@ -835,7 +840,7 @@ static uint64_t window_us(const struct world *w)
 	           : w->key.rule.is.period_us;
 }
 
-/* Windows go forward only. R2 */
+/* Windows go forward only. RULE-2 */
 static uint64_t start_of(const struct world *w)
 {
 	uint64_t start = w->now - w->now % window_us(w);
@@ -908,7 +913,7 @@ static void check_window(const struct world *w)
 {
 	const struct window_state *state = (const struct window_state *)w->key.words;
 
-	assert_int_equal(state->used, used_in(w, state->start_us)); /* D4 */
+	assert_int_equal(state->used, used_in(w, state->start_us)); /* LEASE-4 */
 	assert_true(state->used <= w->key.rule.is.limit);
 }
 
@@ -945,11 +950,11 @@ static void check_meter(const struct world *w)
 		sum += (wide)net(&w->charges[i]) * (wide)is->period_us;
 		assert_true(sum <= (wide)is->burst * (wide)is->period_us +
 		                       ((wide)last->at - (wide)w->charges[i].at) *
-		                           (wide)is->limit); /* G1 */
+		                           (wide)is->limit); /* METER-1 */
 	}
 }
 
-/* The last charge's places are nobody else's. X1 */
+/* The last charge's places are nobody else's. PACER-1 */
 static void check_places(const struct world *w)
 {
 	wide period = (wide)w->key.rule.is.period_us;
@@ -1066,7 +1071,7 @@ static void check_grant(const struct world *w, const struct leased *before,
                         uint64_t left, const struct lease_ask *ask,
                         const struct lease_grant *grant)
 {
-	assert_in_range(grant->units, ask->least, ask->want); /* D1 */
+	assert_in_range(grant->units, ask->least, ask->want); /* LEASE-1 */
 	if (is_pacer(w)) {
 		check_most_of_pacer(w, before, ask, grant->units,
 		                    !slot_equal(grant->tag, no_tag));
@@ -1078,7 +1083,7 @@ static void check_grant(const struct world *w, const struct leased *before,
 		assert_int_equal(grant->tag.us, start_of(w));
 }
 
-/* An answer that took nothing: what was said before, or no. D2 */
+/* An answer that took nothing: what was said before, or no. LEASE-2 */
 static void check_replay(const struct world *w, const struct lease_ask *ask,
                          const struct lease_grant *grant)
 {
@@ -1153,18 +1158,18 @@ static void deliver_ask(struct world *w, const struct lease_ask *ask)
 	bool changed = memcmp(before.words, w->key.words, sizeof(before.words)) != 0;
 
 	if (is_small(w)) {
-		assert_true(!old || same_key(&before, &w->key)); /* D2 */
+		assert_true(!old || same_key(&before, &w->key)); /* LEASE-2 */
 		assert_true(old || changed || may_be_denied(w, &before, left, ask));
 	}
 	if (is_noted(w, &before, ask, &grant))
 		return;
 	if (!changed) {
-		assert_true(same_key(&before, &w->key)); /* R1 */
+		assert_true(same_key(&before, &w->key)); /* RULE-1 */
 		tally.denials += grant.units == 0;
 		tally.replays += grant.units > 0;
 		if (grant.units > 0)
 			check_replay(w, ask, &grant);
-		else if (is_small(w) && old && is_window(w)) /* it is said again: D2 */
+		else if (is_small(w) && old && is_window(w)) /* again: LEASE-2 */
 			assert_false(ask->number == known->number &&
 			             known->charge != LIST_MOST);
 		return;
@@ -1234,7 +1239,7 @@ static void take_off(struct world *w, const struct message *m)
 		charge->back += part;
 		units -= part;
 	}
-	assert_int_equal(units, 0); /* D3 */
+	assert_int_equal(units, 0); /* LEASE-3 */
 }
 
 static void deliver_back(struct world *w, const struct message *m)
@@ -1251,7 +1256,7 @@ static void deliver_back(struct world *w, const struct message *m)
 		return;
 	}
 	assert_true(taken);
-	assert_true(may); /* D3, D5 */
+	assert_true(may); /* LEASE-3, LEASE-5 */
 	tally.backs++;
 	take_off(w, m);
 	w->known[m->ask.node].number = m->ask.number;
@@ -1402,7 +1407,7 @@ static void whatever_comes_the_sums_are_right(void **state)
 	assert_true(tally.backs > 20000);
 	assert_true(tally.refused > 20000);
 	assert_true(tally.placed > 20000);
-	assert_true(tally.charged_again > 100); /* D5 */
+	assert_true(tally.charged_again > 100); /* LEASE-5 */
 	assert_true(tally.whole > 100);
 }
 

@@ -134,10 +134,10 @@ static void mailbox_valid_sees_a_head_that_has_overtaken_the_tail(void **state)
 	(void)state;
 	open_at(&b, SLOTS, UINT64_MAX);
 	b.mailbox.own.head++;
-	assert_false(mailbox_valid(&b.mailbox)); /* M1 */
+	assert_false(mailbox_valid(&b.mailbox)); /* MAILBOX-1 */
 	open_at(&b, SLOTS, UINT64_MAX);
 	store_relaxed(&b.mailbox.shared.tail, UINT64_MAX + SLOTS + UINT64_C(1));
-	assert_false(mailbox_valid(&b.mailbox)); /* M1 */
+	assert_false(mailbox_valid(&b.mailbox)); /* MAILBOX-1 */
 }
 
 #define SENDERS 6

@@ -200,7 +200,7 @@ static void a_store_lends_and_takes_back(void **state)
 	assert_int_equal(answer.grant.units, 60);
 	assert_int_equal(answer.grant.tag.us, HOUSE_NOW - HOUSE_NOW % HOUR);
 	assert_int_equal(answer.grant.lasts_us, HOUR - HOUSE_NOW % HOUR);
-	assert_int_equal(lent(&s, &rule, "k", 1, 1, 60), 60); /* V6: done once */
+	assert_int_equal(lent(&s, &rule, "k", 1, 1, 60), 60); /* STORE-6: done once */
 	assert_int_equal(remaining(&s, &rule, "k"), 40);
 	assert_int_equal(lent(&s, &rule, "k", 2, 1, 60), 40);
 	assert_int_equal(lent(&s, &rule, "k", 3, 1, 60), 0);
@@ -212,7 +212,7 @@ static void a_store_lends_and_takes_back(void **state)
 	                 STORE_NOT_BOOKED);
 	assert_int_equal(back(&s, &rule, "k", 1, 2, answer.grant.tag, 25), STORE_DONE);
 	assert_int_equal(back(&s, &rule, "k", 1, 2, answer.grant.tag, 25), STORE_DONE);
-	assert_int_equal(remaining(&s, &rule, "k"), 25); /* V6 */
+	assert_int_equal(remaining(&s, &rule, "k"), 25); /* STORE-6 */
 	assert_int_equal(counts_of(&s).keys, 1);
 	assert_int_equal(counts_of(&s).leases, 3); /* the one that came twice, too */
 	assert_int_equal(counts_of(&s).returns, 2);
@@ -267,11 +267,11 @@ static void a_batch_is_answered_part_by_part(void **state)
 	for (size_t i = 0; i < COUNT(requests); i++)
 		requests[i].ask.least = requests[i].ask.want = 4;
 	s.store->ops->lend(s.store, &home.home, requests, COUNT(requests));
-	assert_int_equal(home.count, COUNT(requests)); /* V7 */
+	assert_int_equal(home.count, COUNT(requests)); /* STORE-7 */
 	for (size_t i = 0; i < COUNT(requests); i++) {
 		assert_int_equal(home.answers[i].number, 41 + i);
 		assert_int_equal(home.answers[i].result,
-		                 i == 2 ? STORE_CHANGED : STORE_DONE); /* V4 */
+		                 i == 2 ? STORE_CHANGED : STORE_DONE); /* STORE-4 */
 	}
 	assert_int_equal(home.answers[3].grant.left, 92);
 	assert_int_equal(home.answers[4].grant.units, 8);
@@ -346,9 +346,10 @@ static void what_cannot_be_remembered_is_not_lent(void **state)
 		s.allocator.fail_first = s.allocator.fail_last = 0;
 		if (result == STORE_DONE)
 			break;
+		/* STORE-3, STORE-5 */
 		assert_int_equal(result, STORE_NO_MEMORY);
 		failures++;
-		assert_int_equal(remaining(&s, &rule, "k"), left); /* V3, V5 */
+		assert_int_equal(remaining(&s, &rule, "k"), left);
 		assert_int_equal(status(&s, &rule, "k", node).units, 0);
 		assert_int_equal(lent(&s, &rule, "k", node, 3, 5), 5);
 	}
@@ -400,9 +401,10 @@ static void a_full_store_lends_nothing_of_a_new_key(void **state)
 
 	(void)state;
 	never.ask.least = never.ask.want = 101;
+	/* STORE-3 */
 	scene_open(&s, 1);
 	assert_int_equal(lent(&s, &rule, "k", 1, 1, 5), 5);
-	assert_int_equal(lend(&s, &rule, "new", 1, 2, 5).result, STORE_FULL); /* V3 */
+	assert_int_equal(lend(&s, &rule, "new", 1, 2, 5).result, STORE_FULL);
 	assert_int_equal(ask_one(s.store, &never).result, STORE_DONE); /* denied */
 	assert_int_equal(lent(&s, &rule, "k", 1, 3, 5), 5);
 	test_clock_advance(&s.clock, HOUR);
@@ -463,7 +465,7 @@ static void time_never_goes_back_for_a_leased_key(void **state)
 	test_clock_set(&s.clock, HOUSE_NOW);
 	assert_int_equal(lend(&s, &rule, "k", 1, 3, 100).grant.tag.us, tag.us + HOUR);
 	assert_int_equal(back(&s, &rule, "k", 1, 4, tag, 10),
-	                 STORE_NOT_BOOKED); /* V2 */
+	                 STORE_NOT_BOOKED); /* STORE-2 */
 	scene_close(&s);
 }
 
@@ -535,7 +537,7 @@ static void places_lent_at_once_do_not_overlap(void **state)
 	for (uint64_t i = 1; i < 50; i++) {
 		answer = lend(&s, &crowd.rule, "k", i % 5 + 1, i + 1, 10);
 		assert_int_equal(answer.grant.tag.us, HOUSE_NOW + i * 10000);
-		assert_int_equal(answer.grant.delay_ns, i * 10000000); /* V6 */
+		assert_int_equal(answer.grant.delay_ns, i * 10000000); /* STORE-6 */
 	}
 	assert_int_equal(
 	    back(&s, &crowd.rule, "k", 49 % 5 + 1, 99, answer.grant.tag, 4),

@@ -4,7 +4,7 @@
  * memory_store_test.c -- the embedded store: one step at a time, never more than its
  * keys, nothing forgotten that counts.
  *
- * R3, R11 and R13 are regressions of faults that an earlier system had: time that ran
+ * R-3, R-11 and R-13 are regressions of faults that an earlier system had: time that ran
  * backward for a key, and keys that outlived their expiry.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -178,9 +178,10 @@ static void two_hundred_increments_at_once_are_two_hundred(void **state)
 	scene_open(&s, 10);
 	crowd.scene = &s;
 	crew_run(CROWD, crowd_step, &crowd);
+	/* STORE-1: each saw the one before */
 	assert_int_equal(crowd.allowed, CROWD);
 	for (unsigned left = 0; left < CROWD; left++)
-		assert_int_equal(crowd.seen[left], 1); /* V1: each saw the one before */
+		assert_int_equal(crowd.seen[left], 1);
 	assert_int_equal(run(&s, STORE_PEEK, &crowd.rule, "key"), STORE_DONE);
 	assert_int_equal(s.op.answer.remaining, 0);
 	scene_close(&s);
@@ -548,7 +549,7 @@ static void words_are_never_read_under_other_parameters(void **state)
 			                 STORE_CHANGED);
 	assert_int_equal(stats_of(&s).changed, COUNT(others) * COUNT(verbs));
 	assert_int_equal(stats_of(&s).keys, 1);
-	assert_int_equal(passes(&s, &ten, "k", 20), 6); /* V5: as it was */
+	assert_int_equal(passes(&s, &ten, "k", 20), 6); /* STORE-5: as it was */
 	scene_close(&s);
 }
 
@@ -623,7 +624,7 @@ static void a_reset_works_under_any_parameters_and_refuses_nothing(void **state)
 
 /* ---- Time ------------------------------------------------------------------------ */
 
-/* R13 (a key whose expiry lay within a tick of a wheel waited for a whole lap). */
+/* R-13 (a key whose expiry lay within a tick of a wheel waited for a whole lap). */
 static void r13_a_key_is_gone_at_its_expiry_wherever_that_lies(void **state)
 {
 	static const uint64_t spans[] = { 1,           2,        999,
@@ -665,7 +666,7 @@ static bool holds_no_key(void *arg)
 	return stats.keys == 0;
 }
 
-/* R13 again, with the runtime's own threads and the real clock. */
+/* R-13 again, with the runtime's own threads and the real clock. */
 static void r13_a_store_that_nobody_asks_drops_expired_keys_by_itself(void **state)
 {
 	struct gale_runtime *runtime;
@@ -761,7 +762,7 @@ static void straddle_often(void *arg, unsigned who)
 }
 
 /*
- * R11 (lock waiters that had read the clock before the lock opened an old window
+ * R-11 (lock waiters that had read the clock before the lock opened an old window
  * again). In each window each number remains once at most: counts never go back.
  */
 static void r11_waiters_at_a_boundary_never_reopen_a_window(void **state)
@@ -785,7 +786,7 @@ static void r11_waiters_at_a_boundary_never_reopen_a_window(void **state)
 	}
 }
 
-/* R3 (a clock that alternates around a boundary admitted a window again each time). */
+/* R-3 (a clock that alternates around a boundary admitted a window again each time). */
 static void r3_a_clock_that_alternates_admits_two_windows_at_most(void **state)
 {
 	(void)state;
@@ -816,7 +817,7 @@ static void r3_a_clock_that_alternates_admits_two_windows_at_most(void **state)
 	}
 }
 
-/* N1: what was dropped as expired stays of the past when the clock steps back. */
+/* MEMORY-1: what was dropped as expired stays of the past when the clock steps back. */
 static void a_window_that_was_swept_is_not_opened_again(void **state)
 {
 	struct rule rule = compiled(gale_fixed_window(5, GALE_SECONDS(1)));
@@ -1055,7 +1056,7 @@ static void flood_step(void *arg, unsigned who)
 	}
 }
 
-/* N2, with everybody reaching for the last places at once. */
+/* MEMORY-2, with everybody reaching for the last places at once. */
 static void a_bound_is_exact_under_any_number_of_threads(void **state)
 {
 	(void)state;

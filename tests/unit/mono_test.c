@@ -31,7 +31,7 @@ static void check_until(uint64_t sent, uint64_t us, uint32_t ppm)
 	uint128 thousandths = (uint128)us * (MILLION - ppm); /* of a nanosecond */
 	uint128 exact = (uint128)sent * 1000 + thousandths;
 
-	assert_true((uint128)then.ns * 1000 <= exact); /* U3 */
+	assert_true((uint128)then.ns * 1000 <= exact); /* CLOCK-1 */
 	assert_true(then.ns >= sent);
 	if (then.ns != UINT64_MAX && us <= UINT64_MAX / MILLION)
 		assert_true((uint128)(then.ns + 2) * 1000 > exact);
@@ -69,7 +69,7 @@ static void drift_is_taken_off(void **state)
 	assert_int_equal(mono_until(at(5), (lasting){ 1000 }, 0).ns, 1000005);
 	assert_int_equal(mono_until(at(5), (lasting){ 1000 }, 500).ns, 999505);
 	assert_int_equal(mono_until(at(0), (lasting){ MILLION }, 500).ns, 999500000);
-	assert_int_equal(mono_until(at(0), (lasting){ 1 }, 1).ns, 999); /* U3 */
+	assert_int_equal(mono_until(at(0), (lasting){ 1 }, 1).ns, 999); /* CLOCK-1 */
 	assert_int_equal(mono_until(at(9), (lasting){ 77 }, MILLION).ns, 9);
 }
 

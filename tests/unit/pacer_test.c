@@ -4,7 +4,7 @@
  * pacer_test.c -- calls spread evenly, after a burst that is earned back when idle.
  *
  * The predecessor leaks for the time since the last call, whether or not anything was
- * queued; here only idle time leaks (X3).  Where its answer differs, the row says so.
+ * queued; here only idle time leaks (PACER-3).  Where its answer differs, the row says so.
  * Where a vector gives only the delay, the other columns are worked out by hand.
  */
 #include "tests/unit/vectors.h"
@@ -229,7 +229,7 @@ static void queued_time_earns_no_burst(void **state)
 	EXPECT_FRESH(limit(4), rows);
 }
 
-/* ---- Totals: X1, X2 and X3 together ---------------------------------------------- */
+/* ---- Totals: PACER-1, PACER-2 and PACER-3 together ------------------------------- */
 
 /* How many of calls units get a place before the end. */
 static uint64_t places_before(struct key *key, uint64_t now_us, uint64_t calls,
@@ -304,7 +304,7 @@ static void limiting_twelve_calls_each_800_ms_keeps_the_rate(void **state)
 
 /* ---- Exact rates ----------------------------------------------------------------- */
 
-/* X1: call number i waits i / rate: to the nanosecond in the delay, exactly in the
+/* PACER-1: call number i waits i / rate: to the nanosecond in the delay, exactly in the
  * slot. */
 static void expect_even_places(uint64_t rate)
 {
@@ -382,7 +382,7 @@ static void a_delay_is_never_too_short(void **state)
 	EXPECT_FRESH(rule, rows);
 }
 
-/* R1; the predecessor's refusals prolong the life of the key. */
+/* RULE-1; the predecessor's refusals prolong the life of the key. */
 static void a_refusal_changes_neither_the_state_nor_its_expiry(void **state)
 {
 	struct key key;
@@ -411,7 +411,8 @@ static void a_cost_beyond_the_longest_span_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_pacer_limit(1, GALE_PACE_PERIOD_MAX_US, 3), rows); /* R5 */
+	/* RULE-5 */
+	EXPECT_FRESH(gale_pacer_limit(1, GALE_PACE_PERIOD_MAX_US, 3), rows);
 }
 
 /* ---- Peek and forecast ----------------------------------------------------------- */
@@ -456,7 +457,7 @@ static void a_forecast_knows_the_queue_and_then_the_burst(void **state)
 	EXPECT_FORECAST(&key, T0 + MS(350), 7, { 15, MS(150), MS(350) });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
 /* Steps see the store's clock, so that no two callers differ; if that one steps back,
  * a call waits for the place that it would have had anyway. */
@@ -478,7 +479,7 @@ static void a_clock_that_steps_back_waits_longer(void **state)
 	EXPECT_FRESH(pace(0), ahead);
 }
 
-/* X3 */
+/* PACER-3 */
 static void an_instant_leaks_only_once(void **state)
 {
 	static const struct row rows[] = {
@@ -677,7 +678,7 @@ static void a_place_is_given_back_once(void **state)
 	expect_place(&key, 0, 1, 500);
 }
 
-/* X4: else two calls could later have one place. */
+/* PACER-4: else two calls could later have one place. */
 static void what_overlaps_a_gap_is_refused(void **state)
 {
 	struct key key, before;

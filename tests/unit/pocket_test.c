@@ -204,7 +204,7 @@ static void names_are_spread(void **state)
 
 /* ---- Forgetting ------------------------------------------------------------------ */
 
-/* X1 */
+/* POCKET-1 */
 static void a_hot_purse_that_is_evicted_is_forgotten(void **state)
 {
 	struct purse_name name = name_of(0, 16), other = name_of(1, 16);
@@ -237,7 +237,7 @@ static void so_is_any_that_is_at_hand(void **state)
 	assert_null(at_hand(&name));
 }
 
-/* X1: it would be asked for what all share, and has cells now. */
+/* POCKET-1: it would be asked for what all share, and has cells now. */
 static void what_is_split_is_forgotten(void **state)
 {
 	struct purse_name name = name_of(0, 16);
@@ -253,7 +253,7 @@ static void what_is_split_is_forgotten(void **state)
 	                 load_relaxed(&purse->cells)->at);
 }
 
-/* Y3: whoever has it at hand would not be told. */
+/* PURSE-3: whoever has it at hand would not be told. */
 static void what_is_dead_is_not_put(void **state)
 {
 	struct purse_name name = name_of(0, 16), other = name_of(1, 16);

@@ -85,7 +85,7 @@ static void what_was_put_in_is_taken_until_it_is_gone(void **state)
 	assert_false(purse_take(&purse, 0, start, 7, &word));
 	assert_true(purse_take(&purse, 0, start, 6, &word));
 	assert_int_equal(credit_units(word), 0);
-	assert_false(purse_take(&purse, 0, start, 1, &word)); /* U1 */
+	assert_false(purse_take(&purse, 0, start, 1, &word)); /* CREDIT-1 */
 }
 
 static void what_is_dead_is_not_taken(void **state)
@@ -97,7 +97,7 @@ static void what_is_dead_is_not_taken(void **state)
 	purse_init(&purse, &units_lender);
 	purse_put(&purse, at(3 * TICK + 5), 10, start);
 	assert_true(purse_take(&purse, 0, at(3 * TICK - 1), 1, &word));
-	assert_false(purse_take(&purse, 0, at(3 * TICK), 1, &word)); /* U2 */
+	assert_false(purse_take(&purse, 0, at(3 * TICK), 1, &word)); /* CREDIT-2 */
 	assert_int_equal(purse_left(&purse, at(3 * TICK - 1)), 9);
 	assert_int_equal(purse_left(&purse, at(3 * TICK)), 0);
 	assert_int_equal(purse_empty(&purse, &grace, at(3 * TICK)), 0);
@@ -117,7 +117,7 @@ static void more_of_a_window_is_added(void **state)
 	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(7 * TICK), 12));
 	purse_put(&purse, at(9 * TICK), CREDIT_UNITS_MAX, start);
 	assert_int_equal(load_relaxed(&purse.credit),
-	                 credit_until(at(9 * TICK), CREDIT_UNITS_MAX)); /* U1 */
+	                 credit_until(at(9 * TICK), CREDIT_UNITS_MAX)); /* CREDIT-1 */
 }
 
 static void what_is_dead_stays_dead_when_more_comes(void **state)
@@ -130,7 +130,7 @@ static void what_is_dead_stays_dead_when_more_comes(void **state)
 	purse_put(&purse, at(5 * TICK), 10, start);
 	purse_put(&purse, at(8 * TICK), 3, at(5 * TICK));
 	assert_int_equal(load_relaxed(&purse.credit),
-	                 credit_until(at(8 * TICK), 3)); /* U1, Y1 */
+	                 credit_until(at(8 * TICK), 3)); /* CREDIT-1, PURSE-1 */
 	assert_true(purse_take(&purse, 0, start, 3, &word));
 	purse_put(&purse, at(6 * TICK), 2, start); /* nothing left to join */
 	assert_int_equal(load_relaxed(&purse.credit), credit_until(at(6 * TICK), 2));
@@ -225,7 +225,7 @@ static void a_seat_takes_a_slice_and_then_from_there(void **state)
 	assert_true(purse_take(&purse, 1, start, 1, &word));
 	assert_int_equal(credit_units(word), 99); /* half of an even part, less one */
 	assert_int_equal(credit_dies(word).ns, far.ns);
-	assert_int_equal(units_of(&purse.credit), 700); /* Y1 */
+	assert_int_equal(units_of(&purse.credit), 700); /* PURSE-1 */
 	assert_int_equal(units_of(&cells->at[1].credit), 99);
 	assert_int_equal(credit_dies(load_relaxed(&cells->at[1].credit)).ns, far.ns);
 	assert_true(purse_take(&purse, 1, start, 99, &word));
@@ -233,7 +233,7 @@ static void a_seat_takes_a_slice_and_then_from_there(void **state)
 	assert_true(purse_take(&purse, 4, start, 1, &word)); /* has no cell */
 	assert_int_equal(units_of(&purse.credit), 699);
 	assert_true(purse_take(&purse, NO_SEAT, start, 1, &word));
-	assert_int_equal(purse_left(&purse, start), 698); /* Y1 */
+	assert_int_equal(purse_left(&purse, start), 698); /* PURSE-1 */
 	free_cells(&purse);
 }
 
@@ -267,7 +267,7 @@ static void a_seat_that_was_too_late_has_taken_nothing(bool found)
 	assert_true(purse_take(&purse, 0, start, 2, &word));
 	assert_int_equal(units_of(&purse.credit), 5);
 	takes(cell, found ? load_relaxed(&cell->credit) : had);
-	assert_int_equal(purse_left(&purse, start), found ? 5 + 3 : 5); /* Y1 */
+	assert_int_equal(purse_left(&purse, start), found ? 5 + 3 : 5); /* PURSE-1 */
 	assert_true(purse_take(&purse, 0, start, 3, &word));
 	assert_int_equal(units_of(&purse.credit), found ? 5 : 2);
 	assert_int_equal(load_relaxed(&cell->state), CELL_OPEN);
@@ -297,7 +297,7 @@ static void what_cells_held_is_taken_once(void **state)
 	assert_int_equal(units_of(&purse.credit), 10);
 	purse_gather(&purse, &grace, at(TICK));
 	assert_int_equal(purse_empty(&purse, &grace, at(TICK)), 10);
-	assert_false(purse_take(&purse, 0, at(TICK), 1, &word)); /* Y1 */
+	assert_false(purse_take(&purse, 0, at(TICK), 1, &word)); /* PURSE-1 */
 	free_cells(&purse);
 }
 
@@ -319,9 +319,9 @@ static void a_slice_is_neither_too_large_nor_too_small(void **state)
 	assert_int_equal(purse_left(&purse, start), 89999);
 	store_relaxed(&purse.credit, credit_until(far, 3)); /* cells keep theirs */
 	assert_true(purse_take(&purse, 1, start, 3, &word));
-	assert_false(purse_take(&purse, 1, start, 1, &word)); /* U1 */
+	assert_false(purse_take(&purse, 1, start, 1, &word)); /* CREDIT-1 */
 	assert_int_equal(purse_empty(&purse, &grace, start), 8191);
-	assert_int_equal(purse_empty(&purse, &grace, start), 0); /* Y1 */
+	assert_int_equal(purse_empty(&purse, &grace, start), 0); /* PURSE-1 */
 	free_cells(&purse);
 }
 
@@ -349,7 +349,7 @@ static void joined_words_live_as_long_as_the_shorter(void **state)
 	(void)state;
 	assert_int_equal(cell_after(10, 20, start), credit_until(at(10 * TICK), 19));
 	assert_int_equal(cell_after(20, 10, start), credit_until(at(10 * TICK), 19));
-	/* What is dead is not joined. U2 */
+	/* What is dead is not joined. CREDIT-2 */
 	assert_int_equal(cell_after(10, 20, at(10 * TICK)),
 	                 credit_until(at(20 * TICK), 15));
 }
@@ -450,12 +450,12 @@ static void what_is_pinned_is_not_killed_and_the_dead_are_not_pinned(void **stat
 	purse_init(&purse, &units_lender);
 	assert_true(purse_pin(&purse));
 	assert_true(purse_pin(&purse));
-	assert_false(purse_kill(&purse)); /* Y3 */
+	assert_false(purse_kill(&purse)); /* PURSE-3 */
 	purse_unpin(&purse);
 	assert_false(purse_kill(&purse));
 	purse_unpin(&purse);
 	assert_true(purse_kill(&purse));
-	assert_false(purse_pin(&purse)); /* Y3 */
+	assert_false(purse_pin(&purse)); /* PURSE-3 */
 	assert_false(purse_kill(&purse));
 	assert_int_equal(load_relaxed(&purse.pins), PURSE_DEAD);
 }
@@ -495,9 +495,9 @@ static void burst_goes_before_places(void **state)
 	assert_int_equal(answer.slot.us, 100);
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 110);
-	assert_false(purse_place(&purse, start, 1, &answer)); /* Y4 */
-	assert_int_equal(purse_empty(&purse, &grace, start),
-	                 0); /* a block is not cells */
+	assert_false(purse_place(&purse, start, 1, &answer)); /* BLOCK-1 */
+	/* A block is not cells */
+	assert_int_equal(purse_empty(&purse, &grace, start), 0);
 	assert_ptr_equal(purse_put_block(&purse, NULL), &block);
 	assert_false(purse_place(&purse, start, 1, &answer));
 }
@@ -536,7 +536,7 @@ static void take_on(struct scene *s, unsigned who)
 			continue;
 		}
 		tick = credit_dies(word).ns / TICK;
-		must(tick > now.ns / TICK); /* U2 */
+		must(tick > now.ns / TICK); /* CREDIT-2 */
 		add_relaxed(&s->taken, cost);
 		if (s->windows)
 			add_relaxed(&s->by_tick[tick], cost);
@@ -611,7 +611,7 @@ static void nothing_is_lost_and_nothing_doubled(void **state)
 		uint64_t left = purse_left(&s->purse, start);
 
 		assert_true(load_relaxed(&s->taken) > 0 && s->emptied > 0);
-		/* Y1 */
+		/* PURSE-1 */
 		assert_int_equal(s->put, load_relaxed(&s->taken) + s->emptied + left);
 		if (celled)
 			free_cells(&s->purse);
@@ -623,10 +623,10 @@ static void no_window_gives_more_than_it_got(void **state)
 	struct scene *s = scene_run(true, false);
 
 	(void)state;
-	for (uint64_t tick = 0; tick < ROUNDS + 2; tick++) /* U1 */
+	for (uint64_t tick = 0; tick < ROUNDS + 2; tick++) /* CREDIT-1 */
 		assert_true(load_relaxed(&s->by_tick[tick]) <= PUT);
 	s = scene_run(true, true);
-	assert_true(load_relaxed(&s->taken) <= s->put); /* Y1 */
+	assert_true(load_relaxed(&s->taken) <= s->put); /* PURSE-1 */
 	free_cells(&s->purse);
 }
 
@@ -760,7 +760,7 @@ static void take_in_windows(struct windows *s, unsigned who)
 			tick--;
 		if (!purse_take(&s->purse, who, at(tick * TICK), cost, &word))
 			continue;
-		must(credit_dies(word).ns > tick * TICK); /* U2 */
+		must(credit_dies(word).ns > tick * TICK); /* CREDIT-2 */
 		add_relaxed(&s->all, cost);
 		fence_full();
 		if (load_relaxed(&s->now) / LASTS == tick / LASTS)
@@ -826,17 +826,17 @@ static void pin_and_kill(void *arg, unsigned who)
 	for (int i = 0; i < 20000; i++) {
 		if (who == 0) {
 			if (purse_kill(purse)) {
-				must(!purse_pin(purse)); /* Y3 */
+				must(!purse_pin(purse)); /* PURSE-3 */
 				store_relaxed(&purse->pins, 0);
 			}
 		} else if (purse_pin(purse)) {
-			must(load_relaxed(&purse->pins) < PURSE_DEAD); /* Y3 */
+			must(load_relaxed(&purse->pins) < PURSE_DEAD); /* PURSE-3 */
 			purse_unpin(purse);
 		}
 	}
 }
 
-/* Y3: as with pins, but who has it at hand does not keep it from being killed. */
+/* PURSE-3: as with pins, but who has it at hand does not keep it from being killed. */
 static void what_is_at_hand_can_be_killed(void **state)
 {
 	struct purse purse;

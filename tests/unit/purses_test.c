@@ -46,8 +46,8 @@ static void evict(struct evictor *self, struct purse *purse)
 {
 	struct world *world = (struct world *)self;
 
-	assert_true(purse_is_dead(purse) && !purse_is_held(purse)); /* Y3 */
-	/* I6: it still counts as in the table */
+	assert_true(purse_is_dead(purse) && !purse_is_held(purse)); /* PURSE-3 */
+	/* EVICT-3: it still counts as in the table */
 	assert_true(world->purses.table.count > 0);
 	world->units += purse_empty(purse, &world->grace, start);
 	world->evicted++;
@@ -124,7 +124,7 @@ static struct purse *add(struct world *world, unsigned which)
 	purse = purses_add(&world->purses, &named->name);
 	if (purse)
 		assert_ptr_equal(purses_find(&world->purses, &named->name), purse);
-	assert_true(purses_valid(&world->purses)); /* I4, I5 */
+	assert_true(purses_valid(&world->purses)); /* EVICT-1, EVICT-2 */
 	return purse;
 }
 
@@ -160,7 +160,7 @@ static void what_was_added_is_found_and_nothing_else(void **state)
 
 		assert_non_null(purse);
 		assert_ptr_equal(purses_at(&world.purses, purse->number), purse);
-		assert_true(purse_is(purse, &name_of(i)->name)); /* Y2 */
+		assert_true(purse_is(purse, &name_of(i)->name)); /* PURSE-2 */
 	}
 	assert_null(find(&world, 600));
 	purses_turn(&world.purses);
@@ -246,7 +246,7 @@ static void keys_of_any_length_are_kept(void **state)
 		is_told_from_others(purse, &named);
 		purse_copy_key(purse, (uint8_t *)copy.key);
 		assert_memory_equal(copy.key, named.key, lengths[i]);
-		memset(named.key, 0, sizeof(named.key)); /* it is a copy. Y2 */
+		memset(named.key, 0, sizeof(named.key)); /* it is a copy. PURSE-2 */
 		named.name.key = (const uint8_t *)copy.key;
 		assert_true(purse_is(purse, &named.name));
 	}
@@ -268,9 +268,9 @@ static void there_are_never_more_than_may_be(void **state)
 	bytes = world.allocator.most;
 	for (unsigned i = MOST; i < 20 * MOST; i++)
 		assert_non_null(add(&world, i));
-	assert_int_equal(world.purses.own.made, MOST); /* I5 */
+	assert_int_equal(world.purses.own.made, MOST); /* EVICT-2 */
 	assert_true(world.evicted > 18 * MOST);
-	assert_true(world.allocator.most < bytes + 2 * KEY_ROOM * MOST); /* I5 */
+	assert_true(world.allocator.most < bytes + 2 * KEY_ROOM * MOST); /* EVICT-2 */
 	assert_int_equal(world.gone, world.evicted);
 	world_close(&world);
 }
@@ -323,17 +323,17 @@ static void who_is_held_or_out_on_an_errand_stays(void **state)
 	out = find(&world, 6);
 	assert_true(purse_pin(pinned));
 	purses_own(&world.purses, out)->errand = 77;
-	assert_false(purses_evict(&world.purses, pinned)); /* Y3 */
-	assert_false(purses_evict(&world.purses, out));    /* O7 */
+	assert_false(purses_evict(&world.purses, pinned)); /* PURSE-3 */
+	assert_false(purses_evict(&world.purses, out));    /* LESSOR-7 */
 	assert_int_equal(load_relaxed(&out->pins), 0);
 	for (unsigned i = MOST; i < 5 * MOST; i++)
 		assert_non_null(add(&world, i));
 	assert_ptr_equal(find(&world, 5), pinned);
-	assert_ptr_equal(find(&world, 6), out); /* O7 */
+	assert_ptr_equal(find(&world, 6), out); /* LESSOR-7 */
 	purse_unpin(pinned);
 	assert_true(purses_evict(&world.purses, pinned));
-	assert_false(purses_evict(&world.purses, pinned)); /* I4 */
-	assert_false(purse_pin(pinned));                   /* Y3 */
+	assert_false(purses_evict(&world.purses, pinned)); /* EVICT-1 */
+	assert_false(purse_pin(pinned));                   /* PURSE-3 */
 	world_close(&world);
 }
 
@@ -347,14 +347,14 @@ static void when_all_are_held_there_is_no_room(void **state)
 	fill(&world, MOST);
 	for (unsigned i = 0; i < MOST; i++)
 		assert_true(purse_pin(find(&world, i)));
-	assert_null(add(&world, MOST)); /* I5 */
+	assert_null(add(&world, MOST)); /* EVICT-2 */
 	purse_unpin(find(&world, 9));
 	assert_non_null(add(&world, MOST));
 	assert_null(find(&world, 9));
 	world_close(&world);
 }
 
-/* O6: whoever asks about keys that are not there does not keep the actor from its work. */
+/* LESSOR-6: whoever asks about keys that are not there does not keep the actor from its work. */
 static void when_all_are_held_nobody_looks_at_all_of_them_again(void **state)
 {
 	struct world world;
@@ -397,7 +397,7 @@ static void cells_take_no_more_memory_than_purses(void **state)
 	world_init(&world);
 	assert_true(world_open(&world, 64));
 	fill(&world, 64);
-	assert_int_equal(split_all(&world, 64, 62), 16); /* I5 */
+	assert_int_equal(split_all(&world, 64, 62), 16); /* EVICT-2 */
 	for (int round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 64; i++)
 			assert_true(purses_evict(&world.purses, find(&world, i)));
@@ -425,7 +425,7 @@ static void credit_leaves_before_the_purse_does(void **state)
 	purse_put(purse, far, 100, start);
 	assert_true(purse_take(purse, 1, start, 1, &word));
 	assert_true(purses_evict(&world.purses, purse));
-	assert_int_equal(world.units, 99); /* I6, Y1: the cells' too */
+	assert_int_equal(world.units, 99); /* EVICT-3, PURSE-1: the cells' too */
 	assert_false(purse_take(purse, 1, start, 1, &word));
 	assert_ptr_equal(world.last_evicted, purse);
 	assert_null(find(&world, 2));
@@ -445,15 +445,16 @@ static void what_a_reader_may_see_is_not_used_again(void **state)
 	fill(&world, MOST);
 	reader_enter(&world.grace, &world.reader);
 	seen = find(&world, 0);
-	assert_null(add(&world, MOST)); /* some are evicted, and none is free yet. I3 */
+	/* Some are evicted, and none is free yet. TABLE-3 */
+	assert_null(add(&world, MOST));
 	assert_true(world.evicted > 0);
 	assert_int_equal(world.gone, 0);
 	assert_true(purses_turn(&world.purses));
-	assert_true(purse_is(seen, &name_of(0)->name)); /* Y2 */
+	assert_true(purse_is(seen, &name_of(0)->name)); /* PURSE-2 */
 	assert_null(add(&world, MOST));
 	reader_exit(&world.reader);
 	assert_non_null(add(&world, MOST));
-	assert_int_equal(world.gone, world.evicted); /* I4 */
+	assert_int_equal(world.gone, world.evicted); /* EVICT-1 */
 	assert_false(purses_turn(&world.purses));
 	world_close(&world);
 }
@@ -588,7 +589,7 @@ static unsigned live(struct world *world)
 	name_it(&named, &places_lender, 1, 8);
 	purse = purses_add(&world->purses, &named.name);
 	refused += !purse || !purses_give_block(&world->purses, purse, &block);
-	assert_true(purses_valid(&world->purses)); /* I4, I5 */
+	assert_true(purses_valid(&world->purses)); /* EVICT-1, EVICT-2 */
 	purses_turn(&world->purses);
 	purses_close(&world->purses);
 	return refused;
@@ -631,13 +632,13 @@ static void an_invalid_set_is_seen(void **state)
 	fill(&world, 10);
 	purse = find(&world, 4);
 	purse->lender = NULL;
-	assert_false(purses_valid(&world.purses)); /* I4 */
+	assert_false(purses_valid(&world.purses)); /* EVICT-1 */
 	purse->lender = &units_lender;
 	purse->number++;
 	assert_false(purses_valid(&world.purses));
 	purse->number--;
 	world.purses.own.max = 9;
-	assert_false(purses_valid(&world.purses)); /* I5 */
+	assert_false(purses_valid(&world.purses)); /* EVICT-2 */
 	world.purses.own.max = MOST;
 	assert_true(purses_valid(&world.purses));
 	world_close(&world);
@@ -660,7 +661,7 @@ struct scene {
 	uint64_t turn; /* of the actor */
 };
 
-/* What is found is what was sought, and has what was put into it. Y2, I3 */
+/* What is found is what was sought, and has what was put into it. PURSE-2, TABLE-3 */
 static void ask_once(struct scene *s, unsigned who, struct chance *chance)
 {
 	struct purse_name *name = &s->names[chance_below(chance, KEYS)].name;
@@ -672,7 +673,7 @@ static void ask_once(struct scene *s, unsigned who, struct chance *chance)
 	if (purse) {
 		purse_use(purse);
 		add_relaxed(&s->found, 1);
-		must(purse->key_len == name->key_len); /* Y2 */
+		must(purse->key_len == name->key_len); /* PURSE-2 */
 		if (purse_take(purse, who, start, 1, &word))
 			add_relaxed(&s->taken, 1);
 	}
@@ -704,7 +705,7 @@ static void act_once(struct scene *s, struct chance *chance)
 	if (purse && chance_one_in(chance, 8) && !load_relaxed(&purse->split))
 		purses_give_cells(set, purse, READERS);
 	if (s->turn++ % 100 == 0)
-		must(purses_valid(set)); /* I4, I5 */
+		must(purses_valid(set)); /* EVICT-1, EVICT-2 */
 	purses_turn(set);
 }
 
@@ -753,7 +754,7 @@ static void readers_find_what_they_seek_while_the_actor_evicts(void **state)
 		grace_join(&s.world.grace, &s.readers[i]);
 	crew_run(READERS + 1, scene_main, &s);
 	back = s.world.units + left_in_all(&s.world.purses);
-	assert_true(load_relaxed(&s.taken) + back <= s.put); /* Y1, Y3 */
+	assert_true(load_relaxed(&s.taken) + back <= s.put); /* PURSE-1, PURSE-3 */
 	assert_true(load_relaxed(&s.found) > 0 && s.world.evicted > 0);
 	for (unsigned i = 0; i < READERS; i++)
 		grace_leave(&s.world.grace, &s.readers[i]);
@@ -772,7 +773,7 @@ static void hold_or_evict(void *arg, unsigned who)
 		purse_unpin(purse);
 		return;
 	}
-	while (!purses_evict(&s->world.purses, purse)) /* Y3 */
+	while (!purses_evict(&s->world.purses, purse)) /* PURSE-3 */
 		sched_yield();
 	while (purses_turn(&s->world.purses))
 		sched_yield();
@@ -795,7 +796,7 @@ static void what_is_held_is_read_before_it_is_freed(void **state)
 		assert_true(purse_pin(purse));
 		crew_run(2, hold_or_evict, &s);
 		assert_int_equal(s.world.gone, 1);
-		assert_int_equal(s.world.units, 9); /* Y1 */
+		assert_int_equal(s.world.units, 9); /* PURSE-1 */
 		world_close(&s.world);
 	}
 }

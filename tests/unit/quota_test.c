@@ -176,7 +176,7 @@ static void the_calendar_reaches_to_the_last_instant(void **state)
 	              INSTANT_MAX_US + GALE_SPAN_MAX_US);
 }
 
-/* Periods touch, and each instant lies in its own: C1, C2. */
+/* Periods touch, and each instant lies in its own: CALENDAR-1, CALENDAR-2. */
 static void each_period_ends_where_the_next_begins(void **state)
 {
 	struct gale_rule quotas[] = {
@@ -241,7 +241,7 @@ static void a_cost_above_the_limit_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_quota_monthly(3, 0), rows); /* R5 */
+	EXPECT_FRESH(gale_quota_monthly(3, 0), rows); /* RULE-5 */
 }
 
 static void an_anchored_quota_counts_by_its_anchor(void **state)
@@ -304,9 +304,9 @@ static void a_forecast_knows_the_end_of_the_period(void **state)
 	EXPECT_FORECAST(&key, MAY_29, 2, { 2, 0, 0 });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
-/* W2 */
+/* WINDOW-2 */
 static void an_older_clock_is_answered_in_the_stored_period(void **state)
 {
 	static const struct row rows[] = {

@@ -115,7 +115,7 @@ static struct lend_answer lends(struct scene *s, struct remote_job job,
 /* ---- The same as the engine ------------------------------------------------------ */
 
 /* The server forgot it, which changes no decision; so does the engine's copy, so that
- * rows are the same, too. R4 */
+ * rows are the same, too. RULE-4 */
 static void forget_if_expired(struct scene *s)
 {
 	if (s->kept.count > 0 && s->kept.expires_us > s->now)
@@ -132,7 +132,7 @@ static void same_value(struct scene *s)
 	size_t count;
 
 	if (s->kept.count == 0) {
-		assert_true(rule_expires(&s->rule, s->words) <= s->now); /* R4 */
+		assert_true(rule_expires(&s->rule, s->words) <= s->now); /* RULE-4 */
 		return;
 	}
 	count = value_encode(&s->rule, &value, bytes);

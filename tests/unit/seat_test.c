@@ -959,7 +959,7 @@ static void closing_the_limiter_does_not_take_its_answers_away(void **state)
 	assert_true(house_close(&h));
 }
 
-/* face.h, F2: a use after close is refused, not followed. */
+/* face.h, FACE-2: a use after close is refused, not followed. */
 static void a_seat_that_has_left_is_refused_everything(void **state)
 {
 	struct house_plan plan = plan_of(3);
@@ -1111,7 +1111,7 @@ static void crowd_close(struct crowd *crowd)
 	gale_runtime_close(crowd->runtime);
 }
 
-/* Q4: whoever comes has the lowest number that is free, in whatever order others left. */
+/* SEAT-4: whoever comes has the lowest number that is free, in whatever order others left. */
 static void a_seat_has_the_lowest_number_that_is_free(void **state)
 {
 	struct crowd crowd;
@@ -1153,7 +1153,7 @@ static bool nobody_has_0(void *arg)
 	return free;
 }
 
-/* Q3, Q4: until then it is listed, though its thread has left. */
+/* SEAT-3, SEAT-4: until then it is listed, though its thread has left. */
 static void a_number_is_free_when_the_last_ask_is_answered(void **state)
 {
 	struct house_plan plan = plan_of(3);

@@ -481,7 +481,7 @@ static void a_size_of_1_is_not_taken_for_fresh(void **state)
 
 	(void)state;
 	sizing.initial_size = 50;
-	assert_int_equal(size_now(&sizing, &sizer), 50); /* Z3 */
+	assert_int_equal(size_now(&sizing, &sizer), 50); /* SIZER-3 */
 	for (int i = 0; i < 4000; i++)
 		sizer_observe(&sizing, &sizer, NULL, 0);
 	assert_true(sizer.eoq.x == 0); /* an idle key comes down, and all the way */
@@ -941,7 +941,7 @@ static void idle_windows_are_forgotten_and_then_forget(void **state)
 	sizer_observe(&life.sizing, &life.sizer, NULL, UINT64_MAX);
 	for (int i = 0; i < SIZER_IDLE_MOST; i++)
 		sizer_observe(&life.sizing, &life.sizer, NULL, 0);
-	assert_memory_equal(&life.sizer, &fresh, sizeof(fresh)); /* Z3 */
+	assert_memory_equal(&life.sizer, &fresh, sizeof(fresh)); /* SIZER-3 */
 }
 
 /* A cheap trip, or a dear unit, makes the first lease smaller: to a 4th short at most. */
@@ -993,10 +993,10 @@ static void less_is_wanted_the_later_it_is(void **state)
 		for (uint64_t left = 20; left <= 20; left--) {
 			uint64_t want = want_at(left * WINDOW_US / 20, taken, 1);
 
-			assert_true(want <= last); /* Z5 */
+			assert_true(want <= last); /* SIZER-5 */
 			last = want;
 		}
-		assert_int_equal(last, 1); /* Z5 */
+		assert_int_equal(last, 1); /* SIZER-5 */
 		assert_int_equal(want_at(0, taken, 7), 7);
 	}
 	assert_true(want_at(WINDOW_US / 2, 0, 1) >= 1000);
@@ -1062,7 +1062,7 @@ static void near_exhaustion_only_a_fair_part_is_wanted(void **state)
 
 	(void)state;
 	assert_int_equal(sizer_want(&life.sizing, &life.sizer, NULL, &view),
-	                 13); /* Z4 */
+	                 13); /* SIZER-4 */
 	view.holders = 0;
 	assert_int_equal(sizer_want(&life.sizing, &life.sizer, NULL, &view), 100);
 	view.holders = UINT64_MAX;
@@ -1076,7 +1076,7 @@ static void near_exhaustion_only_a_fair_part_is_wanted(void **state)
 	view.store_left = GALE_NEVER; /* a new window, and others were in the last */
 	view.capacity = 804;
 	assert_int_equal(sizer_want(&life.sizing, &life.sizer, NULL, &view),
-	                 101); /* Z4 */
+	                 101); /* SIZER-4 */
 	view.holders = 1;
 	assert_int_equal(sizer_want(&life.sizing, &life.sizer, NULL, &view), 804);
 	view.holders = 7;
@@ -1120,7 +1120,7 @@ static void what_is_short_is_asked_for_as_it_is_spent(void **state)
 	assert_true(want_among(&life, 8) > 40);
 	hear(&life, 0, true);
 	assert_in_range(want_among(&life, 1), 41, 100); /* alone */
-	assert_in_range(want_among(&life, 2), 15, 21);  /* Z6 */
+	assert_in_range(want_among(&life, 2), 15, 21);  /* SIZER-6 */
 	assert_in_range(want_among(&life, 4), 8, 11);
 	assert_int_equal(want_among(&life, 8), want_among(&life, 4));
 	life = used_to(3, 0.2);
@@ -1136,7 +1136,7 @@ static void little_left_is_a_sign_where_demands_vary(void **state)
 	hear(&steady, 50, false);
 	hear(&varied, 50, false);
 	assert_true(want_among(&steady, 8) >= 40);
-	assert_in_range(want_among(&varied, 8), 1, 15); /* Z6 */
+	assert_in_range(want_among(&varied, 8), 1, 15); /* SIZER-6 */
 	varied = used_to(40, 0.5);
 	hear(&varied, LIMIT / 2, false);
 	assert_true(want_among(&varied, 8) >= 40);
@@ -1173,7 +1173,7 @@ static void other_kinds_do_not_listen(void **state)
 	}
 }
 
-/* ---- All kinds: a size above what there is denies nobody (W-6, W-7) --------------- */
+/* ---- All kinds: a size above what there is denies nobody (W-6, W-7) -------------- */
 
 static void expect_always_served(struct life life, uint64_t demand, int windows,
                                  uint64_t least)
@@ -1182,7 +1182,7 @@ static void expect_always_served(struct life life, uint64_t demand, int windows,
 		uint64_t before = life.served;
 
 		live_window(&life, demand);
-		assert_true(life.served - before >= least); /* Z2 */
+		assert_true(life.served - before >= least); /* SIZER-2 */
 	}
 }
 
@@ -1414,9 +1414,9 @@ static void expect_bounds(const struct sizer_view *view, uint64_t want)
 	uint64_t pressing =
 	    view->pressing < view->capacity ? view->pressing : view->capacity;
 
-	assert_true(want >= 1);                                         /* Z1 */
-	assert_true(want <= (view->capacity > 0 ? view->capacity : 1)); /* Z1 */
-	assert_true(want >= pressing);                                  /* Z2 */
+	assert_true(want >= 1);                                         /* SIZER-1 */
+	assert_true(want <= (view->capacity > 0 ? view->capacity : 1)); /* SIZER-1 */
+	assert_true(want >= pressing);                                  /* SIZER-2 */
 }
 
 static void expect_fair(const struct sizer_view *view, uint64_t want)
@@ -1426,7 +1426,7 @@ static void expect_fair(const struct sizer_view *view, uint64_t want)
 	double fair = ceil(left / ((double)view->holders + 1));
 
 	if ((told || view->holders > 1) && want > view->pressing && want > 1)
-		assert_true((double)want <= fair + 1e-15 * fair); /* Z4 */
+		assert_true((double)want <= fair + 1e-15 * fair); /* SIZER-4 */
 }
 
 static void expect_sound(const struct sizing *sizing, const struct bet *bet)
@@ -1434,12 +1434,12 @@ static void expect_sound(const struct sizing *sizing, const struct bet *bet)
 	const struct sizer_learned *learned = &bet->sizer.learned;
 	double trust = hedge_trust(sizing, &bet->hedge);
 
-	if (sizing->kind == SIZING_LEARNED) { /* Z3 */
+	if (sizing->kind == SIZING_LEARNED) { /* SIZER-3 */
 		assert_true(learned->middle >= 0 && learned->middle < 45);
 		assert_true(learned->spread >= 0 && learned->spread < 45);
 		return;
 	}
-	assert_true(isfinite(bet->sizer.eoq.x) && bet->sizer.eoq.x >= 0); /* Z3 */
+	assert_true(isfinite(bet->sizer.eoq.x) && bet->sizer.eoq.x >= 0); /* SIZER-3 */
 	assert_true(isfinite(bet->sizer.eoq.sum_squares));
 	assert_true(trust >= 0 && trust <= 1);
 }

@@ -148,7 +148,7 @@ static void a_cost_above_the_limit_can_never_pass(void **state)
 	};
 	struct key key;
 
-	(void)state; /* R5 */
+	(void)state; /* RULE-5 */
 	LOG_OPEN(&key, 3, 0, 100);
 	EXPECT_ROWS(&key, some);
 	EXPECT_FRESH(gale_sliding_log(3, SEC(1)), none);
@@ -194,7 +194,7 @@ static void a_forecast_knows_the_oldest_and_the_newest(void **state)
 
 /* ---- The state ------------------------------------------------------------------- */
 
-/* J1 */
+/* LOG-1 */
 static void calls_of_one_instant_share_a_stamp(void **state)
 {
 	struct key key;
@@ -226,12 +226,12 @@ static void a_denial_drops_nothing(void **state)
 	(void)state;
 	LOG_OPEN(&key, 3, 0, 1, 2);
 	assert_int_equal(key_step(&key, MS(1001), 3).verdict, GALE_DENY);
-	assert_int_equal(rule_words(&key.rule, key.words), 7); /* R1 */
+	assert_int_equal(rule_words(&key.rule, key.words), 7); /* RULE-1 */
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
-/* J2 */
+/* LOG-2 */
 static void an_older_clock_is_answered_at_the_newest_stamp(void **state)
 {
 	static const struct row rows[] = {

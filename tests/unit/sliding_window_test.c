@@ -39,7 +39,7 @@ static void golden_ten_a_second_from_zero(void **state)
 
 /* ---- Unit vectors ---------------------------------------------------------------- */
 
-/* B1 */
+/* SLIDING-1 */
 static void ten_at_once_then_the_next_bucket_is_asked(void **state)
 {
 	static const struct row rows[] = {
@@ -163,7 +163,7 @@ static void a_cost_above_the_limit_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_sliding_window(3, SEC(1), 10), rows); /* R5 */
+	EXPECT_FRESH(gale_sliding_window(3, SEC(1), 10), rows); /* RULE-5 */
 }
 
 static void a_rolling_quota_is_a_sliding_window_of_ten_buckets(void **state)
@@ -242,9 +242,9 @@ static void a_forecast_knows_the_next_bucket(void **state)
 	EXPECT_FORECAST(&key, MS(1400), 5, { 1, 0, 0 });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
-/* B2 */
+/* SLIDING-2 */
 static void an_older_clock_is_answered_in_the_stored_bucket(void **state)
 {
 	static const struct row rows[] = {

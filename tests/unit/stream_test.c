@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /*
  * stream_test.c -- a socket of ours does nothing to its host: no signal when the other end
- * has gone (H5), nothing left to programs that the host becomes (H6), no waiting; and its epoll
- * tells what it should.
+ * has gone (HIREDIS-5), nothing left to programs that the host becomes (HIREDIS-6), no
+ * waiting; and its epoll tells what it should.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>

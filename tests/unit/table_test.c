@@ -90,7 +90,7 @@ static void add(struct model *m, uint32_t number, uint64_t hash)
 	table_add(&m->table, hash, &m->items[number]);
 	m->items[number].in = true;
 	m->count++;
-	/* I2 */
+	/* TABLE-2 */
 	assert_true(m->table.count <= slot_count(&m->table) / 2);
 }
 
@@ -117,7 +117,7 @@ static unsigned finds(struct model *m, uint64_t hash, uint32_t number)
 
 	while ((found = table_next(&seek))) {
 		assert_true(found >= m->items && found < m->items + NUMBERS);
-		assert_true(found->in); /* I3 */
+		assert_true(found->in); /* TABLE-3 */
 		assert_true(are_alike(found->hash, hash));
 		times += found == &m->items[number];
 	}
@@ -127,9 +127,9 @@ static unsigned finds(struct model *m, uint64_t hash, uint32_t number)
 static void check(struct model *m)
 {
 	assert_int_equal(m->table.count, m->count);
-	assert_true(table_valid(&m->table, &m->hashes)); /* I1, I2 */
+	assert_true(table_valid(&m->table, &m->hashes)); /* TABLE-1, TABLE-2 */
 	for (uint32_t number = 0; number < NUMBERS; number++)
-		if (m->items[number].in) /* I1 */
+		if (m->items[number].in) /* TABLE-1 */
 			assert_int_equal(finds(m, m->items[number].hash, number), 1);
 }
 
@@ -251,7 +251,7 @@ static void it_grows_when_half_are_in_use(void **state)
 	model_open(&m, 2);
 	for (uint32_t i = 0; i < FIRST / 2; i++)
 		add(&m, i, any_hash(&m.chance));
-	assert_int_equal(slot_count(&m.table), FIRST); /* I2 */
+	assert_int_equal(slot_count(&m.table), FIRST); /* TABLE-2 */
 	m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
 	assert_false(
 	    table_make_room(&m.table, &m.allocator.allocator, &m.hashes, &old));
@@ -290,7 +290,7 @@ static void an_invalid_table_is_seen(void **state)
 	slot = load_relaxed(&slots[4]);
 	store_relaxed(&slots[4], 0); /* the second is behind a hole */
 	m.table.count = 1;
-	assert_false(table_valid(&m.table, &m.hashes)); /* I1 */
+	assert_false(table_valid(&m.table, &m.hashes)); /* TABLE-1 */
 	store_relaxed(&slots[4], slot);
 	assert_false(table_valid(&m.table, &m.hashes)); /* the count is wrong */
 	m.table.count = 2;
@@ -338,7 +338,7 @@ static bool look_once(struct scene *s, uint64_t hash, uint32_t number)
 	bool there = false;
 
 	while ((found = table_next(&seek))) {
-		must(found->twice == 2 * found->hash); /* I3 */
+		must(found->twice == 2 * found->hash); /* TABLE-3 */
 		must(are_alike(found->hash, hash));
 		there |= found == &s->m.items[number];
 	}
@@ -434,7 +434,7 @@ static void scene_main(void *arg, unsigned who)
 static void all_that_stay_are_found(struct scene *s)
 {
 	for (uint32_t number = 0; number < STAYING; number++)
-		assert_true(look_once(s, staying_hash(number), number)); /* I1 */
+		assert_true(look_once(s, staying_hash(number), number)); /* TABLE-1 */
 }
 
 static void readers_find_what_stays_and_nothing_that_is_not_there(void **state)

@@ -94,7 +94,7 @@ static void a_cost_above_the_capacity_can_never_pass(void **state)
 	};
 
 	(void)state;
-	EXPECT_FRESH(gale_token_bucket(3, 1, SEC(1)), rows); /* R5 */
+	EXPECT_FRESH(gale_token_bucket(3, 1, SEC(1)), rows); /* RULE-5 */
 }
 
 /* 2.5 tokens of capacity at 1.5 a second, counted in halves. */
@@ -156,11 +156,11 @@ static void a_forecast_of_a_drained_bucket_knows_each_token(void **state)
 	EXPECT_FORECAST(&key, 0, 1, { 0, MS(1000), MS(5000) });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
 /* The predecessor's test stops after the second row, with 3 left as here; but there the
  * bucket's clock has gone back to 0 and it fills again, so the last row would
- * pass (G2). */
+ * pass (METER-2). */
 static void a_clock_that_steps_back_fills_nothing_twice(void **state)
 {
 	static const struct row rows[] = {

@@ -48,7 +48,7 @@ static void a_spent_budget_passes_nothing_until_the_window_turns(void **state)
 	EXPECT_FRESH(gale_token_budget(10, SEC(1)), rows);
 }
 
-/* The one rule without an impossible cost: R5 never applies. */
+/* The one rule without an impossible cost: RULE-5 never applies. */
 static void no_debit_is_too_large(void **state)
 {
 	static const struct row rows[] = {
@@ -61,7 +61,7 @@ static void no_debit_is_too_large(void **state)
 	EXPECT_FRESH(gale_token_budget(1, SEC(1)), rows);
 }
 
-/* W1 */
+/* WINDOW-1 */
 static void the_overshoot_is_less_than_the_last_debit(void **state)
 {
 	struct key key;
@@ -110,9 +110,9 @@ static void a_forecast_counts_the_crossing_debit(void **state)
 	EXPECT_FORECAST(&key, MS(300), 1, { 0, MS(700), MS(700) });
 }
 
-/* ---- Time that runs backward (R2; the predecessor's W-3) ------------------------- */
+/* ---- Time that runs backward (RULE-2; the predecessor's W-3) --------------------- */
 
-/* W2 */
+/* WINDOW-2 */
 static void an_older_clock_is_answered_in_the_stored_window(void **state)
 {
 	static const struct row rows[] = {

@@ -62,7 +62,7 @@ static void check_answer(const struct gale_answer *answer)
 	assert_true(allowed == (answer->retry_after_us == 0));
 	assert_true(answer->retry_after_us < WORD_END ||
 	            answer->retry_after_us == GALE_NEVER);
-	assert_true(answer->delay_ns <= GALE_SPAN_MAX_US * 1000); /* R3 */
+	assert_true(answer->delay_ns <= GALE_SPAN_MAX_US * 1000); /* RULE-3 */
 	assert_true(allowed || answer->delay_ns == 0);
 }
 
@@ -79,7 +79,7 @@ static void check_slot(const struct key *key, uint64_t now_us,
 	}
 	assert_int_equal(key->rule.is.kind, GALE_RULE_PACER);
 	assert_int_equal(answer->verdict, GALE_ALLOW);
-	assert_true(answer->slot.part < den); /* S1 */
+	assert_true(answer->slot.part < den); /* SLOT-1 */
 	if (now_us > INSTANT_MAX_US)
 		now_us = INSTANT_MAX_US;
 	assert_true(answer->slot.us >= now_us);
@@ -92,13 +92,13 @@ static void check_words(const struct key *key)
 	size_t count = rule_words(&key->rule, key->words);
 
 	for (size_t i = 0; i < count; i++)
-		assert_true(key->words[i] < WORD_END); /* R3, S2 */
+		assert_true(key->words[i] < WORD_END); /* RULE-3, SLOT-2 */
 	assert_true(rule_valid(&key->rule, key->words, count));
 }
 
 static void check_denied_unchanged(const struct key *before, const struct key *key)
 {
-	assert_memory_equal(before->words, key->words, sizeof(key->words)); /* R1 */
+	assert_memory_equal(before->words, key->words, sizeof(key->words)); /* RULE-1 */
 }
 
 /* Peek and forecast look at the words as they were before the step. */
@@ -125,7 +125,7 @@ static void check_foretold(const struct key *before, uint64_t now_us, uint64_t c
 		assert_int_equal(peek.reset_after_us, answer->reset_after_us);
 }
 
-/* R4, on both sides of the instant. */
+/* RULE-4, on both sides of the instant. */
 static void check_expiry(const struct key *key)
 {
 	uint64_t expires = rule_expires(&key->rule, key->words);

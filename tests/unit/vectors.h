@@ -9,11 +9,11 @@
  *
  * Each step, of a table or not, is also held against what is true of every rule:
  *
- *   R1  A denial leaves the words as they were.
- *   R2  (in the tests of each rule)
- *   R3  Words and answers stay below 2^53; what remains is never above the limit.
- *   R4  From rule_expires on the words answer like a fresh key; just before, not.
- *   R5  (in the tests of each rule)
+ *   RULE-1: A denial leaves the words as they were.
+ *   RULE-2: (in the tests of each rule)
+ *   RULE-3: Words and answers stay below 2^53; what remains is never above the limit.
+ *   RULE-4: From rule_expires on the words answer like a fresh key; just before, not.
+ *   RULE-5: (in the tests of each rule)
  *
  * and rule_peek and rule_forecast, asked just before, must have foretold it.
  */

@@ -32,7 +32,7 @@ static const struct constant constants[] = {
 	{ "cost", 1, 8, 1, "of every call" },
 	{ "ticks", 1, 8, 3, "of the store in a window" },
 	{ "drift", 0, 2, 1, "quarters of a tick that clocks gain or lose in one" },
-	{ "margin", 0, 2, 1, "guard at 0: the drift that nodes reckon with (B2)" },
+	{ "margin", 0, 2, 1, "guard at 0: the drift that nodes reckon with (B-2)" },
 	{ "sent", 0, 1, 1,
 	  "guard at 0: a lease lasts from when the answer came (W-2)" },
 	{ "spend", 0, 1, 1,
