@@ -195,8 +195,39 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_BAD_ASK:
 		return "a NULL handle, an empty or over-long key, or a cost out of "
 		       "range";
+	case GALE_WHY_ASKED:
+		return "under way: the answer comes to the seat's completions";
+	case GALE_WHY_TOO_MUCH:
+		return "the cost is above the limit";
 	}
 	return "unknown";
+}
+
+bool gale_why_is_outage(enum gale_why why)
+{
+	switch (why) {
+	case GALE_WHY_BUSY:
+	case GALE_WHY_LATE:
+	case GALE_WHY_FULL:
+	case GALE_WHY_MEMORY:
+	case GALE_WHY_DOWN:
+	case GALE_WHY_WRONG:
+	case GALE_WHY_CROWDED:
+		return true;
+	case GALE_WHY_RULE:
+	case GALE_WHY_CREDIT:
+	case GALE_WHY_SPENT:
+	case GALE_WHY_CHANGED:
+	case GALE_WHY_BROKEN:
+	case GALE_WHY_CLOSED:
+	case GALE_WHY_FORKED:
+	case GALE_WHY_FENCED:
+	case GALE_WHY_BAD_ASK:
+	case GALE_WHY_ASKED:
+	case GALE_WHY_TOO_MUCH:
+		break;
+	}
+	return false;
 }
 
 const char *gale_err_text(enum gale_err err)

@@ -3,9 +3,31 @@
 /* answer.c -- results become answers, reasons and errors. */
 #include "face/answer.h"
 
-struct gale_answer answer_refused(enum gale_why why)
+#include "face/seat.h"
+
+/* Of a limiter that is open. */
+static struct gale_answer plain(const struct gale_limiter *limiter,
+                                enum gale_verdict verdict, enum gale_why why)
 {
-	return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
+	return (struct gale_answer){
+		.verdict = verdict,
+		.why = why,
+		.limit = limiter->lender.rule.capacity,
+	};
+}
+
+struct gale_answer answer_refused(const struct gale_seat *seat,
+                                  const struct gale_limiter *limiter, enum gale_why why)
+{
+	if (!seat || !limiter ||
+	    !handle_is_open(&limiter->handle, seat->handle.runtime))
+		return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
+	return plain(limiter, GALE_DENY, why);
+}
+
+struct gale_answer answer_pending(const struct gale_limiter *limiter)
+{
+	return plain(limiter, GALE_PENDING, GALE_WHY_ASKED);
 }
 
 static enum gale_why why_of(enum store_result result)
@@ -95,23 +117,21 @@ static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
 	return true;
 }
 
-/* The policy's answer, where the rule could not give one. */
-static struct gale_answer outage(struct gale_limiter *limiter,
-                                 const struct store_op *op, enum store_result result)
+/* Where the rule could not decide: the policy's answer to an outage, and no to a mistake. */
+static struct gale_answer undecided(struct gale_limiter *limiter,
+                                    const struct store_op *op, enum store_result result)
 {
-	bool allow = limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
+	enum gale_why why = why_of(result);
+	bool is_outage = gale_why_is_outage(why);
+	bool allow = is_outage && limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
 	struct gale_answer share;
 
 	say_once(limiter, result);
-	if (ask_share(limiter, op, &share)) {
-		share.why = why_of(result);
+	if (is_outage && ask_share(limiter, op, &share)) {
+		share.why = why;
 		return share;
 	}
-	return (struct gale_answer){
-		.verdict = allow ? GALE_ALLOW : GALE_DENY,
-		.why = why_of(result),
-		.limit = limiter->lender.rule.capacity,
-	};
+	return plain(limiter, allow ? GALE_ALLOW : GALE_DENY, why);
 }
 
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,
@@ -120,8 +140,8 @@ struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op
 	enum gale_why why = runtime_refuses(limiter->handle.runtime);
 
 	if (why == GALE_WHY_FENCED || (why == GALE_WHY_CLOSED && result == STORE_BUSY))
-		return answer_refused(why); /* it came while this was asked */
-	return result == STORE_DONE ? op->answer : outage(limiter, op, result);
+		return plain(limiter, GALE_DENY, why); /* it came meanwhile */
+	return result == STORE_DONE ? op->answer : undecided(limiter, op, result);
 }
 
 enum gale_err error_of_refusal(enum gale_why why)

@@ -10,8 +10,14 @@
 
 #include "face/face.h"
 
-/* Denied before any store was asked, whatever the limiter's policy. */
-struct gale_answer answer_refused(enum gale_why why);
+/* Denied before any store was asked, whatever the limiter's policy.  Either may be NULL, closed,
+ * or of another runtime. */
+struct gale_answer answer_refused(const struct gale_seat *seat,
+                                  const struct gale_limiter *limiter,
+                                  enum gale_why why);
+
+/* The answer is to come. */
+struct gale_answer answer_pending(const struct gale_limiter *limiter);
 
 /* The rule's answer, or the policy's where the rule could not give one. */
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,

@@ -58,7 +58,7 @@ static struct gale_answer ask_store(struct gale_seat *seat,
 
 	if (result == STORE_BUSY &&
 	    seat_send(seat, limiter, op, tag, /* awaited= */ false))
-		return (struct gale_answer){ .verdict = GALE_PENDING };
+		return answer_pending(limiter);
 	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
 	    op->answer.verdict == GALE_DENY)
 		seat_note_denial(seat, limiter, op, asked);
@@ -75,7 +75,7 @@ static struct gale_answer ask_shard(struct gale_seat *seat,
 		return answer_of(limiter, op, STORE_DOWN);
 	}
 	if (seat_send(seat, limiter, op, tag, /* awaited= */ false))
-		return (struct gale_answer){ .verdict = GALE_PENDING };
+		return answer_pending(limiter);
 	seat_count(seat, COUNT_CROWDED);
 	return answer_of(limiter, op, STORE_BUSY);
 }
@@ -188,7 +188,7 @@ struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limite
 	struct question question;
 
 	if (why != GALE_WHY_RULE)
-		return answer_refused(why);
+		return answer_refused(seat, limiter, why);
 	if (local_ask(seat, limiter, key, key_len, cost, &answer))
 		return answer;
 	put(&question, limiter, STORE_STEP, key, key_len, cost);

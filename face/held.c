@@ -129,10 +129,12 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 {
 	struct gale_answer answer;
 
-	if (!key || !cost_is_good(cost))
-		return answer_refused(GALE_WHY_BAD_ASK);
+	if (!key)
+		return answer_refused(NULL, NULL, GALE_WHY_BAD_ASK);
 	if (load_relaxed(&key->handle.closed))
-		return answer_refused(GALE_WHY_CLOSED);
+		return answer_refused(NULL, NULL, GALE_WHY_CLOSED);
+	if (!cost_is_good(cost))
+		return answer_refused(key->seat, key->limiter, GALE_WHY_BAD_ASK);
 	if (!key->purse || check_handles(key->seat, key->limiter) != GALE_WHY_RULE)
 		return ask_by_name(key, cost, tag);
 	key->cell = local_cell(key->purse, key->seat->number); /* a pacer has none */

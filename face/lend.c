@@ -29,6 +29,7 @@ static struct gale_answer deny_for_ever(const struct lender *lender)
 {
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
+		.why = GALE_WHY_TOO_MUCH,
 		.limit = lender->rule.capacity,
 		.retry_after_us = GALE_NEVER,
 	};
@@ -163,7 +164,7 @@ struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *li
 	struct gale_answer answer;
 
 	if (why != GALE_WHY_RULE)
-		return answer_refused(why);
+		return answer_refused(seat, limiter, why);
 	if (cost_is_quick(&limiter->lender, cost)) {
 		struct wish wish = wish_of(seat, limiter, key, key_len, cost);
 		struct found found = find_and_try(&wish);

@@ -218,7 +218,7 @@ void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter,
 	if (!questions || !ret_answers)
 		return;
 	for (size_t i = 0; i < count && why != GALE_WHY_RULE; i++)
-		ret_answers[i] = answer_refused(why);
+		ret_answers[i] = answer_refused(seat, limiter, why);
 	for (size_t i = 0; i < count && why == GALE_WHY_RULE; i += FLOCK) {
 		size_t some = count - i < FLOCK ? count - i : FLOCK;
 		uint32_t left =

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <gale/http.h>
+
 #include "engine/credit.h"
 #include "face/face.h"
 #include "stores/memory.h"
@@ -154,6 +156,7 @@ static bool is_expected_denial(enum gale_why why)
 	case GALE_WHY_LATE:
 	case GALE_WHY_DOWN:
 	case GALE_WHY_CROWDED:
+	case GALE_WHY_TOO_MUCH:
 		return true;
 	default:
 		return false;
@@ -178,9 +181,10 @@ static void check_denial(struct world *world, const struct call *call)
 	if (!is_expected_denial(answer->why) &&
 	    !(answer->why == GALE_WHY_WRONG && may_be_wrong(&world->plan)))
 		world_fault(world, "denied because %s", gale_why_text(answer->why));
+	if (answer->limit < 1)
+		world_fault(world, "denied, and no limit is told");
 	if (world->plan.rule.kind != GALE_RULE_PACER &&
-	    (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT) &&
-	    never != too_much)
+	    gale_http_status(answer) == 429 && never != too_much)
 		world_fault(world,
 		            "cost %" PRIu64 " denied, to retry after %" PRIu64 " us",
 		            call->cost, answer->retry_after_us);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <gale/http.h>
+
 #include "tools/tally.h"
 
 #define METRICS_MOST 64
@@ -158,7 +160,7 @@ static bool may_wait(struct probe *probe, const struct gale_answer *answer,
 
 	if (!probe->host->goes_on(probe->host))
 		return sentence_say(ret_why, "interrupted before anything was counted");
-	if (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT)
+	if (gale_http_status(answer) == 429)
 		note_wait(probe);
 	if (!probe->waits && waited_us > REACH_US)
 		return no_answer(probe, ret_why);

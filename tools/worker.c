@@ -13,6 +13,8 @@
 
 #include <poll.h>
 
+#include <gale/http.h>
+
 #define SAMPLE_EVERY 32 /* turns; so that measuring costs the rest nothing */
 #define PATIENCE_S 10   /* for an answer that was promised */
 
@@ -72,12 +74,12 @@ static bool decide_timed(struct worker *worker, uint32_t key,
 	return decided;
 }
 
-static void count_denial(struct worker *worker, enum gale_why why)
+static void count_denial(struct worker *worker, const struct gale_answer *answer)
 {
 	bump(&worker->denied);
-	if (why == GALE_WHY_RULE || why == GALE_WHY_SPENT)
+	if (gale_http_status(answer) == 429)
 		return;
-	atomic_store_explicit(&worker->refused_why, (uint32_t)why,
+	atomic_store_explicit(&worker->refused_why, (uint32_t)answer->why,
 	                      memory_order_relaxed);
 	bump(&worker->refused);
 }
@@ -114,7 +116,7 @@ static uint64_t turn(struct worker *worker, uint64_t before_us)
 		return TALLY_GONE;
 	after_us = fleet_clock_us(worker->load->clock);
 	if (answer.verdict != GALE_ALLOW) {
-		count_denial(worker, answer.why);
+		count_denial(worker, &answer);
 		return after_us;
 	}
 	tally_count(tally, worker->number, key,

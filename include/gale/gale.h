@@ -32,7 +32,8 @@
  *           and everything opened from it are closed, in any order.  A seat takes
  *           about half a kilobyte for each ask that may be pending.
  * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
- *           there is always an answer, and its .why tells where it comes from.
+ *           there is always an answer, and its .why tells where it comes from.  A mistake
+ *           in a configuration that shows only then is a denial, never an allow.
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
  *           A process has at most GALE_RUNTIMES_MAX runtimes at a time; one counts until
  *           everything that was opened from it is closed, too.
@@ -303,8 +304,7 @@ struct gale_leasing {
 	uint64_t reserved[8];
 };
 
-/* What to answer when the rule cannot, for any of the reasons from GALE_WHY_BUSY to
- * GALE_WHY_CROWDED. */
+/* What to answer when the rule cannot decide, for a reason that gale_why_is_outage. */
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,

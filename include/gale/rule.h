@@ -15,8 +15,9 @@
 #ifndef GALE_RULE_H
 #define GALE_RULE_H
 
-#include <stdint.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <gale/export.h>
 
@@ -168,9 +169,17 @@ enum gale_why {
 	GALE_WHY_CLOSED,  /* the runtime or the limiter is closed */
 	GALE_WHY_FORKED, /* this process is a fork of the one that opened the runtime */
 	GALE_WHY_FENCED, /* a broken invariant: nothing is admitted any more */
-	GALE_WHY_BAD_ASK, /* NULL handle, empty or over-long key, cost out of range */
+	GALE_WHY_BAD_ASK,  /* NULL handle, empty or over-long key, cost out of range */
+	GALE_WHY_ASKED,    /* under way: the answer comes to the seat's completions */
+	GALE_WHY_TOO_MUCH, /* the cost is above the limit: it never passes */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
+
+/* Is it a reason for which the limiter's on_outage decides?  The rule could not, for want of
+ * the store or of room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG and CROWDED.
+ * What is a mistake of the program or its configuration is denied whatever on_outage says:
+ * CHANGED, BROKEN and BAD_ASK; and so is an ask of what is over: CLOSED, FORKED, FENCED. */
+GALE_API bool gale_why_is_outage(enum gale_why why);
 
 /* A booked place in a pacer's queue, to give it back with gale_cancel. */
 struct gale_slot {
@@ -181,7 +190,8 @@ struct gale_slot {
 struct gale_answer {
 	enum gale_verdict verdict;
 	enum gale_why why;
-	uint64_t limit;          /* units that a fresh key would allow, one by one */
+	uint64_t limit;          /* units that a fresh key would allow, one by one; 0
+	                            when the ask names no limiter that is open */
 	uint64_t remaining;      /* units that would be allowed now, after this call */
 	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
 	                            sliding log: until its oldest stamp leaves) */

@@ -23,7 +23,7 @@
  * Memory    The strategy and its name must stay as they are until every runtime that
  *           it is used in has been closed.
  * Limits    A ruling that is out of its bounds changes nothing and is GALE_WHY_BROKEN:
- *           on_outage decides, and gale_counts says how often.  Within the bounds the
+ *           the call is denied, and gale_counts says how often.  Within the bounds the
  *           limit is as good as step is.
  */
 #ifndef GALE_STRATEGY_H

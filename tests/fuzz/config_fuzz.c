@@ -40,9 +40,9 @@ static void take_text(struct bytes *bytes, char *text)
 static void check_answer(const struct gale_answer *answer)
 {
 	gale_assert(answer->verdict == GALE_ALLOW || answer->verdict == GALE_DENY);
+	gale_assert(answer->limit >= 1 && answer->limit <= GALE_UNITS_MAX);
 	if (answer->why > GALE_WHY_SPENT)
 		return;
-	gale_assert(answer->limit >= 1 && answer->limit <= GALE_UNITS_MAX);
 	gale_assert(answer->remaining <= GALE_UNITS_MAX);
 	gale_assert(answer->why != GALE_WHY_RULE || answer->remaining <= answer->limit);
 	gale_assert(answer->verdict == GALE_DENY || answer->retry_after_us == 0);

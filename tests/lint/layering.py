@@ -7,7 +7,7 @@ import re
 import sys
 
 PURE = "stdbool.h stddef.h stdint.h stdalign.h limits.h string.h inttypes.h assert.h".split()
-PUBLIC = ["gale/gale.h", "gale/rule.h", "gale/strategy.h", "gale/errors.h", "gale/export.h"]
+PUBLIC = ["gale/gale.h", "gale/rule.h", "gale/strategy.h", "gale/errors.h", "gale/export.h", "gale/http.h"]
 
 # Folder: what it may include of ours, and of the system (None: anything).
 MAY = {

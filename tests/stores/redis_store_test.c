@@ -30,6 +30,7 @@
 #include "tests/support/redis_server.h"
 #include "tests/support/rogue.h"
 #include "tests/support/rules.h"
+#include "tests/support/whys.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CREW 200
@@ -177,7 +178,7 @@ struct rush {
 	struct node nodes[NODES_MOST];
 	unsigned node_count;
 	_Atomic uint64_t allowed;
-	_Atomic uint64_t whys[GALE_WHY_BAD_ASK + 1];
+	_Atomic uint64_t whys[WHYS];
 };
 
 static void ask_twice(void *arg, unsigned who)
@@ -201,7 +202,7 @@ static void ask_twice(void *arg, unsigned who)
 static void show_whys(const struct rush *rush, const char *name)
 {
 	print_message("%s: allowed %" PRIu64 ";", name, load_relaxed(&rush->allowed));
-	for (int why = 0; why <= GALE_WHY_BAD_ASK; why++)
+	for (int why = 0; why < WHYS; why++)
 		if (load_relaxed(&rush->whys[why]) > 0)
 			print_message(" %s %" PRIu64 ";",
 			              gale_why_text((enum gale_why)why),
@@ -214,7 +215,7 @@ static uint64_t excuses(const struct rush *rush)
 {
 	uint64_t sum = 0;
 
-	for (int why = GALE_WHY_BUSY; why <= GALE_WHY_BAD_ASK; why++)
+	for (int why = GALE_WHY_BUSY; why < WHYS; why++)
 		sum += load_relaxed(&rush->whys[why]);
 	return sum;
 }

@@ -38,6 +38,7 @@
 #include "tests/support/fake_time.h"
 #include "tests/support/must.h"
 #include "tests/support/rules.h"
+#include "tests/support/whys.h"
 
 #define MODES 3
 #define ROWS_MOST (MODES * FIFTY_RULES)
@@ -50,7 +51,6 @@
 #define PATIENCE GALE_SECONDS(1)
 #define PATIENCE_NS UINT64_C(150000000000) /* a minute without belief: JUMP-3 */
 #define NAME_MOST 32
-#define WHYS (GALE_WHY_BAD_ASK + 1)
 
 /* One rule in one mode: a limiter of each node, all of one name. */
 struct row {

@@ -241,7 +241,7 @@ static void show(const struct weather *weather, enum how how,
 	              ", %.0f%% too few;",
 	              how_names[how], totals->admitted, totals->windows,
 	              totals->admitted_max, 100 * totals->undershoot_mean);
-	for (int why = 0; why < WEATHER_WHYS; why++)
+	for (int why = 0; why < WHYS; why++)
 		if (why_count(weather, how, why) > 0)
 			print_message(" %s: %" PRIu64 ";",
 			              gale_why_text((enum gale_why)why),

@@ -24,12 +24,12 @@
 
 #include "sim/allocator.h"
 #include "tests/support/canary.h"
+#include "tests/support/whys.h"
 #include "tools/tally.h"
 
 #define WEATHER_NODES 2
 #define WEATHER_KEYS_MOST 12
 #define WEATHER_ASKERS_MOST 18
-#define WEATHER_WHYS (GALE_WHY_BAD_ASK + 1)
 
 enum how {
 	STRICT,
@@ -78,7 +78,7 @@ struct asker {
 	_Atomic uint64_t answers;
 	_Atomic uint64_t longest_us;
 	_Atomic uint64_t admitted_us[WEATHER_KEYS_MOST]; /* the latest */
-	_Atomic uint64_t whys[WEATHER_WHYS];
+	_Atomic uint64_t whys[WHYS];
 };
 
 struct weather {

@@ -3,6 +3,7 @@
 /*
  * combine_test.c -- several answers as one: the worst of each part, in any order.
  */
+#include "tests/support/whys.h"
 #include "tests/unit/vectors.h"
 
 #define ROUNDS 20000
@@ -50,7 +51,7 @@ static struct gale_answer random_answer(void)
 {
 	struct gale_answer answer = {
 		.verdict = (enum gale_verdict)random_below(3),
-		.why = (enum gale_why)random_below(GALE_WHY_BAD_ASK + 1),
+		.why = (enum gale_why)random_below(WHYS),
 		.limit = random_number(),
 		.remaining = random_number(),
 		.reset_after_us = random_number(),

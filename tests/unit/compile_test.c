@@ -3,6 +3,7 @@
 /*
  * compile_test.c -- rules as configured: what is accepted, and what is refused by name.
  */
+#include "tests/support/whys.h"
 #include "tests/unit/vectors.h"
 
 #include <string.h>
@@ -761,7 +762,7 @@ static void a_text_starts_with_the_part_that_is_wrong(void **state)
 static void each_why_has_its_own_text(void **state)
 {
 	(void)state;
-	for (int a = 0; a <= GALE_WHY_BAD_ASK; a++) {
+	for (int a = 0; a < WHYS; a++) {
 		const char *text = gale_why_text((enum gale_why)a);
 
 		assert_non_null(text);

@@ -26,11 +26,11 @@
 #include "tests/support/customs.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
+#include "tests/support/whys.h"
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ERRORS 58
-#define WHYS (GALE_WHY_BAD_ASK + 1)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -392,7 +392,8 @@ static void bad_ask(struct gale_seat *seat, struct gale_limiter *limiter,
 	struct gale_answer answer = gale_ask(seat, limiter, key, key_len, cost, NULL);
 
 	told(answer, GALE_WHY_BAD_ASK, GALE_DENY);
-	assert_int_equal(answer.limit + answer.remaining + answer.retry_after_us, 0);
+	assert_int_equal(answer.limit, seat && limiter ? 5 : 0);
+	assert_int_equal(answer.remaining + answer.retry_after_us, 0);
 	told(gale_wait(seat, limiter, key, key_len, cost, 0), GALE_WHY_BAD_ASK,
 	     GALE_DENY);
 }
@@ -596,6 +597,7 @@ static void a_lease_comes_from_credit_and_ends_in_memory(void **state)
 	for (int i = 0; i < 5; i++)
 		told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
 	told(house_wait(&h, "k"), GALE_WHY_SPENT, GALE_DENY);
+	told(ask_settled(h.seat, h.limiter, "k", 1, 6), GALE_WHY_TOO_MUCH, GALE_DENY);
 	assert_true(house_close(&h));
 }
 
@@ -706,7 +708,8 @@ static void what_was_lent_before_a_reset_is_not_spent_after_it(void **state)
 	slow.odd.grant = (struct lease_grant){ .units = 1,
 		                               .tag = { .us = GALE_HOURS(472222) },
 		                               .lasts_us = GALE_MINUTES(50) };
-	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_RULE, GALE_PENDING);
+	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_ASKED,
+	     GALE_PENDING);
 	pass_quietly(&h, 0);
 	assert_int_equal(slow.asked, 1);
 	met(gale_reset(h.seat, h.limiter, "k", 1, LONG_US), GALE_ERR_OK);
