@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""labels.py ROOT -- each label of an invariant means one thing, and is written down.
+"""labels.py ROOT -- each label means one thing, and its text is written down.
 
-A module's invariants are numbered under its own word: LEASE-2, REDIS-6.  The head of one
-file declares a label, by two spaces after it; all else cites it.
+LEASE-2     an invariant: the head of one file declares it, by two spaces after the label
+L5, W-4     a law, or a fault that one comes from: a row of spec/laws.md declares it
+All else cites.  What spec/laws.md says of files and tests must be true: each file that it
+names is there, and each test that it names after a file is in that file.
 """
 import collections
 import pathlib
@@ -14,39 +16,79 @@ import sys
 FOLDERS = ("bench", "docs", "engine", "examples", "face", "include", "runtime", "shards", "sim",
            "spec", "stores", "tests", "tools")
 ENDINGS = (".c", ".h", ".lua", ".md", ".py", ".sh", ".sql")
-DECLARATION = re.compile(r"^(?: \*|--)(?: Invariants)?\s+([A-Z]{2,}-\d+)  \S", re.M)
-LABEL = re.compile(r"(?<![\w-])([A-Z]{2,})-(\d{1,2})(?![\w-])")
+LAWS = "spec/laws.md"
+INVARIANT = re.compile(r"^(?: \*|--)(?: Invariants)?\s+([A-Z]{2,}-\d+)  \S", re.M)
+ROW = re.compile(r"^\| ([A-Z]+-?\d+) \|", re.M)
+# With a hyphen an invariant or a fault, without one a law; any other letter is an old label.
+CITED = re.compile(r"(?<![\w.#&%$\\/\"'<>-])([A-Z]+-\d{1,2}|[A-Z][1-9]\d?)(?![\w-]|\.\d)")
 # What is written like a label and is none.
-OTHERS = {"CRC", "GMT", "HIREDIS", "SHA", "UTC", "UTF", "IEEE", "ISO", "RFC", "POSIX"}
+OTHERS = {"C11"}
+OTHER_WORDS = {"CRC", "GMT", "IEEE", "ISO", "POSIX", "RFC", "SHA", "UTC", "UTF"}
+FILE = re.compile(r"`([\w./-]+\.(?:c|h|lua|md|py|sh|sql))`(?:: ([^;|]*))?")
 
 
-def texts(root):
-    yield from ((p, p.read_text()) for p in sorted(root.glob("*.md")))
+def files(root):
+    yield from sorted(root.glob("*.md"))
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in ENDINGS and path.is_file() and path.name != "labels.py":
-                yield path, path.read_text(errors="replace")
+                yield path
+
+
+def prose(path, text):
+    """The text with all but comments blanked, so that lines keep their numbers."""
+    if path.suffix not in (".c", ".h"):
+        return text
+    kept = re.compile(r"/\*.*?\*/|\n", re.S)
+    return "".join(m[0] for m in kept.finditer(text))
+
+
+def labels(paths, root):
+    declared = collections.defaultdict(list)
+    cited = []
+    for path, text in paths.items():
+        name = path.relative_to(root)
+        declaration = ROW if str(name) == LAWS else INVARIANT
+        for match in declaration.finditer(text):
+            declared[match[1]].append(name)
+        for number, line in enumerate(prose(path, text).splitlines(), 1):
+            cited += ((match[1], f"{name}:{number}") for match in CITED.finditer(line)
+                      if match[1] not in OTHERS and match[1].split("-")[0] not in OTHER_WORDS)
+    for label, names in sorted(declared.items()):
+        if len(names) > 1:
+            yield f"{label} is declared in {' and in '.join(map(str, names))}"
+    for label, where in cited:
+        if label not in declared:
+            yield f"{where}: nothing declares {label}"
+
+
+def is_there(paths, root, name):
+    """The files that a name may mean: the path, or any file of that name."""
+    return [p for p in paths if str(p.relative_to(root)) == name or p.name == name]
+
+
+def promises(paths, root):
+    for number, line in enumerate((root / LAWS).read_text().splitlines(), 1):
+        for match in FILE.finditer(line) if line.startswith("| ") else ():
+            found = is_there(paths, root, match[1])
+            if not found:
+                yield f"{LAWS}:{number}: there is no {match[1]}"
+                continue
+            text = "".join(paths[p] for p in found)
+            names = (match[2] or "").strip(" |")
+            for test in re.split(" / " if " / " in names else ", " if "_" in names else "$", names):
+                if test not in text:
+                    yield f"{LAWS}:{number}: {match[1]} has no {test}"
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    declared = collections.defaultdict(list)
-    cited = []
-    for path, text in texts(root):
-        name = path.relative_to(root)
-        for match in DECLARATION.finditer(text):
-            declared[match[1]].append(name)
-        for match in LABEL.finditer(text):
-            if match[1] not in OTHERS:
-                cited.append((f"{match[1]}-{match[2]}", name, text.count("\n", 0, match.start()) + 1))
-    faults = [f"{label} is declared in {' and in '.join(map(str, names))}"
-              for label, names in sorted(declared.items()) if len(names) > 1]
-    faults += [f"{name}:{line}: no file's head declares {label}"
-               for label, name, line in cited if label not in declared]
+    paths = {p: p.read_text(errors="replace") for p in files(root)}
+    faults = [*labels(paths, root), *promises(paths, root)]
     for fault in faults:
         print(fault)
-    print(f"{len(declared)} labels, cited {len(cited) - len(declared)} times, {len(faults)} faults")
-    return 1 if faults or not declared else 0
+    print(f"{len(paths)} files, {len(faults)} faults")
+    return 1 if faults or not paths else 0
 
 
 sys.exit(main())

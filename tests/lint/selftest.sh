@@ -66,11 +66,23 @@ mutants)
 	expect_failure 'engine/credit.h: credit lives a tick longer' "$here/mutants.py" "$copy"
 	;;
 labels)
+	labels=$here/labels.py
 	printf '/*\n * planted.c -- a fault.\n *\n * Invariants  LEASE-2  All is well.\n */\n' | plant shards/planted.c
-	expect_failure 'LEASE-2 is declared in engine/lease.h and in shards/planted.c' "$here/labels.py" "$copy"
+	expect_failure 'LEASE-2 is declared in engine/lease.h and in shards/planted.c' "$labels" "$copy"
+	for label in LEASE-''99 L''99 W-''99 B''7; do
+		fresh
+		echo "/* Or else all is lost. $label */" | plant shards/planted.c
+		expect_failure "shards/planted.c:1: nothing declares $label" "$labels" "$copy"
+	done
 	fresh
-	echo '/* Or else all is lost. LEASE-''99 */' | plant shards/planted.c
-	expect_failure 'shards/planted.c:1: no file.s head declares LEASE-''99' "$here/labels.py" "$copy"
+	sed -i 's/drift_is_taken_off/drift_is_added/' "$copy/tests/unit/mono_test.c"
+	expect_failure 'spec/laws.md:.*: mono_test.c has no drift_is_taken_off' "$labels" "$copy"
+	fresh
+	sed -i "s/'no quarantine'/'nothing'/" "$copy/tests/sim/mutants.sh"
+	expect_failure 'spec/laws.md:.*: mutants.sh has no no quarantine' "$labels" "$copy"
+	fresh
+	rm "$copy/shards/recall.c"
+	expect_failure 'spec/laws.md:.*: there is no shards/recall.c' "$labels" "$copy"
 	;;
 layering)
 	echo '#include "runtime/lock.h"' | plant engine/planted.c

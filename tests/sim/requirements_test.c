@@ -3,7 +3,7 @@
 /*
  * requirements_test.c -- what a leased fleet must do, each case by its name.
  *
- * The numbers R-1 … R-14 and "two tiers" are those of the requirements that gale was built from.
+ * spec/laws.md has the text of R-1 to R-14.
  */
 #include <stdarg.h>
 #include <stddef.h>
