@@ -166,6 +166,13 @@ exports)
 	expect_failure '+gale_planted' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
 	expect_failure '-gale_ask$' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
 	;;
+words)
+	echo 'struct planted { int it; };' | plant shards/planted.h
+	expect_failure 'shards/planted.h: docs/words.md explains no word of planted' "$here/words.py" "$copy"
+	fresh
+	echo '| purse | Another. | |' | plant docs/words.md
+	expect_failure 'docs/words.md explains purse twice' "$here/words.py" "$copy"
+	;;
 *)
 	echo "no fault is planted for $lint"
 	bad=1
