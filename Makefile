@@ -9,8 +9,20 @@
 RELEASE = build/release
 BENCH = build/bench
 
-# meson reads its options only once; afterwards ninja notices what has changed.
-configure = test -f $(1)/build.ninja || meson setup $(1) --buildtype=release -Doptimization=2 $(2)
+# Where make install puts things.  lib and not the compiler's own folder: of the two that
+# Debian's loader and pkg-config look at, it is the one that any prefix has.
+PREFIX ?= /usr/local
+LIBDIR = lib
+DESTDIR ?=
+# For meson, such as -Dredis=disabled -Dpostgres=disabled -Ddefault_library=static.
+OPTIONS =
+
+without = $(findstring -D$(1)=disabled,$(OPTIONS))
+library = library $(if $(call without,redis),,redis) $(if $(call without,postgres),,postgres)
+
+release = -Dbuildtype=release -Doptimization=2 -Dtests=false
+# What OPTIONS may change is named as well, so that a folder has what the last command said.
+choices = -Dredis=auto -Dpostgres=auto -Ddefault_library=both
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
@@ -18,39 +30,47 @@ help:
 	@echo "make prove    explore all states of small worlds       TLA2TOOLS_JAR=...: with TLC, too"
 	@echo "make bench    measure                                  ARGS=\"--benchmark_filter=gcra\""
 	@echo "make build    build the library and the command into $(RELEASE)"
-	@echo "make install  install both, as root, under /usr/local"
+	@echo "make install  install both                             PREFIX=/usr/local DESTDIR="
+	@echo "make uninstall  remove what make install installed     the same"
 	@echo "make format   put all C files into the shape of .clang-format"
 	@echo "make clean    remove build/"
 	@echo
-	@echo "run, test and bench first install the Debian packages they lack (packages.txt)."
+	@echo "Each first installs the Debian packages that it needs and this machine lacks (packages.txt)."
+	@echo "OPTIONS=\"-Dredis=disabled -Dpostgres=disabled\" builds, runs and installs without servers."
 
 run: build
 	@echo "== running: gale fleet $(ARGS)" >&2
 	@$(RELEASE)/tools/gale fleet $(ARGS)
 
-test: packages
+test:
+	@tools/install-packages.sh library redis postgres servers tests bench >&2
 	@tests/run.sh $(ARGS)
 
 prove: build
 	@spec/prove.py $(RELEASE)/spec/gale_explore $(ARGS)
 
-build: packages
+build:
+	@tools/install-packages.sh $(library) >&2
 	@echo "== building: $(RELEASE)" >&2
-	@($(call configure,$(RELEASE),-Dtests=false)) >&2
+	@tools/configure.py $(RELEASE) $(release) -Dprefix="$(PREFIX)" -Dlibdir="$(LIBDIR)" \
+		$(choices) $(OPTIONS) >&2
 	@ninja -C $(RELEASE) >&2
 
-bench: packages
+bench:
+	@tools/install-packages.sh library redis postgres servers bench
 	@echo "== building: $(BENCH)"
-	@$(call configure,$(BENCH),-Dtests=false -Dbench=true)
+	@tools/configure.py $(BENCH) $(release) -Dbench=true
 	@ninja -C $(BENCH)
 	@$(BENCH)/bench/gale_bench $(ARGS)
 
-install: build
-	meson install -C $(RELEASE) --no-rebuild
-	ldconfig
+install:
+	@tools/install.sh check "$(PREFIX)" "$(LIBDIR)" "$(DESTDIR)"
+	@$(MAKE) --no-print-directory build
+	@meson install -C $(RELEASE) --no-rebuild --destdir "$(DESTDIR)"
+	@tools/install.sh finish "$(PREFIX)" "$(LIBDIR)" "$(DESTDIR)"
 
-packages:
-	@tools/install-packages.sh >&2
+uninstall:
+	@tools/install.sh remove "$(PREFIX)" "$(LIBDIR)" "$(DESTDIR)"
 
 format:
 	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format-14 -i
@@ -58,4 +78,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help run test prove build bench install packages format clean
+.PHONY: help run test prove build bench install uninstall format clean

@@ -11,7 +11,7 @@
 #                  "single" have one
 #     release      what users get: unit tests, each benchmark once, then installed into an
 #                  empty prefix, where the README's program must compile as printed
-#     subproject   a project that builds gale as a part of it
+#     install      make build, install and uninstall, and who finds what is installed
 #     fuzz         each fuzz target for GALE_FUZZ_SECONDS (30)
 #
 # Everything happens under build/test.  A suite without tests and a test that was skipped
@@ -182,33 +182,27 @@ installed() {
 	local since=$SECONDS cc
 	rm -rf "$out/prefix"
 	export PKG_CONFIG_PATH=$top/$out/prefix/lib/pkgconfig
-	try "install meson-install" meson install -C "$out/release" --no-rebuild &&
-		try "install version" test "$(pkg-config --modversion gale)" = "$(version)" &&
-		try "install sim" "$out/prefix/bin/gale" sim --seeds 0-9 --lost 5 &&
-		try "install readme" tests/readme-program.sh README.md "$out/readme.txt" &&
+	try "prefix meson-install" meson install -C "$out/release" --no-rebuild &&
+		try "prefix version" test "$(pkg-config --modversion gale)" = "$(version)" &&
+		try "prefix sim" "$out/prefix/bin/gale" sim --seeds 0-9 --lost 5 &&
+		try "prefix readme" tests/readme-program.sh README.md "$out/readme.txt" &&
 		for cc in 'gcc c' 'clang c' 'g++ c++'; do
 			# shellcheck disable=SC2086 # two words
-			library=-lgale try "install shared ${cc% *}" program readme $cc
+			library=-lgale try "prefix shared ${cc% *}" program readme $cc
 			# shellcheck disable=SC2086
-			library=-l:libgale.a try "install static ${cc% *}" program readme $cc --static
+			library=-l:libgale.a try "prefix static ${cc% *}" program readme $cc --static
 		done
-	report install "$since"
+	report prefix "$since"
 }
 version() {
 	sed -n "s/^  version: '\(.*\)',.*/\1/p" meson.build
 }
 
-test_subproject() {
-	local since=$SECONDS src=$out/subproject-source
-	say "== subproject: building"
-	rm -rf "$src" "$out/subproject"
-	mkdir -p "$src/subprojects"
-	cp tests/subproject/* "$src"
-	ln -s "$top" "$src/subprojects/gale"
-	try "subproject setup" meson setup "$out/subproject" "$src" &&
-		try "subproject build" ninja -C "$out/subproject" &&
-		try "subproject run" meson test -C "$out/subproject" --no-rebuild
-	report subproject "$since"
+test_install() {
+	local since=$SECONDS
+	say "== install: building"
+	try "install install_test" tests/install/install_test.sh "$out/install"
+	report install "$since"
 }
 
 # New inputs and crashes go to the build folder; a person moves what is worth keeping
@@ -235,7 +229,7 @@ test_fuzz() {
 
 # ---- The run -------------------------------------------------------------------------
 
-[ $# -gt 0 ] || set -- gcc clang asan tsan release subproject fuzz
+[ $# -gt 0 ] || set -- gcc clang asan tsan release install fuzz
 for name; do
 	declare -F "test_$name" >/dev/null || {
 		say "no configuration is called $name"

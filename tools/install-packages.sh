@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# install-packages.sh -- installs what packages.txt lists and this machine lacks.
+# install-packages.sh GROUP... -- installs what these groups of packages.txt list and this
+# machine lacks, and nothing else.  It says first what that is.
 #
 # Touches neither the network nor sudo when nothing is missing, so that everything
 # works offline from the second time on.
@@ -10,31 +11,53 @@ set -eu
 list=$(dirname "$0")/../packages.txt
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	echo "== packages: not a Debian system; it is up to you to have those of packages.txt"
+	echo "== packages: not a Debian system; it is up to you to have those of packages.txt: $*"
 	exit 0
 fi
 
+packages_of() { # GROUP
+	sed 's/#.*//' "$list" | awk -v group="[$1]" '
+		/^\[/ { inside = $1 == group; found = found || inside; next }
+		inside && NF { print $1 }
+		END { exit !found }' || {
+		echo "packages.txt has no group [$1]" >&2
+		exit 2
+	}
+}
+
 missing=
-for package in $(sed 's/#.*//' "$list"); do
-	case $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || :) in
-	*' installed') ;;
-	*) missing="$missing $package" ;;
-	esac
+starts=
+for group; do
+	packages=$(packages_of "$group")
+	for package in $packages; do
+		case " $missing " in *" $package "*) continue ;; esac
+		case $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || :) in
+		*' installed') continue ;;
+		esac
+		missing="$missing $package"
+		[ "$group" != servers ] || starts="$starts $package"
+	done
 done
 if [ -z "$missing" ]; then
-	echo "== packages: all there"
+	echo "== packages: all there ($*)"
 	exit 0
+fi
+
+by_hand() {
+	echo "As root, please run: apt-get install --no-install-recommends$missing" >&2
+	exit 1
+}
+as_root=
+if [ "$(id -u)" != 0 ]; then
+	command -v sudo >/dev/null || {
+		echo "This needs packages that are missing, and there is neither root nor sudo here." >&2
+		by_hand
+	}
+	as_root=sudo
 fi
 
 echo "== packages: installing$missing"
-as_root=
-if [ "$(id -u)" != 0 ]; then
-	as_root=sudo
-	command -v sudo >/dev/null || {
-		echo "Neither root nor sudo here.  As root, please run: apt-get install$missing" >&2
-		exit 1
-	}
-fi
-$as_root apt-get update -q
+[ -z "$starts" ] || echo "== packages: Debian will start these servers:$starts"
+$as_root apt-get update -q || by_hand
 $as_root env DEBIAN_FRONTEND=noninteractive \
-	apt-get install -q -y --no-install-recommends $missing
+	apt-get install -q -y --no-install-recommends $missing || by_hand

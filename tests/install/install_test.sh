@@ -1,0 +1,224 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# install_test.sh WORK -- what make build, install and uninstall do with whose rights, and
+# who finds what is installed: pkg-config, CMake, meson, the loader.
+#
+# Builds under WORK, installs beneath it, and leaves alone what is installed here.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+mkdir -p "$1"
+work=$(realpath "$1")
+program=$PWD/examples/first.c
+bad=0
+find "$work" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
+
+fail() {
+	echo "FAIL: $*"
+	bad=1
+}
+has() { # FOLDER FILE...: is all of that there?
+	local file
+	for file in "${@:2}"; do
+		[ -e "$1/$file" ] || fail "there is no $file in $1"
+	done
+}
+has_not() { # FOLDER FILE...
+	local file
+	for file in "${@:2}"; do
+		[ ! -e "$1/$file" ] || fail "there is a $file in $1"
+	done
+}
+says() { # WHAT PROGRAM: three of five calls may pass
+	local name=$1
+	shift
+	case $("$@" 2>&1 | tr '\n' ' ') in
+	'yes yes yes '*) ;;
+	*) fail "$name: the program does not run: $("$@" 2>&1)" ;;
+	esac
+}
+
+# What stands before the system's own: no word from Debian on its folders, as where dpkg-dev
+# is not installed; ldconfig and apt-get only write down that they were called; and of packages
+# only those are there that $lacks does not name.
+mkdir -p "$work/stubs"
+export lacks='' called=$work/called
+stub() { # NAME SCRIPT
+	printf '#!/bin/sh\n%s\n' "$2" >"$work/stubs/$1"
+	chmod +x "$work/stubs/$1"
+}
+stub dpkg-architecture 'exit 127'
+stub ldconfig 'echo "ldconfig $*" >>"$called"'
+stub apt-get 'echo "apt-get $*" >>"$called"; exit 1'
+stub dpkg-query '
+	for package; do :; done
+	case " $lacks " in *" $package "*) exit 1 ;; esac
+	echo "install ok installed"'
+calls() { # SCRIPT: what is called while it runs
+	: >"$called"
+	bash -c "$1" >"$work/log" 2>&1 || fail "$1: $(tail -n 20 "$work/log")"
+	cat "$called"
+}
+export PATH=$work/stubs:$PATH
+unset MAKEFLAGS MAKELEVEL DESTDIR PREFIX PKG_CONFIG_PATH LD_LIBRARY_PATH
+export make="make RELEASE=$work/build" build=$work/build
+
+# ---- Packages ------------------------------------------------------------------------
+
+# Of those that build, install and run do not need, none is asked for.
+lacks=$(sed 's/#.*//' packages.txt | awk '/^\[/ { inside = /servers|tests|bench/; next }
+	inside && NF && $1 !~ /^(binutils|python3)$/ { print $1 }' | tr '\n' ' ')
+case $lacks in *libcmocka-dev*libck-dev*) ;; *) fail "packages.txt is not understood: $lacks" ;; esac
+said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured otherwise
+[ -z "$said" ] || fail "make build: $said"
+
+# Without what talks to servers, the libraries for that need not be there.
+lacks='libhiredis-dev libpq-dev'
+said=$(calls '$make -C . RELEASE=$build-alone build \
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static"')
+[ -z "$said" ] || fail "make build without servers: $said"
+
+# Who may install no packages is told the one command that helps, and of nothing more.
+mkdir "$work/bare"
+for tool in sh sed awk dirname cat; do
+	ln -s "$(command -v $tool)" "$work/bare/$tool"
+done
+cp "$work/stubs/dpkg-query" "$work/stubs/apt-get" "$work/bare"
+printf '#!/bin/sh\necho 1000\n' >"$work/bare/id"
+chmod +x "$work/bare/id"
+lacks='libxxhash-dev libck-dev redis-server'
+: >"$called"
+said=$(PATH=$work/bare tools/install-packages.sh library redis postgres 2>&1) && fail "nothing was lacking"
+[ ! -s "$called" ] || fail "without rights: $(cat "$called")"
+case $said in
+*'As root, please run: apt-get install --no-install-recommends libxxhash-dev') ;;
+*) fail "without rights it says: $said" ;;
+esac
+said=$(tools/install-packages.sh library servers 2>&1)
+case $said in
+*'== packages: installing libxxhash-dev redis-server
+== packages: Debian will start these servers: redis-server'*) ;;
+*) fail "of what it installs it says: $said" ;;
+esac
+lacks=
+
+# ---- Where it goes -------------------------------------------------------------------
+
+# Into a folder that stands for the machine; the loader of this one is not told.
+at=$work/machine
+said=$(calls "\$make install DESTDIR=$at")
+[ -z "$said" ] || fail "with DESTDIR: $said"
+installed=$(find "$at" ! -type d | sort)
+root=$at/usr/local
+has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
+	lib/cmake/gale/gale-config.cmake include/gale/gale.h share/man/man1/gale.1
+grep -qx 'prefix=/usr/local' "$root/lib/pkgconfig/gale.pc" || fail "gale.pc is of another prefix"
+grep -q 'max.*wait' "$root/share/man/man1/gale.1" || fail "gale(1) lacks flags"
+
+# There, pkg-config and the loader of a plain Debian look by themselves.
+tr ':' '\n' <<<"$(pkg-config --variable pc_path pkg-config)" | grep -qx /usr/local/lib/pkgconfig ||
+	fail "pkg-config does not look into /usr/local/lib/pkgconfig"
+/sbin/ldconfig -v -N -X 2>/dev/null | grep -q '^/usr/local/lib:' ||
+	fail "the loader does not look into /usr/local/lib"
+
+# All of it goes again, and what others have put there stays.
+mkdir -p "$root/lib/cmake/other" && echo >"$root/lib/libgalerie.so"
+calls "\$make uninstall DESTDIR=$at" >"$work/uninstall.calls"
+[ ! -s "$work/uninstall.calls" ] || fail "uninstall with DESTDIR: $(cat "$work/uninstall.calls")"
+left=$(find "$at" ! -type d)
+[ "$left" = "$root/lib/libgalerie.so" ] || fail "uninstall leaves $left"
+has_not "$root" include/gale lib/cmake/gale
+has "$root" lib/cmake/other
+
+# Into a prefix: as root, the loader is told; who builds against it is told what it takes.
+at=$work/prefix
+wanted=
+[ "$(id -u)" != 0 ] || wanted='ldconfig '
+[ "$(calls "\$make install PREFIX=$at")" = "$wanted" ] || fail "with PREFIX, the loader is told otherwise"
+grep -q "PKG_CONFIG_PATH=$at/lib/pkgconfig LD_LIBRARY_PATH=$at/lib" "$work/log" ||
+	fail "nobody hears how to use $at"
+[ "$(find "$at" ! -type d | sort | sed "s|^$at/||")" = "$(sed "s|^$work/machine/usr/local/||" <<<"$installed")" ] ||
+	fail "into a prefix goes something else: $(find "$at" ! -type d)"
+
+# Without rights a sentence says what to do, and nothing was built before.
+if [ "$(id -u)" = 0 ]; then
+	said=$(setpriv --reuid 65534 --regid 65534 --clear-groups make install 2>&1) && fail "nobody may install"
+	[ "$(head -n 1 <<<"$said")" = "You may not write to /usr/local/bin: run this as root (sudo make install), or \
+with a folder of yours: make install PREFIX=\$HOME/.local" ] || fail "without rights: $said"
+	[ "$(wc -l <<<"$said")" = 2 ] || fail "without rights, more than a sentence: $said"
+fi
+
+# ---- Who finds it --------------------------------------------------------------------
+
+build_with_pkg_config() { # OUT
+	# shellcheck disable=SC2046 # flags are words
+	cc "$program" -o "$1" $(PKG_CONFIG_PATH=$at/lib/pkgconfig pkg-config --cflags --libs gale) 2>&1
+}
+cmakes() { # KIND...
+	rm -rf "$work/cmake"
+	cmake -S tests/install -B "$work/cmake" -DPROGRAM="$program" -DKINDS="$(IFS=';' && echo "$*")" \
+		-DCMAKE_PREFIX_PATH="$at" >"$work/log" 2>&1 && cmake --build "$work/cmake" >>"$work/log" 2>&1 ||
+		fail "CMake ($*): $(tail -n 20 "$work/log")"
+}
+needs() { # PROGRAM: does it load libgale?
+	readelf -d "$1" | grep -q 'NEEDED.*libgale'
+}
+
+# Elsewhere than where it was installed, too: a tree for CMake may be moved.
+mv "$at" "$at-moved"
+at=$at-moved
+cmakes gale static
+says 'CMake, shared' "$work/cmake/gale"
+says 'CMake, static' "$work/cmake/static"
+needs "$work/cmake/gale" || fail "gale::gale is not the shared library"
+! needs "$work/cmake/static" || fail "gale::static is not the static library"
+sed 's/gale 0.1/gale 1.0/' tests/install/CMakeLists.txt >"$work/CMakeLists.txt"
+cmake -S "$work" -B "$work/cmake-next" -DCMAKE_PREFIX_PATH="$at" >"$work/log" 2>&1 &&
+	fail "CMake takes this version for 1.0"
+mv "$at" "${at%-moved}"
+at=${at%-moved}
+
+said=$(build_with_pkg_config "$work/shared") || fail "pkg-config, shared: $said"
+says 'pkg-config, shared' env LD_LIBRARY_PATH="$at/lib" "$work/shared"
+calls "\$make uninstall PREFIX=$at" >/dev/null
+
+# One kind of library, and no other: what is installed, what links.
+calls "\$make install PREFIX=$at OPTIONS=-Ddefault_library=shared" >/dev/null
+has "$at" lib/libgale.so
+has_not "$at" lib/libgale.a
+cmakes gale
+calls "\$make uninstall PREFIX=$at" >/dev/null
+calls '$make -C . RELEASE=$build-alone install PREFIX='"$at"' \
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static"' >/dev/null
+has "$at" lib/libgale.a
+has_not "$at" lib/libgale.so lib/libgale.so.0
+said=$(build_with_pkg_config "$work/static") || fail "pkg-config, static: $said"
+says 'pkg-config, static' "$work/static"
+readelf -d "$work/static" | grep -q 'NEEDED.*lib\(gale\|pq\|hiredis\)' && fail "it needs what it was built without"
+said=$(cc -static "$program" -I"$at/include" -L"$at/lib" -lgale -o "$work/entirely" 2>&1) ||
+	fail "without servers, a program may be static in all: $said"
+says 'all static' "$work/entirely"
+cmakes gale static
+says 'CMake, static alone' "$work/cmake/gale"
+
+# As a part of another project, which says which library it wants.
+mkdir -p "$work/guest/subprojects"
+cp tests/install/meson.build "$work/guest"
+cp "$program" "$work/guest/program.c"
+ln -s "$PWD" "$work/guest/subprojects/gale"
+guest() { # KIND OPTION...
+	local at=$work/guest-$1
+	{ meson setup "$at" "$work/guest" --wrap-mode=forcefallback "${@:2}" && ninja -C "$at" &&
+		meson test -C "$at" --no-rebuild; } >"$work/log" 2>&1 ||
+		fail "subproject, $1: $(tail -n 20 "$work/log")"
+	case $1-$(readelf -d "$at/program" | grep -c 'NEEDED.*libgale') in
+	static-0 | shared-1) ;;
+	*) fail "subproject: $1 is not honoured" ;;
+	esac
+}
+guest shared
+guest static -Ddefault_library=static -Dgale:redis=disabled -Dgale:postgres=disabled
+
+[ $bad = 0 ] && echo "all as it should be"
+exit $bad
