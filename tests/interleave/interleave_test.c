@@ -13,6 +13,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -62,7 +63,12 @@ static const struct broken {
 	{ "evict, ahead", { .deaf = true } },
 };
 
-static uint64_t *met; /* which ends each program comes to, in bits */
+/* What was found of a program. */
+static struct tried {
+	const struct program *program;
+	uint64_t steps;
+	uint64_t met; /* the ends that it comes to, in bits */
+} * tried;
 static unsigned failed;
 static uint64_t total_runs, total_steps;
 
@@ -112,7 +118,7 @@ static void try_program(const struct program *program)
 	uint64_t since = now_ms();
 	struct found found = explore(program, NULL);
 
-	met[program - programs] = found.met;
+	tried[program - programs] = (struct tried){ program, found.steps, found.met };
 	printf("%-22s %8" PRIu64 " runs, %8" PRIu64 " the same, %9" PRIu64
 	       " steps, %5" PRIu64 " ms\n",
 	       program->name, found.runs, found.pruned, found.steps, now_ms() - since);
@@ -134,17 +140,26 @@ static bool goes_wrong(const struct program *program, const struct mutant *mutan
 	return found.fault[0] != '\0' && found.runs <= RUNS_MOST;
 }
 
-/* The program that goes wrong, or NULL; those that do not come there need not be tried. */
+static int compare_steps(const void *a, const void *b)
+{
+	uint64_t x = ((const struct tried *)a)->steps;
+	uint64_t y = ((const struct tried *)b)->steps;
+
+	return (x > y) - (x < y);
+}
+
+/* The program that goes wrong, or NULL; short ones are tried first, and those that do not come
+ * there need not be tried. */
 static const struct program *refute(const struct mutant *mutant, unsigned *ret_tried)
 {
 	uint64_t bit = UINT64_C(1) << (mutant->end - ends);
 
 	*ret_tried = 0;
 	for (size_t i = 0; i < program_count; i++)
-		if (met[i] & bit) {
+		if (tried[i].met & bit) {
 			(*ret_tried)++;
-			if (goes_wrong(&programs[i], mutant))
-				return &programs[i];
+			if (goes_wrong(tried[i].program, mutant))
+				return tried[i].program;
 		}
 	return NULL;
 }
@@ -167,8 +182,8 @@ static const char *order_name(enum order order)
 static void try_mutant(const struct end *end, enum order without)
 {
 	struct mutant mutant = { .end = end, .without = without };
-	unsigned tried;
-	const struct program *program = refute(&mutant, &tried);
+	unsigned count;
+	const struct program *program = refute(&mutant, &count);
 	const struct unseen *known = program ? NULL : find_unseen(&mutant);
 	char name[80];
 
@@ -183,7 +198,7 @@ static void try_mutant(const struct end *end, enum order without)
 		excused[known - unseen]++;
 	if (!program && !known)
 		complain(name, "nothing goes wrong without it");
-	if (tried == 0)
+	if (count == 0)
 		complain(name, "no program comes there");
 }
 
@@ -225,13 +240,13 @@ static int try_all(void)
 {
 	uint64_t since = now_ms();
 
-	met = calloc(program_count, sizeof(*met));
-	must(met);
-	model_watch(ends, END_COUNT);
+	tried = calloc(program_count, sizeof(*tried));
+	must(tried);
 	for (size_t i = 0; i < litmus_count; i++)
 		try_litmus(&litmus[i]);
 	for (size_t i = 0; i < program_count; i++)
 		try_program(&programs[i]);
+	qsort(tried, program_count, sizeof(*tried), compare_steps);
 	for (size_t i = 0; i < END_COUNT; i++)
 		try_end(&ends[i]);
 	check_unseen();
@@ -241,7 +256,7 @@ static int try_all(void)
 	       " ms, %u failed\n",
 	       program_count, END_COUNT, total_runs, total_steps, now_ms() - since,
 	       failed);
-	free(met);
+	free(tried);
 	return failed > 0 || total_runs == 0;
 }
 
@@ -288,6 +303,7 @@ static int try_one(const char *name, const char *text)
 
 int main(int argc, char **argv)
 {
+	model_watch(ends, END_COUNT);
 	if (argc == 1)
 		return try_all();
 	if (argc <= 4 && argc >= 3 && strcmp(argv[1], "--program") == 0)

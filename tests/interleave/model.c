@@ -41,6 +41,7 @@
 #define STEPS_MOST 900
 #define MOVES_MOST 24
 #define LOCKS_MOST 4
+#define PLACES 1021
 /* Times that a thread sees the same old store, one after another: who waits does not wait for
  * ever.  More than a program loads a word that it need not see; fewer would hide faults. */
 #define STALE_MOST 4
@@ -119,7 +120,6 @@ struct fork {
 
 struct thread {
 	void (*run)(void);
-	ucontext_t start;
 	jmp_buf at;
 	bool started;
 	struct step step; /* the next, or the one just done */
@@ -183,8 +183,20 @@ static struct {
 	size_t pooled;
 } m;
 
+/* A line of the code under test that makes a step; files are told apart by their names' addresses. */
+struct place {
+	const char *file; /* NULL: free */
+	int line;
+	uint64_t ends;
+};
+
+static struct place places[PLACES];
+static unsigned place_count;
+
 static _Alignas(BLOCK_BYTES) unsigned char arena[ARENA_BYTES];
 static _Alignas(16) unsigned char stacks[MODEL_THREADS][STACK_BYTES];
+static jmp_buf
+    bottoms[MODEL_THREADS]; /* of the stacks: where a thread begins, in each run */
 static _Alignas(16) unsigned char pool[8 << 20]; /* of what is published */
 static struct byte bytes[ARENA_BYTES];
 
@@ -222,34 +234,40 @@ static bool runs_alone(void)
 
 /* ---- Views ----------------------------------------------------------------------- */
 
-static void join(struct view *view, const struct view *with)
+static void raise_steps(uint32_t steps[THREADS], const uint32_t with[THREADS])
 {
 	for (int i = 0; i < THREADS; i++)
-		if (view->steps[i] < with->steps[i])
-			view->steps[i] = with->steps[i];
-	for (unsigned i = 0; i < m.word_count; i++)
-		if (view->seen[i] < with->seen[i])
-			view->seen[i] = with->seen[i];
+		steps[i] = steps[i] < with[i] ? with[i] : steps[i];
+}
+
+static void raise_seen(uint16_t *seen, const uint16_t *with, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		seen[i] = seen[i] < with[i] ? with[i] : seen[i];
+}
+
+static void join(struct view *view, const struct view *with)
+{
+	raise_steps(view->steps, with->steps);
+	raise_seen(view->seen, with->seen, m.word_count);
 }
 
 static void join_stores(struct view *view, const struct view *with)
 {
-	for (unsigned i = 0; i < m.word_count; i++)
-		if (view->seen[i] < with->seen[i])
-			view->seen[i] = with->seen[i];
+	raise_seen(view->seen, with->seen, m.word_count);
 }
 
 static void join_published(struct view *view, const struct published *with)
 {
-	for (int i = 0; with && i < THREADS; i++)
-		if (view->steps[i] < with->steps[i])
-			view->steps[i] = with->steps[i];
-	for (unsigned i = 0; with && i < with->count; i++)
-		if (view->seen[i] < with->seen[i])
-			view->seen[i] = with->seen[i];
+	if (!with)
+		return;
+	raise_steps(view->steps, with->steps);
+	raise_seen(view->seen, with->seen, with->count);
 }
 
-static struct published *publish(const struct view *view)
+/* The view, and what was published before. */
+static const struct published *publish(const struct view *view,
+                                       const struct published *before)
 {
 	size_t size = sizeof(struct published) + m.word_count * sizeof(uint16_t);
 	struct published *published = (struct published *)(void *)&pool[m.pooled];
@@ -259,6 +277,10 @@ static struct published *publish(const struct view *view)
 	memcpy(published->steps, view->steps, sizeof(view->steps));
 	memcpy(published->seen, view->seen, m.word_count * sizeof(uint16_t));
 	published->count = m.word_count;
+	if (before) {
+		raise_steps(published->steps, before->steps);
+		raise_seen(published->seen, before->seen, before->count);
+	}
 	return published;
 }
 
@@ -324,30 +346,52 @@ static struct block *block_of(const volatile void *at)
 	return block;
 }
 
-static void touch_byte(size_t at, bool writes)
+/* The steps of each thread that this one knows of, and all of its own. */
+static void note_known(uint16_t known[THREADS])
+{
+	for (int i = 0; i < THREADS; i++)
+		known[i] = (uint16_t)m.threads[m.now].view.steps[i];
+	known[m.now] = UINT16_MAX;
+}
+
+static bool is_after(const uint16_t known[THREADS], const uint16_t touched[THREADS])
+{
+	unsigned unknown = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		unknown += touched[i] > known[i];
+	return unknown == 0;
+}
+
+static void touch_byte(size_t at, bool writes, const uint16_t known[THREADS])
 {
 	struct byte *byte = &bytes[at];
 	uint16_t step = (uint16_t)m.threads[m.now].view.steps[m.now];
 
 	if (byte->run != m.run)
 		*byte = (struct byte){ .run = m.run };
-	for (int i = 0; i < THREADS; i++)
-		if (i != m.now && (!knows(m.now, i, byte->wrote[i]) ||
-		                   (writes && !knows(m.now, i, byte->read[i]))))
-			blame_race("two threads at once", &arena[at]); /* MODEL-1 */
+	if (!is_after(known, byte->wrote) || (writes && !is_after(known, byte->read)))
+		blame_race("two threads at once", &arena[at]); /* MODEL-1 */
 	if (writes)
 		byte->wrote[m.now] = step;
 	else
 		byte->read[m.now] = step;
 }
 
+static void touch_bytes(const volatile void *at, size_t size, bool writes)
+{
+	uint16_t known[THREADS];
+
+	(void)block_of(at);
+	note_known(known);
+	for (size_t i = 0; i < size; i++)
+		touch_byte(offset_of(at) + i, writes, known);
+}
+
 void model_touch(const volatile void *at, size_t size, bool writes)
 {
-	if (m.now < 0 || runs_alone() || !is_ours(at))
-		return;
-	(void)block_of(at);
-	for (size_t i = 0; i < size; i++)
-		touch_byte(offset_of(at) + i, writes);
+	if (m.now >= 0 && !runs_alone() && is_ours(at))
+		touch_bytes(at, size, writes);
 }
 
 static void touch_words(const struct block *block)
@@ -457,21 +501,42 @@ static bool is_at(const struct end *end, const char *file, int line)
 	return file_len >= end_len && strcmp(file + file_len - end_len, end->file) == 0;
 }
 
-static void watch(const char *file, int line)
+static uint64_t find_ends(const char *file, int line)
 {
+	uint64_t there = 0;
+
 	for (size_t i = 0; i < m.end_count; i++)
 		if (is_at(&m.ends[i], file, line))
-			m.found.met |= UINT64_C(1) << i;
+			there |= UINT64_C(1) << i;
+	return there;
+}
+
+/* The ends at this place, in bits.  They are looked for once. */
+static uint64_t ends_at(const char *file, int line)
+{
+	struct place *place;
+	size_t i = ((uintptr_t)file + (unsigned)line) % PLACES;
+
+	while (places[i].file && (places[i].file != file || places[i].line != line))
+		i = (i + 1) % PLACES;
+	place = &places[i];
+	if (!place->file) {
+		must(++place_count < PLACES);
+		*place = (struct place){ file, line, find_ends(file, line) };
+	}
+	return place->ends;
 }
 
 /* The order that the mutant leaves of it. */
 static enum order order_of(enum order order, const char *file, int line)
 {
-	const struct end *end = m.mutant ? m.mutant->end : NULL;
+	uint64_t there = ends_at(file, line);
 
 	if (!m.mutant)
-		watch(file, line);
-	return end && is_at(end, file, line) ? order & ~m.mutant->without : order;
+		m.found.met |= there;
+	else if (m.mutant->end && there >> (m.mutant->end - m.ends) & 1)
+		return order & ~m.mutant->without;
+	return order;
 }
 
 static bool is_torn(void)
@@ -511,13 +576,9 @@ static void see(struct thread *thread, uint16_t number, unsigned choice,
 static const struct published *published_by(struct thread *thread, enum order order,
                                             const struct published *before)
 {
-	struct view view = { 0 };
-
 	if (!(order & RELEASE) && !thread->has_fenced)
 		return before;
-	view = order & RELEASE ? thread->view : thread->fenced;
-	join_published(&view, before);
-	return publish(&view);
+	return publish(order & RELEASE ? &thread->view : &thread->fenced, before);
 }
 
 static void put(struct thread *thread, uint16_t number, uint64_t value,
@@ -822,7 +883,7 @@ static void resume(int number)
 		if (thread->started)
 			_longjmp(thread->at, 1);
 		thread->started = true;
-		(void)setcontext(&thread->start);
+		_longjmp(bottoms[number], 1);
 	}
 	m.now = -1;
 }
@@ -840,13 +901,32 @@ static void post(struct thread *thread)
 		go_home();
 }
 
+/* The frame at the bottom of a stack.  What is above it is left when a run is over. */
 static void thread_main(void)
 {
-	struct thread *thread = &m.threads[m.now];
+	struct thread *thread;
 
+	if (_setjmp(bottoms[m.now]) == 0)
+		go_home();
+	thread = &m.threads[m.now];
 	thread->run();
 	thread->step = (struct step){ .kind = NOTHING };
 	go_home();
+}
+
+static void lay_bottom(int number)
+{
+	ucontext_t start;
+
+	must(getcontext(&start) == 0);
+	start.uc_stack.ss_sp = stacks[number];
+	start.uc_stack.ss_size = STACK_BYTES;
+	start.uc_link = NULL;
+	makecontext(&start, thread_main, 0);
+	m.now = number;
+	if (_setjmp(m.home) == 0)
+		(void)setcontext(&start);
+	m.now = -1;
 }
 
 static void thread_open(int number, void (*run)(void))
@@ -857,11 +937,6 @@ static void thread_open(int number, void (*run)(void))
 	thread->acquired = thread->view;
 	thread->view.steps[number] = 1;
 	thread->run = run;
-	must(getcontext(&thread->start) == 0);
-	thread->start.uc_stack.ss_sp = stacks[number];
-	thread->start.uc_stack.ss_size = STACK_BYTES;
-	thread->start.uc_link = NULL;
-	makecontext(&thread->start, thread_main, 0);
 }
 
 /* ---- What the code calls --------------------------------------------------------- */
@@ -1112,6 +1187,15 @@ void model_watch(const struct end *ends, size_t count)
 	m.end_count = count;
 }
 
+static void lay_bottoms(void)
+{
+	static bool laid;
+
+	for (int i = 0; i < MODEL_THREADS && !laid; i++)
+		lay_bottom(i);
+	laid = true;
+}
+
 struct found model_explore(const struct program *program, const struct mutant *mutant,
                            uint64_t most)
 {
@@ -1120,6 +1204,7 @@ struct found model_explore(const struct program *program, const struct mutant *m
 	m.found = (struct found){ 0 };
 	m.depth_before = 0;
 	m.forks[0].sleepers = 0;
+	lay_bottoms();
 	do {
 		if (run()) {
 			m.found.runs++;
