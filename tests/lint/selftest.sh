@@ -100,6 +100,13 @@ layering)
 	echo '#include "planted.h"' | plant stores/planted.c
 	expect_failure 'write the path from the root' "$here/layering.py" "$copy"
 	;;
+links)
+	echo '[a test](../tests/unit/planted_test.c)' | plant docs/words.md
+	expect_failure 'docs/words.md:.*: there is no ../tests/unit/planted_test.c' "$here/links.py" "$copy"
+	fresh
+	echo '[a word](words.md#planted)' | plant docs/flow.md
+	expect_failure 'docs/flow.md:.*: no heading is words.md#planted' "$here/links.py" "$copy"
+	;;
 listed)
 	echo 'int planted;' | plant tests/unit/planted_test.c
 	expect_failure 'tests/unit/planted_test.c: no meson.build' "$here/listed.py" "$copy"
