@@ -233,19 +233,14 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	lessor_count(lessor, COUNT_UNITS, grant->units);
 }
 
-/* So little was left of the window that the units were dead on arrival.  Whoever asked
- * again would get more of the same, until the limit is gone: nobody needs to, before the
- * store's window is over. */
-static void note_dead(struct lessor *lessor, const struct errand *errand,
-                      const struct lease_grant *grant, mono ends, mono now)
+/* So little was left of the window that the units were dead on arrival. */
+static bool is_dead(const struct errand *errand, const struct lease_grant *grant,
+                    mono now)
 {
-	const struct lender *lender = errand->purse->lender;
+	struct purse *purse = errand->purse;
 
-	if (!lessor_has_windows(lender) || lender->carry_over || grant->units == 0 ||
-	    credit_lives(credit_until(ends, grant->units), now))
-		return;
-	lessor_count(lessor, COUNT_EXPIRED, 1);
-	purse_deny(errand->purse, mono_after(errand->sent, grant->lasts_us * 1000), 1);
+	return lessor_has_windows(purse->lender) && grant->units > 0 &&
+	       !credit_lives(load_relaxed(&purse->credit), now);
 }
 
 static bool is_placed(const struct lender *lender, const struct lease_grant *grant)
@@ -292,7 +287,7 @@ static void serve(struct errand *errand, mono now)
 }
 
 /* Waiters that were not served make the errand go again. */
-static void go_again_or_rest(struct lessor *lessor, struct errand *errand)
+static void go_again_or_end(struct lessor *lessor, struct errand *errand)
 {
 	struct link *link = link_of(lessor, errand->purse->lender);
 
@@ -303,6 +298,38 @@ static void go_again_or_rest(struct lessor *lessor, struct errand *errand)
 	errand->number = 0;
 	errand->forget = false;
 	list_append(&link->own.wanting, &errand->place);
+}
+
+/* Of a window that is as good as over the store would lend more that is dead, until the limit is
+ * gone: those who wait are asked for again when it may have turned. */
+static void sleep_until_it_turns(struct lessor *lessor, struct errand *errand,
+                                 const struct lease_grant *grant)
+{
+	struct list *sleeping = &link_of(lessor, errand->purse->lender)->own.sleeping;
+	struct list *at = sleeping;
+
+	lessor_count(lessor, COUNT_EXPIRED, 1);
+	errand->number = 0;
+	errand->due = mono_after(errand->sent, grant->lasts_us * 1000);
+	while (at->before != sleeping &&
+	       list_item(at->before, struct errand, place)->due.ns > errand->due.ns)
+		at = at->before;
+	list_append(at, &errand->place);
+}
+
+/* Those who are due go again, unless nobody waits any longer. */
+void lessor_wake_sleeping(struct lessor *lessor, struct link *link, mono now)
+{
+	struct list *place;
+
+	while ((place = list_first(&link->own.sleeping))) {
+		struct errand *errand = list_item(place, struct errand, place);
+
+		if (!mono_reached(now, errand->due))
+			return;
+		list_remove(place);
+		go_again_or_end(lessor, errand);
+	}
 }
 
 /* A window's units die with it.  Those of a meter are bounded by how many are out, not by
@@ -377,15 +404,18 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		put_places(lessor, purse, grant, now);
 	else
 		put_units(lessor, purse, grant, ends, now);
+	if (is_dead(errand, grant, now)) {
+		sleep_until_it_turns(lessor, errand, grant);
+		return;
+	}
 	if (grant->units > 0 && grant->units < errand->want)
 		lessor_count(lessor, COUNT_PARTIAL, 1);
 	if (grant->units < errand->want) {
 		purse_gather(purse, lessor->purses.own.grace, now);
 		note_spent(lessor, errand, grant, now);
 	}
-	note_dead(lessor, errand, grant, ends, now);
 	serve(errand, now);
-	go_again_or_rest(lessor, errand);
+	go_again_or_end(lessor, errand);
 }
 
 void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
@@ -482,7 +512,7 @@ void lessor_on_answer(struct store_home *home,
 	else if (is_too_late(errand, now))
 		lessor_fail_waiters(lessor, errand, STORE_LATE);
 	else if (errand->forget)
-		go_again_or_rest(lessor, errand);
+		go_again_or_end(lessor, errand);
 	else
 		on_grant(lessor, link, errand, answer, now);
 }

@@ -54,6 +54,8 @@ struct link {
 		uint32_t calls;       /* asks that the store is at */
 		struct list wanting;  /* errands to be sent */
 		struct list flying;   /* errands that were sent, the first due first */
+		struct list sleeping; /* errands to be sent when a window has turned,
+		                         the first due first */
 		struct list patience; /* asks that wait, the first due first */
 		uint32_t lent_first;  /* purses with credit, to be looked at in turn */
 		uint32_t lent_last;

@@ -83,6 +83,7 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.fenced_until = (mono){ 0 };
 	list_init(&link->own.wanting);
 	list_init(&link->own.flying);
+	list_init(&link->own.sleeping);
 	list_init(&link->own.patience);
 	link->own.next = lessor->links;
 	lessor->links = link;
@@ -487,6 +488,9 @@ static void close_link(struct lessor *lessor, struct link *link)
 		lessor_fail_waiters(lessor, list_item(place, struct errand, place),
 		                    STORE_LATE);
 	while ((place = list_first(&link->own.wanting)))
+		lessor_fail_waiters(lessor, list_item(place, struct errand, place),
+		                    STORE_LATE);
+	while ((place = list_first(&link->own.sleeping)))
 		lessor_fail_waiters(lessor, list_item(place, struct errand, place),
 		                    STORE_LATE);
 }

@@ -7,7 +7,8 @@
  *       '- else it waits for the key's errand
  *             errand: wanting --batch--> flying --grant--> waiters take -> answered
  *                        ^                  |  '- denied, lost: so are they
- *                        '--- not enough ---'
+ *                        |--- not enough ---|
+ *                        '---- sleeping <---' dead on arrival: until the window turns
  *
  * Everything happens in turns, and every function is told what time it is.
  *
@@ -50,7 +51,7 @@
 #define STILL_CONTENDED 2
 
 struct errand {
-	struct list place;   /* wanting or flying of its link, or free */
+	struct list place;   /* wanting, flying or sleeping of its link, or free */
 	struct list waiters; /* asks, in the order they came */
 	uint64_t number;     /* of its request; 0: not sent */
 	struct purse *purse; /* NULL: it is free */
@@ -58,7 +59,7 @@ struct errand {
 	uint64_t least;
 	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
 	mono sent;
-	mono due;
+	mono due;    /* sent: given up then; sleeping: sent again then */
 	bool forget; /* the key was reset meanwhile: what is granted is not for us */
 };
 
@@ -148,6 +149,8 @@ void lessor_unlist_link(struct lessor *lessor, struct link **at);
 void lessor_free_errand(struct lessor *lessor, struct errand *errand);
 void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
                          enum store_result result);
+/* What slept until a window turned wants to be sent. */
+void lessor_wake_sleeping(struct lessor *lessor, struct link *link, mono now);
 void lessor_back_off(struct lessor *lessor, struct link *link, mono now);
 /* An answer has come, or the word that none will. */
 void lessor_note_result(struct lessor *lessor, struct link *link,

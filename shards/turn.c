@@ -44,11 +44,14 @@ static void answer_impatient(struct lessor *lessor, struct link *link, mono now)
 static mono due_of(const struct link *link)
 {
 	struct list *flying = list_first(&link->own.flying);
+	struct list *sleeping = list_first(&link->own.sleeping);
 	struct list *patience = list_first(&link->own.patience);
 	mono due = NEVER_DUE;
 
 	if (flying)
 		due = mono_earlier(due, list_item(flying, struct errand, place)->due);
+	if (sleeping)
+		due = mono_earlier(due, list_item(sleeping, struct errand, place)->due);
 	if (patience)
 		due = mono_earlier(due, list_item(patience, struct ask, patience)->due);
 	if (link->own.lent_first != NUMBER_LAST)
@@ -95,7 +98,7 @@ static bool let_go(struct lessor *lessor)
 static bool link_is_idle(const struct link *link)
 {
 	return list_is_empty(&link->own.wanting) && list_is_empty(&link->own.flying) &&
-	       link->own.calls == 0;
+	       list_is_empty(&link->own.sleeping) && link->own.calls == 0;
 }
 
 static bool link_is_over(const struct link *link)
@@ -173,6 +176,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		give_up_overdue(lessor, link, now);
 		answer_impatient(lessor, link, now);
+		lessor_wake_sleeping(lessor, link, now);
 		heard = lessor->heard;
 		lessor_send(lessor, link, now);
 		if (lessor->heard > heard) /* at once, and later than that */

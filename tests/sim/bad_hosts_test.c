@@ -139,26 +139,31 @@ static void what_is_left_at_the_end_goes_back(void **state)
 
 static uint64_t many_answers[GALE_ALLOW + 1];
 
-static void ask_many_keys(uint64_t first, uint64_t last)
+static void let_time_pass(struct node *node)
 {
 	struct gale_completion some[64];
-	struct node *node = &w.nodes[0];
 	size_t count;
+
+	w.agenda.now_us += 10;
+	while (gale_turn(node->runtime) > 0)
+		continue;
+	count = gale_seat_completions(node->seats[0], some, 64);
+	for (size_t i = 0; i < count; i++)
+		many_answers[some[i].answer.verdict]++;
+	many_answers[GALE_PENDING] -= count;
+}
+
+static void ask_many_keys(uint64_t first, uint64_t last)
+{
+	struct node *node = &w.nodes[0];
 
 	for (uint64_t key = first; key < last; key++) {
 		struct gale_answer answer =
 		    gale_ask(node->seats[0], node->limiter, &key, sizeof(key), 1, NULL);
 
 		many_answers[answer.verdict]++;
-		if (key % 64 != 63)
-			continue;
-		w.agenda.now_us += 10;
-		while (gale_turn(node->runtime) > 0)
-			continue;
-		count = gale_seat_completions(node->seats[0], some, 64);
-		for (size_t i = 0; i < count; i++)
-			many_answers[some[i].answer.verdict]++;
-		many_answers[GALE_PENDING] -= count;
+		if (key % 64 == 63)
+			let_time_pass(node);
 	}
 }
 
@@ -176,6 +181,8 @@ static void a_hundred_times_as_many_keys_as_may_be_known(void **state)
 	ask_many_keys(0, WARM_KEYS);
 	bytes = w.nodes[0].allocator.most;
 	ask_many_keys(WARM_KEYS, MANY_KEYS);
+	for (int i = 0; i < 10; i++) /* those of the end of a window are for the next */
+		let_time_pass(&w.nodes[0]);
 	assert_int_equal(many_answers[GALE_PENDING], 0);
 	assert_int_equal(many_answers[GALE_ALLOW] + many_answers[GALE_DENY], MANY_KEYS);
 	assert_true(many_answers[GALE_ALLOW] > MANY_KEYS * 9 / 10);

@@ -79,18 +79,43 @@ static void units_of_a_burst_stay_dead(void **state)
 static void the_end_of_a_window_is_no_storm(void **state)
 {
 	struct world_plan plan = plan_of(1000, 1, 1);
+	struct call *calls[8];
 
 	(void)state;
 	world_open(&w, &plan);
 	for (uint64_t i = 0; i < 8; i++) {
 		run_to(0, WINDOW - 64 + 9 * i);
-		world_ask(&w, 0, 0, 0, 1);
+		calls[i] = world_ask(&w, 0, 0, 0, 1);
 	}
 	assert_true(w.net.requests <= 8);
 	assert_true(counted("leases_dead_on_arrival") > 0);
 	run_to(1, 1000);
+	for (uint64_t i = 0; i < 8; i++)
+		told(calls[i], GALE_ALLOW, GALE_WHY_CREDIT);
 	assert_int_equal(ask_times(5), 5);
 	world_ends();
+}
+
+/* What a store that is far away lends before its window ends comes too late: whoever waits is
+ * allowed in the next window, and denied in none. */
+static void who_asks_a_far_store_when_a_window_ends_is_allowed(void **state)
+{
+	for (uint64_t before_ms = 0; before_ms <= 60; before_ms += 3) {
+		struct world_plan plan = plan_of(5, 0, 1);
+		struct call *call;
+
+		(void)state;
+		plan.net =
+		    (struct net_terms){ .mean_us = GALE_MILLIS(20), .exact = true };
+		plan.lease.patience_us = GALE_MILLIS(200);
+		world_open(&w, &plan);
+		run_to(0, WINDOW - GALE_MILLIS(before_ms));
+		call = world_ask(&w, 0, 0, 0, 1);
+		run_to(1, GALE_MILLIS(200));
+		told(call, GALE_ALLOW, GALE_WHY_CREDIT);
+		assert_true(w.net.requests <= 3);
+		world_ends();
+	}
 }
 
 /* Two units lie in the cell of a seat that asks no more; the other gets them. */
@@ -449,6 +474,7 @@ int main(void)
 		cmocka_unit_test(units_of_a_meter_stay_dead),
 		cmocka_unit_test(units_of_a_burst_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
+		cmocka_unit_test(who_asks_a_far_store_when_a_window_ends_is_allowed),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(a_key_that_is_spent_fast_is_split),
 		cmocka_unit_test(a_split_key_is_fought_over_while_signs_say_so),
