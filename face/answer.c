@@ -93,9 +93,7 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 		return;
 	if (or_relaxed(&limiter->said, bit) & bit)
 		return;
-	runtime_say(limiter->handle.runtime, "limiter \"%.*s\": %s",
-	            limiter->lender.name_len, limiter->lender.name,
-	            gale_why_text(why_of(result)));
+	limiter_say(limiter, GALE_LEVEL_ERROR, gale_why_text(why_of(result)));
 }
 
 /* By the same rule for less, on a store that no other node sees.  Where another thread is at the

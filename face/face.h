@@ -40,6 +40,7 @@
 #include "runtime/clock.h"
 #include "runtime/grace.h"
 #include "shards/shard.h"
+#include "stores/label.h"
 #include "stores/store.h"
 
 #define CELLS_MOST 64 /* seats that have cells of hot keys: as many as bits in a word */
@@ -56,6 +57,7 @@ struct handle {
 struct gale_store {
 	struct handle handle;
 	struct store *inner;
+	char label[LABEL_ROOM];
 	struct gale_store *next; /* in the runtime's list, under its lock */
 };
 
@@ -187,8 +189,9 @@ void runtime_wake_shards(struct gale_runtime *runtime);
 /* There is something to sweep now: the sweeper may sleep without a deadline. */
 void runtime_wake_sweeper(struct gale_runtime *runtime);
 
-/* Says it to the host's log, if there is one. */
-void runtime_say(struct gale_runtime *runtime, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Say it to the host's log, if there is one. */
+void store_say(const struct gale_store *store, enum gale_level level, const char *line);
+void limiter_say(const struct gale_limiter *limiter, enum gale_level level,
+                 const char *line);
 
 #endif

@@ -18,8 +18,6 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -572,17 +570,4 @@ void runtime_wake_shards(struct gale_runtime *runtime)
 		for (uint32_t i = 0; i < runtime->shard_count; i++)
 			shard_wake(&runtime->shards[i]);
 	leave(runtime);
-}
-
-void runtime_say(struct gale_runtime *runtime, const char *format, ...)
-{
-	char line[256];
-	va_list args;
-
-	if (!runtime->log)
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	runtime->log->write(runtime->log, line);
 }

@@ -67,9 +67,10 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-static enum gale_err open_memory(struct gale_runtime *runtime, const char *name,
-                                 uint64_t max_keys, struct store **ret_inner)
+static enum gale_err open_memory(struct gale_store *store, const char *name,
+                                 uint64_t max_keys)
 {
+	struct gale_runtime *runtime = store->handle.runtime;
 	struct memory_config config = {
 		.name = name,
 		.max_keys = max_keys ? max_keys : MAX_KEYS_DEFAULT,
@@ -79,18 +80,19 @@ static enum gale_err open_memory(struct gale_runtime *runtime, const char *name,
 
 	if (strlen(name) > GALE_NAME_MAX)
 		return GALE_ERR_STORE_NAME;
-	*ret_inner = memory_open(&config);
-	return *ret_inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
+	store->inner = memory_open(&config);
+	return store->inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
 }
 
-static void say(void *self, const char *text)
+static void say(void *self, enum gale_level level, const char *text)
 {
-	runtime_say(self, "%s", text);
+	store_say(self, level, text);
 }
 
-static enum gale_err open_server(struct gale_runtime *runtime, struct server_kind *kind,
-                                 uint64_t quarantine_us, struct store **ret_inner)
+static enum gale_err open_server(struct gale_store *store, struct server_kind *kind,
+                                 uint64_t quarantine_us)
 {
+	struct gale_runtime *runtime = store->handle.runtime;
 	struct server_config config = {
 		.allocator = runtime->allocator,
 		.kind = kind,
@@ -98,13 +100,13 @@ static enum gale_err open_server(struct gale_runtime *runtime, struct server_kin
 		.quarantine_us = quarantine_us,
 		.seed = runtime->node,
 		.say = say,
-		.sayer = runtime,
+		.sayer = store,
 	};
 
-	*ret_inner = server_open(&config);
-	if (!*ret_inner)
+	store->inner = server_open(&config);
+	if (!store->inner)
 		kind->free(kind);
-	return *ret_inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
+	return store->inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
 }
 
 /* A server of some kind, and what opens it; NULL: not in this build. */
@@ -131,33 +133,30 @@ static const struct scheme schemes[] = {
 	{ "redis+cluster://", NULL },
 };
 
-static enum gale_err open_scheme(struct gale_runtime *runtime,
-                                 const struct scheme *scheme,
-                                 const struct gale_store_config *config,
-                                 struct store **ret_inner)
+static enum gale_err open_scheme(struct gale_store *store, const struct scheme *scheme,
+                                 const struct gale_store_config *config)
 {
 	struct server_kind *kind;
 	enum gale_err err;
 
 	if (!scheme->kind)
 		return GALE_ERR_NOT_BUILT;
-	kind = scheme->kind(runtime->allocator, config->url, &err);
-	return kind ? open_server(runtime, kind, config->quarantine_us, ret_inner)
-	            : err;
+	kind = scheme->kind(store->handle.runtime->allocator, config->url, &err);
+	return kind ? open_server(store, kind, config->quarantine_us) : err;
 }
 
-static enum gale_err open_url(struct gale_runtime *runtime,
-                              const struct gale_store_config *config,
-                              struct store **ret_inner)
+static enum gale_err open_url(struct gale_store *store,
+                              const struct gale_store_config *config)
 {
 	const char *url = config->url ? config->url : MEMORY_SCHEME;
 
+	label_of_url(url, store->label);
 	if (begins(url, MEMORY_SCHEME))
-		return open_memory(runtime, url + strlen(MEMORY_SCHEME),
-		                   config->max_keys, ret_inner);
+		return open_memory(store, url + strlen(MEMORY_SCHEME),
+		                   config->max_keys);
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
 		if (begins(url, schemes[i].begins))
-			return open_scheme(runtime, &schemes[i], config, ret_inner);
+			return open_scheme(store, &schemes[i], config);
 	return begins(url, "rediss://") ? GALE_ERR_TLS : GALE_ERR_URL;
 }
 
@@ -170,7 +169,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 
 	if (!store)
 		return GALE_ERR_MEMORY;
-	err = open_url(runtime, config, &store->inner);
+	err = open_url(store, config);
 	if (err != GALE_ERR_OK) {
 		handle_close(&store->handle);
 		return err;

@@ -167,7 +167,7 @@ static void follow(struct client *client)
 	struct map *map = client->config.map;
 
 	client->changes = map->changes;
-	client_say(&client->config, map->text);
+	client_say(&client->config, GALE_LEVEL_ERROR, map->text);
 	client_count(&client->config, CLIENT_FAILURES, map->text[0] != '\0');
 	lanes_follow(&client->lanes);
 }

@@ -68,8 +68,8 @@ struct client_config {
 	_Atomic uint64_t *counters; /* CLIENT_COUNTER_COUNT of them, that outlive it */
 	uint64_t quarantine_us;     /* the longest; 0: the default */
 	uint64_t seed;              /* of the jitter */
-	void (*say)(void *self,
-	            const char *text); /* to the host; NULL: nobody listens */
+	/* To the host; NULL: nobody listens. */
+	void (*say)(void *self, enum gale_level level, const char *text);
 	void *sayer;
 };
 

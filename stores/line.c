@@ -155,7 +155,7 @@ static void lose(struct line *line, mono now)
 	line->failures++;
 	line->broken = false;
 	client_count(line->config, CLIENT_FAILURES, 1);
-	client_say(line->config, line->wire->text);
+	client_say(line->config, GALE_LEVEL_ERROR, line->wire->text);
 	while ((batch = oldest(line)))
 		end_batch(line, batch, NULL);
 	line->home->on_lost(line->home, line, was_ready);
@@ -190,7 +190,7 @@ static void enter(struct line *line, enum wire_state state, mono now)
 	if (state == WIRE_READY && line->state == LINE_OPENING) {
 		line->state = LINE_READY;
 		client_count(line->config, CLIENT_CONNECTS, !line->was_ready);
-		client_say(line->config, line->wire->text);
+		client_say(line->config, GALE_LEVEL_WARNING, line->wire->text);
 		line->wire->text[0] = '\0'; /* once */
 		line->was_ready = true;
 	} else if (state == WIRE_OPENING && line->state == LINE_READY) {

@@ -92,10 +92,11 @@ static inline void client_count(const struct client_config *config,
 	store_relaxed(at, load_relaxed(at) + by);
 }
 
-static inline void client_say(const struct client_config *config, const char *text)
+static inline void client_say(const struct client_config *config, enum gale_level level,
+                              const char *text)
 {
 	if (config->say && text[0] != '\0')
-		config->say(config->sayer, text);
+		config->say(config->sayer, level, text);
 }
 
 /* NULL without memory; the wire is then still the caller's. */

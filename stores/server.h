@@ -26,7 +26,7 @@ struct server_config {
 	uint32_t shards;
 	uint64_t quarantine_us;
 	uint64_t seed;
-	void (*say)(void *self, const char *text);
+	void (*say)(void *self, enum gale_level level, const char *text);
 	void *sayer;
 };
 

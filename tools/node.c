@@ -24,12 +24,14 @@
 
 /* ---- The log --------------------------------------------------------------------- */
 
-static void write_line(struct gale_log *self, const char *line)
+static void write_line(struct gale_log *self, enum gale_level level, const char *source,
+                       const char *line)
 {
 	struct node_log *log = (struct node_log *)self;
 
 	pthread_mutex_lock(&log->lock);
-	snprintf(log->line, sizeof(log->line), "%s", line);
+	snprintf(log->line, sizeof(log->line), "%s: %s: %s", gale_level_name(level),
+	         source, line);
 	pthread_mutex_unlock(&log->lock);
 }
 

@@ -29,7 +29,7 @@ struct node_plan {
 struct node_log {
 	struct gale_log log; /* first */
 	pthread_mutex_t lock;
-	char line[192]; /* under the lock */
+	char line[384]; /* under the lock */
 };
 
 struct node {

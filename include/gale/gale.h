@@ -91,8 +91,20 @@ struct gale_allocator {
 	void *(*alloc)(struct gale_allocator *self, size_t bytes);
 	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
 };
+
+/* How much a line of the log matters. */
+enum gale_level {
+	GALE_LEVEL_INFO,    /* all is well, or well again */
+	GALE_LEVEL_WARNING, /* it works, and promises less than it could */
+	GALE_LEVEL_ERROR,   /* asks are not decided by the rule, or soon will not be */
+};
+GALE_API const char *gale_level_name(enum gale_level level); /* "info", ... */
+
 struct gale_log {
-	void (*write)(struct gale_log *self, const char *line);
+	/* source is "store URL", without user, password and options, or "limiter NAME".
+	 * A line has no end of line, and neither keys nor what is secret in it. */
+	void (*write)(struct gale_log *self, enum gale_level level, const char *source,
+	              const char *line);
 };
 struct gale_clock {
 	/* Microseconds since 1970 UTC.  Time may stand still or step back: decisions

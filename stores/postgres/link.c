@@ -92,8 +92,8 @@ static void give_up(struct link *link, const char *what, const char *why)
 	if (link->phase == BROKEN)
 		return;
 	link->phase = BROKEN;
-	snprintf(link->wire.text, WIRE_TEXT, "postgres: %s%s%.*s", what,
-	         why[0] ? ": " : "", (int)strcspn(why, "\n"), why);
+	snprintf(link->wire.text, WIRE_TEXT, "%s%s%.*s", what, why[0] ? ": " : "",
+	         (int)strcspn(why, "\n"), why);
 }
 
 static void give_up_by(struct link *link, const char *what)

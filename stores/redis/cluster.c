@@ -320,8 +320,7 @@ static void connect_to_next(struct cluster *cluster, mono now)
 
 static void try_next(struct cluster *cluster, const char *why, mono now)
 {
-	snprintf(cluster->map.text, WIRE_TEXT,
-	         "redis: no node tells where keys are: %s", why);
+	snprintf(cluster->map.text, WIRE_TEXT, "no node tells where keys are: %s", why);
 	hang_up(cluster);
 	names_look_again(&cluster->site->names, now);
 	names_list(&cluster->site->names, &cluster->found);

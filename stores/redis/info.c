@@ -68,16 +68,16 @@ void redis_info_warning(const char *info, uint64_t durable, char text[WIRE_TEXT]
 	line_of(info, "aof_enabled", aof, sizeof(aof));
 	if (strcmp(memory, "0") != 0 && strcmp(policy, "noeviction") != 0)
 		snprintf(text, WIRE_TEXT,
-		         "redis: maxmemory-policy is %s: keys may be evicted, and what "
+		         "maxmemory-policy is %s: keys may be evicted, and what "
 		         "was admitted under them forgotten",
 		         policy);
 	else if (strcmp(aof, "1") != 0)
 		snprintf(text, WIRE_TEXT,
-		         "redis: no append-only file: after a restart nothing is "
+		         "no append-only file: after a restart nothing is "
 		         "granted until the window turns, or for a minute");
 	else if (durable == 0 && has_replicas(info, 1))
 		snprintf(text, WIRE_TEXT,
-		         "redis: replicas may be behind: after a fail-over nothing is "
+		         "replicas may be behind: after a fail-over nothing is "
 		         "granted until the window turns, or for a minute; durable= "
 		         "waits for them");
 }

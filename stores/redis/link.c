@@ -79,8 +79,7 @@ static void give_up(struct link *link, const char *what, const char *why)
 	if (link->phase == BROKEN)
 		return;
 	link->phase = BROKEN;
-	snprintf(link->wire.text, WIRE_TEXT, "redis: %s%s%s", what, why[0] ? ": " : "",
-	         why);
+	snprintf(link->wire.text, WIRE_TEXT, "%s%s%s", what, why[0] ? ": " : "", why);
 }
 
 static void await(struct link *link, enum awaited_what what)
@@ -216,7 +215,7 @@ static void warn_of_others(struct link *link)
 	if (link->site->durable == 0 || link->generation[14] != '0')
 		return;
 	snprintf(link->wire.text, WIRE_TEXT,
-	         "redis: others share the prefix without durable=: after a fail-over "
+	         "others share the prefix without durable=: after a fail-over "
 	         "nothing is granted for a while");
 }
 
@@ -463,7 +462,7 @@ static void follow(struct link *link, mono now)
 	scout_turn(scout, now);
 	link->wire.due = scout_due(scout, now);
 	if (link->phase == LOOKING && scout->why[0] != '\0')
-		snprintf(link->wire.text, WIRE_TEXT, "redis: %s", scout->why);
+		snprintf(link->wire.text, WIRE_TEXT, "%s", scout->why);
 	if (link->phase != LOOKING && link->change != scout->changes)
 		give_up(link, "another server is the primary now", "");
 	else if (link->phase == LOOKING && link->answer != scout->answers) {

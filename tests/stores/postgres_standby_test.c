@@ -310,7 +310,7 @@ static void a_standby_alone_is_an_outage(void **state)
 	snprintf(url, sizeof(url), "postgres://gale@127.0.0.1:%u/postgres",
 	         s.standby_port);
 	open_node(url, /* quarantine_us= */ 1);
-	assert_true(lines_will_have_asking(&s.lines, "postgres: it is read-only",
+	assert_true(lines_will_have_asking(&s.lines, ": it is read-only",
 	                                   ask_for_nothing, NULL));
 	assert_int_equal(node_stats(&s.node).connects, 0);
 	assert_true(node_stats(&s.node).failures > 0);

@@ -8,13 +8,14 @@
 
 #include "tests/support/must.h"
 
-static void write_line(struct gale_log *self, const char *line)
+static void write_line(struct gale_log *self, enum gale_level level, const char *source,
+                       const char *line)
 {
 	struct lines *lines = (struct lines *)self;
 
 	pthread_mutex_lock(&lines->lock);
-	snprintf(lines->text[lines->count++ % LINES_MOST], sizeof(lines->text[0]), "%s",
-	         line);
+	snprintf(lines->text[lines->count++ % LINES_MOST], sizeof(lines->text[0]),
+	         "%s: %s: %s", gale_level_name(level), source, line);
 	pthread_mutex_unlock(&lines->lock);
 }
 

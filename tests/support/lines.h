@@ -19,8 +19,8 @@
 struct lines {
 	struct gale_log log; /* first: for a runtime's configuration */
 	pthread_mutex_t lock;
-	uint32_t count; /* so far */
-	char text[LINES_MOST][256];
+	uint32_t count;             /* so far */
+	char text[LINES_MOST][384]; /* level: source: line */
 };
 
 void lines_open(struct lines *lines);

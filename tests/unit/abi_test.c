@@ -180,6 +180,7 @@ static void numbers_are_what_they_were(void **state)
 		  4 },
 		{ GALE_CADENCE_NONE, GALE_MONTHLY, GALE_WEEKLY, GALE_DAILY,
 		  GALE_ANCHORED },
+		{ GALE_LEVEL_INFO, GALE_LEVEL_WARNING, GALE_LEVEL_ERROR, 3, 4 },
 	};
 
 	(void)state;

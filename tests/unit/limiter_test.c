@@ -221,12 +221,14 @@ struct diary {
 	unsigned count;
 };
 
-static void diary_write(struct gale_log *self, const char *line)
+static void diary_write(struct gale_log *self, enum gale_level level,
+                        const char *source, const char *line)
 {
 	struct diary *diary = (struct diary *)self;
 
-	must(diary->count < COUNT(diary->lines) && strlen(line) < 256);
-	strcpy(diary->lines[diary->count++], line);
+	must(diary->count < COUNT(diary->lines));
+	snprintf(diary->lines[diary->count++], sizeof(diary->lines[0]), "%s: %s: %s",
+	         gale_level_name(level), source, line);
 }
 
 static void ask_often(struct house *h, struct gale_limiter *limiter, const char *key,
@@ -259,12 +261,13 @@ static void policy_decides(enum gale_on_outage policy, enum gale_verdict verdict
 	assert_int_equal(diary.count, 0);
 	ask_often(&h, h.limiter, "secret", GALE_WHY_FULL, verdict);
 	assert_int_equal(diary.count, 1);
-	assert_string_equal(diary.lines[0], "limiter \"house\": "
+	assert_string_equal(diary.lines[0], "error: limiter house: "
 	                                    "the store holds as many keys as it may");
 	ask_often(&h, other, "the only key", GALE_WHY_CHANGED, GALE_DENY);
 	assert_int_equal(diary.count, 2);
-	assert_string_equal(diary.lines[1],
-	                    "limiter \"house\": the key lives under other parameters");
+	assert_string_equal(
+	    diary.lines[1],
+	    "error: limiter house: the key lives under other parameters");
 	ask_often(&h, h.limiter, "secret", GALE_WHY_FULL, verdict);
 	ask_often(&h, other, "secret", GALE_WHY_FULL, GALE_DENY);
 	assert_int_equal(diary.count, 3); /* the other limiter's first */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* label.c -- leaves out rather too much than too little. */
+#include "stores/label.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* libpq takes a question mark for a part of a password, so only a slash ends what may hold
+ * one; and of several @ the last ends it. */
+static const char *after_user(const char *rest)
+{
+	size_t authority = strcspn(rest, "/");
+	const char *after = rest;
+
+	for (size_t i = 0; i < authority; i++)
+		if (rest[i] == '@')
+			after = rest + i + 1;
+	return after;
+}
+
+/* With its name, as it is in the URL; "" if there is none. */
+static const char *prefix_option(const char *url, size_t *ret_length)
+{
+	const char *option = strchr(url, '?');
+
+	*ret_length = 0;
+	if (strncmp(url, "redis", 5) != 0)
+		return "";
+	for (; option; option = strchr(option + 1, '&'))
+		if (strncmp(option + 1, "prefix=", 7) == 0) {
+			*ret_length = strcspn(option + 1, "&");
+			return option + 1;
+		}
+	return "";
+}
+
+void label_of_url(const char *url, char label[LABEL_ROOM])
+{
+	const char *scheme_end = strstr(url, "://");
+	size_t scheme, option;
+	const char *rest, *prefix;
+
+	if (strncmp(url, "memory:", 7) == 0 || !scheme_end) {
+		snprintf(label, LABEL_ROOM, "%s", url);
+		return;
+	}
+	scheme = (size_t)(scheme_end + 3 - url);
+	rest = after_user(url + scheme);
+	prefix = prefix_option(url, &option);
+	snprintf(label, LABEL_ROOM, "%.*s%.*s%s%.*s", (int)scheme, url,
+	         (int)strcspn(rest, "?"), rest, option > 0 ? "?" : "", (int)option,
+	         prefix);
+}
