@@ -5,7 +5,8 @@
 
 #include "engine/check.h"
 
-#define VERSION 1
+#define VERSION 2
+#define FIRST_VERSION 1
 
 static void put(uint8_t *out, uint64_t value, int bytes)
 {
@@ -65,6 +66,8 @@ static enum state_err check_head(const struct rule *rule, const uint8_t *bytes,
 	if (count < STATE_HEAD_BYTES)
 		return STATE_SHORT;
 	head = get(bytes);
+	if (version_of(head) == FIRST_VERSION)
+		return STATE_CHANGED;
 	if (version_of(head) != VERSION)
 		return STATE_VERSION;
 	if (kind_of(head) != (uint64_t)rule->is.kind ||
@@ -87,5 +90,57 @@ enum state_err state_decode(const struct rule *rule, const uint8_t *bytes, size_
 	/* CODEC-1 */
 	for (size_t i = 0; i < word_count; i++)
 		words[i] = get(bytes + state_bytes(i));
-	return rule_valid(rule, words, word_count) ? STATE_OK : STATE_INVALID;
+	if (!rule_reads(rule, &(struct rule_former){ .kind = rule->is.kind,
+	                                             .fingerprint = rule->fingerprint,
+	                                             .words = words,
+	                                             .count = word_count }))
+		return STATE_CHANGED; /* CODEC-2 */
+	return rule_valid(rule, words, word_count) ? STATE_OK
+	                                           : STATE_INVALID; /* CODEC-1 */
+}
+
+/* ---- What another rule has written ----------------------------------------------- */
+
+/* Only a log's former state is longer than that, and it becomes what it is. */
+#define FORMER_WORDS_MOST (2 + GALE_BUCKETS_MAX)
+
+static enum state_err state_of(enum rule_conversion conversion)
+{
+	switch (conversion) {
+	case RULE_CONVERTED:
+		return STATE_OK;
+	case RULE_OTHER:
+		return STATE_CHANGED;
+	case RULE_INVALID:
+		break;
+	}
+	return STATE_INVALID;
+}
+
+enum state_err state_convert(const struct rule *rule, const uint8_t *bytes,
+                             size_t count, uint64_t now_us, uint64_t *words,
+                             size_t room)
+{
+	uint64_t former_words[FORMER_WORDS_MOST];
+	bool is_log = rule->is.kind == GALE_RULE_SLIDING_LOG;
+	uint64_t *former = is_log ? words : former_words;
+	uint64_t head = count < STATE_HEAD_BYTES ? 0 : get(bytes);
+	size_t most = is_log ? room : FORMER_WORDS_MOST, word_count = words_of(head);
+
+	if (count < STATE_HEAD_BYTES || count != state_bytes(word_count))
+		return STATE_SHORT;
+	if (kind_of(head) != (uint64_t)rule->is.kind)
+		return STATE_CHANGED;
+	if (word_count > most || rule->words > room)
+		return STATE_TOO_LONG;
+	for (size_t i = 0; i < word_count; i++)
+		former[i] = get(bytes + state_bytes(i));
+	return state_of(rule_convert(
+	    rule,
+	    &(struct rule_former){ .kind = rule->is.kind,
+	                           .fingerprint = get(bytes + 8),
+	                           .is_first = version_of(head) == FIRST_VERSION,
+	                           .words = former,
+	                           .count = word_count },
+	    now_us, words));
 }

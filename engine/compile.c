@@ -247,8 +247,9 @@ static uint64_t mix_strategy(uint64_t hash, const struct gale_strategy *strategy
 	return hash;
 }
 
-/* A pacer's patience is how it is asked, not what its words mean. */
-static uint64_t fingerprint_of(const struct gale_rule *is)
+/* Of every parameter, as the first layout of values had it.  A pacer's patience is how it
+ * is asked, not what its words mean. */
+uint64_t rule_first_fingerprint(const struct gale_rule *is)
 {
 	uint64_t hash = mix(0, (uint64_t)is->kind);
 
@@ -264,6 +265,51 @@ static uint64_t fingerprint_of(const struct gale_rule *is)
 	if (is->strategy)
 		hash = mix_strategy(hash, is->strategy);
 	return hash & GALE_UNITS_MAX; /* RULE-3 */
+}
+
+/* Above each period. */
+#define CALENDAR (UINT64_C(1) << 52)
+
+static uint64_t quota_fingerprint(const struct gale_rule *is)
+{
+	if (is->cadence == GALE_ANCHORED)
+		return is->period_us;
+	return CALENDAR | (uint64_t)is->cadence << 16 |
+	       (uint64_t)(is->utc_offset_minutes + 840) << 4 | is->first_weekday;
+}
+
+bool rule_calendar_of(uint64_t fingerprint, struct gale_rule *ret_quota)
+{
+	uint64_t offset = fingerprint >> 4 & 0xfff;
+
+	*ret_quota = (struct gale_rule){
+		.kind = GALE_RULE_QUOTA,
+		.cadence = (enum gale_cadence)(fingerprint >> 16 & 0xff),
+		.utc_offset_minutes = (int32_t)offset - 840,
+		.first_weekday = (uint32_t)(fingerprint & 0xf),
+	};
+	return fingerprint >= CALENDAR && is_calendar(ret_quota) && offset <= 1680 &&
+	       ret_quota->first_weekday <= 6 &&
+	       quota_fingerprint(ret_quota) == fingerprint;
+}
+
+/* A limit compares, and a burst: neither changes what a word means.              (L15) */
+static uint64_t fingerprint_of(const struct gale_rule *is)
+{
+	switch (is->kind) {
+	case GALE_RULE_QUOTA:
+		return quota_fingerprint(is);
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+	case GALE_RULE_PACER:
+		return is->limit; /* the parts of slots; a word has the period */
+	case GALE_RULE_SLIDING_LOG:
+		return 0; /* entries mean the same under each */
+	case GALE_RULE_CUSTOM:
+		return rule_first_fingerprint(is);
+	default:
+		return is->period_us; /* a sliding window's buckets are its words */
+	}
 }
 
 enum gale_err rule_compile(const struct gale_rule *config, struct rule *ret_rule)

@@ -588,23 +588,21 @@ static bool row_fits(const struct rule *rule, const struct lease_row *row)
 	case A_WINDOW:
 		return row->granted <= row->out && row->tag.part == 0;
 	case A_METER:
-		return (row->granted == 0 || row->granted == row->out) &&
-		       row->out <= rule->is.burst;
+		return row->granted == 0 || row->granted == row->out;
 	default:
 		return row->granted == 0 || row->out == 0 || row->granted == row->out;
 	}
 }
 
 /* Of one window, and no more out than it has used. LEASE-4 */
-static bool sum_fits(const struct rule *rule, const struct window_state *state,
-                     const struct ledger *ledger)
+static bool sum_fits(const struct window_state *state, const struct ledger *ledger)
 {
 	struct gale_slot tag = ledger->rows[0].tag;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < ledger_rows(ledger); i++) {
 		if (!slot_equal(ledger->rows[i].tag, tag) ||
-		    ledger->rows[i].out > rule->is.limit - sum)
+		    ledger->rows[i].out > GALE_UNITS_MAX - sum)
 			return false;
 		sum += ledger->rows[i].out;
 	}
@@ -624,5 +622,5 @@ bool ledger_valid(const struct rule *rule, const uint64_t *words,
 			return false;
 	}
 	return lent_from(rule) != A_WINDOW ||
-	       sum_fits(rule, (const struct window_state *)words, ledger);
+	       sum_fits((const struct window_state *)words, ledger);
 }

@@ -31,7 +31,8 @@
  *            node whose row says that they are out, and at most once. (L6)
  *   LEASE-4  With units out and not given back, and whatever messages are lost or come
  *            twice, the sum of what was granted under a window's tag and not taken back
- *            is what the window has used; it is at most the limit. (L1)
+ *            is what the window has used; it is at most the largest limit that it was
+ *            lent under. (L1, L15)
  *   LEASE-5  A row that is forgotten (more nodes than rows, or the window turned) can
  *            only make units stay spent, never come back twice.
  *

@@ -6,8 +6,8 @@
  * An entry counts while it is younger than the window.  Admissions of the same
  * microsecond share an entry, so there are never more entries than limit.
  *
- * Invariants  LOG-1  Entries ascend strictly in time, each has 1 to limit units, all
- *                    counted when the newest came, and they add up to at most limit.
+ * Invariants  LOG-1  Entries ascend strictly in time.  Those that count add up to at
+ *                    most the largest limit that the key was asked under. (L15)
  *             LOG-2  An instant before the newest entry is taken as its instant.
  *                    (RULE-2)
  */
@@ -57,13 +57,18 @@ static uint64_t wait_for(const struct rule *rule, const struct log_state *state,
 
 	if (cost > rule->is.limit)
 		return GALE_NEVER; /* RULE-5 */
-	if (cost <= rule->is.limit - view->used)
+	if (view->used + cost <= rule->is.limit)
 		return 0;
 	for (;; i++) {
 		leaving += state->entries[i].units;
 		if (view->used - leaving + cost <= rule->is.limit)
 			return wait_out(rule, view->now, state->entries[i].at_us);
 	}
+}
+
+static uint64_t left(const struct rule *rule, const struct view *view)
+{
+	return view->used < rule->is.limit ? rule->is.limit - view->used : 0;
 }
 
 static struct gale_answer answer(const struct rule *rule, const struct log_state *state,
@@ -75,7 +80,7 @@ static struct gale_answer answer(const struct rule *rule, const struct log_state
 	return (struct gale_answer){
 		.verdict = retry_us == 0 ? GALE_ALLOW : GALE_DENY,
 		.limit = rule->is.limit,
-		.remaining = rule->is.limit - view->used,
+		.remaining = left(rule, view),
 		.reset_after_us = wait_out(rule, view->now, oldest),
 		.retry_after_us = retry_us,
 	};
@@ -128,7 +133,7 @@ struct gale_outlook log_forecast(const struct rule *rule, const struct log_state
 {
 	struct view view = view_at(rule, state, now);
 	struct gale_outlook forecast = {
-		.spendable_now = (rule->is.limit - view.used) / cost,
+		.spendable_now = left(rule, &view) / cost,
 	};
 
 	if (view.first == state->count)
@@ -147,25 +152,21 @@ uint64_t log_expires(const struct rule *rule, const struct log_state *state)
 	return state->entries[state->count - 1].at_us + rule->is.period_us;
 }
 
-static bool entry_valid(const struct rule *rule, const struct log_state *state,
-                        uint64_t i)
+static bool entry_valid(const struct log_state *state, uint64_t i)
 {
 	const struct log_entry *entry = &state->entries[i];
 
 	if (entry->at_us > INSTANT_MAX_US)
 		return false;
-	if (entry->units < 1 || entry->units > rule->is.limit)
+	if (entry->units < 1 || entry->units > GALE_LOG_LIMIT_MAX)
 		return false;
 	return i == 0 || entry[-1].at_us < entry->at_us;
 }
 
-bool log_valid(const struct rule *rule, const struct log_state *state)
+bool log_valid(const struct log_state *state)
 {
-	struct view newest;
-
 	for (uint64_t i = 0; i < state->count; i++)
-		if (!entry_valid(rule, state, i)) /* LOG-1 */
+		if (!entry_valid(state, i)) /* LOG-1 */
 			return false;
-	newest = view_at(rule, state, /* now= */ 0); /* LOG-2: taken as the newest's */
-	return newest.first == 0 && newest.used <= rule->is.limit; /* LOG-1 */
+	return true;
 }

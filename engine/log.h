@@ -23,6 +23,6 @@ struct gale_answer log_peek(const struct rule *rule, const struct log_state *sta
 struct gale_outlook log_forecast(const struct rule *rule, const struct log_state *state,
                                  uint64_t now, uint64_t cost);
 uint64_t log_expires(const struct rule *rule, const struct log_state *state);
-bool log_valid(const struct rule *rule, const struct log_state *state);
+bool log_valid(const struct log_state *state);
 
 #endif

@@ -15,6 +15,9 @@
  * A token bucket also remembers when it was last taken from, and goes on from there
  * when the clock steps back; GCRA then waits, since its tat has not come nearer.
  *
+ * A rule with another burst reads the same state: more than its burst may be short of full
+ * then.  For one with another rate the units that are short are worked out anew.
+ *
  * Invariants  METER-1  After an allowed step, tat <= now + full: never more than burst.
  *             METER-2  tat never decreases, nor does last_us. (RULE-2)
  */
@@ -78,6 +81,7 @@ struct gale_answer meter_step(const struct rule *rule, struct meter_state *state
 	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
 	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET)
 		state->last_us = at;
+	state->period_us = rule->is.period_us;
 	return answer(rule, ahead, /* retry_us= */ 0);
 }
 
@@ -112,16 +116,72 @@ uint64_t meter_expires(const struct rule *rule, const struct meter_state *state)
 	return slot_ceil(state->tat);
 }
 
+/* An instant, and then the longest span. */
+static bool is_ahead_at_most_a_span(uint64_t from_us, struct gale_slot tat)
+{
+	return slot_ceil(tat) <= from_us + GALE_SPAN_MAX_US;
+}
+
 bool meter_valid(const struct rule *rule, const struct meter_state *state)
 {
-	struct gale_slot most =
-	    slot_add(slot_at(INSTANT_MAX_US), rule->full, rule->is.limit);
-
-	if (state->tat.part >= rule->is.limit || slot_before(most, state->tat))
+	if (state->tat.part >= rule->is.limit ||
+	    !is_ahead_at_most_a_span(INSTANT_MAX_US, state->tat))
+		return false;
+	if (state->period_us != rule->is.period_us &&
+	    (state->period_us | state->tat.us | state->tat.part | state->last_us) != 0)
 		return false;
 	if (rule->is.kind == GALE_RULE_GCRA)
 		return state->last_us == 0;
-	most = slot_add(slot_at(state->last_us), rule->full, rule->is.limit);
 	return state->last_us <= INSTANT_MAX_US &&
-	       !slot_before(most, state->tat); /* METER-1 */
+	       is_ahead_at_most_a_span(state->last_us, state->tat);
+}
+
+/* ---- Another rate ---------------------------------------------------------------- */
+
+static struct gale_slot no_more_than_a_span(struct gale_slot ahead)
+{
+	return ahead.us < GALE_SPAN_MAX_US ? ahead : slot_at(GALE_SPAN_MAX_US);
+}
+
+/* How long so many units take here, and rest/former of one more; rounded up. */
+static struct gale_slot span_of(const struct rule *rule, uint64_t units, uint128 rest,
+                                uint64_t former)
+{
+	uint128 parts = (rest * rule->is.period_us + former - 1) / former;
+
+	parts += (uint128)units * rule->is.period_us;
+	if (parts / rule->is.limit >= GALE_SPAN_MAX_US)
+		return slot_at(GALE_SPAN_MAX_US);
+	return (struct gale_slot){ wide_div(parts, rule->is.limit),
+		                   (uint64_t)(parts % rule->is.limit) };
+}
+
+bool meter_convert(const struct rule *rule, struct meter_state *state, uint64_t limit,
+                   uint64_t now)
+{
+	uint64_t at = now_of(rule, state, now), period = state->period_us;
+	struct gale_slot ahead;
+	uint128 parts, units;
+
+	if (limit < 1 || limit > GALE_UNITS_MAX || period < 1 ||
+	    period > GALE_SPAN_MAX_US || state->tat.part >= limit ||
+	    state->last_us > INSTANT_MAX_US)
+		return false;
+	ahead = no_more_than_a_span(slot_until(slot_at(at), state->tat, limit));
+	parts = (uint128)ahead.us * limit + ahead.part;
+	units = parts / period;
+	if (units > GALE_UNITS_MAX)
+		units = GALE_UNITS_MAX;
+	ahead = span_of(rule, (uint64_t)units, parts % period, period);
+	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
+	state->period_us = rule->is.period_us;
+	return true;
+}
+
+void meter_drain(const struct rule *rule, struct meter_state *state, uint64_t now)
+{
+	uint64_t at = now_of(rule, state, now);
+
+	state->tat = slot_add(slot_at(at), rule->full, rule->is.limit);
+	state->period_us = rule->is.period_us;
 }

@@ -177,7 +177,7 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_MEMORY:
 		return "no memory for a new key";
 	case GALE_WHY_CHANGED:
-		return "the key lives under other parameters";
+		return "the key lives under another kind of rule";
 	case GALE_WHY_DOWN:
 		return "the store has not answered lately, and was not asked";
 	case GALE_WHY_WRONG:
@@ -192,6 +192,8 @@ const char *gale_why_text(enum gale_why why)
 		return "the runtime was opened before this process was forked";
 	case GALE_WHY_FENCED:
 		return "a broken invariant: nothing is admitted any more";
+	case GALE_WHY_RESTARTED:
+		return "the key lived under another kind of rule, and began anew";
 	case GALE_WHY_BAD_ASK:
 		return "a NULL handle, an empty or over-long key, or a cost out of "
 		       "range";
@@ -225,6 +227,7 @@ bool gale_why_is_outage(enum gale_why why)
 	case GALE_WHY_BAD_ASK:
 	case GALE_WHY_ASKED:
 	case GALE_WHY_TOO_MUCH:
+	case GALE_WHY_RESTARTED:
 		break;
 	}
 	return false;

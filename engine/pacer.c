@@ -17,7 +17,8 @@
  *
  * Invariants  PACER-1  Places never overlap, so no more than limit units per period
  *                      leave once burst is used.
- *             PACER-2  0 <= water <= burst.
+ *             PACER-2  0 <= water <= the largest burst that the key was asked under.
+ *                      (L15)
  *             PACER-3  Each instant leaks at most once: only from free on, and free
  *                      becomes now when it has leaked. (RULE-2)
  *             PACER-4  Gaps are places that were booked and given back: they do not
@@ -87,7 +88,9 @@ static struct view view_at(const struct rule *rule, const struct pacer_state *st
 /* Units of burst that could still go at once. */
 static uint64_t dry(const struct rule *rule, const struct view *view)
 {
-	return rule->is.burst - view->water - (view->water_part > 0);
+	uint64_t wet = view->water + (view->water_part > 0);
+
+	return wet < rule->is.burst ? rule->is.burst - wet : 0;
 }
 
 static uint64_t at_most_units(uint128 units)
@@ -210,12 +213,16 @@ static void take(const struct rule *rule, struct pacer_state *state, struct view
 	} else {
 		view->free = slot_add(view->free, span, rule->is.limit);
 	}
-	view->water = rule->is.burst;
-	view->water_part = 0;
+	if (view->water < rule->is.burst) {
+		view->water = rule->is.burst; /* PACER-2 */
+		view->water_part = 0;
+	}
 }
 
-static void keep(struct pacer_state *state, const struct view *view)
+static void keep(const struct rule *rule, struct pacer_state *state,
+                 const struct view *view)
 {
+	state->period_us = rule->is.period_us;
 	state->water = view->water;
 	state->water_part = view->water_part;
 	state->free = view->free;
@@ -236,7 +243,7 @@ static struct gale_answer book(const struct rule *rule, struct pacer_state *stat
 	if (slot_before(patience, wait))
 		return denial(rule, view, slot_ceil(slot_since(patience, wait, den)));
 	take(rule, state, view, gap, span);
-	keep(state, view);
+	keep(rule, state, view);
 	booked = answer(rule, view);
 	booked.delay_ns = nanoseconds(wait, den);
 	booked.slot = place;
@@ -253,7 +260,7 @@ struct gale_answer pacer_step(const struct rule *rule, struct pacer_state *state
 	if (cost > dry(rule, &view))
 		return book(rule, state, &view, cost);
 	view.water += cost; /* PACER-2 */
-	keep(state, &view);
+	keep(rule, state, &view);
 	return answer(rule, &view);
 }
 
@@ -421,6 +428,13 @@ uint64_t pacer_expires(const struct rule *rule, const struct pacer_state *state)
 	return drained_after(rule, &view); /* from the instant 0 */
 }
 
+static bool is_fresh(const struct pacer_state *state)
+{
+	static const struct pacer_state fresh;
+
+	return memcmp(state, &fresh, sizeof(fresh)) == 0;
+}
+
 static bool gap_valid(const struct rule *rule, const struct pacer_state *state, int i)
 {
 	const struct pacer_gap *gap = &state->gaps[i];
@@ -438,14 +452,52 @@ static bool gap_valid(const struct rule *rule, const struct pacer_state *state, 
 
 bool pacer_valid(const struct rule *rule, const struct pacer_state *state)
 {
-	if (state->water > rule->is.burst || state->water_part >= water_den(rule))
+	if (state->water > GALE_UNITS_MAX || state->water_part >= water_den(rule))
 		return false;
-	if (state->water == rule->is.burst && state->water_part > 0)
-		return false; /* PACER-2 */
+	if (state->period_us != rule->is.period_us && !is_fresh(state))
+		return false;
 	if (state->free.part >= rule->is.limit || state->free.us > FREE_MAX_US)
 		return false;
 	for (int i = 0; i < PACER_GAPS; i++)
 		if (!gap_valid(rule, state, i)) /* PACER-4 */
 			return false;
 	return true;
+}
+
+/* ---- Another rate ---------------------------------------------------------------- */
+
+static void forget_gaps(struct pacer_state *state)
+{
+	memset(state->gaps, 0, sizeof(state->gaps));
+}
+
+/* Rounded up: a queue that ends later, and more burst in use. */
+bool pacer_convert(const struct rule *rule, struct pacer_state *state, uint64_t limit)
+{
+	uint64_t former = state->period_us * 1000;
+	uint128 part;
+
+	if (limit < 1 || limit > GALE_UNITS_MAX || state->period_us < 1 ||
+	    state->period_us > GALE_PACE_PERIOD_MAX_US || state->free.part >= limit ||
+	    state->free.us >= FREE_MAX_US || state->water >= GALE_UNITS_MAX ||
+	    state->water_part >= former)
+		return false;
+	state->free = slot_at(slot_ceil(state->free));
+	part = ((uint128)state->water_part * water_den(rule) + former - 1) / former;
+	state->water += part == water_den(rule);
+	state->water_part = part == water_den(rule) ? 0 : (uint64_t)part;
+	state->period_us = rule->is.period_us;
+	forget_gaps(state);
+	return true;
+}
+
+void pacer_exhaust(const struct rule *rule, struct pacer_state *state)
+{
+	state->free = slot_at(state->free.us < FREE_MAX_US ? slot_ceil(state->free)
+	                                                   : FREE_MAX_US);
+	if (state->water < rule->is.burst)
+		state->water = rule->is.burst;
+	state->water_part = 0;
+	state->period_us = rule->is.period_us;
+	forget_gaps(state);
 }

@@ -20,6 +20,7 @@ struct pacer_state {
 	struct gale_slot
 	    free; /* the end of the last place, or the last call when idle */
 	struct pacer_gap gaps[PACER_GAPS];
+	uint64_t period_us; /* that limit places leave in; parts are in 1/limit */
 };
 
 struct gale_answer pacer_step(const struct rule *rule, struct pacer_state *state,
@@ -34,6 +35,11 @@ uint64_t pacer_dry(const struct rule *rule, const struct pacer_state *state,
                    uint64_t now);
 bool pacer_cancel(const struct rule *rule, struct pacer_state *state, uint64_t now,
                   uint64_t cost, struct gale_slot slot);
+/* The queue ends where it ended, and burst that was in use is.  Places that were given back are
+ * not given again.  False: it is no state of a pacer of that limit. */
+bool pacer_convert(const struct rule *rule, struct pacer_state *state, uint64_t limit);
+/* The same where the period is not known: all burst is in use. */
+void pacer_exhaust(const struct rule *rule, struct pacer_state *state);
 uint64_t pacer_expires(const struct rule *rule, const struct pacer_state *state);
 bool pacer_valid(const struct rule *rule, const struct pacer_state *state);
 

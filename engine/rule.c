@@ -9,6 +9,7 @@
 #include "engine/rule.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include <gale/strategy.h>
 
@@ -24,8 +25,8 @@
 #define LOG_WORDS(entries) (1 + (entries)*WORDS_OF(struct log_entry))
 
 static_assert(WORDS_OF(struct window_state) == 2, "no padding");
-static_assert(WORDS_OF(struct meter_state) == 3, "no padding");
-static_assert(WORDS_OF(struct pacer_state) == 4 + 4 * PACER_GAPS, "no padding");
+static_assert(WORDS_OF(struct meter_state) == 4, "no padding");
+static_assert(WORDS_OF(struct pacer_state) == 5 + 4 * PACER_GAPS, "no padding");
 static_assert(WORDS_OF(struct log_state) == 1, "no padding");
 static_assert(WORDS_OF(struct sliding_state) == 1, "no padding");
 static_assert(WORDS_OF(struct custom_state) == 2, "no padding");
@@ -208,7 +209,7 @@ static bool words_fit(const struct rule *rule, const uint64_t *words, size_t cou
 {
 	if (count < rule->words)
 		return false;
-	if (rule->is.kind == GALE_RULE_SLIDING_LOG && words[0] > rule->is.limit)
+	if (rule->is.kind == GALE_RULE_SLIDING_LOG && words[0] > GALE_LOG_LIMIT_MAX)
 		return false;
 	if (count != rule_words(rule, words))
 		return false;
@@ -226,7 +227,7 @@ bool rule_valid(const struct rule *rule, const uint64_t *words, size_t count)
 	case GALE_RULE_SLIDING_WINDOW:
 		return sliding_valid(rule, (const struct sliding_state *)words);
 	case GALE_RULE_SLIDING_LOG:
-		return log_valid(rule, (const struct log_state *)words);
+		return log_valid((const struct log_state *)words);
 	case GALE_RULE_GCRA:
 	case GALE_RULE_TOKEN_BUCKET:
 		return meter_valid(rule, (const struct meter_state *)words);
@@ -237,4 +238,183 @@ bool rule_valid(const struct rule *rule, const uint64_t *words, size_t count)
 	default:
 		return window_valid(rule, (const struct window_state *)words);
 	}
+}
+
+/* ---- What another rule has left -------------------------------------------------- */
+
+/* A fresh one has none. */
+static bool is_period(const struct rule *rule, uint64_t period_us)
+{
+	return period_us == rule->is.period_us || period_us == 0;
+}
+
+static bool starts_here(const struct rule *rule, const uint64_t *words)
+{
+	const struct window_state none = { 0 };
+
+	return words[0] > INSTANT_MAX_US || words[0] == 0 ||
+	       window_start(rule, &none, words[0]) == words[0];
+}
+
+bool rule_reads(const struct rule *rule, const struct rule_former *former)
+{
+	if (former->kind != rule->is.kind || former->is_first ||
+	    former->fingerprint != rule->fingerprint)
+		return false;
+	switch (rule->is.kind) {
+	case GALE_RULE_SLIDING_WINDOW:
+		return former->count == rule->words;
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+	case GALE_RULE_PACER:
+		return former->count != rule->words ||
+		       is_period(rule, former->words[rule->words - 1]);
+	case GALE_RULE_QUOTA:
+		return former->count != rule->words ||
+		       rule->is.cadence != GALE_ANCHORED ||
+		       starts_here(rule, former->words);
+	default:
+		return true;
+	}
+}
+
+/* The last word of these is the period, which the first layout did not have. */
+static size_t former_words(const struct rule *rule, const struct rule_former *former)
+{
+	switch (rule->is.kind) {
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+	case GALE_RULE_PACER:
+		return rule->words - former->is_first;
+	case GALE_RULE_SLIDING_LOG:
+		return former->count >= 1 && former->words[0] <= GALE_LOG_LIMIT_MAX
+		           ? LOG_WORDS(former->words[0])
+		           : 0;
+	case GALE_RULE_SLIDING_WINDOW:
+		return former->count; /* its buckets may be others */
+	default:
+		return rule->words;
+	}
+}
+
+static bool are_words(const struct rule *rule, const struct rule_former *former)
+{
+	if (former->count != former_words(rule, former))
+		return false;
+	for (size_t i = 0; i < former->count; i++)
+		if (former->words[i] > GALE_UNITS_MAX)
+			return false;
+	return true;
+}
+
+/* The first layout's, under the very same parameters. */
+static bool is_same(const struct rule *rule, const struct rule_former *former)
+{
+	return former->is_first &&
+	       former->fingerprint == rule_first_fingerprint(&rule->is);
+}
+
+static bool window_from(const struct rule *rule, const struct rule_former *former,
+                        uint64_t now, uint64_t *words)
+{
+	struct window_state *state = (struct window_state *)words;
+
+	if (state->start_us > INSTANT_MAX_US)
+		return false;
+	window_convert(rule, state, former->fingerprint, former->is_first, now);
+	return true;
+}
+
+static bool meter_from(const struct rule *rule, const struct rule_former *former,
+                       uint64_t now, uint64_t *words)
+{
+	struct meter_state *state = (struct meter_state *)words;
+
+	if (is_same(rule, former))
+		state->period_us = rule->is.period_us;
+	else if (former->is_first)
+		meter_drain(rule, state, now);
+	else
+		return meter_convert(rule, state, former->fingerprint, now);
+	return true;
+}
+
+static bool pacer_from(const struct rule *rule, const struct rule_former *former,
+                       uint64_t *words)
+{
+	struct pacer_state *state = (struct pacer_state *)words;
+
+	if (is_same(rule, former))
+		state->period_us = rule->is.period_us;
+	else if (former->is_first)
+		pacer_exhaust(rule, state);
+	else
+		return pacer_convert(rule, state, former->fingerprint);
+	return true;
+}
+
+static bool sliding_from(const struct rule *rule, const struct rule_former *former,
+                         uint64_t now, uint64_t *words)
+{
+	const struct sliding_state *was = (const struct sliding_state *)former->words;
+	struct sliding_state *state = (struct sliding_state *)words;
+	uint64_t buckets = former->count - WORDS_OF(struct sliding_state) - 1;
+	uint64_t period = former->fingerprint;
+
+	if (former->count < 3 || buckets > GALE_BUCKETS_MAX)
+		return false;
+	if (is_same(rule, former)) {
+		memcpy(words, former->words, former->count * sizeof(uint64_t));
+	} else if (former->is_first) {
+		sliding_lump(rule, state, was, buckets, now);
+	} else {
+		if (period < buckets || period > GALE_SPAN_MAX_US ||
+		    was->tick > (uint128)INSTANT_MAX_US * buckets / period)
+			return false;
+		sliding_convert(rule, state, was, buckets, period, now);
+	}
+	return true;
+}
+
+/* Its entries are what they were, in the first layout too; they may be there already. */
+static enum rule_conversion log_from(const struct rule_former *former, uint64_t *words)
+{
+	memmove(words, former->words, former->count * sizeof(uint64_t));
+	return log_valid((const struct log_state *)words) ? RULE_CONVERTED
+	                                                  : RULE_INVALID;
+}
+
+enum rule_conversion rule_convert(const struct rule *rule,
+                                  const struct rule_former *former, uint64_t now_us,
+                                  uint64_t *words)
+{
+	uint64_t now = clamp(now_us);
+	bool converted = true;
+
+	if (former->kind != rule->is.kind || former->kind == GALE_RULE_CUSTOM)
+		return RULE_OTHER;
+	if (!are_words(rule, former))
+		return RULE_INVALID;
+	if (rule->is.kind == GALE_RULE_SLIDING_LOG)
+		return log_from(former, words);
+	memset(words, 0, rule->words * sizeof(uint64_t));
+	if (rule->is.kind != GALE_RULE_SLIDING_WINDOW)
+		memcpy(words, former->words, former->count * sizeof(uint64_t));
+	switch (rule->is.kind) {
+	case GALE_RULE_SLIDING_WINDOW:
+		converted = sliding_from(rule, former, now, words);
+		break;
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+		converted = meter_from(rule, former, now, words);
+		break;
+	case GALE_RULE_PACER:
+		converted = pacer_from(rule, former, words);
+		break;
+	default:
+		converted = window_from(rule, former, now, words);
+	}
+	return converted && rule_valid(rule, words, rule_words(rule, words))
+	           ? RULE_CONVERTED
+	           : RULE_INVALID;
 }

@@ -26,6 +26,9 @@
  *           then, and not before, changes no decision.  (Beyond INSTANT_MAX_US, where
  *           time stands still, nothing expires.) (L8)
  *   RULE-5  A cost that can never pass is denied with GALE_NEVER. (L7)
+ *   RULE-6  Words that steps under one limit and burst have led to are words under every
+ *        other: what was spent stays spent.  Words under another rate or period are
+ *        converted, and never to the asker's favour. (L15)
  *
  * Threads   All functions may run anywhere, at once, on different words.
  * Limits    now beyond INSTANT_MAX_US is taken as INSTANT_MAX_US.
@@ -49,10 +52,12 @@ struct rule {
 	struct gale_slot unit; /* period / limit: one unit's time */
 	struct gale_slot full; /* burst units' time */
 	uint64_t capacity;     /* what a fresh key allows at once: an answer's limit */
-	uint64_t fingerprint;  /* of the parameters that give the words their meaning */
-	uint128 queue;         /* pacer: whole units that leave within max_wait ... */
-	uint64_t queue_rest;   /* ... and the rest, in 1/period units */
-	uint64_t words;        /* of a fresh state; only a log's state grows */
+	uint64_t
+	    fingerprint;     /* how the words are to be read, besides by their number */
+	uint128 queue;       /* pacer: whole units that leave within max_wait ... */
+	uint64_t queue_rest; /* ... and the rest, in 1/period units */
+	uint64_t words;      /* of a fresh state; only a log's state grows */
+	bool restarts; /* a key that lives under a rule of another kind begins anew */
 };
 
 /* The time of so many units. */
@@ -89,6 +94,38 @@ struct gale_outlook rule_forecast(const struct rule *rule, const uint64_t *words
 /* Gives a pacer's booked slot back; false if it is past or was never booked. */
 bool rule_cancel(const struct rule *rule, uint64_t *words, uint64_t now_us,
                  uint64_t cost, struct gale_slot slot);
+
+/* The words of a key as another rule has left them. */
+struct rule_former {
+	enum gale_rule_kind kind;
+	uint64_t fingerprint;
+	bool is_first; /* of the first layout of values, in which it was another one */
+	const uint64_t *words;
+	size_t count;
+};
+
+/* Are these words read as they are?  Those of another kind, rate, period or calendar are not. */
+bool rule_reads(const struct rule *rule, const struct rule_former *former);
+
+enum rule_conversion {
+	RULE_CONVERTED,
+	RULE_OTHER,   /* of another kind, or a strategy's: they mean nothing here */
+	RULE_INVALID, /* they are no such words */
+};
+
+/*
+ * What the former words mean under this rule (RULE-6).  words has room for rule->words, and
+ * for a log as long as the former one.  What cannot be known counts against the asker: a
+ * meter of the first layout whose parameters were others is empty.
+ */
+enum rule_conversion rule_convert(const struct rule *rule,
+                                  const struct rule_former *former, uint64_t now_us,
+                                  uint64_t *words);
+
+/* The fingerprint that the first layout had, of all parameters. */
+uint64_t rule_first_fingerprint(const struct gale_rule *is);
+/* The calendar of a quota's fingerprint; false if it has none. */
+bool rule_calendar_of(uint64_t fingerprint, struct gale_rule *ret_quota);
 
 /* The instant from which the words may be forgotten (RULE-4). */
 uint64_t rule_expires(const struct rule *rule, const uint64_t *words);

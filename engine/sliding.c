@@ -13,7 +13,7 @@
  * integer, and the comparison with the limit is exact.
  *
  * Invariants  SLIDING-1  The counts of buckets tick - S + 1 to tick add up to at most
- *                        limit.
+ *                        the largest limit that the key was asked under. (L15)
  *             SLIDING-2  tick never decreases; an instant before it is taken as its
  *                        start. (RULE-2)
  */
@@ -191,15 +191,57 @@ uint64_t sliding_expires(const struct rule *rule, const struct sliding_state *st
 	return round_up((uint128)(state->tick + 1) * period, buckets) + period;
 }
 
+/* SLIDING-1 is not looked at: its limit may have been any. */
 bool sliding_valid(const struct rule *rule, const struct sliding_state *state)
 {
-	uint64_t units = 0;
-
 	if (state->tick > tick_of(rule, INSTANT_MAX_US))
 		return false;
 	for (uint64_t slot = 0; slot <= rule->is.buckets; slot++)
-		if (state->counts[slot] > rule->is.limit)
+		if (state->counts[slot] > GALE_UNITS_MAX)
 			return false;
-	units = units_in_full(rule, state, state->tick);
-	return units <= rule->is.limit; /* SLIDING-1 */
+	return true;
+}
+
+/* ---- Another period, or other buckets -------------------------------------------- */
+
+static void add_at(const struct rule *rule, struct sliding_state *state, uint64_t at,
+                   uint64_t units)
+{
+	uint64_t tick = tick_of(rule, at), lag = state->tick - tick;
+	uint64_t *count = &state->counts[tick % (rule->is.buckets + 1)];
+
+	if (lag > rule->is.buckets)
+		return; /* it has left */
+	*count = units < GALE_UNITS_MAX - *count ? *count + units : GALE_UNITS_MAX;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What was counted in a bucket may have come at its last instant. */
+void sliding_convert(const struct rule *rule, struct sliding_state *state,
+                     const struct sliding_state *former, uint64_t buckets,
+                     uint64_t period, uint64_t now)
+{
+	uint64_t start = round_up((uint128)former->tick * period, buckets);
+	uint64_t at = now > start ? now : start; /* SLIDING-2 */
+
+	state->tick = tick_of(rule, at);
+	for (uint64_t lag = 0; lag <= buckets && lag <= former->tick; lag++) {
+		uint64_t tick = former->tick - lag;
+		uint64_t end = round_up((uint128)(tick + 1) * period, buckets) - 1;
+
+		add_at(rule, state, earlier(end, at),
+		       former->counts[tick % (buckets + 1)]);
+	}
+}
+
+void sliding_lump(const struct rule *rule, struct sliding_state *state,
+                  const struct sliding_state *former, uint64_t buckets, uint64_t now)
+{
+	state->tick = tick_of(rule, now);
+	for (uint64_t slot = 0; slot <= buckets; slot++)
+		add_at(rule, state, now, former->counts[slot]);
 }

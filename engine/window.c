@@ -6,8 +6,8 @@
  * Fixed windows, quotas and token budgets differ in two places only: where a window
  * begins (period_of), and what may still pass (wait_for).
  *
- * Invariants  WINDOW-1  used <= limit; a token budget's may exceed it by its last
- *                       debit.
+ * Invariants  WINDOW-1  used <= the largest limit that the key was asked under; a token
+ *                       budget's may exceed it by its last debit. (L15)
  *             WINDOW-2  start_us never decreases: an instant before it is taken as it.
  *                       (RULE-2)
  */
@@ -138,6 +138,35 @@ uint64_t window_start(const struct rule *rule, const struct window_state *state,
 	return view_at(rule, state, now).start_us;
 }
 
+/* Where a window of the other rule ends that starts so.  Of the first layout only the start is
+ * known: one of ours, or one that goes on. */
+static uint64_t former_end(const struct rule *rule, uint64_t fingerprint, bool is_first,
+                           uint64_t start, uint64_t now)
+{
+	struct gale_rule quota;
+
+	if (is_first && period_of(rule, start).start_us == start)
+		return period_of(rule, start).end_us;
+	if (is_first)
+		return now + 1;
+	return rule_calendar_of(fingerprint, &quota)
+	           ? quota_period(&quota, start).end_us
+	           : start + fingerprint;
+}
+
+/* What was used of a window that reaches into ours may have been used in ours: it counts.
+ * What was used before it, in our window, is not known any more. */
+void window_convert(const struct rule *rule, struct window_state *state,
+                    uint64_t fingerprint, bool is_first, uint64_t now)
+{
+	uint64_t at = now > state->start_us ? now : state->start_us; /* WINDOW-2 */
+	uint64_t start = period_of(rule, at).start_us;
+
+	if (former_end(rule, fingerprint, is_first, state->start_us, at) <= start)
+		state->used = 0;
+	state->start_us = start;
+}
+
 uint64_t window_expires(const struct rule *rule, const struct window_state *state)
 {
 	if (state->used == 0)
@@ -152,5 +181,5 @@ bool window_valid(const struct rule *rule, const struct window_state *state)
 	if (period_of(rule, state->start_us).start_us != state->start_us)
 		return state->used == 0 && state->start_us == 0;
 	return state->used <=
-	       (is_budget(rule) ? GALE_UNITS_MAX : rule->is.limit); /* WINDOW-1 */
+	       GALE_UNITS_MAX; /* WINDOW-1: its limit may have been any */
 }

@@ -12,7 +12,7 @@ static struct gale_answer plain(const struct gale_limiter *limiter,
 	return (struct gale_answer){
 		.verdict = verdict,
 		.why = why,
-		.limit = limiter->lender.rule.capacity,
+		.limit = load_relaxed(&limiter->lender.capacity),
 	};
 }
 
@@ -104,11 +104,14 @@ static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
 	struct store_op own = { .verb = STORE_STEP,
 		                .key = op->key,
 		                .key_len = op->key_len,
-		                .rule = &limiter->share_rule,
 		                .cost = op->cost };
+	struct terms terms;
 
-	if (!limiter->share_store || op->verb != STORE_STEP ||
-	    store_run(limiter->share_store, &own, /* patient= */ false) != STORE_DONE)
+	if (!limiter->share_store || op->verb != STORE_STEP)
+		return false;
+	terms = lender_terms(&limiter->lender);
+	own.rule = &terms.share;
+	if (store_run(limiter->share_store, &own, /* patient= */ false) != STORE_DONE)
 		return false;
 	*ret_answer = own.answer;
 	ret_answer->slot = (struct gale_slot){ 0 }; /* no other store knows the place */

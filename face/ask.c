@@ -36,7 +36,7 @@ static void put(struct question *question, const struct gale_limiter *limiter,
 	question->op.verb = verb;
 	question->op.key = bytes;
 	question->op.key_len = (uint32_t)(1 + lender->name_len + key_len);
-	question->op.rule = &lender->rule;
+	question->op.rule = NULL; /* of whoever runs it */
 	question->op.cost = cost;
 }
 
@@ -47,14 +47,27 @@ static mono asked_at(struct gale_seat *seat, const struct gale_limiter *limiter)
 	                                                  : (mono){ 0 };
 }
 
+/* At once, or not at all.  The rule in force stays while it is read. */
+static enum store_result run_here(struct gale_seat *seat, struct gale_limiter *limiter,
+                                  struct store_op *op)
+{
+	enum store_result result;
+
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	op->rule = &load_acquire(&limiter->lender.terms)->rule; /* terms */
+	result = store_run(limiter->store->inner, op, /* patient= */ false);
+	reader_exit(&seat->reader);
+	op->rule = NULL;
+	return result;
+}
+
 /* The store decides, here and now if it can. */
 static struct gale_answer ask_store(struct gale_seat *seat,
                                     struct gale_limiter *limiter, struct store_op *op,
                                     void *tag)
 {
 	mono asked = asked_at(seat, limiter);
-	enum store_result result =
-	    store_run(limiter->store->inner, op, /* patient= */ false);
+	enum store_result result = run_here(seat, limiter, op);
 
 	if (result == STORE_BUSY &&
 	    seat_send(seat, limiter, op, tag, /* awaited= */ false))
@@ -129,8 +142,7 @@ static enum store_result settle_by_shard(struct gale_seat *seat,
 static enum store_result settle(struct gale_seat *seat, struct gale_limiter *limiter,
                                 struct store_op *op, uint64_t within_us)
 {
-	enum store_result result =
-	    store_run(limiter->store->inner, op, /* patient= */ false);
+	enum store_result result = run_here(seat, limiter, op);
 
 	return result == STORE_BUSY ? settle_by_shard(seat, limiter, op, within_us)
 	                            : result;

@@ -67,9 +67,11 @@ struct gale_limiter {
 	    lender; /* its rule, its name, and how the shards lend for it */
 	struct gale_store *store;
 	enum gale_on_outage on_outage;
-	struct rule share_rule;    /* on_outage SHARE: the same, for less ... */
+	uint64_t outage_share;     /* on_outage SHARE: so much ... */
 	struct store *share_store; /* ... on a store of this limiter's own; or NULL */
-	_Atomic unsigned said;     /* results already logged, a bit each */
+	bool leases;
+	bool restarts;         /* keys that live under rules of another kind */
+	_Atomic unsigned said; /* results already logged, a bit each */
 };
 
 /* Where the asks of a shard's keys begin: on a line of its own, hardly ever written. */
@@ -128,7 +130,7 @@ static_assert(!IS_WET(struct gale_runtime, lifeline.word) &&
                   !IS_WET(struct gale_limiter, lender.quick_most) &&
                   !IS_WET(struct gale_limiter, lender.secret.first) &&
                   !IS_WET(struct gale_limiter, lender.secret.last) &&
-                  !IS_WET(struct gale_limiter, lender.rule.capacity),
+                  !IS_WET(struct gale_limiter, lender.capacity),
               "see hot.h");
 
 /* Memory for a handle that holds a reference to the runtime; NULL without memory. */

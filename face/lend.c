@@ -22,7 +22,8 @@ __attribute__((noinline)) uint64_t local_hash(const struct lender *lender,
 /* A cost above the limit never passes, whatever is in hand.                     (L7) */
 static bool is_too_much(const struct lender *lender, uint64_t cost)
 {
-	return lender->lending == LENDING_UNITS && cost > lender->rule.capacity;
+	return lender->lending == LENDING_UNITS &&
+	       cost > load_relaxed(&lender->capacity);
 }
 
 static struct gale_answer deny_for_ever(const struct lender *lender)
@@ -30,7 +31,7 @@ static struct gale_answer deny_for_ever(const struct lender *lender)
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
 		.why = GALE_WHY_TOO_MUCH,
-		.limit = lender->rule.capacity,
+		.limit = load_relaxed(&lender->capacity),
 		.retry_after_us = GALE_NEVER,
 	};
 }

@@ -34,6 +34,7 @@ static void limiter_die(struct handle *self)
 
 	memory_give_lines(self->runtime->allocator, limiter->lender.links,
 	                  links_bytes(self->runtime));
+	lender_free_terms(&limiter->lender, self->runtime->allocator);
 	if (limiter->share_store)
 		limiter->share_store->ops->close(limiter->share_store);
 	handle_drop(&limiter->store->handle);
@@ -52,6 +53,10 @@ static enum gale_err check_config(const struct gale_runtime *runtime,
 		return GALE_ERR_MODE;
 	if (config->on_outage > GALE_ON_OUTAGE_SHARE)
 		return GALE_ERR_OUTAGE;
+	if (config->on_other_rule > GALE_ON_OTHER_RULE_RESTART)
+		return GALE_ERR_OTHER_RULE;
+	if (config->reserved != 0)
+		return GALE_ERR_SIZE;
 	if (!config->store || !handle_is_open(&config->store->handle, runtime))
 		return GALE_ERR_STORE;
 	return GALE_ERR_OK;
@@ -74,11 +79,16 @@ static bool reserve_is_zero(const struct gale_leasing *lease)
 	return any == 0;
 }
 
+static bool can_lease(const struct rule *rule)
+{
+	return lease_possible(rule) &&
+	       !(has_windows(rule) && rule_window_us(rule) < WINDOW_LEAST_US);
+}
+
 static enum gale_err check_leasing(const struct gale_leasing *lease,
                                    const struct rule *rule, const struct sizing *sizing)
 {
-	if (!lease_possible(rule) ||
-	    (has_windows(rule) && rule_window_us(rule) < WINDOW_LEAST_US))
+	if (!can_lease(rule))
 		return GALE_ERR_CANNOT_LEASE;
 	if (lease->sizing > GALE_SIZE_HEDGE || !sizing_valid(sizing) ||
 	    (lease->sizing == GALE_SIZE_HEDGE &&
@@ -146,28 +156,26 @@ static uint64_t look_of(uint64_t window_us)
 	return look_us < LOOK_LEAST_NS / 1000 ? LOOK_LEAST_NS : look_us * 1000;
 }
 
-/* A unit that is lent may be spent by any cost that can ever pass. */
-static uint64_t quick_most_of(const struct lender *lender)
+static bool is_meter(const struct rule *rule)
 {
-	if (lender->lending == LENDING_UNITS)
-		return lender->rule.capacity;
-	return lender->lending == LENDING_DENIALS ? GALE_UNITS_MAX : 0;
+	return rule->is.kind == GALE_RULE_GCRA ||
+	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
 }
 
-static void set_terms(struct lender *lender, const struct gale_limiter_config *config)
+/* What never changes while it is open. */
+static void set_up(struct lender *lender, const struct gale_limiter_config *config,
+                   const struct rule *rule)
 {
 	const struct gale_leasing *lease = &config->lease;
 	uint64_t patience =
 	    lease->patience_us ? lease->patience_us : PATIENCE_DEFAULT_US;
 
-	lender->lending = lending_of(config->mode, &lender->rule);
-	store_relaxed(&lender->quick_most, quick_most_of(lender));
+	lender->lending = lending_of(config->mode, rule);
+	lender->is_meter = is_meter(rule);
 	lender->carry_over = lease->carry_over;
 	lender->sizing = sizing_of(lease);
 	lender->predictor = lease->sizing == GALE_SIZE_HEDGE ? lease->predictor : NULL;
-	lender->window_us = window_of(&lender->rule);
 	lender->patience_ns = patience * 1000;
-	lender->look_ns = look_of(lender->window_us);
 	lender->drift_ppm = lease->drift_ppm ? lease->drift_ppm : DRIFT_DEFAULT_PPM;
 	lender->name_len = (uint8_t)strlen(config->name);
 	memcpy(lender->name, config->name, lender->name_len);
@@ -212,23 +220,58 @@ static bool make_links(struct gale_limiter *limiter)
 }
 
 /* The rule with a share of its units. */
-static enum gale_err compile_share(const struct gale_limiter_config *config,
-                                   struct rule *ret_rule)
+static enum gale_err compile_share(enum gale_on_outage on_outage, uint64_t share,
+                                   struct gale_rule rule, struct rule *ret_rule)
 {
-	struct gale_rule rule = config->rule;
-
-	if (config->on_outage != GALE_ON_OUTAGE_SHARE)
+	if (on_outage != GALE_ON_OUTAGE_SHARE)
 		return GALE_ERR_OK;
-	if (config->outage_share < 1 || config->outage_share > rule.limit)
+	if (share < 1 || share > rule.limit)
 		return GALE_ERR_OUTAGE;
-	rule.limit = config->outage_share;
+	rule.limit = share;
 	if (rule.burst > rule.limit)
 		rule.burst = rule.limit;
 	return rule_compile(&rule, ret_rule) == GALE_ERR_OK ? GALE_ERR_OK
 	                                                    : GALE_ERR_OUTAGE;
 }
 
-static bool open_share(struct gale_limiter *limiter, const struct rule *share_rule)
+/* What follows from a rule, checked. */
+static enum gale_err make_terms(const struct gale_rule *rule,
+                                enum gale_on_outage on_outage, uint64_t share,
+                                bool restarts, struct terms *ret_terms)
+{
+	enum gale_err err = rule_compile(rule, &ret_terms->rule);
+
+	if (err == GALE_ERR_OK)
+		err = compile_share(on_outage, share, *rule, &ret_terms->share);
+	if (err != GALE_ERR_OK)
+		return err;
+	ret_terms->rule.restarts = restarts;
+	ret_terms->share.restarts = true; /* of another kind it is another budget */
+	ret_terms->window_us = window_of(&ret_terms->rule);
+	ret_terms->look_ns = look_of(ret_terms->window_us);
+	return GALE_ERR_OK;
+}
+
+/* False: no memory. */
+static bool publish(struct gale_limiter *limiter, const struct terms *terms,
+                    enum gale_err *ret_err)
+{
+	struct gale_runtime *runtime = limiter->handle.runtime;
+	struct terms *copy = memory_take(runtime->allocator, sizeof(*copy));
+
+	*ret_err = copy ? GALE_ERR_OK : GALE_ERR_MEMORY;
+	if (!copy)
+		return false;
+	*copy = *terms;
+	if (!lender_set_terms(&limiter->lender, &runtime->grace, runtime->allocator,
+	                      copy)) {
+		memory_give(runtime->allocator, copy, sizeof(*copy));
+		*ret_err = GALE_ERR_LIMITER;
+	}
+	return *ret_err == GALE_ERR_OK;
+}
+
+static bool open_share(struct gale_limiter *limiter)
 {
 	struct gale_runtime *runtime = limiter->handle.runtime;
 	struct memory_config config = { .name = "",
@@ -238,32 +281,35 @@ static bool open_share(struct gale_limiter *limiter, const struct rule *share_ru
 
 	if (limiter->on_outage != GALE_ON_OUTAGE_SHARE)
 		return true;
-	limiter->share_rule = *share_rule;
 	limiter->share_store = memory_open(&config);
 	return limiter->share_store != NULL;
 }
 
 static enum gale_err open_checked(struct gale_runtime *runtime,
                                   const struct gale_limiter_config *config,
-                                  const struct rule *rule,
-                                  const struct rule *share_rule,
+                                  const struct terms *terms,
                                   struct gale_limiter **ret_limiter)
 {
 	struct gale_limiter *limiter =
 	    handle_new(runtime, sizeof(*limiter), limiter_die);
+	enum gale_err err;
 
 	if (!limiter)
 		return GALE_ERR_MEMORY;
+	lock_init(&limiter->lender.lock);
 	limiter->store = config->store;
 	handle_hold(&config->store->handle);
 	limiter->on_outage = config->on_outage;
-	limiter->lender.rule = *rule;
+	limiter->outage_share = config->outage_share;
+	limiter->leases = config->mode == GALE_LEASED;
+	limiter->restarts = config->on_other_rule == GALE_ON_OTHER_RULE_RESTART;
 	limiter->lender.store = config->store->inner;
 	limiter->lender.hold = lender_hold;
 	limiter->lender.drop = lender_drop;
 	limiter->lender.secret = secret_of(runtime, config->name);
-	set_terms(&limiter->lender, config);
-	if (!make_links(limiter) || !open_share(limiter, share_rule)) {
+	set_up(&limiter->lender, config, &terms->rule);
+	if (!make_links(limiter) || !open_share(limiter) ||
+	    !publish(limiter, terms, &err)) {
 		handle_close(&limiter->handle);
 		return GALE_ERR_MEMORY;
 	}
@@ -277,21 +323,46 @@ static enum gale_err open_known(struct gale_runtime *runtime,
 {
 	enum gale_err err = check_config(runtime, config);
 	struct sizing sizing;
-	struct rule rule, share_rule;
+	struct terms terms = { 0 };
 
 	if (err != GALE_ERR_OK)
 		return err;
-	err = rule_compile(&config->rule, &rule);
+	err = make_terms(&config->rule, config->on_outage, config->outage_share,
+	                 config->on_other_rule == GALE_ON_OTHER_RULE_RESTART, &terms);
 	if (err != GALE_ERR_OK)
 		return err;
 	sizing = sizing_of(&config->lease);
 	if (config->mode == GALE_LEASED)
-		err = check_leasing(&config->lease, &rule, &sizing);
+		err = check_leasing(&config->lease, &terms.rule, &sizing);
+	return err == GALE_ERR_OK ? open_checked(runtime, config, &terms, ret_limiter)
+	                          : err;
+}
+
+enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
+                                    const struct gale_rule *rule)
+{
+	struct gale_runtime *runtime;
+	struct terms terms = { 0 };
+	enum gale_err err;
+
+	if (!limiter || !handle_is_open(&limiter->handle, limiter->handle.runtime))
+		return GALE_ERR_LIMITER;
+	if (!rule)
+		return GALE_ERR_CONFIG;
+	runtime = limiter->handle.runtime;
+	err = runtime_error(runtime);
 	if (err == GALE_ERR_OK)
-		err = compile_share(config, &share_rule);
+		err = make_terms(rule, limiter->on_outage, limiter->outage_share,
+		                 limiter->restarts, &terms);
 	if (err != GALE_ERR_OK)
 		return err;
-	return open_checked(runtime, config, &rule, &share_rule, ret_limiter);
+	if (rule->kind != lender_terms(&limiter->lender).rule.is.kind)
+		return GALE_ERR_RULE_OTHER;
+	if (limiter->leases && !can_lease(&terms.rule))
+		return GALE_ERR_CANNOT_LEASE;
+	if (publish(limiter, &terms, &err))
+		runtime_wake_shards(runtime);
+	return err;
 }
 
 enum gale_err gale_limiter_open_sized(struct gale_runtime *runtime,
@@ -320,8 +391,7 @@ void gale_limiter_close(struct gale_limiter *limiter)
 	if (!limiter || !lifeline_holds(&limiter->handle.runtime->lifeline))
 		return;
 	runtime = limiter->handle.runtime;
-	store_relaxed(&limiter->lender.closed, true);
-	store_relaxed(&limiter->lender.quick_most, 0);
+	lender_close(&limiter->lender);
 	runtime_hold(runtime);
 	handle_close(&limiter->handle);
 	runtime_wake_shards(runtime); /* to give back what they hold for it */

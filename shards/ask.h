@@ -32,6 +32,7 @@ struct ask {
 	bool is_note; /* the store has denied it already: remember that */
 
 	/* The shard's. */
+	bool restarted;       /* a store says that the key has begun anew */
 	struct list waiting;  /* for an errand */
 	struct list patience; /* of its link */
 	mono due; /* when patience ends; 0: it does not wait yet.  Of a note: when the

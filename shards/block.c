@@ -11,7 +11,7 @@
 /* How long after the first a place is: rounded up, so that nobody leaves early. */
 static uint64_t offset_ns(const struct block *block, uint64_t place)
 {
-	const struct gale_rule *is = &block->rule->is;
+	const struct gale_rule *is = &block->rule.is;
 	uint128 parts = (uint128)place * is->period_us * 1000;
 
 	return wide_div(parts + is->limit - 1, is->limit);
@@ -20,7 +20,7 @@ static uint64_t offset_ns(const struct block *block, uint64_t place)
 /* The first place that has not passed. */
 static uint64_t first_from(const struct block *block, mono now)
 {
-	const struct gale_rule *is = &block->rule->is;
+	const struct gale_rule *is = &block->rule.is;
 	uint128 place;
 
 	if (now.ns <= block->first.ns)
@@ -43,7 +43,7 @@ static struct gale_answer denied(const struct block *block, uint64_t too_long_ns
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
 		.why = GALE_WHY_SPENT,
-		.limit = block->rule->capacity,
+		.limit = block->rule.capacity,
 		.retry_after_us = (too_long_ns + 999) / 1000,
 	};
 }
@@ -51,7 +51,7 @@ static struct gale_answer denied(const struct block *block, uint64_t too_long_ns
 static struct gale_answer placed(const struct block *block, uint64_t place,
                                  uint64_t cost, uint64_t delay)
 {
-	const struct rule *rule = block->rule;
+	const struct rule *rule = &block->rule;
 
 	return (struct gale_answer){
 		.verdict = GALE_ALLOW,
@@ -69,7 +69,7 @@ static struct gale_answer placed(const struct block *block, uint64_t place,
 bool block_take(struct block *block, mono now, uint64_t cost,
                 struct gale_answer *ret_answer)
 {
-	uint64_t patience_ns = block->rule->is.max_wait_us * 1000;
+	uint64_t patience_ns = block->rule.is.max_wait_us * 1000;
 	uint64_t earliest = first_from(block, now);
 	uint64_t next = load_relaxed(&block->next), place, delay;
 

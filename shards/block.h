@@ -34,8 +34,8 @@
 #include "shards/part.h"
 
 struct block {
-	struct part part; /* first */
-	const struct rule *rule;
+	struct part part;      /* first */
+	struct rule rule;      /* that they were booked under */
 	mono first;            /* on this node's clock ... */
 	struct gale_slot slot; /* ... and on the store's */
 	uint64_t count;

@@ -24,7 +24,8 @@ static uint32_t store_key(const struct purse *purse, uint8_t *out)
 	return 1u + lender->name_len + purse->key_len;
 }
 
-static struct lend_request *batch_add(struct batch *batch, const struct purse *purse)
+static struct lend_request *batch_add(struct lessor *lessor, struct batch *batch,
+                                      const struct purse *purse)
 {
 	struct lend_request *request = &batch->requests[batch->count];
 	uint8_t *key = batch->keys[batch->count++];
@@ -32,7 +33,7 @@ static struct lend_request *batch_add(struct batch *batch, const struct purse *p
 	*request = (struct lend_request){
 		.key = key,
 		.key_len = store_key(purse, key),
-		.rule = &purse->lender->rule,
+		.rule = &link_of(lessor, purse->lender)->own.rule,
 	};
 	return request;
 }
@@ -110,12 +111,14 @@ static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
 {
 	struct purse *purse = errand->purse;
 	struct lender *lender = purse->lender;
+	const struct link *link = link_of(lessor, lender);
 	bool open = !mono_reached(now, purse->ends);
 	uint64_t taken = open ? purse->taken : 0;
 	struct sizer_view view = {
-		.capacity = lender->rule.capacity,
-		.window_us = lender->window_us,
-		.left_us = open ? (purse->ends.ns - now.ns) / 1000 : lender->window_us,
+		.capacity = link->own.rule.capacity,
+		.window_us = link->own.window_us,
+		.left_us =
+		    open ? (purse->ends.ns - now.ns) / 1000 : link->own.window_us,
 		.taken = taken,
 		.demand = taken - (left < taken ? left : taken) + crowd->sum +
 		          (open ? load_relaxed(&purse->refused) : 0),
@@ -154,6 +157,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	if (want > room)
 		want = room;
 	errand->want = want > errand->least ? want : errand->least;
+	errand->capacity = link_of(lessor, errand->purse->lender)->own.rule.capacity;
 	errand->number = next_number(lessor, (uint32_t)(errand - lessor->errands));
 	*ask = (struct lease_ask){ .node = lessor->config.node,
 		                   .number = errand->number,
@@ -193,7 +197,7 @@ static void add_errand(struct lessor *lessor, struct link *link, struct errand *
 	struct lend_request *request;
 
 	return_first(lessor, errand->purse, now);
-	request = batch_add(&lessor->asking, errand->purse);
+	request = batch_add(lessor, &lessor->asking, errand->purse);
 	request->verb = LEND;
 	/* LESSOR-3: before the store can have looked at its clock */
 	fill_ask(lessor, errand, &request->ask, now);
@@ -241,7 +245,7 @@ void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units
 	if (batch->count == LEND_BATCH || batch->store != purse->lender->store)
 		lessor_send_returns(lessor);
 	batch->store = purse->lender->store;
-	request = batch_add(batch, purse);
+	request = batch_add(lessor, batch, purse);
 	request->verb = LEND_BACK;
 	request->ask.node = lessor->config.node;
 	request->ask.number = next_number(lessor, ERRAND_NONE);

@@ -22,15 +22,9 @@
 #define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
 #define METER_LIFE_LEAST_NS 1000000
 
-static bool is_meter(const struct rule *rule)
-{
-	return rule->is.kind == GALE_RULE_GCRA ||
-	       rule->is.kind == GALE_RULE_TOKEN_BUCKET;
-}
-
 bool lessor_has_windows(const struct lender *lender)
 {
-	return lender->lending == LENDING_UNITS && !is_meter(&lender->rule);
+	return lender->lending == LENDING_UNITS && !lender->is_meter;
 }
 
 struct gale_slot lessor_tag(const struct purse *purse)
@@ -59,35 +53,39 @@ static bool is_next_window(const struct purse *purse, const struct lend_answer *
 
 /* What a meter can lend in one period of the books: what it holds, and what accrues from
  * when the first answer of the period may have been given until it ends. */
-static uint64_t most_of_meter(const struct lender *lender)
+static uint64_t most_of_meter(const struct link *link)
 {
-	uint64_t us = lender->window_us + lender->patience_ns / 1000 * 2;
+	const struct lender *lender = link->own.lender;
+	uint64_t us = link->own.window_us + lender->patience_ns / 1000 * 2;
 	uint128 accrued;
 
 	us += us / 1000 * lender->drift_ppm / 500 + 1000; /* both clocks drift */
-	accrued = wide_quotient((uint128)us * lender->rule.is.limit,
-	                        lender->rule.is.period_us);
+	accrued = wide_quotient((uint128)us * link->own.rule.is.limit,
+	                        link->own.rule.is.period_us);
 	if (accrued > GALE_UNITS_MAX)
 		return GALE_UNITS_MAX;
-	return lender->rule.capacity + 2 + (uint64_t)accrued;
+	return link->own.rule.capacity + 2 + (uint64_t)accrued;
 }
 
 /* Could an honest store say so of any key? */
-static bool is_possible(const struct errand *errand, const struct lease_grant *grant)
+static bool is_possible(const struct link *link, const struct errand *errand,
+                        const struct lease_grant *grant)
 {
-	const struct lender *lender = errand->purse->lender;
+	const struct lender *lender = link->own.lender;
 
 	if (grant->units > errand->want || grant->lasts_us > GALE_SPAN_MAX_US)
 		return false;
 	if (!lessor_has_windows(lender))
 		return lender->lending != LENDING_PLACES ||
 		       grant->delay_ns <= PLACE_DELAY_MAX_NS;
-	return grant->lasts_us <= lender->window_us && grant->tag.us <= INSTANT_MAX_US;
+	return grant->lasts_us <= link->own.window_us &&
+	       grant->tag.us <= INSTANT_MAX_US;
 }
 
-/* LESSOR-4, after what was said of this one. */
-static bool is_believable(const struct errand *errand, const struct lend_answer *answer,
-                          mono now)
+/* LESSOR-4, after what was said of this one.  It was asked under the limit of that time: a store has
+ * no more used than that, this node's units included. */
+static bool is_believable(const struct link *link, const struct errand *errand,
+                          const struct lend_answer *answer, mono now)
 {
 	const struct purse *purse = errand->purse;
 	const struct lender *lender = purse->lender;
@@ -96,40 +94,37 @@ static bool is_believable(const struct errand *errand, const struct lend_answer 
 
 	if (lender->lending == LENDING_PLACES)
 		return true;
-	if (is_meter(&lender->rule))
-		return (next ? 0 : purse->taken) + grant->units <=
-		       most_of_meter(lender);
+	if (lender->is_meter)
+		return (next ? 0 : purse->taken) + grant->units <= most_of_meter(link);
 	if (!next)
-		return purse->taken + grant->units <= lender->rule.capacity;
+		return purse->taken + grant->units <= errand->capacity;
 	return grant->tag.us > purse->tag_us &&
 	       (lender->carry_over || mono_reached(now, purse->ends));
 }
 
 /* Months have no one length. */
-static bool shows_time(const struct lender *lender)
+static bool shows_time(const struct link *link)
 {
-	return lessor_has_windows(lender) &&
-	       !(lender->rule.is.kind == GALE_RULE_QUOTA &&
-	         lender->rule.is.cadence == GALE_MONTHLY);
+	return lessor_has_windows(link->own.lender) &&
+	       !(link->own.rule.is.kind == GALE_RULE_QUOTA &&
+	         link->own.rule.is.cadence == GALE_MONTHLY);
 }
 
 /* A key that was asked about when the store's clock was ahead keeps the window of that
  * time: that it is spent says nothing of the clock, which has not reached it again. */
-static bool is_ahead(const struct lender *lender, const struct lease_grant *grant)
+static bool is_ahead(const struct link *link, const struct lease_grant *grant)
 {
-	return grant->units == 0 && grant->lasts_us == lender->window_us;
+	return grant->units == 0 && grant->lasts_us == link->own.window_us;
 }
 
 static bool has_jumped(struct link *link, const struct errand *errand,
                        const struct lease_grant *grant, mono now)
 {
-	const struct lender *lender = errand->purse->lender;
-
-	if (!shows_time(lender) || is_ahead(lender, grant))
+	if (!shows_time(link) || is_ahead(link, grant))
 		return false;
 	return jump_note(&link->own.jump,
-	                 grant->tag.us + lender->window_us - grant->lasts_us,
-	                 errand->sent, now, lender->drift_ppm);
+	                 grant->tag.us + link->own.window_us - grant->lasts_us,
+	                 errand->sent, now, link->own.lender->drift_ppm);
 }
 
 static bool is_fenced(const struct link *link, mono now)
@@ -140,9 +135,7 @@ static bool is_fenced(const struct link *link, mono now)
 /* What has been asked for by now is not taken either. */
 static void fence(struct lessor *lessor, struct link *link, mono now)
 {
-	const struct lender *lender = link->own.lender;
-
-	link->own.fenced_until = mono_after(now, jump_pause_ns(lender->window_us));
+	link->own.fenced_until = mono_after(now, jump_pause_ns(link->own.window_us));
 	store_relaxed(&link->shared.down_until_ns, link->own.fenced_until.ns);
 	lessor_drop_lent(lessor, link);
 }
@@ -168,7 +161,8 @@ static uint64_t us_between(mono now, mono then)
 /* Windows in which nobody asked are learned from too. */
 static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono now)
 {
-	uint64_t idle = us_between(purse->ends, now) / purse->lender->window_us;
+	uint64_t window_us = link_of(lessor, purse->lender)->own.window_us;
+	uint64_t idle = us_between(purse->ends, now) / window_us;
 
 	for (uint64_t i = 0; i < idle && i < IDLE_WINDOWS_NOTED; i++)
 		lessor_window_over(lessor, purse);
@@ -177,6 +171,8 @@ static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono n
 static void open_window(struct lessor *lessor, struct purse *purse,
                         const struct lease_grant *grant, mono now)
 {
+	uint64_t window_us = link_of(lessor, purse->lender)->own.window_us;
+
 	if (purse->ends.ns > 0) {
 		lessor_window_over(lessor, purse);
 		note_idle_windows(lessor, purse, now);
@@ -185,7 +181,7 @@ static void open_window(struct lessor *lessor, struct purse *purse,
 		lessor_set_tag(purse, slot_at(grant->tag.us));
 	purse->ends = lessor_has_windows(purse->lender)
 	                  ? (mono){ 0 }
-	                  : mono_after(now, purse->lender->window_us * 1000);
+	                  : mono_after(now, window_us * 1000);
 }
 
 static void put_units(struct lessor *lessor, struct purse *purse,
@@ -196,7 +192,7 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 
 	if (units == 0)
 		return;
-	lessor_warm(purse, units, now);
+	lessor_warm(lessor, purse, units, now);
 	purse->taken += units;
 	if (!lessor_has_windows(lender))
 		lessor_set_tag(purse, grant->tag); /* only the latest can go back */
@@ -215,7 +211,7 @@ static void put_places(struct lessor *lessor, struct purse *purse,
                        const struct lease_grant *grant, mono now)
 {
 	struct block block = {
-		.rule = &purse->lender->rule,
+		.rule = link_of(lessor, purse->lender)->own.rule,
 		.first = mono_after(now, grant->delay_ns),
 		.slot = grant->tag,
 		.count = grant->units,
@@ -264,7 +260,7 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 	if (!lessor_has_windows(purse->lender) && grant->units > 0)
 		return; /* more may accrue at any time */
 	if (wait_us > GALE_SPAN_MAX_US)
-		wait_us = purse->lender->window_us;
+		wait_us = link_of(lessor, purse->lender)->own.window_us;
 	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
 	           grant->left + purse_common(purse, now) + 1);
 	if (grant->units == 0 && may_come_back(purse->lender, grant))
@@ -280,9 +276,11 @@ static void serve(struct errand *errand, mono now)
 	struct list *place = list_first(&errand->waiters), *next;
 
 	for (; place && place != &errand->waiters; place = next) {
+		struct ask *ask = list_item(place, struct ask, waiting);
+
 		next = place->next;
-		(void)lessor_settle(errand->purse,
-		                    list_item(place, struct ask, waiting), now);
+		ask->restarted = errand->restarted;
+		(void)lessor_settle(errand->purse, ask, now);
 	}
 }
 
@@ -335,13 +333,14 @@ void lessor_wake_sleeping(struct lessor *lessor, struct link *link, mono now)
 /* A window's units die with it.  Those of a meter are bounded by how many are out, not by
  * when they are spent: they live as long as the meter takes to fill, so that a store which
  * is slower than that can be leased from at all. */
-static mono ends_of(const struct errand *errand, const struct lease_grant *grant,
-                    mono now)
+static mono ends_of(const struct link *link, const struct errand *errand,
+                    const struct lease_grant *grant, mono now)
 {
-	const struct lender *lender = errand->purse->lender;
+	const struct lender *lender = link->own.lender;
 
-	if (is_meter(&lender->rule))
-		return mono_after(now, METER_LIFE_LEAST_NS + lender->window_us * 1000);
+	if (lender->is_meter)
+		return mono_after(now,
+		                  METER_LIFE_LEAST_NS + link->own.window_us * 1000);
 	if (lender->lending == LENDING_PLACES) /* of its burst: for those who wait */
 		return mono_after(now, METER_LIFE_LEAST_NS);
 	return mono_until(errand->sent, (lasting){ grant->lasts_us },
@@ -360,7 +359,7 @@ static void note_left(struct lessor *lessor, const struct errand *errand,
 {
 	const struct lender *lender = errand->purse->lender;
 	struct sizer_told told = {
-		.capacity = lender->rule.capacity,
+		.capacity = link_of(lessor, lender)->own.rule.capacity,
 		.left = answer->grant.left,
 		.fell_short = answer->grant.units < errand->want,
 	};
@@ -389,7 +388,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 {
 	struct purse *purse = errand->purse;
 	const struct lease_grant *grant = &answer->grant;
-	mono ends = ends_of(errand, grant, now);
+	mono ends = ends_of(link_of(lessor, purse->lender), errand, grant, now);
 	bool next = is_next_window(purse, answer, now);
 
 	if (next)
@@ -400,6 +399,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		purse->ends = mono_later(purse->ends, ends);
 	note_holders(purse, grant, next);
 	errand->store_left = grant->left;
+	errand->restarted = answer->restarted;
 	if (grant->units > 0 && is_placed(purse->lender, grant))
 		put_places(lessor, purse, grant, now);
 	else
@@ -467,14 +467,14 @@ static void disbelieve(struct lessor *lessor, struct errand *errand,
 static void on_grant(struct lessor *lessor, struct link *link, struct errand *errand,
                      const struct lend_answer *answer, mono now)
 {
-	bool possible = is_possible(errand, &answer->grant);
+	bool possible = is_possible(link, errand, &answer->grant);
 
 	if (possible && !is_fenced(link, now) &&
 	    has_jumped(link, errand, &answer->grant, now))
 		fence(lessor, link, now);
 	if (is_fenced(link, now))
 		disbelieve(lessor, errand, COUNT_JUMPED, STORE_DOWN); /* JUMP-3 */
-	else if (!possible || !is_believable(errand, answer, now))
+	else if (!possible || !is_believable(link, errand, answer, now))
 		disbelieve(lessor, errand, COUNT_WRONG, STORE_WRONG);
 	else
 		take_grant(lessor, errand, answer, now);
@@ -484,7 +484,7 @@ static void on_grant(struct lessor *lessor, struct link *link, struct errand *er
  * as with a node that was paused, would look like more than a meter can lend. */
 static bool is_too_late(const struct errand *errand, mono now)
 {
-	return is_meter(&errand->purse->lender->rule) && mono_reached(now, errand->due);
+	return errand->purse->lender->is_meter && mono_reached(now, errand->due);
 }
 
 void lessor_on_answer(struct store_home *home,

@@ -7,14 +7,23 @@
  * what is under way, who has credit, what time it is at the store, and whether that
  * answers at all.
  *
- * Threads   The lender: constant, but for closed and quick_most, which who closes it
- *           writes, and any reads.  link->shared: the shard's actor writes, any reads.
- *           link->own: the shard's actor.
+ * Its terms may change while it is open, but not the kind of its rule.  A change is published
+ * as a whole.  Each shard takes it over at its next turn, and works by its own copy.
+ *
+ * Threads   The lender: constant, but for closed, quick_most, capacity and the terms, which
+ *           any may change under the lock, and any reads: what terms points to within a
+ *           grace period, or under the lock.  link->shared: the shard's actor writes, any
+ *           reads.  link->own: the shard's actor.
  *
  * Ordering
  *
- *   closed, quick_most and down_until_ns are relaxed: an ask that does not see them yet is
- *   one that came before.
+ *   terms     lender_set_terms stores terms with release  ->  who asks loads it with acquire
+ *             The rule is whole.
+ *   changes   lender_set_terms adds with release  ->  a shard's turn loads it with acquire
+ *             Under the lock it finds terms that are as new as that.
+ *
+ *   closed, quick_most, capacity and down_until_ns are relaxed: an ask that does not see
+ *   them yet is one that came before.
  */
 #ifndef SHARDS_LENDER_H
 #define SHARDS_LENDER_H
@@ -24,7 +33,9 @@
 #include "engine/clock.h"
 #include "engine/sizer.h"
 #include "runtime/atomic.h"
+#include "runtime/grace.h"
 #include "runtime/list.h"
+#include "runtime/lock.h"
 #include "shards/hash.h"
 #include "shards/jump.h"
 #include "stores/store.h"
@@ -39,14 +50,29 @@ enum lending {
 
 struct lender;
 
+/* What may change. */
+struct terms {
+	struct retired retired; /* first: of the lender's limbo */
+	struct rule rule;
+	struct rule share;  /* on_outage SHARE: the same for less, by this node alone */
+	uint64_t window_us; /* the period that demand is counted in */
+	uint64_t look_ns;   /* how often a purse with credit is looked at */
+};
+
 struct link {
 	struct {
 		alignas(CACHE_LINE) _Atomic uint64_t down_until_ns; /* 0: it answers */
 	} shared;
 	struct {
 		alignas(CACHE_LINE) struct lender *lender;
-		struct link *next;    /* of the shard's */
-		bool listed;          /* among them */
+		struct link *next;  /* of the shard's */
+		bool listed;        /* among them */
+		struct rule rule;   /* the lender's, as taken over last ... */
+		uint64_t window_us; /* ... and the rest of its terms ... */
+		uint64_t look_ns;
+		uint64_t changes; /* ... after so many changes */
+		uint32_t
+		    unchanged; /* so many purses may have a denial by terms before */
 		uint32_t failures;    /* in a row */
 		struct jump jump;     /* of the store's clock */
 		mono fenced_until;    /* nothing is believed before, as it has jumped */
@@ -74,15 +100,16 @@ struct lender {
 	_Atomic uint64_t quick_most; /* a cost up to this is answered from one word of a
 	                              * purse; 0: none, or it is closed */
 	struct hash_secret secret;   /* of the hash of its keys */
-	struct rule rule;
+	_Atomic uint64_t capacity;   /* of the rule */
+	_Atomic(struct terms *) terms;
+	_Atomic uint64_t changes; /* of the terms */
 	enum lending lending;
 	struct store *store;
+	bool is_meter; /* the kind of its rule; see lessor_has_windows */
 	bool carry_over;
 	struct sizing sizing;
 	struct gale_predictor *predictor; /* NULL: none */
-	uint64_t window_us;               /* the period that demand is counted in */
 	uint64_t patience_ns;             /* how long an answer may take */
-	uint64_t look_ns; /* how often a purse with credit is looked at */
 	uint32_t drift_ppm;
 	uint8_t name_len;
 	char name[GALE_NAME_MAX];
@@ -91,9 +118,23 @@ struct lender {
 	void (*hold)(struct lender *self);
 	void (*drop)(struct lender *self);
 
+	struct lock lock;
+	struct limbo limbo OF(lock); /* terms before these */
+
 	_Atomic bool closed; /* its purses are to be emptied and let go */
 	uint32_t link_count;
 	struct link *links; /* by the shard's number */
 };
+
+/* Other terms, whose rule is of the same kind.  Those before are freed when nobody can be
+ * reading them.  False: it is closed, and the terms are the caller's. */
+bool lender_set_terms(struct lender *lender, struct grace *grace,
+                      struct gale_allocator *allocator, struct terms *terms);
+/* No more terms, and nothing is answered from one word any more. */
+void lender_close(struct lender *lender);
+/* A copy of what is in force. */
+struct terms lender_terms(struct lender *lender);
+/* Nobody asks any more. */
+void lender_free_terms(struct lender *lender, struct gale_allocator *allocator);
 
 #endif

@@ -47,6 +47,8 @@ bool lessor_settle(struct purse *purse, struct ask *ask, mono now)
 	if (how == LOCAL_UNKNOWN)
 		return false;
 	local_tell(&op->answer, ask->lender, how, told);
+	if (ask->restarted && how == LOCAL_TAKEN)
+		op->answer.why = GALE_WHY_RESTARTED;
 	lessor_finish(ask, STORE_DONE);
 	return true;
 }
@@ -76,8 +78,10 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.listed = true;
 	link->own.lent_first = link->own.lent_last = NUMBER_LAST;
 	link->own.round_last = NUMBER_LAST;
+	lessor_copy_terms(link);
 	link->own.life = 0;
 	link->own.recheck = 0;
+	link->own.unchanged = 0;
 	link->own.recall_due = (mono){ 0 };
 	link->own.jump = (struct jump){ 0 };
 	link->own.fenced_until = (mono){ 0 };
@@ -323,6 +327,15 @@ void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now)
 	purse_forget_denial(purse); /* the store has these again */
 }
 
+void lessor_forget(struct lessor *lessor, struct purse *purse)
+{
+	purse_void(purse);
+	purse_forget_denial(purse);
+	lessor_window_over(lessor, purse);
+	lessor_set_tag(purse, (struct gale_slot){ 0 });
+	purse->ends = (mono){ 0 };
+}
+
 /* Nothing that this node holds of the key is worth anything now. */
 static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 {
@@ -337,11 +350,7 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 		lessor->errands[own->errand].forget = true;
 	if (purse->lender->lending == LENDING_PLACES)
 		(void)empty(lessor, purse, now);
-	purse_void(purse);
-	purse_forget_denial(purse);
-	lessor_window_over(lessor, purse);
-	lessor_set_tag(purse, (struct gale_slot){ 0 });
-	purse->ends = (mono){ 0 };
+	lessor_forget(lessor, purse);
 }
 
 /* Of a key that has been reset; who tells of one may have a clock that is a little ahead. */
@@ -402,22 +411,31 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 		return;
 	}
 	link->own.calls++;
+	ask->op.rule = &link->own.rule;
 	ask->call = (struct store_call){ .op = &ask->op,
 		                         .due = mono_after(now, lender->patience_ns) };
 	lender->store->ops->begin(lender->store, &lessor->home, &ask->call);
 }
 
+static enum store_result run_patiently(struct ask *ask)
+{
+	const struct terms terms = lender_terms(ask->lender);
+	enum store_result result;
+
+	ask->op.rule = &terms.rule;
+	result = store_run(ask->lender->store, &ask->op, /* patient= */ true);
+	ask->op.rule = NULL;
+	return result;
+}
+
 static void ask_store(struct lessor *lessor, struct ask *ask, mono now)
 {
-	struct store *store = ask->lender->store;
-
 	if (ask->op.verb == STORE_RESET)
 		forget_key(lessor, ask, now);
-	if (store->ops->begin)
+	if (ask->lender->store->ops->begin)
 		begin(lessor, ask, now);
 	else
-		finish_op(lessor, ask, store_run(store, &ask->op, /* patient= */ true),
-		          now);
+		finish_op(lessor, ask, run_patiently(ask), now);
 }
 
 static bool lends(const struct lender *lender)
@@ -427,6 +445,7 @@ static bool lends(const struct lender *lender)
 
 void lessor_ask(struct lessor *lessor, struct ask *ask, mono now)
 {
+	ask->restarted = false;
 	if (ask->is_note) {
 		remember_denial(lessor, ask, ask->due, now);
 		lessor_finish(ask, STORE_DONE);

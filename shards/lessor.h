@@ -57,10 +57,13 @@ struct errand {
 	struct purse *purse; /* NULL: it is free */
 	uint64_t want;
 	uint64_t least;
+	uint64_t capacity;   /* of the rule that it was sent with */
 	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
 	mono sent;
 	mono due;    /* sent: given up then; sleeping: sent again then */
 	bool forget; /* the key was reset meanwhile: what is granted is not for us */
+	bool
+	    restarted; /* the key lived under another kind of rule, and has begun anew */
 };
 
 /* Requests that will go in one call, and the keys that they point to. */
@@ -180,6 +183,13 @@ void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono n
 /* Finds out whether it has forgotten, and drops denials that it may not know of. */
 void lessor_recall(struct lessor *lessor, struct link *link, mono now);
 
+/* Takes over what has changed of the lender's terms, and drops denials by those before. */
+void lessor_take_terms(struct lessor *lessor, struct link *link, mono now);
+/* The link's first ones. */
+void lessor_copy_terms(struct link *link);
+/* Nothing that was known of the purse's key counts. */
+void lessor_forget(struct lessor *lessor, struct purse *purse);
+
 /* The purse's window is over, or as good as: what was asked for is learned from. */
 void lessor_window_over(struct lessor *lessor, struct purse *purse);
 
@@ -201,7 +211,8 @@ void lessor_hope(struct lessor *lessor, struct purse *purse, mono now);
 /* Purses with credit: to be looked at, or not any more; looked at, if it is time. */
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
 /* Units come: how fast those before them were spent makes a purse hot. */
-void lessor_warm(struct purse *purse, uint64_t units, mono now);
+void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
+                 mono now);
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);
 void lessor_look(struct lessor *lessor, struct link *link, mono now);
 /* Nobody may spend what is left of it any more. */

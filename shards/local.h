@@ -37,7 +37,7 @@ static ALWAYS_INLINE struct told told_of(uint64_t word, mono now)
 	((struct gale_answer){                                                         \
 	    .verdict = GALE_ALLOW,                                                     \
 	    .why = GALE_WHY_CREDIT,                                                    \
-	    .limit = (lender)->rule.capacity,                                          \
+	    .limit = load_relaxed(&(lender)->capacity),                                \
 	    .remaining = credit_units((told).word),                                    \
 	    .reset_after_us = us_of_ns((told).left_ns),                                \
 	})
@@ -60,7 +60,7 @@ static ALWAYS_INLINE struct gale_slot local_no_slot(void)
 	((struct gale_answer){                                                         \
 	    .verdict = GALE_DENY,                                                      \
 	    .why = GALE_WHY_SPENT,                                                     \
-	    .limit = (lender)->rule.capacity,                                          \
+	    .limit = load_relaxed(&(lender)->capacity),                                \
 	    .remaining = credit_units((told).word),                                    \
 	    .reset_after_us = us_of_ns((told).left_ns),                                \
 	    .retry_after_us = us_of_ns((told).left_ns),                                \

@@ -79,7 +79,7 @@ static void list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
 		return;
 	if (link->own.lent_first == NUMBER_LAST)
-		link->own.look_due = mono_after(now, purse->lender->look_ns);
+		link->own.look_due = mono_after(now, link->own.look_ns);
 	append(lessor, link, purse->number);
 }
 
@@ -100,9 +100,9 @@ void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 }
 
 /* How many looks without a taker make it idle: an eighth of the window. */
-static uint64_t idle_looks_of(const struct lender *lender)
+static uint64_t idle_looks_of(const struct link *link)
 {
-	uint64_t looks = lender->window_us / 8 * 1000 / lender->look_ns;
+	uint64_t looks = link->own.window_us / 8 * 1000 / link->own.look_ns;
 
 	if (looks < 1)
 		return 1;
@@ -112,7 +112,7 @@ static uint64_t idle_looks_of(const struct lender *lender)
 void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct purse_own *own = purses_own(&lessor->purses, purse);
-	uint64_t most = idle_looks_of(purse->lender);
+	uint64_t most = idle_looks_of(link_of(lessor, purse->lender));
 	uint64_t looks = UINT64_C(1) << own->hopes;
 
 	if (own->hopes < HOPES_MOST)
@@ -132,10 +132,11 @@ static uint64_t spent_since(const struct purse *purse, uint64_t left)
 	return purse->seen == SEEN_NEVER || purse->seen < left ? 0 : purse->seen - left;
 }
 
-static void warm(struct purse *purse, uint64_t spent)
+static void warm(const struct lessor *lessor, struct purse *purse, uint64_t spent)
 {
-	uint64_t heat = load_relaxed(&purse->contended) +
-	                spent * CONTENDED * HOT_NS / purse->lender->look_ns;
+	uint64_t look_ns = link_of(lessor, purse->lender)->own.look_ns;
+	uint64_t heat =
+	    load_relaxed(&purse->contended) + spent * CONTENDED * HOT_NS / look_ns;
 
 	if (!purse_is_split(purse)) /* then only what others do is a sign */
 		store_relaxed(&purse->contended,
@@ -143,14 +144,15 @@ static void warm(struct purse *purse, uint64_t spent)
 }
 
 /* Since the last look, or since the grant before, if that was later. */
-void lessor_warm(struct purse *purse, uint64_t units, mono now)
+void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
+                 mono now)
 {
 	uint64_t left = purse_left(purse, now);
 	uint64_t spent = purse->taken > left ? purse->taken - left : 0;
 
 	if (purse->seen != SEEN_NEVER)
 		spent = spent_since(purse, left);
-	warm(purse, spent < units ? spent : units);
+	warm(lessor, purse, spent < units ? spent : units);
 }
 
 static void give_cells(struct lessor *lessor, struct purse *purse)
@@ -187,9 +189,11 @@ static void heat(struct lessor *lessor, struct purse *purse)
 }
 
 /* At the rate of the last look, what is left lasts for less than two more. */
-static bool runs_out(const struct purse *purse, uint64_t spent, uint64_t left, mono now)
+static bool runs_out(const struct lessor *lessor, const struct purse *purse,
+                     uint64_t spent, uint64_t left, mono now)
 {
-	mono two_looks = mono_after(now, 2 * purse->lender->look_ns);
+	uint64_t look_ns = link_of(lessor, purse->lender)->own.look_ns;
+	mono two_looks = mono_after(now, 2 * look_ns);
 
 	return left < 2 * spent && !mono_reached(two_looks, purse->ends);
 }
@@ -242,7 +246,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	uint64_t seen = purse->seen;
 	uint64_t spent = spent_since(purse, left);
 
-	warm(purse, spent);
+	warm(lessor, purse, spent);
 	heat(lessor, purse);
 	if (left == 0)
 		return hope(lessor, purse, now);
@@ -250,7 +254,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	if (purse->lender->carry_over)
 		return true;
 	if (seen != SEEN_NEVER && spent == 0 && can_go_back(purse)) {
-		if (++purse->idle_looks < idle_looks_of(purse->lender))
+		if (++purse->idle_looks < idle_looks_of(link_of(lessor, purse->lender)))
 			return true;
 		lessor_take_back(lessor, purse, now);
 		if (purse->lender->lending == LENDING_PLACES)
@@ -258,7 +262,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 		return false;
 	}
 	purse->idle_looks = 0;
-	if (spent > 0 && runs_out(purse, spent, left, now))
+	if (spent > 0 && runs_out(lessor, purse, spent, left, now))
 		refill(lessor, purse, now);
 	return true;
 }
@@ -298,5 +302,5 @@ void lessor_look(struct lessor *lessor, struct link *link, mono now)
 	link->own.round_last = NUMBER_LAST;
 	link->own.look_due =
 	    mono_later(mono_after(now, LOOK_PAUSE_NS),
-	               mono_after(link->own.round_began, link->own.lender->look_ns));
+	               mono_after(link->own.round_began, link->own.look_ns));
 }

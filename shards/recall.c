@@ -24,15 +24,15 @@
 #define RECALL_NS UINT64_C(20000000000)
 #define LOOKS_PER_TURN 256
 
-static bool is_long(const struct lender *lender)
+static bool is_long(const struct link *link)
 {
-	return lessor_has_windows(lender) && lender->window_us > LONG_US;
+	return lessor_has_windows(link->own.lender) && link->own.window_us > LONG_US;
 }
 
 /* Each purse is looked at again. */
 static void note_life(struct lessor *lessor, struct link *link, uint8_t life)
 {
-	if (link->own.life != 0 && link->own.life != life && is_long(link->own.lender))
+	if (link->own.life != 0 && link->own.life != life && is_long(link))
 		link->own.recheck = lessor->purses.own.made;
 	link->own.life = life;
 }
@@ -41,7 +41,8 @@ static void note_life(struct lessor *lessor, struct link *link, uint8_t life)
 void lessor_note_used(struct lessor *lessor, struct purse *purse,
                       const struct lend_answer *answer)
 {
-	uint64_t limit = purse->lender->rule.is.limit, left = answer->grant.left;
+	uint64_t limit = link_of(lessor, purse->lender)->own.rule.is.limit,
+		 left = answer->grant.left;
 
 	if (answer->life == 0 || !lessor_has_windows(purse->lender))
 		return;
@@ -67,7 +68,7 @@ void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono n
 {
 	struct link *link = link_of(lessor, purse->lender);
 
-	if (link->own.life == 0 || !is_long(purse->lender))
+	if (link->own.life == 0 || !is_long(link))
 		return;
 	if (link->own.recall_due.ns == 0)
 		link->own.recall_due = mono_after(now, RECALL_NS);

@@ -174,6 +174,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	lessor_place_crowded(lessor, now);
 
 	for (struct link *link = lessor->links; link; link = link->own.next) {
+		lessor_take_terms(lessor, link, now);
 		give_up_overdue(lessor, link, now);
 		answer_impatient(lessor, link, now);
 		lessor_wake_sleeping(lessor, link, now);
@@ -192,7 +193,8 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		due = mono_earlier(due, due_of(link));
-		more |= !list_is_empty(&link->own.wanting) || link->own.recheck > 0;
+		more |= !list_is_empty(&link->own.wanting) || link->own.recheck > 0 ||
+		        link->own.unchanged > 0;
 	}
 	return more ? now : due;
 }

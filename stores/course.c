@@ -67,6 +67,8 @@ static bool prepare(struct trip *trip, const struct remote_told *told,
 		return remote_prepare_swap(&trip->job, &read, desk, trip->call->op,
 		                           ret_result);
 	swaps = remote_prepare_loan(&trip->job, &read, desk, trip->lend, &trip->answer);
+	trip->answer.life = trip->sent_in;
+	trip->answer.waits = told->now_us < trip->job.not_before_us;
 	*ret_result = trip->answer.result;
 	return swaps;
 }
@@ -226,6 +228,11 @@ void course_go_on(struct lanes *lanes, struct trip *trip,
 		return;
 	}
 	result = explain(trip, told);
+	if (result == STORE_CHANGED && verb != REMOTE_SWAP) {
+		trip->job.verb = REMOTE_READ; /* to be converted, and swapped */
+		lane_go_again(lanes, trip);
+		return;
+	}
 	if (trip->reminds && result == STORE_DONE) {
 		lend_reminded(trip);
 		lane_go_again(lanes, trip);

@@ -9,6 +9,7 @@
  *
  *     asked to lend in another life: read -> swap, if less is known there -> lend
  *     a rule that servers cannot step: read -> swap -> done, or read again
+ *     a value that another rule has written: the same, after it was asked in vain
  *
  * Threads   All of it: the shard's actor.
  */

@@ -45,7 +45,7 @@ static struct entry *entry_new(struct gale_allocator *allocator,
 	entry->hash = name->hash;
 	entry->expires_us = expires_us;
 	entry->room = (uint32_t)room;
-	entry->key_len = name->len;
+	entry->key_len = (uint16_t)name->len;
 	memcpy(key_of(entry), name->bytes, name->len);
 	return entry;
 }
@@ -248,6 +248,7 @@ struct entry *keys_grow(struct keys *keys, struct gale_allocator *allocator,
 	if (!larger)
 		return NULL;
 	larger->fingerprint = entry->fingerprint;
+	larger->word_count = entry->word_count;
 	larger->kind = entry->kind;
 	larger->rows = entry->rows;
 	larger->place = entry->place;

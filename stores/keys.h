@@ -32,11 +32,12 @@
 struct entry {
 	uint64_t hash;
 	uint64_t expires_us;
-	uint64_t fingerprint; /* of the rule that the words belong to */
+	uint64_t fingerprint; /* of the rule that has written the words */
 	uint32_t place;       /* in the heap */
 	uint32_t room;        /* for words */
-	uint32_t key_len;
-	uint16_t kind; /* of the rule */
+	uint16_t key_len;
+	uint16_t word_count; /* of a fresh state of the rule; only a log's grows */
+	uint16_t kind;       /* of the rule */
 	uint16_t
 	    rows; /* of the ledger, after the rule's words; strict keys have none */
 	uint64_t words[]; /* room of them, and then the key */

@@ -55,7 +55,7 @@
 #define LOOKS_FOR_ROOM 64     /* in each stripe, by an ask that needs room */
 #define EXPIRE_PER_SWEEP 1024 /* of a stripe, under one hold of its lock */
 #define COLD_WORDS (2 + GALE_BUCKETS_MAX) /* the longest state of a fresh key */
-#define LEASED_WORDS 20 /* of a pacer, the longest state that can be lent from */
+#define LEASED_WORDS 21 /* of a pacer, the longest state that can be lent from */
 
 struct stripe {
 	/* MEMORY-1; beside the lock, as every run writes it */
@@ -174,12 +174,24 @@ struct run {
 	struct store_op *op; /* NULL: it lends */
 	struct key_name name;
 	uint64_t now;
+	bool restarted; /* another kind of rule had the key, which begins anew */
 };
+
+static struct rule_former former_of(const struct entry *entry)
+{
+	return (struct rule_former){
+		.kind = (enum gale_rule_kind)entry->kind,
+		.fingerprint = entry->fingerprint,
+		.words = entry->words,
+		.count = entry->word_count,
+	};
+}
 
 static bool is_of(const struct entry *entry, const struct rule *rule)
 {
-	return entry->fingerprint == rule->fingerprint &&
-	       entry->kind == (uint16_t)rule->is.kind;
+	const struct rule_former former = former_of(entry);
+
+	return rule_reads(rule, &former);
 }
 
 static bool forgets_any(const struct run *run)
@@ -193,25 +205,90 @@ static void drop(const struct run *run, struct entry *entry) ON(run->stripe->loc
 	sub_relaxed(&run->memory->used, 1);
 }
 
-/* The key's entry, or NULL; one of other parameters is in the way until it expires. */
-static enum store_result find(const struct run *run, struct entry **ret_entry)
+static struct entry *grow(const struct run *run, struct entry *entry, size_t room)
     ON(run->stripe->lock)
 {
-	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
+	struct entry *larger =
+	    keys_grow(&run->stripe->locked.keys, run->memory->allocator, entry, room);
 
-	*ret_entry = entry;
-	if (!entry || is_of(entry, run->rule))
-		return STORE_DONE;
-	if (forgets_any(run))
-		return STORE_DONE; /* whatever it was */
-	if (entry->expires_us > run->now) {
-		run->stripe->locked.changed++;
-		return STORE_CHANGED; /* STORE-4 */
-	}
-	drop(run, entry);
+	run->stripe->locked.no_memory += larger == NULL;
+	return larger;
+}
+
+static void expire_now(const struct run *run, struct entry **entry)
+    ON(run->stripe->lock)
+{
+	drop(run, *entry);
 	run->stripe->locked.expired++;
-	*ret_entry = NULL;
+	*entry = NULL;
+}
+
+/* The entry's words become what they mean under these parameters.  Its rows are of the others,
+ * and go: what is out stays spent.                                              (L15) */
+static enum store_result adopt(const struct run *run, struct entry **entry,
+                               const uint64_t *words) ON(run->stripe->lock)
+{
+	const struct rule *rule = run->rule;
+
+	if ((*entry)->room < rule->words) {
+		struct entry *larger = grow(run, *entry, rule->words);
+
+		if (!larger)
+			return STORE_NO_MEMORY;
+		*entry = larger;
+	}
+	memcpy((*entry)->words, words, rule->words * sizeof(uint64_t));
+	(*entry)->rows = 0;
+	(*entry)->fingerprint = rule->fingerprint;
+	(*entry)->word_count = (uint16_t)rule->words;
+	(*entry)->expires_us = rule_expires(rule, words);
+	if ((*entry)->expires_us <= run->now)
+		expire_now(run, entry);
 	return STORE_DONE;
+}
+
+/* Another rule has written the entry, and it counts still. STORE-4 */
+static enum store_result convert(struct run *run, struct entry **entry)
+    ON(run->stripe->lock)
+{
+	const struct rule_former former = former_of(*entry);
+	uint64_t words[COLD_WORDS];
+
+	switch (rule_convert(run->rule, &former, run->now, words)) {
+	case RULE_CONVERTED:
+		return adopt(run, entry, words);
+	case RULE_INVALID:
+		gale_assert(false && "this store has written them itself");
+		return STORE_WRONG;
+	case RULE_OTHER:
+		break;
+	}
+	if (!run->rule->restarts) {
+		run->stripe->locked.changed++;
+		return STORE_CHANGED;
+	}
+	expire_now(run, entry);
+	run->restarted = true;
+	return STORE_DONE;
+}
+
+/* The key's entry, or NULL. */
+static enum store_result find(struct run *run, const struct lend_request *request,
+                              struct entry **ret_entry) ON(run->stripe->lock)
+{
+	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
+	enum store_result result = STORE_DONE;
+
+	if (entry && !is_of(entry, run->rule) && !forgets_any(run)) {
+		if (entry->expires_us <= run->now)
+			expire_now(run, &entry);
+		else if (request && request->verb == LEND_BACK)
+			result = STORE_NOT_BOOKED; /* its row is gone */
+		else
+			result = convert(run, &entry);
+	}
+	*ret_entry = entry;
+	return result;
 }
 
 /* Remembers what a fresh key has just spent, with room for so many rows. MEMORY-3 */
@@ -235,19 +312,10 @@ static enum store_result add(const struct run *run, const uint64_t *words, size_
 	}
 	entry->fingerprint = rule->fingerprint;
 	entry->kind = (uint16_t)rule->is.kind;
+	entry->word_count = (uint16_t)rule->words;
 	memcpy(entry->words, words, count * sizeof(uint64_t));
 	*ret_entry = entry;
 	return STORE_DONE;
-}
-
-static struct entry *grow(const struct run *run, struct entry *entry, size_t room)
-    ON(run->stripe->lock)
-{
-	struct entry *larger =
-	    keys_grow(&run->stripe->locked.keys, run->memory->allocator, entry, room);
-
-	run->stripe->locked.no_memory += larger == NULL;
-	return larger;
 }
 
 static enum store_result judge(const struct run *run) ON(run->stripe->lock)
@@ -499,10 +567,12 @@ static enum store_result run_locked(struct run *run, const struct lend_request *
 	enum store_result result;
 
 	run->now = read_clock(run->memory, run->stripe);
-	result = find(run, &entry);
+	result = find(run, request, &entry);
 	if (result == STORE_DONE)
 		result =
 		    request ? serve(run, entry, request, ret_grant) : act(run, entry);
+	if (run->restarted && run->op && run->op->answer.verdict == GALE_ALLOW)
+		run->op->answer.why = GALE_WHY_RESTARTED;
 	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);
 	return result;
 }
@@ -552,6 +622,7 @@ static void memory_lend(struct store *self, struct store_home *home,
 
 		lock_take(&run.stripe->lock);
 		answer.result = run_locked(&run, request, &answer.grant);
+		answer.restarted = run.restarted;
 		lock_drop(&run.stripe->lock);
 		home->on_answer(home, &answer);
 	}

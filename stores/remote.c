@@ -18,7 +18,7 @@
 #include "engine/log.h"
 #include "engine/window.h"
 
-#define LENT_WORDS 20 /* of a pacer, the longest state that can be lent from */
+#define LENT_WORDS 21 /* of a pacer, the longest state that can be lent from */
 #define ROW_BYTES (LEASE_ROW_WORDS * sizeof(uint64_t))
 #define LOG_ENTRY_WORDS (sizeof(struct log_entry) / sizeof(uint64_t))
 
@@ -59,10 +59,9 @@ static bool is_too_early(const struct remote_job *job, const struct remote_told 
 	return told->now_us < job->not_before_us;
 }
 
-static enum store_result decode(const struct remote_job *job,
-                                struct remote_bytes before, struct value *value)
+static enum store_result judge(enum state_err err)
 {
-	switch (value_decode(job->rule, before.bytes, before.count, value)) {
+	switch (err) {
 	case STATE_OK:
 		return STORE_DONE;
 	case STATE_CHANGED:
@@ -72,18 +71,54 @@ static enum store_result decode(const struct remote_job *job,
 	}
 }
 
+static void begin_anew(struct value *value)
+{
+	memset(value->words, 0, value->room * sizeof(uint64_t));
+	value->ledger = (struct ledger){ 0 };
+	value->restarted = true;
+}
+
+/* What another rule has written is converted where it is read: it can be swapped then.  (L15) */
+static enum store_result convert(const struct remote_job *job,
+                                 const struct remote_told *told, struct value *value)
+{
+	enum state_err err = value_convert(job->rule, told->before.bytes,
+	                                   told->before.count, told->now_us, value);
+
+	if (err == STATE_CHANGED && job->rule->restarts) {
+		begin_anew(value);
+		return STORE_DONE;
+	}
+	return judge(err);
+}
+
+static enum store_result decode(const struct remote_job *job,
+                                const struct remote_told *told, struct value *value)
+{
+	enum state_err err =
+	    value_decode(job->rule, told->before.bytes, told->before.count, value);
+
+	if (err == STATE_CHANGED && job->verb == REMOTE_READ)
+		return convert(job, told, value);
+	return judge(err);
+}
+
+static enum store_result decode_nothing(const struct remote_job *job,
+                                        struct value *value)
+{
+	return judge(value_decode(job->rule, NULL, 0, value));
+}
+
 /* STORE_DONE: it can be explained, from the value as it was.  Who has to wait is told of
  * none, and none is needed. */
 static enum store_result read_told(const struct remote_job *job,
                                    const struct remote_told *told, struct value *value)
 {
-	const struct remote_bytes nothing = { 0 };
-
 	switch (told->code) {
 	case REMOTE_DONE:
-		return decode(job, told->before, value);
+		return decode(job, told, value);
 	case REMOTE_WAITS:
-		return is_too_early(job, told) ? decode(job, nothing, value)
+		return is_too_early(job, told) ? decode_nothing(job, value)
 		                               : STORE_WRONG;
 	case REMOTE_MOVED:
 	case REMOTE_CALENDAR:
@@ -201,10 +236,9 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 static bool remind(const struct remote_job *job, uint64_t now_us, uint64_t *words)
 {
 	struct window_state *state = (struct window_state *)words;
-	uint64_t seen = smaller(job->seen, job->rule->is.limit);
-	uint64_t now = smaller(now_us, INSTANT_MAX_US);
+	uint64_t now = smaller(now_us, INSTANT_MAX_US), seen = job->seen;
 
-	if (seen == 0 || !remote_lends_windows(job->rule) ||
+	if (seen == 0 || seen > GALE_UNITS_MAX || !remote_lends_windows(job->rule) ||
 	    window_start(job->rule, state, now) != job->seen_in)
 		return false;
 	if (state->start_us != job->seen_in)
@@ -245,6 +279,7 @@ static struct lend_answer explain(const struct remote_job *job,
 	answer.result = read_told(job, told, value);
 	if (answer.result != STORE_DONE)
 		return answer;
+	answer.restarted = value->restarted;
 	switch (verb) {
 	case LEND:
 		answer.grant = lend(job, told, value);
@@ -316,7 +351,7 @@ size_t remote_value_most(const struct rule *rule)
 {
 	if (rule->is.kind != GALE_RULE_SLIDING_LOG)
 		return state_bytes(rule->words) + LEASE_ROWS * ROW_BYTES;
-	return state_bytes(rule->words + rule->is.limit * LOG_ENTRY_WORDS);
+	return state_bytes(rule->words + GALE_LOG_LIMIT_MAX * LOG_ENTRY_WORDS);
 }
 
 /* Do these bytes say what the server told, which may be folded? */
@@ -371,6 +406,8 @@ bool remote_prepare_swap(struct remote_job *job, const struct remote_told *told,
 	*ret_result = read_told(job, told, &value);
 	if (*ret_result == STORE_DONE && op->verb == STORE_STEP) {
 		op->answer = step(job, told, value.words, op->cost);
+		if (value.restarted && op->answer.verdict == GALE_ALLOW)
+			op->answer.why = GALE_WHY_RESTARTED;
 		*ret_result = store_judge(op);
 	} else if (*ret_result == STORE_DONE) {
 		*ret_result = cancel(job, told, op, &value);

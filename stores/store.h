@@ -13,8 +13,9 @@
  *   STORE-3  What was spent is not forgotten while it counts: a key is dropped only
  *            when it has expired (RULE-4) or by STORE_RESET.  A store that is full says
  *            so.  (law L8)
- *   STORE-4  Words written under one fingerprint are never read under another:
- *            STORE_CHANGED. (law L9)
+ *   STORE-4  Words that another rule has written are converted (RULE-6), or, of another
+ *            kind, not read: STORE_CHANGED, or a new start if the rule says so. (laws
+ *            L9, L15)
  *   STORE-5  Unless the result is STORE_DONE, nothing has changed.
  *   STORE-6  Lending follows engine/lease.h: each request is one atomic step, tagged,
  *            and does its work at most once for its node and number. (L4, L6, L9) A
@@ -112,6 +113,7 @@ struct lend_answer {
 	                 0: it never does */
 	bool waits; /* it may have forgotten, and grants nothing yet: grant.left is not
 	                 what it knows */
+	bool restarted; /* another kind of rule had the key, which has begun anew */
 	struct lease_grant
 	    grant; /* of LEND and LEND_STATUS, when the result is STORE_DONE */
 };

@@ -128,18 +128,22 @@ static bool get_double(const uint8_t *in, int64_t *ret_number)
 	return (double)*ret_number == number;
 }
 
-bool value_can_fold(const struct rule *rule)
+static bool is_window_kind(uint64_t kind)
 {
-	return rule->is.kind == GALE_RULE_FIXED_WINDOW ||
-	       rule->is.kind == GALE_RULE_QUOTA;
+	return kind == GALE_RULE_FIXED_WINDOW || kind == GALE_RULE_QUOTA;
 }
 
-/* Of this rule: another's value may be as long, and is to be refused as that. */
-static bool is_folded(const struct rule *rule, const uint8_t *bytes, size_t count)
+bool value_can_fold(const struct rule *rule)
 {
-	return value_can_fold(rule) && count > FOLDED_HEAD &&
-	       count <= VALUE_FOLDED_MOST && (count - FOLDED_HEAD) % FOLDED_ROW == 0 &&
-	       get(bytes + 8) == rule->fingerprint;
+	return is_window_kind((uint64_t)rule->is.kind);
+}
+
+/* A window's head, and a length that no value has which is not folded. */
+static bool is_folded(const uint8_t *bytes, size_t count)
+{
+	return count > FOLDED_HEAD && count <= VALUE_FOLDED_MOST &&
+	       (count - FOLDED_HEAD) % FOLDED_ROW == 0 &&
+	       is_window_kind(get(bytes) >> 8 & 0xff);
 }
 
 static void fold_row(const struct lease_row *row, uint8_t *out)
@@ -173,8 +177,7 @@ static size_t fold(const uint8_t *bytes, size_t rows, uint8_t *out)
 size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
                   uint8_t *out)
 {
-	if (value_can_fold(rule) && count > WINDOW_BYTES &&
-	    !is_folded(rule, bytes, count))
+	if (value_can_fold(rule) && count > WINDOW_BYTES && !is_folded(bytes, count))
 		return fold(bytes, (count - WINDOW_BYTES) / ROW_BYTES, out);
 	memcpy(out, bytes, count);
 	return count;
@@ -262,8 +265,27 @@ enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_
 	value->ledger = (struct ledger){ 0 };
 	if (count == 0)
 		return STATE_OK;
-	if (!is_folded(rule, bytes, count))
+	if (!is_folded(bytes, count))
 		return decode(rule, bytes, count, value);
 	count = unfold(bytes, count, plain);
 	return count == 0 ? STATE_INVALID : decode(rule, plain, count, value);
+}
+
+enum state_err value_convert(const struct rule *rule, const uint8_t *bytes,
+                             size_t count, uint64_t now_us, struct value *value)
+{
+	uint8_t plain[WINDOW_MOST];
+	size_t state;
+
+	value->ledger = (struct ledger){ 0 };
+	if (is_folded(bytes, count)) {
+		count = unfold(bytes, count, plain);
+		bytes = plain;
+		if (count == 0)
+			return STATE_INVALID;
+	}
+	state = head_says(bytes, count);
+	if (state > count || (count - state) % ROW_BYTES != 0)
+		return STATE_SHORT;
+	return state_convert(rule, bytes, state, now_us, value->words, value->room);
 }

@@ -35,6 +35,7 @@ struct value {
 	uint64_t *words; /* room of them, all zero if the key is new */
 	size_t room;
 	struct ledger ledger; /* empty for rules that cannot be lent from */
+	bool restarted;       /* it was another kind's, and begins anew */
 };
 
 size_t value_bytes(const struct rule *rule, const struct value *value);
@@ -60,6 +61,11 @@ bool value_can_fold(const struct rule *rule);
 #define VALUE_FOLDED_MOST (STATE_HEAD_BYTES + 24 + 32 * LEASE_ROWS)
 size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
                   uint8_t *out);
+
+/* The same for what another rule has written: what it means under this one.  Rows are of that
+ * one, and are left out: what is out stays spent. */
+enum state_err value_convert(const struct rule *rule, const uint8_t *bytes,
+                             size_t count, uint64_t now_us, struct value *value);
 
 /* Folded or not.  No bytes at all are those of a new key. */
 enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,

@@ -55,7 +55,7 @@ extern "C" {
 	X(FORKED, 35,                                                                  \
 	  "runtime: opened before this process was forked; open a new one")            \
 	X(STORE_FULL, 36, "store: holds as many keys as it may")                       \
-	X(STORE_CHANGED, 37, "store: the key lives under other parameters")            \
+	X(STORE_CHANGED, 37, "store: the key lives under another kind of rule")        \
 	X(LATE, 38, "timeout: no answer within the time given")                        \
 	X(BUSY, 39, "seat: too many asks are pending")                                 \
 	X(NOT_BOOKED, 40, "booking: passed, already given back, or never made")        \
@@ -81,7 +81,9 @@ extern "C" {
 	X(SIZE, 56,                                                                    \
 	  "struct: its size is impossible, or it sets a field that this library does " \
 	  "not know")                                                                  \
-	X(RUNTIMES, 57, "runtime: at most 512 in a process")
+	X(RUNTIMES, 57, "runtime: at most 512 in a process")                           \
+	X(RULE_OTHER, 58, "rule.kind: another than the limiter was opened with")       \
+	X(OTHER_RULE, 59, "on_other_rule: unknown")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

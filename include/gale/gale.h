@@ -224,7 +224,7 @@ struct gale_counts {
 	uint64_t steps; /* decisions made */
 	uint64_t full;  /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
-	uint64_t changed; /* refused because the key lives under other parameters */
+	uint64_t changed; /* refused because the key lives under another kind of rule */
 	uint64_t broken; /* refused because a strategy's ruling was out of its bounds */
 	uint64_t expired; /* keys dropped because they were as good as new */
 	uint64_t leases;  /* granted; one that was asked for twice counts twice */
@@ -326,6 +326,14 @@ enum gale_on_outage {
 	GALE_ON_OUTAGE_SHARE,
 };
 
+/* What to do with a key that lives under a rule of another kind, or under another strategy:
+ * what it has spent means nothing here. */
+enum gale_on_other_rule {
+	GALE_ON_OTHER_RULE_REFUSE,  /* GALE_WHY_CHANGED, until the key is over */
+	GALE_ON_OTHER_RULE_RESTART, /* it begins anew; the first call that is allowed is
+	                               GALE_WHY_RESTARTED */
+};
+
 /* May grow. */
 struct gale_limiter_config {
 	const char *name; /* keys of limiters with different names never meet */
@@ -335,6 +343,8 @@ struct gale_limiter_config {
 	struct gale_store *store;
 	struct gale_leasing lease; /* mode GALE_LEASED; else ignored */
 	uint64_t outage_share;     /* with GALE_ON_OUTAGE_SHARE: from 1 to the limit */
+	enum gale_on_other_rule on_other_rule;
+	uint32_t reserved; /* 0 */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -351,6 +361,23 @@ static inline enum gale_err gale_limiter_open(struct gale_runtime *runtime,
 	return gale_limiter_open_sized(runtime, config, sizeof(*config), ret_limiter);
 }
 GALE_API void gale_limiter_close(struct gale_limiter *limiter);
+
+/*
+ * Another limit, burst, rate or period, of the same kind of rule, while the limiter is in
+ * use.  Nodes that still have the old rule may share the store meanwhile, and limiters of
+ * one name with different rules may share a key.
+ *
+ * What was spent stays spent.  While several limits are in force, a window admits at most
+ * the largest; once all nodes have the new one, and what was lent under the old one is
+ * over, at most the new.  A key that has spent more than a new, smaller limit waits until
+ * its window turns, or until so much has accrued.  With another period, what was used of a
+ * window that reaches into the new one counts there in full.
+ *
+ * Calls that begin later may still be decided by the old rule until each shard has had a
+ * turn.  On an error nothing changes.
+ */
+GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
+                                             const struct gale_rule *rule);
 
 /* ---- Seats ----------------------------------------------------------------------- */
 

@@ -161,7 +161,7 @@ enum gale_why {
 	GALE_WHY_LATE,  /* no answer within the time given; the cost may be taken */
 	GALE_WHY_FULL,  /* the store holds as many keys as it may */
 	GALE_WHY_MEMORY,  /* no memory for a new key */
-	GALE_WHY_CHANGED, /* the key lives under other parameters */
+	GALE_WHY_CHANGED, /* the key lives under another kind of rule */
 	GALE_WHY_DOWN,    /* the store has not answered lately, and was not asked */
 	GALE_WHY_WRONG,   /* the store gave an answer that cannot be believed */
 	GALE_WHY_BROKEN,  /* a strategy gave a ruling that is out of its bounds */
@@ -172,6 +172,7 @@ enum gale_why {
 	GALE_WHY_BAD_ASK,  /* NULL handle, empty or over-long key, cost out of range */
 	GALE_WHY_ASKED,    /* under way: the answer comes to the seat's completions */
 	GALE_WHY_TOO_MUCH, /* the cost is above the limit: it never passes */
+	GALE_WHY_RESTARTED, /* the key lived under another kind of rule, and began anew */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 

@@ -64,9 +64,9 @@ static inline bool is_meter(const struct rule *rule)
 /* Of a value that can be stepped there, as many words as such a rule has. */
 static inline uint64_t head_of(const struct rule *rule)
 {
-	uint64_t words = is_meter(rule) ? 3 : 2;
+	uint64_t words = is_meter(rule) ? 4 : 2;
 
-	return words << 32 | (uint64_t)rule->is.kind << 8 | 1;
+	return words << 32 | (uint64_t)rule->is.kind << 8 | 2;
 }
 
 /* Is a verb's not_before_us sent? */

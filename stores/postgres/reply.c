@@ -208,7 +208,8 @@ static bool copy_words(struct reader *reader, const PGresult *result, int row)
 static bool read_lent(struct reader *reader, const PGresult *result, int row,
                       const struct remote_job *job, struct remote_told *told)
 {
-	if (reader->start == INSTANT_MAX_US || told->lent.used > GALE_UNITS_MAX)
+	if (reader->start == INSTANT_MAX_US ||
+	    told->lent.used > job->rule->is.limit) /* it was not denied */
 		return false;
 	told->lent.start_us = reader->start;
 	if (PQgetisnull(result, row, WORDS))

@@ -76,7 +76,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 7;
+	ours CONSTANT int := 8;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -128,7 +128,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 7';
+AS 'SELECT 8';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -366,10 +366,14 @@ BEGIN
 	END IF;
 	IF words[1] = first THEN
 		used := words[2];
+	ELSIF ask[at + 5] = 0 AND words[1] > ask[at + 6]
+		AND words[1] NOT IN (ask[at + 7], ask[at + 8])
+	THEN
+		RETURN '{4}'; -- a quota's windows may have another anchor
 	ELSIF words[1] > first THEN
 		RETURN '{5}';
 	END IF;
-	IF (words[2] > ask[at + 4] AND ask[at + 1] <> 7) OR words[1] % nullif(ask[at + 5], 0) <> 0 THEN
+	IF words[1] % nullif(ask[at + 5], 0) <> 0 THEN
 		RETURN '{5}';
 	END IF;
 	CASE ask[at]
@@ -405,8 +409,8 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	us := instant + us;
-	RETURN ARRAY[us + (part > 0)::int, us, part, CASE ask[at + 1] WHEN 5 THEN instant ELSE 0 END]
-		|| words[4:];
+	RETURN ARRAY[us + (part > 0)::int, us, part, CASE ask[at + 1] WHEN 5 THEN instant ELSE 0 END,
+			ask[at + 5]] || words[5:];
 END
 $$;
 
@@ -436,7 +440,7 @@ LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
 	den CONSTANT bigint := ask[at + 4];
-	own CONSTANT int := gale.row_of(words, 3, ask[at + 10]);
+	own CONSTANT int := gale.row_of(words, 4, ask[at + 10]);
 	units bigint;
 	span numeric;
 	us bigint;
@@ -454,8 +458,8 @@ BEGIN
 	part := span - us::numeric * den;
 	us := instant + ahead_us + us;
 	RETURN ARRAY[us + (part > 0)::int, us, part, CASE ask[at + 1] WHEN 5 THEN instant ELSE 0 END,
-			ask[at + 10], ask[at + 11], units, units, us, part]
-		|| gale.other_rows(words, 3, own);
+			ask[at + 5], ask[at + 10], ask[at + 11], units, units, us, part]
+		|| gale.other_rows(words, 4, own);
 END
 $$;
 
@@ -465,7 +469,7 @@ LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
 	den CONSTANT bigint := ask[at + 4];
-	own CONSTANT int := gale.row_of(words, 3, ask[at + 10]);
+	own CONSTANT int := gale.row_of(words, 4, ask[at + 10]);
 	units CONSTANT bigint := least(ask[at + 14], words[own + 3]);
 	span numeric;
 	us bigint := words[1];
@@ -500,7 +504,9 @@ DECLARE
 	us bigint := 0;
 	part bigint := 0;
 BEGIN
-	IF words[2] >= ask[at + 4] OR words[1] > 4503599627370496 + ask[at + 7] + 1 THEN
+	IF words[4] <> ask[at + 5] AND words[4] > 0 THEN
+		RETURN '{4}';
+	ELSIF words[2] >= ask[at + 4] OR words[1] > 5629499534213120 THEN
 		RETURN '{5}';
 	END IF;
 	IF ask[at] = 2 THEN
@@ -529,7 +535,9 @@ CREATE OR REPLACE FUNCTION gale.judge(head bigint, fingerprint bigint, words big
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	IF head & 4294902015 <> 1 THEN
+	IF head & 4294902015 = 1 THEN
+		RETURN 4; -- of the first layout
+	ELSIF head & 4294902015 <> 2 THEN
 		RETURN 5;
 	ELSIF head & 65280 <> kind << 8 OR fingerprint <> wanted THEN
 		RETURN 4;
@@ -555,12 +563,12 @@ DECLARE
 BEGIN
 	IF words IS NOT NULL THEN
 		fault := gale.judge(head, fingerprint, words, ask[at + 1], ask[at + 2],
-			CASE WHEN is_meter THEN 3 ELSE 2 END);
+			CASE WHEN is_meter THEN 4 ELSE 2 END);
 	END IF;
 	IF fault > 0 THEN
 		RETURN ARRAY[fault];
 	ELSIF is_meter THEN
-		RETURN gale.meter(coalesce(words, '{0,0,0}'), ask, at, "now");
+		RETURN gale.meter(coalesce(words, '{0,0,0,0}'), ask, at, "now");
 	END IF;
 	RETURN gale.window(coalesce(words, '{0,0}'), ask, at, "now");
 END
@@ -571,7 +579,7 @@ CREATE OR REPLACE FUNCTION gale.head_of(kind bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	RETURN 1 + kind * 256 + CASE WHEN kind IN (4, 5) THEN 12884901888 ELSE 8589934592 END;
+	RETURN 2 + kind * 256 + CASE WHEN kind IN (4, 5) THEN 17179869184 ELSE 8589934592 END;
 END
 $$;
 
@@ -604,7 +612,7 @@ AS $$
 BEGIN
 	IF expires_us = 0 THEN
 		RETURN ROW(0, 0, 0, -1, 0, 0, 0, 0, 0, key, NULL)::gale.keys;
-	ELSIF head & -65281 = 8589934593 AND words[7] = words[1] AND words[8] = 0 AND words[2] > 0 THEN
+	ELSIF head & -65281 = 8589934594 AND words[7] = words[1] AND words[8] = 0 AND words[2] > 0 THEN
 		RETURN ROW(expires_us, head, fingerprint, words[1], words[2], words[3], words[4], words[5],
 			words[6], key, nullif(words[9:], '{}'))::gale.keys;
 	END IF;
@@ -1120,7 +1128,7 @@ BEGIN
 	FOR i IN 1..cardinality(ends) LOOP
 		rule := rules[i * 11 - 10:i * 11] || nonce || rests[behind + 1:ends[i]];
 		RETURN QUERY SELECT * FROM gale.lend(wanted, meant, keys[behind + 1:ends[i]],
-			asks[behind + 1:ends[i]], base, rule, 8589934593 + rule[1] * 256, rule[2], rule[4],
+			asks[behind + 1:ends[i]], base, rule, 8589934594 + rule[1] * 256, rule[2], rule[4],
 			rule[10]);
 		behind := ends[i];
 	END LOOP;

@@ -28,7 +28,7 @@
 -- above.                                                            (spec/decisions/0010)
 --
 -- A value's bytes, from 1: the head in two words, then a window's start and used, or a meter's
--- tat, part and last and from 41 its rows.  A row is node, number, granted, out, tag and its
+-- tat, part, last and period, and from 49 its rows.  A row is node, number, granted, out, tag and its
 -- part, 48 bytes.  A window that has rows is folded (stores/value.h): the head, start, tag and the
 -- first row's node; from 41, as doubles, apart, used and that row's number and granted; and
 -- from 73 the other rows, which are node, number, granted and out, 32 bytes.  So what a lend to
@@ -154,7 +154,8 @@ local function refuse(value, head, mark)
 	if type(value) == 'table' or #value < 16 then return GARBLED end
 	local its_head, its_mark = unpack('<I8I8', value)
 	local layout = unpack('<I4', value)
-	if layout % 256 ~= 1 or layout > 65535 or its_head == head and its_mark == mark then
+	if layout > 65535 or layout % 256 ~= 2 and layout % 256 ~= 1 or
+	   its_head == head and its_mark == mark then
 		return GARBLED
 	end
 	return CHANGED
@@ -162,8 +163,8 @@ end
 
 -- A meter's rows but the one at at, or else the ninth.
 local function others(value, at)
-	if at then return sub(value, 41, at - 1) .. sub(value, at + 48) end
-	return sub(value, 41, 376)
+	if at then return sub(value, 49, at - 1) .. sub(value, at + 48) end
+	return sub(value, 49, 384)
 end
 
 -- A window with rows: the first, and others, as they stand.
@@ -197,6 +198,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 	local when, from, to = now
 	if start > now then when = start end -- WINDOW-2
 	if period > 0 then
+		if start > 0 and fmod(start - first, period) ~= 0 then return CHANGED end -- another anchor
 		from = fmod(when - first, period) -- first < period starts one of them
 		if from < 0 then from = from + period end
 		from = when - from
@@ -325,10 +327,13 @@ local function meter(verb, key, job)
 	if now < early then return WAITS end
 	local value, tat, tat_part, last, since = try('GET', key) or '', 0, 0, 0, now
 	if value ~= '' then
-		local its_head, its_mark
+		local its_head, its_mark, its_period
 		local size = type(value) == 'table' and 0 or #value
-		if size < 40 or size > 424 or size % 48 ~= 40 then return refuse(value, head, mark) end
-		its_head, its_mark, tat, tat_part, last = unpack('<I8I8I8I8I8', value)
+		if size < 48 or size > 432 or size % 48 ~= 0 then return refuse(value, head, mark) end
+		its_head, its_mark, tat, tat_part, last, its_period = unpack('<I8I8I8I8I8I8', value)
+		if its_head == head and its_mark == mark and its_period ~= period and its_period > 0 then
+			return CHANGED
+		end
 		if its_head ~= head or its_mark ~= mark or tat > MOST or tat_part >= limit or last > LATEST then
 			return refuse(value, head, mark)
 		end
@@ -337,7 +342,7 @@ local function meter(verb, key, job)
 	local node, number, units, row, was, granted, out, tag, tag_part
 	if verb ~= 'S' then
 		node, number, units, at = unpack('<ddd', job, at)
-		for i = 41, #value, 48 do
+		for i = 49, #value, 48 do
 			local its_node
 			its_node, was, granted, out, tag, tag_part = unpack('<I8I8I8I8I8I8', value, i)
 			if its_node == node then row = i break end
@@ -359,7 +364,7 @@ local function meter(verb, key, job)
 		end
 		tat, tat_part = tat - span, tat_part - part
 		if tat_part < 0 then tat, tat_part = tat - 1, tat_part + limit end
-		rows = sub(value, 41, row + 7) .. pack('<I8I8I8', number, 0, out - units) .. sub(value, row + 32)
+		rows = sub(value, 49, row + 7) .. pack('<I8I8I8', number, 0, out - units) .. sub(value, row + 32)
 	else
 		local ahead, ahead_part = tat - since, tat_part
 		if ahead < 0 then ahead, ahead_part = 0, 0 end
@@ -389,13 +394,13 @@ local function meter(verb, key, job)
 		end
 		if bucket > 0 then last = since end
 		if verb == 'S' then
-			rows = sub(value, 41)
+			rows = sub(value, 49)
 		else
 			if units < unpack('<d', job, at) then return value end -- least
 			rows = pack('<I8I8I8I8I8I8', node, number, units, units, tat, tat_part) .. others(value, row)
 		end
 	end
-	keep(key, pack('<I8I8I8I8I8', head, mark, tat, tat_part, last) .. rows,
+	keep(key, pack('<I8I8I8I8I8I8', head, mark, tat, tat_part, last, period) .. rows,
 		tat_part > 0 and tat + 1 or tat)
 	return value
 end

@@ -91,7 +91,7 @@ static void begin_set_of(uint32_t max, uint16_t key_len)
 	s = model_take(sizeof(*s));
 	s->evictor = (struct evictor){ evict, gone };
 	s->lender.lending = LENDING_UNITS;
-	s->lender.rule.capacity = PUT;
+	store_relaxed(&s->lender.capacity, PUT);
 	make_names(key_len);
 	grace_open(&s->grace);
 	for (int i = 0; i < SEATS; i++) {
@@ -710,7 +710,9 @@ static const struct block *block_from(uint64_t place)
 {
 	static struct block block;
 
-	block.rule = &s->lender.rule;
+	block.rule.is.limit = 1;
+	block.rule.is.period_us = 1000000;
+	block.rule.is.max_wait_us = 1000000000;
 	block.first = start;
 	block.slot = (struct gale_slot){ place, 0 };
 	block.count = 2;
@@ -721,9 +723,6 @@ static void begin_pacer(void)
 {
 	begin_set(1);
 	s->lender.lending = LENDING_PLACES;
-	s->lender.rule.is.limit = 1;
-	s->lender.rule.is.period_us = 1000000;
-	s->lender.rule.is.max_wait_us = 1000000000;
 	must_hold(purses_give_block(&s->set, s->purse, block_from(0)));
 }
 

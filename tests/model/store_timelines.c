@@ -359,10 +359,16 @@ static void renew_oracle(struct timeline *t, struct key *key, size_t rule)
 	key->booking_count = 0;
 }
 
+/* Pacers that differ in nothing but how long they wait. */
+static bool is_patience(const struct timeline *t, size_t a, size_t b)
+{
+	return rule_first_fingerprint(&t->rules[a].is) ==
+	       rule_first_fingerprint(&t->rules[b].is);
+}
+
 static bool same_meaning(const struct timeline *t, size_t a, size_t b)
 {
-	return t->rules[a].fingerprint == t->rules[b].fingerprint &&
-	       t->rules[a].is.kind == t->rules[b].is.kind;
+	return t->rules[a].is.kind == t->rules[b].is.kind && is_patience(t, a, b);
 }
 
 static void remember(struct timeline *t, struct key *key)
@@ -533,6 +539,13 @@ static void sweep(struct timeline *t)
 	       "more keys are held than may be (MEMORY-2)");
 }
 
+/* The same kind under other parameters: the oracle knows nothing of that. */
+static bool is_converted(const struct timeline *t, size_t a, size_t b)
+{
+	return a != b && t->rules[a].is.kind == t->rules[b].is.kind &&
+	       t->rules[a].is.kind != GALE_RULE_CUSTOM && !is_patience(t, a, b);
+}
+
 static void act(struct timeline *t)
 {
 	/* Some are asked for often. */
@@ -541,6 +554,8 @@ static void act(struct timeline *t)
 	                  ? chance_below(&t->chance, t->rule_count)
 	                  : key->rule;
 
+	if (is_converted(t, key->rule, rule))
+		rule = key->rule; /* tests/unit/change_test.c */
 	switch (chance_below(&t->chance, 32)) {
 	case 0:
 		sweep(t);

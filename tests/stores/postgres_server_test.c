@@ -84,7 +84,7 @@ static void what_is_dropped_is_as_new(void **state)
 
 static void other_parameters_are_refused(void **state)
 {
-	struct rule other = compiled(gale_fixed_window(10, GALE_HOURS(1)));
+	struct rule other = compiled(gale_token_budget(10, GALE_HOURS(1)));
 	struct remote_job job = step_of("changed", 3);
 
 	(void)state;
@@ -101,7 +101,7 @@ static void other_parameters_are_refused(void **state)
 static void leases_under_other_parameters_are_refused(void **state)
 {
 	struct rule other =
-	    compiled(gale_quota_anchored(LIMIT + 1, GALE_SPAN_MAX_US, 0));
+	    compiled(gale_quota_anchored(LIMIT + 1, GALE_SPAN_MAX_US - 1, 0));
 	struct remote_job job = lend_of("lent", 1, 1, 2);
 
 	(void)state;
@@ -126,8 +126,6 @@ static void garbage_is_called_that_and_left_alone(void **state)
 		"words = '[0:1]={0,1}'",
 		"words = '{0,-1}'",
 		"words = '{0,9007199254740992}'",
-		"words = '{0,78}'",
-		"words = '{1125899906842625,1}'",
 		"words = words || array_fill(1::bigint, '{54}')",
 	};
 	struct remote_job jobs[] = { step_of("garbage", 3), step_of("good", 1) };

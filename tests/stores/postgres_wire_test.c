@@ -180,7 +180,7 @@ static void little(uint8_t *out, uint64_t number)
 /* What a job has stepped is of its rule: only what was read is told with its head. */
 static void a_result_is_put_in_the_order_of_the_jobs(void **state)
 {
-	uint8_t bytes[4 * 8] = { 1, GALE_RULE_FIXED_WINDOW, 0, 0, 2, 0, 0, 0 };
+	uint8_t bytes[4 * 8] = { 2, GALE_RULE_FIXED_WINDOW, 0, 0, 2, 0, 0, 0 };
 	PGresult *result = good_result();
 
 	(void)state;

@@ -448,7 +448,7 @@ static void another_type_is_left_alone(void **state)
 
 static void other_parameters_are_refused(void **state)
 {
-	const struct gale_rule rules[] = { gale_fixed_window(4, HOUR),
+	const struct gale_rule rules[] = { gale_fixed_window(3, HOUR / 2),
 		                           gale_gcra(3, HOUR, 3),
 		                           gale_token_budget(3, HOUR) };
 	struct scene s;
@@ -472,7 +472,7 @@ static void other_parameters_are_refused(void **state)
 /* Of those that follow another, too, whose values are read together. */
 static void lends_by_other_parameters_are_refused(void **state)
 {
-	const struct gale_rule other = gale_fixed_window(1000, HOUR);
+	const struct gale_rule other = gale_fixed_window(1000, HOUR * 2);
 	struct scene s;
 
 	(void)state;

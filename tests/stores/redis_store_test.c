@@ -477,14 +477,14 @@ static void a_key_of_another_kind_does_others_no_harm(void **state)
 	node_close(&node);
 }
 
-static void a_key_under_other_parameters_is_left_alone(void **state)
+static void a_key_under_another_kind_of_rule_is_left_alone(void **state)
 {
 	struct plan plan = { .rule = gale_fixed_window(9, GALE_HOURS(1)) };
 	struct node one, other;
 
 	(void)state;
 	node_open(&one, &plan);
-	plan.rule = gale_fixed_window(9, GALE_HOURS(2));
+	plan.rule = gale_gcra(9, GALE_HOURS(2), 9);
 	node_open(&other, &plan);
 	assert_int_equal(ask(&one, "k").remaining, 8);
 	assert_why(&other, "k", GALE_WHY_CHANGED);
@@ -1237,7 +1237,7 @@ int main(int count, char **args)
 		TEST(in_quarantine_a_look_promises_nothing),
 		TEST(a_key_of_another_kind_is_wrong_and_stays),
 		TEST(a_key_of_another_kind_does_others_no_harm),
-		TEST(a_key_under_other_parameters_is_left_alone),
+		TEST(a_key_under_another_kind_of_rule_is_left_alone),
 		TEST(who_has_no_password_is_not_let_in),
 		TEST(an_address_that_leads_nowhere),
 		TEST(a_replica_is_not_asked),

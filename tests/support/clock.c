@@ -91,7 +91,7 @@ void holder_begin(struct holder *holder, struct gale_limiter *limiter, const cha
 		.verb = STORE_PEEK,
 		.key = holder->key,
 		.key_len = (uint32_t)(1 + limiter->lender.name_len + key_len),
-		.rule = &limiter->lender.rule,
+		.rule = &load_relaxed(&limiter->lender.terms)->rule,
 	};
 	must(pthread_create(&holder->thread, NULL, hold, holder) == 0);
 	while (sem_wait(&holder->inside) != 0)

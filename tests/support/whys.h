@@ -6,6 +6,6 @@
 
 #include <gale/rule.h>
 
-#define WHYS (GALE_WHY_TOO_MUCH + 1)
+#define WHYS (GALE_WHY_RESTARTED + 1)
 
 #endif

@@ -82,6 +82,8 @@
 	F(gale_limiter_config, store, 144, 8)                                          \
 	F(gale_limiter_config, lease, 152, 128)                                        \
 	F(gale_limiter_config, outage_share, 280, 8)                                   \
+	F(gale_limiter_config, on_other_rule, 288, 4)                                  \
+	F(gale_limiter_config, reserved, 292, 4)                                       \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)
 
@@ -90,7 +92,7 @@
 	S(gale_config, 48, true)                                                       \
 	S(gale_store_config, 24, true)                                                 \
 	S(gale_counts, 112, true)                                                      \
-	S(gale_limiter_config, 288, true)                                              \
+	S(gale_limiter_config, 296, true)                                              \
 	S(gale_metric, 16, true)                                                       \
 	S(gale_leasing, 128, false)                                                    \
 	S(gale_rule, 128, false)                                                       \

@@ -39,7 +39,7 @@ static struct block block_of(const struct rule *rule, uint64_t count)
 	struct block block;
 
 	memset(&block, 0, sizeof(block));
-	block.rule = rule;
+	block.rule = *rule;
 	block.first = at(FIRST);
 	block.slot = slot_at(SLOT_US);
 	block.count = count;
@@ -196,7 +196,7 @@ static uint64_t first_not_passed(const struct rule *rule, uint64_t count, mono n
 
 static void step(struct chance *chance, struct block *block, uint64_t *next, mono now)
 {
-	const struct rule *rule = block->rule;
+	const struct rule *rule = &block->rule;
 	uint64_t cost = chance_between(chance, 1, 3), first;
 	struct gale_answer answer;
 	bool taken = block_take(block, now, cost, &answer);

@@ -116,7 +116,7 @@ static void the_layout_is_as_documented(void **state)
 	assert_int_equal(key_step(&packed.key, MS(2500), 3).verdict, GALE_ALLOW);
 	pack(&packed);
 	assert_int_equal(packed.count, 32);
-	expect_number(packed.bytes, 1, 1);
+	expect_number(packed.bytes, 1, 2);
 	expect_number(packed.bytes + 1, 1, GALE_RULE_FIXED_WINDOW);
 	expect_number(packed.bytes + 2, 2, 0);
 	expect_number(packed.bytes + 4, 4, 2);
@@ -134,7 +134,7 @@ static void each_rule_names_itself(void **state)
 	(void)state;
 	for (size_t i = 0; i < count; i++) {
 		pack_three_calls(&packed, rules[i]);
-		expect_number(packed.bytes, 1, 1);
+		expect_number(packed.bytes, 1, 2);
 		expect_number(packed.bytes + 1, 1, (uint64_t)rules[i].kind);
 		expect_number(packed.bytes + 4, 4,
 		              rule_words(&packed.key.rule, packed.key.words));
@@ -267,7 +267,7 @@ static void a_count_of_another_rule_is_refused(void **state)
 
 static void another_version_is_refused(void **state)
 {
-	static const uint8_t versions[] = { 0, 2, 255 };
+	static const uint8_t versions[] = { 0, 3, 255 };
 	struct packed packed;
 
 	(void)state;
@@ -305,17 +305,15 @@ static void another_fingerprint_is_refused(void **state)
 	assert_int_equal(unpack(&packed), STATE_OK);
 }
 
-/* CODEC-2: the same kind with one parameter changed. */
+/* CODEC-2: the same kind with a parameter changed that gives the words their meaning. */
 static void other_parameters_are_refused(void **state)
 {
 	struct gale_rule pairs[][2] = {
-		{ gale_fixed_window(5, SEC(10)), gale_fixed_window(6, SEC(10)) },
 		{ gale_fixed_window(5, SEC(10)), gale_fixed_window(5, SEC(5)) },
 		{ gale_sliding_window(5, SEC(10), 7),
 		  gale_sliding_window(5, SEC(5), 7) },
 		{ gale_sliding_window(5, SEC(10), 7),
 		  gale_sliding_window(5, SEC(10), 8) },
-		{ gale_sliding_log(5, SEC(10)), gale_sliding_log(5, SEC(20)) },
 		{ gale_gcra(5, SEC(10), 5), gale_gcra(7, SEC(10), 5) },
 		{ gale_gcra(5, SEC(10), 5), gale_gcra(5, SEC(9), 5) },
 		{ gale_token_bucket(5, 3, SEC(10)), gale_token_bucket(5, 4, SEC(10)) },
@@ -324,9 +322,9 @@ static void other_parameters_are_refused(void **state)
 		{ gale_quota_weekly(5, 0, 1), gale_quota_weekly(5, 0, 0) },
 		{ gale_quota_anchored(5, SEC(7), 3),
 		  gale_quota_anchored(5, SEC(7), 4) },
-		{ gale_token_budget(5, SEC(10)), gale_token_budget(6, SEC(10)) },
+		{ gale_token_budget(5, SEC(10)), gale_token_budget(5, SEC(5)) },
 		{ gale_pacer(3, SEC(10), 1), gale_pacer(4, SEC(10), 1) },
-		{ gale_pacer(3, SEC(10), 1), gale_pacer(3, SEC(10), 2) },
+		{ gale_pacer(3, SEC(10), 1), gale_pacer(3, SEC(20), 1) },
 	};
 	struct packed packed;
 
@@ -373,6 +371,16 @@ static void bytes_that_mean_nothing_must_be_zero(void **state)
 	}
 }
 
+/* Also as words to be converted. */
+static bool is_refused(struct packed *packed)
+{
+	uint64_t words[KEY_WORDS];
+
+	return unpack(packed) != STATE_OK &&
+	       state_convert(&packed->key.rule, packed->bytes, packed->count, T0, words,
+	                     KEY_WORDS) == STATE_INVALID;
+}
+
 /* RULE-3: the first bit that may not be set, and all of them. */
 static void words_of_two_to_the_53_are_refused(void **state)
 {
@@ -385,10 +393,10 @@ static void words_of_two_to_the_53_are_refused(void **state)
 		pack_three_calls(&packed, rules[i]);
 		for (size_t at = STATE_HEAD_BYTES; at < packed.count; at += 8) {
 			packed.bytes[at + 6] ^= 0x20;
-			assert_int_equal(unpack(&packed), STATE_INVALID);
+			assert_true(is_refused(&packed));
 			packed.bytes[at + 6] ^= 0x20;
 			packed.bytes[at + 7] = 0xff;
-			assert_int_equal(unpack(&packed), STATE_INVALID);
+			assert_true(is_refused(&packed));
 			packed.bytes[at + 7] = 0;
 		}
 	}
@@ -413,24 +421,17 @@ static void words_that_no_steps_lead_to_are_refused(void **state)
 {
 	struct spoiled rows[] = {
 		{ "not aligned", gale_fixed_window(5, SEC(10)), 0, T0 + 1 },
-		{ "above the limit", gale_fixed_window(5, SEC(10)), 1, 6 },
 		{ "not a midnight", gale_quota_daily(5, 0), 0, T0 },
-		{ "above the limit", gale_quota_daily(5, 0), 1, 6 },
 		{ "not aligned", gale_token_budget(5, SEC(10)), 0, T0 + 1 },
-		{ "a count above it", gale_sliding_window(5, SEC(10), 2), 1, 6 },
-		{ "a count above it", gale_sliding_window(5, SEC(10), 2), 2, 6 },
-		{ "a count above it", gale_sliding_window(5, SEC(10), 2), 3, 6 },
-		{ "6 units in all", gale_sliding_log(5, SEC(10)), 2, 4 },
+		{ "more than any log has", gale_sliding_log(5, SEC(10)), 2,
+		  GALE_LOG_LIMIT_MAX + 1 },
 		{ "a stamp of nothing", gale_sliding_log(5, SEC(10)), 2, 0 },
 		{ "two stamps at once", gale_sliding_log(5, SEC(10)), 1, T0 + SEC(1) },
 		{ "out of order", gale_sliding_log(5, SEC(10)), 1, T0 + SEC(3) },
-		{ "gone when the last came", gale_sliding_log(5, SEC(10)), 1,
-		  T0 - SEC(8) },
 		{ "no part of one", gale_gcra(5, SEC(11), 5), 1, 5 },
 		{ "no part of one", gale_token_bucket(5, 3, SEC(11)), 1, 3 },
-		{ "more than a bucket", gale_token_bucket(5, 3, SEC(11)), 0,
-		  T0 + SEC(30) },
-		{ "above the burst", gale_pacer(3, SEC(10), 1), 0, 2 },
+		{ "longer than any bucket", gale_token_bucket(5, 3, SEC(11)), 0,
+		  T0 + GALE_SPAN_MAX_US + SEC(30) },
 		{ "no part of one", gale_pacer(3, SEC(10), 1), 3, 3 },
 	};
 	struct packed packed;

@@ -668,13 +668,13 @@ static void a_fresh_state_has_the_words_that_its_rule_needs(void **state)
 	assert_int_equal(compiled(gale_sliding_window(5, 7, 3)).words, 5);
 	assert_int_equal(compiled(gale_sliding_window(5, 700, 128)).words, 130);
 	assert_int_equal(compiled(gale_sliding_log(5, 7)).words, 1);
-	assert_int_equal(compiled(gale_gcra(5, 7, 3)).words, 3);
-	assert_int_equal(compiled(gale_token_bucket(5, 3, 7)).words, 3);
+	assert_int_equal(compiled(gale_gcra(5, 7, 3)).words, 4);
+	assert_int_equal(compiled(gale_token_bucket(5, 3, 7)).words, 4);
 }
 
 static void only_a_log_grows_by_a_stamp_at_a_time(void **state)
 {
-	uint64_t log[5] = { 0 }, gcra[3] = { 0 };
+	uint64_t log[5] = { 0 }, gcra[4] = { 0 };
 	struct rule rule = compiled(gale_sliding_log(5, 7));
 	struct rule other = compiled(gale_gcra(5, 7, 3));
 
@@ -684,29 +684,45 @@ static void only_a_log_grows_by_a_stamp_at_a_time(void **state)
 	assert_int_equal(rule_step(&rule, log, 1, 1).verdict, GALE_ALLOW);
 	assert_int_equal(rule_words(&rule, log), 3);
 	assert_int_equal(rule_words_after_step(&rule, log), 5);
-	assert_int_equal(rule_words(&other, gcra), 3);
-	assert_int_equal(rule_words_after_step(&other, gcra), 3);
+	assert_int_equal(rule_words(&other, gcra), 4);
+	assert_int_equal(rule_words_after_step(&other, gcra), 4);
 }
 
+static uint64_t fingerprint(struct gale_rule config)
+{
+	return compiled(config).fingerprint;
+}
+
+/* L15: a limit and a burst compare, and no word means anything else under another. */
 static void a_fingerprint_is_of_what_gives_words_their_meaning(void **state)
 {
-	uint64_t limit = compiled(gale_pacer_limit(5, 7, 3)).fingerprint;
-	struct gale_rule waits = gale_pacer_limit(5, 7, 3);
-
 	(void)state;
-	waits.max_wait_us = 1000;
-	assert_int_equal(compiled(waits).fingerprint, limit);
-	/* It leaks at another speed, so its words are forgotten at another instant. */
-	assert_int_not_equal(compiled(gale_pacer(5, 7, 3)).fingerprint, limit);
-	assert_int_equal(compiled(gale_pacer_limit(5, 7, 3)).fingerprint, limit);
-	assert_int_not_equal(compiled(gale_pacer_limit(6, 7, 3)).fingerprint, limit);
-	assert_int_not_equal(compiled(gale_pacer_limit(5, 8, 3)).fingerprint, limit);
-	assert_int_not_equal(compiled(gale_fixed_window(5, 7)).fingerprint,
-	                     compiled(gale_sliding_log(5, 7)).fingerprint);
-	assert_int_not_equal(compiled(gale_fixed_window(5, 7)).fingerprint,
-	                     compiled(gale_token_budget(5, 7)).fingerprint);
-	assert_int_not_equal(compiled(gale_gcra(5, 7, 3)).fingerprint,
-	                     compiled(gale_token_bucket(3, 5, 7)).fingerprint);
+	assert_int_equal(fingerprint(gale_fixed_window(5, 7)),
+	                 fingerprint(gale_fixed_window(6, 7)));
+	assert_int_not_equal(fingerprint(gale_fixed_window(5, 7)),
+	                     fingerprint(gale_fixed_window(5, 8)));
+	assert_int_equal(fingerprint(gale_token_budget(5, 7)),
+	                 fingerprint(gale_token_budget(6, 7)));
+	assert_int_equal(fingerprint(gale_quota_weekly(5, 60, 1)),
+	                 fingerprint(gale_quota_weekly(9, 60, 1)));
+	assert_int_not_equal(fingerprint(gale_quota_weekly(5, 60, 1)),
+	                     fingerprint(gale_quota_weekly(5, 60, 2)));
+	assert_int_not_equal(fingerprint(gale_quota_weekly(5, 60, 1)),
+	                     fingerprint(gale_quota_weekly(5, 61, 1)));
+	assert_int_not_equal(fingerprint(gale_quota_daily(5, 0)),
+	                     fingerprint(gale_quota_monthly(5, 0)));
+	assert_int_equal(fingerprint(gale_gcra(5, 7, 3)),
+	                 fingerprint(gale_gcra(5, 7, 4)));
+	assert_int_not_equal(fingerprint(gale_gcra(5, 7, 3)),
+	                     fingerprint(gale_gcra(6, 7, 3)));
+	assert_int_equal(fingerprint(gale_pacer(5, 7, 3)),
+	                 fingerprint(gale_pacer_limit(5, 7, 9)));
+	assert_int_not_equal(fingerprint(gale_pacer(5, 7, 3)),
+	                     fingerprint(gale_pacer(6, 7, 3)));
+	assert_int_equal(fingerprint(gale_sliding_window(5, 14, 3)),
+	                 fingerprint(gale_sliding_window(6, 14, 3)));
+	assert_int_equal(fingerprint(gale_sliding_log(5, 7)),
+	                 fingerprint(gale_sliding_log(6, 8)));
 }
 
 /* ---- Names and texts ------------------------------------------------------------- */

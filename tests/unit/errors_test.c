@@ -30,7 +30,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 58
+#define ERRORS 60
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -495,7 +495,7 @@ static void a_store_that_cannot_says_why(void **state)
 	(void)state;
 	plan.max_keys = 1;
 	house_open(&h, &plan);
-	changed = house_limiter(&h, "house", gale_fixed_window(6, GALE_HOURS(1)));
+	changed = house_limiter(&h, "house", gale_gcra(6, GALE_HOURS(1), 6));
 	h.allocator.fail_last = UINT64_MAX;
 	told(house_ask(&h, "k"), GALE_WHY_MEMORY, GALE_DENY);
 	h.allocator.fail_last = 0;
@@ -1227,6 +1227,8 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_SHARDS] = "shards",
 		[GALE_ERR_PENDING] = "pending_max",
 		[GALE_ERR_POLL] = "poll_us",
+		[GALE_ERR_RULE_OTHER] = "rule.kind",
+		[GALE_ERR_OTHER_RULE] = "on_other_rule",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -1288,6 +1290,33 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		assert_memory_equal(text + len, ": ", 2);
 		assert_true(strlen(text) > len + 2);
 	}
+}
+
+/* L15: a key of another kind of rule is refused, or begins anew if the host says so. */
+static void another_kind_of_rule_is_told_of(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	const struct gale_rule gcra = gale_gcra(5, GALE_HOURS(1), 5);
+	struct gale_limiter_config config = { .name = "house", .rule = gcra };
+	struct gale_limiter *restarts;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	config.store = h.store;
+	config.on_other_rule = (enum gale_on_other_rule)2;
+	met(gale_limiter_open(h.runtime, &config, &restarts), GALE_ERR_OTHER_RULE);
+	config.on_other_rule = GALE_ON_OTHER_RULE_RESTART;
+	met(gale_limiter_open(h.runtime, &config, &restarts), GALE_ERR_OK);
+	told(house_ask(&h, "k"), GALE_WHY_RULE, GALE_ALLOW);
+	told(ask_settled(h.seat, restarts, "k", 1, 1), GALE_WHY_RESTARTED, GALE_ALLOW);
+	told(ask_settled(h.seat, restarts, "k", 1, 1), GALE_WHY_RULE, GALE_ALLOW);
+	told(house_ask(&h, "k"), GALE_WHY_CHANGED, GALE_DENY);
+	met(gale_limiter_set_rule(h.limiter, &gcra), GALE_ERR_RULE_OTHER);
+	met(gale_limiter_set_rule(h.limiter, NULL), GALE_ERR_CONFIG);
+	met(gale_limiter_set_rule(NULL, &gcra), GALE_ERR_LIMITER);
+	gale_limiter_close(restarts);
+	house_close(&h);
 }
 
 static void numbers_that_mean_nothing_have_a_text_that_says_so(void **state)
@@ -1369,6 +1398,7 @@ int main(void)
 		cmocka_unit_test(a_closed_runtime_spends_nothing_of_what_was_lent),
 		cmocka_unit_test(a_fenced_process_is_refused_everything),
 		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),
+		cmocka_unit_test(another_kind_of_rule_is_told_of),
 		cmocka_unit_test(numbers_that_mean_nothing_have_a_text_that_says_so),
 		cmocka_unit_test(every_error_was_met),
 		cmocka_unit_test(every_why_was_met),

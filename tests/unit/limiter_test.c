@@ -267,7 +267,7 @@ static void policy_decides(enum gale_on_outage policy, enum gale_verdict verdict
 	assert_int_equal(diary.count, 2);
 	assert_string_equal(
 	    diary.lines[1],
-	    "error: limiter house: the key lives under other parameters");
+	    "error: limiter house: the key lives under another kind of rule");
 	ask_often(&h, h.limiter, "secret", GALE_WHY_FULL, verdict);
 	ask_often(&h, other, "secret", GALE_WHY_FULL, GALE_DENY);
 	assert_int_equal(diary.count, 3); /* the other limiter's first */

@@ -250,7 +250,7 @@ static void strict_steps_and_leases_work_on_the_same_words(void **state)
 static void a_batch_is_answered_part_by_part(void **state)
 {
 	struct rule window = compiled(gale_fixed_window(100, HOUR));
-	struct rule other = compiled(gale_fixed_window(50, HOUR));
+	struct rule other = compiled(gale_gcra(50, HOUR, 50));
 	struct rule meter = compiled(gale_gcra(10, HOUR, 5));
 	struct home home = { .home = { .on_answer = home_on_answer } };
 	struct lend_request requests[] = {
@@ -553,7 +553,7 @@ static void places_lent_at_once_do_not_overlap(void **state)
 struct twin {
 	struct rule rule;
 	char key[2];
-	uint64_t words[20];
+	uint64_t words[21];
 	struct ledger ledger;
 };
 

@@ -22,7 +22,7 @@
 #define NO_SEAT UINT32_MAX
 
 static struct lender units_lender = { .lending = LENDING_UNITS };
-static struct lender places_lender = { .rule.capacity = 7, .lending = LENDING_PLACES };
+static struct lender places_lender = { .capacity = 7, .lending = LENDING_PLACES };
 
 static mono at(uint64_t ns)
 {
@@ -477,7 +477,7 @@ static void burst_goes_before_places(void **state)
 {
 	struct rule rule = { .is = {
 				 .limit = 1, .period_us = 10, .max_wait_us = 1000 } };
-	struct block block = { .rule = &rule, .count = 2, .slot = { .us = 100 } };
+	struct block block = { .rule = rule, .count = 2, .slot = { .us = 100 } };
 	struct purse purse;
 	struct gale_answer answer;
 
@@ -490,7 +490,7 @@ static void burst_goes_before_places(void **state)
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 0);
 	assert_int_equal(answer.why, GALE_WHY_CREDIT);
-	assert_int_equal(answer.limit, places_lender.rule.capacity);
+	assert_int_equal(answer.limit, places_lender.capacity);
 	assert_true(purse_place(&purse, start, 1, &answer));
 	assert_int_equal(answer.slot.us, 100);
 	assert_true(purse_place(&purse, start, 1, &answer));

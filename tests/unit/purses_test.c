@@ -540,7 +540,7 @@ static void what_was_learned_is_recalled(void **state)
 static void blocks_wait_for_readers_too(void **state)
 {
 	struct rule rule = { .is = { .limit = 1, .period_us = 10 } };
-	struct block block = { .rule = &rule, .count = 4, .slot = { .us = 9 } };
+	struct block block = { .rule = rule, .count = 4, .slot = { .us = 9 } };
 	struct named named;
 	struct world world;
 	struct purse *purse;
@@ -573,7 +573,7 @@ static void blocks_wait_for_readers_too(void **state)
 static unsigned live(struct world *world)
 {
 	struct rule rule = { .is = { .limit = 1, .period_us = 10 } };
-	struct block block = { .rule = &rule, .count = 4 };
+	struct block block = { .rule = rule, .count = 4 };
 	struct named named;
 	struct purse *purse;
 	unsigned refused = 0;

@@ -127,7 +127,7 @@ static void forget_if_expired(struct scene *s)
 
 static void same_value(struct scene *s)
 {
-	struct value value = { s->words, WORDS, s->ledger };
+	struct value value = { .words = s->words, .room = WORDS, .ledger = s->ledger };
 	static uint8_t bytes[KEPT_MOST];
 	size_t count;
 
@@ -315,10 +315,10 @@ static void bytes_are_believed_only_if_steps_lead_to_them(void **state)
 	scene_open(&s, gale_fixed_window(50, HOUR));
 	op.rule = &s.rule;
 	assert_int_equal(run(&s, &op), STORE_DONE);
-	s.kept.bytes[24] = 51; /* used */
+	s.kept.bytes[30] = 0x20; /* used: 2^53 */
 	assert_int_equal(run(&s, &op), STORE_WRONG);
-	s.kept.bytes[24] = 1;
-	s.rule.fingerprint ^= 1;
+	s.kept.bytes[30] = 0;
+	s.kept.bytes[1] = GALE_RULE_TOKEN_BUDGET;
 	assert_int_equal(run(&s, &op), STORE_CHANGED);
 }
 

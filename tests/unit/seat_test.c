@@ -752,7 +752,6 @@ static void hear_denial(struct house *h, mono asked)
 	struct store_op op = { .verb = STORE_STEP,
 		               .key = key,
 		               .key_len = 2 + lender->name_len,
-		               .rule = &lender->rule,
 		               .cost = 1,
 		               .answer = { .verdict = GALE_DENY,
 		                           .retry_after_us = GALE_HOURS(1) } };
@@ -918,10 +917,8 @@ static void closing_waits_for_those_who_are_about_to_post(void **state)
 	house_open(&h, &plan);
 	own.ask.home = &own.home;
 	own.ask.lender = &h.limiter->lender;
-	own.ask.op = (struct store_op){ .verb = STORE_PEEK,
-		                        .key = own.ask.key,
-		                        .key_len = 1,
-		                        .rule = &h.limiter->lender.rule };
+	own.ask.op =
+	    (struct store_op){ .verb = STORE_PEEK, .key = own.ask.key, .key_len = 1 };
 	add_relaxed(&h.runtime->posters, 1);
 	must(pthread_create(&closer, NULL, close_runtime, h.runtime) == 0);
 	assert_true(becomes_true(is_closed, &h));

@@ -26,7 +26,8 @@ static enum store_result do_nothing(struct store *self, struct store_op *op,
 
 static const struct store_ops idle_ops = { .run = do_nothing };
 static struct store idle_store = { .ops = &idle_ops };
-static struct lender idle_lender = { .store = &idle_store };
+static struct terms idle_terms;
+static struct lender idle_lender = { .store = &idle_store, .terms = &idle_terms };
 
 struct scene {
 	struct shard shard;

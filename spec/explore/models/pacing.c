@@ -177,7 +177,7 @@ static uint64_t ns_of(const long *c, long parts)
 
 static struct block block_of(const long *c, const struct node *node)
 {
-	return (struct block){ .rule = &rule,
+	return (struct block){ .rule = rule,
 		               .first = { ns_of(c, node->first) },
 		               .slot = slot_of(c, node->slot),
 		               .count = node->count,

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * change.c -- a limiter's terms have changed while it is open.                    (law L15)
+ *
+ *     another limit or burst ...... units in hand stay what they are; denials are dropped,
+ *                                   some at a time, as there may be more now
+ *     another rate or period ...... what is in hand goes back under the terms it was lent
+ *                                   under, and each key begins with empty books
+ *
+ * The store converts what a key has spent; nothing is spent twice, and nothing is forgiven.
+ *
+ * Threads   The shard's actor.
+ */
+#include "shards/lessor.h"
+
+#define LOOKS_PER_TURN 1024
+
+void lessor_copy_terms(struct link *link)
+{
+	struct lender *lender = link->own.lender;
+	uint64_t changes = load_acquire(&lender->changes); /* changes */
+	const struct terms terms = lender_terms(lender);
+
+	link->own.changes = changes;
+	link->own.rule = terms.rule;
+	link->own.window_us = terms.window_us;
+	link->own.look_ns = terms.look_ns;
+}
+
+static bool is_of(const struct link *link, const struct purse *purse)
+{
+	return purse->lender == link->own.lender && !purse_is_dead(purse);
+}
+
+/* The units that a window, a meter or a place was counted in, are they the same? */
+static bool counts_alike(const struct rule *a, const struct rule *b)
+{
+	return a->fingerprint == b->fingerprint && a->is.period_us == b->is.period_us &&
+	       a->is.anchor_us == b->is.anchor_us && a->is.buckets == b->is.buckets;
+}
+
+static void forget_asked(struct lessor *lessor, const struct purse *purse)
+{
+	const struct purse_own *own = purses_own(&lessor->purses, purse);
+
+	if (own->errand != ERRAND_NONE && lessor->errands[own->errand].number != 0)
+		lessor->errands[own->errand].forget = true;
+}
+
+/* Under the terms that it was lent under.  All at once: a purse that was left for later would
+ * be filled under both. */
+static void give_all_back(struct lessor *lessor, const struct link *link, mono now)
+{
+	struct purses *set = &lessor->purses;
+	bool any = false;
+
+	for (uint32_t i = 0; i < set->own.made; i++)
+		if (is_of(link, purses_at(set, i)))
+			any |= purse_want(purses_at(set, i), (mono){ 0 });
+	if (any)
+		grace_pass(set->own.grace); /* entered */
+	for (uint32_t i = 0; i < set->own.made; i++) {
+		struct purse *purse = purses_at(set, i);
+
+		if (!is_of(link, purse))
+			continue;
+		forget_asked(lessor, purse);
+		lessor_take_back(lessor, purse, now);
+		lessor_forget(lessor, purse);
+	}
+	lessor_send_returns(lessor);
+}
+
+/* What was denied by a smaller limit may pass now. */
+static void drop_denials(struct lessor *lessor, struct link *link)
+{
+	for (uint32_t i = 0; i < LOOKS_PER_TURN && link->own.unchanged > 0; i++) {
+		struct purse *purse = purses_at(&lessor->purses, --link->own.unchanged);
+
+		if (is_of(link, purse))
+			purse_forget_denial(purse);
+	}
+}
+
+void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
+{
+	struct lender *lender = link->own.lender;
+
+	if (load_acquire(&lender->changes) != link->own.changes) { /* changes */
+		const struct terms terms = lender_terms(lender);
+
+		if (!counts_alike(&terms.rule, &link->own.rule))
+			give_all_back(lessor, link, now);
+		lessor_copy_terms(link);
+		link->own.unchanged = lessor->purses.own.made;
+	}
+	drop_denials(lessor, link);
+}
