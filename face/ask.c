@@ -37,6 +37,7 @@ static void put(struct question *question, const struct gale_limiter *limiter,
 	question->op.key = bytes;
 	question->op.key_len = (uint32_t)(1 + lender->name_len + key_len);
 	question->op.rule = NULL; /* of whoever runs it */
+	question->op.changes = 0;
 	question->op.cost = cost;
 }
 
@@ -54,6 +55,7 @@ static enum store_result run_here(struct gale_seat *seat, struct gale_limiter *l
 	enum store_result result;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	op->changes = load_acquire(&limiter->lender.changes);   /* changes */
 	op->rule = &load_acquire(&limiter->lender.terms)->rule; /* terms */
 	result = store_run(limiter->store->inner, op, /* patient= */ false);
 	reader_exit(&seat->reader);

@@ -157,6 +157,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	if (want > room)
 		want = room;
 	errand->want = want > errand->least ? want : errand->least;
+	errand->changes = link_of(lessor, errand->purse->lender)->own.changes;
 	errand->capacity = link_of(lessor, errand->purse->lender)->own.rule.capacity;
 	errand->number = next_number(lessor, (uint32_t)(errand - lessor->errands));
 	*ask = (struct lease_ask){ .node = lessor->config.node,

@@ -259,6 +259,8 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 
 	if (!lessor_has_windows(purse->lender) && grant->units > 0)
 		return; /* more may accrue at any time */
+	if (errand->changes != link_of(lessor, purse->lender)->own.changes)
+		return; /* by a rule that is not in force any more: there may be more now */
 	if (wait_us > GALE_SPAN_MAX_US)
 		wait_us = link_of(lessor, purse->lender)->own.window_us;
 	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),

@@ -291,6 +291,8 @@ static void remember_denial(struct lessor *lessor, const struct ask *ask, mono s
 	struct purse *purse;
 	mono until;
 
+	if (ask->op.changes != load_acquire(&ask->lender->changes)) /* changes */
+		return; /* by a rule that is not in force any more */
 	if (retry_us >= GALE_NEVER / 1000)
 		return; /* a cost that NEVER_DUE passes denies nobody else */
 	until = mono_after(said, retry_us * 1000);
@@ -412,6 +414,7 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 	}
 	link->own.calls++;
 	ask->op.rule = &link->own.rule;
+	ask->op.changes = link->own.changes;
 	ask->call = (struct store_call){ .op = &ask->op,
 		                         .due = mono_after(now, lender->patience_ns) };
 	lender->store->ops->begin(lender->store, &lessor->home, &ask->call);
@@ -419,9 +422,11 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 
 static enum store_result run_patiently(struct ask *ask)
 {
+	uint64_t changes = load_acquire(&ask->lender->changes); /* changes */
 	const struct terms terms = lender_terms(ask->lender);
 	enum store_result result;
 
+	ask->op.changes = changes;
 	ask->op.rule = &terms.rule;
 	result = store_run(ask->lender->store, &ask->op, /* patient= */ true);
 	ask->op.rule = NULL;

@@ -57,7 +57,8 @@ struct errand {
 	struct purse *purse; /* NULL: it is free */
 	uint64_t want;
 	uint64_t least;
-	uint64_t capacity;   /* of the rule that it was sent with */
+	uint64_t capacity;   /* of the rule that it was sent with ... */
+	uint64_t changes;    /* ... after so many changes */
 	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
 	mono sent;
 	mono due;    /* sent: given up then; sleeping: sent again then */

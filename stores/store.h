@@ -62,6 +62,8 @@ struct store_op {
 	uint32_t key_len;
 	const uint8_t *key;
 	const struct rule *rule;
+	uint64_t
+	    changes; /* how often its limiter's rule had changed before; not the store's */
 	uint64_t cost;                /* step, forecast, cancel */
 	struct gale_slot slot;        /* cancel */
 	struct gale_answer answer;    /* of step and peek */

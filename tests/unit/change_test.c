@@ -3,7 +3,7 @@
 /*
  * change_test.c -- a limit is changed while keys live under it (law L15).
  *
- * What was spent stays spent, nobody gets a fresh budget, and nobody is locked out.
+ * What was spent stays spent, nobody gets a fresh budget, and nobody is locked out.  RULE-6
  */
 #include <stdarg.h>
 #include <stddef.h>

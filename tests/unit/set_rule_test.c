@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * set_rule_test.c -- gale_limiter_set_rule on a runtime in use, in every mode (law L15).
+ *
+ * The runtime is the test's to turn, on clocks that stand still.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include <gale/gale.h>
+
+#include "tests/support/house.h"
+
+#define MODES 3
+#define FOREVER_US GALE_SECONDS(1)
+
+static const enum gale_mode modes[MODES] = { GALE_STRICT, GALE_CACHED_DENY,
+	                                     GALE_LEASED };
+
+static void open_house(struct house *h, enum gale_mode mode, struct gale_rule rule)
+{
+	struct house_plan plan = { .rule = rule, .mode = mode, .shards = 1 };
+
+	plan.turns = true;
+	plan.still = true;
+	house_open(h, &plan);
+}
+
+static void take_turns(struct house *h)
+{
+	for (int i = 0; i < 64; i++)
+		(void)gale_turn(h->runtime);
+}
+
+static void set_rule(struct house *h, struct gale_rule rule)
+{
+	assert_int_equal(gale_limiter_set_rule(h->limiter, &rule), GALE_ERR_OK);
+	take_turns(h);
+}
+
+static uint64_t passes(struct house *h, uint64_t tries)
+{
+	uint64_t passed = 0;
+
+	for (uint64_t i = 0; i < tries; i++)
+		passed +=
+		    gale_wait(h->seat, h->limiter, "k", 1, 1, FOREVER_US).verdict ==
+		    GALE_ALLOW;
+	return passed;
+}
+
+/* A denial that is remembered by the smaller limit is dropped: nobody is locked out. */
+static void a_raised_limit_adds_what_it_is_larger_by(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MODES; i++) {
+		struct house h;
+
+		open_house(&h, modes[i], gale_fixed_window(10, GALE_HOURS(1)));
+		assert_int_equal(passes(&h, 30), 10);
+		set_rule(&h, gale_fixed_window(25, GALE_HOURS(1)));
+		assert_int_equal(passes(&h, 30), 15);
+		assert_int_equal(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL).limit,
+		                 25);
+		assert_true(house_close(&h));
+	}
+}
+
+/* What is lent already may be spent; then there is nothing more. */
+static void a_lowered_limit_gives_no_fresh_budget(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MODES; i++) {
+		struct house h;
+		uint64_t more;
+
+		open_house(&h, modes[i], gale_fixed_window(20, GALE_HOURS(1)));
+		assert_int_equal(passes(&h, 12), 12);
+		set_rule(&h, gale_fixed_window(10, GALE_HOURS(1)));
+		more = passes(&h, 40);
+		assert_true(more <= (modes[i] == GALE_LEASED ? 8 : 0));
+		assert_int_equal(passes(&h, 40), 0);
+		assert_true(house_close(&h));
+	}
+}
+
+/* What is in hand goes back first, so that it counts as what it is: not spent. */
+static void a_meter_keeps_its_units_at_another_rate(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MODES; i++) {
+		struct house h;
+
+		open_house(&h, modes[i], gale_gcra(10, GALE_HOURS(1), 10));
+		assert_int_equal(passes(&h, 4), 4);
+		set_rule(&h, gale_gcra(100, GALE_HOURS(1), 100));
+		assert_int_equal(passes(&h, 200), 96);
+		assert_true(house_close(&h));
+	}
+}
+
+static void a_window_of_another_period_keeps_what_was_used(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MODES; i++) {
+		struct house h;
+
+		open_house(&h, modes[i], gale_fixed_window(10, GALE_HOURS(1)));
+		assert_int_equal(passes(&h, 6), 6);
+		set_rule(&h, gale_fixed_window(10, GALE_HOURS(2)));
+		assert_int_equal(passes(&h, 30), 4);
+		assert_true(house_close(&h));
+	}
+}
+
+/* Each is freed when nobody can be reading it. */
+static void many_changes_keep_no_memory(void **state)
+{
+	struct house h;
+
+	(void)state;
+	open_house(&h, GALE_LEASED, gale_fixed_window(10, GALE_HOURS(1)));
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t before = h.allocator.blocks;
+		struct gale_rule rule = gale_fixed_window(10 + i % 5, GALE_HOURS(1));
+
+		assert_int_equal(gale_limiter_set_rule(h.limiter, &rule), GALE_ERR_OK);
+		if (i > 10)
+			assert_true(h.allocator.blocks <= before + 1);
+	}
+	assert_true(passes(&h, 30) <= 14);
+	assert_true(house_close(&h));
+}
+
+static void what_cannot_be_is_refused_and_changes_nothing(void **state)
+{
+	const struct gale_rule none = { 0 };
+	const struct gale_rule brief = gale_fixed_window(10, 100);
+	struct house h;
+
+	(void)state;
+	open_house(&h, GALE_LEASED, gale_fixed_window(10, GALE_HOURS(1)));
+	assert_int_equal(gale_limiter_set_rule(h.limiter, &none), GALE_ERR_RULE_KIND);
+	assert_int_equal(gale_limiter_set_rule(h.limiter, &brief),
+	                 GALE_ERR_CANNOT_LEASE);
+	h.allocator.fail_last = UINT64_MAX;
+	assert_int_equal(
+	    gale_limiter_set_rule(h.limiter,
+	                          &(struct gale_rule){ brief.kind, .limit = 5,
+	                                               .period_us = GALE_HOURS(1) }),
+	    GALE_ERR_MEMORY);
+	h.allocator.fail_last = 0;
+	assert_int_equal(passes(&h, 30), 10);
+	assert_true(house_close(&h));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_raised_limit_adds_what_it_is_larger_by),
+		cmocka_unit_test(a_lowered_limit_gives_no_fresh_budget),
+		cmocka_unit_test(a_meter_keeps_its_units_at_another_rate),
+		cmocka_unit_test(a_window_of_another_period_keeps_what_was_used),
+		cmocka_unit_test(many_changes_keep_no_memory),
+		cmocka_unit_test(what_cannot_be_is_refused_and_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
