@@ -22,7 +22,7 @@ library = library $(if $(call without,redis),,redis) $(if $(call without,postgre
 
 release = -Dbuildtype=release -Doptimization=2 -Dtests=false
 # What OPTIONS may change is named as well, so that a folder has what the last command said.
-choices = -Dredis=auto -Dpostgres=auto -Ddefault_library=both
+choices = -Dredis=auto -Dpostgres=auto -Djemalloc=auto -Ddefault_library=both
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""

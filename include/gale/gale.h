@@ -88,6 +88,8 @@ GALE_API const char *gale_version(void);
  * functions may be called from any thread, also at once, and under our locks: they must
  * not call gale. */
 struct gale_allocator {
+	/* bytes is not 0; memory is aligned as malloc's; NULL: there is none.  What is
+	 * freed comes with the number of bytes that it was taken with. */
 	void *(*alloc)(struct gale_allocator *self, size_t bytes);
 	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
 };

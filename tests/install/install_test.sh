@@ -116,6 +116,15 @@ has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale.a lib/pkgconfig
 grep -qx 'prefix=/usr/local' "$root/lib/pkgconfig/gale.pc" || fail "gale.pc is of another prefix"
 grep -q 'max.*wait' "$root/share/man/man1/gale.1" || fail "gale(1) lacks flags"
 
+# The library brings no allocator: a host that runs could not load it.  The command has one.
+needed() { # FILE
+	readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p' | sort | tr '\n' ' '
+}
+[ "$(needed "$root/lib/libgale.so")" = 'libc libhiredis libpq ' ] ||
+	fail "the library needs $(needed "$root/lib/libgale.so")"
+[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libpq ' ] ||
+	fail "the command needs $(needed "$root/bin/gale")"
+
 # There, pkg-config and the loader of a plain Debian look by themselves.
 tr ':' '\n' <<<"$(pkg-config --variable pc_path pkg-config)" | grep -qx /usr/local/lib/pkgconfig ||
 	fail "pkg-config does not look into /usr/local/lib/pkgconfig"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER TWO_WINDOWS -- they do what they
-# say.
+# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER TWO_WINDOWS [JEMALLOC] -- they do
+# what they say.
 set -u
-first=$1 paced_client=$2 event_loop=$3 http_server=$4 two_windows=$5
+first=$1 paced_client=$2 event_loop=$3 http_server=$4 two_windows=$5 jemalloc=${6-}
 bad=0
 
 fail() {
@@ -38,6 +38,13 @@ case $(tr '\n' ' ' <<<"$said") in
 'yes, 2 left '*'no, the store decided by the rule ') ;;
 *) fail "two_windows says $said" ;;
 esac
+
+# What was taken is counted, and all of it has come back.
+if [ -n "$jemalloc" ]; then
+	said=$("$jemalloc") || fail "jemalloc exits with $?"
+	grep -qE '^with 10000 users: [1-9][0-9]{5,} bytes$' <<<"$said" &&
+		grep -qx 'at the end: 0 bytes' <<<"$said" || fail "jemalloc says $said"
+fi
 
 # Five at once, then no; another name has its own five.
 python3 - "$event_loop" <<'END' || fail "event_loop"
