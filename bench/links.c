@@ -63,11 +63,11 @@ static void open_asker(const struct place *place, struct asker *asker,
                        const char *prefix, uint64_t keys)
 {
 	char url[64];
-	enum gale_err err;
+	struct url_fault fault;
 
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?prefix=%s:", place->proxy.port,
 	         prefix);
-	asker_open(asker, redis_kind(memory_default(), url, &err), keys);
+	asker_open(asker, redis_kind(memory_default(), url, &fault), keys);
 }
 
 static void place_open(struct place *place, uint64_t way_us)

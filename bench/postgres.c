@@ -178,11 +178,11 @@ static void start(void)
 static void open_asker(struct asker *asker, uint64_t keys)
 {
 	char url[256];
-	enum gale_err err;
+	struct url_fault fault;
 
 	snprintf(url, sizeof(url), "postgres:///%s?host=%s&user=%s&port=%s", PQdb(bare),
 	         PQhost(bare), PQuser(bare), PQport(bare));
-	asker_open(asker, postgres_kind(memory_default(), url, &err), keys);
+	asker_open(asker, postgres_kind(memory_default(), url, &fault), keys);
 }
 
 /* Both tables have as many rows, and are as a server leaves them by itself within a minute:

@@ -110,11 +110,11 @@ static void open_asker(const struct place *place, struct asker *asker,
                        const char *prefix, uint64_t keys)
 {
 	char url[160];
-	enum gale_err err;
+	struct url_fault fault;
 
 	snprintf(url, sizeof(url), "redis://%s?prefix=%s:", place->server.socket,
 	         prefix);
-	asker_open(asker, redis_kind(memory_default(), url, &err), keys);
+	asker_open(asker, redis_kind(memory_default(), url, &fault), keys);
 }
 
 /* All keys are there: those that are new are another question. */

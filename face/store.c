@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /* store.c -- picks a store by its URL, and keeps it on the runtime's list. */
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/check.h"
@@ -9,11 +10,14 @@
 #include "face/sized.h"
 #include "stores/memory.h"
 #include "stores/server.h"
+#include "stores/url.h"
 
 #ifdef GALE_REDIS
 #include "stores/redis/kind.h"
+#include "stores/redis/url.h"
 #endif
 #ifdef GALE_POSTGRES
+#include "stores/postgres/hosts.h"
 #include "stores/postgres/link.h"
 #endif
 
@@ -67,6 +71,16 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
+static bool is_memory(const char *url)
+{
+	return begins(url, MEMORY_SCHEME);
+}
+
+static const char *memory_name(const char *url)
+{
+	return url + strlen(MEMORY_SCHEME);
+}
+
 static enum gale_err open_memory(struct gale_store *store, const char *name,
                                  uint64_t max_keys)
 {
@@ -78,8 +92,6 @@ static enum gale_err open_memory(struct gale_store *store, const char *name,
 		.clock = runtime->clock,
 	};
 
-	if (strlen(name) > GALE_NAME_MAX)
-		return GALE_ERR_STORE_NAME;
 	store->inner = memory_open(&config);
 	return store->inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
 }
@@ -109,55 +121,127 @@ static enum gale_err open_server(struct gale_store *store, struct server_kind *k
 	return store->inner ? GALE_ERR_OK : GALE_ERR_MEMORY;
 }
 
-/* A server of some kind, and what opens it; NULL: not in this build. */
+/* ---- URLs ------------------------------------------------------------------------- */
+
+/* A server of some kind, what reads its URL, and what opens it; NULL: not in this build. */
 struct scheme {
 	const char *begins;
+	bool (*read)(const char *url, struct url_fault *ret_fault);
 	struct server_kind *(*kind)(struct gale_allocator *allocator, const char *url,
-	                            enum gale_err *ret_why);
+	                            struct url_fault *ret_fault);
 };
+
+#ifdef GALE_REDIS
+static bool read_redis(const char *url, struct url_fault *ret_fault)
+{
+	struct redis_url ignored;
+
+	return redis_url_parse(url, &ignored, ret_fault);
+}
+#endif
+
+#ifdef GALE_POSTGRES
+static bool read_postgres(const char *url, struct url_fault *ret_fault)
+{
+	struct postgres_hosts ignored;
+
+	return postgres_hosts_read(&ignored, url, ret_fault);
+}
+#endif
 
 static const struct scheme schemes[] = {
 #ifdef GALE_REDIS
-	{ "redis://", redis_kind },
-	{ "redis+sentinel://", redis_kind },
-	{ "redis+cluster://", redis_kind },
+	{ "redis://", read_redis, redis_kind },
+	{ "redis+sentinel://", read_redis, redis_kind },
+	{ "redis+cluster://", read_redis, redis_kind },
 #endif
 #ifdef GALE_POSTGRES
-	{ "postgres://", postgres_kind },
-	{ "postgresql://", postgres_kind },
+	{ "postgres://", read_postgres, postgres_kind },
+	{ "postgresql://", read_postgres, postgres_kind },
 #endif
-	{ "redis://", NULL },
-	{ "postgres://", NULL },
-	{ "postgresql://", NULL },
-	{ "redis+sentinel://", NULL },
-	{ "redis+cluster://", NULL },
+	{ "redis://", NULL, NULL },
+	{ "postgres://", NULL, NULL },
+	{ "postgresql://", NULL, NULL },
+	{ "redis+sentinel://", NULL, NULL },
+	{ "redis+cluster://", NULL, NULL },
 };
 
-static enum gale_err open_scheme(struct gale_store *store, const struct scheme *scheme,
-                                 const struct gale_store_config *config)
+static const struct scheme *scheme_of(const char *url)
 {
-	struct server_kind *kind;
-	enum gale_err err;
-
-	if (!scheme->kind)
-		return GALE_ERR_NOT_BUILT;
-	kind = scheme->kind(store->handle.runtime->allocator, config->url, &err);
-	return kind ? open_server(store, kind, config->quarantine_us) : err;
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (begins(url, schemes[i].begins))
+			return &schemes[i];
+	return NULL;
 }
 
+static void say_err(struct url_fault *fault, enum gale_err err)
+{
+	url_say(fault, err, "%s", gale_err_text(err));
+}
+
+/* Why none of the schemes can open it; GALE_ERR_OK: memory: or one of them can. */
+static void look_at_scheme(const char *url, struct url_fault *ret_fault)
+{
+	const struct scheme *scheme = scheme_of(url);
+
+	*ret_fault = (struct url_fault){ .err = GALE_ERR_OK };
+	if (is_memory(url) && strlen(memory_name(url)) > GALE_NAME_MAX)
+		say_err(ret_fault, GALE_ERR_STORE_NAME);
+	else if (scheme && !scheme->kind)
+		say_err(ret_fault, GALE_ERR_NOT_BUILT);
+	else if (begins(url, "rediss://"))
+		say_err(ret_fault, GALE_ERR_TLS);
+	else if (!scheme && !is_memory(url))
+		url_say(ret_fault, GALE_ERR_URL,
+		        "url: it begins with none of memory:, redis://, "
+		        "redis+sentinel://, redis+cluster://, postgres://");
+}
+
+enum gale_err gale_url_check(const char *url, char *ret_why, size_t room)
+{
+	struct url_fault fault;
+
+	if (!url)
+		url = MEMORY_SCHEME;
+	look_at_scheme(url, &fault);
+	if (fault.err == GALE_ERR_OK && !is_memory(url))
+		(void)scheme_of(url)->read(url, &fault);
+	if (room > 0)
+		snprintf(ret_why, room, "%s", fault.text);
+	return fault.err;
+}
+
+/* ---- Opening --------------------------------------------------------------------- */
+
+static enum gale_err open_scheme(struct gale_store *store,
+                                 const struct gale_store_config *config,
+                                 struct url_fault *fault)
+{
+	struct server_kind *kind =
+	    scheme_of(config->url)
+		->kind(store->handle.runtime->allocator, config->url, fault);
+
+	return kind ? open_server(store, kind, config->quarantine_us) : fault->err;
+}
+
+/* What is wrong with a URL is for the log: an error has one text for all of them. */
 static enum gale_err open_url(struct gale_store *store,
                               const struct gale_store_config *config)
 {
 	const char *url = config->url ? config->url : MEMORY_SCHEME;
+	struct url_fault fault;
+	enum gale_err err;
 
 	label_of_url(url, store->label);
-	if (begins(url, MEMORY_SCHEME))
-		return open_memory(store, url + strlen(MEMORY_SCHEME),
-		                   config->max_keys);
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-		if (begins(url, schemes[i].begins))
-			return open_scheme(store, &schemes[i], config);
-	return begins(url, "rediss://") ? GALE_ERR_TLS : GALE_ERR_URL;
+	look_at_scheme(url, &fault);
+	err = fault.err;
+	if (err == GALE_ERR_OK && is_memory(url))
+		err = open_memory(store, memory_name(url), config->max_keys);
+	else if (err == GALE_ERR_OK)
+		err = open_scheme(store, config, &fault);
+	if (fault.text[0] != '\0')
+		store_say(store, GALE_LEVEL_ERROR, fault.text);
+	return err;
 }
 
 static enum gale_err open_checked(struct gale_runtime *runtime,

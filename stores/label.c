@@ -3,6 +3,7 @@
 /* label.c -- leaves out rather too much than too little. */
 #include "stores/label.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,9 +41,10 @@ void label_of_url(const char *url, char label[LABEL_ROOM])
 	const char *scheme_end = strstr(url, "://");
 	size_t scheme, option;
 	const char *rest, *prefix;
+	bool is_memory = strncmp(url, "memory:", 7) == 0;
 
-	if (strncmp(url, "memory:", 7) == 0 || !scheme_end) {
-		snprintf(label, LABEL_ROOM, "%s", url);
+	if (is_memory || !scheme_end) {
+		snprintf(label, LABEL_ROOM, "%s", is_memory ? url : "");
 		return;
 	}
 	scheme = (size_t)(scheme_end + 3 - url);

@@ -106,8 +106,8 @@ static bool are_spelled_out(const struct url *url)
 	return true;
 }
 
-bool names_open(struct names *names, const struct url *url, uint16_t port,
-                names_lookup *lookup)
+void names_open(struct names *names, const struct url *url, uint16_t port,
+                names_lookup *lookup, struct url_fault *ret_warning)
 {
 	memset(names, 0, sizeof(*names));
 	names->fixed.url = url;
@@ -116,9 +116,11 @@ bool names_open(struct names *names, const struct url *url, uint16_t port,
 	names->fixed.spelled_out = are_spelled_out(url);
 	names->locked.found = look_up(names);
 	if (names->locked.found.count == 0)
-		return false;
+		url_say(ret_warning, GALE_ERR_OK,
+		        "url: no address is known of %s%s; it is looked up again",
+		        url->hosts[0].name,
+		        url->host_count > 1 ? ", nor of any other host" : "");
 	lock_init(&names->lock);
-	return true;
 }
 
 void names_close(struct names *names)

@@ -4,8 +4,9 @@
  * names.h -- where the hosts of a URL are, now and after they have moved.
  *
  * Names are looked up once when the store is opened, which takes its time, and again when
- * a connection has been lost: by a thread that lives as long as the look-up takes, so that
- * no shard waits for it.  Until it has found something, the old addresses stay.
+ * a connection has been lost, or there was no address to connect to: by a thread that lives
+ * as long as the look-up takes, so that no shard waits for it.  Until it has found something,
+ * the old addresses stay.
  *
  * Addresses that are spelled out are not looked up, and make no thread.
  *
@@ -48,15 +49,17 @@ struct names {
 	} locked;
 };
 
-/* The URL stays where it is.  False: none of its hosts, of which there is one, is found. */
-bool names_open(struct names *names, const struct url *url, uint16_t port,
-                names_lookup *lookup);
+/* The URL, which has a host, stays where it is.  If no address of any was found, *ret_warning
+ * says so; it is open all the same. */
+void names_open(struct names *names, const struct url *url, uint16_t port,
+                names_lookup *lookup, struct url_fault *ret_warning);
 void names_close(struct names *names);
 
-/* What was found last, in the order of the URL. */
+/* What was found last, in the order of the URL: nothing, or from then on something. */
 void names_list(struct names *names, struct names_found *ret_found);
 
-/* A connection there was lost, or did not come about. */
+/* A connection there was lost, or did not come about.  Nothing is looked up again before
+ * five seconds are over. */
 void names_look_again(struct names *names, mono now);
 
 #endif

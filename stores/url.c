@@ -3,7 +3,50 @@
 /* url.c -- cut in place, from the left. */
 #include "stores/url.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+#define NAME_SHOWN 32
+#define PORT_SHOWN 10
+
+/* ---- What is wrong --------------------------------------------------------------- */
+
+bool url_say(struct url_fault *fault, enum gale_err err, const char *format, ...)
+{
+	va_list args;
+
+	fault->err = err;
+	va_start(args, format);
+	vsnprintf(fault->text, sizeof(fault->text), format, args);
+	va_end(args);
+	for (char *at = fault->text; *at != '\0'; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	return false;
+}
+
+static bool refuse(struct url_fault *fault, const char *why)
+{
+	return url_say(fault, GALE_ERR_URL, "url: %s", why);
+}
+
+static bool refuse_escape(struct url_fault *fault, const char *where)
+{
+	return url_say(fault, GALE_ERR_URL,
+	               "url: %s: behind a %% come two hexadecimal digits, and not 00",
+	               where);
+}
+
+const char *url_shown(const char *name)
+{
+	size_t count = strspn(name, "abcdefghijklmnopqrstuvwxyz"
+	                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	return count > 0 && count <= NAME_SHOWN && name[count] == '\0' ? name : "(?)";
+}
+
+/* ---- Parts ----------------------------------------------------------------------- */
 
 /* Cuts text at the first of these characters; what follows, or NULL. */
 static char *cut(char *text, char at)
@@ -62,17 +105,22 @@ bool url_number(const char *text, uint64_t most, uint64_t *ret_number)
 	return number <= most;
 }
 
-static bool parse_port(const char *text, uint16_t *ret_port)
+static bool parse_port(const char *text, uint16_t *ret_port, struct url_fault *fault)
 {
+	size_t digits = strspn(text, "0123456789");
+	bool is_number = digits > 0 && digits <= PORT_SHOWN && text[digits] == '\0';
 	uint64_t port;
 
+	if (!is_number)
+		return refuse(fault, "the port of a host is not a number");
 	if (!url_number(text, UINT16_MAX, &port) || port == 0)
-		return false;
+		return url_say(fault, GALE_ERR_URL,
+		               "url: port %s is not from 1 to 65535", text);
 	*ret_port = (uint16_t)port;
 	return true;
 }
 
-static bool parse_host(char *text, struct url_host *ret_host)
+static bool parse_host(char *text, struct url_host *ret_host, struct url_fault *fault)
 {
 	char *port;
 
@@ -80,48 +128,71 @@ static bool parse_host(char *text, struct url_host *ret_host)
 	if (*text == '[') {
 		ret_host->name = text + 1;
 		text = cut(text, ']');
-		if (!text || (*text != ':' && *text != '\0'))
-			return false;
+		if (!text)
+			return refuse(fault, "a [ has no ]");
+		if (*text != ':' && *text != '\0')
+			return refuse(fault,
+			              "behind the ] of a host comes : and a port");
 		port = *text == ':' ? text + 1 : NULL;
 	} else {
 		port = cut(text, ':');
 	}
-	return *ret_host->name != '\0' && (!port || parse_port(port, &ret_host->port));
+	if (*ret_host->name == '\0')
+		return refuse(fault, "a host has no name");
+	return !port || parse_port(port, &ret_host->port, fault);
 }
 
-static bool parse_hosts(char *text, struct url *url)
+static bool parse_hosts(char *text, struct url *url, struct url_fault *fault)
 {
 	if (*text == '\0')
 		return true; /* a path is then asked for by who needs one */
 	while (text) {
 		char *next = cut(text, ',');
 
-		if (url->host_count == URL_HOSTS_MOST ||
-		    !parse_host(text, &url->hosts[url->host_count++]))
+		if (url->host_count == URL_HOSTS_MOST)
+			return url_say(fault, GALE_ERR_URL, "url: more than %d hosts",
+			               URL_HOSTS_MOST);
+		if (!parse_host(text, &url->hosts[url->host_count++], fault))
 			return false;
 		text = next;
 	}
 	return true;
 }
 
-static bool parse_user(char *text, struct url *url)
+static bool parse_user(char *text, struct url *url, struct url_fault *fault)
 {
 	char *password = cut(text, ':');
 
 	url->user = text;
 	url->password = password ? password : "";
-	return decode(text) && (!password || decode(password));
+	if (!decode(text))
+		return refuse_escape(fault, "user");
+	return !password || decode(password) || refuse_escape(fault, "password");
 }
 
-static bool parse_options(char *text, struct url *url)
+static bool parse_option(char *text, struct url *url, struct url_fault *fault)
+{
+	char *value = cut(text, '=');
+
+	if (!value)
+		return url_say(fault, GALE_ERR_URL, "url: option %s has no =value",
+		               url_shown(text));
+	if (url->option_count == URL_OPTIONS_MOST)
+		return url_say(fault, GALE_ERR_URL, "url: more than %d options",
+		               URL_OPTIONS_MOST);
+	if (!decode(value))
+		return refuse_escape(fault, "the value of an option");
+	url->options[url->option_count++] = (struct url_option){ text, value };
+	return true;
+}
+
+static bool parse_options(char *text, struct url *url, struct url_fault *fault)
 {
 	while (text && *text != '\0') {
 		char *next = cut(text, '&');
-		char *value = cut(text, '=');
 
-		if (!value || url->option_count == URL_OPTIONS_MOST || !decode(value))
+		if (!parse_option(text, url, fault))
 			return false;
-		url->options[url->option_count++] = (struct url_option){ text, value };
 		text = next;
 	}
 	return true;
@@ -139,7 +210,7 @@ static char *cut_path(char *rest, char *end)
 	return path + 1;
 }
 
-static bool parse_rest(char *rest, struct url *url)
+static bool parse_rest(char *rest, struct url *url, struct url_fault *fault)
 {
 	char *options = cut(rest, '?');
 	char *at, *path;
@@ -152,26 +223,30 @@ static bool parse_rest(char *rest, struct url *url)
 	at = strrchr(rest, '@');
 	if (at) {
 		*at = '\0';
-		if (!parse_user(rest, url))
+		if (!parse_user(rest, url, fault))
 			return false;
 		rest = at + 1;
 	}
-	return decode(path) && parse_hosts(rest, url) && parse_options(options, url);
+	if (!decode(path))
+		return refuse_escape(fault, "path");
+	return parse_hosts(rest, url, fault) && parse_options(options, url, fault);
 }
 
-bool url_parse(const char *text, struct url *ret_url)
+bool url_parse(const char *text, struct url *ret_url, struct url_fault *ret_fault)
 {
 	size_t length = strlen(text);
 	char *rest;
 
 	*ret_url = (struct url){ .user = "", .password = "", .path = "" };
 	if (length > URL_MOST)
-		return false;
+		return url_say(ret_fault, GALE_ERR_URL, "url: longer than %d bytes",
+		               URL_MOST);
 	memcpy(ret_url->bytes, text, length);
 	ret_url->scheme = ret_url->bytes;
 	rest = cut(ret_url->bytes, ':');
-	return rest && ret_url->scheme[0] != '\0' && strncmp(rest, "//", 2) == 0 &&
-	       parse_rest(rest + 2, ret_url);
+	if (!rest || ret_url->scheme[0] == '\0' || strncmp(rest, "//", 2) != 0)
+		return refuse(ret_fault, "it does not begin with a scheme and ://");
+	return parse_rest(rest + 2, ret_url, ret_fault);
 }
 
 const char *url_option(const struct url *url, const char *name)

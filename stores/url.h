@@ -17,7 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <gale/errors.h>
+
 #define URL_MOST 1024 /* bytes, without the end */
+#define URL_FAULT_TEXT 192
 #define URL_HOSTS_MOST 16
 #define URL_OPTIONS_MOST 8
 
@@ -43,8 +46,24 @@ struct url {
 	size_t option_count;
 };
 
-/* False if it is none of these, or too long. */
-bool url_parse(const char *text, struct url *ret_url);
+/* What is wrong with a URL.  The text is for whoever wrote it: one line that begins with
+ * "url: " and names the part that is wrong.  It shows no user and no password. */
+struct url_fault {
+	enum gale_err err;
+	char text[URL_FAULT_TEXT];
+};
+
+/* Returns false, so that who refuses can say why in one line.  Bytes that are not printable
+ * become ?.  With GALE_ERR_OK it is a warning. */
+__attribute__((format(printf, 3, 4))) bool
+url_say(struct url_fault *fault, enum gale_err err, const char *format, ...);
+
+/* False if it is none of these, or too long; then *ret_fault is set, and nothing else. */
+bool url_parse(const char *text, struct url *ret_url, struct url_fault *ret_fault);
+
+/* An option's name as it can be shown: what is no name, such as a piece of a password that has
+ * a ? in it, is not. */
+const char *url_shown(const char *name);
 
 /* NULL if there is none. */
 const char *url_option(const struct url *url, const char *name);

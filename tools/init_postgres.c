@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "stores/postgres/schema.h"
-#include "stores/url.h"
 
 #define OLDEST 140000 /* server that has all that is needed */
 #define PATIENCE "10" /* seconds, for each address */
@@ -183,25 +182,12 @@ static bool set_up(PGconn *conn, const char *role, FILE *out, struct sentence *w
 	       (!role || grant(conn, role, out, why)) && tell_bound(conn, out, why);
 }
 
-static bool is_known(const char *url)
-{
-	PQconninfoOption *options = PQconninfoParse(url, NULL);
-	struct url parts;
-
-	PQconninfoFree(options);
-	return options && url_parse(url, &parts);
-}
-
 enum init_status init_postgres(const char *url, const char *role, FILE *out,
                                struct sentence *ret_why)
 {
 	PGconn *conn;
 	bool good;
 
-	if (!is_known(url)) {
-		sentence_say(ret_why, "%.200s: no URL of a store", url);
-		return INIT_BAD_USE;
-	}
 	conn = connect_to(url, ret_why);
 	if (!conn)
 		return INIT_FAILED;

@@ -3,7 +3,8 @@
 /*
  * init_redis.c -- looks at a Redis server: may it forget, and what then?
  *
- *     (sentinels -> which primary?) -> connect, AUTH -> INFO -> lines
+ *     (sentinels -> which primary?) -> connect, AUTH, SELECT -> INFO -> lines
+ *     a node of a cluster -> CLUSTER SLOTS -> the same of each primary
  */
 #include "tools/init.h"
 
@@ -13,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/url.h"
+#include "stores/redis/url.h"
 
-#define PORT 6379
-#define SENTINEL_PORT 26379
 #define OLDEST 7 /* server that has all that is needed */
 #define LINE 96
+#define SLOTS 16384 /* of a cluster */
 
 static const struct timeval patience = { .tv_sec = 5 };
 
@@ -37,8 +37,6 @@ static bool sign_in(redisContext *conn, const char *user, const char *password,
 {
 	redisReply *reply;
 
-	if (!password)
-		password = "";
 	if (user[0] == '\0' && password[0] == '\0')
 		return true;
 	if (user[0] != '\0')
@@ -81,18 +79,19 @@ static bool is_address(const char *text)
 }
 
 /* What this sentinel says. */
-static redisContext *reach_primary(const struct url *url, size_t which, FILE *out,
+static redisContext *reach_primary(const struct redis_url *url, size_t which, FILE *out,
                                    struct sentence *why)
 {
-	const struct url_host *host = &url->hosts[which];
-	const char *service = url->path[0] == '/' ? url->path + 1 : url->path;
-	redisContext *sentinel = reach(host->name, port_of(host, SENTINEL_PORT), why);
+	const struct url_host *host = &url->is.hosts[which];
+	const char *service = url->service;
+	redisContext *sentinel =
+	    reach(host->name, port_of(host, REDIS_SENTINEL_PORT), why);
 	redisContext *primary = NULL;
 	redisReply *reply = NULL;
 
 	if (!sentinel)
 		return NULL;
-	if (sign_in(sentinel, "", url_option(url, "sentinel_password"), why))
+	if (sign_in(sentinel, "", url->sentinel_password, why))
 		reply =
 		    asked(sentinel,
 		          redisCommand(sentinel, "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
@@ -117,17 +116,18 @@ static redisContext *reach_primary(const struct url *url, size_t which, FILE *ou
 	return primary;
 }
 
-static redisContext *reach_any(const struct url *url, FILE *out, struct sentence *why)
+static redisContext *reach_any(const struct redis_url *url, FILE *out,
+                               struct sentence *why)
 {
-	bool has_sentinels = strcmp(url->scheme, "redis+sentinel") == 0;
+	const struct url *is = &url->is;
 	redisContext *conn = NULL;
 
-	if (url->host_count == 0 && !has_sentinels)
-		return reach(url->path, 0, why);
-	for (size_t i = 0; i < url->host_count && !conn; i++)
-		conn = has_sentinels ? reach_primary(url, i, out, why)
-		                     : reach(url->hosts[i].name,
-		                             port_of(&url->hosts[i], PORT), why);
+	if (is->host_count == 0)
+		return reach(is->path, 0, why);
+	for (size_t i = 0; i < is->host_count && !conn; i++)
+		conn = url->service ? reach_primary(url, i, out, why)
+		                    : reach(is->hosts[i].name,
+		                            port_of(&is->hosts[i], REDIS_PORT), why);
 	return conn;
 }
 
@@ -149,7 +149,8 @@ static void find(const char *info, const char *name, char value[LINE])
 		         at + length + 1);
 }
 
-static bool judge_server(const char *info, FILE *out, struct sentence *why)
+static bool judge_server(const struct redis_url *url, const char *info, FILE *out,
+                         struct sentence *why)
 {
 	char version[LINE], role[LINE], replicas[LINE], mode[LINE];
 
@@ -164,8 +165,11 @@ static bool judge_server(const char *info, FILE *out, struct sentence *why)
 	if (strcmp(role, "master") != 0)
 		return sentence_say(why, "it is a replica: name its primary, or the "
 		                         "sentinels");
-	if (strcmp(mode, "cluster") == 0)
-		return sentence_say(why, "it is a node of a cluster");
+	if (!url->is_cluster && strcmp(mode, "cluster") == 0)
+		return sentence_say(why, "it is a node of a cluster, which "
+		                         "redis+cluster:// asks");
+	if ((uint64_t)atoi(replicas) < url->durable)
+		return sentence_say(why, "it has fewer replicas than durable= says");
 	return true;
 }
 
@@ -201,17 +205,14 @@ static void tell_persistence(const char *info, const char *saves, FILE *out)
 	                           : "none");
 }
 
-static void tell_bound(const char *info, FILE *out)
+static void tell_bound(bool has_replicas, FILE *out)
 {
-	char replicas[LINE];
-
 	fputs(
 	    "bound: the limit, in every window of up to a minute: after a start, a "
 	    "loss or a fail-over nothing is granted until the open window has turned; "
 	    "of a longer one what is lost may be granted again, once for each loss\n",
 	    out);
-	find(info, "connected_slaves", replicas);
-	if (atoi(replicas) > 0)
+	if (has_replicas)
 		fputs("while a replica takes over: a primary that lives on without "
 		      "knowing grants the limit once more; min-replicas-to-write "
 		      "ends that\n",
@@ -228,37 +229,151 @@ static redisReply *config_of(redisContext *conn, const char *name)
 	return NULL;
 }
 
-static bool look(redisContext *conn, FILE *out, struct sentence *why)
+static bool choose_db(redisContext *conn, uint64_t db, struct sentence *why)
+{
+	redisReply *reply;
+
+	if (db == 0)
+		return true;
+	reply =
+	    asked(conn, redisCommand(conn, "SELECT %llu", (unsigned long long)db), why);
+	freeReplyObject(reply);
+	return reply != NULL;
+}
+
+static bool look(redisContext *conn, const struct redis_url *url, FILE *out,
+                 bool *has_replicas, struct sentence *why)
 {
 	redisReply *info = asked(conn, redisCommand(conn, "INFO"), why);
 	redisReply *saves = config_of(conn, "save");
-	bool good = info && judge_server(info->str, out, why) &&
+	char replicas[LINE] = "";
+	bool good = info && judge_server(url, info->str, out, why) &&
 	            judge_memory(info->str, out, why);
 
 	if (good) {
 		tell_persistence(info->str, saves ? saves->element[1]->str : NULL, out);
-		tell_bound(info->str, out);
+		find(info->str, "connected_slaves", replicas);
 	}
+	*has_replicas |= atoi(replicas) > 0;
 	freeReplyObject(saves);
 	freeReplyObject(info);
 	return good;
 }
 
-enum init_status init_redis(const char *url, FILE *out, struct sentence *ret_why)
+static bool look_in(redisContext *conn, const struct redis_url *url, FILE *out,
+                    bool *has_replicas, struct sentence *why)
 {
-	redisContext *conn;
-	struct url parts;
+	return sign_in(conn, url->is.user, url->is.password, why) &&
+	       choose_db(conn, url->db, why) && look(conn, url, out, has_replicas, why);
+}
+
+/* ---- A cluster ------------------------------------------------------------------- */
+
+/* Of CLUSTER SLOTS: first, last, and the primary's address and port. */
+static bool is_range(const redisReply *range)
+{
+	return range->type == REDIS_REPLY_ARRAY && range->elements >= 3 &&
+	       range->element[0]->type == REDIS_REPLY_INTEGER &&
+	       range->element[1]->type == REDIS_REPLY_INTEGER &&
+	       range->element[2]->type == REDIS_REPLY_ARRAY &&
+	       range->element[2]->elements >= 2 &&
+	       range->element[2]->element[1]->type == REDIS_REPLY_INTEGER;
+}
+
+/* All have servers? */
+static bool are_whole(const redisReply *ranges, struct sentence *why)
+{
+	long long count = 0;
+
+	for (size_t i = 0; i < ranges->elements; i++) {
+		const redisReply *range = ranges->element[i];
+
+		if (!is_range(range))
+			return sentence_say(why, "what it says of slots is strange");
+		count += range->element[1]->integer - range->element[0]->integer + 1;
+	}
+	return count == SLOTS || sentence_say(why, "%lld of %d slots have no server",
+	                                      SLOTS - count, SLOTS);
+}
+
+/* A server that does not know its own address tells none. */
+static const char *host_of(const redisReply *range, const redisContext *asked_of)
+{
+	const redisReply *host = range->element[2]->element[0];
+	bool is_told = host->type == REDIS_REPLY_STRING && host->len > 0;
+
+	return is_told ? host->str : asked_of->tcp.host;
+}
+
+static bool was_before(const redisReply *ranges, size_t which, const redisContext *conn)
+{
+	const redisReply *range = ranges->element[which];
+
+	for (size_t i = 0; i < which; i++)
+		if (ranges->element[i]->element[2]->element[1]->integer ==
+		        range->element[2]->element[1]->integer &&
+		    strcmp(host_of(ranges->element[i], conn), host_of(range, conn)) ==
+		        0)
+			return true;
+	return false;
+}
+
+static bool look_at_primary(const redisReply *range, const redisContext *asked_of,
+                            const struct redis_url *url, FILE *out, bool *has_replicas,
+                            struct sentence *why)
+{
+	const char *host = host_of(range, asked_of);
+	int port = (int)range->element[2]->element[1]->integer;
+	redisContext *conn = reach(host, port, why);
 	bool good;
 
-	if (!url_parse(url, &parts)) {
-		sentence_say(ret_why, "%.200s: no URL of a store", url);
+	if (!conn)
+		return false;
+	fprintf(out, "%s:%d: ", host, port);
+	good = look_in(conn, url, out, has_replicas, why);
+	redisFree(conn);
+	return good;
+}
+
+static bool look_at_cluster(redisContext *conn, const struct redis_url *url, FILE *out,
+                            bool *has_replicas, struct sentence *why)
+{
+	redisReply *ranges = NULL;
+	bool good;
+
+	if (sign_in(conn, url->is.user, url->is.password, why))
+		ranges = asked(conn, redisCommand(conn, "CLUSTER SLOTS"), why);
+	good = ranges && are_whole(ranges, why);
+	for (size_t i = 0; good && i < ranges->elements; i++)
+		if (!was_before(ranges, i, conn))
+			good = look_at_primary(ranges->element[i], conn, url, out,
+			                       has_replicas, why);
+	freeReplyObject(ranges);
+	return good;
+}
+
+/* ---- All of it ------------------------------------------------------------------- */
+
+enum init_status init_redis(const char *url, FILE *out, struct sentence *ret_why)
+{
+	struct redis_url parts;
+	struct url_fault fault;
+	redisContext *conn;
+	bool good, has_replicas = false;
+
+	if (!redis_url_parse(url, &parts, &fault)) {
+		sentence_say(ret_why, "%s", fault.text);
 		return INIT_BAD_USE;
 	}
 	conn = reach_any(&parts, out, ret_why);
 	if (!conn)
 		return INIT_FAILED;
-	good = sign_in(conn, parts.user, parts.password, ret_why) &&
-	       look(conn, out, ret_why);
+	if (parts.is_cluster)
+		good = look_at_cluster(conn, &parts, out, &has_replicas, ret_why);
+	else
+		good = look_in(conn, &parts, out, &has_replicas, ret_why);
 	redisFree(conn);
+	if (good)
+		tell_bound(has_replicas, out);
 	return good ? INIT_DONE : INIT_FAILED;
 }

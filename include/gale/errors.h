@@ -27,7 +27,8 @@ extern "C" {
 	X(ALLOCATOR, 8, "allocator: needs both alloc and free")                        \
 	X(CLOCK, 9, "clock: needs now_us, and boot_ns below 2^59")                     \
 	X(LOG, 10, "log: needs write")                                                 \
-	X(URL, 11, "url: is none; memory:, redis://host or postgres://host/database")  \
+	X(URL, 11,                                                                     \
+	  "url: not one of a store; gale_url_check and the log say what is wrong")     \
 	X(STORE_NAME, 12, "url: the name after memory: has more than 64 bytes")        \
 	X(STORE_KEYS, 13, "max_keys: from 1 to 2^31")                                  \
 	X(STORE, 14, "store: is NULL, closed, or of another runtime")                  \
@@ -68,7 +69,7 @@ extern "C" {
 	X(DRIFT, 45, "lease.drift_ppm: at most 100000")                                \
 	X(CARRY_OVER, 46, "lease.carry_over: for windows, with a fixed batch")         \
 	X(NODE_KEYS, 47, "max_keys: at most 2^28")                                     \
-	X(HOST, 48, "url: the host is not known, or the path too long")                \
+	X(HOST, 48, "url: the path of the socket has more than 107 bytes")             \
 	X(TLS, 49, "url: TLS is not spoken here; use a tunnel or a unix socket")       \
 	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")         \
 	X(QUARANTINE, 51, "quarantine_us: at most a day")                              \

@@ -185,7 +185,9 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *
  * A server is connected to when it is first asked, and again when it is lost.  Its name is
  * looked up here, which may take a while, and again when it has been lost, by a thread that
- * lasts as long as that takes; to close the store is to wait for it.
+ * lasts as long as that takes; to close the store is to wait for it.  A name that is not
+ * found is like a server that is down: the store opens, the log says so, and the name is
+ * looked up again every five seconds while the store is asked.
  *
  * "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
  * this process who name it, and is forgotten when the last of them has closed it (with
@@ -219,6 +221,14 @@ static inline enum gale_err gale_store_open(struct gale_runtime *runtime,
 	return gale_store_open_sized(runtime, config, sizeof(*config), ret_store);
 }
 GALE_API void gale_store_close(struct gale_store *store);
+
+/* Is it the URL of a store, NULL included?  What gale_store_open would say of it: GALE_ERR_OK,
+ * or why not, and then *ret_why is a line that names the part which is wrong, such as
+ * "url: option prefx is not known; there are db, prefix, durable, sentinel_password".  It is
+ * cut if it needs more than room bytes; 192 are enough; with a room of 0 ret_why may be NULL.
+ * The line has no user and no password of the URL in it.  Nothing is looked up, and no
+ * server is asked.  gale_store_open writes the same line to the log. */
+GALE_API enum gale_err gale_url_check(const char *url, char *ret_why, size_t room);
 
 /* May grow. */
 struct gale_counts {

@@ -47,58 +47,99 @@ static bool copy(char to[URL_MOST + 1], const char *from)
 	return (size_t)snprintf(to, URL_MOST + 1, "%s", from) <= URL_MOST;
 }
 
+static bool refuse(struct url_fault *fault, const char *why)
+{
+	return url_say(fault, GALE_ERR_URL, "url: %s", why);
+}
+
+static bool refuse_ports(struct url_fault *fault)
+{
+	return refuse(fault, "the ports are not one for all hosts, or one for each");
+}
+
 /* One port is for all of them. */
-static bool take_ports(struct postgres_hosts *hosts, const char *ports)
+static bool take_ports(struct postgres_hosts *hosts, const char *ports,
+                       struct url_fault *fault)
 {
 	size_t count;
 
 	if (!copy(hosts->port_bytes, ports))
-		return false;
+		return refuse_ports(fault);
 	count = cut(hosts->port_bytes, hosts->ports);
 	for (size_t i = 1; i < hosts->url.host_count && count == 1; i++)
 		hosts->ports[i] = hosts->ports[0];
 	for (size_t i = 0; i < hosts->url.host_count; i++)
 		if (count > 0 && hosts->ports[i] && strlen(hosts->ports[i]) > PORT_TEXT)
-			return false;
-	return count == 1 || count == hosts->url.host_count;
+			return refuse(fault, "a port has more than five digits");
+	return count == 1 || count == hosts->url.host_count || refuse_ports(fault);
 }
 
-static bool take_hosts(struct postgres_hosts *hosts, const char *text)
+static bool take_hosts(struct postgres_hosts *hosts, const char *text,
+                       struct url_fault *fault)
 {
 	const char *pieces[URL_HOSTS_MOST];
 
-	if (!copy(hosts->host_bytes, text))
-		return false;
-	hosts->url.host_count = cut(hosts->host_bytes, pieces);
+	if (copy(hosts->host_bytes, text))
+		hosts->url.host_count = cut(hosts->host_bytes, pieces);
+	if (hosts->url.host_count == 0)
+		return url_say(fault, GALE_ERR_URL, "url: more than %d hosts",
+		               URL_HOSTS_MOST);
 	for (size_t i = 0; i < hosts->url.host_count; i++) {
 		hosts->url.hosts[i].name = pieces[i];
 		hosts->has_names |= !is_folder(pieces[i]);
 	}
-	return hosts->url.host_count > 0;
+	return true;
 }
 
 /* What the URL does not say the environment may.  Addresses libpq takes as they are. */
 static bool take(struct postgres_hosts *hosts, const PQconninfoOption *said,
-                 const PQconninfoOption *usual)
+                 const PQconninfoOption *usual, struct url_fault *fault)
 {
 	const char *host = value_of(said, "host"), *port = value_of(said, "port");
 
 	if (*host == '\0' && *value_of(said, "service") != '\0')
-		return false;
+		return refuse(fault, "a service needs a host beside it");
 	if (*value_of(said, "hostaddr") != '\0' ||
 	    (*host == '\0' && *value_of(usual, "hostaddr") != '\0'))
 		return true;
 	host = *host != '\0' ? host : value_of(usual, "host");
 	port = *port != '\0' ? port : value_of(usual, "port");
-	return *host == '\0' || (take_hosts(hosts, host) && take_ports(hosts, port));
+	return *host == '\0' ||
+	       (take_hosts(hosts, host, fault) && take_ports(hosts, port, fault));
 }
 
-static bool parse(struct postgres_hosts *hosts, const char *url)
+/* In some complaints libpq repeats the whole URL, password and all: then only what comes before
+ * it is said. */
+static bool refuse_by_libpq(struct url_fault *fault, const char *message)
 {
-	PQconninfoOption *said = PQconninfoParse(url, NULL);
-	PQconninfoOption *usual = PQconndefaults();
-	bool good = said && take(hosts, said, usual);
+	const char *whole = strstr(message, "in URI");
+	size_t shown = strcspn(message, "\n");
 
+	if (!strstr(message, "URI query parameter") && whole)
+		shown = (size_t)(whole - message) + strcspn(whole, ":");
+	return url_say(fault, GALE_ERR_URL, "url: libpq says: %.*s", (int)shown,
+	               message);
+}
+
+/* It must be one to us, too: of any other, libpq thinks that it is a database's name. */
+bool postgres_hosts_read(struct postgres_hosts *ret_hosts, const char *url,
+                         struct url_fault *ret_fault)
+{
+	PQconninfoOption *said, *usual;
+	char *message = NULL;
+	struct url ignored;
+	bool good;
+
+	memset(ret_hosts, 0, sizeof(*ret_hosts));
+	if (!url_parse(url, &ignored, ret_fault))
+		return false;
+	said = PQconninfoParse(url, &message);
+	usual = PQconndefaults();
+	if (said)
+		good = take(ret_hosts, said, usual, ret_fault);
+	else
+		good = refuse_by_libpq(ret_fault, message ? message : "no memory");
+	PQfreemem(message);
 	PQconninfoFree(said);
 	PQconninfoFree(usual);
 	return good;
@@ -112,15 +153,16 @@ static size_t look_up(const char *host, uint16_t port,
 	return is_folder(host) ? 0 : stream_resolve(host, port, ret_addresses, most);
 }
 
-enum gale_err postgres_hosts_open(struct postgres_hosts *hosts, const char *url)
+bool postgres_hosts_open(struct postgres_hosts *hosts, const char *url,
+                         struct url_fault *ret_fault)
 {
-	memset(hosts, 0, sizeof(*hosts));
-	if (!parse(hosts, url))
-		return GALE_ERR_URL;
-	if (hosts->has_names &&
-	    !names_open(&hosts->names, &hosts->url, /* port= */ 1, look_up))
-		return GALE_ERR_HOST;
-	return GALE_ERR_OK;
+	if (!postgres_hosts_read(hosts, url, ret_fault))
+		return false;
+	*ret_fault = (struct url_fault){ .err = GALE_ERR_OK };
+	if (hosts->has_names)
+		names_open(&hosts->names, &hosts->url, /* port= */ 1, look_up,
+		           ret_fault);
+	return true;
 }
 
 void postgres_hosts_close(struct postgres_hosts *hosts)

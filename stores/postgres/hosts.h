@@ -30,8 +30,13 @@ struct postgres_hosts {
 	char port_bytes[URL_MOST + 1];
 };
 
-/* GALE_ERR_OK, GALE_ERR_URL or GALE_ERR_HOST, and then there is nothing to close. */
-enum gale_err postgres_hosts_open(struct postgres_hosts *hosts, const char *url);
+/* Which hosts there are; none is looked up.  False: *ret_fault says why. */
+bool postgres_hosts_read(struct postgres_hosts *ret_hosts, const char *url,
+                         struct url_fault *ret_fault);
+
+/* Looks up, too.  False: there is nothing to close.  Else a text in *ret_fault is a warning. */
+bool postgres_hosts_open(struct postgres_hosts *hosts, const char *url,
+                         struct url_fault *ret_fault);
 void postgres_hosts_close(struct postgres_hosts *hosts);
 
 /* As libpq wants them, equally many of each. */

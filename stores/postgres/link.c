@@ -435,19 +435,21 @@ static void keep_quiet(void *arg, const char *message)
 
 /* A host that does not answer takes all the time that there is: the next attempt begins with
  * the one behind it. */
-static PGconn *start(struct link *link)
+static bool find_places(struct link *link, struct postgres_places *ret_places)
+{
+	postgres_hosts_list(&link->kind->hosts, link->attempts++, ret_places);
+	return ret_places->count > 0 || link->kind->hosts.url.host_count == 0;
+}
+
+static PGconn *start(const struct link *link, const struct postgres_places *places)
 {
 	const char *names[] = { "dbname", "fallback_application_name",
 		                "host",   "hostaddr",
 		                "port",   NULL };
-	struct postgres_places places;
-	const char *values[] = { link->kind->url,  "gale",       places.hosts,
-		                 places.addresses, places.ports, NULL };
+	const char *values[] = { link->kind->url,   "gale",        places->hosts,
+		                 places->addresses, places->ports, NULL };
 
-	postgres_hosts_list(&link->kind->hosts, link->attempts, &places);
-	if (places.count == 0 && link->kind->hosts.url.host_count > 0)
-		return NULL;
-	if (places.count == 0)
+	if (places->count == 0)
 		names[2] = NULL;
 	return PQconnectStartParams(names, values, /* expand_dbname= */ 1);
 }
@@ -455,6 +457,7 @@ static PGconn *start(struct link *link)
 static void link_connect(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
+	struct postgres_places places;
 
 	link_hang_up(wire);
 	if (link->connected)
@@ -462,9 +465,12 @@ static void link_connect(struct wire *wire, mono now)
 	link->connected = true;
 	link->phase = CONNECTING;
 	link->installed = link->missing = false;
-	link->conn = start(link);
-	link->attempts++;
 	link->received = link->read = 0;
+	if (!find_places(link, &places)) {
+		give_up(link, "no address is known of its host", "");
+		return;
+	}
+	link->conn = start(link, &places);
 	if (!link->conn || PQstatus(link->conn) == CONNECTION_BAD) {
 		give_up_by(link, "cannot connect");
 		return;
@@ -704,28 +710,18 @@ static void kind_free(struct server_kind *self)
 	memory_give(kind->allocator, kind, sizeof(*kind));
 }
 
-/* It must be one to us, too: of any other, libpq thinks that it is a database's name. */
-static enum gale_err find_hosts(struct kind *kind, const char *url)
-{
-	struct url ignored;
-
-	return url_parse(url, &ignored) ? postgres_hosts_open(&kind->hosts, url)
-	                                : GALE_ERR_URL;
-}
-
 struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *url,
-                                  enum gale_err *ret_why)
+                                  struct url_fault *ret_fault)
 {
 	struct kind *kind = memory_take(allocator, sizeof(*kind));
 
-	*ret_why = GALE_ERR_MEMORY;
+	*ret_fault = (struct url_fault){ .err = GALE_ERR_MEMORY };
 	if (!kind)
 		return NULL;
 	kind->is.wire = link_new;
 	kind->is.free = kind_free;
 	kind->allocator = allocator;
-	*ret_why = find_hosts(kind, url);
-	if (*ret_why == GALE_ERR_OK) {
+	if (postgres_hosts_open(&kind->hosts, url, ret_fault)) {
 		strcpy(kind->url, url);
 		return &kind->is;
 	}

@@ -31,9 +31,9 @@
 #include "stores/url.h"
 
 /* postgres://[user[:password]@]host[:port][/db][?...], as libpq has it; the options are
- * libpq's own.  Names are looked up here, which may take a while.  NULL, and then *ret_why
- * is GALE_ERR_URL, GALE_ERR_HOST or GALE_ERR_MEMORY. */
+ * libpq's own.  Names are looked up here, which may take a while.  NULL: *ret_fault says why;
+ * GALE_ERR_MEMORY has no text.  Else a text there is a warning. */
 struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *url,
-                                  enum gale_err *ret_why);
+                                  struct url_fault *ret_fault);
 
 #endif

@@ -335,7 +335,7 @@ static bool put_question(struct cluster *cluster)
 	const struct remote_bytes words[2] = { redis_word("CLUSTER"),
 		                               redis_word("SLOTS") };
 
-	return redis_put_auth(&cluster->out, &cluster->site->url) &&
+	return redis_put_auth(&cluster->out, &cluster->site->url.is) &&
 	       redis_put_words(&cluster->out, words, 2);
 }
 
@@ -422,7 +422,10 @@ static void begin(struct cluster *cluster, mono now)
 	if (mono_reached(now, mono_after(cluster->due, QUIET_NS)))
 		cluster->unchanged = 0;
 	cluster->is_doubted = false;
-	connect_to_next(cluster, now);
+	if (count_known(cluster) > 0)
+		connect_to_next(cluster, now);
+	else
+		try_next(cluster, "no address is known of its hosts", now);
 }
 
 static mono map_turn(struct map *map, mono now)

@@ -22,14 +22,14 @@ static void kind_free(struct server_kind *self)
 }
 
 struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url,
-                               enum gale_err *ret_why)
+                               struct url_fault *ret_fault)
 {
-	struct redis_site *site = redis_site_open(allocator, url, ret_why);
+	struct redis_site *site = redis_site_open(allocator, url, ret_fault);
 
 	if (!site)
 		return NULL;
 	site->is.wire = kind_wire;
-	site->is.map = site->is_cluster ? kind_map : NULL;
+	site->is.map = site->url.is_cluster ? kind_map : NULL;
 	site->is.free = kind_free;
 	return &site->is;
 }

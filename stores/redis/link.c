@@ -101,7 +101,7 @@ static void say(struct link *link, const struct remote_bytes *words, size_t coun
 
 static void say_who(struct link *link)
 {
-	const struct url *url = &link->site->url;
+	const struct url *url = &link->site->url.is;
 
 	if (!redis_put_auth(&link->out, url))
 		give_up(link, "no memory", "");
@@ -114,9 +114,10 @@ static void say_where(struct link *link)
 	char number[24];
 	struct remote_bytes words[2] = { redis_word("SELECT") };
 
-	if (link->site->db == 0)
+	if (link->site->url.db == 0)
 		return;
-	snprintf(number, sizeof(number), "%llu", (unsigned long long)link->site->db);
+	snprintf(number, sizeof(number), "%llu",
+	         (unsigned long long)link->site->url.db);
 	words[1] = redis_word(number);
 	say(link, words, 2, A_NOD);
 }
@@ -132,12 +133,12 @@ static void load_script(struct link *link)
 static bool put_greeting(struct link *link, uint8_t bucket)
 {
 	uint8_t key[REDIS_KEY_MAX];
-	const char durable[2] = { (char)('0' + link->site->durable), '\0' };
+	const char durable[2] = { (char)('0' + link->site->url.durable), '\0' };
 	struct remote_bytes words[5] = {
 		redis_word("EVAL"),
 		{ (const uint8_t *)redis_greet_script.text, redis_greet_script.count },
 		redis_word("1"),
-		{ key, redis_generation_key(key, link->site->prefix, bucket) },
+		{ key, redis_generation_key(key, link->site->url.prefix, bucket) },
 		redis_word(durable),
 	};
 
@@ -180,15 +181,16 @@ static void warn(struct link *link, const char *info)
 	if (link->warned)
 		return;
 	link->warned = true;
-	redis_info_warning(info, link->site->durable, link->wire.text);
+	redis_info_warning(info, link->site->url.durable, link->wire.text);
 }
 
 static void hear_info(struct link *link, const redisReply *reply)
 {
-	const char *refusal = reply->type == REDIS_REPLY_STRING
-	                          ? redis_info_refusal(reply->str, link->site->durable,
-	                                               link->site->is_cluster)
-	                          : "INFO says nothing";
+	const char *refusal =
+	    reply->type == REDIS_REPLY_STRING
+		? redis_info_refusal(reply->str, link->site->url.durable,
+	                             link->site->url.is_cluster)
+		: "INFO says nothing";
 
 	if (refusal) {
 		give_up(link, refusal, "");
@@ -212,7 +214,7 @@ static bool read_generation(const redisReply *reply, uint64_t *ret_since_us)
 /* In a life that others have begun without it, nothing is gained by waiting for replicas. */
 static void warn_of_others(struct link *link)
 {
-	if (link->site->durable == 0 || link->generation[14] != '0')
+	if (link->site->url.durable == 0 || link->generation[14] != '0')
 		return;
 	snprintf(link->wire.text, WIRE_TEXT,
 	         "others share the prefix without durable=: after a fail-over "
@@ -279,7 +281,7 @@ static void want_copies(const struct link *link, const redisReply *copies,
 {
 	if (meaning->word != REDIS_TOLD || !copies ||
 	    (copies->type == REDIS_REPLY_INTEGER &&
-	     copies->integer >= (long long)link->site->durable))
+	     copies->integer >= (long long)link->site->url.durable))
 		return;
 	meaning->word = REDIS_LATER; /* REDIS-6 */
 	snprintf(meaning->text, sizeof(meaning->text),
@@ -316,7 +318,7 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 
 static bool is_confirmed_later(const struct link *link, const struct awaited *awaited)
 {
-	return link->site->durable > 0 && awaited->what == A_BATCH &&
+	return link->site->url.durable > 0 && awaited->what == A_BATCH &&
 	       awaited->batch.count > 0;
 }
 
@@ -419,7 +421,6 @@ static void connect_to(struct link *link, const struct stream_address *address)
 /* It may be another than before: nobody is connected to before a sentinel has told. */
 static void look_for_primary(struct link *link)
 {
-	link->phase = LOOKING;
 	link->answer = link->scout.answers;
 	scout_hurry(&link->scout);
 }
@@ -437,16 +438,19 @@ static void link_connect(struct wire *wire, mono now)
 	struct link *link = (struct link *)wire;
 	struct redis_site *site = link->site;
 
-	if (site->is_cluster) {
+	if (site->url.is_cluster) {
 		connect_to(link, &link->node);
 		return;
 	}
-	if (site->url.host_count == 0) {
+	if (site->url.is.host_count == 0) {
 		connect_to(link, &site->socket);
 		return;
 	}
 	find_hosts(link, now);
-	if (site->service)
+	link->phase = LOOKING;
+	if (link->found.count == 0)
+		give_up(link, "no address is known of its host", "");
+	else if (site->url.service)
 		look_for_primary(link);
 	else
 		connect_to(
@@ -504,7 +508,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 	struct link *link = (struct link *)wire;
 
 	link->now = now;
-	if (link->site->service && link->phase != BROKEN)
+	if (link->site->url.service && link->phase != BROKEN)
 		follow(link, now);
 	if (link->phase == CONNECTING)
 		go_on_connecting(link);
@@ -534,7 +538,7 @@ static bool put_call(struct link *link, const struct remote_batch *batch)
 	uint8_t buckets[REMOTE_BATCH_MOST];
 	struct redis_call call = {
 		.script = &redis_step_script,
-		.prefix = link->site->prefix,
+		.prefix = link->site->url.prefix,
 		.generation = { (const uint8_t *)link->generation,
 		                link->generation_count },
 		.generation_bucket = batch->bucket,
@@ -554,11 +558,11 @@ static bool put_call(struct link *link, const struct remote_batch *batch)
 
 static bool put_confirmation(struct link *link)
 {
-	const char durable[2] = { (char)('0' + link->site->durable), '\0' };
+	const char durable[2] = { (char)('0' + link->site->url.durable), '\0' };
 	const struct remote_bytes words[3] = { redis_word("WAIT"), redis_word(durable),
 		                               redis_word(CONFIRM_MS) };
 
-	return link->site->durable == 0 || redis_put_words(&link->out, words, 3);
+	return link->site->url.durable == 0 || redis_put_words(&link->out, words, 3);
 }
 
 static bool put_batch(struct link *link, const struct remote_batch *batch)
@@ -608,7 +612,7 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 		return false;
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);
-	if (batch->count > 0 && link->site->durable > 0)
+	if (batch->count > 0 && link->site->url.durable > 0)
 		await(link, THE_COPIES);
 	return true;
 }
@@ -618,7 +622,7 @@ static void link_hang_up(struct wire *wire)
 	struct link *link = (struct link *)wire;
 
 	stream_close(&link->stream);
-	if (link->site->service)
+	if (link->site->url.service)
 		scout_hang_up(&link->scout);
 	redis_text_cut(&link->out, link->out.count);
 	redis_reply_free(link->held);
@@ -633,7 +637,7 @@ static void link_free(struct wire *wire)
 	struct gale_allocator *allocator = link->site->allocator;
 
 	link_hang_up(wire);
-	if (link->site->service)
+	if (link->site->url.service)
 		scout_close(&link->scout);
 	redis_intake_close(&link->intake);
 	redis_text_free(&link->out);
@@ -655,8 +659,8 @@ static void open_scout(struct link *link)
 	const struct scout_config config = {
 		.allocator = site->allocator,
 		.sentinels = &link->found,
-		.service = site->service,
-		.password = site->sentinel_password,
+		.service = site->url.service,
+		.password = site->url.sentinel_password,
 		.watch = link->wire.watch,
 	};
 
@@ -696,9 +700,9 @@ struct wire *redis_link(struct redis_site *site, struct watch watch)
 
 	if (!link)
 		return NULL;
-	if (site->has_names)
+	if (site->url.is.host_count > 0)
 		names_list(&site->names, &link->found);
-	if (site->service)
+	if (site->url.service)
 		open_scout(link);
 	return &link->wire;
 }

@@ -148,14 +148,6 @@ bool redis_put_script(struct redis_text *text, const struct redis_script *script
 
 /* ---- Keys ------------------------------------------------------------------------ */
 
-bool redis_prefix_valid(const char *prefix)
-{
-	size_t count = strlen(prefix);
-
-	return count <= REDIS_PREFIX_MAX && !memchr(prefix, '{', count) &&
-	       !memchr(prefix, '}', count);
-}
-
 /* <prefix>{bNN} */
 static size_t key_head(uint8_t *out, const char *prefix, uint8_t bucket)
 {

@@ -30,9 +30,9 @@
 
 #include <gale/gale.h>
 
+#include "stores/redis/url.h"
 #include "stores/remote.h"
 
-#define REDIS_PREFIX_MAX 64
 #define REDIS_DECIMAL_MOST 20
 #define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
 #define REDIS_WORDS_MOST (6 + 2 * REMOTE_BATCH_MOST) /* of a command */
@@ -58,8 +58,6 @@ struct redis_text {
 void redis_text_free(struct redis_text *text);
 /* The first so many bytes have been sent. */
 void redis_text_cut(struct redis_text *text, size_t count);
-
-bool redis_prefix_valid(const char *prefix);
 
 /* out has room for REDIS_KEY_MAX; returns how many bytes it wrote. */
 size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,

@@ -647,7 +647,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bytes bytes = { data, size };
 	struct gale_rule config = take_rule(&bytes);
 	struct server_kind *kind;
-	enum gale_err err;
+	struct url_fault fault;
 	uint64_t manner;
 
 	memset(&s, 0, sizeof(s));
@@ -657,7 +657,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	manner = take_number(&bytes, 1);
 	s.polite = manner % 8 != 7;
 	s.ours = manner % 16 < 8;
-	kind = postgres_kind(memory_default(), url, &err);
+	kind = postgres_kind(memory_default(), url, &fault);
 	gale_assert(kind);
 	open_scene(kind);
 	for (int i = 0; i < MOVES && bytes.left > 0; i++) {

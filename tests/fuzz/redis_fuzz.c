@@ -447,7 +447,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bytes bytes = { data, size };
 	struct gale_rule config = take_rule(&bytes);
 	struct server_kind *kind;
-	enum gale_err err;
+	struct url_fault fault;
 	uint64_t manner;
 
 	memset(&s, 0, sizeof(s));
@@ -456,8 +456,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	manner = take_number(&bytes, 1);
 	s.polite = manner % 8 != 7;
 	s.is_cluster = manner >= 160;
-	kind = redis_kind(memory_default(),
-	                  s.is_cluster ? "redis+cluster://fuzz" : "redis://fuzz", &err);
+	kind =
+	    redis_kind(memory_default(),
+	               s.is_cluster ? "redis+cluster://fuzz" : "redis://fuzz", &fault);
 	gale_assert(kind);
 	open_scene(kind);
 	for (int i = 0; i < MOVES && bytes.left > 0; i++) {

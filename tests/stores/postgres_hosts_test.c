@@ -17,10 +17,12 @@
 
 static struct postgres_hosts hosts;
 static struct postgres_places places;
+static struct url_fault fault;
 
 static void list(const char *url, size_t first)
 {
-	assert_int_equal(postgres_hosts_open(&hosts, url), GALE_ERR_OK);
+	assert_true(postgres_hosts_open(&hosts, url, &fault));
+	assert_int_equal(fault.err, GALE_ERR_OK);
 	postgres_hosts_list(&hosts, first, &places);
 	postgres_hosts_close(&hosts);
 }
@@ -95,7 +97,10 @@ static void the_environment_is_heard(void **state)
 	list("postgres://127.0.0.6:8/db", 0);
 	are("127.0.0.6", "127.0.0.6", "8");
 	set("PGHOST", "host.invalid");
-	assert_int_equal(postgres_hosts_open(&hosts, "postgres:///db"), GALE_ERR_HOST);
+	list("postgres:///db", 0);
+	assert_int_equal(places.count, 0); /* and libpq is not to look it up */
+	assert_int_equal(hosts.url.host_count, 1);
+	assert_non_null(strstr(fault.text, "no address is known of host.invalid"));
 	set("PGHOST", NULL);
 	set("PGPORT", NULL);
 }
@@ -107,23 +112,50 @@ static void addresses_that_are_given_are_left_alone(void **state)
 	assert_int_equal(places.count, 0);
 }
 
-static void what_cannot_be_known_is_refused(void **state)
+/* A name may be known later. */
+static void who_is_not_found_is_warned_of(void **state)
+{
+	static const char *const urls[] = { "postgres://host.invalid/db",
+		                            "postgres:///db?host=host.invalid" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		list(urls[i], 0);
+		assert_int_equal(places.count, 0);
+		assert_non_null(
+		    strstr(fault.text, "no address is known of host.invalid"));
+	}
+	list("postgres://127.0.0.1/db", 0);
+	assert_string_equal(fault.text, "");
+}
+
+static void what_cannot_be_is_refused(void **state)
 {
 	static const struct {
 		const char *url;
-		enum gale_err err;
+		const char *text;
 	} rows[] = {
-		{ "postgres://host.invalid/db", GALE_ERR_HOST },
-		{ "postgres:///db?host=host.invalid", GALE_ERR_HOST },
-		{ "postgres:///db?service=there", GALE_ERR_URL },
-		{ "postgres:///db?host=127.0.0.1&port=1,2", GALE_ERR_URL },
-		{ "postgres:///db?host=127.0.0.1&port=000001", GALE_ERR_URL },
-		{ "postgres:///db?nonsense=1", GALE_ERR_URL },
+		{ "postgres:///db?service=there", "a service needs a host beside it" },
+		{ "postgres:///db?host=127.0.0.1&port=1,2",
+		  "the ports are not one for all hosts" },
+		{ "postgres:///db?host=127.0.0.1&port=000001",
+		  "a port has more than five digits" },
+		{ "postgres:///db?host=a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q",
+		  "more than 16 hosts" },
+		{ "postgres:///db?nonsense=1",
+		  "libpq says: invalid URI query parameter: \"nonsense\"" },
+		{ "postgres://me:secret@[]/db", "a host has no name" },
+		{ "postgres://me:secret@h:0/db", "port 0 is not" },
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(postgres_hosts_open(&hosts, rows[i].url), rows[i].err);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_false(postgres_hosts_open(&hosts, rows[i].url, &fault));
+		assert_int_equal(fault.err, GALE_ERR_URL);
+		if (!strstr(fault.text, rows[i].text))
+			fail_msg("%s: %s", rows[i].url, fault.text);
+		assert_null(strstr(fault.text, "secret"));
+	}
 }
 
 int main(void)
@@ -135,7 +167,8 @@ int main(void)
 		cmocka_unit_test(folders_are_no_names),
 		cmocka_unit_test(the_environment_is_heard),
 		cmocka_unit_test(addresses_that_are_given_are_left_alone),
-		cmocka_unit_test(what_cannot_be_known_is_refused),
+		cmocka_unit_test(who_is_not_found_is_warned_of),
+		cmocka_unit_test(what_cannot_be_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@
 #include "runtime/clock.h"
 #include "stores/postgres/wire.h"
 #include "tests/support/crew.h"
+#include "tests/support/late_name.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_server.h"
@@ -237,12 +238,11 @@ static void what_cannot_be_reached_is_said(void **state)
 {
 	static const struct {
 		const char *url;
-		enum gale_err err;
+		const char *line;
 	} rows[] = {
-		{ "postgres://host.invalid/db", GALE_ERR_HOST },
-		{ "postgres://h?nonsense=1", GALE_ERR_URL },
-		{ "postgres://h:0/db", GALE_ERR_URL },
-		{ "postgresql:/h", GALE_ERR_URL },
+		{ "postgres://h?nonsense=1", "URI query parameter: \"nonsense\"" },
+		{ "postgres://h:0/db", "url: port 0 is not from 1" },
+		{ "postgresql:/h", "url: it begins with none of" },
 	};
 	struct gale_store *store;
 
@@ -254,8 +254,26 @@ static void what_cannot_be_reached_is_said(void **state)
 		struct gale_store_config config = { .url = rows[i].url };
 
 		assert_int_equal(gale_store_open(s.runtime, &config, &store),
-		                 rows[i].err);
+		                 GALE_ERR_URL);
+		assert_true(lines_have(&s.lines, rows[i].line));
 	}
+	close_house();
+}
+
+static void a_name_that_is_known_later_is_found(void **state)
+{
+	char url[160];
+
+	(void)state;
+	snprintf(url, sizeof(url), "postgres://gale@" LATE_NAME ":%u/postgres",
+	         postgres_server_listen(s.server));
+	late_name_is_known(false);
+	open_house(GALE_STRICT, url);
+	assert_true(lines_have(&s.lines, "url: no address is known of " LATE_NAME));
+	assert_true(lines_will_have_asking(&s.lines, "no address is known of its host",
+	                                   ask_for_nothing, NULL));
+	late_name_is_known(true);
+	ask_until_allowed(2 * LIMIT);
 	close_house();
 }
 
@@ -652,6 +670,7 @@ int main(int count, char **args)
 		TEST(a_table_that_is_emptied_is_a_loss),
 		TEST(a_newer_schema_is_left_alone),
 		TEST(what_cannot_be_reached_is_said),
+		TEST(a_name_that_is_known_later_is_found),
 		TEST(who_is_not_let_in_is_told),
 		TEST(a_key_of_another_rule_is_left_alone),
 		TEST(an_answer_counts_when_it_is_committed),

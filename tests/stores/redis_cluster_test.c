@@ -28,6 +28,8 @@
 #include "tests/support/customs.h"
 #include "tests/support/late.h"
 #include "tests/support/moment.h"
+#include "tests/support/late_name.h"
+#include "tests/support/lines.h"
 #include "tests/support/must.h"
 #include "tests/support/node.h"
 #include "tests/support/redis_cluster.h"
@@ -660,6 +662,37 @@ static void one_seed_that_is_up_is_enough(void **state)
 	                 GALE_WHY_DOWN);
 }
 
+static bool is_ruled(void *arg)
+{
+	return node_wait(arg, "k", PATIENCE).why == GALE_WHY_RULE;
+}
+
+static void a_name_that_is_known_later_is_found(void **state)
+{
+	struct lines lines;
+	struct node node;
+	char url[URL_ROOM];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis+cluster://" LATE_NAME ":%.7s",
+	         cluster.ports[0]);
+	lines_open(&lines);
+	late_name_is_known(false);
+	node_open(&node, &(struct node_plan){
+			     .url = url,
+			     .quarantine_us = 1,
+			     .log = &lines.log,
+			     .limiter = { .name = "late",
+	                                  .rule = gale_fixed_window(9, GALE_HOURS(1)) },
+			 });
+	assert_true(lines_have(&lines, "url: no address is known of " LATE_NAME));
+	assert_int_equal(node_wait(&node, "k", GALE_SECONDS(2)).why, GALE_WHY_DOWN);
+	assert_true(lines_will_have(&lines, "no address is known of its hosts"));
+	late_name_is_known(true);
+	assert_true(becomes_true(is_ruled, &node));
+	node_close(&node);
+}
+
 static void who_is_not_let_in_is_told(void **state)
 {
 	char url[URL_ROOM];
@@ -794,6 +827,7 @@ int main(int count, char **args)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_hundred_at_a_limit_of_fifty_admit_fifty),
 		cmocka_unit_test(one_seed_that_is_up_is_enough),
+		cmocka_unit_test(a_name_that_is_known_later_is_found),
 		cmocka_unit_test(who_is_not_let_in_is_told),
 		cmocka_unit_test(a_user_of_a_durable_cluster_needs_little),
 		cmocka_unit_test(rubbish_about_slots_is_not_believed),

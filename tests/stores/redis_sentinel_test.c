@@ -27,6 +27,7 @@
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "tests/support/customs.h"
+#include "tests/support/late_name.h"
 #include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
@@ -313,6 +314,23 @@ static void fails_over(struct gale_rule rule, enum gale_mode mode)
 	while (ask())
 		continue;             /* from what is in hand */
 	ask_until_allowed(3 * LIMIT); /* by the other one now */
+	close_limiter();
+}
+
+static void a_sentinel_whose_name_is_known_later_is_found(void **state)
+{
+	char url[96];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis+sentinel://" LATE_NAME ":%d/main",
+	         s.sentinel.port);
+	late_name_is_known(false);
+	open_limiter_of(url, gale_fixed_window(LIMIT, WINDOW), GALE_STRICT);
+	assert_true(lines_have(&s.lines, "url: no address is known of " LATE_NAME));
+	assert_true(lines_will_have_asking(&s.lines, "no address is known of its host",
+	                                   ask_for_nothing, NULL));
+	late_name_is_known(true);
+	ask_until_allowed(2 * LIMIT);
 	close_limiter();
 }
 
@@ -797,6 +815,7 @@ int main(int count, char **args)
 		TEST(a_primary_that_comes_back_from_its_disk_goes_on_with_nothing,
 		     open_servers),
 		TEST(too_few_replicas_are_an_outage, open_servers),
+		TEST(a_sentinel_whose_name_is_known_later_is_found, open_servers),
 #undef TEST
 		cmocka_unit_test_setup_teardown(a_service_that_nobody_knows_is_down,
 		                                open_servers, close_servers),

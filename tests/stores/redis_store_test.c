@@ -23,6 +23,7 @@
 #include "sim/allocator.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
+#include "tests/support/late_name.h"
 #include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
@@ -557,7 +558,6 @@ static void who_has_no_password_is_not_let_in(void **state)
 
 static void an_address_that_leads_nowhere(void **state)
 {
-	const struct gale_store_config unknown = { .url = "redis://nobody.invalid" };
 	const struct gale_store_config too_far = { .url =
 		                                       "redis:///folder/of/a/path/"
 		                                       "that/is/much/too/long/for/a/"
@@ -574,10 +574,10 @@ static void an_address_that_leads_nowhere(void **state)
 	(void)state;
 	node_start(&node, &plan);
 	assert_int_equal(gale_store_open(node.runtime, &two, &store), GALE_ERR_URL);
-	assert_int_equal(gale_store_open(node.runtime, &unknown, &store),
-	                 GALE_ERR_HOST);
+	assert_true(lines_have(&node.lines, "url: redis:// takes one host"));
 	assert_int_equal(gale_store_open(node.runtime, &too_far, &store),
 	                 GALE_ERR_HOST);
+	assert_true(lines_have(&node.lines, "url: the path of a socket"));
 	gale_leave(node.seat);
 	gale_runtime_close(node.runtime);
 	refused("redis://127.0.0.1:1", "Connection refused");
@@ -586,12 +586,37 @@ static void an_address_that_leads_nowhere(void **state)
 	refused(url, "DB index");
 }
 
-/* ---- Servers that cannot --------------------------------------------------------- */
-
 static bool is_allowed(void *arg)
 {
 	return ask(arg, "k").verdict == GALE_ALLOW;
 }
+
+/* A host whose name nobody knows is like a server that is down. */
+static void a_name_that_is_known_later_is_found(void **state)
+{
+	struct plan plan = { .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1,
+		             .patience_us = GALE_SECONDS(1) };
+	struct proxy proxy;
+	struct node node;
+	char url[64];
+
+	(void)state;
+	proxy_open(&proxy, server.socket);
+	snprintf(url, sizeof(url), "redis://" LATE_NAME ":%u", proxy.port);
+	plan.url = url;
+	late_name_is_known(false);
+	node_open(&node, &plan);
+	assert_true(lines_have(&node.lines, "url: no address is known of " LATE_NAME));
+	assert_true(lines_will_have_asking(
+	    &node.lines, "no address is known of its host", is_down, &node));
+	late_name_is_known(true);
+	assert_true(becomes_true(is_allowed, &node));
+	node_close(&node);
+	proxy_close(&proxy);
+}
+
+/* ---- Servers that cannot --------------------------------------------------------- */
 
 static bool is_denied(void *arg)
 {
@@ -1240,6 +1265,7 @@ int main(int count, char **args)
 		TEST(a_key_under_another_kind_of_rule_is_left_alone),
 		TEST(who_has_no_password_is_not_let_in),
 		TEST(an_address_that_leads_nowhere),
+		TEST(a_name_that_is_known_later_is_found),
 		TEST(a_replica_is_not_asked),
 		TEST(one_that_becomes_a_replica_that_writes_is_not_asked),
 		TEST(a_server_that_has_much_to_say_of_itself_is_heard),

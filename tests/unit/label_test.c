@@ -32,6 +32,7 @@ static void a_label_says_where_and_not_who(void **state)
 		  "postgres://h,i:5433/db" },
 		{ "postgresql://u:se?cret@h/db", "postgresql://h/db" },
 		{ "postgres:///db?host=/run&password=secret", "postgres:///db" },
+		{ "me:secret@h:6379", "" },
 		{ "", "" },
 	};
 	char label[LABEL_ROOM];

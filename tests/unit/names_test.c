@@ -67,14 +67,18 @@ static size_t resolve(const char *host, uint16_t port,
 	return address != 0;
 }
 
+/* What was refused, or warned of. */
+static struct url_fault fault;
+
 static void open_names(struct names *names, struct url *url, const char *text)
 {
+	fault = (struct url_fault){ .text = "" };
 	memset(&resolver, 0, sizeof(resolver));
 	must(sem_init(&resolver.may_go_on, 0, 0) == 0);
 	for (uint32_t i = 0; i < HOSTS; i++)
 		store_relaxed(&resolver.address[i], i + 1);
-	assert_true(url_parse(text, url));
-	assert_true(names_open(names, url, 7, resolve));
+	assert_true(url_parse(text, url, &fault));
+	names_open(names, url, 7, resolve, &fault);
 }
 
 static void assert_found(struct names *names, size_t i, uint8_t host, uint32_t address,
@@ -116,12 +120,41 @@ static void names_are_looked_up_when_opened(void **state)
 	(void)state;
 	open_names(&names, &url, "redis://a,b:9");
 	assert_int_equal(resolver.looks, 2);
+	assert_string_equal(fault.text, "");
 	assert_found(&names, 0, 0, 1, 7);
 	assert_found(&names, 1, 1, 2, 9);
 	names_close(&names);
+}
+
+static void who_is_not_found_at_first_is_looked_up_again(void **state)
+{
+	struct names_found found;
+	struct names names;
+	struct url url;
+
+	(void)state;
+	open_names(&names, &url, "redis://a");
+	names_close(&names);
 	store_relaxed(&resolver.address[0], 0);
-	store_relaxed(&resolver.address[1], 0);
-	assert_false(names_open(&names, &url, 7, resolve));
+	names_open(&names, &url, 7, resolve, &fault);
+	assert_int_equal(fault.err, GALE_ERR_OK);
+	assert_string_equal(fault.text,
+	                    "url: no address is known of a; it is looked up "
+	                    "again");
+	names_list(&names, &found);
+	assert_int_equal(found.count, 0);
+	store_relaxed(&resolver.address[0], 77);
+	names_look_again(&names, (mono){ SECOND_NS });
+	assert_true(becomes_true(is_at, &names));
+	names_close(&names);
+	assert_true(url_parse("redis://c,a", &url, &fault));
+	store_relaxed(&resolver.address[0], 0);
+	store_relaxed(&resolver.address[2], 0);
+	names_open(&names, &url, 7, resolve, &fault);
+	assert_string_equal(fault.text,
+	                    "url: no address is known of c, nor of any other "
+	                    "host; it is looked up again");
+	names_close(&names);
 }
 
 static void a_host_that_moves_is_followed(void **state)
@@ -200,8 +233,8 @@ static void what_is_spelled_out_is_not_looked_up_again(void **state)
 	struct url url;
 
 	(void)state;
-	assert_true(url_parse("redis://127.0.0.1,[::1]:8", &url));
-	assert_true(names_open(&names, &url, 7, stream_resolve));
+	assert_true(url_parse("redis://127.0.0.1,[::1]:8", &url, &fault));
+	names_open(&names, &url, 7, stream_resolve, &fault);
 	names.fixed.lookup = NULL; /* it would be called */
 	names_look_again(&names, (mono){ SECOND_NS });
 	assert_false(names.locked.has_thread);
@@ -236,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_looked_up_when_opened),
+		cmocka_unit_test(who_is_not_found_at_first_is_looked_up_again),
 		cmocka_unit_test(a_host_that_moves_is_followed),
 		cmocka_unit_test(nobody_waits_for_a_slow_resolver),
 		cmocka_unit_test(names_are_not_looked_up_all_the_time),

@@ -16,6 +16,7 @@
 
 #include "stores/redis/cluster.h"
 #include "stores/redis/reply.h"
+#include "stores/redis/url.h"
 #include "stores/redis/wire.h"
 #include "sim/allocator.h"
 
