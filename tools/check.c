@@ -7,12 +7,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include <gale/gale.h>
+
+#include "tools/flag.h"
 
 #define YEARS GALE_DAYS(3650)
 #define QUEUE GALE_DAYS(100) /* pacers cannot be slower */
@@ -498,36 +501,84 @@ enum check_status check_store(const struct check_flags *flags, FILE *out,
 	return check.late ? CHECK_UNTOLD : CHECK_BROKEN;
 }
 
-static bool read_number(const char *text, uint64_t most, uint64_t *ret_number)
-{
-	char *end;
+/* ---- Words ----------------------------------------------------------------------- */
 
-	*ret_number = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && *ret_number <= most;
+static const struct flag flags_of_check[] = {
+	{ .name = "--steps",
+	  .takes = "N",
+	  .preset = "10k",
+	  .allowed = "a whole number from 1 to 100M (k and M are understood)",
+	  .help = "how many random steps",
+	  .read = flag_read_number,
+	  .at = offsetof(struct check_flags, steps),
+	  .least = 1,
+	  .most = CHECK_STEPS_MOST },
+	{ .name = "--seed",
+	  .takes = "S",
+	  .preset = "20",
+	  .allowed = "a whole number",
+	  .help = "which steps: the same again for the same seed",
+	  .read = flag_read_number,
+	  .at = offsetof(struct check_flags, seed),
+	  .most = UINT64_MAX },
+};
+
+static const struct flag_table table = {
+	.flags = flags_of_check,
+	.count = sizeof(flags_of_check) / sizeof(flags_of_check[0]),
+	.operand = "the URL of a store",
+	.operand_at = offsetof(struct check_flags, url),
+};
+
+static void help(FILE *out)
+{
+	fputs(
+	    "usage: gale store check URL [--steps N] [--seed S]\n"
+	    "\n"
+	    "Runs random steps of all rules on a store, and compares each answer with "
+	    "the\n"
+	    "embedded store's; then a crowd at a limit.  Its keys have names of their "
+	    "own,\n"
+	    "and are reset at the end.\n"
+	    "\n",
+	    out);
+	flags_explain(&table, out);
+	fputs(
+	    "\n"
+	    "Exit status: 0 it keeps the laws; 1 it does not, or gives no answer; 2 a "
+	    "word or\n"
+	    "the URL is wrong; 3 an answer was late, so that it cannot be known: check "
+	    "again.\n",
+	    out);
 }
 
-static bool read_flag(const char *name, const char *value, struct check_flags *flags)
+/* A URL that the library would not open is refused before anything is begun. */
+static enum check_status check(const struct check_flags *flags, FILE *out,
+                               struct sentence *ret_why)
 {
-	if (strcmp(name, "--steps") == 0)
-		return read_number(value, CHECK_STEPS_MOST, &flags->steps) &&
-		       flags->steps > 0;
-	return strcmp(name, "--seed") == 0 &&
-	       read_number(value, UINT64_MAX, &flags->seed);
+	if (gale_url_check(flags->url, ret_why->is, sizeof(ret_why->is)) != GALE_ERR_OK)
+		return CHECK_BAD_USE;
+	return check_store(flags, out, ret_why);
 }
 
 int check_run(int argc, char **argv, FILE *out, FILE *err)
 {
-	struct check_flags flags = { .seed = 20, .steps = CHECK_STEPS };
+	struct check_flags flags = { .url = NULL };
 	struct sentence why = { "" };
+	struct flags_error error;
 	enum check_status status;
 
-	if (argc < 2 || argc % 2 != 0)
+	switch (flags_read(&table, argc, argv, &flags, &error)) {
+	case FLAGS_HELP:
+		help(out);
+		return CHECK_KEPT;
+	case FLAGS_BAD:
+		fprintf(err, "gale store check: %s\n", error.text);
 		return CHECK_BAD_USE;
-	flags.url = argv[1];
-	for (int i = 2; i < argc; i += 2)
-		if (!read_flag(argv[i], argv[i + 1], &flags))
-			return CHECK_BAD_USE;
-	status = check_store(&flags, out, &why);
+	case FLAGS_RUN:
+		break;
+	}
+	status = check(&flags, out, &why);
 	if (status != CHECK_KEPT)
 		fprintf(err, "gale store check: %s%s\n",
 		        status == CHECK_UNTOLD ? "not known: " : "", why.is);

@@ -36,7 +36,7 @@ enum check_status {
 	CHECK_UNTOLD = 3,  /* an answer was late: what it did is not known */
 };
 
-/* argv as after "gale store". */
+/* argv as after "gale store check". */
 int check_run(int argc, char **argv, FILE *out, FILE *err);
 
 enum check_status check_store(const struct check_flags *flags, FILE *out,

@@ -107,6 +107,12 @@ bool flag_read_word(const struct flag *flag, const char *text, void *into)
 	return false;
 }
 
+bool flag_read_text(const struct flag *flag, const char *text, void *into)
+{
+	memcpy((char *)into + flag->at, &text, sizeof(text));
+	return text[0] != '\0';
+}
+
 bool flag_read_set(const struct flag *flag, const char *text, void *into)
 {
 	const uint64_t set = 1;
@@ -157,6 +163,15 @@ static enum flags_result bad_value(struct flags_error *error, const struct flag 
 	                 flag->allowed, show(&shown, text, strlen(text)));
 }
 
+enum flags_result flags_unknown(struct flags_error *error, const char *word,
+                                const char *there_are)
+{
+	struct shown shown;
+
+	return flags_bad(error, "%s: unknown; there are %s",
+	                 show(&shown, word, strlen(word)), there_are);
+}
+
 static enum flags_result bad_name(const struct flag_table *table,
                                   struct flags_error *error, const char *text,
                                   size_t length)
@@ -168,11 +183,11 @@ static enum flags_result bad_name(const struct flag_table *table,
 		const char *name = table->flags[i].name;
 		size_t used = strlen(names);
 
-		snprintf(names + used, sizeof(names) - used, "%s%s", i ? " " : "",
-		         name);
+		snprintf(names + used, sizeof(names) - used, "%s ", name);
 	}
-	return flags_bad(error, "%s: unknown; there are %s --help",
-	                 show(&shown, text, length), names);
+	return flags_bad(error, "%s: unknown; there %s %s--help",
+	                 show(&shown, text, length),
+	                 table->count > 0 ? "are" : "is only", names);
 }
 
 /* ---- Parsing --------------------------------------------------------------------- */
@@ -220,6 +235,35 @@ static void preset(const struct flag_table *table, void *into)
 	}
 }
 
+/* A word that is no flag.  A URL is not shown: it may have a password in it. */
+static enum flags_result take_operand(const struct flag_table *table, const char *text,
+                                      void *into, struct flags_error *error)
+{
+	const char *before;
+	struct shown shown;
+
+	memcpy(&before, (char *)into + table->operand_at, sizeof(before));
+	if (before && strstr(text, "://"))
+		return flags_bad(error, "there are two of %s, and it takes one",
+		                 table->operand);
+	if (before)
+		return flags_bad(error, "%s: a word too many; it takes one %s",
+		                 show(&shown, text, strlen(text)), table->operand);
+	memcpy((char *)into + table->operand_at, &text, sizeof(text));
+	return FLAGS_RUN;
+}
+
+static enum flags_result need_operand(const struct flag_table *table, const void *into,
+                                      struct flags_error *error)
+{
+	const char *operand;
+
+	memcpy(&operand, (const char *)into + table->operand_at, sizeof(operand));
+	return operand
+	           ? FLAGS_RUN
+	           : flags_bad(error, "it takes %s, and none is given", table->operand);
+}
+
 static bool is_help(const char *text)
 {
 	return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
@@ -235,10 +279,25 @@ enum flags_result flags_read(const struct flag_table *table, int argc,
 	for (int at = 0; at < argc && result == FLAGS_RUN;) {
 		if (is_help(argv[at]))
 			return FLAGS_HELP;
-		result = parse_one(table, argc, argv, &at, into, ret_error);
+		if (table->operand && argv[at][0] != '-')
+			result = take_operand(table, argv[at++], into, ret_error);
+		else
+			result = parse_one(table, argc, argv, &at, into, ret_error);
 	}
+	if (result == FLAGS_RUN && table->operand)
+		result = need_operand(table, into, ret_error);
 	return result;
 }
+
+enum flags_result flags_read_none(int argc, char *const *argv,
+                                  struct flags_error *ret_error)
+{
+	static const struct flag_table none = { .count = 0 };
+
+	return flags_read(&none, argc, argv, NULL, ret_error);
+}
+
+#define COLUMNS "  %-20s  %s"
 
 void flags_explain(const struct flag_table *table, FILE *out)
 {
@@ -248,9 +307,10 @@ void flags_explain(const struct flag_table *table, FILE *out)
 
 		snprintf(left, sizeof(left), "%s %s", flag->name,
 		         flag->takes ? flag->takes : "");
-		fprintf(out, "  %-20s  %s", left, flag->help);
+		fprintf(out, COLUMNS, left, flag->help);
 		if (flag->preset)
 			fprintf(out, " (%s)", flag->preset);
 		fprintf(out, "\n");
 	}
+	fprintf(out, COLUMNS "\n", "--help", "print this");
 }

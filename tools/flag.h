@@ -34,12 +34,17 @@ struct flag {
 struct flag_table {
 	const struct flag *flags;
 	size_t count;
+	const char *operand; /* what a word is that is no flag, of which there has to be
+	                        one; NULL: there is none */
+	size_t operand_at;   /* of the const char * in the struct */
 };
 
 bool flag_read_number(const struct flag *flag, const char *text, void *into);
 bool flag_read_duration(const struct flag *flag, const char *text, void *into);
 /* The place of the word among its words. */
 bool flag_read_word(const struct flag *flag, const char *text, void *into);
+/* The text, which is not empty, as a const char *. */
+bool flag_read_text(const struct flag *flag, const char *text, void *into);
 /* 1. */
 bool flag_read_set(const struct flag *flag, const char *text, void *into);
 
@@ -64,7 +69,15 @@ enum flags_result flags_read(const struct flag_table *table, int argc,
 __attribute__((format(printf, 2, 3))) enum flags_result
 flags_bad(struct flags_error *error, const char *format, ...);
 
-/* The list of flags, with what each takes and what it is when not given. */
+/* For a command without flags. */
+enum flags_result flags_read_none(int argc, char *const *argv,
+                                  struct flags_error *ret_error);
+
+/* "word": unknown; there are such and such. */
+enum flags_result flags_unknown(struct flags_error *error, const char *word,
+                                const char *there_are);
+
+/* The list of flags, --help too, with what each takes and what it is when not given. */
 void flags_explain(const struct flag_table *table, FILE *out);
 
 /* "250", "10k", "2M". */

@@ -162,7 +162,8 @@ static const struct flag flags_of_fleet[] = {
 };
 
 static const struct flag_table table = {
-	flags_of_fleet, sizeof(flags_of_fleet) / sizeof(flags_of_fleet[0])
+	.flags = flags_of_fleet,
+	.count = sizeof(flags_of_fleet) / sizeof(flags_of_fleet[0]),
 };
 
 /* ---- Parsing --------------------------------------------------------------------- */

@@ -208,7 +208,7 @@ static struct frame frame_at(struct fleet *fleet, uint64_t now_us)
 	frame.decisions_per_s = rate_at(fleet, frame.decisions, now_us);
 	frame.p50_ns = seen.p50_ns;
 	frame.p99_ns = seen.p99_ns;
-	frame.round_trips = seen.counts[SEEN_ROUND_TRIPS];
+	frame.store_calls = seen.counts[SEEN_STORE_CALLS];
 	frame.now = tally_look(fleet->tally, now_us);
 	frame.last_count = tally_history(fleet->tally, frame.last, SCREEN_WINDOWS);
 	return frame;
@@ -371,6 +371,15 @@ static void catch_interrupts(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
+/* As the library has it; otherwise each node would say so. */
+static bool is_url(struct fleet *fleet)
+{
+	char why[192];
+
+	return gale_url_check(fleet->flags->store, why, sizeof(why)) == GALE_ERR_OK ||
+	       sentence_say(&fleet->why, "--store: %s", why);
+}
+
 enum fleet_status fleet_run(const struct fleet_flags *flags)
 {
 	struct fleet fleet = { .flags = flags,
@@ -378,6 +387,10 @@ enum fleet_status fleet_run(const struct fleet_flags *flags)
 		               .host = { goes_on, say_waits } };
 	enum fleet_status status;
 
+	if (!is_url(&fleet)) {
+		complain(fleet.why.is);
+		return FLEET_BAD_USE;
+	}
 	fleet_clock_init(&fleet.clock);
 	screen_open(&fleet.screen, flags->json ? stderr : stdout,
 	            /* even_plain= */ !flags->json);
@@ -412,7 +425,6 @@ void fleet_help(FILE *out)
 	    out);
 	flags_list(out);
 	fputs(
-	    "  --help              print this\n"
 	    "\n"
 	    "Numbers take k and M; durations take us, ms, s, m and h.\n"
 	    "\n"
@@ -421,8 +433,11 @@ void fleet_help(FILE *out)
 	    "full\"\n"
 	    "ns/decision   from asking to having the answer, of every 32nd decision;\n"
 	    "              half (p50) and 99 % (p99) took no longer\n"
-	    "round trips   to the server, each of up to 64 asks; in memory: decisions\n"
-	    "              that the store has made, and batches of leases\n"
+	    "store calls   round trips to the server, each of up to 64 asks; in "
+	    "memory,\n"
+	    "              where nothing travels: decisions that the store has made, "
+	    "and\n"
+	    "              batches of leases\n"
 	    "leases        that the store has granted\n"
 	    "connections   that were ready for use.  failures: ends of connections, "
 	    "and\n"

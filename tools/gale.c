@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* gale.c -- the gale command: picks what to do by its first word. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "tools/member.h"
 #include "tools/sim.h"
 
+#define WORDS_MOST 8 /* behind gale help */
+
 static void help(FILE *out)
 {
 	fputs("usage: gale COMMAND [FLAG...]\n"
@@ -20,10 +23,7 @@ static void help(FILE *out)
 	      "  sim        run a fleet in virtual time and check its bound\n"
 	      "  store      make a server ready, or say what it can promise\n"
 	      "  version    print the version\n"
-	      "  help       print this\n"
-	      "\n"
-	      "gale fleet --help, gale sim --help and gale store --help tell about "
-	      "theirs.\n",
+	      "  help       print this; gale help COMMAND tells about that one\n",
 	      out);
 }
 
@@ -36,20 +36,27 @@ static int printed(void)
 	return FLEET_FAILED;
 }
 
-static int do_help(int argc, char **argv)
+static int refuse(const char *command, const struct flags_error *error)
 {
-	(void)argc;
-	(void)argv;
-	help(stdout);
-	return printed();
+	fprintf(stderr, "gale%s%s: %s\n", command[0] ? " " : "", command, error->text);
+	return FLEET_BAD_USE;
 }
 
 static int do_version(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
-	printf("gale %s\n", gale_version());
-	return printed();
+	struct flags_error error;
+
+	switch (flags_read_none(argc, argv, &error)) {
+	case FLAGS_RUN:
+		printf("gale %s\n", gale_version());
+		return printed();
+	case FLAGS_HELP:
+		printf("usage: gale version\n\nPrints the version of gale.\n");
+		return printed();
+	case FLAGS_BAD:
+		break;
+	}
+	return refuse("version", &error);
 }
 
 static int do_fleet(int argc, char **argv)
@@ -66,8 +73,7 @@ static int do_fleet(int argc, char **argv)
 	case FLAGS_BAD:
 		break;
 	}
-	fprintf(stderr, "gale fleet: %s\n", error.text);
-	return FLEET_BAD_USE;
+	return refuse("fleet", &error);
 }
 
 /* One of the processes of a fleet; its controller has looked at the flags. */
@@ -93,6 +99,8 @@ static int do_sim(int argc, char **argv)
 	return sim_run(argc, argv);
 }
 
+static int do_help(int argc, char **argv);
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -104,15 +112,37 @@ static const struct command {
 	{ MEMBER_COMMAND, do_member },
 };
 
+static int run(int argc, char **argv)
+{
+	struct flags_error error;
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, argv[0]) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	flags_unknown(&error, argv[0], "fleet, sim, store, version, help");
+	return refuse("", &error);
+}
+
+/* gale help store init is gale store init --help. */
+static int do_help(int argc, char **argv)
+{
+	char last[] = "--help", *words[WORDS_MOST];
+	bool is_general = argc == 0 || argv[0][0] == '-' || argc >= WORDS_MOST ||
+	                  strcmp(argv[0], "help") == 0;
+
+	if (is_general) {
+		help(stdout);
+		return printed();
+	}
+	memcpy(words, argv, (size_t)argc * sizeof(*words));
+	words[argc] = last;
+	return run(argc + 1, words);
+}
+
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(commands[i].name, argv[1]) == 0)
-			return commands[i].run(argc - 2, argv + 2);
 	if (argc > 1)
-		fprintf(stderr, "gale: unknown command; there are fleet, sim, store, "
-		                "version, help\n");
-	else
-		help(stderr);
+		return run(argc - 1, argv + 1);
+	help(stderr);
 	return FLEET_BAD_USE;
 }

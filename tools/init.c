@@ -1,37 +1,69 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* init.c -- picks who is asked by the URL. */
+/* init.c -- what is said after "gale store"; init picks who is asked by the URL. */
 #include "tools/init.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
+#include <gale/gale.h>
+
 #include "tools/check.h"
+#include "tools/flag.h"
+
+struct init_flags {
+	const char *url;
+	const char *role; /* NULL: none */
+};
+
+static const struct flag flags_of_init[] = {
+	{ .name = "--for",
+	  .takes = "ROLE",
+	  .allowed = "the name of a PostgreSQL role",
+	  .help = "postgres:// only: this role may use gale's schema afterwards",
+	  .read = flag_read_text,
+	  .at = offsetof(struct init_flags, role) },
+};
+
+static const struct flag_table table = {
+	.flags = flags_of_init,
+	.count = sizeof(flags_of_init) / sizeof(flags_of_init[0]),
+	.operand = "the URL of a store",
+	.operand_at = offsetof(struct init_flags, url),
+};
 
 static void help(FILE *out)
 {
+	fputs("usage: gale store init URL [--for ROLE]\n"
+	      "       gale store check URL [--steps N] [--seed S]\n"
+	      "\n"
+	      "  init       make a store ready, or say why it is not\n"
+	      "  check      compare a store's answers with the embedded store's\n"
+	      "\n"
+	      "gale store init --help and gale store check --help tell about theirs.\n",
+	      out);
+}
+
+static void help_init(FILE *out)
+{
 	fputs(
 	    "usage: gale store init URL [--for ROLE]\n"
-	    "       gale store check URL [--steps N] [--seed S]\n"
 	    "\n"
-	    "init makes a store ready:\n"
-	    "  postgres://...        installs gale's schema, or brings it up to date;\n"
-	    "                        --for ROLE lets that role use it\n"
-	    "  redis://..., redis+sentinel://...\n"
-	    "                        looks whether the server can be relied upon\n"
+	    "Makes a store ready.  Says what the server is, what was done, and which "
+	    "bound\n"
+	    "it can give.\n"
+	    "\n"
+	    "  postgres://...        installs gale's schema, or brings it up to date\n"
+	    "  redis://..., redis+sentinel://..., redis+cluster://...\n"
+	    "                        looks whether each primary can be relied upon\n"
 	    "  memory:               needs nothing\n"
+	    "\n",
+	    out);
+	flags_explain(&table, out);
+	fputs(
 	    "\n"
-	    "It says what the server is, what was done, and which bound it can give.\n"
-	    "\n"
-	    "check runs random steps of all rules on a store, and compares each "
-	    "answer\n"
-	    "with the embedded store's; then a crowd at a limit.  Its keys have names "
-	    "of\n"
-	    "their own, and are reset at the end.\n"
-	    "\n"
-	    "Exit status: 0 it is ready, or keeps the laws; 1 not; 2 bad use; 3 an "
-	    "answer\n"
-	    "was late, so that it cannot be known: check again.\n",
+	    "Exit status: 0 it is ready; 1 it is not; 2 a word or the URL is wrong.\n",
 	    out);
 }
 
@@ -40,13 +72,13 @@ static bool starts(const char *url, const char *with)
 	return strncmp(url, with, strlen(with)) == 0;
 }
 
-static enum init_status ask_postgres(const char *url, const char *role, FILE *out,
+static enum init_status ask_postgres(const struct init_flags *flags, FILE *out,
                                      struct sentence *ret_why)
 {
 #ifdef GALE_POSTGRES
-	return init_postgres(url, role, out, ret_why);
+	return init_postgres(flags->url, flags->role, out, ret_why);
 #else
-	(void)url, (void)role, (void)out;
+	(void)flags, (void)out;
 	sentence_say(ret_why, "this gale was built without PostgreSQL");
 	return INIT_FAILED;
 #endif
@@ -63,57 +95,65 @@ static enum init_status ask_redis(const char *url, FILE *out, struct sentence *r
 #endif
 }
 
-static enum init_status ask(const char *url, const char *role, FILE *out,
+/* Whatever the library would not open is refused as it refuses it. */
+static enum init_status ask(const struct init_flags *flags, FILE *out,
                             struct sentence *ret_why)
 {
-	if (starts(url, "postgres://") || starts(url, "postgresql://"))
-		return ask_postgres(url, role, out, ret_why);
-	if (role) {
-		sentence_say(ret_why, "--for is for postgres:// only");
+	if (gale_url_check(flags->url, ret_why->is, sizeof(ret_why->is)) != GALE_ERR_OK)
+		return INIT_BAD_USE;
+	if (starts(flags->url, "postgres"))
+		return ask_postgres(flags, out, ret_why);
+	if (flags->role) {
+		sentence_say(ret_why, "--for: for postgres:// only");
 		return INIT_BAD_USE;
 	}
-	if (starts(url, "redis://") || starts(url, "redis+sentinel://"))
-		return ask_redis(url, out, ret_why);
-	if (starts(url, "memory:")) {
-		fputs("memory: nothing is needed\n"
-		      "bound: the limit, in every window, while it is open\n",
-		      out);
-		return INIT_DONE;
-	}
-	sentence_say(ret_why,
-	             "%.200s: no URL of a store; there are memory:, redis://, "
-	             "redis+sentinel://, postgres://",
-	             url);
-	return INIT_BAD_USE;
+	if (starts(flags->url, "redis"))
+		return ask_redis(flags->url, out, ret_why);
+	fputs("memory: nothing is needed\n"
+	      "bound: the limit, in every window, while it is open\n",
+	      out);
+	return INIT_DONE;
 }
 
-static int check(int argc, char **argv, FILE *out, FILE *err)
+static int run_init(int argc, char **argv, FILE *out, FILE *err)
 {
-	int status = check_run(argc, argv, out, err);
+	struct init_flags flags = { .url = NULL };
+	struct sentence why = { "" };
+	struct flags_error error;
+	enum init_status status;
 
-	if (status == CHECK_BAD_USE)
-		help(err);
-	return status;
+	switch (flags_read(&table, argc, argv, &flags, &error)) {
+	case FLAGS_HELP:
+		help_init(out);
+		return INIT_DONE;
+	case FLAGS_BAD:
+		fprintf(err, "gale store init: %s\n", error.text);
+		return INIT_BAD_USE;
+	case FLAGS_RUN:
+		break;
+	}
+	status = ask(&flags, out, &why);
+	if (status != INIT_DONE)
+		fprintf(err, "gale store init: %s\n", why.is);
+	return (int)status;
 }
 
 int init_run(int argc, char **argv, FILE *out, FILE *err)
 {
-	struct sentence why = { "" };
-	bool has_role = argc == 4 && strcmp(argv[2], "--for") == 0;
-	enum init_status status;
+	const char *word = argc > 0 ? argv[0] : "";
+	struct flags_error error;
 
-	if (argc == 1 && strcmp(argv[0], "--help") == 0) {
+	if (strcmp(word, "init") == 0)
+		return run_init(argc - 1, argv + 1, out, err);
+	if (strcmp(word, "check") == 0)
+		return check_run(argc - 1, argv + 1, out, err);
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
 		help(out);
 		return INIT_DONE;
 	}
-	if (argc > 0 && strcmp(argv[0], "check") == 0)
-		return check(argc, argv, out, err);
-	if (argc < 2 || strcmp(argv[0], "init") != 0 || (argc > 2 && !has_role)) {
+	if (argc == 0)
 		help(err);
-		return INIT_BAD_USE;
-	}
-	status = ask(argv[1], has_role ? argv[3] : NULL, out, &why);
-	if (status != INIT_DONE)
-		fprintf(err, "gale store init: %s\n", why.is);
-	return (int)status;
+	else if (flags_unknown(&error, word, "init, check, --help") == FLAGS_BAD)
+		fprintf(err, "gale store: %s\n", error.text);
+	return INIT_BAD_USE;
 }

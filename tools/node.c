@@ -244,12 +244,12 @@ void node_look(const struct node *node, bool first, struct seen *seen)
 	if (gale_store_stats(node->store, &stats) != GALE_ERR_OK)
 		return;
 	if (node->plan->flags->server) {
-		seen->counts[SEEN_ROUND_TRIPS] += stats.round_trips - node->warm_trips;
+		seen->counts[SEEN_STORE_CALLS] += stats.round_trips - node->warm_trips;
 		seen->counts[SEEN_CONNECTS] += stats.connects;
 		seen->counts[SEEN_FAILURES] += stats.failures;
 		seen->counts[SEEN_WRONG] += stats.wrong;
 	} else {
-		seen->counts[SEEN_ROUND_TRIPS] +=
+		seen->counts[SEEN_STORE_CALLS] +=
 		    metric(node, "lease_batches") + (first ? stats.steps : 0);
 	}
 	if (first || node->plan->flags->server)

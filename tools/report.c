@@ -101,14 +101,14 @@ static uint64_t per_second(const struct report *report)
 	return (uint64_t)((double)decisions(report) / report->seconds);
 }
 
-static double round_trips_per_million(const struct report *report)
+static double store_calls_per_million(const struct report *report)
 {
-	return percent(report->counts[SEEN_ROUND_TRIPS], decisions(report)) * 1e4;
+	return percent(report->counts[SEEN_STORE_CALLS], decisions(report)) * 1e4;
 }
 
-static double leases_per_round_trip(const struct report *report)
+static double leases_per_store_call(const struct report *report)
 {
-	return percent(report->counts[SEEN_LEASES], report->counts[SEEN_ROUND_TRIPS]) /
+	return percent(report->counts[SEEN_LEASES], report->counts[SEEN_STORE_CALLS]) /
 	       100;
 }
 
@@ -149,12 +149,12 @@ static void print_costs(const struct report *report, FILE *out)
 
 	fprintf(out, "  ns/decision  %15s  half took less; 99 %% less than %s\n",
 	        text_count(&a, report->p50_ns), text_count(&b, report->p99_ns));
-	fprintf(out, "  round trips  %15s  %.1f per million decisions\n",
-	        text_count(&a, report->counts[SEEN_ROUND_TRIPS]),
-	        round_trips_per_million(report));
-	fprintf(out, "  leases       %15s  %.2f per round trip\n",
+	fprintf(out, "  store calls  %15s  %.1f per million decisions\n",
+	        text_count(&a, report->counts[SEEN_STORE_CALLS]),
+	        store_calls_per_million(report));
+	fprintf(out, "  leases       %15s  %.2f per store call\n",
 	        text_count(&a, report->counts[SEEN_LEASES]),
-	        leases_per_round_trip(report));
+	        leases_per_store_call(report));
 	if (report->flags.server)
 		print_connections(report, out);
 }
@@ -272,12 +272,12 @@ static void json_seen(const struct report *report, FILE *out)
 	json_count(out, "refused", counts[SEEN_REFUSED]);
 	json_count(out, "ns_per_decision_p50", report->p50_ns);
 	json_count(out, "ns_per_decision_p99", report->p99_ns);
-	json_count(out, "round_trips", counts[SEEN_ROUND_TRIPS]);
-	fprintf(out, "\"round_trips_per_million\": %.3f, ",
-	        round_trips_per_million(report));
+	json_count(out, "store_calls", counts[SEEN_STORE_CALLS]);
+	fprintf(out, "\"store_calls_per_million\": %.3f, ",
+	        store_calls_per_million(report));
 	json_count(out, "leases", counts[SEEN_LEASES]);
-	fprintf(out, "\"leases_per_round_trip\": %.3f, ",
-	        leases_per_round_trip(report));
+	fprintf(out, "\"leases_per_store_call\": %.3f, ",
+	        leases_per_store_call(report));
 	json_count(out, "connects", counts[SEEN_CONNECTS]);
 	json_count(out, "failures", counts[SEEN_FAILURES]);
 	json_count(out, "wrong", counts[SEEN_WRONG]);

@@ -132,9 +132,9 @@ static void draw_figures(struct screen *screen, const struct frame *frame)
 	     percent(frame->allowed, frame->decisions));
 	line(screen, "  ns/decision %s (p50), %s (p99)", text_count(&a, frame->p50_ns),
 	     text_count(&b, frame->p99_ns));
-	line(screen, "  round trips %s; %.1f per million decisions",
-	     text_count(&a, frame->round_trips),
-	     percent(frame->round_trips, frame->decisions) * 1e4);
+	line(screen, "  store calls %s; %.1f per million decisions",
+	     text_count(&a, frame->store_calls),
+	     percent(frame->store_calls, frame->decisions) * 1e4);
 }
 
 static void draw_live(struct screen *screen, const struct frame *frame)
@@ -167,11 +167,11 @@ static void draw_plain(const struct screen *screen, const struct frame *frame)
 	struct text a, b, c, d;
 
 	fprintf(screen->out,
-	        "%5.1f s  %s decisions/s  p50 %s ns  p99 %s ns  %s round trips  "
+	        "%5.1f s  %s decisions/s  p50 %s ns  p99 %s ns  %s store calls  "
 	        "window %" PRIu64 ": %.2f %% of the limits\n",
 	        frame->elapsed_s, text_count(&a, frame->decisions_per_s),
 	        text_count(&b, frame->p50_ns), text_count(&c, frame->p99_ns),
-	        text_count(&d, frame->round_trips), window->number,
+	        text_count(&d, frame->store_calls), window->number,
 	        100 * filled(frame, window));
 }
 

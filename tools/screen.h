@@ -39,7 +39,7 @@ struct frame {
 	uint64_t allowed;
 	uint64_t p50_ns;
 	uint64_t p99_ns;
-	uint64_t round_trips;
+	uint64_t store_calls;
 	struct tally_window now;
 	struct tally_window last[SCREEN_WINDOWS]; /* oldest first */
 	size_t last_count;

@@ -20,7 +20,7 @@
 	X(REFUSED_WHY)   /* the last one's; an enum gale_why */                        \
 	X(DISAGREEMENTS) /* of allowed: those that fit no window */                    \
 	X(STUCK)         /* workers that were not answered, and ask no more */         \
-	X(ROUND_TRIPS)   /* to the store */                                            \
+	X(STORE_CALLS)   /* round trips, or steps in memory */                         \
 	X(LEASES)        /* that it granted */                                         \
 	X(CONNECTS)      /* connections to it that were ready for use */               \
 	X(FAILURES)      /* ends of connections, and attempts in vain */               \

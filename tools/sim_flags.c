@@ -197,8 +197,10 @@ static const struct flag flags_of_sim[] = {
 	  .help = "print all that happens" },
 };
 
-static const struct flag_table table = { flags_of_sim, sizeof(flags_of_sim) /
-	                                                   sizeof(flags_of_sim[0]) };
+static const struct flag_table table = {
+	.flags = flags_of_sim,
+	.count = sizeof(flags_of_sim) / sizeof(flags_of_sim[0]),
+};
 
 void sim_flags_list(FILE *out)
 {

@@ -186,24 +186,24 @@ static int run(const char *words, FILE *out, FILE *err)
 static void words_that_are_wrong_are_refused(void **state)
 {
 	static const char *const wrong[] = {
-		"check",
-		"check memory: --steps",
-		"check memory: --steps 0",
-		"check memory: --steps 1x",
-		"check memory: --steps -1",
-		"check memory: --seed",
-		"check memory: --speed 1",
+		"",
+		"memory: --steps",
+		"memory: --steps 0",
+		"memory: --steps 1x",
+		"memory: --steps -1",
+		"memory: --seed",
+		"memory: --speed 1",
+		"nothing://",
+		"redis://127.0.0.1:1?prefx=a",
 	};
 	FILE *nowhere = tmpfile();
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(run(wrong[i], nowhere, nowhere), CHECK_BAD_USE);
-	assert_int_equal(run("check memory: --steps 9 --seed 3", nowhere, nowhere),
+	assert_int_equal(run("memory: --steps 9 --seed 3", nowhere, nowhere),
 	                 CHECK_KEPT);
-	assert_int_equal(run("check redis://127.0.0.1:1", nowhere, nowhere),
-	                 CHECK_BROKEN);
-	assert_int_equal(run("check nothing://", nowhere, nowhere), CHECK_BROKEN);
+	assert_int_equal(run("redis://127.0.0.1:1", nowhere, nowhere), CHECK_BROKEN);
 	fclose(nowhere);
 }
 

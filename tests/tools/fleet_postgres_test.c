@@ -107,8 +107,8 @@ static void four_processes_admit_exactly_the_limit(void **state)
 	ASSERT_SAID(number("connects") == 4);
 	ASSERT_SAID(number("failures") == 0 && number("wrong") == 0);
 	ASSERT_SAID(number("leases") > 0);
-	ASSERT_SAID(number("round_trips") > 0 &&
-	            number("round_trips") < number("decisions") / 10);
+	ASSERT_SAID(number("store_calls") > 0 &&
+	            number("store_calls") < number("decisions") / 10);
 }
 
 static void strict_processes_do_too(void **state)

@@ -130,8 +130,8 @@ holds '(o["processes"], o["nodes"], o["store"]) == (4, 1, "'"$url"'")' \
 	'o["windows"] >= 5 and o["undershoot_mean"] * o["windows"] * 20 <= o["refused"] + 1e-6' \
 	'o["clock_disagreements"] == 0 and o["clock_step_us"] == 0' \
 	'o["allowed"] <= 20 * 100 * 7 and o["decisions"] == o["allowed"] + o["denied"]' \
-	'0 < o["round_trips"] < o["decisions"] / 10 and o["leases"] > 0' \
-	'o["round_trips_per_million"] > 0 and o["leases_per_round_trip"] > 0' \
+	'0 < o["store_calls"] < o["decisions"] / 10 and o["leases"] > 0' \
+	'o["store_calls_per_million"] > 0 and o["leases_per_store_call"] > 0' \
 	'o["decisions_per_second"] == int(o["decisions"] / o["seconds"])' \
 	'o["connects"] == 4 and o["failures"] == 0 and o["wrong"] == 0' \
 	'0 < o["ns_per_decision_p50"] <= o["ns_per_decision_p99"]'
@@ -158,7 +158,7 @@ holds 'o["overshoot"] == 0 and o["clock_disagreements"] == 0 and o["windows"] >=
 run 0 --store "$url" --processes 2 --nodes 1 --seconds 2 --keys 20 --limit 100
 grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
 	fail "no verdict"
-grep -q '^ *round trips .* per million decisions$' "$work/out" || fail "no round trips"
+grep -q '^ *store calls .* per million decisions$' "$work/out" || fail "no store calls"
 grep -q '^ *leases .* per round trip$' "$work/out" || fail "no leases"
 grep -q '^ *connections .* failures: 0; answers not believed: 0$' "$work/out" ||
 	fail "no connections"

@@ -59,19 +59,19 @@ run 0 fleet --seconds 1 --keys 20 --limit 100 --json
 [ "$(wc -l <"$work/out")" = 1 ] || fail "--json: not one line"
 holds \
 	'set("mode store processes nodes threads keys limit window_us seconds decisions
-		decisions_per_second allowed denied ns_per_decision_p50 ns_per_decision_p99 round_trips
-		round_trips_per_million leases leases_per_round_trip connects failures wrong windows
+		decisions_per_second allowed denied ns_per_decision_p50 ns_per_decision_p99 store_calls
+		store_calls_per_million leases leases_per_store_call connects failures wrong windows
 		admitted_max overshoot undershoot_mean verdict refused clock_disagreements
 		clock_step_us".split()) == set(o)' \
 	'all(type(v) is int for k, v in o.items()
 		if k not in ("mode", "store", "verdict", "seconds", "undershoot_mean",
-			"round_trips_per_million", "leases_per_round_trip"))' \
+			"store_calls_per_million", "leases_per_store_call"))' \
 	'(o["mode"], o["store"], o["verdict"]) == ("leased", "memory:fleet", "held")' \
 	'(o["processes"], o["nodes"], o["threads"], o["keys"]) == (1, 4, 2, 20)' \
 	'(o["limit"], o["window_us"]) == (100, 500000)' \
 	'o["seconds"] == 1' \
 	'o["decisions"] == o["allowed"] + o["denied"]' \
-	'0 < o["round_trips"] < o["decisions"] / 10' \
+	'0 < o["store_calls"] < o["decisions"] / 10' \
 	'o["denied"] > 0 and o["refused"] == 0' \
 	'0 < o["ns_per_decision_p50"] <= o["ns_per_decision_p99"]' \
 	'1 <= o["windows"] <= 2' \
@@ -98,8 +98,8 @@ for mode in strict cached-deny; do
 	run 0 fleet --mode $mode --keys 20 --limit 100 --window 2s --seconds 4 --json
 	holds '(o["mode"], o["verdict"]) == ("'$mode'", "held")' \
 		'o["admitted_max"] == 100 and o["undershoot_mean"] == 0' \
-		'o["round_trips"] == o["decisions"] if o["mode"] == "strict" else
-			o["round_trips"] < o["decisions"] / 10'
+		'o["store_calls"] == o["decisions"] if o["mode"] == "strict" else
+			o["store_calls"] < o["decisions"] / 10'
 done
 
 # Windows so short that threads sleep through several: strays, and still exact.
@@ -115,7 +115,7 @@ holds 'o["denied"] == 0 and o["limit"] == 2**53 - 1'
 # A line a second, as soon as somebody lets it have a processor; a window so long that a machine
 # that stands still leaves time to ask.
 run 0 fleet --seconds 4 --keys 20 --limit 100 --window 2s
-grep -q '^ *1\.[0-9] s .*decisions/s.*p50.*p99.*round trips' "$work/out" ||
+grep -q '^ *1\.[0-9] s .*decisions/s.*p50.*p99.*store calls' "$work/out" ||
 	fail "no line of progress after a second"
 grep -q '^  *2  *2,000  *0\.000 %  *0  *100$' "$work/out" ||
 	fail "no undershoot and overshoot of a window"
@@ -139,17 +139,90 @@ kill -TERM $!
 wait $! || fail "an interrupted run exits with $?"
 holds '0 < o["seconds"] < 60 and o["verdict"] == "held"'
 
+# ---- Words and help ------------------------------------------------------------------
+
 run 0 version
 grep -q '^gale [0-9]*\.[0-9]*\.[0-9]*$' "$work/out" || fail "no version"
-run 0 help
+
+# helps WORDS ARGUMENT...: exits with 0, prints that to standard output, and nothing else.
+helps() {
+	local words=$1
+	shift
+	run 0 "$@"
+	grep -q -- "$words" "$work/out" || fail "gale $*: does not print $words"
+	[ -s "$work/err" ] && fail "gale $*: prints to standard error"
+}
+helps '^usage: gale COMMAND' help
+helps '^usage: gale COMMAND' --help
+helps '^usage: gale COMMAND' help --help
+helps '^usage: gale COMMAND' help help
+for words in '' '--help' '-h'; do
+	helps '^usage: gale version' ${words:+version $words} ${words:-help version}
+	helps '^usage: gale fleet' ${words:+fleet $words} ${words:-help fleet}
+	helps '^usage: gale sim' ${words:+sim $words} ${words:-help sim}
+	helps '^usage: gale store init .*ROLE' ${words:+store $words} ${words:-help store}
+	helps '^Makes a store ready' ${words:+store init $words} ${words:-help store init}
+	helps '^Runs random steps' ${words:+store check $words} ${words:-help store check}
+done
+helps '^Makes a store ready' store init memory: --for me --help
+
+# What a flag is for begins in one column.
+for command in fleet sim 'store init' 'store check'; do
+	run 0 $command --help
+	grep -E '^  --' "$work/out" | awk '
+		!match($0, /  +[^ ]/) || !match(substr($0, 3), /  +[^ ]/) { print "no columns: " $0; next }
+		{ at = RSTART + RLENGTH; if (!first) first = at; if (at != first) print "elsewhere: " $0 }
+	' >"$work/columns"
+	[ -s "$work/columns" ] && fail "gale $command --help: $(cat "$work/columns")"
+	grep -q '^  --help .*print this$' "$work/out" || fail "gale $command --help: not of itself"
+done
+
+# says WORDS ARGUMENT...: exits with 2, and one line says these.
+says() {
+	local words=$1
+	shift
+	run 2 "$@"
+	[ -s "$work/out" ] && fail "gale $*: prints to standard output"
+	[ "$(wc -l <"$work/err")" = 1 ] || fail "gale $*: not one line"
+	grep -q -- "$words" "$work/err" || fail "gale $*: does not say $words: $(cat "$work/err")"
+}
+says '^gale: bogus: unknown; there are fleet, sim, store, version, help$' bogus
+says '^gale: bogus: unknown' help bogus
+says '^gale version: --x: unknown; there is only --help$' version --x
+says '^gale version: x: unknown' version x
+says '^gale store: peek: unknown; there are init, check' store peek
+says '^gale store init: it takes the URL of a store, and none is given$' store init
+says '^gale store init: --bogus: unknown; there are --for --help$' store init memory: --bogus
+says '^gale store init: extra: a word too many' store init memory: extra
+says '^gale store init: there are two of the URL' store init memory: redis://:secret@h
+grep -q secret "$work/err" && fail "a password is shown"
+says '^gale store init: --for: needs a value' store init memory: --for
+says '^gale store init: --for: for postgres:// only$' store init memory: --for me
+says '^gale store check: it takes the URL of a store' store check
+says '^gale store check: --bogus: unknown; there are --steps --seed --help$' \
+	store check memory: --bogus
+says '^gale store check: --steps: it takes a whole number from 1 .*, not "x"$' \
+	store check memory: --steps x
+says '^gale store check: --steps: it takes' store check memory: --steps 0
+says '^gale store check: extra: a word too many' store check memory: extra
+
+# Each command takes the URLs that the library takes, and says of others what it says.
+for command in 'store init' 'store check' 'fleet --store'; do
+	says ': url: option prefx is not known; there are db, prefix' $command 'redis://h?prefx=a'
+	says ': url: port 99999 is not from 1 to 65535$' $command redis://h:99999
+	says ': url: it begins with none of memory:' $command mysql://h
+	says ': url: TLS is not spoken here' $command rediss://h
+	says ': url: a cluster has no database but 0' $command redis+cluster://h/1
+	says ': url: libpq says: invalid URI query parameter: "x"' $command 'postgres://h/d?x=1'
+done
+
 run 0 fleet --help
 for flag in processes nodes threads keys limit window mode store seconds json help; do
 	grep -q -- "^  --$flag " "$work/out" || fail "--help does not tell about --$flag"
 done
 grep -q 'undershoot .*mean' "$work/out" || fail "--help does not explain undershoot"
 run 2
-run 2 feet
-grep -q '^gale: .*fleet' "$work/err" || fail "does not say which commands there are"
+grep -q '^usage: gale COMMAND' "$work/err" || fail "does not say how it is used"
 "$gale" fleet --seconds 100ms --json >/dev/full 2>"$work/err"
 [ $? = 3 ] || fail "nobody hears that the disk is full"
 
@@ -186,16 +259,10 @@ refuses --colour '--nodes' --colour red
 refuses fast '--nodes' fast
 
 # What the library makes of a URL, and processes that nobody has started.
-fails() {
-	local words=$1
-	shift
-	run 3 fleet "$@"
-	grep -q -- "^gale fleet: .*$words" "$work/err" ||
-		fail "gale fleet $*: does not say $words: $(cat "$work/err")"
-}
-fails 'url: ' --store redis://
-fails 'url: ' --store magic://localhost
-fails 'process [12]: .*url: ' --store magic://localhost --processes 2 --nodes 1
+refuses --store 'url: redis:// needs a host' --store redis://
+refuses --store 'url: option prefx is not known; there are db,' --store 'redis://h?prefx=a'
+refuses --store 'url: it begins with none of memory:' --store magic://localhost
+refuses --store 'url: TLS' --store rediss://localhost --processes 2
 run 2 fleet-worker --nodes 1
 grep -q 'started by gale fleet --processes' "$work/err" || fail "fleet-worker runs by itself"
 refuses --no?de '--nodes' $'--no\nde'

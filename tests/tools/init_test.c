@@ -17,6 +17,7 @@
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/redis_cluster.h"
 #include "tests/support/redis_server.h"
 #include "tools/init.h"
 
@@ -239,6 +240,66 @@ static void a_redis_that_does_not_let_us_in_is_not(void **state)
 	assert_says(err, "cannot connect to 127.0.0.1");
 }
 
+/* As the library would not be let in, either. */
+static void a_database_or_replicas_that_are_not_there_are_missed(void **state)
+{
+	char url[300];
+
+	(void)state;
+	snprintf(url, sizeof(url), "%s?db=99", redis_url("secret"));
+	assert_int_equal(init(url, NULL), INIT_FAILED);
+	assert_says(err, "DB index is out of range");
+	snprintf(url, sizeof(url), "%s?db=9", redis_url("secret"));
+	assert_int_equal(init(url, NULL), INIT_DONE);
+	snprintf(url, sizeof(url), "%s?durable=1", redis_url("secret"));
+	assert_int_equal(init(url, NULL), INIT_FAILED);
+	assert_says(err, "fewer replicas than durable= says");
+}
+
+static const char *cluster_url(const struct redis_cluster *cluster, const char *scheme,
+                               int node)
+{
+	static char url[64];
+
+	snprintf(url, sizeof(url), "%s://127.0.0.1:%.7s", scheme, cluster->ports[node]);
+	return url;
+}
+
+static void each_primary_of_a_cluster_is_looked_at(void **state)
+{
+	struct redis_cluster cluster;
+	int owner;
+
+	(void)state;
+	assert_int_equal(init("redis+cluster://127.0.0.1:1", NULL), INIT_FAILED);
+	assert_says(err, "cannot connect to 127.0.0.1");
+	redis_cluster_start(&cluster);
+	for (int node = 0; node < CLUSTER_SERVERS; node += CLUSTER_SERVERS - 1) {
+		const char *url = cluster_url(&cluster, "redis+cluster", node);
+
+		assert_int_equal(init(url, NULL), INIT_DONE);
+		for (int i = 0; i < CLUSTER_PRIMARIES; i++)
+			assert_says(out, cluster.ports[i]);
+		assert_says(out, ", cluster, primary, 1 replicas");
+		assert_says(out, "bound: ");
+	}
+	assert_int_equal(init(cluster_url(&cluster, "redis", 0), NULL), INIT_FAILED);
+	assert_says(err, "it is a node of a cluster, which redis+cluster:// asks");
+	redis_server_do(&cluster.servers[2], "CONFIG SET maxmemory 100mb");
+	redis_server_do(&cluster.servers[2], "CONFIG SET maxmemory-policy allkeys-lru");
+	assert_int_equal(init(cluster_url(&cluster, "redis+cluster", 0), NULL),
+	                 INIT_FAILED);
+	assert_says(err, "maxmemory-policy is allkeys-lru");
+	redis_server_do(&cluster.servers[2], "CONFIG SET maxmemory 0");
+	owner = redis_cluster_owner(&cluster, 7);
+	must(owner >= 0);
+	redis_server_do(&cluster.servers[owner], "CLUSTER DELSLOTS 7");
+	assert_int_equal(init(cluster_url(&cluster, "redis+cluster", owner), NULL),
+	                 INIT_FAILED);
+	assert_says(err, "1 of 16384 slots have no server");
+	redis_cluster_stop(&cluster);
+}
+
 /* ---- Words ----------------------------------------------------------------------- */
 
 static void words_that_are_wrong_are_refused(void **state)
@@ -251,9 +312,11 @@ static void words_that_are_wrong_are_refused(void **state)
 	assert_says(out, "nothing is needed");
 	assert_int_equal(init("memory:", "role"), INIT_BAD_USE);
 	assert_int_equal(init("mysql://host", NULL), INIT_BAD_USE);
-	assert_says(err, "mysql://host");
+	assert_says(err, "url: it begins with none of memory:");
 	assert_int_equal(init("redis://host:port", NULL), INIT_BAD_USE);
+	assert_says(err, "url: the port of a host is not a number");
 	assert_int_equal(init("postgres://host:port", NULL), INIT_BAD_USE);
+	assert_says(err, "url: the port of a host is not a number");
 	for (int i = 0; i < 3; i++) {
 		char *argv[] = { lines[i] };
 		FILE *nowhere = fopen("/dev/null", "w");
@@ -276,6 +339,8 @@ int main(void)
 		cmocka_unit_test(a_redis_that_evicts_is_not),
 		cmocka_unit_test(a_redis_that_is_a_replica_is_not),
 		cmocka_unit_test(a_redis_that_does_not_let_us_in_is_not),
+		cmocka_unit_test(a_database_or_replicas_that_are_not_there_are_missed),
+		cmocka_unit_test(each_primary_of_a_cluster_is_looked_at),
 		cmocka_unit_test(words_that_are_wrong_are_refused),
 	};
 
