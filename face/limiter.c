@@ -252,6 +252,38 @@ static enum gale_err make_terms(const struct gale_rule *rule,
 	return GALE_ERR_OK;
 }
 
+/* A unit that is lent may be spent by any cost that can ever pass. */
+static uint64_t quick_most_of(const struct lender *lender, const struct rule *rule)
+{
+	if (lender->lending == LENDING_UNITS)
+		return rule->capacity;
+	return lender->lending == LENDING_DENIALS ? GALE_UNITS_MAX : 0;
+}
+
+/* False: it is closed, and the terms are the caller's. */
+static bool set_terms(struct gale_runtime *runtime, struct lender *lender,
+                      struct terms *terms)
+{
+	struct terms *former;
+
+	lock_take(&lender->lock);
+	if (load_relaxed(&lender->closed)) {
+		lock_drop(&lender->lock);
+		return false;
+	}
+	former = load_relaxed(&lender->terms);
+	store_release(&lender->terms, terms); /* terms */
+	store_relaxed(&lender->capacity, terms->rule.capacity);
+	store_relaxed(&lender->quick_most, quick_most_of(lender, &terms->rule));
+	if (former) {
+		(void)add_release(&lender->changes, 1); /* changes */
+		lender_retire_terms(lender, &runtime->grace, runtime->allocator,
+		                    former);
+	}
+	lock_drop(&lender->lock);
+	return true;
+}
+
 /* False: no memory. */
 static bool publish(struct gale_limiter *limiter, const struct terms *terms,
                     enum gale_err *ret_err)
@@ -263,8 +295,7 @@ static bool publish(struct gale_limiter *limiter, const struct terms *terms,
 	if (!copy)
 		return false;
 	*copy = *terms;
-	if (!lender_set_terms(&limiter->lender, &runtime->grace, runtime->allocator,
-	                      copy)) {
+	if (!set_terms(runtime, &limiter->lender, copy)) {
 		memory_give(runtime->allocator, copy, sizeof(*copy));
 		*ret_err = GALE_ERR_LIMITER;
 	}

@@ -19,7 +19,7 @@
 void lessor_copy_terms(struct link *link)
 {
 	struct lender *lender = link->own.lender;
-	uint64_t changes = load_acquire(&lender->changes); /* changes */
+	uint64_t changes = load_relaxed(&lender->changes);
 	const struct terms terms = lender_terms(lender);
 
 	link->own.changes = changes;
@@ -87,7 +87,7 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 {
 	struct lender *lender = link->own.lender;
 
-	if (load_acquire(&lender->changes) != link->own.changes) { /* changes */
+	if (load_relaxed(&lender->changes) != link->own.changes) {
 		const struct terms terms = lender_terms(lender);
 
 		if (!counts_alike(&terms.rule, &link->own.rule))

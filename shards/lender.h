@@ -17,10 +17,10 @@
  *
  * Ordering
  *
- *   terms     lender_set_terms stores terms with release  ->  who asks loads it with acquire
- *             The rule is whole.
- *   changes   lender_set_terms adds with release  ->  a shard's turn loads it with acquire
- *             Under the lock it finds terms that are as new as that.
+ *   terms     who changes them stores terms with release  ->  who asks loads it with
+ *             acquire: the rule is whole.
+ *   changes   who changes them adds with release  ->  who asks loads it with acquire, and
+ *             then finds terms that are as new as that.  A shard takes the lock for them.
  *
  *   closed, quick_most, capacity and down_until_ns are relaxed: an ask that does not see
  *   them yet is one that came before.
@@ -119,17 +119,17 @@ struct lender {
 	void (*drop)(struct lender *self);
 
 	struct lock lock;
-	struct limbo limbo OF(lock); /* terms before these */
+	struct limbo limbo; /* terms before these; under the lock */
 
 	_Atomic bool closed; /* its purses are to be emptied and let go */
 	uint32_t link_count;
 	struct link *links; /* by the shard's number */
 };
 
-/* Other terms, whose rule is of the same kind.  Those before are freed when nobody can be
- * reading them.  False: it is closed, and the terms are the caller's. */
-bool lender_set_terms(struct lender *lender, struct grace *grace,
-                      struct gale_allocator *allocator, struct terms *terms);
+/* Terms before these: they are freed when nobody can be reading them. */
+void lender_retire_terms(struct lender *lender, struct grace *grace,
+                         struct gale_allocator *allocator, struct terms *former)
+    ON(lender->lock);
 /* No more terms, and nothing is answered from one word any more. */
 void lender_close(struct lender *lender);
 /* A copy of what is in force. */

@@ -291,7 +291,7 @@ static void remember_denial(struct lessor *lessor, const struct ask *ask, mono s
 	struct purse *purse;
 	mono until;
 
-	if (ask->op.changes != load_acquire(&ask->lender->changes)) /* changes */
+	if (ask->op.changes != load_relaxed(&ask->lender->changes))
 		return; /* by a rule that is not in force any more */
 	if (retry_us >= GALE_NEVER / 1000)
 		return; /* a cost that NEVER_DUE passes denies nobody else */
@@ -422,7 +422,7 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 
 static enum store_result run_patiently(struct ask *ask)
 {
-	uint64_t changes = load_acquire(&ask->lender->changes); /* changes */
+	uint64_t changes = load_relaxed(&ask->lender->changes);
 	const struct terms terms = lender_terms(ask->lender);
 	enum store_result result;
 
