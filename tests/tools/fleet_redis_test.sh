@@ -159,7 +159,7 @@ run 0 --store "$url" --processes 2 --nodes 1 --seconds 2 --keys 20 --limit 100
 grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
 	fail "no verdict"
 grep -q '^ *store calls .* per million decisions$' "$work/out" || fail "no store calls"
-grep -q '^ *leases .* per round trip$' "$work/out" || fail "no leases"
+grep -q '^ *leases .* per store call$' "$work/out" || fail "no leases"
 grep -q '^ *connections .* failures: 0; answers not believed: 0$' "$work/out" ||
 	fail "no connections"
 grep -q '^ *1\.[0-9] s .*decisions/s' "$work/out" || fail "no line of progress after a second"
