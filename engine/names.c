@@ -201,6 +201,9 @@ const char *gale_why_text(enum gale_why why)
 		return "under way: the answer comes to the seat's completions";
 	case GALE_WHY_TOO_MUCH:
 		return "the cost is above the limit";
+	case GALE_WHY_QUARANTINE:
+		return "the server may have forgotten what it granted, and grants "
+		       "nothing until that is over";
 	}
 	return "unknown";
 }
@@ -215,6 +218,7 @@ bool gale_why_is_outage(enum gale_why why)
 	case GALE_WHY_DOWN:
 	case GALE_WHY_WRONG:
 	case GALE_WHY_CROWDED:
+	case GALE_WHY_QUARANTINE:
 		return true;
 	case GALE_WHY_RULE:
 	case GALE_WHY_CREDIT:

@@ -51,6 +51,8 @@ static enum gale_why why_of(enum store_result result)
 		return GALE_WHY_BROKEN;
 	case STORE_CROWDED:
 		return GALE_WHY_CROWDED;
+	case STORE_QUARANTINE:
+		return GALE_WHY_QUARANTINE;
 	case STORE_DONE:
 	case STORE_NOT_BOOKED:
 		break;
@@ -69,6 +71,7 @@ enum gale_err error_of(enum store_result result)
 	case STORE_DOWN:
 	case STORE_WRONG:
 	case STORE_CROWDED:
+	case STORE_QUARANTINE:
 		return GALE_ERR_LATE;
 	case STORE_BROKEN:
 		return GALE_ERR_BROKEN;
@@ -125,14 +128,19 @@ static struct gale_answer undecided(struct gale_limiter *limiter,
 	enum gale_why why = why_of(result);
 	bool is_outage = gale_why_is_outage(why);
 	bool allow = is_outage && limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
-	struct gale_answer share;
+	struct gale_answer share, answer;
 
 	say_once(limiter, result);
 	if (is_outage && ask_share(limiter, op, &share)) {
 		share.why = why;
 		return share;
 	}
-	return plain(limiter, allow ? GALE_ALLOW : GALE_DENY, why);
+	answer = plain(limiter, allow ? GALE_ALLOW : GALE_DENY, why);
+	if (!allow && result == STORE_QUARANTINE) {
+		answer.retry_after_us = op->answer.retry_after_us;
+		answer.reset_after_us = op->answer.reset_after_us;
+	}
+	return answer;
 }
 
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,

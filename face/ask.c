@@ -63,6 +63,15 @@ static enum store_result run_here(struct gale_seat *seat, struct gale_limiter *l
 	return result;
 }
 
+/* Of a limiter that remembers denials: is it known already what a shard would say? */
+static enum store_result known(struct gale_seat *seat, struct gale_limiter *limiter,
+                               struct store_op *op)
+{
+	return limiter->lender.lending == LENDING_DENIALS
+	           ? local_refusal(seat, limiter, op)
+	           : STORE_DONE;
+}
+
 /* The store decides, here and now if it can. */
 static struct gale_answer ask_store(struct gale_seat *seat,
                                     struct gale_limiter *limiter, struct store_op *op,
@@ -70,7 +79,11 @@ static struct gale_answer ask_store(struct gale_seat *seat,
 {
 	mono asked = asked_at(seat, limiter);
 	enum store_result result = run_here(seat, limiter, op);
+	enum store_result refusal =
+	    result == STORE_BUSY ? known(seat, limiter, op) : STORE_DONE;
 
+	if (refusal != STORE_DONE)
+		return answer_of(limiter, op, refusal);
 	if (result == STORE_BUSY &&
 	    seat_send(seat, limiter, op, tag, /* awaited= */ false))
 		return answer_pending(limiter);
@@ -85,10 +98,10 @@ static struct gale_answer ask_shard(struct gale_seat *seat,
                                     struct gale_limiter *limiter, struct store_op *op,
                                     void *tag)
 {
-	if (local_is_down(seat, limiter, op)) {
-		seat_count(seat, COUNT_TURNED_AWAY);
-		return answer_of(limiter, op, STORE_DOWN);
-	}
+	enum store_result refusal = local_refusal(seat, limiter, op);
+
+	if (refusal != STORE_DONE)
+		return answer_of(limiter, op, refusal);
 	if (seat_send(seat, limiter, op, tag, /* awaited= */ false))
 		return answer_pending(limiter);
 	seat_count(seat, COUNT_CROWDED);
@@ -167,14 +180,26 @@ static enum store_result settle_lent(struct gale_seat *seat,
 	enum store_result result;
 
 	seat_count(seat, COUNT_MISSED);
-	if (local_is_down(seat, limiter, op)) {
-		seat_count(seat, COUNT_TURNED_AWAY);
-		return STORE_DOWN;
-	}
+	result = local_refusal(seat, limiter, op);
+	if (result != STORE_DONE)
+		return result;
 	result = settle_by_shard(seat, limiter, op, within_us);
 	if (result == STORE_BUSY)
 		seat_count(seat, COUNT_CROWDED);
 	return result;
+}
+
+static enum store_result settle_unless_known(struct gale_seat *seat,
+                                             struct gale_limiter *limiter,
+                                             struct store_op *op, uint64_t within_us)
+{
+	enum store_result result = run_here(seat, limiter, op);
+
+	if (result != STORE_BUSY)
+		return result;
+	result = known(seat, limiter, op);
+	return result == STORE_DONE ? settle_by_shard(seat, limiter, op, within_us)
+	                            : result;
 }
 
 static enum store_result settle_step(struct gale_seat *seat,
@@ -186,7 +211,7 @@ static enum store_result settle_step(struct gale_seat *seat,
 
 	if (is_lent(limiter))
 		return settle_lent(seat, limiter, op, within_us);
-	result = settle(seat, limiter, op, within_us);
+	result = settle_unless_known(seat, limiter, op, within_us);
 	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
 	    op->answer.verdict == GALE_DENY)
 		seat_note_denial(seat, limiter, op, asked);

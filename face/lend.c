@@ -178,14 +178,46 @@ struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *li
 	return ask_further(seat, limiter, key, key_len, cost, tag);
 }
 
-bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
-                   const struct store_op *op)
+/* Has the store failed to answer the shard of this key lately? */
+static bool is_down(const struct gale_seat *seat, const struct purse_name *name,
+                    mono now)
 {
-	const struct lender *lender = &limiter->lender;
-	uint32_t skip = 1u + lender->name_len;
-	uint64_t hash = local_hash(lender, op->key + skip, op->key_len - skip);
-	struct shard *shard = runtime_shard(seat->handle.runtime, hash);
-	struct link *link = &lender->links[shard->lessor.config.shard];
+	struct shard *shard = runtime_shard(seat->handle.runtime, name->hash);
+	struct link *link = &name->lender->links[shard->lessor.config.shard];
 
-	return seat_now(seat).ns < load_relaxed(&link->shared.down_until_ns);
+	return now.ns < load_relaxed(&link->shared.down_until_ns);
+}
+
+static bool is_quarantined(struct gale_seat *seat, const struct purse_name *name,
+                           mono now, mono *ret_until)
+{
+	struct purse *purse;
+	bool is;
+
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	purse = root_find(root_of(seat, name->hash), name);
+	is = purse && purse_is_quarantined(purse, now, ret_until);
+	if (is)
+		purse_use(purse);
+	reader_exit(&seat->reader);
+	return is;
+}
+
+enum store_result local_refusal(struct gale_seat *seat, struct gale_limiter *limiter,
+                                struct store_op *op)
+{
+	struct lender *lender = &limiter->lender;
+	uint32_t skip = 1u + lender->name_len;
+	struct purse_name name = name_of(lender, op->key + skip, op->key_len - skip);
+	mono now = seat_now(seat), until;
+
+	if (is_down(seat, &name, now)) {
+		seat_count(seat, COUNT_TURNED_AWAY);
+		return STORE_DOWN;
+	}
+	if (!is_quarantined(seat, &name, now, &until))
+		return STORE_DONE;
+	seat_count(seat, COUNT_KEPT_OUT);
+	op->answer = local_quarantine(lender, until, now);
+	return STORE_QUARANTINE;
 }

@@ -30,9 +30,10 @@ struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *li
                                  const void *key, size_t key_len, uint64_t cost,
                                  void *tag);
 
-/* Has the store failed to answer the shard of this key lately? */
-bool local_is_down(struct gale_seat *seat, const struct gale_limiter *limiter,
-                   const struct store_op *op);
+/* Is it known that nothing can be had from the store now?  It has failed to answer lately, or
+ * is in quarantine, and then op->answer says for how long; STORE_DONE: it may be asked. */
+enum store_result local_refusal(struct gale_seat *seat, struct gale_limiter *limiter,
+                                struct store_op *op);
 
 /* ---- In ask.c -------------------------------------------------------------------- */
 

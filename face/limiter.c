@@ -252,12 +252,17 @@ static enum gale_err make_terms(const struct gale_rule *rule,
 	return GALE_ERR_OK;
 }
 
-/* A unit that is lent may be spent by any cost that can ever pass. */
+/* A unit that is lent may be spent by any cost that can ever pass.  What is more than all units
+ * of a word goes the long way, where it is known which words say no to it (purse.h). */
 static uint64_t quick_most_of(const struct lender *lender, const struct rule *rule)
 {
-	if (lender->lending == LENDING_UNITS)
-		return rule->capacity;
-	return lender->lending == LENDING_DENIALS ? GALE_UNITS_MAX : 0;
+	bool is_quick =
+	    lender->lending == LENDING_DENIALS ||
+	    (lender->lending == LENDING_UNITS && rule->capacity > CREDIT_UNITS_MAX);
+
+	if (is_quick)
+		return CREDIT_UNITS_MAX;
+	return lender->lending == LENDING_UNITS ? rule->capacity : 0;
 }
 
 /* False: it is closed, and the terms are the caller's. */

@@ -19,7 +19,8 @@
 	X(ALLOWED, "allowed_from_credit")                                              \
 	X(MISSED, "missed")                                                            \
 	X(TURNED_AWAY, "turned_away_while_store_was_down")                             \
-	X(CROWDED, "crowded_out")
+	X(CROWDED, "crowded_out")                                                      \
+	X(KEPT_OUT, "turned_away_in_quarantine")
 
 /* Of a shard: what its actor did and met. */
 #define SHARD_COUNTERS(X)                                                              \
@@ -40,6 +41,7 @@
 	X(WRONG, "answers_not_believed")                                               \
 	X(JUMPED, "answers_refused_as_a_clock_has_jumped")                             \
 	X(DOWN, "asks_while_store_was_down")                                           \
+	X(QUARANTINED, "asks_in_quarantine")                                           \
 	X(IMPATIENT, "asks_out_of_patience")                                           \
 	X(EVICTED, "keys_evicted")                                                     \
 	X(NO_PURSE, "asks_without_room_for_key")                                       \

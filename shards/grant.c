@@ -273,6 +273,33 @@ static void note_spent(struct lessor *lessor, const struct errand *errand,
 	lessor_count(lessor, COUNT_SPENT, 1);
 }
 
+/* As long as the store says. */
+static mono quarantine_end(const struct link *link, const struct errand *errand,
+                           const struct lease_grant *grant)
+{
+	uint64_t wait_us = grant->retry_us;
+
+	if (wait_us > GALE_SPAN_MAX_US)
+		wait_us = link->own.window_us;
+	return mono_after(errand->sent, wait_us * 1000);
+}
+
+/* The store may have forgotten what it granted: that is not to be taken for a denial. */
+static void keep_out(struct lessor *lessor, struct errand *errand,
+                     const struct lease_grant *grant, mono now)
+{
+	const struct link *link = link_of(lessor, errand->purse->lender);
+	mono until = quarantine_end(link, errand, grant);
+	struct list *place;
+
+	if (errand->changes == link->own.changes) /* by the rule that is in force */
+		purse_quarantine(errand->purse, until);
+	purses_own(&lessor->purses, errand->purse)->hopes = 0;
+	while ((place = list_first(&errand->waiters)))
+		lessor_keep_out(lessor, list_item(place, struct ask, waiting), until,
+		                now);
+}
+
 static void serve(struct errand *errand, mono now)
 {
 	struct list *place = list_first(&errand->waiters), *next;
@@ -412,11 +439,13 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	}
 	if (grant->units > 0 && grant->units < errand->want)
 		lessor_count(lessor, COUNT_PARTIAL, 1);
-	if (grant->units < errand->want) {
+	if (grant->units < errand->want)
 		purse_gather(purse, lessor->purses.own.grace, now);
+	if (grant->units < errand->want && !answer->waits)
 		note_spent(lessor, errand, grant, now);
-	}
 	serve(errand, now);
+	if (answer->waits)
+		keep_out(lessor, errand, grant, now);
 	go_again_or_end(lessor, errand);
 }
 

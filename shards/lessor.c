@@ -198,13 +198,24 @@ void lessor_fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
 	lessor_finish(ask, result);
 }
 
+void lessor_keep_out(struct lessor *lessor, struct ask *ask, mono until, mono now)
+{
+	ask->op.answer = local_quarantine(ask->lender, until, now);
+	lessor_fail(lessor, ask, COUNT_QUARANTINED, STORE_QUARANTINE);
+}
+
 static void ask_about(struct lessor *lessor, struct purse *purse, struct ask *ask,
                       mono now)
 {
 	struct errand *errand;
+	mono until;
 
 	if (lessor_settle(purse, ask, now))
 		return;
+	if (purse_is_quarantined(purse, now, &until)) {
+		lessor_keep_out(lessor, ask, until, now);
+		return;
+	}
 	if (is_down(lessor, ask->lender, now)) {
 		lessor_fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
 		return;
@@ -287,6 +298,7 @@ static void refuse_crowded(struct lessor *lessor)
 static void remember_denial(struct lessor *lessor, const struct ask *ask, mono said,
                             mono now)
 {
+	bool is_quarantine = ask->op.answer.why == GALE_WHY_QUARANTINE;
 	uint64_t retry_us = ask->op.answer.retry_after_us;
 	struct purse *purse;
 	mono until;
@@ -300,7 +312,10 @@ static void remember_denial(struct lessor *lessor, const struct ask *ask, mono s
 	if (!purse || mono_reached(purse->reset_at, said))
 		return;
 	purse_use(purse);
-	purse_deny(purse, until, ask->op.cost);
+	if (is_quarantine)
+		purse_quarantine(purse, until);
+	else
+		purse_deny(purse, until, ask->op.cost);
 }
 
 /* Takes out what nobody has taken; returns how much could be given back. */
@@ -376,8 +391,10 @@ static void finish_op(struct lessor *lessor, struct ask *ask, enum store_result 
 	if (ask->lender->lending == LENDING_DENIALS && ask->op.verb == STORE_RESET)
 		forget_denials(lessor, ask, now);
 	if (ask->lender->lending == LENDING_DENIALS && ask->op.verb == STORE_STEP &&
-	    result == STORE_DONE && ask->op.answer.verdict == GALE_DENY)
+	    (result == STORE_DONE || result == STORE_QUARANTINE) &&
+	    ask->op.answer.verdict == GALE_DENY)
 		remember_denial(lessor, ask, asked, now);
+	lessor_count(lessor, COUNT_QUARANTINED, result == STORE_QUARANTINE);
 	lessor_finish(ask, result);
 }
 
@@ -398,7 +415,7 @@ void lessor_on_done(struct store_home *home, struct store_call *call,
 	link->own.calls--;
 	if (result == STORE_LATE || result == STORE_DOWN)
 		lessor_back_off(lessor, link, now);
-	else if (result == STORE_DONE)
+	else if (result == STORE_DONE || result == STORE_QUARANTINE)
 		link_recovers(link);
 	finish_op(lessor, ask, result, begun(call, ask->lender));
 }

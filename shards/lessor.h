@@ -142,6 +142,8 @@ bool lessor_is_idle(const struct lessor *lessor);
 void lessor_finish(struct ask *ask, enum store_result result);
 void lessor_fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
                  enum store_result result);
+/* Nothing is granted before then: what that means is the limiter's policy. */
+void lessor_keep_out(struct lessor *lessor, struct ask *ask, mono until, mono now);
 /* From what this node knows, like anyone else; false if the store must be asked. */
 bool lessor_settle(struct purse *purse, struct ask *ask, mono now);
 

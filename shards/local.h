@@ -68,6 +68,21 @@ static ALWAYS_INLINE struct gale_slot local_no_slot(void)
 	    .slot = local_no_slot(),                                                   \
 	})
 
+/* What there is to tell of a store that grants nothing until then. */
+static inline struct gale_answer local_quarantine(const struct lender *lender,
+                                                  mono until, mono now)
+{
+	uint64_t left_us = until.ns > now.ns ? us_of_ns(until.ns - now.ns) : 0;
+
+	return (struct gale_answer){
+		.verdict = GALE_DENY,
+		.why = GALE_WHY_QUARANTINE,
+		.limit = load_relaxed(&lender->capacity),
+		.reset_after_us = left_us,
+		.retry_after_us = left_us,
+	};
+}
+
 enum local {
 	LOCAL_UNKNOWN,   /* the store must be asked */
 	LOCAL_ELSEWHERE, /* not where it was looked for: no purse, too little, or not
@@ -98,18 +113,23 @@ static ALWAYS_INLINE enum local local_refuse(struct purse *purse, mono now,
 	return LOCAL_REFUSED;
 }
 
-/* From credit or from memory. */
+/* From credit or from memory, whatever the cost: there are some above all units of a word. */
 static inline enum local local_try(const struct lender *lender, struct purse *purse,
                                    uint32_t seat, mono now, uint64_t cost,
                                    struct told *ret_told)
 {
+	enum local how;
 	uint64_t word;
 
-	if (lender->lending != LENDING_UNITS ||
-	    !purse_take(purse, seat, now, cost, &word))
-		return local_refuse(purse, now, cost, ret_told);
-	*ret_told = told_of(word, now);
-	return LOCAL_TAKEN;
+	if (lender->lending == LENDING_UNITS &&
+	    purse_take(purse, seat, now, cost, &word)) {
+		*ret_told = told_of(word, now);
+		return LOCAL_TAKEN;
+	}
+	how = local_refuse(purse, now, cost, ret_told);
+	return how == LOCAL_REFUSED && denial_is_quarantine(ret_told->word)
+	           ? LOCAL_UNKNOWN
+	           : how;
 }
 
 /* The seat's own cell, or NULL: it takes from the credit that all share. */

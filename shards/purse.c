@@ -388,6 +388,13 @@ void purse_deny(struct purse *purse, mono then, uint64_t least)
 		store_relaxed(&purse->denial, credit_until(up, least - 1));
 }
 
+void purse_quarantine(struct purse *purse, mono then)
+{
+	mono up = mono_after(then, CREDIT_TICK_NS - 1);
+
+	store_relaxed(&purse->denial, credit_until(up, PURSE_QUARANTINED));
+}
+
 void purse_forget_denial(struct purse *purse)
 {
 	store_relaxed(&purse->denial, 0);

@@ -297,6 +297,25 @@ static inline bool purse_is_spent(struct purse *purse, mono now)
 	return credit_lives(load_relaxed(&purse->denial), now);
 }
 
+/* A denial that refuses no cost: the store grants nothing until then, and what is told to who
+ * asks is the limiter's policy. */
+#define PURSE_QUARANTINED CREDIT_UNITS_MAX
+
+static inline bool denial_is_quarantine(uint64_t word)
+{
+	return credit_units(word) == PURSE_QUARANTINED;
+}
+
+/* Until when does the store grant nothing, as far as it has said?  False: it may. */
+static inline bool purse_is_quarantined(const struct purse *purse, mono now,
+                                        mono *ret_until)
+{
+	uint64_t word = load_relaxed(&purse->denial);
+
+	*ret_until = credit_dies(word);
+	return denial_is_quarantine(word) && credit_lives(word, now);
+}
+
 /* Has it cells, or is it about to get them?  Of no pacer's. */
 static inline bool purse_gets_cells(struct purse *purse)
 {
@@ -342,6 +361,8 @@ uint64_t purse_left(struct purse *purse, mono now);
 
 /* Remembers until then that no cost of so many units, or more, can be had. */
 void purse_deny(struct purse *purse, mono then, uint64_t least);
+/* Remembers that nothing is granted until then. */
+void purse_quarantine(struct purse *purse, mono then);
 /* Nothing is known to be denied. */
 void purse_forget_denial(struct purse *purse);
 

@@ -157,6 +157,7 @@ static bool is_expected_denial(enum gale_why why)
 	case GALE_WHY_DOWN:
 	case GALE_WHY_CROWDED:
 	case GALE_WHY_TOO_MUCH:
+	case GALE_WHY_QUARANTINE:
 		return true;
 	default:
 		return false;

@@ -15,7 +15,6 @@
 #include "stores/quarantine.h"
 
 #define SURE_NS UINT64_C(1000000000) /* of a node's generations, since it last told */
-#define QUARANTINE_DEFAULT_US UINT64_C(60000000)
 
 /* ---- What came of them ----------------------------------------------------------- */
 
@@ -193,11 +192,10 @@ static uint64_t since_of(const struct line *line, const struct lane *lane)
 static uint64_t not_before(const struct batches *batches, const struct line *line,
                            const struct trip *trip)
 {
-	uint64_t most = batches->config->quarantine_us;
 	if (trip->reminds)
 		return 0; /* nothing is granted by that */
 	return quarantine_until(&trip->rule, since_of(line, trip->lane),
-	                        most ? most : QUARANTINE_DEFAULT_US); /* CLIENT-3 */
+	                        batches->config->quarantine_us); /* CLIENT-3 */
 }
 
 /* What it would be lent, nobody could spend. */

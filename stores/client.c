@@ -187,18 +187,29 @@ static mono turn_map(struct client *client)
 	return due;
 }
 
+static mono turn_notice(struct client *client)
+{
+	mono due;
+
+	if (notice_turn(client->config.notice, client->batches.now, &due))
+		client_say(&client->config, GALE_LEVEL_INFO,
+		           "the quarantine is over: what the server may have forgotten "
+		           "counts no more");
+	return due;
+}
+
 mono client_turn(struct client *client, mono now)
 {
 	mono due;
 
-	client->batches.now = now;
+	client->batches.now = client->lanes.now = now;
 	refuse_overdue(client, now);
 	due = turn_map(client);
 	lanes_wake_rested(&client->lanes, now);
 	turn_lines(client);
 	if (send_waiting(client))
 		flush_lines(client);
-	return due_of(client, due);
+	return due_of(client, mono_earlier(due, turn_notice(client)));
 }
 
 /* ---- Opening and closing --------------------------------------------------------- */

@@ -35,8 +35,9 @@
 #define STORES_CLIENT_H
 
 #include "runtime/atomic.h"
-#include "stores/store.h"
 #include "stores/map.h"
+#include "stores/notice.h"
+#include "stores/store.h"
 
 #define CLIENT_TRIPS_MOST 4096
 
@@ -51,7 +52,8 @@
 	X(FAILURES)                                                                    \
 	X(WRONG)                                                                       \
 	X(BROKEN)                                                                      \
-	X(CONTENDED)
+	X(CONTENDED)                                                                   \
+	X(QUARANTINED)
 
 enum client_counter {
 #define X(id) CLIENT_##id,
@@ -66,8 +68,9 @@ struct client_config {
 	struct wire *wire;          /* the client's from then on */
 	struct map *map;            /* instead of it, and the client's as well */
 	_Atomic uint64_t *counters; /* CLIENT_COUNTER_COUNT of them, that outlive it */
-	uint64_t quarantine_us;     /* the longest; 0: the default */
-	uint64_t seed;              /* of the jitter */
+	struct quarantine_notice *notice; /* it outlives the client, too */
+	uint64_t quarantine_us;           /* the longest */
+	uint64_t seed;                    /* of the jitter */
 	/* To the host; NULL: nobody listens. */
 	void (*say)(void *self, enum gale_level level, const char *text);
 	void *sayer;

@@ -8,6 +8,7 @@
  */
 #include "stores/course.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void count(const struct lanes *lanes, enum client_counter counter, uint64_t by)
@@ -15,10 +16,37 @@ static void count(const struct lanes *lanes, enum client_counter counter, uint64
 	client_count(lanes->config, counter, by);
 }
 
+static bool is_quarantined(const struct trip *trip, enum store_result result)
+{
+	return trip->lends ? result == STORE_DONE && trip->answer.waits
+	                   : result == STORE_QUARANTINE;
+}
+
+/* For all shards only the first says so. */
+static void note_quarantine(const struct lanes *lanes, const struct trip *trip,
+                            const struct remote_told *told)
+{
+	const struct client_config *config = lanes->config;
+	uint64_t left_us = trip->job.not_before_us - told->now_us;
+	char text[WIRE_TEXT];
+
+	count(lanes, CLIENT_QUARANTINED, 1);
+	if (!notice_begin(config->notice, lanes->now, left_us))
+		return;
+	snprintf(text, sizeof(text),
+	         "the server may have forgotten what it granted: it grants nothing for "
+	         "%.1f s, and of longer windows for %.1f s at most",
+	         (double)left_us / 1e6, (double)config->quarantine_us / 1e6);
+	client_say(config, GALE_LEVEL_ERROR, text);
+}
+
 static void note_result(const struct lanes *lanes, const struct trip *trip,
-                        enum store_result result)
+                        enum store_result result, const struct remote_told *told)
 {
 	bool done = result == STORE_DONE;
+
+	if (is_quarantined(trip, result))
+		note_quarantine(lanes, trip, told);
 
 	count(lanes, CLIENT_CHANGED, result == STORE_CHANGED);
 	count(lanes, CLIENT_WRONG, result == STORE_WRONG);
@@ -32,9 +60,10 @@ static void note_result(const struct lanes *lanes, const struct trip *trip,
 }
 
 /* It is over. */
-static void settle(struct lanes *lanes, struct trip *trip, enum store_result result)
+static void settle(struct lanes *lanes, struct trip *trip, enum store_result result,
+                   const struct remote_told *told)
 {
-	note_result(lanes, trip, result);
+	note_result(lanes, trip, result, told);
 	trip_tell(lanes->trips, trip, result);
 }
 
@@ -114,7 +143,7 @@ static void on_read(struct lanes *lanes, struct trip *trip,
 	else if (ahead && result != STORE_NO_MEMORY)
 		lane_go_again(lanes, trip);
 	else
-		settle(lanes, trip, result);
+		settle(lanes, trip, result, told);
 }
 
 static void on_look(struct lanes *lanes, struct trip *trip,
@@ -125,7 +154,7 @@ static void on_look(struct lanes *lanes, struct trip *trip,
 
 	if (have_desk(lanes, trip, told, &desk))
 		result = remote_explain_look(&trip->job, told, &desk, trip->call->op);
-	settle(lanes, trip, result);
+	settle(lanes, trip, result, told);
 }
 
 /* ---- Reminders ------------------------------------------------------------------- */
@@ -196,7 +225,6 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 	case REMOTE_BACK:
 		remote_explain_lend(&trip->job, told, &trip->answer);
 		trip->answer.life = trip->sent_in;
-		trip->answer.waits = told->code == REMOTE_WAITS;
 		return trip->answer.result;
 	case REMOTE_SWAP:
 		return explain_swap(trip, told->code);
@@ -238,7 +266,7 @@ void course_go_on(struct lanes *lanes, struct trip *trip,
 		lane_go_again(lanes, trip);
 		return;
 	}
-	note_result(lanes, trip, result);
+	note_result(lanes, trip, result, told);
 	if (result == STORE_BUSY)
 		lane_go_again(lanes, trip);
 	else

@@ -60,6 +60,7 @@ struct lanes {
 	struct list resting;    /* lanes, the first to go on first */
 	struct list stray;      /* lanes: nobody knows where to */
 	bool is_closing;
+	mono now;        /* of this turn */
 	uint64_t epochs; /* connections so far */
 	uint32_t count;
 	uint32_t gate_count;

@@ -18,6 +18,7 @@
 #include "engine/rule.h"
 
 #define QUARANTINE_SKEW_US UINT64_C(1000000)
+#define QUARANTINE_DEFAULT_US UINT64_C(60000000)
 
 /* By the server's clock, if it forgot at since_us; 0 if it never did. */
 uint64_t quarantine_until(const struct rule *rule, uint64_t since_us, uint64_t most_us);

@@ -146,6 +146,7 @@ static struct gale_answer early_answer(const struct remote_job *job,
 		return fresh;
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
+		.why = GALE_WHY_QUARANTINE,
 		.limit = fresh.limit,
 		.reset_after_us =
 		    fresh.reset_after_us > wait_us ? fresh.reset_after_us : wait_us,
@@ -171,9 +172,10 @@ enum store_result remote_explain_step(const struct remote_job *job,
 	enum store_result result = read_told(job, told, &value);
 
 	gale_assert(remote_can_step(job->rule));
-	if (result == STORE_DONE)
-		op->answer = step(job, told, words, job->cost);
-	return result;
+	if (result != STORE_DONE)
+		return result;
+	op->answer = step(job, told, words, job->cost);
+	return op->answer.why == GALE_WHY_QUARANTINE ? STORE_QUARANTINE : STORE_DONE;
 }
 
 /* Nothing can be had before then, and then all. */
@@ -282,6 +284,7 @@ static struct lend_answer explain(const struct remote_job *job,
 	answer.restarted = value->restarted;
 	switch (verb) {
 	case LEND:
+		answer.waits = is_too_early(job, told);
 		answer.grant = lend(job, told, value);
 		break;
 	case LEND_BACK:
@@ -304,7 +307,8 @@ static struct lend_answer explain_lent(const struct remote_job *job,
 	if (!lease_was_whole(job->rule, &told->lent, told->now_us, &job->ask,
 	                     &answer.grant))
 		answer.result = STORE_WRONG;
-	else if (is_too_early(job, told))
+	answer.waits = is_too_early(job, told);
+	if (answer.waits)
 		answer.grant = early_grant(job, told);
 	return answer;
 }

@@ -6,6 +6,7 @@
 #include "engine/check.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
+#include "stores/quarantine.h"
 
 struct desk {
 	struct client *client; /* NULL: its shard has not asked yet */
@@ -15,6 +16,7 @@ struct desk {
 struct server {
 	struct store store; /* first */
 	struct server_config config;
+	struct quarantine_notice notice;
 	struct desk desks[]; /* by the shard's number */
 };
 
@@ -49,6 +51,7 @@ static struct client *client_new(struct server *server, struct store_home *home)
 		.allocator = server->config.allocator,
 		.home = home,
 		.counters = desk->counters,
+		.notice = &server->notice,
 		.quarantine_us = server->config.quarantine_us,
 		.seed = server->config.seed + home->number,
 		.say = server->config.say,
@@ -154,6 +157,7 @@ static void server_stats(struct store *self, struct gale_counts *ret_stats)
 		.wrong = sum_of(server, CLIENT_WRONG),
 		.broken = sum_of(server, CLIENT_BROKEN),
 		.contended = sum_of(server, CLIENT_CONTENDED),
+		.quarantined = sum_of(server, CLIENT_QUARANTINED),
 	};
 }
 
@@ -187,5 +191,7 @@ struct store *server_open(const struct server_config *config)
 		return NULL;
 	server->store.ops = &server_ops;
 	server->config = *config;
+	if (config->quarantine_us == 0)
+		server->config.quarantine_us = QUARANTINE_DEFAULT_US;
 	return &server->store;
 }

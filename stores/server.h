@@ -24,7 +24,7 @@ struct server_config {
 	struct gale_allocator *allocator;
 	struct server_kind *kind; /* the store's from then on */
 	uint32_t shards;
-	uint64_t quarantine_us;
+	uint64_t quarantine_us; /* 0: a minute */
 	uint64_t seed;
 	void (*say)(void *self, enum gale_level level, const char *text);
 	void *sayer;

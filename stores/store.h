@@ -82,6 +82,8 @@ enum store_result {
 	STORE_WRONG,      /* it gave an answer that cannot be believed */
 	STORE_BROKEN,     /* the rule is the user's own, and rules what cannot be */
 	STORE_CROWDED, /* this node has no room for the key, and the store was not asked */
+	STORE_QUARANTINE, /* it may have forgotten what it granted, and grants nothing for
+	                     as long as op->answer says */
 };
 
 enum lend_verb {
@@ -113,8 +115,8 @@ struct lend_answer {
 	enum store_result result; /* STORE_NOT_BOOKED: it was too late to give back */
 	uint8_t life; /* of the store's memory: another one after it may have forgotten;
 	                 0: it never does */
-	bool waits; /* it may have forgotten, and grants nothing yet: grant.left is not
-	                 what it knows */
+	bool waits; /* it may have forgotten, and grants nothing before grant.retry_us:
+	                 grant.left is not what it knows */
 	bool restarted; /* another kind of rule had the key, which has begun anew */
 	struct lease_grant
 	    grant; /* of LEND and LEND_STATUS, when the result is STORE_DONE */
@@ -173,6 +175,8 @@ static inline enum store_result store_judge(const struct store_op *op)
 	                  ? op->forecast.spendable_now == OUTLOOK_BROKEN
 	                  : op->answer.why == GALE_WHY_BROKEN;
 
+	if (op->verb == STORE_STEP && op->answer.why == GALE_WHY_QUARANTINE)
+		return STORE_QUARANTINE;
 	return broken ? STORE_BROKEN : STORE_DONE;
 }
 

@@ -162,7 +162,7 @@ static bool may_wait(struct probe *probe, const struct gale_answer *answer,
 
 	if (!probe->host->goes_on(probe->host))
 		return sentence_say(ret_why, "interrupted before anything was counted");
-	if (gale_http_status(answer) == 429)
+	if (gale_http_status(answer) == 429 || answer->why == GALE_WHY_QUARANTINE)
 		note_wait(probe);
 	if (!probe->waits && waited_us > REACH_US)
 		return no_answer(probe, ret_why);

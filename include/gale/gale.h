@@ -201,9 +201,10 @@ struct gale_store_config {
 	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
 	uint64_t quarantine_us; /* of a server that may have forgotten what it granted:
 	                           nothing is granted until that is over, at most so
-	                           long; 0: a minute.  Of a window that is longer it is
-	                           told by nodes that lease what they know meanwhile; the
-	                           rest may be granted again */
+	                           long; 0: a minute.  Asks are GALE_WHY_QUARANTINE until
+	                           then.  Of a window that is longer it is told by nodes
+	                           that lease what they know meanwhile; the rest may be
+	                           granted again */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -250,6 +251,9 @@ struct gale_counts {
 	uint64_t wrong;       /* answers that could not be believed */
 	uint64_t contended;   /* asks given up after 64 tries, mostly as others kept
 	                         changing the key; they were GALE_WHY_BUSY */
+	uint64_t
+	    quarantined; /* asks that got nothing from a server that may have forgotten
+	                         what it granted: GALE_WHY_QUARANTINE, or remembered as that */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_store_stats_sized(struct gale_store *store,
@@ -494,8 +498,8 @@ static inline size_t gale_metrics(struct gale_runtime *runtime,
 
 /* None of these counts as a call.  All wait at most within_us for the store. */
 
-/* What the store would say to a call of cost 1 now.  With leases, this node may know
- * better: it may have units in hand, or remember a denial. */
+/* What the store would say to a call of cost 1 now, whatever on_outage is.  With leases, this
+ * node may know better: it may have units in hand, or remember a denial. */
 GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
                                  const void *key, size_t key_len, uint64_t within_us,
                                  struct gale_answer *ret_answer);

@@ -28,7 +28,7 @@ extern "C" {
  *
  *     200   GALE_ALLOW, for whatever reason
  *     429   GALE_DENY by the rule: GALE_WHY_RULE, GALE_WHY_SPENT, GALE_WHY_TOO_MUCH
- *     503   GALE_DENY for any other reason: an outage, something closed, a mistake of the
+ *     503   GALE_DENY for any other reason: an outage or a quarantine, something closed, a mistake of the
  *           program or its configuration.  So is a denial by an outage's share
  *           (GALE_ON_OUTAGE_SHARE): the fleet's limit may not be used up
  *     0     GALE_PENDING: there is nothing to say before the completion comes

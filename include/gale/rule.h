@@ -173,11 +173,14 @@ enum gale_why {
 	GALE_WHY_ASKED,    /* under way: the answer comes to the seat's completions */
 	GALE_WHY_TOO_MUCH, /* the cost is above the limit: it never passes */
 	GALE_WHY_RESTARTED, /* the key lived under another kind of rule, and began anew */
+	GALE_WHY_QUARANTINE, /* the server may have forgotten what it granted, and grants
+	                        nothing until that is over: retry_after_us */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 
 /* Is it a reason for which the limiter's on_outage decides?  The rule could not, for want of
- * the store or of room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG and CROWDED.
+ * the store or of room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and
+ * QUARANTINE.
  * What is a mistake of the program or its configuration is denied whatever on_outage says:
  * CHANGED, BROKEN and BAD_ASK; and so is an ask of what is over: CLOSED, FORKED, FENCED. */
 GALE_API bool gale_why_is_outage(enum gale_why why);

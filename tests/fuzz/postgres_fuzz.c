@@ -25,6 +25,7 @@
 #include "stores/client.h"
 #include "stores/postgres/link.h"
 #include "stores/postgres/wire.h"
+#include "stores/quarantine.h"
 #include "tests/fuzz/bytes.h"
 
 #define MOVES 100
@@ -69,6 +70,7 @@ static struct scene {
 	struct store_home home;
 	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+	struct quarantine_notice notice;
 	mono now;
 	struct rule rule;
 	struct store_op ops[CALLS];
@@ -600,6 +602,8 @@ static void open_scene(struct server_kind *kind)
 	struct client_config config = { .allocator = memory_default(),
 		                        .home = &s.home,
 		                        .counters = s.counters,
+		                        .notice = &s.notice,
+		                        .quarantine_us = QUARANTINE_DEFAULT_US,
 		                        .wire = kind->wire(
 					    kind, (struct watch){ .epoll_fd = -1 }) };
 

@@ -19,6 +19,7 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/client.h"
+#include "stores/quarantine.h"
 #include "stores/redis/kind.h"
 #include "stores/redis/wire.h"
 #include "stores/stream.h"
@@ -56,6 +57,7 @@ struct scene {
 	struct store_home home;
 	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+	struct quarantine_notice notice;
 	mono now;
 	struct rule rule;
 	struct store_op ops[CALLS];
@@ -412,7 +414,9 @@ static void open_scene(struct server_kind *kind)
 {
 	struct client_config config = { .allocator = memory_default(),
 		                        .home = &s.home,
-		                        .counters = s.counters };
+		                        .counters = s.counters,
+		                        .notice = &s.notice,
+		                        .quarantine_us = QUARANTINE_DEFAULT_US };
 
 	if (kind->map)
 		config.map = kind->map(kind, (struct watch){ .epoll_fd = -1 });

@@ -214,7 +214,7 @@ static void assert_quarantine(void)
 		struct gale_answer answer = ask();
 
 		assert_int_equal(answer.verdict, GALE_DENY);
-		denied += answer.why == GALE_WHY_RULE;
+		denied += answer.why == GALE_WHY_QUARANTINE;
 		nap(2000);
 		if (patience_now_ns() >= deadline) {
 			lines_show(&s.lines);

@@ -24,6 +24,7 @@
 #include "runtime/clock.h"
 #include "stores/postgres/wire.h"
 #include "tests/support/crew.h"
+#include "tests/support/late.h"
 #include "tests/support/late_name.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
@@ -183,7 +184,7 @@ static void come(void *arg, unsigned who)
 	must(gale_store_open(runtime, &config, &store) == GALE_ERR_OK);
 	must(gale_join(runtime, &seat) == GALE_ERR_OK);
 	limiter = open_limiter(runtime, store, LIMIT, GALE_STRICT);
-	while (gale_wait(seat, limiter, "k", 1, 1, WITHIN).why != GALE_WHY_RULE)
+	while (!is_of_server(gale_wait(seat, limiter, "k", 1, 1, WITHIN)))
 		must(patience_now_ns() < deadline);
 	gale_leave(seat);
 	gale_limiter_close(limiter);
@@ -609,7 +610,7 @@ static void a_child_does_not_make_its_parent_spin(void **state)
 static void the_second_host_is_found_when_the_first_refuses(void **state)
 {
 	struct gale_limiter *limiter;
-	enum gale_why why = GALE_WHY_DOWN;
+	struct gale_answer answer = { .why = GALE_WHY_DOWN };
 	char url[128];
 
 	(void)state;
@@ -617,11 +618,11 @@ static void the_second_host_is_found_when_the_first_refuses(void **state)
 	         postgres_server_listen(s.server));
 	open_house(GALE_STRICT, url);
 	limiter = open_long_limiter("second", GALE_STRICT);
-	for (int i = 0; i < 5 && why != GALE_WHY_RULE; i++) {
-		why = gale_wait(s.seat, limiter, "k", 1, 1, GALE_SECONDS(3)).why;
+	for (int i = 0; i < 5 && !is_of_server(answer); i++) {
+		answer = gale_wait(s.seat, limiter, "k", 1, 1, GALE_SECONDS(3));
 		nap(500);
 	}
-	assert_int_equal(why, GALE_WHY_RULE);
+	assert_true(is_of_server(answer));
 	gale_limiter_close(limiter);
 	close_house();
 }

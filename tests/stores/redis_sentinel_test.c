@@ -574,7 +574,7 @@ static void assert_quarantine(void)
 		struct gale_answer answer = node_wait(&s.node, "k", GALE_MILLIS(200));
 
 		assert_int_equal(answer.verdict, GALE_DENY);
-		denied += answer.why == GALE_WHY_RULE;
+		denied += answer.why == GALE_WHY_QUARANTINE;
 		nap(GALE_MILLIS(2));
 		if (patience_now_ns() >= deadline) {
 			lines_show(&s.lines);

@@ -23,6 +23,7 @@
 #include "sim/allocator.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
+#include "tests/support/late.h"
 #include "tests/support/late_name.h"
 #include "tests/support/lines.h"
 #include "tests/support/moment.h"
@@ -408,16 +409,19 @@ static void in_quarantine_a_look_promises_nothing(void **state)
 	(void)state;
 	redis_server_do(&server, "FLUSHALL");
 	node_open(&node, &plan);
-	assert_why(&node, "k", GALE_WHY_RULE);
+	assert_why(&node, "k", GALE_WHY_QUARANTINE);
 	assert_int_equal(gale_peek(node.seat, node.limiter, "k", 1, PATIENT, &answer),
 	                 GALE_ERR_OK);
 	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_int_equal(answer.why, GALE_WHY_QUARANTINE);
 	assert_in_range(answer.retry_after_us, GALE_SECONDS(21), GALE_SECONDS(25));
 	assert_int_equal(
 	    gale_forecast(node.seat, node.limiter, "k", 1, 1, PATIENT, &outlook),
 	    GALE_ERR_OK);
 	assert_int_equal(outlook.spendable_now, 0);
 	assert_in_range(outlook.next_after_us, GALE_SECONDS(21), GALE_SECONDS(25));
+	assert_int_equal(counts_of(&node).quarantined, 1);
+	assert_true(lines_will_have(&node.lines, "it grants nothing for 2"));
 	node_close(&node);
 }
 
@@ -522,7 +526,7 @@ static void let_in(const char *url)
 	struct node node;
 
 	node_open(&node, &plan);
-	assert_int_equal(ask(&node, "k").why, GALE_WHY_RULE);
+	assert_true(is_of_server(ask(&node, "k")));
 	node_close(&node);
 }
 
@@ -622,7 +626,7 @@ static bool is_denied(void *arg)
 {
 	struct gale_answer answer = ask(arg, "k");
 
-	return answer.verdict == GALE_DENY && answer.why == GALE_WHY_RULE;
+	return answer.verdict == GALE_DENY && is_of_server(answer);
 }
 
 static void a_replica_is_not_asked(void **state)
@@ -723,7 +727,7 @@ static void a_server_that_may_forget_is_told_of(void **state)
 	redis_server_start(&server, aof);
 	node_open(&node, &plan);
 	(void)ask(&node, "k");
-	assert_int_equal(node.lines.count, 0);
+	assert_false(lines_have(&node.lines, "append-only file"));
 	node_close(&node);
 	redis_server_stop(&server);
 	server = quiet;
@@ -740,7 +744,7 @@ static void a_server_without_room_takes_nothing(void **state)
 
 	(void)state;
 	node_open(&node, &plan);
-	assert_int_equal(ask(&node, "k").why, GALE_WHY_RULE);
+	assert_true(is_of_server(ask(&node, "k")));
 	redis_server_do(&server, "CONFIG SET maxmemory 1");
 	answer = ask(&node, "new");
 	assert_int_equal(answer.why, GALE_WHY_DOWN);
@@ -769,14 +773,14 @@ static bool is_of_use(const char *options)
 		             .rule = gale_fixed_window(99, GALE_HOURS(1)),
 		             .shards = 1,
 		             .patience_us = GALE_SECONDS(1) };
-	enum gale_why why;
 	struct node node;
+	bool is_let;
 
 	snprintf(url, sizeof(url), "redis://least:pass@%s%s", server.socket, options);
 	node_open(&node, &plan);
-	why = ask(&node, "k").why;
+	is_let = is_of_server(ask(&node, "k"));
 	node_close(&node);
-	return why == GALE_WHY_RULE;
+	return is_let;
 }
 
 /* The commands that stores/redis/wire.h names, and none that is not needed. */
@@ -885,7 +889,7 @@ static const char *const rubbish[] = {
 
 static bool is_ruled(void *arg)
 {
-	return ask(arg, "k").why == GALE_WHY_RULE;
+	return is_of_server(ask(arg, "k"));
 }
 
 static void hear_rubbish(struct rogue *rogue, enum rogue_to to, const char *text)

@@ -631,9 +631,12 @@ static void explain_step(struct timeline *t, size_t i)
 	static uint64_t words[WORDS_MOST];
 	struct store_op op = { .verb = STORE_STEP };
 	struct gale_answer answer;
+	enum store_result result;
 
 	decoded(t, i, words);
-	expect(t, remote_explain_step(&t->jobs[i], &t->told[i], &op) == STORE_DONE);
+	result = remote_explain_step(&t->jobs[i], &t->told[i], &op);
+	expect(t, result == (op.answer.why == GALE_WHY_QUARANTINE ? STORE_QUARANTINE
+	                                                          : STORE_DONE));
 	answer = rule_step(t->jobs[i].rule, words, t->now, t->jobs[i].cost);
 	if (t->told[i].code == REMOTE_WAITS)
 		expect(t, op.answer.verdict == GALE_DENY);

@@ -36,6 +36,7 @@
 #include "sim/random.h"
 #include "tests/support/both_servers.h"
 #include "tests/support/fake_time.h"
+#include "tests/support/late.h"
 #include "tests/support/must.h"
 #include "tests/support/rules.h"
 #include "tests/support/whys.h"
@@ -521,7 +522,7 @@ static void wait_until_dropped(int which)
 /* What a server that is new says is that it grants nothing yet. */
 static void settle(struct gale_seat *seat, struct gale_limiter *limiter)
 {
-	while (gale_wait(seat, limiter, "k", 1, 1, WITHIN).why != GALE_WHY_RULE)
+	while (!is_of_server(gale_wait(seat, limiter, "k", 1, 1, WITHIN)))
 		continue;
 }
 

@@ -9,6 +9,7 @@
 
 #include <gale/gale.h>
 
+#include "tests/support/late.h"
 #include "tests/support/must.h"
 
 #define KEY_MOST 80
@@ -40,8 +41,7 @@ static void settle_postgres(const struct both_servers *both)
 	must(gale_store_open(runtime, &store, &config.store) == GALE_ERR_OK);
 	must(gale_limiter_open(runtime, &config, &limiter) == GALE_ERR_OK);
 	must(gale_join(runtime, &seat) == GALE_ERR_OK);
-	while (gale_wait(seat, limiter, "k", 1, 1, GALE_SECONDS(10)).why !=
-	       GALE_WHY_RULE)
+	while (!is_of_server(gale_wait(seat, limiter, "k", 1, 1, GALE_SECONDS(10))))
 		continue;
 	gale_leave(seat);
 	gale_limiter_close(limiter);

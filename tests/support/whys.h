@@ -6,6 +6,6 @@
 
 #include <gale/rule.h>
 
-#define WHYS (GALE_WHY_RESTARTED + 1)
+#define WHYS (GALE_WHY_QUARANTINE + 1)
 
 #endif

@@ -52,6 +52,7 @@
 	F(gale_counts, failures, 88, 8)                                                \
 	F(gale_counts, wrong, 96, 8)                                                   \
 	F(gale_counts, contended, 104, 8)                                              \
+	F(gale_counts, quarantined, 112, 8)                                            \
 	F(gale_leasing, sizing, 0, 4)                                                  \
 	F(gale_leasing, batch, 8, 8)                                                   \
 	F(gale_leasing, predictor, 16, 8)                                              \
@@ -91,7 +92,7 @@
 #define STRUCTS(S)                                                                     \
 	S(gale_config, 48, true)                                                       \
 	S(gale_store_config, 24, true)                                                 \
-	S(gale_counts, 112, true)                                                      \
+	S(gale_counts, 120, true)                                                      \
 	S(gale_limiter_config, 296, true)                                              \
 	S(gale_metric, 16, true)                                                       \
 	S(gale_leasing, 128, false)                                                    \

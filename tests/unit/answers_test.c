@@ -57,8 +57,8 @@ struct stuck_store {
 static enum store_result stuck_run(struct store *self, struct store_op *op,
                                    bool patient)
 {
-	(void)op;
 	(void)patient;
+	op->answer = (struct gale_answer){ 0 };
 	return ((struct stuck_store *)self)->result;
 }
 
@@ -91,6 +91,7 @@ static const struct result_row {
 	{ STORE_DOWN, GALE_WHY_DOWN, true },
 	{ STORE_WRONG, GALE_WHY_WRONG, true },
 	{ STORE_CROWDED, GALE_WHY_CROWDED, true },
+	{ STORE_QUARANTINE, GALE_WHY_QUARANTINE, true },
 	{ STORE_CHANGED, GALE_WHY_CHANGED, false },
 	{ STORE_BROKEN, GALE_WHY_BROKEN, false },
 };

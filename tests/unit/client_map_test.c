@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "stores/client.h"
+#include "stores/quarantine.h"
 #include "sim/allocator.h"
 #include "sim/server.h"
 
@@ -67,6 +68,7 @@ struct scene {
 	struct kept before[REMOTE_BATCH_MOST];
 	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+	struct quarantine_notice notice;
 	mono now;
 	uint64_t server_us;
 	struct rule rule;
@@ -395,7 +397,9 @@ static void open_scene(void)
 {
 	struct client_config config = { .home = &s.home,
 		                        .map = &s.map,
-		                        .counters = s.counters };
+		                        .counters = s.counters,
+		                        .notice = &s.notice,
+		                        .quarantine_us = QUARANTINE_DEFAULT_US };
 	struct gale_rule rule = gale_fixed_window(10, GALE_SECONDS(10));
 
 	memset(&s, 0, sizeof(s));
@@ -591,8 +595,7 @@ static void a_bucket_has_a_quarantine_of_its_own(void **state)
 	begin(0, "a");
 	begin(1, "b");
 	turn(2);
-	assert_done(0, STORE_DONE);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* CLIENT-3 */
+	assert_done(0, STORE_QUARANTINE); /* CLIENT-3 */
 	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(5));
 	assert_int_equal(s.ops[1].answer.verdict, GALE_ALLOW);
 	close_scene();

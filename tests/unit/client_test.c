@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@
 #define KEYS 8
 #define SENT_MOST 16
 #define CALLS 8
+#define LINES_MOST 4
 
 struct sent {
 	uint64_t nonce;
@@ -61,6 +63,7 @@ struct scene {
 	struct fake fake;
 	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
+	struct quarantine_notice notice;
 	mono now;
 	struct rule rule;
 	struct store_op ops[CALLS];
@@ -70,6 +73,8 @@ struct scene {
 	struct lend_answer answers[CALLS];
 	size_t answer_count;
 	unsigned asks_again; /* so many answers lead to another ask at once */
+	char lines[LINES_MOST][WIRE_TEXT]; /* for the host */
+	size_t line_count;
 };
 
 static struct scene s;
@@ -238,6 +243,14 @@ static void on_answer(struct store_home *home, const struct lend_answer *answer)
 	s.answers[s.answer_count++] = *answer;
 }
 
+static void say(void *self, enum gale_level level, const char *text)
+{
+	(void)self;
+	(void)level;
+	if (s.line_count < LINES_MOST)
+		snprintf(s.lines[s.line_count++], WIRE_TEXT, "%s", text);
+}
+
 static void begin(int i, enum store_verb verb, const char *key)
 {
 	s.ops[i] = (struct store_op){ .verb = verb,
@@ -283,6 +296,9 @@ static void pass(uint64_t ns)
 static void open_scene(struct gale_rule config)
 {
 	struct client_config client = { .home = &s.home,
+		                        .notice = &s.notice,
+		                        .say = say,
+		                        .quarantine_us = QUARANTINE_DEFAULT_US,
 		                        .counters = s.counters,
 		                        .seed = seed };
 
@@ -458,8 +474,7 @@ static void what_was_read_before_the_server_forgot_is_read_again(void **state)
 	assert_int_equal(s.done[0], 0);
 	s.fake.wire->since_us = s.fake.server_us;
 	turn(3);
-	assert_done(0, STORE_DONE);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* CLIENT-3 */
+	assert_done(0, STORE_QUARANTINE); /* CLIENT-3 */
 	assert_int_equal(s.ops[0].answer.retry_after_us,
 	                 GALE_SECONDS(10) + QUARANTINE_SKEW_US);
 	close_scene();
@@ -740,17 +755,77 @@ static void a_server_that_forgot_grants_nothing_of_the_window(void **state)
 	s.fake.server_us = s.fake.wire->since_us + 1;
 	begin(0, STORE_STEP, "k");
 	lend(LEND, 1, 5);
+	begin(2, STORE_PEEK, "k");
 	turn(1);
-	assert_done(0, STORE_DONE);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY); /* CLIENT-3 */
+	assert_done(0, STORE_QUARANTINE); /* CLIENT-3 */
 	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_SECONDS(7) - 1);
+	assert_done(2, STORE_DONE);
+	assert_int_equal(s.ops[2].answer.why, GALE_WHY_QUARANTINE);
 	assert_int_equal(s.answers[0].grant.units, 0);
+	assert_true(s.answers[0].waits);
+	assert_int_equal(s.answers[0].grant.retry_us, GALE_SECONDS(7) - 1);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_QUARANTINED]), 2);
 	pass(7 * SECOND_NS);
 	begin(1, STORE_STEP, "k");
 	lend(LEND, 2, 5);
 	turn(1);
 	assert_int_equal(s.ops[1].answer.verdict, GALE_ALLOW);
 	assert_int_equal(s.answers[1].grant.units, 5);
+	assert_false(s.answers[1].waits);
+	close_scene();
+}
+
+/* A pacer's places are booked by a swap, and wait as well. */
+static void places_of_a_server_that_forgot_wait(void **state)
+{
+	(void)state;
+	open_scene(gale_leaky_bucket(10, GALE_SECONDS(1), GALE_SECONDS(10)));
+	s.fake.wire->since_us = s.fake.server_us;
+	lend(LEND, 1, 7);
+	turn(3);
+	assert_int_equal(s.answers[0].result, STORE_DONE);
+	assert_int_equal(s.answers[0].grant.units, 0);
+	assert_true(s.answers[0].waits);
+	close_scene();
+}
+
+static unsigned lines_about(const char *part)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < s.line_count; i++)
+		count += strstr(s.lines[i], part) != NULL;
+	return count;
+}
+
+/* One line when it begins, however many wait, and one when the last need not wait any more. */
+static void a_quarantine_is_told_of_when_it_begins_and_when_it_is_over(void **state)
+{
+	struct rule brief;
+	struct gale_rule config = gale_fixed_window(10, GALE_SECONDS(10));
+
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_HOURS(1)));
+	s.fake.wire->since_us = s.fake.server_us = T0 + GALE_SECONDS(3);
+	brief = s.rule;
+	assert_int_equal(rule_compile(&config, &s.rule), GALE_ERR_OK);
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	assert_int_equal(lines_about("may have forgotten what it granted"), 1);
+	assert_int_equal(lines_about("for 7.0 s, and of longer windows for 60.0 s"), 1);
+	s.rule = brief;
+	begin(1, STORE_STEP, "l");
+	turn(1);
+	assert_done(1, STORE_QUARANTINE);
+	pass(59 * SECOND_NS);
+	turn(1);
+	assert_int_equal(s.line_count, 1);
+	assert_in_range(client_turn(s.client, s.now).ns, s.now.ns,
+	                s.now.ns + SECOND_NS); /* it wants to say so */
+	pass(SECOND_NS);
+	turn(2);
+	assert_int_equal(lines_about("the quarantine is over"), 1);
+	assert_int_equal(s.line_count, 2);
 	close_scene();
 }
 
@@ -761,7 +836,7 @@ static void nobody_is_kept_in_quarantine_for_longer_than_a_minute(void **state)
 	s.fake.wire->since_us = T0;
 	begin(0, STORE_STEP, "k");
 	turn(1);
-	assert_int_equal(s.ops[0].answer.verdict, GALE_DENY);
+	assert_done(0, STORE_QUARANTINE);
 	assert_int_equal(s.ops[0].answer.retry_after_us, GALE_MINUTES(1));
 	pass(60 * SECOND_NS);
 	begin(1, STORE_STEP, "k");
@@ -1051,6 +1126,9 @@ int main(void)
 		cmocka_unit_test(replies_that_cannot_be),
 		cmocka_unit_test(a_server_that_forgot_grants_nothing_of_the_window),
 		cmocka_unit_test(nobody_is_kept_in_quarantine_for_longer_than_a_minute),
+		cmocka_unit_test(places_of_a_server_that_forgot_wait),
+		cmocka_unit_test(
+		    a_quarantine_is_told_of_when_it_begins_and_when_it_is_over),
 		cmocka_unit_test(a_server_that_forgot_is_reminded),
 		cmocka_unit_test(a_server_that_forgot_nothing_is_not_reminded),
 		cmocka_unit_test(a_reminder_may_have_to_be_repeated),

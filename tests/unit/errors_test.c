@@ -789,6 +789,169 @@ static void of_a_short_window_nobody_asks_that(void **state)
 	assert_true(house_close(&h));
 }
 
+/* Its server grants nothing for so long. */
+static void odd_is_quarantined(struct odd_store *odd, uint64_t left_us)
+{
+	odd->waits = true;
+	odd->grant = (struct lease_grant){ .tag = { .us = GALE_HOURS(472222) },
+		                           .lasts_us = GALE_MINUTES(50),
+		                           .retry_us = left_us };
+}
+
+static void open_quarantined(struct house *h, struct odd_store *odd,
+                             enum gale_on_outage on_outage)
+{
+	struct house_plan plan = lease_plan();
+
+	plan.turns = plan.still = true;
+	plan.lease.sizing = GALE_SIZE_FIXED;
+	plan.lease.batch = 2;
+	plan.on_outage = on_outage;
+	plan.outage_share = on_outage == GALE_ON_OUTAGE_SHARE ? 1 : 0;
+	house_open(h, &plan);
+	odd_begin(odd, h);
+	odd_is_quarantined(odd, GALE_SECONDS(20));
+}
+
+/* It is known until it is over: until then nobody asks the store. */
+static void a_quarantine_is_remembered_as_that_and_ends(void **state)
+{
+	struct gale_answer answer;
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	open_quarantined(&h, &odd, GALE_ON_OUTAGE_DENY);
+	told(house_wait(&h, "k"), GALE_WHY_QUARANTINE, GALE_DENY);
+	odd.grant = (struct lease_grant){ .units = 1,
+		                          .tag = { .us = GALE_HOURS(472222) },
+		                          .lasts_us = GALE_MINUTES(50) };
+	odd.waits = false;
+	pass_quietly(&h, GALE_SECONDS(15));
+	answer = gale_ask(h.seat, h.limiter, "k", 1, 1, NULL);
+	told(answer, GALE_WHY_QUARANTINE, GALE_DENY);
+	assert_in_range(answer.retry_after_us, GALE_SECONDS(5), GALE_MILLIS(5001));
+	assert_int_equal(answer.reset_after_us, answer.retry_after_us);
+	assert_int_equal(answer.limit, 5);
+	assert_int_equal(house_metric(&h, "asks_in_quarantine"), 1);
+	assert_int_equal(house_metric(&h, "turned_away_in_quarantine"), 1);
+	assert_int_equal(house_metric(&h, "refused_from_memory"), 0);
+	pass_quietly(&h, GALE_MILLIS(5001));
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
+static void in_quarantine_the_policy_decides(void **state)
+{
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	open_quarantined(&h, &odd, GALE_ON_OUTAGE_ALLOW);
+	for (int i = 0; i < 3; i++)
+		told(house_wait(&h, "k"), GALE_WHY_QUARANTINE, GALE_ALLOW);
+	assert_int_equal(house_ask(&h, "k").retry_after_us, 0);
+	assert_true(house_close(&h));
+
+	open_quarantined(&h, &odd, GALE_ON_OUTAGE_SHARE);
+	told(house_wait(&h, "k"), GALE_WHY_QUARANTINE, GALE_ALLOW);
+	told(house_wait(&h, "k"), GALE_WHY_QUARANTINE, GALE_DENY);
+	told(house_wait(&h, "l"), GALE_WHY_QUARANTINE, GALE_ALLOW);
+	assert_true(house_close(&h));
+}
+
+/* What was lent before is good until it dies. */
+static void credit_in_hand_is_spent_in_quarantine(void **state)
+{
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	open_quarantined(&h, &odd, GALE_ON_OUTAGE_DENY);
+	odd.waits = false;
+	odd.grant.units = 2;
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	odd_is_quarantined(&odd, GALE_SECONDS(20));
+	told(house_wait(&h, "k"), GALE_WHY_CREDIT, GALE_ALLOW);
+	told(house_wait(&h, "k"), GALE_WHY_QUARANTINE, GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+/* It steps as its server does that has forgotten. */
+static void odd_step(struct store *self, struct store_home *home,
+                     struct store_call *call)
+{
+	struct odd_store *odd = (struct odd_store *)self;
+
+	odd->latest.units++; /* calls */
+	call->op->answer =
+	    (struct gale_answer){ .verdict = GALE_DENY,
+		                  .why = GALE_WHY_QUARANTINE,
+		                  .limit = 5,
+		                  .retry_after_us = odd->grant.retry_us,
+		                  .reset_after_us = odd->grant.retry_us };
+	home->on_done(home, call, STORE_QUARANTINE);
+}
+
+static enum store_result odd_run(struct store *self, struct store_op *op, bool patient)
+{
+	(void)self, (void)op, (void)patient;
+	return STORE_BUSY;
+}
+
+static void odd_leave(struct store *self, struct store_home *home)
+{
+	(void)self, (void)home;
+}
+
+static const struct store_ops odd_server_ops = { .run = odd_run,
+	                                         .begin = odd_step,
+	                                         .leave = odd_leave,
+	                                         .sweep = odd_sweep,
+	                                         .close = odd_close };
+
+static uint64_t calls_of(enum gale_mode mode, enum gale_on_outage on_outage)
+{
+	struct house_plan plan = plan_of(5);
+	struct odd_store odd;
+	struct house h;
+	enum gale_verdict verdict =
+	    on_outage == GALE_ON_OUTAGE_ALLOW ? GALE_ALLOW : GALE_DENY;
+
+	plan.mode = mode;
+	plan.shards = 1;
+	plan.turns = plan.still = true;
+	plan.on_outage = on_outage;
+	house_open(&h, &plan);
+	odd_begin(&odd, &h);
+	odd.store.ops = &odd_server_ops;
+	odd.grant.retry_us = GALE_SECONDS(20);
+	for (int i = 0; i < 3; i++) {
+		struct gale_answer answer = house_wait(&h, "k");
+
+		told(answer, GALE_WHY_QUARANTINE, verdict);
+		assert_in_range(answer.retry_after_us,
+		                verdict == GALE_DENY ? GALE_SECONDS(20) : 0,
+		                verdict == GALE_DENY ? GALE_MILLIS(20001) : 0);
+	}
+	told(gale_wait(h.seat, h.limiter, "k", 1, GALE_UNITS_MAX, LONG_US),
+	     GALE_WHY_QUARANTINE, verdict); /* more than a word can deny */
+	assert_true(house_close(&h));
+	return odd.latest.units;
+}
+
+static void a_server_that_decides_each_call_is_quarantined_as_well(void **state)
+{
+	(void)state;
+	for (int allow = 0; allow < 2; allow++) {
+		enum gale_on_outage on_outage =
+		    allow ? GALE_ON_OUTAGE_ALLOW : GALE_ON_OUTAGE_DENY;
+
+		assert_int_equal(calls_of(GALE_STRICT, on_outage), 4);
+		assert_int_equal(calls_of(GALE_CACHED_DENY, on_outage), 1);
+	}
+}
+
 static void a_store_that_never_answers_is_late_and_then_down(void **state)
 {
 	struct house_plan plan = hasty_plan();
@@ -1383,6 +1546,11 @@ int main(void)
 		cmocka_unit_test(what_was_lent_before_a_reset_is_not_spent_after_it),
 		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
 		cmocka_unit_test(of_a_short_window_nobody_asks_that),
+		cmocka_unit_test(a_quarantine_is_remembered_as_that_and_ends),
+		cmocka_unit_test(in_quarantine_the_policy_decides),
+		cmocka_unit_test(credit_in_hand_is_spent_in_quarantine),
+		cmocka_unit_test(
+		    a_server_that_decides_each_call_is_quarantined_as_well),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
 		cmocka_unit_test(nobody_waits_for_a_share_that_another_thread_holds),

@@ -338,8 +338,9 @@ static void before_its_instant_nothing_is_granted(void **state)
 	job.not_before_us = T0 + 5;
 	told = serve(&s, &job);
 	assert_int_equal(told.code, REMOTE_WAITS);
-	assert_int_equal(remote_explain_step(&job, &told, &op), STORE_DONE);
+	assert_int_equal(remote_explain_step(&job, &told, &op), STORE_QUARANTINE);
 	assert_int_equal(op.answer.verdict, GALE_DENY);
+	assert_int_equal(op.answer.why, GALE_WHY_QUARANTINE);
 	assert_int_equal(op.answer.retry_after_us, 5);
 	assert_int_equal(op.answer.remaining, 0);
 	assert_int_equal(s.kept.count, 0);
@@ -365,7 +366,7 @@ static void before_its_instant_nothing_is_swapped(void **state)
 	desk = desk_of(&s);
 	told = serve(&s, &job);
 	assert_false(remote_prepare_swap(&job, &told, &desk, &op, &result));
-	assert_int_equal(result, STORE_DONE);
+	assert_int_equal(result, STORE_QUARANTINE);
 	assert_int_equal(op.answer.retry_after_us, 5);
 }
 
