@@ -56,7 +56,11 @@ static void help_init(FILE *out)
 	    "\n"
 	    "  postgres://...        installs gale's schema, or brings it up to date\n"
 	    "  redis://..., redis+sentinel://..., redis+cluster://...\n"
-	    "                        looks whether each primary can be relied upon\n"
+	    "                        looks whether each primary can be relied upon, "
+	    "and "
+	    "marks\n"
+	    "                        an empty one as new: the first ask is granted at "
+	    "once\n"
 	    "  memory:               needs nothing\n"
 	    "\n",
 	    out);

@@ -99,6 +99,26 @@ static bool find_version(PGconn *conn, int *ret_version, struct sentence *why)
 	return true;
 }
 
+/* A schema that was just made has granted nothing: its first generation began before all windows,
+ * unless a node was faster and has begun one. */
+static bool begin(PGconn *conn, FILE *out, struct sentence *why)
+{
+	static const char sql[] =
+	    "INSERT INTO gale.birth (generation, earliest, place)"
+	    " SELECT repeat('0', 10) || right(replace(gen_random_uuid()::text, '-', "
+	    "''), 22),"
+	    " gale.now_us() / 1000000 * 1000000, pg_relation_filepath('gale.birth')"
+	    " WHERE NOT EXISTS (SELECT FROM gale.keys)"
+	    " ON CONFLICT DO NOTHING RETURNING 1";
+	char is_begun[4];
+
+	if (!run(conn, sql, is_begun, sizeof(is_begun), why, "cannot mark it as new"))
+		return false;
+	if (is_begun[0] != '\0')
+		fputs("it is marked as new: the first ask is granted at once\n", out);
+	return true;
+}
+
 static bool install(PGconn *conn, int version, FILE *out, struct sentence *why)
 {
 	if (version > POSTGRES_SCHEMA_VERSION)
@@ -112,12 +132,13 @@ static bool install(PGconn *conn, int version, FILE *out, struct sentence *why)
 	}
 	if (!run(conn, postgres_schema, NULL, 0, why, "cannot install the schema gale"))
 		return false;
-	if (version == NOWHERE)
+	if (version == NOWHERE) {
 		fprintf(out, "schema gale, version %d, has been installed\n",
 		        POSTGRES_SCHEMA_VERSION);
-	else
-		fprintf(out, "schema gale has been brought from version %d to %d\n",
-		        version, POSTGRES_SCHEMA_VERSION);
+		return begin(conn, out, why);
+	}
+	fprintf(out, "schema gale has been brought from version %d to %d\n", version,
+	        POSTGRES_SCHEMA_VERSION);
 	return true;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "stores/redis/url.h"
+#include "tools/init_redis_mark.h"
 
 #define OLDEST 7 /* server that has all that is needed */
 #define LINE 96
@@ -267,6 +268,15 @@ static bool look_in(redisContext *conn, const struct redis_url *url, FILE *out,
 	       choose_db(conn, url->db, why) && look(conn, url, out, has_replicas, why);
 }
 
+static bool look_in_and_mark(redisContext *conn, const struct redis_url *url, FILE *out,
+                             bool *has_replicas, struct sentence *why)
+{
+	if (!look_in(conn, url, out, has_replicas, why))
+		return false;
+	redis_mark(conn, url, out);
+	return true;
+}
+
 /* ---- A cluster ------------------------------------------------------------------- */
 
 /* Of CLUSTER SLOTS: first, last, and the primary's address and port. */
@@ -335,6 +345,27 @@ static bool look_at_primary(const redisReply *range, const redisContext *asked_o
 	return good;
 }
 
+/* When all are good. */
+static void mark_cluster(const redisReply *ranges, const redisContext *asked_of,
+                         const struct redis_url *url, FILE *out)
+{
+	for (size_t i = 0; i < ranges->elements; i++) {
+		const redisReply *range = ranges->element[i];
+		struct sentence why = { "" };
+		redisContext *conn =
+		    reach(host_of(range, asked_of),
+		          (int)range->element[2]->element[1]->integer, &why);
+
+		if (conn && sign_in(conn, url->is.user, url->is.password, &why))
+			redis_mark_range(conn, url, range->element[0]->integer,
+			                 range->element[1]->integer, out);
+		else
+			fprintf(out, "not marked as new: %s\n", why.is);
+		if (conn)
+			redisFree(conn);
+	}
+}
+
 static bool look_at_cluster(redisContext *conn, const struct redis_url *url, FILE *out,
                             bool *has_replicas, struct sentence *why)
 {
@@ -348,6 +379,8 @@ static bool look_at_cluster(redisContext *conn, const struct redis_url *url, FIL
 		if (!was_before(ranges, i, conn))
 			good = look_at_primary(ranges->element[i], conn, url, out,
 			                       has_replicas, why);
+	if (good)
+		mark_cluster(ranges, conn, url, out);
 	freeReplyObject(ranges);
 	return good;
 }
@@ -371,7 +404,7 @@ enum init_status init_redis(const char *url, FILE *out, struct sentence *ret_why
 	if (parts.is_cluster)
 		good = look_at_cluster(conn, &parts, out, &has_replicas, ret_why);
 	else
-		good = look_in(conn, &parts, out, &has_replicas, ret_why);
+		good = look_in_and_mark(conn, &parts, out, &has_replicas, ret_why);
 	redisFree(conn);
 	if (good)
 		tell_bound(has_replicas, out);

@@ -12,7 +12,7 @@ import sys
 
 CLOCK = re.compile(r"^local clock = call\('TIME'\)$", re.M)
 TEMPLATE = """/* Made by embed.py from {source}. */
-#include "stores/redis/wire.h"
+#include "stores/redis/script.h"
 
 static const char text[] = {{
 {numbers}

@@ -5,6 +5,7 @@
 --
 --   KEYS   the generation's
 --   ARGV   how many replicas confirm what is granted, before it is believed: 0 to 9
+--          "new": an operator says that nothing was ever granted here (gale store init)
 --   reply  its life's name, a colon, and the instant from which on nothing is forgotten
 --
 -- A life is a process and a tenure: a primary that was replaced, and is one again, is the
@@ -17,6 +18,9 @@
 -- might be forgotten without a trace.  So a replica that takes over from such a life goes
 -- on where it was.  Not so a process that is younger than what it stores: it has found that
 -- on a disk, and may have missed what came after.            (decisions/0014-durable.md)
+--
+-- Where there is no generation, nobody knows what was granted: a server that was emptied looks
+-- like one that is new.  Only who says that it is new begins with nothing forgotten: since 0.
 local call, sub, SECOND = redis.call, string.sub, 1000000
 local function word(section, name)
 	return string.match(call('INFO', section), name .. ':(%x+)')
@@ -44,6 +48,7 @@ local is_back = now < seen - SECOND
 if sub(generation, 1, 14) ~= life or is_back then
 	local since = not is_back and inherits() and sub(generation, 17, -9)
 	if not since then since, seen = string.format('%.0f', now), now end
+	if generation == '' and ARGV[2] == 'new' then since = '0' end
 	generation = life .. confirm .. ':' .. since .. struct.pack('<d', -seen)
 	call('SET', KEYS[1], generation)
 elseif confirmed ~= '0' and confirmed ~= confirm then

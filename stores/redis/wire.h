@@ -30,23 +30,13 @@
 
 #include <gale/gale.h>
 
+#include "stores/redis/script.h"
 #include "stores/redis/url.h"
 #include "stores/remote.h"
 
 #define REDIS_DECIMAL_MOST 20
 #define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
 #define REDIS_WORDS_MOST (6 + 2 * REMOTE_BATCH_MOST) /* of a command */
-
-struct redis_script {
-	const char *text;
-	size_t count;
-	char sha1[41];
-};
-
-/* step.lua: all that is done to values. */
-extern const struct redis_script redis_step_script;
-/* greet.lua: what a connection begins with. */
-extern const struct redis_script redis_greet_script;
 
 struct redis_text {
 	struct gale_allocator *allocator;

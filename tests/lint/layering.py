@@ -20,7 +20,7 @@ MAY = {
     # A fleet in virtual time looks behind all doors, and nobody in the house knows of it.
     "sim": (["engine/", "runtime/", "stores/", "shards/", "face/", "sim/", "gale/"], None),
     # The command installs what a server needs, where nobody else may, and runs the simulator.
-    "tools": (["tools/", "sim/", "gale/", "stores/url.h", "stores/redis/url.h",
+    "tools": (["tools/", "sim/", "gale/", "stores/url.h", "stores/redis/url.h", "stores/redis/script.h",
                "stores/postgres/schema.h"], None),
     "examples": (["gale/"], None),
 }

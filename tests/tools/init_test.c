@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <gale/gale.h>
+
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
@@ -85,6 +87,32 @@ static int stop(void **state)
 	return 0;
 }
 
+/* What a node is told that has not asked there before, about a key of an hour's window. */
+static struct gale_answer first_answer(const char *url, const char *key)
+{
+	struct gale_store_config store = { .url = url };
+	struct gale_limiter_config config = { .name = "first",
+		                              .rule =
+		                                  gale_fixed_window(9, GALE_HOURS(1)),
+		                              .mode = GALE_LEASED };
+	struct gale_runtime *runtime;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+	struct gale_answer answer;
+
+	config.lease.patience_us = GALE_SECONDS(10);
+	must(gale_runtime_open(NULL, &runtime) == GALE_ERR_OK);
+	must(gale_store_open(runtime, &store, &config.store) == GALE_ERR_OK);
+	must(gale_limiter_open(runtime, &config, &limiter) == GALE_ERR_OK);
+	must(gale_join(runtime, &seat) == GALE_ERR_OK);
+	answer = gale_wait(seat, limiter, key, strlen(key), 1, GALE_SECONDS(10));
+	gale_leave(seat);
+	gale_limiter_close(limiter);
+	gale_store_close(config.store);
+	gale_runtime_close(runtime);
+	return answer;
+}
+
 /* ---- PostgreSQL ------------------------------------------------------------------ */
 
 static void a_schema_is_installed_once(void **state)
@@ -104,6 +132,25 @@ static void a_schema_is_installed_once(void **state)
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
 	assert_says(out, "the table is unlogged");
 	postgres_line_do(&line, POSTGRES_SET_DURABLE);
+}
+
+/* A schema that a node installs may take the place of one that was lost. */
+static void who_uses_a_schema_that_init_has_made_need_not_wait(void **state)
+{
+	(void)state;
+	postgres_line_do(&line, "DROP SCHEMA IF EXISTS gale CASCADE");
+	assert_int_equal(first_answer(url_of("gale", "postgres"), "k").why,
+	                 GALE_WHY_QUARANTINE);
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	assert_null(strstr(out, "marked as new"));
+	postgres_line_do(&line, "DROP SCHEMA gale CASCADE");
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	assert_says(out, "it is marked as new: the first ask is granted at once");
+	assert_int_equal(first_answer(url_of("gale", "postgres"), "k").verdict,
+	                 GALE_ALLOW);
+	postgres_line_do(&line, "TRUNCATE gale.keys");
+	assert_int_equal(first_answer(url_of("gale", "postgres"), "k").why,
+	                 GALE_WHY_QUARANTINE);
 }
 
 static void set_version(const char *version)
@@ -256,6 +303,83 @@ static void a_database_or_replicas_that_are_not_there_are_missed(void **state)
 	assert_says(err, "fewer replicas than durable= says");
 }
 
+/* Who uses a server that is not marked waits, and who is first to use one that is does not. */
+static void an_empty_redis_is_marked_as_new(void **state)
+{
+	(void)state;
+	tell_redis("FLUSHALL");
+	assert_int_equal(first_answer(redis_url("secret"), "k").why,
+	                 GALE_WHY_QUARANTINE);
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "it is not marked as new: it has begun already");
+	assert_int_equal(first_answer(redis_url("secret"), "k").why,
+	                 GALE_WHY_QUARANTINE);
+
+	tell_redis("FLUSHALL");
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "it is marked as new: the first ask is granted at once");
+	assert_int_equal(first_answer(redis_url("secret"), "k").verdict, GALE_ALLOW);
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "it is not marked as new: it has begun already");
+	assert_int_equal(first_answer(redis_url("secret"), "l").verdict, GALE_ALLOW);
+
+	tell_redis("FLUSHALL"); /* nobody has said that this one is new */
+	assert_int_equal(first_answer(redis_url("secret"), "k").why,
+	                 GALE_WHY_QUARANTINE);
+}
+
+/* A process that is started again has forgotten, whatever a disk has kept of the mark. */
+static void a_mark_does_not_outlast_its_process(void **state)
+{
+	(void)state;
+	tell_redis("FLUSHALL");
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "it is marked as new");
+	tell_redis("SAVE");
+	redis_server_restart(&redis);
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "it is not marked as new: it has begun already");
+	assert_int_equal(first_answer(redis_url("secret"), "k").why,
+	                 GALE_WHY_QUARANTINE);
+}
+
+/* Who was granted them may have had more. */
+static void a_redis_with_keys_of_ours_is_not_marked_as_new(void **state)
+{
+	char url[300];
+
+	(void)state;
+	tell_redis("FLUSHALL");
+	tell_redis("SET gale:{b00}:\7limiterk x");
+	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
+	assert_says(out, "it is not marked as new: it has keys of gale's");
+	assert_int_equal(first_answer(redis_url("secret"), "k").why,
+	                 GALE_WHY_QUARANTINE);
+
+	snprintf(url, sizeof(url), "%s?prefix=[g]*:", redis_url("secret"));
+	tell_redis("SET g*:{b00}:\7limiterk others");
+	assert_int_equal(init(url, NULL), INIT_DONE);
+	assert_says(out, "it is marked as new");
+	tell_redis("FLUSHALL");
+	tell_redis("SET [g]*:{b00}:\7limiterk ours");
+	assert_int_equal(init(url, NULL), INIT_DONE);
+	assert_says(out, "it is not marked as new: it has keys of gale's");
+}
+
+static void who_may_not_look_does_not_mark(void **state)
+{
+	char url[300];
+
+	(void)state;
+	tell_redis("FLUSHALL");
+	tell_redis("ACL SETUSER blind on >baba ~* +@all -scan");
+	snprintf(url, sizeof(url), "redis://blind:baba@%s", redis.socket);
+	assert_int_equal(init(url, NULL), INIT_DONE);
+	assert_says(out, "it is not marked as new: NOPERM");
+	assert_int_equal(first_answer(url, "k").why, GALE_WHY_QUARANTINE);
+	tell_redis("ACL DELUSER blind");
+}
+
 static const char *cluster_url(const struct redis_cluster *cluster, const char *scheme,
                                int node)
 {
@@ -282,6 +406,16 @@ static void each_primary_of_a_cluster_is_looked_at(void **state)
 			assert_says(out, cluster.ports[i]);
 		assert_says(out, ", cluster, primary, 1 replicas");
 		assert_says(out, "bound: ");
+		assert_non_null(strstr(out, node == 0 ? " buckets are marked as new, 0 "
+		                                      : ": 0 of gale's buckets are"));
+	}
+	for (int i = 0; i < 16; i++) {
+		const char key[2] = { (char)('a' + i), '\0' };
+
+		assert_int_equal(
+		    first_answer(cluster_url(&cluster, "redis+cluster", 1), key)
+			.verdict,
+		    GALE_ALLOW);
 	}
 	assert_int_equal(init(cluster_url(&cluster, "redis", 0), NULL), INIT_FAILED);
 	assert_says(err, "it is a node of a cluster, which redis+cluster:// asks");
@@ -332,6 +466,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_schema_is_installed_once),
+		cmocka_unit_test(who_uses_a_schema_that_init_has_made_need_not_wait),
 		cmocka_unit_test(an_older_schema_is_replaced_a_newer_one_is_not),
 		cmocka_unit_test(another_role_may_be_let_in),
 		cmocka_unit_test(what_cannot_be_used_is_said),
@@ -340,6 +475,10 @@ int main(void)
 		cmocka_unit_test(a_redis_that_is_a_replica_is_not),
 		cmocka_unit_test(a_redis_that_does_not_let_us_in_is_not),
 		cmocka_unit_test(a_database_or_replicas_that_are_not_there_are_missed),
+		cmocka_unit_test(an_empty_redis_is_marked_as_new),
+		cmocka_unit_test(a_mark_does_not_outlast_its_process),
+		cmocka_unit_test(a_redis_with_keys_of_ours_is_not_marked_as_new),
+		cmocka_unit_test(who_may_not_look_does_not_mark),
 		cmocka_unit_test(each_primary_of_a_cluster_is_looked_at),
 		cmocka_unit_test(words_that_are_wrong_are_refused),
 	};
