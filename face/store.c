@@ -111,7 +111,7 @@ static enum gale_err open_server(struct gale_store *store, struct server_kind *k
 		.shards = runtime->shard_count,
 		.quarantine_us = quarantine_us,
 		.seed = runtime->node,
-		.say = say,
+		.say = runtime->log ? say : NULL,
 		.sayer = store,
 	};
 

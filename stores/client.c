@@ -167,8 +167,12 @@ static void follow(struct client *client)
 	struct map *map = client->config.map;
 
 	client->changes = map->changes;
-	client_say(&client->config, GALE_LEVEL_ERROR, map->text);
 	client_count(&client->config, CLIENT_FAILURES, map->text[0] != '\0');
+	if (map->text[0] != '\0')
+		trouble_say(client->config.trouble, "", GALE_LEVEL_ERROR, map->text,
+		            client->batches.now);
+	else
+		trouble_over(client->config.trouble, "", client->batches.now);
 	lanes_follow(&client->lanes);
 }
 
@@ -192,9 +196,10 @@ static mono turn_notice(struct client *client)
 	mono due;
 
 	if (notice_turn(client->config.notice, client->batches.now, &due))
-		client_say(&client->config, GALE_LEVEL_INFO,
-		           "the quarantine is over: what the server may have forgotten "
-		           "counts no more");
+		trouble_tell(
+		    client->config.trouble, GALE_LEVEL_INFO,
+		    "the quarantine is over: what the server may have forgotten "
+		    "counts no more");
 	return due;
 }
 

@@ -38,6 +38,7 @@
 #include "stores/map.h"
 #include "stores/notice.h"
 #include "stores/store.h"
+#include "stores/trouble.h"
 
 #define CLIENT_TRIPS_MOST 4096
 
@@ -71,9 +72,7 @@ struct client_config {
 	struct quarantine_notice *notice; /* it outlives the client, too */
 	uint64_t quarantine_us;           /* the longest */
 	uint64_t seed;                    /* of the jitter */
-	/* To the host; NULL: nobody listens. */
-	void (*say)(void *self, enum gale_level level, const char *text);
-	void *sayer;
+	struct trouble *trouble;          /* for the host's log; NULL: nobody listens */
 };
 
 struct client;

@@ -37,7 +37,7 @@ static void note_quarantine(const struct lanes *lanes, const struct trip *trip,
 	         "the server may have forgotten what it granted: it grants nothing for "
 	         "%.1f s, and of longer windows for %.1f s at most",
 	         (double)left_us / 1e6, (double)config->quarantine_us / 1e6);
-	client_say(config, GALE_LEVEL_ERROR, text);
+	trouble_tell(config->trouble, GALE_LEVEL_ERROR, text);
 }
 
 static void note_result(const struct lanes *lanes, const struct trip *trip,

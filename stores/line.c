@@ -105,6 +105,16 @@ static void note_clock(struct line *line, const struct wire_reply *reply)
 	line->knows_clock = true;
 }
 
+/* LINE-3 */
+static void be_well(struct line *line)
+{
+	mono now = { line->now_ns };
+
+	if (line->failures > 0)
+		trouble_over(line->config->trouble, line->wire->where, now);
+	line->failures = 0;
+}
+
 /* WIRE-1 */
 static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 {
@@ -122,7 +132,7 @@ static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 	client_count(line->config, CLIENT_WRONG, reply->kind == WIRE_WRONG);
 	client_count(line->config, CLIENT_ROUND_TRIPS, reply->kind == WIRE_TOLD);
 	if (reply->kind == WIRE_TOLD && batch->count > 0)
-		line->failures = 0; /* LINE-3 */
+		be_well(line);
 	end_batch(line, batch, reply);
 }
 
@@ -143,8 +153,17 @@ bool line_is_away(const struct line *line, mono now)
 	return line->state == LINE_AWAY && !mono_reached(now, line->state_due);
 }
 
+/* A server may close a connection that nobody uses: nothing is lost by that. */
+static enum gale_level level_of_loss(const struct line *line)
+{
+	bool was_idle = line->state == LINE_READY && line_is_idle(line);
+
+	return was_idle && line->failures == 0 ? GALE_LEVEL_INFO : GALE_LEVEL_ERROR;
+}
+
 static void lose(struct line *line, mono now)
 {
+	enum gale_level level = level_of_loss(line);
 	bool was_ready = line->state == LINE_READY;
 	struct batch *batch;
 
@@ -155,19 +174,23 @@ static void lose(struct line *line, mono now)
 	line->failures++;
 	line->broken = false;
 	client_count(line->config, CLIENT_FAILURES, 1);
-	client_say(line->config, GALE_LEVEL_ERROR, line->wire->text);
+	trouble_say(line->config->trouble, line->wire->where, level, line->wire->text,
+	            now);
 	while ((batch = oldest(line)))
 		end_batch(line, batch, NULL);
 	line->home->on_lost(line->home, line, was_ready);
 }
 
 /* With what was in its way, if that is known. */
-static void say_no_connection(char text[WIRE_TEXT])
+static void say_no_connection(struct wire *wire)
 {
-	char why[WIRE_TEXT];
+	char why[WIRE_TEXT] = "";
 
-	memcpy(why, text, WIRE_TEXT);
-	snprintf(text, WIRE_TEXT, "no connection within a second%s%.120s",
+	if (wire->text[0] != '\0')
+		memcpy(why, wire->text, sizeof(why));
+	else if (wire->waits_for)
+		snprintf(why, sizeof(why), "%s", wire->waits_for);
+	snprintf(wire->text, WIRE_TEXT, "no connection within a second%s%.200s",
 	         why[0] ? ": " : "", why);
 }
 
@@ -176,7 +199,7 @@ static bool is_overdue(struct line *line, mono now)
 	struct batch *batch = oldest(line);
 
 	if (line->state == LINE_OPENING && mono_reached(now, line->state_due)) {
-		say_no_connection(line->wire->text);
+		say_no_connection(line->wire);
 		return true;
 	}
 	if (!batch || !mono_reached(now, batch->due))
@@ -190,7 +213,8 @@ static void enter(struct line *line, enum wire_state state, mono now)
 	if (state == WIRE_READY && line->state == LINE_OPENING) {
 		line->state = LINE_READY;
 		client_count(line->config, CLIENT_CONNECTS, !line->was_ready);
-		client_say(line->config, GALE_LEVEL_WARNING, line->wire->text);
+		trouble_say(line->config->trouble, line->wire->where,
+		            GALE_LEVEL_WARNING, line->wire->text, now);
 		line->wire->text[0] = '\0'; /* once */
 		line->was_ready = true;
 	} else if (state == WIRE_OPENING && line->state == LINE_READY) {
@@ -202,6 +226,7 @@ static void enter(struct line *line, enum wire_state state, mono now)
 static void begin(struct line *line, mono now)
 {
 	line->wire->text[0] = '\0';
+	line->wire->waits_for = NULL;
 	line->wire->ops->connect(line->wire, now);
 	line->epoch = ++*line->epochs;
 	line->was_ready = false;

@@ -92,13 +92,6 @@ static inline void client_count(const struct client_config *config,
 	store_relaxed(at, load_relaxed(at) + by);
 }
 
-static inline void client_say(const struct client_config *config, enum gale_level level,
-                              const char *text)
-{
-	if (config->say && text[0] != '\0')
-		config->say(config->sayer, level, text);
-}
-
 /* NULL without memory; the wire is then still the caller's. */
 struct line *line_open(const struct client_config *config, struct line_home *home,
                        struct wire *wire, uint32_t node, uint64_t *epochs);

@@ -17,6 +17,7 @@ struct server {
 	struct store store; /* first */
 	struct server_config config;
 	struct quarantine_notice notice;
+	struct trouble trouble;
 	struct desk desks[]; /* by the shard's number */
 };
 
@@ -54,8 +55,7 @@ static struct client *client_new(struct server *server, struct store_home *home)
 		.notice = &server->notice,
 		.quarantine_us = server->config.quarantine_us,
 		.seed = server->config.seed + home->number,
-		.say = server->config.say,
-		.sayer = server->config.sayer,
+		.trouble = server->config.say ? &server->trouble : NULL,
 	};
 
 	if (!open_way(server->config.kind, &config))
@@ -167,6 +167,7 @@ static void server_close(struct store *self)
 
 	for (uint32_t i = 0; i < server->config.shards; i++)
 		gale_assert(!server->desks[i].client); /* all have left */
+	trouble_close(&server->trouble);
 	server->config.kind->free(server->config.kind);
 	memory_give(server->config.allocator, server, bytes_of(server->config.shards));
 }
@@ -193,5 +194,9 @@ struct store *server_open(const struct server_config *config)
 	server->config = *config;
 	if (config->quarantine_us == 0)
 		server->config.quarantine_us = QUARANTINE_DEFAULT_US;
+	server->trouble = (struct trouble){ .allocator = config->allocator,
+		                            .say = config->say,
+		                            .sayer = config->sayer };
+	trouble_open(&server->trouble);
 	return &server->store;
 }

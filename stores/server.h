@@ -26,6 +26,7 @@ struct server_config {
 	uint32_t shards;
 	uint64_t quarantine_us; /* 0: a minute */
 	uint64_t seed;
+	/* To the host's log; NULL: nobody listens. */
 	void (*say)(void *self, enum gale_level level, const char *text);
 	void *sayer;
 };

@@ -73,6 +73,19 @@ bool stream_unix(const char *path, struct stream_address *ret_address)
 	return true;
 }
 
+void stream_name(const struct stream_address *address, char name[STREAM_NAME])
+{
+	const struct sockaddr *bytes = (const struct sockaddr *)&address->bytes;
+	bool is_six = bytes->sa_family == AF_INET6;
+	char host[INET6_ADDRSTRLEN], port[8];
+
+	name[0] = '\0';
+	if (bytes->sa_family != AF_UNIX &&
+	    getnameinfo(bytes, address->count, host, sizeof(host), port, sizeof(port),
+	                NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(name, STREAM_NAME, is_six ? "[%s]:%s" : "%s:%s", host, port);
+}
+
 /* ---- Connecting ------------------------------------------------------------------ */
 
 void stream_init(struct stream *stream, struct watch watch)

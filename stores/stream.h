@@ -32,6 +32,10 @@ bool stream_numeric(const char *address, uint16_t port,
 /* False if the path is too long. */
 bool stream_unix(const char *path, struct stream_address *ret_address);
 
+/* "10.0.0.1:6379", "[::1]:6379"; "" of a unix socket. */
+#define STREAM_NAME 64
+void stream_name(const struct stream_address *address, char name[STREAM_NAME]);
+
 enum stream_state {
 	STREAM_OPENING,
 	STREAM_OPEN,

@@ -31,7 +31,8 @@
 #include "runtime/wake.h"
 #include "stores/remote.h"
 
-#define WIRE_TEXT 160         /* of what is wrong, at most */
+#define WIRE_TEXT 256         /* of what is wrong, at most */
+#define WIRE_WHERE 64         /* of where a server is: STREAM_NAME */
 #define WIRE_PATIENCE_MS 1000 /* for a batch to be told; longer, nobody waits */
 
 struct wire;
@@ -113,6 +114,11 @@ struct wire {
 	/* True while it is ready. */
 	uint64_t since_us;    /* when the server's generation began, by its clock */
 	char text[WIRE_TEXT]; /* why it broke, or what the host should know */
+
+	const char
+	    *waits_for; /* while it opens: what has not come yet; NULL: not known */
+	char
+	    where[WIRE_WHERE]; /* which of many servers it leads to; "": there is one */
 };
 
 #endif

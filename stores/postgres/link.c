@@ -464,6 +464,7 @@ static void link_connect(struct wire *wire, mono now)
 		postgres_hosts_look_again(&link->kind->hosts, now);
 	link->connected = true;
 	link->phase = CONNECTING;
+	link->wire.waits_for = "the server does not answer";
 	link->installed = link->missing = false;
 	link->received = link->read = 0;
 	if (!find_places(link, &places)) {

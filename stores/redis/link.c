@@ -21,6 +21,7 @@
 #define AWAITED_MOST 512
 #define OUT_MOST ((size_t)1 << 22)   /* bytes that wait to be sent */
 #define READ_MOST 65536              /* bytes, in one go */
+#define WORDS_SHOWN 40               /* of what is no reply */
 #define CONFIRM_MS "500"             /* for replicas to have what was granted */
 #define SURE_NS UINT64_C(1000000000) /* of the generation, since it was last told */
 
@@ -51,7 +52,9 @@ enum phase {
 struct link {
 	struct wire wire; /* first */
 	struct redis_site *site;
-	size_t address;             /* that is tried next */
+	size_t address; /* that is tried next */
+	char
+	    to[STREAM_NAME]; /* the one that is connected to, where there are several */
 	struct stream_address node; /* of a cluster: the only one */
 	struct names_found found;
 	mono now;      /* of this turn */
@@ -71,6 +74,7 @@ struct link {
 	uint64_t heard;
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
+	size_t read; /* of the bytes, at last */
 	uint8_t bytes[READ_MOST];
 };
 
@@ -79,7 +83,8 @@ static void give_up(struct link *link, const char *what, const char *why)
 	if (link->phase == BROKEN)
 		return;
 	link->phase = BROKEN;
-	snprintf(link->wire.text, WIRE_TEXT, "%s%s%s", what, why[0] ? ": " : "", why);
+	snprintf(link->wire.text, WIRE_TEXT, "%s%s%s%s%s", link->to,
+	         link->to[0] ? ": " : "", what, why[0] ? ": " : "", why);
 }
 
 static void await(struct link *link, enum awaited_what what)
@@ -160,6 +165,7 @@ static void greet(struct link *link)
 	const struct remote_bytes info = redis_word("INFO");
 
 	link->phase = GREETING;
+	link->wire.waits_for = "it has accepted, and does not answer";
 	say_who(link);
 	say_where(link);
 	say(link, &info, 1, THE_INFO);
@@ -363,13 +369,31 @@ static void hear(struct link *link, redisReply *reply)
 		link->phase = READY;
 }
 
+/* Before anything was understood it may be another protocol's, and no key is in it. */
+static void give_up_on_words(struct link *link)
+{
+	char words[WORDS_SHOWN + 3] = "";
+	size_t count = 0;
+
+	if (link->phase == GREETING && link->read > 0) {
+		words[count++] = '"';
+		for (size_t i = 0; i < link->read && i < WORDS_SHOWN; i++)
+			words[count++] =
+			    (char)(link->bytes[i] < ' ' || link->bytes[i] > '~'
+			               ? '?'
+			               : link->bytes[i]);
+		words[count++] = '"';
+	}
+	give_up(link, "what it says is no reply", words);
+}
+
 static void hear_all(struct link *link)
 {
 	redisReply *reply;
 
 	while (link->phase != BROKEN) {
 		if (!redis_intake_take(&link->intake, &reply)) {
-			give_up(link, "what it says is no reply", "");
+			give_up_on_words(link);
 			return;
 		}
 		if (!reply)
@@ -386,11 +410,12 @@ static void read_some(struct link *link)
 
 	while (count == READ_MOST && link->phase != BROKEN) {
 		count = stream_read(&link->stream, link->bytes, READ_MOST);
+		link->read = count > 0 ? (size_t)count : 0;
 		if (count < 0)
 			give_up(link, "the connection is over",
 			        errno ? strerror(errno) : "");
 		else if (!redis_intake_feed(&link->intake, link->bytes, (size_t)count))
-			give_up(link, "what it says is no reply", "");
+			give_up_on_words(link);
 		else
 			hear_all(link);
 	}
@@ -411,6 +436,10 @@ static void send_some(struct link *link)
 static void connect_to(struct link *link, const struct stream_address *address)
 {
 	link->phase = CONNECTING;
+	link->wire.waits_for = "its host does not answer";
+	link->to[0] = '\0';
+	if (link->found.count > 1 || link->site->url.service)
+		stream_name(address, link->to);
 	redis_intake_close(&link->intake);
 	if (!redis_intake_open(&link->intake, REDIS_INFO_MOST))
 		give_up(link, "no memory", "");
@@ -421,6 +450,7 @@ static void connect_to(struct link *link, const struct stream_address *address)
 /* It may be another than before: nobody is connected to before a sentinel has told. */
 static void look_for_primary(struct link *link)
 {
+	link->wire.waits_for = "no sentinel tells where the primary is";
 	link->answer = link->scout.answers;
 	scout_hurry(&link->scout);
 }
@@ -438,6 +468,7 @@ static void link_connect(struct wire *wire, mono now)
 	struct link *link = (struct link *)wire;
 	struct redis_site *site = link->site;
 
+	link->to[0] = '\0';
 	if (site->url.is_cluster) {
 		connect_to(link, &link->node);
 		return;
@@ -690,6 +721,7 @@ struct wire *redis_link_to(struct redis_site *site, const struct stream_address 
 	if (!link)
 		return NULL;
 	link->node = *node;
+	stream_name(node, link->wire.where);
 	link->wire.by_buckets = true;
 	return &link->wire;
 }

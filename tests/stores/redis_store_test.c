@@ -646,6 +646,7 @@ static void a_replica_is_not_asked(void **state)
 	assert_true(lines_will_have(&node.lines, "it is a replica"));
 	redis_server_do(&server, "REPLICAOF NO ONE");
 	assert_true(becomes_true(is_denied, &node)); /* it may have forgotten */
+	assert_true(lines_will_have(&node.lines, ": it is well again, after "));
 	redis_server_settle(&server, "gale:");
 	assert_true(becomes_true(is_allowed, &node));
 	node_close(&node);

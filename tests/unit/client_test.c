@@ -17,6 +17,7 @@
 
 #include "stores/client.h"
 #include "stores/quarantine.h"
+#include "runtime/memory.h"
 #include "sim/allocator.h"
 #include "sim/server.h"
 #include "tests/support/customs.h"
@@ -64,6 +65,7 @@ struct scene {
 	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
 	struct quarantine_notice notice;
+	struct trouble trouble;
 	mono now;
 	struct rule rule;
 	struct store_op ops[CALLS];
@@ -297,7 +299,7 @@ static void open_scene(struct gale_rule config)
 {
 	struct client_config client = { .home = &s.home,
 		                        .notice = &s.notice,
-		                        .say = say,
+		                        .trouble = &s.trouble,
 		                        .quarantine_us = QUARANTINE_DEFAULT_US,
 		                        .counters = s.counters,
 		                        .seed = seed };
@@ -314,6 +316,8 @@ static void open_scene(struct gale_rule config)
 	s.now.ns = SECOND_NS;
 	assert_int_equal(rule_compile(&config, &s.rule), GALE_ERR_OK);
 	test_allocator_init(&s.allocator);
+	s.trouble = (struct trouble){ .allocator = memory_default(), .say = say };
+	trouble_open(&s.trouble);
 	client.allocator = &s.allocator.allocator;
 	client.wire = s.fake.wire;
 	s.client = client_open(&client);
@@ -323,6 +327,7 @@ static void open_scene(struct gale_rule config)
 static void close_scene(void)
 {
 	client_close(s.client);
+	trouble_close(&s.trouble);
 	assert_true(s.fake.is_freed);
 	assert_true(test_allocator_is_balanced(&s.allocator));
 }

@@ -267,12 +267,30 @@ static void without_a_copy_nobody_is_told_early(void **state)
 	close(s.other);
 }
 
+static void an_address_is_named_as_it_is_spelt(void **state)
+{
+	struct stream_address address;
+	char name[STREAM_NAME];
+
+	(void)state;
+	must(stream_numeric("10.0.0.1", 6379, &address));
+	stream_name(&address, name);
+	assert_string_equal(name, "10.0.0.1:6379");
+	must(stream_numeric("::1", 7000, &address));
+	stream_name(&address, name);
+	assert_string_equal(name, "[::1]:7000");
+	must(stream_unix("/run/redis.sock", &address));
+	stream_name(&address, name);
+	assert_string_equal(name, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_late, close_scene)
 #define TEST_EARLY(name) cmocka_unit_test_setup_teardown(name, open_early, close_scene)
 		cmocka_unit_test(an_address_that_is_spelt_out_is_not_looked_up),
+		cmocka_unit_test(an_address_is_named_as_it_is_spelt),
 		TEST(sending_to_nobody_is_no_signal),
 		TEST(it_ends_with_the_program_and_never_waits),
 		TEST(what_nobody_reads_is_not_waited_for),
