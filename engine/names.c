@@ -167,31 +167,31 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_CREDIT:
 		return "from units that the store has lent to this node";
 	case GALE_WHY_SPENT:
-		return "remembered: the store had no more";
+		return "the limit is used up, as the store said earlier";
 	case GALE_WHY_BUSY:
 		return "too many asks of this seat are pending";
 	case GALE_WHY_LATE:
-		return "no answer within the time given";
+		return "the store did not answer in time";
 	case GALE_WHY_FULL:
 		return "the store holds as many keys as it may";
 	case GALE_WHY_MEMORY:
-		return "no memory for a new key";
+		return "there is no memory for a new key";
 	case GALE_WHY_CHANGED:
 		return "the key lives under another kind of rule";
 	case GALE_WHY_DOWN:
-		return "the store has not answered lately, and was not asked";
+		return "the store is down: it failed lately, and was not asked again";
 	case GALE_WHY_WRONG:
-		return "the store gave an answer that cannot be believed";
+		return "the store's answer cannot be true";
 	case GALE_WHY_BROKEN:
-		return "a strategy gave a ruling that is out of its bounds";
+		return "a strategy's ruling is out of its bounds";
 	case GALE_WHY_CROWDED:
-		return "this node knows as many keys as it may, all in use";
+		return "this node knows as many keys as it may, and all are in use";
 	case GALE_WHY_CLOSED:
 		return "the runtime or the limiter is closed";
 	case GALE_WHY_FORKED:
 		return "the runtime was opened before this process was forked";
 	case GALE_WHY_FENCED:
-		return "a broken invariant: nothing is admitted any more";
+		return "gale found a fault in itself, and admits nothing any more";
 	case GALE_WHY_RESTARTED:
 		return "the key lived under another kind of rule, and began anew";
 	case GALE_WHY_BAD_ASK:
@@ -200,10 +200,10 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_ASKED:
 		return "under way: the answer comes to the seat's completions";
 	case GALE_WHY_TOO_MUCH:
-		return "the cost is above the limit";
+		return "the cost is above the limit: it can never pass";
 	case GALE_WHY_QUARANTINE:
 		return "the server may have forgotten what it granted, and grants "
-		       "nothing until that is over";
+		       "nothing for a while";
 	}
 	return "unknown";
 }

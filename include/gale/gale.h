@@ -13,19 +13,18 @@
  * In an event loop use gale_ask, which may answer GALE_PENDING: the call is then under
  * way, and its answer comes to gale_seat_completions.
  *
- * Threads   A seat belongs to the thread that joined; whatever takes a seat is for
- *           that thread alone (checked when the library is built with assertions for
- *           debugging).  Everything else may be called from any thread at any time,
- *           except that nobody may use a limiter or a store while it is being closed,
- *           nor open anything from a runtime that is.  A thread inside gale must not
- *           be cancelled.
- * Blocking  gale_ask never waits for a store, a lock or another thread.  It does work
- *           itself, though: with the embedded store, the first call of a new key takes
- *           memory, and now and then the table of its stripe (a 64th of the store)
- *           doubles; a sliding log looks at every stamp it keeps.  gale_wait,
- *           gale_peek, gale_forecast, gale_reset and gale_cancel wait for at most the
- *           time that they are given.  Closing the last user of a store frees its keys
- *           one by one.
+ * Threads   A seat is a thread's handle.  Functions that take a seat or a held key are
+ *           for the thread that joined (debug builds check this).  All others may be
+ *           called from any thread at any time, with two exceptions: do not use a
+ *           limiter or a store while it is being closed, and do not open anything from
+ *           a runtime while that is being closed.  A thread inside gale must not be
+ *           cancelled.
+ * Blocking  gale_ask never waits for a store, a lock or another thread.  With the
+ *           embedded store it does the store's work: the first call of a new key takes
+ *           memory, and at times doubles a table of a 64th of all keys; a sliding log
+ *           looks at every stamp it keeps.  gale_wait, gale_peek, gale_forecast,
+ *           gale_reset and gale_cancel wait for at most the time that they are given.
+ *           Closing the last user of an embedded store frees its keys one by one.
  * Memory    Zero a configuration before you fill it.  Configurations, names and keys
  *           are copied.  Handles belong to the library; each is good until it is
  *           closed, and closing NULL does nothing.  A runtime's memory is freed when it
@@ -37,26 +36,26 @@
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
  *           A process has at most GALE_RUNTIMES_MAX runtimes at a time; one counts until
  *           everything that was opened from it is closed, too.
- * Guest     No signal handlers, nothing written to stdout or stderr, descriptors are
- *           closed on exec.  Our threads block all signals, and otherwise inherit what
- *           the thread that opens the runtime has: processors, priority.  A child made
- *           by fork() is refused everything, as it would spend its parent's budget
- *           twice; it may open a runtime of its own, on stores of its own.  A host that
- *           filters its system calls does so before it opens a runtime, or lets
- *           membarrier through: refused from the start asks take a little longer,
- *           refused later it is a panic (gale_on_panic).
+ * Guest     gale sets no signal handlers, writes nothing to stdout or stderr, and closes
+ *           its descriptors on exec.  Its threads block all signals, and inherit the
+ *           processors and the priority of the thread that opens the runtime.
+ *           After fork() the child is refused everything, since it would spend its
+ *           parent's units twice; it may open a runtime and stores of its own.
+ *           A host that filters system calls should allow membarrier, or set its filter
+ *           before it opens a runtime.  Without membarrier from the start, asks take a
+ *           little longer; if it is refused later, gale panics (gale_on_panic).
  * ABI       As long as the SONAME is the same (libgale.so.0), a program runs with any
  *           library that is as new as its gale.h or newer: no function goes, and no
  *           field and no number of an enum changes its meaning.  Structs that say "May
- *           grow" get new fields at their end, 0 of which means what was before.  Every
- *           other struct, gale_rule, gale_answer, gale_outlook and the hooks among them,
- *           changes only with the SONAME.  A newer program runs with an older library
- *           if it leaves what that does not know 0; else it gets GALE_ERR_SIZE.
- *           What is to go is marked deprecated here and in CHANGELOG.md one minor
- *           version before the SONAME changes, or earlier.
- *           The size of a struct that may grow is passed by inline functions.  From
- *           another language call what they call, gale_runtime_open_sized and its
- *           like, with the size of the struct as you declare it there.
+ *           grow" get new fields at their end, and 0 in a new field means the former
+ *           behaviour.  Every other struct (gale_rule, gale_answer, gale_outlook, the
+ *           hooks) changes only with the SONAME.  A newer program runs with an older
+ *           library if it leaves the new fields 0; else it gets GALE_ERR_SIZE.
+ *           A function or field is marked deprecated, here and in CHANGELOG.md, at
+ *           least one minor version before it goes.
+ *           Inline functions pass the size of a struct that may grow.  From another
+ *           language call gale_runtime_open_sized and its like, with the size of the
+ *           struct as you declare it there.
  */
 #ifndef GALE_H
 #define GALE_H
@@ -83,13 +82,13 @@ GALE_API const char *gale_version(void);
 
 /* ---- Runtime --------------------------------------------------------------------- */
 
-/* What the host may provide.  Each object must outlive every runtime and store that was
- * opened with it; a store with a name lives until its last opener closes it.  The
- * functions may be called from any thread, also at once, and under our locks: they must
- * not call gale. */
+/* Hooks of the host.  Each object must outlive every runtime and store that was opened
+ * with it; a store with a name lives until its last opener closes it.  The functions
+ * may be called from several threads at once, and while gale holds locks: they must not
+ * call gale. */
 struct gale_allocator {
-	/* bytes is not 0; memory is aligned as malloc's; NULL: there is none.  What is
-	 * freed comes with the number of bytes that it was taken with. */
+	/* bytes is not 0.  The memory must be aligned as malloc's; NULL says that there
+	 * is none.  free gets the same number of bytes as alloc did. */
 	void *(*alloc)(struct gale_allocator *self, size_t bytes);
 	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
 };
@@ -109,29 +108,29 @@ struct gale_log {
 	              const char *line);
 };
 struct gale_clock {
-	/* Microseconds since 1970 UTC.  Time may stand still or step back: decisions
-	 * then go on from the latest time that their part of the store has seen. */
+	/* Microseconds since 1970 UTC.  It may stand still or step back; then decisions
+	 * are made for the latest time that was seen before. */
 	uint64_t (*now_us)(struct gale_clock *self);
-	/* Nanoseconds since this node started, or so: they never go back, count while the
-	 * machine sleeps, and are below 2^59 when a runtime is opened.  Leases and
-	 * deadlines are measured with them.  NULL: CLOCK_BOOTTIME. */
+	/* Nanoseconds since about the start of this machine.  The clock must never step
+	 * back, must run while the machine sleeps, and must be below 2^59 when a
+	 * runtime is opened.  Leases and deadlines are measured with it.  NULL:
+	 * CLOCK_BOOTTIME. */
 	uint64_t (*boot_ns)(struct gale_clock *self);
 };
 
 /* May grow. */
 struct gale_config {
-	uint32_t shards;      /* actors that answer what could not be answered at once;
-	                         0: one for each processor */
+	uint32_t shards;      /* parts of the keys, each with a thread; 0: one for each
+	                         processor */
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
-	uint32_t max_keys;    /* keys that this node knows leases or denials of, rounded
-	                         up for each shard; 0: 65536 */
-	uint32_t
-	    poll_us; /* each shard's thread, and each call that waits, looks so long
-	                     for what is next, each time before it sleeps; 0: not at all.
-	                     What comes meanwhile comes sooner by what it takes to wake a
-	                     thread.  For machines with processors to spare: where others
-	                     keep them, who polls rests for 100 ms.  At most 10,000 */
-	bool turns;  /* no threads: the host calls gale_turn from a loop of its own */
+	uint32_t max_keys;    /* keys whose leases and denials this node remembers,
+	                         rounded up for each shard; 0: 65536 */
+	/* A thread of gale, or a call that waits, looks for work for so long before it
+	 * sleeps, at most 10,000; 0: not at all.  That saves the time that it takes to
+	 * wake a thread, and costs processor time: for machines with processors to
+	 * spare.  When other threads want the processor, polling pauses for 100 ms. */
+	uint32_t poll_us;
+	bool turns; /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
 	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
@@ -150,23 +149,26 @@ static inline enum gale_err gale_runtime_open(const struct gale_config *config,
 	return gale_runtime_open_sized(config, sizeof(*config), ret_runtime);
 }
 
-/* From here on every ask is denied with GALE_WHY_CLOSED.  Pending asks are answered
- * first.  NULL is allowed and does nothing; closing twice is a broken contract. */
+/* Answers pending asks first; from then on every ask is denied with GALE_WHY_CLOSED.
+ * NULL does nothing.  To close a handle twice is a fault of the program, like to free
+ * memory twice. */
 GALE_API void gale_runtime_close(struct gale_runtime *runtime);
 
-/* A runtime opened with .turns does its work here: call it when the descriptor is
- * readable, and when gale_turn_after_us has passed.  Returns how much was done; 0 when
- * there was nothing to do, or another thread is at it.  Calls that wait take turns
- * themselves; when the host's clock stands still and there is nothing to do, they are
- * late at once.  With threads: 0, -1 and GALE_NEVER. */
+/* A runtime opened with .turns does its work in gale_turn.  Call it when gale_turn_fd
+ * is readable, and when gale_turn_after_us has passed.  It returns how much was done: 0
+ * if there was nothing to do, or another thread is in it.  Calls that wait take turns
+ * by themselves; if the host's clock stands still and there is nothing to do, they
+ * return at once with GALE_WHY_LATE.  In a runtime with threads the three return 0, -1
+ * and GALE_NEVER. */
 GALE_API uint64_t gale_turn(struct gale_runtime *runtime);
 GALE_API int gale_turn_fd(struct gale_runtime *runtime);
 GALE_API uint64_t gale_turn_after_us(struct gale_runtime *runtime);
 
-/* Called once, from the thread that found a broken invariant, after every runtime of
- * this library has been fenced and before the process is aborted.  A hook that does not
- * return keeps the process alive, with every ask denied; such a process should end
- * soon, and without closing its runtimes, which may wait for the broken thread. */
+/* Sets a function that is called when gale finds a fault in itself: once, by the thread
+ * that found it, after all runtimes were fenced (every ask is denied) and before the
+ * process is aborted.  If the hook does not return, the process lives on with every ask
+ * denied.  It should then end soon, and without closing its runtimes: to close them may
+ * mean to wait for the thread with the fault. */
 GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
@@ -176,24 +178,24 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis://[user[:password]@]host[:port][/db][?prefix=NAME]
  *     redis:///path/to/socket[?db=N&prefix=NAME]
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
- *         the sentinels must tell addresses, and not names
+ *         the sentinels must give addresses, and not names
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
- *         durable=N, of any Redis: what is granted is believed when N replicas have it, so
- *         that one of them can take over without a quarantine; the same for all who share
- *         a prefix (spec/decisions/0014-durable.md)
+ *         ?durable=N, for any Redis: a grant counts when N replicas have it, so that one
+ *         of them can take over without a quarantine.  All nodes of a prefix must use the
+ *         same N (spec/decisions/0014-durable.md)
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
- * A server is connected to when it is first asked, and again when it is lost.  Its name is
- * looked up here, which may take a while, and again when it has been lost, by a thread that
- * lasts as long as that takes; to close the store is to wait for it.  A name that is not
- * found is like a server that is down: the store opens, the log says so, and the name is
- * looked up again every five seconds while the store is asked.
+ * gale connects to a server when it is first asked, and again when the connection is
+ * lost.  The server's name is looked up when the store is opened, which may take a
+ * while, and again after each loss, by a thread that ends with the look-up;
+ * gale_store_close waits for that thread.  A name that is not found is like a server
+ * that is down: the store opens, the log says so, and the name is looked up every five
+ * seconds as long as the store is asked.
  *
- * "memory:" is yours alone, even within the process; "memory:NAME" is shared by all in
- * this process who name it, and is forgotten when the last of them has closed it (with
- * leases: soon after, when what is left of them has been given back).  The
- * first opener of a name decides for all of them: max_keys, and the allocator and the
- * clock of its runtime.
+ * "memory:" is a store of its own each time.  "memory:NAME" is one store for all in
+ * this process that open it by that name.  It ends when the last of them has closed it
+ * (with leases a little later, when the units have been given back).  max_keys, the
+ * allocator and the clock are those of the first opener of the name.
  */
 /* May grow. */
 struct gale_store_config {
@@ -223,12 +225,12 @@ static inline enum gale_err gale_store_open(struct gale_runtime *runtime,
 }
 GALE_API void gale_store_close(struct gale_store *store);
 
-/* Is it the URL of a store, NULL included?  What gale_store_open would say of it: GALE_ERR_OK,
- * or why not, and then *ret_why is a line that names the part which is wrong, such as
- * "url: option prefx is not known; there are db, prefix, durable, sentinel_password".  It is
- * cut if it needs more than room bytes; 192 are enough; with a room of 0 ret_why may be NULL.
- * The line has no user and no password of the URL in it.  Nothing is looked up, and no
- * server is asked.  gale_store_open writes the same line to the log. */
+/* Checks the URL of a store (NULL is one) as gale_store_open would, without looking
+ * anything up or asking a server.  If the URL is wrong, ret_why gets a line that names
+ * the wrong part, such as "url: option prefx is not known; there are db, prefix,
+ * durable, sentinel_password".  The line has no user and no password in it.  It is cut
+ * at room bytes; 192 are enough; if room is 0, ret_why may be NULL.  gale_store_open
+ * writes the same line to the log. */
 GALE_API enum gale_err gale_url_check(const char *url, char *ret_why, size_t room);
 
 /* May grow. */
@@ -243,8 +245,8 @@ struct gale_counts {
 	uint64_t leases;  /* granted; one that was asked for twice counts twice */
 	uint64_t returns; /* of leases, given back; counted in the same way */
 
-	/* Of a server; the others are then what this runtime asked it for, and keys, full,
-	 * memory and expired are 0. */
+	/* Of a server; the others are then what this runtime asked it for, and keys,
+	 * full, memory and expired are 0. */
 	uint64_t round_trips; /* calls that it has answered, of up to 64 asks each */
 	uint64_t connects;    /* connections that were ready for use */
 	uint64_t failures;    /* ends of connections, and attempts in vain */
@@ -269,8 +271,8 @@ static inline enum gale_err gale_store_stats(struct gale_store *store,
 
 enum gale_mode {
 	GALE_STRICT,      /* every decision is the store's */
-	GALE_CACHED_DENY, /* so is every allow; a denial is remembered until its retry time,
-	                     for its cost and above */
+	GALE_CACHED_DENY, /* every allow is the store's; a denial is remembered until its
+	                     retry time, for its cost and above */
 	GALE_LEASED,      /* the store lends units, and this node decides from them */
 };
 
@@ -278,55 +280,46 @@ enum gale_mode {
 enum gale_sizing {
 	GALE_SIZE_LEARNED, /* from what was asked for in windows before */
 	GALE_SIZE_FIXED,   /* batch units, or fewer when there are not so many */
-	GALE_SIZE_EOQ,     /* where order_cost and strand_penalty balance */
-	GALE_SIZE_HEDGE, /* between that and what the host predicts: whichever costs less */
+	GALE_SIZE_EOQ,     /* the size at which order_cost and strand_penalty balance */
+	GALE_SIZE_HEDGE, /* a mean of EOQ's and of the one that the host's prediction leads
+	                    to; docs/sizing.md says what a bad prediction costs */
 };
 
-/* What the host expects a key to ask for in the window that begins; 0: no idea.  Called
- * by a shard before it asks the store, one call at a time for each key. */
+/* Returns how many units the host expects this node to be asked for, of a key, in the
+ * window that begins; 0: no idea.  A shard calls it before it asks the store, one call
+ * at a time for each key. */
 struct gale_predictor {
 	uint64_t (*demand)(struct gale_predictor *self, const void *key,
 	                   size_t key_len);
 };
 
 /*
- * How units are leased; zero is good.
+ * How units are leased; all zero is a good choice.
  *
- * Windows: the sum of what all nodes admit in a window of the store is at most the limit,
- * whatever messages are lost, late or doubled, as long as no node's clock, and not the
- * store's, runs drift_ppm fast or slow.  gcra and token bucket: in any time t at most
- * burst + t/T, and what is leased and not yet spent.  Pacers: places in the queue are
- * booked ahead, and are as far apart as the rule says, by the node's clock.  The other
- * rules, and windows below a millisecond, cannot be leased.
+ * Windows and quotas: all nodes together admit at most the limit in a window of the
+ * store, as long as no clock runs more than drift_ppm fast or slow.  GCRA and token
+ * buckets: in any time t at most burst + t/T, and the units that were leased and not
+ * yet spent; T is the time in which one unit comes.  Pacers book places ahead.  The
+ * other rules, and windows below a millisecond, cannot be leased.  docs/leasing.md has
+ * all of it, and what happens when a clock jumps.
  *
- * The first ask of a key, and each that finds no credit, is GALE_PENDING while its shard
- * asks the store.  One lease is at most 1,048,575 units; a cost above that is decided by
- * the store.  Of an answer from credit, remaining is what is left where it was taken from, and
- * reset_after_us how long that lives.
- *
- * When the store's clock has jumped forward by more than a second against the node's, as
- * it was set, or the node's stood still, it is not known which windows are over.  A shard
- * that hears of it drops what it has leased from the limiter's windows and believes no
- * answer for as long as a window, but for a second at least and a minute at most: asks
- * are GALE_WHY_DOWN, and on_outage decides.  A window that is not over by the node's clock
- * then makes answers about the next one GALE_WHY_WRONG until it is.  So whatever a store
- * says, a node admits no more than the limit in a window of a key, and two windows for
- * each such pause at most, besides those that go by on its own clock.  Not so for monthly
- * quotas, and in the other modes, where each call is the store's to decide.  Clocks of a
- * cluster's servers that differ by more than a second are such jumps, too.
+ * An ask that finds no credit, such as the first of a key, is GALE_PENDING while its
+ * shard asks the store.  One lease is at most 1,048,575 units; a cost above that is
+ * decided by the store.  Of an answer from credit, remaining is the number of units that
+ * are left where the cost was taken from, and reset_after_us is how long these live.
  */
 struct gale_leasing {
 	enum gale_sizing sizing;
 	uint64_t batch;                   /* fixed */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
-	double order_cost;                /* of a round trip, and ... */
-	double strand_penalty;            /* ... of a unit not used; both 0: 20 and 1 */
-	uint64_t max_size;                /* 0: 1,000,000 */
-	uint64_t patience_us; /* how long an ask may wait for the store; 0: 100 ms */
-	uint32_t drift_ppm;   /* 0: 500 */
-	/* Windows, fixed size: what is left of a window may be spent in later ones.  In
-	 * calls of cost 1 at most limit + nodes * (batch - 1) are then admitted in a
-	 * window; limit + nodes * batch if answers come late. */
+	double order_cost;     /* eoq, hedge: what a round trip costs, and ... */
+	double strand_penalty; /* ... an idle unit; both 0: 20 and 1 */
+	uint64_t max_size;     /* 0: 1,000,000 */
+	uint64_t patience_us;  /* how long an ask may wait for the store; 0: 100 ms */
+	uint32_t drift_ppm;    /* 0: 500 */
+	/* For windows with a fixed batch: units that are left of a window may be spent
+	 * in later ones.  Of calls of cost 1, a window then admits at most limit +
+	 * nodes * (batch - 1); if answers come late, limit + nodes * batch. */
 	bool carry_over;
 	/* 0.  New fields go here, in place of the first of these. */
 	uint64_t reserved[8];
@@ -336,14 +329,14 @@ struct gale_leasing {
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
-	/* The same rule with a limit of outage_share, kept by this node alone, windows by
-	 * its own clock: the fleet may then admit that much for each of its nodes, besides
-	 * what the store has let through or lent. */
+	/* The same rule with a limit of outage_share, kept by this node alone and by
+	 * its own clock.  The fleet may then admit that much for each of its nodes,
+	 * besides the calls that the store has allowed and the units that it has lent. */
 	GALE_ON_OUTAGE_SHARE,
 };
 
-/* What to do with a key that lives under a rule of another kind, or under another strategy:
- * what it has spent means nothing here. */
+/* What to do with a key whose state was written by another kind of rule, or by another
+ * strategy, and so cannot be read. */
 enum gale_on_other_rule {
 	GALE_ON_OTHER_RULE_REFUSE,  /* GALE_WHY_CHANGED, until the key is over */
 	GALE_ON_OTHER_RULE_RESTART, /* it begins anew; the first call that is allowed is
@@ -352,7 +345,7 @@ enum gale_on_other_rule {
 
 /* May grow. */
 struct gale_limiter_config {
-	const char *name; /* keys of limiters with different names never meet */
+	const char *name; /* limiters of one name share their keys; others never do */
 	struct gale_rule rule;
 	enum gale_mode mode;
 	enum gale_on_outage on_outage;
@@ -379,18 +372,18 @@ static inline enum gale_err gale_limiter_open(struct gale_runtime *runtime,
 GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 
 /*
- * Another limit, burst, rate or period, of the same kind of rule, while the limiter is in
- * use.  Nodes that still have the old rule may share the store meanwhile, and limiters of
- * one name with different rules may share a key.
+ * Gives a limiter that is in use another limit, burst, rate or period; the kind of rule
+ * stays.  Nodes with the old rule may go on sharing the store meanwhile, and limiters
+ * of one name with different rules may share a key.
  *
- * What was spent stays spent.  While several limits are in force, a window admits at most
- * the largest; once all nodes have the new one, and what was lent under the old one is
- * over, at most the new.  A key that has spent more than a new, smaller limit waits until
- * its window turns, or until so much has accrued.  With another period, what was used of a
- * window that reaches into the new one counts there in full.
+ * Units that were spent stay spent.  While several limits are in force, a window admits
+ * at most the largest; once all nodes have the new one, and the leases under the old
+ * one are over, at most the new.  A key that has spent more than a smaller new limit
+ * waits until its window turns, or until enough has accrued.  With another period,
+ * units that were spent in a window that reaches into the new one count there in full.
  *
- * Calls that begin later may still be decided by the old rule until each shard has had a
- * turn.  On an error nothing changes.
+ * Until each shard has had a turn, the old rule may decide some calls.  On an error
+ * nothing changes.
  */
 GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
                                              const struct gale_rule *rule);
@@ -403,30 +396,31 @@ struct gale_seat;
 GALE_API enum gale_err gale_join(struct gale_runtime *runtime,
                                  struct gale_seat **ret_seat);
 
-/* Pending asks of the seat are forgotten; what they take from a budget stays taken. */
+/* Drops the pending asks of the seat; the units that they take stay taken. */
 GALE_API void gale_leave(struct gale_seat *seat);
 
 /* ---- Asking ---------------------------------------------------------------------- */
 
 /*
- * May cost units of key go through?  When the answer is GALE_PENDING, it comes later
- * to gale_seat_completions, with the tag.
+ * May cost units of key go through?  If the verdict is GALE_PENDING, the answer comes
+ * later to gale_seat_completions, with the tag.
  */
 GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, void *tag);
 
-/* The same, but waits for the answer, for at most within_us.  Never GALE_PENDING.  When
- * it is late, the cost may have been taken all the same, unless within_us is 0. */
+/* The same, but waits for the answer, for at most within_us; the verdict is never
+ * GALE_PENDING.  When the answer is late (GALE_WHY_LATE), the units may have been taken
+ * all the same, unless within_us is 0. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       struct gale_limiter *limiter, const void *key,
                                       size_t key_len, uint64_t cost,
                                       uint64_t within_us);
 
-/* Many at once: several times faster than one by one for keys that are not in the cache,
- * and faster for most others.  Each is answered as gale_ask would, in ret_answers, which
- * lie apart from the questions; in which order units are taken for them, and of a hot key
- * where from, is not said. */
+/* Asks many questions at once: several times faster than one by one for keys that are
+ * not in the processor's cache, and faster for most others.  Each is answered as by
+ * gale_ask. ret_answers must not overlap the questions.  The order in which units are
+ * taken is not defined. */
 struct gale_question {
 	const void *key;
 	size_t key_len;
@@ -437,15 +431,15 @@ GALE_API void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter
                             const struct gale_question *questions, size_t count,
                             struct gale_answer *ret_answers);
 
-/* Begins to fetch what this node knows of a key, for a thread that will ask about it and
- * has something else to do before, such as a server that has just received a request.
- * Where a key is seldom in the cache an ask takes half as long after it; where it mostly
- * is, this is only one more call.  Changes no answer, and ignores what is no key. */
+/* Begins to fetch the memory that an ask about this key will read.  For a thread that
+ * does something else before it asks, such as a server that has just received a
+ * request.  An ask then takes half as long if its key is seldom in the processor's
+ * cache; if it mostly is, this is only one more call.  It changes no answer. */
 GALE_API void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
                             const void *key, size_t key_len);
 
-/* A key that is asked about often may be held: its asks skip hash and lookup, and what
- * this node knows of it is not evicted.  It belongs to its seat. */
+/* Holds a key that is asked about often: its asks skip hash and look-up, and this node
+ * does not forget it.  It belongs to the seat. */
 struct gale_key;
 GALE_API enum gale_err gale_key_open(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
@@ -455,9 +449,9 @@ GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
 /* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  A call is then admitted at some instant between the last tick and
- * its return: tick often, as credit counts as alive until a tick shows that it is dead.  A
- * seat that has never ticked reads the clock for each ask. */
+ * turn of your loop.  A call then counts as admitted at some instant between the last
+ * tick and its return.  Tick often: units count as alive until a tick shows that they
+ * have expired.  Without ticks, each ask reads the clock. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
 struct gale_completion {
@@ -465,11 +459,11 @@ struct gale_completion {
 	struct gale_answer answer;
 };
 
-/* A descriptor for poll and its like: readable when completions may be waiting; -1 for
- * a seat that has left. */
+/* A descriptor for poll and its like.  It is readable when completions may be waiting;
+ * it is -1 for a seat that has left. */
 GALE_API int gale_seat_fd(struct gale_seat *seat);
 
-/* Takes up to max completions; returns how many.  Call it until it returns less. */
+/* Takes up to max completions, and returns how many.  Call it until it returns fewer. */
 GALE_API size_t gale_seat_completions(struct gale_seat *seat,
                                       struct gale_completion *ret_completions,
                                       size_t max);
@@ -483,8 +477,8 @@ struct gale_metric {
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
-/* What has happened in this runtime since it was opened; returns how many there are,
- * and fills in up to max of them. */
+/* Counts of events in this runtime since it was opened.  Fills in up to max of them,
+ * and returns how many there are. */
 GALE_API size_t gale_metrics_sized(struct gale_runtime *runtime,
                                    struct gale_metric *ret_metrics, size_t metric_bytes,
                                    size_t max);
@@ -504,25 +498,26 @@ GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *li
                                  const void *key, size_t key_len, uint64_t within_us,
                                  struct gale_answer *ret_answer);
 
-/* How many calls of this cost the store would let pass now, and when more. */
+/* How many calls of this cost the store would allow now, and when it would allow more. */
 GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, uint64_t within_us,
                                      struct gale_outlook *ret_forecast);
 
-/* Forgets the key: its next call finds everything available.  What other nodes, or other
- * limiters of the name, have leased of it or remember stays good until its window turns.
+/* Forgets the key: its next call finds everything available.  Leases and remembered
+ * denials of other nodes, and of other limiters of the name, stay good until the window
+ * turns.
  *
- * A key that was asked about while the store's clock was far ahead keeps the window of
- * that time until the clock gets there again: when that is used up, answers speak of one
- * more window each time, and this ends it. */
+ * This also heals a key that was asked about while the store's clock was far ahead.
+ * Such a key keeps the window of that time until the clock gets there again. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 
 /*
- * Gives back the place in a pacer's queue that *answer booked, if its time has not come;
- * another call may then take it.  The cost must be the one that was booked.  Clears
- * answer->slot unless it says GALE_ERR_BUSY, so that a place is given back once.
+ * Gives back the place in a pacer's queue that *answer booked, if its time has not
+ * come; another call may then take it.  The cost must be the one that was booked.  It
+ * clears answer->slot, so that a place is given back only once; on GALE_ERR_BUSY it
+ * does not.
  */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,

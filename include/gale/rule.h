@@ -28,7 +28,7 @@ extern "C" {
 /* Everything stays below 2^53, so that C, Lua and SQL agree to the last bit. */
 #define GALE_UNITS_MAX ((UINT64_C(1) << 53) - 1)
 #define GALE_SPAN_MAX_US (UINT64_C(1) << 50) /* 35 years */
-#define GALE_NEVER UINT64_MAX                /* a wait that no patience ends */
+#define GALE_NEVER UINT64_MAX                /* as a wait: it will never pass */
 
 #define GALE_BUCKETS_MAX 128     /* of a sliding window */
 #define GALE_LOG_LIMIT_MAX 65536 /* of a sliding log: 16 bytes for each admission */
@@ -66,14 +66,14 @@ enum gale_cadence {
 };
 
 /*
- * A rule, as its parts.  Fill it with one of the functions below and adjust what you
- * need; a part that a kind does not use is left 0, and anything else is refused.
+ * A rule, as its parts.  Fill it with one of the functions below, and then adjust
+ * single parts.  A part that the kind does not use must stay 0.
  */
 struct gale_rule {
 	enum gale_rule_kind kind;
 	enum gale_cadence cadence; /* quota */
 	uint64_t limit;            /* units per period */
-	uint64_t period_us;   /* the window, or the time in which limit units accrue */
+	uint64_t period_us;   /* the window, or the time in which limit units come */
 	uint64_t burst;       /* units at once: gcra, token bucket, pacer */
 	uint64_t buckets;     /* sliding window: how finely it slides */
 	uint64_t max_wait_us; /* pacer: a longer wait is refused at once */
@@ -87,17 +87,18 @@ struct gale_rule {
 	uint64_t reserved[6];
 };
 
-/* limit units in each window of window_us, aligned to the store's clock.  Up to twice
- * the limit can pass around a boundary; the other rules do not have that edge. */
+/* limit units in each window of window_us, aligned to the store's clock.  Around the
+ * end of a window up to twice the limit can pass; the other rules do not have that
+ * edge. */
 GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 
-/* limit units in the trailing window, counted in so many buckets (10 is usual).
- * Wrong by at most the part of the oldest bucket that lies outside the window. */
+/* limit units in the trailing window, counted in so many buckets (10 is usual).  The
+ * error is at most the part of the oldest bucket that lies outside the window. */
 GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
                                               uint64_t buckets);
 
-/* limit units in the trailing window, exactly.  Keeps a stamp for each admission, and
- * looks at all of them each time: for small limits. */
+/* limit units in the trailing window, exactly.  It keeps a stamp for each admission and
+ * reads all of them each time, so it is for small limits. */
 GALE_API struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us);
 
 /* limit units per period, evenly, with at most burst at once. */
@@ -107,9 +108,9 @@ GALE_API struct gale_rule gale_gcra(uint64_t limit, uint64_t period_us, uint64_t
 GALE_API struct gale_rule gale_token_bucket(uint64_t capacity, uint64_t refill,
                                             uint64_t period_us);
 
-/* rate units per period leave the bucket one after the other; a call is told how long
- * to wait (delay_ns), and is refused when that is more than max_wait_us.  It is a
- * pacer without burst. */
+/* rate units per period leave the bucket one after the other.  The answer says how long
+ * the call must wait (delay_ns); a wait above max_wait_us is a denial.  It is a pacer
+ * without burst. */
 GALE_API struct gale_rule gale_leaky_bucket(uint64_t rate, uint64_t period_us,
                                             uint64_t max_wait_us);
 
@@ -127,22 +128,23 @@ GALE_API struct gale_rule gale_quota_anchored(uint64_t limit, uint64_t period_us
 /* limit units in the trailing period: a sliding window of ten buckets. */
 GALE_API struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us);
 
-/* A budget that is debited after the fact: a debit passes while anything is left, and
- * counts in full, so a window exceeds its budget by less than its last debit. */
+/* A budget for costs that are known only afterwards: a debit passes while anything is
+ * left, and counts in full.  So a window exceeds its budget by less than its last
+ * debit. */
 GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us);
 
-/* Spreads calls evenly: each is told how long to wait (delay_ns).  burst units may go
- * without waiting, and then the one that is due; they are earned back, while idle, at
- * half the rate. */
+/* Spreads calls evenly: the answer says how long the call must wait (delay_ns).  burst
+ * units may go without waiting, and then the one that is due.  While nothing waits, the
+ * burst comes back at half the rate. */
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
-/* The same, but a call that would have to wait is refused, and burst is earned back at
- * the full rate.  Pacers that differ in max_wait_us alone may share a key: one limiter
- * to wait in line, another of the same name that will not wait. */
+/* The same, but a call that would have to wait is denied, and the burst comes back at
+ * the full rate.  Pacers that differ only in max_wait_us may share a key: one limiter
+ * whose calls wait, and another of the same name whose calls do not. */
 GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
                                            uint64_t burst);
 
-/* "fixed_window", "gcra", …; "none" for what is not a kind. */
+/* "fixed_window", "gcra", …; "none" for a number that is no kind. */
 GALE_API const char *gale_rule_name(enum gale_rule_kind kind);
 
 /* Ordered so that the smaller of two verdicts is the verdict of both together. */
@@ -156,33 +158,32 @@ enum gale_verdict {
 enum gale_why {
 	GALE_WHY_RULE,   /* the store decided by the rule */
 	GALE_WHY_CREDIT, /* from units that the store has lent to this node */
-	GALE_WHY_SPENT, /* remembered: the store had no more, and has none before that */
-	GALE_WHY_BUSY,  /* too many asks of this seat are pending */
-	GALE_WHY_LATE,  /* no answer within the time given; the cost may be taken */
-	GALE_WHY_FULL,  /* the store holds as many keys as it may */
-	GALE_WHY_MEMORY,  /* no memory for a new key */
-	GALE_WHY_CHANGED, /* the key lives under another kind of rule */
-	GALE_WHY_DOWN,    /* the store has not answered lately, and was not asked */
-	GALE_WHY_WRONG,   /* the store gave an answer that cannot be believed */
-	GALE_WHY_BROKEN,  /* a strategy gave a ruling that is out of its bounds */
-	GALE_WHY_CROWDED, /* this node knows as many keys as it may, all in use */
+	GALE_WHY_SPENT, /* the limit is used up: the store said so, and this node remembers */
+	GALE_WHY_BUSY,    /* too many asks of this seat are pending */
+	GALE_WHY_LATE,    /* no answer in time; the units may have been taken */
+	GALE_WHY_FULL,    /* the store holds max_keys keys, and this one is new */
+	GALE_WHY_MEMORY,  /* there is no memory for a new key */
+	GALE_WHY_CHANGED, /* the key was written by another kind of rule */
+	GALE_WHY_DOWN, /* the store is down: it failed lately, and was not asked again */
+	GALE_WHY_WRONG,   /* the store's answer cannot be true */
+	GALE_WHY_BROKEN,  /* a strategy's ruling is out of its bounds */
+	GALE_WHY_CROWDED, /* this node knows max_keys keys, and all are in use */
 	GALE_WHY_CLOSED,  /* the runtime or the limiter is closed */
 	GALE_WHY_FORKED, /* this process is a fork of the one that opened the runtime */
-	GALE_WHY_FENCED, /* a broken invariant: nothing is admitted any more */
+	GALE_WHY_FENCED, /* gale found a fault in itself, and admits nothing any more */
 	GALE_WHY_BAD_ASK,  /* NULL handle, empty or over-long key, cost out of range */
 	GALE_WHY_ASKED,    /* under way: the answer comes to the seat's completions */
 	GALE_WHY_TOO_MUCH, /* the cost is above the limit: it never passes */
-	GALE_WHY_RESTARTED, /* the key lived under another kind of rule, and began anew */
+	GALE_WHY_RESTARTED, /* the key was written by another kind of rule: it began anew */
 	GALE_WHY_QUARANTINE, /* the server may have forgotten what it granted, and grants
-	                        nothing until that is over: retry_after_us */
+	                        nothing for retry_after_us */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 
-/* Is it a reason for which the limiter's on_outage decides?  The rule could not, for want of
- * the store or of room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and
- * QUARANTINE.
- * What is a mistake of the program or its configuration is denied whatever on_outage says:
- * CHANGED, BROKEN and BAD_ASK; and so is an ask of what is over: CLOSED, FORKED, FENCED. */
+/* True for the reasons for which the limiter's on_outage decides, as there was no store
+ * or no room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and QUARANTINE.  Mistakes
+ * of the program or its configuration (CHANGED, BROKEN, BAD_ASK) are always denied, and
+ * so are asks of a runtime that is over (CLOSED, FORKED, FENCED). */
 GALE_API bool gale_why_is_outage(enum gale_why why);
 
 /* A booked place in a pacer's queue, to give it back with gale_cancel. */
@@ -194,15 +195,16 @@ struct gale_slot {
 struct gale_answer {
 	enum gale_verdict verdict;
 	enum gale_why why;
-	uint64_t limit;          /* units that a fresh key would allow, one by one; 0
-	                            when the ask names no limiter that is open */
+	uint64_t limit;          /* units that a fresh key allows, in calls of cost 1; 0
+	                            if the ask names no open limiter */
 	uint64_t remaining;      /* units that would be allowed now, after this call */
-	uint64_t reset_after_us; /* until the key is as good as new (windows: turns;
-	                            sliding log: until its oldest stamp leaves) */
-	uint64_t retry_after_us; /* 0 when allowed, or when nobody knows; GALE_NEVER
-	                            when no wait can help */
-	uint64_t delay_ns;     /* pacers: go after this long; rounded up, never early */
-	struct gale_slot slot; /* pacers: what was booked; zero when nothing was */
+	uint64_t reset_after_us; /* until the key is as good as new (windows: until they
+	                            turn; sliding log: until its oldest stamp leaves) */
+	uint64_t
+	    retry_after_us;    /* 0 if allowed, or if it is not known; GALE_NEVER if no
+	                            wait can help */
+	uint64_t delay_ns;     /* pacers: the call must wait so long; rounded up */
+	struct gale_slot slot; /* pacers: the place that was booked; zero if none was */
 };
 
 struct gale_outlook {
@@ -212,12 +214,15 @@ struct gale_outlook {
 };
 
 /*
- * The answer to "may it pass all of these?": the worst verdict, the least limit and
- * remaining, the longest waits; the why of such a verdict, the last in order; no slot,
- * since places are given back one by one.  Order and grouping do not matter.
- * *ret_binding, when not NULL, is the index of the answer that decides: the denial
- * with the longest retry, else the longest delay, else the least remaining; the first
- * of equals.  Of no answers at all: allowed, everything at its best, and 0.
+ * One answer to "may it pass all of these?".  It has the worst verdict, the least limit
+ * and remaining, and the longest waits.  Its why is that of an answer with that
+ * verdict, the highest number among them.  It has no slot: give places back one by one.
+ * The order of the answers does not matter.
+ *
+ * *ret_binding, if it is not NULL, gets the index of the answer that decides: the
+ * denial with the longest retry, else the answer with the longest delay, else that with
+ * the least remaining; the first of equals.  No answers at all make an allow, with the
+ * index 0.
  */
 GALE_API struct gale_answer gale_combine(const struct gale_answer *answers,
                                          size_t count, size_t *ret_binding);

@@ -8,18 +8,18 @@
  *
  *	config.rule = gale_custom(&nightly, 100, GALE_DAYS(1));
  *
- * A store keeps a few words for each key.  step is given them and a call, and says
- * whether it may pass, and what the words are after that.  The rule then works over
- * every store, in modes GALE_STRICT and GALE_CACHED_DENY; it cannot be leased.  A
- * server only keeps the words: a call reads them, and swaps them for the new ones if
- * nobody was faster, in two round trips.  Who is beaten 64 times in a row is GALE_WHY_BUSY
- * (gale_counts: contended).
+ * A store keeps a few words for each key.  step gets the words and a call, says whether
+ * the call may pass, and changes the words.  The rule then works over every store, in
+ * modes GALE_STRICT and GALE_CACHED_DENY; it cannot be leased.  A server only keeps the
+ * words: a call reads them, and swaps them for the new ones if no other call has
+ * changed them meanwhile.  That takes two round trips.  After 64 tries in vain the call
+ * is GALE_WHY_BUSY (gale_counts: contended).
  *
  * Step      It must be pure: the same ruling for the same arguments, on each node of
  *           the fleet.  It must not block, allocate, throw, jump out or call gale.
- * Threads   Any: those that ask, and ours; several at once, and under a store's lock.
- *           It is called more often than there are calls: to look, and again when
- *           somebody was faster.
+ * Threads   Any: threads that ask, and threads of gale; several at once, and under a
+ *           store's lock.  step is called more often than there are calls: for looks, and
+ *           again after a try in vain.
  * Memory    The strategy and its name must stay as they are until every runtime that
  *           it is used in has been closed.
  * Limits    A ruling that is out of its bounds changes nothing and is GALE_WHY_BROKEN:
@@ -51,27 +51,28 @@ struct gale_ruling {
 };
 
 struct gale_strategy {
-	/* What the words mean: another meaning needs another name.  Words that were
-	 * written under another name, count, parameter, limit or period are not read:
-	 * that is GALE_WHY_CHANGED. */
+	/* A name for the meaning of the words; another meaning needs another name.
+	 * Words that were written under another name, count, parameter, limit or period
+	 * are not read: that is GALE_WHY_CHANGED. */
 	const char *name;
 	uint64_t words; /* of a key: 1 to GALE_STRATEGY_WORDS_MAX, each below 2^53 */
 	uint64_t parameters[GALE_STRATEGY_PARAMETERS]; /* yours, below 2^53 */
 
 	/*
-	 * words are all 0 for a key that is new, or as good as that.  now_us is the
-	 * store's time, and never before that of the key's last call that was allowed.
-	 * cost is at least 1 for a call; one of 0 is a look, which takes nothing: what
-	 * remains, and reset_after_us, are then as they are.  Some other cost may be
-	 * tried to tell a forecast.  A cost that can never pass should be denied with
-	 * GALE_NEVER; one that is denied, so should be all above it be until then.
+	 * The words of a new key are all 0.  now_us is the store's time; it is never
+	 * before the time of the key's last call that was allowed.  cost is at least 1
+	 * for a call.  A cost of 0 is a look: it takes nothing, and its ruling tells
+	 * remaining and reset_after_us.  Other costs may be tried for a forecast.  A
+	 * cost that can never pass should be denied with GALE_NEVER.  If a cost is
+	 * denied, all higher costs should be denied until its retry time, too.
 	 */
 	struct gale_ruling (*step)(const struct gale_strategy *self,
 	                           const struct gale_rule *rule, uint64_t *words,
 	                           uint64_t now_us, uint64_t cost);
 };
 
-/* limit is what a fresh key allows, one by one; period_us how long words may matter. */
+/* limit: how many calls of cost 1 a fresh key allows.  period_us: how long words
+ * matter. */
 GALE_API struct gale_rule gale_custom(const struct gale_strategy *strategy,
                                       uint64_t limit, uint64_t period_us);
 
