@@ -24,14 +24,21 @@
 
 /* ---- The log --------------------------------------------------------------------- */
 
+/* A limiter's line is what comes of a store's, which tells why and is said once. */
+static bool is_a_limiters(const char *source)
+{
+	return strncmp(source, "limiter", strlen("limiter")) == 0;
+}
+
 static void write_line(struct gale_log *self, enum gale_level level, const char *source,
                        const char *line)
 {
 	struct node_log *log = (struct node_log *)self;
 
 	pthread_mutex_lock(&log->lock);
-	snprintf(log->line, sizeof(log->line), "%s: %s: %s", gale_level_name(level),
-	         source, line);
+	if (log->line[0] == '\0' || !is_a_limiters(source))
+		snprintf(log->line, sizeof(log->line), "%s: %s: %s",
+		         gale_level_name(level), source, line);
 	pthread_mutex_unlock(&log->lock);
 }
 
