@@ -147,6 +147,12 @@ bool stream_unix(const char *path, struct stream_address *ret_address)
 	return stream_resolve(path, 0, ret_address, 1) == 1;
 }
 
+void stream_name(const struct stream_address *address, char name[STREAM_NAME])
+{
+	(void)address;
+	snprintf(name, STREAM_NAME, "server");
+}
+
 bool stream_connect(struct stream *stream, const struct stream_address *address)
 {
 	static const char greeting[] =

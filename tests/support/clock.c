@@ -87,11 +87,13 @@ void holder_begin(struct holder *holder, struct gale_limiter *limiter, const cha
 	memcpy(holder->key + 1, limiter->lender.name, limiter->lender.name_len);
 	memcpy(holder->key + 1 + limiter->lender.name_len, key, key_len);
 	holder->store = limiter->store->inner;
+	holder->rule =
+	    lender_terms(&limiter->lender).rule; /* it may be closed meanwhile */
 	holder->op = (struct store_op){
 		.verb = STORE_PEEK,
 		.key = holder->key,
 		.key_len = (uint32_t)(1 + limiter->lender.name_len + key_len),
-		.rule = &load_relaxed(&limiter->lender.terms)->rule,
+		.rule = &holder->rule,
 	};
 	must(pthread_create(&holder->thread, NULL, hold, holder) == 0);
 	while (sem_wait(&holder->inside) != 0)

@@ -46,6 +46,7 @@ struct holder {
 	sem_t leave;
 	struct store *store;
 	struct store_op op;
+	struct rule rule;
 	uint8_t key[STORE_KEY_MAX];
 };
 
