@@ -427,7 +427,9 @@ void gale_limiter_close(struct gale_limiter *limiter)
 	if (!limiter || !lifeline_holds(&limiter->handle.runtime->lifeline))
 		return;
 	runtime = limiter->handle.runtime;
-	lender_close(&limiter->lender);
+	if (!load_relaxed(
+		&limiter->handle.closed)) /* else it is gone, and that is told below */
+		lender_close(&limiter->lender);
 	runtime_hold(runtime);
 	handle_close(&limiter->handle);
 	runtime_wake_shards(runtime); /* to give back what they hold for it */

@@ -13,7 +13,7 @@ trap 'rm -f "$known"' EXIT
 # arithmetic on 128 bits.
 {
 	nm --defined-only "$1" | awk 'NF == 3 { print $3 }'
-	printf '%s\n' gale_panic memcpy memset memmove memcmp
+	printf '%s\n' gale_panic memcpy memset memmove memcmp bcmp
 	printf '%s\n' __udivti3 __umodti3 __udivmodti4 __divti3 __modti3 __divmodti4 __multi3
 	echo _GLOBAL_OFFSET_TABLE_
 } | sort -u >"$known"
