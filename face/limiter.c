@@ -427,8 +427,8 @@ void gale_limiter_close(struct gale_limiter *limiter)
 	if (!limiter || !lifeline_holds(&limiter->handle.runtime->lifeline))
 		return;
 	runtime = limiter->handle.runtime;
-	if (!load_relaxed(
-		&limiter->handle.closed)) /* else it is gone, and that is told below */
+	/* One that is closed already may be gone; handle_close tells of that. */
+	if (!load_relaxed(&limiter->handle.closed))
 		lender_close(&limiter->lender);
 	runtime_hold(runtime);
 	handle_close(&limiter->handle);
