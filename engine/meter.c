@@ -156,6 +156,16 @@ static struct gale_slot span_of(const struct rule *rule, uint64_t units, uint128
 		                   (uint64_t)(parts % rule->is.limit) };
 }
 
+/* As far ahead of that instant, in this rule's parts. */
+static void put_ahead(const struct rule *rule, struct meter_state *state, uint64_t at,
+                      struct gale_slot ahead)
+{
+	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
+	state->period_us = rule->is.period_us;
+	if (rule->is.kind == GALE_RULE_TOKEN_BUCKET)
+		state->last_us = at;
+}
+
 bool meter_convert(const struct rule *rule, struct meter_state *state, uint64_t limit,
                    uint64_t now)
 {
@@ -173,15 +183,11 @@ bool meter_convert(const struct rule *rule, struct meter_state *state, uint64_t 
 	if (units > GALE_UNITS_MAX)
 		units = GALE_UNITS_MAX;
 	ahead = span_of(rule, (uint64_t)units, parts % period, period);
-	state->tat = slot_add(slot_at(at), ahead, rule->is.limit);
-	state->period_us = rule->is.period_us;
+	put_ahead(rule, state, at, ahead);
 	return true;
 }
 
 void meter_drain(const struct rule *rule, struct meter_state *state, uint64_t now)
 {
-	uint64_t at = now_of(rule, state, now);
-
-	state->tat = slot_add(slot_at(at), rule->full, rule->is.limit);
-	state->period_us = rule->is.period_us;
+	put_ahead(rule, state, now_of(rule, state, now), rule->full);
 }

@@ -471,6 +471,13 @@ static void forget_gaps(struct pacer_state *state)
 	memset(state->gaps, 0, sizeof(state->gaps));
 }
 
+static struct gale_slot end_of_queue(const struct pacer_state *state)
+{
+	uint64_t us = slot_ceil(state->free);
+
+	return slot_at(us < FREE_MAX_US ? us : FREE_MAX_US);
+}
+
 /* Rounded up: a queue that ends later, and more burst in use. */
 bool pacer_convert(const struct rule *rule, struct pacer_state *state, uint64_t limit)
 {
@@ -479,13 +486,16 @@ bool pacer_convert(const struct rule *rule, struct pacer_state *state, uint64_t 
 
 	if (limit < 1 || limit > GALE_UNITS_MAX || state->period_us < 1 ||
 	    state->period_us > GALE_PACE_PERIOD_MAX_US || state->free.part >= limit ||
-	    state->free.us >= FREE_MAX_US || state->water >= GALE_UNITS_MAX ||
+	    state->free.us > FREE_MAX_US || state->water > GALE_UNITS_MAX ||
 	    state->water_part >= former)
 		return false;
-	state->free = slot_at(slot_ceil(state->free));
+	state->free = end_of_queue(state);
 	part = ((uint128)state->water_part * water_den(rule) + former - 1) / former;
-	state->water += part == water_den(rule);
-	state->water_part = part == water_den(rule) ? 0 : (uint64_t)part;
+	if (part == water_den(rule)) {
+		state->water += state->water < GALE_UNITS_MAX;
+		part = 0;
+	}
+	state->water_part = (uint64_t)part;
 	state->period_us = rule->is.period_us;
 	forget_gaps(state);
 	return true;
@@ -493,8 +503,7 @@ bool pacer_convert(const struct rule *rule, struct pacer_state *state, uint64_t 
 
 void pacer_exhaust(const struct rule *rule, struct pacer_state *state)
 {
-	state->free = slot_at(state->free.us < FREE_MAX_US ? slot_ceil(state->free)
-	                                                   : FREE_MAX_US);
+	state->free = end_of_queue(state);
 	if (state->water < rule->is.burst)
 		state->water = rule->is.burst;
 	state->water_part = 0;

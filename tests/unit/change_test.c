@@ -261,6 +261,81 @@ static void a_sliding_window_with_other_buckets_keeps_what_counts(void **state)
 	assert_int_equal(spend(&shared, &four, T0 + SEC(300), 30), 20);
 }
 
+/* ---- Whatever the parameters ----------------------------------------------------- */
+
+/* As small or as large as they may be, or anything between. */
+static uint64_t some(struct chance *c, uint64_t least, uint64_t most)
+{
+	uint64_t value = chance_log(c, most);
+
+	if (chance_one_in(c, 4))
+		return least;
+	if (chance_one_in(c, 3))
+		return most;
+	return value < least ? least : value;
+}
+
+static struct gale_rule some_rule(struct chance *c, enum gale_rule_kind kind)
+{
+	struct gale_rule rule = { .kind = kind,
+		                  .limit = some(c, 1, GALE_UNITS_MAX),
+		                  .period_us = some(c, 1, GALE_SPAN_MAX_US) };
+
+	switch (kind) {
+	case GALE_RULE_SLIDING_WINDOW:
+		rule.buckets = some(c, 1, GALE_BUCKETS_MAX);
+		break;
+	case GALE_RULE_SLIDING_LOG:
+		rule.limit = some(c, 1, 20);
+		break;
+	case GALE_RULE_QUOTA:
+		rule.cadence = GALE_ANCHORED;
+		rule.anchor_us = some(c, 0, INSTANT_MAX_US);
+		break;
+	case GALE_RULE_GCRA:
+	case GALE_RULE_TOKEN_BUCKET:
+		rule.burst = some(c, 1, GALE_UNITS_MAX);
+		break;
+	case GALE_RULE_PACER:
+		rule.period_us = some(c, 1, GALE_PACE_PERIOD_MAX_US);
+		rule.burst = some(c, 0, GALE_UNITS_MAX);
+		rule.max_wait_us = some(c, 0, GALE_SPAN_MAX_US);
+		rule.allowance_permille = 1 + (uint32_t)chance_below(c, 1000);
+		break;
+	default:
+		break;
+	}
+	return rule;
+}
+
+/* Words that steps have led to are converted, under whatever rule of the kind: a store that
+ * could not would have to refuse what it has written itself. */
+static void each_state_can_be_converted_to_each_rule(void **state)
+{
+	struct chance c = { 3 };
+	uint64_t converted = 0;
+
+	(void)state;
+	for (int round = 0; round < 40000; round++) {
+		enum gale_rule_kind kind = kinds[chance_below(&c, KINDS)];
+		struct shared shared = { .count = 0 };
+		uint64_t now = some(&c, 0, INSTANT_MAX_US);
+
+		for (int i = 0; i < 12; i++) {
+			struct gale_rule config = some_rule(&c, kind);
+			struct rule rule;
+
+			if (rule_compile(&config, &rule) != GALE_ERR_OK)
+				continue;
+			converted += shared.count > 0;
+			(void)step(&shared, &rule, now, some(&c, 1, rule.capacity));
+			if (chance_one_in(&c, 2) && now < INSTANT_MAX_US)
+				now += chance_log(&c, INSTANT_MAX_US - now);
+		}
+	}
+	assert_true(converted > 100000);
+}
+
 /* ---- Values of before ------------------------------------------------------------ */
 
 /* As version 1 wrote it: another fingerprint, and no period. */
@@ -352,6 +427,7 @@ int main(void)
 		    a_window_with_another_period_counts_what_reaches_into_it),
 		cmocka_unit_test(a_quota_with_another_anchor_keeps_what_is_used),
 		cmocka_unit_test(a_sliding_window_with_other_buckets_keeps_what_counts),
+		cmocka_unit_test(each_state_can_be_converted_to_each_rule),
 		cmocka_unit_test(values_of_the_first_layout_are_read),
 		cmocka_unit_test(a_window_of_the_first_layout_ends_when_it_ended),
 		cmocka_unit_test(words_of_no_meter_are_refused),
