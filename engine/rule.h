@@ -114,7 +114,7 @@ enum rule_conversion {
 };
 
 /*
- * What the former words mean under this rule (RULE-6).  words has room for rule->words, and
+ * Reads the former words under this rule (RULE-6).  words has room for rule->words, and
  * for a log as long as the former one.  What cannot be known counts against the asker: a
  * meter of the first layout whose parameters were others is empty.
  */

@@ -158,6 +158,21 @@ static void garbage_is_called_that_and_left_alone(void **state)
 	}
 }
 
+/* A quota's start that none of its windows has may be another anchor's: it is read then, and
+ * judged by who reads it. */
+static void a_start_of_no_window_is_left_to_who_reads_it(void **state)
+{
+	struct remote_job step = step_of("start", 3), look = read_of("start");
+
+	(void)state;
+	assert_int_equal(code_of(&step), REMOTE_DONE);
+	postgres_line_do(&line, "UPDATE gale.keys SET words = '{1125899906842625,1}'"
+	                        " WHERE key = 'start'");
+	assert_int_equal(code_of(&step), REMOTE_CHANGED);
+	assert_int_equal(code_of(&look), REMOTE_DONE);
+	assert_int_equal(told[0].before.count, 32);
+}
+
 /* Words that no steps lead to. */
 static void garbage_of_other_kinds_is_called_that(void **state)
 {
@@ -418,6 +433,7 @@ int main(int count, char **args)
 		cmocka_unit_test(other_parameters_are_refused),
 		cmocka_unit_test(leases_under_other_parameters_are_refused),
 		cmocka_unit_test(garbage_is_called_that_and_left_alone),
+		cmocka_unit_test(a_start_of_no_window_is_left_to_who_reads_it),
 		cmocka_unit_test(garbage_of_other_kinds_is_called_that),
 		cmocka_unit_test(a_long_log_comes_back_as_it_was),
 		cmocka_unit_test(versions_are_told_apart),
