@@ -83,6 +83,27 @@ static void drop_denials(struct lessor *lessor, struct link *link)
 	}
 }
 
+struct books lessor_books(const struct link *link, mono now)
+{
+	struct books books = { link->own.rule.capacity, link->own.window_us };
+
+	if (mono_reached(now, link->own.books_until))
+		return books;
+	if (books.capacity < link->own.books.capacity)
+		books.capacity = link->own.books.capacity;
+	if (books.period_us < link->own.books.period_us)
+		books.period_us = link->own.books.period_us;
+	return books;
+}
+
+/* Some purses' were begun just now. */
+static void keep_books(struct link *link, mono now)
+{
+	link->own.books = lessor_books(link, now);
+	link->own.books_until = mono_after(now, link->own.books.period_us * 1000 +
+	                                            2 * link->own.lender->patience_ns);
+}
+
 void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 {
 	struct lender *lender = link->own.lender;
@@ -92,6 +113,7 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 
 		if (!counts_alike(&terms.rule, &link->own.rule))
 			give_all_back(lessor, link, now);
+		keep_books(link, now);
 		lessor_copy_terms(link);
 		link->own.unchanged = lessor->purses.own.made;
 	}

@@ -53,10 +53,11 @@ static bool is_next_window(const struct purse *purse, const struct lend_answer *
 
 /* What a meter can lend in one period of the books: what it holds, and what accrues from
  * when the first answer of the period may have been given until it ends. */
-static uint64_t most_of_meter(const struct link *link)
+static uint64_t most_of_meter(const struct link *link, mono now)
 {
 	const struct lender *lender = link->own.lender;
-	uint64_t us = link->own.window_us + lender->patience_ns / 1000 * 2;
+	const struct books books = lessor_books(link, now);
+	uint64_t us = books.period_us + lender->patience_ns / 1000 * 2;
 	uint128 accrued;
 
 	us += us / 1000 * lender->drift_ppm / 500 + 1000; /* both clocks drift */
@@ -64,7 +65,7 @@ static uint64_t most_of_meter(const struct link *link)
 	                        link->own.rule.is.period_us);
 	if (accrued > GALE_UNITS_MAX)
 		return GALE_UNITS_MAX;
-	return link->own.rule.capacity + 2 + (uint64_t)accrued;
+	return books.capacity + 2 + (uint64_t)accrued;
 }
 
 /* Could an honest store say so of any key? */
@@ -83,7 +84,8 @@ static bool is_possible(const struct link *link, const struct errand *errand,
 }
 
 /* LESSOR-4, after what was said of this one.  It was asked under the limit of that time: a store has
- * no more used than that, this node's units included. */
+ * no more used than that, this node's units included; or nothing is left, as a larger one was in
+ * force before (L15). */
 static bool is_believable(const struct link *link, const struct errand *errand,
                           const struct lend_answer *answer, mono now)
 {
@@ -95,9 +97,11 @@ static bool is_believable(const struct link *link, const struct errand *errand,
 	if (lender->lending == LENDING_PLACES)
 		return true;
 	if (lender->is_meter)
-		return (next ? 0 : purse->taken) + grant->units <= most_of_meter(link);
+		return (next ? 0 : purse->taken) + grant->units <=
+		       most_of_meter(link, now);
 	if (!next)
-		return purse->taken + grant->units <= errand->capacity;
+		return grant->units == 0 ||
+		       purse->taken + grant->units <= errand->capacity;
 	return grant->tag.us > purse->tag_us &&
 	       (lender->carry_over || mono_reached(now, purse->ends));
 }

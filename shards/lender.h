@@ -59,6 +59,12 @@ struct terms {
 	uint64_t look_ns;   /* how often a purse with credit is looked at */
 };
 
+/* A meter's purse counts what it was lent in a period, up to so much at once. */
+struct books {
+	uint64_t capacity;
+	uint64_t period_us;
+};
+
 struct link {
 	struct {
 		alignas(CACHE_LINE) _Atomic uint64_t down_until_ns; /* 0: it answers */
@@ -70,7 +76,9 @@ struct link {
 		struct rule rule;   /* the lender's, as taken over last ... */
 		uint64_t window_us; /* ... and the rest of its terms ... */
 		uint64_t look_ns;
-		uint64_t changes; /* ... after so many changes */
+		uint64_t changes;   /* ... after so many changes */
+		struct books books; /* of terms before, that may be open ... */
+		mono books_until;   /* ... until then */
 		uint32_t
 		    unchanged; /* so many purses may have a denial by terms before */
 		uint32_t failures;    /* in a row */

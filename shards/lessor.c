@@ -82,6 +82,7 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.life = 0;
 	link->own.recheck = 0;
 	link->own.unchanged = 0;
+	link->own.books_until = (mono){ 0 };
 	link->own.recall_due = (mono){ 0 };
 	link->own.jump = (struct jump){ 0 };
 	link->own.fenced_until = (mono){ 0 };

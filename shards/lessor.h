@@ -190,6 +190,8 @@ void lessor_recall(struct lessor *lessor, struct link *link, mono now);
 void lessor_take_terms(struct lessor *lessor, struct link *link, mono now);
 /* The link's first ones. */
 void lessor_copy_terms(struct link *link);
+/* The largest that the books of a purse may have, whichever terms they were begun under. */
+struct books lessor_books(const struct link *link, mono now);
 /* Nothing that was known of the purse's key counts. */
 void lessor_forget(struct lessor *lessor, struct purse *purse);
 

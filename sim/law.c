@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/force.h"
 #include "sim/room.h"
 
 void world_fault(struct world *world, const char *format, ...)
@@ -41,6 +42,12 @@ static uint64_t elapsed_us(const struct world *world)
 	return world->agenda.now_us - WORLD_START;
 }
 
+/* In the widest terms that the world's rules have, whichever is in force. */
+static struct gale_rule widest(const struct world *world)
+{
+	return force_widest(&world->plan);
+}
+
 /* ---- Windows --------------------------------------------------------------------- */
 
 bool law_has_windows(const struct gale_rule *rule)
@@ -55,6 +62,14 @@ static uint64_t window_of(const struct world *world, uint64_t at_us)
 
 	return (at_us - anchor) / rule->period_us -
 	       (WORLD_START - anchor) / rule->period_us;
+}
+
+static uint64_t window_begins(const struct world *world, uint64_t at_us)
+{
+	const struct gale_rule *rule = &world->plan.rule;
+	uint64_t anchor = rule->kind == GALE_RULE_QUOTA ? rule->anchor_us : 0;
+
+	return at_us - (at_us - anchor) % rule->period_us;
 }
 
 static uint64_t *window_at(struct key_law *law, size_t window)
@@ -89,7 +104,8 @@ static uint64_t window_bound(const struct world *world, struct key_law *law)
 	const struct world_plan *plan = &world->plan;
 
 	if (!plan->lease.carry_over)
-		return plan->rule.limit;
+		return force_limit(world, law,
+		                   window_begins(world, world->agenda.now_us));
 	if (plan->net.direct)
 		return plan->rule.limit + plan->nodes * (plan->lease.batch - 1);
 	return plan->rule.limit + carried_into(world, law);
@@ -112,34 +128,114 @@ static void check_window(struct world *world, const struct call *call) /* SIM-1 
 
 /* ---- Meters ---------------------------------------------------------------------- */
 
-/* lent - t/T, in 1/period units. */
-static wide debt(const struct world *world, uint64_t units)
+/* What nodes have, and under what the key's state may be written: that leaves at its own
+ * rate until somebody touches it. SIM-8 */
+static unsigned in_force(const struct world *world, const struct key_law *law)
 {
-	return (wide)units * world->plan.rule.period_us -
-	       (wide)elapsed_us(world) * world->plan.rule.limit;
+	return force_of_nodes(world) | law->last;
+}
+
+static void accrue(struct world *world, struct key_law *law)
+{
+	uint64_t now = elapsed_us(world);
+
+	law->accrued +=
+	    (wide)(now - law->accrued_us) * force_rate(world, in_force(world, law));
+	law->accrued_us = now;
+}
+
+/* lent - t/T, in parts. */
+static wide debt(const struct world *world, const struct key_law *law, uint64_t units)
+{
+	return (wide)units * force_unit(world) - law->accrued;
+}
+
+static bool is_alone(const struct world *world, const struct key_law *law)
+{
+	unsigned set = in_force(world, law);
+
+	return set == FORCE_RULE || set == FORCE_NEXT;
 }
 
 static void note_least(struct world *world, struct key_law *law)
 {
-	wide now = debt(world, law->lent);
+	wide now;
 
+	accrue(world, law);
+	now = debt(world, law, law->lent);
 	if (now < law->least)
 		law->least = now;
+	if (now < law->alone || !is_alone(world, law))
+		law->alone = now;
+}
+
+/* By how much admitted exceeds what may be, since lent was at its least. */
+static wide over_of(const struct world *world, const struct key_law *law)
+{
+	wide admitted = debt(world, law, law->admitted);
+	wide over = admitted - law->least - force_burst(world, FORCE_RULE | FORCE_NEXT);
+	wide alone = admitted - law->alone - force_burst(world, in_force(world, law));
+
+	return alone > over ? alone : over;
 }
 
 static void check_meter(struct world *world, const struct call *call) /* SIM-2 */
 {
 	struct key_law *law = &world->laws[call->key];
-	wide burst = (wide)world->plan.rule.burst * world->plan.rule.period_us;
 	wide over;
 
 	note_least(world, law);
-	over = debt(world, law->admitted) - law->least - burst;
+	over = over_of(world, law);
 	if (over <= 0)
 		return;
-	note_over_parts(world, over, world->plan.rule.period_us);
+	note_over_parts(world, over, force_unit(world));
 	world_fault(world, "key %u: %" PRIu64 " admitted, and that is too early",
 	            call->key, law->admitted);
+}
+
+/* ---- Sliding rules --------------------------------------------------------------- */
+
+bool law_slides(const struct gale_rule *rule)
+{
+	return rule->kind == GALE_RULE_SLIDING_WINDOW ||
+	       rule->kind == GALE_RULE_SLIDING_LOG;
+}
+
+static void note_stamp(struct key_law *law, uint64_t at_us, uint64_t units)
+{
+	if (law->stamp_count == law->stamp_room) {
+		law->stamp_room = law->stamp_room ? 2 * law->stamp_room : 64;
+		law->stamps =
+		    room_for(law->stamps, law->stamp_room * sizeof(*law->stamps));
+	}
+	law->stamps[law->stamp_count++] = (struct stamp){ at_us, units };
+}
+
+/* So long is counted in full. */
+static uint64_t trailing_us(const struct gale_rule *rule)
+{
+	if (rule->kind == GALE_RULE_SLIDING_LOG)
+		return rule->period_us;
+	return rule->period_us - (rule->period_us + rule->buckets - 1) / rule->buckets;
+}
+
+static void check_sliding(struct world *world, const struct call *call) /* SIM-7 */
+{
+	struct key_law *law = &world->laws[call->key];
+	uint64_t now = world->agenda.now_us, used = 0, limit;
+	uint64_t since = now - trailing_us(&world->plan.rule);
+
+	note_stamp(law, now, call->cost);
+	for (size_t i = law->stamp_count; i > 0 && law->stamps[i - 1].at_us > since;
+	     i--)
+		used += law->stamps[i - 1].units;
+	limit = force_limit(world, law, since);
+	if (used <= limit)
+		return;
+	note_over(world, used - limit);
+	world_fault(world,
+	            "key %u: %" PRIu64 " admitted in %" PRIu64 " us, bound %" PRIu64,
+	            call->key, used, now - since, limit);
 }
 
 /* ---- Pacers ---------------------------------------------------------------------- */
@@ -196,7 +292,7 @@ static uint64_t leave_slack_ns(const struct world *world)
 /* The n-th after any other leaves (n - burst - 1) T later. SIM-3 */
 static void check_leaves(struct world *world, struct key_law *law, uint32_t key)
 {
-	const struct gale_rule *rule = &world->plan.rule;
+	const struct gale_rule any = widest(world), *rule = &any;
 	wide slack = (wide)leave_slack_ns(world) * rule->limit;
 	wide most = 0;
 
@@ -279,11 +375,34 @@ void law_arrives(struct world *world, struct pot *pot, const struct lend_answer 
 
 /* ---- What the store says --------------------------------------------------------- */
 
-void law_note(struct world *world, uint32_t key)
+/* A refusal may have left the state as it was. */
+static void touch(struct world *world, struct key_law *law, unsigned set, bool took)
+{
+	note_least(world, law);
+	force_note(world, law, set);
+	law->last = took ? set : law->last | set;
+}
+
+void law_changes(struct world *world)
+{
+	for (uint32_t i = 0; i < world->plan.keys; i++) {
+		note_least(world, &world->laws[i]);
+		force_note(world, &world->laws[i], force_of_nodes(world));
+	}
+}
+
+void law_denied(struct world *world, const struct call *call)
+{
+	struct key_law *law = &world->laws[call->key];
+
+	touch(world, law, force_of_node(&world->nodes[call->node]), /* took= */ false);
+}
+
+void law_note(struct world *world, uint32_t key, const struct rule *rule, bool took)
 {
 	struct key_law *law = &world->laws[key];
 
-	note_least(world, law);
+	touch(world, law, force_of_request(world, rule), took);
 	if (law_has_windows(&world->plan.rule))
 		(void)carried_into(world, law);
 }
@@ -319,6 +438,7 @@ static void count_admitted(struct world *world, const struct call *call)
 {
 	struct key_law *law = &world->laws[call->key];
 
+	note_least(world, law);
 	if (law_has_windows(&world->plan.rule))
 		(void)carried_into(world, law); /* before anything is taken */
 	law->admitted += call->cost;
@@ -328,6 +448,8 @@ static void count_admitted(struct world *world, const struct call *call)
 		law->lent += call->cost;
 	if (law_has_windows(&world->plan.rule))
 		check_window(world, call);
+	else if (law_slides(&world->plan.rule))
+		check_sliding(world, call);
 	else if (world->plan.rule.kind == GALE_RULE_PACER)
 		note_leave(world, call);
 	else
@@ -341,15 +463,19 @@ void law_admit(struct world *world, const struct call *call)
 	world->admissions++;
 	if (from_credit)
 		world->nodes[call->node].admitted += call->cost;
+	if (!from_credit && !world->plan.fails)
+		touch(world, &world->laws[call->key],
+		      force_of_node(&world->nodes[call->node]), /* took= */ true);
 	if (from_credit || !world->plan.fails)
 		count_admitted(world, call);
 }
 
-void law_stepped(struct world *world, uint32_t key, uint64_t cost)
+void law_stepped(struct world *world, uint32_t key, const struct rule *rule,
+                 uint64_t cost)
 {
 	struct call call = { .key = key, .cost = cost, .answer.why = GALE_WHY_RULE };
 
-	note_least(world, &world->laws[key]);
+	law_note(world, key, rule, /* took= */ true);
 	count_admitted(world, &call);
 }
 
@@ -367,5 +493,6 @@ void law_free(struct world *world)
 	for (uint32_t i = 0; i < WORLD_KEYS; i++) {
 		free(world->laws[i].used);
 		free(world->laws[i].leaves);
+		free(world->laws[i].stamps);
 	}
 }

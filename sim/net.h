@@ -69,7 +69,7 @@ struct net {
 	               const struct lend_answer *answer, uint64_t before);
 	/* For each call that a server admits itself, before anybody else knows. */
 	void (*stepped)(struct net *self, const uint8_t *key, uint32_t key_len,
-	                uint64_t cost);
+	                const struct rule *rule, uint64_t cost);
 	/* For each answer that comes to a node that is there, before it knows. */
 	void (*arrives)(struct net *self, struct port *port,
 	                const struct lend_request *request,

@@ -94,6 +94,28 @@ static uint64_t draw_cost(struct show *show)
 	return cost->units;
 }
 
+/* Which rule a node is to have by now: it is its turn once, and with returns twice. */
+static bool is_changed(const struct script *script, uint32_t node, uint64_t ask)
+{
+	uint64_t nodes = script->plan.nodes, turns;
+
+	if (script->change_each == 0 || ask < script->change_from)
+		return false;
+	turns = (ask - script->change_from) / script->change_each;
+	return turns >= node && !(script->returns && turns >= nodes + node);
+}
+
+/* A node that pauses is changed when it goes on. */
+static void change(struct show *show, uint64_t ask)
+{
+	struct world *world = show->world;
+
+	for (uint32_t i = 0; i < show->script->plan.nodes; i++)
+		if (world->nodes[i].changed != is_changed(show->script, i, ask) &&
+		    world->nodes[i].paused_us <= world->agenda.now_us)
+			world_change(world, i, !world->nodes[i].changed);
+}
+
 /* In calm worlds each node has its turn. */
 static void ask_one(struct show *show, uint64_t i)
 {
@@ -185,9 +207,11 @@ static uint64_t run_asks(struct show *show)
 {
 	uint64_t i;
 
-	for (i = 0; reach_ask(show, i); i++)
+	for (i = 0; reach_ask(show, i); i++) {
+		change(show, i);
 		if (is_chosen(show, i))
 			ask_one(show, i);
+	}
 	return i;
 }
 

@@ -44,7 +44,12 @@ struct script {
 	bool calm;             /* steady demand, each node in its turn */
 	bool even;             /* all keys are asked about as often */
 	uint64_t calm_windows; /* of demand */
-	bool fades;            /* the first node's demand ends early in each window */
+	/* From that ask on, each such number of asks later, one node after the other has
+	 * plan.next; with returns plan.rule again, in the same order. */
+	uint64_t change_from;
+	uint64_t change_each; /* 0: never */
+	bool returns;
+	bool fades; /* the first node's demand ends early in each window */
 };
 
 /* Which asks are made. */

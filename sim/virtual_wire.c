@@ -213,7 +213,8 @@ static void tell_step(struct net *net, const struct remote_job *job,
 	if (job->verb == REMOTE_STEP &&
 	    remote_explain_step(job, told, &op) == STORE_DONE &&
 	    op.answer.verdict == GALE_ALLOW && net->stepped)
-		net->stepped(net, job->key.bytes, (uint32_t)job->key.count, job->cost);
+		net->stepped(net, job->key.bytes, (uint32_t)job->key.count, job->rule,
+		             job->cost);
 }
 
 static void serve_one(struct letter *letter, struct carried *carried)

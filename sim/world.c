@@ -13,6 +13,7 @@
 #include "face/face.h"
 #include "stores/memory.h"
 #include "stores/quarantine.h"
+#include "sim/force.h"
 #include "sim/law.h"
 #include "sim/lot.h"
 #include "sim/must.h"
@@ -99,6 +100,17 @@ static uint32_t key_of(const struct lend_request *request)
 	return key_named(request->key, request->key_len);
 }
 
+/* Of a rule that is in force, or was. */
+static uint64_t life_ns(const struct world *world)
+{
+	uint64_t one = law_life_ns(&world->plan.rule), other;
+
+	if (!force_changes(world))
+		return one;
+	other = law_life_ns(&world->plan.next);
+	return one > other ? one : other;
+}
+
 /* The first answer to a request is the one that may be taken. */
 static void arrives(struct net *net, struct port *port,
                     const struct lend_request *request,
@@ -113,16 +125,36 @@ static void arrives(struct net *net, struct port *port,
 	    answer->result != STORE_DONE)
 		return;
 	law_arrives(world, &node->pots[key_of(request)], answer,
-	            true_of(node, now_ns + law_life_ns(&world->plan.rule)));
+	            true_of(node, now_ns + life_ns(world)));
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-static uint64_t capacity_of(const struct world *world)
+static uint64_t capacity_of(const struct gale_rule *rule)
 {
-	const struct gale_rule *rule = &world->plan.rule;
+	return law_has_windows(rule) || law_slides(rule) ? rule->limit : rule->burst;
+}
 
-	return law_has_windows(rule) ? rule->limit : rule->burst;
+/* Is the cost above the limit, by the largest in force or by the smallest? */
+static bool is_too_much(const struct world *world, uint64_t cost, bool by_largest)
+{
+	bool one = cost > capacity_of(&world->plan.rule), other = one;
+
+	if (force_changes(world))
+		other = cost > capacity_of(&world->plan.next);
+	return by_largest ? one && other : one || other;
+}
+
+static uint64_t widest_limit(const struct world *world)
+{
+	return force_widest(&world->plan).limit;
+}
+
+/* An ask may be decided by the rule that its node had before. */
+static bool is_limit(const struct world *world, uint64_t limit)
+{
+	return limit == world->plan.rule.limit ||
+	       (force_changes(world) && limit == world->plan.next.limit);
 }
 
 static void check_allow(struct world *world, const struct call *call)
@@ -136,9 +168,10 @@ static void check_allow(struct world *world, const struct call *call)
 	if (answer->limit < 1)
 		world_fault(world, "allowed, and no limit is told");
 	if (law_has_windows(&world->plan.rule) &&
-	    (answer->limit != world->plan.rule.limit ||
-	     (answer->remaining > answer->limit && !world->plan.lease.carry_over) ||
-	     call->cost > capacity_of(world)))
+	    (!is_limit(world, answer->limit) ||
+	     (answer->remaining > widest_limit(world) &&
+	      !world->plan.lease.carry_over) ||
+	     is_too_much(world, call->cost, /* by_largest= */ true)))
 		world_fault(
 		    world, "allowed %" PRIu64 ", limit %" PRIu64 ", remaining %" PRIu64,
 		    call->cost, answer->limit, answer->remaining);
@@ -177,7 +210,7 @@ static void check_denial(struct world *world, const struct call *call)
 {
 	const struct gale_answer *answer = &call->answer;
 	bool never = answer->retry_after_us == GALE_NEVER;
-	bool too_much = call->cost > capacity_of(world);
+	bool too_much = is_too_much(world, call->cost, /* by_largest= */ !never);
 
 	if (!is_expected_denial(answer->why) &&
 	    !(answer->why == GALE_WHY_WRONG && may_be_wrong(&world->plan)))
@@ -234,8 +267,11 @@ static void settle(struct world *world, struct call *call, struct gale_answer an
 	world->denials++;
 	if (answer.verdict != GALE_DENY)
 		world_fault(world, "a verdict of %d", (int)answer.verdict);
-	if (answer.why != GALE_WHY_CLOSED)
-		check_denial(world, call);
+	if (answer.why == GALE_WHY_CLOSED)
+		return;
+	if (answer.why == GALE_WHY_RULE)
+		law_denied(world, call);
+	check_denial(world, call);
 }
 
 static void take_completions(struct node *node, struct gale_seat *seat)
@@ -361,7 +397,7 @@ static void open_limiter(struct node *node)
 {
 	const struct world_plan *plan = &node->world->plan;
 	struct gale_limiter_config config = { .name = NAME,
-		                              .rule = plan->rule,
+		                              .rule = *force_rule_of(node),
 		                              .mode = plan->mode,
 		                              .store = node->store,
 		                              .lease = plan->lease };
@@ -505,6 +541,24 @@ void world_cut(struct world *world, uint32_t number, uint64_t until_us)
 	      until_us - WORLD_START);
 	world->nodes[number].port.cut_us = until_us;
 	world->partitions++;
+}
+
+void world_change(struct world *world, uint32_t number, bool changed)
+{
+	struct node *node = &world->nodes[number];
+
+	trace(world, "node %u has the %s rule", number, changed ? "next" : "first");
+	must(node->paused_us <= world->agenda.now_us);
+	law_changes(world);
+	world->with[node->changed]--;
+	node->changed = changed;
+	world->with[node->changed]++;
+	law_changes(world);
+	world->changes++;
+	if (!node->runtime)
+		return;
+	must(gale_limiter_set_rule(node->limiter, force_rule_of(node)) == GALE_ERR_OK);
+	take_turns(node);
 }
 
 void world_replicate(struct world *world)
@@ -673,7 +727,9 @@ static void served(struct net *net, const struct lend_request *request,
 	      request->verb == LEND ? answer->grant.units : request->units,
 	      request->ask.want, request->ask.number, answer->grant.lasts_us,
 	      answer->grant.delay_ns, answer->result == STORE_DONE ? "" : ": not done");
-	law_note(world, key);
+	law_note(world, key, request->rule,
+	         answer->result == STORE_DONE &&
+	             (request->verb != LEND || answer->grant.units > 0));
 	if (answer->result != STORE_DONE)
 		return;
 	if (request->verb == LEND)
@@ -684,12 +740,12 @@ static void served(struct net *net, const struct lend_request *request,
 
 /* The instant of its step is that of the admission, whoever hears of it. */
 static void stepped(struct net *net, const uint8_t *key, uint32_t key_len,
-                    uint64_t cost)
+                    const struct rule *rule, uint64_t cost)
 {
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
 
-	law_stepped(world, key_named(key, key_len), cost);
+	law_stepped(world, key_named(key, key_len), rule, cost);
 }
 
 static void open_station(struct world *world)
@@ -751,6 +807,7 @@ void world_open(struct world *world, const struct world_plan *plan)
 	world->net.served = served;
 	world->net.stepped = stepped;
 	world->net.arrives = arrives;
+	world->with[0] = plan->nodes;
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		open_node(world, i);
 }

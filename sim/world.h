@@ -25,6 +25,11 @@
  *          as it takes to fill with one more, and 1 ms, by the node's clock, from when
  *          they came; those of a pacer's burst for 1 ms.  What was dead when more came
  *          is gone.  (Not with carry_over, and not a pacer's places.)
+ *   SIM-7  Sliding logs: in the trailing period at most the limit.  Sliding windows: the
+ *          same, less the bucket that is counted in part.
+ *   SIM-8  While nodes have different rules, or a request under another one is on its
+ *          way, the largest limit, rate and burst in force take the place of the
+ *          rule's; and from then on those of the one that all have. (L15)
  *
  * A call that a server decides is admitted when its step is made there, though nobody may
  * hear of it; all others when their node answers.
@@ -60,6 +65,7 @@ struct world_plan {
 	uint64_t seed;
 	struct station *station; /* with fails, whose it is; NULL: the engine's */
 	struct gale_rule rule;
+	struct gale_rule next; /* of nodes that were changed; no kind: none is */
 	enum gale_mode mode;
 	struct gale_leasing lease;
 	struct net_terms net;
@@ -114,21 +120,37 @@ struct node {
 	uint64_t paused_us; /* it takes none before */
 	uint64_t pauses;
 	bool strict;
+	bool changed; /* its limiter has plan.next */
 	/* In this life. */
 	uint64_t allows;   /* told at once, from credit */
 	uint64_t admitted; /* units, from credit */
 	struct pot pots[WORLD_KEYS];
 };
 
-/* What is known of a key, without gale. */
+/* Of sliding rules. */
+struct stamp {
+	uint64_t at_us;
+	uint64_t units;
+};
+
+/* What is known of a key, without gale.  A set of rules has bit 0 for plan.rule and
+ * bit 1 for plan.next. */
 struct key_law {
+	unsigned last;           /* under which of them its state may be written */
+	uint64_t in_force_us[2]; /* when each last was, before now */
+	wide accrued;            /* meters: by the fastest rule in force ... */
+	uint64_t accrued_us;     /* ... until then */
+	wide alone;              /* least, since there was one rule alone */
+	struct stamp *stamps;    /* sliding: what was admitted */
+	size_t stamp_count;
+	size_t stamp_room;
 	uint64_t *used; /* of each window since the start */
 	size_t windows;
 	uint64_t window;   /* that something last happened in ... */
 	uint64_t carried;  /* ... and what was lent and not spent when it began */
 	uint64_t lent;     /* by the store, less what it took back */
 	uint64_t admitted; /* since the start */
-	wide least;        /* of lent - t/T, so far, in 1/period units */
+	wide least;        /* of lent - t/T, so far, in parts of a unit */
 	uint64_t *leaves;  /* pacers: nanoseconds since the start, one for each unit */
 	size_t leave_count;
 	size_t leave_room;
@@ -146,6 +168,7 @@ struct world {
 	struct test_allocator allocator;
 	struct node nodes[WORLD_NODES];
 	struct key_law laws[WORLD_KEYS];
+	uint32_t with[2]; /* how many nodes have plan.rule, and plan.next */
 	struct call **calls;
 	size_t call_count;
 	size_t call_room;
@@ -158,6 +181,7 @@ struct world {
 	uint64_t pauses;
 	uint64_t partitions;
 	uint64_t fail_overs;
+	uint64_t changes;
 	uint64_t unanswered; /* by nodes that crashed */
 	/* Units beyond what may be admitted (SIM-1, SIM-2, SIM-3) */
 	uint64_t over_most;
@@ -190,6 +214,8 @@ void world_start(struct world *world, uint32_t node);
 void world_pause(struct world *world, uint32_t node, uint64_t until_us);
 /* Nothing passes between the node and the store until then. */
 void world_cut(struct world *world, uint32_t node, uint64_t until_us);
+/* From now on the node has plan.next, or plan.rule again; it must not pause. */
+void world_change(struct world *world, uint32_t node, bool changed);
 /* A replica is given all that was written by now; it takes over.  With plan.fails. */
 void world_replicate(struct world *world);
 void world_fail_over(struct world *world);

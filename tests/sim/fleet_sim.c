@@ -7,6 +7,7 @@
  *     fleet_sim --seeds 7-7 --verbose         one, and everything that happens in it
  *     fleet_sim --seeds 7-7 --set nodes=2 --only 3,17-20     one, made smaller
  *     fleet_sim --seeds 0-999 --redis         those whose store can fail over, by a Redis
+ *     fleet_sim --seeds 0-999 --changes       those whose rule can change, and does
  *
  * A world that fails is made smaller as long as it fails: what was drawn for it is
  * replaced by something simpler (--set), and asks, with what befalls their nodes then, are
@@ -15,6 +16,9 @@
  * Most worlds lease windows among a few nodes and have everything that can go wrong in
  * them; every tenth is calm, and in it each full window must be used to the last unit.
  * Others lease meters and pacers, or carry units over.
+ *
+ * With --changes nodes are given another rule, one after the other, and in every other world
+ * the first one again; and modes and kinds are those of the whole library (L15).
  *
  * With --redis the same worlds are played twice, once by the scripts on a real server and
  * once by the engine here: nodes must be told the same, at the same instants.
@@ -248,16 +252,114 @@ static struct script draw(uint64_t seed)
 	return script;
 }
 
-/* The first window is half over when the world begins. */
+/* ---- Drawing what it changes to --------------------------------------------------- */
+
+static bool is_metered(const struct gale_rule *rule)
+{
+	return rule->kind == GALE_RULE_GCRA || rule->kind == GALE_RULE_TOKEN_BUCKET ||
+	       rule->kind == GALE_RULE_PACER;
+}
+
+/* From a tenth to ten times. */
+static uint64_t draw_other(struct chance *c, uint64_t number)
+{
+	return chance_one_in(c, 2) ? chance_between(c, (number + 9) / 10, number)
+	                           : chance_between(c, number, number * 10);
+}
+
+/* What is not leased. */
+static void draw_asked(struct chance *c, struct world_plan *plan)
+{
+	struct gale_rule rule = plan->rule;
+
+	plan->mode = chance_one_in(c, 2) ? GALE_STRICT : GALE_CACHED_DENY;
+	plan->lease = (struct gale_leasing){ .patience_us = plan->lease.patience_us };
+	plan->strict = 0;
+	if (rule.kind != GALE_RULE_FIXED_WINDOW || chance_one_in(c, 2))
+		return;
+	plan->fails = false;
+	plan->rule = chance_one_in(c, 2)
+	                 ? gale_sliding_log(rule.limit, rule.period_us)
+	                 : gale_sliding_window(rule.limit, rule.period_us,
+	                                       chance_between(c, 2, 20));
+}
+
+/* Of a server in the world, a state is converted by more than one of its steps, and the law
+ * sees each: there, what needs no conversion changes. */
+static void draw_next(struct chance *c, struct world_plan *plan)
+{
+	plan->next = plan->rule;
+	if (!is_metered(&plan->rule)) {
+		plan->next.limit = draw_other(c, plan->rule.limit);
+		return;
+	}
+	plan->next.burst = draw_other(c, plan->rule.burst);
+	if (plan->fails)
+		return;
+	plan->next.limit = draw_other(c, plan->rule.limit);
+	if (chance_one_in(c, 3))
+		plan->next.period_us = draw_other(c, plan->rule.period_us);
+}
+
+static uint64_t least_capacity(const struct world_plan *plan)
+{
+	const struct gale_rule *a = &plan->rule, *b = &plan->next;
+	uint64_t x = is_metered(a) ? a->burst : a->limit;
+	uint64_t y = is_metered(b) ? b->burst : b->limit;
+
+	return x < y ? x : y;
+}
+
+/* Within the second window, so that the third is all the next one's. */
+static void draw_calm_changes(struct script *script)
+{
+	struct world_plan *plan = &script->plan;
+	uint64_t most =
+	    plan->rule.limit > plan->next.limit ? plan->rule.limit : plan->next.limit;
+
+	script->gap_us = plan->rule.period_us / (most * 3 * plan->nodes) + 1;
+	script->calm_windows = 5;
+	script->asks = script->calm_windows * plan->rule.period_us / script->gap_us + 1;
+	script->change_from = plan->rule.period_us / script->gap_us;
+	script->change_each = script->change_from / (2 * plan->nodes) + 1;
+	script->returns = false;
+}
+
+/* From lots of its own: worlds that do not change are drawn as without it. */
+static void draw_changes(uint64_t seed, struct script *script)
+{
+	struct chance c = { ~seed };
+	struct world_plan *plan = &script->plan;
+
+	if (plan->lease.carry_over)
+		return;
+	if (!script->calm && chance_one_in(&c, 2))
+		draw_asked(&c, plan);
+	draw_next(&c, plan);
+	if (script->cost_most > least_capacity(plan))
+		script->cost_most = least_capacity(plan);
+	script->change_from = chance_below(&c, script->asks / 2 + 1);
+	script->change_each = chance_between(&c, 1, script->asks / plan->nodes / 3 + 1);
+	script->returns = chance_one_in(&c, 2);
+	if (script->calm)
+		draw_calm_changes(script);
+}
+
+/* The first window is half over when the world begins.  That in which rules change may be
+ * used by either. */
 static bool is_used_up(const struct script *script, const struct world *world)
 {
+	const struct world_plan *plan = &script->plan;
+	bool changes = plan->next.kind != GALE_RULE_NONE;
+
 	for (size_t i = 1; script->calm && i < script->calm_windows; i++) {
 		uint64_t used = world_used(world, 0, i);
+		uint64_t limit = changes ? plan->next.limit : plan->rule.limit;
 
-		if (used == script->plan.rule.limit)
+		if (used == limit || (changes && i < 3))
 			continue;
 		printf("window %zu: %" PRIu64 " of %" PRIu64 " were used\n", i, used,
-		       script->plan.rule.limit);
+		       limit);
 		return false;
 	}
 	return true;
@@ -267,7 +369,8 @@ static bool is_used_up(const struct script *script, const struct world *world)
 
 struct tally {
 	uint64_t worlds, calm, events, asks, admitted, denied, requests, leases, lost,
-	    doubled, crashes, pauses, cut, partitions, fail_overs, unanswered, us;
+	    doubled, crashes, pauses, cut, partitions, fail_overs, changes, unanswered,
+	    us;
 };
 
 static void add(struct tally *tally, const struct script *script,
@@ -288,6 +391,7 @@ static void add(struct tally *tally, const struct script *script,
 	tally->cut += world->net.cut;
 	tally->partitions += world->partitions;
 	tally->fail_overs += world->fail_overs;
+	tally->changes += world->changes;
 	tally->unanswered += world->unanswered;
 	tally->us += world->agenda.now_us - WORLD_START;
 }
@@ -298,17 +402,18 @@ static void tell(const struct tally *tally)
 	                  tally->pauses + tally->partitions + tally->cut +
 	                  tally->fail_overs;
 
-	printf(
-	    "%" PRIu64 " worlds (%" PRIu64 " calm), %" PRIu64 " minutes, %" PRIu64
-	    " events, %" PRIu64 " faults\n%" PRIu64 " asks: %" PRIu64
-	    " admitted, %" PRIu64 " denied, %" PRIu64 " by nodes that crashed\n%" PRIu64
-	    " requests, %" PRIu64 " leases; %" PRIu64 " lost, %" PRIu64
-	    " doubled, %" PRIu64 " crashes, %" PRIu64 " pauses, %" PRIu64
-	    " partitions (%" PRIu64 " lost to them), %" PRIu64 " fail-overs\n",
-	    tally->worlds, tally->calm, tally->us / GALE_MINUTES(1), tally->events,
-	    faults, tally->asks, tally->admitted, tally->denied, tally->unanswered,
-	    tally->requests, tally->leases, tally->lost, tally->doubled, tally->crashes,
-	    tally->pauses, tally->partitions, tally->cut, tally->fail_overs);
+	printf("%" PRIu64 " worlds (%" PRIu64 " calm), %" PRIu64 " minutes, %" PRIu64
+	       " events, %" PRIu64 " faults\n%" PRIu64 " asks: %" PRIu64
+	       " admitted, %" PRIu64 " denied, %" PRIu64
+	       " by nodes that crashed\n%" PRIu64 " requests, %" PRIu64
+	       " leases; %" PRIu64 " lost, %" PRIu64 " doubled, %" PRIu64
+	       " crashes, %" PRIu64 " pauses, %" PRIu64 " partitions (%" PRIu64
+	       " lost to them), %" PRIu64 " fail-overs, %" PRIu64 " changes\n",
+	       tally->worlds, tally->calm, tally->us / GALE_MINUTES(1), tally->events,
+	       faults, tally->asks, tally->admitted, tally->denied, tally->unanswered,
+	       tally->requests, tally->leases, tally->lost, tally->doubled,
+	       tally->crashes, tally->pauses, tally->partitions, tally->cut,
+	       tally->fail_overs, tally->changes);
 }
 
 static void describe(const struct script *script)
@@ -328,6 +433,13 @@ static void describe(const struct script *script)
 	       plan->net.doubled_percent, plan->offset_us, plan->rate_ppm,
 	       script->calm ? ", calm" : "", plan->held ? ", held" : "",
 	       plan->hot ? ", hot" : "");
+	if (plan->next.kind != GALE_RULE_NONE)
+		printf("mode %d; next: limit %" PRIu64 ", burst %" PRIu64
+		       ", period %" PRIu64 " us, from ask %" PRIu64 ", each %" PRIu64
+		       "%s\n",
+		       (int)plan->mode, plan->next.limit, plan->next.burst,
+		       plan->next.period_us, script->change_from, script->change_each,
+		       script->returns ? ", and back" : "");
 }
 
 /* ---- One world ------------------------------------------------------------------- */
@@ -517,23 +629,6 @@ static bool still_fails(struct shrink *self, uint64_t *ret_asks)
 	                 ret_asks)[0];
 }
 
-static void print_replay(uint64_t seed, const struct script *script,
-                         const struct choice *choice, uint64_t asks)
-{
-	struct script drawn = draw(seed);
-
-	printf("replay: %s --seeds %" PRIu64 "-%" PRIu64, program, seed, seed);
-	for (size_t i = 0; i < FIELD_COUNT; i++)
-		if (shrink_get(script, &fields[i]) != shrink_get(&drawn, &fields[i]))
-			printf(" --set %s=%" PRIu64, fields[i].name,
-			       shrink_get(script, &fields[i]));
-	if (choice->some) {
-		printf(" --only ");
-		choice_print(choice, asks, stdout);
-	}
-	printf("%s --verbose\n", script->plan.station ? " --redis" : "");
-}
-
 /* ---- Seeds ----------------------------------------------------------------------- */
 
 struct options {
@@ -541,6 +636,7 @@ struct options {
 	bool verbose;
 	bool shrinks;
 	bool by_redis;
+	bool changes;
 	struct station *redis;
 	struct {
 		const struct shrink_field *field;
@@ -554,12 +650,33 @@ static struct script script_of(uint64_t seed, const struct options *options)
 {
 	struct script script = draw(seed);
 
+	if (options->changes)
+		draw_changes(seed, &script);
 	for (size_t i = 0; i < options->set_count; i++)
 		shrink_set(&script, options->sets[i].field, options->sets[i].value);
 	if (!script.plan.fails)
 		script.fail_each = 0; /* its store is no server */
 	script.plan.station = options->redis;
 	return script;
+}
+
+static void print_replay(uint64_t seed, const struct script *script,
+                         const struct choice *choice, uint64_t asks)
+{
+	const struct options plain = { .changes = script->plan.next.kind };
+	struct script drawn = script_of(seed, &plain);
+
+	printf("replay: %s --seeds %" PRIu64 "-%" PRIu64, program, seed, seed);
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		if (shrink_get(script, &fields[i]) != shrink_get(&drawn, &fields[i]))
+			printf(" --set %s=%" PRIu64, fields[i].name,
+			       shrink_get(script, &fields[i]));
+	if (choice->some) {
+		printf(" --only ");
+		choice_print(choice, asks, stdout);
+	}
+	printf("%s%s --verbose\n", script->plan.station ? " --redis" : "",
+	       plain.changes ? " --changes" : "");
 }
 
 static void tell_shrunk(struct shrink *it, const struct script *script)
@@ -599,6 +716,8 @@ static bool run_seed(uint64_t seed, const struct options *options, struct tally 
 	seed_now = seed;
 	if (options->redis && !script.plan.fails)
 		return true; /* its store is no server */
+	if (options->changes && script.change_each == 0)
+		return true;
 	if (options->verbose)
 		describe(&script);
 	what = run_world(&script, &options->choice, options->verbose, tally, &asks);
@@ -644,6 +763,10 @@ static const char *parse(int argc, char **argv, struct options *options)
 			options->by_redis = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--changes") == 0) {
+			options->changes = true;
+			continue;
+		}
 		i++;
 		if (strcmp(argv[i - 1], "--seeds") == 0) {
 			if (!parse_seeds(value, options))
@@ -658,7 +781,7 @@ static const char *parse(int argc, char **argv, struct options *options)
 				return "--only 3,17-20: numbers of asks, below 1000000";
 		} else {
 			return "usage: fleet_sim [--seeds FROM-TO] [--set NAME=NUMBER] "
-			       "[--only LIST] [--redis] [--verbose]";
+			       "[--only LIST] [--redis] [--changes] [--verbose]";
 		}
 	}
 	return NULL;

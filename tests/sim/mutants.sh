@@ -27,10 +27,12 @@ build() {
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|promises
+judge() ( # sim|changes|promises
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
+	elif [ "$1" = changes ]; then
+		exec timeout 1800 "$out/build/$sim" --changes --seeds "0-$((10 * seeds - 1))"
 	else
 		for promise in "${promises[@]}"; do
 			timeout 1800 "$out/build/$promise" || exit
@@ -38,7 +40,7 @@ judge() ( # sim|promises
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [promises]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -65,7 +67,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge sim || {
+build && judge promises && judge sim && judge changes || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -109,5 +111,18 @@ mutant stores/batches.c 'a batch is sent as if nothing had been forgotten' \
 	'trip->job.not_before_us = not_before(batches, line, trip);' 'trip->job.not_before_us = 0 * not_before(batches, line, trip);'
 mutant stores/batches.c 'what was not replied to has been done' \
 	'batch->count > 0 ? STORE_LATE : STORE_DOWN' 'batch->count > 0 ? STORE_DONE : STORE_DOWN'
+mutant stores/memory.c 'who changes a rate begins anew (L15)' \
+	'result = convert(run, &entry);' 'expire_now(run, &entry);' changes
+mutant stores/memory.c 'what was spent is counted at the new rate (L15)' \
+	'switch (rule_convert(run->rule, &former, run->now, words)) {' \
+	'memcpy(words, former.words, former.count * sizeof(words[0])); switch (0 * rule_convert(run->rule, &former, run->now, words)) {' changes
+mutant shards/change.c 'units of the old rate stay in hand (L15)' \
+	'if (!counts_alike(&terms.rule, &link->own.rule))' 'if (!lender)' changes
+mutant shards/grant.c 'a node that has more than a smaller limit does not believe the store (L15)' \
+	'return grant->units == 0 ||' 'return grant->units > GALE_UNITS_MAX ||' changes
+mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \
+	'keep_books(link, now);' '(void)keep_books;' changes
+mutant face/limiter.c 'nodes keep the old limit (L15)' \
+	'add_release(&lender->changes, 1)' 'add_release(&lender->changes, 0)' changes
 
 [ "$missed" -eq 0 ]
