@@ -112,12 +112,11 @@ mutant stores/batches.c 'a batch is sent as if nothing had been forgotten' \
 mutant stores/batches.c 'what was not replied to has been done' \
 	'batch->count > 0 ? STORE_LATE : STORE_DOWN' 'batch->count > 0 ? STORE_DONE : STORE_DOWN'
 mutant stores/memory.c 'who changes a rate begins anew (L15)' \
-	'result = convert(run, &entry);' 'expire_now(run, &entry);' changes
+	'result = convert(run, &entry);' '{ (void)convert; expire_now(run, &entry); }' changes
 mutant stores/memory.c 'what was spent is counted at the new rate (L15)' \
-	'switch (rule_convert(run->rule, &former, run->now, words)) {' \
-	'memcpy(words, former.words, former.count * sizeof(words[0])); switch (0 * rule_convert(run->rule, &former, run->now, words)) {' changes
+	'memcpy((*entry)->words, words, rule->words * sizeof(uint64_t));' '' changes
 mutant shards/change.c 'units of the old rate stay in hand (L15)' \
-	'if (!counts_alike(&terms.rule, &link->own.rule))' 'if (!lender)' changes
+	'if (!counts_alike(&terms.rule, &link->own.rule))' 'if (!counts_alike(&terms.rule, &link->own.rule) && !lender)' changes
 mutant shards/grant.c 'a node that has more than a smaller limit does not believe the store (L15)' \
 	'return grant->units == 0 ||' 'return grant->units > GALE_UNITS_MAX ||' changes
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \

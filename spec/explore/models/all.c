@@ -4,6 +4,7 @@
 #include "spec/explore/model.h"
 
 #define MODELS                                                                         \
+	X(change)                                                                      \
 	X(forget)                                                                      \
 	X(leasing)                                                                     \
 	X(meter)                                                                       \
