@@ -3,8 +3,10 @@
 /*
  * change.c -- a limiter's terms have changed while it is open.                    (law L15)
  *
- *     another limit or burst ...... units in hand stay what they are; denials are dropped,
+ *     a larger limit or burst ..... units in hand stay what they are; denials are dropped,
  *                                   some at a time, as there may be more now
+ *     a smaller one ............... what is in hand goes back, so that it is in force soon and
+ *                                   not only when a long window turns
  *     another rate or period ...... what is in hand goes back under the terms it was lent
  *                                   under, and each key begins with empty books
  *
@@ -50,7 +52,8 @@ static void forget_asked(struct lessor *lessor, const struct purse *purse)
 
 /* Under the terms that it was lent under.  All at once: a purse that was left for later would
  * be filled under both. */
-static void give_all_back(struct lessor *lessor, const struct link *link, mono now)
+static void give_all_back(struct lessor *lessor, const struct link *link, bool forgets,
+                          mono now)
 {
 	struct purses *set = &lessor->purses;
 	bool any = false;
@@ -65,9 +68,11 @@ static void give_all_back(struct lessor *lessor, const struct link *link, mono n
 
 		if (!is_of(link, purse))
 			continue;
-		forget_asked(lessor, purse);
+		if (forgets)
+			forget_asked(lessor, purse);
 		lessor_take_back(lessor, purse, now);
-		lessor_forget(lessor, purse);
+		if (forgets)
+			lessor_forget(lessor, purse);
 	}
 	lessor_send_returns(lessor);
 }
@@ -111,8 +116,10 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 	if (load_relaxed(&lender->changes) != link->own.changes) {
 		const struct terms terms = lender_terms(lender);
 
-		if (!counts_alike(&terms.rule, &link->own.rule))
-			give_all_back(lessor, link, now);
+		bool alike = counts_alike(&terms.rule, &link->own.rule);
+
+		if (!alike || terms.rule.capacity < link->own.rule.capacity)
+			give_all_back(lessor, link, /* forgets= */ !alike, now);
 		keep_books(link, now);
 		lessor_copy_terms(link);
 		link->own.unchanged = lessor->purses.own.made;

@@ -378,7 +378,8 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  *
  * Units that were spent stay spent.  While several limits are in force, a window admits
  * at most the largest; once all nodes have the new one, and the leases under the old
- * one are over, at most the new.  A key that has spent more than a smaller new limit
+ * one are over, at most the new.  A node that gets a smaller limit gives back what it was
+ * lent, so that this is soon.  A key that has spent more than a smaller new limit
  * waits until its window turns, or until enough has accrued.  With another period,
  * units that were spent in a window that reaches into the new one count there in full.
  *

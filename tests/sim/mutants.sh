@@ -116,7 +116,7 @@ mutant stores/memory.c 'who changes a rate begins anew (L15)' \
 mutant stores/memory.c 'what was spent is counted at the new rate (L15)' \
 	'memcpy((*entry)->words, words, rule->words * sizeof(uint64_t));' '' changes
 mutant shards/change.c 'units of the old rate stay in hand (L15)' \
-	'if (!counts_alike(&terms.rule, &link->own.rule))' 'if (!counts_alike(&terms.rule, &link->own.rule) && !lender)' changes
+	'if (!alike || terms' 'if (alike && terms' changes
 mutant shards/grant.c 'a node that has more than a smaller limit does not believe the store (L15)' \
 	'return grant->units == 0 ||' 'return grant->units > GALE_UNITS_MAX ||' changes
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \

@@ -118,6 +118,137 @@ static void a_window_of_another_period_keeps_what_was_used(void **state)
 	}
 }
 
+/* ---- A month, in which two nodes are changed -------------------------------------- */
+
+#define MAY_FIRST_US UINT64_C(1903824000000000) /* of 2030 */
+#define MAY_DAYS 31
+
+struct calendar {
+	struct gale_clock clock; /* first */
+	uint64_t us;
+};
+
+static uint64_t calendar_us(struct gale_clock *self)
+{
+	return ((struct calendar *)self)->us;
+}
+
+static uint64_t calendar_boot_ns(struct gale_clock *self)
+{
+	return (((struct calendar *)self)->us - MAY_FIRST_US) * 1000 + 1;
+}
+
+struct member {
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_limiter *limiter;
+	struct gale_seat *seat;
+};
+
+static void member_open(struct member *m, struct calendar *calendar,
+                        enum gale_mode mode, uint64_t limit)
+{
+	struct gale_config config = { .shards = 1,
+		                      .turns = true,
+		                      .clock = &calendar->clock };
+	struct gale_store_config store = { .url = "memory:months" };
+	struct gale_limiter_config limiter = { .name = "plan",
+		                               .rule = gale_quota_monthly(limit, 0),
+		                               .mode = mode };
+
+	assert_int_equal(gale_runtime_open(&config, &m->runtime), GALE_ERR_OK);
+	assert_int_equal(gale_store_open(m->runtime, &store, &m->store), GALE_ERR_OK);
+	limiter.store = m->store;
+	assert_int_equal(gale_limiter_open(m->runtime, &limiter, &m->limiter),
+	                 GALE_ERR_OK);
+	assert_int_equal(gale_join(m->runtime, &m->seat), GALE_ERR_OK);
+}
+
+static void member_close(struct member *m)
+{
+	gale_leave(m->seat);
+	gale_limiter_close(m->limiter);
+	gale_store_close(m->store);
+	gale_runtime_close(m->runtime);
+}
+
+static void member_turns(struct member *m)
+{
+	for (int i = 0; i < 64; i++)
+		(void)gale_turn(m->runtime);
+}
+
+static void member_set(struct member *m, uint64_t limit)
+{
+	struct gale_rule rule = gale_quota_monthly(limit, 0);
+
+	assert_int_equal(gale_limiter_set_rule(m->limiter, &rule), GALE_ERR_OK);
+	member_turns(m);
+}
+
+static uint64_t member_passes(struct member *m, uint64_t tries)
+{
+	uint64_t passed = 0;
+
+	for (uint64_t i = 0; i < tries; i++) {
+		struct gale_answer answer =
+		    gale_wait(m->seat, m->limiter, "k", 1, 1, FOREVER_US);
+
+		assert_int_not_equal(answer.why, GALE_WHY_CHANGED);
+		passed += answer.verdict == GALE_ALLOW;
+	}
+	member_turns(m);
+	return passed;
+}
+
+/* So many tries on each day from the first to the last. */
+static uint64_t days_pass(struct member *m, struct calendar *calendar, int first,
+                          int last, uint64_t tries)
+{
+	uint64_t passed = 0;
+
+	for (int day = first; day <= last; day++) {
+		calendar->us = MAY_FIRST_US + GALE_DAYS(day - 1) + GALE_HOURS(9);
+		passed += member_passes(&m[0], tries) + member_passes(&m[1], tries);
+	}
+	return passed;
+}
+
+static void a_months_quota_is_changed_in_its_middle(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MODES; i++) {
+		struct calendar calendar = {
+			{ .now_us = calendar_us, .boot_ns = calendar_boot_ns },
+			MAY_FIRST_US,
+		};
+		struct member m[2];
+		uint64_t passed;
+
+		member_open(&m[0], &calendar, modes[i], 1000);
+		member_open(&m[1], &calendar, modes[i], 1000);
+		passed = days_pass(m, &calendar, 1, 14, 20);
+		assert_int_equal(passed, 560);
+
+		member_set(&m[0], 700);
+		passed += days_pass(m, &calendar, 15, 15, 20);
+		assert_true(passed <= 600);
+		member_set(&m[1], 700);
+		passed += days_pass(m, &calendar, 16, 22, 40);
+		assert_int_equal(passed, 700);
+
+		member_set(&m[0], 900);
+		member_set(&m[1], 900);
+		passed += days_pass(m, &calendar, 23, MAY_DAYS, 40);
+		assert_int_equal(passed, 900);
+
+		passed = days_pass(m, &calendar, MAY_DAYS + 1, MAY_DAYS + 2, 600);
+		assert_int_equal(passed, 900);
+		member_close(&m[0]);
+		member_close(&m[1]);
+	}
+}
+
 /* Each is freed when nobody can be reading it. */
 static void many_changes_keep_no_memory(void **state)
 {
@@ -166,6 +297,7 @@ int main(void)
 		cmocka_unit_test(a_lowered_limit_gives_no_fresh_budget),
 		cmocka_unit_test(a_meter_keeps_its_units_at_another_rate),
 		cmocka_unit_test(a_window_of_another_period_keeps_what_was_used),
+		cmocka_unit_test(a_months_quota_is_changed_in_its_middle),
 		cmocka_unit_test(many_changes_keep_no_memory),
 		cmocka_unit_test(what_cannot_be_is_refused_and_changes_nothing),
 	};
