@@ -248,3 +248,9 @@ const char *gale_err_text(enum gale_err err)
 	}
 	return "unknown error";
 }
+
+bool gale_why_is_estimate(enum gale_why why)
+{
+	return why == GALE_WHY_CREDIT || why == GALE_WHY_SPENT ||
+	       why == GALE_WHY_RESTARTED;
+}

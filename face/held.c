@@ -165,7 +165,8 @@ static ALWAYS_INLINE enum local try_held(struct gale_key *key, mono now, uint64_
                                          struct told *ret_told)
 {
 	if (key->cell) {
-		enum local how = local_try_cell(key->cell, now, cost, ret_told);
+		enum local how =
+		    local_try_cell(key->purse, key->cell, now, cost, ret_told);
 
 		if (LIKELY(how != LOCAL_ELSEWHERE))
 			return how;

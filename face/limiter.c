@@ -172,6 +172,7 @@ static void set_up(struct lender *lender, const struct gale_limiter_config *conf
 
 	lender->lending = lending_of(config->mode, rule);
 	lender->is_meter = is_meter(rule);
+	lender->rest_grain = rest_grain(rule->capacity);
 	lender->carry_over = lease->carry_over;
 	lender->sizing = sizing_of(lease);
 	lender->predictor = lease->sizing == GALE_SIZE_HEDGE ? lease->predictor : NULL;

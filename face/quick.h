@@ -72,9 +72,11 @@ static ALWAYS_INLINE struct found take_quickly(mono now, struct purse *purse,
 static inline struct gale_answer answer_from(const struct lender *lender,
                                              const struct found *found)
 {
+	uint64_t limit = load_relaxed(&lender->capacity);
+
 	if (found->how == LOCAL_TAKEN)
-		return LOCAL_ALLOW(lender, found->told);
-	return LOCAL_DENY(lender, found->told);
+		return LOCAL_ALLOW(limit, found->told);
+	return LOCAL_DENY(limit, found->told);
 }
 
 /* Asked once: the compiler makes two ends of it, where each is counted at its own place. */

@@ -87,6 +87,8 @@ static_assert(sizeof(struct gale_seat) <= HALF_A_PAGE, "see struct chunk");
 static_assert(IS_APART(credit, reader.reading) && IS_APART(denial, reader.reading) &&
                   IS_APART(credit, counters[COUNT_ALLOWED]) &&
                   IS_APART(credit, counters[COUNT_REFUSED]) &&
+                  IS_APART(rest, reader.reading) &&
+                  IS_APART(rest, counters[COUNT_ALLOWED]) &&
                   IS_APART(denial, counters[COUNT_REFUSED]),
               "see hot.h");
 

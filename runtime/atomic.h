@@ -43,6 +43,9 @@
 	                                      memory_order_relaxed)
 
 /* The same, where each new value tells what was done before it was set. */
+#define swap_if_release(p, expected, v)                                                \
+	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_release,    \
+	                                      memory_order_relaxed)
 #define swap_if_acq_rel(p, expected, v)                                                \
 	atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_acq_rel,    \
 	                                      memory_order_acquire)

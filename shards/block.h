@@ -39,6 +39,7 @@ struct block {
 	mono first;            /* on this node's clock ... */
 	struct gale_slot slot; /* ... and on the store's */
 	uint64_t count;
+	uint64_t left; /* what else the store would have booked */
 	alignas(CACHE_LINE) _Atomic uint64_t next; /* the first that nobody has */
 };
 

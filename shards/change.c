@@ -77,6 +77,28 @@ static void give_all_back(struct lessor *lessor, const struct link *link, bool f
 	lessor_send_returns(lessor);
 }
 
+/* Of those with credit; of the others the store speaks before they have some.  What was taken
+ * from cells is told by what was known before, so these are emptied. */
+static void move_rests(struct lessor *lessor, const struct link *link, uint64_t former,
+                       mono now)
+{
+	struct purses *set = &lessor->purses;
+	uint64_t limit = link->own.rule.capacity;
+	uint32_t first = link->own.lent_first;
+	bool any = false;
+
+	for (uint32_t i = first; i != NUMBER_LAST;
+	     i = purses_own(set, purses_at(set, i))->next)
+		any |= purse_want(purses_at(set, i), now);
+	if (any)
+		grace_pass(set->own.grace); /* entered */
+	for (uint32_t i = first; i != NUMBER_LAST;
+	     i = purses_own(set, purses_at(set, i))->next) {
+		purse_gather(purses_at(set, i), set->own.grace, now);
+		purse_move_rest(purses_at(set, i), former, limit, now);
+	}
+}
+
 /* What was denied by a smaller limit may pass now. */
 static void drop_denials(struct lessor *lessor, struct link *link)
 {
@@ -115,6 +137,7 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 
 	if (load_relaxed(&lender->changes) != link->own.changes) {
 		const struct terms terms = lender_terms(lender);
+		uint64_t former = link->own.rule.capacity;
 
 		bool alike = counts_alike(&terms.rule, &link->own.rule);
 
@@ -122,6 +145,8 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 			give_all_back(lessor, link, /* forgets= */ !alike, now);
 		keep_books(link, now);
 		lessor_copy_terms(link);
+		if (!lender->carry_over)
+			move_rests(lessor, link, former, now);
 		link->own.unchanged = lessor->purses.own.made;
 	}
 	drop_denials(lessor, link);

@@ -188,6 +188,19 @@ static void open_window(struct lessor *lessor, struct purse *purse,
 	                  : mono_after(now, window_us * 1000);
 }
 
+/* Before the units are put in. What carries over outlives what the store said of a window. */
+static void note_rest(struct lessor *lessor, const struct errand *errand,
+                      const struct lend_answer *answer, mono now)
+{
+	struct purse *purse = errand->purse;
+	const struct link *link = link_of(lessor, purse->lender);
+	bool known = !answer->waits && !purse->lender->carry_over;
+	uint64_t left =
+	    rest_moved(answer->grant.left, errand->capacity, link->own.rule.capacity);
+
+	purse_tell(purse, known ? left : 0, now);
+}
+
 static void put_units(struct lessor *lessor, struct purse *purse,
                       const struct lease_grant *grant, mono ends, mono now)
 {
@@ -220,6 +233,10 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 		.slot = grant->tag,
 		.count = grant->units,
 	};
+	uint64_t room =
+	    block.rule.capacity > block.count ? block.rule.capacity - block.count : 0;
+
+	block.left = grant->left < room ? grant->left : room;
 
 	lessor_take_back(lessor, purse, now);
 	lessor_set_tag(purse, grant->tag);
@@ -433,6 +450,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	note_holders(purse, grant, next);
 	errand->store_left = grant->left;
 	errand->restarted = answer->restarted;
+	note_rest(lessor, errand, answer, now);
 	if (grant->units > 0 && is_placed(purse->lender, grant))
 		put_places(lessor, purse, grant, now);
 	else

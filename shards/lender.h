@@ -109,6 +109,7 @@ struct lender {
 	                              * purse; 0: none, or it is closed */
 	struct hash_secret secret;   /* of the hash of its keys */
 	_Atomic uint64_t capacity;   /* of the rule */
+	uint64_t rest_grain; /* what a store had left is kept as a multiple of this */
 	_Atomic(struct terms *) terms;
 	_Atomic uint64_t changes; /* of the terms */
 	enum lending lending;

@@ -14,7 +14,6 @@
 #include "runtime/wake.h"
 #include "shards/local.h"
 
-#define NO_SEAT UINT32_MAX
 #define DRAIN_TURNS_MOST 100000
 #define FLUSH_PAUSE_NS 1000000 /* until connections are looked at again */
 

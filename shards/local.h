@@ -20,25 +20,31 @@
 
 /* What there is to tell of a word that lives. */
 struct told {
-	uint64_t word; /* what is left of it; of a denial, the most that may be had */
-	uint64_t left_ns; /* until it dies */
+	uint64_t units;   /* that remain; of a denial, the most that may be had */
+	uint64_t left_ns; /* until the word dies */
 };
 
-static ALWAYS_INLINE struct told told_of(uint64_t word, mono now)
+static ALWAYS_INLINE struct told told_of(uint64_t word, uint64_t units, mono now)
 {
-	return (struct told){ word, credit_dies(word).ns - now.ns };
+	return (struct told){ units, credit_dies(word).ns - now.ns };
+}
+
+/* A meter may have refilled since, and a limit may have been lowered. */
+static ALWAYS_INLINE uint64_t told_within(uint64_t limit, struct told told)
+{
+	return told.units < limit ? told.units : limit;
 }
 
 /*
  * The answer, as a literal: it goes straight to where it is told.  One that is made
  * elsewhere and copied costs as much as the rest of an ask.
  */
-#define LOCAL_ALLOW(lender, told)                                                      \
+#define LOCAL_ALLOW(limit_now, told)                                                   \
 	((struct gale_answer){                                                         \
 	    .verdict = GALE_ALLOW,                                                     \
 	    .why = GALE_WHY_CREDIT,                                                    \
-	    .limit = load_relaxed(&(lender)->capacity),                                \
-	    .remaining = credit_units((told).word),                                    \
+	    .limit = (limit_now),                                                      \
+	    .remaining = told_within(limit_now, told),                                 \
 	    .reset_after_us = us_of_ns((told).left_ns),                                \
 	})
 
@@ -56,12 +62,12 @@ static ALWAYS_INLINE struct gale_slot local_no_slot(void)
 	return slot;
 }
 
-#define LOCAL_DENY(lender, told)                                                       \
+#define LOCAL_DENY(limit_now, told)                                                    \
 	((struct gale_answer){                                                         \
 	    .verdict = GALE_DENY,                                                      \
 	    .why = GALE_WHY_SPENT,                                                     \
-	    .limit = load_relaxed(&(lender)->capacity),                                \
-	    .remaining = credit_units((told).word),                                    \
+	    .limit = (limit_now),                                                      \
+	    .remaining = (told).units,                                                 \
 	    .reset_after_us = us_of_ns((told).left_ns),                                \
 	    .retry_after_us = us_of_ns((told).left_ns),                                \
 	    .delay_ns = 0,                                                             \
@@ -95,10 +101,12 @@ static ALWAYS_INLINE void local_tell(struct gale_answer *ret_answer,
                                      const struct lender *lender, enum local how,
                                      struct told told)
 {
+	uint64_t limit = load_relaxed(&lender->capacity);
+
 	if (LIKELY(how == LOCAL_TAKEN))
-		*ret_answer = LOCAL_ALLOW(lender, told);
+		*ret_answer = LOCAL_ALLOW(limit, told);
 	else
-		*ret_answer = LOCAL_DENY(lender, told);
+		*ret_answer = LOCAL_DENY(limit, told);
 }
 
 /* From memory. */
@@ -109,7 +117,7 @@ static ALWAYS_INLINE enum local local_refuse(struct purse *purse, mono now,
 
 	if (!LIKELY(purse_refuses(purse, now, cost, &word)))
 		return LOCAL_UNKNOWN;
-	*ret_told = told_of(word, now);
+	*ret_told = told_of(word, credit_units(word), now);
 	return LOCAL_REFUSED;
 }
 
@@ -123,11 +131,11 @@ static inline enum local local_try(const struct lender *lender, struct purse *pu
 
 	if (lender->lending == LENDING_UNITS &&
 	    purse_take(purse, seat, now, cost, &word)) {
-		*ret_told = told_of(word, now);
+		*ret_told = told_of(word, purse_remaining(purse, seat, now, word), now);
 		return LOCAL_TAKEN;
 	}
 	how = local_refuse(purse, now, cost, ret_told);
-	return how == LOCAL_REFUSED && denial_is_quarantine(ret_told->word)
+	return how == LOCAL_REFUSED && denial_is_quarantine(ret_told->units)
 	           ? LOCAL_UNKNOWN
 	           : how;
 }
@@ -141,11 +149,13 @@ static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 }
 
 /* From a seat's own; LOCAL_ELSEWHERE: it has too little, or is dead.  What is left dies when
- * the word did: that is known already. */
-static ALWAYS_INLINE enum local local_try_cell(struct cell *cell, mono now,
-                                               uint64_t cost, struct told *ret_told)
+ * the word did: that is known already.  Since what all share was looked at last, others may
+ * have taken from it; if anything else has become of it, it is looked at again. */
+static ALWAYS_INLINE enum local local_try_cell(struct purse *purse, struct cell *cell,
+                                               mono now, uint64_t cost,
+                                               struct told *ret_told)
 {
-	uint64_t word;
+	uint64_t word, shared;
 
 	if (!LIKELY(load_relaxed(&cell->state) == CELL_OPEN))
 		return LOCAL_UNKNOWN; /* something of its own may be in it */
@@ -153,9 +163,23 @@ static ALWAYS_INLINE enum local local_try_cell(struct cell *cell, mono now,
 	if (!LIKELY(credit_units(word) >= cost) || /* each: an allow jumps nowhere */
 	    !LIKELY(credit_lives(word, now)))      /* CREDIT-1 */
 		return LOCAL_ELSEWHERE;
-	*ret_told = (struct told){ word - cost, credit_dies(word).ns - now.ns };
+	shared = load_relaxed(&purse->credit);
+	if (!LIKELY(cell->beside - shared <= CREDIT_UNITS_MAX))
+		return LOCAL_UNKNOWN;
+	*ret_told =
+	    told_of(word, credit_units(word - cost) + shared + cell->beyond, now);
 	return LIKELY(cell_spend(cell, word - cost, cost)) ? LOCAL_TAKEN
 	                                                   : LOCAL_UNKNOWN;
+}
+
+/* What the store had left, as far as that goes with a word that was loaded before. */
+static ALWAYS_INLINE uint64_t local_rest(const struct purse *purse, uint64_t word)
+{
+	uint64_t rest = load_relaxed(&purse->rest);
+
+	return LIKELY(rest_goes_with(rest, word)) /* REST-1 */
+	           ? rest_units(rest, purse->lender->rest_grain)
+	           : 0;
 }
 
 /* Has what all share too little in it? */
@@ -170,12 +194,13 @@ static ALWAYS_INLINE bool local_is_short(struct purse *purse, mono now, uint64_t
 static ALWAYS_INLINE enum local local_try_shared(struct purse *purse, mono now,
                                                  uint64_t cost, struct told *ret_told)
 {
-	uint64_t word = load_relaxed(&purse->credit);
+	uint64_t word = load_acquire(&purse->credit); /* spoken */
 
 	if (!LIKELY(credit_units(word) >= cost) ||
 	    !LIKELY(credit_lives(word, now))) /* CREDIT-1 */
 		return LOCAL_ELSEWHERE;
-	*ret_told = (struct told){ word - cost, credit_dies(word).ns - now.ns };
+	*ret_told =
+	    told_of(word, credit_units(word - cost) + local_rest(purse, word), now);
 	return LIKELY(swap_if_relaxed(&purse->credit, &word, word - cost))
 	           ? LOCAL_TAKEN
 	           : LOCAL_UNKNOWN;
@@ -186,7 +211,7 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
                                                mono now, uint64_t cost,
                                                struct told *ret_told)
 {
-	enum local how = cell ? local_try_cell(cell, now, cost, ret_told)
+	enum local how = cell ? local_try_cell(purse, cell, now, cost, ret_told)
 	                      : local_try_shared(purse, now, cost, ret_told);
 
 	if (LIKELY(how != LOCAL_ELSEWHERE))

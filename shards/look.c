@@ -43,10 +43,15 @@ static struct purse_own *own_at(struct lessor *lessor, uint32_t number)
 	return purses_own(&lessor->purses, at(lessor, number));
 }
 
+static struct purse_round *round_at(struct lessor *lessor, uint32_t number)
+{
+	return purses_round(&lessor->purses, at(lessor, number));
+}
+
 static void append(struct lessor *lessor, struct link *link, uint32_t number)
 {
 	own_at(lessor, number)->next = NUMBER_LAST;
-	at(lessor, number)->before = link->own.lent_last;
+	round_at(lessor, number)->before = link->own.lent_last;
 	if (link->own.lent_last == NUMBER_LAST)
 		link->own.lent_first = number;
 	else
@@ -57,7 +62,7 @@ static void append(struct lessor *lessor, struct link *link, uint32_t number)
 static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
 {
 	uint32_t next = own_at(lessor, number)->next;
-	uint32_t before = at(lessor, number)->before;
+	uint32_t before = round_at(lessor, number)->before;
 
 	if (link->own.round_last == number)
 		link->own.round_last = before;
@@ -68,7 +73,7 @@ static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
 	if (next == NUMBER_LAST)
 		link->own.lent_last = before;
 	else
-		at(lessor, next)->before = before;
+		round_at(lessor, next)->before = before;
 	own_at(lessor, number)->next = NUMBER_UNLISTED;
 }
 
@@ -86,7 +91,7 @@ static void list_lent(struct lessor *lessor, struct purse *purse, mono now)
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 {
 	purse->idle_looks = 0;
-	purse->seen = SEEN_NEVER;
+	purses_round(&lessor->purses, purse)->seen = SEEN_NEVER;
 	purses_own(&lessor->purses, purse)->hopes = 0;
 	list_lent(lessor, purse, now);
 }
@@ -117,7 +122,8 @@ void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
 
 	if (own->hopes < HOPES_MOST)
 		own->hopes++;
-	purse->seen = (uint32_t)(looks < most ? looks : most);
+	purses_round(&lessor->purses, purse)->seen =
+	    (uint32_t)(looks < most ? looks : most);
 	list_lent(lessor, purse, now);
 }
 
@@ -127,9 +133,9 @@ void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
 		unlist(lessor, link_of(lessor, purse->lender), purse->number);
 }
 
-static uint64_t spent_since(const struct purse *purse, uint64_t left)
+static uint64_t spent_since(uint64_t seen, uint64_t left)
 {
-	return purse->seen == SEEN_NEVER || purse->seen < left ? 0 : purse->seen - left;
+	return seen == SEEN_NEVER || seen < left ? 0 : seen - left;
 }
 
 static void warm(const struct lessor *lessor, struct purse *purse, uint64_t spent)
@@ -147,11 +153,12 @@ static void warm(const struct lessor *lessor, struct purse *purse, uint64_t spen
 void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
                  mono now)
 {
+	uint64_t seen = purses_round(&lessor->purses, purse)->seen;
 	uint64_t left = purse_left(purse, now);
 	uint64_t spent = purse->taken > left ? purse->taken - left : 0;
 
-	if (purse->seen != SEEN_NEVER)
-		spent = spent_since(purse, left);
+	if (seen != SEEN_NEVER)
+		spent = spent_since(seen, left);
 	warm(lessor, purse, spent < units ? spent : units);
 }
 
@@ -222,15 +229,16 @@ static void ask_again(struct lessor *lessor, struct purse *purse, mono now)
 static bool hope(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct purse_own *own = purses_own(&lessor->purses, purse);
+	struct purse_round *round = purses_round(&lessor->purses, purse);
 
 	if (!purse_is_spent(purse, now))
 		own->hopes = 0;
-	else if (own->hopes > 0 && purse->seen > 1)
-		purse->seen--;
+	else if (own->hopes > 0 && round->seen > 1)
+		round->seen--;
 	else if (own->hopes > 0)
 		ask_again(lessor, purse, now);
 	if (own->hopes == 0)
-		purse->seen = 0;
+		round->seen = 0;
 	return own->hopes > 0;
 }
 
@@ -242,15 +250,16 @@ static bool can_go_back(const struct purse *purse)
 /* True if there is still something to look at later. */
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
+	struct purse_round *round = purses_round(&lessor->purses, purse);
 	uint64_t left = purse_left(purse, now);
-	uint64_t seen = purse->seen;
-	uint64_t spent = spent_since(purse, left);
+	uint64_t seen = round->seen;
+	uint64_t spent = spent_since(seen, left);
 
 	warm(lessor, purse, spent);
 	heat(lessor, purse);
 	if (left == 0)
 		return hope(lessor, purse, now);
-	purse->seen = (uint32_t)left;
+	round->seen = (uint32_t)left;
 	if (purse->lender->carry_over)
 		return true;
 	if (seen != SEEN_NEVER && spent == 0 && can_go_back(purse)) {

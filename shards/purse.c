@@ -104,7 +104,8 @@ static void share(struct purse *purse, uint64_t put, mono now)
 {
 	uint64_t word = load_relaxed(&purse->credit);
 
-	while (!swap_if_relaxed(&purse->credit, &word, put_to(word, put, now)))
+	while (!swap_if_release(&purse->credit, &word,
+	                        put_to(word, put, now))) /* spoken */
 		;
 }
 
@@ -182,6 +183,29 @@ bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t co
 	return credit_take(&purse->credit, now, cost, ret_word);
 }
 
+/* ---- What remains ---------------------------------------------------------------- */
+
+uint64_t purse_remaining(struct purse *purse, uint32_t seat, mono now, uint64_t word)
+{
+	struct cell *cell = local_cell(purse, seat);
+	bool own = cell && load_relaxed(&cell->state) == CELL_OPEN;
+	uint64_t mine = own ? load_relaxed(&cell->credit) : 0;
+	uint64_t shared = load_acquire(&purse->credit); /* spoken */
+	uint64_t rest = load_relaxed(&purse->rest);
+	uint64_t beyond =
+	    credit_units(shared) + rest_units(rest, purse->lender->rest_grain);
+	bool known;
+
+	if (!credit_lives(mine, now)) /* a slice was just enough, or there is no cell */
+		mine = word & ~CREDIT_UNITS_MAX;
+	known = rest_goes_with(rest, mine) && rest_goes_with(rest, shared);
+	if (own) {
+		cell->beside = known ? shared : 0;
+		cell->beyond = known ? beyond - shared : 0;
+	}
+	return known ? credit_units(mine) + beyond : credit_units(word);
+}
+
 /* ---- Places ---------------------------------------------------------------------- */
 
 bool purse_place(struct purse *purse, mono now, uint64_t cost,
@@ -191,7 +215,11 @@ bool purse_place(struct purse *purse, mono now, uint64_t cost,
 	uint64_t word;
 
 	if (credit_take(&purse->credit, now, cost, &word)) {
-		*ret_answer = LOCAL_ALLOW(purse->lender, told_of(word, now));
+		uint64_t limit = load_relaxed(&purse->lender->capacity);
+
+		*ret_answer = LOCAL_ALLOW(
+		    limit,
+		    told_of(word, purse_remaining(purse, NO_SEAT, now, word), now));
 		return true;
 	}
 	return block && block_take(block, now, cost, ret_answer);
@@ -377,6 +405,19 @@ uint64_t purse_left(struct purse *purse, mono now)
 		if (load_relaxed(&cells->at[i].state) == CELL_TAKEN)
 			units += lives_of(settled(&cells->at[i]), now);
 	return units;
+}
+
+void purse_tell(struct purse *purse, uint64_t left, mono now)
+{
+	store_relaxed(&purse->rest, rest_since(now, left, purse->lender->rest_grain));
+}
+
+void purse_move_rest(struct purse *purse, uint64_t former, uint64_t limit, mono now)
+{
+	uint64_t left =
+	    rest_units(load_relaxed(&purse->rest), purse->lender->rest_grain);
+
+	purse_tell(purse, rest_moved(left, former, limit), now);
 }
 
 void purse_deny(struct purse *purse, mono then, uint64_t least)

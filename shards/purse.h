@@ -54,8 +54,12 @@
  *
  * Ordering
  *
- *   credit, denial, cells' credit, used, refused, contended and fought are relaxed: each
- *   says all there is to know, and publishes nothing else.
+ *   denial, cells' credit, used, refused, contended and fought are relaxed: each says all
+ *   there is to know, and publishes nothing else.  So is credit for who only takes.
+ *   spoken    the actor stores rest, then swaps credit with release  ->  who tells what
+ *             remains loads credit with acquire, then rest
+ *             What the store had left is not of a window before that of the credit.  It is
+ *             not of a later one by REST-1.
  *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
  *             What was read under a pin has been read, before it is freed.
  *   celled   the actor stores split with release  ->  purse_cells and local_cell load it
@@ -83,6 +87,7 @@
 #include <gale/rule.h>
 
 #include "engine/credit.h"
+#include "engine/rest.h"
 #include "runtime/atomic.h"
 #include "runtime/grace.h"
 #include "runtime/hot.h"
@@ -105,8 +110,12 @@ struct cell {
 	/* What is the seat's, if it was too late: when the actor has found what the seat
 	 * stored, and when it has not. */
 	_Atomic uint64_t mine_if_found, mine_if_not;
-	uint64_t behind; /* what all share, as its seat's last slice left it; its own */
-	uint64_t unused[2];
+	/* Its seat's own. */
+	uint64_t behind; /* what all share, as its last slice left it */
+	uint64_t
+	    beside; /* what all share, when it was last reckoned what remains ... */
+	uint64_t
+	    beyond; /* ... so much more than that word: its units, and the store's */
 	_Atomic uint64_t credit; /* written by the seat alone */
 };
 static_assert(IS_WET(struct cell, credit) && !IS_WET(struct cell, state), "see hot.h");
@@ -116,6 +125,8 @@ struct cells {
 	uint32_t count;
 	struct cell at[]; /* by the seat's number */
 };
+
+#define NO_SEAT UINT32_MAX /* the number of who has no cell */
 
 #define PURSE_HEAD 16
 #define PURSE_NEAR 32 /* longer keys are kept elsewhere */
@@ -133,11 +144,10 @@ struct purse {
 	uint8_t holders;           /* nodes with units out, as the store said last */
 	uint8_t idle_looks;        /* in a row that found nothing spent */
 	uint8_t head[PURSE_HEAD];  /* of the key, if that is near */
-	uint32_t seen;             /* how many were left when it was last looked at */
-	uint32_t before;           /* the purse to be looked at before this one */
 	_Atomic uint32_t refused;  /* units refused from memory, in this window,
 	                             as far as counted; racy */
 	_Atomic uint32_t pins;     /* those who hold it, and the two bits above */
+	_Atomic uint64_t rest;     /* what the store had left, as it said last */
 	_Atomic uint64_t
 	    denial; /* lives as credit does; its units: the most that may be had */
 	_Atomic uint64_t credit;
@@ -171,9 +181,10 @@ static_assert(sizeof(struct purse) == 2 * CACHE_LINE &&
                   offsetof(struct purse, cells) == CACHE_LINE,
               "two lines, and asks of most keys touch one");
 static_assert(IS_WET(struct purse, credit) && IS_WET(struct purse, refused) &&
-                  !IS_WET(struct purse, lender) && !IS_WET(struct purse, key_len) &&
-                  !IS_WET(struct purse, used) && !IS_WET(struct purse, split) &&
-                  !IS_WET(struct purse, fought) && !IS_WET(struct purse, head),
+                  IS_WET(struct purse, rest) && !IS_WET(struct purse, lender) &&
+                  !IS_WET(struct purse, key_len) && !IS_WET(struct purse, used) &&
+                  !IS_WET(struct purse, split) && !IS_WET(struct purse, fought) &&
+                  !IS_WET(struct purse, head),
               "see hot.h");
 
 /* key_len bytes. */
@@ -262,6 +273,10 @@ static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
 	return purse_take_shared(purse, seat, now, cost, ret_word);
 }
 
+/* What is left of the limit, as far as this node knows, once a take has made a word what it is
+ * now: there, in what all share, and at the store.  Of other seats' cells nothing is known. */
+uint64_t purse_remaining(struct purse *purse, uint32_t seat, mono now, uint64_t word);
+
 /* The same of a pacer: at once from the burst, or a place of the block.  False if there
  * is neither. */
 bool purse_place(struct purse *purse, mono now, uint64_t cost,
@@ -301,9 +316,9 @@ static inline bool purse_is_spent(struct purse *purse, mono now)
  * asks is the limiter's policy. */
 #define PURSE_QUARANTINED CREDIT_UNITS_MAX
 
-static inline bool denial_is_quarantine(uint64_t word)
+static inline bool denial_is_quarantine(uint64_t units)
 {
-	return credit_units(word) == PURSE_QUARANTINED;
+	return units == PURSE_QUARANTINED;
 }
 
 /* Until when does the store grant nothing, as far as it has said?  False: it may. */
@@ -313,7 +328,7 @@ static inline bool purse_is_quarantined(const struct purse *purse, mono now,
 	uint64_t word = load_relaxed(&purse->denial);
 
 	*ret_until = credit_dies(word);
-	return denial_is_quarantine(word) && credit_lives(word, now);
+	return denial_is_quarantine(credit_units(word)) && credit_lives(word, now);
 }
 
 /* Has it cells, or is it about to get them?  Of no pacer's. */
@@ -358,6 +373,11 @@ uint64_t purse_common(struct purse *purse, mono now);
 
 /* The same, with what only a seat that was late can reckon; for books only. */
 uint64_t purse_left(struct purse *purse, mono now);
+
+/* What the store has just said to be left, before the units that it has lent are put in. */
+void purse_tell(struct purse *purse, uint64_t left, mono now);
+/* The store's word was by another limit: what it would have said by this one. */
+void purse_move_rest(struct purse *purse, uint64_t former, uint64_t limit, mono now);
 
 /* Remembers until then that no cost of so many units, or more, can be had. */
 void purse_deny(struct purse *purse, mono then, uint64_t least);

@@ -331,6 +331,7 @@ static void wipe(struct purses *set, struct purse *purse)
 {
 	store_relaxed(&purse->credit, 0);
 	store_relaxed(&purse->denial, 0);
+	store_relaxed(&purse->rest, 0);
 	store_relaxed(&purse->refused, 0);
 	store_relaxed(&purse->contended, 0);
 	store_relaxed(&purse->fought, false);
@@ -339,7 +340,8 @@ static void wipe(struct purses *set, struct purse *purse)
 	purse->holders = purse->idle_looks = 0;
 	purse->tag_us = purse->tag_part = 0;
 	purse->ends = (mono){ 0 };
-	purse->taken = purse->seen = purse->before = 0;
+	purse->taken = 0;
+	*purses_round(set, purse) = (struct purse_round){ 0 };
 	*purses_own(set, purse) = (struct purse_own){ .next = NUMBER_UNLISTED };
 }
 
@@ -413,6 +415,7 @@ bool purses_give_block(struct purses *set, struct purse *purse,
 	copy->first = block->first;
 	copy->slot = block->slot;
 	copy->count = block->count;
+	copy->left = block->left;
 	old = purse_put_block(purse, copy);
 	if (old)
 		limbo_add(&set->own.parts, &old->part.retired);

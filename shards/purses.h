@@ -45,6 +45,12 @@ struct purse_own {
 	                    limbo, its own number */
 };
 
+/* Where it is in the round of those with credit (look.c). */
+struct purse_round {
+	uint32_t seen;   /* how many were left when it was last looked at */
+	uint32_t before; /* the purse to be looked at before this one */
+};
+
 #define ERRAND_NONE 0
 #define NUMBER_UNLISTED UINT32_MAX
 #define NUMBER_LAST (UINT32_MAX - 1)
@@ -55,6 +61,7 @@ struct purse_own {
 struct chunk {
 	struct purse_own own[CHUNK_PURSES];
 	alignas(TABLE_ALIGN) struct purse purses[CHUNK_PURSES];
+	struct purse_round rounds[CHUNK_PURSES];
 };
 #define HALF_A_PAGE 2048
 static_assert(offsetof(struct chunk, purses) % (2 * HALF_A_PAGE) == HALF_A_PAGE,
@@ -115,6 +122,14 @@ static inline struct purse_own *purses_own(const struct purses *set,
 	uint32_t number = purse->number;
 
 	return &set->chunks[number / CHUNK_PURSES]->own[number % CHUNK_PURSES];
+}
+
+static inline struct purse_round *purses_round(const struct purses *set,
+                                               const struct purse *purse)
+{
+	uint32_t number = purse->number;
+
+	return &set->chunks[number / CHUNK_PURSES]->rounds[number % CHUNK_PURSES];
 }
 
 static ALWAYS_INLINE bool key_is(const struct purse *purse, const uint8_t *key,

@@ -305,8 +305,12 @@ struct gale_predictor {
  *
  * An ask that finds no credit, such as the first of a key, is GALE_PENDING while its
  * shard asks the store.  One lease is at most 1,048,575 units; a cost above that is
- * decided by the store.  Of an answer from credit, remaining is the number of units that
- * are left where the cost was taken from, and reset_after_us is how long these live.
+ * decided by the store.  Of an answer from credit, remaining is an estimate: the units in
+ * hand, and those that the store had left when it last answered this node.  It is never
+ * more than would be left if other nodes had taken nothing since.  It is too high by at
+ * most what they were lent since, and too low by at most what they hold unspent, what
+ * was given back or has accrued since, and what other threads of this node hold for
+ * themselves.  reset_after_us is how long the credit lives.
  */
 struct gale_leasing {
 	enum gale_sizing sizing;

@@ -186,6 +186,11 @@ GALE_API const char *gale_why_text(enum gale_why why);
  * so are asks of a runtime that is over (CLOSED, FORKED, FENCED). */
 GALE_API bool gale_why_is_outage(enum gale_why why);
 
+/* True if remaining is what this node knows, and not what the store has just said: for
+ * CREDIT, SPENT and RESTARTED.  docs/leasing.md says how far off it can be.  Of a
+ * combined answer, ask for each of its parts. */
+GALE_API bool gale_why_is_estimate(enum gale_why why);
+
 /* A booked place in a pacer's queue, to give it back with gale_cancel. */
 struct gale_slot {
 	uint64_t us;
@@ -197,7 +202,8 @@ struct gale_answer {
 	enum gale_why why;
 	uint64_t limit;          /* units that a fresh key allows, in calls of cost 1; 0
 	                            if the ask names no open limiter */
-	uint64_t remaining;      /* units that would be allowed now, after this call */
+	uint64_t remaining;      /* units that would be allowed now, after this call; an
+	                            estimate if gale_why_is_estimate(why) */
 	uint64_t reset_after_us; /* until the key is as good as new (windows: until they
 	                            turn; sliding log: until its oldest stamp leaves) */
 	uint64_t

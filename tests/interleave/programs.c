@@ -92,6 +92,7 @@ static void begin_set_of(uint32_t max, uint16_t key_len)
 	s->evictor = (struct evictor){ evict, gone };
 	s->lender.lending = LENDING_UNITS;
 	store_relaxed(&s->lender.capacity, PUT);
+	s->lender.rest_grain = 1;
 	make_names(key_len);
 	grace_open(&s->grace);
 	for (int i = 0; i < SEATS; i++) {
@@ -342,6 +343,56 @@ static void seat_is_refused(void)
 
 	if (purse_refuses(s->purse, now, 1, &word))
 		must_hold(credit_units(word) == 0 && credit_lives(word, now));
+}
+
+/* ---- What remains ---------------------------------------------------------------- */
+
+#define LEFT 7 /* at the store, when it lent the first units, and when the next */
+#define LEFT_NEXT 2
+#define PUT_NEXT 4
+
+static const mono over = { 50 * CREDIT_TICK_NS }; /* the first window */
+static const mono next = { 60 * CREDIT_TICK_NS };
+
+static void begin_window(void)
+{
+	begin_set(1);
+	purse_tell(s->purse, LEFT, start);
+	purse_put(s->purse, over, PUT, start);
+}
+
+static void actor_opens_next(void)
+{
+	purse_tell(s->purse, LEFT_NEXT, next);
+	purse_put(s->purse, then, PUT_NEXT, next);
+}
+
+/* REST-1: of one window and not of two; or only what is in hand. */
+static void is_of_one_window(uint64_t units)
+{
+	must_hold(units == PUT - 1 + LEFT || units == PUT - 1 ||
+	          units == PUT_NEXT - 1 + LEFT_NEXT);
+}
+
+/* By a clock that was read in the first window. */
+static void seat_is_told(void)
+{
+	struct told told;
+
+	if (local_try_shared(s->purse, now, 1, &told) == LOCAL_TAKEN)
+		is_of_one_window(told.units);
+}
+
+static void seat_is_told_at_length(void)
+{
+	uint64_t word;
+
+	if (purse_take(s->purse, NO_SEAT, now, 1, &word))
+		is_of_one_window(purse_remaining(s->purse, NO_SEAT, now, word));
+}
+
+static void nothing_more(void)
+{
 }
 
 /* ---- Eviction -------------------------------------------------------------------- */
@@ -914,6 +965,12 @@ static void nobody_oversleeps(void)
 const struct program programs[] = {
 	{ "take", begin, { other_takes, seat_takes }, all_is_there, 1 },
 	{ "put", begin_less, { actor_puts, seat_takes, other_takes }, all_is_there, 0 },
+	{ "tell", begin_window, { actor_opens_next, seat_is_told }, nothing_more, 0 },
+	{ "tell at length",
+	  begin_window,
+	  { actor_opens_next, seat_is_told_at_length },
+	  nothing_more,
+	  0 },
 	{ "split",
 	  begin,
 	  { actor_splits, seat_asks_twice, other_takes },

@@ -19,7 +19,6 @@
 #include "tests/support/must.h"
 
 #define TICK CREDIT_TICK_NS
-#define NO_SEAT UINT32_MAX
 
 static struct lender units_lender = { .lending = LENDING_UNITS };
 static struct lender places_lender = { .capacity = 7, .lending = LENDING_PLACES };

@@ -44,6 +44,7 @@
 #define swap_acq_rel(p, v) CHANGE_(p, CHANGE_SWAP, v, ACQ_REL)
 #define swap_if_relaxed(p, expected, v) SWAP_IF_(p, expected, v, RELAXED)
 #define swap_if_acquire(p, expected, v) SWAP_IF_(p, expected, v, ACQUIRE)
+#define swap_if_release(p, expected, v) SWAP_IF_(p, expected, v, RELEASE)
 #define swap_if_acq_rel(p, expected, v) SWAP_IF_(p, expected, v, ACQ_REL)
 #define fence_full() model_fence(HERE_)
 #define fence_compiler() ((void)0)
