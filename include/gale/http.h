@@ -35,6 +35,24 @@ extern "C" {
  */
 GALE_API int gale_http_status(const struct gale_answer *answer);
 
+/*
+ * The header lines that fit an answer, each with its CRLF, as draft-ietf-httpapi-ratelimit-headers-10 has
+ * them:
+ *
+ *     RateLimit-Policy: "name";q=100;w=60     the limit, and the window; without w if window_us is below 1 s
+ *     RateLimit: "name";r=99;t=42             what remains, and until when; if that is known
+ *     Retry-After: 42                         of a denial with a wait that can help
+ *
+ * Units are rounded down to 999,999,999,999,999, the largest integer of a header, and r is at most q.  Times
+ * are in seconds; t and Retry-After are rounded up, and w is rounded down.  In an outage there is no
+ * RateLimit line, as what remains is not known.  Of GALE_PENDING there are no lines.
+ *
+ * Writes at most room bytes, a final 0 included.  Returns the length without that 0; if it is not below room,
+ * buf holds an empty text.  -1: the name has a byte that is not printable ASCII, or is NULL.
+ */
+GALE_API int gale_http_headers(const struct gale_answer *answer, const char *name,
+                               uint64_t window_us, char *buf, size_t room);
+
 #ifdef __cplusplus
 }
 #endif
