@@ -23,16 +23,6 @@
 
 static const struct timeval patience = { .tv_sec = 5 };
 
-/* A reply that is no error, or NULL. */
-static redisReply *asked(redisContext *conn, redisReply *reply, struct sentence *why)
-{
-	if (reply && reply->type != REDIS_REPLY_ERROR)
-		return reply;
-	sentence_say(why, "%.200s", reply ? reply->str : conn->errstr);
-	freeReplyObject(reply);
-	return NULL;
-}
-
 static bool sign_in(redisContext *conn, const char *user, const char *password,
                     struct sentence *why)
 {
@@ -44,7 +34,7 @@ static bool sign_in(redisContext *conn, const char *user, const char *password,
 		reply = redisCommand(conn, "AUTH %s %s", user, password);
 	else
 		reply = redisCommand(conn, "AUTH %s", password);
-	reply = asked(conn, reply, why);
+	reply = redis_asked(conn, reply, why);
 	freeReplyObject(reply);
 	return reply != NULL;
 }
@@ -93,11 +83,11 @@ static redisContext *reach_primary(const struct redis_url *url, size_t which, FI
 	if (!sentinel)
 		return NULL;
 	if (sign_in(sentinel, "", url->sentinel_password, why))
-		reply =
-		    asked(sentinel,
-		          redisCommand(sentinel, "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
-		                       service),
-		          why);
+		reply = redis_asked(sentinel,
+		                    redisCommand(sentinel,
+		                                 "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
+		                                 service),
+		                    why);
 	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
 	    !is_address(reply->element[0]->str)) {
 		sentence_say(
@@ -236,8 +226,8 @@ static bool choose_db(redisContext *conn, uint64_t db, struct sentence *why)
 
 	if (db == 0)
 		return true;
-	reply =
-	    asked(conn, redisCommand(conn, "SELECT %llu", (unsigned long long)db), why);
+	reply = redis_asked(
+	    conn, redisCommand(conn, "SELECT %llu", (unsigned long long)db), why);
 	freeReplyObject(reply);
 	return reply != NULL;
 }
@@ -245,7 +235,7 @@ static bool choose_db(redisContext *conn, uint64_t db, struct sentence *why)
 static bool look(redisContext *conn, const struct redis_url *url, FILE *out,
                  bool *has_replicas, struct sentence *why)
 {
-	redisReply *info = asked(conn, redisCommand(conn, "INFO"), why);
+	redisReply *info = redis_asked(conn, redisCommand(conn, "INFO"), why);
 	redisReply *saves = config_of(conn, "save");
 	char replicas[LINE] = "";
 	bool good = info && judge_server(url, info->str, out, why) &&
@@ -373,7 +363,7 @@ static bool look_at_cluster(redisContext *conn, const struct redis_url *url, FIL
 	bool good;
 
 	if (sign_in(conn, url->is.user, url->is.password, why))
-		ranges = asked(conn, redisCommand(conn, "CLUSTER SLOTS"), why);
+		ranges = redis_asked(conn, redisCommand(conn, "CLUSTER SLOTS"), why);
 	good = ranges && are_whole(ranges, why);
 	for (size_t i = 0; good && i < ranges->elements; i++)
 		if (!was_before(ranges, i, conn))

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "stores/redis/script.h"
-#include "tools/sentence.h"
 
 #define BUCKETS 256
 #define KEY_ROOM (REDIS_PREFIX_MAX + 32)
@@ -25,7 +24,7 @@ enum mark {
 	MARK_FAILED,
 };
 
-static redisReply *asked(redisContext *conn, redisReply *reply, struct sentence *why)
+redisReply *redis_asked(redisContext *conn, redisReply *reply, struct sentence *why)
 {
 	if (reply && reply->type != REDIS_REPLY_ERROR)
 		return reply;
@@ -69,7 +68,7 @@ static bool find_keys(redisContext *conn, const struct redis_url *url, bool *ret
 	put_pattern(pattern, url);
 	*ret_any = false;
 	do {
-		redisReply *reply = asked(
+		redisReply *reply = redis_asked(
 		    conn,
 		    redisCommand(conn, "SCAN %s MATCH %s COUNT 1000", cursor, pattern),
 		    why);
@@ -90,7 +89,7 @@ static bool find_keys(redisContext *conn, const struct redis_url *url, bool *ret
 static bool has_generation(redisContext *conn, const char *key, bool *ret_has,
                            struct sentence *why)
 {
-	redisReply *reply = asked(conn, redisCommand(conn, "GET %s", key), why);
+	redisReply *reply = redis_asked(conn, redisCommand(conn, "GET %s", key), why);
 
 	if (!reply)
 		return false;
@@ -111,11 +110,11 @@ static enum mark greet(redisContext *conn, const struct redis_url *url, const ch
                        struct sentence *why)
 {
 	redisReply *reply =
-	    asked(conn,
-	          redisCommand(conn, "EVAL %b 1 %s %llu new", redis_greet_script.text,
-	                       redis_greet_script.count, key,
-	                       (unsigned long long)url->durable),
-	          why);
+	    redis_asked(conn,
+	                redisCommand(conn, "EVAL %b 1 %s %llu new",
+	                             redis_greet_script.text, redis_greet_script.count,
+	                             key, (unsigned long long)url->durable),
+	                why);
 	enum mark mark;
 
 	if (!reply)
@@ -180,7 +179,7 @@ static bool find_slot(redisContext *conn, const struct redis_url *url, unsigned 
 	redisReply *reply;
 
 	put_key(key, url, bucket);
-	reply = asked(conn, redisCommand(conn, "CLUSTER KEYSLOT %s", key), why);
+	reply = redis_asked(conn, redisCommand(conn, "CLUSTER KEYSLOT %s", key), why);
 	if (!reply)
 		return false;
 	*ret_slot = reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;

@@ -18,6 +18,10 @@
 #include <stdio.h>
 
 #include "stores/redis/url.h"
+#include "tools/sentence.h"
+
+/* The reply if it is no error; or NULL, and why. */
+redisReply *redis_asked(redisContext *conn, redisReply *reply, struct sentence *why);
 
 /* Says to out what it did, or why it could not: a server that is not marked is good, too. */
 

@@ -22,12 +22,16 @@
 #define LONG_US GALE_SECONDS(30)
 #define OFFSETS 200 /* microseconds before the end of a window */
 #define LIMIT 5
+#define WINDOW GALE_MILLIS(10) /* of most tests */
 
+/* On a clock that stands still, with turns that the test takes. */
 static struct house_plan plan_of(uint64_t window_us)
 {
 	return (struct house_plan){ .rule = gale_fixed_window(LIMIT, window_us),
 		                    .mode = GALE_LEASED,
 		                    .shards = 1,
+		                    .turns = true,
+		                    .still = true,
 		                    .lease = { .patience_us = LONG_US } };
 }
 
@@ -46,6 +50,13 @@ static void go_before_end(struct house *h, uint64_t window_us, uint64_t offset_u
 
 	test_clock_advance(&h->clock, 2 * window_us - into_us - offset_us);
 	turn_until_idle(h);
+}
+
+static void open_before_end(struct house *h, const struct house_plan *plan,
+                            uint64_t offset_us)
+{
+	house_open(h, plan);
+	go_before_end(h, WINDOW, offset_us);
 }
 
 /* The answer, and how long it took. */
@@ -70,7 +81,6 @@ static void fresh_keys_at_each_offset(uint64_t window_us)
 	uint64_t later = 0;
 	struct house h;
 
-	plan.turns = plan.still = true;
 	house_open(&h, &plan);
 	for (uint64_t offset = 0; offset < OFFSETS; offset++) {
 		struct gale_answer answer;
@@ -105,16 +115,14 @@ static void a_fresh_key_is_allowed_at_the_end_of_a_window(void **state)
 /* The units of the window that ends were its last. */
 static void so_is_who_would_have_had_the_last_unit(void **state)
 {
-	struct house_plan plan = plan_of(GALE_MILLIS(10));
+	struct house_plan plan = plan_of(WINDOW);
 	struct gale_answer answer;
 	struct house h;
 
 	(void)state;
-	plan.turns = plan.still = true;
 	plan.lease.sizing = GALE_SIZE_FIXED;
 	plan.lease.batch = 1;
-	house_open(&h, &plan);
-	go_before_end(&h, GALE_MILLIS(10), GALE_MILLIS(5));
+	open_before_end(&h, &plan, GALE_MILLIS(5));
 	for (int i = 0; i < LIMIT - 1; i++) {
 		(void)ask(&h, "k", &answer);
 		assert_int_equal(answer.verdict, GALE_ALLOW);
@@ -128,14 +136,12 @@ static void so_is_who_would_have_had_the_last_unit(void **state)
 
 static void who_is_denied_by_the_rule_is_denied_at_the_end_too(void **state)
 {
-	struct house_plan plan = plan_of(GALE_MILLIS(10));
+	struct house_plan plan = plan_of(WINDOW);
 	struct gale_answer answer;
 	struct house h;
 
 	(void)state;
-	plan.turns = plan.still = true;
-	house_open(&h, &plan);
-	go_before_end(&h, GALE_MILLIS(10), GALE_MILLIS(5));
+	open_before_end(&h, &plan, GALE_MILLIS(5));
 	(void)ask(&h, "k", &answer);
 	for (int i = 0; i < LIMIT; i++)
 		(void)ask(&h, "k", &answer);
@@ -150,15 +156,13 @@ static void who_is_denied_by_the_rule_is_denied_at_the_end_too(void **state)
 /* Whose patience ends before the window does is told that, and not that it was spent. */
 static void who_has_no_patience_is_told_that_it_is_late(void **state)
 {
-	struct house_plan plan = plan_of(GALE_MILLIS(10));
+	struct house_plan plan = plan_of(WINDOW);
 	struct gale_answer answer;
 	struct house h;
 
 	(void)state;
-	plan.turns = plan.still = true;
 	plan.lease.patience_us = 7;
-	house_open(&h, &plan);
-	go_before_end(&h, GALE_MILLIS(10), 20);
+	open_before_end(&h, &plan, 20);
 	assert_int_equal(ask(&h, "k", &answer), 7);
 	assert_int_equal(answer.why, GALE_WHY_LATE);
 	assert_true(house_close(&h));
@@ -167,15 +171,13 @@ static void who_has_no_patience_is_told_that_it_is_late(void **state)
 /* What nobody waits for any longer is not asked for again. */
 static void nobody_asks_for_who_is_gone(void **state)
 {
-	struct house_plan plan = plan_of(GALE_MILLIS(10));
+	struct house_plan plan = plan_of(WINDOW);
 	struct gale_answer answer;
 	struct house h;
 
 	(void)state;
-	plan.turns = plan.still = true;
 	plan.lease.patience_us = 7;
-	house_open(&h, &plan);
-	go_before_end(&h, GALE_MILLIS(10), 20);
+	open_before_end(&h, &plan, 20);
 	(void)ask(&h, "k", &answer);
 	test_clock_advance(&h.clock, GALE_MILLIS(1));
 	turn_until_idle(&h);
@@ -188,13 +190,11 @@ static void nobody_asks_for_who_is_gone(void **state)
 /* A runtime that is closed meanwhile answers them. */
 static void who_waits_for_the_next_window_is_answered_when_it_closes(void **state)
 {
-	struct house_plan plan = plan_of(GALE_MILLIS(10));
+	struct house_plan plan = plan_of(WINDOW);
 	struct house h;
 
 	(void)state;
-	plan.turns = plan.still = true;
-	house_open(&h, &plan);
-	go_before_end(&h, GALE_MILLIS(10), 20);
+	open_before_end(&h, &plan, 20);
 	must(gale_ask(h.seat, h.limiter, "k", 1, 1, &h).verdict == GALE_PENDING);
 	turn_until_idle(&h);
 	gale_runtime_close(h.runtime);
