@@ -2,26 +2,39 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# run.sh [NAME...] -- every test, in every configuration that matters.
+# run.sh [all] [NAME...] -- every test, in every configuration that matters, or in those named.
 #
-#     gcc          debugging build, every suite, the model at full length
-#     clang        the same under -Wthread-safety: unit, model, interleave, sim, lint
-#     asan         gcc, AddressSanitizer and UndefinedBehaviorSanitizer
-#     tsan         clang, ThreadSanitizer: what has threads; models, simulations and the suite
-#                  "single" have one
-#     release      what users get: unit tests, each benchmark once, then installed into an
-#                  empty prefix, where the README's program must compile as printed
-#     install      make build, install and uninstall, and who finds what is installed
-#     fuzz         each fuzz target for GALE_FUZZ_SECONDS (30)
+#              by default, in ten minutes            with "all", in an hour or more
+#     gcc      every suite                           the same, models at 1,000,000 steps
+#     asan     clang: unit, model, torture           gcc: every suite but interleave and lint
+#     tsan     clang: unit, torture                  unit, stores, tools, torture
+#     clang    builds everything, without            the same with optimisation: unit, model,
+#              optimisation; unit                    interleave, sim, lint
+#     release  each benchmark once; installed        unit tests, too
+#     install  make build, install and uninstall, and who finds what is installed
+#     fuzz     5 seconds of each target              60 seconds (or GALE_FUZZ_SECONDS)
 #
-# Everything happens under build/test.  A suite without tests and a test that was skipped
-# count as failed.  What failed while the machine stood still is run once more, by itself, and
-# that is said.  The last line is "N passed, N failed".
+# asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
+# threads: models, simulations and the suite "single" have one.  clang checks -Wthread-safety.
+# By default, what comes after gcc is built while its tests of servers wait, and tests are built
+# with -Dbrief=true: they have fewer rounds, seeds and seconds.  What is installed goes into an
+# empty prefix, where the README's program must compile as printed.
+#
+# Everything happens under build/test, or build/test-all.  A suite without tests and a test that
+# was skipped count as failed.  What failed while the machine stood still is run once more, by
+# itself, and that is said.  The last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
 out=build/test
-mkdir -p "$out"
+brief=true
+if [ "${1-}" = all ]; then
+	out=build/test-all
+	brief=false
+	shift
+fi
+mkdir -p "$out" build/test
+rm -f "$out"/*.built
 : >"$out/results" # one line per test: pass or fail, then where to look
 : >"$out/standstills"
 # No child of this shell: bash's wait now and then waits for a child that is no job, too.
@@ -75,19 +88,48 @@ try() {
 	return 1
 }
 
-# build NAME COMPILER OPTION...: into build/test/NAME.
+# build NAME SUITES COMPILER OPTION...: into $out/NAME, what these suites need, or everything if
+# there are none.  What beneath has built is not built again.
 build() {
-	local name=$1 cc=$2 dir=$out/$1 log=$out/$1.build.txt again=
-	shift 2
+	local name=$1 suites=$2 cc=$3 dir=$out/$1 log=$out/$1.build.txt again=
+	shift 3
+	if [ -f "$dir.built" ]; then
+		[ "$(cat "$dir.built")" = 0 ]
+		return
+	fi
 	say "== $name: building ($cc $*)"
 	[ -f "$dir/build.ninja" ] && again=--reconfigure
-	if CC=$cc meson setup "$dir" $again "$@" >"$log" 2>&1 && ninja -C "$dir" >>"$log" 2>&1; then
+	if CC=$cc meson setup "$dir" $again -Dbrief=$brief "$@" >"$log" 2>&1 &&
+		ninjas "$dir" "$suites" >>"$log" 2>&1; then
+		echo 0 >"$dir.built"
 		return 0
 	fi
+	echo 1 >"$dir.built"
 	record fail "$name build" "$log"
 	say "-- $name does not build:"
 	grep -E -A5 'error|ERROR|FAILED' "$log" | head -n 60
 	return 1
+}
+
+ninjas() { # FOLDER SUITES
+	local targets=()
+	if [ -n "$2" ]; then
+		# shellcheck disable=SC2086 # suites are words
+		mapfile -t targets < <(tests/targets.py "$1" $2)
+		[ ${#targets[@]} -gt 0 ] || return
+	fi
+	ninja -C "$1" "${targets[@]}"
+}
+
+# beneath NAME...: builds what these configurations need later, with the time of the processors that is left
+# while the tests of servers wait.
+beneath() {
+	local name
+	$brief || return 0
+	chrt --idle --pid 0 "$BASHPID" || renice -n 19 "$BASHPID"
+	for name; do
+		[ "$name" = install ] || "build_$name"
+	done
 }
 
 # A kernel that takes 3 ms to begin a process and to end it, as where it is itself a guest's guest,
@@ -150,22 +192,63 @@ suites() {
 
 # ---- Configurations ------------------------------------------------------------------
 
-test_gcc() {
-	build gcc gcc -Dmodel_steps=1000000 && suites gcc unit+model+interleave+sim+spec stores+tools torture lint
+build_gcc() {
+	build gcc '' gcc -Dmodel_steps="$($brief && echo 50000 || echo 1000000)"
+}
+test_gcc() { # NAME...: what comes after it
+	local builds
+	build_gcc || return
+	suites gcc unit+model+interleave+sim+spec
+	beneath "$@" &
+	builds=$!
+	suites gcc stores+tools
+	wait "$builds"
+	suites gcc torture lint
+}
+
+build_clang() {
+	build clang '' clang -Doptimization="$($brief && echo 0 || echo 2)"
 }
 test_clang() {
-	build clang clang && suites clang unit+model+interleave+sim lint
+	local which=(unit)
+	$brief || which=(unit+model+interleave+sim lint)
+	build_clang && suites clang "${which[@]}"
+}
+
+# gcc takes more than twice as long for these sanitizers.  Libraries may leave their symbols to
+# the program: no b_lundef.
+build_asan() {
+	if $brief; then
+		build asan 'unit model torture' clang -Db_sanitize=address,undefined -Db_lundef=false
+	else
+		build asan '' gcc -Db_sanitize=address,undefined
+	fi
 }
 test_asan() {
-	build asan gcc -Db_sanitize=address,undefined && suites asan unit+model+sim+spec stores+tools torture
+	local which=(unit+model torture)
+	$brief || which=(unit+model+sim+spec stores+tools torture)
+	build_asan && suites asan "${which[@]}"
+}
+
+build_tsan() {
+	build tsan "$($brief && echo 'unit torture')" clang -Db_sanitize=thread -Db_lundef=false
 }
 test_tsan() {
-	# Libraries may leave the sanitizer's symbols to the program: no b_lundef.
-	build tsan clang -Db_sanitize=thread -Db_lundef=false && suites tsan unit stores+tools torture
+	local which=(unit torture)
+	$brief || which=(unit stores+tools torture)
+	build_tsan && suites tsan "${which[@]}"
+}
+
+build_release() {
+	local tests=true
+	$brief && tests=false
+	build release '' gcc --buildtype=release -Doptimization=2 -Dbench=true -Dtests=$tests \
+		--prefix="$top/$out/prefix" --libdir=lib
 }
 test_release() {
-	build release gcc --buildtype=release -Doptimization=2 -Dbench=true --prefix="$top/$out/prefix" --libdir=lib &&
-		suites release unit bench && installed
+	local which=(bench)
+	$brief || which=(unit bench)
+	build_release && suites release "${which[@]}" && installed
 }
 
 # program NAME COMPILER LANGUAGE FLAG...: compiles the README's program, and runs it.
@@ -201,25 +284,33 @@ version() {
 test_install() {
 	local since=$SECONDS
 	say "== install: building"
-	try "install install_test" tests/install/install_test.sh "$out/install"
+	if $brief && [ -f "$out/release/build.ninja" ]; then
+		try "install install_test" tests/install/install_test.sh "$out/install" "$out/release"
+	else
+		try "install install_test" tests/install/install_test.sh "$out/install"
+	fi
 	report install "$since"
 }
 
 # New inputs and crashes go to the build folder; a person moves what is worth keeping
 # into tests/fuzz/corpus.
 fuzz_one() {
-	local target=$1 seconds=${GALE_FUZZ_SECONDS:-30} work=$out/fuzz/work/$1
+	local target=$1 seconds=$2 work=$out/fuzz/work/$1
 	mkdir -p "$work/corpus"
 	timeout -k 10 $((seconds + 120)) "$out/fuzz/tests/fuzz/${target}_fuzz" \
 		-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 		-artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"
 }
+build_fuzz() {
+	build fuzz '' clang -Dfuzz=true -Dtools=false -Db_sanitize=address,undefined -Db_lundef=false
+}
 test_fuzz() {
-	local since=$SECONDS source target
-	build fuzz clang -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false || return
+	local since=$SECONDS source target seconds=5
+	$brief || seconds=${GALE_FUZZ_SECONDS:-60}
+	build_fuzz || return
 	for source in tests/fuzz/*_fuzz.c; do
 		target=$(basename "$source" _fuzz.c)
-		try "fuzz $target" fuzz_one "$target" &
+		try "fuzz $target" fuzz_one "$target" "$seconds" &
 		# Two at a time.
 		[ "$(jobs -rp | wc -l)" -ge 2 ] && wait -n
 	done
@@ -235,7 +326,11 @@ for name; do
 		say "no configuration is called $name"
 		exit 2
 	}
-	"test_$name"
+done
+while [ $# -gt 0 ]; do
+	name=$1
+	shift
+	"test_$name" "$@"
 done
 
 passed=$(count pass)
@@ -245,5 +340,5 @@ awk '{ s += $2 - $1 } END { if (NR) print "a processor stood still " NR " times,
 	"$out/standstills"
 whys
 awk -F'\t' '$1 == "fail" { print "failed: " $2 "  (" $3 ")" }' "$out/results"
-say "$passed passed, $failed failed" | tee "$out/summary"
+say "$passed passed, $failed failed" | tee build/test/summary
 [ "$passed" -gt 0 ] && [ "$failed" -eq 0 ]

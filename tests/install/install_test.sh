@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# install_test.sh WORK -- what make build, install and uninstall do with whose rights, and
+# install_test.sh WORK [BUILD] -- what make build, install and uninstall do with whose rights, and
 # who finds what is installed: pkg-config, CMake, meson, the loader.
 #
-# Builds under WORK, installs beneath it, and leaves alone what is installed here.
+# Builds under WORK, and in the release build BUILD if there is one; installs beneath WORK, and
+# leaves alone what is installed here.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 mkdir -p "$1"
@@ -62,7 +63,8 @@ calls() { # SCRIPT: what is called while it runs
 }
 export PATH=$work/stubs:$PATH
 unset MAKEFLAGS MAKELEVEL DESTDIR PREFIX PKG_CONFIG_PATH LD_LIBRARY_PATH
-export make="make RELEASE=$work/build" build=$work/build
+export build=${2:-$work/build}
+export make="make RELEASE=$build"
 
 # ---- Packages ------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ static void what_is_left_at_the_end_goes_back(void **state)
 	world_ends();
 }
 
-/* MANY_KEYS comes from the build: ten million, or fewer under a sanitizer. */
+/* MANY_KEYS comes from the build: ten million, or fewer. */
 #define KNOWN_KEYS (MANY_KEYS / 100)
 #define WARM_KEYS (6 * KNOWN_KEYS / 64 * 64)
 

@@ -3,7 +3,7 @@
 /*
  * conformance_test.c -- gale store check, on every store that there is.
  *
- * Ten thousand steps of all rules have the same answers as on the embedded store, and two
+ * Thousands of steps of all rules have the same answers as on the embedded store, and two
  * hundred threads at once admit exactly the limit (tools/check.h).  And it finds out who
  * does not keep the laws: a store that forgets, and one that is not there.  Of one that is
  * late it says that it cannot tell.
@@ -20,12 +20,14 @@
 #include <time.h>
 
 #include "runtime/atomic.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/redis_server.h"
 #include "tools/check.h"
 
+#define STEPS LONG_OR_BRIEF(CHECK_STEPS, CHECK_STEPS / 4)
 #define TRIES_MOST 3
 #define BARE 1 /* keys of a Redis without any: the generation's */
 
@@ -37,9 +39,7 @@ static struct postgres_server *postgres;
  * begun again, under names of its own. */
 static void keeps_the_laws(const char *url)
 {
-	const struct check_flags flags = { .url = url,
-		                           .seed = 20,
-		                           .steps = CHECK_STEPS };
+	const struct check_flags flags = { .url = url, .seed = 20, .steps = STEPS };
 	struct sentence why = { "" };
 	enum check_status status = CHECK_UNTOLD;
 
@@ -115,7 +115,7 @@ static void *keep_forgetting(void *arg)
 
 static void a_store_that_forgets_is_found_out(void **state)
 {
-	struct check_flags flags = { .seed = 20, .steps = CHECK_STEPS };
+	struct check_flags flags = { .seed = 20, .steps = STEPS };
 	struct sentence why = { "" };
 	char url[160];
 	pthread_t thread;

@@ -1292,7 +1292,10 @@ int main(int count, char **args)
 #undef TEST
 	int failed;
 
-	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
+	if (count == 3 && strcmp(args[1], "--but") == 0)
+		cmocka_set_skip_filter(args[2]);
+	else if (count == 2)
+		cmocka_set_test_filter(args[1]);
 	redis_server_start(&server, NULL);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	redis_server_stop(&server);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# fleet_redis_test.sh GALE -- a fleet of processes on a real Redis server.
+# fleet_redis_test.sh GALE bound|ends -- a fleet of processes on a real Redis server: what it
+# admits, which needs the processors; or how it begins and ends, which does not.
 #
 # The server is the test's own, on a socket in a temporary folder and on no port.  Without
 # redis-server this fails.
@@ -114,105 +115,115 @@ ends_with() {
 
 # ---- The bound -----------------------------------------------------------------------
 
-# It does not answer yet: an error, and no hang.
-run 3 --store "$url" --processes 2 --nodes 1 --seconds 1
-says 'process [12]: --store: no answer for 5 seconds.*cannot connect'
-expect_nobody "without a server"
+bound() {
+	# A server that has just been started grants nothing until the window turns.  The limit is
+	# so small that every key is asked for more on any machine.  A lease that comes too late is lost,
+	# and is of the whole limit at most; who asked is refused.
+	start_server
+	run 0 --store "$url" --processes 4 --nodes 1 --threads 2 --seconds 3 --window 500ms \
+		--keys 20 --limit 100 --json
+	holds '(o["processes"], o["nodes"], o["store"]) == (4, 1, "'"$url"'")' \
+		'o["verdict"] == "held" and o["overshoot"] == 0 and o["admitted_max"] == 100' \
+		'o["windows"] >= 5 and o["undershoot_mean"] * o["windows"] * 20 <= o["refused"] + 1e-6' \
+		'o["clock_disagreements"] == 0 and o["clock_step_us"] == 0' \
+		'o["allowed"] <= 20 * 100 * 7 and o["decisions"] == o["allowed"] + o["denied"]' \
+		'0 < o["store_calls"] < o["decisions"] / 10 and o["leases"] > 0' \
+		'o["store_calls_per_million"] > 0 and o["leases_per_store_call"] > 0' \
+		'o["decisions_per_second"] == int(o["decisions"] / o["seconds"])' \
+		'o["connects"] == 4 and o["failures"] == 0 and o["wrong"] == 0' \
+		'0 < o["ns_per_decision_p50"] <= o["ns_per_decision_p99"]'
+	expect_nobody "after a run"
 
-# A server that has just been started grants nothing until the window turns.  The limit is
-# so small that every key is asked for more on any machine.  A lease that comes too late is lost,
-# and is of the whole limit at most; who asked is refused.
-start_server
-run 0 --store "$url" --processes 4 --nodes 1 --threads 2 --seconds 3 --window 500ms \
-	--keys 20 --limit 100 --json
-holds '(o["processes"], o["nodes"], o["store"]) == (4, 1, "'"$url"'")' \
-	'o["verdict"] == "held" and o["overshoot"] == 0 and o["admitted_max"] == 100' \
-	'o["windows"] >= 5 and o["undershoot_mean"] * o["windows"] * 20 <= o["refused"] + 1e-6' \
-	'o["clock_disagreements"] == 0 and o["clock_step_us"] == 0' \
-	'o["allowed"] <= 20 * 100 * 7 and o["decisions"] == o["allowed"] + o["denied"]' \
-	'0 < o["store_calls"] < o["decisions"] / 10 and o["leases"] > 0' \
-	'o["store_calls_per_million"] > 0 and o["leases_per_store_call"] > 0' \
-	'o["decisions_per_second"] == int(o["decisions"] / o["seconds"])' \
-	'o["connects"] == 4 and o["failures"] == 0 and o["wrong"] == 0' \
-	'0 < o["ns_per_decision_p50"] <= o["ns_per_decision_p99"]'
-expect_nobody "after a run"
+	# The store decides each, and says when its window ends: by our clock, too.  What is left over is
+	# at most what it let through too late for anybody to wait: 100 ms, which a busy machine can take.
+	for mode in strict cached-deny; do
+		run 0 --store "$url" --processes 2 --nodes 2 --threads 1 --seconds 2 --keys 10 \
+			--limit 20 --mode $mode --json
+		holds '(o["mode"], o["verdict"]) == ("'$mode'", "held")' \
+			'o["admitted_max"] == 20 and o["undershoot_mean"] <= 0.1' \
+			'o["undershoot_mean"] * o["windows"] * 10 * 20 <= o["refused"] + 1e-6' \
+			'o["clock_disagreements"] == 0 and o["connects"] == 4'
+	done
 
-# The store decides each, and says when its window ends: by our clock, too.  What is left over is
-# at most what it let through too late for anybody to wait: 100 ms, which a busy machine can take.
-for mode in strict cached-deny; do
-	run 0 --store "$url" --processes 2 --nodes 2 --threads 1 --seconds 2 --keys 10 \
-		--limit 20 --mode $mode --json
-	holds '(o["mode"], o["verdict"]) == ("'$mode'", "held")' \
-		'o["admitted_max"] == 20 and o["undershoot_mean"] <= 0.1' \
-		'o["undershoot_mean"] * o["windows"] * 10 * 20 <= o["refused"] + 1e-6' \
-		'o["clock_disagreements"] == 0 and o["connects"] == 4'
-done
+	# One process needs no controller; short windows make strays.
+	run 0 --store "$url" --seconds 1 --keys 5 --limit 50 --json
+	holds '(o["processes"], o["verdict"]) == (1, "held")' 'o["admitted_max"] == 50'
+	run 0 --store "$url" --processes 2 --seconds 1 --keys 3 --limit 20 --window 10ms --json
+	holds 'o["overshoot"] == 0 and o["clock_disagreements"] == 0 and o["windows"] >= 90'
 
-# One process needs no controller; short windows make strays.
-run 0 --store "$url" --seconds 1 --keys 5 --limit 50 --json
-holds '(o["processes"], o["verdict"]) == (1, "held")' 'o["admitted_max"] == 50'
-run 0 --store "$url" --processes 2 --seconds 1 --keys 3 --limit 20 --window 10ms --json
-holds 'o["overshoot"] == 0 and o["clock_disagreements"] == 0 and o["windows"] >= 90'
+	# For people.
+	run 0 --store "$url" --processes 2 --nodes 1 --seconds 2 --keys 20 --limit 100
+	grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
+		fail "no verdict"
+	grep -q '^ *store calls .* per million decisions$' "$work/out" || fail "no store calls"
+	grep -q '^ *leases .* per store call$' "$work/out" || fail "no leases"
+	grep -q '^ *connections .* failures: 0; answers not believed: 0$' "$work/out" ||
+		fail "no connections"
+	grep -q '^ *1\.[0-9] s .*decisions/s' "$work/out" || fail "no line of progress after a second"
 
-# For people.
-run 0 --store "$url" --processes 2 --nodes 1 --seconds 2 --keys 20 --limit 100
-grep -q '^HELD: no key got more than 100 in any window of 500ms$' "$work/out" ||
-	fail "no verdict"
-grep -q '^ *store calls .* per million decisions$' "$work/out" || fail "no store calls"
-grep -q '^ *leases .* per store call$' "$work/out" || fail "no leases"
-grep -q '^ *connections .* failures: 0; answers not believed: 0$' "$work/out" ||
-	fail "no connections"
-grep -q '^ *1\.[0-9] s .*decisions/s' "$work/out" || fail "no line of progress after a second"
+	# A server that loses keys admits too much, and that is seen: nobody else remembers what a
+	# strict fleet was allowed.
+	forget='for _, k in ipairs(redis.call("KEYS", "*fleet-*")) do redis.call("DEL", k) end'
+	(while sleep 0.2; do redis-cli -s "$socket" eval "$forget" 0; done >/dev/null 2>&1) &
+	forgetter=$!
+	run 1 --store "$url" --processes 2 --nodes 1 --seconds 3 --keys 5 --limit 20 --window 1s \
+		--mode strict --json
+	kill "$forgetter"
+	wait "$forgetter" 2>/dev/null
+	holds 'o["verdict"] == "overshot" and o["overshoot"] >= 20' \
+		'o["admitted_max"] == 20 + o["overshoot"] and o["clock_disagreements"] == 0'
 
-# A server that loses keys admits too much, and that is seen: nobody else remembers what a
-# strict fleet was allowed.
-forget='for _, k in ipairs(redis.call("KEYS", "*fleet-*")) do redis.call("DEL", k) end'
-(while sleep 0.2; do redis-cli -s "$socket" eval "$forget" 0; done >/dev/null 2>&1) &
-forgetter=$!
-run 1 --store "$url" --processes 2 --nodes 1 --seconds 3 --keys 5 --limit 20 --window 1s \
-	--mode strict --json
-kill "$forgetter"
-wait "$forgetter" 2>/dev/null
-holds 'o["verdict"] == "overshot" and o["overshoot"] >= 20' \
-	'o["admitted_max"] == 20 + o["overshoot"] and o["clock_disagreements"] == 0'
+}
 
-# ---- Waiting -------------------------------------------------------------------------
+# ---- Beginnings ----------------------------------------------------------------------
 
-# Emptied in the first half of a window of four seconds, it is waited for.
-while [ $(($(date +%s) % 4)) -ge 2 ]; do sleep 0.1; done
-redis-cli -s "$socket" flushall >/dev/null || fail "redis-cli"
-run 0 --store "$url" --processes 2 --nodes 1 --seconds 1 --keys 5 --limit 50 --window 4s --json
-says 'grants nothing until the window turns'
-[ "$(wc -l <"$work/err")" = 1 ] || fail "says it more than once"
-holds 'o["verdict"] == "held" and o["allowed"] == 5 * 50'
+ends() {
+	# It does not answer yet: an error, and no hang.
+	run 3 --store "$url" --processes 2 --nodes 1 --seconds 1
+	says 'process [12]: --store: no answer for 5 seconds.*cannot connect'
+	expect_nobody "without a server"
+
+	start_server
+	# Emptied in the first half of a window of four seconds, it is waited for.
+	while [ $(($(date +%s) % 4)) -ge 2 ]; do sleep 0.1; done
+	redis-cli -s "$socket" flushall >/dev/null || fail "redis-cli"
+	run 0 --store "$url" --processes 2 --nodes 1 --seconds 1 --keys 5 --limit 50 --window 4s --json
+	says 'grants nothing until the window turns'
+	[ "$(wc -l <"$work/err")" = 1 ] || fail "says it more than once"
+	holds 'o["verdict"] == "held" and o["allowed"] == 5 * 50'
 
 # ---- Ends ----------------------------------------------------------------------------
 
-begin_run --processes 2
-kill -TERM $fleet
-ends_with 0 "an interrupted run"
-holds '0 < o["seconds"] < 60 and o["verdict"] == "held" and o["allowed"] > 0'
-expect_nobody "after an interrupt"
+	begin_run --processes 2
+	kill -TERM $fleet
+	ends_with 0 "an interrupted run"
+	holds '0 < o["seconds"] < 60 and o["verdict"] == "held" and o["allowed"] > 0'
+	expect_nobody "after an interrupt"
 
-begin_run --processes 2
-kill -KILL "$(members | head -n 1)"
-ends_with 3 "a run one of whose processes was killed"
-says 'process [12] was ended by signal 9'
-[ -s "$work/out" ] && fail "a broken run prints a report"
-expect_nobody "after one was killed"
+	begin_run --processes 2
+	kill -KILL "$(members | head -n 1)"
+	ends_with 3 "a run one of whose processes was killed"
+	says 'process [12] was ended by signal 9'
+	[ -s "$work/out" ] && fail "a broken run prints a report"
+	expect_nobody "after one was killed"
 
-begin_run --processes 2
-disown "$fleet"
-kill -KILL "$fleet"
-expect_nobody "after the controller was killed"
+	begin_run --processes 2
+	disown "$fleet"
+	kill -KILL "$fleet"
+	expect_nobody "after the controller was killed"
 
-# The server goes away, and nobody waits for it: the limit holds, and it is said why.
-begin_run --processes 2
-stop_server
-sleep 1
-kill -INT $fleet
-ends_with 0 "a run whose server went away"
-holds 'o["refused"] > 0 and o["failures"] > 0 and o["verdict"] == "held"'
-expect_nobody "after the server went away"
+	# The server goes away, and nobody waits for it: the limit holds, and it is said why.
+	begin_run --processes 2
+	stop_server
+	sleep 1
+	kill -INT $fleet
+	ends_with 0 "a run whose server went away"
+	holds 'o["refused"] > 0 and o["failures"] > 0 and o["verdict"] == "held"'
+	expect_nobody "after the server went away"
+}
 
+case $2 in
+bound | ends) "$2" ;;
+*) fail "there is no $2" ;;
+esac
 exit $bad

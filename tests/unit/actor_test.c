@@ -11,9 +11,10 @@
 
 #include "runtime/actor.h"
 #include "runtime/atomic.h"
+#include "tests/support/length.h"
 
 #define SLOTS 64
-#define LIVES 30000
+#define LIVES LONG_OR_BRIEF(30000, 3000)
 #define PATIENCE_S 120 /* for all lives; one that hangs is ended by SIGALRM */
 
 struct counter {

@@ -13,9 +13,10 @@
 #include "engine/lease.h"
 #include "sim/random.h"
 #include "tests/support/customs.h"
+#include "tests/support/length.h"
 
 #define HOUR GALE_HOURS(1)
-#define STEPS 20000
+#define STEPS LONG_OR_BRIEF(20000, 5000)
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 /* ---- What is refused ------------------------------------------------------------- */

@@ -34,6 +34,7 @@
 
 #include "face/lend.h"
 #include "tests/support/child.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 
 /* ThreadSanitizer maps memory as a thread goes on; the others leave the kernel alone. */
@@ -49,7 +50,7 @@
 #endif
 
 #define KEYS_MOST 1000
-#define ASKS 20000 /* of a scene, while it is watched */
+#define ASKS LONG_OR_BRIEF(20000, 4000) /* of a scene, while it is watched */
 #define LEASE 1000000
 #define MUCH (UINT64_C(1) << 50)
 #define PATIENCE GALE_SECONDS(30)

@@ -18,12 +18,13 @@
 #include "shards/local.h"
 #include "sim/random.h"
 #include "tests/support/house.h"
+#include "tests/support/length.h"
 #include "tests/support/same.h"
 
 #define KEYS 400 /* so many that some look like others to the table */
 #define KEY_LONGEST 60
 #define MOST 50 /* questions of a call: more than are fetched at a time */
-#define CALLS 600
+#define CALLS LONG_OR_BRIEF(600, 200)
 #define LIMIT 20
 #define CELLS 4
 

@@ -24,6 +24,7 @@
 #include "stores/memory.h"
 #include "tests/support/crew.h"
 #include "tests/support/house.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 #include "tests/support/rules.h"
 
@@ -974,7 +975,7 @@ static void an_expired_key_makes_room_also_behind_keys_that_live_on(void **state
 	scene_close(&s);
 }
 
-#define FLOOD 1000000
+#define FLOOD LONG_OR_BRIEF(1000000, 100000)
 #define FLOOD_BYTES_MOST (512 * 1024) /* for 1000 keys, and the store itself */
 
 static void open_flood(struct scene *s, const struct rule *daily)
@@ -984,7 +985,7 @@ static void open_flood(struct scene *s, const struct rule *daily)
 }
 
 /* L8 (an earlier system evicted, and gave the evicted their budget back). */
-static void a_million_keys_at_a_bound_of_a_thousand_make_no_room(void **state)
+static void a_flood_of_keys_at_a_bound_of_a_thousand_makes_no_room(void **state)
 {
 	struct rule daily = compiled(gale_fixed_window(3, GALE_DAYS(1)));
 	struct rule hourly = compiled(gale_gcra(5, GALE_HOURS(1), 5));
@@ -1007,7 +1008,7 @@ static void a_million_keys_at_a_bound_of_a_thousand_make_no_room(void **state)
 }
 
 /* Keys come and expire; what they leave behind does not add up. */
-static void a_million_keys_that_come_and_go_leave_memory_flat(void **state)
+static void a_flood_of_keys_that_come_and_go_leaves_memory_flat(void **state)
 {
 	struct rule daily = compiled(gale_fixed_window(3, GALE_DAYS(1)));
 	struct rule brief = compiled(gale_sliding_log(5, 900));
@@ -1279,8 +1280,9 @@ int main(void)
 		cmocka_unit_test(an_expired_key_makes_room_in_any_stripe),
 		cmocka_unit_test(
 		    an_expired_key_makes_room_also_behind_keys_that_live_on),
-		cmocka_unit_test(a_million_keys_at_a_bound_of_a_thousand_make_no_room),
-		cmocka_unit_test(a_million_keys_that_come_and_go_leave_memory_flat),
+		cmocka_unit_test(
+		    a_flood_of_keys_at_a_bound_of_a_thousand_makes_no_room),
+		cmocka_unit_test(a_flood_of_keys_that_come_and_go_leaves_memory_flat),
 		cmocka_unit_test(a_bound_is_exact_under_any_number_of_threads),
 		cmocka_unit_test(a_log_that_grew_is_dropped_whole),
 		cmocka_unit_test(a_named_store_is_shared_by_all_who_name_it),

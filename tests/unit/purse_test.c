@@ -16,6 +16,7 @@
 #include "shards/purse.h"
 #include "sim/random.h"
 #include "tests/support/crew.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 
 #define TICK CREDIT_TICK_NS
@@ -504,7 +505,7 @@ static void burst_goes_before_places(void **state)
 /* ---- Threads --------------------------------------------------------------------- */
 
 #define TAKERS 4
-#define ROUNDS 3000
+#define ROUNDS LONG_OR_BRIEF(3000, 1000)
 #define PUT 500
 
 struct scene {
@@ -631,7 +632,7 @@ static void no_window_gives_more_than_it_got(void **state)
 
 /* ---- Seats that come and go, and an actor that does not rest ----------------------- */
 
-#define AGES 1500
+#define AGES LONG_OR_BRIEF(1500, 500)
 #define SEATS_HAD 3
 #define IN_AN_AGE 700
 
@@ -731,7 +732,7 @@ static void what_was_made_void_is_not_spent_by_any_seat(void **state)
 
 /* ---- Windows that turn, while the actor does not rest ------------------------------- */
 
-#define TURNS 1500
+#define TURNS LONG_OR_BRIEF(1500, 300)
 #define LASTS 3 /* ticks that a window does */
 #define IN_A_WINDOW 600
 

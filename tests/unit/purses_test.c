@@ -17,10 +17,11 @@
 #include "sim/random.h"
 #include "sim/allocator.h"
 #include "tests/support/crew.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 
 #define HELD 2048 /* purses of a large one */
-#define MOST 40   /* purses of the small sets */
+#define MOST 40                       /* purses of the small sets */
 #define KEY_ROOM 80
 
 static struct lender units_lender = { .lending = LENDING_UNITS };
@@ -648,7 +649,7 @@ static void an_invalid_set_is_seen(void **state)
 
 #define READERS 3
 #define KEYS 120
-#define CHURN 6000
+#define CHURN LONG_OR_BRIEF(6000, 2000)
 
 struct scene {
 	struct world world;

@@ -31,10 +31,11 @@
 #include "runtime/wake.h"
 #include "tests/support/child.h"
 #include "tests/support/crew.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 #include "tests/support/sleeps.h"
 
-#define ROUNDS 100000
+#define ROUNDS LONG_OR_BRIEF(100000, 20000)
 #define TOO_LONG_NS UINT64_C(30000000000)
 
 static bool is_readable(const struct wake *wake)
@@ -555,7 +556,7 @@ static void play(void *arg, unsigned side)
 	}
 }
 
-static void a_hundred_thousand_wake_ups_to_and_fro_are_none_too_few(void **state)
+static void wake_ups_to_and_fro_are_none_too_few(void **state)
 {
 	struct court court = { .lost = false };
 
@@ -772,8 +773,7 @@ int main(void)
 		cmocka_unit_test(nobody_is_woken_early_on_the_only_processor),
 		cmocka_unit_test(
 		    a_wait_on_an_epoll_ends_at_its_deadline_or_when_it_tells),
-		cmocka_unit_test(
-		    a_hundred_thousand_wake_ups_to_and_fro_are_none_too_few),
+		cmocka_unit_test(wake_ups_to_and_fro_are_none_too_few),
 		cmocka_unit_test(the_last_of_four_raisers_is_seen),
 		cmocka_unit_test(an_actor_never_sleeps_over_its_mail),
 		cmocka_unit_test(

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+"""targets.py FOLDER SUITE... -- what ninja has to build in FOLDER for the tests of these suites."""
+import json
+import os
+import subprocess
+import sys
+
+
+def introspect(folder, what):
+    said = subprocess.run(["meson", "introspect", folder, what], check=True,
+                          stdout=subprocess.PIPE)
+    return json.loads(said.stdout)
+
+
+def main(folder, *suites):
+    targets = {target["id"]: target["filename"] for target in introspect(folder, "--targets")}
+    wanted = set()
+    for test in introspect(folder, "--tests"):
+        if {suite.split(":")[-1] for suite in test["suite"]} & set(suites):
+            for target in test["depends"]:
+                wanted.update(targets[target])
+    if not wanted:
+        sys.exit(f"{folder} has no tests of {' '.join(suites)}")
+    print(*sorted(os.path.relpath(path, folder) for path in wanted), sep="\n")
+
+
+main(*sys.argv[1:])
