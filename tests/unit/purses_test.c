@@ -20,8 +20,8 @@
 #include "tests/support/length.h"
 #include "tests/support/must.h"
 
-#define HELD 2048 /* purses of a large one */
-#define MOST 40                       /* purses of the small sets */
+#define HELD LONG_OR_BRIEF(2048, 1024) /* purses of a large one */
+#define MOST 40                        /* purses of the small sets */
 #define KEY_ROOM 80
 
 static struct lender units_lender = { .lending = LENDING_UNITS };
@@ -601,7 +601,7 @@ static void each_allocation_may_fail(void **state)
 	uint64_t calls = 1;
 
 	(void)state;
-	for (uint64_t fails = 0; fails <= calls; fails++) {
+	for (uint64_t fails = 0; fails <= calls; fails += LONG_OR_BRIEF(1, 5)) {
 		struct world world;
 		unsigned refused;
 
