@@ -576,6 +576,18 @@ static uint64_t longest_patience_ns(const struct lessor *lessor)
 	return patience_ns;
 }
 
+/* Stores that are elsewhere have answered all that they were asked. */
+static bool stores_are_idle(struct lessor *lessor)
+{
+	for (struct link *at = lessor->links; at; at = at->own.next) {
+		struct store *store = at->own.lender->store;
+
+		if (store->ops->is_idle && !store->ops->is_idle(store, &lessor->home))
+			return false;
+	}
+	return true;
+}
+
 static void drain(struct lessor *lessor) ON(actor_role)
 {
 	mono now = clock_now(lessor->config.clock), before, due;
@@ -585,7 +597,8 @@ static void drain(struct lessor *lessor) ON(actor_role)
 	do {
 		before = now;
 		due = lessor_turn(lessor, now);
-		if (lessor_turn_stores(lessor, now).ns < NEVER_DUE.ns)
+		(void)lessor_turn_stores(lessor, now);
+		if (!stores_are_idle(lessor))
 			wake_wait_on(lessor->home.watch.epoll_fd, NULL,
 			             patience_now_ns() + FLUSH_PAUSE_NS);
 		now = clock_now(lessor->config.clock);
@@ -600,11 +613,13 @@ static void flush(struct lessor *lessor) ON(actor_role)
 {
 	uint64_t deadline_ns = patience_now_ns() + longest_patience_ns(lessor);
 
-	while (lessor_turn_stores(lessor, clock_now(lessor->config.clock)).ns <
-	           NEVER_DUE.ns &&
-	       patience_now_ns() < deadline_ns)
+	for (;;) {
+		(void)lessor_turn_stores(lessor, clock_now(lessor->config.clock));
+		if (stores_are_idle(lessor) || patience_now_ns() >= deadline_ns)
+			return;
 		wake_wait_on(lessor->home.watch.epoll_fd, NULL,
 		             patience_now_ns() + FLUSH_PAUSE_NS);
+	}
 }
 
 void lessor_close(struct lessor *lessor)

@@ -14,7 +14,8 @@
 #include "stores/course.h"
 #include "stores/quarantine.h"
 
-#define SURE_NS UINT64_C(1000000000) /* of a node's generations, since it last told */
+#define PULSE_NS UINT64_C(1000000000)      /* since it last told, while nobody asks */
+#define GREET_AGAIN_NS UINT64_C(100000000) /* of a bucket that could not be greeted */
 
 /* ---- What came of them ----------------------------------------------------------- */
 
@@ -62,12 +63,35 @@ static void hear(struct batches *batches, struct line *line, struct batch *batch
 	lane_enlist(batches->lanes, batch->lane);
 }
 
+static bool is_as_known(const struct lane *lane, const struct wire_reply *reply)
+{
+	return lane->generation_count == reply->generation.count &&
+	       memcmp(lane->generation, reply->generation.bytes,
+	              lane->generation_count) == 0;
+}
+
+/* One bucket is no longer as it was there: the others are greeted again, too. */
+static void greet_again(struct batches *batches, const struct line *line)
+{
+	struct lanes *lanes = batches->lanes;
+
+	for (uint32_t i = 0; i < lanes->count; i++)
+		if (lanes->all[i].greeted == line->epoch)
+			lanes->all[i].greeted = 0;
+	lanes_greet_all(lanes);
+}
+
 static void hear_generation(struct batches *batches, struct line *line,
                             struct lane *lane, const struct wire_reply *reply)
 {
 	gale_assert(reply->generation.count <= REMOTE_GENERATION_BYTES);
-	lane->greeted = line->epoch;
 	batches->lanes->gates[line->node].told = batches->now;
+	if (!line->wire->by_buckets)
+		return; /* the wire knows it */
+	if (lane->greeted == line->epoch && !is_as_known(lane, reply))
+		greet_again(batches, line);
+	lane->greeted = line->epoch;
+	lane->is_to_be_greeted = false;
 	lane->since_us = reply->since_us;
 	lane->generation_count = reply->generation.count;
 	memcpy(lane->generation, reply->generation.bytes, lane->generation_count);
@@ -94,9 +118,12 @@ static void go_elsewhere(struct batches *batches, struct line *line,
 	struct map *map = batches->config->map;
 	struct lane *lane = batch->lane;
 	bool moved = reply->kind == WIRE_MOVED;
-	uint32_t node =
-	    moved ? map->ops->moved(map, lane->bucket, line->node, &reply->place)
-		  : map->ops->other(map, line->node, &reply->place);
+	uint32_t node;
+
+	if (!moved && !lane_first(lane) && batch->count == 0)
+		return; /* who asks next is told so, and goes there once */
+	node = moved ? map->ops->moved(map, lane->bucket, line->node, &reply->place)
+	             : map->ops->other(map, line->node, &reply->place);
 
 	lane->asked =
 	    !moved && node != MAP_NOWHERE && lanes_line_to(batches->lanes, node)
@@ -104,8 +131,8 @@ static void go_elsewhere(struct batches *batches, struct line *line,
 		: MAP_NOWHERE;
 	if (moved) {
 		lane->greeted = 0;
-		batches->lanes->gates[line->node].doubts++;
 		lanes_doubt(batches->lanes);
+		lanes_greet_all(batches->lanes);
 	}
 	send_again(batches, batch);
 	if (node == MAP_NOWHERE)
@@ -123,7 +150,7 @@ static void on_replied(struct batches *batches, struct line *line, struct batch 
 			hear(batches, line, batch, reply);
 		break;
 	case WIRE_AGAIN:
-		batch->lane->greeted = 0;
+		greet_again(batches, line);
 		send_again(batches, batch); /* WIRE-2 */
 		break;
 	case WIRE_NOT_NOW:
@@ -151,6 +178,7 @@ static void on_over(struct line_home *self, struct line *line, struct batch *bat
 		if (lane->asking != line->epoch)
 			return; /* it has gone elsewhere */
 		lane->asking = 0;
+		lane->greeting_due = mono_after(batches->now, GREET_AGAIN_NS);
 	}
 	if (reply)
 		on_replied(batches, line, batch, reply);
@@ -165,6 +193,7 @@ static void on_lost(struct line_home *self, struct line *line, bool was_ready)
 
 	lanes_leave_asked(batches->lanes, line->node);
 	lanes_doubt(batches->lanes);
+	lanes_greet_all(batches->lanes);
 	if (!was_ready)
 		lanes_tell(batches->lanes, &batches->lanes->gates[line->node].lanes,
 		           STORE_DOWN);
@@ -239,6 +268,7 @@ static void load(struct batches *batches, const struct line *line, struct batch 
 			trip_tell(batches->trips, trip, STORE_LATE);
 			continue;
 		}
+		batches->asked = batches->now;
 		course_start(trip);
 		trip->job.not_before_us = not_before(batches, line, trip);
 		batch->jobs[batch->count] = trip->job;
@@ -294,37 +324,13 @@ static bool ask_generation(struct batches *batches, struct line *line,
 	if (!send(batches, line, batch))
 		return false;
 	lane->asking = line->epoch;
-	lane->doubts = batches->lanes->gates[line->node].doubts;
 	return true;
 }
 
-static bool is_sure(const struct batches *batches, const struct lane *lane,
-                    const struct line *line)
-{
-	return !line->wire->by_buckets ||
-	       lane->doubts == batches->lanes->gates[line->node].doubts;
-}
-
-/* Who has been silent may have been replaced meanwhile, and be in office again. */
-static void doubt_silence(struct batches *batches, struct gate *gate)
-{
-	if (!mono_reached(batches->now, mono_after(gate->told, SURE_NS)))
-		return;
-	gate->told = batches->now;
-	gate->doubts++;
-}
-
-/* The one that is known may be asked for again without waiting for it: if it is another
- * by then, nothing of the batch is done. */
 static bool send_lane(struct batches *batches, struct line *line, struct lane *lane)
 {
-	bool sent = true;
-
-	if (!lane_is_greeted(lane, line) || !is_sure(batches, lane, line))
-		sent = ask_generation(batches, line, lane);
-	if (sent && lane_is_greeted(lane, line))
-		sent = send_batch(batches, line, lane);
-	return sent;
+	return lane_is_greeted(lane, line) ? send_batch(batches, line, lane)
+	                                   : ask_generation(batches, line, lane);
 }
 
 /* A lane's next batch waits until all others have had theirs. */
@@ -335,7 +341,6 @@ bool batches_send(struct batches *batches, struct gate *gate)
 	bool sent = false;
 
 	line->is_full = false;
-	doubt_silence(batches, gate);
 	for (int i = 0; i < LINE_BATCHES_MOST; i++) {
 		struct lane *lane;
 
@@ -347,5 +352,93 @@ bool batches_send(struct batches *batches, struct gate *gate)
 		lane_enlist(batches->lanes, lane);
 		sent = true;
 	}
+	return sent;
+}
+
+/* ---- While nobody asks ----------------------------------------------------------- */
+
+/* True: it was sent.  *ret_due: when to look again, if nothing is heard of before. */
+static bool greet(struct batches *batches, struct lane *lane, mono *ret_due)
+{
+	struct gate *gate;
+
+	if (!mono_reached(batches->now, lane->greeting_due)) {
+		*ret_due = lane->greeting_due;
+		return false;
+	}
+	gate = lanes_gate_of(batches->lanes, lane);
+	if (!gate)
+		return false;
+	gate->line->is_kept = true;
+	if (gate->line->state != LINE_READY || lane->asking == gate->line->epoch)
+		return false;
+	if (lane_is_greeted(lane, gate->line)) {
+		lane->is_to_be_greeted = false;
+		return false;
+	}
+	return ask_generation(batches, gate->line, lane);
+}
+
+/* Buckets that were used before. */
+static bool greet_lanes(struct batches *batches, mono *ret_due)
+{
+	struct lanes *lanes = batches->lanes;
+	bool sent = false, any = false;
+
+	for (uint32_t i = 0; i < lanes->count && lanes->is_any_to_be_greeted; i++) {
+		struct lane *lane = &lanes->all[i];
+		mono due = { UINT64_MAX };
+
+		if (!lane->is_to_be_greeted)
+			continue;
+		sent |= greet(batches, lane, &due);
+		any |= lane->is_to_be_greeted;
+		*ret_due = mono_earlier(*ret_due, due);
+	}
+	lanes->is_any_to_be_greeted = any;
+	return sent;
+}
+
+static bool is_asleep(const struct batches *batches)
+{
+	uint64_t awake_ns = batches->config->quarantine_us * 1000;
+
+	return batches->asked.ns == 0 ||
+	       mono_reached(batches->now, mono_after(batches->asked, awake_ns));
+}
+
+/* Any that is known at the end of the line. */
+static struct lane *lane_at(struct lanes *lanes, const struct line *line)
+{
+	for (uint32_t i = 0; i < lanes->count; i++)
+		if (lane_is_greeted(&lanes->all[i], line))
+			return &lanes->all[i];
+	return NULL;
+}
+
+static bool pulse(struct batches *batches, struct gate *gate, mono *ret_due)
+{
+	struct line *line = gate->line;
+	mono due = mono_after(gate->told, PULSE_NS);
+	struct lane *lane;
+
+	if (line->state != LINE_READY || !line->wire->has_pulses || !line_is_idle(line))
+		return false;
+	if (!mono_reached(batches->now, due)) {
+		*ret_due = mono_earlier(*ret_due, due);
+		return false;
+	}
+	lane = lane_at(batches->lanes, line);
+	return lane && ask_generation(batches, line, lane);
+}
+
+bool batches_greet(struct batches *batches, mono *ret_due)
+{
+	struct lanes *lanes = batches->lanes;
+	bool sent = greet_lanes(batches, ret_due);
+
+	for (uint32_t i = 0; i < lanes->gate_count && !is_asleep(batches); i++)
+		if (lanes->gates[i].line)
+			sent |= pulse(batches, &lanes->gates[i], ret_due);
 	return sent;
 }

@@ -10,7 +10,7 @@
  *     gate.lanes -> batches_send -> line -> on_over -> course, lane, or told
  *
  * Threads   All of it: the shard's actor.  Nobody else writes what is known of a lane's
- *           generation and life, or a gate's told and doubts.
+ *           generation and life, or a gate's told.
  */
 #ifndef STORES_BATCHES_H
 #define STORES_BATCHES_H
@@ -23,7 +23,8 @@ struct batches {
 	const struct client_config *config;
 	struct trips *trips;
 	struct lanes *lanes;
-	mono now; /* of this turn */
+	mono now;   /* of this turn */
+	mono asked; /* when somebody's trip was sent last; 0: never */
 };
 
 void batches_init(struct batches *batches, const struct client_config *config,
@@ -31,5 +32,9 @@ void batches_init(struct batches *batches, const struct client_config *config,
 
 /* What waits at a gate with a line, as much as that takes.  True: it is to be flushed. */
 bool batches_send(struct batches *batches, struct gate *gate);
+
+/* What is sent though nobody waits. CLIENT-5.  True: the same.  *ret_due becomes earlier, if
+ * that is when to do it. */
+bool batches_greet(struct batches *batches, mono *ret_due);
 
 #endif

@@ -205,6 +205,7 @@ static mono turn_notice(struct client *client)
 
 mono client_turn(struct client *client, mono now)
 {
+	bool sent;
 	mono due;
 
 	client->batches.now = client->lanes.now = now;
@@ -212,9 +213,15 @@ mono client_turn(struct client *client, mono now)
 	due = turn_map(client);
 	lanes_wake_rested(&client->lanes, now);
 	turn_lines(client);
-	if (send_waiting(client))
+	sent = send_waiting(client);
+	if (batches_greet(&client->batches, &due) || sent)
 		flush_lines(client);
 	return due_of(client, mono_earlier(due, turn_notice(client)));
+}
+
+bool client_is_idle(const struct client *client)
+{
+	return client->trips.used == 0;
 }
 
 /* ---- Opening and closing --------------------------------------------------------- */

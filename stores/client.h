@@ -25,8 +25,13 @@
  *             jobs say not before when.  Who asks and was told more in an earlier life
  *             of the server reminds it first, also before that instant. (L12)
  *   CLIENT-4  A bucket's generation is for one connection, and is asked for again there
- *             when the node has refused it, had lost any bucket, or has told nothing
- *             for a second.
+ *             when the node has refused it or that of any other bucket.
+ *   CLIENT-5  A server learns that it has forgotten when it is greeted, and its
+ *             quarantine counts from then.  So nobody has to ask for that: a connection
+ *             that is lost is made again at once, buckets that were used are greeted
+ *             where they are by then, and who has told nothing for a second is asked
+ *             for a generation, until nobody has asked for as long as a quarantine
+ *             lasts. (L12)
  *
  * Threads   All of it: the shard's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.
@@ -86,5 +91,7 @@ void client_begin(struct client *client, struct store_call *call, mono now);
 void client_lend(struct client *client, const struct lend_request *requests,
                  size_t count, mono now);
 mono client_turn(struct client *client, mono now);
+/* Nothing that was asked is under way. */
+bool client_is_idle(const struct client *client);
 
 #endif

@@ -127,6 +127,8 @@ void lane_enlist(struct lanes *lanes, struct lane *lane)
 
 void lane_rest(struct lanes *lanes, struct lane *lane, mono now)
 {
+	if (!lane_first(lane))
+		return;
 	lane->rests = mono_after(now, REST_NS);
 	lane_enlist(lanes, lane);
 }
@@ -154,6 +156,18 @@ void lanes_leave_asked(struct lanes *lanes, uint32_t node)
 		}
 }
 
+void lanes_greet_all(struct lanes *lanes)
+{
+	lanes->is_any_to_be_greeted = true;
+	for (uint32_t i = 0; i < lanes->count; i++) {
+		struct lane *lane = &lanes->all[i];
+
+		if (lane->generation_count > 0 && !lane->is_to_be_greeted)
+			lane->greeting_due = (mono){ 0 };
+		lane->is_to_be_greeted |= lane->generation_count > 0;
+	}
+}
+
 void lanes_doubt(struct lanes *lanes)
 {
 	struct map *map = lanes->config->map;
@@ -166,6 +180,7 @@ void lanes_follow(struct lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes->count; i++)
 		lane_enlist(lanes, &lanes->all[i]);
+	lanes_greet_all(lanes);
 	lanes_tell(lanes, &lanes->stray, STORE_DOWN);
 	close_useless(lanes);
 }

@@ -11,7 +11,7 @@
  *     trip -> lane.waiting or .again -> gate.lanes -> a batch, by the gate's line
  *
  * Threads   All of it: the shard's actor.  What is known of a lane's generation and life,
- *           and a gate's told and doubts, are written by batches.c alone.
+ *           and a gate's told, are written by batches.c alone.
  */
 #ifndef STORES_LANE_H
 #define STORES_LANE_H
@@ -32,11 +32,12 @@ struct lane {
 
 	/* What is known of the bucket at the end of a connection. CLIENT-4 */
 	uint64_t greeted; /* its epoch; 0: nothing is known */
-	uint64_t doubts;  /* of its gate, when it was asked for */
 	uint64_t since_us;
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
-	uint64_t asking; /* the epoch of one that it is asked for; 0: none */
+	uint64_t asking;       /* the epoch of one that it is asked for; 0: none */
+	bool is_to_be_greeted; /* though nobody waits, from then on. CLIENT-5 */
+	mono greeting_due;
 
 	/* The server's life that was last sent to, as a number, and since when. */
 	uint8_t life;
@@ -48,8 +49,6 @@ struct gate {
 	struct line *line; /* NULL: nobody wanted to go there yet */
 	struct list lanes;
 	mono told; /* when it last told of anything */
-	/* How often what it said of generations became doubtful. CLIENT-4 */
-	uint64_t doubts;
 };
 
 /* All of a client. */
@@ -60,8 +59,9 @@ struct lanes {
 	struct list resting;    /* lanes, the first to go on first */
 	struct list stray;      /* lanes: nobody knows where to */
 	bool is_closing;
-	mono now;        /* of this turn */
-	uint64_t epochs; /* connections so far */
+	bool is_any_to_be_greeted; /* of the lanes, as far as is known */
+	mono now;                  /* of this turn */
+	uint64_t epochs;           /* connections so far */
 	uint32_t count;
 	uint32_t gate_count;
 	struct lane *all;
@@ -110,5 +110,7 @@ void lanes_wake_rested(struct lanes *lanes, mono now);
  * are closed. */
 void lanes_follow(struct lanes *lanes);
 void lanes_doubt(struct lanes *lanes);
+/* Each bucket that was ever used is to be greeted where it is now. CLIENT-5 */
+void lanes_greet_all(struct lanes *lanes);
 
 #endif

@@ -77,6 +77,7 @@ bool line_send(struct line *line, struct batch *batch, struct remote_batch *sent
 	sent->jobs = batch->jobs;
 	sent->count = batch->count;
 	sent->guess_us = guess_us(line);
+	sent->told_us = line->told_us;
 	line->is_full = !line->wire->ops->send(line->wire, sent);
 	if (line->is_full)
 		return false;
@@ -103,6 +104,7 @@ static void note_clock(struct line *line, const struct wire_reply *reply)
 	line->ahead_us =
 	    (int64_t)reply->told[0].now_us - (int64_t)(line->now_ns / 1000);
 	line->knows_clock = true;
+	line->told_us = reply->told[0].now_us;
 }
 
 /* LINE-3 */
@@ -130,7 +132,8 @@ static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 	note_clock(line, reply);
 	line->broken |= reply->kind == WIRE_LATER || reply->kind == WIRE_WRONG;
 	client_count(line->config, CLIENT_WRONG, reply->kind == WIRE_WRONG);
-	client_count(line->config, CLIENT_ROUND_TRIPS, reply->kind == WIRE_TOLD);
+	client_count(line->config, CLIENT_ROUND_TRIPS,
+	             reply->kind == WIRE_TOLD && batch->count > 0);
 	if (reply->kind == WIRE_TOLD && batch->count > 0)
 		be_well(line);
 	end_batch(line, batch, reply);
@@ -216,7 +219,7 @@ static void enter(struct line *line, enum wire_state state, mono now)
 		trouble_say(line->config->trouble, line->wire->where,
 		            GALE_LEVEL_WARNING, line->wire->text, now);
 		line->wire->text[0] = '\0'; /* once */
-		line->was_ready = true;
+		line->was_ready = line->is_kept = true;
 	} else if (state == WIRE_OPENING && line->state == LINE_READY) {
 		line->state = LINE_OPENING;
 		line->state_due = mono_after(now, OPENING_NS);
@@ -230,6 +233,7 @@ static void begin(struct line *line, mono now)
 	line->wire->ops->connect(line->wire, now);
 	line->epoch = ++*line->epochs;
 	line->was_ready = false;
+	line->told_us = 0;
 	line->state = LINE_OPENING;
 	line->state_due = mono_after(now, OPENING_NS);
 }
@@ -252,11 +256,16 @@ void line_flush(struct line *line, mono now)
 		note_state(line, ops->turn(line->wire, now), now);
 }
 
+static bool may_begin(const struct line *line, bool is_wanted)
+{
+	return is_wanted || line->is_kept; /* LINE-4 */
+}
+
 void line_turn(struct line *line, bool is_wanted, mono now)
 {
 	line->now_ns = now.ns;
 	if (line->state == LINE_AWAY) {
-		if (!is_wanted || !mono_reached(now, line->state_due))
+		if (!may_begin(line, is_wanted) || !mono_reached(now, line->state_due))
 			return;
 		begin(line, now);
 	}
@@ -289,7 +298,8 @@ mono line_due(const struct line *line, bool is_wanted)
 	if (!line_is_idle(line))
 		due = mono_earlier(
 		    due, line->batches[(line->done + 1) % LINE_BATCHES_MOST].due);
-	if (line->state == LINE_OPENING || (line->state == LINE_AWAY && is_wanted))
+	if (line->state == LINE_OPENING ||
+	    (line->state == LINE_AWAY && may_begin(line, is_wanted)))
 		due = mono_earlier(due, line->state_due);
 	if (line->state == LINE_READY && is_wanted)
 		due = mono_earlier(due, send_due(line));

@@ -4,7 +4,7 @@
  * line.h -- a connection that comes and goes, and the batches that are under way on it.
  *
  *     LINE_AWAY --somebody waits--> LINE_OPENING -> LINE_READY: line_load, line_send
- *         ^                              |              |           |
+ *         ^         or it is kept        |              |           |
  *         '------ after a pause ---------'--------------'           '-> on_over
  *
  * It knows nothing of trips but that a batch has some.
@@ -17,6 +17,9 @@
  *           within a second; and after a reply that cannot be believed.
  *   LINE-3  Pauses between connections grow until jobs are told of: a server that lets
  *           us in and then fails each batch is not connected to without end. (L11)
+ *   LINE-4  A connection that was ready and is lost is made again, though nobody waits:
+ *           a server that has forgotten learns that from who connects first, and its
+ *           quarantine counts from then. (L12)
  *
  * Threads   All of it: the shard's actor.
  * Limits    LINE_BATCHES_MOST batches and LINE_JOBS_MOST jobs under way.
@@ -66,6 +69,7 @@ struct line {
 	enum line_state state;
 	bool broken;    /* a reply was such that the connection must go */
 	bool was_ready; /* since it was begun: what is greeted again is no other */
+	bool is_kept;   /* it is connected again though nobody waits. LINE-4 */
 	bool is_full;   /* it takes no more before something was heard; the client's */
 	mono state_due; /* away: when to try again; opening: when it takes too long */
 	uint32_t failures;
@@ -75,8 +79,9 @@ struct line {
 	uint64_t now_ns;  /* of this turn */
 	int64_t ahead_us; /* the server's clock, of this node's */
 	bool knows_clock;
-	uint64_t nonce; /* of the latest batch */
-	uint64_t done;  /* batches that are over: the oldest under way is the next */
+	uint64_t told_us; /* on this connection: when it last did, by its clock */
+	uint64_t nonce;   /* of the latest batch */
+	uint64_t done;    /* batches that are over: the oldest under way is the next */
 	size_t jobs_next;
 	size_t jobs_done;
 	struct batch batches[LINE_BATCHES_MOST];
@@ -98,7 +103,7 @@ struct line *line_open(const struct client_config *config, struct line_home *hom
 /* What is under way is over. */
 void line_close(struct line *line);
 
-/* Reads and writes; connects if somebody waits. */
+/* Reads and writes; connects if somebody waits, or the line is kept. */
 void line_turn(struct line *line, bool is_wanted, mono now);
 /* Writes what was sent: in the same turn there is nothing new to be read. */
 void line_flush(struct line *line, mono now);

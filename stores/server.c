@@ -116,6 +116,14 @@ static mono server_turn(struct store *self, struct store_home *home, mono now)
 	return client ? client_turn(client, now) : (mono){ UINT64_MAX };
 }
 
+static bool server_is_idle(struct store *self, struct store_home *home)
+{
+	struct server *server = (struct server *)self;
+	struct client *client = server->desks[home->number].client;
+
+	return !client || client_is_idle(client);
+}
+
 static void server_leave(struct store *self, struct store_home *home)
 {
 	struct server *server = (struct server *)self;
@@ -177,6 +185,7 @@ static const struct store_ops server_ops = {
 	.lend = server_lend,
 	.begin = server_begin,
 	.turn = server_turn,
+	.is_idle = server_is_idle,
 	.leave = server_leave,
 	.sweep = server_sweep,
 	.stats = server_stats,

@@ -152,12 +152,14 @@ struct store_ops {
 	void (*lend)(struct store *self, struct store_home *home,
 	             const struct lend_request *requests, size_t count);
 
-	/* NULL, all three, for a store that answers at once. */
+	/* NULL, all four, for a store that answers at once. */
 	void (*begin)(struct store *self, struct store_home *home,
 	              struct store_call *call);
 	/* Sends and receives; returns when it wants to be called again, if nothing
 	 * happens on the home's epoll before. */
 	mono (*turn)(struct store *self, struct store_home *home, mono now);
+	/* Nothing that the home asked is under way. */
+	bool (*is_idle)(struct store *self, struct store_home *home);
 	/* The home will not ask again; all that it has begun is done as STORE_LATE. */
 	void (*leave)(struct store *self, struct store_home *home);
 

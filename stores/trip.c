@@ -44,12 +44,14 @@ struct trip *trip_new(struct trips *trips)
 
 	if (place) {
 		list_remove(place);
+		trips->used++;
 		return list_item(place, struct trip, place);
 	}
 	if (trips->count == CLIENT_TRIPS_MOST)
 		return NULL;
 	trip = memory_take(trips->config->allocator, sizeof(*trip));
 	trips->count += trip != NULL;
+	trips->used += trip != NULL;
 	return trip;
 }
 
@@ -68,6 +70,7 @@ void trip_free(struct trips *trips, struct trip *trip)
 	if (list_has(&trip->patience))
 		list_remove(&trip->patience);
 	list_append(&trips->free, &trip->place);
+	trips->used--;
 }
 
 static bool have_words(struct trips *trips, size_t room)

@@ -47,6 +47,7 @@ struct trip {
 struct trips {
 	const struct client_config *config;
 	uint32_t count;
+	uint32_t used; /* of them */
 	struct list free;
 	struct list patience;
 	uint64_t *words; /* a desk for values of any length */

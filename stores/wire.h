@@ -20,6 +20,9 @@
  * generation of its own then, and the wire does not ask for it: a batch without jobs does,
  * and is replied to with it.
  *
+ * Pulses.  A server that nobody has asked anything for a while may have gone without a word,
+ * or forgotten: a batch without jobs finds that out, too.
+ *
  * Threads   All of it: one at a time, the shard's actor.
  */
 #ifndef STORES_WIRE_H
@@ -43,6 +46,8 @@ struct remote_batch {
 	const struct remote_job *jobs; /* where they are until it is replied to */
 	size_t count;
 	uint64_t guess_us; /* about what time it is at the server; 0: nobody knows */
+	uint64_t
+	    told_us; /* when it last told on this connection, by its clock; 0: never */
 
 	/* Of a wire by buckets. */
 	uint8_t bucket; /* of all its keys */
@@ -106,6 +111,7 @@ struct wire {
 	struct wire_home *home;
 	struct watch watch; /* its descriptor is to be in there, if there is one */
 	bool by_buckets;    /* see above */
+	bool has_pulses;    /* the same */
 
 	/* While it opens, or a batch is under way: when it wants to be turned though nothing
 	 * is heard; 0: it does not. */

@@ -199,14 +199,15 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  */
 /* May grow. */
 struct gale_store_config {
-	const char *url;        /* NULL: "memory:" */
-	uint64_t max_keys;      /* of memory; 0: 1,000,000 */
-	uint64_t quarantine_us; /* of a server that may have forgotten what it granted:
-	                           nothing is granted until that is over, at most so
-	                           long; 0: a minute.  Asks are GALE_WHY_QUARANTINE until
-	                           then.  Of a window that is longer it is told by nodes
-	                           that lease what they know meanwhile; the rest may be
-	                           granted again */
+	const char *url;   /* NULL: "memory:" */
+	uint64_t max_keys; /* of memory; 0: 1,000,000 */
+	/* A server that may have forgotten what it granted grants nothing until the window
+	 * that was open has turned, but for quarantine_us at most; 0: a minute.  Until then
+	 * asks are GALE_WHY_QUARANTINE.  It counts from when the server can be reached
+	 * again.  A window that is longer may then be granted again, but for what nodes that
+	 * lease have told the server meanwhile.  A Redis primary that follows another server
+	 * and is primary again within 20 ms is not noticed. */
+	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 

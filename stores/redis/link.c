@@ -19,11 +19,11 @@
 #include "stores/stream.h"
 
 #define AWAITED_MOST 512
-#define OUT_MOST ((size_t)1 << 22)   /* bytes that wait to be sent */
-#define READ_MOST 65536              /* bytes, in one go */
-#define WORDS_SHOWN 40               /* of what is no reply */
-#define CONFIRM_MS "500"             /* for replicas to have what was granted */
-#define SURE_NS UINT64_C(1000000000) /* of the generation, since it was last told */
+#define OUT_MOST ((size_t)1 << 22) /* bytes that wait to be sent */
+#define READ_MOST 65536            /* bytes, in one go */
+#define WORDS_SHOWN 40             /* of what is no reply */
+#define CONFIRM_MS "500"           /* for replicas to have what was granted */
+#define SURE_US 20000 /* of a server's tenure, since it last told. REDIS-5 */
 
 /* ---- The link -------------------------------------------------------------------- */
 
@@ -57,8 +57,6 @@ struct link {
 	    to[STREAM_NAME]; /* the one that is connected to, where there are several */
 	struct stream_address node; /* of a cluster: the only one */
 	struct names_found found;
-	mono now;      /* of this turn */
-	mono heard_of; /* when the server last told of anything, or was asked to */
 	enum phase phase;
 	struct scout scout; /* only if there is a service */
 	uint64_t answer; /* of the scout's, that was known before it was sent out ... */
@@ -227,15 +225,23 @@ static void warn_of_others(struct link *link)
 	         "nothing is granted for a while");
 }
 
+static void keep_generation(struct link *link, const redisReply *reply,
+                            uint64_t since_us)
+{
+	link->wire.since_us = since_us;
+	link->generation_count = (size_t)reply->len;
+	memcpy(link->generation, reply->str, link->generation_count);
+}
+
 static void hear_generation(struct link *link, const redisReply *reply)
 {
-	if (!read_generation(reply, &link->wire.since_us)) {
+	uint64_t since_us;
+
+	if (!read_generation(reply, &since_us)) {
 		give_up(link, "its generation is none of ours", "");
 		return;
 	}
-	link->generation_count = (size_t)reply->len;
-	memcpy(link->generation, reply->str, link->generation_count);
-	link->heard_of = link->now;
+	keep_generation(link, reply, since_us);
 	link->phase = READY;
 	warn_of_others(link);
 }
@@ -268,14 +274,16 @@ static enum wire_reply_kind kind_of(const struct link *link, enum redis_word wor
 	}
 }
 
-static void read_greeting(const redisReply *reply, struct redis_said *ret_meaning,
-                          struct wire_reply *ret_said)
+static void read_greeting(struct link *link, const redisReply *reply,
+                          struct redis_said *ret_meaning, struct wire_reply *ret_said)
 {
 	if (redis_is_error(reply, ret_meaning))
 		return;
 	*ret_meaning = (struct redis_said){ .word = REDIS_STRANGE };
 	if (!read_generation(reply, &ret_said->since_us))
 		return;
+	if (!link->wire.by_buckets)
+		keep_generation(link, reply, ret_said->since_us);
 	ret_said->generation =
 	    (struct remote_bytes){ (const uint8_t *)reply->str, reply->len };
 	ret_meaning->word = REDIS_TOLD;
@@ -303,14 +311,12 @@ static void hear_batch(struct link *link, const struct remote_batch *batch,
 	struct redis_said meaning;
 
 	if (batch->count == 0)
-		read_greeting(reply, &meaning, &said);
+		read_greeting(link, reply, &meaning, &said);
 	else
 		redis_read_reply(reply, batch->nonce, batch->jobs, batch->count,
 		                 link->told, &meaning);
 	want_copies(link, copies, &meaning);
 	said.kind = kind_of(link, meaning.word);
-	if (said.kind == WIRE_TOLD)
-		link->heard_of = link->now;
 	said.place = (struct wire_place){ meaning.host, meaning.port };
 	if (said.kind == WIRE_AGAIN)
 		greet_again(link, meaning.word);
@@ -538,7 +544,6 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 {
 	struct link *link = (struct link *)wire;
 
-	link->now = now;
 	if (link->site->url.service && link->phase != BROKEN)
 		follow(link, now);
 	if (link->phase == CONNECTING)
@@ -574,6 +579,7 @@ static bool put_call(struct link *link, const struct remote_batch *batch)
 		                link->generation_count },
 		.generation_bucket = batch->bucket,
 		.nonce = batch->nonce,
+		.sure_until_us = batch->told_us > 0 ? batch->told_us + SURE_US : 0,
 		.now_us = batch->guess_us,
 		.jobs = batch->jobs,
 		.buckets = buckets,
@@ -619,27 +625,12 @@ static bool put_asking(struct link *link)
 	return true;
 }
 
-/* Who has been silent may have been replaced meanwhile, and be in office again.  If so, its
- * generation is another from then on, and the batch that comes next is refused. REDIS-5 */
-static bool doubt_silence(struct link *link)
-{
-	if (link->wire.by_buckets ||
-	    !mono_reached(link->now, mono_after(link->heard_of, SURE_NS)))
-		return true;
-	if (!put_greeting(link, 0))
-		return false;
-	await(link, THE_GENERATION);
-	link->heard_of = link->now;
-	return true;
-}
-
 static bool link_send(struct wire *wire, const struct remote_batch *batch)
 {
 	struct link *link = (struct link *)wire;
 
 	if (link->out.count > OUT_MOST || link->sent - link->heard + 4 > AWAITED_MOST ||
-	    !doubt_silence(link) || (batch->asking && !put_asking(link)) ||
-	    !put_batch(link, batch))
+	    (batch->asking && !put_asking(link)) || !put_batch(link, batch))
 		return false;
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);
@@ -706,6 +697,7 @@ static struct link *link_new(struct redis_site *site, struct watch watch)
 		return NULL;
 	link->wire.ops = &link_ops;
 	link->wire.watch = watch;
+	link->wire.has_pulses = true;
 	link->site = site;
 	link->phase = BROKEN;
 	link->out.allocator = site->allocator;

@@ -20,10 +20,9 @@
  *   REDIS-4  In a cluster a generation is a bucket's, and asked for by who asks of the
  *            bucket. MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is
  *            run: then nothing was done. (WIRE-2)
- *   REDIS-5  A server that has told nothing for a second is asked for its generation
- *            again, in the write of the next batch.  (In a cluster that is the
- *            client's, CLIENT-4.) (L12)
- *
+ *   REDIS-5  A server that has told nothing for 20 ms, by its own clock, compares its
+ *            tenure with the generation's before it does anything: it may have followed
+ *            another meanwhile, and have the other's copy of the generation. (L12)
  *   REDIS-6  With durable=N nothing is told that not N replicas have confirmed; it
  *            counts as not granted, and is spent at the server.  Then one of them may
  *            take over and go on without a quarantine (greet.lua). (L12)

@@ -5,8 +5,9 @@
 --
 --   KEYS   the generation's, then one of each job; the generation is kept with the latest
 --          time that it has seen, which a second's calls share (greet.lua)
---   ARGV   nonce, generation, then each job's bytes, as wire.c packs them; lends like the one
---          before are one argument together
+--   ARGV   nonce, generation, until when it is sure that this is a primary's and its own,
+--          then each job's bytes, as wire.c packs them; lends like the one before are one
+--          argument together
 --   reply  nonce, now, then for each job the value as it was, or a code, or what is used
 --          of a window now, as a number below zero: then it was lent all that was wanted,
 --          and nobody else has anything of it
@@ -53,6 +54,14 @@ end
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if now > LATEST then now = LATEST end
+-- A primary that has followed another meanwhile has the other's copy of the generation, too.
+if now > tonumber(ARGV[3]) then
+	local tenure = call('INFO', 'replication')
+	if not find(tenure, 'role:master', 1, true) or
+	   not find(tenure, 'master_replid:' .. sub(ARGV[2], 7, 14), 1, true) then
+		return { ARGV[1], '' }
+	end
+end
 local latest = more == 8 and math.abs(unpack('<d', generation, known + 1)) or now
 if now < latest - SECOND then
 	call('DEL', KEYS[1])
@@ -79,7 +88,7 @@ end
 local keys, reply, left = KEYS, { ARGV[1], now }, nil
 local i = 1 -- the last key that was looked at
 local from, to, limit, begins
-for argument = 3, #ARGV do
+for argument = 4, #ARGV do
 	local jobs = ARGV[argument]
 	local verb, count, found, numbers, wants, missed = sub(jobs, 1, 1), 1
 	if verb == 'l' then
@@ -425,7 +434,7 @@ end
 
 local lead
 i = 1
-for argument = 3, #ARGV do
+for argument = 4, #ARGV do
 	local jobs, found = ARGV[argument], left[argument] or {}
 	local verb, count = sub(jobs, 1, 1), 1
 	local head, mark, early, limit, period, first, node, least, spent, _

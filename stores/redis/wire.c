@@ -560,7 +560,7 @@ static void put_job(struct redis_text *text, const struct remote_job *job,
 
 static size_t call_most(const struct redis_call *call)
 {
-	size_t most = 8 * LENGTH_MOST + sizeof(call->script->sha1) + REDIS_KEY_MAX +
+	size_t most = 9 * LENGTH_MOST + sizeof(call->script->sha1) + REDIS_KEY_MAX +
 	              call->generation.count;
 
 	for (size_t i = 0; i < call->count; i++)
@@ -677,13 +677,14 @@ bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 	if (!make_room(text, call_most(call)))
 		return false;
 	make_plan(call, &plan);
-	gale_assert(6 + call->count + plan.arguments <= REDIS_WORDS_MOST);
-	put_length(text, '*', 6 + call->count + plan.arguments);
+	gale_assert(7 + call->count + plan.arguments <= REDIS_WORDS_MOST);
+	put_length(text, '*', 7 + call->count + plan.arguments);
 	put_word(text, "EVALSHA", 7);
 	put_word(text, call->script->sha1, 40);
 	put_keys(text, call);
 	put_number(text, call->nonce);
 	put_word(text, call->generation.bytes, call->generation.count);
+	put_number(text, call->sure_until_us);
 	put_jobs(text, call, &plan);
 	return true;
 }

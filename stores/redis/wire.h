@@ -36,7 +36,7 @@
 
 #define REDIS_DECIMAL_MOST 20
 #define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
-#define REDIS_WORDS_MOST (6 + 2 * REMOTE_BATCH_MOST) /* of a command */
+#define REDIS_WORDS_MOST (7 + 2 * REMOTE_BATCH_MOST) /* of a command */
 
 struct redis_text {
 	struct gale_allocator *allocator;
@@ -71,7 +71,10 @@ struct redis_call {
 	struct remote_bytes generation; /* of the server; at most
 	                                 * REMOTE_GENERATION_BYTES */
 	uint8_t generation_bucket;      /* whose generation key is compared */
-	uint64_t nonce;  /* comes back with the reply; at most GALE_UNITS_MAX */
+	uint64_t nonce; /* comes back with the reply; at most GALE_UNITS_MAX */
+	uint64_t
+	    sure_until_us; /* the server need not look at its tenure until then, by its
+	                         * clock; 0: it does */
 	uint64_t now_us; /* about what time the server has: picks the month of quotas */
 	const struct remote_job *jobs;
 	const uint8_t *buckets; /* of the jobs' keys */

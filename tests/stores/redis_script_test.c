@@ -73,6 +73,7 @@ static void put(struct scene *s, struct redis_talk *with, size_t count)
 		.prefix = PREFIX,
 		.generation = bytes_of(s->generation),
 		.nonce = ++s->nonce,
+		.sure_until_us = GALE_UNITS_MAX,
 		.now_us = GALE_SECONDS(1700000000),
 		.jobs = s->jobs,
 		.buckets = s->buckets,

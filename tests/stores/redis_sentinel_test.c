@@ -31,6 +31,7 @@
 #include "tests/support/lines.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/next_window.h"
 #include "tests/support/node.h"
 #include "tests/support/port.h"
 #include "tests/support/redis_server.h"
@@ -713,7 +714,7 @@ static void a_sentinel_that_is_silent_is_passed_over_in_time(void **state)
 }
 
 /* A server that was a replica meanwhile has forgotten, and says nothing of it by itself. */
-static void who_was_a_replica_while_nobody_asked_has_forgotten(void **state)
+static void who_was_a_replica_for_a_moment_has_forgotten(void **state)
 {
 	struct redis_server *primary = &s.servers[0], *other = &s.servers[1];
 	struct gale_counts counts;
@@ -735,10 +736,78 @@ static void who_was_a_replica_while_nobody_asked_has_forgotten(void **state)
 	redis_server_do(primary, command);
 	must(becomes_true(is_linked, primary));
 	redis_server_do(primary, "REPLICAOF NO ONE");
-	nap(GALE_MILLIS(1000));
 	assert_false(ask()); /* and not LIMIT once more */
 	counts = node_stats(&s.node);
 	assert_int_equal(counts.failures, 0); /* it is the same connection */
+	close_limiter();
+}
+
+/* What a sentinel says to a command, which is one word or begins with it. */
+static bool sentinel_nods(const char *command)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_port = htons((uint16_t)s.sentinel.port),
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char said[4] = "";
+
+	must(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	must(send(fd, command, strlen(command), MSG_NOSIGNAL) > 0);
+	must(recv(fd, said, sizeof(said) - 1, MSG_WAITALL) == sizeof(said) - 1);
+	close(fd);
+	return strcmp(said, "+OK") == 0;
+}
+
+static bool begins_to_switch(void *arg)
+{
+	(void)arg;
+	return sentinel_nods("SENTINEL FAILOVER main\r\n");
+}
+
+struct switches {
+	int before;
+};
+
+static bool has_switched_again(void *arg)
+{
+	const struct switches *switches = arg;
+
+	return lines_with(&s.sentinel, "+switch-master ") > switches->before;
+}
+
+static void is_switched(void *arg)
+{
+	struct switches switches = { lines_with(&s.sentinel, "+switch-master ") };
+
+	(void)arg;
+	must(becomes_true(begins_to_switch, NULL));
+	must(becomes_true(has_switched_again, &switches));
+}
+
+/* The latest, as whoever is no primary any more is not greeted again. */
+static uint64_t since(void *arg)
+{
+	uint64_t one = next_window_since(&s.servers[0], 0),
+		 other = next_window_since(&s.servers[1], 0);
+
+	(void)arg;
+	return one > other ? one : other;
+}
+
+/* No connection is lost by that for a while, and nobody asks. */
+static void the_window_after_an_orderly_fail_over_is_whole(void **state)
+{
+	(void)state;
+	redis_server_settle(&s.servers[0], "gale:");
+	open_rule("main", gale_fixed_window(LIMIT, GALE_SECONDS(10)), GALE_LEASED);
+	assert_int_equal(
+	    next_window_gives(&(struct next_window){ .node = &s.node,
+	                                             .limit = LIMIT,
+	                                             .length_us = GALE_SECONDS(10),
+	                                             .key = "k",
+	                                             .befall = is_switched,
+	                                             .since_us = since }),
+	    LIMIT);
 	close_limiter();
 }
 
@@ -798,7 +867,7 @@ int main(int count, char **args)
 		    a_sentinel_that_goes_does_not_keep_anybody_busy, open_servers,
 		    close_servers),
 		cmocka_unit_test_setup_teardown(
-		    who_was_a_replica_while_nobody_asked_has_forgotten, open_servers,
+		    who_was_a_replica_for_a_moment_has_forgotten, open_servers,
 		    close_servers),
 		cmocka_unit_test_setup_teardown(
 		    a_sentinel_that_is_silent_is_passed_over_in_time, open_servers,
@@ -816,6 +885,7 @@ int main(int count, char **args)
 		     open_servers),
 		TEST(too_few_replicas_are_an_outage, open_servers),
 		TEST(a_sentinel_whose_name_is_known_later_is_found, open_servers),
+		TEST(the_window_after_an_orderly_fail_over_is_whole, open_servers),
 #undef TEST
 		cmocka_unit_test_setup_teardown(a_service_that_nobody_knows_is_down,
 		                                open_servers, close_servers),

@@ -418,6 +418,7 @@ static void put_call(struct timeline *t)
 		.prefix = "test:",
 		.generation = { (const uint8_t *)"one", 3 },
 		.nonce = t->now,
+		.sure_until_us = GALE_UNITS_MAX,
 		.now_us = t->now,
 		.jobs = t->jobs,
 		.buckets = t->buckets,

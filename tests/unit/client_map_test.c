@@ -581,7 +581,7 @@ static void another_generation_is_asked_for(void **state)
 	begin(2, "a");
 	turn(4);
 	assert_remaining(2, 8);
-	assert_int_equal(s.nodes[0].greetings, 3);
+	assert_int_equal(s.nodes[0].greetings, 4); /* twice for each */
 	close_scene();
 }
 
@@ -601,23 +601,72 @@ static void a_bucket_has_a_quarantine_of_its_own(void **state)
 	close_scene();
 }
 
-/* It may have been replaced twice, and not know what was granted meanwhile. */
-static void a_generation_that_nobody_spoke_of_is_asked_for_again(void **state)
+/* Who tells of another life for one bucket has another for all. */
+static void a_node_that_has_forgotten_is_greeted_for_all_buckets(void **state)
+{
+	(void)state;
+	open_scene();
+	s.nodes[0].wire.has_pulses = true;
+	begin(0, "a");
+	begin(1, "b");
+	turn(2);
+	pass(SECOND_NS);
+	turn(2);
+	assert_int_equal(s.nodes[0].greetings, 3); /* one of them */
+	pass(SECOND_NS);
+	s.nodes[0].life++;
+	turn(3);
+	assert_int_equal(s.nodes[0].greetings,
+	                 5); /* both, and nobody asked. CLIENT-5 */
+	assert_int_equal(s.nodes[0].batches, 2);
+	close_scene();
+}
+
+static void buckets_are_greeted_where_they_are_though_nobody_asks(void **state)
 {
 	(void)state;
 	open_scene();
 	begin(0, "a");
+	begin(1, "b");
 	turn(2);
-	pass(SECOND_NS * 3 / 2);
-	begin(1, "a");
-	turn(1); /* without waiting for it */
-	assert_remaining(1, 8);
-	assert_int_equal(s.nodes[0].greetings, 2); /* CLIENT-4 */
-	pass(SECOND_NS * 3 / 2);
-	s.nodes[0].life++;
-	begin(2, "a");
+	s.nodes[0].state = WIRE_BROKEN;
+	give('a', 1);
+	give('b', 2);
+	turn(1);
+	assert_true(s.doubts > 0);
+	learn();
 	turn(3);
-	assert_remaining(2, 7);
+	for (int i = 1; i < NODES; i++) {
+		assert_int_equal(s.nodes[i].greetings, 1); /* CLIENT-5 */
+		assert_int_equal(s.nodes[i].batches, 0);
+	}
+	close_scene();
+}
+
+/* Two that each say that the other has it: while nobody asks, that is no hurry. */
+static void who_is_sent_around_is_greeted_with_pauses(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	open_scene();
+	begin(0, "a");
+	turn(2);
+	s.nodes[0].state = WIRE_BROKEN;
+	turn(1);
+	s.nodes[0].state = WIRE_OPENING;
+	give('a', 2); /* neither of both */
+	before = s.nodes[0].greetings;
+	for (int i = 0; i < 100; i++) {
+		s.believed['a'] = (uint32_t)i % 2;
+		turn(1);
+	}
+	assert_in_range(s.nodes[0].greetings + s.nodes[1].greetings, before + 1,
+	                before + 2);
+	pass(SECOND_NS);
+	learn();
+	turn(3);
+	assert_int_equal(s.nodes[2].greetings, 1);
 	close_scene();
 }
 
@@ -756,7 +805,9 @@ int main(void)
 		cmocka_unit_test(who_cannot_now_is_asked_later_and_alone),
 		cmocka_unit_test(another_generation_is_asked_for),
 		cmocka_unit_test(a_bucket_has_a_quarantine_of_its_own),
-		cmocka_unit_test(a_generation_that_nobody_spoke_of_is_asked_for_again),
+		cmocka_unit_test(a_node_that_has_forgotten_is_greeted_for_all_buckets),
+		cmocka_unit_test(buckets_are_greeted_where_they_are_though_nobody_asks),
+		cmocka_unit_test(who_is_sent_around_is_greeted_with_pauses),
 		cmocka_unit_test(
 		    what_is_under_way_when_a_line_breaks_is_not_sent_again),
 		cmocka_unit_test(who_waits_for_a_dead_node_goes_to_the_next),

@@ -48,6 +48,7 @@ struct fake {
 	unsigned connects;
 	unsigned hang_ups;
 	unsigned flushes;
+	unsigned pulses;
 	bool is_freed;
 	bool has_no_room;
 	struct sent sent[SENT_MOST];
@@ -96,9 +97,9 @@ static bool fake_send(struct wire *wire, const struct remote_batch *batch)
 {
 	struct sent *sent = &s.fake.sent[s.fake.sent_count];
 
-	(void)wire;
 	assert_int_equal(s.fake.state, WIRE_READY);
-	assert_in_range(batch->count, 1, REMOTE_BATCH_MOST);
+	assert_in_range(batch->count, wire->has_pulses ? 0 : 1, REMOTE_BATCH_MOST);
+	s.fake.pulses += batch->count == 0;
 	if (s.fake.has_no_room || s.fake.sent_count == SENT_MOST)
 		return false;
 	s.fake.sent_count++;
@@ -700,6 +701,63 @@ static void a_server_that_is_silent_is_hung_up_on(void **state)
 	close_scene();
 }
 
+/* Who connects first is told of a new life, from which a quarantine counts. CLIENT-5 */
+static void a_line_that_was_lost_is_connected_again_though_nobody_asks(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	assert_done(0, STORE_DONE);
+	s.fake.state = s.fake.next = WIRE_BROKEN;
+	turn(1);
+	for (int i = 0; i < 10; i++) {
+		mono due = client_turn(s.client, s.now);
+
+		assert_in_range(due.ns, s.now.ns, s.now.ns + SECOND_NS);
+		pass(due.ns - s.now.ns);
+	}
+	assert_in_range(s.fake.connects, 5, 11); /* LINE-4 */
+	s.fake.next = WIRE_READY;
+	pass(SECOND_NS);
+	turn(1);
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	close_scene();
+}
+
+/* Until nobody has asked for so long that all is over that there was. */
+static void a_server_that_nobody_asks_is_asked_whether_it_has_forgotten(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	s.fake.wire->has_pulses = true;
+	turn(2);
+	begin(0, STORE_STEP, "k");
+	turn(2);
+	assert_int_equal(s.fake.pulses, 0);
+	for (unsigned i = 1; i < 60; i++) {
+		assert_int_equal(client_turn(s.client, s.now).ns, s.now.ns + SECOND_NS);
+		pass(SECOND_NS);
+		turn(2);
+		assert_int_equal(s.fake.pulses, i);
+	}
+	pass(SECOND_NS);
+	turn(1);
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_int_equal(s.fake.pulses, 59);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_ROUND_TRIPS]), 1);
+
+	begin(0, STORE_STEP, "k");
+	turn(2);
+	s.fake.silent = true;
+	pass(SECOND_NS);
+	turn(1);
+	pass(SECOND_NS);
+	turn(2);
+	assert_int_equal(s.fake.connects, 2); /* it had gone without a word */
+	close_scene();
+}
+
 static void what_was_not_done_is_sent_again(void **state)
 {
 	(void)state;
@@ -1127,6 +1185,10 @@ int main(void)
 		cmocka_unit_test(a_line_that_does_not_open_is_given_up),
 		cmocka_unit_test(a_loan_that_nobody_waits_for_is_not_asked_for),
 		cmocka_unit_test(a_server_that_is_silent_is_hung_up_on),
+		cmocka_unit_test(
+		    a_line_that_was_lost_is_connected_again_though_nobody_asks),
+		cmocka_unit_test(
+		    a_server_that_nobody_asks_is_asked_whether_it_has_forgotten),
 		cmocka_unit_test(what_was_not_done_is_sent_again),
 		cmocka_unit_test(replies_that_cannot_be),
 		cmocka_unit_test(a_server_that_forgot_grants_nothing_of_the_window),

@@ -153,6 +153,7 @@ static void batch_of(struct batch *b, size_t count)
 		.prefix = "gale:",
 		.generation = bytes_of("g"),
 		.nonce = GALE_UNITS_MAX,
+		.sure_until_us = GALE_UNITS_MAX,
 		.jobs = b->jobs,
 		.buckets = b->buckets,
 		.count = count,
@@ -185,7 +186,8 @@ static void a_batch_is_one_command(void **state)
 	assert_string_equal(command->element[4]->str, "gale:{b00}:k");
 	assert_string_equal(command->element[68]->str, "9007199254740991");
 	assert_string_equal(command->element[69]->str, "g");
-	assert_int_equal(command->element[70]->str[0], 's');
+	assert_string_equal(command->element[70]->str, "9007199254740991");
+	assert_int_equal(command->element[71]->str[0], 's');
 	redis_reply_free(command);
 	redis_intake_close(&intake);
 	redis_text_free(&text);
@@ -199,7 +201,7 @@ static void letters_of(struct batch *b, char *out, size_t room)
 	struct redis_text text = { .allocator = &allocator.allocator };
 	struct redis_intake intake;
 	redisReply *command;
-	size_t first = 6 + b->call.count, count;
+	size_t first = 7 + b->call.count, count;
 
 	test_allocator_init(&allocator);
 	assert_true(redis_put_call(&text, &b->call));
