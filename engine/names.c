@@ -159,6 +159,53 @@ const char *gale_rule_name(enum gale_rule_kind kind)
 	return "none";
 }
 
+const char *gale_why_name(enum gale_why why)
+{
+	switch (why) {
+	case GALE_WHY_RULE:
+		return "rule";
+	case GALE_WHY_CREDIT:
+		return "credit";
+	case GALE_WHY_SPENT:
+		return "spent";
+	case GALE_WHY_BUSY:
+		return "busy";
+	case GALE_WHY_LATE:
+		return "late";
+	case GALE_WHY_FULL:
+		return "full";
+	case GALE_WHY_MEMORY:
+		return "memory";
+	case GALE_WHY_CHANGED:
+		return "changed";
+	case GALE_WHY_DOWN:
+		return "down";
+	case GALE_WHY_WRONG:
+		return "wrong";
+	case GALE_WHY_BROKEN:
+		return "broken";
+	case GALE_WHY_CROWDED:
+		return "crowded";
+	case GALE_WHY_CLOSED:
+		return "closed";
+	case GALE_WHY_FORKED:
+		return "forked";
+	case GALE_WHY_FENCED:
+		return "fenced";
+	case GALE_WHY_BAD_ASK:
+		return "bad_ask";
+	case GALE_WHY_ASKED:
+		return "asked";
+	case GALE_WHY_TOO_MUCH:
+		return "too_much";
+	case GALE_WHY_RESTARTED:
+		return "restarted";
+	case GALE_WHY_QUARANTINE:
+		return "quarantine";
+	}
+	return "unknown";
+}
+
 const char *gale_why_text(enum gale_why why)
 {
 	switch (why) {

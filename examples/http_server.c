@@ -7,8 +7,8 @@
  *
  * In each window of SECONDS every client may make LIMIT requests (0: as many as it likes).
  * A client is who sends an X-Api-Key, or else an address.  There is one page, "/", which
- * is 200 or else 429 with Retry-After; "/health" is always 200.  CLIENTS is how many of
- * them are remembered at once.
+ * is 200 or else 429 with Retry-After; "/health" is always 200, and "/metrics" is for
+ * Prometheus.  CLIENTS is how many of them are remembered at once.
  *
  * One thread turns around epoll.  A turn reads the clock once (gale_tick), and asks for
  * each request as it is parsed.  Most answers come at once.  When one is pending, its
@@ -39,9 +39,10 @@
 
 #include <gale/gale.h>
 
-#define IN_MOST 8192    /* of a connection that is not answered yet: a head fits */
-#define OUT_MOST 8192   /* that is not sent yet */
-#define REPLY_MOST 256  /* a head and its body */
+#define IN_MOST 8192   /* of a connection that is not answered yet: a head fits */
+#define OUT_MOST 32768 /* that is not sent yet */
+#define REPLY_MOST 256 /* a head and its body, but for metrics */
+#define METRICS_MOST 16384
 #define PENDING 4096    /* connections that may wait for an answer of gale's */
 #define EVENTS_MOST 256 /* in a turn */
 #define HEAD_END "\r\n\r\n"
@@ -197,6 +198,24 @@ static void reply_to_answer(struct connection *c, const struct gale_answer *answ
 		reply(c, REPLY("503 Service Unavailable", "", "8", "not now\n"));
 }
 
+static void reply_metrics(struct connection *c, struct gale_runtime *runtime)
+{
+	static char text[METRICS_MOST - REPLY_MOST];
+	size_t count = gale_metrics_text(runtime, text, sizeof(text));
+	char head[REPLY_MOST];
+
+	if (count >= sizeof(text)) {
+		reply(c, REPLY("500 Internal Server Error", "", "9", "too long\n"));
+		return;
+	}
+	snprintf(head, sizeof(head),
+	         "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
+	         "Content-Length: %zu\r\n\r\n",
+	         count);
+	reply(c, head);
+	reply(c, text);
+}
+
 /* ---- Asking ---------------------------------------------------------------------- */
 
 static struct gale_answer ask(struct server *server, struct connection *c,
@@ -231,6 +250,8 @@ static void serve(struct server *server, struct connection *c,
 		reply(c, REPLY("405 Method Not Allowed", "Allow: GET\r\n", "0", ""));
 	else if (is(request->target, "/health"))
 		reply(c, REPLY("200 OK", "", "3", "ok\n"));
+	else if (is(request->target, "/metrics"))
+		reply_metrics(c, server->runtime);
 	else if (!is(request->target, "/"))
 		reply(c, REPLY("404 Not Found", "", "14", "nothing there\n"));
 	else
@@ -257,7 +278,7 @@ static bool serve_next(struct server *server, struct connection *c)
 	struct request request;
 	struct text head;
 
-	if (c->waits || c->is_last || c->out_count > OUT_MOST - REPLY_MOST)
+	if (c->waits || c->is_last || c->out_count > OUT_MOST - METRICS_MOST)
 		return false;
 	if (!take_until(&rest, HEAD_END, &head)) {
 		if (rest.count == IN_MOST)

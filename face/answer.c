@@ -3,8 +3,6 @@
 /* answer.c -- results become answers, reasons and errors. */
 #include "face/answer.h"
 
-#include "face/seat.h"
-
 /* Of a limiter that is open. */
 static struct gale_answer plain(const struct gale_limiter *limiter,
                                 enum gale_verdict verdict, enum gale_why why)
@@ -16,13 +14,30 @@ static struct gale_answer plain(const struct gale_limiter *limiter,
 	};
 }
 
-struct gale_answer answer_refused(const struct gale_seat *seat,
+/* A seat that has left counts nothing any more, and a limiter that is closed may be gone. */
+static void count_refused(struct gale_seat *seat, const struct gale_limiter *open,
+                          const struct gale_answer *answer)
+{
+	if (!handle_is_open(&seat->handle, seat->handle.runtime))
+		return;
+	if (open)
+		answer_counted(seat, open, answer);
+	else
+		seat_count(seat, COUNT_ASTRAY);
+}
+
+struct gale_answer answer_refused(struct gale_seat *seat,
                                   const struct gale_limiter *limiter, enum gale_why why)
 {
-	if (!seat || !limiter ||
-	    !handle_is_open(&limiter->handle, seat->handle.runtime))
-		return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
-	return plain(limiter, GALE_DENY, why);
+	struct gale_answer answer = { .verdict = GALE_DENY, .why = why };
+	bool is_open =
+	    seat && limiter && handle_is_open(&limiter->handle, seat->handle.runtime);
+
+	if (is_open)
+		answer = plain(limiter, GALE_DENY, why);
+	if (seat)
+		count_refused(seat, is_open ? limiter : NULL, &answer);
+	return answer;
 }
 
 struct gale_answer answer_pending(const struct gale_limiter *limiter)

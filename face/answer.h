@@ -3,16 +3,24 @@
 /*
  * answer.h -- what a store's result means to the one who asked.
  *
- * Threads   Any, at once.
+ * Threads   answer_refused, answer_counted: the seat's own.  The others: any, at once.
  */
 #ifndef FACE_ANSWER_H
 #define FACE_ANSWER_H
 
-#include "face/face.h"
+#include "face/seat.h"
 
-/* Denied before any store was asked, whatever the limiter's policy.  Either may be NULL, closed,
- * or of another runtime. */
-struct gale_answer answer_refused(const struct gale_seat *seat,
+/* The seat tells it, as the last word to an ask about a limiter that is listed. SCORE-3 */
+static inline void answer_counted(struct gale_seat *seat,
+                                  const struct gale_limiter *limiter,
+                                  const struct gale_answer *answer)
+{
+	score_add(seat_score(seat, &limiter->lender), answer->verdict, answer->why, 1);
+}
+
+/* Denied before any store was asked, whatever the limiter's policy, and counted.  Either may be
+ * NULL, closed, or of another runtime. */
+struct gale_answer answer_refused(struct gale_seat *seat,
                                   const struct gale_limiter *limiter,
                                   enum gale_why why);
 

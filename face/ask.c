@@ -228,11 +228,13 @@ struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limite
 
 	if (why != GALE_WHY_RULE)
 		return answer_refused(seat, limiter, why);
-	if (local_ask(seat, limiter, key, key_len, cost, &answer))
-		return answer;
-	put(&question, limiter, STORE_STEP, key, key_len, cost);
-	return answer_of(limiter, &question.op,
-	                 settle_step(seat, limiter, &question.op, within_us));
+	if (!local_ask(seat, limiter, key, key_len, cost, &answer)) {
+		put(&question, limiter, STORE_STEP, key, key_len, cost);
+		answer = answer_of(limiter, &question.op,
+		                   settle_step(seat, limiter, &question.op, within_us));
+	}
+	answer_counted(seat, limiter, &answer);
+	return answer;
 }
 
 /* ---- Completions ----------------------------------------------------------------- */
@@ -257,7 +259,9 @@ size_t gale_seat_completions(struct gale_seat *seat,
 	seat_check_thread(seat);
 	seat_collect(seat);
 	while (count < max && (pending = seat_take_ready(seat))) {
-		ret_completions[count++] = completion_of(pending);
+		ret_completions[count] = completion_of(pending);
+		answer_counted(seat, pending->limiter,
+		               &ret_completions[count++].answer);
 		seat_recycle(seat, pending);
 	}
 	seat_raise_if_ready(seat);

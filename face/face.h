@@ -33,6 +33,7 @@
 #include <gale/gale.h>
 
 #include "engine/rule.h"
+#include "face/score.h"
 #include "runtime/atomic.h"
 #include "runtime/lifeline.h"
 #include "runtime/lock.h"
@@ -72,6 +73,14 @@ struct gale_limiter {
 	bool leases;
 	bool restarts;         /* keys that live under rules of another kind */
 	_Atomic unsigned said; /* results already logged, a bit each */
+
+	/* Under the runtime's lock. */
+	struct {
+		uint32_t number;
+		struct list same; /* the limiters of its name, if it is listed */
+		struct score_sum counted;   /* by seats that have died */
+		struct score_sum inherited; /* from limiters of its name that have */
+	} locked;
 };
 
 /* Where the asks of a shard's keys begin: on a line of its own, hardly ever written. */
@@ -115,6 +124,12 @@ struct gale_runtime {
 		struct list seats;             /* those that have not died */
 		uint64_t numbers;              /* that they have, a bit each */
 		uint64_t counted[SEAT_COUNTER_COUNT]; /* by those that have */
+		struct gale_limiter **limiters;       /* by number; NULL: it has none */
+		uint32_t limiter_room;
+		uint32_t limiter_end;       /* no number from here on was ever given */
+		uint32_t limiter_least;     /* all numbers below are taken */
+		uint32_t chunk_count;       /* of scores, that each seat has */
+		struct score_sum gone;      /* of limiters whose name is gone */
 		struct handle *oldest_dead; /* the graveyard, in order of death */
 		struct handle *newest_dead;
 		unsigned dead_count;
@@ -190,6 +205,38 @@ void runtime_wake_shards(struct gale_runtime *runtime);
 
 /* There is something to sweep now: the sweeper may sleep without a deadline. */
 void runtime_wake_sweeper(struct gale_runtime *runtime);
+
+/* ---- In score.c ------------------------------------------------------------------ */
+
+/* Lists the limiter; false without memory. */
+bool score_open(struct gale_limiter *limiter);
+/* Strikes it off, if it is listed: it is dead. */
+void score_close(struct gale_limiter *limiter);
+
+/* Scores of all limiters; false without memory, and then some may have been made. */
+bool score_join(struct gale_runtime *runtime, struct gale_seat *seat) ON(runtime->lock);
+/* What the seat has counted stays counted. */
+void score_leave(struct gale_runtime *runtime, struct gale_seat *seat)
+    ON(runtime->lock);
+/* Of a seat that is not listed. */
+void score_free(struct gale_seat *seat);
+
+/* The answer of an ask will not be told. */
+void score_drop(struct gale_limiter *limiter);
+
+/* Of this limiter. */
+void score_read(const struct gale_runtime *runtime, const struct gale_limiter *limiter,
+                struct score_sum *ret_sum) ON(runtime->lock);
+/* Of all limiters of its name, and those that have died. */
+void score_read_name(const struct gale_runtime *runtime,
+                     const struct gale_limiter *limiter, struct score_sum *ret_sum)
+    ON(runtime->lock);
+/* Of all limiters, and those that have died. */
+void score_read_all(const struct gale_runtime *runtime, struct score_sum *ret_sum)
+    ON(runtime->lock);
+uint64_t score_total(const struct score_sum *sum, enum gale_verdict verdict);
+
+/* ---- In log.c -------------------------------------------------------------------- */
 
 /* Say it to the host's log, if there is one. */
 void store_say(const struct gale_store *store, enum gale_level level, const char *line);

@@ -25,14 +25,16 @@ struct gale_key {
 	alignas(CACHE_LINE) struct gale_seat *seat;
 	struct lender *quick; /* the limiter's while there is a purse, or nobody */
 	struct purse *purse;  /* pinned; NULL until there is one */
-	struct cell *cell; /* of this seat; NULL: it had none, when last looked for */
+	struct cell *cell;   /* of this seat; NULL: it had none, when last looked for */
+	struct score *score; /* of this seat and the limiter */
 
 	size_t key_len;
 	uint8_t key[GALE_KEY_MAX];
 };
 
 static_assert(!IS_WET(struct gale_key, seat) && !IS_WET(struct gale_key, quick) &&
-                  !IS_WET(struct gale_key, purse) && !IS_WET(struct gale_key, cell),
+                  !IS_WET(struct gale_key, purse) && !IS_WET(struct gale_key, cell) &&
+                  !IS_WET(struct gale_key, score),
               "see hot.h");
 
 /* Nothing that is asked of it is quick: so an ask need not look whether there is a purse. */
@@ -83,6 +85,7 @@ enum gale_err gale_key_open(struct gale_seat *seat, struct gale_limiter *limiter
 	held->seat = seat;
 	held->limiter = limiter;
 	held->quick = &nobody;
+	held->score = seat_score(seat, &limiter->lender);
 	held->hash = local_hash(&limiter->lender, key, key_len);
 	held->key_len = key_len;
 	memcpy(held->key, key, key_len);
@@ -140,6 +143,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	key->cell = local_cell(key->purse, key->seat->number); /* a pacer has none */
 	if (!local_ask_pinned(key->seat, key->limiter, key->purse, cost, &answer))
 		return ask_by_name(key, cost, tag);
+	answer_counted(key->seat, key->limiter, &answer);
 	return answer;
 }
 
@@ -178,6 +182,17 @@ static ALWAYS_INLINE enum local try_held(struct gale_key *key, mono now, uint64_
 	return local_try_shared(key->purse, now, cost, ret_told);
 }
 
+/* As quick_answer in named.c, but the score is at hand. */
+static ALWAYS_INLINE struct gale_answer held_answer(const struct gale_key *key,
+                                                    const struct found *found)
+{
+	if (found->how == LOCAL_TAKEN)
+		score_add(key->score, GALE_ALLOW, GALE_WHY_CREDIT, 1);
+	else
+		score_add(key->score, GALE_DENY, GALE_WHY_SPENT, 1);
+	return answer_from(key->quick, found);
+}
+
 /* A key that is open has a limiter of its seat's runtime. */
 struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 {
@@ -190,7 +205,7 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 		seat_check_thread(key->seat);
 		found.how = try_held(key, now, cost, &found.told);
 		if (LIKELY(is_decided(&found)))
-			return quick_answer(key->seat, key->quick, &found);
+			return held_answer(key, &found);
 	}
 	return ask_key_at_length(key, cost, tag);
 }

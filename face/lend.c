@@ -75,9 +75,6 @@ static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
 
 	found.how = local_try(&wish->limiter->lender, purse, wish->seat->number,
 	                      wish->now, wish->cost, &found.told);
-	if (found.how != LOCAL_UNKNOWN)
-		seat_count(wish->seat,
-		           found.how == LOCAL_TAKEN ? COUNT_ALLOWED : COUNT_REFUSED);
 	return found;
 }
 
@@ -111,9 +108,6 @@ static bool find_place(const struct wish *wish, struct gale_answer *ret_answer)
 	if (placed)
 		purse_use(purse);
 	reader_exit(&seat->reader);
-	if (placed)
-		seat_count(seat, ret_answer->verdict == GALE_ALLOW ? COUNT_ALLOWED
-		                                                   : COUNT_REFUSED);
 	return placed;
 }
 
@@ -157,15 +151,13 @@ bool local_ask_pinned(struct gale_seat *seat, struct gale_limiter *limiter,
 	return found.how != LOCAL_UNKNOWN;
 }
 
-struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
-                                 const void *key, size_t key_len, uint64_t cost,
-                                 void *tag)
+/* It may be asked. */
+static struct gale_answer ask_checked(struct gale_seat *seat,
+                                      struct gale_limiter *limiter, const void *key,
+                                      size_t key_len, uint64_t cost, void *tag)
 {
-	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
 	struct gale_answer answer;
 
-	if (why != GALE_WHY_RULE)
-		return answer_refused(seat, limiter, why);
 	if (cost_is_quick(&limiter->lender, cost)) {
 		struct wish wish = wish_of(seat, limiter, key, key_len, cost);
 		struct found found = find_and_try(&wish);
@@ -176,6 +168,21 @@ struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *li
 		return answer;
 	}
 	return ask_further(seat, limiter, key, key_len, cost, tag);
+}
+
+struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *limiter,
+                                 const void *key, size_t key_len, uint64_t cost,
+                                 void *tag)
+{
+	enum gale_why why = check_ask(seat, limiter, key, key_len, cost);
+	struct gale_answer answer;
+
+	if (why != GALE_WHY_RULE)
+		return answer_refused(seat, limiter, why);
+	answer = ask_checked(seat, limiter, key, key_len, cost, tag);
+	if (answer.verdict != GALE_PENDING)
+		answer_counted(seat, limiter, &answer);
+	return answer;
 }
 
 /* Has the store failed to answer the shard of this key lately? */

@@ -34,6 +34,7 @@ static void limiter_die(struct handle *self)
 
 	memory_give_lines(self->runtime->allocator, limiter->lender.links,
 	                  links_bytes(self->runtime));
+	score_close(limiter);
 	lender_free_terms(&limiter->lender, self->runtime->allocator);
 	if (limiter->share_store)
 		limiter->share_store->ops->close(limiter->share_store);
@@ -255,7 +256,7 @@ static enum gale_err make_terms(const struct gale_rule *rule,
 
 /* A unit that is lent may be spent by any cost that can ever pass.  What is more than all units
  * of a word goes the long way, where it is known which words say no to it (purse.h). */
-static uint64_t quick_most_of(const struct lender *lender, const struct rule *rule)
+static uint32_t quick_most_of(const struct lender *lender, const struct rule *rule)
 {
 	bool is_quick =
 	    lender->lending == LENDING_DENIALS ||
@@ -263,7 +264,7 @@ static uint64_t quick_most_of(const struct lender *lender, const struct rule *ru
 
 	if (is_quick)
 		return CREDIT_UNITS_MAX;
-	return lender->lending == LENDING_UNITS ? rule->capacity : 0;
+	return lender->lending == LENDING_UNITS ? (uint32_t)rule->capacity : 0;
 }
 
 /* False: it is closed, and the terms are the caller's. */
@@ -345,7 +346,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 	limiter->lender.drop = lender_drop;
 	limiter->lender.secret = secret_of(runtime, config->name);
 	set_up(&limiter->lender, config, &terms->rule);
-	if (!make_links(limiter) || !open_share(limiter) ||
+	if (!make_links(limiter) || !open_share(limiter) || !score_open(limiter) ||
 	    !publish(limiter, terms, &err)) {
 		handle_close(&limiter->handle);
 		return GALE_ERR_MEMORY;

@@ -142,6 +142,7 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
                                        struct gale_answer *ret_answers)
 {
+	struct score *score = seat_score(flock->seat, flock->lender);
 	uint64_t taken = 0, refused = 0;
 	uint32_t left = 0;
 
@@ -158,8 +159,8 @@ static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
 			refused++;
 		local_tell(&ret_answers[i], flock->lender, found.how, found.told);
 	}
-	count_add(&flock->seat->counters[COUNT_ALLOWED], taken);
-	count_add(&flock->seat->counters[COUNT_REFUSED], refused);
+	score_add(score, GALE_ALLOW, GALE_WHY_CREDIT, taken);
+	score_add(score, GALE_DENY, GALE_WHY_SPENT, refused);
 	return left;
 }
 

@@ -79,16 +79,4 @@ static inline struct gale_answer answer_from(const struct lender *lender,
 	return LOCAL_DENY(limit, found->told);
 }
 
-/* Asked once: the compiler makes two ends of it, where each is counted at its own place. */
-static ALWAYS_INLINE struct gale_answer quick_answer(struct gale_seat *seat,
-                                                     const struct lender *lender,
-                                                     const struct found *found)
-{
-	if (found->how == LOCAL_TAKEN)
-		seat_count(seat, COUNT_ALLOWED);
-	else
-		seat_count(seat, COUNT_REFUSED);
-	return answer_from(lender, found);
-}
-
 #endif

@@ -240,6 +240,8 @@ static bool open_turn_fd(struct gale_runtime *runtime)
 
 static void free_runtime(struct gale_runtime *runtime)
 {
+	memory_give(runtime->allocator, runtime->locked.limiters,
+	            runtime->locked.limiter_room * sizeof(*runtime->locked.limiters));
 	lock_destroy(&runtime->lock);
 	memory_give_lines(runtime->allocator, runtime, sizeof(*runtime));
 }
@@ -455,66 +457,6 @@ uint64_t gale_turn_after_us(struct gale_runtime *runtime)
 	    takes_turns(runtime) ? runtime_turn_after_ns(runtime) : UINT64_MAX;
 
 	return after_ns == UINT64_MAX ? GALE_NEVER : (after_ns + 999) / 1000;
-}
-
-/* ---- Counters -------------------------------------------------------------------- */
-
-static uint64_t seats_counted(struct gale_runtime *runtime, enum seat_counter counter)
-    ON(runtime->lock)
-{
-	const struct list *seats = &runtime->locked.seats;
-	uint64_t sum = runtime->locked.counted[counter];
-
-	for (const struct list *at = seats->next; at != seats; at = at->next)
-		sum += load_relaxed(
-		    &list_item(at, struct gale_seat, place)->counters[counter]);
-	return sum;
-}
-
-static uint64_t shards_counted(const struct gale_runtime *runtime,
-                               enum shard_counter counter)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < runtime->shard_count; i++)
-		sum += load_relaxed(&runtime->shards[i].lessor.counters[counter]);
-	return sum;
-}
-
-static void fill_metrics(struct gale_runtime *runtime, struct gale_metric *metrics)
-    ON(runtime->lock)
-{
-	size_t i = 0;
-
-#define X(id, name)                                                                    \
-	metrics[i++] = (struct gale_metric){ name, seats_counted(runtime, COUNT_##id) };
-	SEAT_COUNTERS(X)
-#undef X
-#define X(id, name)                                                                    \
-	metrics[i++] =                                                                 \
-	    (struct gale_metric){ name, shards_counted(runtime, COUNT_##id) };
-	SHARD_COUNTERS(X)
-#undef X
-}
-
-size_t gale_metrics_sized(struct gale_runtime *runtime, struct gale_metric *ret_metrics,
-                          size_t metric_bytes, size_t max)
-{
-	struct gale_metric metrics[SEAT_COUNTER_COUNT + (int)SHARD_COUNTER_COUNT];
-	char *at = (char *)ret_metrics;
-	size_t count = SEAT_COUNTER_COUNT + (size_t)SHARD_COUNTER_COUNT;
-
-	if (!runtime || !lifeline_holds(&runtime->lifeline))
-		return 0;
-	lock_take(&runtime->lock);
-	fill_metrics(runtime, metrics);
-	lock_drop(&runtime->lock);
-	if (!ret_metrics)
-		return count;
-	for (size_t i = 0; i < count && i < max; i++, at += metric_bytes)
-		if (!sized_write(at, metric_bytes, &metrics[i], sizeof(metrics[i])))
-			return 0;
-	return count;
 }
 
 /* ---- While it is open ------------------------------------------------------------ */

@@ -111,6 +111,7 @@ static void seat_free_parts(struct gale_seat *seat)
 
 	memory_give(runtime->allocator, seat->pendings, pendings_bytes(runtime));
 	memory_give(runtime->allocator, seat->done_slots, done_bytes(seat));
+	score_free(seat);
 }
 
 /* The lowest that no other seat has; CELLS_MOST if all are taken. SEAT-4 */
@@ -132,15 +133,22 @@ static void give_number(struct gale_runtime *runtime, uint32_t number) ON(runtim
 		runtime->locked.numbers &= ~(UINT64_C(1) << number);
 }
 
-static void list(struct gale_seat *seat)
+/* False: there is no memory, and the seat is not listed. */
+static bool list(struct gale_seat *seat)
 {
 	struct gale_runtime *runtime = seat->handle.runtime;
+	bool joined;
 
 	lock_take(&runtime->lock);
-	seat->number = take_number(runtime);
-	list_append(&runtime->locked.seats, &seat->place);
+	joined = score_join(runtime, seat); /* SCORE-1 */
+	if (joined) {
+		seat->number = take_number(runtime);
+		list_append(&runtime->locked.seats, &seat->place);
+	}
 	lock_drop(&runtime->lock);
-	grace_join(&runtime->grace, &seat->reader);
+	if (joined)
+		grace_join(&runtime->grace, &seat->reader);
+	return joined;
 }
 
 /* What it has counted stays counted. */
@@ -149,6 +157,7 @@ static void strike_off(struct gale_runtime *runtime, struct gale_seat *seat)
 {
 	for (int i = 0; i < SEAT_COUNTER_COUNT; i++)
 		runtime->locked.counted[i] += load_relaxed(&seat->counters[i]);
+	score_leave(runtime, seat);
 	list_remove(&seat->place);
 	give_number(runtime, seat->number);
 }
@@ -175,8 +184,10 @@ static void seat_die(struct handle *self)
 		seat_collect(seat);
 		wake_close(&seat->wake);
 	}
-	while ((pending = take_first(&seat->ready)))
+	while ((pending = take_first(&seat->ready))) {
+		score_drop(pending->limiter);
 		seat_recycle(seat, pending);
+	}
 	unlist(seat);
 	seat_free_parts(seat);
 }
@@ -228,11 +239,12 @@ enum gale_err gale_join(struct gale_runtime *runtime, struct gale_seat **ret_sea
 	if (!seat)
 		return GALE_ERR_MEMORY;
 	err = seat_make_parts(seat);
+	if (err == GALE_ERR_OK && !list(seat))
+		err = GALE_ERR_MEMORY;
 	if (err != GALE_ERR_OK) {
 		handle_close(&seat->handle);
 		return err;
 	}
-	list(seat);
 	*ret_seat = seat;
 	return GALE_ERR_OK;
 }

@@ -62,11 +62,10 @@ struct gale_seat {
 	struct pending *pendings;
 	struct poller poller; /* who waits */
 	alignas(WET_ALIGN) struct pocket pocket;
+	struct scores scores;
 };
 
 static_assert(IS_WET(struct gale_seat, reader.reading) &&
-                  IS_WET(struct gale_seat, counters[COUNT_ALLOWED]) &&
-                  IS_WET(struct gale_seat, counters[COUNT_REFUSED]) &&
                   !IS_WET(struct gale_seat, handle.runtime) &&
                   !IS_WET(struct gale_seat, ticked) &&
                   !IS_WET(struct gale_seat, number) &&
@@ -76,20 +75,26 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, shard_count) &&
                   !IS_WET(struct gale_seat, counter.ticks) &&
                   !IS_WET(struct gale_seat, counter.rate) &&
-                  !IS_WET(struct gale_seat, pocket.known),
+                  !IS_WET(struct gale_seat, pocket.known) &&
+                  !IS_WET(struct gale_seat, scores.chunks[0]) &&
+                  !IS_WET(struct gale_seat, scores.chunks[SCORE_DRY - 1]) &&
+                  IS_WET(struct gale_seat, scores.chunks[SCORE_DRY]) &&
+                  !IS_WET(struct gale_seat, scores.chunks[SCORE_DRY + SCORE_WET]) &&
+                  !IS_WET(struct gale_seat, scores.chunks[SCORE_SLOTS - 1]),
               "see hot.h");
 
 static_assert(sizeof(struct gale_seat) <= HALF_A_PAGE, "see struct chunk");
 
 /* What an ask reads of a purse, and not only to count, against what it writes of its seat. */
-#define IS_APART(of_purse, of_seat)                                                    \
-	(WET_WORD(struct purse, of_purse) != WET_WORD(struct gale_seat, of_seat))
-static_assert(IS_APART(credit, reader.reading) && IS_APART(denial, reader.reading) &&
-                  IS_APART(credit, counters[COUNT_ALLOWED]) &&
-                  IS_APART(credit, counters[COUNT_REFUSED]) &&
-                  IS_APART(rest, reader.reading) &&
-                  IS_APART(rest, counters[COUNT_ALLOWED]) &&
-                  IS_APART(denial, counters[COUNT_REFUSED]),
+#define IS_APART(of_purse, type, written)                                              \
+	(WET_WORD(struct purse, of_purse) != WET_WORD(type, written))
+static_assert(IS_APART(credit, struct gale_seat, reader.reading) &&
+                  IS_APART(denial, struct gale_seat, reader.reading) &&
+                  IS_APART(rest, struct gale_seat, reader.reading) &&
+                  IS_APART(rest, struct score, counts[GALE_WHY_CREDIT][1]) &&
+                  IS_APART(credit, struct score, counts[GALE_WHY_CREDIT][1]) &&
+                  IS_APART(credit, struct score, counts[GALE_WHY_SPENT][0]) &&
+                  IS_APART(denial, struct score, counts[GALE_WHY_SPENT][0]),
               "see hot.h");
 
 /* Has it not left, and is this the process that it joined in? */
@@ -122,6 +127,13 @@ mono seat_now(struct gale_seat *seat);
 static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
 {
 	count_add(&seat->counters[counter], 1);
+}
+
+/* What this seat counts of a limiter that is listed. */
+static ALWAYS_INLINE struct score *seat_score(const struct gale_seat *seat,
+                                              const struct lender *lender)
+{
+	return score_at(&seat->scores, lender->score);
 }
 
 /* Hands the op to a shard; NULL if the seat or the shard has its hands full.  Unless it

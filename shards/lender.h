@@ -105,10 +105,11 @@ struct link {
 };
 
 struct lender {
-	_Atomic uint64_t quick_most; /* a cost up to this is answered from one word of a
+	_Atomic uint32_t quick_most; /* a cost up to this is answered from one word of a
 	                              * purse; 0: none, or it is closed */
-	struct hash_secret secret;   /* of the hash of its keys */
-	_Atomic uint64_t capacity;   /* of the rule */
+	uint32_t score; /* where seats count its answers; the shards do not read it */
+	struct hash_secret secret; /* of the hash of its keys */
+	_Atomic uint64_t capacity; /* of the rule */
 	uint64_t rest_grain; /* what a store had left is kept as a multiple of this */
 	_Atomic(struct terms *) terms;
 	_Atomic uint64_t changes; /* of the terms */

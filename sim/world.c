@@ -249,8 +249,16 @@ static void check_patience(struct world *world, const struct call *call) /* SIM-
 		            took, patience);
 }
 
+static void count(struct node *node, struct gale_answer answer)
+{
+	node->allowed += answer.verdict == GALE_ALLOW;
+	node->denied += answer.verdict == GALE_DENY;
+	node->allows += answer.verdict == GALE_ALLOW && answer.why == GALE_WHY_CREDIT;
+}
+
 static void settle(struct world *world, struct call *call, struct gale_answer answer)
 {
+	count(&world->nodes[call->node], answer);
 	call->answer = answer;
 	if (call->pending)
 		check_patience(world, call);
@@ -427,7 +435,7 @@ static void node_start(struct node *node)
 	memset(node->held, 0, sizeof(node->held));
 	node->due_us = UINT64_MAX;
 	node->paused_us = 0;
-	node->allows = node->admitted = 0;
+	node->allowed = node->denied = node->allows = node->admitted = 0;
 	memset(node->pots, 0, sizeof(node->pots));
 }
 
@@ -468,13 +476,24 @@ uint64_t world_metric(struct world *world, uint32_t node, const char *name)
 	abort();
 }
 
+static void check_count(struct node *node, const char *name, uint64_t told)
+{
+	uint64_t counted = world_metric(node->world, node->number, name);
+
+	if (counted != told)
+		world_fault(node->world, "node %u counted %" PRIu64 " %s, not %" PRIu64,
+		            node->number, counted, name, told);
+}
+
 static void check_metrics(struct node *node) /* SIM-5 */
 {
 	struct world *world = node->world;
 	uint64_t lent = world_metric(world, node->number, "units_lent");
 	uint64_t back = world_metric(world, node->number, "units_given_back");
-	uint64_t allows = world_metric(world, node->number, "allowed_from_credit");
 
+	check_count(node, "asks_allowed", node->allowed);
+	check_count(node, "asks_denied", node->denied);
+	check_count(node, "allowed_from_credit", node->allows);
 	if (node->strict)
 		return;
 	if (lent < node->admitted + back)
@@ -482,9 +501,6 @@ static void check_metrics(struct node *node) /* SIM-5 */
 		            "node %u was lent %" PRIu64 ", gave back %" PRIu64
 		            " and admitted %" PRIu64,
 		            node->number, lent, back, node->admitted);
-	if (allows != node->allows)
-		world_fault(world, "node %u counted %" PRIu64 " allows, not %" PRIu64,
-		            node->number, allows, node->allows);
 }
 
 void world_crash(struct world *world, uint32_t number)
@@ -646,7 +662,6 @@ struct call *world_ask_only(struct world *world, uint32_t number, uint32_t seat,
 		call->pending = true;
 		return call;
 	}
-	node->allows += answer.verdict == GALE_ALLOW && answer.why == GALE_WHY_CREDIT;
 	settle(world, call, answer);
 	return call;
 }

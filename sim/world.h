@@ -122,7 +122,9 @@ struct node {
 	bool strict;
 	bool changed; /* its limiter has plan.next */
 	/* In this life. */
-	uint64_t allows;   /* told at once, from credit */
+	uint64_t allowed;  /* asks */
+	uint64_t denied;   /* asks */
+	uint64_t allows;   /* asks, from credit */
 	uint64_t admitted; /* units, from credit */
 	struct pot pots[WORLD_KEYS];
 };

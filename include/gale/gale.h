@@ -394,6 +394,29 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
                                              const struct gale_rule *rule);
 
+#define GALE_WHY_ROOM 32 /* numbers of enum gale_why that there may ever be */
+
+/* How many asks of one limiter got which answer.  Each is counted once, when its answer
+ * is told: one that was pending, when it comes to gale_seat_completions.  Asks with a
+ * handle that is NULL or closed are not of any limiter.  May grow. */
+struct gale_limiter_counts {
+	uint64_t allowed; /* the sum of allowed_by */
+	uint64_t denied;  /* the sum of denied_by */
+	uint64_t
+	    dropped; /* pending when their seat left, so their answer was never told */
+	uint64_t allowed_by[GALE_WHY_ROOM]; /* by the answer's why */
+	uint64_t denied_by[GALE_WHY_ROOM];
+	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
+};
+GALE_API enum gale_err gale_limiter_stats_sized(struct gale_limiter *limiter,
+                                                struct gale_limiter_counts *ret_stats,
+                                                size_t stats_bytes);
+static inline enum gale_err gale_limiter_stats(struct gale_limiter *limiter,
+                                               struct gale_limiter_counts *ret_stats)
+{
+	return gale_limiter_stats_sized(limiter, ret_stats, sizeof(*ret_stats));
+}
+
 /* ---- Seats ----------------------------------------------------------------------- */
 
 struct gale_seat;
@@ -484,7 +507,7 @@ struct gale_metric {
 };
 
 /* Counts of events in this runtime since it was opened.  Fills in up to max of them,
- * and returns how many there are. */
+ * and returns how many there are.  docs/metrics.md says what each counts. */
 GALE_API size_t gale_metrics_sized(struct gale_runtime *runtime,
                                    struct gale_metric *ret_metrics, size_t metric_bytes,
                                    size_t max);
@@ -493,6 +516,13 @@ static inline size_t gale_metrics(struct gale_runtime *runtime,
 {
 	return gale_metrics_sized(runtime, ret_metrics, sizeof(*ret_metrics), max);
 }
+
+/* All counters of the runtime, its limiters (those of one name together) and its stores,
+ * as Prometheus reads them: "text/plain; version=0.0.4".  Like snprintf it writes at
+ * most room bytes, the last of them 0, and returns how long the text is; if that is not
+ * less than room, the text is cut.  buf may be NULL if room is 0.  A limiter takes about
+ * 500 bytes, all else about 8,000. */
+GALE_API size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_t room);
 
 /* ---- Looking and correcting ------------------------------------------------------ */
 

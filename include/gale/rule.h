@@ -154,7 +154,8 @@ enum gale_verdict {
 	GALE_ALLOW,
 };
 
-/* Where an answer comes from.  gale_why_text says it in words. */
+/* Where an answer comes from.  gale_why_text says it in words, gale_why_name in one:
+ * "rule", "credit", "bad_ask". */
 enum gale_why {
 	GALE_WHY_RULE,   /* the store decided by the rule */
 	GALE_WHY_CREDIT, /* from units that the store has lent to this node */
@@ -179,6 +180,7 @@ enum gale_why {
 	                        nothing for retry_after_us */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
+GALE_API const char *gale_why_name(enum gale_why why);
 
 /* True for the reasons for which the limiter's on_outage decides, as there was no store
  * or no room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and QUARANTINE.  Mistakes

@@ -244,7 +244,7 @@ static void r14_a_key_that_is_exhausted_costs_the_store_nothing(void **state)
 		assert_int_equal(ask_times(1), 0);
 	}
 	assert_true(w.net.requests - requests <= 2);
-	assert_int_equal(counted("refused_from_memory"), 499);
+	assert_int_equal(counted("refused_from_memory"), 500);
 	run_to(1, 1000);
 	assert_int_equal(ask_times(30), 20);
 	world_ends();

@@ -166,6 +166,19 @@ try:
         with connect() as connection:
             connection.sendall(page(f"gone {i}"))
 
+    # What was counted is what was told; pages of it come whole, however many are wanted.
+    metrics = b"GET /metrics HTTP/1.1\r\n\r\n"
+    with connect() as connection:
+        connection.sendall(20 * metrics)
+        replies = hear(connection, 20)
+    assert all(r[0] == 200 and r[1]["Content-Type"] == "text/plain; version=0.0.4" for r in replies)
+    asks = {}
+    for line in replies[-1][2].decode().splitlines():
+        if line.startswith('gale_asks_total{limiter="keys"'):
+            verdict = line.split('verdict="')[1].split('"')[0]
+            asks[verdict] = asks.get(verdict, 0) + int(line.split()[-1])
+    assert asks["allow"] >= 900 and asks["deny"] >= 303, asks
+
     assert status(b"GET /none HTTP/1.1\r\n\r\n") == 404
     assert status(b"PUT / HTTP/1.1\r\n\r\n") == 405
     assert status(b"PUT / HTTP/1.1\r\nContent-Length: 3\r\n\r\n") == 413

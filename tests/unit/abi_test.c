@@ -85,6 +85,11 @@
 	F(gale_limiter_config, outage_share, 280, 8)                                   \
 	F(gale_limiter_config, on_other_rule, 288, 4)                                  \
 	F(gale_limiter_config, reserved, 292, 4)                                       \
+	F(gale_limiter_counts, allowed, 0, 8)                                          \
+	F(gale_limiter_counts, denied, 8, 8)                                           \
+	F(gale_limiter_counts, dropped, 16, 8)                                         \
+	F(gale_limiter_counts, allowed_by, 24, 256)                                    \
+	F(gale_limiter_counts, denied_by, 280, 256)                                    \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)
 
@@ -94,6 +99,7 @@
 	S(gale_store_config, 24, true)                                                 \
 	S(gale_counts, 120, true)                                                      \
 	S(gale_limiter_config, 296, true)                                              \
+	S(gale_limiter_counts, 536, true)                                              \
 	S(gale_metric, 16, true)                                                       \
 	S(gale_leasing, 128, false)                                                    \
 	S(gale_rule, 128, false)                                                       \

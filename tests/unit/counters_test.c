@@ -13,7 +13,7 @@
 #include "shards/counters.h"
 
 static const char *const names[] = {
-#define X(id, name) name,
+#define X(id, name, help) name,
 	SEAT_COUNTERS(X) SHARD_COUNTERS(X)
 #undef X
 };
