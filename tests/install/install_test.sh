@@ -220,7 +220,7 @@ cp "$program" "$work/guest/program.c"
 ln -s "$PWD" "$work/guest/subprojects/gale"
 guest() { # KIND OPTION...
 	local at=$work/guest-$1
-	{ meson setup "$at" "$work/guest" --wrap-mode=forcefallback "${@:2}" && ninja -C "$at" &&
+	{ meson setup "$at" "$work/guest" --wrap-mode=forcefallback --buildtype=plain "${@:2}" && ninja -C "$at" &&
 		meson test -C "$at" --no-rebuild; } >"$work/log" 2>&1 ||
 		fail "subproject, $1: $(tail -n 20 "$work/log")"
 	case $1-$(readelf -d "$at/program" | grep -c 'NEEDED.*libgale') in

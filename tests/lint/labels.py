@@ -64,7 +64,8 @@ def labels(paths, root):
 
 def is_there(paths, root, name):
     """The files that a name may mean: the path, or any file of that name."""
-    return [p for p in paths if str(p.relative_to(root)) == name or p.name == name]
+    last = name.rpartition("/")[2]
+    return [p for p in paths if p.name == last and name in (last, str(p.relative_to(root)))]
 
 
 def promises(paths, root):
