@@ -3,11 +3,12 @@
 /*
  * http_server.c -- an HTTP server that asks before it serves, and never waits for that.
  *
- *	http_server [PORT [LIMIT [SECONDS [CLIENTS]]]]
+ *	http_server [--headers] [PORT [LIMIT [SECONDS [CLIENTS]]]]
  *
  * In each window of SECONDS every client may make LIMIT requests (0: as many as it likes).
- * A client is who sends an X-Api-Key, or else an address.  There is one page, "/", which
- * is 200 or else 429 with Retry-After; "/health" is always 200, and "/metrics" is for
+ * A client is an X-Api-Key, or else an address.  There is one page, "/".  It is 200, or 429
+ * with RateLimit headers and Retry-After, or 503 where gale cannot tell; with --headers a
+ * 200 has RateLimit headers, too.  "/health" is always 200, and "/metrics" is for
  * Prometheus.  CLIENTS is how many of them are remembered at once.
  *
  * One thread turns around epoll.  A turn reads the clock once (gale_tick), and asks for
@@ -22,7 +23,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <inttypes.h>
+#include <getopt.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -38,10 +39,12 @@
 #include <unistd.h>
 
 #include <gale/gale.h>
+#include <gale/http.h>
 
 #define IN_MOST 8192   /* of a connection that is not answered yet: a head fits */
 #define OUT_MOST 32768 /* that is not sent yet */
-#define REPLY_MOST 256 /* a head and its body, but for metrics */
+#define REPLY_MOST 512 /* a head and its body, but for metrics */
+#define HEADERS_MOST 256
 #define METRICS_MOST 16384
 #define PENDING 4096    /* connections that may wait for an answer of gale's */
 #define EVENTS_MOST 256 /* in a turn */
@@ -69,6 +72,8 @@ struct server {
 	struct gale_limiter *by_key;
 	struct gale_limiter *by_address;
 	struct gale_seat *seat; /* NULL: there is no limit */
+	uint64_t window_us;
+	bool has_headers; /* each reply, and not only one that denies */
 };
 
 /* ---- What a request says --------------------------------------------------------- */
@@ -175,27 +180,35 @@ static void reply_last(struct connection *c, const char *whole)
 	c->is_last = true;
 }
 
-/* Retry-After is in whole seconds. */
-static void reply_too_many(struct connection *c, uint64_t retry_after_us)
+static void reply_with_headers(const struct server *server, struct connection *c,
+                               const struct gale_answer *answer, const char *format)
 {
-	char whole[REPLY_MOST];
+	char headers[HEADERS_MOST], whole[REPLY_MOST];
 
-	snprintf(whole, sizeof(whole),
-	         REPLY("429 Too Many Requests", "Retry-After: %" PRIu64 "\r\n", "14",
-	               "slow down now\n"),
-	         (retry_after_us + 999999) / 1000000);
+	(void)gale_http_headers(answer, "requests", server->window_us, headers,
+	                        sizeof(headers));
+	snprintf(whole, sizeof(whole), format, headers);
 	reply(c, whole);
 }
 
-/* What is not allowed, and not by the rule, is not the client's doing. */
-static void reply_to_answer(struct connection *c, const struct gale_answer *answer)
+static void reply_to_answer(const struct server *server, struct connection *c,
+                            const struct gale_answer *answer)
 {
-	if (answer->verdict == GALE_ALLOW)
-		reply(c, REPLY("200 OK", "", "6", "hello\n"));
-	else if (answer->why == GALE_WHY_RULE || answer->why == GALE_WHY_SPENT)
-		reply_too_many(c, answer->retry_after_us);
+	int status = gale_http_status(answer);
+
+	if (status == 429)
+		reply_with_headers(
+		    server, c, answer,
+		    REPLY("429 Too Many Requests", "%s", "14", "slow down now\n"));
+	else if (status == 503)
+		reply_with_headers(
+		    server, c, answer,
+		    REPLY("503 Service Unavailable", "%s", "8", "not now\n"));
+	else if (server->has_headers)
+		reply_with_headers(server, c, answer,
+		                   REPLY("200 OK", "%s", "6", "hello\n"));
 	else
-		reply(c, REPLY("503 Service Unavailable", "", "8", "not now\n"));
+		reply(c, REPLY("200 OK", "", "6", "hello\n"));
 }
 
 static void reply_metrics(struct connection *c, struct gale_runtime *runtime)
@@ -237,7 +250,7 @@ static void serve_page(struct server *server, struct connection *c,
 		answer = ask(server, c, request->api_key);
 	c->waits = answer.verdict == GALE_PENDING; /* then on_completions replies */
 	if (!c->waits)
-		reply_to_answer(c, &answer);
+		reply_to_answer(server, c, &answer);
 }
 
 static void serve(struct server *server, struct connection *c,
@@ -418,7 +431,7 @@ static void on_completions(struct server *server)
 			struct connection *c = done[i].tag;
 
 			c->waits = false;
-			reply_to_answer(c, &done[i].answer);
+			reply_to_answer(server, c, &done[i].answer);
 			if (c->fd < 0)
 				drop(c);
 			else
@@ -552,29 +565,77 @@ static void open_signals(struct server *server)
 	must(server->signals >= 0, "signalfd");
 }
 
-static uint64_t argument(int argc, char **argv, int number, uint64_t otherwise)
+#define USAGE "http_server [--headers] [PORT [LIMIT [SECONDS [CLIENTS]]]]\n"
+
+static _Noreturn void refuse(const char *what)
 {
-	return argc > number ? strtoull(argv[number], NULL, 10) : otherwise;
+	fprintf(stderr, "http_server: %s is no number that can be here\nusage: " USAGE,
+	        what);
+	exit(2);
+}
+
+static uint64_t argument(char **arguments, int count, int number, uint64_t otherwise,
+                         uint64_t most)
+{
+	uint64_t value;
+	char *end;
+
+	if (number >= count)
+		return otherwise;
+	errno = 0;
+	value = strtoull(arguments[number], &end, 10);
+	if (arguments[number][0] < '0' || arguments[number][0] > '9' || *end || errno ||
+	    value > most)
+		refuse(arguments[number]);
+	return value;
+}
+
+/* True: each reply is to have headers. */
+static bool take_options(int argc, char **argv)
+{
+	static const struct option options[] = { { "headers", no_argument, NULL, 'H' },
+		                                 { "help", no_argument, NULL, 'h' },
+		                                 { NULL, 0, NULL, 0 } };
+	bool headers = false;
+
+	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+		if (c == 'h') {
+			printf("usage: " USAGE);
+			exit(0);
+		}
+		if (c != 'H') {
+			fprintf(stderr, "usage: " USAGE);
+			exit(2);
+		}
+		headers = true;
+	}
+	return headers;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t limit = argument(argc, argv, 2, 100);
-	uint64_t seconds = argument(argc, argv, 3, 60);
-	uint32_t clients = (uint32_t)argument(argc, argv, 4, 65536);
-	struct server server = { .epoll = epoll_create1(EPOLL_CLOEXEC) };
+	struct server server = { .has_headers = take_options(argc, argv) };
+	char **rest = argv + optind;
+	int count = argc - optind;
+	uint16_t port = (uint16_t)argument(rest, count, 0, 8080, UINT16_MAX);
+	uint64_t limit = argument(rest, count, 1, 100, GALE_UNITS_MAX);
+	uint64_t seconds = argument(rest, count, 2, 60, 1000000);
+	uint32_t clients = (uint32_t)argument(rest, count, 3, 65536, 1000000000);
 	enum gale_err err = GALE_ERR_OK;
+
+	server.epoll = epoll_create1(EPOLL_CLOEXEC);
+	server.window_us = GALE_SECONDS(seconds);
 
 	must(server.epoll >= 0, "epoll_create1");
 	open_signals(&server);
 	if (limit > 0)
-		err = open_limits(
-		    &server, gale_fixed_window(limit, GALE_SECONDS(seconds)), clients);
+		err = open_limits(&server, gale_fixed_window(limit, server.window_us),
+		                  clients);
 	if (err != GALE_ERR_OK) {
 		fprintf(stderr, "http_server: %s\n", gale_err_text(err));
 		return 1;
 	}
-	open_listener(&server, (uint16_t)argument(argc, argv, 1, 8080));
+	open_listener(&server, port);
 	add(&server, server.listener, &server.listener);
 	add(&server, server.signals, &server.signals);
 	if (server.seat)

@@ -36,7 +36,7 @@ extern "C" {
 GALE_API int gale_http_status(const struct gale_answer *answer);
 
 /*
- * The header lines that fit an answer, each with its CRLF, as draft-ietf-httpapi-ratelimit-headers-10 has
+ * The header lines that fit an answer, each with its CRLF, as draft-ietf-httpapi-ratelimit-headers-11 has
  * them:
  *
  *     RateLimit-Policy: "name";q=100;w=60     the limit, and the window; without w if window_us is below 1 s

@@ -89,7 +89,15 @@ DAY = 86400
 left = DAY - time.time() % DAY
 if left < 60:
     time.sleep(left + 1)  # the window would turn meanwhile
-server = subprocess.Popen([sys.argv[1], "0", "3", str(DAY)], stdout=subprocess.PIPE, text=True)
+
+for wrong in (["--bogus"], ["80x"], ["-1"], ["0", "", "1"], ["65536"]):
+    done = subprocess.run([sys.argv[1], *wrong], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and "usage: " in done.stderr and not done.stdout, done
+done = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, timeout=30)
+assert done.returncode == 0 and done.stdout.startswith("usage: http_server"), done
+
+server = subprocess.Popen([sys.argv[1], "--headers", "0", "3", str(DAY)],
+                          stdout=subprocess.PIPE, text=True)
 port = int(server.stdout.readline().split()[-1])
 
 
@@ -135,6 +143,10 @@ try:
     assert [r[0] for r in replies] == [200] * 3 + [429] * 3, replies
     assert all(0 < int(r[1]["Retry-After"]) <= DAY for r in replies[3:]), replies
     assert not any("Retry-After" in r[1] for r in replies[:3]), replies
+    assert {r[1]["RateLimit-Policy"] for r in replies} == {f'"requests";q=3;w={DAY}'}, replies
+    remaining = [r[1]["RateLimit"].split(";")[:2] for r in replies]
+    assert remaining == [['"requests"', f"r={n}"] for n in (2, 1, 0, 0, 0, 0)], replies
+    assert all(0 < int(r[1]["RateLimit"].split(";t=")[1]) <= DAY for r in replies), replies
     assert [status(page("bob")), status(page())] == [200, 200], "other clients"
 
     # Of 300 clients that nobody knows, two pages each; then two more.
