@@ -27,7 +27,7 @@ choices = -Dredis=auto -Dpostgres=auto -Djemalloc=auto -Ddefault_library=both
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
 	@echo "make test     run every suite, some under sanitizers   ARGS=\"gcc fuzz\": only these"
-	@echo "                                                       ARGS=all: everything, for hours"
+	@echo "                                                       ARGS=all: everything, an hour or more"
 	@echo "make prove    explore all states of small worlds       TLA2TOOLS_JAR=...: with TLC, too"
 	@echo "make bench    measure                                  ARGS=\"--benchmark_filter=gcra\""
 	@echo "make build    build the library and the command into $(RELEASE)"
