@@ -29,6 +29,7 @@
 
 enum awaited_what {
 	A_NOD, /* nothing but no error */
+	ANYTHING,
 	THE_SCRIPT,
 	THE_INFO,
 	THE_GENERATION,
@@ -125,6 +126,15 @@ static void say_where(struct link *link)
 	say(link, words, 2, A_NOD);
 }
 
+/* A user who may not do that goes without a name. */
+static void say_name(struct link *link)
+{
+	if (redis_put_name(&link->out))
+		await(link, ANYTHING);
+	else
+		give_up(link, "no memory", "");
+}
+
 static void load_script(struct link *link)
 {
 	if (redis_put_script(&link->out, &redis_step_script))
@@ -166,6 +176,7 @@ static void greet(struct link *link)
 	link->wire.waits_for = "it has accepted, and does not answer";
 	say_who(link);
 	say_where(link);
+	say_name(link);
 	say(link, &info, 1, THE_INFO);
 }
 
@@ -363,6 +374,8 @@ static void hear(struct link *link, redisReply *reply)
 		hear_batch(link, &awaited->batch, reply, /* copies= */ NULL);
 		return;
 	}
+	if (awaited->what == ANYTHING)
+		return;
 	if (redis_is_error(reply, &error))
 		give_up(link, "it does not let us in", error.text);
 	else if (awaited->what == THE_COPIES)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stores/redis/site.h"
 #include "stores/url.h"
 
 #define PATIENCE_NS UINT64_C(500000000) /* with one sentinel */
@@ -51,8 +52,13 @@ static bool put_question(struct scout *scout)
 	if (!scout->greeted && scout->config.password[0] != '\0' &&
 	    !redis_put_words(&scout->out, auth, 2))
 		return false;
+	if (!redis_put_words(&scout->out, words, 3))
+		return false;
+	/* After the question: what is said of the name comes when nothing is asked. */
+	if (!scout->greeted && !redis_put_name(&scout->out))
+		return false;
 	scout->greeted = true;
-	return redis_put_words(&scout->out, words, 3);
+	return true;
 }
 
 static void ask(struct scout *scout, mono now)
@@ -112,8 +118,8 @@ static void hear(struct scout *scout, const redisReply *reply, mono now)
 {
 	struct stream_address primary = { .count = 0 };
 
-	if (reply->type == REDIS_REPLY_STATUS)
-		return; /* of AUTH */
+	if (reply->type == REDIS_REPLY_STATUS || !scout->asking)
+		return; /* of AUTH, or of the name */
 	if (!read_address(reply, &primary)) {
 		note_why(scout, reply);
 		scout_hang_up(scout); /* another may know */

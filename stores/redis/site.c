@@ -3,7 +3,9 @@
 /* site.c -- finds the addresses of a URL's hosts. */
 #include "stores/redis/site.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/check.h"
 #include "runtime/memory.h"
@@ -23,6 +25,16 @@ bool redis_put_auth(struct redis_text *text, const struct url *url)
 	if (url->user[0] == '\0')
 		words[1] = words[2];
 	return redis_put_words(text, words, url->user[0] == '\0' ? 2 : 3);
+}
+
+bool redis_put_name(struct redis_text *text)
+{
+	char name[24];
+	struct remote_bytes words[3] = { redis_word("CLIENT"), redis_word("SETNAME") };
+
+	snprintf(name, sizeof(name), "gale:%ld", (long)getpid());
+	words[2] = redis_word(name);
+	return redis_put_words(text, words, 3);
 }
 
 static void find_addresses(struct redis_site *site, struct url_fault *warning)

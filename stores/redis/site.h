@@ -43,5 +43,7 @@ static inline struct remote_bytes redis_word(const char *text)
 bool redis_has_auth(const struct url *url);
 /* Says that, if it does.  False: no memory. */
 bool redis_put_auth(struct redis_text *text, const struct url *url);
+/* CLIENT SETNAME gale:PID, for who looks at CLIENT LIST.  False: no memory. */
+bool redis_put_name(struct redis_text *text);
 
 #endif

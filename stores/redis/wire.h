@@ -20,6 +20,8 @@
  *               eval, evalsha, script|load, info, time, get, set, setrange, del
  *               mget           without it each lend takes the script's long way, and the
  *                              server notes that it was not let
+ *               client|setname without it connections have no name, and the server notes
+ *                              that it was not let
  *               select         with db=
  *               wait           with durable=
  *               cluster|slots, asking   in a cluster

@@ -798,6 +798,8 @@ static void a_user_needs_no_more_than_is_said(void **state)
 	assert_false(is_of_use("?db=1"));
 	redis_server_do(&server, LEAST " +select");
 	assert_true(is_of_use("?db=1"));
+	redis_server_do(&server, LEAST " +client|setname");
+	assert_true(is_of_use(""));
 	for (size_t i = 0; i < COUNT(less); i++) {
 		redis_server_do(&server, LEAST);
 		redis_server_do(&server, "SCRIPT FLUSH");
@@ -807,6 +809,32 @@ static void a_user_needs_no_more_than_is_said(void **state)
 		assert_false(is_of_use(""));
 	}
 	redis_server_do(&server, "ACL DELUSER least");
+}
+
+/* Who looks at CLIENT LIST sees which connections are gale's, and of which process.  Who may not
+ * set a name goes without (a_user_needs_no_more_than_is_said). */
+static void connections_have_a_name(void **state)
+{
+	char url[160];
+	struct plan plan = { .url = url,
+		             .rule = gale_fixed_window(99, GALE_HOURS(1)),
+		             .shards = 1 };
+	struct redis_talk talk;
+	redisReply *reply;
+	struct node node;
+	char name[40];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://%s", server.socket);
+	snprintf(name, sizeof(name), " name=gale:%ld ", (long)getpid());
+	node_open(&node, &plan);
+	assert_true(becomes_true(is_allowed, &node));
+	redis_talk_open(&talk, &server);
+	reply = redis_talk_say(&talk, "CLIENT LIST");
+	assert_non_null(strstr(reply->str, name));
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	node_close(&node);
 }
 
 /* A user who may do all that a connection begins with, and not the rest. */
@@ -1277,6 +1305,7 @@ int main(int count, char **args)
 		TEST(a_server_that_may_forget_is_told_of),
 		TEST(a_server_without_room_takes_nothing),
 		TEST(a_user_needs_no_more_than_is_said),
+		TEST(connections_have_a_name),
 		TEST(who_is_let_in_in_vain_does_not_come_again_at_once),
 		TEST(rubbish_is_not_believed),
 		TEST(rubbish_to_a_greeting_is_not_believed),
