@@ -40,6 +40,8 @@
 #include "shards/jump.h"
 #include "stores/store.h"
 
+#define LIVES_UNKNOWN UINT16_MAX
+
 /* How calls of a limiter are decided. */
 enum lending {
 	LENDING_NOT,     /* every one by the store */
@@ -96,7 +98,8 @@ struct link {
 		uint32_t round_last; /* the one that this round ends with */
 		mono round_began;
 		mono look_due;
-		uint8_t life; /* of the store's memory, as it said last; 0: none */
+		uint16_t
+		    lives; /* of the store, as it said last; LIVES_UNKNOWN: never */
 		uint32_t
 		    recheck; /* so many purses may have a denial of an earlier one */
 		uint32_t denied; /* a purse that was, to be asked about ... */

@@ -78,7 +78,7 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.lent_first = link->own.lent_last = NUMBER_LAST;
 	link->own.round_last = NUMBER_LAST;
 	lessor_copy_terms(link);
-	link->own.life = 0;
+	link->own.lives = LIVES_UNKNOWN;
 	link->own.recheck = 0;
 	link->own.unchanged = 0;
 	link->own.books_until = (mono){ 0 };

@@ -10,31 +10,34 @@
  *     asks again ...... as usual
  *     never asks ...... has been denied, which is remembered until the window turns
  *
- * So that those who have been denied ask, too, a denial of an earlier life is dropped when
- * another one is heard of.  And so that it is heard of where all has been denied, one key
- * of a limiter asks every RECALL_NS for nobody in particular: while a store waits, which
- * it does for a minute, unless it was told otherwise.  Windows that are shorter than that
- * have turned by then.
+ * So that those who have been denied ask, too, all of them do when another life is heard of.
+ * And so that it is heard of where all has been denied, one key of a limiter asks several
+ * times within a quarantine, for nobody in particular.  Windows that are no longer than a
+ * quarantine have turned when that is over, and need none of it.
  *
  * Threads   The shard's actor.
  */
 #include "shards/lessor.h"
 
-#define LONG_US UINT64_C(60000000)
-#define RECALL_NS UINT64_C(20000000000)
+#define RECALLS 3                           /* within a quarantine, ... */
+#define RECALL_LEAST_NS UINT64_C(100000000) /* ... but not more often */
 #define LOOKS_PER_TURN 256
 
 static bool is_long(const struct link *link)
 {
-	return lessor_has_windows(link->own.lender) && link->own.window_us > LONG_US;
+	uint64_t quarantine_us = link->own.lender->store->quarantine_us;
+
+	return quarantine_us > 0 && lessor_has_windows(link->own.lender) &&
+	       link->own.window_us > quarantine_us;
 }
 
 /* Each purse is looked at again. */
-static void note_life(struct lessor *lessor, struct link *link, uint8_t life)
+static void note_lives(struct lessor *lessor, struct link *link, uint8_t lives)
 {
-	if (link->own.life != 0 && link->own.life != life && is_long(link))
+	if (link->own.lives != LIVES_UNKNOWN && link->own.lives != lives &&
+	    is_long(link))
 		link->own.recheck = lessor->purses.own.made;
-	link->own.life = life;
+	link->own.lives = lives;
 }
 
 /* The most that a store is ever told is that nothing is left. L13 */
@@ -46,7 +49,7 @@ void lessor_note_used(struct lessor *lessor, struct purse *purse,
 
 	if (answer->life == 0 || !lessor_has_windows(purse->lender))
 		return;
-	note_life(lessor, link_of(lessor, purse->lender), answer->life);
+	note_lives(lessor, link_of(lessor, purse->lender), answer->lives);
 	if (answer->waits)
 		return;
 	purse->told = left < limit ? limit - left : 0;
@@ -63,15 +66,22 @@ void lessor_fill_seen(struct lessor *lessor, const struct purse *purse,
 	request->life = purses_own(&lessor->purses, purse)->life;
 }
 
+static uint64_t recall_ns(const struct link *link)
+{
+	uint64_t ns = link->own.lender->store->quarantine_us * 1000 / RECALLS;
+
+	return ns < RECALL_LEAST_NS ? RECALL_LEAST_NS : ns;
+}
+
 /* It will be asked about again, unless another one is first. */
 void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono now)
 {
 	struct link *link = link_of(lessor, purse->lender);
 
-	if (link->own.life == 0 || !is_long(link))
+	if (!is_long(link))
 		return;
 	if (link->own.recall_due.ns == 0)
-		link->own.recall_due = mono_after(now, RECALL_NS);
+		link->own.recall_due = mono_after(now, recall_ns(link));
 	link->own.denied = purse->number;
 }
 
@@ -80,30 +90,30 @@ static bool is_of(const struct link *link, const struct purse *purse)
 	return purse->lender == link->own.lender && !purse_is_dead(purse);
 }
 
+/* Where it cannot be asked now, who asks next reminds. */
 static void ask_about(struct lessor *lessor, const struct link *link,
                       struct purse *purse, mono now)
 {
-	if (is_of(link, purse) && purse_is_spent(purse, now) &&
-	    now.ns >= load_relaxed(&link->shared.down_until_ns) &&
-	    purses_own(&lessor->purses, purse)->errand == ERRAND_NONE &&
+	if (!is_of(link, purse) || !purse_is_spent(purse, now) ||
+	    purses_own(&lessor->purses, purse)->errand != ERRAND_NONE)
+		return;
+	if (now.ns >= load_relaxed(&link->shared.down_until_ns) &&
 	    lessor_errand(lessor, purse))
 		lessor_count(lessor, COUNT_RECALLS, 1);
+	else
+		purse_forget_denial(purse);
 }
 
-static void recheck(struct lessor *lessor, struct link *link)
+static void recheck(struct lessor *lessor, struct link *link, mono now)
 {
-	for (uint32_t i = 0; i < LOOKS_PER_TURN && link->own.recheck > 0; i++) {
-		struct purse *purse = purses_at(&lessor->purses, --link->own.recheck);
-
-		if (is_of(link, purse) &&
-		    purses_own(&lessor->purses, purse)->life != link->own.life)
-			purse_forget_denial(purse);
-	}
+	for (uint32_t i = 0; i < LOOKS_PER_TURN && link->own.recheck > 0; i++)
+		ask_about(lessor, link, purses_at(&lessor->purses, --link->own.recheck),
+		          now);
 }
 
 void lessor_recall(struct lessor *lessor, struct link *link, mono now)
 {
-	recheck(lessor, link);
+	recheck(lessor, link, now);
 	if (link->own.recall_due.ns == 0 || !mono_reached(now, link->own.recall_due))
 		return;
 	link->own.recall_due = (mono){ 0 };

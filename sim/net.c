@@ -404,6 +404,7 @@ static const struct store_ops port_ops = {
 void port_open(struct port *port, struct net *net, struct store *inner)
 {
 	port->store.ops = &port_ops;
+	port->store.quarantine_us = inner->quarantine_us;
 	port->net = net;
 	port->inner = inner;
 	port->life++;

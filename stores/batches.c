@@ -17,6 +17,29 @@
 #define PULSE_NS UINT64_C(1000000000)      /* since it last told, while nobody asks */
 #define GREET_AGAIN_NS UINT64_C(100000000) /* of a bucket that could not be greeted */
 
+/* ---- Lives ----------------------------------------------------------------------- */
+
+/* When what is known at the end of this line began. */
+static uint64_t since_of(const struct line *line, const struct lane *lane)
+{
+	return line->wire->by_buckets ? lane->since_us : line->wire->since_us;
+}
+
+/* A life has a number of this client's own; 0 is none. */
+static void note_life(struct batches *batches, const struct line *line,
+                      struct lane *lane)
+{
+	uint64_t since_us = since_of(line, lane);
+
+	if (lane->life > 0 && lane->life_since_us == since_us)
+		return;
+	if (lane->life > 0)
+		batches->trips->lives++;
+	lane->life_since_us = since_us;
+	if (++lane->life == 0)
+		lane->life = 1;
+}
+
 /* ---- What came of them ----------------------------------------------------------- */
 
 /* A batch without jobs is over: then it is about the lane's trips, which wait for it. */
@@ -93,6 +116,7 @@ static void hear_generation(struct batches *batches, struct line *line,
 	lane->greeted = line->epoch;
 	lane->is_to_be_greeted = false;
 	lane->since_us = reply->since_us;
+	note_life(batches, line, lane);
 	lane->generation_count = reply->generation.count;
 	memcpy(lane->generation, reply->generation.bytes, lane->generation_count);
 	lane_enlist(batches->lanes, lane);
@@ -212,12 +236,6 @@ void batches_init(struct batches *batches, const struct client_config *config,
 
 /* ---- Sending --------------------------------------------------------------------- */
 
-/* When what is known at the end of this line began. */
-static uint64_t since_of(const struct line *line, const struct lane *lane)
-{
-	return line->wire->by_buckets ? lane->since_us : line->wire->since_us;
-}
-
 static uint64_t not_before(const struct batches *batches, const struct line *line,
                            const struct trip *trip)
 {
@@ -241,23 +259,11 @@ static bool has_room(const struct batch *batch, const struct trip *trip)
 	       !batch->trips[0]->alone;
 }
 
-/* A life has a number of this client's own; 0 is none. */
-static void note_life(const struct line *line, struct lane *lane)
-{
-	uint64_t since_us = since_of(line, lane);
-
-	if (lane->life > 0 && lane->life_since_us == since_us)
-		return;
-	lane->life_since_us = since_us;
-	if (++lane->life == 0)
-		lane->life = 1;
-}
-
 static void load(struct batches *batches, const struct line *line, struct batch *batch)
 {
 	struct list *place;
 
-	note_life(line, batch->lane);
+	note_life(batches, line, batch->lane);
 	while ((place = lane_first(batch->lane))) {
 		struct trip *trip = list_item(place, struct trip, place);
 

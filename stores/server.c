@@ -203,6 +203,7 @@ struct store *server_open(const struct server_config *config)
 	server->config = *config;
 	if (config->quarantine_us == 0)
 		server->config.quarantine_us = QUARANTINE_DEFAULT_US;
+	server->store.quarantine_us = server->config.quarantine_us;
 	server->trouble = (struct trouble){ .allocator = config->allocator,
 		                            .say = config->say,
 		                            .sayer = config->sayer };

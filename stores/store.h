@@ -115,6 +115,7 @@ struct lend_answer {
 	enum store_result result; /* STORE_NOT_BOOKED: it was too late to give back */
 	uint8_t life; /* of the store's memory: another one after it may have forgotten;
 	                 0: it never does */
+	uint8_t lives; /* how often a life of any of its servers has followed another */
 	bool waits; /* it may have forgotten, and grants nothing before grant.retry_us:
 	                 grant.left is not what it knows */
 	bool restarted; /* another kind of rule had the key, which has begun anew */
@@ -142,6 +143,8 @@ struct store_home {
 
 struct store {
 	const struct store_ops *ops;
+	uint64_t
+	    quarantine_us; /* the longest, after it has forgotten; 0: it never does */
 };
 
 struct store_ops {

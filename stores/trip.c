@@ -180,6 +180,7 @@ void trip_tell(struct trips *trips, struct trip *trip, enum store_result result)
 
 	answer.number = trip->job.ask.number;
 	answer.result = result;
+	answer.lives = trips->lives;
 	trip_free(trips, trip); /* first: what is told may lead to more */
 	if (call)
 		home->on_done(home, call, result); /* CLIENT-1 */

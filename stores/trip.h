@@ -48,6 +48,7 @@ struct trips {
 	const struct client_config *config;
 	uint32_t count;
 	uint32_t used; /* of them */
+	uint8_t lives; /* of servers, that have followed another; batches.c's */
 	struct list free;
 	struct list patience;
 	uint64_t *words; /* a desk for values of any length */

@@ -268,6 +268,37 @@ static void what_was_used_up_stays_so(void **state)
 		admits(&losses[i], by_one_that_was_denied, LIMIT);
 }
 
+#define KEYS_USED_UP 3
+
+/* Of all its keys, and nobody asks it again. */
+static unsigned by_one_that_nobody_asks(const struct loss *loss)
+{
+	char all[KEYS_USED_UP][sizeof(key)];
+	unsigned admitted = 0, others = 0;
+
+	for (int i = 0; i < KEYS_USED_UP; i++) {
+		if (i > 0)
+			snprintf(key, sizeof(key), "k%u", keys++);
+		strcpy(all[i], key);
+		admitted = (i == 0 ? BATCH : 0) + uses_up(&nodes[0]);
+		if (admitted != LIMIT)
+			return admitted;
+	}
+	loss->happen();
+	for (int i = 0; i < KEYS_USED_UP; i++) {
+		strcpy(key, all[i]);
+		others += lets_in_all(&nodes[1]);
+	}
+	return admitted + others;
+}
+
+static void what_was_used_up_is_told_though_nobody_asks(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LOSSES; i++)
+		admits(&losses[i], by_one_that_nobody_asks, LIMIT);
+}
+
 static unsigned by_one_of_two(const struct loss *loss)
 {
 	unsigned admitted = BATCH + lets_in(&nodes[1], BATCH);
@@ -302,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_granted_twice_if_all_remind),
 		cmocka_unit_test(what_was_used_up_stays_so),
+		cmocka_unit_test(what_was_used_up_is_told_though_nobody_asks),
 		cmocka_unit_test(what_nobody_speaks_of_is_granted_again_and_no_more),
 	};
 

@@ -276,7 +276,7 @@ static const struct store_ops odd_ops = {
 
 static void odd_begin(struct odd_store *odd, struct house *h, enum store_result result)
 {
-	*odd = (struct odd_store){ { &odd_ops }, h->store->inner, result };
+	*odd = (struct odd_store){ { .ops = &odd_ops }, h->store->inner, result };
 	h->limiter->lender.store = &odd->store;
 	house_put_inside(h, &odd->store);
 }

@@ -273,7 +273,7 @@ static void open_silent(struct house *h, struct silent_store *silent, bool still
 	plan.still = still;
 	plan.lease.patience_us = LONG_US;
 	open_idle(h, &plan);
-	*silent = (struct silent_store){ { &silent_ops }, h->store->inner };
+	*silent = (struct silent_store){ { .ops = &silent_ops }, h->store->inner };
 	h->store->inner = &silent->store;
 	h->limiter->lender.store = &silent->store;
 }
