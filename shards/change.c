@@ -5,10 +5,13 @@
  *
  *     a larger limit or burst ..... units in hand stay what they are; denials are dropped,
  *                                   some at a time, as there may be more now
- *     a smaller one ............... what is in hand goes back, so that it is in force soon and
- *                                   not only when a long window turns
+ *     a smaller one ............... what is in hand goes back, and what is on its way when it
+ *                                   arrives, so that it is in force soon and not only when a
+ *                                   long window turns
  *     another rate or period ...... what is in hand goes back under the terms it was lent
  *                                   under, and each key begins with empty books
+ *     units that carry over ....... stay in hand: they outlive windows, and no store takes
+ *                                   them back
  *
  * The store converts what a key has spent; nothing is spent twice, and nothing is forgiven.
  *
@@ -52,8 +55,7 @@ static void forget_asked(struct lessor *lessor, const struct purse *purse)
 
 /* Under the terms that it was lent under.  All at once: a purse that was left for later would
  * be filled under both. */
-static void give_all_back(struct lessor *lessor, const struct link *link, bool forgets,
-                          mono now)
+static void give_all_back(struct lessor *lessor, const struct link *link, mono now)
 {
 	struct purses *set = &lessor->purses;
 	bool any = false;
@@ -63,18 +65,28 @@ static void give_all_back(struct lessor *lessor, const struct link *link, bool f
 			any |= purse_want(purses_at(set, i), (mono){ 0 });
 	if (any)
 		grace_pass(set->own.grace); /* entered */
+	for (uint32_t i = 0; i < set->own.made; i++)
+		if (is_of(link, purses_at(set, i)))
+			lessor_take_back(lessor, purses_at(set, i), now);
+	lessor_send_returns(lessor);
+}
+
+/* Of windows, or of a meter's period, that are not counted any more.  What carries over stays
+ * in hand. */
+static void begin_books(struct lessor *lessor, const struct link *link)
+{
+	struct purses *set = &lessor->purses;
+
 	for (uint32_t i = 0; i < set->own.made; i++) {
 		struct purse *purse = purses_at(set, i);
 
 		if (!is_of(link, purse))
 			continue;
-		if (forgets)
-			forget_asked(lessor, purse);
-		lessor_take_back(lessor, purse, now);
-		if (forgets)
-			lessor_forget(lessor, purse);
+		forget_asked(lessor, purse);
+		if (!link->own.lender->carry_over)
+			purse_void(purse);
+		lessor_forget_books(lessor, purse);
 	}
-	lessor_send_returns(lessor);
 }
 
 /* Of those with credit; of the others the store speaks before they have some.  What was taken
@@ -138,11 +150,12 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 	if (load_relaxed(&lender->changes) != link->own.changes) {
 		const struct terms terms = lender_terms(lender);
 		uint64_t former = link->own.rule.capacity;
-
 		bool alike = counts_alike(&terms.rule, &link->own.rule);
 
-		if (!alike || terms.rule.capacity < link->own.rule.capacity)
-			give_all_back(lessor, link, /* forgets= */ !alike, now);
+		if ((!alike || terms.rule.capacity < former) && !lender->carry_over)
+			give_all_back(lessor, link, now);
+		if (!alike)
+			begin_books(lessor, link);
 		keep_books(link, now);
 		lessor_copy_terms(link);
 		if (!lender->carry_over)

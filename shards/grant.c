@@ -83,9 +83,7 @@ static bool is_possible(const struct link *link, const struct errand *errand,
 	       grant->tag.us <= INSTANT_MAX_US;
 }
 
-/* LESSOR-4, after what was said of this one.  It was asked under the limit of that time: a store has
- * no more used than that, this node's units included; or nothing is left, as a larger one was in
- * force before (L15). */
+/* LESSOR-4, after what was said of this one.  Of a window that is open here, see hold_to_books. */
 static bool is_believable(const struct link *link, const struct errand *errand,
                           const struct lend_answer *answer, mono now)
 {
@@ -100,8 +98,7 @@ static bool is_believable(const struct link *link, const struct errand *errand,
 		return (next ? 0 : purse->taken) + grant->units <=
 		       most_of_meter(link, now);
 	if (!next)
-		return grant->units == 0 ||
-		       purse->taken + grant->units <= errand->capacity;
+		return true;
 	return grant->tag.us > purse->tag_us &&
 	       (lender->carry_over || mono_reached(now, purse->ends));
 }
@@ -433,6 +430,14 @@ static void note_holders(struct purse *purse, const struct lease_grant *grant,
 		purse->holders--;
 }
 
+/* Under a larger limit than is in force by now: what nobody waits for goes back, as all has that
+ * was in hand when that changed. */
+static bool was_for_more(const struct link *link, const struct errand *errand)
+{
+	return errand->capacity > link->own.rule.capacity &&
+	       !link->own.lender->carry_over;
+}
+
 static void take_grant(struct lessor *lessor, struct errand *errand,
                        const struct lend_answer *answer, mono now)
 {
@@ -443,7 +448,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 
 	if (next)
 		open_window(lessor, purse, grant, now);
-	lessor_note_used(lessor, purse, answer);
+	lessor_note_used(lessor, errand, answer);
 	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
 		purse->ends = mono_later(purse->ends, ends);
@@ -466,6 +471,8 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	if (grant->units < errand->want && !answer->waits)
 		note_spent(lessor, errand, grant, now);
 	serve(errand, now);
+	if (was_for_more(link_of(lessor, purse->lender), errand))
+		lessor_take_back(lessor, purse, now);
 	if (answer->waits)
 		keep_out(lessor, errand, grant, now);
 	go_again_or_end(lessor, errand);
@@ -517,20 +524,42 @@ static void disbelieve(struct lessor *lessor, struct errand *errand,
 	lessor_fail_waiters(lessor, errand, result);
 }
 
+/* LESSOR-4.  It was asked under the limit of that time: by the books of this node alone no more
+ * than that is to be had of the window, and what the store says beyond is not believed.  So it may
+ * be where nodes have other periods, too: a window of theirs that ended is not counted (L15). */
+static void hold_to_books(struct lessor *lessor, const struct errand *errand,
+                          struct lend_answer *answer, mono now)
+{
+	struct lease_grant *grant = &answer->grant;
+	uint64_t taken = errand->purse->taken;
+	uint64_t room = errand->capacity > taken ? errand->capacity - taken : 0;
+
+	if (!lessor_has_windows(errand->purse->lender) || grant->units <= room ||
+	    is_next_window(errand->purse, answer, now))
+		return;
+	lessor_count(lessor, COUNT_WRONG, 1);
+	grant->units = room;
+	grant->left = 0;
+	grant->retry_us = grant->lasts_us;
+}
+
 static void on_grant(struct lessor *lessor, struct link *link, struct errand *errand,
                      const struct lend_answer *answer, mono now)
 {
 	bool possible = is_possible(link, errand, &answer->grant);
+	struct lend_answer believed = *answer;
 
 	if (possible && !is_fenced(link, now) &&
 	    has_jumped(link, errand, &answer->grant, now))
 		fence(lessor, link, now);
-	if (is_fenced(link, now))
+	if (is_fenced(link, now)) {
 		disbelieve(lessor, errand, COUNT_JUMPED, STORE_DOWN); /* JUMP-3 */
-	else if (!possible || !is_believable(link, errand, answer, now))
+	} else if (!possible || !is_believable(link, errand, answer, now)) {
 		disbelieve(lessor, errand, COUNT_WRONG, STORE_WRONG);
-	else
-		take_grant(lessor, errand, answer, now);
+	} else {
+		hold_to_books(lessor, errand, &believed, now);
+		take_grant(lessor, errand, &believed, now);
+	}
 }
 
 /* A meter's books count from when an answer came, and allow for its way: what took longer,

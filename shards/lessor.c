@@ -344,9 +344,8 @@ void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now)
 	purse_forget_denial(purse); /* the store has these again */
 }
 
-void lessor_forget(struct lessor *lessor, struct purse *purse)
+void lessor_forget_books(struct lessor *lessor, struct purse *purse)
 {
-	purse_void(purse);
 	purse_forget_denial(purse);
 	lessor_window_over(lessor, purse);
 	lessor_set_tag(purse, (struct gale_slot){ 0 });
@@ -367,7 +366,8 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 		lessor->errands[own->errand].forget = true;
 	if (purse->lender->lending == LENDING_PLACES)
 		(void)empty(lessor, purse, now);
-	lessor_forget(lessor, purse);
+	purse_void(purse);
+	lessor_forget_books(lessor, purse);
 }
 
 /* Of a key that has been reset; who tells of one may have a clock that is a little ahead. */

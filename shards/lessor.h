@@ -22,8 +22,8 @@
  *             instant of sending, with the clock's drift taken off.  A meter's are
  *             bounded by how many are out. (L2, L14)
  *   LESSOR-4  Whatever a store says, no more than the rule's capacity is put into a
- *             purse for one window, and a next window does not begin before the last is
- *             over; as long as the key is known here: what is evicted is forgotten, by
+ *             purse for one window: beyond that the store is taken to have no more.  A
+ *             next window does not begin before the last is over; as long as the key is known here: what is evicted is forgotten, by
  *             us. (L13) How many windows it can open at all is JUMP-3 (jump.h).
  *   LESSOR-5  Units are given back under the tag they were lent under, after they were
  *             taken out of the purse, and once: a request to give back is never
@@ -178,7 +178,7 @@ struct gale_slot lessor_tag(const struct purse *purse);
 void lessor_set_tag(struct purse *purse, struct gale_slot tag);
 
 /* What the store has said is used of the purse's window, and what it is told of that. */
-void lessor_note_used(struct lessor *lessor, struct purse *purse,
+void lessor_note_used(struct lessor *lessor, const struct errand *errand,
                       const struct lend_answer *answer);
 void lessor_fill_seen(struct lessor *lessor, const struct purse *purse,
                       struct lend_request *request);
@@ -192,8 +192,8 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now);
 void lessor_copy_terms(struct link *link);
 /* The largest that the books of a purse may have, whichever terms they were begun under. */
 struct books lessor_books(const struct link *link, mono now);
-/* Nothing that was known of the purse's key counts. */
-void lessor_forget(struct lessor *lessor, struct purse *purse);
+/* Nothing that was known of the purse's key counts, but for what is in hand. */
+void lessor_forget_books(struct lessor *lessor, struct purse *purse);
 
 /* The purse's window is over, or as good as: what was asked for is learned from. */
 void lessor_window_over(struct lessor *lessor, struct purse *purse);

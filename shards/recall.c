@@ -40,12 +40,13 @@ static void note_lives(struct lessor *lessor, struct link *link, uint8_t lives)
 	link->own.lives = lives;
 }
 
-/* The most that a store is ever told is that nothing is left. L13 */
-void lessor_note_used(struct lessor *lessor, struct purse *purse,
+/* What is left, it said of the limit that it was asked under.  The most that a store is ever
+ * told is that nothing is left. L13 */
+void lessor_note_used(struct lessor *lessor, const struct errand *errand,
                       const struct lend_answer *answer)
 {
-	uint64_t limit = link_of(lessor, purse->lender)->own.rule.is.limit,
-		 left = answer->grant.left;
+	struct purse *purse = errand->purse;
+	uint64_t limit = errand->capacity, left = answer->grant.left;
 
 	if (answer->life == 0 || !lessor_has_windows(purse->lender))
 		return;

@@ -171,6 +171,8 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	bool more = false;
 	mono due;
 
+	lessor_send_returns(
+	    lessor); /* their numbers are lower than those of what is sent now */
 	lessor_place_crowded(lessor, now);
 
 	for (struct link *link = lessor->links; link; link = link->own.next) {

@@ -669,6 +669,7 @@ struct slow_store {
 	struct odd_store odd; /* first */
 	struct store_home *home;
 	uint64_t asked;
+	uint64_t returned;
 };
 
 static void slow_lend(struct store *self, struct store_home *home,
@@ -679,6 +680,9 @@ static void slow_lend(struct store *self, struct store_home *home,
 	slow->home = home;
 	slow->asked += count;
 	slow->odd.latest = requests[count - 1];
+	for (size_t i = 0; i < count; i++)
+		if (requests[i].verb == LEND_BACK)
+			slow->returned += requests[i].units;
 }
 
 static enum store_result slow_run(struct store *self, struct store_op *op, bool patient)
@@ -697,7 +701,77 @@ static void slow_answer(struct slow_store *slow)
 	slow->home->on_answer(
 	    slow->home, &(struct lend_answer){ .number = slow->odd.latest.ask.number,
 	                                       .result = STORE_DONE,
+	                                       .life = slow->odd.life,
 	                                       .grant = slow->odd.grant });
+}
+
+static void slow_begin(struct slow_store *slow, struct house *h, uint64_t limit)
+{
+	struct house_plan plan = lease_plan();
+
+	plan.rule.limit = limit;
+	plan.lease.sizing = GALE_SIZE_FIXED;
+	plan.lease.batch = 30;
+	plan.turns = plan.still = true;
+	house_open(h, &plan);
+	odd_begin(&slow->odd, h);
+	slow->odd.store.ops = &slow_ops;
+	slow->odd.grant = (struct lease_grant){ .units = 30,
+		                                .tag = { .us = GALE_HOURS(472222) },
+		                                .lasts_us = GALE_MINUTES(50),
+		                                .left = limit - 30 };
+	slow->odd.life = 7;
+}
+
+/* Of a window of which 30 units are used, and which another limit is set for meanwhile. */
+static void slow_answers_after(struct slow_store *slow, struct house *h, uint64_t limit)
+{
+	struct gale_rule rule = gale_fixed_window(limit, GALE_HOURS(1));
+	struct gale_completion done;
+
+	told(gale_ask(h->seat, h->limiter, "k", 1, 1, NULL), GALE_WHY_ASKED,
+	     GALE_PENDING);
+	pass_quietly(h, 0);
+	met(gale_limiter_set_rule(h->limiter, &rule), GALE_ERR_OK);
+	pass_quietly(h, 0);
+	slow_answer(slow);
+	assert_int_equal(gale_seat_completions(h->seat, &done, 1), 1);
+	told(done.answer, GALE_WHY_CREDIT, GALE_ALLOW);
+}
+
+/* L15: else it would have been all that the limit is larger by. */
+static void what_was_used_is_counted_under_the_limit_it_was_asked_under(void **state)
+{
+	struct slow_store slow = { 0 };
+	struct house h;
+
+	(void)state;
+	slow_begin(&slow, &h, 50);
+	slow_answers_after(&slow, &h, 500);
+	told(gale_ask(h.seat, h.limiter, "k", 1, 30, NULL), GALE_WHY_ASKED,
+	     GALE_PENDING);
+	pass_quietly(&h, 0);
+	assert_int_equal(slow.odd.latest.verb, LEND);
+	assert_int_equal(slow.odd.latest.seen, 30);
+	assert_true(house_close(&h));
+}
+
+/* L15: a smaller limit is in force soon, and not when what was on its way is spent. */
+static void what_arrives_under_a_larger_limit_goes_back_but_for_who_waits(void **state)
+{
+	struct slow_store slow = { 0 };
+	struct house h;
+
+	(void)state;
+	slow_begin(&slow, &h, 50);
+	slow_answers_after(&slow, &h, 20);
+	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_ASKED,
+	     GALE_PENDING);
+	pass_quietly(&h, 0);
+	assert_int_equal(slow.asked, 3);
+	assert_int_equal(slow.returned, 29);
+	assert_int_equal(slow.odd.latest.verb, LEND); /* last: its number is higher */
+	assert_true(house_close(&h));
 }
 
 /* L1: the store has forgotten that it lent these. */
@@ -1553,6 +1627,10 @@ int main(void)
 		cmocka_unit_test(a_lease_comes_from_credit_and_ends_in_memory),
 		cmocka_unit_test(a_store_is_told_what_it_said_was_used),
 		cmocka_unit_test(what_was_lent_before_a_reset_is_not_spent_after_it),
+		cmocka_unit_test(
+		    what_was_used_is_counted_under_the_limit_it_was_asked_under),
+		cmocka_unit_test(
+		    what_arrives_under_a_larger_limit_goes_back_but_for_who_waits),
 		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
 		cmocka_unit_test(of_a_short_window_nobody_asks_that),
 		cmocka_unit_test(a_quarantine_is_remembered_as_that_and_ends),
