@@ -220,7 +220,14 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What was counted in a bucket may have come at its last instant. */
+/* The last instant of a bucket. */
+static uint64_t end_of(uint64_t tick, uint64_t period, uint64_t buckets)
+{
+	return round_up((uint128)(tick + 1) * period, buckets) - 1;
+}
+
+/* What was counted in a bucket may have come at its last instant.  The newest stays the newest:
+ * it is not empty, and the key expires with it. */
 void sliding_convert(const struct rule *rule, struct sliding_state *state,
                      const struct sliding_state *former, uint64_t buckets,
                      uint64_t period, uint64_t now)
@@ -228,12 +235,11 @@ void sliding_convert(const struct rule *rule, struct sliding_state *state,
 	uint64_t start = round_up((uint128)former->tick * period, buckets);
 	uint64_t at = now > start ? now : start; /* SLIDING-2 */
 
-	state->tick = tick_of(rule, at);
+	state->tick = tick_of(rule, earlier(end_of(former->tick, period, buckets), at));
 	for (uint64_t lag = 0; lag <= buckets && lag <= former->tick; lag++) {
 		uint64_t tick = former->tick - lag;
-		uint64_t end = round_up((uint128)(tick + 1) * period, buckets) - 1;
 
-		add_at(rule, state, earlier(end, at),
+		add_at(rule, state, earlier(end_of(tick, period, buckets), at),
 		       former->counts[tick % (buckets + 1)]);
 	}
 }

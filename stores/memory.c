@@ -174,7 +174,10 @@ struct run {
 	struct store_op *op; /* NULL: it lends */
 	struct key_name name;
 	uint64_t now;
-	bool restarted; /* another kind of rule had the key, which begins anew */
+	uint64_t
+	    *converted; /* what the entry's words mean under this rule; NULL: that */
+	struct entry *over; /* of another kind: it goes when the key begins anew */
+	bool restarted;     /* there is such a one */
 };
 
 static struct rule_former former_of(const struct entry *entry)
@@ -215,80 +218,30 @@ static struct entry *grow(const struct run *run, struct entry *entry, size_t roo
 	return larger;
 }
 
-static void expire_now(const struct run *run, struct entry **entry)
+static void drop_expired(const struct run *run, struct entry *entry)
     ON(run->stripe->lock)
 {
-	drop(run, *entry);
+	drop(run, entry);
 	run->stripe->locked.expired++;
-	*entry = NULL;
 }
 
-/* The entry's words become what they mean under these parameters.  Its rows are of the others,
- * and go: what is out stays spent.                                              (L15) */
-static enum store_result adopt(const struct run *run, struct entry **entry,
-                               const uint64_t *words) ON(run->stripe->lock)
+/* What another rule has written becomes this one's.  Its rows are of the other, and go: what is
+ * out stays spent.                                                              (L15) */
+static enum store_result adopt(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
 {
 	const struct rule *rule = run->rule;
 
-	if ((*entry)->room < rule->words) {
-		struct entry *larger = grow(run, *entry, rule->words);
-
-		if (!larger)
-			return STORE_NO_MEMORY;
-		*entry = larger;
-	}
-	memcpy((*entry)->words, words, rule->words * sizeof(uint64_t));
-	(*entry)->rows = 0;
-	(*entry)->fingerprint = rule->fingerprint;
-	(*entry)->word_count = (uint16_t)rule->words;
-	(*entry)->expires_us = rule_expires(rule, words);
-	if ((*entry)->expires_us <= run->now)
-		expire_now(run, entry);
+	if (entry->room < rule->words)
+		entry = grow(run, entry, rule->words);
+	if (!entry)
+		return STORE_NO_MEMORY;
+	memcpy(entry->words, run->converted, rule->words * sizeof(uint64_t));
+	entry->rows = 0;
+	entry->fingerprint = rule->fingerprint;
+	entry->word_count = (uint16_t)rule->words;
+	entry->expires_us = rule_expires(rule, entry->words);
 	return STORE_DONE;
-}
-
-/* Another rule has written the entry, and it counts still. STORE-4 */
-static enum store_result convert(struct run *run, struct entry **entry)
-    ON(run->stripe->lock)
-{
-	const struct rule_former former = former_of(*entry);
-	uint64_t words[COLD_WORDS];
-
-	switch (rule_convert(run->rule, &former, run->now, words)) {
-	case RULE_CONVERTED:
-		return adopt(run, entry, words);
-	case RULE_INVALID:
-		gale_assert(false && "this store has written them itself");
-		return STORE_WRONG;
-	case RULE_OTHER:
-		break;
-	}
-	if (!run->rule->restarts) {
-		run->stripe->locked.changed++;
-		return STORE_CHANGED;
-	}
-	expire_now(run, entry);
-	run->restarted = true;
-	return STORE_DONE;
-}
-
-/* The key's entry, or NULL. */
-static enum store_result find(struct run *run, const struct lend_request *request,
-                              struct entry **ret_entry) ON(run->stripe->lock)
-{
-	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
-	enum store_result result = STORE_DONE;
-
-	if (entry && !is_of(entry, run->rule) && !forgets_any(run)) {
-		if (entry->expires_us <= run->now)
-			expire_now(run, &entry);
-		else if (request && request->verb == LEND_BACK)
-			result = STORE_NOT_BOOKED; /* its row is gone */
-		else
-			result = convert(run, &entry);
-	}
-	*ret_entry = entry;
-	return result;
 }
 
 /* Remembers what a fresh key has just spent, with room for so many rows. MEMORY-3 */
@@ -299,6 +252,8 @@ static enum store_result add(const struct run *run, const uint64_t *words, size_
 	size_t count = rule_words(rule, words);
 	struct entry *entry;
 
+	if (run->over)
+		drop_expired(run, run->over);
 	if (!reserve_if_possible(run->memory, run->stripe)) {
 		run->stripe->locked.full++;
 		return STORE_FULL; /* STORE-3 */
@@ -377,14 +332,44 @@ static enum store_result step_known(const struct run *run, struct entry *entry)
 	return result;
 }
 
+/* A denial leaves the entry as the other rule has it: what that counts is not forgotten. */
+static enum store_result step_converted(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
+{
+	struct store_op *op = run->op;
+	enum store_result result;
+
+	op->answer = rule_step(op->rule, run->converted, run->now, op->cost);
+	result = judge(run);
+	if (op->answer.verdict == GALE_ALLOW)
+		result = adopt(run, entry);
+	run->stripe->locked.steps += result == STORE_DONE;
+	return result;
+}
+
+static enum store_result step(const struct run *run, struct entry *entry)
+    ON(run->stripe->lock)
+{
+	if (run->converted)
+		return step_converted(run, entry);
+	return entry ? step_known(run, entry) : step_fresh(run);
+}
+
+static uint64_t *words_of(const struct run *run, struct entry *entry)
+{
+	return run->converted ? run->converted : entry->words;
+}
+
 static enum store_result cancel(const struct run *run, struct entry *entry)
     ON(run->stripe->lock)
 {
 	struct store_op *op = run->op;
 
 	if (!entry ||
-	    !rule_cancel(op->rule, entry->words, run->now, op->cost, op->slot))
+	    !rule_cancel(op->rule, words_of(run, entry), run->now, op->cost, op->slot))
 		return STORE_NOT_BOOKED;
+	if (run->converted)
+		return adopt(run, entry);
 	entry->expires_us = rule_expires(op->rule, entry->words);
 	return STORE_DONE;
 }
@@ -393,12 +378,12 @@ static enum store_result act(const struct run *run, struct entry *entry)
     ON(run->stripe->lock)
 {
 	static const uint64_t fresh[COLD_WORDS];
-	const uint64_t *words = entry ? entry->words : fresh;
+	const uint64_t *words = entry ? words_of(run, entry) : fresh;
 	struct store_op *op = run->op;
 
 	switch (op->verb) {
 	case STORE_STEP:
-		return entry ? step_known(run, entry) : step_fresh(run);
+		return step(run, entry);
 	case STORE_PEEK:
 		op->answer = rule_peek(op->rule, words, run->now);
 		return judge(run);
@@ -423,13 +408,17 @@ struct loan {
 	struct ledger ledger;
 };
 
-static void load(const struct rule *rule, const struct entry *entry,
+static void load(const struct run *run, const struct entry *entry,
                  struct loan *ret_loan)
 {
+	const struct rule *rule = run->rule;
+
 	gale_assert(lease_possible(rule));
 	gale_assert(rule->words <= LEASED_WORDS);
 	*ret_loan = (struct loan){ 0 };
-	if (!entry)
+	if (run->converted)
+		memcpy(ret_loan->words, run->converted, rule->words * sizeof(uint64_t));
+	if (!entry || run->converted) /* then its rows are of the other rule */
 		return;
 	memcpy(ret_loan->words, entry->words, rule->words * sizeof(uint64_t));
 	memcpy(ret_loan->ledger.rows, entry->words + rule->words,
@@ -438,6 +427,7 @@ static void load(const struct rule *rule, const struct entry *entry,
 
 static void save(const struct rule *rule, struct entry *entry, const struct loan *loan)
 {
+	entry->fingerprint = rule->fingerprint;
 	entry->rows = (uint16_t)ledger_rows(&loan->ledger);
 	memcpy(entry->words, loan->words, rule->words * sizeof(uint64_t));
 	memcpy(entry->words + rule->words, loan->ledger.rows,
@@ -487,11 +477,11 @@ static enum store_result lend(const struct run *run, struct entry *entry,
 	struct lease_grant grant;
 	struct loan loan;
 
-	load(run->rule, entry, &loan);
+	load(run, entry, &loan);
 	grant = lease_step(run->rule, loan.words, &loan.ledger, run->now, ask);
 	if (grant.units > 0)
 		result = keep(run, entry, &loan);
-	else if (entry && ask->spent)
+	else if (entry && !run->converted && ask->spent)
 		save(run->rule, entry, &loan);
 	if (result != STORE_DONE)
 		return result;
@@ -507,7 +497,7 @@ static enum store_result lend_back(const struct run *run, struct entry *entry,
 {
 	struct loan loan;
 
-	load(run->rule, entry, &loan);
+	load(run, entry, &loan);
 	if (!entry || !lease_give_back(run->rule, loan.words, &loan.ledger, run->now,
 	                               request->ask.node, request->ask.number,
 	                               request->tag, request->units))
@@ -522,7 +512,7 @@ static struct lease_grant lend_status(const struct run *run, const struct entry 
 {
 	struct loan loan;
 
-	load(run->rule, entry, &loan);
+	load(run, entry, &loan);
 	return lease_status(run->rule, loan.words, &loan.ledger, run->now, node);
 }
 
@@ -558,19 +548,67 @@ static uint64_t read_clock(struct memory_store *memory, struct stripe *stripe)
 	return stripe->locked.newest_us;
 }
 
+static enum store_result run_on_entry(const struct run *run, struct entry *entry,
+                                      const struct lend_request *request,
+                                      struct lease_grant *ret_grant)
+    ON(run->stripe->lock)
+{
+	return request ? serve(run, entry, request, ret_grant) : act(run, entry);
+}
+
+/* Another rule has written the entry, and it counts still. STORE-4 */
+static enum store_result run_on_other(struct run *run, struct entry *entry,
+                                      const struct lend_request *request,
+                                      struct lease_grant *ret_grant)
+    ON(run->stripe->lock)
+{
+	const struct rule_former former = former_of(entry);
+	struct run converted = *run;
+	uint64_t words[COLD_WORDS];
+
+	switch (rule_convert(run->rule, &former, run->now, words)) {
+	case RULE_CONVERTED:
+		converted.converted = words;
+		return run_on_entry(&converted, entry, request, ret_grant);
+	case RULE_INVALID:
+		gale_assert(false && "this store has written them itself");
+		return STORE_WRONG;
+	case RULE_OTHER:
+		break;
+	}
+	if (!run->rule->restarts) {
+		run->stripe->locked.changed++;
+		return STORE_CHANGED;
+	}
+	run->over = entry;
+	run->restarted = true;
+	return run_on_entry(run, /* entry= */ NULL, request, ret_grant);
+}
+
+static enum store_result run_on_key(struct run *run, const struct lend_request *request,
+                                    struct lease_grant *ret_grant) ON(run->stripe->lock)
+{
+	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
+
+	if (!entry || is_of(entry, run->rule) || forgets_any(run))
+		return run_on_entry(run, entry, request, ret_grant);
+	if (request && request->verb == LEND_BACK)
+		return STORE_NOT_BOOKED; /* its row is gone, or will be */
+	if (entry->expires_us > run->now)
+		return run_on_other(run, entry, request, ret_grant);
+	drop_expired(run, entry);
+	return run_on_entry(run, /* entry= */ NULL, request, ret_grant);
+}
+
 /* The key first, then those that are due: one that is asked about again is moved on,
  * not dropped and made anew. */
 static enum store_result run_locked(struct run *run, const struct lend_request *request,
                                     struct lease_grant *ret_grant) ON(run->stripe->lock)
 {
-	struct entry *entry;
 	enum store_result result;
 
 	run->now = read_clock(run->memory, run->stripe);
-	result = find(run, request, &entry);
-	if (result == STORE_DONE)
-		result =
-		    request ? serve(run, entry, request, ret_grant) : act(run, entry);
+	result = run_on_key(run, request, ret_grant);
 	if (run->restarted && run->op && run->op->answer.verdict == GALE_ALLOW)
 		run->op->answer.why = GALE_WHY_RESTARTED;
 	expire(run->memory, run->stripe, EXPIRE_PER_RUN, EXPIRE_PER_RUN);

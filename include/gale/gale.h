@@ -387,6 +387,9 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * lent, so that this is soon.  A key that has spent more than a smaller new limit
  * waits until its window turns, or until enough has accrued.  With another period,
  * units that were spent in a window that reaches into the new one count there in full.
+ * Units of a window that is over do not count.  So a longer period does not know what
+ * was allowed under a shorter one before the shorter one's last window: nodes or
+ * limiters with two periods can admit as much as both together.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.

@@ -112,13 +112,14 @@ mutant stores/batches.c 'a batch is sent as if nothing had been forgotten' \
 mutant stores/batches.c 'what was not replied to has been done' \
 	'batch->count > 0 ? STORE_LATE : STORE_DOWN' 'batch->count > 0 ? STORE_DONE : STORE_DOWN'
 mutant stores/memory.c 'who changes a rate begins anew (L15)' \
-	'result = convert(run, &entry);' '{ (void)convert; expire_now(run, &entry); }' changes
+	'converted.converted = words;' \
+	'run->over = entry; return run_on_entry(run, NULL, request, ret_grant);' changes
 mutant stores/memory.c 'what was spent is counted at the new rate (L15)' \
-	'memcpy((*entry)->words, words, rule->words * sizeof(uint64_t));' '' changes
+	'memcpy(entry->words, run->converted, rule->words * sizeof(uint64_t));' '' changes
 mutant shards/change.c 'units of the old rate stay in hand (L15)' \
-	'if (!alike || terms' 'if (alike && terms' changes
-mutant shards/grant.c 'a node that has more than a smaller limit does not believe the store (L15)' \
-	'return grant->units == 0 ||' 'return grant->units > GALE_UNITS_MAX ||' changes
+	'if ((!alike || terms' 'if (!alike) alike = true; else if ((!alike || terms' changes
+mutant shards/grant.c 'a node takes more than its books allow (LESSOR-4)' \
+	'grant->units = room;' '' promises
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \
 	'keep_books(link, now);' '(void)keep_books;' changes
 mutant face/limiter.c 'nodes keep the old limit (L15)' \

@@ -261,6 +261,25 @@ static void a_sliding_window_with_other_buckets_keeps_what_counts(void **state)
 	assert_int_equal(spend(&shared, &four, T0 + SEC(300), 30), 20);
 }
 
+/* Nobody may forget it before: nothing was counted in the bucket of the conversion. */
+static void a_converted_sliding_window_lasts_as_long_as_it_counts(void **state)
+{
+	struct rule ten = compiled(gale_sliding_window(20, SEC(100), 10));
+	struct rule four = compiled(gale_sliding_window(20, SEC(80), 4));
+	uint64_t words[WORDS_MOST] = { 0 }, later[WORDS_MOST] = { 0 };
+	struct rule_former former = { .kind = GALE_RULE_SLIDING_WINDOW,
+		                      .fingerprint = ten.fingerprint,
+		                      .words = words,
+		                      .count = ten.words };
+
+	(void)state;
+	assert_int_equal(rule_step(&ten, words, T0, 8).verdict, GALE_ALLOW);
+	assert_int_equal(rule_convert(&four, &former, T0 + SEC(50), later),
+	                 RULE_CONVERTED);
+	assert_int_equal(rule_peek(&four, later, T0 + SEC(50)).remaining, 12);
+	assert_true(rule_expires(&four, later) >= T0 + SEC(80));
+}
+
 /* ---- Whatever the parameters ----------------------------------------------------- */
 
 /* As small or as large as they may be, or anything between. */
@@ -427,6 +446,7 @@ int main(void)
 		    a_window_with_another_period_counts_what_reaches_into_it),
 		cmocka_unit_test(a_quota_with_another_anchor_keeps_what_is_used),
 		cmocka_unit_test(a_sliding_window_with_other_buckets_keeps_what_counts),
+		cmocka_unit_test(a_converted_sliding_window_lasts_as_long_as_it_counts),
 		cmocka_unit_test(each_state_can_be_converted_to_each_rule),
 		cmocka_unit_test(values_of_the_first_layout_are_read),
 		cmocka_unit_test(a_window_of_the_first_layout_ends_when_it_ended),

@@ -118,6 +118,169 @@ static void a_window_of_another_period_keeps_what_was_used(void **state)
 	}
 }
 
+/* ---- Two limiters of one name ----------------------------------------------------- */
+
+static uint64_t passes_by(struct house *h, struct gale_limiter *limiter, uint64_t tries)
+{
+	uint64_t passed = 0;
+
+	for (uint64_t i = 0; i < tries; i++) {
+		struct gale_answer answer =
+		    gale_wait(h->seat, limiter, "k", 1, 1, FOREVER_US);
+
+		assert_int_equal(answer.why, GALE_WHY_RULE);
+		passed += answer.verdict == GALE_ALLOW;
+	}
+	return passed;
+}
+
+/* What the hour has used is known for as long as it lasts, whoever looks or is denied. */
+static void a_shorter_window_in_which_nothing_passes_ends_no_longer_one(void **state)
+{
+	const struct gale_rule hour = gale_fixed_window(10, GALE_HOURS(1));
+	const struct gale_rule minute = gale_fixed_window(3, GALE_MINUTES(1));
+
+	(void)state;
+	for (int looks = 0; looks < 2; looks++) {
+		struct gale_limiter *other;
+		struct gale_answer peeked;
+		struct house h;
+
+		open_house(&h, GALE_STRICT, hour);
+		other = house_limiter(&h, "house", minute);
+		assert_int_equal(passes_by(&h, h.limiter, 20), 10);
+		if (looks) {
+			assert_int_equal(
+			    gale_peek(h.seat, other, "k", 1, FOREVER_US, &peeked),
+			    GALE_ERR_OK);
+			assert_int_equal(peeked.remaining, 0);
+		} else {
+			assert_int_equal(passes_by(&h, other, 3), 0);
+		}
+		test_clock_advance(&h.clock, GALE_MINUTES(1));
+		assert_int_equal(passes_by(&h, h.limiter, 20), 0);
+		gale_limiter_close(other);
+		assert_true(house_close(&h));
+	}
+}
+
+/* The same with another kind, which begins anew: a look begins nothing. */
+static void a_look_by_another_kind_begins_nothing_anew(void **state)
+{
+	struct gale_limiter_config config = { .name = "house",
+		                              .rule = gale_gcra(1, GALE_HOURS(1), 5),
+		                              .on_other_rule =
+		                                  GALE_ON_OTHER_RULE_RESTART };
+	struct gale_limiter *other;
+	struct gale_answer answer;
+	struct house h;
+
+	(void)state;
+	open_house(&h, GALE_STRICT, gale_fixed_window(10, GALE_HOURS(1)));
+	config.store = h.store;
+	assert_int_equal(gale_limiter_open(h.runtime, &config, &other), GALE_ERR_OK);
+	assert_int_equal(passes_by(&h, h.limiter, 20), 10);
+	assert_int_equal(gale_peek(h.seat, other, "k", 1, FOREVER_US, &answer),
+	                 GALE_ERR_OK);
+	assert_int_equal(answer.remaining, 5);
+	assert_int_equal(gale_wait(h.seat, other, "k", 1, 6, FOREVER_US).verdict,
+	                 GALE_DENY);
+	assert_int_equal(passes_by(&h, h.limiter, 1), 0);
+	answer = gale_wait(h.seat, other, "k", 1, 5, FOREVER_US);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	assert_int_equal(answer.why, GALE_WHY_RESTARTED);
+	assert_int_equal(house_stats(&h).keys, 1);
+	gale_limiter_close(other);
+	assert_true(house_close(&h));
+}
+
+/* Asked under both in turn, for an hour: neither more than the faster allows, nor less than
+ * the slower. */
+static void sliding_windows_of_two_lengths_share_a_key(void **state)
+{
+	struct gale_limiter *other;
+	uint64_t passed = 0;
+	struct house h;
+
+	(void)state;
+	open_house(&h, GALE_STRICT, gale_sliding_window(20, GALE_SECONDS(60), 6));
+	other =
+	    house_limiter(&h, "house", gale_sliding_window(20, GALE_SECONDS(90), 6));
+	for (int i = 0; i < 7200; i++) {
+		passed += passes_by(&h, i % 2 ? other : h.limiter, 1);
+		test_clock_advance(&h.clock, GALE_MILLIS(500));
+	}
+	assert_in_range(passed, 40 * 20, 60 * 20);
+	gale_limiter_close(other);
+	assert_true(house_close(&h));
+}
+
+/* What the store has not counted since another's window ended is in the books here: that is no
+ * outage, and no second budget. */
+static void a_node_that_has_had_its_limit_is_denied_by_its_books(void **state)
+{
+	struct gale_limiter_config config = { .name = "house",
+		                              .rule = gale_fixed_window(
+						  30, GALE_SECONDS(10)),
+		                              .mode = GALE_LEASED };
+	struct gale_limiter *other;
+	struct gale_answer denied;
+	struct house h;
+
+	(void)state;
+	open_house(&h, GALE_LEASED, gale_fixed_window(10, GALE_MINUTES(1)));
+	config.store = h.store;
+	assert_int_equal(gale_limiter_open(h.runtime, &config, &other), GALE_ERR_OK);
+	assert_int_equal(passes(&h, 10), 10);
+	test_clock_advance(&h.clock, GALE_SECONDS(15));
+	assert_int_equal(gale_wait(h.seat, other, "k", 1, 1, FOREVER_US).verdict,
+	                 GALE_ALLOW);
+	test_clock_advance(&h.clock, GALE_SECONDS(10));
+	assert_int_equal(gale_wait(h.seat, other, "k", 1, 1, FOREVER_US).verdict,
+	                 GALE_ALLOW);
+	denied = gale_wait(h.seat, h.limiter, "k", 1, 1, FOREVER_US);
+	assert_int_equal(denied.verdict, GALE_DENY);
+	assert_int_equal(denied.why, GALE_WHY_SPENT);
+	assert_in_range(denied.retry_after_us, GALE_SECONDS(35), GALE_SECONDS(36));
+	assert_int_equal(passes(&h, 20), 0);
+	assert_int_equal(house_metric(&h, "answers_not_believed"), 1);
+	test_clock_advance(&h.clock, GALE_SECONDS(36));
+	assert_int_equal(passes(&h, 20), 10);
+	gale_limiter_close(other);
+	assert_true(house_close(&h));
+}
+
+/* ---- Units that carry over -------------------------------------------------------- */
+
+/* No store takes them back: if they went, each change would cost a batch. */
+static void units_that_carry_over_stay_in_hand(void **state)
+{
+	struct house_plan plan = {
+		.rule = gale_fixed_window(100, GALE_HOURS(1)),
+		.mode = GALE_LEASED,
+		.shards = 1,
+		.turns = true,
+		.still = true,
+		.lease = { .sizing = GALE_SIZE_FIXED, .batch = 10, .carry_over = true },
+	};
+	uint64_t passed = 0;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	for (uint64_t i = 1; i <= 20; i++) {
+		passed += passes(&h, 1);
+		set_rule(&h, gale_fixed_window(100 - i, GALE_HOURS(1)));
+	}
+	for (uint64_t i = 1; i <= 20; i++) {
+		passed += passes(&h, 1);
+		set_rule(&h, gale_fixed_window(80, GALE_HOURS(1 + i % 2)));
+	}
+	passed += passes(&h, 200);
+	assert_int_equal(passed, 80);
+	assert_true(house_close(&h));
+}
+
 /* ---- A month, in which two nodes are changed -------------------------------------- */
 
 #define MAY_FIRST_US UINT64_C(1903824000000000) /* of 2030 */
@@ -297,6 +460,12 @@ int main(void)
 		cmocka_unit_test(a_lowered_limit_gives_no_fresh_budget),
 		cmocka_unit_test(a_meter_keeps_its_units_at_another_rate),
 		cmocka_unit_test(a_window_of_another_period_keeps_what_was_used),
+		cmocka_unit_test(
+		    a_shorter_window_in_which_nothing_passes_ends_no_longer_one),
+		cmocka_unit_test(a_look_by_another_kind_begins_nothing_anew),
+		cmocka_unit_test(sliding_windows_of_two_lengths_share_a_key),
+		cmocka_unit_test(a_node_that_has_had_its_limit_is_denied_by_its_books),
+		cmocka_unit_test(units_that_carry_over_stay_in_hand),
 		cmocka_unit_test(a_months_quota_is_changed_in_its_middle),
 		cmocka_unit_test(many_changes_keep_no_memory),
 		cmocka_unit_test(what_cannot_be_is_refused_and_changes_nothing),
