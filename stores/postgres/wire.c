@@ -359,7 +359,8 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 #define RULE_NUMBERS 11
 #define PLACE_BIT 56  /* of what an ask is, its number in the batch from there on ... */
 #define NUMBER_BIT 36 /* ... and that of the request, less the base */
-#define TURNS_SLOWLY_US UINT64_C(100000) /* a statement is over before it turns */
+#define TURNS_SLOWLY_US                                                                \
+	UINT64_C(100000) /* or units would mostly be dead when they come */
 
 /* Jobs of one rule, side by side. */
 struct run {

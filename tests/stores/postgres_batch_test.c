@@ -237,6 +237,49 @@ static void let_lends_wait(void)
 	postgres_line_do(&line, "ALTER FUNCTION gale.lend SET lock_timeout = '30s'");
 }
 
+/* ---- Windows that turn ----------------------------------------------------------- */
+
+static const char *const end_of_turning = "SELECT count(*) FROM gale.keys WHERE key = "
+                                          "'turning' AND expires_us <= gale.now_us()";
+
+/* A lend that waits for a row until its window is over: it is told, what it has got is of the
+ * window that is over, and the server has nothing to complain of (X-7). */
+static void a_window_that_turns_meanwhile_is_no_error(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(5, GALE_MILLIS(500)));
+	struct remote_job mine = lend_of("turning", 1, 1, 2);
+	struct remote_job theirs = lend_of("turning", 2, 2, 2);
+	struct remote_job later = lend_of("turning", 2, 3, 5);
+	unsigned before = postgres_server_logged(server, "ERROR:");
+	struct lend_answer answer;
+	uint64_t first;
+	struct line other;
+
+	(void)state;
+	mine.rule = theirs.rule = later.rule = &rule;
+	open_another(&other);
+	let_lends_wait();
+	postgres_line_do(&line, "BEGIN");
+	assert_int_equal(postgres_line_call(&line, &mine, 1, told), POSTGRES_TOLD);
+	remote_explain_lend(&mine, &told[0], &answer);
+	first = answer.grant.tag.us;
+	postgres_line_say(&other, &theirs, 1);
+	postgres_line_until_it_waits(&other, &line);
+	while (postgres_line_number(&line, end_of_turning) == 0)
+		;
+	postgres_line_do(&line, "COMMIT");
+	assert_int_equal(postgres_line_hear(&other, &theirs, 1, told), POSTGRES_TOLD);
+	remote_explain_lend(&theirs, &told[0], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_true(answer.grant.units == 0 || answer.grant.tag.us >= first);
+	assert_int_equal(postgres_line_call(&other, &later, 1, told), POSTGRES_TOLD);
+	remote_explain_lend(&later, &told[0], &answer);
+	assert_true(answer.grant.tag.us > first);
+	assert_int_equal(postgres_server_logged(server, "ERROR:"), before);
+	postgres_line_close(&other);
+	postgres_line_install(&line);
+}
+
 /* SCHEMA-1: who has put in a key that is new, and then waits for one that is not, lets go of both: it may
  * be held by one that waits for the first.  Nobody else would let go here, and nobody looks for
  * circles. */
@@ -356,6 +399,7 @@ int main(int count, char **args)
 		cmocka_unit_test(short_and_long_ways_meet),
 		cmocka_unit_test(what_is_put_in_is_as_if_it_had_been_looked_for),
 		cmocka_unit_test(what_is_not_new_is_looked_for),
+		cmocka_unit_test(a_window_that_turns_meanwhile_is_no_error),
 		cmocka_unit_test(who_guesses_wrong_lets_go),
 		cmocka_unit_test(who_puts_in_last_gets_the_rest),
 		cmocka_unit_test(who_waits_too_long_is_told),

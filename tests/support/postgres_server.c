@@ -414,8 +414,7 @@ void postgres_server_promote(struct postgres_server *standby)
 
 /* ---- Crashes --------------------------------------------------------------------- */
 
-/* How often it has begun anew, as its log says. */
-static unsigned beginnings(const struct postgres_server *server)
+unsigned postgres_server_logged(const struct postgres_server *server, const char *text)
 {
 	char path[PATH_MOST], line[512];
 	unsigned count = 0;
@@ -425,9 +424,15 @@ static unsigned beginnings(const struct postgres_server *server)
 	log = fopen(path, "r");
 	must(log != NULL);
 	while (fgets(line, sizeof(line), log))
-		count += strstr(line, "reinitializing") != NULL;
+		count += strstr(line, text) != NULL;
 	fclose(log);
 	return count;
+}
+
+/* How often it has begun anew, as its log says. */
+static unsigned beginnings(const struct postgres_server *server)
+{
+	return postgres_server_logged(server, "reinitializing");
 }
 
 static bool has_begun_anew(void *arg)

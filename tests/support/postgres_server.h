@@ -41,6 +41,9 @@ const char *postgres_server_address(const struct postgres_server *server);
 void postgres_server_ask(const struct postgres_server *server, const char *sql,
                          char *ret_text, size_t size);
 
+/* How many lines of its log have that text. */
+unsigned postgres_server_logged(const struct postgres_server *server, const char *text);
+
 /* Each statement of a gale that is installed there notes from then on, in public.seen, the process
  * that does it, and how many statements of its session have names; and forgets those names, if
  * that is said. */
