@@ -83,7 +83,7 @@ mutant engine/lease.c 'all or nothing is lent' \
 mutant engine/lease.c 'a return twice is counted twice' \
 	'	row->out -= units;' '	row->number = 0;'
 mutant shards/grant.c 'a lease counts from when the answer came' \
-	'mono_until(errand->sent, (lasting)' 'mono_until(now, (lasting)'
+	'mono_until(errand->sent, (lasting)' 'mono_until(now.ns > 0 ? now : errand->sent, (lasting)'
 mutant shards/grant.c 'an answer is taken for the next ask' \
 	'!errand->purse || errand->number != answer->number' '!errand->purse || errand->number == 0'
 mutant shards/purse.c 'dead units come to life' \

@@ -240,7 +240,7 @@ static void let_lends_wait(void)
 /* ---- Windows that turn ----------------------------------------------------------- */
 
 static const char *const end_of_turning = "SELECT count(*) FROM gale.keys WHERE key = "
-                                          "'turning' AND expires_us <= gale.now_us()";
+					  "'turning' AND expires_us <= gale.now_us()";
 
 /* A lend that waits for a row until its window is over: it is told, what it has got is of the
  * window that is over, and the server has nothing to complain of (X-7). */
