@@ -17,45 +17,45 @@
  *           for the thread that joined (debug builds check this).  All others may be
  *           called from any thread at any time, with two exceptions: do not use a
  *           limiter or a store while it is being closed, and do not open anything from
- *           a runtime while that is being closed.  A thread inside gale must not be
+ *           a runtime while it is being closed.  A thread inside gale must not be
  *           cancelled.
- * Blocking  gale_ask never waits for a store, a lock or another thread.  With the
- *           embedded store it does the store's work: the first call of a new key takes
- *           memory, and at times doubles a table of a 64th of all keys; a sliding log
- *           looks at every stamp it keeps.  gale_wait, gale_peek, gale_forecast,
+ * Blocking  gale_ask never waits for a store, a lock or another thread.  With a
+ *           "memory:" store it does the store's work: the first call of a key allocates
+ *           memory, and may double a hash table that has 1/64 of all keys; a sliding log
+ *           reads every stamp that it keeps.  gale_wait, gale_peek, gale_forecast,
  *           gale_reset and gale_cancel wait for at most the time that they are given.
- *           Closing the last user of an embedded store frees its keys one by one.
+ *           The last gale_store_close of a "memory:" store frees its keys one by one.
  * Memory    Zero a configuration before you fill it.  Configurations, names and keys
  *           are copied.  Handles belong to the library; each is good until it is
  *           closed, and closing NULL does nothing.  A runtime's memory is freed when it
  *           and everything opened from it are closed, in any order.  A seat takes
  *           about half a kilobyte for each ask that may be pending.
  * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
- *           there is always an answer, and its .why tells where it comes from.  A mistake
- *           in a configuration that shows only then is a denial, never an allow.
- * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.
- *           A process has at most GALE_RUNTIMES_MAX runtimes at a time; one counts until
- *           everything that was opened from it is closed, too.
+ *           there is always an answer, and its .why tells where it comes from.  If an
+ *           ask meets a mistake in the configuration, the answer is a denial.
+ * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.  A
+ *           process has at most GALE_RUNTIMES_MAX runtimes at a time.  A closed runtime
+ *           counts until everything that was opened from it is closed, too.
  * Guest     gale sets no signal handlers, writes nothing to stdout or stderr, and closes
  *           its descriptors on exec.  Its threads block all signals, and inherit the
  *           processors and the priority of the thread that opens the runtime.
- *           After fork() the child is refused everything, since it would spend its
- *           parent's units twice; it may open a runtime and stores of its own.
+ *           After fork() the child may not use its parent's handles: all its asks are
+ *           denied, since its parent spends the same units.  The child may open a
+ *           runtime and stores of its own.
  *           A host that filters system calls should allow membarrier, or set its filter
- *           before it opens a runtime.  Without membarrier from the start, asks take a
- *           little longer; if it is refused later, gale panics (gale_on_panic).
+ *           before it opens a runtime.  If membarrier is refused from the start, asks
+ *           take a little longer; if it is refused later, gale panics (gale_on_panic).
  * ABI       As long as the SONAME is the same (libgale.so.0), a program runs with any
- *           library that is as new as its gale.h or newer: no function goes, and no
- *           field and no number of an enum changes its meaning.  Structs that say "May
+ *           library that is as new as its gale.h or newer: no function is removed, and
+ *           no field and no enum number changes its meaning.  Structs that say "May
  *           grow" get new fields at their end, and 0 in a new field means the former
  *           behaviour.  Every other struct (gale_rule, gale_answer, gale_outlook, the
  *           hooks) changes only with the SONAME.  A newer program runs with an older
- *           library if it leaves the new fields 0; else it gets GALE_ERR_SIZE.
- *           A function or field is marked deprecated, here and in CHANGELOG.md, at
- *           least one minor version before it goes.
- *           Inline functions pass the size of a struct that may grow.  From another
- *           language call gale_runtime_open_sized and its like, with the size of the
- *           struct as you declare it there.
+ *           library if it leaves the new fields 0; else it gets GALE_ERR_SIZE.  A
+ *           function or field is marked deprecated, here and in CHANGELOG.md, at least
+ *           one minor version before it is removed.  Inline functions pass the size of
+ *           a struct that may grow.  From another language call gale_runtime_open_sized
+ *           and its like, with the size of the struct as you declare it there.
  */
 #ifndef GALE_H
 #define GALE_H
@@ -87,8 +87,8 @@ GALE_API const char *gale_version(void);
  * may be called from several threads at once, and while gale holds locks: they must not
  * call gale. */
 struct gale_allocator {
-	/* bytes is not 0.  The memory must be aligned as malloc's; NULL says that there
-	 * is none.  free gets the same number of bytes as alloc did. */
+	/* bytes is not 0.  The memory must be aligned as malloc's.  alloc returns NULL
+	 * if there is none.  free gets the same number of bytes as alloc did. */
 	void *(*alloc)(struct gale_allocator *self, size_t bytes);
 	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
 };
@@ -103,13 +103,13 @@ GALE_API const char *gale_level_name(enum gale_level level); /* "info", ... */
 
 struct gale_log {
 	/* source is "store URL", without user, password and options, or "limiter NAME".
-	 * A line has no end of line, and neither keys nor what is secret in it. */
+	 * A line does not end with a newline, and contains no keys and no secrets. */
 	void (*write)(struct gale_log *self, enum gale_level level, const char *source,
 	              const char *line);
 };
 struct gale_clock {
-	/* Microseconds since 1970 UTC.  It may stand still or step back; then decisions
-	 * are made for the latest time that was seen before. */
+	/* Microseconds since 1970 UTC.  The clock may stand still or step back; gale
+	 * then uses the latest time that it has seen. */
 	uint64_t (*now_us)(struct gale_clock *self);
 	/* Nanoseconds since about the start of this machine.  The clock must never step
 	 * back, must run while the machine sleeps, and must be below 2^59 when a
@@ -125,15 +125,15 @@ struct gale_config {
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
 	uint32_t max_keys;    /* keys whose leases and denials this node remembers,
 	                         rounded up for each shard; 0: 65536 */
-	/* A thread of gale, or a call that waits, looks for work for so long before it
-	 * sleeps, at most 10,000; 0: not at all.  That saves the time that it takes to
-	 * wake a thread, and costs processor time: for machines with processors to
-	 * spare.  When other threads want the processor, polling pauses for 100 ms. */
+	/* How many microseconds a thread of gale, or a call that waits, polls before it
+	 * sleeps; at most 10,000; 0: it does not poll.  Polling saves the time to wake a
+	 * thread, and costs processor time: use it on machines with processors to spare.
+	 * When other threads want the processor, polling pauses for 100 ms. */
 	uint32_t poll_us;
 	bool turns; /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
-	struct gale_clock *clock; /* NULL: CLOCK_BOOTTIME, set to UTC when opened */
+	struct gale_clock *clock; /* NULL: UTC when opened, and CLOCK_BOOTTIME since */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -150,16 +150,16 @@ static inline enum gale_err gale_runtime_open(const struct gale_config *config,
 }
 
 /* Answers pending asks first; from then on every ask is denied with GALE_WHY_CLOSED.
- * NULL does nothing.  To close a handle twice is a fault of the program, like to free
- * memory twice. */
+ * Closing NULL does nothing.  Closing any handle twice is a bug of the program, like
+ * free() twice; gale panics if it notices. */
 GALE_API void gale_runtime_close(struct gale_runtime *runtime);
 
 /* A runtime opened with .turns does its work in gale_turn.  Call it when gale_turn_fd
  * is readable, and when gale_turn_after_us has passed.  It returns how much was done: 0
- * if there was nothing to do, or another thread is in it.  Calls that wait take turns
- * by themselves; if the host's clock stands still and there is nothing to do, they
- * return at once with GALE_WHY_LATE.  In a runtime with threads the three return 0, -1
- * and GALE_NEVER. */
+ * if there was nothing to do, or if another thread is in gale_turn.  Calls that wait
+ * (gale_wait and others) call it themselves; if the host's clock stands still and there
+ * is nothing to do, they return at once with GALE_WHY_LATE.  In a runtime with threads
+ * the three functions return 0, -1 and GALE_NEVER. */
 GALE_API uint64_t gale_turn(struct gale_runtime *runtime);
 GALE_API int gale_turn_fd(struct gale_runtime *runtime);
 GALE_API uint64_t gale_turn_after_us(struct gale_runtime *runtime);
@@ -167,8 +167,8 @@ GALE_API uint64_t gale_turn_after_us(struct gale_runtime *runtime);
 /* Sets a function that is called when gale finds a fault in itself: once, by the thread
  * that found it, after all runtimes were fenced (every ask is denied) and before the
  * process is aborted.  If the hook does not return, the process lives on with every ask
- * denied.  It should then end soon, and without closing its runtimes: to close them may
- * mean to wait for the thread with the fault. */
+ * denied.  It should then end soon, and without closing its runtimes: closing may wait
+ * for the thread that found the fault. */
 GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
@@ -178,35 +178,36 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis://[user[:password]@]host[:port][/db][?prefix=NAME]
  *     redis:///path/to/socket[?db=N&prefix=NAME]
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
- *         the sentinels must give addresses, and not names
+ *         the sentinels must name servers by address, and not by host name
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
- *         ?durable=N, for any Redis: a grant counts when N replicas have it, so that one
- *         of them can take over without a quarantine.  All nodes of a prefix must use the
- *         same N (spec/decisions/0014-durable.md)
+ *         ?durable=N, for any Redis: a grant counts only when N replicas have it.  A
+ *         replica that takes over then needs no quarantine (quarantine_us below).  All
+ *         nodes of a prefix must use the same N (spec/decisions/0014-durable.md)
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
- * gale connects to a server when it is first asked, and again when the connection is
- * lost.  The server's name is looked up when the store is opened, which may take a
- * while, and again after each loss, by a thread that ends with the look-up;
- * gale_store_close waits for that thread.  A name that is not found is like a server
- * that is down: the store opens, the log says so, and the name is looked up every five
- * seconds as long as the store is asked.
+ * gale connects to a server on the first ask, and again when the connection is lost.
+ * gale_store_open looks up the server's name, which may take a while.  After each loss
+ * a thread looks it up again, and ends; gale_store_close waits for that thread.  A name
+ * that is not found is like a server that is down: the store opens, the log says so,
+ * and the name is looked up every five seconds as long as the store is asked.
  *
  * "memory:" is a store of its own each time.  "memory:NAME" is one store for all in
- * this process that open it by that name.  It ends when the last of them has closed it
- * (with leases a little later, when the units have been given back).  max_keys, the
- * allocator and the clock are those of the first opener of the name.
+ * this process that open it by that name.  It ends when the last of them has closed it;
+ * with leases a little later, when their units have been given back.  The first opener
+ * of the name determines max_keys, the allocator and the clock.
  */
 /* May grow. */
 struct gale_store_config {
 	const char *url;   /* NULL: "memory:" */
-	uint64_t max_keys; /* of memory; 0: 1,000,000 */
-	/* A server that may have forgotten what it granted grants nothing until the window
-	 * that was open has turned, but for quarantine_us at most; 0: a minute.  Until then
-	 * asks are GALE_WHY_QUARANTINE.  It counts from when the server can be reached
-	 * again.  A window that is longer may then be granted again, but for what nodes that
-	 * lease have told the server meanwhile.  A Redis primary that follows another server
-	 * and is primary again within 20 ms is not noticed. */
+	uint64_t max_keys; /* "memory:" only; 0: 1,000,000 */
+	/* The quarantine: a server that may have forgotten what it granted grants
+	 * nothing until the window that was open has ended, and for at most
+	 * quarantine_us; 0: a minute.  It begins when the server can be reached again.
+	 * Meanwhile asks are GALE_WHY_QUARANTINE.  If the window is longer than the
+	 * quarantine, units that were granted before may then be granted again, except
+	 * those that leasing nodes have reported to the server meanwhile.  gale does
+	 * not notice a Redis primary that follows another server and is primary again
+	 * within 20 ms. */
 	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -226,37 +227,36 @@ static inline enum gale_err gale_store_open(struct gale_runtime *runtime,
 }
 GALE_API void gale_store_close(struct gale_store *store);
 
-/* Checks the URL of a store (NULL is one) as gale_store_open would, without looking
- * anything up or asking a server.  If the URL is wrong, ret_why gets a line that names
- * the wrong part, such as "url: option prefx is not known; there are db, prefix,
- * durable, sentinel_password".  The line has no user and no password in it.  It is cut
- * at room bytes; 192 are enough; if room is 0, ret_why may be NULL.  gale_store_open
- * writes the same line to the log. */
+/* Checks the URL of a store as gale_store_open would, but looks up no name and asks no
+ * server.  NULL is a good URL ("memory:").  If the URL is wrong, ret_why gets a line
+ * that names the wrong part, such as "url: option prefx is not known; there are db,
+ * prefix, durable, sentinel_password".  The line has no user and no password in it.  It
+ * is cut at room bytes; 192 are enough; if room is 0, ret_why may be NULL.
+ * gale_store_open writes the same line to the log. */
 GALE_API enum gale_err gale_url_check(const char *url, char *ret_why, size_t room);
 
 /* May grow. */
 struct gale_counts {
-	uint64_t keys;  /* held now; those as good as new are dropped within a second */
+	uint64_t keys;  /* held now; a key is dropped within a second when it is over */
 	uint64_t steps; /* decisions made */
 	uint64_t full;  /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
 	uint64_t changed; /* refused because the key lives under another kind of rule */
 	uint64_t broken; /* refused because a strategy's ruling was out of its bounds */
-	uint64_t expired; /* keys dropped because they were as good as new */
-	uint64_t leases;  /* granted; one that was asked for twice counts twice */
-	uint64_t returns; /* of leases, given back; counted in the same way */
+	uint64_t expired; /* keys dropped because they were over: as good as new */
+	uint64_t leases;  /* granted; a lease that was requested twice counts twice */
+	uint64_t returns; /* leases given back; counted in the same way */
 
-	/* Of a server; the others are then what this runtime asked it for, and keys,
-	 * full, memory and expired are 0. */
-	uint64_t round_trips; /* calls that it has answered, of up to 64 asks each */
+	/* For a server only.  The counters above then count what this runtime asked the
+	 * server for; keys, full, memory and expired are 0. */
+	uint64_t round_trips; /* messages that it has answered, of up to 64 asks each */
 	uint64_t connects;    /* connections that were ready for use */
-	uint64_t failures;    /* ends of connections, and attempts in vain */
-	uint64_t wrong;       /* answers that could not be believed */
+	uint64_t failures;    /* connections lost, and failed attempts to connect */
+	uint64_t wrong;       /* answers that could not be true */
 	uint64_t contended;   /* asks given up after 64 tries, mostly as others kept
 	                         changing the key; they were GALE_WHY_BUSY */
-	uint64_t
-	    quarantined; /* asks that got nothing from a server that may have forgotten
-	                         what it granted: GALE_WHY_QUARANTINE, or remembered as that */
+	uint64_t quarantined; /* asks and lease requests that got nothing because of a
+	                         quarantine */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_store_stats_sized(struct gale_store *store,
@@ -279,15 +279,15 @@ enum gale_mode {
 
 /* How many units to lease at a time. */
 enum gale_sizing {
-	GALE_SIZE_LEARNED, /* from what was asked for in windows before */
-	GALE_SIZE_FIXED,   /* batch units, or fewer when there are not so many */
+	GALE_SIZE_LEARNED, /* from the demand in earlier windows */
+	GALE_SIZE_FIXED,   /* batch units, or what is left if that is less */
 	GALE_SIZE_EOQ,     /* the size at which order_cost and strand_penalty balance */
-	GALE_SIZE_HEDGE, /* a mean of EOQ's and of the one that the host's prediction leads
-	                    to; docs/sizing.md says what a bad prediction costs */
+	GALE_SIZE_HEDGE,   /* a mean of EOQ's size and the size that the predictor leads
+	                      to; docs/sizing.md says what a bad prediction costs */
 };
 
-/* Returns how many units the host expects this node to be asked for, of a key, in the
- * window that begins; 0: no idea.  A shard calls it before it asks the store, one call
+/* demand returns how many units of the key this node will probably be asked for in the
+ * window that begins; 0: unknown.  A shard calls it before it asks the store, one call
  * at a time for each key. */
 struct gale_predictor {
 	uint64_t (*demand)(struct gale_predictor *self, const void *key,
@@ -299,51 +299,55 @@ struct gale_predictor {
  *
  * Windows and quotas: all nodes together admit at most the limit in a window of the
  * store, as long as no clock runs more than drift_ppm fast or slow.  GCRA and token
- * buckets: in any time t at most burst + t/T, and the units that were leased and not
- * yet spent; T is the time in which one unit comes.  Pacers book places ahead.  The
- * other rules, and windows below a millisecond, cannot be leased.  docs/leasing.md has
- * all of it, and what happens when a clock jumps.
+ * buckets: in any time t all nodes admit at most burst + t/T units, and the units that
+ * were leased before and not yet spent; one unit accrues in the time T.  Pacers book
+ * places ahead.  The other rules, and windows below a millisecond, cannot be leased.
+ * docs/leasing.md has all of it, and what happens when a clock jumps.
  *
- * An ask that finds no credit, such as the first of a key, is GALE_PENDING while its
- * shard asks the store.  One lease is at most 1,048,575 units; a cost above that is
- * decided by the store.  Of an answer from credit, remaining is an estimate: the units in
- * hand, and those that the store had left when it last answered this node.  It is never
- * more than would be left if other nodes had taken nothing since.  It is too high by at
- * most what they were lent since, and too low by at most what they hold unspent, what
- * was given back or has accrued since, and what other threads of this node hold for
- * themselves.  reset_after_us is how long the credit lives.
+ * The credit of a key is the leased units that this node can still spend.  An ask that
+ * finds no credit, such as the first of a key, is GALE_PENDING while its shard asks the
+ * store.  One lease is at most 1,048,575 units; the store decides an ask that costs
+ * more.
+ *
+ * In an answer from credit (GALE_WHY_CREDIT), reset_after_us is how long the credit
+ * lives, and remaining is an estimate: the units in hand, and those that the store had
+ * left when it last answered this node.  It is never more than would be left if other
+ * nodes had taken nothing since.  It is too high by at most the units that other nodes
+ * were lent since.  It is too low by at most the sum of the units that other nodes hold
+ * unspent, that were given back or have accrued since, and that other threads of this
+ * node have set aside for themselves.
  */
 struct gale_leasing {
 	enum gale_sizing sizing;
-	uint64_t batch;                   /* fixed */
+	uint64_t batch;                   /* fixed: units of each lease */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
 	double order_cost;     /* eoq, hedge: what a round trip costs, and ... */
 	double strand_penalty; /* ... an idle unit; both 0: 20 and 1 */
-	uint64_t max_size;     /* 0: 1,000,000 */
+	uint64_t max_size;     /* units of the largest lease; 0: 1,000,000 */
 	uint64_t patience_us;  /* how long an ask may wait for the store; 0: 100 ms */
-	uint32_t drift_ppm;    /* 0: 500 */
+	uint32_t drift_ppm;    /* how wrong the speed of a clock may be; 0: 500 */
 	/* For windows with a fixed batch: units that are left of a window may be spent
-	 * in later ones.  Of calls of cost 1, a window then admits at most limit +
-	 * nodes * (batch - 1); if answers come late, limit + nodes * batch. */
+	 * in later ones.  A window then admits at most limit + nodes * (batch - 1) calls
+	 * of cost 1; if answers come late, limit + nodes * batch. */
 	bool carry_over;
 	/* 0.  New fields go here, in place of the first of these. */
 	uint64_t reserved[8];
 };
 
-/* What to answer when the rule cannot decide, for a reason that gale_why_is_outage. */
+/* What to answer in an outage: for reasons for which gale_why_is_outage is true. */
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
-	/* The same rule with a limit of outage_share, kept by this node alone and by
-	 * its own clock.  The fleet may then admit that much for each of its nodes,
-	 * besides the calls that the store has allowed and the units that it has lent. */
+	/* This node decides alone, by the same rule with the limit outage_share and by
+	 * its own clock.  Each node may then admit that much in addition to the calls
+	 * that the store has allowed and the units that it has lent. */
 	GALE_ON_OUTAGE_SHARE,
 };
 
-/* What to do with a key whose state was written by another kind of rule, or by another
- * strategy, and so cannot be read. */
+/* What to do with a key that another kind of rule, or another strategy, has written:
+ * this limiter cannot read its state. */
 enum gale_on_other_rule {
-	GALE_ON_OTHER_RULE_REFUSE,  /* GALE_WHY_CHANGED, until the key is over */
+	GALE_ON_OTHER_RULE_REFUSE,  /* GALE_WHY_CHANGED, until the key expires */
 	GALE_ON_OTHER_RULE_RESTART, /* it begins anew; the first call that is allowed is
 	                               GALE_WHY_RESTARTED */
 };
@@ -382,14 +386,15 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * of one name with different rules may share a key.
  *
  * Units that were spent stay spent.  While several limits are in force, a window admits
- * at most the largest; once all nodes have the new one, and the leases under the old
- * one are over, at most the new.  A node that gets a smaller limit gives back what it was
- * lent, so that this is soon.  A key that has spent more than a smaller new limit
- * waits until its window turns, or until enough has accrued.  With another period,
- * units that were spent in a window that reaches into the new one count there in full.
- * Units of a window that is over do not count.  So a longer period does not know what
- * was allowed under a shorter one before the shorter one's last window: nodes or
- * limiters with two periods can admit as much as both together.
+ * at most the largest of them.  The new limit alone holds once all nodes have it and the
+ * leases under the old one have ended.  With a smaller limit that is soon, since nodes
+ * then give their leases back.  A key that has spent more than the new limit is denied
+ * until its window ends, or until enough has accrued.
+ *
+ * If the period changes, the units spent in the window that is open count in full in the
+ * new window that it overlaps.  Units of windows that are over do not count.  So a longer
+ * period does not know what was allowed under a shorter one before the shorter one's
+ * last window: nodes or limiters with two periods can admit as much as both together.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.
@@ -397,16 +402,15 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
                                              const struct gale_rule *rule);
 
-#define GALE_WHY_ROOM 32 /* numbers of enum gale_why that there may ever be */
+#define GALE_WHY_ROOM 32 /* each number of enum gale_why is and will be below this */
 
-/* How many asks of one limiter got which answer.  Each is counted once, when its answer
- * is told: one that was pending, when it comes to gale_seat_completions.  Asks with a
- * handle that is NULL or closed are not of any limiter.  May grow. */
+/* How many asks of one limiter got which answer.  An ask is counted once, when its
+ * answer is returned; a pending ask, when gale_seat_completions returns the answer.
+ * Asks with a handle that is NULL or closed count for no limiter.  May grow. */
 struct gale_limiter_counts {
 	uint64_t allowed; /* the sum of allowed_by */
 	uint64_t denied;  /* the sum of denied_by */
-	uint64_t
-	    dropped; /* pending when their seat left, so their answer was never told */
+	uint64_t dropped; /* pending when their seat left; the answer was lost */
 	uint64_t allowed_by[GALE_WHY_ROOM]; /* by the answer's why */
 	uint64_t denied_by[GALE_WHY_ROOM];
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
@@ -463,15 +467,15 @@ GALE_API void gale_ask_many(struct gale_seat *seat, struct gale_limiter *limiter
                             const struct gale_question *questions, size_t count,
                             struct gale_answer *ret_answers);
 
-/* Begins to fetch the memory that an ask about this key will read.  For a thread that
- * does something else before it asks, such as a server that has just received a
- * request.  An ask then takes half as long if its key is seldom in the processor's
- * cache; if it mostly is, this is only one more call.  It changes no answer. */
+/* Begins to fetch the memory that an ask about this key will read.  Use it in a thread
+ * that does something else before it asks, such as a server that has just received a
+ * request.  It halves the time of an ask whose key is not in the processor's cache, and
+ * is of no use for other keys.  It changes no answer. */
 GALE_API void gale_prefetch(struct gale_seat *seat, struct gale_limiter *limiter,
                             const void *key, size_t key_len);
 
-/* Holds a key that is asked about often: its asks skip hash and look-up, and this node
- * does not forget it.  It belongs to the seat. */
+/* Makes a handle of a key that is asked about often.  Its asks skip the hash and the
+ * look-up, and this node does not forget the key.  The handle belongs to the seat. */
 struct gale_key;
 GALE_API enum gale_err gale_key_open(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
@@ -509,7 +513,7 @@ struct gale_metric {
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
-/* Counts of events in this runtime since it was opened.  Fills in up to max of them,
+/* Counts of events in this runtime since it was opened.  Fills in up to max counters,
  * and returns how many there are.  docs/metrics.md says what each counts. */
 GALE_API size_t gale_metrics_sized(struct gale_runtime *runtime,
                                    struct gale_metric *ret_metrics, size_t metric_bytes,
@@ -531,13 +535,14 @@ GALE_API size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_
 
 /* None of these counts as a call.  All wait at most within_us for the store. */
 
-/* What the store would say to a call of cost 1 now, whatever on_outage is.  With leases, this
- * node may know better: it may have units in hand, or remember a denial. */
+/* What the store would answer to a call of cost 1 now; on_outage is ignored.  With
+ * leases, gale_ask may answer otherwise: from units in hand, or from a remembered
+ * denial. */
 GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
                                  const void *key, size_t key_len, uint64_t within_us,
                                  struct gale_answer *ret_answer);
 
-/* How many calls of this cost the store would allow now, and when it would allow more. */
+/* How many calls of this cost the store would allow now, and when it allows more. */
 GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, uint64_t within_us,
@@ -547,16 +552,16 @@ GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
  * denials of other nodes, and of other limiters of the name, stay good until the window
  * turns.
  *
- * This also heals a key that was asked about while the store's clock was far ahead.
- * Such a key keeps the window of that time until the clock gets there again. */
+ * It also repairs a key that was used while the store's clock was far ahead.  Without a
+ * reset, such a key stays in that later window until the clock gets there. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 
 /*
  * Gives back the place in a pacer's queue that *answer booked, if its time has not
- * come; another call may then take it.  The cost must be the one that was booked.  It
- * clears answer->slot, so that a place is given back only once; on GALE_ERR_BUSY it
- * does not.
+ * come; another call may then take it.  The cost must be the one that was booked.
+ * gale_cancel clears answer->slot, except on GALE_ERR_BUSY, so that a place is given
+ * back only once.
  */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,

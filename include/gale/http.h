@@ -28,27 +28,30 @@ extern "C" {
  *
  *     200   GALE_ALLOW, for whatever reason
  *     429   GALE_DENY by the rule: GALE_WHY_RULE, GALE_WHY_SPENT, GALE_WHY_TOO_MUCH
- *     503   GALE_DENY for any other reason: an outage or a quarantine, something closed, a mistake of the
- *           program or its configuration.  So is a denial by an outage's share
- *           (GALE_ON_OUTAGE_SHARE): the fleet's limit may not be used up
- *     0     GALE_PENDING: there is nothing to say before the completion comes
+ *     503   GALE_DENY for any other reason: an outage, a closed handle, a mistake of the
+ *           program or its configuration; and any GALE_DENY of GALE_ON_OUTAGE_SHARE,
+ *           since the fleet's limit may not be used up
+ *     0     GALE_PENDING: the answer is not known before the completion
  */
 GALE_API int gale_http_status(const struct gale_answer *answer);
 
 /*
- * The header lines that fit an answer, each with its CRLF, as draft-ietf-httpapi-ratelimit-headers-11 has
- * them:
+ * Writes the header lines that fit an answer, each with its CRLF, in the format of
+ * draft-ietf-httpapi-ratelimit-headers-11:
  *
- *     RateLimit-Policy: "name";q=100;w=60     the limit, and the window; without w if window_us is below 1 s
- *     RateLimit: "name";r=99;t=42             what remains, and until when; if that is known
- *     Retry-After: 42                         of a denial with a wait that can help
+ *     RateLimit-Policy: "name";q=100;w=60   limit and window; no w if window_us is below
+ *                                           a second
+ *     RateLimit: "name";r=99;t=42           units that remain, and seconds until reset;
+ *                                           not in an outage, when they are not known
+ *     Retry-After: 42                       only for a denial that a wait can help
  *
- * Units are rounded down to 999,999,999,999,999, the largest integer of a header, and r is at most q.  Times
- * are in seconds; t and Retry-After are rounded up, and w is rounded down.  In an outage there is no
- * RateLimit line, as what remains is not known.  Of GALE_PENDING there are no lines.
+ * For GALE_PENDING there are no lines.  Units above 999,999,999,999,999, the largest
+ * integer of a header, are written as that; r is at most q.  Times are in seconds; t and
+ * Retry-After are rounded up, and w is rounded down.
  *
- * Writes at most room bytes, a final 0 included.  Returns the length without that 0; if it is not below room,
- * buf holds an empty text.  -1: the name has a byte that is not printable ASCII, or is NULL.
+ * Writes at most room bytes, a final 0 included.  Returns the length without that 0; if
+ * it is not below room, buf has an empty text.  Returns -1 if the name is NULL or has a
+ * byte that is not printable ASCII.
  */
 GALE_API int gale_http_headers(const struct gale_answer *answer, const char *name,
                                uint64_t window_us, char *buf, size_t room);

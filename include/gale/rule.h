@@ -10,7 +10,7 @@
  *           count in smaller units: a limit of 1.5 calls is 1,500 thousandths.
  * Time      Durations are microseconds; GALE_SECONDS(3) and its like spell them.
  *           Windows, periods and waits are at most GALE_SPAN_MAX_US.
- *           No answer holds an instant of a clock: it says how long from now.
+ *           Answers have durations that count from now, and no points in time.
  */
 #ifndef GALE_RULE_H
 #define GALE_RULE_H
@@ -28,7 +28,7 @@ extern "C" {
 /* Everything stays below 2^53, so that C, Lua and SQL agree to the last bit. */
 #define GALE_UNITS_MAX ((UINT64_C(1) << 53) - 1)
 #define GALE_SPAN_MAX_US (UINT64_C(1) << 50) /* 35 years */
-#define GALE_NEVER UINT64_MAX                /* as a wait: it will never pass */
+#define GALE_NEVER UINT64_MAX                /* as a wait: no wait can help */
 
 #define GALE_BUCKETS_MAX 128     /* of a sliding window */
 #define GALE_LOG_LIMIT_MAX 65536 /* of a sliding log: 16 bytes for each admission */
@@ -92,8 +92,8 @@ struct gale_rule {
  * edge. */
 GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 
-/* limit units in the trailing window, counted in so many buckets (10 is usual).  The
- * error is at most the part of the oldest bucket that lies outside the window. */
+/* limit units in the trailing window, counted in this number of buckets (10 is usual).
+ * The error is at most the part of the oldest bucket that lies outside the window. */
 GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
                                               uint64_t buckets);
 
@@ -108,9 +108,8 @@ GALE_API struct gale_rule gale_gcra(uint64_t limit, uint64_t period_us, uint64_t
 GALE_API struct gale_rule gale_token_bucket(uint64_t capacity, uint64_t refill,
                                             uint64_t period_us);
 
-/* rate units per period leave the bucket one after the other.  The answer says how long
- * the call must wait (delay_ns); a wait above max_wait_us is a denial.  It is a pacer
- * without burst. */
+/* A pacer without burst: rate units per period, one after the other.  The answer says
+ * how long the call must wait (delay_ns); a wait above max_wait_us is a denial. */
 GALE_API struct gale_rule gale_leaky_bucket(uint64_t rate, uint64_t period_us,
                                             uint64_t max_wait_us);
 
@@ -128,13 +127,13 @@ GALE_API struct gale_rule gale_quota_anchored(uint64_t limit, uint64_t period_us
 /* limit units in the trailing period: a sliding window of ten buckets. */
 GALE_API struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us);
 
-/* A budget for costs that are known only afterwards: a debit passes while anything is
- * left, and counts in full.  So a window exceeds its budget by less than its last
- * debit. */
+/* A budget for costs that are known only afterwards: an ask passes while anything is
+ * left, and its cost counts in full.  So a window exceeds its budget by less than the
+ * cost of its last ask. */
 GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us);
 
-/* Spreads calls evenly: the answer says how long the call must wait (delay_ns).  burst
- * units may go without waiting, and then the one that is due.  While nothing waits, the
+/* Spreads calls evenly: the answer says how long the call must wait (delay_ns).  After
+ * idle time, burst units and one more call need not wait.  While nothing waits, the
  * burst comes back at half the rate. */
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
@@ -147,18 +146,18 @@ GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
 /* "fixed_window", "gcra", …; "none" for a number that is no kind. */
 GALE_API const char *gale_rule_name(enum gale_rule_kind kind);
 
-/* Ordered so that the smaller of two verdicts is the verdict of both together. */
+/* In this order, so that the smaller of two verdicts is the verdict on both. */
 enum gale_verdict {
 	GALE_DENY,
 	GALE_PENDING, /* the answer comes to the seat's completions */
 	GALE_ALLOW,
 };
 
-/* Where an answer comes from.  gale_why_text says it in words, gale_why_name in one:
- * "rule", "credit", "bad_ask". */
+/* Where an answer comes from.  gale_why_text gives a sentence, and gale_why_name one
+ * word: "rule", "credit", "bad_ask". */
 enum gale_why {
 	GALE_WHY_RULE,   /* the store decided by the rule */
-	GALE_WHY_CREDIT, /* from units that the store has lent to this node */
+	GALE_WHY_CREDIT, /* units that the store has lent to this node were enough */
 	GALE_WHY_SPENT, /* the limit is used up: the store said so, and this node remembers */
 	GALE_WHY_BUSY,    /* too many asks of this seat are pending */
 	GALE_WHY_LATE,    /* no answer in time; the units may have been taken */
@@ -182,15 +181,15 @@ enum gale_why {
 GALE_API const char *gale_why_text(enum gale_why why);
 GALE_API const char *gale_why_name(enum gale_why why);
 
-/* True for the reasons for which the limiter's on_outage decides, as there was no store
- * or no room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and QUARANTINE.  Mistakes
- * of the program or its configuration (CHANGED, BROKEN, BAD_ASK) are always denied, and
- * so are asks of a runtime that is over (CLOSED, FORKED, FENCED). */
+/* True for an outage, which the limiter's on_outage decides, since there was no store or
+ * no room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and QUARANTINE.  Mistakes of
+ * the program or its configuration (CHANGED, BROKEN, BAD_ASK) are always denied.  So are
+ * all asks of a runtime that has ended (CLOSED, FORKED, FENCED). */
 GALE_API bool gale_why_is_outage(enum gale_why why);
 
 /* True if remaining is what this node knows, and not what the store has just said: for
- * CREDIT, SPENT and RESTARTED.  docs/leasing.md says how far off it can be.  Of a
- * combined answer, ask for each of its parts. */
+ * CREDIT, SPENT and RESTARTED.  docs/leasing.md says how far off it can be.  If an
+ * answer is combined, look at each of its parts. */
 GALE_API bool gale_why_is_estimate(enum gale_why why);
 
 /* A booked place in a pacer's queue, to give it back with gale_cancel. */
@@ -202,16 +201,16 @@ struct gale_slot {
 struct gale_answer {
 	enum gale_verdict verdict;
 	enum gale_why why;
-	uint64_t limit;          /* units that a fresh key allows, in calls of cost 1; 0
-	                            if the ask names no open limiter */
+	uint64_t limit;          /* how many calls of cost 1 a fresh key allows; 0 if
+	                            the ask names no open limiter */
 	uint64_t remaining;      /* units that would be allowed now, after this call; an
 	                            estimate if gale_why_is_estimate(why) */
 	uint64_t reset_after_us; /* until the key is as good as new (windows: until they
-	                            turn; sliding log: until its oldest stamp leaves) */
+	                            end; sliding log: until its oldest stamp leaves) */
 	uint64_t
 	    retry_after_us;    /* 0 if allowed, or if it is not known; GALE_NEVER if no
 	                            wait can help */
-	uint64_t delay_ns;     /* pacers: the call must wait so long; rounded up */
+	uint64_t delay_ns;     /* pacers: how long the call must wait; rounded up */
 	struct gale_slot slot; /* pacers: the place that was booked; zero if none was */
 };
 
@@ -222,15 +221,15 @@ struct gale_outlook {
 };
 
 /*
- * One answer to "may it pass all of these?".  It has the worst verdict, the least limit
- * and remaining, and the longest waits.  Its why is that of an answer with that
- * verdict, the highest number among them.  It has no slot: give places back one by one.
- * The order of the answers does not matter.
+ * Combines the answers of several limiters to one call.  The result has the worst
+ * verdict, the least limit and remaining, and the longest waits.  Its why is the highest
+ * why among the answers with the worst verdict.  It has no slot: give places back one by
+ * one.  The order of the answers does not matter.
  *
  * *ret_binding, if it is not NULL, gets the index of the answer that decides: the
- * denial with the longest retry, else the answer with the longest delay, else that with
- * the least remaining; the first of equals.  No answers at all make an allow, with the
- * index 0.
+ * denial with the longest retry, else the answer with the longest delay, else the one
+ * with the least remaining; the first of equals.  Without any answers the result is an
+ * allow, with the index 0.
  */
 GALE_API struct gale_answer gale_combine(const struct gale_answer *answers,
                                          size_t count, size_t *ret_binding);

@@ -8,23 +8,23 @@
  *
  *	config.rule = gale_custom(&nightly, 100, GALE_DAYS(1));
  *
- * A store keeps a few words for each key.  step gets the words and a call, says whether
- * the call may pass, and changes the words.  The rule then works over every store, in
- * modes GALE_STRICT and GALE_CACHED_DENY; it cannot be leased.  A server only keeps the
- * words: a call reads them, and swaps them for the new ones if no other call has
- * changed them meanwhile.  That takes two round trips.  After 64 tries in vain the call
- * is GALE_WHY_BUSY (gale_counts: contended).
+ * A store keeps a few words (integers) for each key.  step gets the words and a call,
+ * decides whether the call may pass, and changes the words.  The rule then works over
+ * every store, in modes GALE_STRICT and GALE_CACHED_DENY; it cannot be leased.  A server
+ * only keeps the words: gale reads them, runs step at the node, and swaps the words for
+ * the new ones if no other call has changed them meanwhile.  That takes two round trips.
+ * After 64 failed tries the answer is GALE_WHY_BUSY (gale_counts: contended).
  *
  * Step      It must be pure: the same ruling for the same arguments, on each node of
  *           the fleet.  It must not block, allocate, throw, jump out or call gale.
  * Threads   Any: threads that ask, and threads of gale; several at once, and under a
- *           store's lock.  step is called more often than there are calls: for looks, and
- *           again after a try in vain.
+ *           store's lock.  step also runs for looks (cost 0), and again after a failed
+ *           try.
  * Memory    The strategy and its name must stay as they are until every runtime that
  *           it is used in has been closed.
- * Limits    A ruling that is out of its bounds changes nothing and is GALE_WHY_BROKEN:
- *           the call is denied, and gale_counts says how often.  Within the bounds the
- *           limit is as good as step is.
+ * Limits    A ruling that is out of its bounds changes nothing: the call is denied with
+ *           GALE_WHY_BROKEN, and gale_counts counts it.  gale does not check more: step
+ *           alone is responsible for the limit.
  */
 #ifndef GALE_STRATEGY_H
 #define GALE_STRATEGY_H
@@ -39,21 +39,21 @@ extern "C" {
 #define GALE_STRATEGY_PARAMETERS 8
 #define GALE_STRATEGY_NAME_MAX 64
 
-/* What becomes of one call. */
+/* What step decides about one call. */
 struct gale_ruling {
 	enum gale_verdict verdict; /* GALE_ALLOW, or GALE_DENY: then no word changes */
 	uint64_t remaining; /* units that would be allowed now, after this call; at most
 	                       rule->limit */
 	uint64_t retry_after_us; /* of a denial: until it may pass, at most
-	                            GALE_SPAN_MAX_US; 0 when nobody knows; GALE_NEVER */
-	uint64_t reset_after_us; /* until the key is as good as new: its words are then
-	                            forgotten; at most rule->period_us */
+	                            GALE_SPAN_MAX_US; 0: not known; or GALE_NEVER */
+	uint64_t reset_after_us; /* until the key is as good as new, and the store may
+	                            forget its words; at most rule->period_us */
 };
 
 struct gale_strategy {
-	/* A name for the meaning of the words; another meaning needs another name.
+	/* Names the meaning of the words: if the meaning changes, change the name.
 	 * Words that were written under another name, count, parameter, limit or period
-	 * are not read: that is GALE_WHY_CHANGED. */
+	 * are not read: the ask is GALE_WHY_CHANGED. */
 	const char *name;
 	uint64_t words; /* of a key: 1 to GALE_STRATEGY_WORDS_MAX, each below 2^53 */
 	uint64_t parameters[GALE_STRATEGY_PARAMETERS]; /* yours, below 2^53 */
@@ -62,9 +62,9 @@ struct gale_strategy {
 	 * The words of a new key are all 0.  now_us is the store's time; it is never
 	 * before the time of the key's last call that was allowed.  cost is at least 1
 	 * for a call.  A cost of 0 is a look: it takes nothing, and its ruling tells
-	 * remaining and reset_after_us.  Other costs may be tried for a forecast.  A
-	 * cost that can never pass should be denied with GALE_NEVER.  If a cost is
-	 * denied, all higher costs should be denied until its retry time, too.
+	 * remaining and reset_after_us.  gale_forecast tries other costs.  A cost that
+	 * can never pass should be denied with GALE_NEVER.  If a cost is denied, all
+	 * higher costs should be denied until its retry time, too.
 	 */
 	struct gale_ruling (*step)(const struct gale_strategy *self,
 	                           const struct gale_rule *rule, uint64_t *words,
