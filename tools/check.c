@@ -532,24 +532,20 @@ static const struct flag_table table = {
 
 static void help(FILE *out)
 {
-	fputs(
-	    "usage: gale store check URL [--steps N] [--seed S]\n"
-	    "\n"
-	    "Runs random steps of all rules on a store, and compares each answer with "
-	    "the\n"
-	    "embedded store's; then a crowd at a limit.  Its keys have names of their "
-	    "own,\n"
-	    "and are reset at the end.\n"
-	    "\n",
-	    out);
+	fputs("usage: gale store check URL [--steps N] [--seed S]\n"
+	      "\n"
+	      "Runs random steps of all rules on a store, and compares each answer\n"
+	      "with the embedded store's.  Then 200 threads ask at once at a limit of\n"
+	      "50.  The keys that this uses have names of their own, and are reset at\n"
+	      "the end.\n"
+	      "\n",
+	      out);
 	flags_explain(&table, out);
-	fputs(
-	    "\n"
-	    "Exit status: 0 it keeps the laws; 1 it does not, or gives no answer; 2 a "
-	    "word or\n"
-	    "the URL is wrong; 3 an answer was late, so that it cannot be known: check "
-	    "again.\n",
-	    out);
+	fputs("\n"
+	      "Exit status: 0 the store answers as it should; 1 it does not, or gives\n"
+	      "no answer; 2 a word or the URL is wrong; 3 an answer was late, so\n"
+	      "check again.\n",
+	      out);
 }
 
 /* A URL that the library would not open is refused before anything is begun. */

@@ -19,11 +19,11 @@ static void help(FILE *out)
 {
 	fputs("usage: gale COMMAND [FLAG...]\n"
 	      "\n"
-	      "  fleet      run a fleet against one store and check its bound\n"
-	      "  sim        run a fleet in virtual time and check its bound\n"
-	      "  store      make a server ready, or say what it can promise\n"
+	      "  fleet      run a fleet against one store and check its limit\n"
+	      "  sim        run a fleet in virtual time and check its limit\n"
+	      "  store      make a server ready, or check its answers\n"
 	      "  version    print the version\n"
-	      "  help       print this; gale help COMMAND tells about that one\n",
+	      "  help       print this; gale help COMMAND explains a command\n",
 	      out);
 }
 

@@ -50,9 +50,8 @@ static void help_init(FILE *out)
 	fputs(
 	    "usage: gale store init URL [--for ROLE]\n"
 	    "\n"
-	    "Makes a store ready.  Says what the server is, what was done, and which "
-	    "bound\n"
-	    "it can give.\n"
+	    "Makes a store ready.  Prints what the server is, what was done, and\n"
+	    "which bound the server can keep.\n"
 	    "\n"
 	    "  postgres://...        installs gale's schema, or brings it up to date\n"
 	    "  redis://..., redis+sentinel://..., redis+cluster://...\n"

@@ -349,18 +349,18 @@ static enum gale_err try_limiter(const struct sim_flags *flags)
 
 static void help(FILE *out)
 {
-	fputs(
-	    "usage: gale sim [FLAG...]\n"
-	    "\n"
-	    "Runs a fleet in virtual time, with the library's own nodes and store, "
-	    "and\n"
-	    "counts what it admits: is there ever more than the limit, how much of it\n"
-	    "is used, and for how many round trips? All follows from the seed. A run\n"
-	    "that breaks is made smaller, and its last line is the command that does\n"
-	    "it again. Exits with 0 if all held, 1 if not, 2 if a flag is wrong, 3 if\n"
-	    "it could not run to its end.\n"
-	    "\n",
-	    out);
+	fputs("usage: gale sim [FLAG...]\n"
+	      "\n"
+	      "Runs a fleet in virtual time, with the library's own nodes and store.\n"
+	      "It counts what the fleet admits: whether that is ever more than the\n"
+	      "limit, how much of the limit is used, and how many round trips it\n"
+	      "takes.  Everything follows from the seed.  A run that breaks is made\n"
+	      "smaller, and its last line is the command that repeats it.\n"
+	      "\n"
+	      "Exit status: 0 all held, 1 not, 2 a flag is wrong, 3 it could not run\n"
+	      "to its end.\n"
+	      "\n",
+	      out);
 	sim_flags_list(out);
 	fputs(
 	    "\n"
