@@ -563,13 +563,15 @@ static enum store_result run_on_other(struct run *run, struct entry *entry,
     ON(run->stripe->lock)
 {
 	const struct rule_former former = former_of(entry);
-	struct run converted = *run;
 	uint64_t words[COLD_WORDS];
+	enum store_result result;
 
 	switch (rule_convert(run->rule, &former, run->now, words)) {
 	case RULE_CONVERTED:
-		converted.converted = words;
-		return run_on_entry(&converted, entry, request, ret_grant);
+		run->converted = words;
+		result = run_on_entry(run, entry, request, ret_grant);
+		run->converted = NULL; /* the words are this function's */
+		return result;
 	case RULE_INVALID:
 		gale_assert(false && "this store has written them itself");
 		return STORE_WRONG;

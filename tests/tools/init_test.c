@@ -199,6 +199,31 @@ static void another_role_may_be_let_in(void **state)
 	free(own);
 }
 
+/* docs/stores.md: a node's role has these rights, and no others. */
+static void a_nodes_role_needs_no_more_than_is_written_down(void **state)
+{
+	(void)state;
+	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
+	postgres_line_do(&line, "REVOKE ALL ON DATABASE postgres FROM PUBLIC");
+	postgres_line_do(&line, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
+	postgres_line_do(&line, "CREATE ROLE least LOGIN");
+	assert_int_not_equal(first_answer(url_of("least", "postgres"), "k").verdict,
+	                     GALE_ALLOW);
+	postgres_line_do(&line, "GRANT CONNECT ON DATABASE postgres TO least");
+	assert_int_not_equal(first_answer(url_of("least", "postgres"), "k").verdict,
+	                     GALE_ALLOW);
+	assert_int_equal(init(url_of("gale", "postgres"), "least"), INIT_DONE);
+	assert_int_equal(first_answer(url_of("least", "postgres"), "k").verdict,
+	                 GALE_ALLOW);
+	assert_int_equal(postgres_line_number(&line,
+	                                      "SELECT count(*) FROM pg_class AS c,"
+	                                      " aclexplode(c.relacl) AS a"
+	                                      " WHERE a.grantee = 'least'::regrole"),
+	                 0);
+	postgres_line_do(&line, "GRANT CONNECT, TEMP ON DATABASE postgres TO PUBLIC");
+	postgres_line_do(&line, "GRANT USAGE ON SCHEMA public TO PUBLIC");
+}
+
 static void what_cannot_be_used_is_said(void **state)
 {
 	(void)state;
@@ -380,6 +405,46 @@ static void who_may_not_look_does_not_mark(void **state)
 	tell_redis("ACL DELUSER blind");
 }
 
+/* What docs/stores.md writes down. */
+#define NODES_RIGHTS                                                                   \
+	"~gale:* +eval +evalsha +script|load +info +time +get +set +setrange +del "    \
+	"+mget +client|setname"
+
+static size_t refusals_of_redis(void)
+{
+	struct redis_talk talk;
+	redisReply *reply;
+	size_t count;
+
+	redis_talk_open(&talk, &redis);
+	redis_talk_do(&talk, "AUTH secret");
+	reply = redis_talk_say(&talk, "ACL LOG");
+	count = reply->elements;
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+	return count;
+}
+
+/* The server notes each command that it refuses. */
+static void rights_that_are_written_down_suffice(void **state)
+{
+	char url[300];
+
+	(void)state;
+	tell_redis("FLUSHALL");
+	tell_redis("ACL LOG RESET");
+	tell_redis("ACL SETUSER least on >word " NODES_RIGHTS " +config|get +scan");
+	snprintf(url, sizeof(url), "redis://least:word@%s", redis.socket);
+	assert_int_equal(init(url, NULL), INIT_DONE);
+	assert_says(out, "it is marked as new");
+	tell_redis("ACL SETUSER least -config|get -scan");
+	assert_int_equal(first_answer(url, "k").verdict, GALE_ALLOW);
+	assert_int_equal(refusals_of_redis(), 0);
+	assert_int_equal(init(url, NULL), INIT_DONE);
+	assert_true(refusals_of_redis() > 0);
+	tell_redis("ACL DELUSER least");
+}
+
 static const char *cluster_url(const struct redis_cluster *cluster, const char *scheme,
                                int node)
 {
@@ -469,6 +534,7 @@ int main(void)
 		cmocka_unit_test(who_uses_a_schema_that_init_has_made_need_not_wait),
 		cmocka_unit_test(an_older_schema_is_replaced_a_newer_one_is_not),
 		cmocka_unit_test(another_role_may_be_let_in),
+		cmocka_unit_test(a_nodes_role_needs_no_more_than_is_written_down),
 		cmocka_unit_test(what_cannot_be_used_is_said),
 		cmocka_unit_test(a_redis_that_forgets_nothing_is_good),
 		cmocka_unit_test(a_redis_that_evicts_is_not),
@@ -479,6 +545,7 @@ int main(void)
 		cmocka_unit_test(a_mark_does_not_outlast_its_process),
 		cmocka_unit_test(a_redis_with_keys_of_ours_is_not_marked_as_new),
 		cmocka_unit_test(who_may_not_look_does_not_mark),
+		cmocka_unit_test(rights_that_are_written_down_suffice),
 		cmocka_unit_test(each_primary_of_a_cluster_is_looked_at),
 		cmocka_unit_test(words_that_are_wrong_are_refused),
 	};
