@@ -112,7 +112,7 @@ mutant stores/batches.c 'a batch is sent as if nothing had been forgotten' \
 mutant stores/batches.c 'what was not replied to has been done' \
 	'batch->count > 0 ? STORE_LATE : STORE_DOWN' 'batch->count > 0 ? STORE_DONE : STORE_DOWN'
 mutant stores/memory.c 'who changes a rate begins anew (L15)' \
-	'converted.converted = words;' \
+	'run->converted = words;' \
 	'run->over = entry; return run_on_entry(run, NULL, request, ret_grant);' changes
 mutant stores/memory.c 'what was spent is counted at the new rate (L15)' \
 	'memcpy(entry->words, run->converted, rule->words * sizeof(uint64_t));' '' changes

@@ -116,7 +116,8 @@ static void expect_decided_by(enum gale_on_outage policy, const struct result_ro
 static void expect_row(const struct result_row *row, enum gale_on_outage policy)
 {
 	struct house_plan plan = plan_of(policy);
-	struct stuck_store stuck = { .store = { &stuck_ops }, .result = row->result };
+	struct stuck_store stuck = { .store = { .ops = &stuck_ops },
+		                     .result = row->result };
 	struct house h;
 
 	house_open(&h, &plan);

@@ -588,7 +588,7 @@ static void a_store_is_not_closed_while_it_is_swept(void **state)
 	static const struct store_ops ops = { .sweep = slow_sweep,
 		                              .close = slow_close };
 	struct house_plan plan = plan_of(9);
-	struct slow_sweep slow = { .store = { &ops } };
+	struct slow_sweep slow = { .store = { .ops = &ops } };
 	pthread_t thread;
 	struct house h;
 
