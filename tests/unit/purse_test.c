@@ -699,6 +699,8 @@ static void turn_ages(struct ages *s)
 			for (int i = 0; i < 3; i++)
 				purse_gather(&s->purse, &grace, start);
 		}
+		while (load_relaxed(&s->all) == 0)
+			sched_yield(); /* the takers have begun */
 		purse_void(&s->purse);
 		store_release(&s->age, age + 1);
 	}
