@@ -793,6 +793,8 @@ static void turn_windows(struct windows *s)
 		if (left > 1)
 			purse_put(&s->purse, at((tick + (left > 2 ? 3 : 1)) * TICK),
 			          IN_A_WINDOW / 2, at(tick * TICK));
+		while (load_relaxed(&s->all) == 0)
+			sched_yield(); /* the takers have begun */
 		act_at(s, &chance, tick);
 	}
 	store_relaxed(&s->over, true);
