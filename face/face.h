@@ -215,7 +215,7 @@ void score_close(struct gale_limiter *limiter);
 
 /* Scores of all limiters; false without memory, and then some may have been made. */
 bool score_join(struct gale_runtime *runtime, struct gale_seat *seat) ON(runtime->lock);
-/* What the seat has counted stays counted. */
+/* The seat's counts are kept. */
 void score_leave(struct gale_runtime *runtime, struct gale_seat *seat)
     ON(runtime->lock);
 /* Of a seat that is not listed. */

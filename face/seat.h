@@ -129,7 +129,7 @@ static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
 	count_add(&seat->counters[counter], 1);
 }
 
-/* What this seat counts of a limiter that is listed. */
+/* The seat's counts of a limiter that is listed. */
 static ALWAYS_INLINE struct score *seat_score(const struct gale_seat *seat,
                                               const struct lender *lender)
 {

@@ -172,7 +172,7 @@ static ALWAYS_INLINE enum local local_try_cell(struct purse *purse, struct cell 
 	                                                   : LOCAL_UNKNOWN;
 }
 
-/* What the store had left, as far as that goes with a word that was loaded before. */
+/* The store's rest, as far as it goes with a word that was loaded before. */
 static ALWAYS_INLINE uint64_t local_rest(const struct purse *purse, uint64_t word)
 {
 	uint64_t rest = load_relaxed(&purse->rest);

@@ -273,7 +273,7 @@ static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
 	return purse_take_shared(purse, seat, now, cost, ret_word);
 }
 
-/* What is left of the limit, as far as this node knows, once a take has made a word what it is
+/* The rest of the limit, as far as this node knows, once a take has made a word what it is
  * now: there, in what all share, and at the store.  Of other seats' cells nothing is known. */
 uint64_t purse_remaining(struct purse *purse, uint32_t seat, mono now, uint64_t word);
 
@@ -374,7 +374,7 @@ uint64_t purse_common(struct purse *purse, mono now);
 /* The same, with what only a seat that was late can reckon; for books only. */
 uint64_t purse_left(struct purse *purse, mono now);
 
-/* What the store has just said to be left, before the units that it has lent are put in. */
+/* Notes the rest that the store has just told, before the units that it has lent are put in. */
 void purse_tell(struct purse *purse, uint64_t left, mono now);
 /* The store's word was by another limit: what it would have said by this one. */
 void purse_move_rest(struct purse *purse, uint64_t former, uint64_t limit, mono now);
