@@ -29,12 +29,17 @@ static void on_answer(struct store_home *home, const struct lend_answer *answer)
 	asker->answered++;
 }
 
-static void on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result)
+static void turn(struct asker *asker)
 {
-	bench_expect(result == STORE_DONE && call->op->answer.verdict == GALE_ALLOW,
-	             "a step");
-	((struct asker *)home)->answered++;
+	const struct store_call *call;
+
+	(void)asker->store->ops->turn(&asker->client, clock_now(asker->home.clock));
+	while ((call = store_take(&asker->home))) {
+		bench_expect(call->result == STORE_DONE &&
+		                 call->op->answer.verdict == GALE_ALLOW,
+		             "a step");
+		asker->answered++;
+	}
 }
 
 /* A server that has just been started grants nothing until a second has passed. */
@@ -56,7 +61,6 @@ void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
 	struct server_config config = {
 		.allocator = memory_default(),
 		.kind = kind,
-		.shards = 1,
 		.quarantine_us = 1, /* it has just been started */
 	};
 	struct gale_rule rule = gale_fixed_window(LIMIT, GALE_DAYS(365));
@@ -65,12 +69,13 @@ void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
 	boot_clock_init(&boot);
 	*asker = (struct asker){ .keys = keys };
 	asker->home.on_answer = on_answer;
-	asker->home.on_done = on_done;
+	list_init(&asker->home.done);
 	asker->home.clock = &boot.clock;
 	asker->home.watch.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	asker->home.watch.early = wake_early_pays();
 	asker->store = server_open(&config);
-	bench_expect(asker->store && rule_compile(&rule, &asker->rule) == GALE_ERR_OK,
+	bench_expect(asker->store && rule_compile(&rule, &asker->rule) == GALE_ERR_OK &&
+	                 store_enter(asker->store, &asker->home, &asker->client),
 	             "a store");
 	wait_for_first(asker);
 }
@@ -82,13 +87,11 @@ static mono now_of(const struct asker *asker)
 
 static void wait_for(struct asker *asker, unsigned count)
 {
-	struct store *store = asker->store;
-
-	(void)store->ops->turn(store, &asker->home, now_of(asker));
+	turn(asker);
 	while (asker->answered < count) {
 		wake_wait_on(asker->home.watch.epoll_fd, &asker->poller,
 		             patience_now_ns() + SLEEP_NS);
-		(void)store->ops->turn(store, &asker->home, now_of(asker));
+		turn(asker);
 	}
 }
 
@@ -122,7 +125,7 @@ static void begin(struct asker *asker, struct lot *lot, unsigned count)
 			.seen_in = asker->next > asker->keys, /* it was told before */
 		};
 	}
-	asker->store->ops->lend(asker->store, &asker->home, lot->requests, count);
+	asker->store->ops->lend(&asker->client, lot->requests, count);
 }
 
 void asker_lend(struct asker *asker, unsigned count)
@@ -151,7 +154,7 @@ void asker_step(struct asker *asker, unsigned count)
 		calls[i] = (struct store_call){
 			.op = &ops[i], .due = mono_after(now_of(asker), PATIENCE_NS)
 		};
-		asker->store->ops->begin(asker->store, &asker->home, &calls[i]);
+		asker->store->ops->begin(&asker->client, &calls[i]);
 	}
 	wait_for(asker, count);
 }

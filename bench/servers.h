@@ -19,6 +19,7 @@
 struct asker {
 	struct store_home home; /* first */
 	struct store *store;
+	struct store_client client;
 	struct rule rule;
 	unsigned answered;
 	bool granted;  /* something, once */

@@ -108,7 +108,6 @@ static enum gale_err open_server(struct gale_store *store, struct server_kind *k
 	struct server_config config = {
 		.allocator = runtime->allocator,
 		.kind = kind,
-		.shards = runtime->shard_count,
 		.quarantine_us = quarantine_us,
 		.seed = runtime->node,
 		.say = runtime->log ? say : NULL,

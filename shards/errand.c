@@ -43,14 +43,28 @@ static uint64_t next_number(struct lessor *lessor, uint32_t slot)
 	return ++lessor->sent * ERRANDS + slot;
 }
 
+static void refuse(struct lessor *lessor, const struct batch *batch, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		lessor_on_answer(
+		    &lessor->home,
+		    &(struct lend_answer){ .number = batch->requests[i].ask.number,
+		                           .result = STORE_NO_MEMORY });
+}
+
 static void batch_send(struct lessor *lessor, struct batch *batch)
 {
+	const struct store_client *client;
 	size_t count = batch->count;
 
 	if (count == 0)
 		return;
 	batch->count = 0; /* first: what is answered at once may begin another */
-	batch->store->ops->lend(batch->store, &lessor->home, batch->requests, count);
+	client = lessor_client(lessor, batch->link);
+	if (client)
+		client->store->ops->lend(client, batch->requests, count);
+	else
+		refuse(lessor, batch, count);
 }
 
 /* ---- Asking ---------------------------------------------------------------------- */
@@ -217,7 +231,7 @@ void lessor_send(struct lessor *lessor, struct link *link, mono now)
 	bool more = !list_is_empty(&link->own.wanting);
 
 	while (more) {
-		lessor->asking.store = link->own.lender->store;
+		lessor->asking.link = link;
 		want_cells(lessor, link, last, now);
 		while (more && lessor->asking.count < LEND_BATCH) {
 			place = list_first(&link->own.wanting);
@@ -238,14 +252,21 @@ void lessor_send_returns(struct lessor *lessor)
 	batch_send(lessor, &lessor->returning);
 }
 
+static bool goes_along(const struct batch *batch, const struct purse *purse)
+{
+	return batch->count == 0 ||
+	       batch->link->own.lender->store == purse->lender->store;
+}
+
 void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units)
 {
 	struct batch *batch = &lessor->returning;
 	struct lend_request *request;
 
-	if (batch->count == LEND_BATCH || batch->store != purse->lender->store)
+	if (batch->count == LEND_BATCH || !goes_along(batch, purse))
 		lessor_send_returns(lessor);
-	batch->store = purse->lender->store;
+	if (batch->count == 0)
+		batch->link = link_of(lessor, purse->lender);
 	request = batch_add(lessor, batch, purse);
 	request->verb = LEND_BACK;
 	request->ask.node = lessor->config.node;

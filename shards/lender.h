@@ -73,10 +73,11 @@ struct link {
 	} shared;
 	struct {
 		alignas(CACHE_LINE) struct lender *lender;
-		struct link *next;  /* of the shard's */
-		bool listed;        /* among them */
-		struct rule rule;   /* the lender's, as taken over last ... */
-		uint64_t window_us; /* ... and the rest of its terms ... */
+		struct store_client client; /* the store's; links to one share it */
+		struct link *next;          /* of the shard's */
+		bool listed;                /* among them */
+		struct rule rule;           /* the lender's, as taken over last ... */
+		uint64_t window_us;         /* ... and the rest of its terms ... */
 		uint64_t look_ns;
 		uint64_t changes;   /* ... after so many changes */
 		struct books books; /* of terms before, that may be open ... */

@@ -94,22 +94,43 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	return link;
 }
 
-static bool is_asked(const struct lessor *lessor, const struct store *store)
+static const struct link *link_at(const struct lessor *lessor,
+                                  const struct store *store)
 {
-	for (const struct link *at = lessor->links; at; at = at->own.next)
-		if (at->own.lender->store == store)
-			return true;
-	return false;
+	const struct link *at = lessor->links;
+
+	while (at && at->own.client.store != store)
+		at = at->own.next;
+	return at;
+}
+
+const struct store_client *lessor_client(struct lessor *lessor, struct link *link)
+{
+	struct store *store = link->own.lender->store;
+	const struct link *other;
+
+	if (link->own.client.store == store)
+		return &link->own.client;
+	other = link_at(lessor, store);
+	if (other)
+		link->own.client = other->own.client;
+	else if (!store_enter(store, &lessor->home, &link->own.client))
+		return NULL;
+	return &link->own.client;
 }
 
 void lessor_unlist_link(struct lessor *lessor, struct link **at)
 {
 	struct link *link = *at;
+	struct store_client client = link->own.client;
 	struct lender *lender = link->own.lender;
 
 	*at = link->own.next;
-	if (lender->store->ops->leave && !is_asked(lessor, lender->store))
-		lender->store->ops->leave(lender->store, &lessor->home);
+	link->own.client = (struct store_client){ 0 };
+	if (client.store && !link_at(lessor, client.store)) {
+		store_leave(&client);
+		lessor_take_done(lessor);
+	}
 	link->own.listed = false;
 	lender->drop(lender); /* it may be gone */
 }
@@ -403,12 +424,10 @@ static mono begun(const struct store_call *call, const struct lender *lender)
 	return (mono){ call->due.ns - lender->patience_ns };
 }
 
-void lessor_on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result)
+static void on_done(struct lessor *lessor, struct ask *ask)
 {
-	struct lessor *lessor = (struct lessor *)home;
-	struct ask *ask = list_item(call, struct ask, call);
 	struct link *link = link_of(lessor, ask->lender);
+	enum store_result result = ask->call.result;
 	mono now = clock_now(lessor->config.clock);
 
 	lessor->heard++;
@@ -417,16 +436,30 @@ void lessor_on_done(struct store_home *home, struct store_call *call,
 		lessor_back_off(lessor, link, now);
 	else if (result == STORE_DONE || result == STORE_QUARANTINE)
 		link_recovers(link);
-	finish_op(lessor, ask, result, begun(call, ask->lender));
+	finish_op(lessor, ask, result, begun(&ask->call, ask->lender));
+}
+
+void lessor_take_done(struct lessor *lessor)
+{
+	struct store_call *call;
+
+	while ((call = store_take(&lessor->home)))
+		on_done(lessor, list_item(call, struct ask, call));
 }
 
 static void begin(struct lessor *lessor, struct ask *ask, mono now)
 {
 	struct lender *lender = ask->lender;
 	struct link *link = listed_link(lessor, lender);
+	const struct store_client *client;
 
 	if (now.ns < load_relaxed(&link->shared.down_until_ns)) {
 		lessor_fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
+		return;
+	}
+	client = lessor_client(lessor, link);
+	if (!client) {
+		lessor_finish(ask, STORE_NO_MEMORY);
 		return;
 	}
 	link->own.calls++;
@@ -434,7 +467,7 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 	ask->op.changes = link->own.changes;
 	ask->call = (struct store_call){ .op = &ask->op,
 		                         .due = mono_after(now, lender->patience_ns) };
-	lender->store->ops->begin(lender->store, &lessor->home, &ask->call);
+	client->store->ops->begin(client, &ask->call);
 }
 
 static enum store_result run_patiently(struct ask *ask)
@@ -505,8 +538,7 @@ bool lessor_open(struct lessor *lessor, const struct lessor_config *config)
 {
 	lessor->config = *config;
 	lessor->home.on_answer = lessor_on_answer;
-	lessor->home.on_done = lessor_on_done;
-	lessor->home.number = config->shard;
+	list_init(&lessor->home.done);
 	lessor->home.clock = config->clock;
 	lessor->home.watch.epoll_fd = -1;
 	lessor->evictor.evict = evict;
@@ -579,10 +611,10 @@ static uint64_t longest_patience_ns(const struct lessor *lessor)
 /* Stores that are elsewhere have answered all that they were asked. */
 static bool stores_are_idle(struct lessor *lessor)
 {
-	for (struct link *at = lessor->links; at; at = at->own.next) {
-		struct store *store = at->own.lender->store;
+	for (const struct link *at = lessor->links; at; at = at->own.next) {
+		const struct store_client *client = &at->own.client;
 
-		if (store->ops->is_idle && !store->ops->is_idle(store, &lessor->home))
+		if (client->desk && !client->store->ops->is_idle(client))
 			return false;
 	}
 	return true;

@@ -69,7 +69,7 @@ struct errand {
 
 /* Requests that will go in one call, and the keys that they point to. */
 struct batch {
-	struct store *store;
+	struct link *link; /* of the first of them */
 	size_t count;
 	struct lend_request requests[LEND_BATCH];
 	uint8_t keys[LEND_BATCH][STORE_KEY_MAX];
@@ -148,8 +148,10 @@ void lessor_keep_out(struct lessor *lessor, struct ask *ask, mono until, mono no
 bool lessor_settle(struct purse *purse, struct ask *ask, mono now);
 
 void lessor_on_answer(struct store_home *home, const struct lend_answer *answer);
-void lessor_on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result);
+/* Takes what stores have done of what they were asked. */
+void lessor_take_done(struct lessor *lessor);
+/* The link's client, which has entered; NULL without memory. */
+const struct store_client *lessor_client(struct lessor *lessor, struct link *link);
 /* *at is over; a store that nobody else here asks is left. */
 void lessor_unlist_link(struct lessor *lessor, struct link **at);
 void lessor_free_errand(struct lessor *lessor, struct errand *errand);

@@ -155,13 +155,13 @@ mono lessor_turn_stores(struct lessor *lessor, mono now)
 {
 	mono due = NEVER_DUE;
 
-	for (struct link *link = lessor->links; link; link = link->own.next) {
-		struct store *store = link->own.lender->store;
+	for (const struct link *link = lessor->links; link; link = link->own.next) {
+		const struct store_client *client = &link->own.client;
 
-		if (store->ops->turn)
-			due = mono_earlier(due,
-			                   store->ops->turn(store, &lessor->home, now));
+		if (client->desk)
+			due = mono_earlier(due, client->store->ops->turn(client, now));
 	}
+	lessor_take_done(lessor);
 	return due;
 }
 

@@ -269,8 +269,9 @@ static struct lend_answer serve(struct net *net, const struct lend_request *requ
                                 uint64_t before)
 {
 	struct counter counter = { .home = { .on_answer = note_answer } };
+	const struct store_client client = { net->shared, &counter.home, NULL };
 
-	net->shared->ops->lend(net->shared, &counter.home, request, 1);
+	net->shared->ops->lend(&client, request, 1);
 	must(counter.count == 1);
 	if (net->served)
 		net->served(net, request, &counter.answer, before);
@@ -342,19 +343,19 @@ static void lend_directly(struct port *port, struct store_home *home,
 		hand_in(port, home, request, &answer);
 }
 
-static void port_lend(struct store *self, struct store_home *home,
+static void port_lend(const struct store_client *client,
                       const struct lend_request *requests, size_t count)
 {
-	struct port *port = (struct port *)self;
+	struct port *port = (struct port *)client->store;
 
 	for (size_t i = 0; i < count && !port->dead; i++) {
 		port->net->requests++;
 		if (port->mute || port_is_cut(port))
 			continue;
 		if (port->net->terms.direct)
-			lend_directly(port, home, &requests[i]);
+			lend_directly(port, client->home, &requests[i]);
 		else
-			send_copies(port, home, &requests[i]);
+			send_copies(port, client->home, &requests[i]);
 	}
 }
 

@@ -449,13 +449,11 @@ static void kind_free(struct server_kind *self)
 }
 
 struct store *office_store(struct office *office, struct port *port,
-                           struct gale_allocator *allocator, uint32_t shards,
-                           uint64_t seed)
+                           struct gale_allocator *allocator, uint64_t seed)
 {
 	struct kind *kind = room_new(sizeof(*kind));
 	struct server_config config = { .allocator = allocator,
 		                        .kind = &kind->is,
-		                        .shards = shards,
 		                        .quarantine_us = OFFICE_QUARANTINE_US,
 		                        .seed = seed };
 	struct store *store;

@@ -36,11 +36,10 @@ void office_open(struct office *office, struct net *net, struct station *station
 /* No wire is left. */
 void office_close(struct office *office);
 
-/* A store that asks the station by a client for each shard; port says what becomes of its
+/* A store that asks the station by a client for each home; port says what becomes of its
  * node.  Closes the port's inner store with it. */
 struct store *office_store(struct office *office, struct port *port,
-                           struct gale_allocator *allocator, uint32_t shards,
-                           uint64_t seed);
+                           struct gale_allocator *allocator, uint64_t seed);
 
 /* The station's replica takes over, and some connections break. */
 void office_fail_over(struct office *office);

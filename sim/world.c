@@ -396,9 +396,9 @@ static void open_store(struct node *node)
 	node->port.came = came;
 	node->store->inner = &node->port.store;
 	if (world->plan.fails)
-		node->store->inner = office_store(
-		    &world->office, &node->port, &node->allocator.allocator,
-		    node->runtime->shard_count, chance_next(&world->chance));
+		node->store->inner = office_store(&world->office, &node->port,
+		                                  &node->allocator.allocator,
+		                                  chance_next(&world->chance));
 }
 
 static void open_limiter(struct node *node)

@@ -47,7 +47,7 @@ static void refuse_overdue(struct client *client, mono now)
 			if (!lane_first(trip->lane))
 				lane_enlist(&client->lanes, trip->lane);
 		}
-		client->config.home->on_done(client->config.home, call, STORE_LATE);
+		store_finish(client->config.home, call, STORE_LATE);
 	}
 }
 
@@ -83,7 +83,7 @@ void client_begin(struct client *client, struct store_call *call, mono now)
 	struct trip *trip = trip_for(client, op->key, op->key_len, now, &refused);
 
 	if (!trip) {
-		client->config.home->on_done(client->config.home, call, refused);
+		store_finish(client->config.home, call, refused);
 		return;
 	}
 	trip_call(&client->trips, trip, call);

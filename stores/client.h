@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * client.h -- a shard's dealings with a server: what was asked, until it is answered.
+ * client.h -- a home's dealings with a server: what was asked, until it is answered.
  *
  * Each ask is a trip.  Trips wait, go in batches, and come back told; some go twice, as
  * a value that is read and then swapped.
@@ -33,7 +33,7 @@
  *             for a generation, until nobody has asked for as long as a quarantine
  *             lasts. (L12)
  *
- * Threads   All of it: the shard's actor.  Counters: anybody reads them.
+ * Threads   All of it: the home's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.
  */
 #ifndef STORES_CLIENT_H

@@ -649,10 +649,10 @@ static enum store_result memory_run(struct store *self, struct store_op *op,
 }
 
 /* The answer is given outside the lock, so that it may ask for more. */
-static void memory_lend(struct store *self, struct store_home *home,
+static void memory_lend(const struct store_client *client,
                         const struct lend_request *requests, size_t count)
 {
-	struct memory_store *memory = (struct memory_store *)self;
+	struct memory_store *memory = (struct memory_store *)client->store;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct lend_request *request = &requests[i];
@@ -664,7 +664,7 @@ static void memory_lend(struct store *self, struct store_home *home,
 		answer.result = run_locked(&run, request, &answer.grant);
 		answer.restarted = run.restarted;
 		lock_drop(&run.stripe->lock);
-		home->on_answer(home, &answer);
+		client->home->on_answer(client->home, &answer);
 	}
 }
 

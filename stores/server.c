@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* server.c -- a client for each shard. */
+/* server.c -- a client for each home. */
 #include "stores/server.h"
+
+#include <string.h>
 
 #include "engine/check.h"
 #include "runtime/clock.h"
+#include "runtime/lock.h"
 #include "runtime/memory.h"
 #include "stores/quarantine.h"
 
-struct desk {
-	struct client *client; /* NULL: its shard has not asked yet */
+/* A home's client. */
+struct store_desk {
+	struct list place; /* among those of the server, under its lock */
+	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
 };
 
@@ -18,13 +23,14 @@ struct server {
 	struct server_config config;
 	struct quarantine_notice notice;
 	struct trouble trouble;
-	struct desk desks[]; /* by the shard's number */
+	struct lock lock;
+	struct {
+		struct list desks;
+		uint64_t entered; /* so far */
+		uint64_t
+		    left[CLIENT_COUNTER_COUNT]; /* counted by those who have left */
+	} locked;
 };
-
-static size_t bytes_of(uint32_t shards)
-{
-	return sizeof(struct server) + shards * sizeof(struct desk);
-}
 
 static bool open_way(struct server_kind *kind, struct client_config *config)
 {
@@ -45,33 +51,73 @@ static void close_way(struct client_config *config)
 		config->wire->ops->free(config->wire);
 }
 
-static struct client *client_new(struct server *server, struct store_home *home)
+static bool open_client(struct server *server, struct store_home *home,
+                        struct store_desk *desk, uint64_t seed)
 {
-	struct desk *desk = &server->desks[home->number];
 	struct client_config config = {
 		.allocator = server->config.allocator,
 		.home = home,
 		.counters = desk->counters,
 		.notice = &server->notice,
 		.quarantine_us = server->config.quarantine_us,
-		.seed = server->config.seed + home->number,
+		.seed = seed,
 		.trouble = server->config.say ? &server->trouble : NULL,
 	};
 
 	if (!open_way(server->config.kind, &config))
-		return NULL;
+		return false;
 	desk->client = client_open(&config);
 	if (!desk->client)
 		close_way(&config);
 	return desk->client;
 }
 
-static struct client *client_of(struct server *server, struct store_home *home)
-{
-	struct client *client = server->desks[home->number].client;
+/* ---- Homes come and go ----------------------------------------------------------- */
 
-	return client ? client : client_new(server, home);
+/* Returns what no other gets: clients do not try again at the same instants. */
+static uint64_t add_desk(struct server *server, struct store_desk *desk)
+{
+	uint64_t number;
+
+	lock_take(&server->lock);
+	list_append(&server->locked.desks, &desk->place);
+	number = server->locked.entered++;
+	lock_drop(&server->lock);
+	return number;
 }
+
+/* What it has counted stays. */
+static void drop_desk(struct server *server, struct store_desk *desk)
+{
+	lock_take(&server->lock);
+	list_remove(&desk->place);
+	for (size_t i = 0; i < CLIENT_COUNTER_COUNT; i++)
+		server->locked.left[i] += load_relaxed(&desk->counters[i]);
+	lock_drop(&server->lock);
+	memory_give(server->config.allocator, desk, sizeof(*desk));
+}
+
+static struct store_desk *server_enter(struct store *self, struct store_home *home)
+{
+	struct server *server = (struct server *)self;
+	struct store_desk *desk = memory_take(server->config.allocator, sizeof(*desk));
+
+	if (!desk)
+		return NULL;
+	if (open_client(server, home, desk,
+	                server->config.seed + add_desk(server, desk)))
+		return desk;
+	drop_desk(server, desk);
+	return NULL;
+}
+
+static void server_leave(const struct store_client *client)
+{
+	client_close(client->desk->client);
+	drop_desk((struct server *)client->store, client->desk);
+}
+
+/* ---- Asking ---------------------------------------------------------------------- */
 
 static enum store_result server_run(struct store *self, struct store_op *op,
                                     bool patient)
@@ -82,56 +128,26 @@ static enum store_result server_run(struct store *self, struct store_op *op,
 	return STORE_BUSY;
 }
 
-static void server_begin(struct store *self, struct store_home *home,
-                         struct store_call *call)
+static void server_begin(const struct store_client *client, struct store_call *call)
 {
-	struct client *client = client_of((struct server *)self, home);
-
-	if (client)
-		client_begin(client, call, clock_now(home->clock));
-	else
-		home->on_done(home, call, STORE_NO_MEMORY);
+	client_begin(client->desk->client, call, clock_now(client->home->clock));
 }
 
-static void server_lend(struct store *self, struct store_home *home,
+static void server_lend(const struct store_client *client,
                         const struct lend_request *requests, size_t count)
 {
-	struct client *client = client_of((struct server *)self, home);
-
-	if (client) {
-		client_lend(client, requests, count, clock_now(home->clock));
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		home->on_answer(home,
-		                &(struct lend_answer){ .number = requests[i].ask.number,
-		                                       .result = STORE_NO_MEMORY });
+	client_lend(client->desk->client, requests, count,
+	            clock_now(client->home->clock));
 }
 
-static mono server_turn(struct store *self, struct store_home *home, mono now)
+static mono server_turn(const struct store_client *client, mono now)
 {
-	struct server *server = (struct server *)self;
-	struct client *client = server->desks[home->number].client;
-
-	return client ? client_turn(client, now) : (mono){ UINT64_MAX };
+	return client_turn(client->desk->client, now);
 }
 
-static bool server_is_idle(struct store *self, struct store_home *home)
+static bool server_is_idle(const struct store_client *client)
 {
-	struct server *server = (struct server *)self;
-	struct client *client = server->desks[home->number].client;
-
-	return !client || client_is_idle(client);
-}
-
-static void server_leave(struct store *self, struct store_home *home)
-{
-	struct server *server = (struct server *)self;
-	struct desk *desk = &server->desks[home->number];
-
-	if (desk->client)
-		client_close(desk->client);
-	desk->client = NULL;
+	return client_is_idle(client->desk->client);
 }
 
 /* Servers forget by themselves, or are swept by their clients. */
@@ -141,31 +157,35 @@ static bool server_sweep(struct store *self)
 	return true;
 }
 
-static uint64_t sum_of(const struct server *server, enum client_counter counter)
+static void sum_up(struct server *server, uint64_t sums[CLIENT_COUNTER_COUNT])
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < server->config.shards; i++)
-		sum += load_relaxed(&server->desks[i].counters[counter]);
-	return sum;
+	lock_take(&server->lock);
+	memcpy(sums, server->locked.left, sizeof(server->locked.left));
+	for (struct list *at = server->locked.desks.next; at != &server->locked.desks;
+	     at = at->next)
+		for (size_t i = 0; i < CLIENT_COUNTER_COUNT; i++)
+			sums[i] += load_relaxed(
+			    &list_item(at, struct store_desk, place)->counters[i]);
+	lock_drop(&server->lock);
 }
 
 static void server_stats(struct store *self, struct gale_counts *ret_stats)
 {
-	const struct server *server = (struct server *)self;
+	uint64_t sums[CLIENT_COUNTER_COUNT];
 
+	sum_up((struct server *)self, sums);
 	*ret_stats = (struct gale_counts){
-		.steps = sum_of(server, CLIENT_STEPS),
-		.changed = sum_of(server, CLIENT_CHANGED),
-		.leases = sum_of(server, CLIENT_LEASES),
-		.returns = sum_of(server, CLIENT_RETURNS),
-		.round_trips = sum_of(server, CLIENT_ROUND_TRIPS),
-		.connects = sum_of(server, CLIENT_CONNECTS),
-		.failures = sum_of(server, CLIENT_FAILURES),
-		.wrong = sum_of(server, CLIENT_WRONG),
-		.broken = sum_of(server, CLIENT_BROKEN),
-		.contended = sum_of(server, CLIENT_CONTENDED),
-		.quarantined = sum_of(server, CLIENT_QUARANTINED),
+		.steps = sums[CLIENT_STEPS],
+		.changed = sums[CLIENT_CHANGED],
+		.leases = sums[CLIENT_LEASES],
+		.returns = sums[CLIENT_RETURNS],
+		.round_trips = sums[CLIENT_ROUND_TRIPS],
+		.connects = sums[CLIENT_CONNECTS],
+		.failures = sums[CLIENT_FAILURES],
+		.wrong = sums[CLIENT_WRONG],
+		.broken = sums[CLIENT_BROKEN],
+		.contended = sums[CLIENT_CONTENDED],
+		.quarantined = sums[CLIENT_QUARANTINED],
 	};
 }
 
@@ -173,16 +193,19 @@ static void server_close(struct store *self)
 {
 	struct server *server = (struct server *)self;
 
-	for (uint32_t i = 0; i < server->config.shards; i++)
-		gale_assert(!server->desks[i].client); /* all have left */
+	lock_take(&server->lock);
+	gale_assert(list_is_empty(&server->locked.desks)); /* all have left */
+	lock_drop(&server->lock);
+	lock_destroy(&server->lock);
 	trouble_close(&server->trouble);
 	server->config.kind->free(server->config.kind);
-	memory_give(server->config.allocator, server, bytes_of(server->config.shards));
+	memory_give(server->config.allocator, server, sizeof(*server));
 }
 
 static const struct store_ops server_ops = {
 	.run = server_run,
 	.lend = server_lend,
+	.enter = server_enter,
 	.begin = server_begin,
 	.turn = server_turn,
 	.is_idle = server_is_idle,
@@ -194,8 +217,7 @@ static const struct store_ops server_ops = {
 
 struct store *server_open(const struct server_config *config)
 {
-	struct server *server =
-	    memory_take(config->allocator, bytes_of(config->shards));
+	struct server *server = memory_take(config->allocator, sizeof(*server));
 
 	if (!server)
 		return NULL;
@@ -208,5 +230,9 @@ struct store *server_open(const struct server_config *config)
 		                            .say = config->say,
 		                            .sayer = config->sayer };
 	trouble_open(&server->trouble);
+	lock_init(&server->lock);
+	lock_take(&server->lock);
+	list_init(&server->locked.desks);
+	lock_drop(&server->lock);
 	return &server->store;
 }

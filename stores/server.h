@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * server.h -- a store that is a server: each shard has a client of its own there.
+ * server.h -- a store that is a server: each home has a client of its own there.
  *
- * Threads   As store.h says.  A client is made by the first ask of its shard, and is
- *           that shard's.
+ * Threads   As store.h says.  A client is its home's; that there is one, all know.
  */
 #ifndef STORES_SERVER_H
 #define STORES_SERVER_H
@@ -23,8 +22,7 @@ struct server_kind {
 struct server_config {
 	struct gale_allocator *allocator;
 	struct server_kind *kind; /* the store's from then on */
-	uint32_t shards;
-	uint64_t quarantine_us; /* 0: a minute */
+	uint64_t quarantine_us;   /* 0: a minute */
 	uint64_t seed;
 	/* To the host's log; NULL: nobody listens. */
 	void (*say)(void *self, enum gale_level level, const char *text);

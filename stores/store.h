@@ -26,12 +26,12 @@
  *            out.  (L13)
  *   STORE-8  What was begun is done exactly once, at the latest when its home leaves.
  *
- * A store that is another machine away is asked by shards only: each is a home to it, and
- * has a connection of its own there.
+ * A store that is another machine away is asked by actors only.  Each is a home to it, and
+ * enters before it asks: then it has a client there, with a connection of its own.
  *
  * Threads   run, sweep, stats: any thread, at once.  close: once, by the last user.
- *           lend, begin, turn, leave: a shard's actor; the answers come on its thread,
- *           within one of these.
+ *           enter, lend, begin, turn, leave: the home's actor; answers to lend come on its
+ *           thread, within one of these.
  */
 #ifndef STORES_STORE_H
 #define STORES_STORE_H
@@ -44,6 +44,7 @@
 #include "engine/clock.h"
 #include "engine/lease.h"
 #include "engine/rule.h"
+#include "runtime/list.h"
 #include "runtime/wake.h"
 
 /* A limiter's name and a user's key, so joined that no two pairs look alike. */
@@ -124,21 +125,30 @@ struct lend_answer {
 };
 
 /* An op under way.  It, its op and what that points to stay where they are until it is
- * done. */
+ * taken. */
 struct store_call {
 	struct store_op *op;
 	mono due; /* nobody waits any longer: it is then done as STORE_LATE */
+	enum store_result result; /* once it is done */
+	struct list place;        /* among those that are done and were not taken */
 };
 
-/* Who asks: a shard. */
+/* An actor that asks. */
 struct store_home {
 	void (*on_answer)(struct store_home *self, const struct lend_answer *answer);
-	void (*on_done)(struct store_home *self, struct store_call *call,
-	                enum store_result result);
-	uint32_t number;          /* of the shard */
+	struct list done;         /* calls, in that order, until they are taken */
 	struct gale_clock *clock; /* of begin and lend: what time it is there */
 	struct watch
-	    watch; /* the shard's, if it sleeps; early: by a thread of its own */
+	    watch; /* the actor's, if it sleeps; early: by a thread of its own */
+};
+
+struct store_desk; /* the store's own */
+
+/* A home's client at a store.  It is a value: copies are the same client. */
+struct store_client {
+	struct store *store;
+	struct store_home *home;
+	struct store_desk *desk; /* NULL: the store needs none */
 };
 
 struct store {
@@ -152,19 +162,21 @@ struct store_ops {
 	 * that has begin always does, with and without patience. */
 	enum store_result (*run)(struct store *self, struct store_op *op, bool patient);
 	/* Sends a batch of requests on their way; never waits for another machine. */
-	void (*lend)(struct store *self, struct store_home *home,
+	void (*lend)(const struct store_client *client,
 	             const struct lend_request *requests, size_t count);
 
-	/* NULL, all four, for a store that answers at once. */
-	void (*begin)(struct store *self, struct store_home *home,
-	              struct store_call *call);
+	/* NULL, all of these, for a store that answers at once. */
+	/* Makes a client of the home, and gives its desk; NULL without memory. */
+	struct store_desk *(*enter)(struct store *self, struct store_home *home);
+	/* What is done is put into the home, here or in a turn, and the home takes it. */
+	void (*begin)(const struct store_client *client, struct store_call *call);
 	/* Sends and receives; returns when it wants to be called again, if nothing
 	 * happens on the home's epoll before. */
-	mono (*turn)(struct store *self, struct store_home *home, mono now);
+	mono (*turn)(const struct store_client *client, mono now);
 	/* Nothing that the home asked is under way. */
-	bool (*is_idle)(struct store *self, struct store_home *home);
-	/* The home will not ask again; all that it has begun is done as STORE_LATE. */
-	void (*leave)(struct store *self, struct store_home *home);
+	bool (*is_idle)(const struct store_client *client);
+	/* The client is gone; all that it has begun is done as STORE_LATE. */
+	void (*leave)(const struct store_client *client);
 
 	/* Drops what has expired, some of it at a time; false when there may be more.
 	 */
@@ -189,6 +201,46 @@ static inline enum store_result store_run(struct store *store, struct store_op *
                                           bool patient)
 {
 	return store->ops->run(store, op, patient);
+}
+
+/* ---- Homes and their clients ----------------------------------------------------- */
+
+/* False without memory.  Once for a home and a store, until it has left. */
+static inline bool store_enter(struct store *store, struct store_home *home,
+                               struct store_client *ret_client)
+{
+	struct store_desk *desk =
+	    store->ops->enter ? store->ops->enter(store, home) : NULL;
+
+	if (store->ops->enter && !desk)
+		return false;
+	*ret_client = (struct store_client){ store, home, desk };
+	return true;
+}
+
+static inline void store_leave(const struct store_client *client)
+{
+	if (client->desk)
+		client->store->ops->leave(client);
+}
+
+/* For stores: the call is done. */
+static inline void store_finish(struct store_home *home, struct store_call *call,
+                                enum store_result result)
+{
+	call->result = result;
+	list_append(&home->done, &call->place);
+}
+
+/* A call that is done, and the caller's again; NULL: there is none more. */
+static inline struct store_call *store_take(struct store_home *home)
+{
+	struct list *place = list_first(&home->done);
+
+	if (!place)
+		return NULL;
+	list_remove(place);
+	return list_item(place, struct store_call, place);
 }
 
 #endif

@@ -183,7 +183,7 @@ void trip_tell(struct trips *trips, struct trip *trip, enum store_result result)
 	answer.lives = trips->lives;
 	trip_free(trips, trip); /* first: what is told may lead to more */
 	if (call)
-		home->on_done(home, call, result); /* CLIENT-1 */
+		store_finish(home, call, result); /* CLIENT-1 */
 	else if (lends)
 		home->on_answer(home, &answer);
 }

@@ -366,16 +366,22 @@ static void check_answer(const struct store_op *op)
 	}
 }
 
-static void on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result)
+static void on_done(const struct store_call *call)
 {
 	size_t i = (size_t)(call - s.calls);
 
-	(void)home;
 	gale_assert(i < CALLS && s.busy[i]); /* CLIENT-1 */
 	s.busy[i] = false;
-	if (result == STORE_DONE)
+	if (call->result == STORE_DONE)
 		check_answer(call->op);
+}
+
+static void take_done(void)
+{
+	const struct store_call *call;
+
+	while ((call = store_take(&s.home)))
+		on_done(call);
 }
 
 /* What it grants is for the lessor to believe or not. */
@@ -608,7 +614,7 @@ static void open_scene(struct server_kind *kind)
 					    kind, (struct watch){ .epoll_fd = -1 }) };
 
 	gale_assert(config.wire);
-	s.home.on_done = on_done;
+	list_init(&s.home.done);
 	s.home.on_answer = on_answer;
 	s.now.ns = 1;
 	s.client = client_open(&config);
@@ -621,6 +627,7 @@ static void close_scene(struct server_kind *kind)
 	int fd;
 
 	client_close(s.client);
+	take_done();
 	kind->free(kind);
 	end();
 	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
@@ -638,6 +645,7 @@ static void let_run(void)
 		hear();
 	}
 	(void)client_turn(s.client, s.now);
+	take_done();
 }
 
 /* A log is as long as the store lets it be; of one that fills memory nothing is learned. */

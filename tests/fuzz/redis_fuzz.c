@@ -218,16 +218,22 @@ static void check_answer(const struct store_op *op)
 	}
 }
 
-static void on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result)
+static void on_done(const struct store_call *call)
 {
 	size_t i = (size_t)(call - s.calls);
 
-	(void)home;
 	gale_assert(i < CALLS && s.busy[i]); /* CLIENT-1 */
 	s.busy[i] = false;
-	if (result == STORE_DONE)
+	if (call->result == STORE_DONE)
 		check_answer(call->op);
+}
+
+static void take_done(void)
+{
+	const struct store_call *call;
+
+	while ((call = store_take(&s.home)))
+		on_done(call);
 }
 
 /* What it grants is for the lessor to believe or not. */
@@ -429,7 +435,7 @@ static void open_scene(struct server_kind *kind)
 	else
 		config.wire = kind->wire(kind, (struct watch){ .epoll_fd = -1 });
 	gale_assert(config.map || config.wire);
-	s.home.on_done = on_done;
+	list_init(&s.home.done);
 	s.home.on_answer = on_answer;
 	s.now.ns = 1;
 	s.client = client_open(&config);
@@ -439,6 +445,7 @@ static void open_scene(struct server_kind *kind)
 static void close_scene(struct server_kind *kind)
 {
 	client_close(s.client);
+	take_done();
 	kind->free(kind);
 	for (int i = 0; i < CALLS; i++)
 		gale_assert(!s.busy[i]); /* CLIENT-1 */
@@ -474,6 +481,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < MOVES && bytes.left > 0; i++) {
 		move(&bytes);
 		(void)client_turn(s.client, s.now);
+		take_done();
 	}
 	close_scene(kind);
 	return 0;

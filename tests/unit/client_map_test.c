@@ -351,14 +351,20 @@ static void learn(void)
 
 /* ---- The shard ------------------------------------------------------------------- */
 
-static void on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result)
+static void on_done(const struct store_call *call)
 {
 	size_t i = (size_t)(call - s.calls);
 
-	(void)home;
 	s.done[i]++;
-	s.results[i] = result;
+	s.results[i] = call->result;
+}
+
+static void take_done(void)
+{
+	const struct store_call *call;
+
+	while ((call = store_take(&s.home)))
+		on_done(call);
 }
 
 static void on_answer(struct store_home *home, const struct lend_answer *answer)
@@ -379,12 +385,21 @@ static void begin(int i, const char *key)
 		                          .due = mono_after(s.now, SECOND_NS / 2) };
 	s.done[i] = 0;
 	client_begin(s.client, &s.calls[i], s.now);
+	take_done();
+}
+
+static mono turn_once(void)
+{
+	mono due = client_turn(s.client, s.now);
+
+	take_done();
+	return due;
 }
 
 static void turn(unsigned times)
 {
 	while (times-- > 0)
-		(void)client_turn(s.client, s.now);
+		(void)turn_once();
 }
 
 static void pass(uint64_t ns)
@@ -404,7 +419,7 @@ static void open_scene(void)
 
 	memset(&s, 0, sizeof(s));
 	memset(s.moving, 0xff, sizeof(s.moving)); /* MAP_NOWHERE */
-	s.home.on_done = on_done;
+	list_init(&s.home.done);
 	s.home.on_answer = on_answer;
 	s.map.ops = &map_ops;
 	for (int i = 0; i < NODES; i++)
@@ -421,6 +436,7 @@ static void open_scene(void)
 static void close_scene(void)
 {
 	client_close(s.client);
+	take_done();
 	for (int i = 0; i < NODES; i++)
 		assert_false(s.nodes[i].is_open);
 	assert_true(test_allocator_is_balanced(&s.allocator));

@@ -61,7 +61,7 @@ struct fake {
 
 struct scene {
 	struct test_allocator allocator;
-	struct store_home home; /* see on_answer, on_done */
+	struct store_home home; /* see on_answer, take_done */
 	struct fake fake;
 	struct client *client;
 	_Atomic uint64_t counters[CLIENT_COUNTER_COUNT];
@@ -224,19 +224,25 @@ static const struct wire_ops flushing_ops = {
 
 static void begin(int i, enum store_verb verb, const char *key);
 
-static void on_done(struct store_home *home, struct store_call *call,
-                    enum store_result result)
+static void on_done(const struct store_call *call)
 {
 	size_t i = (size_t)(call - s.calls);
 
-	(void)home;
 	assert_in_range(i, 0, CALLS - 1);
 	s.done[i]++;
-	s.results[i] = result;
+	s.results[i] = call->result;
 	if (s.asks_again > 0) {
 		s.asks_again--;
 		begin((int)i, STORE_STEP, "again");
 	}
+}
+
+static void take_done(void)
+{
+	const struct store_call *call;
+
+	while ((call = store_take(&s.home)))
+		on_done(call);
 }
 
 static void on_answer(struct store_home *home, const struct lend_answer *answer)
@@ -265,6 +271,7 @@ static void begin(int i, enum store_verb verb, const char *key)
 		                          .due = mono_after(s.now, SECOND_NS / 2) };
 	s.done[i] = 0;
 	client_begin(s.client, &s.calls[i], s.now);
+	take_done();
 }
 
 static void lend(enum lend_verb verb, uint64_t number, uint64_t units)
@@ -284,10 +291,18 @@ static void lend(enum lend_verb verb, uint64_t number, uint64_t units)
 	client_lend(s.client, &request, 1, s.now);
 }
 
+static mono turn_once(void)
+{
+	mono due = client_turn(s.client, s.now);
+
+	take_done();
+	return due;
+}
+
 static void turn(unsigned times)
 {
 	while (times-- > 0)
-		(void)client_turn(s.client, s.now);
+		(void)turn_once();
 }
 
 static void pass(uint64_t ns)
@@ -308,7 +323,7 @@ static void open_scene(struct gale_rule config)
 	memset(&s, 0, sizeof(s));
 	s.fake.wire = calloc(1, sizeof(*s.fake.wire));
 	assert_non_null(s.fake.wire);
-	s.home.on_done = on_done;
+	list_init(&s.home.done);
 	s.home.on_answer = on_answer;
 	s.fake.wire->ops = &fake_ops;
 	s.fake.state = WIRE_OPENING;
@@ -328,6 +343,7 @@ static void open_scene(struct gale_rule config)
 static void close_scene(void)
 {
 	client_close(s.client);
+	take_done();
 	trouble_close(&s.trouble);
 	assert_true(s.fake.is_freed);
 	assert_true(test_allocator_is_balanced(&s.allocator));
@@ -712,7 +728,7 @@ static void a_line_that_was_lost_is_connected_again_though_nobody_asks(void **st
 	s.fake.state = s.fake.next = WIRE_BROKEN;
 	turn(1);
 	for (int i = 0; i < 10; i++) {
-		mono due = client_turn(s.client, s.now);
+		mono due = turn_once();
 
 		assert_in_range(due.ns, s.now.ns, s.now.ns + SECOND_NS);
 		pass(due.ns - s.now.ns);
@@ -721,7 +737,7 @@ static void a_line_that_was_lost_is_connected_again_though_nobody_asks(void **st
 	s.fake.next = WIRE_READY;
 	pass(SECOND_NS);
 	turn(1);
-	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_int_equal(turn_once().ns, UINT64_MAX);
 	close_scene();
 }
 
@@ -736,14 +752,14 @@ static void a_server_that_nobody_asks_is_asked_whether_it_has_forgotten(void **s
 	turn(2);
 	assert_int_equal(s.fake.pulses, 0);
 	for (unsigned i = 1; i < 60; i++) {
-		assert_int_equal(client_turn(s.client, s.now).ns, s.now.ns + SECOND_NS);
+		assert_int_equal(turn_once().ns, s.now.ns + SECOND_NS);
 		pass(SECOND_NS);
 		turn(2);
 		assert_int_equal(s.fake.pulses, i);
 	}
 	pass(SECOND_NS);
 	turn(1);
-	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_int_equal(turn_once().ns, UINT64_MAX);
 	assert_int_equal(s.fake.pulses, 59);
 	assert_int_equal(load_relaxed(&s.counters[CLIENT_ROUND_TRIPS]), 1);
 
@@ -883,7 +899,7 @@ static void a_quarantine_is_told_of_when_it_begins_and_when_it_is_over(void **st
 	pass(59 * SECOND_NS);
 	turn(1);
 	assert_int_equal(s.line_count, 1);
-	assert_in_range(client_turn(s.client, s.now).ns, s.now.ns,
+	assert_in_range(turn_once().ns, s.now.ns,
 	                s.now.ns + SECOND_NS); /* it wants to say so */
 	pass(SECOND_NS);
 	turn(2);
@@ -1060,7 +1076,7 @@ static void a_batch_that_there_was_no_room_for_goes_soon(void **state)
 	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
 	s.fake.has_no_room = true;
 	begin(0, STORE_STEP, "k");
-	due = client_turn(s.client, s.now);
+	due = turn_once();
 	assert_in_range(due.ns, s.now.ns + 1, s.now.ns + SECOND_NS / 20);
 	s.fake.has_no_room = false;
 	s.now = due;
@@ -1097,15 +1113,15 @@ static void a_wire_is_turned_when_it_is_due(void **state)
 	(void)state;
 	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
 	s.fake.wire->due = mono_after(s.now, SECOND_NS / 10);
-	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_int_equal(turn_once().ns, UINT64_MAX);
 	s.fake.next = WIRE_OPENING;
 	begin(0, STORE_STEP, "k");
-	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire->due.ns);
+	assert_int_equal(turn_once().ns, s.fake.wire->due.ns);
 	s.fake.state = WIRE_READY;
 	s.fake.silent = true;
-	assert_int_equal(client_turn(s.client, s.now).ns, s.fake.wire->due.ns);
+	assert_int_equal(turn_once().ns, s.fake.wire->due.ns);
 	s.fake.silent = false;
-	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_int_equal(turn_once().ns, UINT64_MAX);
 	assert_done(0, STORE_DONE);
 	close_scene();
 }

@@ -527,10 +527,11 @@ struct odd_store {
 	struct lend_request latest; /* what it points to is gone */
 };
 
-static void odd_lend(struct store *self, struct store_home *home,
+static void odd_lend(const struct store_client *client,
                      const struct lend_request *requests, size_t count)
 {
-	struct odd_store *odd = (struct odd_store *)self;
+	struct odd_store *odd = (struct odd_store *)client->store;
+	struct store_home *home = client->home;
 
 	for (size_t i = 0; i < count && !odd->silent; i++) {
 		odd->latest = requests[i];
@@ -672,12 +673,12 @@ struct slow_store {
 	uint64_t returned;
 };
 
-static void slow_lend(struct store *self, struct store_home *home,
+static void slow_lend(const struct store_client *client,
                       const struct lend_request *requests, size_t count)
 {
-	struct slow_store *slow = (struct slow_store *)self;
+	struct slow_store *slow = (struct slow_store *)client->store;
 
-	slow->home = home;
+	slow->home = client->home;
 	slow->asked += count;
 	slow->odd.latest = requests[count - 1];
 	for (size_t i = 0; i < count; i++)
@@ -961,10 +962,9 @@ static void credit_in_hand_is_spent_in_quarantine(void **state)
 }
 
 /* It steps as its server does that has forgotten. */
-static void odd_step(struct store *self, struct store_home *home,
-                     struct store_call *call)
+static void odd_step(const struct store_client *client, struct store_call *call)
 {
-	struct odd_store *odd = (struct odd_store *)self;
+	struct odd_store *odd = (struct odd_store *)client->store;
 
 	odd->latest.units++; /* calls */
 	call->op->answer =
@@ -973,7 +973,7 @@ static void odd_step(struct store *self, struct store_home *home,
 		                  .limit = 5,
 		                  .retry_after_us = odd->grant.retry_us,
 		                  .reset_after_us = odd->grant.retry_us };
-	home->on_done(home, call, STORE_QUARANTINE);
+	store_finish(client->home, call, STORE_QUARANTINE);
 }
 
 static enum store_result odd_run(struct store *self, struct store_op *op, bool patient)
@@ -982,16 +982,9 @@ static enum store_result odd_run(struct store *self, struct store_op *op, bool p
 	return STORE_BUSY;
 }
 
-static void odd_leave(struct store *self, struct store_home *home)
-{
-	(void)self, (void)home;
-}
-
-static const struct store_ops odd_server_ops = { .run = odd_run,
-	                                         .begin = odd_step,
-	                                         .leave = odd_leave,
-	                                         .sweep = odd_sweep,
-	                                         .close = odd_close };
+static const struct store_ops odd_server_ops = {
+	.run = odd_run, .begin = odd_step, .sweep = odd_sweep, .close = odd_close
+};
 
 static uint64_t calls_of(enum gale_mode mode, enum gale_on_outage on_outage)
 {

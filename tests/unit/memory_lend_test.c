@@ -81,8 +81,9 @@ static struct lend_answer ask_one(struct store *store,
                                   const struct lend_request *request)
 {
 	struct home home = { .home = { .on_answer = home_on_answer } };
+	const struct store_client client = { store, &home.home, NULL };
 
-	store->ops->lend(store, &home.home, request, 1);
+	store->ops->lend(&client, request, 1);
 	must(home.count == 1 && home.answers[0].number == request->ask.number);
 	return home.answers[0];
 }
@@ -260,13 +261,15 @@ static void a_batch_is_answered_part_by_part(void **state)
 		request_of(LEND, &window, "a", 1, 44),
 		request_of(LEND_STATUS, &window, "a", 1, 45),
 	};
+	struct store_client client;
 	struct scene s;
 
 	(void)state;
 	scene_open(&s, 10);
+	must(store_enter(s.store, &home.home, &client));
 	for (size_t i = 0; i < COUNT(requests); i++)
 		requests[i].ask.least = requests[i].ask.want = 4;
-	s.store->ops->lend(s.store, &home.home, requests, COUNT(requests));
+	s.store->ops->lend(&client, requests, COUNT(requests));
 	assert_int_equal(home.count, COUNT(requests)); /* STORE-7 */
 	for (size_t i = 0; i < COUNT(requests); i++) {
 		assert_int_equal(home.answers[i].number, 41 + i);

@@ -241,10 +241,11 @@ static enum store_result odd_run(struct store *self, struct store_op *op, bool p
 	return ((struct odd_store *)self)->result;
 }
 
-static void odd_lend(struct store *self, struct store_home *home,
+static void odd_lend(const struct store_client *client,
                      const struct lend_request *requests, size_t count)
 {
-	struct odd_store *odd = (struct odd_store *)self;
+	struct odd_store *odd = (struct odd_store *)client->store;
+	struct store_home *home = client->home;
 
 	for (size_t i = 0; i < count; i++)
 		home->on_answer(home, &(struct lend_answer){

@@ -239,11 +239,10 @@ struct silent_store {
 	struct store *inner;
 };
 
-static void silent_lend(struct store *self, struct store_home *home,
+static void silent_lend(const struct store_client *client,
                         const struct lend_request *requests, size_t count)
 {
-	(void)self;
-	(void)home;
+	(void)client;
 	(void)requests;
 	(void)count;
 }
