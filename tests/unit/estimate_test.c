@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * estimate_test.c -- settings, what moves a limit and what does not, probes, random windows.
+ *
+ * How well the laws do in front of a backend is measured in tests/sim/laws_test.c.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+
+#include "engine/estimate.h"
+#include "sim/random.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MS UINT64_C(1000000)
+#define NO_SHARE ESTIMATE_MOST
+
+static const enum estimate_law laws[] = { ESTIMATE_KNEE, ESTIMATE_FIXED, ESTIMATE_AIMD,
+	                                  ESTIMATE_GRADIENT };
+
+/* ---- Windows ---------------------------------------------------------------------- */
+
+struct scene {
+	struct estimate estimate;
+	uint64_t now_ns;
+	uint32_t share;
+	struct chance chance;
+};
+
+static struct scene scene(enum estimate_law law, uint32_t start)
+{
+	struct estimate_settings settings = { .law = law, .start = start };
+	struct scene s = { .now_ns = 1000 * MS, .share = NO_SHARE };
+
+	assert_int_equal(estimate_init(&s.estimate, &settings), ESTIMATE_VALID);
+	return s;
+}
+
+static uint32_t in_force(const struct scene *s)
+{
+	uint32_t limit = estimate_limit(&s->estimate);
+
+	return s->share < limit ? s->share : limit;
+}
+
+static void learn(struct scene *s, struct estimate_window window)
+{
+	if (window.length_ns == 0)
+		window.length_ns = 100 * MS;
+	s->now_ns += window.length_ns;
+	window.now_ns = s->now_ns;
+	estimate_learn(&s->estimate, &window, in_force(s), chance_next(&s->chance));
+}
+
+/* Of a backend with so many servers of 10 ms, to which more comes than may pass: what is
+ * admitted above them waits. */
+static struct estimate_window busy(struct scene *s, uint32_t servers)
+{
+	uint32_t flight = estimate_ceiling(&s->estimate, s->share);
+	uint32_t works = flight < servers ? flight : servers;
+	uint64_t rtt = 10 * MS * flight / works;
+
+	return (struct estimate_window){ .length_ns = 100 * MS,
+		                         .ok = 10 * works,
+		                         .refused = 100,
+		                         .rtt_sum_ns = rtt * 10 * works,
+		                         .rtt_min_ns = rtt,
+		                         .rtt_max_ns = rtt,
+		                         .in_flight_peak = flight,
+		                         .in_flight_time = flight * 100 * MS };
+}
+
+/* So many answers after a round trip, one call at a time. */
+static struct estimate_window calm(uint64_t rtt)
+{
+	return (struct estimate_window){ .length_ns = 20 * rtt,
+		                         .ok = 20,
+		                         .rtt_sum_ns = 20 * rtt,
+		                         .rtt_min_ns = rtt,
+		                         .rtt_max_ns = rtt,
+		                         .in_flight_peak = 1,
+		                         .in_flight_time = 20 * rtt };
+}
+
+/* ---- Settings --------------------------------------------------------------------- */
+
+static void test_settings(void **unused)
+{
+	const struct {
+		struct estimate_settings settings;
+		enum estimate_error error;
+		uint32_t limit;
+	} cases[] = {
+		{ { 0 }, ESTIMATE_VALID, 20 },
+		{ { .start = 7 }, ESTIMATE_VALID, 7 },
+		{ { .floor = 30 }, ESTIMATE_VALID, 30 },
+		{ { .ceiling = 8 }, ESTIMATE_VALID, 8 },
+		{ { .start = 5000 }, ESTIMATE_VALID, 5000 },
+		{ { .start = 4, .floor = 4, .ceiling = 4 }, ESTIMATE_VALID, 4 },
+		{ { .ceiling = ESTIMATE_MOST }, ESTIMATE_VALID, 20 },
+		{ { .ceiling = ESTIMATE_MOST + 1 }, ESTIMATE_BAD_CEILING, 0 },
+		{ { .start = UINT32_MAX }, ESTIMATE_BAD_CEILING, 0 },
+		{ { .floor = 10, .ceiling = 5 }, ESTIMATE_BAD_FLOOR, 0 },
+		{ { .floor = 10, .start = 5 }, ESTIMATE_BAD_START, 0 },
+		{ { .ceiling = 8, .start = 20 }, ESTIMATE_BAD_START, 0 },
+		{ { .ceiling = 8, .probe = 9 }, ESTIMATE_BAD_PROBE, 0 },
+		{ { .law = (enum estimate_law)4 }, ESTIMATE_BAD_LAW, 0 },
+	};
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct estimate estimate = { .limit = 12345 };
+		enum estimate_error error =
+		    estimate_init(&estimate, &cases[i].settings);
+
+		assert_int_equal(error, cases[i].error);
+		assert_int_equal(estimate_check(&cases[i].settings), error);
+		if (error)
+			assert_int_equal(estimate.limit, 12345);
+		else
+			assert_int_equal(estimate_limit(&estimate), cases[i].limit);
+	}
+}
+
+/* ---- What moves a limit ----------------------------------------------------------- */
+
+/* ESTIMATE-2: nothing, one call at a time, and more than half in use but never refused. */
+static void test_idle_keeps(void **unused)
+{
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(laws); i++) {
+		struct scene s = scene(laws[i], 20);
+
+		for (int n = 0; n < 1000; n++) {
+			learn(&s, (struct estimate_window){ 0 });
+			learn(&s, calm(10 * MS));
+			assert_int_equal(estimate_limit(&s.estimate), 20);
+			assert_int_equal(estimate_ceiling(&s.estimate, NO_SHARE), 20);
+		}
+	}
+}
+
+static void test_refusals_make_it_grow(void **unused)
+{
+	const enum estimate_law grow[] = { ESTIMATE_KNEE, ESTIMATE_AIMD,
+		                           ESTIMATE_GRADIENT };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(grow); i++) {
+		struct scene s = scene(grow[i], 4);
+
+		for (int n = 0; n < 300; n++)
+			learn(&s, busy(&s, 40));
+		assert_in_range(estimate_limit(&s.estimate), 36, 90);
+	}
+}
+
+/* ESTIMATE-5: a share of 3 out of 30 is all in use. */
+static void test_share_is_what_is_used(void **unused)
+{
+	const enum estimate_law grow[] = { ESTIMATE_AIMD, ESTIMATE_GRADIENT };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(grow); i++) {
+		struct scene s = scene(grow[i], 30);
+		struct estimate_window window = calm(10 * MS);
+
+		s.share = 3;
+		window.in_flight_peak = 3;
+		learn(&s, window);
+		learn(&s, window);
+		assert_true(estimate_limit(&s.estimate) > 30);
+		window.in_flight_peak = 1;
+		s = scene(grow[i], 30);
+		s.share = 3;
+		learn(&s, window);
+		assert_int_equal(estimate_limit(&s.estimate), 30);
+	}
+}
+
+/* ESTIMATE-3, also where nothing is refused and hardly anything in flight. */
+static void test_drops_lower_it(void **unused)
+{
+	const enum estimate_law fall[] = { ESTIMATE_KNEE, ESTIMATE_AIMD,
+		                           ESTIMATE_GRADIENT };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(fall); i++) {
+		struct scene s = scene(fall[i], 100);
+		struct estimate_window drops = { .dropped = 20, .in_flight_peak = 1 };
+
+		learn(&s, calm(10 * MS));
+		learn(&s, drops);
+		assert_true(estimate_limit(&s.estimate) < 100);
+		for (int n = 0; n < 200; n++)
+			learn(&s, drops);
+		assert_in_range(estimate_limit(&s.estimate), 1, 4);
+		assert_int_equal(s.estimate.rtt_ns, 10 * MS);
+	}
+}
+
+static void test_late_answers_lower_it(void **unused)
+{
+	const enum estimate_law fall[] = { ESTIMATE_AIMD, ESTIMATE_GRADIENT };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(fall); i++) {
+		struct scene s = scene(fall[i], 100);
+
+		learn(&s, calm(10 * MS));
+		for (int n = 0; n < 5; n++)
+			learn(&s, calm(100 * MS));
+		assert_true(estimate_limit(&s.estimate) < 90);
+	}
+}
+
+/* One answer is a window: steps of the predecessor's law that the mended one shares. */
+static void test_one_answer_is_a_window(void **unused)
+{
+	const struct {
+		uint32_t start;
+		uint32_t rtt_ms; /* of one whose best is 10; 0: dropped */
+		double limit;
+	} steps[] = {
+		{ 50, 10, 51.414213562373 },
+		{ 50, 15, 51.414213562373 },
+		{ 50, 40, 46.414213562373 },
+		{ 50, 500, 46.414213562373 },
+		{ 100, 0, 92 },
+	};
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct scene s = scene(ESTIMATE_GRADIENT, steps[i].start);
+		struct estimate_window one = calm(10 * MS);
+
+		learn(&s, one);
+		one = (struct estimate_window){
+			.length_ns = 1,
+			.ok = steps[i].rtt_ms > 0,
+			.dropped = steps[i].rtt_ms == 0,
+			.rtt_sum_ns = steps[i].rtt_ms * MS,
+			.in_flight_peak = steps[i].start,
+		};
+		learn(&s, one);
+		assert_true(fabs((double)s.estimate.limit / ESTIMATE_Q8 -
+		                 steps[i].limit) < 0.01);
+	}
+}
+
+/* ---- Probes ----------------------------------------------------------------------- */
+
+static void until_probe(struct scene *s)
+{
+	for (int n = 0; n < 1000 && s->estimate.phase == ESTIMATE_STEADY; n++)
+		learn(s, busy(s, 16));
+	assert_int_not_equal(s->estimate.phase, ESTIMATE_STEADY);
+}
+
+static void test_knee_is_measured(void **unused)
+{
+	struct scene s = scene(ESTIMATE_KNEE, 40);
+	struct estimate_report report;
+	(void)unused;
+
+	until_probe(&s);
+	assert_int_equal(s.estimate.which, ESTIMATE_PROBE_DRAIN);
+	assert_int_equal(estimate_ceiling(&s.estimate, 40), 20);
+	assert_int_equal(estimate_ceiling(&s.estimate, 1), 1);
+	for (int n = 0; n < 2000; n++)
+		learn(&s, busy(&s, 16));
+	report = estimate_report(&s.estimate);
+	assert_in_range(report.knee_ns, 10 * MS, 13 * MS);
+	assert_in_range(report.busy, 15 * 256, 21 * 256);
+	assert_in_range(report.rate, 1500000, 1600000);
+	assert_in_range(estimate_limit(&s.estimate), 15, 26);
+	assert_true(report.cap >= estimate_limit(&s.estimate));
+	assert_true(report.limited);
+}
+
+/* ESTIMATE-4: nothing is answered any more, or everything is dropped. */
+static void test_probe_ends_by_time(void **unused)
+{
+	(void)unused;
+
+	for (uint32_t dropped = 0; dropped <= 5; dropped += 5) {
+		struct scene s = scene(ESTIMATE_KNEE, 40);
+		uint64_t began;
+
+		until_probe(&s);
+		began = s.now_ns;
+		while (s.estimate.phase != ESTIMATE_STEADY) {
+			assert_true(estimate_next_ns(&s.estimate) < began + 1000 * MS);
+			learn(&s,
+			      (struct estimate_window){
+				  .length_ns = estimate_next_ns(&s.estimate) - s.now_ns,
+				  .dropped = dropped });
+		}
+		assert_in_range(s.now_ns - began, 1, 1000 * MS);
+	}
+}
+
+static void test_probe_at_an_instant(void **unused)
+{
+	struct scene s = scene(ESTIMATE_KNEE, 40);
+	struct estimate_window so_far = { .length_ns = MS };
+	(void)unused;
+
+	estimate_probe_at(&s.estimate, UINT64_MAX, ESTIMATE_PROBE_NONE);
+	for (int n = 0; n < 100; n++) {
+		learn(&s, busy(&s, 16));
+		assert_int_equal(s.estimate.phase, ESTIMATE_STEADY);
+	}
+	estimate_probe_at(&s.estimate, s.now_ns + 3 * MS, ESTIMATE_PROBE_SLOPE);
+	assert_int_equal(estimate_next_ns(&s.estimate), s.now_ns + 3 * MS);
+	so_far.now_ns = s.now_ns + 3 * MS - 1;
+	assert_false(estimate_due(&s.estimate, &so_far));
+	so_far.now_ns++;
+	assert_true(estimate_due(&s.estimate, &so_far));
+	learn(&s, (struct estimate_window){ .length_ns = 3 * MS });
+	assert_int_equal(s.estimate.phase, ESTIMATE_DRAINING);
+	estimate_probe_alone(&s.estimate);
+	for (int n = 0; n < 30; n++)
+		learn(&s, busy(&s, 16));
+	until_probe(&s);
+}
+
+static void test_due(void **unused)
+{
+	struct scene s = scene(ESTIMATE_KNEE, 20);
+	const struct {
+		uint64_t length_ns;
+		uint32_t ok;
+		bool due;
+	} cases[] = {
+		{ 19 * MS, 1000, false }, /* less than two round trips */
+		{ 20 * MS, 64, true },    { 20 * MS, 63, false },
+		{ 100 * MS, 9, false },   { 100 * MS, 10, true },
+		{ 1079 * MS, 0, false },  { 1080 * MS, 0, true },
+	};
+	(void)unused;
+
+	learn(&s, calm(10 * MS));
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct estimate_window so_far = { .now_ns = 1,
+			                          .length_ns = cases[i].length_ns,
+			                          .ok = cases[i].ok };
+
+		assert_int_equal(estimate_due(&s.estimate, &so_far), cases[i].due);
+	}
+}
+
+/* ---- Numbers and random windows --------------------------------------------------- */
+
+static void test_root(void **unused)
+{
+	struct chance chance = { 1 };
+	(void)unused;
+
+	assert_int_equal(estimate_root(0), 0);
+	for (int n = 0; n < 10000; n++) {
+		uint64_t square = chance_log(&chance, UINT64_MAX / 2);
+		uint64_t root = estimate_root(square);
+
+		assert_true(root * root <= square);
+		assert_true((root + 1) * (root + 1) > square);
+	}
+}
+
+static struct estimate_window anything(struct chance *c)
+{
+	struct estimate_window window = {
+		.length_ns = chance_log(c, UINT64_C(1) << 40),
+		.ok = (uint32_t)chance_log(c, 1000000) - 1,
+		.dropped = chance_one_in(c, 4) ? (uint32_t)chance_log(c, 1000000) : 0,
+		.ignored = (uint32_t)chance_log(c, 1000),
+		.refused = chance_one_in(c, 2) ? (uint32_t)chance_log(c, 1000000) : 0,
+		.in_flight_peak = (uint32_t)chance_log(c, ESTIMATE_MOST),
+	};
+
+	window.rtt_min_ns = chance_log(c, UINT64_C(1) << 42) - 1;
+	window.rtt_max_ns = window.rtt_min_ns;
+	window.rtt_sum_ns = window.rtt_min_ns * window.ok;
+	return window;
+}
+
+static void check(const struct scene *s, const struct estimate_window *window,
+                  uint32_t before)
+{
+	const struct estimate *estimate = &s->estimate;
+	uint32_t limit = estimate_limit(estimate);
+	uint32_t admits = estimate_ceiling(estimate, s->share);
+
+	assert_in_range(limit, estimate->set.floor, estimate->set.ceiling);
+	assert_in_range(admits, 1, limit);
+	assert_true(admits <= s->share);
+	if (limit > before)
+		assert_true(
+		    estimate_used(window, before < s->share ? before : s->share));
+	if (limit > before && estimate->set.law == ESTIMATE_KNEE)
+		assert_true(window->refused > 0);
+}
+
+/* ESTIMATE-1 to ESTIMATE-3, whatever is counted. */
+static void test_random_windows(void **unused)
+{
+	(void)unused;
+
+	for (uint64_t seed = 0; seed < 400; seed++) {
+		struct scene s = scene(laws[seed % COUNT(laws)], 20);
+		struct chance *c = &s.chance;
+		uint32_t ceiling = (uint32_t)chance_log(c, ESTIMATE_MOST);
+		struct estimate_settings settings = {
+			.law = laws[seed % COUNT(laws)],
+			.ceiling = ceiling,
+			.floor = (uint32_t)chance_log(c, ceiling),
+		};
+
+		c->state = seed;
+		assert_int_equal(estimate_init(&s.estimate, &settings), ESTIMATE_VALID);
+		for (int n = 0; n < 300; n++) {
+			uint32_t before = estimate_limit(&s.estimate);
+			struct estimate_window window = anything(c);
+
+			s.share = (uint32_t)chance_log(c, ESTIMATE_MOST);
+			if (chance_one_in(c, 20))
+				estimate_probe_at(&s.estimate, s.now_ns,
+				                  ESTIMATE_PROBE_SLOPE);
+			if (chance_one_in(c, 20))
+				estimate_probe_alone(&s.estimate);
+			learn(&s, window);
+			check(&s, &window, before);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_idle_keeps),
+		cmocka_unit_test(test_refusals_make_it_grow),
+		cmocka_unit_test(test_share_is_what_is_used),
+		cmocka_unit_test(test_drops_lower_it),
+		cmocka_unit_test(test_late_answers_lower_it),
+		cmocka_unit_test(test_one_answer_is_a_window),
+		cmocka_unit_test(test_knee_is_measured),
+		cmocka_unit_test(test_probe_ends_by_time),
+		cmocka_unit_test(test_probe_at_an_instant),
+		cmocka_unit_test(test_due),
+		cmocka_unit_test(test_root),
+		cmocka_unit_test(test_random_windows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
