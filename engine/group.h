@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * group.h -- one ceiling for all nodes that share a backend: the store's side.
+ *
+ * The nodes of a group beat: each reports to the store what it has in flight, and is
+ * granted a share of the group's limit L.  A node lets at most its share in flight.
+ *
+ *     report (name, incarnation, seq, applied, held, in flight, ...)  ->  beat
+ *     beat   ->  grant (share, generation, epoch, limit, ...)
+ *
+ * The store keeps a struct group and a struct group_member for each node, and calls for
+ * one report, in one atomic step and in this order:
+ *
+ *     group_begin(group, settings, now, forgot)          also of a group that is new
+ *     while the member with the least .until has expired, GROUP_EVICT_MOST times:
+ *             group_remove(group, it); the member at .position = group->members, if any
+ *             other, gets the position of the one removed
+ *     group_beat(group, the member of that name or a zeroed one, report, now, next)
+ *
+ * What a member is reserved is what it may have in flight: the largest share that it was
+ * granted and has not exchanged for a later one, and what it has reported in flight.  The
+ * sum of these never grows beyond L, because a grant is at most what the others leave.
+ *
+ *     L    |  reserved of others  |  free  |  reserved of self  |
+ *                                 |<-   grant is at most this ->|
+ *
+ * Invariants
+ *
+ *   GROUP-1  group->reserved is the sum of group_reserve over all members, and so are the
+ *            other sums.
+ *   GROUP-2  A beat leaves the sum of what is reserved at most L, or at most what it was
+ *            before the report was read. (H1)
+ *   GROUP-3  What is granted counts as reserved until its node has said that it applied
+ *            that grant or a later one. (H1)
+ *   GROUP-4  A member counts until its node's lease is over by the store's clock: until
+ *            the report of its last beat arrived, and settings->lease_us. (H8)
+ *   GROUP-5  A report whose seq is not above the last one's changes nothing. (H3)
+ *   GROUP-6  Of two nodes of one name the second is granted nothing while the first's
+ *            lease lasts. (H3)
+ *   GROUP-7  While the store may have forgotten (until group->quiet_us), no node is granted
+ *            more than it has in force. (H3, L12)
+ *   GROUP-8  A node that leaves is reserved what it has in flight, until that is 0. (H2)
+ *   GROUP-9  A beat does a bounded number of steps on one member, and reads no others. (H7)
+ *
+ * Threads   Pure: any, on different groups.
+ * Limits    GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
+ *           that is dead or stopped has at the backend must end within its abort time
+ *           (engine/member.h); GROUP-4 frees its slots then.
+ */
+#ifndef ENGINE_GROUP_H
+#define ENGINE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GROUP_SLOTS_MAX 4194303   /* 2^22 - 1 */
+#define GROUP_MEMBERS_MAX 1048576 /* 2^20 */
+#define GROUP_WEIGHT_MAX 1024
+#define GROUP_EVICT_MOST 4 /* members that a beat removes */
+#define GROUP_BUSY_ONE 256 /* parts of a slot, in which busy is told */
+#define GROUP_TIME_MAX_US UINT64_C(86400000000) /* of a setting: a day */
+
+/* Where L comes from. */
+enum group_law {
+	GROUP_FIXED,  /* settings->ceiling */
+	GROUP_SUM,    /* what all keep busy at the knee of the backend, and some more */
+	GROUP_MEDIAN, /* the lower median of the members' estimates */
+	GROUP_MIN,    /* the least of them */
+};
+
+/* How L is parted. */
+enum group_parts {
+	GROUP_BY_DEMAND, /* a node that asks for less leaves the rest to others */
+	GROUP_EQUAL,     /* by weight alone */
+};
+
+/* The same for all members, or the beat is refused.  Numbers are below 2^53. */
+struct group_settings {
+	uint64_t law;
+	uint64_t parts;
+	uint64_t start;   /* L until something is known; at least 1 */
+	uint64_t floor;   /* L is never less; at least 1 */
+	uint64_t ceiling; /* L is never more */
+	uint64_t lease_us;
+	uint64_t hold_us;   /* a share that rose is not taken away sooner, for others */
+	uint64_t rotate_us; /* how long a slot is a node's, where there are too few */
+	uint64_t probe_us;  /* how often the backend is probed (GROUP_SUM); 0: never */
+};
+#define GROUP_SETTINGS_WORDS 9
+
+/* Estimates as they are counted: exact up to 31, then rounded down to 16 steps an
+ * octave. */
+#define GROUP_BUCKETS 304
+
+/* Words below 2^53; all zero when new. */
+struct group {
+	struct group_settings settings; /* of the member that was first */
+	uint64_t now_us;                /* the latest that a beat has seen */
+	uint64_t epoch;    /* when the store may have forgotten last, as it was told */
+	uint64_t quiet_us; /* nothing more is granted until then */
+	uint64_t generation; /* of the last grant to any member */
+	uint64_t limit;      /* L */
+	uint64_t lowered_us; /* when L last fell; GROUP_SUM */
+	uint64_t joined_us;  /* when the last member came */
+	uint64_t members;
+	uint64_t reserved;
+	uint64_t weights; /* of those that do not leave */
+	uint64_t busy;
+	uint64_t limited;   /* members that refused something for want of share */
+	uint64_t hungry;    /* weights of those that would take more than they say */
+	uint64_t claimed;   /* by those that are not hungry */
+	uint64_t lacking;   /* slots that members should have and have not */
+	uint64_t in_flight; /* as reported */
+};
+#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 16)
+
+/* Members that have an estimate of each size; only of GROUP_MEDIAN and GROUP_MIN. */
+struct group_estimates {
+	uint32_t members[GROUP_BUCKETS];
+};
+
+/* Words below 2^53; all zero: a node of which nothing is known. */
+struct group_member {
+	uint64_t incarnation; /* 0: there is none */
+	uint64_t position;    /* 0 to group->members - 1, no two the same */
+	uint64_t seq;
+	uint64_t until_us; /* its lease */
+	uint64_t share;    /* what it was granted last */
+	uint64_t generation;
+	uint64_t high; /* the most that it was granted since what it has applied */
+	uint64_t in_flight;
+	uint64_t raised_us; /* when its share last rose */
+	uint64_t weight;    /* 0: it leaves */
+	uint64_t busy;
+	uint64_t estimate; /* 1 + its bucket; 0: none */
+	uint64_t limited;  /* 1 or 0 */
+	uint64_t hungry;   /* its weight, or 0 */
+	uint64_t claim;    /* 0 if hungry */
+	uint64_t lacks;
+};
+#define GROUP_MEMBER_WORDS 16
+
+struct group_report {
+	uint64_t incarnation; /* 1 to 2^53 - 1: another one in each life of a node */
+	uint64_t seq;         /* 1 and up in each life */
+	uint64_t epoch;       /* of the grant that it has applied; 0, 0: of none */
+	uint64_t generation;
+	uint64_t held;      /* the share in force at the node; fenced: 0 */
+	uint64_t in_flight; /* read in one step with held */
+	uint64_t weight;    /* 1 to GROUP_WEIGHT_MAX */
+	uint64_t
+	    demand; /* slots that it would have had in flight, averaged over time */
+	uint64_t
+	    busy; /* GROUP_SUM: what it keeps busy at the knee, in parts of a slot */
+	uint64_t estimate; /* GROUP_MEDIAN, GROUP_MIN: its own limit; 0: none */
+	uint64_t limited;  /* 1: it has refused something for want of share */
+	uint64_t leaves;   /* 1: its share is 0 and stays so */
+};
+#define GROUP_REPORT_WORDS 12
+
+enum group_result {
+	GROUP_GRANTED,
+	GROUP_STALE,     /* an old report: what was granted last is told again */
+	GROUP_GONE,      /* the node has left: its member is to be removed */
+	GROUP_NAMESAKE,  /* another node of that name lives: for retry_us, at most */
+	GROUP_DISAGREES, /* the group has other settings */
+	GROUP_FULL,
+	GROUP_WRONG, /* the report is not one */
+};
+
+struct group_grant {
+	uint64_t result;
+	uint64_t share;
+	uint64_t generation;
+	uint64_t epoch;
+	uint64_t
+	    target; /* what its share would be if all was free; above share: it lacks */
+	uint64_t limit; /* L */
+	uint64_t members;
+	uint64_t in_flight; /* of the group, as reported */
+	uint64_t lacking;   /* of the group */
+	uint64_t
+	    retry_us; /* when asking again may help: a namesake's lease, a quiet time,
+	                     * the next lease of a member that ends; 0: it is not known */
+	uint64_t probe_us; /* until the next probe; 0: there is none */
+	uint64_t probe;    /* its number */
+};
+#define GROUP_GRANT_WORDS 12
+
+/* False: there can be no such group. */
+bool group_settings_valid(const struct group_settings *settings);
+bool group_report_valid(const struct group_report *report);
+
+/*
+ * The group at now, under the settings that a report came with.  forgot_us: when the store
+ * may have forgotten last, 0 if never.  GROUP_GRANTED: go on.
+ */
+enum group_result group_begin(struct group *group,
+                              const struct group_settings *settings, uint64_t now_us,
+                              uint64_t forgot_us);
+
+/* Its lease is over, and it is not the one that reports. */
+bool group_expired(const struct group *group, const struct group_member *member);
+
+/* The member's words are nobody's afterwards. */
+void group_remove(struct group *group, struct group_estimates *estimates,
+                  const struct group_member *member);
+
+/*
+ * What the report comes to.  *self: the member of the node's name, zeroed if there is none.
+ * next_us: when the lease of the first other member ends, 0 if there is none.  estimates may
+ * be NULL where the law needs none.  GROUP_GONE: remove *self, if it was there.  *self is
+ * written for GROUP_GRANTED alone; if .incarnation was 0 it is a new member.
+ */
+struct group_grant group_beat(struct group *group, struct group_estimates *estimates,
+                              struct group_member *self,
+                              const struct group_report *report, uint64_t next_us);
+
+/* What a member may have in flight. */
+uint64_t group_reserve(const struct group_member *member);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * member.c -- when a node beats, what it applies, and when it fences itself.
+ *
+ * A beat is early (eager_ns after the last one, not beat_ns) for three reasons: the node
+ * refuses calls and has less than its part; it has drained down to a share that was
+ * lowered, which frees slots for others; it has applied a grant that the store reserves for
+ * until it knows.  In a group where nothing changes there is none of the three.
+ */
+#include "engine/member.h"
+
+#include "engine/check.h"
+
+#define END_OF_TIME ((mono){ UINT64_MAX })
+
+static uint64_t lasts_ns(const struct member_terms *terms)
+{
+	mono end =
+	    mono_until((mono){ 0 }, (lasting){ terms->lease_us }, terms->drift_ppm);
+
+	return end.ns > terms->abort_ns ? end.ns - terms->abort_ns : 0;
+}
+
+bool member_terms_valid(const struct member_terms *terms)
+{
+	return terms->eager_ns >= 1 && terms->eager_ns <= terms->beat_ns &&
+	       terms->lease_us >= 1 && terms->lease_us <= GROUP_TIME_MAX_US &&
+	       terms->drift_ppm < 1000000 && terms->weight >= 1 &&
+	       terms->weight <= GROUP_WEIGHT_MAX && lasts_ns(terms) > terms->beat_ns;
+}
+
+void member_init(struct member *member, const struct member_terms *terms,
+                 uint64_t incarnation, mono now)
+{
+	gale_assert(member_terms_valid(terms) && incarnation > 0);
+	*member = (struct member){
+		.terms = *terms,
+		.incarnation = incarnation,
+		.is_fenced = true,
+		.fence = END_OF_TIME,
+		.due = now,
+	};
+}
+
+/* ---- Beats ----------------------------------------------------------------------- */
+
+bool member_wants_to_beat(const struct member *member, mono now)
+{
+	return !member->under_way && !member->has_left &&
+	       mono_reached(now, member->due);
+}
+
+/* Never sooner than eager_ns after the last one. */
+static void beat_early(struct member *member)
+{
+	mono soon = mono_after(member->sent, member->terms.eager_ns);
+
+	if (member->seq > 0)
+		member->due = mono_earlier(member->due, soon);
+}
+
+struct group_report member_report(struct member *member, mono now,
+                                  const struct member_facts *facts)
+{
+	gale_assert(!member->under_way && !member->has_left); /* MEMBER-1 */
+	member->under_way = true;
+	member->sent = now;
+	member->due = mono_after(now, member->terms.beat_ns);
+	member->reported_in_flight = facts->in_flight;
+	member->seq++;
+	/* MEMBER-4 */
+	return (struct group_report){
+		.incarnation = member->incarnation,
+		.seq = member->seq,
+		.epoch = member->epoch,
+		.generation = member->generation,
+		.held = member->is_fenced ? facts->local : member->share,
+		.in_flight = facts->in_flight,
+		.weight = member->terms.weight,
+		.demand = facts->demand,
+		.busy = facts->busy,
+		.estimate = facts->estimate,
+		.limited = facts->limited,
+		.leaves = member->leaves,
+	};
+}
+
+mono member_gives_up(const struct member *member)
+{
+	return member->under_way ? mono_after(member->sent, member->terms.beat_ns)
+	                         : END_OF_TIME;
+}
+
+mono member_due(const struct member *member)
+{
+	mono due = member->is_fenced ? END_OF_TIME : member->fence;
+
+	if (!member->under_way && !member->has_left)
+		due = mono_earlier(due, member->due);
+	return due;
+}
+
+void member_lost(struct member *member, mono now, uint64_t seq)
+{
+	mono again = mono_after(now, member->terms.beat_ns / 4);
+
+	if (!member->under_way || seq != member->seq)
+		return;
+	member->under_way = false; /* MEMBER-3 */
+	member->due = mono_earlier(member->due, again);
+}
+
+/* ---- The fence ------------------------------------------------------------------- */
+
+static enum member_news fence(struct member *member)
+{
+	member->is_fenced = true;
+	member->share = 0;
+	member->fence = END_OF_TIME;
+	return MEMBER_FENCED;
+}
+
+enum member_news member_turn(struct member *member, mono now)
+{
+	/* MEMBER-2 */
+	if (!member->is_fenced && mono_reached(now, member->fence))
+		return fence(member);
+	return MEMBER_SAME;
+}
+
+/* ---- Answers --------------------------------------------------------------------- */
+
+static enum member_news apply(struct member *member, const struct group_grant *grant)
+{
+	bool same = !member->is_fenced && member->epoch == grant->epoch &&
+	            member->generation == grant->generation;
+
+	member->is_fenced = false;
+	member->epoch = grant->epoch;
+	member->generation = grant->generation;
+	member->target = (uint32_t)grant->target;
+	if (same)
+		return MEMBER_SAME;
+	member->share = member->leaves ? 0 : (uint32_t)grant->share;
+	beat_early(member); /* the store reserves the larger of two until it knows */
+	return MEMBER_APPLY;
+}
+
+static bool is_believable(const struct group_grant *grant)
+{
+	return grant->share <= GROUP_SLOTS_MAX && grant->target <= GROUP_SLOTS_MAX &&
+	       grant->result <= GROUP_WRONG;
+}
+
+enum member_news member_hear(struct member *member, mono now, uint64_t seq,
+                             const struct group_grant *grant)
+{
+	mono until;
+
+	if (!member->under_way || seq != member->seq || !is_believable(grant))
+		return MEMBER_DROPPED; /* MEMBER-1 */
+	member->under_way = false;
+	member->told = *grant;
+	if (grant->result == GROUP_GONE) {
+		member->has_left = true;
+		member->is_fenced = true;
+		member->share = 0;
+		return MEMBER_LEFT;
+	}
+	if (grant->retry_us > 0)
+		member->due = mono_earlier(
+		    member->due,
+		    mono_later(mono_after(now, grant->retry_us * 1000),
+		               mono_after(member->sent, member->terms.eager_ns)));
+	if (grant->result != GROUP_GRANTED && grant->result != GROUP_STALE)
+		return MEMBER_REFUSED;
+	until.ns = member->sent.ns + lasts_ns(&member->terms);
+	if (mono_reached(now, until)) /* MEMBER-5 */
+		return MEMBER_DROPPED;
+	member->fence = until;
+	return apply(member, grant);
+}
+
+/* ---- What makes it beat early ---------------------------------------------------- */
+
+void member_notice(struct member *member, const struct member_facts *facts)
+{
+	bool lacks = facts->limited && member->share < member->target;
+	bool drained = member->reported_in_flight > member->share &&
+	               facts->in_flight <= member->share;
+
+	if (member->under_way || member->has_left)
+		return;
+	if ((lacks && !member->is_fenced) || drained ||
+	    (member->leaves && facts->in_flight == 0))
+		beat_early(member);
+}
+
+enum member_news member_leave(struct member *member, mono now)
+{
+	if (member->leaves)
+		return MEMBER_SAME;
+	member->leaves = true;
+	member->share = 0;
+	member->due = now;
+	return MEMBER_APPLY;
+}

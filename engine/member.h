@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * member.h -- one ceiling for all nodes that share a backend: a node's side.
+ *
+ * A node of a group (engine/group.h) beats: it reports, hears what share it is granted,
+ * and lets no more in flight.  Each grant is a lease: when the store has not been heard for
+ * so long that it may give the share to others, the node fences itself, which means that
+ * its share is 0.
+ *
+ *     sent                 fenced                 lease over by the store's clock, or later
+ *      |-- (1 - drift) of the lease, less abort --|---- abort ----|
+ *
+ * A step is given what happened, and leaves what is to be done in the member: .share and
+ * .is_fenced are what is in force now; member_due says when to call again.
+ *
+ *     loop   member_turn(now)             the fence, exactly when it is due
+ *            member_wants_to_beat(now)    then read the guard's word, member_report, send
+ *     later  member_hear(grant) or member_lost()
+ *
+ * Invariants
+ *
+ *   MEMBER-1  At most one beat is under way; what comes for another one is dropped. (H5)
+ *   MEMBER-2  From `sent + lease * (1 - drift) - abort` of the latest beat that was granted,
+ *             .share is 0, unless a later beat has been granted. (H5, L2)
+ *   MEMBER-3  A beat that is lost changes neither the share nor the fence. (H5)
+ *   MEMBER-4  A report names the grant that was in force when what is in flight was read.
+ *             (H4)
+ *   MEMBER-5  A grant that comes when its lease is over is not applied.
+ *
+ * Threads   Pure: any, on different members.
+ */
+#ifndef ENGINE_MEMBER_H
+#define ENGINE_MEMBER_H
+
+#include "engine/clock.h"
+#include "engine/group.h"
+
+struct member_terms {
+	uint64_t beat_ns; /* from one beat to the next */
+	uint64_t
+	    eager_ns; /* the least from one to another, when something has changed */
+	uint64_t lease_us; /* as in the group's settings */
+	uint64_t abort_ns; /* what a stopped node has at the backend ends within this */
+	uint32_t drift_ppm;
+	uint32_t weight;
+};
+
+/* What the guard has counted, read in one step with what is in force. */
+struct member_facts {
+	uint32_t in_flight; /* slots kept by seats included */
+	uint32_t demand;
+	uint64_t busy;
+	uint32_t estimate;
+	uint32_t
+	    local;    /* the share in force while fenced: 0, or the node's own limit */
+	bool limited; /* it refused something for want of share since the last report */
+};
+
+struct member {
+	struct member_terms terms;
+	uint64_t incarnation;
+	uint64_t seq;   /* of the last report */
+	uint64_t epoch; /* of the grant that is in force; 0, 0: none */
+	uint64_t generation;
+	uint32_t share;
+	uint32_t target; /* what the share would be if all was free */
+	uint32_t reported_in_flight;
+	bool under_way; /* a beat is */
+	bool is_fenced; /* or was never granted anything */
+	bool leaves;
+	bool has_left;
+	bool is_eager;           /* the next beat need not wait for beat_ns */
+	mono sent;               /* the last beat */
+	mono fence;              /* when the share becomes 0 */
+	mono due;                /* the next beat */
+	struct group_grant told; /* the last answer, and what it said */
+};
+
+enum member_news {
+	MEMBER_SAME,
+	MEMBER_APPLY,   /* .share and .generation have changed: put them in force */
+	MEMBER_FENCED,  /* .share is 0: put it in force, and tell the host */
+	MEMBER_DROPPED, /* what came was for no beat that is under way, or too late */
+	MEMBER_REFUSED, /* .told.result says why; what is in force stays until its fence */
+	MEMBER_LEFT,
+};
+
+/* False: with such terms nothing could ever be admitted, or a lease would end between two
+ * beats. */
+bool member_terms_valid(const struct member_terms *terms);
+
+/* It beats as soon as it is turned. */
+void member_init(struct member *member, const struct member_terms *terms,
+                 uint64_t incarnation, mono now);
+
+/* Whatever is due by itself. */
+enum member_news member_turn(struct member *member, mono now);
+bool member_wants_to_beat(const struct member *member, mono now);
+
+/* A beat is under way from now on. */
+struct group_report member_report(struct member *member, mono now,
+                                  const struct member_facts *facts);
+
+/* The answer to the report with that seq, and its failure. */
+enum member_news member_hear(struct member *member, mono now, uint64_t seq,
+                             const struct group_grant *grant);
+void member_lost(struct member *member, mono now, uint64_t seq);
+
+/* What may make the next beat an early one: something was refused for want of share, or
+ * what is in flight has fallen. */
+void member_notice(struct member *member, const struct member_facts *facts);
+
+/* From now on the share is 0, and it leaves when nothing is in flight. */
+enum member_news member_leave(struct member *member, mono now);
+
+/* When to turn again, if nothing happens before; a beat that is under way must be lost by
+ * member_gives_up. */
+mono member_due(const struct member *member);
+mono member_gives_up(const struct member *member);
+
+#endif

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * group_test.c -- a group's beats by hand, and fleets by lot whose messages are lost, late and
+ * doubled, whose nodes die and stop, and whose store forgets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/group.h"
+#include "engine/member.h"
+#include "tests/support/length.h"
+#include "sim/random.h"
+
+#define LEASE UINT64_C(2000000)
+#define MEMBERS 8
+
+/* ---- A store ---------------------------------------------------------------------- */
+
+struct shelf {
+	struct group group;
+	struct group_estimates estimates;
+	struct group_member members[MEMBERS];
+	int names[MEMBERS]; /* by position; members[i].position is i */
+};
+
+static struct group_settings settings_of(uint64_t law, uint64_t parts, uint64_t ceiling)
+{
+	return (struct group_settings){ .law = law,
+		                        .parts = parts,
+		                        .start = 1,
+		                        .floor = 1,
+		                        .ceiling = ceiling,
+		                        .lease_us = LEASE,
+		                        .hold_us = LEASE,
+		                        .rotate_us = 4 * LEASE };
+}
+
+static void take_away(struct shelf *shelf, uint64_t at)
+{
+	uint64_t last;
+
+	group_remove(&shelf->group, &shelf->estimates, &shelf->members[at]);
+	last = shelf->group.members;
+	shelf->members[at] = shelf->members[last];
+	shelf->members[at].position = at;
+	shelf->names[at] = shelf->names[last];
+	memset(&shelf->members[last], 0, sizeof(shelf->members[last]));
+}
+
+static void check_sums(const struct shelf *shelf)
+{
+	struct group sum = { 0 };
+
+	for (uint64_t i = 0; i < shelf->group.members; i++) {
+		const struct group_member *m = &shelf->members[i];
+
+		assert_int_equal(m->position, i);
+		sum.reserved += group_reserve(m);
+		sum.weights += m->weight;
+		sum.busy += m->busy;
+		sum.limited += m->limited;
+		sum.hungry += m->hungry;
+		sum.claimed += m->claim;
+		sum.lacking += m->lacks;
+		sum.in_flight += m->in_flight;
+	}
+	assert_int_equal(sum.reserved, shelf->group.reserved);
+	assert_int_equal(sum.weights, shelf->group.weights);
+	assert_int_equal(sum.busy, shelf->group.busy);
+	assert_int_equal(sum.limited, shelf->group.limited);
+	assert_int_equal(sum.hungry, shelf->group.hungry);
+	assert_int_equal(sum.claimed, shelf->group.claimed);
+	assert_int_equal(sum.lacking, shelf->group.lacking);
+	assert_int_equal(sum.in_flight, shelf->group.in_flight);
+}
+
+/* The least of the others' leases, or of all. */
+static uint64_t first_to_end(const struct shelf *shelf, int but)
+{
+	uint64_t first = shelf->group.members;
+
+	for (uint64_t i = 0; i < shelf->group.members; i++)
+		if (shelf->names[i] != but &&
+		    (first == shelf->group.members ||
+		     shelf->members[i].until_us < shelf->members[first].until_us))
+			first = i;
+	return first;
+}
+
+static struct group_grant beat(struct shelf *shelf,
+                               const struct group_settings *settings, uint64_t now,
+                               uint64_t forgot, int name,
+                               const struct group_report *report)
+{
+	struct group_member fresh = { 0 };
+	struct group_member *self = &fresh;
+	struct group_grant grant;
+	enum group_result begun = group_begin(&shelf->group, settings, now, forgot);
+	uint64_t first;
+
+	if (begun != GROUP_GRANTED)
+		return (struct group_grant){ .result = begun };
+	for (int i = 0; i < GROUP_EVICT_MOST; i++) {
+		first = first_to_end(shelf, name);
+		if (first == shelf->group.members ||
+		    !group_expired(&shelf->group, &shelf->members[first]))
+			break;
+		take_away(shelf, first);
+	}
+	for (uint64_t i = 0; i < shelf->group.members; i++)
+		if (shelf->names[i] == name)
+			self = &shelf->members[i];
+	first = first_to_end(shelf, name);
+	grant = group_beat(
+	    &shelf->group, &shelf->estimates, self, report,
+	    first == shelf->group.members ? 0 : shelf->members[first].until_us);
+	if (grant.result == GROUP_GONE && self != &fresh)
+		take_away(shelf, self->position);
+	if (grant.result == GROUP_GRANTED && self == &fresh) {
+		shelf->members[fresh.position] = fresh;
+		shelf->names[fresh.position] = name;
+	}
+	check_sums(shelf);
+	return grant;
+}
+
+/* ---- By hand ---------------------------------------------------------------------- */
+
+struct row {
+	int name;
+	uint64_t estimate, in_flight, seq, applied; /* applied: which of its grants */
+	uint64_t share, limit, members;
+};
+
+static void play(uint64_t law, uint64_t parts, const struct row *rows, size_t count)
+{
+	struct group_settings settings = settings_of(law, parts, 100);
+	struct shelf shelf = { 0 };
+	uint64_t generations[4][8] = { 0 };
+	unsigned granted[4] = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct row *r = &rows[i];
+		struct group_report report = {
+			.incarnation = 1,
+			.seq = r->seq,
+			.generation = generations[r->name][r->applied],
+			.held = 0,
+			.in_flight = r->in_flight,
+			.weight = 1,
+			.demand = r->in_flight,
+			.estimate = r->estimate,
+			.limited = 1,
+		};
+		struct group_grant grant =
+		    beat(&shelf, &settings, 1, 0, r->name, &report);
+
+		if (grant.generation > generations[r->name][granted[r->name]])
+			generations[r->name][++granted[r->name]] = grant.generation;
+		if (grant.share != r->share || grant.limit != r->limit ||
+		    grant.members != r->members)
+			fail_msg("row %zu: share %ju of %ju, %ju nodes", i,
+			         (uintmax_t)grant.share, (uintmax_t)grant.limit,
+			         (uintmax_t)grant.members);
+	}
+}
+#define PLAY(law, parts, ...)                                                          \
+	play(law, parts, (const struct row[]){ __VA_ARGS__ },                          \
+	     sizeof((const struct row[]){ __VA_ARGS__ }) / sizeof(struct row))
+
+/* name, estimate, in flight, seq, which grant is applied: share, limit, members */
+static void what_is_not_applied_is_reserved(void **state)
+{
+	(void)state;
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 6, 0, 1, 0, 6, 6, 1 },
+	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 1, 6, 0, 2, 1, 3, 6, 2 },
+	     { 2, 6, 0, 2, 1, 0, 6, 2 }, { 1, 6, 0, 3, 2, 3, 6, 2 },
+	     { 2, 6, 0, 3, 1, 3, 6, 2 });
+}
+
+static void what_is_in_flight_is_reserved(void **state)
+{
+	(void)state;
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 8, 0, 1, 0, 8, 8, 1 },
+	     { 2, 8, 0, 1, 0, 0, 8, 2 }, { 1, 8, 0, 2, 1, 4, 8, 2 },
+	     { 1, 8, 6, 3, 2, 4, 8, 2 }, { 2, 8, 0, 2, 1, 2, 8, 2 });
+}
+
+static void an_old_report_changes_nothing(void **state)
+{
+	(void)state;
+	PLAY(GROUP_MIN, GROUP_EQUAL, { 1, 6, 0, 1, 0, 6, 6, 1 },
+	     { 1, 6, 0, 3, 1, 6, 6, 1 }, { 1, 2, 5, 2, 1, 6, 6, 1 });
+}
+
+static void the_lower_median_and_the_least(void **state)
+{
+	(void)state;
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 10, 0, 1, 0, 10, 10, 1 },
+	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 3, 14, 0, 1, 0, 0, 10, 3 });
+	PLAY(GROUP_MIN, GROUP_EQUAL, { 1, 10, 0, 1, 0, 10, 10, 1 },
+	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 3, 14, 0, 1, 0, 0, 6, 3 });
+}
+
+/* ---- By lot ----------------------------------------------------------------------- */
+
+#define NODES 4
+#define NETS 64
+#define BEAT UINT64_C(1000000)
+#define ABORT UINT64_C(300000)
+
+struct message {
+	bool is_answer;
+	int node;
+	uint64_t life; /* of the process that has sent the report */
+	uint64_t at;
+	uint64_t seq;
+	struct group_report report;
+	struct group_grant grant;
+};
+
+struct node {
+	struct member member;
+	uint64_t life;
+	bool lives, stopped;
+	uint32_t in_flight; /* as it knows */
+	uint32_t zombies;   /* at the backend, of a node that died or stopped */
+	uint64_t zombies_end;
+	uint64_t
+	    ends; /* stopped or fenced: when what it has at the backend ends; else 0 */
+	bool limited;
+};
+
+struct fleet {
+	struct chance *lot;
+	struct group_settings settings;
+	struct shelf shelf;
+	struct shelf copy; /* what a replica has */
+	uint64_t now, forgot, lives;
+	struct node nodes[NODES];
+	struct message net[NETS];
+	size_t messages;
+	uint64_t most, granted;
+};
+
+static mono mono_of(const struct fleet *fleet)
+{
+	return (mono){ fleet->now * 1000 };
+}
+
+static void start(struct fleet *fleet, int n)
+{
+	struct member_terms terms = { .beat_ns = BEAT * 1000,
+		                      .eager_ns = BEAT * 100,
+		                      .lease_us = LEASE,
+		                      .abort_ns = ABORT * 1000,
+		                      .drift_ppm = 500,
+		                      .weight = 1 + (uint32_t)n % 2 };
+
+	fleet->nodes[n].life = ++fleet->lives;
+	fleet->nodes[n].lives = true;
+	fleet->nodes[n].stopped = false;
+	fleet->nodes[n].in_flight = 0;
+	fleet->nodes[n].ends = 0;
+	member_init(&fleet->nodes[n].member, &terms, fleet->lives, mono_of(fleet));
+}
+
+static void send(struct fleet *fleet, const struct message *message)
+{
+	if (fleet->messages < NETS && chance_below(fleet->lot, 10) > 0)
+		fleet->net[fleet->messages++] = *message;
+	if (fleet->messages < NETS && chance_below(fleet->lot, 10) == 0) {
+		fleet->net[fleet->messages] = *message; /* once more */
+		fleet->net[fleet->messages++].at += chance_below(fleet->lot, 4 * BEAT);
+	}
+}
+
+static uint64_t some_delay(struct fleet *fleet)
+{
+	return chance_below(fleet->lot, 5) == 0 ? chance_below(fleet->lot, 3 * BEAT)
+	                                        : chance_below(fleet->lot, BEAT / 20);
+}
+
+static struct member_facts facts_of(const struct node *node)
+{
+	return (struct member_facts){ .in_flight = node->in_flight,
+		                      .demand = node->in_flight,
+		                      .busy = node->in_flight * GROUP_BUSY_ONE,
+		                      .estimate = 1 + node->in_flight,
+		                      .limited = node->limited };
+}
+
+static void run_node(struct fleet *fleet, int n)
+{
+	struct node *node = &fleet->nodes[n];
+	struct member_facts facts = facts_of(node);
+	mono now = mono_of(fleet);
+	uint64_t seq = node->member.seq + 1;
+
+	if (!node->lives || node->stopped)
+		return;
+	member_turn(&node->member, now);
+	if (mono_reached(now, member_gives_up(&node->member)))
+		member_lost(&node->member, now, node->member.seq);
+	member_notice(&node->member, &facts);
+	if (!member_wants_to_beat(&node->member, now))
+		return;
+	send(fleet, &(struct message){
+			.node = n,
+			.life = node->life,
+			.at = fleet->now + some_delay(fleet),
+			.seq = seq,
+			.report = member_report(&node->member, now, &facts),
+		    });
+	node->limited = false;
+}
+
+static void arrive(struct fleet *fleet, const struct message *m)
+{
+	struct node *node = &fleet->nodes[m->node];
+	struct message answer = *m;
+
+	if (m->is_answer) {
+		if (node->life == m->life && node->lives && !node->stopped &&
+		    member_hear(&node->member, mono_of(fleet), m->seq, &m->grant) ==
+		        MEMBER_LEFT)
+			node->lives = false;
+		return;
+	}
+	answer.grant = beat(&fleet->shelf, &fleet->settings, fleet->now, fleet->forgot,
+	                    m->node, &m->report);
+	fleet->granted += answer.grant.share;
+	answer.is_answer = true;
+	answer.at = fleet->now + some_delay(fleet);
+	send(fleet, &answer);
+}
+
+static void use(struct fleet *fleet, struct node *node)
+{
+	/* As a seat does: the fence counts, whether or not its timer has run. */
+	bool fenced =
+	    node->member.is_fenced || mono_reached(mono_of(fleet), node->member.fence);
+
+	if (!node->lives || node->stopped)
+		return;
+	if (fenced && node->ends == 0) /* the host aborts */
+		node->ends = fleet->now + ABORT;
+	if (node->ends > 0 && fleet->now >= node->ends) {
+		node->in_flight = 0;
+		node->ends = 0;
+	}
+	if (fenced)
+		return;
+	for (int i = 0; i < 3; i++) {
+		if (chance_below(fleet->lot, 3) > 0) {
+			if (node->in_flight < node->member.share)
+				node->in_flight++;
+			else
+				node->limited = true;
+		} else if (node->in_flight > 0) {
+			node->in_flight--;
+		}
+	}
+}
+
+/* What it has at the backend ends within the time that the group was told. */
+static void die(struct fleet *fleet, struct node *node)
+{
+	uint64_t end = node->ends > 0 ? node->ends : fleet->now + ABORT;
+
+	if (node->lives && fleet->now < end) {
+		node->zombies += node->in_flight;
+		node->zombies_end = end;
+	}
+	node->in_flight = 0;
+	node->lives = false;
+}
+
+static void misfortune(struct fleet *fleet)
+{
+	int n = (int)chance_below(fleet->lot, NODES);
+	struct node *node = &fleet->nodes[n];
+
+	switch (chance_below(fleet->lot, 60)) {
+	case 0: /* it dies */
+		die(fleet, node);
+		break;
+	case 1:
+		if (node->lives && !node->stopped) {
+			node->stopped = true;
+			if (node->ends == 0)
+				node->ends = fleet->now + ABORT;
+		}
+		break;
+	case 2:
+		if (node->lives)
+			member_leave(&node->member, mono_of(fleet));
+		break;
+	case 3: /* a server that is flushed, or an old copy that takes over */
+		if (chance_below(fleet->lot, 4) == 0) {
+			fleet->forgot = fleet->now;
+			if (chance_below(fleet->lot, 2) == 0)
+				memset(&fleet->shelf, 0, sizeof(fleet->shelf));
+			else
+				fleet->shelf = fleet->copy;
+		}
+		break;
+	case 4:
+		fleet->copy = fleet->shelf;
+		break;
+	default:
+		if (!node->lives)
+			start(fleet, n);
+		else if (chance_below(fleet->lot, 8) == 0)
+			node->stopped = false;
+	}
+}
+
+static void check_fleet(struct fleet *fleet)
+{
+	uint64_t at_backend = 0;
+
+	for (int n = 0; n < NODES; n++) {
+		struct node *node = &fleet->nodes[n];
+
+		if (node->zombies > 0 && fleet->now >= node->zombies_end)
+			node->zombies = 0;
+		if (node->ends == 0 || fleet->now < node->ends)
+			at_backend += node->in_flight;
+		at_backend += node->zombies;
+	}
+	if (at_backend > fleet->most)
+		fleet->most = at_backend;
+	if (at_backend > fleet->settings.ceiling)
+		fail_msg("%ju in flight of %ju at %ju us", (uintmax_t)at_backend,
+		         (uintmax_t)fleet->settings.ceiling, (uintmax_t)fleet->now);
+}
+
+static void live(uint64_t seed, uint64_t steps)
+{
+	struct chance lot = { seed };
+	static struct fleet fleet;
+
+	memset(&fleet, 0, sizeof(fleet));
+	fleet.lot = &lot;
+	fleet.now = 10 * BEAT;
+	fleet.settings =
+	    settings_of(GROUP_FIXED, chance_below(&lot, 2), 1 + chance_below(&lot, 9));
+	fleet.copy = fleet.shelf;
+	for (int n = 0; n < NODES; n++)
+		start(&fleet, n);
+	for (uint64_t i = 0; i < steps; i++) {
+		fleet.now += chance_below(&lot, BEAT / 10);
+		for (size_t k = 0; k < fleet.messages;) {
+			struct message m = fleet.net[k];
+
+			if (m.at > fleet.now) {
+				k++;
+				continue;
+			}
+			fleet.net[k] = fleet.net[--fleet.messages];
+			arrive(&fleet, &m);
+		}
+		for (int n = 0; n < NODES; n++) {
+			use(&fleet, &fleet.nodes[n]);
+			run_node(&fleet, n);
+		}
+		misfortune(&fleet);
+		check_fleet(&fleet);
+	}
+	if (fleet.granted == 0 || fleet.most == 0)
+		fail_msg("seed %ju: granted %ju, most %ju", (uintmax_t)seed,
+		         (uintmax_t)fleet.granted, (uintmax_t)fleet.most);
+}
+
+static void no_fleet_has_more_in_flight_than_its_limit(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= LONG_OR_BRIEF(400, 40); seed++) {
+
+		live(seed, 3000);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_applied_is_reserved),
+		cmocka_unit_test(what_is_in_flight_is_reserved),
+		cmocka_unit_test(an_old_report_changes_nothing),
+		cmocka_unit_test(the_lower_median_and_the_least),
+		cmocka_unit_test(no_fleet_has_more_in_flight_than_its_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
