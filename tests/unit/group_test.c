@@ -209,6 +209,178 @@ static void the_lower_median_and_the_least(void **state)
 	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 3, 14, 0, 1, 0, 0, 6, 3 });
 }
 
+/* ---- Parts ------------------------------------------------------------------------ */
+
+/* Nodes that want so many slots each, beat in turns, and apply what they get at once. */
+struct crowd {
+	struct shelf shelf;
+	struct group_settings settings;
+	size_t count;
+	uint64_t wants[MEMBERS], weights[MEMBERS], share[MEMBERS], generation[MEMBERS];
+	uint64_t now, seq, moves;
+};
+
+static void round_of_beats(struct crowd *crowd)
+{
+	crowd->seq++;
+	for (size_t i = 0; i < crowd->count; i++) {
+		uint64_t has = crowd->wants[i] < crowd->share[i] ? crowd->wants[i]
+		                                                 : crowd->share[i];
+		struct group_report report = {
+			.incarnation = 1 + i,
+			.seq = crowd->seq,
+			.generation = crowd->generation[i],
+			.held = crowd->share[i],
+			.in_flight = has,
+			.weight = crowd->weights[i] ? crowd->weights[i] : 1,
+			.demand = has,
+			.limited = crowd->wants[i] > crowd->share[i],
+		};
+		struct group_grant grant;
+
+		crowd->now += LEASE / 4 / crowd->count;
+		grant = beat(&crowd->shelf, &crowd->settings, crowd->now, 0, (int)i,
+		             &report);
+		assert_int_equal(grant.result, GROUP_GRANTED);
+		crowd->moves += grant.share != crowd->share[i];
+		crowd->share[i] = grant.share;
+		crowd->generation[i] = grant.generation;
+	}
+}
+
+static void rounds(struct crowd *crowd, int count)
+{
+	for (int i = 0; i < count; i++)
+		round_of_beats(crowd);
+}
+
+static struct crowd crowd_of(uint64_t limit, size_t count)
+{
+	return (struct crowd){ .settings =
+		                   settings_of(GROUP_FIXED, GROUP_BY_DEMAND, limit),
+		               .count = count,
+		               .now = LEASE };
+}
+
+static uint64_t sum_of(const struct crowd *crowd)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < crowd->count; i++)
+		sum += crowd->share[i];
+	return sum;
+}
+
+static void who_wants_more_gets_what_others_leave(void **state)
+{
+	struct crowd crowd = crowd_of(12, 4);
+
+	(void)state;
+	crowd.wants[0] = 20;
+	rounds(&crowd, 40);
+	assert_int_equal(crowd.share[0], 9);
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(crowd.share[i], 1); /* to begin with */
+	crowd.wants[0] = 0;
+	crowd.wants[3] = 20;
+	rounds(&crowd, 40);
+	assert_int_equal(crowd.share[3], 9);
+	assert_int_equal(crowd.share[0], 1);
+}
+
+static void who_wants_little_has_it_and_the_rest_is_even(void **state)
+{
+	struct crowd crowd = crowd_of(40, 4);
+
+	(void)state;
+	crowd.wants[0] = 5;
+	for (int i = 1; i < 4; i++)
+		crowd.wants[i] = 100;
+	rounds(&crowd, 60);
+	assert_true(crowd.share[0] >= 5);
+	for (int i = 1; i < 4; i++)
+		assert_in_range(crowd.share[i], 11, 12);
+	assert_int_equal(sum_of(&crowd), 40);
+}
+
+/* A busy node that refuses nothing does not keep what another one's part is. */
+static void who_comes_later_gets_its_part(void **state)
+{
+	struct crowd crowd = crowd_of(20, 2);
+
+	(void)state;
+	crowd.wants[0] = 20;
+	rounds(&crowd, 20);
+	assert_true(crowd.share[0] >= 19);
+	crowd.wants[1] = 20;
+	rounds(&crowd, 20);
+	assert_int_equal(crowd.share[0], 10);
+	assert_int_equal(crowd.share[1], 10);
+}
+
+static void weights_part_what_is_scarce(void **state)
+{
+	struct crowd crowd = crowd_of(16, 2);
+
+	(void)state;
+	crowd.wants[0] = crowd.wants[1] = 100;
+	crowd.weights[1] = 3;
+	rounds(&crowd, 20);
+	assert_int_equal(crowd.share[0], 4);
+	assert_int_equal(crowd.share[1], 12);
+}
+
+/* Two slots for five: each has one at times, and both are always somebody's. */
+static void nobody_starves_where_there_are_too_few(void **state)
+{
+	bool had[MEMBERS] = { false };
+
+	for (uint64_t parts = 0; parts < 2; parts++) {
+		struct crowd crowd = crowd_of(2, 5);
+		uint64_t used = 0;
+
+		crowd.settings.parts = parts;
+		for (int i = 0; i < 5; i++)
+			crowd.wants[i] = 3;
+		for (int k = 0; k < 400; k++) {
+			round_of_beats(&crowd);
+			used += sum_of(&crowd);
+			for (int i = 0; i < 5; i++)
+				had[i] |= crowd.share[i] > 0;
+		}
+		for (int i = 0; i < 5; i++)
+			assert_true(had[i]);
+		assert_true(used > 600);
+	}
+	(void)state;
+}
+
+/* Demand that goes to and fro with each beat moves a share once in a hold time at most. */
+static void shares_do_not_follow_each_beat(void **state)
+{
+	struct crowd crowd = crowd_of(20, 2);
+	uint64_t used = 0, wanted = 0;
+
+	(void)state;
+	rounds(&crowd, 20);
+	crowd.moves = 0;
+	for (int i = 0; i < 100; i++) {
+		crowd.wants[i % 2] = 16;
+		crowd.wants[1 - i % 2] = 4;
+		round_of_beats(&crowd);
+		for (int n = 0; n < 2; n++) {
+			used += crowd.wants[n] < crowd.share[n] ? crowd.wants[n]
+			                                        : crowd.share[n];
+			wanted += crowd.wants[n];
+		}
+	}
+	assert_true(crowd.moves <= 2 * 100 / 4 + 2); /* a hold is four beats */
+	/* Shares that stay at 10 would serve 14 of 20. */
+	if (used * 10 < wanted * 7 - wanted)
+		fail_msg("%ju of %ju with %ju moves", (uintmax_t)used,
+		         (uintmax_t)wanted, (uintmax_t)crowd.moves);
+}
+
 /* ---- By lot ----------------------------------------------------------------------- */
 
 #define NODES 4
@@ -496,6 +668,12 @@ int main(void)
 		cmocka_unit_test(what_is_in_flight_is_reserved),
 		cmocka_unit_test(an_old_report_changes_nothing),
 		cmocka_unit_test(the_lower_median_and_the_least),
+		cmocka_unit_test(who_wants_more_gets_what_others_leave),
+		cmocka_unit_test(who_wants_little_has_it_and_the_rest_is_even),
+		cmocka_unit_test(who_comes_later_gets_its_part),
+		cmocka_unit_test(weights_part_what_is_scarce),
+		cmocka_unit_test(nobody_starves_where_there_are_too_few),
+		cmocka_unit_test(shares_do_not_follow_each_beat),
 		cmocka_unit_test(no_fleet_has_more_in_flight_than_its_limit),
 	};
 

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * member_test.c -- when a node of a group beats, what it applies, and when it is fenced.
+ *
+ * Times are in milliseconds: a beat each second, leases of two, and half a second to abort.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/member.h"
+
+static const struct member_terms terms = {
+	.beat_ns = 1000000000,
+	.eager_ns = 100000000,
+	.lease_us = 2000000,
+	.abort_ns = 500000000,
+	.drift_ppm = 0,
+	.weight = 1,
+};
+
+static mono at(uint64_t ms)
+{
+	return (mono){ ms * 1000000 };
+}
+
+static void expect(bool is)
+{
+	if (!is)
+		fail();
+}
+
+static struct member new_member(void)
+{
+	struct member member;
+
+	member_init(&member, &terms, 7, at(0));
+	return member;
+}
+
+static const struct member_facts idle = { .in_flight = 0 };
+
+static struct group_grant share_of(uint64_t share, uint64_t generation)
+{
+	return (struct group_grant){
+		.share = share, .target = share, .generation = generation, .epoch = 3
+	};
+}
+
+/* A beat at that instant that is answered at once. */
+static enum member_news beat(struct member *member, uint64_t ms, uint64_t share,
+                             uint64_t generation)
+{
+	struct group_grant grant = share_of(share, generation);
+	struct group_report report;
+
+	expect(member_wants_to_beat(member, at(ms)));
+	report = member_report(member, at(ms), &idle);
+	return member_hear(member, at(ms), report.seq, &grant);
+}
+
+static void nothing_is_admitted_before_the_first_grant(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	assert_true(member.is_fenced);
+	assert_int_equal(member.share, 0);
+	assert_true(member_wants_to_beat(&member, at(0)));
+	assert_int_equal(beat(&member, 0, 4, 1), MEMBER_APPLY);
+	assert_int_equal(member.share, 4);
+	assert_false(member.is_fenced);
+}
+
+/* MEMBER-2 */
+static void the_fence_comes_at_its_instant_and_once(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	assert_int_equal(member_turn(&member, at(1499)), MEMBER_SAME);
+	assert_int_equal(member.share, 4);
+	assert_int_equal(member_turn(&member, at(1500)), MEMBER_FENCED);
+	assert_int_equal(member.share, 0);
+	assert_int_equal(member_turn(&member, at(1501)), MEMBER_SAME);
+}
+
+static void the_fence_is_something_to_wake_up_for(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	(void)member_report(&member, at(1000), &idle);
+	assert_int_equal(member_due(&member).ns, at(1500).ns);
+}
+
+static void it_recovers_and_is_fenced_again(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	(void)member_turn(&member, at(1500));
+	/* The same grant as before is in force again. */
+	assert_int_equal(beat(&member, 1600, 4, 1), MEMBER_APPLY);
+	assert_int_equal(member.share, 4);
+	assert_int_equal(member_turn(&member, at(3099)), MEMBER_SAME);
+	assert_int_equal(member_turn(&member, at(3100)), MEMBER_FENCED);
+}
+
+static void who_beats_in_time_is_never_fenced(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 90000; ms += 1000) {
+		assert_int_equal(member_turn(&member, at(ms)), MEMBER_SAME);
+		(void)beat(&member, ms, 4, 1);
+	}
+}
+
+/* A clock that may run slow: the fence comes earlier by as much. */
+static void drift_is_taken_off_the_lease(void **state)
+{
+	struct member_terms drifting = terms;
+	struct member member;
+	struct group_grant grant = share_of(4, 1);
+
+	(void)state;
+	drifting.drift_ppm = 10000;
+	member_init(&member, &drifting, 7, at(0));
+	(void)member_report(&member, at(0), &idle);
+	(void)member_hear(&member, at(10), 1, &grant);
+	assert_int_equal(member_turn(&member, at(1479)), MEMBER_SAME);
+	assert_int_equal(member_turn(&member, at(1480)), MEMBER_FENCED);
+}
+
+/* MEMBER-3 */
+static void a_beat_that_is_lost_changes_nothing_and_is_tried_again_soon(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	(void)member_report(&member, at(1000), &idle);
+	member_lost(&member, at(1010), 2);
+	assert_int_equal(member.share, 4);
+	assert_int_equal(member.fence.ns, at(1500).ns);
+	assert_false(member_wants_to_beat(&member, at(1259)));
+	assert_true(member_wants_to_beat(&member, at(1260)));
+}
+
+/* MEMBER-1 */
+static void what_comes_for_another_beat_is_dropped(void **state)
+{
+	struct member member = new_member();
+	struct group_grant grant = share_of(9, 5);
+
+	(void)state;
+	(void)member_report(&member, at(0), &idle);
+	assert_false(member_wants_to_beat(&member, at(5000)));
+	member_lost(&member, at(1000), 1);
+	assert_int_equal(member_hear(&member, at(1000), 1, &grant), MEMBER_DROPPED);
+	(void)member_report(&member, at(1250), &idle);
+	assert_int_equal(member_hear(&member, at(1300), 1, &grant), MEMBER_DROPPED);
+	assert_int_equal(member.share, 0);
+}
+
+/* MEMBER-5 */
+static void a_grant_whose_lease_is_over_is_dropped(void **state)
+{
+	struct member member = new_member();
+	struct group_grant grant = share_of(9, 5);
+
+	(void)state;
+	(void)member_report(&member, at(0), &idle);
+	assert_int_equal(member_hear(&member, at(1500), 1, &grant), MEMBER_DROPPED);
+	assert_true(member.is_fenced);
+}
+
+static void a_grant_that_cannot_be_is_dropped(void **state)
+{
+	struct member member = new_member();
+	struct group_grant grant = share_of(GROUP_SLOTS_MAX + 1, 5);
+
+	(void)state;
+	(void)member_report(&member, at(0), &idle);
+	assert_int_equal(member_hear(&member, at(1), 1, &grant), MEMBER_DROPPED);
+}
+
+/* MEMBER-4 */
+static void a_report_names_the_grant_in_force(void **state)
+{
+	struct member member = new_member();
+	struct member_facts facts = { .in_flight = 3, .demand = 5, .local = 2 };
+	struct group_report report;
+
+	(void)state;
+	(void)beat(&member, 0, 4, 11);
+	report = member_report(&member, at(1000), &facts);
+	assert_int_equal(report.generation, 11);
+	assert_int_equal(report.epoch, 3);
+	assert_int_equal(report.held, 4);
+	assert_int_equal(report.in_flight, 3);
+	assert_int_equal(report.seq, 2);
+	member_lost(&member, at(1000), 2);
+	(void)member_turn(&member, at(1500));
+	report = member_report(&member, at(1500), &facts);
+	assert_int_equal(report.held, 2); /* fenced: its own limit, or 0 */
+	assert_true(group_report_valid(&report));
+}
+
+/* ---- Early beats ------------------------------------------------------------------ */
+
+static uint64_t due_ms(const struct member *member)
+{
+	return member->due.ns / 1000000;
+}
+
+static void what_was_applied_is_acknowledged_early(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	assert_int_equal(due_ms(&member), 100);
+	(void)beat(&member, 100, 4, 1);
+	assert_int_equal(due_ms(&member), 1100);
+}
+
+static struct member settled(uint64_t share, uint64_t target)
+{
+	struct member member = new_member();
+	struct group_grant grant = share_of(share, 1);
+
+	grant.target = target;
+	(void)beat(&member, 0, share, 1);
+	(void)member_report(&member, at(1000),
+	                    &(struct member_facts){ .in_flight = 6 });
+	(void)member_hear(&member, at(1000), 2, &grant);
+	assert_int_equal(due_ms(&member), 2000);
+	return member;
+}
+
+static void who_lacks_and_refuses_beats_early(void **state)
+{
+	struct member member = settled(4, 6);
+	struct member_facts facts = { .in_flight = 6, .limited = true };
+
+	(void)state;
+	member_notice(&member, &facts);
+	assert_int_equal(due_ms(&member), 1100);
+}
+
+static void who_has_its_part_and_refuses_does_not(void **state)
+{
+	struct member member = settled(6, 6);
+	struct member_facts facts = { .in_flight = 6, .limited = true };
+
+	(void)state;
+	for (int i = 0; i < 50; i++)
+		member_notice(&member, &facts);
+	assert_int_equal(due_ms(&member), 2000);
+}
+
+static void who_has_drained_to_its_share_beats_early(void **state)
+{
+	struct member member = settled(4, 4);
+	struct member_facts facts = { .in_flight = 5 };
+
+	(void)state;
+	member_notice(&member, &facts);
+	assert_int_equal(due_ms(&member), 2000);
+	facts.in_flight = 4;
+	member_notice(&member, &facts);
+	assert_int_equal(due_ms(&member), 1100);
+}
+
+static void a_lease_of_another_that_ends_is_waited_for(void **state)
+{
+	struct member member = new_member();
+	struct group_grant grant = share_of(1, 1);
+
+	(void)state;
+	(void)beat(&member, 0, 1, 1);
+	(void)member_report(&member, at(1000), &idle);
+	grant.retry_us = 300000;
+	(void)member_hear(&member, at(1010), 2, &grant);
+	assert_int_equal(due_ms(&member), 1310);
+}
+
+/* ---- Leaving, and refusals -------------------------------------------------------- */
+
+static void leaving_is_draining(void **state)
+{
+	struct member member = settled(6, 6);
+	struct member_facts facts = { .in_flight = 2 };
+	struct group_grant grant = share_of(0, 9);
+	struct group_report report;
+
+	(void)state;
+	assert_int_equal(member_leave(&member, at(1200)), MEMBER_APPLY);
+	assert_int_equal(member.share, 0);
+	report = member_report(&member, at(1200), &facts);
+	assert_int_equal(report.leaves, 1);
+	assert_int_equal(report.held, 0);
+	assert_int_equal(report.in_flight, 2);
+	grant.share = 5; /* whatever is granted */
+	(void)member_hear(&member, at(1201), report.seq, &grant);
+	assert_int_equal(member.share, 0);
+	facts.in_flight = 0;
+	member_notice(&member, &facts);
+	assert_int_equal(due_ms(&member), 1300);
+	report = member_report(&member, at(1300), &facts);
+	grant.result = GROUP_GONE;
+	assert_int_equal(member_hear(&member, at(1301), report.seq, &grant),
+	                 MEMBER_LEFT);
+	assert_false(member_wants_to_beat(&member, at(9000)));
+	assert_int_equal(member_due(&member).ns, UINT64_MAX);
+}
+
+static void a_refusal_leaves_the_share_until_its_fence(void **state)
+{
+	struct member member = settled(6, 6);
+	struct group_grant grant = { .result = GROUP_DISAGREES };
+
+	(void)state;
+	(void)member_report(&member, at(2000), &idle);
+	assert_int_equal(member_hear(&member, at(2001), 3, &grant), MEMBER_REFUSED);
+	assert_int_equal(member.share, 6);
+	assert_int_equal(member_turn(&member, at(2500)), MEMBER_FENCED);
+}
+
+static void terms_that_never_admit_are_no_terms(void **state)
+{
+	struct member_terms bad = terms;
+
+	(void)state;
+	assert_true(member_terms_valid(&terms));
+	bad.abort_ns = 1000000000; /* the fence comes with the next beat */
+	assert_false(member_terms_valid(&bad));
+	bad = terms;
+	bad.lease_us = 1000000; /* as long as a beat */
+	assert_false(member_terms_valid(&bad));
+	bad = terms;
+	bad.weight = 0;
+	assert_false(member_terms_valid(&bad));
+	bad = terms;
+	bad.eager_ns = bad.beat_ns + 1;
+	assert_false(member_terms_valid(&bad));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_admitted_before_the_first_grant),
+		cmocka_unit_test(the_fence_comes_at_its_instant_and_once),
+		cmocka_unit_test(the_fence_is_something_to_wake_up_for),
+		cmocka_unit_test(it_recovers_and_is_fenced_again),
+		cmocka_unit_test(who_beats_in_time_is_never_fenced),
+		cmocka_unit_test(drift_is_taken_off_the_lease),
+		cmocka_unit_test(
+		    a_beat_that_is_lost_changes_nothing_and_is_tried_again_soon),
+		cmocka_unit_test(what_comes_for_another_beat_is_dropped),
+		cmocka_unit_test(a_grant_whose_lease_is_over_is_dropped),
+		cmocka_unit_test(a_grant_that_cannot_be_is_dropped),
+		cmocka_unit_test(a_report_names_the_grant_in_force),
+		cmocka_unit_test(what_was_applied_is_acknowledged_early),
+		cmocka_unit_test(who_lacks_and_refuses_beats_early),
+		cmocka_unit_test(who_has_its_part_and_refuses_does_not),
+		cmocka_unit_test(who_has_drained_to_its_share_beats_early),
+		cmocka_unit_test(a_lease_of_another_that_ends_is_waited_for),
+		cmocka_unit_test(leaving_is_draining),
+		cmocka_unit_test(a_refusal_leaves_the_share_until_its_fence),
+		cmocka_unit_test(terms_that_never_admit_are_no_terms),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
