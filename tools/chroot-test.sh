@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# chroot-test.sh FOLDER -- the two commands on a fresh Debian 12, with nothing but git and
-# make: what is committed must build, run and pass its tests there.
+# chroot-test.sh FOLDER -- every command of the README on a fresh Debian 12, with nothing but git
+# and make: what is committed must build, run, install and pass its tests there.
 #
-# Needs root and debootstrap.  An empty or missing FOLDER becomes a minimal Debian, with
+# The commands are read from the README, the lines of its blocks without a language, and run as
+# printed; one that this script does not know is an error.  make test comes last.  Servers are
+# started in a network of their own, so that they take no port of this machine.
+#
+# Needs root, debootstrap and iproute2.  An empty or missing FOLDER becomes a minimal Debian, with
 # this machine's own apt sources; one that is there already is used as it is.  By hand, for
 # it takes a while.
 set -eu
@@ -25,26 +29,69 @@ fi
 # What it takes to reach the same packages as this machine does.
 cp -r /etc/apt/sources.list* /etc/apt/apt.conf.d "$folder/etc/apt/"
 cp /etc/resolv.conf /etc/hosts "$folder/etc/"
+# Packages start no servers there: it has no system to run them.
+printf '#!/bin/sh\nexit 101\n' >"$folder/usr/sbin/policy-rc.d"
+chmod +x "$folder/usr/sbin/policy-rc.d"
 
 rm -rf "$folder/root/gale"
 git clone -q --no-hardlinks "$top" "$folder/root/gale"
 
-# In a mount namespace of its own, so that nothing stays mounted, however this ends.
-inside() { # [OPTION OF unshare] SCRIPT
+# In a mount namespace of its own, so that nothing stays mounted, and in a process namespace, so
+# that nothing keeps running, however this ends.  With --net, there is only a loopback.
+inside() { # [--net] SCRIPT
 	unshare --mount --pid --fork "${@:1:$#-1}" /bin/sh -eu -c '
+		[ $# = 2 ] || ip link set lo up
 		mount -t proc proc "$1/proc"
 		mount --rbind /dev "$1/dev"
 		exec chroot "$1" env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-			/bin/sh -eu -c "$2"' sh "$folder" "${@: -1}"
+			/bin/sh -eu -c "$2"' sh "$folder" "${@: -1}" "${@:1:$#-1}"
 }
+
+says_so() { # FILE: three of the README's five calls may pass
+	[ "$(grep -c 'may pass$' "$1")" = 3 ] && [ "$(grep -c 'denied$' "$1")" = 2 ]
+}
+
+readme=$folder/root/gale/README.md
+commands=$(awk '/^```/ { plain = !open && $0 == "```"; open = !open; next } plain' "$readme" |
+	sed 's/ *#.*//' | grep .)
 
 echo "== git and make"
 inside 'apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git make'
-echo "== make run"
-inside 'cd /root/gale && make run ARGS="--seconds 2"'
-echo "== make run again, without a network"
-inside --net 'cd /root/gale && make run ARGS="--seconds 2"'
+
+servers=
+while read -r command; do
+	echo "== $command"
+	case $command in
+	'make run')
+		inside "cd /root/gale && $command"
+		echo "== $command, again, without a network"
+		inside --net "cd /root/gale && $command"
+		;;
+	'make test') ;; # below
+	'cc first.c '*)
+		"$top/tests/readme-program.sh" "$readme" "$folder/root/first.c"
+		inside 'cd /root/gale && make install'
+		inside "cd /root && $command" | tee "$folder/root/first.txt"
+		says_so "$folder/root/first.txt"
+		;;
+	'gale store init '* | 'gale fleet '*) servers="$servers$command; " ;;
+	*)
+		echo "the README has a command that $0 does not know" >&2
+		exit 1
+		;;
+	esac
+done <<<"$commands"
+
+echo "== with a server: $servers"
+inside 'DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server'
+inside --net "redis-server --save '' --daemonize yes >/root/redis.txt
+	until redis-cli ping >/root/redis.txt 2>&1; do sleep 0.1; done
+	$servers"
+
+echo "== make uninstall"
+inside 'cd /root/gale && make uninstall && [ ! -e /usr/local/bin/gale ]'
 echo "== make test"
 inside 'cd /root/gale && make test'
+echo "== every command of the README went through"
