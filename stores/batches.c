@@ -405,7 +405,7 @@ static bool greet_lanes(struct batches *batches, mono *ret_due)
 	return sent;
 }
 
-static bool is_asleep(const struct batches *batches)
+bool batches_sleep(const struct batches *batches)
 {
 	uint64_t awake_ns = batches->config->quarantine_us * 1000;
 
@@ -443,7 +443,7 @@ bool batches_greet(struct batches *batches, mono *ret_due)
 	struct lanes *lanes = batches->lanes;
 	bool sent = greet_lanes(batches, ret_due);
 
-	for (uint32_t i = 0; i < lanes->gate_count && !is_asleep(batches); i++)
+	for (uint32_t i = 0; i < lanes->gate_count && !batches_sleep(batches); i++)
 		if (lanes->gates[i].line)
 			sent |= pulse(batches, &lanes->gates[i], ret_due);
 	return sent;

@@ -33,6 +33,9 @@ void batches_init(struct batches *batches, const struct client_config *config,
 /* What waits at a gate with a line, as much as that takes.  True: it is to be flushed. */
 bool batches_send(struct batches *batches, struct gate *gate);
 
+/* Nobody has asked for as long as a quarantine lasts. */
+bool batches_sleep(const struct batches *batches);
+
 /* What is sent though nobody waits. CLIENT-5.  True: the same.  *ret_due becomes earlier, if
  * that is when to do it. */
 bool batches_greet(struct batches *batches, mono *ret_due);

@@ -20,6 +20,8 @@
 #include "runtime/memory.h"
 #include "stores/batches.h"
 
+#define MAP_OLD_NS UINT64_C(5000000000) /* it is learned again, unless nobody asks */
+
 struct client {
 	struct client_config config;
 	struct trips trips;
@@ -176,15 +178,30 @@ static void follow(struct client *client)
 	lanes_follow(&client->lanes);
 }
 
+/* A bucket may move while nobody asks for its keys. CLIENT-5.  *ret_due: when that is to be
+ * looked at next, if it is not now. */
+static bool is_map_old(const struct client *client, mono *ret_due)
+{
+	const struct map *map = client->config.map;
+	mono due = mono_after(map->tried, MAP_OLD_NS);
+
+	if (map->tried.ns == 0 || batches_sleep(&client->batches))
+		return false;
+	if (mono_reached(client->batches.now, due))
+		return true;
+	*ret_due = due;
+	return false;
+}
+
 static mono turn_map(struct client *client)
 {
 	struct map *map = client->config.map;
 	mono due = { UINT64_MAX };
 
 	if (map) {
-		if (!list_is_empty(&client->lanes.stray))
+		if (!list_is_empty(&client->lanes.stray) || is_map_old(client, &due))
 			lanes_doubt(&client->lanes);
-		due = map->ops->turn(map, client->batches.now);
+		due = mono_earlier(due, map->ops->turn(map, client->batches.now));
 		if (client->changes != map->changes)
 			follow(client);
 	}

@@ -29,9 +29,9 @@
  *   CLIENT-5  A server learns that it has forgotten when it is greeted, and its
  *             quarantine counts from then.  So nobody has to ask for that: a connection
  *             that is lost is made again at once, buckets that were used are greeted
- *             where they are by then, and who has told nothing for a second is asked
- *             for a generation, until nobody has asked for as long as a quarantine
- *             lasts. (L12)
+ *             where they are by then, who has told nothing for a second is asked for a
+ *             generation, and a map is learned again after five seconds, until nobody
+ *             has asked for as long as a quarantine lasts. (L12)
  *
  * Threads   All of it: the home's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.

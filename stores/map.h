@@ -54,6 +54,7 @@ struct map_ops {
 struct map {
 	const struct map_ops *ops;
 	uint64_t changes;     /* how often it was learned, or could not be */
+	mono tried;           /* when that was last; 0: never */
 	char text[WIRE_TEXT]; /* why it could not; "": it could */
 };
 

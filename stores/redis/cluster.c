@@ -16,7 +16,7 @@
 #define PATIENCE_NS UINT64_C(300000000) /* with one node */
 #define PAUSE_NS UINT64_C(50000000) /* after an answer; doubled while nothing changes */
 #define PAUSE_DOUBLINGS 4           /* up to 800 ms, and half of it by lot */
-#define QUIET_NS UINT64_C(5000000000) /* then the first pause is a short one again */
+#define QUIET_NS UINT64_C(3000000000) /* then the first pause is a short one again */
 #define PARTS_MOST 65536              /* of an answer: about 4,000 ranges of slots */
 #define STRING_MOST 1024
 #define READ_MOST 16384
@@ -39,7 +39,7 @@ struct cluster {
 	enum phase phase;
 	bool is_doubted;
 	mono due;           /* quiet: not to ask before; else: to give this node up */
-	size_t next;        /* who is asked: a node, or one of the URL's */
+	size_t next;        /* the node that is asked */
 	size_t tries;       /* that did not answer, in a row */
 	uint32_t unchanged; /* answers, or rounds without one, in a row */
 	uint64_t lot;
@@ -281,27 +281,35 @@ static void rest(struct cluster *cluster, mono now)
 	cluster->unchanged++;
 	cluster->tries = 0;
 	cluster->map.changes++;
+	cluster->map.tried = now;
 }
 
-static size_t count_known(const struct cluster *cluster)
+static size_t count_nodes(const struct cluster *cluster)
 {
-	size_t count = cluster->found.count;
+	size_t count = 0;
 
 	for (size_t i = 0; i < MAP_NODES_MOST; i++)
 		count += cluster->nodes[i].address.count > 0;
 	return count;
 }
 
-/* The nodes in turn, and then those of the URL. */
+static size_t count_known(const struct cluster *cluster)
+{
+	return count_nodes(cluster) + cluster->found.count;
+}
+
+/* The nodes in turn, and then those of the URL: one of those may be a primary that was replaced
+ * and does not know it. */
 static const struct stream_address *next_known(struct cluster *cluster)
 {
-	size_t all = MAP_NODES_MOST + cluster->found.count;
+	size_t nodes = count_nodes(cluster);
 
+	if (cluster->tries >= nodes)
+		return &cluster->found
+		            .addresses[(cluster->tries - nodes) % cluster->found.count];
 	for (;;) {
-		size_t i = cluster->next++ % all;
+		size_t i = cluster->next++ % MAP_NODES_MOST;
 
-		if (i >= MAP_NODES_MOST)
-			return &cluster->found.addresses[i - MAP_NODES_MOST];
 		if (cluster->nodes[i].address.count > 0)
 			return &cluster->nodes[i].address;
 	}

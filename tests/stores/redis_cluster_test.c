@@ -31,6 +31,7 @@
 #include "tests/support/late_name.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
+#include "tests/support/next_window.h"
 #include "tests/support/node.h"
 #include "tests/support/redis_cluster.h"
 #include "tests/support/rogue.h"
@@ -44,6 +45,7 @@
 #define RECOVERY GALE_SECONDS(25) /* with what the cluster takes to notice */
 #define CROWD 200
 #define FIFTY 50
+#define LONG_WINDOW GALE_SECONDS(10) /* twice what a map is believed without a doubt */
 #define ATTEMPTS 8
 #define PATIENCE GALE_SECONDS(10)
 #define URL_ROOM 128
@@ -270,8 +272,8 @@ static void a_slot_moves(void **state)
 	assert_true(taken.moves > 0);
 }
 
-/* The slot of the only key of a limiter, and which server has it. */
-static unsigned slot_of(const char *name, int *ret_at)
+/* The bucket of the only key of a limiter, and which server has it. */
+static uint8_t find_bucket_of(const char *name, int *ret_at)
 {
 	char command[64];
 	unsigned bucket = MAP_BUCKETS;
@@ -291,7 +293,7 @@ static unsigned slot_of(const char *name, int *ret_at)
 	}
 	must(bucket < MAP_BUCKETS);
 	*ret_at = redis_cluster_owner(&cluster, redis_slot((uint8_t)bucket));
-	return redis_slot((uint8_t)bucket);
+	return (uint8_t)bucket;
 }
 
 /* Until one is not admitted: it is in the bucket whose slot is on its way. */
@@ -323,7 +325,7 @@ static void a_slot_that_is_half_moved_is_served(void **state)
 	open_node(&node, url, "half", gale_fixed_window(9, GALE_DAYS(3650)),
 	          GALE_SECONDS(3));
 	answers[0] = node_wait(&node, "k", PATIENCE);
-	slot = slot_of("half", &from);
+	slot = redis_slot(find_bucket_of("half", &from));
 	to = (from + 1) % CLUSTER_PRIMARIES;
 	redis_cluster_move_keys(&cluster, slot, from, to, 0);
 	answers[1] = node_wait(&node, "k", PATIENCE);
@@ -339,6 +341,101 @@ static void a_slot_that_is_half_moved_is_served(void **state)
 		assert_int_equal(answers[i].remaining, 8 - i);
 	}
 	assert_int_not_equal(fresh.why, GALE_WHY_RULE);
+}
+
+struct bucket {
+	uint8_t number;
+	int at;
+};
+
+/* The bucket of the limiter's key "k" is as if nothing had ever been forgotten of it. */
+static struct bucket settle(const char *name, struct gale_rule rule)
+{
+	struct bucket bucket;
+	struct node node;
+	char url[URL_ROOM];
+
+	put_url(url, "", 0);
+	open_node(&node, url, name, rule, PATIENCE);
+	assert_int_equal(node_wait(&node, "k", PATIENCE).verdict, GALE_ALLOW);
+	node_close(&node);
+	bucket.number = find_bucket_of(name, &bucket.at);
+	redis_server_settle_bucket(&cluster.servers[bucket.at], "gale:", bucket.number,
+	                           /* durable= */ 0);
+	return bucket;
+}
+
+static void move(struct bucket *bucket, int to)
+{
+	unsigned slot = redis_slot(bucket->number);
+
+	redis_cluster_move_keys(&cluster, slot, bucket->at, to, 0);
+	redis_cluster_move_slot(&cluster, slot, bucket->at, to, 0);
+	bucket->at = to;
+}
+
+/* Another than that one. */
+static int other_primary(int primary)
+{
+	for (uint8_t i = 0;; i++) {
+		int owner = redis_cluster_owner(&cluster, redis_slot(i));
+
+		if (owner >= 0 && owner != primary)
+			return owner;
+	}
+}
+
+static void is_resharded(void *arg)
+{
+	struct bucket *bucket = arg;
+
+	move(bucket, other_primary(bucket->at));
+}
+
+static uint64_t since(void *arg)
+{
+	const struct bucket *bucket = arg;
+
+	return next_window_since(&cluster.servers[bucket->at], bucket->number);
+}
+
+/* So each server is asked for a generation now and then, but seldom for that of "k". */
+static void use_many_buckets(struct node *node)
+{
+	for (int i = 0; i < MAP_BUCKETS; i++) {
+		char key[12];
+
+		snprintf(key, sizeof(key), "n%d", i);
+		(void)node_wait(node, key, PATIENCE);
+	}
+}
+
+/* Nobody asks for its keys meanwhile, and no connection is lost. */
+static void the_window_after_a_slot_has_moved_is_whole(void **state)
+{
+	const struct gale_rule rule = gale_fixed_window(FIFTY, LONG_WINDOW);
+	struct bucket bucket = settle("whole", rule);
+	struct node node;
+	char url[URL_ROOM];
+
+	(void)state;
+	put_url(url, "", 0);
+	node_open(&node, &(struct node_plan){ .url = url,
+	                                      .limiter = { .name = "whole",
+	                                                   .rule = rule,
+	                                                   .mode = GALE_LEASED } });
+	use_many_buckets(&node);
+	assert_int_equal(next_window_gives(&(struct next_window){
+			     .node = &node,
+			     .limit = FIFTY,
+			     .length_us = LONG_WINDOW,
+			     .key = "k",
+			     .befall = is_resharded,
+			     .since_us = since,
+			     .arg = &bucket,
+			 }),
+	                 FIFTY);
+	node_close(&node);
 }
 
 static bool somebody_else_has(unsigned slot, int not )
@@ -636,6 +733,43 @@ static void what_a_replica_has_not_got_nobody_was_lent(void **state)
 	is_gone_on_with("e:", GALE_LEASED);
 }
 
+/* A replica that had not got all takes over, and its slot moves on before anybody asks: the
+ * generation that comes with the keys is that of a primary which had granted more. */
+static void what_was_lost_before_a_slot_moved_is_not_granted(void **state)
+{
+	const struct gale_rule rule = gale_fixed_window(FIFTY, GALE_DAYS(3650));
+	struct bucket bucket = settle("lost", rule);
+	struct heir heir = { .slot = redis_slot(bucket.number), .of = bucket.at };
+	int replica = redis_cluster_replica(&cluster, bucket.at);
+	struct node node;
+	char url[URL_ROOM];
+
+	(void)state;
+	must(replica >= 0);
+	put_url(url, "", 0);
+	open_node(&node, url, "lost", rule, PATIENCE);
+	for (int i = 1; i < FIFTY; i++) {
+		assert_int_equal(node_wait(&node, "k", PATIENCE).verdict, GALE_ALLOW);
+		if (i == 1)
+			cut_off(bucket.at);
+	}
+	node_close(&node);
+	redis_cluster_kill(&cluster, bucket.at);
+	redis_server_do(&cluster.servers[replica], "CLUSTER FAILOVER TAKEOVER");
+	must(becomes_true(has_heir, &heir));
+	redis_cluster_restart(&cluster, bucket.at);
+	redis_cluster_settle(&cluster);
+	bucket.at = replica;
+	move(&bucket, other_primary(replica));
+	node_open(&node, &(struct node_plan){ .url = url,
+	                                      .quarantine_us = GALE_DAYS(1),
+	                                      .limiter = { .name = "lost",
+	                                                   .rule = rule,
+	                                                   .mode = GALE_STRICT } });
+	assert_int_equal(node_wait(&node, "k", PATIENCE).why, GALE_WHY_QUARANTINE);
+	node_close(&node);
+}
+
 /* ---- What cannot be believed ----------------------------------------------------- */
 
 static enum gale_why why_of(const char *url, uint64_t patience_us)
@@ -835,6 +969,8 @@ int main(int count, char **args)
 		cmocka_unit_test(keys_are_on_all_primaries),
 		cmocka_unit_test(a_slot_that_is_half_moved_is_served),
 		cmocka_unit_test(a_slot_moves),
+		cmocka_unit_test(the_window_after_a_slot_has_moved_is_whole),
+		cmocka_unit_test(what_was_lost_before_a_slot_moved_is_not_granted),
 		cmocka_unit_test(a_replica_takes_over_within_a_window),
 		cmocka_unit_test(a_primary_is_killed),
 		cmocka_unit_test(a_primary_stands_still_and_goes_on),

@@ -347,6 +347,7 @@ static void learn(void)
 	memcpy(s.believed, s.owners, sizeof(s.owners));
 	s.is_learning = false;
 	s.map.changes++;
+	s.map.tried = s.now;
 }
 
 /* ---- The shard ------------------------------------------------------------------- */
@@ -659,6 +660,33 @@ static void buckets_are_greeted_where_they_are_though_nobody_asks(void **state)
 	close_scene();
 }
 
+/* Nobody says that a bucket has moved that nobody asks for. */
+static void a_map_is_learned_again_until_nobody_asks_any_more(void **state)
+{
+	(void)state;
+	open_scene();
+	learn();
+	begin(0, "a");
+	turn(2);
+	pass(5 * SECOND_NS - 1);
+	assert_int_equal(client_turn(s.client, s.now).ns, s.now.ns + 1);
+	assert_int_equal(s.doubts, 0);
+	pass(1);
+	give('a', 1);
+	turn(1);
+	assert_int_equal(s.doubts, 1); /* CLIENT-5 */
+	learn();
+	turn(3);
+	assert_int_equal(s.nodes[1].greetings, 1);
+	pass(QUARANTINE_DEFAULT_US * 1000);
+	assert_int_equal(client_turn(s.client, s.now).ns, UINT64_MAX);
+	assert_int_equal(s.doubts, 1);
+	begin(1, "a");
+	turn(2);
+	assert_true(s.doubts > 1);
+	close_scene();
+}
+
 /* Two that each say that the other has it: while nobody asks, that is no hurry. */
 static void who_is_sent_around_is_greeted_with_pauses(void **state)
 {
@@ -823,6 +851,7 @@ int main(void)
 		cmocka_unit_test(a_bucket_has_a_quarantine_of_its_own),
 		cmocka_unit_test(a_node_that_has_forgotten_is_greeted_for_all_buckets),
 		cmocka_unit_test(buckets_are_greeted_where_they_are_though_nobody_asks),
+		cmocka_unit_test(a_map_is_learned_again_until_nobody_asks_any_more),
 		cmocka_unit_test(who_is_sent_around_is_greeted_with_pauses),
 		cmocka_unit_test(
 		    what_is_under_way_when_a_line_breaks_is_not_sent_again),
