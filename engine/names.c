@@ -202,6 +202,22 @@ const char *gale_why_name(enum gale_why why)
 		return "restarted";
 	case GALE_WHY_QUARANTINE:
 		return "quarantine";
+	case GALE_WHY_SLOT:
+		return "slot";
+	case GALE_WHY_CEILING:
+		return "ceiling";
+	case GALE_WHY_SHARE:
+		return "share";
+	case GALE_WHY_ESTIMATE:
+		return "estimate";
+	case GALE_WHY_PROBE:
+		return "probe";
+	case GALE_WHY_CUT_OFF:
+		return "cut_off";
+	case GALE_WHY_CLASS:
+		return "class";
+	case GALE_WHY_WIDE:
+		return "wide";
 	}
 	return "unknown";
 }
@@ -251,6 +267,26 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_QUARANTINE:
 		return "the server may have forgotten what it granted, and grants "
 		       "nothing for a while";
+	case GALE_WHY_SLOT:
+		return "the guard had a free slot";
+	case GALE_WHY_CEILING:
+		return "the guard's ceiling is in use";
+	case GALE_WHY_SHARE:
+		return "this node's share of the fleet's ceiling is in use";
+	case GALE_WHY_ESTIMATE:
+		return "as much is in use as the backend can bear, by what was learned "
+		       "of "
+		       "it";
+	case GALE_WHY_PROBE:
+		return "the guard admits less for a moment, to measure the backend";
+	case GALE_WHY_CUT_OFF:
+		return "this node has lost touch with its fleet, and admits nothing "
+		       "until "
+		       "it is back";
+	case GALE_WHY_CLASS:
+		return "the slots that are free are for normal calls";
+	case GALE_WHY_WIDE:
+		return "the call wants more slots than one call may take now";
 	}
 	return "unknown";
 }
@@ -279,6 +315,14 @@ bool gale_why_is_outage(enum gale_why why)
 	case GALE_WHY_ASKED:
 	case GALE_WHY_TOO_MUCH:
 	case GALE_WHY_RESTARTED:
+	case GALE_WHY_SLOT:
+	case GALE_WHY_CEILING:
+	case GALE_WHY_SHARE:
+	case GALE_WHY_ESTIMATE:
+	case GALE_WHY_PROBE:
+	case GALE_WHY_CUT_OFF:
+	case GALE_WHY_CLASS:
+	case GALE_WHY_WIDE:
 		break;
 	}
 	return false;

@@ -111,6 +111,8 @@ struct gale_runtime {
 	_Atomic bool turning; /* a thread is at it */
 	struct shard *shards;
 	struct shard_chore sweeper; /* run by the first shard */
+	uint32_t cell_count; /* seats with a cell, of each hot key and of each guard */
+	_Atomic(struct guardhouse *) guardhouse; /* NULL: no guard was ever opened */
 
 	_Atomic uint64_t refs; /* FACE-1 */
 	_Atomic bool closed;
@@ -200,6 +202,9 @@ bool runtime_turn(struct gale_runtime *runtime, struct shard_turned *ret_turned)
 /* How long until a turn is due, if nothing is posted. */
 uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime);
 
+/* turn_fd is readable when this descriptor is, too; true if there is none. */
+bool runtime_watch(const struct gale_runtime *runtime, int fd);
+
 /* Lets the shards look around. */
 void runtime_wake_shards(struct gale_runtime *runtime);
 
@@ -239,6 +244,8 @@ uint64_t score_total(const struct score_sum *sum, enum gale_verdict verdict);
 /* ---- In log.c -------------------------------------------------------------------- */
 
 /* Say it to the host's log, if there is one. */
+void runtime_say(const struct gale_runtime *runtime, enum gale_level level,
+                 const char *kind, const char *name, const char *line);
 void store_say(const struct gale_store *store, enum gale_level level, const char *line);
 void limiter_say(const struct gale_limiter *limiter, enum gale_level level,
                  const char *line);

@@ -18,27 +18,28 @@ const char *gale_level_name(enum gale_level level)
 	return "unknown";
 }
 
-static void say(const struct gale_runtime *runtime, enum gale_level level,
-                const char *source, const char *line)
+void runtime_say(const struct gale_runtime *runtime, enum gale_level level,
+                 const char *kind, const char *name, const char *line)
 {
-	if (runtime->log)
-		runtime->log->write(runtime->log, level, source, line);
+	char source[sizeof("limiter ") + LABEL_ROOM + GALE_NAME_MAX];
+
+	if (!runtime->log)
+		return;
+	snprintf(source, sizeof(source), "%s%s", kind, name);
+	runtime->log->write(runtime->log, level, source, line);
 }
 
 void store_say(const struct gale_store *store, enum gale_level level, const char *line)
 {
-	char source[sizeof("store ") + LABEL_ROOM];
-
-	snprintf(source, sizeof(source), "store %s", store->label);
-	say(store->handle.runtime, level, source, line);
+	runtime_say(store->handle.runtime, level, "store ", store->label, line);
 }
 
 void limiter_say(const struct gale_limiter *limiter, enum gale_level level,
                  const char *line)
 {
-	char source[sizeof("limiter ") + GALE_NAME_MAX];
+	char name[GALE_NAME_MAX + 1];
 
-	snprintf(source, sizeof(source), "limiter %.*s", limiter->lender.name_len,
+	snprintf(name, sizeof(name), "%.*s", limiter->lender.name_len,
 	         limiter->lender.name);
-	say(limiter->handle.runtime, level, source, line);
+	runtime_say(limiter->handle.runtime, level, "limiter ", name, line);
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "face/guard.h"
 #include "face/seat.h"
 #include "face/sized.h"
 
@@ -410,6 +411,76 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 #undef X
 }
 
+/* ---- Guards ----------------------------------------------------------------------- */
+
+/* The fields of gale_guard_counts that are one number. */
+#define GUARD_COUNTERS(X)                                                              \
+	X(limit, "gale_guard_limit", "gauge", "Slots of the ceiling in force.")        \
+	X(estimate, "gale_guard_estimate", "gauge",                                    \
+	  "Slots that the backend can bear, as far as it was learned.")                \
+	X(in_flight, "gale_guard_in_flight", "gauge",                                  \
+	  "Slots that are taken, those that seats keep included.")                     \
+	X(kept, "gale_guard_kept", "gauge",                                            \
+	  "Free slots that seats keep for their next calls.")                          \
+	X(entered, "gale_guard_entered_total", "counter", "Calls that entered.")       \
+	X(ok, "gale_guard_ok_total", "counter", "Slots of calls that ended well.")     \
+	X(dropped, "gale_guard_dropped_total", "counter",                              \
+	  "Slots of calls that timed out, or that the backend refused.")               \
+	X(ignored, "gale_guard_ignored_total", "counter",                              \
+	  "Slots of calls whose end says nothing of the backend.")                     \
+	X(overdue, "gale_guard_overdue_total", "counter",                              \
+	  "Calls that ended, and had taken longer than overdue_us.")                   \
+	X(overdue_now, "gale_guard_overdue_slots", "gauge",                            \
+	  "Slots or more that are taken by such calls now.")                           \
+	X(exits_without_entry, "gale_guard_exits_without_entry_total", "counter",      \
+	  "Exits that would have given back more slots than were taken.")
+
+#define REFUSED "gale_guard_refused_total"
+
+static void say_guard_value(struct text *text, const char *name, const char *guard,
+                            uint64_t value)
+{
+	say(text, "%s{guard=\"", name);
+	say_label(text, guard);
+	say(text, "\"} %" PRIu64 "\n", value);
+}
+
+static void say_refused(struct text *text, const struct gale_guard *guard)
+{
+	struct gale_guard_counts counts = { 0 };
+
+	guard_fill_counts(guard, &counts);
+	for (unsigned why = 0; why < GALE_WHY_ROOM; why++) {
+		if (counts.refused_by[why] == 0)
+			continue;
+		say(text, REFUSED "{guard=\"");
+		say_label(text, guard->name);
+		say(text, "\",why=\"%s\"} %" PRIu64 "\n",
+		    gale_why_name((enum gale_why)why), counts.refused_by[why]);
+	}
+}
+
+static void say_guards(struct text *text, const struct gale_runtime *runtime)
+    ON(runtime->lock)
+{
+	const struct gale_guard *guard;
+
+#define X(field, metric, type, help)                                                   \
+	say_family(text, metric, type, help);                                          \
+	for (guard = guards_first(runtime); guard;                                     \
+	     guard = guards_next(runtime, guard)) {                                    \
+		struct gale_guard_counts counts = { 0 };                               \
+		guard_fill_counts(guard, &counts);                                     \
+		say_guard_value(text, metric, guard->name, counts.field);              \
+	}
+	GUARD_COUNTERS(X)
+#undef X
+	say_family(text, REFUSED, "counter",
+	           "Calls that were refused, by guard and by what limited them.");
+	for (guard = guards_first(runtime); guard; guard = guards_next(runtime, guard))
+		say_refused(text, guard);
+}
+
 size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_t room)
 {
 	struct text text = { .buf = buf, .room = room };
@@ -422,6 +493,7 @@ size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_t room)
 	say_limiters(&text, runtime);
 	say_runtime(&text, runtime);
 	say_stores(&text, runtime);
+	say_guards(&text, runtime);
 	lock_drop(&runtime->lock);
 	return text.length;
 }

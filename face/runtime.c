@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "engine/check.h"
+#include "face/guard.h"
 #include "face/seat.h"
 #include "face/sized.h"
 #include "runtime/clock.h"
@@ -129,6 +130,14 @@ static uint32_t processors(void)
 	return count < SHARDS_MAX ? (uint32_t)count : SHARDS_MAX;
 }
 
+/* A cell for each seat that may run at once, and as many again. */
+static uint32_t cells_for(uint32_t processor_count)
+{
+	uint32_t cells = 2 * processor_count + 2;
+
+	return cells < CELLS_MOST ? cells : CELLS_MOST;
+}
+
 static void apply_config(struct gale_runtime *runtime, const struct gale_config *config)
 {
 	runtime->log = config->log;
@@ -144,20 +153,13 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 	    runtime->node_clock == &runtime->boot.clock && counter_is_good();
 	runtime->max_keys = config->max_keys ? config->max_keys : NODE_KEYS_DEFAULT;
 	runtime->shard_count = config->shards ? config->shards : processors();
+	runtime->cell_count = cells_for(processors());
 	runtime->pending_max =
 	    config->pending_max ? config->pending_max : PENDING_DEFAULT;
 	runtime->sweeper.run = sweep;
 	lock_init(&runtime->lock);
 	list_init(&runtime->locked.seats);
 	atomic_init(&runtime->refs, 1);
-}
-
-/* A cell for each seat that may run at once, and as many again. */
-static uint32_t cells_for(uint32_t processor_count)
-{
-	uint32_t cells = 2 * processor_count + 2;
-
-	return cells < CELLS_MOST ? cells : CELLS_MOST;
 }
 
 static struct lessor_config lessor_config_of(struct gale_runtime *runtime,
@@ -171,7 +173,7 @@ static struct lessor_config lessor_config_of(struct gale_runtime *runtime,
 		.shard = number,
 		.max_purses = (runtime->max_keys + runtime->shard_count - 1) /
 		              runtime->shard_count,
-		.seats = cells_for(processors()),
+		.seats = runtime->cell_count,
 	};
 }
 
@@ -223,15 +225,20 @@ static enum gale_err open_shards(struct gale_runtime *runtime)
 	return GALE_ERR_OK;
 }
 
-/* One descriptor that is readable when one of the shards' is. */
-static bool open_turn_fd(struct gale_runtime *runtime)
+bool runtime_watch(const struct gale_runtime *runtime, int fd)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
 
+	return runtime->turn_fd < 0 ||
+	       epoll_ctl(runtime->turn_fd, EPOLL_CTL_ADD, fd, &readable) == 0;
+}
+
+/* One descriptor that is readable when one of the actors' is. */
+static bool open_turn_fd(struct gale_runtime *runtime)
+{
 	runtime->turn_fd = epoll_create1(EPOLL_CLOEXEC);
 	for (uint32_t i = 0; runtime->turn_fd >= 0 && i < runtime->shard_count; i++)
-		if (epoll_ctl(runtime->turn_fd, EPOLL_CTL_ADD,
-		              runtime->shards[i].actor.watch_fd, &readable) != 0) {
+		if (!runtime_watch(runtime, runtime->shards[i].actor.watch_fd)) {
 			close(runtime->turn_fd);
 			runtime->turn_fd = -1;
 		}
@@ -347,6 +354,7 @@ void runtime_drop(struct gale_runtime *runtime)
 	if (sub_acq_rel(&runtime->refs, 1) > 1) /* dropped */
 		return;
 	free_graveyard(runtime);
+	guardhouse_free(runtime);
 	free_shards(runtime, runtime->shard_count);
 	grace_close(&runtime->grace);
 	lifeline_close(&runtime->lifeline);
@@ -383,7 +391,9 @@ void gale_runtime_close(struct gale_runtime *runtime)
 	fence_full(); /* closing */
 	wait_for_posters(runtime);
 	begin_turns(runtime);
+	guardhouse_tell_to_close(runtime);
 	close_shards(runtime, runtime->shard_count);
+	guardhouse_close(runtime);
 	end_turns(runtime);
 	if (runtime->turn_fd >= 0)
 		close(runtime->turn_fd);
@@ -403,6 +413,7 @@ static struct shard_turned turn_all(struct gale_runtime *runtime)
 		all.done += turned.done;
 		all.held_up |= turned.held_up;
 	}
+	all.done += guardhouse_turn(runtime);
 	role_end(&actor_role);
 	return all;
 }
@@ -421,7 +432,7 @@ bool runtime_turn(struct gale_runtime *runtime, struct shard_turned *ret_turned)
 
 uint64_t runtime_turn_after_ns(const struct gale_runtime *runtime)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t least = guardhouse_turn_after_ns(runtime);
 
 	for (uint32_t i = 0; i < runtime->shard_count; i++) {
 		uint64_t after = shard_turn_after_ns(&runtime->shards[i]);

@@ -36,7 +36,7 @@
 #include "runtime/atomic.h"
 #include "runtime/hot.h"
 
-#define SCORE_WHYS (GALE_WHY_QUARANTINE + 1)
+#define SCORE_WHYS GALE_WHY_SLOT /* from there on they are of guards */
 
 /* Nearly all that is ever counted is allowed from credit or denied from memory. */
 struct score {

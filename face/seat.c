@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "engine/check.h"
+#include "face/guard.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 
@@ -258,6 +259,9 @@ void gale_leave(struct gale_seat *seat)
 	if (!seat || !lifeline_holds(&seat->handle.runtime->lifeline))
 		return;
 	seat_check_thread(seat);
+	lock_take(&seat->handle.runtime->lock);
+	guards_leave(seat->handle.runtime, seat->number);
+	lock_drop(&seat->handle.runtime->lock);
 	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
 	seat->counter = (struct counter){ 0 };
 	seat->roots = &no_root;

@@ -100,6 +100,12 @@ static_assert(IS_APART(credit, struct gale_seat, reader.reading) &&
 /* Has it not left, and is this the process that it joined in? */
 bool seat_is_here(const struct gale_seat *seat);
 
+/* Has it not left?  Where it has, the memory may be another's soon: see FACE-2. */
+static ALWAYS_INLINE bool seat_is_in(const struct gale_seat *seat)
+{
+	return !load_relaxed(&seat->handle.closed);
+}
+
 /* In builds for debugging: panics on any thread but the seat's own. */
 static inline void seat_check_thread(const struct gale_seat *seat)
 {

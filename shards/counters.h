@@ -27,7 +27,9 @@
 	  "Asks answered by on_outage at once, as the key was known to be in "         \
 	  "quarantine.")                                                               \
 	X(ASTRAY, "asks_of_no_open_limiter",                                           \
-	  "Asks with a limiter that was NULL, closed or of another runtime.")
+	  "Asks with a limiter that was NULL, closed or of another runtime.")          \
+	X(NO_ENTRY, "exits_without_entry",                                             \
+	  "Exits with an entry that was empty: exited before, or never filled.")
 
 /* Of a shard: what its actor did and met. */
 #define SHARD_COUNTERS(X)                                                              \

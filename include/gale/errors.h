@@ -84,7 +84,26 @@ extern "C" {
 	  "not know")                                                                  \
 	X(RUNTIMES, 57, "runtime: at most 512 in a process")                           \
 	X(RULE_OTHER, 58, "rule.kind: another than the limiter was opened with")       \
-	X(OTHER_RULE, 59, "on_other_rule: unknown")
+	X(OTHER_RULE, 59, "on_other_rule: unknown")                                    \
+	X(GUARD, 60, "guard: is NULL or closed")                                       \
+	X(GUARD_NAME, 61, "name: a guard of this runtime has it")                      \
+	X(CEILING, 62, "ceiling: at most 1,000,000; GALE_FIXED needs it")              \
+	X(SHEDDABLE, 63, "sheddable_permille: at most 1000")                           \
+	X(SLOTS_MOST, 64, "slots_most_permille: at most 1000")                         \
+	X(OVERDUE, 65, "overdue_us: at most a year")                                   \
+	X(LAW, 66, "law: unknown")                                                     \
+	X(FLOOR, 67, "floor: above the ceiling")                                       \
+	X(START, 68, "start: below the floor, or above the ceiling")                   \
+	X(PROBE, 69, "probe: above the ceiling")                                       \
+	X(NODE, 70, "node: from 1 to 64 bytes")                                        \
+	X(WEIGHT, 71, "weight: at most 1,000,000")                                     \
+	X(BEAT, 72, "beat_us: from 1 ms to a minute")                                  \
+	X(LEASE, 73, "lease_us: above beat_us, and at most an hour")                   \
+	X(ABORT, 74, "abort_us: leaves nothing of the lease beyond a beat")            \
+	X(CUT_OFF, 75, "on_cut_off: unknown")                                          \
+	X(ON_FENCED, 76, "on_fenced: needs fenced")                                    \
+	X(ALONE, 77, "store: is NULL, and the guard sets a field that needs one")      \
+	X(NOT_SHARED, 78, "store: this version cannot share a guard yet")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -177,6 +177,16 @@ enum gale_why {
 	GALE_WHY_RESTARTED, /* the key was written by another kind of rule: it began anew */
 	GALE_WHY_QUARANTINE, /* the server may have forgotten what it granted, and grants
 	                        nothing for retry_after_us */
+	/* Of a guard (guard.h), never of a limiter. */
+	GALE_WHY_SLOT,     /* a slot was free */
+	GALE_WHY_CEILING,  /* the guard's ceiling is in use */
+	GALE_WHY_SHARE,    /* this node's share of the fleet's ceiling is in use */
+	GALE_WHY_ESTIMATE, /* as much is in use as the backend can bear, by what was
+	                      learned of it */
+	GALE_WHY_PROBE, /* the guard admits less for a moment, to measure the backend */
+	GALE_WHY_CUT_OFF, /* this node has lost touch with its fleet */
+	GALE_WHY_CLASS,   /* the slots that are free are for normal calls */
+	GALE_WHY_WIDE,    /* the call wants more slots than one call may take now */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 GALE_API const char *gale_why_name(enum gale_why why);

@@ -9,7 +9,7 @@ import pathlib
 import statistics
 import sys
 
-FOLDERS = ("engine", "runtime", "stores", "shards", "face", "sim")
+FOLDERS = ("engine", "runtime", "stores", "shards", "coordinator", "face", "sim")
 MOST = 70
 
 

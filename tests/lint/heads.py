@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("runtime", "shards")
+FOLDERS = ("runtime", "shards", "coordinator")
 
 
 def head(text):

@@ -7,7 +7,7 @@ import re
 import sys
 
 PURE = "stdbool.h stddef.h stdint.h stdalign.h limits.h string.h inttypes.h assert.h".split()
-PUBLIC = ["gale/gale.h", "gale/rule.h", "gale/strategy.h", "gale/errors.h", "gale/export.h", "gale/http.h"]
+PUBLIC = ["gale/gale.h", "gale/guard.h", "gale/rule.h", "gale/strategy.h", "gale/errors.h", "gale/export.h", "gale/http.h"]
 
 # Folder: what it may include of ours, and of the system (None: anything).
 MAY = {
@@ -16,9 +16,10 @@ MAY = {
     "runtime": (["engine/", "runtime/", "gale/"], None),
     "stores": (["engine/", "runtime/", "stores/", "gale/"], None),
     "shards": (["engine/", "runtime/", "shards/", "stores/store.h", "gale/"], None),
-    "face": (["engine/", "runtime/", "stores/", "shards/", "face/", "gale/"], None),
+    "coordinator": (["engine/", "runtime/", "coordinator/", "stores/store.h", "gale/"], None),
+    "face": (["engine/", "runtime/", "stores/", "shards/", "coordinator/", "face/", "gale/"], None),
     # A fleet in virtual time looks behind all doors, and nobody in the house knows of it.
-    "sim": (["engine/", "runtime/", "stores/", "shards/", "face/", "sim/", "gale/"], None),
+    "sim": (["engine/", "runtime/", "stores/", "shards/", "coordinator/", "face/", "sim/", "gale/"], None),
     # The command installs what a server needs, where nobody else may, and runs the simulator.
     "tools": (["tools/", "sim/", "gale/", "stores/url.h", "stores/redis/url.h", "stores/redis/script.h",
                "stores/postgres/schema.h"], None),

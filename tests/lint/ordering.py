@@ -19,7 +19,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("runtime", "stores", "shards", "face")
+FOLDERS = ("runtime", "stores", "shards", "coordinator", "face")
 VOCABULARY = "runtime/atomic.h"  # the one file that may spell C11's own names
 
 END = re.compile(

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-HEADERS = ("shards/*.h", "stores/*.h")
+HEADERS = ("coordinator/*.h", "shards/*.h", "stores/*.h")
 
 
 def explained(text):

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <gale/gale.h>
+#include <gale/guard.h>
 #include <gale/strategy.h>
 
 #include "face/sized.h"
@@ -90,6 +91,45 @@
 	F(gale_limiter_counts, dropped, 16, 8)                                         \
 	F(gale_limiter_counts, allowed_by, 24, 256)                                    \
 	F(gale_limiter_counts, denied_by, 280, 256)                                    \
+	F(gale_guard_config, name, 0, 8)                                               \
+	F(gale_guard_config, law, 8, 4)                                                \
+	F(gale_guard_config, start, 12, 4)                                             \
+	F(gale_guard_config, floor, 16, 4)                                             \
+	F(gale_guard_config, ceiling, 20, 4)                                           \
+	F(gale_guard_config, probe, 24, 4)                                             \
+	F(gale_guard_config, sheddable_permille, 28, 4)                                \
+	F(gale_guard_config, slots_most_permille, 32, 4)                               \
+	F(gale_guard_config, observe, 36, 1)                                           \
+	F(gale_guard_config, overdue_us, 40, 8)                                        \
+	F(gale_guard_config, store, 48, 8)                                             \
+	F(gale_guard_config, node, 56, 8)                                              \
+	F(gale_guard_config, weight, 64, 4)                                            \
+	F(gale_guard_config, drift_ppm, 68, 4)                                         \
+	F(gale_guard_config, beat_us, 72, 8)                                           \
+	F(gale_guard_config, lease_us, 80, 8)                                          \
+	F(gale_guard_config, abort_us, 88, 8)                                          \
+	F(gale_guard_config, on_cut_off, 96, 4)                                        \
+	F(gale_guard_config, reserved, 100, 4)                                         \
+	F(gale_guard_config, on_fenced, 104, 8)                                        \
+	F(gale_entry, verdict, 0, 4)                                                   \
+	F(gale_entry, why, 4, 4)                                                       \
+	F(gale_entry, slots, 8, 4)                                                     \
+	F(gale_entry, limit, 12, 4)                                                    \
+	F(gale_entry, started_ns, 16, 8)                                               \
+	F(gale_entry, guard, 24, 8)                                                    \
+	F(gale_guard_counts, limit, 0, 8)                                              \
+	F(gale_guard_counts, estimate, 8, 8)                                           \
+	F(gale_guard_counts, in_flight, 16, 8)                                         \
+	F(gale_guard_counts, kept, 24, 8)                                              \
+	F(gale_guard_counts, entered, 32, 8)                                           \
+	F(gale_guard_counts, ok, 40, 8)                                                \
+	F(gale_guard_counts, dropped, 48, 8)                                           \
+	F(gale_guard_counts, ignored, 56, 8)                                           \
+	F(gale_guard_counts, refused, 64, 8)                                           \
+	F(gale_guard_counts, overdue, 72, 8)                                           \
+	F(gale_guard_counts, overdue_now, 80, 8)                                       \
+	F(gale_guard_counts, exits_without_entry, 88, 8)                               \
+	F(gale_guard_counts, refused_by, 96, 256)                                      \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)
 
@@ -100,6 +140,10 @@
 	S(gale_counts, 120, true)                                                      \
 	S(gale_limiter_config, 296, true)                                              \
 	S(gale_limiter_counts, 536, true)                                              \
+	S(gale_guard_config, 112, true)                                                \
+	S(gale_guard_counts, 352, true)                                                \
+	S(gale_entry, 32, false)                                                       \
+	S(gale_on_fenced, 8, false)                                                    \
 	S(gale_metric, 16, true)                                                       \
 	S(gale_leasing, 128, false)                                                    \
 	S(gale_rule, 128, false)                                                       \
@@ -169,10 +213,16 @@ static void a_struct_that_may_grow_ends_with_its_last_field(void **state)
 static void numbers_are_what_they_were(void **state)
 {
 	static const int whys[] = {
-		GALE_WHY_RULE,   GALE_WHY_CREDIT, GALE_WHY_SPENT,  GALE_WHY_BUSY,
-		GALE_WHY_LATE,   GALE_WHY_FULL,   GALE_WHY_MEMORY, GALE_WHY_CHANGED,
-		GALE_WHY_DOWN,   GALE_WHY_WRONG,  GALE_WHY_BROKEN, GALE_WHY_CROWDED,
-		GALE_WHY_CLOSED, GALE_WHY_FORKED, GALE_WHY_FENCED, GALE_WHY_BAD_ASK,
+		GALE_WHY_RULE,      GALE_WHY_CREDIT,     GALE_WHY_SPENT,
+		GALE_WHY_BUSY,      GALE_WHY_LATE,       GALE_WHY_FULL,
+		GALE_WHY_MEMORY,    GALE_WHY_CHANGED,    GALE_WHY_DOWN,
+		GALE_WHY_WRONG,     GALE_WHY_BROKEN,     GALE_WHY_CROWDED,
+		GALE_WHY_CLOSED,    GALE_WHY_FORKED,     GALE_WHY_FENCED,
+		GALE_WHY_BAD_ASK,   GALE_WHY_ASKED,      GALE_WHY_TOO_MUCH,
+		GALE_WHY_RESTARTED, GALE_WHY_QUARANTINE, GALE_WHY_SLOT,
+		GALE_WHY_CEILING,   GALE_WHY_SHARE,      GALE_WHY_ESTIMATE,
+		GALE_WHY_PROBE,     GALE_WHY_CUT_OFF,    GALE_WHY_CLASS,
+		GALE_WHY_WIDE,
 	};
 	static const int kinds[] = {
 		GALE_RULE_NONE,        GALE_RULE_FIXED_WINDOW, GALE_RULE_SLIDING_WINDOW,
@@ -190,6 +240,10 @@ static void numbers_are_what_they_were(void **state)
 		{ GALE_CADENCE_NONE, GALE_MONTHLY, GALE_WEEKLY, GALE_DAILY,
 		  GALE_ANCHORED },
 		{ GALE_LEVEL_INFO, GALE_LEVEL_WARNING, GALE_LEVEL_ERROR, 3, 4 },
+		{ GALE_KNEE, GALE_FIXED, GALE_AIMD, GALE_GRADIENT, 4 },
+		{ GALE_NORMAL, GALE_SHEDDABLE, 2, 3, 4 },
+		{ GALE_OK, GALE_DROPPED, GALE_IGNORED, 3, 4 },
+		{ GALE_ON_CUT_OFF_DENY, GALE_ON_CUT_OFF_OWN, 2, 3, 4 },
 	};
 
 	(void)state;
@@ -246,6 +300,10 @@ struct newer_limiter_config {
 	struct gale_limiter_config now;
 	uint64_t later[2];
 };
+struct newer_guard_config {
+	struct gale_guard_config now;
+	uint64_t later[2];
+};
 struct newer_counts {
 	struct gale_counts now;
 	uint64_t later[2];
@@ -286,6 +344,16 @@ static enum gale_err open_limiter(struct house *h, const void *config, size_t by
 	return err;
 }
 
+static enum gale_err open_guard(struct house *h, const void *config, size_t bytes)
+{
+	struct gale_guard *guard = NULL;
+	enum gale_err err = gale_guard_open_sized(h->runtime, config, bytes, &guard);
+
+	assert_true((err == GALE_ERR_OK) == (guard != NULL));
+	gale_guard_close(guard);
+	return err;
+}
+
 static const struct house_plan plan = { .rule = { .kind = GALE_RULE_FIXED_WINDOW,
 	                                          .limit = 5,
 	                                          .period_us = GALE_HOURS(1) } };
@@ -296,10 +364,15 @@ static void an_older_host_does_not_set_what_it_does_not_know(void **state)
 	struct gale_config config = { .shards = 1, .clock = (void *)1 };
 	struct gale_store_config store = { .quarantine_us = UINT64_MAX };
 	struct gale_limiter_config limiter = { .name = "l", .rule = plan.rule };
+	struct gale_guard_config guard = { .name = "g", .on_fenced = (void *)1 };
 	struct house h;
 
 	(void)state;
 	house_open(&h, &plan);
+	assert_int_equal(open_guard(&h, &guard, sizeof(guard)), GALE_ERR_ALONE);
+	assert_int_equal(
+	    open_guard(&h, &guard, offsetof(struct gale_guard_config, on_fenced)),
+	    GALE_ERR_OK);
 	limiter.store = h.store;
 	limiter.on_outage = GALE_ON_OUTAGE_SHARE;
 	limiter.outage_share = 1;
@@ -322,6 +395,7 @@ static void a_newer_host_is_served_if_it_sets_nothing_new(void **state)
 	struct newer_config config = { .now = { .shards = 1 } };
 	struct newer_store_config store = { .now = { .url = "memory:" } };
 	struct newer_limiter_config limiter = { .now = { .name = "l" } };
+	struct newer_guard_config guard = { .now = { .name = "g" } };
 	struct house h;
 
 	(void)state;
@@ -331,7 +405,10 @@ static void a_newer_host_is_served_if_it_sets_nothing_new(void **state)
 	assert_int_equal(open_runtime(&config, sizeof(config)), GALE_ERR_OK);
 	assert_int_equal(open_store(&h, &store, sizeof(store)), GALE_ERR_OK);
 	assert_int_equal(open_limiter(&h, &limiter, sizeof(limiter)), GALE_ERR_OK);
-	config.later[1] = store.later[1] = limiter.later[1] = UINT64_C(1) << 63;
+	assert_int_equal(open_guard(&h, &guard, sizeof(guard)), GALE_ERR_OK);
+	config.later[1] = store.later[1] = limiter.later[1] = guard.later[1] =
+	    UINT64_C(1) << 63;
+	assert_int_equal(open_guard(&h, &guard, sizeof(guard)), GALE_ERR_SIZE);
 	assert_int_equal(open_runtime(&config, sizeof(config)), GALE_ERR_SIZE);
 	assert_int_equal(open_store(&h, &store, sizeof(store)), GALE_ERR_SIZE);
 	assert_int_equal(open_limiter(&h, &limiter, sizeof(limiter)), GALE_ERR_SIZE);

@@ -18,9 +18,11 @@
 #include <unistd.h>
 
 #include <gale/gale.h>
+#include <gale/guard.h>
 
 #include "engine/check.h"
 #include "face/answer.h"
+#include "face/guard.h"
 #include "runtime/memory.h"
 #include "tests/support/child.h"
 #include "tests/support/customs.h"
@@ -30,7 +32,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 60
+#define ERRORS 79
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1286,6 +1288,155 @@ static void a_held_key_is_refused_for_what_it_is_of(void **state)
 	assert_true(house_close(&h));
 }
 
+/* ---- Guards ----------------------------------------------------------------------- */
+
+static void fails_guard(const struct house *h, struct gale_guard_config config,
+                        enum gale_err expected)
+{
+	struct gale_guard *guard = (void *)&untouched;
+
+	met(gale_guard_open(h->runtime, &config, &guard), expected);
+	assert_ptr_equal(guard, &untouched);
+}
+
+#define GUARD(...) ((struct gale_guard_config){ .name = "g", __VA_ARGS__ })
+
+static void a_guard_is_refused_for_its_configuration(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_guard_config config = { .name = "same" };
+	struct gale_guard_counts counts;
+	struct gale_guard *guard, *other;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_guard_open(NULL, &config, &guard), GALE_ERR_RUNTIME);
+	met(gale_guard_open(h.runtime, NULL, &guard), GALE_ERR_CONFIG);
+	met(gale_guard_open(h.runtime, &config, NULL), GALE_ERR_RET);
+	met(gale_guard_open_sized(h.runtime, &config, 7, &guard), GALE_ERR_SIZE);
+	fails_guard(&h, (struct gale_guard_config){ 0 }, GALE_ERR_NAME);
+	fails_guard(&h, (struct gale_guard_config){ .name = NAME_64 "5" },
+	            GALE_ERR_NAME);
+	fails_guard(&h, GUARD(.law = (enum gale_law)4), GALE_ERR_LAW);
+	fails_guard(&h, GUARD(.law = GALE_FIXED), GALE_ERR_CEILING);
+	fails_guard(&h, GUARD(.ceiling = GALE_SLOTS_MAX + 1), GALE_ERR_CEILING);
+	fails_guard(&h, GUARD(.ceiling = UINT32_MAX), GALE_ERR_CEILING);
+	fails_guard(&h, GUARD(.floor = 11, .ceiling = 10), GALE_ERR_FLOOR);
+	fails_guard(&h, GUARD(.start = 11, .ceiling = 10), GALE_ERR_START);
+	fails_guard(&h, GUARD(.start = 4, .floor = 5), GALE_ERR_START);
+	fails_guard(&h, GUARD(.probe = 11, .ceiling = 10), GALE_ERR_PROBE);
+	fails_guard(&h, GUARD(.sheddable_permille = 1001), GALE_ERR_SHEDDABLE);
+	fails_guard(&h, GUARD(.slots_most_permille = 1001), GALE_ERR_SLOTS_MOST);
+	fails_guard(&h, GUARD(.overdue_us = GALE_DAYS(365) + 1), GALE_ERR_OVERDUE);
+	fails_guard(&h, GUARD(.reserved = 1), GALE_ERR_SIZE);
+	met(gale_guard_open(h.runtime, &config, &guard), GALE_ERR_OK);
+	met(gale_guard_open(h.runtime, &config, &other), GALE_ERR_GUARD_NAME);
+	met(gale_guard_stats(NULL, &counts), GALE_ERR_GUARD);
+	met(gale_guard_stats(guard, NULL), GALE_ERR_RET);
+	met(gale_guard_stats_sized(guard, &counts, 7), GALE_ERR_SIZE);
+	gale_guard_close(guard);
+	met(gale_guard_stats(guard, &counts), GALE_ERR_GUARD);
+	met(gale_guard_open(h.runtime, &config, &other), GALE_ERR_OK);
+	gale_guard_close(other);
+	assert_true(house_close(&h));
+}
+
+static void a_guard_is_refused_for_its_fleet(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_on_fenced no_hook = { NULL };
+	struct gale_store *closed;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	fails_guard(&h, GUARD(.node = "n"), GALE_ERR_ALONE);
+	fails_guard(&h, GUARD(.lease_us = 1), GALE_ERR_ALONE);
+	fails_guard(&h, GUARD(.on_fenced = &no_hook), GALE_ERR_ALONE);
+	must(gale_store_open(h.runtime, NULL, &closed) == GALE_ERR_OK);
+	gale_store_close(closed);
+	fails_guard(&h, GUARD(.store = closed), GALE_ERR_STORE);
+	fails_guard(&h, GUARD(.store = h.store, .node = ""), GALE_ERR_NODE);
+	fails_guard(&h, GUARD(.store = h.store, .node = NAME_64 "5"), GALE_ERR_NODE);
+	fails_guard(&h, GUARD(.store = h.store, .weight = 1000001), GALE_ERR_WEIGHT);
+	fails_guard(&h, GUARD(.store = h.store, .drift_ppm = 100001), GALE_ERR_DRIFT);
+	fails_guard(&h, GUARD(.store = h.store, .beat_us = 999), GALE_ERR_BEAT);
+	fails_guard(&h, GUARD(.store = h.store, .beat_us = GALE_MINUTES(1) + 1),
+	            GALE_ERR_BEAT);
+	fails_guard(&h, GUARD(.store = h.store, .beat_us = 5000, .lease_us = 5000),
+	            GALE_ERR_LEASE);
+	fails_guard(&h, GUARD(.store = h.store, .lease_us = GALE_HOURS(1) + 1),
+	            GALE_ERR_LEASE);
+	fails_guard(&h, GUARD(.store = h.store, .abort_us = GALE_SECONDS(2)),
+	            GALE_ERR_ABORT);
+	fails_guard(&h, GUARD(.store = h.store, .abort_us = UINT64_MAX),
+	            GALE_ERR_ABORT);
+	fails_guard(&h,
+	            GUARD(.store = h.store, .beat_us = 5000, .lease_us = 10000,
+	                  .abort_us = 5000),
+	            GALE_ERR_ABORT);
+	fails_guard(&h, GUARD(.store = h.store, .on_cut_off = (enum gale_on_cut_off)2),
+	            GALE_ERR_CUT_OFF);
+	fails_guard(&h, GUARD(.store = h.store, .on_fenced = &no_hook),
+	            GALE_ERR_ON_FENCED);
+	fails_guard(&h, GUARD(.store = h.store), GALE_ERR_NOT_SHARED);
+	assert_true(house_close(&h));
+}
+
+static void told_entry(struct gale_entry entry, enum gale_why why,
+                       enum gale_verdict verdict)
+{
+	told((struct gale_answer){ .verdict = entry.verdict, .why = entry.why }, why,
+	     verdict);
+}
+
+/* The coordinator puts each of these in force; here it is done in its place. */
+static void a_refused_call_is_told_what_limited_it(void **state)
+{
+	static const struct slots_ceiling rows[] = {
+		{ 0, SLOTS_BY_SHARE },
+		{ 0, SLOTS_BY_ESTIMATE },
+		{ 0, SLOTS_BY_PROBE },
+		{ 0, SLOTS_BY_FENCE },
+	};
+	static const enum gale_why whys[] = { GALE_WHY_SHARE, GALE_WHY_ESTIMATE,
+		                              GALE_WHY_PROBE, GALE_WHY_CUT_OFF };
+	struct house_plan plan = plan_of(5);
+	struct gale_guard_config config = {
+		.name = "g", .law = GALE_FIXED, .ceiling = 2, .sheddable_permille = 500
+	};
+	struct gale_entry entry, second;
+	struct gale_guard *guard;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_guard_open(h.runtime, &config, &guard) == GALE_ERR_OK);
+	told_entry(gale_enter(h.seat, guard, 2, GALE_NORMAL), GALE_WHY_WIDE, GALE_DENY);
+	entry = gale_enter(h.seat, guard, 1, GALE_NORMAL);
+	told_entry(entry, GALE_WHY_SLOT, GALE_ALLOW);
+	told_entry(gale_enter(h.seat, guard, 1, GALE_SHEDDABLE), GALE_WHY_CLASS,
+	           GALE_DENY);
+	second = gale_enter(h.seat, guard, 1, GALE_NORMAL);
+	told_entry(second, GALE_WHY_SLOT, GALE_ALLOW);
+	told_entry(gale_enter(h.seat, guard, 1, GALE_NORMAL), GALE_WHY_CEILING,
+	           GALE_DENY);
+	gale_guard_close(guard);
+	gale_exit(h.seat, &entry, GALE_OK);
+	gale_exit(h.seat, &second, GALE_OK);
+	assert_true(house_close(&h));
+	house_open(&h, &(struct house_plan){ .rule = plan.rule, .turns = true });
+	must(gale_guard_open(h.runtime, &config, &guard) == GALE_ERR_OK);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		turnstile_apply(&guard->guard.turnstile, 1, rows[i]);
+		told_entry(gale_enter(h.seat, guard, 1, GALE_NORMAL), whys[i],
+		           GALE_DENY);
+	}
+	gale_guard_close(guard);
+	assert_true(house_close(&h));
+}
+
 /* ---- After a fork, and after a broken invariant ---------------------------------- */
 
 /* Both in a child, which returns the number of the first expectation that fails. */
@@ -1468,6 +1619,25 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_POLL] = "poll_us",
 		[GALE_ERR_RULE_OTHER] = "rule.kind",
 		[GALE_ERR_OTHER_RULE] = "on_other_rule",
+		[GALE_ERR_GUARD] = "guard",
+		[GALE_ERR_GUARD_NAME] = "name",
+		[GALE_ERR_CEILING] = "ceiling",
+		[GALE_ERR_SHEDDABLE] = "sheddable_permille",
+		[GALE_ERR_SLOTS_MOST] = "slots_most_permille",
+		[GALE_ERR_OVERDUE] = "overdue_us",
+		[GALE_ERR_LAW] = "law",
+		[GALE_ERR_FLOOR] = "floor",
+		[GALE_ERR_START] = "start",
+		[GALE_ERR_PROBE] = "probe",
+		[GALE_ERR_NODE] = "node",
+		[GALE_ERR_WEIGHT] = "weight",
+		[GALE_ERR_BEAT] = "beat_us",
+		[GALE_ERR_LEASE] = "lease_us",
+		[GALE_ERR_ABORT] = "abort_us",
+		[GALE_ERR_CUT_OFF] = "on_cut_off",
+		[GALE_ERR_ON_FENCED] = "on_fenced",
+		[GALE_ERR_ALONE] = "store",
+		[GALE_ERR_NOT_SHARED] = "store",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -1641,6 +1811,9 @@ int main(void)
 		cmocka_unit_test(a_predictor_is_asked_how_much_will_be_wanted),
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
+		cmocka_unit_test(a_guard_is_refused_for_its_configuration),
+		cmocka_unit_test(a_guard_is_refused_for_its_fleet),
+		cmocka_unit_test(a_refused_call_is_told_what_limited_it),
 		cmocka_unit_test(a_forked_child_is_refused_everything),
 		cmocka_unit_test(a_forked_child_spends_nothing_of_what_was_lent),
 		cmocka_unit_test(a_closed_runtime_spends_nothing_of_what_was_lent),

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <gale/guard.h>
+
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
@@ -200,6 +202,34 @@ static void each_store_is_counted_once(void **state)
 	assert_true(house_close(&h));
 }
 
+static void each_guard_is_told_of(void **state)
+{
+	struct gale_guard_config config = { .name = "db \"1\"",
+		                            .law = GALE_FIXED,
+		                            .ceiling = 1 };
+	static char text[ROOM];
+	struct gale_guard *guard;
+	struct gale_entry entry;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_guard_open(h.runtime, &config, &guard) == GALE_ERR_OK);
+	entry = gale_enter(h.seat, guard, 1, GALE_NORMAL);
+	(void)gale_enter(h.seat, guard, 1, GALE_NORMAL);
+	read_text(&h, text);
+	expect_line(text, "gale_guard_limit{guard=\"db \\\"1\\\"\"} 1");
+	expect_line(text, "gale_guard_in_flight{guard=\"db \\\"1\\\"\"} 1");
+	expect_line(text, "gale_guard_entered_total{guard=\"db \\\"1\\\"\"} 1");
+	expect_line(
+	    text, "gale_guard_refused_total{guard=\"db \\\"1\\\"\",why=\"ceiling\"} 1");
+	gale_exit(h.seat, &entry, GALE_OK);
+	gale_guard_close(guard);
+	read_text(&h, text);
+	assert_int_equal(lines_with(text, "{guard="), 0);
+	assert_true(house_close(&h));
+}
+
 static void no_secret_is_in_it(void **state)
 {
 #ifdef GALE_REDIS
@@ -320,6 +350,8 @@ static const char *write_row(const char *family, char row[ROW_ROOM])
 		labels = strstr(line, "verdict=") ? "limiter, verdict, why" : "limiter";
 	else if (strstr(line, "{store="))
 		labels = "store";
+	else if (strstr(line, "{guard="))
+		labels = strstr(line, "why=") ? "guard, why" : "guard";
 	must(snprintf(row, ROW_ROOM, "| `%s` | %s | %s | %s |", name, type, labels,
 	              help) < ROW_ROOM);
 	return next;
@@ -337,15 +369,28 @@ static void read_page(char page[ROOM])
 	fclose(file);
 }
 
+/* One that has refused something, so that each family has a line. */
+static struct gale_guard *open_guard(struct house *h)
+{
+	struct gale_guard_config config = { .name = "g" };
+	struct gale_guard *guard;
+
+	must(gale_guard_open(h->runtime, &config, &guard) == GALE_ERR_OK);
+	must(gale_enter(h->seat, guard, 1000, GALE_NORMAL).why == GALE_WHY_WIDE);
+	return guard;
+}
+
 static void the_page_lists_all_of_them(void **state)
 {
 	static char text[ROOM], page[ROOM];
 	unsigned families = 0;
 	char row[ROW_ROOM];
+	struct gale_guard *guard;
 	struct house h;
 
 	(void)state;
 	house_open(&h, &plan);
+	guard = open_guard(&h);
 	read_text(&h, text);
 	read_page(page);
 	for (const char *at = text; at; families++) {
@@ -355,6 +400,7 @@ static void the_page_lists_all_of_them(void **state)
 	assert_int_equal(lines_with(page, "` | counter | ") +
 	                     lines_with(page, "` | gauge | "),
 	                 families);
+	gale_guard_close(guard);
 	assert_true(house_close(&h));
 }
 
@@ -362,14 +408,17 @@ static int print_rows(void)
 {
 	static char text[ROOM];
 	char row[ROW_ROOM];
+	struct gale_guard *guard;
 	struct house h;
 
 	house_open(&h, &plan);
+	guard = open_guard(&h);
 	(void)gale_metrics_text(h.runtime, text, ROOM);
 	for (const char *at = text; at;) {
 		at = write_row(at, row);
 		puts(row);
 	}
+	gale_guard_close(guard);
 	return house_close(&h) ? 0 : 1;
 }
 
@@ -380,6 +429,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(limiters_of_one_name_are_one_line),
 		cmocka_unit_test(names_are_escaped),
 		cmocka_unit_test(each_store_is_counted_once),
+		cmocka_unit_test(each_guard_is_told_of),
 		cmocka_unit_test(no_secret_is_in_it),
 		cmocka_unit_test(it_is_cut_as_by_snprintf),
 		cmocka_unit_test(each_name_has_its_help_and_type_before_it),

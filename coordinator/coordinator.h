@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * coordinator.h -- the actor that looks after all guards of a runtime.
+ *
+ *     guard_init -> coordinator_add -> looks, each when it is due -> coordinator_remove -> drop
+ *
+ * Threads   coordinator_add, coordinator_remove: any.  coordinator_turn: the actor, or the
+ *           host's thread that turns.  The rest: the runtime's.
+ * Limits    A turn looks at all guards that are due.
+ */
+#ifndef COORDINATOR_COORDINATOR_H
+#define COORDINATOR_COORDINATOR_H
+
+#include "coordinator/guard.h"
+#include "runtime/actor.h"
+#include "runtime/lock.h"
+
+#define COORDINATOR_MAILS 2 /* it gets none */
+
+struct coordinator_config {
+	struct gale_clock *clock;
+	bool with_thread;
+	uint64_t poll_ns; /* before its thread sleeps */
+};
+
+struct coordinator {
+	struct actor actor;
+	struct gale_clock *clock;
+	struct timers timers;    /* of the guards */
+	uint64_t done;           /* guards that it looked at, or that came or went */
+	_Atomic uint64_t due_ns; /* the first of them, or 0: a guard has come or goes */
+	struct mail_slot mails[COORDINATOR_MAILS];
+	struct lock lock;
+	struct {
+		struct guard *arrived; /* and not among the timers yet */
+		struct guard *leaving;
+		bool ended; /* it looks at nothing any more */
+	} locked;
+};
+
+enum gale_err coordinator_open(struct coordinator *coordinator,
+                               const struct coordinator_config *config);
+/* Its thread, if it has one, takes the last turn; this does not wait. */
+void coordinator_tell_to_close(struct coordinator *coordinator);
+/* All guards are dropped when this returns. */
+void coordinator_close(struct coordinator *coordinator);
+/* Nobody adds or removes a guard any more. */
+void coordinator_free(struct coordinator *coordinator);
+
+/* The guard is the coordinator's, too, until it drops it. */
+void coordinator_add(struct coordinator *coordinator, struct guard *guard);
+/* It is dropped soon; once for each. */
+void coordinator_remove(struct coordinator *coordinator, struct guard *guard);
+
+/* For one without a thread: how many guards it looked at, or let go. */
+uint64_t coordinator_turn(struct coordinator *coordinator) ON(actor_role);
+/* How many nanoseconds until it wants a turn; UINT64_MAX: not before a guard comes. */
+uint64_t coordinator_turn_after_ns(const struct coordinator *coordinator);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * turnstile.c -- steps on the word of a guard, and calls to its cells.
+ *
+ * Threads   As turnstile.h says.
+ */
+#include "coordinator/turnstile.h"
+
+#define ALL_CELLS UINT64_MAX
+
+void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
+                    const struct turnstile_config *config)
+{
+	atomic_init(&turnstile->word, 0);
+	turnstile->cells = cells;
+	turnstile->cell_count = config->cell_count;
+	turnstile->sheddable_permille = config->sheddable_permille;
+	turnstile->wide_permille = config->wide_permille;
+	turnstile->observes = config->observes;
+	turnstile->common = &cells[config->cell_count].tally;
+}
+
+static bool is_alone(const struct turnstile *turnstile, const struct tally *tally)
+{
+	return tally != turnstile->common;
+}
+
+/* ---- Calls ------------------------------------------------------------------------ */
+
+/* Racy: a peak that is missed was seen by nobody. */
+static void note_peak(struct turnstile *turnstile, uint64_t word)
+{
+	uint32_t in_flight = slots_in_flight(word);
+
+	if (in_flight > load_relaxed(&turnstile->peak))
+		store_relaxed(&turnstile->peak, in_flight);
+}
+
+/* So much of the ceiling, whatever for. */
+static bool take(struct turnstile *turnstile, const struct turnstile_call *call,
+                 uint64_t *ret_word)
+{
+	uint64_t word = load_relaxed(&turnstile->word);
+
+	while (slots_fit(word, turnstile_part_of(turnstile, slots_most(word), call),
+	                 call->count))
+		if (swap_if_relaxed(&turnstile->word, &word,
+		                    slots_taken(word, call->count))) {
+			*ret_word = slots_taken(word, call->count);
+			return true;
+		}
+	*ret_word = word;
+	return false;
+}
+
+/* What only counts does not fit, but is to be counted. */
+static bool take_anyway(struct turnstile *turnstile, uint32_t count)
+{
+	uint64_t word = load_relaxed(&turnstile->word);
+
+	while (!slots_closed(word) && slots_fit(word, SLOTS_MOST, count))
+		if (swap_if_relaxed(&turnstile->word, &word, slots_taken(word, count)))
+			return true;
+	return false;
+}
+
+static uint8_t why_of(const struct turnstile *turnstile, uint64_t word,
+                      const struct turnstile_call *call)
+{
+	uint32_t most = slots_most(word);
+
+	if (slots_closed(word) || slots_by(word) == SLOTS_BY_FENCE)
+		return (uint8_t)slots_by(word);
+	if (call->count > 1 && call->count > slots_part(most, turnstile->wide_permille))
+		return TURNSTILE_REFUSED_WIDE;
+	return slots_fit(word, most, call->count) ? TURNSTILE_REFUSED_CLASS
+	                                          : (uint8_t)slots_by(word);
+}
+
+static bool is_wide(const struct turnstile *turnstile,
+                    const struct turnstile_call *call)
+{
+	uint32_t most = slots_most(load_relaxed(&turnstile->word));
+
+	return call->count > 1 &&
+	       call->count > slots_part(most, turnstile->wide_permille);
+}
+
+static struct turnstile_entered refuse(struct turnstile *turnstile, struct tally *tally,
+                                       const struct turnstile_call *call, uint64_t word)
+{
+	struct turnstile_entered entered = { .refused = true,
+		                             .why = why_of(turnstile, word, call),
+		                             .most = slots_most(word) };
+
+	tally_add(&tally->refused[entered.why], 1, is_alone(turnstile, tally));
+	entered.in = turnstile->observes && take_anyway(turnstile, call->count);
+	if (entered.in)
+		tally_add(&tally->entered, 1, is_alone(turnstile, tally));
+	return entered;
+}
+
+/* What cells keep is free, while this call finds none.  Nothing is kept anew until a quarter of
+ * the ceiling is free, so the next call that finds none is refused at once.  A bit that is lost
+ * to a seat that keeps something at this instant is set again when it does the next time. */
+static bool take_after_call_back(struct turnstile *turnstile,
+                                 const struct turnstile_call *call, uint64_t *ret_word)
+{
+	uint64_t keeping = load_relaxed(&turnstile->keeping);
+
+	if (keeping == 0 || slots_closed(*ret_word))
+		return false;
+	keeping = swap_relaxed(&turnstile->keeping, 0);
+	return turnstile_call_back(turnstile, keeping).count > 0 &&
+	       take(turnstile, call, ret_word);
+}
+
+struct turnstile_entered turnstile_enter_shared(struct turnstile *turnstile,
+                                                struct tally *tally,
+                                                const struct turnstile_call *call)
+{
+	uint64_t word;
+
+	if (is_wide(turnstile, call))
+		return refuse(turnstile, tally, call, load_relaxed(&turnstile->word));
+	if (!take(turnstile, call, &word) &&
+	    !take_after_call_back(turnstile, call, &word))
+		return refuse(turnstile, tally, call, word);
+	note_peak(turnstile, word);
+	tally_add(&tally->entered, 1, is_alone(turnstile, tally));
+	return (struct turnstile_entered){ .in = true, .most = slots_most(word) };
+}
+
+bool turnstile_give(struct turnstile *turnstile, uint32_t count)
+{
+	uint64_t word = load_relaxed(&turnstile->word);
+
+	while (slots_can_give(word, count))
+		if (swap_if_acq_rel(&turnstile->word, &word,
+		                    slots_given(word, count))) /* vacated */
+			return slots_closed(word) && slots_in_flight(word) == count;
+	(void)add_relaxed(&turnstile->refused_gives, 1); /* SLOTS-2 */
+	return false;
+}
+
+/* ---- The coordinator -------------------------------------------------------------- */
+
+static uint32_t call_back_one(struct turnstile_cell *cell)
+{
+	uint64_t kept = load_relaxed(&cell->kept);
+
+	while (!swap_if_acq_rel(&cell->kept, &kept,
+	                        ((kept >> 32) + 1) << 32)) /* called, vacated */
+		continue;
+	return cell_kept(kept);
+}
+
+struct turnstile_called turnstile_call_back(struct turnstile *turnstile, uint64_t cells)
+{
+	struct turnstile_called called = { 0 };
+
+	for (uint32_t i = 0; i < turnstile->cell_count; i++)
+		if (cells >> i & 1)
+			called.count += call_back_one(&turnstile->cells[i]);
+	if (called.count > 0)
+		called.last = turnstile_give(turnstile, called.count); /* TURNSTILE-1 */
+	return called;
+}
+
+void turnstile_apply(struct turnstile *turnstile, uint16_t generation,
+                     struct slots_ceiling ceiling)
+{
+	uint64_t word = load_relaxed(&turnstile->word), was;
+
+	do
+		was = word;
+	while (!swap_if_relaxed(&turnstile->word, &word,
+	                        slots_applied(was, generation, ceiling)));
+	if (ceiling.most < slots_most(was))
+		(void)turnstile_call_back(turnstile, ALL_CELLS);
+}
+
+void turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most)
+{
+	uint64_t less = 0;
+
+	for (uint32_t i = 0; i < turnstile->cell_count; i++) {
+		uint32_t now = cells >> i & 1 ? most : 0;
+
+		if (now == load_relaxed(&turnstile->cells[i].most))
+			continue;
+		if (now < load_relaxed(&turnstile->cells[i].most))
+			less |= UINT64_C(1) << i;
+		store_relaxed(&turnstile->cells[i].most, now);
+	}
+	(void)turnstile_call_back(turnstile, less);
+}
+
+bool turnstile_close(struct turnstile *turnstile)
+{
+	const struct slots_ceiling closed = { 0, SLOTS_BY_CLOSE };
+	uint64_t word = load_relaxed(&turnstile->word), was;
+
+	do
+		was = word;
+	while (!swap_if_acq_rel(
+	    &turnstile->word, &word,
+	    slots_applied(was, slots_generation(was), closed))); /* vacated */
+	return slots_in_flight(was) == 0 ||
+	       turnstile_call_back(turnstile, ALL_CELLS).last;
+}
+
+/* ---- Counts ----------------------------------------------------------------------- */
+
+uint32_t turnstile_kept(const struct turnstile *turnstile)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < turnstile->cell_count; i++)
+		sum += cell_kept(load_relaxed(&turnstile->cells[i].kept));
+	return sum;
+}
+
+static void add_tally(struct tally_sum *sum, const struct tally *tally)
+{
+	sum->entered += load_relaxed(&tally->entered);
+	sum->overdue += load_relaxed(&tally->overdue);
+	for (int i = 0; i < TURNSTILE_OUTCOMES; i++) {
+		sum->ended[i] += load_relaxed(&tally->ended[i].slots);
+		sum->busy_ns[i] += load_relaxed(&tally->ended[i].busy_ns);
+	}
+	for (int i = 0; i < TURNSTILE_REFUSALS; i++)
+		sum->refused[i] += load_relaxed(&tally->refused[i]);
+}
+
+/* The last is of seats without a cell. */
+void turnstile_sum(const struct turnstile *turnstile, struct tally_sum *ret_sum)
+{
+	*ret_sum = (struct tally_sum){ 0 };
+	for (uint32_t i = 0; i <= turnstile->cell_count; i++)
+		add_tally(ret_sum, &turnstile->cells[i].tally);
+}
+
+void turnstile_take_extremes(struct turnstile *turnstile, uint64_t *ret_slowest_ns,
+                             uint64_t *ret_quickest_ns)
+{
+	uint64_t slowest = 0, quickest_not = 0;
+
+	for (uint32_t i = 0; i <= turnstile->cell_count; i++) {
+		struct tally *tally = &turnstile->cells[i].tally;
+		uint64_t slow = swap_relaxed(&tally->slowest_ns, 0);
+		uint64_t quick_not = swap_relaxed(&tally->quickest_not_ns, 0);
+
+		slowest = slow > slowest ? slow : slowest;
+		quickest_not = quick_not > quickest_not ? quick_not : quickest_not;
+	}
+	*ret_slowest_ns = slowest;
+	*ret_quickest_ns = ~quickest_not;
+}
+
+uint32_t turnstile_take_peak(struct turnstile *turnstile)
+{
+	uint32_t now = slots_in_flight(load_relaxed(&turnstile->word));
+	uint32_t peak = swap_relaxed(&turnstile->peak, now);
+
+	return peak > now ? peak : now;
+}

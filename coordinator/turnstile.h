@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * turnstile.h -- the slots of a guard: a word that decides, and a cell for each seat.
+ *
+ * The word (engine/slots.h) counts what is in flight.  Threads that all write it wait for
+ * each other, so where the ceiling is large enough a seat keeps free slots in a cell of its
+ * own: it enters and exits by a step on its cell, and only reads the word.  What is kept is
+ * in flight for the word, so the ceiling holds whatever lies in cells.
+ *
+ *     enter: from the cell, if it keeps enough and no more is in flight than may be
+ *            else from the word; if that is full, what all cells keep goes back to the
+ *            word first
+ *     exit:  to the cell, if it may keep more and a quarter of the ceiling is free
+ *            else to the word
+ *
+ * A cell's word is {calls 32, kept 32}.  Whoever calls back what a cell keeps counts the
+ * calls up, so a seat that has looked at the word before cannot finish its step after.
+ *
+ *     the seat                                  the coordinator
+ *       loads its cell                            changes the word
+ *       loads the word: may it?                   swaps each cell: one more call, none kept
+ *       swaps its cell, if it is still the same
+ *
+ * Invariants
+ *
+ *   TURNSTILE-1  The word's in flight is the calls that are in flight and the slots that cells
+ *           keep; a slot that moves is counted all the while.  (H4)
+ *   TURNSTILE-2  Once turnstile_call_back has returned, nothing is taken from a cell or kept in one on
+ *           the strength of what the word was before.  So after a fence nothing enters.  (H5)
+ *   TURNSTILE-3  Cells keep at most a quarter of the ceiling: the sum of their most.
+ *   TURNSTILE-4  Of all steps on a word that is closed, one alone leaves 0 in flight, and whoever
+ *           makes it is told.  Nobody touches the turnstile after giving the last one back.
+ *
+ * Threads   turnstile_enter, turnstile_exit: any, each with the cell of its seat, which no other
+ *           thread has, or with none.  turnstile_call_back: any.  turnstile_apply, turnstile_keep,
+ *           turnstile_close: the coordinator, but turnstile_close may also be called once by who
+ *           closes.  A tally: written by its seat, read by any; that of seats without a cell
+ *           is added to by all of them.
+ *
+ * Ordering
+ *
+ *   The word's ceiling is relaxed: a call that does not see a change yet came before it.
+ *   called   turnstile_call_back swaps a cell with release  ->  its seat loads it with acquire
+ *            The word that the seat loads then is the one from before the call, or newer.
+ *   vacated  turnstile_give and turnstile_exit swap with release  ->  who calls a cell back, or gives
+ *            to the word, swaps with acquire: whoever leaves 0 in flight on a closed word
+ *            sees all that was done with the guard, and may free it.
+ */
+#ifndef COORDINATOR_TURNSTILE_H
+#define COORDINATOR_TURNSTILE_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/slots.h"
+#include "runtime/atomic.h"
+#include "runtime/hot.h"
+
+/* Why a call was refused: the word's reasons, and two of the call itself. */
+enum turnstile_refusal {
+	TURNSTILE_REFUSED_CLASS =
+	    SLOTS_BY_CLOSE + 1, /* there are slots, for normal calls */
+	TURNSTILE_REFUSED_WIDE, /* it wants more slots than one call may take */
+	TURNSTILE_REFUSALS
+};
+
+enum turnstile_outcome {
+	TURNSTILE_OK,
+	TURNSTILE_DROPPED, /* it timed out, or the backend refused it */
+	TURNSTILE_IGNORED, /* it says nothing of the backend */
+	TURNSTILE_OUTCOMES
+};
+
+/* Calls that ended alike. */
+struct tally_ended {
+	_Atomic uint64_t slots;
+	_Atomic uint64_t busy_ns; /* slots times round trip */
+};
+
+/* What a seat has counted since the guard was opened. */
+struct tally {
+	_Atomic uint64_t entered; /* calls */
+	struct tally_ended ended[TURNSTILE_OUTCOMES];
+	/* Of OK calls, since the coordinator took them last. */
+	_Atomic uint64_t slowest_ns;
+	_Atomic uint64_t quickest_not_ns; /* ~ of it, so that 0 is none */
+	_Atomic uint64_t overdue;         /* calls */
+	_Atomic uint64_t
+	    refused[TURNSTILE_REFUSALS]; /* calls, by slots_by or turnstile_refusal */
+};
+
+/* Two lines, as processors fetch lines in pairs.  What each call writes is wet (hot.h). */
+struct turnstile_cell {
+	alignas(WET_ALIGN) uint64_t unused[3];
+	_Atomic uint32_t most; /* it keeps; written by the coordinator */
+	_Atomic uint64_t kept; /* {calls, kept} */
+	struct tally tally;
+};
+static_assert(IS_WET(struct turnstile_cell, kept) &&
+                  IS_WET(struct turnstile_cell, tally.entered) &&
+                  IS_WET(struct turnstile_cell, tally.ended[TURNSTILE_OK].slots) &&
+                  IS_WET(struct turnstile_cell, tally.ended[TURNSTILE_OK].busy_ns),
+              "see hot.h");
+
+#define TURNSTILE_CELLS_MOST 64 /* as many as bits in a word */
+
+struct turnstile {
+	alignas(WET_ALIGN) _Atomic uint64_t word;
+	/* Read by each call, and seldom written. */
+	alignas(WET_ALIGN) struct turnstile_cell *cells; /* by the seat's number */
+	uint32_t cell_count;
+	uint32_t sheddable_permille; /* of the ceiling, for sheddable calls */
+	uint32_t wide_permille;      /* of the ceiling, for one call */
+	bool observes;               /* nothing is refused */
+	_Atomic uint64_t keeping;    /* cells that may keep something, a bit each */
+	_Atomic uint32_t peak; /* in flight at most, since the coordinator took it */
+	/* A give of more than was in flight.  Something is wrong with the host. */
+	_Atomic uint64_t refused_gives;
+	struct tally *common; /* of seats without a cell */
+};
+
+struct turnstile_config {
+	uint32_t cell_count;
+	uint32_t sheddable_permille, wide_permille;
+	bool observes;
+};
+
+/* cells has room for one more than cell_count, all zero. */
+void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
+                    const struct turnstile_config *config);
+
+struct turnstile_call {
+	uint32_t count; /* slots: 1 or more */
+	bool sheddable;
+};
+
+/* What became of a call. */
+struct turnstile_entered {
+	bool in;
+	bool refused; /* also if it is in, but only observed */
+	uint8_t why;  /* slots_by or turnstile_refusal, if refused */
+	uint32_t most;
+};
+
+/* The long way: the word has to be written, or says no. */
+struct turnstile_entered turnstile_enter_shared(struct turnstile *turnstile,
+                                                struct tally *tally,
+                                                const struct turnstile_call *call);
+/* True: the word is closed, and this was the last slot.  TURNSTILE-4 */
+bool turnstile_give(struct turnstile *turnstile, uint32_t count);
+
+static ALWAYS_INLINE struct turnstile_cell *
+turnstile_cell(const struct turnstile *turnstile, uint32_t number)
+{
+	return LIKELY(number < turnstile->cell_count) ? &turnstile->cells[number] : 0;
+}
+
+static ALWAYS_INLINE void tally_add(_Atomic uint64_t *word, uint64_t by, bool alone)
+{
+	if (LIKELY(alone))
+		store_relaxed(word, load_relaxed(word) + by);
+	else
+		(void)add_relaxed(word, by);
+}
+
+static ALWAYS_INLINE uint32_t cell_kept(uint64_t kept)
+{
+	return (uint32_t)kept;
+}
+
+/* How much of the ceiling a call may fill. */
+static ALWAYS_INLINE uint32_t turnstile_part_of(const struct turnstile *turnstile,
+                                                uint32_t most,
+                                                const struct turnstile_call *call)
+{
+	return call->sheddable ? slots_part(most, turnstile->sheddable_permille) : most;
+}
+
+/* One slot from the seat's own.  False: it goes the long way. */
+static ALWAYS_INLINE bool turnstile_enter_cell(struct turnstile *turnstile,
+                                               struct turnstile_cell *cell,
+                                               const struct turnstile_call *call,
+                                               uint32_t *ret_most)
+{
+	uint64_t kept = load_acquire(&cell->kept); /* called */
+	uint64_t word = load_relaxed(&turnstile->word);
+
+	*ret_most = slots_most(word);
+	return cell_kept(kept) > 0 &&
+	       LIKELY(
+		   slots_fit(word, turnstile_part_of(turnstile, *ret_most, call), 0)) &&
+	       LIKELY(swap_if_relaxed(&cell->kept, &kept, kept - 1)); /* TURNSTILE-2 */
+}
+
+/* Is a quarter of the ceiling free? */
+static ALWAYS_INLINE bool turnstile_ample(uint64_t word)
+{
+	uint32_t most = slots_most(word);
+
+	return slots_in_flight(word) <= most - most / 4;
+}
+
+static ALWAYS_INLINE void turnstile_note_keeping(struct turnstile *turnstile,
+                                                 const struct turnstile_cell *cell)
+{
+	uint64_t bit = UINT64_C(1) << (cell - turnstile->cells);
+
+	if (!LIKELY(load_relaxed(&turnstile->keeping) & bit))
+		(void)or_relaxed(&turnstile->keeping, bit);
+}
+
+/* One slot to the seat's own.  False: it goes to the word. */
+static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
+                                             struct turnstile_cell *cell)
+{
+	uint64_t kept = load_acquire(&cell->kept); /* called */
+
+	if (cell_kept(kept) >= load_relaxed(&cell->most) ||
+	    !turnstile_ample(load_relaxed(&turnstile->word)))
+		return false;
+	turnstile_note_keeping(turnstile, cell); /* before: TURNSTILE-4 */
+	return LIKELY(swap_if_release(&cell->kept, &kept, kept + 1)); /* vacated */
+}
+
+/* cell: the seat's; NULL: it has none. */
+static ALWAYS_INLINE struct turnstile_entered
+turnstile_enter(struct turnstile *turnstile, struct turnstile_cell *cell,
+                const struct turnstile_call *call)
+{
+	uint32_t most;
+
+	if (LIKELY(cell != 0) && LIKELY(call->count == 1) &&
+	    turnstile_enter_cell(turnstile, cell, call, &most)) {
+		tally_add(&cell->tally.entered, 1, /* alone= */ true);
+		return (struct turnstile_entered){ .in = true, .most = most };
+	}
+	return turnstile_enter_shared(turnstile,
+	                              cell ? &cell->tally : turnstile->common, call);
+}
+
+/* As turnstile_give. */
+static ALWAYS_INLINE bool turnstile_exit(struct turnstile *turnstile,
+                                         struct turnstile_cell *cell, uint32_t count)
+{
+	if (LIKELY(cell != 0) && LIKELY(count == 1) &&
+	    turnstile_keep_one(turnstile, cell))
+		return false;
+	return turnstile_give(turnstile, count);
+}
+
+/* Counts a call that ended; before its slots are given back.  TURNSTILE-4 */
+static ALWAYS_INLINE void tally_end(struct tally *tally, uint32_t count,
+                                    enum turnstile_outcome outcome, uint64_t took_ns,
+                                    bool alone)
+{
+	tally_add(&tally->ended[outcome].slots, count, alone);
+	tally_add(&tally->ended[outcome].busy_ns, count * took_ns, alone);
+	if (outcome != TURNSTILE_OK)
+		return;
+	if (took_ns > load_relaxed(&tally->slowest_ns))
+		store_relaxed(&tally->slowest_ns, took_ns);
+	if (~took_ns > load_relaxed(&tally->quickest_not_ns))
+		store_relaxed(&tally->quickest_not_ns, ~took_ns);
+}
+
+/* ---- The coordinator -------------------------------------------------------------- */
+
+/* What was last applied: one load.  (H4) */
+static inline uint64_t turnstile_word(const struct turnstile *turnstile)
+{
+	return load_relaxed(&turnstile->word);
+}
+
+/* From when this returns on, what is more than the ceiling does not enter.  TURNSTILE-2 */
+void turnstile_apply(struct turnstile *turnstile, uint16_t generation,
+                     struct slots_ceiling ceiling);
+
+/* Each of these cells may keep so many, and the others nothing.  TURNSTILE-3 */
+void turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most);
+
+/* What these cells keep goes back to the word; how many that was, and as turnstile_give. */
+struct turnstile_called {
+	uint32_t count;
+	bool last;
+};
+struct turnstile_called turnstile_call_back(struct turnstile *turnstile,
+                                            uint64_t cells);
+
+/* What all cells keep at this instant, about. */
+uint32_t turnstile_kept(const struct turnstile *turnstile);
+
+/* How often calls of this cell have entered. */
+static inline uint64_t turnstile_cell_entered(const struct turnstile *turnstile,
+                                              uint32_t number)
+{
+	return load_relaxed(&turnstile->cells[number].tally.entered);
+}
+
+/* Nothing enters any more; as turnstile_give. */
+bool turnstile_close(struct turnstile *turnstile);
+
+/* The sum of all tallies. */
+struct tally_sum {
+	uint64_t entered;
+	uint64_t ended[TURNSTILE_OUTCOMES];
+	uint64_t busy_ns[TURNSTILE_OUTCOMES];
+	uint64_t overdue;
+	uint64_t refused[TURNSTILE_REFUSALS];
+};
+void turnstile_sum(const struct turnstile *turnstile, struct tally_sum *ret_sum);
+
+/* The slowest and the quickest OK call since it was asked last; 0 and UINT64_MAX: none. */
+void turnstile_take_extremes(struct turnstile *turnstile, uint64_t *ret_slowest_ns,
+                             uint64_t *ret_quickest_ns);
+/* The most that was in flight since it was asked last, and is now. */
+uint32_t turnstile_take_peak(struct turnstile *turnstile);
+
+#endif

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * guard.c -- guards open and close; calls enter and exit.
+ *
+ * Threads   gale_enter and gale_exit: the seat's own.  The rest: any.
+ *
+ * Ordering
+ *
+ *   founded   gale_guard_open stores the runtime's guardhouse with release  ->  who turns,
+ *             closes or leaves loads it with acquire
+ *             The coordinator is open.
+ */
+#define _GNU_SOURCE
+#include "face/guard.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "face/checks.h"
+#include "face/seat.h"
+#include "face/sized.h"
+#include "runtime/memory.h"
+#include "runtime/random.h"
+
+#define SHEDDABLE_DEFAULT 900
+#define SLOTS_MOST_DEFAULT 500
+#define OVERDUE_DEFAULT_US GALE_MINUTES(1)
+#define OVERDUE_MOST_US GALE_DAYS(365)
+#define BEAT_DEFAULT_US GALE_MILLIS(500)
+#define BEAT_LEAST_US GALE_MILLIS(1)
+#define BEAT_MOST_US GALE_MINUTES(1)
+#define LEASE_MOST_US GALE_HOURS(1)
+#define DRIFT_DEFAULT_PPM 500
+#define DRIFT_MOST_PPM 100000
+#define WEIGHT_MOST 1000000
+
+static_assert((int)GALE_OK == TURNSTILE_OK && (int)GALE_DROPPED == TURNSTILE_DROPPED &&
+                  (int)GALE_IGNORED == TURNSTILE_IGNORED,
+              "an outcome is passed on as it is");
+static_assert(GALE_SLOTS_MAX <= SLOTS_MOST && GALE_SLOTS_MAX <= ESTIMATE_MOST,
+              "a word has room for each");
+static_assert((int)GALE_KNEE == ESTIMATE_KNEE && (int)GALE_FIXED == ESTIMATE_FIXED &&
+                  (int)GALE_AIMD == ESTIMATE_AIMD &&
+                  (int)GALE_GRADIENT == ESTIMATE_GRADIENT,
+              "so is a law");
+
+static struct guardhouse *guardhouse_of(const struct gale_runtime *runtime)
+{
+	return load_acquire(&runtime->guardhouse); /* founded */
+}
+
+/* ---- The house of the guards ------------------------------------------------------- */
+
+static void free_house(struct gale_runtime *runtime, struct guardhouse *house)
+{
+	memory_give_lines(runtime->allocator, house, sizeof(*house));
+}
+
+static enum gale_err found_house(struct gale_runtime *runtime) ON(runtime->lock)
+{
+	struct coordinator_config config = { .clock = runtime->node_clock,
+		                             .with_thread = !runtime->turns,
+		                             .poll_ns = runtime->poll_ns };
+	struct guardhouse *house =
+	    memory_take_lines(runtime->allocator, sizeof(*house));
+	enum gale_err err;
+
+	if (!house)
+		return GALE_ERR_MEMORY;
+	list_init(&house->guards);
+	for (size_t i = 0; i < GUARD_NAMES; i++)
+		list_init(&house->names[i]);
+	err = coordinator_open(&house->coordinator, &config);
+	if (err == GALE_ERR_OK &&
+	    !runtime_watch(runtime, house->coordinator.actor.watch_fd)) {
+		coordinator_close(&house->coordinator);
+		coordinator_free(&house->coordinator);
+		err = GALE_ERR_SYSTEM;
+	}
+	if (err == GALE_ERR_OK)
+		store_release(&runtime->guardhouse, house); /* founded */
+	else
+		free_house(runtime, house);
+	return err;
+}
+
+void guardhouse_tell_to_close(struct gale_runtime *runtime)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	if (house)
+		coordinator_tell_to_close(&house->coordinator);
+}
+
+void guardhouse_close(struct gale_runtime *runtime)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	if (house)
+		coordinator_close(&house->coordinator);
+}
+
+void guardhouse_free(struct gale_runtime *runtime)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	if (!house)
+		return;
+	coordinator_free(&house->coordinator);
+	free_house(runtime, house);
+}
+
+uint64_t guardhouse_turn(struct gale_runtime *runtime)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	return house ? coordinator_turn(&house->coordinator) : 0;
+}
+
+uint64_t guardhouse_turn_after_ns(const struct gale_runtime *runtime)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	return house ? coordinator_turn_after_ns(&house->coordinator) : UINT64_MAX;
+}
+
+/* ---- Opening ---------------------------------------------------------------------- */
+
+static struct gale_guard *gale_guard_of(struct guard *guard)
+{
+	return (struct gale_guard *)((char *)guard -
+	                             offsetof(struct gale_guard, guard));
+}
+
+static size_t cells_bytes(const struct gale_guard *guard)
+{
+	return (guard->guard.turnstile.cell_count + 1) * sizeof(struct turnstile_cell);
+}
+
+static void guard_die(struct handle *self)
+{
+	struct gale_guard *guard = (struct gale_guard *)self;
+
+	memory_give_lines(self->runtime->allocator, guard->cells, cells_bytes(guard));
+}
+
+static void guard_drop(struct guard *self)
+{
+	handle_drop(&gale_guard_of(self)->handle);
+}
+
+static void guard_say(struct guard *self, enum gale_level level, const char *line)
+{
+	struct gale_guard *guard = gale_guard_of(self);
+
+	runtime_say(guard->handle.runtime, level, "guard ", guard->name, line);
+}
+
+static const struct guard_ops guard_ops = { guard_drop, guard_say };
+
+static uint32_t or_default(uint32_t given, uint32_t otherwise)
+{
+	return given ? given : otherwise;
+}
+
+/* A law that is fixed needs one number, which is the ceiling. */
+static struct estimate_settings law_of(const struct gale_guard_config *config)
+{
+	bool fixed = config->law == GALE_FIXED && config->start == 0;
+
+	return (struct estimate_settings){ .law = (enum estimate_law)config->law,
+		                           .start =
+		                               fixed ? config->ceiling : config->start,
+		                           .floor = config->floor,
+		                           .ceiling = config->ceiling,
+		                           .probe = config->probe };
+}
+
+static enum gale_err check_law(const struct gale_guard_config *config)
+{
+	struct estimate_settings law = law_of(config);
+
+	if (config->ceiling > GALE_SLOTS_MAX ||
+	    (config->law == GALE_FIXED && config->ceiling == 0))
+		return GALE_ERR_CEILING;
+	switch (estimate_check(&law)) {
+	case ESTIMATE_VALID:
+		return GALE_ERR_OK;
+	case ESTIMATE_BAD_LAW:
+		return GALE_ERR_LAW;
+	case ESTIMATE_BAD_CEILING:
+		return GALE_ERR_CEILING;
+	case ESTIMATE_BAD_FLOOR:
+		return GALE_ERR_FLOOR;
+	case ESTIMATE_BAD_START:
+		return GALE_ERR_START;
+	case ESTIMATE_BAD_PROBE:
+		break;
+	}
+	return GALE_ERR_PROBE;
+}
+
+/* With its defaults filled in. */
+static struct fleet fleet_of(const struct gale_guard_config *config)
+{
+	uint64_t beat_us = config->beat_us ? config->beat_us : BEAT_DEFAULT_US;
+
+	return (struct fleet){
+		.beat_us = beat_us,
+		.lease_us = config->lease_us ? config->lease_us : 4 * beat_us,
+		.abort_us = config->abort_us ? config->abort_us : beat_us,
+		.weight = or_default(config->weight, 1),
+		.drift_ppm = or_default(config->drift_ppm, DRIFT_DEFAULT_PPM),
+	};
+}
+
+static bool sets_fleet(const struct gale_guard_config *config)
+{
+	return config->node || config->weight || config->drift_ppm || config->beat_us ||
+	       config->lease_us || config->abort_us || config->on_cut_off ||
+	       config->on_fenced;
+}
+
+static enum gale_err check_terms(const struct fleet *fleet)
+{
+	uint64_t lasts_us;
+
+	if (fleet->weight > WEIGHT_MOST)
+		return GALE_ERR_WEIGHT;
+	if (fleet->drift_ppm > DRIFT_MOST_PPM)
+		return GALE_ERR_DRIFT;
+	if (fleet->beat_us < BEAT_LEAST_US || fleet->beat_us > BEAT_MOST_US)
+		return GALE_ERR_BEAT;
+	if (fleet->lease_us <= fleet->beat_us || fleet->lease_us > LEASE_MOST_US)
+		return GALE_ERR_LEASE;
+	/* Until its fence a node must have the time for a beat. */
+	lasts_us = fleet->lease_us - fleet->lease_us * fleet->drift_ppm / 1000000;
+	if (fleet->abort_us >= lasts_us || lasts_us - fleet->abort_us <= fleet->beat_us)
+		return GALE_ERR_ABORT;
+	return GALE_ERR_OK;
+}
+
+static enum gale_err check_fleet(const struct gale_runtime *runtime,
+                                 const struct gale_guard_config *config)
+{
+	size_t node_len = config->node ? strnlen(config->node, GALE_NAME_MAX + 1) : 1;
+	struct fleet fleet = fleet_of(config);
+	enum gale_err err;
+
+	if (config->reserved != 0)
+		return GALE_ERR_SIZE;
+	if (!config->store)
+		return sets_fleet(config) ? GALE_ERR_ALONE : GALE_ERR_OK;
+	if (!handle_is_open(&config->store->handle, runtime))
+		return GALE_ERR_STORE;
+	if (node_len < 1 || node_len > GALE_NAME_MAX)
+		return GALE_ERR_NODE;
+	if (config->on_cut_off > GALE_ON_CUT_OFF_OWN)
+		return GALE_ERR_CUT_OFF;
+	if (config->on_fenced && !config->on_fenced->fenced)
+		return GALE_ERR_ON_FENCED;
+	err = check_terms(&fleet);
+	return err == GALE_ERR_OK ? GALE_ERR_NOT_SHARED : err;
+}
+
+static enum gale_err check_config(const struct gale_runtime *runtime,
+                                  const struct gale_guard_config *config)
+{
+	size_t name_len = config->name ? strnlen(config->name, GALE_NAME_MAX + 1) : 0;
+	enum gale_err err;
+
+	if (name_len < 1 || name_len > GALE_NAME_MAX)
+		return GALE_ERR_NAME;
+	if (config->sheddable_permille > 1000)
+		return GALE_ERR_SHEDDABLE;
+	if (config->slots_most_permille > 1000)
+		return GALE_ERR_SLOTS_MOST;
+	if (config->overdue_us > OVERDUE_MOST_US)
+		return GALE_ERR_OVERDUE;
+	err = check_law(config);
+	return err == GALE_ERR_OK ? check_fleet(runtime, config) : err;
+}
+
+static void set_up(struct gale_guard *guard, const struct gale_guard_config *config)
+{
+	uint64_t overdue_us =
+	    config->overdue_us ? config->overdue_us : OVERDUE_DEFAULT_US;
+	struct guard_config inner = {
+		.ops = &guard_ops,
+		.turnstile = { .cell_count = guard->guard.turnstile.cell_count,
+		               .sheddable_permille = or_default(
+				   config->sheddable_permille, SHEDDABLE_DEFAULT),
+		               .wide_permille = or_default(config->slots_most_permille,
+		                                           SLOTS_MOST_DEFAULT),
+		               .observes = config->observe },
+		.cells = guard->cells,
+		.law = law_of(config),
+		.overdue_ns = overdue_us * 1000,
+	};
+
+	memcpy(guard->name, config->name, strlen(config->name));
+	(void)random_fill(&inner.seed, sizeof(inner.seed));
+	guard_init(&guard->guard, &inner, clock_now(guard->handle.runtime->node_clock));
+}
+
+static struct list *names_of(struct guardhouse *house, const char *name)
+{
+	return &house->names[XXH3_64bits(name, strlen(name)) % GUARD_NAMES];
+}
+
+static bool is_listed(struct guardhouse *house, const char *name)
+{
+	struct list *names = names_of(house, name);
+
+	for (struct list *at = names->next; at != names; at = at->next)
+		if (strcmp(list_item(at, struct gale_guard, same_hash)->name, name) ==
+		    0)
+			return true;
+	return false;
+}
+
+/* HOUSE-1, HOUSE-2 */
+static enum gale_err list_guard(struct gale_runtime *runtime, struct gale_guard *guard)
+    ON(runtime->lock)
+{
+	enum gale_err err = guardhouse_of(runtime) ? GALE_ERR_OK : found_house(runtime);
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	if (err != GALE_ERR_OK)
+		return err;
+	if (is_listed(house, guard->name))
+		return GALE_ERR_GUARD_NAME;
+	list_append(&house->guards, &guard->place);
+	list_append(names_of(house, guard->name), &guard->same_hash);
+	handle_hold(&guard->handle); /* by the coordinator ... */
+	handle_hold(&guard->handle); /* ... and by slots in use */
+	coordinator_add(&house->coordinator, &guard->guard);
+	return GALE_ERR_OK;
+}
+
+static enum gale_err open_checked(struct gale_runtime *runtime,
+                                  const struct gale_guard_config *config,
+                                  struct gale_guard **ret_guard)
+{
+	struct gale_guard *guard = handle_new(runtime, sizeof(*guard), guard_die);
+	enum gale_err err = GALE_ERR_MEMORY;
+
+	if (!guard)
+		return GALE_ERR_MEMORY;
+	guard->guard.turnstile.cell_count = runtime->cell_count;
+	guard->cells = memory_take_lines(runtime->allocator, cells_bytes(guard));
+	if (guard->cells) {
+		set_up(guard, config);
+		lock_take(&runtime->lock);
+		err = list_guard(runtime, guard);
+		lock_drop(&runtime->lock);
+	}
+	if (err == GALE_ERR_OK)
+		*ret_guard = guard;
+	else
+		handle_close(&guard->handle);
+	return err;
+}
+
+enum gale_err gale_guard_open_sized(struct gale_runtime *runtime,
+                                    const struct gale_guard_config *config,
+                                    size_t config_bytes, struct gale_guard **ret_guard)
+{
+	enum gale_err err = runtime_error(runtime);
+	struct gale_guard_config known;
+
+	if (err != GALE_ERR_OK)
+		return err;
+	if (!ret_guard)
+		return GALE_ERR_RET;
+	if (!config)
+		return GALE_ERR_CONFIG;
+	if (!sized_read(&known, sizeof(known), config, config_bytes))
+		return GALE_ERR_SIZE;
+	err = check_config(runtime, &known);
+	return err == GALE_ERR_OK ? open_checked(runtime, &known, ret_guard) : err;
+}
+
+/* ---- Closing ---------------------------------------------------------------------- */
+
+/* The last slot is given back of a guard that is closed.  HOUSE-2 */
+static void guard_is_empty(struct gale_guard *guard)
+{
+	handle_drop(&guard->handle);
+}
+
+static void unlist(struct gale_runtime *runtime, struct gale_guard *guard)
+{
+	lock_take(&runtime->lock);
+	list_remove(&guard->place);
+	list_remove(&guard->same_hash);
+	lock_drop(&runtime->lock);
+}
+
+void gale_guard_close(struct gale_guard *guard)
+{
+	struct gale_runtime *runtime;
+
+	if (!guard || !lifeline_holds(&guard->handle.runtime->lifeline))
+		return;
+	runtime = guard->handle.runtime;
+	/* One that is closed already may be gone; handle_close tells of that. */
+	if (!load_relaxed(&guard->handle.closed)) {
+		unlist(runtime, guard);
+		coordinator_remove(&guardhouse_of(runtime)->coordinator, &guard->guard);
+		if (turnstile_close(&guard->guard.turnstile))
+			guard_is_empty(guard);
+	}
+	handle_close(&guard->handle);
+}
+
+void guards_leave(struct gale_runtime *runtime, uint32_t seat_number)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	if (!house || seat_number >= runtime->cell_count)
+		return;
+	for (struct list *at = house->guards.next; at != &house->guards; at = at->next)
+		(void)turnstile_call_back(
+		    &list_item(at, struct gale_guard, place)->guard.turnstile,
+		    UINT64_C(1) << seat_number);
+}
+
+const struct gale_guard *guards_first(const struct gale_runtime *runtime)
+{
+	struct guardhouse *house = guardhouse_of(runtime);
+
+	return house && !list_is_empty(&house->guards)
+	           ? list_item(list_first(&house->guards), struct gale_guard, place)
+	           : NULL;
+}
+
+const struct gale_guard *guards_next(const struct gale_runtime *runtime,
+                                     const struct gale_guard *guard)
+{
+	struct list *next = guard->place.next;
+
+	return next == &guardhouse_of(runtime)->guards
+	           ? NULL
+	           : list_item(next, struct gale_guard, place);
+}
+
+/* ---- Entering --------------------------------------------------------------------- */
+
+static const uint8_t whys[TURNSTILE_REFUSALS] = {
+	[SLOTS_BY_CEILING] = GALE_WHY_CEILING,
+	[SLOTS_BY_SHARE] = GALE_WHY_SHARE,
+	[SLOTS_BY_ESTIMATE] = GALE_WHY_ESTIMATE,
+	[SLOTS_BY_PROBE] = GALE_WHY_PROBE,
+	[SLOTS_BY_FENCE] = GALE_WHY_CUT_OFF,
+	[SLOTS_BY_CLOSE] = GALE_WHY_CLOSED,
+	[TURNSTILE_REFUSED_CLASS] = GALE_WHY_CLASS,
+	[TURNSTILE_REFUSED_WIDE] = GALE_WHY_WIDE,
+};
+
+static ALWAYS_INLINE struct turnstile_entered
+enter(struct gale_seat *seat, struct gale_guard *guard, uint32_t count, bool sheddable)
+{
+	struct turnstile *turnstile = &guard->guard.turnstile;
+	struct turnstile_call call = { count, sheddable };
+
+	return turnstile_enter(turnstile, turnstile_cell(turnstile, seat->number),
+	                       &call);
+}
+
+static __attribute__((noinline)) struct gale_entry refused(enum gale_why why)
+{
+	return (struct gale_entry){ .verdict = GALE_DENY, .why = why };
+}
+
+static __attribute__((noinline)) struct gale_entry
+refused_by(const struct turnstile_entered *entered)
+{
+	return (struct gale_entry){ .verdict = GALE_DENY,
+		                    .why = whys[entered->why],
+		                    .limit = entered->most };
+}
+
+static enum gale_why check_call(const struct gale_seat *seat,
+                                const struct gale_guard *guard, uint32_t slots,
+                                enum gale_class of_class)
+{
+	if (!seat || !guard || guard->handle.runtime != seat->handle.runtime ||
+	    slots < 1 || slots > GALE_SLOTS_MAX || of_class > GALE_SHEDDABLE)
+		return GALE_WHY_BAD_ASK;
+	if (!handle_is_open(&seat->handle, seat->handle.runtime))
+		return GALE_WHY_CLOSED;
+	return runtime_refuses(seat->handle.runtime);
+}
+
+static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
+                                   const struct gale_guard *guard, uint32_t slots,
+                                   enum gale_class of_class)
+{
+	return LIKELY(seat && guard) &&
+	       LIKELY(guard->handle.runtime == seat->handle.runtime) &&
+	       LIKELY(lifeline_passes(&seat->lifeline)) &&
+	       LIKELY(slots - 1 < GALE_SLOTS_MAX) && LIKELY(of_class <= GALE_SHEDDABLE);
+}
+
+/* A guard that is closed says so by its word, and a seat that has left has no root. */
+struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
+                             uint32_t slots, enum gale_class of_class)
+{
+	struct turnstile_entered entered;
+	mono now;
+
+	if (!is_quick(seat, guard, slots, of_class) || !LIKELY(seat_is_in(seat)))
+		return refused(check_call(seat, guard, slots, of_class));
+	seat_check_thread(seat);
+	entered = enter(seat, guard, slots, of_class == GALE_SHEDDABLE);
+	if (!LIKELY(entered.in))
+		return refused_by(&entered);
+	if (!LIKELY(seat_tells(seat, &now)))
+		now = seat_now(seat);
+	return (struct gale_entry){ .verdict = GALE_ALLOW,
+		                    .why = LIKELY(!entered.refused)
+		                               ? GALE_WHY_SLOT
+		                               : (enum gale_why)whys[entered.why],
+		                    .slots = slots,
+		                    .limit = entered.most,
+		                    .started_ns = now.ns,
+		                    .guard = guard };
+}
+
+/* ---- Exiting ---------------------------------------------------------------------- */
+
+/* Takes the slots out of the entry, so that they are given back once. */
+static ALWAYS_INLINE struct gale_entry clear(struct gale_entry *entry)
+{
+	struct gale_entry was = *entry;
+
+	*entry = (struct gale_entry){ 0 };
+	return was;
+}
+
+static __attribute__((noinline)) void exit_without_entry(struct gale_seat *seat,
+                                                         const struct gale_entry *entry)
+{
+	bool is_cleared =
+	    !entry || (entry->verdict == GALE_DENY && entry->why == GALE_WHY_RULE);
+
+	if (is_cleared && seat && seat_is_here(seat))
+		seat_count(seat, COUNT_NO_ENTRY);
+}
+
+/* The seat cannot tell how long it took, or has no cell; in a child nothing is done, as the
+ * slots are its parent's. */
+static __attribute__((noinline)) void exit_anyway(struct gale_entry *entry)
+{
+	struct gale_entry was = clear(entry);
+	struct turnstile *turnstile = &was.guard->guard.turnstile;
+
+	if (!lifeline_holds(&was.guard->handle.runtime->lifeline))
+		return;
+	tally_end(turnstile->common, was.slots, TURNSTILE_IGNORED, 0,
+	          /* alone= */ false);
+	if (turnstile_give(turnstile, was.slots))
+		guard_is_empty(was.guard);
+}
+
+static ALWAYS_INLINE uint64_t took_ns(struct gale_seat *seat,
+                                      const struct gale_entry *entry)
+{
+	mono now;
+
+	if (!LIKELY(seat_tells(seat, &now)))
+		now = seat_now(seat);
+	/* Another seat may have been told the time later than this one. */
+	return LIKELY(now.ns > entry->started_ns) ? now.ns - entry->started_ns : 0;
+}
+
+static ALWAYS_INLINE void count_end(struct gale_guard *guard,
+                                    struct turnstile_cell *cell,
+                                    const struct gale_entry *entry,
+                                    enum gale_outcome outcome, uint64_t took)
+{
+	struct tally *tally = cell ? &cell->tally : guard->guard.turnstile.common;
+
+	tally_end(tally, entry->slots, (enum turnstile_outcome)outcome, took,
+	          cell != NULL);
+	if (!LIKELY(took <= guard->guard.overdue_ns))
+		tally_add(&tally->overdue, 1, cell != NULL);
+}
+
+void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
+               enum gale_outcome outcome)
+{
+	struct gale_guard *guard;
+	struct turnstile_cell *cell;
+	struct gale_entry was;
+
+	if (!LIKELY(entry && entry->verdict == GALE_ALLOW && entry->guard)) {
+		exit_without_entry(seat, entry);
+		return;
+	}
+	guard = entry->guard;
+	if (!is_quick(seat, guard, entry->slots, GALE_NORMAL) ||
+	    !LIKELY(seat_is_in(seat)) || !LIKELY(outcome <= GALE_IGNORED)) {
+		exit_anyway(entry);
+		return;
+	}
+	seat_check_thread(seat);
+	was = clear(entry);
+	cell = turnstile_cell(&guard->guard.turnstile, seat->number);
+	count_end(guard, cell, &was, outcome, took_ns(seat, &was));
+	if (!LIKELY(!turnstile_exit(&guard->guard.turnstile, cell, was.slots)))
+		guard_is_empty(guard);
+}
+
+/* ---- Counts ----------------------------------------------------------------------- */
+
+void guard_fill_counts(const struct gale_guard *gale_guard,
+                       struct gale_guard_counts *counts)
+{
+	const struct guard *guard = &gale_guard->guard;
+	uint64_t word = turnstile_word(&guard->turnstile);
+	struct tally_sum sum;
+
+	turnstile_sum(&guard->turnstile, &sum);
+	counts->limit = slots_most(word);
+	counts->estimate = load_relaxed(&guard->told.estimate);
+	counts->in_flight = slots_in_flight(word);
+	counts->kept = turnstile_kept(&guard->turnstile);
+	counts->entered = sum.entered;
+	counts->ok = sum.ended[TURNSTILE_OK];
+	counts->dropped = sum.ended[TURNSTILE_DROPPED];
+	counts->ignored = sum.ended[TURNSTILE_IGNORED];
+	counts->overdue = sum.overdue;
+	counts->overdue_now = load_relaxed(&guard->told.overdue);
+	counts->exits_without_entry = load_relaxed(&guard->turnstile.refused_gives);
+	for (int i = 0; i < TURNSTILE_REFUSALS; i++) {
+		counts->refused_by[whys[i]] = sum.refused[i];
+		counts->refused += sum.refused[i];
+	}
+}
+
+enum gale_err gale_guard_stats_sized(struct gale_guard *guard,
+                                     struct gale_guard_counts *ret_stats,
+                                     size_t stats_bytes)
+{
+	struct gale_guard_counts known = { 0 };
+
+	if (!guard || !handle_is_open(&guard->handle, guard->handle.runtime))
+		return GALE_ERR_GUARD;
+	if (!ret_stats)
+		return GALE_ERR_RET;
+	if (!lifeline_holds(&guard->handle.runtime->lifeline))
+		return GALE_ERR_FORKED;
+	guard_fill_counts(guard, &known);
+	return sized_write(ret_stats, stats_bytes, &known, sizeof(known))
+	           ? GALE_ERR_OK
+	           : GALE_ERR_SIZE;
+}
