@@ -419,6 +419,9 @@ void fleet_help(FILE *out)
 	      "and the count must use the same clock.  If the server was started or\n"
 	      "emptied a moment ago, the command waits until it grants again: for at\n"
 	      "most a minute.\n"
+	      "\n"
+	      "gale fleet --guard limits what is in flight instead: see\n"
+	      "gale fleet --guard --help.\n"
 	      "\n",
 	      out);
 	flags_list(out);

@@ -9,6 +9,7 @@
 
 #include "tools/fleet.h"
 #include "tools/flags.h"
+#include "tools/guard_fleet.h"
 #include "tools/init.h"
 #include "tools/member.h"
 #include "tools/sim.h"
@@ -59,11 +60,30 @@ static int do_version(int argc, char **argv)
 	return refuse("version", &error);
 }
 
+static int do_guard_fleet(int argc, char **argv)
+{
+	struct guard_flags flags;
+	struct flags_error error;
+
+	switch (guard_flags_parse(argc, argv, &flags, &error)) {
+	case FLAGS_RUN:
+		return (int)guard_fleet_run(&flags);
+	case FLAGS_HELP:
+		guard_fleet_help(stdout);
+		return printed();
+	case FLAGS_BAD:
+		break;
+	}
+	return refuse("fleet --guard", &error);
+}
+
 static int do_fleet(int argc, char **argv)
 {
 	struct fleet_flags flags;
 	struct flags_error error;
 
+	if (guard_flags_wanted(argc, argv))
+		return do_guard_fleet(argc, argv);
 	switch (flags_parse(argc, argv, &flags, &error)) {
 	case FLAGS_RUN:
 		return (int)fleet_run(&flags);
