@@ -5,8 +5,9 @@
 # install_test.sh WORK [BUILD] -- what make build, install and uninstall do with whose rights, and
 # who finds what is installed: pkg-config, CMake, meson, the loader.
 #
-# Builds under WORK, and in the release build BUILD if there is one; installs beneath WORK, and
-# leaves alone what is installed here.
+# Builds under WORK, or in the release build BUILD; installs beneath WORK, and leaves alone what is
+# installed here.  With BUILD, a project that has gale as a part is built with the static library
+# alone.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 mkdir -p "$1"
@@ -228,7 +229,7 @@ guest() { # KIND OPTION...
 	*) fail "subproject: $1 is not honoured" ;;
 	esac
 }
-guest shared
+[ -n "${2-}" ] || guest shared
 guest static -Ddefault_library=static -Dgale:redis=disabled -Dgale:postgres=disabled
 
 [ $bad = 0 ] && echo "all as it should be"
