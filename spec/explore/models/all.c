@@ -4,8 +4,10 @@
 #include "spec/explore/model.h"
 
 #define MODELS                                                                         \
+	X(beats)                                                                       \
 	X(change)                                                                      \
 	X(forget)                                                                      \
+	X(history)                                                                     \
 	X(leasing)                                                                     \
 	X(meter)                                                                       \
 	X(once)                                                                        \

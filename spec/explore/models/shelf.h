@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * shelf.h -- what a store keeps of a group (engine/group.h), in a small world.
+ *
+ * A shelf has a row for each node.  A beat makes the words of the shipped functions of it,
+ * at an instant that is always the same, and puts back what they have become:
+ *
+ *     shelf  ->  struct group, struct group_member  ->  group_begin, ...  ->  shelf
+ *
+ * Generations and epochs are small numbers here.  Generations are of the world, not of the
+ * shelf, since those of the engine hold the time at which they were given: a shelf that is
+ * forgotten gives out none again.  Positions follow the order of the nodes.
+ *
+ * Invariants
+ *
+ *   SHELF-1  After each beat the sums of the group are those of its rows, or the shelf is
+ *            unsound; models say so as "sums". (GROUP-1)
+ *
+ * Threads   Pure: any.
+ */
+#ifndef SPEC_EXPLORE_MODELS_SHELF_H
+#define SPEC_EXPLORE_MODELS_SHELF_H
+
+#include <string.h>
+
+#include "engine/group.h"
+#include "spec/explore/model.h"
+#include "spec/explore/models/glue.h"
+
+#define SHELF_NODES 3
+#define SHELF_TICK_US UINT64_C(1000)
+#define SHELF_TURN_US UINT64_C(1000000000)
+
+struct row {
+	uint8_t life; /* incarnation; 0: there is no such member */
+	uint8_t seq;
+	uint8_t rest; /* ticks of its lease that are left */
+	uint8_t share;
+	uint8_t generation;
+	uint8_t high;
+	uint8_t in_flight;
+	uint8_t weight;
+	uint8_t estimate;
+	uint8_t hungry; /* these three: where L is parted by demand */
+	uint8_t claim;
+	uint8_t lacks;
+};
+
+struct shelf {
+	struct row rows[SHELF_NODES];
+	uint8_t limit;
+	uint8_t turn;  /* of the rotation */
+	uint8_t epoch; /* that it knows */
+	uint8_t quiet; /* ticks until it is over */
+	uint8_t unsound;
+};
+
+/* What is the same for all beats of an instant. */
+struct shelf_world {
+	struct group_settings settings;
+	uint8_t epoch;      /* how often the store may have forgotten */
+	uint8_t since;      /* ticks since it did last */
+	uint8_t generation; /* the next that is given out */
+	bool uncapped;      /* without a guard: what others have is not taken off */
+};
+
+/* L is limit, and the law and the parts are as they are given. */
+static inline struct group_settings shelf_settings(uint64_t law, uint64_t parts,
+                                                   long limit, long lease)
+{
+	return (struct group_settings){
+		.law = law,
+		.parts = parts,
+		.start = (uint64_t)limit,
+		.floor = 1,
+		.ceiling = (uint64_t)limit,
+		.lease_us = (uint64_t)lease * SHELF_TICK_US,
+		.rotate_us = SHELF_TURN_US,
+	};
+}
+
+struct shelf_words {
+	struct group group;
+	struct group_estimates estimates;
+	struct group_member members[SHELF_NODES]; /* of each node */
+};
+
+static inline uint64_t shelf_reserve(const struct row *row)
+{
+	struct group_member member = { .share = row->share,
+		                       .high = row->high,
+		                       .in_flight = row->in_flight };
+
+	return row->life == 0 ? 0 : group_reserve(&member);
+}
+
+static inline uint64_t shelf_reserved(const struct shelf *shelf)
+{
+	uint64_t sum = 0;
+
+	for (int n = 0; n < SHELF_NODES; n++)
+		sum += shelf_reserve(&shelf->rows[n]);
+	return sum;
+}
+
+/* The first instant of a turn whose number divides by all that members may be, and as many
+ * turns later as the shelf says. */
+static inline uint64_t shelf_now_us(const struct shelf_world *w,
+                                    const struct shelf *shelf)
+{
+	return (600 + shelf->turn) * w->settings.rotate_us;
+}
+
+/* When the store forgot; of an older epoch, an instant that is long over. */
+static inline uint64_t shelf_epoch_us(const struct shelf_world *w, uint64_t now_us,
+                                      uint64_t epoch)
+{
+	uint64_t ticks = epoch == w->epoch ? w->since : 1000;
+
+	return epoch == 0 ? 0 : now_us - ticks * SHELF_TICK_US - 8 + epoch;
+}
+
+static inline void shelf_count(struct shelf_words *words)
+{
+	struct group *g = &words->group;
+
+	g->members = g->reserved = g->weights = g->busy = g->limited = g->hungry =
+	    g->claimed = g->lacking = g->in_flight = 0;
+	memset(&words->estimates, 0, sizeof(words->estimates));
+	for (int n = 0; n < SHELF_NODES; n++) {
+		const struct group_member *m = &words->members[n];
+
+		if (m->incarnation == 0)
+			continue;
+		g->members++;
+		g->reserved += group_reserve(m);
+		g->weights += m->weight;
+		g->busy += m->busy;
+		g->limited += m->limited;
+		g->hungry += m->hungry;
+		g->claimed += m->claim;
+		g->lacking += m->lacks;
+		g->in_flight += m->in_flight;
+		if (m->estimate > 0)
+			words->estimates.members[m->estimate - 1]++;
+	}
+}
+
+/* Positions are given anew: by the order of the nodes. */
+static inline void shelf_order(struct shelf_words *words)
+{
+	uint64_t position = 0;
+
+	for (int n = 0; n < SHELF_NODES; n++)
+		if (words->members[n].incarnation > 0)
+			words->members[n].position = position++;
+}
+
+static inline void shelf_unfold(const struct shelf_world *w, const struct shelf *shelf,
+                                struct shelf_words *words)
+{
+	memset(words, 0, sizeof(*words));
+	words->group.settings = w->settings;
+	words->group.now_us = shelf_now_us(w, shelf);
+	words->group.epoch = shelf_epoch_us(w, words->group.now_us, shelf->epoch);
+	words->group.quiet_us = words->group.now_us + shelf->quiet * SHELF_TICK_US;
+	words->group.limit = shelf->limit;
+	for (int n = 0; n < SHELF_NODES; n++) {
+		const struct row *r = &shelf->rows[n];
+
+		if (r->life == 0)
+			continue;
+		if (r->generation > words->group.generation)
+			words->group.generation = r->generation;
+		words->members[n] = (struct group_member){
+			.incarnation = r->life,
+			.seq = r->seq,
+			.until_us = words->group.now_us + r->rest * SHELF_TICK_US,
+			.share = r->share,
+			.generation = r->generation,
+			.high = r->high,
+			.in_flight = r->in_flight,
+			.weight = r->weight,
+			.estimate = r->estimate,
+			.hungry = r->hungry,
+			.claim = r->claim,
+			.lacks = r->lacks,
+		};
+	}
+	shelf_order(words);
+	shelf_count(words);
+}
+
+static inline uint8_t shelf_ticks(uint64_t now_us, uint64_t until_us)
+{
+	return until_us > now_us
+	           ? small((until_us - now_us + SHELF_TICK_US - 1) / SHELF_TICK_US)
+	           : 0;
+}
+
+static inline void shelf_fold(const struct shelf_world *w,
+                              const struct shelf_words *words, struct shelf *shelf)
+{
+	bool by_demand = w->settings.parts == GROUP_BY_DEMAND;
+	uint64_t now_us = words->group.now_us;
+
+	shelf->limit = small(words->group.limit);
+	for (int n = 0; n < SHELF_NODES; n++) {
+		const struct group_member *m = &words->members[n];
+		uint64_t given =
+		    m->generation >= now_us ? w->generation : m->generation;
+
+		if (m->incarnation == 0) {
+			shelf->rows[n] = (struct row){ 0 };
+			continue;
+		}
+		shelf->rows[n] = (struct row){
+			.life = small(m->incarnation),
+			.seq = small(m->seq),
+			.rest = shelf_ticks(now_us, m->until_us),
+			.share = small(m->share),
+			.generation = small(given),
+			.high = small(m->high),
+			.in_flight = small(m->in_flight),
+			.weight = small(m->weight),
+			.estimate = small(m->estimate),
+			.hungry = by_demand ? small(m->hungry) : 0,
+			.claim = by_demand ? small(m->claim) : 0,
+			.lacks = by_demand ? small(m->lacks) : 0,
+		};
+	}
+}
+
+/* SHELF-1 */
+static inline bool shelf_adds_up(const struct shelf_words *words)
+{
+	struct shelf_words again = *words;
+
+	shelf_count(&again);
+	return memcmp(&again, words, sizeof(again)) == 0;
+}
+
+static inline void shelf_remove(struct shelf_words *words, int n)
+{
+	group_remove(&words->group, &words->estimates, &words->members[n]);
+	words->members[n] = (struct group_member){ 0 };
+	shelf_order(words);
+}
+
+/* Members whose lease is over, but for the one that reports. */
+static inline void shelf_evict(struct shelf_words *words, int self)
+{
+	for (int n = 0; n < SHELF_NODES; n++)
+		if (n != self && words->members[n].incarnation > 0 &&
+		    group_expired(&words->group, &words->members[n]))
+			shelf_remove(words, n);
+}
+
+static inline uint64_t shelf_next_us(const struct shelf_words *words, int self)
+{
+	uint64_t next_us = 0;
+
+	for (int n = 0; n < SHELF_NODES; n++)
+		if (n != self && words->members[n].incarnation > 0 &&
+		    (next_us == 0 || words->members[n].until_us < next_us))
+			next_us = words->members[n].until_us;
+	return next_us;
+}
+
+/*
+ * A report reaches the store, as engine/group.h says.  Numbers in it, and in what is
+ * returned, are those of the world: epochs and generations are small.
+ */
+static inline struct group_grant shelf_beat(const struct shelf_world *w,
+                                            struct shelf *shelf, int n,
+                                            struct group_report report)
+{
+	struct shelf_words words;
+	struct group_grant grant;
+	enum group_result begun;
+	uint64_t now_us;
+
+	shelf_unfold(w, shelf, &words);
+	now_us = words.group.now_us;
+	report.epoch = shelf_epoch_us(w, now_us, report.epoch);
+	begun = group_begin(&words.group, &w->settings, now_us,
+	                    shelf_epoch_us(w, now_us, w->epoch));
+	gale_assert(begun == GROUP_GRANTED);
+	shelf->epoch = w->epoch;
+	shelf->quiet = shelf_ticks(now_us, words.group.quiet_us);
+	shelf_evict(&words, n);
+	if (w->uncapped)
+		words.group.reserved = group_reserve(&words.members[n]);
+	grant = group_beat(&words.group, &words.estimates, &words.members[n], &report,
+	                   shelf_next_us(&words, n));
+	gale_assert(grant.result != GROUP_WRONG && grant.result != GROUP_FULL);
+	if (grant.result == GROUP_GONE && words.members[n].incarnation > 0)
+		shelf_remove(&words, n);
+	if (!w->uncapped)
+		shelf->unsound |= !shelf_adds_up(&words);
+	shelf_fold(w, &words, shelf);
+	if (grant.generation >= now_us)
+		grant.generation = w->generation;
+	grant.epoch = w->epoch;
+	return grant;
+}
+
+#endif
