@@ -7,7 +7,8 @@
  * they are out, group->reserved is what the others may have in flight.
  *
  * How L is parted by demand: a node that refuses nothing claims what it uses and one slot
- * more.  The others are hungry, and divide by weight what is left.  A claim above the part
+ * more; while nobody lacks, it may have its even part all the same, for calls that come at
+ * once.  The others are hungry, and divide by weight what is left.  A claim above the part
  * that its node would have as a hungry one counts as hungry, so a busy node cannot keep its
  * share from one that comes later.  From beat to beat this fills up evenly, as water does
  * (max-min fairness).
@@ -271,19 +272,23 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
 
 	self->hungry = hungry ? self->weight : 0;
 	self->claim = hungry ? 0 : demand + 1;
-	if (!hungry)
+	if (hungry)
+		return self->limited ? part : smaller(part, demand + 1);
+	if (group->lacking > 0)
 		return self->claim;
-	return self->limited ? part : smaller(part, demand + 1);
+	return larger(self->claim,
+	              part_of(group, self, members, group->limit, group->weights));
 }
 
-/* A share is not lowered by parts when nobody else lacks, nor soon after it rose; but
- * those that have joined since need not wait. */
+/* A share is not lowered by parts when nobody else lacks.  One that is in use is not lowered
+ * soon after it rose, either; but those that have joined since need not wait. */
 static uint64_t share_by_demand(const struct group *group,
                                 const struct group_member *self, uint64_t target)
 {
 	if (target >= self->share)
 		return target;
-	if (group->now_us - self->raised_us < group->settings.hold_us &&
+	if (self->hungry > 0 &&
+	    group->now_us - self->raised_us < group->settings.hold_us &&
 	    group->joined_us <= self->raised_us)
 		return self->share;
 	return larger(target, less(self->share, group->lacking));
@@ -428,7 +433,8 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	if (group->now_us < group->quiet_us)
 		share = smaller(share, report->held); /* GROUP-7 */
 	grant(group, &next, share);
-	next.lacks = less(target, share);
+	/* What it might use at most is nothing that others have to give. */
+	next.lacks = less(next.claim > 0 ? next.claim : target, share);
 	*self = next;
 	put_in(group, estimates, self);
 	grant_told = grant_of(group, self, GROUP_GRANTED);
