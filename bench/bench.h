@@ -124,6 +124,7 @@ void ask_lease_floors(void);
 void ask_choices(void);
 void ask_leases(void);
 void ask_lease_turns(void);
+void ask_guards(void);
 void ask_bytes(void);
 void ask_redis(void);
 void ask_links(void);

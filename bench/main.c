@@ -13,6 +13,7 @@ int main(int argc, char **argv)
 	ask_choices();
 	ask_leases();
 	ask_lease_turns();
+	ask_guards();
 	ask_bytes();
 #ifdef GALE_REDIS
 	ask_redis();

@@ -13,7 +13,8 @@
 #define LOOK_LEAST_NS UINT64_C(5000000) /* of a guard of which there is much to learn */
 #define LOOK_USUAL_NS UINT64_C(20000000)
 #define LOOK_MOST_NS UINT64_C(640000000) /* of a guard that nobody uses */
-#define MUCH 64             /* slots that ended from one look to the next */
+#define MUCH 64 /* slots that ended from one look to the next */
+#define IDLE_NS UINT64_C(200000000)
 #define CEILING_PER_CELL 16 /* slots, for each seat that is to keep some of them */
 #define KEPT_PART 4         /* of the ceiling, in all: a quarter.  TURNSTILE-3 */
 
@@ -59,8 +60,9 @@ void guard_init(struct guard *guard, const struct guard_config *config, mono now
 
 /* ---- Cells ------------------------------------------------------------------------ */
 
-/* Cells through which calls have entered since the last look. */
-static uint64_t cells_in_use(struct guard *guard)
+/* Cells through which calls have entered lately.  One that has not for as long as a thread
+ * may have to wait for a processor is idle. */
+static uint64_t cells_in_use(struct guard *guard, mono now)
 {
 	uint64_t in_use = 0;
 
@@ -68,20 +70,22 @@ static uint64_t cells_in_use(struct guard *guard)
 		uint64_t entered = turnstile_cell_entered(&guard->turnstile, i);
 
 		if (entered != guard->entered[i])
-			in_use |= UINT64_C(1) << i;
+			guard->active[i] = now;
 		guard->entered[i] = entered;
+		if (guard->active[i].ns > 0 && now.ns - guard->active[i].ns < IDLE_NS)
+			in_use |= UINT64_C(1) << i;
 	}
 	return in_use;
 }
 
 /* A seat that has stopped entering gives back what its cell keeps. */
-static void share_out(struct guard *guard)
+static void share_out(struct guard *guard, mono now)
 {
-	uint64_t cells = cells_in_use(guard);
+	uint64_t cells = cells_in_use(guard, now);
 	uint32_t count = (uint32_t)__builtin_popcountll(cells);
 	uint32_t most = slots_most(turnstile_word(&guard->turnstile));
 
-	/* Threads that take turns do not wait for each other. */
+	/* A seat that is alone has nobody to wait for. */
 	if (count < 2 || most / CEILING_PER_CELL < count)
 		turnstile_keep(&guard->turnstile, 0, 0);
 	else
@@ -245,7 +249,7 @@ mono guard_look(struct guard *guard, mono now)
 	turnstile_sum(&guard->turnstile, &sum);
 	learn(guard, &sum, now);
 	apply(guard);
-	share_out(guard);
+	share_out(guard, now);
 	look_for_overdue(guard, &sum, now);
 	set_pace(guard, &sum);
 	guard->last = sum;

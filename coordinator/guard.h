@@ -70,7 +70,9 @@ struct guard {
 	struct tally_sum last;  /* what had been counted when it looked last ... */
 	struct tally_sum begun; /* ... and when the window began */
 	mono window;            /* its beginning */
-	uint64_t entered[TURNSTILE_CELLS_MOST]; /* by each cell then */
+	/* By each cell then, and when it was last seen to have risen. */
+	uint64_t entered[TURNSTILE_CELLS_MOST];
+	mono active[TURNSTILE_CELLS_MOST];
 	struct overdue overdue;
 
 	/* Any thread reads these. */

@@ -15,8 +15,8 @@ void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
 	atomic_init(&turnstile->word, 0);
 	turnstile->cells = cells;
 	turnstile->cell_count = config->cell_count;
-	turnstile->sheddable_permille = config->sheddable_permille;
-	turnstile->wide_permille = config->wide_permille;
+	turnstile->sheddable = slots_fraction(config->sheddable_permille);
+	turnstile->wide = slots_fraction(config->wide_permille);
 	turnstile->observes = config->observes;
 	turnstile->common = &cells[config->cell_count].tally;
 }
@@ -28,22 +28,17 @@ static bool is_alone(const struct turnstile *turnstile, const struct tally *tall
 
 /* ---- Calls ------------------------------------------------------------------------ */
 
-/* Racy: a peak that is missed was seen by nobody. */
-static void note_peak(struct turnstile *turnstile, uint64_t word)
-{
-	uint32_t in_flight = slots_in_flight(word);
+struct call {
+	uint32_t count;
+	bool sheddable;
+};
 
-	if (in_flight > load_relaxed(&turnstile->peak))
-		store_relaxed(&turnstile->peak, in_flight);
-}
-
-/* So much of the ceiling, whatever for. */
-static bool take(struct turnstile *turnstile, const struct turnstile_call *call,
+static bool take(struct turnstile *turnstile, const struct call *call,
                  uint64_t *ret_word)
 {
 	uint64_t word = load_relaxed(&turnstile->word);
 
-	while (slots_fit(word, turnstile_part_of(turnstile, slots_most(word), call),
+	while (slots_fit(word, turnstile_part(turnstile, word, call->sheddable),
 	                 call->count))
 		if (swap_if_relaxed(&turnstile->word, &word,
 		                    slots_taken(word, call->count))) {
@@ -65,47 +60,41 @@ static bool take_anyway(struct turnstile *turnstile, uint32_t count)
 	return false;
 }
 
-static uint8_t why_of(const struct turnstile *turnstile, uint64_t word,
-                      const struct turnstile_call *call)
+static bool is_wide(const struct turnstile *turnstile, uint64_t word, uint32_t count)
 {
-	uint32_t most = slots_most(word);
-
-	if (slots_closed(word) || slots_by(word) == SLOTS_BY_FENCE)
-		return (uint8_t)slots_by(word);
-	if (call->count > 1 && call->count > slots_part(most, turnstile->wide_permille))
-		return TURNSTILE_REFUSED_WIDE;
-	return slots_fit(word, most, call->count) ? TURNSTILE_REFUSED_CLASS
-	                                          : (uint8_t)slots_by(word);
+	return count > 1 && count > slots_part(slots_most(word), turnstile->wide);
 }
 
-static bool is_wide(const struct turnstile *turnstile,
-                    const struct turnstile_call *call)
+static uint8_t why_of(const struct turnstile *turnstile, uint64_t word,
+                      const struct call *call)
 {
-	uint32_t most = slots_most(load_relaxed(&turnstile->word));
-
-	return call->count > 1 &&
-	       call->count > slots_part(most, turnstile->wide_permille);
+	if (slots_closed(word) || slots_by(word) == SLOTS_BY_FENCE)
+		return (uint8_t)slots_by(word);
+	if (is_wide(turnstile, word, call->count))
+		return TURNSTILE_REFUSED_WIDE;
+	return slots_fit(word, slots_most(word), call->count) ? TURNSTILE_REFUSED_CLASS
+	                                                      : (uint8_t)slots_by(word);
 }
 
 static struct turnstile_entered refuse(struct turnstile *turnstile, struct tally *tally,
-                                       const struct turnstile_call *call, uint64_t word)
+                                       const struct call *call, uint64_t word)
 {
-	struct turnstile_entered entered = { .refused = true,
-		                             .why = why_of(turnstile, word, call),
-		                             .most = slots_most(word) };
+	uint8_t why = why_of(turnstile, word, call);
+	bool alone = is_alone(turnstile, tally);
 
-	tally_add(&tally->refused[entered.why], 1, is_alone(turnstile, tally));
-	entered.in = turnstile->observes && take_anyway(turnstile, call->count);
-	if (entered.in)
-		tally_add(&tally->entered, 1, is_alone(turnstile, tally));
-	return entered;
+	tally_add(&tally->refused[why], 1, alone);
+	if (!turnstile->observes || !take_anyway(turnstile, call->count))
+		return (struct turnstile_entered){ slots_most(word),
+			                           TURNSTILE_REFUSED | why };
+	tally_add(&tally->entered, 1, alone);
+	return (struct turnstile_entered){ slots_most(word), TURNSTILE_OBSERVED | why };
 }
 
 /* What cells keep is free, while this call finds none.  Nothing is kept anew until a quarter of
  * the ceiling is free, so the next call that finds none is refused at once.  A bit that is lost
  * to a seat that keeps something at this instant is set again when it does the next time. */
-static bool take_after_call_back(struct turnstile *turnstile,
-                                 const struct turnstile_call *call, uint64_t *ret_word)
+static bool take_after_call_back(struct turnstile *turnstile, const struct call *call,
+                                 uint64_t *ret_word)
 {
 	uint64_t keeping = load_relaxed(&turnstile->keeping);
 
@@ -116,20 +105,22 @@ static bool take_after_call_back(struct turnstile *turnstile,
 	       take(turnstile, call, ret_word);
 }
 
-struct turnstile_entered turnstile_enter_shared(struct turnstile *turnstile,
-                                                struct tally *tally,
-                                                const struct turnstile_call *call)
+struct turnstile_entered turnstile_enter(struct turnstile *turnstile,
+                                         struct turnstile_cell *cell, uint32_t count,
+                                         bool sheddable)
 {
-	uint64_t word;
+	struct tally *tally = cell ? &cell->tally : turnstile->common;
+	const struct call call = { count, sheddable };
+	uint64_t word = load_relaxed(&turnstile->word);
 
-	if (is_wide(turnstile, call))
-		return refuse(turnstile, tally, call, load_relaxed(&turnstile->word));
-	if (!take(turnstile, call, &word) &&
-	    !take_after_call_back(turnstile, call, &word))
-		return refuse(turnstile, tally, call, word);
-	note_peak(turnstile, word);
+	if (is_wide(turnstile, word, count))
+		return refuse(turnstile, tally, &call, word);
+	if (!take(turnstile, &call, &word) &&
+	    !take_after_call_back(turnstile, &call, &word))
+		return refuse(turnstile, tally, &call, word);
+	turnstile_note_peak(turnstile, word);
 	tally_add(&tally->entered, 1, is_alone(turnstile, tally));
-	return (struct turnstile_entered){ .in = true, .most = slots_most(word) };
+	return (struct turnstile_entered){ .most = slots_most(word) };
 }
 
 bool turnstile_give(struct turnstile *turnstile, uint32_t count)
@@ -204,7 +195,7 @@ bool turnstile_close(struct turnstile *turnstile)
 
 	do
 		was = word;
-	while (!swap_if_acq_rel(
+	while (!swap_if_acquire(
 	    &turnstile->word, &word,
 	    slots_applied(was, slots_generation(was), closed))); /* vacated */
 	return slots_in_flight(was) == 0 ||

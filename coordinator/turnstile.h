@@ -32,18 +32,19 @@
  *   TURNSTILE-4  Of all steps on a word that is closed, one alone leaves 0 in flight, and whoever
  *           makes it is told.  Nobody touches the turnstile after giving the last one back.
  *
- * Threads   turnstile_enter, turnstile_exit: any, each with the cell of its seat, which no other
- *           thread has, or with none.  turnstile_call_back: any.  turnstile_apply, turnstile_keep,
- *           turnstile_close: the coordinator, but turnstile_close may also be called once by who
- *           closes.  A tally: written by its seat, read by any; that of seats without a cell
- *           is added to by all of them.
+ * Threads   turnstile_enter, turnstile_give, the quick ways and turnstile_keep_one: any, each with
+ *           the cell of its seat, which no other thread has.  turnstile_call_back: any.
+ *           turnstile_apply, turnstile_keep: the coordinator.  turnstile_close: whoever closes,
+ *           once.  A tally: written by its seat, read by any; that of seats without a cell is
+ *           added to by all of them.
  *
  * Ordering
  *
  *   The word's ceiling is relaxed: a call that does not see a change yet came before it.
  *   called   turnstile_call_back swaps a cell with release  ->  its seat loads it with acquire
- *            The word that the seat loads then is the one from before the call, or newer.
- *   vacated  turnstile_give and turnstile_exit swap with release  ->  who calls a cell back, or gives
+ *            before it keeps a slot: the word that it loads then is the one from before the
+ *            call, or newer.  Who takes from a cell takes what it has kept since.
+ *   vacated  turnstile_give and turnstile_exit_quickly swap with release  ->  who calls a cell back, or gives
  *            to the word, swaps with acquire: whoever leaves 0 in flight on a closed word
  *            sees all that was done with the guard, and may free it.
  */
@@ -112,11 +113,11 @@ struct turnstile {
 	/* Read by each call, and seldom written. */
 	alignas(WET_ALIGN) struct turnstile_cell *cells; /* by the seat's number */
 	uint32_t cell_count;
-	uint32_t sheddable_permille; /* of the ceiling, for sheddable calls */
-	uint32_t wide_permille;      /* of the ceiling, for one call */
-	bool observes;               /* nothing is refused */
-	_Atomic uint64_t keeping;    /* cells that may keep something, a bit each */
-	_Atomic uint32_t peak; /* in flight at most, since the coordinator took it */
+	bool observes;      /* nothing is refused */
+	uint64_t sheddable; /* of the ceiling, for sheddable calls: slots_fraction */
+	uint64_t wide;      /* of the ceiling, for one call */
+	_Atomic uint64_t keeping; /* cells that may keep something, a bit each */
+	_Atomic uint32_t peak;    /* in flight at most, since the coordinator took it */
 	/* A give of more than was in flight.  Something is wrong with the host. */
 	_Atomic uint64_t refused_gives;
 	struct tally *common; /* of seats without a cell */
@@ -132,23 +133,19 @@ struct turnstile_config {
 void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
                     const struct turnstile_config *config);
 
-struct turnstile_call {
-	uint32_t count; /* slots: 1 or more */
-	bool sheddable;
-};
-
-/* What became of a call. */
+/* What became of a call; in one register. */
 struct turnstile_entered {
-	bool in;
-	bool refused; /* also if it is in, but only observed */
-	uint8_t why;  /* slots_by or turnstile_refusal, if refused */
-	uint32_t most;
+	uint32_t most; /* the ceiling in force */
+	uint32_t
+	    how; /* 0: it is in; or one of these, and slots_by or turnstile_refusal */
 };
+#define TURNSTILE_OBSERVED 0x100u /* it is in, and would have been refused */
+#define TURNSTILE_REFUSED 0x200u
 
-/* The long way: the word has to be written, or says no. */
-struct turnstile_entered turnstile_enter_shared(struct turnstile *turnstile,
-                                                struct tally *tally,
-                                                const struct turnstile_call *call);
+/* cell: the seat's; NULL: it has none. */
+struct turnstile_entered turnstile_enter(struct turnstile *turnstile,
+                                         struct turnstile_cell *cell, uint32_t count,
+                                         bool sheddable);
 /* True: the word is closed, and this was the last slot.  TURNSTILE-4 */
 bool turnstile_give(struct turnstile *turnstile, uint32_t count);
 
@@ -172,27 +169,11 @@ static ALWAYS_INLINE uint32_t cell_kept(uint64_t kept)
 }
 
 /* How much of the ceiling a call may fill. */
-static ALWAYS_INLINE uint32_t turnstile_part_of(const struct turnstile *turnstile,
-                                                uint32_t most,
-                                                const struct turnstile_call *call)
+static ALWAYS_INLINE uint32_t turnstile_part(const struct turnstile *turnstile,
+                                             uint64_t word, bool sheddable)
 {
-	return call->sheddable ? slots_part(most, turnstile->sheddable_permille) : most;
-}
-
-/* One slot from the seat's own.  False: it goes the long way. */
-static ALWAYS_INLINE bool turnstile_enter_cell(struct turnstile *turnstile,
-                                               struct turnstile_cell *cell,
-                                               const struct turnstile_call *call,
-                                               uint32_t *ret_most)
-{
-	uint64_t kept = load_acquire(&cell->kept); /* called */
-	uint64_t word = load_relaxed(&turnstile->word);
-
-	*ret_most = slots_most(word);
-	return cell_kept(kept) > 0 &&
-	       LIKELY(
-		   slots_fit(word, turnstile_part_of(turnstile, *ret_most, call), 0)) &&
-	       LIKELY(swap_if_relaxed(&cell->kept, &kept, kept - 1)); /* TURNSTILE-2 */
+	return sheddable ? slots_part(slots_most(word), turnstile->sheddable)
+	                 : slots_most(word);
 }
 
 /* Is a quarter of the ceiling free? */
@@ -225,30 +206,78 @@ static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
 	return LIKELY(swap_if_release(&cell->kept, &kept, kept + 1)); /* vacated */
 }
 
-/* cell: the seat's; NULL: it has none. */
-static ALWAYS_INLINE struct turnstile_entered
-turnstile_enter(struct turnstile *turnstile, struct turnstile_cell *cell,
-                const struct turnstile_call *call)
+/* Racy: a peak that is missed was seen by nobody. */
+static ALWAYS_INLINE void turnstile_note_peak(struct turnstile *turnstile,
+                                              uint64_t word)
 {
-	uint32_t most;
+	uint32_t in_flight = slots_in_flight(word);
 
-	if (LIKELY(cell != 0) && LIKELY(call->count == 1) &&
-	    turnstile_enter_cell(turnstile, cell, call, &most)) {
-		tally_add(&cell->tally.entered, 1, /* alone= */ true);
-		return (struct turnstile_entered){ .in = true, .most = most };
-	}
-	return turnstile_enter_shared(turnstile,
-	                              cell ? &cell->tally : turnstile->common, call);
+	if (!LIKELY(in_flight <= load_relaxed(&turnstile->peak)))
+		store_relaxed(&turnstile->peak, in_flight);
 }
 
-/* As turnstile_give. */
-static ALWAYS_INLINE bool turnstile_exit(struct turnstile *turnstile,
-                                         struct turnstile_cell *cell, uint32_t count)
+enum turnstile_quick {
+	QUICK_IN,
+	QUICK_FULL,    /* what the word counts leaves no slot for such a call */
+	QUICK_DELAYED, /* another thread was faster */
+};
+
+/* One slot, by one step: from the cell or from the word, which is *ret_word.  The cell is read
+ * first: TURNSTILE-2. */
+static ALWAYS_INLINE enum turnstile_quick
+turnstile_enter_quickly(struct turnstile *turnstile, struct turnstile_cell *cell,
+                        bool sheddable, uint64_t *ret_word)
 {
-	if (LIKELY(cell != 0) && LIKELY(count == 1) &&
-	    turnstile_keep_one(turnstile, cell))
-		return false;
-	return turnstile_give(turnstile, count);
+	uint64_t kept = load_relaxed(&cell->kept);
+	uint64_t word = *ret_word = load_relaxed(&turnstile->word);
+	uint32_t part = turnstile_part(turnstile, word, sheddable);
+
+	if (cell_kept(kept) > 0) {
+		if (!LIKELY(slots_fit(word, part, 0)))
+			return QUICK_FULL;
+		if (!LIKELY(swap_if_relaxed(&cell->kept, &kept, kept - 1)))
+			return QUICK_DELAYED;
+	} else {
+		if (!LIKELY(slots_fit(word, part, 1)))
+			return QUICK_FULL;
+		if (!LIKELY(
+			swap_if_relaxed(&turnstile->word, &word, slots_taken(word, 1))))
+			return QUICK_DELAYED;
+		turnstile_note_peak(turnstile, slots_taken(word, 1));
+	}
+	tally_add(&cell->tally.entered, 1, /* alone= */ true);
+	return QUICK_IN;
+}
+
+/* Is a call that found the word full refused, or is there something else to try? */
+static ALWAYS_INLINE bool turnstile_refuses(const struct turnstile *turnstile)
+{
+	return LIKELY(load_relaxed(&turnstile->keeping) == 0) &&
+	       LIKELY(!turnstile->observes);
+}
+
+/* Counts a call for one slot that is refused by this word, and says why. */
+static inline uint32_t turnstile_refuse(struct turnstile_cell *cell, uint64_t word)
+{
+	uint32_t why = slots_fit(word, slots_most(word), 1) ? TURNSTILE_REFUSED_CLASS
+	                                                    : slots_by(word);
+
+	tally_add(&cell->tally.refused[why], 1, /* alone= */ true);
+	return why;
+}
+
+/* The same back.  False: by turnstile_give. */
+static ALWAYS_INLINE bool turnstile_exit_quickly(struct turnstile *turnstile,
+                                                 struct turnstile_cell *cell)
+{
+	uint64_t word;
+
+	if (turnstile_keep_one(turnstile, cell))
+		return true;
+	word = load_relaxed(&turnstile->word);
+	return LIKELY(slots_most(word) > 0) && LIKELY(slots_can_give(word, 1)) &&
+	       LIKELY(swap_if_release(&turnstile->word, &word,
+	                              slots_given(word, 1))); /* vacated */
 }
 
 /* Counts a call that ended; before its slots are given back.  TURNSTILE-4 */

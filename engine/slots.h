@@ -75,10 +75,16 @@ static inline bool slots_closed(uint64_t word)
 
 /* ---- Calls ------------------------------------------------------------------------ */
 
-/* So many thousandths of most, rounded down.  SLOTS-3 */
-static inline uint32_t slots_part(uint32_t most, uint32_t permille)
+/* So many thousandths, as slots_part takes them. */
+static inline uint64_t slots_fraction(uint32_t permille)
 {
-	uint32_t part = (uint32_t)((uint64_t)most * permille / 1000);
+	return ((uint64_t)permille * (UINT64_C(1) << 32) + 999) / 1000;
+}
+
+/* That part of most, rounded down: exactly, as most is so small.  SLOTS-3 */
+static inline uint32_t slots_part(uint32_t most, uint64_t fraction)
+{
+	uint32_t part = (uint32_t)(most * fraction >> 32);
 
 	return part == 0 && most > 0 ? 1 : part;
 }

@@ -461,28 +461,26 @@ static const uint8_t whys[TURNSTILE_REFUSALS] = {
 	[TURNSTILE_REFUSED_WIDE] = GALE_WHY_WIDE,
 };
 
-static ALWAYS_INLINE struct turnstile_entered
-enter(struct gale_seat *seat, struct gale_guard *guard, uint32_t count, bool sheddable)
+static enum gale_why why_of(uint32_t how)
 {
-	struct turnstile *turnstile = &guard->guard.turnstile;
-	struct turnstile_call call = { count, sheddable };
-
-	return turnstile_enter(turnstile, turnstile_cell(turnstile, seat->number),
-	                       &call);
+	return (enum gale_why)whys[how & (TURNSTILE_OBSERVED - 1)];
 }
 
-static __attribute__((noinline)) struct gale_entry refused(enum gale_why why)
+static struct turnstile_cell *cell_of(const struct gale_seat *seat,
+                                      const struct gale_guard *guard)
 {
-	return (struct gale_entry){ .verdict = GALE_DENY, .why = why };
+	return turnstile_cell(&guard->guard.turnstile, seat->number);
 }
 
-static __attribute__((noinline)) struct gale_entry
-refused_by(const struct turnstile_entered *entered)
-{
-	return (struct gale_entry){ .verdict = GALE_DENY,
-		                    .why = whys[entered->why],
-		                    .limit = entered->most };
-}
+#define DENIED(reason, most)                                                           \
+	((struct gale_entry){ .verdict = GALE_DENY, .why = (reason), .limit = (most) })
+#define ALLOWED(of, reason, count, most, ns)                                           \
+	((struct gale_entry){ .verdict = GALE_ALLOW,                                   \
+	                      .why = (reason),                                         \
+	                      .slots = (count),                                        \
+	                      .limit = (most),                                         \
+	                      .started_ns = (ns),                                      \
+	                      .guard = (of) })
 
 static enum gale_why check_call(const struct gale_seat *seat,
                                 const struct gale_guard *guard, uint32_t slots,
@@ -496,51 +494,74 @@ static enum gale_why check_call(const struct gale_seat *seat,
 	return runtime_refuses(seat->handle.runtime);
 }
 
+/* A seat that has left is not. */
 static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
-                                   const struct gale_guard *guard, uint32_t slots,
-                                   enum gale_class of_class)
+                                   const struct gale_guard *guard)
 {
 	return LIKELY(seat && guard) &&
 	       LIKELY(guard->handle.runtime == seat->handle.runtime) &&
-	       LIKELY(lifeline_passes(&seat->lifeline)) &&
-	       LIKELY(slots - 1 < GALE_SLOTS_MAX) && LIKELY(of_class <= GALE_SHEDDABLE);
+	       LIKELY(lifeline_passes(&seat->lifeline)) && LIKELY(seat_is_in(seat));
 }
 
-/* A guard that is closed says so by its word, and a seat that has left has no root. */
+/* Nothing here is in the way of who is quick: it keeps no registers. */
+static __attribute__((noinline)) struct gale_entry
+enter_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots,
+                enum gale_class of_class)
+{
+	enum gale_why why = check_call(seat, guard, slots, of_class);
+	struct turnstile_entered entered;
+
+	if (why != GALE_WHY_RULE)
+		return DENIED(why, 0);
+	entered = turnstile_enter(&guard->guard.turnstile, cell_of(seat, guard), slots,
+	                          of_class == GALE_SHEDDABLE);
+	if (entered.how >= TURNSTILE_REFUSED)
+		return DENIED(why_of(entered.how), entered.most);
+	return ALLOWED(guard, entered.how == 0 ? GALE_WHY_SLOT : why_of(entered.how),
+	               slots, entered.most, seat_now(seat).ns);
+}
+
+/* It is in; but the seat has to look at the clock. */
+static __attribute__((noinline)) struct gale_entry
+look_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t most)
+{
+	return ALLOWED(guard, GALE_WHY_SLOT, 1, most, seat_now(seat).ns);
+}
+
+static __attribute__((noinline)) struct gale_entry refuse(struct turnstile_cell *cell,
+                                                          uint64_t word)
+{
+	uint32_t why = turnstile_refuse(cell, word);
+
+	return DENIED(why_of(why), slots_most(word));
+}
+
+/* A guard that is closed says so by its word. */
 struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
                              uint32_t slots, enum gale_class of_class)
 {
-	struct turnstile_entered entered;
+	struct turnstile_cell *cell;
+	enum turnstile_quick quick;
+	uint64_t word;
 	mono now;
 
-	if (!is_quick(seat, guard, slots, of_class) || !LIKELY(seat_is_in(seat)))
-		return refused(check_call(seat, guard, slots, of_class));
+	if (!is_quick(seat, guard) || !LIKELY(slots == 1) ||
+	    !LIKELY(of_class <= GALE_SHEDDABLE) ||
+	    !LIKELY((cell = cell_of(seat, guard)) != NULL))
+		return enter_at_length(seat, guard, slots, of_class);
 	seat_check_thread(seat);
-	entered = enter(seat, guard, slots, of_class == GALE_SHEDDABLE);
-	if (!LIKELY(entered.in))
-		return refused_by(&entered);
+	quick = turnstile_enter_quickly(&guard->guard.turnstile, cell,
+	                                of_class == GALE_SHEDDABLE, &word);
+	if (!LIKELY(quick == QUICK_IN))
+		return quick == QUICK_FULL && turnstile_refuses(&guard->guard.turnstile)
+		           ? refuse(cell, word)
+		           : enter_at_length(seat, guard, 1, of_class);
 	if (!LIKELY(seat_tells(seat, &now)))
-		now = seat_now(seat);
-	return (struct gale_entry){ .verdict = GALE_ALLOW,
-		                    .why = LIKELY(!entered.refused)
-		                               ? GALE_WHY_SLOT
-		                               : (enum gale_why)whys[entered.why],
-		                    .slots = slots,
-		                    .limit = entered.most,
-		                    .started_ns = now.ns,
-		                    .guard = guard };
+		return look_at_length(seat, guard, slots_most(word));
+	return ALLOWED(guard, GALE_WHY_SLOT, 1, slots_most(word), now.ns);
 }
 
 /* ---- Exiting ---------------------------------------------------------------------- */
-
-/* Takes the slots out of the entry, so that they are given back once. */
-static ALWAYS_INLINE struct gale_entry clear(struct gale_entry *entry)
-{
-	struct gale_entry was = *entry;
-
-	*entry = (struct gale_entry){ 0 };
-	return was;
-}
 
 static __attribute__((noinline)) void exit_without_entry(struct gale_seat *seat,
                                                          const struct gale_entry *entry)
@@ -556,64 +577,92 @@ static __attribute__((noinline)) void exit_without_entry(struct gale_seat *seat,
  * slots are its parent's. */
 static __attribute__((noinline)) void exit_anyway(struct gale_entry *entry)
 {
-	struct gale_entry was = clear(entry);
-	struct turnstile *turnstile = &was.guard->guard.turnstile;
+	struct gale_guard *guard = entry->guard;
+	struct turnstile *turnstile = &guard->guard.turnstile;
+	uint32_t slots = entry->slots;
 
-	if (!lifeline_holds(&was.guard->handle.runtime->lifeline))
+	*entry = (struct gale_entry){ 0 };
+	if (!lifeline_holds(&guard->handle.runtime->lifeline))
 		return;
-	tally_end(turnstile->common, was.slots, TURNSTILE_IGNORED, 0,
-	          /* alone= */ false);
-	if (turnstile_give(turnstile, was.slots))
-		guard_is_empty(was.guard);
+	tally_end(turnstile->common, slots, TURNSTILE_IGNORED, 0, /* alone= */ false);
+	if (turnstile_give(turnstile, slots))
+		guard_is_empty(guard);
 }
 
-static ALWAYS_INLINE uint64_t took_ns(struct gale_seat *seat,
-                                      const struct gale_entry *entry)
+/* Another seat may have been told the time later than this one. */
+static ALWAYS_INLINE uint64_t took_ns(uint64_t started_ns, mono now)
 {
-	mono now;
-
-	if (!LIKELY(seat_tells(seat, &now)))
-		now = seat_now(seat);
-	/* Another seat may have been told the time later than this one. */
-	return LIKELY(now.ns > entry->started_ns) ? now.ns - entry->started_ns : 0;
+	return LIKELY(now.ns > started_ns) ? now.ns - started_ns : 0;
 }
 
-static ALWAYS_INLINE void count_end(struct gale_guard *guard,
-                                    struct turnstile_cell *cell,
-                                    const struct gale_entry *entry,
-                                    enum gale_outcome outcome, uint64_t took)
+static ALWAYS_INLINE void count_end(struct gale_guard *guard, struct tally *tally,
+                                    uint32_t slots, enum gale_outcome outcome,
+                                    uint64_t took, bool alone)
 {
-	struct tally *tally = cell ? &cell->tally : guard->guard.turnstile.common;
-
-	tally_end(tally, entry->slots, (enum turnstile_outcome)outcome, took,
-	          cell != NULL);
+	tally_end(tally, slots, (enum turnstile_outcome)outcome, took, alone);
 	if (!LIKELY(took <= guard->guard.overdue_ns))
-		tally_add(&tally->overdue, 1, cell != NULL);
+		tally_add(&tally->overdue, 1, alone);
 }
 
-void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
-               enum gale_outcome outcome)
+static __attribute__((noinline)) void give_at_length(struct gale_guard *guard,
+                                                     uint32_t slots)
+{
+	if (turnstile_give(&guard->guard.turnstile, slots))
+		guard_is_empty(guard);
+}
+
+/* Several slots, a seat without a cell, or one that has to look at the clock. */
+static __attribute__((noinline)) void exit_at_length(struct gale_seat *seat,
+                                                     struct gale_entry *entry,
+                                                     enum gale_outcome outcome)
 {
 	struct gale_guard *guard;
 	struct turnstile_cell *cell;
 	struct gale_entry was;
 
-	if (!LIKELY(entry && entry->verdict == GALE_ALLOW && entry->guard)) {
+	if (!entry || entry->verdict != GALE_ALLOW || !entry->guard) {
 		exit_without_entry(seat, entry);
 		return;
 	}
-	guard = entry->guard;
-	if (!is_quick(seat, guard, entry->slots, GALE_NORMAL) ||
-	    !LIKELY(seat_is_in(seat)) || !LIKELY(outcome <= GALE_IGNORED)) {
+	if (!is_quick(seat, entry->guard) || outcome > GALE_IGNORED) {
 		exit_anyway(entry);
 		return;
 	}
+	was = *entry;
+	*entry = (struct gale_entry){ 0 };
+	guard = was.guard;
+	cell = cell_of(seat, guard);
+	count_end(guard, cell ? &cell->tally : guard->guard.turnstile.common, was.slots,
+	          outcome, took_ns(was.started_ns, seat_now(seat)), cell != NULL);
+	if (!cell || was.slots != 1 ||
+	    !turnstile_exit_quickly(&guard->guard.turnstile, cell))
+		give_at_length(guard, was.slots);
+}
+
+/* The entry is read word by word, as it was just written: a copy of all of it would wait for
+ * that.  It is cleared before its slot is given back, so that it is given back once. */
+void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
+               enum gale_outcome outcome)
+{
+	struct gale_guard *guard;
+	struct turnstile_cell *cell;
+	uint64_t started_ns;
+	mono now;
+
+	if (!LIKELY(entry && entry->verdict == GALE_ALLOW) ||
+	    !is_quick(seat, guard = entry->guard) || !LIKELY(entry->slots == 1) ||
+	    !LIKELY(outcome <= GALE_IGNORED) || !LIKELY(seat_tells(seat, &now)) ||
+	    !LIKELY((cell = cell_of(seat, guard)) != NULL)) {
+		exit_at_length(seat, entry, outcome);
+		return;
+	}
 	seat_check_thread(seat);
-	was = clear(entry);
-	cell = turnstile_cell(&guard->guard.turnstile, seat->number);
-	count_end(guard, cell, &was, outcome, took_ns(seat, &was));
-	if (!LIKELY(!turnstile_exit(&guard->guard.turnstile, cell, was.slots)))
-		guard_is_empty(guard);
+	started_ns = entry->started_ns;
+	*entry = (struct gale_entry){ 0 };
+	count_end(guard, &cell->tally, 1, outcome, took_ns(started_ns, now),
+	          /* alone= */ true);
+	if (!LIKELY(turnstile_exit_quickly(&guard->guard.turnstile, cell)))
+		give_at_length(guard, 1);
 }
 
 /* ---- Counts ----------------------------------------------------------------------- */

@@ -59,6 +59,8 @@ static const struct broken {
 	{ "take", { .torn = true } },           { "put", { .torn = true } },
 	{ "gather", { .torn = true } },         { "empty", { .torn = true } },
 	{ "close a block", { .torn = true } },  { "mail", { .torn = true } },
+	{ "enter, exit", { .torn = true } },    { "call back", { .torn = true } },
+	{ "close, slots", { .torn = true } },   { "fence, slots", { .torn = true } },
 	{ "gather", { .deaf = true } },         { "empty", { .deaf = true } },
 	{ "gather, gather", { .deaf = true } }, { "evict", { .deaf = true } },
 	{ "evict, ahead", { .deaf = true } },

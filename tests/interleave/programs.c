@@ -18,6 +18,7 @@
 #include "shards/pocket.h"
 #include "shards/purses.h"
 #include "tests/interleave/stand_ins.h"
+#include "tests/interleave/turnstiles.h"
 
 #define SEATS 2
 #define NAMES 64
@@ -1115,6 +1116,36 @@ const struct program programs[] = {
 	  begin_sleepy,
 	  { receiver_looks, sender_wakes, other_wakes },
 	  nobody_oversleeps,
+	  0 },
+	{ "enter, exit",
+	  begin_one_slot,
+	  { seat_enters_and_exits, other_enters_and_exits },
+	  all_slots_are_there,
+	  0 },
+	{ "call back",
+	  begin_keeping,
+	  { coordinator_calls_back_twice, seat_exits_and_enters },
+	  all_slots_are_there,
+	  0 },
+	{ "call back, enter",
+	  begin_full_but_for_a_cell,
+	  { seat_enters, other_enters },
+	  all_slots_are_there,
+	  0 },
+	{ "fence, slots",
+	  begin_keeping,
+	  { coordinator_fences, seat_exits_and_enters },
+	  nothing_passed_the_fence,
+	  0 },
+	{ "close, word",
+	  begin_without_cells,
+	  { coordinator_closes, seat_exits, other_exits },
+	  one_was_the_last,
+	  0 },
+	{ "close, slots",
+	  begin_keeping,
+	  { coordinator_closes, seat_exits, other_exits },
+	  one_was_the_last,
 	  0 },
 	/* These take longest. */
 	{ "evict, two seats",

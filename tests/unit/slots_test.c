@@ -59,17 +59,34 @@ static void no_more_is_given_than_is_in_flight(void **state)
 	assert_int_equal(slots_given(word_of(5, 3), 3), word_of(5, 0));
 }
 
+static uint32_t part(uint32_t most, uint32_t permille)
+{
+	return slots_part(most, slots_fraction(permille));
+}
+
+static void a_part_is_exact(void **state)
+{
+	(void)state;
+	for (uint32_t most = 1; most <= SLOTS_MOST; most += most < 3000 ? 1 : 997)
+		for (uint32_t permille = 1; permille <= 1000; permille += 3) {
+			uint32_t exact = (uint32_t)((uint64_t)most * permille / 1000);
+
+			if (part(most, permille) != (exact > 0 ? exact : 1))
+				fail_msg("%u of %u", permille, most);
+		}
+}
+
 /* SLOTS-3 */
 static void a_part_is_at_least_one_slot(void **state)
 {
 	(void)state;
-	assert_int_equal(slots_part(100, 900), 90);
-	assert_int_equal(slots_part(99, 900), 89);
-	assert_int_equal(slots_part(10, 1000), 10);
-	assert_int_equal(slots_part(1, 900), 1);
-	assert_int_equal(slots_part(1, 1), 1);
-	assert_int_equal(slots_part(0, 900), 0);
-	assert_int_equal(slots_part(SLOTS_MOST, 1000), SLOTS_MOST);
+	assert_int_equal(part(100, 900), 90);
+	assert_int_equal(part(99, 900), 89);
+	assert_int_equal(part(10, 1000), 10);
+	assert_int_equal(part(1, 900), 1);
+	assert_int_equal(part(1, 1), 1);
+	assert_int_equal(part(0, 900), 0);
+	assert_int_equal(part(SLOTS_MOST, 1000), SLOTS_MOST);
 }
 
 static void a_smaller_ceiling_leaves_what_is_in_flight(void **state)
@@ -130,6 +147,7 @@ int main(void)
 		cmocka_unit_test(each_part_has_its_bits),
 		cmocka_unit_test(what_fits_is_what_is_left),
 		cmocka_unit_test(no_more_is_given_than_is_in_flight),
+		cmocka_unit_test(a_part_is_exact),
 		cmocka_unit_test(a_part_is_at_least_one_slot),
 		cmocka_unit_test(a_smaller_ceiling_leaves_what_is_in_flight),
 		cmocka_unit_test(what_is_closed_stays_closed),
