@@ -58,6 +58,16 @@ void guard_init(struct guard *guard, const struct guard_config *config, mono now
 	apply(guard);
 }
 
+void guard_put_share(struct guard *guard, uint16_t generation, uint32_t share,
+                     bool fenced)
+{
+	guard->generation = generation;
+	guard->ceilings.share = share;
+	guard->ceilings.fenced = fenced;
+	follow_estimate(guard);
+	apply(guard);
+}
+
 /* ---- Cells ------------------------------------------------------------------------ */
 
 /* Cells through which calls have entered lately.  One that has not for as long as a thread

@@ -83,6 +83,10 @@ struct guard {
 };
 
 void guard_init(struct guard *guard, const struct guard_config *config, mono now);
+/* What a fleet grants this node, or that it is fenced: in force when this returns.  Without a
+ * fleet the share is SLOTS_MOST.  By the coordinator. */
+void guard_put_share(struct guard *guard, uint16_t generation, uint32_t share,
+                     bool fenced);
 /* When the next look is due. */
 mono guard_look(struct guard *guard, mono now);
 

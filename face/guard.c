@@ -19,6 +19,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "engine/group.h"
 #include "face/checks.h"
 #include "face/seat.h"
 #include "face/sized.h"
@@ -35,7 +36,6 @@
 #define LEASE_MOST_US GALE_HOURS(1)
 #define DRIFT_DEFAULT_PPM 500
 #define DRIFT_MOST_PPM 100000
-#define WEIGHT_MOST 1000000
 
 static_assert((int)GALE_OK == TURNSTILE_OK && (int)GALE_DROPPED == TURNSTILE_DROPPED &&
                   (int)GALE_IGNORED == TURNSTILE_IGNORED,
@@ -226,9 +226,9 @@ static bool sets_fleet(const struct gale_guard_config *config)
 
 static enum gale_err check_terms(const struct fleet *fleet)
 {
-	uint64_t lasts_us;
+	uint64_t lasts_ns;
 
-	if (fleet->weight > WEIGHT_MOST)
+	if (fleet->weight > GROUP_WEIGHT_MAX)
 		return GALE_ERR_WEIGHT;
 	if (fleet->drift_ppm > DRIFT_MOST_PPM)
 		return GALE_ERR_DRIFT;
@@ -236,9 +236,11 @@ static enum gale_err check_terms(const struct fleet *fleet)
 		return GALE_ERR_BEAT;
 	if (fleet->lease_us <= fleet->beat_us || fleet->lease_us > LEASE_MOST_US)
 		return GALE_ERR_LEASE;
-	/* Until its fence a node must have the time for a beat. */
-	lasts_us = fleet->lease_us - fleet->lease_us * fleet->drift_ppm / 1000000;
-	if (fleet->abort_us >= lasts_us || lasts_us - fleet->abort_us <= fleet->beat_us)
+	/* Until its fence a node must have the time for a beat: member_terms_valid. */
+	lasts_ns =
+	    mono_until((mono){ 0 }, (lasting){ fleet->lease_us }, fleet->drift_ppm).ns;
+	if (fleet->abort_us >= lasts_ns / 1000 ||
+	    lasts_ns - fleet->abort_us * 1000 <= fleet->beat_us * 1000)
 		return GALE_ERR_ABORT;
 	return GALE_ERR_OK;
 }

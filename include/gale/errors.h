@@ -96,7 +96,7 @@ extern "C" {
 	X(START, 68, "start: below the floor, or above the ceiling")                   \
 	X(PROBE, 69, "probe: above the ceiling")                                       \
 	X(NODE, 70, "node: from 1 to 64 bytes")                                        \
-	X(WEIGHT, 71, "weight: at most 1,000,000")                                     \
+	X(WEIGHT, 71, "weight: at most 1024")                                          \
 	X(BEAT, 72, "beat_us: from 1 ms to a minute")                                  \
 	X(LEASE, 73, "lease_us: above beat_us, and at most an hour")                   \
 	X(ABORT, 74, "abort_us: leaves nothing of the lease beyond a beat")            \

@@ -1359,7 +1359,7 @@ static void a_guard_is_refused_for_its_fleet(void **state)
 	fails_guard(&h, GUARD(.store = closed), GALE_ERR_STORE);
 	fails_guard(&h, GUARD(.store = h.store, .node = ""), GALE_ERR_NODE);
 	fails_guard(&h, GUARD(.store = h.store, .node = NAME_64 "5"), GALE_ERR_NODE);
-	fails_guard(&h, GUARD(.store = h.store, .weight = 1000001), GALE_ERR_WEIGHT);
+	fails_guard(&h, GUARD(.store = h.store, .weight = 1025), GALE_ERR_WEIGHT);
 	fails_guard(&h, GUARD(.store = h.store, .drift_ppm = 100001), GALE_ERR_DRIFT);
 	fails_guard(&h, GUARD(.store = h.store, .beat_us = 999), GALE_ERR_BEAT);
 	fails_guard(&h, GUARD(.store = h.store, .beat_us = GALE_MINUTES(1) + 1),

@@ -544,6 +544,43 @@ static void after_a_fence_nothing_enters_from_a_cell(void **state)
 	assert_true(house_close(&h));
 }
 
+/* As the coordinator of a fleet puts it in force; the least ceiling is told. */
+static void a_share_is_in_force_at_once(void **state)
+{
+	struct gale_entry entries[3];
+	struct gale_guard *guard;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	guard = open_fixed(&h, 4);
+	turn_until_idle(&h);
+	for (int i = 0; i < 3; i++)
+		entries[i] = enter(&h, guard);
+	guard_put_share(&guard->guard, 7, 2, /* fenced= */ false);
+	is_refused(enter(&h, guard), GALE_WHY_SHARE);
+	assert_int_equal(slots_generation(turnstile_word(&guard->guard.turnstile)), 7);
+	assert_int_equal(counts_of(guard).limit, 2);
+	assert_int_equal(counts_of(guard).in_flight, 3);
+	pass(&h, GALE_SECONDS(1));
+	assert_int_equal(counts_of(guard).limit, 2);
+	gale_exit(h.seat, &entries[0], GALE_OK);
+	is_refused(enter(&h, guard), GALE_WHY_SHARE);
+	gale_exit(h.seat, &entries[1], GALE_OK);
+	entries[0] = enter(&h, guard);
+	is_in(entries[0], 2);
+	guard_put_share(&guard->guard, 7, 2, /* fenced= */ true);
+	is_refused(enter(&h, guard), GALE_WHY_CUT_OFF);
+	guard_put_share(&guard->guard, 8, 100, /* fenced= */ false);
+	entries[1] = enter(&h, guard);
+	is_in(entries[1], 4);
+	for (int i = 0; i < 3; i++)
+		gale_exit(h.seat, &entries[i], GALE_OK);
+	assert_int_equal(counts_of(guard).in_flight, 0);
+	gale_guard_close(guard);
+	assert_true(house_close(&h));
+}
+
 /* More seats than cells. */
 static void a_seat_without_a_cell_counts_with_the_others(void **state)
 {
@@ -720,6 +757,7 @@ int main(void)
 		cmocka_unit_test(a_seat_that_leaves_gives_back_what_it_keeps),
 		cmocka_unit_test(a_seat_that_stops_gives_back_what_it_keeps),
 		cmocka_unit_test(after_a_fence_nothing_enters_from_a_cell),
+		cmocka_unit_test(a_share_is_in_force_at_once),
 		cmocka_unit_test(a_seat_without_a_cell_counts_with_the_others),
 		cmocka_unit_test(the_ceiling_is_learned),
 		cmocka_unit_test(a_call_that_is_overdue_is_reported_and_keeps_its_slot),
