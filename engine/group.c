@@ -169,7 +169,12 @@ enum group_result group_begin(struct group *group,
 		group->limit =
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
 	}
-	group->now_us = larger(group->now_us, smaller(now_us, WORD_MAX));
+	now_us = smaller(now_us, WORD_MAX);
+	if (group->members > 0 &&
+	    less(now_us, group->now_us) > group->settings.lease_us) /* GROUP-10 */
+		group->quiet_us =
+		    larger(group->quiet_us, now_us + group->settings.lease_us);
+	group->now_us = larger(group->now_us, now_us);
 	if (forgot_us != group->epoch) {
 		group->epoch = smaller(forgot_us, WORD_MAX);
 		/* What was granted before is over by then. */
@@ -333,7 +338,7 @@ static void tell_retry(const struct group *group, const struct group_member *sel
 {
 	if (group->now_us < group->quiet_us)
 		grant->retry_us = group->quiet_us - group->now_us;
-	else if (self->lacks > 0 && next_us > 0)
+	else if (self->lacks + self->limited > 0 && next_us > 0)
 		grant->retry_us = less(next_us, group->now_us) + 1;
 }
 

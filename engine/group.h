@@ -42,6 +42,8 @@
  *            more than it has in force. (H3, L12)
  *   GROUP-8  A node that leaves is reserved what it has in flight, until that is 0. (H2)
  *   GROUP-9  A beat does a bounded number of steps on one member, and reads no others. (H7)
+ *   GROUP-10  When no member was heard for more than a lease, the store's clock may have
+ *            been set: then it is quiet for a lease, as after a loss of memory. (H1)
  *
  * Threads   Pure: any, on different groups.
  * Limits    GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
@@ -181,8 +183,9 @@ struct group_grant {
 	uint64_t in_flight; /* of the group, as reported */
 	uint64_t lacking;   /* of the group */
 	uint64_t
-	    retry_us; /* when asking again may help: a namesake's lease, a quiet time,
-	                     * the next lease of a member that ends; 0: it is not known */
+	    retry_us; /* when asking again may help: a namesake's lease, a quiet time; if
+	                     * it lacks or was limited, the next lease of a member that
+	                     * ends; 0: it is not known */
 	uint64_t probe_us; /* until the next probe; 0: there is none */
 	uint64_t probe;    /* its number */
 };

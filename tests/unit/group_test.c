@@ -381,6 +381,89 @@ static void shares_do_not_follow_each_beat(void **state)
 		         (uintmax_t)wanted, (uintmax_t)crowd.moves);
 }
 
+/* ---- Time ------------------------------------------------------------------------- */
+
+/* Two nodes that apply what they get at once. */
+struct pair {
+	struct shelf shelf;
+	uint64_t seq, generation[2];
+};
+
+static struct group_grant beat_at(struct pair *pair, uint64_t now, int name,
+                                  uint64_t held, bool limited)
+{
+	const struct group_settings settings =
+	    settings_of(GROUP_FIXED, GROUP_BY_DEMAND, 10);
+	const struct group_report report = { .incarnation = 1 + (uint64_t)name,
+		                             .seq = ++pair->seq,
+		                             .generation = pair->generation[name],
+		                             .held = held,
+		                             .in_flight = held,
+		                             .weight = 1,
+		                             .demand = held,
+		                             .limited = limited };
+	struct group_grant grant = beat(&pair->shelf, &settings, now, 0, name, &report);
+
+	assert_int_equal(grant.result, GROUP_GRANTED);
+	pair->generation[name] = grant.generation;
+	return grant;
+}
+
+/* Both have five, and want more; the last beat of each is at that instant. */
+static struct pair even_pair(uint64_t now)
+{
+	struct pair pair = { 0 };
+
+	assert_int_equal(beat_at(&pair, now - 2, 0, 0, true).share, 10);
+	assert_int_equal(beat_at(&pair, now - 1, 1, 0, true).share, 0);
+	assert_int_equal(beat_at(&pair, now, 0, 10, true).share, 5);
+	beat_at(&pair, now, 0, 5, true);
+	assert_int_equal(beat_at(&pair, now, 1, 0, true).share, 5);
+	beat_at(&pair, now, 1, 5, true);
+	return pair;
+}
+
+/* One that refused something comes back when a lease of another ends, in case that is not
+ * renewed, also where it has its part already. */
+static void who_refused_something_hears_when_a_lease_ends(void **state)
+{
+	struct pair pair = even_pair(1000);
+	struct group_grant grant = beat_at(&pair, 1400, 0, 5, true);
+
+	(void)state;
+	assert_int_equal(grant.share, 5);
+	assert_int_equal(grant.target, 5); /* it lacks nothing */
+	assert_int_equal(grant.retry_us, 1000 + LEASE - 1400 + 1);
+	assert_int_equal(beat_at(&pair, 1500, 0, 2, false).retry_us, 0);
+}
+
+/* All leases look over, and none needs to be.  (GROUP-10) */
+static void a_clock_that_is_set_gives_nothing_away(void **state)
+{
+	struct pair pair = even_pair(1000);
+	uint64_t set = 1000 + LEASE + 1;
+	struct group_grant grant = beat_at(&pair, set, 0, 5, true);
+
+	(void)state;
+	assert_int_equal(grant.members, 1); /* the other's lease looks over */
+	assert_int_equal(grant.share, 5);
+	assert_int_equal(grant.retry_us, LEASE);
+	assert_int_equal(beat_at(&pair, set, 1, 5, true).share, 5);
+
+	/* The other one is dead after all. */
+	assert_int_equal(beat_at(&pair, set + LEASE - 1, 0, 5, true).share, 5);
+	assert_int_equal(beat_at(&pair, set + LEASE, 0, 5, true).share, 10);
+}
+
+/* A pause of a lease and no more is none. */
+static void a_lease_that_is_over_is_over(void **state)
+{
+	struct pair pair = even_pair(1000);
+
+	(void)state;
+	assert_int_equal(beat_at(&pair, 1000 + LEASE, 0, 5, true).share, 10);
+}
+
 /* ---- By lot ----------------------------------------------------------------------- */
 
 #define NODES 4
@@ -416,6 +499,7 @@ struct fleet {
 	struct shelf shelf;
 	struct shelf copy; /* what a replica has */
 	uint64_t now, forgot, lives;
+	uint64_t ahead; /* how far the store's clock was set */
 	struct node nodes[NODES];
 	struct message net[NETS];
 	size_t messages;
@@ -506,8 +590,8 @@ static void arrive(struct fleet *fleet, const struct message *m)
 			node->lives = false;
 		return;
 	}
-	answer.grant = beat(&fleet->shelf, &fleet->settings, fleet->now, fleet->forgot,
-	                    m->node, &m->report);
+	answer.grant = beat(&fleet->shelf, &fleet->settings, fleet->now + fleet->ahead,
+	                    fleet->forgot, m->node, &m->report);
 	fleet->granted += answer.grant.share;
 	answer.is_answer = true;
 	answer.at = fleet->now + some_delay(fleet);
@@ -577,7 +661,7 @@ static void misfortune(struct fleet *fleet)
 		break;
 	case 3: /* a server that is flushed, or an old copy that takes over */
 		if (chance_below(fleet->lot, 4) == 0) {
-			fleet->forgot = fleet->now;
+			fleet->forgot = fleet->now + fleet->ahead;
 			if (chance_below(fleet->lot, 2) == 0)
 				memset(&fleet->shelf, 0, sizeof(fleet->shelf));
 			else
@@ -586,6 +670,11 @@ static void misfortune(struct fleet *fleet)
 		break;
 	case 4:
 		fleet->copy = fleet->shelf;
+		break;
+	case 5: /* GROUP-10 */
+		if (chance_below(fleet->lot, 8) == 0)
+			fleet->ahead +=
+			    LEASE + 1 + chance_below(fleet->lot, 10 * LEASE);
 		break;
 	default:
 		if (!node->lives)
@@ -674,6 +763,9 @@ int main(void)
 		cmocka_unit_test(weights_part_what_is_scarce),
 		cmocka_unit_test(nobody_starves_where_there_are_too_few),
 		cmocka_unit_test(shares_do_not_follow_each_beat),
+		cmocka_unit_test(who_refused_something_hears_when_a_lease_ends),
+		cmocka_unit_test(a_clock_that_is_set_gives_nothing_away),
+		cmocka_unit_test(a_lease_that_is_over_is_over),
 		cmocka_unit_test(no_fleet_has_more_in_flight_than_its_limit),
 	};
 
