@@ -46,7 +46,11 @@
  *            been set: then it is quiet for a lease, as after a loss of memory. (H1)
  *
  * Threads   Pure: any, on different groups.
- * Limits    GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
+ * Limits    A store that forgets, and whose clock is set forward within a lease, may give
+ *           shares away that are held; and so may one whose clock is set forward by less
+ *           than a lease.  Of a group that was forgotten the first node to beat says how
+ *           long a lease is.
+ *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time
  *           (engine/member.h); GROUP-4 frees its slots then.
  */

@@ -118,15 +118,22 @@ static enum member_news fence(struct member *member)
 	member->is_fenced = true;
 	member->share = 0;
 	member->fence = END_OF_TIME;
+	if (member->under_way) {
+		member->under_way = false; /* MEMBER-6 */
+		beat_early(member);
+	}
 	return MEMBER_FENCED;
+}
+
+/* MEMBER-2 */
+static bool must_fence(const struct member *member, mono now)
+{
+	return !member->is_fenced && mono_reached(now, member->fence);
 }
 
 enum member_news member_turn(struct member *member, mono now)
 {
-	/* MEMBER-2 */
-	if (!member->is_fenced && mono_reached(now, member->fence))
-		return fence(member);
-	return MEMBER_SAME;
+	return must_fence(member, now) ? fence(member) : MEMBER_SAME;
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
@@ -158,6 +165,8 @@ enum member_news member_hear(struct member *member, mono now, uint64_t seq,
 {
 	mono until;
 
+	if (must_fence(member, now)) /* the timer is late */
+		return fence(member);
 	if (!member->under_way || seq != member->seq || !is_believable(grant))
 		return MEMBER_DROPPED; /* MEMBER-1 */
 	member->under_way = false;

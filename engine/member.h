@@ -27,6 +27,8 @@
  *   MEMBER-4  A report names the grant that was in force when what is in flight was read.
  *             (H4)
  *   MEMBER-5  A grant that comes when its lease is over is not applied.
+ *   MEMBER-6  When the fence falls, a beat that is under way is lost: it told the store what
+ *             was in force, which a store that has forgotten may grant again. (GROUP-7)
  *
  * Threads   Pure: any, on different members.
  */
@@ -102,7 +104,8 @@ bool member_wants_to_beat(const struct member *member, mono now);
 struct group_report member_report(struct member *member, mono now,
                                   const struct member_facts *facts);
 
-/* The answer to the report with that seq, and its failure. */
+/* The answer to the report with that seq, and its failure.  Where the fence is overdue it
+ * falls, and the answer is dropped. */
 enum member_news member_hear(struct member *member, mono now, uint64_t seq,
                              const struct group_grant *grant);
 void member_lost(struct member *member, mono now, uint64_t seq);

@@ -490,6 +490,7 @@ struct node {
 	uint64_t zombies_end;
 	uint64_t
 	    ends; /* stopped or fenced: when what it has at the backend ends; else 0 */
+	uint64_t fence; /* the last */
 	bool limited;
 };
 
@@ -499,7 +500,8 @@ struct fleet {
 	struct shelf shelf;
 	struct shelf copy; /* what a replica has */
 	uint64_t now, forgot, lives;
-	uint64_t ahead; /* how far the store's clock was set */
+	uint64_t lapsed; /* when the store forgot, by the fleet's time */
+	uint64_t ahead;  /* how far the store's clock was set */
 	struct node nodes[NODES];
 	struct message net[NETS];
 	size_t messages;
@@ -606,8 +608,10 @@ static void use(struct fleet *fleet, struct node *node)
 
 	if (!node->lives || node->stopped)
 		return;
+	if (!node->member.is_fenced)
+		node->fence = node->member.fence.ns / 1000;
 	if (fenced && node->ends == 0) /* the host aborts */
-		node->ends = fleet->now + ABORT;
+		node->ends = node->fence + ABORT;
 	if (node->ends > 0 && fleet->now >= node->ends) {
 		node->in_flight = 0;
 		node->ends = 0;
@@ -662,6 +666,7 @@ static void misfortune(struct fleet *fleet)
 	case 3: /* a server that is flushed, or an old copy that takes over */
 		if (chance_below(fleet->lot, 4) == 0) {
 			fleet->forgot = fleet->now + fleet->ahead;
+			fleet->lapsed = fleet->now;
 			if (chance_below(fleet->lot, 2) == 0)
 				memset(&fleet->shelf, 0, sizeof(fleet->shelf));
 			else
@@ -671,8 +676,9 @@ static void misfortune(struct fleet *fleet)
 	case 4:
 		fleet->copy = fleet->shelf;
 		break;
-	case 5: /* GROUP-10 */
-		if (chance_below(fleet->lot, 8) == 0)
+	case 5: /* GROUP-10: not both within a lease */
+		if (chance_below(fleet->lot, 8) == 0 &&
+		    fleet->now >= fleet->lapsed + LEASE)
 			fleet->ahead +=
 			    LEASE + 1 + chance_below(fleet->lot, 10 * LEASE);
 		break;

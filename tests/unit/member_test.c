@@ -184,6 +184,36 @@ static void a_grant_whose_lease_is_over_is_dropped(void **state)
 	assert_true(member.is_fenced);
 }
 
+/* MEMBER-6 */
+static void what_was_under_way_when_the_fence_fell_is_dropped(void **state)
+{
+	struct group_grant grant = share_of(4, 2);
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	(void)member_report(&member, at(1400), &idle); /* that 4 are held */
+	assert_int_equal(member_turn(&member, at(1500)), MEMBER_FENCED);
+	assert_int_equal(member_hear(&member, at(1510), 2, &grant), MEMBER_DROPPED);
+	assert_true(member.is_fenced);
+	assert_true(member_wants_to_beat(&member, at(1510)));
+	assert_int_equal(member_report(&member, at(1510), &idle).held, 0);
+}
+
+/* MEMBER-6 */
+static void an_answer_finds_a_fence_that_is_overdue(void **state)
+{
+	struct group_grant grant = share_of(4, 2);
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	(void)member_report(&member, at(1400), &idle);
+	assert_int_equal(member_hear(&member, at(1510), 2, &grant), MEMBER_FENCED);
+	assert_int_equal(member.share, 0);
+	assert_int_equal(member_hear(&member, at(1510), 2, &grant), MEMBER_DROPPED);
+}
+
 static void a_grant_that_cannot_be_is_dropped(void **state)
 {
 	struct member member = new_member();
@@ -369,6 +399,8 @@ int main(void)
 		    a_beat_that_is_lost_changes_nothing_and_is_tried_again_soon),
 		cmocka_unit_test(what_comes_for_another_beat_is_dropped),
 		cmocka_unit_test(a_grant_whose_lease_is_over_is_dropped),
+		cmocka_unit_test(what_was_under_way_when_the_fence_fell_is_dropped),
+		cmocka_unit_test(an_answer_finds_a_fence_that_is_overdue),
 		cmocka_unit_test(a_grant_that_cannot_be_is_dropped),
 		cmocka_unit_test(a_report_names_the_grant_in_force),
 		cmocka_unit_test(what_was_applied_is_acknowledged_early),
