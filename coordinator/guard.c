@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define LOOK_LEAST_NS UINT64_C(5000000) /* of a guard of which there is much to learn */
+#define LOOK_AGAIN_NS UINT64_C(100000)  /* never sooner: a turn ends */
 #define LOOK_USUAL_NS UINT64_C(20000000)
 #define LOOK_MOST_NS UINT64_C(640000000) /* of a guard that nobody uses */
 #define MUCH 64 /* slots that ended from one look to the next */
@@ -161,13 +162,12 @@ static uint32_t narrow(uint64_t count)
 	return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
 }
 
+/* Calls that a larger ceiling would have let in. */
 static uint64_t refused_of(const struct tally_sum *sum)
 {
-	uint64_t refused = 0;
-
-	for (int i = 0; i < TURNSTILE_REFUSALS; i++)
-		refused += sum->refused[i];
-	return refused;
+	return sum->refused[SLOTS_BY_CEILING] + sum->refused[SLOTS_BY_SHARE] +
+	       sum->refused[SLOTS_BY_ESTIMATE] + sum->refused[SLOTS_BY_PROBE] +
+	       sum->refused[TURNSTILE_REFUSED_CLASS];
 }
 
 /* What ended in the window was in flight for so long, at most all of the window; and what did
@@ -263,6 +263,7 @@ mono guard_look(struct guard *guard, mono now)
 	look_for_overdue(guard, &sum, now);
 	set_pace(guard, &sum);
 	guard->last = sum;
-	return mono_earlier(mono_after(now, guard->look_ns),
-	                    (mono){ estimate_next_ns(&guard->estimate) });
+	return mono_later(mono_earlier(mono_after(now, guard->look_ns),
+	                               (mono){ estimate_next_ns(&guard->estimate) }),
+	                  mono_after(now, LOOK_AGAIN_NS));
 }

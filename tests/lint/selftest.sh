@@ -85,6 +85,13 @@ labels)
 	rm "$copy/shards/recall.c"
 	expect_failure 'spec/laws.md:.*: there is no shards/recall.c' "$labels" "$copy"
 	;;
+headers)
+	echo 'static inline int *planted(void *it) { return it; }' | plant include/gale/http.h
+	expect_failure 'include/gale/http.h is no c++' "$here/headers.sh" "$copy"
+	fresh
+	echo 'planted;' | plant include/gale/guard.h
+	expect_failure 'include/gale/guard.h is no c' "$here/headers.sh" "$copy"
+	;;
 layering)
 	echo '#include "runtime/lock.h"' | plant engine/planted.c
 	expect_failure 'engine/ may not include runtime/lock.h' "$here/layering.py" "$copy"

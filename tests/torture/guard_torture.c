@@ -61,11 +61,11 @@ static uint64_t draw(uint64_t *seed)
 
 static struct target *target_of(const struct gale_entry *entry)
 {
-	for (int i = 0; i < GUARDS; i++)
-		if (t.targets[i].guard == entry->guard)
-			return &t.targets[i];
-	must(!"a guard of these");
-	return NULL;
+	int i = 0;
+
+	while (t.targets[i].guard != entry->guard)
+		must(++i < GUARDS);
+	return &t.targets[i];
 }
 
 /* ---- Workers ---------------------------------------------------------------------- */

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include <gale/gale.h>
+#include <gale/guard.h>
 
 #include "runtime/lifeline.h"
 #include "tests/support/house.h"
@@ -120,6 +121,7 @@ struct life {
 	struct house house;
 	struct gale_limiter *logs; /* of the same store: its keys' states grow */
 	struct gale_limiter *queue;
+	struct gale_guard *guard;
 	bool persists; /* what failed once fails on */
 	enum gale_verdict policy;
 	uint64_t logged; /* admissions of the one log */
@@ -198,6 +200,19 @@ static bool join(struct life *life)
 	return done;
 }
 
+static bool open_guard(struct life *life)
+{
+	struct gale_guard_config config = { .name = "guard" };
+	bool again, done;
+
+	do
+		done = worked(
+		    life, gale_guard_open(life->house.runtime, &config, &life->guard),
+		    &again);
+	while (again);
+	return done;
+}
+
 static bool open_all(struct life *life, const char *url)
 {
 	return open_runtime(life) && open_store(life, url) &&
@@ -208,7 +223,7 @@ static bool open_all(struct life *life, const char *url)
 	       open_limiter(life,
 	                    gale_leaky_bucket(10, GALE_SECONDS(1), GALE_SECONDS(1)),
 	                    &life->queue) &&
-	       join(life);
+	       open_guard(life) && join(life);
 }
 
 /* Was it allowed by the rule?  If the rule could not say, the policy did. */
@@ -292,6 +307,16 @@ static void look_and_correct(struct life *life)
 	assert_int_equal(gale_reset(seat, life->queue, "q", 1, LONG_US), GALE_ERR_OK);
 }
 
+/* Nor does a call at a guard. */
+static void enter_and_exit(struct life *life)
+{
+	struct gale_entry entry =
+	    gale_enter(life->house.seat, life->guard, 1, GALE_NORMAL);
+
+	assert_int_equal(entry.verdict, GALE_ALLOW);
+	gale_exit(life->house.seat, &entry, GALE_OK);
+}
+
 /* With memory there again, everything works, and what failed was not spent. */
 static void recover(struct life *life)
 {
@@ -313,6 +338,7 @@ static void recover(struct life *life)
 
 static void close_all(struct life *life)
 {
+	gale_guard_close(life->guard);
 	gale_limiter_close(life->logs);
 	gale_limiter_close(life->queue);
 	assert_true(house_close(&life->house));
@@ -336,6 +362,7 @@ static bool live(uint64_t first, bool persists, enum gale_verdict policy,
 		grow_a_log(&life);
 		ask_while_it_is_busy(&life);
 		look_and_correct(&life);
+		enter_and_exit(&life);
 		failed = allocator->failed;
 		recover(&life);
 	} else {

@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+#
+# headers.sh ROOT -- each public header compiles by itself, as C11 and as C++11.
+set -u
+root=$1
+bad=0
+count=0
+
+# compiles LANGUAGE STANDARD HEADER
+compiles() {
+	printf '#include <gale/%s>\nint none;\n' "$3" |
+		gcc -x "$1" -std="$2" -Wall -Wextra -Wpedantic -Werror -I "$root/include" \
+			-fsyntax-only - || {
+		echo "include/gale/$3 is no $1"
+		bad=1
+	}
+}
+
+for path in "$root"/include/gale/*.h; do
+	count=$((count + 1))
+	compiles c c11 "$(basename "$path")"
+	compiles c++ c++11 "$(basename "$path")"
+done
+echo "$count headers"
+[ "$bad" = 0 ] && [ "$count" -gt 0 ]
