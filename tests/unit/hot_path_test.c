@@ -32,6 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <gale/guard.h>
+
 #include "face/lend.h"
 #include "tests/support/child.h"
 #include "tests/support/length.h"
@@ -493,6 +495,48 @@ static void a_remembered_denial_does_nothing_else(void **state)
 
 /* ---- The instruments are checked ------------------------------------------------- */
 
+/* Of a guard with three slots: one, several, one that is refused, and exits of all. */
+static int enter_and_exit(void *arg)
+{
+	struct gale_guard_config config = { .name = "g",
+		                            .law = GALE_FIXED,
+		                            .ceiling = 3 };
+	static struct scene scene;
+	struct gale_entry one, two, more;
+	struct gale_guard *guard;
+	bool right = true;
+
+	scene = (struct scene){ .plan = arg };
+	open_scene(&scene);
+	must(gale_guard_open(scene.runtime, &config, &guard) == GALE_ERR_OK);
+	gale_tick(scene.seat);
+	watch_on();
+	for (int i = 0; i < ASKS; i++) {
+		one = gale_enter(scene.seat, guard, 1, GALE_SHEDDABLE);
+		two = gale_enter(scene.seat, guard, 1, GALE_NORMAL);
+		more = gale_enter(scene.seat, guard, 1, GALE_SHEDDABLE);
+		right &= one.verdict == GALE_ALLOW && two.verdict == GALE_ALLOW &&
+		         more.why == GALE_WHY_CLASS;
+		gale_exit(scene.seat, &one, GALE_OK);
+		gale_exit(scene.seat, &two, GALE_DROPPED);
+		gale_exit(scene.seat, &more, GALE_OK);
+	}
+	watch.on = false;
+	if (!right)
+		return end(WRONG_ANSWER);
+	if (watch.memory > 0)
+		return end(MEMORY_SEEN);
+	return end(watch.locks > 0 ? LOCK_SEEN : NOTHING_SEEN);
+}
+
+static void a_guard_does_nothing_else(void **state)
+{
+	struct plan plan = { REMEMBERED, BY_NAME, true, 1 };
+
+	(void)state;
+	assert_int_equal(child_run(enter_and_exit, &plan), NOTHING_SEEN);
+}
+
 static int ask_for_a_cold_key(void *arg)
 {
 	static struct scene scene;
@@ -623,6 +667,7 @@ int main(void)
 		cmocka_unit_test(every_call_that_is_wrapped_is_seen),
 		cmocka_unit_test(the_seal_lets_nothing_through_but_the_end),
 		cmocka_unit_test(a_miss_locks_and_allocates_and_is_seen),
+		cmocka_unit_test(a_guard_does_nothing_else),
 		cmocka_unit_test(a_miss_enters_the_kernel_and_is_seen),
 		cmocka_unit_test(an_allow_from_credit_does_nothing_else),
 		cmocka_unit_test(an_allow_from_a_cell_does_nothing_else),
