@@ -24,6 +24,7 @@
 #define MEASURE_OK 128
 #define INTERVAL_PROBES 16 /* between two probes, counted in probes */
 #define INTERVAL_MOST_NS UINT64_C(4000000000)
+#define PROBES_SKIPPED_MOST 1024
 #define BASE_INTERVAL_NS UINT64_C(10000000000) /* of GRADIENT */
 
 __extension__ typedef unsigned __int128 wide;
@@ -138,15 +139,24 @@ uint64_t estimate_drain_ns(const struct estimate *estimate)
 	return rtt > WINDOW_LEAST_NS / 4 ? rtt : WINDOW_LEAST_NS / 4;
 }
 
+/* The nodes of a fleet end together, so for them no count does. */
 uint64_t estimate_measure_ns(const struct estimate *estimate)
 {
-	return 8 * estimate_drain_ns(estimate);
+	return (estimate->aligned ? 4 : 8) * estimate_drain_ns(estimate);
+}
+
+/* Two round trips' worth. */
+static uint32_t window_ok(const struct estimate *estimate)
+{
+	uint32_t ok = 2 * estimate_limit(estimate);
+
+	return ok < WINDOW_OK_LEAST ? WINDOW_OK_LEAST : ok < WINDOW_OK ? ok : WINDOW_OK;
 }
 
 static bool measured_enough(const struct estimate *estimate,
                             const struct estimate_window *so_far)
 {
-	return so_far->ok >= MEASURE_OK &&
+	return !estimate->aligned && so_far->ok >= MEASURE_OK &&
 	       so_far->length_ns >= 2 * estimate_drain_ns(estimate);
 }
 
@@ -161,9 +171,11 @@ bool estimate_due(const struct estimate *estimate, const struct estimate_window 
 		return false;
 	if (estimate->phase == ESTIMATE_MEASURING)
 		return measured_enough(estimate, so_far);
+	if (ended == 0 && so_far->refused == 0 && so_far->in_flight_time == 0)
+		return so_far->length_ns >= WINDOW_USUAL_NS + rtts;
 	if (so_far->length_ns < (rtts > WINDOW_LEAST_NS ? rtts : WINDOW_LEAST_NS))
 		return false;
-	return ended >= WINDOW_OK ||
+	return ended >= window_ok(estimate) ||
 	       (ended >= WINDOW_OK_LEAST && so_far->length_ns >= WINDOW_USUAL_NS) ||
 	       so_far->length_ns >= WINDOW_MOST_NS + 4 * rtts;
 }
@@ -198,16 +210,25 @@ static uint64_t interval_ns(const struct estimate *estimate, uint64_t random)
 
 static void plan(struct estimate *estimate, uint64_t now_ns, uint64_t random)
 {
-	estimate->probe_at_ns = UINT64_MAX;
-	if (estimate->aligned)
+	if (estimate->aligned) {
+		/* Others have begun it without this node. */
+		if (estimate->later_ns > now_ns)
+			estimate->probe_at_ns = estimate->later_ns;
+		estimate->which = estimate->later;
+		estimate->later_ns = UINT64_MAX;
 		return;
+	}
 	estimate->probe_at_ns = now_ns + interval_ns(estimate, random);
-	estimate->which = estimate->set.law == ESTIMATE_KNEE ? knee_next_probe(estimate)
-	                                                     : ESTIMATE_PROBE_DRAIN;
+	estimate->which = estimate->set.law == ESTIMATE_KNEE
+	                      ? estimate_probe_of(estimate->knee.probes)
+	                      : ESTIMATE_PROBE_DRAIN;
 }
 
-static void begin(struct estimate *estimate, uint64_t now_ns, uint32_t in_force)
+/* Parts of a slot are rounded by lot in a fleet, so that the sum over its nodes is right. */
+static void begin(struct estimate *estimate, uint64_t now_ns, uint32_t in_force,
+                  uint64_t random)
 {
+	estimate->round = estimate->aligned ? random % 16 : 0;
 	estimate->phase = ESTIMATE_DRAINING;
 	estimate->phase_ends_ns = now_ns + estimate_drain_ns(estimate);
 	estimate->during = (struct estimate_sum){ 0 };
@@ -222,8 +243,7 @@ static void finish(struct estimate *estimate, uint64_t now_ns, uint64_t random)
 		knee_probed(estimate);
 	else
 		gradient_probed(estimate, now_ns);
-	if (estimate->probe_at_ns == UINT64_MAX)
-		plan(estimate, now_ns, random);
+	plan(estimate, now_ns, random);
 }
 
 void estimate_add(struct estimate_sum *sum, const struct estimate_window *window)
@@ -232,6 +252,7 @@ void estimate_add(struct estimate_sum *sum, const struct estimate_window *window
 	sum->refused += window->refused;
 	sum->rtt_sum_ns += window->rtt_sum_ns;
 	sum->length_ns += window->length_ns;
+	sum->flight_time += window->in_flight_time;
 }
 
 static void learn_probing(struct estimate *estimate,
@@ -262,7 +283,7 @@ static void turn_probe(struct estimate *estimate, const struct estimate_window *
 	if (window->now_ns < estimate->probe_at_ns)
 		return;
 	if (estimate->aligned || (window->refused > 0 && estimate->rtt_ns > 0))
-		begin(estimate, window->now_ns, in_force);
+		begin(estimate, window->now_ns, in_force, random);
 	else
 		plan(estimate, window->now_ns, random);
 }
@@ -271,10 +292,32 @@ void estimate_probe_at(struct estimate *estimate, uint64_t when_ns,
                        enum estimate_probe which)
 {
 	estimate->aligned = true;
-	if (!probes(estimate) || estimate->phase != ESTIMATE_STEADY)
+	estimate->later_ns = UINT64_MAX;
+	if (!probes(estimate))
 		return;
-	estimate->probe_at_ns = which == ESTIMATE_PROBE_NONE ? UINT64_MAX : when_ns;
-	estimate->which = which;
+	if (which == ESTIMATE_PROBE_NONE) {
+		estimate->probe_at_ns = UINT64_MAX;
+	} else if (estimate->phase != ESTIMATE_STEADY ||
+	           estimate->probe_at_ns < when_ns) {
+		estimate->later_ns = when_ns;
+		estimate->later = which;
+	} else {
+		estimate->probe_at_ns = when_ns;
+		estimate->which = which;
+	}
+}
+
+void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t when_ns,
+                         uint64_t every_ns)
+{
+	uint64_t each = 1, lasts;
+
+	estimate->aligned = true;
+	lasts = estimate_drain_ns(estimate) + estimate_measure_ns(estimate);
+	while (every_ns * each < 2 * lasts && each < PROBES_SKIPPED_MOST)
+		each *= 2;
+	if (number % each == 0)
+		estimate_probe_at(estimate, when_ns, estimate_probe_of(number));
 }
 
 void estimate_probe_alone(struct estimate *estimate)
@@ -298,7 +341,7 @@ void estimate_learn(struct estimate *estimate, const struct estimate_window *win
 		estimate->rtt_ns = window->rtt_sum_ns / window->ok;
 	switch (estimate->set.law) {
 	case ESTIMATE_KNEE:
-		knee_learn(estimate, window);
+		knee_learn(estimate, window, in_force);
 		break;
 	case ESTIMATE_FIXED:
 		break;
@@ -320,13 +363,14 @@ uint32_t estimate_limit(const struct estimate *estimate)
 
 static uint32_t probe_ceiling(const struct estimate *estimate, uint32_t ceiling)
 {
-	uint32_t part =
-	    estimate->set.law == ESTIMATE_KNEE
-		? (uint32_t)((uint64_t)ceiling * knee_probe_part(estimate->which) / 16)
-		: estimate->set.probe;
+	uint64_t part = (uint64_t)ceiling * knee_probe_part(estimate->which);
+	uint32_t left = (uint32_t)((part + estimate->round) / 16);
 
-	part = most(part, estimate->set.probe);
-	return part < ceiling ? part : ceiling;
+	if (estimate->set.law != ESTIMATE_KNEE)
+		left = estimate->set.probe;
+	else if (!estimate->aligned || estimate->set.probe > 1)
+		left = most(left, estimate->set.probe);
+	return left < ceiling ? left : ceiling;
 }
 
 uint32_t estimate_ceiling(const struct estimate *estimate, uint32_t share)
@@ -346,7 +390,7 @@ struct estimate_report estimate_report(const struct estimate *estimate)
 	return (struct estimate_report){
 		.rate = knee->rate,
 		.knee_ns = knee->knee_ns,
-		.busy = knee_busy(estimate),
+		.busy = (uint64_t)((wide)knee_busy(estimate) * knee->pays >> 16),
 		.cap = (uint32_t)(estimate_clamp(estimate, cap) / ESTIMATE_Q8),
 		.limited = knee->limited,
 	};

@@ -25,8 +25,8 @@
  *
  * Invariants
  *
- *   ESTIMATE-1  The limit is within floor and ceiling; what admits is at least 1, and at most
- *               the limit.
+ *   ESTIMATE-1  The limit is within floor and ceiling; what admits is at most the limit, and at
+ *               least 1, but for a probe of a fleet, which may leave a small share nothing.
  *   ESTIMATE-2  The limit grows only after a window in which the ceiling in force was in the
  *               way: half of it or more was in flight, and for KNEE a call was refused.  A
  *               guard that is idle or hardly used keeps its limit.
@@ -107,6 +107,7 @@ struct estimate_sum {
 	uint64_t refused;
 	uint64_t rtt_sum_ns;
 	uint64_t length_ns;
+	uint64_t flight_time; /* slots in flight times ns */
 };
 
 /* Of KNEE.  Rates are calls in 1000 s. */
@@ -115,15 +116,21 @@ struct estimate_knee {
 	uint64_t knee_ns; /* round trip without a queue; 0: unknown */
 	uint64_t cap;     /* slots times 256: what the slope test lets through */
 	uint64_t forced;  /* slots times 256: the ceiling in force before this probe */
-	struct estimate_sum before; /* steady windows since the last probe */
-	uint32_t probes;            /* so far */
-	bool limited;               /* a call was refused in the last window */
+	uint64_t rtt_ns;  /* smoothed */
+	uint64_t
+	    pays; /* of what is reported as busy, in parts of 65536; a fleet's cap */
+	struct estimate_sum high, low; /* of slope probes: before them, and during */
+	struct estimate_sum before;    /* steady windows since the last probe */
+	uint32_t probes;               /* so far */
+	bool limited;                  /* a call was refused in the last window */
 };
 
-/* Of AIMD and GRADIENT: the least mean round trip of a window, lately. */
+/* Of AIMD and GRADIENT: the best round trip lately. */
 struct estimate_base {
-	uint64_t now_ns;   /* of this period; 0: none yet */
-	uint64_t last_ns;  /* of the one before */
+	uint64_t mean_ns;  /* of the last answers */
+	uint64_t answers;  /* that it stands on, as far as it matters */
+	uint64_t now_ns;   /* the least of it in this period; 0: none yet */
+	uint64_t last_ns;  /* in the one before */
 	uint64_t turns_ns; /* when this period ends */
 };
 
@@ -133,9 +140,13 @@ struct estimate {
 	uint64_t limit;               /* slots times 256 */
 	uint64_t rtt_ns; /* mean of the last window with answers; 0: none */
 	enum estimate_phase phase;
-	enum estimate_probe which;  /* that is running, or comes next */
-	bool aligned;               /* instants of probes come from outside */
-	uint64_t probe_at_ns;       /* UINT64_MAX: none is planned */
+	enum estimate_probe which; /* that is running, or comes next */
+	bool aligned;              /* instants of probes come from outside */
+	uint64_t round;       /* sixteenths of a slot that the probe lets through */
+	uint64_t probe_at_ns; /* UINT64_MAX: none is planned */
+	uint64_t
+	    later_ns; /* the probe after that one, if it was told already; UINT64_MAX */
+	enum estimate_probe later;
 	uint64_t phase_ends_ns;     /* ESTIMATE-4 */
 	struct estimate_sum during; /* windows of this probe */
 	struct estimate_knee knee;
@@ -146,10 +157,10 @@ struct estimate {
 struct estimate_report {
 	uint64_t rate;    /* delivered calls in 1000 s */
 	uint64_t knee_ns; /* 0: not measured yet */
-	uint64_t
-	    busy; /* rate times knee: slots times 256 that are at work without a queue */
-	uint32_t cap; /* slots of this node that the slope test lets through */
-	bool limited; /* something was refused in the last window */
+	uint64_t busy; /* slots times 256 that are at work without a queue: rate times
+	                  knee, and less where they do not pay */
+	uint32_t cap;  /* slots of this node that the slope test lets through */
+	bool limited;  /* something was refused in the last window */
 };
 
 enum estimate_error estimate_check(const struct estimate_settings *settings);
@@ -170,9 +181,19 @@ uint64_t estimate_next_ns(const struct estimate *estimate);
 void estimate_learn(struct estimate *estimate, const struct estimate_window *window,
                     uint32_t in_force, uint64_t random);
 
-/* From now on probes begin when they are told to: a node of a fleet. */
+/* From now on probes begin when they are told to: a node of a fleet.  One that is still to
+ * come, or runs, stays; the new one is the one after it.  NONE: no more probes. */
 void estimate_probe_at(struct estimate *estimate, uint64_t when_ns,
                        enum estimate_probe which);
+
+/* The same, of a probe that the store of a fleet has numbered; there is one each every_ns.  Of
+ * probes that last too long for that, each second, fourth, ... takes place: nodes whose round
+ * trips are alike choose alike. */
+void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t when_ns,
+                         uint64_t every_ns);
+
+/* Which probe of a fleet, or of a node, has that number. */
+enum estimate_probe estimate_probe_of(uint64_t number);
 
 /* From now on by its own instants again: a node that is alone. */
 void estimate_probe_alone(struct estimate *estimate);
@@ -203,10 +224,10 @@ uint64_t estimate_measure_ns(const struct estimate *estimate);
 void estimate_add(struct estimate_sum *sum, const struct estimate_window *window);
 
 void knee_init(struct estimate *estimate);
-void knee_learn(struct estimate *estimate, const struct estimate_window *window);
+void knee_learn(struct estimate *estimate, const struct estimate_window *window,
+                uint32_t in_force);
 /* A probe is over: estimate->during says how it was. */
 void knee_probed(struct estimate *estimate);
-enum estimate_probe knee_next_probe(const struct estimate *estimate);
 /* Sixteenths of the ceiling that a probe leaves open. */
 uint32_t knee_probe_part(enum estimate_probe which);
 uint64_t knee_busy(const struct estimate *estimate);

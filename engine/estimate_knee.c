@@ -10,31 +10,39 @@
  *                     +----B------target-----> limit
  *
  * A drain probe halves the ceiling: what is then in flight meets little or no queue, and its
- * mean round trip is the knee.  A slope probe takes a part of the ceiling away and compares the
+ * mean round trip is the knee.  A slope probe takes 3/16 of the ceiling away and compares the
  * rates.  A rate that stays the same says that the part was for nothing; one that rises, that
  * calls are in each other's way.  The cap moves by as much as the loss is off LOSS_WANTED, so
- * that the noise of one probe moves it little.
+ * that the noise of one probe moves it little; the last few probes are summed, for the same
+ * reason.
+ *
+ * Where hardly anything is refused the rate follows what comes and not the limit, so that the
+ * slope says nothing: then the cap rises slowly, to let that little in.
+ *
+ * In a fleet the store sums what its nodes report as busy, and finds the limit.  There the slope
+ * scales what a node reports: the limit that the store finds moves as the cap would.
  */
 #include "engine/estimate.h"
 
-#ifndef SLOPE_PART
-#define SLOPE_PART 12 /* sixteenths of the ceiling that a probe leaves open */
+#define SLOPE_PART 13 /* sixteenths of the ceiling that a probe leaves open */
 #define DRAIN_PART 8
 #define DRAIN_EACH 3  /* of so many probes one is a drain */
 #define LOSS_WANTED 3 /* percent of the rate that the upper part has to buy */
 #define LOSS_MOST 25  /* percent */
-#define GAIN 1        /* the cap moves by this times (loss - wanted) */
-#define ROOTS 4
-#define SMOOTH 4
-#define HEAVY 16
-#define RELAX 64
-#endif
+#define ROOTS 4       /* above what is busy: by chance so many more come at a time */
+#define SMOOTH 4      /* windows */
+#define HEAVY 16      /* one refused of so many is little */
+#define RELAX 64      /* the cap rises by this part where little is refused */
+#define SLOPE_LEAST 2 /* slots from which on a node of a fleet measures a slope */
+#define PERCENT 100   /* parts of a percent; losses are counted in them */
+#define WHOLE 65536   /* of what is reported */
 
 __extension__ typedef unsigned __int128 wide;
 
 void knee_init(struct estimate *estimate)
 {
 	estimate->knee.cap = (uint64_t)estimate->set.ceiling * ESTIMATE_Q8;
+	estimate->knee.pays = WHOLE;
 }
 
 uint32_t knee_probe_part(enum estimate_probe which)
@@ -42,10 +50,9 @@ uint32_t knee_probe_part(enum estimate_probe which)
 	return which == ESTIMATE_PROBE_DRAIN ? DRAIN_PART : SLOPE_PART;
 }
 
-enum estimate_probe knee_next_probe(const struct estimate *estimate)
+enum estimate_probe estimate_probe_of(uint64_t number)
 {
-	return estimate->knee.probes % DRAIN_EACH == 0 ? ESTIMATE_PROBE_DRAIN
-	                                               : ESTIMATE_PROBE_SLOPE;
+	return number % DRAIN_EACH == 0 ? ESTIMATE_PROBE_DRAIN : ESTIMATE_PROBE_SLOPE;
 }
 
 uint64_t knee_busy(const struct estimate *estimate)
@@ -68,7 +75,9 @@ static uint64_t target(const struct estimate *estimate)
 
 static void approach(struct estimate *estimate, uint64_t goal)
 {
-	uint64_t up = estimate->limit + estimate->limit / 4 + ESTIMATE_Q8;
+	const struct estimate_knee *knee = &estimate->knee;
+	bool free = knee->rtt_ns <= knee->knee_ns + knee->knee_ns / 8;
+	uint64_t up = estimate->limit + estimate->limit / (free ? 1 : 4) + ESTIMATE_Q8;
 	uint64_t down = estimate->limit - estimate->limit * 15 / 100;
 
 	if (goal > estimate->limit)
@@ -77,14 +86,9 @@ static void approach(struct estimate *estimate, uint64_t goal)
 		estimate->limit = goal > down ? goal : down;
 }
 
-static void note_rate(struct estimate_knee *knee, const struct estimate_window *window)
+static uint64_t smoothed(uint64_t old, uint64_t value)
 {
-	uint64_t rate = estimate_rate(window->ok, window->length_ns);
-
-	if (knee->rate == 0)
-		knee->rate = rate;
-	else
-		knee->rate += rate / SMOOTH - knee->rate / SMOOTH;
+	return old == 0 ? value : old - old / SMOOTH + value / SMOOTH;
 }
 
 static bool is_failing(const struct estimate_window *window)
@@ -92,24 +96,43 @@ static bool is_failing(const struct estimate_window *window)
 	return window->dropped > window->ok / 8;
 }
 
-void knee_learn(struct estimate *estimate, const struct estimate_window *window)
+/* Nothing that was learned of the slope is of use after a failure. */
+static void fail(struct estimate *estimate, const struct estimate_window *window,
+                 uint32_t in_force)
+{
+	struct estimate_knee *knee = &estimate->knee;
+
+	if (estimate_used(window, in_force)) /* ESTIMATE-3 */
+		estimate->limit -= estimate->limit / 8;
+	knee->before = (struct estimate_sum){ 0 };
+	knee->rate = 0;
+	knee->rtt_ns = 0;
+	knee_init(estimate);
+}
+
+void knee_learn(struct estimate *estimate, const struct estimate_window *window,
+                uint32_t in_force)
 {
 	struct estimate_knee *knee = &estimate->knee;
 
 	knee->limited = window->refused > 0;
-	if (is_failing(window)) { /* ESTIMATE-3 */
-		estimate->limit -= estimate->limit / 8;
-		knee->before = (struct estimate_sum){ 0 };
+	if (is_failing(window)) {
+		fail(estimate, window, in_force);
 		return;
 	}
-	if (window->ok == 0)
+	if (window->ok == 0) {
+		if (!knee->limited)
+			knee->rate = 0; /* nothing is busy */
 		return;
-	estimate_add(&knee->before, window);
-	note_rate(knee, window);
-	if (knee->knee_ns == 0 || knee->knee_ns > estimate->rtt_ns)
+	}
+	if (knee->limited)
+		estimate_add(&knee->before, window);
+	knee->rate = smoothed(knee->rate, estimate_rate(window->ok, window->length_ns));
+	knee->rtt_ns = smoothed(knee->rtt_ns, estimate->rtt_ns);
+	if (knee->knee_ns == 0)
 		knee->knee_ns = estimate->rtt_ns;
 	if (!knee->limited) { /* ESTIMATE-2 */
-		knee->knee_ns += (estimate->rtt_ns - knee->knee_ns) / 8;
+		knee->knee_ns += estimate->rtt_ns / 8 - knee->knee_ns / 8;
 		return;
 	}
 	if ((uint64_t)window->refused * HEAVY < window->ok)
@@ -117,27 +140,61 @@ void knee_learn(struct estimate *estimate, const struct estimate_window *window)
 	approach(estimate, target(estimate));
 }
 
+/* A half of what was, and what comes. */
+static void pool(struct estimate_sum *sum, const struct estimate_sum *more)
+{
+	sum->ok = sum->ok / 2 + more->ok;
+	sum->length_ns = sum->length_ns / 2 + more->length_ns;
+}
+
+/* Of the rate, in hundredths of a percent; negative where less in flight delivers more. */
+static int64_t loss_of(const struct estimate_knee *knee)
+{
+	uint64_t high = estimate_rate(knee->high.ok, knee->high.length_ns);
+	uint64_t low = estimate_rate(knee->low.ok, knee->low.length_ns);
+	int64_t most = LOSS_MOST * PERCENT, all = 100 * PERCENT, loss;
+
+	if (high == 0 || low >= 2 * high)
+		return high == 0 ? 0 : -most;
+	loss = all - (int64_t)((wide)low * (uint64_t)all / high);
+	return loss < -most ? -most : loss > most ? most : loss;
+}
+
+static uint64_t moved(uint64_t value, int64_t by)
+{
+	return (uint64_t)((int64_t)value + (int64_t)value * by / (100 * PERCENT));
+}
+
+/* Was enough refused, and most of the slots in flight all the time?  Else the rate follows
+ * what comes. */
+static bool is_full(const struct estimate_sum *sum, uint64_t slots_q8)
+{
+	wide flight = (wide)sum->flight_time * ESTIMATE_Q8;
+
+	return sum->ok > 0 && sum->refused * HEAVY >= sum->ok &&
+	       4 * flight >= 3 * (wide)slots_q8 * sum->length_ns;
+}
+
 static void note_slope(struct estimate *estimate)
 {
 	struct estimate_knee *knee = &estimate->knee;
-	uint64_t before = estimate_rate(knee->before.ok, knee->before.length_ns);
-	uint64_t during =
-	    estimate_rate(estimate->during.ok, estimate->during.length_ns);
-	int64_t loss;
+	int64_t by;
 
-	if (before == 0 || knee->before.refused * HEAVY < knee->before.ok)
+	if (!is_full(&knee->before, knee->forced) ||
+	    !is_full(&estimate->during, knee->forced * SLOPE_PART / 16))
 		return;
-	loss =
-	    during < 2 * before ? 10000 - (int64_t)(during * 10000 / before) : -10000;
-	if (loss < -100 * LOSS_MOST)
-		loss = -100 * LOSS_MOST;
-	if (loss > 100 * LOSS_MOST)
-		loss = 100 * LOSS_MOST;
-	knee->cap = knee->forced;
-	knee->cap =
-	    (uint64_t)((int64_t)knee->cap +
-	               (int64_t)knee->cap * GAIN * (loss - 100 * LOSS_WANTED) / 10000);
-	knee->cap = estimate_clamp(estimate, knee->cap);
+	pool(&knee->high, &knee->before);
+	pool(&knee->low, &estimate->during);
+	by = loss_of(knee) - LOSS_WANTED * PERCENT;
+	if (!estimate->aligned) {
+		knee->cap = estimate_clamp(estimate, moved(knee->forced, by));
+	} else if (knee->forced >= SLOPE_LEAST * ESTIMATE_Q8) {
+		knee->pays = moved(knee->pays, by);
+		if (knee->pays > WHOLE)
+			knee->pays = WHOLE;
+		if (knee->pays < WHOLE / 16)
+			knee->pays = WHOLE / 16;
+	}
 }
 
 void knee_probed(struct estimate *estimate)

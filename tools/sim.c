@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/fleet.h"
+#include "tools/guard_sim.h"
 #include "tools/sim_flags.h"
 #include "tools/text.h"
 
@@ -365,7 +366,9 @@ static void help(FILE *out)
 	fputs(
 	    "\n"
 	    "Nodes and stores agree as long as clocks drift at most --drift-allowed:\n"
-	    "--drift 20000 shows what becomes of a limit where they do not.\n",
+	    "--drift 20000 shows what becomes of a limit where they do not.\n"
+	    "\n"
+	    "gale sim --guard --help: laws of a ceiling on calls in flight, instead.\n",
 	    out);
 }
 
@@ -389,6 +392,8 @@ int sim_run(int argc, char *const *argv)
 	struct flags_error error;
 	enum gale_err err;
 
+	if (guard_sim_wanted(argc, argv))
+		return guard_sim_run(argc, argv);
 	switch (sim_flags_parse(argc, argv, &flags, &error)) {
 	case FLAGS_BAD:
 		return (int)refuse(error.text);

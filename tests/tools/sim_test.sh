@@ -209,4 +209,23 @@ refuses --only '3,17-20' --only 99999999999999999999
 refuses lease 'out of range' --sizing eoq --strand-penalty 1 # the library's own words
 refuses --plan '--seeds' --plan old
 
+# Laws of a ceiling: a table, lines of JSON, plots, and what is refused.
+run 0 --guard --law knee --scenario breakwater --seeds 1
+says '^goodput/p99 ms +knee$'
+says '^breakwater +(0\.[89]|1\.0)'
+run 0 --guard --scenario breakwater --seeds 1 --json
+[ "$(grep -c '"scenario": "breakwater"' "$work/out")" = 10 ] || fail "not ten laws"
+says '"law": "knee", "goodput": (0\.9|1\.0)'
+run 0 --guard --law envoy --scenario breakwater --seeds 1-2 --drawn --json
+run 0 --guard --law knee --scenario breakwater --seeds 1 --plots "$work"
+head -c 500 "$work/breakwater.svg" | grep -q '<svg' || fail "no plot"
+PATH=$work run 3 --guard --law knee --scenario breakwater --seeds 1 --plots "$work"
+grep -q 'gnuplot is not installed' "$work/err" || fail "nothing is said of gnuplot"
+refuses --law 'none of that name' --guard --law old
+refuses --scenario 'none of that name' --guard --scenario old
+refuses --plots 'no such folder' --guard --plots "$work/none"
+refuses --seeds 'up to 1000' --guard --seeds 0-1000
+run 0 --guard --help
+says '^Scenarios:'
+
 exit $bad

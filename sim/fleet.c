@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/* fleet.c -- beats, and the clock of a store that is never wrong. */
+#include "sim/fleet.h"
+
+#include <string.h>
+
+#define NEVER UINT64_MAX
+#define LEG_LEAST_NS 500000
+#define LEG_MOST_NS 3000000
+#define ABORT_NS UINT64_C(500000000)
+
+static const struct member_terms terms = {
+	.beat_ns = FLEET_BEAT_NS,
+	.eager_ns = FLEET_BEAT_NS / 10,
+	.lease_us = FLEET_LEASE_US,
+	.abort_ns = ABORT_NS,
+	.drift_ppm = 500,
+	.weight = 1,
+};
+
+static struct fleet *fleet_of(struct queue *queue)
+{
+	return queue->fleet_state;
+}
+
+static struct group_settings settings_of(const struct queue *queue)
+{
+	bool sums = queue->plan->law == law_named("knee");
+	uint32_t start = queue->plan->settings.start;
+
+	return (struct group_settings){
+		.law = sums ? GROUP_SUM : GROUP_MEDIAN,
+		.parts = GROUP_BY_DEMAND,
+		.start = start ? start : ESTIMATE_START_DEFAULT,
+		.floor = 1,
+		.ceiling = ESTIMATE_CEILING_DEFAULT,
+		.lease_us = FLEET_LEASE_US,
+		.hold_us = FLEET_HOLD_US,
+		.rotate_us = 10 * FLEET_LEASE_US,
+		.probe_us = sums ? FLEET_BEAT_NS / 1000 : 0,
+	};
+}
+
+/* ---- The store ---------------------------------------------------------------------- */
+
+static void evict(struct fleet *fleet, struct fleet_node *gone, uint32_t count)
+{
+	uint64_t position = gone->record.position;
+
+	group_remove(&fleet->group, &fleet->estimates, &gone->record);
+	gone->record = (struct group_member){ 0 };
+	for (uint32_t i = 0; i < count; i++)
+		if (fleet->nodes[i].record.incarnation != 0 &&
+		    fleet->nodes[i].record.position == fleet->group.members)
+			fleet->nodes[i].record.position = position;
+}
+
+/* When the lease of the first other member ends; 0: there is none. */
+static uint64_t next_end(const struct fleet *fleet, const struct fleet_node *self,
+                         uint32_t count)
+{
+	uint64_t next = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct group_member *record = &fleet->nodes[i].record;
+
+		if (&fleet->nodes[i] != self && record->incarnation != 0 &&
+		    (next == 0 || record->until_us < next))
+			next = record->until_us;
+	}
+	return next;
+}
+
+static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+	struct group_settings settings = settings_of(queue);
+	uint32_t count = queue->plan->nodes;
+
+	(void)group_begin(&fleet->group, &settings, now_ns / 1000, 0);
+	for (uint32_t i = 0; i < count; i++)
+		if (&fleet->nodes[i] != node && fleet->nodes[i].record.incarnation &&
+		    group_expired(&fleet->group, &fleet->nodes[i].record))
+			evict(fleet, &fleet->nodes[i], count);
+	node->grant = group_beat(&fleet->group, &fleet->estimates, &node->record,
+	                         &node->report, next_end(fleet, node, count));
+	if (fleet->group.limit > fleet->limit_most)
+		fleet->limit_most = fleet->group.limit;
+}
+
+/* ---- A node ------------------------------------------------------------------------- */
+
+static uint32_t demand_of(const struct queue_node *guard, const struct fleet_node *node,
+                          uint64_t now_ns)
+{
+	uint64_t since = now_ns - node->beat_ns;
+
+	if (since == 0)
+		return guard->in_flight;
+	return (uint32_t)((guard->flight_ns - node->flight_ns + since - 1) / since);
+}
+
+static void send_report(struct queue *queue, uint32_t i, uint64_t now_ns)
+{
+	struct fleet_node *node = &fleet_of(queue)->nodes[i];
+	struct queue_node *guard = &queue->nodes[i];
+	const struct estimate *estimate = &guard->guard.shipped.estimate;
+	struct member_facts facts = {
+		.in_flight = guard->in_flight,
+		.demand = demand_of(guard, node, now_ns),
+		.estimate = estimate_limit(estimate),
+		.limited = guard->refused != node->refused,
+	};
+
+	queue->plan->law->look(&guard->guard, now_ns, guard->share);
+	facts.busy = estimate_report(estimate).busy;
+	node->refused = guard->refused;
+	node->flight_ns = guard->flight_ns;
+	node->beat_ns = now_ns;
+	node->report = member_report(&node->member, (mono){ now_ns }, &facts);
+}
+
+static void hear_probe(struct queue *queue, uint32_t i, uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+	struct fleet_node *node = &fleet->nodes[i];
+	struct estimate *estimate = &queue->nodes[i].guard.shipped.estimate;
+	uint64_t at = now_ns + node->grant.probe_us * 1000;
+
+	if (node->grant.probe == 0 || node->grant.probe == node->probe ||
+	    fleet->probes == FLEET_PROBES_ALONE)
+		return;
+	node->probe = node->grant.probe;
+	if (fleet->probes == FLEET_PROBES_APART)
+		at += i * FLEET_BEAT_NS / queue->plan->nodes;
+	estimate_probe_told(estimate, node->probe, at, FLEET_BEAT_NS);
+}
+
+static void put_in_force(struct queue *queue, uint32_t i, uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+	struct queue_node *guard = &queue->nodes[i];
+
+	if (fleet->nodes[i].member.share > guard->share && now_ns >= fleet->settled_ns)
+		fleet->nodes[i].rises++;
+	guard->share = fleet->nodes[i].member.share;
+}
+
+static void turn_node(struct queue *queue, uint32_t i, uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+	struct fleet_node *node = &fleet->nodes[i];
+	mono now = { now_ns };
+
+	(void)member_turn(&node->member, now);
+	if (node->leg == LEG_TO_NODE && node->arrives_ns <= now_ns) {
+		node->leg = LEG_NONE;
+		(void)member_hear(&node->member, now, node->report.seq, &node->grant);
+		hear_probe(queue, i, now_ns);
+	}
+	put_in_force(queue, i, now_ns);
+	if (node->leg == LEG_NONE && member_wants_to_beat(&node->member, now)) {
+		send_report(queue, i, now_ns);
+		node->leg = LEG_TO_STORE;
+		node->arrives_ns =
+		    now_ns + chance_between(&fleet->chance, LEG_LEAST_NS, LEG_MOST_NS);
+	}
+}
+
+static uint64_t next_of(const struct fleet_node *node)
+{
+	uint64_t due = member_due(&node->member).ns;
+
+	return node->leg != LEG_NONE && node->arrives_ns < due ? node->arrives_ns : due;
+}
+
+static void turn_fleet(struct queue *queue, uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+
+	queue->fleet_at_ns = NEVER;
+	for (uint32_t i = 0; i < queue->plan->nodes; i++) {
+		struct fleet_node *node = &fleet->nodes[i];
+
+		if (node->leg == LEG_TO_STORE && node->arrives_ns <= now_ns) {
+			at_store(queue, node, now_ns);
+			node->leg = LEG_TO_NODE;
+			node->arrives_ns =
+			    now_ns +
+			    chance_between(&fleet->chance, LEG_LEAST_NS, LEG_MOST_NS);
+		}
+		if (next_of(node) <= now_ns)
+			turn_node(queue, i, now_ns);
+		if (next_of(node) < queue->fleet_at_ns)
+			queue->fleet_at_ns =
+			    next_of(node) > now_ns ? next_of(node) : now_ns + 1;
+	}
+}
+
+static void open_fleet(struct queue *queue)
+{
+	struct fleet *fleet = fleet_of(queue);
+	enum fleet_probes probes = fleet->probes;
+
+	*fleet = (struct fleet){ .probes = probes,
+		                 .settled_ns = queue->plan->ends_ns / 4,
+		                 .chance = { queue->plan->seed } };
+	for (uint32_t i = 0; i < queue->plan->nodes; i++) {
+		uint64_t starts = i * FLEET_BEAT_NS / 100;
+
+		member_init(&fleet->nodes[i].member, &terms, i + 1, (mono){ starts });
+		queue->nodes[i].share = 0;
+		if (probes != FLEET_PROBES_ALONE)
+			estimate_probe_at(&queue->nodes[i].guard.shipped.estimate,
+			                  NEVER, ESTIMATE_PROBE_NONE);
+	}
+	queue->fleet_at_ns = 0;
+}
+
+/* A share that could be larger is asked for early. */
+static void note_refusal(struct queue *queue, uint32_t i, uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+	struct member_facts facts = { .in_flight = queue->nodes[i].in_flight,
+		                      .limited = true };
+
+	member_notice(&fleet->nodes[i].member, &facts);
+	if (next_of(&fleet->nodes[i]) < queue->fleet_at_ns)
+		queue->fleet_at_ns = next_of(&fleet->nodes[i]) > now_ns
+		                         ? next_of(&fleet->nodes[i])
+		                         : now_ns + 1;
+}
+
+/* NODES-1 */
+static void check_flight(struct queue *queue, uint32_t in_flight)
+{
+	struct fleet *fleet = fleet_of(queue);
+
+	if (in_flight > fleet->group.reserved)
+		fleet->over++;
+}
+
+const struct queue_fleet fleet_of_nodes = {
+	.open = open_fleet,
+	.turn = turn_fleet,
+	.refused = note_refusal,
+	.admitted = check_flight,
+};
