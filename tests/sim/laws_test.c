@@ -60,7 +60,7 @@ static const struct band bands[] = {
 	{ "breakwater", 0.95, 0.93, 1, 0.95, 0, 0 },    /* the first 20 ms */
 	{ "outage", 0.90, 0.85, 3, 0.90, 0, 0 },        /* from 2 s after the return */
 	{ "fast-failures", 0.95, 0.93, 3, 0.95, 0, 0 }, /* from 1 s after */
-	{ "incident", 0.95, 0.90, 0, 0, 0, 1.5 },
+	{ "incident", 0.90, 0.90, 0, 0, 0, 1.5 },
 	{ "fleet-2", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-3", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-8", 0.95, 0.90, 0, 0, 0, 0 },
