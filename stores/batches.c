@@ -245,6 +245,16 @@ static uint64_t not_before(const struct batches *batches, const struct line *lin
 	                        batches->config->quarantine_us); /* CLIENT-3 */
 }
 
+/* When the store may have forgotten last is the group's to judge. */
+static void date(const struct batches *batches, const struct line *line,
+                 struct trip *trip)
+{
+	if (trip->job.verb == REMOTE_BEAT)
+		trip->job.forgot_us = since_of(line, trip->lane);
+	else
+		trip->job.not_before_us = not_before(batches, line, trip);
+}
+
 /* What it would be lent, nobody could spend. */
 static bool is_in_vain(const struct batches *batches, const struct trip *trip)
 {
@@ -256,7 +266,8 @@ static bool has_room(const struct batch *batch, const struct trip *trip)
 	if (batch->count == 0)
 		return true;
 	return batch->count < REMOTE_BATCH_MOST && !trip->alone &&
-	       !batch->trips[0]->alone;
+	       !batch->trips[0]->alone &&
+	       (trip->job.verb == REMOTE_BEAT) == (batch->jobs[0].verb == REMOTE_BEAT);
 }
 
 static void load(struct batches *batches, const struct line *line, struct batch *batch)
@@ -276,7 +287,7 @@ static void load(struct batches *batches, const struct line *line, struct batch 
 		}
 		batches->asked = batches->now;
 		course_start(trip);
-		trip->job.not_before_us = not_before(batches, line, trip);
+		date(batches, line, trip);
 		batch->jobs[batch->count] = trip->job;
 		batch->trips[batch->count++] = trip;
 	}

@@ -78,18 +78,41 @@ static struct trip *trip_for(struct client *client, const uint8_t *key,
 	return trip;
 }
 
+/* A server is only sent what it may be. */
+static bool is_beat(const struct store_op *op)
+{
+	return group_settings_valid(&op->beat->settings) &&
+	       group_report_valid(&op->beat->report);
+}
+
+static bool take_call(struct client *client, struct trip *trip, struct store_call *call)
+{
+	if (call->op->verb == STORE_BEAT)
+		return trip_beat(&client->trips, trip, call);
+	trip_call(&client->trips, trip, call);
+	return true;
+}
+
 void client_begin(struct client *client, struct store_call *call, mono now)
 {
-	const struct store_op *op = call->op;
+	struct store_op *op = call->op;
 	enum store_result refused;
-	struct trip *trip = trip_for(client, op->key, op->key_len, now, &refused);
+	struct trip *trip;
 
-	if (!trip) {
-		store_finish(client->config.home, call, refused);
+	if (op->verb == STORE_BEAT && !is_beat(op)) {
+		op->beat->grant = (struct group_grant){ .result = GROUP_WRONG };
+		store_finish(client->config.home, call, STORE_DONE);
 		return;
 	}
-	trip_call(&client->trips, trip, call);
-	lane_wait(&client->lanes, trip);
+	trip = trip_for(client, op->key, op->key_len, now, &refused);
+	if (!trip) {
+		store_finish(client->config.home, call, refused);
+	} else if (!take_call(client, trip, call)) {
+		trip_free(&client->trips, trip);
+		store_finish(client->config.home, call, STORE_NO_MEMORY);
+	} else {
+		lane_wait(&client->lanes, trip);
+	}
 }
 
 static void lend(struct client *client, const struct lend_request *request, mono now)

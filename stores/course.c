@@ -228,6 +228,8 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 		return trip->answer.result;
 	case REMOTE_SWAP:
 		return explain_swap(trip, told->code);
+	case REMOTE_BEAT:
+		return remote_explain_beat(told, trip->call->op->beat);
 	default:
 		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
 	}

@@ -9,6 +9,8 @@
  *
  *   run:  lock -> now -> find -> rule_step -> (add | keep) -> expire a few -> unlock
  *
+ * A beat of a group goes another way (groups.h): all groups are under one lock.
+ *
  * A request to lend goes the same way, patiently, one after the other.  A key that is
  * leased has the rows of its ledger behind the rule's words, as many as are in use; a
  * strict key has none and pays nothing for them.  Both kinds of steps work on the same
@@ -47,6 +49,7 @@
 #include "runtime/lock.h"
 #include "runtime/memory.h"
 #include "runtime/random.h"
+#include "stores/groups.h"
 #include "stores/keys.h"
 
 #define STRIPE_BITS 6
@@ -89,6 +92,13 @@ struct memory_store {
 	/* Under the registry's lock. */
 	struct memory_store *next;
 	uint64_t openers;
+
+	struct {
+		alignas(CACHE_LINE) struct lock lock;
+		struct {
+			struct groups *groups; /* NULL: none has beaten yet */
+		} locked;
+	} beats;
 
 	_Atomic uint64_t used; /* MEMORY-2 */
 	struct stripe stripes[STRIPES];
@@ -394,6 +404,8 @@ static enum store_result act(const struct run *run, struct entry *entry)
 		return cancel(run, entry);
 	case STORE_RESET:
 		break;
+	case STORE_BEAT:
+		gale_assert(false && "it is of no key");
 	}
 	if (entry)
 		drop(run, entry);
@@ -631,10 +643,39 @@ static struct run run_on(struct memory_store *memory, const struct rule *rule,
 	};
 }
 
-static enum store_result memory_run(struct store *self, struct store_op *op,
-                                    bool patient)
+static enum store_result beat_locked(struct memory_store *memory, struct store_op *op)
+    ON(memory->beats.lock)
 {
-	struct memory_store *memory = (struct memory_store *)self;
+	struct groups *groups = memory->beats.locked.groups;
+
+	if (!groups)
+		groups = groups_open(memory->allocator, memory->max_keys);
+	memory->beats.locked.groups = groups;
+	if (!groups)
+		return STORE_NO_MEMORY;
+	return groups_beat(groups, op->key, op->key_len, op->beat,
+	                   memory->clock->now_us(memory->clock),
+	                   /* forgot_us= */ 0);
+}
+
+/* Nodes beat now and then: who has no patience for one has none at all. */
+static enum store_result beat(struct memory_store *memory, struct store_op *op,
+                              bool patient)
+{
+	enum store_result result;
+
+	if (patient)
+		lock_take(&memory->beats.lock);
+	else if (!lock_try(&memory->beats.lock))
+		return STORE_BUSY;
+	result = beat_locked(memory, op);
+	lock_drop(&memory->beats.lock);
+	return result;
+}
+
+static enum store_result run_key(struct memory_store *memory, struct store_op *op,
+                                 bool patient)
+{
 	struct run run = run_on(memory, op->rule, op->key, op->key_len);
 	enum store_result result;
 
@@ -646,6 +687,15 @@ static enum store_result memory_run(struct store *self, struct store_op *op,
 	result = run_locked(&run, /* request= */ NULL, /* ret_grant= */ NULL);
 	lock_drop(&run.stripe->lock);
 	return result;
+}
+
+static enum store_result memory_run(struct store *self, struct store_op *op,
+                                    bool patient)
+{
+	struct memory_store *memory = (struct memory_store *)self;
+
+	return op->verb == STORE_BEAT ? beat(memory, op, patient)
+	                              : run_key(memory, op, patient);
 }
 
 /* The answer is given outside the lock, so that it may ask for more. */
@@ -682,10 +732,22 @@ static bool sweep_stripe(struct memory_store *memory, struct stripe *stripe)
 	return done;
 }
 
+static bool sweep_groups(struct memory_store *memory)
+{
+	struct groups *groups;
+	bool done;
+
+	lock_take(&memory->beats.lock);
+	groups = memory->beats.locked.groups;
+	done = !groups || groups_sweep(groups, memory->clock->now_us(memory->clock));
+	lock_drop(&memory->beats.lock);
+	return done;
+}
+
 static bool memory_sweep(struct store *self)
 {
 	struct memory_store *memory = (struct memory_store *)self;
-	bool done = true;
+	bool done = sweep_groups(memory);
 
 	for (int i = 0; i < STRIPES; i++)
 		done &= sweep_stripe(memory, &memory->stripes[i]);
@@ -746,6 +808,10 @@ static void memory_free(struct memory_store *memory)
 		lock_drop(&stripe->lock);
 		lock_destroy(&stripe->lock);
 	}
+	lock_take(&memory->beats.lock);
+	groups_close(memory->beats.locked.groups);
+	lock_drop(&memory->beats.lock);
+	lock_destroy(&memory->beats.lock);
 	memory_give_lines(allocator, memory, sizeof(*memory));
 }
 
@@ -798,6 +864,7 @@ static struct memory_store *memory_new(const struct memory_config *config)
 	memory->max_keys = config->max_keys;
 	memory->openers = 1;
 	strcpy(memory->name, config->name);
+	lock_init(&memory->beats.lock);
 	for (int i = 0; i < STRIPES; i++) {
 		lock_init(&memory->stripes[i].lock);
 		store_relaxed(&memory->stripes[i].earliest_us, UINT64_MAX);

@@ -4,7 +4,8 @@
  * memory.h -- the embedded store: keys in this process, shared by those who name it.
  *
  * Threads   memory_open: any, at once.
- * Limits    max_keys keys, and no more memory than they need.  With max_keys live keys
+ * Limits    max_keys keys, as many groups and members of groups together (groups.h), and no
+ *           more memory than they need.  With max_keys live keys
  *           a new one is refused; an expired one makes room.
  */
 #ifndef STORES_MEMORY_H

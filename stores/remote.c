@@ -10,8 +10,10 @@
  * thrown away, but for its answer.  When a value was only read, it is what the server
  * is asked to put in its place.
  */
+#define _GNU_SOURCE
 #include "stores/remote.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "engine/check.h"
@@ -334,6 +336,33 @@ void remote_explain_lend(const struct remote_job *job, const struct remote_told 
 	*ret_answer = told->code == REMOTE_LENT
 	                  ? explain_lent(job, told)
 	                  : explain(job, told, verb_of(job), &value);
+}
+
+/* ---- Beats ----------------------------------------------------------------------- */
+
+static bool is_possible(const struct group_grant *grant)
+{
+	return grant->result <= GROUP_FULL && grant->share <= GROUP_SLOTS_MAX &&
+	       grant->target <= GROUP_SLOTS_MAX && grant->limit <= GROUP_SLOTS_MAX &&
+	       grant->members <= GROUP_MEMBERS_MAX && grant->epoch <= INSTANT_MAX_US;
+}
+
+enum store_result remote_explain_beat(const struct remote_told *told,
+                                      struct store_beat *beat)
+{
+	uint64_t words[GROUP_GRANT_WORDS];
+
+	if (told->code != REMOTE_DONE || told->before.count != REMOTE_GRANT_BYTES)
+		return STORE_WRONG;
+	for (size_t i = 0; i < GROUP_GRANT_WORDS; i++) {
+		memcpy(&words[i], told->before.bytes + i * sizeof(words[i]),
+		       sizeof(words[i]));
+		words[i] = le64toh(words[i]);
+		if (words[i] > GALE_UNITS_MAX)
+			return STORE_WRONG;
+	}
+	memcpy(&beat->grant, words, sizeof(words));
+	return is_possible(&beat->grant) ? STORE_DONE : STORE_WRONG;
 }
 
 /* ---- Swaps ----------------------------------------------------------------------- */

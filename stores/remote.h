@@ -16,6 +16,8 @@
  * A rule whose step a server does not know is stepped here: the value is read, and
  * swapped for what the engine makes of it if nobody else was faster.
  *
+ * A beat's step is all the server's: what it tells is the grant (stores/groups.h).
+ *
  * Generations (law L12).  A server that may have forgotten what it granted has another
  * generation.  Each batch says which one it is for, and the server compares that within
  * its step.  not_before_us of a job is the instant before which a server that has
@@ -41,6 +43,7 @@ enum remote_verb {
 	REMOTE_READ, /* of any rule */
 	REMOTE_SWAP, /* of any rule: was becomes becomes, until expires_us */
 	REMOTE_DROP, /* the key is as new */
+	REMOTE_BEAT, /* of the group of that key; it has no rule */
 };
 
 struct remote_bytes {
@@ -68,6 +71,9 @@ struct remote_job {
 	struct remote_bytes was;
 	struct remote_bytes becomes; /* no bytes: the key is dropped */
 	uint64_t expires_us;         /* of what it becomes; and then it is as new */
+	const struct store_beat *beat;
+	uint64_t
+	    forgot_us; /* beat: when the server may have forgotten last; 0: never */
 };
 
 /* What became of one job. */
@@ -89,7 +95,8 @@ struct remote_told {
 	struct remote_bytes
 	    before; /* REMOTE_DONE: the value; of a swap and a drop: none; of a lend that
 	             * granted it may be the one after, too: the same request's number finds
-	             * the same answer in it (lease.h, LEASE-2) */
+	             * the same answer in it (lease.h, LEASE-2); of a beat the words of
+	             * the grant */
 	struct window_state lent; /* REMOTE_LENT: how it was left */
 };
 
@@ -116,6 +123,11 @@ enum store_result remote_explain_step(const struct remote_job *job,
 /* REMOTE_LEND, REMOTE_BACK, and REMOTE_READ: what ask.node has out. */
 void remote_explain_lend(const struct remote_job *job, const struct remote_told *told,
                          struct lend_answer *ret_answer);
+
+/* REMOTE_BEAT: what was granted. */
+#define REMOTE_GRANT_BYTES (GROUP_GRANT_WORDS * sizeof(uint64_t))
+enum store_result remote_explain_beat(const struct remote_told *told,
+                                      struct store_beat *beat);
 
 /* Where a value of any length is worked on; the memory is the caller's. */
 struct remote_desk {

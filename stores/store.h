@@ -25,6 +25,9 @@
  *            in any order, with the number of its request; the one who asked sorts that
  *            out.  (L13)
  *   STORE-8  What was begun is done exactly once, at the latest when its home leaves.
+ *   STORE-9  A beat is one atomic step on its group, in the order that engine/group.h
+ *            says.  A member is kept until its lease is over; a group, until all of them
+ *            are. (laws H1, H8)
  *
  * A store that is another machine away is asked by actors only.  Each is a home to it, and
  * enters before it asks: then it has a client there, with a connection of its own.
@@ -42,6 +45,7 @@
 #include <gale/gale.h>
 
 #include "engine/clock.h"
+#include "engine/group.h"
 #include "engine/lease.h"
 #include "engine/rule.h"
 #include "runtime/list.h"
@@ -49,6 +53,7 @@
 
 /* A limiter's name and a user's key, so joined that no two pairs look alike. */
 #define STORE_KEY_MAX (1 + GALE_NAME_MAX + GALE_KEY_MAX)
+#define STORE_NODE_MAX 255 /* bytes of a node's name, in a group */
 
 enum store_verb {
 	STORE_STEP,
@@ -56,19 +61,31 @@ enum store_verb {
 	STORE_FORECAST,
 	STORE_CANCEL,
 	STORE_RESET,
+	STORE_BEAT, /* of a node of a group; groups are apart from keys */
+};
+
+/* What a node reports to its group, and is granted. */
+struct store_beat {
+	const uint8_t *node; /* its name, of any bytes */
+	uint32_t node_len;   /* 1 to STORE_NODE_MAX */
+	struct group_settings settings;
+	struct group_report report;
+	struct group_grant
+	    grant; /* when the result is STORE_DONE; it may be a refusal */
 };
 
 struct store_op {
 	enum store_verb verb;
 	uint32_t key_len;
-	const uint8_t *key;
-	const struct rule *rule;
+	const uint8_t *key;      /* of a beat: the group's name */
+	const struct rule *rule; /* of a beat: none */
 	uint64_t
 	    changes; /* how often its limiter's rule had changed before; not the store's */
 	uint64_t cost;                /* step, forecast, cancel */
 	struct gale_slot slot;        /* cancel */
 	struct gale_answer answer;    /* of step and peek */
 	struct gale_outlook forecast; /* of forecast */
+	struct store_beat *beat;
 };
 
 enum store_result {

@@ -102,10 +102,8 @@ bool trip_have_room(struct trips *trips, struct trip *trip, size_t was)
 /* ---- What it is for -------------------------------------------------------------- */
 
 /* Rule and key are the asker's, and may be gone before it is back. */
-static void pack(struct trip *trip, const struct rule *rule, const uint8_t *key,
-                 uint32_t key_len)
+static void pack(struct trip *trip, const uint8_t *key, uint32_t key_len)
 {
-	trip->rule = *rule;
 	memcpy(trip->key, key, key_len);
 	trip->tries = 0;
 	trip->alone = false;
@@ -113,9 +111,14 @@ static void pack(struct trip *trip, const struct rule *rule, const uint8_t *key,
 	trip->reminds = false;
 	trip->job = (struct remote_job){
 		.verb = REMOTE_READ,
-		.rule = &trip->rule,
 		.key = { trip->key, key_len },
 	};
+}
+
+static void pack_rule(struct trip *trip, const struct rule *rule)
+{
+	trip->rule = *rule;
+	trip->job.rule = &trip->rule;
 }
 
 static void list_by_due(struct trips *trips, struct trip *trip)
@@ -133,7 +136,8 @@ void trip_call(struct trips *trips, struct trip *trip, struct store_call *call)
 {
 	const struct store_op *op = call->op;
 
-	pack(trip, op->rule, op->key, op->key_len);
+	pack(trip, op->key, op->key_len);
+	pack_rule(trip, op->rule);
 	trip->call = call;
 	trip->lends = false;
 	trip->job.cost = op->cost;
@@ -142,6 +146,34 @@ void trip_call(struct trips *trips, struct trip *trip, struct store_call *call)
 	else if (op->verb == STORE_RESET)
 		trip->job.verb = REMOTE_DROP;
 	list_by_due(trips, trip);
+}
+
+/* What the asker may drop. */
+struct beat_kept {
+	struct store_beat beat;
+	uint8_t node[STORE_NODE_MAX];
+};
+
+bool trip_beat(struct trips *trips, struct trip *trip, struct store_call *call)
+{
+	const struct store_op *op = call->op;
+	struct beat_kept *kept = memory_take(trips->config->allocator, sizeof(*kept));
+
+	if (!kept)
+		return false;
+	gale_assert(op->beat->node_len <= STORE_NODE_MAX);
+	trip->bytes = (uint8_t *)kept;
+	trip->byte_count = sizeof(*kept);
+	kept->beat = *op->beat;
+	kept->beat.node = kept->node;
+	memcpy(kept->node, op->beat->node, op->beat->node_len);
+	pack(trip, op->key, op->key_len);
+	trip->call = call;
+	trip->lends = false;
+	trip->job.verb = REMOTE_BEAT;
+	trip->job.beat = &kept->beat;
+	list_by_due(trips, trip);
+	return true;
 }
 
 static enum remote_verb job_of(const struct lend_request *request)
@@ -153,7 +185,8 @@ static enum remote_verb job_of(const struct lend_request *request)
 
 void trip_lend(struct trip *trip, const struct lend_request *request)
 {
-	pack(trip, request->rule, request->key, request->key_len);
+	pack(trip, request->key, request->key_len);
+	pack_rule(trip, request->rule);
 	trip->call = NULL;
 	trip->lends = true;
 	trip->due = request->due;

@@ -7,7 +7,7 @@
  * bytes of its swap.  Where it waits is its lane's matter (lane.h), what it does next
  * when a server has told something is its course (course.h).
  *
- *     trip_new -> trip_call, trip_lend -> ... -> trip_tell, which frees it
+ *     trip_new -> trip_call, trip_lend, trip_beat -> ... -> trip_tell, which frees it
  *
  * Threads   All of it: the shard's actor.
  * Limits    CLIENT_TRIPS_MOST of a client.  They are kept for the next asks until
@@ -38,7 +38,7 @@ struct trip {
 	uint32_t tries;
 	struct remote_job job;
 	struct rule rule;
-	uint8_t *bytes; /* what its swap was and becomes */
+	uint8_t *bytes; /* what its swap was and becomes, or its beat */
 	size_t byte_count;
 	uint8_t key[STORE_KEY_MAX];
 };
@@ -66,6 +66,8 @@ void trip_free(struct trips *trips, struct trip *trip);
 /* What it is for. */
 void trip_call(struct trips *trips, struct trip *trip, struct store_call *call);
 void trip_lend(struct trip *trip, const struct lend_request *request);
+/* Of a beat; false without memory. */
+bool trip_beat(struct trips *trips, struct trip *trip, struct store_call *call);
 
 /* Does anybody wait for what comes of it? */
 static inline bool trip_is_wanted(const struct trip *trip)

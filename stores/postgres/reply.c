@@ -158,8 +158,8 @@ static bool is_possible(const struct remote_job *job, uint64_t code)
 	case REMOTE_WAITS:
 		return has_patience(job->verb);
 	case REMOTE_CALENDAR:
-		return job->rule->is.kind == GALE_RULE_QUOTA &&
-		       job->verb <= REMOTE_BACK;
+		return job->verb <= REMOTE_BACK &&
+		       job->rule->is.kind == GALE_RULE_QUOTA;
 	case REMOTE_CHANGED:
 	case REMOTE_GARBLED:
 		return job->verb != REMOTE_DROP;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: the gale authors
 --
--- schema.sql -- the values of keys, and the one function that changes them.
+-- schema.sql -- the values of keys, and the functions that change them; groups and their beats.
 --
 -- Installing: send all of it as one query.  That makes it one transaction, under a lock:
 -- whoever installs at the same time waits, and finds it done.  What is here already and
@@ -12,7 +12,7 @@
 -- nothing behind in the session, so a pool may give each statement another one.  gale.lend
 -- is the same for what batches mostly are, lends from windows, in one update of the rows that
 -- are there; gale.lends for those of several rules, one after the other; and gale.lend_first for
--- those of keys that are likely to be new.
+-- those of keys that are likely to be new.  gale.beat is the same for reports to groups.
 --
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
@@ -28,6 +28,7 @@
 -- without its head and fingerprint, which are those of the job's rule.  What was tried again is
 -- told again, after another row of job 0, and the later counts.  A row of job NULL says
 -- nothing.  If job 0 has code 6, all jobs got what they wanted, and nobody had any before.
+-- Of a beat the words of its grant are told.
 --
 -- Invariants
 --
@@ -77,7 +78,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 9;
+	ours CONSTANT int := 10;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -104,6 +105,7 @@ BEGIN
 	IF theirs < ours THEN
 		DROP TYPE IF EXISTS gale.told CASCADE;
 		DROP TABLE IF EXISTS gale.birth;
+		DROP TABLE IF EXISTS gale.groups, gale.members; -- the generation is another, too
 		IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
 			AND attname = 'stamp')
 			OR NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
@@ -129,7 +131,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 9';
+AS 'SELECT 10';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -168,7 +170,13 @@ $$;
 
 -- A hash finds a row faster than the primary key does; and a join by what only this index
 -- has can go no other way. SCHEMA-6
-CREATE INDEX IF NOT EXISTS keys_by_hash ON gale.keys USING hash ((gale.salt() || key));
+DO $$
+BEGIN
+	IF to_regclass('gale.keys_by_hash') IS NULL THEN
+		CREATE INDEX keys_by_hash ON gale.keys USING hash ((gale.salt() || key));
+	END IF;
+END
+$$;
 
 -- What a crash forgets, whatever it may leave of the other tables: an unlogged table is
 -- empty after one.  A dump has it, and so has a copy of the database.
@@ -185,6 +193,78 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.broom (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	page bigint NOT NULL
 );
+
+-- A group of nodes that share a concurrency ceiling, and its members: the words of engine/group.h
+-- by their names, and whose they are.  What a crash forgets is as the generation says: no node
+-- is granted more than it has until all leases are over.  So a beat need not wait for a disk.
+CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
+	law bigint NOT NULL DEFAULT 0,
+	parts bigint NOT NULL DEFAULT 0,
+	start bigint NOT NULL DEFAULT 0,
+	floor bigint NOT NULL DEFAULT 0,
+	ceiling bigint NOT NULL DEFAULT 0,
+	lease_us bigint NOT NULL DEFAULT 0,
+	hold_us bigint NOT NULL DEFAULT 0,
+	rotate_us bigint NOT NULL DEFAULT 0,
+	probe_us bigint NOT NULL DEFAULT 0,
+	now_us bigint NOT NULL DEFAULT 0,
+	epoch bigint NOT NULL DEFAULT 0,
+	quiet_us bigint NOT NULL DEFAULT 0,
+	generation bigint NOT NULL DEFAULT 0,
+	"limit" bigint NOT NULL DEFAULT 0,
+	lowered_us bigint NOT NULL DEFAULT 0,
+	joined_us bigint NOT NULL DEFAULT 0,
+	members bigint NOT NULL DEFAULT 0,
+	reserved bigint NOT NULL DEFAULT 0,
+	weights bigint NOT NULL DEFAULT 0,
+	busy bigint NOT NULL DEFAULT 0,
+	limited bigint NOT NULL DEFAULT 0,
+	hungry bigint NOT NULL DEFAULT 0,
+	claimed bigint NOT NULL DEFAULT 0,
+	lacking bigint NOT NULL DEFAULT 0,
+	in_flight bigint NOT NULL DEFAULT 0,
+	estimates int[], -- members that have an estimate of each size; NULL: none was needed
+	name bytea NOT NULL PRIMARY KEY
+) WITH (
+	fillfactor = 50,
+	autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_cost_delay = 1
+);
+CREATE UNLOGGED TABLE IF NOT EXISTS gale.members (
+	incarnation bigint NOT NULL,
+	position bigint NOT NULL,
+	seq bigint NOT NULL,
+	until_us bigint NOT NULL,
+	share bigint NOT NULL,
+	generation bigint NOT NULL,
+	high bigint NOT NULL,
+	in_flight bigint NOT NULL,
+	raised_us bigint NOT NULL,
+	weight bigint NOT NULL,
+	busy bigint NOT NULL,
+	estimate bigint NOT NULL,
+	limited bigint NOT NULL,
+	hungry bigint NOT NULL,
+	claim bigint NOT NULL,
+	lacks bigint NOT NULL,
+	group_name bytea NOT NULL,
+	node bytea NOT NULL,
+	PRIMARY KEY (group_name, node)
+) WITH (
+	fillfactor = 70,
+	autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_cost_delay = 1
+);
+DO $$
+BEGIN
+	IF to_regclass('gale.members_by_lease') IS NULL THEN
+		CREATE INDEX members_by_lease ON gale.members (group_name, until_us, node);
+		CREATE INDEX members_by_position ON gale.members (group_name, position);
+	END IF;
+END
+$$;
 
 -- ---- Generations -------------------------------------------------------------------
 
@@ -220,12 +300,29 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
 	TRUNCATE gale.birth; -- it is elsewhere from then on: nobody puts the old one back
+	IF TG_TABLE_NAME = 'groups' THEN -- neither is anything without the other
+		DELETE FROM gale.members;
+	ELSIF TG_TABLE_NAME = 'members' THEN
+		DELETE FROM gale.groups;
+	END IF;
 	RETURN NULL;
 END
 $$;
 
-CREATE OR REPLACE TRIGGER forgets AFTER TRUNCATE ON gale.keys
-FOR EACH STATEMENT EXECUTE FUNCTION gale.on_truncate();
+-- Triggers and indexes that are there are left alone: to make one locks out who writes until all
+-- of this has been done.
+DO $$
+DECLARE
+	its regclass;
+BEGIN
+	FOREACH its IN ARRAY '{gale.keys,gale.groups,gale.members}'::regclass[] LOOP
+		IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = its AND tgname = 'forgets') THEN
+			EXECUTE format('CREATE TRIGGER forgets AFTER TRUNCATE ON %s
+				FOR EACH STATEMENT EXECUTE FUNCTION gale.on_truncate()', its);
+		END IF;
+	END LOOP;
+END
+$$;
 
 -- ---- Windows -----------------------------------------------------------------------
 
@@ -1130,7 +1227,488 @@ BEGIN
 END
 $$;
 
+-- ---- Beats -------------------------------------------------------------------------
+
+-- These functions are engine/group.c's under other names, in the order of stores/groups.c.  A
+-- group's row is locked for all of a beat, so beats of one group come one after the other.
+--
+-- ask has 22 numbers for each beat: when the server may have forgotten last, the 9 words of the
+-- settings, and from at on the 12 of the report:
+--
+--     0 incarnation, 1 seq, 2 epoch, 3 generation, 4 held, 5 in flight, 6 weight, 7 demand,
+--     8 busy, 9 estimate, 10 limited, 11 leaves
+
+-- The bucket of an estimate, from 0.
+CREATE OR REPLACE FUNCTION gale.bucket_of(estimate bigint) RETURNS int
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	octave int := 5;
+BEGIN
+	IF estimate < 32 THEN
+		RETURN estimate;
+	END IF;
+	WHILE estimate >> octave + 1 > 0 LOOP
+		octave := octave + 1;
+	END LOOP;
+	RETURN (octave - 4) * 16 + (estimate >> octave - 4);
+END
+$$;
+
+-- The lower median of the estimates, or the least; 0 if there are none.
+CREATE OR REPLACE FUNCTION gale.estimate_at(estimates int[], median boolean) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	rank bigint := 0;
+	below bigint := 0;
+	at int := 0;
+	members int;
+BEGIN
+	IF median THEN
+		SELECT greatest(sum(e) - 1, 0)::bigint / 2 INTO rank FROM unnest(estimates) AS e;
+	END IF;
+	FOREACH members IN ARRAY estimates LOOP
+		below := below + members;
+		IF below > rank THEN
+			RETURN CASE WHEN at < 32 THEN at ELSE (16 + at % 16)::bigint << at / 16 - 1 END;
+		END IF;
+		at := at + 1;
+	END LOOP;
+	RETURN 0;
+END
+$$;
+
+-- A member's words are no longer in the group's sums.
+CREATE OR REPLACE FUNCTION gale.take_out(g gale.groups, m gale.members) RETURNS gale.groups
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	g.reserved := g.reserved - greatest(m.share, m.high, m.in_flight);
+	g.weights := g.weights - m.weight;
+	g.busy := g.busy - m.busy;
+	g.limited := g.limited - m.limited;
+	g.hungry := g.hungry - m.hungry;
+	g.claimed := g.claimed - m.claim;
+	g.lacking := g.lacking - m.lacks;
+	g.in_flight := g.in_flight - m.in_flight;
+	IF m.estimate > 0 THEN
+		g.estimates[m.estimate] := g.estimates[m.estimate] - 1;
+	END IF;
+	RETURN g;
+END
+$$;
+
+-- The last member gets the position of the one that is removed.
+CREATE OR REPLACE FUNCTION gale.remove(g gale.groups, gone bytea) RETURNS gale.groups
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	m gale.members;
+BEGIN
+	DELETE FROM gale.members WHERE group_name = g.name AND node = gone RETURNING * INTO m;
+	g := gale.take_out(g, m);
+	g.members := g.members - 1;
+	UPDATE gale.members SET position = m.position
+	WHERE group_name = g.name AND position = g.members;
+	RETURN g;
+END
+$$;
+
+-- The settings of the first member.
+CREATE OR REPLACE FUNCTION gale.adopt(g gale.groups, s bigint[]) RETURNS gale.groups
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	g.law := s[1];
+	g.parts := s[2];
+	g.start := s[3];
+	g.floor := s[4];
+	g.ceiling := s[5];
+	g.lease_us := s[6];
+	g.hold_us := s[7];
+	g.rotate_us := s[8];
+	g.probe_us := s[9];
+	g.limit := CASE WHEN g.law = 0 THEN g.ceiling ELSE g.start END;
+	IF g.law > 1 AND g.estimates IS NULL THEN
+		g.estimates := array_fill(0, ARRAY[304]);
+	END IF;
+	RETURN g;
+END
+$$;
+
+-- L, with the member that reports.
+CREATE OR REPLACE FUNCTION gale.set_limit(g gale.groups, m gale.members) RETURNS gale.groups
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	busy CONSTANT bigint := g.busy + m.busy;
+	wanted bigint := g.ceiling;
+BEGIN
+	IF g.law = 1 THEN
+		wanted := busy / 256 + floor(sqrt((busy / 16)::float8))::bigint + g.members;
+	ELSIF g.law > 1 THEN
+		wanted := gale.estimate_at(g.estimates, g.law = 2);
+		IF wanted = 0 THEN
+			RETURN g;
+		END IF;
+	END IF;
+	wanted := greatest(g.floor, least(wanted, g.ceiling));
+	IF g.law <> 1 OR wanted > g.limit THEN
+		g.limit := wanted;
+	ELSIF wanted < g.limit AND g.limited + m.limited > 0
+		AND g.now_us - g.lowered_us >= g.lease_us / 4
+	THEN
+		g.limit := greatest(wanted, g.limit - (g.limit + 7) / 8);
+		g.lowered_us := g.now_us;
+	END IF;
+	RETURN g;
+END
+$$;
+
+-- slots * weight / weights; what does not divide is given to one after the other.
+CREATE OR REPLACE FUNCTION gale.part_of(g gale.groups, m gale.members, slots bigint,
+	weights bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	rank CONSTANT bigint := (m.position + g.now_us / g.rotate_us % g.members) % g.members;
+BEGIN
+	RETURN slots * m.weight / weights
+		+ (rank * weights < slots * m.weight % weights * g.members)::int;
+END
+$$;
+
+-- What the report says of the node.
+CREATE OR REPLACE FUNCTION gale.hear(g gale.groups, m gale.members, ask bigint[], at int)
+RETURNS gale.members
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	here CONSTANT bigint := 1 - ask[at + 11];
+BEGIN
+	IF ask[at + 2] = g.epoch AND ask[at + 3] = m.generation AND m.generation > 0 THEN
+		m.high := m.share;
+	END IF;
+	m.high := greatest(m.high, ask[at + 4]);
+	m.incarnation := ask[at];
+	m.seq := ask[at + 1];
+	m.until_us := g.now_us + g.lease_us;
+	m.in_flight := ask[at + 5];
+	m.weight := here * ask[at + 6];
+	m.busy := here * ask[at + 8];
+	m.limited := here * ask[at + 10];
+	m.estimate := CASE WHEN g.law > 1 AND here * ask[at + 9] > 0
+		THEN 1 + gale.bucket_of(ask[at + 9]) ELSE 0 END;
+	RETURN m;
+END
+$$;
+
+-- What a node is to have that demands so much: claim and hungry say what it leaves to others.
+CREATE OR REPLACE FUNCTION gale.claim(g gale.groups, INOUT m gale.members, demand bigint,
+	OUT target bigint)
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	m.hungry := 0;
+	m.claim := 0;
+	IF m.weight = 0 THEN
+		target := 0;
+	ELSIF g.parts = 1 THEN
+		target := gale.part_of(g, m, g.limit, g.weights + m.weight);
+	ELSE
+		target := gale.part_of(g, m, greatest(g.limit - g.claimed, 0), g.hungry + m.weight);
+		IF m.limited > 0 THEN
+			m.hungry := m.weight;
+		ELSIF demand + 1 > target THEN
+			m.hungry := m.weight;
+			target := least(target, demand + 1);
+		ELSE
+			m.claim := demand + 1;
+			target := m.claim;
+			IF g.lacking = 0 THEN
+				target := greatest(target, gale.part_of(g, m, g.limit, g.weights + m.weight));
+			END IF;
+		END IF;
+	END IF;
+END
+$$;
+
+-- What it is granted now.
+CREATE OR REPLACE FUNCTION gale.grant(g gale.groups, m gale.members, target bigint, held bigint)
+RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	share bigint := target;
+BEGIN
+	IF g.parts <> 1 AND m.weight > 0 AND target < m.share THEN
+		IF m.hungry > 0 AND g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us THEN
+			share := m.share;
+		ELSE
+			share := greatest(target, m.share - g.lacking);
+		END IF;
+	END IF;
+	share := least(share, greatest(g.limit - g.reserved, 0));
+	RETURN CASE WHEN g.now_us < g.quiet_us THEN least(share, held) ELSE share END;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION gale.probe_of(g gale.groups) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	number bigint;
+BEGIN
+	IF g.law <> 1 OR g.probe_us = 0 THEN
+		RETURN '{0,0}';
+	END IF;
+	number := g.now_us / g.probe_us + 1;
+	RETURN ARRAY[number * g.probe_us + g.probe_us / 4 * (number % 65536 * 40503 % 65536) / 65536
+		- g.now_us, number];
+END
+$$;
+
+-- Writes the group and the member.
+CREATE OR REPLACE FUNCTION gale.keep(g gale.groups) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+	UPDATE gale.groups SET law = g.law, parts = g.parts, start = g.start, floor = g.floor,
+		ceiling = g.ceiling, lease_us = g.lease_us, hold_us = g.hold_us, rotate_us = g.rotate_us,
+		probe_us = g.probe_us, now_us = g.now_us, epoch = g.epoch, quiet_us = g.quiet_us,
+		generation = g.generation, "limit" = g.limit, lowered_us = g.lowered_us,
+		joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
+		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
+		lacking = g.lacking, in_flight = g.in_flight, estimates = g.estimates
+	WHERE name = g.name;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION gale.keep(m gale.members, is_new boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+	IF is_new THEN
+		INSERT INTO gale.members SELECT m.*;
+		RETURN;
+	END IF;
+	UPDATE gale.members SET incarnation = m.incarnation, seq = m.seq, until_us = m.until_us,
+		share = m.share, generation = m.generation, high = m.high, in_flight = m.in_flight,
+		raised_us = m.raised_us, weight = m.weight, busy = m.busy, estimate = m.estimate,
+		limited = m.limited, hungry = m.hungry, claim = m.claim, lacks = m.lacks
+	WHERE group_name = m.group_name AND node = m.node;
+END
+$$;
+
+-- The report of a node that is let in: returns the words of the grant.
+CREATE OR REPLACE FUNCTION gale.beat_in(g gale.groups, m gale.members, is_new boolean, ask bigint[],
+	at int, next_us bigint) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	claimed record;
+	target bigint;
+	share bigint;
+	retry bigint := 0;
+BEGIN
+	IF is_new THEN
+		m.position := g.members;
+		g.members := g.members + 1;
+	ELSE
+		g := gale.take_out(g, m);
+	END IF;
+	IF is_new OR m.incarnation <> ask[at] THEN
+		m := ROW(0, m.position, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, m.group_name,
+			m.node)::gale.members;
+		g.joined_us := g.now_us;
+	END IF;
+	m := gale.hear(g, m, ask, at);
+	IF m.estimate > 0 THEN
+		g.estimates[m.estimate] := g.estimates[m.estimate] + 1;
+	END IF;
+	g := gale.set_limit(g, m);
+	claimed := gale.claim(g, m, ask[at + 7]);
+	m := claimed.m;
+	target := claimed.target;
+	share := gale.grant(g, m, target, ask[at + 4]);
+	IF share <> m.share OR m.generation = 0 THEN
+		IF share > m.share THEN
+			m.raised_us := g.now_us;
+		END IF;
+		g.generation := greatest(g.generation + 1, g.now_us);
+		m.generation := g.generation;
+		m.share := share;
+		m.high := greatest(m.high, share);
+	END IF;
+	m.lacks := greatest(CASE WHEN m.claim > 0 THEN m.claim ELSE target END - share, 0);
+	g.reserved := g.reserved + greatest(m.share, m.high, m.in_flight);
+	g.weights := g.weights + m.weight;
+	g.busy := g.busy + m.busy;
+	g.limited := g.limited + m.limited;
+	g.hungry := g.hungry + m.hungry;
+	g.claimed := g.claimed + m.claim;
+	g.lacking := g.lacking + m.lacks;
+	g.in_flight := g.in_flight + m.in_flight;
+	PERFORM gale.keep(m, is_new), gale.keep(g);
+	IF g.now_us < g.quiet_us THEN
+		retry := g.quiet_us - g.now_us;
+	ELSIF m.lacks + m.limited > 0 AND next_us > 0 THEN
+		retry := greatest(next_us - g.now_us, 0) + 1;
+	END IF;
+	RETURN ARRAY[0, m.share, m.generation, g.epoch, target, g.limit, g.members, g.in_flight,
+		g.lacking, retry] || gale.probe_of(g);
+END
+$$;
+
+-- One beat, of a group whose row is locked.
+CREATE OR REPLACE FUNCTION gale.beat_of(g gale.groups, "from" bytea, ask bigint[], at int,
+	"now" bigint) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	settings CONSTANT bigint[] := ask[at - 9:at - 1];
+	agrees boolean := settings = ARRAY[g.law, g.parts, g.start, g.floor, g.ceiling, g.lease_us,
+		g.hold_us, g.rotate_us, g.probe_us];
+	first record;
+	gone int := 0;
+	next_us bigint := 0;
+	m gale.members;
+	is_new boolean;
+BEGIN
+	IF NOT agrees AND g.members = 0 THEN
+		g := gale.adopt(g, settings);
+		agrees := true;
+	END IF;
+	IF g.members > 0 AND "now" - g.now_us > g.lease_us THEN
+		g.quiet_us := greatest(g.quiet_us, "now" + g.lease_us);
+	END IF;
+	g.now_us := greatest(g.now_us, "now");
+	IF ask[at - 10] <> g.epoch THEN
+		g.epoch := ask[at - 10];
+		g.quiet_us := greatest(g.quiet_us, g.epoch + g.lease_us);
+	END IF;
+	FOR first IN
+		SELECT s.node, s.until_us FROM gale.members AS s
+		WHERE s.group_name = g.name AND s.node <> "from"
+		ORDER BY s.until_us, s.node LIMIT 5
+	LOOP
+		IF gone = 4 OR g.now_us < first.until_us THEN
+			next_us := first.until_us;
+			EXIT;
+		END IF;
+		g := gale.remove(g, first.node);
+		gone := gone + 1;
+	END LOOP;
+	IF NOT agrees AND g.members = 0 THEN
+		g := gale.adopt(g, settings);
+		agrees := true;
+	END IF;
+	SELECT * INTO m FROM gale.members AS s WHERE s.group_name = g.name AND s.node = "from";
+	is_new := NOT FOUND;
+	IF NOT agrees THEN
+		PERFORM gale.keep(g);
+		RETURN '{4,0,0,0,0,0,0,0,0,0,0,0}';
+	ELSIF m.incarnation <> ask[at] AND g.now_us < m.until_us THEN
+		PERFORM gale.keep(g);
+		RETURN '{3,0,0,0,0,0,0,0,0}'::bigint[] || (m.until_us - g.now_us) || '{0,0}'::bigint[];
+	ELSIF m.incarnation = ask[at] AND ask[at + 1] <= m.seq THEN
+		PERFORM gale.keep(g);
+		RETURN ARRAY[1, m.share, m.generation, g.epoch, m.share + m.lacks, g.limit, g.members,
+			g.in_flight, g.lacking, 0, 0, 0];
+	ELSIF ask[at + 11] > 0 AND ask[at + 5] = 0 THEN
+		IF NOT is_new THEN
+			g := gale.remove(g, "from");
+		END IF;
+		PERFORM gale.keep(g);
+		RETURN '{2,0,0,0,0,0,0,0,0,0,0,0}';
+	ELSIF is_new AND g.members >= 1048576 THEN
+		PERFORM gale.keep(g);
+		RETURN '{5,0,0,0,0,0,0,0,0,0,0,0}';
+	END IF;
+	m.group_name := g.name;
+	m.node := "from";
+	RETURN gale.beat_in(g, m, is_new, ask, at, next_us);
+END
+$$;
+
+-- The group's row, locked; it is made if there is none.
+CREATE OR REPLACE FUNCTION gale.lock_group(wanted bytea) RETURNS gale.groups
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	g gale.groups;
+BEGIN
+	SELECT * INTO g FROM gale.groups WHERE name = wanted FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		INSERT INTO gale.groups (name) VALUES (wanted) ON CONFLICT DO NOTHING;
+		SELECT * INTO g FROM gale.groups WHERE name = wanted FOR NO KEY UPDATE;
+	END IF;
+	IF NOT FOUND THEN
+		RAISE serialization_failure USING MESSAGE = 'the group was swept meanwhile';
+	END IF;
+	RETURN g;
+END
+$$;
+
+-- The reports of nodes to groups, all at once or none; in the order of the groups' names, so that
+-- nobody waits in a circle.
+CREATE OR REPLACE FUNCTION gale.beat(wanted int, nonce bigint, meant text, names bytea[],
+	nodes bytea[], ask bigint[])
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+SET plan_cache_mode = force_generic_plan
+SET enable_bitmapscan = off -- as gale.lend has it
+SET enable_seqscan = off
+SET jit = off
+AS $$
+DECLARE
+	other CONSTANT text := gale.meet(wanted, meant);
+	"now" bigint;
+	i int;
+	g gale.groups;
+BEGIN
+	IF other IS NOT NULL THEN
+		RETURN NEXT gale.tell_other(nonce, other);
+		RETURN;
+	END IF;
+	FOR i IN SELECT n FROM unnest(names) WITH ORDINALITY AS k (name, n) ORDER BY name, n LOOP
+		g := gale.lock_group(names[i]);
+		"now" := gale.now_us(); -- SCHEMA-2
+		IF NOT EXISTS (SELECT FROM gale.birth AS b
+			WHERE one AND b.generation = meant AND earliest <= "now") -- SCHEMA-4
+		THEN
+			RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
+		END IF;
+		RETURN NEXT ROW(0, ARRAY[nonce, "now"])::gale.told;
+		RETURN NEXT ROW(i, gale.beat_of(g, nodes[i], ask, i * 22 - 11, "now"))::gale.told;
+	END LOOP;
+END
+$$;
+
 -- ---- Upkeep ------------------------------------------------------------------------
+
+-- Drops a few of the groups whose last lease has been over for margin_us and an hour, and keeps
+-- in mind when it was (SCHEMA-4).
+CREATE OR REPLACE FUNCTION gale.sweep_groups(margin_us bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	due CONSTANT bigint := gale.now_us() - margin_us - 3600000000;
+	gone gale.groups;
+BEGIN
+	FOR gone IN
+		SELECT * FROM gale.groups WHERE now_us + lease_us <= due LIMIT 8 FOR UPDATE SKIP LOCKED
+	LOOP
+		DELETE FROM gale.members WHERE group_name = gone.name;
+		DELETE FROM gale.groups WHERE name = gone.name;
+		UPDATE gale.birth SET earliest = gone.now_us + gone.lease_us
+		WHERE one AND earliest < gone.now_us + gone.lease_us;
+	END LOOP;
+END
+$$;
 
 -- Drops at most so many keys that have been expired for margin_us, skipping those that
 -- somebody works on, and keeps in mind when the last of them did (SCHEMA-4).  The margin is what
@@ -1173,6 +1751,7 @@ BEGIN
 		start := start + 128;
 	END IF;
 	more := start < pages;
+	PERFORM gale.sweep_groups(margin_us);
 	UPDATE gale.broom SET page = CASE WHEN more THEN start ELSE 0 END WHERE one;
 END
 $$;
@@ -1199,4 +1778,5 @@ GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], b
 	gale.lend(int, text, bytea[], bigint[], bigint, bigint[], bigint, bigint, bigint, bigint),
 	gale.lend_first(int, text, bytea[], bigint[], bigint, bigint[], bigint, bigint, bigint, bigint),
 	gale.lends(int, bigint, text, bytea[], bigint[], bigint, bigint[], bigint[], bigint[]),
+	gale.beat(int, bigint, text, bytea[], bytea[], bigint[]),
 	gale.sweep(int, bigint) TO PUBLIC;

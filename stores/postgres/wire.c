@@ -7,6 +7,7 @@
  *     gale.lends:  the same, but for ask and vals: asks, base, rests, rules, ends
  *     gale.lend:   wanted, generation, keys, asks, base, rule, and four numbers of it
  *     gale.lend_first:  the same, if this node was told of none of the keys
+ *     gale.beat:   wanted, nonce, generation, names of groups, names of nodes, ask
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
@@ -33,6 +34,7 @@ enum statement {
 	ASK_LEND,
 	ASK_LENDS,
 	ASK_LEND_FIRST,
+	ASK_BEAT,
 };
 
 const struct postgres_statement postgres_statements[] = {
@@ -57,6 +59,10 @@ const struct postgres_statement postgres_statements[] = {
 	                     10,
 	                     { INT4, TEXT, BYTEA_ARRAY, INT8_ARRAY, INT8, INT8_ARRAY,
 	                       INT8, INT8, INT8, INT8 } },
+	[ASK_BEAT] = { "gale_beat",
+	               "SELECT * FROM gale.beat($1, $2, $3, $4, $5, $6)",
+	               6,
+	               { INT4, INT8, TEXT, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY } },
 };
 
 /* ---- Rooms ----------------------------------------------------------------------- */
@@ -684,6 +690,75 @@ static void note_order(const struct postgres_batch *batch, const struct lends *l
 		batch->order->jobs[i] = (uint8_t)(lends->jobs[i].job - batch->jobs);
 }
 
+/* ---- Beats ----------------------------------------------------------------------- */
+
+#define BEAT_NUMBERS (1 + GROUP_SETTINGS_WORDS + GROUP_REPORT_WORDS)
+
+static uint8_t *put_nodes(uint8_t *at, const struct postgres_batch *batch)
+{
+	at = put_array_head(at, BYTEA, batch->count);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct store_beat *beat = batch->jobs[i].beat;
+
+		at = put_key(at, &(struct remote_bytes){ beat->node, beat->node_len });
+	}
+	return at;
+}
+
+static uint8_t *put_words(uint8_t *at, const void *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t word;
+
+		memcpy(&word, (const uint8_t *)words + i * sizeof(word), sizeof(word));
+		at = put_number(at, word);
+	}
+	return at;
+}
+
+static uint8_t *put_beats(uint8_t *at, const struct postgres_batch *batch)
+{
+	at = put_array_head(at, INT8, batch->count * BEAT_NUMBERS);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct store_beat *beat = batch->jobs[i].beat;
+
+		at = put_number(at, batch->jobs[i].forgot_us);
+		at = put_words(at, &beat->settings, GROUP_SETTINGS_WORDS);
+		at = put_words(at, &beat->report, GROUP_REPORT_WORDS);
+	}
+	return at;
+}
+
+static size_t bytes_of_beats(const struct postgres_batch *batch)
+{
+	size_t sum = 4 + 8 + 3 * ARRAY_HEAD;
+
+	for (size_t i = 0; i < batch->count; i++)
+		sum += 4 + batch->jobs[i].key.count + 4 +
+		       batch->jobs[i].beat->node_len + BEAT_NUMBERS * NUMBER;
+	return sum;
+}
+
+static bool ask_beats(const struct postgres_batch *batch, struct postgres_room *room,
+                      struct postgres_call *ret_call)
+{
+	uint8_t *names, *nodes, *beats, *end;
+
+	if (!postgres_room_make(room, bytes_of_beats(batch)))
+		return false; /* POSTGRES-4 */
+	begin(ret_call, ASK_BEAT);
+	names = add_big(ret_call, add_version(ret_call, room->bytes), batch->nonce);
+	nodes = put_keys(names, batch);
+	beats = put_nodes(nodes, batch);
+	end = put_beats(beats, batch);
+	gale_assert((size_t)(end - room->bytes) <= room->size);
+	add_generation(ret_call, batch);
+	add(ret_call, BYTEA_ARRAY, names, nodes);
+	add(ret_call, BYTEA_ARRAY, nodes, beats);
+	add(ret_call, INT8_ARRAY, beats, end);
+	return true;
+}
+
 bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
                   struct postgres_call *ret_call)
 {
@@ -691,6 +766,8 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 
 	gale_assert(batch->count <= REMOTE_BATCH_MOST);
 	*batch->order = (struct postgres_order){ 0 };
+	if (batch->count > 0 && batch->jobs[0].verb == REMOTE_BEAT)
+		return ask_beats(batch, room, ret_call);
 	if (!find_lends(batch, &lends))
 		return ask_any(batch, room, ret_call);
 	note_order(batch, &lends);

@@ -59,8 +59,8 @@ struct postgres_order {
 };
 
 struct postgres_batch {
-	const struct remote_job *jobs;
-	size_t count; /* at most REMOTE_BATCH_MOST */
+	const struct remote_job *jobs; /* all of them beats, or none */
+	size_t count;                  /* at most REMOTE_BATCH_MOST */
 	const char
 	    *generation; /* the one it is for; "" asks for it, and changes nothing */
 	uint64_t nonce;  /* comes back with the answer */
@@ -79,7 +79,7 @@ struct postgres_statement {
 };
 
 /* All that there are. */
-#define POSTGRES_STATEMENTS 4
+#define POSTGRES_STATEMENTS 5
 extern const struct postgres_statement postgres_statements[POSTGRES_STATEMENTS];
 
 /* What libpq takes to send one. */

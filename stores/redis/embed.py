@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""embed.py SCRIPT NAME OUT [--clock-of-tests] -- a Lua script as C, with its SHA-1.
+"""embed.py SCRIPT.. NAME OUT [--clock-of-tests] -- Lua scripts, one behind the other, as C, with
+their SHA-1.
 
 Comments and indentation stay here.  With --clock-of-tests the one line that reads the
 server's clock takes the nonce for the time instead.
@@ -37,9 +38,12 @@ def numbers(text):
 
 
 def main():
-    source, name, out = sys.argv[1:4]
-    with open(source, encoding="ascii") as file:
-        text = stripped(file.read())
+    words = [word for word in sys.argv[1:] if word != "--clock-of-tests"]
+    *sources, name, out = words
+    text = ""
+    for source in sources:
+        with open(source, encoding="ascii") as file:
+            text += stripped(file.read())
     if len(CLOCK.findall(text)) != 1:
         sys.exit("the script must read the clock once")
     if "--clock-of-tests" in sys.argv:

@@ -68,6 +68,7 @@ struct link {
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	bool warned;
+	bool can_beat;    /* on this connection the script for beats was sent */
 	redisReply *held; /* to a batch, until it is confirmed; NULL: none */
 	uint64_t sent;    /* awaited so far */
 	uint64_t heard;
@@ -186,6 +187,7 @@ static void greet_again(struct link *link, enum redis_word why)
 	if (link->phase != READY || (link->wire.by_buckets && why != REDIS_NOSCRIPT))
 		return;
 	link->phase = GREETING;
+	link->can_beat = false;
 	load_script(link);
 	ask_generation(link);
 }
@@ -455,6 +457,7 @@ static void send_some(struct link *link)
 static void connect_to(struct link *link, const struct stream_address *address)
 {
 	link->phase = CONNECTING;
+	link->can_beat = false;
 	link->wire.waits_for = "its host does not answer";
 	link->to[0] = '\0';
 	if (link->found.count > 1 || link->site->url.service)
@@ -582,11 +585,17 @@ static void make_way(struct link *link, const struct remote_batch *batch)
 	}
 }
 
+static const struct redis_script *script_of(const struct remote_batch *batch)
+{
+	return batch->jobs[0].verb == REMOTE_BEAT ? &redis_beat_script
+	                                          : &redis_step_script;
+}
+
 static bool put_call(struct link *link, const struct remote_batch *batch)
 {
 	uint8_t buckets[REMOTE_BATCH_MOST];
 	struct redis_call call = {
-		.script = &redis_step_script,
+		.script = script_of(batch),
 		.prefix = link->site->url.prefix,
 		.generation = { (const uint8_t *)link->generation,
 		                link->generation_count },
@@ -627,6 +636,18 @@ static bool put_batch(struct link *link, const struct remote_batch *batch)
 	return false;
 }
 
+/* Most connections send no beats. */
+static bool put_script_of(struct link *link, const struct remote_batch *batch)
+{
+	if (batch->count == 0 || batch->jobs[0].verb != REMOTE_BEAT || link->can_beat)
+		return true;
+	if (!redis_put_script(&link->out, &redis_beat_script))
+		return false;
+	await(link, A_NOD);
+	link->can_beat = true;
+	return true;
+}
+
 /* It is for the one command that comes next. */
 static bool put_asking(struct link *link)
 {
@@ -643,7 +664,8 @@ static bool link_send(struct wire *wire, const struct remote_batch *batch)
 	struct link *link = (struct link *)wire;
 
 	if (link->out.count > OUT_MOST || link->sent - link->heard + 4 > AWAITED_MOST ||
-	    (batch->asking && !put_asking(link)) || !put_batch(link, batch))
+	    !put_script_of(link, batch) || (batch->asking && !put_asking(link)) ||
+	    !put_batch(link, batch))
 		return false;
 	link->awaited[link->sent % AWAITED_MOST].batch = *batch;
 	await(link, A_BATCH);

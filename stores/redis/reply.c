@@ -375,6 +375,8 @@ static size_t told_most(const struct remote_job *job)
 	case REMOTE_SWAP:
 	case REMOTE_DROP:
 		return 0;
+	case REMOTE_BEAT:
+		return REMOTE_GRANT_BYTES;
 	default:
 		return remote_value_most(job->rule);
 	}
@@ -391,7 +393,7 @@ static bool can_say(const struct remote_job *job, enum remote_code code)
 	case REMOTE_WAITS:
 		return job->not_before_us > 0;
 	case REMOTE_CALENDAR:
-		return job->rule->is.kind == GALE_RULE_QUOTA;
+		return job->rule && job->rule->is.kind == GALE_RULE_QUOTA;
 	case REMOTE_CHANGED:
 	case REMOTE_GARBLED:
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * script.h -- what a Redis server runs for us: step.lua, greet.lua.
+ * script.h -- what a Redis server runs for us: step.lua, beat.lua, greet.lua.
  *
  * Threads   Constant: any.
  */
@@ -18,6 +18,8 @@ struct redis_script {
 
 /* step.lua: all that is done to values. */
 extern const struct redis_script redis_step_script;
+/* beat.lua: all that is done to groups. */
+extern const struct redis_script redis_beat_script;
 /* greet.lua: what a connection begins with. */
 extern const struct redis_script redis_greet_script;
 

@@ -3,11 +3,11 @@
 --
 -- step.lua -- changes values as the engine does, and says what they were (stores/remote.h).
 --
---   KEYS   the generation's, then one of each job; the generation is kept with the latest
---          time that it has seen, which a second's calls share (greet.lua)
---   ARGV   nonce, generation, until when it is sure that this is a primary's and its own,
---          then each job's bytes, as wire.c packs them; lends like the one before are one
---          argument together
+-- generation.lua goes before it.
+--
+--   KEYS   the generation's, then one of each job
+--   ARGV   nonce, generation, and until when that is sure, then each job's bytes, as wire.c
+--          packs them; lends like the one before are one argument together
 --   reply  nonce, now, then for each job the value as it was, or a code, or what is used
 --          of a window now, as a number below zero: then it was lent all that was wanted,
 --          and nobody else has anything of it
@@ -19,15 +19,6 @@
 -- the engine's rule_expires and four seconds more, in whole milliseconds; within a window
 -- that stays as it is.
 --
--- A clock that is set back may come to an instant at which a key that has expired meanwhile
--- was not yet to be forgotten.  So a server whose clock is more than a second behind the
--- time beside the generation has forgotten: its generation is dropped, and it is greeted as
--- another (law L9).  That time is taken anew when it is a second old.  So a clock that is set
--- back by less than two seconds may go unnoticed: values live four seconds longer than that
--- they count.  A clock that goes ahead and comes back while nobody asks is not noticed.
--- The time is written below zero, as version 0.1 looks for other keys beside a time that is
--- above.                                                            (spec/decisions/0010)
---
 -- A value's bytes, from 1: the head in two words, then a window's start and used, or a meter's
 -- tat, part, last and period, and from 49 its rows.  A row is node, number, granted, out, tag and its
 -- part, 48 bytes.  A window that has rows is folded (stores/value.h): the head, start, tag and the
@@ -37,39 +28,9 @@
 --
 -- Functions are made anew by each call, and cost a lend alone a fifth of it: so what most calls
 -- are is done with hardly any, and those that the rest needs are made when there is some.
-local list = unpack
-local call, try, pack, unpack = redis.call, redis.pcall, struct.pack, struct.unpack
-local sub, find, rep, fmod = string.sub, string.find, string.rep, math.fmod
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
-local MOST, LATEST, SECOND = 9007199254740991, 4503599627370496, 1000000
 -- In a value, from 0; texts, as the server spells a number out for 0.2 us.
 local USED_AT, APART_AT, LENT_AT = '24', '40', '48'
-
-local generation, known = call('GET', KEYS[1]) or '', #ARGV[2]
-local more = #generation - known
-if more ~= 0 and more ~= 8 or sub(generation, 1, known) ~= ARGV[2] then
-	return { ARGV[1], sub(generation, 1, 32) }
-end
--- once: a second look would be another instant
-local clock = call('TIME')
-local now = clock[1] * 1000000 + clock[2]
-if now > LATEST then now = LATEST end
--- A primary that has followed another meanwhile has the other's copy of the generation, too.
-if now > tonumber(ARGV[3]) then
-	local tenure = call('INFO', 'replication')
-	if not find(tenure, 'role:master', 1, true) or
-	   not find(tenure, 'master_replid:' .. sub(ARGV[2], 7, 14), 1, true) then
-		return { ARGV[1], '' }
-	end
-end
-local latest = more == 8 and math.abs(unpack('<d', generation, known + 1)) or now
-if now < latest - SECOND then
-	call('DEL', KEYS[1])
-	return { ARGV[1], '' }
-end
-if now - latest >= SECOND then
-	call('SETRANGE', KEYS[1], known, pack('<d', -now))
-end
 
 -- Most of a call's keys expire at the same instant, and to spell it takes a while.
 local spelt, instant

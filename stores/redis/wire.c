@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * wire.c -- jobs as the arguments of step.lua.
+ * wire.c -- jobs as the arguments of step.lua, and of beat.lua.
  *
  * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
  * at once, with no text to be parsed); lends like the one before are one argument together:
@@ -13,6 +13,8 @@
  *        whether all is spent are the lend's
  *     n  the same, and then the least of each, and whether all is spent
  *     r  read                x  swap                   d  drop
+ *
+ * A beat is two arguments: its numbers, as doubles, and the node's name.
  *
  * Room for the whole command is made first; what is written then cannot fail.
  */
@@ -29,7 +31,7 @@
 
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
-#define PACKED_MOST 160
+#define PACKED_MOST 176
 #define WINDOW_NUMBERS 11          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 
@@ -162,9 +164,14 @@ static size_t key_head(uint8_t *out, const char *prefix, uint8_t bucket)
 }
 
 /* Behind its head, which is there. */
-static size_t key_tail(uint8_t *out, size_t head, struct remote_bytes key)
+static size_t key_tail(uint8_t *out, size_t head, const char *kind,
+                       struct remote_bytes key)
 {
+	size_t count = strlen(kind);
+
 	gale_assert(key.count <= STORE_KEY_MAX);
+	memcpy(out + head, kind, count);
+	head += count;
 	out[head++] = ':';
 	if (key.count > 0)
 		memcpy(out + head, key.bytes, key.count);
@@ -174,7 +181,13 @@ static size_t key_tail(uint8_t *out, size_t head, struct remote_bytes key)
 size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
                  struct remote_bytes key)
 {
-	return key_tail(out, key_head(out, prefix, bucket), key);
+	return key_tail(out, key_head(out, prefix, bucket), "", key);
+}
+
+size_t redis_group_key(uint8_t *out, const char *prefix, uint8_t bucket,
+                       const char *kind, struct remote_bytes name)
+{
+	return key_tail(out, key_head(out, prefix, bucket), kind, name);
 }
 
 size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket)
@@ -471,6 +484,9 @@ static void pack(struct packed *packed, const struct remote_job *job, size_t was
 		break;
 	case REMOTE_DROP:
 		pack_letter(packed, 'd');
+		break;
+	case REMOTE_BEAT:
+		gale_assert(false && "it is another call's");
 	}
 }
 
@@ -581,7 +597,7 @@ static void put_keys(struct redis_text *text, const struct redis_call *call)
 		if (call->buckets[i] != bucket)
 			head = key_head(key, call->prefix, call->buckets[i]);
 		bucket = call->buckets[i];
-		put_word(text, key, key_tail(key, head, call->jobs[i].key));
+		put_word(text, key, key_tail(key, head, "", call->jobs[i].key));
 	}
 }
 
@@ -665,6 +681,79 @@ static void put_jobs(struct redis_text *text, const struct redis_call *call,
 	}
 }
 
+/* ---- Beats ----------------------------------------------------------------------- */
+
+#define BEAT_NUMBERS (1 + GROUP_SETTINGS_WORDS + GROUP_REPORT_WORDS)
+#define BEAT_KEYS 3
+#define BEAT_WORDS (BEAT_KEYS + 2)
+
+static_assert(PACKED_MOST >= BEAT_NUMBERS * sizeof(double), "a beat is packed at once");
+
+static size_t beats_most(const struct redis_call *call)
+{
+	size_t most = 9 * LENGTH_MOST + sizeof(call->script->sha1) + REDIS_KEY_MAX +
+	              call->generation.count;
+
+	return most +
+	       call->count * (BEAT_WORDS * LENGTH_MOST + BEAT_KEYS * REDIS_KEY_MAX +
+	                      PACKED_MOST + STORE_NODE_MAX);
+}
+
+static void put_group_keys(struct redis_text *text, const struct redis_call *call)
+{
+	static const char *const kinds[BEAT_KEYS] = { REDIS_GROUP, REDIS_LEASES,
+		                                      REDIS_ESTIMATES };
+	uint8_t key[REDIS_KEY_MAX];
+
+	put_number(text, BEAT_KEYS * call->count + 1);
+	put_word(text, key,
+	         redis_generation_key(key, call->prefix, call->generation_bucket));
+	for (size_t i = 0; i < call->count; i++)
+		for (size_t kind = 0; kind < BEAT_KEYS; kind++)
+			put_word(text, key,
+			         redis_group_key(key, call->prefix, call->buckets[i],
+			                         kinds[kind], call->jobs[i].key));
+}
+
+static void pack_words(struct packed *packed, const void *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t word;
+
+		memcpy(&word, (const uint8_t *)words + i * sizeof(word), sizeof(word));
+		pack_number(packed, word);
+	}
+}
+
+static void put_beat(struct redis_text *text, const struct remote_job *job)
+{
+	const struct store_beat *beat = job->beat;
+	struct packed packed = { .count = 0 };
+
+	gale_assert(job->verb == REMOTE_BEAT && beat->node_len <= STORE_NODE_MAX);
+	pack_number(&packed, job->forgot_us);
+	pack_words(&packed, &beat->settings, GROUP_SETTINGS_WORDS);
+	pack_words(&packed, &beat->report, GROUP_REPORT_WORDS);
+	put_word(text, packed.bytes, packed.count);
+	put_word(text, beat->node, beat->node_len);
+}
+
+static bool put_beats(struct redis_text *text, const struct redis_call *call)
+{
+	if (!make_room(text, beats_most(call)))
+		return false;
+	put_length(text, '*', 7 + BEAT_WORDS * call->count);
+	put_word(text, "EVALSHA", 7);
+	put_word(text, call->script->sha1, 40);
+	put_group_keys(text, call);
+	put_number(text, call->nonce);
+	put_word(text, call->generation.bytes, call->generation.count);
+	put_number(text, call->sure_until_us);
+	for (size_t i = 0; i < call->count; i++)
+		put_beat(text, &call->jobs[i]);
+	return true;
+}
+
 /* Some servers take no more in one command (ElastiCache Serverless). */
 static_assert(REDIS_WORDS_MOST <= 3999, "a call's words, keys among them");
 
@@ -674,6 +763,8 @@ bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 
 	gale_assert(call->count >= 1 && call->count <= REMOTE_BATCH_MOST);
 	gale_assert(call->generation.count <= REMOTE_GENERATION_BYTES);
+	if (call->jobs[0].verb == REMOTE_BEAT)
+		return put_beats(text, call);
 	if (!make_room(text, call_most(call)))
 		return false;
 	make_plan(call, &plan);

@@ -3,7 +3,7 @@
 /*
  * wire.h -- what is said to a Redis server: keys, commands, and a batch as one of them.
  *
- *     jobs --redis_put_call--> text --> EVALSHA step.lua --> reply.h
+ *     jobs --redis_put_call--> text --> EVALSHA step.lua, beat.lua --> reply.h
  *
  * A text is a buffer of whole commands.  User data is only ever written with its length
  * before it, and never into the script or a hash tag.
@@ -12,12 +12,16 @@
  *                                             cluster keeps a bucket in one slot
  *           <prefix>{bNN}generation           of the generation, one for each bucket
  *                                             that is named by a call
+ *           <prefix>{bNN}group:<its name>     of a group, its leases, and its estimates; NN
+ *           <prefix>{bNN}leases:<its name>    is its name's bucket
+ *           <prefix>{bNN}estimates:<its name>
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
  * Values    as value.h has them; a window that has rows is folded.
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
  *               eval, evalsha, script|load, info, time, get, set, setrange, del
+ *               hget, hmget, hset, hdel, zadd, zcard, zrange, zrem, pexpireat   for groups
  *               mget           without it each lend takes the script's long way, and the
  *                              server notes that it was not let
  *               client|setname without it connections have no name, and the server notes
@@ -37,8 +41,8 @@
 #include "stores/remote.h"
 
 #define REDIS_DECIMAL_MOST 20
-#define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 6 + STORE_KEY_MAX)
-#define REDIS_WORDS_MOST (7 + 2 * REMOTE_BATCH_MOST) /* of a command */
+#define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 15 + STORE_KEY_MAX)
+#define REDIS_WORDS_MOST (7 + 5 * REMOTE_BATCH_MOST) /* of a command */
 
 struct redis_text {
 	struct gale_allocator *allocator;
@@ -54,6 +58,12 @@ void redis_text_cut(struct redis_text *text, size_t count);
 /* out has room for REDIS_KEY_MAX; returns how many bytes it wrote. */
 size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
                  struct remote_bytes key);
+/* kind: REDIS_GROUP, and others. */
+#define REDIS_GROUP "group"
+#define REDIS_LEASES "leases"
+#define REDIS_ESTIMATES "estimates"
+size_t redis_group_key(uint8_t *out, const char *prefix, uint8_t bucket,
+                       const char *kind, struct remote_bytes name);
 size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket);
 
 /* As a server writes it too; out has room for REDIS_DECIMAL_MOST.  Returns how many bytes it
@@ -83,7 +93,8 @@ struct redis_call {
 	size_t count;           /* 1 to REMOTE_BATCH_MOST */
 };
 
-/* False: no memory, and the text is as it was. */
+/* Its jobs are beats, of beat.lua, or none is.  False: no memory, and the text is as it
+ * was. */
 bool redis_put_call(struct redis_text *text, const struct redis_call *call);
 
 #endif

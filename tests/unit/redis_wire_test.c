@@ -103,9 +103,12 @@ static void the_longest_key_fits(void **state)
 	(void)state;
 	memset(prefix, 'p', REDIS_PREFIX_MAX);
 	prefix[REDIS_PREFIX_MAX] = '\0';
+	assert_int_equal(redis_group_key(key, prefix, 255, REDIS_ESTIMATES,
+	                                 (struct remote_bytes){ raw, sizeof(raw) }),
+	                 REDIS_KEY_MAX);
 	assert_int_equal(
 	    redis_key(key, prefix, 255, (struct remote_bytes){ raw, sizeof(raw) }),
-	    REDIS_KEY_MAX);
+	    REDIS_KEY_MAX - strlen(REDIS_ESTIMATES));
 }
 
 /* ---- Commands -------------------------------------------------------------------- */
@@ -161,6 +164,47 @@ static void batch_of(struct batch *b, size_t count)
 }
 
 /* What was put is one command of so many words: read back by the parser. */
+/* All keys that the script touches are named, and in the slot of the generation's. */
+static void beats_are_one_command(void **state)
+{
+	static const struct store_beat beat = {
+		.node = (const uint8_t *)"n {\n}",
+		.node_len = 6,
+		.report = { .seq = 3 },
+	};
+	static struct batch b;
+	struct test_allocator allocator;
+	struct redis_text text = { .allocator = &allocator.allocator };
+	struct redis_intake intake;
+	redisReply *command;
+
+	(void)state;
+	test_allocator_init(&allocator);
+	batch_of(&b, REMOTE_BATCH_MOST);
+	for (size_t i = 0; i < REMOTE_BATCH_MOST; i++)
+		b.jobs[i] = (struct remote_job){ .verb = REMOTE_BEAT,
+			                         .key = { (const uint8_t *)"g}:{", 4 },
+			                         .beat = &beat };
+	assert_true(redis_put_call(&text, &b.call));
+	assert_true(redis_intake_open(&intake, STRING_MOST));
+	intake.parts_left = intake.parts_most = 2 * REDIS_WORDS_MOST;
+	assert_true(redis_intake_feed(&intake, text.bytes, text.count));
+	assert_true(redis_intake_take(&intake, &command));
+	assert_int_equal(command->elements, REDIS_WORDS_MOST); /* none is longer */
+	assert_in_range(command->elements, 1, 3999);
+	assert_string_equal(command->element[2]->str, "193");
+	assert_string_equal(command->element[3]->str, "gale:{b00}generation");
+	assert_string_equal(command->element[4]->str, "gale:{b00}group:g}:{");
+	assert_string_equal(command->element[5]->str, "gale:{b00}leases:g}:{");
+	assert_string_equal(command->element[6]->str, "gale:{b00}estimates:g}:{");
+	assert_int_equal(command->element[199]->len, 22 * sizeof(double));
+	assert_int_equal(command->element[200]->len, 6);
+	redis_reply_free(command);
+	redis_intake_close(&intake);
+	redis_text_free(&text);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
 static void a_batch_is_one_command(void **state)
 {
 	static struct batch b;
@@ -177,8 +221,7 @@ static void a_batch_is_one_command(void **state)
 	assert_true(redis_intake_feed(&intake, text.bytes, text.count));
 	assert_true(redis_intake_take(&intake, &command));
 	assert_non_null(command);
-	assert_int_equal(command->elements, REDIS_WORDS_MOST); /* none is longer */
-	assert_in_range(command->elements, 1, 3999);
+	assert_int_equal(command->elements, 7 + 2 * REMOTE_BATCH_MOST);
 	assert_string_equal(command->element[0]->str, "EVALSHA");
 	assert_string_equal(command->element[1]->str, redis_step_script.sha1);
 	assert_string_equal(command->element[2]->str, "65");
@@ -556,6 +599,7 @@ int main(void)
 		cmocka_unit_test(the_longest_key_fits),
 		cmocka_unit_test(words_are_sent_with_their_lengths),
 		cmocka_unit_test(a_batch_is_one_command),
+		cmocka_unit_test(beats_are_one_command),
 		cmocka_unit_test(lends_of_one_rule_and_keys_of_their_own_go_together),
 		cmocka_unit_test(without_memory_the_text_is_as_it_was),
 		cmocka_unit_test(what_is_too_much_breaks_the_intake),

@@ -1,0 +1,255 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: the gale authors
+--
+-- beat.lua -- a node reports to its group and is granted a share, as engine/group.c has it.
+--
+-- generation.lua goes before it.
+--
+--   KEYS   the generation's, then of each beat its group's, and those of the group's leases and
+--          of its estimates
+--   ARGV   nonce, generation, and until when that is sure, then of each beat its numbers, as
+--          doubles, and the node's name
+--   reply  nonce, now, then for each beat the words of its grant, or a code
+--
+-- A group is a hash: at 'g' the words of struct group, at 'm' and a node's name those of its
+-- member, and at 'p' and a position the name of the member that has it.  Words are doubles, below
+-- 2^53 and so exact.  Its leases are a sorted set of the names by the ends of the leases; of equal
+-- ends the bytes of the names decide.  Its estimates are one by the buckets that group.c counts:
+-- so the one at a rank is found, and nothing is counted.
+--
+-- stores/groups.c does the same in the same order.  A beat is some eight commands, each of
+-- O(log members) at most.  Functions are made anew by each call, so there are few.
+local EVICT_MOST, MEMBERS_MAX, BUSY_ONE = 4, 1048576, 256
+local MINUTE = 60 * SECOND
+local KEPT = 60 * MINUTE
+local SUM, MEDIAN, EQUAL = 1, 2, 1
+local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
+local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 25), '<' .. rep('d', 16)
+local REPORT, GRANT = '<' .. rep('d', 12), '<' .. rep('I8', 12)
+local NO_GROUP, NO_MEMBER = rep('\0', 200), rep('\0', 128)
+local max, min, exact = math.max, math.min, string.format
+
+local function div(a, b)
+	return (a - fmod(a, b)) / b
+end
+
+-- An hour after the last lease is over, and up to two minutes more: so it is written once a minute.
+local function forgotten_at(instant, lease)
+	return (div(instant + lease + KEPT, MINUTE) + 2) * MINUTE
+end
+
+-- A member, in words: m_ stands before what the group has, too, and r_ before what is reported.
+local function beat(key, leases, estimates, numbers, node)
+	local found = try('HMGET', key, 'g', 'm' .. node)
+	local kept, own = found[1], found[2]
+	if found.err or kept and #kept ~= 200 or own and #own ~= 128 then return GARBLED end
+	local forgot = unpack('<d', numbers)
+	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
+		r_estimate, r_limited, leaves = unpack(REPORT, numbers, 81)
+	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, quiet, latest,
+		limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed, lacking,
+		in_flight = unpack(GROUP, kept or NO_GROUP)
+	local incarnation, position, seq, till, share, generation, high, m_in_flight, raised, weight, m_busy,
+		estimate, m_limited, m_hungry, claim, lacks = unpack(MEMBER, own or NO_MEMBER)
+
+	local function remove(name)
+		local its = call('HMGET', key, 'm' .. name, 'p' .. (members - 1))
+		local _, place, _, _, its_share, _, its_high, its_in_flight, _, its_weight, its_busy, its_estimate,
+			its_limited, its_hungry, its_claim, its_lacks = unpack(MEMBER, its[1])
+		members, reserved = members - 1, reserved - max(its_share, its_high, its_in_flight)
+		weights, busy, limited = weights - its_weight, busy - its_busy, limited - its_limited
+		hungry, claimed, lacking = hungry - its_hungry, claimed - its_claim, lacking - its_lacks
+		in_flight = in_flight - its_in_flight
+		local last = its[2]
+		if last ~= name then -- it gets the position
+			local bytes = last == node and own or call('HGET', key, 'm' .. last)
+			bytes = sub(bytes, 1, 8) .. pack('<d', place) .. sub(bytes, 17)
+			call('HSET', key, 'm' .. last, bytes, 'p' .. place, last)
+			if last == node then own, position = bytes, place end
+		end
+		call('HDEL', key, 'm' .. name, 'p' .. members)
+		call('ZREM', leases, name)
+		if its_estimate > 0 then call('ZREM', estimates, name) end
+	end
+
+	-- group_begin, and those whose leases are over
+	local agrees = kept and sub(kept, 1, 72) == sub(numbers, 9, 80)
+	local was_until = kept and forgotten_at(instant, lease)
+	if not agrees and members == 0 then
+		law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
+		limit, agrees = law == 0 and ceiling or start, true
+	end
+	if members > 0 and now - instant > lease then quiet = max(quiet, now + lease) end
+	if instant < now then instant = now end
+	if forgot ~= epoch then epoch, quiet = forgot, max(quiet, forgot + lease) end
+	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0
+	local soon = first[1] == node and 4 or 2
+	if first[soon] and tonumber(first[soon]) <= instant then
+		first = call('ZRANGE', leases, '0', EVICT_MOST + 1, 'WITHSCORES')
+	end
+	for i = 1, #first, 2 do
+		local name, ends = first[i], tonumber(first[i + 1])
+		if name ~= node then
+			if gone == EVICT_MOST or instant < ends then next = ends break end
+			remove(name)
+			gone = gone + 1
+		end
+	end
+	if not agrees and members == 0 then
+		law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
+		limit, agrees = law == 0 and ceiling or start, true
+	end
+
+	-- group_beat
+	local words
+	local target, retry, probe_us, number, is_first = share + lacks, 0, 0, 0, not own and members == 0
+	local is_namesake = own and incarnation ~= r_incarnation
+	local result = GRANTED
+	if not agrees then
+		result = DISAGREES
+	elseif is_namesake and instant < till then
+		result, retry = NAMESAKE, till - instant
+	elseif own and not is_namesake and r_seq <= seq then
+		result = STALE
+	elseif leaves > 0 and r_in_flight == 0 then
+		result = GONE
+		if own then remove(node) end
+	elseif not own and members >= MEMBERS_MAX then
+		result = FULL
+	else
+		if own then -- take_out
+			reserved = reserved - max(share, high, m_in_flight)
+			weights, busy, limited = weights - weight, busy - m_busy, limited - m_limited
+			hungry, claimed, lacking = hungry - m_hungry, claimed - claim, lacking - lacks
+			in_flight = in_flight - m_in_flight
+		else
+			position, members = members, members + 1
+		end
+		if is_namesake then share, generation, high, raised = 0, 0, 0, 0 end
+		if is_namesake or not own then joined = instant end
+
+		-- hear
+		if r_epoch == epoch and r_generation == generation and generation > 0 then high = share end
+		high, incarnation, seq, till, m_in_flight = max(high, held), r_incarnation, r_seq, instant + lease, r_in_flight
+		weight, m_busy, m_limited = r_weight, r_busy, r_limited
+		if leaves > 0 then weight, m_busy, m_limited, r_estimate = 0, 0, 0, 0 end
+		local had_estimate = estimate > 0
+		estimate = 0
+		if law > SUM and r_estimate > 0 then -- bucket_of
+			local octave, step = 5, 2
+			while r_estimate >= 32 * step do octave, step = octave + 1, step + step end
+			estimate = 1 + (r_estimate < 32 and r_estimate or (octave - 4) * 16 + div(r_estimate, step))
+			call('ZADD', estimates, estimate, node)
+		elseif had_estimate then
+			call('ZREM', estimates, node)
+		end
+
+		-- set_limit
+		local all_busy, all_limited, to = busy + m_busy, limited + m_limited, ceiling
+		if law == SUM then
+			to = div(all_busy, BUSY_ONE) + math.floor(math.sqrt(div(all_busy, BUSY_ONE / 16))) + members
+		elseif law > SUM then
+			local rank = law == MEDIAN and div(max(call('ZCARD', estimates), 1) - 1, 2) or 0
+			to = call('ZRANGE', estimates, rank, rank, 'WITHSCORES')[2]
+			to = to and to - 1 -- least_of_bucket
+			if to and to >= 32 then to = (16 + fmod(to, 16)) * 2 ^ (div(to, 16) - 1) end
+		end
+		if to then to = max(floor, min(to, ceiling)) end
+		if law ~= SUM then
+			limit = to and to > 0 and to or limit
+		elseif to > limit then
+			limit = to
+		elseif to < limit and all_limited > 0 and instant - lowered >= div(lease, 4) then
+			limit, lowered = max(to, limit - div(limit + 7, 8)), instant
+		end
+
+		-- part_of, target_by_demand, share_by_demand
+		local function part_of(slots, parted)
+			local rank = fmod(position + fmod(div(instant, rotate), members), members)
+			local rest = fmod(slots * weight, parted)
+			local whole = (slots * weight - rest) / parted
+			return rank * parted < rest * members and whole + 1 or whole
+		end
+		m_hungry, claim, target = 0, 0, 0
+		if weight > 0 and parts == EQUAL then
+			target = part_of(limit, weights + weight)
+		elseif weight > 0 then
+			target = part_of(max(limit - claimed, 0), hungry + weight)
+			if m_limited > 0 then
+				m_hungry = weight
+			elseif demand + 1 > target then
+				m_hungry, target = weight, min(target, demand + 1)
+			else
+				claim, target = demand + 1, demand + 1
+				if lacking == 0 then target = max(claim, part_of(limit, weights + weight)) end
+			end
+		end
+		local granted = target
+		if parts ~= EQUAL and weight > 0 and target < share then
+			if m_hungry > 0 and instant - raised < hold and joined <= raised then
+				granted = share
+			else
+				granted = max(target, share - lacking)
+			end
+		end
+		granted = min(granted, max(limit - reserved, 0))
+		if instant < quiet then granted = min(granted, held) end
+
+		-- grant
+		if granted ~= share or generation == 0 then
+			if granted > share then raised = instant end
+			latest = max(latest + 1, instant)
+			generation, share, high = latest, granted, max(high, granted)
+		end
+		lacks = max((claim > 0 and claim or target) - share, 0)
+		reserved = reserved + max(share, high, m_in_flight) -- put_in
+		weights, busy, limited = weights + weight, all_busy, all_limited
+		hungry, claimed, lacking = hungry + m_hungry, claimed + claim, lacking + lacks
+		in_flight = in_flight + m_in_flight
+
+		if instant < quiet then
+			retry = quiet - instant
+		elseif lacks + m_limited > 0 and next > 0 then
+			retry = max(next - instant, 0) + 1
+		end
+		if probe > 0 and law == SUM then
+			number = div(instant, probe) + 1
+			probe_us = number * probe + div(div(probe, 4) * fmod(fmod(number, 65536) * 40503, 65536), 65536) - instant
+		end
+	end
+
+	local group = pack(GROUP, law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch,
+		quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed,
+		lacking, in_flight)
+	if result == GRANTED then
+		local member = pack(MEMBER, incarnation, position, seq, till, share, generation, high, m_in_flight,
+			raised, weight, m_busy, estimate, m_limited, m_hungry, claim, lacks)
+		if own then
+			call('HSET', key, 'g', group, 'm' .. node, member)
+		else
+			call('HSET', key, 'g', group, 'm' .. node, member, 'p' .. position, node)
+		end
+		call('ZADD', leases, exact('%.0f', till), node)
+	else
+		call('HSET', key, 'g', group)
+	end
+	local forgotten = forgotten_at(instant, lease)
+	if forgotten ~= was_until or is_first or law > SUM then
+		forgotten = exact('%.0f', forgotten / 1000)
+		call('PEXPIREAT', key, forgotten)
+		call('PEXPIREAT', leases, forgotten)
+		call('PEXPIREAT', estimates, forgotten)
+	end
+	if result > STALE then
+		return pack(GRANT, result, 0, 0, 0, 0, 0, 0, 0, 0, retry, 0, 0)
+	end
+	return pack(GRANT, result, share, generation, epoch, target, limit, members, in_flight, lacking, retry,
+		probe_us, number)
+end
+
+local reply = { ARGV[1], now }
+for i = 2, #KEYS, 3 do
+	local at = (i - 2) / 3 * 2
+	reply[at / 2 + 3] = beat(KEYS[i], KEYS[i + 1], KEYS[i + 2], ARGV[at + 4], ARGV[at + 5])
+end
+return reply

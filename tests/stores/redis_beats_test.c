@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * redis_beats_test.c -- beat.lua against stores/groups.c, on fleets by lot.
+ *
+ * A real server runs the script as it is embedded, but for the line that reads the clock: the
+ * time is the nonce, and the test's.  After each beat both must have granted the same, and
+ * keep the same words of the group, its estimates, and each member.
+ *
+ *     redis_beats_test [--seed N] [--steps N]     prints the seed of what fails
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/arguments.h"
+#include "tests/support/beats.h"
+#include "tests/support/must.h"
+#include "tests/support/redis_server.h"
+
+#define STEPS_MOST 1500         /* of one fleet */
+#define NOW (UINT64_C(1) << 51) /* the year 2041: no real clock expires a group */
+#define TOGETHER 4              /* beats of one call, at most */
+
+extern const struct redis_script redis_beats_script;
+
+static struct redis_talk talk;
+
+#define expect(b, x)                                                                   \
+	do {                                                                           \
+		if (!(x))                                                              \
+			fail(b, #x, __LINE__);                                         \
+	} while (0)
+
+_Noreturn static void fail(const struct beats *b, const char *what, int line)
+{
+	printf("FAILED: redis_beats_test.c:%d: %s\nreplay: --seed %" PRIu64
+	       " --steps %" PRIu64 "\n",
+	       line, what, b->seed, b->step);
+	exit(1);
+}
+
+/* ---- Asking ---------------------------------------------------------------------- */
+
+static struct remote_job job_of(const struct beats *b)
+{
+	return (struct remote_job){
+		.verb = REMOTE_BEAT,
+		.key = { b->group->name.bytes, b->group->name.len },
+		.beat = &b->beat,
+		.forgot_us = b->forgot_us,
+	};
+}
+
+static redisReply *call(struct beats *b, const struct remote_job *jobs, size_t count,
+                        struct remote_told *told)
+{
+	static const uint8_t buckets[TOGETHER];
+	struct redis_call call = {
+		.script = &redis_beats_script,
+		.prefix = "test:",
+		.generation = { (const uint8_t *)"one", 3 },
+		.nonce = b->now_us,
+		.sure_until_us = GALE_UNITS_MAX,
+		.jobs = jobs,
+		.buckets = buckets,
+		.count = count,
+	};
+	struct redis_said said;
+	redisReply *reply;
+
+	expect(b, redis_put_call(&talk.text, &call));
+	redis_talk_send(&talk);
+	reply = redis_talk_hear(&talk);
+	if (reply->type == REDIS_REPLY_ERROR)
+		printf("%s\n", reply->str);
+	redis_read_reply(reply, b->now_us, jobs, count, told, &said);
+	expect(b, said.word == REDIS_TOLD);
+	return reply;
+}
+
+/* ---- What is there --------------------------------------------------------------- */
+
+static struct remote_bytes text(const char *text)
+{
+	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
+}
+
+/* All of a group. */
+struct there {
+	redisReply *fields;
+	redisReply *leases;
+	redisReply *estimates;
+	redisReply
+	    *forgotten[2]; /* when the group and its leases are, in milliseconds */
+};
+
+static void ask(const struct beats *b, const char *kind, struct remote_bytes *words,
+                size_t count)
+{
+	const struct remote_bytes name = { b->group->name.bytes, b->group->name.len };
+	uint8_t key[REDIS_KEY_MAX];
+
+	words[1] =
+	    (struct remote_bytes){ key, redis_group_key(key, "test:", 0, kind, name) };
+	must(redis_put_words(&talk.text, words, count));
+}
+
+static struct there look(const struct beats *b)
+{
+	struct remote_bytes fields[2] = { text("HGETALL") };
+	struct remote_bytes set[5] = { text("ZRANGE"), text(""), text("0"), text("-1"),
+		                       text("WITHSCORES") };
+	struct remote_bytes forgotten[2] = { text("PEXPIRETIME") };
+	struct there there;
+
+	ask(b, REDIS_GROUP, fields, 2);
+	ask(b, REDIS_LEASES, set, 5);
+	ask(b, REDIS_ESTIMATES, set, 5);
+	ask(b, REDIS_GROUP, forgotten, 2);
+	ask(b, REDIS_LEASES, forgotten, 2);
+	redis_talk_send(&talk);
+	there.fields = redis_talk_hear(&talk);
+	there.leases = redis_talk_hear(&talk);
+	there.estimates = redis_talk_hear(&talk);
+	for (int i = 0; i < 2; i++)
+		there.forgotten[i] = redis_talk_hear(&talk);
+	return there;
+}
+
+static bool is_name(const redisReply *part, const uint8_t *bytes, size_t count)
+{
+	return part->len == count && memcmp(part->str, bytes, count) == 0;
+}
+
+/* NULL: it is not there.  Pairs: what is named, and what it is. */
+static const redisReply *named(const redisReply *pairs, const uint8_t *bytes,
+                               size_t count)
+{
+	for (size_t i = 0; i + 1 < pairs->elements; i += 2)
+		if (is_name(pairs->element[i], bytes, count))
+			return pairs->element[i + 1];
+	return NULL;
+}
+
+static const redisReply *field(const struct there *there, char letter,
+                               const uint8_t *name, size_t count)
+{
+	uint8_t bytes[1 + STORE_NODE_MAX] = { (uint8_t)letter };
+
+	if (count > 0)
+		memcpy(bytes + 1, name, count);
+	return named(there->fields, bytes, 1 + count);
+}
+
+static uint64_t word_at(const redisReply *reply, size_t i)
+{
+	double word;
+
+	must(reply->type == REDIS_REPLY_STRING && reply->len >= (i + 1) * sizeof(word));
+	memcpy(&word, reply->str + i * sizeof(word), sizeof(word));
+	must(word >= 0 && word <= (double)GALE_UNITS_MAX);
+	return (uint64_t)word;
+}
+
+static void expect_words(const struct beats *b, const redisReply *reply,
+                         const void *words, size_t count)
+{
+	expect(b, reply && reply->len == count * sizeof(uint64_t));
+	for (size_t i = 0; i < count; i++) {
+		uint64_t word;
+
+		memcpy(&word, (const uint8_t *)words + i * sizeof(word), sizeof(word));
+		if (word != word_at(reply, i))
+			printf("word %zu is %" PRIu64 ", not %" PRIu64 "\n", i,
+			       word_at(reply, i), word);
+		expect(b, word == word_at(reply, i));
+	}
+}
+
+/* What a sorted set says of a name; 0: nothing. */
+static uint64_t score(const redisReply *set, const struct beats_name *name)
+{
+	const redisReply *score = named(set, name->bytes, name->len);
+
+	return score ? strtoull(score->str, NULL, 10) : 0;
+}
+
+static void expect_member(const struct beats *b, const struct there *there, size_t node)
+{
+	const struct beats_name *name = &b->nodes[node];
+	const struct group_member *member = beats_member(b, node);
+	const redisReply *words = field(there, 'm', name->bytes, name->len), *place;
+	char digits[REDIS_DECIMAL_MOST];
+
+	expect(b, score(there->leases, name) == (member ? member->until_us : 0));
+	expect(b, score(there->estimates, name) == (member ? member->estimate : 0));
+	expect(b, !words == !member);
+	if (!member)
+		return;
+	expect_words(b, words, member, GROUP_MEMBER_WORDS);
+	place = field(there, 'p', (const uint8_t *)digits,
+	              redis_decimal(digits, member->position));
+	expect(b, place && is_name(place, name->bytes, name->len));
+}
+
+/* Not before an hour after the last lease; and not much later. GROUPS-2 */
+static void expect_forgotten(const struct beats *b, const struct there *there)
+{
+	const struct group *group = beats_group(b);
+	uint64_t due_us = group->now_us + group->settings.lease_us + GROUPS_KEPT_US;
+
+	for (int i = 0; i < (group->members > 0 ? 2 : 1); i++) {
+		uint64_t at_us = (uint64_t)there->forgotten[i]->integer * 1000;
+
+		expect(b, at_us > due_us && at_us <= due_us + GALE_MINUTES(2));
+	}
+}
+
+static void expect_same_kept(const struct beats *b)
+{
+	const struct group *group = beats_group(b);
+	struct there there = look(b);
+
+	expect_words(b, field(&there, 'g', NULL, 0), group, GROUP_WORDS);
+	for (size_t node = 0; node < BEATS_NODES; node++)
+		expect_member(b, &there, node);
+	expect(b, there.fields->elements == 2 * (1 + 2 * group->members));
+	expect(b, there.leases->elements == 2 * group->members);
+	expect_forgotten(b, &there);
+	redis_reply_free(there.forgotten[0]);
+	redis_reply_free(there.forgotten[1]);
+	redis_reply_free(there.fields);
+	redis_reply_free(there.leases);
+	redis_reply_free(there.estimates);
+}
+
+static void expect_same_grant(struct beats *b, const struct remote_told *told,
+                              const struct group_grant *grant)
+{
+	struct store_beat heard = b->beat;
+	uint64_t theirs[GROUP_GRANT_WORDS], ours[GROUP_GRANT_WORDS];
+
+	expect(b, remote_explain_beat(told, &heard) == STORE_DONE);
+	memcpy(theirs, &heard.grant, sizeof(theirs));
+	memcpy(ours, grant, sizeof(ours));
+	for (size_t i = 0; i < GROUP_GRANT_WORDS; i++) {
+		if (theirs[i] != ours[i])
+			printf("word %zu of the grant is %" PRIu64 ", not %" PRIu64
+			       "\n",
+			       i, theirs[i], ours[i]);
+		expect(b, theirs[i] == ours[i]);
+	}
+}
+
+/* ---- Fleets ---------------------------------------------------------------------- */
+
+static void beat(struct beats *b)
+{
+	struct remote_told told;
+	struct remote_job job;
+	redisReply *reply;
+
+	beats_draw(b);
+	job = job_of(b);
+	reply = call(b, &job, 1, &told);
+	beats_serve(b);
+	expect_same_grant(b, &told, &b->beat.grant);
+	expect_same_kept(b);
+	beats_hear(b);
+	redis_reply_free(reply);
+}
+
+/* The same beat several times in one call: all but the first are old. */
+static void beat_together(struct beats *b)
+{
+	size_t count = chance_between(&b->chance, 2, TOGETHER);
+	struct remote_told told[TOGETHER];
+	struct remote_job jobs[TOGETHER];
+	redisReply *reply;
+
+	beats_draw(b);
+	for (size_t i = 0; i < count; i++)
+		jobs[i] = job_of(b);
+	reply = call(b, jobs, count, told);
+	for (size_t i = 0; i < count; i++) {
+		beats_serve(b);
+		expect_same_grant(b, &told[i], &b->beat.grant);
+	}
+	expect_same_kept(b);
+	beats_hear(b);
+	redis_reply_free(reply);
+}
+
+static void run_fleet(uint64_t seed, uint64_t steps, struct beats_tally *tally)
+{
+	static struct beats b;
+
+	redis_talk_do(&talk, "FLUSHALL");
+	redis_talk_do(&talk, "SET test:{b00}generation one");
+	beats_open(&b, seed, NOW, tally);
+	while (b.step < steps)
+		if (chance_one_in(&b.chance, 10))
+			beat_together(&b);
+		else
+			beat(&b);
+	beats_close(&b);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = 1, steps = 20000;
+	struct beats_tally tally = { 0 };
+	struct redis_server server;
+	const struct argument arguments[] = {
+		{ "--seed", &seed },
+		{ "--steps", &steps },
+		{ NULL, NULL },
+	};
+
+	arguments_read(argc, argv, arguments);
+	redis_server_start(&server, NULL);
+	redis_talk_open(&talk, &server);
+	must(redis_put_script(&talk.text, &redis_beats_script));
+	redis_talk_send(&talk);
+	redis_reply_free(redis_talk_hear(&talk));
+	while (tally.beats < steps)
+		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
+	redis_talk_close(&talk);
+	redis_server_stop(&server);
+	beats_print(&tally);
+	if (steps < 10000 || beats_tell_something(&tally))
+		return 0;
+	printf("FAILED: something never happened\n");
+	return 1;
+}
