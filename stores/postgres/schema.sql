@@ -1720,6 +1720,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 SET enable_seqscan = off
+SET jit = off -- a table without an index for it seems dear: half a second, for which beats wait
 AS $$
 DECLARE
 	pages CONSTANT bigint := pg_relation_size('gale.keys') / current_setting('block_size')::int;
