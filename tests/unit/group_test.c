@@ -54,6 +54,7 @@ static void take_away(struct shelf *shelf, uint64_t at)
 	memset(&shelf->members[last], 0, sizeof(shelf->members[last]));
 }
 
+/* GROUP-1 */
 static void check_sums(const struct shelf *shelf)
 {
 	struct group sum = { 0 };
@@ -175,7 +176,8 @@ static void play(uint64_t law, uint64_t parts, const struct row *rows, size_t co
 	play(law, parts, (const struct row[]){ __VA_ARGS__ },                          \
 	     sizeof((const struct row[]){ __VA_ARGS__ }) / sizeof(struct row))
 
-/* name, estimate, in flight, seq, which grant is applied: share, limit, members */
+/* name, estimate, in flight, seq, which grant is applied: share, limit, members.
+ * GROUP-2, GROUP-3 */
 static void what_is_not_applied_is_reserved(void **state)
 {
 	(void)state;
@@ -193,6 +195,7 @@ static void what_is_in_flight_is_reserved(void **state)
 	     { 1, 8, 6, 3, 2, 4, 8, 2 }, { 2, 8, 0, 2, 1, 2, 8, 2 });
 }
 
+/* GROUP-5 */
 static void an_old_report_changes_nothing(void **state)
 {
 	(void)state;
@@ -462,6 +465,154 @@ static void a_lease_that_is_over_is_over(void **state)
 
 	(void)state;
 	assert_int_equal(beat_at(&pair, 1000 + LEASE, 0, 5, true).share, 10);
+}
+
+/* ---- Leases, lives, and what was forgotten ------------------------------------------ */
+
+struct life {
+	int name;
+	uint64_t incarnation, seq, generation, held, in_flight, leaves;
+};
+
+/* Four slots, parted equally. */
+static struct group_grant tell(struct shelf *shelf, uint64_t now, uint64_t forgot,
+                               const struct life *life)
+{
+	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 4);
+	struct group_report report = { .incarnation = life->incarnation,
+		                       .seq = life->seq,
+		                       .epoch = forgot,
+		                       .generation = life->generation,
+		                       .held = life->held,
+		                       .in_flight = life->in_flight,
+		                       .weight = 1,
+		                       .demand = life->in_flight,
+		                       .limited = 1,
+		                       .leaves = life->leaves };
+
+	return beat(shelf, &settings, now, forgot, life->name, &report);
+}
+#define TELL(shelf, now, forgot, ...)                                                  \
+	tell((shelf), (now), (forgot), &(struct life){ __VA_ARGS__ })
+
+/* GROUP-4 */
+static void what_a_node_has_is_others_when_its_lease_is_over(void **state)
+{
+	struct shelf shelf = { 0 };
+
+	(void)state;
+	assert_int_equal(
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1).share, 4);
+	assert_int_equal(
+	    TELL(&shelf, LEASE, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
+	assert_int_equal(
+	    TELL(&shelf, LEASE + 1, 0, .name = 2, .incarnation = 7, .seq = 2).share, 4);
+	assert_int_equal(shelf.group.members, 1);
+}
+
+/* GROUP-6 */
+static void a_namesake_waits_until_the_lease_is_over(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant grant;
+
+	(void)state;
+	assert_int_equal(
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 5).share, 4);
+	grant = TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 8, .seq = 1);
+	assert_int_equal(grant.result, GROUP_NAMESAKE);
+	assert_int_equal(grant.retry_us, 1);
+	assert_int_equal(grant.share, 0);
+	grant = TELL(&shelf, LEASE + 1, 0, .name = 1, .incarnation = 8, .seq = 2);
+	assert_int_equal(grant.result, GROUP_GRANTED);
+	assert_int_equal(grant.share, 4);
+}
+
+/* GROUP-7 */
+static void what_was_forgotten_may_be_in_force_for_a_lease(void **state)
+{
+	uint64_t forgot = 5 * LEASE;
+	struct shelf shelf = { 0 };
+	struct group_grant grant =
+	    TELL(&shelf, forgot, forgot, .name = 2, .incarnation = 7, .seq = 1);
+
+	(void)state;
+	assert_int_equal(grant.share, 0);
+	assert_int_equal(grant.retry_us, LEASE);
+	assert_int_equal(TELL(&shelf, forgot + 1, forgot, .name = 1, .incarnation = 7,
+	                      .seq = 9, .generation = 3, .held = 3, .in_flight = 3)
+	                     .share,
+	                 2);
+	assert_int_equal(TELL(&shelf, forgot + LEASE - 1, forgot, .name = 2,
+	                      .incarnation = 7, .seq = 2)
+	                     .share,
+	                 0);
+	assert_int_equal(
+	    TELL(&shelf, forgot + LEASE, forgot, .name = 2, .incarnation = 7, .seq = 3)
+		.share,
+	    1);
+}
+
+/* What a copy knows of an earlier epoch confirms nothing. */
+static void a_grant_of_another_epoch_is_not_the_latest(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant grant =
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
+	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 4);
+	struct group_report report = { .incarnation = 7,
+		                       .seq = 2,
+		                       .epoch = 3,
+		                       .generation = grant.generation,
+		                       .weight = 1 };
+
+	(void)state;
+	(void)TELL(&shelf, 2, 0, .name = 2, .incarnation = 7,
+	           .seq = 1); /* from now on the first one's part is 2 */
+	assert_int_equal(beat(&shelf, &settings, 2, 0, 1, &report).share, 2);
+	report.seq = 3;
+	(void)beat(&shelf, &settings, 2, 0, 1, &report);
+	assert_int_equal(
+	    TELL(&shelf, 2, 0, .name = 2, .incarnation = 7, .seq = 2).share, 0);
+}
+
+/* GROUP-8 */
+static void who_leaves_is_reserved_what_it_has_in_flight(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant grant =
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
+
+	(void)state;
+	(void)TELL(&shelf, 1, 0, .name = 2, .incarnation = 7, .seq = 1);
+	grant = TELL(&shelf, 2, 0, .name = 1, .incarnation = 7, .seq = 2,
+	             .generation = grant.generation, .in_flight = 3, .leaves = 1);
+	assert_int_equal(grant.share, 0);
+	(void)TELL(&shelf, 3, 0, .name = 1, .incarnation = 7, .seq = 3,
+	           .generation = grant.generation, .in_flight = 3, .leaves = 1);
+	assert_int_equal(
+	    TELL(&shelf, 4, 0, .name = 2, .incarnation = 7, .seq = 2).share, 1);
+	assert_int_equal(TELL(&shelf, 5, 0, .name = 1, .incarnation = 7, .seq = 4,
+	                      .generation = 0, .leaves = 1)
+	                     .result,
+	                 GROUP_GONE);
+	assert_int_equal(
+	    TELL(&shelf, 6, 0, .name = 2, .incarnation = 7, .seq = 3).share, 4);
+}
+
+/* GROUP-9: what a beat does depends on the sums, and on one member. */
+static void a_beat_reads_no_other_member(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_member others[MEMBERS];
+
+	(void)state;
+	for (int name = 1; name <= 3; name++)
+		(void)TELL(&shelf, 1, 0, .name = name, .incarnation = 7, .seq = 1);
+	memcpy(others, shelf.members, sizeof(others));
+	(void)TELL(&shelf, 2, 0, .name = 3, .incarnation = 7, .seq = 2);
+	assert_memory_equal(others, shelf.members, 2 * sizeof(others[0]));
+	assert_memory_not_equal(&others[2], &shelf.members[2], sizeof(others[2]));
 }
 
 /* ---- By lot ----------------------------------------------------------------------- */
@@ -772,6 +923,12 @@ int main(void)
 		cmocka_unit_test(who_refused_something_hears_when_a_lease_ends),
 		cmocka_unit_test(a_clock_that_is_set_gives_nothing_away),
 		cmocka_unit_test(a_lease_that_is_over_is_over),
+		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
+		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
+		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
+		cmocka_unit_test(a_grant_of_another_epoch_is_not_the_latest),
+		cmocka_unit_test(who_leaves_is_reserved_what_it_has_in_flight),
+		cmocka_unit_test(a_beat_reads_no_other_member),
 		cmocka_unit_test(no_fleet_has_more_in_flight_than_its_limit),
 	};
 
