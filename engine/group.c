@@ -170,7 +170,7 @@ enum group_result group_begin(struct group *group,
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
 	}
 	now_us = smaller(now_us, WORD_MAX);
-	if (group->members > 0 &&
+	if ((group->members > 0 || group->now_us < group->quiet_us) &&
 	    less(now_us, group->now_us) > group->settings.lease_us) /* GROUP-10 */
 		group->quiet_us =
 		    larger(group->quiet_us, now_us + group->settings.lease_us);

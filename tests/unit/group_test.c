@@ -553,6 +553,27 @@ static void what_was_forgotten_may_be_in_force_for_a_lease(void **state)
 	    1);
 }
 
+/* GROUP-10: the members are gone when the clock is set again. */
+static void a_clock_that_is_set_twice_gives_nothing_away(void **state)
+{
+	struct shelf shelf = { 0 };
+
+	(void)state;
+	assert_int_equal(
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1).share, 4);
+	assert_int_equal(TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7,
+	                      .seq = 1, .leaves = 1)
+	                     .result,
+	                 GROUP_GONE);
+	assert_int_equal(shelf.group.members, 0);
+	assert_int_equal(
+	    TELL(&shelf, 30 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 1).share,
+	    0);
+	assert_int_equal(
+	    TELL(&shelf, 31 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 2).share,
+	    4);
+}
+
 /* What a copy knows of an earlier epoch confirms nothing. */
 static void a_grant_of_another_epoch_is_not_the_latest(void **state)
 {
@@ -926,6 +947,7 @@ int main(void)
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
+		cmocka_unit_test(a_clock_that_is_set_twice_gives_nothing_away),
 		cmocka_unit_test(a_grant_of_another_epoch_is_not_the_latest),
 		cmocka_unit_test(who_leaves_is_reserved_what_it_has_in_flight),
 		cmocka_unit_test(a_beat_reads_no_other_member),
