@@ -1443,7 +1443,7 @@ DECLARE
 	share bigint := target;
 BEGIN
 	IF g.parts <> 1 AND m.weight > 0 AND target < m.share THEN
-		IF m.hungry > 0 AND g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us THEN
+		IF g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us THEN
 			share := m.share;
 		ELSE
 			share := greatest(target, m.share - g.lacking);
@@ -1533,7 +1533,7 @@ BEGIN
 	target := claimed.target;
 	share := gale.grant(g, m, target, ask[at + 4]);
 	IF share <> m.share OR m.generation = 0 THEN
-		IF share > m.share THEN
+		IF share > m.share AND m.hungry > 0 THEN
 			m.raised_us := g.now_us;
 		END IF;
 		g.generation := greatest(g.generation + 1, g.now_us);
@@ -1580,7 +1580,7 @@ BEGIN
 		g := gale.adopt(g, settings);
 		agrees := true;
 	END IF;
-	IF g.members > 0 AND "now" - g.now_us > g.lease_us THEN
+	IF (g.members > 0 OR g.now_us < g.quiet_us) AND "now" - g.now_us > g.lease_us THEN
 		g.quiet_us := greatest(g.quiet_us, "now" + g.lease_us);
 	END IF;
 	g.now_us := greatest(g.now_us, "now");

@@ -79,7 +79,7 @@ local function beat(key, leases, estimates, numbers, node)
 		law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
 		limit, agrees = law == 0 and ceiling or start, true
 	end
-	if members > 0 and now - instant > lease then quiet = max(quiet, now + lease) end
+	if (members > 0 or instant < quiet) and now - instant > lease then quiet = max(quiet, now + lease) end
 	if instant < now then instant = now end
 	if forgot ~= epoch then epoch, quiet = forgot, max(quiet, forgot + lease) end
 	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0
@@ -186,7 +186,7 @@ local function beat(key, leases, estimates, numbers, node)
 		end
 		local granted = target
 		if parts ~= EQUAL and weight > 0 and target < share then
-			if m_hungry > 0 and instant - raised < hold and joined <= raised then
+			if instant - raised < hold and joined <= raised then
 				granted = share
 			else
 				granted = max(target, share - lacking)
@@ -197,7 +197,7 @@ local function beat(key, leases, estimates, numbers, node)
 
 		-- grant
 		if granted ~= share or generation == 0 then
-			if granted > share then raised = instant end
+			if granted > share and m_hungry > 0 then raised = instant end
 			latest = max(latest + 1, instant)
 			generation, share, high = latest, granted, max(high, granted)
 		end
