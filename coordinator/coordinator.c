@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * coordinator.c -- guards come, are looked at, and go.
+ * coordinator.c -- guards come, are looked at, beat, and go.
  *
  * Threads   chores and end: the actor's.  due_ns: the actor and who adds or removes write
  *           it, any reads.
@@ -16,6 +16,8 @@
 #include "runtime/clock.h"
 
 #define NEVER UINT64_MAX
+#define DRAIN_NS UINT64_C(1000000000) /* the longest that closing waits for stores */
+#define DRAIN_PAUSE_NS UINT64_C(1000000)
 
 static struct coordinator *coordinator_of(struct actor *actor)
 {
@@ -71,6 +73,32 @@ static struct guard *take_moves(struct coordinator *coordinator,
 	return arrived;
 }
 
+static void time_guard(struct coordinator *coordinator, struct guard *guard, mono now)
+    ON(actor_role)
+{
+	mono due = guard->look_due;
+
+	if (guard->fleet)
+		due = mono_earlier(due, fleet_due(guard->fleet, now));
+	timers_add(&coordinator->timers, &guard->timer, due);
+}
+
+static void come(struct coordinator *coordinator, struct guard *guard, mono now)
+    ON(actor_role)
+{
+	if (guard->fleet)
+		post_enter(guard->fleet->post, &coordinator->posts, &coordinator->home);
+	timers_add(&coordinator->timers, &guard->timer, now);
+}
+
+/* It is not among the timers. */
+static void go(struct guard *guard)
+{
+	if (guard->fleet)
+		post_leave(guard->fleet->post);
+	guard->ops->drop(guard);
+}
+
 /* One that goes came before, perhaps just now. */
 static uint64_t move(struct coordinator *coordinator, mono now, bool ends)
     ON(actor_role)
@@ -80,49 +108,94 @@ static uint64_t move(struct coordinator *coordinator, mono now, bool ends)
 
 	for (; guard; guard = next, moved++) {
 		next = guard->next;
-		timers_add(&coordinator->timers, &guard->timer, now);
+		come(coordinator, guard, now);
 	}
 	for (guard = leaving; guard; guard = next, moved++) {
 		next = guard->next_leaving;
+		guard->leaves = true;
 		timers_remove(&coordinator->timers, &guard->timer);
-		guard->ops->drop(guard);
+		timers_add(&coordinator->timers, &guard->timer, now);
 	}
 	return moved;
 }
 
 /* ---- Turns ------------------------------------------------------------------------ */
 
-static uint64_t look_at_due(struct coordinator *coordinator, mono now) ON(actor_role)
+static void turn_guard(struct coordinator *coordinator, struct guard *guard, mono now)
+    ON(actor_role)
 {
-	uint64_t looks = 0;
-	struct timer *timer;
-
-	for (; (timer = timers_take(&coordinator->timers, now)); looks++)
-		timers_add(&coordinator->timers, timer,
-		           guard_look(guard_of(timer), now));
-	return looks;
+	if (mono_reached(now, guard->look_due))
+		guard->look_due = guard_look(guard, now);
+	if (guard->leaves && guard_leaves(guard, now)) {
+		go(guard);
+		return;
+	}
+	if (guard->fleet)
+		guard_beat(guard, now);
+	time_guard(coordinator, guard, now);
 }
 
-/* A guard that comes meanwhile sets the word back to 0, and that is not overwritten. */
+static uint64_t turn_due(struct coordinator *coordinator, mono now) ON(actor_role)
+{
+	uint64_t turns = 0;
+	struct timer *timer;
+
+	for (; (timer = timers_take(&coordinator->timers, now)); turns++)
+		turn_guard(coordinator, guard_of(timer), now);
+	return turns;
+}
+
+static mono turn_posts(struct coordinator *coordinator, mono now) ON(actor_role)
+{
+	mono due = { NEVER };
+
+	for (struct list *at = coordinator->posts.next; at != &coordinator->posts;
+	     at = at->next)
+		due = mono_earlier(due, post_turn(list_item(at, struct post, place),
+		                                  &coordinator->home, now));
+	return due;
+}
+
+static uint64_t hear(struct coordinator *coordinator, mono now) ON(actor_role)
+{
+	uint64_t heard = 0;
+	struct store_call *call;
+
+	for (; (call = store_take(&coordinator->home)); heard++) {
+		struct guard *guard = fleet_of_call(call)->guard;
+
+		guard_hear(guard, now);
+		timers_remove(&coordinator->timers, &guard->timer);
+		time_guard(coordinator, guard, now);
+	}
+	return heard;
+}
+
+/* A guard that comes meanwhile sets the word to 0, and that is not overwritten. */
 static void set_due(struct coordinator *coordinator, mono due)
 {
-	uint64_t word = NEVER;
+	uint64_t word = load_relaxed(&coordinator->due_ns);
 
-	while (word == NEVER && !swap_if_relaxed(&coordinator->due_ns, &word, due.ns))
+	while (word != 0 && !swap_if_relaxed(&coordinator->due_ns, &word, due.ns))
 		continue;
 }
 
+/* A server's answer makes the descriptor readable, and is no instant to wait for. */
 static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 {
-	mono now = clock_now(coordinator->clock);
+	mono now = clock_now(coordinator->clock), due;
+	bool is_due = mono_reached(now, (mono){ load_relaxed(&coordinator->due_ns) });
 	uint64_t done;
 
-	if (!mono_reached(now, (mono){ load_relaxed(&coordinator->due_ns) }))
+	if (!is_due && list_is_empty(&coordinator->posts))
 		return 0;
-	store_relaxed(&coordinator->due_ns, NEVER);
+	if (is_due)
+		store_relaxed(&coordinator->due_ns, NEVER);
 	done = move(coordinator, now, /* ends= */ false);
-	done += look_at_due(coordinator, now);
-	set_due(coordinator, timers_next(&coordinator->timers));
+	done += turn_due(coordinator, now);
+	due = turn_posts(coordinator, now);
+	done += hear(coordinator, now);
+	set_due(coordinator, mono_earlier(due, timers_next(&coordinator->timers)));
 	return done;
 }
 
@@ -153,16 +226,61 @@ static uint64_t chores(struct actor *self) ON(actor_role)
 	return after == NEVER ? NEVER : after == 0 ? 0 : patience_now_ns() + after;
 }
 
+/* All guards leave their fleets.  What is in flight still is reported once more, and counts
+ * until the lease is over. */
+static void leave_all(struct coordinator *coordinator, mono now) ON(actor_role)
+{
+	struct timers timers = coordinator->timers;
+	struct timer *timer;
+
+	coordinator->timers = (struct timers){ 0 };
+	while ((timer = timers_take(&timers, (mono){ NEVER }))) {
+		struct guard *guard = guard_of(timer);
+
+		guard->leaves = true;
+		timers_add(&coordinator->timers, timer, now);
+	}
+}
+
+/* The time that this takes is the host's, whatever its clock says. */
+static void drain(struct coordinator *coordinator) ON(actor_role)
+{
+	uint64_t deadline_ns = patience_now_ns() + DRAIN_NS;
+
+	leave_all(coordinator, clock_now(coordinator->clock));
+	while (coordinator->timers.first && patience_now_ns() < deadline_ns) {
+		mono now = clock_now(coordinator->clock);
+
+		(void)turn_due(coordinator, now);
+		(void)turn_posts(coordinator, now);
+		if (hear(coordinator, now) == 0 && coordinator->timers.first)
+			wake_wait_on(coordinator->home.watch.epoll_fd, NULL,
+			             patience_now_ns() + DRAIN_PAUSE_NS);
+	}
+}
+
 static void end(struct actor *self) ON(actor_role)
 {
 	struct coordinator *coordinator = coordinator_of(self);
+	mono now = clock_now(coordinator->clock);
+	struct guard *left = NULL, *next;
 	struct timer *timer;
 
-	(void)move(coordinator, clock_now(coordinator->clock), /* ends= */ true);
+	(void)move(coordinator, now, /* ends= */ true);
+	drain(coordinator);
 	while ((timer = timers_take(&coordinator->timers, (mono){ NEVER }))) {
 		struct guard *guard = guard_of(timer);
 
-		guard->ops->drop(guard);
+		if (guard->fleet)
+			post_leave(guard->fleet->post);
+		guard->next = left;
+		left = guard;
+	}
+	while (store_take(&coordinator->home))
+		continue;
+	for (; left; left = next) {
+		next = left->next;
+		left->ops->drop(left);
 	}
 }
 
@@ -192,10 +310,16 @@ enum gale_err coordinator_open(struct coordinator *coordinator,
                                const struct coordinator_config *config)
 {
 	coordinator->clock = config->clock;
+	list_init(&coordinator->posts);
+	list_init(&coordinator->home.done);
+	coordinator->home.clock = config->clock;
 	atomic_init(&coordinator->due_ns, NEVER);
 	if (!actor_open(&coordinator->actor, &coordinator_ops, coordinator->mails,
 	                COORDINATOR_MAILS))
 		return GALE_ERR_SYSTEM;
+	coordinator->home.watch =
+	    (struct watch){ coordinator->actor.watch_fd,
+		            /* early= */ config->with_thread && wake_early_pays() };
 	lock_init(&coordinator->lock);
 	if (!config->with_thread ||
 	    actor_start(&coordinator->actor, "gale-guards", config->poll_ns))

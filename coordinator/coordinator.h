@@ -3,7 +3,11 @@
 /*
  * coordinator.h -- the actor that looks after all guards of a runtime.
  *
- *     guard_init -> coordinator_add -> looks, each when it is due -> coordinator_remove -> drop
+ *     guard_init -> coordinator_add -> looks and beats, each when it is due
+ *                -> coordinator_remove -> it leaves its fleet, if it has one -> drop
+ *
+ *     a turn: who comes and goes -> what is due -> the stores send and receive -> what they
+ *             have answered
  *
  * Threads   coordinator_add, coordinator_remove: any.  coordinator_turn: the actor, or the
  *           host's thread that turns.  The rest: the runtime's.
@@ -28,6 +32,8 @@ struct coordinator {
 	struct actor actor;
 	struct gale_clock *clock;
 	struct timers timers;    /* of the guards */
+	struct store_home home;  /* of beats */
+	struct list posts;       /* the stores at which guards beat */
 	uint64_t done;           /* guards that it looked at, or that came or went */
 	_Atomic uint64_t due_ns; /* the first of them, or 0: a guard has come or goes */
 	struct mail_slot mails[COORDINATOR_MAILS];

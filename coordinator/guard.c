@@ -34,13 +34,14 @@ static void apply(struct guard *guard)
 static void follow_estimate(struct guard *guard)
 {
 	struct slots_ceilings *all = &guard->ceilings;
-	uint32_t limit = estimate_limit(&guard->estimate);
+	uint32_t learned = estimate_limit(&guard->estimate);
+	uint32_t limit = fleet_has_limit(guard->fleet) ? SLOTS_MOST : learned;
 	uint32_t share = all->share < limit ? all->share : limit;
 	uint32_t now = estimate_ceiling(&guard->estimate, share);
 
 	all->estimate = limit;
 	all->probe = now < share ? now : SLOTS_MOST;
-	store_relaxed(&guard->told.estimate, limit);
+	store_relaxed(&guard->told.estimate, learned);
 }
 
 void guard_init(struct guard *guard, const struct guard_config *config, mono now)
@@ -50,11 +51,14 @@ void guard_init(struct guard *guard, const struct guard_config *config, mono now
 	guard->ops = config->ops;
 	guard->overdue_ns = config->overdue_ns;
 	guard->seed = config->seed;
+	guard->fleet = config->fleet;
 	guard->ceilings =
 	    (struct slots_ceilings){ .ceiling = guard->estimate.set.ceiling,
 		                     .share = SLOTS_MOST };
 	guard->look_ns = LOOK_LEAST_NS;
-	guard->overdue.since = guard->window = now;
+	guard->overdue.since = guard->window = guard->look_due = now;
+	if (guard->fleet)
+		fleet_begin(guard->fleet, guard);
 	follow_estimate(guard);
 	apply(guard);
 }

@@ -23,6 +23,7 @@
 
 #include <gale/gale.h>
 
+#include "coordinator/fleet.h"
 #include "coordinator/timers.h"
 #include "coordinator/turnstile.h"
 #include "engine/estimate.h"
@@ -34,12 +35,15 @@ struct guard_ops {
 	/* The coordinator has done with it. */
 	void (*drop)(struct guard *self);
 	void (*say)(struct guard *self, enum gale_level level, const char *line);
+	/* Its share is others' soon. */
+	void (*fenced)(struct guard *self);
 };
 
 struct guard_config {
 	const struct guard_ops *ops;
 	struct turnstile_config turnstile;
 	struct turnstile_cell *cells; /* cell_count and one more, all zero */
+	struct fleet *fleet;          /* initialised; NULL: none */
 	struct estimate_settings law; /* that are valid */
 	uint64_t overdue_ns;
 	uint64_t seed; /* of the instants of probes */
@@ -62,6 +66,9 @@ struct guard {
 	struct timer timer;
 	struct guard *next;         /* that has arrived; under the coordinator's lock */
 	struct guard *next_leaving; /* the same, that goes */
+	struct fleet *fleet;        /* NULL: this node alone */
+	bool leaves;
+	mono look_due;
 	struct slots_ceilings ceilings;
 	struct estimate estimate;
 	uint64_t seed;

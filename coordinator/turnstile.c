@@ -18,6 +18,7 @@ void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
 	turnstile->sheddable = slots_fraction(config->sheddable_permille);
 	turnstile->wide = slots_fraction(config->wide_permille);
 	turnstile->observes = config->observes;
+	atomic_init(&turnstile->fence_ns, UINT64_MAX);
 	turnstile->common = &cells[config->cell_count].tally;
 }
 

@@ -56,6 +56,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/clock.h"
 #include "engine/slots.h"
 #include "runtime/atomic.h"
 #include "runtime/hot.h"
@@ -117,7 +118,10 @@ struct turnstile {
 	uint64_t sheddable; /* of the ceiling, for sheddable calls: slots_fraction */
 	uint64_t wide;      /* of the ceiling, for one call */
 	_Atomic uint64_t keeping; /* cells that may keep something, a bit each */
-	_Atomic uint32_t peak;    /* in flight at most, since the coordinator took it */
+	/* A call whose clock has come so far does not enter; UINT64_MAX: there is none.
+	 * (engine/member.h) */
+	_Atomic uint64_t fence_ns;
+	_Atomic uint32_t peak; /* in flight at most, since the coordinator took it */
 	/* A give of more than was in flight.  Something is wrong with the host. */
 	_Atomic uint64_t refused_gives;
 	struct tally *common; /* of seats without a cell */
@@ -293,6 +297,22 @@ static ALWAYS_INLINE void tally_end(struct tally *tally, uint32_t count,
 		store_relaxed(&tally->slowest_ns, took_ns);
 	if (~took_ns > load_relaxed(&tally->quickest_not_ns))
 		store_relaxed(&tally->quickest_not_ns, ~took_ns);
+}
+
+/* What only counts refuses nothing. */
+static ALWAYS_INLINE bool turnstile_fenced(const struct turnstile *turnstile, mono now)
+{
+	return now.ns >= load_relaxed(&turnstile->fence_ns) && !turnstile->observes;
+}
+
+/* A call that had entered is refused after all: the fence was up.  Its slots are to be given. */
+static inline void turnstile_count_late(struct turnstile *turnstile,
+                                        struct turnstile_cell *cell)
+{
+	struct tally *tally = cell ? &cell->tally : turnstile->common;
+
+	tally_add(&tally->entered, UINT64_MAX, /* alone= */ cell != 0);
+	tally_add(&tally->refused[SLOTS_BY_FENCE], 1, /* alone= */ cell != 0);
 }
 
 /* ---- The coordinator -------------------------------------------------------------- */

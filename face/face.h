@@ -32,6 +32,7 @@
 
 #include <gale/gale.h>
 
+#include "coordinator/fleet.h"
 #include "engine/rule.h"
 #include "face/score.h"
 #include "runtime/atomic.h"
@@ -58,6 +59,7 @@ struct handle {
 struct gale_store {
 	struct handle handle;
 	struct store *inner;
+	struct post post; /* of guards that share their ceilings by it */
 	char label[LABEL_ROOM];
 	struct gale_store *next; /* in the runtime's list, under its lock */
 };

@@ -14,6 +14,8 @@
 #define _GNU_SOURCE
 #include "face/guard.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -21,6 +23,7 @@
 
 #include "engine/group.h"
 #include "face/checks.h"
+#include "face/guard_config.h"
 #include "face/seat.h"
 #include "face/sized.h"
 #include "runtime/memory.h"
@@ -29,24 +32,12 @@
 #define SHEDDABLE_DEFAULT 900
 #define SLOTS_MOST_DEFAULT 500
 #define OVERDUE_DEFAULT_US GALE_MINUTES(1)
-#define OVERDUE_MOST_US GALE_DAYS(365)
-#define BEAT_DEFAULT_US GALE_MILLIS(500)
-#define BEAT_LEAST_US GALE_MILLIS(1)
-#define BEAT_MOST_US GALE_MINUTES(1)
-#define LEASE_MOST_US GALE_HOURS(1)
-#define DRIFT_DEFAULT_PPM 500
-#define DRIFT_MOST_PPM 100000
 
 static_assert((int)GALE_OK == TURNSTILE_OK && (int)GALE_DROPPED == TURNSTILE_DROPPED &&
                   (int)GALE_IGNORED == TURNSTILE_IGNORED,
               "an outcome is passed on as it is");
 static_assert(GALE_SLOTS_MAX <= SLOTS_MOST && GALE_SLOTS_MAX <= ESTIMATE_MOST,
               "a word has room for each");
-static_assert((int)GALE_KNEE == ESTIMATE_KNEE && (int)GALE_FIXED == ESTIMATE_FIXED &&
-                  (int)GALE_AIMD == ESTIMATE_AIMD &&
-                  (int)GALE_GRADIENT == ESTIMATE_GRADIENT,
-              "so is a law");
-
 static struct guardhouse *guardhouse_of(const struct gale_runtime *runtime)
 {
 	return load_acquire(&runtime->guardhouse); /* founded */
@@ -145,6 +136,10 @@ static void guard_die(struct handle *self)
 	struct gale_guard *guard = (struct gale_guard *)self;
 
 	memory_give_lines(self->runtime->allocator, guard->cells, cells_bytes(guard));
+	if (!guard->fleet)
+		return;
+	memory_give(self->runtime->allocator, guard->fleet, sizeof(*guard->fleet));
+	handle_drop(&guard->store->handle);
 }
 
 static void guard_drop(struct guard *self)
@@ -159,131 +154,43 @@ static void guard_say(struct guard *self, enum gale_level level, const char *lin
 	runtime_say(guard->handle.runtime, level, "guard ", guard->name, line);
 }
 
-static const struct guard_ops guard_ops = { guard_drop, guard_say };
+static void guard_fenced(struct guard *self)
+{
+	struct gale_guard *guard = gale_guard_of(self);
+
+	if (guard->on_fenced)
+		guard->on_fenced->fenced(guard->on_fenced, guard);
+}
+
+static const struct guard_ops guard_ops = { guard_drop, guard_say, guard_fenced };
+
+/* Neither the name nor the incarnation is another node's, nor this one's of before. */
+static bool join_fleet(struct gale_guard *guard, const struct gale_guard_config *config)
+{
+	struct gale_runtime *runtime = guard->handle.runtime;
+	struct fleet_config fleet = guard_fleet(config);
+	char made_up[32];
+	uint64_t lot;
+
+	if (!random_fill(&lot, sizeof(lot)))
+		return false;
+	fleet.membership.incarnation = lot % GALE_UNITS_MAX + 1;
+	snprintf(made_up, sizeof(made_up), "node-%016" PRIx64, lot);
+	if (!config->node)
+		fleet.membership.node = made_up;
+	guard->fleet = memory_take(runtime->allocator, sizeof(*guard->fleet));
+	if (!guard->fleet)
+		return false;
+	fleet_init(guard->fleet, &fleet, clock_now(runtime->node_clock));
+	guard->store = config->store;
+	guard->on_fenced = config->on_fenced;
+	handle_hold(&guard->store->handle);
+	return true;
+}
 
 static uint32_t or_default(uint32_t given, uint32_t otherwise)
 {
 	return given ? given : otherwise;
-}
-
-/* A law that is fixed needs one number, which is the ceiling. */
-static struct estimate_settings law_of(const struct gale_guard_config *config)
-{
-	bool fixed = config->law == GALE_FIXED && config->start == 0;
-
-	return (struct estimate_settings){ .law = (enum estimate_law)config->law,
-		                           .start =
-		                               fixed ? config->ceiling : config->start,
-		                           .floor = config->floor,
-		                           .ceiling = config->ceiling,
-		                           .probe = config->probe };
-}
-
-static enum gale_err check_law(const struct gale_guard_config *config)
-{
-	struct estimate_settings law = law_of(config);
-
-	if (config->ceiling > GALE_SLOTS_MAX ||
-	    (config->law == GALE_FIXED && config->ceiling == 0))
-		return GALE_ERR_CEILING;
-	switch (estimate_check(&law)) {
-	case ESTIMATE_VALID:
-		return GALE_ERR_OK;
-	case ESTIMATE_BAD_LAW:
-		return GALE_ERR_LAW;
-	case ESTIMATE_BAD_CEILING:
-		return GALE_ERR_CEILING;
-	case ESTIMATE_BAD_FLOOR:
-		return GALE_ERR_FLOOR;
-	case ESTIMATE_BAD_START:
-		return GALE_ERR_START;
-	case ESTIMATE_BAD_PROBE:
-		break;
-	}
-	return GALE_ERR_PROBE;
-}
-
-/* With its defaults filled in. */
-static struct fleet fleet_of(const struct gale_guard_config *config)
-{
-	uint64_t beat_us = config->beat_us ? config->beat_us : BEAT_DEFAULT_US;
-
-	return (struct fleet){
-		.beat_us = beat_us,
-		.lease_us = config->lease_us ? config->lease_us : 4 * beat_us,
-		.abort_us = config->abort_us ? config->abort_us : beat_us,
-		.weight = or_default(config->weight, 1),
-		.drift_ppm = or_default(config->drift_ppm, DRIFT_DEFAULT_PPM),
-	};
-}
-
-static bool sets_fleet(const struct gale_guard_config *config)
-{
-	return config->node || config->weight || config->drift_ppm || config->beat_us ||
-	       config->lease_us || config->abort_us || config->on_cut_off ||
-	       config->on_fenced;
-}
-
-static enum gale_err check_terms(const struct fleet *fleet)
-{
-	uint64_t lasts_ns;
-
-	if (fleet->weight > GROUP_WEIGHT_MAX)
-		return GALE_ERR_WEIGHT;
-	if (fleet->drift_ppm > DRIFT_MOST_PPM)
-		return GALE_ERR_DRIFT;
-	if (fleet->beat_us < BEAT_LEAST_US || fleet->beat_us > BEAT_MOST_US)
-		return GALE_ERR_BEAT;
-	if (fleet->lease_us <= fleet->beat_us || fleet->lease_us > LEASE_MOST_US)
-		return GALE_ERR_LEASE;
-	/* Until its fence a node must have the time for a beat: member_terms_valid. */
-	lasts_ns =
-	    mono_until((mono){ 0 }, (lasting){ fleet->lease_us }, fleet->drift_ppm).ns;
-	if (fleet->abort_us >= lasts_ns / 1000 ||
-	    lasts_ns - fleet->abort_us * 1000 <= fleet->beat_us * 1000)
-		return GALE_ERR_ABORT;
-	return GALE_ERR_OK;
-}
-
-static enum gale_err check_fleet(const struct gale_runtime *runtime,
-                                 const struct gale_guard_config *config)
-{
-	size_t node_len = config->node ? strnlen(config->node, GALE_NAME_MAX + 1) : 1;
-	struct fleet fleet = fleet_of(config);
-	enum gale_err err;
-
-	if (config->reserved != 0)
-		return GALE_ERR_SIZE;
-	if (!config->store)
-		return sets_fleet(config) ? GALE_ERR_ALONE : GALE_ERR_OK;
-	if (!handle_is_open(&config->store->handle, runtime))
-		return GALE_ERR_STORE;
-	if (node_len < 1 || node_len > GALE_NAME_MAX)
-		return GALE_ERR_NODE;
-	if (config->on_cut_off > GALE_ON_CUT_OFF_OWN)
-		return GALE_ERR_CUT_OFF;
-	if (config->on_fenced && !config->on_fenced->fenced)
-		return GALE_ERR_ON_FENCED;
-	err = check_terms(&fleet);
-	return err == GALE_ERR_OK ? GALE_ERR_NOT_SHARED : err;
-}
-
-static enum gale_err check_config(const struct gale_runtime *runtime,
-                                  const struct gale_guard_config *config)
-{
-	size_t name_len = config->name ? strnlen(config->name, GALE_NAME_MAX + 1) : 0;
-	enum gale_err err;
-
-	if (name_len < 1 || name_len > GALE_NAME_MAX)
-		return GALE_ERR_NAME;
-	if (config->sheddable_permille > 1000)
-		return GALE_ERR_SHEDDABLE;
-	if (config->slots_most_permille > 1000)
-		return GALE_ERR_SLOTS_MOST;
-	if (config->overdue_us > OVERDUE_MOST_US)
-		return GALE_ERR_OVERDUE;
-	err = check_law(config);
-	return err == GALE_ERR_OK ? check_fleet(runtime, config) : err;
 }
 
 static void set_up(struct gale_guard *guard, const struct gale_guard_config *config)
@@ -299,7 +206,8 @@ static void set_up(struct gale_guard *guard, const struct gale_guard_config *con
 		                                           SLOTS_MOST_DEFAULT),
 		               .observes = config->observe },
 		.cells = guard->cells,
-		.law = law_of(config),
+		.fleet = guard->fleet,
+		.law = guard_law(config),
 		.overdue_ns = overdue_us * 1000,
 	};
 
@@ -354,7 +262,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 		return GALE_ERR_MEMORY;
 	guard->guard.turnstile.cell_count = runtime->cell_count;
 	guard->cells = memory_take_lines(runtime->allocator, cells_bytes(guard));
-	if (guard->cells) {
+	if (guard->cells && (!config->store || join_fleet(guard, config))) {
 		set_up(guard, config);
 		lock_take(&runtime->lock);
 		err = list_guard(runtime, guard);
@@ -382,7 +290,7 @@ enum gale_err gale_guard_open_sized(struct gale_runtime *runtime,
 		return GALE_ERR_CONFIG;
 	if (!sized_read(&known, sizeof(known), config, config_bytes))
 		return GALE_ERR_SIZE;
-	err = check_config(runtime, &known);
+	err = guard_check(runtime, &known);
 	return err == GALE_ERR_OK ? open_checked(runtime, &known, ret_guard) : err;
 }
 
@@ -505,6 +413,18 @@ static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
 	       LIKELY(lifeline_passes(&seat->lifeline)) && LIKELY(seat_is_in(seat));
 }
 
+/* It has entered, but its clock says that the share is over.  FLEET-2 */
+static __attribute__((noinline)) struct gale_entry
+too_late(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots)
+{
+	struct turnstile *turnstile = &guard->guard.turnstile;
+
+	turnstile_count_late(turnstile, cell_of(seat, guard));
+	if (turnstile_give(turnstile, slots))
+		guard_is_empty(guard);
+	return DENIED(GALE_WHY_CUT_OFF, 0);
+}
+
 /* Nothing here is in the way of who is quick: it keeps no registers. */
 static __attribute__((noinline)) struct gale_entry
 enter_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots,
@@ -512,6 +432,7 @@ enter_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots
 {
 	enum gale_why why = check_call(seat, guard, slots, of_class);
 	struct turnstile_entered entered;
+	mono now;
 
 	if (why != GALE_WHY_RULE)
 		return DENIED(why, 0);
@@ -519,15 +440,22 @@ enter_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots
 	                          of_class == GALE_SHEDDABLE);
 	if (entered.how >= TURNSTILE_REFUSED)
 		return DENIED(why_of(entered.how), entered.most);
+	now = seat_now(seat);
+	if (turnstile_fenced(&guard->guard.turnstile, now))
+		return too_late(seat, guard, slots);
 	return ALLOWED(guard, entered.how == 0 ? GALE_WHY_SLOT : why_of(entered.how),
-	               slots, entered.most, seat_now(seat).ns);
+	               slots, entered.most, now.ns);
 }
 
 /* It is in; but the seat has to look at the clock. */
 static __attribute__((noinline)) struct gale_entry
 look_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t most)
 {
-	return ALLOWED(guard, GALE_WHY_SLOT, 1, most, seat_now(seat).ns);
+	mono now = seat_now(seat);
+
+	return turnstile_fenced(&guard->guard.turnstile, now)
+	           ? too_late(seat, guard, 1)
+	           : ALLOWED(guard, GALE_WHY_SLOT, 1, most, now.ns);
 }
 
 static __attribute__((noinline)) struct gale_entry refuse(struct turnstile_cell *cell,
@@ -560,6 +488,8 @@ struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
 		           : enter_at_length(seat, guard, 1, of_class);
 	if (!LIKELY(seat_tells(seat, &now)))
 		return look_at_length(seat, guard, slots_most(word));
+	if (!LIKELY(!turnstile_fenced(&guard->guard.turnstile, now)))
+		return too_late(seat, guard, 1);
 	return ALLOWED(guard, GALE_WHY_SLOT, 1, slots_most(word), now.ns);
 }
 
@@ -669,6 +599,18 @@ void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 
 /* ---- Counts ----------------------------------------------------------------------- */
 
+static void fill_fleet(const struct fleet *fleet, struct gale_guard_counts *counts)
+{
+	counts->share = load_relaxed(&fleet->told.share);
+	counts->fleet_limit = load_relaxed(&fleet->told.limit);
+	counts->fleet_nodes = load_relaxed(&fleet->told.members);
+	counts->fleet_in_flight = load_relaxed(&fleet->told.in_flight);
+	counts->cut_off = load_relaxed(&fleet->told.fenced);
+	counts->beats = load_relaxed(&fleet->told.beats);
+	counts->beats_lost = load_relaxed(&fleet->told.beats_lost);
+	counts->fences = load_relaxed(&fleet->told.fences);
+}
+
 void guard_fill_counts(const struct gale_guard *gale_guard,
                        struct gale_guard_counts *counts)
 {
@@ -678,6 +620,8 @@ void guard_fill_counts(const struct gale_guard *gale_guard,
 
 	turnstile_sum(&guard->turnstile, &sum);
 	counts->limit = slots_most(word);
+	if (guard->fleet)
+		fill_fleet(guard->fleet, counts);
 	counts->estimate = load_relaxed(&guard->told.estimate);
 	counts->in_flight = slots_in_flight(word);
 	counts->kept = turnstile_kept(&guard->turnstile);

@@ -28,6 +28,9 @@ struct gale_guard {
 	struct handle handle;
 	alignas(WET_ALIGN) struct guard guard;
 	struct turnstile_cell *cells;
+	struct fleet *fleet;       /* NULL, and so the next two: this node alone */
+	struct gale_store *store;
+	struct gale_on_fenced *on_fenced;
 	char name[GALE_NAME_MAX + 1];
 	struct list place;     /* among all */
 	struct list same_hash; /* among those whose names have one hash */
@@ -38,12 +41,6 @@ static_assert(!IS_WET(struct gale_guard, handle.runtime) &&
                   !IS_WET(struct gale_guard, guard.turnstile.cells) &&
                   !IS_WET(struct gale_guard, guard.overdue_ns),
               "see hot.h");
-
-/* How a guard shares its ceiling with other nodes. */
-struct fleet {
-	uint64_t beat_us, lease_us, abort_us;
-	uint32_t weight, drift_ppm;
-};
 
 /* Made when the first guard is opened. */
 struct guardhouse {

@@ -433,7 +433,23 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 	X(overdue_now, "gale_guard_overdue_slots", "gauge",                            \
 	  "Slots or more that are taken by such calls now.")                           \
 	X(exits_without_entry, "gale_guard_exits_without_entry_total", "counter",      \
-	  "Exits that would have given back more slots than were taken.")
+	  "Exits that would have given back more slots than were taken.")              \
+	X(share, "gale_guard_share", "gauge",                                          \
+	  "Slots that this node has of its fleet's ceiling.")                          \
+	X(fleet_limit, "gale_guard_fleet_limit", "gauge",                              \
+	  "Slots of the fleet's ceiling.")                                             \
+	X(fleet_nodes, "gale_guard_fleet_nodes", "gauge",                              \
+	  "Nodes that share the ceiling.")                                             \
+	X(fleet_in_flight, "gale_guard_fleet_in_flight", "gauge",                      \
+	  "Slots that are taken in the fleet, as its nodes have reported.")            \
+	X(cut_off, "gale_guard_cut_off", "gauge",                                      \
+	  "1 while this node has no share because it has lost touch.")                 \
+	X(beats, "gale_guard_beats_total", "counter",                                  \
+	  "Reports to the fleet's store that were answered.")                          \
+	X(beats_lost, "gale_guard_beats_lost_total", "counter",                        \
+	  "Reports to the fleet's store that were not answered.")                      \
+	X(fences, "gale_guard_fences_total", "counter",                                \
+	  "How often this node has lost its share for want of an answer.")
 
 #define REFUSED "gale_guard_refused_total"
 

@@ -257,6 +257,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 		handle_close(&store->handle);
 		return err;
 	}
+	store->post.store = store->inner;
 	list(runtime, store);
 	*ret_store = store;
 	return GALE_ERR_OK;

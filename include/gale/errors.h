@@ -103,7 +103,8 @@ extern "C" {
 	X(CUT_OFF, 75, "on_cut_off: unknown")                                          \
 	X(ON_FENCED, 76, "on_fenced: needs fenced")                                    \
 	X(ALONE, 77, "store: is NULL, and the guard sets a field that needs one")      \
-	X(NOT_SHARED, 78, "store: this version cannot share a guard yet")
+	X(PARTS, 78, "parts: no enum gale_parts")                                             \
+	X(OF_ESTIMATES, 79, "of_estimates: no enum gale_of_estimates")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -66,6 +66,18 @@ enum gale_on_cut_off {
 	GALE_ON_CUT_OFF_OWN, /* what it has learned by itself: the fleet's bound is lost */
 };
 
+/* How a fleet's ceiling is parted among its nodes. */
+enum gale_parts {
+	GALE_BY_DEMAND, /* a node that uses less leaves the rest to others */
+	GALE_BY_WEIGHT, /* whatever they use */
+};
+
+/* What the fleet's ceiling is, where each node has an estimate of it. */
+enum gale_of_estimates {
+	GALE_MEDIAN, /* the lower one */
+	GALE_LEAST,
+};
+
 /* A hook of the host, which must outlive the guard. */
 struct gale_on_fenced {
 	/* This node's share is not its own any more: whatever is in flight must end within
@@ -101,7 +113,9 @@ struct gale_guard_config {
 	 * dead, or loses its share.  The bound of the fleet needs that; 0: one beat. */
 	uint64_t abort_us;
 	enum gale_on_cut_off on_cut_off;
-	uint32_t reserved;                /* 0 */
+	enum gale_parts parts; /* of the fleet's ceiling */
+	enum gale_of_estimates of_estimates; /* GALE_AIMD, GALE_GRADIENT */
+	uint32_t reserved;                   /* 0 */
 	struct gale_on_fenced *on_fenced; /* NULL: nobody is told */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -154,6 +168,15 @@ struct gale_guard_counts {
 	/* Exits of entries that were none: copies of entries that had been exited. */
 	uint64_t exits_without_entry;
 	uint64_t refused_by[GALE_WHY_ROOM]; /* by the entry's why */
+	/* Of a fleet, as this node was told last; 0 without a store. */
+	uint64_t share;           /* of the fleet's ceiling */
+	uint64_t fleet_limit;     /* the fleet's ceiling */
+	uint64_t fleet_nodes;     /* that live */
+	uint64_t fleet_in_flight; /* slots, as they have reported */
+	uint64_t cut_off;         /* 1: this node has no share now */
+	uint64_t beats;           /* that were answered */
+	uint64_t beats_lost;
+	uint64_t fences; /* how often it was cut off */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_guard_stats_sized(struct gale_guard *guard,

@@ -109,8 +109,10 @@
 	F(gale_guard_config, lease_us, 80, 8)                                          \
 	F(gale_guard_config, abort_us, 88, 8)                                          \
 	F(gale_guard_config, on_cut_off, 96, 4)                                        \
-	F(gale_guard_config, reserved, 100, 4)                                         \
-	F(gale_guard_config, on_fenced, 104, 8)                                        \
+	F(gale_guard_config, parts, 100, 4)                                            \
+	F(gale_guard_config, of_estimates, 104, 4)                                     \
+	F(gale_guard_config, reserved, 108, 4)                                         \
+	F(gale_guard_config, on_fenced, 112, 8)                                        \
 	F(gale_entry, verdict, 0, 4)                                                   \
 	F(gale_entry, why, 4, 4)                                                       \
 	F(gale_entry, slots, 8, 4)                                                     \
@@ -130,6 +132,14 @@
 	F(gale_guard_counts, overdue_now, 80, 8)                                       \
 	F(gale_guard_counts, exits_without_entry, 88, 8)                               \
 	F(gale_guard_counts, refused_by, 96, 256)                                      \
+	F(gale_guard_counts, share, 352, 8)                                            \
+	F(gale_guard_counts, fleet_limit, 360, 8)                                      \
+	F(gale_guard_counts, fleet_nodes, 368, 8)                                      \
+	F(gale_guard_counts, fleet_in_flight, 376, 8)                                  \
+	F(gale_guard_counts, cut_off, 384, 8)                                          \
+	F(gale_guard_counts, beats, 392, 8)                                            \
+	F(gale_guard_counts, beats_lost, 400, 8)                                       \
+	F(gale_guard_counts, fences, 408, 8)                                           \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)
 
@@ -140,8 +150,8 @@
 	S(gale_counts, 120, true)                                                      \
 	S(gale_limiter_config, 296, true)                                              \
 	S(gale_limiter_counts, 536, true)                                              \
-	S(gale_guard_config, 112, true)                                                \
-	S(gale_guard_counts, 352, true)                                                \
+	S(gale_guard_config, 120, true)                                                \
+	S(gale_guard_counts, 416, true)                                                \
 	S(gale_entry, 32, false)                                                       \
 	S(gale_on_fenced, 8, false)                                                    \
 	S(gale_metric, 16, true)                                                       \

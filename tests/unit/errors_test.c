@@ -32,7 +32,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 79
+#define ERRORS 80
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1380,7 +1380,11 @@ static void a_guard_is_refused_for_its_fleet(void **state)
 	            GALE_ERR_CUT_OFF);
 	fails_guard(&h, GUARD(.store = h.store, .on_fenced = &no_hook),
 	            GALE_ERR_ON_FENCED);
-	fails_guard(&h, GUARD(.store = h.store), GALE_ERR_NOT_SHARED);
+	fails_guard(&h, GUARD(.store = h.store, .parts = (enum gale_parts)2),
+	            GALE_ERR_PARTS);
+	fails_guard(&h,
+	            GUARD(.store = h.store, .of_estimates = (enum gale_of_estimates)2),
+	            GALE_ERR_OF_ESTIMATES);
 	assert_true(house_close(&h));
 }
 
@@ -1637,7 +1641,8 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_CUT_OFF] = "on_cut_off",
 		[GALE_ERR_ON_FENCED] = "on_fenced",
 		[GALE_ERR_ALONE] = "store",
-		[GALE_ERR_NOT_SHARED] = "store",
+		[GALE_ERR_PARTS] = "parts",
+		[GALE_ERR_OF_ESTIMATES] = "of_estimates",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * fleet.c -- what a guard reports to its group, and what the group's answer does to it.
+ *
+ * Threads   As fleet.h says.
+ */
+#include "coordinator/fleet.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "coordinator/guard.h"
+#include "runtime/atomic.h"
+
+#define NEVER ((mono){ UINT64_MAX })
+#define DEMAND_ONE 256 /* parts of a slot */
+#define ENTER_AGAIN_NS UINT64_C(100000000)
+
+void fleet_init(struct fleet *fleet, const struct fleet_config *config, mono now)
+{
+	membership_init(&fleet->membership, &config->membership, now);
+	fleet->post = config->post;
+	fleet->membership.client = &config->post->client;
+	fleet->outage = config->outage;
+	fleet->shares_instead = config->shares_instead;
+	fleet->demand_at = now;
+	atomic_init(&fleet->told.fenced, 1);
+}
+
+/* ---- What is reported ------------------------------------------------------------- */
+
+static uint32_t in_use_of(const struct guard *guard)
+{
+	uint32_t in_flight = slots_in_flight(turnstile_word(&guard->turnstile));
+	uint32_t kept = turnstile_kept(&guard->turnstile);
+
+	return in_flight > kept ? in_flight - kept : 0;
+}
+
+/* Follows what is in use up at once, and down within two beats or so: a node whose calls
+ * come in bursts needs slots for the next one. */
+static void note_demand(struct fleet *fleet, uint32_t in_use, mono now)
+{
+	uint64_t slow_ns = 2 * fleet->membership.member.terms.beat_ns;
+	uint64_t after_ns = now.ns - fleet->demand_at.ns;
+	uint64_t is = (uint64_t)in_use * DEMAND_ONE;
+
+	if (is >= fleet->demand)
+		fleet->demand = is;
+	else if (after_ns >= slow_ns)
+		fleet->demand = is;
+	else /* rounded up, so that it moves */
+		fleet->demand -=
+		    ((fleet->demand - is) * (after_ns / 1000) + slow_ns / 1000 - 1) /
+		    (slow_ns / 1000);
+	fleet->demand_at = now;
+}
+
+static uint64_t refused_for_share(const struct guard *guard)
+{
+	struct tally_sum sum;
+
+	turnstile_sum(&guard->turnstile, &sum);
+	return sum.refused[SLOTS_BY_SHARE] + sum.refused[TURNSTILE_REFUSED_CLASS];
+}
+
+static struct member_facts facts_of(struct guard *guard, mono now)
+{
+	struct fleet *fleet = guard->fleet;
+	struct estimate_report estimate = estimate_report(&guard->estimate);
+	uint32_t in_use = in_use_of(guard);
+
+	note_demand(fleet, in_use, now);
+	return (struct member_facts){
+		.in_flight = slots_in_flight(turnstile_word(&guard->turnstile)),
+		.demand = (uint32_t)((fleet->demand + DEMAND_ONE - 1) / DEMAND_ONE),
+		/* Nothing measured yet: what it works on now. */
+		.busy = estimate.knee_ns > 0 ? estimate.busy
+		                             : (uint64_t)in_use * GROUP_BUSY_ONE,
+		.estimate =
+		    fleet->shares_instead ? 0 : estimate_limit(&guard->estimate),
+		.local = fleet->alone ? estimate_limit(&guard->estimate) : 0,
+		.limited = refused_for_share(guard) != fleet->refused,
+	};
+}
+
+/* ---- What is answered ------------------------------------------------------------- */
+
+static void put_in_force(struct guard *guard)
+{
+	struct fleet *fleet = guard->fleet;
+	const struct member *member = &fleet->membership.member;
+	bool fenced = member->is_fenced;
+
+	fleet->alone =
+	    fenced && !member->leaves && fleet->outage == FLEET_GOES_ON; /* FLEET-1 */
+	store_relaxed(&guard->turnstile.fence_ns,
+	              fenced ? UINT64_MAX : member->fence.ns); /* FLEET-2 */
+	guard_put_share(guard, (uint16_t)member->generation,
+	                fleet->alone ? SLOTS_MOST : member->share,
+	                fenced && !fleet->alone);
+	store_relaxed(&fleet->told.share, member->share);
+	store_relaxed(&fleet->told.fenced, fenced);
+}
+
+void fleet_begin(struct fleet *fleet, struct guard *guard)
+{
+	fleet->guard = guard;
+	put_in_force(guard);
+}
+
+static const char *refusal(uint64_t result)
+{
+	switch (result) {
+	case GROUP_NAMESAKE:
+		return "another node of this node's name is in the group: give each "
+		       "node a name of its own";
+	case GROUP_DISAGREES:
+		return "the group has other settings: all its nodes need the same "
+		       "law, floor, ceiling, start, parts and lease";
+	case GROUP_FULL:
+		return "the group has as many nodes as it can";
+	default:
+		return "the store does not understand this node's reports";
+	}
+}
+
+static void say_refusal(struct guard *guard, uint64_t result)
+{
+	if (guard->fleet->said != result && result != GROUP_GRANTED)
+		guard->ops->say(guard, GALE_LEVEL_ERROR, refusal(result));
+	if (guard->fleet->said != GROUP_GRANTED && result == GROUP_GRANTED)
+		guard->ops->say(guard, GALE_LEVEL_INFO, "the group takes this node");
+	guard->fleet->said = result;
+}
+
+static void say_fenced(struct guard *guard, bool fenced)
+{
+	struct fleet *fleet = guard->fleet;
+
+	guard->ops->say(guard, fenced ? GALE_LEVEL_ERROR : GALE_LEVEL_INFO,
+	                !fenced ? "has a share of its fleet's ceiling"
+	                : fleet->outage == FLEET_GOES_ON
+	                    ? "lost its share of the fleet's ceiling: goes on alone"
+	                    : "lost its share of the fleet's ceiling: refuses all "
+	                      "calls");
+	if (fenced && guard->ops->fenced)
+		guard->ops->fenced(guard);
+}
+
+static void plan_probe(struct guard *guard, const struct group_grant *grant, mono now)
+{
+	uint64_t every_us = guard->fleet->membership.beat.settings.probe_us;
+
+	if (grant->probe_us > 0)
+		estimate_probe_told(&guard->estimate, grant->probe,
+		                    mono_after(now, grant->probe_us * 1000).ns,
+		                    every_us * 1000);
+}
+
+static void tell(struct fleet *fleet, const struct group_grant *grant)
+{
+	store_relaxed(&fleet->told.limit, (uint32_t)grant->limit);
+	store_relaxed(&fleet->told.members, (uint32_t)grant->members);
+	store_relaxed(&fleet->told.in_flight, (uint32_t)grant->in_flight);
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+	store_relaxed(counter, load_relaxed(counter) + 1);
+}
+
+static void follow(struct guard *guard, enum member_news news, bool was_fenced)
+{
+	struct fleet *fleet = guard->fleet;
+	const struct member *member = &fleet->membership.member;
+
+	put_in_force(guard);
+	if (news == MEMBER_FENCED)
+		count(&fleet->told.fences);
+	if (news == MEMBER_FENCED || (was_fenced && !member->is_fenced))
+		say_fenced(guard, member->is_fenced);
+	if (news == MEMBER_REFUSED)
+		say_refusal(guard, member->told.result);
+}
+
+void guard_hear(struct guard *guard, mono now)
+{
+	struct fleet *fleet = guard->fleet;
+	struct membership *membership = &fleet->membership;
+	bool was_fenced = membership->member.is_fenced;
+	enum member_news news = membership_hear(membership, now);
+
+	count(membership->failed == STORE_DONE ? &fleet->told.beats
+	                                       : &fleet->told.beats_lost);
+	if (news == MEMBER_APPLY || news == MEMBER_SAME) {
+		if (membership->failed == STORE_DONE) {
+			tell(fleet, &membership->member.told);
+			plan_probe(guard, &membership->member.told, now);
+			say_refusal(guard, GROUP_GRANTED);
+		}
+	}
+	follow(guard, news, was_fenced);
+}
+
+/* The fence first: a node that goes on alone reports what it then holds. */
+void guard_beat(struct guard *guard, mono now)
+{
+	struct fleet *fleet = guard->fleet;
+	struct member *member = &fleet->membership.member;
+	uint64_t seq = member->seq;
+	struct member_facts facts;
+
+	if (member_turn(member, now) == MEMBER_FENCED)
+		follow(guard, MEMBER_FENCED, /* was_fenced= */ false);
+	if (!fleet->post->entered)
+		return;
+	facts = facts_of(guard, now);
+	if (membership_send(&fleet->membership, now, &facts))
+		guard_hear(guard, now);
+	if (member->seq != seq)
+		fleet->refused = refused_for_share(guard);
+}
+
+/* A post without a client is tried again after a while. */
+mono fleet_due(const struct fleet *fleet, mono now)
+{
+	mono due = membership_due(&fleet->membership);
+
+	return fleet->post->entered ? due
+	                            : mono_later(due, mono_after(now, ENTER_AGAIN_NS));
+}
+
+bool guard_leaves(struct guard *guard, mono now)
+{
+	if (guard->fleet)
+		(void)member_leave(&guard->fleet->membership.member, now);
+	return guard_has_left(guard);
+}
+
+/* FLEET-3: a store that has not been heard for a lease has given the share away. */
+bool guard_has_left(const struct guard *guard)
+{
+	const struct member *member;
+
+	if (!guard->fleet)
+		return true;
+	member = &guard->fleet->membership.member;
+	return !guard->fleet->membership.with_store &&
+	       (member->has_left || (member->leaves && member->is_fenced));
+}
+
+/* ---- Posts ------------------------------------------------------------------------ */
+
+void post_enter(struct post *post, struct list *posts, struct store_home *home)
+{
+	if (post->members++ > 0)
+		return;
+	post->due = (mono){ 0 };
+	post->entered = store_enter(post->store, home, &post->client);
+	list_append(posts, &post->place);
+}
+
+void post_leave(struct post *post)
+{
+	if (--post->members > 0)
+		return;
+	if (post->entered)
+		store_leave(&post->client);
+	post->entered = false;
+	list_remove(&post->place);
+}
+
+mono post_turn(struct post *post, struct store_home *home, mono now)
+{
+	if (!post->entered)
+		post->entered = store_enter(post->store, home, &post->client);
+	if (!post->entered || !post->client.desk)
+		return NEVER;
+	return post->client.store->ops->turn(&post->client, now);
+}

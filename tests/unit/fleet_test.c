@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * fleet_test.c -- guards of several runtimes share a ceiling: each is a node, by a clock that
+ * the test moves.
+ *
+ * A beat each 100 ms, leases of 400 ms, and 100 ms to abort: the fence is 300 ms after the last
+ * beat.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <gale/guard.h>
+
+#define NODES_MOST 4
+#define CALLS_MOST 64
+#define START_US UINT64_C(1700000000000000)
+#define STEP_US GALE_MILLIS(5)
+
+struct fleet_clock {
+	struct gale_clock clock; /* first */
+	uint64_t us;
+};
+
+static uint64_t now_us(struct gale_clock *self)
+{
+	return ((struct fleet_clock *)self)->us;
+}
+
+static uint64_t boot_ns(struct gale_clock *self)
+{
+	return (((struct fleet_clock *)self)->us - START_US) * 1000 + 1;
+}
+
+struct hook {
+	struct gale_on_fenced hook; /* first */
+	int fenced;
+};
+
+static void on_fenced(struct gale_on_fenced *self, struct gale_guard *guard)
+{
+	(void)guard;
+	((struct hook *)self)->fenced++;
+}
+
+struct lines {
+	struct gale_log log; /* first */
+	char last[256];
+};
+
+static void keep_line(struct gale_log *self, enum gale_level level, const char *source,
+                      const char *line)
+{
+	struct lines *lines = (struct lines *)self;
+
+	(void)level;
+	(void)source;
+	strncpy(lines->last, line, sizeof(lines->last) - 1);
+}
+
+struct node {
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_guard *guard;
+	struct gale_seat *seat;
+	struct gale_entry calls[CALLS_MOST];
+	uint32_t in_flight;
+	struct hook hook;
+	struct lines lines;
+};
+
+struct world {
+	struct fleet_clock clock;
+	struct node nodes[NODES_MOST];
+	int count;
+};
+
+static struct gale_guard_config plan(uint32_t ceiling)
+{
+	return (struct gale_guard_config){ .name = "backend",
+		                           .law = GALE_FIXED,
+		                           .ceiling = ceiling,
+		                           .beat_us = GALE_MILLIS(100),
+		                           .lease_us = GALE_MILLIS(400),
+		                           .abort_us = GALE_MILLIS(100) };
+}
+
+static void open_node(struct world *world, int n, struct gale_guard_config config)
+{
+	struct node *node = &world->nodes[n];
+	struct gale_store_config store = { .url = "memory:backends" };
+	struct gale_config runtime = { .shards = 1,
+		                       .turns = true,
+		                       .clock = &world->clock.clock,
+		                       .log = &node->lines.log };
+
+	memset(node, 0, sizeof(*node));
+	node->hook.hook.fenced = on_fenced;
+	node->lines.log.write = keep_line;
+	config.on_fenced = &node->hook.hook;
+	assert_int_equal(gale_runtime_open(&runtime, &node->runtime), GALE_ERR_OK);
+	assert_int_equal(gale_store_open(node->runtime, &store, &node->store),
+	                 GALE_ERR_OK);
+	config.store = node->store;
+	assert_int_equal(gale_guard_open(node->runtime, &config, &node->guard),
+	                 GALE_ERR_OK);
+	assert_int_equal(gale_join(node->runtime, &node->seat), GALE_ERR_OK);
+}
+
+static void open_world(struct world *world, int count, struct gale_guard_config config)
+{
+	memset(world, 0, sizeof(*world));
+	world->clock = (struct fleet_clock){ { now_us, boot_ns }, START_US };
+	world->count = count;
+	for (int n = 0; n < count; n++)
+		open_node(world, n, config);
+}
+
+static void exit_one(struct node *node)
+{
+	if (node->in_flight > 0)
+		gale_exit(node->seat, &node->calls[--node->in_flight], GALE_OK);
+}
+
+static void close_node(struct node *node)
+{
+	while (node->in_flight > 0)
+		exit_one(node);
+	gale_leave(node->seat);
+	gale_guard_close(node->guard);
+	gale_store_close(node->store);
+	gale_runtime_close(node->runtime);
+	memset(node, 0, sizeof(*node));
+}
+
+static void close_world(struct world *world)
+{
+	for (int n = 0; n < world->count; n++)
+		if (world->nodes[n].runtime)
+			close_node(&world->nodes[n]);
+}
+
+static enum gale_why try_one(struct node *node)
+{
+	struct gale_entry entry;
+
+	gale_tick(node->seat);
+	entry = gale_enter(node->seat, node->guard, 1, GALE_NORMAL);
+	if (entry.verdict == GALE_ALLOW && node->in_flight < CALLS_MOST)
+		node->calls[node->in_flight++] = entry;
+	return entry.why;
+}
+
+static uint32_t fill(struct node *node)
+{
+	while (node->in_flight < CALLS_MOST && try_one(node) == GALE_WHY_SLOT)
+		continue;
+	return node->in_flight;
+}
+
+static struct gale_guard_counts counts_of(struct node *node)
+{
+	struct gale_guard_counts counts;
+
+	assert_int_equal(gale_guard_stats(node->guard, &counts), GALE_ERR_OK);
+	return counts;
+}
+
+static void turn(struct node *node)
+{
+	for (int i = 0; i < 8; i++)
+		(void)gale_turn(node->runtime);
+}
+
+static uint32_t in_flight(const struct world *world)
+{
+	uint32_t sum = 0;
+
+	for (int n = 0; n < world->count; n++)
+		sum += world->nodes[n].in_flight;
+	return sum;
+}
+
+/* All nodes but those of the mask live on. */
+static void pass(struct world *world, uint64_t us, unsigned without)
+{
+	uint64_t until = world->clock.us + us;
+
+	while (world->clock.us < until) {
+		world->clock.us += STEP_US;
+		for (int n = 0; n < world->count; n++)
+			if (world->nodes[n].runtime && !(without >> n & 1))
+				turn(&world->nodes[n]);
+	}
+}
+
+/* ------------------------------------------------------------------------------------ */
+
+/* FLEET-1: nothing enters before the first grant. */
+static void a_node_alone_has_all_of_the_ceiling(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 1, plan(10));
+	assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_CUT_OFF);
+	pass(&world, GALE_MILLIS(10), 0);
+	assert_int_equal(fill(&world.nodes[0]), 10);
+	assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_CEILING);
+	assert_int_equal(counts_of(&world.nodes[0]).fleet_limit, 10);
+	close_world(&world);
+}
+
+static void nodes_that_want_all_have_equal_parts(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 3, plan(12));
+	for (int i = 0; i < 100; i++) {
+		for (int n = 0; n < 3; n++) {
+			exit_one(&world.nodes[n]);
+			(void)fill(&world.nodes[n]);
+			assert_true(in_flight(&world) <= 12);
+		}
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	for (int n = 0; n < 3; n++) {
+		assert_int_equal(counts_of(&world.nodes[n]).share, 4);
+		assert_int_equal(world.nodes[n].in_flight, 4);
+		assert_int_equal(counts_of(&world.nodes[n]).fleet_nodes, 3);
+	}
+	assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_SHARE);
+	close_world(&world);
+}
+
+static void what_one_node_leaves_is_another_ones(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 2, plan(12));
+	for (int i = 0; i < 100; i++) {
+		exit_one(&world.nodes[0]);
+		(void)fill(&world.nodes[0]);
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	assert_int_equal(world.nodes[0].in_flight, 11);
+	assert_int_equal(fill(&world.nodes[1]), 1);
+	close_world(&world);
+}
+
+/* H8: calls that take longer than the lease keep their slots. */
+static void a_long_call_keeps_its_slot_while_its_node_beats(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 2, plan(4));
+	pass(&world, GALE_MILLIS(10), 2);
+	assert_int_equal(fill(&world.nodes[0]), 4);
+	for (int i = 0; i < 200; i++) {
+		pass(&world, GALE_MILLIS(20), 0);
+		(void)fill(&world.nodes[1]);
+		assert_true(in_flight(&world) <= 4);
+	}
+	assert_int_equal(world.nodes[0].in_flight, 4);
+	assert_int_equal(world.nodes[1].in_flight, 0);
+	exit_one(&world.nodes[0]);
+	exit_one(&world.nodes[0]);
+	for (int i = 0; i < 40; i++) {
+		pass(&world, GALE_MILLIS(20), 0);
+		(void)fill(&world.nodes[1]);
+	}
+	assert_int_equal(world.nodes[1].in_flight, 2);
+	close_world(&world);
+}
+
+/* FLEET-2 (law H5): with and without a turn of its coordinator. */
+static void a_node_that_cannot_beat_fences_itself(void **state)
+{
+	struct world world;
+	struct node *node = &world.nodes[0];
+
+	(void)state;
+	open_world(&world, 2, plan(6));
+	pass(&world, GALE_MILLIS(500), 0);
+	assert_true(fill(node) > 0);
+	exit_one(node);
+	pass(&world, GALE_MILLIS(250), 1);
+	assert_int_equal(try_one(node), GALE_WHY_SLOT);
+	exit_one(node);
+	pass(&world, GALE_MILLIS(50), 1); /* no turn, but the seats' clocks go on */
+	assert_int_equal(try_one(node), GALE_WHY_CUT_OFF);
+	assert_int_equal(node->hook.fenced, 0);
+	close_world(&world);
+}
+
+/* A fence is an instant that the host's loop is woken for. */
+static void the_host_is_told_of_the_fence(void **state)
+{
+	struct world world;
+	struct node *node = &world.nodes[0];
+	uint64_t before;
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	pass(&world, GALE_MILLIS(500), 0);
+	before = counts_of(node).beats;
+	world.clock.us += GALE_MILLIS(290);
+	turn(node);
+	assert_int_equal(node->hook.fenced, 1);
+	assert_int_equal(counts_of(node).fences, 1);
+	/* It was not dead: its next beat, in the same turns, gave it the share again. */
+	assert_true(counts_of(node).beats > before);
+	assert_int_equal(counts_of(node).cut_off, 0);
+	assert_true(fill(node) > 0);
+	close_world(&world);
+}
+
+static void slots_of_a_dead_node_come_back_after_its_lease(void **state)
+{
+	struct world world;
+	uint64_t died, waited;
+
+	(void)state;
+	open_world(&world, 2, plan(8));
+	for (int i = 0; i < 60; i++) {
+		for (int n = 0; n < 2; n++) {
+			exit_one(&world.nodes[n]);
+			(void)fill(&world.nodes[n]);
+		}
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	assert_int_equal(world.nodes[1].in_flight, 4);
+	died = world.clock.us;
+	world.nodes[1].in_flight =
+	    0; /* within abort_us, which is less than the lease */
+	while (fill(&world.nodes[0]) < 8 && world.clock.us < died + GALE_SECONDS(5)) {
+		pass(&world, STEP_US, 2);
+		assert_true(world.nodes[0].in_flight == 4 ||
+		            world.clock.us - died > GALE_MILLIS(250));
+	}
+	waited = world.clock.us - died;
+	/* The lease and a tenth; the last beat may have been just then. */
+	assert_true(waited <= GALE_MILLIS(440) + STEP_US);
+	world.nodes[1].in_flight = 4; /* a process would have ended with them */
+	close_world(&world);
+}
+
+/* FLEET-3 (law H2) */
+static void a_guard_that_is_closed_leaves_when_its_calls_have_ended(void **state)
+{
+	struct world world;
+	struct node *leaver = &world.nodes[0];
+
+	(void)state;
+	open_world(&world, 2, plan(6));
+	pass(&world, GALE_MILLIS(10), 2);
+	assert_int_equal(fill(leaver), 6);
+	pass(&world, GALE_MILLIS(100), 0);
+	gale_guard_close(leaver->guard);
+	for (int i = 0; i < 100; i++) {
+		pass(&world, GALE_MILLIS(20), 0);
+		(void)fill(&world.nodes[1]);
+		assert_true(in_flight(&world) <= 6);
+	}
+	assert_int_equal(world.nodes[1].in_flight, 0);
+	while (leaver->in_flight > 0)
+		exit_one(leaver);
+	for (int i = 0; i < 40; i++) {
+		pass(&world, GALE_MILLIS(20), 0);
+		(void)fill(&world.nodes[1]);
+	}
+	assert_int_equal(world.nodes[1].in_flight, 6);
+	assert_int_equal(counts_of(&world.nodes[1]).fleet_nodes, 1);
+	leaver->guard = NULL;
+	close_world(&world);
+}
+
+/* At once, and not when a lease is over. */
+static void a_runtime_that_is_closed_leaves(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 2, plan(6));
+	for (int i = 0; i < 30; i++) {
+		(void)fill(&world.nodes[1]);
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	close_node(&world.nodes[0]);
+	pass(&world, GALE_MILLIS(220), 0);
+	assert_int_equal(fill(&world.nodes[1]), 6);
+	assert_int_equal(counts_of(&world.nodes[1]).fleet_nodes, 1);
+	close_world(&world);
+}
+
+static void the_second_node_of_a_name_is_refused_and_told(void **state)
+{
+	struct gale_guard_config config = plan(6);
+	struct world world;
+
+	(void)state;
+	config.node = "twin";
+	open_world(&world, 2, config);
+	pass(&world, GALE_SECONDS(2), 0);
+	assert_int_equal(
+	    counts_of(&world.nodes[0]).share + counts_of(&world.nodes[1]).share, 6);
+	assert_int_equal(try_one(&world.nodes[counts_of(&world.nodes[0]).share > 0]),
+	                 GALE_WHY_CUT_OFF);
+	assert_non_null(
+	    strstr(world.nodes[counts_of(&world.nodes[0]).share > 0].lines.last,
+	           "give each node a name of its own"));
+	/* The first one is gone: the second has the name. */
+	close_node(&world.nodes[counts_of(&world.nodes[0]).share == 0]);
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(counts_of(&world.nodes[world.nodes[0].runtime == NULL]).share,
+	                 6);
+	close_world(&world);
+}
+
+static void settings_that_disagree_are_refused_and_said(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	pass(&world, GALE_MILLIS(100), 0);
+	world.count = 2;
+	open_node(&world, 1, plan(7));
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(try_one(&world.nodes[1]), GALE_WHY_CUT_OFF);
+	assert_non_null(strstr(world.nodes[1].lines.last, "other settings"));
+	assert_int_equal(counts_of(&world.nodes[0]).share, 6);
+	close_world(&world);
+}
+
+static void a_node_may_go_on_alone_where_it_is_told_to(void **state)
+{
+	struct gale_guard_config config = plan(6);
+	struct world world;
+
+	(void)state;
+	config.on_cut_off = GALE_ON_CUT_OFF_OWN;
+	open_world(&world, 1, config);
+	assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_SLOT);
+	exit_one(&world.nodes[0]);
+	pass(&world, GALE_MILLIS(100), 0);
+	world.clock.us += GALE_MILLIS(350);
+	turn(&world.nodes[0]);
+	assert_int_equal(fill(&world.nodes[0]), 6);
+	close_world(&world);
+}
+
+static void groups_of_different_names_have_nothing_in_common(void **state)
+{
+	struct gale_guard_config other = plan(5);
+	struct world world;
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	world.count = 2;
+	other.name = "other";
+	open_node(&world, 1, other);
+	pass(&world, GALE_MILLIS(200), 0);
+	assert_int_equal(fill(&world.nodes[0]), 6);
+	assert_int_equal(fill(&world.nodes[1]), 5);
+	close_world(&world);
+}
+
+static void weights_part_the_ceiling(void **state)
+{
+	struct gale_guard_config config = plan(12);
+	struct world world;
+
+	(void)state;
+	config.parts = GALE_BY_WEIGHT;
+	open_world(&world, 1, config);
+	world.count = 2;
+	config.weight = 3;
+	open_node(&world, 1, config);
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(fill(&world.nodes[0]), 3);
+	assert_int_equal(fill(&world.nodes[1]), 9);
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_node_alone_has_all_of_the_ceiling),
+		cmocka_unit_test(nodes_that_want_all_have_equal_parts),
+		cmocka_unit_test(what_one_node_leaves_is_another_ones),
+		cmocka_unit_test(a_long_call_keeps_its_slot_while_its_node_beats),
+		cmocka_unit_test(a_node_that_cannot_beat_fences_itself),
+		cmocka_unit_test(the_host_is_told_of_the_fence),
+		cmocka_unit_test(slots_of_a_dead_node_come_back_after_its_lease),
+		cmocka_unit_test(
+		    a_guard_that_is_closed_leaves_when_its_calls_have_ended),
+		cmocka_unit_test(a_runtime_that_is_closed_leaves),
+		cmocka_unit_test(the_second_node_of_a_name_is_refused_and_told),
+		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
+		cmocka_unit_test(a_node_may_go_on_alone_where_it_is_told_to),
+		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
+		cmocka_unit_test(weights_part_the_ceiling),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
