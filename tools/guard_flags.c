@@ -95,9 +95,10 @@ static const struct flag flags_of_guard[] = {
 	  .bare_us = GALE_SECONDS(1) },
 	{ .name = "--store",
 	  .takes = "URL",
-	  .allowed = "a server: redis://HOST:PORT, postgres://HOST/DATABASE",
-	  .help = "the server that shares the limit out; if not given, each node "
-	          "has its part",
+	  .allowed = "memory:NAME, for the nodes of one process, or a server: "
+	             "redis://HOST:PORT, postgres://HOST/DATABASE",
+	  .help = "what shares the limit out: memory:NAME, redis://HOST, "
+	          "postgres://HOST/DATABASE",
 	  .read = flag_read_text,
 	  .at = AT(store) },
 	{ .name = "--json",
@@ -126,6 +127,10 @@ static enum flags_result check_together(const struct guard_flags *flags,
 		                 "--limit: %" PRIu64 " is less than one for each of "
 		                 "the %" PRIu64 " nodes; with --store they take turns",
 		                 flags->limit, nodes);
+	if (flags->processes > 1 && flags->store && !strstr(flags->store, "://"))
+		return flags_bad(error,
+		                 "--processes: memory: is a store of one process, "
+		                 "and each would have its own");
 	return FLAGS_RUN;
 }
 

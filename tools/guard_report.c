@@ -10,18 +10,10 @@
 
 #define SHARES_SHOWN 8 /* of nodes, one by one */
 
-/* What a guard refuses for, in a word or two. */
-static const struct reason {
-	enum gale_why why;
-	const char *name;
-	const char *json;
-} reasons[] = {
-	{ GALE_WHY_SHARE, "share", "share" },
-	{ GALE_WHY_ESTIMATE, "estimate", "estimate" },
-	{ GALE_WHY_CEILING, "ceiling", "ceiling" },
-	{ GALE_WHY_CLASS, "class", "class" },
-	{ GALE_WHY_PROBE, "probe", "probe" },
-	{ GALE_WHY_CUT_OFF, "cut off", "cut_off" },
+/* What a guard refuses for; all else is "other". */
+static const enum gale_why reasons[] = {
+	GALE_WHY_SHARE, GALE_WHY_ESTIMATE, GALE_WHY_CEILING,
+	GALE_WHY_CLASS, GALE_WHY_PROBE,    GALE_WHY_CUT_OFF,
 };
 
 #define REASONS (sizeof(reasons) / sizeof(reasons[0]))
@@ -67,7 +59,7 @@ static uint64_t other_refusals(const struct guard_sums *sums)
 	uint64_t others = sums->refused;
 
 	for (size_t i = 0; i < REASONS; i++)
-		others -= sums->refused_by[reasons[i].why];
+		others -= sums->refused_by[reasons[i]];
 	return others;
 }
 
@@ -132,12 +124,14 @@ void guard_report_head(const struct guard_flags *flags, FILE *out)
 /* Of a few each, of many the least and the most. */
 static void say_limits(const struct guard_view *view, FILE *out)
 {
-	uint64_t sum = 0, least = UINT64_MAX, most = 0;
+	uint64_t sum = 0, least = UINT64_MAX, most = 0, fleet_limit = 0;
 
 	for (uint32_t i = 0; i < view->nodes; i++) {
 		uint64_t limit = seen(&view->each[i].limit);
 
 		sum += limit;
+		if (seen(&view->each[i].fleet_limit) > 0)
+			fleet_limit = seen(&view->each[i].fleet_limit);
 		least = limit < least ? limit : least;
 		most = limit > most ? limit : most;
 		if (view->nodes <= SHARES_SHOWN)
@@ -146,6 +140,8 @@ static void say_limits(const struct guard_view *view, FILE *out)
 	if (view->nodes > SHARES_SHOWN)
 		fprintf(out, "%" PRIu64 " to %" PRIu64, least, most);
 	fprintf(out, " = %" PRIu64, sum);
+	if (view->flags->store)
+		fprintf(out, " of %" PRIu64, fleet_limit);
 }
 
 static void say_refusals(const struct guard_sums *sums, double seconds, FILE *out)
@@ -154,11 +150,11 @@ static void say_refusals(const struct guard_sums *sums, double seconds, FILE *ou
 	const char *before = "; ";
 
 	for (size_t i = 0; i < REASONS; i++) {
-		uint64_t count = sums->refused_by[reasons[i].why];
+		uint64_t count = sums->refused_by[reasons[i]];
 
 		if (count == 0)
 			continue;
-		fprintf(out, "%s%s %.0f", before, reasons[i].name,
+		fprintf(out, "%s%s %.0f", before, gale_why_name(reasons[i]),
 		        per_second(count, seconds));
 		before = ", ";
 	}
@@ -204,10 +200,10 @@ void guard_report_table(const struct guard_view *view, FILE *out)
 	if (sums->aborted > 0)
 		fprintf(out, "  aborted    %s\n", text_count(&a, sums->aborted));
 	for (size_t i = 0; i < REASONS; i++)
-		if (sums->refused_by[reasons[i].why] > 0)
+		if (sums->refused_by[reasons[i]] > 0)
 			fprintf(out, "  refused    %s: %s\n",
-			        text_count(&a, sums->refused_by[reasons[i].why]),
-			        gale_why_text(reasons[i].why));
+			        text_count(&a, sums->refused_by[reasons[i]]),
+			        gale_why_text(reasons[i]));
 	if (others > 0)
 		fprintf(out, "  refused    %s: for other reasons\n",
 		        text_count(&a, others));
@@ -261,7 +257,8 @@ void guard_report_json(const struct guard_view *view, FILE *out)
 	json_count(out, "refused", sums->refused);
 	fprintf(out, "\"refused_by\": {");
 	for (size_t i = 0; i < REASONS; i++)
-		json_count(out, reasons[i].json, sums->refused_by[reasons[i].why]);
+		json_count(out, gale_why_name(reasons[i]),
+		           sums->refused_by[reasons[i]]);
 	fprintf(out, "\"other\": %" PRIu64 "}, ", other_refusals(sums));
 	fprintf(out, "\"done_per_second\": %.3f, ",
 	        per_second(sums->done, view->elapsed_s));

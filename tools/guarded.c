@@ -195,7 +195,7 @@ static void tell(struct pilot *pilot)
 		return;
 	pilot->told_ns = pilot->caller.now_ns;
 	atomic_store(&pilot->guarded->limit, counts.limit);
-	atomic_store(&pilot->guarded->estimate, counts.estimate);
+	atomic_store(&pilot->guarded->fleet_limit, counts.fleet_limit);
 	atomic_store(&pilot->guarded->is_ready, true);
 }
 

@@ -45,9 +45,9 @@ struct guarded {
 	/* What it has seen. */
 	_Atomic bool is_ready;
 	_Atomic bool has_ended;
-	_Atomic uint64_t limit; /* the guard's, in force */
-	_Atomic uint64_t estimate;
-	_Atomic uint64_t in_flight; /* calls, as this node counts them */
+	_Atomic uint64_t limit;       /* the guard's, in force */
+	_Atomic uint64_t fleet_limit; /* as the store told it; 0: there is none */
+	_Atomic uint64_t in_flight;   /* calls, as this node counts them */
 	_Atomic uint64_t asked;
 	_Atomic uint64_t entered;
 	_Atomic uint64_t done;

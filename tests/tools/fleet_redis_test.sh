@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# fleet_redis_test.sh GALE bound|ends -- a fleet of processes on a real Redis server: what it
-# admits, which needs the processors; or how it begins and ends, which does not.
+# fleet_redis_test.sh GALE bound|ends|guards -- a fleet of processes on a real Redis server: what
+# it admits, which needs the processors; how it begins and ends, which does not; or its guards.
 #
 # The server is the test's own, on a socket in a temporary folder and on no port.  Without
 # redis-server this fails.
@@ -222,8 +222,48 @@ ends() {
 	expect_nobody "after the server went away"
 }
 
+# ---- Guards --------------------------------------------------------------------------
+
+# begin_guards: a fleet that has begun to call.
+begin_guards() {
+	"$gale" fleet --guard --processes 2 --nodes 1 --limit 12 --seconds 60 --store "$url" \
+		>"$work/out" 2>"$work/err" </dev/null &
+	fleet=$!
+	for _ in $(seq 600); do
+		grep -q ' = [0-9]* of ' "$work/out" && return
+		sleep 0.05
+	done
+	fail "the guards do not begin: $(cat "$work/out" "$work/err")"
+}
+
+# Of the fleet's children, those of that name.
+children() {
+	pgrep -P "$fleet" -x "$1"
+}
+
+guards() {
+	start_server
+	"$gale" store init "$url" >"$work/out" 2>&1 || fail "the server cannot be prepared"
+	run 0 --guard --processes 2 --nodes 2 --limit 12 --places 4 --law fixed --seconds 2 --json \
+		--store "$url"
+	holds \
+		'(o["processes"], o["nodes"], o["limit"], o["verdict"]) == (2, 2, 12, "held")' \
+		'o["in_flight_worst"] <= 12 and o["overshoot"] == 0' \
+		'o["refused_by"]["share"] > 0 and o["done"] > 0'
+
+	begin_guards
+	kill -KILL "$(children gale | head -n 1)"
+	ends_with 3 "guards one of whose processes was killed"
+	says 'process [12] has died'
+
+	begin_guards
+	kill -KILL "$(children gale-backend)"
+	ends_with 3 "guards whose backend was killed"
+	says 'the backend'
+}
+
 case $2 in
-bound | ends) "$2" ;;
+bound | ends | guards) "$2" ;;
 *) fail "there is no $2" ;;
 esac
 exit $bad

@@ -78,6 +78,16 @@ holds \
 	'o["entered"] == o["backend_begun"]' \
 	'o["in_flight_worst"] <= 16'
 
+# Nodes that share a store share the limit.
+run 0 --law fixed --limit 12 --places 4 --seconds 2 --store memory:fleet --json
+holds \
+	'(o["store"], o["limit"], o["verdict"]) == ("memory:fleet", 12, "held")' \
+	'o["refused_by"]["share"] > 0 and o["done"] > 0' \
+	'o["entered"] == o["backend_begun"]' \
+	'o["in_flight_worst"] <= 12'
+run 0 --limit 12 --seconds 2 --store memory:fleet
+grep -q ' = [0-9]* of [0-9]' "$work/out" || fail "no line with shares: $(cat "$work/out")"
+
 # For people: what it is, a line a second, each part of the script, and what came of it.
 run 0 --seconds 3 --nodes 2
 for words in '^2 nodes in 1 process, law knee, at most 64 calls' 'each guard is on its own' \
@@ -99,6 +109,7 @@ grep -q '^held: at most' "$work/out" || fail "interrupted, it has no report"
 refuses --law 'knee, fixed' --law vegas
 refuses --nodes 'at most 256' --nodes 64 --processes 5
 refuses --limit 'less than one for each' --limit 3
+refuses --processes 'one process' --processes 2 --store memory:fleet
 refuses --keys unknown --keys 7
 refuses --store 'redis://' --store gopher://somewhere
 run 0 --help
