@@ -70,7 +70,9 @@ static enum gale_err open_guard(struct pilot *pilot)
 
 static enum gale_err open_gale(struct pilot *pilot)
 {
-	const struct gale_config config = { .shards = 1, .max_keys = 64 };
+	const struct gale_config config = { .shards = 1,
+		                            .max_keys = 64,
+		                            .log = pilot->plan->log };
 	const struct gale_store_config store = { .url = pilot->plan->store };
 	enum gale_err err = gale_runtime_open(&config, &pilot->runtime);
 
