@@ -26,6 +26,7 @@ choices = -Dredis=auto -Dpostgres=auto -Djemalloc=auto -Ddefault_library=both
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
+	@echo "                                                       ARGS=--guard: guards before a backend"
 	@echo "make test     run every suite, some under sanitizers   ARGS=\"gcc fuzz\": only these"
 	@echo "                                                       ARGS=all: everything, an hour or more"
 	@echo "make prove    explore all states of small worlds       TLA2TOOLS_JAR=...: with TLC, too"
