@@ -28,7 +28,7 @@ struct gale_guard {
 	struct handle handle;
 	alignas(WET_ALIGN) struct guard guard;
 	struct turnstile_cell *cells;
-	struct fleet *fleet;       /* NULL, and so the next two: this node alone */
+	struct fleet *fleet; /* NULL, and so the next two: this node alone */
 	struct gale_store *store;
 	struct gale_on_fenced *on_fenced;
 	char name[GALE_NAME_MAX + 1];

@@ -103,7 +103,7 @@ extern "C" {
 	X(CUT_OFF, 75, "on_cut_off: unknown")                                          \
 	X(ON_FENCED, 76, "on_fenced: needs fenced")                                    \
 	X(ALONE, 77, "store: is NULL, and the guard sets a field that needs one")      \
-	X(PARTS, 78, "parts: no enum gale_parts")                                             \
+	X(PARTS, 78, "parts: no enum gale_parts")                                      \
 	X(OF_ESTIMATES, 79, "of_estimates: no enum gale_of_estimates")
 
 enum gale_err {

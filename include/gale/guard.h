@@ -113,10 +113,10 @@ struct gale_guard_config {
 	 * dead, or loses its share.  The bound of the fleet needs that; 0: one beat. */
 	uint64_t abort_us;
 	enum gale_on_cut_off on_cut_off;
-	enum gale_parts parts; /* of the fleet's ceiling */
+	enum gale_parts parts;               /* of the fleet's ceiling */
 	enum gale_of_estimates of_estimates; /* GALE_AIMD, GALE_GRADIENT */
 	uint32_t reserved;                   /* 0 */
-	struct gale_on_fenced *on_fenced; /* NULL: nobody is told */
+	struct gale_on_fenced *on_fenced;    /* NULL: nobody is told */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
