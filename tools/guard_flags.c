@@ -95,10 +95,11 @@ static const struct flag flags_of_guard[] = {
 	  .bare_us = GALE_SECONDS(1) },
 	{ .name = "--store",
 	  .takes = "URL",
-	  .allowed = "memory:NAME, for the nodes of one process, or a server: "
-	             "redis://HOST:PORT, postgres://HOST/DATABASE",
+	  .preset = "memory:fleet",
+	  .allowed = "memory:NAME, for the nodes of one process, a server: "
+	             "redis://HOST:PORT, postgres://HOST/DATABASE, or none",
 	  .help = "what shares the limit out: memory:NAME, redis://HOST, "
-	          "postgres://HOST/DATABASE",
+	          "postgres://HOST/DATABASE; none: each node has a part",
 	  .read = flag_read_text,
 	  .at = AT(store) },
 	{ .name = "--json",
@@ -125,12 +126,13 @@ static enum flags_result check_together(const struct guard_flags *flags,
 	if (!flags->store && flags->limit < nodes)
 		return flags_bad(error,
 		                 "--limit: %" PRIu64 " is less than one for each of "
-		                 "the %" PRIu64 " nodes; with --store they take turns",
+		                 "the %" PRIu64 " nodes; with a store they take turns",
 		                 flags->limit, nodes);
 	if (flags->processes > 1 && flags->store && !strstr(flags->store, "://"))
 		return flags_bad(error,
-		                 "--processes: memory: is a store of one process, "
-		                 "and each would have its own");
+		                 "--processes: memory: is a store of one process, and "
+		                 "each would have its own; they share one with --store "
+		                 "redis://HOST:PORT, and none with --store none");
 	return FLAGS_RUN;
 }
 
@@ -149,6 +151,8 @@ enum flags_result guard_flags_parse(int argc, char *const *argv,
 	struct guard_flags flags = { 0 };
 	enum flags_result result = flags_read(&table, argc, argv, &flags, ret_error);
 
+	if (result == FLAGS_RUN && strcmp(flags.store, "none") == 0)
+		flags.store = NULL;
 	if (result == FLAGS_RUN)
 		result = check_together(&flags, ret_error);
 	if (result == FLAGS_RUN)

@@ -505,8 +505,8 @@ void guard_fleet_help(FILE *out)
 	    "wait, and counts how many are in flight.  The nodes call more and more\n"
 	    "often; then the backend loses half of its places, and gets them back.\n"
 	    "\n"
-	    "With --store all nodes share one limit.  Without it each node has a\n"
-	    "fixed part of the limit, and a guard that knows of no other.\n"
+	    "The nodes share one limit through a store.  With --store none each node\n"
+	    "has a fixed part of it, and a guard that knows of no other.\n"
 	    "\n",
 	    out);
 	guard_flags_list(out);
@@ -518,7 +518,7 @@ void guard_fleet_help(FILE *out)
 	    "in flight     calls that the backend has at that moment\n"
 	    "worst         the most that it had at one instant since the line before\n"
 	    "limits        what each guard lets be in flight, and their sum; with\n"
-	    "              --store also the limit that the fleet has learned\n"
+	    "              a store also the limit that the fleet has learned\n"
 	    "refused       calls a second that the guards refused, and why:\n"
 	    "  share       the node's share of the limit was in use\n"
 	    "  estimate    as many were in flight as the backend can bear, as far\n"

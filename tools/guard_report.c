@@ -114,7 +114,7 @@ void guard_report_head(const struct guard_flags *flags, FILE *out)
 		fprintf(out, "shared out by %s.\n", text_url(&store, flags->store));
 	else
 		fprintf(out, "of which each node has a fixed part:\n"
-		             "without --store each guard is on its own.\n");
+		             "each guard is on its own.\n");
 	say_backend(flags, out);
 	fprintf(out,
 	        "\n   time  calls/s  done/s  ms/call  in flight  worst  limits of the "
@@ -234,7 +234,7 @@ static void json_setup(const struct guard_flags *flags, FILE *out)
 
 	json_text(out, "law", guard_flags_law(flags));
 	json_text(out, "backend", guard_flags_script(flags));
-	json_text(out, "store", flags->store ? text_url(&store, flags->store) : "");
+	json_text(out, "store", flags->store ? text_url(&store, flags->store) : "none");
 	json_count(out, "processes", flags->processes);
 	json_count(out, "nodes", flags->nodes);
 	json_count(out, "limit", flags->limit);

@@ -52,14 +52,14 @@ refuses() {
 }
 
 # Twice as many calls as pass: some are refused, and what entered is what the backend saw.
-run 0 --law fixed --limit 8 --places 4 --takes 20ms --seconds 2 --json
+run 0 --store none --law fixed --limit 8 --places 4 --takes 20ms --seconds 2 --json
 [ -s "$work/err" ] && fail "--json: prints to standard error"
 [ "$(wc -l <"$work/out")" = 1 ] || fail "--json: not one line"
 holds \
 	'set("law backend store processes nodes limit places takes_us seconds calls entered done
 		aborted refused refused_by done_per_second call_ms_mean cuts fences backend_begun
 		in_flight_worst overshoot verdict".split()) == set(o)' \
-	'(o["law"], o["backend"], o["store"], o["verdict"]) == ("fixed", "halves", "", "held")' \
+	'(o["law"], o["backend"], o["store"], o["verdict"]) == ("fixed", "halves", "none", "held")' \
 	'(o["processes"], o["nodes"], o["limit"], o["places"]) == (1, 4, 8, 4)' \
 	'o["seconds"] >= 2 and o["calls"] > 0' \
 	'o["calls"] == o["entered"] + o["refused"]' \
@@ -71,7 +71,7 @@ holds \
 	'o["cuts"] == 0 and o["fences"] == 0'
 
 # Processes share nothing but the backend; when it ends no call, the guards fill up and refuse.
-run 0 --processes 2 --nodes 2 --limit 16 --backend stops --seconds 2 --law aimd --json
+run 0 --store none --processes 2 --nodes 2 --limit 16 --backend stops --seconds 2 --law aimd --json
 holds \
 	'(o["processes"], o["nodes"], o["law"], o["backend"]) == (2, 2, "aimd", "stops")' \
 	'o["refused"] > 0 and o["done"] > 0' \
@@ -79,17 +79,17 @@ holds \
 	'o["in_flight_worst"] <= 16'
 
 # Nodes that share a store share the limit.
-run 0 --law fixed --limit 12 --places 4 --seconds 2 --store memory:fleet --json
+run 0 --law fixed --limit 12 --places 4 --seconds 2 --json
 holds \
 	'(o["store"], o["limit"], o["verdict"]) == ("memory:fleet", 12, "held")' \
 	'o["refused_by"]["share"] > 0 and o["done"] > 0' \
 	'o["entered"] == o["backend_begun"]' \
 	'o["in_flight_worst"] <= 12'
-run 0 --limit 12 --seconds 2 --store memory:fleet
+run 0 --limit 12 --seconds 2
 grep -q ' = [0-9]* of [0-9]' "$work/out" || fail "no line with shares: $(cat "$work/out")"
 
 # For people: what it is, a line a second, each part of the script, and what came of it.
-run 0 --seconds 3 --nodes 2
+run 0 --store none --seconds 3 --nodes 2
 for words in '^2 nodes in 1 process, law knee, at most 64 calls' 'each guard is on its own' \
 	'^-- the backend has half' '^ *1\.[0-9] s .* = [0-9]' '^held: at most [0-9]' '^  done '; do
 	grep -q -- "$words" "$work/out" || fail "no line with \"$words\": $(cat "$work/out")"
@@ -108,8 +108,8 @@ grep -q '^held: at most' "$work/out" || fail "interrupted, it has no report"
 
 refuses --law 'knee, fixed' --law vegas
 refuses --nodes 'at most 256' --nodes 64 --processes 5
-refuses --limit 'less than one for each' --limit 3
-refuses --processes 'one process' --processes 2 --store memory:fleet
+refuses --limit 'less than one for each' --limit 3 --store none
+refuses --processes 'one process' --processes 2
 refuses --keys unknown --keys 7
 refuses --store 'redis://' --store gopher://somewhere
 run 0 --help
