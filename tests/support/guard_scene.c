@@ -152,12 +152,14 @@ static void show(const struct guard_scene *scene, const char *what)
 static void look_again(struct guard_scene *scene, uint64_t deadline_ns,
                        const char *what)
 {
+	bool in_time;
+
 	nap(LOOK_US);
 	look(scene);
-	if (backend_now_ns() < deadline_ns)
-		return;
-	show(scene, what);
-	must(!"what was awaited has not happened");
+	in_time = backend_now_ns() < deadline_ns;
+	if (!in_time)
+		show(scene, what);
+	must(in_time);
 }
 
 static uint64_t deadline(void)
