@@ -19,20 +19,25 @@ cd "$out/source" || exit 1
 meson setup "$out/build" >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
 sim=tests/sim/fleet_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
+groups=(tests/unit/{group,member}_test)
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "${promises[@]}" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "${promises[@]}" "${groups[@]}" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises
+judge() ( # sim|changes|promises|groups
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = changes ]; then
 		exec timeout 1800 "$out/build/$sim" --changes --seeds "0-$((10 * seeds - 1))"
+	elif [ "$1" = groups ]; then
+		for test in "${groups[@]}"; do
+			timeout 1800 "$out/build/$test" || exit
+		done
 	else
 		for promise in "${promises[@]}"; do
 			timeout 1800 "$out/build/$promise" || exit
@@ -40,7 +45,7 @@ judge() ( # sim|changes|promises
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -67,7 +72,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge sim && judge changes || {
+build && judge promises && judge groups && judge sim && judge changes || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -124,5 +129,52 @@ mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15
 	'keep_books(link, now);' '(void)keep_books;' changes
 mutant face/limiter.c 'nodes keep the old limit (L15)' \
 	'add_release(&lender->changes, 1)' 'add_release(&lender->changes, 0)' changes
+
+mutant engine/group.c 'a sum is not kept (GROUP-1)' \
+	'group->reserved += group_reserve(member);' 'group->reserved += member->share;' groups
+mutant engine/group.c 'what others have is not taken off (GROUP-2)' \
+	'share = smaller(share, less(group->limit, group->reserved));' 'share = smaller(share, group->limit);' groups
+mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
+	'larger(applied ? self->share : self->high, report->held)' 'larger(applied ? self->share : 0, report->held)' groups
+mutant engine/group.c 'what is in flight is not reserved' \
+	'self->in_flight = report->in_flight;' 'self->in_flight = 0;' groups
+mutant engine/group.c 'leases end too early (GROUP-4)' \
+	'return group->now_us >= member->until_us;' 'return group->now_us + group->settings.lease_us / 2 >= member->until_us;' groups
+mutant engine/group.c 'an old report is read (GROUP-5)' \
+	'report->seq <= self->seq' 'report->seq == 0' groups
+mutant engine/group.c 'a namesake takes over at once (GROUP-6)' \
+	'if (is_namesake && !group_expired(group, self))' 'if (is_namesake && group->members == 0)' groups
+mutant engine/group.c 'there is no quiet time (GROUP-7)' \
+	'share = smaller(share, report->held);' 'share = smaller(share, group->limit);' groups
+mutant engine/group.c 'who leaves is gone at once (GROUP-8)' \
+	'if (report->leaves && report->in_flight == 0)' 'if (report->leaves)' groups
+mutant engine/group.c 'a clock that is set ends all leases (GROUP-10)' \
+	'less(now_us, group->now_us) > group->settings.lease_us)' 'less(now_us, group->now_us) > WORD_MAX)' groups
+mutant engine/group.c 'a new share has the generation of the one before' \
+	'self->generation = group->generation;' 'self->generation = self->generation > 0 ? self->generation : group->generation;' groups
+mutant engine/member.c 'an answer to any beat is heard (MEMBER-1)' \
+	'if (!member->under_way || seq != member->seq || !is_believable(grant))' 'if (seq == 0 || !is_believable(grant))' groups
+mutant engine/member.c 'the fence does not fall (MEMBER-2)' \
+	'return !member->is_fenced && mono_reached(now, member->fence);' 'return !member->is_fenced && now.ns == 0 && mono_reached(now, member->fence);' groups
+mutant engine/member.c 'no allowance for drift (MEMBER-2)' \
+	'mono_until((mono){ 0 }, (lasting){ terms->lease_us }, terms->drift_ppm);' 'mono_until((mono){ 0 }, (lasting){ terms->lease_us }, 0 * terms->drift_ppm);' groups
+mutant engine/member.c 'no time to abort (MEMBER-2)' \
+	'end.ns > terms->abort_ns ? end.ns - terms->abort_ns : 0' 'end.ns > terms->abort_ns ? end.ns : 0' groups
+mutant engine/member.c 'a lease counts from the answer (MEMBER-2)' \
+	'until.ns = member->sent.ns + lasts_ns(&member->terms);' 'until.ns = now.ns + lasts_ns(&member->terms);' groups
+mutant engine/member.c 'a beat that is lost ends the share (MEMBER-3)' \
+	'member->under_way = false; /* MEMBER-3 */' 'member->under_way = false, member->share = 0;' groups
+mutant engine/member.c 'a report names the grant before (MEMBER-4)' \
+	'.generation = member->generation,' '.generation = member->generation - 1,' groups
+mutant engine/member.c 'a report says nothing of what is held' \
+	'member->is_fenced ? facts->local : member->share,' 'facts->local,' groups
+mutant engine/member.c 'a grant is applied when its lease is over (MEMBER-5)' \
+	'if (mono_reached(now, until)) /* MEMBER-5 */' 'if (now.ns == 0)' groups
+mutant engine/member.c 'what was under way when the fence fell is heard (MEMBER-6)' \
+	'member->under_way = false; /* MEMBER-6 */' '' groups
+mutant engine/member.c 'a fence that is overdue is overlooked (MEMBER-6)' \
+	'if (must_fence(member, now)) /* the timer is late */' 'if (must_fence(member, now) && now.ns == 0)' groups
+mutant engine/member.c 'who leaves keeps its share' \
+	'member->share = member->leaves ? 0 : (uint32_t)grant->share;' 'member->share = (uint32_t)grant->share;' groups
 
 [ "$missed" -eq 0 ]

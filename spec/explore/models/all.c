@@ -6,8 +6,11 @@
 #define MODELS                                                                         \
 	X(beats)                                                                       \
 	X(change)                                                                      \
+	X(crash)                                                                       \
 	X(forget)                                                                      \
+	X(handoff)                                                                     \
 	X(history)                                                                     \
+	X(lapse)                                                                       \
 	X(leasing)                                                                     \
 	X(meter)                                                                       \
 	X(once)                                                                        \

@@ -63,6 +63,7 @@ struct shelf_world {
 	uint8_t since;      /* ticks since it did last */
 	uint8_t generation; /* the next that is given out */
 	bool uncapped;      /* without a guard: what others have is not taken off */
+	bool restless;      /* the same: there is no quiet time */
 };
 
 /* L is limit, and the law and the parts are as they are given. */
@@ -287,6 +288,8 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 	begun = group_begin(&words.group, &w->settings, now_us,
 	                    shelf_epoch_us(w, now_us, w->epoch));
 	gale_assert(begun == GROUP_GRANTED);
+	if (w->restless)
+		words.group.quiet_us = 0;
 	shelf->epoch = w->epoch;
 	shelf->quiet = shelf_ticks(now_us, words.group.quiet_us);
 	shelf_evict(&words, n);

@@ -1,0 +1,143 @@
+--------------------------------- MODULE Group ---------------------------------
+(* A ceiling for all nodes of a group, over a network that loses and delays, with *)
+(* leases and a store that may forget.  Each node has one message under way.  A   *)
+(* node fences itself when its lease is nearly over; what it has at the backend   *)
+(* then ends within Abort ticks.  Clocks do not drift: see WindowLease.  Lease 0: *)
+(* no time passes.                                                                *)
+(*                                                                                *)
+(* Numbers of requests and of grants are renamed after each step so that their    *)
+(* order stays: there is no bound on them.  What must hold for any N: shares.md.  *)
+EXTENDS Integers, FiniteSets
+CONSTANTS N, Limit, Lease, Abort, Forgets,
+          High,    \* guard: what was granted earlier and is not confirmed is reserved
+          Held,    \* guard: what is in force is reported
+          Flight,  \* guard: what is in flight is reported
+          Cap,     \* guard: what others are reserved is taken off
+          Told,    \* guard: the fence falls Abort ticks before the lease is over
+          Sent,    \* guard: a lease counts from the sending
+          Early,   \* the store's leases are so much shorter; guard at 0
+          Quiet,   \* guard: a store that forgot grants nothing more for a lease
+          Lost     \* guard: what is under way when the fence falls is lost
+VARIABLES nd, row, box, shelf, epoch, since
+vars == <<nd, row, box, shelf, epoch, since>>
+store == <<row, shelf, epoch, since>>
+
+Nodes == 0..(N - 1)
+Min(a, b) == IF a < b THEN a ELSE b
+Max(a, b) == IF a > b THEN a ELSE b
+Less(a, b) == Max(0, a - b)
+RECURSIVE Sum(_, _)
+Sum(f, S) == IF S = {} THEN 0 ELSE LET x == CHOOSE y \in S : TRUE IN f[x] + Sum(f, S \ {x})
+
+NoRow == [here |-> FALSE, seq |-> 0, gen |-> 0, share |-> 0, high |-> 0, infl |-> 0, rest |-> 0]
+NoMail == [k |-> "none", seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, infl |-> 0]
+Fresh == [ep |-> 0, quiet |-> 0]
+Init == /\ nd = [n \in Nodes |-> [seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, uw |-> FALSE,
+                                  fenced |-> TRUE, age |-> 0, rest |-> 0, infl |-> 0,
+                                  dying |-> 0, ends |-> 0]]
+        /\ row = [n \in Nodes |-> NoRow] /\ box = [n \in Nodes |-> NoMail]
+        /\ shelf = Fresh /\ epoch = 0 /\ since = Lease
+
+\* ---- Renaming
+Rank(S, x) == Cardinality({y \in S : 0 < y /\ y <= x})
+Seqs(d, r, b) == {d.seq, r.seq, b.seq}
+Gens(d, r, b) == {d.gen, r.gen, b.gen}
+Named(x, d, r, b) == [x EXCEPT !.seq = Rank(Seqs(d, r, b), @), !.gen = Rank(Gens(d, r, b), @)]
+\* An answer that would be dropped is as good as lost.
+Kept(d, b) == IF b.k = "answer" /\ (~d.uw \/ b.seq # d.seq) THEN NoMail ELSE b
+Becomes(nd1, row1, box1) ==
+    LET b == [n \in Nodes |-> Kept(nd1[n], box1[n])] IN
+    /\ nd' = [n \in Nodes |-> Named(nd1[n], nd1[n], row1[n], b[n])]
+    /\ row' = [n \in Nodes |-> Named(row1[n], nd1[n], row1[n], b[n])]
+    /\ box' = [n \in Nodes |-> Named(b[n], nd1[n], row1[n], b[n])]
+
+\* ---- The store
+Reserve(r) == Max(r.share, Max(r.high, r.infl))
+Serve(n) ==
+    LET m == box[n]
+        quiet == IF Quiet THEN IF shelf.ep = epoch THEN shelf.quiet
+                               ELSE Max(shelf.quiet, Less(Lease, since))
+                 ELSE 0
+        kept == [o \in Nodes |-> IF o # n /\ row[o].rest = 0 THEN NoRow ELSE row[o]]
+        others == {o \in Nodes \ {n} : kept[o].here}
+        r == row[n]
+        applied == r.here /\ m.ep = epoch /\ m.gen = r.gen
+        held == IF Held THEN m.share ELSE 0
+        high == Max(IF ~High THEN 0 ELSE IF applied THEN r.share ELSE r.high, held)
+        members == Cardinality(others) + 1
+        rank == IF r.here THEN Cardinality({o \in others : o < n}) ELSE members - 1
+        target == Limit \div members + (IF rank < Limit % members THEN 1 ELSE 0)
+        taken == IF Cap THEN Sum([o \in Nodes |-> Reserve(kept[o])], others) ELSE 0
+        free == Min(target, Less(Limit, taken))
+        share == IF quiet > 0 THEN Min(free, held) ELSE free
+        same == r.here /\ share = r.share
+        gen == IF same THEN r.gen
+               ELSE 1 + Max(nd[n].gen, Max(r.gen, m.gen))
+    IN /\ m.k = "report" /\ UNCHANGED <<epoch, since>>
+       /\ shelf' = [ep |-> epoch, quiet |-> quiet]
+       /\ Becomes(nd,
+                  [kept EXCEPT ![n] = [here |-> TRUE, seq |-> m.seq, gen |-> gen, share |-> share,
+                                       high |-> Max(high, share),
+                                       infl |-> m.infl,
+                                       rest |-> IF Lease = 0 THEN 1 ELSE Lease - Early]],
+                  [box EXCEPT ![n] = [k |-> "answer", seq |-> m.seq, gen |-> gen, ep |-> epoch,
+                                      share |-> share, infl |-> 0]])
+Forget == /\ epoch < Forgets /\ epoch' = epoch + 1 /\ since' = 0 /\ shelf' = Fresh
+          /\ Becomes(nd, [n \in Nodes |-> NoRow], box)
+
+\* ---- A node
+Send(n) ==
+    LET d == nd[n] IN
+    /\ ~d.uw /\ box[n].k = "none" /\ UNCHANGED <<shelf, epoch, since>>
+    /\ Becomes([nd EXCEPT ![n].seq = @ + 1, ![n].uw = TRUE, ![n].age = 0], row,
+               [box EXCEPT ![n] = [k |-> "report", seq |-> d.seq + 1, gen |-> d.gen, ep |-> d.ep,
+                                   share |-> IF d.fenced THEN 0 ELSE d.share,
+                                   infl |-> IF Flight THEN d.infl + d.dying ELSE 0]])
+Lasts == Lease - (IF Told THEN Abort ELSE 0)
+Hear(n) ==
+    LET m == box[n]
+        rest == Lasts - (IF Sent THEN nd[n].age ELSE 0)
+        heard == [nd EXCEPT ![n].uw = FALSE, ![n].age = 0]
+    IN /\ m.k = "answer" /\ UNCHANGED <<shelf, epoch, since>>
+       /\ Becomes(IF Lease > 0 /\ rest <= 0 THEN heard
+                  ELSE [heard EXCEPT ![n].gen = m.gen, ![n].ep = m.ep, ![n].share = m.share,
+                                     ![n].fenced = FALSE,
+                                     ![n].rest = IF Lease = 0 THEN 0 ELSE rest],
+                  row, [box EXCEPT ![n] = NoMail])
+Lose(n) == /\ box[n].k # "none" /\ Becomes(nd, row, [box EXCEPT ![n] = NoMail])
+           /\ UNCHANGED <<shelf, epoch, since>>
+GiveUp(n) == /\ nd[n].uw /\ Becomes([nd EXCEPT ![n].uw = FALSE, ![n].age = 0], row, box)
+             /\ UNCHANGED <<shelf, epoch, since>>
+Calls(n, d) == nd' = [nd EXCEPT ![n] = d] /\ UNCHANGED box /\ UNCHANGED store
+Acquire(n) == /\ ~nd[n].fenced /\ nd[n].infl + nd[n].dying < nd[n].share
+              /\ Calls(n, [nd[n] EXCEPT !.infl = @ + 1])
+Release(n) == nd[n].infl > 0 /\ Calls(n, [nd[n] EXCEPT !.infl = @ - 1])
+Aborted(n) == nd[n].dying > 0 /\ Calls(n, [nd[n] EXCEPT !.dying = @ - 1])
+
+\* ---- Time
+Older(d) ==
+    LET ends == Less(d.ends, 1) IN
+    [d EXCEPT !.ends = ends, !.dying = IF ends = 0 THEN 0 ELSE @,
+              !.age = IF d.uw THEN Min(@ + 1, Lasts) ELSE @, !.rest = Less(@, 1)]
+Fenced(d) ==
+    IF d.fenced \/ d.rest > 0 THEN d
+    ELSE [d EXCEPT !.fenced = TRUE, !.share = 0, !.infl = 0, !.ends = Abort,
+                   !.dying = IF Abort = 0 THEN 0 ELSE @ + d.infl,
+                   !.uw = @ /\ ~Lost, !.age = IF Lost THEN 0 ELSE @]
+Tick == /\ Lease > 0 /\ since' = Min(since + 1, Lease)
+        /\ shelf' = [shelf EXCEPT !.quiet = Less(@, 1)] /\ UNCHANGED epoch
+        /\ Becomes([n \in Nodes |-> Fenced(Older(nd[n]))],
+                   [n \in Nodes |-> [row[n] EXCEPT !.rest = Less(@, 1)]], box)
+
+Next == \/ Forget \/ Tick
+        \/ \E n \in Nodes : \/ Send(n) \/ Serve(n) \/ Hear(n) \/ Lose(n) \/ GiveUp(n)
+                            \/ Acquire(n) \/ Release(n) \/ Aborted(n)
+Spec == Init /\ [][Next]_vars
+
+AtBackend(n) == nd[n].infl + nd[n].dying
+InflightCap == Sum([n \in Nodes |-> AtBackend(n)], Nodes) <= Limit
+Known == shelf.ep = epoch /\ shelf.quiet = 0
+Covered == Known => \A n \in Nodes :
+               Max(AtBackend(n), IF nd[n].fenced THEN 0 ELSE nd[n].share) <= Reserve(row[n])
+Reached == Sum([n \in Nodes |-> AtBackend(n)], Nodes) < Limit
+===============================================================================

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * lapse.c -- stores of a group that forget, or fall back to an old copy.
+ *
+ * For a lease afterwards the store grants no node more than that has in force: by then all
+ * that was granted before is over, or has been reported.
+ *
+ * Shipped   group.c at the store, member.c at the nodes: see fleet.h.
+ * Spec      spec/Group.tla: the same states, but for copy.
+ */
+#include "spec/explore/models/fleet.h"
+
+enum {
+	N,
+	LIMIT,
+	LETTERS,
+	TWICE,
+	LEASE,
+	LIVES,
+	FORGETS,
+	COPY,
+	QUIET,
+	LOST,
+	EPOCH,
+	STAMP
+};
+
+static const struct constant constants[] = {
+	{ "nodes", 1, FLEET_NODES, 2, "" },
+	{ "limit", 1, 20, 1, "" },
+	{ "mail", 1, MAIL, 1, "messages under way, of each node" },
+	{ "twice", 0, 1, 0, "they may be delivered again" },
+	{ "lease", 1, 8, 2, "ticks" },
+	{ "lives", 1, 3, 1, "of each node" },
+	{ "forgets", 0, 3, 1, "of the store" },
+	{ "copy", 0, 1, 0, "it may fall back to a copy, too" },
+	{ "quiet", 0, 1, 1,
+	  "guard at 0: it grants nothing more for a lease (GROUP-7)" },
+	{ "lost", 0, 1, 1,
+	  "guard at 0: a beat is lost when the fence falls (MEMBER-6)" },
+	{ "epoch", 0, 1, 1, "guard at 0: a grant is confirmed by its epoch, too" },
+	{ NULL, 0, 0, 0, NULL },
+};
+
+static const char *open(const long *c)
+{
+	fleet_terms = (struct fleet_terms){
+		.nodes = (int)c[N],
+		.limit = (int)c[LIMIT],
+		.mail = (int)c[LETTERS],
+		.twice = (int)c[TWICE],
+		.lease = (int)c[LEASE],
+		.lives = (int)c[LIVES],
+		.forgets = (int)c[FORGETS],
+		.copy = (int)c[COPY],
+		.quiet = c[QUIET],
+		.lost = c[LOST],
+		.epoch = c[EPOCH],
+		.high = true,
+		.held = true,
+		.flight = true,
+		.one = true,
+		.seq = true,
+		.drain = true,
+		.cap = true,
+		.turn = true,
+		.sent = true,
+		.life = true,
+	};
+	return NULL;
+}
+
+static void begin(const long *c, struct walk *walk)
+{
+	(void)c;
+	fleet_begin(walk);
+}
+
+static void next(const long *c, const void *at, struct walk *walk)
+{
+	(void)c;
+	fleet_next(at, walk);
+}
+
+static const char *broken(const long *c, const void *at)
+{
+	return c[QUIET] && c[LOST] ? fleet_broken(at) : NULL;
+}
+
+static long bound(const long *c)
+{
+	return c[LIMIT];
+}
+
+static long found(const long *c, const void *at)
+{
+	(void)c;
+	return fleet_found(at);
+}
+
+/* Each node that runs has its part. */
+static bool is_parted(const long *c, const void *at)
+{
+	const struct fleet *fleet = at;
+
+	for (int n = 0; n < c[N]; n++)
+		if (fleet->nodes[n].life > 0 && fleet->nodes[n].share < c[LIMIT] / c[N])
+			return false;
+	return true;
+}
+
+static const struct goal goals[] = {
+	{ "parted", REACHABLE, is_parted },
+	{ NULL, CERTAIN, NULL },
+};
+
+static void print(const long *c, const void *at, FILE *out)
+{
+	(void)c;
+	fleet_print(at, out);
+}
+
+const struct model lapse_model = {
+	.name = "lapse",
+	.about = "shares granted by a store that forgets, or falls back to a copy",
+	.constants = constants,
+	.goals = goals,
+	.size = sizeof(struct fleet),
+	.open = open,
+	.begin = begin,
+	.next = next,
+	.broken = broken,
+	.bound = bound,
+	.found = found,
+	.print = print,
+};
