@@ -599,13 +599,20 @@ void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 
 /* ---- Counts ----------------------------------------------------------------------- */
 
+/* The fence counts from its instant on, whether or not the coordinator has had a turn. */
+static bool is_cut_off(const struct gale_guard *guard)
+{
+	return load_relaxed(&guard->fleet->told.fenced) ||
+	       turnstile_fenced(&guard->guard.turnstile,
+	                        clock_now(guard->handle.runtime->node_clock));
+}
+
 static void fill_fleet(const struct fleet *fleet, struct gale_guard_counts *counts)
 {
 	counts->share = load_relaxed(&fleet->told.share);
 	counts->fleet_limit = load_relaxed(&fleet->told.limit);
 	counts->fleet_nodes = load_relaxed(&fleet->told.members);
 	counts->fleet_in_flight = load_relaxed(&fleet->told.in_flight);
-	counts->cut_off = load_relaxed(&fleet->told.fenced);
 	counts->beats = load_relaxed(&fleet->told.beats);
 	counts->beats_lost = load_relaxed(&fleet->told.beats_lost);
 	counts->fences = load_relaxed(&fleet->told.fences);
@@ -620,8 +627,10 @@ void guard_fill_counts(const struct gale_guard *gale_guard,
 
 	turnstile_sum(&guard->turnstile, &sum);
 	counts->limit = slots_most(word);
-	if (guard->fleet)
+	if (guard->fleet) {
 		fill_fleet(guard->fleet, counts);
+		counts->cut_off = is_cut_off(gale_guard);
+	}
 	counts->estimate = load_relaxed(&guard->told.estimate);
 	counts->in_flight = slots_in_flight(word);
 	counts->kept = turnstile_kept(&guard->turnstile);

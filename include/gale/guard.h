@@ -173,8 +173,10 @@ struct gale_guard_counts {
 	uint64_t fleet_limit;     /* the fleet's ceiling */
 	uint64_t fleet_nodes;     /* that live */
 	uint64_t fleet_in_flight; /* slots, as they have reported */
-	uint64_t cut_off;         /* 1: this node has no share now */
-	uint64_t beats;           /* that were answered */
+	/* 1: this node has no share now.  It is told by this node's clock, also while gale's
+	 * own thread gets no processor and on_fenced is late. */
+	uint64_t cut_off;
+	uint64_t beats; /* that were answered */
 	uint64_t beats_lost;
 	uint64_t fences; /* how often it was cut off */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */

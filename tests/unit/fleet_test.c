@@ -297,6 +297,7 @@ static void a_node_that_cannot_beat_fences_itself(void **state)
 	exit_one(node);
 	pass(&world, GALE_MILLIS(50), 1); /* no turn, but the seats' clocks go on */
 	assert_int_equal(try_one(node), GALE_WHY_CUT_OFF);
+	assert_int_equal(counts_of(node).cut_off, 1);
 	assert_int_equal(node->hook.fenced, 0);
 	close_world(&world);
 }

@@ -614,7 +614,7 @@ static void a_seat_without_a_cell_counts_with_the_others(void **state)
 static void the_ceiling_is_learned(void **state)
 {
 	struct gale_guard_config config = { .name = "learned", .start = 4 };
-	struct gale_entry entries[1000];
+	struct gale_entry entries[1001]; /* the ceiling, and one that is refused */
 	struct gale_guard *guard;
 	uint64_t rose = 0;
 	struct house h;
