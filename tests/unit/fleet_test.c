@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -19,6 +20,7 @@
 
 #define NODES_MOST 4
 #define CALLS_MOST 64
+#define GROUPS 3000
 #define START_US UINT64_C(1700000000000000)
 #define STEP_US GALE_MILLIS(5)
 
@@ -492,6 +494,39 @@ static void weights_part_the_ceiling(void **state)
 	close_world(&world);
 }
 
+/* All beat by one client, and each has its share after one turn. */
+static void thousands_of_groups_beat_at_one_store(void **state)
+{
+	static struct gale_guard *guards[GROUPS];
+	struct gale_guard_config config = plan(3);
+	struct gale_entry entry;
+	struct world world;
+	char name[32];
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	config.store = world.nodes[0].store;
+	for (int i = 0; i < GROUPS; i++) {
+		(void)snprintf(name, sizeof(name), "backend {%d}\n: %d", i, i);
+		config.name = name;
+		assert_int_equal(
+		    gale_guard_open(world.nodes[0].runtime, &config, &guards[i]),
+		    GALE_ERR_OK);
+	}
+	pass(&world, GALE_SECONDS(1), 0);
+	gale_tick(world.nodes[0].seat);
+	for (int i = 0; i < GROUPS; i++) {
+		entry = gale_enter(world.nodes[0].seat, guards[i], 1, GALE_NORMAL);
+		assert_int_equal(entry.verdict, GALE_ALLOW);
+		assert_int_equal(entry.limit, 3);
+		gale_exit(world.nodes[0].seat, &entry, GALE_OK);
+		gale_guard_close(guards[i]);
+	}
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(fill(&world.nodes[0]), 6);
+	close_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -510,6 +545,7 @@ int main(void)
 		cmocka_unit_test(a_node_may_go_on_alone_where_it_is_told_to),
 		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
 		cmocka_unit_test(weights_part_the_ceiling),
+		cmocka_unit_test(thousands_of_groups_beat_at_one_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
