@@ -167,8 +167,8 @@ GALE_API uint64_t gale_turn_after_us(struct gale_runtime *runtime);
 /* Sets a function that is called when gale finds a fault in itself: once, by the thread
  * that found it, after all runtimes were fenced (every ask is denied) and before the
  * process is aborted.  If the hook does not return, the process lives on with every ask
- * denied.  It should then end soon, and without closing its runtimes: closing may wait
- * for the thread that found the fault. */
+ * denied.  The host should then end the process soon, and not close its runtimes: closing
+ * may wait for the thread that found the fault. */
 GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
@@ -237,13 +237,13 @@ GALE_API enum gale_err gale_url_check(const char *url, char *ret_why, size_t roo
 
 /* May grow. */
 struct gale_counts {
-	uint64_t keys;  /* held now; a key is dropped within a second when it is over */
-	uint64_t steps; /* decisions made */
-	uint64_t full;  /* refused because max_keys were in use */
+	uint64_t keys;    /* held now; a key is dropped within a second of expiring */
+	uint64_t steps;   /* decisions made */
+	uint64_t full;    /* refused because max_keys were in use */
 	uint64_t memory;  /* refused because there was no memory */
-	uint64_t changed; /* refused because the key lives under another kind of rule */
+	uint64_t changed; /* refused because another kind of rule has written the key */
 	uint64_t broken; /* refused because a strategy's ruling was out of its bounds */
-	uint64_t expired; /* keys dropped because they were over: as good as new */
+	uint64_t expired; /* keys dropped after they expired; such a key begins anew */
 	uint64_t leases;  /* granted; a lease that was requested twice counts twice */
 	uint64_t returns; /* leases given back; counted in the same way */
 
@@ -253,8 +253,8 @@ struct gale_counts {
 	uint64_t connects;    /* connections that were ready for use */
 	uint64_t failures;    /* connections lost, and failed attempts to connect */
 	uint64_t wrong;       /* answers that could not be true */
-	uint64_t contended;   /* asks given up after 64 tries, mostly as others kept
-	                         changing the key; they were GALE_WHY_BUSY */
+	uint64_t contended; /* asks given up after 64 tries, mostly because others kept
+	                         changing the key; the answer was GALE_WHY_BUSY */
 	uint64_t quarantined; /* asks and lease requests that got nothing because of a
 	                         quarantine */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
@@ -271,9 +271,9 @@ static inline enum gale_err gale_store_stats(struct gale_store *store,
 /* ---- Limiters -------------------------------------------------------------------- */
 
 enum gale_mode {
-	GALE_STRICT,      /* every decision is the store's */
-	GALE_CACHED_DENY, /* every allow is the store's; a denial is remembered until its
-	                     retry time, for its cost and above */
+	GALE_STRICT,      /* the store makes every decision */
+	GALE_CACHED_DENY, /* the store makes every ALLOW.  This node remembers a denial
+	                     until its retry time, for its cost and above */
 	GALE_LEASED,      /* the store lends units, and this node decides from them */
 };
 
@@ -281,7 +281,8 @@ enum gale_mode {
 enum gale_sizing {
 	GALE_SIZE_LEARNED, /* from the demand in earlier windows */
 	GALE_SIZE_FIXED,   /* batch units, or what is left if that is less */
-	GALE_SIZE_EOQ,     /* the size at which order_cost and strand_penalty balance */
+	GALE_SIZE_EOQ,     /* the economic order quantity: the size at which order_cost
+	                      and strand_penalty balance */
 	GALE_SIZE_HEDGE,   /* a mean of EOQ's size and the size that the predictor leads
 	                      to; docs/sizing.md says what a bad prediction costs */
 };
@@ -299,10 +300,11 @@ struct gale_predictor {
  *
  * Windows and quotas: all nodes together admit at most the limit in a window of the
  * store, as long as no clock runs more than drift_ppm fast or slow.  GCRA and token
- * buckets: in any time t all nodes admit at most burst + t/T units, and the units that
- * were leased before and not yet spent; one unit accrues in the time T.  Pacers book
- * places ahead.  The other rules, and windows below a millisecond, cannot be leased.
- * docs/leasing.md has all of it, and what happens when a clock jumps.
+ * buckets: one unit accrues in the time T.  In any time t all nodes admit at most
+ * burst + t/T units, and the units that were leased before and not yet spent.  Pacers: a
+ * node reserves places in the queue before it needs them.  The other rules, and windows
+ * below a millisecond, cannot be leased.  docs/leasing.md has the details, and says what
+ * happens when a clock jumps.
  *
  * The credit of a key is the leased units that this node can still spend.  An ask that
  * finds no credit, such as the first of a key, is GALE_PENDING while its shard asks the
@@ -311,11 +313,12 @@ struct gale_predictor {
  *
  * In an answer from credit (GALE_WHY_CREDIT), reset_after_us is how long the credit
  * lives, and remaining is an estimate: the units in hand, and those that the store had
- * left when it last answered this node.  It is never more than would be left if other
- * nodes had taken nothing since.  It is too high by at most the units that other nodes
- * were lent since.  It is too low by at most the sum of the units that other nodes hold
- * unspent, that were given back or have accrued since, and that other threads of this
- * node have set aside for themselves.
+ * left when it last answered this node.  The estimate is never more than would be left
+ * if other nodes had taken nothing since.  It is too high by at most the units that the
+ * store has lent to other nodes since.  It is too low by at most the sum of
+ *     the units that other nodes hold unspent,
+ *     the units that were given back or have accrued since, and
+ *     the units that other threads of this node have set aside for themselves.
  */
 struct gale_leasing {
 	enum gale_sizing sizing;
@@ -334,22 +337,22 @@ struct gale_leasing {
 	uint64_t reserved[8];
 };
 
-/* What to answer in an outage: for reasons for which gale_why_is_outage is true. */
+/* The answer in an outage.  gale_why_is_outage tells which reasons are outages. */
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
 	/* This node decides alone, by the same rule with the limit outage_share and by
-	 * its own clock.  Each node may then admit that much in addition to the calls
-	 * that the store has allowed and the units that it has lent. */
+	 * its own clock.  Each node may then admit outage_share in addition to the calls
+	 * that the store has allowed and the units that the store has lent. */
 	GALE_ON_OUTAGE_SHARE,
 };
 
-/* What to do with a key that another kind of rule, or another strategy, has written:
- * this limiter cannot read its state. */
+/* The answer for a key that another kind of rule, or another strategy, has written.
+ * This limiter cannot read the key's state. */
 enum gale_on_other_rule {
 	GALE_ON_OTHER_RULE_REFUSE,  /* GALE_WHY_CHANGED, until the key expires */
-	GALE_ON_OTHER_RULE_RESTART, /* it begins anew; the first call that is allowed is
-	                               GALE_WHY_RESTARTED */
+	GALE_ON_OTHER_RULE_RESTART, /* the key begins anew; the first call that is
+	                               allowed is GALE_WHY_RESTARTED */
 };
 
 /* May grow. */
@@ -391,10 +394,10 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * then give their leases back.  A key that has spent more than the new limit is denied
  * until its window ends, or until enough has accrued.
  *
- * If the period changes, the units spent in the window that is open count in full in the
- * new window that it overlaps.  Units of windows that are over do not count.  So a longer
- * period does not know what was allowed under a shorter one before the shorter one's
- * last window: nodes or limiters with two periods can admit as much as both together.
+ * If the period changes, the units spent in the open window count in full in the new
+ * window that overlaps it.  Units of earlier windows do not count.  So a longer period
+ * knows only the last window of a shorter one: nodes or limiters with two periods can
+ * admit as much as both limits together.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.
@@ -428,7 +431,7 @@ static inline enum gale_err gale_limiter_stats(struct gale_limiter *limiter,
 
 struct gale_seat;
 
-/* Once per thread. */
+/* Makes the seat of this thread.  Call it once per thread. */
 GALE_API enum gale_err gale_join(struct gale_runtime *runtime,
                                  struct gale_seat **ret_seat);
 
@@ -438,8 +441,8 @@ GALE_API void gale_leave(struct gale_seat *seat);
 /* ---- Asking ---------------------------------------------------------------------- */
 
 /*
- * May cost units of key go through?  If the verdict is GALE_PENDING, the answer comes
- * later to gale_seat_completions, with the tag.
+ * Asks whether a call of this cost, in units, may go through for this key.  If the
+ * verdict is GALE_PENDING, the answer comes later to gale_seat_completions, with the tag.
  */
 GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
@@ -535,14 +538,15 @@ GALE_API size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_
 
 /* None of these counts as a call.  All wait at most within_us for the store. */
 
-/* What the store would answer to a call of cost 1 now; on_outage is ignored.  With
- * leases, gale_ask may answer otherwise: from units in hand, or from a remembered
- * denial. */
+/* Returns the answer that the store would give to a call of cost 1 now; on_outage is
+ * ignored.  With leases, gale_ask may answer otherwise: from units in hand, or from a
+ * remembered denial. */
 GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
                                  const void *key, size_t key_len, uint64_t within_us,
                                  struct gale_answer *ret_answer);
 
-/* How many calls of this cost the store would allow now, and when it allows more. */
+/* Returns how many calls of this cost the store would allow now, and when it allows
+ * more. */
 GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, uint64_t within_us,
@@ -550,7 +554,7 @@ GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
 
 /* Forgets the key: its next call finds everything available.  Leases and remembered
  * denials of other nodes, and of other limiters of the name, stay good until the window
- * turns.
+ * ends.
  *
  * It also repairs a key that was used while the store's clock was far ahead.  Without a
  * reset, such a key stays in that later window until the clock gets there. */

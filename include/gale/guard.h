@@ -10,20 +10,27 @@
  *		gale_exit(seat, &entry, ok ? GALE_OK : GALE_DROPPED);
  *	}
  *
- * A slot is the right to have one call in flight.  A guard hands out at most as many slots
- * as its ceiling says.  A call that finds none is refused at once, and its entry says what
- * limited it.
+ * A slot is the right to have one call in flight.  A guard hands out at most as many
+ * slots as its ceiling says.  A call that finds no free slot is refused at once, and its
+ * entry says what limited the call.
  *
- * Threads   As gale.h says of seats and handles.  An entry may be exited by any thread,
- *           with the seat of that thread.  Different threads must not use one entry at the
- *           same time.
- * Blocking  gale_enter and gale_exit wait for nothing.
- * Entries   Every entry with the verdict GALE_ALLOW needs one gale_exit.  No deadline frees
- *           its slots before.  gale_exit clears the entry, so a second exit changes nothing,
- *           and is counted.  Do not copy an entry: a copy that is exited, too, gives back
- *           slots that another call has.
- * Time      A round trip is measured by the clock of the seats, at gale_enter and gale_exit.
- *           With gale_tick it is as exact as the ticks are close.
+ * A fleet is the guards of one name on one store.  They share one ceiling, and each node
+ * has a part of it: its share.  A node without a share is cut off.  docs/concurrency.md
+ * explains how a share ends.
+ *
+ * Threads   The rules of gale.h for seats and handles hold here.  Any thread may exit an
+ *           entry, with the seat of that thread.  Different threads must not use one
+ *           entry at the same time.
+ * Blocking  gale_enter and gale_exit never wait.
+ * Entries   Every entry with the verdict GALE_ALLOW needs one gale_exit.  Its slots stay
+ *           taken until then: no deadline frees them.  gale_exit clears the entry.  A
+ *           second exit changes nothing, and gale_metrics counts it.  Do not copy an
+ *           entry: if the copy is exited, too, slots of another call are given back.
+ * Time      A round trip is measured by the clock of the seats, at gale_enter and
+ *           gale_exit.  With gale_tick the time is that of the seat's last tick.  Tick
+ *           often: round trips are as exact as the ticks are close.  While gale's thread
+ *           gets no processor, a seat notices the end of its node's share at its next
+ *           tick.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -36,52 +43,55 @@ extern "C" {
 
 #define GALE_SLOTS_MAX 1000000 /* of a ceiling */
 
-/* Who is refused first. */
+/* The class of a call.  Sheddable calls are refused first. */
 enum gale_class {
 	GALE_NORMAL,
-	GALE_SHEDDABLE, /* sees a part of the ceiling only */
+	GALE_SHEDDABLE, /* may fill a part of the ceiling only: sheddable_permille */
 };
 
 /* How a call has ended. */
 enum gale_outcome {
 	GALE_OK,
-	GALE_DROPPED, /* it timed out, or the backend refused it for want of capacity */
+	GALE_DROPPED, /* the call timed out, or the backend lacked the capacity for it */
 	GALE_IGNORED, /* says nothing of the backend, such as a mistake of the caller */
 };
 
 struct gale_guard;
 
-/* How the ceiling is found. */
+/* How the ceiling is found.  All laws but GALE_FIXED learn it: they estimate how many
+ * calls the backend can bear. */
 enum gale_law {
-	GALE_KNEE, /* learned: as many calls as the backend works on without a queue, and
-	              some more */
-	GALE_FIXED,    /* ceiling, which must be given */
-	GALE_AIMD,     /* learned: one more at a time; less when answers are late */
-	GALE_GRADIENT, /* learned: less as round trips get longer than the shortest */
+	GALE_KNEE,  /* as many calls as the backend works on without a queue, and some
+	               more */
+	GALE_FIXED, /* the number in .ceiling, which must be given */
+	GALE_AIMD,  /* one more at a time; less when calls are late or dropped */
+	GALE_GRADIENT, /* less as round trips get longer than the shortest */
 };
 
-/* What a node admits that has lost touch with its fleet. */
+/* How a node decides while it is cut off: until it gets its first share, and after its
+ * share has ended. */
 enum gale_on_cut_off {
 	GALE_ON_CUT_OFF_DENY,
-	GALE_ON_CUT_OFF_OWN, /* what it has learned by itself: the fleet's bound is lost */
+	GALE_ON_CUT_OFF_OWN, /* by its own law: the fleet's ceiling may be exceeded */
 };
 
-/* How a fleet's ceiling is parted among its nodes. */
+/* How a fleet's ceiling is divided among its nodes. */
 enum gale_parts {
 	GALE_BY_DEMAND, /* a node that uses less leaves the rest to others */
-	GALE_BY_WEIGHT, /* whatever they use */
+	GALE_BY_WEIGHT, /* by weight alone, however much each node uses */
 };
 
-/* What the fleet's ceiling is, where each node has an estimate of it. */
+/* How the estimates of the nodes become one ceiling. */
 enum gale_of_estimates {
-	GALE_MEDIAN, /* the lower one */
+	GALE_MEDIAN, /* the median; of an even number, the lower of the two */
 	GALE_LEAST,
 };
 
 /* A hook of the host, which must outlive the guard. */
 struct gale_on_fenced {
-	/* This node's share is not its own any more: whatever is in flight must end within
-	 * abort_us.  It is called on a thread of gale, and must not call gale. */
+	/* This node has lost its share: all its calls that are in flight must end within
+	 * abort_us.  The hook is called by gale's thread, or in gale_turn if the runtime
+	 * has .turns.  It must not call gale. */
 	void (*fenced)(struct gale_on_fenced *self, struct gale_guard *guard);
 };
 
@@ -89,34 +99,39 @@ struct gale_on_fenced {
 struct gale_guard_config {
 	const char *name; /* guards of one runtime have different names */
 	enum gale_law law;
-	uint32_t start;              /* slots that it begins with; 0: 20 */
+	uint32_t start;              /* the first ceiling, in slots; 0: 20, within floor
+	                                and ceiling; GALE_FIXED: ceiling */
 	uint32_t floor;              /* slots at least; 0: 1 */
 	uint32_t ceiling;            /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
 	uint32_t probe;              /* slots that a probe leaves open at least; 0: 1 */
 	uint32_t sheddable_permille; /* of the ceiling, for sheddable calls; 0: 900 */
-	uint32_t slots_most_permille; /* of the ceiling, for one call, which may always
-	                                 have one slot; 0: 500 */
-	/* Refuses nothing, and counts what it would have refused.  The verdict is then
-	 * GALE_ALLOW, and why is what would have refused the call. */
+	uint32_t slots_most_permille; /* of the ceiling, for a call of several slots;
+	                                 0: 500.  A call of one slot is never too wide */
+	/* The guard admits and counts the calls that it would refuse.  Their entry has
+	 * the verdict GALE_ALLOW, and .why is the reason to refuse them. */
 	bool observe;
-	/* A call that takes longer is counted and logged, and no more; 0: a minute. */
+	/* A call that takes longer is only counted and logged; 0: a minute. */
 	uint64_t overdue_us;
 
-	/* One ceiling for all nodes that share the backend.  NULL: this node alone. */
+	/* All nodes with a guard of this name on this store share one ceiling.  NULL:
+	 * this node is alone, and all fields below must be 0. */
 	struct gale_store *store;
-	const char *node;   /* this node's name in the fleet; NULL: one is made up */
-	uint32_t weight;    /* of its share against other nodes'; 0: 1 */
+	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
+	uint32_t weight;    /* of this node's share against the others'; 0: 1 */
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
-	uint64_t beat_us;   /* from one report to the store to the next; 0: 500 ms */
-	uint64_t lease_us;  /* how long a share is good without one; 0: 4 beats */
-	/* What a node has at the backend ends within abort_us when the node is stopped or
-	 * dead, or loses its share.  The bound of the fleet needs that; 0: one beat. */
+	uint64_t beat_us;  /* from one report to the store to the next; 0: 500 ms.  Some
+	                      reports come sooner */
+	uint64_t lease_us; /* how long the store keeps a share for a node without a
+	                      report; 0: 4 times beat_us */
+	/* The host promises: when this node stops, dies or loses its share, its calls at
+	 * the backend end within abort_us.  Without that the fleet's ceiling may be
+	 * exceeded.  0: beat_us. */
 	uint64_t abort_us;
 	enum gale_on_cut_off on_cut_off;
 	enum gale_parts parts;               /* of the fleet's ceiling */
 	enum gale_of_estimates of_estimates; /* GALE_AIMD, GALE_GRADIENT */
 	uint32_t reserved;                   /* 0 */
-	struct gale_on_fenced *on_fenced;    /* NULL: nobody is told */
+	struct gale_on_fenced *on_fenced;    /* NULL: no hook */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -130,20 +145,20 @@ static inline enum gale_err gale_guard_open(struct gale_runtime *runtime,
 {
 	return gale_guard_open_sized(runtime, config, sizeof(*config), ret_guard);
 }
-/* Waits for no call.  Entries of calls in flight stay good, and are exited as always. */
+/* Does not wait for calls in flight.  Their entries stay good: exit each as always. */
 GALE_API void gale_guard_close(struct gale_guard *guard);
 
-/* One call; to be cleared by gale_exit. */
+/* One call.  gale_exit clears it. */
 struct gale_entry {
 	enum gale_verdict verdict; /* GALE_ALLOW or GALE_DENY */
-	enum gale_why why;         /* GALE_WHY_SLOT, or what limited it */
-	uint32_t slots;            /* that it has */
+	enum gale_why why;         /* GALE_WHY_SLOT, or what limited the call */
+	uint32_t slots;            /* slots that the call has */
 	uint32_t limit;            /* the ceiling in force */
 	uint64_t started_ns;
 	struct gale_guard *guard;
 };
 
-/* May a call with so many slots begin?  Most calls take one. */
+/* Asks whether a call may begin that takes this many slots.  Most calls take one. */
 GALE_API struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
                                       uint32_t slots, enum gale_class of_class);
 
@@ -154,31 +169,32 @@ GALE_API void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 /* May grow. */
 struct gale_guard_counts {
 	uint64_t limit;     /* the ceiling in force, in slots */
-	uint64_t estimate;  /* what the backend can bear, as far as it was learned */
-	uint64_t in_flight; /* slots that are taken, those that are kept included */
+	uint64_t estimate;  /* slots that the backend can bear, as learned so far */
+	uint64_t in_flight; /* slots that are taken, including those in kept */
 	uint64_t kept;      /* free slots that seats keep for their next calls */
 	uint64_t entered;   /* calls */
-	uint64_t ok;        /* slots of calls that ended so */
-	uint64_t dropped;
-	uint64_t ignored;
-	uint64_t
-	    refused; /* calls: the sum of refused_by; if it observes, counted only */
-	uint64_t overdue; /* calls that ended, and had taken longer than overdue_us */
-	uint64_t overdue_now; /* slots or more that such calls have now */
-	/* Exits of entries that were none: copies of entries that had been exited. */
+	uint64_t ok;        /* slots of calls that ended with GALE_OK */
+	uint64_t dropped;   /* the same for GALE_DROPPED */
+	uint64_t ignored;   /* the same for GALE_IGNORED */
+	uint64_t refused;   /* calls: the sum of refused_by.  With observe they were
+	                       admitted all the same, and are in entered, too */
+	uint64_t overdue;   /* calls that ended, and had taken longer than overdue_us */
+	uint64_t overdue_now; /* slots, at least, of calls in flight that are overdue */
+	/* Exits that would have given back more slots than were taken, such as exits of a
+	 * copied entry. */
 	uint64_t exits_without_entry;
 	uint64_t refused_by[GALE_WHY_ROOM]; /* by the entry's why */
-	/* Of a fleet, as this node was told last; 0 without a store. */
-	uint64_t share;           /* of the fleet's ceiling */
+	/* The fleet, as far as this node knows; all 0 without a store. */
+	uint64_t share;           /* slots of this node's share */
 	uint64_t fleet_limit;     /* the fleet's ceiling */
-	uint64_t fleet_nodes;     /* that live */
-	uint64_t fleet_in_flight; /* slots, as they have reported */
-	/* 1: this node has no share now.  It is told by this node's clock, also while gale's
-	 * own thread gets no processor and on_fenced is late. */
+	uint64_t fleet_nodes;     /* nodes that share the ceiling */
+	uint64_t fleet_in_flight; /* slots that the nodes have reported as taken */
+	/* 1 while this node has no share.  It is exact by this node's clock, even while
+	 * gale's thread gets no processor and on_fenced is late. */
 	uint64_t cut_off;
-	uint64_t beats; /* that were answered */
-	uint64_t beats_lost;
-	uint64_t fences; /* how often it was cut off */
+	uint64_t beats;      /* reports to the store that were answered */
+	uint64_t beats_lost; /* reports that were not answered */
+	uint64_t fences;     /* times that this node lost its share */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_guard_stats_sized(struct gale_guard *guard,
