@@ -125,7 +125,7 @@ needed() { # FILE
 }
 [ "$(needed "$root/lib/libgale.so")" = 'libc libhiredis libpq ' ] ||
 	fail "the library needs $(needed "$root/lib/libgale.so")"
-[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libpq ' ] ||
+[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq ' ] ||
 	fail "the command needs $(needed "$root/bin/gale")"
 
 # There, pkg-config and the loader of a plain Debian look by themselves.
