@@ -78,7 +78,9 @@ static void time_guard(struct coordinator *coordinator, struct guard *guard, mon
 {
 	mono due = guard->look_due;
 
-	if (guard->fleet)
+	if (guard->leaves && guard_has_left(guard))
+		due = now;
+	else if (guard->fleet)
 		due = mono_earlier(due, fleet_due(guard->fleet, now));
 	timers_add(&coordinator->timers, &guard->timer, due);
 }

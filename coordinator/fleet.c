@@ -87,19 +87,23 @@ static struct member_facts facts_of(struct guard *guard, mono now)
 
 /* ---- What is answered ------------------------------------------------------------- */
 
+/* The share first.  While the share of before is in force, so is its fence, and a call that has
+ * entered on it just before it was fenced finds that all is late.  FLEET-2 */
 static void put_in_force(struct guard *guard)
 {
 	struct fleet *fleet = guard->fleet;
 	const struct member *member = &fleet->membership.member;
 	bool fenced = member->is_fenced;
+	uint64_t fence_ns = member->fence.ns;
 
 	fleet->alone =
 	    fenced && !member->leaves && fleet->outage == FLEET_GOES_ON; /* FLEET-1 */
-	store_relaxed(&guard->turnstile.fence_ns,
-	              fenced ? UINT64_MAX : member->fence.ns); /* FLEET-2 */
+	if (fenced)
+		fence_ns = fleet->alone ? UINT64_MAX : 0;
 	guard_put_share(guard, (uint16_t)member->generation,
 	                fleet->alone ? SLOTS_MOST : member->share,
 	                fenced && !fleet->alone);
+	store_relaxed(&guard->turnstile.fence_ns, fence_ns);
 	store_relaxed(&fleet->told.share, member->share);
 	store_relaxed(&fleet->told.fenced, fenced);
 }

@@ -14,7 +14,7 @@
  *   FLEET-1  Before the first grant and from the fence on, nothing enters unless the guard's
  *            config lets it go on alone.  (H5)
  *   FLEET-2  A call that reads its clock at the fence or later does not enter, whether or not
- *            the coordinator has had a turn since.  (H5)
+ *            the coordinator has had a turn since, or is in the midst of one.  (H5)
  *   FLEET-3  A guard that is closed is a member until its last call has ended, or its store
  *            has not been heard for a lease.  (H2)
  *

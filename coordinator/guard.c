@@ -26,8 +26,9 @@ static void apply(struct guard *guard)
 	struct slots_ceiling least = slots_least(&guard->ceilings);
 	uint64_t word = turnstile_word(&guard->turnstile);
 
-	if (slots_applied(word, guard->generation, least) != word)
-		turnstile_apply(&guard->turnstile, guard->generation, least);
+	if (slots_applied(word, guard->generation, least) != word &&
+	    turnstile_apply(&guard->turnstile, guard->generation, least))
+		guard->ops->empty(guard);
 }
 
 /* What the law says, and what of it is a probe. */
@@ -99,12 +100,13 @@ static void share_out(struct guard *guard, mono now)
 	uint64_t cells = cells_in_use(guard, now);
 	uint32_t count = (uint32_t)__builtin_popcountll(cells);
 	uint32_t most = slots_most(turnstile_word(&guard->turnstile));
+	uint32_t each = 0;
 
 	/* A seat that is alone has nobody to wait for. */
-	if (count < 2 || most / CEILING_PER_CELL < count)
-		turnstile_keep(&guard->turnstile, 0, 0);
-	else
-		turnstile_keep(&guard->turnstile, cells, most / (KEPT_PART * count));
+	if (count >= 2 && most / CEILING_PER_CELL >= count)
+		each = most / (KEPT_PART * count);
+	if (turnstile_keep(&guard->turnstile, cells, each))
+		guard->ops->empty(guard);
 }
 
 /* ---- Calls that do not end -------------------------------------------------------- */

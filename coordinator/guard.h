@@ -34,6 +34,8 @@ struct guard;
 struct guard_ops {
 	/* The coordinator has done with it. */
 	void (*drop)(struct guard *self);
+	/* It is closed, and the coordinator gave back the last slot, which a cell kept. */
+	void (*empty)(struct guard *self);
 	void (*say)(struct guard *self, enum gale_level level, const char *line);
 	/* Its share is others' soon. */
 	void (*fenced)(struct guard *self);

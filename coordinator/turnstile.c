@@ -160,7 +160,7 @@ struct turnstile_called turnstile_call_back(struct turnstile *turnstile, uint64_
 	return called;
 }
 
-void turnstile_apply(struct turnstile *turnstile, uint16_t generation,
+bool turnstile_apply(struct turnstile *turnstile, uint16_t generation,
                      struct slots_ceiling ceiling)
 {
 	uint64_t word = load_relaxed(&turnstile->word), was;
@@ -169,11 +169,11 @@ void turnstile_apply(struct turnstile *turnstile, uint16_t generation,
 		was = word;
 	while (!swap_if_relaxed(&turnstile->word, &word,
 	                        slots_applied(was, generation, ceiling)));
-	if (ceiling.most < slots_most(was))
-		(void)turnstile_call_back(turnstile, ALL_CELLS);
+	return ceiling.most < slots_most(was) &&
+	       turnstile_call_back(turnstile, ALL_CELLS).last;
 }
 
-void turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most)
+bool turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most)
 {
 	uint64_t less = 0;
 
@@ -186,7 +186,7 @@ void turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most)
 			less |= UINT64_C(1) << i;
 		store_relaxed(&turnstile->cells[i].most, now);
 	}
-	(void)turnstile_call_back(turnstile, less);
+	return turnstile_call_back(turnstile, less).last;
 }
 
 bool turnstile_close(struct turnstile *turnstile)

@@ -118,7 +118,7 @@ struct turnstile {
 	uint64_t sheddable; /* of the ceiling, for sheddable calls: slots_fraction */
 	uint64_t wide;      /* of the ceiling, for one call */
 	_Atomic uint64_t keeping; /* cells that may keep something, a bit each */
-	/* A call whose clock has come so far does not enter; UINT64_MAX: there is none.
+	/* A call whose clock has come so far does not enter; 0: none does; UINT64_MAX: all do.
 	 * (engine/member.h) */
 	_Atomic uint64_t fence_ns;
 	_Atomic uint32_t peak; /* in flight at most, since the coordinator took it */
@@ -323,12 +323,13 @@ static inline uint64_t turnstile_word(const struct turnstile *turnstile)
 	return load_relaxed(&turnstile->word);
 }
 
-/* From when this returns on, what is more than the ceiling does not enter.  TURNSTILE-2 */
-void turnstile_apply(struct turnstile *turnstile, uint16_t generation,
+/* From when this returns on, what is more than the ceiling does not enter.  TURNSTILE-2
+ * True: as turnstile_give, where the turnstile is closed meanwhile. */
+bool turnstile_apply(struct turnstile *turnstile, uint16_t generation,
                      struct slots_ceiling ceiling);
 
-/* Each of these cells may keep so many, and the others nothing.  TURNSTILE-3 */
-void turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most);
+/* Each of these cells may keep so many, and the others nothing; the same.  TURNSTILE-3 */
+bool turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most);
 
 /* What these cells keep goes back to the word; how many that was, and as turnstile_give. */
 struct turnstile_called {

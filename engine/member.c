@@ -154,10 +154,11 @@ static enum member_news apply(struct member *member, const struct group_grant *g
 	return MEMBER_APPLY;
 }
 
-static bool is_believable(const struct group_grant *grant)
+static bool is_believable(const struct member *member, const struct group_grant *grant)
 {
 	return grant->share <= GROUP_SLOTS_MAX && grant->target <= GROUP_SLOTS_MAX &&
-	       grant->result <= GROUP_WRONG;
+	       grant->result <= GROUP_WRONG &&
+	       (grant->result != GROUP_GONE || member->leaves);
 }
 
 enum member_news member_hear(struct member *member, mono now, uint64_t seq,
@@ -167,8 +168,10 @@ enum member_news member_hear(struct member *member, mono now, uint64_t seq,
 
 	if (must_fence(member, now)) /* the timer is late */
 		return fence(member);
-	if (!member->under_way || seq != member->seq || !is_believable(grant))
+	if (!member->under_way || seq != member->seq || !is_believable(member, grant)) {
+		member_lost(member, now, seq);
 		return MEMBER_DROPPED; /* MEMBER-1 */
+	}
 	member->under_way = false;
 	member->told = *grant;
 	if (grant->result == GROUP_GONE) {

@@ -147,6 +147,17 @@ static void guard_drop(struct guard *self)
 	handle_drop(&gale_guard_of(self)->handle);
 }
 
+/* The last slot is given back of a guard that is closed.  HOUSE-2 */
+static void guard_is_empty(struct gale_guard *guard)
+{
+	handle_drop(&guard->handle);
+}
+
+static void guard_empty(struct guard *self)
+{
+	guard_is_empty(gale_guard_of(self));
+}
+
 static void guard_say(struct guard *self, enum gale_level level, const char *line)
 {
 	struct gale_guard *guard = gale_guard_of(self);
@@ -162,7 +173,8 @@ static void guard_fenced(struct guard *self)
 		guard->on_fenced->fenced(guard->on_fenced, guard);
 }
 
-static const struct guard_ops guard_ops = { guard_drop, guard_say, guard_fenced };
+static const struct guard_ops guard_ops = { guard_drop, guard_empty, guard_say,
+	                                    guard_fenced };
 
 /* Neither the name nor the incarnation is another node's, nor this one's of before. */
 static bool join_fleet(struct gale_guard *guard, const struct gale_guard_config *config)
@@ -295,12 +307,6 @@ enum gale_err gale_guard_open_sized(struct gale_runtime *runtime,
 }
 
 /* ---- Closing ---------------------------------------------------------------------- */
-
-/* The last slot is given back of a guard that is closed.  HOUSE-2 */
-static void guard_is_empty(struct gale_guard *guard)
-{
-	handle_drop(&guard->handle);
-}
 
 static void unlist(struct gale_runtime *runtime, struct gale_guard *guard)
 {

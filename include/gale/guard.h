@@ -87,7 +87,8 @@ enum gale_of_estimates {
 	GALE_LEAST,
 };
 
-/* A hook of the host, which must outlive the guard. */
+/* A hook of the host, which must outlive the runtime: a guard that is closed may be fenced as
+ * long as its calls are in flight. */
 struct gale_on_fenced {
 	/* This node has lost its share: all its calls that are in flight must end within
 	 * abort_us.  The hook is called by gale's thread, or in gale_turn if the runtime

@@ -73,6 +73,14 @@ void begin_keeping(void)
 	turnstile_keep(&s->turnstile, 3, 2);
 }
 
+void begin_kept(void)
+{
+	begin_keeping();
+	(void)give(0);
+	(void)give(1);
+	s->seats[0].has = s->seats[1].has = 0;
+}
+
 void begin_full_but_for_a_cell(void)
 {
 	const struct slots_ceiling two = { 2, SLOTS_BY_CEILING };
@@ -158,10 +166,24 @@ void coordinator_calls_back_twice(void)
 	(void)turnstile_call_back(&s->turnstile, 3);
 }
 
+void coordinator_lets_keep_nothing(void)
+{
+	if (turnstile_keep(&s->turnstile, 0, 0))
+		was_last();
+}
+
 void coordinator_fences(void)
 {
-	turnstile_apply(&s->turnstile, 2, (struct slots_ceiling){ 0, SLOTS_BY_FENCE });
+	(void)turnstile_apply(&s->turnstile, 2,
+	                      (struct slots_ceiling){ 0, SLOTS_BY_FENCE });
 	s->fenced = (uint32_t)add_relaxed(&s->clock, 1);
+}
+
+void coordinator_lowers(void)
+{
+	if (turnstile_apply(&s->turnstile, 2,
+	                    (struct slots_ceiling){ 1, SLOTS_BY_SHARE }))
+		was_last();
 }
 
 void coordinator_closes(void)

@@ -25,6 +25,11 @@ void coordinator_calls_back_twice(void);
 void coordinator_fences(void);
 void coordinator_closes(void);
 
+/* No call in flight; a slot that each cell keeps. */
+void begin_kept(void);
+void coordinator_lets_keep_nothing(void);
+void coordinator_lowers(void);
+
 /* No slot is free but the one that the first seat keeps. */
 void begin_full_but_for_a_cell(void);
 void seat_enters(void);

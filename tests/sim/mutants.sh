@@ -153,7 +153,8 @@ mutant engine/group.c 'a clock that is set ends all leases (GROUP-10)' \
 mutant engine/group.c 'a new share has the generation of the one before' \
 	'self->generation = group->generation;' 'self->generation = self->generation > 0 ? self->generation : group->generation;' groups
 mutant engine/member.c 'an answer to any beat is heard (MEMBER-1)' \
-	'if (!member->under_way || seq != member->seq || !is_believable(grant))' 'if (seq == 0 || !is_believable(grant))' groups
+	'if (!member->under_way || seq != member->seq || !is_believable(member, grant))' \
+	'if (seq == 0 || !is_believable(member, grant))' groups
 mutant engine/member.c 'the fence does not fall (MEMBER-2)' \
 	'return !member->is_fenced && mono_reached(now, member->fence);' 'return !member->is_fenced && now.ns == 0 && mono_reached(now, member->fence);' groups
 mutant engine/member.c 'no allowance for drift (MEMBER-2)' \

@@ -12,11 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <gale/guard.h>
+
+#include "face/guard.h"
 
 #define NODES_MOST 4
 #define CALLS_MOST 64
@@ -42,12 +45,15 @@ static uint64_t boot_ns(struct gale_clock *self)
 struct hook {
 	struct gale_on_fenced hook; /* first */
 	int fenced;
+	bool is_late; /* a call that has entered, as it then finds */
 };
 
 static void on_fenced(struct gale_on_fenced *self, struct gale_guard *guard)
 {
-	(void)guard;
-	((struct hook *)self)->fenced++;
+	struct hook *hook = (struct hook *)self;
+
+	hook->fenced++;
+	hook->is_late = turnstile_fenced(&guard->guard.turnstile, (mono){ 1 });
 }
 
 struct lines {
@@ -64,6 +70,24 @@ static void keep_line(struct gale_log *self, enum gale_level level, const char *
 	(void)source;
 	strncpy(lines->last, line, sizeof(lines->last) - 1);
 }
+
+static uint64_t bytes_taken; /* by all that is open */
+
+static void *take_bytes(struct gale_allocator *self, size_t bytes)
+{
+	(void)self;
+	bytes_taken += bytes;
+	return malloc(bytes);
+}
+
+static void give_bytes(struct gale_allocator *self, void *memory, size_t bytes)
+{
+	(void)self;
+	bytes_taken -= bytes;
+	free(memory);
+}
+
+static struct gale_allocator counting = { .alloc = take_bytes, .free = give_bytes };
 
 struct node {
 	struct gale_runtime *runtime;
@@ -98,6 +122,7 @@ static void open_node(struct world *world, int n, struct gale_guard_config confi
 	struct gale_store_config store = { .url = "memory:backends" };
 	struct gale_config runtime = { .shards = 1,
 		                       .turns = true,
+		                       .allocator = &counting,
 		                       .clock = &world->clock.clock,
 		                       .log = &node->lines.log };
 
@@ -318,6 +343,7 @@ static void the_host_is_told_of_the_fence(void **state)
 	world.clock.us += GALE_MILLIS(290);
 	turn(node);
 	assert_int_equal(node->hook.fenced, 1);
+	assert_true(node->hook.is_late); /* FLEET-2 */
 	assert_int_equal(counts_of(node).fences, 1);
 	/* It was not dead: its next beat, in the same turns, gave it the share again. */
 	assert_true(counts_of(node).beats > before);
@@ -384,6 +410,26 @@ static void a_guard_that_is_closed_leaves_when_its_calls_have_ended(void **state
 	assert_int_equal(counts_of(&world.nodes[1]).fleet_nodes, 1);
 	leaver->guard = NULL;
 	close_world(&world);
+}
+
+/* At once, and not when it would have been looked at. */
+static void a_guard_that_has_left_is_dropped(void **state)
+{
+	struct world world;
+	struct node *node = &world.nodes[0];
+	uint64_t before;
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	pass(&world, GALE_SECONDS(2), 0);
+	before = bytes_taken;
+	gale_guard_close(node->guard);
+	turn(node);
+	assert_true(before - bytes_taken >=
+	            sizeof(struct turnstile_cell) + sizeof(struct fleet));
+	node->guard = NULL;
+	close_world(&world);
+	assert_int_equal(bytes_taken, 0);
 }
 
 /* At once, and not when a lease is over. */
@@ -527,6 +573,159 @@ static void thousands_of_groups_beat_at_one_store(void **state)
 	close_world(&world);
 }
 
+/* ---- Anything at any time --------------------------------------------------------- */
+
+#define LIMIT 10
+#define STEPS 1500
+#define NODES 4
+#define SEEDS 6
+
+/* A node whose coordinator is stalled now and then, and whose guards come and go. */
+struct wild {
+	uint64_t stalled_until_us, turned_us;
+	uint64_t ends_us; /* when its calls are aborted; 0: they are not */
+	struct gale_entry left[CALLS_MOST]; /* calls of guards that are closed */
+	uint32_t left_count;
+};
+
+static uint64_t draw(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *seed >> 33;
+}
+
+static void end_left(struct node *node, struct wild *wild)
+{
+	while (wild->left_count > 0)
+		gale_exit(node->seat, &wild->left[--wild->left_count], GALE_DROPPED);
+}
+
+static void end_all(struct node *node, struct wild *wild)
+{
+	while (node->in_flight > 0)
+		exit_one(node);
+	end_left(node, wild);
+}
+
+static void reopen_guard(struct node *node, struct wild *wild)
+{
+	struct gale_guard_config config = plan(LIMIT);
+
+	if (counts_of(node).cut_off)
+		end_all(node, wild);
+	end_left(node, wild);
+	memcpy(wild->left, node->calls, sizeof(wild->left));
+	wild->left_count = node->in_flight;
+	node->in_flight = 0;
+	gale_guard_close(node->guard);
+	config.store = node->store;
+	config.on_fenced = &node->hook.hook;
+	assert_int_equal(gale_guard_open(node->runtime, &config, &node->guard),
+	                 GALE_ERR_OK);
+}
+
+/* Closing waits for early beats, and for them time must pass: for the others it stalls. */
+static void reopen_node(struct world *world, int n, struct wild *wild)
+{
+	end_all(&world->nodes[n], wild);
+	world->clock.us += GALE_MILLIS(10);
+	close_node(&world->nodes[n]);
+	open_node(world, n, plan(LIMIT));
+	*wild = (struct wild){ .turned_us = world->clock.us };
+}
+
+/* What is in flight at a node that is cut off ends within 100 ms; a guard that is closed does
+ * not say that it is, so its calls end before it can be. */
+static void abort_calls(struct world *world, int n, struct wild *wild)
+{
+	struct node *node = &world->nodes[n];
+	uint64_t now = world->clock.us;
+
+	if (wild->ends_us == 0 && counts_of(node).cut_off && node->in_flight > 0)
+		wild->ends_us = now + GALE_MILLIS(50);
+	if (wild->ends_us > 0 && now >= wild->ends_us) {
+		end_all(node, wild);
+		wild->ends_us = 0;
+	}
+	if (now - wild->turned_us >= GALE_MILLIS(150))
+		end_left(node, wild);
+}
+
+static void step_node(struct world *world, int n, struct wild *wild, uint64_t *seed)
+{
+	struct node *node = &world->nodes[n];
+	uint64_t now = world->clock.us, lot = draw(seed) % 1000;
+
+	abort_calls(world, n, wild);
+	if (lot < 8)
+		wild->stalled_until_us = now + GALE_MILLIS(draw(seed) % 900);
+	else if (lot < 14)
+		reopen_guard(node, wild);
+	else if (lot < 18)
+		reopen_node(world, n, wild);
+	else if (lot < 500)
+		(void)fill(node);
+	else if (lot < 800)
+		exit_one(node);
+	else if (lot < 900)
+		end_all(node, wild);
+	if (now >= wild->stalled_until_us) {
+		(void)gale_turn(node->runtime);
+		wild->turned_us = now;
+	}
+}
+
+static uint32_t run_wild(struct world *world, uint64_t seed)
+{
+	struct wild wild[NODES] = { 0 };
+	uint32_t worst = 0;
+
+	for (int n = 0; n < NODES; n++)
+		wild[n].turned_us = world->clock.us;
+	for (int i = 0; i < STEPS; i++) {
+		uint32_t sum = 0;
+
+		world->clock.us += STEP_US;
+		for (int n = 0; n < NODES; n++)
+			step_node(world, n, &wild[n], &seed);
+		for (int n = 0; n < NODES; n++)
+			sum += world->nodes[n].in_flight + wild[n].left_count;
+		worst = sum > worst ? sum : worst;
+	}
+	for (int n = 0; n < NODES; n++)
+		end_all(&world->nodes[n], &wild[n]);
+	return worst;
+}
+
+/* H1, and no slot is lost. */
+static void whatever_nodes_do_the_ceiling_holds_and_slots_come_back(void **state)
+{
+	struct world world;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		uint32_t worst;
+
+		open_world(&world, NODES, plan(LIMIT));
+		worst = run_wild(&world, seed);
+		if (worst != LIMIT)
+			fail_msg("seed %d: %u in flight", (int)seed, worst);
+		pass(&world, GALE_SECONDS(2), 0);
+		for (int n = 0; n < NODES; n++) {
+			assert_int_equal(counts_of(&world.nodes[n]).fleet_nodes, NODES);
+			assert_int_equal(counts_of(&world.nodes[n]).fleet_in_flight, 0);
+			assert_int_equal(counts_of(&world.nodes[n]).in_flight, 0);
+			assert_int_equal(counts_of(&world.nodes[n]).exits_without_entry,
+			                 0);
+		}
+		for (int n = 1; n < NODES; n++)
+			close_node(&world.nodes[n]);
+		pass(&world, GALE_SECONDS(1), 0);
+		assert_int_equal(fill(&world.nodes[0]), LIMIT);
+		close_world(&world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -539,6 +738,7 @@ int main(void)
 		cmocka_unit_test(slots_of_a_dead_node_come_back_after_its_lease),
 		cmocka_unit_test(
 		    a_guard_that_is_closed_leaves_when_its_calls_have_ended),
+		cmocka_unit_test(a_guard_that_has_left_is_dropped),
 		cmocka_unit_test(a_runtime_that_is_closed_leaves),
 		cmocka_unit_test(the_second_node_of_a_name_is_refused_and_told),
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
@@ -546,6 +746,8 @@ int main(void)
 		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
 		cmocka_unit_test(weights_part_the_ceiling),
 		cmocka_unit_test(thousands_of_groups_beat_at_one_store),
+		cmocka_unit_test(
+		    whatever_nodes_do_the_ceiling_holds_and_slots_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

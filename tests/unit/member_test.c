@@ -222,6 +222,22 @@ static void a_grant_that_cannot_be_is_dropped(void **state)
 	(void)state;
 	(void)member_report(&member, at(0), &idle);
 	assert_int_equal(member_hear(&member, at(1), 1, &grant), MEMBER_DROPPED);
+	/* That beat is lost, and not the node. */
+	assert_true(member_wants_to_beat(&member, at(251)));
+	assert_int_equal(beat(&member, 251, 4, 6), MEMBER_APPLY);
+}
+
+static void a_node_that_does_not_leave_is_not_gone(void **state)
+{
+	const struct group_grant gone = { .result = GROUP_GONE };
+	struct member member = new_member();
+
+	(void)state;
+	(void)beat(&member, 0, 4, 1);
+	(void)member_report(&member, at(1000), &idle);
+	assert_int_equal(member_hear(&member, at(1001), 2, &gone), MEMBER_DROPPED);
+	assert_int_equal(member.share, 4);
+	assert_int_equal(beat(&member, 1251, 4, 1), MEMBER_SAME);
 }
 
 /* MEMBER-4 */
@@ -402,6 +418,7 @@ int main(void)
 		cmocka_unit_test(what_was_under_way_when_the_fence_fell_is_dropped),
 		cmocka_unit_test(an_answer_finds_a_fence_that_is_overdue),
 		cmocka_unit_test(a_grant_that_cannot_be_is_dropped),
+		cmocka_unit_test(a_node_that_does_not_leave_is_not_gone),
 		cmocka_unit_test(a_report_names_the_grant_in_force),
 		cmocka_unit_test(what_was_applied_is_acknowledged_early),
 		cmocka_unit_test(who_lacks_and_refuses_beats_early),
