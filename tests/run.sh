@@ -244,7 +244,7 @@ test_tsan() {
 build_release() {
 	local tests=true
 	$brief && tests=false
-	build release '' gcc --buildtype=release -Doptimization=2 -Dbench=true -Dtests=$tests \
+	build release '' gcc --buildtype=release -Doptimization=2 -Dbench=true -Dtests=$tests -Ddefault_library=both \
 		--prefix="$top/$out/prefix" --libdir=lib
 }
 test_release() {
