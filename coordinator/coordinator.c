@@ -196,7 +196,8 @@ static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 	done = move(coordinator, now, /* ends= */ false);
 	done += turn_due(coordinator, now);
 	due = turn_posts(coordinator, now);
-	done += hear(coordinator, now);
+	/* By a clock that is read after the answers came: the fence may be up meanwhile. */
+	done += hear(coordinator, clock_now(coordinator->clock));
 	set_due(coordinator, mono_earlier(due, timers_next(&coordinator->timers)));
 	return done;
 }

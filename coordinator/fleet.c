@@ -261,7 +261,6 @@ void post_enter(struct post *post, struct list *posts, struct store_home *home)
 {
 	if (post->members++ > 0)
 		return;
-	post->due = (mono){ 0 };
 	post->entered = store_enter(post->store, home, &post->client);
 	list_append(posts, &post->place);
 }

@@ -35,7 +35,6 @@ struct post {
 	struct list place; /* among the coordinator's */
 	uint32_t members;
 	bool entered; /* the client is one */
-	mono due;     /* when the store wants a turn */
 };
 
 enum fleet_outage {

@@ -72,7 +72,6 @@ struct member {
 	bool is_fenced; /* or was never granted anything */
 	bool leaves;
 	bool has_left;
-	bool is_eager;           /* the next beat need not wait for beat_ns */
 	mono sent;               /* the last beat */
 	mono fence;              /* when the share becomes 0 */
 	mono due;                /* the next beat */
