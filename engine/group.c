@@ -285,14 +285,15 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
 	              part_of(group, self, members, group->limit, group->weights));
 }
 
-/* A share is not lowered by parts when nobody else lacks.  One that its node was in want of
- * is not lowered soon after it rose, either; but those that have joined since need not wait. */
+/* A share is not lowered by parts when nobody else lacks.  One that its node is in want of is
+ * not lowered soon after it rose, either; but those that have joined since need not wait. */
 static uint64_t share_by_demand(const struct group *group,
                                 const struct group_member *self, uint64_t target)
 {
 	if (target >= self->share)
 		return target;
-	if (group->now_us - self->raised_us < group->settings.hold_us &&
+	if (self->hungry > 0 &&
+	    group->now_us - self->raised_us < group->settings.hold_us &&
 	    group->joined_us <= self->raised_us)
 		return self->share;
 	return larger(target, less(self->share, group->lacking));
@@ -368,7 +369,7 @@ static void grant(struct group *group, struct group_member *self, uint64_t share
 {
 	if (share == self->share && self->generation > 0)
 		return;
-	if (share > self->share && self->hungry > 0)
+	if (share > self->share)
 		self->raised_us = group->now_us;
 	/* Never one that was given out before, even by a group that was forgotten. */
 	group->generation = larger(group->generation + 1, group->now_us);

@@ -136,7 +136,7 @@ struct group_member {
 	uint64_t generation;
 	uint64_t high; /* the most that it was granted since what it has applied */
 	uint64_t in_flight;
-	uint64_t raised_us; /* when its share last rose because it was in want */
+	uint64_t raised_us; /* when its share last rose */
 	uint64_t weight;    /* 0: it leaves */
 	uint64_t busy;
 	uint64_t estimate; /* 1 + its bucket; 0: none */

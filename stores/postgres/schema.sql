@@ -1443,7 +1443,7 @@ DECLARE
 	share bigint := target;
 BEGIN
 	IF g.parts <> 1 AND m.weight > 0 AND target < m.share THEN
-		IF g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us THEN
+		IF m.hungry > 0 AND g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us THEN
 			share := m.share;
 		ELSE
 			share := greatest(target, m.share - g.lacking);
@@ -1533,7 +1533,7 @@ BEGIN
 	target := claimed.target;
 	share := gale.grant(g, m, target, ask[at + 4]);
 	IF share <> m.share OR m.generation = 0 THEN
-		IF share > m.share AND m.hungry > 0 THEN
+		IF share > m.share THEN
 			m.raised_us := g.now_us;
 		END IF;
 		g.generation := greatest(g.generation + 1, g.now_us);

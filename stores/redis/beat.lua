@@ -186,7 +186,7 @@ local function beat(key, leases, estimates, numbers, node)
 		end
 		local granted = target
 		if parts ~= EQUAL and weight > 0 and target < share then
-			if instant - raised < hold and joined <= raised then
+			if m_hungry > 0 and instant - raised < hold and joined <= raised then
 				granted = share
 			else
 				granted = max(target, share - lacking)
@@ -197,7 +197,7 @@ local function beat(key, leases, estimates, numbers, node)
 
 		-- grant
 		if granted ~= share or generation == 0 then
-			if granted > share and m_hungry > 0 then raised = instant end
+			if granted > share then raised = instant end
 			latest = max(latest + 1, instant)
 			generation, share, high = latest, granted, max(high, granted)
 		end

@@ -65,7 +65,7 @@ static const struct band bands[] = {
 	{ "fleet-3", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-8", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-32", 0.95, 0.85, 0, 0, 0, 0 },
-	{ "classes", 0.60, 0, 0, 0, 0, 0 },        /* 0.80 is wanted, of its part too */
+	{ "classes", 0.65, 0, 0, 0, 0, 0 },        /* 0.80 is wanted, of its part too */
 	{ "oscillation", 0.65, 0.60, 0, 0, 0, 0 }, /* 0.90 is wanted */
 	{ "ramp", 0.90, 0.85, 2, 0.90, 0,
 	  0 }, /* from 10 round trips and 3 windows on */
