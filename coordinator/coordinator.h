@@ -51,7 +51,7 @@ enum gale_err coordinator_open(struct coordinator *coordinator,
 void coordinator_tell_to_close(struct coordinator *coordinator);
 /* All guards are dropped when this returns. */
 void coordinator_close(struct coordinator *coordinator);
-/* Nobody adds or removes a guard any more. */
+/* After this no guard is added or removed. */
 void coordinator_free(struct coordinator *coordinator);
 
 /* The guard is the coordinator's, too, until it drops it. */

@@ -4,7 +4,7 @@
  * fleet.h -- a guard that shares its ceiling with the guards of other nodes.
  *
  * Guards of one name that beat at one store are a group, and have one ceiling together.
- * What a guard is granted becomes its share, the least of its ceilings or one of them.
+ * The grant that a guard gets becomes its share, the least of its ceilings or one of them.
  *
  *     post     a store at which guards of this runtime beat: one client for all of them
  *     fleet    a guard's membership of its group, and what it reports
@@ -75,7 +75,7 @@ void fleet_init(struct fleet *fleet, const struct fleet_config *config, mono now
 /* The guard is new: nothing enters yet.  (FLEET-1) */
 void fleet_begin(struct fleet *fleet, struct guard *guard);
 
-/* What was learned by this node alone does not limit it.  NULL is no fleet. */
+/* The node's own estimate does not limit it.  NULL is no fleet. */
 static inline bool fleet_has_limit(const struct fleet *fleet)
 {
 	return fleet && fleet->shares_instead && !fleet->alone;
@@ -90,7 +90,7 @@ static inline struct fleet *fleet_of_call(struct store_call *call)
 /* When it wants a turn. */
 mono fleet_due(const struct fleet *fleet, mono now);
 
-/* What the guard's membership has due; the guard's ceilings follow. */
+/* Runs the fence and the beat that are due; the guard's ceilings follow. */
 void guard_beat(struct guard *guard, mono now);
 /* Its beat has been answered, or was lost. */
 void guard_hear(struct guard *guard, mono now);

@@ -30,7 +30,7 @@
 
 struct guard;
 
-/* What a guard needs of whoever owns its memory. */
+/* The functions that the owner of a guard's memory provides. */
 struct guard_ops {
 	/* The coordinator has done with it. */
 	void (*drop)(struct guard *self);
@@ -51,7 +51,7 @@ struct guard_config {
 	uint64_t seed; /* of the instants of probes */
 };
 
-/* What is in flight now, and was so long ago that it is overdue. */
+/* The slots in flight at the last look for overdue calls. */
 struct overdue {
 	mono since;      /* when it was looked */
 	uint64_t in_use; /* slots that were in flight then ... */
@@ -92,7 +92,7 @@ struct guard {
 };
 
 void guard_init(struct guard *guard, const struct guard_config *config, mono now);
-/* What a fleet grants this node, or that it is fenced: in force when this returns.  Without a
+/* Puts a fleet's grant to this node, or its fence, in force before it returns.  Without a
  * fleet the share is SLOTS_MOST.  By the coordinator. */
 void guard_put_share(struct guard *guard, uint16_t generation, uint32_t share,
                      bool fenced);

@@ -82,7 +82,7 @@ struct tally_ended {
 	_Atomic uint64_t busy_ns; /* slots times round trip */
 };
 
-/* What a seat has counted since the guard was opened. */
+/* A seat's counts since the guard was opened. */
 struct tally {
 	_Atomic uint64_t entered; /* calls */
 	struct tally_ended ended[TURNSTILE_OUTCOMES];
@@ -137,7 +137,7 @@ struct turnstile_config {
 void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
                     const struct turnstile_config *config);
 
-/* What became of a call; in one register. */
+/* The outcome of an entry; in one register. */
 struct turnstile_entered {
 	uint32_t most; /* the ceiling in force */
 	uint32_t
@@ -299,7 +299,7 @@ static ALWAYS_INLINE void tally_end(struct tally *tally, uint32_t count,
 		store_relaxed(&tally->quickest_not_ns, ~took_ns);
 }
 
-/* What only counts refuses nothing. */
+/* A guard that observes refuses nothing. */
 static ALWAYS_INLINE bool turnstile_fenced(const struct turnstile *turnstile, mono now)
 {
 	return now.ns >= load_relaxed(&turnstile->fence_ns) && !turnstile->observes;

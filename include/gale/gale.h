@@ -20,9 +20,10 @@
  *           a runtime while it is being closed.  A thread inside gale must not be
  *           cancelled.
  * Blocking  gale_ask never waits for a store, a lock or another thread.  With a
- *           "memory:" store it does the store's work: the first call of a key allocates
- *           memory, and may double a hash table that has 1/64 of all keys; a sliding log
- *           reads every stamp that it keeps.  gale_wait, gale_peek, gale_forecast,
+ *           "memory:" store it also does the store's work, which takes longer in three
+ *           cases.  The first call of a key allocates memory.  It may also double one
+ *           of the 64 hash tables that the keys are spread over.  A call of a sliding
+ *           log reads every stamp of its key.  gale_wait, gale_peek, gale_forecast,
  *           gale_reset and gale_cancel wait for at most the time that they are given.
  *           The last gale_store_close of a "memory:" store frees its keys one by one.
  * Memory    Zero a configuration before you fill it.  Configurations, names and keys
@@ -36,8 +37,8 @@
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.  A
  *           process has at most GALE_RUNTIMES_MAX runtimes at a time.  A closed runtime
  *           counts until everything that was opened from it is closed, too.
- * Guest     gale sets no signal handlers, writes nothing to stdout or stderr, and closes
- *           its descriptors on exec.  Its threads block all signals, and inherit the
+ * Guest     gale sets no signal handlers, writes nothing to stdout or stderr, and
+ *           closes its descriptors on exec.  Its threads block all signals, and inherit the
  *           processors and the priority of the thread that opens the runtime.
  *           After fork() the child may not use its parent's handles: all its asks are
  *           denied, since its parent spends the same units.  The child may open a
@@ -52,10 +53,11 @@
  *           behaviour.  Every other struct (gale_rule, gale_answer, gale_outlook, the
  *           hooks) changes only with the SONAME.  A newer program runs with an older
  *           library if it leaves the new fields 0; else it gets GALE_ERR_SIZE.  A
- *           function or field is marked deprecated, here and in CHANGELOG.md, at least
- *           one minor version before it is removed.  Inline functions pass the size of
- *           a struct that may grow.  From another language call gale_runtime_open_sized
- *           and its like, with the size of the struct as you declare it there.
+ *           function or field that a later SONAME removes is marked deprecated, here
+ *           and in CHANGELOG.md, at least one minor version before that.  Inline
+ *           functions pass the size of a struct that may grow.  From another language
+ *           call gale_runtime_open_sized and its like, with the size of the struct as
+ *           you declare it there.
  */
 #ifndef GALE_H
 #define GALE_H
@@ -83,7 +85,8 @@ GALE_API const char *gale_version(void);
 /* ---- Runtime --------------------------------------------------------------------- */
 
 /* Hooks of the host.  Each object must outlive every runtime and store that was opened
- * with it; a store with a name lives until its last opener closes it.  The functions
+ * with it.  A store "memory:name" uses the hooks of its first opener until its last
+ * opener has closed it.  The functions
  * may be called from several threads at once, and while gale holds locks: they must not
  * call gale. */
 struct gale_allocator {
@@ -126,14 +129,16 @@ struct gale_config {
 	uint32_t max_keys;    /* keys whose leases and denials this node remembers,
 	                         rounded up for each shard; 0: 65536 */
 	/* How many microseconds a thread of gale, or a call that waits, polls before it
-	 * sleeps; at most 10,000; 0: it does not poll.  Polling saves the time to wake a
-	 * thread, and costs processor time: use it on machines with processors to spare.
-	 * When other threads want the processor, polling pauses for 100 ms. */
+	 * sleeps; at most 10,000; 0: it does not poll.  Polling saves the time to wake
+	 * a thread, and costs processor time: use it on machines with processors to
+	 * spare. When other threads want the processor, polling pauses for 100 ms. */
 	uint32_t poll_us;
 	bool turns; /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
 	struct gale_log *log;             /* NULL: say nothing */
-	struct gale_clock *clock; /* NULL: UTC when opened, and CLOCK_BOOTTIME since */
+	/* NULL: gale reads UTC once, when the runtime is opened, and counts on by
+	 * CLOCK_BOOTTIME. */
+	struct gale_clock *clock;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -167,8 +172,8 @@ GALE_API uint64_t gale_turn_after_us(struct gale_runtime *runtime);
 /* Sets a function that is called when gale finds a fault in itself: once, by the thread
  * that found it, after all runtimes were fenced (every ask is denied) and before the
  * process is aborted.  If the hook does not return, the process lives on with every ask
- * denied.  The host should then end the process soon, and not close its runtimes: closing
- * may wait for the thread that found the fault. */
+ * denied.  The host should then end the process soon, and not close its runtimes:
+ * closing may wait for the thread that found the fault. */
 GALE_API void gale_on_panic(void (*hook)(const char *what));
 
 /* ---- Stores ---------------------------------------------------------------------- */
@@ -200,14 +205,14 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 struct gale_store_config {
 	const char *url;   /* NULL: "memory:" */
 	uint64_t max_keys; /* "memory:" only; 0: 1,000,000 */
-	/* The quarantine: a server that may have forgotten what it granted grants
-	 * nothing until the window that was open has ended, and for at most
-	 * quarantine_us; 0: a minute.  It begins when the server can be reached again.
-	 * Meanwhile asks are GALE_WHY_QUARANTINE.  If the window is longer than the
-	 * quarantine, units that were granted before may then be granted again, except
-	 * those that leasing nodes have reported to the server meanwhile.  gale does
-	 * not notice a Redis primary that follows another server and is primary again
-	 * within 20 ms. */
+	/* The quarantine of a server that may have lost its counts.  The server grants
+	 * no units until the window that was open has ended, or until quarantine_us is
+	 * over, whichever comes first.  0: a minute.  The quarantine begins when the
+	 * server can be reached again, and asks are then GALE_WHY_QUARANTINE.  If the
+	 * window is longer than the quarantine, units from before the loss may be
+	 * granted a second time after the quarantine.  Units that leasing nodes report
+	 * to the server during the quarantine are not.  A Redis primary that becomes a
+	 * replica, and is primary again within 20 ms, gets no quarantine. */
 	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -301,10 +306,10 @@ struct gale_predictor {
  * Windows and quotas: all nodes together admit at most the limit in a window of the
  * store, as long as no clock runs more than drift_ppm fast or slow.  GCRA and token
  * buckets: one unit accrues in the time T.  In any time t all nodes admit at most
- * burst + t/T units, and the units that were leased before and not yet spent.  Pacers: a
- * node reserves places in the queue before it needs them.  The other rules, and windows
- * below a millisecond, cannot be leased.  docs/leasing.md has the details, and says what
- * happens when a clock jumps.
+ * burst + t/T units, plus the units that were leased before that time and not spent.
+ * Pacers: a node reserves places in the queue before it needs them.  The other rules,
+ * and windows below a millisecond, cannot be leased.  docs/leasing.md has the details,
+ * and says what happens when a clock jumps.
  *
  * The credit of a key is the leased units that this node can still spend.  An ask that
  * finds no credit, such as the first of a key, is GALE_PENDING while its shard asks the
@@ -313,8 +318,8 @@ struct gale_predictor {
  *
  * In an answer from credit (GALE_WHY_CREDIT), reset_after_us is how long the credit
  * lives, and remaining is an estimate: the units in hand, and those that the store had
- * left when it last answered this node.  The estimate is never more than would be left
- * if other nodes had taken nothing since.  It is too high by at most the units that the
+ * left when it last answered this node.  Other nodes may have taken units since that
+ * answer.  The estimate is too high by at most the units that the
  * store has lent to other nodes since.  It is too low by at most the sum of
  *     the units that other nodes hold unspent,
  *     the units that were given back or have accrued since, and
@@ -324,16 +329,18 @@ struct gale_leasing {
 	enum gale_sizing sizing;
 	uint64_t batch;                   /* fixed: units of each lease */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
-	double order_cost;     /* eoq, hedge: what a round trip costs, and ... */
-	double strand_penalty; /* ... an idle unit; both 0: 20 and 1 */
-	uint64_t max_size;     /* units of the largest lease; 0: 1,000,000 */
-	uint64_t patience_us;  /* how long an ask may wait for the store; 0: 100 ms */
-	uint32_t drift_ppm;    /* how wrong the speed of a clock may be; 0: 500 */
+	/* eoq, hedge: the cost of a round trip, and that of an idle unit.  If both are
+	 * 0, they are 20 and 1. */
+	double order_cost;
+	double strand_penalty;
+	uint64_t max_size;    /* units of the largest lease; 0: 1,000,000 */
+	uint64_t patience_us; /* how long an ask may wait for the store; 0: 100 ms */
+	uint32_t drift_ppm;   /* how wrong the speed of a clock may be; 0: 500 */
 	/* For windows with a fixed batch: units that are left of a window may be spent
-	 * in later ones.  A window then admits at most limit + nodes * (batch - 1) calls
-	 * of cost 1; if answers come late, limit + nodes * batch. */
+	 * in later ones.  A window then admits at most limit + nodes * (batch - 1)
+	 * calls of cost 1; if answers come late, limit + nodes * batch. */
 	bool carry_over;
-	/* 0.  New fields go here, in place of the first of these. */
+	/* Must be 0.  A new field takes the place of the first element. */
 	uint64_t reserved[8];
 };
 
@@ -342,8 +349,8 @@ enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
 	/* This node decides alone, by the same rule with the limit outage_share and by
-	 * its own clock.  Each node may then admit outage_share in addition to the calls
-	 * that the store has allowed and the units that the store has lent. */
+	 * its own clock.  Each node may then admit outage_share in addition to the
+	 * calls that the store has allowed and the units that the store has lent. */
 	GALE_ON_OUTAGE_SHARE,
 };
 
@@ -389,15 +396,16 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * of one name with different rules may share a key.
  *
  * Units that were spent stay spent.  While several limits are in force, a window admits
- * at most the largest of them.  The new limit alone holds once all nodes have it and the
- * leases under the old one have ended.  With a smaller limit that is soon, since nodes
- * then give their leases back.  A key that has spent more than the new limit is denied
- * until its window ends, or until enough has accrued.
+ * at most the largest of them.  The new limit alone holds once all nodes have it and
+ * the leases under the old one have ended.  With a smaller limit that is soon, since
+ * nodes then give their leases back.  A key that has spent more than the new limit is
+ * denied until its window ends, or until enough has accrued.
  *
  * If the period changes, the units spent in the open window count in full in the new
- * window that overlaps it.  Units of earlier windows do not count.  So a longer period
- * knows only the last window of a shorter one: nodes or limiters with two periods can
- * admit as much as both limits together.
+ * window that overlaps it.  Units of earlier windows do not count.  So if
+ * nodes or limiters use a longer and a shorter period side by side, the longer window
+ * counts only the last of the shorter ones.  Together they can admit the sum of both
+ * limits.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.
@@ -442,7 +450,8 @@ GALE_API void gale_leave(struct gale_seat *seat);
 
 /*
  * Asks whether a call of this cost, in units, may go through for this key.  If the
- * verdict is GALE_PENDING, the answer comes later to gale_seat_completions, with the tag.
+ * verdict is GALE_PENDING, the answer comes later to gale_seat_completions, with the
+ * tag.
  */
 GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
@@ -488,9 +497,9 @@ GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
 /* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  A call then counts as admitted at some instant between the last
- * tick and its return.  Tick often: units count as alive until a tick shows that they
- * have expired.  Without ticks, each ask reads the clock. */
+ * turn of your loop.  A call then counts as admitted at the last tick or
+ * later, and before the call returns.  Tick often: units count as alive until a tick
+ * shows that they have expired.  Without ticks, each ask reads the clock. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
 struct gale_completion {
@@ -530,8 +539,8 @@ static inline size_t gale_metrics(struct gale_runtime *runtime,
 /* All counters of the runtime, its limiters (those of one name together) and its stores,
  * as Prometheus reads them: "text/plain; version=0.0.4".  Like snprintf it writes at
  * most room bytes, the last of them 0, and returns how long the text is; if that is not
- * less than room, the text is cut.  buf may be NULL if room is 0.  A limiter takes about
- * 500 bytes, all else about 8,000. */
+ * less than room, the text is cut.  buf may be NULL if room is 0.  A limiter takes
+ * about 500 bytes, all else about 8,000. */
 GALE_API size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_t room);
 
 /* ---- Looking and correcting ------------------------------------------------------ */
