@@ -86,9 +86,8 @@ GALE_API const char *gale_version(void);
 
 /* Hooks of the host.  Each object must outlive every runtime and store that was opened
  * with it.  A store "memory:name" uses the hooks of its first opener until its last
- * opener has closed it.  The functions
- * may be called from several threads at once, and while gale holds locks: they must not
- * call gale. */
+ * opener has closed it.  Several threads may call a hook at once, and gale may hold
+ * locks meanwhile: a hook must not call gale. */
 struct gale_allocator {
 	/* bytes is not 0.  The memory must be aligned as malloc's.  alloc returns NULL
 	 * if there is none.  free gets the same number of bytes as alloc did. */
@@ -210,9 +209,9 @@ struct gale_store_config {
 	 * over, whichever comes first.  0: a minute.  The quarantine begins when the
 	 * server can be reached again, and asks are then GALE_WHY_QUARANTINE.  If the
 	 * window is longer than the quarantine, units from before the loss may be
-	 * granted a second time after the quarantine.  Units that leasing nodes report
-	 * to the server during the quarantine are not.  A Redis primary that becomes a
-	 * replica, and is primary again within 20 ms, gets no quarantine. */
+	 * granted a second time after it, except those that leasing nodes report to the
+	 * server during the quarantine.  A Redis primary that becomes a replica, and is
+	 * primary again within 20 ms, gets no quarantine. */
 	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -319,8 +318,8 @@ struct gale_predictor {
  * In an answer from credit (GALE_WHY_CREDIT), reset_after_us is how long the credit
  * lives, and remaining is an estimate: the units in hand, and those that the store had
  * left when it last answered this node.  Other nodes may have taken units since that
- * answer.  The estimate is too high by at most the units that the
- * store has lent to other nodes since.  It is too low by at most the sum of
+ * answer.  The estimate is too high by at most the units that the store has lent to
+ * other nodes since.  It is too low by at most the sum of
  *     the units that other nodes hold unspent,
  *     the units that were given back or have accrued since, and
  *     the units that other threads of this node have set aside for themselves.
@@ -402,10 +401,9 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * denied until its window ends, or until enough has accrued.
  *
  * If the period changes, the units spent in the open window count in full in the new
- * window that overlaps it.  Units of earlier windows do not count.  So if
- * nodes or limiters use a longer and a shorter period side by side, the longer window
- * counts only the last of the shorter ones.  Together they can admit the sum of both
- * limits.
+ * window that overlaps it.  Units of earlier windows do not count.  Do not use two
+ * periods side by side for long: whenever the shorter window ends, the longer one loses
+ * its count, so that both together can admit the sum of their limits.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.
@@ -497,8 +495,8 @@ GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
 /* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  A call then counts as admitted at the last tick or
- * later, and before the call returns.  Tick often: units count as alive until a tick
+ * turn of your loop.  A call then counts as admitted between the last tick and the return
+ * of the ask.  Tick often: units count as alive until a tick
  * shows that they have expired.  Without ticks, each ask reads the clock. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
