@@ -65,22 +65,44 @@ static uint64_t refused_for_share(const struct guard *guard)
 	return sum.refused[SLOTS_BY_SHARE] + sum.refused[TURNSTILE_REFUSED_CLASS];
 }
 
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of a guard that observes what it would have, did it refuse: at most its share.  So it takes
+ * nothing from nodes that keep to theirs.  FLEET-4 */
+static uint32_t counted(const struct guard *guard, uint32_t slots)
+{
+	return guard->turnstile.observes
+	           ? smaller(slots, guard->fleet->membership.member.share)
+	           : slots;
+}
+
 static struct member_facts facts_of(struct guard *guard, mono now)
 {
 	struct fleet *fleet = guard->fleet;
 	struct estimate_report estimate = estimate_report(&guard->estimate);
-	uint32_t in_use = in_use_of(guard);
+	uint32_t in_flight =
+	    counted(guard, slots_in_flight(turnstile_word(&guard->turnstile)));
+	uint32_t in_use = counted(guard, in_use_of(guard));
+	uint32_t demand;
 
 	note_demand(fleet, in_use, now);
+	demand = (uint32_t)((fleet->demand + DEMAND_ONE - 1) / DEMAND_ONE);
 	return (struct member_facts){
-		.in_flight = slots_in_flight(turnstile_word(&guard->turnstile)),
-		.demand = (uint32_t)((fleet->demand + DEMAND_ONE - 1) / DEMAND_ONE),
+		.in_flight = in_flight,
+		.demand = demand,
 		/* Nothing measured yet: what it works on now. */
 		.busy = estimate.knee_ns > 0 ? estimate.busy
 		                             : (uint64_t)in_use * GROUP_BUSY_ONE,
 		.estimate =
 		    fleet->shares_instead ? 0 : estimate_limit(&guard->estimate),
-		.local = fleet->alone ? estimate_limit(&guard->estimate) : 0,
+		/* What it uses and one more.  All that its law allows would be taken from
+		 * others, and it uses less. */
+		.local = fleet->alone
+		             ? smaller(demand + 1, estimate_limit(&guard->estimate))
+		             : 0,
 		.limited = refused_for_share(guard) != fleet->refused,
 	};
 }
@@ -122,7 +144,7 @@ static const char *refusal(uint64_t result)
 		       "node a name of its own";
 	case GROUP_DISAGREES:
 		return "the group has other settings: all its nodes need the same "
-		       "law, floor, ceiling, start, parts and lease";
+		       "law, start, floor, ceiling, lease, parts and of_estimates";
 	case GROUP_FULL:
 		return "the group has as many nodes as it can";
 	default:

@@ -17,6 +17,8 @@
  *            the coordinator has had a turn since, or is in the midst of one.  (H5)
  *   FLEET-3  A guard that is closed is a member until its last call has ended, or its store
  *            has not been heard for a lease.  (H2)
+ *   FLEET-4  A guard that observes reports at most its share as in flight: what it has above
+ *            it is taken from no other node.
  *
  * Threads   The coordinator's, but guard_join: who opens the guard.  told: any reads it.
  */

@@ -55,7 +55,7 @@ struct member_facts {
 	uint64_t busy;
 	uint32_t estimate;
 	uint32_t
-	    local;    /* the share in force while fenced: 0, or the node's own limit */
+	    local; /* what it holds while fenced: 0; some slots, if it goes on alone */
 	bool limited; /* it refused something for want of share since the last report */
 };
 

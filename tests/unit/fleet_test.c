@@ -329,6 +329,27 @@ static void a_node_that_cannot_beat_fences_itself(void **state)
 	close_world(&world);
 }
 
+/* A refusal reads no clock: while gale has no turn, it says what was so before the fence. */
+static void a_refusal_is_late_with_its_reason_where_gale_has_no_turn(void **state)
+{
+	struct world world;
+	struct node *node = &world.nodes[0];
+
+	(void)state;
+	open_world(&world, 2, plan(6));
+	pass(&world, GALE_MILLIS(500), 0);
+	assert_true(fill(node) > 0);
+	pass(&world, GALE_MILLIS(350), 1);
+	assert_int_equal(try_one(node), GALE_WHY_SHARE);
+	assert_int_equal(counts_of(node).cut_off, 1);
+	assert_int_equal(node->hook.fenced, 0);
+	exit_one(node); /* a call that could begin does read it */
+	assert_int_equal(try_one(node), GALE_WHY_CUT_OFF);
+	turn(node);
+	assert_int_equal(node->hook.fenced, 1);
+	close_world(&world);
+}
+
 /* A fence is an instant that the host's loop is woken for. */
 static void the_host_is_told_of_the_fence(void **state)
 {
@@ -490,6 +511,27 @@ static void settings_that_disagree_are_refused_and_said(void **state)
 	close_world(&world);
 }
 
+/* All that must be the same is named, of_estimates too. */
+static void what_must_be_the_same_is_named(void **state)
+{
+	struct gale_guard_config config = plan(6);
+	struct world world;
+
+	(void)state;
+	config.law = GALE_AIMD;
+	open_world(&world, 1, config);
+	pass(&world, GALE_MILLIS(100), 0);
+	world.count = 2;
+	config.of_estimates = GALE_LEAST;
+	open_node(&world, 1, config);
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(try_one(&world.nodes[1]), GALE_WHY_CUT_OFF);
+	assert_non_null(strstr(world.nodes[1].lines.last,
+	                       "law, start, floor, ceiling, lease, parts and "
+	                       "of_estimates"));
+	close_world(&world);
+}
+
 static void a_node_may_go_on_alone_where_it_is_told_to(void **state)
 {
 	struct gale_guard_config config = plan(6);
@@ -501,9 +543,69 @@ static void a_node_may_go_on_alone_where_it_is_told_to(void **state)
 	assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_SLOT);
 	exit_one(&world.nodes[0]);
 	pass(&world, GALE_MILLIS(100), 0);
-	world.clock.us += GALE_MILLIS(350);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_SLOT);
+	/* The store was not heard for a lease, and takes that for a clock that was set.  For
+	 * a lease the node has what it used and one more. */
+	world.clock.us += GALE_MILLIS(450);
 	turn(&world.nodes[0]);
+	assert_int_equal(fill(&world.nodes[0]), 4);
+	pass(&world, GALE_MILLIS(450), 0);
 	assert_int_equal(fill(&world.nodes[0]), 6);
+	close_world(&world);
+}
+
+/* A node that goes on alone holds what it has in flight, and not all that it might have. */
+static void
+a_joiner_that_goes_on_alone_takes_no_slots_that_it_does_not_use(void **state)
+{
+	struct gale_guard_config config = plan(12);
+	struct world world;
+
+	(void)state;
+	config.on_cut_off = GALE_ON_CUT_OFF_OWN;
+	open_world(&world, 1, config);
+	pass(&world, GALE_MILLIS(100), 0);
+	assert_int_equal(fill(&world.nodes[0]), 12);
+	world.count = 2;
+	open_node(&world, 1, config);
+	for (int i = 0; i < 100; i++) {
+		exit_one(&world.nodes[0]);
+		(void)fill(&world.nodes[0]);
+		pass(&world, STEP_US, 0);
+		assert_true(counts_of(&world.nodes[0]).share >= 11);
+	}
+	assert_int_equal(counts_of(&world.nodes[1]).cut_off, 0);
+	close_world(&world);
+}
+
+/* FLEET-4 */
+static void a_node_that_observes_takes_no_slots_above_its_share(void **state)
+{
+	struct gale_guard_config observing = plan(12);
+	struct world world;
+	struct node *observer = &world.nodes[0], *other = &world.nodes[1];
+
+	(void)state;
+	observing.observe = true;
+	open_world(&world, 1, observing);
+	pass(&world, GALE_MILLIS(100), 0);
+	while (observer->in_flight < 40)
+		(void)try_one(observer);
+	world.count = 2;
+	open_node(&world, 1, plan(12));
+	for (int i = 0; i < 100; i++) {
+		exit_one(observer);
+		(void)try_one(observer);
+		exit_one(other);
+		(void)fill(other);
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	assert_int_equal(counts_of(observer).in_flight, 40);
+	assert_int_equal(counts_of(observer).share, 6);
+	assert_int_equal(counts_of(other).share, 6);
+	assert_int_equal(other->in_flight, 6);
+	assert_int_equal(counts_of(other).fleet_in_flight, 12);
 	close_world(&world);
 }
 
@@ -734,6 +836,8 @@ int main(void)
 		cmocka_unit_test(what_one_node_leaves_is_another_ones),
 		cmocka_unit_test(a_long_call_keeps_its_slot_while_its_node_beats),
 		cmocka_unit_test(a_node_that_cannot_beat_fences_itself),
+		cmocka_unit_test(
+		    a_refusal_is_late_with_its_reason_where_gale_has_no_turn),
 		cmocka_unit_test(the_host_is_told_of_the_fence),
 		cmocka_unit_test(slots_of_a_dead_node_come_back_after_its_lease),
 		cmocka_unit_test(
@@ -742,7 +846,11 @@ int main(void)
 		cmocka_unit_test(a_runtime_that_is_closed_leaves),
 		cmocka_unit_test(the_second_node_of_a_name_is_refused_and_told),
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
+		cmocka_unit_test(what_must_be_the_same_is_named),
 		cmocka_unit_test(a_node_may_go_on_alone_where_it_is_told_to),
+		cmocka_unit_test(
+		    a_joiner_that_goes_on_alone_takes_no_slots_that_it_does_not_use),
+		cmocka_unit_test(a_node_that_observes_takes_no_slots_above_its_share),
 		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
 		cmocka_unit_test(weights_part_the_ceiling),
 		cmocka_unit_test(thousands_of_groups_beat_at_one_store),
