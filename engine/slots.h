@@ -43,7 +43,7 @@ enum slots_by {
 	SLOTS_BY_SHARE,    /* this node's part of the fleet's ceiling */
 	SLOTS_BY_ESTIMATE, /* what was learned of the backend */
 	SLOTS_BY_PROBE,    /* a short time at less, to measure the backend */
-	SLOTS_BY_FENCE,    /* this node has lost touch with its fleet */
+	SLOTS_BY_FENCE,    /* this node has no share of its fleet's ceiling */
 	SLOTS_BY_CLOSE,    /* the guard is closed */
 };
 

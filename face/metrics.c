@@ -443,7 +443,7 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 	X(fleet_in_flight, "gale_guard_fleet_in_flight", "gauge",                      \
 	  "Slots that are taken in the fleet, as its nodes have reported.")            \
 	X(cut_off, "gale_guard_cut_off", "gauge",                                      \
-	  "1 while this node has no share because it has lost touch.")                 \
+	  "1 while this node has no share: it has lost touch, or has got none yet.")   \
 	X(beats, "gale_guard_beats_total", "counter",                                  \
 	  "Reports to the fleet's store that were answered.")                          \
 	X(beats_lost, "gale_guard_beats_lost_total", "counter",                        \

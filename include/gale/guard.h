@@ -20,7 +20,8 @@
  *
  * Threads   The rules of gale.h for seats and handles hold here.  Any thread may exit an
  *           entry, with the seat of that thread.  Different threads must not use one
- *           entry at the same time.
+ *           entry at the same time.  A thread may enter a guard while it is being
+ *           closed only if an entry of that thread is in flight.
  * Blocking  gale_enter and gale_exit never wait.
  * Entries   Every entry with the verdict GALE_ALLOW needs one gale_exit.  Its slots stay
  *           taken until then: no deadline frees them.  gale_exit clears the entry.  A
@@ -30,7 +31,8 @@
  *           gale_exit.  With gale_tick the time is that of the seat's last tick.  Tick
  *           often: round trips are as exact as the ticks are close.  While gale's thread
  *           gets no processor, a seat notices the end of its node's share at its next
- *           tick.
+ *           tick.  A refusal reads no clock: while gale's thread gets no processor and
+ *           the share is full, it says GALE_WHY_SHARE also after the share has ended.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -72,7 +74,8 @@ enum gale_law {
  * share has ended. */
 enum gale_on_cut_off {
 	GALE_ON_CUT_OFF_DENY,
-	GALE_ON_CUT_OFF_OWN, /* by its own law: the fleet's ceiling may be exceeded */
+	GALE_ON_CUT_OFF_OWN, /* by its own law: the fleet's ceiling may be exceeded until
+	                        the calls that it let in have ended */
 };
 
 /* How a fleet's ceiling is divided among its nodes. */
@@ -109,7 +112,9 @@ struct gale_guard_config {
 	uint32_t slots_most_permille; /* of the ceiling, for a call of several slots;
 	                                 0: 500.  A call of one slot is never too wide */
 	/* The guard admits and counts the calls that it would refuse.  Their entry has
-	 * the verdict GALE_ALLOW, and .why is the reason to refuse them. */
+	 * the verdict GALE_ALLOW, and .why is the reason to refuse them.  In a fleet,
+	 * the calls that it has above its share are taken from no other node: they come
+	 * on top of the fleet's ceiling. */
 	bool observe;
 	/* A call that takes longer is only counted and logged; 0: a minute. */
 	uint64_t overdue_us;

@@ -184,7 +184,8 @@ enum gale_why {
 	GALE_WHY_ESTIMATE, /* as much is in use as the backend can bear, by what was
 	                      learned of it */
 	GALE_WHY_PROBE, /* the guard admits less for a moment, to measure the backend */
-	GALE_WHY_CUT_OFF, /* this node has lost touch with its fleet */
+	GALE_WHY_CUT_OFF, /* this node has no share: it has lost touch with its fleet, or
+	                     has not got its first share yet */
 	GALE_WHY_CLASS,   /* the slots that are free are for normal calls */
 	GALE_WHY_WIDE,    /* the call wants more slots than one call may take now */
 };
