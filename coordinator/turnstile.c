@@ -93,7 +93,9 @@ static struct turnstile_entered refuse(struct turnstile *turnstile, struct tally
 
 /* What cells keep is free, while this call finds none.  Nothing is kept anew until a quarter of
  * the ceiling is free, so the next call that finds none is refused at once.  A bit that is lost
- * to a seat that keeps something at this instant is set again when it does the next time. */
+ * to a seat that keeps something at this instant is set again when it does the next time.  If
+ * the word is closed meanwhile, the last slot is not given back here: a seat that enters a guard
+ * while it is closed has a call of it in flight (guard.h). */
 static bool take_after_call_back(struct turnstile *turnstile, const struct call *call,
                                  uint64_t *ret_word)
 {

@@ -1157,6 +1157,11 @@ const struct program programs[] = {
 	  { coordinator_closes, coordinator_lets_keep_nothing },
 	  one_was_the_last,
 	  0 },
+	{ "close, enter",
+	  begin_full_but_for_a_cell,
+	  { coordinator_closes, other_enters_and_exits_all },
+	  one_was_the_last,
+	  0 },
 	/* These take longest. */
 	{ "evict, two seats",
 	  begin_full,

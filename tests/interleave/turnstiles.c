@@ -148,6 +148,14 @@ void seat_exits_and_enters(void)
 	enter(0);
 }
 
+/* Its entry keeps the turnstile while another closes it. */
+void other_enters_and_exits_all(void)
+{
+	enter(1);
+	while (s->seats[1].has > 0)
+		exit_one(1);
+}
+
 void seat_enters(void)
 {
 	enter(0);

@@ -32,6 +32,7 @@ void coordinator_lowers(void);
 
 /* No slot is free but the one that the first seat keeps. */
 void begin_full_but_for_a_cell(void);
+void other_enters_and_exits_all(void);
 void seat_enters(void);
 void other_enters(void);
 

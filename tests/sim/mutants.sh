@@ -20,15 +20,16 @@ meson setup "$out/build" >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
 sim=tests/sim/fleet_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member}_test)
+orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "${promises[@]}" "${groups[@]}" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "${promises[@]}" "${groups[@]}" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups
+judge() ( # sim|changes|promises|groups|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -38,6 +39,10 @@ judge() ( # sim|changes|promises|groups
 		for test in "${groups[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
+	elif [ "$1" = closes ]; then
+		for program in lower keep enter; do
+			timeout 1800 "$out/build/$orders" --program "close, $program" || exit
+		done
 	else
 		for promise in "${promises[@]}"; do
 			timeout 1800 "$out/build/$promise" || exit
@@ -45,7 +50,7 @@ judge() ( # sim|changes|promises|groups
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -68,11 +73,11 @@ END
 	fi
 	cp "$out/kept" "$file"
 	[ -n "$found" ] && missed=$((missed + 1))
-	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED' "$out/said")
+	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED|does not hold' "$out/said")
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge sim && judge changes || {
+build && judge promises && judge groups && judge closes && judge sim && judge changes || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -177,5 +182,9 @@ mutant engine/member.c 'a fence that is overdue is overlooked (MEMBER-6)' \
 	'if (must_fence(member, now)) /* the timer is late */' 'if (must_fence(member, now) && now.ns == 0)' groups
 mutant engine/member.c 'who leaves keeps its share' \
 	'member->share = member->leaves ? 0 : (uint32_t)grant->share;' 'member->share = (uint32_t)grant->share;' groups
+mutant coordinator/turnstile.c 'a ceiling is lowered, and who gave the last slot back is told the contrary (TURNSTILE-4)' \
+	'return ceiling.most < slots_most(was) &&' 'return ceiling.most < slots_most(was) && !' closes
+mutant coordinator/turnstile.c 'a cell that is to keep less gives the last slot back, and nobody is told (TURNSTILE-4)' \
+	'return turnstile_call_back(turnstile, less).last;' 'return turnstile_call_back(turnstile, less).count > UINT32_MAX - 1;' closes
 
 [ "$missed" -eq 0 ]
