@@ -14,7 +14,6 @@
 #include "runtime/atomic.h"
 
 #define NEVER ((mono){ UINT64_MAX })
-#define DEMAND_ONE 256 /* parts of a slot */
 #define ENTER_AGAIN_NS UINT64_C(100000000)
 
 void fleet_init(struct fleet *fleet, const struct fleet_config *config, mono now)
@@ -24,7 +23,7 @@ void fleet_init(struct fleet *fleet, const struct fleet_config *config, mono now
 	fleet->membership.client = &config->post->client;
 	fleet->outage = config->outage;
 	fleet->shares_instead = config->shares_instead;
-	fleet->demand_at = now;
+	fleet->want.noted = now;
 	atomic_init(&fleet->told.fenced, 1);
 }
 
@@ -36,25 +35,6 @@ static uint32_t in_use_of(const struct guard *guard)
 	uint32_t kept = turnstile_kept(&guard->turnstile);
 
 	return in_flight > kept ? in_flight - kept : 0;
-}
-
-/* Follows what is in use up at once, and down within two beats or so: a node whose calls
- * come in bursts needs slots for the next one. */
-static void note_demand(struct fleet *fleet, uint32_t in_use, mono now)
-{
-	uint64_t slow_ns = 2 * fleet->membership.member.terms.beat_ns;
-	uint64_t after_ns = now.ns - fleet->demand_at.ns;
-	uint64_t is = (uint64_t)in_use * DEMAND_ONE;
-
-	if (is >= fleet->demand)
-		fleet->demand = is;
-	else if (after_ns >= slow_ns)
-		fleet->demand = is;
-	else /* rounded up, so that it moves */
-		fleet->demand -=
-		    ((fleet->demand - is) * (after_ns / 1000) + slow_ns / 1000 - 1) /
-		    (slow_ns / 1000);
-	fleet->demand_at = now;
 }
 
 static uint64_t refused_for_share(const struct guard *guard)
@@ -88,8 +68,9 @@ static struct member_facts facts_of(struct guard *guard, mono now)
 	uint32_t in_use = counted(guard, in_use_of(guard));
 	uint32_t demand;
 
-	note_demand(fleet, in_use, now);
-	demand = (uint32_t)((fleet->demand + DEMAND_ONE - 1) / DEMAND_ONE);
+	want_note(&fleet->want, in_use, refused_for_share(guard) != fleet->refused,
+	          fleet->membership.member.terms.beat_ns, now);
+	demand = want_demand(&fleet->want);
 	return (struct member_facts){
 		.in_flight = in_flight,
 		.demand = demand,
@@ -103,7 +84,7 @@ static struct member_facts facts_of(struct guard *guard, mono now)
 		.local = fleet->alone
 		             ? smaller(demand + 1, estimate_limit(&guard->estimate))
 		             : 0,
-		.limited = refused_for_share(guard) != fleet->refused,
+		.limited = want_is_limited(&fleet->want),
 	};
 }
 

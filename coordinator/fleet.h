@@ -26,6 +26,7 @@
 #define COORDINATOR_FLEET_H
 
 #include "coordinator/membership.h"
+#include "engine/want.h"
 #include "runtime/list.h"
 
 struct guard;
@@ -58,9 +59,8 @@ struct fleet {
 	struct guard *guard;
 	enum fleet_outage outage;
 	bool shares_instead;
-	bool alone;      /* the fence is up, and it goes on */
-	uint64_t demand; /* slots times 256 */
-	mono demand_at;
+	bool alone; /* the fence is up, and it goes on */
+	struct want want;
 	uint64_t refused; /* for want of share, as was reported */
 	uint64_t said;    /* the refusal that was logged last; GROUP_GRANTED: none */
 

@@ -390,7 +390,7 @@ struct estimate_report estimate_report(const struct estimate *estimate)
 	return (struct estimate_report){
 		.rate = knee->rate,
 		.knee_ns = knee->knee_ns,
-		.busy = (uint64_t)((wide)knee_busy(estimate) * knee->pays >> 16),
+		.busy = knee_reported(estimate),
 		.cap = (uint32_t)(estimate_clamp(estimate, cap) / ESTIMATE_Q8),
 		.limited = knee->limited,
 	};

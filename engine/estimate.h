@@ -119,6 +119,8 @@ struct estimate_knee {
 	uint64_t rtt_ns;  /* smoothed */
 	uint64_t
 	    pays; /* of what is reported as busy, in parts of 65536; a fleet's cap */
+	uint64_t
+	    full; /* of the ceiling in force what was in flight, smoothed; of 65536 */
 	struct estimate_sum high, low; /* of slope probes: before them, and during */
 	struct estimate_sum before;    /* steady windows since the last probe */
 	uint32_t probes;               /* so far */
@@ -158,7 +160,7 @@ struct estimate_report {
 	uint64_t rate;    /* delivered calls in 1000 s */
 	uint64_t knee_ns; /* 0: not measured yet */
 	uint64_t busy; /* slots times 256 that are at work without a queue: rate times
-	                  knee, and less where they do not pay */
+	                  knee, and less where they do not pay or are always full */
 	uint32_t cap;  /* slots of this node that the slope test lets through */
 	bool limited;  /* something was refused in the last window */
 };
@@ -231,6 +233,8 @@ void knee_probed(struct estimate *estimate);
 /* Sixteenths of the ceiling that a probe leaves open. */
 uint32_t knee_probe_part(enum estimate_probe which);
 uint64_t knee_busy(const struct estimate *estimate);
+/* What a node of a fleet reports of that. */
+uint64_t knee_reported(const struct estimate *estimate);
 
 void aimd_learn(struct estimate *estimate, const struct estimate_window *window,
                 uint32_t in_force);

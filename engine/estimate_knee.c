@@ -20,7 +20,11 @@
  * slope says nothing: then the cap rises slowly, to let that little in.
  *
  * In a fleet the store sums what its nodes report as busy, and finds the limit.  There the slope
- * scales what a node reports: the limit that the store finds moves as the cap would.
+ * scales what a node reports: the limit that the store finds moves as the cap would.  And a node
+ * whose slots are in flight nearly all the time reports less, down to a half.  The roots are for
+ * calls that come at once by chance, and where slots are never free such calls meet a queue that
+ * is there already.  Without this, long calls hold twice their part of the servers, since a
+ * longer queue takes servers from short calls alone.
  */
 #include "engine/estimate.h"
 
@@ -35,7 +39,11 @@
 #define RELAX 64      /* the cap rises by this part where little is refused */
 #define SLOPE_LEAST 2 /* slots from which on a node of a fleet measures a slope */
 #define PERCENT 100   /* parts of a percent; losses are counted in them */
-#define WHOLE 65536   /* of what is reported */
+#define WHOLE 65536   /* of what is reported, and of what is full */
+/* A node whose slots are at most so full reports all, from FULL_HIGH on a half. */
+#define FULL_LOW (WHOLE * 6 / 10)
+#define FULL_HIGH (WHOLE * 9 / 10)
+#define FULL_NS UINT64_C(2000000000) /* two beats: demand comes and goes in one */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -91,6 +99,34 @@ static uint64_t smoothed(uint64_t old, uint64_t value)
 	return old == 0 ? value : old - old / SMOOTH + value / SMOOTH;
 }
 
+static void note_full(struct estimate_knee *knee, const struct estimate_window *window,
+                      uint32_t in_force)
+{
+	uint64_t length = window->length_ns < FULL_NS ? window->length_ns : FULL_NS;
+	wide all = (wide)window->length_ns * in_force;
+	wide is;
+
+	if (all == 0)
+		return;
+	is = (wide)window->in_flight_time * WHOLE / all;
+	if (is > WHOLE)
+		is = WHOLE;
+	knee->full =
+	    (uint64_t)(((wide)knee->full * (FULL_NS - length) + is * length) / FULL_NS);
+}
+
+uint64_t knee_reported(const struct estimate *estimate)
+{
+	const struct estimate_knee *knee = &estimate->knee;
+	uint64_t busy = (uint64_t)((wide)knee_busy(estimate) * knee->pays >> 16);
+	uint64_t full = knee->full < FULL_HIGH ? knee->full : FULL_HIGH;
+
+	if (full <= FULL_LOW)
+		return busy;
+	return busy - (uint64_t)((wide)(busy / 2) * (full - FULL_LOW) /
+	                         (FULL_HIGH - FULL_LOW));
+}
+
 static bool is_failing(const struct estimate_window *window)
 {
 	return window->dropped > window->ok / 8;
@@ -116,6 +152,7 @@ void knee_learn(struct estimate *estimate, const struct estimate_window *window,
 	struct estimate_knee *knee = &estimate->knee;
 
 	knee->limited = window->refused > 0;
+	note_full(knee, window, in_force);
 	if (is_failing(window)) {
 		fail(estimate, window, in_force);
 		return;

@@ -91,16 +91,6 @@ static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_
 
 /* ---- A node ------------------------------------------------------------------------- */
 
-static uint32_t demand_of(const struct queue_node *guard, const struct fleet_node *node,
-                          uint64_t now_ns)
-{
-	uint64_t since = now_ns - node->beat_ns;
-
-	if (since == 0)
-		return guard->in_flight;
-	return (uint32_t)((guard->flight_ns - node->flight_ns + since - 1) / since);
-}
-
 static void send_report(struct queue *queue, uint32_t i, uint64_t now_ns)
 {
 	struct fleet_node *node = &fleet_of(queue)->nodes[i];
@@ -108,16 +98,16 @@ static void send_report(struct queue *queue, uint32_t i, uint64_t now_ns)
 	const struct estimate *estimate = &guard->guard.shipped.estimate;
 	struct member_facts facts = {
 		.in_flight = guard->in_flight,
-		.demand = demand_of(guard, node, now_ns),
 		.estimate = estimate_limit(estimate),
-		.limited = guard->refused != node->refused,
 	};
 
+	want_note(&node->want, guard->in_flight, guard->refused != node->refused,
+	          FLEET_BEAT_NS, (mono){ now_ns });
+	facts.demand = want_demand(&node->want);
+	facts.limited = want_is_limited(&node->want);
 	queue->plan->law->look(&guard->guard, now_ns, guard->share);
 	facts.busy = estimate_report(estimate).busy;
 	node->refused = guard->refused;
-	node->flight_ns = guard->flight_ns;
-	node->beat_ns = now_ns;
 	node->report = member_report(&node->member, (mono){ now_ns }, &facts);
 }
 
@@ -137,14 +127,26 @@ static void hear_probe(struct queue *queue, uint32_t i, uint64_t now_ns)
 	estimate_probe_told(estimate, node->probe, at, FLEET_BEAT_NS);
 }
 
+/* A slot more than by its old part of L: what does not divide moves by a slot. */
+static bool has_moved(const struct fleet_node *node, uint32_t from, uint64_t limit)
+{
+	return (node->member.share - 1) * node->limit > from * limit;
+}
+
 static void put_in_force(struct queue *queue, uint32_t i, uint64_t now_ns)
 {
 	struct fleet *fleet = fleet_of(queue);
+	struct fleet_node *node = &fleet->nodes[i];
 	struct queue_node *guard = &queue->nodes[i];
+	uint64_t limit = node->member.told.limit;
 
-	if (fleet->nodes[i].member.share > guard->share && now_ns >= fleet->settled_ns)
-		fleet->nodes[i].rises++;
-	guard->share = fleet->nodes[i].member.share;
+	if (node->member.share > guard->share && now_ns >= fleet->settled_ns) {
+		node->rises++;
+		node->moves += has_moved(node, guard->share, limit);
+	}
+	if (node->member.share != guard->share)
+		node->limit = limit;
+	guard->share = node->member.share;
 }
 
 static void turn_node(struct queue *queue, uint32_t i, uint64_t now_ns)

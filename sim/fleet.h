@@ -16,6 +16,7 @@
 
 #include "engine/group.h"
 #include "engine/member.h"
+#include "engine/want.h"
 #include "sim/queue.h"
 
 /* How the nodes' probes lie in time. */
@@ -38,9 +39,12 @@ struct fleet_node {
 	struct group_grant grant;
 	enum fleet_leg leg;
 	uint64_t arrives_ns;
-	uint64_t probe;                       /* number of the last that it was told */
-	uint64_t refused, flight_ns, beat_ns; /* at the last report */
-	uint64_t rises;                       /* of its share, from settled_ns on */
+	struct want want;
+	uint64_t probe;   /* number of the last that it was told */
+	uint64_t refused; /* at the last report */
+	uint64_t limit;   /* L, when its share was granted */
+	uint64_t rises;   /* of its share, from settled_ns on */
+	uint64_t moves;   /* those of them that L did not make: of its part of L */
 };
 
 struct fleet {

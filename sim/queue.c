@@ -248,12 +248,6 @@ static void note_limit(struct play *play, uint64_t now_ns)
 		tick->flight = play->back.in_flight;
 }
 
-static void move_node(struct queue_node *node, uint64_t now_ns)
-{
-	node->flight_ns += node->in_flight * (now_ns - node->moved_ns);
-	node->moved_ns = now_ns;
-}
-
 /* ---- Events ------------------------------------------------------------------------- */
 
 /* Only the library's laws have shares. */
@@ -281,7 +275,6 @@ static void admit(struct play *play, uint32_t index, uint64_t now_ns)
 	struct queue_node *node = &play->queue->nodes[index];
 	uint32_t number = play->back.free_calls[--play->back.free_count];
 
-	move_node(node, now_ns);
 	node->in_flight++;
 	play->back.calls[number] = (struct call){
 		.began_ns = now_ns,
@@ -352,7 +345,6 @@ static void end(struct play *play, uint64_t now_ns)
 	};
 
 	play->back.in_flight--;
-	move_node(node, now_ns);
 	node->in_flight--;
 	if (call->served)
 		play->back.serving--;

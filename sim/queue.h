@@ -104,8 +104,6 @@ struct queue_node {
 	uint32_t share;
 	uint32_t in_flight;
 	uint64_t refused;
-	uint64_t flight_ns; /* slots in flight times ns, up to moved_ns */
-	uint64_t moved_ns;
 };
 
 struct queue {

@@ -40,11 +40,16 @@ struct band {
 	0.05 /* less is wanted of a phase of its own, where numbers are drawn */
 /* A lot may have few servers: the oracle's limit is then small, and 4 sqrt(B) is more of it. */
 #define LOT_LIMIT 0.5
-/* Of its fair part, for either class of work.  0.8 is wanted; docs/laws.md says what happens. */
-#define PART_LEAST 0.6
-/* One is wanted.  When demand comes to another node in each beat, shares follow it more often:
- * a node that refuses asks early, and L moves too. */
-#define MOVES_MOST 6
+/* Of its fair part, for the lesser class of work: the mean of the seeds, and the worst.  Where
+ * numbers are drawn there may be so few servers that the roots of L are most of it, or so many
+ * that L is still on its way up from its start; docs/laws.md. */
+#define PART_LEAST 0.8
+#define PART_WORST 0.65
+#define PART_LOT 0.35
+/* In a hold time a share rises so often, by any slot, and so often by more than L does.  One is
+ * wanted; docs/laws.md says why there are more. */
+#define RISES_MOST 6
+#define MOVES_MOST 2
 
 static const struct band bands[] = {
 	{ "spike", 0.95, 0.93, 1, 0.90, 0,
@@ -65,8 +70,8 @@ static const struct band bands[] = {
 	{ "fleet-3", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-8", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-32", 0.95, 0.85, 0, 0, 0, 0 },
-	{ "classes", 0.65, 0, 0, 0, 0, 0 },        /* 0.80 is wanted, of its part too */
-	{ "oscillation", 0.65, 0.60, 0, 0, 0, 0 }, /* 0.90 is wanted */
+	{ "classes", 0.80, 0.55, 0, 0, 0, 0 },
+	{ "oscillation", 0.90, 0.75, 0, 0, 0, 0 },
 	{ "ramp", 0.90, 0.85, 2, 0.90, 0,
 	  0 }, /* from 10 round trips and 3 windows on */
 };
@@ -75,10 +80,11 @@ static const struct band bands[] = {
 struct sum {
 	double goodput, phase, refused, p99, limit;
 	uint32_t runs;
-	double part;   /* of the lesser class of work: the least */
-	double moves;  /* rises of a node's share in a hold time */
-	uint64_t over; /* admissions beyond what the store has reserved */
-	uint32_t rose; /* in how many the limit grew while nothing was answered */
+	double part,
+	    part_least;      /* of the lesser class of work: the sum, and the least */
+	double rises, moves; /* of a node's share in a hold time */
+	uint64_t over;       /* admissions beyond what the store has reserved */
+	uint32_t rose;       /* in how many the limit grew while nothing was answered */
 };
 
 static void look_up(struct oracle *oracle, const struct band *band, uint64_t seed,
@@ -101,15 +107,21 @@ static bool rises_in_failure(const struct queue_plan *plan)
 	return false;
 }
 
-/* Of the node whose share rises more often. */
-static double moves_in_a_hold(const struct queue_plan *plan)
+static double in_a_hold(const struct queue_plan *plan, uint64_t a, uint64_t b)
 {
-	uint64_t most = fleet.nodes[0].rises > fleet.nodes[1].rises
-	                    ? fleet.nodes[0].rises
-	                    : fleet.nodes[1].rises;
-
-	return (double)most * (double)FLEET_HOLD_US * 1000 /
+	return (double)(a > b ? a : b) * (double)FLEET_HOLD_US * 1000 /
 	       (double)(plan->ends_ns - fleet.settled_ns);
+}
+
+/* Of the node whose share moves more often. */
+static void count_moves(struct sum *sum, const struct queue_plan *plan)
+{
+	const struct fleet_node *a = &fleet.nodes[0], *b = &fleet.nodes[1];
+
+	if (plan->turns_ns == 0)
+		return;
+	sum->rises += in_a_hold(plan, a->rises, b->rises);
+	sum->moves += in_a_hold(plan, a->moves, b->moves);
 }
 
 static void play(struct sum *sum, const struct band *band, const struct oracle *oracle,
@@ -124,10 +136,11 @@ static void play(struct sum *sum, const struct band *band, const struct oracle *
 	fleet.over = 0;
 	queue_play(&queue, &plan, &fleet);
 	score_of(&score, &queue, oracle);
-	sum->part = score.part < sum->part ? score.part : sum->part;
+	sum->part += score.part;
+	if (score.part < sum->part_least)
+		sum->part_least = score.part;
 	sum->over += fleet.over;
-	if (plan.turns_ns > 0)
-		sum->moves += moves_in_a_hold(&plan);
+	count_moves(sum, &plan);
 	if (rises_in_failure(&plan))
 		sum->rose++;
 	sum->goodput += score.goodput;
@@ -144,6 +157,30 @@ static bool told(const struct band *band, const char *what, double got, double w
 	printf("%s%s %s %.3f%s %.3f\n", holds ? "    " : "BAD ", band->scene, what, got,
 	       holds ? ", wanted" : ": not", wanted);
 	return holds;
+}
+
+static bool judge_part(const struct band *band, const struct sum *sum, bool drawn)
+{
+	double mean = sum->part / sum->runs;
+	double least = drawn ? PART_LOT : PART_WORST;
+
+	if (drawn)
+		return told(band, "part", sum->part_least, least,
+		            sum->part_least >= least);
+	return told(band, "part", mean, PART_LEAST, mean >= PART_LEAST) &
+	       told(band, "part at worst", sum->part_least, least,
+	            sum->part_least >= least);
+}
+
+/* The p99 of two classes is that of the dear one only where that is more than 1 % of what is
+ * answered, as it is just so where nothing is drawn. */
+static bool judge_p99(const struct band *band, const struct sum *sum, bool drawn)
+{
+	double ratio = sum->p99 / sum->runs;
+
+	if (drawn && sum->part < sum->runs)
+		return true;
+	return told(band, "p99", ratio, P99_MOST, ratio <= P99_MOST);
 }
 
 static bool judge(const struct band *band, const struct sum *sum, bool drawn)
@@ -166,18 +203,19 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 		good &= told(band, "limit", sum->limit / runs, limit,
 		             sum->limit / runs <= limit);
 	}
-	good &= told(band, "part", sum->part, PART_LEAST, sum->part >= PART_LEAST);
+	good &= judge_part(band, sum, drawn);
+	good &= told(band, "rises", sum->rises / runs, RISES_MOST,
+	             sum->rises / runs <= RISES_MOST);
 	good &= told(band, "moves", sum->moves / runs, MOVES_MOST,
 	             sum->moves / runs <= MOVES_MOST);
 	good &= told(band, "over", (double)sum->over, 0, sum->over == 0);
 	good &= told(band, "limit grew in failures", sum->rose, 0, sum->rose == 0);
-	return good & told(band, "p99", sum->p99 / runs, P99_MOST,
-	                   sum->p99 / runs <= P99_MOST);
+	return good & judge_p99(band, sum, drawn);
 }
 
 static bool run_band(const struct band *band, uint64_t first_lot)
 {
-	struct sum sum = { .part = 1 }, lots = { .part = 1 };
+	struct sum sum = { .part_least = 1 }, lots = { .part_least = 1 };
 	struct oracle oracle;
 	bool good;
 
@@ -185,8 +223,6 @@ static bool run_band(const struct band *band, uint64_t first_lot)
 	for (uint64_t i = 0; i < SEEDS; i++)
 		play(&sum, band, &oracle, FIRST_SEED + i, 0);
 	good = judge(band, &sum, false);
-	if (band->lot_goodput == 0)
-		return good;
 	for (uint64_t i = 0; i < LOTS; i++) {
 		look_up(&oracle, band, first_lot + i, first_lot + i);
 		play(&lots, band, &oracle, first_lot + i, first_lot + i);

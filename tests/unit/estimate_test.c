@@ -297,11 +297,46 @@ static void test_knee_is_measured(void **unused)
 		learn(&s, busy(&s, 16));
 	report = estimate_report(&s.estimate);
 	assert_in_range(report.knee_ns, 10 * MS, 13 * MS);
-	assert_in_range(report.busy, 15 * 256, 21 * 256);
+	assert_in_range(knee_busy(&s.estimate), 15 * 256, 21 * 256);
+	assert_in_range(report.busy, knee_busy(&s.estimate) / 2 - 1,
+	                knee_busy(&s.estimate) / 2 + 1); /* all slots are in flight */
 	assert_in_range(report.rate, 1500000, 1600000);
 	assert_in_range(estimate_limit(&s.estimate), 15, 26);
 	assert_true(report.cap >= estimate_limit(&s.estimate));
 	assert_true(report.limited);
+}
+
+/* What a node of a fleet reports is all that it keeps busy, or less, to a half, if its slots are
+ * hardly ever free. */
+static void test_full_reports_less(void **unused)
+{
+	const struct {
+		uint32_t of_ten;      /* windows in which all slots are in flight */
+		uint64_t least, most; /* percent of what is busy */
+	} cases[] = {
+		{ 10, 49, 51 },
+		{ 8, 60, 74 },
+		{ 5, 99, 100 },
+	};
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct scene s = scene(ESTIMATE_KNEE, 40);
+		uint64_t reported, all;
+
+		estimate_probe_at(&s.estimate, UINT64_MAX, ESTIMATE_PROBE_NONE);
+		for (uint32_t n = 0; n < 400; n++) {
+			struct estimate_window window = busy(&s, 16);
+
+			if (n % 10 >= cases[i].of_ten)
+				window.in_flight_time = 0;
+			learn(&s, window);
+		}
+		all = knee_busy(&s.estimate);
+		reported = estimate_report(&s.estimate).busy;
+		assert_in_range(reported, all * cases[i].least / 100,
+		                all * cases[i].most / 100 + 1);
+	}
 }
 
 /* ESTIMATE-4: nothing is answered any more, or everything is dropped. */
@@ -508,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_late_answers_lower_it),
 		cmocka_unit_test(test_one_answer_is_a_window),
 		cmocka_unit_test(test_knee_is_measured),
+		cmocka_unit_test(test_full_reports_less),
 		cmocka_unit_test(test_probe_ends_by_time),
 		cmocka_unit_test(test_probe_at_an_instant),
 		cmocka_unit_test(test_long_probes_are_fewer),
