@@ -336,6 +336,51 @@ static uint32_t failsafe_limit(union guard *guard, uint32_t share, uint64_t now_
 	return (uint32_t)guard->port.law.failsafe.limit;
 }
 
+static void open_breakwater(union guard *guard,
+                            const struct estimate_settings *settings, uint64_t seed)
+{
+	(void)seed;
+	memset(guard, 0, sizeof(*guard));
+	guard->port.law.breakwater.credits =
+	    settings->start ? settings->start : ESTIMATE_START_DEFAULT;
+}
+
+static void breakwater_told(union guard *guard, uint64_t objective_ns)
+{
+	struct breakwater *breakwater = &guard->port.law.breakwater;
+
+	breakwater_open(breakwater, breakwater->credits, 1000, objective_ns);
+}
+
+static void breakwater_ended(union guard *guard, const struct ended *ended,
+                             uint32_t in_flight)
+{
+	struct breakwater *breakwater = &guard->port.law.breakwater;
+
+	guard->port.in_flight = in_flight;
+	breakwater_turn(breakwater, ended->now_ns);
+	breakwater->delay_ns = ended->delay_ns;
+}
+
+/* With nothing in flight it would not hear that the queue is gone. */
+static uint32_t breakwater_ceiling(union guard *guard, uint32_t share, uint64_t now_ns)
+{
+	struct breakwater *breakwater = &guard->port.law.breakwater;
+
+	(void)share;
+	breakwater_turn(breakwater, now_ns);
+	if (breakwater_drops(breakwater) && guard->port.in_flight > 0)
+		return 0;
+	return breakwater->credits;
+}
+
+static uint32_t breakwater_limit(union guard *guard, uint32_t share, uint64_t now_ns)
+{
+	(void)share;
+	(void)now_ns;
+	return guard->port.law.breakwater.credits;
+}
+
 #define PORT(id, word, says, opens, ends, admits, limits)                              \
 	static const struct law id = {                                                 \
 		.name = word,                                                          \
@@ -360,12 +405,23 @@ PORT(envoy, "envoy", "Envoy gradient", open_envoy, envoy_ended, envoy_ceiling,
      envoy_limit);
 PORT(failsafe, "failsafe-go", "failsafe-go adaptive limiter", open_failsafe,
      failsafe_ended, failsafe_limit, failsafe_limit);
+static const struct law breakwater = {
+	.name = "breakwater",
+	.about = "Breakwater, whose server sees its queue, and knows the objective",
+	.open = open_breakwater,
+	.told = breakwater_told,
+	.entered = port_entered,
+	.refused = port_refused,
+	.ended = breakwater_ended,
+	.ceiling = breakwater_ceiling,
+	.limit = breakwater_limit,
+};
 
 /* ---- All ---------------------------------------------------------------------------- */
 
 const struct law *const laws[] = {
 	&knee,  &gradient,  &aimd,  &fixed,    &predecessor, &predecessor_aimd,
-	&vegas, &gradient2, &envoy, &failsafe,
+	&vegas, &gradient2, &envoy, &failsafe, &breakwater,
 };
 const size_t law_count = sizeof(laws) / sizeof(laws[0]);
 

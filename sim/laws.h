@@ -21,6 +21,9 @@ struct ended {
 	uint32_t in_flight; /* of the node when the call entered, it included */
 	uint32_t share;
 	bool dropped;
+	uint64_t
+	    delay_ns; /* age of the first call that waits for a server: what is seen at
+	                      the backend alone; 0: none waits */
 };
 
 /* Of the library: an estimate, and the window that is being counted. */
@@ -44,6 +47,8 @@ struct law {
 	const char *about;
 	void (*open)(union guard *guard, const struct estimate_settings *settings,
 	             uint64_t seed);
+	/* What an answer may take.  NULL: it need not know. */
+	void (*told)(union guard *guard, uint64_t objective_ns);
 	void (*entered)(union guard *guard, uint64_t now_ns, uint32_t in_flight);
 	void (*refused)(union guard *guard, uint64_t now_ns, uint32_t share);
 	void (*ended)(union guard *guard, const struct ended *ended,

@@ -430,3 +430,45 @@ void failsafe_learn(struct failsafe *f, uint64_t now_ns, double rtt_ns,
 	length = within(f->best_ns * 2, (double)f->window_ns, 30e9);
 	f->next_ns = now_ns + (uint64_t)length;
 }
+
+/* ---- Breakwater --------------------------------------------------------------------- */
+
+void breakwater_open(struct breakwater *b, uint32_t start, uint32_t most,
+                     uint64_t objective_ns)
+{
+	*b = (struct breakwater){
+		.alpha = 0.001,
+		.beta = 0.02,
+		.clients = 1,
+		.target_ns = objective_ns * 2 / 5,
+		.step_ns = objective_ns / 20,
+		.turns_ns = objective_ns / 20,
+		.credits = start,
+		.least = 1,
+		.most = most,
+	};
+}
+
+/* Credits are whole, there as here. */
+void breakwater_step(struct breakwater *b, uint64_t delay_ns)
+{
+	double above = (double)delay_ns - (double)b->target_ns, next;
+
+	if (above < 0)
+		next = b->credits + fmax(floor(b->alpha * b->clients), 1);
+	else
+		next =
+		    b->credits * fmax(1 - b->beta * above / (double)b->target_ns, 0.5);
+	b->credits = (uint32_t)within(floor(next), b->least, b->most);
+}
+
+void breakwater_turn(struct breakwater *b, uint64_t now_ns)
+{
+	for (; b->turns_ns <= now_ns; b->turns_ns += b->step_ns)
+		breakwater_step(b, b->delay_ns);
+}
+
+bool breakwater_drops(const struct breakwater *b)
+{
+	return b->delay_ns >= 2 * b->target_ns;
+}

@@ -7,6 +7,8 @@
  *     netflix       Vegas and Gradient2 of concurrency-limits 78a74b9; windows of 100 ms
  *     envoy         gradient controller 054694f; windows of 100 ms
  *     failsafe      adaptive limiter of failsafe-go 06622f2; windows of 1 s
+ *     breakwater    the credit pool of Breakwater (Cho et al., OSDI'20, 4.2), as a guard with one
+ *                   client; it runs at the server, and sees the delay in its queue
  *
  * tests/unit/ports_test.c holds each to what its own project's tests expect.  They are IEEE
  * doubles, as there; no library of gale's has them.
@@ -146,6 +148,29 @@ void failsafe_learn(struct failsafe *f, uint64_t now_ns, double rtt_ns,
 /* The value that so many hundredths of the samples do not exceed; it sorts them. */
 double quantile(float *samples, uint32_t count, uint32_t hundredths);
 
+/* ---- Breakwater --------------------------------------------------------------------- */
+
+struct breakwater {
+	double alpha, beta;
+	uint32_t clients;
+	uint64_t target_ns; /* d_t */
+	uint64_t step_ns;   /* a round trip, from one step to the next */
+	uint64_t turns_ns;
+	uint64_t delay_ns; /* in the queue, as it was seen last */
+	uint32_t credits, least, most;
+};
+
+/* All times follow from the objective, as in the paper's evaluation: of 200 us the target is 80,
+ * and a step 10. */
+void breakwater_open(struct breakwater *b, uint32_t start, uint32_t most,
+                     uint64_t objective_ns);
+/* One step of the pool, at that delay. */
+void breakwater_step(struct breakwater *b, uint64_t delay_ns);
+/* All steps up to now, at the delay that was seen last. */
+void breakwater_turn(struct breakwater *b, uint64_t now_ns);
+/* What arrives now is dropped, whatever the pool has. */
+bool breakwater_drops(const struct breakwater *b);
+
 /* ---- A guard's ---------------------------------------------------------------------- */
 
 /* Windows of laws that take a mean of each. */
@@ -166,6 +191,7 @@ struct ported {
 		struct gradient2 gradient2;
 		struct envoy envoy;
 		struct failsafe failsafe;
+		struct breakwater breakwater;
 	} law;
 };
 

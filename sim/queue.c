@@ -331,6 +331,13 @@ static void count_end(struct play *play, const struct call *call, uint64_t now_n
 	tick->latency_us = (uint32_t)(play->tick_latency_us / tick->good);
 }
 
+static uint64_t delay_of(const struct backend *back, uint64_t now_ns)
+{
+	if (back->waiting_count == 0)
+		return 0;
+	return now_ns - back->calls[back->waiting[back->first]].began_ns;
+}
+
 static void end(struct play *play, uint64_t now_ns)
 {
 	uint32_t number = heap_take(&play->back);
@@ -350,6 +357,7 @@ static void end(struct play *play, uint64_t now_ns)
 		play->back.serving--;
 	if (call->served && play->back.waiting_count > 0)
 		serve_next(play, now_ns);
+	ended.delay_ns = delay_of(&play->back, now_ns);
 	count_end(play, call, now_ns);
 	play->back.free_calls[play->back.free_count++] = number;
 	play->plan->law->ended(&node->guard, &ended, node->in_flight);
@@ -382,6 +390,9 @@ static void open_nodes(struct queue *queue)
 		queue->nodes[i].share = ESTIMATE_MOST;
 		queue->plan->law->open(&queue->nodes[i].guard, &queue->plan->settings,
 		                       chance_next(&queue->chance));
+		if (queue->plan->law->told)
+			queue->plan->law->told(&queue->nodes[i].guard,
+			                       queue->plan->slo_ns);
 	}
 	for (uint32_t i = 0; i < QUEUE_PHASES; i++)
 		queue->counts[i].limit_least = UINT32_MAX;

@@ -214,7 +214,7 @@ run 0 --guard --law knee --scenario breakwater --seeds 1
 says '^goodput/p99 ms +knee$'
 says '^breakwater +(0\.[89]|1\.0)'
 run 0 --guard --scenario breakwater --seeds 1 --json
-[ "$(grep -c '"scenario": "breakwater"' "$work/out")" = 10 ] || fail "not ten laws"
+[ "$(grep -c '"scenario": "breakwater"' "$work/out")" = 11 ] || fail "not eleven laws"
 says '"law": "knee", "goodput": (0\.9|1\.0)'
 run 0 --guard --law envoy --scenario breakwater --seeds 1-2 --drawn --json
 run 0 --guard --law knee --scenario breakwater --seeds 1 --plots "$work"

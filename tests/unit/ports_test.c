@@ -11,6 +11,8 @@
  *     envoy              gradient_controller_test.cc of envoyproxy/envoy 054694f
  *     failsafe-go        adaptivelimiter_test.go, ewma_test.go, windows_test.go of
  *                        failsafe-go/failsafe-go 06622f2
+ *     Breakwater         no test of the pool there: the equations of 4.2 of the paper by hand,
+ *                        with alpha, beta and the times of bw_config.h, shenango/caladan
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -439,6 +441,61 @@ static void test_failsafe(void **unused)
 	}
 }
 
+/* ---- Breakwater --------------------------------------------------------------------- */
+
+static void test_breakwater_steps(void **unused)
+{
+	static const struct {
+		uint32_t clients, credits;
+		uint64_t delay_us;
+		uint32_t next;
+	} steps[] = {
+		{ 1, 20, 0, 21 },         /* + max(0.001 * 1, 1) */
+		{ 100, 20, 79, 21 },      /* as long as the delay is below 80 us */
+		{ 5000, 200, 79, 205 },   /* + 0.001 * 5000 */
+		{ 100, 200, 80, 200 },    /* * (1 - 0.02 * 0) */
+		{ 100, 200, 120, 198 },   /* * (1 - 0.02 * 40 / 80) */
+		{ 100, 200, 160, 196 },   /* * (1 - 0.02 * 80 / 80) */
+		{ 100, 200, 1080, 150 },  /* * (1 - 0.02 * 1000 / 80) */
+		{ 100, 200, 2080, 100 },  /* * (1 - 0.02 * 2000 / 80) */
+		{ 100, 200, 80000, 100 }, /* never by more than a half */
+		{ 1, 19, 100, 18 },       /* 18.905: credits are whole */
+		{ 1, 1, 80000, 1 },       { 1, 1000, 0, 1000 },
+	};
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct breakwater b;
+
+		breakwater_open(&b, steps[i].credits, 1000, 200000);
+		b.clients = steps[i].clients;
+		breakwater_step(&b, steps[i].delay_us * 1000);
+		assert_int_equal(b.credits, steps[i].next);
+	}
+}
+
+/* One step in each 10 us of an objective of 200, and drops from 160 us on. */
+static void test_breakwater_times(void **unused)
+{
+	struct breakwater b;
+	(void)unused;
+
+	breakwater_open(&b, 20, 1000, 200000);
+	assert_int_equal(b.target_ns, 80000);
+	breakwater_turn(&b, 9999);
+	assert_int_equal(b.credits, 20);
+	breakwater_turn(&b, 10000);
+	assert_int_equal(b.credits, 21);
+	breakwater_turn(&b, 45000);
+	assert_int_equal(b.credits, 24);
+	b.delay_ns = 159999;
+	assert_false(breakwater_drops(&b));
+	b.delay_ns = 160000;
+	assert_true(breakwater_drops(&b));
+	breakwater_turn(&b, 50000);
+	assert_int_equal(b.credits, 23); /* 23.52 */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +514,8 @@ int main(void)
 		cmocka_unit_test(test_correlation),
 		cmocka_unit_test(test_rolling),
 		cmocka_unit_test(test_failsafe),
+		cmocka_unit_test(test_breakwater_steps),
+		cmocka_unit_test(test_breakwater_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
