@@ -161,6 +161,8 @@ enum group_result group_begin(struct group *group,
                               const struct group_settings *settings, uint64_t now_us,
                               uint64_t forgot_us)
 {
+	uint64_t lease_us;
+
 	if (!group_settings_valid(settings))
 		return GROUP_WRONG;
 	if (group->members == 0 &&
@@ -169,17 +171,16 @@ enum group_result group_begin(struct group *group,
 		group->limit =
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
 	}
+	lease_us = group->settings.lease_us;
 	now_us = smaller(now_us, WORD_MAX);
 	if ((group->members > 0 || group->now_us < group->quiet_us) &&
-	    less(now_us, group->now_us) > group->settings.lease_us) /* GROUP-10 */
-		group->quiet_us =
-		    larger(group->quiet_us, now_us + group->settings.lease_us);
+	    8 * less(now_us, group->now_us) > 5 * lease_us) /* GROUP-10 */
+		group->quiet_us = larger(group->quiet_us, now_us + lease_us);
 	group->now_us = larger(group->now_us, now_us);
 	if (forgot_us != group->epoch) {
 		group->epoch = smaller(forgot_us, WORD_MAX);
 		/* What was granted before is over by then. */
-		group->quiet_us =
-		    larger(group->quiet_us, group->epoch + group->settings.lease_us);
+		group->quiet_us = larger(group->quiet_us, group->epoch + lease_us);
 	}
 	return memcmp(&group->settings, settings, sizeof(*settings)) == 0
 	           ? GROUP_GRANTED

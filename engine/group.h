@@ -42,13 +42,15 @@
  *            more than it has in force. (H3, L12)
  *   GROUP-8  A node that leaves is reserved what it has in flight, until that is 0. (H2)
  *   GROUP-9  A beat does a bounded number of steps on one member, and reads no others. (H7)
- *   GROUP-10  When no member was heard for more than a lease, the store's clock may have
- *            been set: then it is quiet for a lease, as after a loss of memory. (H1)
+ *   GROUP-10  When no member was heard for more than five eighths of a lease, the store's
+ *            clock may have been set: then it is quiet for a lease, as after a loss of memory.
+ *            So no clock that is set ends the lease of a member that beats each quarter of a
+ *            lease, give or take an eighth. (H1)
  *
  * Threads   Pure: any, on different groups.
  * Limits    A store that forgets, and whose clock is set forward within a lease, may give
- *           shares away that are held; and so may one whose clock is set forward by less
- *           than a lease.  Of a group that was forgotten the first node to beat says how
+ *           shares away that are held; and so may one whose clock is set forward by five
+ *           eighths of a lease or less while a member does not reach it.  Of a group that was forgotten the first node to beat says how
  *           long a lease is.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time

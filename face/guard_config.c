@@ -104,7 +104,9 @@ static enum gale_err check_terms(const struct gale_guard_config *config)
 		return GALE_ERR_DRIFT;
 	if (beat_us < BEAT_LEAST_US || beat_us > BEAT_MOST_US)
 		return GALE_ERR_BEAT;
-	if (lease_us <= beat_us || lease_us > LEASE_MOST_US)
+	/* A group takes a silence of much more than half a lease for a clock that was set
+	 * (GROUP-10): so a node alone must not be silent so long. */
+	if (lease_us < 2 * beat_us || lease_us > LEASE_MOST_US)
 		return GALE_ERR_LEASE;
 	if (config->abort_us > LEASE_MOST_US)
 		return GALE_ERR_ABORT;

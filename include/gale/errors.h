@@ -98,7 +98,7 @@ extern "C" {
 	X(NODE, 70, "node: from 1 to 64 bytes")                                        \
 	X(WEIGHT, 71, "weight: at most 1024")                                          \
 	X(BEAT, 72, "beat_us: from 1 ms to a minute")                                  \
-	X(LEASE, 73, "lease_us: above beat_us, and at most an hour")                   \
+	X(LEASE, 73, "lease_us: at least twice beat_us, and at most an hour")          \
 	X(ABORT, 74, "abort_us: leaves nothing of the lease beyond a beat")            \
 	X(CUT_OFF, 75, "on_cut_off: unknown")                                          \
 	X(ON_FENCED, 76, "on_fenced: needs fenced")                                    \

@@ -125,10 +125,14 @@ struct gale_guard_config {
 	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
 	uint32_t weight;    /* of this node's share against the others'; 0: 1 */
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
-	uint64_t beat_us;  /* from one report to the store to the next; 0: 500 ms.  Some
+	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
-	uint64_t lease_us; /* how long the store keeps a share for a node without a
-	                      report; 0: 4 times beat_us */
+	/* How long the store keeps a share for a node without a report; 0: 4 times
+	 * beat_us.  It counts by the store's clock.  A clock that is set forward ends no
+	 * share of a node that reports.  If a node loses the store as its clock is set
+	 * forward, by 5/8 of lease_us or less, the share ends so much sooner at the
+	 * store, and the fleet's ceiling may be exceeded until the node is cut off. */
+	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at
 	 * the backend end within abort_us.  Without that the fleet's ceiling may be
 	 * exceeded.  0: beat_us. */

@@ -1580,7 +1580,7 @@ BEGIN
 		g := gale.adopt(g, settings);
 		agrees := true;
 	END IF;
-	IF (g.members > 0 OR g.now_us < g.quiet_us) AND "now" - g.now_us > g.lease_us THEN
+	IF (g.members > 0 OR g.now_us < g.quiet_us) AND 8 * ("now" - g.now_us) > 5 * g.lease_us THEN
 		g.quiet_us := greatest(g.quiet_us, "now" + g.lease_us);
 	END IF;
 	g.now_us := greatest(g.now_us, "now");

@@ -79,7 +79,7 @@ local function beat(key, leases, estimates, numbers, node)
 		law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
 		limit, agrees = law == 0 and ceiling or start, true
 	end
-	if (members > 0 or instant < quiet) and now - instant > lease then quiet = max(quiet, now + lease) end
+	if (members > 0 or instant < quiet) and 8 * (now - instant) > 5 * lease then quiet = max(quiet, now + lease) end
 	if instant < now then instant = now end
 	if forgot ~= epoch then epoch, quiet = forgot, max(quiet, forgot + lease) end
 	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0

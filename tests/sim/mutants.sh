@@ -154,7 +154,7 @@ mutant engine/group.c 'there is no quiet time (GROUP-7)' \
 mutant engine/group.c 'who leaves is gone at once (GROUP-8)' \
 	'if (report->leaves && report->in_flight == 0)' 'if (report->leaves)' groups
 mutant engine/group.c 'a clock that is set ends all leases (GROUP-10)' \
-	'less(now_us, group->now_us) > group->settings.lease_us)' 'less(now_us, group->now_us) > WORD_MAX)' groups
+	'8 * less(now_us, group->now_us) > 5 * lease_us)' '8 * less(now_us, group->now_us) > 8 * WORD_MAX + lease_us)' groups
 mutant engine/group.c 'a new share has the generation of the one before' \
 	'self->generation = group->generation;' 'self->generation = self->generation > 0 ? self->generation : group->generation;' groups
 mutant engine/member.c 'an answer to any beat is heard (MEMBER-1)' \

@@ -1364,8 +1364,10 @@ static void a_guard_is_refused_for_its_fleet(void **state)
 	fails_guard(&h, GUARD(.store = h.store, .beat_us = 999), GALE_ERR_BEAT);
 	fails_guard(&h, GUARD(.store = h.store, .beat_us = GALE_MINUTES(1) + 1),
 	            GALE_ERR_BEAT);
-	fails_guard(&h, GUARD(.store = h.store, .beat_us = 5000, .lease_us = 5000),
-	            GALE_ERR_LEASE);
+	fails_guard(
+	    &h,
+	    GUARD(.store = h.store, .beat_us = 5000, .lease_us = 9999, .abort_us = 1),
+	    GALE_ERR_LEASE);
 	fails_guard(&h, GUARD(.store = h.store, .lease_us = GALE_HOURS(1) + 1),
 	            GALE_ERR_LEASE);
 	fails_guard(&h, GUARD(.store = h.store, .abort_us = GALE_SECONDS(2)),

@@ -454,16 +454,41 @@ static void a_clock_that_is_set_gives_nothing_away(void **state)
 	assert_int_equal(beat_at(&pair, set, 1, 5, true).share, 5);
 
 	/* The other one is dead after all. */
+	assert_int_equal(beat_at(&pair, set + LEASE / 2, 0, 5, true).share, 5);
 	assert_int_equal(beat_at(&pair, set + LEASE - 1, 0, 5, true).share, 5);
 	assert_int_equal(beat_at(&pair, set + LEASE, 0, 5, true).share, 10);
 }
 
-/* A pause of a lease and no more is none. */
+/* However far it is set, while both beat each quarter of a lease and are up to a tenth of it
+ * late.  (GROUP-10) */
+static void a_clock_that_is_set_takes_nothing_from_nodes_that_beat(void **state)
+{
+	const uint64_t silent = LEASE / 4 + LEASE / 10; /* the other one is */
+
+	(void)state;
+	for (uint64_t ahead = 0; ahead <= 2 * LEASE; ahead += LEASE / 200) {
+		for (uint64_t between = 0; between <= silent; between += LEASE / 40) {
+			struct pair pair = even_pair(1000);
+			uint64_t share;
+
+			beat_at(&pair, 1000 + between, 0, 5, true);
+			share = beat_at(&pair, 1000 + silent + ahead, 0, 5, true).share;
+			if (share != 5)
+				fail_msg("set by %ju, between %ju: share %ju",
+				         (uintmax_t)ahead, (uintmax_t)between,
+				         (uintmax_t)share);
+		}
+	}
+}
+
+/* A short pause is none: the lease counts from the beat. */
 static void a_lease_that_is_over_is_over(void **state)
 {
 	struct pair pair = even_pair(1000);
 
 	(void)state;
+	assert_int_equal(beat_at(&pair, 1000 + LEASE / 2, 0, 5, true).share, 5);
+	assert_int_equal(beat_at(&pair, 1000 + LEASE - 1, 0, 5, true).share, 5);
 	assert_int_equal(beat_at(&pair, 1000 + LEASE, 0, 5, true).share, 10);
 }
 
@@ -504,9 +529,11 @@ static void what_a_node_has_is_others_when_its_lease_is_over(void **state)
 	assert_int_equal(
 	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1).share, 4);
 	assert_int_equal(
-	    TELL(&shelf, LEASE, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
+	    TELL(&shelf, LEASE / 2, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
 	assert_int_equal(
-	    TELL(&shelf, LEASE + 1, 0, .name = 2, .incarnation = 7, .seq = 2).share, 4);
+	    TELL(&shelf, LEASE, 0, .name = 2, .incarnation = 7, .seq = 2).share, 0);
+	assert_int_equal(
+	    TELL(&shelf, LEASE + 1, 0, .name = 2, .incarnation = 7, .seq = 3).share, 4);
 	assert_int_equal(shelf.group.members, 1);
 }
 
@@ -519,6 +546,8 @@ static void a_namesake_waits_until_the_lease_is_over(void **state)
 	(void)state;
 	assert_int_equal(
 	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 5).share, 4);
+	grant = TELL(&shelf, LEASE / 2, 0, .name = 1, .incarnation = 8, .seq = 1);
+	assert_int_equal(grant.result, GROUP_NAMESAKE);
 	grant = TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 8, .seq = 1);
 	assert_int_equal(grant.result, GROUP_NAMESAKE);
 	assert_int_equal(grant.retry_us, 1);
@@ -543,12 +572,16 @@ static void what_was_forgotten_may_be_in_force_for_a_lease(void **state)
 	                      .seq = 9, .generation = 3, .held = 3, .in_flight = 3)
 	                     .share,
 	                 2);
-	assert_int_equal(TELL(&shelf, forgot + LEASE - 1, forgot, .name = 2,
+	assert_int_equal(TELL(&shelf, forgot + LEASE / 2, forgot, .name = 2,
 	                      .incarnation = 7, .seq = 2)
 	                     .share,
 	                 0);
+	assert_int_equal(TELL(&shelf, forgot + LEASE - 1, forgot, .name = 2,
+	                      .incarnation = 7, .seq = 3)
+	                     .share,
+	                 0);
 	assert_int_equal(
-	    TELL(&shelf, forgot + LEASE, forgot, .name = 2, .incarnation = 7, .seq = 3)
+	    TELL(&shelf, forgot + LEASE, forgot, .name = 2, .incarnation = 7, .seq = 4)
 		.share,
 	    1);
 }
@@ -569,8 +602,12 @@ static void a_clock_that_is_set_twice_gives_nothing_away(void **state)
 	assert_int_equal(
 	    TELL(&shelf, 30 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 1).share,
 	    0);
+	assert_int_equal(TELL(&shelf, 30 * LEASE + LEASE / 2, 0, .name = 3,
+	                      .incarnation = 7, .seq = 2)
+	                     .share,
+	                 0);
 	assert_int_equal(
-	    TELL(&shelf, 31 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 2).share,
+	    TELL(&shelf, 31 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 3).share,
 	    4);
 }
 
@@ -943,6 +980,8 @@ int main(void)
 		cmocka_unit_test(shares_do_not_follow_each_beat),
 		cmocka_unit_test(who_refused_something_hears_when_a_lease_ends),
 		cmocka_unit_test(a_clock_that_is_set_gives_nothing_away),
+		cmocka_unit_test(
+		    a_clock_that_is_set_takes_nothing_from_nodes_that_beat),
 		cmocka_unit_test(a_lease_that_is_over_is_over),
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
