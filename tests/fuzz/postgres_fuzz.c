@@ -26,6 +26,7 @@
 #include "stores/postgres/link.h"
 #include "stores/postgres/wire.h"
 #include "stores/quarantine.h"
+#include "tests/fuzz/beats.h"
 #include "tests/fuzz/bytes.h"
 
 #define MOVES 100
@@ -74,6 +75,7 @@ static struct scene {
 	mono now;
 	struct rule rule;
 	struct store_op ops[CALLS];
+	struct store_beat beats[CALLS]; /* of those that are one */
 	struct store_call calls[CALLS];
 	bool busy[CALLS];
 	uint64_t asked[LOANS]; /* units, of the request with that number */
@@ -358,6 +360,8 @@ static void check_answer(const struct store_op *op)
 {
 	const struct gale_answer *answer = &op->answer;
 
+	if (op->verb == STORE_BEAT)
+		fuzzed_grant(&op->beat->grant);
 	if (op->verb == STORE_STEP || op->verb == STORE_PEEK) {
 		gale_assert(answer->limit == s.rule.capacity);
 		gale_assert(answer->remaining <= answer->limit);
@@ -408,16 +412,21 @@ static const uint8_t *key_of(uint64_t number)
 static void ask(struct bytes *bytes)
 {
 	uint64_t i = take_number(bytes, 1) % CALLS, cost = take_number(bytes, 1);
+	enum store_verb verb;
 
 	if (s.busy[i])
 		return;
+	verb = (enum store_verb)(take_number(bytes, 1) % (STORE_BEAT + 1));
+	if (verb == STORE_BEAT)
+		s.beats[i] = fuzzed_beat(bytes);
 	s.ops[i] = (struct store_op){
-		.verb = (enum store_verb)(take_number(bytes, 1) % (STORE_RESET + 1)),
+		.verb = verb,
 		.key = key_of(i),
 		.key_len = 1,
-		.rule = &s.rule,
+		.rule = verb == STORE_BEAT ? NULL : &s.rule,
 		.cost = cost + 1,
 		.slot = { .us = take_number(bytes, 6) % GALE_UNITS_MAX },
+		.beat = verb == STORE_BEAT ? &s.beats[i] : NULL,
 	};
 	s.calls[i] =
 	    (struct store_call){ .op = &s.ops[i], .due = mono_after(s.now, 100000000) };
@@ -503,6 +512,15 @@ static uint64_t take_word(struct bytes *bytes)
 	return take_number(bytes, 8);
 }
 
+static void say_grant_row(struct bytes *bytes)
+{
+	uint64_t words[GROUP_GRANT_WORDS];
+	uint64_t job = take_number(bytes, 1) % (CALLS + LOANS);
+
+	fuzzed_words(bytes, words);
+	say_row(job + (take_number(bytes, 1) % 8 << 7), words, GROUP_GRANT_WORDS);
+}
+
 static void say_told_row(struct bytes *bytes)
 {
 	uint64_t words[WORDS_MOST];
@@ -532,7 +550,10 @@ static void say_told(struct bytes *bytes)
 	say_columns_of_told();
 	say_row(0, words, ahead % 2 ? 3 : 2);
 	for (uint64_t i = 0; i < rows; i++)
-		say_told_row(bytes);
+		if (take_number(bytes, 1) % 4 == 0)
+			say_grant_row(bytes);
+		else
+			say_told_row(bytes);
 	say_done();
 }
 

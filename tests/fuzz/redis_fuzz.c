@@ -23,6 +23,7 @@
 #include "stores/redis/kind.h"
 #include "stores/redis/wire.h"
 #include "stores/stream.h"
+#include "tests/fuzz/beats.h"
 #include "tests/fuzz/bytes.h"
 
 #define MOVES 200
@@ -61,6 +62,7 @@ struct scene {
 	mono now;
 	struct rule rule;
 	struct store_op ops[CALLS];
+	struct store_beat beats[CALLS]; /* of those that are one */
 	struct store_call calls[CALLS];
 	bool busy[CALLS];
 	uint64_t asked[LOANS]; /* units, of the request with that number */
@@ -210,6 +212,8 @@ static void check_answer(const struct store_op *op)
 {
 	const struct gale_answer *answer = &op->answer;
 
+	if (op->verb == STORE_BEAT)
+		fuzzed_grant(&op->beat->grant);
 	if (op->verb == STORE_STEP || op->verb == STORE_PEEK) {
 		gale_assert(answer->limit == s.rule.capacity);
 		gale_assert(answer->remaining <= answer->limit);
@@ -260,16 +264,21 @@ static const uint8_t *key_of(uint64_t number)
 static void ask(struct bytes *bytes)
 {
 	uint64_t i = take_number(bytes, 1) % CALLS, cost = take_number(bytes, 1);
+	enum store_verb verb;
 
 	if (s.busy[i])
 		return;
+	verb = (enum store_verb)(take_number(bytes, 1) % (STORE_BEAT + 1));
+	if (verb == STORE_BEAT)
+		s.beats[i] = fuzzed_beat(bytes);
 	s.ops[i] = (struct store_op){
-		.verb = (enum store_verb)(take_number(bytes, 1) % (STORE_RESET + 1)),
+		.verb = verb,
 		.key = key_of(i),
 		.key_len = 1,
-		.rule = &s.rule,
+		.rule = verb == STORE_BEAT ? NULL : &s.rule,
 		.cost = cost + 1,
 		.slot = { .us = take_number(bytes, 6) % GALE_UNITS_MAX },
+		.beat = verb == STORE_BEAT ? &s.beats[i] : NULL,
 	};
 	s.calls[i] =
 	    (struct store_call){ .op = &s.ops[i], .due = mono_after(s.now, 100000000) };
@@ -349,6 +358,15 @@ static void say_used(uint64_t used)
 	                           (unsigned long long)used));
 }
 
+/* Of a beat. */
+static void say_grant(struct bytes *bytes)
+{
+	uint64_t words[GROUP_GRANT_WORDS];
+
+	fuzzed_words(bytes, words);
+	say_string(words, sizeof(words));
+}
+
 static void say_part(struct bytes *bytes)
 {
 	uint64_t kind = take_number(bytes, 1);
@@ -357,6 +375,8 @@ static void say_part(struct bytes *bytes)
 		say_number(':', kind);
 	else if (kind < 16)
 		say_used(take_number(bytes, 2));
+	else if (kind < 64)
+		say_grant(bytes);
 	else if (kind < 128)
 		say_value(bytes);
 	else

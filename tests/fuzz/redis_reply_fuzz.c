@@ -12,6 +12,7 @@
 
 #include "engine/check.h"
 #include "stores/redis/reply.h"
+#include "tests/fuzz/beats.h"
 #include "tests/fuzz/bytes.h"
 
 #define STRING_MOST 4096
@@ -31,7 +32,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const enum remote_verb verbs[JOBS] = { REMOTE_STEP, REMOTE_LEND,
 		                                      REMOTE_BACK, REMOTE_READ,
-		                                      REMOTE_SWAP, REMOTE_LEND };
+		                                      REMOTE_SWAP, REMOTE_BEAT };
 	const struct gale_rule configs[JOBS] = {
 		gale_fixed_window(5, GALE_SECONDS(10)),
 		gale_gcra(5, GALE_SECONDS(10), 7),
@@ -51,6 +52,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		    (struct lease_ask){ .node = 1, .number = 2, .want = 3, .least = 1 };
 		jobs[i].not_before_us = i % 2 * GALE_SECONDS(100);
 	}
+	jobs[JOBS - 1].rule = NULL;
 	return 0;
 }
 
@@ -61,7 +63,13 @@ static void explain(const struct remote_job *job, const struct remote_told *said
 	enum store_result result;
 	struct store_op op = { .verb = STORE_STEP, .cost = 1 };
 	struct lend_answer answer;
+	struct store_beat beat = { 0 };
 
+	if (job->verb == REMOTE_BEAT) {
+		if (remote_explain_beat(said, &beat) == STORE_DONE)
+			fuzzed_grant(&beat.grant);
+		return;
+	}
 	gale_assert(said->before.count <= remote_value_most(job->rule));
 	if (job->verb == REMOTE_STEP)
 		(void)remote_explain_step(job, said, &op);
