@@ -21,6 +21,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <gale/guard.h>
+
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "stores/redis/cluster.h"
@@ -436,6 +438,113 @@ static void the_window_after_a_slot_has_moved_is_whole(void **state)
 			 }),
 	                 FIFTY);
 	node_close(&node);
+}
+
+/* ---- Guards ----------------------------------------------------------------------- */
+
+#define CEILING 6
+#define GUARD "guarded"
+
+struct guards {
+	struct node nodes[2];
+	struct gale_guard *guards[2];
+	uint64_t beats[2]; /* that each has to have made */
+};
+
+static void open_guards(struct guards *g)
+{
+	const struct gale_rule rule = gale_fixed_window(FIFTY, LONG_WINDOW);
+	struct gale_guard_config config = { .name = GUARD,
+		                            .law = GALE_FIXED,
+		                            .ceiling = CEILING,
+		                            .beat_us = GALE_MILLIS(100),
+		                            .lease_us = GALE_SECONDS(1),
+		                            .parts = GALE_BY_WEIGHT };
+	char url[URL_ROOM];
+
+	*g = (struct guards){ 0 };
+	for (int i = 0; i < 2; i++) {
+		put_url(url, "", i);
+		open_node(&g->nodes[i], url, "beside", rule, PATIENCE);
+		config.store = g->nodes[i].store;
+		must(gale_guard_open(g->nodes[i].runtime, &config, &g->guards[i]) ==
+		     GALE_ERR_OK);
+	}
+}
+
+static void close_guards(struct guards *g)
+{
+	for (int i = 0; i < 2; i++) {
+		gale_guard_close(g->guards[i]);
+		node_close(&g->nodes[i]);
+	}
+}
+
+static struct gale_guard_counts counts_of(const struct guards *g, int i)
+{
+	struct gale_guard_counts counts;
+
+	must(gale_guard_stats(g->guards[i], &counts) == GALE_ERR_OK);
+	return counts;
+}
+
+/* After so many beats both know of two nodes, and each has its half. */
+static bool is_parted(void *arg)
+{
+	const struct guards *g = arg;
+	bool parted = true;
+
+	for (int i = 0; i < 2; i++) {
+		struct gale_guard_counts counts = counts_of(g, i);
+
+		parted &= counts.beats >= g->beats[i] && counts.share == CEILING / 2 &&
+		          counts.fleet_nodes == 2;
+	}
+	return parted;
+}
+
+/* How many keys of the group a server has; they all have the tag of that bucket. */
+static size_t keys_at(int server, uint8_t bucket)
+{
+	struct redis_talk talk;
+	char tag[16];
+	redisReply *keys;
+	size_t count;
+
+	snprintf(tag, sizeof(tag), "gale:{b%02x}", bucket);
+	redis_talk_open(&talk, &cluster.servers[server]);
+	keys = redis_talk_say(&talk, "KEYS *" GUARD "*");
+	count = keys->elements;
+	for (size_t i = 0; i < count; i++)
+		assert_memory_equal(keys->element[i]->str, tag, strlen(tag));
+	redis_reply_free(keys);
+	redis_talk_close(&talk);
+	return count;
+}
+
+/* The keys of a group lie in one slot, and its nodes follow them. */
+static void a_group_moves_with_its_slot(void **state)
+{
+	struct bucket bucket;
+	struct guards g;
+	size_t keys;
+	int from;
+
+	(void)state;
+	open_guards(&g);
+	must(becomes_true(is_parted, &g));
+	bucket.number = find_bucket_of(GUARD, &bucket.at);
+	keys = keys_at(bucket.at, bucket.number);
+	assert_in_range(keys, 2,
+	                3); /* members, leases, and estimates if there are any */
+	from = bucket.at;
+	move(&bucket, other_primary(from));
+	for (int i = 0; i < 2; i++)
+		g.beats[i] = counts_of(&g, i).beats + 3;
+	must(becomes_true(is_parted, &g));
+	assert_int_equal(keys_at(bucket.at, bucket.number), keys);
+	assert_int_equal(keys_at(from, bucket.number), 0);
+	close_guards(&g);
 }
 
 static bool somebody_else_has(unsigned slot, int not )
@@ -970,6 +1079,7 @@ int main(int count, char **args)
 		cmocka_unit_test(a_slot_that_is_half_moved_is_served),
 		cmocka_unit_test(a_slot_moves),
 		cmocka_unit_test(the_window_after_a_slot_has_moved_is_whole),
+		cmocka_unit_test(a_group_moves_with_its_slot),
 		cmocka_unit_test(what_was_lost_before_a_slot_moved_is_not_granted),
 		cmocka_unit_test(a_replica_takes_over_within_a_window),
 		cmocka_unit_test(a_primary_is_killed),
