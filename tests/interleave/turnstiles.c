@@ -218,6 +218,12 @@ void nothing_passed_the_fence(void)
 	must_hold(turnstile_kept(&s->turnstile) == 0);
 }
 
+void nothing_is_kept(void)
+{
+	all_slots_are_there();
+	must_hold(turnstile_kept(&s->turnstile) == 0);
+}
+
 void one_was_the_last(void)
 {
 	all_slots_are_there();

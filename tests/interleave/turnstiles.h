@@ -40,6 +40,8 @@ void other_enters(void);
 void all_slots_are_there(void);
 /* The same; and what came after the fence found it.  TURNSTILE-2 */
 void nothing_passed_the_fence(void);
+/* The same; and a cell that may keep nothing keeps nothing.  TURNSTILE-3 */
+void nothing_is_kept(void);
 /* The same; and one alone was the last.  TURNSTILE-4 */
 void one_was_the_last(void);
 
