@@ -30,7 +30,8 @@ count() { # WHAT TIMES
 		sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 
-for what in nothing fixed_window gcra token_bucket ask held named hot many held_denied denied; do
+for what in nothing fixed_window gcra token_bucket ask held named hot many held_denied denied guard \
+	refused; do
 	once=$(count $what $many)
 	twice=$(count $what $((2 * many)))
 	echo "$what $((twice - once))" | awk -v n="$many" '{ printf "%-14s %6.1f instructions\n", $1, $2 / n }'

@@ -4,7 +4,7 @@
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
  *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
- *	         nothing COUNT
+ *	         guard|refused|nothing COUNT
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
  * often enough for that, so cells are put in by hand, and the host takes the turns.
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <gale/gale.h>
+#include <gale/guard.h>
 
 #include "face/lend.h"
 
@@ -185,6 +185,32 @@ static void held_asks(uint64_t count, uint64_t limit)
 	close_scene(&scene);
 }
 
+/* One call enters and exits, or with no slot left is refused; the seat ticks once. */
+static void calls(uint64_t count, bool full)
+{
+	struct gale_guard_config limits = { .name = "bench", .law = GALE_FIXED };
+	struct gale_entry entry = { 0 }, kept = { 0 };
+	struct gale_guard *guard;
+	struct scene scene;
+
+	limits.ceiling = full ? 1 : 1000;
+	open_scene(&scene, GALE_STRICT, MUCH, true);
+	must(gale_guard_open(scene.runtime, &limits, &guard) == GALE_ERR_OK, "a guard");
+	gale_tick(scene.seat);
+	if (full)
+		kept = gale_enter(scene.seat, guard, 1, GALE_NORMAL);
+	for (uint64_t i = 0; i < count; i++) {
+		entry = gale_enter(scene.seat, guard, 1, GALE_NORMAL);
+		must(entry.verdict == (full ? GALE_DENY : GALE_ALLOW), "a verdict");
+		if (entry.verdict == GALE_ALLOW)
+			gale_exit(scene.seat, &entry, GALE_OK);
+		keep(&entry);
+	}
+	gale_exit(scene.seat, &kept, GALE_OK);
+	gale_guard_close(guard);
+	close_scene(&scene);
+}
+
 static void nothing(uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -216,6 +242,10 @@ int main(int argc, char **argv)
 		held_asks(count, 1);
 	else if (strcmp(what, "denied") == 0)
 		leased_asks(count, 1, false);
+	else if (strcmp(what, "guard") == 0)
+		calls(count, false);
+	else if (strcmp(what, "refused") == 0)
+		calls(count, true);
 	else if (strcmp(what, "nothing") == 0)
 		nothing(count);
 	else
