@@ -20,6 +20,8 @@ void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
 	turnstile->observes = config->observes;
 	atomic_init(&turnstile->fence_ns, UINT64_MAX);
 	turnstile->common = &cells[config->cell_count].tally;
+	for (uint32_t i = 0; i <= config->cell_count; i++)
+		atomic_init(&cells[i].tally.quickest_ns, UINT64_MAX);
 }
 
 static bool is_alone(const struct turnstile *turnstile, const struct tally *tally)
@@ -121,7 +123,7 @@ struct turnstile_entered turnstile_enter(struct turnstile *turnstile,
 	if (!take(turnstile, &call, &word) &&
 	    !take_after_call_back(turnstile, &call, &word))
 		return refuse(turnstile, tally, &call, word);
-	turnstile_note_peak(turnstile, word);
+	turnstile_note_peak(turnstile, slots_in_flight(word));
 	tally_add(&tally->entered, 1, is_alone(turnstile, tally));
 	return (struct turnstile_entered){ .most = slots_most(word) };
 }
@@ -239,18 +241,18 @@ void turnstile_sum(const struct turnstile *turnstile, struct tally_sum *ret_sum)
 void turnstile_take_extremes(struct turnstile *turnstile, uint64_t *ret_slowest_ns,
                              uint64_t *ret_quickest_ns)
 {
-	uint64_t slowest = 0, quickest_not = 0;
+	uint64_t slowest = 0, quickest = UINT64_MAX;
 
 	for (uint32_t i = 0; i <= turnstile->cell_count; i++) {
 		struct tally *tally = &turnstile->cells[i].tally;
 		uint64_t slow = swap_relaxed(&tally->slowest_ns, 0);
-		uint64_t quick_not = swap_relaxed(&tally->quickest_not_ns, 0);
+		uint64_t quick = swap_relaxed(&tally->quickest_ns, UINT64_MAX);
 
 		slowest = slow > slowest ? slow : slowest;
-		quickest_not = quick_not > quickest_not ? quick_not : quickest_not;
+		quickest = quick < quickest ? quick : quickest;
 	}
 	*ret_slowest_ns = slowest;
-	*ret_quickest_ns = ~quickest_not;
+	*ret_quickest_ns = quickest;
 }
 
 uint32_t turnstile_take_peak(struct turnstile *turnstile)

@@ -88,8 +88,8 @@ struct tally {
 	struct tally_ended ended[TURNSTILE_OUTCOMES];
 	/* Of OK calls, since the coordinator took them last. */
 	_Atomic uint64_t slowest_ns;
-	_Atomic uint64_t quickest_not_ns; /* ~ of it, so that 0 is none */
-	_Atomic uint64_t overdue;         /* calls */
+	_Atomic uint64_t quickest_ns; /* UINT64_MAX: none */
+	_Atomic uint64_t overdue;     /* calls */
 	_Atomic uint64_t
 	    refused[TURNSTILE_REFUSALS]; /* calls, by slots_by or turnstile_refusal */
 };
@@ -153,12 +153,6 @@ struct turnstile_entered turnstile_enter(struct turnstile *turnstile,
 /* True: the word is closed, and this was the last slot.  TURNSTILE-4 */
 bool turnstile_give(struct turnstile *turnstile, uint32_t count);
 
-static ALWAYS_INLINE struct turnstile_cell *
-turnstile_cell(const struct turnstile *turnstile, uint32_t number)
-{
-	return LIKELY(number < turnstile->cell_count) ? &turnstile->cells[number] : 0;
-}
-
 static ALWAYS_INLINE void tally_add(_Atomic uint64_t *word, uint64_t by, bool alone)
 {
 	if (LIKELY(alone))
@@ -203,7 +197,7 @@ static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
 {
 	uint64_t kept = load_acquire(&cell->kept); /* called */
 
-	if (cell_kept(kept) >= load_relaxed(&cell->most) ||
+	if (LIKELY(cell_kept(kept) >= load_relaxed(&cell->most)) ||
 	    !turnstile_ample(load_relaxed(&turnstile->word)))
 		return false;
 	turnstile_note_keeping(turnstile, cell); /* before: TURNSTILE-4 */
@@ -212,10 +206,8 @@ static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
 
 /* Racy: a peak that is missed was seen by nobody. */
 static ALWAYS_INLINE void turnstile_note_peak(struct turnstile *turnstile,
-                                              uint64_t word)
+                                              uint32_t in_flight)
 {
-	uint32_t in_flight = slots_in_flight(word);
-
 	if (!LIKELY(in_flight <= load_relaxed(&turnstile->peak)))
 		store_relaxed(&turnstile->peak, in_flight);
 }
@@ -236,7 +228,7 @@ turnstile_enter_quickly(struct turnstile *turnstile, struct turnstile_cell *cell
 	uint64_t word = *ret_word = load_relaxed(&turnstile->word);
 	uint32_t part = turnstile_part(turnstile, word, sheddable);
 
-	if (cell_kept(kept) > 0) {
+	if (!LIKELY(cell_kept(kept) == 0)) {
 		if (!LIKELY(slots_fit(word, part, 0)))
 			return QUICK_FULL;
 		if (!LIKELY(swap_if_relaxed(&cell->kept, &kept, kept - 1)))
@@ -247,7 +239,7 @@ turnstile_enter_quickly(struct turnstile *turnstile, struct turnstile_cell *cell
 		if (!LIKELY(
 			swap_if_relaxed(&turnstile->word, &word, slots_taken(word, 1))))
 			return QUICK_DELAYED;
-		turnstile_note_peak(turnstile, slots_taken(word, 1));
+		turnstile_note_peak(turnstile, slots_in_flight(*ret_word) + 1);
 	}
 	tally_add(&cell->tally.entered, 1, /* alone= */ true);
 	return QUICK_IN;
@@ -261,10 +253,12 @@ static ALWAYS_INLINE bool turnstile_refuses(const struct turnstile *turnstile)
 }
 
 /* Counts a call for one slot that is refused by this word, and says why. */
-static inline uint32_t turnstile_refuse(struct turnstile_cell *cell, uint64_t word)
+static ALWAYS_INLINE uint32_t turnstile_refuse(struct turnstile_cell *cell,
+                                               uint64_t word, bool sheddable)
 {
-	uint32_t why = slots_fit(word, slots_most(word), 1) ? TURNSTILE_REFUSED_CLASS
-	                                                    : slots_by(word);
+	uint32_t why = sheddable && slots_fit(word, slots_most(word), 1)
+	                   ? TURNSTILE_REFUSED_CLASS
+	                   : slots_by(word);
 
 	tally_add(&cell->tally.refused[why], 1, /* alone= */ true);
 	return why;
@@ -293,16 +287,17 @@ static ALWAYS_INLINE void tally_end(struct tally *tally, uint32_t count,
 	tally_add(&tally->ended[outcome].busy_ns, count * took_ns, alone);
 	if (outcome != TURNSTILE_OK)
 		return;
-	if (took_ns > load_relaxed(&tally->slowest_ns))
+	if (!LIKELY(took_ns <= load_relaxed(&tally->slowest_ns)))
 		store_relaxed(&tally->slowest_ns, took_ns);
-	if (~took_ns > load_relaxed(&tally->quickest_not_ns))
-		store_relaxed(&tally->quickest_not_ns, ~took_ns);
+	if (!LIKELY(took_ns >= load_relaxed(&tally->quickest_ns)))
+		store_relaxed(&tally->quickest_ns, took_ns);
 }
 
 /* A guard that observes refuses nothing. */
 static ALWAYS_INLINE bool turnstile_fenced(const struct turnstile *turnstile, mono now)
 {
-	return now.ns >= load_relaxed(&turnstile->fence_ns) && !turnstile->observes;
+	return !LIKELY(now.ns < load_relaxed(&turnstile->fence_ns)) &&
+	       !turnstile->observes;
 }
 
 /* A call that had entered is refused after all: the fence was up.  Its slots are to be given. */

@@ -86,7 +86,9 @@ static inline uint32_t slots_part(uint32_t most, uint64_t fraction)
 {
 	uint32_t part = (uint32_t)(most * fraction >> 32);
 
-	return part == 0 && most > 0 ? 1 : part;
+	if (__builtin_expect(part > 0, 1))
+		return part;
+	return most > 0;
 }
 
 /* Do so many more fit under this part of the ceiling? */

@@ -382,10 +382,23 @@ static enum gale_why why_of(uint32_t how)
 	return (enum gale_why)whys[how & (TURNSTILE_OBSERVED - 1)];
 }
 
-static struct turnstile_cell *cell_of(const struct gale_seat *seat,
-                                      const struct gale_guard *guard)
+static ALWAYS_INLINE bool has_cell(const struct gale_seat *seat,
+                                   const struct gale_guard *guard)
 {
-	return turnstile_cell(&guard->guard.turnstile, seat->number);
+	return seat->number < guard->guard.turnstile.cell_count;
+}
+
+/* Of a seat that has one. */
+static ALWAYS_INLINE struct turnstile_cell *its_cell(const struct gale_seat *seat,
+                                                     const struct gale_guard *guard)
+{
+	return &guard->guard.turnstile.cells[seat->number];
+}
+
+static struct turnstile_cell *cell_or_null(const struct gale_seat *seat,
+                                           const struct gale_guard *guard)
+{
+	return has_cell(seat, guard) ? its_cell(seat, guard) : NULL;
 }
 
 #define DENIED(reason, most)                                                           \
@@ -410,93 +423,102 @@ static enum gale_why check_call(const struct gale_seat *seat,
 	return runtime_refuses(seat->handle.runtime);
 }
 
-/* A seat that has left is not. */
+/* A seat that has left has no cell. */
 static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
                                    const struct gale_guard *guard)
 {
 	return LIKELY(seat && guard) &&
 	       LIKELY(guard->handle.runtime == seat->handle.runtime) &&
-	       LIKELY(lifeline_passes(&seat->lifeline)) && LIKELY(seat_is_in(seat));
+	       LIKELY(lifeline_passes(&seat->lifeline)) &&
+	       LIKELY(has_cell(seat, guard));
 }
 
 /* It has entered, but its clock says that the share is over.  FLEET-2 */
-static __attribute__((noinline)) struct gale_entry
-too_late(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots)
+static struct gale_entry too_late(struct gale_seat *seat, struct gale_guard *guard,
+                                  uint32_t slots)
 {
 	struct turnstile *turnstile = &guard->guard.turnstile;
 
-	turnstile_count_late(turnstile, cell_of(seat, guard));
+	turnstile_count_late(turnstile, cell_or_null(seat, guard));
 	if (turnstile_give(turnstile, slots))
 		guard_is_empty(guard);
 	return DENIED(GALE_WHY_CUT_OFF, 0);
 }
 
-/* Nothing here is in the way of who is quick: it keeps no registers. */
+/* It has entered, and looks at the clock. */
+static struct gale_entry time_entry(struct gale_seat *seat, struct gale_guard *guard,
+                                    uint32_t slots, enum gale_why why, uint32_t most)
+{
+	mono now = seat_now(seat);
+
+	return turnstile_fenced(&guard->guard.turnstile, now)
+	           ? too_late(seat, guard, slots)
+	           : ALLOWED(guard, why, slots, most, now.ns);
+}
+
+static __attribute__((noinline)) struct gale_entry
+time_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t most)
+{
+	return time_entry(seat, guard, 1, GALE_WHY_SLOT, most);
+}
+
 static __attribute__((noinline)) struct gale_entry
 enter_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots,
                 enum gale_class of_class)
 {
 	enum gale_why why = check_call(seat, guard, slots, of_class);
 	struct turnstile_entered entered;
-	mono now;
 
 	if (why != GALE_WHY_RULE)
 		return DENIED(why, 0);
-	entered = turnstile_enter(&guard->guard.turnstile, cell_of(seat, guard), slots,
-	                          of_class == GALE_SHEDDABLE);
+	entered = turnstile_enter(&guard->guard.turnstile, cell_or_null(seat, guard),
+	                          slots, of_class == GALE_SHEDDABLE);
 	if (entered.how >= TURNSTILE_REFUSED)
 		return DENIED(why_of(entered.how), entered.most);
-	now = seat_now(seat);
-	if (turnstile_fenced(&guard->guard.turnstile, now))
-		return too_late(seat, guard, slots);
-	return ALLOWED(guard, entered.how == 0 ? GALE_WHY_SLOT : why_of(entered.how),
-	               slots, entered.most, now.ns);
+	return time_entry(seat, guard, slots,
+	                  entered.how == 0 ? GALE_WHY_SLOT : why_of(entered.how),
+	                  entered.most);
 }
 
-/* It is in; but the seat has to look at the clock. */
-static __attribute__((noinline)) struct gale_entry
-look_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t most)
+/* One slot.  A guard that is closed says so by its word. */
+static ALWAYS_INLINE struct gale_entry enter_quickly(struct gale_seat *seat,
+                                                     struct gale_guard *guard,
+                                                     enum gale_class of_class)
 {
-	mono now = seat_now(seat);
-
-	return turnstile_fenced(&guard->guard.turnstile, now)
-	           ? too_late(seat, guard, 1)
-	           : ALLOWED(guard, GALE_WHY_SLOT, 1, most, now.ns);
-}
-
-static __attribute__((noinline)) struct gale_entry refuse(struct turnstile_cell *cell,
-                                                          uint64_t word)
-{
-	uint32_t why = turnstile_refuse(cell, word);
-
-	return DENIED(why_of(why), slots_most(word));
-}
-
-/* A guard that is closed says so by its word. */
-struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
-                             uint32_t slots, enum gale_class of_class)
-{
-	struct turnstile_cell *cell;
+	const bool sheddable = of_class == GALE_SHEDDABLE;
+	struct turnstile *turnstile = &guard->guard.turnstile;
+	struct turnstile_cell *cell = its_cell(seat, guard);
 	enum turnstile_quick quick;
 	uint64_t word;
 	mono now;
 
-	if (!is_quick(seat, guard) || !LIKELY(slots == 1) ||
-	    !LIKELY(of_class <= GALE_SHEDDABLE) ||
-	    !LIKELY((cell = cell_of(seat, guard)) != NULL))
-		return enter_at_length(seat, guard, slots, of_class);
 	seat_check_thread(seat);
-	quick = turnstile_enter_quickly(&guard->guard.turnstile, cell,
-	                                of_class == GALE_SHEDDABLE, &word);
-	if (!LIKELY(quick == QUICK_IN))
-		return quick == QUICK_FULL && turnstile_refuses(&guard->guard.turnstile)
-		           ? refuse(cell, word)
-		           : enter_at_length(seat, guard, 1, of_class);
-	if (!LIKELY(seat_tells(seat, &now)))
-		return look_at_length(seat, guard, slots_most(word));
-	if (!LIKELY(!turnstile_fenced(&guard->guard.turnstile, now)))
-		return too_late(seat, guard, 1);
-	return ALLOWED(guard, GALE_WHY_SLOT, 1, slots_most(word), now.ns);
+	quick = turnstile_enter_quickly(turnstile, cell, sheddable, &word);
+	if (LIKELY(quick == QUICK_IN)) {
+		if (LIKELY(seat_tells(seat, &now)) &&
+		    LIKELY(!turnstile_fenced(turnstile, now)))
+			return ALLOWED(guard, GALE_WHY_SLOT, 1, slots_most(word),
+			               now.ns);
+		return time_at_length(seat, guard, slots_most(word));
+	}
+	if (quick == QUICK_FULL && turnstile_refuses(turnstile))
+		return DENIED(why_of(turnstile_refuse(cell, word, sheddable)),
+		              slots_most(word));
+	return enter_at_length(seat, guard, 1, of_class);
+}
+
+/* Each class has its own straight line: the test of the class is made once, and a normal call
+ * computes no part. */
+struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
+                             uint32_t slots, enum gale_class of_class)
+{
+	if (is_quick(seat, guard) && LIKELY(slots == 1)) {
+		if (LIKELY(of_class == GALE_NORMAL))
+			return enter_quickly(seat, guard, GALE_NORMAL);
+		if (of_class == GALE_SHEDDABLE)
+			return enter_quickly(seat, guard, GALE_SHEDDABLE);
+	}
+	return enter_at_length(seat, guard, slots, of_class);
 }
 
 /* ---- Exiting ---------------------------------------------------------------------- */
@@ -530,7 +552,7 @@ static __attribute__((noinline)) void exit_anyway(struct gale_entry *entry)
 /* Another seat may have been told the time later than this one. */
 static ALWAYS_INLINE uint64_t took_ns(uint64_t started_ns, mono now)
 {
-	return LIKELY(now.ns > started_ns) ? now.ns - started_ns : 0;
+	return LIKELY(now.ns >= started_ns) ? now.ns - started_ns : 0;
 }
 
 static ALWAYS_INLINE void count_end(struct gale_guard *guard, struct tally *tally,
@@ -556,25 +578,29 @@ static __attribute__((noinline)) void exit_at_length(struct gale_seat *seat,
 {
 	struct gale_guard *guard;
 	struct turnstile_cell *cell;
-	struct gale_entry was;
+	uint64_t started_ns;
+	uint32_t slots;
 
 	if (!entry || entry->verdict != GALE_ALLOW || !entry->guard) {
 		exit_without_entry(seat, entry);
 		return;
 	}
-	if (!is_quick(seat, entry->guard) || outcome > GALE_IGNORED) {
+	guard = entry->guard;
+	if (!seat || guard->handle.runtime != seat->handle.runtime ||
+	    !lifeline_passes(&seat->lifeline) || !seat_is_in(seat) ||
+	    outcome > GALE_IGNORED) {
 		exit_anyway(entry);
 		return;
 	}
-	was = *entry;
+	slots = entry->slots;
+	started_ns = entry->started_ns;
 	*entry = (struct gale_entry){ 0 };
-	guard = was.guard;
-	cell = cell_of(seat, guard);
-	count_end(guard, cell ? &cell->tally : guard->guard.turnstile.common, was.slots,
-	          outcome, took_ns(was.started_ns, seat_now(seat)), cell != NULL);
-	if (!cell || was.slots != 1 ||
+	cell = cell_or_null(seat, guard);
+	count_end(guard, cell ? &cell->tally : guard->guard.turnstile.common, slots,
+	          outcome, took_ns(started_ns, seat_now(seat)), cell != NULL);
+	if (!cell || slots != 1 ||
 	    !turnstile_exit_quickly(&guard->guard.turnstile, cell))
-		give_at_length(guard, was.slots);
+		give_at_length(guard, slots);
 }
 
 /* The entry is read word by word, as it was just written: a copy of all of it would wait for
@@ -587,18 +613,23 @@ void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 	uint64_t started_ns;
 	mono now;
 
-	if (!LIKELY(entry && entry->verdict == GALE_ALLOW) ||
-	    !is_quick(seat, guard = entry->guard) || !LIKELY(entry->slots == 1) ||
-	    !LIKELY(outcome <= GALE_IGNORED) || !LIKELY(seat_tells(seat, &now)) ||
-	    !LIKELY((cell = cell_of(seat, guard)) != NULL)) {
+	/* One that was refused, or is cleared, has no slot. */
+	if (!LIKELY(entry && entry->slots == 1) ||
+	    !is_quick(seat, guard = entry->guard) || !LIKELY(outcome <= GALE_IGNORED) ||
+	    !LIKELY(seat_tells(seat, &now))) {
 		exit_at_length(seat, entry, outcome);
 		return;
 	}
 	seat_check_thread(seat);
+	cell = its_cell(seat, guard);
 	started_ns = entry->started_ns;
 	*entry = (struct gale_entry){ 0 };
-	count_end(guard, &cell->tally, 1, outcome, took_ns(started_ns, now),
-	          /* alone= */ true);
+	if (LIKELY(outcome == GALE_OK)) /* whose counts are then at a known place */
+		count_end(guard, &cell->tally, 1, GALE_OK, took_ns(started_ns, now),
+		          /* alone= */ true);
+	else
+		count_end(guard, &cell->tally, 1, outcome, took_ns(started_ns, now),
+		          /* alone= */ true);
 	if (!LIKELY(turnstile_exit_quickly(&guard->guard.turnstile, cell)))
 		give_at_length(guard, 1);
 }

@@ -18,7 +18,8 @@
  *   SEAT-2  The done mailbox has a slot for each pending, so posting to it cannot fail.
  *   SEAT-3  The seat lives until its thread has left and no shard holds an ask of it.
  *   SEAT-4  A number below CELLS_MOST is of one seat at a time, and so are its cells.
- *           All seats for which there is none have CELLS_MOST, and no cells.
+ *           All seats for which there is none have CELLS_MOST, and no cells; so has a
+ *           seat that has left, whose number stays taken until it dies.
  *
  * Threads   Everything but answered runs on the seat's own thread.
  */
@@ -143,7 +144,7 @@ static bool list(struct gale_seat *seat)
 	lock_take(&runtime->lock);
 	joined = score_join(runtime, seat); /* SCORE-1 */
 	if (joined) {
-		seat->number = take_number(runtime);
+		seat->number = seat->taken = take_number(runtime);
 		list_append(&runtime->locked.seats, &seat->place);
 	}
 	lock_drop(&runtime->lock);
@@ -160,7 +161,7 @@ static void strike_off(struct gale_runtime *runtime, struct gale_seat *seat)
 		runtime->locked.counted[i] += load_relaxed(&seat->counters[i]);
 	score_leave(runtime, seat);
 	list_remove(&seat->place);
-	give_number(runtime, seat->number);
+	give_number(runtime, seat->taken);
 }
 
 /* If it came so far as to be listed. */
@@ -262,7 +263,8 @@ void gale_leave(struct gale_seat *seat)
 	lock_take(&seat->handle.runtime->lock);
 	guards_leave(seat->handle.runtime, seat->number);
 	lock_drop(&seat->handle.runtime->lock);
-	seat->ticked = (mono){ 0 }; /* nothing is quick any more */
+	seat->number = CELLS_MOST; /* nothing is quick any more */
+	seat->ticked = (mono){ 0 };
 	seat->counter = (struct counter){ 0 };
 	seat->roots = &no_root;
 	seat->shard_count = 1;

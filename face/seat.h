@@ -35,7 +35,8 @@ struct gale_seat {
 	alignas(
 	    CACHE_LINE) mono ticked; /* what time it is for its asks; 0: it reads the
 	                                    clock */
-	uint32_t number;             /* the index of its cells; CELLS_MOST: none */
+	uint32_t number;             /* the index of its cells; CELLS_MOST: none, or
+	                                it has left */
 
 	/* The runtime's: they are read here, as it takes longer to go there first. */
 	uint32_t shard_count;
@@ -54,6 +55,7 @@ struct gale_seat {
 	_Atomic uint64_t counters[SEAT_COUNTER_COUNT];
 
 	pthread_t owner;
+	uint32_t taken; /* its number until it dies */
 	uint32_t notes; /* of denials, that are with a shard */
 	struct pending *free;
 	struct pending_list ready;
