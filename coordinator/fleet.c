@@ -204,6 +204,8 @@ void guard_hear(struct guard *guard, mono now)
 	if (news == MEMBER_APPLY || news == MEMBER_SAME) {
 		if (membership->failed == STORE_DONE) {
 			tell(fleet, &membership->member.told);
+			estimate_group_limit(&guard->estimate,
+			                     membership->member.told.limit);
 			plan_probe(guard, &membership->member.told, now);
 			say_refusal(guard, GROUP_GRANTED);
 		}

@@ -320,6 +320,11 @@ void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t wh
 		estimate_probe_at(estimate, when_ns, estimate_probe_of(number));
 }
 
+void estimate_group_limit(struct estimate *estimate, uint64_t limit)
+{
+	estimate->group_limit = limit < ESTIMATE_MOST ? limit : ESTIMATE_MOST;
+}
+
 void estimate_probe_alone(struct estimate *estimate)
 {
 	if (!estimate->aligned)

@@ -121,6 +121,7 @@ struct estimate_knee {
 	    pays; /* of what is reported as busy, in parts of 65536; a fleet's cap */
 	uint64_t
 	    full; /* of the ceiling in force what was in flight, smoothed; of 65536 */
+	uint32_t in_force;             /* in the last window */
 	struct estimate_sum high, low; /* of slope probes: before them, and during */
 	struct estimate_sum before;    /* steady windows since the last probe */
 	uint32_t probes;               /* so far */
@@ -143,6 +144,7 @@ struct estimate {
 	uint64_t rtt_ns; /* mean of the last window with answers; 0: none */
 	enum estimate_phase phase;
 	enum estimate_probe which; /* that is running, or comes next */
+	uint64_t group_limit;      /* L of a fleet; 0: this node is all */
 	bool aligned;              /* instants of probes come from outside */
 	uint64_t round;       /* sixteenths of a slot that the probe lets through */
 	uint64_t probe_at_ns; /* UINT64_MAX: none is planned */
@@ -193,6 +195,9 @@ void estimate_probe_at(struct estimate *estimate, uint64_t when_ns,
  * trips are alike choose alike. */
 void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t when_ns,
                          uint64_t every_ns);
+
+/* What all nodes of its fleet may have in flight together, as it was told last. */
+void estimate_group_limit(struct estimate *estimate, uint64_t limit);
 
 /* Which probe of a fleet, or of a node, has that number. */
 enum estimate_probe estimate_probe_of(uint64_t number);

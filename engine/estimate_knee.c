@@ -21,10 +21,10 @@
  *
  * In a fleet the store sums what its nodes report as busy, and finds the limit.  There the slope
  * scales what a node reports: the limit that the store finds moves as the cap would.  And a node
- * whose slots are in flight nearly all the time reports less, down to a half.  The roots are for
- * calls that come at once by chance, and where slots are never free such calls meet a queue that
- * is there already.  Without this, long calls hold twice their part of the servers, since a
- * longer queue takes servers from short calls alone.
+ * whose slots are in flight nearly all the time reports less, so that L has half a root above
+ * what is busy and not four.  The roots are for calls that come at once by chance, and where slots are
+ * never free such calls meet a queue that is there already.  Without this, long calls hold twice
+ * their part of the servers, since a longer queue takes servers from short calls alone.
  */
 #include "engine/estimate.h"
 
@@ -40,9 +40,10 @@
 #define SLOPE_LEAST 2 /* slots from which on a node of a fleet measures a slope */
 #define PERCENT 100   /* parts of a percent; losses are counted in them */
 #define WHOLE 65536   /* of what is reported, and of what is full */
-/* A node whose slots are at most so full reports all, from FULL_HIGH on a half. */
+/* A node whose slots are at most so full reports all, from FULL_HIGH on for half a root. */
 #define FULL_LOW (WHOLE * 6 / 10)
 #define FULL_HIGH (WHOLE * 9 / 10)
+#define ROOTS_FULL_Q8 (ESTIMATE_Q8 / 2)
 #define FULL_NS UINT64_C(2000000000) /* two beats: demand comes and goes in one */
 
 __extension__ typedef unsigned __int128 wide;
@@ -108,6 +109,7 @@ static void note_full(struct estimate_knee *knee, const struct estimate_window *
 
 	if (all == 0)
 		return;
+	knee->in_force = in_force;
 	is = (wide)window->in_flight_time * WHOLE / all;
 	if (is > WHOLE)
 		is = WHOLE;
@@ -115,16 +117,45 @@ static void note_full(struct estimate_knee *knee, const struct estimate_window *
 	    (uint64_t)(((wide)knee->full * (FULL_NS - length) + is * length) / FULL_NS);
 }
 
+static uint64_t roots_q8(uint64_t full)
+{
+	uint64_t above = full < FULL_LOW ? 0 : full - FULL_LOW;
+	uint64_t all = FULL_HIGH - FULL_LOW;
+
+	if (above > all)
+		above = all;
+	return ROOTS * ESTIMATE_Q8 -
+	       (ROOTS * ESTIMATE_Q8 - ROOTS_FULL_Q8) * above / all;
+}
+
+/* So much that a sum x^2 with its four roots, x^2 + 4 x, is the group's B and so many roots:
+ * x = sqrt(4 + B + roots sqrt(B)) - 2. */
+static uint64_t root_of_sum(uint64_t b_q8, uint64_t full)
+{
+	uint64_t half = ROOTS / 2 * ESTIMATE_Q8;
+	uint64_t more =
+	    roots_q8(full) * estimate_root(b_q8 * ESTIMATE_Q8) / ESTIMATE_Q8;
+	uint64_t root =
+	    estimate_root((half * half / ESTIMATE_Q8 + b_q8 + more) * ESTIMATE_Q8);
+
+	return root > half ? root - half : 0;
+}
+
 uint64_t knee_reported(const struct estimate *estimate)
 {
 	const struct estimate_knee *knee = &estimate->knee;
 	uint64_t busy = (uint64_t)((wide)knee_busy(estimate) * knee->pays >> 16);
-	uint64_t full = knee->full < FULL_HIGH ? knee->full : FULL_HIGH;
+	uint64_t group = knee_busy(estimate), x;
 
-	if (full <= FULL_LOW)
+	/* Its part of L is as large as that of what is busy. */
+	if (estimate->group_limit > knee->in_force && knee->in_force > 0)
+		group =
+		    (uint64_t)((wide)group * estimate->group_limit / knee->in_force);
+	if (group == 0)
 		return busy;
-	return busy - (uint64_t)((wide)(busy / 2) * (full - FULL_LOW) /
-	                         (FULL_HIGH - FULL_LOW));
+	x = root_of_sum(group, knee->full);
+	x = (uint64_t)((wide)busy * x * x / ((wide)group * ESTIMATE_Q8));
+	return x < busy ? x : busy;
 }
 
 static bool is_failing(const struct estimate_window *window)

@@ -159,6 +159,8 @@ static void turn_node(struct queue *queue, uint32_t i, uint64_t now_ns)
 	if (node->leg == LEG_TO_NODE && node->arrives_ns <= now_ns) {
 		node->leg = LEG_NONE;
 		(void)member_hear(&node->member, now, node->report.seq, &node->grant);
+		estimate_group_limit(&queue->nodes[i].guard.shipped.estimate,
+		                     node->grant.limit);
 		hear_probe(queue, i, now_ns);
 	}
 	put_in_force(queue, i, now_ns);

@@ -298,25 +298,28 @@ static void test_knee_is_measured(void **unused)
 	report = estimate_report(&s.estimate);
 	assert_in_range(report.knee_ns, 10 * MS, 13 * MS);
 	assert_in_range(knee_busy(&s.estimate), 15 * 256, 21 * 256);
-	assert_in_range(report.busy, knee_busy(&s.estimate) / 2 - 1,
-	                knee_busy(&s.estimate) / 2 + 1); /* all slots are in flight */
+	assert_in_range(report.busy, knee_busy(&s.estimate) * 4 / 10,
+	                knee_busy(&s.estimate) * 6 / 10); /* all are in flight */
 	assert_in_range(report.rate, 1500000, 1600000);
 	assert_in_range(estimate_limit(&s.estimate), 15, 26);
 	assert_true(report.cap >= estimate_limit(&s.estimate));
 	assert_true(report.limited);
 }
 
-/* What a node of a fleet reports is all that it keeps busy, or less, to a half, if its slots are
- * hardly ever free. */
+/* A node of a fleet whose slots are hardly ever free reports x^2 of the 40 that it keeps busy, so
+ * that x^2 + 4 x, which the store makes of it, is 40 and half a root; with a group twice as
+ * large, 80 and half a root of that. */
 static void test_full_reports_less(void **unused)
 {
 	const struct {
 		uint32_t of_ten;      /* windows in which all slots are in flight */
+		uint64_t nodes;       /* alike, in the group */
 		uint64_t least, most; /* percent of what is busy */
 	} cases[] = {
-		{ 10, 49, 51 },
-		{ 8, 60, 74 },
-		{ 5, 99, 100 },
+		{ 10, 1, 58, 60 }, /* x = sqrt(4 + 40 + 3.16) - 2 */
+		{ 10, 2, 67, 70 }, /* sqrt(4 + 80 + 4.47) - 2 */
+		{ 8, 1, 66, 80 },  /* about two roots */
+		{ 5, 1, 98, 100 },
 	};
 	(void)unused;
 
@@ -332,6 +335,8 @@ static void test_full_reports_less(void **unused)
 				window.in_flight_time = 0;
 			learn(&s, window);
 		}
+		estimate_group_limit(&s.estimate,
+		                     cases[i].nodes * s.estimate.knee.in_force);
 		all = knee_busy(&s.estimate);
 		reported = estimate_report(&s.estimate).busy;
 		assert_in_range(reported, all * cases[i].least / 100,
