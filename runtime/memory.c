@@ -8,11 +8,13 @@
  *
  * Threads   Any, at once: nothing is kept.
  */
+#define _GNU_SOURCE
 #include "runtime/memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/atomic.h"
 
@@ -49,9 +51,9 @@ void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
 		allocator->free(allocator, memory, bytes);
 }
 
-void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
+void *memory_take_lines_raw(struct gale_allocator *allocator, size_t bytes)
 {
-	uint8_t *raw = memory_take(allocator, bytes + MEMORY_LINES);
+	uint8_t *raw = allocator->alloc(allocator, bytes + MEMORY_LINES);
 	uint8_t *aligned;
 
 	if (!raw)
@@ -61,10 +63,35 @@ void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
 	return aligned;
 }
 
+void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
+{
+	void *memory = memory_take_lines_raw(allocator, bytes);
+
+	return memory ? memset(memory, 0, bytes) : NULL;
+}
+
 void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes)
 {
 	uint8_t *aligned = memory;
 
 	if (memory)
 		memory_give(allocator, aligned - aligned[-1], bytes + MEMORY_LINES);
+}
+
+size_t memory_thin(struct gale_allocator *allocator, void *memory, size_t bytes,
+                   size_t from, size_t pages)
+{
+	uintptr_t at = (uintptr_t)memory + from;
+	uintptr_t first = (at + MEMORY_PAGE - 1) / MEMORY_PAGE * MEMORY_PAGE;
+	uintptr_t end = ((uintptr_t)memory + bytes) / MEMORY_PAGE * MEMORY_PAGE;
+	size_t most = pages * MEMORY_PAGE;
+
+	if (allocator != memory_default() || first >= end)
+		return bytes;
+	if (most > end - first)
+		most = end - first;
+	/* Refused, it is given back as a whole. */
+	if (madvise((void *)first, most, MADV_DONTNEED) != 0)
+		return bytes;
+	return first + most - (uintptr_t)memory;
 }

@@ -3,6 +3,9 @@
 /*
  * memory.h -- the host's allocator, or malloc.
  *
+ * To give a large block back takes the kernel long: up to 2 us a page.  What may not take long
+ * gives malloc's pages back beforehand, some at a time (memory_thin).
+ *
  * Threads   Any, at once; so must be the host's functions.
  * Limits    NULL is an answer: every caller undoes what it began and says so.
  */
@@ -26,5 +29,17 @@ void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes);
 
 void *memory_take_lines(struct gale_allocator *allocator, size_t bytes);
 void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes);
+
+/* Not zeroed: for who does that in parts. */
+void *memory_take_lines_raw(struct gale_allocator *allocator, size_t bytes);
+
+#define MEMORY_PAGE ((size_t)4096)
+
+/* Of a block that is about to be given back, the next so many pages from there on go back to the
+ * kernel, if they are the block's alone; what was in them is lost.  Returns how far it has come:
+ * bytes, when nothing is left to do.  Only of malloc's: a host's allocator may keep its pages
+ * for a reason. */
+size_t memory_thin(struct gale_allocator *allocator, void *memory, size_t bytes,
+                   size_t from, size_t pages);
 
 #endif

@@ -17,6 +17,9 @@
 #define SPLIT_LEAST 16 /* purses that may have cells, however few there are */
 #define BARREN_STEPS 64
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
+#define FADES_LEAST                                                                    \
+	(64 * MEMORY_PAGE) /* a part as large is given back a piece at a time */
+#define FADE_PAGES 8
 
 static uint32_t hash_of(const struct hashes *self, const void *item)
 {
@@ -68,6 +71,29 @@ static void free_part(void *self, struct retired *retired)
 	struct part *part = (struct part *)retired;
 
 	memory_give_lines(set->own.allocator, part, part->bytes);
+}
+
+static void fade_part(void *self, struct retired *retired)
+{
+	struct purses *set = self;
+	struct part *part = (struct part *)retired;
+
+	if (part->bytes < FADES_LEAST) {
+		free_part(set, retired);
+		return;
+	}
+	retired->next = set->own.fading ? &set->own.fading->retired : NULL;
+	set->own.fading = part;
+	set->own.faded = sizeof(*part);
+}
+
+static void free_fading(struct purses *set)
+{
+	struct part *part = set->own.fading;
+
+	set->own.fading = (struct part *)part->retired.next;
+	set->own.faded = sizeof(*part);
+	free_part(set, &part->retired);
 }
 
 /* Cells or a block: whichever it is, it begins with the same head. */
@@ -127,6 +153,8 @@ void purses_close(struct purses *set)
 
 	limbo_close(&set->own.gone, close_number, set);
 	limbo_close(&set->own.parts, free_part, set);
+	while (set->own.fading)
+		free_fading(set);
 	for (uint32_t i = 0; i < set->own.made; i++)
 		free_parts(set, purses_at(set, i));
 	for (uint32_t i = 0; i < set->own.made; i += CHUNK_PURSES)
@@ -240,8 +268,21 @@ static void evict_some(struct purses *set)
 bool purses_turn(struct purses *set)
 {
 	limbo_turn(&set->own.gone, set->own.grace, free_number, set);
-	limbo_turn(&set->own.parts, set->own.grace, free_part, set);
+	limbo_turn(&set->own.parts, set->own.grace, fade_part, set);
 	return !limbo_is_empty(&set->own.gone) || !limbo_is_empty(&set->own.parts);
+}
+
+bool purses_fade(struct purses *set)
+{
+	struct part *part = set->own.fading;
+
+	if (!part)
+		return false;
+	set->own.faded = memory_thin(set->own.allocator, part, part->bytes,
+	                             set->own.faded, FADE_PAGES);
+	if (set->own.faded == part->bytes)
+		free_fading(set);
+	return set->own.fading != NULL;
 }
 
 /* ---- Adding ---------------------------------------------------------------------- */

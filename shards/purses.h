@@ -105,8 +105,10 @@ struct purses {
 		uint32_t free;  /* the first free number, or NUMBER_LAST */
 		uint32_t hand;
 		bool barren; /* the hand has found nothing when it was there last */
-		struct limbo gone;  /* purses */
-		struct limbo parts; /* slots, cells and blocks */
+		struct limbo gone;   /* purses */
+		struct limbo parts;  /* slots, cells and blocks */
+		struct part *fading; /* large ones that no reader looks at any more */
+		size_t faded;        /* of the first of them: so far it is given back */
 		struct ghost *ghosts;
 	} own;
 };
@@ -238,6 +240,9 @@ void purses_take_block(struct purses *set, struct purse *purse);
 
 /* Lets go of what readers have left; true when something is still waiting for them. */
 bool purses_turn(struct purses *set);
+
+/* Gives some of what a table has outgrown back to the kernel; true when there is more. */
+bool purses_fade(struct purses *set);
 
 bool purses_valid(struct purses *set);
 

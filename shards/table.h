@@ -22,13 +22,26 @@
  * side by side.  Which one, an ask decides without a jump: a jump that goes now here and now
  * there costs more than all that there is to compare.
  *
+ * A table grows beside the work.  When half of the slots are in use, twice as many are taken;
+ * from then on each addition does a part: it clears some of the new slots, or, once all are
+ * clear, carries what is in a few of the old ones over.  Readers look at the old ones until the
+ * last is carried, which hold everything, and never at both:
+ *
+ *     additions of N slots     N / 2 |  N / 16: clears  |  N / 16: carries  | then N / 2 more ...
+ *     what readers look at     N slots ---------------------------------->  | 2 N slots
+ *     what is added, removed   in them ----------------> | in both          |
+ *
+ * So what growing takes of a turn is in proportion to what the turn adds.
+ *
  * Invariants
  *
  *   TABLE-1  For the writer, probing from an item's home to its slot meets no empty
  *            slot.
- *   TABLE-2  At most half of the slots are in use, so every probe ends, and few are
- *            long.
+ *   TABLE-2  At most half of the slots are in use, while it grows five eighths; so every
+ *            probe ends, and few are long.
  *   TABLE-3  A reader that finds a purse may read it until its grace period ends.
+ *   TABLE-4  While it carries, the new slots hold what is in the old ones that it has carried,
+ *            and what was added since it began to, each once; TABLE-1 holds for them.
  *
  * Threads   table_seek, table_next and what takes a root or a home: any, within a grace
  *           period.  The rest: the writer, one at a time.
@@ -41,7 +54,7 @@
  *            The purse is complete.
  *   grown    the writer stores root with release  ->  table_seek and home_at load it
  *            with acquire
- *            The new slots are filled.
+ *            The new slots hold all that the old ones do.
  */
 #ifndef SHARDS_TABLE_H
 #define SHARDS_TABLE_H
@@ -93,9 +106,17 @@ static ALWAYS_INLINE uint64_t root_home(uintptr_t root, uint64_t hash)
 
 struct table {
 	table_root root;
-	uint64_t count;     /* the writer's */
 	table_root *mirror; /* the root again, where readers want it; NULL: nowhere */
+	/* The writer's. */
+	uint64_t count;
+	struct slots *larger; /* NULL: it does not grow */
+	uint64_t cleared;     /* of the larger's slots */
+	uint64_t carried;     /* of those where readers look */
 };
+
+/* What one addition does for a table that grows. */
+#define TABLE_CLEARS 32
+#define TABLE_CARRIES 16
 
 /* A walk over what may belong to a hash. */
 struct seek {
@@ -195,8 +216,8 @@ struct hashes {
 	uint32_t (*of)(const struct hashes *self, const void *item);
 };
 
-/* Room for one more.  When it had to grow, *ret_old are slots that readers may still
- * use; NULL otherwise.  False without memory, and then nothing has changed. */
+/* Room for one more, and a part of growing.  When it has grown, *ret_old are slots that readers
+ * may still use; NULL otherwise.  False without memory, and then nothing has changed. */
 bool table_make_room(struct table *table, struct gale_allocator *allocator,
                      const struct hashes *hashes, struct slots **ret_old);
 

@@ -190,7 +190,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	lessor_send_returns(lessor);
 	due = close_lenders(lessor, now);
 	due = mono_earlier(due, lessor_place_crowded(lessor, now));
-	if (purses_turn(&lessor->purses))
+	if (purses_turn(&lessor->purses) | purses_fade(&lessor->purses))
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {

@@ -36,7 +36,7 @@
 #define STACK_BYTES 65536
 #define ARENA_BYTES 524288
 #define BLOCK_BYTES 128 /* blocks begin at a multiple */
-#define WORDS_MOST 500
+#define WORDS_MOST 700
 #define STORES_MOST 2000
 #define STEPS_MOST 900
 #define MOVES_MOST 24

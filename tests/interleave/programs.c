@@ -22,8 +22,10 @@
 
 #define SEATS 2
 #define NAMES 64
-#define HALF 32 /* of the slots of a new table: with one more it grows */
-#define PUT 9   /* units */
+#define HALF 32 /* of the slots of a new table: with one more it begins to grow */
+#define GROWN (HALF + 2 * 2 * HALF / TABLE_CLEARS + 2 * HALF / TABLE_CARRIES)
+#define HIGHEST (NAMES - 1) /* what is in the last slots, which are carried last */
+#define PUT 9               /* units */
 
 static const mono start = { 0 };
 static const mono now = { CREDIT_TICK_NS };
@@ -668,19 +670,21 @@ static void is_found_or_not(void)
 	model_outcome(s->seats[0].found);
 }
 
-/* One more, and the table grows. */
-static void begin_nearly_grown(void)
+/* One more, and the table begins to grow. */
+static void begin_half_full(void)
 {
 	begin_set(NAMES);
-	for (unsigned i = 1; i < HALF; i++)
+	s->other = purses_add(&s->set, &s->names[HIGHEST]);
+	must_hold(s->other);
+	for (unsigned i = 1; i < HALF - 1; i++)
 		must_hold(purses_add(&s->set, &s->names[i]));
-	purse_put(s->purse, then, PUT, start);
+	purse_put(s->other, then, PUT, start);
 }
 
 /* As a runtime has it. */
 static void begin_mirrored(void)
 {
-	begin_nearly_grown();
+	begin_half_full();
 	table_mirror(&s->set.table, &s->mirror);
 	s->root = &s->mirror;
 }
@@ -720,6 +724,16 @@ static void seat_asks_twice_ahead(void)
 	ask_ahead(&s->names[0], &s->names[0]);
 }
 
+static void seat_asks_for_highest_twice_ahead(void)
+{
+	ask_ahead(&s->names[HIGHEST], &s->names[HIGHEST]);
+}
+
+static void seat_asks_for_highest(void)
+{
+	ask(&s->seats[0], &s->names[HIGHEST]);
+}
+
 /* Of one that is not where it is first looked for. */
 static void seat_asks_for_last_ahead(void)
 {
@@ -732,9 +746,11 @@ static void seat_asks_for_last_ahead(void)
 	reader_exit(&seat->reader);
 }
 
+/* The last of these carries the last slots: readers look at the new ones. */
 static void actor_grows(void)
 {
-	must_hold(purses_add(&s->set, &s->names[HALF]));
+	for (unsigned i = HALF - 1; i < GROWN - 1; i++)
+		must_hold(purses_add(&s->set, &s->names[i]));
 	purses_turn(&s->set);
 	purses_turn(&s->set);
 }
@@ -753,7 +769,7 @@ static void is_found_twice(void)
 static void seat_asks_for_last_of_many(void)
 {
 	s->seats[0].anew = true;
-	ask(&s->seats[0], &s->names[HALF]);
+	ask(&s->seats[0], &s->names[GROWN - 2]);
 }
 
 /* ---- Places ---------------------------------------------------------------------- */
@@ -1078,12 +1094,12 @@ const struct program programs[] = {
 	  0 },
 	{ "grow, mirror",
 	  begin_mirrored,
-	  { actor_grows, seat_asks },
+	  { actor_grows, seat_asks_for_highest },
 	  is_always_found,
 	  0 },
 	{ "grow, ahead",
 	  begin_mirrored,
-	  { actor_grows, seat_asks_twice_ahead },
+	  { actor_grows, seat_asks_for_highest_twice_ahead },
 	  is_found_twice,
 	  0 },
 	{ "grow, last, ahead",
@@ -1091,9 +1107,13 @@ const struct program programs[] = {
 	  { actor_grows, seat_asks_for_last_ahead },
 	  is_found_or_not,
 	  0 },
-	{ "grow", begin_nearly_grown, { actor_grows, seat_asks }, is_always_found, 0 },
+	{ "grow",
+	  begin_half_full,
+	  { actor_grows, seat_asks_for_highest },
+	  is_always_found,
+	  0 },
 	{ "grow, last",
-	  begin_nearly_grown,
+	  begin_half_full,
 	  { actor_grows, seat_asks_for_last_of_many },
 	  is_found_or_not,
 	  0 },

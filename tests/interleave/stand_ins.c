@@ -41,6 +41,21 @@ void *memory_take_lines(struct gale_allocator *allocator, size_t bytes)
 	return memory_take(allocator, bytes);
 }
 
+void *memory_take_lines_raw(struct gale_allocator *allocator, size_t bytes)
+{
+	return memory_take(allocator, bytes);
+}
+
+size_t memory_thin(struct gale_allocator *allocator, void *memory, size_t bytes,
+                   size_t from, size_t pages)
+{
+	(void)allocator;
+	(void)memory;
+	(void)from;
+	(void)pages;
+	return bytes;
+}
+
 void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes)
 {
 	memory_give(allocator, memory, bytes);

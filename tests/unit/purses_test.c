@@ -3,6 +3,7 @@
 /*
  * purses_test.c -- purses come, are found, are evicted, and come again.
  */
+#define _GNU_SOURCE
 #include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,12 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <cmocka.h>
 
+#include "runtime/memory.h"
 #include "shards/lender.h"
 #include "shards/purses.h"
 #include "sim/random.h"
@@ -568,6 +573,96 @@ static void blocks_wait_for_readers_too(void **state)
 	world_close(&world); /* with a block in its place */
 }
 
+/* ---- What a table has outgrown --------------------------------------------------- */
+
+#define LARGE 40000        /* purses: the slots that they outgrow are 512 kB */
+#define PAGES_OF_A_PIECE 8 /* at a time */
+
+/* What is given back to the kernel while the block is still ours. */
+static struct {
+	uintptr_t from, to; /* the block */
+	uint64_t calls, pages;
+	bool refuses;
+} thinned;
+
+int madvise(void *at, size_t bytes, int advice)
+{
+	if (advice != MADV_DONTNEED || (uintptr_t)at < thinned.from ||
+	    (uintptr_t)at >= thinned.to)
+		return (int)syscall(SYS_madvise, at, bytes, advice);
+	must((uintptr_t)at + bytes <= thinned.to);
+	must(bytes <= PAGES_OF_A_PIECE * MEMORY_PAGE);
+	thinned.calls++;
+	thinned.pages += bytes / MEMORY_PAGE;
+	if (thinned.refuses)
+		return -1;
+	return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+static void add_plainly(struct world *world, unsigned which)
+{
+	struct purse_name name = name_of(which)->name;
+
+	name.hash = which * UINT64_C(0x9E3779B97F4A7C15) >> 16;
+	assert_non_null(purses_add(&world->purses, &name));
+	purses_turn(&world->purses);
+}
+
+/* Until slots that are large enough have been left behind; returns how large they are. */
+static size_t outgrow(struct world *world, struct gale_allocator *allocator)
+{
+	world_init(world);
+	assert_true(purses_open(&world->purses, allocator, &world->grace,
+	                        &world->evictor, LARGE));
+	for (unsigned i = 0; i < LARGE && !world->purses.own.fading; i++)
+		add_plainly(world, i);
+	assert_non_null(world->purses.own.fading);
+	thinned.from = (uintptr_t)world->purses.own.fading;
+	thinned.to = thinned.from + world->purses.own.fading->bytes;
+	thinned.calls = thinned.pages = 0;
+	return thinned.to - thinned.from;
+}
+
+static void what_a_table_has_outgrown_is_given_back_in_pieces(void **state)
+{
+	struct world world;
+	uint64_t pages = outgrow(&world, memory_default()) / MEMORY_PAGE, turns = 1;
+
+	(void)state;
+	for (; purses_fade(&world.purses); turns++)
+		assert_int_equal(thinned.calls, turns); /* one piece a turn */
+	assert_null(world.purses.own.fading);
+	assert_in_range(thinned.pages, pages - 2, pages);
+	assert_in_range(turns, pages / PAGES_OF_A_PIECE, pages / PAGES_OF_A_PIECE + 2);
+	assert_false(purses_fade(&world.purses));
+	thinned.to = 0; /* it may be another's by now */
+	world_close(&world);
+}
+
+/* By an allocator of the host's, or a kernel that will not take pieces, and at the end. */
+static void or_as_a_whole(void **state)
+{
+	struct world world;
+
+	(void)state;
+	outgrow(&world, &world.allocator.allocator);
+	assert_false(purses_fade(&world.purses));
+	assert_int_equal(thinned.calls, 0);
+	world_close(&world);
+
+	thinned.refuses = true;
+	outgrow(&world, memory_default());
+	assert_false(purses_fade(&world.purses));
+	assert_int_equal(thinned.calls, 1);
+	thinned.refuses = false;
+	world_close(&world);
+
+	outgrow(&world, memory_default());
+	assert_true(purses_fade(&world.purses));
+	thinned.to = 0;
+	world_close(&world); /* with what is left */
+}
+
 /* ---- Without memory -------------------------------------------------------------- */
 
 /* All that takes memory; returns how often it was refused. */
@@ -822,6 +917,8 @@ int main(void)
 		cmocka_unit_test(a_new_purse_is_as_new),
 		cmocka_unit_test(what_was_learned_is_recalled),
 		cmocka_unit_test(blocks_wait_for_readers_too),
+		cmocka_unit_test(what_a_table_has_outgrown_is_given_back_in_pieces),
+		cmocka_unit_test(or_as_a_whole),
 		cmocka_unit_test(each_allocation_may_fail),
 		cmocka_unit_test(an_invalid_set_is_seen),
 		cmocka_unit_test(readers_find_what_they_seek_while_the_actor_evicts),

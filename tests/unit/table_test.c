@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * table_test.c -- what was added is found, whatever was removed around it.
+ * table_test.c -- what was added is found, whatever was removed around it, and while it grows.
  *
  * The model is a plain array: which items are in, under which hash.
  */
@@ -35,6 +35,7 @@ struct item {
 
 struct model {
 	struct hashes hashes; /* first */
+	uint64_t looked_up;   /* hashes, as to carry an item takes one */
 	struct test_allocator allocator;
 	struct table table;
 	struct chance chance;
@@ -44,7 +45,7 @@ struct model {
 
 static uint32_t low_half(const struct hashes *self, const void *item)
 {
-	(void)self;
+	((struct model *)self)->looked_up++;
 	return (uint32_t)((const struct item *)item)->hash;
 }
 
@@ -91,7 +92,8 @@ static void add(struct model *m, uint32_t number, uint64_t hash)
 	m->items[number].in = true;
 	m->count++;
 	/* TABLE-2 */
-	assert_true(m->table.count <= slot_count(&m->table) / 2);
+	assert_true(m->table.count <=
+	            slot_count(&m->table) / 8 * (m->table.larger ? 5 : 4));
 }
 
 static void take_out(struct model *m, uint32_t number)
@@ -242,23 +244,153 @@ static void homes_are_told_of_tables_of_any_size(void **state)
 	}
 }
 
-static void it_grows_when_half_are_in_use(void **state)
+/* ---- Growing --------------------------------------------------------------------- */
+
+static bool grows(const struct model *m)
+{
+	return m->table.larger != NULL;
+}
+
+static void fill(struct model *m, uint32_t count, uint64_t (*hash)(struct chance *c))
+{
+	while (m->count < count)
+		add(m, (uint32_t)m->count, hash(&m->chance));
+}
+
+static void it_begins_to_grow_when_half_are_in_use(void **state)
 {
 	struct model m;
 	struct slots *old;
 
 	(void)state;
 	model_open(&m, 2);
-	for (uint32_t i = 0; i < FIRST / 2; i++)
-		add(&m, i, any_hash(&m.chance));
-	assert_int_equal(slot_count(&m.table), FIRST); /* TABLE-2 */
+	fill(&m, FIRST / 2, any_hash);
+	assert_false(grows(&m)); /* TABLE-2 */
 	m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
 	assert_false(
 	    table_make_room(&m.table, &m.allocator.allocator, &m.hashes, &old));
+	assert_false(grows(&m));
 	check(&m); /* without memory nothing has changed */
-	assert_int_equal(slot_count(&m.table), FIRST);
 	add(&m, NUMBERS - 1, any_hash(&m.chance));
-	assert_int_equal(slot_count(&m.table), 2 * FIRST);
+	assert_true(grows(&m));
+	assert_int_equal(slot_count(&m.table), FIRST);
+	check(&m);
+	model_close(&m); /* with both */
+}
+
+/* The additions that growing from so many slots takes. */
+static uint64_t growth_of(uint64_t slots)
+{
+	return 2 * slots / TABLE_CLEARS + slots / TABLE_CARRIES;
+}
+
+/* A part, however many there are. */
+static void an_addition_does_a_part(void **state)
+{
+	struct model m;
+	uint64_t slots = FIRST, cleared = 0, carried = 0, parts = 0;
+
+	(void)state;
+	model_open(&m, 3);
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		uint64_t calls = m.allocator.calls;
+		bool grew = grows(&m);
+
+		if (!grew)
+			cleared = carried = parts = 0;
+		m.looked_up = 0;
+		add(&m, i, any_hash(&m.chance));
+		assert_true(m.looked_up <= TABLE_CARRIES);
+		assert_int_equal(m.allocator.calls - calls, grows(&m) && !grew);
+		parts += grows(&m) || grew;
+		if (grows(&m)) {
+			assert_true(m.table.cleared - cleared <= TABLE_CLEARS);
+			assert_true(m.table.carried - carried <= TABLE_CARRIES);
+			cleared = m.table.cleared;
+			carried = m.table.carried;
+		} else if (grew) {
+			assert_int_equal(parts, growth_of(slots));
+			assert_int_equal(slot_count(&m.table), 2 * slots);
+			assert_true(m.count <= slots / 8 * 5); /* TABLE-2 */
+			slots *= 2;
+		}
+		assert_true(table_valid(&m.table, &m.hashes)); /* TABLE-4 */
+	}
+	assert_int_equal(slots, 16 * FIRST);
+	model_close(&m);
+}
+
+/* Runs of slots that go round the end. */
+static uint64_t last_hash(struct chance *c)
+{
+	return (uint64_t)UINT32_MAX - chance_below(c, UINT64_C(1) << 29);
+}
+
+static void some_come_and_go(struct model *m, uint32_t first, int times)
+{
+	for (int i = 0; i < times; i++) {
+		take_out(m, first + (uint32_t)chance_below(&m->chance, FIRST / 4));
+		assert_true(table_valid(&m->table, &m->hashes)); /* TABLE-4 */
+		for (uint32_t n = first; n < first + FIRST / 4; n++)
+			if (!m->items[n].in)
+				add(m, n, any_hash(&m->chance));
+	}
+}
+
+static void grow_with_a_change_at(uint64_t seed, uint64_t slots, uint64_t at,
+                                  uint64_t (*hash)(struct chance *c))
+{
+	struct model m;
+	uint32_t half = (uint32_t)slots / 2, first;
+
+	model_open(&m, seed);
+	fill(&m, half + (uint32_t)at, hash);
+	assert_true(at == 0 || grows(&m));
+	first = (uint32_t)chance_below(&m.chance, half - FIRST / 4 - 3);
+	for (int i = 0; i < 3; i++) /* what is removed is not missed afterwards */
+		take_out(&m, first + FIRST / 4 + (uint32_t)i);
+	assert_true(table_valid(&m.table, &m.hashes)); /* TABLE-4 */
+	some_come_and_go(&m, first, 2);
+	check(&m);
+	for (uint32_t n = NUMBERS - 1; slot_count(&m.table) == slots; n--)
+		add(&m, n, hash(&m.chance));
+	assert_false(grows(&m));
+	check(&m);
+	model_close(&m);
+}
+
+/* Before each of the parts, of tables of three sizes. */
+static void what_comes_and_goes_while_it_grows_is_found_or_not(void **state)
+{
+	(void)state;
+	for (uint64_t slots = FIRST; slots <= 4 * FIRST; slots *= 2)
+		for (uint64_t at = 0; at < growth_of(slots); at++)
+			for (uint64_t seed = 1; seed <= 6; seed++)
+				grow_with_a_change_at(seed, slots, at,
+				                      seed % 2 ? any_hash : last_hash);
+}
+
+/* Readers look where all are, and see nothing of the other slots before they are filled. */
+static void readers_look_at_the_old_slots_until_the_last_is_carried(void **state)
+{
+	struct model m;
+	table_root mirror;
+	uintptr_t root;
+
+	(void)state;
+	model_open(&m, 5);
+	table_mirror(&m.table, &mirror);
+	fill(&m, FIRST / 2, any_hash);
+	root = load_relaxed(&m.table.root);
+	for (uint64_t i = 1; i < growth_of(FIRST); i++) {
+		add(&m, (uint32_t)m.count, any_hash(&m.chance));
+		assert_int_equal(load_relaxed(&m.table.root), root);
+		assert_int_equal(load_relaxed(&mirror), root);
+		check(&m);
+	}
+	add(&m, (uint32_t)m.count, any_hash(&m.chance));
+	assert_int_not_equal(load_relaxed(&m.table.root), root);
+	assert_int_equal(load_relaxed(&mirror), load_relaxed(&m.table.root));
 	check(&m);
 	model_close(&m);
 }
@@ -294,6 +426,18 @@ static void an_invalid_table_is_seen(void **state)
 	store_relaxed(&slots[4], slot);
 	assert_false(table_valid(&m.table, &m.hashes)); /* the count is wrong */
 	m.table.count = 2;
+	assert_true(table_valid(&m.table, &m.hashes));
+	fill(&m, FIRST / 2 + FIRST / 8 - 1, any_hash);
+	assert_true(m.table.carried == FIRST - TABLE_CARRIES);
+	slots = m.table.larger->at;
+	while (load_relaxed(slots) == 0)
+		slots++;
+	slot = load_relaxed(slots);
+	store_relaxed(slots, 0);
+	assert_false(table_valid(&m.table, &m.hashes)); /* TABLE-4: it is lost */
+	store_relaxed(slots, slot_of(0, &m.items[NUMBERS - 1]));
+	assert_false(table_valid(&m.table, &m.hashes)); /* and another one made up */
+	store_relaxed(slots, slot);
 	assert_true(table_valid(&m.table, &m.hashes));
 	model_close(&m);
 }
@@ -506,7 +650,11 @@ int main(void)
 		cmocka_unit_test(probing_goes_round_the_end),
 		cmocka_unit_test(the_last_home_is_whole),
 		cmocka_unit_test(homes_are_told_of_tables_of_any_size),
-		cmocka_unit_test(it_grows_when_half_are_in_use),
+		cmocka_unit_test(it_begins_to_grow_when_half_are_in_use),
+		cmocka_unit_test(an_addition_does_a_part),
+		cmocka_unit_test(what_comes_and_goes_while_it_grows_is_found_or_not),
+		cmocka_unit_test(
+		    readers_look_at_the_old_slots_until_the_last_is_carried),
 		cmocka_unit_test(a_table_without_memory_is_not_opened),
 		cmocka_unit_test(an_invalid_table_is_seen),
 		cmocka_unit_test(a_table_that_has_grown_is_filled),
