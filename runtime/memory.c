@@ -45,6 +45,11 @@ void *memory_take(struct gale_allocator *allocator, size_t bytes)
 	return memory ? memset(memory, 0, bytes) : NULL;
 }
 
+void *memory_take_raw(struct gale_allocator *allocator, size_t bytes)
+{
+	return allocator->alloc(allocator, bytes);
+}
+
 void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
 {
 	if (memory)

@@ -23,6 +23,9 @@ struct gale_allocator *memory_default(void);
 void *memory_take(struct gale_allocator *allocator, size_t bytes);
 void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes);
 
+/* Not zeroed: for who writes before reading, or clears it in parts. */
+void *memory_take_raw(struct gale_allocator *allocator, size_t bytes);
+
 /* The same, from the start of a pair of cache lines, as processors fetch two at a time:
  * for what several threads write. */
 #define MEMORY_LINES 128
@@ -30,7 +33,6 @@ void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes);
 void *memory_take_lines(struct gale_allocator *allocator, size_t bytes);
 void memory_give_lines(struct gale_allocator *allocator, void *memory, size_t bytes);
 
-/* Not zeroed: for who does that in parts. */
 void *memory_take_lines_raw(struct gale_allocator *allocator, size_t bytes);
 
 #define MEMORY_PAGE ((size_t)4096)

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * keys.c -- open addressing with the hash in the slot, and a binary heap.
- *
- * Half of the slots stay empty, so probes are short; removal moves later entries of the
- * same run back (no tombstones), so they stay short however many keys come and go.
- * The upper bits of a hash choose the stripe, the lower ones the slot.
+ * keys.c -- entries, and a binary heap of them in blocks.
  */
 #include "stores/keys.h"
 
@@ -13,8 +9,6 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
-
-#define FIRST_CAPACITY 16
 
 /* ---- Entries --------------------------------------------------------------------- */
 
@@ -28,7 +22,7 @@ static size_t entry_bytes(uint64_t room, uint32_t key_len)
 	return sizeof(struct entry) + room * sizeof(uint64_t) + key_len;
 }
 
-static bool entry_is(const struct entry *entry, const struct key_name *name)
+bool entry_is(const struct entry *entry, const struct key_name *name)
 {
 	return entry->key_len == name->len &&
 	       memcmp(key_of(entry), name->bytes, name->len) == 0;
@@ -57,16 +51,40 @@ static void entry_free(struct gale_allocator *allocator, struct entry *entry)
 
 /* ---- Heap ------------------------------------------------------------------------ */
 
+/* Of the first so many places. */
+static uint64_t heap_room(unsigned blocks)
+{
+	return HEAP_FIRST * ((UINT64_C(1) << blocks) - 1);
+}
+
+static size_t block_bytes(unsigned block)
+{
+	return ((size_t)HEAP_FIRST << block) * sizeof(struct heap_place);
+}
+
+static bool heap_make_room(struct keys *keys, struct gale_allocator *allocator)
+{
+	unsigned block = 0;
+
+	while (block < HEAP_BLOCKS && keys->count >= heap_room(block + 1))
+		block++;
+	if (block == HEAP_BLOCKS)
+		return false;
+	if (!keys->heap[block])
+		keys->heap[block] = memory_take_raw(allocator, block_bytes(block));
+	return keys->heap[block] != NULL;
+}
+
 static void put_at(struct keys *keys, uint64_t place, struct heap_place what)
 {
-	keys->heap[place] = what;
+	*heap_at(keys, place) = what;
 	what.entry->place = (uint32_t)place;
 }
 
 static void sift_up(struct keys *keys, uint64_t place, struct heap_place what)
 {
-	while (place > 0 && what.due_us < keys->heap[(place - 1) / 2].due_us) {
-		put_at(keys, place, keys->heap[(place - 1) / 2]);
+	while (place > 0 && what.due_us < heap_at(keys, (place - 1) / 2)->due_us) {
+		put_at(keys, place, *heap_at(keys, (place - 1) / 2));
 		place = (place - 1) / 2;
 	}
 	put_at(keys, place, what);
@@ -76,7 +94,7 @@ static uint64_t earlier_child(const struct keys *keys, uint64_t place, uint64_t 
 {
 	uint64_t left = 2 * place + 1, right = left + 1;
 
-	if (right < count && keys->heap[right].due_us < keys->heap[left].due_us)
+	if (right < count && heap_at(keys, right)->due_us < heap_at(keys, left)->due_us)
 		return right;
 	return left;
 }
@@ -87,9 +105,9 @@ static void sift_down(struct keys *keys, uint64_t place, struct heap_place what,
 	for (;;) {
 		uint64_t child = earlier_child(keys, place, count);
 
-		if (child >= count || what.due_us <= keys->heap[child].due_us)
+		if (child >= count || what.due_us <= heap_at(keys, child)->due_us)
 			break;
-		put_at(keys, place, keys->heap[child]);
+		put_at(keys, place, *heap_at(keys, child));
 		place = child;
 	}
 	put_at(keys, place, what);
@@ -98,130 +116,21 @@ static void sift_down(struct keys *keys, uint64_t place, struct heap_place what,
 static void heap_remove(struct keys *keys, uint64_t place)
 {
 	uint64_t last = keys->count - 1;
-	struct heap_place moved = keys->heap[last];
+	struct heap_place moved = *heap_at(keys, last);
 
 	if (place == last)
 		return;
-	if (place > 0 && moved.due_us < keys->heap[(place - 1) / 2].due_us)
+	if (place > 0 && moved.due_us < heap_at(keys, (place - 1) / 2)->due_us)
 		sift_up(keys, place, moved);
 	else
 		sift_down(keys, place, moved, last);
-}
-
-/* ---- Table ----------------------------------------------------------------------- */
-
-static uint64_t mask_of(const struct keys *keys)
-{
-	return 2 * keys->capacity - 1; /* half of the slots stay empty */
-}
-
-/* The slot of the entry, or the empty slot at which the search for it ends. */
-static struct table_slot *slot_for(const struct keys *keys, const struct key_name *name)
-{
-	uint64_t at = name->hash & mask_of(keys);
-
-	for (;; at = (at + 1) & mask_of(keys)) {
-		struct table_slot *slot = &keys->slots[at];
-
-		if (!slot->entry)
-			return slot;
-		if (slot->hash == name->hash && entry_is(slot->entry, name))
-			return slot;
-	}
-}
-
-static void slot_put(struct keys *keys, struct entry *entry)
-{
-	uint64_t at = entry->hash & mask_of(keys);
-
-	while (keys->slots[at].entry)
-		at = (at + 1) & mask_of(keys);
-	keys->slots[at] = (struct table_slot){ entry->hash, entry };
-}
-
-static uint64_t slot_of(const struct keys *keys, const struct entry *entry)
-{
-	uint64_t at = entry->hash & mask_of(keys);
-
-	while (keys->slots[at].entry != entry)
-		at = (at + 1) & mask_of(keys);
-	return at;
-}
-
-/* May an entry whose home is there move back to the hole?  Not if its home lies
- * between the two, going round. */
-static bool may_move(uint64_t home, uint64_t hole, uint64_t at, uint64_t mask)
-{
-	return ((at - home) & mask) >= ((at - hole) & mask);
-}
-
-static void slot_remove(struct keys *keys, uint64_t hole)
-{
-	uint64_t mask = mask_of(keys);
-
-	for (uint64_t at = (hole + 1) & mask; keys->slots[at].entry;
-	     at = (at + 1) & mask) {
-		if (!may_move(keys->slots[at].hash & mask, hole, at, mask))
-			continue;
-		keys->slots[hole] = keys->slots[at];
-		hole = at;
-	}
-	keys->slots[hole] = (struct table_slot){ 0 }; /* KEYS-3 */
-}
-
-static size_t table_bytes(uint64_t capacity)
-{
-	return 2 * capacity * sizeof(struct table_slot);
-}
-
-static size_t heap_bytes(uint64_t capacity)
-{
-	return capacity * sizeof(struct heap_place);
-}
-
-static void give_arrays(const struct keys *keys, struct gale_allocator *allocator)
-{
-	memory_give(allocator, keys->slots, table_bytes(keys->capacity));
-	memory_give(allocator, keys->heap, heap_bytes(keys->capacity));
-}
-
-static bool take_arrays(struct keys *keys, struct gale_allocator *allocator,
-                        uint64_t capacity)
-{
-	keys->capacity = capacity;
-	keys->slots = memory_take(allocator, table_bytes(capacity));
-	keys->heap = memory_take(allocator, heap_bytes(capacity));
-	if (keys->slots && keys->heap)
-		return true;
-	give_arrays(keys, allocator);
-	return false;
-}
-
-static bool make_room(struct keys *keys, struct gale_allocator *allocator)
-{
-	struct keys larger = { .count = keys->count };
-	uint64_t capacity = keys->capacity > 0 ? 2 * keys->capacity : FIRST_CAPACITY;
-
-	if (keys->count < keys->capacity)
-		return true;
-	if (!take_arrays(&larger, allocator, capacity))
-		return false;
-	for (uint64_t i = 0; i < keys->count; i++) {
-		larger.heap[i] = keys->heap[i];
-		slot_put(&larger, keys->heap[i].entry);
-	}
-	give_arrays(keys, allocator);
-	*keys = larger;
-	return true;
 }
 
 /* ---- Both ------------------------------------------------------------------------ */
 
 struct entry *keys_find(const struct keys *keys, const struct key_name *name)
 {
-	if (keys->capacity == 0)
-		return NULL;
-	return slot_for(keys, name)->entry;
+	return segments_find(&keys->table, name);
 }
 
 struct entry *keys_add(struct keys *keys, struct gale_allocator *allocator,
@@ -229,11 +138,12 @@ struct entry *keys_add(struct keys *keys, struct gale_allocator *allocator,
 {
 	struct entry *entry = NULL;
 
-	if (make_room(keys, allocator))
+	if (segments_make_room(&keys->table, allocator, name->hash) &&
+	    heap_make_room(keys, allocator))
 		entry = entry_new(allocator, name, room, expires_us);
 	if (!entry)
 		return NULL;
-	slot_put(keys, entry);
+	segments_add(&keys->table, entry);
 	sift_up(keys, keys->count, (struct heap_place){ expires_us, entry });
 	keys->count++; /* KEYS-1 */
 	return entry;
@@ -253,15 +163,15 @@ struct entry *keys_grow(struct keys *keys, struct gale_allocator *allocator,
 	larger->rows = entry->rows;
 	larger->place = entry->place;
 	memcpy(larger->words, entry->words, entry->room * sizeof(uint64_t));
-	keys->heap[entry->place].entry = larger;
-	keys->slots[slot_of(keys, entry)].entry = larger; /* KEYS-1 */
+	heap_at(keys, entry->place)->entry = larger;
+	segments_replace(&keys->table, entry, larger); /* KEYS-1 */
 	entry_free(allocator, entry);
 	return larger;
 }
 
 void keys_drop(struct keys *keys, struct gale_allocator *allocator, struct entry *entry)
 {
-	slot_remove(keys, slot_of(keys, entry));
+	segments_remove(&keys->table, entry);
 	heap_remove(keys, entry->place);
 	keys->count--; /* KEYS-1 */
 	entry_free(allocator, entry);
@@ -273,7 +183,7 @@ uint64_t keys_expire(struct keys *keys, struct gale_allocator *allocator,
 	uint64_t dropped = 0;
 
 	while (looks-- > 0 && dropped < drops && keys_next_due(keys) <= now_us) {
-		struct entry *entry = keys->heap[0].entry;
+		struct entry *entry = heap_at(keys, 0)->entry;
 
 		if (entry->expires_us <= now_us) {
 			keys_drop(keys, allocator, entry);
@@ -289,39 +199,36 @@ uint64_t keys_expire(struct keys *keys, struct gale_allocator *allocator,
 
 uint64_t keys_next_due(const struct keys *keys)
 {
-	return keys->count > 0 ? keys->heap[0].due_us : UINT64_MAX;
+	return keys->count > 0 ? heap_at(keys, 0)->due_us : UINT64_MAX;
 }
 
 void keys_close(struct keys *keys, struct gale_allocator *allocator)
 {
 	for (uint64_t i = 0; i < keys->count; i++)
-		entry_free(allocator, keys->heap[i].entry);
-	if (keys->capacity > 0)
-		give_arrays(keys, allocator);
+		entry_free(allocator, heap_at(keys, i)->entry);
+	for (unsigned block = 0; block < HEAP_BLOCKS; block++)
+		memory_give(allocator, keys->heap[block], block_bytes(block));
+	segments_close(&keys->table, allocator);
 	*keys = (struct keys){ 0 };
 }
 
 static bool place_valid(const struct keys *keys, uint64_t i)
 {
-	const struct heap_place *place = &keys->heap[i];
+	const struct heap_place *place = heap_at(keys, i);
 	struct key_name name = { key_of(place->entry), place->entry->key_len,
 		                 place->entry->hash };
 
 	if (place->entry->place != i)
 		return false;
-	if (i > 0 && keys->heap[(i - 1) / 2].due_us > place->due_us)
+	if (i > 0 && heap_at(keys, (i - 1) / 2)->due_us > place->due_us)
 		return false;
-	return keys_find(keys, &name) == place->entry; /* KEYS-1, KEYS-3 */
+	return keys_find(keys, &name) == place->entry; /* KEYS-1 */
 }
 
 bool keys_valid(const struct keys *keys)
 {
-	uint64_t filled = 0;
-
 	for (uint64_t i = 0; i < keys->count; i++)
 		if (!place_valid(keys, i))
 			return false;
-	for (uint64_t at = 0; keys->capacity > 0 && at <= mask_of(keys); at++)
-		filled += keys->slots[at].entry != NULL;
-	return filled == keys->count; /* KEYS-1 */
+	return segments_valid(&keys->table, keys->count); /* KEYS-1 */
 }

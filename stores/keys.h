@@ -3,9 +3,12 @@
 /*
  * keys.h -- the keys of one stripe: found by name, dropped by time.
  *
- * A table from names to entries, and a heap of the same entries by when they expire.
- * An entry's place in the heap may be too early, never too late: a step moves an
+ * A table from names to entries (segments.h), and a heap of the same entries by when they
+ * expire.  An entry's place in the heap may be too early, never too late: a step moves an
  * expiry on, and the heap learns it only when the entry comes to the top.
+ *
+ * Both grow beside the work.  The heap stands in blocks, of which each has twice as many places
+ * as the one before; nothing in it moves because it grows.
  *
  * Invariants
  *
@@ -13,11 +16,10 @@
  *   KEYS-2  A heap place is not later than its entry's expiry, unless the expiry was
  *           moved back by a cancel; then the entry is dropped late, which changes no
  *           decision.
- *   KEYS-3  Probing from an entry's home slot to its slot meets no empty slot.
  *
  * Threads   None of its own: the stripe's lock is held around every call.
- * Limits    Memory grows by doubling and does not shrink; a stripe that was once full
- *           stays as large until it is closed.
+ * Limits    Memory does not shrink; a stripe that was once full stays as large until it is
+ *           closed.
  */
 #ifndef STORES_KEYS_H
 #define STORES_KEYS_H
@@ -28,6 +30,7 @@
 #include <gale/gale.h>
 
 #include "engine/rule.h"
+#include "stores/segments.h"
 
 struct entry {
 	uint64_t hash;
@@ -43,28 +46,36 @@ struct entry {
 	uint64_t words[]; /* room of them, and then the key */
 };
 
-struct table_slot {
-	uint64_t hash;
-	struct entry *entry; /* NULL: empty */
-};
-
 struct heap_place {
 	uint64_t due_us;
 	struct entry *entry;
 };
 
+#define HEAP_LOG2 4
+#define HEAP_FIRST (1 << HEAP_LOG2) /* places in the first block */
+#define HEAP_BLOCKS 28              /* together for 2^32 keys */
+
 struct keys {
-	struct table_slot *slots;
-	struct heap_place *heap;
-	uint64_t capacity; /* of both; a power of two, or 0 */
+	struct segments table;
+	struct heap_place *heap[HEAP_BLOCKS]; /* NULL: not needed yet */
 	uint64_t count;
 };
+
+static inline struct heap_place *heap_at(const struct keys *keys, uint64_t place)
+{
+	uint64_t at = place + HEAP_FIRST;
+	unsigned log2 = 63 - (unsigned)__builtin_clzll(at);
+
+	return &keys->heap[log2 - HEAP_LOG2][at ^ UINT64_C(1) << log2];
+}
 
 struct key_name {
 	const uint8_t *bytes;
 	uint32_t len;
 	uint64_t hash;
 };
+
+bool entry_is(const struct entry *entry, const struct key_name *name);
 
 struct entry *keys_find(const struct keys *keys, const struct key_name *name);
 

@@ -3,7 +3,7 @@
 /*
  * keys_test.c -- a stripe's keys against a list of the same, which is only slow.
  *
- * Every move is made on both.  After each, keys_valid holds (KEYS-1, KEYS-3), what is found is
+ * Every move is made on both.  After each, keys_valid holds (KEYS-1, SEGMENTS-2), what is found is
  * what the list has, and what expires is what the list lets go (KEYS-2).
  */
 #include <stdarg.h>
@@ -20,6 +20,8 @@
 #include "tests/support/must.h"
 
 #define NAMES 300 /* that a run knows */
+#define FIRST_FULL (SEGMENT_FIRST / 8 * 5)
+#define FULL (SEGMENT_SLOTS / 8 * 5)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* What the list has of a name. */
@@ -230,8 +232,8 @@ static void check(const struct model *m)
 		assert_int_equal(entry->fingerprint, known->mark ^ 1);
 		assert_int_equal(entry->kind, name);
 		assert_int_equal(entry->expires_us, known->expires_us);
-		if (m->keys.heap[entry->place].due_us < due)
-			due = m->keys.heap[entry->place].due_us;
+		if (heap_at(&m->keys, entry->place)->due_us < due)
+			due = heap_at(&m->keys, entry->place)->due_us;
 	}
 	assert_int_equal(m->keys.count, count);
 	assert_int_equal(keys_next_due(&m->keys), due);
@@ -324,58 +326,185 @@ static void a_key_that_was_moved_on_is_dropped_then_and_not_before(void **state)
 /* Without memory nothing is half done: the table neither lost nor gained anything. */
 static void a_failed_allocation_leaves_everything_as_it_was(void **state)
 {
+	/* As many as a table has room for, before it begins, becomes larger, and splits; and what
+	 * it then takes for one more. */
+	static const struct {
+		unsigned names, calls;
+	} rows[] = {
+		{ 0, 4 }, /* a segment, the directory, a block of the heap, the entry */
+		{ 16, 2 },         /* a block, the entry */
+		{ FIRST_FULL, 2 }, /* a segment, the entry */
+		{ FULL, 3 },       /* a segment, the directory, the entry */
+	};
+
 	(void)state;
-	for (uint64_t fail = 1; fail <= 6; fail++) {
-		struct model m = { .chance = { fail }, .names = 17, .hash = spread };
-		uint8_t bytes[4];
-		struct key_name last;
+	for (size_t i = 0; i < COUNT(rows); i++)
+		for (uint64_t fail = 1; fail <= rows[i].calls + 1; fail++) {
+			unsigned names = rows[i].names;
+			struct model m = { .chance = { fail },
+				           .names = names + 1,
+				           .hash = spread };
+			uint8_t bytes[4];
+			struct key_name last;
 
-		test_allocator_init(&m.allocator);
-		for (unsigned name = 0; name < 16; name++)
-			add(&m, name); /* as many as the first table holds */
-		last = name_of(&m, 16, bytes);
-		m.allocator.fail_first = m.allocator.calls + fail;
-		m.allocator.fail_last = m.allocator.fail_first;
-		m.list[16].entry =
-		    keys_add(&m.keys, &m.allocator.allocator, &last, 1, m.now_us);
-		if (fail <= 3) /* slots, heap, entry */
-			assert_null(m.list[16].entry);
-		else
-			assert_non_null(m.list[16].entry);
-		assert_true(keys_valid(&m.keys));
-		for (unsigned name = 0; name < 16; name++)
-			assert_ptr_equal(find(&m, name), m.list[name].entry);
+			test_allocator_init(&m.allocator);
+			for (unsigned name = 0; name < names; name++)
+				add(&m, name);
+			last = name_of(&m, names, bytes);
+			m.allocator.fail_first = m.allocator.calls + fail;
+			m.allocator.fail_last = m.allocator.fail_first;
+			m.list[names].entry = keys_add(&m.keys, &m.allocator.allocator,
+			                               &last, 1, m.now_us);
+			assert_true((m.list[names].entry != NULL) ==
+			            (fail > rows[i].calls));
+			assert_true(keys_valid(&m.keys));
+			for (unsigned name = 0; name < names; name++)
+				assert_ptr_equal(find(&m, name), m.list[name].entry);
 
-		m.allocator.fail_first = m.allocator.fail_last = m.allocator.calls + 1;
-		assert_null(
-		    keys_grow(&m.keys, &m.allocator.allocator, m.list[3].entry, 50));
-		assert_ptr_equal(find(&m, 3), m.list[3].entry);
-		assert_true(keys_valid(&m.keys));
-		keys_close(&m.keys, &m.allocator.allocator);
-		assert_true(test_allocator_is_balanced(&m.allocator));
+			m.allocator.fail_first = m.allocator.fail_last =
+			    m.allocator.calls + 1;
+			if (names > 0) {
+				assert_null(keys_grow(&m.keys, &m.allocator.allocator,
+				                      m.list[3].entry, 50));
+				assert_ptr_equal(find(&m, 3), m.list[3].entry);
+			}
+			assert_true(keys_valid(&m.keys));
+			keys_close(&m.keys, &m.allocator.allocator);
+			assert_true(test_allocator_is_balanced(&m.allocator));
+		}
+}
+
+/* ---- Growing --------------------------------------------------------------------- */
+
+#define MANY 20000
+
+static uint64_t segments_in(const struct keys *keys)
+{
+	uint64_t count = 0;
+
+	for (uint64_t i = 0;
+	     keys->table.directory && i < UINT64_C(1) << keys->table.depth; i++)
+		count += i < UINT64_C(1) << keys->table.directory[i]->depth;
+	return count;
+}
+
+static struct entry *add_number(struct keys *keys, struct gale_allocator *host,
+                                uint64_t number, uint64_t hash)
+{
+	struct key_name name = { (const uint8_t *)&number, sizeof(number), hash };
+
+	return keys_add(keys, host, &name, 1, number * 7919 % MANY);
+}
+
+/* However many there are: of what is there, it moves at most what one segment has. */
+static void an_addition_splits_one_segment_at_most(void **state)
+{
+	struct test_allocator allocator;
+	struct keys keys = { 0 };
+	uint64_t segments = 0;
+
+	(void)state;
+	test_allocator_init(&allocator);
+	for (unsigned i = 0; i < MANY; i++) {
+		uint64_t calls = allocator.calls;
+
+		must(add_number(&keys, &allocator.allocator, i, spread(i)));
+		assert_in_range(segments_in(&keys) - segments, 0, 1);
+		/* It, the directory, a block of the heap, and the entry. */
+		assert_in_range(allocator.calls - calls, 1, 4);
+		segments = segments_in(&keys);
+		assert_true(i % 97 || keys_valid(&keys));
 	}
+	for (uint64_t i = 0; i < UINT64_C(1) << keys.table.depth; i++)
+		assert_true(keys.table.directory[i]->count <= FULL);
+	assert_in_range(segments, MANY / FULL, 3 * MANY / FULL);
+	assert_true(keys_valid(&keys));
+	/* They go in the order in which they are due, and what is left is as it was. */
+	for (uint64_t now = 0; now < MANY; now += 61) {
+		(void)keys_expire(&keys, &allocator.allocator, now, MANY, MANY);
+		assert_int_equal(keys.count, MANY - 1 - now);
+	}
+	assert_true(keys_valid(&keys));
+	keys_close(&keys, &allocator.allocator);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
+/* Those that are alike in more and more bits, so that segments of all depths stand side by
+ * side. */
+static uint64_t ever_more_alike(unsigned name)
+{
+	return spread(name) << (32 + name % 6) | (uint8_t)name;
+}
+
+static void segments_of_different_depths_stand_side_by_side(void **state)
+{
+	struct test_allocator allocator;
+	struct keys keys = { 0 };
+	struct entry *entries[4000];
+	uint32_t least = UINT32_MAX;
+
+	(void)state;
+	test_allocator_init(&allocator);
+	for (unsigned i = 0; i < COUNT(entries); i++) {
+		entries[i] =
+		    add_number(&keys, &allocator.allocator, i, ever_more_alike(i));
+		must(entries[i]);
+		assert_true(i % 13 || keys_valid(&keys)); /* SEGMENTS-1 */
+	}
+	for (uint64_t i = 0; i < UINT64_C(1) << keys.table.depth; i++)
+		if (keys.table.directory[i]->depth < least)
+			least = keys.table.directory[i]->depth;
+	assert_true(keys.table.depth > least + 2);
+	for (unsigned i = 0; i < COUNT(entries); i += 2) {
+		keys_drop(&keys, &allocator.allocator, entries[i]);
+		assert_true(i % 26 || keys_valid(&keys));
+	}
+	keys_close(&keys, &allocator.allocator);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
+/* No bit tells them apart: a segment fills up, and then there is no room. */
+static void hashes_that_are_the_same_end_in_no_room(void **state)
+{
+	struct test_allocator allocator;
+	struct segments table = { 0 };
+	struct segment *full;
+	uint64_t hash = spread(1);
+
+	(void)state;
+	test_allocator_init(&allocator);
+	must(segments_make_room(&table, &allocator.allocator, hash));
+	full = table.directory[0];
+	for (; full->count < full->mask; full->count++)
+		full->depth = SEGMENT_DEPTH_MOST;
+	assert_false(segments_make_room(&table, &allocator.allocator, hash));
+	full->count--;
+	assert_true(segments_make_room(&table, &allocator.allocator, hash));
+	full->depth = full->count = 0;
+	segments_close(&table, &allocator.allocator);
+	assert_true(test_allocator_is_balanced(&allocator));
 }
 
 /* ---- The checker is checked ------------------------------------------------------ */
 
 static void swap_places(struct keys *keys)
 {
-	struct heap_place first = keys->heap[0];
+	struct heap_place first = *heap_at(keys, 0);
 
-	keys->heap[0] = keys->heap[keys->count - 1];
-	keys->heap[keys->count - 1] = first;
-	keys->heap[0].entry->place = 0;
+	*heap_at(keys, 0) = *heap_at(keys, keys->count - 1);
+	*heap_at(keys, keys->count - 1) = first;
+	heap_at(keys, 0)->entry->place = 0;
 	first.entry->place = (uint32_t)(keys->count - 1);
 }
 
 static void misplace(struct keys *keys)
 {
-	keys->heap[2].entry->place = 3;
+	heap_at(keys, 2)->entry->place = 3;
 }
 
 static struct table_slot *some_slot(struct keys *keys, bool filled)
 {
-	struct table_slot *slot = keys->slots;
+	struct table_slot *slot = keys->table.directory[0]->at;
 
 	while ((slot->entry != NULL) != filled)
 		slot++;
@@ -395,7 +524,7 @@ static void double_slot(struct keys *keys)
 static void break_run(struct keys *keys)
 {
 	struct table_slot *from = some_slot(keys, true);
-	struct table_slot *to = &keys->slots[2 * keys->capacity - 1];
+	struct table_slot *to = &keys->table.directory[0]->at[SEGMENT_FIRST - 1];
 
 	while (to->entry)
 		to--;
@@ -408,34 +537,49 @@ static void miscount(struct keys *keys)
 	keys->count--;
 }
 
+static void miscount_segment(struct keys *keys)
+{
+	keys->table.directory[0]->count--;
+}
+
+static void pretend_depth(struct keys *keys)
+{
+	keys->table.directory[0]->depth = 1;
+}
+
 static void keys_valid_sees_each_broken_invariant(void **state)
 {
-	static void (*const faults[])(struct keys * keys) = { swap_places, misplace,
-		                                              lose_slot,   double_slot,
-		                                              break_run,   miscount };
+	static void (*const faults[])(struct keys * keys) = {
+		swap_places, misplace, lose_slot,        double_slot,
+		break_run,   miscount, miscount_segment, pretend_depth
+	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(faults); i++) {
 		struct model m = { .chance = { 9 }, .names = 10, .hash = one_home };
 		struct keys sane;
-		struct table_slot slots[32];
-		struct heap_place heap[16];
+		union {
+			struct segment is;
+			char bytes[sizeof(struct segment) +
+			           SEGMENT_FIRST * sizeof(struct table_slot)];
+		} first;
+		struct heap_place heap[HEAP_FIRST];
 
 		test_allocator_init(&m.allocator);
 		for (unsigned name = 0; name < 10; name++)
 			add(&m, name);
 		sane = m.keys;
-		must(sane.capacity == 16);
-		memcpy(slots, sane.slots, sizeof(slots));
-		memcpy(heap, sane.heap, sizeof(heap));
+		must(sane.table.depth == 0);
+		memcpy(&first, sane.table.directory[0], sizeof(first));
+		memcpy(heap, sane.heap[0], sizeof(heap));
 
 		assert_true(keys_valid(&m.keys));
 		faults[i](&m.keys);
 		assert_false(keys_valid(&m.keys));
 
 		m.keys = sane;
-		memcpy(sane.slots, slots, sizeof(slots));
-		memcpy(sane.heap, heap, sizeof(heap));
+		memcpy(sane.table.directory[0], &first, sizeof(first));
+		memcpy(sane.heap[0], heap, sizeof(heap));
 		keys_close(&m.keys, &m.allocator.allocator);
 		assert_true(test_allocator_is_balanced(&m.allocator));
 	}
@@ -452,6 +596,9 @@ int main(void)
 		cmocka_unit_test(
 		    a_key_that_was_moved_on_is_dropped_then_and_not_before),
 		cmocka_unit_test(a_failed_allocation_leaves_everything_as_it_was),
+		cmocka_unit_test(an_addition_splits_one_segment_at_most),
+		cmocka_unit_test(segments_of_different_depths_stand_side_by_side),
+		cmocka_unit_test(hashes_that_are_the_same_end_in_no_room),
 		cmocka_unit_test(keys_valid_sees_each_broken_invariant),
 	};
 
