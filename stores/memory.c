@@ -29,7 +29,7 @@
  *
  * Ordering
  *
- *   used, earliest and the counters are relaxed: they publish nothing.  used is the
+ *   used, earliest, swept and the counters are relaxed: they publish nothing.  used is the
  *   only word that stripes share, and hands out permissions one by one.  earliest is
  *   a hint, read to skip stripes with nothing to expire; it is written under the lock,
  *   and a stale value costs one look or one sweep later.
@@ -54,9 +54,10 @@
 
 #define STRIPE_BITS 6
 #define STRIPES (1 << STRIPE_BITS)
-#define EXPIRE_PER_RUN 4      /* of old keys, for at most one new one */
-#define LOOKS_FOR_ROOM 64     /* in each stripe, by an ask that needs room */
-#define EXPIRE_PER_SWEEP 1024 /* of a stripe, under one hold of its lock */
+#define EXPIRE_PER_RUN 4    /* of old keys, for at most one new one */
+#define LOOKS_FOR_ROOM 64   /* in each stripe, by an ask that needs room */
+#define EXPIRE_PER_SWEEP 16 /* of a stripe, under one hold of its lock */
+#define STRIPES_PER_SWEEP 4 /* that have something due: a sweep is a part of a turn */
 #define COLD_WORDS (2 + GALE_BUCKETS_MAX) /* the longest state of a fresh key */
 #define LEASED_WORDS 21 /* of a pacer, the longest state that can be lent from */
 
@@ -100,7 +101,8 @@ struct memory_store {
 		} locked;
 	} beats;
 
-	_Atomic uint64_t used; /* MEMORY-2 */
+	_Atomic uint64_t used;  /* MEMORY-2 */
+	_Atomic uint64_t swept; /* stripes so far: where the next sweep goes on */
 	struct stripe stripes[STRIPES];
 };
 
@@ -720,16 +722,28 @@ static void memory_lend(const struct store_client *client,
 
 /* ---- Sweeping and counting ------------------------------------------------------- */
 
+/* True: something was due. */
 static bool sweep_stripe(struct memory_store *memory, struct stripe *stripe)
 {
-	bool done;
+	bool due;
 
 	lock_take(&stripe->lock);
 	read_clock(memory, stripe);
+	due = keys_next_due(&stripe->locked.keys) <= stripe->locked.newest_us;
 	expire(memory, stripe, EXPIRE_PER_SWEEP, EXPIRE_PER_SWEEP);
-	done = keys_next_due(&stripe->locked.keys) > stripe->locked.newest_us;
 	lock_drop(&stripe->lock);
-	return done;
+	return due;
+}
+
+/* A few, from where the last sweep has ended; true when nothing was due in any. */
+static bool sweep_stripes(struct memory_store *memory)
+{
+	uint64_t first = load_relaxed(&memory->swept), due = 0, i;
+
+	for (i = 0; i < STRIPES && due < STRIPES_PER_SWEEP; i++)
+		due += sweep_stripe(memory, &memory->stripes[(first + i) % STRIPES]);
+	store_relaxed(&memory->swept, first + i);
+	return due == 0;
 }
 
 static bool sweep_groups(struct memory_store *memory)
@@ -749,9 +763,7 @@ static bool memory_sweep(struct store *self)
 	struct memory_store *memory = (struct memory_store *)self;
 	bool done = sweep_groups(memory);
 
-	for (int i = 0; i < STRIPES; i++)
-		done &= sweep_stripe(memory, &memory->stripes[i]);
-	return done;
+	return sweep_stripes(memory) && done;
 }
 
 static void add_stats(struct stripe *stripe, struct gale_counts *sum)

@@ -1033,6 +1033,26 @@ static void a_flood_of_keys_that_come_and_go_leaves_memory_flat(void **state)
 	scene_close(&s);
 }
 
+/* As a turn of a shard would stand still for all of them. */
+static void a_sweep_drops_a_few_however_many_have_expired(void **state)
+{
+	struct rule brief = compiled(gale_fixed_window(5, 900));
+	uint64_t left = 5000;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, left);
+	for (uint64_t i = 0; i < left; i++)
+		assert_int_equal(step_number(&s, &brief, i), STORE_DONE);
+	test_clock_advance(&s.clock, 900);
+	while (!s.store->ops->sweep(s.store)) {
+		assert_in_range(left - stats_of(&s).keys, 1, 64);
+		left = stats_of(&s).keys;
+	}
+	assert_int_equal(left, 0);
+	scene_close(&s);
+}
+
 struct flood {
 	struct scene *scene;
 	struct rule rule;
@@ -1283,6 +1303,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_flood_of_keys_at_a_bound_of_a_thousand_makes_no_room),
 		cmocka_unit_test(a_flood_of_keys_that_come_and_go_leaves_memory_flat),
+		cmocka_unit_test(a_sweep_drops_a_few_however_many_have_expired),
 		cmocka_unit_test(a_bound_is_exact_under_any_number_of_threads),
 		cmocka_unit_test(a_log_that_grew_is_dropped_whole),
 		cmocka_unit_test(a_named_store_is_shared_by_all_who_name_it),
