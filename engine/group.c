@@ -403,6 +403,10 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 		return (struct group_grant){ .result = GROUP_GONE };
 	if (members > GROUP_MEMBERS_MAX)
 		return (struct group_grant){ .result = GROUP_FULL };
+	if (group->generation == 0 && report->generation > 0 &&
+	    report->epoch == group->epoch) /* GROUP-11 */
+		group->quiet_us =
+		    larger(group->quiet_us, group->now_us + group->settings.lease_us);
 
 	if (is_new)
 		next.position = group->members;

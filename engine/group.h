@@ -46,12 +46,18 @@
  *            clock may have been set: then it is quiet for a lease, as after a loss of memory.
  *            So no clock that is set ends the lease of a member that beats each quarter of a
  *            lease, give or take an eighth. (H1)
+ *   GROUP-11  A report of a grant that the group never made says that the store has dropped
+ *            the group: then it is quiet for a lease, too. (H1)
  *
  * Threads   Pure: any, on different groups.
  * Limits    A store that forgets, and whose clock is set forward within a lease, may give
  *           shares away that are held; and so may one whose clock is set forward by five
- *           eighths of a lease or less while a member does not reach it.  Of a group that was forgotten the first node to beat says how
- *           long a lease is.
+ *           eighths of a lease or less while a member does not reach it, or by so much that
+ *           it drops the group, if a node that was never granted anything is the first to
+ *           beat then; and so may a copy that takes over where the clock is behind the latest
+ *           beat of the copy.  A node that lets calls in while it is fenced may be granted as
+ *           many when it comes back.  Of a group that was forgotten the first node to beat
+ *           says how long a lease is.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time
  *           (engine/member.h); GROUP-4 frees its slots then.

@@ -28,8 +28,9 @@
 
 #include "stores/store.h"
 
-/* What was learned of a backend outlives a restart of all its nodes. */
-#define GROUPS_KEPT_US UINT64_C(3600000000)
+/* What was learned of a backend outlives a restart of all its nodes.  A store whose clock is set
+ * forward, by less than this, does not forget who has a share. */
+#define GROUPS_KEPT_US UINT64_C(86400000000)
 
 struct groups;
 

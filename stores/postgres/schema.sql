@@ -1512,6 +1512,9 @@ DECLARE
 	share bigint;
 	retry bigint := 0;
 BEGIN
+	IF g.generation = 0 AND ask[at + 3] > 0 AND ask[at + 2] = g.epoch THEN
+		g.quiet_us := greatest(g.quiet_us, g.now_us + g.lease_us);
+	END IF;
 	IF is_new THEN
 		m.position := g.members;
 		g.members := g.members + 1;
@@ -1690,13 +1693,13 @@ $$;
 
 -- ---- Upkeep ------------------------------------------------------------------------
 
--- Drops a few of the groups whose last lease has been over for margin_us and an hour, and keeps
+-- Drops a few of the groups whose last lease has been over for margin_us and a day, and keeps
 -- in mind when it was (SCHEMA-4).
 CREATE OR REPLACE FUNCTION gale.sweep_groups(margin_us bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-	due CONSTANT bigint := gale.now_us() - margin_us - 3600000000;
+	due CONSTANT bigint := gale.now_us() - margin_us - 86400000000;
 	gone gale.groups;
 BEGIN
 	FOR gone IN

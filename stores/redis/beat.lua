@@ -21,7 +21,7 @@
 -- O(log members) at most.  Functions are made anew by each call, so there are few.
 local EVICT_MOST, MEMBERS_MAX, BUSY_ONE = 4, 1048576, 256
 local MINUTE = 60 * SECOND
-local KEPT = 60 * MINUTE
+local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1
 local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
 local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 25), '<' .. rep('d', 16)
@@ -33,7 +33,7 @@ local function div(a, b)
 	return (a - fmod(a, b)) / b
 end
 
--- An hour after the last lease is over, and up to two minutes more: so it is written once a minute.
+-- A day after the last lease is over, and up to two minutes more: so it is written once a minute.
 local function forgotten_at(instant, lease)
 	return (div(instant + lease + KEPT, MINUTE) + 2) * MINUTE
 end
@@ -117,6 +117,7 @@ local function beat(key, leases, estimates, numbers, node)
 	elseif not own and members >= MEMBERS_MAX then
 		result = FULL
 	else
+		if latest == 0 and r_generation > 0 and r_epoch == epoch then quiet = max(quiet, instant + lease) end
 		if own then -- take_out
 			reserved = reserved - max(share, high, m_in_flight)
 			weights, busy, limited = weights - weight, busy - m_busy, limited - m_limited

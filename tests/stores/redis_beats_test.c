@@ -205,7 +205,7 @@ static void expect_member(const struct beats *b, const struct there *there, size
 	expect(b, place && is_name(place, name->bytes, name->len));
 }
 
-/* Not before an hour after the last lease; and not much later. GROUPS-2 */
+/* Not before a day after the last lease; and not much later. GROUPS-2 */
 static void expect_forgotten(const struct beats *b, const struct there *there)
 {
 	const struct group *group = beats_group(b);

@@ -586,6 +586,26 @@ static void what_was_forgotten_may_be_in_force_for_a_lease(void **state)
 	    1);
 }
 
+/* GROUP-11 */
+static void a_group_that_was_dropped_gives_nothing_away(void **state)
+{
+	struct shelf shelf = { 0 };
+
+	(void)state;
+	assert_int_equal(TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 7, .seq = 9,
+	                      .generation = 3, .held = 1)
+	                     .share,
+	                 1);
+	assert_int_equal(
+	    TELL(&shelf, LEASE + 1, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
+	assert_int_equal(
+	    TELL(&shelf, LEASE + LEASE / 2, 0, .name = 2, .incarnation = 7, .seq = 2)
+		.share,
+	    0);
+	assert_int_equal(
+	    TELL(&shelf, 2 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 3).share, 4);
+}
+
 /* GROUP-10: the members are gone when the clock is set again. */
 static void a_clock_that_is_set_twice_gives_nothing_away(void **state)
 {
@@ -986,6 +1006,7 @@ int main(void)
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
+		cmocka_unit_test(a_group_that_was_dropped_gives_nothing_away),
 		cmocka_unit_test(a_clock_that_is_set_twice_gives_nothing_away),
 		cmocka_unit_test(a_grant_of_another_epoch_is_not_the_latest),
 		cmocka_unit_test(who_leaves_is_reserved_what_it_has_in_flight),
