@@ -9,10 +9,14 @@
 #include "sim/random.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+#define MILLI_NS UINT64_C(1000000)
 
 static bool follows;
 static struct chance chance;
 static uint64_t waited_ns;
+static void (*on_wait)(void *self);
+static void *waiter;
+static bool is_waiting;
 
 void lot_begin(uint64_t seed)
 {
@@ -24,6 +28,12 @@ void lot_begin(uint64_t seed)
 void lot_end(void)
 {
 	follows = false;
+}
+
+void lot_on_wait(void (*wait)(void *self), void *self)
+{
+	on_wait = wait;
+	waiter = self;
 }
 
 bool __real_random_fill(void *bytes, size_t count);
@@ -45,6 +55,15 @@ uint64_t __wrap_patience_now_ns(void)
 {
 	if (!follows)
 		return __real_patience_now_ns();
-	waited_ns += SECOND_NS;
+	if (!on_wait) {
+		waited_ns += SECOND_NS;
+		return waited_ns;
+	}
+	if (is_waiting) /* a node that has turns meanwhile */
+		return waited_ns;
+	is_waiting = true;
+	on_wait(waiter);
+	is_waiting = false;
+	waited_ns += MILLI_NS;
 	return waited_ns;
 }

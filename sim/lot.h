@@ -12,7 +12,8 @@
  *   patience_now_ns  is a second later each time: nobody waits for what cannot come
  *                    before he returns (a node that closes, for the store's replies)
  *
- * and else they are what they were.
+ * and else they are what they were.  Who is told of each wait may let other nodes have turns:
+ * then it is only a millisecond later each time, as it is in that world.
  *
  * Threads   One, as long as a world is open.
  */
@@ -23,5 +24,8 @@
 
 void lot_begin(uint64_t seed);
 void lot_end(void);
+
+/* A node waits for a millisecond, as long as there is somebody to tell; NULL: nobody. */
+void lot_on_wait(void (*wait)(void *self), void *self);
 
 #endif

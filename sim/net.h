@@ -17,6 +17,7 @@
 #ifndef SIM_NET_H
 #define SIM_NET_H
 
+#include "stores/remote.h"
 #include "stores/store.h"
 #include "sim/random.h"
 
@@ -74,6 +75,9 @@ struct net {
 	void (*arrives)(struct net *self, struct port *port,
 	                const struct lend_request *request,
 	                const struct lend_answer *answer);
+	/* For each beat that the store has served, before anybody is told. */
+	void (*beaten)(struct net *self, struct port *port,
+	               const struct remote_job *job, const struct remote_told *told);
 	struct parcel *travelling; /* all of them, to free what never arrives */
 	uint64_t requests;
 	uint64_t runs; /* that are no requests to lend */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* server.c -- decode, let the engine change it, encode. */
+#define _GNU_SOURCE
 #include "sim/server.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "sim/must.h"
@@ -116,4 +118,31 @@ struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
 	    ret_after->expires_us <= now_us)
 		ret_after->count = 0; /* RULE-4 */
 	return told;
+}
+
+static void put_grant(const struct group_grant *grant,
+                      uint8_t ret_bytes[REMOTE_GRANT_BYTES])
+{
+	uint64_t words[GROUP_GRANT_WORDS];
+
+	memcpy(words, grant, sizeof(words));
+	for (size_t i = 0; i < GROUP_GRANT_WORDS; i++)
+		words[i] = htole64(words[i]);
+	memcpy(ret_bytes, words, sizeof(words));
+}
+
+struct remote_told server_beat(struct groups *groups, const struct remote_job *job,
+                               uint64_t now_us, uint8_t ret_grant[REMOTE_GRANT_BYTES])
+{
+	struct store_beat beat = *job->beat;
+
+	must(job->verb == REMOTE_BEAT);
+	/* What lies there unused is over before anybody asks for it. */
+	while (!groups_sweep(groups, now_us))
+		continue;
+	must(groups_beat(groups, job->key.bytes, (uint32_t)job->key.count, &beat,
+	                 now_us, job->forgot_us) == STORE_DONE);
+	put_grant(&beat.grant, ret_grant);
+	return (struct remote_told){ .now_us = now_us,
+		                     .before = { ret_grant, REMOTE_GRANT_BYTES } };
 }

@@ -4,11 +4,14 @@
  * server.h -- what a server does with one job, by the engine: the pattern that the steps
  * of real ones are held against, byte for byte.
  *
- * Threads   Pure: any.
+ * A beat is done by stores/groups.h on the groups that are given.
+ *
+ * Threads   Pure: any, on different groups.
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 
+#include "stores/groups.h"
 #include "stores/remote.h"
 
 #define KEPT_MOST 32768 /* a log of 2,000 stamps */
@@ -29,5 +32,9 @@ struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
 struct remote_told server_serve_and_keep(const struct remote_job *job, uint64_t now_us,
                                          const struct kept *before,
                                          struct kept *ret_after);
+
+/* REMOTE_BEAT: changes the groups.  What is told points to the bytes of the grant. */
+struct remote_told server_beat(struct groups *groups, const struct remote_job *job,
+                               uint64_t now_us, uint8_t ret_grant[REMOTE_GRANT_BYTES]);
 
 #endif

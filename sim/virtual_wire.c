@@ -37,6 +37,8 @@ struct carried {
 	uint8_t *bytes; /* of its swap */
 	struct remote_told told;
 	uint8_t *before; /* what was told points there */
+	struct store_beat beat;
+	uint8_t node[STORE_NODE_MAX];
 };
 
 struct letter {
@@ -109,12 +111,28 @@ static void carry_swap(struct carried *carried, const struct remote_job *job)
 	    copy_bytes(carried->bytes + job->was.count, job->becomes);
 }
 
+static void carry_beat(struct carried *carried, const struct store_beat *beat)
+{
+	carried->beat = *beat;
+	carried->beat.node = carried->node;
+	memcpy(carried->node, beat->node, beat->node_len);
+	carried->job.beat = &carried->beat;
+}
+
+static void carry_rule(struct carried *carried, const struct rule *rule)
+{
+	carried->rule = *rule;
+	carried->job.rule = &carried->rule;
+}
+
 /* The sender's may be gone by the time it arrives. */
 static void carry(struct carried *carried, const struct remote_job *job)
 {
 	carried->job = *job;
-	carried->rule = *job->rule;
-	carried->job.rule = &carried->rule;
+	if (job->verb == REMOTE_BEAT)
+		carry_beat(carried, job->beat);
+	else
+		carry_rule(carried, job->rule);
 	carried->job.key = copy_bytes(carried->key, job->key);
 	carried->job.was = carried->job.becomes = (struct remote_bytes){ NULL, 0 };
 	if (job->verb == REMOTE_SWAP)
@@ -225,6 +243,9 @@ static void serve_one(struct letter *letter, struct carried *carried)
 	carried->told = station->ops->serve(station, &carried->job, &before);
 	tell_law(letter, &carried->job, &carried->told, /* arrives= */ false);
 	tell_step(letter->office->net, &carried->job, &carried->told);
+	if (carried->job.verb == REMOTE_BEAT && letter->office->net->beaten)
+		letter->office->net->beaten(letter->office->net, letter->port,
+		                            &carried->job, &carried->told);
 	carried->before = room_for(NULL, carried->told.before.count + 1);
 	carried->told.before = copy_bytes(carried->before, carried->told.before);
 }
@@ -233,6 +254,7 @@ static void serve(struct letter *letter)
 {
 	struct station *station = letter->office->station;
 
+	station_look(station);
 	letter->kind = WIRE_TOLD;
 	if (!letter->greets && letter->generation != station->generation)
 		letter->kind = WIRE_AGAIN;
@@ -467,14 +489,25 @@ struct store *office_store(struct office *office, struct port *port,
 	return store;
 }
 
-void office_fail_over(struct office *office)
+static void break_some(struct office *office)
 {
-	station_fail_over(office->station);
 	for (struct virtual_wire *wire = office->wires; wire; wire = wire->after)
 		if (wire->connection > 0 && chance_one_in(office->net->chance, 2)) {
 			wire->cut_forth = wire->cut_back = true;
 			break_off(wire);
 		}
+}
+
+void office_fail_over(struct office *office)
+{
+	station_fail_over(office->station);
+	break_some(office);
+}
+
+void office_flush(struct office *office)
+{
+	station_flush(office->station);
+	break_some(office);
 }
 
 void office_open(struct office *office, struct net *net, struct station *station)

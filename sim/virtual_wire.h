@@ -43,5 +43,7 @@ struct store *office_store(struct office *office, struct port *port,
 
 /* The station's replica takes over, and some connections break. */
 void office_fail_over(struct office *office);
+/* The same, and the replica has nothing. */
+void office_flush(struct office *office);
 
 #endif

@@ -21,7 +21,6 @@
 
 #define TURNS_MOST 1000 /* in a row: more is a fault */
 #define BOOT_BASE GALE_HOURS(10)
-#define HORIZON_US GALE_HOURS(2000) /* nothing that is due is later */
 #define NAME "sim"
 
 __attribute__((format(printf, 2, 3))) static void trace(const struct world *world,
@@ -46,43 +45,6 @@ static uint64_t true_us(struct gale_clock *self)
 	    (struct world *)((char *)self - offsetof(struct world, clock_of_store));
 
 	return world->agenda.now_us;
-}
-
-static uint64_t node_boot_at(const struct node *node, uint64_t at_us)
-{
-	uint64_t rate = (uint64_t)(1000000 + node->rate_ppm);
-
-	return node->boot_at_start + (at_us - WORLD_START) * rate / 1000;
-}
-
-static uint64_t node_boot_ns(struct gale_clock *self)
-{
-	struct node *node = (struct node *)self;
-
-	return node_boot_at(node, node->world->agenda.now_us);
-}
-
-static uint64_t node_now_us(struct gale_clock *self)
-{
-	struct node *node = (struct node *)self;
-
-	return node->world->agenda.now_us + node->boot_at_start / 1000;
-}
-
-/* The first true instant at which the node's clock has reached that. */
-static uint64_t true_of(const struct node *node, uint64_t boot_ns)
-{
-	uint64_t rate = (uint64_t)(1000000 + node->rate_ppm), at_us;
-
-	if (boot_ns > node->boot_at_start + HORIZON_US * 1000)
-		return UINT64_MAX;
-	at_us = WORLD_START;
-	if (boot_ns > node->boot_at_start)
-		at_us += (boot_ns - node->boot_at_start) / rate * 1000 +
-		         (boot_ns - node->boot_at_start) % rate * 1000 / rate;
-	while (node_boot_at(node, at_us) < boot_ns)
-		at_us++;
-	return at_us;
 }
 
 static struct node *node_of(struct port *port)
@@ -119,13 +81,13 @@ static void arrives(struct net *net, struct port *port,
 	struct world *world =
 	    (struct world *)((char *)net - offsetof(struct world, net));
 	struct node *node = node_of(port);
-	uint64_t now_ns = node_boot_at(node, world->agenda.now_us);
+	uint64_t now_ns = dial_at(&node->dial, world->agenda.now_us);
 
 	if (law_has_windows(&world->plan.rule) || request->verb != LEND ||
 	    answer->result != STORE_DONE)
 		return;
 	law_arrives(world, &node->pots[key_of(request)], answer,
-	            true_of(node, now_ns + life_ns(world)));
+	            dial_true(&node->dial, now_ns + life_ns(world)));
 }
 
 /* ---- Answers --------------------------------------------------------------------- */
@@ -314,7 +276,7 @@ static void note_due(struct node *node)
 	node->due_us = UINT64_MAX;
 	for (uint32_t i = 0; i < node->runtime->shard_count; i++) {
 		uint64_t due = load_relaxed(&node->runtime->shards[i].lessor_due_ns);
-		uint64_t at_us = due == UINT64_MAX ? due : true_of(node, due);
+		uint64_t at_us = due == UINT64_MAX ? due : dial_true(&node->dial, due);
 
 		if (at_us < node->due_us)
 			node->due_us = at_us;
@@ -423,7 +385,7 @@ static void node_start(struct node *node)
 		                      .max_keys = plan->node_keys,
 		                      .turns = true,
 		                      .allocator = &node->allocator.allocator,
-		                      .clock = &node->clock };
+		                      .clock = &node->dial.clock };
 
 	test_allocator_init(&node->allocator);
 	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
@@ -797,16 +759,17 @@ static void open_node(struct world *world, uint32_t number)
 	struct node *node = &world->nodes[number];
 	const struct world_plan *plan = &world->plan;
 	uint64_t offset_us = chance_below(&world->chance, 2 * plan->offset_us + 1);
+	uint64_t boot_ns;
+	int64_t rate_ppm;
 
 	node->world = world;
 	node->number = number;
 	node->strict = number < plan->strict;
-	node->clock.now_us = node_now_us;
-	node->clock.boot_ns = node_boot_ns;
-	node->rate_ppm = (int64_t)chance_below(&world->chance, 2 * plan->rate_ppm + 1) -
-	                 (int64_t)plan->rate_ppm;
-	node->boot_at_start = (BOOT_BASE + offset_us - plan->offset_us) * 1000 +
-	                      chance_below(&world->chance, 1000);
+	rate_ppm = (int64_t)chance_below(&world->chance, 2 * plan->rate_ppm + 1) -
+	           (int64_t)plan->rate_ppm;
+	boot_ns = (BOOT_BASE + offset_us - plan->offset_us) * 1000;
+	boot_ns += chance_below(&world->chance, 1000);
+	dial_open(&node->dial, &world->agenda, rate_ppm, boot_ns);
 	node_start(node);
 }
 

@@ -41,6 +41,7 @@
 
 #include <gale/gale.h>
 
+#include "sim/dial.h"
 #include "sim/net.h"
 #include "sim/virtual_wire.h"
 #include "sim/allocator.h"
@@ -104,7 +105,7 @@ struct pot {
 };
 
 struct node {
-	struct gale_clock clock; /* first */
+	struct dial dial; /* first */
 	struct world *world;
 	struct test_allocator allocator;
 	struct port port;
@@ -114,8 +115,6 @@ struct node {
 	struct gale_seat *seats[WORLD_SEATS];
 	struct gale_key *held[WORLD_SEATS][WORLD_KEYS];
 	uint32_t number;
-	int64_t rate_ppm;
-	uint64_t boot_at_start;
 	uint64_t due_us;    /* when it wants a turn; UINT64_MAX: never */
 	uint64_t paused_us; /* it takes none before */
 	uint64_t pauses;

@@ -83,7 +83,7 @@ static void an_answer_from_before_a_reset(void **state)
 static void stand_still(uint64_t us)
 {
 	w.agenda.now_us += us;
-	w.nodes[0].boot_at_start -= us * 1000;
+	w.nodes[0].dial.boot_ns -= us * 1000;
 }
 
 static void a_clock_that_stood_still(void **state)

@@ -18,23 +18,26 @@ git archive HEAD | tar -x -C "$out/source" || exit 1
 cd "$out/source" || exit 1
 meson setup "$out/build" >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
 sim=tests/sim/fleet_sim
+guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "${promises[@]}" "${groups[@]}" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|closes
+judge() ( # sim|changes|promises|groups|guards|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = changes ]; then
 		exec timeout 1800 "$out/build/$sim" --changes --seeds "0-$((10 * seeds - 1))"
+	elif [ "$1" = guards ]; then
+		exec timeout 1800 "$out/build/$guards" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = groups ]; then
 		for test in "${groups[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
@@ -50,7 +53,7 @@ judge() ( # sim|changes|promises|groups|closes
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|guards|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -77,7 +80,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge closes && judge sim && judge changes || {
+build && judge promises && judge groups && judge closes && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -186,5 +189,14 @@ mutant coordinator/turnstile.c 'a ceiling is lowered, and who gave the last slot
 	'return ceiling.most < slots_most(was) &&' 'return ceiling.most < slots_most(was) && !' closes
 mutant coordinator/turnstile.c 'a cell that is to keep less gives the last slot back, and nobody is told (TURNSTILE-4)' \
 	'return turnstile_call_back(turnstile, less).last;' 'return turnstile_call_back(turnstile, less).count > UINT32_MAX - 1;' closes
+
+mutant engine/group.c 'a group that was dropped gives all away (GROUP-11)' \
+	'if (group->generation == 0 && report->generation > 0 &&' 'if (group->generation > 0 && report->generation == 0 &&' groups
+mutant coordinator/fleet.c 'a seat has no fence of its own (FLEET-2)' \
+	'store_relaxed(&guard->turnstile.fence_ns, fence_ns);' 'store_relaxed(&guard->turnstile.fence_ns, fence_ns > 0 ? UINT64_MAX : 0);' guards
+mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flight (FLEET-3)' \
+	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
+mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
+	'	leave_all(coordinator, clock_now(coordinator->clock));' '	(void)leave_all;' guards
 
 [ "$missed" -eq 0 ]

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * ward_script.h -- what the nodes of a ward ask for, and what befalls them meanwhile.
+ *
+ *     steps: faults and calls -> peace: all is well again -> a node dies -> all are closed
+ *
+ * Steps are numbered.  What chance does with one follows from the seed and its number alone, so
+ * that some can be left out and the others stay what they were.
+ *
+ * A store's clock is set, or it forgets, at most once in two leases.  It is never set forward by
+ * less than a lease, nor by a day, and no copy takes over while it is behind: engine/group.h says
+ * what that does.
+ *
+ * Threads   One.
+ */
+#ifndef SIM_WARD_SCRIPT_H
+#define SIM_WARD_SCRIPT_H
+
+#include "sim/script.h"
+#include "sim/ward.h"
+
+struct ward_script {
+	struct ward_plan plan;
+	uint64_t steps;
+	uint64_t gap_us;     /* mean time between two */
+	uint32_t calls_most; /* of a step */
+	uint32_t slots_most; /* of a call */
+	uint32_t long_each;  /* calls: one that takes up to four leases; 0: never */
+	uint32_t sheds;      /* some calls are sheddable */
+	/* One in so many steps; 0: never. */
+	uint32_t crash_each;
+	uint32_t shut_each;
+	uint32_t stop_each;
+	uint32_t hold_each;
+	uint32_t cut_each;
+	uint32_t reopen_each;
+	uint32_t copy_each;
+	uint32_t fail_each;
+	uint32_t flush_each;
+	uint32_t back_each;
+	uint32_t forward_each;
+};
+
+/* Plays it on a ward that is open, and closes all nodes; returns how many steps it came to. */
+uint64_t ward_script_play(const struct ward_script *script, const struct choice *choice,
+                          struct ward *ward);
+
+#endif
