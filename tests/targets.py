@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""targets.py FOLDER SUITE... -- what ninja has to build in FOLDER for the tests of these suites."""
+"""targets.py FOLDER SUITE... [but SUITE...] -- what ninja has to build in FOLDER for the tests of these
+suites, but for those that are in one of the others, too."""
 import json
 import os
 import subprocess
@@ -17,8 +18,11 @@ def introspect(folder, what):
 def main(folder, *suites):
     targets = {target["id"]: target["filename"] for target in introspect(folder, "--targets")}
     wanted = set()
+    at = suites.index("but") if "but" in suites else len(suites)
+    suites, but = suites[:at], suites[at + 1:]
     for test in introspect(folder, "--tests"):
-        if {suite.split(":")[-1] for suite in test["suite"]} & set(suites):
+        of = {suite.split(":")[-1] for suite in test["suite"]}
+        if of & set(suites) and not of & set(but):
             for target in test["depends"]:
                 wanted.update(targets[target])
     if not wanted:

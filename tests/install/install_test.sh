@@ -79,7 +79,7 @@ said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured o
 # Without what talks to servers, the libraries for that need not be there.
 lacks='libhiredis-dev libpq-dev'
 said=$(calls '$make -C . RELEASE=$build-alone build \
-	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static"')
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"')
 [ -z "$said" ] || fail "make build without servers: $said"
 
 # Who may install no packages is told the one command that helps, and of nothing more.
@@ -202,7 +202,7 @@ has_not "$at" lib/libgale.a
 cmakes gale
 calls "\$make uninstall PREFIX=$at" >/dev/null
 calls '$make -C . RELEASE=$build-alone install PREFIX='"$at"' \
-	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static"' >/dev/null
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"' >/dev/null
 has "$at" lib/libgale.a
 has_not "$at" lib/libgale.so lib/libgale.so.0
 said=$(build_with_pkg_config "$work/static") || fail "pkg-config, static: $said"

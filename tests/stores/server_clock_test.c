@@ -15,7 +15,7 @@
  *
  * What a node may rely on is its own clock, which runs along when the server's clock has a
  * reason to go, and does not when that is set.  Where it does not, nodes believe nothing for
- * a minute (JUMP-3), or until their clock is moved on.
+ * a minute (JUMP-3): their clock is moved on by that.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,9 @@
 #define NOON_S (INT64_C(1893456000) + 12 * HOUR_S) /* of the first day of 2030 */
 #define WITHIN GALE_SECONDS(2)
 #define PATIENCE GALE_SECONDS(1)
-#define PATIENCE_NS UINT64_C(150000000000) /* a minute without belief: JUMP-3 */
+#define PATIENCE_NS UINT64_C(150000000000)
+#define DOUBT_US GALE_SECONDS(61)     /* what a jump is doubted for at most: JUMP-3 */
+#define DOUBT_NS UINT64_C(2000000000) /* who is behind for so long is in doubt */
 #define NAME_MOST 32
 
 /* One rule in one mode: a limiter of each node, all of one name. */
@@ -340,10 +342,14 @@ static void show(const struct row *row)
 
 static void await(struct row *row, const struct count *before, bool refills)
 {
-	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	uint64_t begun = patience_now_ns(), deadline = begun + PATIENCE_NS;
 
 	while (is_behind(row, before, refills)) {
 		nap_us(1000);
+		if (patience_now_ns() - begun > DOUBT_NS) {
+			add_relaxed(&s.clock.ahead_us, DOUBT_US);
+			begun = patience_now_ns();
+		}
 		if (patience_now_ns() < deadline)
 			continue;
 		show(row);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tests/support/postgres_server.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
 #include <grp.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,8 +158,14 @@ static void run(const struct postgres_server *server, const char *name,
 
 /* ---- Clusters -------------------------------------------------------------------- */
 
-/* initdb takes a second of a processor's time, and gives each server of a process the same. */
-static int first_cluster = -1; /* as a file of tar's, in memory */
+/* initdb takes a second of a processor's time, and gives each server the same. */
+static int first_cluster = -1; /* as a file of tar's, in memory or the one below */
+
+/* Where tests/run.sh wants it, for all tests of a run; NULL: it is for this process alone. */
+static const char *cluster_of_all(void)
+{
+	return getenv("GALE_TEST_CLUSTER");
+}
 
 static void run_tar(const struct postgres_server *server, const char *what, int stream)
 {
@@ -173,11 +181,34 @@ static void run_tar(const struct postgres_server *server, const char *what, int 
 	wait_for(server, pid);
 }
 
+/* Under a name of its own first: others find all of it, or nothing. */
+static void give_cluster(const char *path)
+{
+	char own[PATH_MOST + 16];
+	struct stat is;
+	int fd;
+
+	must((size_t)snprintf(own, sizeof(own), "%s.%d", path, (int)getpid()) <
+	     sizeof(own));
+	fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	must(fd >= 0 && fstat(first_cluster, &is) == 0);
+	must(lseek(first_cluster, 0, SEEK_SET) == 0);
+	for (off_t left = is.st_size; left > 0;) {
+		ssize_t sent = sendfile(fd, first_cluster, NULL, (size_t)left);
+
+		must(sent > 0);
+		left -= sent;
+	}
+	must(close(fd) == 0 && rename(own, path) == 0);
+}
+
 static void keep_cluster(const struct postgres_server *server)
 {
 	first_cluster = memfd_create("cluster", MFD_CLOEXEC);
 	must(first_cluster >= 0);
 	run_tar(server, "-cf", STDOUT_FILENO);
+	if (cluster_of_all())
+		give_cluster(cluster_of_all());
 }
 
 static void copy_cluster(const struct postgres_server *server)
@@ -197,6 +228,8 @@ static void make_cluster(const struct postgres_server *server)
 		              "--locale", "C",    "--no-sync",
 		              NULL };
 
+	if (first_cluster < 0 && cluster_of_all())
+		first_cluster = open(cluster_of_all(), O_RDONLY | O_CLOEXEC);
 	if (first_cluster >= 0) {
 		copy_cluster(server);
 		return;
