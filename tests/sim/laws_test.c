@@ -163,13 +163,15 @@ static bool judge_part(const struct band *band, const struct sum *sum, bool draw
 {
 	double mean = sum->part / sum->runs;
 	double least = drawn ? PART_LOT : PART_WORST;
+	bool usual;
 
 	if (drawn)
 		return told(band, "part", sum->part_least, least,
 		            sum->part_least >= least);
-	return told(band, "part", mean, PART_LEAST, mean >= PART_LEAST) &
-	       told(band, "part at worst", sum->part_least, least,
-	            sum->part_least >= least);
+	usual = told(band, "part", mean, PART_LEAST, mean >= PART_LEAST);
+	return told(band, "part at worst", sum->part_least, least,
+	            sum->part_least >= least) &&
+	       usual;
 }
 
 /* The p99 of two classes is that of the dear one only where that is more than 1 % of what is
