@@ -28,7 +28,7 @@
  *            would have let pass.
  *   SIZER-3  A state that is all zero is fresh, and no demand, however large, small or
  *            odd in its order, makes a state anything but finite.
- *   SIZER-4 to SIZER-6 are in sizer_learned.c.
+ *   SIZER-4 to SIZER-7 are in sizer_learned.c.
  *
  * Threads   Pure: any, on different states.
  */
@@ -101,6 +101,7 @@ struct sizer_view {
 	uint64_t capacity;  /* what a window can grant at most: limit, or burst */
 	uint64_t window_us; /* how long a window is */
 	uint64_t left_us;   /* of this one; window_us when nothing is known of it */
+	uint64_t quiet_us;  /* since the last one, and nobody has asked; or 0 */
 	uint64_t taken;     /* this node got in this window, less what it returned */
 	uint64_t demand;    /* was offered in this window: admitted, refused, waiting */
 	uint64_t pressing;  /* waits now, and is not covered by what is in hand */

@@ -29,6 +29,11 @@
  * would be asked for costs nothing), but after a few of them the past is worth less and
  * less.
  *
+ * A node that was quiet for a while when a call comes is either at work again, or that call is
+ * one of a few.  What a window usually needs would then lie with it, where others want it.  So
+ * it asks for what a part of a window needs, and, when that is spent, for what its rate says.
+ * Quiet is a sixteenth of the window, but no pause that its calls usually make.
+ *
  * A key is tight when the store had too little of it, or hardly any was left, in one of
  * the last TIGHT_WINDOWS.  What is lent and not spent is then wanted elsewhere, and what a
  * window rarely exceeds is more than most windows need.  So nodes that are not alone ask
@@ -42,6 +47,8 @@
  *                      at its end it is nothing (or min_size).
  *             SIZER-6  While a key is tight, no more is wanted beyond what presses than
  *                      a part of what a window usually needs.
+ *             SIZER-7  One call after a pause is lent a sixteenth of what a window
+ *                      rarely exceeds, or what presses. (L16)
  */
 #include "engine/sizer.h"
 
@@ -55,7 +62,9 @@
 #define STRAYS_DOWN (-3)
 #define IDLE_KEPT 4 /* windows without demand that change nothing */
 #define TIGHT_WINDOWS 32
-#define PARTS_MOST 4 /* of a window: so many asks in it, and a few more */
+#define PARTS_MOST 4   /* of a window: so many asks in it, and a few more */
+#define QUIET_PARTS 16 /* of a window: after one without a call, one is asked for */
+#define QUIET_GAPS 2
 #define MISS_LEAST 0.1
 #define MISS_MOST 0.25
 
@@ -97,6 +106,16 @@ static uint64_t left_of(const struct sizer_view *view)
 	return view->left_us < view->window_us ? view->left_us : view->window_us;
 }
 
+/* Longer than calls like those that wait are usually apart. */
+static bool was_quiet(const struct sizer_view *view, struct outlook outlook)
+{
+	double windows =
+	    view->window_us == 0 ? 0 : (double)view->quiet_us / (double)view->window_us;
+
+	return windows * QUIET_PARTS >= 1 &&
+	       windows * outlook.window >= QUIET_GAPS * (double)view->pressing;
+}
+
 /* Whoever comes only in the second half will not need all of it. */
 static double first_size(const struct sizing *sizing, const struct sizer_view *view,
                          struct outlook outlook)
@@ -108,6 +127,8 @@ static double first_size(const struct sizing *sizing, const struct sizer_view *v
 
 	if (size == 0)
 		size = sizing_initial(sizing);
+	else if (was_quiet(view, outlook))
+		size /= QUIET_PARTS;          /* SIZER-7 */
 	return part < 1 ? size * part : size; /* SIZER-5 */
 }
 
@@ -171,10 +192,11 @@ static double usual_need(const struct sizer_learned *learned,
 /* Beyond what presses, whole units that will be spent soon: in a part of the window that
  * is the shorter the more nodes there are. */
 static double tight_size(const struct sizer_learned *learned,
-                         const struct sizer_view *view)
+                         const struct sizer_view *view, struct outlook outlook)
 {
 	uint64_t parts = view->holders < PARTS_MOST ? view->holders : PARTS_MOST;
-	uint64_t soon = view->window_us / parts;
+	uint64_t soon =
+	    view->window_us / (was_quiet(view, outlook) ? QUIET_PARTS : parts);
 	double need = usual_need(learned, view);
 
 	if (soon > left_of(view))
@@ -191,12 +213,9 @@ static bool is_tight(const struct sizer_learned *learned, const struct sizer_vie
 	return learned->tight > 0 && view->holders > 1;
 }
 
-static double free_size(const struct sizing *sizing,
-                        const struct sizer_learned *learned,
-                        const struct sizer_view *view)
+static double free_size(const struct sizing *sizing, const struct sizer_view *view,
+                        struct outlook outlook)
 {
-	struct outlook outlook = outlook_of(sizing, learned);
-
 	return view->taken == 0 ? first_size(sizing, view, outlook)
 	                        : top_up(sizing, view, outlook);
 }
@@ -220,9 +239,10 @@ static uint64_t fair_part(const struct sizer_view *view)
 double learned_size(const struct sizing *sizing, const struct sizer_learned *learned,
                     const struct sizer_view *view)
 {
+	struct outlook outlook = outlook_of(sizing, learned);
 	double fair = (double)fair_part(view);
-	double size = is_tight(learned, view) ? tight_size(learned, view)
-	                                      : free_size(sizing, learned, view);
+	double size = is_tight(learned, view) ? tight_size(learned, view, outlook)
+	                                      : free_size(sizing, view, outlook);
 
 	size = sizing_clamp(sizing, size);
 	return size < fair ? size : fair; /* SIZER-4 */

@@ -120,6 +120,15 @@ static bool queues(const struct purse *purse)
 	       purse->tag_part > 0;
 }
 
+/* How long nobody has asked since the window was over that the purse knows. */
+static uint64_t quiet_us(const struct purse *purse, mono now)
+{
+	if (!lessor_has_windows(purse->lender) || purse->ends.ns == 0 ||
+	    now.ns < purse->ends.ns)
+		return 0;
+	return (now.ns - purse->ends.ns) / 1000;
+}
+
 static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
                         const struct crowd *crowd, uint64_t left, mono now)
 {
@@ -133,6 +142,7 @@ static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
 		.window_us = link->own.window_us,
 		.left_us =
 		    open ? (purse->ends.ns - now.ns) / 1000 : link->own.window_us,
+		.quiet_us = quiet_us(purse, now),
 		.taken = taken,
 		.demand = taken - (left < taken ? left : taken) + crowd->sum +
 		          (open ? load_relaxed(&purse->refused) : 0),

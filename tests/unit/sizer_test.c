@@ -1003,6 +1003,49 @@ static void less_is_wanted_the_later_it_is(void **state)
 	assert_in_range(want_at(WINDOW_US / 4, 0, 1), 500, 700);
 }
 
+/* Of a life that is used to 1000 in a window, by calls of so much. */
+static uint64_t want_after(uint64_t quiet_us, uint64_t cost, bool tight)
+{
+	struct life life = used_to(1000, 0.2);
+	struct sizer_view view = { .capacity = PLENTY,
+		                   .window_us = WINDOW_US,
+		                   .left_us = WINDOW_US,
+		                   .quiet_us = quiet_us,
+		                   .demand = cost,
+		                   .pressing = cost,
+		                   .store_left = GALE_NEVER,
+		                   .holders = tight ? 2 : 0 };
+
+	life.sizer.learned.tight = tight;
+	return sizer_want(&life.sizing, &life.sizer, NULL, &view);
+}
+
+/* It may be one of a few: a window's need would lie idle with it. */
+static void a_call_after_a_pause_is_lent_little(void **state)
+{
+	(void)state;
+	for (int tight = 0; tight <= 1; tight++) {
+		uint64_t usual = want_after(0, 1, tight);
+
+		assert_true(usual >= 400);
+		assert_int_equal(want_after(WINDOW_US / 16 - 1, 1, tight), usual);
+		assert_in_range(want_after(WINDOW_US / 16, 1, tight), 60,
+		                110); /* SIZER-7 */
+		assert_in_range(want_after(5 * WINDOW_US, 1, tight), 60, 110);
+	}
+}
+
+/* A caller of few and dear calls makes such pauses, and goes on as before. */
+static void a_usual_pause_changes_nothing(void **state)
+{
+	uint64_t usual = want_after(0, 200, false);
+
+	(void)state;
+	assert_true(usual >= 1000);
+	assert_int_equal(want_after(WINDOW_US / 5, 200, false), usual);
+	assert_int_equal(want_after(WINDOW_US / 2, 200, false), 200); /* what presses */
+}
+
 static void a_top_up_is_what_the_rate_says(void **state)
 {
 	(void)state;
@@ -1522,6 +1565,8 @@ int main(void)
 		cmocka_unit_test(idle_windows_are_forgotten_and_then_forget),
 		cmocka_unit_test(the_costs_decide_how_often_a_first_lease_is_short),
 		cmocka_unit_test(less_is_wanted_the_later_it_is),
+		cmocka_unit_test(a_call_after_a_pause_is_lent_little),
+		cmocka_unit_test(a_usual_pause_changes_nothing),
 		cmocka_unit_test(a_top_up_is_what_the_rate_says),
 		cmocka_unit_test(a_first_lease_that_was_cut_short_is_made_up_for),
 		cmocka_unit_test(a_cold_key_asks_for_its_initial_size_again),
