@@ -161,6 +161,7 @@ enum group_result group_begin(struct group *group,
                               const struct group_settings *settings, uint64_t now_us,
                               uint64_t forgot_us)
 {
+	uint64_t before_us = group->now_us;
 	uint64_t lease_us;
 
 	if (!group_settings_valid(settings))
@@ -179,8 +180,10 @@ enum group_result group_begin(struct group *group,
 	group->now_us = larger(group->now_us, now_us);
 	if (forgot_us != group->epoch) {
 		group->epoch = smaller(forgot_us, WORD_MAX);
-		/* What was granted before is over by then. */
-		group->quiet_us = larger(group->quiet_us, group->epoch + lease_us);
+		/* What was granted before is over by then.  A copy of the group may have
+		 * seen a later time than the clock that goes on with it. */
+		group->quiet_us =
+		    larger(group->quiet_us, larger(before_us, group->epoch) + lease_us);
 	}
 	return memcmp(&group->settings, settings, sizeof(*settings)) == 0
 	           ? GROUP_GRANTED

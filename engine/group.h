@@ -54,10 +54,9 @@
  *           shares away that are held; and so may one whose clock is set forward by five
  *           eighths of a lease or less while a member does not reach it, or by so much that
  *           it drops the group, if a node that was never granted anything is the first to
- *           beat then; and so may a copy that takes over where the clock is behind the latest
- *           beat of the copy.  A node that lets calls in while it is fenced may be granted as
- *           many when it comes back.  Of a group that was forgotten the first node to beat
- *           says how long a lease is.
+ *           beat then.  A node that lets calls in while it is fenced may be granted as many
+ *           when it comes back.  Of a group that was forgotten the first node to beat says
+ *           how long a lease is.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time
  *           (engine/member.h); GROUP-4 frees its slots then.

@@ -1586,11 +1586,11 @@ BEGIN
 	IF (g.members > 0 OR g.now_us < g.quiet_us) AND 8 * ("now" - g.now_us) > 5 * g.lease_us THEN
 		g.quiet_us := greatest(g.quiet_us, "now" + g.lease_us);
 	END IF;
-	g.now_us := greatest(g.now_us, "now");
 	IF ask[at - 10] <> g.epoch THEN
 		g.epoch := ask[at - 10];
-		g.quiet_us := greatest(g.quiet_us, g.epoch + g.lease_us);
+		g.quiet_us := greatest(g.quiet_us, greatest(g.now_us, g.epoch) + g.lease_us);
 	END IF;
+	g.now_us := greatest(g.now_us, "now");
 	FOR first IN
 		SELECT s.node, s.until_us FROM gale.members AS s
 		WHERE s.group_name = g.name AND s.node <> "from"

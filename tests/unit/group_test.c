@@ -606,6 +606,29 @@ static void a_group_that_was_dropped_gives_nothing_away(void **state)
 	    TELL(&shelf, 2 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 3).share, 4);
 }
 
+/* GROUP-7: an old copy of a group goes on by a clock that is behind what it has seen. */
+static void an_old_copy_with_a_clock_that_is_behind_gives_nothing_away(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct shelf copy;
+
+	(void)state;
+	TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 1);
+	TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 2, .leaves = 1);
+	copy = shelf;
+	assert_int_equal(
+	    TELL(&shelf, 10 * LEASE, 0, .name = 1, .incarnation = 7, .seq = 1).share,
+	    4);
+	assert_int_equal(
+	    TELL(&copy, 5 * LEASE, 5 * LEASE, .name = 3, .incarnation = 7, .seq = 1)
+		.share,
+	    0);
+	assert_int_equal(
+	    TELL(&copy, 11 * LEASE, 5 * LEASE, .name = 3, .incarnation = 7, .seq = 2)
+		.share,
+	    0);
+}
+
 /* GROUP-10: the members are gone when the clock is set again. */
 static void a_clock_that_is_set_twice_gives_nothing_away(void **state)
 {
@@ -1007,6 +1030,8 @@ int main(void)
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
 		cmocka_unit_test(a_group_that_was_dropped_gives_nothing_away),
+		cmocka_unit_test(
+		    an_old_copy_with_a_clock_that_is_behind_gives_nothing_away),
 		cmocka_unit_test(a_clock_that_is_set_twice_gives_nothing_away),
 		cmocka_unit_test(a_grant_of_another_epoch_is_not_the_latest),
 		cmocka_unit_test(who_leaves_is_reserved_what_it_has_in_flight),
