@@ -146,11 +146,20 @@ static void tell_faults(const struct run *run)
 	tell_some_faults(faults, sizeof(faults) / sizeof(faults[0]), all);
 }
 
+/* Of what was asked for, or of what there was if that is less; percent. */
+static double served(double used, double asked)
+{
+	double most = asked < 100 ? asked : 100;
+
+	return most > 0 ? 100 * used / most : 100;
+}
+
 static void tell_run(uint64_t seed, const struct run *run)
 {
 	printf("seed %" PRIu64 ": over-admission %" PRIu64 "; used %.1f %% (asked for "
-	       "%.0f %%); %.1f round trips a window; ",
-	       seed, run->over, run->used, run->asked, run->trips);
+	       "%.0f %%, served %.1f %%); %.1f round trips a window; ",
+	       seed, run->over, run->used, run->asked, served(run->used, run->asked),
+	       run->trips);
 	tell_faults(run);
 	fflush(stdout);
 }
@@ -185,11 +194,13 @@ static void tell_total(const struct total *total)
 {
 	const struct run *sum = &total->sum;
 	double runs = (double)total->runs;
+	double used = sum->used / runs, asked = sum->asked / runs;
 
 	printf("%s: %" PRIu64 " runs, %" PRIu64 " asks; worst over-admission %" PRIu64
-	       "; used %.1f %% (asked for %.0f %%); %.1f round trips a window; ",
+	       "; used %.1f %% (asked for %.0f %%, served %.1f %%); %.1f round "
+	       "trips a window; ",
 	       total->broken ? "BROKEN" : "HELD", total->runs, sum->asks, sum->over,
-	       sum->used / runs, sum->asked / runs, sum->trips / runs);
+	       used, asked, served(used, asked), sum->trips / runs);
 	tell_faults(sum);
 }
 
@@ -354,9 +365,10 @@ static void help(FILE *out)
 	      "\n"
 	      "Runs a fleet in virtual time, with the library's own nodes and store.\n"
 	      "It counts what the fleet admits: whether that is ever more than the\n"
-	      "limit, how much of the limit is used, and how many round trips it\n"
-	      "takes.  Everything follows from the seed.  A run that breaks is made\n"
-	      "smaller, and its last line is the command that repeats it.\n"
+	      "limit, how much of the limit is used, how much is served of what was\n"
+	      "asked for, and how many round trips it takes.  Everything follows from\n"
+	      "the seed.  A run that breaks is made smaller, and its last line is the\n"
+	      "command that repeats it.\n"
 	      "\n"
 	      "Exit status: 0 all held, 1 not, 2 a flag is wrong, 3 it could not run\n"
 	      "to its end.\n"

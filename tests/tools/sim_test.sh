@@ -53,6 +53,10 @@ run 0 $short
 	fail "not a line for each run"
 says '^HELD: 3 runs, [1-9][0-9]* asks; worst over-admission 0; used (9[0-9]|100)[.][0-9] %'
 [ -s "$work/err" ] && fail "prints to standard error"
+run 0 $short --demand 200 # of the limit, which is all that can be served
+says 'used (9[0-9]|100)[.][0-9] % .asked for [12][0-9][0-9] %, served (9[0-9]|100)[.][0-9] %.;'
+run 0 $short --demand 50
+says 'used [45][0-9][.][0-9] % .asked for [45][0-9] %, served (9[0-9]|100)[.][0-9] %.;'
 
 # Each option arrives.
 while read -r words flags; do
