@@ -18,8 +18,8 @@
 #define LEASE_MOST_US GALE_HOURS(1)
 #define DRIFT_DEFAULT_PPM 500
 #define DRIFT_MOST_PPM 100000
-#define EAGER_PART 10   /* of a beat, from one early beat to another */
-#define ROTATE_LEASES 4 /* a slot is a node's, where there are too few */
+#define EAGER_PART 10            /* of a beat, from one early beat to another */
+#define ROTATE_LEASES 4          /* a slot is a node's, where there are too few */
 #define PROBE_US GALE_SECONDS(1) /* as the scenes of sim/ have it */
 #define OVERDUE_MOST_US GALE_DAYS(365)
 
