@@ -89,7 +89,7 @@ static void come(struct coordinator *coordinator, struct guard *guard, mono now)
     ON(actor_role)
 {
 	if (guard->fleet)
-		post_enter(guard->fleet->post, &coordinator->posts, &coordinator->home);
+		post_enter(guard->fleet, &coordinator->posts, &coordinator->home);
 	timers_add(&coordinator->timers, &guard->timer, now);
 }
 
@@ -97,7 +97,7 @@ static void come(struct coordinator *coordinator, struct guard *guard, mono now)
 static void go(struct guard *guard)
 {
 	if (guard->fleet)
-		post_leave(guard->fleet->post);
+		post_leave(guard->fleet);
 	guard->ops->drop(guard);
 }
 
@@ -173,6 +173,32 @@ static uint64_t hear(struct coordinator *coordinator, mono now) ON(actor_role)
 	return heard;
 }
 
+static void nudge_post(struct coordinator *coordinator, const struct post *post,
+                       const struct store_nudge *nudge, mono now) ON(actor_role)
+{
+	for (struct list *at = post->fleets.next; at != &post->fleets; at = at->next) {
+		struct fleet *fleet = list_item(at, struct fleet, place);
+
+		if (((fleet->mark ^ nudge->mark) & nudge->bits) != 0)
+			continue;
+		guard_nudged(fleet->guard, now, &nudge->is);
+		timers_remove(&coordinator->timers, &fleet->guard->timer);
+		time_guard(coordinator, fleet->guard, now);
+	}
+}
+
+/* At the next turn those beat that have a reason to. */
+static void hear_nudges(struct coordinator *coordinator, mono now) ON(actor_role)
+{
+	struct store_nudge nudge;
+
+	while (store_take_nudge(&coordinator->nudges, &nudge))
+		for (struct list *at = coordinator->posts.next;
+		     at != &coordinator->posts; at = at->next)
+			nudge_post(coordinator, list_item(at, struct post, place),
+			           &nudge, now);
+}
+
 /* A guard that comes meanwhile sets the word to 0, and that is not overwritten. */
 static void set_due(struct coordinator *coordinator, mono due)
 {
@@ -197,7 +223,9 @@ static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 	done += turn_due(coordinator, now);
 	due = turn_posts(coordinator, now);
 	/* By a clock that is read after the answers came: the fence may be up meanwhile. */
-	done += hear(coordinator, clock_now(coordinator->clock));
+	now = clock_now(coordinator->clock);
+	done += hear(coordinator, now);
+	hear_nudges(coordinator, now);
 	set_due(coordinator, mono_earlier(due, timers_next(&coordinator->timers)));
 	return done;
 }
@@ -275,7 +303,7 @@ static void end(struct actor *self) ON(actor_role)
 		struct guard *guard = guard_of(timer);
 
 		if (guard->fleet)
-			post_leave(guard->fleet->post);
+			post_leave(guard->fleet);
 		guard->next = left;
 		left = guard;
 	}
@@ -316,6 +344,7 @@ enum gale_err coordinator_open(struct coordinator *coordinator,
 	list_init(&coordinator->posts);
 	list_init(&coordinator->home.done);
 	coordinator->home.clock = config->clock;
+	coordinator->home.nudges = &coordinator->nudges;
 	atomic_init(&coordinator->due_ns, NEVER);
 	if (!actor_open(&coordinator->actor, &coordinator_ops, coordinator->mails,
 	                COORDINATOR_MAILS))

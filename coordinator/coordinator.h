@@ -7,7 +7,7 @@
  *                -> coordinator_remove -> it leaves its fleet, if it has one -> drop
  *
  *     a turn: who comes and goes -> what is due -> the stores send and receive -> what they
- *             have answered
+ *             have answered -> whom they have nudged
  *
  * Threads   coordinator_add, coordinator_remove: any.  coordinator_turn: the actor, or the
  *           host's thread that turns.  The rest: the runtime's.
@@ -31,8 +31,9 @@ struct coordinator_config {
 struct coordinator {
 	struct actor actor;
 	struct gale_clock *clock;
-	struct timers timers;    /* of the guards */
-	struct store_home home;  /* of beats */
+	struct timers timers;   /* of the guards */
+	struct store_home home; /* of beats */
+	struct store_nudges nudges;
 	struct list posts;       /* the stores at which guards beat */
 	uint64_t done;           /* guards that it looked at, or that came or went */
 	_Atomic uint64_t due_ns; /* the first of them, or 0: a guard has come or goes */

@@ -15,12 +15,16 @@
 
 #define NEVER ((mono){ UINT64_MAX })
 #define ENTER_AGAIN_NS UINT64_C(100000000)
+#define DRAIN_LEAST_NS                                                                 \
+	UINT64_C(1000000) /* from one look at calls that drain to the next */
+#define DRAIN_PART 8      /* of the time since it was reported */
 
 void fleet_init(struct fleet *fleet, const struct fleet_config *config, mono now)
 {
 	membership_init(&fleet->membership, &config->membership, now);
 	fleet->post = config->post;
 	fleet->membership.client = &config->post->client;
+	fleet->mark = store_mark(fleet->membership.group, fleet->membership.group_len);
 	fleet->outage = config->outage;
 	fleet->shares_instead = config->shares_instead;
 	fleet->want.noted = now;
@@ -232,10 +236,30 @@ void guard_beat(struct guard *guard, mono now)
 		fleet->refused = refused_for_share(guard);
 }
 
+void guard_nudged(struct guard *guard, mono now, const struct group_nudge *nudge)
+{
+	struct member_facts facts = facts_of(guard, now);
+
+	member_nudged(&guard->fleet->membership.member, &facts, nudge);
+}
+
+/* No exit says that it was the last one above the share, so that is looked for: the sooner, the
+ * shorter it can have been so. */
+static mono drain_due(const struct fleet *fleet, mono now)
+{
+	const struct member *member = &fleet->membership.member;
+	uint64_t after_ns = (now.ns - member->sent.ns) / DRAIN_PART;
+
+	if (fleet->membership.with_store || !member_drains(member))
+		return NEVER;
+	return mono_after(now, after_ns > DRAIN_LEAST_NS ? after_ns : DRAIN_LEAST_NS);
+}
+
 /* A post without a client is tried again after a while. */
 mono fleet_due(const struct fleet *fleet, mono now)
 {
-	mono due = membership_due(&fleet->membership);
+	mono due =
+	    mono_earlier(membership_due(&fleet->membership), drain_due(fleet, now));
 
 	return fleet->post->entered ? due
 	                            : mono_later(due, mono_after(now, ENTER_AGAIN_NS));
@@ -262,20 +286,40 @@ bool guard_has_left(const struct guard *guard)
 
 /* ---- Posts ------------------------------------------------------------------------ */
 
-void post_enter(struct post *post, struct list *posts, struct store_home *home)
+/* Without an ear it hears of others at its next beats. */
+static bool enter_store(struct post *post, struct store_home *home)
 {
-	if (post->members++ > 0)
-		return;
-	post->entered = store_enter(post->store, home, &post->client);
-	list_append(posts, &post->place);
+	if (!store_enter(post->store, home, &post->client))
+		return false;
+	if (post->store->ops->listen)
+		post->ear = post->store->ops->listen(post->store, home->watch);
+	return true;
 }
 
-void post_leave(struct post *post)
+void post_enter(struct fleet *fleet, struct list *posts, struct store_home *home)
 {
+	struct post *post = fleet->post;
+
+	if (post->members++ == 0) {
+		list_init(&post->fleets);
+		post->entered = enter_store(post, home);
+		list_append(posts, &post->place);
+	}
+	list_append(&post->fleets, &fleet->place);
+}
+
+void post_leave(struct fleet *fleet)
+{
+	struct post *post = fleet->post;
+
+	list_remove(&fleet->place);
 	if (--post->members > 0)
 		return;
+	if (post->ear)
+		post->store->ops->unlisten(post->ear);
 	if (post->entered)
 		store_leave(&post->client);
+	post->ear = NULL;
 	post->entered = false;
 	list_remove(&post->place);
 }
@@ -283,7 +327,9 @@ void post_leave(struct post *post)
 mono post_turn(struct post *post, struct store_home *home, mono now)
 {
 	if (!post->entered)
-		post->entered = store_enter(post->store, home, &post->client);
+		post->entered = enter_store(post, home);
+	if (post->ear)
+		post->store->ops->hear(post->ear, home->nudges);
 	if (!post->entered || !post->client.desk)
 		return NEVER;
 	return post->client.store->ops->turn(&post->client, now);

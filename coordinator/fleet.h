@@ -35,7 +35,10 @@ struct guard;
 struct post {
 	struct store *store;
 	struct store_client client;
-	struct list place; /* among the coordinator's */
+	struct store_ear
+	    *ear;           /* NULL: the client hears nudges itself, or nobody does */
+	struct list place;  /* among the coordinator's */
+	struct list fleets; /* its members */
 	uint32_t members;
 	bool entered; /* the client is one */
 };
@@ -57,6 +60,8 @@ struct fleet {
 	struct membership membership;
 	struct post *post;
 	struct guard *guard;
+	struct list place; /* among its post's */
+	uint64_t mark;     /* of its group: nudges have it */
 	enum fleet_outage outage;
 	bool shares_instead;
 	bool alone; /* the fence is up, and it goes on */
@@ -96,6 +101,8 @@ mono fleet_due(const struct fleet *fleet, mono now);
 void guard_beat(struct guard *guard, mono now);
 /* Its beat has been answered, or was lost. */
 void guard_hear(struct guard *guard, mono now);
+/* The store has nudged the group: it may want to beat now. */
+void guard_nudged(struct guard *guard, mono now, const struct group_nudge *nudge);
 /* From now on nothing enters.  True: it has left, and can be dropped. */
 bool guard_leaves(struct guard *guard, mono now);
 bool guard_has_left(const struct guard *guard);
@@ -103,8 +110,8 @@ bool guard_has_left(const struct guard *guard);
 /* ---- Posts ------------------------------------------------------------------------ */
 
 /* Members come and go; without memory for a client it is tried again in post_turn. */
-void post_enter(struct post *post, struct list *posts, struct store_home *home);
-void post_leave(struct post *post);
+void post_enter(struct fleet *fleet, struct list *posts, struct store_home *home);
+void post_leave(struct fleet *fleet);
 /* Sends and receives; when it wants to be called again. */
 mono post_turn(struct post *post, struct store_home *home, mono now);
 

@@ -21,8 +21,10 @@
 #include "engine/check.h"
 
 #define WORD_MAX ((UINT64_C(1) << 53) - 1)
-#define EXACT 32 /* estimates below are buckets of their own */
-#define STEPS 16 /* buckets of an octave above */
+#define EXACT 32          /* estimates below are buckets of their own */
+#define STEPS 16          /* buckets of an octave above */
+#define NUDGED_MEMBERS 64 /* more of them are nudged less often */
+#define NUDGES_A_LEASE 64 /* of a kind, at most */
 
 static_assert(
     sizeof(struct group_settings) == GROUP_SETTINGS_WORDS * sizeof(uint64_t) &&
@@ -174,6 +176,7 @@ enum group_result group_begin(struct group *group,
 	}
 	lease_us = group->settings.lease_us;
 	now_us = smaller(now_us, WORD_MAX);
+	group->nudge = 0;
 	if ((group->members > 0 || group->now_us < group->quiet_us) &&
 	    8 * less(now_us, group->now_us) > 5 * lease_us) /* GROUP-10 */
 		group->quiet_us = larger(group->quiet_us, now_us + lease_us);
@@ -303,6 +306,67 @@ static uint64_t share_by_demand(const struct group *group,
 	return larger(target, less(self->share, group->lacking));
 }
 
+/* ---- Nudges ---------------------------------------------------------------------- */
+
+/* All that are told in a lease are as many whatever the number of members. */
+static bool may_nudge(const struct group *group, uint64_t last_us)
+{
+	uint64_t pause_us = group->settings.lease_us /
+	                    (NUDGED_MEMBERS * NUDGES_A_LEASE) *
+	                    (NUDGED_MEMBERS + group->members);
+
+	return group->now_us >= group->quiet_us &&
+	       group->now_us - last_us >= pause_us; /* GROUP-12 */
+}
+
+/* Self lacked so many slots before its beat. */
+static void nudge_to_give(struct group *group, const struct group_member *self,
+                          uint64_t lacked)
+{
+	bool is_short = self->lacks > 1 || (self->lacks > 0 && self->share == 0 &&
+	                                    group->members <= group->limit);
+
+	if (self->lacks > lacked && is_short)
+		group->wanting = 1;
+	if (group->lacking == 0)
+		group->wanting = 0;
+	if (group->wanting == 0 || !may_nudge(group, group->give_us))
+		return;
+	group->nudge |= GROUP_GIVE;
+	group->give_us = group->now_us;
+	group->wanting = 0;
+}
+
+/* Others lack so many slots, and so many are reserved. */
+static void nudge_to_take(struct group *group, uint64_t lacking, uint64_t reserved)
+{
+	if (lacking == 0 || reserved >= group->limit ||
+	    !may_nudge(group, group->take_us))
+		return;
+	group->nudge |= GROUP_TAKE;
+	group->take_us = group->now_us;
+}
+
+static void nudge_others(struct group *group, const struct group_member *self,
+                         uint64_t lacked)
+{
+	nudge_to_give(group, self, lacked);
+	nudge_to_take(group, group->lacking - self->lacks, group->reserved);
+}
+
+struct group_nudge group_nudge(const struct group *group)
+{
+	bool equal = group->settings.parts == GROUP_EQUAL;
+
+	if (group->nudge == 0)
+		return (struct group_nudge){ 0 };
+	return (struct group_nudge){
+		.whom = group->nudge,
+		.slots = equal ? group->limit : less(group->limit, group->claimed),
+		.weights = equal ? group->weights : group->hungry,
+	};
+}
+
 /* ---- A beat ---------------------------------------------------------------------- */
 
 static struct group_grant grant_of(const struct group *group,
@@ -391,6 +455,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	struct group_member next = { .position = self->position };
 	struct group_grant grant_told;
 	uint64_t members = group->members + (is_new ? 1 : 0);
+	uint64_t lacked = is_new || is_namesake ? 0 : self->lacks;
 	uint64_t target = 0;
 	uint64_t share;
 
@@ -402,8 +467,11 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 			                         self->until_us - group->now_us };
 	if (!is_new && !is_namesake && report->seq <= self->seq) /* GROUP-5 */
 		return grant_of(group, self, GROUP_STALE);
-	if (report->leaves && report->in_flight == 0) /* GROUP-8 */
+	if (report->leaves && report->in_flight == 0) { /* GROUP-8 */
+		nudge_to_take(group, group->lacking - self->lacks,
+		              group->reserved - group_reserve(self));
 		return (struct group_grant){ .result = GROUP_GONE };
+	}
 	if (members > GROUP_MEMBERS_MAX)
 		return (struct group_grant){ .result = GROUP_FULL };
 	if (group->generation == 0 && report->generation > 0 &&
@@ -450,6 +518,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	next.lacks = less(next.claim > 0 ? next.claim : target, share);
 	*self = next;
 	put_in(group, estimates, self);
+	nudge_others(group, self, lacked);
 	grant_told = grant_of(group, self, GROUP_GRANTED);
 	grant_told.target = target;
 	tell_retry(group, self, next_us, &grant_told);

@@ -48,6 +48,18 @@
  *            lease, give or take an eighth. (H1)
  *   GROUP-11  A report of a grant that the group never made says that the store has dropped
  *            the group: then it is quiet for a lease, too. (H1)
+ *   GROUP-12  A nudge makes members beat sooner, and changes nothing else: a store may lose
+ *            it, repeat it, or send none.  Two of a kind are a 64th of a lease apart, and
+ *            with more than 64 members so much longer as there are more.
+ *
+ * Nudges.  A member beats now and then, and hears of others only then.  So a beat may nudge
+ * the others, to beat at once:
+ *
+ *     GROUP_GIVE   somebody has come to lack slots: members that have more than they would
+ *                  get now are to report, and will be granted less
+ *     GROUP_TAKE   slots have become free: members that lack some are to ask for them
+ *
+ * A slot more or less, as goes round where a limit does not divide, is worth no nudge.
  *
  * Threads   Pure: any, on different groups.
  * Limits    A store that forgets, and whose clock is set forward within a lease, may give
@@ -125,8 +137,27 @@ struct group {
 	uint64_t claimed;   /* by those that are not hungry */
 	uint64_t lacking;   /* slots that members should have and have not */
 	uint64_t in_flight; /* as reported */
+	uint64_t nudge;     /* GROUP_GIVE, GROUP_TAKE, or both: by the last beat */
+	uint64_t
+	    wanting; /* 1: somebody has come to lack, and GROUP_GIVE is not said yet */
+	uint64_t give_us; /* when GROUP_GIVE was said last */
+	uint64_t take_us; /* the same, GROUP_TAKE */
 };
-#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 16)
+#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 20)
+
+enum group_nudges {
+	GROUP_GIVE = 1,
+	GROUP_TAKE = 2,
+};
+
+/* What all members are told; see group_nudge. */
+struct group_nudge {
+	uint64_t whom; /* 0: nobody need be told */
+	/* Who refuses calls would get slots * weight / weights; 0 weights: nobody does. */
+	uint64_t slots;
+	uint64_t weights;
+};
+#define GROUP_NUDGE_WORDS 3
 
 /* Members that have an estimate of each size; only of GROUP_MEDIAN and GROUP_MIN. */
 struct group_estimates {
@@ -230,6 +261,9 @@ void group_remove(struct group *group, struct group_estimates *estimates,
 struct group_grant group_beat(struct group *group, struct group_estimates *estimates,
                               struct group_member *self,
                               const struct group_report *report, uint64_t next_us);
+
+/* What the beat that the group has just had is to tell all members. */
+struct group_nudge group_nudge(const struct group *group);
 
 /* What a member may have in flight. */
 uint64_t group_reserve(const struct group_member *member);

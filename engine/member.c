@@ -3,16 +3,17 @@
 /*
  * member.c -- when a node beats, what it applies, and when it fences itself.
  *
- * A beat is early (eager_ns after the last one, not beat_ns) for three reasons: the node
- * refuses calls and has less than its part; it has drained down to a share that was
- * lowered, which frees slots for others; it has applied a grant that the store reserves for
- * until it knows.  In a group where nothing changes there is none of the three.
+ * A beat is early (not beat_ns after the last one) for four reasons: the node refuses calls
+ * and has less than its part; it has drained down to a share that was lowered, which frees
+ * slots for others; it has applied a grant that the store reserves for until it knows; the
+ * store has nudged it.  In a group where nothing changes there is none of the four.
  */
 #include "engine/member.h"
 
 #include "engine/check.h"
 
 #define END_OF_TIME ((mono){ UINT64_MAX })
+#define AT_ONCE 4 /* early beats that do not wait */
 
 static uint64_t lasts_ns(const struct member_terms *terms)
 {
@@ -51,13 +52,24 @@ bool member_wants_to_beat(const struct member *member, mono now)
 	       mono_reached(now, member->due);
 }
 
-/* Never sooner than eager_ns after the last one. */
+/* MEMBER-7 */
 static void beat_early(struct member *member)
 {
-	mono soon = mono_after(member->sent, member->terms.eager_ns);
+	uint64_t ahead_ns = AT_ONCE * member->terms.eager_ns;
+	mono soon = member->sent;
 
+	if (member->calm.ns > ahead_ns)
+		soon = mono_later(soon, (mono){ member->calm.ns - ahead_ns });
 	if (member->seq > 0)
 		member->due = mono_earlier(member->due, soon);
+}
+
+/* Who asks again and again waits each time. */
+static void beat_again(struct member *member)
+{
+	if (member->seq > 0)
+		member->due = mono_earlier(
+		    member->due, mono_after(member->sent, member->terms.eager_ns));
 }
 
 struct group_report member_report(struct member *member, mono now,
@@ -67,6 +79,8 @@ struct group_report member_report(struct member *member, mono now,
 	member->under_way = true;
 	member->sent = now;
 	member->due = mono_after(now, member->terms.beat_ns);
+	member->calm =
+	    mono_after(mono_later(member->calm, now), member->terms.eager_ns);
 	member->reported_in_flight = facts->in_flight;
 	member->seq++;
 	/* MEMBER-4 */
@@ -196,16 +210,45 @@ enum member_news member_hear(struct member *member, mono now, uint64_t seq,
 
 /* ---- What makes it beat early ---------------------------------------------------- */
 
+bool member_drains(const struct member *member)
+{
+	return !member->has_left && member->reported_in_flight > member->share;
+}
+
 void member_notice(struct member *member, const struct member_facts *facts)
 {
 	bool lacks = facts->limited && member->share < member->target;
-	bool drained = member->reported_in_flight > member->share &&
-	               facts->in_flight <= member->share;
+	bool drained = member_drains(member) && facts->in_flight <= member->share;
 
 	if (member->under_way || member->has_left)
 		return;
-	if ((lacks && !member->is_fenced) || drained ||
-	    (member->leaves && facts->in_flight == 0))
+	if (lacks && !member->is_fenced)
+		beat_again(member);
+	if (drained || (member->leaves && facts->in_flight == 0))
+		beat_early(member);
+}
+
+/* The share that it would be granted now, rounded up. */
+static uint64_t would_have(const struct member *member,
+                           const struct member_facts *facts,
+                           const struct group_nudge *nudge)
+{
+	uint64_t share = nudge->slots;
+
+	if (nudge->weights > 0)
+		share = (nudge->slots * member->terms.weight + nudge->weights - 1) /
+		        nudge->weights;
+	return !facts->limited && facts->demand < share ? facts->demand + 1 : share;
+}
+
+void member_nudged(struct member *member, const struct member_facts *facts,
+                   const struct group_nudge *nudge)
+{
+	bool gives = (nudge->whom & GROUP_GIVE) &&
+	             member->share > would_have(member, facts, nudge);
+	bool takes = (nudge->whom & GROUP_TAKE) && member->share < member->target;
+
+	if ((gives || takes) && !member->has_left && !member->leaves)
 		beat_early(member);
 }
 

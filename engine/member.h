@@ -30,6 +30,10 @@
  *   MEMBER-6  When the fence falls, a beat that is under way is lost: it told the store what
  *             was in force, which a store that has forgotten may grant again. (GROUP-7)
  *
+ *   MEMBER-7  Four early beats may follow another at once, and then each waits eager_ns after
+ *            the one before.  A nudge makes a beat early, and does nothing else: a lost, a
+ *            repeated and a forged one cost a beat.  (GROUP-12)
+ *
  * Threads   Pure: any, on different members.
  */
 #ifndef ENGINE_MEMBER_H
@@ -41,7 +45,8 @@
 struct member_terms {
 	uint64_t beat_ns; /* from one beat to the next */
 	uint64_t
-	    eager_ns; /* the least from one to another, when something has changed */
+	    eager_ns; /* the least from one to another, when something has changed: of all
+	                 but four, see MEMBER-7 */
 	uint64_t lease_us; /* as in the group's settings */
 	uint64_t abort_ns; /* what a stopped node has at the backend ends within this */
 	uint32_t drift_ppm;
@@ -75,6 +80,7 @@ struct member {
 	mono sent;               /* the last beat */
 	mono fence;              /* when the share becomes 0 */
 	mono due;                /* the next beat */
+	mono calm;               /* by then the beats so far are eager_ns apart */
 	struct group_grant told; /* the last answer, and what it said */
 };
 
@@ -112,6 +118,13 @@ void member_lost(struct member *member, mono now, uint64_t seq);
 /* What may make the next beat an early one: something was refused for want of share, or
  * what is in flight has fallen. */
 void member_notice(struct member *member, const struct member_facts *facts);
+
+/* It has reported more in flight than its share is now, or leaves: what ends is to be reported. */
+bool member_drains(const struct member *member);
+
+/* The store has nudged all members of the group; facts: as they are now. */
+void member_nudged(struct member *member, const struct member_facts *facts,
+                   const struct group_nudge *nudge);
 
 /* From now on the share is 0, and it leaves when nothing is in flight. */
 enum member_news member_leave(struct member *member, mono now);

@@ -415,10 +415,14 @@ static enum store_result beat_on(struct groups *groups, struct kept_group *group
 
 enum store_result groups_beat(struct groups *groups, const uint8_t *name,
                               uint32_t name_len, struct store_beat *beat,
-                              uint64_t now_us, uint64_t forgot_us)
+                              uint64_t now_us, uint64_t forgot_us,
+                              struct group_nudge *ret_nudge)
 {
 	struct kept_group *group = find(groups, name, name_len);
+	enum store_result done = STORE_DONE;
 	enum group_result result;
+
+	*ret_nudge = (struct group_nudge){ 0 };
 
 	gale_assert(beat->node_len >= 1 && beat->node_len <= STORE_NODE_MAX);
 	if (!group_settings_valid(&beat->settings) ||
@@ -436,9 +440,11 @@ enum store_result groups_beat(struct groups *groups, const uint8_t *name,
 	list_append(&groups->all, &group->place);
 	result = begin(groups, group, beat, now_us, forgot_us);
 	if (result == GROUP_GRANTED)
-		return beat_on(groups, group, beat, now_us);
-	beat->grant = (struct group_grant){ .result = result };
-	return STORE_DONE;
+		done = beat_on(groups, group, beat, now_us);
+	else
+		beat->grant = (struct group_grant){ .result = result };
+	*ret_nudge = group_nudge(&group->is);
+	return done;
 }
 
 /* ---- To look at ------------------------------------------------------------------ */

@@ -38,11 +38,12 @@ struct groups;
 struct groups *groups_open(struct gale_allocator *allocator, uint64_t most);
 void groups_close(struct groups *groups);
 
-/* One beat; .grant says what came of it if it is STORE_DONE.  STORE_FULL and STORE_NO_MEMORY:
- * nothing was granted. */
+/* One beat; .grant says what came of it if it is STORE_DONE, and *ret_nudge what all members are
+ * to be told.  STORE_FULL and STORE_NO_MEMORY: nothing was granted. */
 enum store_result groups_beat(struct groups *groups, const uint8_t *name,
                               uint32_t name_len, struct store_beat *beat,
-                              uint64_t now_us, uint64_t forgot_us);
+                              uint64_t now_us, uint64_t forgot_us,
+                              struct group_nudge *ret_nudge);
 
 /* Drops what is over, some of it at a time; false when there may be more. */
 bool groups_sweep(struct groups *groups, uint64_t now_us);

@@ -139,6 +139,14 @@ static void on_reply(struct wire_home *home, const struct wire_reply *reply)
 	end_batch(line, batch, reply);
 }
 
+static void on_nudge(struct wire_home *home, const struct store_nudge *nudge)
+{
+	const struct line *line = (const struct line *)home;
+
+	if (line->config->home->nudges)
+		store_put_nudge(line->config->home->nudges, nudge);
+}
+
 /* ---- The connection -------------------------------------------------------------- */
 
 static uint64_t pause_ns(struct line *line)
@@ -314,10 +322,12 @@ struct line *line_open(const struct client_config *config, struct line_home *hom
 	if (!line)
 		return NULL;
 	line->is.on_reply = on_reply;
+	line->is.on_nudge = on_nudge;
 	line->home = home;
 	line->config = config;
 	line->wire = wire;
 	line->wire->home = &line->is;
+	line->wire->hears = config->home->nudges != NULL;
 	line->node = node;
 	line->lot = config->seed + node;
 	line->epochs = epochs;

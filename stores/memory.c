@@ -49,6 +49,7 @@
 #include "runtime/lock.h"
 #include "runtime/memory.h"
 #include "runtime/random.h"
+#include "stores/ears.h"
 #include "stores/groups.h"
 #include "stores/keys.h"
 
@@ -101,6 +102,7 @@ struct memory_store {
 		} locked;
 	} beats;
 
+	struct ears ears;
 	_Atomic uint64_t used;  /* MEMORY-2 */
 	_Atomic uint64_t swept; /* stripes so far: where the next sweep goes on */
 	struct stripe stripes[STRIPES];
@@ -645,7 +647,8 @@ static struct run run_on(struct memory_store *memory, const struct rule *rule,
 	};
 }
 
-static enum store_result beat_locked(struct memory_store *memory, struct store_op *op)
+static enum store_result beat_locked(struct memory_store *memory, struct store_op *op,
+                                     struct group_nudge *ret_nudge)
     ON(memory->beats.lock)
 {
 	struct groups *groups = memory->beats.locked.groups;
@@ -657,21 +660,33 @@ static enum store_result beat_locked(struct memory_store *memory, struct store_o
 		return STORE_NO_MEMORY;
 	return groups_beat(groups, op->key, op->key_len, op->beat,
 	                   memory->clock->now_us(memory->clock),
-	                   /* forgot_us= */ 0);
+	                   /* forgot_us= */ 0, ret_nudge);
+}
+
+static void nudge(struct memory_store *memory, const struct store_op *op,
+                  const struct group_nudge *is)
+{
+	const struct store_nudge nudge = { store_mark(op->key, op->key_len), UINT64_MAX,
+		                           *is };
+
+	if (is->whom != 0)
+		ears_tell(&memory->ears, &nudge);
 }
 
 /* Nodes beat now and then: who has no patience for one has none at all. */
 static enum store_result beat(struct memory_store *memory, struct store_op *op,
                               bool patient)
 {
+	struct group_nudge is = { 0 };
 	enum store_result result;
 
 	if (patient)
 		lock_take(&memory->beats.lock);
 	else if (!lock_try(&memory->beats.lock))
 		return STORE_BUSY;
-	result = beat_locked(memory, op);
+	result = beat_locked(memory, op, &is);
 	lock_drop(&memory->beats.lock);
+	nudge(memory, op, &is);
 	return result;
 }
 
@@ -824,6 +839,7 @@ static void memory_free(struct memory_store *memory)
 	groups_close(memory->beats.locked.groups);
 	lock_drop(&memory->beats.lock);
 	lock_destroy(&memory->beats.lock);
+	ears_close(&memory->ears);
 	memory_give_lines(allocator, memory, sizeof(*memory));
 }
 
@@ -854,9 +870,17 @@ static void memory_close(struct store *self)
 		memory_free(memory);
 }
 
+static struct store_ear *memory_listen(struct store *self, struct watch watch)
+{
+	return ear_open(&((struct memory_store *)self)->ears, watch);
+}
+
 static const struct store_ops memory_ops = {
 	.run = memory_run,
 	.lend = memory_lend,
+	.listen = memory_listen,
+	.hear = ear_hear,
+	.unlisten = ear_close,
 	.sweep = memory_sweep,
 	.stats = memory_stats,
 	.close = memory_close,
@@ -877,6 +901,7 @@ static struct memory_store *memory_new(const struct memory_config *config)
 	memory->openers = 1;
 	strcpy(memory->name, config->name);
 	lock_init(&memory->beats.lock);
+	ears_open(&memory->ears, config->allocator);
 	for (int i = 0; i < STRIPES; i++) {
 		lock_init(&memory->stripes[i].lock);
 		store_relaxed(&memory->stripes[i].earliest_us, UINT64_MAX);

@@ -28,6 +28,8 @@
  *   STORE-9  A beat is one atomic step on its group, in the order that engine/group.h
  *            says.  A member is kept until its lease is over; a group, until all of them
  *            are. (laws H1, H8)
+ *   STORE-10  A nudge that a beat gives rise to (GROUP-12) comes to all homes that hear
+ *            nudges, soon, late, twice or never; and so may one that nobody gave.
  *
  * A store that is another machine away is asked by actors only.  Each is a home to it, and
  * enters before it asks: then it has a client there, with a connection of its own.
@@ -141,6 +143,21 @@ struct lend_answer {
 	    grant; /* of LEND and LEND_STATUS, when the result is STORE_DONE */
 };
 
+/* A nudge of a group, which its members hear. */
+struct store_nudge {
+	uint64_t mark; /* store_mark of its name: others may have the same */
+	uint64_t bits; /* of the mark that count: others may have been nudged as well */
+	struct group_nudge is;
+};
+
+/* Nudges that have come to a home and were not taken: the latest. */
+#define STORE_NUDGES_MOST 64
+struct store_nudges {
+	uint64_t put;
+	uint64_t taken;
+	struct store_nudge all[STORE_NUDGES_MOST];
+};
+
 /* An op under way.  It, its op and what that points to stay where they are until it is
  * taken. */
 struct store_call {
@@ -153,13 +170,15 @@ struct store_call {
 /* An actor that asks. */
 struct store_home {
 	void (*on_answer)(struct store_home *self, const struct lend_answer *answer);
-	struct list done;         /* calls, in that order, until they are taken */
-	struct gale_clock *clock; /* of begin and lend: what time it is there */
+	struct list done;            /* calls, in that order, until they are taken */
+	struct store_nudges *nudges; /* NULL: it hears none */
+	struct gale_clock *clock;    /* of begin and lend: what time it is there */
 	struct watch
 	    watch; /* the actor's, if it sleeps; early: by a thread of its own */
 };
 
 struct store_desk; /* the store's own */
+struct store_ear;
 
 /* A home's client at a store.  It is a value: copies are the same client. */
 struct store_client {
@@ -194,6 +213,13 @@ struct store_ops {
 	bool (*is_idle)(const struct store_client *client);
 	/* The client is gone; all that it has begun is done as STORE_LATE. */
 	void (*leave)(const struct store_client *client);
+
+	/* Nudges, of a store without clients; others have them put into the homes that beat
+	 * there.  An ear is had by an actor, whose watch is told that something has come: then
+	 * it has the ear heard.  NULL without memory. */
+	struct store_ear *(*listen)(struct store *self, struct watch watch);
+	void (*hear)(struct store_ear *ear, struct store_nudges *nudges);
+	void (*unlisten)(struct store_ear *ear);
 
 	/* Drops what has expired, some of it at a time; false when there may be more.
 	 */
@@ -247,6 +273,35 @@ static inline void store_finish(struct store_home *home, struct store_call *call
 {
 	call->result = result;
 	list_append(&home->done, &call->place);
+}
+
+/* The same for all nodes. */
+static inline uint64_t store_mark(const uint8_t *name, size_t count)
+{
+	uint64_t mark = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < count; i++)
+		mark = (mark ^ name[i]) * UINT64_C(1099511628211);
+	return mark ^ mark >> 32;
+}
+
+/* For stores.  The oldest one makes room: there will be a beat without it. */
+static inline void store_put_nudge(struct store_nudges *nudges,
+                                   const struct store_nudge *nudge)
+{
+	nudges->all[nudges->put++ % STORE_NUDGES_MOST] = *nudge;
+	if (nudges->put - nudges->taken > STORE_NUDGES_MOST)
+		nudges->taken = nudges->put - STORE_NUDGES_MOST;
+}
+
+/* False: there is none more. */
+static inline bool store_take_nudge(struct store_nudges *nudges,
+                                    struct store_nudge *ret_nudge)
+{
+	if (nudges->taken == nudges->put)
+		return false;
+	*ret_nudge = nudges->all[nudges->taken++ % STORE_NUDGES_MOST];
+	return true;
 }
 
 /* A call that is done, and the caller's again; NULL: there is none more. */

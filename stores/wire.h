@@ -84,6 +84,8 @@ struct wire_reply {
 
 struct wire_home {
 	void (*on_reply)(struct wire_home *self, const struct wire_reply *reply);
+	/* Of a group that has beaten on this wire, or of another.  NULL: it hears none. */
+	void (*on_nudge)(struct wire_home *self, const struct store_nudge *nudge);
 };
 
 enum wire_state {
@@ -112,6 +114,7 @@ struct wire {
 	struct watch watch; /* its descriptor is to be in there, if there is one */
 	bool by_buckets;    /* see above */
 	bool has_pulses;    /* the same */
+	bool hears;         /* its home wants nudges.  STORE-10 */
 
 	/* While it opens, or a batch is under way: when it wants to be turned though nothing
 	 * is heard; 0: it does not. */

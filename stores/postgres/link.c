@@ -70,6 +70,7 @@ struct link {
 	bool connected;  /* at least once, or tried to */
 	bool installed;  /* on this connection: it is not tried twice */
 	bool missing;    /* its schema, or what is new in it */
+	bool listens;    /* on this connection it has said so */
 	char generation[REMOTE_GENERATION_BYTES + 1];
 	struct postgres_room asked;
 	struct postgres_room answered;
@@ -465,7 +466,7 @@ static void link_connect(struct wire *wire, mono now)
 	link->connected = true;
 	link->phase = CONNECTING;
 	link->wire.waits_for = "the server does not answer";
-	link->installed = link->missing = false;
+	link->installed = link->missing = link->listens = false;
 	link->received = link->read = 0;
 	if (!find_places(link, &places)) {
 		give_up(link, "no address is known of its host", "");
@@ -555,6 +556,22 @@ static void sweep(struct link *link, mono now)
 		give_up_by(link, "cannot send");
 }
 
+/* A session that is a pool's would be another's next.  Who may not listen goes without. */
+static void ask_for_nudges(struct link *link)
+{
+	const struct remote_batch nothing = { .count = 0 };
+
+	if (!link->wire.hears || link->listens || link->phase != READY ||
+	    !link->session.is_ours || link->sent - link->heard == AWAITED_MOST)
+		return;
+	link->listens = true;
+	if (PQsendQueryParams(link->conn, "LISTEN " POSTGRES_CHANNEL, 0, NULL, NULL,
+	                      NULL, NULL, POSTGRES_BINARY) == 1)
+		end_statement(link, &nothing, /* is_name= */ false);
+	else
+		give_up_by(link, "cannot send");
+}
+
 /* The next statement, if it is one that has no name yet and may have one. */
 static void name(struct link *link)
 {
@@ -588,6 +605,22 @@ static uint64_t received(const struct link *link)
 	if (!link->is_local)
 		(void)ask_kernel(link, &bytes);
 	return bytes;
+}
+
+/* What was published since, and is kept no longer. */
+static void hear_nudges(struct link *link)
+{
+	struct store_nudge nudge;
+	PGnotify *said;
+
+	while (link->phase == READY && (said = PQnotifies(link->conn))) {
+		if (link->wire.home->on_nudge &&
+		    strcmp(said->relname, POSTGRES_CHANNEL) == 0 &&
+		    postgres_read_nudge(said->extra, &nudge))
+			link->wire.home->on_nudge(link->wire.home, &nudge);
+		PQfreemem(said);
+		link->received = received(link);
+	}
 }
 
 /* What may come of all that is under way. */
@@ -647,6 +680,8 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 			give_up_by(link, "the connection is over");
 		hear_greetings(link);
 		hear_results(link);
+		hear_nudges(link);
+		ask_for_nudges(link);
 		name(link);
 		bear(link, heard);
 	}

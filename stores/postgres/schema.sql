@@ -78,7 +78,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 10;
+	ours CONSTANT int := 11;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -131,7 +131,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 10';
+AS 'SELECT 11';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -223,6 +223,10 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
 	claimed bigint NOT NULL DEFAULT 0,
 	lacking bigint NOT NULL DEFAULT 0,
 	in_flight bigint NOT NULL DEFAULT 0,
+	nudge bigint NOT NULL DEFAULT 0,
+	wanting bigint NOT NULL DEFAULT 0,
+	give_us bigint NOT NULL DEFAULT 0,
+	take_us bigint NOT NULL DEFAULT 0,
 	estimates int[], -- members that have an estimate of each size; NULL: none was needed
 	name bytea NOT NULL PRIMARY KEY
 ) WITH (
@@ -1469,18 +1473,70 @@ BEGIN
 END
 $$;
 
--- Writes the group and the member.
+-- May its members be nudged again?
+CREATE OR REPLACE FUNCTION gale.may_nudge(g gale.groups, last_us bigint) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	RETURN g.now_us >= g.quiet_us AND g.now_us - last_us >= g.lease_us / 4096 * (64 + g.members);
+END
+$$;
+
+-- One member lacked so many slots before its beat.
+CREATE OR REPLACE FUNCTION gale.nudge_to_give(g gale.groups, m gale.members, lacked bigint)
+RETURNS gale.groups
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	IF m.lacks > lacked AND (m.lacks > 1 OR m.share = 0 AND g.members <= g.limit) THEN
+		g.wanting := 1;
+	END IF;
+	IF g.lacking = 0 THEN
+		g.wanting := 0;
+	END IF;
+	IF g.wanting > 0 AND gale.may_nudge(g, g.give_us) THEN
+		g.nudge := 1;
+		g.give_us := g.now_us;
+		g.wanting := 0;
+	END IF;
+	RETURN g;
+END
+$$;
+
+-- Others lack so many slots, and so many are reserved.
+CREATE OR REPLACE FUNCTION gale.nudge_to_take(g gale.groups, lacking bigint, reserved bigint)
+RETURNS gale.groups
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	IF lacking > 0 AND reserved < g.limit AND gale.may_nudge(g, g.take_us) THEN
+		g.nudge := g.nudge + 2;
+		g.take_us := g.now_us;
+	END IF;
+	RETURN g;
+END
+$$;
+
+-- Writes the group and the member.  A nudge goes to all sessions that listen, once this is
+-- committed; such commits go one after the other, so there are few.  None goes while sessions that
+-- do not read keep half of what there is room for.
 CREATE OR REPLACE FUNCTION gale.keep(g gale.groups) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
+	IF g.nudge > 0 AND length(g.name) < 2000 AND pg_notification_queue_usage() < 0.5 THEN
+		PERFORM pg_notify('gale', format('%s %s %s %s', encode(g.name, 'hex'), g.nudge,
+			CASE WHEN g.parts = 1 THEN g.limit ELSE greatest(g.limit - g.claimed, 0) END,
+			CASE WHEN g.parts = 1 THEN g.weights ELSE g.hungry END));
+	END IF;
 	UPDATE gale.groups SET law = g.law, parts = g.parts, start = g.start, floor = g.floor,
 		ceiling = g.ceiling, lease_us = g.lease_us, hold_us = g.hold_us, rotate_us = g.rotate_us,
 		probe_us = g.probe_us, now_us = g.now_us, epoch = g.epoch, quiet_us = g.quiet_us,
 		generation = g.generation, "limit" = g.limit, lowered_us = g.lowered_us,
 		joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
 		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
-		lacking = g.lacking, in_flight = g.in_flight, estimates = g.estimates
+		lacking = g.lacking, in_flight = g.in_flight, nudge = g.nudge, wanting = g.wanting,
+		give_us = g.give_us, take_us = g.take_us, estimates = g.estimates
 	WHERE name = g.name;
 END
 $$;
@@ -1508,6 +1564,7 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
 	claimed record;
+	lacked bigint;
 	target bigint;
 	share bigint;
 	retry bigint := 0;
@@ -1526,6 +1583,7 @@ BEGIN
 			m.node)::gale.members;
 		g.joined_us := g.now_us;
 	END IF;
+	lacked := m.lacks;
 	m := gale.hear(g, m, ask, at);
 	IF m.estimate > 0 THEN
 		g.estimates[m.estimate] := g.estimates[m.estimate] + 1;
@@ -1553,6 +1611,8 @@ BEGIN
 	g.claimed := g.claimed + m.claim;
 	g.lacking := g.lacking + m.lacks;
 	g.in_flight := g.in_flight + m.in_flight;
+	g := gale.nudge_to_give(g, m, lacked);
+	g := gale.nudge_to_take(g, g.lacking - m.lacks, g.reserved);
 	PERFORM gale.keep(m, is_new), gale.keep(g);
 	IF g.now_us < g.quiet_us THEN
 		retry := g.quiet_us - g.now_us;
@@ -1586,6 +1646,7 @@ BEGIN
 	IF (g.members > 0 OR g.now_us < g.quiet_us) AND 8 * ("now" - g.now_us) > 5 * g.lease_us THEN
 		g.quiet_us := greatest(g.quiet_us, "now" + g.lease_us);
 	END IF;
+	g.nudge := 0;
 	IF ask[at - 10] <> g.epoch THEN
 		g.epoch := ask[at - 10];
 		g.quiet_us := greatest(g.quiet_us, greatest(g.now_us, g.epoch) + g.lease_us);
@@ -1620,7 +1681,11 @@ BEGIN
 		RETURN ARRAY[1, m.share, m.generation, g.epoch, m.share + m.lacks, g.limit, g.members,
 			g.in_flight, g.lacking, 0, 0, 0];
 	ELSIF ask[at + 11] > 0 AND ask[at + 5] = 0 THEN
-		IF NOT is_new THEN
+		IF is_new THEN
+			g := gale.nudge_to_take(g, g.lacking, g.reserved);
+		ELSE
+			g := gale.nudge_to_take(g, g.lacking - m.lacks,
+				g.reserved - greatest(m.share, m.high, m.in_flight));
 			g := gale.remove(g, "from");
 		END IF;
 		PERFORM gale.keep(g);

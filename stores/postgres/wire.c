@@ -22,6 +22,8 @@
 #define _GNU_SOURCE
 #include "stores/postgres/wire.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/calendar.h"
@@ -772,4 +774,41 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 		return ask_any(batch, room, ret_call);
 	note_order(batch, &lends);
 	return ask_lends(batch, &lends, room, ret_call);
+}
+
+/* ---- Nudges ---------------------------------------------------------------------- */
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Returns where the name ends; NULL: it is too long. */
+static const char *read_name(const char *hex, uint64_t *ret_mark)
+{
+	uint8_t name[STORE_KEY_MAX];
+	size_t count = 0;
+
+	while (count < sizeof(name) && digit_of(hex[0]) >= 0 && digit_of(hex[1]) >= 0) {
+		name[count++] = (uint8_t)(digit_of(hex[0]) << 4 | digit_of(hex[1]));
+		hex += 2;
+	}
+	*ret_mark = store_mark(name, count);
+	return *hex == ' ' ? hex : NULL;
+}
+
+bool postgres_read_nudge(const char *text, struct store_nudge *ret_nudge)
+{
+	struct group_nudge *is = &ret_nudge->is;
+	const char *rest = read_name(text, &ret_nudge->mark);
+	int end = 0;
+
+	ret_nudge->bits = UINT64_MAX;
+	return rest &&
+	       sscanf(rest, " %1" SCNu64 " %7" SCNu64 " %16" SCNu64 "%n", &is->whom,
+	              &is->slots, &is->weights, &end) == 3 &&
+	       rest[end] == '\0' && is->whom <= (GROUP_GIVE | GROUP_TAKE) &&
+	       is->slots <= GROUP_SLOTS_MAX;
 }

@@ -39,6 +39,11 @@
 /* Drops at most so many ($1, int4) expired keys: how many, and may there be more? */
 #define POSTGRES_SWEEP "SELECT dropped, more FROM gale.sweep($1)"
 
+/* Where gale.beat publishes nudges; and what it says of one: the group's name in hex, and the
+ * words of struct group_nudge.  False: it is none. */
+#define POSTGRES_CHANNEL "gale"
+bool postgres_read_nudge(const char *text, struct store_nudge *ret_nudge);
+
 /* Bytes that grow as needed; all zero but for the allocator to begin with. */
 struct postgres_room {
 	struct gale_allocator *allocator;

@@ -8,7 +8,7 @@
 --   KEYS   the generation's, then of each beat its group's, and those of the group's leases and
 --          of its estimates
 --   ARGV   nonce, generation, and until when that is sure, then of each beat its numbers, as
---          doubles, and the node's name
+--          doubles, the node's name, and the channel of the group's nudges
 --   reply  nonce, now, then for each beat the words of its grant, or a code
 --
 -- A group is a hash: at 'g' the words of struct group, at 'm' and a node's name those of its
@@ -17,16 +17,20 @@
 -- ends the bytes of the names decide.  Its estimates are one by the buckets that group.c counts:
 -- so the one at a rank is found, and nothing is counted.
 --
+-- A nudge is published: its words as doubles, and the group's key.  A user who may not publish
+-- goes without; the members then hear of each other at their next beats.
+--
 -- stores/groups.c does the same in the same order.  A beat is some eight commands, each of
 -- O(log members) at most.  Functions are made anew by each call, so there are few.
 local EVICT_MOST, MEMBERS_MAX, BUSY_ONE = 4, 1048576, 256
 local MINUTE = 60 * SECOND
 local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1
+local GIVE, TAKE = 1, 2
 local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
-local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 25), '<' .. rep('d', 16)
+local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 29), '<' .. rep('d', 16)
 local REPORT, GRANT = '<' .. rep('d', 12), '<' .. rep('I8', 12)
-local NO_GROUP, NO_MEMBER = rep('\0', 200), rep('\0', 128)
+local NO_GROUP, NO_MEMBER = rep('\0', 232), rep('\0', 128)
 local max, min, exact = math.max, math.min, string.format
 
 local function div(a, b)
@@ -39,16 +43,16 @@ local function forgotten_at(instant, lease)
 end
 
 -- A member, in words: m_ stands before what the group has, too, and r_ before what is reported.
-local function beat(key, leases, estimates, numbers, node)
+local function beat(key, leases, estimates, numbers, node, channel)
 	local found = try('HMGET', key, 'g', 'm' .. node)
 	local kept, own = found[1], found[2]
-	if found.err or kept and #kept ~= 200 or own and #own ~= 128 then return GARBLED end
+	if found.err or kept and #kept ~= 232 or own and #own ~= 128 then return GARBLED end
 	local forgot = unpack('<d', numbers)
 	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
 		r_estimate, r_limited, leaves = unpack(REPORT, numbers, 81)
 	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, quiet, latest,
 		limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed, lacking,
-		in_flight = unpack(GROUP, kept or NO_GROUP)
+		in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
 	local incarnation, position, seq, till, share, generation, high, m_in_flight, raised, weight, m_busy,
 		estimate, m_limited, m_hungry, claim, lacks = unpack(MEMBER, own or NO_MEMBER)
 
@@ -72,7 +76,16 @@ local function beat(key, leases, estimates, numbers, node)
 		if its_estimate > 0 then call('ZREM', estimates, name) end
 	end
 
+	local function may_nudge(last)
+		return instant >= quiet and instant - last >= div(lease, 4096) * (64 + members)
+	end
+
+	local function nudge_to_take(lacked, had)
+		if lacked > 0 and had < limit and may_nudge(take) then nudge, take = nudge + TAKE, instant end
+	end
+
 	-- group_begin, and those whose leases are over
+	nudge = 0
 	local agrees = kept and sub(kept, 1, 72) == sub(numbers, 9, 80)
 	local was_until = kept and forgotten_at(instant, lease)
 	if not agrees and members == 0 then
@@ -113,6 +126,7 @@ local function beat(key, leases, estimates, numbers, node)
 		result = STALE
 	elseif leaves > 0 and r_in_flight == 0 then
 		result = GONE
+		nudge_to_take(lacking - lacks, reserved - max(share, high, m_in_flight))
 		if own then remove(node) end
 	elseif not own and members >= MEMBERS_MAX then
 		result = FULL
@@ -126,7 +140,7 @@ local function beat(key, leases, estimates, numbers, node)
 		else
 			position, members = members, members + 1
 		end
-		if is_namesake then share, generation, high, raised = 0, 0, 0, 0 end
+		if is_namesake then share, generation, high, raised, lacks = 0, 0, 0, 0, 0 end
 		if is_namesake or not own then joined = instant end
 
 		-- hear
@@ -202,11 +216,18 @@ local function beat(key, leases, estimates, numbers, node)
 			latest = max(latest + 1, instant)
 			generation, share, high = latest, granted, max(high, granted)
 		end
+		local lacked = lacks
 		lacks = max((claim > 0 and claim or target) - share, 0)
 		reserved = reserved + max(share, high, m_in_flight) -- put_in
 		weights, busy, limited = weights + weight, all_busy, all_limited
 		hungry, claimed, lacking = hungry + m_hungry, claimed + claim, lacking + lacks
 		in_flight = in_flight + m_in_flight
+
+		-- nudge_to_give
+		if lacks > lacked and (lacks > 1 or share == 0 and members <= limit) then wanting = 1 end
+		if lacking == 0 then wanting = 0 end
+		if wanting > 0 and may_nudge(give) then nudge, give, wanting = GIVE, instant, 0 end
+		nudge_to_take(lacking - lacks, reserved)
 
 		if instant < quiet then
 			retry = quiet - instant
@@ -221,7 +242,12 @@ local function beat(key, leases, estimates, numbers, node)
 
 	local group = pack(GROUP, law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch,
 		quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed,
-		lacking, in_flight)
+		lacking, in_flight, nudge, wanting, give, take)
+	if nudge > 0 then
+		local equal = parts == EQUAL
+		try('PUBLISH', channel, pack('<ddd', nudge, equal and limit or max(limit - claimed, 0),
+			equal and weights or hungry) .. key)
+	end
 	if result == GRANTED then
 		local member = pack(MEMBER, incarnation, position, seq, till, share, generation, high, m_in_flight,
 			raised, weight, m_busy, estimate, m_limited, m_hungry, claim, lacks)
@@ -250,7 +276,7 @@ end
 
 local reply = { ARGV[1], now }
 for i = 2, #KEYS, 3 do
-	local at = (i - 2) / 3 * 2
-	reply[at / 2 + 3] = beat(KEYS[i], KEYS[i + 1], KEYS[i + 2], ARGV[at + 4], ARGV[at + 5])
+	local at = i - 2
+	reply[at / 3 + 3] = beat(KEYS[i], KEYS[i + 1], KEYS[i + 2], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6])
 end
 return reply

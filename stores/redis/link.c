@@ -12,6 +12,7 @@
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/names.h"
+#include "stores/redis/ear.h"
 #include "stores/redis/info.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/scout.h"
@@ -68,7 +69,8 @@ struct link {
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	bool warned;
-	bool can_beat;    /* on this connection the script for beats was sent */
+	bool can_beat; /* on this connection the script for beats was sent */
+	struct redis_ear ear;
 	redisReply *held; /* to a batch, until it is confirmed; NULL: none */
 	uint64_t sent;    /* awaited so far */
 	uint64_t heard;
@@ -458,6 +460,7 @@ static void connect_to(struct link *link, const struct stream_address *address)
 {
 	link->phase = CONNECTING;
 	link->can_beat = false;
+	redis_ear_move(&link->ear, address);
 	link->wire.waits_for = "its host does not answer";
 	link->to[0] = '\0';
 	if (link->found.count > 1 || link->site->url.service)
@@ -553,6 +556,8 @@ static enum wire_state link_flush(struct wire *wire)
 	struct link *link = (struct link *)wire;
 
 	send_some(link);
+	if (link->phase == READY)
+		redis_ear_flush(&link->ear);
 	return state_of(link);
 }
 
@@ -568,6 +573,7 @@ static enum wire_state link_turn(struct wire *wire, mono now)
 		read_some(link);
 		if (link->phase != BROKEN)
 			send_some(link);
+		redis_ear_turn(&link->ear, now);
 	}
 	return state_of(link);
 }
@@ -659,10 +665,23 @@ static bool put_asking(struct link *link)
 	return true;
 }
 
+/* Whoever beats in a group hears when it is nudged. */
+static void listen_for(struct link *link, const struct remote_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct remote_bytes *name = &batch->jobs[i].key;
+
+		if (link->wire.hears && batch->jobs[i].verb == REMOTE_BEAT)
+			redis_ear_listen(&link->ear,
+			                 store_mark(name->bytes, name->count));
+	}
+}
+
 static bool link_send(struct wire *wire, const struct remote_batch *batch)
 {
 	struct link *link = (struct link *)wire;
 
+	listen_for(link, batch);
 	if (link->out.count > OUT_MOST || link->sent - link->heard + 4 > AWAITED_MOST ||
 	    !put_script_of(link, batch) || (batch->asking && !put_asking(link)) ||
 	    !put_batch(link, batch))
@@ -679,6 +698,7 @@ static void link_hang_up(struct wire *wire)
 	struct link *link = (struct link *)wire;
 
 	stream_close(&link->stream);
+	redis_ear_hang_up(&link->ear);
 	if (link->site->url.service)
 		scout_hang_up(&link->scout);
 	redis_text_cut(&link->out, link->out.count);
@@ -698,6 +718,7 @@ static void link_free(struct wire *wire)
 		scout_close(&link->scout);
 	redis_intake_close(&link->intake);
 	redis_text_free(&link->out);
+	redis_ear_close(&link->ear);
 	memory_give(allocator, link, sizeof(*link));
 }
 
@@ -737,6 +758,7 @@ static struct link *link_new(struct redis_site *site, struct watch watch)
 	link->phase = BROKEN;
 	link->out.allocator = site->allocator;
 	stream_init(&link->stream, watch);
+	redis_ear_open(&link->ear, site, &link->wire);
 	return link;
 }
 

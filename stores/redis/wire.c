@@ -14,7 +14,8 @@
  *     n  the same, and then the least of each, and whether all is spent
  *     r  read                x  swap                   d  drop
  *
- * A beat is two arguments: its numbers, as doubles, and the node's name.
+ * A beat is three arguments: its numbers, as doubles, the node's name, and the channel of its
+ * group's nudges.
  *
  * Room for the whole command is made first; what is written then cannot fail.
  */
@@ -23,6 +24,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/calendar.h"
@@ -685,7 +687,7 @@ static void put_jobs(struct redis_text *text, const struct redis_call *call,
 
 #define BEAT_NUMBERS (1 + GROUP_SETTINGS_WORDS + GROUP_REPORT_WORDS)
 #define BEAT_KEYS 3
-#define BEAT_WORDS (BEAT_KEYS + 2)
+#define BEAT_WORDS (BEAT_KEYS + 3)
 
 static_assert(PACKED_MOST >= BEAT_NUMBERS * sizeof(double), "a beat is packed at once");
 
@@ -696,7 +698,7 @@ static size_t beats_most(const struct redis_call *call)
 
 	return most +
 	       call->count * (BEAT_WORDS * LENGTH_MOST + BEAT_KEYS * REDIS_KEY_MAX +
-	                      PACKED_MOST + STORE_NODE_MAX);
+	                      PACKED_MOST + STORE_NODE_MAX + REDIS_CHANNEL_MAX);
 }
 
 static void put_group_keys(struct redis_text *text, const struct redis_call *call)
@@ -725,10 +727,12 @@ static void pack_words(struct packed *packed, const void *words, size_t count)
 	}
 }
 
-static void put_beat(struct redis_text *text, const struct remote_job *job)
+static void put_beat(struct redis_text *text, const struct redis_call *call,
+                     const struct remote_job *job)
 {
 	const struct store_beat *beat = job->beat;
 	struct packed packed = { .count = 0 };
+	uint8_t channel[REDIS_CHANNEL_MAX];
 
 	gale_assert(job->verb == REMOTE_BEAT && beat->node_len <= STORE_NODE_MAX);
 	pack_number(&packed, job->forgot_us);
@@ -736,6 +740,9 @@ static void put_beat(struct redis_text *text, const struct remote_job *job)
 	pack_words(&packed, &beat->report, GROUP_REPORT_WORDS);
 	put_word(text, packed.bytes, packed.count);
 	put_word(text, beat->node, beat->node_len);
+	put_word(text, channel,
+	         redis_channel(channel, call->prefix,
+	                       store_mark(job->key.bytes, job->key.count)));
 }
 
 static bool put_beats(struct redis_text *text, const struct redis_call *call)
@@ -750,7 +757,50 @@ static bool put_beats(struct redis_text *text, const struct redis_call *call)
 	put_word(text, call->generation.bytes, call->generation.count);
 	put_number(text, call->sure_until_us);
 	for (size_t i = 0; i < call->count; i++)
-		put_beat(text, &call->jobs[i]);
+		put_beat(text, call, &call->jobs[i]);
+	return true;
+}
+
+size_t redis_channel(uint8_t *out, const char *prefix, uint64_t mark)
+{
+	char text[REDIS_CHANNEL_MAX + 1];
+	int count = snprintf(text, sizeof(text), "%snudges:%02x", prefix,
+	                     (unsigned)(mark % REDIS_CHANNELS));
+
+	memcpy(out, text, (size_t)count);
+	return (size_t)count;
+}
+
+static bool read_word(const uint8_t *bytes, uint64_t most, uint64_t *ret_word)
+{
+	double number;
+
+	memcpy(&number, bytes, sizeof(number));
+	if (!(number >= 0 && number <= (double)most))
+		return false;
+	*ret_word = (uint64_t)number;
+	return true;
+}
+
+/* Its words, and the group's key: behind its tag stands the kind, a colon, and the name. */
+bool redis_read_nudge(const uint8_t *bytes, size_t count, struct store_nudge *ret_nudge)
+{
+	static const char kind[] = "}" REDIS_GROUP ":";
+	const size_t words = GROUP_NUDGE_WORDS * sizeof(double);
+	struct group_nudge *is = &ret_nudge->is;
+	const uint8_t *tail;
+
+	if (count < words || !read_word(bytes, GROUP_GIVE | GROUP_TAKE, &is->whom) ||
+	    !read_word(bytes + 8, GROUP_SLOTS_MAX, &is->slots) ||
+	    !read_word(bytes + 16, GALE_UNITS_MAX, &is->weights))
+		return false;
+	tail = memchr(bytes + words, '}', count - words);
+	if (!tail || (size_t)(bytes + count - tail) < sizeof(kind) - 1 ||
+	    memcmp(tail, kind, sizeof(kind) - 1) != 0)
+		return false;
+	tail += sizeof(kind) - 1;
+	ret_nudge->mark = store_mark(tail, (size_t)(bytes + count - tail));
+	ret_nudge->bits = UINT64_MAX;
 	return true;
 }
 

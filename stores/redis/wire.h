@@ -17,11 +17,16 @@
  *           <prefix>{bNN}estimates:<its name>
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
+ * Channels  <prefix>nudges:NN                 of nudges to groups whose names have the
+ *                                             mark ..NN, in hex (store_mark)
  * Values    as value.h has them; a window that has rows is folded.
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
  *               eval, evalsha, script|load, info, time, get, set, setrange, del
  *               hget, hmget, hset, hdel, zadd, zcard, zrange, zrem, pexpireat   for groups
+ *               publish, subscribe, and the channels of the prefix   for nudges: without
+ *                              them nodes hear of each other only when they beat by
+ *                              themselves, and the server notes that it was not let
  *               mget           without it each lend takes the script's long way, and the
  *                              server notes that it was not let
  *               client|setname without it connections have no name, and the server notes
@@ -42,7 +47,9 @@
 
 #define REDIS_DECIMAL_MOST 20
 #define REDIS_KEY_MAX (REDIS_PREFIX_MAX + 15 + STORE_KEY_MAX)
-#define REDIS_WORDS_MOST (7 + 5 * REMOTE_BATCH_MOST) /* of a command */
+#define REDIS_WORDS_MOST (7 + 6 * REMOTE_BATCH_MOST) /* of a command */
+#define REDIS_CHANNELS 256
+#define REDIS_CHANNEL_MAX (REDIS_PREFIX_MAX + 10)
 
 struct redis_text {
 	struct gale_allocator *allocator;
@@ -64,6 +71,11 @@ size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
 #define REDIS_ESTIMATES "estimates"
 size_t redis_group_key(uint8_t *out, const char *prefix, uint8_t bucket,
                        const char *kind, struct remote_bytes name);
+/* Of nudges to the groups of that mark; out has room for REDIS_CHANNEL_MAX. */
+size_t redis_channel(uint8_t *out, const char *prefix, uint64_t mark);
+/* What is published there; false if it is no nudge. */
+bool redis_read_nudge(const uint8_t *bytes, size_t count,
+                      struct store_nudge *ret_nudge);
 size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket);
 
 /* As a server writes it too; out has room for REDIS_DECIMAL_MOST.  Returns how many bytes it

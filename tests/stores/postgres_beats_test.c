@@ -98,7 +98,8 @@ static void expect_group(const struct beats *b)
 	    text_of("law, parts, start, floor, ceiling, lease_us, hold_us, "
 	            "rotate_us, probe_us, now_us, epoch, quiet_us, generation, "
 	            "\"limit\", lowered_us, joined_us, members, reserved, "
-	            "weights, busy, limited, hungry, claimed, lacking, in_flight",
+	            "weights, busy, limited, hungry, claimed, lacking, in_flight, "
+	            "nudge, wanting, give_us, take_us",
 	            "groups", b, NULL),
 	    text);
 	for (size_t i = 0, end = 0; i < GROUP_BUCKETS; i++) {

@@ -218,6 +218,8 @@ static void note(struct beats *b, const struct group *before)
 
 	tally->beats++;
 	tally->results[b->beat.grant.result]++;
+	tally->gives += (b->nudge.whom & GROUP_GIVE) != 0;
+	tally->takes += (b->nudge.whom & GROUP_TAKE) != 0;
 	tally->quiet += after->now_us < after->quiet_us;
 	tally->lowered += after->limit < before->limit;
 	tally->evicted += after->members + 1 < before->members;
@@ -232,7 +234,7 @@ void beats_serve(struct beats *b)
 	struct group before = had ? *had : (struct group){ 0 };
 
 	must(groups_beat(b->pattern, b->group->name.bytes, b->group->name.len, &b->beat,
-	                 b->now_us, b->forgot_us) == STORE_DONE);
+	                 b->now_us, b->forgot_us, &b->nudge) == STORE_DONE);
 	note(b, &before);
 }
 
@@ -274,7 +276,7 @@ const struct group_member *beats_member(const struct beats *b, size_t node)
 bool beats_tell_something(const struct beats_tally *tally)
 {
 	bool all = tally->quiet && tally->lowered && tally->evicted && tally->rotated &&
-	           tally->backward;
+	           tally->backward && tally->gives && tally->takes;
 
 	for (int result = GROUP_GRANTED; result <= GROUP_DISAGREES; result++)
 		all &= tally->results[result] > 0;
@@ -290,11 +292,13 @@ void beats_print(const struct beats_tally *tally)
 	       " gone, %" PRIu64 " namesakes, %" PRIu64 " disagree; %" PRIu64
 	       " in a quiet time, %" PRIu64 " lowered L, %" PRIu64
 	       " took from a share, %" PRIu64 " evicted several, %" PRIu64
-	       " steps of the clock back\n",
+	       " steps of the clock back, %" PRIu64 " nudges to give and %" PRIu64
+	       " to take\n",
 	       tally->beats, tally->results[GROUP_GRANTED], tally->laws[GROUP_FIXED],
 	       tally->laws[GROUP_SUM], tally->laws[GROUP_MEDIAN],
 	       tally->laws[GROUP_MIN], tally->results[GROUP_STALE],
 	       tally->results[GROUP_GONE], tally->results[GROUP_NAMESAKE],
 	       tally->results[GROUP_DISAGREES], tally->quiet, tally->lowered,
-	       tally->rotated, tally->evicted, tally->backward);
+	       tally->rotated, tally->evicted, tally->backward, tally->gives,
+	       tally->takes);
 }

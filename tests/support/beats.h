@@ -48,6 +48,7 @@ struct beats_tally {
 	uint64_t rotated; /* a share went to another without anybody's asking */
 	uint64_t laws[GROUP_MIN + 1];
 	uint64_t backward;
+	uint64_t gives, takes; /* nudges */
 };
 
 struct beats {
@@ -66,6 +67,7 @@ struct beats {
 	struct beats_group *group;
 	size_t node;
 	struct store_beat beat;
+	struct group_nudge nudge; /* of the pattern's */
 };
 
 void beats_open(struct beats *beats, uint64_t seed, uint64_t now_us,

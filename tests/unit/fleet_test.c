@@ -226,6 +226,15 @@ static void pass(struct world *world, uint64_t us, unsigned without)
 	}
 }
 
+/* Until it has just beaten. */
+static void pass_to_beat(struct world *world, struct node *node)
+{
+	uint64_t beats = counts_of(node).beats;
+
+	while (counts_of(node).beats == beats)
+		pass(world, STEP_US, 0);
+}
+
 /* ------------------------------------------------------------------------------------ */
 
 /* FLEET-1: nothing enters before the first grant. */
@@ -317,6 +326,7 @@ static void a_node_that_cannot_beat_fences_itself(void **state)
 	(void)state;
 	open_world(&world, 2, plan(6));
 	pass(&world, GALE_MILLIS(500), 0);
+	pass_to_beat(&world, node);
 	assert_true(fill(node) > 0);
 	exit_one(node);
 	pass(&world, GALE_MILLIS(250), 1);
@@ -338,6 +348,7 @@ static void a_refusal_is_late_with_its_reason_where_gale_has_no_turn(void **stat
 	(void)state;
 	open_world(&world, 2, plan(6));
 	pass(&world, GALE_MILLIS(500), 0);
+	pass_to_beat(&world, node);
 	assert_true(fill(node) > 0);
 	pass(&world, GALE_MILLIS(350), 1);
 	assert_int_equal(try_one(node), GALE_WHY_SHARE);
@@ -360,8 +371,9 @@ static void the_host_is_told_of_the_fence(void **state)
 	(void)state;
 	open_world(&world, 1, plan(6));
 	pass(&world, GALE_MILLIS(500), 0);
+	pass_to_beat(&world, node);
 	before = counts_of(node).beats;
-	world.clock.us += GALE_MILLIS(290);
+	world.clock.us += GALE_MILLIS(300);
 	turn(node);
 	assert_int_equal(node->hook.fenced, 1);
 	assert_true(node->hook.is_late); /* FLEET-2 */
@@ -646,6 +658,113 @@ static void weights_part_the_ceiling(void **state)
 	close_world(&world);
 }
 
+/* ---- Nudges ----------------------------------------------------------------------- */
+
+/* A beat takes 500 of what turns the tests make in a second: what happens sooner is for no beat
+ * that was due. */
+static struct gale_guard_config slow_plan(enum gale_parts parts)
+{
+	struct gale_guard_config config = plan(12);
+
+	config.parts = parts;
+	config.beat_us = GALE_SECONDS(50);
+	config.lease_us = GALE_SECONDS(200);
+	config.abort_us = GALE_SECONDS(10);
+	return config;
+}
+
+/* All have rested from their early beats. */
+static void open_slow(struct world *world, struct gale_guard_config config)
+{
+	open_world(world, 1, config);
+	pass(world, GALE_SECONDS(20), 0);
+	assert_int_equal(counts_of(&world->nodes[0]).share, 12);
+	world->count = 2;
+}
+
+/* The joiner asks, the other one is granted less, and says that it has applied that, and the
+ * joiner asks again: nobody waits. */
+static void a_joiner_has_its_part_before_anybody_beats_by_itself(void **state)
+{
+	struct gale_guard_config config = slow_plan(GALE_BY_WEIGHT);
+	struct world world;
+	uint64_t before;
+
+	(void)state;
+	open_slow(&world, config);
+	before = counts_of(&world.nodes[0]).beats;
+	open_node(&world, 1, config);
+	pass(&world, 4 * STEP_US, 0);
+	assert_int_equal(counts_of(&world.nodes[0]).share, 6);
+	assert_int_equal(counts_of(&world.nodes[1]).share, 6);
+	assert_int_equal(counts_of(&world.nodes[0]).beats, before + 2);
+	assert_in_range(counts_of(&world.nodes[1]).beats, 2, 4);
+	close_world(&world);
+}
+
+/* By demand, too, once it has refused calls. */
+static void a_joiner_that_needs_more_gets_it(void **state)
+{
+	struct gale_guard_config config = slow_plan(GALE_BY_DEMAND);
+	struct world world;
+
+	(void)state;
+	open_slow(&world, config);
+	assert_int_equal(fill(&world.nodes[0]), 12);
+	open_node(&world, 1, config);
+	for (int i = 0; i < 400; i++) { /* 8 s of 50 */
+		exit_one(&world.nodes[0]);
+		(void)fill(&world.nodes[0]);
+		(void)fill(&world.nodes[1]);
+		assert_true(in_flight(&world) <= 12);
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	assert_in_range(counts_of(&world.nodes[1]).share, 5, 7);
+	close_world(&world);
+}
+
+/* No exit says that the drain is over, and yet nobody waits for a beat. */
+static void the_end_of_a_drain_is_reported(void **state)
+{
+	struct gale_guard_config config = slow_plan(GALE_BY_WEIGHT);
+	struct world world;
+
+	(void)state;
+	open_slow(&world, config);
+	assert_int_equal(fill(&world.nodes[0]), 12);
+	open_node(&world, 1, config);
+	pass(&world, GALE_SECONDS(6), 0);
+	assert_int_equal(counts_of(&world.nodes[0]).share, 6);
+	assert_int_equal(counts_of(&world.nodes[1]).share, 0);
+	while (world.nodes[0].in_flight > 6)
+		exit_one(&world.nodes[0]);
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(counts_of(&world.nodes[1]).share, 6);
+	close_world(&world);
+}
+
+static void where_nothing_changes_nobody_beats_early(void **state)
+{
+	struct world world;
+	uint64_t before[3];
+
+	(void)state;
+	open_world(&world, 3, plan(12));
+	for (int i = 0; i < 100; i++) {
+		for (int n = 0; n < 3; n++) {
+			exit_one(&world.nodes[n]);
+			(void)fill(&world.nodes[n]);
+		}
+		if (i == 50)
+			for (int n = 0; n < 3; n++)
+				before[n] = counts_of(&world.nodes[n]).beats;
+		pass(&world, GALE_MILLIS(20), 0);
+	}
+	for (int n = 0; n < 3; n++) /* in a second */
+		assert_in_range(counts_of(&world.nodes[n]).beats - before[n], 8, 10);
+	close_world(&world);
+}
+
 /* All beat by one client, and each has its share after one turn. */
 static void thousands_of_groups_beat_at_one_store(void **state)
 {
@@ -857,6 +976,10 @@ int main(void)
 		cmocka_unit_test(a_node_that_observes_takes_no_slots_above_its_share),
 		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
 		cmocka_unit_test(weights_part_the_ceiling),
+		cmocka_unit_test(a_joiner_has_its_part_before_anybody_beats_by_itself),
+		cmocka_unit_test(a_joiner_that_needs_more_gets_it),
+		cmocka_unit_test(the_end_of_a_drain_is_reported),
+		cmocka_unit_test(where_nothing_changes_nobody_beats_early),
 		cmocka_unit_test(thousands_of_groups_beat_at_one_store),
 		cmocka_unit_test(
 		    whatever_nodes_do_the_ceiling_holds_and_slots_come_back),

@@ -492,6 +492,109 @@ static void a_lease_that_is_over_is_over(void **state)
 	assert_int_equal(beat_at(&pair, 1000 + LEASE, 0, 5, true).share, 10);
 }
 
+/* ---- Nudges ----------------------------------------------------------------------- */
+
+#define PAUSE (LEASE / 4096 * (64 + 2)) /* of two members */
+
+static uint64_t nudged(const struct pair *pair)
+{
+	return group_nudge(&pair->shelf.group).whom;
+}
+
+static void who_comes_to_lack_has_others_nudged_to_give(void **state)
+{
+	struct pair pair = { 0 };
+	struct group_nudge nudge;
+
+	(void)state;
+	beat_at(&pair, 1000000, 0, 0, true);
+	beat_at(&pair, 1000001, 0, 10, true);
+	assert_int_equal(nudged(&pair), 0);
+	beat_at(&pair, 1000002, 1, 0, true);
+	nudge = group_nudge(&pair.shelf.group);
+	assert_int_equal(nudge.whom, GROUP_GIVE);
+	assert_int_equal(nudge.slots, 10);
+	assert_int_equal(nudge.weights, 2);
+	/* Once: it goes on lacking, as calls go on. */
+	for (uint64_t i = 1; i < 10; i++) {
+		beat_at(&pair, 1000002 + i * PAUSE, 1, 0, true);
+		assert_int_equal(nudged(&pair), 0);
+	}
+}
+
+static void what_becomes_free_is_offered_to_who_lacks(void **state)
+{
+	struct pair pair = { 0 };
+
+	(void)state;
+	beat_at(&pair, 1000000, 0, 0, true);
+	beat_at(&pair, 1000001, 0, 10, true);
+	beat_at(&pair, 1000002, 1, 0, true);
+	assert_int_equal(beat_at(&pair, 1000003, 0, 10, true).share, 5);
+	assert_int_equal(nudged(&pair), 0); /* nothing is, yet */
+	beat_at(&pair, 1000004, 0, 5, true);
+	assert_int_equal(nudged(&pair), GROUP_TAKE);
+	assert_int_equal(beat_at(&pair, 1000005, 1, 0, true).share, 5);
+	assert_int_equal(nudged(&pair), 0);
+	beat_at(&pair, 1000006, 1, 5, true);
+	/* Nothing changes any more. */
+	for (uint64_t i = 1; i < 20; i++) {
+		beat_at(&pair, 1000006 + i * LEASE / 4, (int)(i % 2), 5, true);
+		assert_int_equal(nudged(&pair), 0);
+	}
+}
+
+/* What comes too soon after another one is said later, by whoever beats. */
+static void a_nudge_that_must_wait_is_not_lost(void **state)
+{
+	struct pair pair = { 0 };
+
+	(void)state;
+	beat_at(&pair, 1000000, 0, 0, true);
+	beat_at(&pair, 1000001, 0, 10, true);
+	beat_at(&pair, 1000002, 1, 0, false); /* claims one, and lacks it */
+	assert_int_equal(nudged(&pair), GROUP_GIVE);
+	beat_at(&pair, 1000003, 1, 0, true);
+	assert_int_equal(nudged(&pair), 0);
+	beat_at(&pair, 1000001 + PAUSE, 0, 10, true);
+	assert_int_equal(nudged(&pair), 0);
+	beat_at(&pair, 1000002 + PAUSE, 0, 10, true);
+	assert_int_equal(nudged(&pair), GROUP_GIVE);
+}
+
+/* GROUP-12: a thousand nodes come at once, and in a lease no more is said than of one. */
+static void a_crowd_that_comes_is_no_storm(void **state)
+{
+	enum { CROWD = 1000 };
+	const struct group_settings settings =
+	    settings_of(GROUP_FIXED, GROUP_EQUAL, 4000);
+	static struct group_member members[CROWD];
+	struct group group = { 0 };
+	uint64_t messages = 0, nudges = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < (uint64_t)4 * CROWD; i++) {
+		const struct group_report report = {
+			.incarnation = 1,
+			.seq = 1 + i,
+			.weight = 1,
+			.held = members[i % CROWD].share,
+			.generation = members[i % CROWD].generation
+		};
+
+		assert_int_equal(
+		    group_begin(&group, &settings, LEASE + i * LEASE / (4 * CROWD), 0),
+		    GROUP_GRANTED);
+		(void)group_beat(&group, NULL, &members[i % CROWD], &report, 0);
+		if (group.nudge == 0)
+			continue;
+		nudges++;
+		messages += group.members;
+	}
+	assert_in_range(nudges, 2, 2 * 64);
+	assert_in_range(messages, 100, 2 * 64 * 64);
+}
+
 /* ---- Leases, lives, and what was forgotten ------------------------------------------ */
 
 struct life {
@@ -1026,6 +1129,10 @@ int main(void)
 		cmocka_unit_test(
 		    a_clock_that_is_set_takes_nothing_from_nodes_that_beat),
 		cmocka_unit_test(a_lease_that_is_over_is_over),
+		cmocka_unit_test(who_comes_to_lack_has_others_nudged_to_give),
+		cmocka_unit_test(what_becomes_free_is_offered_to_who_lacks),
+		cmocka_unit_test(a_nudge_that_must_wait_is_not_lost),
+		cmocka_unit_test(a_crowd_that_comes_is_no_storm),
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),

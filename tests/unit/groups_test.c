@@ -25,6 +25,7 @@ struct scene {
 	struct groups *groups;
 	uint64_t now;
 	struct store_beat beat;
+	struct group_nudge nudge;
 	char node[32];
 };
 
@@ -63,7 +64,7 @@ static enum store_result beat(const char *group, unsigned node)
 		            .estimate = 100 },
 	};
 	return groups_beat(s.groups, (const uint8_t *)group, (uint32_t)strlen(group),
-	                   &s.beat, s.now, /* forgot_us= */ 0);
+	                   &s.beat, s.now, /* forgot_us= */ 0, &s.nudge);
 }
 
 static const struct group *found(const char *group)
@@ -181,6 +182,7 @@ static void a_beat_without_memory_changes_nothing(void **state)
 		assert_int_equal(beat("h", node), STORE_NO_MEMORY);
 		s.allocator.fail_first = s.allocator.fail_last = 0;
 		before.now_us = found("g")->now_us;
+		before.nudge = 0; /* it was the beat before's */
 		assert_memory_equal(&before, found("g"), sizeof(before));
 		assert_int_equal(beat("g", node), STORE_DONE);
 	}
@@ -194,13 +196,13 @@ static void what_is_no_report_is_said_so(void **state)
 	assert_int_equal(beat("g", 0), STORE_DONE);
 	s.beat.report.weight = 0;
 	assert_int_equal(
-	    groups_beat(s.groups, (const uint8_t *)"g", 1, &s.beat, s.now, 0),
+	    groups_beat(s.groups, (const uint8_t *)"g", 1, &s.beat, s.now, 0, &s.nudge),
 	    STORE_DONE);
 	assert_int_equal(s.beat.grant.result, GROUP_WRONG);
 	s.beat.report.weight = 1;
 	s.beat.settings.ceiling = 0;
 	assert_int_equal(
-	    groups_beat(s.groups, (const uint8_t *)"n", 1, &s.beat, s.now, 0),
+	    groups_beat(s.groups, (const uint8_t *)"n", 1, &s.beat, s.now, 0, &s.nudge),
 	    STORE_DONE);
 	assert_int_equal(s.beat.grant.result, GROUP_WRONG);
 	assert_null(found("n"));

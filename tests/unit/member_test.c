@@ -275,9 +275,24 @@ static void what_was_applied_is_acknowledged_early(void **state)
 
 	(void)state;
 	(void)beat(&member, 0, 4, 1);
-	assert_int_equal(due_ms(&member), 100);
-	(void)beat(&member, 100, 4, 1);
-	assert_int_equal(due_ms(&member), 1100);
+	assert_int_equal(due_ms(&member), 0);
+	(void)beat(&member, 0, 4, 1);
+	assert_int_equal(due_ms(&member), 1000);
+}
+
+/* MEMBER-7: five at once, and then one in each eager_ns. */
+static void early_beats_are_bounded(void **state)
+{
+	struct member member = new_member();
+	uint64_t beats = 0;
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 1000; ms++)
+		while (member_wants_to_beat(&member, at(ms))) {
+			beats++;
+			(void)beat(&member, ms, beats % 5, beats);
+		}
+	assert_int_equal(beats, 5 + 9);
 }
 
 static struct member settled(uint64_t share, uint64_t target)
@@ -325,7 +340,98 @@ static void who_has_drained_to_its_share_beats_early(void **state)
 	assert_int_equal(due_ms(&member), 2000);
 	facts.in_flight = 4;
 	member_notice(&member, &facts);
-	assert_int_equal(due_ms(&member), 1100);
+	assert_int_equal(due_ms(&member), 1000);
+}
+
+/* ---- Nudges ----------------------------------------------------------------------- */
+
+static uint64_t due_if_nudged(uint64_t share, uint64_t target,
+                              const struct member_facts *facts,
+                              struct group_nudge nudge)
+{
+	struct member member = settled((uint32_t)share, (uint32_t)target);
+
+	member_nudged(&member, facts, &nudge);
+	return due_ms(&member);
+}
+
+/* MEMBER-7 */
+static void who_has_more_than_it_would_get_gives(void **state)
+{
+	const struct member_facts busy = { .in_flight = 6,
+		                           .demand = 9,
+		                           .limited = true };
+	const struct member_facts calm = { .demand = 2 };
+	const struct group_nudge give = { GROUP_GIVE, 11, 2 };
+	const struct group_nudge nobody_refuses = { GROUP_GIVE, 11, 0 };
+
+	(void)state;
+	assert_int_equal(due_if_nudged(7, 7, &busy, give), 1000);
+	assert_int_equal(due_if_nudged(6, 6, &busy, give), 2000); /* 5.5, rounded up */
+	assert_int_equal(due_if_nudged(4, 4, &calm, give), 1000); /* 2 and 1 more */
+	assert_int_equal(due_if_nudged(3, 3, &calm, give), 2000);
+	assert_int_equal(due_if_nudged(11, 11, &busy, nobody_refuses), 2000);
+	assert_int_equal(due_if_nudged(7, 7, &busy, (struct group_nudge){ 0 }), 2000);
+}
+
+static void who_lacks_takes(void **state)
+{
+	const struct group_nudge take = { GROUP_TAKE, 0, 0 },
+				 give = { GROUP_GIVE, 0, 1 };
+
+	(void)state;
+	assert_int_equal(due_if_nudged(0, 6, &idle, take), 1000);
+	assert_int_equal(due_if_nudged(6, 6, &idle, take), 2000);
+	assert_int_equal(due_if_nudged(0, 6, &idle, give), 2000);
+}
+
+/* Whoever sends them. */
+static void a_storm_of_nudges_costs_a_beat_in_each_eager_time(void **state)
+{
+	const struct group_nudge all = { GROUP_GIVE | GROUP_TAKE, 0, 1 };
+	struct member member = settled(4, 4);
+	uint64_t beats = 0;
+
+	(void)state;
+	for (uint64_t ms = 1001; ms < 2001; ms++) {
+		for (int i = 0; i < 100; i++)
+			member_nudged(&member, &idle, &all);
+		while (member_wants_to_beat(&member, at(ms))) {
+			(void)beat(&member, ms, 4, 1);
+			beats++;
+			member_nudged(&member, &idle, &all);
+		}
+	}
+	assert_int_equal(beats, 4 + 10);
+}
+
+/* It may have been read before what it is nudged for. */
+static void who_is_nudged_while_a_beat_is_under_way_beats_again(void **state)
+{
+	const struct group_nudge give = { GROUP_GIVE, 1, 1 };
+	struct member member = settled(4, 4);
+	struct group_grant grant = share_of(4, 1);
+	struct group_report report;
+
+	(void)state;
+	report = member_report(&member, at(2000), &idle);
+	member_nudged(&member, &idle, &give);
+	assert_false(member_wants_to_beat(&member, at(2001)));
+	assert_int_equal(member_hear(&member, at(2001), report.seq, &grant),
+	                 MEMBER_SAME);
+	assert_true(member_wants_to_beat(&member, at(2001)));
+}
+
+static void who_leaves_is_not_nudged(void **state)
+{
+	const struct group_nudge give = { GROUP_GIVE, 0, 1 };
+	struct member member = settled(4, 4);
+
+	(void)state;
+	(void)member_leave(&member, at(1000));
+	(void)member_report(&member, at(1000), &idle);
+	member_nudged(&member, &idle, &give);
+	assert_int_equal(due_ms(&member), 2000);
 }
 
 static void a_lease_of_another_that_ends_is_waited_for(void **state)
@@ -362,10 +468,10 @@ static void leaving_is_draining(void **state)
 	assert_int_equal(member.share, 0);
 	facts.in_flight = 0;
 	member_notice(&member, &facts);
-	assert_int_equal(due_ms(&member), 1300);
-	report = member_report(&member, at(1300), &facts);
+	assert_int_equal(due_ms(&member), 1200);
+	report = member_report(&member, at(1201), &facts);
 	grant.result = GROUP_GONE;
-	assert_int_equal(member_hear(&member, at(1301), report.seq, &grant),
+	assert_int_equal(member_hear(&member, at(1202), report.seq, &grant),
 	                 MEMBER_LEFT);
 	assert_false(member_wants_to_beat(&member, at(9000)));
 	assert_int_equal(member_due(&member).ns, UINT64_MAX);
@@ -424,6 +530,12 @@ int main(void)
 		cmocka_unit_test(who_lacks_and_refuses_beats_early),
 		cmocka_unit_test(who_has_its_part_and_refuses_does_not),
 		cmocka_unit_test(who_has_drained_to_its_share_beats_early),
+		cmocka_unit_test(early_beats_are_bounded),
+		cmocka_unit_test(who_has_more_than_it_would_get_gives),
+		cmocka_unit_test(who_lacks_takes),
+		cmocka_unit_test(a_storm_of_nudges_costs_a_beat_in_each_eager_time),
+		cmocka_unit_test(who_is_nudged_while_a_beat_is_under_way_beats_again),
+		cmocka_unit_test(who_leaves_is_not_nudged),
 		cmocka_unit_test(a_lease_of_another_that_ends_is_waited_for),
 		cmocka_unit_test(leaving_is_draining),
 		cmocka_unit_test(a_refusal_leaves_the_share_until_its_fence),
