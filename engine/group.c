@@ -446,6 +446,13 @@ static void grant(struct group *group, struct group_member *self, uint64_t share
 	self->high = larger(self->high, share);
 }
 
+static struct group_grant leave(struct group *group, const struct group_member *self)
+{
+	nudge_to_take(group, group->lacking - self->lacks,
+	              group->reserved - group_reserve(self));
+	return (struct group_grant){ .result = GROUP_GONE };
+}
+
 struct group_grant group_beat(struct group *group, struct group_estimates *estimates,
                               struct group_member *self,
                               const struct group_report *report, uint64_t next_us)
@@ -456,8 +463,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	struct group_grant grant_told;
 	uint64_t members = group->members + (is_new ? 1 : 0);
 	uint64_t lacked = is_new || is_namesake ? 0 : self->lacks;
-	uint64_t target = 0;
-	uint64_t share;
+	uint64_t target = 0, share;
 
 	if (!group_report_valid(report))
 		return (struct group_grant){ .result = GROUP_WRONG };
@@ -467,11 +473,8 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 			                         self->until_us - group->now_us };
 	if (!is_new && !is_namesake && report->seq <= self->seq) /* GROUP-5 */
 		return grant_of(group, self, GROUP_STALE);
-	if (report->leaves && report->in_flight == 0) { /* GROUP-8 */
-		nudge_to_take(group, group->lacking - self->lacks,
-		              group->reserved - group_reserve(self));
-		return (struct group_grant){ .result = GROUP_GONE };
-	}
+	if (report->leaves && report->in_flight == 0) /* GROUP-8 */
+		return leave(group, self);
 	if (members > GROUP_MEMBERS_MAX)
 		return (struct group_grant){ .result = GROUP_FULL };
 	if (group->generation == 0 && report->generation > 0 &&
