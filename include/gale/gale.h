@@ -13,16 +13,15 @@
  * In an event loop use gale_ask, which may answer GALE_PENDING: the call is then under
  * way, and its answer comes to gale_seat_completions.
  *
- * Threads   A seat is a thread's handle.  Functions that take a seat or a held key are
+ * Threads   A seat is a thread's handle.  Functions that take a seat or a gale_key are
  *           for the thread that joined (debug builds check this).  All others may be
  *           called from any thread at any time, with two exceptions: do not use a
  *           limiter or a store while it is being closed, and do not open anything from
  *           a runtime while it is being closed.  A thread inside gale must not be
  *           cancelled.
  * Blocking  gale_ask never waits for a store, a lock or another thread.  With a
- *           "memory:" store it also does the store's work, which takes longer in three
- *           cases.  The first call of a key allocates memory.  It may also double one
- *           of the 64 hash tables that the keys are spread over.  A call of a sliding
+ *           "memory:" store it also does the store's work, which takes longer in two
+ *           cases: a new key needs memory, and may move up to 160 others; a sliding
  *           log reads every stamp of its key.  gale_wait, gale_peek, gale_forecast,
  *           gale_reset and gale_cancel wait for at most the time that they are given.
  *           The last gale_store_close of a "memory:" store frees its keys one by one.
@@ -184,14 +183,15 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
  *         the sentinels must name servers by address, and not by host name
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
- *         ?durable=N, for any Redis: a grant counts only when N replicas have it.  A
- *         replica that takes over then needs no quarantine (quarantine_us below).  All
- *         nodes of a prefix must use the same N (spec/decisions/0014-durable.md)
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
+ * Every Redis URL may have the option durable=N: a grant counts only when N replicas
+ * have it.  A replica that takes over then needs no quarantine (quarantine_us below).
+ * All nodes of a prefix must use the same N (spec/decisions/0014-durable.md).
+ *
  * gale connects to a server on the first ask, and again when the connection is lost.
- * gale_store_open looks up the server's name, which may take a while.  After each loss
- * a thread looks it up again, and ends; gale_store_close waits for that thread.  A name
+ * gale_store_open looks up the server's name, which may take a while.  After each lost
+ * connection a thread looks the name up again; gale_store_close waits for that.  A name
  * that is not found is like a server that is down: the store opens, the log says so,
  * and the name is looked up every five seconds as long as the store is asked.
  *
@@ -208,9 +208,9 @@ struct gale_store_config {
 	 * no units until the window that was open has ended, or until quarantine_us is
 	 * over, whichever comes first.  0: a minute.  The quarantine begins when the
 	 * server can be reached again, and asks are then GALE_WHY_QUARANTINE.  If the
-	 * window is longer than the quarantine, units from before the loss may be
-	 * granted a second time after it, except those that leasing nodes report to the
-	 * server during the quarantine.  A Redis primary that becomes a replica, and is
+	 * window outlasts the quarantine, units that were granted before the loss may
+	 * then be granted again.  Units that leasing nodes report to the server during
+	 * the quarantine are not granted again.  A Redis primary that becomes a replica, and is
 	 * primary again within 20 ms, gets no quarantine. */
 	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
@@ -251,8 +251,8 @@ struct gale_counts {
 	uint64_t leases;  /* granted; a lease that was requested twice counts twice */
 	uint64_t returns; /* leases given back; counted in the same way */
 
-	/* For a server only.  The counters above then count what this runtime asked the
-	 * server for; keys, full, memory and expired are 0. */
+	/* The counters below are for a server only.  With a server, those above count
+	 * what this runtime asked it for; keys, full, memory and expired are 0. */
 	uint64_t round_trips; /* messages that it has answered, of up to 64 asks each */
 	uint64_t connects;    /* connections that were ready for use */
 	uint64_t failures;    /* connections lost, and failed attempts to connect */
@@ -292,8 +292,8 @@ enum gale_sizing {
 };
 
 /* demand returns how many units of the key this node will probably be asked for in the
- * window that begins; 0: unknown.  A shard calls it before it asks the store, one call
- * at a time for each key. */
+ * window that begins; 0: unknown.  A shard runs it before it asks the store, and
+ * never twice at once for one key. */
 struct gale_predictor {
 	uint64_t (*demand)(struct gale_predictor *self, const void *key,
 	                   size_t key_len);
@@ -335,8 +335,8 @@ struct gale_leasing {
 	uint64_t max_size;    /* units of the largest lease; 0: 1,000,000 */
 	uint64_t patience_us; /* how long an ask may wait for the store; 0: 100 ms */
 	uint32_t drift_ppm;   /* how wrong the speed of a clock may be; 0: 500 */
-	/* For windows with a fixed batch: units that are left of a window may be spent
-	 * in later ones.  A window then admits at most limit + nodes * (batch - 1)
+	/* For windows with a fixed batch: leased units that are left over in one window
+	 * may be spent in later ones.  A window then admits at most limit + nodes * (batch - 1)
 	 * calls of cost 1; if answers come late, limit + nodes * batch. */
 	bool carry_over;
 	/* Must be 0.  A new field takes the place of the first element. */
@@ -403,7 +403,7 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * If the period changes, the units spent in the open window count in full in the new
  * window that overlaps it.  Units of earlier windows do not count.  Do not use two
  * periods side by side for long: whenever the shorter window ends, the longer one loses
- * its count, so that both together can admit the sum of their limits.
+ * its count.  In any time both can then admit as much as each would alone, added up.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.
@@ -495,8 +495,8 @@ GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
 /* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  A call then counts as admitted between the last tick and the return
- * of the ask.  Tick often: units count as alive until a tick
+ * turn of your loop.  A call then counts as admitted at some moment from the last tick to
+ * the return of the ask.  Tick often: units count as alive until a tick
  * shows that they have expired.  Without ticks, each ask reads the clock. */
 GALE_API void gale_tick(struct gale_seat *seat);
 

@@ -20,8 +20,8 @@
  *
  * Threads   The rules of gale.h for seats and handles hold here.  Any thread may exit an
  *           entry, with the seat of that thread.  Different threads must not use one
- *           entry at the same time.  A thread may enter a guard while it is being
- *           closed only if an entry of that thread is in flight.
+ *           entry at the same time.  While a guard is being closed, only a thread
+ *           with an entry in flight may enter it.
  * Blocking  gale_enter and gale_exit never wait.
  * Entries   Every entry with the verdict GALE_ALLOW needs one gale_exit.  Its slots stay
  *           taken until then: no deadline frees them.  gale_exit clears the entry.  A
@@ -31,8 +31,9 @@
  *           gale_exit.  With gale_tick the time is that of the seat's last tick.  Tick
  *           often: round trips are as exact as the ticks are close.  While gale's thread
  *           gets no processor, a seat notices the end of its node's share at its next
- *           tick.  A refusal reads no clock: while gale's thread gets no processor and
- *           the share is full, it says GALE_WHY_SHARE also after the share has ended.
+ *           tick.  A refusal reads no clock.  So while gale's thread gets no processor,
+ *           a call that finds a full share is refused with GALE_WHY_SHARE, and not with
+ *           GALE_WHY_CUT_OFF, after that share has ended.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -90,8 +91,8 @@ enum gale_of_estimates {
 	GALE_LEAST,
 };
 
-/* A hook of the host, which must outlive the runtime: a guard that is closed may be fenced as
- * long as its calls are in flight. */
+/* A hook of the host.  It must outlive the runtime: gale may call it for a guard that was
+ * closed while its calls were in flight. */
 struct gale_on_fenced {
 	/* This node has lost its share: all its calls that are in flight must end within
 	 * abort_us.  The hook is called by gale's thread, or in gale_turn if the runtime
@@ -103,18 +104,22 @@ struct gale_on_fenced {
 struct gale_guard_config {
 	const char *name; /* guards of one runtime have different names */
 	enum gale_law law;
-	uint32_t start;              /* the first ceiling, in slots; 0: 20, within floor
-	                                and ceiling; GALE_FIXED: ceiling */
-	uint32_t floor;              /* slots at least; 0: 1 */
-	uint32_t ceiling;            /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
-	uint32_t probe;              /* slots that a probe leaves open at least; 0: 1 */
+	/* The first ceiling in force.  0: 20, raised to .floor or lowered to .ceiling;
+	 * for GALE_FIXED: .ceiling. */
+	uint32_t start;
+	uint32_t floor;   /* slots at least; 0: 1 */
+	uint32_t ceiling; /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
+	/* For a moment a probe lowers the ceiling in force, to measure the backend, but
+	 * not below this.  0: 1. */
+	uint32_t probe;
 	uint32_t sheddable_permille; /* of the ceiling, for sheddable calls; 0: 900 */
-	uint32_t slots_most_permille; /* of the ceiling, for a call of several slots;
-	                                 0: 500.  A call of one slot is never too wide */
+	/* Of the ceiling: the most that one call of several slots takes.  0: 500.  A call
+	 * of one slot is never too wide. */
+	uint32_t slots_most_permille;
 	/* The guard admits and counts the calls that it would refuse.  Their entry has
 	 * the verdict GALE_ALLOW, and .why is the reason to refuse them.  In a fleet,
-	 * the calls that it has above its share are taken from no other node: they come
-	 * on top of the fleet's ceiling. */
+	 * its calls above its share take no slots from other nodes: they come on top of
+	 * the fleet's ceiling. */
 	bool observe;
 	/* A call that takes longer is only counted and logged; 0: a minute. */
 	uint64_t overdue_us;
@@ -129,9 +134,10 @@ struct gale_guard_config {
 	                      reports come sooner */
 	/* How long the store keeps a share for a node without a report; 0: 4 times
 	 * beat_us.  It counts by the store's clock.  A clock that is set forward ends no
-	 * share of a node that reports.  If a node loses the store as its clock is set
-	 * forward, by 5/8 of lease_us or less, the share ends so much sooner at the
-	 * store, and the fleet's ceiling may be exceeded until the node is cut off. */
+	 * share of a node that reports.  If the store's clock is set forward by up to
+	 * 5/8 of lease_us while a node loses the store, the store ends the node's share
+	 * sooner by that much.  The fleet's ceiling may then be exceeded until the node
+	 * is cut off. */
 	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at
 	 * the backend end within abort_us.  Without that the fleet's ceiling may be
@@ -180,16 +186,17 @@ GALE_API void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 struct gale_guard_counts {
 	uint64_t limit;     /* the ceiling in force, in slots */
 	uint64_t estimate;  /* slots that the backend can bear, as learned so far */
-	uint64_t in_flight; /* slots that are taken, including those in kept */
-	uint64_t kept;      /* free slots that seats keep for their next calls */
-	uint64_t entered;   /* calls */
-	uint64_t ok;        /* slots of calls that ended with GALE_OK */
-	uint64_t dropped;   /* the same for GALE_DROPPED */
-	uint64_t ignored;   /* the same for GALE_IGNORED */
-	uint64_t refused;   /* calls: the sum of refused_by.  With observe they were
+	uint64_t in_flight; /* slots of calls in flight, plus kept */
+	uint64_t kept; /* slots without a call, which seats keep for their next calls */
+	uint64_t entered; /* calls */
+	uint64_t ok;      /* slots of calls that ended with GALE_OK */
+	uint64_t dropped; /* the same for GALE_DROPPED */
+	uint64_t ignored; /* the same for GALE_IGNORED */
+	uint64_t refused; /* calls: the sum of refused_by.  With observe they were
 	                       admitted all the same, and are in entered, too */
-	uint64_t overdue;   /* calls that ended, and had taken longer than overdue_us */
-	uint64_t overdue_now; /* slots, at least, of calls in flight that are overdue */
+	uint64_t overdue; /* calls that ended, and had taken longer than overdue_us */
+	/* A lower bound of the slots of overdue calls in flight. */
+	uint64_t overdue_now;
 	/* Exits that would have given back more slots than were taken, such as exits of a
 	 * copied entry. */
 	uint64_t exits_without_entry;

@@ -30,7 +30,7 @@ extern "C" {
  *     429   GALE_DENY by the rule: GALE_WHY_RULE, GALE_WHY_SPENT, GALE_WHY_TOO_MUCH
  *     503   GALE_DENY for any other reason: an outage, a closed handle, a mistake of the
  *           program or its configuration; and any GALE_DENY of GALE_ON_OUTAGE_SHARE,
- *           since the fleet's limit may not be used up
+ *           since the fleet's limit may have units left
  *     0     GALE_PENDING: the answer is not known before the completion
  */
 GALE_API int gale_http_status(const struct gale_answer *answer);

@@ -88,8 +88,8 @@ struct gale_rule {
 };
 
 /* limit units in each window of window_us, aligned to the store's clock.  Around the
- * end of a window up to twice the limit can pass; the other rules do not have that
- * edge. */
+ * end of a window up to twice the limit can pass.  Token budgets and all quotas but
+ * rolling ones have that edge, too. */
 GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 
 /* limit units in the trailing window, counted in this number of buckets (10 is usual).
@@ -138,8 +138,8 @@ GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us)
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
 /* The same, but a call that would have to wait is denied, and the burst comes back at
- * the full rate.  Pacers that differ only in max_wait_us may share a key: one limiter
- * whose calls wait, and another of the same name whose calls do not. */
+ * the full rate.  A limiter whose calls wait, and one of the same name whose calls do not,
+ * may share a key. */
 GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
                                            uint64_t burst);
 
@@ -179,7 +179,7 @@ enum gale_why {
 	                        nothing for retry_after_us */
 	/* Of a guard (guard.h), never of a limiter. */
 	GALE_WHY_SLOT,     /* a slot was free */
-	GALE_WHY_CEILING,  /* the guard's ceiling is in use */
+	GALE_WHY_CEILING,  /* all slots of the guard's .ceiling are in use */
 	GALE_WHY_SHARE,    /* this node's share of the fleet's ceiling is in use */
 	GALE_WHY_ESTIMATE, /* as much is in use as the backend can bear, by what was
 	                      learned of it */
