@@ -169,6 +169,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 {
 	uint64_t heard;
 	bool more = false;
+	bool is_waiting;
 	mono due;
 
 	lessor_send_returns(
@@ -190,7 +191,9 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	lessor_send_returns(lessor);
 	due = close_lenders(lessor, now);
 	due = mono_earlier(due, lessor_place_crowded(lessor, now));
-	if (purses_turn(&lessor->purses) | purses_fade(&lessor->purses))
+	is_waiting = purses_turn(&lessor->purses);
+	is_waiting |= purses_fade(&lessor->purses);
+	if (is_waiting)
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
