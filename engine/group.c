@@ -163,7 +163,6 @@ enum group_result group_begin(struct group *group,
                               const struct group_settings *settings, uint64_t now_us,
                               uint64_t forgot_us)
 {
-	uint64_t before_us = group->now_us;
 	uint64_t lease_us;
 
 	if (!group_settings_valid(settings))
@@ -180,14 +179,16 @@ enum group_result group_begin(struct group *group,
 	if ((group->members > 0 || group->now_us < group->quiet_us) &&
 	    8 * less(now_us, group->now_us) > 5 * lease_us) /* GROUP-10 */
 		group->quiet_us = larger(group->quiet_us, now_us + lease_us);
-	group->now_us = larger(group->now_us, now_us);
+	group->nudge = 0;
 	if (forgot_us != group->epoch) {
 		group->epoch = smaller(forgot_us, WORD_MAX);
 		/* What was granted before is over by then.  A copy of the group may have
 		 * seen a later time than the clock that goes on with it. */
-		group->quiet_us =
-		    larger(group->quiet_us, larger(before_us, group->epoch) + lease_us);
+		group->quiet_us = larger(
+		    group->quiet_us,
+		    (now_us < group->now_us ? group->now_us : group->epoch) + lease_us);
 	}
+	group->now_us = larger(group->now_us, now_us);
 	return memcmp(&group->settings, settings, sizeof(*settings)) == 0
 	           ? GROUP_GRANTED
 	           : GROUP_DISAGREES;

@@ -72,6 +72,23 @@ static uint64_t next_end(const struct fleet *fleet, const struct fleet_node *sel
 	return next;
 }
 
+static void nudge_others(struct queue *queue, const struct fleet_node *self,
+                         uint64_t now_ns)
+{
+	struct fleet *fleet = fleet_of(queue);
+	struct group_nudge nudge = group_nudge(&fleet->group);
+
+	for (uint32_t i = 0; i < queue->plan->nodes && nudge.whom != 0; i++) {
+		struct fleet_node *node = &fleet->nodes[i];
+
+		if (node == self)
+			continue;
+		node->nudge = nudge;
+		node->nudged_ns =
+		    now_ns + chance_between(&fleet->chance, LEG_LEAST_NS, LEG_MOST_NS);
+	}
+}
+
 static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_ns)
 {
 	struct fleet *fleet = fleet_of(queue);
@@ -87,24 +104,34 @@ static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_
 	                         &node->report, next_end(fleet, node, count));
 	if (fleet->group.limit > fleet->limit_most)
 		fleet->limit_most = fleet->group.limit;
+	nudge_others(queue, node, now_ns);
 }
 
 /* ---- A node ------------------------------------------------------------------------- */
+
+static struct member_facts facts_of(struct queue *queue, uint32_t i, uint64_t now_ns)
+{
+	struct fleet_node *node = &fleet_of(queue)->nodes[i];
+	const struct queue_node *guard = &queue->nodes[i];
+	const struct estimate *estimate = &guard->guard.shipped.estimate;
+
+	want_note(&node->want, guard->in_flight, guard->refused != node->refused,
+	          FLEET_BEAT_NS, (mono){ now_ns });
+	return (struct member_facts){
+		.in_flight = guard->in_flight,
+		.demand = want_demand(&node->want),
+		.limited = want_is_limited(&node->want),
+		.estimate = estimate_limit(estimate),
+	};
+}
 
 static void send_report(struct queue *queue, uint32_t i, uint64_t now_ns)
 {
 	struct fleet_node *node = &fleet_of(queue)->nodes[i];
 	struct queue_node *guard = &queue->nodes[i];
 	const struct estimate *estimate = &guard->guard.shipped.estimate;
-	struct member_facts facts = {
-		.in_flight = guard->in_flight,
-		.estimate = estimate_limit(estimate),
-	};
+	struct member_facts facts = facts_of(queue, i, now_ns);
 
-	want_note(&node->want, guard->in_flight, guard->refused != node->refused,
-	          FLEET_BEAT_NS, (mono){ now_ns });
-	facts.demand = want_demand(&node->want);
-	facts.limited = want_is_limited(&node->want);
 	queue->plan->law->look(&guard->guard, now_ns, guard->share);
 	facts.busy = estimate_report(estimate).busy;
 	node->refused = guard->refused;
@@ -164,6 +191,12 @@ static void turn_node(struct queue *queue, uint32_t i, uint64_t now_ns)
 		hear_probe(queue, i, now_ns);
 	}
 	put_in_force(queue, i, now_ns);
+	if (node->nudge.whom != 0 && node->nudged_ns <= now_ns) {
+		struct member_facts facts = facts_of(queue, i, now_ns);
+
+		member_nudged(&node->member, &facts, &node->nudge);
+		node->nudge.whom = 0;
+	}
 	if (node->leg == LEG_NONE && member_wants_to_beat(&node->member, now)) {
 		send_report(queue, i, now_ns);
 		node->leg = LEG_TO_STORE;
@@ -176,6 +209,8 @@ static uint64_t next_of(const struct fleet_node *node)
 {
 	uint64_t due = member_due(&node->member).ns;
 
+	if (node->nudge.whom != 0 && node->nudged_ns < due)
+		due = node->nudged_ns;
 	return node->leg != LEG_NONE && node->arrives_ns < due ? node->arrives_ns : due;
 }
 

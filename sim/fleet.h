@@ -39,6 +39,8 @@ struct fleet_node {
 	struct group_grant grant;
 	enum fleet_leg leg;
 	uint64_t arrives_ns;
+	struct group_nudge nudge; /* under way to it, if .whom is not 0 */
+	uint64_t nudged_ns;
 	struct want want;
 	uint64_t probe;   /* number of the last that it was told */
 	uint64_t refused; /* at the last report */

@@ -248,7 +248,7 @@ struct gale_counts {
 	uint64_t changed; /* refused because another kind of rule has written the key */
 	uint64_t broken; /* refused because a strategy's ruling was out of its bounds */
 	uint64_t expired; /* keys dropped after they expired; such a key begins anew */
-	uint64_t leases;  /* granted; a lease that was requested twice counts twice */
+	uint64_t leases;  /* granted; a request that was sent again counts again */
 	uint64_t returns; /* leases given back; counted in the same way */
 
 	/* The counters below are for a server only.  With a server, those above count
@@ -276,8 +276,9 @@ static inline enum gale_err gale_store_stats(struct gale_store *store,
 
 enum gale_mode {
 	GALE_STRICT,      /* the store makes every decision */
-	GALE_CACHED_DENY, /* the store makes every ALLOW.  This node remembers a denial
-	                     until its retry time, for its cost and above */
+	GALE_CACHED_DENY, /* the store makes every ALLOW.  After a denial, this node
+	                     denies calls that cost as much or more, until the
+	                     denial's retry time */
 	GALE_LEASED,      /* the store lends units, and this node decides from them */
 };
 
@@ -305,7 +306,7 @@ struct gale_predictor {
  * Windows and quotas: all nodes together admit at most the limit in a window of the
  * store, as long as no clock runs more than drift_ppm fast or slow.  GCRA and token
  * buckets: one unit accrues in the time T.  In any time t all nodes admit at most
- * burst + t/T units, plus the units that were leased before that time and not spent.
+ * burst + t/T units, plus the units that were leased and not yet spent when t began.
  * Pacers: a node reserves places in the queue before it needs them.  The other rules,
  * and windows below a millisecond, cannot be leased.  docs/leasing.md has the details,
  * and says what happens when a clock jumps.
@@ -316,10 +317,11 @@ struct gale_predictor {
  * more.
  *
  * In an answer from credit (GALE_WHY_CREDIT), reset_after_us is how long the credit
- * lives, and remaining is an estimate: the units in hand, and those that the store had
- * left when it last answered this node.  Other nodes may have taken units since that
- * answer.  The estimate is too high by at most the units that the store has lent to
- * other nodes since.  It is too low by at most the sum of
+ * lives, and remaining estimates the units that all nodes can still spend.  It is the
+ * units in hand, and those that the store had left when it last answered this node.
+ * Other nodes may have taken units since that answer.  The estimate is too high by at
+ * most the units that the store has lent to other nodes since.  It is too low by at most
+ * the sum of
  *     the units that other nodes hold unspent,
  *     the units that were given back or have accrued since, and
  *     the units that other threads of this node have set aside for themselves.
@@ -403,7 +405,7 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
  * If the period changes, the units spent in the open window count in full in the new
  * window that overlaps it.  Units of earlier windows do not count.  Do not use two
  * periods side by side for long: whenever the shorter window ends, the longer one loses
- * its count.  In any time both can then admit as much as each would alone, added up.
+ * its count.  Together they can then admit the sum of what each would admit alone.
  *
  * Until each shard has had a turn, the old rule may decide some calls.  On an error
  * nothing changes.
@@ -495,8 +497,8 @@ GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
 /* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  A call then counts as admitted at some moment from the last tick to
- * the return of the ask.  Tick often: units count as alive until a tick
+ * turn of your loop.  The moment at which a call counts as admitted is then between the
+ * last tick and the return of the ask.  Tick often: units count as alive until a tick
  * shows that they have expired.  Without ticks, each ask reads the clock. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
@@ -571,8 +573,8 @@ GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *l
 /*
  * Gives back the place in a pacer's queue that *answer booked, if its time has not
  * come; another call may then take it.  The cost must be the one that was booked.
- * gale_cancel clears answer->slot, except on GALE_ERR_BUSY, so that a place is given
- * back only once.
+ * So that a place is given back only once, gale_cancel clears answer->slot.  Only
+ * GALE_ERR_BUSY leaves it as it is.
  */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,

@@ -21,7 +21,7 @@
  * Threads   The rules of gale.h for seats and handles hold here.  Any thread may exit an
  *           entry, with the seat of that thread.  Different threads must not use one
  *           entry at the same time.  While a guard is being closed, only a thread
- *           with an entry in flight may enter it.
+ *           that has a call of this guard in flight may call gale_enter.
  * Blocking  gale_enter and gale_exit never wait.
  * Entries   Every entry with the verdict GALE_ALLOW needs one gale_exit.  Its slots stay
  *           taken until then: no deadline frees them.  gale_exit clears the entry.  A
@@ -31,9 +31,9 @@
  *           gale_exit.  With gale_tick the time is that of the seat's last tick.  Tick
  *           often: round trips are as exact as the ticks are close.  While gale's thread
  *           gets no processor, a seat notices the end of its node's share at its next
- *           tick.  A refusal reads no clock.  So while gale's thread gets no processor,
- *           a call that finds a full share is refused with GALE_WHY_SHARE, and not with
- *           GALE_WHY_CUT_OFF, after that share has ended.
+ *           tick.  A refusal reads no clock.  So while gale's thread gets no processor
+ *           and a full share has ended, a call is still refused with GALE_WHY_SHARE, and
+ *           not with GALE_WHY_CUT_OFF.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -109,8 +109,8 @@ struct gale_guard_config {
 	uint32_t start;
 	uint32_t floor;   /* slots at least; 0: 1 */
 	uint32_t ceiling; /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
-	/* For a moment a probe lowers the ceiling in force, to measure the backend, but
-	 * not below this.  0: 1. */
+	/* The least ceiling during a probe.  A probe lowers the ceiling for a moment, to
+	 * measure the backend.  0: 1. */
 	uint32_t probe;
 	uint32_t sheddable_permille; /* of the ceiling, for sheddable calls; 0: 900 */
 	/* Of the ceiling: the most that one call of several slots takes.  0: 500.  A call
@@ -133,11 +133,10 @@ struct gale_guard_config {
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
 	/* How long the store keeps a share for a node without a report; 0: 4 times
-	 * beat_us.  It counts by the store's clock.  A clock that is set forward ends no
-	 * share of a node that reports.  If the store's clock is set forward by up to
-	 * 5/8 of lease_us while a node loses the store, the store ends the node's share
-	 * sooner by that much.  The fleet's ceiling may then be exceeded until the node
-	 * is cut off. */
+	 * beat_us.  It counts by the store's clock.  If that clock is set forward, a node
+	 * that reports keeps its share.  A node that has just lost the store loses its
+	 * share sooner if the step is at most 5/8 of lease_us.  The fleet's ceiling may
+	 * then be exceeded until the node is cut off. */
 	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at
 	 * the backend end within abort_us.  Without that the fleet's ceiling may be
@@ -145,7 +144,7 @@ struct gale_guard_config {
 	uint64_t abort_us;
 	enum gale_on_cut_off on_cut_off;
 	enum gale_parts parts;               /* of the fleet's ceiling */
-	enum gale_of_estimates of_estimates; /* GALE_AIMD, GALE_GRADIENT */
+	enum gale_of_estimates of_estimates; /* for laws AIMD and GRADIENT */
 	uint32_t reserved;                   /* 0 */
 	struct gale_on_fenced *on_fenced;    /* NULL: no hook */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */

