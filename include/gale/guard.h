@@ -31,9 +31,9 @@
  *           gale_exit.  With gale_tick the time is that of the seat's last tick.  Tick
  *           often: round trips are as exact as the ticks are close.  While gale's thread
  *           gets no processor, a seat notices the end of its node's share at its next
- *           tick.  A refusal reads no clock.  So while gale's thread gets no processor
- *           and a full share has ended, a call is still refused with GALE_WHY_SHARE, and
- *           not with GALE_WHY_CUT_OFF.
+ *           tick.  A refusal reads no clock.  If a share ends while all its slots are
+ *           taken, calls may get GALE_WHY_SHARE, and not GALE_WHY_CUT_OFF, until gale's
+ *           thread gets a processor.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -134,9 +134,9 @@ struct gale_guard_config {
 	                      reports come sooner */
 	/* How long the store keeps a share for a node without a report; 0: 4 times
 	 * beat_us.  It counts by the store's clock.  If that clock is set forward, a node
-	 * that reports keeps its share.  A node that has just lost the store loses its
-	 * share sooner if the step is at most 5/8 of lease_us.  The fleet's ceiling may
-	 * then be exceeded until the node is cut off. */
+	 * that reports keeps its share.  If the step is at most 5/8 of lease_us,
+	 * the share of a node without contact is given away sooner.  Until that node is
+	 * cut off, the fleet's ceiling may be exceeded. */
 	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at
 	 * the backend end within abort_us.  Without that the fleet's ceiling may be
