@@ -38,6 +38,7 @@
 struct loss {
 	int which; /* of both servers */
 	void (*happen)(void);
+	bool cuts; /* all connections */
 };
 
 static struct both_servers both;
@@ -71,10 +72,10 @@ static void postgres_crashes_without_the_table(void)
 }
 
 static const struct loss losses[] = {
-	{ 0, redis_is_emptied },
-	{ 0, redis_starts_empty },
-	{ 1, postgres_is_emptied },
-	{ 1, postgres_crashes_without_the_table },
+	{ 0, redis_is_emptied, .cuts = false },
+	{ 0, redis_starts_empty, .cuts = true },
+	{ 1, postgres_is_emptied, .cuts = false },
+	{ 1, postgres_crashes_without_the_table, .cuts = true },
 };
 
 #define LOSSES (sizeof(losses) / sizeof(losses[0]))
@@ -194,8 +195,8 @@ static void tell(const struct loss *loss, unsigned admitted)
 	}
 }
 
-/* All of the limit, and no more than so much.  A round in which an answer was late, and which
- * has lost something by that, is begun again. */
+/* All of the limit, and no more than so much.  A round in which an answer was late, or a node
+ * was back too late, and which has lost something by that, is begun again. */
 static void admits(const struct loss *loss, unsigned (*admit)(const struct loss *loss),
                    unsigned most)
 {
@@ -268,6 +269,20 @@ static void what_was_used_up_stays_so(void **state)
 		admits(&losses[i], by_one_that_was_denied, LIMIT);
 }
 
+/* True if the node could speak to the server long before the quarantine was over.  Where the
+ * machine stands still for so long, it cannot. */
+static bool is_back_in_time(struct node *node, const struct loss *loss,
+                            uint64_t connects)
+{
+	uint64_t since = patience_now_ns();
+
+	while (loss->cuts && node_stats(node).connects == connects) {
+		nap(GALE_MILLIS(1));
+		assert_true(patience_now_ns() < since + PATIENCE_NS);
+	}
+	return patience_now_ns() - since < QUARANTINE * 1000 / 2;
+}
+
 #define KEYS_USED_UP 3
 
 /* Of all its keys, and nobody asks it again. */
@@ -275,6 +290,7 @@ static unsigned by_one_that_nobody_asks(const struct loss *loss)
 {
 	char all[KEYS_USED_UP][sizeof(key)];
 	unsigned admitted = 0, others = 0;
+	uint64_t connects;
 
 	for (int i = 0; i < KEYS_USED_UP; i++) {
 		if (i > 0)
@@ -284,7 +300,12 @@ static unsigned by_one_that_nobody_asks(const struct loss *loss)
 		if (admitted != LIMIT)
 			return admitted;
 	}
+	connects = node_stats(&nodes[0]).connects;
 	loss->happen();
+	if (!is_back_in_time(&nodes[0], loss, connects)) {
+		late = true;
+		return 0;
+	}
 	for (int i = 0; i < KEYS_USED_UP; i++) {
 		strcpy(key, all[i]);
 		others += lets_in_all(&nodes[1]);
