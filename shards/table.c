@@ -135,8 +135,9 @@ static void fetch_some(const struct slots *from, uint64_t first)
 	for (uint64_t i = first; i < first + TABLE_CARRIES; i++) {
 		uint64_t slot = load_relaxed(&from->at[i & from->mask]);
 
-		__builtin_prefetch((const char *)slot_item(slot) + TABLE_ALIGN -
-		                   CACHE_LINE);
+		/* A number, as the item of an empty slot is NULL. */
+		__builtin_prefetch((const void *)((uintptr_t)slot_item(slot) +
+		                                  TABLE_ALIGN - CACHE_LINE));
 	}
 }
 
