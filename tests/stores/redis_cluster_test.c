@@ -257,7 +257,7 @@ static void a_slot_moves(void **state)
 	let_ask();
 	recovers();
 	slot = some_slot_at(0);
-	at = redis_cluster_owner(&cluster, slot);
+	at = redis_cluster_await_owner(&cluster, slot);
 	for (int i = 0; i < 60 && (i < 2 || taken.asks == 0 || taken.moves == 0); i++) {
 		int to = (at + 1) % CLUSTER_PRIMARIES;
 
@@ -294,7 +294,7 @@ static uint8_t find_bucket_of(const char *name, int *ret_at)
 		redis_talk_close(&talk);
 	}
 	must(bucket < MAP_BUCKETS);
-	*ret_at = redis_cluster_owner(&cluster, redis_slot((uint8_t)bucket));
+	*ret_at = redis_cluster_await_owner(&cluster, redis_slot((uint8_t)bucket));
 	return (uint8_t)bucket;
 }
 
@@ -574,7 +574,7 @@ static void a_primary_is_killed(void **state)
 	let_ask();
 	recovers();
 	heir.slot = some_slot_at(0);
-	heir.of = redis_cluster_owner(&cluster, heir.slot);
+	heir.of = redis_cluster_await_owner(&cluster, heir.slot);
 	redis_cluster_kill(&cluster, heir.of);
 	must(becomes_true(has_heir, &heir));
 	recovers();
@@ -592,7 +592,7 @@ static void a_primary_stands_still_and_goes_on(void **state)
 	let_ask();
 	recovers();
 	heir.slot = some_slot_at(1);
-	heir.of = redis_cluster_owner(&cluster, heir.slot);
+	heir.of = redis_cluster_await_owner(&cluster, heir.slot);
 	redis_cluster_pause(&cluster, heir.of);
 	must(becomes_true(has_heir, &heir));
 	recovers();
@@ -612,7 +612,7 @@ static void a_replica_takes_over_within_a_window(void **state)
 		struct heir heir = { .slot = redis_slot(0) };
 		int replica;
 
-		heir.of = redis_cluster_owner(&cluster, heir.slot);
+		heir.of = redis_cluster_await_owner(&cluster, heir.slot);
 		replica = redis_cluster_replica(&cluster, heir.of);
 		must(replica >= 0);
 		while (wall_us() % WINDOW > WINDOW / 10)
@@ -765,7 +765,7 @@ static struct heir begin_a_day(enum gale_mode mode)
 	node_close(&d.node);
 	bucket = find_bucket();
 	heir.slot = redis_slot(bucket);
-	heir.of = redis_cluster_owner(&cluster, heir.slot);
+	heir.of = redis_cluster_await_owner(&cluster, heir.slot);
 	redis_server_settle_bucket(&cluster.servers[heir.of], d.prefix, bucket, 1);
 	open_durable(GALE_DAYS(1), mode);
 	return heir;
@@ -818,7 +818,7 @@ static void is_gone_on_with(const char *prefix, enum gale_mode mode)
 	used = used_at(heir.of);
 	redis_cluster_kill(&cluster, heir.of);
 	must(becomes_true(has_heir, &heir));
-	to = redis_cluster_owner(&cluster, heir.slot);
+	to = redis_cluster_await_owner(&cluster, heir.slot);
 	assert_true(used_at(to) < used);
 	assert_true(used_at(to) >= load_relaxed(&d.admitted));
 	redis_cluster_restart(&cluster, heir.of);

@@ -241,15 +241,40 @@ static bool has_slot(char *line, unsigned slot)
 int redis_cluster_owner(const struct redis_cluster *cluster, unsigned slot)
 {
 	int owner = -1;
+	int owners = 0;
 
 	for (int i = 0; i < CLUSTER_SERVERS; i++) {
 		char *line = is_up(cluster, i) ? own_line(cluster, i) : NULL;
 
-		if (line && has_slot(line, slot))
+		if (line && has_slot(line, slot)) {
 			owner = i;
+			owners++;
+		}
 		free(line);
 	}
-	return owner;
+	return owners == 1 ? owner : -1;
+}
+
+struct sought {
+	const struct redis_cluster *cluster;
+	unsigned slot;
+	int owner;
+};
+
+static bool is_owned(void *arg)
+{
+	struct sought *sought = arg;
+
+	sought->owner = redis_cluster_owner(sought->cluster, sought->slot);
+	return sought->owner >= 0;
+}
+
+int redis_cluster_await_owner(const struct redis_cluster *cluster, unsigned slot)
+{
+	struct sought sought = { .cluster = cluster, .slot = slot };
+
+	must(becomes_true(is_owned, &sought));
+	return sought.owner;
 }
 
 int redis_cluster_replica(const struct redis_cluster *cluster, int primary)

@@ -30,8 +30,9 @@ void redis_cluster_restart(struct redis_cluster *cluster, int i);
 void redis_cluster_pause(struct redis_cluster *cluster, int i);
 void redis_cluster_go_on(struct redis_cluster *cluster, int i);
 
-/* The server that says that it has the slot; -1: none. */
+/* The server that says that it has the slot; -1: none, or two, soon after it has moved. */
 int redis_cluster_owner(const struct redis_cluster *cluster, unsigned slot);
+int redis_cluster_await_owner(const struct redis_cluster *cluster, unsigned slot);
 /* One that has no slots and would take over from that one; -1: none. */
 int redis_cluster_replica(const struct redis_cluster *cluster, int primary);
 /* All that are up agree that all slots are served, and replicas have their primaries. */
