@@ -196,7 +196,7 @@ void estimate_probe_at(struct estimate *estimate, uint64_t when_ns,
 void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t when_ns,
                          uint64_t every_ns);
 
-/* What all nodes of its fleet may have in flight together, as it was told last. */
+/* Sets the ceiling of the whole fleet, as the node was told it last. */
 void estimate_group_limit(struct estimate *estimate, uint64_t limit);
 
 /* Which probe of a fleet, or of a node, has that number. */
@@ -238,7 +238,7 @@ void knee_probed(struct estimate *estimate);
 /* Sixteenths of the ceiling that a probe leaves open. */
 uint32_t knee_probe_part(enum estimate_probe which);
 uint64_t knee_busy(const struct estimate *estimate);
-/* What a node of a fleet reports of that. */
+/* The part of the estimate that a node reports to its fleet. */
 uint64_t knee_reported(const struct estimate *estimate);
 
 void aimd_learn(struct estimate *estimate, const struct estimate_window *window,

@@ -150,10 +150,11 @@ enum group_nudges {
 	GROUP_TAKE = 2,
 };
 
-/* What all members are told; see group_nudge. */
+/* A nudge: the same for all members; see group_nudge. */
 struct group_nudge {
-	uint64_t whom; /* 0: nobody need be told */
-	/* Who refuses calls would get slots * weight / weights; 0 weights: nobody does. */
+	uint64_t whom; /* GROUP_GIVE, GROUP_TAKE or both; 0: there is no nudge */
+	/* A member that refuses calls would get slots * weight / weights.  0 weights: no
+	 * member refuses any. */
 	uint64_t slots;
 	uint64_t weights;
 };
@@ -262,7 +263,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
                               struct group_member *self,
                               const struct group_report *report, uint64_t next_us);
 
-/* What the beat that the group has just had is to tell all members. */
+/* The nudge that the group's latest beat sends to all members. */
 struct group_nudge group_nudge(const struct group *group);
 
 /* What a member may have in flight. */

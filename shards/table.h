@@ -114,7 +114,7 @@ struct table {
 	uint64_t carried;     /* of those where readers look */
 };
 
-/* What one addition does for a table that grows. */
+/* Slots that one addition clears and carries while a table grows. */
 #define TABLE_CLEARS 32
 #define TABLE_CARRIES 16
 
