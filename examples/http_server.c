@@ -3,13 +3,14 @@
 /*
  * http_server.c -- an HTTP server that asks before it serves, and never waits for that.
  *
- *	http_server [--headers] [PORT [LIMIT [SECONDS [CLIENTS]]]]
+ *	http_server [--headers] [--legacy] [PORT [LIMIT [SECONDS [CLIENTS]]]]
  *
  * In each window of SECONDS every client may make LIMIT requests (0: as many as it likes).
  * A client is an X-Api-Key, or else an address.  There is one page, "/".  It is 200, or 429
- * with RateLimit headers and Retry-After, or 503 where gale cannot tell; with --headers a
- * 200 has RateLimit headers, too.  "/health" is always 200, and "/metrics" is for
- * Prometheus.  CLIENTS is how many of them are remembered at once.
+ * with RateLimit headers, Retry-After and a problem as JSON, or 503 where gale cannot tell;
+ * with --headers a 200 has RateLimit headers, too.  With --legacy there are X-RateLimit
+ * headers beside them.  "/health" is always 200, and "/metrics" is for Prometheus.  CLIENTS
+ * is how many of them are remembered at once.
  *
  * One thread turns around epoll.  A turn reads the clock once (gale_tick), and asks for
  * each request as it is parsed.  Most answers come at once.  When one is pending, its
@@ -41,10 +42,9 @@
 #include <gale/gale.h>
 #include <gale/http.h>
 
-#define IN_MOST 8192   /* of a connection that is not answered yet: a head fits */
-#define OUT_MOST 32768 /* that is not sent yet */
-#define REPLY_MOST 512 /* a head and its body, but for metrics */
-#define HEADERS_MOST 256
+#define IN_MOST 8192    /* of a connection that is not answered yet: a head fits */
+#define OUT_MOST 32768  /* that is not sent yet */
+#define REPLY_MOST 1200 /* a head and its body, but for metrics */
 #define METRICS_MOST 16384
 #define PENDING 4096    /* connections that may wait for an answer of gale's */
 #define EVENTS_MOST 256 /* in a turn */
@@ -74,6 +74,7 @@ struct server {
 	struct gale_seat *seat; /* NULL: there is no limit */
 	uint64_t window_us;
 	bool has_headers; /* each reply, and not only one that denies */
+	struct gale_http_options options;
 };
 
 /* ---- What a request says --------------------------------------------------------- */
@@ -180,35 +181,44 @@ static void reply_last(struct connection *c, const char *whole)
 	c->is_last = true;
 }
 
-static void reply_with_headers(const struct server *server, struct connection *c,
-                               const struct gale_answer *answer, const char *format)
+static void reply_denied(struct connection *c, const struct gale_http_policy *policy,
+                         const char *headers)
 {
-	char headers[HEADERS_MOST], whole[REPLY_MOST];
+	bool is_over = gale_http_status(policy->answer) == 429;
+	char problem[GALE_HTTP_PROBLEM_ROOM(1)], whole[REPLY_MOST];
+	size_t length = 0;
 
-	(void)gale_http_headers(answer, "requests", server->window_us, headers,
-	                        sizeof(headers));
-	snprintf(whole, sizeof(whole), format, headers);
+	(void)gale_http_problem(policy, 1, problem, sizeof(problem), &length);
+	snprintf(whole, sizeof(whole),
+	         "HTTP/1.1 %s\r\nContent-Type: application/problem+json\r\n"
+	         "%sContent-Length: %zu\r\n\r\n%s",
+	         is_over ? "429 Too Many Requests" : "503 Service Unavailable", headers,
+	         length, problem);
 	reply(c, whole);
 }
 
 static void reply_to_answer(const struct server *server, struct connection *c,
                             const struct gale_answer *answer)
 {
-	int status = gale_http_status(answer);
+	struct gale_http_policy policy = { .name = "requests",
+		                           .answer = answer,
+		                           .window_us = server->window_us };
+	char headers[GALE_HTTP_HEADERS_ROOM(1)], whole[REPLY_MOST];
+	bool passes = gale_http_status(answer) == 200;
+	size_t length;
 
-	if (status == 429)
-		reply_with_headers(
-		    server, c, answer,
-		    REPLY("429 Too Many Requests", "%s", "14", "slow down now\n"));
-	else if (status == 503)
-		reply_with_headers(
-		    server, c, answer,
-		    REPLY("503 Service Unavailable", "%s", "8", "not now\n"));
-	else if (server->has_headers)
-		reply_with_headers(server, c, answer,
-		                   REPLY("200 OK", "%s", "6", "hello\n"));
-	else
+	if (passes && !server->has_headers) {
 		reply(c, REPLY("200 OK", "", "6", "hello\n"));
+		return;
+	}
+	(void)gale_http_headers(&policy, 1, &server->options, headers, sizeof(headers),
+	                        &length);
+	if (!passes) {
+		reply_denied(c, &policy, headers);
+		return;
+	}
+	snprintf(whole, sizeof(whole), REPLY("200 OK", "%s", "6", "hello\n"), headers);
+	reply(c, whole);
 }
 
 static void reply_metrics(struct connection *c, struct gale_runtime *runtime)
@@ -565,7 +575,7 @@ static void open_signals(struct server *server)
 	must(server->signals >= 0, "signalfd");
 }
 
-#define USAGE "http_server [--headers] [PORT [LIMIT [SECONDS [CLIENTS]]]]\n"
+#define USAGE "http_server [--headers] [--legacy] [PORT [LIMIT [SECONDS [CLIENTS]]]]\n"
 
 static _Noreturn void refuse(const char *what)
 {
@@ -590,33 +600,34 @@ static uint64_t argument(char **arguments, int count, int number, uint64_t other
 	return value;
 }
 
-/* True: each reply is to have headers. */
-static bool take_options(int argc, char **argv)
+/* Returns which argument is the first that is none. */
+static int take_options(int argc, char **argv, struct server *server)
 {
 	static const struct option options[] = { { "headers", no_argument, NULL, 'H' },
+		                                 { "legacy", no_argument, NULL, 'L' },
 		                                 { "help", no_argument, NULL, 'h' },
 		                                 { NULL, 0, NULL, 0 } };
-	bool headers = false;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (c == 'h') {
 			printf("usage: " USAGE);
 			exit(0);
 		}
-		if (c != 'H') {
+		if (c == '?') {
 			fprintf(stderr, "usage: " USAGE);
 			exit(2);
 		}
-		headers = true;
+		server->has_headers |= c == 'H';
+		server->options.legacy |= c == 'L';
 	}
-	return headers;
+	return optind;
 }
 
 int main(int argc, char **argv)
 {
-	struct server server = { .has_headers = take_options(argc, argv) };
-	char **rest = argv + optind;
-	int count = argc - optind;
+	struct server server = { 0 };
+	int first = take_options(argc, argv, &server), count = argc - first;
+	char **rest = argv + first;
 	uint16_t port = (uint16_t)argument(rest, count, 0, 8080, UINT16_MAX);
 	uint64_t limit = argument(rest, count, 1, 100, GALE_UNITS_MAX);
 	uint64_t seconds = argument(rest, count, 2, 60, 1000000);

@@ -104,7 +104,10 @@ extern "C" {
 	X(ON_FENCED, 76, "on_fenced: needs fenced")                                    \
 	X(ALONE, 77, "store: is NULL, and the guard sets a field that needs one")      \
 	X(PARTS, 78, "parts: no enum gale_parts")                                      \
-	X(OF_ESTIMATES, 79, "of_estimates: no enum gale_of_estimates")
+	X(OF_ESTIMATES, 79, "of_estimates: no enum gale_of_estimates")                 \
+	X(POLICY, 80, "policy: needs an answer, and an enum gale_http_unit")           \
+	X(POLICY_NAME, 81, "policy.name: from 1 to 64 bytes of printable ASCII")       \
+	X(ROOM, 82, "room: the text does not fit")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

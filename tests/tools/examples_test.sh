@@ -79,6 +79,7 @@ END
 # Three requests for each client, then 429 until the day is over; in order, also when they
 # come all at once and each has to wait for its answer; whatever is sent, others go on.
 python3 - "$http_server" <<'END' || fail "http_server"
+import json
 import signal
 import socket
 import subprocess
@@ -96,7 +97,7 @@ for wrong in (["--bogus"], ["80x"], ["-1"], ["0", "", "1"], ["65536"]):
 done = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, timeout=30)
 assert done.returncode == 0 and done.stdout.startswith("usage: http_server"), done
 
-server = subprocess.Popen([sys.argv[1], "--headers", "0", "3", str(DAY)],
+server = subprocess.Popen([sys.argv[1], "--headers", "--legacy", "0", "3", str(DAY)],
                           stdout=subprocess.PIPE, text=True)
 port = int(server.stdout.readline().split()[-1])
 
@@ -147,6 +148,12 @@ try:
     remaining = [r[1]["RateLimit"].split(";")[:2] for r in replies]
     assert remaining == [['"requests"', f"r={n}"] for n in (2, 1, 0, 0, 0, 0)], replies
     assert all(0 < int(r[1]["RateLimit"].split(";t=")[1]) <= DAY for r in replies), replies
+    assert [r[1]["X-RateLimit-Remaining"] for r in replies] == ["2", "1", "0", "0", "0", "0"], replies
+    assert all(r[1]["X-RateLimit-Limit"] == "3" for r in replies), replies
+    assert [r[1]["Content-Type"] for r in replies] == ["text/plain"] * 3 + ["application/problem+json"] * 3
+    problem = json.loads(replies[5][2])
+    assert problem["type"].endswith("#quota-exceeded") and problem["status"] == 429, problem
+    assert problem["violated-policies"] == ["requests"], problem
     assert [status(page("bob")), status(page())] == [200, 200], "other clients"
 
     # Of 300 clients that nobody knows, two pages each; then two more.

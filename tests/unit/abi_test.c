@@ -16,6 +16,7 @@
 
 #include <gale/gale.h>
 #include <gale/guard.h>
+#include <gale/http.h>
 #include <gale/strategy.h>
 
 #include "face/sized.h"
@@ -141,7 +142,17 @@
 	F(gale_guard_counts, beats_lost, 400, 8)                                       \
 	F(gale_guard_counts, fences, 408, 8)                                           \
 	F(gale_metric, name, 0, 8)                                                     \
-	F(gale_metric, value, 8, 8)
+	F(gale_metric, value, 8, 8)                                                    \
+	F(gale_http_policy, name, 0, 8)                                                \
+	F(gale_http_policy, answer, 8, 8)                                              \
+	F(gale_http_policy, window_us, 16, 8)                                          \
+	F(gale_http_policy, unit, 24, 4)                                               \
+	F(gale_http_policy, reserved, 32, 32)                                          \
+	F(gale_http_options, legacy, 0, 1)                                             \
+	F(gale_http_options, legacy_utc_s, 8, 8)                                       \
+	F(gale_http_options, later_us, 16, 8)                                          \
+	F(gale_http_options, remaining_per_second, 24, 8)                              \
+	F(gale_http_options, reserved, 32, 32)
 
 /* struct, bytes, and whether it may grow: then its last field ends with it. */
 #define STRUCTS(S)                                                                     \
@@ -167,7 +178,9 @@
 	S(gale_clock, 16, false)                                                       \
 	S(gale_predictor, 8, false)                                                    \
 	S(gale_ruling, 32, false)                                                      \
-	S(gale_strategy, 88, false)
+	S(gale_strategy, 88, false)                                                    \
+	S(gale_http_policy, 64, false)                                                 \
+	S(gale_http_options, 64, false)
 
 struct layout {
 	const char *of;
@@ -254,6 +267,8 @@ static void numbers_are_what_they_were(void **state)
 		{ GALE_NORMAL, GALE_SHEDDABLE, 2, 3, 4 },
 		{ GALE_OK, GALE_DROPPED, GALE_IGNORED, 3, 4 },
 		{ GALE_ON_CUT_OFF_DENY, GALE_ON_CUT_OFF_OWN, 2, 3, 4 },
+		{ GALE_HTTP_REQUESTS, GALE_HTTP_CONTENT_BYTES,
+		  GALE_HTTP_CONCURRENT_REQUESTS, 3, 4 },
 	};
 
 	(void)state;

@@ -19,6 +19,7 @@
 
 #include <gale/gale.h>
 #include <gale/guard.h>
+#include <gale/http.h>
 
 #include "engine/check.h"
 #include "face/answer.h"
@@ -32,7 +33,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 80
+#define ERRORS 83
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1610,6 +1611,37 @@ static void a_fenced_process_is_refused_everything(void **state)
 	met_err[GALE_ERR_FENCED] = met_why[GALE_WHY_FENCED] = true;
 }
 
+/* ---- Replies --------------------------------------------------------------------- */
+
+static void a_reply_that_cannot_be_written_says_why(void **state)
+{
+	struct gale_answer answer = { .verdict = GALE_DENY, .limit = 1 };
+	struct gale_http_policy policy = { .name = "a", .answer = &answer };
+	struct gale_http_options options = { .reserved = { [3] = 1 } };
+	char buf[GALE_HTTP_HEADERS_ROOM(1)];
+	size_t length;
+
+	(void)state;
+	met(gale_http_headers(&policy, 1, NULL, buf, sizeof(buf), NULL), GALE_ERR_RET);
+	met(gale_http_headers(&policy, 1, NULL, NULL, 1, &length), GALE_ERR_RET);
+	met(gale_http_headers(&policy, 1, NULL, NULL, 0, &length), GALE_ERR_ROOM);
+	met(gale_http_headers(&policy, 1, &options, buf, sizeof(buf), &length),
+	    GALE_ERR_SIZE);
+	met(gale_http_headers(NULL, 1, NULL, buf, sizeof(buf), &length),
+	    GALE_ERR_POLICY);
+	policy.unit = (enum gale_http_unit)3;
+	met(gale_http_problem(&policy, 1, buf, sizeof(buf), &length), GALE_ERR_POLICY);
+	policy.unit = GALE_HTTP_REQUESTS;
+	policy.reserved[1] = 1;
+	met(gale_http_problem(&policy, 1, buf, sizeof(buf), &length), GALE_ERR_SIZE);
+	policy.reserved[1] = 0;
+	policy.name = "";
+	met(gale_http_problem(&policy, 1, buf, sizeof(buf), &length),
+	    GALE_ERR_POLICY_NAME);
+	policy = (struct gale_http_policy){ .name = "a" };
+	met(gale_http_problem(&policy, 1, buf, sizeof(buf), &length), GALE_ERR_POLICY);
+}
+
 /* ---- Texts ----------------------------------------------------------------------- */
 
 static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
@@ -1645,6 +1677,9 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_ALONE] = "store",
 		[GALE_ERR_PARTS] = "parts",
 		[GALE_ERR_OF_ESTIMATES] = "of_estimates",
+		[GALE_ERR_POLICY] = "policy",
+		[GALE_ERR_POLICY_NAME] = "policy.name",
+		[GALE_ERR_ROOM] = "room",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -1825,6 +1860,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_spends_nothing_of_what_was_lent),
 		cmocka_unit_test(a_closed_runtime_spends_nothing_of_what_was_lent),
 		cmocka_unit_test(a_fenced_process_is_refused_everything),
+		cmocka_unit_test(a_reply_that_cannot_be_written_says_why),
 		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),
 		cmocka_unit_test(another_kind_of_rule_is_told_of),
 		cmocka_unit_test(numbers_that_mean_nothing_have_a_text_that_says_so),

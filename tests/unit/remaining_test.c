@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include <gale/gale.h>
-#include <gale/http.h>
 
 #include "engine/credit.h"
 #include "engine/rest.h"
@@ -284,74 +283,6 @@ static void what_the_store_decides_is_exact(void **state)
 	assert_true(house_close(&h));
 }
 
-/* ---- As HTTP --------------------------------------------------------------------- */
-
-static void headers_say_it(void **state)
-{
-#define ALLOWED(by, of, left, reset)                                                   \
-	{                                                                              \
-		.verdict = GALE_ALLOW, .why = (by), .limit = (of),                     \
-		.remaining = (left), .reset_after_us = (reset)                         \
-	}
-	static const struct {
-		struct gale_answer answer;
-		const char *name;
-		uint64_t window_us;
-		const char *text; /* NULL: it is refused */
-	} rows[] = {
-		{ ALLOWED(GALE_WHY_CREDIT, 100, 99, 1000001), "api", 60999999,
-		  "RateLimit-Policy: \"api\";q=100;w=60\r\nRateLimit: "
-		  "\"api\";r=99;t=2\r\n" },
-		{ ALLOWED(GALE_WHY_RULE, GALE_UNITS_MAX, GALE_UNITS_MAX, 0), "a\"\\", 0,
-		  "RateLimit-Policy: \"a\\\"\\\\\";q=999999999999999\r\nRateLimit: "
-		  "\"a\\\"\\\\\";r=999999999999999;t=0\r\n" },
-		{ ALLOWED(GALE_WHY_RULE, 5, 9, 0), "a", 0,
-		  "RateLimit-Policy: \"a\";q=5\r\nRateLimit: \"a\";r=5;t=0\r\n" },
-		{ ALLOWED(GALE_WHY_DOWN, 5, 0, 0), "a", 0,
-		  "RateLimit-Policy: \"a\";q=5\r\n" },
-		{ { .verdict = GALE_DENY,
-		    .why = GALE_WHY_SPENT,
-		    .limit = 5,
-		    .reset_after_us = 1,
-		    .retry_after_us = 2000001 },
-		  "a",
-		  0,
-		  "RateLimit-Policy: \"a\";q=5\r\nRateLimit: \"a\";r=0;t=1\r\n"
-		  "Retry-After: 3\r\n" },
-		{ { .verdict = GALE_DENY,
-		    .why = GALE_WHY_TOO_MUCH,
-		    .limit = 5,
-		    .retry_after_us = GALE_NEVER },
-		  "a",
-		  0,
-		  "RateLimit-Policy: \"a\";q=5\r\n" },
-		{ { .verdict = GALE_PENDING, .why = GALE_WHY_ASKED, .limit = 5 },
-		  "a",
-		  0,
-		  "" },
-		{ ALLOWED(GALE_WHY_RULE, 5, 4, 0), "a\n", 0, NULL },
-		{ ALLOWED(GALE_WHY_RULE, 5, 4, 0), "\xc3\xa9", 0, NULL },
-		{ ALLOWED(GALE_WHY_RULE, 5, 4, 0), NULL, 0, NULL },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		char text[256];
-		int length = gale_http_headers(&rows[i].answer, rows[i].name,
-		                               rows[i].window_us, text, sizeof(text));
-
-		assert_string_equal(text, rows[i].text ? rows[i].text : "");
-		assert_int_equal(length, rows[i].text ? (int)strlen(text) : -1);
-		if (length <= 0)
-			continue;
-		assert_int_equal(gale_http_headers(&rows[i].answer, rows[i].name,
-		                                   rows[i].window_us, text,
-		                                   (size_t)length),
-		                 length);
-		assert_string_equal(text, "");
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,7 +296,6 @@ int main(void)
 		cmocka_unit_test(a_meter_says_no_more_than_it_holds),
 		cmocka_unit_test(the_error_is_what_the_other_was_lent_or_holds),
 		cmocka_unit_test(what_the_store_decides_is_exact),
-		cmocka_unit_test(headers_say_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
