@@ -131,6 +131,7 @@ void ask_redis(void);
 void ask_links(void);
 void ask_postgres(void);
 void ask_misses(void);
+void ask_beats(void);
 void ask_calls(void);
 
 #ifdef __cplusplus

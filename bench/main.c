@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 #endif
 #if defined(GALE_REDIS) && defined(GALE_POSTGRES)
 	ask_misses();
+	ask_beats();
 #endif
 	return bench_main(argc, argv);
 }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "bench/servers.h"
 
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "bench/keys.h"
@@ -29,15 +30,22 @@ static void on_answer(struct store_home *home, const struct lend_answer *answer)
 	asker->answered++;
 }
 
+static bool is_done(const struct store_call *call)
+{
+	const struct store_op *op = call->op;
+
+	return call->result == STORE_DONE &&
+	       (op->verb == STORE_BEAT ? op->beat->grant.result == GROUP_GRANTED
+	                               : op->answer.verdict == GALE_ALLOW);
+}
+
 static void turn(struct asker *asker)
 {
 	const struct store_call *call;
 
 	(void)asker->store->ops->turn(&asker->client, clock_now(asker->home.clock));
 	while ((call = store_take(&asker->home))) {
-		bench_expect(call->result == STORE_DONE &&
-		                 call->op->answer.verdict == GALE_ALLOW,
-		             "a step");
+		bench_expect(is_done(call), "a step, or a beat");
 		asker->answered++;
 	}
 }
@@ -137,13 +145,25 @@ void asker_lend(struct asker *asker, unsigned count)
 	wait_for(asker, count);
 }
 
-void asker_step(struct asker *asker, unsigned count)
+static void run_ops(struct asker *asker, struct store_op *ops, unsigned count)
 {
 	struct store_call calls[TOGETHER];
+
+	asker->answered = 0;
+	for (unsigned i = 0; i < count; i++) {
+		calls[i] = (struct store_call){
+			.op = &ops[i], .due = mono_after(now_of(asker), PATIENCE_NS)
+		};
+		asker->store->ops->begin(&asker->client, &calls[i]);
+	}
+	wait_for(asker, count);
+}
+
+void asker_step(struct asker *asker, unsigned count)
+{
 	struct store_op ops[TOGETHER];
 	struct key keys[TOGETHER];
 
-	asker->answered = 0;
 	for (unsigned i = 0; i < count; i++) {
 		keys[i] = next_key(asker);
 		ops[i] = (struct store_op){ .verb = STORE_STEP,
@@ -151,12 +171,21 @@ void asker_step(struct asker *asker, unsigned count)
 			                    .key_len = sizeof(keys[i]),
 			                    .rule = &asker->rule,
 			                    .cost = 1 };
-		calls[i] = (struct store_call){
-			.op = &ops[i], .due = mono_after(now_of(asker), PATIENCE_NS)
-		};
-		asker->store->ops->begin(&asker->client, &calls[i]);
 	}
-	wait_for(asker, count);
+	run_ops(asker, ops, count);
+}
+
+void asker_beat(struct asker *asker, const char *group, struct store_beat *beats,
+                unsigned count)
+{
+	struct store_op ops[TOGETHER];
+
+	for (unsigned i = 0; i < count; i++)
+		ops[i] = (struct store_op){ .verb = STORE_BEAT,
+			                    .key = (const uint8_t *)group,
+			                    .key_len = (uint32_t)strlen(group),
+			                    .beat = &beats[i] };
+	run_ops(asker, ops, count);
 }
 
 /* Answers come in the order of the batches. */

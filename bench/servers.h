@@ -37,6 +37,10 @@ void asker_lend(struct asker *asker, unsigned count);
 void asker_lend_ahead(struct asker *asker, unsigned batches, unsigned under_way);
 /* So many steps, as leases. */
 void asker_step(struct asker *asker, unsigned count);
+/* So many beats of members of that group, of TOGETHER at most; all are granted something, if
+ * only 0 slots. */
+void asker_beat(struct asker *asker, const char *group, struct store_beat *beats,
+                unsigned count);
 
 /* Rows: a lease at a time, TOGETHER at a time; the same for steps. */
 void run_lend_one(struct bench *b);
