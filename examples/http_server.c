@@ -221,22 +221,43 @@ static void reply_to_answer(const struct server *server, struct connection *c,
 	reply(c, whole);
 }
 
+/* What gale says of itself, as far as there is room. */
+struct page {
+	struct gale_sink sink;
+	size_t count;
+	char text[METRICS_MOST - REPLY_MOST];
+};
+
+static bool append(struct gale_sink *self, const char *text, size_t bytes)
+{
+	struct page *page = (struct page *)self;
+
+	if (bytes >= sizeof(page->text) - page->count)
+		return false;
+	memcpy(page->text + page->count, text, bytes);
+	page->count += bytes;
+	page->text[page->count] = '\0';
+	return true;
+}
+
 static void reply_metrics(struct connection *c, struct gale_runtime *runtime)
 {
-	static char text[METRICS_MOST - REPLY_MOST];
-	size_t count = gale_metrics_text(runtime, text, sizeof(text));
+	static struct page page = { .sink = { append } };
 	char head[REPLY_MOST];
+	enum gale_err err;
 
-	if (count >= sizeof(text)) {
-		reply(c, REPLY("500 Internal Server Error", "", "9", "too long\n"));
+	page.count = 0;
+	err = gale_metrics_write(runtime, &page.sink);
+	if (err != GALE_ERR_OK) {
+		reply(c, REPLY("500 Internal Server Error", "", "8", "not now\n"));
 		return;
 	}
 	snprintf(head, sizeof(head),
 	         "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
 	         "Content-Length: %zu\r\n\r\n",
-	         count);
+	         page.count);
 	reply(c, head);
-	reply(c, text);
+	reply(c, page.text);
 }
 
 /* ---- Asking ---------------------------------------------------------------------- */

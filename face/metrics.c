@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/check.h"
 #include "face/guard.h"
 #include "face/seat.h"
 #include "face/sized.h"
@@ -132,25 +133,37 @@ enum gale_err gale_limiter_stats_sized(struct gale_limiter *limiter,
 
 /* ---- Text ------------------------------------------------------------------------- */
 
-/* What was said so far, of which the first room bytes are kept. */
+#define PAGE 2048 /* longer than anything that is said at once */
+
+/* What is not written yet. */
 struct text {
-	char *buf;
-	size_t room;
+	struct gale_sink *sink;
+	bool works; /* false: the sink takes no more */
 	size_t length;
+	char page[PAGE];
 };
+
+static void turn_page(struct text *text)
+{
+	if (text->works && text->length > 0)
+		text->works = text->sink->write(text->sink, text->page, text->length);
+	text->length = 0;
+}
 
 static __attribute__((format(printf, 2, 3))) void say(struct text *text,
                                                       const char *format, ...)
 {
-	size_t used = text->length < text->room ? text->length : text->room;
 	va_list arguments;
 	int length;
 
+	if (text->length > PAGE / 2)
+		turn_page(text);
 	va_start(arguments, format);
-	length = vsnprintf(text->room > used ? text->buf + used : NULL,
-	                   text->room - used, format, arguments);
+	length = vsnprintf(text->page + text->length, PAGE - text->length, format,
+	                   arguments);
 	va_end(arguments);
-	text->length += length > 0 ? (size_t)length : 0;
+	gale_assert(length >= 0 && (size_t)length < PAGE - text->length);
+	text->length += (size_t)length;
 }
 
 /* How long the character is that begins here; 0: it is not UTF-8. */
@@ -199,8 +212,8 @@ static void say_family(struct text *text, const char *name, const char *type,
 
 /* ---- Limiters --------------------------------------------------------------------- */
 
-#define ASKS "gale_asks_total"
-#define DROPPED "gale_asks_dropped_total"
+#define REQUESTS "gale_requests_total"
+#define DROPPED "gale_requests_dropped_total"
 
 /* The first of its name: it speaks for all of them. */
 static bool is_first(const struct gale_limiter *limiter)
@@ -233,10 +246,10 @@ static bool is_told(unsigned why, uint64_t count)
 	       why == GALE_WHY_SPENT;
 }
 
-static void say_asks(struct text *text, const char *limiter,
-                     const struct score_sum *sum)
+static void say_requests(struct text *text, const char *limiter,
+                         const struct score_sum *sum)
 {
-	static const char *const verdicts[] = { "deny", "allow" };
+	static const char *const results[] = { "denied", "allowed" };
 
 	for (unsigned allowed = 0; allowed < 2; allowed++)
 		for (unsigned why = 0; why < SCORE_WHYS; why++) {
@@ -244,10 +257,10 @@ static void say_asks(struct text *text, const char *limiter,
 
 			if (!is_told(why, count))
 				continue;
-			say(text, ASKS "{limiter=\"");
+			say(text, REQUESTS "{limiter=\"");
 			say_label(text, limiter);
-			say(text, "\",verdict=\"%s\",why=\"%s\"} %" PRIu64 "\n",
-			    verdicts[allowed], gale_why_name(why), count);
+			say(text, "\",result=\"%s\",why=\"%s\"} %" PRIu64 "\n",
+			    results[allowed], gale_why_name(why), count);
 		}
 }
 
@@ -281,9 +294,9 @@ static void say_names(struct text *text, const struct gale_runtime *runtime,
 static void say_limiters(struct text *text, const struct gale_runtime *runtime)
     ON(runtime->lock)
 {
-	say_family(text, ASKS, "counter",
-	           "Asks that were answered, by limiter, verdict and reason.");
-	say_names(text, runtime, say_asks);
+	say_family(text, REQUESTS, "counter",
+	           "Asks that were answered, by limiter, result and reason.");
+	say_names(text, runtime, say_requests);
 	say_family(text, DROPPED, "counter",
 	           "Asks whose seat left before their answer was told.");
 	say_names(text, runtime, say_dropped);
@@ -497,19 +510,22 @@ static void say_guards(struct text *text, const struct gale_runtime *runtime)
 		say_refused(text, guard);
 }
 
-size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_t room)
+enum gale_err gale_metrics_write(struct gale_runtime *runtime, struct gale_sink *sink)
 {
-	struct text text = { .buf = buf, .room = room };
+	struct text text = { .sink = sink, .works = true, .length = 0 };
 
-	if (room > 0)
-		buf[0] = '\0';
-	if (!runtime || !lifeline_holds(&runtime->lifeline))
-		return 0;
+	if (!runtime)
+		return GALE_ERR_RUNTIME;
+	if (!lifeline_holds(&runtime->lifeline))
+		return GALE_ERR_FORKED;
+	if (!sink || !sink->write)
+		return GALE_ERR_SINK;
 	lock_take(&runtime->lock);
 	say_limiters(&text, runtime);
 	say_runtime(&text, runtime);
 	say_stores(&text, runtime);
 	say_guards(&text, runtime);
+	turn_page(&text);
 	lock_drop(&runtime->lock);
-	return text.length;
+	return text.works ? GALE_ERR_OK : GALE_ERR_SINK;
 }

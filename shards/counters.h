@@ -3,7 +3,7 @@
 /*
  * counters.h -- what can happen, and how often it has: one table.
  *
- * Names are those of gale_metrics, and of gale_metrics_text with gale_ before and _total
+ * Names are those of gale_metrics, and of gale_metrics_write with gale_ before and _total
  * behind; texts are what is said of them there.
  *
  * Threads   A shard's counters are added to by its actor, a seat's by its thread, and

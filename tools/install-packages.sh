@@ -35,7 +35,7 @@ for group; do
 		*' installed') continue ;;
 		esac
 		missing="$missing $package"
-		[ "$group" != servers ] || starts="$starts $package"
+		case $group/$package in servers/* | */prometheus) starts="$starts $package" ;; esac
 	done
 done
 if [ -z "$missing" ]; then

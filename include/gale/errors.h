@@ -107,7 +107,8 @@ extern "C" {
 	X(OF_ESTIMATES, 79, "of_estimates: no enum gale_of_estimates")                 \
 	X(POLICY, 80, "policy: needs an answer, and an enum gale_http_unit")           \
 	X(POLICY_NAME, 81, "policy.name: from 1 to 64 bytes of printable ASCII")       \
-	X(ROOM, 82, "room: the text does not fit")
+	X(ROOM, 82, "room: the text does not fit")                                     \
+	X(SINK, 83, "sink: has no write, or its write has returned false")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

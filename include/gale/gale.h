@@ -536,12 +536,19 @@ static inline size_t gale_metrics(struct gale_runtime *runtime,
 	return gale_metrics_sized(runtime, ret_metrics, sizeof(*ret_metrics), max);
 }
 
-/* All counters of the runtime, its limiters (those of one name together) and its stores,
- * as Prometheus reads them: "text/plain; version=0.0.4".  Like snprintf it writes at
- * most room bytes, the last of them 0, and returns how long the text is; if that is not
- * less than room, the text is cut.  buf may be NULL if room is 0.  A limiter takes
- * about 500 bytes, all else about 8,000. */
-GALE_API size_t gale_metrics_text(struct gale_runtime *runtime, char *buf, size_t room);
+/* Where a text goes: to memory of the host, part by part. */
+struct gale_sink {
+	/* Takes the next bytes of the text.  They end anywhere, not with a 0, and are
+	 * good only during the call.  If it returns false, it is not called again. */
+	bool (*write)(struct gale_sink *self, const char *text, size_t bytes);
+};
+
+/* Writes all counters of the runtime, its limiters (those of one name together), its
+ * stores and its guards, as Prometheus reads them: "text/plain; version=0.0.4".
+ * docs/metrics.md lists them.  Nothing can be opened or closed meanwhile, so the sink must
+ * neither block nor call gale. */
+GALE_API enum gale_err gale_metrics_write(struct gale_runtime *runtime,
+                                          struct gale_sink *sink);
 
 /* ---- Looking and correcting ------------------------------------------------------ */
 

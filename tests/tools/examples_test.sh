@@ -193,10 +193,10 @@ try:
     assert all(r[0] == 200 and r[1]["Content-Type"] == "text/plain; version=0.0.4" for r in replies)
     asks = {}
     for line in replies[-1][2].decode().splitlines():
-        if line.startswith('gale_asks_total{limiter="keys"'):
-            verdict = line.split('verdict="')[1].split('"')[0]
-            asks[verdict] = asks.get(verdict, 0) + int(line.split()[-1])
-    assert asks["allow"] >= 900 and asks["deny"] >= 303, asks
+        if line.startswith('gale_requests_total{limiter="keys"'):
+            result = line.split('result="')[1].split('"')[0]
+            asks[result] = asks.get(result, 0) + int(line.split()[-1])
+    assert asks["allowed"] >= 900 and asks["denied"] >= 303, asks
 
     assert status(b"GET /none HTTP/1.1\r\n\r\n") == 404
     assert status(b"PUT / HTTP/1.1\r\n\r\n") == 405

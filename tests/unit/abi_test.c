@@ -176,6 +176,7 @@
 	S(gale_allocator, 16, false)                                                   \
 	S(gale_log, 8, false)                                                          \
 	S(gale_clock, 16, false)                                                       \
+	S(gale_sink, 8, false)                                                         \
 	S(gale_predictor, 8, false)                                                    \
 	S(gale_ruling, 32, false)                                                      \
 	S(gale_strategy, 88, false)                                                    \

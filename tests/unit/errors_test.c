@@ -33,7 +33,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 83
+#define ERRORS 84
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1642,6 +1642,42 @@ static void a_reply_that_cannot_be_written_says_why(void **state)
 	met(gale_http_problem(&policy, 1, buf, sizeof(buf), &length), GALE_ERR_POLICY);
 }
 
+/* ---- Metrics --------------------------------------------------------------------- */
+
+static bool takes_nothing(struct gale_sink *self, const char *text, size_t bytes)
+{
+	(void)self;
+	(void)text;
+	(void)bytes;
+	return false;
+}
+
+static int write_after_fork(void *h)
+{
+	struct gale_sink sink = { takes_nothing };
+
+	return gale_metrics_write(((struct house *)h)->runtime, &sink) ==
+	               GALE_ERR_FORKED
+	           ? 0
+	           : 1;
+}
+
+static void metrics_that_are_not_written_say_why(void **state)
+{
+	struct house_plan plan = plan_of(1);
+	struct gale_sink sink = { takes_nothing }, empty = { NULL };
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_metrics_write(NULL, &sink), GALE_ERR_RUNTIME);
+	met(gale_metrics_write(h.runtime, NULL), GALE_ERR_SINK);
+	met(gale_metrics_write(h.runtime, &empty), GALE_ERR_SINK);
+	met(gale_metrics_write(h.runtime, &sink), GALE_ERR_SINK);
+	assert_int_equal(child_run(write_after_fork, &h), 0);
+	assert_true(house_close(&h));
+}
+
 /* ---- Texts ----------------------------------------------------------------------- */
 
 static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
@@ -1680,6 +1716,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_POLICY] = "policy",
 		[GALE_ERR_POLICY_NAME] = "policy.name",
 		[GALE_ERR_ROOM] = "room",
+		[GALE_ERR_SINK] = "sink",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -1861,6 +1898,7 @@ int main(void)
 		cmocka_unit_test(a_closed_runtime_spends_nothing_of_what_was_lent),
 		cmocka_unit_test(a_fenced_process_is_refused_everything),
 		cmocka_unit_test(a_reply_that_cannot_be_written_says_why),
+		cmocka_unit_test(metrics_that_are_not_written_say_why),
 		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),
 		cmocka_unit_test(another_kind_of_rule_is_told_of),
 		cmocka_unit_test(numbers_that_mean_nothing_have_a_text_that_says_so),

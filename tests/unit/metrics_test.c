@@ -5,6 +5,7 @@
  *
  *     metrics_test docs/metrics.md
  *     metrics_test --rows             prints the rows that the page must have
+ *     metrics_test --text             prints a text with all there can be, for promtool
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,12 +31,37 @@ static const struct house_plan plan = { .rule = { .kind = GALE_RULE_FIXED_WINDOW
 	                                          .limit = 5,
 	                                          .period_us = GALE_HOURS(1) } };
 
+/* Keeps what it takes, and takes so many parts. */
+struct kept {
+	struct gale_sink sink;
+	char *text;
+	size_t length;
+	unsigned parts;
+	unsigned most;
+};
+
+static bool keep(struct gale_sink *sink, const char *text, size_t bytes)
+{
+	struct kept *kept = (struct kept *)sink;
+
+	must(bytes > 0 && kept->length + bytes < ROOM);
+	memcpy(kept->text + kept->length, text, bytes);
+	kept->length += bytes;
+	return ++kept->parts < kept->most;
+}
+
+static struct kept kept_in(char text[ROOM])
+{
+	return (struct kept){ .sink = { keep }, .text = text, .most = ~0u };
+}
+
 static void read_text(struct house *h, char text[ROOM])
 {
-	size_t length = gale_metrics_text(h->runtime, text, ROOM);
+	struct kept kept = kept_in(text);
 
-	must(length < ROOM);
-	assert_int_equal(strlen(text), length);
+	must(gale_metrics_write(h->runtime, &kept.sink) == GALE_ERR_OK);
+	text[kept.length] = '\0';
+	must(strlen(text) == kept.length);
 }
 
 static void ask_times(struct house *h, struct gale_limiter *limiter, int times)
@@ -76,7 +102,7 @@ static unsigned lines_with(const char *text, const char *what)
 
 /* ---- What it says ----------------------------------------------------------------- */
 
-static void answers_are_told_by_limiter_verdict_and_reason(void **state)
+static void answers_are_told_by_limiter_result_and_reason(void **state)
 {
 	static char text[ROOM];
 	struct house h;
@@ -87,19 +113,18 @@ static void answers_are_told_by_limiter_verdict_and_reason(void **state)
 	(void)gale_ask(h.seat, h.limiter, "k", 1, 0, NULL);
 	(void)gale_ask(h.seat, h.limiter, "k", 1, 0, NULL);
 	read_text(&h, text);
-	expect_line(text, "# TYPE gale_asks_total counter");
+	expect_line(text, "# TYPE gale_requests_total counter");
 	expect_line(
 	    text,
-	    "gale_asks_total{limiter=\"house\",verdict=\"allow\",why=\"rule\"} 5");
-	expect_line(
-	    text, "gale_asks_total{limiter=\"house\",verdict=\"deny\",why=\"rule\"} 3");
+	    "gale_requests_total{limiter=\"house\",result=\"allowed\",why=\"rule\"} 5");
 	expect_line(
 	    text,
-	    "gale_asks_total{limiter=\"house\",verdict=\"deny\",why=\"bad_ask\"} 2");
-	expect_line(
-	    text,
-	    "gale_asks_total{limiter=\"house\",verdict=\"allow\",why=\"credit\"} 0");
-	expect_line(text, "gale_asks_dropped_total{limiter=\"house\"} 0");
+	    "gale_requests_total{limiter=\"house\",result=\"denied\",why=\"rule\"} 3");
+	expect_line(text, "gale_requests_total{limiter=\"house\",result=\"denied\",why="
+	                  "\"bad_ask\"} 2");
+	expect_line(text, "gale_requests_total{limiter=\"house\",result=\"allowed\","
+	                  "why=\"credit\"} 0");
+	expect_line(text, "gale_requests_dropped_total{limiter=\"house\"} 0");
 	assert_true(house_close(&h));
 }
 
@@ -107,7 +132,7 @@ static void answers_are_told_by_limiter_verdict_and_reason(void **state)
 static void limiters_of_one_name_are_one_line(void **state)
 {
 	static const char line[] =
-	    "gale_asks_total{limiter=\"twins\",verdict=\"deny\",why=\"bad_ask\"}";
+	    "gale_requests_total{limiter=\"twins\",result=\"denied\",why=\"bad_ask\"}";
 	struct gale_limiter *one, *two;
 	static char text[ROOM];
 	struct house h;
@@ -159,7 +184,8 @@ static void names_are_escaped(void **state)
 		char line[200];
 
 		snprintf(line, sizeof(line),
-		         "gale_asks_dropped_total{limiter=\"%s\"} 0", rows[i].label);
+		         "gale_requests_dropped_total{limiter=\"%s\"} 0",
+		         rows[i].label);
 		read_text(&h, text);
 		expect_line(text, line);
 		gale_limiter_close(limiter);
@@ -256,26 +282,39 @@ static void no_secret_is_in_it(void **state)
 
 /* ---- Its form --------------------------------------------------------------------- */
 
-static void it_is_cut_as_by_snprintf(void **state)
+/* Of more limiters than fit into a part, so that parts end anywhere. */
+static void it_comes_in_parts_until_the_sink_has_enough(void **state)
 {
+	enum { LIMITERS = 20 };
 	static char text[ROOM], part[ROOM];
+	struct gale_limiter *limiters[LIMITERS];
+	struct kept kept = kept_in(text);
+	unsigned parts;
 	struct house h;
-	size_t length;
 
 	(void)state;
 	house_open(&h, &plan);
-	length = gale_metrics_text(h.runtime, NULL, 0);
-	read_text(&h, text);
-	assert_int_equal(strlen(text), length);
-	for (size_t room = 1; room <= length + 1; room += room < 300 ? 1 : 97) {
-		memset(part, 'x', sizeof(part));
-		assert_int_equal(gale_metrics_text(h.runtime, part, room), length);
-		assert_int_equal(strlen(part), room - 1);
-		assert_memory_equal(part, text, room - 1);
-		assert_int_equal(part[room], 'x');
+	for (int i = 0; i < LIMITERS; i++) {
+		char name[GALE_NAME_MAX + 1];
+
+		snprintf(name, sizeof(name), "%064d", i);
+		memset(name, '\xff', 1 + (size_t)i % 60);
+		limiters[i] = house_limiter(&h, name, plan.rule);
 	}
-	assert_int_equal(gale_metrics_text(NULL, part, 5), 0);
-	assert_string_equal(part, "");
+	must(gale_metrics_write(h.runtime, &kept.sink) == GALE_ERR_OK);
+	parts = kept.parts;
+	assert_true(parts > 10);
+	for (unsigned most = 1; most <= parts; most++) {
+		struct kept some = kept_in(part);
+
+		some.most = most;
+		assert_int_equal(gale_metrics_write(h.runtime, &some.sink),
+		                 GALE_ERR_SINK);
+		assert_int_equal(some.parts, most);
+		assert_memory_equal(part, text, some.length);
+	}
+	for (int i = 0; i < LIMITERS; i++)
+		gale_limiter_close(limiters[i]);
 	assert_true(house_close(&h));
 }
 
@@ -292,6 +331,36 @@ static bool ends(const char *at, size_t length, const char *with)
 	size_t end = strlen(with);
 
 	return length > end && strncmp(at + length - end, with, end) == 0;
+}
+
+/* name="value", where only \\\\, \\" and \\n are escaped; returns where it ends, or NULL. */
+static const char *label_end(const char *at)
+{
+	if (!islower((unsigned char)*at))
+		return NULL;
+	while (islower((unsigned char)*at) || *at == '_')
+		at++;
+	if (*at++ != '=' || *at++ != '"')
+		return NULL;
+	for (; *at && *at != '"'; at++)
+		if (*at == '\\' && !strchr("\\\"n", *++at))
+			return NULL;
+	return *at == '"' ? at + 1 : NULL;
+}
+
+/* A name, and labels in braces; returns where the space before the value is, or NULL. */
+static const char *series_end(const char *at)
+{
+	while (islower((unsigned char)*at) || *at == '_')
+		at++;
+	if (*at == ' ')
+		return at;
+	do {
+		if (*at != '{' && *at != ',')
+			return NULL;
+		at = label_end(at + 1);
+	} while (at && *at != '}');
+	return at && at[1] == ' ' ? at + 1 : NULL;
 }
 
 /* "# HELP name help", "# TYPE name type", and then lines of that name alone; a counter's
@@ -336,6 +405,71 @@ static void each_name_has_its_help_and_type_before_it(void **state)
 	assert_true(house_close(&h));
 }
 
+/* One that has refused something, so that each family has a line. */
+static struct gale_guard *open_guard(struct house *h)
+{
+	struct gale_guard_config config = { .name = "g \"\\" };
+	struct gale_guard *guard;
+
+	must(gale_guard_open(h->runtime, &config, &guard) == GALE_ERR_OK);
+	must(gale_enter(h->seat, guard, 1000, GALE_NORMAL).why == GALE_WHY_WIDE);
+	return guard;
+}
+
+/* A runtime of which there is something to tell in each family. */
+struct whole {
+	struct house h;
+	struct gale_guard *guard;
+	struct gale_limiter *odd; /* of a name that needs all escapes */
+};
+
+static void open_whole(struct whole *w)
+{
+	house_open(&w->h, &plan);
+	w->guard = open_guard(&w->h);
+	w->odd = house_limiter(&w->h, "a\"b\\c\nd\xff\xc3\xa9{},=", plan.rule);
+	ask_times(&w->h, w->h.limiter, 8);
+	ask_times(&w->h, w->odd, 1);
+	(void)gale_ask(w->h.seat, w->h.limiter, "k", 1, 0, NULL);
+}
+
+static bool close_whole(struct whole *w)
+{
+	gale_limiter_close(w->odd);
+	gale_guard_close(w->guard);
+	return house_close(&w->h);
+}
+
+static void each_series_is_there_once_and_well_formed(void **state)
+{
+	static char text[ROOM];
+	struct whole w;
+	unsigned series = 0;
+
+	(void)state;
+	open_whole(&w);
+	read_text(&w.h, text);
+	for (const char *line = text, *next; *line; line = next) {
+		const char *end = *line == '#' ? line : series_end(line);
+		char copy[ROW_ROOM];
+
+		next = strchr(line, '\n') + 1;
+		if (*line == '#')
+			continue;
+		if (!end)
+			fail_msg("no series: %.*s", (int)(next - line), line);
+		snprintf(copy, sizeof(copy), "\n%.*s", (int)(end - line + 1), line);
+		assert_int_equal(lines_with(text, copy), 1);
+		series++;
+	}
+	assert_true(series > 70);
+	assert_null(series_end("a{b=\"c\\d\"} 1"));
+	assert_null(series_end("a{b=c} 1"));
+	assert_null(series_end("a{b=\"c\",} 1"));
+	assert_null(series_end("a{b=\"c\"}1"));
+	assert_true(close_whole(&w));
+}
+
 /* ---- The page --------------------------------------------------------------------- */
 
 /* A row of the page's table for a family, which begins here; returns where the next does. */
@@ -347,7 +481,7 @@ static const char *write_row(const char *family, char row[ROW_ROOM])
 	must(sscanf(family, "# HELP %s %[^\n]\n# TYPE %*s %s\n%[^\n]", name, help, type,
 	            line) == 4);
 	if (strstr(line, "{limiter="))
-		labels = strstr(line, "verdict=") ? "limiter, verdict, why" : "limiter";
+		labels = strstr(line, "result=") ? "limiter, result, why" : "limiter";
 	else if (strstr(line, "{store="))
 		labels = "store";
 	else if (strstr(line, "{guard="))
@@ -367,17 +501,6 @@ static void read_page(char page[ROOM])
 	must(length < ROOM - 1);
 	page[length] = '\0';
 	fclose(file);
-}
-
-/* One that has refused something, so that each family has a line. */
-static struct gale_guard *open_guard(struct house *h)
-{
-	struct gale_guard_config config = { .name = "g" };
-	struct gale_guard *guard;
-
-	must(gale_guard_open(h->runtime, &config, &guard) == GALE_ERR_OK);
-	must(gale_enter(h->seat, guard, 1000, GALE_NORMAL).why == GALE_WHY_WIDE);
-	return guard;
 }
 
 static void the_page_lists_all_of_them(void **state)
@@ -404,40 +527,78 @@ static void the_page_lists_all_of_them(void **state)
 	assert_true(house_close(&h));
 }
 
+/* A query names a metric, and then says of which labels or of what time. */
+static void the_page_asks_for_what_there_is(void **state)
+{
+	static char text[ROOM], page[ROOM];
+	struct whole w;
+	unsigned queries = 0;
+
+	(void)state;
+	open_whole(&w);
+	read_text(&w.h, text);
+	read_page(page);
+	for (const char *at = strstr(page, "gale_"); at; at = strstr(at + 1, "gale_")) {
+		size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+		char family[ROW_ROOM];
+
+		if (at[length] != '{' && at[length] != '[')
+			continue;
+		snprintf(family, sizeof(family), "# TYPE %.*s ", (int)length, at);
+		if (!strstr(text, family))
+			fail_msg("there is no metric %.*s", (int)length, at);
+		queries++;
+	}
+	assert_true(queries > 5);
+	assert_true(close_whole(&w));
+}
+
 static int print_rows(void)
 {
 	static char text[ROOM];
 	char row[ROW_ROOM];
-	struct gale_guard *guard;
-	struct house h;
+	struct whole w;
 
-	house_open(&h, &plan);
-	guard = open_guard(&h);
-	(void)gale_metrics_text(h.runtime, text, ROOM);
+	open_whole(&w);
+	read_text(&w.h, text);
 	for (const char *at = text; at;) {
 		at = write_row(at, row);
 		puts(row);
 	}
-	gale_guard_close(guard);
-	return house_close(&h) ? 0 : 1;
+	return close_whole(&w) ? 0 : 1;
+}
+
+static int print_text(void)
+{
+	static char text[ROOM];
+	struct whole w;
+
+	open_whole(&w);
+	read_text(&w.h, text);
+	fputs(text, stdout);
+	return close_whole(&w) ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers_are_told_by_limiter_verdict_and_reason),
+		cmocka_unit_test(answers_are_told_by_limiter_result_and_reason),
 		cmocka_unit_test(limiters_of_one_name_are_one_line),
 		cmocka_unit_test(names_are_escaped),
 		cmocka_unit_test(each_store_is_counted_once),
 		cmocka_unit_test(each_guard_is_told_of),
 		cmocka_unit_test(no_secret_is_in_it),
-		cmocka_unit_test(it_is_cut_as_by_snprintf),
+		cmocka_unit_test(it_comes_in_parts_until_the_sink_has_enough),
+		cmocka_unit_test(each_series_is_there_once_and_well_formed),
 		cmocka_unit_test(each_name_has_its_help_and_type_before_it),
 		cmocka_unit_test(the_page_lists_all_of_them),
+		cmocka_unit_test(the_page_asks_for_what_there_is),
 	};
 
 	page_path = argc > 1 ? argv[1] : "docs/metrics.md";
 	if (strcmp(page_path, "--rows") == 0)
 		return print_rows();
+	if (strcmp(page_path, "--text") == 0)
+		return print_text();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
