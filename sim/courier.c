@@ -41,6 +41,7 @@ struct courier_parcel {
 	uint8_t key[STORE_KEY_MAX];
 	uint32_t key_len;
 	enum store_result result;
+	struct store_nudge nudge; /* of one that is nothing else */
 };
 
 /* ---- Parcels --------------------------------------------------------------------- */
@@ -135,21 +136,48 @@ static void put_in(struct store_desk *desk, struct courier_parcel *parcel)
 	desk->inbox_end = &parcel->next;
 }
 
-/* A node that pauses takes it in when it goes on. */
+/* A node that pauses takes it in when it goes on.  False: not now, or never. */
+static bool is_let_in(struct courier_parcel *parcel)
+{
+	struct port *port = parcel->port;
+
+	if (port->life != parcel->life || port->dead || port_is_cut(port)) {
+		parcel_free(parcel);
+		return false;
+	}
+	if (port->held_us > parcel->event.at_us) {
+		agenda_add(port->net->agenda, &parcel->event, port->held_us);
+		return false;
+	}
+	return true;
+}
+
+static void nudge_arrives(struct event *self)
+{
+	struct courier_parcel *parcel = (struct courier_parcel *)self;
+	struct list *desks = &parcel->courier->desks, *at;
+	struct port *port = parcel->port;
+
+	if (!is_let_in(parcel))
+		return;
+	for (at = desks->next; at != desks; at = at->next) {
+		struct store_home *home = list_item(at, struct store_desk, place)->home;
+
+		if (home->nudges)
+			store_put_nudge(home->nudges, &parcel->nudge);
+	}
+	parcel_free(parcel);
+	port->came(port);
+}
+
 static void answer_arrives(struct event *self)
 {
 	struct courier_parcel *parcel = (struct courier_parcel *)self;
 	struct port *port = parcel->port;
 	struct store_desk *desk;
 
-	if (port->life != parcel->life || port->dead || port_is_cut(port)) {
-		parcel_free(parcel);
+	if (!is_let_in(parcel))
 		return;
-	}
-	if (port->held_us > self->at_us) {
-		agenda_add(port->net->agenda, self, port->held_us);
-		return;
-	}
 	desk = desk_of(parcel->courier, parcel->number);
 	if (!desk) {
 		parcel_free(parcel);
@@ -234,7 +262,7 @@ static struct store_desk *courier_enter(struct store *self, struct store_home *h
 	return desk;
 }
 
-static void send(struct courier *courier, const struct store_op *op, uint64_t number)
+static struct courier_parcel *parcel_new(struct courier *courier)
 {
 	struct courier_parcel *parcel = room_new(sizeof(*parcel));
 
@@ -243,6 +271,21 @@ static void send(struct courier *courier, const struct store_op *op, uint64_t nu
 	parcel->port = courier->port;
 	parcel->station = courier->station;
 	parcel->life = courier->port->life;
+	return parcel;
+}
+
+void courier_nudge(struct courier *courier, const struct store_nudge *nudge)
+{
+	struct courier_parcel *parcel = parcel_new(courier);
+
+	parcel->nudge = *nudge;
+	post(parcel, nudge_arrives);
+}
+
+static void send(struct courier *courier, const struct store_op *op, uint64_t number)
+{
+	struct courier_parcel *parcel = parcel_new(courier);
+
 	parcel->number = number;
 	parcel->beat = *op->beat;
 	parcel->beat.node = parcel->node;

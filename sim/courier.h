@@ -7,7 +7,7 @@
  *                        parcel ...delay... <-  each may be lost, come twice, or overtake
  *
  * (A stream loses nothing in between: virtual_wire.h.)  A node's courier stands where its
- * store would, and knows nothing but beats.
+ * store would, and knows nothing but beats, and the nudges that these give rise to.
  *
  * Threads   One.
  */
@@ -37,5 +37,8 @@ struct courier {
 struct store *courier_open(struct courier *courier, struct port *port,
                            struct station *station, struct courier_parcels *parcels);
 void courier_parcels_free(struct courier_parcels *parcels);
+
+/* A nudge is on its way to the courier's node, as any parcel. */
+void courier_nudge(struct courier *courier, const struct store_nudge *nudge);
 
 #endif

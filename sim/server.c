@@ -132,17 +132,17 @@ static void put_grant(const struct group_grant *grant,
 }
 
 struct remote_told server_beat(struct groups *groups, const struct remote_job *job,
-                               uint64_t now_us, uint8_t ret_grant[REMOTE_GRANT_BYTES])
+                               uint64_t now_us, uint8_t ret_grant[REMOTE_GRANT_BYTES],
+                               struct group_nudge *ret_nudge)
 {
 	struct store_beat beat = *job->beat;
-	struct group_nudge lost; /* none comes: nodes must do without */
 
 	must(job->verb == REMOTE_BEAT);
 	/* What lies there unused is over before anybody asks for it. */
 	while (!groups_sweep(groups, now_us))
 		continue;
 	must(groups_beat(groups, job->key.bytes, (uint32_t)job->key.count, &beat,
-	                 now_us, job->forgot_us, &lost) == STORE_DONE);
+	                 now_us, job->forgot_us, ret_nudge) == STORE_DONE);
 	put_grant(&beat.grant, ret_grant);
 	return (struct remote_told){ .now_us = now_us,
 		                     .before = { ret_grant, REMOTE_GRANT_BYTES } };

@@ -35,6 +35,7 @@ struct remote_told server_serve_and_keep(const struct remote_job *job, uint64_t 
 
 /* REMOTE_BEAT: changes the groups.  What is told points to the bytes of the grant. */
 struct remote_told server_beat(struct groups *groups, const struct remote_job *job,
-                               uint64_t now_us, uint8_t ret_grant[REMOTE_GRANT_BYTES]);
+                               uint64_t now_us, uint8_t ret_grant[REMOTE_GRANT_BYTES],
+                               struct group_nudge *ret_nudge);
 
 #endif

@@ -108,7 +108,10 @@ static struct remote_told do_beat(struct engine_station *station,
 		                        .beat = &one->beat,
 		                        .forgot_us = one->forgot_us };
 
-	return server_beat(station->groups, &job, one->now_us, station->grant);
+	station->nudge.mark = store_mark(one->key, one->key_len);
+	station->nudge.bits = UINT64_MAX;
+	return server_beat(station->groups, &job, one->now_us, station->grant,
+	                   &station->nudge.is);
 }
 
 static struct station_beat *add_beat(struct engine_station *station)

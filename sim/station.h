@@ -68,6 +68,7 @@ struct engine_station {
 	size_t beat_room;
 	size_t copied; /* ... those that the replica has seen */
 	uint8_t grant[REMOTE_GRANT_BYTES];
+	struct store_nudge nudge; /* by the latest beat; .is.whom is 0: there is none */
 	struct test_allocator allocator; /* of the groups */
 };
 

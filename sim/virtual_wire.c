@@ -53,6 +53,8 @@ struct letter {
 	uint64_t since_us;
 	bool greets; /* no batch: it asks for the generation */
 	bool breaks; /* no letter: the connection is over */
+	bool nudges; /* no reply */
+	struct store_nudge nudge;
 	enum wire_reply_kind kind;
 	uint64_t nonce;
 	size_t count;
@@ -354,6 +356,8 @@ static void read_letter(struct virtual_wire *wire, struct letter *letter)
 	if (letter->breaks) {
 		wire->state = WIRE_BROKEN;
 		snprintf(wire->wire.text, WIRE_TEXT, "the connection broke");
+	} else if (letter->nudges) {
+		wire->wire.home->on_nudge(wire->wire.home, &letter->nudge);
 	} else if (letter->greets) {
 		be_greeted(wire, letter);
 	} else {
@@ -487,6 +491,36 @@ struct store *office_store(struct office *office, struct port *port,
 	store = server_open(&config);
 	must(store);
 	return store;
+}
+
+static void nudge_wire(struct virtual_wire *wire, const struct store_nudge *nudge)
+{
+	struct net *net = wire->office->net;
+	struct letter *letter;
+
+	if (net_loses(net) || port_is_cut(wire->port))
+		return;
+	letter = letter_new(wire, 0);
+	letter->nudges = true;
+	letter->nudge = *nudge;
+	letter->event.happen = reply_arrives;
+	agenda_add(net->agenda, &letter->event, net->agenda->now_us + net_delay(net));
+}
+
+void office_nudge(struct office *office, const struct port *port,
+                  const struct store_nudge *nudge)
+{
+	struct net *net = office->net;
+
+	for (struct virtual_wire *wire = office->wires; wire; wire = wire->after) {
+		if (wire->port != port || !wire->wire.hears || wire->connection == 0)
+			continue;
+		nudge_wire(wire, nudge);
+		if (chance_below(net->chance, 100) >= net->terms.doubled_percent)
+			continue;
+		net->doubled++;
+		nudge_wire(wire, nudge);
+	}
 }
 
 static void break_some(struct office *office)

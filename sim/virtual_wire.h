@@ -41,6 +41,11 @@ void office_close(struct office *office);
 struct store *office_store(struct office *office, struct port *port,
                            struct gale_allocator *allocator, uint64_t seed);
 
+/* A nudge is on its way to the wires of that port's node which hear any.  It comes on another
+ * connection than replies do: so it is lost, doubled, and overtakes. */
+void office_nudge(struct office *office, const struct port *port,
+                  const struct store_nudge *nudge);
+
 /* The station's replica takes over, and some connections break. */
 void office_fail_over(struct office *office);
 /* The same, and the replica has nothing. */

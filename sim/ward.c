@@ -269,6 +269,12 @@ static void on_fenced(struct gale_on_fenced *self, struct gale_guard *handle)
 		lose_share(guard);
 }
 
+/* Its last call has ended, as the group thinks: the host is told nothing more. */
+static bool has_left(const struct ward_guard *guard)
+{
+	return guard->handle->fleet->membership.member.has_left;
+}
+
 /* The host knows it exactly, also of a guard that is closed, or that observes. */
 static bool is_cut_off(const struct ward_guard *guard)
 {
@@ -276,6 +282,8 @@ static bool is_cut_off(const struct ward_guard *guard)
 	const struct ward_node *node = guard->node;
 	uint64_t now_ns = dial_at(&node->dial, node->ward->agenda.now_us);
 
+	if (has_left(guard))
+		return guard->is_cut;
 	return load_relaxed(&handle->fleet->told.fenced) ||
 	       now_ns >= load_relaxed(&handle->guard.turnstile.fence_ns);
 }
@@ -295,8 +303,9 @@ static uint64_t fence_of(const struct ward_guard *guard)
 {
 	uint64_t ns = load_relaxed(&guard->handle->guard.turnstile.fence_ns);
 
-	return guard->is_cut || ns == UINT64_MAX ? NEVER
-	                                         : dial_true(&guard->node->dial, ns);
+	return guard->is_cut || ns == UINT64_MAX || has_left(guard)
+	           ? NEVER
+	           : dial_true(&guard->node->dial, ns);
 }
 
 static void look_at_fences(struct ward_node *node)
@@ -701,6 +710,22 @@ void ward_set_forward(struct ward *ward, uint64_t by_us)
 	ward->clock_shift_us += (int64_t)(to_us - now_us);
 }
 
+/* Also to the node whose beat it was. */
+void ward_nudge(struct ward *ward, const struct store_nudge *nudge)
+{
+	for (uint32_t i = 0; i < ward->plan.nodes; i++) {
+		struct ward_node *node = &ward->nodes[i];
+
+		if (!node->runtime || node->port.dead)
+			continue;
+		ward->nudges++;
+		if (ward->plan.parcels)
+			courier_nudge(&node->courier, nudge);
+		else
+			office_nudge(&ward->office, &node->port, nudge);
+	}
+}
+
 /* ---- Entering -------------------------------------------------------------------- */
 
 /* SIM-9 */
@@ -798,9 +823,12 @@ void ward_run(struct ward *ward, uint64_t until_us)
 static void beaten(struct net *net, struct port *port, const struct remote_job *job,
                    const struct remote_told *told)
 {
+	struct ward *ward = (struct ward *)((char *)net - offsetof(struct ward, net));
+
 	(void)port;
-	ward_law_beaten((struct ward *)((char *)net - offsetof(struct ward, net)), job,
-	                told);
+	ward_law_beaten(ward, job, told);
+	if (ward->station.nudge.is.whom > 0)
+		ward_nudge(ward, &ward->station.nudge);
 }
 
 static void open_node(struct ward *ward, uint32_t number)

@@ -11,6 +11,8 @@
  *     node: gale_enter ... gale_exit     a call is at the backend from the one to the other,
  *        '--beats--> station             or until it is aborted
  *
+ * The station's nudges come to all nodes that run: late, lost or twice, as the network has it.
+ *
  * The host keeps the promise of guard.h.  The backend ends what a node has there when the node
  * has been silent for .silence_us; and when the host sees that a share is over, its calls end
  * .react_us later.  Both together are at most the abort time, as a node may be stopped just
@@ -165,6 +167,7 @@ struct ward {
 	uint64_t aborts; /* calls */
 	uint64_t fences;
 	uint64_t beats;
+	uint64_t nudges; /* messages to single nodes */
 	uint64_t crashes, restarts, stops, holds, partitions, shuts, reopened,
 	    fail_overs, flushes, settings;
 	bool verbose;
@@ -222,6 +225,9 @@ void ward_set_back(struct ward *ward, uint64_t by_us);
 /* Is it before that instant? */
 bool ward_is_set_back(struct ward *ward);
 void ward_set_forward(struct ward *ward, uint64_t by_us);
+
+/* The store nudges the members of that group, or somebody who is none says so. */
+void ward_nudge(struct ward *ward, const struct store_nudge *nudge);
 
 /* The name of a group. */
 #define WARD_NAME_BYTES 8

@@ -65,6 +65,24 @@ static void disturb_store(struct show *show)
 		ward_set_forward(ward, lease_of(show) + by_us);
 }
 
+/* Any numbers, to one group or to all. */
+static void forge(struct show *show)
+{
+	struct chance *c = &show->chance;
+	char name[WARD_NAME_BYTES];
+	uint32_t len =
+	    ward_name((uint32_t)chance_below(c, show->script->plan.groups), name);
+	struct store_nudge nudge = {
+		.mark = store_mark((const uint8_t *)name, len),
+		.bits = chance_one_in(c, 2) ? UINT64_MAX : chance_below(c, 4),
+		.is = { .whom = chance_below(c, (GROUP_GIVE | GROUP_TAKE) + 1),
+		        .slots = chance_size(c, GROUP_SLOTS_MAX),
+		        .weights = chance_size(c, UINT64_C(1) << 30) },
+	};
+
+	ward_nudge(show->ward, &nudge);
+}
+
 static void reopen(struct show *show, uint32_t node)
 {
 	uint32_t group =
@@ -170,6 +188,8 @@ static void step(struct show *show)
 	uint32_t node = (uint32_t)chance_below(&show->chance, show->script->plan.nodes);
 
 	disturb_store(show);
+	if (draws(show, show->script->forge_each))
+		forge(show);
 	disturb_node(show, node);
 	if (!show->ward->ended)
 		call(show, node);

@@ -40,6 +40,7 @@ struct ward_script {
 	uint32_t flush_each;
 	uint32_t back_each;
 	uint32_t forward_each;
+	uint32_t forge_each; /* a nudge that no beat gave rise to */
 };
 
 /* Plays it on a ward that is open, and closes all nodes; returns how many steps it came to. */

@@ -16,6 +16,8 @@
 #include "sim/ward_script.h"
 #include "tests/sim/seeds.h"
 
+#define WARDS_MANY 100 /* in which all that can happen does */
+
 /* ---- Drawing --------------------------------------------------------------------- */
 
 static uint32_t one_in(struct chance *c, uint32_t often, uint32_t each)
@@ -91,6 +93,7 @@ static void draw_faults(struct chance *c, struct ward_script *script)
 	script->flush_each = one_in(c, 4, 200);
 	script->back_each = one_in(c, 4, 200);
 	script->forward_each = one_in(c, 4, 200);
+	script->forge_each = one_in(c, 3, 10);
 }
 
 /* From a third of the limit to four times it. */
@@ -132,8 +135,8 @@ static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 
 static struct {
 	uint64_t wards, events, us, steps, entries, refusals, aborts, fences, beats,
-	    full, lost, doubled, cut, crashes, restarts, stops, holds, partitions,
-	    shuts, reopened, fail_overs, flushes, settings;
+	    nudges, full, lost, doubled, cut, crashes, restarts, stops, holds,
+	    partitions, shuts, reopened, fail_overs, flushes, settings;
 } tally;
 
 static void add(const struct ward *ward, uint64_t steps)
@@ -147,6 +150,7 @@ static void add(const struct ward *ward, uint64_t steps)
 	tally.aborts += ward->aborts;
 	tally.fences += ward->fences;
 	tally.beats += ward->beats;
+	tally.nudges += ward->nudges;
 	tally.lost += ward->net.lost;
 	tally.doubled += ward->net.doubled;
 	tally.cut += ward->net.cut;
@@ -166,17 +170,17 @@ static void tell(void)
 {
 	printf("%" PRIu64 " wards, %" PRIu64 " minutes, %" PRIu64 " events, %" PRIu64
 	       " steps\n%" PRIu64 " calls: %" PRIu64 " let in, %" PRIu64
-	       " aborted; %" PRIu64 " reports, %" PRIu64 " fences\n%" PRIu64
-	       " messages lost, %" PRIu64 " doubled, %" PRIu64 " crashes, %" PRIu64
-	       " restarts, %" PRIu64 " stops, %" PRIu64 " holds, %" PRIu64
-	       " partitions, %" PRIu64 " closed in order, %" PRIu64
+	       " aborted; %" PRIu64 " reports, %" PRIu64 " nudges, %" PRIu64
+	       " fences\n%" PRIu64 " messages lost, %" PRIu64 " doubled, %" PRIu64
+	       " crashes, %" PRIu64 " restarts, %" PRIu64 " stops, %" PRIu64
+	       " holds, %" PRIu64 " partitions, %" PRIu64 " closed in order, %" PRIu64
 	       " guards closed\n%" PRIu64 " fail-overs, %" PRIu64 " flushes, %" PRIu64
 	       " clocks set\n",
 	       tally.wards, tally.us / GALE_MINUTES(1), tally.events, tally.steps,
 	       tally.entries + tally.refusals, tally.entries, tally.aborts, tally.beats,
-	       tally.fences, tally.lost, tally.doubled, tally.crashes, tally.restarts,
-	       tally.stops, tally.holds, tally.partitions, tally.shuts, tally.reopened,
-	       tally.fail_overs, tally.flushes, tally.settings);
+	       tally.nudges, tally.fences, tally.lost, tally.doubled, tally.crashes,
+	       tally.restarts, tally.stops, tally.holds, tally.partitions, tally.shuts,
+	       tally.reopened, tally.fail_overs, tally.flushes, tally.settings);
 }
 
 static void describe(const void *plan)
@@ -233,6 +237,7 @@ static const struct shrink_field fields[] = {
 	FIELD("flush_each", flush_each, 0, UINT32_MAX),
 	FIELD("back_each", back_each, 0, UINT32_MAX),
 	FIELD("forward_each", forward_each, 0, UINT32_MAX),
+	FIELD("forge_each", forge_each, 0, UINT32_MAX),
 	FIELD("long_each", long_each, 0, UINT32_MAX),
 	FIELD("lost", plan.net.lost_percent, 0, 100),
 	FIELD("doubled", plan.net.doubled_percent, 0, 100),
@@ -276,5 +281,8 @@ int main(int argc, char **argv)
 	tell();
 	if (tally.entries == 0)
 		fprintf(stderr, "nothing was let in\n");
-	return failed > 0 || tally.entries == 0;
+	if (tally.wards >= WARDS_MANY && tally.nudges == 0)
+		fprintf(stderr, "nobody was nudged\n");
+	return failed > 0 || tally.entries == 0 ||
+	       (tally.wards >= WARDS_MANY && tally.nudges == 0);
 }

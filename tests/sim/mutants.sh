@@ -194,6 +194,8 @@ mutant engine/group.c 'a group that was dropped gives all away (GROUP-11)' \
 	'if (group->generation == 0 && report->generation > 0 &&' 'if (group->generation > 0 && report->generation == 0 &&' groups
 mutant coordinator/fleet.c 'a seat has no fence of its own (FLEET-2)' \
 	'store_relaxed(&guard->turnstile.fence_ns, fence_ns);' 'store_relaxed(&guard->turnstile.fence_ns, fence_ns > 0 ? UINT64_MAX : 0);' guards
+mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flight (FLEET-3)' \
+	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
 mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
 	'	leave_all(coordinator, clock_now(coordinator->clock));' '	(void)leave_all;' guards
 
