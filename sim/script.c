@@ -62,13 +62,29 @@ static bool has_faded(const struct show *show, uint32_t node)
 }
 
 /* A few keys have most of the demand, or all the same. */
-static uint32_t draw_key(struct show *show)
+static uint32_t draw_key(const struct script *script, struct chance *c)
 {
-	struct chance *c = &show->chance;
-	uint64_t keys = show->script->plan.keys;
+	uint64_t keys = script->plan.keys;
 
-	return (uint32_t)chance_below(
-	    c, show->script->even ? keys : chance_below(c, keys) + 1);
+	return (uint32_t)chance_below(c,
+	                              script->even ? keys : chance_below(c, keys) + 1);
+}
+
+/* In calm worlds each node has its turn. */
+static uint32_t draw_node(const struct script *script, struct chance *c, uint64_t ask)
+{
+	uint64_t nodes = script->plan.nodes;
+
+	return (uint32_t)(script->calm ? ask % nodes : chance_below(c, nodes));
+}
+
+/* Of asks in a row that stay, whichever of them are made. */
+static struct chance chance_of_row(const struct script *script, uint64_t ask)
+{
+	uint64_t row = ask / script->stays + 1;
+
+	return (struct chance){ script->plan.seed ^
+		                row * UINT64_C(0xd1342543de82ef95) };
 }
 
 static uint64_t weight_of(const struct script *script)
@@ -116,20 +132,21 @@ static void change(struct show *show, uint64_t ask)
 			world_change(world, i, !world->nodes[i].changed);
 }
 
-/* In calm worlds each node has its turn. */
 static void ask_one(struct show *show, uint64_t i)
 {
-	const struct world_plan *plan = &show->script->plan;
-	struct chance *c = &show->chance;
-	uint32_t node = show->script->calm ? (uint32_t)(i % plan->nodes)
-	                                   : (uint32_t)chance_below(c, plan->nodes);
-	uint32_t key = draw_key(show);
+	const struct script *script = show->script;
+	const struct world_plan *plan = &script->plan;
+	bool stays = script->stays > 0;
+	struct chance row = stays ? chance_of_row(script, i) : (struct chance){ 0 };
+	struct chance *c = &show->chance, *who = stays ? &row : c;
+	uint32_t node = draw_node(script, who, i);
+	uint32_t key = draw_key(script, who);
 	uint32_t seat = (uint32_t)chance_below(c, plan->seats);
 	uint64_t cost = draw_cost(show);
 
 	disturb(show, node);
 	if (show->world->nodes[node].runtime && !has_faded(show, node)) {
-		if (chance_one_in(c, 4) && !show->script->calm)
+		if (chance_one_in(c, 4) && !script->calm)
 			world_ask_only(show->world, node, seat, key, cost,
 			               chance_below(c, plan->rule.period_us / 50));
 		else

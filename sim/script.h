@@ -34,6 +34,7 @@ struct script {
 	uint64_t cost_most; /* from 1; if there are no costs */
 	struct cost costs[SCRIPT_COSTS_MOST];
 	size_t cost_count;
+	uint64_t stays; /* asks in a row that are of one node and key; 0: each of any */
 	uint32_t crash_each; /* asks; 0: never */
 	uint32_t pause_each;
 	uint32_t cut_each;

@@ -15,7 +15,8 @@
  *
  * Most worlds lease windows among a few nodes and have everything that can go wrong in
  * them; every tenth is calm, and in it each full window must be used to the last unit.
- * Others lease meters and pacers, or carry units over.
+ * Others lease meters and pacers, or carry units over.  In every ninth or so callers stay with
+ * a node and a key for long, so that leases are as large as they get.
  *
  * With --changes nodes are given another rule, one after the other, and in every other world
  * the first one again; and modes and kinds are those of the whole library (L15).
@@ -236,6 +237,33 @@ static void draw_failures(struct chance *c, struct script *script)
 	script->copy_each = 20;
 }
 
+/* A node is asked about a key until much of the limit is used: there are leases of many units,
+ * and each seat has a part of them in its cell. */
+static void draw_rows(struct chance *c, struct script *script)
+{
+	struct world_plan *plan = &script->plan;
+	struct gale_rule *rule = &plan->rule;
+	uint64_t cost = (1 + script->cost_most) / 2;
+
+	rule->limit = chance_between(c, 40, 400);
+	if (rule->burst > 0)
+		rule->burst = chance_between(c, rule->limit / 4, rule->limit);
+	plan->nodes = (uint32_t)chance_between(c, 1, 2);
+	plan->keys = (uint32_t)chance_between(c, 1, 2);
+	plan->node_keys = 0;
+	plan->seats = (uint32_t)chance_between(c, 2, 4);
+	plan->hot = true;
+	if (!plan->lease.carry_over) {
+		plan->lease =
+		    (struct gale_leasing){ .patience_us = plan->lease.patience_us };
+		draw_sizing(c, &plan->lease, rule->limit);
+	}
+	script->stays = chance_between(c, 10, 100);
+	script->asks = chance_between(c, 200, 600);
+	script->gap_us =
+	    rule->period_us * cost / (rule->limit * chance_between(c, 1, 4)) + 1;
+}
+
 static struct script draw(uint64_t seed)
 {
 	struct chance c = { seed };
@@ -249,6 +277,8 @@ static struct script draw(uint64_t seed)
 		draw_calm(&c, &script);
 	else
 		draw_failures(&c, &script);
+	if (!script.calm && chance_one_in(&c, 8))
+		draw_rows(&c, &script);
 	return script;
 }
 
@@ -433,6 +463,9 @@ static void describe(const struct script *script)
 	       plan->net.doubled_percent, plan->offset_us, plan->rate_ppm,
 	       script->calm ? ", calm" : "", plan->held ? ", held" : "",
 	       plan->hot ? ", hot" : "");
+	if (script->stays > 0)
+		printf("; %" PRIu64 " asks in a row stay", script->stays);
+	printf("\n");
 	if (plan->next.kind != GALE_RULE_NONE)
 		printf("mode %d; next: limit %" PRIu64 ", burst %" PRIu64
 		       ", period %" PRIu64 " us, from ask %" PRIu64 ", each %" PRIu64
@@ -609,6 +642,7 @@ static const struct shrink_field fields[] = {
 	FIELD("hot", plan.hot, 0, 1),
 	FIELD("bursts", bursts, 0, 1),
 	FIELD("edges", edges, 0, 1),
+	FIELD("stays", stays, 0, SCRIPT_ASKS_MOST),
 	FIELD("cost_most", cost_most, 1, UINT32_MAX),
 	FIELD("limit", plan.rule.limit, 1, GALE_UNITS_MAX),
 };

@@ -76,7 +76,7 @@ END
 	fi
 	cp "$out/kept" "$file"
 	[ -n "$found" ] && missed=$((missed + 1))
-	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED|does not hold' "$out/said")
+	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED|does not hold|at once' "$out/said")
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
@@ -130,11 +130,11 @@ mutant stores/memory.c 'who changes a rate begins anew (L15)' \
 mutant stores/memory.c 'what was spent is counted at the new rate (L15)' \
 	'memcpy(entry->words, run->converted, rule->words * sizeof(uint64_t));' '' changes
 mutant shards/change.c 'units of the old rate stay in hand (L15)' \
-	'if ((!alike || terms' 'if (!alike) alike = true; else if ((!alike || terms' changes
+	'if ((!alike || terms' 'if (!alike) alike = true; else if ((!alike || terms' promises
 mutant shards/grant.c 'a node takes more than its books allow (LESSOR-4)' \
 	'grant->units = room;' '' promises
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \
-	'keep_books(link, now);' '(void)keep_books;' changes
+	'keep_books(link, now);' '(void)keep_books;' promises
 mutant face/limiter.c 'nodes keep the old limit (L15)' \
 	'add_release(&lender->changes, 1)' 'add_release(&lender->changes, 0)' changes
 

@@ -467,6 +467,46 @@ static void a_fleet_that_is_short_strands_hardly_anything(void **state)
 	world_ends();
 }
 
+/* ---- Units of a rule that has changed -------------------------------------------- */
+
+/* If the first node kept them, they would die there, and the rate now makes good for one in a
+ * second. */
+static void units_of_another_rate_go_back(void **state)
+{
+	struct world_plan plan = plan_of(1, 100, 2);
+
+	(void)state;
+	plan.rule = gale_gcra(1000, WINDOW, 100);
+	plan.next = gale_gcra(1, WINDOW, 100);
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 1); /* 99 are left, for 101 ms */
+	world_change(&w, 0, true);
+	world_change(&w, 1, true);
+	world_ask(&w, 1, 0, 0, 1);
+	run_to(0, GALE_MILLIS(200));
+	told(world_ask(&w, 1, 0, 0, 98), GALE_ALLOW, GALE_WHY_CREDIT); /* L15 */
+	world_ends();
+}
+
+/* They were lent under a burst of a thousand, of which the node's books are not over. */
+static void what_was_lent_of_a_larger_burst_makes_no_store_a_liar(void **state)
+{
+	struct world_plan plan = plan_of(1, 1000, 1);
+
+	(void)state;
+	plan.rule = gale_gcra(1000, WINDOW, 1000);
+	plan.next = gale_gcra(1000, WINDOW, 100);
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	told(world_ask(&w, 0, 0, 0, 1000), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_change(&w, 0, true);
+	run_to(0, GALE_MILLIS(960)); /* a unit is there since 901 ms */
+	told(world_ask(&w, 0, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT); /* L15 */
+	assert_int_equal(counted("answers_not_believed"), 0);
+	world_ends();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -489,6 +529,8 @@ int main(void)
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
 		cmocka_unit_test(a_fleet_that_is_short_strands_hardly_anything),
+		cmocka_unit_test(units_of_another_rate_go_back),
+		cmocka_unit_test(what_was_lent_of_a_larger_burst_makes_no_store_a_liar),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
