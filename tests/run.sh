@@ -6,20 +6,22 @@
 #
 #              by default, in ten minutes            with "all", in an hour or more
 #     gcc      every suite                           the same, models at 1,000,000 steps
-#     asan     clang: unit, model, torture           gcc: every suite but interleave and lint
+#     asan     clang: unit, model, fuzz, torture     gcc: every suite but interleave and lint
 #     tsan     clang: unit, torture                  unit, stores, tools, torture
 #     clang    reads all that asan has not           builds everything: unit, model,
 #              compiled, for warnings                interleave, sim, lint
 #     release  each benchmark once; installed        unit tests, too
 #     install  make build, install and uninstall, and who finds what is installed
-#     fuzz     4 seconds of each target              60 seconds (or GALE_FUZZ_SECONDS)
+#     fuzz     (not by default)                      60 seconds of each target, or GALE_FUZZ_SECONDS
 #
 # asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
 # threads: models, simulations and the suite "single" have one.  clang checks -Wthread-safety.
 # By default, what comes after gcc is built while its tests of servers wait, and tests are built
 # with -Dbrief=true: they have fewer rounds, seeds and seconds.  So that less is to be built, objects
 # have no types and variables for a debugger, and less of an optimiser where clang builds.  What is
-# installed goes into an empty prefix, where the README's program must compile as printed.
+# installed goes into an empty prefix, where the README's program must compile as printed.  The
+# suite "fuzz" runs each fuzz target once over what was kept for it; the configuration, which has a
+# build of its own, looks for more.
 #
 # Everything happens under build/test, or build/test-all.  A suite without tests and a test that
 # was skipped count as failed.  What failed while the machine stood still is run once more, by
@@ -206,7 +208,7 @@ build_gcc() {
 test_gcc() { # NAME...: what comes after it
 	local builds
 	build_gcc || return
-	suites gcc unit+model+interleave+sim+spec
+	suites gcc unit+model+fuzz+interleave+sim+spec
 	beneath "$@" &
 	builds=$!
 	suites gcc stores+tools
@@ -230,12 +232,12 @@ test_clang() {
 		say "== clang: reading"
 		try "clang build" clang_reads
 	else
-		build_clang && suites clang unit+model+interleave+sim lint
+		build_clang && suites clang unit+model+fuzz+interleave+sim lint
 	fi
 }
 
-# What clang builds for sanitizers has lines to tell of, and no more.  Below -O1 the tests take far
-# longer: one of a log of 65,536 stamps takes a minute for asan, and not ten seconds.
+# What clang builds for sanitizers has lines to tell of, and no more.  For asan, -O1 takes three times
+# as long to compile as -O0, and only the engine's tests gain by it (engine/meson.build).
 light() { # LEVEL
 	if $brief; then
 		echo -Doptimization="$1" -Dc_args=-gline-tables-only
@@ -247,14 +249,14 @@ light() { # LEVEL
 build_asan() {
 	if $brief; then
 		# shellcheck disable=SC2046 # options are words
-		build asan 'unit model torture' clang -Db_sanitize=address,undefined -Db_lundef=false $(light 1)
+		build asan 'unit model fuzz torture' clang -Db_sanitize=address,undefined -Db_lundef=false $(light 0)
 	else
 		build asan '' gcc -Db_sanitize=address,undefined
 	fi
 }
 test_asan() {
-	local which=(unit+model torture)
-	$brief || which=(unit+model+sim+spec stores+tools torture)
+	local which=(unit+model+fuzz torture)
+	$brief || which=(unit+model+fuzz+sim+spec stores+tools torture)
 	build_asan && suites asan "${which[@]}"
 }
 
@@ -336,8 +338,7 @@ build_fuzz() {
 		-Db_lundef=false $(light 0)
 }
 test_fuzz() {
-	local since=$SECONDS source target seconds=4
-	$brief || seconds=${GALE_FUZZ_SECONDS:-60}
+	local since=$SECONDS source target seconds=${GALE_FUZZ_SECONDS:-60}
 	build_fuzz || return
 	for source in tests/fuzz/*_fuzz.c; do
 		target=$(basename "$source" _fuzz.c)
@@ -351,7 +352,10 @@ test_fuzz() {
 
 # ---- The run -------------------------------------------------------------------------
 
-[ $# -gt 0 ] || set -- gcc asan tsan clang release install fuzz
+if [ $# = 0 ]; then
+	set -- gcc asan tsan clang release install
+	$brief || set -- "$@" fuzz
+fi
 for name; do
 	declare -F "test_$name" >/dev/null || {
 		say "no configuration is called $name"

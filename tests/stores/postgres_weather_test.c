@@ -155,7 +155,7 @@ static void let_ask(void)
 		.keys = 1,
 		.askers = 2,
 		.within_us = WITHIN,
-		.nap_us = 500,
+		.nap_us = WEATHER_NAP_US,
 	};
 
 	weather_let_ask(&s.weather, &plan);

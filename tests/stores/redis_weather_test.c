@@ -59,7 +59,7 @@ static void begin(const char *const *options)
 		.askers = 3,
 		.pollers = 1,
 		.within_us = GALE_MILLIS(150), /* a shard's patience is 100 ms */
-		.nap_us = 500,
+		.nap_us = WEATHER_NAP_US,
 	};
 }
 

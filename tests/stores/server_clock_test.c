@@ -51,8 +51,8 @@
 #define WITHIN GALE_SECONDS(2)
 #define PATIENCE GALE_SECONDS(1)
 #define PATIENCE_NS UINT64_C(150000000000)
-#define DOUBT_US GALE_SECONDS(61)     /* what a jump is doubted for at most: JUMP-3 */
-#define DOUBT_NS UINT64_C(2000000000) /* who is behind for so long is in doubt */
+#define DOUBT_US GALE_SECONDS(61)    /* what a jump is doubted for at most: JUMP-3 */
+#define DOUBT_NS UINT64_C(500000000) /* who is behind for so long is in doubt */
 #define NAME_MOST 32
 
 /* One rule in one mode: a limiter of each node, all of one name. */

@@ -278,7 +278,7 @@ static void begin(const char *socket, const char *form)
 		.askers = 3,
 		.pollers = 1,
 		.within_us = GALE_MILLIS(150),
-		.nap_us = 500,
+		.nap_us = WEATHER_NAP_US,
 	};
 
 	proxy_open(&proxy, socket);
