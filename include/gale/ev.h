@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * ev.h -- a seat in a loop of libev: the answers to pending asks come to a function.
+ *
+ *	gale_ev_open(&ev, loop, runtime, seat, on_answer);
+ *	answer = gale_ask(seat, limiter, key, key_len, 1, tag);     per call
+ *	gale_ev_close(&ev);
+ *
+ * A runtime with .turns takes its turns in the loop, too; one loop of the process may do
+ * that.  gale.h does not need libev, and libgale does not use it: all is in this header.
+ *
+ * Threads   All of it is for the thread of the loop and of the seat.
+ */
+#ifndef GALE_EV_H
+#define GALE_EV_H
+
+#include <ev.h>
+
+#include <gale/gale.h>
+
+#if !EV_MULTIPLICITY
+#error "gale/ev.h passes the loop: build libev with EV_MULTIPLICITY"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Make it a part of a struct of yours, to find that from self. */
+struct gale_ev {
+	struct ev_loop *loop;
+	struct gale_runtime *runtime;
+	struct gale_seat *seat;
+	/* The answer to a pending ask, with the ask's tag.  It must not close self. */
+	void (*on_answer)(struct gale_ev *self, void *tag,
+	                  const struct gale_answer *answer);
+	ev_io answers;
+	ev_io turns;
+	ev_timer later; /* for the next turn */
+};
+
+static inline void gale_ev_on_answers_(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct gale_ev *self = (struct gale_ev *)io->data;
+	struct gale_completion done[16];
+	size_t count;
+
+	(void)loop;
+	(void)events;
+	do {
+		count = gale_seat_completions(self->seat, done, 16);
+		for (size_t i = 0; i < count; i++)
+			self->on_answer(self, done[i].tag, &done[i].answer);
+	} while (count == 16);
+}
+
+/* The loop's time may be from before this turn. */
+static inline void gale_ev_turn_(struct gale_ev *self)
+{
+	uint64_t after_us;
+
+	(void)gale_turn(self->runtime);
+	after_us = gale_turn_after_us(self->runtime);
+	ev_timer_stop(self->loop, &self->later);
+	if (after_us == GALE_NEVER)
+		return;
+	ev_now_update(self->loop);
+	ev_timer_set(&self->later, (double)after_us / 1e6, 0.);
+	ev_timer_start(self->loop, &self->later);
+}
+
+static inline void gale_ev_on_turn_(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	gale_ev_turn_((struct gale_ev *)io->data);
+}
+
+static inline void gale_ev_on_later_(struct ev_loop *loop, ev_timer *later, int events)
+{
+	(void)loop;
+	(void)events;
+	gale_ev_turn_((struct gale_ev *)later->data);
+}
+
+/* No more answers come, and *self may be reused.  Leave the seat after this call. */
+static inline void gale_ev_close(struct gale_ev *self)
+{
+	ev_io_stop(self->loop, &self->answers);
+	ev_io_stop(self->loop, &self->turns);
+	ev_timer_stop(self->loop, &self->later);
+}
+
+static inline void gale_ev_open(struct gale_ev *self, struct ev_loop *loop,
+                                struct gale_runtime *runtime, struct gale_seat *seat,
+                                void (*on_answer)(struct gale_ev *self, void *tag,
+                                                  const struct gale_answer *answer))
+{
+	int turn_fd = gale_turn_fd(runtime);
+
+	self->loop = loop;
+	self->runtime = runtime;
+	self->seat = seat;
+	self->on_answer = on_answer;
+	self->answers.data = self->turns.data = self->later.data = self;
+	ev_io_init(&self->answers, gale_ev_on_answers_, gale_seat_fd(seat), EV_READ);
+	ev_io_init(&self->turns, gale_ev_on_turn_, turn_fd, EV_READ);
+	ev_timer_init(&self->later, gale_ev_on_later_, 0., 0.);
+	ev_io_start(loop, &self->answers);
+	if (turn_fd < 0)
+		return;
+	ev_io_start(loop, &self->turns);
+	gale_ev_turn_(self);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
