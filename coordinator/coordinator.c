@@ -158,13 +158,16 @@ static mono turn_posts(struct coordinator *coordinator, mono now) ON(actor_role)
 	return due;
 }
 
-static uint64_t hear(struct coordinator *coordinator, mono now) ON(actor_role)
+/* By a clock that is read after the answer came: the fence may be up meanwhile, and the node
+ * may have been stopped before it came.  MEMBER-8 */
+static uint64_t hear(struct coordinator *coordinator) ON(actor_role)
 {
 	uint64_t heard = 0;
 	struct store_call *call;
 
 	for (; (call = store_take(&coordinator->home)); heard++) {
 		struct guard *guard = fleet_of_call(call)->guard;
+		mono now = clock_now(coordinator->clock);
 
 		guard_hear(guard, now);
 		timers_remove(&coordinator->timers, &guard->timer);
@@ -222,10 +225,8 @@ static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 	done = move(coordinator, now, /* ends= */ false);
 	done += turn_due(coordinator, now);
 	due = turn_posts(coordinator, now);
-	/* By a clock that is read after the answers came: the fence may be up meanwhile. */
-	now = clock_now(coordinator->clock);
-	done += hear(coordinator, now);
-	hear_nudges(coordinator, now);
+	done += hear(coordinator);
+	hear_nudges(coordinator, clock_now(coordinator->clock));
 	set_due(coordinator, mono_earlier(due, timers_next(&coordinator->timers)));
 	return done;
 }
@@ -284,7 +285,7 @@ static void drain(struct coordinator *coordinator) ON(actor_role)
 
 		(void)turn_due(coordinator, now);
 		(void)turn_posts(coordinator, now);
-		if (hear(coordinator, now) == 0 && coordinator->timers.first)
+		if (hear(coordinator) == 0 && coordinator->timers.first)
 			wake_wait_on(coordinator->home.watch.epoll_fd, NULL,
 			             patience_now_ns() + DRAIN_PAUSE_NS);
 	}

@@ -12,6 +12,7 @@
 
 #include "coordinator/guard.h"
 #include "runtime/atomic.h"
+#include "runtime/clock.h"
 
 #define NEVER ((mono){ UINT64_MAX })
 #define ENTER_AGAIN_NS UINT64_C(100000000)
@@ -230,8 +231,8 @@ void guard_beat(struct guard *guard, mono now)
 	if (!fleet->post->entered)
 		return;
 	facts = facts_of(guard, now);
-	if (membership_send(&fleet->membership, now, &facts))
-		guard_hear(guard, now);
+	if (membership_send(&fleet->membership, now, &facts)) /* MEMBER-8 */
+		guard_hear(guard, clock_now(fleet->post->client.home->clock));
 	if (member->seq != seq)
 		fleet->refused = refused_for_share(guard);
 }

@@ -25,6 +25,8 @@
 #define STEPS 16          /* buckets of an octave above */
 #define NUDGED_MEMBERS 64 /* more of them are nudged less often */
 #define NUDGES_A_LEASE 64 /* of a kind, at most */
+/* So long after the store has forgotten, a group of which it knows nothing is new. */
+#define KEPT_US GROUP_TIME_MAX_US
 
 static_assert(
     sizeof(struct group_settings) == GROUP_SETTINGS_WORDS * sizeof(uint64_t) &&
@@ -71,6 +73,7 @@ bool group_report_valid(const struct group_report *r)
 	       r->generation <= WORD_MAX && r->held <= GROUP_SLOTS_MAX &&
 	       r->in_flight <= GROUP_SLOTS_MAX && r->weight >= 1 &&
 	       r->weight <= GROUP_WEIGHT_MAX && r->demand <= GROUP_SLOTS_MAX &&
+	       r->life <= WORD_MAX && r->over <= WORD_MAX &&
 	       r->busy <= (uint64_t)GROUP_SLOTS_MAX * GROUP_BUSY_ONE &&
 	       r->estimate <= GROUP_SLOTS_MAX && r->limited <= 1 && r->leaves <= 1;
 }
@@ -159,44 +162,68 @@ static void put_in(struct group *group, struct group_estimates *estimates,
 
 /* ---- The group as a whole -------------------------------------------------------- */
 
+static bool is_quiet(const struct group *group)
+{
+	return group->over < group->quiet;
+}
+
+/* No two reports have one incarnation and one seq, and so no two lives a name. */
+static uint64_t life_of(const struct group_report *report)
+{
+	uint64_t left = WORD_MAX - report->seq;
+
+	return report->incarnation > left ? report->incarnation - left
+	                                  : report->incarnation + report->seq;
+}
+
+/* GROUP-10: it has a number of its own, which is larger than all that a copy knows of. */
+static void begin_life(struct group *group, const struct group_report *report,
+                       bool is_quiet)
+{
+	group->life = life_of(report);
+	group->beats++;
+	group->over = 0;
+	group->quiet = is_quiet ? group->beats : 0;
+}
+
+/* GROUP-4 */
+static void hear_proof(struct group *group, const struct group_report *report)
+{
+	if (report->life == group->life && report->over <= group->beats)
+		group->over = larger(group->over, report->over);
+}
+
 enum group_result group_begin(struct group *group,
-                              const struct group_settings *settings, uint64_t now_us,
+                              const struct group_settings *settings,
+                              const struct group_report *report, uint64_t now_us,
                               uint64_t forgot_us)
 {
-	uint64_t lease_us;
+	bool agrees = memcmp(&group->settings, settings, sizeof(*settings)) == 0;
+	bool is_new = group->life == 0;
+	bool forgot = forgot_us != group->epoch;
 
 	if (!group_settings_valid(settings))
 		return GROUP_WRONG;
-	if (group->members == 0 &&
-	    memcmp(&group->settings, settings, sizeof(*settings)) != 0) {
+	hear_proof(group, report);
+	if (forgot || is_new || (!agrees && group->members == 0))
+		begin_life(group, report,
+		           is_quiet(group) ||
+		               (forgot && (!is_new || now_us < forgot_us + KEPT_US)));
+	if (!agrees && group->members == 0) {
 		group->settings = *settings;
 		group->limit =
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
+		agrees = true;
 	}
-	lease_us = group->settings.lease_us;
-	now_us = smaller(now_us, WORD_MAX);
+	group->epoch = smaller(forgot_us, WORD_MAX);
+	group->now_us = larger(group->now_us, smaller(now_us, WORD_MAX));
 	group->nudge = 0;
-	if ((group->members > 0 || group->now_us < group->quiet_us) &&
-	    8 * less(now_us, group->now_us) > 5 * lease_us) /* GROUP-10 */
-		group->quiet_us = larger(group->quiet_us, now_us + lease_us);
-	group->nudge = 0;
-	if (forgot_us != group->epoch) {
-		group->epoch = smaller(forgot_us, WORD_MAX);
-		/* What was granted before is over by then.  A copy of the group may have
-		 * seen a later time than the clock that goes on with it. */
-		group->quiet_us = larger(
-		    group->quiet_us,
-		    (now_us < group->now_us ? group->now_us : group->epoch) + lease_us);
-	}
-	group->now_us = larger(group->now_us, now_us);
-	return memcmp(&group->settings, settings, sizeof(*settings)) == 0
-	           ? GROUP_GRANTED
-	           : GROUP_DISAGREES;
+	return agrees ? GROUP_GRANTED : GROUP_DISAGREES;
 }
 
 bool group_expired(const struct group *group, const struct group_member *member)
 {
-	return group->now_us >= member->until_us; /* GROUP-4 */
+	return member->beat <= group->over; /* GROUP-4 */
 }
 
 void group_remove(struct group *group, struct group_estimates *estimates,
@@ -316,8 +343,7 @@ static bool may_nudge(const struct group *group, uint64_t last_us)
 	                    (NUDGED_MEMBERS * NUDGES_A_LEASE) *
 	                    (NUDGED_MEMBERS + group->members);
 
-	return group->now_us >= group->quiet_us &&
-	       group->now_us - last_us >= pause_us; /* GROUP-12 */
+	return !is_quiet(group) && group->now_us - last_us >= pause_us; /* GROUP-12 */
 }
 
 /* Self lacked so many slots before its beat. */
@@ -384,6 +410,19 @@ static struct group_grant grant_of(const struct group *group,
 		.members = group->members,
 		.in_flight = group->in_flight,
 		.lacking = group->lacking,
+		.life = group->life,
+		.beat = group->beats,
+		.lease_us = group->settings.lease_us,
+	};
+}
+
+struct group_grant group_refusal(const struct group *group, enum group_result result)
+{
+	return (struct group_grant){
+		.result = result,
+		.life = group->life,
+		.beat = group->beats,
+		.lease_us = group->settings.lease_us,
 	};
 }
 
@@ -402,13 +441,13 @@ static void tell_probe(const struct group *group, struct group_grant *grant)
 	grant->probe_us = number * every + jitter - group->now_us;
 }
 
-static void tell_retry(const struct group *group, const struct group_member *self,
-                       uint64_t next_us, struct group_grant *grant)
+static void tell_next(const struct group *group, const struct group_member *self,
+                      uint64_t next, struct group_grant *grant)
 {
-	if (group->now_us < group->quiet_us)
-		grant->retry_us = group->quiet_us - group->now_us;
-	else if (self->lacks + self->limited > 0 && next_us > 0)
-		grant->retry_us = less(next_us, group->now_us) + 1;
+	if (is_quiet(group))
+		grant->next = group->quiet;
+	else if (self->lacks + self->limited > 0)
+		grant->next = next;
 }
 
 /* What the report says of the node. */
@@ -422,7 +461,7 @@ static void hear(const struct group *group, struct group_member *self,
 	self->high = larger(applied ? self->share : self->high, report->held);
 	self->incarnation = report->incarnation;
 	self->seq = report->seq;
-	self->until_us = group->now_us + group->settings.lease_us;
+	self->beat = group->beats;
 	self->in_flight = report->in_flight;
 	self->weight = report->leaves ? 0 : report->weight;
 	self->busy = report->leaves ? 0 : report->busy;
@@ -456,7 +495,7 @@ static struct group_grant leave(struct group *group, const struct group_member *
 
 struct group_grant group_beat(struct group *group, struct group_estimates *estimates,
                               struct group_member *self,
-                              const struct group_report *report, uint64_t next_us)
+                              const struct group_report *report, uint64_t next_beat)
 {
 	bool is_new = self->incarnation == 0;
 	bool is_namesake = !is_new && self->incarnation != report->incarnation;
@@ -468,20 +507,20 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 
 	if (!group_report_valid(report))
 		return (struct group_grant){ .result = GROUP_WRONG };
-	if (is_namesake && !group_expired(group, self)) /* GROUP-6 */
-		return (struct group_grant){ .result = GROUP_NAMESAKE,
-			                     .retry_us =
-			                         self->until_us - group->now_us };
+	if (is_namesake && !group_expired(group, self)) { /* GROUP-6 */
+		grant_told = group_refusal(group, GROUP_NAMESAKE);
+		grant_told.next = self->beat;
+		return grant_told;
+	}
 	if (!is_new && !is_namesake && report->seq <= self->seq) /* GROUP-5 */
 		return grant_of(group, self, GROUP_STALE);
 	if (report->leaves && report->in_flight == 0) /* GROUP-8 */
 		return leave(group, self);
 	if (members > GROUP_MEMBERS_MAX)
-		return (struct group_grant){ .result = GROUP_FULL };
-	if (group->generation == 0 && report->generation > 0 &&
-	    report->epoch == group->epoch) /* GROUP-11 */
-		group->quiet_us =
-		    larger(group->quiet_us, group->now_us + group->settings.lease_us);
+		return group_refusal(group, GROUP_FULL);
+	group->beats++; /* GROUP-10 */
+	if (group->generation == 0 && report->generation > 0) /* GROUP-11 */
+		group->quiet = group->beats;
 
 	if (is_new)
 		next.position = group->members;
@@ -515,7 +554,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	            ? target
 	            : share_by_demand(group, &next, target);
 	share = smaller(share, less(group->limit, group->reserved)); /* GROUP-2 */
-	if (group->now_us < group->quiet_us)
+	if (is_quiet(group))
 		share = smaller(share, report->held); /* GROUP-7 */
 	grant(group, &next, share);
 	/* What it might use at most is nothing that others have to give. */
@@ -525,7 +564,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	nudge_others(group, self, lacked);
 	grant_told = grant_of(group, self, GROUP_GRANTED);
 	grant_told.target = target;
-	tell_retry(group, self, next_us, &grant_told);
+	tell_next(group, self, next_beat, &grant_told);
 	tell_probe(group, &grant_told);
 	return grant_told;
 }

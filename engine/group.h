@@ -12,11 +12,11 @@
  * The store keeps a struct group and a struct group_member for each node, and calls for
  * one report, in one atomic step and in this order:
  *
- *     group_begin(group, settings, now, forgot)          also of a group that is new
- *     while the member with the least .until has expired, GROUP_EVICT_MOST times:
+ *     group_begin(group, settings, report, now, forgot)  also of a group that is new
+ *     while the member with the least .beat has expired, GROUP_EVICT_MOST times:
  *             group_remove(group, it); the member at .position = group->members, if any
  *             other, gets the position of the one removed
- *     group_beat(group, the member of that name or a zeroed one, report, now, next)
+ *     group_beat(group, the member of that name or a zeroed one, report, next)
  *
  * What a member is reserved is what it may have in flight: the largest share that it was
  * granted and has not exchanged for a later one, and what it has reported in flight.  The
@@ -33,24 +33,37 @@
  *            before the report was read. (H1)
  *   GROUP-3  What is granted counts as reserved until its node has said that it applied
  *            that grant or a later one. (H1)
- *   GROUP-4  A member counts until its node's lease is over by the store's clock: until
- *            the report of its last beat arrived, and settings->lease_us. (H8)
+ *   GROUP-4  A member counts until a node has proven that its lease is over: that a lease
+ *            has passed by that node's clock since it heard the number of the member's last
+ *            beat, or a later number of the same life. (H1, H8)
  *   GROUP-5  A report whose seq is not above the last one's changes nothing. (H3)
  *   GROUP-6  Of two nodes of one name the second is granted nothing while the first's
  *            lease lasts. (H3)
- *   GROUP-7  While the store may have forgotten (until group->quiet_us), no node is granted
- *            more than it has in force. (H3, L12)
+ *   GROUP-7  When the store may have forgotten, no node is granted more than it has in force
+ *            until a node has proven that a lease has passed since the beat that noticed it.
+ *            (H3, L12)
  *   GROUP-8  A node that leaves is reserved what it has in flight, until that is 0. (H2)
  *   GROUP-9  A beat does a bounded number of steps on one member, and reads no others. (H7)
- *   GROUP-10  When no member was heard for more than five eighths of a lease, the store's
- *            clock may have been set: then it is quiet for a lease, as after a loss of memory.
- *            So no clock that is set ends the lease of a member that beats each quarter of a
- *            lease, give or take an eighth. (H1)
- *   GROUP-11  A report of a grant that the group never made says that the store has dropped
- *            the group: then it is quiet for a lease, too. (H1)
+ *   GROUP-10  A number is given out once in a life of the group, and later ones are larger.
+ *            A life has one lease, and a proof of another life counts as none. (H1)
+ *   GROUP-11  A report of a grant, to a group that never made one, says that the store has
+ *            dropped the group: then it is quiet for a lease, too. (H1)
  *   GROUP-12  A nudge makes members beat sooner, and changes nothing else: a store may lose
  *            it, repeat it, or send none.  Two of a kind are a 64th of a lease apart, and
  *            with more than 64 members so much longer as there are more.
+ *
+ * Proofs.  No clock of the store says that a lease is over: clocks are set.  The group counts
+ * the beats that it hears, and each answer tells the number given out last.  A node remembers
+ * when it heard which, by a clock that is never set, and reports the largest number that it
+ * heard at least a lease ago.  So much time has then passed since that number was given out, and
+ * since all beats of lower numbers were sent:
+ *
+ *     member   sends .... fenced ............ its calls have ended
+ *     store        number 7 ... number 8
+ *     another                     hears 8 |---- lease ----| reports "8 is over": so is 7
+ *
+ * A proof stays true, so it may be late, doubled and out of order.  A life begins when the store
+ * may have forgotten, as it may give numbers out again, and when the lease becomes another one.
  *
  * Nudges.  A member beats now and then, and hears of others only then.  So a beat may nudge
  * the others, to beat at once:
@@ -62,13 +75,12 @@
  * A slot more or less, as goes round where a limit does not divide, is worth no nudge.
  *
  * Threads   Pure: any, on different groups.
- * Limits    A store that forgets, and whose clock is set forward within a lease, may give
- *           shares away that are held; and so may one whose clock is set forward by five
- *           eighths of a lease or less while a member does not reach it, or by so much that
- *           it drops the group, if a node that was never granted anything is the first to
- *           beat then.  A node that lets calls in while it is fenced may be granted as many
- *           when it comes back.  Of a group that was forgotten the first node to beat says
- *           how long a lease is.
+ * Limits    A store that drops a group whose members have shares gives these away, if a node
+ *           that was never granted anything is the first to beat then: so a store drops none
+ *           for a day, by its own clock.  A node that lets calls in while it is fenced may be
+ *           granted as many when it comes back.  Of a group that was forgotten the first node
+ *           to beat says how long a lease is.  The time for which all nodes were dead proves
+ *           nothing: the first that comes waits for a lease.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time
  *           (engine/member.h); GROUP-4 frees its slots then.
@@ -122,8 +134,11 @@ struct group_settings {
 struct group {
 	struct group_settings settings; /* of the member that was first */
 	uint64_t now_us;                /* the latest that a beat has seen */
-	uint64_t epoch;    /* when the store may have forgotten last, as it was told */
-	uint64_t quiet_us; /* nothing more is granted until then */
+	uint64_t epoch; /* when the store may have forgotten last, as it was told */
+	uint64_t life;  /* unlike any other's; 0: it is new */
+	uint64_t beats; /* the number given out last */
+	uint64_t over;  /* the largest number that a lease has passed since, as was proven */
+	uint64_t quiet; /* nothing more is granted until over reaches it */
 	uint64_t generation; /* of the last grant to any member */
 	uint64_t limit;      /* L */
 	uint64_t lowered_us; /* when L last fell; GROUP_SUM */
@@ -143,7 +158,7 @@ struct group {
 	uint64_t give_us; /* when GROUP_GIVE was said last */
 	uint64_t take_us; /* the same, GROUP_TAKE */
 };
-#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 20)
+#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 23)
 
 enum group_nudges {
 	GROUP_GIVE = 1,
@@ -170,7 +185,7 @@ struct group_member {
 	uint64_t incarnation; /* 0: there is none */
 	uint64_t position;    /* 0 to group->members - 1, no two the same */
 	uint64_t seq;
-	uint64_t until_us; /* its lease */
+	uint64_t beat;  /* the number of the last */
 	uint64_t share;    /* what it was granted last */
 	uint64_t generation;
 	uint64_t high; /* the most that it was granted since what it has applied */
@@ -201,14 +216,16 @@ struct group_report {
 	uint64_t estimate; /* GROUP_MEDIAN, GROUP_MIN: its own limit; 0: none */
 	uint64_t limited;  /* 1: it has refused something for want of share */
 	uint64_t leaves;   /* 1: its share is 0 and stays so */
+	uint64_t life;     /* of the last answer; 0: none */
+	uint64_t over;     /* of that life: the node heard this number a lease ago; 0: none */
 };
-#define GROUP_REPORT_WORDS 12
+#define GROUP_REPORT_WORDS 14
 
 enum group_result {
 	GROUP_GRANTED,
 	GROUP_STALE,     /* an old report: what was granted last is told again */
 	GROUP_GONE,      /* the node has left: its member is to be removed */
-	GROUP_NAMESAKE,  /* another node of that name lives: for retry_us, at most */
+	GROUP_NAMESAKE,  /* another node of that name lives, until .next is over */
 	GROUP_DISAGREES, /* the group has other settings */
 	GROUP_FULL,
 	GROUP_WRONG, /* the report is not one */
@@ -225,26 +242,31 @@ struct group_grant {
 	uint64_t members;
 	uint64_t in_flight; /* of the group, as reported */
 	uint64_t lacking;   /* of the group */
-	uint64_t
-	    retry_us; /* when asking again may help: a namesake's lease, a quiet time; if
-	                     * it lacks or was limited, the next lease of a member that
-	                     * ends; 0: it is not known */
+	uint64_t life;    /* of these numbers */
+	uint64_t beat;    /* the number given out last: where it is granted, to this beat */
+	uint64_t next;    /* when this is over, asking again may help: a namesake's last beat, a
+	                   * quiet time; if it lacks or was limited, the least of the others'
+	                   * last beats; 0: it is not known */
+	uint64_t lease_us; /* of the group */
 	uint64_t probe_us; /* until the next probe; 0: there is none */
 	uint64_t probe;    /* its number */
 };
-#define GROUP_GRANT_WORDS 12
+#define GROUP_GRANT_WORDS 15
 
 /* False: there can be no such group. */
 bool group_settings_valid(const struct group_settings *settings);
 bool group_report_valid(const struct group_report *report);
 
 /*
- * The group at now, under the settings that a report came with.  forgot_us: when the store
- * may have forgotten last, 0 if never.  GROUP_GRANTED: go on.
+ * The group at now, under the settings that a valid report came with, and with what that
+ * proves.  forgot_us: when the store may have forgotten last, 0 if never.  GROUP_GRANTED: go on.
  */
 enum group_result group_begin(struct group *group,
-                              const struct group_settings *settings, uint64_t now_us,
+                              const struct group_settings *settings,
+                              const struct group_report *report, uint64_t now_us,
                               uint64_t forgot_us);
+/* What a node is told that group_begin has refused. */
+struct group_grant group_refusal(const struct group *group, enum group_result result);
 
 /* Its lease is over, and it is not the one that reports. */
 bool group_expired(const struct group *group, const struct group_member *member);
@@ -255,13 +277,13 @@ void group_remove(struct group *group, struct group_estimates *estimates,
 
 /*
  * What the report comes to.  *self: the member of the node's name, zeroed if there is none.
- * next_us: when the lease of the first other member ends, 0 if there is none.  estimates may
+ * next: the least .beat of the other members, 0 if there is none.  estimates may
  * be NULL where the law needs none.  GROUP_GONE: remove *self, if it was there.  *self is
  * written for GROUP_GRANTED alone; if .incarnation was 0 it is a new member.
  */
 struct group_grant group_beat(struct group *group, struct group_estimates *estimates,
                               struct group_member *self,
-                              const struct group_report *report, uint64_t next_us);
+                              const struct group_report *report, uint64_t next);
 
 /* The nudge that the group's latest beat sends to all members. */
 struct group_nudge group_nudge(const struct group *group);

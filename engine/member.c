@@ -10,10 +10,14 @@
  */
 #include "engine/member.h"
 
+#include <string.h>
+
 #include "engine/check.h"
 
 #define END_OF_TIME ((mono){ UINT64_MAX })
 #define AT_ONCE 4 /* early beats that do not wait */
+#define PARTS 16  /* of a lease: anchors are not closer */
+#define WORD_MAX ((UINT64_C(1) << 53) - 1)
 
 static uint64_t lasts_ns(const struct member_terms *terms)
 {
@@ -42,6 +46,70 @@ void member_init(struct member *member, const struct member_terms *terms,
 		.fence = END_OF_TIME,
 		.due = now,
 	};
+}
+
+/* ---- Proofs ---------------------------------------------------------------------- */
+
+/* MEMBER-8: by a clock that runs fast, a lease has passed in true time. */
+static mono proven_at(const struct member *member, mono heard)
+{
+	uint64_t us = member->past.lease_us;
+
+	return mono_after(heard, us * 1000 + us * member->terms.drift_ppm / 1000 + 1);
+}
+
+static void let_pass(struct member *member, mono now)
+{
+	struct member_past *past = &member->past;
+	uint32_t passed = 0;
+
+	while (passed < past->count &&
+	       mono_reached(now, proven_at(member, past->anchors[passed].heard)))
+		past->over = past->anchors[passed++].beat;
+	past->count -= passed;
+	memmove(past->anchors, past->anchors + passed,
+	        past->count * sizeof(past->anchors[0]));
+}
+
+/* The last one gives way if it is close to the one before: so two that are neighbours are as
+ * far from each other as two answers were, or closer than a 16th of a lease. */
+static void drop_anchor(struct member *member, mono now, uint64_t beat)
+{
+	struct member_past *past = &member->past;
+	struct member_anchor *last = past->anchors + past->count;
+	uint64_t part_ns = past->lease_us * 1000 / PARTS;
+
+	if (past->count >= 1 && last[-1].beat >= beat)
+		return;
+	if (past->count == MEMBER_ANCHORS ||
+	    (past->count >= 2 &&
+	     !mono_reached(now, mono_after(last[-2].heard, part_ns))))
+		last--;
+	*last = (struct member_anchor){ beat, now };
+	past->count = (uint32_t)(last - past->anchors) + 1;
+}
+
+static void note_number(struct member *member, mono now,
+                        const struct group_grant *grant)
+{
+	if (grant->life == 0)
+		return;
+	if (grant->life != member->past.life)
+		member->past = (struct member_past){ .life = grant->life,
+			                             .lease_us = grant->lease_us };
+	let_pass(member, now);
+	drop_anchor(member, now, grant->beat);
+}
+
+/* When it will have proven that this number is over. */
+static mono over_at(const struct member *member, uint64_t beat)
+{
+	const struct member_past *past = &member->past;
+
+	for (uint32_t i = 0; i < past->count; i++)
+		if (past->anchors[i].beat >= beat)
+			return proven_at(member, past->anchors[i].heard);
+	return END_OF_TIME;
 }
 
 /* ---- Beats ----------------------------------------------------------------------- */
@@ -76,6 +144,7 @@ struct group_report member_report(struct member *member, mono now,
                                   const struct member_facts *facts)
 {
 	gale_assert(!member->under_way && !member->has_left); /* MEMBER-1 */
+	let_pass(member, now);
 	member->under_way = true;
 	member->sent = now;
 	member->due = mono_after(now, member->terms.beat_ns);
@@ -97,6 +166,8 @@ struct group_report member_report(struct member *member, mono now,
 		.estimate = facts->estimate,
 		.limited = facts->limited,
 		.leaves = member->leaves,
+		.life = member->past.life,
+		.over = member->past.over,
 	};
 }
 
@@ -171,7 +242,9 @@ static enum member_news apply(struct member *member, const struct group_grant *g
 static bool is_believable(const struct member *member, const struct group_grant *grant)
 {
 	return grant->share <= GROUP_SLOTS_MAX && grant->target <= GROUP_SLOTS_MAX &&
-	       grant->result <= GROUP_WRONG &&
+	       grant->result <= GROUP_WRONG && grant->life <= WORD_MAX &&
+	       grant->beat <= WORD_MAX && grant->lease_us <= GROUP_TIME_MAX_US &&
+	       (grant->life == 0 || grant->lease_us >= 1) &&
 	       (grant->result != GROUP_GONE || member->leaves);
 }
 
@@ -180,6 +253,8 @@ enum member_news member_hear(struct member *member, mono now, uint64_t seq,
 {
 	mono until;
 
+	if (seq == member->seq && is_believable(member, grant))
+		note_number(member, now, grant);
 	if (must_fence(member, now)) /* the timer is late */
 		return fence(member);
 	if (!member->under_way || seq != member->seq || !is_believable(member, grant)) {
@@ -194,10 +269,10 @@ enum member_news member_hear(struct member *member, mono now, uint64_t seq,
 		member->share = 0;
 		return MEMBER_LEFT;
 	}
-	if (grant->retry_us > 0)
+	if (grant->next > 0)
 		member->due = mono_earlier(
 		    member->due,
-		    mono_later(mono_after(now, grant->retry_us * 1000),
+		    mono_later(over_at(member, grant->next),
 		               mono_after(member->sent, member->terms.eager_ns)));
 	if (grant->result != GROUP_GRANTED && grant->result != GROUP_STALE)
 		return MEMBER_REFUSED;

@@ -8,8 +8,12 @@
  * so long that it may give the share to others, the node fences itself, which means that
  * its share is 0.
  *
- *     sent                 fenced                 lease over by the store's clock, or later
- *      |-- (1 - drift) of the lease, less abort --|---- abort ----|
+ *     sent                                     fenced                       over
+ *      |-- (1 - drift) of the lease, less abort --|-- abort, and by the drift --|
+ *
+ * It is over for others when one of them has proven that (group.h), and each node keeps what it
+ * needs for such proofs: when it heard which number, as coarse as a 16th of the lease, and so
+ * that it lacks none for longer than from one answer to the next.
  *
  * A step is given what happened, and leaves what is to be done in the member: .share and
  * .is_fenced are what is in force now; member_due says when to call again.
@@ -34,6 +38,11 @@
  *            the one before.  A nudge makes a beat early, and does nothing else: a lost, a
  *            repeated and a forged one cost a beat.  (GROUP-12)
  *
+ *   MEMBER-8  A report says that a number is over only when (1 + drift) of the group's lease has
+ *             passed by this node's clock since it heard that number or a later one, in the same
+ *             life.  So `now` of member_hear is read after the answer has come: a node that is
+ *             stopped between the two would prove what has not passed.  (GROUP-4)
+ *
  * Threads   Pure: any, on different members.
  */
 #ifndef ENGINE_MEMBER_H
@@ -51,6 +60,22 @@ struct member_terms {
 	uint64_t abort_ns; /* what a stopped node has at the backend ends within this */
 	uint32_t drift_ppm;
 	uint32_t weight;
+};
+
+/* When a number was heard. */
+struct member_anchor {
+	uint64_t beat;
+	mono heard;
+};
+#define MEMBER_ANCHORS 36
+
+/* All of one life, rising in both; the numbers that are over are taken out. */
+struct member_past {
+	uint64_t life;
+	uint64_t lease_us; /* of the group */
+	uint64_t over;     /* the largest that is */
+	uint32_t count;
+	struct member_anchor anchors[MEMBER_ANCHORS];
 };
 
 /* What the guard has counted, read in one step with what is in force. */
@@ -82,6 +107,7 @@ struct member {
 	mono due;                /* the next beat */
 	mono calm;               /* by then the beats so far are eager_ns apart */
 	struct group_grant told; /* the last answer, and what it said */
+	struct member_past past;
 };
 
 enum member_news {

@@ -16,6 +16,7 @@
 #define BEAT_LEAST_US GALE_MILLIS(1)
 #define BEAT_MOST_US GALE_MINUTES(1)
 #define LEASE_MOST_US GALE_HOURS(1)
+#define LEASE_BEATS 5
 #define DRIFT_DEFAULT_PPM 500
 #define DRIFT_MOST_PPM 100000
 #define EAGER_PART 10            /* of a beat, from one early beat to another */
@@ -70,15 +71,26 @@ static enum gale_err check_law(const struct gale_guard_config *config)
 	return GALE_ERR_PROBE;
 }
 
-/* With its defaults filled in. */
+static uint64_t beat_us_of(const struct gale_guard_config *config)
+{
+	return config->beat_us ? config->beat_us : BEAT_DEFAULT_US;
+}
+
+static uint64_t lease_us_of(const struct gale_guard_config *config)
+{
+	return config->lease_us ? config->lease_us : LEASE_BEATS * beat_us_of(config);
+}
+
+/* With its defaults filled in.  Nodes hear a number in each beat: so it takes them a beat and the
+ * group's lease to prove that a member is over (GROUP-4), which is the lease of the config. */
 static struct member_terms terms_of(const struct gale_guard_config *config)
 {
-	uint64_t beat_us = config->beat_us ? config->beat_us : BEAT_DEFAULT_US;
+	uint64_t beat_us = beat_us_of(config);
 
 	return (struct member_terms){
 		.beat_ns = beat_us * 1000,
 		.eager_ns = beat_us * 1000 / EAGER_PART,
-		.lease_us = config->lease_us ? config->lease_us : 4 * beat_us,
+		.lease_us = lease_us_of(config) - beat_us,
 		.abort_ns = (config->abort_us ? config->abort_us : beat_us) * 1000,
 		.weight = or_default(config->weight, 1),
 		.drift_ppm = or_default(config->drift_ppm, DRIFT_DEFAULT_PPM),
@@ -94,8 +106,8 @@ static bool sets_fleet(const struct gale_guard_config *config)
 
 static enum gale_err check_terms(const struct gale_guard_config *config)
 {
-	uint64_t beat_us = config->beat_us ? config->beat_us : BEAT_DEFAULT_US;
-	uint64_t lease_us = config->lease_us ? config->lease_us : 4 * beat_us;
+	uint64_t beat_us = beat_us_of(config);
+	uint64_t lease_us = lease_us_of(config);
 	struct member_terms terms;
 
 	if (config->weight > GROUP_WEIGHT_MAX)
@@ -104,8 +116,7 @@ static enum gale_err check_terms(const struct gale_guard_config *config)
 		return GALE_ERR_DRIFT;
 	if (beat_us < BEAT_LEAST_US || beat_us > BEAT_MOST_US)
 		return GALE_ERR_BEAT;
-	/* A group takes a silence of much more than half a lease for a clock that was set
-	 * (GROUP-10): so a node alone must not be silent so long. */
+	/* A beat until a proof of it can begin, one until the next beat, and one to abort. */
 	if (lease_us < 2 * beat_us || lease_us > LEASE_MOST_US)
 		return GALE_ERR_LEASE;
 	if (config->abort_us > LEASE_MOST_US)

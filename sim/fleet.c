@@ -56,8 +56,8 @@ static void evict(struct fleet *fleet, struct fleet_node *gone, uint32_t count)
 			fleet->nodes[i].record.position = position;
 }
 
-/* When the lease of the first other member ends; 0: there is none. */
-static uint64_t next_end(const struct fleet *fleet, const struct fleet_node *self,
+/* The least of the others' last beats; 0: there is none. */
+static uint64_t next_beat(const struct fleet *fleet, const struct fleet_node *self,
                          uint32_t count)
 {
 	uint64_t next = 0;
@@ -66,8 +66,8 @@ static uint64_t next_end(const struct fleet *fleet, const struct fleet_node *sel
 		const struct group_member *record = &fleet->nodes[i].record;
 
 		if (&fleet->nodes[i] != self && record->incarnation != 0 &&
-		    (next == 0 || record->until_us < next))
-			next = record->until_us;
+		    (next == 0 || record->beat < next))
+			next = record->beat;
 	}
 	return next;
 }
@@ -95,13 +95,13 @@ static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_
 	struct group_settings settings = settings_of(queue);
 	uint32_t count = queue->plan->nodes;
 
-	(void)group_begin(&fleet->group, &settings, now_ns / 1000, 0);
+	(void)group_begin(&fleet->group, &settings, &node->report, now_ns / 1000, 0);
 	for (uint32_t i = 0; i < count; i++)
 		if (&fleet->nodes[i] != node && fleet->nodes[i].record.incarnation &&
 		    group_expired(&fleet->group, &fleet->nodes[i].record))
 			evict(fleet, &fleet->nodes[i], count);
 	node->grant = group_beat(&fleet->group, &fleet->estimates, &node->record,
-	                         &node->report, next_end(fleet, node, count));
+	                         &node->report, next_beat(fleet, node, count));
 	if (fleet->group.limit > fleet->limit_most)
 		fleet->limit_most = fleet->group.limit;
 	nudge_others(queue, node, now_ns);

@@ -93,7 +93,8 @@ void ward_law_beaten(struct ward *ward, const struct remote_job *job,
 		return;
 	check_grant(ward, guard, &beat.grant);
 	guard->granted = beat.grant;
-	guard->lease_ends_us = ward->agenda.now_us + ward->plan.lease_us;
+	guard->lease_ends_us =
+	    ward->agenda.now_us + ward->plan.lease_us - ward->plan.beat_us;
 }
 
 /* ---- What is in flight ----------------------------------------------------------- */

@@ -12,7 +12,7 @@ struct show {
 	const struct choice *choice;
 	struct ward *ward;
 	struct chance chance; /* of this step: what comes of it depends on no other */
-	uint64_t settled_us;  /* the store is left alone until then */
+	uint64_t settled_us;  /* the store forgets nothing until then */
 };
 
 static uint64_t lease_of(const struct show *show)
@@ -43,7 +43,7 @@ static void disturb_store(struct show *show)
 {
 	const struct ward_script *script = show->script;
 	struct ward *ward = show->ward;
-	bool fails = draws(show, script->fail_each) && !ward_is_set_back(ward);
+	bool fails = draws(show, script->fail_each);
 	bool flushes = draws(show, script->flush_each);
 	bool back = draws(show, script->back_each);
 	bool forward = draws(show, script->forward_each);
@@ -51,18 +51,17 @@ static void disturb_store(struct show *show)
 
 	if (draws(show, script->copy_each))
 		ward_replicate(ward);
-	if (ward->agenda.now_us < show->settled_us ||
-	    !(fails || flushes || back || forward))
+	if (back)
+		ward_set_back(ward, by_us);
+	else if (forward)
+		ward_set_forward(ward, by_us);
+	if (ward->agenda.now_us < show->settled_us || !(fails || flushes))
 		return;
 	show->settled_us = ward->agenda.now_us + 2 * lease_of(show);
 	if (fails)
 		ward_fail_over(ward);
-	else if (flushes)
-		ward_flush(ward);
-	else if (back)
-		ward_set_back(ward, by_us);
 	else
-		ward_set_forward(ward, lease_of(show) + by_us);
+		ward_flush(ward);
 }
 
 /* Any numbers, to one group or to all. */

@@ -38,10 +38,10 @@ struct kept_group {
 	struct group_estimates *estimates; /* NULL: none were needed yet */
 	struct kept_group *next;           /* in its slot */
 	struct list place;                 /* among all, the last to beat last */
-	uint64_t last_us;                  /* when the last of its leases is over */
+	uint64_t last_us;                  /* a lease after its last beat */
 	struct member **slots;             /* room of them ... */
 	struct member **row;               /* ... the members by position ... */
-	struct member **heap;              /* ... and by the ends of their leases */
+	struct member **heap;              /* ... and by the numbers of their last beats */
 	uint32_t room;                     /* 0, or a power of two */
 	uint32_t name_len;
 	uint64_t hash;
@@ -64,16 +64,16 @@ static uint64_t hash_of(const struct groups *groups, const uint8_t *bytes,
 	                              sizeof(groups->secret));
 }
 
-/* ---- Leases, by their ends ------------------------------------------------------- */
+/* ---- Members, by their last beats ------------------------------------------------- */
 
-/* Of equal ends the names decide, as a server sorts them. */
+/* Of equal numbers the names decide, as a server sorts them. */
 static bool ends_before(const struct member *a, const struct member *b)
 {
 	uint32_t count = a->node_len < b->node_len ? a->node_len : b->node_len;
 	int order;
 
-	if (a->is.until_us != b->is.until_us)
-		return a->is.until_us < b->is.until_us;
+	if (a->is.beat != b->is.beat)
+		return a->is.beat < b->is.beat;
 	order = memcmp(a->node, b->node, count);
 	return order != 0 ? order < 0 : a->node_len < b->node_len;
 }
@@ -111,7 +111,7 @@ static struct member *earlier(struct member *a, struct member *b)
 	return !b || (a && ends_before(a, b)) ? a : b;
 }
 
-/* The first to end, but for the one that reports, which may be NULL; NULL: none. */
+/* The one that beat longest ago, but for the one that reports, which may be NULL; NULL: none. */
 static struct member *first_but(const struct kept_group *group,
                                 const struct member *self)
 {
@@ -365,13 +365,14 @@ static enum group_result begin(struct groups *groups, struct kept_group *group,
                                uint64_t forgot_us)
 {
 	enum group_result result =
-	    group_begin(&group->is, &beat->settings, now_us, forgot_us);
+	    group_begin(&group->is, &beat->settings, &beat->report, now_us, forgot_us);
 
 	if (result == GROUP_WRONG)
 		return result;
 	evict(groups, group, find_member(groups, group, beat->node, beat->node_len));
 	if (result == GROUP_DISAGREES && group->is.members == 0)
-		result = group_begin(&group->is, &beat->settings, now_us, forgot_us);
+		result = group_begin(&group->is, &beat->settings, &beat->report, now_us,
+		                     forgot_us);
 	return result;
 }
 
@@ -381,9 +382,9 @@ static void take(struct groups *groups, struct kept_group *group, struct member 
 	struct member *next = first_but(group, is_new ? NULL : self);
 
 	beat->grant = group_beat(&group->is, group->estimates, &self->is, &beat->report,
-	                         next ? next->is.until_us : 0);
-	if (beat->grant.result == GROUP_GRANTED && self->is.until_us > group->last_us)
-		group->last_us = self->is.until_us;
+	                         next ? next->is.beat : 0);
+	if (beat->grant.result == GROUP_GRANTED)
+		group->last_us = group->is.now_us + group->is.settings.lease_us;
 	if (beat->grant.result == GROUP_GRANTED && is_new)
 		add_member(groups, group, self);
 	else if (beat->grant.result == GROUP_GRANTED)
@@ -442,7 +443,7 @@ enum store_result groups_beat(struct groups *groups, const uint8_t *name,
 	if (result == GROUP_GRANTED)
 		done = beat_on(groups, group, beat, now_us);
 	else
-		beat->grant = (struct group_grant){ .result = result };
+		beat->grant = group_refusal(&group->is, result);
 	*ret_nudge = group_nudge(&group->is);
 	return done;
 }

@@ -9,16 +9,17 @@
  *
  *     beat:  find the group, or make one -> group_begin
  *            -> the members whose leases are over, at most GROUP_EVICT_MOST but the one that
- *               reports: by the end of the lease, and of equal ones by the bytes of the name
+ *               reports: by the number of the last beat, and of equal ones by the bytes of the
+ *               name
  *            -> group_begin once more, if it was refused and no member is left
  *            -> group_beat, unless it was refused
  *
  * Invariants
  *
- *   GROUPS-1  A member is found by its node's name, at its position, and among the leases
- *             in the order of their ends; each group's three ways hold the same members.
- *   GROUPS-2  A group is dropped GROUPS_KEPT_US after the last of its leases was over, and
- *             not before, unless its room is needed after they were.
+ *   GROUPS-1  A member is found by its node's name, at its position, and among the others in
+ *             the order of their last beats; each group's three ways hold the same members.
+ *   GROUPS-2  A group is dropped GROUPS_KEPT_US and a lease after its last beat, and not
+ *             before, unless its room is needed a lease after that.
  *   GROUPS-3  There are at most so many groups and members together as it was opened for.
  *
  * Threads   One at a time: a lock of the caller's is held around every call.

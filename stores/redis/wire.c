@@ -33,7 +33,7 @@
 
 #define FIRST_ROOM 4096
 #define LENGTH_MOST 24 /* $, digits, two line ends */
-#define PACKED_MOST 176
+#define PACKED_MOST 192
 #define WINDOW_NUMBERS 11          /* of a job: its rule's, its verb's, or nothing */
 #define TOO_LONG_US INSTANT_MAX_US /* a span that no meter has room for */
 

@@ -157,6 +157,11 @@ static void draw_numbers(struct beats *b, const struct beats_node *node,
 	              : chance_below(c, 64 * GROUP_BUSY_ONE);
 	r->estimate = chance_one_in(c, 8) ? 0 : chance_size(c, GROUP_SLOTS_MAX);
 	r->limited = chance_one_in(c, 2);
+	r->life = chance_one_in(c, 25) ? chance_size(c, WORD_MAX) : node->life;
+	if (r->life == node->life && chance_one_in(c, 4))
+		r->over = node->beat - chance_below(c, node->beat < 40 ? node->beat + 1 : 40);
+	if (chance_one_in(c, 100))
+		r->over = chance_size(c, WORD_MAX);
 }
 
 /* Of a node that was there, or is new. */
@@ -220,7 +225,7 @@ static void note(struct beats *b, const struct group *before)
 	tally->results[b->beat.grant.result]++;
 	tally->gives += (b->nudge.whom & GROUP_GIVE) != 0;
 	tally->takes += (b->nudge.whom & GROUP_TAKE) != 0;
-	tally->quiet += after->now_us < after->quiet_us;
+	tally->quiet += after->over < after->quiet;
 	tally->lowered += after->limit < before->limit;
 	tally->evicted += after->members + 1 < before->members;
 	tally->laws[after->settings.law] += b->beat.grant.result == GROUP_GRANTED;
@@ -246,6 +251,8 @@ void beats_hear(struct beats *b)
 	node->last = b->beat.report;
 	if (chance_one_in(&b->chance, 6)) /* it is lost */
 		return;
+	node->life = grant->life;
+	node->beat = grant->beat;
 	if (grant->result == GROUP_GRANTED || grant->result == GROUP_STALE) {
 		node->last.epoch = grant->epoch;
 		node->last.generation = grant->generation;

@@ -28,6 +28,8 @@ struct beats_name {
 struct beats_node {
 	struct group_report last;
 	uint64_t share; /* that it has applied */
+	uint64_t life;  /* of the numbers that it was told, and the last of them */
+	uint64_t beat;
 	uint64_t silent_until_us;
 };
 

@@ -4,8 +4,8 @@
  * fleet_test.c -- guards of several runtimes share a ceiling: each is a node, by a clock that
  * the test moves.
  *
- * A beat each 100 ms, leases of 400 ms, and 100 ms to abort: the fence is 300 ms after the last
- * beat.
+ * A beat each 100 ms, leases of 500 ms, of which a beat is for the proof that they are over, and
+ * 100 ms to abort: the fence is 300 ms after the last beat.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +112,7 @@ static struct gale_guard_config plan(uint32_t ceiling)
 		                           .law = GALE_FIXED,
 		                           .ceiling = ceiling,
 		                           .beat_us = GALE_MILLIS(100),
-		                           .lease_us = GALE_MILLIS(400),
+		                           .lease_us = GALE_MILLIS(500),
 		                           .abort_us = GALE_MILLIS(100) };
 }
 
@@ -378,13 +378,9 @@ static void the_host_is_told_of_the_fence(void **state)
 	assert_int_equal(node->hook.fenced, 1);
 	assert_true(node->hook.is_late); /* FLEET-2 */
 	assert_int_equal(counts_of(node).fences, 1);
-	/* It was not dead: its next beat, in the same turns, was answered.  Nobody was heard
-	 * for so long that the store's clock may have been set (GROUP-10): slots come after
-	 * a lease. */
+	/* It was not dead: its next beat, in the same turns, was answered. */
 	assert_true(counts_of(node).beats > before);
 	assert_int_equal(counts_of(node).cut_off, 0);
-	assert_int_equal(fill(node), 0);
-	pass(&world, GALE_MILLIS(410), 0);
 	assert_int_equal(fill(node), 6);
 	close_world(&world);
 }
@@ -414,7 +410,7 @@ static void slots_of_a_dead_node_come_back_after_its_lease(void **state)
 	}
 	waited = world.clock.us - died;
 	/* The lease and a tenth; the last beat may have been just then. */
-	assert_true(waited <= GALE_MILLIS(440) + STEP_US);
+	assert_true(waited <= GALE_MILLIS(550) + STEP_US);
 	world.nodes[1].in_flight = 4; /* a process would have ended with them */
 	close_world(&world);
 }
@@ -561,12 +557,8 @@ static void a_node_may_go_on_alone_where_it_is_told_to(void **state)
 	pass(&world, GALE_MILLIS(100), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(try_one(&world.nodes[0]), GALE_WHY_SLOT);
-	/* The store was not heard for a lease, and takes that for a clock that was set.  For
-	 * a lease the node has what it used and one more. */
 	world.clock.us += GALE_MILLIS(450);
 	turn(&world.nodes[0]);
-	assert_int_equal(fill(&world.nodes[0]), 4);
-	pass(&world, GALE_MILLIS(450), 0);
 	assert_int_equal(fill(&world.nodes[0]), 6);
 	close_world(&world);
 }

@@ -82,7 +82,7 @@ static void check_sums(const struct shelf *shelf)
 	assert_int_equal(sum.in_flight, shelf->group.in_flight);
 }
 
-/* The least of the others' leases, or of all. */
+/* The one that beat longest ago, but for one. */
 static uint64_t first_to_end(const struct shelf *shelf, int but)
 {
 	uint64_t first = shelf->group.members;
@@ -90,7 +90,7 @@ static uint64_t first_to_end(const struct shelf *shelf, int but)
 	for (uint64_t i = 0; i < shelf->group.members; i++)
 		if (shelf->names[i] != but &&
 		    (first == shelf->group.members ||
-		     shelf->members[i].until_us < shelf->members[first].until_us))
+		     shelf->members[i].beat < shelf->members[first].beat))
 			first = i;
 	return first;
 }
@@ -103,11 +103,10 @@ static struct group_grant beat(struct shelf *shelf,
 	struct group_member fresh = { 0 };
 	struct group_member *self = &fresh;
 	struct group_grant grant;
-	enum group_result begun = group_begin(&shelf->group, settings, now, forgot);
+	enum group_result begun =
+	    group_begin(&shelf->group, settings, report, now, forgot);
 	uint64_t first;
 
-	if (begun != GROUP_GRANTED)
-		return (struct group_grant){ .result = begun };
 	for (int i = 0; i < GROUP_EVICT_MOST; i++) {
 		first = first_to_end(shelf, name);
 		if (first == shelf->group.members ||
@@ -115,13 +114,17 @@ static struct group_grant beat(struct shelf *shelf,
 			break;
 		take_away(shelf, first);
 	}
+	if (begun == GROUP_DISAGREES && shelf->group.members == 0)
+		begun = group_begin(&shelf->group, settings, report, now, forgot);
+	if (begun != GROUP_GRANTED)
+		return group_refusal(&shelf->group, begun);
 	for (uint64_t i = 0; i < shelf->group.members; i++)
 		if (shelf->names[i] == name)
 			self = &shelf->members[i];
 	first = first_to_end(shelf, name);
 	grant = group_beat(
 	    &shelf->group, &shelf->estimates, self, report,
-	    first == shelf->group.members ? 0 : shelf->members[first].until_us);
+	    first == shelf->group.members ? 0 : shelf->members[first].beat);
 	if (grant.result == GROUP_GONE && self != &fresh)
 		take_away(shelf, self->position);
 	if (grant.result == GROUP_GRANTED && self == &fresh) {
@@ -390,6 +393,8 @@ static void shares_do_not_follow_each_beat(void **state)
 struct pair {
 	struct shelf shelf;
 	uint64_t seq, generation[2];
+	uint64_t over; /* is claimed, as of its life or of another one */
+	bool other_life;
 };
 
 static struct group_grant beat_at(struct pair *pair, uint64_t now, int name,
@@ -404,7 +409,10 @@ static struct group_grant beat_at(struct pair *pair, uint64_t now, int name,
 		                             .in_flight = held,
 		                             .weight = 1,
 		                             .demand = held,
-		                             .limited = limited };
+		                             .limited = limited,
+		                             .life = pair->shelf.group.life +
+		                                     pair->other_life,
+		                             .over = pair->over };
 	struct group_grant grant = beat(&pair->shelf, &settings, now, 0, name, &report);
 
 	assert_int_equal(grant.result, GROUP_GRANTED);
@@ -426,9 +434,9 @@ static struct pair even_pair(uint64_t now)
 	return pair;
 }
 
-/* One that refused something comes back when a lease of another ends, in case that is not
- * renewed, also where it has its part already. */
-static void who_refused_something_hears_when_a_lease_ends(void **state)
+/* One that refused something comes back when the lease of another may be over, also where it has
+ * its part already. */
+static void who_refused_something_hears_whose_lease_is_next(void **state)
 {
 	struct pair pair = even_pair(1000);
 	struct group_grant grant = beat_at(&pair, 1400, 0, 5, true);
@@ -436,60 +444,74 @@ static void who_refused_something_hears_when_a_lease_ends(void **state)
 	(void)state;
 	assert_int_equal(grant.share, 5);
 	assert_int_equal(grant.target, 5); /* it lacks nothing */
-	assert_int_equal(grant.retry_us, 1000 + LEASE - 1400 + 1);
-	assert_int_equal(beat_at(&pair, 1500, 0, 2, false).retry_us, 0);
+	assert_int_equal(grant.next, pair.shelf.members[1].beat);
+	assert_int_equal(grant.beat, grant.next + 1);
+	assert_int_equal(grant.lease_us, LEASE);
+	assert_int_equal(beat_at(&pair, 1500, 0, 2, false).next, 0);
 }
 
-/* All leases look over, and none needs to be.  (GROUP-10) */
-static void a_clock_that_is_set_gives_nothing_away(void **state)
+/* However far, and as often. */
+static void a_clock_that_is_set_ends_no_lease(void **state)
 {
-	struct pair pair = even_pair(1000);
-	uint64_t set = 1000 + LEASE + 1;
-	struct group_grant grant = beat_at(&pair, set, 0, 5, true);
+	struct pair pair = even_pair(100 * LEASE);
+	const uint64_t clocks[] = { 101 * LEASE, 1, 100 * LEASE,
+		                    UINT64_C(1) << 52, 0, 5 };
 
 	(void)state;
-	assert_int_equal(grant.members, 1); /* the other's lease looks over */
-	assert_int_equal(grant.share, 5);
-	assert_int_equal(grant.retry_us, LEASE);
-	assert_int_equal(beat_at(&pair, set, 1, 5, true).share, 5);
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		struct group_grant grant = beat_at(&pair, clocks[i], 0, 5, true);
 
-	/* The other one is dead after all. */
-	assert_int_equal(beat_at(&pair, set + LEASE / 2, 0, 5, true).share, 5);
-	assert_int_equal(beat_at(&pair, set + LEASE - 1, 0, 5, true).share, 5);
-	assert_int_equal(beat_at(&pair, set + LEASE, 0, 5, true).share, 10);
-}
-
-/* However far it is set, while both beat each quarter of a lease and are up to a tenth of it
- * late.  (GROUP-10) */
-static void a_clock_that_is_set_takes_nothing_from_nodes_that_beat(void **state)
-{
-	const uint64_t silent = LEASE / 4 + LEASE / 10; /* the other one is */
-
-	(void)state;
-	for (uint64_t ahead = 0; ahead <= 2 * LEASE; ahead += LEASE / 200) {
-		for (uint64_t between = 0; between <= silent; between += LEASE / 40) {
-			struct pair pair = even_pair(1000);
-			uint64_t share;
-
-			beat_at(&pair, 1000 + between, 0, 5, true);
-			share = beat_at(&pair, 1000 + silent + ahead, 0, 5, true).share;
-			if (share != 5)
-				fail_msg("set by %ju, between %ju: share %ju",
-				         (uintmax_t)ahead, (uintmax_t)between,
-				         (uintmax_t)share);
-		}
+		assert_int_equal(grant.share, 5);
+		assert_int_equal(grant.members, 2);
 	}
 }
 
-/* A short pause is none: the lease counts from the beat. */
+/* GROUP-4: by number, whatever the clock says. */
 static void a_lease_that_is_over_is_over(void **state)
+{
+	const uint64_t clocks[] = { 1000, 1, 1000 + LEASE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		struct pair pair = even_pair(1000);
+		uint64_t last = pair.shelf.members[1].beat;
+
+		pair.over = last - 1;
+		assert_int_equal(beat_at(&pair, clocks[i], 0, 5, true).share, 5);
+		pair.over = last;
+		assert_int_equal(beat_at(&pair, clocks[i], 0, 5, true).share, 10);
+	}
+}
+
+/* A proof may be late: it says nothing of the beats that came after it. */
+static void who_has_beaten_since_is_not_over(void **state)
+{
+	struct pair pair = even_pair(1000);
+	uint64_t last = pair.shelf.members[1].beat;
+
+	(void)state;
+	beat_at(&pair, 1001, 1, 5, true);
+	pair.over = last;
+	assert_int_equal(beat_at(&pair, 1002, 0, 5, true).share, 5);
+	assert_int_equal(pair.shelf.group.over, last);
+	pair.over = last - 1;
+	beat_at(&pair, 1003, 0, 5, true);
+	assert_int_equal(pair.shelf.group.over, last);
+}
+
+/* GROUP-10 */
+static void a_proof_of_another_life_counts_as_none(void **state)
 {
 	struct pair pair = even_pair(1000);
 
 	(void)state;
-	assert_int_equal(beat_at(&pair, 1000 + LEASE / 2, 0, 5, true).share, 5);
-	assert_int_equal(beat_at(&pair, 1000 + LEASE - 1, 0, 5, true).share, 5);
-	assert_int_equal(beat_at(&pair, 1000 + LEASE, 0, 5, true).share, 10);
+	pair.over = pair.shelf.members[1].beat;
+	pair.other_life = true;
+	assert_int_equal(beat_at(&pair, 1001, 0, 5, true).share, 5);
+	pair.other_life = false;
+	pair.over = pair.shelf.group.beats + 1; /* was not given out */
+	assert_int_equal(beat_at(&pair, 1001, 0, 5, true).share, 5);
+	assert_int_equal(pair.shelf.group.over, 0);
 }
 
 /* ---- Nudges ----------------------------------------------------------------------- */
@@ -582,9 +604,9 @@ static void a_crowd_that_comes_is_no_storm(void **state)
 			.generation = members[i % CROWD].generation
 		};
 
-		assert_int_equal(
-		    group_begin(&group, &settings, LEASE + i * LEASE / (4 * CROWD), 0),
-		    GROUP_GRANTED);
+		assert_int_equal(group_begin(&group, &settings, &report,
+		                             LEASE + i * LEASE / (4 * CROWD), 0),
+		                 GROUP_GRANTED);
 		(void)group_beat(&group, NULL, &members[i % CROWD], &report, 0);
 		if (group.nudge == 0)
 			continue;
@@ -600,6 +622,7 @@ static void a_crowd_that_comes_is_no_storm(void **state)
 struct life {
 	int name;
 	uint64_t incarnation, seq, generation, held, in_flight, leaves;
+	uint64_t over, life; /* 0: of the life that it is */
 };
 
 /* Four slots, parted equally. */
@@ -616,7 +639,10 @@ static struct group_grant tell(struct shelf *shelf, uint64_t now, uint64_t forgo
 		                       .weight = 1,
 		                       .demand = life->in_flight,
 		                       .limited = 1,
-		                       .leaves = life->leaves };
+		                       .leaves = life->leaves,
+		                       .life = life->life ? life->life
+		                                          : shelf->group.life,
+		                       .over = life->over };
 
 	return beat(shelf, &settings, now, forgot, life->name, &report);
 }
@@ -627,16 +653,21 @@ static struct group_grant tell(struct shelf *shelf, uint64_t now, uint64_t forgo
 static void what_a_node_has_is_others_when_its_lease_is_over(void **state)
 {
 	struct shelf shelf = { 0 };
+	struct group_grant grant =
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
 
 	(void)state;
+	assert_int_equal(grant.share, 4);
 	assert_int_equal(
-	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1).share, 4);
-	assert_int_equal(
-	    TELL(&shelf, LEASE / 2, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
-	assert_int_equal(
-	    TELL(&shelf, LEASE, 0, .name = 2, .incarnation = 7, .seq = 2).share, 0);
-	assert_int_equal(
-	    TELL(&shelf, LEASE + 1, 0, .name = 2, .incarnation = 7, .seq = 3).share, 4);
+	    TELL(&shelf, 2, 0, .name = 2, .incarnation = 7, .seq = 1).next, grant.beat);
+	assert_int_equal(TELL(&shelf, 9 * LEASE, 0, .name = 2, .incarnation = 7,
+	                      .seq = 2, .over = grant.beat - 1)
+	                     .share,
+	                 0);
+	assert_int_equal(TELL(&shelf, 3, 0, .name = 2, .incarnation = 7, .seq = 3,
+	                      .over = grant.beat)
+	                     .share,
+	                 4);
 	assert_int_equal(shelf.group.members, 1);
 }
 
@@ -644,18 +675,23 @@ static void what_a_node_has_is_others_when_its_lease_is_over(void **state)
 static void a_namesake_waits_until_the_lease_is_over(void **state)
 {
 	struct shelf shelf = { 0 };
+	struct group_grant first =
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 5);
 	struct group_grant grant;
 
 	(void)state;
-	assert_int_equal(
-	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 5).share, 4);
-	grant = TELL(&shelf, LEASE / 2, 0, .name = 1, .incarnation = 8, .seq = 1);
+	assert_int_equal(first.share, 4);
+	grant = TELL(&shelf, 2, 0, .name = 1, .incarnation = 8, .seq = 1);
 	assert_int_equal(grant.result, GROUP_NAMESAKE);
-	grant = TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 8, .seq = 1);
-	assert_int_equal(grant.result, GROUP_NAMESAKE);
-	assert_int_equal(grant.retry_us, 1);
+	assert_int_equal(grant.next, first.beat);
+	assert_int_equal(grant.beat, first.beat); /* which it may prove */
+	assert_int_equal(grant.life, first.life);
+	assert_int_equal(grant.lease_us, LEASE);
 	assert_int_equal(grant.share, 0);
-	grant = TELL(&shelf, LEASE + 1, 0, .name = 1, .incarnation = 8, .seq = 2);
+	grant = TELL(&shelf, 3 * LEASE, 0, .name = 1, .incarnation = 8, .seq = 1);
+	assert_int_equal(grant.result, GROUP_NAMESAKE);
+	grant = TELL(&shelf, 3, 0, .name = 1, .incarnation = 8, .seq = 2,
+	             .over = first.beat);
 	assert_int_equal(grant.result, GROUP_GRANTED);
 	assert_int_equal(grant.share, 4);
 }
@@ -663,98 +699,147 @@ static void a_namesake_waits_until_the_lease_is_over(void **state)
 /* GROUP-7 */
 static void what_was_forgotten_may_be_in_force_for_a_lease(void **state)
 {
-	uint64_t forgot = 5 * LEASE;
+	uint64_t forgot = 5 * LEASE, noticed;
 	struct shelf shelf = { 0 };
 	struct group_grant grant =
 	    TELL(&shelf, forgot, forgot, .name = 2, .incarnation = 7, .seq = 1);
 
 	(void)state;
+	noticed = grant.next;
+	assert_true(noticed > 0);
 	assert_int_equal(grant.share, 0);
-	assert_int_equal(grant.retry_us, LEASE);
 	assert_int_equal(TELL(&shelf, forgot + 1, forgot, .name = 1, .incarnation = 7,
 	                      .seq = 9, .generation = 3, .held = 3, .in_flight = 3)
 	                     .share,
 	                 2);
-	assert_int_equal(TELL(&shelf, forgot + LEASE / 2, forgot, .name = 2,
-	                      .incarnation = 7, .seq = 2)
+	/* By the clock it is over, and for a life that was. */
+	assert_int_equal(TELL(&shelf, 9 * forgot, forgot, .name = 2, .incarnation = 7,
+	                      .seq = 2, .over = shelf.group.beats, .life = 77)
 	                     .share,
 	                 0);
-	assert_int_equal(TELL(&shelf, forgot + LEASE - 1, forgot, .name = 2,
-	                      .incarnation = 7, .seq = 3)
+	grant = TELL(&shelf, 1, forgot, .name = 2, .incarnation = 7, .seq = 4,
+	             .over = shelf.group.quiet);
+	assert_int_equal(grant.share, 1);
+}
+
+/* So long after the store has forgotten, what it does not know is new. */
+static void a_new_group_is_quiet_only_where_something_may_be_forgotten(void **state)
+{
+	const uint64_t forgot = 5 * LEASE, most = GROUP_TIME_MAX_US;
+	struct shelf shelf = { 0 }, later = { 0 };
+
+	(void)state;
+	assert_int_equal(TELL(&shelf, forgot + most - 1, forgot, .name = 2,
+	                      .incarnation = 7, .seq = 1)
 	                     .share,
 	                 0);
-	assert_int_equal(
-	    TELL(&shelf, forgot + LEASE, forgot, .name = 2, .incarnation = 7, .seq = 4)
-		.share,
-	    1);
+	assert_int_equal(TELL(&later, forgot + most, forgot, .name = 2,
+	                      .incarnation = 7, .seq = 1)
+	                     .share,
+	                 4);
+	/* A copy has members who may have more. */
+	assert_int_equal(TELL(&later, 3 * most, forgot + 1, .name = 2, .incarnation = 7,
+	                      .seq = 2)
+	                     .share,
+	                 0);
 }
 
 /* GROUP-11 */
 static void a_group_that_was_dropped_gives_nothing_away(void **state)
 {
 	struct shelf shelf = { 0 };
+	struct group_grant grant =
+	    TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 7, .seq = 9,
+	         .generation = 3, .held = 1);
 
 	(void)state;
-	assert_int_equal(TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 7, .seq = 9,
-	                      .generation = 3, .held = 1)
-	                     .share,
-	                 1);
+	assert_int_equal(grant.share, 1);
+	assert_int_equal(grant.next, grant.beat);
 	assert_int_equal(
-	    TELL(&shelf, LEASE + 1, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
-	assert_int_equal(
-	    TELL(&shelf, LEASE + LEASE / 2, 0, .name = 2, .incarnation = 7, .seq = 2)
-		.share,
-	    0);
-	assert_int_equal(
-	    TELL(&shelf, 2 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 3).share, 4);
-}
-
-/* GROUP-7: an old copy of a group goes on by a clock that is behind what it has seen. */
-static void an_old_copy_with_a_clock_that_is_behind_gives_nothing_away(void **state)
-{
-	struct shelf shelf = { 0 };
-	struct shelf copy;
-
-	(void)state;
-	TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 1);
-	TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 2, .leaves = 1);
-	copy = shelf;
-	assert_int_equal(
-	    TELL(&shelf, 10 * LEASE, 0, .name = 1, .incarnation = 7, .seq = 1).share,
-	    4);
-	assert_int_equal(
-	    TELL(&copy, 5 * LEASE, 5 * LEASE, .name = 3, .incarnation = 7, .seq = 1)
-		.share,
-	    0);
-	assert_int_equal(
-	    TELL(&copy, 11 * LEASE, 5 * LEASE, .name = 3, .incarnation = 7, .seq = 2)
-		.share,
-	    0);
-}
-
-/* GROUP-10: the members are gone when the clock is set again. */
-static void a_clock_that_is_set_twice_gives_nothing_away(void **state)
-{
-	struct shelf shelf = { 0 };
-
-	(void)state;
-	assert_int_equal(
-	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1).share, 4);
-	assert_int_equal(TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7,
-	                      .seq = 1, .leaves = 1)
-	                     .result,
-	                 GROUP_GONE);
-	assert_int_equal(shelf.group.members, 0);
-	assert_int_equal(
-	    TELL(&shelf, 30 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 1).share,
-	    0);
-	assert_int_equal(TELL(&shelf, 30 * LEASE + LEASE / 2, 0, .name = 3,
-	                      .incarnation = 7, .seq = 2)
+	    TELL(&shelf, 9 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
+	assert_int_equal(TELL(&shelf, 9 * LEASE, 0, .name = 2, .incarnation = 7,
+	                      .seq = 2, .over = grant.beat - 1)
 	                     .share,
 	                 0);
-	assert_int_equal(
-	    TELL(&shelf, 31 * LEASE, 0, .name = 3, .incarnation = 7, .seq = 3).share,
-	    4);
+	assert_int_equal(TELL(&shelf, 1, 0, .name = 2, .incarnation = 7, .seq = 3,
+	                      .over = grant.beat)
+	                     .share,
+	                 4);
+}
+
+/* GROUP-7, GROUP-10: it gives out numbers again that were told already. */
+static void an_old_copy_believes_no_proof_of_what_came_after_it(void **state)
+{
+	const uint64_t clocks[] = { 5 * LEASE, 11 * LEASE, 400 * LEASE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		struct shelf shelf = { 0 }, copy;
+		struct group_grant heard;
+
+		TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 1);
+		TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 2,
+		     .leaves = 1);
+		copy = shelf;
+		heard = TELL(&shelf, 10 * LEASE, 0, .name = 1, .incarnation = 7,
+		             .seq = 1);
+		assert_int_equal(heard.share, 4);
+		for (uint64_t seq = 1; seq < 9; seq++)
+			assert_int_equal(TELL(&copy, clocks[i], 5 * LEASE, .name = 3,
+			                      .incarnation = 99, .seq = seq,
+			                      .over = heard.beat, .life = heard.life)
+			                     .share,
+			                 0);
+		assert_true(copy.group.beats > heard.beat);
+	}
+}
+
+/* A member of a copy counts for a lease after it took over, though it has beaten since. */
+static void an_old_copy_keeps_who_it_knows(void **state)
+{
+	struct shelf shelf = { 0 };
+	uint64_t noticed;
+
+	(void)state;
+	TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
+	noticed = TELL(&shelf, 2, 5, .name = 2, .incarnation = 8, .seq = 1).next;
+	assert_int_equal(TELL(&shelf, 9 * LEASE, 5, .name = 2, .incarnation = 8,
+	                      .seq = 2)
+	                     .members,
+	                 2);
+	assert_int_equal(TELL(&shelf, 2, 5, .name = 2, .incarnation = 8, .seq = 3,
+	                      .over = noticed)
+	                     .share,
+	                 4);
+	assert_int_equal(shelf.group.members, 1);
+}
+
+/* Whose members are all dead, and whose settings were others: its lease counts, until it has the
+ * new one, in a life of its own. */
+static void who_disagrees_can_prove_that_all_are_over(void **state)
+{
+	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 9);
+	struct group_report report = { .incarnation = 9, .seq = 1, .weight = 1,
+		                       .limited = 1 };
+	struct shelf shelf = { 0 };
+	struct group_grant first, grant;
+
+	(void)state;
+	settings.lease_us = 3 * LEASE;
+	first = TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
+	grant = beat(&shelf, &settings, 2, 0, 2, &report);
+	assert_int_equal(grant.result, GROUP_DISAGREES);
+	assert_int_equal(grant.beat, first.beat);
+	assert_int_equal(grant.lease_us, LEASE);
+	report.life = grant.life;
+	report.over = grant.beat;
+	report.seq = 2;
+	grant = beat(&shelf, &settings, 2, 0, 2, &report);
+	assert_int_equal(grant.result, GROUP_GRANTED);
+	assert_int_equal(grant.share, 9);
+	assert_int_equal(grant.lease_us, 3 * LEASE);
+	assert_true(grant.life != first.life && grant.beat > first.beat);
+	assert_int_equal(shelf.group.over, 0);
 }
 
 /* What a copy knows of an earlier epoch confirms nothing. */
@@ -823,8 +908,10 @@ static void a_beat_reads_no_other_member(void **state)
 
 #define NODES 4
 #define NETS 64
-#define BEAT UINT64_C(1000000)
+#define BEAT UINT64_C(400000)
 #define ABORT UINT64_C(300000)
+#define DRIFT_PPM 200000
+#define CLOCK_US (GROUP_TIME_MAX_US / 2) /* the store's is set to at most so much */
 
 struct message {
 	bool is_answer;
@@ -838,6 +925,8 @@ struct message {
 
 struct node {
 	struct member member;
+	int64_t rate_ppm; /* of its clock */
+	uint64_t offset_ns;
 	uint64_t life;
 	bool lives, stopped;
 	uint32_t in_flight; /* as it knows */
@@ -855,17 +944,26 @@ struct fleet {
 	struct shelf shelf;
 	struct shelf copy; /* what a replica has */
 	uint64_t now, forgot, lives;
-	uint64_t lapsed; /* when the store forgot, by the fleet's time */
-	uint64_t ahead;  /* how far the store's clock was set */
+	uint64_t clock; /* the store's, which is set at will */
 	struct node nodes[NODES];
 	struct message net[NETS];
 	size_t messages;
 	uint64_t most, granted;
 };
 
-static mono mono_of(const struct fleet *fleet)
+static mono mono_of(const struct fleet *fleet, const struct node *node)
 {
-	return (mono){ fleet->now * 1000 };
+	uint64_t per_milli = (uint64_t)(1000000 + node->rate_ppm);
+
+	return (mono){ node->offset_ns + fleet->now * per_milli / 1000 };
+}
+
+/* When its clock says so, or later. */
+static uint64_t true_of(const struct node *node, mono then)
+{
+	uint64_t per_milli = (uint64_t)(1000000 + node->rate_ppm);
+
+	return ((then.ns - node->offset_ns) * 1000 + per_milli - 1) / per_milli;
 }
 
 static void start(struct fleet *fleet, int n)
@@ -874,7 +972,7 @@ static void start(struct fleet *fleet, int n)
 		                      .eager_ns = BEAT * 100,
 		                      .lease_us = LEASE,
 		                      .abort_ns = ABORT * 1000,
-		                      .drift_ppm = 500,
+		                      .drift_ppm = DRIFT_PPM,
 		                      .weight = 1 + (uint32_t)n % 2 };
 
 	fleet->nodes[n].life = ++fleet->lives;
@@ -882,7 +980,9 @@ static void start(struct fleet *fleet, int n)
 	fleet->nodes[n].stopped = false;
 	fleet->nodes[n].in_flight = 0;
 	fleet->nodes[n].ends = 0;
-	member_init(&fleet->nodes[n].member, &terms, fleet->lives, mono_of(fleet));
+	/* So that no two lives of the group have one name. */
+	member_init(&fleet->nodes[n].member, &terms, fleet->lives << 20,
+	            mono_of(fleet, &fleet->nodes[n]));
 }
 
 static void send(struct fleet *fleet, const struct message *message)
@@ -914,7 +1014,7 @@ static void run_node(struct fleet *fleet, int n)
 {
 	struct node *node = &fleet->nodes[n];
 	struct member_facts facts = facts_of(node);
-	mono now = mono_of(fleet);
+	mono now = mono_of(fleet, node);
 	uint64_t seq = node->member.seq + 1;
 
 	if (!node->lives || node->stopped)
@@ -942,12 +1042,12 @@ static void arrive(struct fleet *fleet, const struct message *m)
 
 	if (m->is_answer) {
 		if (node->life == m->life && node->lives && !node->stopped &&
-		    member_hear(&node->member, mono_of(fleet), m->seq, &m->grant) ==
+		    member_hear(&node->member, mono_of(fleet, node), m->seq, &m->grant) ==
 		        MEMBER_LEFT)
 			node->lives = false;
 		return;
 	}
-	answer.grant = beat(&fleet->shelf, &fleet->settings, fleet->now + fleet->ahead,
+	answer.grant = beat(&fleet->shelf, &fleet->settings, fleet->clock,
 	                    fleet->forgot, m->node, &m->report);
 	fleet->granted += answer.grant.share;
 	answer.is_answer = true;
@@ -959,12 +1059,13 @@ static void use(struct fleet *fleet, struct node *node)
 {
 	/* As a seat does: the fence counts, whether or not its timer has run. */
 	bool fenced =
-	    node->member.is_fenced || mono_reached(mono_of(fleet), node->member.fence);
+	    node->member.is_fenced ||
+	    mono_reached(mono_of(fleet, node), node->member.fence);
 
 	if (!node->lives || node->stopped)
 		return;
 	if (!node->member.is_fenced)
-		node->fence = node->member.fence.ns / 1000;
+		node->fence = true_of(node, node->member.fence);
 	if (fenced && node->ends == 0) /* the host aborts */
 		node->ends = node->fence + ABORT;
 	if (node->ends > 0 && fleet->now >= node->ends) {
@@ -1016,12 +1117,11 @@ static void misfortune(struct fleet *fleet)
 		break;
 	case 2:
 		if (node->lives)
-			member_leave(&node->member, mono_of(fleet));
+			member_leave(&node->member, mono_of(fleet, node));
 		break;
 	case 3: /* a server that is flushed, or an old copy that takes over */
 		if (chance_below(fleet->lot, 4) == 0) {
-			fleet->forgot = fleet->now + fleet->ahead;
-			fleet->lapsed = fleet->now;
+			fleet->forgot = fleet->clock + (fleet->clock == fleet->forgot);
 			if (chance_below(fleet->lot, 2) == 0)
 				memset(&fleet->shelf, 0, sizeof(fleet->shelf));
 			else
@@ -1030,12 +1130,6 @@ static void misfortune(struct fleet *fleet)
 		break;
 	case 4:
 		fleet->copy = fleet->shelf;
-		break;
-	case 5: /* GROUP-10: not both within a lease */
-		if (chance_below(fleet->lot, 8) == 0 &&
-		    fleet->now >= fleet->lapsed + LEASE)
-			fleet->ahead +=
-			    LEASE + 1 + chance_below(fleet->lot, 10 * LEASE);
 		break;
 	default:
 		if (!node->lives)
@@ -1073,13 +1167,20 @@ static void live(uint64_t seed, uint64_t steps)
 	memset(&fleet, 0, sizeof(fleet));
 	fleet.lot = &lot;
 	fleet.now = 10 * BEAT;
+	fleet.clock = 1;
 	fleet.settings =
 	    settings_of(GROUP_FIXED, chance_below(&lot, 2), 1 + chance_below(&lot, 9));
 	fleet.copy = fleet.shelf;
-	for (int n = 0; n < NODES; n++)
+	for (int n = 0; n < NODES; n++) {
+		fleet.nodes[n].rate_ppm =
+		    (int64_t)chance_below(&lot, 2 * DRIFT_PPM + 1) - DRIFT_PPM;
+		fleet.nodes[n].offset_ns = chance_below(&lot, UINT64_C(1) << 50);
 		start(&fleet, n);
+	}
 	for (uint64_t i = 0; i < steps; i++) {
 		fleet.now += chance_below(&lot, BEAT / 10);
+		if (chance_below(&lot, 4) == 0) /* forward or back, however far */
+			fleet.clock = 1 + chance_below(&lot, CLOCK_US);
 		for (size_t k = 0; k < fleet.messages;) {
 			struct message m = fleet.net[k];
 
@@ -1124,11 +1225,11 @@ int main(void)
 		cmocka_unit_test(weights_part_what_is_scarce),
 		cmocka_unit_test(nobody_starves_where_there_are_too_few),
 		cmocka_unit_test(shares_do_not_follow_each_beat),
-		cmocka_unit_test(who_refused_something_hears_when_a_lease_ends),
-		cmocka_unit_test(a_clock_that_is_set_gives_nothing_away),
-		cmocka_unit_test(
-		    a_clock_that_is_set_takes_nothing_from_nodes_that_beat),
+		cmocka_unit_test(who_refused_something_hears_whose_lease_is_next),
+		cmocka_unit_test(a_clock_that_is_set_ends_no_lease),
 		cmocka_unit_test(a_lease_that_is_over_is_over),
+		cmocka_unit_test(who_has_beaten_since_is_not_over),
+		cmocka_unit_test(a_proof_of_another_life_counts_as_none),
 		cmocka_unit_test(who_comes_to_lack_has_others_nudged_to_give),
 		cmocka_unit_test(what_becomes_free_is_offered_to_who_lacks),
 		cmocka_unit_test(a_nudge_that_must_wait_is_not_lost),
@@ -1136,10 +1237,12 @@ int main(void)
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
-		cmocka_unit_test(a_group_that_was_dropped_gives_nothing_away),
 		cmocka_unit_test(
-		    an_old_copy_with_a_clock_that_is_behind_gives_nothing_away),
-		cmocka_unit_test(a_clock_that_is_set_twice_gives_nothing_away),
+		    a_new_group_is_quiet_only_where_something_may_be_forgotten),
+		cmocka_unit_test(a_group_that_was_dropped_gives_nothing_away),
+		cmocka_unit_test(an_old_copy_believes_no_proof_of_what_came_after_it),
+		cmocka_unit_test(an_old_copy_keeps_who_it_knows),
+		cmocka_unit_test(who_disagrees_can_prove_that_all_are_over),
 		cmocka_unit_test(a_grant_of_another_epoch_is_not_the_latest),
 		cmocka_unit_test(who_leaves_is_reserved_what_it_has_in_flight),
 		cmocka_unit_test(a_beat_reads_no_other_member),

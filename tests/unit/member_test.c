@@ -434,17 +434,149 @@ static void who_leaves_is_not_nudged(void **state)
 	assert_int_equal(due_ms(&member), 2000);
 }
 
-static void a_lease_of_another_that_ends_is_waited_for(void **state)
+/* ---- Proofs ----------------------------------------------------------------------- */
+
+/* A beat that is heard so many milliseconds after it was sent, and the number it is told. */
+static struct group_report number(struct member *member, uint64_t ms, uint64_t after,
+                                  uint64_t life, uint64_t beat)
+{
+	struct group_grant grant = share_of(1, 1);
+	struct group_report report = member_report(member, at(ms), &idle);
+
+	grant.life = life;
+	grant.beat = beat;
+	grant.lease_us = 2000000;
+	(void)member_hear(member, at(ms + after), report.seq, &grant);
+	return report;
+}
+
+static void expect_proof(const struct group_report *report, uint64_t life,
+                         uint64_t over)
+{
+	if (report->life != life || report->over != over)
+		fail_msg("%ju of life %ju is over", (uintmax_t)report->over,
+		         (uintmax_t)report->life);
+}
+
+/* MEMBER-8: a lease counts from when the number was heard, and not from when it was asked for. */
+static void a_number_is_over_a_lease_after_it_was_heard(void **state)
+{
+	struct member member = new_member();
+	struct group_report report;
+
+	(void)state;
+	report = number(&member, 0, 400, 3, 10);
+	expect_proof(&report, 0, 0);
+	report = number(&member, 1000, 0, 3, 15);
+	expect_proof(&report, 3, 0);
+	report = number(&member, 2399, 0, 3, 20);
+	expect_proof(&report, 3, 0);
+	report = number(&member, 2400, 0, 3, 21);
+	expect_proof(&report, 3, 0); /* that much may be rounded */
+	report = number(&member, 2401, 0, 3, 22);
+	expect_proof(&report, 3, 10);
+	report = number(&member, 9000, 0, 3, 30);
+	expect_proof(&report, 3, 22);
+}
+
+/* A clock that may run fast: a lease is over later by as much. */
+static void drift_is_added_to_a_proof(void **state)
+{
+	struct member_terms drifting = terms;
+	struct member member;
+	struct group_report report;
+
+	(void)state;
+	drifting.drift_ppm = 10000;
+	member_init(&member, &drifting, 7, at(0));
+	(void)number(&member, 0, 0, 3, 10);
+	report = number(&member, 2020, 0, 3, 11);
+	expect_proof(&report, 3, 0);
+	report = number(&member, 2021, 0, 3, 12);
+	expect_proof(&report, 3, 10);
+}
+
+/* And so are all of its numbers. */
+static void a_life_that_is_over_proves_nothing(void **state)
+{
+	struct member member = new_member();
+	struct group_report report;
+
+	(void)state;
+	(void)number(&member, 0, 0, 3, 10);
+	(void)number(&member, 2500, 0, 4, 5);
+	report = number(&member, 2600, 0, 4, 6);
+	expect_proof(&report, 4, 0);
+	report = number(&member, 4501, 0, 4, 7);
+	expect_proof(&report, 4, 5);
+}
+
+/* The fence has dropped its grant, and a late answer is as good a proof. */
+static void an_answer_that_comes_too_late_is_proof_too(void **state)
+{
+	struct member member = new_member();
+	struct group_report report;
+
+	(void)state;
+	(void)number(&member, 0, 1700, 3, 10);
+	assert_true(member.is_fenced);
+	report = number(&member, 3701, 0, 3, 11);
+	expect_proof(&report, 3, 10);
+}
+
+/* However often it beats, it keeps few numbers, and is never behind by more than a 16th of a
+ * lease. */
+static void anchors_are_coarse_and_not_too_coarse(void **state)
+{
+	struct member member = new_member();
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 20000; ms += 3) {
+		struct group_report report = number(&member, ms, 0, 3, 1 + ms);
+
+		assert_true(member.past.count <= MEMBER_ANCHORS);
+		if (ms < 2200)
+			continue;
+		assert_in_range(report.over, ms - 2000 - 2000 / 16, ms - 2000);
+	}
+	assert_in_range(member.past.count, 16, 34);
+}
+
+/* Whoever beats now and then forgets none. */
+static void numbers_that_are_far_apart_are_all_kept(void **state)
+{
+	struct member member = new_member();
+	struct group_report report;
+
+	(void)state;
+	for (uint64_t i = 0; i < 20; i++)
+		(void)number(&member, i * 126, 0, 3, 1 + i);
+	for (uint64_t i = 4; i < 20; i++) {
+		report = number(&member, 2001 + i * 126, 0, 3, 90 + i);
+		expect_proof(&report, 3, 1 + i);
+	}
+}
+
+static void when_the_next_lease_is_over_it_beats(void **state)
 {
 	struct member member = new_member();
 	struct group_grant grant = share_of(1, 1);
 
 	(void)state;
-	(void)beat(&member, 0, 1, 1);
-	(void)member_report(&member, at(1000), &idle);
-	grant.retry_us = 300000;
-	(void)member_hear(&member, at(1010), 2, &grant);
-	assert_int_equal(due_ms(&member), 1310);
+	(void)number(&member, 0, 0, 3, 10);
+	(void)number(&member, 310, 0, 3, 11);
+	(void)number(&member, 1000, 0, 3, 14);
+	grant.life = 3;
+	grant.beat = 15;
+	grant.lease_us = 2000000;
+	grant.next = 11;
+	(void)member_report(&member, at(1900), &idle);
+	(void)member_hear(&member, at(1910), 4, &grant);
+	assert_int_equal(due_ms(&member), 2310);
+	assert_int_equal(member_report(&member, member_due(&member), &idle).over, 11);
+	grant.next = 16; /* nobody can have been told it */
+	(void)member_hear(&member, at(2320), 5, &grant);
+	assert_int_equal(due_ms(&member), 3310);
 }
 
 /* ---- Leaving, and refusals -------------------------------------------------------- */
@@ -536,7 +668,13 @@ int main(void)
 		cmocka_unit_test(a_storm_of_nudges_costs_a_beat_in_each_eager_time),
 		cmocka_unit_test(who_is_nudged_while_a_beat_is_under_way_beats_again),
 		cmocka_unit_test(who_leaves_is_not_nudged),
-		cmocka_unit_test(a_lease_of_another_that_ends_is_waited_for),
+		cmocka_unit_test(a_number_is_over_a_lease_after_it_was_heard),
+		cmocka_unit_test(drift_is_added_to_a_proof),
+		cmocka_unit_test(a_life_that_is_over_proves_nothing),
+		cmocka_unit_test(an_answer_that_comes_too_late_is_proof_too),
+		cmocka_unit_test(anchors_are_coarse_and_not_too_coarse),
+		cmocka_unit_test(numbers_that_are_far_apart_are_all_kept),
+		cmocka_unit_test(when_the_next_lease_is_over_it_beats),
 		cmocka_unit_test(leaving_is_draining),
 		cmocka_unit_test(a_refusal_leaves_the_share_until_its_fence),
 		cmocka_unit_test(terms_that_never_admit_are_no_terms),

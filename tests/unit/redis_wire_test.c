@@ -197,7 +197,7 @@ static void beats_are_one_command(void **state)
 	assert_string_equal(command->element[4]->str, "gale:{b00}group:g}:{");
 	assert_string_equal(command->element[5]->str, "gale:{b00}leases:g}:{");
 	assert_string_equal(command->element[6]->str, "gale:{b00}estimates:g}:{");
-	assert_int_equal(command->element[199]->len, 22 * sizeof(double));
+	assert_int_equal(command->element[199]->len, 24 * sizeof(double));
 	assert_int_equal(command->element[200]->len, 6);
 	redis_reply_free(command);
 	redis_intake_close(&intake);
