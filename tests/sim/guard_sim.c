@@ -34,7 +34,7 @@ static void draw_times(struct chance *c, struct ward_plan *plan)
 	plan->beat_us = lease_us / chance_between(c, 2, 8);
 	plan->abort_us = chance_between(c, 1, lease_us / 4);
 	/* The fence must leave the time for a beat. */
-	if (2 * plan->beat_us + plan->abort_us + lease_us / 20 > lease_us)
+	if (2 * plan->beat_us + plan->abort_us + lease_us / 4 > lease_us)
 		plan->beat_us = lease_us / 4;
 	plan->drift_ppm = chance_one_in(c, 4) ? 10000 : 0;
 	plan->rate_ppm = chance_one_in(c, 4) ? 0 : plan->drift_ppm ? 9000 : 400;
