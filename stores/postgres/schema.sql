@@ -78,7 +78,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 11;
+	ours CONSTANT int := 12;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -131,7 +131,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 11';
+AS 'SELECT 12';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -209,7 +209,10 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
 	probe_us bigint NOT NULL DEFAULT 0,
 	now_us bigint NOT NULL DEFAULT 0,
 	epoch bigint NOT NULL DEFAULT 0,
-	quiet_us bigint NOT NULL DEFAULT 0,
+	life bigint NOT NULL DEFAULT 0,
+	beats bigint NOT NULL DEFAULT 0,
+	over bigint NOT NULL DEFAULT 0,
+	quiet bigint NOT NULL DEFAULT 0,
 	generation bigint NOT NULL DEFAULT 0,
 	"limit" bigint NOT NULL DEFAULT 0,
 	lowered_us bigint NOT NULL DEFAULT 0,
@@ -239,7 +242,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.members (
 	incarnation bigint NOT NULL,
 	position bigint NOT NULL,
 	seq bigint NOT NULL,
-	until_us bigint NOT NULL,
+	beat bigint NOT NULL,
 	share bigint NOT NULL,
 	generation bigint NOT NULL,
 	high bigint NOT NULL,
@@ -263,8 +266,8 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.members (
 );
 DO $$
 BEGIN
-	IF to_regclass('gale.members_by_lease') IS NULL THEN
-		CREATE INDEX members_by_lease ON gale.members (group_name, until_us, node);
+	IF to_regclass('gale.members_by_beat') IS NULL THEN
+		CREATE INDEX members_by_beat ON gale.members (group_name, beat, node);
 		CREATE INDEX members_by_position ON gale.members (group_name, position);
 	END IF;
 END
@@ -1236,11 +1239,11 @@ $$;
 -- These functions are engine/group.c's under other names, in the order of stores/groups.c.  A
 -- group's row is locked for all of a beat, so beats of one group come one after the other.
 --
--- ask has 22 numbers for each beat: when the server may have forgotten last, the 9 words of the
--- settings, and from at on the 12 of the report:
+-- ask has 24 numbers for each beat: when the server may have forgotten last, the 9 words of the
+-- settings, and from at on the 14 of the report:
 --
 --     0 incarnation, 1 seq, 2 epoch, 3 generation, 4 held, 5 in flight, 6 weight, 7 demand,
---     8 busy, 9 estimate, 10 limited, 11 leaves
+--     8 busy, 9 estimate, 10 limited, 11 leaves, 12 life, 13 over
 
 -- The bucket of an estimate, from 0.
 CREATE OR REPLACE FUNCTION gale.bucket_of(estimate bigint) RETURNS int
@@ -1319,6 +1322,16 @@ BEGIN
 END
 $$;
 
+-- Has the report the group's settings?
+CREATE OR REPLACE FUNCTION gale.agrees(g gale.groups, ask bigint[], at int) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	RETURN ask[at - 9:at - 1] = ARRAY[g.law, g.parts, g.start, g.floor, g.ceiling, g.lease_us,
+		g.hold_us, g.rotate_us, g.probe_us];
+END
+$$;
+
 -- The settings of the first member.
 CREATE OR REPLACE FUNCTION gale.adopt(g gale.groups, s bigint[]) RETURNS gale.groups
 LANGUAGE plpgsql IMMUTABLE
@@ -1337,6 +1350,38 @@ BEGIN
 	IF g.law > 1 AND g.estimates IS NULL THEN
 		g.estimates := array_fill(0, ARRAY[304]);
 	END IF;
+	RETURN g;
+END
+$$;
+
+-- The group with what a report proves, and in a new life where one begins.
+CREATE OR REPLACE FUNCTION gale.begin(g gale.groups, ask bigint[], at int, "now" bigint)
+RETURNS gale.groups
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	most CONSTANT bigint := 9007199254740991;
+	forgot CONSTANT bigint := ask[at - 10];
+	forgets CONSTANT boolean := forgot <> g.epoch;
+	anew CONSTANT boolean := g.members = 0 AND NOT gale.agrees(g, ask, at);
+	is_quiet boolean;
+BEGIN
+	IF ask[at + 12] = g.life AND ask[at + 13] <= g.beats THEN
+		g.over := greatest(g.over, ask[at + 13]);
+	END IF;
+	IF forgets OR g.life = 0 OR anew THEN
+		is_quiet := g.over < g.quiet OR forgets AND (g.life > 0 OR "now" < forgot + 86400000000);
+		g.life := CASE WHEN ask[at] > most - ask[at + 1] THEN ask[at] - (most - ask[at + 1])
+			ELSE ask[at] + ask[at + 1] END;
+		g.beats := g.beats + 1;
+		g.over := 0;
+		g.quiet := CASE WHEN is_quiet THEN g.beats ELSE 0 END;
+	END IF;
+	IF anew THEN
+		g := gale.adopt(g, ask[at - 9:at - 1]);
+	END IF;
+	g.epoch := forgot;
+	g.now_us := greatest(g.now_us, "now");
 	RETURN g;
 END
 $$;
@@ -1397,7 +1442,7 @@ BEGIN
 	m.high := greatest(m.high, ask[at + 4]);
 	m.incarnation := ask[at];
 	m.seq := ask[at + 1];
-	m.until_us := g.now_us + g.lease_us;
+	m.beat := g.beats;
 	m.in_flight := ask[at + 5];
 	m.weight := here * ask[at + 6];
 	m.busy := here * ask[at + 8];
@@ -1454,7 +1499,7 @@ BEGIN
 		END IF;
 	END IF;
 	share := least(share, greatest(g.limit - g.reserved, 0));
-	RETURN CASE WHEN g.now_us < g.quiet_us THEN least(share, held) ELSE share END;
+	RETURN CASE WHEN g.over < g.quiet THEN least(share, held) ELSE share END;
 END
 $$;
 
@@ -1478,7 +1523,7 @@ CREATE OR REPLACE FUNCTION gale.may_nudge(g gale.groups, last_us bigint) RETURNS
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	RETURN g.now_us >= g.quiet_us AND g.now_us - last_us >= g.lease_us / 4096 * (64 + g.members);
+	RETURN g.over >= g.quiet AND g.now_us - last_us >= g.lease_us / 4096 * (64 + g.members);
 END
 $$;
 
@@ -1531,7 +1576,8 @@ BEGIN
 	END IF;
 	UPDATE gale.groups SET law = g.law, parts = g.parts, start = g.start, floor = g.floor,
 		ceiling = g.ceiling, lease_us = g.lease_us, hold_us = g.hold_us, rotate_us = g.rotate_us,
-		probe_us = g.probe_us, now_us = g.now_us, epoch = g.epoch, quiet_us = g.quiet_us,
+		probe_us = g.probe_us, now_us = g.now_us, epoch = g.epoch, life = g.life,
+		beats = g.beats, over = g.over, quiet = g.quiet,
 		generation = g.generation, "limit" = g.limit, lowered_us = g.lowered_us,
 		joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
 		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
@@ -1549,7 +1595,7 @@ BEGIN
 		INSERT INTO gale.members SELECT m.*;
 		RETURN;
 	END IF;
-	UPDATE gale.members SET incarnation = m.incarnation, seq = m.seq, until_us = m.until_us,
+	UPDATE gale.members SET incarnation = m.incarnation, seq = m.seq, beat = m.beat,
 		share = m.share, generation = m.generation, high = m.high, in_flight = m.in_flight,
 		raised_us = m.raised_us, weight = m.weight, busy = m.busy, estimate = m.estimate,
 		limited = m.limited, hungry = m.hungry, claim = m.claim, lacks = m.lacks
@@ -1559,7 +1605,7 @@ $$;
 
 -- The report of a node that is let in: returns the words of the grant.
 CREATE OR REPLACE FUNCTION gale.beat_in(g gale.groups, m gale.members, is_new boolean, ask bigint[],
-	at int, next_us bigint) RETURNS bigint[]
+	at int, next bigint) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -1567,10 +1613,10 @@ DECLARE
 	lacked bigint;
 	target bigint;
 	share bigint;
-	retry bigint := 0;
 BEGIN
-	IF g.generation = 0 AND ask[at + 3] > 0 AND ask[at + 2] = g.epoch THEN
-		g.quiet_us := greatest(g.quiet_us, g.now_us + g.lease_us);
+	g.beats := g.beats + 1;
+	IF g.generation = 0 AND ask[at + 3] > 0 THEN
+		g.quiet := g.beats;
 	END IF;
 	IF is_new THEN
 		m.position := g.members;
@@ -1614,13 +1660,13 @@ BEGIN
 	g := gale.nudge_to_give(g, m, lacked);
 	g := gale.nudge_to_take(g, g.lacking - m.lacks, g.reserved);
 	PERFORM gale.keep(m, is_new), gale.keep(g);
-	IF g.now_us < g.quiet_us THEN
-		retry := g.quiet_us - g.now_us;
-	ELSIF m.lacks + m.limited > 0 AND next_us > 0 THEN
-		retry := greatest(next_us - g.now_us, 0) + 1;
+	IF g.over < g.quiet THEN
+		next := g.quiet;
+	ELSIF m.lacks + m.limited = 0 THEN
+		next := 0;
 	END IF;
 	RETURN ARRAY[0, m.share, m.generation, g.epoch, target, g.limit, g.members, g.in_flight,
-		g.lacking, retry] || gale.probe_of(g);
+		g.lacking, g.life, g.beats, next, g.lease_us] || gale.probe_of(g);
 END
 $$;
 
@@ -1630,57 +1676,41 @@ CREATE OR REPLACE FUNCTION gale.beat_of(g gale.groups, "from" bytea, ask bigint[
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-	settings CONSTANT bigint[] := ask[at - 9:at - 1];
-	agrees boolean := settings = ARRAY[g.law, g.parts, g.start, g.floor, g.ceiling, g.lease_us,
-		g.hold_us, g.rotate_us, g.probe_us];
 	first record;
 	gone int := 0;
-	next_us bigint := 0;
+	next bigint := 0;
 	m gale.members;
 	is_new boolean;
 BEGIN
-	IF NOT agrees AND g.members = 0 THEN
-		g := gale.adopt(g, settings);
-		agrees := true;
-	END IF;
-	IF (g.members > 0 OR g.now_us < g.quiet_us) AND 8 * ("now" - g.now_us) > 5 * g.lease_us THEN
-		g.quiet_us := greatest(g.quiet_us, "now" + g.lease_us);
-	END IF;
 	g.nudge := 0;
-	IF ask[at - 10] <> g.epoch THEN
-		g.epoch := ask[at - 10];
-		g.quiet_us := greatest(g.quiet_us,
-			CASE WHEN "now" < g.now_us THEN g.now_us ELSE g.epoch END + g.lease_us);
-	END IF;
-	g.now_us := greatest(g.now_us, "now");
+	g := gale.begin(g, ask, at, "now");
 	FOR first IN
-		SELECT s.node, s.until_us FROM gale.members AS s
+		SELECT s.node, s.beat FROM gale.members AS s
 		WHERE s.group_name = g.name AND s.node <> "from"
-		ORDER BY s.until_us, s.node LIMIT 5
+		ORDER BY s.beat, s.node LIMIT 5
 	LOOP
-		IF gone = 4 OR g.now_us < first.until_us THEN
-			next_us := first.until_us;
+		IF gone = 4 OR g.over < first.beat THEN
+			next := first.beat;
 			EXIT;
 		END IF;
 		g := gale.remove(g, first.node);
 		gone := gone + 1;
 	END LOOP;
-	IF NOT agrees AND g.members = 0 THEN
-		g := gale.adopt(g, settings);
-		agrees := true;
+	IF g.members = 0 AND NOT gale.agrees(g, ask, at) THEN
+		g := gale.begin(g, ask, at, "now");
 	END IF;
 	SELECT * INTO m FROM gale.members AS s WHERE s.group_name = g.name AND s.node = "from";
 	is_new := NOT FOUND;
-	IF NOT agrees THEN
+	IF NOT gale.agrees(g, ask, at) THEN
 		PERFORM gale.keep(g);
-		RETURN '{4,0,0,0,0,0,0,0,0,0,0,0}';
-	ELSIF m.incarnation <> ask[at] AND g.now_us < m.until_us THEN
+		RETURN ARRAY[4, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lease_us, 0, 0];
+	ELSIF m.incarnation <> ask[at] AND g.over < m.beat THEN
 		PERFORM gale.keep(g);
-		RETURN '{3,0,0,0,0,0,0,0,0}'::bigint[] || (m.until_us - g.now_us) || '{0,0}'::bigint[];
+		RETURN ARRAY[3, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, m.beat, g.lease_us, 0, 0];
 	ELSIF m.incarnation = ask[at] AND ask[at + 1] <= m.seq THEN
 		PERFORM gale.keep(g);
 		RETURN ARRAY[1, m.share, m.generation, g.epoch, m.share + m.lacks, g.limit, g.members,
-			g.in_flight, g.lacking, 0, 0, 0];
+			g.in_flight, g.lacking, g.life, g.beats, 0, g.lease_us, 0, 0];
 	ELSIF ask[at + 11] > 0 AND ask[at + 5] = 0 THEN
 		IF is_new THEN
 			g := gale.nudge_to_take(g, g.lacking, g.reserved);
@@ -1690,14 +1720,14 @@ BEGIN
 			g := gale.remove(g, "from");
 		END IF;
 		PERFORM gale.keep(g);
-		RETURN '{2,0,0,0,0,0,0,0,0,0,0,0}';
+		RETURN '{2,0,0,0,0,0,0,0,0,0,0,0,0,0,0}';
 	ELSIF is_new AND g.members >= 1048576 THEN
 		PERFORM gale.keep(g);
-		RETURN '{5,0,0,0,0,0,0,0,0,0,0,0}';
+		RETURN ARRAY[5, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lease_us, 0, 0];
 	END IF;
 	m.group_name := g.name;
 	m.node := "from";
-	RETURN gale.beat_in(g, m, is_new, ask, at, next_us);
+	RETURN gale.beat_in(g, m, is_new, ask, at, next);
 END
 $$;
 
@@ -1752,7 +1782,7 @@ BEGIN
 			RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
 		END IF;
 		RETURN NEXT ROW(0, ARRAY[nonce, "now"])::gale.told;
-		RETURN NEXT ROW(i, gale.beat_of(g, nodes[i], ask, i * 22 - 11, "now"))::gale.told;
+		RETURN NEXT ROW(i, gale.beat_of(g, nodes[i], ask, i * 24 - 13, "now"))::gale.told;
 	END LOOP;
 END
 $$;

@@ -13,9 +13,9 @@
 --
 -- A group is a hash: at 'g' the words of struct group, at 'm' and a node's name those of its
 -- member, and at 'p' and a position the name of the member that has it.  Words are doubles, below
--- 2^53 and so exact.  Its leases are a sorted set of the names by the ends of the leases; of equal
--- ends the bytes of the names decide.  Its estimates are one by the buckets that group.c counts:
--- so the one at a rank is found, and nothing is counted.
+-- 2^53 and so exact.  Its leases are a sorted set of the names by the numbers of their last beats.
+-- Its estimates are one by the buckets that group.c counts: so the one at a rank is found, and
+-- nothing is counted.
 --
 -- A nudge is published: its words as doubles, and the group's key.  A user who may not publish
 -- goes without; the members then hear of each other at their next beats.
@@ -28,9 +28,9 @@ local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1
 local GIVE, TAKE = 1, 2
 local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
-local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 29), '<' .. rep('d', 16)
-local REPORT, GRANT = '<' .. rep('d', 12), '<' .. rep('I8', 12)
-local NO_GROUP, NO_MEMBER = rep('\0', 232), rep('\0', 128)
+local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 32), '<' .. rep('d', 16)
+local REPORT, GRANT = '<' .. rep('d', 14), '<' .. rep('I8', 15)
+local NO_GROUP, NO_MEMBER = rep('\0', 256), rep('\0', 128)
 local max, min, exact = math.max, math.min, string.format
 
 local function div(a, b)
@@ -46,14 +46,14 @@ end
 local function beat(key, leases, estimates, numbers, node, channel)
 	local found = try('HMGET', key, 'g', 'm' .. node)
 	local kept, own = found[1], found[2]
-	if found.err or kept and #kept ~= 232 or own and #own ~= 128 then return GARBLED end
+	if found.err or kept and #kept ~= 256 or own and #own ~= 128 then return GARBLED end
 	local forgot = unpack('<d', numbers)
 	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
-		r_estimate, r_limited, leaves = unpack(REPORT, numbers, 81)
-	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, quiet, latest,
-		limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed, lacking,
+		r_estimate, r_limited, leaves, r_life, r_over = unpack(REPORT, numbers, 81)
+	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, life, beats,
+		over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed, lacking,
 		in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
-	local incarnation, position, seq, till, share, generation, high, m_in_flight, raised, weight, m_busy,
+	local incarnation, position, seq, last_beat, share, generation, high, m_in_flight, raised, weight, m_busy,
 		estimate, m_limited, m_hungry, claim, lacks = unpack(MEMBER, own or NO_MEMBER)
 
 	local function remove(name)
@@ -77,7 +77,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	local function may_nudge(last)
-		return instant >= quiet and instant - last >= div(lease, 4096) * (64 + members)
+		return over >= quiet and instant - last >= div(lease, 4096) * (64 + members)
 	end
 
 	local function nudge_to_take(lacked, had)
@@ -85,43 +85,50 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	-- group_begin, and those whose leases are over
-	nudge = 0
 	local agrees = kept and sub(kept, 1, 72) == sub(numbers, 9, 80)
 	local was_until = kept and forgotten_at(instant, lease)
-	if not agrees and members == 0 then
-		law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
-		limit, agrees = law == 0 and ceiling or start, true
+	local function begin()
+		local forgets, anew = forgot ~= epoch, not agrees and members == 0
+		if r_life == life and r_over <= beats then over = max(over, r_over) end
+		if forgets or life == 0 or anew then
+			local noisy = over >= quiet and not (forgets and (life > 0 or now < forgot + KEPT))
+			local left = MOST - r_seq
+			life = r_incarnation > left and r_incarnation - left or r_incarnation + r_seq
+			beats, over = beats + 1, 0
+			quiet = noisy and 0 or beats
+		end
+		if anew then
+			law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
+			limit, agrees = law == 0 and ceiling or start, true
+		end
+		epoch, instant = forgot, max(instant, now)
 	end
-	if (members > 0 or instant < quiet) and 8 * (now - instant) > 5 * lease then quiet = max(quiet, now + lease) end
-	if forgot ~= epoch then epoch, quiet = forgot, max(quiet, (now < instant and instant or forgot) + lease) end
-	if instant < now then instant = now end
+	nudge = 0
+	begin()
 	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0
 	local soon = first[1] == node and 4 or 2
-	if first[soon] and tonumber(first[soon]) <= instant then
+	if first[soon] and tonumber(first[soon]) <= over then
 		first = call('ZRANGE', leases, '0', EVICT_MOST + 1, 'WITHSCORES')
 	end
 	for i = 1, #first, 2 do
-		local name, ends = first[i], tonumber(first[i + 1])
+		local name, its_beat = first[i], tonumber(first[i + 1])
 		if name ~= node then
-			if gone == EVICT_MOST or instant < ends then next = ends break end
+			if gone == EVICT_MOST or over < its_beat then next = its_beat break end
 			remove(name)
 			gone = gone + 1
 		end
 	end
-	if not agrees and members == 0 then
-		law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
-		limit, agrees = law == 0 and ceiling or start, true
-	end
+	if not agrees and members == 0 then begin() end
 
 	-- group_beat
 	local words
-	local target, retry, probe_us, number, is_first = share + lacks, 0, 0, 0, not own and members == 0
+	local target, asks, probe_us, number, is_first = share + lacks, 0, 0, 0, not own and members == 0
 	local is_namesake = own and incarnation ~= r_incarnation
 	local result = GRANTED
 	if not agrees then
 		result = DISAGREES
-	elseif is_namesake and instant < till then
-		result, retry = NAMESAKE, till - instant
+	elseif is_namesake and over < last_beat then
+		result, asks = NAMESAKE, last_beat
 	elseif own and not is_namesake and r_seq <= seq then
 		result = STALE
 	elseif leaves > 0 and r_in_flight == 0 then
@@ -131,7 +138,8 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	elseif not own and members >= MEMBERS_MAX then
 		result = FULL
 	else
-		if latest == 0 and r_generation > 0 and r_epoch == epoch then quiet = max(quiet, instant + lease) end
+		beats = beats + 1
+		if latest == 0 and r_generation > 0 then quiet = beats end
 		if own then -- take_out
 			reserved = reserved - max(share, high, m_in_flight)
 			weights, busy, limited = weights - weight, busy - m_busy, limited - m_limited
@@ -145,7 +153,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 
 		-- hear
 		if r_epoch == epoch and r_generation == generation and generation > 0 then high = share end
-		high, incarnation, seq, till, m_in_flight = max(high, held), r_incarnation, r_seq, instant + lease, r_in_flight
+		high, incarnation, seq, last_beat, m_in_flight = max(high, held), r_incarnation, r_seq, beats, r_in_flight
 		weight, m_busy, m_limited = r_weight, r_busy, r_limited
 		if leaves > 0 then weight, m_busy, m_limited, r_estimate = 0, 0, 0, 0 end
 		local had_estimate = estimate > 0
@@ -208,7 +216,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 			end
 		end
 		granted = min(granted, max(limit - reserved, 0))
-		if instant < quiet then granted = min(granted, held) end
+		if over < quiet then granted = min(granted, held) end
 
 		-- grant
 		if granted ~= share or generation == 0 then
@@ -229,10 +237,10 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		if wanting > 0 and may_nudge(give) then nudge, give, wanting = GIVE, instant, 0 end
 		nudge_to_take(lacking - lacks, reserved)
 
-		if instant < quiet then
-			retry = quiet - instant
-		elseif lacks + m_limited > 0 and next > 0 then
-			retry = max(next - instant, 0) + 1
+		if over < quiet then
+			asks = quiet
+		elseif lacks + m_limited > 0 then
+			asks = next
 		end
 		if probe > 0 and law == SUM then
 			number = div(instant, probe) + 1
@@ -241,22 +249,22 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	local group = pack(GROUP, law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch,
-		quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed,
-		lacking, in_flight, nudge, wanting, give, take)
+		life, beats, over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited,
+		hungry, claimed, lacking, in_flight, nudge, wanting, give, take)
 	if nudge > 0 then
 		local equal = parts == EQUAL
 		try('PUBLISH', channel, pack('<ddd', nudge, equal and limit or max(limit - claimed, 0),
 			equal and weights or hungry) .. key)
 	end
 	if result == GRANTED then
-		local member = pack(MEMBER, incarnation, position, seq, till, share, generation, high, m_in_flight,
+		local member = pack(MEMBER, incarnation, position, seq, last_beat, share, generation, high, m_in_flight,
 			raised, weight, m_busy, estimate, m_limited, m_hungry, claim, lacks)
 		if own then
 			call('HSET', key, 'g', group, 'm' .. node, member)
 		else
 			call('HSET', key, 'g', group, 'm' .. node, member, 'p' .. position, node)
 		end
-		call('ZADD', leases, exact('%.0f', till), node)
+		call('ZADD', leases, exact('%.0f', last_beat), node)
 	else
 		call('HSET', key, 'g', group)
 	end
@@ -267,11 +275,12 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		call('PEXPIREAT', leases, forgotten)
 		call('PEXPIREAT', estimates, forgotten)
 	end
+	if result == GONE then return pack(GRANT, GONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) end
 	if result > STALE then
-		return pack(GRANT, result, 0, 0, 0, 0, 0, 0, 0, 0, retry, 0, 0)
+		return pack(GRANT, result, 0, 0, 0, 0, 0, 0, 0, 0, life, beats, asks, lease, 0, 0)
 	end
-	return pack(GRANT, result, share, generation, epoch, target, limit, members, in_flight, lacking, retry,
-		probe_us, number)
+	return pack(GRANT, result, share, generation, epoch, target, limit, members, in_flight, lacking, life,
+		beats, asks, lease, probe_us, number)
 end
 
 local reply = { ARGV[1], now }

@@ -96,7 +96,7 @@ static void expect_group(const struct beats *b)
 	expect_text(
 	    b,
 	    text_of("law, parts, start, floor, ceiling, lease_us, hold_us, "
-	            "rotate_us, probe_us, now_us, epoch, quiet_us, generation, "
+	            "rotate_us, probe_us, now_us, epoch, life, beats, over, quiet, generation, "
 	            "\"limit\", lowered_us, joined_us, members, reserved, "
 	            "weights, busy, limited, hungry, claimed, lacking, in_flight, "
 	            "nudge, wanting, give_us, take_us",
@@ -123,7 +123,7 @@ static void expect_member(const struct beats *b, size_t node)
 		print_words(text, member, GROUP_MEMBER_WORDS);
 	expect_text(
 	    b,
-	    text_of("incarnation, position, seq, until_us, share, generation, "
+	    text_of("incarnation, position, seq, beat, share, generation, "
 	            "high, in_flight, raised_us, weight, busy, estimate, limited, "
 	            "hungry, claim, lacks",
 	            "members", b, &b->nodes[node]),

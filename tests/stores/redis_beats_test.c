@@ -194,7 +194,7 @@ static void expect_member(const struct beats *b, const struct there *there, size
 	const redisReply *words = field(there, 'm', name->bytes, name->len), *place;
 	char digits[REDIS_DECIMAL_MOST];
 
-	expect(b, score(there->leases, name) == (member ? member->until_us : 0));
+	expect(b, score(there->leases, name) == (member ? member->beat : 0));
 	expect(b, score(there->estimates, name) == (member ? member->estimate : 0));
 	expect(b, !words == !member);
 	if (!member)

@@ -158,7 +158,8 @@ static void draw_numbers(struct beats *b, const struct beats_node *node,
 	r->estimate = chance_one_in(c, 8) ? 0 : chance_size(c, GROUP_SLOTS_MAX);
 	r->limited = chance_one_in(c, 2);
 	r->life = chance_one_in(c, 25) ? chance_size(c, WORD_MAX) : node->life;
-	if (r->life == node->life && chance_one_in(c, 4))
+	r->over = 0;
+	if (r->life == node->life && chance_one_in(c, 2))
 		r->over = node->beat - chance_below(c, node->beat < 40 ? node->beat + 1 : 40);
 	if (chance_one_in(c, 100))
 		r->over = chance_size(c, WORD_MAX);
