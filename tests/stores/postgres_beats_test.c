@@ -197,7 +197,7 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct beats_tally *tally)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 1, steps = 3000;
+	uint64_t seed = 2, steps = 3000;
 	struct beats_tally tally = { 0 };
 	struct postgres_server *server;
 	const struct argument arguments[] = {

@@ -8,6 +8,11 @@
  *
  *     shelf  ->  struct group, struct group_member  ->  group_begin, ...  ->  shelf
  *
+ * Nodes prove at once what they can: a number is over as soon as a lease has passed since it was
+ * given out.  No node knows so earlier (engine/member.h), and one that knows it later frees slots
+ * later.  So a row has the time that is left until its number is over, and no number: of those
+ * that a beat sees, the larger was given out later.
+ *
  * Generations and epochs are small numbers here.  Generations are of the world, not of the
  * shelf, since those of the engine hold the time at which they were given: a shelf that is
  * forgotten gives out none again.  Positions follow the order of the nodes.
@@ -31,11 +36,14 @@
 #define SHELF_NODES 3
 #define SHELF_TICK_US UINT64_C(1000)
 #define SHELF_TURN_US UINT64_C(1000000000)
+#define SHELF_LIFE 77777 /* before a beat; no node has begun it */
+#define SHELF_OVER 1     /* numbers: those that are over ... */
+#define SHELF_BEATS 300  /* ... and those that were given out before this beat */
 
 struct row {
 	uint8_t life; /* incarnation; 0: there is no such member */
 	uint8_t seq;
-	uint8_t rest; /* ticks of its lease that are left */
+	uint8_t rest; /* ticks until its last beat can be over */
 	uint8_t share;
 	uint8_t generation;
 	uint8_t high;
@@ -165,7 +173,11 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 	words->group.settings = w->settings;
 	words->group.now_us = shelf_now_us(w, shelf);
 	words->group.epoch = shelf_epoch_us(w, words->group.now_us, shelf->epoch);
-	words->group.quiet_us = words->group.now_us + shelf->quiet * SHELF_TICK_US;
+	words->group.life = SHELF_LIFE;
+	words->group.beats = SHELF_BEATS;
+	words->group.over = SHELF_OVER;
+	words->group.quiet = (uint64_t)SHELF_OVER + shelf->quiet;
+	words->group.generation = 1; /* a grant was made, to somebody */
 	words->group.limit = shelf->limit;
 	for (int n = 0; n < SHELF_NODES; n++) {
 		const struct row *r = &shelf->rows[n];
@@ -177,7 +189,7 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 		words->members[n] = (struct group_member){
 			.incarnation = r->life,
 			.seq = r->seq,
-			.until_us = words->group.now_us + r->rest * SHELF_TICK_US,
+			.beat = (uint64_t)SHELF_OVER + r->rest,
 			.share = r->share,
 			.generation = r->generation,
 			.high = r->high,
@@ -193,11 +205,12 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 	shelf_count(words);
 }
 
-static inline uint8_t shelf_ticks(uint64_t now_us, uint64_t until_us)
+/* Until a number is over.  In a new life nothing is, before its first number is. */
+static inline uint8_t shelf_ticks(const struct shelf_words *words, uint64_t number)
 {
-	return until_us > now_us
-	           ? small((until_us - now_us + SHELF_TICK_US - 1) / SHELF_TICK_US)
-	           : 0;
+	if (number > SHELF_BEATS || words->group.life != SHELF_LIFE)
+		return small(words->group.settings.lease_us / SHELF_TICK_US);
+	return small(number - SHELF_OVER);
 }
 
 static inline void shelf_fold(const struct shelf_world *w,
@@ -219,7 +232,7 @@ static inline void shelf_fold(const struct shelf_world *w,
 		shelf->rows[n] = (struct row){
 			.life = small(m->incarnation),
 			.seq = small(m->seq),
-			.rest = shelf_ticks(now_us, m->until_us),
+			.rest = shelf_ticks(words, m->beat),
 			.share = small(m->share),
 			.generation = small(given),
 			.high = small(m->high),
@@ -258,15 +271,15 @@ static inline void shelf_evict(struct shelf_words *words, int self)
 			shelf_remove(words, n);
 }
 
-static inline uint64_t shelf_next_us(const struct shelf_words *words, int self)
+static inline uint64_t shelf_next(const struct shelf_words *words, int self)
 {
-	uint64_t next_us = 0;
+	uint64_t next = 0;
 
 	for (int n = 0; n < SHELF_NODES; n++)
 		if (n != self && words->members[n].incarnation > 0 &&
-		    (next_us == 0 || words->members[n].until_us < next_us))
-			next_us = words->members[n].until_us;
-	return next_us;
+		    (next == 0 || words->members[n].beat < next))
+			next = words->members[n].beat;
+	return next;
 }
 
 /*
@@ -285,18 +298,20 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 	shelf_unfold(w, shelf, &words);
 	now_us = words.group.now_us;
 	report.epoch = shelf_epoch_us(w, now_us, report.epoch);
-	begun = group_begin(&words.group, &w->settings, now_us,
+	begun = group_begin(&words.group, &w->settings, &report, now_us,
 	                    shelf_epoch_us(w, now_us, w->epoch));
 	gale_assert(begun == GROUP_GRANTED);
 	if (w->restless)
-		words.group.quiet_us = 0;
+		words.group.quiet = 0;
 	shelf->epoch = w->epoch;
-	shelf->quiet = shelf_ticks(now_us, words.group.quiet_us);
+	shelf->quiet = words.group.over < words.group.quiet
+	                   ? shelf_ticks(&words, words.group.quiet)
+	                   : 0;
 	shelf_evict(&words, n);
 	if (w->uncapped)
 		words.group.reserved = group_reserve(&words.members[n]);
 	grant = group_beat(&words.group, &words.estimates, &words.members[n], &report,
-	                   shelf_next_us(&words, n));
+	                   shelf_next(&words, n));
 	gale_assert(grant.result != GROUP_WRONG && grant.result != GROUP_FULL);
 	if (grant.result == GROUP_GONE && words.members[n].incarnation > 0)
 		shelf_remove(&words, n);
