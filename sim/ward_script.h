@@ -8,9 +8,8 @@
  * Steps are numbered.  What chance does with one follows from the seed and its number alone, so
  * that some can be left out and the others stay what they were.
  *
- * A store's clock is set, or it forgets, at most once in two leases.  It is never set forward by
- * less than a lease, nor by a day, and no copy takes over while it is behind: engine/group.h says
- * what that does.
+ * A store forgets at most once in two leases.  Its clock is set at any time, but never by a day
+ * at once: engine/group.h says what that does.
  *
  * Threads   One.
  */

@@ -132,11 +132,10 @@ struct gale_guard_config {
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
-	/* How long the store keeps a share for a node without a report; 0: 4 times
-	 * beat_us.  It counts by the store's clock.  If that clock is set forward, a node
-	 * that reports keeps its share.  If the step is at most 5/8 of lease_us,
-	 * the share of a node without contact is given away sooner.  Until that node is
-	 * cut off, the fleet's ceiling may be exceeded. */
+	/* How long the store keeps a share for a node without a report; 0: 5 times
+	 * beat_us.  The nodes' own clocks say when it is over, and never the store's: a
+	 * beat passes until another node can begin to count, and it counts the rest.  A
+	 * node is cut off a beat, the drift and abort_us before lease_us is over. */
 	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at
 	 * the backend end within abort_us.  Without that the fleet's ceiling may be

@@ -147,7 +147,7 @@ mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
 mutant engine/group.c 'what is in flight is not reserved' \
 	'self->in_flight = report->in_flight;' 'self->in_flight = 0;' groups
 mutant engine/group.c 'leases end too early (GROUP-4)' \
-	'return group->now_us >= member->until_us;' 'return group->now_us + group->settings.lease_us / 2 >= member->until_us;' groups
+	'return member->beat <= group->over;' 'return member->beat <= group->over + (group->over > 0);' groups
 mutant engine/group.c 'an old report is read (GROUP-5)' \
 	'report->seq <= self->seq' 'report->seq == 0' groups
 mutant engine/group.c 'a namesake takes over at once (GROUP-6)' \
@@ -156,8 +156,14 @@ mutant engine/group.c 'there is no quiet time (GROUP-7)' \
 	'share = smaller(share, report->held);' 'share = smaller(share, group->limit);' groups
 mutant engine/group.c 'who leaves is gone at once (GROUP-8)' \
 	'if (report->leaves && report->in_flight == 0)' 'if (report->leaves)' groups
-mutant engine/group.c 'a clock that is set ends all leases (GROUP-10)' \
-	'8 * less(now_us, group->now_us) > 5 * lease_us)' '8 * less(now_us, group->now_us) > 8 * WORD_MAX + lease_us)' groups
+mutant engine/group.c 'a proof of another life is believed (GROUP-10)' \
+	'if (report->life == group->life && report' 'if (report->life != 1 && report' groups
+mutant engine/group.c 'an old copy goes on with the life that it was in (GROUP-10)' \
+	'if (forgot || is_new ||' 'if (is_new ||' groups
+mutant engine/member.c 'a proof makes no allowance for drift (MEMBER-8)' \
+	'us * member->terms.drift_ppm / 1000 + 1' '1' groups
+mutant engine/member.c 'a proof counts from the asking (MEMBER-8)' \
+	'(struct member_anchor){ beat, now }' '(struct member_anchor){ beat, member->sent }' groups
 mutant engine/group.c 'a new share has the generation of the one before' \
 	'self->generation = group->generation;' 'self->generation = self->generation > 0 ? self->generation : group->generation;' groups
 mutant engine/member.c 'an answer to any beat is heard (MEMBER-1)' \
@@ -191,7 +197,7 @@ mutant coordinator/turnstile.c 'a cell that is to keep less gives the last slot 
 	'return turnstile_call_back(turnstile, less).last;' 'return turnstile_call_back(turnstile, less).count > UINT32_MAX - 1;' closes
 
 mutant engine/group.c 'a group that was dropped gives all away (GROUP-11)' \
-	'if (group->generation == 0 && report->generation > 0 &&' 'if (group->generation > 0 && report->generation == 0 &&' groups
+	'if (group->generation == 0 && report->generation > 0)' 'if (group->generation > 0 && report->generation == 0)' groups
 mutant coordinator/fleet.c 'a seat has no fence of its own (FLEET-2)' \
 	'store_relaxed(&guard->turnstile.fence_ns, fence_ns);' 'store_relaxed(&guard->turnstile.fence_ns, fence_ns > 0 ? UINT64_MAX : 0);' guards
 mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flight (FLEET-3)' \
