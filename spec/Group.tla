@@ -18,9 +18,9 @@ CONSTANTS N, Limit, Lease, Abort, Forgets,
           Early,   \* the store's leases are so much shorter; guard at 0
           Quiet,   \* guard: a store that forgot grants nothing more for a lease
           Lost     \* guard: what is under way when the fence falls is lost
-VARIABLES nd, row, box, shelf, epoch, since
-vars == <<nd, row, box, shelf, epoch, since>>
-store == <<row, shelf, epoch, since>>
+VARIABLES nd, row, box, shelf, epoch
+vars == <<nd, row, box, shelf, epoch>>
+store == <<row, shelf, epoch>>
 
 Nodes == 0..(N - 1)
 Min(a, b) == IF a < b THEN a ELSE b
@@ -36,7 +36,7 @@ Init == /\ nd = [n \in Nodes |-> [seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, u
                                   fenced |-> TRUE, age |-> 0, rest |-> 0, infl |-> 0,
                                   dying |-> 0, ends |-> 0]]
         /\ row = [n \in Nodes |-> NoRow] /\ box = [n \in Nodes |-> NoMail]
-        /\ shelf = Fresh /\ epoch = 0 /\ since = Lease
+        /\ shelf = Fresh /\ epoch = 0
 
 \* ---- Renaming
 Rank(S, x) == Cardinality({y \in S : 0 < y /\ y <= x})
@@ -56,7 +56,7 @@ Reserve(r) == Max(r.share, Max(r.high, r.infl))
 Serve(n) ==
     LET m == box[n]
         quiet == IF Quiet THEN IF shelf.ep = epoch THEN shelf.quiet
-                               ELSE Max(shelf.quiet, Less(Lease, since))
+                               ELSE Lease
                  ELSE 0
         kept == [o \in Nodes |-> IF o # n /\ row[o].rest = 0 THEN NoRow ELSE row[o]]
         others == {o \in Nodes \ {n} : kept[o].here}
@@ -73,7 +73,7 @@ Serve(n) ==
         same == r.here /\ share = r.share
         gen == IF same THEN r.gen
                ELSE 1 + Max(nd[n].gen, Max(r.gen, m.gen))
-    IN /\ m.k = "report" /\ UNCHANGED <<epoch, since>>
+    IN /\ m.k = "report" /\ UNCHANGED epoch
        /\ shelf' = [ep |-> epoch, quiet |-> quiet]
        /\ Becomes(nd,
                   [kept EXCEPT ![n] = [here |-> TRUE, seq |-> m.seq, gen |-> gen, share |-> share,
@@ -82,13 +82,13 @@ Serve(n) ==
                                        rest |-> IF Lease = 0 THEN 1 ELSE Lease - Early]],
                   [box EXCEPT ![n] = [k |-> "answer", seq |-> m.seq, gen |-> gen, ep |-> epoch,
                                       share |-> share, infl |-> 0]])
-Forget == /\ epoch < Forgets /\ epoch' = epoch + 1 /\ since' = 0 /\ shelf' = Fresh
+Forget == /\ epoch < Forgets /\ epoch' = epoch + 1 /\ shelf' = Fresh
           /\ Becomes(nd, [n \in Nodes |-> NoRow], box)
 
 \* ---- A node
 Send(n) ==
     LET d == nd[n] IN
-    /\ ~d.uw /\ box[n].k = "none" /\ UNCHANGED <<shelf, epoch, since>>
+    /\ ~d.uw /\ box[n].k = "none" /\ UNCHANGED <<shelf, epoch>>
     /\ Becomes([nd EXCEPT ![n].seq = @ + 1, ![n].uw = TRUE, ![n].age = 0], row,
                [box EXCEPT ![n] = [k |-> "report", seq |-> d.seq + 1, gen |-> d.gen, ep |-> d.ep,
                                    share |-> IF d.fenced THEN 0 ELSE d.share,
@@ -98,16 +98,16 @@ Hear(n) ==
     LET m == box[n]
         rest == Lasts - (IF Sent THEN nd[n].age ELSE 0)
         heard == [nd EXCEPT ![n].uw = FALSE, ![n].age = 0]
-    IN /\ m.k = "answer" /\ UNCHANGED <<shelf, epoch, since>>
+    IN /\ m.k = "answer" /\ UNCHANGED <<shelf, epoch>>
        /\ Becomes(IF Lease > 0 /\ rest <= 0 THEN heard
                   ELSE [heard EXCEPT ![n].gen = m.gen, ![n].ep = m.ep, ![n].share = m.share,
                                      ![n].fenced = FALSE,
                                      ![n].rest = IF Lease = 0 THEN 0 ELSE rest],
                   row, [box EXCEPT ![n] = NoMail])
 Lose(n) == /\ box[n].k # "none" /\ Becomes(nd, row, [box EXCEPT ![n] = NoMail])
-           /\ UNCHANGED <<shelf, epoch, since>>
+           /\ UNCHANGED <<shelf, epoch>>
 GiveUp(n) == /\ nd[n].uw /\ Becomes([nd EXCEPT ![n].uw = FALSE, ![n].age = 0], row, box)
-             /\ UNCHANGED <<shelf, epoch, since>>
+             /\ UNCHANGED <<shelf, epoch>>
 Calls(n, d) == nd' = [nd EXCEPT ![n] = d] /\ UNCHANGED box /\ UNCHANGED store
 Acquire(n) == /\ ~nd[n].fenced /\ nd[n].infl + nd[n].dying < nd[n].share
               /\ Calls(n, [nd[n] EXCEPT !.infl = @ + 1])
@@ -124,7 +124,7 @@ Fenced(d) ==
     ELSE [d EXCEPT !.fenced = TRUE, !.share = 0, !.infl = 0, !.ends = Abort,
                    !.dying = IF Abort = 0 THEN 0 ELSE @ + d.infl,
                    !.uw = @ /\ ~Lost, !.age = IF Lost THEN 0 ELSE @]
-Tick == /\ Lease > 0 /\ since' = Min(since + 1, Lease)
+Tick == /\ Lease > 0
         /\ shelf' = [shelf EXCEPT !.quiet = Less(@, 1)] /\ UNCHANGED epoch
         /\ Becomes([n \in Nodes |-> Fenced(Older(nd[n]))],
                    [n \in Nodes |-> [row[n] EXCEPT !.rest = Less(@, 1)]], box)

@@ -95,7 +95,6 @@ struct fleet {
 	struct shelf shelf;
 	struct shelf copy;
 	uint8_t epoch; /* how often the store has forgotten */
-	uint8_t since; /* ticks, at most a lease */
 	uint8_t cap;   /* what L was, until less is reserved */
 };
 
@@ -110,7 +109,6 @@ static inline struct shelf_world fleet_world(const struct fleet *fleet)
 		    shelf_settings(t->low > 0 ? GROUP_MIN : GROUP_FIXED, GROUP_EQUAL,
 		                   t->limit, t->lease > 0 ? t->lease - t->early : 1),
 		.epoch = fleet->epoch,
-		.since = fleet->since,
 		.uncapped = !t->cap,
 		.restless = !t->quiet,
 	};
@@ -301,7 +299,6 @@ static inline void fleet_begin(struct walk *walk)
 	struct fleet fleet = { .cap = (uint8_t)fleet_terms.limit };
 
 	fleet.shelf.limit = (uint8_t)fleet_terms.limit;
-	fleet.since = (uint8_t)fleet_terms.lease;
 	for (int n = 0; n < fleet_terms.nodes; n++)
 		fleet_start(&fleet.nodes[n]);
 	step(walk, &fleet, CHANCE, "all nodes begin", 0, 0);
@@ -617,14 +614,12 @@ static inline void next_of_store(const struct fleet *before, struct walk *walk)
 	if (fleet.epoch == fleet_terms.forgets)
 		return;
 	fleet.epoch++;
-	fleet.since = 0;
 	fleet.shelf = (struct shelf){ .limit = (uint8_t)fleet_terms.limit };
 	fleet_take(before, &fleet, CHANCE, "the store forgets all", 0, 0, walk);
 	if (!fleet_terms.copy)
 		return;
 	fleet = *before;
 	fleet.epoch++;
-	fleet.since = 0;
 	fleet.shelf = before->copy;
 	if (before->copy.limit > 0)
 		fleet_take(before, &fleet, CHANCE, "the store falls back to a copy", 0,
@@ -687,7 +682,6 @@ static inline void fleet_tick(const struct fleet *before, struct walk *walk)
 
 		tick_shelf(&fleet.shelf);
 		tick_shelf(&fleet.copy);
-		fleet.since = (uint8_t)smaller_of(fleet.since + 1, fleet_terms.lease);
 		for (int n = 0; n < fleet_terms.nodes; n++, rest /= pace)
 			tick_node(&fleet.nodes[n], QUARTERS + (rest % pace - pace / 2) *
 			                                          fleet_terms.drift);

@@ -68,7 +68,6 @@ struct shelf {
 struct shelf_world {
 	struct group_settings settings;
 	uint8_t epoch;      /* how often the store may have forgotten */
-	uint8_t since;      /* ticks since it did last */
 	uint8_t generation; /* the next that is given out */
 	bool uncapped;      /* without a guard: what others have is not taken off */
 	bool restless;      /* the same: there is no quiet time */
@@ -121,13 +120,10 @@ static inline uint64_t shelf_now_us(const struct shelf_world *w,
 	return (600 + shelf->turn) * w->settings.rotate_us;
 }
 
-/* When the store forgot; of an older epoch, an instant that is long over. */
-static inline uint64_t shelf_epoch_us(const struct shelf_world *w, uint64_t now_us,
-                                      uint64_t epoch)
+/* When the store forgot. */
+static inline uint64_t shelf_epoch_us(uint64_t now_us, uint64_t epoch)
 {
-	uint64_t ticks = epoch == w->epoch ? w->since : 1000;
-
-	return epoch == 0 ? 0 : now_us - ticks * SHELF_TICK_US - 8 + epoch;
+	return epoch == 0 ? 0 : now_us - SHELF_TICK_US + epoch;
 }
 
 static inline void shelf_count(struct shelf_words *words)
@@ -172,7 +168,7 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 	memset(words, 0, sizeof(*words));
 	words->group.settings = w->settings;
 	words->group.now_us = shelf_now_us(w, shelf);
-	words->group.epoch = shelf_epoch_us(w, words->group.now_us, shelf->epoch);
+	words->group.epoch = shelf_epoch_us(words->group.now_us, shelf->epoch);
 	words->group.life = SHELF_LIFE;
 	words->group.beats = SHELF_BEATS;
 	words->group.over = SHELF_OVER;
@@ -297,9 +293,9 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 
 	shelf_unfold(w, shelf, &words);
 	now_us = words.group.now_us;
-	report.epoch = shelf_epoch_us(w, now_us, report.epoch);
+	report.epoch = shelf_epoch_us(now_us, report.epoch);
 	begun = group_begin(&words.group, &w->settings, &report, now_us,
-	                    shelf_epoch_us(w, now_us, w->epoch));
+	                    shelf_epoch_us(now_us, w->epoch));
 	gale_assert(begun == GROUP_GRANTED);
 	if (w->restless)
 		words.group.quiet = 0;
