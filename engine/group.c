@@ -518,7 +518,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 		return leave(group, self);
 	if (members > GROUP_MEMBERS_MAX)
 		return group_refusal(group, GROUP_FULL);
-	group->beats++; /* GROUP-10 */
+	group->beats++;                                       /* GROUP-10 */
 	if (group->generation == 0 && report->generation > 0) /* GROUP-11 */
 		group->quiet = group->beats;
 

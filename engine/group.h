@@ -137,8 +137,9 @@ struct group {
 	uint64_t epoch; /* when the store may have forgotten last, as it was told */
 	uint64_t life;  /* unlike any other's; 0: it is new */
 	uint64_t beats; /* the number given out last */
-	uint64_t over;  /* the largest number that a lease has passed since, as was proven */
-	uint64_t quiet; /* nothing more is granted until over reaches it */
+	uint64_t
+	    over; /* the largest number that a lease has passed since, as was proven */
+	uint64_t quiet;      /* nothing more is granted until over reaches it */
 	uint64_t generation; /* of the last grant to any member */
 	uint64_t limit;      /* L */
 	uint64_t lowered_us; /* when L last fell; GROUP_SUM */
@@ -186,7 +187,7 @@ struct group_member {
 	uint64_t position;    /* 0 to group->members - 1, no two the same */
 	uint64_t seq;
 	uint64_t beat;  /* the number of the last */
-	uint64_t share;    /* what it was granted last */
+	uint64_t share; /* what it was granted last */
 	uint64_t generation;
 	uint64_t high; /* the most that it was granted since what it has applied */
 	uint64_t in_flight;
@@ -217,7 +218,8 @@ struct group_report {
 	uint64_t limited;  /* 1: it has refused something for want of share */
 	uint64_t leaves;   /* 1: its share is 0 and stays so */
 	uint64_t life;     /* of the last answer; 0: none */
-	uint64_t over;     /* of that life: the node heard this number a lease ago; 0: none */
+	uint64_t
+	    over; /* of that life: the node heard this number a lease ago; 0: none */
 };
 #define GROUP_REPORT_WORDS 14
 
@@ -242,9 +244,11 @@ struct group_grant {
 	uint64_t members;
 	uint64_t in_flight; /* of the group, as reported */
 	uint64_t lacking;   /* of the group */
-	uint64_t life;    /* of these numbers */
-	uint64_t beat;    /* the number given out last: where it is granted, to this beat */
-	uint64_t next;    /* when this is over, asking again may help: a namesake's last beat, a
+	uint64_t life;      /* of these numbers */
+	uint64_t
+	    beat; /* the number given out last: where it is granted, to this beat */
+	uint64_t
+	    next; /* when this is over, asking again may help: a namesake's last beat, a
 	                   * quiet time; if it lacks or was limited, the least of the others'
 	                   * last beats; 0: it is not known */
 	uint64_t lease_us; /* of the group */

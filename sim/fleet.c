@@ -58,7 +58,7 @@ static void evict(struct fleet *fleet, struct fleet_node *gone, uint32_t count)
 
 /* The least of the others' last beats; 0: there is none. */
 static uint64_t next_beat(const struct fleet *fleet, const struct fleet_node *self,
-                         uint32_t count)
+                          uint32_t count)
 {
 	uint64_t next = 0;
 

@@ -41,8 +41,8 @@ struct kept_group {
 	uint64_t last_us;                  /* a lease after its last beat */
 	struct member **slots;             /* room of them ... */
 	struct member **row;               /* ... the members by position ... */
-	struct member **heap;              /* ... and by the numbers of their last beats */
-	uint32_t room;                     /* 0, or a power of two */
+	struct member **heap; /* ... and by the numbers of their last beats */
+	uint32_t room;        /* 0, or a power of two */
 	uint32_t name_len;
 	uint64_t hash;
 	uint8_t name[];

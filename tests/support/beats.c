@@ -160,7 +160,8 @@ static void draw_numbers(struct beats *b, const struct beats_node *node,
 	r->life = chance_one_in(c, 25) ? chance_size(c, WORD_MAX) : node->life;
 	r->over = 0;
 	if (r->life == node->life && chance_one_in(c, 2))
-		r->over = node->beat - chance_below(c, node->beat < 40 ? node->beat + 1 : 40);
+		r->over =
+		    node->beat - chance_below(c, node->beat < 40 ? node->beat + 1 : 40);
 	if (chance_one_in(c, 100))
 		r->over = chance_size(c, WORD_MAX);
 }

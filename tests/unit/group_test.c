@@ -122,9 +122,9 @@ static struct group_grant beat(struct shelf *shelf,
 		if (shelf->names[i] == name)
 			self = &shelf->members[i];
 	first = first_to_end(shelf, name);
-	grant = group_beat(
-	    &shelf->group, &shelf->estimates, self, report,
-	    first == shelf->group.members ? 0 : shelf->members[first].beat);
+	grant =
+	    group_beat(&shelf->group, &shelf->estimates, self, report,
+	               first == shelf->group.members ? 0 : shelf->members[first].beat);
 	if (grant.result == GROUP_GONE && self != &fresh)
 		take_away(shelf, self->position);
 	if (grant.result == GROUP_GRANTED && self == &fresh) {
@@ -454,8 +454,9 @@ static void who_refused_something_hears_whose_lease_is_next(void **state)
 static void a_clock_that_is_set_ends_no_lease(void **state)
 {
 	struct pair pair = even_pair(100 * LEASE);
-	const uint64_t clocks[] = { 101 * LEASE, 1, 100 * LEASE,
-		                    UINT64_C(1) << 52, 0, 5 };
+	const uint64_t clocks[] = {
+		101 * LEASE, 1, 100 * LEASE, UINT64_C(1) << 52, 0, 5
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
@@ -640,8 +641,8 @@ static struct group_grant tell(struct shelf *shelf, uint64_t now, uint64_t forgo
 		                       .demand = life->in_flight,
 		                       .limited = 1,
 		                       .leaves = life->leaves,
-		                       .life = life->life ? life->life
-		                                          : shelf->group.life,
+		                       .life =
+		                           life->life ? life->life : shelf->group.life,
 		                       .over = life->over };
 
 	return beat(shelf, &settings, now, forgot, life->name, &report);
@@ -658,8 +659,8 @@ static void what_a_node_has_is_others_when_its_lease_is_over(void **state)
 
 	(void)state;
 	assert_int_equal(grant.share, 4);
-	assert_int_equal(
-	    TELL(&shelf, 2, 0, .name = 2, .incarnation = 7, .seq = 1).next, grant.beat);
+	assert_int_equal(TELL(&shelf, 2, 0, .name = 2, .incarnation = 7, .seq = 1).next,
+	                 grant.beat);
 	assert_int_equal(TELL(&shelf, 9 * LEASE, 0, .name = 2, .incarnation = 7,
 	                      .seq = 2, .over = grant.beat - 1)
 	                     .share,
@@ -733,24 +734,23 @@ static void a_new_group_is_quiet_only_where_something_may_be_forgotten(void **st
 	                      .incarnation = 7, .seq = 1)
 	                     .share,
 	                 0);
-	assert_int_equal(TELL(&later, forgot + most, forgot, .name = 2,
-	                      .incarnation = 7, .seq = 1)
-	                     .share,
-	                 4);
+	assert_int_equal(
+	    TELL(&later, forgot + most, forgot, .name = 2, .incarnation = 7, .seq = 1)
+		.share,
+	    4);
 	/* A copy has members who may have more. */
-	assert_int_equal(TELL(&later, 3 * most, forgot + 1, .name = 2, .incarnation = 7,
-	                      .seq = 2)
-	                     .share,
-	                 0);
+	assert_int_equal(
+	    TELL(&later, 3 * most, forgot + 1, .name = 2, .incarnation = 7, .seq = 2)
+		.share,
+	    0);
 }
 
 /* GROUP-11 */
 static void a_group_that_was_dropped_gives_nothing_away(void **state)
 {
 	struct shelf shelf = { 0 };
-	struct group_grant grant =
-	    TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 7, .seq = 9,
-	         .generation = 3, .held = 1);
+	struct group_grant grant = TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 7,
+	                                .seq = 9, .generation = 3, .held = 1);
 
 	(void)state;
 	assert_int_equal(grant.share, 1);
@@ -781,8 +781,8 @@ static void an_old_copy_believes_no_proof_of_what_came_after_it(void **state)
 		TELL(&shelf, 10 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 2,
 		     .leaves = 1);
 		copy = shelf;
-		heard = TELL(&shelf, 10 * LEASE, 0, .name = 1, .incarnation = 7,
-		             .seq = 1);
+		heard =
+		    TELL(&shelf, 10 * LEASE, 0, .name = 1, .incarnation = 7, .seq = 1);
 		assert_int_equal(heard.share, 4);
 		for (uint64_t seq = 1; seq < 9; seq++)
 			assert_int_equal(TELL(&copy, clocks[i], 5 * LEASE, .name = 3,
@@ -803,14 +803,13 @@ static void an_old_copy_keeps_who_it_knows(void **state)
 	(void)state;
 	TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
 	noticed = TELL(&shelf, 2, 5, .name = 2, .incarnation = 8, .seq = 1).next;
-	assert_int_equal(TELL(&shelf, 9 * LEASE, 5, .name = 2, .incarnation = 8,
-	                      .seq = 2)
-	                     .members,
-	                 2);
-	assert_int_equal(TELL(&shelf, 2, 5, .name = 2, .incarnation = 8, .seq = 3,
-	                      .over = noticed)
-	                     .share,
-	                 4);
+	assert_int_equal(
+	    TELL(&shelf, 9 * LEASE, 5, .name = 2, .incarnation = 8, .seq = 2).members,
+	    2);
+	assert_int_equal(
+	    TELL(&shelf, 2, 5, .name = 2, .incarnation = 8, .seq = 3, .over = noticed)
+		.share,
+	    4);
 	assert_int_equal(shelf.group.members, 1);
 }
 
@@ -819,8 +818,9 @@ static void an_old_copy_keeps_who_it_knows(void **state)
 static void who_disagrees_can_prove_that_all_are_over(void **state)
 {
 	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 9);
-	struct group_report report = { .incarnation = 9, .seq = 1, .weight = 1,
-		                       .limited = 1 };
+	struct group_report report = {
+		.incarnation = 9, .seq = 1, .weight = 1, .limited = 1
+	};
 	struct shelf shelf = { 0 };
 	struct group_grant first, grant;
 
@@ -1042,8 +1042,8 @@ static void arrive(struct fleet *fleet, const struct message *m)
 
 	if (m->is_answer) {
 		if (node->life == m->life && node->lives && !node->stopped &&
-		    member_hear(&node->member, mono_of(fleet, node), m->seq, &m->grant) ==
-		        MEMBER_LEFT)
+		    member_hear(&node->member, mono_of(fleet, node), m->seq,
+		                &m->grant) == MEMBER_LEFT)
 			node->lives = false;
 		return;
 	}
@@ -1058,9 +1058,8 @@ static void arrive(struct fleet *fleet, const struct message *m)
 static void use(struct fleet *fleet, struct node *node)
 {
 	/* As a seat does: the fence counts, whether or not its timer has run. */
-	bool fenced =
-	    node->member.is_fenced ||
-	    mono_reached(mono_of(fleet, node), node->member.fence);
+	bool fenced = node->member.is_fenced ||
+	              mono_reached(mono_of(fleet, node), node->member.fence);
 
 	if (!node->lives || node->stopped)
 		return;
