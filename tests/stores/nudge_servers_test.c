@@ -30,7 +30,7 @@
 #define POSTGRES 1
 #define CEILING 12
 #define BEAT GALE_SECONDS(3)
-#define LEASE GALE_SECONDS(6)
+#define LEASE GALE_SECONDS(9)
 #define ABORT GALE_MILLIS(500)
 #define TRIES_MOST 4
 #define CALM_US                                                                        \
