@@ -289,7 +289,9 @@ static void set_limit(struct group *group, const struct group_estimates *estimat
 
 /* ---- Parts ----------------------------------------------------------------------- */
 
-/* slots * weight / weights; what does not divide is given to one after the other. */
+/* slots * weight / weights; what does not divide is given to one after the other.  Each part is
+ * rounded by itself: where weights differ, all parts together may for one turn come to some slots
+ * less than there are, or to more, which GROUP-2 cuts off. */
 static uint64_t part_of(const struct group *group, const struct group_member *self,
                         uint64_t members, uint64_t slots, uint64_t weights)
 {

@@ -32,8 +32,9 @@
  *   SIM-12  Of a node, one generation of an epoch has one share, and a later grant a later
  *           generation.  (H3)
  *   SIM-13  When all is well again, every node that the group takes has a share, and together
- *           they fill the limit, but for the share of one that observes.  Slots of a node that dies are others' within its lease, a
- *           tenth of it, and two messages.  (H1)
+ *           they fill the limit, but for the share of one that observes.  Slots of a node that
+ *           dies are others' within its lease, a tenth of it, and two messages; where nodes have
+ *           different weights, parts may then come to a few slots less, for a turn.  (H1)
  *   SIM-14  A guard that is closed and whose calls have ended is no member any more, also when
  *           its runtime was closed.  (H2)
  *

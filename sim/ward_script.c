@@ -306,8 +306,24 @@ static uint64_t in_flight_of(const struct ward *ward, uint32_t group)
 	return slots;
 }
 
+static bool is_full(const struct show *show, uint32_t group)
+{
+	return in_flight_of(show->ward, group) >= show->ward->plan.ceiling + group;
+}
+
+/* Nodes have all that they are given at this time, and nobody else is reserved anything.  Parts of
+ * different weights come to less than the limit at times: what is left is given out in turn. */
+static bool is_parted(const struct show *show, uint32_t group)
+{
+	const struct group *kept = ward_kept(show->ward, group);
+
+	return show->script->plan.weight_most > 1 && kept->lacking == 0 &&
+	       kept->reserved == in_flight_of(show->ward, group);
+}
+
 /* Tries again and again, for so long at most. */
-static bool fill(struct show *show, uint32_t group, uint64_t within_us)
+static bool fill(struct show *show, uint32_t group, uint64_t within_us,
+                 bool (*is_done)(const struct show *show, uint32_t group))
 {
 	struct ward *ward = show->ward;
 	uint64_t until_us = ward->agenda.now_us + within_us;
@@ -316,8 +332,7 @@ static bool fill(struct show *show, uint32_t group, uint64_t within_us)
 		for (uint32_t i = 0; i < ward->plan.nodes; i++)
 			if (ward_is_up(&ward->nodes[i]))
 				fill_node(show, i, group, 100 * lease_of(show));
-		if (in_flight_of(ward, group) >= ward->plan.ceiling + group ||
-		    ward->ended)
+		if (is_full(show, group) || is_done(show, group) || ward->ended)
 			return true;
 		if (ward->agenda.now_us >= until_us)
 			return false;
@@ -326,11 +341,12 @@ static bool fill(struct show *show, uint32_t group, uint64_t within_us)
 }
 
 static void check_fill(struct show *show, uint32_t group, uint64_t within_us,
+                       bool (*is_done)(const struct show *show, uint32_t group),
                        const char *what) /* SIM-13 */
 {
 	uint64_t limit = show->ward->plan.ceiling + group;
 
-	if (!fill(show, group, within_us))
+	if (!fill(show, group, within_us, is_done))
 		ward_fault(show->ward,
 		           "group %u: %" PRIu64 " of %" PRIu64 " in flight %" PRIu64
 		           " us after %s",
@@ -361,7 +377,9 @@ static void die(struct show *show, uint32_t group)
 	/* A report may be under way, the next one too, and then it is tried each hundredth. */
 	check_fill(show, group,
 	           lease_us + lease_us / 10 + 3 * message_us(show) + lease_us / 50,
-	           "a node has died");
+	           is_parted, "a node has died");
+	check_fill(show, group, 12 * lease_us, is_full,
+	           "a node's slots were given out");
 }
 
 static void close_all(struct show *show) /* SIM-14 */
@@ -404,7 +422,8 @@ static void be_in_peace(struct show *show)
 		check_rest(show, group);
 	for (group = 0; group < ward->plan.groups && !ward->ended; group++)
 		if (is_plain(ward, group))
-			check_fill(show, group, 12 * lease_of(show), "all is well");
+			check_fill(show, group, 12 * lease_of(show), is_full,
+			           "all is well");
 	group = (uint32_t)chance_below(&show->chance, ward->plan.groups);
 	if (is_plain(ward, group))
 		die(show, group);
