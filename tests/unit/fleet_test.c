@@ -30,11 +30,18 @@
 struct fleet_clock {
 	struct gale_clock clock; /* first */
 	uint64_t us;
+	uint64_t
+	    stop_us; /* how long who asks for the time next is stopped then: a store */
 };
 
 static uint64_t now_us(struct gale_clock *self)
 {
-	return ((struct fleet_clock *)self)->us;
+	struct fleet_clock *clock = (struct fleet_clock *)self;
+	uint64_t us = clock->us;
+
+	clock->us += clock->stop_us;
+	clock->stop_us = 0;
+	return us;
 }
 
 static uint64_t boot_ns(struct gale_clock *self)
@@ -142,7 +149,7 @@ static void open_node(struct world *world, int n, struct gale_guard_config confi
 static void open_world(struct world *world, int count, struct gale_guard_config config)
 {
 	memset(world, 0, sizeof(*world));
-	world->clock = (struct fleet_clock){ { now_us, boot_ns }, START_US };
+	world->clock = (struct fleet_clock){ { now_us, boot_ns }, START_US, 0 };
 	world->count = count;
 	for (int n = 0; n < count; n++)
 		open_node(world, n, config);
@@ -541,6 +548,32 @@ static void what_must_be_the_same_is_named(void **state)
 	assert_non_null(strstr(world.nodes[1].lines.last,
 	                       "law, start, floor, ceiling, lease, parts and "
 	                       "of_estimates"));
+	close_world(&world);
+}
+
+/* MEMBER-8: the lease of the dead one was not over when the node had sent its report a lease ago:
+ * it was stopped before the answer came, and others may have reported meanwhile. */
+static void a_lease_is_over_so_long_after_the_answer(void **state)
+{
+	struct gale_guard_config even = plan(12);
+	struct world world;
+	struct node *node = &world.nodes[0];
+	uint64_t sent;
+
+	(void)state;
+	even.parts = GALE_BY_WEIGHT;
+	open_world(&world, 2, even);
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(fill(node), 6);
+	pass_to_beat(&world, &world.nodes[1]); /* its last one */
+	sent = world.clock.us += GALE_MILLIS(100);
+	world.clock.stop_us = GALE_MILLIS(80);
+	turn(node);
+	assert_int_equal(world.clock.us, sent + GALE_MILLIS(80));
+	while (fill(node) == 6)
+		pass(&world, STEP_US, 1U << 1);
+	assert_true(world.clock.us >= sent + GALE_MILLIS(480));
+	assert_int_equal(fill(node), 12);
 	close_world(&world);
 }
 
@@ -962,6 +995,7 @@ int main(void)
 		cmocka_unit_test(the_second_node_of_a_name_is_refused_and_told),
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
 		cmocka_unit_test(what_must_be_the_same_is_named),
+		cmocka_unit_test(a_lease_is_over_so_long_after_the_answer),
 		cmocka_unit_test(a_node_may_go_on_alone_where_it_is_told_to),
 		cmocka_unit_test(
 		    a_joiner_that_goes_on_alone_takes_no_slots_that_it_does_not_use),
