@@ -205,42 +205,82 @@ static void set_clock(struct guard_scene *scene, int64_t step_us)
 	guard_scene_await_in_flight(scene, 0, 2, LIMIT);
 }
 
-static void set_clock_on(const char *url)
+/* The node's calls go on until its fence, and by the server's clock its lease is over before. */
+static void set_clock_and_cut_off(struct guard_scene *scene, struct proxy *proxy,
+                                  int64_t step_us)
+{
+	proxy_be_silent(proxy, true);
+	set_clock(scene, step_us);
+	guard_scene_await_refused(scene, 0, GALE_WHY_CUT_OFF, 1);
+	guard_scene_await_in_flight(scene, 1, 2, LIMIT);
+	proxy_be_silent(proxy, false);
+	guard_scene_await_in_flight(scene, 0, 0, 1);
+	guard_scene_await_in_flight(scene, 0, 2, LIMIT);
+}
+
+/* The first node has its own way to the server. */
+static void set_clock_on(const char *url, struct proxy *proxy, const char *way)
 {
 	struct guard_scene scene;
 
-	open_scene(&scene, "clock", url, move_clock);
+	guard_scene_open(&scene, "clock", url, GUARD_SCENE_BACKEND_ABORT);
+	scene.looks = move_clock;
+	atomic_store(&scene.nodes[0].takes_us, LONG_US);
+	guard_scene_start(&scene, 0, "one", way);
+	guard_scene_start(&scene, 1, "two", NULL);
+	guard_scene_start(&scene, 2, "three", NULL);
+	guard_scene_await_in_flight(&scene, 0, 0, 1);
+	guard_scene_await_in_flight(&scene, 0, 2, LIMIT);
 	set_clock(&scene, (int64_t)LEASE / 2);
 	set_clock(&scene, GALE_HOURS(1));
 	set_clock(&scene, -(int64_t)GALE_HOURS(1));
+	set_clock_and_cut_off(&scene, proxy, (int64_t)LEASE / 2);
+	set_clock_and_cut_off(&scene, proxy, GALE_HOURS(1));
 	close_scene(&scene);
+}
+
+static void run_clock_of_redis(void)
+{
+	struct redis_server server;
+	struct proxy proxy;
+	char url[256], way[64];
+
+	redis_server_start(&server, NULL);
+	fake_time_end();
+	redis_server_settle(&server, "gale:");
+	proxy_open(&proxy, server.socket);
+	snprintf(url, sizeof(url), "redis://%s", server.socket);
+	snprintf(way, sizeof(way), "redis://127.0.0.1:%u", proxy.port);
+	set_clock_on(url, &proxy, way);
+	proxy_close(&proxy);
+	redis_server_stop(&server);
+}
+
+static void run_clock_of_postgres(void)
+{
+	struct postgres_server *server = postgres_server_start();
+	uint16_t port = postgres_server_listen(server);
+	struct proxy proxy;
+	char folder[64], socket[96], url[64], way[64];
+
+	fake_time_end();
+	must(sscanf(postgres_server_address(server), "host=%63s", folder) == 1);
+	snprintf(socket, sizeof(socket), "%s/.s.PGSQL.%u", folder, port);
+	proxy_open(&proxy, socket);
+	snprintf(url, sizeof(url), "postgres://gale@127.0.0.1:%u/postgres", port);
+	snprintf(way, sizeof(way), "postgres://gale@127.0.0.1:%u/postgres", proxy.port);
+	set_clock_on(url, &proxy, way);
+	proxy_close(&proxy);
+	postgres_server_stop(server);
 }
 
 static void run_clock(int which)
 {
-	struct redis_server server;
-	struct postgres_server *postgres_clock;
-	char url[256];
-
 	fake_time_begin(&server_clock.time, wall_us());
-	if (which == 0) {
-		redis_server_start(&server, NULL);
-		redis_server_settle(&server, "gale:");
-		snprintf(url, sizeof(url), "redis://%s", server.socket);
-	} else {
-		postgres_clock = postgres_server_start();
-		snprintf(url, sizeof(url), "postgres:///?%s",
-		         postgres_server_address(postgres_clock));
-		for (char *at = url; *at; at++)
-			if (*at == ' ')
-				*at = '&';
-	}
-	fake_time_end();
-	set_clock_on(url);
 	if (which == 0)
-		redis_server_stop(&server);
+		run_clock_of_redis();
 	else
-		postgres_server_stop(postgres_clock);
+		run_clock_of_postgres();
 	fake_time_close(&server_clock.time);
 }
 
