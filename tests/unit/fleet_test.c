@@ -19,7 +19,9 @@
 
 #include <gale/guard.h>
 
+#include "face/face.h"
 #include "face/guard.h"
+#include "stores/store.h"
 
 #define NODES_MOST 4
 #define CALLS_MOST 64
@@ -551,29 +553,122 @@ static void what_must_be_the_same_is_named(void **state)
 	close_world(&world);
 }
 
-/* MEMBER-8: the lease of the dead one was not over when the node had sent its report a lease ago:
- * it was stopped before the answer came, and others may have reported meanwhile. */
-static void a_lease_is_over_so_long_after_the_answer(void **state)
+/* A store that answers in the turn after the asking, as servers do, and for which the node is
+ * stopped before the answer comes. */
+static struct {
+	struct store_ops ops;
+	struct store_call *call;
+	struct fleet_clock *clock;
+	uint64_t stop_us;
+} late;
+
+static struct store_desk *enter_late(struct store *self, struct store_home *home)
 {
-	struct gale_guard_config even = plan(12);
-	struct world world;
-	struct node *node = &world.nodes[0];
+	(void)home;
+	return (struct store_desk *)self;
+}
+
+static void begin_late(const struct store_client *client, struct store_call *call)
+{
+	(void)client;
+	late.call = call;
+}
+
+static mono turn_late(const struct store_client *client, mono now)
+{
+	struct store_call *call = late.call;
+
+	(void)now;
+	late.call = NULL;
+	if (!call)
+		return (mono){ UINT64_MAX };
+	late.clock->us += late.stop_us;
+	late.stop_us = 0;
+	store_finish(client->home, call,
+	             store_run(client->store, call->op, /* patient= */ true));
+	return (mono){ UINT64_MAX };
+}
+
+static bool is_idle_late(const struct store_client *client)
+{
+	(void)client;
+	return !late.call;
+}
+
+static void leave_late(const struct store_client *client)
+{
+	(void)client;
+}
+
+/* What opens from now on. */
+static const struct store_ops *be_late(struct store *store, struct fleet_clock *clock)
+{
+	const struct store_ops *before = store->ops;
+
+	late.ops = *before;
+	late.ops.enter = enter_late;
+	late.ops.begin = begin_late;
+	late.ops.turn = turn_late;
+	late.ops.is_idle = is_idle_late;
+	late.ops.leave = leave_late;
+	late.call = NULL;
+	late.clock = clock;
+	late.stop_us = 0;
+	store->ops = &late.ops;
+	return before;
+}
+
+/* The other node has just died, and this one is stopped between its report and the answer. */
+static void stop_in_a_beat(struct world *world, uint64_t *stop_us)
+{
+	struct node *node = &world->nodes[0];
 	uint64_t sent;
 
-	(void)state;
-	even.parts = GALE_BY_WEIGHT;
-	open_world(&world, 2, even);
-	pass(&world, GALE_SECONDS(1), 0);
+	pass(world, GALE_SECONDS(1), 0);
 	assert_int_equal(fill(node), 6);
-	pass_to_beat(&world, &world.nodes[1]); /* its last one */
-	sent = world.clock.us += GALE_MILLIS(100);
-	world.clock.stop_us = GALE_MILLIS(80);
+	pass_to_beat(world, &world->nodes[1]);
+	sent = world->clock.us += GALE_MILLIS(100);
+	*stop_us = GALE_MILLIS(80);
 	turn(node);
-	assert_int_equal(world.clock.us, sent + GALE_MILLIS(80));
+	assert_int_equal(world->clock.us, sent + GALE_MILLIS(80));
 	while (fill(node) == 6)
-		pass(&world, STEP_US, 1U << 1);
-	assert_true(world.clock.us >= sent + GALE_MILLIS(480));
+		pass(world, STEP_US, 1U << 1);
+	assert_true(world->clock.us >= sent + GALE_MILLIS(480));
 	assert_int_equal(fill(node), 12);
+}
+
+static struct gale_guard_config even_plan(void)
+{
+	struct gale_guard_config even = plan(12);
+
+	even.parts = GALE_BY_WEIGHT;
+	return even;
+}
+
+/* MEMBER-8: a lease after the report was sent the dead one's is not over yet: others may have
+ * reported while the node was stopped. */
+static void a_lease_is_over_so_long_after_the_answer(void **state)
+{
+	struct world world;
+
+	(void)state;
+	open_world(&world, 2, even_plan());
+	stop_in_a_beat(&world, &world.clock.stop_us);
+	close_world(&world);
+}
+
+static void a_lease_is_over_so_long_after_a_servers_answer(void **state)
+{
+	const struct store_ops *before;
+	struct world world;
+
+	(void)state;
+	open_world(&world, 2, even_plan());
+	turn(&world.nodes[1]);
+	before = be_late(world.nodes[0].store->inner, &world.clock);
+	stop_in_a_beat(&world, &late.stop_us);
+	close_node(&world.nodes[0]);
+	world.nodes[1].store->inner->ops = before;
 	close_world(&world);
 }
 
@@ -996,6 +1091,7 @@ int main(void)
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
 		cmocka_unit_test(what_must_be_the_same_is_named),
 		cmocka_unit_test(a_lease_is_over_so_long_after_the_answer),
+		cmocka_unit_test(a_lease_is_over_so_long_after_a_servers_answer),
 		cmocka_unit_test(a_node_may_go_on_alone_where_it_is_told_to),
 		cmocka_unit_test(
 		    a_joiner_that_goes_on_alone_takes_no_slots_that_it_does_not_use),
