@@ -346,6 +346,42 @@ static void a_table_that_lacks_columns_is_a_loss(void **state)
 	assert_int_equal(used_of("lacks"), 3);
 }
 
+/* Up to version 11 members had the time until which they were members.  Who has a share of such a
+ * group keeps it, as after any loss, since the generation is another one. */
+static void a_group_of_another_shape_is_a_loss(void **state)
+{
+	struct remote_job job = step_of("group", 3);
+	char before[sizeof(line.generation)];
+
+	(void)state;
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	strcpy(before, line.generation);
+	postgres_line_do(
+	    &line,
+	    "ALTER TABLE gale.groups DROP life, DROP beats, DROP over, DROP quiet,"
+	    " ADD quiet_us bigint NOT NULL DEFAULT 0;"
+	    "ALTER TABLE gale.members DROP beat, ADD until_us bigint NOT NULL;"
+	    "CREATE INDEX members_by_lease ON gale.members (group_name, until_us, "
+	    "node)");
+	set_version("11");
+	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_OLDER);
+	postgres_line_install(&line);
+	assert_int_equal(postgres_line_number(
+			     &line, "SELECT count(*) FROM pg_attribute"
+				    " WHERE attrelid IN ('gale.groups'::regclass,"
+				    " 'gale.members'::regclass) AND NOT attisdropped"
+				    " AND attname IN ('life', 'beats', 'over',"
+				    " 'quiet', 'beat')"),
+	                 5);
+	assert_int_equal(
+	    postgres_line_number(&line, "SELECT count(*) FROM pg_class WHERE relname IN"
+	                                " ('members_by_lease', 'members_by_beat')"),
+	    1);
+	assert_int_equal(code_of(&job), REMOTE_DONE);
+	assert_string_not_equal(line.generation, before);
+	assert_int_equal(used_of("group"), 6);
+}
+
 /* Of an earlier index only the name is the same. */
 static void an_index_without_a_salt_is_made_anew(void **state)
 {
@@ -438,6 +474,7 @@ int main(int count, char **args)
 		cmocka_unit_test(a_long_log_comes_back_as_it_was),
 		cmocka_unit_test(versions_are_told_apart),
 		cmocka_unit_test(a_table_of_another_shape_is_a_loss),
+		cmocka_unit_test(a_group_of_another_shape_is_a_loss),
 		cmocka_unit_test(a_table_that_lacks_columns_is_a_loss),
 		cmocka_unit_test(an_index_without_a_salt_is_made_anew),
 		cmocka_unit_test(nobody_elses_names_are_used_to_install),
