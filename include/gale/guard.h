@@ -132,9 +132,9 @@ struct gale_guard_config {
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
-	/* How long the store keeps a share for a node without a report; 0: 5 times
-	 * beat_us.  The nodes' own clocks say when it is over, and never the store's: a
-	 * beat passes until another node can begin to count, and it counts the rest.  A
+	/* How long a share stays a node's without a report; 0: 5 times beat_us.  Other
+	 * nodes count that time by their own clocks.  The store's clock has no part in it:
+	 * setting that clock ends no share.  They begin to count up to a beat late.  So a
 	 * node is cut off a beat, the drift and abort_us before lease_us is over. */
 	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at

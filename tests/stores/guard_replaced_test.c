@@ -231,11 +231,10 @@ static void set_clock_on(const char *url, struct proxy *proxy, const char *way)
 	guard_scene_start(&scene, 2, "three", NULL);
 	guard_scene_await_in_flight(&scene, 0, 0, 1);
 	guard_scene_await_in_flight(&scene, 0, 2, LIMIT);
+	set_clock_and_cut_off(&scene, proxy, (int64_t)LEASE / 2);
 	set_clock(&scene, (int64_t)LEASE / 2);
 	set_clock(&scene, GALE_HOURS(1));
 	set_clock(&scene, -(int64_t)GALE_HOURS(1));
-	set_clock_and_cut_off(&scene, proxy, (int64_t)LEASE / 2);
-	set_clock_and_cut_off(&scene, proxy, GALE_HOURS(1));
 	close_scene(&scene);
 }
 
