@@ -164,6 +164,18 @@ mutant engine/member.c 'a proof makes no allowance for drift (MEMBER-8)' \
 	'us * member->terms.drift_ppm / 1000 + 1' '1' groups
 mutant engine/member.c 'a proof counts from the asking (MEMBER-8)' \
 	'(struct member_anchor){ beat, now }' '(struct member_anchor){ beat, member->sent }' groups
+mutant engine/group.c 'a number that was not given out is believed (GROUP-10)' \
+	'report->over <= group->beats)' 'report->over <= WORD_MAX)' groups
+mutant engine/group.c 'a number is given out twice (GROUP-10)' \
+	'                                       /* GROUP-10 */' ' group->beats -= !is_new; /* GROUP-10 */' groups
+mutant engine/group.c 'a later beat does not count (GROUP-4)' \
+	'self->beat = group->beats;' 'self->beat = self->beat > 0 ? self->beat : group->beats;' groups
+mutant engine/group.c 'nudges have no pause (GROUP-12)' \
+	'group->now_us - last_us >= pause_us;' 'group->now_us - last_us + pause_us >= pause_us;' groups
+mutant engine/member.c 'early beats have no pause (MEMBER-7)' \
+	'uint64_t ahead_ns = AT_ONCE * member' 'uint64_t ahead_ns = 1000 * AT_ONCE * member' groups
+mutant engine/member.c 'numbers of another life are proofs (MEMBER-8)' \
+	'if (grant->life != member->past.life)' 'if (member->past.life == 0)' groups
 mutant engine/group.c 'a new share has the generation of the one before' \
 	'self->generation = group->generation;' 'self->generation = self->generation > 0 ? self->generation : group->generation;' groups
 mutant engine/member.c 'an answer to any beat is heard (MEMBER-1)' \
