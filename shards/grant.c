@@ -485,6 +485,7 @@ void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
 
 	while ((place = list_first(&errand->waiters)))
 		lessor_finish(list_item(place, struct ask, waiting), result);
+	lessor_note_unheard(lessor, errand);
 	lessor_free_errand(lessor, errand);
 }
 

@@ -105,6 +105,7 @@ struct link {
 		    recheck; /* so many purses may have a denial of an earlier one */
 		uint32_t denied; /* a purse that was, to be asked about ... */
 		mono recall_due; /* ... then; 0: never */
+		bool unheard;    /* ... and so is each, as the store did not answer */
 	} own;
 };
 

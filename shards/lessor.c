@@ -83,6 +83,7 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.unchanged = 0;
 	link->own.books_until = (mono){ 0 };
 	link->own.recall_due = (mono){ 0 };
+	link->own.unheard = false;
 	link->own.jump = (struct jump){ 0 };
 	link->own.fenced_until = (mono){ 0 };
 	list_init(&link->own.wanting);

@@ -185,6 +185,10 @@ void lessor_note_used(struct lessor *lessor, const struct errand *errand,
 void lessor_fill_seen(struct lessor *lessor, const struct purse *purse,
                       struct lend_request *request);
 void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono now);
+void lessor_note_unheard(struct lessor *lessor, const struct errand *errand);
+/* Is there a denial to be asked about now, and when is there one? */
+bool lessor_rechecks(const struct link *link, mono now);
+mono lessor_recall_due(const struct link *link);
 /* Finds out whether it has forgotten, and drops denials that it may not know of. */
 void lessor_recall(struct lessor *lessor, struct link *link, mono now);
 

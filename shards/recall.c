@@ -12,11 +12,13 @@
  *
  * So that those who have been denied ask, too, all of them do when another life is heard of.
  * And so that it is heard of where all has been denied, one key of a limiter asks several
- * times within a quarantine, for nobody in particular.  Windows that are no longer than a
- * quarantine have turned when that is over, and need none of it.
+ * times within a quarantine, for nobody in particular.  While the store is down, no key asks;
+ * after an ask that was in vain, all of them ask the next time.  Windows that are no longer
+ * than a quarantine have turned when that is over, and need none of it.
  *
  * Threads   The shard's actor.
  */
+#include "runtime/clock.h"
 #include "shards/lessor.h"
 
 #define RECALLS 3                           /* within a quarantine, ... */
@@ -86,20 +88,31 @@ void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono n
 	link->own.denied = purse->number;
 }
 
+/* What was asked about was denied, and the store did not answer: it may have forgotten. */
+void lessor_note_unheard(struct lessor *lessor, const struct errand *errand)
+{
+	struct link *link = link_of(lessor, errand->purse->lender);
+	mono now = clock_now(lessor->config.clock);
+
+	if (!is_long(link) || !purse_is_spent(errand->purse, now))
+		return;
+	link->own.unheard = true;
+	lessor_note_denied(lessor, errand->purse, now);
+}
+
 static bool is_of(const struct link *link, const struct purse *purse)
 {
 	return purse->lender == link->own.lender && !purse_is_dead(purse);
 }
 
-/* Where it cannot be asked now, who asks next reminds. */
+/* Where no errand is to be had, the next who asks for the key reminds. */
 static void ask_about(struct lessor *lessor, const struct link *link,
                       struct purse *purse, mono now)
 {
 	if (!is_of(link, purse) || !purse_is_spent(purse, now) ||
 	    purses_own(&lessor->purses, purse)->errand != ERRAND_NONE)
 		return;
-	if (now.ns >= load_relaxed(&link->shared.down_until_ns) &&
-	    lessor_errand(lessor, purse))
+	if (lessor_errand(lessor, purse))
 		lessor_count(lessor, COUNT_RECALLS, 1);
 	else
 		purse_forget_denial(purse);
@@ -112,11 +125,34 @@ static void recheck(struct lessor *lessor, struct link *link, mono now)
 		          now);
 }
 
+bool lessor_rechecks(const struct link *link, mono now)
+{
+	return link->own.recheck > 0 &&
+	       now.ns >= load_relaxed(&link->shared.down_until_ns);
+}
+
+mono lessor_recall_due(const struct link *link)
+{
+	mono up = { load_relaxed(&link->shared.down_until_ns) };
+
+	if (link->own.recheck > 0)
+		return up;
+	return link->own.recall_due.ns > 0 ? mono_later(link->own.recall_due, up)
+	                                   : NEVER_DUE;
+}
+
 void lessor_recall(struct lessor *lessor, struct link *link, mono now)
 {
+	if (!mono_reached(now, lessor_recall_due(link)))
+		return;
 	recheck(lessor, link, now);
 	if (link->own.recall_due.ns == 0 || !mono_reached(now, link->own.recall_due))
 		return;
 	link->own.recall_due = (mono){ 0 };
-	ask_about(lessor, link, purses_at(&lessor->purses, link->own.denied), now);
+	if (link->own.unheard)
+		link->own.recheck = lessor->purses.own.made;
+	else
+		ask_about(lessor, link, purses_at(&lessor->purses, link->own.denied),
+		          now);
+	link->own.unheard = false;
 }

@@ -56,9 +56,7 @@ static mono due_of(const struct link *link)
 		due = mono_earlier(due, list_item(patience, struct ask, patience)->due);
 	if (link->own.lent_first != NUMBER_LAST)
 		due = mono_earlier(due, link->own.look_due);
-	if (link->own.recall_due.ns > 0)
-		due = mono_earlier(due, link->own.recall_due);
-	return due;
+	return mono_earlier(due, lessor_recall_due(link));
 }
 
 static bool is_closed(const struct purse *purse)
@@ -198,8 +196,8 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		due = mono_earlier(due, due_of(link));
-		more |= !list_is_empty(&link->own.wanting) || link->own.recheck > 0 ||
-		        link->own.unchanged > 0;
+		more |= !list_is_empty(&link->own.wanting) ||
+		        lessor_rechecks(link, now) || link->own.unchanged > 0;
 	}
 	return more ? now : due;
 }

@@ -863,6 +863,35 @@ static void a_store_that_denies_all_is_asked_whether_it_forgot(void **state)
 	assert_true(house_close(&h));
 }
 
+/* The first key asks in vain.  As nothing else is heard of the store then, it goes on; and when the
+ * store answers, it has heard of neither key since. L12 */
+static void a_store_that_was_down_is_asked_about_all_that_it_denied(void **state)
+{
+	struct odd_store odd;
+	struct house h;
+	uint64_t before;
+
+	(void)state;
+	open_denying(&h, &odd, GALE_HOURS(1));
+	odd.silent = true;
+	pass_quietly(&h, GALE_SECONDS(21));
+	assert_int_equal(recalls(&h), 1);
+	for (int i = 0; i < 120; i++)
+		pass_quietly(&h, GALE_SECONDS(1));
+	before = recalls(&h);
+	assert_in_range(before, 2, 16);
+
+	odd.silent = false;
+	odd.life = 8;
+	odd.waits = true;
+	for (int i = 0; i < 60; i++)
+		pass_quietly(&h, GALE_SECONDS(1));
+	assert_true(recalls(&h) >= before + 2);
+	assert_int_equal(odd.latest.seen, 50);
+	assert_int_equal(odd.latest.life, 7);
+	assert_true(house_close(&h));
+}
+
 /* It has turned before anything is granted again. */
 static void of_a_short_window_nobody_asks_that(void **state)
 {
@@ -1874,6 +1903,8 @@ int main(void)
 		cmocka_unit_test(
 		    what_arrives_under_a_larger_limit_goes_back_but_for_who_waits),
 		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
+		cmocka_unit_test(
+		    a_store_that_was_down_is_asked_about_all_that_it_denied),
 		cmocka_unit_test(of_a_short_window_nobody_asks_that),
 		cmocka_unit_test(a_quarantine_is_remembered_as_that_and_ends),
 		cmocka_unit_test(in_quarantine_the_policy_decides),
