@@ -39,9 +39,7 @@
 #define WINDOW 20    /* beats of which Redis tells the mean */
 #define AT_ONCE 20   /* beats of a call, as a group is made */
 #define SLOTS_EACH 8 /* of the limit */
-#define REDIS_LEASE_US GALE_MINUTES(30)
-#define POSTGRES_LEASE_US GALE_SECONDS(10) /* its first is a time of waiting */
-#define SMOKE_LEASE_US GALE_SECONDS(1)
+#define LEASE_US GALE_MINUTES(30)
 #define PATIENCE_NS UINT64_C(60000000000)
 #define PROCESSES 3
 #define BAR_US 100
@@ -56,11 +54,13 @@ static struct asker asker; /* at the server that is measured */
 
 /* A group, and who beats in it. */
 struct crew {
-	uint64_t lease_us;
 	struct chance chance;
 	uint64_t law;
 	uint64_t count; /* of members */
 	uint64_t next;
+	uint64_t
+	    life; /* of the group's numbers, and its first: what all of them say is over, */
+	uint64_t over; /* so that the group waits for no lease, and ends none */
 	char name[32];
 	struct member members[MEMBERS_MOST];
 };
@@ -80,10 +80,10 @@ static struct group_settings settings_of(const struct crew *crew)
 		.start = crew->count * SLOTS_EACH,
 		.floor = crew->count,
 		.ceiling = crew->count * SLOTS_EACH,
-		.lease_us = crew->lease_us,
-		.hold_us = crew->lease_us / 2,
-		.rotate_us = 10 * crew->lease_us,
-		.probe_us = crew->law == GROUP_SUM ? crew->lease_us / 4 : 0,
+		.lease_us = LEASE_US,
+		.hold_us = LEASE_US / 2,
+		.rotate_us = 10 * LEASE_US,
+		.probe_us = crew->law == GROUP_SUM ? LEASE_US / 4 : 0,
 	};
 }
 
@@ -100,6 +100,8 @@ static struct store_beat next_beat(struct crew *crew)
 		.report = {
 			.incarnation = 1,
 			.seq = ++member->seq,
+			.life = crew->life,
+			.over = crew->over,
 			.epoch = member->granted.epoch,
 			.generation = member->granted.generation,
 			.held = share,
@@ -135,13 +137,15 @@ static uint64_t slots_granted(const struct crew *crew)
 	return slots;
 }
 
-/* All are members, and most of the limit is granted: nothing is for a lease after a server has
- * been started. */
+/* All are members, and most of the limit is granted. */
 static void settle(struct crew *crew)
 {
 	unsigned together = crew->count < AT_ONCE ? (unsigned)crew->count : AT_ONCE;
 	uint64_t deadline_ns = patience_now_ns() + PATIENCE_NS;
 
+	beat(crew, 1);
+	crew->life = crew->members[0].granted.life;
+	crew->over = crew->members[0].granted.beat;
 	while (slots_granted(crew) < crew->count * SLOTS_EACH / 2 &&
 	       patience_now_ns() < deadline_ns)
 		for (uint64_t done = 0; done < crew->count; done += together)
@@ -151,14 +155,13 @@ static void settle(struct crew *crew)
 }
 
 /* The one of that number. */
-static void open_crew(struct crew *crew, size_t number, uint64_t lease_us)
+static void open_crew(struct crew *crew, size_t number)
 {
 	static const uint64_t laws[] = { GROUP_SUM, GROUP_MEDIAN },
 			      counts[SIZES] = { 10, 1000, MEMBERS_MOST },
 			      counts_smoke[SIZES] = { 10, 20, 100 };
 
 	*crew = (struct crew){
-		.lease_us = lease_us,
 		.chance = { number + 1 },
 		.law = laws[number / SIZES],
 		.count = (bench_is_smoke() ? counts_smoke : counts)[number % SIZES],
@@ -199,8 +202,6 @@ static struct redis_talk talk;
 static void start_redis(void)
 {
 	redis_server_start(&redis, NULL);
-	redis_server_settle(&redis,
-	                    "gale:"); /* it waits for no lease of a time before */
 	redis_talk_open(&talk, &redis);
 }
 
@@ -230,7 +231,7 @@ static void time_at_redis(struct crew *crews, double *ret_us)
 	size_t windows = beats_timed() / WINDOW;
 
 	for (size_t i = 0; i < CREWS; i++)
-		open_crew(&crews[i], i, REDIS_LEASE_US);
+		open_crew(&crews[i], i);
 	for (size_t at = 0; at < windows; at++)
 		for (size_t i = 0; i < CREWS; i++)
 			us[i][at] = window_us(&crews[i]);
@@ -279,7 +280,7 @@ static uint64_t sessions_ns(void)
 	return sum;
 }
 
-/* One group after the other: leases are short, and all members of one that waits would be over. */
+/* One group after the other: the session's time is of all that it does. */
 static void time_at_postgres(struct crew *crews, double *ret_us)
 {
 	size_t count = beats_timed();
@@ -287,8 +288,7 @@ static void time_at_postgres(struct crew *crews, double *ret_us)
 	for (size_t i = 0; i < CREWS; i++) {
 		uint64_t began;
 
-		open_crew(&crews[i], i,
-		          bench_is_smoke() ? SMOKE_LEASE_US : POSTGRES_LEASE_US);
+		open_crew(&crews[i], i);
 		began = sessions_ns();
 		for (size_t at = 0; at < count; at++)
 			beat(&crews[i], 1);
