@@ -10,53 +10,57 @@
  *	if (gale_wait(seat, limiter, key, key_len, 1, within).verdict == GALE_ALLOW)
  *		serve();                                             per call
  *
- * In an event loop use gale_ask, which may answer GALE_PENDING: the call is then under
- * way, and its answer comes to gale_seat_completions.
+ * In an event loop use gale_ask, which may answer GALE_PENDING.  gale_seat_completions
+ * then returns the answer when it has come.
  *
  * Threads   A seat is a thread's handle.  Functions that take a seat or a gale_key are
  *           for the thread that joined (debug builds check this).  All others may be
  *           called from any thread at any time, with two exceptions: do not use a
  *           limiter or a store while it is being closed, and do not open anything from
- *           a runtime while it is being closed.  A thread inside gale must not be
- *           cancelled.
+ *           a runtime while it is being closed.  Do not cancel a thread
+ *           (pthread_cancel) while it is inside gale.
  * Blocking  gale_ask never waits for a store, a lock or another thread.  With a
  *           "memory:" store it also does the store's work, which takes longer in two
- *           cases: a new key needs memory, and may move up to 160 others; a sliding
- *           log reads every stamp of its key.  gale_wait, gale_peek, gale_forecast,
- *           gale_reset and gale_cancel wait for at most the time that they are given.
- *           The last gale_store_close of a "memory:" store frees its keys one by one.
+ *           cases.  A new key needs memory, and the store may move up to 160 other keys
+ *           to make room.  A sliding log reads a time stamp for each admission of its
+ *           key.  gale_wait, gale_peek, gale_forecast, gale_reset and gale_cancel wait
+ *           for at most the time that they are given.  The last gale_store_close of a
+ *           "memory:" store takes longer if the store has many keys: it frees them one
+ *           by one.
  * Memory    Zero a configuration before you fill it.  Configurations, names and keys
  *           are copied.  Handles belong to the library; each is good until it is
  *           closed, and closing NULL does nothing.  A runtime's memory is freed when it
  *           and everything opened from it are closed, in any order.  A seat takes
  *           about half a kilobyte for each ask that may be pending.
  * Errors    Setting up can fail, and says so with an enum gale_err.  Asking cannot:
- *           there is always an answer, and its .why tells where it comes from.  If an
- *           ask meets a mistake in the configuration, the answer is a denial.
+ *           there is always an answer, and its .why tells where it comes from.  If the
+ *           program or its configuration has a mistake, such as a closed limiter or a
+ *           key that another kind of rule has written, the answer is a denial.
  * Limits    Keys are 1 to GALE_KEY_MAX bytes of any value, names 1 to GALE_NAME_MAX.  A
  *           process has at most GALE_RUNTIMES_MAX runtimes at a time.  A closed runtime
  *           counts until everything that was opened from it is closed, too.
- * Guest     gale sets no signal handlers, writes nothing to stdout or stderr, and
- *           closes its descriptors on exec.  Its threads block all signals, and inherit the
- *           processors and the priority of the thread that opens the runtime.
+ * Process   gale sets no signal handlers, writes nothing to stdout or stderr, and
+ *           closes its descriptors on exec.  Its threads block all signals.  They inherit
+ *           the processor affinity and the priority of the thread that opens the runtime.
  *           After fork() the child may not use its parent's handles: all its asks are
  *           denied, since its parent spends the same units.  The child may open a
  *           runtime and stores of its own.
- *           A host that filters system calls should allow membarrier, or set its filter
- *           before it opens a runtime.  If membarrier is refused from the start, asks
- *           take a little longer; if it is refused later, gale panics (gale_on_panic).
- * ABI       As long as the SONAME is the same (libgale.so.0), a program runs with any
- *           library that is as new as its gale.h or newer: no function is removed, and
- *           no field and no enum number changes its meaning.  Structs that say "May
- *           grow" get new fields at their end, and 0 in a new field means the former
- *           behaviour.  Every other struct (gale_rule, gale_answer, gale_outlook, the
- *           hooks) changes only with the SONAME.  A newer program runs with an older
- *           library if it leaves the new fields 0; else it gets GALE_ERR_SIZE.  A
- *           function or field that a later SONAME removes is marked deprecated, here
- *           and in CHANGELOG.md, at least one minor version before that.  Inline
- *           functions pass the size of a struct that may grow.  From another language
- *           call gale_runtime_open_sized and its like, with the size of the struct as
- *           you declare it there.
+ *           A program that filters system calls (seccomp) should allow membarrier, or
+ *           set its filter before it opens a runtime.  If membarrier is refused from the
+ *           start, asks take a little longer.  If it is refused later, gale panics
+ *           (gale_on_panic).
+ * ABI       A program runs with any library of the same SONAME (libgale.so.0) that is not
+ *           older than the gale.h that the program was compiled with.  Within a SONAME
+ *           no function is removed, and no field and no enum number changes its
+ *           meaning.  Structs that say "May grow" get new fields at their end, and 0 in a
+ *           new field means the former behaviour.  Every other struct (gale_rule,
+ *           gale_answer, gale_outlook, the hooks) changes only with the SONAME.  A newer
+ *           program runs with an older library if it leaves the new fields 0; else it
+ *           gets GALE_ERR_SIZE.  A function or field that a later SONAME removes is
+ *           marked deprecated, here and in CHANGELOG.md, at least one minor version
+ *           before that.  Inline functions pass the size of a struct that may grow.
+ *           From another language call gale_runtime_open_sized and the other functions
+ *           that end in _sized, with the size of the struct as you declare it there.
  */
 #ifndef GALE_H
 #define GALE_H
@@ -83,13 +87,13 @@ GALE_API const char *gale_version(void);
 
 /* ---- Runtime --------------------------------------------------------------------- */
 
-/* Hooks of the host.  Each object must outlive every runtime and store that was opened
- * with it.  A store "memory:name" uses the hooks of its first opener until its last
- * opener has closed it.  Several threads may call a hook at once, and gale may hold
- * locks meanwhile: a hook must not call gale. */
+/* Functions of the host program (hooks) that gale calls.  Each of these structs must
+ * outlive every runtime and store that was opened with it.  A store "memory:name" uses
+ * the hooks of its first opener until its last opener has closed it.  Several threads may
+ * call a hook at once, and gale may hold locks meanwhile: a hook must not call gale. */
 struct gale_allocator {
 	/* bytes is not 0.  The memory must be aligned as malloc's.  alloc returns NULL
-	 * if there is none.  free gets the same number of bytes as alloc did. */
+	 * if there is no memory.  free gets the same number of bytes as alloc did. */
 	void *(*alloc)(struct gale_allocator *self, size_t bytes);
 	void (*free)(struct gale_allocator *self, void *memory, size_t bytes);
 };
@@ -97,7 +101,7 @@ struct gale_allocator {
 /* How much a line of the log matters. */
 enum gale_level {
 	GALE_LEVEL_INFO,    /* all is well, or well again */
-	GALE_LEVEL_WARNING, /* it works, and promises less than it could */
+	GALE_LEVEL_WARNING, /* gale works, but a promise is weaker than it could be */
 	GALE_LEVEL_ERROR,   /* asks are not decided by the rule, or soon will not be */
 };
 GALE_API const char *gale_level_name(enum gale_level level); /* "info", ... */
@@ -121,21 +125,21 @@ struct gale_clock {
 
 /* May grow. */
 struct gale_config {
-	uint32_t shards;      /* parts of the keys, each with a thread; 0: one for each
-	                         processor */
+	uint32_t shards;      /* the keys are divided among so many shards, each with a
+	                         thread of its own; 0: one for each processor */
 	uint32_t pending_max; /* asks of one seat that may be pending; 0: 256 */
 	uint32_t max_keys;    /* keys whose leases and denials this node remembers,
-	                         rounded up for each shard; 0: 65536 */
+	                         rounded up to a multiple of shards; 0: 65536 */
 	/* How many microseconds a thread of gale, or a call that waits, polls before it
 	 * sleeps; at most 10,000; 0: it does not poll.  Polling saves the time to wake
 	 * a thread, and costs processor time: use it on machines with processors to
-	 * spare. When other threads want the processor, polling pauses for 100 ms. */
+	 * spare.  When other threads want the processor, polling pauses for 100 ms. */
 	uint32_t poll_us;
 	bool turns; /* no threads: the host calls gale_turn from a loop of its own */
 	struct gale_allocator *allocator; /* NULL: malloc and free */
-	struct gale_log *log;             /* NULL: say nothing */
-	/* NULL: gale reads UTC once, when the runtime is opened, and counts on by
-	 * CLOCK_BOOTTIME. */
+	struct gale_log *log;             /* NULL: nothing is logged */
+	/* NULL: gale reads UTC once, when the runtime is opened, and from then on adds the
+	 * time that has passed by CLOCK_BOOTTIME. */
 	struct gale_clock *clock;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -152,16 +156,17 @@ static inline enum gale_err gale_runtime_open(const struct gale_config *config,
 	return gale_runtime_open_sized(config, sizeof(*config), ret_runtime);
 }
 
-/* Answers pending asks first; from then on every ask is denied with GALE_WHY_CLOSED.
+/* Answers all pending asks.  From then on every ask is denied with GALE_WHY_CLOSED.
  * Closing NULL does nothing.  Closing any handle twice is a bug of the program, like
  * free() twice; gale panics if it notices. */
 GALE_API void gale_runtime_close(struct gale_runtime *runtime);
 
-/* A runtime opened with .turns does its work in gale_turn.  Call it when gale_turn_fd
- * is readable, and when gale_turn_after_us has passed.  It returns how much was done: 0
- * if there was nothing to do, or if another thread is in gale_turn.  Calls that wait
- * (gale_wait and others) call it themselves; if the host's clock stands still and there
- * is nothing to do, they return at once with GALE_WHY_LATE.  In a runtime with threads
+/* A runtime opened with .turns does its work in gale_turn.  Call gale_turn when the
+ * descriptor gale_turn_fd is readable, and when the time gale_turn_after_us has passed.
+ * gale_turn returns how much was done: 0 if there was nothing to do, or if another thread
+ * is in gale_turn.  Calls that wait (gale_wait and others) take turns themselves.  With a
+ * boot_ns of the host and a "memory:" store they give up at once (GALE_WHY_LATE) when
+ * there is nothing to do, since that clock may stand still.  In a runtime with threads
  * the three functions return 0, -1 and GALE_NEVER. */
 GALE_API uint64_t gale_turn(struct gale_runtime *runtime);
 GALE_API int gale_turn_fd(struct gale_runtime *runtime);
@@ -195,23 +200,23 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  * that is not found is like a server that is down: the store opens, the log says so,
  * and the name is looked up every five seconds as long as the store is asked.
  *
- * "memory:" is a store of its own each time.  "memory:NAME" is one store for all in
- * this process that open it by that name.  It ends when the last of them has closed it;
- * with leases a little later, when their units have been given back.  The first opener
- * of the name determines max_keys, the allocator and the clock.
+ * Each open of "memory:" makes a new store.  All opens of "memory:NAME" in this process
+ * share one store.  It is freed when the last of them has closed it, and all leased units
+ * have been given back.  The first open of the name determines max_keys, the allocator
+ * and the clock.
  */
 /* May grow. */
 struct gale_store_config {
 	const char *url;   /* NULL: "memory:" */
 	uint64_t max_keys; /* "memory:" only; 0: 1,000,000 */
-	/* The quarantine of a server that may have lost its counts.  The server grants
-	 * no units until the window that was open has ended, or until quarantine_us is
-	 * over, whichever comes first.  0: a minute.  The quarantine begins when the
-	 * server can be reached again, and asks are then GALE_WHY_QUARANTINE.  If the
-	 * window outlasts the quarantine, units that were granted before the loss may
-	 * then be granted again.  Units that leasing nodes report to the server during
-	 * the quarantine are not granted again.  A Redis primary that becomes a replica, and is
-	 * primary again within 20 ms, gets no quarantine. */
+	/* How long the quarantine of a server lasts at most; 0: a minute.  A server that
+	 * may have lost its counts is in quarantine from when it can be reached again.
+	 * It then grants no units until the window that was open has ended, or until
+	 * quarantine_us is over, whichever comes first.  Meanwhile asks are
+	 * GALE_WHY_QUARANTINE.  If the window outlasts the quarantine, units that were
+	 * granted before the loss may be granted a second time, except those that leasing
+	 * nodes have reported to the server during the quarantine.  A Redis primary that
+	 * becomes a replica, and is primary again within 20 ms, gets no quarantine. */
 	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -234,9 +239,9 @@ GALE_API void gale_store_close(struct gale_store *store);
 /* Checks the URL of a store as gale_store_open would, but looks up no name and asks no
  * server.  NULL is a good URL ("memory:").  If the URL is wrong, ret_why gets a line
  * that names the wrong part, such as "url: option prefx is not known; there are db,
- * prefix, durable, sentinel_password".  The line has no user and no password in it.  It
- * is cut at room bytes; 192 are enough; if room is 0, ret_why may be NULL.
- * gale_store_open writes the same line to the log. */
+ * prefix, durable, sentinel_password".  The line has no user and no password in it.  A
+ * line that is longer than room bytes is cut; 192 bytes are always enough.  If room is 0,
+ * ret_why may be NULL.  gale_store_open writes the same line to the log. */
 GALE_API enum gale_err gale_url_check(const char *url, char *ret_why, size_t room);
 
 /* May grow. */
@@ -248,8 +253,8 @@ struct gale_counts {
 	uint64_t changed; /* refused because another kind of rule has written the key */
 	uint64_t broken; /* refused because a strategy's ruling was out of its bounds */
 	uint64_t expired; /* keys dropped after they expired; such a key begins anew */
-	uint64_t leases;  /* granted; a request that was sent again counts again */
-	uint64_t returns; /* leases given back; counted in the same way */
+	uint64_t leases;  /* leases granted; one that is requested again counts again */
+	uint64_t returns; /* leases given back; one that is sent again counts again */
 
 	/* The counters below are for a server only.  With a server, those above count
 	 * what this runtime asked it for; keys, full, memory and expired are 0. */
@@ -286,15 +291,16 @@ enum gale_mode {
 enum gale_sizing {
 	GALE_SIZE_LEARNED, /* from the demand in earlier windows */
 	GALE_SIZE_FIXED,   /* batch units, or what is left if that is less */
-	GALE_SIZE_EOQ,     /* the economic order quantity: the size at which order_cost
-	                      and strand_penalty balance */
-	GALE_SIZE_HEDGE,   /* a mean of EOQ's size and the size that the predictor leads
-	                      to; docs/sizing.md says what a bad prediction costs */
+	GALE_SIZE_EOQ,     /* the economic order quantity: the size at which round trips
+	                      (order_cost) and idle units (strand_penalty) cost the same */
+	/* A mean of EOQ's size and a size from the predictor: the one that has cost less so
+	 * far weighs more.  docs/sizing.md says what a bad prediction costs. */
+	GALE_SIZE_HEDGE,
 };
 
 /* demand returns how many units of the key this node will probably be asked for in the
- * window that begins; 0: unknown.  A shard runs it before it asks the store, and
- * never twice at once for one key. */
+ * window that begins; 0: unknown.  A shard calls it before it asks the store.  No two
+ * threads call it for one key at the same time. */
 struct gale_predictor {
 	uint64_t (*demand)(struct gale_predictor *self, const void *key,
 	                   size_t key_len);
@@ -305,11 +311,11 @@ struct gale_predictor {
  *
  * Windows and quotas: all nodes together admit at most the limit in a window of the
  * store, as long as no clock runs more than drift_ppm fast or slow.  GCRA and token
- * buckets: one unit accrues in the time T.  In any time t all nodes admit at most
- * burst + t/T units, plus the units that were leased and not yet spent when t began.
- * Pacers: a node reserves places in the queue before it needs them.  The other rules,
- * and windows below a millisecond, cannot be leased.  docs/leasing.md has the details,
- * and says what happens when a clock jumps.
+ * buckets: let T be the time in which one unit accrues.  In any span of time t all nodes
+ * admit at most burst + t/T units, plus the units that were leased and not yet spent when
+ * the span began.  Pacers: a node reserves places in the queue before it needs them.
+ * The other rules, and windows below a millisecond, cannot be leased.  docs/leasing.md
+ * has the details, and says what happens when a clock jumps.
  *
  * The credit of a key is the leased units that this node can still spend.  An ask that
  * finds no credit, such as the first of a key, is GALE_PENDING while its shard asks the
@@ -330,8 +336,8 @@ struct gale_leasing {
 	enum gale_sizing sizing;
 	uint64_t batch;                   /* fixed: units of each lease */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
-	/* eoq, hedge: the cost of a round trip, and that of an idle unit.  If both are
-	 * 0, they are 20 and 1. */
+	/* eoq, hedge: what a round trip costs, and what an idle unit costs, in any unit of
+	 * your own.  If both are 0, they are 20 and 1. */
 	double order_cost;
 	double strand_penalty;
 	uint64_t max_size;    /* units of the largest lease; 0: 1,000,000 */
@@ -339,7 +345,7 @@ struct gale_leasing {
 	uint32_t drift_ppm;   /* how wrong the speed of a clock may be; 0: 500 */
 	/* For windows with a fixed batch: leased units that are left over in one window
 	 * may be spent in later ones.  A window then admits at most limit + nodes * (batch - 1)
-	 * calls of cost 1; if answers come late, limit + nodes * batch. */
+	 * calls of cost 1, or limit + nodes * batch if answers of the store come late. */
 	bool carry_over;
 	/* Must be 0.  A new field takes the place of the first element. */
 	uint64_t reserved[8];
@@ -413,7 +419,7 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
                                              const struct gale_rule *rule);
 
-#define GALE_WHY_ROOM 32 /* each number of enum gale_why is and will be below this */
+#define GALE_WHY_ROOM 32 /* above all numbers of enum gale_why, now and later */
 
 /* How many asks of one limiter got which answer.  An ask is counted once, when its
  * answer is returned; a pending ask, when gale_seat_completions returns the answer.
@@ -421,7 +427,7 @@ GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
 struct gale_limiter_counts {
 	uint64_t allowed; /* the sum of allowed_by */
 	uint64_t denied;  /* the sum of denied_by */
-	uint64_t dropped; /* pending when their seat left; the answer was lost */
+	uint64_t dropped; /* asks whose seat left before their answer was returned */
 	uint64_t allowed_by[GALE_WHY_ROOM]; /* by the answer's why */
 	uint64_t denied_by[GALE_WHY_ROOM];
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
@@ -450,8 +456,7 @@ GALE_API void gale_leave(struct gale_seat *seat);
 
 /*
  * Asks whether a call of this cost, in units, may go through for this key.  If the
- * verdict is GALE_PENDING, the answer comes later to gale_seat_completions, with the
- * tag.
+ * verdict is GALE_PENDING, gale_seat_completions returns the answer later, with this tag.
  */
 GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
@@ -467,7 +472,7 @@ GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
 
 /* Asks many questions at once: several times faster than one by one for keys that are
  * not in the processor's cache, and faster for most others.  Each is answered as by
- * gale_ask. ret_answers must not overlap the questions.  The order in which units are
+ * gale_ask.  ret_answers must not overlap the questions.  The order in which units are
  * taken is not defined. */
 struct gale_question {
 	const void *key;
@@ -496,10 +501,11 @@ GALE_API void gale_key_close(struct gale_key *key);
 GALE_API struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost,
                                          void *tag);
 
-/* Reads the clock for all asks of the seat until the next tick; call it once in each
- * turn of your loop.  The moment at which a call counts as admitted is then between the
- * last tick and the return of the ask.  Tick often: units count as alive until a tick
- * shows that they have expired.  Without ticks, each ask reads the clock. */
+/* Reads the clock once for all asks of the seat until the next gale_tick.  Call it in each
+ * turn of your loop.  An ask then uses the time of the last tick: leased units count as
+ * alive until a tick shows that they have expired.  So tick often.  A call counts as
+ * admitted at some moment between the last tick and the return of the ask.  On a seat
+ * that never ticks, each ask reads the clock. */
 GALE_API void gale_tick(struct gale_seat *seat);
 
 struct gale_completion {
@@ -511,7 +517,8 @@ struct gale_completion {
  * it is -1 for a seat that has left. */
 GALE_API int gale_seat_fd(struct gale_seat *seat);
 
-/* Takes up to max completions, and returns how many.  Call it until it returns fewer. */
+/* Takes up to max completions, and returns how many it took.  Call it until it returns
+ * fewer than max. */
 GALE_API size_t gale_seat_completions(struct gale_seat *seat,
                                       struct gale_completion *ret_completions,
                                       size_t max);
@@ -536,10 +543,11 @@ static inline size_t gale_metrics(struct gale_runtime *runtime,
 	return gale_metrics_sized(runtime, ret_metrics, sizeof(*ret_metrics), max);
 }
 
-/* Where a text goes: to memory of the host, part by part. */
+/* Takes a text part by part, and puts it into memory of the host. */
 struct gale_sink {
-	/* Takes the next bytes of the text.  They end anywhere, not with a 0, and are
-	 * good only during the call.  If it returns false, it is not called again. */
+	/* Takes the next part of the text.  A part may end in the middle of a line, has no
+	 * final 0, and is good only during the call.  After write has returned false, it
+	 * is not called again. */
 	bool (*write)(struct gale_sink *self, const char *text, size_t bytes);
 };
 
@@ -552,36 +560,36 @@ GALE_API enum gale_err gale_metrics_write(struct gale_runtime *runtime,
 
 /* ---- Looking and correcting ------------------------------------------------------ */
 
-/* None of these counts as a call.  All wait at most within_us for the store. */
+/* These functions count as no call, and wait at most within_us for the store. */
 
-/* Returns the answer that the store would give to a call of cost 1 now; on_outage is
+/* Gives the answer that the store would give to a call of cost 1 now; on_outage is
  * ignored.  With leases, gale_ask may answer otherwise: from units in hand, or from a
  * remembered denial. */
 GALE_API enum gale_err gale_peek(struct gale_seat *seat, struct gale_limiter *limiter,
                                  const void *key, size_t key_len, uint64_t within_us,
                                  struct gale_answer *ret_answer);
 
-/* Returns how many calls of this cost the store would allow now, and when it allows
+/* Gives how many calls of this cost the store would allow now, and when it would allow
  * more. */
 GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
                                      struct gale_limiter *limiter, const void *key,
                                      size_t key_len, uint64_t cost, uint64_t within_us,
                                      struct gale_outlook *ret_forecast);
 
-/* Forgets the key: its next call finds everything available.  Leases and remembered
- * denials of other nodes, and of other limiters of the name, stay good until the window
- * ends.
+/* Makes the store forget the key: its next call finds the whole limit available.  Other
+ * nodes, and other limiters of the same name, keep their leases and remembered denials
+ * until the window ends.
  *
- * It also repairs a key that was used while the store's clock was far ahead.  Without a
- * reset, such a key stays in that later window until the clock gets there. */
+ * A reset also repairs a key that was used while the store's clock was far ahead.  Without
+ * a reset, such a key stays in that later window until the clock gets there. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 
 /*
  * Gives back the place in a pacer's queue that *answer booked, if its time has not
  * come; another call may then take it.  The cost must be the one that was booked.
- * So that a place is given back only once, gale_cancel clears answer->slot.  Only
- * GALE_ERR_BUSY leaves it as it is.
+ * So that a place is given back only once, gale_cancel clears answer->slot.  It does not
+ * clear it on GALE_ERR_BUSY, and on an error that is found before the store is asked.
  */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,
