@@ -27,13 +27,15 @@
  *           taken until then: no deadline frees them.  gale_exit clears the entry.  A
  *           second exit changes nothing, and gale_metrics counts it.  Do not copy an
  *           entry: if the copy is exited, too, slots of another call are given back.
- * Time      A round trip is measured by the clock of the seats, at gale_enter and
- *           gale_exit.  With gale_tick the time is that of the seat's last tick.  Tick
- *           often: round trips are as exact as the ticks are close.  While gale's thread
- *           gets no processor, a seat notices the end of its node's share at its next
- *           tick.  A refusal reads no clock.  If a share ends while all its slots are
- *           taken, calls may get GALE_WHY_SHARE, and not GALE_WHY_CUT_OFF, until gale's
- *           thread gets a processor.
+ * Time      gale_enter and gale_exit read the clock, to measure how long the call takes
+ *           (its round trip).  On a seat that ticks (gale_tick) they use the time of the
+ *           last tick instead.  So tick often: the time from tick to tick is the error of
+ *           a round trip.
+ *           A thread of gale ends a share in time, if it gets a processor.  If it does
+ *           not, gale_enter ends the share by the clock that it reads; with gale_tick
+ *           that is at the seat's next tick.  A refusal reads no clock.  So if a share
+ *           ends while all its slots are taken, the reason may stay GALE_WHY_SHARE, in
+ *           place of GALE_WHY_CUT_OFF, until gale's thread gets a processor.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -49,7 +51,7 @@ extern "C" {
 /* The class of a call.  Sheddable calls are refused first. */
 enum gale_class {
 	GALE_NORMAL,
-	GALE_SHEDDABLE, /* may fill a part of the ceiling only: sheddable_permille */
+	GALE_SHEDDABLE, /* may fill only a part of the ceiling: sheddable_permille */
 };
 
 /* How a call has ended. */
@@ -68,15 +70,15 @@ enum gale_law {
 	               more */
 	GALE_FIXED, /* the number in .ceiling, which must be given */
 	GALE_AIMD,  /* one more at a time; less when calls are late or dropped */
-	GALE_GRADIENT, /* less as round trips get longer than the shortest */
+	GALE_GRADIENT, /* the longer round trips are than the shortest one, the less */
 };
 
 /* How a node decides while it is cut off: until it gets its first share, and after its
  * share has ended. */
 enum gale_on_cut_off {
 	GALE_ON_CUT_OFF_DENY,
-	GALE_ON_CUT_OFF_OWN, /* by its own law: the fleet's ceiling may be exceeded until
-	                        the calls that it let in have ended */
+	GALE_ON_CUT_OFF_OWN, /* by its own law.  The fleet's ceiling may be exceeded
+	                        until the calls that it admits meanwhile have ended */
 };
 
 /* How a fleet's ceiling is divided among its nodes. */
@@ -88,14 +90,14 @@ enum gale_parts {
 /* How the estimates of the nodes become one ceiling. */
 enum gale_of_estimates {
 	GALE_MEDIAN, /* the median; of an even number, the lower of the two */
-	GALE_LEAST,
+	GALE_LEAST,  /* the least of them */
 };
 
 /* A hook of the host.  It must outlive the runtime: gale may call it for a guard that was
  * closed while its calls were in flight. */
 struct gale_on_fenced {
-	/* This node has lost its share: all its calls that are in flight must end within
-	 * abort_us.  The hook is called by gale's thread, or in gale_turn if the runtime
+	/* This node has lost its share, and all its calls that are in flight must end
+	 * within abort_us.  The hook is called by gale's thread, or in gale_turn if the runtime
 	 * has .turns.  It must not call gale. */
 	void (*fenced)(struct gale_on_fenced *self, struct gale_guard *guard);
 };
@@ -109,33 +111,35 @@ struct gale_guard_config {
 	uint32_t start;
 	uint32_t floor;   /* slots at least; 0: 1 */
 	uint32_t ceiling; /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
-	/* The least ceiling during a probe.  A probe lowers the ceiling for a moment, to
-	 * measure the backend.  0: 1. */
+	/* A probe lowers the ceiling for a moment, to measure the backend, but never below
+	 * this many slots.  0: 1. */
 	uint32_t probe;
-	uint32_t sheddable_permille; /* of the ceiling, for sheddable calls; 0: 900 */
-	/* Of the ceiling: the most that one call of several slots takes.  0: 500.  A call
-	 * of one slot is never too wide. */
+	/* The part of the ceiling that sheddable calls may fill, in thousandths.  0: 900. */
+	uint32_t sheddable_permille;
+	/* The largest part of the ceiling that one call of several slots may take, in
+	 * thousandths.  0: 500.  A call of one slot may always take it. */
 	uint32_t slots_most_permille;
 	/* The guard admits and counts the calls that it would refuse.  Their entry has
-	 * the verdict GALE_ALLOW, and .why is the reason to refuse them.  In a fleet,
-	 * its calls above its share take no slots from other nodes: they come on top of
-	 * the fleet's ceiling. */
+	 * the verdict GALE_ALLOW, and .why is the reason to refuse them.  In a fleet, this
+	 * node's calls above its share take no slots from other nodes: they come on top
+	 * of the fleet's ceiling. */
 	bool observe;
-	/* A call that takes longer is only counted and logged; 0: a minute. */
+	/* A call that takes longer is overdue: it is counted and logged, and nothing else
+	 * happens to it.  0: a minute. */
 	uint64_t overdue_us;
 
 	/* All nodes with a guard of this name on this store share one ceiling.  NULL:
 	 * this node is alone, and all fields below must be 0. */
 	struct gale_store *store;
 	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
-	uint32_t weight;    /* of this node's share against the others'; 0: 1 */
+	uint32_t weight;    /* the nodes' shares are in proportion to it; 0: 1 */
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
-	/* How long a share stays a node's without a report; 0: 5 times beat_us.  Other
-	 * nodes count that time by their own clocks.  The store's clock has no part in it:
-	 * setting that clock ends no share.  They begin to count up to a beat late.  So a
-	 * node is cut off a beat, the drift and abort_us before lease_us is over. */
+	/* How long a node's share is kept for it after its last report; 0: 5 times beat_us.
+	 * The other nodes count this time by their own clocks, and begin up to a beat late.
+	 * The store's clock is not used, so to set it ends no share.  A node cuts itself off
+	 * earlier than that: by a beat, the drift and abort_us. */
 	uint64_t lease_us;
 	/* The host promises: when this node stops, dies or loses its share, its calls at
 	 * the backend end within abort_us.  Without that the fleet's ceiling may be
@@ -186,14 +190,15 @@ struct gale_guard_counts {
 	uint64_t estimate;  /* slots that the backend can bear, as learned so far */
 	uint64_t in_flight; /* slots of calls in flight, plus kept */
 	uint64_t kept; /* slots without a call, which seats keep for their next calls */
-	uint64_t entered; /* calls */
+	uint64_t entered; /* calls that were admitted */
 	uint64_t ok;      /* slots of calls that ended with GALE_OK */
 	uint64_t dropped; /* the same for GALE_DROPPED */
 	uint64_t ignored; /* the same for GALE_IGNORED */
-	uint64_t refused; /* calls: the sum of refused_by.  With observe they were
-	                       admitted all the same, and are in entered, too */
+	/* Calls that were refused: the sum of refused_by.  With observe they were admitted
+	 * all the same, and are in entered, too. */
+	uint64_t refused;
 	uint64_t overdue; /* calls that ended, and had taken longer than overdue_us */
-	/* A lower bound of the slots of overdue calls in flight. */
+	/* Calls that are in flight and overdue have at least this many slots. */
 	uint64_t overdue_now;
 	/* Exits that would have given back more slots than were taken, such as exits of a
 	 * copied entry. */
