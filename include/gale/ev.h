@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * ev.h -- a seat in a loop of libev: the answers to pending asks come to a function.
+ * ev.h -- a seat in a loop of libev: the loop calls your function with each
+ * answer to a pending ask.
  *
  *	gale_ev_open(&ev, loop, runtime, seat, on_answer);
  *	answer = gale_ask(seat, limiter, key, key_len, 1, tag);     per call
  *	gale_ev_close(&ev);
  *
- * A runtime with .turns takes its turns in the loop, too; one loop of the process may do
- * that.  gale.h does not need libev, and libgale does not use it: all is in this header.
+ * If the runtime was opened with .turns, the loop also calls gale_turn when that is due.
+ * Use such a runtime in one loop only.  gale.h does not need libev, and libgale does not use
+ * it: all functions below are inline.
  *
- * Threads   All of it is for the thread of the loop and of the seat.
+ * Threads   One thread runs the loop and has the seat, and only that thread may call these
+ *           functions.
  */
 #ifndef GALE_EV_H
 #define GALE_EV_H
@@ -27,12 +30,13 @@
 extern "C" {
 #endif
 
-/* Make it a part of a struct of yours, to find that from self. */
+/* It may be a member of a struct of yours: on_answer can then find that struct from self. */
 struct gale_ev {
 	struct ev_loop *loop;
 	struct gale_runtime *runtime;
 	struct gale_seat *seat;
-	/* The answer to a pending ask, with the ask's tag.  It must not close self. */
+	/* Is called with the answer to a pending ask, and the ask's tag.  It must not close
+	 * self. */
 	void (*on_answer)(struct gale_ev *self, void *tag,
 	                  const struct gale_answer *answer);
 	ev_io answers;
@@ -55,7 +59,7 @@ static inline void gale_ev_on_answers_(struct ev_loop *loop, ev_io *io, int even
 	} while (count == 16);
 }
 
-/* The loop's time may be from before this turn. */
+/* gale_turn may take a while, so the loop's time is updated before the timer starts. */
 static inline void gale_ev_turn_(struct gale_ev *self)
 {
 	uint64_t after_us;
@@ -84,7 +88,7 @@ static inline void gale_ev_on_later_(struct ev_loop *loop, ev_timer *later, int 
 	gale_ev_turn_((struct gale_ev *)later->data);
 }
 
-/* No more answers come, and *self may be reused.  Leave the seat after this call. */
+/* After this call no more answers come, *self may be reused, and you may leave the seat. */
 static inline void gale_ev_close(struct gale_ev *self)
 {
 	ev_io_stop(self->loop, &self->answers);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * event.h -- a seat in a loop of libevent: the answers to pending asks come to a function.
+ * event.h -- a seat in a loop of libevent: the loop calls your function with each
+ * answer to a pending ask.
  *
  *	gale_event_open(&event, base, runtime, seat, on_answer);
  *	answer = gale_ask(seat, limiter, key, key_len, 1, tag);     per call
  *	gale_event_close(&event);
  *
- * A runtime with .turns takes its turns in the loop, too; one loop of the process may do
- * that.  gale.h does not need libevent, and libgale does not use it: all is in this header.
- * A program that links libev, too, gets functions of that library under libevent's names.
+ * If the runtime was opened with .turns, the loop also calls gale_turn when that is due.
+ * Use such a runtime in one loop only.  gale.h does not need libevent, and libgale does not use
+ * it: all functions below are inline.
+ * Do not link libev into the same program: it has functions of the same names as libevent,
+ * and calls of libevent may end up there.
  *
- * Threads   All of it is for the thread of the loop and of the seat.
+ * Threads   One thread runs the loop and has the seat, and only that thread may call these
+ *           functions.
  */
 #ifndef GALE_EVENT_H
 #define GALE_EVENT_H
@@ -25,16 +29,17 @@
 extern "C" {
 #endif
 
-/* Make it a part of a struct of yours, to find that from self. */
+/* It may be a member of a struct of yours: on_answer can then find that struct from self. */
 struct gale_event {
 	struct gale_runtime *runtime;
 	struct gale_seat *seat;
-	/* The answer to a pending ask, with the ask's tag.  It must not close self. */
+	/* Is called with the answer to a pending ask, and the ask's tag.  It must not close
+	 * self. */
 	void (*on_answer)(struct gale_event *self, void *tag,
 	                  const struct gale_answer *answer);
 	struct event answers;
 	bool has_turns;
-	struct event turns; /* when its descriptor is readable, or it is time */
+	struct event turns; /* gale_turn_fd is readable, or a turn is due */
 };
 
 static inline void gale_event_on_answers_(evutil_socket_t fd, short events, void *arg)
@@ -74,7 +79,7 @@ static inline void gale_event_on_turn_(evutil_socket_t fd, short events, void *a
 	(void)gale_event_turn_((struct gale_event *)arg);
 }
 
-/* No more answers come, and *self may be reused.  Leave the seat after this call. */
+/* After this call no more answers come, *self may be reused, and you may leave the seat. */
 static inline void gale_event_close(struct gale_event *self)
 {
 	(void)event_del(&self->answers);
@@ -82,7 +87,7 @@ static inline void gale_event_close(struct gale_event *self)
 		(void)event_del(&self->turns);
 }
 
-/* Returns 0, or -1 as libevent does; then nothing is open. */
+/* Returns 0, or -1 if libevent returned -1; then nothing is open. */
 static inline int gale_event_open(struct gale_event *self, struct event_base *base,
                                   struct gale_runtime *runtime, struct gale_seat *seat,
                                   void (*on_answer)(struct gale_event *self, void *tag,

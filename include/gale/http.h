@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * http.h -- answers as HTTP says them: a status, header lines, and a problem.
+ * http.h -- turns answers into parts of an HTTP reply: the status, header lines, and the
+ * body of a denial.
  *
  *	struct gale_answer answer = gale_ask(seat, limiter, key, key_len, 1, tag);
  *	struct gale_http_policy policy = { .name = "api", .answer = &answer };
  *	char lines[GALE_HTTP_HEADERS_ROOM(1)];
+ *	size_t length;
  *
  *	switch (gale_http_status(&answer)) {
  *	case 0:   wait for the completion;
@@ -17,9 +19,10 @@
  *
  * docs/http.md shows whole replies, and says what each line means.
  *
- * Threads   Any: plain functions of their arguments.  They allocate nothing.
- * Room      A text that does not fit into buf is GALE_ERR_ROOM.  After any error buf has
- *           an empty text, and never a part of one.
+ * Threads   Any thread may call these functions.  They use only their arguments, and
+ *           allocate nothing.
+ * Room      If a text does not fit into buf, the result is GALE_ERR_ROOM.  After any error
+ *           the text in buf is empty.
  */
 #ifndef GALE_HTTP_H
 #define GALE_HTTP_H
@@ -37,17 +40,17 @@ extern "C" {
  *     200   GALE_ALLOW, for whatever reason
  *     429   GALE_DENY by the rule: GALE_WHY_RULE, GALE_WHY_SPENT, GALE_WHY_TOO_MUCH
  *     503   GALE_DENY for any other reason: an outage, a guard, a closed handle, a mistake
- *           of the program or its configuration; and any GALE_DENY of
- *           GALE_ON_OUTAGE_SHARE, since the fleet's limit may have units left
+ *           of the program or its configuration.  A denial in an outage is 503 also with
+ *           GALE_ON_OUTAGE_SHARE: the fleet's limit may have units left
  *     0     GALE_PENDING: the answer is not known before the completion
  *
- * The status of several answers is that of their gale_combine.
+ * If a request has several answers, combine them with gale_combine first.
  */
 GALE_API int gale_http_status(const struct gale_answer *answer);
 
-/* The unit of a limit: what a client may have so many of. */
+/* What a limit counts. */
 enum gale_http_unit {
-	GALE_HTTP_REQUESTS, /* or a unit that has no name in the draft */
+	GALE_HTTP_REQUESTS, /* also for a unit that has no name in the draft (see below) */
 	GALE_HTTP_CONTENT_BYTES,
 	GALE_HTTP_CONCURRENT_REQUESTS, /* of a guard */
 };
@@ -55,7 +58,8 @@ enum gale_http_unit {
 #define GALE_HTTP_NAME_MAX 64
 
 /*
- * A limit that a request was held to, as its client sees it.  Zero it before you fill it.
+ * A limit that a request was checked against, as its client sees it.  Zero it before you
+ * fill it.
  *
  * A refusal by a guard becomes an answer like this:
  *
@@ -65,9 +69,9 @@ enum gale_http_unit {
 struct gale_http_policy {
 	const char *name; /* 1 to GALE_HTTP_NAME_MAX bytes of printable ASCII */
 	const struct gale_answer *answer;
-	/* The time in which answer->limit units come: the window; of GCRA and token
-	 * buckets, burst * period / limit.  Below a second, or if it is not always the
-	 * same, as with months: 0. */
+	/* The time in which answer->limit units become available: the window; of GCRA and
+	 * token buckets, burst * period / limit.  0: not told.  Use 0 if the time is not
+	 * always the same, as with months.  A time below a second is not told, either. */
 	uint64_t window_us;
 	enum gale_http_unit unit;
 	/* Must be 0.  A new field takes the place of the first element. */
@@ -78,20 +82,21 @@ struct gale_http_policy {
 struct gale_http_options {
 	/* Writes X-RateLimit-Limit, -Remaining and -Reset, too. */
 	bool legacy;
-	/* The time of day, as seconds since 1970 UTC: X-RateLimit-Reset is then a time of
-	 * day.  0: it is how many seconds are left. */
+	/* 0: X-RateLimit-Reset is how many seconds are left until the reset.  Else this is
+	 * the time now, in seconds since 1970 UTC, and X-RateLimit-Reset is the time of the
+	 * reset, in the same form. */
 	uint64_t legacy_utc_s;
 	/* Is added to t, to X-RateLimit-Reset and to Retry-After.  Give each reply another
 	 * random time, so that not all clients come back at once. */
 	uint64_t later_us;
-	/* At most so many units for each second until t are told as remaining.  It keeps
-	 * clients from spending a large rest at the end of a long window.  0: no bound. */
+	/* r is at most this many units for each second until t.  It keeps clients from
+	 * spending many units at the end of a long window.  0: no bound. */
 	uint64_t remaining_per_second;
 	/* Must be 0.  A new field takes the place of the first element. */
 	uint64_t reserved[4];
 };
 
-/* How much room always suffices for so many policies. */
+/* A buffer of this many bytes is always large enough for so many policies. */
 #define GALE_HTTP_HEADERS_ROOM(count) ((size_t)(count)*384 + 192)
 #define GALE_HTTP_PROBLEM_ROOM(count) ((size_t)(count)*132 + 224)
 
@@ -101,17 +106,18 @@ struct gale_http_options {
  *
  *     RateLimit-Policy: "name";q=100;w=60   limit and window, of each policy
  *     RateLimit: "name";r=99;t=42           units that remain, and seconds until reset;
- *                                           not of an answer that does not know them, as
+ *                                           left out if the answer does not know them, as
  *                                           in an outage
- *     Retry-After: 42                       only for a denial that a wait can help
- *     X-RateLimit-Limit: 100                options->legacy: of the policy that decides
- *     X-RateLimit-Remaining: 99             (gale_combine)
- *     X-RateLimit-Reset: 42
+ *     Retry-After: 42                       only if the call is denied, and may pass later
+ *     X-RateLimit-Limit: 100                these three only with options->legacy, and of
+ *     X-RateLimit-Remaining: 99             the one policy that decides (ret_binding of
+ *     X-RateLimit-Reset: 42                 gale_combine)
  *
- * A policy whose answer is GALE_PENDING, or knows no limit, has no lines.  Units above
- * 999,999,999,999,999, the largest integer of a header, are written as that; r is at
- * most q.  Times are in seconds; t and Retry-After are rounded up, and w is rounded down.
- * The t of a denial that a wait can help is not after Retry-After.
+ * A policy whose answer is GALE_PENDING, or has the limit 0, is left out.  A number of
+ * units above 999,999,999,999,999, the largest integer of a header, is written as that
+ * integer.  r is at most q.  Times are in seconds; t and Retry-After are rounded up, and w
+ * is rounded down.  If a call is denied, and may pass later, its t is at most the time
+ * until then.
  *
  * options may be NULL.  buf gets a final 0; *ret_length is the length without it.
  */
@@ -121,11 +127,11 @@ GALE_API enum gale_err gale_http_headers(const struct gale_http_policy *policies
                                          char *buf, size_t room, size_t *ret_length);
 
 /*
- * Writes the body that fits a denial, as application/problem+json (RFC 9457), with the
- * types of the draft: quota-exceeded for 429, and temporary-reduced-capacity for 503 by an
- * outage or a guard.  Other reasons for 503 have no type.  "violated-policies" are the
- * policies whose answers have that status.  If gale_combine of the answers is no denial,
- * the body is empty.
+ * Writes the body that fits a denial, as application/problem+json (RFC 9457).  Its type is
+ * one of the draft's: quota-exceeded for 429, and temporary-reduced-capacity for 503 by an
+ * outage or a guard.  With these, "violated-policies" lists the policies whose answers have
+ * that status.  For any other 503 the type is about:blank, without a list.  If gale_combine
+ * of the answers is no denial, the body is empty.
  */
 GALE_API enum gale_err gale_http_problem(const struct gale_http_policy *policies,
                                          size_t count, char *buf, size_t room,

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * uv.h -- a seat in a loop of libuv: the answers to pending asks come to a function.
+ * uv.h -- a seat in a loop of libuv: the loop calls your function with each
+ * answer to a pending ask.
  *
  *	gale_uv_open(&uv, loop, runtime, seat, on_answer);
  *	answer = gale_ask(seat, limiter, key, key_len, 1, tag);     per call
  *	gale_uv_close(&uv, on_closed);
  *
- * A runtime with .turns takes its turns in the loop, too; one loop of the process may do
- * that.  gale.h does not need libuv, and libgale does not use it: all is in this header.
+ * If the runtime was opened with .turns, the loop also calls gale_turn when that is due.
+ * Use such a runtime in one loop only.  gale.h does not need libuv, and libgale does not use
+ * it: all functions below are inline.
+ * libuv's own header needs POSIX: compile with -std=gnu11, and not with -std=c11.
  *
- * Threads   All of it is for the thread of the loop and of the seat.
+ * Threads   One thread runs the loop and has the seat, and only that thread may call these
+ *           functions.
  */
 #ifndef GALE_UV_H
 #define GALE_UV_H
@@ -23,15 +27,16 @@
 extern "C" {
 #endif
 
-/* Make it a part of a struct of yours, to find that from self. */
+/* It may be a member of a struct of yours: on_answer can then find that struct from self. */
 struct gale_uv {
 	struct gale_runtime *runtime;
 	struct gale_seat *seat;
-	/* The answer to a pending ask, with the ask's tag.  It must not close self. */
+	/* Is called with the answer to a pending ask, and the ask's tag.  It must not close
+	 * self. */
 	void (*on_answer)(struct gale_uv *self, void *tag,
 	                  const struct gale_answer *answer);
 	void (*on_closed)(struct gale_uv *self);
-	unsigned handles; /* of these, that are not closed */
+	unsigned handles; /* how many of the three below are open */
 	uv_poll_t answers;
 	uv_poll_t turns;
 	uv_timer_t later; /* for the next turn */
@@ -82,8 +87,8 @@ static inline void gale_uv_on_closed_(uv_handle_t *handle)
 		self->on_closed(self);
 }
 
-/* No more answers come.  The loop calls on_closed, unless it is NULL, once *self may be
- * reused.  Leave the seat after this call. */
+/* After this call no more answers come, and you may leave the seat.  When *self may be
+ * reused, the loop calls on_closed, unless that is NULL. */
 static inline void gale_uv_close(struct gale_uv *self,
                                  void (*on_closed)(struct gale_uv *self))
 {
@@ -110,7 +115,8 @@ static inline int gale_uv_watch_(struct gale_uv *self, uv_loop_t *loop, uv_poll_
 	return uv_poll_start(poll, UV_READABLE, on_event);
 }
 
-/* Returns 0, or an error of libuv's; then *self must live until the loop has run once. */
+/* Returns 0, or an error of libuv.  After an error, *self must not be freed before the loop
+ * has run once. */
 static inline int gale_uv_open(struct gale_uv *self, uv_loop_t *loop,
                                struct gale_runtime *runtime, struct gale_seat *seat,
                                void (*on_answer)(struct gale_uv *self, void *tag,
