@@ -132,7 +132,7 @@ struct gale_guard_config {
 	 * this node is alone, and all fields below must be 0. */
 	struct gale_store *store;
 	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
-	uint32_t weight;    /* the nodes' shares are in proportion to it; 0: 1 */
+	uint32_t weight;    /* nodes that lack slots share them by weight; 0: 1 */
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
