@@ -237,7 +237,7 @@ test_clang() {
 }
 
 # What clang builds for sanitizers has lines to tell of, and no more.  For asan, -O1 takes three times
-# as long to compile as -O0, and only the engine's tests gain by it (engine/meson.build).
+# as long to compile as -O0, and the tests gain by that of the rooms alone (meson.build).
 light() { # LEVEL
 	if $brief; then
 		echo -Doptimization="$1" -Dc_args=-gline-tables-only

@@ -70,9 +70,9 @@ while read -r command; do
 		inside --net "cd /root/gale && $command"
 		;;
 	'make test') ;; # below
+	'make install') inside "cd /root/gale && $command" ;;
 	'cc first.c '*)
 		"$top/tests/readme-program.sh" "$readme" "$folder/root/first.c"
-		inside 'cd /root/gale && make install'
 		inside "cd /root && $command" | tee "$folder/root/first.txt"
 		says_so "$folder/root/first.txt"
 		;;
