@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * escrow.c -- who asks, who is there, and what is left.
+ */
+#include "engine/escrow.h"
+
+#include "engine/check.h"
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- Lists ------------------------------------------------------------------------- */
+
+static void unlist(struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	struct escrow_tenant *all = escrow->tenants;
+
+	if (tenant->before == ESCROW_NOBODY)
+		escrow->lists[tenant->list].first = tenant->after;
+	else
+		all[tenant->before].after = tenant->after;
+	if (tenant->after == ESCROW_NOBODY)
+		escrow->lists[tenant->list].last = tenant->before;
+	else
+		all[tenant->after].before = tenant->before;
+}
+
+static uint32_t number_of(const struct escrow *escrow,
+                          const struct escrow_tenant *tenant)
+{
+	return (uint32_t)(tenant - escrow->tenants);
+}
+
+static void append(struct escrow *escrow, struct escrow_tenant *tenant,
+                   enum escrow_list list)
+{
+	uint32_t last = escrow->lists[list].last, number = number_of(escrow, tenant);
+
+	tenant->list = list;
+	tenant->before = last;
+	tenant->after = ESCROW_NOBODY;
+	if (last == ESCROW_NOBODY)
+		escrow->lists[list].first = number;
+	else
+		escrow->tenants[last].after = number;
+	escrow->lists[list].last = number;
+}
+
+static void prepend(struct escrow *escrow, struct escrow_tenant *tenant,
+                    enum escrow_list list)
+{
+	uint32_t first = escrow->lists[list].first, number = number_of(escrow, tenant);
+
+	tenant->list = list;
+	tenant->before = ESCROW_NOBODY;
+	tenant->after = first;
+	if (first == ESCROW_NOBODY)
+		escrow->lists[list].last = number;
+	else
+		escrow->tenants[first].before = number;
+	escrow->lists[list].first = number;
+}
+
+static struct escrow_tenant *first_in(const struct escrow *escrow,
+                                      enum escrow_list list)
+{
+	uint32_t first = escrow->lists[list].first;
+
+	return first == ESCROW_NOBODY ? NULL : &escrow->tenants[first];
+}
+
+static struct escrow_tenant *next_in(const struct escrow *escrow,
+                                     const struct escrow_tenant *tenant)
+{
+	return tenant->after == ESCROW_NOBODY ? NULL : &escrow->tenants[tenant->after];
+}
+
+/* ---- Tenants come and go ------------------------------------------------------------ */
+
+void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
+                 struct escrow_tenant *tenants, uint32_t room)
+{
+	*escrow = (struct escrow){ .set = *set, .tenants = tenants, .room = room };
+	for (int i = 0; i < ESCROW_LISTS; i++)
+		escrow->lists[i].first = escrow->lists[i].last = ESCROW_NOBODY;
+	for (uint32_t i = 0; i < room; i++) {
+		tenants[i] = (struct escrow_tenant){ .list = ESCROW_FREE };
+		append(escrow, &tenants[i], ESCROW_FREE);
+	}
+}
+
+static enum fair_fault check_terms(const struct escrow *escrow,
+                                   const struct escrow_terms *terms, uint64_t others)
+{
+	if (terms->weight < 1 || terms->weight > FAIR_WEIGHT_MAX)
+		return FAIR_WEIGHT;
+	if (terms->cap < 1 || terms->cap < terms->guarantee ||
+	    terms->cap > GALE_UNITS_MAX)
+		return FAIR_CAP;
+	return terms->guarantee > escrow->set.limit - others ? FAIR_GUARANTEE
+	                                                     : FAIR_GOOD;
+}
+
+enum fair_fault escrow_add(struct escrow *escrow, const struct escrow_terms *terms,
+                           uint32_t *ret_number)
+{
+	enum fair_fault fault = check_terms(escrow, terms, escrow->guaranteed);
+	struct escrow_tenant *tenant = first_in(escrow, ESCROW_FREE);
+
+	if (fault != FAIR_GOOD)
+		return fault;
+	if (!tenant)
+		return FAIR_FULL;
+	unlist(escrow, tenant);
+	*tenant = (struct escrow_tenant){ .terms = *terms };
+	append(escrow, tenant, ESCROW_ABSENT);
+	escrow->guaranteed += terms->guarantee;
+	*ret_number = number_of(escrow, tenant);
+	return FAIR_GOOD;
+}
+
+enum fair_fault escrow_change(struct escrow *escrow, uint32_t number,
+                              const struct escrow_terms *terms)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+	uint64_t others = escrow->guaranteed - tenant->terms.guarantee;
+	enum fair_fault fault = check_terms(escrow, terms, others);
+
+	if (fault != FAIR_GOOD)
+		return fault;
+	escrow->guaranteed = others + terms->guarantee;
+	if (tenant->list == ESCROW_PRESENT)
+		escrow->weights += (uint64_t)terms->weight - tenant->terms.weight;
+	tenant->terms = *terms;
+	tenant->repaid = lesser(tenant->repaid, terms->cap - terms->guarantee);
+	escrow->settled = false;
+	return FAIR_GOOD;
+}
+
+static uint64_t used_of(const struct escrow *escrow, const struct escrow_tenant *tenant)
+{
+	return tenant->window == escrow->window ? tenant->used : 0;
+}
+
+static void be_absent(struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	unlist(escrow, tenant);
+	escrow->weights -= tenant->terms.weight;
+	escrow->absent += used_of(escrow, tenant); /* ESCROW-1 */
+	tenant->owed = tenant->repaid = 0;
+	escrow->settled = false; /* ESCROW-3 */
+}
+
+void escrow_remove(struct escrow *escrow, uint32_t number)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+
+	if (tenant->list == ESCROW_PRESENT)
+		be_absent(escrow, tenant);
+	else
+		unlist(escrow, tenant);
+	escrow->guaranteed -= tenant->terms.guarantee;
+	append(escrow, tenant, ESCROW_FREE);
+}
+
+enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit)
+{
+	if (limit < escrow->guaranteed)
+		return FAIR_GUARANTEE;
+	escrow->set.limit = limit;
+	escrow->settled = false;
+	return FAIR_GOOD;
+}
+
+/* ---- A window turns ----------------------------------------------------------------- */
+
+static void forget_window(struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	tenant->window = escrow->window;
+	tenant->used = tenant->refused = tenant->repaid = 0;
+}
+
+/* What it has less than its share, where an ask was refused for which there was no room in it.
+ * ESCROW-4 */
+static void owe(const struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	bool part;
+	uint64_t share = escrow_level_of(escrow, tenant, &part);
+	uint64_t less = share > tenant->used ? share - tenant->used : 0;
+	uint64_t owed = lesser(less + tenant->owed - tenant->repaid, tenant->refused);
+
+	if (tenant->owed == tenant->repaid)
+		tenant->owed_since = escrow->window;
+	tenant->owed = owed;
+}
+
+static uint64_t repay(struct escrow_tenant *tenant, uint64_t room)
+{
+	uint64_t units =
+	    lesser(tenant->owed, tenant->terms.cap - tenant->terms.guarantee);
+
+	tenant->repaid = lesser(units, room);
+	return tenant->repaid;
+}
+
+/* Who has been owed for longest comes first; so nobody waits for ever. */
+static void repay_all(struct escrow *escrow)
+{
+	uint64_t room = escrow->set.limit - escrow->guaranteed;
+	struct escrow_tenant *first = NULL, *tenant;
+
+	for (tenant = first_in(escrow, ESCROW_PRESENT); tenant;
+	     tenant = next_in(escrow, tenant))
+		if (tenant->owed > 0 &&
+		    (!first || tenant->owed_since < first->owed_since))
+			first = tenant;
+	if (!first)
+		return;
+	room -= repay(first, room);
+	for (tenant = first_in(escrow, ESCROW_PRESENT); tenant;
+	     tenant = next_in(escrow, tenant))
+		if (tenant != first)
+			room -= repay(tenant, room);
+}
+
+/* All are present until the time of protection is over. */
+static void protect(struct escrow *escrow)
+{
+	uint64_t until = escrow->window + escrow->set.protect_us, seen;
+	struct escrow_tenant *tenant;
+
+	if (escrow->now_us >= until)
+		return;
+	seen = until > escrow->set.release_us ? until - escrow->set.release_us : 0;
+	for (tenant = first_in(escrow, ESCROW_PRESENT);
+	     tenant && tenant->asked_us < seen; tenant = next_in(escrow, tenant))
+		tenant->asked_us = seen;
+	while ((tenant = first_in(escrow, ESCROW_ABSENT)) != NULL) {
+		unlist(escrow, tenant);
+		forget_window(escrow, tenant);
+		tenant->asked_us = seen;
+		prepend(escrow, tenant, ESCROW_PRESENT);
+		escrow->weights += tenant->terms.weight;
+	}
+}
+
+static void turn_window(struct escrow *escrow, uint64_t start)
+{
+	if (!escrow->settled)
+		escrow_find_level(escrow);
+	for (struct escrow_tenant *tenant = first_in(escrow, ESCROW_PRESENT); tenant;
+	     tenant = next_in(escrow, tenant)) {
+		owe(escrow, tenant);
+		tenant->window = start;
+		tenant->used = tenant->refused = tenant->repaid = 0;
+	}
+	escrow->window = start;
+	escrow->used = escrow->absent = 0;
+	repay_all(escrow);
+	protect(escrow);
+	escrow->settled = false;
+}
+
+static void go_on(struct escrow *escrow, uint64_t now_us)
+{
+	uint64_t start;
+
+	if (now_us > escrow->now_us)
+		escrow->now_us = now_us;
+	start = escrow->now_us - escrow->now_us % escrow->set.period_us;
+	if (start > escrow->window)
+		turn_window(escrow, start);
+}
+
+/* ---- Who is there ------------------------------------------------------------------- */
+
+static uint64_t leaves_us(const struct escrow *escrow,
+                          const struct escrow_tenant *tenant)
+{
+	return tenant->asked_us < UINT64_MAX - escrow->set.release_us
+	           ? tenant->asked_us + escrow->set.release_us
+	           : UINT64_MAX;
+}
+
+uint32_t escrow_due(struct escrow *escrow, uint64_t now_us)
+{
+	struct escrow_tenant *first;
+
+	go_on(escrow, now_us);
+	first = first_in(escrow, ESCROW_PRESENT);
+	return first && leaves_us(escrow, first) <= escrow->now_us
+	           ? number_of(escrow, first)
+	           : ESCROW_NOBODY;
+}
+
+void escrow_leave(struct escrow *escrow, uint32_t number)
+{
+	be_absent(escrow, &escrow->tenants[number]);
+	append(escrow, &escrow->tenants[number], ESCROW_ABSENT);
+}
+
+static void come(struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	escrow->weights += tenant->terms.weight;
+	escrow->absent -= tenant->used;
+	if (!escrow_lower_level(escrow, tenant))
+		escrow->settled = false;
+}
+
+void escrow_saw(struct escrow *escrow, uint32_t number)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+
+	if (tenant->window != escrow->window)
+		forget_window(escrow, tenant);
+	if (tenant->list == ESCROW_ABSENT)
+		come(escrow, tenant);
+	unlist(escrow, tenant);
+	tenant->asked_us = escrow->now_us;
+	append(escrow, tenant, ESCROW_PRESENT);
+}
+
+/* ---- Asking ------------------------------------------------------------------------- */
+
+static void use(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t units)
+{
+	tenant->used += units;
+	escrow->used += units;
+	gale_assert(escrow->used <= escrow->set.limit); /* ESCROW-1 */
+	escrow_note_used(escrow, tenant);
+}
+
+/* Beyond its share, and with units that are nobody's.  ESCROW-2 */
+static bool lend(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t share,
+                 uint64_t cost)
+{
+	uint64_t held = share > tenant->used ? share : tenant->used;
+	uint64_t most;
+
+	if (!escrow->reckoned)
+		escrow_find_level(escrow);
+	most = escrow->set.limit + held;
+	most = most > escrow->reserve ? most - escrow->reserve : 0;
+	if (tenant->used + cost > lesser(most, tenant->terms.cap))
+		return false;
+	use(escrow, tenant, cost);
+	if (tenant->used > held)
+		escrow->reserve += tenant->used - held;
+	return true;
+}
+
+static bool ask_parted(struct escrow *escrow, struct escrow_tenant *tenant,
+                       uint64_t share, uint64_t cost)
+{
+	if (tenant->used + cost > share || escrow->used + cost > escrow->set.limit)
+		return false;
+	use(escrow, tenant, cost);
+	return true;
+}
+
+static bool ask(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t share,
+                bool part, uint64_t cost, bool *ret_lent)
+{
+	if (escrow->set.parted)
+		return ask_parted(escrow, tenant, share, cost);
+	if (escrow->used + cost > escrow->set.limit)
+		return false;
+	if (tenant->used + cost <= share) {
+		use(escrow, tenant, cost);
+		return true;
+	}
+	if (tenant->used < share || (tenant->used == share && part))
+		*ret_lent = lend(escrow, tenant, share, cost);
+	return *ret_lent;
+}
+
+static uint64_t share_of(struct escrow *escrow, const struct escrow_tenant *tenant,
+                         bool *ret_part)
+{
+	*ret_part = false;
+	if (escrow->set.parted)
+		return lesser(fair_share(escrow->set.limit, tenant->terms.weight,
+		                         escrow->weights),
+		              tenant->terms.cap);
+	if (!escrow->settled)
+		escrow_find_level(escrow);
+	return escrow_level_of(escrow, tenant, ret_part);
+}
+
+/* When the window turns, or the tenant that has not asked for longest is absent. */
+static uint64_t retry_of(const struct escrow *escrow,
+                         const struct escrow_tenant *tenant, uint64_t reset_us)
+{
+	const struct escrow_tenant *first = first_in(escrow, ESCROW_PRESENT);
+	uint64_t leaves = leaves_us(escrow, first);
+
+	if (first == tenant || leaves <= escrow->now_us)
+		return reset_us;
+	return lesser(reset_us, leaves - escrow->now_us);
+}
+
+struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t cost,
+                                uint64_t now_us)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+	struct escrow_answer answer = { 0 };
+	bool part;
+
+	go_on(escrow, now_us);
+	escrow_saw(escrow, number);
+	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
+	answer.share = share_of(escrow, tenant, &part);
+	if (cost > lesser(tenant->terms.cap, escrow->set.limit))
+		answer.retry_us = GALE_NEVER;
+	else
+		answer.admitted =
+		    ask(escrow, tenant, answer.share, part, cost, &answer.lent);
+	if (!answer.admitted && answer.retry_us != GALE_NEVER) {
+		answer.retry_us = retry_of(escrow, tenant, answer.reset_us);
+		if (cost > tenant->refused)
+			tenant->refused = cost;
+	}
+	answer.remaining =
+	    answer.share > tenant->used ? answer.share - tenant->used : 0;
+	answer.remaining = lesser(
+	    answer.remaining,
+	    escrow->set.limit > escrow->used ? escrow->set.limit - escrow->used : 0);
+	return answer;
+}
+
+uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+	bool part;
+	uint64_t share = share_of(escrow, tenant, &part);
+	uint64_t left = share > tenant->used ? share - tenant->used : 0;
+	uint64_t units = lesser(left, most);
+
+	if (escrow->used + units > escrow->set.limit)
+		return 0; /* the limit was lowered */
+	use(escrow, tenant, units);
+	return units;
+}
+
+void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
+                 uint64_t window)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+
+	if (window != escrow->window || used_of(escrow, tenant) < units)
+		return;
+	tenant->used -= units;
+	escrow->used -= units;
+	if (tenant->list == ESCROW_ABSENT)
+		escrow->absent -= units;
+	escrow->settled = false;
+}
+
+uint64_t escrow_used(const struct escrow *escrow, uint32_t number)
+{
+	return used_of(escrow, &escrow->tenants[number]);
+}
+
+uint64_t escrow_share(struct escrow *escrow, uint32_t number)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+	bool part;
+
+	return tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant, &part) : 0;
+}
+
+/* ---- What is always true ------------------------------------------------------------ */
+
+bool escrow_valid(const struct escrow *escrow)
+{
+	uint64_t used = 0, absent = 0, weights = 0, guaranteed = 0, asked = 0;
+
+	for (uint32_t i = 0; i < escrow->room; i++) {
+		const struct escrow_tenant *tenant = &escrow->tenants[i];
+
+		if (tenant->list == ESCROW_FREE)
+			continue;
+		guaranteed += tenant->terms.guarantee;
+		used += used_of(escrow, tenant);
+		if (tenant->list == ESCROW_PRESENT)
+			weights += tenant->terms.weight;
+		else
+			absent += used_of(escrow, tenant);
+	}
+	for (const struct escrow_tenant *tenant = first_in(escrow, ESCROW_PRESENT);
+	     tenant; tenant = next_in(escrow, tenant)) {
+		if (tenant->asked_us < asked)
+			return false;
+		asked = tenant->asked_us;
+	}
+	return used <= escrow->used && absent <= escrow->absent &&
+	       escrow->used - used == escrow->absent - absent &&
+	       weights == escrow->weights && guaranteed == escrow->guaranteed &&
+	       guaranteed <= escrow->set.limit;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * escrow.h -- one budget, window after window, for tenants whose demands nobody knows.
+ *
+ * Tenants that have asked lately are present.  Each has a share, which nobody else can use up:
+ * its guarantee, and then by weight, up to its cap.  The shares and what was used beyond them
+ * come to the limit together, as if water rose in vessels that are as wide as the weights:
+ *
+ *     used |##|      |##|                 share(level) = guarantee + weight * level <= cap
+ *     ~~~~~|##|~~~~~~|##|~~~~~ level
+ *          |##||    ||##||   |            sum over the present of max(share, used)
+ *          |##||#   ||##||   |              + what the absent have used = limit
+ *           over  under      under
+ *
+ * A tenant that has not asked for release_us is absent: its share is the others' then, and its
+ * next ask makes it present again.  Water that others have used up meanwhile is gone for the
+ * window.
+ *
+ * Invariants
+ *
+ *   ESCROW-1  In a window tenants use at most the limit together, whoever comes, goes, is
+ *             removed or is changed.  (T1)
+ *   ESCROW-2  An ask is admitted only if used + cost <= limit - the sum over others of
+ *             max(share, used).  A tenant that has its share gets no more.  (T2)
+ *   ESCROW-3  Nothing is reserved for a tenant that has not asked for release_us.  (T3)
+ *   ESCROW-4  A tenant exceeds its share by less than the cost of its last ask.  What one has
+ *             less than its share, since its asks cost more than was left, it has more in the
+ *             next window, up to the cost of such an ask.  (T4)
+ *
+ * An ask takes the same time for any number of tenants.  Only the level takes longer, when it
+ * has to be found anew: it looks at each tenant that is present, after a window has turned,
+ * or after one has become absent, or come back to find its share used.
+ *
+ * Threads   Pure: one at a time.
+ */
+#ifndef ENGINE_ESCROW_H
+#define ENGINE_ESCROW_H
+
+#include <stdbool.h>
+
+#include <gale/rule.h>
+
+#include "engine/fair.h"
+
+#define ESCROW_NOBODY UINT32_MAX
+#define ESCROW_TENANTS_MAX (UINT32_C(1) << 20)
+
+struct escrow_terms {
+	uint64_t guarantee;
+	uint64_t cap; /* at least 1 */
+	uint32_t weight;
+};
+
+/* Where a tenant that is present stands. */
+enum escrow_stand {
+	ESCROW_UNDER,  /* it may rise with the level */
+	ESCROW_OVER,   /* it has used more than its share */
+	ESCROW_CAPPED, /* its share is its cap */
+};
+
+enum escrow_list {
+	ESCROW_FREE,    /* nobody */
+	ESCROW_ABSENT,  /* in no order */
+	ESCROW_PRESENT, /* who asked longest ago is first */
+	ESCROW_LISTS
+};
+
+struct escrow_tenant {
+	struct escrow_terms terms;
+	uint64_t window; /* in which it used this */
+	uint64_t used;
+	uint64_t
+	    refused; /* the dearest ask, in the window, that its share had no room for */
+	uint64_t owed;       /* from windows before: less than its share */
+	uint64_t owed_since; /* the window */
+	uint64_t repaid;     /* of it, in this window, on top of the guarantee */
+	uint64_t asked_us;
+	enum escrow_list list;
+	enum escrow_stand stand;
+	uint32_t before, after; /* in its list */
+};
+
+struct escrow_settings {
+	uint64_t limit;
+	uint64_t period_us;
+	uint64_t release_us; /* GALE_NEVER: who has asked once is present for ever */
+	uint64_t protect_us; /* all are present for so long after a window has begun */
+	bool parted;         /* no share is lent: fair_share among those present */
+};
+
+struct escrow {
+	struct escrow_settings set;
+	struct escrow_tenant *tenants; /* the caller's memory */
+	uint32_t room;
+	struct {
+		uint32_t first, last;
+	} lists[ESCROW_LISTS];
+
+	uint64_t now_us;     /* never goes back */
+	uint64_t window;     /* its beginning */
+	uint64_t used;       /* by all, also by those that were removed */
+	uint64_t absent;     /* of it, by those that are not present */
+	uint64_t guaranteed; /* to all tenants */
+	uint64_t weights;    /* of those present */
+
+	/* The level: pool / slopes, for those under it.  escrow_level.c */
+	bool settled;
+	bool is_short;  /* guarantees are more than is left: they shrink alike */
+	bool reckoned;  /* reserve is right */
+	uint64_t fixed; /* of those over it and capped, and of the absent */
+	uint64_t bases; /* of those under it, at level 0 */
+	uint64_t slopes;
+	uint64_t pool;
+	uint64_t floor; /* while the level is not below, all stand where they do */
+	uint64_t reserve;
+	uint64_t walked; /* tenants that were looked at to find levels */
+};
+
+struct escrow_answer {
+	bool admitted;
+	bool lent;          /* with units beyond its share */
+	uint64_t share;     /* of the tenant, in this window, as things are */
+	uint64_t remaining; /* of it */
+	uint64_t reset_us;  /* until the window turns */
+	uint64_t
+	    retry_us; /* until it may help; GALE_NEVER: the cost is above cap or limit */
+};
+
+/* tenants: room for so many, of any contents. */
+void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
+                 struct escrow_tenant *tenants, uint32_t room);
+
+/* *ret_number: the tenant's. */
+enum fair_fault escrow_add(struct escrow *escrow, const struct escrow_terms *terms,
+                           uint32_t *ret_number);
+/* What was used stays used. */
+enum fair_fault escrow_change(struct escrow *escrow, uint32_t number,
+                              const struct escrow_terms *terms);
+void escrow_remove(struct escrow *escrow, uint32_t number);
+/* FAIR_GUARANTEE: guarantees are above it. */
+enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit);
+
+/* cost: 1 to GALE_UNITS_MAX. */
+struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t cost,
+                                uint64_t now_us);
+/* After an ask was admitted: so many more units, up to most, of what is left of its share.  It
+ * may use them until the window turns. */
+uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most);
+/* Units of that window which were not used. */
+void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
+                 uint64_t window);
+
+/* Time goes on, before an ask or without one.  A tenant that is to be absent, since it has not
+ * asked for release_us; ESCROW_NOBODY: there is none.  The caller says escrow_saw if the tenant
+ * has used units meanwhile that it had ahead, and else escrow_leave; and asks for the next. */
+uint32_t escrow_due(struct escrow *escrow, uint64_t now_us);
+void escrow_saw(struct escrow *escrow, uint32_t number);
+void escrow_leave(struct escrow *escrow, uint32_t number);
+/* The same, where nobody has units ahead. */
+static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
+{
+	uint32_t number;
+
+	while ((number = escrow_due(escrow, now_us)) != ESCROW_NOBODY)
+		escrow_leave(escrow, number);
+}
+
+/* As of the last instant that was told. */
+uint64_t escrow_used(const struct escrow *escrow, uint32_t number);
+uint64_t escrow_share(struct escrow *escrow, uint32_t number);
+
+/* ---- In escrow_level.c ------------------------------------------------------------- */
+
+/* Finds the level, and where each tenant stands. */
+void escrow_find_level(struct escrow *escrow);
+/* A tenant has become present: true if the level falls so little that the rest stand where they
+ * did. */
+bool escrow_lower_level(struct escrow *escrow, struct escrow_tenant *tenant);
+/* The share at the level, and whether a part of a unit is beyond it. */
+uint64_t escrow_level_of(const struct escrow *escrow,
+                         const struct escrow_tenant *tenant, bool *ret_part);
+/* It has used more. */
+void escrow_note_used(struct escrow *escrow, const struct escrow_tenant *tenant);
+
+bool escrow_valid(const struct escrow *escrow);
+
+#endif
