@@ -72,11 +72,21 @@ static struct escrow_tenant *first_in(const struct escrow *escrow,
 	return first == ESCROW_NOBODY ? NULL : &escrow->tenants[first];
 }
 
+static struct escrow_tenant *last_in(const struct escrow *escrow, enum escrow_list list)
+{
+	uint32_t last = escrow->lists[list].last;
+
+	return last == ESCROW_NOBODY ? NULL : &escrow->tenants[last];
+}
+
 static struct escrow_tenant *next_in(const struct escrow *escrow,
                                      const struct escrow_tenant *tenant)
 {
 	return tenant->after == ESCROW_NOBODY ? NULL : &escrow->tenants[tenant->after];
 }
+
+#define EACH(escrow, tenant, list)                                                     \
+	for (tenant = first_in(escrow, list); tenant; tenant = next_in(escrow, tenant))
 
 /* ---- Tenants come and go ------------------------------------------------------------ */
 
@@ -183,47 +193,56 @@ static void forget_window(struct escrow *escrow, struct escrow_tenant *tenant)
 	tenant->used = tenant->refused = tenant->repaid = 0;
 }
 
-/* What it has less than its share, where an ask was refused for which there was no room in it.
- * ESCROW-4 */
-static void owe(const struct escrow *escrow, struct escrow_tenant *tenant)
+/* Who was there from the beginning of a window, and had an ask refused, is owed what it has used
+ * less than the share that it would have if nothing was used, nor repaid.  ESCROW-4 */
+static uint64_t owed_after(const struct escrow *escrow,
+                           const struct escrow_tenant *tenant)
 {
 	bool part;
-	uint64_t share = escrow_level_of(escrow, tenant, &part);
-	uint64_t less = share > tenant->used ? share - tenant->used : 0;
-	uint64_t owed = lesser(less + tenant->owed - tenant->repaid, tenant->refused);
+	uint64_t due = tenant->owed + escrow_level_of(escrow, tenant, &part);
 
-	if (tenant->owed == tenant->repaid)
-		tenant->owed_since = escrow->window;
-	tenant->owed = owed;
+	if (tenant->refused == 0 || tenant->came_us > escrow->window)
+		return 0;
+	return due > tenant->spent ? lesser(due - tenant->spent, tenant->refused) : 0;
 }
 
+/* A part of what an ask costs would be of no use. */
 static uint64_t repay(struct escrow_tenant *tenant, uint64_t room)
 {
-	uint64_t units =
-	    lesser(tenant->owed, tenant->terms.cap - tenant->terms.guarantee);
+	uint64_t most = lesser(tenant->terms.cap - tenant->terms.guarantee, room);
 
-	tenant->repaid = lesser(units, room);
+	if (tenant->owed == 0 || tenant->owed < tenant->refused || tenant->owed > most)
+		return 0;
+	tenant->repaid = tenant->owed;
 	return tenant->repaid;
+}
+
+static bool waits_longer(const struct escrow_tenant *tenant,
+                         const struct escrow_tenant *other)
+{
+	return tenant->owed > 0 && tenant->owed >= tenant->refused &&
+	       (!other || tenant->owed_since < other->owed_since);
 }
 
 /* Who has been owed for longest comes first; so nobody waits for ever. */
 static void repay_all(struct escrow *escrow)
 {
-	uint64_t room = escrow->set.limit - escrow->guaranteed;
+	uint64_t room = escrow->set.limit - escrow->guaranteed, all = room;
 	struct escrow_tenant *first = NULL, *tenant;
 
-	for (tenant = first_in(escrow, ESCROW_PRESENT); tenant;
-	     tenant = next_in(escrow, tenant))
-		if (tenant->owed > 0 &&
-		    (!first || tenant->owed_since < first->owed_since))
-			first = tenant;
-	if (!first)
-		return;
-	room -= repay(first, room);
-	for (tenant = first_in(escrow, ESCROW_PRESENT); tenant;
-	     tenant = next_in(escrow, tenant))
+	EACH(escrow, tenant, ESCROW_PRESENT)
+	if (waits_longer(tenant, first))
+		first = tenant;
+	if (first)
+		room -= repay(first, room);
+	EACH(escrow, tenant, ESCROW_PRESENT)
+	{
 		if (tenant != first)
 			room -= repay(tenant, room);
+		tenant->refused = 0;
+	}
+	if (room < all)
+		escrow->settled = false;
 }
 
 /* All are present until the time of protection is over. */
@@ -235,33 +254,45 @@ static void protect(struct escrow *escrow)
 	if (escrow->now_us >= until)
 		return;
 	seen = until > escrow->set.release_us ? until - escrow->set.release_us : 0;
-	for (tenant = first_in(escrow, ESCROW_PRESENT);
-	     tenant && tenant->asked_us < seen; tenant = next_in(escrow, tenant))
+	EACH(escrow, tenant, ESCROW_PRESENT)
+	if (tenant->asked_us < seen)
 		tenant->asked_us = seen;
 	while ((tenant = first_in(escrow, ESCROW_ABSENT)) != NULL) {
 		unlist(escrow, tenant);
 		forget_window(escrow, tenant);
 		tenant->asked_us = seen;
 		prepend(escrow, tenant, ESCROW_PRESENT);
+		tenant->came_us = escrow->window;
 		escrow->weights += tenant->terms.weight;
 	}
+	escrow->settled = false;
 }
 
+/* The level of a window in which nothing is used yet says what each should have had in the one
+ * before. */
 static void turn_window(struct escrow *escrow, uint64_t start)
 {
-	if (!escrow->settled)
-		escrow_find_level(escrow);
-	for (struct escrow_tenant *tenant = first_in(escrow, ESCROW_PRESENT); tenant;
-	     tenant = next_in(escrow, tenant)) {
-		owe(escrow, tenant);
+	struct escrow_tenant *tenant;
+
+	EACH(escrow, tenant, ESCROW_PRESENT)
+	{
+		tenant->spent = used_of(escrow, tenant);
+		tenant->used = tenant->repaid = 0;
 		tenant->window = start;
-		tenant->used = tenant->refused = tenant->repaid = 0;
+	}
+	escrow->used = escrow->absent = 0;
+	escrow_find_level(escrow);
+	EACH(escrow, tenant, ESCROW_PRESENT)
+	{
+		uint64_t owed = owed_after(escrow, tenant);
+
+		if (tenant->owed == 0 || owed < tenant->owed)
+			tenant->owed_since = start;
+		tenant->owed = owed;
 	}
 	escrow->window = start;
-	escrow->used = escrow->absent = 0;
 	repay_all(escrow);
 	protect(escrow);
-	escrow->settled = false;
 }
 
 static void go_on(struct escrow *escrow, uint64_t now_us)
@@ -304,6 +335,7 @@ void escrow_leave(struct escrow *escrow, uint32_t number)
 
 static void come(struct escrow *escrow, struct escrow_tenant *tenant)
 {
+	tenant->came_us = escrow->now_us;
 	escrow->weights += tenant->terms.weight;
 	escrow->absent -= tenant->used;
 	if (!escrow_lower_level(escrow, tenant))
@@ -313,13 +345,17 @@ static void come(struct escrow *escrow, struct escrow_tenant *tenant)
 void escrow_saw(struct escrow *escrow, uint32_t number)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
+	const struct escrow_tenant *last;
 
 	if (tenant->window != escrow->window)
 		forget_window(escrow, tenant);
 	if (tenant->list == ESCROW_ABSENT)
 		come(escrow, tenant);
 	unlist(escrow, tenant);
-	tenant->asked_us = escrow->now_us;
+	last = last_in(escrow, ESCROW_PRESENT);
+	/* Nobody goes before those that are protected. */
+	tenant->asked_us =
+	    last && last->asked_us > escrow->now_us ? last->asked_us : escrow->now_us;
 	append(escrow, tenant, ESCROW_PRESENT);
 }
 
@@ -450,7 +486,8 @@ void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 
-	if (window != escrow->window || used_of(escrow, tenant) < units)
+	if (window != escrow->window || tenant->list == ESCROW_FREE ||
+	    used_of(escrow, tenant) < units)
 		return;
 	tenant->used -= units;
 	escrow->used -= units;

@@ -75,6 +75,8 @@ struct escrow_tenant {
 	uint64_t owed;       /* from windows before: less than its share */
 	uint64_t owed_since; /* the window */
 	uint64_t repaid;     /* of it, in this window, on top of the guarantee */
+	uint64_t spent;      /* in the window before */
+	uint64_t came_us;
 	uint64_t asked_us;
 	enum escrow_list list;
 	enum escrow_stand stand;

@@ -49,13 +49,16 @@ static uint64_t level_at(const struct escrow *escrow,
 	return slope > 0 ? (units - base - 1) / slope + 1 : UINT64_MAX;
 }
 
-uint64_t escrow_level_of(const struct escrow *escrow, const struct escrow_tenant *tenant,
-                         bool *ret_part)
+uint64_t escrow_level_of(const struct escrow *escrow,
+                         const struct escrow_tenant *tenant, bool *ret_part)
 {
 	uint128 rise = (uint128)slope_of(escrow, tenant) * escrow->pool;
 	uint128 whole = escrow->slopes > 0 ? wide_quotient(rise, escrow->slopes) : 0;
 	uint128 share = base_of(escrow, tenant) + whole;
 
+	*ret_part = false;
+	if (tenant->stand == ESCROW_CAPPED)
+		return tenant->terms.cap;
 	*ret_part = escrow->slopes > 0 && rise > whole * escrow->slopes &&
 	            share < tenant->terms.cap;
 	return share < tenant->terms.cap ? (uint64_t)share : tenant->terms.cap;

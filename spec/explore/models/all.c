@@ -7,6 +7,7 @@
 	X(beats)                                                                       \
 	X(change)                                                                      \
 	X(crash)                                                                       \
+	X(escrow)                                                                      \
 	X(forget)                                                                      \
 	X(handoff)                                                                     \
 	X(history)                                                                     \
