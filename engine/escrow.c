@@ -485,15 +485,19 @@ void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
                  uint64_t window)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
+	bool part, is_reserved;
 
 	if (window != escrow->window || tenant->list == ESCROW_FREE ||
 	    used_of(escrow, tenant) < units)
 		return;
+	is_reserved = tenant->list == ESCROW_PRESENT && escrow->settled &&
+	              tenant->used <= escrow_level_of(escrow, tenant, &part);
 	tenant->used -= units;
 	escrow->used -= units;
 	if (tenant->list == ESCROW_ABSENT)
 		escrow->absent -= units;
-	escrow->settled = false;
+	if (!is_reserved) /* what it gives back is reserved for itself */
+		escrow->settled = false;
 }
 
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number)

@@ -218,6 +218,12 @@ const char *gale_why_name(enum gale_why why)
 		return "class";
 	case GALE_WHY_WIDE:
 		return "wide";
+	case GALE_WHY_OWN:
+		return "own";
+	case GALE_WHY_LENT:
+		return "lent";
+	case GALE_WHY_OTHERS:
+		return "others";
 	}
 	return "unknown";
 }
@@ -287,6 +293,12 @@ const char *gale_why_text(enum gale_why why)
 		return "the slots that are free are for normal calls";
 	case GALE_WHY_WIDE:
 		return "the call wants more slots than one call may take now";
+	case GALE_WHY_OWN:
+		return "from the tenant's share";
+	case GALE_WHY_LENT:
+		return "in part from units that no tenant has a share in";
+	case GALE_WHY_OTHERS:
+		return "the tenant's share is used; what is left is other tenants'";
 	}
 	return "unknown";
 }
@@ -323,6 +335,9 @@ bool gale_why_is_outage(enum gale_why why)
 	case GALE_WHY_CUT_OFF:
 	case GALE_WHY_CLASS:
 	case GALE_WHY_WIDE:
+	case GALE_WHY_OWN:
+	case GALE_WHY_LENT:
+	case GALE_WHY_OTHERS:
 		break;
 	}
 	return false;

@@ -108,7 +108,19 @@ extern "C" {
 	X(POLICY, 80, "policy: needs an answer, and an enum gale_http_unit")           \
 	X(POLICY_NAME, 81, "policy.name: from 1 to 64 bytes of printable ASCII")       \
 	X(ROOM, 82, "room: the text does not fit")                                     \
-	X(SINK, 83, "sink: has no write, or its write has returned false")
+	X(SINK, 83, "sink: has no write, or its write has returned false")             \
+	X(BUDGET, 84, "budget: is NULL or closed")                                     \
+	X(TENANT, 85, "tenant: is NULL or closed")                                     \
+	X(BUDGET_LIMIT, 86, "limit: from 1 to 2^53 - 1")                               \
+	X(BUDGET_WINDOW, 87, "window_us: from 1 ms to 2^50 us")                        \
+	X(PROTECT, 88, "protect_us: above window_us")                                  \
+	X(TENANTS, 89, "max_tenants: at most 1,048,576")                               \
+	X(LENDING, 90, "lending: no enum gale_lending")                                \
+	X(TENANT_WEIGHT, 91, "weight: from 1 to 1,048,576")                            \
+	X(CAP, 92, "cap: below the guarantee, or above 2^53 - 1")                      \
+	X(GUARANTEE, 93,                                                               \
+	  "guarantee: with the guarantees of the other tenants above the limit")       \
+	X(TENANTS_FULL, 94, "tenants: as many are open as max_tenants says")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

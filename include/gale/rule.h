@@ -188,6 +188,10 @@ enum gale_why {
 	                     has not got its first share yet */
 	GALE_WHY_CLASS,   /* the slots that are free are for normal calls */
 	GALE_WHY_WIDE,    /* the call wants more slots than one call may take now */
+	/* Of a tenant (tenants.h), never of a limiter. */
+	GALE_WHY_OWN,    /* from the tenant's share */
+	GALE_WHY_LENT,   /* in part from units that no tenant has a share in */
+	GALE_WHY_OTHERS, /* the tenant's share is used; what is left is other tenants' */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 GALE_API const char *gale_why_name(enum gale_why why);

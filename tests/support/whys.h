@@ -6,6 +6,6 @@
 
 #include <gale/rule.h>
 
-#define WHYS (GALE_WHY_WIDE + 1)
+#define WHYS (GALE_WHY_OTHERS + 1)
 
 #endif
