@@ -449,7 +449,7 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 	escrow_saw(escrow, number);
 	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
 	answer.share = share_of(escrow, tenant, &part);
-	if (cost > lesser(tenant->terms.cap, escrow->set.limit))
+	if (cost > escrow_most(escrow, number))
 		answer.retry_us = GALE_NEVER;
 	else
 		answer.admitted =
@@ -511,6 +511,11 @@ uint64_t escrow_share(struct escrow *escrow, uint32_t number)
 	bool part;
 
 	return tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant, &part) : 0;
+}
+
+uint64_t escrow_most(const struct escrow *escrow, uint32_t number)
+{
+	return lesser(escrow->tenants[number].terms.cap, escrow->set.limit);
 }
 
 /* ---- What is always true ------------------------------------------------------------ */

@@ -171,6 +171,8 @@ static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
 /* As of the last instant that was told. */
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number);
 uint64_t escrow_share(struct escrow *escrow, uint32_t number);
+/* An ask for more is never admitted. */
+uint64_t escrow_most(const struct escrow *escrow, uint32_t number);
 
 /* ---- In escrow_level.c ------------------------------------------------------------- */
 

@@ -153,20 +153,6 @@ static bool is_open(const struct handle *handle)
 	return !load_relaxed(&handle->closed);
 }
 
-enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
-{
-	enum fair_fault fault;
-
-	if (!budget || !is_open(&budget->handle))
-		return GALE_ERR_BUDGET;
-	if (limit < 1 || limit > GALE_UNITS_MAX)
-		return GALE_ERR_BUDGET_LIMIT;
-	lock_take(&budget->lock);
-	fault = escrow_set_limit(&budget->locked.escrow, limit);
-	lock_drop(&budget->lock);
-	return error_of_fault(fault);
-}
-
 /* ---- Purses ------------------------------------------------------------------------ */
 
 /* What is in the purse goes back.  Units of a window that is over are nobody's. */
@@ -194,6 +180,35 @@ static uint64_t ahead_of(struct gale_budget *budget, const struct gale_tenant *t
 	                        most < CREDIT_UNITS_MAX ? most : CREDIT_UNITS_MAX);
 }
 
+/* Units ahead that are more than a share is now go back.  TENANT-2 */
+static void take_back(struct gale_budget *budget, struct gale_tenant *tenant)
+    ON(budget->lock)
+{
+	struct escrow *escrow = &budget->locked.escrow;
+	uint32_t number = tenant->locked.number;
+	uint64_t share = escrow_share(escrow, number),
+		 used = escrow_used(escrow, number);
+	uint64_t word = load_relaxed(&tenant->purse), units;
+
+	if (used <= share || tenant->locked.window != escrow->window)
+		return;
+	do {
+		units = credit_units(word);
+		if (units > used - share)
+			units = used - share;
+	} while (!swap_if_relaxed(&tenant->purse, &word, word - units));
+	escrow_give(escrow, number, units, escrow->window);
+	tenant->locked.allowed -= units;
+	tenant->locked.seen -= units;
+}
+
+static void take_back_all(struct gale_budget *budget) ON(budget->lock)
+{
+	for (uint32_t i = 0; i < budget->room; i++)
+		if (budget->locked.handles[i])
+			take_back(budget, budget->locked.handles[i]);
+}
+
 /* Of a purse that is empty.  TENANT-1, TENANT-2 */
 static uint64_t fill_purse(struct gale_budget *budget, struct gale_tenant *tenant,
                            const struct escrow_answer *answer, mono now)
@@ -209,6 +224,21 @@ static uint64_t fill_purse(struct gale_budget *budget, struct gale_tenant *tenan
 	return units;
 }
 
+enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
+{
+	enum fair_fault fault;
+
+	if (!budget || !is_open(&budget->handle))
+		return GALE_ERR_BUDGET;
+	if (limit < 1 || limit > GALE_UNITS_MAX)
+		return GALE_ERR_BUDGET_LIMIT;
+	lock_take(&budget->lock);
+	fault = escrow_set_limit(&budget->locked.escrow, limit);
+	take_back_all(budget);
+	lock_drop(&budget->lock);
+	return error_of_fault(fault);
+}
+
 /* ---- Tenants ----------------------------------------------------------------------- */
 
 static void tenant_die(struct handle *self)
@@ -221,7 +251,8 @@ static void tenant_die(struct handle *self)
 static bool read_terms(struct gale_terms *ret_known, const struct gale_terms *terms,
                        size_t bytes, struct escrow_terms *ret_terms)
 {
-	if (!sized_read(ret_known, sizeof(*ret_known), terms, bytes))
+	if (!sized_read(ret_known, sizeof(*ret_known), terms, bytes) ||
+	    ret_known->reserved != 0)
 		return false;
 	*ret_terms = (struct escrow_terms){
 		.guarantee = ret_known->guarantee,
@@ -297,6 +328,7 @@ enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
 	fault = escrow_change(&tenant->budget->locked.escrow, tenant->locked.number,
 	                      &inner);
 	store_relaxed(&tenant->denied, 0);
+	take_back_all(tenant->budget);
 	lock_drop(&tenant->budget->lock);
 	return error_of_fault(fault);
 }
@@ -380,15 +412,20 @@ static enum gale_why why_of(const struct gale_budget *budget,
 }
 
 /* TENANT-4 */
-static void remember(const struct gale_budget *budget, struct gale_tenant *tenant,
-                     uint64_t retry_us, uint64_t cost, mono now)
+static void remember(struct gale_budget *budget, struct gale_tenant *tenant,
+                     enum gale_why why, uint64_t retry_us, uint64_t cost, mono now)
+    ON(budget->lock)
 {
 	uint64_t ns = budget->remember_ns;
 
 	if (retry_us < ns / 1000)
 		ns = retry_us * 1000;
-	if (cost <= CREDIT_UNITS_MAX)
-		store_relaxed(&tenant->denied, credit_until(mono_after(now, ns), cost));
+	if (cost > CREDIT_UNITS_MAX)
+		return;
+	store_relaxed(&tenant->most,
+	              escrow_most(&budget->locked.escrow, tenant->locked.number));
+	store_relaxed(&tenant->denied_why, (uint64_t)why);
+	store_relaxed(&tenant->denied, credit_until(mono_after(now, ns), cost));
 }
 
 static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
@@ -402,6 +439,24 @@ static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
 	store_relaxed(&tenant->share, answer->share);
 }
 
+/* Who comes may lower the shares of others below what they have ahead; not if the level was
+ * not looked for. */
+static struct escrow_answer ask_escrow(struct gale_budget *budget,
+                                       const struct gale_tenant *tenant, uint64_t cost,
+                                       uint64_t now_us) ON(budget->lock)
+{
+	struct escrow *escrow = &budget->locked.escrow;
+	uint32_t number = tenant->locked.number;
+	bool comes = escrow->tenants[number].list != ESCROW_PRESENT;
+	uint64_t walked = escrow->walked;
+	struct escrow_answer answer = escrow_ask(escrow, number, cost, now_us);
+
+	if (!comes || escrow->walked == walked)
+		return answer;
+	take_back_all(budget);
+	return answer.admitted ? answer : escrow_ask(escrow, number, cost, now_us);
+}
+
 static struct gale_answer ask_locked(struct gale_budget *budget,
                                      struct gale_tenant *tenant, uint64_t cost,
                                      mono now) ON(budget->lock)
@@ -412,14 +467,13 @@ static struct gale_answer ask_locked(struct gale_budget *budget,
 
 	go_on(budget, now_us);
 	empty_purse(budget, tenant);
-	answer =
-	    escrow_ask(&budget->locked.escrow, tenant->locked.number, cost, now_us);
+	answer = ask_escrow(budget, tenant, cost, now_us);
 	why = why_of(budget, &answer, cost);
 	note(tenant, &answer, cost);
 	if (answer.admitted)
 		store_relaxed(&tenant->denied, 0);
 	else if (why != GALE_WHY_TOO_MUCH)
-		remember(budget, tenant, answer.retry_us, cost, now);
+		remember(budget, tenant, why, answer.retry_us, cost, now);
 	if (why != GALE_WHY_TOO_MUCH)
 		ahead = fill_purse(budget, tenant, &answer, now);
 	store_relaxed(&tenant->left, answer.remaining - ahead);
@@ -450,20 +504,6 @@ static enum gale_why check_tenant_ask(const struct gale_seat *seat,
 	return why;
 }
 
-static __attribute__((noinline)) struct gale_answer
-ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost)
-{
-	enum gale_why why = check_tenant_ask(seat, tenant, cost);
-	struct gale_answer answer;
-
-	if (why != GALE_WHY_RULE)
-		return DENIED(why);
-	lock_take(&tenant->budget->lock);
-	answer = ask_locked(tenant->budget, tenant, cost, seat_now(seat));
-	lock_drop(&tenant->budget->lock);
-	return answer;
-}
-
 /* TENANT-1 */
 static ALWAYS_INLINE bool take(struct gale_tenant *tenant, mono now, uint64_t cost,
                                uint64_t *ret_word)
@@ -483,7 +523,8 @@ static ALWAYS_INLINE bool is_remembered(const struct gale_tenant *tenant, mono n
 {
 	uint64_t denied = load_relaxed(&tenant->denied);
 
-	return credit_lives(denied, now) && cost >= credit_units(denied);
+	return credit_lives(denied, now) && cost >= credit_units(denied) &&
+	       cost <= load_relaxed(&tenant->most);
 }
 
 static uint64_t until_us(mono now, uint64_t word)
@@ -498,11 +539,45 @@ denied_again(struct gale_tenant *tenant, mono now)
 
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
-		.why = GALE_WHY_OTHERS,
+		.why = (enum gale_why)load_relaxed(&tenant->denied_why),
 		.limit = load_relaxed(&tenant->share),
 		.remaining = load_relaxed(&tenant->left),
 		.retry_after_us = credit_lives(word, now) ? until_us(now, word) : 0,
 	};
+}
+
+static struct gale_answer allowed_of(struct gale_tenant *tenant, mono now,
+                                     uint64_t word)
+{
+	return (struct gale_answer){
+		.verdict = GALE_ALLOW,
+		.why = GALE_WHY_OWN,
+		.limit = load_relaxed(&tenant->share),
+		.remaining = load_relaxed(&tenant->left) + credit_units(word),
+		.reset_after_us = until_us(now, word),
+	};
+}
+
+/* The same ways, for who has looked at the clock, and then the escrow. */
+static __attribute__((noinline)) struct gale_answer
+ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost)
+{
+	enum gale_why why = check_tenant_ask(seat, tenant, cost);
+	struct gale_answer answer;
+	uint64_t word;
+	mono now;
+
+	if (why != GALE_WHY_RULE)
+		return DENIED(why);
+	now = seat_now(seat);
+	if (take(tenant, now, cost, &word))
+		return allowed_of(tenant, now, word);
+	if (is_remembered(tenant, now, cost))
+		return denied_again(tenant, now);
+	lock_take(&tenant->budget->lock);
+	answer = ask_locked(tenant->budget, tenant, cost, seat_now(seat));
+	lock_drop(&tenant->budget->lock);
+	return answer;
 }
 
 /* A tenant or a budget that is closed has an empty purse, and remembers nothing. */
@@ -519,13 +594,7 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 		return ask_tenant_at_length(seat, tenant, cost);
 	seat_check_thread(seat);
 	if (LIKELY(take(tenant, now, cost, &word)))
-		return (struct gale_answer){
-			.verdict = GALE_ALLOW,
-			.why = GALE_WHY_OWN,
-			.limit = load_relaxed(&tenant->share),
-			.remaining = load_relaxed(&tenant->left) + credit_units(word),
-			.reset_after_us = until_us(now, word),
-		};
+		return allowed_of(tenant, now, word);
 	if (is_remembered(tenant, now, cost))
 		return denied_again(tenant, now);
 	return ask_tenant_at_length(seat, tenant, cost);

@@ -46,12 +46,13 @@ struct gale_budget {
 struct gale_tenant {
 	struct handle handle;
 	struct gale_budget *budget;
+	_Atomic uint64_t most; /* that it may ever ask for at once */
 	/* As of the last ask that took the lock. */
 	alignas(WET_ALIGN) _Atomic uint64_t share;
 	_Atomic uint64_t left; /* of it, but for the purse */
 	_Atomic uint64_t
 	    denied; /* engine/credit.h: the cost that was, and until when */
-	uint64_t unused;
+	_Atomic uint64_t denied_why;
 	_Atomic uint64_t purse; /* engine/credit.h */
 
 	/* Under the budget's lock. */

@@ -29,9 +29,9 @@
  *           Any other ask may wait for the asks of other threads, each of which takes about
  *           a microsecond.  When a window turns, or a tenant becomes absent, the next such
  *           ask also looks at each tenant that is present.
- * Units     ahead: units in a purse count as used.  They go back when their tenant is absent
- *           or closed.  A tenant that comes back may therefore find up to an eighth of the
- *           other shares used, though nobody has spent it yet.
+ * Units     Units in a purse count as used.  A purse never holds more than an eighth of the
+ *           share, and they go back when the share falls below them, and when the tenant is
+ *           absent or closed.
  */
 #ifndef GALE_TENANTS_H
 #define GALE_TENANTS_H

@@ -18,6 +18,7 @@
 #include <gale/guard.h>
 #include <gale/http.h>
 #include <gale/strategy.h>
+#include <gale/tenants.h>
 
 #include "face/sized.h"
 #include "tests/support/house.h"
@@ -141,6 +142,23 @@
 	F(gale_guard_counts, beats, 392, 8)                                            \
 	F(gale_guard_counts, beats_lost, 400, 8)                                       \
 	F(gale_guard_counts, fences, 408, 8)                                           \
+	F(gale_budget_config, limit, 0, 8)                                             \
+	F(gale_budget_config, window_us, 8, 8)                                         \
+	F(gale_budget_config, release_us, 16, 8)                                       \
+	F(gale_budget_config, protect_us, 24, 8)                                       \
+	F(gale_budget_config, max_tenants, 32, 4)                                      \
+	F(gale_budget_config, lending, 36, 4)                                          \
+	F(gale_terms, guarantee, 0, 8)                                                 \
+	F(gale_terms, cap, 8, 8)                                                       \
+	F(gale_terms, weight, 16, 4)                                                   \
+	F(gale_terms, reserved, 20, 4)                                                 \
+	F(gale_tenant_counts, share, 0, 8)                                             \
+	F(gale_tenant_counts, used, 8, 8)                                              \
+	F(gale_tenant_counts, ahead, 16, 8)                                            \
+	F(gale_tenant_counts, owed, 24, 8)                                             \
+	F(gale_tenant_counts, allowed, 32, 8)                                          \
+	F(gale_tenant_counts, lent, 40, 8)                                             \
+	F(gale_tenant_counts, denied, 48, 8)                                           \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)                                                    \
 	F(gale_http_policy, name, 0, 8)                                                \
@@ -163,6 +181,9 @@
 	S(gale_limiter_counts, 536, true)                                              \
 	S(gale_guard_config, 120, true)                                                \
 	S(gale_guard_counts, 416, true)                                                \
+	S(gale_budget_config, 40, true)                                                \
+	S(gale_terms, 24, true)                                                        \
+	S(gale_tenant_counts, 56, true)                                                \
 	S(gale_entry, 32, false)                                                       \
 	S(gale_on_fenced, 8, false)                                                    \
 	S(gale_metric, 16, true)                                                       \

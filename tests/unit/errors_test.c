@@ -20,6 +20,7 @@
 #include <gale/gale.h>
 #include <gale/guard.h>
 #include <gale/http.h>
+#include <gale/tenants.h>
 
 #include "engine/check.h"
 #include "face/answer.h"
@@ -33,7 +34,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 84
+#define ERRORS 95
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1318,6 +1319,131 @@ static void a_held_key_is_refused_for_what_it_is_of(void **state)
 	assert_true(house_close(&h));
 }
 
+/* ---- Tenants ---------------------------------------------------------------------- */
+
+static void fails_budget(const struct house *h, struct gale_budget_config config,
+                         enum gale_err expected)
+{
+	struct gale_budget *budget = (void *)&untouched;
+
+	met(gale_budget_open(h->runtime, &config, &budget), expected);
+	assert_ptr_equal(budget, &untouched);
+}
+
+#define BUDGET(...)                                                                    \
+	((struct gale_budget_config){                                                  \
+	    .limit = 100, .window_us = GALE_SECONDS(1), __VA_ARGS__ })
+
+static void a_budget_is_refused_for_its_configuration(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_budget_config good = BUDGET(.max_tenants = 1);
+	struct gale_budget *budget = (void *)&untouched;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	met(gale_budget_open(NULL, &good, &budget), GALE_ERR_RUNTIME);
+	met(gale_budget_open(h.runtime, NULL, &budget), GALE_ERR_CONFIG);
+	met(gale_budget_open(h.runtime, &good, NULL), GALE_ERR_RET);
+	met(gale_budget_open_sized(h.runtime, &good, 3, &budget), GALE_ERR_SIZE);
+	fails_budget(&h, (struct gale_budget_config){ .window_us = GALE_SECONDS(1) },
+	             GALE_ERR_BUDGET_LIMIT);
+	fails_budget(&h,
+	             (struct gale_budget_config){ .limit = GALE_UNITS_MAX + 1,
+	                                          .window_us = GALE_SECONDS(1) },
+	             GALE_ERR_BUDGET_LIMIT);
+	fails_budget(&h, (struct gale_budget_config){ .limit = 1, .window_us = 999 },
+	             GALE_ERR_BUDGET_WINDOW);
+	fails_budget(&h, BUDGET(.protect_us = GALE_SECONDS(1) + 1), GALE_ERR_PROTECT);
+	fails_budget(&h, BUDGET(.max_tenants = GALE_TENANTS_MAX + 1), GALE_ERR_TENANTS);
+	fails_budget(&h, BUDGET(.lending = (enum gale_lending)2), GALE_ERR_LENDING);
+	assert_ptr_equal(budget, &untouched);
+	assert_true(house_close(&h));
+}
+
+static void fails_tenant(struct gale_budget *budget, struct gale_terms terms,
+                         enum gale_err expected)
+{
+	struct gale_tenant *tenant = (void *)&untouched;
+
+	met(gale_tenant_open(budget, &terms, &tenant), expected);
+	assert_ptr_equal(tenant, &untouched);
+}
+
+static void a_tenant_is_refused_for_its_terms(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_budget_config config = BUDGET(.max_tenants = 2);
+	struct gale_terms terms = { .guarantee = 60, .weight = 1 }, high = terms;
+	struct gale_tenant_counts counts;
+	struct gale_tenant *one, *two;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	high.guarantee = 101;
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	fails_tenant(NULL, terms, GALE_ERR_BUDGET);
+	fails_tenant(budget, (struct gale_terms){ .weight = 0 },
+	             GALE_ERR_TENANT_WEIGHT);
+	fails_tenant(budget,
+	             (struct gale_terms){ .weight = GALE_TENANT_WEIGHT_MAX + 1 },
+	             GALE_ERR_TENANT_WEIGHT);
+	fails_tenant(budget,
+	             (struct gale_terms){ .guarantee = 2, .cap = 1, .weight = 1 },
+	             GALE_ERR_CAP);
+	fails_tenant(budget, (struct gale_terms){ .weight = 1, .reserved = 1 },
+	             GALE_ERR_SIZE);
+	must(gale_tenant_open(budget, &terms, &one) == GALE_ERR_OK);
+	fails_tenant(budget, terms, GALE_ERR_GUARANTEE);
+	met(gale_tenant_set_terms(one, &high), GALE_ERR_GUARANTEE);
+	met(gale_tenant_set_terms(NULL, &high), GALE_ERR_TENANT);
+	met(gale_tenant_stats(NULL, &counts), GALE_ERR_TENANT);
+	met(gale_tenant_stats(one, NULL), GALE_ERR_RET);
+	met(gale_budget_set_limit(budget, 59), GALE_ERR_GUARANTEE);
+	met(gale_budget_set_limit(budget, 0), GALE_ERR_BUDGET_LIMIT);
+	met(gale_budget_set_limit(NULL, 1), GALE_ERR_BUDGET);
+	terms.guarantee = 0;
+	must(gale_tenant_open(budget, &terms, &two) == GALE_ERR_OK);
+	fails_tenant(budget, terms, GALE_ERR_TENANTS_FULL);
+	told(gale_tenant_ask(h.seat, one, 50), GALE_WHY_OWN, GALE_ALLOW);
+	told(gale_tenant_ask(h.seat, two, 0), GALE_WHY_BAD_ASK, GALE_DENY);
+	told(gale_tenant_ask(h.seat, NULL, 1), GALE_WHY_BAD_ASK, GALE_DENY);
+	told(gale_tenant_ask(NULL, two, 1), GALE_WHY_BAD_ASK, GALE_DENY);
+	told(gale_tenant_ask(h.seat, two, 30), GALE_WHY_OTHERS, GALE_DENY);
+	gale_tenant_close(one);
+	gale_tenant_close(two);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+/* Three have a third of a hundred each, and one of them the odd unit. */
+static void the_odd_unit_is_lent(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_budget_config config = BUDGET(.max_tenants = 3);
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_tenant *tenants[3];
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	for (int i = 0; i < 3; i++) {
+		must(gale_tenant_open(budget, &terms, &tenants[i]) == GALE_ERR_OK);
+		told(gale_tenant_ask(h.seat, tenants[i], 1), GALE_WHY_OWN, GALE_ALLOW);
+	}
+	told(gale_tenant_ask(h.seat, tenants[0], 32), GALE_WHY_OWN, GALE_ALLOW);
+	told(gale_tenant_ask(h.seat, tenants[0], 1), GALE_WHY_LENT, GALE_ALLOW);
+	for (int i = 0; i < 3; i++)
+		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
 /* ---- Guards ----------------------------------------------------------------------- */
 
 static void fails_guard(const struct house *h, struct gale_guard_config config,
@@ -1746,6 +1872,17 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_POLICY_NAME] = "policy.name",
 		[GALE_ERR_ROOM] = "room",
 		[GALE_ERR_SINK] = "sink",
+		[GALE_ERR_BUDGET] = "budget",
+		[GALE_ERR_TENANT] = "tenant",
+		[GALE_ERR_BUDGET_LIMIT] = "limit",
+		[GALE_ERR_BUDGET_WINDOW] = "window_us",
+		[GALE_ERR_PROTECT] = "protect_us",
+		[GALE_ERR_TENANTS] = "max_tenants",
+		[GALE_ERR_LENDING] = "lending",
+		[GALE_ERR_TENANT_WEIGHT] = "weight",
+		[GALE_ERR_CAP] = "cap",
+		[GALE_ERR_GUARANTEE] = "guarantee",
+		[GALE_ERR_TENANTS_FULL] = "tenants",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -1921,6 +2058,9 @@ int main(void)
 		cmocka_unit_test(a_predictor_is_asked_how_much_will_be_wanted),
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
+		cmocka_unit_test(a_budget_is_refused_for_its_configuration),
+		cmocka_unit_test(a_tenant_is_refused_for_its_terms),
+		cmocka_unit_test(the_odd_unit_is_lent),
 		cmocka_unit_test(a_guard_is_refused_for_its_configuration),
 		cmocka_unit_test(a_guard_is_refused_for_its_fleet),
 		cmocka_unit_test(a_refused_call_is_told_what_limited_it),

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tenants_test.c -- tenants ask for units of a budget, by one thread and by several.
+ *
+ * Most of it runs on a clock that stands still unless the test moves it.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <pthread.h>
+
+#include <gale/tenants.h>
+
+#include "tests/support/house.h"
+#include "tests/support/must.h"
+
+#define WINDOW_US GALE_SECONDS(1)
+
+static struct house_plan plan = { .rule = { .kind = GALE_RULE_FIXED_WINDOW,
+	                                    .limit = 5,
+	                                    .period_us = GALE_HOURS(1) },
+	                          .shards = 1,
+	                          .turns = true,
+	                          .still = true };
+
+static struct gale_budget *open_budget(struct house *h, uint64_t limit)
+{
+	struct gale_budget_config config = { .limit = limit, .window_us = WINDOW_US };
+	struct gale_budget *budget;
+
+	must(gale_budget_open(h->runtime, &config, &budget) == GALE_ERR_OK);
+	return budget;
+}
+
+static struct gale_tenant *open_tenant(struct gale_budget *budget, uint64_t guarantee,
+                                       uint32_t weight)
+{
+	struct gale_terms terms = { .guarantee = guarantee, .weight = weight };
+	struct gale_tenant *tenant;
+
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	return tenant;
+}
+
+/* How many of so many asks for one unit are allowed. */
+static uint64_t flood(struct house *h, struct gale_tenant *tenant, uint64_t asks)
+{
+	uint64_t allowed = 0;
+
+	while (asks-- > 0)
+		allowed += gale_tenant_ask(h->seat, tenant, 1).verdict == GALE_ALLOW;
+	return allowed;
+}
+
+static struct gale_tenant_counts counts_of(struct gale_tenant *tenant)
+{
+	struct gale_tenant_counts counts;
+
+	must(gale_tenant_stats(tenant, &counts) == GALE_ERR_OK);
+	return counts;
+}
+
+static void is_told(struct gale_answer answer, enum gale_verdict verdict,
+                    enum gale_why why)
+{
+	assert_string_equal(gale_why_name(answer.why), gale_why_name(why));
+	assert_int_equal(answer.verdict, verdict);
+}
+
+static void close_all(struct house *h, struct gale_budget *budget,
+                      struct gale_tenant *a, struct gale_tenant *b)
+{
+	gale_tenant_close(a);
+	gale_tenant_close(b);
+	gale_budget_close(budget);
+	assert_true(house_close(h));
+}
+
+static void four_to_one(void **state)
+{
+	struct gale_tenant *high, *low;
+	struct gale_budget *budget;
+	struct house h;
+	uint64_t got[2] = { 1, 1 };
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 1000);
+	high = open_tenant(budget, 0, 4);
+	low = open_tenant(budget, 0, 1);
+	is_told(gale_tenant_ask(h.seat, low, 1), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(gale_tenant_ask(h.seat, high, 1), GALE_ALLOW, GALE_WHY_OWN);
+	for (int i = 0; i < 1000; i++) {
+		got[0] += flood(&h, high, 1);
+		got[1] += flood(&h, low, 1);
+	}
+	assert_int_equal(got[0], 800);
+	assert_int_equal(got[1], 200);
+	is_told(gale_tenant_ask(h.seat, low, 2), GALE_DENY, GALE_WHY_OTHERS);
+	test_clock_advance(&h.clock, GALE_MILLIS(32)); /* that was remembered */
+	is_told(gale_tenant_ask(h.seat, low, 2), GALE_DENY, GALE_WHY_SPENT);
+	is_told(gale_tenant_ask(h.seat, low, 3), GALE_DENY, GALE_WHY_SPENT);
+	is_told(gale_tenant_ask(h.seat, low, 1001), GALE_DENY, GALE_WHY_TOO_MUCH);
+	test_clock_advance(&h.clock, WINDOW_US);
+	assert_int_equal(flood(&h, low, 2000), 1000);
+	close_all(&h, budget, high, low);
+}
+
+static void an_answer_says_what_a_tenant_has(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_answer answer;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 160);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, b, 1), 1);
+	answer = gale_tenant_ask(h.seat, a, 1);
+	assert_int_equal(answer.limit, 80);
+	assert_int_equal(answer.remaining, 79);
+	assert_int_equal(counts_of(a).ahead, 10);
+	answer = gale_tenant_ask(h.seat, a, 1);
+	assert_int_equal(answer.limit, 80);
+	assert_int_equal(answer.remaining, 78);
+	assert_in_range(answer.reset_after_us, 1, WINDOW_US);
+	assert_int_equal(counts_of(a).used, 2);
+	assert_int_equal(counts_of(a).allowed, 2);
+	assert_int_equal(counts_of(a).ahead, 9);
+	assert_int_equal(flood(&h, a, 100), 78);
+	answer = gale_tenant_ask(h.seat, a, 1);
+	is_told(answer, GALE_DENY, GALE_WHY_OTHERS);
+	assert_true(answer.retry_after_us > 0 && answer.retry_after_us <= WINDOW_US);
+	assert_int_equal(counts_of(a).used, 80);
+	assert_int_equal(counts_of(a).denied, 1); /* 22 more were remembered */
+	close_all(&h, budget, a, b);
+}
+
+/* In turn, whoever asks again within its guarantee after others have borrowed is allowed.  T2 */
+static void a_guarantee_is_there_whenever_it_is_asked_for(void **state)
+{
+	struct gale_tenant *sleeper, *greedy;
+	struct gale_budget *budget;
+	struct house h;
+	uint64_t got = 0;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 1000);
+	sleeper = open_tenant(budget, 100, 1);
+	greedy = open_tenant(budget, 0, 1000);
+	for (int i = 0; i < 100; i++) {
+		if (i % 10 == 0)
+			is_told(gale_tenant_ask(h.seat, sleeper, 10), GALE_ALLOW,
+			        GALE_WHY_OWN);
+		got += flood(&h, greedy, 100);
+		test_clock_advance(&h.clock, WINDOW_US / 100);
+	}
+	assert_in_range(got, 898, 900);
+	close_all(&h, budget, sleeper, greedy);
+}
+
+/* W-9.  What lay in its purse is the others', too.  T3 */
+static void who_has_stopped_asking_reserves_nothing(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+	uint64_t got;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 10000);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, b, 1), 1);
+	got = flood(&h, a, 20000);
+	assert_int_equal(got, 5000);
+	test_clock_advance(&h.clock, WINDOW_US / 8);
+	got += flood(&h, a, 20000);
+	assert_int_equal(got, 9999);
+	assert_int_equal(counts_of(b).share, 0);
+	assert_int_equal(counts_of(b).ahead, 0);
+	close_all(&h, budget, a, b);
+}
+
+/* Who lives from its purse is present, though the escrow hears nothing of it.  TENANT-3 */
+static void who_spends_from_its_purse_is_present(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 10000);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, b, 1), 1);
+	for (int i = 0; i < 6; i++) {
+		(void)flood(&h, a, 10000);
+		assert_int_equal(counts_of(a).used, 5000);
+		test_clock_advance(&h.clock, WINDOW_US / 9);
+		assert_int_equal(flood(&h, b, 1), 1);
+	}
+	assert_true(counts_of(b).ahead > 0);
+	close_all(&h, budget, a, b);
+}
+
+/* A refused tenant goes on asking, and most of its denials are remembered.  TENANT-4 */
+static void who_is_refused_goes_on_being_present(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 100);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, b, 1), 1);
+	assert_int_equal(flood(&h, a, 1), 1);
+	assert_int_equal(flood(&h, b, 100), 49);
+	for (int i = 0; i < 12; i++) {
+		assert_int_equal(flood(&h, b, 10), 0);
+		test_clock_advance(&h.clock, WINDOW_US / 100);
+	}
+	for (int i = 0; i < 12; i++) {
+		(void)flood(&h, b, 10);
+		test_clock_advance(&h.clock, WINDOW_US / 100);
+	}
+	assert_int_equal(counts_of(b).share, 99); /* a is absent: all that it left */
+	assert_int_equal(counts_of(b).used, 99);
+	assert_in_range(counts_of(b).denied, 1, 60);
+	close_all(&h, budget, a, b);
+}
+
+/* Units of a purse die with their window.  TENANT-1 */
+static void no_purse_reaches_into_the_next_window(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 800);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	for (int i = 0; i < 20; i++) {
+		uint64_t got = flood(&h, a, 1) + flood(&h, b, 1);
+
+		assert_true(counts_of(b).ahead > 0);
+		got += flood(&h, a, 1000) + flood(&h, b, (uint64_t)i * 10);
+		assert_true(got <= 800);
+		test_clock_advance(&h.clock, WINDOW_US);
+		assert_int_equal(counts_of(a).used, 0);
+		assert_int_equal(counts_of(a).ahead, 0);
+	}
+	close_all(&h, budget, a, b);
+}
+
+/* What a purse holds is of the share: others have not less for it.  TENANT-2 */
+static void a_purse_takes_nothing_from_others(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 1000);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, b, 1) + flood(&h, a, 1), 2);
+	assert_true(counts_of(a).ahead > 0);
+	assert_int_equal(flood(&h, b, 1000), 499);
+	assert_int_equal(flood(&h, a, 1000), 499);
+	close_all(&h, budget, a, b);
+}
+
+/* W-8: who is closed leaves what it has used, and what it has not. */
+static void a_tenant_that_is_closed_leaves_what_it_has_used(void **state)
+{
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+	struct house h;
+	uint64_t got = 0;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 100);
+	for (int i = 0; i < 1000; i++) {
+		tenant = open_tenant(budget, 0, 1);
+		got += flood(&h, tenant, 1);
+		gale_tenant_close(tenant);
+	}
+	assert_int_equal(got, 100);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+static void terms_change_under_load(void **state)
+{
+	struct gale_terms terms = { .guarantee = 500, .cap = 600, .weight = 1 };
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 1000);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 9);
+	assert_int_equal(flood(&h, a, 1) + flood(&h, b, 1), 2);
+	assert_int_equal(flood(&h, a, 1000), 99);
+	assert_int_equal(gale_tenant_set_terms(a, &terms), GALE_ERR_OK);
+	assert_int_equal(flood(&h, a, 1000), 450);
+	assert_int_equal(gale_budget_set_limit(budget, 2000), GALE_ERR_OK);
+	test_clock_advance(&h.clock, GALE_MILLIS(32)); /* as long as it is remembered */
+	assert_int_equal(flood(&h, a, 1000), 50);      /* to the cap */
+	assert_int_equal(flood(&h, b, 2000), 1399);
+	close_all(&h, budget, a, b);
+}
+
+static void what_is_closed_is_refused(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 100);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, a, 2) + flood(&h, b, 2), 4);
+	gale_tenant_close(a);
+	is_told(gale_tenant_ask(h.seat, a, 1), GALE_DENY, GALE_WHY_CLOSED);
+	gale_budget_close(budget);
+	is_told(gale_tenant_ask(h.seat, b, 1), GALE_DENY, GALE_WHY_CLOSED);
+	gale_tenant_close(b);
+	assert_true(house_close(&h));
+}
+
+/* ---- Threads ------------------------------------------------------------------------- */
+
+#define THREADS 4
+#define ASKS 30000
+#define LIMIT 5000
+
+struct crowd {
+	struct gale_runtime *runtime;
+	struct gale_tenant *tenants[THREADS];
+};
+
+struct member {
+	struct crowd *crowd;
+	int number;
+	uint64_t allowed[THREADS];
+};
+
+/* Each asks for its own tenant mostly, and for the next one now and then. */
+static void *ask_and_ask(void *argument)
+{
+	struct member *member = argument;
+	struct gale_seat *seat;
+
+	must(gale_join(member->crowd->runtime, &seat) == GALE_ERR_OK);
+	for (int i = 0; i < ASKS; i++) {
+		int of = (member->number + (i % 8 == 0)) % THREADS;
+		uint64_t cost = 1 + (uint64_t)i % 3;
+
+		if (gale_tenant_ask(seat, member->crowd->tenants[of], cost).verdict ==
+		    GALE_ALLOW)
+			member->allowed[of] += cost;
+	}
+	gale_leave(seat);
+	return NULL;
+}
+
+/* All is in one window, whose clock stands still: nothing is lost, doubled, or beyond the limit,
+ * and each has by weight.  T1, T4 */
+static void threads_get_what_there_is_and_no_more(void **state)
+{
+	struct member members[THREADS] = { 0 };
+	struct crowd crowd;
+	struct gale_budget *budget;
+	pthread_t threads[THREADS];
+	uint64_t all = 0;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	crowd.runtime = h.runtime;
+	budget = open_budget(&h, LIMIT);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		crowd.tenants[i] = open_tenant(budget, 0, 1 + i);
+		assert_int_equal(flood(&h, crowd.tenants[i], 1), 1);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		members[i] = (struct member){ .crowd = &crowd, .number = i };
+		must(pthread_create(&threads[i], NULL, ask_and_ask, &members[i]) == 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		must(pthread_join(threads[i], NULL) == 0);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		struct gale_tenant_counts counts = counts_of(crowd.tenants[i]);
+		uint64_t got = 1;
+
+		for (int j = 0; j < THREADS; j++)
+			got += members[j].allowed[i];
+		assert_int_equal(counts.used, got);
+		assert_in_range(got, LIMIT / 10 * (1 + i) - 3,
+		                LIMIT / 10 * (1 + i) + 3);
+		all += got;
+		gale_tenant_close(crowd.tenants[i]);
+	}
+	assert_in_range(all, LIMIT - 3, LIMIT);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(four_to_one),
+		cmocka_unit_test(an_answer_says_what_a_tenant_has),
+		cmocka_unit_test(a_guarantee_is_there_whenever_it_is_asked_for),
+		cmocka_unit_test(who_has_stopped_asking_reserves_nothing),
+		cmocka_unit_test(who_spends_from_its_purse_is_present),
+		cmocka_unit_test(who_is_refused_goes_on_being_present),
+		cmocka_unit_test(no_purse_reaches_into_the_next_window),
+		cmocka_unit_test(a_purse_takes_nothing_from_others),
+		cmocka_unit_test(a_tenant_that_is_closed_leaves_what_it_has_used),
+		cmocka_unit_test(terms_change_under_load),
+		cmocka_unit_test(what_is_closed_is_refused),
+		cmocka_unit_test(threads_get_what_there_is_and_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
