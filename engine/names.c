@@ -286,9 +286,8 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_PROBE:
 		return "the guard admits less for a moment, to measure the backend";
 	case GALE_WHY_CUT_OFF:
-		return "this node has no share of its fleet's ceiling: it has lost "
-		       "touch, "
-		       "or has got none yet";
+		return "this node has no share of its fleet's ceiling: it has "
+		       "lost touch, or has got none yet";
 	case GALE_WHY_CLASS:
 		return "the slots that are free are for normal calls";
 	case GALE_WHY_WIDE:

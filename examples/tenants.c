@@ -3,9 +3,8 @@
 /*
  * tenants.c -- three tenants behind one budget of a thousand units a second.
  *
- * Each asks as often as it can; big has the weight 4, mid 2, and small 1, but 300 units are
- * guaranteed to it.  Half a second into the next window big stops asking, and the others have
- * what it leaves.
+ * Each asks as often as it can.  big has the weight 4, mid 2, and small 1; 300 units are
+ * guaranteed to small.  In the last window big is silent, and the others have what it leaves.
  */
 #include <stdio.h>
 
@@ -18,25 +17,31 @@ static const struct gale_terms terms[TENANTS] = { { .weight = 4 },
 	                                          { .weight = 2 },
 	                                          { .weight = 1, .guarantee = 300 } };
 
-/* Until the window turns; the first tenant stops so long before that. */
-static void one_window(struct gale_seat *seat, struct gale_tenant **tenants,
-                       uint64_t stops_us)
+static void tell(uint64_t *got)
 {
-	uint64_t got[TENANTS] = { 0 }, left_us = GALE_SECONDS(1), before_us;
-
-	do {
-		before_us = left_us;
-		for (int i = left_us < stops_us; i < TENANTS; i++) {
-			struct gale_answer answer =
-			    gale_tenant_ask(seat, tenants[i], 1);
-
-			got[i] += answer.verdict == GALE_ALLOW;
-			if (answer.reset_after_us > 0)
-				left_us = answer.reset_after_us;
-		}
-	} while (left_us < before_us + GALE_MILLIS(500));
-	for (int i = 0; i < TENANTS; i++)
+	for (int i = 0; i < TENANTS; i++) {
 		printf("%s %d%s", names[i], (int)got[i], i < TENANTS - 1 ? ", " : "\n");
+		got[i] = 0;
+	}
+}
+
+/* A window turns when there is more time left of it than before. */
+static void ask(struct gale_seat *seat, struct gale_tenant **tenants)
+{
+	uint64_t got[TENANTS] = { 0 }, left_us = GALE_SECONDS(1);
+
+	for (int windows = 0, i = 0; windows < 3; i++) {
+		int of = windows < 2 ? i % TENANTS : 1 + i % (TENANTS - 1);
+		struct gale_answer answer = gale_tenant_ask(seat, tenants[of], 1);
+
+		if (answer.reset_after_us > left_us + GALE_MILLIS(500)) {
+			tell(got);
+			windows++;
+		}
+		got[of] += answer.verdict == GALE_ALLOW;
+		if (answer.reset_after_us > 0)
+			left_us = answer.reset_after_us;
+	}
 }
 
 int main(void)
@@ -55,9 +60,7 @@ int main(void)
 	for (int i = 0; i < TENANTS; i++)
 		if (gale_tenant_open(budget, &terms[i], &tenants[i]) != GALE_ERR_OK)
 			return 1;
-	one_window(seat, tenants, 0); /* begins somewhere in a window */
-	one_window(seat, tenants, 0);
-	one_window(seat, tenants, GALE_MILLIS(500));
+	ask(seat, tenants);
 	for (int i = 0; i < TENANTS; i++)
 		gale_tenant_close(tenants[i]);
 	gale_leave(seat);

@@ -189,7 +189,7 @@ static void who_comes_late_gets_what_is_left(void **state)
 	assert_int_equal(flood(&world, b, 9), 4);
 }
 
-/* W-8, R8: a tenant that is removed leaves what it has used.  ESCROW-1 */
+/* W-8, R-8: a tenant that is removed leaves what it has used.  ESCROW-1 */
 static void r8_a_thousand_tenants_in_room_for_two(void **state)
 {
 	struct escrow_settings set = { .limit = 10,
@@ -214,7 +214,7 @@ static void r8_a_thousand_tenants_in_room_for_two(void **state)
 	assert_int_equal(escrow_add(&escrow, &terms, &numbers[0]), FAIR_FULL);
 }
 
-/* W-9, R9.  ESCROW-3 */
+/* W-9, R-9.  ESCROW-3 */
 static void r9_who_has_asked_once_and_pauses(void **state)
 {
 	struct world world;
@@ -235,7 +235,7 @@ static void r9_who_has_asked_once_and_pauses(void **state)
 	assert_int_equal(got + flood(&world, a, 10000), 9999);
 }
 
-/* W-29, R15.  ESCROW-2 */
+/* W-29, R-15.  ESCROW-2 */
 static void r15_nobody_borrows_with_a_share_of_its_own(void **state)
 {
 	struct world world;
