@@ -4,7 +4,7 @@
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
  *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
- *	         guard|refused|nothing COUNT
+ *	         guard|refused|tenant|tenant_beyond|tenant_denied|nothing COUNT
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
  * often enough for that, so cells are put in by hand, and the host takes the turns.
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <gale/guard.h>
+#include <gale/tenants.h>
 
 #include "face/lend.h"
 
@@ -211,6 +212,42 @@ static void calls(uint64_t count, bool full)
 	close_scene(&scene);
 }
 
+/* A budget with ten thousand tenants that are present.  One asks: from its purse, or with no purse
+ * by the budget's lock, or it is denied.  The seat ticks once. */
+#define CROWD 10000
+
+static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t limit)
+{
+	struct gale_budget_config config = { .limit = limit,
+		                             .window_us = GALE_SPAN_MAX_US,
+		                             .max_tenants = CROWD,
+		                             .lending = lending };
+	static struct gale_tenant *tenants[CROWD];
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_answer answer = { 0 };
+	struct gale_budget *budget;
+	struct scene scene;
+
+	open_scene(&scene, GALE_STRICT, MUCH, true);
+	must(gale_budget_open(scene.runtime, &config, &budget) == GALE_ERR_OK,
+	     "a budget");
+	gale_tick(scene.seat);
+	for (int i = 0; i < CROWD; i++) {
+		must(gale_tenant_open(budget, &terms, &tenants[i]) == GALE_ERR_OK,
+		     "a tenant");
+		(void)gale_tenant_ask(scene.seat, tenants[i], 1);
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_tenant_ask(scene.seat, tenants[0], 1);
+		keep(&answer);
+	}
+	must(answer.verdict == (limit <= CROWD ? GALE_DENY : GALE_ALLOW), "a verdict");
+	for (int i = 0; i < CROWD; i++)
+		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	close_scene(&scene);
+}
+
 static void nothing(uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -246,6 +283,12 @@ int main(int argc, char **argv)
 		calls(count, false);
 	else if (strcmp(what, "refused") == 0)
 		calls(count, true);
+	else if (strcmp(what, "tenant") == 0)
+		asks_of_tenant(count, GALE_LENT, MUCH);
+	else if (strcmp(what, "tenant_beyond") == 0)
+		asks_of_tenant(count, GALE_PARTED, MUCH);
+	else if (strcmp(what, "tenant_denied") == 0)
+		asks_of_tenant(count, GALE_LENT, CROWD);
 	else if (strcmp(what, "nothing") == 0)
 		nothing(count);
 	else

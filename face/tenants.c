@@ -153,6 +153,12 @@ static bool is_open(const struct handle *handle)
 	return !load_relaxed(&handle->closed);
 }
 
+/* A child of fork() may have a copy of a lock that is held. */
+static enum gale_err handle_error(const struct handle *handle, enum gale_err otherwise)
+{
+	return handle && is_open(handle) ? runtime_error(handle->runtime) : otherwise;
+}
+
 /* ---- Purses ------------------------------------------------------------------------ */
 
 /* What is in the purse goes back.  Units of a window that is over are nobody's. */
@@ -226,10 +232,12 @@ static uint64_t fill_purse(struct gale_budget *budget, struct gale_tenant *tenan
 
 enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 {
+	enum gale_err err =
+	    handle_error(budget ? &budget->handle : NULL, GALE_ERR_BUDGET);
 	enum fair_fault fault;
 
-	if (!budget || !is_open(&budget->handle))
-		return GALE_ERR_BUDGET;
+	if (err != GALE_ERR_OK)
+		return err;
 	if (limit < 1 || limit > GALE_UNITS_MAX)
 		return GALE_ERR_BUDGET_LIMIT;
 	lock_take(&budget->lock);
@@ -285,9 +293,7 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 	struct gale_terms known;
 	enum gale_err err;
 
-	if (!budget || !is_open(&budget->handle))
-		return GALE_ERR_BUDGET;
-	err = runtime_error(budget->handle.runtime);
+	err = handle_error(budget ? &budget->handle : NULL, GALE_ERR_BUDGET);
 	if (err != GALE_ERR_OK)
 		return err;
 	if (!ret_tenant)
@@ -315,10 +321,12 @@ enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
 {
 	struct escrow_terms inner;
 	struct gale_terms known;
+	enum gale_err err =
+	    handle_error(tenant ? &tenant->handle : NULL, GALE_ERR_TENANT);
 	enum fair_fault fault;
 
-	if (!tenant || !is_open(&tenant->handle))
-		return GALE_ERR_TENANT;
+	if (err != GALE_ERR_OK)
+		return err;
 	if (!terms)
 		return GALE_ERR_CONFIG;
 	if (!read_terms(&known, terms, terms_bytes, &inner))
@@ -607,10 +615,12 @@ enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
 	struct gale_tenant_counts counts;
 	struct gale_budget *budget;
 	struct escrow *escrow;
+	enum gale_err err;
 	uint64_t ahead;
 
-	if (!tenant || !is_open(&tenant->handle))
-		return GALE_ERR_TENANT;
+	err = handle_error(tenant ? &tenant->handle : NULL, GALE_ERR_TENANT);
+	if (err != GALE_ERR_OK)
+		return err;
 	if (!ret_stats)
 		return GALE_ERR_RET;
 	budget = tenant->budget;

@@ -21,16 +21,17 @@ sim=tests/sim/fleet_sim
 guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member}_test)
+tenants=(tests/unit/{escrow,tenants}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${tenants[@]}" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|guards|closes
+judge() ( # sim|changes|promises|groups|tenants|guards|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -40,6 +41,10 @@ judge() ( # sim|changes|promises|groups|guards|closes
 		exec timeout 1800 "$out/build/$guards" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = groups ]; then
 		for test in "${groups[@]}"; do
+			timeout 1800 "$out/build/$test" || exit
+		done
+	elif [ "$1" = tenants ]; then
+		for test in "${tenants[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
 	elif [ "$1" = closes ]; then
@@ -53,7 +58,7 @@ judge() ( # sim|changes|promises|groups|guards|closes
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|guards|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|tenants|guards|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -80,7 +85,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge closes && judge sim && judge changes && judge guards || {
+build && judge promises && judge groups && judge tenants && judge closes && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -216,5 +221,32 @@ mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flig
 	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
 mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
 	'	leave_all(coordinator, clock_now(coordinator->clock));' '	(void)leave_all;' guards
+
+mutant engine/escrow.c 'who is removed takes along what it has used (ESCROW-1)' \
+	'escrow->absent += used_of(escrow, tenant); /* ESCROW-1 */' 'escrow->used -= used_of(escrow, tenant);' tenants
+mutant engine/escrow.c 'nothing is reserved for others (ESCROW-2)' \
+	'if (tenant->used + cost <= share) {' 'if (tenant->used + cost <= share + escrow->set.limit) {' tenants
+mutant engine/escrow.c 'a share counts twice for who borrows (W-29)' \
+	'most = escrow->set.limit + held;' 'most = escrow->set.limit + held + (held - tenant->used);' tenants
+mutant engine/escrow.c 'who has stopped asking stays present (ESCROW-3)' \
+	'leaves_us(escrow, first) <= escrow->now_us' 'leaves_us(escrow, first) < first->asked_us' tenants
+mutant engine/escrow.c 'nothing is repaid (ESCROW-4)' \
+	'tenant->repaid = tenant->owed;' 'tenant->repaid = 0;' tenants
+mutant engine/escrow.c 'who has waited longest is not first (ESCROW-4)' \
+	'(!other || tenant->owed_since < other->owed_since);' '!other;' tenants
+mutant engine/escrow.c 'who was not there is owed a share' \
+	'|| tenant->came_us > escrow->window)' '|| tenant->came_us > escrow->now_us)' tenants
+mutant engine/escrow_level.c 'a level is lowered below what was used' \
+	'escrow->pool >= (uint128)escrow->floor * escrow->slopes &&' 'escrow->floor < UINT64_MAX &&' tenants
+mutant engine/escrow_level.c 'a cap that is reached leaves nothing to others' \
+	'sum.of_share += its.of_share;' 'sum.of_share += 0 * its.of_share;' tenants
+mutant face/tenants.c 'a purse outlives its window (TENANT-1)' \
+	'(answer->reset_us - 1) * 1000)' '(answer->reset_us - 1) * 2000)' tenants
+mutant face/tenants.c 'a purse keeps more than the share is (TENANT-2)' \
+	'if (used <= share || tenant' 'if (used <= UINT64_MAX || share > 0 || tenant' tenants
+mutant face/tenants.c 'who lives from its purse is absent (TENANT-3)' \
+	'if (units < tenant->locked.seen) {' 'if (units > tenant->locked.seen) {' tenants
+mutant face/tenants.c 'a denial is remembered until the window turns (TENANT-4)' \
+	'uint64_t ns = budget->remember_ns;' 'uint64_t ns = UINT64_C(1000000000);' tenants
 
 [ "$missed" -eq 0 ]

@@ -385,6 +385,26 @@ static void what_a_large_cost_leaves_is_owed(void **state)
 	assert_in_range(small, 300, 500);
 }
 
+/* Who comes late, or comes back, is owed nothing for the time when it was not there. */
+static void who_was_not_there_is_owed_nothing(void **state)
+{
+	struct world world;
+	uint32_t a, b;
+
+	(void)state;
+	open_world(&world, 10);
+	a = add(&world, 1);
+	b = add(&world, 1);
+	for (int window = 0; window < 4; window++) {
+		for (int round = 0; round < ROUNDS - 1; round++, next_round(&world))
+			(void)ask(&world, a, 1);
+		assert_false(ask(&world, b, 8).admitted);
+		next_round(&world);
+		(void)ask(&world, a, 1);
+		assert_int_equal(world.tenants[b].owed, 0);
+	}
+}
+
 /* Ten whose share is 1 and whose asks cost 8: one after the other.  ESCROW-4 */
 static void nobody_waits_for_ever_for_what_is_owed(void **state)
 {
@@ -978,6 +998,7 @@ int main(void)
 		cmocka_unit_test(who_comes_late_is_protected_early_in_a_window),
 		cmocka_unit_test(a_parted_budget_is_not_lent),
 		cmocka_unit_test(what_a_large_cost_leaves_is_owed),
+		cmocka_unit_test(who_was_not_there_is_owed_nothing),
 		cmocka_unit_test(nobody_waits_for_ever_for_what_is_owed),
 		cmocka_unit_test(what_is_drawn_by_lot_keeps_the_laws),
 		cmocka_unit_test(a_level_is_lowered_as_if_it_were_found),

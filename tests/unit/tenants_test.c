@@ -213,8 +213,32 @@ static void who_spends_from_its_purse_is_present(void **state)
 	close_all(&h, budget, a, b);
 }
 
-/* A refused tenant goes on asking, and most of its denials are remembered.  TENANT-4 */
+/* Its calls are too dear for what is left of its share, and most denials are remembered.
+ * TENANT-4 */
 static void who_is_refused_goes_on_being_present(void **state)
+{
+	struct gale_tenant *a, *b;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 100);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, b, 1), 1);
+	for (int i = 0; i < 80; i++) {
+		(void)flood(&h, a, 100);
+		assert_int_equal(gale_tenant_ask(h.seat, b, 60).verdict, GALE_DENY);
+		assert_int_equal(counts_of(a).used, 50);
+		test_clock_advance(&h.clock, WINDOW_US / 100);
+	}
+	assert_in_range(counts_of(b).denied, 10, 40);
+	assert_int_equal(flood(&h, b, 100), 49);
+	close_all(&h, budget, a, b);
+}
+
+static void who_has_used_its_share_gets_what_another_leaves(void **state)
 {
 	struct gale_tenant *a, *b;
 	struct gale_budget *budget;
@@ -437,6 +461,7 @@ int main(void)
 		cmocka_unit_test(who_has_stopped_asking_reserves_nothing),
 		cmocka_unit_test(who_spends_from_its_purse_is_present),
 		cmocka_unit_test(who_is_refused_goes_on_being_present),
+		cmocka_unit_test(who_has_used_its_share_gets_what_another_leaves),
 		cmocka_unit_test(no_purse_reaches_into_the_next_window),
 		cmocka_unit_test(a_purse_takes_nothing_from_others),
 		cmocka_unit_test(a_tenant_that_is_closed_leaves_what_it_has_used),
