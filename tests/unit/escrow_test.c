@@ -608,6 +608,8 @@ static struct escrow_terms draw_terms(const struct escrow *escrow, uint64_t othe
 		terms.guarantee = lot(seed, 1 + left / 2);
 	if (lot(seed, 3) == 0)
 		terms.cap = most(1, terms.guarantee) + lot(seed, limit);
+	if (terms.cap > GALE_UNITS_MAX)
+		terms.cap = GALE_UNITS_MAX;
 	return terms;
 }
 
@@ -619,6 +621,13 @@ static void add_by_lot(struct world *world, struct books *books, uint64_t *seed)
 
 	if (escrow_add(escrow, &terms, &number) == FAIR_GOOD)
 		books->by[number] = 0;
+}
+
+static uint64_t limit_by_lot(uint64_t was, uint64_t *seed)
+{
+	uint64_t limit = 1 + lot(seed, 2 * was);
+
+	return limit < GALE_UNITS_MAX ? limit : GALE_UNITS_MAX;
 }
 
 /* Others than asks: someone is removed, or changed; the limit is. */
@@ -634,7 +643,7 @@ static void change_by_lot(struct world *world, struct books *books, uint64_t *se
 	} else if (lot(seed, 4) == 0) {
 		escrow_remove(escrow, number);
 	} else if (lot(seed, 4) == 0) {
-		(void)escrow_set_limit(escrow, 1 + lot(seed, 2 * escrow->set.limit));
+		(void)escrow_set_limit(escrow, limit_by_lot(escrow->set.limit, seed));
 	} else {
 		terms = draw_terms(escrow, escrow->guaranteed - tenant->terms.guarantee,
 		                   seed);
@@ -703,7 +712,9 @@ static void play(uint64_t number)
 	struct world world;
 	struct books books = { 0 };
 
-	open_world(&world, 1 + lot(&seed, lot(&seed, 2) ? 60 : 5000));
+	open_world(&world, lot(&seed, 10) == 0
+	                       ? GALE_UNITS_MAX - lot(&seed, 1000)
+	                       : 1 + lot(&seed, lot(&seed, 2) ? 60 : 5000));
 	if (lot(&seed, 3) == 0)
 		world.escrow.set.protect_us = lot(&seed, PERIOD_US);
 	for (int i = 0; i < 1 + (int)lot(&seed, ROOM); i++)

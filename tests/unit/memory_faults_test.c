@@ -28,6 +28,7 @@
 
 #include <gale/gale.h>
 #include <gale/guard.h>
+#include <gale/tenants.h>
 
 #include "runtime/lifeline.h"
 #include "tests/support/house.h"
@@ -122,6 +123,8 @@ struct life {
 	struct gale_limiter *logs; /* of the same store: its keys' states grow */
 	struct gale_limiter *queue;
 	struct gale_guard *guard;
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
 	bool persists; /* what failed once fails on */
 	enum gale_verdict policy;
 	uint64_t logged; /* admissions of the one log */
@@ -213,6 +216,32 @@ static bool open_guard(struct life *life)
 	return done;
 }
 
+static bool open_budget(struct life *life)
+{
+	struct gale_budget_config config = { .limit = 10, .window_us = GALE_HOURS(1) };
+	bool again, done;
+
+	do
+		done = worked(
+		    life, gale_budget_open(life->house.runtime, &config, &life->budget),
+		    &again);
+	while (again);
+	return done;
+}
+
+static bool open_tenant(struct life *life)
+{
+	struct gale_terms terms = { .weight = 1 };
+	bool again, done;
+
+	do
+		done =
+		    worked(life, gale_tenant_open(life->budget, &terms, &life->tenant),
+		           &again);
+	while (again);
+	return done;
+}
+
 static bool open_all(struct life *life, const char *url)
 {
 	return open_runtime(life) && open_store(life, url) &&
@@ -223,7 +252,7 @@ static bool open_all(struct life *life, const char *url)
 	       open_limiter(life,
 	                    gale_leaky_bucket(10, GALE_SECONDS(1), GALE_SECONDS(1)),
 	                    &life->queue) &&
-	       open_guard(life) && join(life);
+	       open_guard(life) && open_budget(life) && open_tenant(life) && join(life);
 }
 
 /* Was it allowed by the rule?  If the rule could not say, the policy did. */
@@ -307,7 +336,7 @@ static void look_and_correct(struct life *life)
 	assert_int_equal(gale_reset(seat, life->queue, "q", 1, LONG_US), GALE_ERR_OK);
 }
 
-/* Nor does a call at a guard. */
+/* Nor does a call at a guard, or a tenant's. */
 static void enter_and_exit(struct life *life)
 {
 	struct gale_entry entry =
@@ -315,6 +344,8 @@ static void enter_and_exit(struct life *life)
 
 	assert_int_equal(entry.verdict, GALE_ALLOW);
 	gale_exit(life->house.seat, &entry, GALE_OK);
+	assert_int_equal(gale_tenant_ask(life->house.seat, life->tenant, 1).verdict,
+	                 GALE_ALLOW);
 }
 
 /* With memory there again, everything works, and what failed was not spent. */
@@ -339,6 +370,8 @@ static void recover(struct life *life)
 static void close_all(struct life *life)
 {
 	gale_guard_close(life->guard);
+	gale_tenant_close(life->tenant);
+	gale_budget_close(life->budget);
 	gale_limiter_close(life->logs);
 	gale_limiter_close(life->queue);
 	assert_true(house_close(&life->house));
