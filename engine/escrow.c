@@ -93,7 +93,9 @@ static struct escrow_tenant *next_in(const struct escrow *escrow,
 void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
                  struct escrow_tenant *tenants, uint32_t room)
 {
-	*escrow = (struct escrow){ .set = *set, .tenants = tenants, .room = room };
+	*escrow = (struct escrow){
+		.set = *set, .tenants = tenants, .room = room, .assured = set->limit
+	};
 	for (int i = 0; i < ESCROW_LISTS; i++)
 		escrow->lists[i].first = escrow->lists[i].last = ESCROW_NOBODY;
 	for (uint32_t i = 0; i < room; i++) {
@@ -110,8 +112,7 @@ static enum fair_fault check_terms(const struct escrow *escrow,
 	if (terms->cap < 1 || terms->cap < terms->guarantee ||
 	    terms->cap > GALE_UNITS_MAX)
 		return FAIR_CAP;
-	return terms->guarantee > escrow->set.limit - others ? FAIR_GUARANTEE
-	                                                     : FAIR_GOOD;
+	return terms->guarantee > escrow->assured - others ? FAIR_GUARANTEE : FAIR_GOOD;
 }
 
 enum fair_fault escrow_add(struct escrow *escrow, const struct escrow_terms *terms,
@@ -141,6 +142,10 @@ enum fair_fault escrow_change(struct escrow *escrow, uint32_t number,
 
 	if (fault != FAIR_GOOD)
 		return fault;
+	if (tenant->below && tenant->below->guaranteed > terms->guarantee)
+		return FAIR_GUARANTEE;
+	if (tenant->below)
+		tenant->below->assured = terms->guarantee;
 	escrow->guaranteed = others + terms->guarantee;
 	if (tenant->list == ESCROW_PRESENT)
 		escrow->weights += (uint64_t)terms->weight - tenant->terms.weight;
@@ -168,6 +173,7 @@ void escrow_remove(struct escrow *escrow, uint32_t number)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 
+	gale_assert(!tenant->below);
 	if (tenant->list == ESCROW_PRESENT)
 		be_absent(escrow, tenant);
 	else
@@ -180,7 +186,7 @@ enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit)
 {
 	if (limit < escrow->guaranteed)
 		return FAIR_GUARANTEE;
-	escrow->set.limit = limit;
+	escrow->set.limit = escrow->assured = limit;
 	escrow->settled = false;
 	return FAIR_GOOD;
 }
@@ -227,7 +233,10 @@ static bool waits_longer(const struct escrow_tenant *tenant,
 /* Who has been owed for longest comes first; so nobody waits for ever. */
 static void repay_all(struct escrow *escrow)
 {
-	uint64_t room = escrow->set.limit - escrow->guaranteed, all = room;
+	uint64_t room = escrow->set.limit > escrow->guaranteed
+	                    ? escrow->set.limit - escrow->guaranteed
+	                    : 0;
+	uint64_t all = room;
 	struct escrow_tenant *first = NULL, *tenant;
 
 	EACH(escrow, tenant, ESCROW_PRESENT)
@@ -293,6 +302,10 @@ static void turn_window(struct escrow *escrow, uint64_t start)
 	escrow->window = start;
 	repay_all(escrow);
 	protect(escrow);
+	if (!escrow->above)
+		return;
+	escrow->set.limit = 0; /* TREE-2 */
+	escrow->settled = false;
 }
 
 static void go_on(struct escrow *escrow, uint64_t now_us)
@@ -515,7 +528,10 @@ uint64_t escrow_share(struct escrow *escrow, uint32_t number)
 
 uint64_t escrow_most(const struct escrow *escrow, uint32_t number)
 {
-	return lesser(escrow->tenants[number].terms.cap, escrow->set.limit);
+	uint64_t most = escrow->above ? escrow_most(escrow->above, escrow->place)
+	                              : escrow->set.limit;
+
+	return lesser(escrow->tenants[number].terms.cap, most);
 }
 
 /* ---- What is always true ------------------------------------------------------------ */
@@ -545,5 +561,5 @@ bool escrow_valid(const struct escrow *escrow)
 	return used <= escrow->used && absent <= escrow->absent &&
 	       escrow->used - used == escrow->absent - absent &&
 	       weights == escrow->weights && guaranteed == escrow->guaranteed &&
-	       guaranteed <= escrow->set.limit;
+	       guaranteed <= escrow->assured;
 }

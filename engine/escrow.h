@@ -66,6 +66,8 @@ enum escrow_list {
 	ESCROW_LISTS
 };
 
+struct escrow;
+
 struct escrow_tenant {
 	struct escrow_terms terms;
 	uint64_t window; /* in which it used this */
@@ -81,6 +83,7 @@ struct escrow_tenant {
 	enum escrow_list list;
 	enum escrow_stand stand;
 	uint32_t before, after; /* in its list */
+	struct escrow *below;   /* of an inner node: escrow_tree.h; or NULL */
 };
 
 struct escrow_settings {
@@ -94,6 +97,9 @@ struct escrow_settings {
 struct escrow {
 	struct escrow_settings set;
 	struct escrow_tenant *tenants; /* the caller's memory */
+	struct escrow *above;          /* escrow_tree.h; or NULL */
+	uint32_t place;                /* there: the tenant that this is */
+	uint64_t assured;              /* guarantees may be so much together */
 	uint32_t room;
 	struct {
 		uint32_t first, last;
@@ -139,6 +145,7 @@ enum fair_fault escrow_add(struct escrow *escrow, const struct escrow_terms *ter
 /* What was used stays used. */
 enum fair_fault escrow_change(struct escrow *escrow, uint32_t number,
                               const struct escrow_terms *terms);
+/* One with an escrow below stays. */
 void escrow_remove(struct escrow *escrow, uint32_t number);
 /* FAIR_GUARANTEE: guarantees are above it. */
 enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit);

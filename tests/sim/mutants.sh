@@ -21,7 +21,7 @@ sim=tests/sim/fleet_sim
 guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member}_test)
-tenants=(tests/unit/{escrow,tenants}_test)
+tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
@@ -248,5 +248,13 @@ mutant face/tenants.c 'who lives from its purse is absent (TENANT-3)' \
 	'if (units < tenant->locked.seen) {' 'if (units > tenant->locked.seen) {' tenants
 mutant face/tenants.c 'a denial is remembered until the window turns (TENANT-4)' \
 	'uint64_t ns = budget->remember_ns;' 'uint64_t ns = UINT64_C(1000000000);' tenants
+mutant engine/escrow.c 'a node keeps its units when the window turns (TREE-2)' \
+	'escrow->set.limit = 0; /* TREE-2 */' 'escrow->set.limit += 0;' tenants
+mutant engine/escrow_tree.c 'a node gets no more than the ask costs (TREE-3)' \
+	'limit = limit_for(escrow, &escrow->tenants[number], cost);' 'limit = (uint64_t)(limit_for(escrow, &escrow->tenants[number], cost) > 0) * (escrow->set.limit + cost);' tenants
+mutant engine/escrow_tree.c 'a node that falls silent keeps its units (TREE-4)' \
+	'escrow_give(escrow, number, below->set.limit - below->used, escrow->window);' 'escrow_give(escrow, number, 0, escrow->window);' tenants
+mutant engine/escrow_tree.c 'a node is absent though something below it asks (TREE-4)' \
+	'escrow_saw(escrow, number);' 'if (escrow->above) escrow_saw(escrow, number);' tenants
 
 [ "$missed" -eq 0 ]
