@@ -188,6 +188,7 @@ static void unpack(const long *c, const struct state *state, struct world *ret_w
 		                   .absent = state->absent,
 		                   .weights = state->weights,
 		                   .guaranteed = state->guaranteed,
+		                   .assured = (uint64_t)c[LIMIT],
 		                   .settled = state->settled,
 		                   .is_short = state->is_short,
 		                   .reckoned = state->reckoned,
