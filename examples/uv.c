@@ -5,16 +5,11 @@
 
 #include <gale/uv.h>
 
-static int to_come; /* answers */
-
-static void tell(const char *call, const struct gale_answer *it, const char *when)
-{
-	printf("%s: %s, %s\n", call, it->verdict == GALE_ALLOW ? "yes" : "no", when);
-}
+static int to_come = 5; /* answers */
 
 static void on_answer(struct gale_uv *self, void *tag, const struct gale_answer *it)
 {
-	tell(tag, it, "later");
+	printf("%s: %s\n", (char *)tag, it->verdict == GALE_ALLOW ? "yes" : "no");
 	if (--to_come == 0) /* a server goes on */
 		uv_stop(self->later.loop);
 }
@@ -39,12 +34,17 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 5; i++) {
 		struct gale_answer it = gale_ask(seat, limiter, "bob", 3, 1, calls[i]);
 
-		to_come += it.verdict == GALE_PENDING;
 		if (it.verdict != GALE_PENDING)
-			tell(calls[i], &it, "at once");
+			on_answer(&uv, calls[i], &it);
 	}
 	if (to_come > 0)
 		uv_run(loop, UV_RUN_DEFAULT);
 	gale_uv_close(&uv, NULL);
+	uv_run(loop, UV_RUN_DEFAULT); /* closes */
+	uv_loop_close(loop);
+	gale_leave(seat);
+	gale_limiter_close(limiter);
+	gale_store_close(api.store);
+	gale_runtime_close(runtime);
 	return to_come;
 }

@@ -429,7 +429,8 @@ static enum fleet_status run(struct guard_fleet *fleet)
 	return watch(fleet) && end_nodes(fleet) ? report(fleet) : FLEET_FAILED;
 }
 
-/* If the run failed, threads of this process may be stuck: they end with it. */
+/* If the run failed, threads of this process may be stuck: they end with it, and have what they
+ * use until then. */
 static void close_fleet(struct guard_fleet *fleet, bool well)
 {
 	for (uint32_t i = 0; i < fleet->flags->processes; i++)
@@ -437,8 +438,9 @@ static void close_fleet(struct guard_fleet *fleet, bool well)
 			kill(fleet->pids[i], SIGKILL);
 			waitpid(fleet->pids[i], NULL, 0);
 		}
-	if (well) {
+	if (well)
 		join_nodes(fleet);
+	if (well || fleet->flags->processes > 1) {
 		munmap(fleet->each, fleet->nodes * sizeof(*fleet->each));
 		free(fleet->crew);
 	}

@@ -11,7 +11,7 @@ bad=0
 for how in threads turns; do
 	said=$("$1" $how | tr '\n' ' ') || bad=1
 	case $said in
-	'call 1: yes, later call 2: yes, '*'call 3: yes, '*'call 4: '*'call 5: '*) ;;
+	'call 1: yes call 2: yes '*'call 3: yes '*'call 4: '*'call 5: '*) ;;
 	*)
 		echo "$1 $how says $said"
 		bad=1
