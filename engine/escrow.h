@@ -142,7 +142,7 @@ void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
 /* *ret_number: the tenant's. */
 enum fair_fault escrow_add(struct escrow *escrow, const struct escrow_terms *terms,
                            uint32_t *ret_number);
-/* What was used stays used. */
+/* Used units stay used. */
 enum fair_fault escrow_change(struct escrow *escrow, uint32_t number,
                               const struct escrow_terms *terms);
 /* One with an escrow below stays. */

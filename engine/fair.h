@@ -26,7 +26,7 @@
 /* Two levels at which units fall due differ by 1 / 2^40 at least. */
 #define FAIR_WEIGHT_MAX (UINT32_C(1) << 20)
 
-/* What is wrong with a tree, or with the terms of a tenant. */
+/* The faults of a tree, or of the terms of a tenant. */
 enum fair_fault {
 	FAIR_GOOD,
 	FAIR_PARENT, /* a parent that comes after its child, or out of order; so a cycle */
@@ -54,7 +54,7 @@ enum fair_fault fair_check(const struct fair_node *nodes, size_t count);
  * gives the odd units to the next ones.  The tree has been checked. */
 void fair_part(struct fair_node *nodes, size_t count, size_t turn);
 
-/* What a tenant may use of a budget that is parted by weight alone, whatever the others use. */
+/* A tenant's part of a budget that is parted by weight alone, whatever the others use. */
 static inline uint64_t fair_share(uint64_t limit, uint64_t weight, uint64_t weights)
 {
 	uint64_t share = (uint64_t)((uint128)limit * weight / weights);

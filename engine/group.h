@@ -269,7 +269,7 @@ enum group_result group_begin(struct group *group,
                               const struct group_settings *settings,
                               const struct group_report *report, uint64_t now_us,
                               uint64_t forgot_us);
-/* What a node is told that group_begin has refused. */
+/* The answer to a node that group_begin has refused. */
 struct group_grant group_refusal(const struct group *group, enum group_result result);
 
 /* Its lease is over, and it is not the one that reports. */
