@@ -18,10 +18,10 @@
 # threads: models, simulations and the suite "single" have one.  clang checks -Wthread-safety.
 # By default, what comes after gcc is built while its tests of servers wait, and tests are built
 # with -Dbrief=true: they have fewer rounds, seeds and seconds.  So that less is to be built, objects
-# have no types and variables for a debugger, and less of an optimiser where clang builds.  What is
-# installed goes into an empty prefix, where the README's program must compile as printed.  The
-# suite "fuzz" runs each fuzz target once over what was kept for it; the configuration, which has a
-# build of its own, looks for more.
+# have no types and variables for a debugger, and of tests those alone are optimised that take long
+# (meson.build).  What is installed goes into an empty prefix, where the README's program must compile
+# as printed.  The suite "fuzz" runs each fuzz target once over what was kept for it; the
+# configuration, which has a build of its own, looks for more.
 #
 # Everything happens under build/test, or build/test-all.  A suite without tests and a test that
 # was skipped count as failed.  What failed while the machine stood still is run once more, by
@@ -203,7 +203,11 @@ suites() {
 # ---- Configurations ------------------------------------------------------------------
 
 build_gcc() {
-	build gcc '' gcc -Dmodel_steps="$($brief && echo 50000 || echo 1000000)" -Dc_args="$($brief && echo -g0)"
+	if $brief; then
+		build gcc '' gcc -Dmodel_steps=50000 -Doptimization=0 -Dc_args=-g0
+	else
+		build gcc '' gcc -Dmodel_steps=1000000
+	fi
 }
 test_gcc() { # NAME...: what comes after it
 	local builds
@@ -236,8 +240,7 @@ test_clang() {
 	fi
 }
 
-# What clang builds for sanitizers has lines to tell of, and no more.  For asan, -O1 takes three times
-# as long to compile as -O0, and the tests gain by that of the rooms alone (meson.build).
+# What clang builds for sanitizers has lines to tell of, and no more.
 light() { # LEVEL
 	if $brief; then
 		echo -Doptimization="$1" -Dc_args=-gline-tables-only

@@ -315,8 +315,8 @@ static void check_fleets(void)
 	check_default(8, 40, BY_LOT);
 	check_default(64, 40, BY_LOT);
 	check_default(512, 10, BY_LOT);
-	check_default(512, 40, IN_TURN);
 	if (LONG_OR_BRIEF(true, false)) {
+		check_default(512, 40, IN_TURN);
 		check_default(512, 10, IN_TURN);
 		check_default(512, 20, BY_LOT);
 		check_default(512, 40, BY_LOT);

@@ -198,6 +198,8 @@ static void *asker_main(void *arg)
 		add_relaxed(&row->lost, answer.why == GALE_WHY_LATE);
 		add_relaxed(&row->answered, 1);
 		add_relaxed(&row->by_why[answer.why], 1);
+		if (answer.verdict != GALE_ALLOW)
+			nap_us(100); /* what is denied from memory takes no time */
 	}
 	gale_leave(seat);
 	return NULL;

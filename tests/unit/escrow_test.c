@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "engine/escrow.h"
+#include "tests/support/length.h"
 
 #define ROOM 12
 #define PERIOD_US 1000000
@@ -742,7 +743,7 @@ static void play(uint64_t number)
 static void what_is_drawn_by_lot_keeps_the_laws(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 20000; seed++)
+	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(20000, 4000); seed++)
 		play(seed);
 }
 
@@ -753,7 +754,7 @@ static void a_level_is_lowered_as_if_it_were_found(void **state)
 	struct world world;
 
 	(void)state;
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < LONG_OR_BRIEF(20000, 4000); i++) {
 		uint64_t shares[ROOM], count;
 		bool lent = false;
 
@@ -773,7 +774,7 @@ static void a_level_is_lowered_as_if_it_were_found(void **state)
 		for (uint32_t j = 0; j < count && !lent; j++)
 			assert_int_equal(shares[j], escrow_share(&world.escrow, j));
 	}
-	assert_true(lowered > 10000);
+	assert_true(lowered > LONG_OR_BRIEF(10000, 2000));
 }
 
 /* ---- What a fleet of tenants gets ---------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/escrow_tree.h"
+#include "tests/support/length.h"
 
 #define ORGS 3
 #define USERS 4
@@ -267,7 +268,7 @@ static void draw(struct world *world, uint64_t *seed)
 static void what_is_drawn_by_lot_keeps_the_limit(void **state)
 {
 	(void)state;
-	for (uint64_t number = 0; number < 3000; number++) {
+	for (uint64_t number = 0; number < LONG_OR_BRIEF(3000, 500); number++) {
 		uint64_t seed = number, got = 0, window = 0;
 		struct world world;
 
@@ -293,7 +294,7 @@ static void what_is_drawn_by_lot_keeps_the_limit(void **state)
 static void who_asks_all_the_time_gets_its_part_of_the_tree(void **state)
 {
 	(void)state;
-	for (uint64_t number = 0; number < 200; number++) {
+	for (uint64_t number = 0; number < LONG_OR_BRIEF(200, 40); number++) {
 		struct fair_node nodes[1 + ORGS + ORGS * USERS] = { 0 };
 		uint64_t seed = number, got[ORGS][USERS] = { 0 };
 		struct world world;

@@ -14,9 +14,10 @@
 #include <gale/rule.h>
 
 #include "engine/fair.h"
+#include "tests/support/length.h"
 
 #define NODES 40
-#define INSTANCES 20000
+#define INSTANCES LONG_OR_BRIEF(20000, 5000)
 
 static uint64_t lot(uint64_t *seed, uint64_t below)
 {

@@ -975,7 +975,7 @@ static void an_expired_key_makes_room_also_behind_keys_that_live_on(void **state
 	scene_close(&s);
 }
 
-#define FLOOD LONG_OR_BRIEF(1000000, 100000)
+#define FLOOD LONG_OR_BRIEF(1000000, 20000)
 #define FLOOD_BYTES_MOST (512 * 1024) /* for 1000 keys, and the store itself */
 
 static void open_flood(struct scene *s, const struct rule *daily)
