@@ -58,6 +58,8 @@ static enum gale_err check_config(const struct gale_runtime *runtime,
 		return GALE_ERR_OTHER_RULE;
 	if (config->reserved != 0)
 		return GALE_ERR_SIZE;
+	if (config->lease.patience_us > PATIENCE_MOST_US)
+		return GALE_ERR_PATIENCE;
 	if (!config->store || !handle_is_open(&config->store->handle, runtime))
 		return GALE_ERR_STORE;
 	return GALE_ERR_OK;
@@ -97,8 +99,6 @@ static enum gale_err check_leasing(const struct gale_leasing *lease,
 		return GALE_ERR_SIZING;
 	if (!reserve_is_zero(lease))
 		return GALE_ERR_SIZE;
-	if (lease->patience_us > PATIENCE_MOST_US)
-		return GALE_ERR_PATIENCE;
 	if (lease->drift_ppm > DRIFT_MOST_PPM)
 		return GALE_ERR_DRIFT;
 	if (lease->carry_over &&

@@ -1298,6 +1298,32 @@ static void a_lease_is_refused_for_its_terms(void **state)
 	assert_true(house_close(&h));
 }
 
+/* An ask of any mode may have to wait for the store. */
+static void patience_is_bounded_in_every_mode(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	for (int mode = GALE_STRICT; mode <= GALE_LEASED; mode++) {
+		struct gale_limiter_config config = {
+			.name = "l",
+			.rule = plan.rule,
+			.mode = (enum gale_mode)mode,
+			.store = h.store,
+			.lease = { .patience_us = GALE_HOURS(1) },
+		};
+		struct gale_limiter *limiter;
+
+		met(gale_limiter_open(h.runtime, &config, &limiter), GALE_ERR_OK);
+		gale_limiter_close(limiter);
+		config.lease.patience_us++;
+		met(gale_limiter_open(h.runtime, &config, &limiter), GALE_ERR_PATIENCE);
+	}
+	assert_true(house_close(&h));
+}
+
 static void a_held_key_is_refused_for_what_it_is_of(void **state)
 {
 	struct house_plan plan = lease_plan();
@@ -2057,6 +2083,7 @@ int main(void)
 		cmocka_unit_test(a_node_whose_keys_are_all_held_says_so),
 		cmocka_unit_test(a_predictor_is_asked_how_much_will_be_wanted),
 		cmocka_unit_test(a_lease_is_refused_for_its_terms),
+		cmocka_unit_test(patience_is_bounded_in_every_mode),
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
 		cmocka_unit_test(a_budget_is_refused_for_its_configuration),
 		cmocka_unit_test(a_tenant_is_refused_for_its_terms),
