@@ -238,23 +238,24 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_SPENT:
 		return "the limit is used up, as the store said earlier";
 	case GALE_WHY_BUSY:
-		return "too many asks of this seat are pending";
+		return "too many asks are pending, or other nodes keep changing the "
+		       "key";
 	case GALE_WHY_LATE:
 		return "the store did not answer in time";
 	case GALE_WHY_FULL:
-		return "the store holds as many keys as it may";
+		return "the store holds max_keys keys, and this key is new";
 	case GALE_WHY_MEMORY:
 		return "there is no memory for a new key";
 	case GALE_WHY_CHANGED:
-		return "the key lives under another kind of rule";
+		return "the key has counts of another kind of rule";
 	case GALE_WHY_DOWN:
 		return "the store is down: it failed lately, and was not asked again";
 	case GALE_WHY_WRONG:
 		return "the store's answer cannot be true";
 	case GALE_WHY_BROKEN:
-		return "a strategy's ruling is out of its bounds";
+		return "the step of a strategy returned an impossible ruling";
 	case GALE_WHY_CROWDED:
-		return "this node knows as many keys as it may, and all are in use";
+		return "this node remembers max_keys keys, and all are in use";
 	case GALE_WHY_CLOSED:
 		return "the runtime or the limiter is closed";
 	case GALE_WHY_FORKED:
@@ -262,7 +263,8 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_FENCED:
 		return "gale found a fault in itself, and admits nothing any more";
 	case GALE_WHY_RESTARTED:
-		return "the key lived under another kind of rule, and began anew";
+		return "the key had counts of another kind of rule, and got a fresh "
+		       "limit";
 	case GALE_WHY_BAD_ASK:
 		return "a NULL handle, an empty or over-long key, or a cost out of "
 		       "range";
@@ -280,9 +282,8 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_SHARE:
 		return "this node's share of the fleet's ceiling is in use";
 	case GALE_WHY_ESTIMATE:
-		return "as much is in use as the backend can bear, by what was learned "
-		       "of "
-		       "it";
+		return "as many slots are in use as the backend can bear, by the "
+		       "guard's estimate";
 	case GALE_WHY_PROBE:
 		return "the guard admits less for a moment, to measure the backend";
 	case GALE_WHY_CUT_OFF:
@@ -295,9 +296,11 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_OWN:
 		return "from the tenant's share";
 	case GALE_WHY_LENT:
-		return "in part from units that no tenant has a share in";
+		return "partly from units beyond the tenant's share";
 	case GALE_WHY_OTHERS:
-		return "the tenant's share is used; what is left is other tenants'";
+		return "the tenant's share is used up; the units that are left belong "
+		       "to "
+		       "other tenants";
 	}
 	return "unknown";
 }

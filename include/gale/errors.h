@@ -4,7 +4,7 @@
  * errors.h -- how setting up can fail.
  *
  * One table: name, number, text.  Numbers are never reused.  A text starts with the
- * field that is wrong, so it can be shown to whoever wrote the configuration.
+ * field or the argument that is wrong.
  */
 #ifndef GALE_ERRORS_H
 #define GALE_ERRORS_H
@@ -28,7 +28,7 @@ extern "C" {
 	X(CLOCK, 9, "clock: needs now_us, and boot_ns below 2^59")                     \
 	X(LOG, 10, "log: needs write")                                                 \
 	X(URL, 11,                                                                     \
-	  "url: not one of a store; gale_url_check and the log say what is wrong")     \
+	  "url: not that of a store; gale_url_check and the log say what is wrong")    \
 	X(STORE_NAME, 12, "url: the name after memory: has more than 64 bytes")        \
 	X(STORE_KEYS, 13, "max_keys: from 1 to 2^31")                                  \
 	X(STORE, 14, "store: is NULL, closed, or of another runtime")                  \
@@ -48,19 +48,21 @@ extern "C" {
 	X(RULE_ALLOWANCE, 27, "rule.allowance_permille: from 1 to 1000")               \
 	X(RULE_OFFSET, 28, "rule.utc_offset_minutes: from -840 to 840")                \
 	X(RULE_WEEKDAY, 29, "rule.first_weekday: from 0 (Sunday) to 6")                \
-	X(RULE_UNUSED, 30, "rule: a part that this kind does not use is not 0")        \
+	X(RULE_UNUSED, 30, "rule: a field that this kind does not use is not 0")       \
 	X(SEAT, 31, "seat: is NULL, or has left")                                      \
 	X(LIMITER, 32, "limiter: is NULL, closed, or of another runtime")              \
 	X(KEY, 33, "key: from 1 to 256 bytes")                                         \
 	X(COST, 34, "cost: from 1 to 2^53 - 1")                                        \
 	X(FORKED, 35,                                                                  \
 	  "runtime: opened before this process was forked; open a new one")            \
-	X(STORE_FULL, 36, "store: holds as many keys as it may")                       \
-	X(STORE_CHANGED, 37, "store: the key lives under another kind of rule")        \
+	X(STORE_FULL, 36, "store: holds max_keys keys")                                \
+	X(STORE_CHANGED, 37, "store: the key has counts of another kind of rule")      \
 	X(LATE, 38, "timeout: no answer within the time given")                        \
-	X(BUSY, 39, "seat: too many asks are pending")                                 \
-	X(NOT_BOOKED, 40, "booking: passed, already given back, or never made")        \
-	X(FENCED, 41, "runtime: fenced after a broken invariant")                      \
+	X(BUSY, 39,                                                                    \
+	  "seat: too many asks are pending, or other nodes keep changing the key")     \
+	X(NOT_BOOKED, 40,                                                              \
+	  "booking: its time is past, or it was given back or never made")             \
+	X(FENCED, 41, "runtime: fenced, since gale found a fault in itself")           \
 	X(CANNOT_LEASE, 42,                                                            \
 	  "mode: this rule cannot be leased, or its window is below 1 ms")             \
 	X(SIZING, 43,                                                                  \
@@ -77,16 +79,16 @@ extern "C" {
 	X(RULE_STRATEGY, 53,                                                           \
 	  "rule.strategy: needs a step, a name of 1 to 64 bytes, 1 to 16 words, and "  \
 	  "parameters below 2^53")                                                     \
-	X(BROKEN, 54, "strategy: its step gave a ruling that is out of its bounds")    \
+	X(BROKEN, 54, "strategy: its step returned an impossible ruling")              \
 	X(POLL, 55, "poll_us: at most 10,000")                                         \
 	X(SIZE, 56,                                                                    \
 	  "struct: its size is impossible, or it sets a field that this library does " \
 	  "not know")                                                                  \
 	X(RUNTIMES, 57, "runtime: at most 512 in a process")                           \
-	X(RULE_OTHER, 58, "rule.kind: another than the limiter was opened with")       \
+	X(RULE_OTHER, 58, "rule.kind: not the kind that the limiter was opened with")  \
 	X(OTHER_RULE, 59, "on_other_rule: unknown")                                    \
 	X(GUARD, 60, "guard: is NULL or closed")                                       \
-	X(GUARD_NAME, 61, "name: a guard of this runtime has it")                      \
+	X(GUARD_NAME, 61, "name: another guard of this runtime has it")                \
 	X(CEILING, 62, "ceiling: at most 1,000,000; GALE_FIXED needs it")              \
 	X(SHEDDABLE, 63, "sheddable_permille: at most 1000")                           \
 	X(SLOTS_MOST, 64, "slots_most_permille: at most 1000")                         \
@@ -99,13 +101,13 @@ extern "C" {
 	X(WEIGHT, 71, "weight: at most 1024")                                          \
 	X(BEAT, 72, "beat_us: from 1 ms to a minute")                                  \
 	X(LEASE, 73, "lease_us: at least twice beat_us, and at most an hour")          \
-	X(ABORT, 74, "abort_us: leaves nothing of the lease beyond a beat")            \
+	X(ABORT, 74, "abort_us: too long for this lease_us and beat_us")               \
 	X(CUT_OFF, 75, "on_cut_off: unknown")                                          \
 	X(ON_FENCED, 76, "on_fenced: needs fenced")                                    \
 	X(ALONE, 77, "store: is NULL, and the guard sets a field that needs one")      \
-	X(PARTS, 78, "parts: no enum gale_parts")                                      \
-	X(OF_ESTIMATES, 79, "of_estimates: no enum gale_of_estimates")                 \
-	X(POLICY, 80, "policy: needs an answer, and an enum gale_http_unit")           \
+	X(PARTS, 78, "parts: not a value of enum gale_parts")                          \
+	X(OF_ESTIMATES, 79, "of_estimates: not a value of enum gale_of_estimates")     \
+	X(POLICY, 80, "policy: needs an answer, and a value of enum gale_http_unit")   \
 	X(POLICY_NAME, 81, "policy.name: from 1 to 64 bytes of printable ASCII")       \
 	X(ROOM, 82, "room: the text does not fit")                                     \
 	X(SINK, 83, "sink: has no write, or its write has returned false")             \
@@ -115,12 +117,11 @@ extern "C" {
 	X(BUDGET_WINDOW, 87, "window_us: from 1 ms to 2^50 us")                        \
 	X(PROTECT, 88, "protect_us: above window_us")                                  \
 	X(TENANTS, 89, "max_tenants: at most 1,048,576")                               \
-	X(LENDING, 90, "lending: no enum gale_lending")                                \
+	X(LENDING, 90, "lending: not a value of enum gale_lending")                    \
 	X(TENANT_WEIGHT, 91, "weight: from 1 to 1,048,576")                            \
 	X(CAP, 92, "cap: below the guarantee, or above 2^53 - 1")                      \
-	X(GUARANTEE, 93,                                                               \
-	  "guarantee: with the guarantees of the other tenants above the limit")       \
-	X(TENANTS_FULL, 94, "tenants: as many are open as max_tenants says")
+	X(GUARANTEE, 93, "guarantee: all guarantees together are above the limit")     \
+	X(TENANTS_FULL, 94, "tenants: max_tenants are open")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

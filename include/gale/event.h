@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * event.h -- a seat in a loop of libevent: the loop calls your function with each
- * answer to a pending ask.
+ * event.h -- gale in a loop of libevent: the loop calls your function with each answer to a
+ * pending ask of a seat.
  *
  *	gale_event_open(&event, base, runtime, seat, on_answer);
  *	answer = gale_ask(seat, limiter, key, key_len, 1, tag);     per call
@@ -29,12 +29,11 @@
 extern "C" {
 #endif
 
-/* It may be a member of a struct of yours: on_answer can then find that struct from self. */
+/* Put this into a struct of your own: on_answer can then find your struct from self. */
 struct gale_event {
 	struct gale_runtime *runtime;
 	struct gale_seat *seat;
-	/* Is called with the answer to a pending ask, and the ask's tag.  It must not close
-	 * self. */
+	/* Gets the answer to a pending ask, and the ask's tag.  It must not close self. */
 	void (*on_answer)(struct gale_event *self, void *tag,
 	                  const struct gale_answer *answer);
 	struct event answers;

@@ -10,32 +10,26 @@
  *		gale_exit(seat, &entry, ok ? GALE_OK : GALE_DROPPED);
  *	}
  *
- * A slot is the right to have one call in flight.  A guard hands out at most as many
- * slots as its ceiling says.  A call that finds no free slot is refused at once, and its
- * entry says what limited the call.
+ * A slot is the right to have one call in flight.  The ceiling of a guard is how many
+ * slots it hands out at most.  A call that finds no free slot is refused at once, and the
+ * why of its entry says what limited it.
  *
- * A fleet is the guards of one name on one store.  They share one ceiling, and each node
- * has a part of it: its share.  A node without a share is cut off.  docs/concurrency.md
- * explains how a share ends.
+ * Guards of one name on one store are a fleet: they share one ceiling.  Each node has a
+ * part of that ceiling, its share.  A node that has no share is cut off.
+ * docs/concurrency.md explains guards.
  *
- * Threads   The rules of gale.h for seats and handles hold here.  Any thread may exit an
- *           entry, with the seat of that thread.  Different threads must not use one
- *           entry at the same time.  While a guard is being closed, only a thread
- *           that has a call of this guard in flight may call gale_enter.
+ * Threads   The rules of gale.h for seats and handles hold here.  The thread that calls
+ *           gale_exit need not be the one that called gale_enter; each passes its own
+ *           seat.  Two threads must not use one entry at the same time.  While you close a
+ *           guard, do not call gale_enter, except in a thread with a call of this guard
+ *           in flight.
  * Blocking  gale_enter and gale_exit never wait.
- * Entries   Every entry with the verdict GALE_ALLOW needs one gale_exit.  Its slots stay
- *           taken until then: no deadline frees them.  gale_exit clears the entry.  A
- *           second exit changes nothing, and gale_metrics counts it.  Do not copy an
- *           entry: if the copy is exited, too, slots of another call are given back.
- * Time      gale_enter and gale_exit read the clock, to measure how long the call takes
- *           (its round trip).  On a seat that ticks (gale_tick) they use the time of the
- *           last tick instead.  So tick often: the time from tick to tick is the error of
- *           a round trip.
- *           A thread of gale ends a share in time, if it gets a processor.  If it does
- *           not, gale_enter ends the share by the clock that it reads; with gale_tick
- *           that is at the seat's next tick.  A refusal reads no clock.  So if a share
- *           ends while all its slots are taken, the reason may stay GALE_WHY_SHARE, in
- *           place of GALE_WHY_CUT_OFF, until gale's thread gets a processor.
+ * Entries   Each entry with the verdict GALE_ALLOW needs one gale_exit.  The call keeps
+ *           its slots until then: no deadline frees them.  gale_exit clears the entry, so
+ *           a second gale_exit changes nothing.  Do not copy an entry: if both copies
+ *           exit, the slots of another call are given back.
+ * Time      gale_enter and gale_exit measure how long a call takes, with the clock or, on
+ *           a seat that ticks, with its last gale_tick.  So tick often.
  */
 #ifndef GALE_GUARD_H
 #define GALE_GUARD_H
@@ -63,22 +57,20 @@ enum gale_outcome {
 
 struct gale_guard;
 
-/* How the ceiling is found.  All laws but GALE_FIXED learn it: they estimate how many
- * calls the backend can bear. */
+/* How the ceiling is found.  All laws except GALE_FIXED estimate how many calls the
+ * backend can bear. */
 enum gale_law {
-	GALE_KNEE,  /* as many calls as the backend works on without a queue, and some
-	               more */
-	GALE_FIXED, /* the number in .ceiling, which must be given */
-	GALE_AIMD,  /* one more at a time; less when calls are late or dropped */
-	GALE_GRADIENT, /* the longer round trips are than the shortest one, the less */
+	GALE_KNEE, /* the calls that the backend works on without a queue, and some more */
+	GALE_FIXED,    /* the number in .ceiling, which must be given */
+	GALE_AIMD,     /* one more at a time; less when calls are late or dropped */
+	GALE_GRADIENT, /* less, as calls take longer than the shortest one did */
 };
 
 /* How a node decides while it is cut off: until it gets its first share, and after its
  * share has ended. */
 enum gale_on_cut_off {
 	GALE_ON_CUT_OFF_DENY,
-	GALE_ON_CUT_OFF_OWN, /* by its own law.  The fleet's ceiling may be exceeded
-	                        until the calls that it admits meanwhile have ended */
+	GALE_ON_CUT_OFF_OWN, /* by its own law; the fleet's ceiling may then be exceeded */
 };
 
 /* How a fleet's ceiling is divided among its nodes. */
@@ -89,16 +81,14 @@ enum gale_parts {
 
 /* How the estimates of the nodes become one ceiling. */
 enum gale_of_estimates {
-	GALE_MEDIAN, /* the median; of an even number, the lower of the two */
+	GALE_MEDIAN, /* the median; the lower one if there are two */
 	GALE_LEAST,  /* the least of them */
 };
 
-/* A hook of the host.  It must outlive the runtime: gale may call it for a guard that was
- * closed while its calls were in flight. */
+/* A hook, as in gale.h.  It must outlive the runtime: a closed guard may still call it. */
 struct gale_on_fenced {
-	/* This node has lost its share, and all its calls that are in flight must end
-	 * within abort_us.  The hook is called by gale's thread, or in gale_turn if the runtime
-	 * has .turns.  It must not call gale. */
+	/* This node has lost its share.  All its calls in flight must end within
+	 * abort_us. */
 	void (*fenced)(struct gale_on_fenced *self, struct gale_guard *guard);
 };
 
@@ -106,8 +96,8 @@ struct gale_on_fenced {
 struct gale_guard_config {
 	const char *name; /* guards of one runtime have different names */
 	enum gale_law law;
-	/* The first ceiling in force.  0: 20, raised to .floor or lowered to .ceiling;
-	 * for GALE_FIXED: .ceiling. */
+	/* The first ceiling.  0: 20, raised to floor or lowered to ceiling; for
+	 * GALE_FIXED: ceiling. */
 	uint32_t start;
 	uint32_t floor;   /* slots at least; 0: 1 */
 	uint32_t ceiling; /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
@@ -119,30 +109,26 @@ struct gale_guard_config {
 	/* The largest part of the ceiling that one call of several slots may take, in
 	 * thousandths.  0: 500.  A call of one slot may always take it. */
 	uint32_t slots_most_permille;
-	/* The guard admits and counts the calls that it would refuse.  Their entry has
-	 * the verdict GALE_ALLOW, and .why is the reason to refuse them.  In a fleet, this
-	 * node's calls above its share take no slots from other nodes: they come on top
-	 * of the fleet's ceiling. */
+	/* The guard admits and counts the calls that it would refuse.  Their entries have
+	 * the verdict GALE_ALLOW, and why is the reason to refuse them.  In a fleet such
+	 * calls come on top of the ceiling. */
 	bool observe;
 	/* A call that takes longer is overdue: it is counted and logged, and nothing else
 	 * happens to it.  0: a minute. */
 	uint64_t overdue_us;
 
-	/* All nodes with a guard of this name on this store share one ceiling.  NULL:
-	 * this node is alone, and all fields below must be 0. */
+	/* NULL: no fleet, and all fields below must be 0. */
 	struct gale_store *store;
 	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
 	uint32_t weight;    /* nodes that lack slots share them by weight; 0: 1 */
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
-	/* How long a node's share is kept for it after its last report; 0: 5 times beat_us.
-	 * The other nodes count this time by their own clocks, and begin up to a beat late.
-	 * The store's clock is not used, so to set it ends no share.  A node cuts itself off
-	 * earlier than that: by a beat, the drift and abort_us. */
+	/* How long a node keeps its share after its last report.  0: 5 times beat_us.  The
+	 * nodes measure this time by their own clocks, and not by the store's. */
 	uint64_t lease_us;
-	/* The host promises: when this node stops, dies or loses its share, its calls at
-	 * the backend end within abort_us.  Without that the fleet's ceiling may be
+	/* You promise: when this node stops, dies or loses its share, its calls at the
+	 * backend end within abort_us.  If they do not, the fleet's ceiling may be
 	 * exceeded.  0: beat_us. */
 	uint64_t abort_us;
 	enum gale_on_cut_off on_cut_off;
@@ -163,7 +149,7 @@ static inline enum gale_err gale_guard_open(struct gale_runtime *runtime,
 {
 	return gale_guard_open_sized(runtime, config, sizeof(*config), ret_guard);
 }
-/* Does not wait for calls in flight.  Their entries stay good: exit each as always. */
+/* Does not wait for calls in flight.  Their entries stay good, and need a gale_exit. */
 GALE_API void gale_guard_close(struct gale_guard *guard);
 
 /* One call.  gale_exit clears it. */
@@ -171,7 +157,7 @@ struct gale_entry {
 	enum gale_verdict verdict; /* GALE_ALLOW or GALE_DENY */
 	enum gale_why why;         /* GALE_WHY_SLOT, or what limited the call */
 	uint32_t slots;            /* slots that the call has */
-	uint32_t limit;            /* the ceiling in force */
+	uint32_t limit;            /* the ceiling now */
 	uint64_t started_ns;
 	struct gale_guard *guard;
 };
@@ -186,22 +172,22 @@ GALE_API void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 
 /* May grow. */
 struct gale_guard_counts {
-	uint64_t limit;     /* the ceiling in force, in slots */
-	uint64_t estimate;  /* slots that the backend can bear, as learned so far */
+	uint64_t limit;     /* the ceiling now, in slots */
+	uint64_t estimate;  /* slots that the backend can bear, as estimated */
 	uint64_t in_flight; /* slots of calls in flight, plus kept */
-	uint64_t kept; /* slots without a call, which seats keep for their next calls */
-	uint64_t entered; /* calls that were admitted */
-	uint64_t ok;      /* slots of calls that ended with GALE_OK */
-	uint64_t dropped; /* the same for GALE_DROPPED */
-	uint64_t ignored; /* the same for GALE_IGNORED */
+	uint64_t kept;      /* free slots that seats keep for their next calls */
+	uint64_t entered;   /* calls that were admitted */
+	uint64_t ok;        /* slots of calls that ended with GALE_OK */
+	uint64_t dropped;   /* the same for GALE_DROPPED */
+	uint64_t ignored;   /* the same for GALE_IGNORED */
 	/* Calls that were refused: the sum of refused_by.  With observe they were admitted
 	 * all the same, and are in entered, too. */
 	uint64_t refused;
 	uint64_t overdue; /* calls that ended, and had taken longer than overdue_us */
-	/* Calls that are in flight and overdue have at least this many slots. */
+	/* Calls in flight that are overdue have this many slots or more. */
 	uint64_t overdue_now;
-	/* Exits that would have given back more slots than were taken, such as exits of a
-	 * copied entry. */
+	/* Calls of gale_exit that would have given back more slots than were taken, such
+	 * as with a copied entry. */
 	uint64_t exits_without_entry;
 	uint64_t refused_by[GALE_WHY_ROOM]; /* by the entry's why */
 	/* The fleet, as far as this node knows; all 0 without a store. */
@@ -209,12 +195,10 @@ struct gale_guard_counts {
 	uint64_t fleet_limit;     /* the fleet's ceiling */
 	uint64_t fleet_nodes;     /* nodes that share the ceiling */
 	uint64_t fleet_in_flight; /* slots that the nodes have reported as taken */
-	/* 1 while this node has no share.  It is exact by this node's clock, even while
-	 * gale's thread gets no processor and on_fenced is late. */
-	uint64_t cut_off;
-	uint64_t beats;      /* reports to the store that were answered */
-	uint64_t beats_lost; /* reports that were not answered */
-	uint64_t fences;     /* times that this node lost its share */
+	uint64_t cut_off;         /* 1 while this node has no share */
+	uint64_t beats;           /* reports to the store that were answered */
+	uint64_t beats_lost;      /* reports that were not answered */
+	uint64_t fences;          /* times that this node lost its share */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_guard_stats_sized(struct gale_guard *guard,

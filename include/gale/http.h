@@ -50,7 +50,7 @@ GALE_API int gale_http_status(const struct gale_answer *answer);
 
 /* What a limit counts. */
 enum gale_http_unit {
-	GALE_HTTP_REQUESTS, /* also for a unit that has no name in the draft (see below) */
+	GALE_HTTP_REQUESTS, /* also for any unit that is not in this list */
 	GALE_HTTP_CONTENT_BYTES,
 	GALE_HTTP_CONCURRENT_REQUESTS, /* of a guard */
 };
@@ -69,9 +69,9 @@ enum gale_http_unit {
 struct gale_http_policy {
 	const char *name; /* 1 to GALE_HTTP_NAME_MAX bytes of printable ASCII */
 	const struct gale_answer *answer;
-	/* The time in which answer->limit units become available: the window; of GCRA and
-	 * token buckets, burst * period / limit.  0: not told.  Use 0 if the time is not
-	 * always the same, as with months.  A time below a second is not told, either. */
+	/* The time in which answer->limit units become available: the window; for GCRA and
+	 * token buckets, burst * period / limit.  0, or less than a second: w is left out.
+	 * Use 0 if the time varies, as with months. */
 	uint64_t window_us;
 	enum gale_http_unit unit;
 	/* Must be 0.  A new field takes the place of the first element. */
@@ -86,17 +86,17 @@ struct gale_http_options {
 	 * the time now, in seconds since 1970 UTC, and X-RateLimit-Reset is the time of the
 	 * reset, in the same form. */
 	uint64_t legacy_utc_s;
-	/* Is added to t, to X-RateLimit-Reset and to Retry-After.  Give each reply another
-	 * random time, so that not all clients come back at once. */
+	/* Is added to all times in the lines: t, Retry-After and X-RateLimit-Reset.  Give
+	 * each reply another random time, so that clients do not all come back at once. */
 	uint64_t later_us;
-	/* r is at most this many units for each second until t.  It keeps clients from
-	 * spending many units at the end of a long window.  0: no bound. */
+	/* r is at most this number times t.  So clients cannot spend many units at the end
+	 * of a long window.  0: no bound. */
 	uint64_t remaining_per_second;
 	/* Must be 0.  A new field takes the place of the first element. */
 	uint64_t reserved[4];
 };
 
-/* A buffer of this many bytes is always large enough for so many policies. */
+/* A buffer of this many bytes is always large enough for count policies. */
 #define GALE_HTTP_HEADERS_ROOM(count) ((size_t)(count)*384 + 192)
 #define GALE_HTTP_PROBLEM_ROOM(count) ((size_t)(count)*132 + 224)
 
@@ -116,8 +116,8 @@ struct gale_http_options {
  * A policy whose answer is GALE_PENDING, or has the limit 0, is left out.  A number of
  * units above 999,999,999,999,999, the largest integer of a header, is written as that
  * integer.  r is at most q.  Times are in seconds; t and Retry-After are rounded up, and w
- * is rounded down.  If a call is denied, and may pass later, its t is at most the time
- * until then.
+ * is rounded down.  For a denied call that may pass later, t is at most the time until
+ * that.
  *
  * options may be NULL.  buf gets a final 0; *ret_length is the length without it.
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * rule.h -- what may go through, and what an answer says.
+ * rule.h -- rules, and what an answer says.
  *
- * Plain values: a rule is what you configure, an answer is what a call gets back.
- * Nothing here has a thread, a lock or memory of its own.
+ * A rule is what you configure, and an answer is what a call gets back.  Both are plain
+ * values.  engine/README.md specifies what each rule decides.
  *
+ * Threads   Any thread may call these functions.
  * Units     Limits and costs are integers from 1 to GALE_UNITS_MAX.  For fractions,
  *           count in smaller units: a limit of 1.5 calls is 1,500 thousandths.
- * Time      Durations are microseconds; GALE_SECONDS(3) and its like spell them.
- *           Windows, periods and waits are at most GALE_SPAN_MAX_US.
- *           Answers have durations that count from now, and no points in time.
+ * Time      Durations are in microseconds.  Windows, periods and waits are at most
+ *           GALE_SPAN_MAX_US.  The durations in an answer count from now.
  */
 #ifndef GALE_RULE_H
 #define GALE_RULE_H
@@ -25,10 +25,10 @@
 extern "C" {
 #endif
 
-/* Everything stays below 2^53, so that C, Lua and SQL agree to the last bit. */
+/* Numbers stay below 2^53, so that C, Lua and SQL compute alike, to the last bit. */
 #define GALE_UNITS_MAX ((UINT64_C(1) << 53) - 1)
 #define GALE_SPAN_MAX_US (UINT64_C(1) << 50) /* 35 years */
-#define GALE_NEVER UINT64_MAX                /* as a wait: no wait can help */
+#define GALE_NEVER UINT64_MAX                /* as a time: waiting does not help */
 
 #define GALE_BUCKETS_MAX 128     /* of a sliding window */
 #define GALE_LOG_LIMIT_MAX 65536 /* of a sliding log: 16 bytes for each admission */
@@ -51,7 +51,7 @@ enum gale_rule_kind {
 	GALE_RULE_QUOTA,
 	GALE_RULE_TOKEN_BUDGET,
 	GALE_RULE_PACER,
-	GALE_RULE_CUSTOM, /* of your own: strategy.h */
+	GALE_RULE_CUSTOM, /* your own: strategy.h */
 };
 
 struct gale_strategy;
@@ -66,45 +66,44 @@ enum gale_cadence {
 };
 
 /*
- * A rule, as its parts.  Fill it with one of the functions below, and then adjust
- * single parts.  A part that the kind does not use must stay 0.
+ * Fill a rule with one of the functions below.  After that you may change single fields.
+ * Fields that the kind does not use must stay 0.
  */
 struct gale_rule {
 	enum gale_rule_kind kind;
 	enum gale_cadence cadence; /* quota */
 	uint64_t limit;            /* units per period */
-	uint64_t period_us;   /* the window, or the time in which limit units come */
+	uint64_t period_us;   /* the window, or the time in which limit units accrue */
 	uint64_t burst;       /* units at once: gcra, token bucket, pacer */
 	uint64_t buckets;     /* sliding window: how finely it slides */
 	uint64_t max_wait_us; /* pacer: a longer wait is refused at once */
 	uint64_t anchor_us;   /* anchored quota: where one period starts */
-	uint32_t
-	    allowance_permille;     /* pacer: how fast burst is earned back when idle */
-	int32_t utc_offset_minutes; /* calendar quota: -840 to 840 */
-	uint32_t first_weekday;     /* weekly quota: 0 is Sunday */
+	uint32_t allowance_permille; /* pacer: how fast burst comes back when idle */
+	int32_t utc_offset_minutes;  /* calendar quota: -840 to 840 */
+	uint32_t first_weekday;      /* weekly quota: 0 is Sunday */
 	const struct gale_strategy *strategy; /* custom */
-	/* 0.  New parts go here, in place of the first of these. */
+	/* Must be 0.  A new field takes the place of the first element. */
 	uint64_t reserved[6];
 };
 
 /* limit units in each window of window_us, aligned to the store's clock.  Around the
- * end of a window up to twice the limit can pass.  Token budgets and all quotas but
- * rolling ones have that edge, too. */
+ * end of a window, up to twice the limit can pass in a short time.  The same is true of
+ * token budgets and of all quotas except rolling ones. */
 GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 
-/* limit units in the trailing window, counted in this number of buckets (10 is usual).
- * The error is at most the part of the oldest bucket that lies outside the window. */
+/* At most limit units in any time of length window_us.  Units are counted in this number
+ * of buckets (10 is usual), so a unit may come free up to window_us / buckets late. */
 GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
                                               uint64_t buckets);
 
-/* limit units in the trailing window, exactly.  It keeps a stamp for each admission and
- * reads all of them each time, so it is for small limits. */
+/* The same, exactly.  The rule keeps a time stamp for each admission, and each ask reads
+ * all of them, so use it for small limits. */
 GALE_API struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us);
 
-/* limit units per period, evenly, with at most burst at once. */
+/* limit units per period, evenly spaced, and at most burst of them at once. */
 GALE_API struct gale_rule gale_gcra(uint64_t limit, uint64_t period_us, uint64_t burst);
 
-/* A bucket of capacity units that gains refill units per period. */
+/* A bucket that holds at most capacity units, and gains refill units per period. */
 GALE_API struct gale_rule gale_token_bucket(uint64_t capacity, uint64_t refill,
                                             uint64_t period_us);
 
@@ -124,12 +123,12 @@ GALE_API struct gale_rule gale_quota_daily(uint64_t limit, int32_t utc_offset_mi
 GALE_API struct gale_rule gale_quota_anchored(uint64_t limit, uint64_t period_us,
                                               uint64_t anchor_us);
 
-/* limit units in the trailing period: a sliding window of ten buckets. */
+/* A sliding window of ten buckets. */
 GALE_API struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us);
 
-/* A budget for costs that are known only afterwards: an ask passes while anything is
- * left, and its cost counts in full.  So a window exceeds its budget by less than the
- * cost of its last ask. */
+/* For costs that are known only afterwards: an ask is allowed while at least one unit of
+ * the window's budget is left, and its cost counts in full.  So a window exceeds its
+ * budget by less than the cost of its last ask. */
 GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us);
 
 /* Spreads calls evenly: the answer says how long the call must wait (delay_ns).  After
@@ -138,76 +137,77 @@ GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us)
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
 /* The same, but a call that would have to wait is denied, and the burst comes back at
- * the full rate.  A limiter whose calls wait, and one of the same name whose calls do not,
- * may share a key. */
+ * the full rate.  Limiters with gale_pacer and with gale_pacer_limit may have one name,
+ * and then share their keys. */
 GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
                                            uint64_t burst);
 
 /* "fixed_window", "gcra", …; "none" for a number that is no kind. */
 GALE_API const char *gale_rule_name(enum gale_rule_kind kind);
 
-/* In this order, so that the smaller of two verdicts is the verdict on both. */
+/* In this order: if two limiters answer one call, the smaller verdict is the result. */
 enum gale_verdict {
 	GALE_DENY,
-	GALE_PENDING, /* the answer comes to the seat's completions */
+	GALE_PENDING, /* gale_seat_completions will return the answer */
 	GALE_ALLOW,
 };
 
-/* Where an answer comes from.  gale_why_text gives a sentence, and gale_why_name one
- * word: "rule", "credit", "bad_ask". */
+/* The reason of an answer.  gale_why_text gives a sentence, and gale_why_name one word:
+ * "rule", "credit", "bad_ask". */
 enum gale_why {
 	GALE_WHY_RULE,   /* the store decided by the rule */
 	GALE_WHY_CREDIT, /* units that the store has lent to this node were enough */
-	GALE_WHY_SPENT, /* the limit is used up: the store said so, and this node remembers */
+	GALE_WHY_SPENT,  /* the limit is used up, as the store has said earlier */
 	GALE_WHY_BUSY, /* too many asks are pending, or other nodes keep changing the key */
 	GALE_WHY_LATE,    /* no answer in time; the units may have been taken */
 	GALE_WHY_FULL,    /* the store holds max_keys keys, and this one is new */
 	GALE_WHY_MEMORY,  /* there is no memory for a new key */
-	GALE_WHY_CHANGED, /* the key was written by another kind of rule */
+	GALE_WHY_CHANGED, /* the key has counts of another kind of rule */
 	GALE_WHY_DOWN, /* the store is down: it failed lately, and was not asked again */
 	GALE_WHY_WRONG,   /* the store's answer cannot be true */
-	GALE_WHY_BROKEN,  /* a strategy's ruling is out of its bounds */
-	GALE_WHY_CROWDED, /* this node knows max_keys keys, and all are in use */
+	GALE_WHY_BROKEN,  /* the step of a gale_strategy returned nonsense */
+	GALE_WHY_CROWDED, /* this node remembers max_keys keys, and all are in use */
 	GALE_WHY_CLOSED,  /* the runtime or the limiter is closed */
 	GALE_WHY_FORKED, /* this process is a fork of the one that opened the runtime */
 	GALE_WHY_FENCED, /* gale found a fault in itself, and admits nothing any more */
 	GALE_WHY_BAD_ASK,  /* NULL handle, empty or over-long key, cost out of range */
-	GALE_WHY_ASKED,    /* under way: the answer comes to the seat's completions */
+	GALE_WHY_ASKED,    /* with GALE_PENDING: gale is asking the store */
 	GALE_WHY_TOO_MUCH, /* the cost is above the limit: it never passes */
-	GALE_WHY_RESTARTED, /* the key was written by another kind of rule: it began anew */
+	GALE_WHY_RESTARTED, /* the key had counts of another kind of rule, and got a fresh
+	                       limit: on_other_rule */
 	GALE_WHY_QUARANTINE, /* the server may have forgotten what it granted, and grants
 	                        nothing for retry_after_us */
-	/* Of a guard (guard.h), never of a limiter. */
+	/* Only from a guard (guard.h). */
 	GALE_WHY_SLOT,     /* a slot was free */
 	GALE_WHY_CEILING,  /* all slots of the guard's .ceiling are in use */
 	GALE_WHY_SHARE,    /* this node's share of the fleet's ceiling is in use */
-	GALE_WHY_ESTIMATE, /* as much is in use as the backend can bear, by what was
-	                      learned of it */
+	GALE_WHY_ESTIMATE, /* as many slots are in use as the backend can bear, by the
+	                      guard's estimate */
 	GALE_WHY_PROBE, /* the guard admits less for a moment, to measure the backend */
-	GALE_WHY_CUT_OFF, /* this node has no share: it has lost touch with its fleet, or
-	                     has not got its first share yet */
+	GALE_WHY_CUT_OFF, /* this node has no share of its fleet's ceiling now */
 	GALE_WHY_CLASS,   /* the slots that are free are for normal calls */
 	GALE_WHY_WIDE,    /* the call wants more slots than one call may take now */
-	/* Of a tenant (tenants.h), never of a limiter. */
+	/* Only from a tenant (tenants.h). */
 	GALE_WHY_OWN,    /* from the tenant's share */
-	GALE_WHY_LENT,   /* in part from units that no tenant has a share in */
-	GALE_WHY_OTHERS, /* the tenant's share is used; what is left is other tenants' */
+	GALE_WHY_LENT,   /* partly from units beyond the tenant's share */
+	GALE_WHY_OTHERS, /* the tenant's share is used up; the units that are left belong
+	                    to other tenants */
 };
 GALE_API const char *gale_why_text(enum gale_why why);
 GALE_API const char *gale_why_name(enum gale_why why);
 
-/* True for an outage, which the limiter's on_outage decides, since there was no store or
- * no room: BUSY, LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and QUARANTINE.  Mistakes of
- * the program or its configuration (CHANGED, BROKEN, BAD_ASK) are always denied.  So are
- * all asks of a runtime that has ended (CLOSED, FORKED, FENCED). */
+/* True if the rule could not be applied, and the limiter's on_outage decided: for BUSY,
+ * LATE, FULL, MEMORY, DOWN, WRONG, CROWDED and QUARANTINE.  Mistakes of the program or
+ * its configuration (CHANGED, BROKEN, BAD_ASK) are always denied, and so are all asks of
+ * a runtime that has ended (CLOSED, FORKED, FENCED). */
 GALE_API bool gale_why_is_outage(enum gale_why why);
 
-/* True if remaining is what this node knows, and not what the store has just said: for
- * CREDIT, SPENT and RESTARTED.  docs/leasing.md says how far off it can be.  If an
- * answer is combined, look at each of its parts. */
+/* True if remaining is an estimate of this node, and not what the store has just said: for
+ * CREDIT, SPENT and RESTARTED.  docs/leasing.md has its error.  For a result of
+ * gale_combine, ask about each of the answers. */
 GALE_API bool gale_why_is_estimate(enum gale_why why);
 
-/* A booked place in a pacer's queue, to give it back with gale_cancel. */
+/* A booked place in a pacer's queue; gale_cancel gives it back. */
 struct gale_slot {
 	uint64_t us;
 	uint64_t part; /* in 1/limit of a microsecond */
@@ -216,12 +216,13 @@ struct gale_slot {
 struct gale_answer {
 	enum gale_verdict verdict;
 	enum gale_why why;
-	uint64_t limit;          /* how many calls of cost 1 a fresh key allows; 0 if
-	                            the ask names no open limiter */
-	uint64_t remaining;      /* units that would be allowed now, after this call; an
+	uint64_t limit;     /* how many calls of cost 1 an unused key allows; 0 if
+	                            the limiter is NULL or closed */
+	uint64_t remaining; /* units that would be allowed now, after this call; an
 	                            estimate if gale_why_is_estimate(why) */
-	uint64_t reset_after_us; /* until the key is as good as new (windows: until they
-	                            end; sliding log: until its oldest stamp leaves) */
+	uint64_t
+	    reset_after_us; /* until the key has its whole limit again; of a sliding
+	                            log: until some of it comes back */
 	uint64_t
 	    retry_after_us;    /* 0 if allowed, or if it is not known; GALE_NEVER if no
 	                            wait can help */
@@ -231,20 +232,20 @@ struct gale_answer {
 
 struct gale_outlook {
 	uint64_t spendable_now; /* how many calls of this cost would be allowed now */
-	uint64_t next_after_us; /* until more becomes available; 0 when all is */
-	uint64_t full_after_us; /* until everything is available */
+	uint64_t next_after_us; /* until more would be allowed; 0 if all is available */
+	uint64_t full_after_us; /* until the whole limit is available */
 };
 
 /*
- * Combines the answers of several limiters to one call.  The result has the worst
- * verdict, the least limit and remaining, and the longest waits.  Its why is the highest
- * why among the answers with the worst verdict.  It has no slot: give places back one by
- * one.  The order of the answers does not matter.
+ * Combines the answers of several limiters to one call.  The result has the smallest
+ * verdict, limit and remaining, and the longest times.  Its why is the highest number
+ * among the answers with that verdict.  It has no slot: gale_cancel needs the single
+ * answers.  Without any answers the result is GALE_ALLOW.
  *
- * *ret_binding, if it is not NULL, gets the index of the answer that decides: the
- * denial with the longest retry, else the answer with the longest delay, else the one
- * with the least remaining; the first of equals.  Without any answers the result is an
- * allow, with the index 0.
+ * If ret_binding is not NULL, *ret_binding gets the index of the answer that decides: one
+ * with the smallest verdict.  Of several, it is the one with the longest retry_after_us;
+ * if these are equal, with the longest delay_ns; then with the least remaining; then the
+ * first.
  */
 GALE_API struct gale_answer gale_combine(const struct gale_answer *answers,
                                          size_t count, size_t *ret_binding);

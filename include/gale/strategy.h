@@ -15,15 +15,15 @@
  * the new ones if no other call has changed them meanwhile.  That takes two round trips.
  * After 64 failed tries the answer is GALE_WHY_BUSY (gale_counts: contended).
  *
- * Step      It must be pure: the same ruling for the same arguments, on each node of
- *           the fleet.  It must not block, allocate, throw, jump out or call gale.
- * Threads   Any: threads that ask, and threads of gale; several at once, and under a
- *           store's lock.  step also runs for looks (cost 0), and again after a failed
- *           try.
- * Memory    The strategy and its name must stay as they are until every runtime that
- *           it is used in has been closed.
- * Limits    A ruling that is out of its bounds changes nothing: the call is denied with
- *           GALE_WHY_BROKEN, and gale_counts counts it.  gale does not check more: step
+ * Step      step must be pure: for the same arguments it returns the same ruling, on each
+ *           node.  It must not block, allocate, throw, jump out or call gale.
+ * Threads   Threads that ask and threads of gale call step, several at once, and while
+ *           they hold locks.  gale may call step several times for one ask, and also with
+ *           cost 0, to look at a key.
+ * Memory    The strategy and its name must not change until every runtime that uses them
+ *           has been closed.
+ * Limits    If a field of a ruling is outside the range that is given below, the call is
+ *           denied (GALE_WHY_BROKEN), and no word changes.  Nothing else is checked: step
  *           alone is responsible for the limit.
  */
 #ifndef GALE_STRATEGY_H
@@ -39,21 +39,22 @@ extern "C" {
 #define GALE_STRATEGY_PARAMETERS 8
 #define GALE_STRATEGY_NAME_MAX 64
 
-/* The decision of a step about one call. */
+/* What step decides about one call. */
 struct gale_ruling {
 	enum gale_verdict verdict; /* GALE_ALLOW, or GALE_DENY: then no word changes */
 	uint64_t remaining; /* units that would be allowed now, after this call; at most
 	                       rule->limit */
-	uint64_t retry_after_us; /* of a denial: until it may pass, at most
-	                            GALE_SPAN_MAX_US; 0: not known; or GALE_NEVER */
-	uint64_t reset_after_us; /* until the key is as good as new, and the store may
-	                            forget its words; at most rule->period_us */
+	uint64_t retry_after_us; /* of a denial: the time until the call may pass, at
+	                            most GALE_SPAN_MAX_US; 0: not known; or GALE_NEVER */
+	uint64_t reset_after_us; /* the time after which the store may forget the words,
+	                            as all of them may be 0 again; at most
+	                            rule->period_us */
 };
 
 struct gale_strategy {
-	/* Names the meaning of the words: if the meaning changes, change the name.
-	 * Words that were written under another name, count, parameter, limit or period
-	 * are not read: the ask is GALE_WHY_CHANGED. */
+	/* If the meaning of the words changes, change the name.  Words that were written
+	 * under another name, number of words, parameter, limit or period are not read:
+	 * the ask is GALE_WHY_CHANGED. */
 	const char *name;
 	uint64_t words; /* of a key: 1 to GALE_STRATEGY_WORDS_MAX, each below 2^53 */
 	uint64_t parameters[GALE_STRATEGY_PARAMETERS]; /* yours, below 2^53 */
@@ -61,18 +62,17 @@ struct gale_strategy {
 	/*
 	 * The words of a new key are all 0.  now_us is the store's time; it is never
 	 * before the time of the key's last call that was allowed.  cost is at least 1
-	 * for a call.  A cost of 0 is a look: it takes nothing, and its ruling tells
-	 * remaining and reset_after_us.  gale_forecast tries other costs.  A cost that
-	 * can never pass should be denied with GALE_NEVER.  If a cost is denied, all
-	 * higher costs should be denied until its retry time, too.
+	 * for a call.  With cost 0, step takes nothing, and only remaining and
+	 * reset_after_us count.  If a cost can never pass, deny it with GALE_NEVER.  If
+	 * you deny a cost, deny all higher costs, too, until retry_after_us has passed.
 	 */
 	struct gale_ruling (*step)(const struct gale_strategy *self,
 	                           const struct gale_rule *rule, uint64_t *words,
 	                           uint64_t now_us, uint64_t cost);
 };
 
-/* limit: how many calls of cost 1 a fresh key allows.  period_us: how long words
- * matter. */
+/* limit: how many calls of cost 1 an unused key allows.  period_us: the longest
+ * reset_after_us. */
 GALE_API struct gale_rule gale_custom(const struct gale_strategy *strategy,
                                       uint64_t limit, uint64_t period_us);
 

@@ -7,31 +7,30 @@
  *	gale_tenant_open(budget, &terms, &tenant);             once per tenant
  *	answer = gale_tenant_ask(seat, tenant, cost);          per call
  *
- * A budget is a number of units per window.  Tenants that have asked lately are present.
- * Each of them has a share: first its guarantee, then by weight, up to its cap.  Nobody
- * else can use up what is left of a share.  The shares of all that are present come to the
- * limit together: so a tenant that is alone has all of it.
+ * A budget is a limit of units per window that several tenants share.  A tenant that has
+ * asked lately is present, and has a share of the budget: first its guarantee, and then a
+ * part of the rest by its weight, up to its cap.  Other tenants cannot use up its share.
+ * All shares together are the limit, so a tenant that is alone has all of it.
  *
- * A tenant that has not asked for release_us is absent: its share is the others'.  Its next
- * ask makes it present again.  What the others have used by then is gone for the window:
- * then it gets less than its share, until the window turns.  A tenant that asks at least
- * once in each release_us gets its share in every window, however much the others ask.
+ * A tenant that has not asked for release_us is absent, and the other tenants get its
+ * share.  Its next ask makes it present again.  If the others have used much of its share
+ * meanwhile, it has less than its share until the next window.  So a tenant that asks at
+ * least once in each release_us gets its share in every window.
  *
- * If an ask is refused, since it costs more than is left of its tenant's share, what was
- * left is owed to the tenant in a later window.  So an ask that costs more than a share
- * passes once in a while.
+ * If an ask costs more than is left of the share, it is refused.  The units that were left
+ * are added to the tenant's share in a later window, so that even calls that cost more
+ * than a share pass from time to time.
  *
- * A budget is of this process: its windows are aligned to UTC, and no store is asked.
+ * A budget counts in this process alone.  Its windows are aligned to UTC.
+ * docs/tenants.md explains budgets.
  *
  * Threads   The rules of gale.h for seats and handles hold here.
- * Blocking  A tenant's purse holds some units of its share ahead of time.  An ask that the
- *           purse has enough for takes no lock, and so does a refusal that is remembered.
- *           Any other ask may wait for the asks of other threads, each of which takes about
- *           a microsecond.  When a window turns, or a tenant becomes absent, the next such
- *           ask also looks at each tenant that is present.
- * Units     Units in a purse count as used.  A purse never holds more than an eighth of the
- *           share, and they go back when the share falls below them, and when the tenant is
- *           absent or closed.
+ * Blocking  A tenant has a purse: units of its share, an eighth of it at most, which were
+ *           taken in advance and count as used.  An ask that finds enough units in the
+ *           purse takes no lock.  A denial that is remembered takes none, either.  Any
+ *           other ask may wait for asks of other threads, a microsecond each.  The first
+ *           such ask after a window has ended, or after a tenant has become absent, also
+ *           looks at each tenant that is present.
  */
 #ifndef GALE_TENANTS_H
 #define GALE_TENANTS_H
@@ -48,11 +47,11 @@ extern "C" {
 struct gale_budget;
 struct gale_tenant;
 
-/* Whether what a tenant does not use is lent to others. */
+/* Whether the other tenants may use the units that a tenant leaves. */
 enum gale_lending {
-	GALE_LENT,
-	/* Each tenant may use limit * weight / the weights of those that are present, and no
-	 * more.  There are no guarantees, and nothing is owed. */
+	GALE_LENT, /* yes */
+	/* No: a tenant that is present gets limit * weight / (the sum of the weights of
+	 * all that are present).  Guarantees do not count, and nothing is added later. */
 	GALE_PARTED,
 };
 
@@ -60,11 +59,12 @@ enum gale_lending {
 struct gale_budget_config {
 	uint64_t limit;     /* units of a window, 1 to GALE_UNITS_MAX */
 	uint64_t window_us; /* 1 ms to GALE_SPAN_MAX_US */
-	/* A tenant that has not asked for so long is absent; it may take twice as long to
-	 * notice.  0: an eighth of window_us.  GALE_NEVER: it is never absent. */
+	/* A tenant that has not asked for this time becomes absent, or at the latest after
+	 * twice this time.  0: an eighth of window_us.  GALE_NEVER: a tenant that has asked
+	 * once is never absent. */
 	uint64_t release_us;
-	/* For so long after a window has begun, all tenants are present: those that come late
-	 * find their shares, too.  At most window_us. */
+	/* All tenants count as present for this time after the beginning of each window,
+	 * so that a tenant that comes later finds its share.  At most window_us. */
 	uint64_t protect_us;
 	uint32_t max_tenants; /* open at a time; 0: 1024 */
 	enum gale_lending lending;
@@ -73,11 +73,11 @@ struct gale_budget_config {
 
 /* May grow. */
 struct gale_terms {
-	uint64_t
-	    guarantee; /* units of a window; of all tenants together at most the limit */
-	uint64_t cap;  /* units of a window at most; 0: no cap */
-	uint32_t weight;   /* 1 to GALE_TENANT_WEIGHT_MAX */
-	uint32_t reserved; /* 0 */
+	uint64_t guarantee; /* units of each window; all guarantees together are at most
+	                       the limit */
+	uint64_t cap;       /* at most so many units of a window; 0: no cap */
+	uint32_t weight;    /* 1 to GALE_TENANT_WEIGHT_MAX */
+	uint32_t reserved;  /* 0 */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -91,10 +91,10 @@ static inline enum gale_err gale_budget_open(struct gale_runtime *runtime,
 {
 	return gale_budget_open_sized(runtime, config, sizeof(*config), ret_budget);
 }
-/* Its tenants are refused from then on: GALE_WHY_CLOSED. */
+/* From then on all asks of its tenants are denied (GALE_WHY_CLOSED). */
 GALE_API void gale_budget_close(struct gale_budget *budget);
 
-/* A limit that is lowered takes nothing back.  It may not be below the guarantees. */
+/* Used units stay used.  The limit must not be below all guarantees together. */
 GALE_API enum gale_err gale_budget_set_limit(struct gale_budget *budget,
                                              uint64_t limit);
 
@@ -108,10 +108,10 @@ static inline enum gale_err gale_tenant_open(struct gale_budget *budget,
 {
 	return gale_tenant_open_sized(budget, terms, sizeof(*terms), ret_tenant);
 }
-/* What the tenant has used stays used: another in its place has no units of it. */
+/* The units that the tenant has used stay used. */
 GALE_API void gale_tenant_close(struct gale_tenant *tenant);
 
-/* Other terms, from the next ask on; what was used stays used. */
+/* The new terms hold from the next ask on.  Used units stay used. */
 GALE_API enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
                                                    const struct gale_terms *terms,
                                                    size_t terms_bytes);
@@ -125,27 +125,28 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  * Asks on behalf of a tenant.  The answer is never GALE_PENDING.
  *
  *     allowed   GALE_WHY_OWN     from the tenant's share
- *               GALE_WHY_LENT    in part from units that nobody has a share in
- *     denied    GALE_WHY_OTHERS  the share is used; what is left is other tenants'
+ *               GALE_WHY_LENT    partly from units beyond its share
+ *     denied    GALE_WHY_OTHERS  the share is used up; the units that are left belong to
+ *                                other tenants
  *               GALE_WHY_SPENT   the limit is used up
  *               GALE_WHY_TOO_MUCH, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
  *
- * limit is the tenant's share, and remaining what is left of it: of an answer that took no lock,
- * as of the last one that did.  A denial is remembered for at most a quarter of release_us.
+ * limit is the tenant's share, and remaining the units that are left of it.  Both are as
+ * the last ask that took a lock has found them.  A denial is remembered for a quarter of
+ * release_us, and for at most 100 ms.
  */
 GALE_API struct gale_answer gale_tenant_ask(struct gale_seat *seat,
                                             struct gale_tenant *tenant, uint64_t cost);
 
 /* May grow. */
 struct gale_tenant_counts {
-	uint64_t share;   /* in this window, as things are; 0 while it is absent */
-	uint64_t used;    /* units of this window, less those in the purse */
+	uint64_t share;   /* units of this window; 0 while the tenant is absent */
+	uint64_t used;    /* units used in this window, without those in the purse */
 	uint64_t ahead;   /* units in the purse */
-	uint64_t owed;    /* units of later windows, on top of its share */
-	uint64_t allowed; /* units, since it was opened, less those in the purse */
+	uint64_t owed;    /* units that will be added to its share in later windows */
+	uint64_t allowed; /* units used since it was opened */
 	uint64_t lent;    /* asks that were allowed with units beyond the share */
-	/* Asks that were denied, but for those that were denied from memory. */
-	uint64_t denied;
+	uint64_t denied;  /* asks that were denied, without remembered denials */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,

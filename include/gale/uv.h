@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * uv.h -- a seat in a loop of libuv: the loop calls your function with each
- * answer to a pending ask.
+ * uv.h -- gale in a loop of libuv: the loop calls your function with each answer to a
+ * pending ask of a seat.
  *
  *	gale_uv_open(&uv, loop, runtime, seat, on_answer);
  *	answer = gale_ask(seat, limiter, key, key_len, 1, tag);     per call
@@ -27,12 +27,11 @@
 extern "C" {
 #endif
 
-/* It may be a member of a struct of yours: on_answer can then find that struct from self. */
+/* Put this into a struct of your own: on_answer can then find your struct from self. */
 struct gale_uv {
 	struct gale_runtime *runtime;
 	struct gale_seat *seat;
-	/* Is called with the answer to a pending ask, and the ask's tag.  It must not close
-	 * self. */
+	/* Gets the answer to a pending ask, and the ask's tag.  It must not close self. */
 	void (*on_answer)(struct gale_uv *self, void *tag,
 	                  const struct gale_answer *answer);
 	void (*on_closed)(struct gale_uv *self);
@@ -87,8 +86,8 @@ static inline void gale_uv_on_closed_(uv_handle_t *handle)
 		self->on_closed(self);
 }
 
-/* After this call no more answers come, and you may leave the seat.  When *self may be
- * reused, the loop calls on_closed, unless that is NULL. */
+/* After this call no more answers come, and you may leave the seat.  Keep *self until the
+ * loop has called on_closed, which may be NULL. */
 static inline void gale_uv_close(struct gale_uv *self,
                                  void (*on_closed)(struct gale_uv *self))
 {

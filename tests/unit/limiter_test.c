@@ -261,13 +261,14 @@ static void policy_decides(enum gale_on_outage policy, enum gale_verdict verdict
 	assert_int_equal(diary.count, 0);
 	ask_often(&h, h.limiter, "secret", GALE_WHY_FULL, verdict);
 	assert_int_equal(diary.count, 1);
-	assert_string_equal(diary.lines[0], "error: limiter house: "
-	                                    "the store holds as many keys as it may");
+	assert_string_equal(diary.lines[0],
+	                    "error: limiter house: "
+	                    "the store holds max_keys keys, and this key is new");
 	ask_often(&h, other, "the only key", GALE_WHY_CHANGED, GALE_DENY);
 	assert_int_equal(diary.count, 2);
 	assert_string_equal(
 	    diary.lines[1],
-	    "error: limiter house: the key lives under another kind of rule");
+	    "error: limiter house: the key has counts of another kind of rule");
 	ask_often(&h, h.limiter, "secret", GALE_WHY_FULL, verdict);
 	ask_often(&h, other, "secret", GALE_WHY_FULL, GALE_DENY);
 	assert_int_equal(diary.count, 3); /* the other limiter's first */
