@@ -266,8 +266,7 @@ const char *gale_why_text(enum gale_why why)
 		return "the key had counts of another kind of rule, and got a fresh "
 		       "limit";
 	case GALE_WHY_BAD_ASK:
-		return "a NULL handle, an empty or over-long key, or a cost out of "
-		       "range";
+		return "a NULL handle, an impossible key, or a cost out of range";
 	case GALE_WHY_ASKED:
 		return "under way: the answer comes to the seat's completions";
 	case GALE_WHY_TOO_MUCH:
@@ -282,8 +281,7 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_SHARE:
 		return "this node's share of the fleet's ceiling is in use";
 	case GALE_WHY_ESTIMATE:
-		return "as many slots are in use as the backend can bear, by the "
-		       "guard's estimate";
+		return "the backend can bear no more calls, by the guard's estimate";
 	case GALE_WHY_PROBE:
 		return "the guard admits less for a moment, to measure the backend";
 	case GALE_WHY_CUT_OFF:
