@@ -272,8 +272,7 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_TOO_MUCH:
 		return "the cost is above the limit: it can never pass";
 	case GALE_WHY_QUARANTINE:
-		return "the server may have forgotten what it granted, and grants "
-		       "nothing for a while";
+		return "a quarantine: the server may have forgotten its grants";
 	case GALE_WHY_SLOT:
 		return "the guard had a free slot";
 	case GALE_WHY_CEILING:
