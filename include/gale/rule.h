@@ -91,13 +91,15 @@ struct gale_rule {
  * token budgets and of all quotas except rolling ones. */
 GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 
-/* At most limit units in any time of length window_us.  Units are counted in this number
- * of buckets (10 is usual), so a unit may come free up to window_us / buckets late. */
+/* About limit units in any time of length window_us.  They are counted in this number of
+ * buckets; 10 is usual.  A unit comes back window_us after its use, up to window_us /
+ * buckets early or late.  In any time that is shorter than window_us by that much, at most
+ * limit units pass. */
 GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
                                               uint64_t buckets);
 
-/* The same, exactly.  The rule keeps a time stamp for each admission, and each ask reads
- * all of them, so use it for small limits. */
+/* At most limit units in any time of length window_us.  The rule keeps a time stamp for
+ * each admission, and each ask reads all of them, so use it for small limits. */
 GALE_API struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us);
 
 /* limit units per period, evenly spaced, and at most burst of them at once. */
