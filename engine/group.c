@@ -193,6 +193,14 @@ static void hear_proof(struct group *group, const struct group_report *report)
 		group->over = larger(group->over, report->over);
 }
 
+/* GROUP-11 */
+static void see_grants_it_never_made(struct group *group,
+                                     const struct group_report *report)
+{
+	if (group->generation == 0 && report->generation > 0 && !is_quiet(group))
+		group->quiet = ++group->beats;
+}
+
 enum group_result group_begin(struct group *group,
                               const struct group_settings *settings,
                               const struct group_report *report, uint64_t now_us,
@@ -215,6 +223,7 @@ enum group_result group_begin(struct group *group,
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
 		agrees = true;
 	}
+	see_grants_it_never_made(group, report);
 	group->epoch = smaller(forgot_us, WORD_MAX);
 	group->now_us = larger(group->now_us, smaller(now_us, WORD_MAX));
 	group->nudge = 0;
@@ -520,9 +529,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 		return leave(group, self);
 	if (members > GROUP_MEMBERS_MAX)
 		return group_refusal(group, GROUP_FULL);
-	group->beats++;                                       /* GROUP-10 */
-	if (group->generation == 0 && report->generation > 0) /* GROUP-11 */
-		group->quiet = group->beats;
+	group->beats++; /* GROUP-10 */
 
 	if (is_new)
 		next.position = group->members;

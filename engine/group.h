@@ -47,7 +47,8 @@
  *   GROUP-10  A number is given out once in a life of the group, and later ones are larger.
  *            A life has one lease, and a proof of another life counts as none. (H1)
  *   GROUP-11  A report of a grant, to a group that never made one, says that the store has
- *            dropped the group: then it is quiet for a lease, too. (H1)
+ *            dropped the group: then it is quiet for a lease, too, whatever becomes of that
+ *            report. (H1)
  *   GROUP-12  A nudge makes members beat sooner, and changes nothing else: a store may lose
  *            it, repeat it, or send none.  Two of a kind are a 64th of a lease apart, and
  *            with more than 64 members so much longer as there are more.

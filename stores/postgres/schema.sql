@@ -1380,6 +1380,10 @@ BEGIN
 	IF anew THEN
 		g := gale.adopt(g, ask[at - 9:at - 1]);
 	END IF;
+	IF g.generation = 0 AND ask[at + 3] > 0 AND g.over >= g.quiet THEN
+		g.beats := g.beats + 1;
+		g.quiet := g.beats;
+	END IF;
 	g.epoch := forgot;
 	g.now_us := greatest(g.now_us, "now");
 	RETURN g;
@@ -1615,9 +1619,6 @@ DECLARE
 	share bigint;
 BEGIN
 	g.beats := g.beats + 1;
-	IF g.generation = 0 AND ask[at + 3] > 0 THEN
-		g.quiet := g.beats;
-	END IF;
 	IF is_new THEN
 		m.position := g.members;
 		g.members := g.members + 1;

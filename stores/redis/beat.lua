@@ -101,6 +101,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 			law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
 			limit, agrees = law == 0 and ceiling or start, true
 		end
+		if latest == 0 and r_generation > 0 and over >= quiet then beats, quiet = beats + 1, beats + 1 end
 		epoch, instant = forgot, max(instant, now)
 	end
 	nudge = 0
@@ -139,7 +140,6 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		result = FULL
 	else
 		beats = beats + 1
-		if latest == 0 and r_generation > 0 then quiet = beats end
 		if own then -- take_out
 			reserved = reserved - max(share, high, m_in_flight)
 			weights, busy, limited = weights - weight, busy - m_busy, limited - m_limited

@@ -172,7 +172,7 @@ mutant engine/member.c 'a proof counts from the asking (MEMBER-8)' \
 mutant engine/group.c 'a number that was not given out is believed (GROUP-10)' \
 	'report->over <= group->beats)' 'report->over <= WORD_MAX)' groups
 mutant engine/group.c 'a number is given out twice (GROUP-10)' \
-	'                                       /* GROUP-10 */' ' group->beats -= !is_new; /* GROUP-10 */' groups
+	'group->beats++; /* GROUP-10 */' 'group->beats += is_new; /* GROUP-10 */' groups
 mutant engine/group.c 'a later beat does not count (GROUP-4)' \
 	'self->beat = group->beats;' 'self->beat = self->beat > 0 ? self->beat : group->beats;' groups
 mutant engine/group.c 'nudges have no pause (GROUP-12)' \
@@ -214,7 +214,7 @@ mutant coordinator/turnstile.c 'a cell that is to keep less gives the last slot 
 	'return turnstile_call_back(turnstile, less).last;' 'return turnstile_call_back(turnstile, less).count > UINT32_MAX - 1;' closes
 
 mutant engine/group.c 'a group that was dropped gives all away (GROUP-11)' \
-	'if (group->generation == 0 && report->generation > 0)' 'if (group->generation > 0 && report->generation == 0)' groups
+	'if (group->generation == 0 && report->generation > 0 &&' 'if (group->generation > 0 && report->generation == 0 &&' groups
 mutant coordinator/fleet.c 'a seat has no fence of its own (FLEET-2)' \
 	'store_relaxed(&guard->turnstile.fence_ns, fence_ns);' 'store_relaxed(&guard->turnstile.fence_ns, fence_ns > 0 ? UINT64_MAX : 0);' guards
 mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flight (FLEET-3)' \

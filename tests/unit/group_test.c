@@ -754,15 +754,34 @@ static void a_group_that_was_dropped_gives_nothing_away(void **state)
 
 	(void)state;
 	assert_int_equal(grant.share, 1);
-	assert_int_equal(grant.next, grant.beat);
+	assert_int_equal(grant.next, grant.beat - 1);
 	assert_int_equal(
 	    TELL(&shelf, 9 * LEASE, 0, .name = 2, .incarnation = 7, .seq = 1).share, 0);
 	assert_int_equal(TELL(&shelf, 9 * LEASE, 0, .name = 2, .incarnation = 7,
-	                      .seq = 2, .over = grant.beat - 1)
+	                      .seq = 2, .over = grant.next - 1)
 	                     .share,
 	                 0);
 	assert_int_equal(TELL(&shelf, 1, 0, .name = 2, .incarnation = 7, .seq = 3,
 	                      .over = grant.beat)
+	                     .share,
+	                 4);
+}
+
+/* GROUP-11: nothing is kept of a node that has left, but that it had a grant. */
+static void a_node_that_leaves_tells_of_a_dropped_group(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant grant;
+
+	(void)state;
+	assert_int_equal(TELL(&shelf, LEASE, 0, .name = 1, .incarnation = 7, .seq = 9,
+	                      .generation = 3, .leaves = 1)
+	                     .result,
+	                 GROUP_GONE);
+	grant = TELL(&shelf, LEASE, 0, .name = 2, .incarnation = 7, .seq = 1);
+	assert_int_equal(grant.share, 0);
+	assert_int_equal(TELL(&shelf, LEASE, 0, .name = 2, .incarnation = 7, .seq = 2,
+	                      .over = grant.next)
 	                     .share,
 	                 4);
 }
@@ -1239,6 +1258,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_new_group_is_quiet_only_where_something_may_be_forgotten),
 		cmocka_unit_test(a_group_that_was_dropped_gives_nothing_away),
+		cmocka_unit_test(a_node_that_leaves_tells_of_a_dropped_group),
 		cmocka_unit_test(an_old_copy_believes_no_proof_of_what_came_after_it),
 		cmocka_unit_test(an_old_copy_keeps_who_it_knows),
 		cmocka_unit_test(who_disagrees_can_prove_that_all_are_over),
