@@ -178,12 +178,21 @@ static uint64_t life_of(const struct group_report *report)
 
 /* GROUP-10: it has a number of its own, which is larger than all that a copy knows of. */
 static void begin_life(struct group *group, const struct group_report *report,
-                       bool is_quiet)
+                       uint64_t lease_us, bool is_quiet)
 {
 	group->life = life_of(report);
+	group->lasts_us = is_quiet ? larger(group->lasts_us, lease_us) : lease_us;
 	group->beats++;
 	group->over = 0;
 	group->quiet = is_quiet ? group->beats : 0;
+}
+
+/* GROUP-10: a node has, or may have, a share that lasts longer than the life's lease. */
+static bool hears_of_longer(const struct group *group,
+                            const struct group_report *report, uint64_t lease_us)
+{
+	return lease_us > group->lasts_us &&
+	       (is_quiet(group) || report->generation > 0);
 }
 
 /* GROUP-4 */
@@ -209,13 +218,15 @@ enum group_result group_begin(struct group *group,
 	bool agrees = memcmp(&group->settings, settings, sizeof(*settings)) == 0;
 	bool is_new = group->life == 0;
 	bool forgot = forgot_us != group->epoch;
+	bool is_longer;
 
 	if (!group_settings_valid(settings))
 		return GROUP_WRONG;
 	hear_proof(group, report);
-	if (forgot || is_new || (!agrees && group->members == 0))
-		begin_life(group, report,
-		           is_quiet(group) ||
+	is_longer = !is_new && hears_of_longer(group, report, settings->lease_us);
+	if (forgot || is_new || is_longer || (!agrees && group->members == 0))
+		begin_life(group, report, settings->lease_us,
+		           is_quiet(group) || is_longer ||
 		               (forgot && (!is_new || now_us < forgot_us + KEPT_US)));
 	if (!agrees && group->members == 0) {
 		group->settings = *settings;
@@ -423,7 +434,7 @@ static struct group_grant grant_of(const struct group *group,
 		.lacking = group->lacking,
 		.life = group->life,
 		.beat = group->beats,
-		.lease_us = group->settings.lease_us,
+		.lease_us = group->lasts_us,
 	};
 }
 
@@ -433,7 +444,7 @@ struct group_grant group_refusal(const struct group *group, enum group_result re
 		.result = result,
 		.life = group->life,
 		.beat = group->beats,
-		.lease_us = group->settings.lease_us,
+		.lease_us = group->lasts_us,
 	};
 }
 

@@ -45,7 +45,9 @@
  *   GROUP-8  A node that leaves is reserved what it has in flight, until that is 0. (H2)
  *   GROUP-9  A beat does a bounded number of steps on one member, and reads no others. (H7)
  *   GROUP-10  A number is given out once in a life of the group, and later ones are larger.
- *            A life has one lease, and a proof of another life counts as none. (H1)
+ *            A life has one lease, and a proof of another life counts as none.  That lease is
+ *            the longest of all reports that the life began with or heard while it was quiet, and
+ *            of nodes that have been granted something, also of those that are refused. (H1)
  *   GROUP-11  A report of a grant, to a group that never made one, says that the store has
  *            dropped the group: then it is quiet for a lease, too, whatever becomes of that
  *            report. (H1)
@@ -64,7 +66,11 @@
  *     another                     hears 8 |---- lease ----| reports "8 is over": so is 7
  *
  * A proof stays true, so it may be late, doubled and out of order.  A life begins when the store
- * may have forgotten, as it may give numbers out again, and when the lease becomes another one.
+ * may have forgotten, as it may give numbers out again, and when the lease becomes another one:
+ * when the group has other settings, or hears of a longer lease.  An old copy of the store has the
+ * settings of its time, while the nodes that it refuses have shares under a longer lease.  The life
+ * that begins so is quiet.  A node that was never granted anything has nothing to wait for, so one
+ * with a wrong setting holds nobody up.
  *
  * Nudges.  A member beats now and then, and hears of others only then.  So a beat may nudge
  * the others, to beat at once:
@@ -79,8 +85,9 @@
  * Limits    A store that drops a group whose members have shares gives these away, if a node
  *           that was never granted anything is the first to beat then: so a store drops none
  *           for a day, by its own clock.  A node that lets calls in while it is fenced may be
- *           granted as many when it comes back.  Of a group that was forgotten the first node
- *           to beat says how long a lease is.  The time for which all nodes were dead proves
+ *           granted as many when it comes back.  Of a group that was forgotten the nodes
+ *           that beat while it is quiet say how long a lease is: a longer one, of nodes none of which
+ *           beats so soon, is not known.  The time for which all nodes were dead proves
  *           nothing: the first that comes waits for a lease.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time
@@ -135,9 +142,10 @@ struct group_settings {
 struct group {
 	struct group_settings settings; /* of the member that was first */
 	uint64_t now_us;                /* the latest that a beat has seen */
-	uint64_t epoch; /* when the store may have forgotten last, as it was told */
-	uint64_t life;  /* unlike any other's; 0: it is new */
-	uint64_t beats; /* the number given out last */
+	uint64_t epoch;    /* when the store may have forgotten last, as it was told */
+	uint64_t life;     /* unlike any other's; 0: it is new */
+	uint64_t lasts_us; /* the lease of the life: the longest that a node may have */
+	uint64_t beats;    /* the number given out last */
 	uint64_t
 	    over; /* the largest number that a lease has passed since, as was proven */
 	uint64_t quiet;      /* nothing more is granted until over reaches it */
@@ -160,7 +168,7 @@ struct group {
 	uint64_t give_us; /* when GROUP_GIVE was said last */
 	uint64_t take_us; /* the same, GROUP_TAKE */
 };
-#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 23)
+#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 24)
 
 enum group_nudges {
 	GROUP_GIVE = 1,
@@ -252,7 +260,7 @@ struct group_grant {
 	    next; /* when this is over, asking again may help: a namesake's last beat, a
 	                   * quiet time; if it lacks or was limited, the least of the others'
 	                   * last beats; 0: it is not known */
-	uint64_t lease_us; /* of the group */
+	uint64_t lease_us; /* of the life */
 	uint64_t probe_us; /* until the next probe; 0: there is none */
 	uint64_t probe;    /* its number */
 };

@@ -78,7 +78,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 12;
+	ours CONSTANT int := 13;
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -131,7 +131,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION gale.version() RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS 'SELECT 12';
+AS 'SELECT 13';
 
 -- A value's bytes (stores/value.h), as numbers: the two words of the head, and words and
 -- rows.  Those of a window that was lent from in that very window stand in columns, its
@@ -210,6 +210,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
 	now_us bigint NOT NULL DEFAULT 0,
 	epoch bigint NOT NULL DEFAULT 0,
 	life bigint NOT NULL DEFAULT 0,
+	lasts_us bigint NOT NULL DEFAULT 0,
 	beats bigint NOT NULL DEFAULT 0,
 	over bigint NOT NULL DEFAULT 0,
 	quiet bigint NOT NULL DEFAULT 0,
@@ -1364,18 +1365,22 @@ DECLARE
 	forgot CONSTANT bigint := ask[at - 10];
 	forgets CONSTANT boolean := forgot <> g.epoch;
 	anew CONSTANT boolean := g.members = 0 AND NOT gale.agrees(g, ask, at);
+	lease CONSTANT bigint := ask[at - 4];
+	is_longer boolean;
 	is_quiet boolean;
 BEGIN
 	IF ask[at + 12] = g.life AND ask[at + 13] <= g.beats THEN
 		g.over := greatest(g.over, ask[at + 13]);
 	END IF;
-	IF forgets OR g.life = 0 OR anew THEN
-		is_quiet := g.over < g.quiet OR forgets AND (g.life > 0 OR "now" < forgot + 86400000000);
+	is_longer := g.life > 0 AND lease > g.lasts_us AND (g.over < g.quiet OR ask[at + 3] > 0);
+	IF forgets OR g.life = 0 OR is_longer OR anew THEN
+		is_quiet := g.over < g.quiet OR is_longer OR forgets AND (g.life > 0 OR "now" < forgot + 86400000000);
 		g.life := CASE WHEN ask[at] > most - ask[at + 1] THEN ask[at] - (most - ask[at + 1])
 			ELSE ask[at] + ask[at + 1] END;
 		g.beats := g.beats + 1;
 		g.over := 0;
 		g.quiet := CASE WHEN is_quiet THEN g.beats ELSE 0 END;
+		g.lasts_us := CASE WHEN is_quiet THEN greatest(g.lasts_us, lease) ELSE lease END;
 	END IF;
 	IF anew THEN
 		g := gale.adopt(g, ask[at - 9:at - 1]);
@@ -1581,7 +1586,7 @@ BEGIN
 	UPDATE gale.groups SET law = g.law, parts = g.parts, start = g.start, floor = g.floor,
 		ceiling = g.ceiling, lease_us = g.lease_us, hold_us = g.hold_us, rotate_us = g.rotate_us,
 		probe_us = g.probe_us, now_us = g.now_us, epoch = g.epoch, life = g.life,
-		beats = g.beats, over = g.over, quiet = g.quiet,
+		lasts_us = g.lasts_us, beats = g.beats, over = g.over, quiet = g.quiet,
 		generation = g.generation, "limit" = g.limit, lowered_us = g.lowered_us,
 		joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
 		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
@@ -1667,7 +1672,7 @@ BEGIN
 		next := 0;
 	END IF;
 	RETURN ARRAY[0, m.share, m.generation, g.epoch, target, g.limit, g.members, g.in_flight,
-		g.lacking, g.life, g.beats, next, g.lease_us] || gale.probe_of(g);
+		g.lacking, g.life, g.beats, next, g.lasts_us] || gale.probe_of(g);
 END
 $$;
 
@@ -1704,14 +1709,14 @@ BEGIN
 	is_new := NOT FOUND;
 	IF NOT gale.agrees(g, ask, at) THEN
 		PERFORM gale.keep(g);
-		RETURN ARRAY[4, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lease_us, 0, 0];
+		RETURN ARRAY[4, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lasts_us, 0, 0];
 	ELSIF m.incarnation <> ask[at] AND g.over < m.beat THEN
 		PERFORM gale.keep(g);
-		RETURN ARRAY[3, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, m.beat, g.lease_us, 0, 0];
+		RETURN ARRAY[3, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, m.beat, g.lasts_us, 0, 0];
 	ELSIF m.incarnation = ask[at] AND ask[at + 1] <= m.seq THEN
 		PERFORM gale.keep(g);
 		RETURN ARRAY[1, m.share, m.generation, g.epoch, m.share + m.lacks, g.limit, g.members,
-			g.in_flight, g.lacking, g.life, g.beats, 0, g.lease_us, 0, 0];
+			g.in_flight, g.lacking, g.life, g.beats, 0, g.lasts_us, 0, 0];
 	ELSIF ask[at + 11] > 0 AND ask[at + 5] = 0 THEN
 		IF is_new THEN
 			g := gale.nudge_to_take(g, g.lacking, g.reserved);
@@ -1724,7 +1729,7 @@ BEGIN
 		RETURN '{2,0,0,0,0,0,0,0,0,0,0,0,0,0,0}';
 	ELSIF is_new AND g.members >= 1048576 THEN
 		PERFORM gale.keep(g);
-		RETURN ARRAY[5, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lease_us, 0, 0];
+		RETURN ARRAY[5, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lasts_us, 0, 0];
 	END IF;
 	m.group_name := g.name;
 	m.node := "from";

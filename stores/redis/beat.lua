@@ -28,9 +28,9 @@ local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1
 local GIVE, TAKE = 1, 2
 local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
-local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 32), '<' .. rep('d', 16)
+local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 33), '<' .. rep('d', 16)
 local REPORT, GRANT = '<' .. rep('d', 14), '<' .. rep('I8', 15)
-local NO_GROUP, NO_MEMBER = rep('\0', 256), rep('\0', 128)
+local NO_GROUP, NO_MEMBER = rep('\0', 264), rep('\0', 128)
 local max, min, exact = math.max, math.min, string.format
 
 local function div(a, b)
@@ -46,11 +46,11 @@ end
 local function beat(key, leases, estimates, numbers, node, channel)
 	local found = try('HMGET', key, 'g', 'm' .. node)
 	local kept, own = found[1], found[2]
-	if found.err or kept and #kept ~= 256 or own and #own ~= 128 then return GARBLED end
+	if found.err or kept and #kept ~= 264 or own and #own ~= 128 then return GARBLED end
 	local forgot = unpack('<d', numbers)
 	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
 		r_estimate, r_limited, leaves, r_life, r_over = unpack(REPORT, numbers, 81)
-	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, life, beats,
+	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, life, lasts, beats,
 		over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed, lacking,
 		in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
 	local incarnation, position, seq, last_beat, share, generation, high, m_in_flight, raised, weight, m_busy,
@@ -90,12 +90,14 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	local function begin()
 		local forgets, anew = forgot ~= epoch, not agrees and members == 0
 		if r_life == life and r_over <= beats then over = max(over, r_over) end
-		if forgets or life == 0 or anew then
-			local noisy = over >= quiet and not (forgets and (life > 0 or now < forgot + KEPT))
+		local lasting = unpack('<d', numbers, 49)
+		local longer = life > 0 and lasting > lasts and (over < quiet or r_generation > 0)
+		if forgets or life == 0 or longer or anew then
+			local noisy = over >= quiet and not longer and not (forgets and (life > 0 or now < forgot + KEPT))
 			local left = MOST - r_seq
 			life = r_incarnation > left and r_incarnation - left or r_incarnation + r_seq
 			beats, over = beats + 1, 0
-			quiet = noisy and 0 or beats
+			quiet, lasts = noisy and 0 or beats, noisy and lasting or max(lasts, lasting)
 		end
 		if anew then
 			law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
@@ -249,7 +251,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	local group = pack(GROUP, law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch,
-		life, beats, over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited,
+		life, lasts, beats, over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited,
 		hungry, claimed, lacking, in_flight, nudge, wanting, give, take)
 	if nudge > 0 then
 		local equal = parts == EQUAL
@@ -277,10 +279,10 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 	if result == GONE then return pack(GRANT, GONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) end
 	if result > STALE then
-		return pack(GRANT, result, 0, 0, 0, 0, 0, 0, 0, 0, life, beats, asks, lease, 0, 0)
+		return pack(GRANT, result, 0, 0, 0, 0, 0, 0, 0, 0, life, beats, asks, lasts, 0, 0)
 	end
 	return pack(GRANT, result, share, generation, epoch, target, limit, members, in_flight, lacking, life,
-		beats, asks, lease, probe_us, number)
+		beats, asks, lasts, probe_us, number)
 end
 
 local reply = { ARGV[1], now }

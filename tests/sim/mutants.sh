@@ -165,6 +165,8 @@ mutant engine/group.c 'a proof of another life is believed (GROUP-10)' \
 	'if (report->life == group->life && report' 'if (report->life != 1 && report' groups
 mutant engine/group.c 'an old copy goes on with the life that it was in (GROUP-10)' \
 	'if (forgot || is_new ||' 'if (is_new ||' groups
+mutant engine/group.c 'a longer lease of a node that is refused does not count (GROUP-10)' \
+	'return lease_us > group->lasts_us &&' 'return lease_us > WORD_MAX &&' groups
 mutant engine/member.c 'a proof makes no allowance for drift (MEMBER-8)' \
 	'us * member->terms.drift_ppm / 1000 + 1' '1' groups
 mutant engine/member.c 'a proof counts from the asking (MEMBER-8)' \

@@ -96,7 +96,8 @@ static void expect_group(const struct beats *b)
 	expect_text(
 	    b,
 	    text_of("law, parts, start, floor, ceiling, lease_us, hold_us, "
-	            "rotate_us, probe_us, now_us, epoch, life, beats, over, quiet, "
+	            "rotate_us, probe_us, now_us, epoch, life, lasts_us, beats, over, "
+	            "quiet, "
 	            "generation, "
 	            "\"limit\", lowered_us, joined_us, members, reserved, "
 	            "weights, busy, limited, hungry, claimed, lacking, in_flight, "

@@ -861,6 +861,71 @@ static void who_disagrees_can_prove_that_all_are_over(void **state)
 	assert_int_equal(shelf.group.over, 0);
 }
 
+static struct group_grant tell_long(struct shelf *shelf, uint64_t forgot, int name,
+                                    uint64_t seq, uint64_t generation, uint64_t over)
+{
+	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 4);
+	const struct group_report report = { .incarnation = 7,
+		                             .seq = seq,
+		                             .generation = generation,
+		                             .held = generation > 0 ? 4 : 0,
+		                             .weight = 1,
+		                             .limited = 1,
+		                             .life = shelf->group.life,
+		                             .over = over };
+
+	settings.lease_us = 10 * LEASE;
+	return beat(shelf, &settings, 3, forgot, name, &report);
+}
+
+/* GROUP-10: a copy of when the lease was short, and nodes that have shares under a long one.  What is
+ * over was heard a long lease ago, or counts as none. */
+static void an_old_copy_waits_for_the_longest_lease_that_it_hears_of(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant grant;
+
+	(void)state;
+	TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
+	grant = TELL(&shelf, 2, 5, .name = 1, .incarnation = 7, .seq = 2);
+	assert_int_equal(grant.lease_us, LEASE);
+	grant = tell_long(&shelf, 5, 2, 1, 9, 0);
+	assert_int_equal(grant.result, GROUP_DISAGREES);
+	assert_int_equal(grant.lease_us, 10 * LEASE);
+	assert_int_equal(TELL(&shelf, 2, 5, .name = 1, .incarnation = 7, .seq = 3).next,
+	                 shelf.group.quiet);
+	grant = tell_long(&shelf, 5, 3, 1, 0, shelf.group.quiet - 1);
+	assert_int_equal(grant.result, GROUP_DISAGREES);
+	assert_true(shelf.group.over < shelf.group.quiet);
+	grant = tell_long(&shelf, 5, 3, 2, 0, shelf.group.beats);
+	assert_int_equal(grant.result, GROUP_GRANTED);
+	assert_int_equal(grant.share, 4);
+	assert_int_equal(grant.lease_us, 10 * LEASE);
+}
+
+/* GROUP-10: also after the quiet time.  A node that has nothing does not count. */
+static void a_longer_lease_of_a_node_that_holds_begins_a_quiet_life(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant first =
+	    TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 1);
+
+	(void)state;
+	assert_int_equal(tell_long(&shelf, 0, 2, 1, 0, 0).life, first.life);
+	assert_int_equal(shelf.group.lasts_us, LEASE);
+	assert_int_not_equal(tell_long(&shelf, 0, 2, 2, 9, 0).life, first.life);
+	assert_int_equal(shelf.group.quiet, shelf.group.beats);
+	assert_int_equal(shelf.group.lasts_us, 10 * LEASE);
+	assert_int_equal(TELL(&shelf, 2, 0, .name = 1, .incarnation = 7, .seq = 2,
+	                      .generation = first.generation, .held = 3)
+	                     .share,
+	                 3);
+	first = tell_long(&shelf, 0, 2, 3, 9, 0);
+	assert_int_equal(first.life, shelf.group.life);
+	assert_int_equal(first.lease_us, 10 * LEASE); /* not another one each time */
+	assert_int_equal(tell_long(&shelf, 0, 2, 4, 9, 0).life, first.life);
+}
+
 /* What a copy knows of an earlier epoch confirms nothing. */
 static void a_grant_of_another_epoch_is_not_the_latest(void **state)
 {
@@ -1262,6 +1327,10 @@ int main(void)
 		cmocka_unit_test(an_old_copy_believes_no_proof_of_what_came_after_it),
 		cmocka_unit_test(an_old_copy_keeps_who_it_knows),
 		cmocka_unit_test(who_disagrees_can_prove_that_all_are_over),
+		cmocka_unit_test(
+		    an_old_copy_waits_for_the_longest_lease_that_it_hears_of),
+		cmocka_unit_test(
+		    a_longer_lease_of_a_node_that_holds_begins_a_quiet_life),
 		cmocka_unit_test(a_grant_of_another_epoch_is_not_the_latest),
 		cmocka_unit_test(who_leaves_is_reserved_what_it_has_in_flight),
 		cmocka_unit_test(a_beat_reads_no_other_member),

@@ -170,6 +170,7 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 	words->group.now_us = shelf_now_us(w, shelf);
 	words->group.epoch = shelf_epoch_us(words->group.now_us, shelf->epoch);
 	words->group.life = SHELF_LIFE;
+	words->group.lasts_us = w->settings.lease_us;
 	words->group.beats = SHELF_BEATS;
 	words->group.over = SHELF_OVER;
 	words->group.quiet = (uint64_t)SHELF_OVER + shelf->quiet;
