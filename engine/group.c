@@ -508,6 +508,15 @@ static void grant(struct group *group, struct group_member *self, uint64_t share
 	self->high = larger(self->high, share);
 }
 
+static struct group_grant refuse_namesake(const struct group *group,
+                                          const struct group_member *self)
+{
+	struct group_grant refusal = group_refusal(group, GROUP_NAMESAKE);
+
+	refusal.next = self->beat;
+	return refusal;
+}
+
 static struct group_grant leave(struct group *group, const struct group_member *self)
 {
 	nudge_to_take(group, group->lacking - self->lacks,
@@ -529,13 +538,11 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 
 	if (!group_report_valid(report))
 		return (struct group_grant){ .result = GROUP_WRONG };
-	if (is_namesake && !group_expired(group, self)) { /* GROUP-6 */
-		grant_told = group_refusal(group, GROUP_NAMESAKE);
-		grant_told.next = self->beat;
-		return grant_told;
-	}
+	if (is_namesake && !group_expired(group, self)) /* GROUP-6 */
+		return refuse_namesake(group, self);
 	if (!is_new && !is_namesake && report->seq <= self->seq) /* GROUP-5 */
-		return grant_of(group, self, GROUP_STALE);
+		return report->seq == self->seq ? grant_of(group, self, GROUP_STALE)
+		                                : refuse_namesake(group, self);
 	if (report->leaves && report->in_flight == 0) /* GROUP-8 */
 		return leave(group, self);
 	if (members > GROUP_MEMBERS_MAX)

@@ -36,7 +36,9 @@
  *   GROUP-4  A member counts until a node has proven that its lease is over: that a lease
  *            has passed by that node's clock since it heard the number of the member's last
  *            beat, or a later number of the same life. (H1, H8)
- *   GROUP-5  A report whose seq is not above the last one's changes nothing. (H3)
+ *   GROUP-5  A report whose seq is not above the last one's changes nothing.  One whose seq is
+ *            below is refused: it is late, or of a machine that was put back to an earlier
+ *            state, which holds no lease. (H3)
  *   GROUP-6  Of two nodes of one name the second is granted nothing while the first's
  *            lease lasts. (H3)
  *   GROUP-7  When the store may have forgotten, no node is granted more than it has in force
@@ -89,6 +91,8 @@
  *           that beat while it is quiet say how long a lease is: a longer one, of nodes none of which
  *           beats so soon, is not known.  The time for which all nodes were dead proves
  *           nothing: the first that comes waits for a lease.
+ *           Two copies of one machine that run at once, of one life, count as one node: each
+ *           may be told the share of the other.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
  *           that is dead or stopped has at the backend must end within its abort time
  *           (engine/member.h); GROUP-4 frees its slots then.
@@ -234,9 +238,10 @@ struct group_report {
 
 enum group_result {
 	GROUP_GRANTED,
-	GROUP_STALE,     /* an old report: what was granted last is told again */
-	GROUP_GONE,      /* the node has left: its member is to be removed */
-	GROUP_NAMESAKE,  /* another node of that name lives, until .next is over */
+	GROUP_STALE, /* the last report again: what was granted is told again */
+	GROUP_GONE,  /* the node has left: its member is to be removed */
+	GROUP_NAMESAKE, /* another node of that name lives, or an earlier state of it reports,
+	                  * until .next is over */
 	GROUP_DISAGREES, /* the group has other settings */
 	GROUP_FULL,
 	GROUP_WRONG, /* the report is not one */

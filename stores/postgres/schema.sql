@@ -1710,10 +1710,12 @@ BEGIN
 	IF NOT gale.agrees(g, ask, at) THEN
 		PERFORM gale.keep(g);
 		RETURN ARRAY[4, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, 0, g.lasts_us, 0, 0];
-	ELSIF m.incarnation <> ask[at] AND g.over < m.beat THEN
+	ELSIF m.incarnation <> ask[at] AND g.over < m.beat
+		OR m.incarnation = ask[at] AND ask[at + 1] < m.seq
+	THEN
 		PERFORM gale.keep(g);
 		RETURN ARRAY[3, 0, 0, 0, 0, 0, 0, 0, 0, g.life, g.beats, m.beat, g.lasts_us, 0, 0];
-	ELSIF m.incarnation = ask[at] AND ask[at + 1] <= m.seq THEN
+	ELSIF m.incarnation = ask[at] AND ask[at + 1] = m.seq THEN
 		PERFORM gale.keep(g);
 		RETURN ARRAY[1, m.share, m.generation, g.epoch, m.share + m.lacks, g.limit, g.members,
 			g.in_flight, g.lacking, g.life, g.beats, 0, g.lasts_us, 0, 0];

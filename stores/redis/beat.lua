@@ -132,7 +132,9 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		result = DISAGREES
 	elseif is_namesake and over < last_beat then
 		result, asks = NAMESAKE, last_beat
-	elseif own and not is_namesake and r_seq <= seq then
+	elseif own and not is_namesake and r_seq < seq then
+		result, asks = NAMESAKE, last_beat
+	elseif own and not is_namesake and r_seq == seq then
 		result = STALE
 	elseif leaves > 0 and r_in_flight == 0 then
 		result = GONE

@@ -155,6 +155,8 @@ mutant engine/group.c 'leases end too early (GROUP-4)' \
 	'return member->beat <= group->over;' 'return member->beat <= group->over + (group->over > 0);' groups
 mutant engine/group.c 'an old report is read (GROUP-5)' \
 	'report->seq <= self->seq' 'report->seq == 0' groups
+mutant engine/group.c 'an earlier state of a machine is told the share of the later one (GROUP-5)' \
+	'return report->seq == self->seq ?' 'return report->seq <= self->seq ?' groups
 mutant engine/group.c 'a namesake takes over at once (GROUP-6)' \
 	'if (is_namesake && !group_expired(group, self))' 'if (is_namesake && group->members == 0)' groups
 mutant engine/group.c 'there is no quiet time (GROUP-7)' \

@@ -203,7 +203,8 @@ static void an_old_report_changes_nothing(void **state)
 {
 	(void)state;
 	PLAY(GROUP_MIN, GROUP_EQUAL, { 1, 6, 0, 1, 0, 6, 6, 1 },
-	     { 1, 6, 0, 3, 1, 6, 6, 1 }, { 1, 2, 5, 2, 1, 6, 6, 1 });
+	     { 1, 6, 0, 3, 1, 6, 6, 1 }, { 1, 2, 5, 3, 1, 6, 6, 1 },
+	     { 1, 2, 5, 2, 1, 0, 0, 0 }, { 1, 6, 0, 4, 1, 6, 6, 1 });
 }
 
 static void the_lower_median_and_the_least(void **state)
@@ -694,6 +695,23 @@ static void a_namesake_waits_until_the_lease_is_over(void **state)
 	grant = TELL(&shelf, 3, 0, .name = 1, .incarnation = 8, .seq = 2,
 	             .over = first.beat);
 	assert_int_equal(grant.result, GROUP_GRANTED);
+	assert_int_equal(grant.share, 4);
+}
+
+/* GROUP-5: its lease would count from when it asked, and that of its later state has begun before. */
+static void a_machine_that_was_put_back_gets_no_share(void **state)
+{
+	struct shelf shelf = { 0 };
+	struct group_grant grant;
+
+	(void)state;
+	TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 9);
+	grant = TELL(&shelf, 2, 0, .name = 1, .incarnation = 7, .seq = 6);
+	assert_int_equal(grant.result, GROUP_NAMESAKE);
+	assert_int_equal(grant.share, 0);
+	assert_int_equal(grant.next, shelf.members[0].beat);
+	grant = TELL(&shelf, 2, 0, .name = 1, .incarnation = 7, .seq = 9);
+	assert_int_equal(grant.result, GROUP_STALE);
 	assert_int_equal(grant.share, 4);
 }
 
@@ -1319,6 +1337,7 @@ int main(void)
 		cmocka_unit_test(a_crowd_that_comes_is_no_storm),
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
+		cmocka_unit_test(a_machine_that_was_put_back_gets_no_share),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
 		cmocka_unit_test(
 		    a_new_group_is_quiet_only_where_something_may_be_forgotten),
