@@ -246,6 +246,12 @@ bool group_expired(const struct group *group, const struct group_member *member)
 	return member->beat <= group->over; /* GROUP-4 */
 }
 
+bool group_is_reporter(const struct group_member *member,
+                       const struct group_report *report)
+{
+	return member->incarnation == report->incarnation && member->seq <= report->seq;
+}
+
 void group_remove(struct group *group, struct group_estimates *estimates,
                   const struct group_member *member)
 {

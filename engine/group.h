@@ -13,9 +13,11 @@
  * one report, in one atomic step and in this order:
  *
  *     group_begin(group, settings, report, now, forgot)  also of a group that is new
- *     while the member with the least .beat has expired, GROUP_EVICT_MOST times:
+ *     while the member with the least .beat, but for one that is the reporter
+ *     (group_is_reporter), has expired, GROUP_EVICT_MOST times:
  *             group_remove(group, it); the member at .position = group->members, if any
  *             other, gets the position of the one removed
+ *     group_begin again, if it said GROUP_DISAGREES and no member is left
  *     group_beat(group, the member of that name or a zeroed one, report, next)
  *
  * What a member is reserved is what it may have in flight: the largest share that it was
@@ -286,8 +288,13 @@ enum group_result group_begin(struct group *group,
 /* The answer to a node that group_begin has refused. */
 struct group_grant group_refusal(const struct group *group, enum group_result result);
 
-/* Its lease is over, and it is not the one that reports. */
+/* Its lease is over. */
 bool group_expired(const struct group *group, const struct group_member *member);
+
+/* The member of the reporter's name is the node that reports, in no earlier state: so it is none
+ * of the dead, though its lease is over. */
+bool group_is_reporter(const struct group_member *member,
+                       const struct group_report *report);
 
 /* The member's words are nobody's afterwards. */
 void group_remove(struct group *group, struct group_estimates *estimates,

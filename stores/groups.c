@@ -347,10 +347,14 @@ static bool have_estimates(const struct groups *groups, struct kept_group *group
 }
 
 static void evict(struct groups *groups, struct kept_group *group,
-                  const struct member *self)
+                  const struct store_beat *beat)
 {
+	const struct member *self =
+	    find_member(groups, group, beat->node, beat->node_len);
 	struct member *first;
 
+	if (self && !group_is_reporter(&self->is, &beat->report))
+		self = NULL;
 	for (int i = 0; i < GROUP_EVICT_MOST; i++) {
 		first = first_but(group, self);
 		if (!first || !group_expired(&group->is, &first->is))
@@ -369,7 +373,7 @@ static enum group_result begin(struct groups *groups, struct kept_group *group,
 
 	if (result == GROUP_WRONG)
 		return result;
-	evict(groups, group, find_member(groups, group, beat->node, beat->node_len));
+	evict(groups, group, beat);
 	if (result == GROUP_DISAGREES && group->is.members == 0)
 		result = group_begin(&group->is, &beat->settings, &beat->report, now_us,
 		                     forgot_us);

@@ -1691,16 +1691,19 @@ BEGIN
 	g.nudge := 0;
 	g := gale.begin(g, ask, at, "now");
 	FOR first IN
-		SELECT s.node, s.beat FROM gale.members AS s
-		WHERE s.group_name = g.name AND s.node <> "from"
-		ORDER BY s.beat, s.node LIMIT 5
+		SELECT s.node, s.beat, s.incarnation, s.seq FROM gale.members AS s
+		WHERE s.group_name = g.name
+		ORDER BY s.beat, s.node LIMIT 6
 	LOOP
-		IF gone = 4 OR g.over < first.beat THEN
+		IF gone < 4 AND first.beat <= g.over
+			AND (first.node <> "from" OR first.incarnation <> ask[at] OR first.seq > ask[at + 1])
+		THEN
+			g := gale.remove(g, first.node);
+			gone := gone + 1;
+		ELSIF first.node <> "from" THEN
 			next := first.beat;
 			EXIT;
 		END IF;
-		g := gale.remove(g, first.node);
-		gone := gone + 1;
 	END LOOP;
 	IF g.members = 0 AND NOT gale.agrees(g, ask, at) THEN
 		g := gale.begin(g, ask, at, "now");

@@ -74,6 +74,10 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		call('HDEL', key, 'm' .. name, 'p' .. members)
 		call('ZREM', leases, name)
 		if its_estimate > 0 then call('ZREM', estimates, name) end
+		if name == node then
+			own = nil
+			share, generation, high, m_in_flight, raised, estimate, lacks = 0, 0, 0, 0, 0, 0, 0
+		end
 	end
 
 	local function may_nudge(last)
@@ -109,16 +113,19 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	nudge = 0
 	begin()
 	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0
-	local soon = first[1] == node and 4 or 2
+	local stays = own and incarnation == r_incarnation and seq <= r_seq
+	local soon = stays and first[1] == node and 4 or 2
 	if first[soon] and tonumber(first[soon]) <= over then
 		first = call('ZRANGE', leases, '0', EVICT_MOST + 1, 'WITHSCORES')
 	end
 	for i = 1, #first, 2 do
 		local name, its_beat = first[i], tonumber(first[i + 1])
-		if name ~= node then
-			if gone == EVICT_MOST or over < its_beat then next = its_beat break end
+		if gone < EVICT_MOST and its_beat <= over and not (stays and name == node) then
 			remove(name)
 			gone = gone + 1
+		elseif name ~= node then
+			next = its_beat
+			break
 		end
 	end
 	if not agrees and members == 0 then begin() end

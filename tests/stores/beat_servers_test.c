@@ -302,6 +302,34 @@ who_has_a_share_keeps_it_while_others_wait_for_a_server_that_forgot(void **state
 	}
 }
 
+/* Its own member has other settings, and nobody else is there. */
+static void a_lone_node_that_starts_again_with_other_settings_has_a_share(void **state)
+{
+	(void)state;
+	for (int which = 0; which < STORES; which++) {
+		struct node node;
+
+		groups++;
+		open_node(&node, which, "a");
+		assert_int_equal(beat(&node), STORE_DONE);
+		node.beat.settings.ceiling = CEILING / 2;
+		node.beat.report =
+		    (struct group_report){ .incarnation = 99, .weight = 1 };
+		node.number_ns = 0;
+		assert_int_equal(ask(&node), STORE_DONE);
+		assert_int_equal(node.beat.grant.result, GROUP_DISAGREES);
+		for (int i = 0;
+		     i < TURNS_MOST && node.beat.grant.result == GROUP_DISAGREES; i++) {
+			note_number(&node);
+			nap(GALE_MILLIS(5));
+			assert_int_equal(ask(&node), STORE_DONE);
+		}
+		assert_int_equal(node.beat.grant.result, GROUP_GRANTED);
+		assert_int_equal(node.beat.grant.limit, CEILING / 2);
+		close_node(&node);
+	}
+}
+
 static void names_are_of_any_bytes(void **state)
 {
 	static const char odd[][4] = {
@@ -518,6 +546,8 @@ int main(void)
 		cmocka_unit_test(nodes_share_a_ceiling),
 		cmocka_unit_test(
 		    who_has_a_share_keeps_it_while_others_wait_for_a_server_that_forgot),
+		cmocka_unit_test(
+		    a_lone_node_that_starts_again_with_other_settings_has_a_share),
 		cmocka_unit_test(names_are_of_any_bytes),
 		cmocka_unit_test(groups_are_apart_from_keys),
 		cmocka_unit_test(

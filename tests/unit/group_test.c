@@ -105,10 +105,15 @@ static struct group_grant beat(struct shelf *shelf,
 	struct group_grant grant;
 	enum group_result begun =
 	    group_begin(&shelf->group, settings, report, now, forgot);
+	int stays = -1;
 	uint64_t first;
 
+	for (uint64_t i = 0; i < shelf->group.members; i++)
+		if (shelf->names[i] == name &&
+		    group_is_reporter(&shelf->members[i], report))
+			stays = name;
 	for (int i = 0; i < GROUP_EVICT_MOST; i++) {
-		first = first_to_end(shelf, name);
+		first = first_to_end(shelf, stays);
 		if (first == shelf->group.members ||
 		    !group_expired(&shelf->group, &shelf->members[first]))
 			break;
@@ -713,6 +718,33 @@ static void a_machine_that_was_put_back_gets_no_share(void **state)
 	grant = TELL(&shelf, 2, 0, .name = 1, .incarnation = 7, .seq = 9);
 	assert_int_equal(grant.result, GROUP_STALE);
 	assert_int_equal(grant.share, 4);
+}
+
+/* Each has nobody else to prove that its lease is over, and nothing else that it could be. */
+static void
+a_lone_node_that_starts_again_or_is_put_back_has_a_share_after_a_lease(void **state)
+{
+	struct group_settings other = settings_of(GROUP_FIXED, GROUP_EQUAL, 9);
+	struct group_report report = { .incarnation = 8, .weight = 1, .limited = 1 };
+	struct shelf shelf = { 0 };
+	struct group_grant grant;
+
+	(void)state;
+	grant = TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 9);
+	assert_int_equal(TELL(&shelf, 1, 0, .name = 1, .incarnation = 7, .seq = 3,
+	                      .over = grant.beat)
+	                     .share,
+	                 4); /* an earlier state */
+	report.seq = 1;
+	grant = beat(&shelf, &other, 1, 0, 1, &report);
+	assert_int_equal(grant.result, GROUP_DISAGREES);
+	report.seq = 2;
+	report.life = grant.life;
+	report.over = grant.beat;
+	grant = beat(&shelf, &other, 1, 0, 1, &report);
+	assert_int_equal(grant.result, GROUP_GRANTED);
+	assert_int_equal(grant.share, 9);
+	assert_int_equal(shelf.group.members, 1);
 }
 
 /* GROUP-7 */
@@ -1338,6 +1370,8 @@ int main(void)
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
 		cmocka_unit_test(a_machine_that_was_put_back_gets_no_share),
+		cmocka_unit_test(
+		    a_lone_node_that_starts_again_or_is_put_back_has_a_share_after_a_lease),
 		cmocka_unit_test(what_was_forgotten_may_be_in_force_for_a_lease),
 		cmocka_unit_test(
 		    a_new_group_is_quiet_only_where_something_may_be_forgotten),

@@ -171,6 +171,29 @@ static void nodes_that_come_back_find_what_was_learned(void **state)
 	close_scene();
 }
 
+/* A lone node under its own name: nobody else can prove that its lease is over. */
+static void a_node_that_starts_again_with_other_settings_has_a_share(void **state)
+{
+	(void)state;
+	open_scene(UINT64_MAX);
+	assert_int_equal(beat("g", 1), STORE_DONE);
+	for (int i = 0; i < 2; i++) {
+		s.beat.report.over = i == 0 ? 0 : s.beat.grant.beat;
+		s.beat.report.life = s.beat.grant.life;
+		s.beat.report.incarnation = 2;
+		s.beat.report.seq = 1 + (uint64_t)i;
+		s.beat.settings.ceiling = 50;
+		assert_int_equal(groups_beat(s.groups, (const uint8_t *)"g", 1, &s.beat,
+		                             s.now, /* forgot_us= */ 0, &s.nudge),
+		                 STORE_DONE);
+		assert_int_equal(s.beat.grant.result,
+		                 i == 0 ? GROUP_DISAGREES : GROUP_GRANTED);
+	}
+	assert_int_equal(s.beat.grant.share, 50);
+	assert_int_equal(found("g")->members, 1);
+	close_scene();
+}
+
 static void a_beat_without_memory_changes_nothing(void **state)
 {
 	(void)state;
@@ -256,6 +279,8 @@ int main(void)
 		    a_group_that_is_over_makes_room_and_one_that_lives_does_not),
 		cmocka_unit_test(a_group_is_swept_an_hour_after_its_last_lease),
 		cmocka_unit_test(nodes_that_come_back_find_what_was_learned),
+		cmocka_unit_test(
+		    a_node_that_starts_again_with_other_settings_has_a_share),
 		cmocka_unit_test(a_beat_without_memory_changes_nothing),
 		cmocka_unit_test(what_is_no_report_is_said_so),
 		cmocka_unit_test(the_embedded_store_keeps_groups),

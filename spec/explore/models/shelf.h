@@ -260,10 +260,12 @@ static inline void shelf_remove(struct shelf_words *words, int n)
 }
 
 /* Members whose lease is over, but for the one that reports. */
-static inline void shelf_evict(struct shelf_words *words, int self)
+static inline void shelf_evict(struct shelf_words *words, int self,
+                               const struct group_report *report)
 {
 	for (int n = 0; n < SHELF_NODES; n++)
-		if (n != self && words->members[n].incarnation > 0 &&
+		if (words->members[n].incarnation > 0 &&
+		    !(n == self && group_is_reporter(&words->members[n], report)) &&
 		    group_expired(&words->group, &words->members[n]))
 			shelf_remove(words, n);
 }
@@ -304,7 +306,7 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 	shelf->quiet = words.group.over < words.group.quiet
 	                   ? shelf_ticks(&words, words.group.quiet)
 	                   : 0;
-	shelf_evict(&words, n);
+	shelf_evict(&words, n, &report);
 	if (w->uncapped)
 		words.group.reserved = group_reserve(&words.members[n]);
 	grant = group_beat(&words.group, &words.estimates, &words.members[n], &report,
