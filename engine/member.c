@@ -101,11 +101,14 @@ static void note_number(struct member *member, mono now,
 	drop_anchor(member, now, grant->beat);
 }
 
-/* When it will have proven that this number is over. */
+/* When it will have proven that this number is over, as it may have long since: many that died at
+ * once are not all removed by one beat. */
 static mono over_at(const struct member *member, uint64_t beat)
 {
 	const struct member_past *past = &member->past;
 
+	if (beat <= past->over)
+		return (mono){ 0 };
 	for (uint32_t i = 0; i < past->count; i++)
 		if (past->anchors[i].beat >= beat)
 			return proven_at(member, past->anchors[i].heard);

@@ -579,6 +579,31 @@ static void when_the_next_lease_is_over_it_beats(void **state)
 	assert_int_equal(due_ms(&member), 3310);
 }
 
+/* It has proven that, but the store removes only so many by a beat. */
+static void while_leases_that_are_over_are_next_it_beats_on(void **state)
+{
+	struct member member = new_member();
+	struct group_grant grant = share_of(1, 1);
+
+	(void)state;
+	(void)number(&member, 0, 0, 3, 10);
+	(void)number(&member, 1000, 0, 3, 12);
+	grant.life = 3;
+	grant.beat = 15;
+	grant.lease_us = 2000000;
+	assert_int_equal(member_report(&member, at(2010), &idle).over, 10);
+	for (uint64_t next = 8; next <= 10; next++) {
+		mono sent = member.sent;
+
+		grant.next = next;
+		(void)member_hear(&member, mono_after(sent, 1000000), member.seq,
+		                  &grant);
+		assert_int_equal(member_due(&member).ns, sent.ns + terms.eager_ns);
+		assert_int_equal(
+		    member_report(&member, member_due(&member), &idle).over, 10);
+	}
+}
+
 /* ---- Leaving, and refusals -------------------------------------------------------- */
 
 static void leaving_is_draining(void **state)
@@ -675,6 +700,7 @@ int main(void)
 		cmocka_unit_test(anchors_are_coarse_and_not_too_coarse),
 		cmocka_unit_test(numbers_that_are_far_apart_are_all_kept),
 		cmocka_unit_test(when_the_next_lease_is_over_it_beats),
+		cmocka_unit_test(while_leases_that_are_over_are_next_it_beats_on),
 		cmocka_unit_test(leaving_is_draining),
 		cmocka_unit_test(a_refusal_leaves_the_share_until_its_fence),
 		cmocka_unit_test(terms_that_never_admit_are_no_terms),
