@@ -17,6 +17,11 @@
 -- Its estimates are one by the buckets that group.c counts: so the one at a rank is found, and
 -- nothing is counted.
 --
+-- The three are written together and expire together.  Where somebody has deleted the hash or the
+-- leases alone, or the words are of another version of this script, the group is lost: what is
+-- left is deleted, and the group is new, and quiet for the longer of the lease that it had and that
+-- of the node that reports.  Estimates that were deleted come back with the members' next beats.
+--
 -- A nudge is published: its words as doubles, and the group's key.  A user who may not publish
 -- goes without; the members then hear of each other at their next beats.
 --
@@ -46,7 +51,15 @@ end
 local function beat(key, leases, estimates, numbers, node, channel)
 	local found = try('HMGET', key, 'g', 'm' .. node)
 	local kept, own = found[1], found[2]
-	if found.err or kept and #kept ~= 264 or own and #own ~= 128 then return GARBLED end
+	if found.err then return GARBLED end
+	local first, lost, lasted = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), false, 0
+	if not kept or #kept ~= 264 or not first[1] and unpack('<d', kept, 161) > 0 then
+		if kept and #kept >= 72 then lasted = unpack('<d', kept, #kept == 264 and 97 or 41) end
+		if not (lasted >= 0 and lasted <= KEPT) then lasted = 0 end
+		lost = call('DEL', key, leases, estimates) > 0
+		kept, own, first = nil, nil, {}
+	end
+	if own and #own ~= 128 then return GARBLED end
 	local forgot = unpack('<d', numbers)
 	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
 		r_estimate, r_limited, leaves, r_life, r_over = unpack(REPORT, numbers, 81)
@@ -55,6 +68,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
 	local incarnation, position, seq, last_beat, share, generation, high, m_in_flight, raised, weight, m_busy,
 		estimate, m_limited, m_hungry, claim, lacks = unpack(MEMBER, own or NO_MEMBER)
+	lasts = max(lasts, lasted)
 
 	local function remove(name)
 		local its = call('HMGET', key, 'm' .. name, 'p' .. (members - 1))
@@ -97,7 +111,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		local lasting = unpack('<d', numbers, 49)
 		local longer = life > 0 and lasting > lasts and (over < quiet or r_generation > 0)
 		if forgets or life == 0 or longer or anew then
-			local noisy = over >= quiet and not longer and not (forgets and (life > 0 or now < forgot + KEPT))
+			local noisy = over >= quiet and not longer and not lost and not (forgets and (life > 0 or now < forgot + KEPT))
 			local left = MOST - r_seq
 			life = r_incarnation > left and r_incarnation - left or r_incarnation + r_seq
 			beats, over = beats + 1, 0
@@ -112,7 +126,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 	nudge = 0
 	begin()
-	local first, gone, next = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), 0, 0
+	local gone, next = 0, 0
 	local stays = own and incarnation == r_incarnation and seq <= r_seq
 	local soon = stays and first[1] == node and 4 or 2
 	if first[soon] and tonumber(first[soon]) <= over then

@@ -308,6 +308,135 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct beats_tally *tally)
 	beats_close(&b);
 }
 
+/* ---- What somebody deleted, or an older version wrote ----------------------------- */
+
+#define LEASE GALE_SECONDS(2)
+#define LONGER GALE_SECONDS(7)
+
+struct said {
+	uint64_t incarnation, seq, generation, held, life, over;
+};
+
+/* A fleet of which nothing is drawn. */
+static void open_bare(struct beats *b)
+{
+	static struct beats_tally tally;
+
+	redis_talk_do(&talk, "FLUSHALL");
+	redis_talk_do(&talk, "SET test:{b00}generation one");
+	beats_open(b, 1, NOW, &tally);
+	b->group = &b->groups[0];
+}
+
+static struct group_grant tell(struct beats *b, size_t node, const struct said *said)
+{
+	struct remote_told told;
+	struct remote_job job;
+	redisReply *reply;
+
+	b->beat = (struct store_beat){
+		.node = b->nodes[node].bytes,
+		.node_len = b->nodes[node].len,
+		.settings = { .law = GROUP_MEDIAN,
+		              .parts = GROUP_EQUAL,
+		              .start = 1,
+		              .floor = 1,
+		              .ceiling = 100,
+		              .lease_us = LEASE,
+		              .rotate_us = GALE_SECONDS(1) },
+		.report = { .incarnation = said->incarnation,
+		            .seq = said->seq,
+		            .generation = said->generation,
+		            .held = said->held,
+		            .weight = 1,
+		            .estimate = 10,
+		            .limited = 1,
+		            .life = said->life,
+		            .over = said->over },
+	};
+	job = job_of(b);
+	reply = call(b, &job, 1, &told);
+	expect(b, remote_explain_beat(&told, &b->beat) == STORE_DONE);
+	redis_reply_free(reply);
+	expect(b, b->beat.grant.result == GROUP_GRANTED);
+	return b->beat.grant;
+}
+#define TELL(b, node, ...) tell((b), (node), &(struct said){ __VA_ARGS__ })
+
+static void do_to(const struct beats *b, const char *kind, struct remote_bytes *words,
+                  size_t count)
+{
+	redisReply *reply;
+
+	ask(b, kind, words, count);
+	redis_talk_send(&talk);
+	reply = redis_talk_hear(&talk);
+	expect(b, reply->type == REDIS_REPLY_INTEGER);
+	redis_reply_free(reply);
+}
+
+/* A node that is new has nothing until a lease is over, and then all. */
+static void expect_quiet(struct beats *b, uint64_t lease_us)
+{
+	struct group_grant grant = TELL(b, 3, .incarnation = 9, .seq = 1);
+
+	expect(b, grant.share == 0 && grant.next > 0 && grant.members == 1);
+	expect(b, grant.lease_us == lease_us);
+	grant = TELL(b, 3, .incarnation = 9, .seq = 2, .life = grant.life,
+	             .over = grant.next);
+	expect(b, grant.share == 10 && grant.members == 1);
+}
+
+static struct group_grant open_with_one(struct beats *b)
+{
+	struct group_grant grant;
+
+	open_bare(b);
+	grant = TELL(b, 1, .incarnation = 7, .seq = 1);
+	expect(b, grant.share == 10);
+	return grant;
+}
+
+static void a_key_that_was_deleted_alone_spoils_nothing(void)
+{
+	static struct beats b;
+	const char *const lost[] = { REDIS_GROUP, REDIS_LEASES };
+	struct remote_bytes words[2] = { text("DEL") };
+	struct group_grant grant;
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+		open_with_one(&b);
+		do_to(&b, lost[i], words, 2);
+		expect_quiet(&b, LEASE);
+		beats_close(&b);
+	}
+	grant = open_with_one(&b);
+	do_to(&b, REDIS_ESTIMATES, words, 2);
+	grant = TELL(&b, 1, .incarnation = 7, .seq = 2, .held = 10,
+	             .generation = grant.generation);
+	expect(&b, grant.share == 10 && grant.limit == 10);
+	beats_close(&b);
+}
+
+static void a_group_of_an_older_version_is_quiet_for_the_longer_lease(void)
+{
+	static struct beats b;
+	static const size_t lengths[] = { 0, 232, 256, 272 };
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		double older[34] = { 0, 0, 1, 1, 100, (double)LONGER };
+		struct remote_bytes words[4] = { text("HSET"),
+			                         text(""),
+			                         text("g"),
+			                         { (uint8_t *)older, lengths[i] } };
+
+		open_with_one(&b);
+		do_to(&b, REDIS_GROUP, words, 4);
+		expect_quiet(&b, lengths[i] > 0 ? LONGER : LEASE);
+		beats_close(&b);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, steps = 20000;
@@ -327,6 +456,8 @@ int main(int argc, char **argv)
 	redis_reply_free(redis_talk_hear(&talk));
 	while (tally.beats < steps)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
+	a_key_that_was_deleted_alone_spoils_nothing();
+	a_group_of_an_older_version_is_quiet_for_the_longer_lease();
 	redis_talk_close(&talk);
 	redis_server_stop(&server);
 	beats_print(&tally);
