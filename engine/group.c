@@ -236,7 +236,7 @@ enum group_result group_begin(struct group *group,
 	}
 	see_grants_it_never_made(group, report);
 	group->epoch = smaller(forgot_us, WORD_MAX);
-	group->now_us = larger(group->now_us, smaller(now_us, WORD_MAX));
+	group->now_us = smaller(now_us, WORD_MAX);
 	group->nudge = 0;
 	return agrees ? GROUP_GRANTED : GROUP_DISAGREES;
 }

@@ -76,6 +76,11 @@
  * that begins so is quiet.  A node that was never granted anything has nothing to wait for, so one
  * with a wrong setting holds nobody up.
  *
+ * Clocks.  The group follows the store's clock, also when it is set back.  What happened at an
+ * instant that is yet to come counts as long ago: unsigned differences wrap.  Only .generation
+ * never falls.  So a step of the clock ends a pause early, and nothing waits until the clock is
+ * again where it was.
+ *
  * Nudges.  A member beats now and then, and hears of others only then.  So a beat may nudge
  * the others, to beat at once:
  *
@@ -147,7 +152,7 @@ struct group_settings {
 /* Words below 2^53; all zero when new. */
 struct group {
 	struct group_settings settings; /* of the member that was first */
-	uint64_t now_us;                /* the latest that a beat has seen */
+	uint64_t now_us;                /* of the latest beat: may be set back */
 	uint64_t epoch;    /* when the store may have forgotten last, as it was told */
 	uint64_t life;     /* unlike any other's; 0: it is new */
 	uint64_t lasts_us; /* the lease of the life: the longest that a node may have */

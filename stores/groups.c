@@ -384,11 +384,12 @@ static void take(struct groups *groups, struct kept_group *group, struct member 
                  bool is_new, struct store_beat *beat)
 {
 	struct member *next = first_but(group, is_new ? NULL : self);
+	uint64_t until_us = group->is.now_us + group->is.settings.lease_us;
 
 	beat->grant = group_beat(&group->is, group->estimates, &self->is, &beat->report,
 	                         next ? next->is.beat : 0);
-	if (beat->grant.result == GROUP_GRANTED)
-		group->last_us = group->is.now_us + group->is.settings.lease_us;
+	if (beat->grant.result == GROUP_GRANTED && until_us > group->last_us)
+		group->last_us = until_us; /* no sooner where the clock is set back */
 	if (beat->grant.result == GROUP_GRANTED && is_new)
 		add_member(groups, group, self);
 	else if (beat->grant.result == GROUP_GRANTED)

@@ -1390,7 +1390,7 @@ BEGIN
 		g.quiet := g.beats;
 	END IF;
 	g.epoch := forgot;
-	g.now_us := greatest(g.now_us, "now");
+	g.now_us := "now";
 	RETURN g;
 END
 $$;
@@ -1415,7 +1415,7 @@ BEGIN
 	IF g.law <> 1 OR wanted > g.limit THEN
 		g.limit := wanted;
 	ELSIF wanted < g.limit AND g.limited + m.limited > 0
-		AND g.now_us - g.lowered_us >= g.lease_us / 4
+		AND (g.now_us < g.lowered_us OR g.now_us - g.lowered_us >= g.lease_us / 4)
 	THEN
 		g.limit := greatest(wanted, g.limit - (g.limit + 7) / 8);
 		g.lowered_us := g.now_us;
@@ -1501,7 +1501,9 @@ DECLARE
 	share bigint := target;
 BEGIN
 	IF g.parts <> 1 AND m.weight > 0 AND target < m.share THEN
-		IF m.hungry > 0 AND g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us THEN
+		IF m.hungry > 0 AND g.now_us >= m.raised_us AND g.now_us - m.raised_us < g.hold_us
+			AND g.joined_us <= m.raised_us
+		THEN
 			share := m.share;
 		ELSE
 			share := greatest(target, m.share - g.lacking);
@@ -1532,7 +1534,8 @@ CREATE OR REPLACE FUNCTION gale.may_nudge(g gale.groups, last_us bigint) RETURNS
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	RETURN g.over >= g.quiet AND g.now_us - last_us >= g.lease_us / 4096 * (64 + g.members);
+	RETURN g.over >= g.quiet AND (g.now_us < last_us -- its clock was set back
+		OR g.now_us - last_us >= g.lease_us / 4096 * (64 + g.members));
 END
 $$;
 

@@ -25,6 +25,8 @@
 -- A nudge is published: its words as doubles, and the group's key.  A user who may not publish
 -- goes without; the members then hear of each other at their next beats.
 --
+-- An instant that is yet to come was long ago: the clock was set back.
+--
 -- stores/groups.c does the same in the same order.  A beat is some eight commands, each of
 -- O(log members) at most.  Functions are made anew by each call, so there are few.
 local EVICT_MOST, MEMBERS_MAX, BUSY_ONE = 4, 1048576, 256
@@ -95,7 +97,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	local function may_nudge(last)
-		return over >= quiet and instant - last >= div(lease, 4096) * (64 + members)
+		return over >= quiet and (instant < last or instant - last >= div(lease, 4096) * (64 + members))
 	end
 
 	local function nudge_to_take(lacked, had)
@@ -122,7 +124,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 			limit, agrees = law == 0 and ceiling or start, true
 		end
 		if latest == 0 and r_generation > 0 and over >= quiet then beats, quiet = beats + 1, beats + 1 end
-		epoch, instant = forgot, max(instant, now)
+		epoch, instant = forgot, now
 	end
 	nudge = 0
 	begin()
@@ -207,7 +209,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 			limit = to and to > 0 and to or limit
 		elseif to > limit then
 			limit = to
-		elseif to < limit and all_limited > 0 and instant - lowered >= div(lease, 4) then
+		elseif to < limit and all_limited > 0 and (instant < lowered or instant - lowered >= div(lease, 4)) then
 			limit, lowered = max(to, limit - div(limit + 7, 8)), instant
 		end
 
@@ -234,7 +236,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		end
 		local granted = target
 		if parts ~= EQUAL and weight > 0 and target < share then
-			if m_hungry > 0 and instant - raised < hold and joined <= raised then
+			if m_hungry > 0 and instant >= raised and instant - raised < hold and joined <= raised then
 				granted = share
 			else
 				granted = max(target, share - lacking)

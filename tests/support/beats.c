@@ -131,6 +131,16 @@ static void move_clock(struct beats *b)
 		b->now_us -= chance_below(c, lease_us / 2 + 1);
 		b->tally->backward++;
 		break;
+	case 7: /* it was set back by up to an hour; later it is set right */
+		if (b->set_back_us > 0) {
+			b->now_us += b->set_back_us;
+			b->set_back_us = 0;
+		} else if (chance_one_in(c, 4)) {
+			b->set_back_us = chance_below(c, GALE_HOURS(1));
+			b->now_us -= b->set_back_us;
+			b->tally->backward++;
+		}
+		break;
 	default:
 		if (!chance_one_in(c, 3))
 			b->now_us += chance_below(c, lease_us / 16 + 2);

@@ -59,7 +59,8 @@ struct beats {
 	uint64_t step;
 	uint64_t now_us;
 	uint64_t forgot_us;
-	uint64_t lease_us; /* of all groups, the least */
+	uint64_t set_back_us; /* so far is the clock behind; 0: it is right */
+	uint64_t lease_us;    /* of all groups, the least */
 	struct groups *pattern;
 	struct beats_name nodes[BEATS_NODES]; /* the same names in all groups */
 	struct beats_group groups[BEATS_GROUPS];

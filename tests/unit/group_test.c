@@ -368,6 +368,32 @@ static void nobody_starves_where_there_are_too_few(void **state)
 }
 
 /* Demand that goes to and fro with each beat moves a share once in a hold time at most. */
+/* The two slots go on from one to the other, and are not a few nodes' until the clock is again where it
+ * was. */
+static void where_the_clock_is_set_back_slots_go_round(void **state)
+{
+	(void)state;
+	for (uint64_t parts = 0; parts < 2; parts++) {
+		struct crowd crowd = crowd_of(2, 5);
+		bool had[MEMBERS] = { false };
+
+		crowd.settings.parts = parts;
+		crowd.now = 4000 * LEASE;
+		for (int i = 0; i < 5; i++)
+			crowd.wants[i] = 3;
+		rounds(&crowd, 20);
+		crowd.now = 2000 * LEASE;
+		for (int k = 0; k < 400; k++) {
+			round_of_beats(&crowd);
+			for (int i = 0; i < 5; i++)
+				had[i] |= crowd.share[i] > 0;
+		}
+		assert_true(crowd.shelf.group.now_us < 4000 * LEASE);
+		for (int i = 0; i < 5; i++)
+			assert_true(had[i]);
+	}
+}
+
 static void shares_do_not_follow_each_beat(void **state)
 {
 	struct crowd crowd = crowd_of(20, 2);
@@ -589,6 +615,22 @@ static void a_nudge_that_must_wait_is_not_lost(void **state)
 	assert_int_equal(nudged(&pair), 0);
 	beat_at(&pair, 1000002 + PAUSE, 0, 10, true);
 	assert_int_equal(nudged(&pair), GROUP_GIVE);
+}
+
+static void where_the_clock_is_set_back_a_nudge_need_not_wait(void **state)
+{
+	struct pair pair = { 0 };
+
+	(void)state;
+	beat_at(&pair, 1000000, 0, 0, true);
+	beat_at(&pair, 1000001, 0, 10, true);
+	beat_at(&pair, 1000002, 1, 0, false);
+	assert_int_equal(nudged(&pair), GROUP_GIVE);
+	beat_at(&pair, 1000003, 1, 0, true);
+	assert_int_equal(nudged(&pair), 0);
+	beat_at(&pair, 400, 0, 10, true);
+	assert_int_equal(nudged(&pair), GROUP_GIVE);
+	assert_int_equal(pair.shelf.group.give_us, 400);
 }
 
 /* GROUP-12: a thousand nodes come at once, and in a lease no more is said than of one. */
@@ -1357,6 +1399,7 @@ int main(void)
 		cmocka_unit_test(who_comes_later_gets_its_part),
 		cmocka_unit_test(weights_part_what_is_scarce),
 		cmocka_unit_test(nobody_starves_where_there_are_too_few),
+		cmocka_unit_test(where_the_clock_is_set_back_slots_go_round),
 		cmocka_unit_test(shares_do_not_follow_each_beat),
 		cmocka_unit_test(who_refused_something_hears_whose_lease_is_next),
 		cmocka_unit_test(a_clock_that_is_set_ends_no_lease),
@@ -1366,6 +1409,7 @@ int main(void)
 		cmocka_unit_test(who_comes_to_lack_has_others_nudged_to_give),
 		cmocka_unit_test(what_becomes_free_is_offered_to_who_lacks),
 		cmocka_unit_test(a_nudge_that_must_wait_is_not_lost),
+		cmocka_unit_test(where_the_clock_is_set_back_a_nudge_need_not_wait),
 		cmocka_unit_test(a_crowd_that_comes_is_no_storm),
 		cmocka_unit_test(what_a_node_has_is_others_when_its_lease_is_over),
 		cmocka_unit_test(a_namesake_waits_until_the_lease_is_over),
