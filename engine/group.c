@@ -167,7 +167,8 @@ static bool is_quiet(const struct group *group)
 	return group->over < group->quiet;
 }
 
-/* No two reports have one incarnation and one seq, and so no two lives a name. */
+/* No two reports have one incarnation and one seq, and so no two lives a name: what may have been
+ * done is never sent again (CLIENT-2). */
 static uint64_t life_of(const struct group_report *report)
 {
 	uint64_t left = WORD_MAX - report->seq;

@@ -97,7 +97,9 @@
  *           granted as many when it comes back.  Of a group that was forgotten the nodes
  *           that beat while it is quiet say how long a lease is: a longer one, of nodes none of which
  *           beats so soon, is not known.  The time for which all nodes were dead proves
- *           nothing: the first that comes waits for a lease.
+ *           nothing: the first that comes waits for a lease.  A fleet of which no node lives for
+ *           a lease after its first answer proves nothing at all: what is reserved stays so
+ *           (spec/decisions/0024).
  *           Two copies of one machine that run at once, of one life, count as one node: each
  *           may be told the share of the other.
  *           GROUP_MEMBERS_MAX members.  A share is at most GROUP_SLOTS_MAX.  What a node
