@@ -367,7 +367,6 @@ static void nobody_starves_where_there_are_too_few(void **state)
 	(void)state;
 }
 
-/* Demand that goes to and fro with each beat moves a share once in a hold time at most. */
 /* The two slots go on from one to the other, and are not a few nodes' until the clock is again where it
  * was. */
 static void where_the_clock_is_set_back_slots_go_round(void **state)
@@ -394,6 +393,7 @@ static void where_the_clock_is_set_back_slots_go_round(void **state)
 	}
 }
 
+/* Demand that goes to and fro with each beat moves a share once in a hold time at most. */
 static void shares_do_not_follow_each_beat(void **state)
 {
 	struct crowd crowd = crowd_of(20, 2);
