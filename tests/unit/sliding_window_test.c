@@ -77,6 +77,20 @@ static void a_boundary_does_not_open_the_window(void **state)
 	EXPECT_FRESH(gale_sliding_window(10, SEC(1), 10), rows);
 }
 
+/* README: a unit comes back up to a bucket early, so 19 pass within 991 ms. */
+static void a_bucket_that_leaves_counts_in_part(void **state)
+{
+	static const struct row rows[] = {
+		ALLOW(MS(999), 10, 10, 0, MS(1001)),
+		DENY(MS(1899), 1, 10, 0, MS(1001), MS(1)),
+		ALLOW(MS(1990), 9, 10, 0, MS(1010)),
+		DENY(MS(1990), 1, 10, 0, MS(1010), MS(10)),
+	};
+
+	(void)state;
+	EXPECT_FRESH(gale_sliding_window(10, SEC(1), 10), rows);
+}
+
 static void one_bucket_fades_over_the_next_window(void **state)
 {
 	static const struct row rows[] = {
@@ -371,6 +385,7 @@ int main(void)
 		cmocka_unit_test(golden_ten_a_second_from_zero),
 		cmocka_unit_test(ten_at_once_then_the_next_bucket_is_asked),
 		cmocka_unit_test(a_boundary_does_not_open_the_window),
+		cmocka_unit_test(a_bucket_that_leaves_counts_in_part),
 		cmocka_unit_test(one_bucket_fades_over_the_next_window),
 		cmocka_unit_test(a_cost_counts_in_full),
 		cmocka_unit_test(the_estimate_is_not_rounded_before_it_decides),
