@@ -15,8 +15,8 @@
  *
  * Words     An ask is one question: may a call that costs so many units go through for
  *           this key?  A limiter answers by its rule; a store keeps the counts.  A node
- *           is one runtime, usually one process.  A lease is units that a store has lent
- *           to a node.  The credit of a key is the leased units that the node can still
+ *           is one runtime, usually one process.  A store can lend units to a node; that
+ *           is a lease.  The credit of a key is the leased units that the node can still
  *           spend.  docs/words.md has all words.
  * Threads   Only the thread that joined may use its seat, and the gale_keys opened with
  *           it.  Any thread may call all other functions at any time.  But do not use a
@@ -164,10 +164,10 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  * Each open of "memory:" makes a new store.  All opens of "memory:NAME" in this process
  * share one store; the first one determines its max_keys, allocator and clock.
  *
- * A server is connected on the first ask, and again after each loss.  gale_store_open
- * looks up the host name, which may take a while; it also succeeds when the name is not
- * found or the server is down.  docs/stores.md has more, and explains durable=N, an
- * option of every Redis URL.
+ * gale connects to a server on the first ask, and again when the connection is lost.
+ * gale_store_open looks up the host name, which may take a while; it also succeeds when
+ * the name is not found or the server is down.  docs/stores.md has more, and explains
+ * durable=N, an option of every Redis URL.
  */
 /* May grow. */
 struct gale_store_config {
@@ -215,9 +215,9 @@ struct gale_counts {
 	uint64_t leases;  /* leases granted, repeated requests included */
 	uint64_t returns; /* leases given back, repeated requests included */
 
-	/* The counters below are for servers only.  Of a server, the counters above
-	 * have what this runtime has asked for; keys, full, memory and expired are 0. */
-	uint64_t round_trips; /* messages that it has answered, of up to 64 asks each */
+	/* The counters below are for servers only.  For a server, the counters above
+	 * count only what this runtime asks; keys, full, memory and expired are 0. */
+	uint64_t round_trips; /* messages answered, each with up to 64 asks */
 	uint64_t connects;    /* connections that were ready for use */
 	uint64_t failures;    /* connections lost, and failed attempts to connect */
 	uint64_t wrong;       /* answers that could not be true */
@@ -241,8 +241,8 @@ static inline enum gale_err gale_store_stats(struct gale_store *store,
 enum gale_mode {
 	GALE_STRICT,      /* the store makes every decision */
 	GALE_CACHED_DENY, /* the store makes every ALLOW.  After a denial, this node
-	                     denies calls that cost as much or more, until the
-	                     denial's retry time */
+	                     denies calls that cost as much or more, until
+	                     retry_after_us of the denial has passed */
 	GALE_LEASED,      /* the store lends units, and this node decides from them */
 };
 
@@ -277,7 +277,7 @@ struct gale_leasing {
 	uint64_t batch;                   /* fixed: units of each lease */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
 	/* eoq, hedge: the cost of a round trip, and of an idle unit, in any unit of your
-	 * own.  Both 0: 20 and 1. */
+	 * own.  If both are 0, they are 20 and 1. */
 	double order_cost;
 	double strand_penalty;
 	uint64_t max_size;    /* units of the largest lease; 0: 1,000,000 */
@@ -343,7 +343,7 @@ GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
                                              const struct gale_rule *rule);
 
-#define GALE_WHY_ROOM 32 /* above all numbers of enum gale_why, now and later */
+#define GALE_WHY_ROOM 32 /* more than any enum gale_why, also in later versions */
 
 /* How many asks of one limiter got which answer.  An ask is counted when its answer is
  * returned to the program.  An ask with a NULL or closed limiter counts for none.
@@ -431,8 +431,8 @@ struct gale_completion {
 	struct gale_answer answer;
 };
 
-/* A descriptor for poll and its like.  It is readable when completions may be waiting;
- * it is -1 for a seat that has left. */
+/* A descriptor for poll, epoll and so on.  It is readable when completions may be
+ * waiting.  For a seat that has left it is -1. */
 GALE_API int gale_seat_fd(struct gale_seat *seat);
 
 /* Takes up to max completions, and returns how many it took.  Call it until it returns
@@ -499,8 +499,8 @@ GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *l
 
 /* Gives back the place in a pacer's queue that *answer has booked, if the time of the
  * place has not come.  cost must be the cost of that ask.  gale_cancel clears answer->slot,
- * so that no place is given back twice.  The slot stays on GALE_ERR_BUSY, and on an error
- * in the arguments. */
+ * so that no place is given back twice, except on GALE_ERR_BUSY and on an error in the
+ * arguments. */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,
                                    uint64_t within_us, struct gale_answer *answer);

@@ -10,9 +10,9 @@
  *		gale_exit(seat, &entry, ok ? GALE_OK : GALE_DROPPED);
  *	}
  *
- * A slot is the right to have one call in flight.  The ceiling of a guard is how many
- * slots it hands out at most.  A call that finds no free slot is refused at once, and the
- * why of its entry says what limited it.
+ * A slot is the right to have one call in flight.  A guard hands out at most as many slots
+ * as its ceiling.  A call that finds no free slot is refused at once, and the why of its
+ * entry says what limited it.
  *
  * Guards of one name on one store are a fleet: they share one ceiling.  Each node has a
  * part of that ceiling, its share.  A node that has no share is cut off.
@@ -63,7 +63,7 @@ enum gale_law {
 	GALE_KNEE, /* the calls that the backend works on without a queue, and some more */
 	GALE_FIXED,    /* the number in .ceiling, which must be given */
 	GALE_AIMD,     /* one more at a time; less when calls are late or dropped */
-	GALE_GRADIENT, /* less, as calls take longer than the shortest one did */
+	GALE_GRADIENT, /* lower, the longer calls take compared with the shortest one */
 };
 
 /* How a node decides while it is cut off: until it gets its first share, and after its
@@ -99,8 +99,8 @@ struct gale_guard_config {
 	/* The first ceiling.  0: 20, raised to floor or lowered to ceiling; for
 	 * GALE_FIXED: ceiling. */
 	uint32_t start;
-	uint32_t floor;   /* slots at least; 0: 1 */
-	uint32_t ceiling; /* slots at most, up to GALE_SLOTS_MAX; 0: 1000 */
+	uint32_t floor;   /* the lowest ceiling that a law may choose; 0: 1 */
+	uint32_t ceiling; /* the highest one, up to GALE_SLOTS_MAX; 0: 1000 */
 	/* A probe lowers the ceiling for a moment, to measure the backend, but never below
 	 * this many slots.  0: 1. */
 	uint32_t probe;
@@ -120,7 +120,7 @@ struct gale_guard_config {
 	/* NULL: no fleet, and all fields below must be 0. */
 	struct gale_store *store;
 	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
-	uint32_t weight;    /* nodes that lack slots share them by weight; 0: 1 */
+	uint32_t weight;    /* divides slots among nodes that lack some; 0: 1 */
 	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
 	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
 	                      reports come sooner */
@@ -184,7 +184,7 @@ struct gale_guard_counts {
 	 * all the same, and are in entered, too. */
 	uint64_t refused;
 	uint64_t overdue; /* calls that ended, and had taken longer than overdue_us */
-	/* Calls in flight that are overdue have this many slots or more. */
+	/* Overdue calls in flight have this many slots or more. */
 	uint64_t overdue_now;
 	/* Calls of gale_exit that would have given back more slots than were taken, such
 	 * as with a copied entry. */
