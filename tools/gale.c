@@ -7,6 +7,7 @@
 
 #include <gale/gale.h>
 
+#include "tools/doctor.h"
 #include "tools/fleet.h"
 #include "tools/flags.h"
 #include "tools/guard_fleet.h"
@@ -23,6 +24,7 @@ static void help(FILE *out)
 	      "  fleet      run a fleet against one store and check its limit\n"
 	      "  sim        run a fleet in virtual time and check its limit\n"
 	      "  store      make a server ready, or check its answers\n"
+	      "  doctor     look at a server: what is well, and what to do\n"
 	      "  version    print the version\n"
 	      "  help       print this; gale help COMMAND explains a command\n",
 	      out);
@@ -114,6 +116,13 @@ static int do_store(int argc, char **argv)
 	return status == INIT_DONE && printed() != 0 ? INIT_FAILED : status;
 }
 
+static int do_doctor(int argc, char **argv)
+{
+	int status = doctor_run(argc, argv, stdout, stderr);
+
+	return status != DOCTOR_BAD_USE && printed() != 0 ? FLEET_FAILED : status;
+}
+
 static int do_sim(int argc, char **argv)
 {
 	return sim_run(argc, argv);
@@ -125,11 +134,11 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "fleet", do_fleet },         { "sim", do_sim },
-	{ "store", do_store },         { "version", do_version },
-	{ "--version", do_version },   { "help", do_help },
-	{ "--help", do_help },         { "-h", do_help },
-	{ MEMBER_COMMAND, do_member },
+	{ "fleet", do_fleet },     { "sim", do_sim },
+	{ "store", do_store },     { "doctor", do_doctor },
+	{ "version", do_version }, { "--version", do_version },
+	{ "help", do_help },       { "--help", do_help },
+	{ "-h", do_help },         { MEMBER_COMMAND, do_member },
 };
 
 static int run(int argc, char **argv)
@@ -139,7 +148,7 @@ static int run(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, argv[0]) == 0)
 			return commands[i].run(argc - 1, argv + 1);
-	flags_unknown(&error, argv[0], "fleet, sim, store, version, help");
+	flags_unknown(&error, argv[0], "fleet, sim, store, doctor, version, help");
 	return refuse("", &error);
 }
 

@@ -8,151 +8,28 @@
  */
 #include "tools/init.h"
 
-#include <arpa/inet.h>
-#include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/redis/url.h"
 #include "tools/init_redis_mark.h"
-
-#define OLDEST 7 /* server that has all that is needed */
-#define LINE 96
-#define SLOTS 16384 /* of a cluster */
-
-static const struct timeval patience = { .tv_sec = 5 };
-
-static bool sign_in(redisContext *conn, const char *user, const char *password,
-                    struct sentence *why)
-{
-	redisReply *reply;
-
-	if (user[0] == '\0' && password[0] == '\0')
-		return true;
-	if (user[0] != '\0')
-		reply = redisCommand(conn, "AUTH %s %s", user, password);
-	else
-		reply = redisCommand(conn, "AUTH %s", password);
-	reply = redis_asked(conn, reply, why);
-	freeReplyObject(reply);
-	return reply != NULL;
-}
-
-static redisContext *reach(const char *host, int port, struct sentence *why)
-{
-	redisContext *conn = port == 0 ? redisConnectUnixWithTimeout(host, patience)
-	                               : redisConnectWithTimeout(host, port, patience);
-
-	if (conn && !conn->err && redisSetTimeout(conn, patience) == REDIS_OK)
-		return conn;
-	sentence_say(why, "cannot connect to %.100s: %.150s", host,
-	             conn ? conn->errstr : "no memory");
-	if (conn)
-		redisFree(conn);
-	return NULL;
-}
-
-/* ---- Where it is ----------------------------------------------------------------- */
-
-static int port_of(const struct url_host *host, int other)
-{
-	return host->port != 0 ? host->port : other;
-}
-
-/* Names would have to be looked up while asks wait: nodes do not (stores/redis/scout.c). */
-static bool is_address(const char *text)
-{
-	struct in6_addr ignored;
-
-	return inet_pton(AF_INET, text, &ignored) == 1 ||
-	       inet_pton(AF_INET6, text, &ignored) == 1;
-}
-
-/* What this sentinel says. */
-static redisContext *reach_primary(const struct redis_url *url, size_t which, FILE *out,
-                                   struct sentence *why)
-{
-	const struct url_host *host = &url->is.hosts[which];
-	const char *service = url->service;
-	redisContext *sentinel =
-	    reach(host->name, port_of(host, REDIS_SENTINEL_PORT), why);
-	redisContext *primary = NULL;
-	redisReply *reply = NULL;
-
-	if (!sentinel)
-		return NULL;
-	if (sign_in(sentinel, "", url->sentinel_password, why))
-		reply = redis_asked(sentinel,
-		                    redisCommand(sentinel,
-		                                 "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
-		                                 service),
-		                    why);
-	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-	    !is_address(reply->element[0]->str)) {
-		sentence_say(
-		    why, "the sentinel %.100s tells %.100s, and must tell an address",
-		    host->name, reply->element[0]->str);
-	} else if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-		fprintf(out, "%s: the primary of %s is %s:%s\n", host->name, service,
-		        reply->element[0]->str, reply->element[1]->str);
-		primary =
-		    reach(reply->element[0]->str, atoi(reply->element[1]->str), why);
-	} else if (reply) {
-		sentence_say(why, "the sentinel %.100s knows no service %.100s",
-		             host->name, service);
-	}
-	freeReplyObject(reply);
-	redisFree(sentinel);
-	return primary;
-}
-
-static redisContext *reach_any(const struct redis_url *url, FILE *out,
-                               struct sentence *why)
-{
-	const struct url *is = &url->is;
-	redisContext *conn = NULL;
-
-	if (is->host_count == 0)
-		return reach(is->path, 0, why);
-	for (size_t i = 0; i < is->host_count && !conn; i++)
-		conn = url->service ? reach_primary(url, i, out, why)
-		                    : reach(is->hosts[i].name,
-		                            port_of(&is->hosts[i], REDIS_PORT), why);
-	return conn;
-}
-
-/* ---- What it is ------------------------------------------------------------------ */
-
-/* The value of a line of INFO's, or "". */
-static void find(const char *info, const char *name, char value[LINE])
-{
-	size_t length = strlen(name);
-	const char *at = info;
-
-	value[0] = '\0';
-	while (at && (strncmp(at, name, length) != 0 || at[length] != ':')) {
-		at = strchr(at, '\n');
-		at = at ? at + 1 : NULL;
-	}
-	if (at)
-		snprintf(value, LINE, "%.*s", (int)strcspn(at + length + 1, "\r\n"),
-		         at + length + 1);
-}
+#include "tools/redis_visit.h"
 
 static bool judge_server(const struct redis_url *url, const char *info, FILE *out,
                          struct sentence *why)
 {
-	char version[LINE], role[LINE], replicas[LINE], mode[LINE];
+	char version[REDIS_LINE], role[REDIS_LINE], replicas[REDIS_LINE],
+	    mode[REDIS_LINE];
 
-	find(info, "redis_version", version);
-	find(info, "redis_mode", mode);
-	find(info, "role", role);
-	find(info, "connected_slaves", replicas);
+	redis_line(info, "redis_version", version);
+	redis_line(info, "redis_mode", mode);
+	redis_line(info, "role", role);
+	redis_line(info, "connected_slaves", replicas);
 	fprintf(out, "Redis %s, %s, %s, %s replicas\n", version, mode,
 	        strcmp(role, "master") == 0 ? "primary" : "replica", replicas);
-	if (atoi(version) < OLDEST)
-		return sentence_say(why, "the server is older than Redis %d", OLDEST);
+	if (atoi(version) < REDIS_OLDEST)
+		return sentence_say(why, "the server is older than Redis %d",
+		                    REDIS_OLDEST);
 	if (strcmp(role, "master") != 0)
 		return sentence_say(why, "it is a replica: name its primary, or the "
 		                         "sentinels");
@@ -166,10 +43,10 @@ static bool judge_server(const struct redis_url *url, const char *info, FILE *ou
 
 static bool judge_memory(const char *info, FILE *out, struct sentence *why)
 {
-	char most[LINE], policy[LINE];
+	char most[REDIS_LINE], policy[REDIS_LINE];
 
-	find(info, "maxmemory", most);
-	find(info, "maxmemory_policy", policy);
+	redis_line(info, "maxmemory", most);
+	redis_line(info, "maxmemory_policy", policy);
 	if (strcmp(most, "0") == 0)
 		fputs("memory: no maximum, so no key is evicted\n", out);
 	else
@@ -184,9 +61,9 @@ static bool judge_memory(const char *info, FILE *out, struct sentence *why)
 
 static void tell_persistence(const char *info, const char *saves, FILE *out)
 {
-	char appends[LINE];
+	char appends[REDIS_LINE];
 
-	find(info, "aof_enabled", appends);
+	redis_line(info, "aof_enabled", appends);
 	fprintf(out, "persistence: %s\n",
 	        strcmp(appends, "1") == 0
 	            ? "an append-only file; the last second may be "
@@ -210,40 +87,18 @@ static void tell_bound(bool has_replicas, FILE *out)
 		      out);
 }
 
-static redisReply *config_of(redisContext *conn, const char *name)
-{
-	redisReply *reply = redisCommand(conn, "CONFIG GET %s", name);
-
-	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
-		return reply;
-	freeReplyObject(reply); /* it may be forbidden */
-	return NULL;
-}
-
-static bool choose_db(redisContext *conn, uint64_t db, struct sentence *why)
-{
-	redisReply *reply;
-
-	if (db == 0)
-		return true;
-	reply = redis_asked(
-	    conn, redisCommand(conn, "SELECT %llu", (unsigned long long)db), why);
-	freeReplyObject(reply);
-	return reply != NULL;
-}
-
 static bool look(redisContext *conn, const struct redis_url *url, FILE *out,
                  bool *has_replicas, struct sentence *why)
 {
 	redisReply *info = redis_asked(conn, redisCommand(conn, "INFO"), why);
-	redisReply *saves = config_of(conn, "save");
-	char replicas[LINE] = "";
+	redisReply *saves = redis_config_of(conn, "save");
+	char replicas[REDIS_LINE] = "";
 	bool good = info && judge_server(url, info->str, out, why) &&
 	            judge_memory(info->str, out, why);
 
 	if (good) {
 		tell_persistence(info->str, saves ? saves->element[1]->str : NULL, out);
-		find(info->str, "connected_slaves", replicas);
+		redis_line(info->str, "connected_slaves", replicas);
 	}
 	*has_replicas |= atoi(replicas) > 0;
 	freeReplyObject(saves);
@@ -254,8 +109,8 @@ static bool look(redisContext *conn, const struct redis_url *url, FILE *out,
 static bool look_in(redisContext *conn, const struct redis_url *url, FILE *out,
                     bool *has_replicas, struct sentence *why)
 {
-	return sign_in(conn, url->is.user, url->is.password, why) &&
-	       choose_db(conn, url->db, why) && look(conn, url, out, has_replicas, why);
+	return redis_sign_in(conn, url, why) && redis_choose_db(conn, url->db, why) &&
+	       look(conn, url, out, has_replicas, why);
 }
 
 static bool look_in_and_mark(redisContext *conn, const struct redis_url *url, FILE *out,
@@ -269,62 +124,13 @@ static bool look_in_and_mark(redisContext *conn, const struct redis_url *url, FI
 
 /* ---- A cluster ------------------------------------------------------------------- */
 
-/* Of CLUSTER SLOTS: first, last, and the primary's address and port. */
-static bool is_range(const redisReply *range)
-{
-	return range->type == REDIS_REPLY_ARRAY && range->elements >= 3 &&
-	       range->element[0]->type == REDIS_REPLY_INTEGER &&
-	       range->element[1]->type == REDIS_REPLY_INTEGER &&
-	       range->element[2]->type == REDIS_REPLY_ARRAY &&
-	       range->element[2]->elements >= 2 &&
-	       range->element[2]->element[1]->type == REDIS_REPLY_INTEGER;
-}
-
-/* All have servers? */
-static bool are_whole(const redisReply *ranges, struct sentence *why)
-{
-	long long count = 0;
-
-	for (size_t i = 0; i < ranges->elements; i++) {
-		const redisReply *range = ranges->element[i];
-
-		if (!is_range(range))
-			return sentence_say(why, "what it says of slots is strange");
-		count += range->element[1]->integer - range->element[0]->integer + 1;
-	}
-	return count == SLOTS || sentence_say(why, "%lld of %d slots have no server",
-	                                      SLOTS - count, SLOTS);
-}
-
-/* A server that does not know its own address tells none. */
-static const char *host_of(const redisReply *range, const redisContext *asked_of)
-{
-	const redisReply *host = range->element[2]->element[0];
-	bool is_told = host->type == REDIS_REPLY_STRING && host->len > 0;
-
-	return is_told ? host->str : asked_of->tcp.host;
-}
-
-static bool was_before(const redisReply *ranges, size_t which, const redisContext *conn)
-{
-	const redisReply *range = ranges->element[which];
-
-	for (size_t i = 0; i < which; i++)
-		if (ranges->element[i]->element[2]->element[1]->integer ==
-		        range->element[2]->element[1]->integer &&
-		    strcmp(host_of(ranges->element[i], conn), host_of(range, conn)) ==
-		        0)
-			return true;
-	return false;
-}
-
 static bool look_at_primary(const redisReply *range, const redisContext *asked_of,
                             const struct redis_url *url, FILE *out, bool *has_replicas,
                             struct sentence *why)
 {
-	const char *host = host_of(range, asked_of);
-	int port = (int)range->element[2]->element[1]->integer;
-	redisContext *conn = reach(host, port, why);
+	const char *host = redis_range_host(range, asked_of);
+	int port = redis_range_port(range);
+	redisContext *conn = redis_reach(host, port, why);
 	bool good;
 
 	if (!conn)
@@ -342,11 +148,10 @@ static void mark_cluster(const redisReply *ranges, const redisContext *asked_of,
 	for (size_t i = 0; i < ranges->elements; i++) {
 		const redisReply *range = ranges->element[i];
 		struct sentence why = { "" };
-		redisContext *conn =
-		    reach(host_of(range, asked_of),
-		          (int)range->element[2]->element[1]->integer, &why);
+		redisContext *conn = redis_reach(redis_range_host(range, asked_of),
+		                                 redis_range_port(range), &why);
 
-		if (conn && sign_in(conn, url->is.user, url->is.password, &why))
+		if (conn && redis_sign_in(conn, url, &why))
 			redis_mark_range(conn, url, range->element[0]->integer,
 			                 range->element[1]->integer, out);
 		else
@@ -362,11 +167,11 @@ static bool look_at_cluster(redisContext *conn, const struct redis_url *url, FIL
 	redisReply *ranges = NULL;
 	bool good;
 
-	if (sign_in(conn, url->is.user, url->is.password, why))
-		ranges = redis_asked(conn, redisCommand(conn, "CLUSTER SLOTS"), why);
-	good = ranges && are_whole(ranges, why);
+	if (redis_sign_in(conn, url, why))
+		ranges = redis_slots(conn, why);
+	good = ranges != NULL;
 	for (size_t i = 0; good && i < ranges->elements; i++)
-		if (!was_before(ranges, i, conn))
+		if (!redis_range_is_seen(ranges, i, conn))
 			good = look_at_primary(ranges->element[i], conn, url, out,
 			                       has_replicas, why);
 	if (good)
@@ -388,9 +193,12 @@ enum init_status init_redis(const char *url, FILE *out, struct sentence *ret_why
 		sentence_say(ret_why, "%s", fault.text);
 		return INIT_BAD_USE;
 	}
-	conn = reach_any(&parts, out, ret_why);
+	conn = redis_reach_any(&parts, ret_why);
 	if (!conn)
 		return INIT_FAILED;
+	if (parts.service)
+		fprintf(out, "the primary of %s is %s:%d\n", parts.service,
+		        conn->tcp.host, conn->tcp.port);
 	if (parts.is_cluster)
 		good = look_at_cluster(conn, &parts, out, &has_replicas, ret_why);
 	else

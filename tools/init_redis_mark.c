@@ -24,15 +24,6 @@ enum mark {
 	MARK_FAILED,
 };
 
-redisReply *redis_asked(redisContext *conn, redisReply *reply, struct sentence *why)
-{
-	if (reply && reply->type != REDIS_REPLY_ERROR)
-		return reply;
-	sentence_say(why, "%.200s", reply ? reply->str : conn->errstr);
-	freeReplyObject(reply);
-	return NULL;
-}
-
 /* stores/redis/wire.h has the names of keys. */
 static void put_key(char key[KEY_ROOM], const struct redis_url *url, unsigned bucket)
 {

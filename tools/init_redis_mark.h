@@ -14,14 +14,9 @@
 #ifndef TOOLS_INIT_REDIS_MARK_H
 #define TOOLS_INIT_REDIS_MARK_H
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 
-#include "stores/redis/url.h"
-#include "tools/sentence.h"
-
-/* The reply if it is no error; or NULL, and why. */
-redisReply *redis_asked(redisContext *conn, redisReply *reply, struct sentence *why);
+#include "tools/redis_visit.h"
 
 /* Says to out what it did, or why it could not: a server that is not marked is good, too. */
 

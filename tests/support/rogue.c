@@ -133,6 +133,7 @@ static void say(struct talk *talk, enum rogue_to to, unsigned long long nonce)
 		[ROGUE_GENERATION] = "$14\r\n0123456789ab:1\r\n",
 		[ROGUE_CALL] = ROGUE_HONEST,
 		[ROGUE_SLOTS] = "-ERR This instance has cluster support disabled\r\n",
+		[ROGUE_SENTINEL] = "*-1\r\n",
 	};
 	const char *text = load_acquire(&talk->rogue->says[to]);
 
@@ -146,6 +147,8 @@ static bool answer(struct talk *talk, const struct word *words, size_t count)
 		say(talk, ROGUE_INFO, 0);
 	else if (is(&words[0], "CLUSTER"))
 		say(talk, ROGUE_SLOTS, 0);
+	else if (is(&words[0], "SENTINEL"))
+		say(talk, ROGUE_SENTINEL, 0);
 	else if (is(&words[0], "EVAL"))
 		say(talk, ROGUE_GENERATION, 0);
 	else if (is(&words[0], "EVALSHA"))

@@ -16,6 +16,7 @@
 
 #include <gale/gale.h>
 
+#include "tests/support/command.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
@@ -27,34 +28,13 @@ static struct postgres_server *postgres;
 static struct line line;
 static struct redis_server redis;
 static const char *const has_password[] = { "--requirepass", "secret", NULL };
-static char *out, *err;
 
-/* What it said is in out and err, until it is run again. */
 static int init(const char *url, const char *role)
 {
-	char *argv[] = { (char *)(uintptr_t) "init", (char *)(uintptr_t)url,
-		         (char *)(uintptr_t) "--for", (char *)(uintptr_t)role };
-	size_t sizes[2];
-	FILE *said, *complained;
-	int status;
+	const char *const words[] = { "init", url, role ? "--for" : NULL, role, NULL };
 
-	free(out);
-	free(err);
-	said = open_memstream(&out, &sizes[0]);
-	complained = open_memstream(&err, &sizes[1]);
-	must(said && complained);
-	status = init_run(role ? 4 : 2, argv, said, complained);
-	fclose(said);
-	fclose(complained);
-	return status;
+	return command_run(init_run, words);
 }
-
-#define assert_says(text, part)                                                        \
-	do {                                                                           \
-		if (!strstr(text, part))                                               \
-			print_error("it says: %s\n", text);                            \
-		assert_non_null(strstr(text, part));                                   \
-	} while (0)
 
 /* As this user, to that database. */
 static const char *url_of(const char *user, const char *database)
@@ -82,8 +62,7 @@ static int stop(void **state)
 	redis_server_stop(&redis);
 	postgres_line_close(&line);
 	postgres_server_stop(postgres);
-	free(out);
-	free(err);
+	command_forget();
 	return 0;
 }
 
@@ -120,17 +99,17 @@ static void a_schema_is_installed_once(void **state)
 	(void)state;
 	postgres_line_do(&line, "DROP SCHEMA IF EXISTS gale CASCADE");
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
-	assert_says(out, "PostgreSQL ");
-	assert_says(out, "has been installed");
-	assert_says(out, "fsync is off");
-	assert_string_equal(err, "");
+	assert_says(command_out, "PostgreSQL ");
+	assert_says(command_out, "has been installed");
+	assert_says(command_out, "fsync is off");
+	assert_string_equal(command_err, "");
 	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"),
 	                 POSTGRES_SCHEMA_VERSION);
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
-	assert_says(out, "is there");
+	assert_says(command_out, "is there");
 	postgres_line_do(&line, POSTGRES_SET_FAST);
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
-	assert_says(out, "the table is unlogged");
+	assert_says(command_out, "the table is unlogged");
 	postgres_line_do(&line, POSTGRES_SET_DURABLE);
 }
 
@@ -142,10 +121,11 @@ static void who_uses_a_schema_that_init_has_made_need_not_wait(void **state)
 	assert_int_equal(first_answer(url_of("gale", "postgres"), "k").why,
 	                 GALE_WHY_QUARANTINE);
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
-	assert_null(strstr(out, "marked as new"));
+	assert_null(strstr(command_out, "marked as new"));
 	postgres_line_do(&line, "DROP SCHEMA gale CASCADE");
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
-	assert_says(out, "it is marked as new: the first ask is granted at once");
+	assert_says(command_out,
+	            "it is marked as new: the first ask is granted at once");
 	assert_int_equal(first_answer(url_of("gale", "postgres"), "k").verdict,
 	                 GALE_ALLOW);
 	postgres_line_do(&line, "TRUNCATE gale.keys");
@@ -169,10 +149,10 @@ static void an_older_schema_is_replaced_a_newer_one_is_not(void **state)
 	(void)state;
 	set_version("0");
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
-	assert_says(out, "from version 0 to");
+	assert_says(command_out, "from version 0 to");
 	set_version("1000");
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_FAILED);
-	assert_says(err, "has version 1000");
+	assert_says(command_err, "has version 1000");
 	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"), 1000);
 	postgres_line_do(&line, "DROP SCHEMA gale CASCADE");
 }
@@ -187,15 +167,15 @@ static void another_role_may_be_let_in(void **state)
 	own = strdup(url_of("run%20time", "postgres"));
 	must(own);
 	assert_int_equal(init(own, NULL), INIT_FAILED);
-	assert_says(err, "cannot install the schema gale: permission denied");
+	assert_says(command_err, "cannot install the schema gale: permission denied");
 	assert_int_equal(init(url_of("gale", "postgres"), "nobody"), INIT_FAILED);
-	assert_says(err, "role \"nobody\" does not exist");
+	assert_says(command_err, "role \"nobody\" does not exist");
 	assert_int_equal(init(own, NULL), INIT_FAILED);
-	assert_says(err, "permission denied for schema gale");
+	assert_says(command_err, "permission denied for schema gale");
 	assert_int_equal(init(url_of("gale", "postgres"), "run time"), INIT_DONE);
-	assert_says(out, "run time may use it");
+	assert_says(command_out, "run time may use it");
 	assert_int_equal(init(own, NULL), INIT_DONE);
-	assert_says(out, "is there");
+	assert_says(command_out, "is there");
 	free(own);
 }
 
@@ -228,17 +208,17 @@ static void what_cannot_be_used_is_said(void **state)
 {
 	(void)state;
 	assert_int_equal(init(url_of("gale", "nowhere"), NULL), INIT_FAILED);
-	assert_says(err, "database \"nowhere\" does not exist");
+	assert_says(command_err, "database \"nowhere\" does not exist");
 	assert_int_equal(init(url_of("stranger", "postgres"), NULL), INIT_FAILED);
-	assert_says(err, "role \"stranger\" does not exist");
+	assert_says(command_err, "role \"stranger\" does not exist");
 	assert_int_equal(init("postgres://host.invalid/db", NULL), INIT_FAILED);
-	assert_says(err, "host.invalid");
+	assert_says(command_err, "host.invalid");
 	assert_int_equal(init("postgres://127.0.0.1:1/db", NULL), INIT_FAILED);
-	assert_says(err, "cannot connect");
+	assert_says(command_err, "cannot connect");
 	postgres_line_do(&line,
 	                 "ALTER ROLE gale SET default_transaction_read_only = on");
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_FAILED);
-	assert_says(err, "read-only");
+	assert_says(command_err, "read-only");
 	postgres_line_do(&line, "ALTER ROLE gale RESET default_transaction_read_only");
 }
 
@@ -268,15 +248,15 @@ static void a_redis_that_forgets_nothing_is_good(void **state)
 {
 	(void)state;
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "standalone, primary, 0 replicas");
-	assert_says(out, "no key is evicted");
-	assert_says(out, "persistence: none");
-	assert_says(out, "bound: ");
+	assert_says(command_out, "standalone, primary, 0 replicas");
+	assert_says(command_out, "no key is evicted");
+	assert_says(command_out, "persistence: none");
+	assert_says(command_out, "bound: ");
 	tell_redis("CONFIG SET appendonly yes");
 	tell_redis("CONFIG SET maxmemory 100mb");
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "append-only");
-	assert_says(out, "then noeviction");
+	assert_says(command_out, "append-only");
+	assert_says(command_out, "then noeviction");
 	tell_redis("CONFIG SET appendonly no");
 }
 
@@ -286,7 +266,7 @@ static void a_redis_that_evicts_is_not(void **state)
 	tell_redis("CONFIG SET maxmemory 100mb");
 	tell_redis("CONFIG SET maxmemory-policy allkeys-lru");
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_FAILED);
-	assert_says(err, "maxmemory-policy is allkeys-lru");
+	assert_says(command_err, "maxmemory-policy is allkeys-lru");
 	tell_redis("CONFIG SET maxmemory-policy noeviction");
 }
 
@@ -295,7 +275,7 @@ static void a_redis_that_is_a_replica_is_not(void **state)
 	(void)state;
 	tell_redis("REPLICAOF 127.0.0.1 1");
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_FAILED);
-	assert_says(err, "it is a replica");
+	assert_says(command_err, "it is a replica");
 	tell_redis("REPLICAOF NO ONE");
 }
 
@@ -303,13 +283,13 @@ static void a_redis_that_does_not_let_us_in_is_not(void **state)
 {
 	(void)state;
 	assert_int_equal(init(redis_url("wrong"), NULL), INIT_FAILED);
-	assert_says(err, "WRONGPASS");
+	assert_says(command_err, "WRONGPASS");
 	assert_int_equal(init(redis_url(""), NULL), INIT_FAILED);
-	assert_says(err, "NOAUTH");
+	assert_says(command_err, "NOAUTH");
 	assert_int_equal(init("redis://127.0.0.1:1", NULL), INIT_FAILED);
-	assert_says(err, "cannot connect to 127.0.0.1");
+	assert_says(command_err, "cannot connect to 127.0.0.1");
 	assert_int_equal(init("redis+sentinel://127.0.0.1:1/mine", NULL), INIT_FAILED);
-	assert_says(err, "cannot connect to 127.0.0.1");
+	assert_says(command_err, "cannot connect to 127.0.0.1");
 }
 
 /* As the library would not be let in, either. */
@@ -320,12 +300,12 @@ static void a_database_or_replicas_that_are_not_there_are_missed(void **state)
 	(void)state;
 	snprintf(url, sizeof(url), "%s?db=99", redis_url("secret"));
 	assert_int_equal(init(url, NULL), INIT_FAILED);
-	assert_says(err, "DB index is out of range");
+	assert_says(command_err, "DB index is out of range");
 	snprintf(url, sizeof(url), "%s?db=9", redis_url("secret"));
 	assert_int_equal(init(url, NULL), INIT_DONE);
 	snprintf(url, sizeof(url), "%s?durable=1", redis_url("secret"));
 	assert_int_equal(init(url, NULL), INIT_FAILED);
-	assert_says(err, "fewer replicas than durable= says");
+	assert_says(command_err, "fewer replicas than durable= says");
 }
 
 /* Who uses a server that is not marked waits, and who is first to use one that is does not. */
@@ -336,16 +316,17 @@ static void an_empty_redis_is_marked_as_new(void **state)
 	assert_int_equal(first_answer(redis_url("secret"), "k").why,
 	                 GALE_WHY_QUARANTINE);
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "it is not marked as new: it has begun already");
+	assert_says(command_out, "it is not marked as new: it has begun already");
 	assert_int_equal(first_answer(redis_url("secret"), "k").why,
 	                 GALE_WHY_QUARANTINE);
 
 	tell_redis("FLUSHALL");
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "it is marked as new: the first ask is granted at once");
+	assert_says(command_out,
+	            "it is marked as new: the first ask is granted at once");
 	assert_int_equal(first_answer(redis_url("secret"), "k").verdict, GALE_ALLOW);
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "it is not marked as new: it has begun already");
+	assert_says(command_out, "it is not marked as new: it has begun already");
 	assert_int_equal(first_answer(redis_url("secret"), "l").verdict, GALE_ALLOW);
 
 	tell_redis("FLUSHALL"); /* nobody has said that this one is new */
@@ -359,11 +340,11 @@ static void a_mark_does_not_outlast_its_process(void **state)
 	(void)state;
 	tell_redis("FLUSHALL");
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "it is marked as new");
+	assert_says(command_out, "it is marked as new");
 	tell_redis("SAVE");
 	redis_server_restart(&redis);
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "it is not marked as new: it has begun already");
+	assert_says(command_out, "it is not marked as new: it has begun already");
 	assert_int_equal(first_answer(redis_url("secret"), "k").why,
 	                 GALE_WHY_QUARANTINE);
 }
@@ -377,18 +358,18 @@ static void a_redis_with_keys_of_ours_is_not_marked_as_new(void **state)
 	tell_redis("FLUSHALL");
 	tell_redis("SET gale:{b00}:\7limiterk x");
 	assert_int_equal(init(redis_url("secret"), NULL), INIT_DONE);
-	assert_says(out, "it is not marked as new: it has keys of gale's");
+	assert_says(command_out, "it is not marked as new: it has keys of gale's");
 	assert_int_equal(first_answer(redis_url("secret"), "k").why,
 	                 GALE_WHY_QUARANTINE);
 
 	snprintf(url, sizeof(url), "%s?prefix=[g]*:", redis_url("secret"));
 	tell_redis("SET g*:{b00}:\7limiterk others");
 	assert_int_equal(init(url, NULL), INIT_DONE);
-	assert_says(out, "it is marked as new");
+	assert_says(command_out, "it is marked as new");
 	tell_redis("FLUSHALL");
 	tell_redis("SET [g]*:{b00}:\7limiterk ours");
 	assert_int_equal(init(url, NULL), INIT_DONE);
-	assert_says(out, "it is not marked as new: it has keys of gale's");
+	assert_says(command_out, "it is not marked as new: it has keys of gale's");
 }
 
 static void who_may_not_look_does_not_mark(void **state)
@@ -400,7 +381,7 @@ static void who_may_not_look_does_not_mark(void **state)
 	tell_redis("ACL SETUSER blind on >baba ~* +@all -scan");
 	snprintf(url, sizeof(url), "redis://blind:baba@%s", redis.socket);
 	assert_int_equal(init(url, NULL), INIT_DONE);
-	assert_says(out, "it is not marked as new: NOPERM");
+	assert_says(command_out, "it is not marked as new: NOPERM");
 	assert_int_equal(first_answer(url, "k").why, GALE_WHY_QUARANTINE);
 	tell_redis("ACL DELUSER blind");
 }
@@ -436,7 +417,7 @@ static void rights_that_are_written_down_suffice(void **state)
 	tell_redis("ACL SETUSER least on >word " NODES_RIGHTS " +config|get +scan");
 	snprintf(url, sizeof(url), "redis://least:word@%s", redis.socket);
 	assert_int_equal(init(url, NULL), INIT_DONE);
-	assert_says(out, "it is marked as new");
+	assert_says(command_out, "it is marked as new");
 	tell_redis("ACL SETUSER least -config|get -scan");
 	assert_int_equal(first_answer(url, "k").verdict, GALE_ALLOW);
 	assert_int_equal(refusals_of_redis(), 0);
@@ -461,18 +442,19 @@ static void each_primary_of_a_cluster_is_looked_at(void **state)
 
 	(void)state;
 	assert_int_equal(init("redis+cluster://127.0.0.1:1", NULL), INIT_FAILED);
-	assert_says(err, "cannot connect to 127.0.0.1");
+	assert_says(command_err, "cannot connect to 127.0.0.1");
 	redis_cluster_start(&cluster);
 	for (int node = 0; node < CLUSTER_SERVERS; node += CLUSTER_SERVERS - 1) {
 		const char *url = cluster_url(&cluster, "redis+cluster", node);
 
 		assert_int_equal(init(url, NULL), INIT_DONE);
 		for (int i = 0; i < CLUSTER_PRIMARIES; i++)
-			assert_says(out, cluster.ports[i]);
-		assert_says(out, ", cluster, primary, 1 replicas");
-		assert_says(out, "bound: ");
-		assert_non_null(strstr(out, node == 0 ? " buckets are marked as new, 0 "
-		                                      : ": 0 of gale's buckets are"));
+			assert_says(command_out, cluster.ports[i]);
+		assert_says(command_out, ", cluster, primary, 1 replicas");
+		assert_says(command_out, "bound: ");
+		assert_non_null(
+		    strstr(command_out, node == 0 ? " buckets are marked as new, 0 "
+		                                  : ": 0 of gale's buckets are"));
 	}
 	for (int i = 0; i < 16; i++) {
 		const char key[2] = { (char)('a' + i), '\0' };
@@ -483,19 +465,20 @@ static void each_primary_of_a_cluster_is_looked_at(void **state)
 		    GALE_ALLOW);
 	}
 	assert_int_equal(init(cluster_url(&cluster, "redis", 0), NULL), INIT_FAILED);
-	assert_says(err, "it is a node of a cluster, which redis+cluster:// asks");
+	assert_says(command_err,
+	            "it is a node of a cluster, which redis+cluster:// asks");
 	redis_server_do(&cluster.servers[2], "CONFIG SET maxmemory 100mb");
 	redis_server_do(&cluster.servers[2], "CONFIG SET maxmemory-policy allkeys-lru");
 	assert_int_equal(init(cluster_url(&cluster, "redis+cluster", 0), NULL),
 	                 INIT_FAILED);
-	assert_says(err, "maxmemory-policy is allkeys-lru");
+	assert_says(command_err, "maxmemory-policy is allkeys-lru");
 	redis_server_do(&cluster.servers[2], "CONFIG SET maxmemory 0");
 	owner = redis_cluster_owner(&cluster, 7);
 	must(owner >= 0);
 	redis_server_do(&cluster.servers[owner], "CLUSTER DELSLOTS 7");
 	assert_int_equal(init(cluster_url(&cluster, "redis+cluster", owner), NULL),
 	                 INIT_FAILED);
-	assert_says(err, "1 of 16384 slots have no server");
+	assert_says(command_err, "1 of 16384 slots have no server");
 	redis_cluster_stop(&cluster);
 }
 
@@ -508,14 +491,14 @@ static void words_that_are_wrong_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(init("memory:", NULL), INIT_DONE);
-	assert_says(out, "nothing is needed");
+	assert_says(command_out, "nothing is needed");
 	assert_int_equal(init("memory:", "role"), INIT_BAD_USE);
 	assert_int_equal(init("mysql://host", NULL), INIT_BAD_USE);
-	assert_says(err, "url: it begins with none of memory:");
+	assert_says(command_err, "url: it begins with none of memory:");
 	assert_int_equal(init("redis://host:port", NULL), INIT_BAD_USE);
-	assert_says(err, "url: the port of a host is not a number");
+	assert_says(command_err, "url: the port of a host is not a number");
 	assert_int_equal(init("postgres://host:port", NULL), INIT_BAD_USE);
-	assert_says(err, "url: the port of a host is not a number");
+	assert_says(command_err, "url: the port of a host is not a number");
 	for (int i = 0; i < 3; i++) {
 		char *argv[] = { lines[i] };
 		FILE *nowhere = fopen("/dev/null", "w");
