@@ -240,8 +240,11 @@ void guard_beat(struct guard *guard, mono now)
 void guard_nudged(struct guard *guard, mono now, const struct group_nudge *nudge)
 {
 	struct member_facts facts = facts_of(guard, now);
+	enum member_news news =
+	    member_nudged(&guard->fleet->membership.member, now, &facts, nudge);
 
-	member_nudged(&guard->fleet->membership.member, &facts, nudge);
+	if (news == MEMBER_APPLY)
+		follow(guard, news, /* was_fenced= */ false);
 }
 
 /* No exit says that it was the last one above the share, so that is looked for: the sooner, the

@@ -483,11 +483,11 @@ static void tell_next(const struct group *group, const struct group_member *self
 static void hear(const struct group *group, struct group_member *self,
                  const struct group_report *report)
 {
-	/* GROUP-3 */
+	/* GROUP-3, GROUP-13 */
 	bool applied = report->epoch == group->epoch &&
 	               report->generation == self->generation && self->generation > 0;
 
-	self->high = larger(applied ? self->share : self->high, report->held);
+	self->high = larger(applied ? 0 : self->high, report->held);
 	self->incarnation = report->incarnation;
 	self->seq = report->seq;
 	self->beat = group->beats;
@@ -504,6 +504,7 @@ static void hear(const struct group *group, struct group_member *self,
 
 static void grant(struct group *group, struct group_member *self, uint64_t share)
 {
+	self->high = larger(self->high, share);
 	if (share == self->share && self->generation > 0)
 		return;
 	if (share > self->share)
@@ -512,7 +513,6 @@ static void grant(struct group *group, struct group_member *self, uint64_t share
 	group->generation = larger(group->generation + 1, group->now_us);
 	self->generation = group->generation;
 	self->share = share;
-	self->high = larger(self->high, share);
 }
 
 static struct group_grant refuse_namesake(const struct group *group,

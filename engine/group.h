@@ -55,9 +55,12 @@
  *   GROUP-11  A report of a grant, to a group that never made one, says that the store has
  *            dropped the group: then it is quiet for a lease, too, whatever becomes of that
  *            report. (H1)
- *   GROUP-12  A nudge makes members beat sooner, and changes nothing else: a store may lose
- *            it, repeat it, or send none.  Two of a kind are a 64th of a lease apart, and
+ *   GROUP-12  A nudge makes members beat sooner and lower their shares, and changes nothing
+ *            else: a store may lose it, repeat it, or send none.  Two of a kind are a 64th of a lease apart, and
  *            with more than 64 members so much longer as there are more.
+ *   GROUP-13  Of a node that names the latest grant, no more than it holds is reserved beside
+ *            its new share.  So a node that lowers its share by itself frees slots by one report.
+ *            (H1)
  *
  * Proofs.  No clock of the store says that a lease is over: clocks are set.  The group counts
  * the beats that it hears, and each answer tells the number given out last.  A node remembers
@@ -85,7 +88,7 @@
  * the others, to beat at once:
  *
  *     GROUP_GIVE   somebody has come to lack slots: members that have more than they would
- *                  get now are to report, and will be granted less
+ *                  get now lower their shares, and report
  *     GROUP_TAKE   slots have become free: members that lack some are to ask for them
  *
  * A slot more or less, as goes round where a limit does not divide, is worth no nudge.

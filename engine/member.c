@@ -226,10 +226,13 @@ enum member_news member_turn(struct member *member, mono now)
 
 /* ---- Answers --------------------------------------------------------------------- */
 
-static enum member_news apply(struct member *member, const struct group_grant *grant)
+/* A share that was lowered since is raised again, if the grant is still the latest. */
+static enum member_news apply(struct member *member, mono now,
+                              const struct group_grant *grant)
 {
+	uint32_t share = member->leaves ? 0 : (uint32_t)grant->share;
 	bool same = !member->is_fenced && member->epoch == grant->epoch &&
-	            member->generation == grant->generation;
+	            member->generation == grant->generation && member->share == share;
 
 	member->is_fenced = false;
 	member->epoch = grant->epoch;
@@ -237,7 +240,9 @@ static enum member_news apply(struct member *member, const struct group_grant *g
 	member->target = (uint32_t)grant->target;
 	if (same)
 		return MEMBER_SAME;
-	member->share = member->leaves ? 0 : (uint32_t)grant->share;
+	if (share > member->share)
+		member->held_until = mono_after(now, member->terms.hold_ns);
+	member->share = share;
 	beat_early(member); /* the store reserves the larger of two until it knows */
 	return MEMBER_APPLY;
 }
@@ -283,7 +288,7 @@ enum member_news member_hear(struct member *member, mono now, uint64_t seq,
 	if (mono_reached(now, until)) /* MEMBER-5 */
 		return MEMBER_DROPPED;
 	member->fence = until;
-	return apply(member, grant);
+	return apply(member, now, grant);
 }
 
 /* ---- What makes it beat early ---------------------------------------------------- */
@@ -319,15 +324,26 @@ static uint64_t would_have(const struct member *member,
 	return !facts->limited && facts->demand < share ? facts->demand + 1 : share;
 }
 
-void member_nudged(struct member *member, const struct member_facts *facts,
-                   const struct group_nudge *nudge)
+/* What is too much is given up before the beat, so that one beat frees it: the store need not
+ * hear first that a lower grant is in force.  Of a storm of nudges most change nothing: what a
+ * beat cannot tell at once stays in force.  A share that has just risen waits for the store's
+ * word, as that knows whether there is a new member.  GROUP-13, MEMBER-7 */
+enum member_news member_nudged(struct member *member, mono now,
+                               const struct member_facts *facts,
+                               const struct group_nudge *nudge)
 {
-	bool gives = (nudge->whom & GROUP_GIVE) &&
-	             member->share > would_have(member, facts, nudge);
+	uint64_t enough = would_have(member, facts, nudge);
+	bool gives = (nudge->whom & GROUP_GIVE) && member->share > enough;
 	bool takes = (nudge->whom & GROUP_TAKE) && member->share < member->target;
 
-	if ((gives || takes) && !member->has_left && !member->leaves)
-		beat_early(member);
+	if ((!gives && !takes) || member->has_left || member->leaves)
+		return MEMBER_SAME;
+	beat_early(member);
+	if (!gives || !mono_reached(now, member->due) ||
+	    !mono_reached(now, member->held_until))
+		return MEMBER_SAME;
+	member->share = (uint32_t)enough;
+	return MEMBER_APPLY;
 }
 
 enum member_news member_leave(struct member *member, mono now)

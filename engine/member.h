@@ -35,8 +35,8 @@
  *             was in force, which a store that has forgotten may grant again. (GROUP-7)
  *
  *   MEMBER-7  Four early beats may follow another at once, and then each waits eager_ns after
- *            the one before.  A nudge makes a beat early, and does nothing else: a lost, a
- *            repeated and a forged one cost a beat.  (GROUP-12)
+ *            the one before.  A nudge makes a beat early, and may lower the share until that
+ *            beat is answered: so much a lost, a repeated and a forged one cost.  (GROUP-12)
  *
  *   MEMBER-8  A report says that a number is over only when (1 + drift) of the group's lease has
  *             passed by this node's clock since it heard that number or a later one, in the same
@@ -58,6 +58,7 @@ struct member_terms {
 	                 but four, see MEMBER-7 */
 	uint64_t lease_us; /* as in the group's settings */
 	uint64_t abort_ns; /* what a stopped node has at the backend ends within this */
+	uint64_t hold_ns;  /* a share that rose is not lowered sooner by a nudge */
 	uint32_t drift_ppm;
 	uint32_t weight;
 };
@@ -95,13 +96,14 @@ struct member {
 	uint64_t seq;   /* of the last report */
 	uint64_t epoch; /* of the grant that is in force; 0, 0: none */
 	uint64_t generation;
-	uint32_t share;
+	uint32_t share;  /* of that grant, or lower since a nudge */
 	uint32_t target; /* what the share would be if all was free */
 	uint32_t reported_in_flight;
 	bool under_way; /* a beat is */
 	bool is_fenced; /* or was never granted anything */
 	bool leaves;
 	bool has_left;
+	mono held_until;         /* the share: it has risen */
 	mono sent;               /* the last beat */
 	mono fence;              /* when the share becomes 0 */
 	mono due;                /* the next beat */
@@ -149,8 +151,9 @@ void member_notice(struct member *member, const struct member_facts *facts);
 bool member_drains(const struct member *member);
 
 /* The store has nudged all members of the group; facts: as they are now. */
-void member_nudged(struct member *member, const struct member_facts *facts,
-                   const struct group_nudge *nudge);
+enum member_news member_nudged(struct member *member, mono now,
+                               const struct member_facts *facts,
+                               const struct group_nudge *nudge);
 
 /* From now on the share is 0, and it leaves when nothing is in flight. */
 enum member_news member_leave(struct member *member, mono now);

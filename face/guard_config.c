@@ -86,11 +86,13 @@ static uint64_t lease_us_of(const struct gale_guard_config *config)
 static struct member_terms terms_of(const struct gale_guard_config *config)
 {
 	uint64_t beat_us = beat_us_of(config);
+	uint64_t lease_us = lease_us_of(config) - beat_us;
 
 	return (struct member_terms){
 		.beat_ns = beat_us * 1000,
 		.eager_ns = beat_us * 1000 / EAGER_PART,
-		.lease_us = lease_us_of(config) - beat_us,
+		.lease_us = lease_us,
+		.hold_ns = lease_us * 1000,
 		.abort_ns = (config->abort_us ? config->abort_us : beat_us) * 1000,
 		.weight = or_default(config->weight, 1),
 		.drift_ppm = or_default(config->drift_ppm, DRIFT_DEFAULT_PPM),

@@ -15,6 +15,7 @@ static const struct member_terms terms = {
 	.eager_ns = FLEET_BEAT_NS / 10,
 	.lease_us = FLEET_LEASE_US,
 	.abort_ns = ABORT_NS,
+	.hold_ns = FLEET_HOLD_US * UINT64_C(1000),
 	.drift_ppm = 500,
 	.weight = 1,
 };
@@ -194,8 +195,9 @@ static void turn_node(struct queue *queue, uint32_t i, uint64_t now_ns)
 	if (node->nudge.whom != 0 && node->nudged_ns <= now_ns) {
 		struct member_facts facts = facts_of(queue, i, now_ns);
 
-		member_nudged(&node->member, &facts, &node->nudge);
+		(void)member_nudged(&node->member, now, &facts, &node->nudge);
 		node->nudge.whom = 0;
+		put_in_force(queue, i, now_ns);
 	}
 	if (node->leg == LEG_NONE && member_wants_to_beat(&node->member, now)) {
 		send_report(queue, i, now_ns);

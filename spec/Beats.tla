@@ -2,8 +2,8 @@
 (* Nodes that share a ceiling beat, and each beat is answered at once: the node   *)
 (* reports, the store grants, the node applies.  Two rules: the predecessor's,    *)
 (* which sees what all have in flight; and ours, which knows what was reported,   *)
-(* reserves the larger of two shares until the node names the later one, and lets *)
-(* a node drain that leaves.                                                      *)
+(* reserves the larger of what the node has in force and what it is granted, and  *)
+(* lets a node drain that leaves.                                                 *)
 EXTENDS Integers, FiniteSets
 CONSTANTS N, Limit,
           Ours,
@@ -63,7 +63,7 @@ Beat(n) ==
     ELSE /\ row' = [row EXCEPT ![n] =
                      [here |-> TRUE, w |-> IF node[n].leaves THEN 0 ELSE 1,
                       share |-> Granted(n), infl |-> Told(n),
-                      high |-> Max(Granted(n), Max(row[n].share, node[n].share))]]
+                      high |-> Max(Granted(n), node[n].share)]]
          /\ node' = [node EXCEPT ![n].active = TRUE, ![n].share = Granted(n)]
 IsToLeave(n) == /\ n \in Active /\ ~node[n].leaves /\ UNCHANGED row
                 /\ node' = [node EXCEPT ![n].leaves = TRUE, ![n].share = 0]

@@ -63,7 +63,7 @@ Serve(n) ==
         r == row[n]
         applied == r.here /\ m.ep = epoch /\ m.gen = r.gen
         held == IF Held THEN m.share ELSE 0
-        high == Max(IF ~High THEN 0 ELSE IF applied THEN r.share ELSE r.high, held)
+        high == Max(IF ~High \/ applied THEN 0 ELSE r.high, held)
         members == Cardinality(others) + 1
         rank == IF r.here THEN Cardinality({o \in others : o < n}) ELSE members - 1
         target == Limit \div members + (IF rank < Limit % members THEN 1 ELSE 0)

@@ -1446,7 +1446,7 @@ DECLARE
 	here CONSTANT bigint := 1 - ask[at + 11];
 BEGIN
 	IF ask[at + 2] = g.epoch AND ask[at + 3] = m.generation AND m.generation > 0 THEN
-		m.high := m.share;
+		m.high := 0;
 	END IF;
 	m.high := greatest(m.high, ask[at + 4]);
 	m.incarnation := ask[at];
@@ -1655,8 +1655,8 @@ BEGIN
 		g.generation := greatest(g.generation + 1, g.now_us);
 		m.generation := g.generation;
 		m.share := share;
-		m.high := greatest(m.high, share);
 	END IF;
+	m.high := greatest(m.high, share);
 	m.lacks := greatest(CASE WHEN m.claim > 0 THEN m.claim ELSE target END - share, 0);
 	g.reserved := g.reserved + greatest(m.share, m.high, m.in_flight);
 	g.weights := g.weights + m.weight;

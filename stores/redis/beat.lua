@@ -179,7 +179,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		if is_namesake or not own then joined = instant end
 
 		-- hear
-		if r_epoch == epoch and r_generation == generation and generation > 0 then high = share end
+		if r_epoch == epoch and r_generation == generation and generation > 0 then high = 0 end
 		high, incarnation, seq, last_beat, m_in_flight = max(high, held), r_incarnation, r_seq, beats, r_in_flight
 		weight, m_busy, m_limited = r_weight, r_busy, r_limited
 		if leaves > 0 then weight, m_busy, m_limited, r_estimate = 0, 0, 0, 0 end
@@ -246,10 +246,11 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		if over < quiet then granted = min(granted, held) end
 
 		-- grant
+		high = max(high, granted)
 		if granted ~= share or generation == 0 then
 			if granted > share then raised = instant end
 			latest = max(latest + 1, instant)
-			generation, share, high = latest, granted, max(high, granted)
+			generation, share = latest, granted
 		end
 		local lacked = lacks
 		lacks = max((claim > 0 and claim or target) - share, 0)

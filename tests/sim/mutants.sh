@@ -148,7 +148,13 @@ mutant engine/group.c 'a sum is not kept (GROUP-1)' \
 mutant engine/group.c 'what others have is not taken off (GROUP-2)' \
 	'share = smaller(share, less(group->limit, group->reserved));' 'share = smaller(share, group->limit);' groups
 mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
-	'larger(applied ? self->share : self->high, report->held)' 'larger(applied ? self->share : 0, report->held)' groups
+	'larger(applied ? 0 : self->high, report->held)' 'larger(applied ? 0 : 0, report->held)' groups
+mutant engine/group.c 'what a node has lowered by itself is not free (GROUP-13)' \
+	'larger(applied ? 0 : self->high, report->held)' 'larger(applied ? self->share : self->high, report->held)' groups
+mutant engine/member.c 'a nudge lowers a share that has just risen' \
+	'!mono_reached(now, member->held_until))' 'now.ns == 0)' groups
+mutant coordinator/fleet.c 'a lowered share is reported and not in force (GROUP-13)' \
+	'if (news == MEMBER_APPLY)' 'if (news == MEMBER_LEFT)' guards
 mutant engine/group.c 'what is in flight is not reserved' \
 	'self->in_flight = report->in_flight;' 'self->in_flight = 0;' groups
 mutant engine/group.c 'leases end too early (GROUP-4)' \
@@ -211,7 +217,7 @@ mutant engine/member.c 'what was under way when the fence fell is heard (MEMBER-
 mutant engine/member.c 'a fence that is overdue is overlooked (MEMBER-6)' \
 	'if (must_fence(member, now)) /* the timer is late */' 'if (must_fence(member, now) && now.ns == 0)' groups
 mutant engine/member.c 'who leaves keeps its share' \
-	'member->share = member->leaves ? 0 : (uint32_t)grant->share;' 'member->share = (uint32_t)grant->share;' groups
+	'share = member->leaves ? 0 : (uint32_t)grant->share;' 'share = (uint32_t)grant->share;' groups
 mutant coordinator/turnstile.c 'a ceiling is lowered, and who gave the last slot back is told the contrary (TURNSTILE-4)' \
 	'return ceiling.most < slots_most(was) &&' 'return ceiling.most < slots_most(was) && !' closes
 mutant coordinator/turnstile.c 'a cell that is to keep less gives the last slot back, and nobody is told (TURNSTILE-4)' \

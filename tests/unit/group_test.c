@@ -152,7 +152,7 @@ static void play(uint64_t law, uint64_t parts, const struct row *rows, size_t co
 {
 	struct group_settings settings = settings_of(law, parts, 100);
 	struct shelf shelf = { 0 };
-	uint64_t generations[4][8] = { 0 };
+	uint64_t generations[4][8] = { 0 }, shares[4][8] = { 0 };
 	unsigned granted[4] = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
@@ -161,7 +161,7 @@ static void play(uint64_t law, uint64_t parts, const struct row *rows, size_t co
 			.incarnation = 1,
 			.seq = r->seq,
 			.generation = generations[r->name][r->applied],
-			.held = 0,
+			.held = shares[r->name][r->applied],
 			.in_flight = r->in_flight,
 			.weight = 1,
 			.demand = r->in_flight,
@@ -173,6 +173,7 @@ static void play(uint64_t law, uint64_t parts, const struct row *rows, size_t co
 
 		if (grant.generation > generations[r->name][granted[r->name]])
 			generations[r->name][++granted[r->name]] = grant.generation;
+		shares[r->name][granted[r->name]] = grant.share;
 		if (grant.share != r->share || grant.limit != r->limit ||
 		    grant.members != r->members)
 			fail_msg("row %zu: share %ju of %ju, %ju nodes", i,
@@ -193,6 +194,51 @@ static void what_is_not_applied_is_reserved(void **state)
 	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 1, 6, 0, 2, 1, 3, 6, 2 },
 	     { 2, 6, 0, 2, 1, 0, 6, 2 }, { 1, 6, 0, 3, 2, 3, 6, 2 },
 	     { 2, 6, 0, 3, 1, 3, 6, 2 });
+}
+
+/* GROUP-13: one report frees what a node has given up, and another has it at once. */
+static void what_a_node_has_lowered_by_itself_is_free(void **state)
+{
+	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 10);
+	struct group_report first = { .incarnation = 1, .seq = 1, .weight = 1 };
+	struct group_report second = first;
+	struct group_grant grant;
+	struct shelf shelf = { 0 };
+
+	(void)state;
+	grant = beat(&shelf, &settings, 1, 0, 1, &first);
+	assert_int_equal(grant.share, 10);
+	second.limited = 1;
+	assert_int_equal(beat(&shelf, &settings, 2, 0, 2, &second).share, 0);
+	first.seq = 2;
+	first.generation = grant.generation;
+	first.held = 5;
+	first.in_flight = 7;
+	grant = beat(&shelf, &settings, 3, 0, 1, &first);
+	assert_int_equal(grant.share, 5);
+	second.seq = 2;
+	assert_int_equal(beat(&shelf, &settings, 4, 0, 2, &second).share, 3);
+	first.seq = 3;
+	first.generation = grant.generation;
+	first.in_flight = 5;
+	(void)beat(&shelf, &settings, 5, 0, 1, &first);
+	second.seq = 3;
+	assert_int_equal(beat(&shelf, &settings, 6, 0, 2, &second).share, 5);
+}
+
+/* GROUP-13: a node that holds less than an earlier grant may be about to apply a later one. */
+static void what_was_lowered_under_an_earlier_grant_is_reserved(void **state)
+{
+	struct group_settings settings = settings_of(GROUP_FIXED, GROUP_EQUAL, 10);
+	struct group_report first = { .incarnation = 1, .seq = 1, .weight = 1 };
+	struct group_report second = first;
+	struct shelf shelf = { 0 };
+
+	(void)state;
+	assert_int_equal(beat(&shelf, &settings, 1, 0, 1, &first).share, 10);
+	first.seq = 2; /* of no grant */
+	assert_int_equal(beat(&shelf, &settings, 2, 0, 1, &first).share, 10);
+	assert_int_equal(beat(&shelf, &settings, 3, 0, 2, &second).share, 0);
 }
 
 static void what_is_in_flight_is_reserved(void **state)
@@ -1391,6 +1437,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_applied_is_reserved),
+		cmocka_unit_test(what_a_node_has_lowered_by_itself_is_free),
+		cmocka_unit_test(what_was_lowered_under_an_earlier_grant_is_reserved),
 		cmocka_unit_test(what_is_in_flight_is_reserved),
 		cmocka_unit_test(an_old_report_changes_nothing),
 		cmocka_unit_test(the_lower_median_and_the_least),

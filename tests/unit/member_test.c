@@ -19,6 +19,7 @@ static const struct member_terms terms = {
 	.eager_ns = 100000000,
 	.lease_us = 2000000,
 	.abort_ns = 500000000,
+	.hold_ns = 300000000,
 	.drift_ppm = 0,
 	.weight = 1,
 };
@@ -351,7 +352,7 @@ static uint64_t due_if_nudged(uint64_t share, uint64_t target,
 {
 	struct member member = settled((uint32_t)share, (uint32_t)target);
 
-	member_nudged(&member, facts, &nudge);
+	(void)member_nudged(&member, at(1000), facts, &nudge);
 	return due_ms(&member);
 }
 
@@ -372,6 +373,29 @@ static void who_has_more_than_it_would_get_gives(void **state)
 	assert_int_equal(due_if_nudged(3, 3, &calm, give), 2000);
 	assert_int_equal(due_if_nudged(11, 11, &busy, nobody_refuses), 2000);
 	assert_int_equal(due_if_nudged(7, 7, &busy, (struct group_nudge){ 0 }), 2000);
+}
+
+/* GROUP-13: the beat says so.  If the answer leaves the grant as it was, that is in force again:
+ * the nudge was an old one, or the share has just risen. */
+static void who_gives_lowers_its_share_first(void **state)
+{
+	const struct member_facts busy = { .in_flight = 6,
+		                           .demand = 9,
+		                           .limited = true };
+	const struct group_nudge give = { GROUP_GIVE, 11, 2 };
+	struct member member = settled(7, 7);
+	struct group_grant same = share_of(7, 1);
+	struct group_report report;
+
+	(void)state;
+	assert_int_equal(member_nudged(&member, at(1000), &busy, &give), MEMBER_APPLY);
+	assert_int_equal(member.share, 6);
+	report = member_report(&member, at(1000), &busy);
+	assert_int_equal(report.held, 6);
+	assert_int_equal(report.generation, 1);
+	assert_int_equal(member_hear(&member, at(1001), report.seq, &same),
+	                 MEMBER_APPLY);
+	assert_int_equal(member.share, 7);
 }
 
 static void who_lacks_takes(void **state)
@@ -395,14 +419,44 @@ static void a_storm_of_nudges_costs_a_beat_in_each_eager_time(void **state)
 	(void)state;
 	for (uint64_t ms = 1001; ms < 2001; ms++) {
 		for (int i = 0; i < 100; i++)
-			member_nudged(&member, &idle, &all);
+			(void)member_nudged(&member, at(ms), &idle, &all);
 		while (member_wants_to_beat(&member, at(ms))) {
 			(void)beat(&member, ms, 4, 1);
 			beats++;
-			member_nudged(&member, &idle, &all);
+			(void)member_nudged(&member, at(ms), &idle, &all);
 		}
 	}
 	assert_int_equal(beats, 4 + 10);
+}
+
+/* The store would not lower it yet, but for a new member: so the store is asked. */
+static void a_share_that_has_just_risen_is_not_lowered_by_a_nudge(void **state)
+{
+	const struct group_nudge all = { GROUP_GIVE, 0, 1 };
+	struct member member = settled(4, 4);
+
+	(void)state;
+	assert_int_equal(beat(&member, 2000, 9, 2), MEMBER_APPLY);
+	assert_int_equal(beat(&member, 2000, 9, 2), MEMBER_SAME);
+	assert_int_equal(member_nudged(&member, at(2299), &idle, &all), MEMBER_SAME);
+	assert_int_equal(member.share, 9);
+	assert_true(member_wants_to_beat(&member, at(2299)));
+	assert_int_equal(member_nudged(&member, at(2300), &idle, &all), MEMBER_APPLY);
+	assert_int_equal(member.share, 0);
+}
+
+/* MEMBER-7 */
+static void a_nudge_whose_beat_must_wait_lowers_nothing(void **state)
+{
+	const struct group_nudge all = { GROUP_GIVE, 0, 1 };
+	struct member member = settled(4, 4);
+
+	(void)state;
+	member.terms.hold_ns = 0;
+	while (member_nudged(&member, at(1001), &idle, &all) == MEMBER_APPLY)
+		(void)beat(&member, 1001, 4, 1);
+	assert_int_equal(member.share, 4);
+	assert_false(member_wants_to_beat(&member, at(1001)));
 }
 
 /* It may have been read before what it is nudged for. */
@@ -415,10 +469,10 @@ static void who_is_nudged_while_a_beat_is_under_way_beats_again(void **state)
 
 	(void)state;
 	report = member_report(&member, at(2000), &idle);
-	member_nudged(&member, &idle, &give);
+	assert_int_equal(member_nudged(&member, at(2000), &idle, &give), MEMBER_APPLY);
 	assert_false(member_wants_to_beat(&member, at(2001)));
 	assert_int_equal(member_hear(&member, at(2001), report.seq, &grant),
-	                 MEMBER_SAME);
+	                 MEMBER_APPLY);
 	assert_true(member_wants_to_beat(&member, at(2001)));
 }
 
@@ -430,7 +484,7 @@ static void who_leaves_is_not_nudged(void **state)
 	(void)state;
 	(void)member_leave(&member, at(1000));
 	(void)member_report(&member, at(1000), &idle);
-	member_nudged(&member, &idle, &give);
+	assert_int_equal(member_nudged(&member, at(1000), &idle, &give), MEMBER_SAME);
 	assert_int_equal(due_ms(&member), 2000);
 }
 
@@ -689,8 +743,11 @@ int main(void)
 		cmocka_unit_test(who_has_drained_to_its_share_beats_early),
 		cmocka_unit_test(early_beats_are_bounded),
 		cmocka_unit_test(who_has_more_than_it_would_get_gives),
+		cmocka_unit_test(who_gives_lowers_its_share_first),
 		cmocka_unit_test(who_lacks_takes),
 		cmocka_unit_test(a_storm_of_nudges_costs_a_beat_in_each_eager_time),
+		cmocka_unit_test(a_share_that_has_just_risen_is_not_lowered_by_a_nudge),
+		cmocka_unit_test(a_nudge_whose_beat_must_wait_lowers_nothing),
 		cmocka_unit_test(who_is_nudged_while_a_beat_is_under_way_beats_again),
 		cmocka_unit_test(who_leaves_is_not_nudged),
 		cmocka_unit_test(a_number_is_over_a_lease_after_it_was_heard),

@@ -18,7 +18,7 @@
  * step so that they keep their order, which is all that is looked at.
  *
  * Shipped   group_begin, group_beat, group_remove, group_expired; member_report,
- *           member_hear, member_lost, member_turn, member_leave.
+ *           member_hear, member_lost, member_turn, member_leave, member_nudged.
  *
  * Threads   Pure: any; what open wrote is constant.
  */
@@ -46,6 +46,7 @@ struct fleet_terms {
 	int lives; /* of a node */
 	int stop;
 	int leave;
+	int lower; /* nodes are nudged, and lower their shares by themselves */
 	int forgets;
 	int copy;
 	/* Guards. */
@@ -496,6 +497,23 @@ static inline void fleet_leave(const struct fleet *before, int n, struct walk *w
 	fleet_take(before, &fleet, CHANCE, "node %d is to leave", n, 0, walk);
 }
 
+/* Whatever it would have, as nudges may be old or forged. */
+static inline void fleet_lower(const struct fleet *before, int n, struct walk *walk)
+{
+	for (uint64_t to = 0; to < before->nodes[n].share; to++) {
+		const struct group_nudge nudge = { GROUP_GIVE, to, 1 };
+		struct fleet fleet = *before;
+		struct node *node = &fleet.nodes[n];
+		struct member member = member_of(node);
+		struct member_facts facts = { .limited = true };
+
+		member_nudged(&member, (mono){ HERE_NS }, &facts, &nudge);
+		keep_member(node, &member);
+		fleet_take(before, &fleet, CHANCE, "node %d lowers its share to %d", n,
+		           (int)to, walk);
+	}
+}
+
 /* Only where timers are late: else the fence falls as a tick reaches it. */
 static inline void fleet_turn(const struct fleet *before, int n, struct walk *walk)
 {
@@ -599,6 +617,8 @@ static inline void next_of_node(const struct fleet *fleet, int n, struct walk *w
 	}
 	if (fleet_terms.leave && !node->leaves)
 		fleet_leave(fleet, n, walk);
+	if (fleet_terms.lower)
+		fleet_lower(fleet, n, walk);
 	if (fleet_terms.torn)
 		fleet_look(fleet, n, walk);
 	if (!fleet_terms.turn && !node->fenced && node->rest == 0)

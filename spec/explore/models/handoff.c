@@ -17,6 +17,7 @@ enum {
 	LETTERS,
 	TWICE,
 	LEAVE,
+	LOWER,
 	LOW,
 	HIGH,
 	HELD,
@@ -34,6 +35,7 @@ static const struct constant constants[] = {
 	{ "mail", 1, MAIL, 1, "messages under way, of each node" },
 	{ "twice", 0, 1, 0, "they may be delivered again" },
 	{ "leave", 0, 1, 0, "nodes leave" },
+	{ "lower", 0, 1, 0, "nodes lower their shares by themselves (GROUP-13)" },
 	{ "low", 0, 20, 0, "an estimate that nodes may report, to which L shrinks" },
 	{ "high", 0, 1, 1,
 	  "guard at 0: what was granted earlier and is not confirmed is reserved "
@@ -64,6 +66,7 @@ static const char *open(const long *c)
 		.twice = (int)c[TWICE],
 		.lives = 1,
 		.leave = (int)c[LEAVE],
+		.lower = (int)c[LOWER],
 		.high = c[HIGH],
 		.held = c[HELD],
 		.flight = c[FLIGHT],
@@ -97,8 +100,8 @@ static void next(const long *c, const void *at, struct walk *walk)
 static const char *broken(const long *c, const void *at)
 {
 	const struct fleet *fleet = at;
-	bool guarded = (c[HIGH] || c[HELD]) && c[FLIGHT] && !c[TORN] && c[ONE] &&
-	               c[SEQ] && c[DRAIN] && c[CAP];
+	bool guarded =
+	    c[HELD] && c[FLIGHT] && !c[TORN] && c[ONE] && c[SEQ] && c[DRAIN] && c[CAP];
 
 	if (!guarded)
 		return NULL;
