@@ -121,7 +121,11 @@ extern "C" {
 	X(TENANT_WEIGHT, 91, "weight: from 1 to 1,048,576")                            \
 	X(CAP, 92, "cap: below the guarantee, or above 2^53 - 1")                      \
 	X(GUARANTEE, 93, "guarantee: all guarantees together are above the limit")     \
-	X(TENANTS_FULL, 94, "tenants: max_tenants are open")
+	X(TENANTS_FULL, 94, "tenants: max_tenants are open")                           \
+	X(POLICY_FILE, 95, "file: cannot be read; the sentence says why")              \
+	X(POLICY_TEXT, 96, "text: not a policy; the sentence says where and why")      \
+	X(POLICY_SOURCE, 97, "source: needs a path or a text, and not both")           \
+	X(NO_POLICY, 98, "policy: is NULL")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

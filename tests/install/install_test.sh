@@ -77,9 +77,9 @@ said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured o
 [ -z "$said" ] || fail "make build: $said"
 
 # Without what talks to servers, the libraries for that need not be there.
-lacks='libhiredis-dev libpq-dev'
+lacks='libhiredis-dev libpq-dev libyaml-dev'
 said=$(calls '$make -C . RELEASE=$build-alone build \
-	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"')
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"')
 [ -z "$said" ] || fail "make build without servers: $said"
 
 # Who may install no packages is told the one command that helps, and of nothing more.
@@ -115,7 +115,8 @@ said=$(calls "\$make install DESTDIR=$at")
 installed=$(find "$at" ! -type d | sort)
 root=$at/usr/local
 has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
-	lib/cmake/gale/gale-config.cmake include/gale/gale.h share/man/man1/gale.1
+	lib/libgale-policy.so lib/libgale-policy.so.0 lib/libgale-policy.a lib/pkgconfig/gale-policy.pc \
+	lib/cmake/gale/gale-config.cmake include/gale/gale.h include/gale/policy.h share/man/man1/gale.1
 grep -qx 'prefix=/usr/local' "$root/lib/pkgconfig/gale.pc" || fail "gale.pc is of another prefix"
 grep -q 'max.*wait' "$root/share/man/man1/gale.1" || fail "gale(1) lacks flags"
 
@@ -125,8 +126,12 @@ needed() { # FILE
 }
 [ "$(needed "$root/lib/libgale.so")" = 'libc libhiredis libpq ' ] ||
 	fail "the library needs $(needed "$root/lib/libgale.so")"
-[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq ' ] ||
+[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq libyaml ' ] ||
 	fail "the command needs $(needed "$root/bin/gale")"
+
+# libyaml is for those who read policies.
+[ "$(needed "$root/lib/libgale-policy.so")" = 'libc libgale libyaml ' ] ||
+	fail "the library of policies needs $(needed "$root/lib/libgale-policy.so")"
 
 # There, pkg-config and the loader of a plain Debian look by themselves.
 tr ':' '\n' <<<"$(pkg-config --variable pc_path pkg-config)" | grep -qx /usr/local/lib/pkgconfig ||
@@ -193,6 +198,24 @@ at=${at%-moved}
 
 said=$(build_with_pkg_config "$work/shared") || fail "pkg-config, shared: $said"
 says 'pkg-config, shared' env LD_LIBRARY_PATH="$at/lib" "$work/shared"
+
+# With a policy: one call of two may pass.
+cat >"$work/policy.yaml" <<-'END'
+	stores: {here: {url: "memory:"}}
+	limiters: {api: {rule: fixed_window, limit: 1 per day, store: here}}
+	...
+END
+admits_one() { # NAME PROGRAM
+	said=$(printf 'key\nkey\n' | LD_LIBRARY_PATH=$at/lib "$2" "$work/policy.yaml" 2>&1 | tr '\n' ' ')
+	[ "$said" = 'yes no ' ] || fail "$1: the program says $said"
+}
+# shellcheck disable=SC2046 # flags are words
+said=$(cc examples/policy.c -o "$work/policy" \
+	$(PKG_CONFIG_PATH=$at/lib/pkgconfig pkg-config --cflags --libs gale-policy) 2>&1) ||
+	fail "pkg-config, policy: $said"
+admits_one 'pkg-config, policy' "$work/policy"
+program=$PWD/examples/policy.c cmakes policy
+admits_one 'CMake, policy' "$work/cmake/policy"
 calls "\$make uninstall PREFIX=$at" >/dev/null
 
 # One kind of library, and no other: what is installed, what links.
@@ -202,7 +225,7 @@ has_not "$at" lib/libgale.a
 cmakes gale
 calls "\$make uninstall PREFIX=$at" >/dev/null
 calls '$make -C . RELEASE=$build-alone install PREFIX='"$at"' \
-	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"' >/dev/null
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"' >/dev/null
 has "$at" lib/libgale.a
 has_not "$at" lib/libgale.so lib/libgale.so.0
 said=$(build_with_pkg_config "$work/static") || fail "pkg-config, static: $said"

@@ -9,7 +9,7 @@ import pathlib
 import statistics
 import sys
 
-FOLDERS = ("engine", "runtime", "stores", "shards", "coordinator", "face", "sim")
+FOLDERS = ("engine", "runtime", "stores", "shards", "coordinator", "face", "policy", "sim")
 MOST = 70
 
 

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("bench", "coordinator", "docs", "engine", "examples", "face", "include", "runtime", "shards", "sim",
+FOLDERS = ("bench", "coordinator", "docs", "engine", "examples", "face", "include", "policy", "runtime", "shards", "sim",
            "spec", "stores", "tests", "tools")
 ENDINGS = (".c", ".h", ".lua", ".md", ".py", ".sh", ".sql")
 LAWS = "spec/laws.md"

@@ -7,7 +7,7 @@ import re
 import sys
 
 PURE = "stdbool.h stddef.h stdint.h stdalign.h limits.h string.h inttypes.h assert.h".split()
-PUBLIC = ["gale/gale.h", "gale/guard.h", "gale/rule.h", "gale/strategy.h", "gale/tenants.h", "gale/errors.h", "gale/export.h", "gale/http.h"]
+PUBLIC = ["gale/gale.h", "gale/guard.h", "gale/rule.h", "gale/strategy.h", "gale/tenants.h", "gale/errors.h", "gale/export.h", "gale/http.h", "gale/policy.h"]
 # A seat in a loop of another library is a header that includes that one.
 LOOPS = {"uv.h": ["uv.h"], "ev.h": ["ev.h"], "event.h": ["event2/event.h", "event2/event_struct.h"]}
 
@@ -20,6 +20,8 @@ MAY = {
     "shards": (["engine/", "runtime/", "shards/", "stores/store.h", "gale/"], None),
     "coordinator": (["engine/", "runtime/", "coordinator/", "stores/store.h", "gale/"], None),
     "face": (["engine/", "runtime/", "stores/", "shards/", "coordinator/", "face/", "gale/"], None),
+    # A library of its own, over what users have.
+    "policy": (["policy/", "gale/"], None),
     # A fleet in virtual time looks behind all doors, and nobody in the house knows of it.
     "sim": (["engine/", "runtime/", "stores/", "shards/", "coordinator/", "face/", "sim/", "gale/"], None),
     # The command installs what a server needs, where nobody else may, and runs the simulator.
@@ -29,7 +31,7 @@ MAY = {
 }
 # These look behind the doors: anything of the rooms, and themselves.
 for folder in ("tests", "bench", "spec"):
-    MAY[folder] = (MAY["sim"][0] + ["tools/", "tests/support/", folder + "/"], None)
+    MAY[folder] = (MAY["sim"][0] + ["policy/", "tools/", "tests/support/", folder + "/"], None)
 
 OURS = tuple(folder + "/" for folder in MAY) + ("gale/",)
 

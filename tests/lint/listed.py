@@ -5,7 +5,7 @@
 import pathlib
 import sys
 
-FOLDERS = ("engine", "runtime", "stores", "shards", "coordinator", "face", "sim", "tools", "tests", "bench", "spec", "examples")
+FOLDERS = ("engine", "runtime", "stores", "shards", "coordinator", "face", "policy", "sim", "tools", "tests", "bench", "spec", "examples")
 # Not part of a build: it must not compile.
 APART = ("tests/lint/role_fault.c",)
 
