@@ -13,6 +13,7 @@
 #include "tools/guard_fleet.h"
 #include "tools/init.h"
 #include "tools/member.h"
+#include "tools/policy.h"
 #include "tools/sim.h"
 
 #define WORDS_MOST 8 /* behind gale help */
@@ -21,6 +22,7 @@ static void help(FILE *out)
 {
 	fputs("usage: gale COMMAND [FLAG...]\n"
 	      "\n"
+	      "  check      look whether a file is a policy\n"
 	      "  fleet      run a fleet against one store and check its limit\n"
 	      "  sim        run a fleet in virtual time and check its limit\n"
 	      "  store      make a server ready, or check its answers\n"
@@ -123,6 +125,13 @@ static int do_doctor(int argc, char **argv)
 	return status != DOCTOR_BAD_USE && printed() != 0 ? FLEET_FAILED : status;
 }
 
+static int do_check(int argc, char **argv)
+{
+	int status = policy_run(argc, argv, stdout, stderr);
+
+	return status == POLICY_GOOD && printed() != 0 ? POLICY_WRONG : status;
+}
+
 static int do_sim(int argc, char **argv)
 {
 	return sim_run(argc, argv);
@@ -134,11 +143,17 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "fleet", do_fleet },     { "sim", do_sim },
-	{ "store", do_store },     { "doctor", do_doctor },
-	{ "version", do_version }, { "--version", do_version },
-	{ "help", do_help },       { "--help", do_help },
-	{ "-h", do_help },         { MEMBER_COMMAND, do_member },
+	{ "check", do_check },
+	{ "fleet", do_fleet },
+	{ "sim", do_sim },
+	{ "store", do_store },
+	{ "doctor", do_doctor },
+	{ "version", do_version },
+	{ "--version", do_version },
+	{ "help", do_help },
+	{ "--help", do_help },
+	{ "-h", do_help },
+	{ MEMBER_COMMAND, do_member },
 };
 
 static int run(int argc, char **argv)
@@ -148,7 +163,8 @@ static int run(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, argv[0]) == 0)
 			return commands[i].run(argc - 1, argv + 1);
-	flags_unknown(&error, argv[0], "fleet, sim, store, doctor, version, help");
+	flags_unknown(&error, argv[0],
+	              "check, fleet, sim, store, doctor, version, help");
 	return refuse("", &error);
 }
 
