@@ -126,11 +126,11 @@ needed() { # FILE
 }
 [ "$(needed "$root/lib/libgale.so")" = 'libc libhiredis libpq ' ] ||
 	fail "the library needs $(needed "$root/lib/libgale.so")"
-[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq libyaml ' ] ||
+[ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq libyaml-0 ' ] ||
 	fail "the command needs $(needed "$root/bin/gale")"
 
 # libyaml is for those who read policies.
-[ "$(needed "$root/lib/libgale-policy.so")" = 'libc libgale libyaml ' ] ||
+[ "$(needed "$root/lib/libgale-policy.so")" = 'libc libgale libyaml-0 ' ] ||
 	fail "the library of policies needs $(needed "$root/lib/libgale-policy.so")"
 
 # There, pkg-config and the loader of a plain Debian look by themselves.
