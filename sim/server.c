@@ -136,13 +136,15 @@ struct remote_told server_beat(struct groups *groups, const struct remote_job *j
                                struct group_nudge *ret_nudge)
 {
 	struct store_beat beat = *job->beat;
+	mono at = { now_us *
+		    1000 }; /* a server drops by its clock what it keeps for a day */
 
 	must(job->verb == REMOTE_BEAT);
 	/* What lies there unused is over before anybody asks for it. */
-	while (!groups_sweep(groups, now_us))
+	while (!groups_sweep(groups, at))
 		continue;
 	must(groups_beat(groups, job->key.bytes, (uint32_t)job->key.count, &beat,
-	                 now_us, job->forgot_us, ret_nudge) == STORE_DONE);
+	                 now_us, at, job->forgot_us, ret_nudge) == STORE_DONE);
 	put_grant(&beat.grant, ret_grant);
 	return (struct remote_told){ .now_us = now_us,
 		                     .before = { ret_grant, REMOTE_GRANT_BYTES } };

@@ -38,7 +38,7 @@ struct kept_group {
 	struct group_estimates *estimates; /* NULL: none were needed yet */
 	struct kept_group *next;           /* in its slot */
 	struct list place;                 /* among all, the last to beat last */
-	uint64_t last_us;                  /* a lease after its last beat */
+	mono over;                         /* a lease after its last beat */
 	struct member **slots;             /* room of them ... */
 	struct member **row;               /* ... the members by position ... */
 	struct member **heap; /* ... and by the numbers of their last beats */
@@ -250,7 +250,7 @@ static struct kept_group *find(const struct groups *groups, const uint8_t *name,
 }
 
 static struct kept_group *add(struct groups *groups, const uint8_t *name,
-                              uint32_t name_len, uint64_t now_us)
+                              uint32_t name_len, mono at)
 {
 	struct kept_group *group =
 	    memory_take(groups->allocator, sizeof(*group) + name_len);
@@ -259,7 +259,7 @@ static struct kept_group *add(struct groups *groups, const uint8_t *name,
 	if (!group)
 		return NULL;
 	group->hash = hash_of(groups, name, name_len);
-	group->last_us = now_us;
+	group->over = at;
 	group->name_len = name_len;
 	memcpy(group->name, name, name_len);
 	slot = &groups->slots[group->hash % SLOTS];
@@ -302,7 +302,7 @@ static unsigned dissolve(struct groups *groups, struct kept_group *group, unsign
 
 /* Of those that have not beaten for longest; margin_us since their last lease was over. */
 static unsigned dissolve_some(struct groups *groups, const struct kept_group *but,
-                              uint64_t now_us, uint64_t margin_us, unsigned most)
+                              mono now, uint64_t margin_us, unsigned most)
 {
 	struct list *at = groups->all.next;
 	unsigned dropped = 0;
@@ -312,26 +312,24 @@ static unsigned dissolve_some(struct groups *groups, const struct kept_group *bu
 		struct kept_group *group = list_item(at, struct kept_group, place);
 
 		at = at->next;
-		if (group != but && now_us >= group->last_us &&
-		    now_us - group->last_us >= margin_us)
+		if (group != but &&
+		    mono_reached(now, mono_after(group->over, margin_us * 1000)))
 			dropped += dissolve(groups, group, most - dropped);
 	}
 	return dropped;
 }
 
-bool groups_sweep(struct groups *groups, uint64_t now_us)
+bool groups_sweep(struct groups *groups, mono at)
 {
-	return dissolve_some(groups, NULL, now_us, GROUPS_KEPT_US, DROPS_PER_SWEEP) <
+	return dissolve_some(groups, NULL, at, GROUPS_KEPT_US, DROPS_PER_SWEEP) <
 	       DROPS_PER_SWEEP;
 }
 
 /* GROUPS-3 */
-static bool has_place(struct groups *groups, const struct kept_group *but,
-                      uint64_t now_us)
+static bool has_place(struct groups *groups, const struct kept_group *but, mono at)
 {
 	return groups->count < groups->most ||
-	       dissolve_some(groups, but, now_us, /* margin_us= */ 0, /* most= */ 1) >
-	           0;
+	       dissolve_some(groups, but, at, /* margin_us= */ 0, /* most= */ 1) > 0;
 }
 
 /* ---- A beat ---------------------------------------------------------------------- */
@@ -381,15 +379,14 @@ static enum group_result begin(struct groups *groups, struct kept_group *group,
 }
 
 static void take(struct groups *groups, struct kept_group *group, struct member *self,
-                 bool is_new, struct store_beat *beat)
+                 bool is_new, struct store_beat *beat, mono at)
 {
 	struct member *next = first_but(group, is_new ? NULL : self);
-	uint64_t until_us = group->is.now_us + group->is.settings.lease_us;
 
 	beat->grant = group_beat(&group->is, group->estimates, &self->is, &beat->report,
 	                         next ? next->is.beat : 0);
-	if (beat->grant.result == GROUP_GRANTED && until_us > group->last_us)
-		group->last_us = until_us; /* no sooner where the clock is set back */
+	if (beat->grant.result == GROUP_GRANTED)
+		group->over = mono_after(at, group->is.lasts_us * 1000);
 	if (beat->grant.result == GROUP_GRANTED && is_new)
 		add_member(groups, group, self);
 	else if (beat->grant.result == GROUP_GRANTED)
@@ -402,12 +399,12 @@ static void take(struct groups *groups, struct kept_group *group, struct member 
 
 /* All that a new member needs is there before anything is granted. */
 static enum store_result beat_on(struct groups *groups, struct kept_group *group,
-                                 struct store_beat *beat, uint64_t now_us)
+                                 struct store_beat *beat, mono at)
 {
 	struct member *self = find_member(groups, group, beat->node, beat->node_len);
 	bool is_new = !self;
 
-	if (is_new && !has_place(groups, group, now_us))
+	if (is_new && !has_place(groups, group, at))
 		return STORE_FULL;
 	if (is_new)
 		self = have_room(groups, group)
@@ -415,13 +412,13 @@ static enum store_result beat_on(struct groups *groups, struct kept_group *group
 		           : NULL;
 	if (!self)
 		return STORE_NO_MEMORY;
-	take(groups, group, self, is_new, beat);
+	take(groups, group, self, is_new, beat, at);
 	return STORE_DONE;
 }
 
 enum store_result groups_beat(struct groups *groups, const uint8_t *name,
                               uint32_t name_len, struct store_beat *beat,
-                              uint64_t now_us, uint64_t forgot_us,
+                              uint64_t now_us, mono at, uint64_t forgot_us,
                               struct group_nudge *ret_nudge)
 {
 	struct kept_group *group = find(groups, name, name_len);
@@ -436,17 +433,17 @@ enum store_result groups_beat(struct groups *groups, const uint8_t *name,
 		beat->grant = (struct group_grant){ .result = GROUP_WRONG };
 		return STORE_DONE;
 	}
-	if (!group && !has_place(groups, NULL, now_us))
+	if (!group && !has_place(groups, NULL, at))
 		return STORE_FULL;
 	if (!group)
-		group = add(groups, name, name_len, now_us);
+		group = add(groups, name, name_len, at);
 	if (!group || !have_estimates(groups, group, &beat->settings))
 		return STORE_NO_MEMORY;
 	list_remove(&group->place);
 	list_append(&groups->all, &group->place);
 	result = begin(groups, group, beat, now_us, forgot_us);
 	if (result == GROUP_GRANTED)
-		done = beat_on(groups, group, beat, now_us);
+		done = beat_on(groups, group, beat, at);
 	else
 		beat->grant = group_refusal(&group->is, result);
 	*ret_nudge = group_nudge(&group->is);

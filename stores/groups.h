@@ -19,7 +19,8 @@
  *   GROUPS-1  A member is found by its node's name, at its position, and among the others in
  *             the order of their last beats; each group's three ways hold the same members.
  *   GROUPS-2  A group is dropped GROUPS_KEPT_US and a lease after its last beat, and not
- *             before, unless its room is needed a lease after that.
+ *             before, unless its room is needed a lease after that.  These times are of the
+ *             node's clock, which is never set: the store's may be. (H1)
  *   GROUPS-3  There are at most so many groups and members together as it was opened for.
  *
  * Threads   One at a time: a lock of the caller's is held around every call.
@@ -27,10 +28,10 @@
 #ifndef STORES_GROUPS_H
 #define STORES_GROUPS_H
 
+#include "engine/clock.h"
 #include "stores/store.h"
 
-/* What was learned of a backend outlives a restart of all its nodes.  A store whose clock is set
- * forward, by less than this, does not forget who has a share. */
+/* What was learned of a backend outlives a restart of all its nodes. */
 #define GROUPS_KEPT_US UINT64_C(86400000000)
 
 struct groups;
@@ -39,15 +40,16 @@ struct groups;
 struct groups *groups_open(struct gale_allocator *allocator, uint64_t most);
 void groups_close(struct groups *groups);
 
-/* One beat; .grant says what came of it if it is STORE_DONE, and *ret_nudge what all members are
- * to be told.  STORE_FULL and STORE_NO_MEMORY: nothing was granted. */
+/* One beat, at now_us by the store's clock and at `at` by the node's; .grant says what came of it
+ * if it is STORE_DONE, and *ret_nudge what all members are to be told.  STORE_FULL and
+ * STORE_NO_MEMORY: nothing was granted. */
 enum store_result groups_beat(struct groups *groups, const uint8_t *name,
                               uint32_t name_len, struct store_beat *beat,
-                              uint64_t now_us, uint64_t forgot_us,
+                              uint64_t now_us, mono at, uint64_t forgot_us,
                               struct group_nudge *ret_nudge);
 
 /* Drops what is over, some of it at a time; false when there may be more. */
-bool groups_sweep(struct groups *groups, uint64_t now_us);
+bool groups_sweep(struct groups *groups, mono at);
 
 /* ---- To look at ------------------------------------------------------------------ */
 

@@ -647,6 +647,13 @@ static struct run run_on(struct memory_store *memory, const struct rule *rule,
 	};
 }
 
+/* The node's own: CLOCK_BOOTTIME if the host has none. */
+static mono instant_of(const struct memory_store *memory)
+{
+	return memory->clock->boot_ns ? clock_now(memory->clock)
+	                              : (mono){ boottime_ns() };
+}
+
 static enum store_result beat_locked(struct memory_store *memory, struct store_op *op,
                                      struct group_nudge *ret_nudge)
     ON(memory->beats.lock)
@@ -659,7 +666,7 @@ static enum store_result beat_locked(struct memory_store *memory, struct store_o
 	if (!groups)
 		return STORE_NO_MEMORY;
 	return groups_beat(groups, op->key, op->key_len, op->beat,
-	                   memory->clock->now_us(memory->clock),
+	                   memory->clock->now_us(memory->clock), instant_of(memory),
 	                   /* forgot_us= */ 0, ret_nudge);
 }
 
@@ -768,7 +775,7 @@ static bool sweep_groups(struct memory_store *memory)
 
 	lock_take(&memory->beats.lock);
 	groups = memory->beats.locked.groups;
-	done = !groups || groups_sweep(groups, memory->clock->now_us(memory->clock));
+	done = !groups || groups_sweep(groups, instant_of(memory));
 	lock_drop(&memory->beats.lock);
 	return done;
 }

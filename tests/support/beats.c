@@ -250,8 +250,10 @@ void beats_serve(struct beats *b)
 	const struct group *had = beats_group(b);
 	struct group before = had ? *had : (struct group){ 0 };
 
+	/* Nothing is swept, and there is room: no instant matters. */
 	must(groups_beat(b->pattern, b->group->name.bytes, b->group->name.len, &b->beat,
-	                 b->now_us, b->forgot_us, &b->nudge) == STORE_DONE);
+	                 b->now_us, /* at= */ (mono){ 0 }, b->forgot_us,
+	                 &b->nudge) == STORE_DONE);
 	note(b, &before);
 }
 

@@ -23,7 +23,8 @@
 struct scene {
 	struct test_allocator allocator;
 	struct groups *groups;
-	uint64_t now;
+	uint64_t now;  /* by the node's clock, in microseconds */
+	uint64_t set;  /* so far is the store's ahead */
 	uint64_t over; /* is reported */
 	struct store_beat beat;
 	struct group_nudge nudge;
@@ -45,6 +46,13 @@ static void close_scene(void)
 	assert_true(groups_valid(s.groups));
 	groups_close(s.groups);
 	assert_true(test_allocator_is_balanced(&s.allocator));
+}
+
+static enum store_result serve(const char *group)
+{
+	return groups_beat(s.groups, (const uint8_t *)group, (uint32_t)strlen(group),
+	                   &s.beat, s.now + s.set, (mono){ s.now * 1000 },
+	                   /* forgot_us= */ 0, &s.nudge);
 }
 
 static const struct group *found(const char *group)
@@ -71,8 +79,7 @@ static enum store_result beat(const char *group, unsigned node)
 		            .life = found(group) ? found(group)->life : 0,
 		            .over = s.over },
 	};
-	return groups_beat(s.groups, (const uint8_t *)group, (uint32_t)strlen(group),
-	                   &s.beat, s.now, /* forgot_us= */ 0, &s.nudge);
+	return serve(group);
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -137,21 +144,38 @@ static void a_group_that_is_over_makes_room_and_one_that_lives_does_not(void **s
 	close_scene();
 }
 
-/* GROUPS-2 */
-static void a_group_is_swept_an_hour_after_its_last_lease(void **state)
+/* GROUPS-2: the store's clock is set forward by a day, and back by another. */
+static void where_the_clock_is_set_a_full_table_drops_no_group_that_lives(void **state)
 {
-	uint64_t last;
+	(void)state;
+	open_scene(2);
+	assert_int_equal(beat("g", 1), STORE_DONE);
+	s.set = GALE_DAYS(1);
+	assert_int_equal(beat("h", 1), STORE_FULL);
+	assert_int_equal(beat("g", 1), STORE_DONE);
+	s.set = -GALE_DAYS(1);
+	s.now += LEASE - 2; /* each beat comes a microsecond after the one before */
+	assert_int_equal(beat("h", 1), STORE_FULL);
+	assert_int_equal(beat("h", 1), STORE_DONE);
+	assert_null(found("g"));
+	close_scene();
+}
+
+/* GROUPS-2 */
+static void a_group_is_swept_a_day_after_its_last_lease(void **state)
+{
+	mono end;
 
 	(void)state;
 	open_scene(UINT64_MAX);
 	for (unsigned i = 0; i < 600; i++)
 		assert_int_equal(beat("g", i), STORE_DONE);
-	last = s.now + LEASE;
-	assert_true(groups_sweep(s.groups, last + GROUPS_KEPT_US - 1));
+	end.ns = (s.now + LEASE + GROUPS_KEPT_US) * 1000;
+	assert_true(groups_sweep(s.groups, (mono){ end.ns - 1 }));
 	assert_int_equal(found("g")->members, 600);
-	assert_false(groups_sweep(s.groups, last + GROUPS_KEPT_US));
+	assert_false(groups_sweep(s.groups, end));
 	assert_true(groups_valid(s.groups));
-	while (!groups_sweep(s.groups, last + GROUPS_KEPT_US))
+	while (!groups_sweep(s.groups, end))
 		continue;
 	assert_null(found("g"));
 	close_scene();
@@ -183,9 +207,7 @@ static void a_node_that_starts_again_with_other_settings_has_a_share(void **stat
 		s.beat.report.incarnation = 2;
 		s.beat.report.seq = 1 + (uint64_t)i;
 		s.beat.settings.ceiling = 50;
-		assert_int_equal(groups_beat(s.groups, (const uint8_t *)"g", 1, &s.beat,
-		                             s.now, /* forgot_us= */ 0, &s.nudge),
-		                 STORE_DONE);
+		assert_int_equal(serve("g"), STORE_DONE);
 		assert_int_equal(s.beat.grant.result,
 		                 i == 0 ? GROUP_DISAGREES : GROUP_GRANTED);
 	}
@@ -221,21 +243,17 @@ static void what_is_no_report_is_said_so(void **state)
 	open_scene(UINT64_MAX);
 	assert_int_equal(beat("g", 0), STORE_DONE);
 	s.beat.report.weight = 0;
-	assert_int_equal(
-	    groups_beat(s.groups, (const uint8_t *)"g", 1, &s.beat, s.now, 0, &s.nudge),
-	    STORE_DONE);
+	assert_int_equal(serve("g"), STORE_DONE);
 	assert_int_equal(s.beat.grant.result, GROUP_WRONG);
 	s.beat.report.weight = 1;
 	s.beat.settings.ceiling = 0;
-	assert_int_equal(
-	    groups_beat(s.groups, (const uint8_t *)"n", 1, &s.beat, s.now, 0, &s.nudge),
-	    STORE_DONE);
+	assert_int_equal(serve("n"), STORE_DONE);
 	assert_int_equal(s.beat.grant.result, GROUP_WRONG);
 	assert_null(found("n"));
 	close_scene();
 }
 
-/* By the store's own clock; another who has opened it by name is in the same group. */
+/* By its own clocks; another who has opened it by name is in the same group. */
 static void the_embedded_store_keeps_groups(void **state)
 {
 	struct test_clock clock;
@@ -248,6 +266,7 @@ static void the_embedded_store_keeps_groups(void **state)
 	(void)state;
 	open_scene(UINT64_MAX);
 	test_clock_init(&clock, NOW);
+	test_clock_is_the_nodes(&clock);
 	config.allocator = &s.allocator.allocator;
 	config.clock = &clock.clock;
 	for (int i = 0; i < 2; i++)
@@ -277,7 +296,9 @@ int main(void)
 		cmocka_unit_test(a_large_group_is_kept_in_order),
 		cmocka_unit_test(
 		    a_group_that_is_over_makes_room_and_one_that_lives_does_not),
-		cmocka_unit_test(a_group_is_swept_an_hour_after_its_last_lease),
+		cmocka_unit_test(
+		    where_the_clock_is_set_a_full_table_drops_no_group_that_lives),
+		cmocka_unit_test(a_group_is_swept_a_day_after_its_last_lease),
 		cmocka_unit_test(nodes_that_come_back_find_what_was_learned),
 		cmocka_unit_test(
 		    a_node_that_starts_again_with_other_settings_has_a_share),
