@@ -118,7 +118,9 @@
 #define GROUP_SLOTS_MAX 4194303   /* 2^22 - 1 */
 #define GROUP_MEMBERS_MAX 1048576 /* 2^20 */
 #define GROUP_WEIGHT_MAX 1024
-#define GROUP_EVICT_MOST 4 /* members that a beat removes */
+/* Members that a beat removes.  Of D that died at once the last is removed (D / 16 - 5) eager times
+ * after the first, if one node lives and wants their slots: tests/unit/mass_death_test.c. */
+#define GROUP_EVICT_MOST 16
 #define GROUP_BUSY_ONE 256 /* parts of a slot, in which busy is told */
 #define GROUP_TIME_MAX_US UINT64_C(86400000000) /* of a setting: a day */
 

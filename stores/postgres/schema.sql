@@ -1696,9 +1696,9 @@ BEGIN
 	FOR first IN
 		SELECT s.node, s.beat, s.incarnation, s.seq FROM gale.members AS s
 		WHERE s.group_name = g.name
-		ORDER BY s.beat, s.node LIMIT 6
+		ORDER BY s.beat, s.node LIMIT 18
 	LOOP
-		IF gone < 4 AND first.beat <= g.over
+		IF gone < 16 AND first.beat <= g.over
 			AND (first.node <> "from" OR first.incarnation <> ask[at] OR first.seq > ask[at + 1])
 		THEN
 			g := gale.remove(g, first.node);

@@ -29,7 +29,7 @@
 --
 -- stores/groups.c does the same in the same order.  A beat is some eight commands, each of
 -- O(log members) at most.  Functions are made anew by each call, so there are few.
-local EVICT_MOST, MEMBERS_MAX, BUSY_ONE = 4, 1048576, 256
+local EVICT_MOST, MEMBERS_MAX, BUSY_ONE = 16, 1048576, 256
 local MINUTE = 60 * SECOND
 local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1

@@ -84,6 +84,7 @@ static void draw_group(struct beats *b, struct beats_group *group)
 	group->nodes_used = chance_one_in(&b->chance, 3)
 	                        ? chance_between(&b->chance, 1, 3)
 	                        : BEATS_NODES;
+	group->is_shy = chance_one_in(&b->chance, 3);
 	memset(group->nodes, 0, sizeof(group->nodes));
 }
 
@@ -169,7 +170,10 @@ static void draw_numbers(struct beats *b, const struct beats_node *node,
 	r->limited = chance_one_in(c, 2);
 	r->life = chance_one_in(c, 25) ? chance_size(c, WORD_MAX) : node->life;
 	r->over = 0;
-	if (r->life == node->life && chance_one_in(c, 2))
+	if (b->group->is_shy && beats_group(b) && chance_one_in(c, 60)) {
+		r->life = beats_group(b)->life;
+		r->over = beats_group(b)->beats;
+	} else if (!b->group->is_shy && r->life == node->life && chance_one_in(c, 2))
 		r->over =
 		    node->beat - chance_below(c, node->beat < 40 ? node->beat + 1 : 40);
 	if (chance_one_in(c, 100))
@@ -240,6 +244,7 @@ static void note(struct beats *b, const struct group *before)
 	tally->quiet += after->over < after->quiet;
 	tally->lowered += after->limit < before->limit;
 	tally->evicted += after->members + 1 < before->members;
+	tally->crowds += after->members + GROUP_EVICT_MOST <= before->members;
 	tally->laws[after->settings.law] += b->beat.grant.result == GROUP_GRANTED;
 	tally->rotated += b->beat.grant.result == GROUP_GRANTED &&
 	                  b->beat.grant.share < b->group->nodes[b->node].share;
@@ -296,8 +301,8 @@ const struct group_member *beats_member(const struct beats *b, size_t node)
 
 bool beats_tell_something(const struct beats_tally *tally)
 {
-	bool all = tally->quiet && tally->lowered && tally->evicted && tally->rotated &&
-	           tally->backward && tally->gives && tally->takes;
+	bool all = tally->quiet && tally->lowered && tally->evicted && tally->crowds &&
+	           tally->rotated && tally->backward && tally->gives && tally->takes;
 
 	for (int result = GROUP_GRANTED; result <= GROUP_DISAGREES; result++)
 		all &= tally->results[result] > 0;
@@ -312,14 +317,14 @@ void beats_print(const struct beats_tally *tally)
 	       " sum, %" PRIu64 " median, %" PRIu64 " min), %" PRIu64 " stale, %" PRIu64
 	       " gone, %" PRIu64 " namesakes, %" PRIu64 " disagree; %" PRIu64
 	       " in a quiet time, %" PRIu64 " lowered L, %" PRIu64
-	       " took from a share, %" PRIu64 " evicted several, %" PRIu64
-	       " steps of the clock back, %" PRIu64 " nudges to give and %" PRIu64
-	       " to take\n",
+	       " took from a share, %" PRIu64 " evicted several and %" PRIu64
+	       " as many as they may, %" PRIu64 " steps of the clock back, %" PRIu64
+	       " nudges to give and %" PRIu64 " to take\n",
 	       tally->beats, tally->results[GROUP_GRANTED], tally->laws[GROUP_FIXED],
 	       tally->laws[GROUP_SUM], tally->laws[GROUP_MEDIAN],
 	       tally->laws[GROUP_MIN], tally->results[GROUP_STALE],
 	       tally->results[GROUP_GONE], tally->results[GROUP_NAMESAKE],
 	       tally->results[GROUP_DISAGREES], tally->quiet, tally->lowered,
-	       tally->rotated, tally->evicted, tally->backward, tally->gives,
-	       tally->takes);
+	       tally->rotated, tally->evicted, tally->crowds, tally->backward,
+	       tally->gives, tally->takes);
 }

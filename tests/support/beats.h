@@ -18,7 +18,7 @@
 #include "stores/groups.h"
 
 #define BEATS_GROUPS 3
-#define BEATS_NODES 14
+#define BEATS_NODES 24
 
 struct beats_name {
 	uint8_t bytes[STORE_NODE_MAX];
@@ -38,6 +38,7 @@ struct beats_group {
 	struct group_settings settings;
 	struct beats_node nodes[BEATS_NODES];
 	uint64_t nodes_used;
+	bool is_shy; /* its nodes prove seldom that leases are over, and then of all */
 };
 
 /* How often each result came, and more that must have happened. */
@@ -47,6 +48,7 @@ struct beats_tally {
 	uint64_t quiet;
 	uint64_t lowered; /* L fell */
 	uint64_t evicted;
+	uint64_t crowds;  /* as many were evicted as a beat may */
 	uint64_t rotated; /* a share went to another without anybody's asking */
 	uint64_t laws[GROUP_MIN + 1];
 	uint64_t backward;
