@@ -8,7 +8,7 @@
 #ifndef STORES_POSTGRES_SCHEMA_H
 #define STORES_POSTGRES_SCHEMA_H
 
-#define POSTGRES_SCHEMA_VERSION 13
+#define POSTGRES_SCHEMA_VERSION 14
 
 /* To be sent as one query; it ends in a 0. */
 extern const char postgres_schema[];

@@ -232,6 +232,9 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
 	give_us bigint NOT NULL DEFAULT 0,
 	take_us bigint NOT NULL DEFAULT 0,
 	estimates int[], -- members that have an estimate of each size; NULL: none was needed
+	-- No member's beat is less.  Entries of members_by_beat before it are dead, and there may be
+	-- thousands until the next vacuum: so a scan begins here.
+	first_beat bigint NOT NULL DEFAULT 0,
 	name bytea NOT NULL PRIMARY KEY
 ) WITH (
 	fillfactor = 50,
@@ -1594,7 +1597,8 @@ BEGIN
 		joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
 		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
 		lacking = g.lacking, in_flight = g.in_flight, nudge = g.nudge, wanting = g.wanting,
-		give_us = g.give_us, take_us = g.take_us, estimates = g.estimates
+		give_us = g.give_us, take_us = g.take_us, estimates = g.estimates,
+		first_beat = g.first_beat
 	WHERE name = g.name;
 END
 $$;
@@ -1688,6 +1692,7 @@ DECLARE
 	first record;
 	gone int := 0;
 	next bigint := 0;
+	stays bigint; -- the least beat of those that do
 	m gale.members;
 	is_new boolean;
 BEGIN
@@ -1695,7 +1700,7 @@ BEGIN
 	g := gale.begin(g, ask, at, "now");
 	FOR first IN
 		SELECT s.node, s.beat, s.incarnation, s.seq FROM gale.members AS s
-		WHERE s.group_name = g.name
+		WHERE s.group_name = g.name AND s.beat >= g.first_beat
 		ORDER BY s.beat, s.node LIMIT 18
 	LOOP
 		IF gone < 16 AND first.beat <= g.over
@@ -1703,11 +1708,15 @@ BEGIN
 		THEN
 			g := gale.remove(g, first.node);
 			gone := gone + 1;
-		ELSIF first.node <> "from" THEN
+			CONTINUE;
+		END IF;
+		stays := coalesce(stays, first.beat);
+		IF first.node <> "from" THEN
 			next := first.beat;
 			EXIT;
 		END IF;
 	END LOOP;
+	g.first_beat := least(stays, g.beats); -- later beats are larger
 	IF g.members = 0 AND NOT gale.agrees(g, ask, at) THEN
 		g := gale.begin(g, ask, at, "now");
 	END IF;

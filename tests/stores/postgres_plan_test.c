@@ -6,7 +6,8 @@
  * A session keeps its plans.  One that was made for a table of a few rows must be as good
  * when there are many: so plans are made at several sizes, and in sessions that say which
  * they like, the table grows behind the planner's back, and then the rows are counted that
- * each kind of batch looks at.  Nor may who chooses keys make them all look alike.
+ * each kind of batch looks at.  Nor may who chooses keys make them all look alike.  A beat of a
+ * group reads as much after thousands of beats, without a vacuum, as after a hundred.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -249,6 +250,140 @@ static void what_is_dead_is_soon_passed_over(void **state)
 	reads_its_rows_alone(&batches[0]);
 }
 
+/* ---- Beats of groups ------------------------------------------------------------- */
+
+#define NODES 50
+#define DEAD_BEATS 3000 /* entries, of some thirty pages */
+#define LOOKS 20        /* beats that are counted */
+
+static uint64_t beats;
+
+/* Of one node after the other; no lease is over. */
+static void beat(void)
+{
+	char node[16];
+	struct remote_told answer;
+	struct store_beat beat = {
+		.node = (const uint8_t *)node,
+		.node_len = (uint32_t)snprintf(node, sizeof(node), "node %" PRIu64,
+		                               beats % NODES),
+		.settings = { .law = GROUP_FIXED,
+		              .start = 10 * NODES,
+		              .floor = 1,
+		              .ceiling = 10 * NODES,
+		              .lease_us = GALE_SECONDS(2),
+		              .rotate_us = GALE_SECONDS(8) },
+		.report = { .incarnation = 1,
+		            .seq = 1 + beats / NODES,
+		            .weight = 1,
+		            .limited = 1 },
+	};
+	const struct remote_job job = { .verb = REMOTE_BEAT,
+		                        .key = { (const uint8_t *)"g", 1 },
+		                        .beat = &beat };
+
+	beats++;
+	assert_int_equal(postgres_line_call(&line, &job, 1, &answer), POSTGRES_TOLD);
+	assert_int_equal(remote_explain_beat(&answer, &beat), STORE_DONE);
+	assert_int_equal(beat.grant.result, GROUP_GRANTED);
+}
+
+static void beat_often(uint64_t count)
+{
+	while (count-- > 0)
+		beat();
+}
+
+static void begin_group(void)
+{
+	beats = 0;
+	forget_what_was_seen();
+	postgres_line_do(&line,
+	                 "ALTER TABLE gale.groups SET (autovacuum_enabled = false);"
+	                 "ALTER TABLE gale.members SET (autovacuum_enabled = false)");
+	beat_often(2 * NODES);
+}
+
+/* Each beat moves its member to the end of members_by_beat, and leaves a dead entry where it was.  The
+ * scan for those that beat longest ago begins behind these (gale.groups.first_beat). */
+enum { ENTRIES, PAGES };
+
+static uint64_t read_by_this_transaction(int what, const char *relation)
+{
+	char sql[160];
+
+	snprintf(sql, sizeof(sql), "SELECT pg_stat_get_xact_%s('gale.%s'::regclass)",
+	         what == ENTRIES ? "tuples_returned" : "blocks_fetched", relation);
+	return postgres_line_number(&line, sql);
+}
+
+/* Of each LOOKS times. */
+static uint64_t read_by_beats(int what, const char *relation)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < LOOKS; i++) {
+		uint64_t before;
+
+		postgres_line_do(&line, "BEGIN"); /* it counts until that ends */
+		before = read_by_this_transaction(what, relation);
+		beat();
+		sum += read_by_this_transaction(what, relation) - before;
+		postgres_line_do(&line, "COMMIT");
+	}
+	return sum;
+}
+
+static void expect_no_more(int what, const char *relation, uint64_t before,
+                           uint64_t after)
+{
+	print_message("%s: %d beats read %" PRIu64 " %s, and then %" PRIu64 "\n",
+	              relation, LOOKS, before, what == ENTRIES ? "entries" : "pages",
+	              after);
+	assert_in_range(before, LOOKS, 1000 * LOOKS);
+	assert_in_range(after, 0, 2 * before); /* the tree may have a level more */
+}
+
+static void what_a_beat_reads_does_not_grow_without_a_vacuum(void **state)
+{
+	static const char *const relations[] = { "members_by_beat", "members_pkey",
+		                                 "members" };
+	uint64_t pages[3], entries;
+
+	(void)state;
+	begin_group();
+	entries = read_by_beats(ENTRIES, "members_by_beat");
+	for (int i = 0; i < 3; i++)
+		pages[i] = read_by_beats(PAGES, relations[i]);
+	beat_often(DEAD_BEATS);
+	expect_no_more(ENTRIES, "members_by_beat", entries,
+	               read_by_beats(ENTRIES, "members_by_beat"));
+	for (int i = 0; i < 3; i++)
+		expect_no_more(PAGES, relations[i], pages[i],
+		               read_by_beats(PAGES, relations[i]));
+}
+
+/* Somebody's long transaction: no entry can be marked as dead, and each would be followed. */
+static void nor_while_nothing_may_be_cleaned_up(void **state)
+{
+	struct line reader;
+	uint64_t entries, pages;
+
+	(void)state;
+	begin_group();
+	postgres_line_open(&reader, postgres_server_address(server));
+	postgres_line_do(&reader, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+	entries = read_by_beats(ENTRIES, "members_by_beat");
+	pages = read_by_beats(PAGES, "members_by_beat");
+	beat_often(DEAD_BEATS);
+	expect_no_more(ENTRIES, "members_by_beat", entries,
+	               read_by_beats(ENTRIES, "members_by_beat"));
+	expect_no_more(PAGES, "members_by_beat", pages,
+	               read_by_beats(PAGES, "members_by_beat"));
+	postgres_line_do(&reader, "COMMIT");
+	postgres_line_close(&reader);
+}
+
 /* ---- Keys that look alike -------------------------------------------------------- */
 
 static uint32_t turned(uint32_t word, int bits)
@@ -399,6 +534,8 @@ int main(int count, char **args)
 		cmocka_unit_test(a_plan_is_good_for_any_table),
 		cmocka_unit_test(sessions_have_no_say),
 		cmocka_unit_test(what_is_dead_is_soon_passed_over),
+		cmocka_unit_test(what_a_beat_reads_does_not_grow_without_a_vacuum),
+		cmocka_unit_test(nor_while_nothing_may_be_cleaned_up),
 		cmocka_unit_test(nobody_knows_which_keys_look_alike),
 	};
 
