@@ -526,8 +526,7 @@ static const struct flag flags_of_check[] = {
 static const struct flag_table table = {
 	.flags = flags_of_check,
 	.count = sizeof(flags_of_check) / sizeof(flags_of_check[0]),
-	.operand = "the URL of a store",
-	.operand_at = offsetof(struct check_flags, url),
+	.operands = { { "the URL of a store", offsetof(struct check_flags, url) } },
 };
 
 static void help(FILE *out)

@@ -67,8 +67,7 @@ struct doctor_flags {
 
 static const struct flag_table table = {
 	.count = 0,
-	.operand = "the URL of a store",
-	.operand_at = offsetof(struct doctor_flags, url),
+	.operands = { { "the URL of a store", offsetof(struct doctor_flags, url) } },
 };
 
 static void help(FILE *out)

@@ -190,6 +190,8 @@ static enum flags_result bad_name(const struct flag_table *table,
 	                 table->count > 0 ? "are" : "is only", names);
 }
 
+#define OPERANDS 128 /* bytes of the list of all */
+
 /* ---- Parsing --------------------------------------------------------------------- */
 
 static const struct flag *find(const struct flag_table *table, const char *name,
@@ -235,33 +237,59 @@ static void preset(const struct flag_table *table, void *into)
 	}
 }
 
-/* A word that is no flag.  A URL is not shown: it may have a password in it. */
+/* The first operand without a word yet; NULL: all have theirs. */
+static const struct flag_operand *next_operand(const struct flag_table *table,
+                                               const void *into)
+{
+	for (size_t i = 0; i < FLAG_OPERANDS_MOST && table->operands[i].is; i++) {
+		const char *word;
+
+		memcpy(&word, (const char *)into + table->operands[i].at, sizeof(word));
+		if (!word)
+			return &table->operands[i];
+	}
+	return NULL;
+}
+
+/* "the URL of a store, the limiter's name, the key" */
+static const char *all_operands(const struct flag_table *table, char names[OPERANDS])
+{
+	names[0] = '\0';
+	for (size_t i = 0; i < FLAG_OPERANDS_MOST && table->operands[i].is; i++) {
+		size_t used = strlen(names);
+
+		snprintf(names + used, OPERANDS - used, "%s%s", used > 0 ? ", " : "",
+		         table->operands[i].is);
+	}
+	return names;
+}
+
+/* A URL is not shown: it may have a password in it. */
 static enum flags_result take_operand(const struct flag_table *table, const char *text,
                                       void *into, struct flags_error *error)
 {
-	const char *before;
+	const struct flag_operand *operand = next_operand(table, into);
+	char names[OPERANDS];
 	struct shown shown;
 
-	memcpy(&before, (char *)into + table->operand_at, sizeof(before));
-	if (before && strstr(text, "://"))
+	if (operand) {
+		memcpy((char *)into + operand->at, &text, sizeof(text));
+		return FLAGS_RUN;
+	}
+	if (strstr(text, "://"))
 		return flags_bad(error, "there are two of %s, and it takes one",
-		                 table->operand);
-	if (before)
-		return flags_bad(error, "%s: a word too many; it takes one %s",
-		                 show(&shown, text, strlen(text)), table->operand);
-	memcpy((char *)into + table->operand_at, &text, sizeof(text));
-	return FLAGS_RUN;
+		                 table->operands[0].is);
+	return flags_bad(error, "%s: a word too many; it takes one %s",
+	                 show(&shown, text, strlen(text)), all_operands(table, names));
 }
 
-static enum flags_result need_operand(const struct flag_table *table, const void *into,
-                                      struct flags_error *error)
+static enum flags_result need_operands(const struct flag_table *table, const void *into,
+                                       struct flags_error *error)
 {
-	const char *operand;
+	const struct flag_operand *operand = next_operand(table, into);
 
-	memcpy(&operand, (const char *)into + table->operand_at, sizeof(operand));
-	return operand
-	           ? FLAGS_RUN
-	           : flags_bad(error, "it takes %s, and none is given", table->operand);
+	return operand ? flags_bad(error, "it takes %s, and none is given", operand->is)
+	               : FLAGS_RUN;
 }
 
 static bool is_help(const char *text)
@@ -279,14 +307,12 @@ enum flags_result flags_read(const struct flag_table *table, int argc,
 	for (int at = 0; at < argc && result == FLAGS_RUN;) {
 		if (is_help(argv[at]))
 			return FLAGS_HELP;
-		if (table->operand && argv[at][0] != '-')
+		if (table->operands[0].is && argv[at][0] != '-')
 			result = take_operand(table, argv[at++], into, ret_error);
 		else
 			result = parse_one(table, argc, argv, &at, into, ret_error);
 	}
-	if (result == FLAGS_RUN && table->operand)
-		result = need_operand(table, into, ret_error);
-	return result;
+	return result == FLAGS_RUN ? need_operands(table, into, ret_error) : result;
 }
 
 enum flags_result flags_read_none(int argc, char *const *argv,

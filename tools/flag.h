@@ -31,12 +31,17 @@ struct flag {
 	const char *const *words; /* ends with NULL */
 };
 
+/* A word that is no flag, and has to be there. */
+struct flag_operand {
+	const char *is; /* NULL: it is none */
+	size_t at;      /* of the const char * in the struct */
+};
+#define FLAG_OPERANDS_MOST 3
+
 struct flag_table {
 	const struct flag *flags;
 	size_t count;
-	const char *operand; /* what a word is that is no flag, of which there has to be
-	                        one; NULL: there is none */
-	size_t operand_at;   /* of the const char * in the struct */
+	struct flag_operand operands[FLAG_OPERANDS_MOST]; /* in their order */
 };
 
 bool flag_read_number(const struct flag *flag, const char *text, void *into);

@@ -12,6 +12,7 @@
 #include "tools/flags.h"
 #include "tools/guard_fleet.h"
 #include "tools/init.h"
+#include "tools/key.h"
 #include "tools/member.h"
 #include "tools/policy.h"
 #include "tools/sim.h"
@@ -27,6 +28,10 @@ static void help(FILE *out)
 	      "  sim        run a fleet in virtual time and check its limit\n"
 	      "  store      make a server ready, or check its answers\n"
 	      "  doctor     look at a server: what is well, and what to do\n"
+	      "  peek       what a key has spent, what is left, and when that changes\n"
+	      "  forecast   when a call of some cost would be admitted\n"
+	      "  watch      peek again and again\n"
+	      "  reset      give a key its whole limit again\n"
 	      "  version    print the version\n"
 	      "  help       print this; gale help COMMAND explains a command\n",
 	      out);
@@ -132,6 +137,33 @@ static int do_check(int argc, char **argv)
 	return status == POLICY_GOOD && printed() != 0 ? POLICY_WRONG : status;
 }
 
+static int do_key(enum key_command command, int argc, char **argv)
+{
+	int status = key_run(command, argc, argv, stdout, stderr);
+
+	return status == KEY_DONE && printed() != 0 ? KEY_FAILED : status;
+}
+
+static int do_peek(int argc, char **argv)
+{
+	return do_key(KEY_PEEK, argc, argv);
+}
+
+static int do_reset(int argc, char **argv)
+{
+	return do_key(KEY_RESET, argc, argv);
+}
+
+static int do_forecast(int argc, char **argv)
+{
+	return do_key(KEY_FORECAST, argc, argv);
+}
+
+static int do_watch(int argc, char **argv)
+{
+	return do_key(KEY_WATCH, argc, argv);
+}
+
 static int do_sim(int argc, char **argv)
 {
 	return sim_run(argc, argv);
@@ -148,6 +180,10 @@ static const struct command {
 	{ "sim", do_sim },
 	{ "store", do_store },
 	{ "doctor", do_doctor },
+	{ "peek", do_peek },
+	{ "forecast", do_forecast },
+	{ "watch", do_watch },
+	{ "reset", do_reset },
 	{ "version", do_version },
 	{ "--version", do_version },
 	{ "help", do_help },
@@ -164,7 +200,8 @@ static int run(int argc, char **argv)
 		if (strcmp(commands[i].name, argv[0]) == 0)
 			return commands[i].run(argc - 1, argv + 1);
 	flags_unknown(&error, argv[0],
-	              "check, fleet, sim, store, doctor, version, help");
+	              "check, fleet, sim, store, doctor, peek, forecast, watch, "
+	              "reset, version, help");
 	return refuse("", &error);
 }
 

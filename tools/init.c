@@ -29,8 +29,7 @@ static const struct flag flags_of_init[] = {
 static const struct flag_table table = {
 	.flags = flags_of_init,
 	.count = sizeof(flags_of_init) / sizeof(flags_of_init[0]),
-	.operand = "the URL of a store",
-	.operand_at = offsetof(struct init_flags, url),
+	.operands = { { "the URL of a store", offsetof(struct init_flags, url) } },
 };
 
 static void help(FILE *out)

@@ -14,8 +14,7 @@ struct policy_flags {
 };
 
 static const struct flag_table table = {
-	.operand = "the file of a policy",
-	.operand_at = offsetof(struct policy_flags, path),
+	.operands = { { "the file of a policy", offsetof(struct policy_flags, path) } },
 };
 
 static void help(FILE *out)

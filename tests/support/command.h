@@ -22,7 +22,8 @@ void command_forget(void);
 #define assert_says(text, part)                                                        \
 	do {                                                                           \
 		if (!strstr(text, part))                                               \
-			print_error("it says: %s\nand not: %s\n", text, part);         \
+			print_error("it says: %s%s\nand not: %s\n", text, command_err, \
+			            part);                                             \
 		assert_non_null(strstr(text, part));                                   \
 	} while (0)
 

@@ -186,7 +186,7 @@ says() {
 	[ "$(wc -l <"$work/err")" = 1 ] || fail "gale $*: not one line"
 	grep -q -- "$words" "$work/err" || fail "gale $*: does not say $words: $(cat "$work/err")"
 }
-says '^gale: bogus: unknown; there are check, fleet, sim, store, doctor, version, help$' bogus
+says '^gale: bogus: unknown; there are check, fleet, sim, store, doctor, peek, forecast, watch, reset, version, help$' bogus
 says '^gale: bogus: unknown' help bogus
 says '^gale version: --x: unknown; there is only --help$' version --x
 says '^gale version: x: unknown' version x

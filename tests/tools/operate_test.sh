@@ -30,7 +30,7 @@ done
 }
 
 # Where the page has redis://127.0.0.1 and its port, this has the socket.
-run() { # COMMAND
+run() { # COMMAND, or one that a filter reads
 	case $1 in
 	'gale '*) ;;
 	*)
