@@ -51,6 +51,7 @@ struct band {
 #define RISES_MOST 6
 #define MOVES_MOST 2
 #define MOVES_BY_LOT 3
+#define SECOND_NS UINT64_C(1000000000)
 
 static const struct band bands[] = {
 	{ "spike", 0.95, 0.93, 1, 0.90, 0,
@@ -98,13 +99,34 @@ static void look_up(struct oracle *oracle, const struct band *band, uint64_t see
 	oracle_scan(oracle, &queue, &plan);
 }
 
-/* The limit never rises while nothing is answered. */
+/* At its highest, in the ticks from .. to. */
+static uint32_t limit_most(const struct queue_plan *plan, uint64_t from_ns,
+                           uint64_t to_ns)
+{
+	uint32_t most = 0;
+
+	for (uint64_t tick = from_ns / plan->tick_ns; tick < to_ns / plan->tick_ns;
+	     tick++)
+		if (queue.ticks[tick].limit > most)
+			most = queue.ticks[tick].limit;
+	return most;
+}
+
+/* The limit never rises while nothing is answered.  A window that ends in the first second of that
+ * may have answers of before. */
 static bool rises_in_failure(const struct queue_plan *plan)
 {
-	for (uint32_t i = 1; i < plan->phase_count; i++)
+	for (uint32_t i = 1; i < plan->phase_count; i++) {
+		uint64_t begins_ns = plan->phases[i].begins_ns;
+		uint64_t ends_ns = i + 1 < plan->phase_count
+		                       ? plan->phases[i + 1].begins_ns
+		                       : plan->ends_ns;
+
 		if (plan->phases[i].mode != MODE_WORKS &&
-		    queue.counts[i].limit_most > queue.counts[i - 1].limit_most)
+		    limit_most(plan, begins_ns + SECOND_NS, ends_ns) >
+		        limit_most(plan, begins_ns, begins_ns + SECOND_NS))
 			return true;
+	}
 	return false;
 }
 
