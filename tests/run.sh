@@ -15,7 +15,8 @@
 #     fuzz     (not by default)                      60 seconds of each target, or GALE_FUZZ_SECONDS
 #
 # asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
-# threads: models, simulations and the suite "single" have one.  clang checks -Wthread-safety.
+# threads: models, simulations and the suite "single" have one.  The suite "forks" begins processes
+# from a process with threads, which it does not bear.  clang checks -Wthread-safety.
 # By default, what comes after gcc is built while its tests of servers wait, and tests are built
 # with -Dbrief=true: they have fewer rounds, seeds and seconds.  So that less is to be built, objects
 # have no types and variables for a debugger, and of tests those alone are optimised that take long
@@ -167,7 +168,7 @@ together() { # NAME SUITE[+SUITE...]
 # mesons NAME LOG WHICH...: runs these tests of build/test/NAME.
 mesons() {
 	local log=$out/$1/meson-logs/$2 but=()
-	[ "$1" = tsan ] && but=(--no-suite single)
+	[ "$1" = tsan ] && but=(--no-suite single --no-suite forks)
 	rm -f "$log.json"
 	meson test -C "$out/$1" --no-rebuild --logbase "$2" --timeout-multiplier 3 --print-errorlogs \
 		"${but[@]}" "${@:3}" >"$log.out" 2>&1

@@ -20,7 +20,7 @@ meson setup "$out/build" >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
 sim=tests/sim/fleet_sim
 guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
-groups=(tests/unit/{group,member}_test)
+groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 orders=tests/interleave/interleave_test
 missed=0
@@ -154,7 +154,7 @@ mutant engine/group.c 'what a node has lowered by itself is not free (GROUP-13)'
 mutant engine/member.c 'a nudge lowers a share that has just risen' \
 	'!mono_reached(now, member->held_until))' 'now.ns == 0)' groups
 mutant coordinator/fleet.c 'a lowered share is reported and not in force (GROUP-13)' \
-	'if (news == MEMBER_APPLY)' 'if (news == MEMBER_LEFT)' guards
+	'if (news == MEMBER_APPLY)' 'if (news == MEMBER_LEFT)' groups
 mutant engine/group.c 'what is in flight is not reserved' \
 	'self->in_flight = report->in_flight;' 'self->in_flight = 0;' groups
 mutant engine/group.c 'leases end too early (GROUP-4)' \

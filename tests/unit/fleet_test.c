@@ -822,6 +822,27 @@ static void a_joiner_has_its_part_before_anybody_beats_by_itself(void **state)
 	close_world(&world);
 }
 
+/* GROUP-13: the lower share is in force before it is reported. */
+static void a_node_that_is_nudged_lowers_its_share_at_once(void **state)
+{
+	const struct group_nudge give = { GROUP_GIVE, 4, 1 };
+	struct world world;
+	struct node *node = &world.nodes[0];
+
+	(void)state;
+	open_world(&world, 1, plan(10));
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(fill(node), 10);
+	assert_int_equal(try_one(node), GALE_WHY_CEILING);
+	guard_nudged(&node->guard->guard, (mono){ boot_ns(&world.clock.clock) }, &give);
+	assert_int_equal(counts_of(node).limit, 4);
+	exit_one(node);
+	assert_int_equal(try_one(node), GALE_WHY_SHARE);
+	pass(&world, STEP_US, 0); /* the store knows of no other node */
+	assert_int_equal(counts_of(node).limit, 10);
+	close_world(&world);
+}
+
 /* By demand, too, once it has refused calls. */
 static void a_joiner_that_needs_more_gets_it(void **state)
 {
@@ -1099,6 +1120,7 @@ int main(void)
 		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
 		cmocka_unit_test(weights_part_the_ceiling),
 		cmocka_unit_test(a_joiner_has_its_part_before_anybody_beats_by_itself),
+		cmocka_unit_test(a_node_that_is_nudged_lowers_its_share_at_once),
 		cmocka_unit_test(a_joiner_that_needs_more_gets_it),
 		cmocka_unit_test(the_end_of_a_drain_is_reported),
 		cmocka_unit_test(where_nothing_changes_nobody_beats_early),
