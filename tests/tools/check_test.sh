@@ -4,7 +4,7 @@
 #
 # check_test.sh GALE PAGE.md -- what gale check says of files, and its exit status.
 set -u
-gale=$1 page=$2
+gale=$(realpath "$1") page=$(realpath "$2")
 bad=0
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
