@@ -49,9 +49,10 @@ struct fleet_terms {
 	int lower; /* nodes are nudged, and lower their shares by themselves */
 	int forgets;
 	int copy;
+	int was; /* ticks: the lease when the store was copied; 0: the same */
 	/* Guards. */
 	bool high, held, flight, torn, one, seq, drain, cap, turn, sent, life, quiet,
-	    epoch, lost;
+	    epoch, lost, longest;
 	int told_drift, told_abort, early;
 };
 
@@ -112,6 +113,7 @@ static inline struct shelf_world fleet_world(const struct fleet *fleet)
 		.epoch = fleet->epoch,
 		.uncapped = !t->cap,
 		.restless = !t->quiet,
+		.by_settings = !t->longest,
 	};
 }
 
@@ -295,10 +297,32 @@ static inline void fleet_start(struct node *node)
 	node->fenced = 1;
 }
 
+/* Of a time when the lease was shorter, with a node that has all: it died since. */
+static inline struct shelf old_copy(void)
+{
+	const uint8_t limit = (uint8_t)fleet_terms.limit,
+		      was = (uint8_t)fleet_terms.was;
+
+	return (struct shelf){
+		.limit = limit,
+		.lease = was,
+		.lasts = was,
+		.rows[FLEET_NODES] = { .life = 1,
+		                       .seq = 1,
+		                       .rest = was,
+		                       .share = limit,
+		                       .generation = 1,
+		                       .high = limit,
+		                       .weight = 1 },
+	};
+}
+
 static inline void fleet_begin(struct walk *walk)
 {
 	struct fleet fleet = { .cap = (uint8_t)fleet_terms.limit };
 
+	if (fleet_terms.was > 0)
+		fleet.copy = old_copy();
 	fleet.shelf.limit = (uint8_t)fleet_terms.limit;
 	for (int n = 0; n < fleet_terms.nodes; n++)
 		fleet_start(&fleet.nodes[n]);
@@ -644,6 +668,8 @@ static inline void next_of_store(const struct fleet *before, struct walk *walk)
 	if (before->copy.limit > 0)
 		fleet_take(before, &fleet, CHANCE, "the store falls back to a copy", 0,
 		           0, walk);
+	if (fleet_terms.was > 0)
+		return;
 	fleet = *before;
 	fleet.copy = fleet.shelf;
 	fleet_take(before, &fleet, CHANCE, "the store is copied", 0, 0, walk);
@@ -657,7 +683,7 @@ static inline void pass(uint8_t *left)
 static inline void tick_shelf(struct shelf *shelf)
 {
 	pass(&shelf->quiet);
-	for (int n = 0; n < fleet_terms.nodes; n++)
+	for (int n = 0; n < SHELF_NODES; n++)
 		pass(&shelf->rows[n].rest);
 }
 

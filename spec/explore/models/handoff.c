@@ -81,6 +81,7 @@ static const char *open(const long *c)
 		.quiet = true,
 		.epoch = true,
 		.lost = true,
+		.longest = true,
 	};
 	return NULL;
 }

@@ -21,10 +21,11 @@ enum {
 	FORGETS,
 	COPY,
 	LOWER,
+	WAS,
 	QUIET,
 	LOST,
 	EPOCH,
-	STAMP
+	LONGEST
 };
 
 static const struct constant constants[] = {
@@ -37,16 +38,22 @@ static const struct constant constants[] = {
 	{ "forgets", 0, 3, 1, "of the store" },
 	{ "copy", 0, 1, 0, "it may fall back to a copy, too" },
 	{ "lower", 0, 1, 0, "nodes lower their shares by themselves (GROUP-13)" },
+	{ "was", 0, 7, 0,
+	  "ticks: the lease when the only copy was made, below lease; 0: the same" },
 	{ "quiet", 0, 1, 1,
 	  "guard at 0: it grants nothing more for a lease (GROUP-7)" },
 	{ "lost", 0, 1, 1,
 	  "guard at 0: a beat is lost when the fence falls (MEMBER-6)" },
 	{ "epoch", 0, 1, 1, "guard at 0: a grant is confirmed by its epoch, too" },
+	{ "longest", 0, 1, 1,
+	  "guard at 0: the longest lease that is heard of counts (GROUP-10)" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
 static const char *open(const long *c)
 {
+	if (c[WAS] > 0 && (!c[COPY] || c[WAS] >= c[LEASE]))
+		return "was is of a copy, and below lease";
 	fleet_terms = (struct fleet_terms){
 		.nodes = (int)c[N],
 		.limit = (int)c[LIMIT],
@@ -57,9 +64,11 @@ static const char *open(const long *c)
 		.forgets = (int)c[FORGETS],
 		.copy = (int)c[COPY],
 		.lower = (int)c[LOWER],
+		.was = (int)c[WAS],
 		.quiet = c[QUIET],
 		.lost = c[LOST],
 		.epoch = c[EPOCH],
+		.longest = c[LONGEST],
 		.high = true,
 		.held = true,
 		.flight = true,
@@ -88,7 +97,7 @@ static void next(const long *c, const void *at, struct walk *walk)
 
 static const char *broken(const long *c, const void *at)
 {
-	return c[QUIET] && c[LOST] ? fleet_broken(at) : NULL;
+	return c[QUIET] && c[LOST] && c[LONGEST] ? fleet_broken(at) : NULL;
 }
 
 static long bound(const long *c)

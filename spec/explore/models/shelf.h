@@ -61,6 +61,8 @@ struct shelf {
 	uint8_t turn;  /* of the rotation */
 	uint8_t epoch; /* that it knows */
 	uint8_t quiet; /* ticks until it is over */
+	uint8_t lease; /* ticks: of the settings; 0: as in the world's */
+	uint8_t lasts; /* ticks: of the life; 0: the same */
 	uint8_t unsound;
 };
 
@@ -71,6 +73,7 @@ struct shelf_world {
 	uint8_t generation; /* the next that is given out */
 	bool uncapped;      /* without a guard: what others have is not taken off */
 	bool restless;      /* the same: there is no quiet time */
+	bool by_settings;   /* the same: a life lasts as long as the settings' lease */
 };
 
 /* L is limit, and the law and the parts are as they are given. */
@@ -120,6 +123,17 @@ static inline uint64_t shelf_now_us(const struct shelf_world *w,
 	return (600 + shelf->turn) * w->settings.rotate_us;
 }
 
+/* The world's where ticks are 0. */
+static inline uint64_t shelf_lease_us(const struct shelf_world *w, uint8_t ticks)
+{
+	return ticks > 0 ? ticks * SHELF_TICK_US : w->settings.lease_us;
+}
+
+static inline uint8_t shelf_lease(const struct shelf_world *w, uint64_t lease_us)
+{
+	return lease_us == w->settings.lease_us ? 0 : small(lease_us / SHELF_TICK_US);
+}
+
 /* When the store forgot. */
 static inline uint64_t shelf_epoch_us(uint64_t now_us, uint64_t epoch)
 {
@@ -167,10 +181,11 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 {
 	memset(words, 0, sizeof(*words));
 	words->group.settings = w->settings;
+	words->group.settings.lease_us = shelf_lease_us(w, shelf->lease);
 	words->group.now_us = shelf_now_us(w, shelf);
 	words->group.epoch = shelf_epoch_us(words->group.now_us, shelf->epoch);
 	words->group.life = SHELF_LIFE;
-	words->group.lasts_us = w->settings.lease_us;
+	words->group.lasts_us = shelf_lease_us(w, shelf->lasts);
 	words->group.beats = SHELF_BEATS;
 	words->group.over = SHELF_OVER;
 	words->group.quiet = (uint64_t)SHELF_OVER + shelf->quiet;
@@ -206,7 +221,7 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 static inline uint8_t shelf_ticks(const struct shelf_words *words, uint64_t number)
 {
 	if (number > SHELF_BEATS || words->group.life != SHELF_LIFE)
-		return small(words->group.settings.lease_us / SHELF_TICK_US);
+		return small(words->group.lasts_us / SHELF_TICK_US);
 	return small(number - SHELF_OVER);
 }
 
@@ -217,6 +232,8 @@ static inline void shelf_fold(const struct shelf_world *w,
 	uint64_t now_us = words->group.now_us;
 
 	shelf->limit = small(words->group.limit);
+	shelf->lease = shelf_lease(w, words->group.settings.lease_us);
+	shelf->lasts = shelf_lease(w, words->group.lasts_us);
 	for (int n = 0; n < SHELF_NODES; n++) {
 		const struct group_member *m = &words->members[n];
 		uint64_t given =
@@ -281,6 +298,32 @@ static inline uint64_t shelf_next(const struct shelf_words *words, int self)
 	return next;
 }
 
+/* The group at now, without those whose leases are over.  What is quiet is so in ticks. */
+static inline enum group_result shelf_begin(const struct shelf_world *w,
+                                            struct shelf *shelf,
+                                            struct shelf_words *words, int n,
+                                            const struct group_report *report)
+{
+	const uint64_t now_us = words->group.now_us;
+	const uint64_t forgot_us = shelf_epoch_us(now_us, w->epoch);
+	enum group_result begun =
+	    group_begin(&words->group, &w->settings, report, now_us, forgot_us);
+
+	if (w->by_settings)
+		words->group.lasts_us = words->group.settings.lease_us;
+	if (w->restless)
+		words->group.quiet = 0;
+	shelf->epoch = w->epoch;
+	shelf_evict(words, n, report);
+	if (begun == GROUP_DISAGREES && words->group.members == 0)
+		begun =
+		    group_begin(&words->group, &w->settings, report, now_us, forgot_us);
+	shelf->quiet = words->group.over < words->group.quiet
+	                   ? shelf_ticks(words, words->group.quiet)
+	                   : 0;
+	return begun;
+}
+
 /*
  * A report reaches the store, as engine/group.h says.  Numbers in it, and in what is
  * returned, are those of the world: epochs and generations are small.
@@ -297,16 +340,12 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 	shelf_unfold(w, shelf, &words);
 	now_us = words.group.now_us;
 	report.epoch = shelf_epoch_us(now_us, report.epoch);
-	begun = group_begin(&words.group, &w->settings, &report, now_us,
-	                    shelf_epoch_us(now_us, w->epoch));
+	begun = shelf_begin(w, shelf, &words, n, &report);
+	if (begun == GROUP_DISAGREES) {
+		shelf_fold(w, &words, shelf);
+		return group_refusal(&words.group, begun);
+	}
 	gale_assert(begun == GROUP_GRANTED);
-	if (w->restless)
-		words.group.quiet = 0;
-	shelf->epoch = w->epoch;
-	shelf->quiet = words.group.over < words.group.quiet
-	                   ? shelf_ticks(&words, words.group.quiet)
-	                   : 0;
-	shelf_evict(&words, n, &report);
 	if (w->uncapped)
 		words.group.reserved = group_reserve(&words.members[n]);
 	grant = group_beat(&words.group, &words.estimates, &words.members[n], &report,
