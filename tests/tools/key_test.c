@@ -112,6 +112,16 @@ struct one_node {
 	struct gale_seat *seat;
 };
 
+static bool is_reached(void *arg)
+{
+	struct one_node *node = arg;
+	struct gale_answer answer;
+
+	return gale_peek(node->seat, node->limiter, "reached", 7, WITHIN, &answer) ==
+	       GALE_ERR_OK;
+}
+
+/* It has a connection: until then asks are denied at once. */
 static void open_node(struct one_node *node, const char *url, enum gale_mode mode)
 {
 	struct gale_store_config store = { .url = url };
@@ -129,6 +139,7 @@ static void open_node(struct one_node *node, const char *url, enum gale_mode mod
 	config.store = node->store;
 	must(gale_limiter_open(node->runtime, &config, &node->limiter) == GALE_ERR_OK);
 	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+	must(becomes_true(is_reached, node));
 }
 
 static void close_node(struct one_node *node)
