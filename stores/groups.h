@@ -31,7 +31,7 @@
 #include "engine/clock.h"
 #include "stores/store.h"
 
-/* What was learned of a backend outlives a restart of all its nodes. */
+/* The knowledge of a backend outlives a restart of all its nodes. */
 #define GROUPS_KEPT_US UINT64_C(86400000000)
 
 struct groups;

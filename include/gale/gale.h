@@ -291,7 +291,7 @@ struct gale_leasing {
 	uint64_t reserved[8];
 };
 
-/* What an ask gets in an outage.  gale_why_is_outage tells which reasons are outages. */
+/* The answer of an ask in an outage.  gale_why_is_outage tells which reasons are outages. */
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
@@ -300,7 +300,7 @@ enum gale_on_outage {
 	GALE_ON_OUTAGE_SHARE,
 };
 
-/* What happens to a key that has counts of another kind of rule, or of another
+/* The fate of a key that has counts of another kind of rule, or of another
  * gale_strategy: this limiter cannot read them. */
 enum gale_on_other_rule {
 	GALE_ON_OTHER_RULE_REFUSE,  /* GALE_WHY_CHANGED, until the key expires */

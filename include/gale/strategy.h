@@ -39,7 +39,7 @@ extern "C" {
 #define GALE_STRATEGY_PARAMETERS 8
 #define GALE_STRATEGY_NAME_MAX 64
 
-/* What step decides about one call. */
+/* The decision of step about one call. */
 struct gale_ruling {
 	enum gale_verdict verdict; /* GALE_ALLOW, or GALE_DENY: then no word changes */
 	uint64_t remaining; /* units that would be allowed now, after this call; at most

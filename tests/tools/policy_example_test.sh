@@ -10,17 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-
-DAY = 86400
-if DAY - time.time() % DAY < 60:
-    time.sleep(61)  # the window would turn meanwhile
 
 
+# A log, which has no window that could turn meanwhile.
 def policy(limit, end="...\n"):
     with open("policy.new", "w") as file:
         file.write('stores: {here: {url: "memory:"}}\nlimiters:\n  api:\n    store: here\n'
-                   f"    rule: fixed_window\n    limit: {limit}\n{end}")
+                   f"    rule: sliding_log\n    limit: {limit}\n{end}")
     os.rename("policy.new", "policy.yaml")
 
 
