@@ -11,8 +11,8 @@
  * If the runtime was opened with .turns, the loop also calls gale_turn when that is due.
  * Use such a runtime in one loop only.  gale.h does not need libevent, and libgale does not use
  * it: all functions below are inline.
- * Do not link libev into the same program: it has functions of the same names as libevent,
- * and calls of libevent may end up there.
+ * Do not link libev into the same program: some functions of libev and libevent have the same
+ * names, so your program may call the wrong one.
  *
  * Threads   One thread runs the loop and has the seat, and only that thread may call these
  *           functions.

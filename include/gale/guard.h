@@ -11,8 +11,8 @@
  *	}
  *
  * A slot is the right to have one call in flight.  A guard hands out at most as many slots
- * as its ceiling.  A call that finds no free slot is refused at once, and the why of its
- * entry says what limited it.
+ * as its ceiling.  A call that finds no free slot is refused at once, and entry.why says
+ * for which reason.
  *
  * Guards of one name on one store are a fleet: they share one ceiling.  Each node has a
  * part of that ceiling, its share.  A node that has no share is cut off.
@@ -52,7 +52,7 @@ enum gale_class {
 enum gale_outcome {
 	GALE_OK,
 	GALE_DROPPED, /* the call timed out, or the backend lacked the capacity for it */
-	GALE_IGNORED, /* says nothing of the backend, such as a mistake of the caller */
+	GALE_IGNORED, /* the result does not depend on the backend: a caller's mistake */
 };
 
 struct gale_guard;
@@ -60,14 +60,14 @@ struct gale_guard;
 /* How the ceiling is found.  All laws except GALE_FIXED estimate how many calls the
  * backend can bear. */
 enum gale_law {
-	GALE_KNEE, /* the calls that the backend works on without a queue, and some more */
+	GALE_KNEE,     /* somewhat more calls than the backend serves without a queue */
 	GALE_FIXED,    /* the number in .ceiling, which must be given */
-	GALE_AIMD,     /* one more at a time; less when calls are late or dropped */
-	GALE_GRADIENT, /* lower, the longer calls take compared with the shortest one */
+	GALE_AIMD,     /* rises one by one, and falls when calls are late or dropped */
+	GALE_GRADIENT, /* falls when calls take longer than the shortest call so far */
 };
 
-/* How a node decides while it is cut off: until it gets its first share, and after its
- * share has ended. */
+/* How a node decides while it is cut off.  A node is cut off until it gets its first
+ * share, and after its share has ended. */
 enum gale_on_cut_off {
 	GALE_ON_CUT_OFF_DENY,
 	GALE_ON_CUT_OFF_OWN, /* by its own law; the fleet's ceiling may then be exceeded */
@@ -81,8 +81,8 @@ enum gale_parts {
 
 /* How the estimates of the nodes become one ceiling. */
 enum gale_of_estimates {
-	GALE_MEDIAN, /* the median; the lower one if there are two */
-	GALE_LEAST,  /* the least of them */
+	GALE_MEDIAN, /* the median; of two middle estimates the lower one */
+	GALE_LEAST,  /* the lowest estimate */
 };
 
 /* A hook, as in gale.h.  It must outlive the runtime: a closed guard may still call it. */
@@ -107,7 +107,7 @@ struct gale_guard_config {
 	/* The part of the ceiling that sheddable calls may fill, in thousandths.  0: 900. */
 	uint32_t sheddable_permille;
 	/* The largest part of the ceiling that one call of several slots may take, in
-	 * thousandths.  0: 500.  A call of one slot may always take it. */
+	 * thousandths.  0: 500.  This does not limit calls of one slot. */
 	uint32_t slots_most_permille;
 	/* The guard admits and counts the calls that it would refuse.  Their entries have
 	 * the verdict GALE_ALLOW, and why is the reason to refuse them.  In a fleet such
@@ -120,10 +120,11 @@ struct gale_guard_config {
 	/* NULL: no fleet, and all fields below must be 0. */
 	struct gale_store *store;
 	const char *node;   /* this node's name in the fleet; NULL: gale makes one up */
-	uint32_t weight;    /* divides slots among nodes that lack some; 0: 1 */
-	uint32_t drift_ppm; /* how wrong the speed of a clock may be; 0: 500 */
-	uint64_t beat_us; /* from one report to the store to the next; 0: 500 ms.  Some
-	                      reports come sooner */
+	uint32_t weight;    /* nodes that lack slots get them by weight; 0: 1 */
+	uint32_t drift_ppm; /* how much too fast or slow a clock may run; 0: 500 */
+	/* The time between two reports to the store; some reports come sooner.  0:
+	 * 500 ms. */
+	uint64_t beat_us;
 	/* How long a node keeps its share after its last report.  0: 5 times beat_us.  The
 	 * nodes measure this time by their own clocks, and not by the store's. */
 	uint64_t lease_us;
@@ -149,7 +150,7 @@ static inline enum gale_err gale_guard_open(struct gale_runtime *runtime,
 {
 	return gale_guard_open_sized(runtime, config, sizeof(*config), ret_guard);
 }
-/* Does not wait for calls in flight.  Their entries stay good, and need a gale_exit. */
+/* Does not wait for calls in flight.  Each of them still needs its gale_exit. */
 GALE_API void gale_guard_close(struct gale_guard *guard);
 
 /* One call.  gale_exit clears it. */
@@ -166,7 +167,7 @@ struct gale_entry {
 GALE_API struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
                                       uint32_t slots, enum gale_class of_class);
 
-/* The call has ended.  Does nothing for an entry that was refused. */
+/* Tells the guard that the call has ended.  Does nothing for a call that was refused. */
 GALE_API void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
                         enum gale_outcome outcome);
 
@@ -180,14 +181,14 @@ struct gale_guard_counts {
 	uint64_t ok;        /* slots of calls that ended with GALE_OK */
 	uint64_t dropped;   /* the same for GALE_DROPPED */
 	uint64_t ignored;   /* the same for GALE_IGNORED */
-	/* Calls that were refused: the sum of refused_by.  With observe they were admitted
-	 * all the same, and are in entered, too. */
+	/* Calls that were refused: the sum of refused_by.  With observe these calls were
+	 * admitted, and are also counted in entered. */
 	uint64_t refused;
-	uint64_t overdue; /* calls that ended, and had taken longer than overdue_us */
-	/* Overdue calls in flight have this many slots or more. */
+	uint64_t overdue; /* calls that have ended, but took longer than overdue_us */
+	/* Slots of overdue calls in flight.  The true number may be higher. */
 	uint64_t overdue_now;
-	/* Calls of gale_exit that would have given back more slots than were taken, such
-	 * as with a copied entry. */
+	/* How often gale_exit would have given back more slots than were taken, such as
+	 * with a copied entry. */
 	uint64_t exits_without_entry;
 	uint64_t refused_by[GALE_WHY_ROOM]; /* by the entry's why */
 	/* The fleet, as far as this node knows; all 0 without a store. */

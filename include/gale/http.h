@@ -86,11 +86,13 @@ struct gale_http_options {
 	 * the time now, in seconds since 1970 UTC, and X-RateLimit-Reset is the time of the
 	 * reset, in the same form. */
 	uint64_t legacy_utc_s;
-	/* Is added to all times in the lines: t, Retry-After and X-RateLimit-Reset.  Give
-	 * each reply another random time, so that clients do not all come back at once. */
+	/* gale adds this time to all times in the lines: t, Retry-After and
+	 * X-RateLimit-Reset.  Give each reply another random time, so that clients do not
+	 * all come back at once. */
 	uint64_t later_us;
-	/* r is at most this number times t.  So clients cannot spend many units at the end
-	 * of a long window.  0: no bound. */
+	/* A bound of the remaining units that a client learns: r (see gale_http_headers)
+	 * is at most this number times t.  So clients cannot spend many units at the end of
+	 * a long window.  0: no bound. */
 	uint64_t remaining_per_second;
 	/* Must be 0.  A new field takes the place of the first element. */
 	uint64_t reserved[4];
@@ -116,8 +118,8 @@ struct gale_http_options {
  * A policy whose answer is GALE_PENDING, or has the limit 0, is left out.  A number of
  * units above 999,999,999,999,999, the largest integer of a header, is written as that
  * integer.  r is at most q.  Times are in seconds; t and Retry-After are rounded up, and w
- * is rounded down.  For a denied call that may pass later, t is at most the time until
- * that.
+ * is rounded down.  If a denied call may pass later, t is at most the time until it may
+ * pass.
  *
  * options may be NULL.  buf gets a final 0; *ret_length is the length without it.
  */
@@ -129,9 +131,9 @@ GALE_API enum gale_err gale_http_headers(const struct gale_http_policy *policies
 /*
  * Writes the body that fits a denial, as application/problem+json (RFC 9457).  Its type is
  * one of the draft's: quota-exceeded for 429, and temporary-reduced-capacity for 503 by an
- * outage or a guard.  With these, "violated-policies" lists the policies whose answers have
- * that status.  For any other 503 the type is about:blank, without a list.  If gale_combine
- * of the answers is no denial, the body is empty.
+ * outage or a guard.  A body of these two types lists the policies whose answers have that
+ * status ("violated-policies").  For any other 503 the type is about:blank, without a list.
+ * If gale_combine of the answers is no denial, the body is empty.
  */
 GALE_API enum gale_err gale_http_problem(const struct gale_http_policy *policies,
                                          size_t count, char *buf, size_t room,

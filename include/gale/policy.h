@@ -73,30 +73,30 @@ GALE_API enum gale_err gale_policy_open(struct gale_runtime *runtime,
                                         char *ret_why, size_t room,
                                         struct gale_policy **ret_policy);
 
-/* Finds the same mistakes, but opens nothing that lasts, looks up no name and asks no
- * server. */
+/* Finds the mistakes that gale_policy_open would find, but leaves nothing open, looks up no
+ * name and asks no server. */
 GALE_API enum gale_err gale_policy_check(const struct gale_policy_config *config,
                                          char *ret_why, size_t room);
 
 /*
- * Puts a new policy in force: the file as it is now, or this text if it is not NULL.
+ * Puts a new policy in force: this text, or the file as it is now if text is NULL.
  *
- * All of the new policy comes into force, or on an error nothing: then the old policy stays, and
- * ret_why gets a sentence.  A broken file therefore changes nothing.  Neither does a file that is
- * only half written, since its last line is missing.
+ * All of the new policy comes into force, or none of it.  On an error the old policy stays in
+ * force, and ret_why gets a sentence.  So a broken file changes nothing.  A file that is only
+ * half written has no last line ("..."), which is an error, too.
  *
  *     changed   the limits, rates, bursts and waits of a rule, by gale_limiter_set_rule: what
  *               was spent stays spent.  The limit of a budget, and the terms of a tenant.
  *               Any other field of a name that is open cannot change: such a reload is an
  *               error.  Give the changed thing another name, or open the policy anew.
  *     new       is opened.
- *     gone      a name that the new policy does not define is not found any more.  Its handle
- *               works on as before until the policy is closed.  A tenant that is gone has no
- *               guarantee any more, and counts among max_tenants.  If a later policy defines
- *               the name again, it has its old handle again.
+ *     gone      a name that the new policy does not define cannot be looked up any more.  Its
+ *               handle works as before until the policy is closed.  A tenant that is gone
+ *               loses its guarantee, but still counts towards max_tenants.  If a later policy
+ *               defines the name again, the name has its old handle again.
  *
- * If memory runs out while rules are changed, those that were changed are changed back, as
- * far as there is memory for that.
+ * If memory runs out while rules are changed, gale restores the old rules, as far as there is
+ * memory for that.
  */
 GALE_API enum gale_err gale_policy_reload(struct gale_policy *policy, const char *text,
                                           char *ret_why, size_t room);
@@ -110,7 +110,7 @@ GALE_API struct gale_limiter *gale_policy_limiter(struct gale_policy *policy,
                                                   const char *name);
 GALE_API struct gale_guard *gale_policy_guard(struct gale_policy *policy,
                                               const char *name);
-/* The host may open tenants of its own in it, too. */
+/* Your program may open more tenants in this budget. */
 GALE_API struct gale_budget *gale_policy_budget(struct gale_policy *policy,
                                                 const char *name);
 GALE_API struct gale_tenant *gale_policy_tenant(struct gale_policy *policy,

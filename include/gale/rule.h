@@ -25,10 +25,10 @@
 extern "C" {
 #endif
 
-/* Numbers stay below 2^53, so that C, Lua and SQL compute alike, to the last bit. */
+/* Numbers stay below 2^53, so that C, Lua and SQL compute the same results exactly. */
 #define GALE_UNITS_MAX ((UINT64_C(1) << 53) - 1)
 #define GALE_SPAN_MAX_US (UINT64_C(1) << 50) /* 35 years */
-#define GALE_NEVER UINT64_MAX                /* as a time: waiting does not help */
+#define GALE_NEVER UINT64_MAX                /* a time that never comes */
 
 #define GALE_BUCKETS_MAX 128     /* of a sliding window */
 #define GALE_LOG_LIMIT_MAX 65536 /* of a sliding log: 16 bytes for each admission */
@@ -74,11 +74,12 @@ struct gale_rule {
 	enum gale_cadence cadence; /* quota */
 	uint64_t limit;            /* units per period */
 	uint64_t period_us;   /* the window, or the time in which limit units accrue */
-	uint64_t burst;       /* units at once: gcra, token bucket, pacer */
-	uint64_t buckets;     /* sliding window: how finely it slides */
+	uint64_t burst;       /* most units at once: gcra, token bucket, pacer */
+	uint64_t buckets;     /* sliding window: the number of buckets */
 	uint64_t max_wait_us; /* pacer: a longer wait is refused at once */
 	uint64_t anchor_us;   /* anchored quota: where one period starts */
-	uint32_t allowance_permille; /* pacer: how fast burst comes back when idle */
+	uint32_t allowance_permille; /* pacer: the speed at which burst comes back, in
+	                                thousandths of the rate */
 	int32_t utc_offset_minutes;  /* calendar quota: -840 to 840 */
 	uint32_t first_weekday;      /* weekly quota: 0 is Sunday */
 	const struct gale_strategy *strategy; /* custom */
@@ -91,10 +92,10 @@ struct gale_rule {
  * token budgets and of all quotas except rolling ones. */
 GALE_API struct gale_rule gale_fixed_window(uint64_t limit, uint64_t window_us);
 
-/* About limit units in any time of length window_us.  They are counted in this number of
- * buckets; 10 is usual.  A unit comes back window_us after its use, up to window_us /
- * buckets early or late.  In any time that is shorter than window_us by that much, at most
- * limit units pass. */
+/* About limit units in any time of length window_us.  Units are counted in buckets, which
+ * last window_us / buckets each; 10 buckets are usual.  A unit comes back window_us after
+ * its use, up to one bucket early or late.  So at most limit units pass in any time of
+ * length window_us less one bucket. */
 GALE_API struct gale_rule gale_sliding_window(uint64_t limit, uint64_t window_us,
                                               uint64_t buckets);
 
@@ -105,7 +106,9 @@ GALE_API struct gale_rule gale_sliding_log(uint64_t limit, uint64_t window_us);
 /* limit units per period, evenly spaced, and at most burst of them at once. */
 GALE_API struct gale_rule gale_gcra(uint64_t limit, uint64_t period_us, uint64_t burst);
 
-/* A bucket that holds at most capacity units, and gains refill units per period. */
+/* A bucket that holds at most capacity units, and gains refill units per period.  It
+ * decides like gale_gcra(refill, period_us, capacity), except while the store's clock is
+ * behind the time of an earlier call. */
 GALE_API struct gale_rule gale_token_bucket(uint64_t capacity, uint64_t refill,
                                             uint64_t period_us);
 
@@ -128,14 +131,14 @@ GALE_API struct gale_rule gale_quota_anchored(uint64_t limit, uint64_t period_us
 /* A sliding window of ten buckets. */
 GALE_API struct gale_rule gale_quota_rolling(uint64_t limit, uint64_t period_us);
 
-/* For costs that are known only afterwards: an ask is allowed while at least one unit of
- * the window's budget is left, and its cost counts in full.  So a window exceeds its
- * budget by less than the cost of its last ask. */
+/* For costs that are known only afterwards.  An ask is allowed if at least one unit of the
+ * window's budget is left, and its whole cost counts.  So the units of a window exceed the
+ * budget by less than the cost of the last ask that was allowed. */
 GALE_API struct gale_rule gale_token_budget(uint64_t budget, uint64_t window_us);
 
-/* Spreads calls evenly: the answer says how long the call must wait (delay_ns).  After
- * idle time, burst units and one more call need not wait.  While nothing waits, the
- * burst comes back at half the rate. */
+/* Spreads calls evenly.  The answer says how long the call must wait (delay_ns).  After
+ * idle time, burst units and one more call need not wait.  While no call waits, the burst
+ * comes back at half the rate. */
 GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t burst);
 
 /* The same, but a call that would have to wait is denied, and the burst comes back at
@@ -144,10 +147,10 @@ GALE_API struct gale_rule gale_pacer(uint64_t rate, uint64_t period_us, uint64_t
 GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
                                            uint64_t burst);
 
-/* "fixed_window", "gcra", …; "none" for a number that is no kind. */
+/* "fixed_window", "gcra" and so on; "none" for an unknown kind. */
 GALE_API const char *gale_rule_name(enum gale_rule_kind kind);
 
-/* In this order: if two limiters answer one call, the smaller verdict is the result. */
+/* The smaller of two verdicts is the stricter one: see gale_combine. */
 enum gale_verdict {
 	GALE_DENY,
 	GALE_PENDING, /* gale_seat_completions will return the answer */
@@ -159,7 +162,7 @@ enum gale_verdict {
 enum gale_why {
 	GALE_WHY_RULE,   /* the store decided by the rule */
 	GALE_WHY_CREDIT, /* units that the store has lent to this node were enough */
-	GALE_WHY_SPENT,  /* the limit is used up, as the store has said earlier */
+	GALE_WHY_SPENT,  /* the limit is used up, as the store has told this node */
 	GALE_WHY_BUSY, /* too many asks are pending, or other nodes keep changing the key */
 	GALE_WHY_LATE,    /* no answer in time; the units may have been taken */
 	GALE_WHY_FULL,    /* the store holds max_keys keys, and this one is new */
@@ -204,9 +207,9 @@ GALE_API const char *gale_why_name(enum gale_why why);
  * a runtime that has ended (CLOSED, FORKED, FENCED). */
 GALE_API bool gale_why_is_outage(enum gale_why why);
 
-/* True if remaining is an estimate of this node, and not what the store has just said: for
- * CREDIT, SPENT and RESTARTED.  docs/leasing.md has its error.  For a result of
- * gale_combine, ask about each of the answers. */
+/* True if remaining is an estimate of this node, and not a number from the store: for
+ * CREDIT, SPENT and RESTARTED.  docs/leasing.md says how wrong the estimate can be.  After
+ * gale_combine, check the why of each single answer. */
 GALE_API bool gale_why_is_estimate(enum gale_why why);
 
 /* A booked place in a pacer's queue; gale_cancel gives it back. */
@@ -240,14 +243,13 @@ struct gale_outlook {
 
 /*
  * Combines the answers of several limiters to one call.  The result has the smallest
- * verdict, limit and remaining, and the longest times.  Its why is the highest number
- * among the answers with that verdict.  It has no slot: gale_cancel needs the single
- * answers.  Without any answers the result is GALE_ALLOW.
+ * verdict, limit and remaining, and the longest times.  If several answers have the
+ * smallest verdict, the result's why is the one with the highest number.  The result has no
+ * slot: gale_cancel needs the single answers.  Without any answers it is GALE_ALLOW.
  *
- * If ret_binding is not NULL, *ret_binding gets the index of the answer that decides: one
- * with the smallest verdict.  Of several, it is the one with the longest retry_after_us;
- * if these are equal, with the longest delay_ns; then with the least remaining; then the
- * first.
+ * If ret_binding is not NULL, *ret_binding gets the index of the answer that decides: the
+ * one with the smallest verdict.  Among equals it is the one with the longest
+ * retry_after_us; then the longest delay_ns; then the least remaining; then the first.
  */
 GALE_API struct gale_answer gale_combine(const struct gale_answer *answers,
                                          size_t count, size_t *ret_binding);

@@ -11,20 +11,20 @@
  * A store keeps a few words (integers) for each key.  step gets the words and a call,
  * decides whether the call may pass, and changes the words.  The rule then works over
  * every store, in modes GALE_STRICT and GALE_CACHED_DENY; it cannot be leased.  A server
- * only keeps the words: gale reads them, runs step at the node, and swaps the words for
- * the new ones if no other call has changed them meanwhile.  That takes two round trips.
- * After 64 failed tries the answer is GALE_WHY_BUSY (gale_counts: contended).
+ * only keeps the words.  gale reads them, runs step in the node, and writes the new words
+ * if no other call has changed them meanwhile.  That takes two round trips.  After 64
+ * failed tries the answer is GALE_WHY_BUSY (counted in gale_counts.contended).
  *
  * Step      step must be pure: for the same arguments it returns the same ruling, on each
- *           node.  It must not block, allocate, throw, jump out or call gale.
- * Threads   Threads that ask and threads of gale call step, several at once, and while
- *           they hold locks.  gale may call step several times for one ask, and also with
- *           cost 0, to look at a key.
+ *           node.  It must not block, allocate, throw, longjmp or call gale.
+ * Threads   Your threads (in an ask) and gale's threads call step, several at once, and
+ *           with locks held.  gale may call step several times for one ask.  To look at a
+ *           key, gale calls step with cost 0.
  * Memory    The strategy and its name must not change until every runtime that uses them
  *           has been closed.
  * Limits    If a field of a ruling is outside the range that is given below, the call is
- *           denied (GALE_WHY_BROKEN), and no word changes.  Nothing else is checked: step
- *           alone is responsible for the limit.
+ *           denied (GALE_WHY_BROKEN), and no word changes.  gale checks nothing else:
+ *           whether the limit is kept depends on step alone.
  */
 #ifndef GALE_STRATEGY_H
 #define GALE_STRATEGY_H
@@ -46,15 +46,15 @@ struct gale_ruling {
 	                       rule->limit */
 	uint64_t retry_after_us; /* of a denial: the time until the call may pass, at
 	                            most GALE_SPAN_MAX_US; 0: not known; or GALE_NEVER */
-	uint64_t reset_after_us; /* the time after which the store may forget the words,
-	                            as all of them may be 0 again; at most
+	uint64_t reset_after_us; /* the time after which all words may be 0 again, so
+	                            that the store may forget them; at most
 	                            rule->period_us */
 };
 
 struct gale_strategy {
-	/* If the meaning of the words changes, change the name.  Words that were written
-	 * under another name, number of words, parameter, limit or period are not read:
-	 * the ask is GALE_WHY_CHANGED. */
+	/* If you change the meaning of the words, change the name, too.  gale does not read
+	 * words that were written with another name, number of words, parameter, limit or
+	 * period: the ask is GALE_WHY_CHANGED. */
 	const char *name;
 	uint64_t words; /* of a key: 1 to GALE_STRATEGY_WORDS_MAX, each below 2^53 */
 	uint64_t parameters[GALE_STRATEGY_PARAMETERS]; /* yours, below 2^53 */

@@ -14,12 +14,12 @@
  *
  * A tenant that has not asked for release_us is absent, and the other tenants get its
  * share.  Its next ask makes it present again.  If the others have used much of its share
- * meanwhile, it has less than its share until the next window.  So a tenant that asks at
- * least once in each release_us gets its share in every window.
+ * meanwhile, only a part of its share is left until the next window.  A tenant that asks at
+ * least once in each release_us gets its whole share in every window.
  *
- * If an ask costs more than is left of the share, it is refused.  The units that were left
- * are added to the tenant's share in a later window, so that even calls that cost more
- * than a share pass from time to time.
+ * If an ask costs more than is left of the share, the ask is refused.  The units that were
+ * left are added to the tenant's share in a later window.  So even a call that costs more
+ * than a share passes from time to time.
  *
  * A budget counts in this process alone.  Its windows are aligned to UTC.
  * docs/tenants.md explains budgets.
@@ -47,11 +47,12 @@ extern "C" {
 struct gale_budget;
 struct gale_tenant;
 
-/* Whether the other tenants may use the units that a tenant leaves. */
+/* What happens to the units that a tenant leaves. */
 enum gale_lending {
-	GALE_LENT, /* yes */
-	/* No: a tenant that is present gets limit * weight / (the sum of the weights of
-	 * all that are present).  Guarantees do not count, and nothing is added later. */
+	GALE_LENT, /* other tenants may use them */
+	/* They stay unused.  Each tenant that is present gets limit * weight / (the sum of
+	 * the weights of all that are present).  Guarantees do not count, and no units are
+	 * added later. */
 	GALE_PARTED,
 };
 
@@ -59,9 +60,9 @@ enum gale_lending {
 struct gale_budget_config {
 	uint64_t limit;     /* units of a window, 1 to GALE_UNITS_MAX */
 	uint64_t window_us; /* 1 ms to GALE_SPAN_MAX_US */
-	/* A tenant that has not asked for this time becomes absent, or at the latest after
-	 * twice this time.  0: an eighth of window_us.  GALE_NEVER: a tenant that has asked
-	 * once is never absent. */
+	/* A tenant becomes absent when it has not asked for this time; in some cases only
+	 * after twice this time.  0: an eighth of window_us.  GALE_NEVER: a tenant that has
+	 * asked once is never absent. */
 	uint64_t release_us;
 	/* All tenants count as present for this time after the beginning of each window,
 	 * so that a tenant that comes later finds its share.  At most window_us. */
@@ -75,7 +76,7 @@ struct gale_budget_config {
 struct gale_terms {
 	uint64_t guarantee; /* units of each window; all guarantees together are at most
 	                       the limit */
-	uint64_t cap;       /* at most so many units of a window; 0: no cap */
+	uint64_t cap;       /* most units of each window; 0: no cap */
 	uint32_t weight;    /* 1 to GALE_TENANT_WEIGHT_MAX */
 	uint32_t reserved;  /* 0 */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
@@ -131,9 +132,9 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  *               GALE_WHY_SPENT   the limit is used up
  *               GALE_WHY_TOO_MUCH, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
  *
- * limit is the tenant's share, and remaining the units that are left of it.  Both are as
- * the last ask that took a lock has found them.  A denial is remembered for a quarter of
- * release_us, and for at most 100 ms.
+ * The answer's limit is the tenant's share, and remaining the units that are left of it.
+ * Both numbers are from the last ask that took a lock.  A denial is remembered for a
+ * quarter of release_us, and for at most 100 ms.
  */
 GALE_API struct gale_answer gale_tenant_ask(struct gale_seat *seat,
                                             struct gale_tenant *tenant, uint64_t cost);
