@@ -63,6 +63,20 @@ static inline bool credit_lives(uint64_t word, mono now)
 	return credit_dies(word).ns > now.ns;
 }
 
+/* What a word becomes when another, whose units live now, is put into it.  What lives in it is of
+ * the same window as what comes: of two early bounds on its end, the later.  What is dead may be of
+ * the window before, and must not come to life.                              CREDIT-1 */
+static inline uint64_t credit_with(uint64_t word, uint64_t put, mono now)
+{
+	uint64_t later = word > put ? word : put;
+	uint64_t units = credit_units(word) + credit_units(put);
+
+	if (!credit_lives(word, now) || credit_units(word) == 0)
+		return put;
+	return (later & ~CREDIT_UNITS_MAX) |
+	       (units < CREDIT_UNITS_MAX ? units : CREDIT_UNITS_MAX);
+}
+
 /* May cost units be taken from it now?  If so, word - cost is what it becomes. */
 static inline bool credit_covers(uint64_t word, mono now, uint64_t cost)
 {

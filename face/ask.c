@@ -14,6 +14,7 @@
 #include "face/checks.h"
 #include "face/lend.h"
 #include "face/seat.h"
+#include "face/whole.h"
 #include "runtime/clock.h"
 
 /* An op and the bytes of its key, on the asker's stack. */
@@ -127,9 +128,17 @@ struct gale_answer ask_further(struct gale_seat *seat, struct gale_limiter *limi
 	return ask_shard(seat, limiter, &question.op, tag);
 }
 
+struct pending *ask_part(struct gale_seat *seat, const struct gale_part *part)
+{
+	struct question question;
+
+	put(&question, part->limiter, STORE_STEP, part->key, part->key_len, part->cost);
+	return seat_part(seat, part->limiter, &question.op);
+}
+
 /* ---- Waiting --------------------------------------------------------------------- */
 
-static uint64_t deadline_after(uint64_t within_us)
+uint64_t ask_deadline(uint64_t within_us)
 {
 	uint64_t now = patience_now_ns();
 
@@ -150,7 +159,7 @@ static enum store_result settle_by_shard(struct gale_seat *seat,
 	pending = seat_send(seat, limiter, op, /* tag= */ NULL, /* awaited= */ true);
 	if (!pending)
 		return STORE_BUSY;
-	return seat_await(seat, pending, op, deadline_after(within_us));
+	return seat_await(seat, pending, op, NULL, ask_deadline(within_us));
 }
 
 /* Runs the op at once, or waits for a shard to do it. */
@@ -248,6 +257,18 @@ static struct gale_completion completion_of(const struct pending *pending)
 	};
 }
 
+/* False: it is a part of a whole that is not complete yet. */
+static bool complete(struct gale_seat *seat, struct pending *pending,
+                     struct gale_completion *ret_completion)
+{
+	if (pending->whole)
+		return whole_complete(seat, pending, ret_completion);
+	*ret_completion = completion_of(pending);
+	answer_counted(seat, pending->limiter, &ret_completion->answer);
+	seat_recycle(seat, pending);
+	return true;
+}
+
 size_t gale_seat_completions(struct gale_seat *seat,
                              struct gale_completion *ret_completions, size_t max)
 {
@@ -258,12 +279,8 @@ size_t gale_seat_completions(struct gale_seat *seat,
 		return 0;
 	seat_check_thread(seat);
 	seat_collect(seat);
-	while (count < max && (pending = seat_take_ready(seat))) {
-		ret_completions[count] = completion_of(pending);
-		answer_counted(seat, pending->limiter,
-		               &ret_completions[count++].answer);
-		seat_recycle(seat, pending);
-	}
+	while (count < max && (pending = seat_take_ready(seat)))
+		count += complete(seat, pending, &ret_completions[count]);
 	seat_raise_if_ready(seat);
 	return count;
 }

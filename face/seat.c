@@ -52,8 +52,42 @@ static void answered(struct ask_home *home, struct ask *ask)
 	handle_drop(&seat->handle); /* SEAT-3 */
 }
 
+struct look_clock {
+	struct kept_clock clock;
+	struct gale_seat *seat;
+};
+
+static mono look_now(struct kept_clock *clock)
+{
+	return seat_look(((struct look_clock *)clock)->seat);
+}
+
+void seat_put_back(struct gale_seat *seat, struct kept_units *kept, uint64_t units)
+{
+	struct look_clock clock = { { look_now }, seat };
+
+	kept_give_back(kept, units, &clock.clock);
+}
+
+void seat_let_go(struct kept_units *kept)
+{
+	if (kept->purse)
+		purse_unpin(kept->purse);
+	kept->purse = NULL;
+}
+
+void seat_give_back(struct gale_seat *seat, struct kept_units *kept)
+{
+	if (kept->purse)
+		seat_put_back(seat, kept, credit_units(kept->word));
+	seat_let_go(kept);
+}
+
 void seat_recycle(struct gale_seat *seat, struct pending *pending)
 {
+	if (pending->ask.keeps)
+		seat_give_back(seat, &pending->ask.kept);
+	pending->ask.keeps = false;
 	seat->notes -= pending->ask.is_note;
 	pending->ask.is_note = false;
 	handle_drop(&pending->limiter->handle);
@@ -285,9 +319,11 @@ static void fill(struct pending *pending, struct gale_seat *seat,
 	ask->home = &seat->home;
 	ask->lender = &limiter->lender;
 	ask->due = (mono){ 0 };
+	ask->keeps = false;
 	ask->hash = local_hash(&limiter->lender, ask->key + skip, op->key_len - skip);
 	pending->limiter = limiter;
 	pending->awaited = pending->answered = pending->abandoned = false;
+	pending->whole = NULL;
 }
 
 static struct pending *take_free(struct gale_seat *seat)
@@ -304,15 +340,53 @@ static struct pending *take_free(struct gale_seat *seat)
 	return pending;
 }
 
-static bool post(struct gale_seat *seat, struct pending *pending)
+bool seat_post(struct gale_seat *seat, struct pending *pending)
 {
-	handle_hold(&pending->limiter->handle);
 	handle_hold(&seat->handle); /* SEAT-3 */
 	if (runtime_post(seat->handle.runtime, &pending->ask))
 		return true;
 	handle_drop(&seat->handle);
+	return false;
+}
+
+static bool post(struct gale_seat *seat, struct pending *pending)
+{
+	handle_hold(&pending->limiter->handle);
+	if (seat_post(seat, pending))
+		return true;
 	seat_recycle(seat, pending);
 	return false;
+}
+
+bool seat_has_free(struct gale_seat *seat, size_t count)
+{
+	struct pending *free;
+
+	seat_collect(seat); /* abandoned ones may have come back */
+	seat_raise_if_ready(seat);
+	for (free = seat->free; free && count > 0; free = free->next)
+		count--;
+	return count == 0;
+}
+
+struct pending *seat_part(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const struct store_op *op)
+{
+	struct pending *part = take_free(seat);
+
+	if (!part)
+		return NULL;
+	fill(part, seat, limiter, op);
+	handle_hold(&limiter->handle);
+	part->ask.keeps = true;
+	part->ask.kept.purse = NULL;
+	part->is_decided = false;
+	return part;
+}
+
+void seat_ready(struct gale_seat *seat, struct pending *part)
+{
+	append(&seat->ready, part);
 }
 
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
@@ -422,8 +496,20 @@ static bool wait_a_while(struct gale_seat *seat, const struct pending *pending,
 	return true;
 }
 
+static void take_answer(struct pending *pending, struct store_op *op,
+                        struct kept_units *ret_kept)
+{
+	op->answer = pending->ask.op.answer;
+	op->forecast = pending->ask.op.forecast;
+	if (!pending->ask.keeps)
+		return;
+	*ret_kept = pending->ask.kept;
+	pending->ask.keeps = false;
+}
+
 enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
-                             struct store_op *op, uint64_t deadline_ns)
+                             struct store_op *op, struct kept_units *ret_kept,
+                             uint64_t deadline_ns)
 {
 	bool goes_on = true;
 
@@ -437,8 +523,7 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
 		pending->abandoned = true;
 		return STORE_LATE;
 	}
-	op->answer = pending->ask.op.answer;
-	op->forecast = pending->ask.op.forecast;
+	take_answer(pending, op, ret_kept);
 	enum store_result result = pending->ask.result;
 	seat_recycle(seat, pending);
 	return result;
@@ -468,13 +553,22 @@ mono seat_now(struct gale_seat *seat)
 	           : clock_now(seat->handle.runtime->node_clock);
 }
 
+mono seat_look(struct gale_seat *seat)
+{
+	mono ticked = seat->ticked, now;
+
+	seat->ticked.ns = 0; /* so that the counter tells, where there is one */
+	now = seat_now(seat);
+	seat->ticked = ticked;
+	return now;
+}
+
 void gale_tick(struct gale_seat *seat)
 {
 	if (!seat || !seat_is_here(seat))
 		return;
 	seat_check_thread(seat);
-	seat->ticked.ns = 0; /* so that the counter tells, where there is one */
-	seat->ticked = seat_now(seat);
+	seat->ticked = seat_look(seat);
 }
 
 int gale_seat_fd(struct gale_seat *seat)

@@ -23,6 +23,13 @@ struct pending {
 	bool awaited;   /* by a call that will take it itself */
 	bool answered;  /* awaited, and now there */
 	bool abandoned; /* nobody wants it any more */
+
+	/* Of a part of a whole (whole.c): its first part, which has the rest. */
+	struct pending *whole; /* NULL: it is no part */
+	struct pending *next_part;
+	bool is_decided;      /* a part's answer is in its op, and no shard was asked */
+	uint32_t waits_for;   /* the first: parts that are not there yet */
+	struct gale_all *all; /* the first: where the whole is told */
 };
 
 struct pending_list {
@@ -131,6 +138,15 @@ static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now
 
 /* The same, and it always tells. */
 mono seat_now(struct gale_seat *seat);
+/* What time it is by the clock, also on a seat that ticks. */
+mono seat_look(struct gale_seat *seat);
+
+/* So many of the units that are kept go back. */
+void seat_put_back(struct gale_seat *seat, struct kept_units *kept, uint64_t units);
+/* The pin on their purse goes. */
+void seat_let_go(struct kept_units *kept);
+/* All of them go back, and the pin goes. */
+void seat_give_back(struct gale_seat *seat, struct kept_units *kept);
 
 static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
 {
@@ -149,15 +165,27 @@ static ALWAYS_INLINE struct score *seat_score(const struct gale_seat *seat,
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
                           const struct store_op *op, void *tag, bool awaited);
 
+/* Has the seat so many pendings that are free? */
+bool seat_has_free(struct gale_seat *seat, size_t count);
+/* One of them for a part of a whole, in hand: what is taken for it may go back. */
+struct pending *seat_part(struct gale_seat *seat, struct gale_limiter *limiter,
+                          const struct store_op *op);
+/* Hands it to a shard; false if that has its hands full. */
+bool seat_post(struct gale_seat *seat, struct pending *part);
+/* It is ready, and nobody needs to be asked. */
+void seat_ready(struct gale_seat *seat, struct pending *part);
+
 /* Tells the shard what the store, asked at that instant, has denied; when hands are full, nobody
  * is told. */
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
                       const struct store_op *op, mono asked);
 
 /* Waits for an awaited pending and takes what it says; STORE_LATE when the deadline
- * (patience_now_ns) comes first, and then nobody waits any more. */
+ * (patience_now_ns) comes first, and then nobody waits any more.  Of a part, *ret_kept gets what
+ * was taken for it. */
 enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
-                             struct store_op *op, uint64_t deadline_ns);
+                             struct store_op *op, struct kept_units *ret_kept,
+                             uint64_t deadline_ns);
 
 /* Fetches what the shards have answered: to the ready list, or to who awaits it. */
 void seat_collect(struct gale_seat *seat);

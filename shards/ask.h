@@ -12,6 +12,7 @@
 #ifndef SHARDS_ASK_H
 #define SHARDS_ASK_H
 
+#include "shards/kept.h"
 #include "shards/lender.h"
 #include "stores/store.h"
 
@@ -30,6 +31,8 @@ struct ask {
 	struct store_call call; /* of the op, while a store is at it */
 	enum store_result result;
 	bool is_note; /* the store has denied it already: remember that */
+	bool keeps;   /* what is taken for it may go back: kept says what, with a pin */
+	struct kept_units kept;
 
 	/* The shard's. */
 	bool restarted;       /* a store says that the key has begun anew */

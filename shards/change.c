@@ -84,7 +84,7 @@ static void begin_books(struct lessor *lessor, const struct link *link)
 			continue;
 		forget_asked(lessor, purse);
 		if (!link->own.lender->carry_over)
-			purse_void(purse);
+			purses_void(purse);
 		lessor_forget_books(lessor, purse);
 	}
 }

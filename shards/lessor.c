@@ -29,6 +29,13 @@ void lessor_finish(struct ask *ask, enum store_result result)
 	ask->home->answered(ask->home, ask); /* last: it is not ours any more */
 }
 
+/* What was taken for it may go back.  The actor does not evict what it has just taken from. */
+static void keep(struct ask *ask, struct purse *purse, struct told told, mono now)
+{
+	if (ask->keeps && purse_pin(purse))
+		ask->kept = kept_of(purse, kept_voids(purse), ask->op.cost, told, now);
+}
+
 /* Like anyone else; false if the store must be asked. */
 bool lessor_settle(struct purse *purse, struct ask *ask, mono now)
 {
@@ -46,6 +53,8 @@ bool lessor_settle(struct purse *purse, struct ask *ask, mono now)
 	if (how == LOCAL_UNKNOWN)
 		return false;
 	local_tell(&op->answer, ask->lender, how, told);
+	if (how == LOCAL_TAKEN)
+		keep(ask, purse, told, now);
 	if (ask->restarted && how == LOCAL_TAKEN)
 		op->answer.why = GALE_WHY_RESTARTED;
 	lessor_finish(ask, STORE_DONE);
@@ -388,7 +397,7 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 		lessor->errands[own->errand].forget = true;
 	if (purse->lender->lending == LENDING_PLACES)
 		(void)empty(lessor, purse, now);
-	purse_void(purse);
+	purses_void(purse);
 	lessor_forget_books(lessor, purse);
 }
 

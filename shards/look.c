@@ -101,7 +101,7 @@ void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 {
 	for (uint32_t i = 0; i < lessor->purses.own.made; i++)
 		if (at(lessor, i)->lender == link->own.lender)
-			purse_void(at(lessor, i));
+			purses_void(at(lessor, i));
 }
 
 /* How many looks without a taker make it idle: an eighth of the window. */

@@ -87,25 +87,12 @@ static uint64_t sum_of(uint64_t word, uint64_t slice, mono now)
 	                                                         : slice;
 }
 
-/* What lives is of the same window as what comes: of two early bounds on its end, the
- * later.  What is dead may be of the window before, and must not come to life.  (CREDIT-1) */
-static uint64_t put_to(uint64_t word, uint64_t put, mono now)
-{
-	uint64_t later = word > put ? word : put;
-	uint64_t units = credit_units(word) + credit_units(put);
-
-	if (!credit_lives(word, now) || credit_units(word) == 0)
-		return put;
-	return (later & ~CREDIT_UNITS_MAX) |
-	       (units < CREDIT_UNITS_MAX ? units : CREDIT_UNITS_MAX);
-}
-
 static void share(struct purse *purse, uint64_t put, mono now)
 {
 	uint64_t word = load_relaxed(&purse->credit);
 
 	while (!swap_if_release(&purse->credit, &word,
-	                        put_to(word, put, now))) /* spoken */
+	                        credit_with(word, put, now))) /* spoken */
 		;
 }
 

@@ -463,6 +463,18 @@ bool purses_give_block(struct purses *set, struct purse *purse,
 	return true;
 }
 
+/* Its credit becomes a word that it never was before: who has seen another, and not yet that it is
+ * void, does not swap it. */
+void purses_void(struct purse *purse)
+{
+	struct purse_dues *dues = purse_dues(purse);
+	uint32_t voids = load_relaxed(&dues->voids) + 1;
+
+	store_relaxed(&dues->voids, voids);
+	purse_void(purse);
+	store_release(&purse->credit, (uint64_t)voids << CREDIT_UNIT_BITS); /* voided */
+}
+
 /* ---- Checking -------------------------------------------------------------------- */
 
 bool purses_valid(struct purses *set)

@@ -17,8 +17,15 @@
  *            purses do, or than those of a few; so memory is bounded. (L8)
  *   EVICT-3  Before a purse leaves the table, the evictor has taken its credit out.
  *
- * Threads   purses_find and what takes a root: any, within a grace period.  The
- *           rest: the shard's actor.
+ * Threads   purses_find and what takes a root: any, within a grace period.  Dues: any, with
+ *           a pin on the purse or within a grace period; voids only the shard's actor writes.
+ *           The rest: the shard's actor.
+ *
+ * Ordering
+ *
+ *   voided    purses_void adds to voids, then stores credit with release  ->  who puts
+ *             something back loads credit with acquire, then voids
+ *             What was taken before is not put into a purse that is void since.
  */
 #ifndef SHARDS_PURSES_H
 #define SHARDS_PURSES_H
@@ -51,6 +58,11 @@ struct purse_round {
 	uint32_t before; /* the purse to be looked at before this one */
 };
 
+/* For who keeps units that may go back (kept.h): of any thread, and seldom used. */
+struct purse_dues {
+	_Atomic uint32_t voids; /* times that what was taken became worth nothing */
+};
+
 #define ERRAND_NONE 0
 #define NUMBER_UNLISTED UINT32_MAX
 #define NUMBER_LAST (UINT32_MAX - 1)
@@ -62,6 +74,7 @@ struct chunk {
 	struct purse_own own[CHUNK_PURSES];
 	alignas(TABLE_ALIGN) struct purse purses[CHUNK_PURSES];
 	struct purse_round rounds[CHUNK_PURSES];
+	struct purse_dues dues[CHUNK_PURSES];
 };
 #define HALF_A_PAGE 2048
 static_assert(offsetof(struct chunk, purses) % (2 * HALF_A_PAGE) == HALF_A_PAGE,
@@ -132,6 +145,16 @@ static inline struct purse_round *purses_round(const struct purses *set,
 	uint32_t number = purse->number;
 
 	return &set->chunks[number / CHUNK_PURSES]->rounds[number % CHUNK_PURSES];
+}
+
+/* By its number, since who has a purse need not know its set. */
+static inline struct purse_dues *purse_dues(const struct purse *purse)
+{
+	uint32_t at = purse->number % CHUNK_PURSES;
+	struct chunk *chunk =
+	    (struct chunk *)((uintptr_t)(purse - at) - offsetof(struct chunk, purses));
+
+	return &chunk->dues[at];
 }
 
 static ALWAYS_INLINE bool key_is(const struct purse *purse, const uint8_t *key,
@@ -243,6 +266,9 @@ bool purses_turn(struct purses *set);
 
 /* Gives some of what a table has outgrown back to the kernel; true when there is more. */
 bool purses_fade(struct purses *set);
+
+/* Units that were in the purse, or were taken from it and not spent, are worth nothing. */
+void purses_void(struct purse *purse);
 
 bool purses_valid(struct purses *set);
 

@@ -14,6 +14,7 @@
 
 #include "runtime/mailbox.h"
 #include "runtime/wake.h"
+#include "shards/kept.h"
 #include "shards/local.h"
 #include "shards/pocket.h"
 #include "shards/purses.h"
@@ -58,6 +59,8 @@ static struct stage {
 	uint64_t emptied;
 	bool evicted;
 	struct purse *other;
+	struct kept_units kept;
+	struct kept_clock clock;
 } * s;
 
 /* ---- The stage ------------------------------------------------------------------- */
@@ -325,6 +328,34 @@ static void nothing_is_left(void)
 	must_hold(purse_left(s->purse, now) == 0);
 	for (uint32_t i = 0; i < SEATS; i++)
 		must_hold(!purse_take(s->purse, i, now, 1, &word));
+}
+
+/* All of it was taken, and may go back. */
+static mono tell_time(struct kept_clock *clock)
+{
+	(void)clock;
+	return now;
+}
+
+static void begin_kept(void)
+{
+	uint64_t word;
+
+	begin();
+	s->clock.now = tell_time;
+	must_hold(credit_take(&s->purse->credit, now, PUT, &word));
+	s->kept = (struct kept_units){ s->purse, credit_until(then, PUT),
+		                       kept_voids(s->purse) };
+}
+
+static void seat_gives_back(void)
+{
+	kept_give_back(&s->kept, PUT, &s->clock);
+}
+
+static void actor_voids_all(void)
+{
+	purses_void(s->purse);
 }
 
 static void seat_asks_twice(void)
@@ -1042,6 +1073,11 @@ const struct program programs[] = {
 	  begin,
 	  { actor_denies, seat_is_refused, other_takes },
 	  all_is_there,
+	  0 },
+	{ "void, give back",
+	  begin_kept,
+	  { actor_voids_all, seat_gives_back },
+	  nothing_is_left,
 	  0 },
 	{ "evict", begin_full, { actor_evicts, seat_asks }, others_have_theirs, 0 },
 	{ "evict, ahead",

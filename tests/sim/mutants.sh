@@ -104,7 +104,7 @@ mutant shards/grant.c 'a lease counts from when the answer came' \
 	'mono_until(errand->sent, (lasting)' 'mono_until(now.ns > 0 ? now : errand->sent, (lasting)'
 mutant shards/grant.c 'an answer is taken for the next ask' \
 	'!errand->purse || errand->number != answer->number' '!errand->purse || errand->number == 0'
-mutant shards/purse.c 'dead units come to life' \
+mutant engine/credit.h 'dead units come to life' \
 	'!credit_lives(word, now) || credit_units(word) == 0' 'credit_units(word) == 0 && credit_lives(word, now)'
 mutant shards/purse.c 'what is given back is kept, too' \
 	'lives_of(swap_relaxed(&purse->credit, 0), now)' 'lives_of(load_relaxed(&purse->credit), now)'
