@@ -76,20 +76,20 @@ void seat_let_go(struct kept_units *kept)
 	kept->purse = NULL;
 }
 
-void seat_give_back(struct gale_seat *seat, struct kept_units *kept)
+void seat_owe(struct gale_seat *seat, struct kept_units *kept, uint64_t over)
 {
-	if (kept->purse)
-		seat_put_back(seat, kept, credit_units(kept->word));
-	seat_let_go(kept);
+	struct look_clock clock = { { look_now }, seat };
+
+	kept_owe(kept, over, &clock.clock);
 }
 
 void seat_recycle(struct gale_seat *seat, struct pending *pending)
 {
 	if (pending->ask.keeps)
-		seat_give_back(seat, &pending->ask.kept);
+		seat_give_back(seat, pending->limiter, &pending->ask.kept);
 	pending->ask.keeps = false;
 	seat->notes -= pending->ask.is_note;
-	pending->ask.is_note = false;
+	pending->ask.is_note = pending->ask.is_due = false;
 	handle_drop(&pending->limiter->handle);
 	pending->limiter = NULL;
 	pending->next = seat->free;
@@ -319,7 +319,7 @@ static void fill(struct pending *pending, struct gale_seat *seat,
 	ask->home = &seat->home;
 	ask->lender = &limiter->lender;
 	ask->due = (mono){ 0 };
-	ask->keeps = false;
+	ask->keeps = ask->is_due = false;
 	ask->hash = local_hash(&limiter->lender, ask->key + skip, op->key_len - skip);
 	pending->limiter = limiter;
 	pending->awaited = pending->answered = pending->abandoned = false;
@@ -429,6 +429,65 @@ void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
 	seat->notes++;
 	pending->abandoned = true;
 	(void)post(seat, pending);
+}
+
+/* Does nobody but a shard see to it? */
+static bool needs_look(const struct purse *purse)
+{
+	const _Atomic uint64_t *debt = purse_debt(purse);
+
+	return !(load_relaxed(purse_dues(purse)) & DUES_LOOKED_AT) ||
+	       (debt && credit_units(load_relaxed(debt)) > 0);
+}
+
+/* The key as limiters make it. */
+static size_t key_of(const struct gale_limiter *limiter, const struct purse *purse,
+                     uint8_t *ret_key)
+{
+	const struct lender *lender = &limiter->lender;
+
+	ret_key[0] = lender->name_len;
+	memcpy(ret_key + 1, lender->name, lender->name_len);
+	purse_copy_key(purse, ret_key + 1 + lender->name_len);
+	return 1u + lender->name_len + purse->key_len;
+}
+
+/* A note, for which the seat may have no pending, and the shard no room. */
+static bool note_due(struct gale_seat *seat, struct gale_limiter *limiter,
+                     const struct kept_units *kept)
+{
+	struct pending *pending = seat->free;
+	uint8_t key[STORE_KEY_MAX];
+	struct store_op op = { .verb = STORE_STEP, .key = key };
+
+	if (seat->notes >= seat->handle.runtime->pending_max / 2 || !pending ||
+	    !pending->next)
+		return false;
+	seat->free = pending->next;
+	op.key_len = (uint32_t)key_of(limiter, kept->purse, key);
+	fill(pending, seat, limiter, &op);
+	pending->ask.is_note = pending->ask.is_due = true;
+	pending->ask.kept = *kept;
+	seat->notes++;
+	pending->abandoned = true;
+	return post(seat, pending);
+}
+
+void seat_hand_on(struct gale_seat *seat, struct gale_limiter *limiter,
+                  struct kept_units *kept)
+{
+	if (kept->purse && seat_is_in(seat) && needs_look(kept->purse) &&
+	    note_due(seat, limiter, kept))
+		kept->purse = NULL;
+	seat_let_go(kept);
+}
+
+void seat_give_back(struct gale_seat *seat, struct gale_limiter *limiter,
+                    struct kept_units *kept)
+{
+	if (kept->purse)
+		seat_put_back(seat, kept, credit_units(kept->word));
+	seat_hand_on(seat, limiter, kept);
 }
 
 /* What came for others while we looked for our own is still to be fetched. */

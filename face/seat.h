@@ -29,7 +29,8 @@ struct pending {
 	struct pending *next_part;
 	bool is_decided;      /* a part's answer is in its op, and no shard was asked */
 	uint32_t waits_for;   /* the first: parts that are not there yet */
-	struct gale_all *all; /* the first: where the whole is told */
+	struct gale_all *all; /* the first: where the whole is told ... */
+	struct gale_hold *hold; /* ... and held; NULL: it is used */
 };
 
 struct pending_list {
@@ -143,10 +144,16 @@ mono seat_look(struct gale_seat *seat);
 
 /* So many of the units that are kept go back. */
 void seat_put_back(struct gale_seat *seat, struct kept_units *kept, uint64_t units);
+/* So many units more were used. */
+void seat_owe(struct gale_seat *seat, struct kept_units *kept, uint64_t over);
 /* The pin on their purse goes. */
 void seat_let_go(struct kept_units *kept);
+/* The same where something was put back or is owed: a shard that must see to that gets the pin. */
+void seat_hand_on(struct gale_seat *seat, struct gale_limiter *limiter,
+                  struct kept_units *kept);
 /* All of them go back, and the pin goes. */
-void seat_give_back(struct gale_seat *seat, struct kept_units *kept);
+void seat_give_back(struct gale_seat *seat, struct gale_limiter *limiter,
+                    struct kept_units *kept);
 
 static inline void seat_count(struct gale_seat *seat, enum seat_counter counter)
 {

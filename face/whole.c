@@ -12,26 +12,19 @@
  * how many have not come yet.  Parts that have their units already stand in the chain, too, so that
  * a seat that dies gives back what it had.
  *
+ * A whole that is held goes the same way, but what is kept goes to the hold (hold.c).
+ *
  * Threads   The seat's own.
  */
 #include "face/whole.h"
 
+#include "engine/hold.h"
 #include "engine/whole.h"
 #include "face/answer.h"
 #include "face/checks.h"
 #include "face/lend.h"
 #include "face/quick.h"
 #include "shards/kept.h"
-
-/* What has come of each part so far. */
-struct trial {
-	struct gale_seat *seat;
-	const struct gale_part *parts;
-	size_t count;
-	uint32_t unknown; /* parts that a shard must be asked about, a bit each */
-	struct gale_answer answers[GALE_PARTS_MAX];
-	struct kept_units kept[GALE_PARTS_MAX];
-};
 
 /* ---- Checks ---------------------------------------------------------------------- */
 
@@ -45,19 +38,26 @@ static enum gale_why check_part(const struct gale_seat *seat,
 		return why;
 	if (part->limiter->lender.lending != LENDING_UNITS)
 		return GALE_WHY_BAD_ASK;
+	return GALE_WHY_RULE;
+}
+
+static enum gale_why check_cost(const struct gale_part *part)
+{
 	if (part->cost > load_relaxed(&part->limiter->lender.capacity))
 		return GALE_WHY_TOO_MUCH;
 	return part->cost > CREDIT_UNITS_MAX ? GALE_WHY_BAD_ASK : GALE_WHY_RULE;
 }
 
 /* The first that is wrong is told, and counted by its limiter. */
-static bool check_parts(struct gale_seat *seat, struct gale_all *all,
+static bool check_parts(struct gale_seat *seat, struct gale_all *all, bool is_cut,
                         struct gale_answer *ret_answer)
 {
 	for (size_t i = 0; i < all->count; i++) {
 		const struct gale_part *part = &all->parts[i];
 		enum gale_why why = check_part(seat, part);
 
+		if (why == GALE_WHY_RULE && !is_cut)
+			why = check_cost(part);
 		if (why == GALE_WHY_RULE)
 			continue;
 		all->binding = i;
@@ -109,10 +109,10 @@ static ALWAYS_INLINE struct found refuse_part(struct trial *trial, struct purse 
 	return found;
 }
 
-static ALWAYS_INLINE void take_part(struct trial *trial, size_t i, struct purse *purse,
-                                    mono now)
+static ALWAYS_INLINE void take_part(struct trial *trial, size_t i, mono now)
 {
 	const struct gale_part *part = &trial->parts[i];
+	struct purse *purse = trial->purses[i];
 	const struct lender *lender = &part->limiter->lender;
 	uint64_t voids = kept_voids(purse);
 	struct cell *cell = local_cell(purse, trial->seat->number);
@@ -149,15 +149,14 @@ static void pin_all(struct trial *trial)
 }
 
 /* A part that is known to be denied spares the others; none of them is taken. */
-static bool is_refused(struct trial *trial, struct purse *const *purses, mono now,
-                       size_t *ret_binding)
+static bool is_refused(struct trial *trial, mono now, size_t *ret_binding)
 {
 	for (size_t i = 0; i < trial->count; i++) {
 		struct found found;
 
-		if (!purses[i])
+		if (!trial->purses[i])
 			continue;
-		found = refuse_part(trial, purses[i], trial->parts[i].cost, now);
+		found = refuse_part(trial, trial->purses[i], trial->parts[i].cost, now);
 		if (found.how != LOCAL_REFUSED)
 			continue;
 		trial->answers[i] =
@@ -169,12 +168,11 @@ static bool is_refused(struct trial *trial, struct purse *const *purses, mono no
 }
 
 /* True: another has been faster than this call, and that part is denied now. */
-static bool take_all(struct trial *trial, struct purse *const *purses, mono now,
-                     size_t *ret_binding)
+static bool take_all(struct trial *trial, mono now, size_t *ret_binding)
 {
 	for (size_t i = 0; i < trial->count; i++) {
-		if (purses[i])
-			take_part(trial, i, purses[i], now);
+		if (trial->purses[i])
+			take_part(trial, i, now);
 		if (!(trial->unknown & UINT32_C(1) << i) &&
 		    trial->answers[i].verdict == GALE_DENY) {
 			*ret_binding = i;
@@ -184,29 +182,36 @@ static bool take_all(struct trial *trial, struct purse *const *purses, mono now,
 	return false;
 }
 
-/* True: a part is denied, and nothing is kept.  What is kept is pinned if it is asked for, or if
- * a shard must be asked. */
-static bool try_all(struct trial *trial, bool pinned, size_t *ret_binding)
+bool whole_try(struct trial *trial, bool pinned, size_t *ret_binding)
 {
-	struct gale_seat *seat = trial->seat;
-	struct purse *purses[GALE_PARTS_MAX];
-	mono now = seat_now(seat);
+	mono now = seat_now(trial->seat);
 	bool denied;
 
 	trial->unknown = (UINT32_C(1) << trial->count) - 1;
-	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	for (size_t i = 0; i < trial->count; i++) {
+	for (size_t i = 0; i < trial->count; i++)
 		trial->kept[i].purse = NULL;
-		purses[i] = find_purse(seat, &trial->parts[i]);
-		if (LIKELY(purses[i] != NULL))
-			purse_use(purses[i]);
-	}
-	denied = is_refused(trial, purses, now, ret_binding) ||
-	         take_all(trial, purses, now, ret_binding);
+	denied =
+	    is_refused(trial, now, ret_binding) || take_all(trial, now, ret_binding);
 	if (denied)
 		give_back_unpinned(trial);
 	else if (pinned || trial->unknown)
 		pin_all(trial);
+	return denied;
+}
+
+/* The same, by name. */
+static bool find_and_try(struct trial *trial, bool pinned, size_t *ret_binding)
+{
+	struct gale_seat *seat = trial->seat;
+	bool denied;
+
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	for (size_t i = 0; i < trial->count; i++) {
+		trial->purses[i] = find_purse(seat, &trial->parts[i]);
+		if (LIKELY(trial->purses[i] != NULL))
+			purse_use(trial->purses[i]);
+	}
+	denied = whole_try(trial, pinned, ret_binding);
 	reader_exit(&seat->reader);
 	return denied;
 }
@@ -226,6 +231,7 @@ static struct gale_answer deny(struct gale_seat *seat, struct gale_all *all,
 
 /* All answers are there, and what is kept is pinned. */
 static struct gale_answer settle(struct gale_seat *seat, struct gale_all *all,
+                                 struct gale_hold *hold,
                                  struct gale_limiter *const *limiters,
                                  const struct gale_answer *answers,
                                  struct kept_units *const *kept, size_t count)
@@ -233,21 +239,25 @@ static struct gale_answer settle(struct gale_seat *seat, struct gale_all *all,
 	size_t binding;
 	struct gale_answer answer = whole_of(answers, count, &binding);
 
-	for (size_t i = 0; i < count; i++) {
-		if (answer.verdict == GALE_ALLOW) {
-			seat_let_go(kept[i]);
-			answer_counted(seat, limiters[i], &answers[i]);
-		} else {
-			seat_give_back(seat, kept[i]);
-		}
-	}
-	if (answer.verdict != GALE_ALLOW)
+	if (answer.verdict != GALE_ALLOW) {
+		for (size_t i = 0; i < count; i++)
+			seat_give_back(seat, limiters[i], kept[i]);
 		return deny(seat, all, limiters[binding], binding, &answer);
+	}
+	if (hold)
+		hold_begin(hold, seat, count);
+	for (size_t i = 0; i < count; i++) {
+		if (hold)
+			hold_put(hold, i, limiters[i], kept[i]);
+		seat_let_go(kept[i]);
+		answer_counted(seat, limiters[i], &answers[i]);
+	}
 	all->binding = binding;
 	return answer;
 }
 
-static struct gale_answer settle_trial(struct gale_all *all, struct trial *trial)
+static struct gale_answer settle_trial(struct gale_all *all, struct gale_hold *hold,
+                                       struct trial *trial)
 {
 	struct gale_limiter *limiters[GALE_PARTS_MAX];
 	struct kept_units *kept[GALE_PARTS_MAX];
@@ -256,7 +266,8 @@ static struct gale_answer settle_trial(struct gale_all *all, struct trial *trial
 		limiters[i] = trial->parts[i].limiter;
 		kept[i] = &trial->kept[i];
 	}
-	return settle(trial->seat, all, limiters, trial->answers, kept, trial->count);
+	return settle(trial->seat, all, hold, limiters, trial->answers, kept,
+	              trial->count);
 }
 
 /* From credit, without a pin. */
@@ -268,35 +279,61 @@ static struct gale_answer allow(struct gale_all *all, const struct trial *trial)
 	return whole_of(trial->answers, trial->count, &all->binding);
 }
 
+/* False: there is no slot. */
+static bool enter(struct gale_seat *seat, struct gale_all *all,
+                  struct gale_answer *ret_answer)
+{
+	if (!all->guard)
+		return true;
+	all->entry = gale_enter(seat, all->guard, all->slots, all->of_class);
+	if (all->entry.verdict == GALE_ALLOW)
+		return true;
+	all->binding = GALE_BINDING_GUARD;
+	*ret_answer = (struct gale_answer){ .verdict = GALE_DENY,
+		                            .why = all->entry.why,
+		                            .limit = all->entry.limit };
+	return false;
+}
+
+/* A hold is cut to the units that can be had at all. */
+static void cut_all(const struct gale_all *all, struct gale_hold *hold,
+                    struct gale_part *ret_parts)
+{
+	hold->cut = false;
+	for (size_t i = 0; i < all->count; i++) {
+		uint64_t limit = load_relaxed(&all->parts[i].limiter->lender.capacity);
+
+		ret_parts[i] = all->parts[i];
+		ret_parts[i].cost = hold_cut(ret_parts[i].cost, limit);
+		hold->cut |= ret_parts[i].cost < all->parts[i].cost;
+	}
+}
+
 /* Checked, entered, and tried: true if that has decided it. */
-static bool ask_here(struct gale_seat *seat, struct gale_all *all, struct trial *trial,
+static bool ask_here(struct gale_seat *seat, struct gale_all *all,
+                     struct gale_hold *hold, struct trial *trial, struct gale_part *cut,
                      struct gale_answer *ret_answer)
 {
 	size_t binding;
 
-	if (!check_parts(seat, all, ret_answer))
+	if (!check_parts(seat, all, hold != NULL, ret_answer) ||
+	    !enter(seat, all, ret_answer))
 		return true;
-	if (all->guard) {
-		all->entry = gale_enter(seat, all->guard, all->slots, all->of_class);
-		if (all->entry.verdict != GALE_ALLOW) {
-			all->binding = GALE_BINDING_GUARD;
-			*ret_answer = (struct gale_answer){ .verdict = GALE_DENY,
-				                            .why = all->entry.why,
-				                            .limit = all->entry.limit };
-			return true;
-		}
-	}
 	trial->seat = seat;
 	trial->parts = all->parts;
 	trial->count = all->count;
-	if (try_all(trial, /* pinned= */ false, &binding)) {
+	if (hold) {
+		cut_all(all, hold, cut);
+		trial->parts = cut;
+	}
+	if (find_and_try(trial, /* pinned= */ hold != NULL, &binding)) {
 		*ret_answer = deny(seat, all, all->parts[binding].limiter, binding,
 		                   &trial->answers[binding]);
 		return true;
 	}
 	if (trial->unknown)
 		return false;
-	*ret_answer = allow(all, trial);
+	*ret_answer = hold ? settle_trial(all, hold, trial) : allow(all, trial);
 	return true;
 }
 
@@ -371,16 +408,17 @@ static void send_all(struct gale_seat *seat, struct pending *first)
 	seat_raise_if_ready(seat);
 }
 
-static void hands_full(struct trial *trial, size_t i)
+/* No shard was asked. */
+static void undecided(struct trial *trial, size_t i, enum store_result result)
 {
 	const struct store_op none = { .verb = STORE_PEEK };
 
-	trial->answers[i] = answer_of(trial->parts[i].limiter, &none, STORE_BUSY);
+	trial->answers[i] = answer_of(trial->parts[i].limiter, &none, result);
 }
 
 /* Each part takes a pending of the seat. */
-static struct gale_answer ask_shards(struct gale_all *all, struct trial *trial,
-                                     void *tag)
+static struct gale_answer ask_shards(struct gale_all *all, struct gale_hold *hold,
+                                     struct trial *trial, void *tag)
 {
 	size_t which = (size_t)__builtin_ctz(trial->unknown);
 	struct gale_limiter *limiter = trial->parts[which].limiter;
@@ -389,26 +427,34 @@ static struct gale_answer ask_shards(struct gale_all *all, struct trial *trial,
 	if (!seat_has_free(trial->seat, trial->count)) {
 		seat_count(trial->seat, COUNT_CROWDED);
 		for (uint32_t left = trial->unknown; left; left &= left - 1)
-			hands_full(trial, (size_t)__builtin_ctz(left));
-		return settle_trial(all, trial);
+			undecided(trial, (size_t)__builtin_ctz(left), STORE_BUSY);
+		return settle_trial(all, hold, trial);
 	}
 	first = chain_of(trial);
 	first->all = all;
+	first->hold = hold;
 	first->tag = tag;
 	send_all(trial->seat, first);
 	return answer_pending(limiter);
 }
 
-struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all, void *tag)
+struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
+                             struct gale_hold *hold, void *tag)
 {
+	struct gale_part cut[GALE_PARTS_MAX];
 	struct gale_answer answer;
 	struct trial trial;
 
 	if (!is_whole(all))
 		return no_whole(seat);
-	if (ask_here(seat, all, &trial, &answer))
+	if (ask_here(seat, all, hold, &trial, cut, &answer))
 		return answer;
-	return ask_shards(all, &trial, tag);
+	return ask_shards(all, hold, &trial, tag);
+}
+
+struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all, void *tag)
+{
+	return whole_ask(seat, all, NULL, tag);
 }
 
 static struct gale_answer answer_to(struct pending *part)
@@ -436,7 +482,7 @@ bool whole_complete(struct gale_seat *seat, struct pending *part,
 	}
 	ret_completion->tag = first->tag;
 	ret_completion->answer =
-	    settle(seat, first->all, limiters, answers, kept, count);
+	    settle(seat, first->all, first->hold, limiters, answers, kept, count);
 	for (at = first; at; at = next) {
 		next = at->next_part;
 		seat_recycle(seat, at);
@@ -446,16 +492,19 @@ bool whole_complete(struct gale_seat *seat, struct pending *part,
 
 /* ---- Waiting --------------------------------------------------------------------- */
 
-/* NULL: its answer is known. */
-static struct pending *send_awaited(struct trial *trial, size_t i)
+/* NULL: its answer is known.  The op is copied before a shard has it, since the outage policy may
+ * ask again; its key stays in the pending. */
+static struct pending *send_awaited(struct trial *trial, size_t i,
+                                    struct store_op *ret_op)
 {
 	struct pending *part = part_of(trial, i);
 
 	if (!part) {
-		hands_full(trial, i);
+		undecided(trial, i, STORE_BUSY);
 		return NULL;
 	}
 	part->awaited = true;
+	*ret_op = part->ask.op;
 	if (!part->is_decided && seat_post(trial->seat, part))
 		return part;
 	trial->answers[i] = part->is_decided
@@ -465,41 +514,49 @@ static struct pending *send_awaited(struct trial *trial, size_t i)
 	return NULL;
 }
 
-static struct gale_answer wait_for_shards(struct gale_all *all, struct trial *trial,
-                                          uint64_t deadline_ns)
+void whole_wait(struct trial *trial, uint64_t within_us)
 {
 	struct pending *pendings[GALE_PARTS_MAX] = { NULL };
+	struct store_op ops[GALE_PARTS_MAX];
+	uint64_t deadline_ns = ask_deadline(within_us);
 
 	/* All shards are asked before one is waited for. */
 	for (uint32_t left = trial->unknown; left; left &= left - 1) {
 		size_t i = (size_t)__builtin_ctz(left);
 
-		pendings[i] = send_awaited(trial, i);
+		if (within_us > 0)
+			pendings[i] = send_awaited(trial, i, &ops[i]);
+		else
+			undecided(trial, i, STORE_LATE);
 	}
 	for (size_t i = 0; i < trial->count; i++) {
-		struct store_op op;
 		enum store_result result;
 
 		if (!pendings[i])
 			continue;
-		op =
-		    pendings[i]->ask.op; /* with its key, as the policy may ask again */
-		result = seat_await(trial->seat, pendings[i], &op, &trial->kept[i],
+		result = seat_await(trial->seat, pendings[i], &ops[i], &trial->kept[i],
 		                    deadline_ns);
-		trial->answers[i] = answer_of(trial->parts[i].limiter, &op, result);
+		trial->answers[i] = answer_of(trial->parts[i].limiter, &ops[i], result);
 	}
-	return settle_trial(all, trial);
 }
 
-struct gale_answer gale_wait_all(struct gale_seat *seat, struct gale_all *all,
-                                 uint64_t within_us)
+struct gale_answer whole_ask_and_wait(struct gale_seat *seat, struct gale_all *all,
+                                      struct gale_hold *hold, uint64_t within_us)
 {
+	struct gale_part cut[GALE_PARTS_MAX];
 	struct gale_answer answer;
 	struct trial trial;
 
 	if (!is_whole(all))
 		return no_whole(seat);
-	if (ask_here(seat, all, &trial, &answer))
+	if (ask_here(seat, all, hold, &trial, cut, &answer))
 		return answer;
-	return wait_for_shards(all, &trial, ask_deadline(within_us));
+	whole_wait(&trial, within_us);
+	return settle_trial(all, hold, &trial);
+}
+
+struct gale_answer gale_wait_all(struct gale_seat *seat, struct gale_all *all,
+                                 uint64_t within_us)
+{
+	return whole_ask_and_wait(seat, all, NULL, within_us);
 }

@@ -31,6 +31,7 @@ struct ask {
 	struct store_call call; /* of the op, while a store is at it */
 	enum store_result result;
 	bool is_note; /* the store has denied it already: remember that */
+	bool is_due;  /* the purse that is kept needs a look; the pin goes along */
 	bool keeps;   /* what is taken for it may go back: kept says what, with a pin */
 	struct kept_units kept;
 

@@ -166,17 +166,20 @@ static uint64_t at_most(const struct lender *lender, uint64_t room)
 static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
+	uint64_t owed = kept_debt(errand->purse, now);
 	struct crowd crowd = crowd_of(errand);
 	uint64_t left, held, want, room;
 
 	purse_gather(errand->purse, lessor->purses.own.grace,
 	             now); /* those who wait take from there only */
+	crowd.sum += owed;
 	left = purse_common(errand->purse, now);
 	held = purse_left(errand->purse, now);
 	room = CREDIT_UNITS_MAX > held ? CREDIT_UNITS_MAX - held : 1;
 	want = queues(errand->purse) ? want_of(lessor, errand, &crowd, left, now)
 	                             : crowd.sum;
-	errand->least = crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
+	errand->least =
+	    owed == 0 && crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
 	room = at_most(errand->purse->lender, room);
 	if (want > room)
 		want = room;

@@ -211,12 +211,12 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 	if (!lessor_has_windows(lender))
 		lessor_set_tag(purse, grant->tag); /* only the latest can go back */
 	if (lender->carry_over)
-		purse_put(purse, NEVER_DUE, units, now);
-	else
-		purse_put(purse, ends, units, now);
+		ends = NEVER_DUE;
+	units = kept_pay_first(purse, credit_until(ends, units), &lessor->clock);
+	purse_put(purse, ends, units, now);
 	lessor_list_lent(lessor, purse, now);
 	lessor_count(lessor, COUNT_GRANTS, 1);
-	lessor_count(lessor, COUNT_UNITS, units);
+	lessor_count(lessor, COUNT_UNITS, grant->units);
 }
 
 /* The first place is so long from when the store answered, not from when it was asked:

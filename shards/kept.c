@@ -18,9 +18,35 @@ static void forget_denial(struct purse *purse)
 		(void)swap_if_relaxed(&purse->denial, &denial, 0);
 }
 
+static uint64_t debt_of(const struct purse *purse)
+{
+	const _Atomic uint64_t *debt = purse_debt(purse);
+
+	return debt ? load_relaxed(debt) : 0;
+}
+
+/* As below, the clock is looked at after the word that is swapped. */
+uint64_t kept_pay_first(struct purse *purse, uint64_t word, struct kept_clock *clock)
+{
+	_Atomic uint64_t *debt = purse_debt(purse);
+	uint64_t owed = debt ? load_relaxed(debt) : 0, paid;
+
+	while (credit_units(owed) > 0) {
+		paid = debt_paid_by(owed, word, clock->now(clock));
+		if (paid == 0)
+			break;
+		if (swap_if_relaxed(debt, &owed, owed - paid)) {
+			word -= paid;
+			owed -= paid;
+		}
+	}
+	return credit_units(word);
+}
+
 /* The clock is looked at after the word: what lives then is of one window with the word, and
  * if that is another by the time of the swap, the swap fails.                  KEPT-1 */
-static bool put_back(struct kept_units *kept, uint64_t units, struct kept_clock *clock)
+static bool put_back(const struct kept_units *kept, uint64_t units,
+                     struct kept_clock *clock)
 {
 	struct purse *purse = kept->purse;
 	uint64_t word = load_acquire(&purse->credit); /* voided */
@@ -35,12 +61,71 @@ static bool put_back(struct kept_units *kept, uint64_t units, struct kept_clock 
 	return true;
 }
 
+static void put(const struct kept_units *kept, uint64_t units, struct kept_clock *clock)
+{
+	uint64_t word = (kept->word & ~CREDIT_UNITS_MAX) | units;
+
+	if (kept_voids(kept->purse) != kept->voids) /* KEPT-2 */
+		return;
+	units = kept_pay_first(kept->purse, word, clock); /* KEPT-3 */
+	while (units > 0 && !put_back(kept, units, clock))
+		continue;
+}
+
+/* From what all share into one hand, and from there. */
+void kept_pay(struct purse *purse, struct kept_clock *clock)
+{
+	for (;;) {
+		uint64_t debt = debt_of(purse);
+		struct kept_units hand = { purse, 0, kept_voids(purse) };
+		uint64_t word = load_relaxed(&purse->credit);
+		uint64_t units = debt_paid_by(debt, word, clock->now(clock));
+
+		if (units == 0)
+			return;
+		if (!swap_if_relaxed(&purse->credit, &word, word - units))
+			continue;
+		hand.word = (word & ~CREDIT_UNITS_MAX) | units;
+		put(&hand, units, clock);
+	}
+}
+
 void kept_give_back(struct kept_units *kept, uint64_t units, struct kept_clock *clock)
 {
 	gale_assert(units <= credit_units(kept->word));
 	if (units == 0)
 		return;
-	while (!put_back(kept, units, clock))
-		continue;
+	put(kept, units, clock);
 	kept->word -= units;
+	fence_full(); /* owed */
+	if (debt_of(kept->purse) != 0)
+		kept_pay(kept->purse, clock); /* KEPT-3 */
+}
+
+static bool add_debt(const struct kept_units *kept, uint64_t over,
+                     struct kept_clock *clock)
+{
+	_Atomic uint64_t *debt = purse_debt(kept->purse);
+	uint64_t owed = load_relaxed(debt);
+	uint64_t more = (kept->word & ~CREDIT_UNITS_MAX) | over;
+	mono now = clock->now(clock);
+
+	return !credit_lives(more, now) || kept_voids(kept->purse) != kept->voids ||
+	       swap_if_relaxed(debt, &owed, debt_with(owed, more, now));
+}
+
+void kept_owe(const struct kept_units *kept, uint64_t over, struct kept_clock *clock)
+{
+	gale_assert(over <= CREDIT_UNITS_MAX);
+	while (!add_debt(kept, over, clock))
+		continue;
+	fence_full(); /* owed */
+	kept_pay(kept->purse, clock);
+}
+
+uint64_t kept_debt(const struct purse *purse, mono now)
+{
+	uint64_t debt = debt_of(purse);
+
+	return credit_lives(debt, now) ? credit_units(debt) : 0;
 }

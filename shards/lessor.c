@@ -511,7 +511,10 @@ static bool lends(const struct lender *lender)
 void lessor_ask(struct lessor *lessor, struct ask *ask, mono now)
 {
 	ask->restarted = false;
-	if (ask->is_note) {
+	if (ask->is_due) {
+		lessor_take_due(lessor, ask->kept.purse, now);
+		lessor_finish(ask, STORE_DONE);
+	} else if (ask->is_note) {
 		remember_denial(lessor, ask, ask->due, now);
 		lessor_finish(ask, STORE_DONE);
 	} else if (lends(ask->lender) && ask->op.verb == STORE_STEP &&
@@ -544,9 +547,18 @@ static void gone(struct evictor *self, struct purse *purse)
 	link_of(lessor, purse->lender)->own.purses--;
 }
 
+static mono tell_time(struct kept_clock *clock)
+{
+	struct lessor *lessor =
+	    (struct lessor *)((char *)clock - offsetof(struct lessor, clock));
+
+	return clock_now(lessor->config.clock);
+}
+
 bool lessor_open(struct lessor *lessor, const struct lessor_config *config)
 {
 	lessor->config = *config;
+	lessor->clock.now = tell_time;
 	lessor->home.on_answer = lessor_on_answer;
 	list_init(&lessor->home.done);
 	lessor->home.clock = config->clock;

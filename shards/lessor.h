@@ -96,6 +96,7 @@ struct lessor_config {
 struct lessor {
 	struct store_home home; /* first: answers come here */
 	struct evictor evictor;
+	struct kept_clock clock;
 	struct lessor_config config;
 	struct purses purses;
 	struct link *links;
@@ -219,6 +220,8 @@ void lessor_send_returns(struct lessor *lessor);
 /* Others may give back what the store had too little of: it will be asked again. */
 void lessor_hope(struct lessor *lessor, struct purse *purse, mono now);
 
+/* A purse with a pin for us: units have come back to it, or it owes some. */
+void lessor_take_due(struct lessor *lessor, struct purse *purse, mono now);
 /* Purses with credit: to be looked at, or not any more; looked at, if it is time. */
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
 /* Units come: how fast those before them were spent makes a purse hot. */

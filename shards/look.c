@@ -12,6 +12,7 @@
  *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd
  *                                  it is kept for who asks here
+ *     it owes something .......... what it gets pays for that; it stays
  *     soon nothing left .......... an errand is sent ahead, for nobody in particular
  *
  * There is hope when the store has no more while others hold units: what they do not
@@ -46,6 +47,11 @@ static struct purse_own *own_at(struct lessor *lessor, uint32_t number)
 static struct purse_round *round_at(struct lessor *lessor, uint32_t number)
 {
 	return purses_round(&lessor->purses, at(lessor, number));
+}
+
+static bool owes(const struct purse *purse)
+{
+	return load_relaxed(purse_dues(purse)) & DUES_OWES;
 }
 
 static void append(struct lessor *lessor, struct link *link, uint32_t number)
@@ -85,6 +91,7 @@ static void list_lent(struct lessor *lessor, struct purse *purse, mono now)
 		return;
 	if (link->own.lent_first == NUMBER_LAST)
 		link->own.look_due = mono_after(now, link->own.look_ns);
+	purse_mark(purse, DUES_LOOKED_AT, true);
 	append(lessor, link, purse->number);
 }
 
@@ -131,6 +138,7 @@ void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
 {
 	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
 		unlist(lessor, link_of(lessor, purse->lender), purse->number);
+	purse_mark(purse, DUES_LOOKED_AT, false);
 }
 
 static uint64_t spent_since(uint64_t seen, uint64_t left)
@@ -218,7 +226,7 @@ static void ask_again(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct link *link = link_of(lessor, purse->lender);
 
-	if (load_relaxed(&purse->refused) > 0 &&
+	if ((load_relaxed(&purse->refused) > 0 || owes(purse)) &&
 	    purses_own(&lessor->purses, purse)->errand == ERRAND_NONE &&
 	    now.ns >= load_relaxed(&link->shared.down_until_ns) &&
 	    lessor_errand(lessor, purse))
@@ -242,6 +250,54 @@ static bool hope(struct lessor *lessor, struct purse *purse, mono now)
 	return own->hopes > 0;
 }
 
+/* A denial of a larger cost says nothing of the last units. */
+static bool may_draw(const struct purse *purse, mono now)
+{
+	uint64_t denial = load_relaxed(&purse->denial);
+
+	return credit_units(denial) > 0 || !credit_lives(denial, now);
+}
+
+/* Its debt is paid by what lies in cells, and then by what the store still has: that is drawn for
+ * nobody in particular. */
+static void pay(struct lessor *lessor, struct purse *purse, mono now)
+{
+	struct link *link = link_of(lessor, purse->lender);
+
+	if (kept_debt(purse, now) == 0)
+		return;
+	purse_gather(purse, lessor->purses.own.grace, now);
+	kept_pay(purse, &lessor->clock);
+	if (kept_debt(purse, now) > 0 && may_draw(purse, now) &&
+	    now.ns >= load_relaxed(&link->shared.down_until_ns) &&
+	    purses_own(&lessor->purses, purse)->errand == ERRAND_NONE &&
+	    lessor_errand(lessor, purse))
+		lessor_count(lessor, COUNT_REFILLS, 1);
+}
+
+/* True as long as it owes something; then the pin stays. */
+static bool still_owes(struct lessor *lessor, struct purse *purse, mono now)
+{
+	if (!owes(purse))
+		return false;
+	pay(lessor, purse, now);
+	if (kept_debt(purse, now) > 0)
+		return true;
+	purse_mark(purse, DUES_OWES, false);
+	purse_unpin(purse);
+	return false;
+}
+
+void lessor_take_due(struct lessor *lessor, struct purse *purse, mono now)
+{
+	pay(lessor, purse, now);
+	lessor_list_lent(lessor, purse, now);
+	if (owes(purse) || kept_debt(purse, now) == 0)
+		purse_unpin(purse);
+	else
+		purse_mark(purse, DUES_OWES, true);
+}
+
 static bool can_go_back(const struct purse *purse)
 {
 	return !lessor_has_windows(purse->lender) || !is_crowd(purse->holders);
@@ -251,6 +307,7 @@ static bool can_go_back(const struct purse *purse)
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct purse_round *round = purses_round(&lessor->purses, purse);
+	bool in_debt = still_owes(lessor, purse, now);
 	uint64_t left = purse_left(purse, now);
 	uint64_t seen = round->seen;
 	uint64_t spent = spent_since(seen, left);
@@ -258,7 +315,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	warm(lessor, purse, spent);
 	heat(lessor, purse);
 	if (left == 0)
-		return hope(lessor, purse, now);
+		return hope(lessor, purse, now) || in_debt;
 	round->seen = (uint32_t)left;
 	if (purse->lender->carry_over)
 		return true;
@@ -288,6 +345,8 @@ static bool look_at_some(struct lessor *lessor, struct link *link, mono now)
 		unlist(lessor, link, number);
 		if (look_at(lessor, at(lessor, number), now))
 			append(lessor, link, number);
+		else
+			purse_mark(at(lessor, number), DUES_LOOKED_AT, false);
 		if (last)
 			return true;
 	}

@@ -147,6 +147,14 @@ static void close_number(void *self, struct retired *retired)
 	free_parts(set, purses_at(set, number_of(retired)));
 }
 
+static void free_chunk(struct gale_allocator *allocator, struct chunk *chunk)
+{
+	struct debts *debts = load_relaxed(&chunk->debts);
+
+	memory_give(allocator, debts, debts ? sizeof(*debts) : 0);
+	memory_give_lines(allocator, chunk, sizeof(*chunk));
+}
+
 void purses_close(struct purses *set)
 {
 	struct gale_allocator *allocator = set->own.allocator;
@@ -158,8 +166,7 @@ void purses_close(struct purses *set)
 	for (uint32_t i = 0; i < set->own.made; i++)
 		free_parts(set, purses_at(set, i));
 	for (uint32_t i = 0; i < set->own.made; i += CHUNK_PURSES)
-		memory_give_lines(allocator, set->chunks[i / CHUNK_PURSES],
-		                  sizeof(struct chunk));
+		free_chunk(allocator, set->chunks[i / CHUNK_PURSES]);
 	table_close(&set->table, allocator);
 	memory_give(allocator, set->chunks, set->chunks ? chunks_bytes(set) : 0);
 	memory_give(allocator, set->own.ghosts, set->own.ghosts ? ghosts_bytes() : 0);
@@ -367,6 +374,14 @@ static bool put_key(struct purses *set, struct purse *purse,
 	return true;
 }
 
+static void forget_debt(const struct purse *purse)
+{
+	_Atomic uint64_t *debt = purse_debt(purse);
+
+	if (debt)
+		store_relaxed(debt, 0);
+}
+
 /* As new, but for its number. */
 static void wipe(struct purses *set, struct purse *purse)
 {
@@ -382,6 +397,8 @@ static void wipe(struct purses *set, struct purse *purse)
 	purse->tag_us = purse->tag_part = 0;
 	purse->ends = (mono){ 0 };
 	purse->taken = 0;
+	purse_mark(purse, DUES_LOOKED_AT | DUES_OWES, false);
+	forget_debt(purse);
 	*purses_round(set, purse) = (struct purse_round){ 0 };
 	*purses_own(set, purse) = (struct purse_own){ .next = NUMBER_UNLISTED };
 }
@@ -463,16 +480,36 @@ bool purses_give_block(struct purses *set, struct purse *purse,
 	return true;
 }
 
+bool purses_make_room_for_debt(const struct purse *purse,
+                               struct gale_allocator *allocator)
+{
+	struct chunk *chunk = purse_chunk(purse);
+	struct debts *none = NULL, *made;
+
+	if (purse_debt(purse))
+		return true;
+	made = memory_take(allocator, sizeof(*made));
+	if (!made)
+		return false;
+	while (!swap_if_release(&chunk->debts, &none, made)) /* roomed */
+		if (none) {                                  /* by another thread */
+			memory_give(allocator, made, sizeof(*made));
+			return true;
+		}
+	return true;
+}
+
 /* Its credit becomes a word that it never was before: who has seen another, and not yet that it is
  * void, does not swap it. */
 void purses_void(struct purse *purse)
 {
-	struct purse_dues *dues = purse_dues(purse);
-	uint32_t voids = load_relaxed(&dues->voids) + 1;
+	uint32_t word = load_relaxed(purse_dues(purse)) + DUES_VOID;
 
-	store_relaxed(&dues->voids, voids);
+	store_relaxed(purse_dues(purse), word);
+	forget_debt(purse);
 	purse_void(purse);
-	store_release(&purse->credit, (uint64_t)voids << CREDIT_UNIT_BITS); /* voided */
+	store_release(&purse->credit, (uint64_t)(word / DUES_VOID)
+	                                  << CREDIT_UNIT_BITS); /* voided */
 }
 
 /* ---- Checking -------------------------------------------------------------------- */

@@ -17,15 +17,17 @@
  *            purses do, or than those of a few; so memory is bounded. (L8)
  *   EVICT-3  Before a purse leaves the table, the evictor has taken its credit out.
  *
- * Threads   purses_find and what takes a root: any, within a grace period.  Dues: any, with
- *           a pin on the purse or within a grace period; voids only the shard's actor writes.
- *           The rest: the shard's actor.
+ * Threads   purses_find and what takes a root: any, within a grace period.  Dues and debts:
+ *           any, with a pin on the purse or within a grace period; dues only the shard's actor
+ *           writes.  The rest: the shard's actor.
  *
  * Ordering
  *
  *   voided    purses_void adds to voids, then stores credit with release  ->  who puts
  *             something back loads credit with acquire, then voids
  *             What was taken before is not put into a purse that is void since.
+ *   roomed    who makes room for debts swaps its address in with release  ->  purse_debt
+ *             loads it with acquire: all is zero there.
  */
 #ifndef SHARDS_PURSES_H
 #define SHARDS_PURSES_H
@@ -58,9 +60,18 @@ struct purse_round {
 	uint32_t before; /* the purse to be looked at before this one */
 };
 
-/* For who keeps units that may go back (kept.h): of any thread, and seldom used. */
+/* For who keeps units that may go back (kept.h): the actor's word, which any thread reads. */
 struct purse_dues {
-	_Atomic uint32_t voids; /* times that what was taken became worth nothing */
+	_Atomic uint32_t word; /* times DUES_VOID that what was taken became worth
+	                          nothing, and the bits below */
+};
+#define DUES_LOOKED_AT 1u /* it is in the round of those with credit */
+#define DUES_OWES 2u /* the actor has a pin on it, until its debt is paid or over */
+#define DUES_VOID 4u
+
+/* As credit: units to be paid before anybody has some. */
+struct debts {
+	_Atomic uint64_t of[CHUNK_PURSES];
 };
 
 #define ERRAND_NONE 0
@@ -75,6 +86,7 @@ struct chunk {
 	alignas(TABLE_ALIGN) struct purse purses[CHUNK_PURSES];
 	struct purse_round rounds[CHUNK_PURSES];
 	struct purse_dues dues[CHUNK_PURSES];
+	_Atomic(struct debts *) debts; /* NULL: none was ever owed */
 };
 #define HALF_A_PAGE 2048
 static_assert(offsetof(struct chunk, purses) % (2 * HALF_A_PAGE) == HALF_A_PAGE,
@@ -148,13 +160,35 @@ static inline struct purse_round *purses_round(const struct purses *set,
 }
 
 /* By its number, since who has a purse need not know its set. */
-static inline struct purse_dues *purse_dues(const struct purse *purse)
+static inline struct chunk *purse_chunk(const struct purse *purse)
 {
 	uint32_t at = purse->number % CHUNK_PURSES;
-	struct chunk *chunk =
-	    (struct chunk *)((uintptr_t)(purse - at) - offsetof(struct chunk, purses));
 
-	return &chunk->dues[at];
+	return (struct chunk *)((uintptr_t)(purse - at) -
+	                        offsetof(struct chunk, purses));
+}
+
+static inline _Atomic uint32_t *purse_dues(const struct purse *purse)
+{
+	return &purse_chunk(purse)->dues[purse->number % CHUNK_PURSES].word;
+}
+
+/* By the actor. */
+static inline void purse_mark(const struct purse *purse, uint32_t bit, bool on)
+{
+	_Atomic uint32_t *dues = purse_dues(purse);
+	uint32_t word = load_relaxed(dues), marked = on ? word | bit : word & ~bit;
+
+	if (marked != word)
+		store_relaxed(dues, marked);
+}
+
+/* NULL: there is no room for a debt, so there is none. */
+static inline _Atomic uint64_t *purse_debt(const struct purse *purse)
+{
+	struct debts *debts = load_acquire(&purse_chunk(purse)->debts); /* roomed */
+
+	return debts ? &debts->of[purse->number % CHUNK_PURSES] : NULL;
 }
 
 static ALWAYS_INLINE bool key_is(const struct purse *purse, const uint8_t *key,
@@ -266,6 +300,10 @@ bool purses_turn(struct purses *set);
 
 /* Gives some of what a table has outgrown back to the kernel; true when there is more. */
 bool purses_fade(struct purses *set);
+
+/* Room for a debt of the purse, by any thread with a pin; false without memory. */
+bool purses_make_room_for_debt(const struct purse *purse,
+                               struct gale_allocator *allocator);
 
 /* Units that were in the purse, or were taken from it and not spent, are worth nothing. */
 void purses_void(struct purse *purse);

@@ -19,8 +19,8 @@
  * credit for all parts, no store is asked.  If some parts lack credit, their stores are
  * asked at the same time, and the units of the other parts are kept for the call meanwhile.
  *
- * A call may also need slots of a guard.  It then enters the guard first, and leaves it again
- * if a part refuses.  So the order is concurrency, then the parts as they are listed: list
+ * A call may also need slots of a guard.  The guard is entered first, and left again if a part
+ * refuses.  So the order is concurrency, then the parts as they are listed: list
  * rates before costs.
  *
  * To ask for any of several limits, ask for one after the other: nothing has to go back.
@@ -44,7 +44,7 @@ extern "C" {
 
 #define GALE_PARTS_MAX 8
 
-/* What one limit is asked for. */
+/* One limit, and how much of it the call needs. */
 struct gale_part {
 	struct gale_limiter *limiter;
 	const void *key;

@@ -125,7 +125,8 @@ extern "C" {
 	X(POLICY_FILE, 95, "file: cannot be read; the sentence says why")              \
 	X(POLICY_TEXT, 96, "text: not a policy; the sentence says where and why")      \
 	X(POLICY_SOURCE, 97, "source: needs a path or a text, and not both")           \
-	X(NO_POLICY, 98, "policy: is NULL")
+	X(NO_POLICY, 98, "policy: is NULL")                                            \
+	X(HOLD, 99, "hold: is NULL, of another runtime, or settled already")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

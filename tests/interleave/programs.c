@@ -59,7 +59,7 @@ static struct stage {
 	uint64_t emptied;
 	bool evicted;
 	struct purse *other;
-	struct kept_units kept;
+	struct kept_units kept, owed;
 	struct kept_clock clock;
 } * s;
 
@@ -337,7 +337,7 @@ static mono tell_time(struct kept_clock *clock)
 	return now;
 }
 
-static void begin_kept(void)
+static void begin_taken(void)
 {
 	uint64_t word;
 
@@ -351,6 +351,26 @@ static void begin_kept(void)
 static void seat_gives_back(void)
 {
 	kept_give_back(&s->kept, PUT, &s->clock);
+}
+
+/* As many units are owed as the purse gets. */
+static void begin_owing(void)
+{
+	begin_taken();
+	s->owed = (struct kept_units){ s->purse, credit_until(then, 0),
+		                       kept_voids(s->purse) };
+}
+
+static void seat_owes(void)
+{
+	must_hold(purses_make_room_for_debt(s->purse, NULL));
+	kept_owe(&s->owed, PUT, &s->clock);
+}
+
+static void all_is_paid(void)
+{
+	must_hold(kept_debt(s->purse, now) == 0);
+	must_hold(purse_left(s->purse, now) == 0);
 }
 
 static void actor_voids_all(void)
@@ -1074,8 +1094,13 @@ const struct program programs[] = {
 	  { actor_denies, seat_is_refused, other_takes },
 	  all_is_there,
 	  0 },
+	{ "owe, give back",
+	  begin_owing,
+	  { seat_owes, seat_gives_back },
+	  all_is_paid,
+	  0 },
 	{ "void, give back",
-	  begin_kept,
+	  begin_taken,
 	  { actor_voids_all, seat_gives_back },
 	  nothing_is_left,
 	  0 },

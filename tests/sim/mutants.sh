@@ -22,16 +22,17 @@ guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
+holds=(tests/unit/{hold,holds,whole}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${tenants[@]}" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${tenants[@]}" "${holds[@]}" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|tenants|guards|closes
+judge() ( # sim|changes|promises|groups|tenants|holds|guards|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -47,6 +48,10 @@ judge() ( # sim|changes|promises|groups|tenants|guards|closes
 		for test in "${tenants[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
+	elif [ "$1" = holds ]; then
+		for test in "${holds[@]}"; do
+			timeout 1800 "$out/build/$test" || exit
+		done
 	elif [ "$1" = closes ]; then
 		for program in lower keep enter; do
 			timeout 1800 "$out/build/$orders" --program "close, $program" || exit
@@ -58,7 +63,7 @@ judge() ( # sim|changes|promises|groups|tenants|guards|closes
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|tenants|guards|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|tenants|holds|guards|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -85,7 +90,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge tenants && judge closes && judge sim && judge changes && judge guards || {
+build && judge promises && judge groups && judge tenants && judge holds && judge closes && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -266,5 +271,26 @@ mutant engine/escrow_tree.c 'a node that falls silent keeps its units (TREE-4)' 
 	'escrow_give(escrow, number, below->set.limit - below->used, escrow->window);' 'escrow_give(escrow, number, 0, escrow->window);' tenants
 mutant engine/escrow_tree.c 'a node is absent though something below it asks (TREE-4)' \
 	'escrow_saw(escrow, number);' 'if (escrow->above) escrow_saw(escrow, number);' tenants
+
+mutant engine/whole.c 'the last part that refuses is told (WHOLE-2)' \
+	'return a->verdict == GALE_ALLOW && a->remaining < b->remaining;' 'return a->verdict == GALE_DENY || a->remaining < b->remaining;' holds
+mutant engine/hold.c 'units of the window before go back (HOLD-2)' \
+	'held->past += credit_units(held->word);' 'held->past += 0;' holds
+mutant engine/hold.c 'a window that is over is debited (HOLD-2)' \
+	'return (struct hold_end){ 0 }; /* HOLD-2 */' 'return (struct hold_end){ .over = cost > units ? cost - units : 0 };' holds
+mutant shards/kept.c 'what goes back pays no debt (KEPT-3)' \
+	'units = kept_pay_first(kept->purse, word, clock); /* KEPT-3 */' '(void)word;' holds
+mutant shards/kept.h 'units go back over a reset (KEPT-2)' \
+	'return load_relaxed(purse_dues(purse)) / DUES_VOID;' 'return 0 * load_relaxed(purse_dues(purse));' holds
+mutant shards/kept.c 'what goes back is kept, too (KEPT-1)' \
+	'	kept->word -= units;' '	put(kept, units, clock);' holds
+mutant shards/kept.c 'what a call cost beyond is not owed (HOLD-3)' \
+	'swap_if_relaxed(debt, &owed, debt_with(owed, more, now));' '(owed + 0 * debt_with(owed, more, now)) == owed;' holds
+mutant shards/grant.c 'what is lent pays no debt (KEPT-3)' \
+	'units = kept_pay_first(purse, credit_until(ends, units), &lessor->clock);' '(void)kept_pay_first;' holds
+mutant face/whole.c 'what a refused call has kept is lost (WHOLE-1)' \
+	'seat_give_back(seat, limiters[i], kept[i]);' 'seat_let_go(kept[i]);' holds
+mutant face/hold.c 'a hold is settled twice' \
+	'	hold->count = 0;' '	hold->count = count;' holds
 
 [ "$missed" -eq 0 ]

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER TWO_WINDOWS TENANTS [JEMALLOC] --
+# examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER TWO_WINDOWS TENANTS STREAM [JEMALLOC] --
 # they do what they say.
 set -u
-first=$1 paced_client=$2 event_loop=$3 http_server=$4 two_windows=$5 tenants=$6 jemalloc=${7-}
+first=$1 paced_client=$2 event_loop=$3 http_server=$4 two_windows=$5 tenants=$6 stream=$7 jemalloc=${8-}
 bad=0
 
 fail() {
@@ -44,6 +44,11 @@ esac
 said=$("$tenants") || fail "tenants exits with $?"
 grep -qE '^big (399|40[01]), mid (199|20[01]), small (399|40[01])$' <<<"$said" || fail "tenants says $said"
 grep -qE '^big [01], mid 46[5-7], small 53[2-4]$' <<<"$said" || fail "tenants says $said"
+
+# The last answer is stopped where the budget is, unless a day begins in between.
+said=$("$stream") || fail "stream exits with $?"
+grep -qx '130 of 130 tokens' <<<"$said" && grep -qx '310 of 310 tokens' <<<"$said" &&
+	grep -qE '^(500|900) of 900 tokens$' <<<"$said" || fail "stream says $said"
 
 # What was taken is counted, and all of it has come back.
 if [ -n "$jemalloc" ]; then

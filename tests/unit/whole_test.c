@@ -253,7 +253,7 @@ static void what_is_kept_meanwhile_goes_back(void **state)
 	scene_close(&s);
 }
 
-/* What was lent in one minute is not there in the next. */
+/* Units of one minute are not there in the next. */
 static void units_go_back_into_their_own_window(void **state)
 {
 	struct scene s;
