@@ -134,12 +134,12 @@ static void judge_older(struct doctor *doctor, PGconn *conn, int version)
 		           "version %d is older than this gale, which needs %d: the "
 		           "next node that connects replaces it, and older nodes are "
 		           "refused from then on: bring all of them up to date",
-		           version, POSTGRES_SCHEMA_VERSION);
+		           version, postgres_schema_version);
 	else
 		doctor_say(doctor, DOCTOR_FAIL, "schema",
 		           "version %d is older than this gale, which needs %d: gale "
 		           "store init URL, with the URL of the schema's owner",
-		           version, POSTGRES_SCHEMA_VERSION);
+		           version, postgres_schema_version);
 }
 
 static void judge_version(struct doctor *doctor, PGconn *conn)
@@ -151,13 +151,13 @@ static void judge_version(struct doctor *doctor, PGconn *conn)
 		doctor_say(doctor, DOCTOR_FAIL, "schema",
 		           "%s: gale store init URL, with the URL of its owner",
 		           why.is);
-	else if (version == POSTGRES_SCHEMA_VERSION)
+	else if (version == postgres_schema_version)
 		doctor_say(doctor, DOCTOR_OK, "schema", "version %d", version);
-	else if (version > POSTGRES_SCHEMA_VERSION)
+	else if (version > postgres_schema_version)
 		doctor_say(doctor, DOCTOR_FAIL, "schema",
 		           "version %d is newer than this gale, which knows %d: bring "
 		           "gale up to date on all nodes",
-		           version, POSTGRES_SCHEMA_VERSION);
+		           version, postgres_schema_version);
 	else
 		judge_older(doctor, conn, version);
 }

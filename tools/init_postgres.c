@@ -53,12 +53,12 @@ static bool begin(PGconn *conn, FILE *out, struct sentence *why)
 
 static bool install(PGconn *conn, int version, FILE *out, struct sentence *why)
 {
-	if (version > POSTGRES_SCHEMA_VERSION)
+	if (version > postgres_schema_version)
 		return sentence_say(why,
 		                    "the schema gale has version %d, and this gale "
 		                    "knows %d: bring gale up to date",
-		                    version, POSTGRES_SCHEMA_VERSION);
-	if (version == POSTGRES_SCHEMA_VERSION) {
+		                    version, postgres_schema_version);
+	if (version == postgres_schema_version) {
 		fprintf(out, "schema gale, version %d, is there\n", version);
 		return true;
 	}
@@ -67,11 +67,11 @@ static bool install(PGconn *conn, int version, FILE *out, struct sentence *why)
 		return false;
 	if (version == POSTGRES_NOWHERE) {
 		fprintf(out, "schema gale, version %d, has been installed\n",
-		        POSTGRES_SCHEMA_VERSION);
+		        postgres_schema_version);
 		return begin(conn, out, why);
 	}
 	fprintf(out, "schema gale has been brought from version %d to %d\n", version,
-	        POSTGRES_SCHEMA_VERSION);
+	        postgres_schema_version);
 	return true;
 }
 

@@ -8,7 +8,8 @@
 #ifndef STORES_POSTGRES_SCHEMA_H
 #define STORES_POSTGRES_SCHEMA_H
 
-#define POSTGRES_SCHEMA_VERSION 14
+/* As schema.sql says, from which embed.py takes it. */
+extern const int postgres_schema_version;
 
 /* To be sent as one query; it ends in a 0. */
 extern const char postgres_schema[];

@@ -325,7 +325,7 @@ static uint8_t *add_big(struct postgres_call *call, uint8_t *at, uint64_t number
 
 static uint8_t *add_version(struct postgres_call *call, uint8_t *at)
 {
-	uint8_t *end = put4(at, POSTGRES_SCHEMA_VERSION);
+	uint8_t *end = put4(at, (uint32_t)postgres_schema_version);
 
 	add(call, INT4, at, end);
 	return end;

@@ -269,7 +269,7 @@ static void versions_are_told_apart(void **state)
 	snprintf(salt, sizeof(salt), "%s", postgres_line_text(&line, SALT));
 	assert_int_equal(strlen(salt), sizeof(salt) - 1);
 	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"),
-	                 POSTGRES_SCHEMA_VERSION);
+	                 postgres_schema_version);
 	assert_int_equal(code_of(&job), REMOTE_DONE);
 
 	set_version("0");

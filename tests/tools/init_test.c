@@ -104,7 +104,7 @@ static void a_schema_is_installed_once(void **state)
 	assert_says(command_out, "fsync is off");
 	assert_string_equal(command_err, "");
 	assert_int_equal(postgres_line_number(&line, "SELECT gale.version()"),
-	                 POSTGRES_SCHEMA_VERSION);
+	                 postgres_schema_version);
 	assert_int_equal(init(url_of("gale", "postgres"), NULL), INIT_DONE);
 	assert_says(command_out, "is there");
 	postgres_line_do(&line, POSTGRES_SET_FAST);
