@@ -94,6 +94,35 @@ static size_t row_of(const struct ledger *ledger, uint64_t node)
 	return row;
 }
 
+static struct lease_row *crowd_row(struct ledger *ledger)
+{
+	size_t row = row_of(ledger, LEASE_CROWD);
+
+	return row == LEASE_ROWS ? NULL : &ledger->rows[row];
+}
+
+uint64_t ledger_crowd_of(const struct ledger *ledger, uint64_t node)
+{
+	size_t crowd = row_of(ledger, LEASE_CROWD);
+
+	if (crowd == LEASE_ROWS || row_of(ledger, node) != LEASE_ROWS)
+		return 0;
+	return ledger->rows[crowd].number;
+}
+
+/* The node's, wherever it is, or NULL. LEASE-6 */
+static struct lease_row *any_row(struct ledger *ledger, uint64_t node)
+{
+	size_t row = row_of(ledger, node);
+
+	if (row < LEASE_ROWS)
+		return &ledger->rows[row];
+	if (ledger->apart.node != node || ledger->apart.out == 0 ||
+	    ledger->apart.tag.us != ledger_crowd_of(ledger, node))
+		return NULL;
+	return &ledger->apart;
+}
+
 /* Is the ledger about a window that is over?  A step may have turned it, which leaves
  * the ledger as it was. LEASE-5 */
 static bool is_of_the_past(const struct rule *rule, const uint64_t *words,
@@ -110,11 +139,67 @@ static const struct lease_row *find_row(const struct rule *rule, const uint64_t 
                                         const struct ledger *ledger, uint64_t now,
                                         uint64_t node)
 {
-	size_t row = row_of(ledger, node);
-
-	if (row == LEASE_ROWS || is_of_the_past(rule, words, ledger, now))
+	if (is_of_the_past(rule, words, ledger, now))
 		return NULL;
-	return &ledger->rows[row];
+	return any_row((struct ledger *)ledger, node); /* which is only read */
+}
+
+static bool is_apart(const struct ledger *ledger, const struct lease_row *row)
+{
+	return row == &ledger->apart;
+}
+
+static bool has_some(const struct lease_row *row)
+{
+	return row->out > 0 && row->granted > 0;
+}
+
+static uint64_t moved(uint64_t count, bool before, bool after)
+{
+	count += after;
+	return count -
+	       (before && count > 0); /* what a server has lost may be missing */
+}
+
+/* Of the row apart as it was, and as it is now. */
+static void count_crowd(struct ledger *ledger, const struct lease_row *before,
+                        const struct lease_row *after)
+{
+	struct lease_row *crowd = crowd_row(ledger);
+
+	crowd->out = moved(crowd->out, before->out > 0, after->out > 0);
+	crowd->granted = smaller(
+	    moved(crowd->granted, has_some(before), has_some(after)), crowd->out);
+}
+
+/* In the place of the last row, or behind the others. */
+static void make_crowd(struct ledger *ledger, uint64_t now, struct gale_slot tag)
+{
+	ledger->rows[LEASE_ROWS - 1] = (struct lease_row){
+		.node = LEASE_CROWD,
+		.number = now > 0 ? now : 1,
+		.tag = tag,
+	};
+}
+
+static void put_apart(struct ledger *ledger, const struct lease_row *row, uint64_t now)
+{
+	const struct lease_row *found = any_row(ledger, row->node);
+	struct lease_row before = found ? *found : (struct lease_row){ 0 };
+
+	if (!crowd_row(ledger))
+		make_crowd(ledger, now, row->tag);
+	count_crowd(ledger, &before, row);
+	ledger->apart = *row;
+	ledger->apart.tag = (struct gale_slot){ .us = crowd_row(ledger)->number };
+}
+
+/* The last of the value's rows is the crowd's. */
+static bool goes_apart(const struct rule *rule, const struct ledger *ledger,
+                       uint64_t node)
+{
+	return lent_from(rule) == A_WINDOW && row_of(ledger, node) == LEASE_ROWS &&
+	       ledger_rows(ledger) >= LEASE_ROWS - 1;
 }
 
 /* The rows before it move on by one; the last, if there is no other place, is lost. */
@@ -157,15 +242,18 @@ static uint64_t holders(const struct rule *rule, const uint64_t *words,
 
 	if (is_of_the_past(rule, words, ledger, now))
 		return 0;
-	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++)
-		held += is_held(rule, &ledger->rows[i], now);
+	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++) {
+		const struct lease_row *row = &ledger->rows[i];
+
+		held += row->node == LEASE_CROWD ? row->out : is_held(rule, row, now);
+	}
 	return held;
 }
 
-/* Who is not on the ledger any more cannot give back. LEASE-3 */
 static uint64_t others(const struct rule *rule, const uint64_t *words,
                        const struct ledger *ledger, uint64_t now, uint64_t node)
 {
+	const struct lease_row *own = find_row(rule, words, ledger, now, node);
 	uint64_t others = 0;
 
 	if (lent_from(rule) != A_WINDOW || is_of_the_past(rule, words, ledger, now))
@@ -173,9 +261,9 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++) {
 		const struct lease_row *row = &ledger->rows[i];
 
-		others += row->node != node && row->out > 0 && row->granted > 0;
+		others += row->node == LEASE_CROWD ? row->granted : has_some(row);
 	}
-	return others;
+	return others - (own && has_some(own));
 }
 
 /* ---- Taking ---------------------------------------------------------------------- */
@@ -403,9 +491,10 @@ struct lease_grant lease_status(const struct rule *rule, const uint64_t *words,
 	if (!row || !is_held(rule, row, now))
 		return grant;
 	grant.units = row->out;
+	if (lent_from(rule) == A_WINDOW)
+		return grant;
 	grant.tag = row->tag;
-	if (lent_from(rule) != A_WINDOW)
-		grant.lasts_us = us_until(rule, now, end_of(rule, row));
+	grant.lasts_us = us_until(rule, now, end_of(rule, row));
 	return grant;
 }
 
@@ -413,7 +502,7 @@ struct lease_grant lease_status(const struct rule *rule, const uint64_t *words,
 
 static bool is_ask(const struct lease_ask *ask)
 {
-	return ask->node >= 1 && ask->node <= GALE_UNITS_MAX && ask->number >= 1 &&
+	return ask->node >= 1 && ask->node <= LEASE_NODE_MAX && ask->number >= 1 &&
 	       ask->number <= GALE_UNITS_MAX && ask->least >= 1 &&
 	       ask->least <= ask->want && ask->want <= GALE_UNITS_MAX;
 }
@@ -423,12 +512,16 @@ static bool is_ask(const struct lease_ask *ask)
 static void note_spent(const struct rule *rule, struct ledger *ledger,
                        const struct lease_row *found, const struct lease_ask *ask)
 {
-	struct lease_row *row = &ledger->rows[row_of(ledger, ask->node) % LEASE_ROWS];
+	struct lease_row *row, before;
 
 	if (!found || !ask->spent || lent_from(rule) != A_WINDOW)
 		return;
+	row = any_row(ledger, ask->node);
+	before = *row;
 	row->number = ask->number; /* LEASE-2 */
 	row->granted = 0;
+	if (is_apart(ledger, row))
+		count_crowd(ledger, &before, row);
 }
 
 struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
@@ -450,7 +543,10 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 		if (over)
 			*ledger = (struct ledger){ 0 }; /* LEASE-5 */
 		now_first.out += before;                /* LEASE-4 */
-		put_first(ledger, &now_first);
+		if (goes_apart(rule, ledger, ask->node))
+			put_apart(ledger, &now_first, now);
+		else
+			put_first(ledger, &now_first);
 	} else {
 		note_spent(rule, ledger, row, ask);
 	}
@@ -487,13 +583,13 @@ bool lease_was_whole(const struct rule *rule, const struct window_state *left,
 /* Are so many of the row's units out under the tag?  A meter's or pacer's can be only as
  * long as nothing of them was given back: after that the tag is not where they are. */
 static bool covers(const struct rule *rule, const struct lease_row *row,
-                   struct gale_slot tag, uint64_t units)
+                   struct gale_slot its_tag, struct gale_slot tag, uint64_t units)
 {
 	if (lent_from(rule) != A_WINDOW && row->granted == 0)
 		return false;
 	if (lent_from(rule) == A_METER && units > row->out)
 		units = row->out; /* a node may have some of the grants before, too */
-	return slot_equal(row->tag, tag) && units >= 1 && units <= row->out;
+	return slot_equal(its_tag, tag) && units >= 1 && units <= row->out;
 }
 
 /* Of a meter's, only what the latest grant lent can go back: the rest stays spent. */
@@ -506,6 +602,8 @@ static uint64_t returnable(const struct rule *rule, const struct lease_row *row,
 /* Its start stays, though nothing may be used: the key goes back to no other. WINDOW-2 */
 static bool window_undo(struct window_state *state, uint64_t units)
 {
+	if (units > state->used)
+		return false; /* what was there has been lost, and the row apart has not */
 	state->used -= units; /* LEASE-4 */
 	return true;
 }
@@ -549,16 +647,20 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
                      struct gale_slot tag, uint64_t units)
 {
 	uint64_t now = clamp(now_us);
-	size_t at = row_of(ledger, node);
-	struct lease_row *row = &ledger->rows[at % LEASE_ROWS];
+	struct lease_row *row, before;
+	struct gale_slot its_tag;
 
 	gale_assert(lease_possible(rule));
-	if (node == 0 || !find_row(rule, words, ledger, now, node))
+	if (node == 0 || node > LEASE_NODE_MAX ||
+	    !find_row(rule, words, ledger, now, node))
 		return false;
+	row = any_row(ledger, node);
+	before = *row;
+	its_tag = is_apart(ledger, row) ? ledger->rows[0].tag : row->tag;
 	if (number == row->number) /* LEASE-2 */
-		return row->granted == 0 && slot_equal(row->tag, tag);
+		return row->granted == 0 && slot_equal(its_tag, tag);
 	if (number < row->number || number > GALE_UNITS_MAX ||
-	    !covers(rule, row, tag, units)) /* LEASE-3 */
+	    !covers(rule, row, its_tag, tag, units)) /* LEASE-3 */
 		return false;
 	units = returnable(rule, row, units);
 	if (!undo(rule, words, now, row, units))
@@ -566,6 +668,8 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	row->number = number;
 	row->granted = 0;
 	row->out -= units;
+	if (is_apart(ledger, row))
+		count_crowd(ledger, &before, row);
 	return true;
 }
 
@@ -594,7 +698,23 @@ static bool row_fits(const struct rule *rule, const struct lease_row *row)
 	}
 }
 
-/* Of one window, and no more out than it has used. LEASE-4 */
+/* Beside its crowd, if it counts there. LEASE-6 */
+static bool apart_fits(const struct rule *rule, const struct ledger *ledger)
+{
+	const struct lease_row *row = &ledger->apart;
+	size_t crowd = row_of(ledger, LEASE_CROWD);
+
+	if (row->node == 0)
+		return row_is_empty(row);
+	if (lent_from(rule) != A_WINDOW || row->node > LEASE_NODE_MAX ||
+	    !row_fits(rule, row))
+		return false;
+	return crowd != LEASE_ROWS && row->tag.us == ledger->rows[crowd].number &&
+	       row_of(ledger, row->node) == LEASE_ROWS;
+}
+
+/* Of one window, and no more out than it has used: who is in the crowd has one at least.
+ * LEASE-4 */
 static bool sum_fits(const struct window_state *state, const struct ledger *ledger)
 {
 	struct gale_slot tag = ledger->rows[0].tag;
@@ -621,6 +741,8 @@ bool ledger_valid(const struct rule *rule, const uint64_t *words,
 		              : row_of(ledger, row->node) != i || !row_fits(rule, row))
 			return false;
 	}
+	if (!apart_fits(rule, ledger))
+		return false;
 	return lent_from(rule) != A_WINDOW ||
 	       sum_fits((const struct window_state *)words, ledger);
 }

@@ -10,9 +10,24 @@
  *     ask (node, number, least, want)  ->  grant (units, tag, lasts)
  *     give back (node, number, tag, units)  ->  taken back, or too late
  *
- * Beside the words of the rule a leased key has a ledger: a row for each of the nodes
- * that were lent to last.  It makes a message that comes twice do its work once, and
- * lets nobody give back what was not lent.
+ * Beside the words of the rule a leased key has a ledger: a row for each node that was lent
+ * to.  It makes a message that comes twice do its work once, and lets nobody give back what
+ * was not lent.
+ *
+ * A value has eight rows at most.  A window's other rows are kept apart, one for each node, and
+ * its eighth row is the crowd's: it counts them.  A step reads and changes the value and the row
+ * of the node that asks, so that it costs the same in a fleet of any size:
+ *
+ *     rows      of up to seven nodes
+ *     crowd     which crowd it is; how many of the rows apart have units out, and how many of
+ *               those nodes may have some in hand
+ *     apart     the asking node's, if it is not among the first: the store puts it there before
+ *               the step, and keeps it after
+ *
+ * A crowd is made when the first row goes apart, and ends with the window, or when the key is
+ * forgotten or becomes another rule's.  It is known by the instant at which it was made, and so
+ * are its rows: a row of another crowd counts as none.  A meter and a pacer have no crowd: of
+ * a meter's units only those of the latest grant can go back, and of a pacer's the last.
  *
  * The tag says what the units were taken from: for windows the window's start, for
  * meters the exact tat after the grant, for pacers the first place.  Units go back only
@@ -33,12 +48,16 @@
  *            twice, the sum of what was granted under a window's tag and not taken back
  *            is what the window has used; it is at most the largest limit that it was
  *            lent under. (L1, L15)
- *   LEASE-5  A row that is forgotten (more nodes than rows, or the window turned) can
- *            only make units stay spent, never come back twice.
+ *   LEASE-5  A row that is forgotten (the window turned, a ninth of a meter, one apart that
+ *            has nothing out or was lost) can only make units stay spent, never come back
+ *            twice.
+ *   LEASE-6  A row apart counts only beside the crowd that it was made in.  (L16)
  *
  * Threads   Pure: any, on different words.
  * Limits    LEASE-2 holds as long as the row is kept.  A message of a node without a row
  *           is its first: it may take units that nobody waits for.
+ *           A key that is forgotten and makes a crowd twice within a microsecond takes back
+ *           units of the first crowd into the second.
  */
 #ifndef ENGINE_LEASE_H
 #define ENGINE_LEASE_H
@@ -48,6 +67,11 @@
 
 #define LEASE_ROWS 8
 #define LEASE_ROW_WORDS 6
+/* In the place of a node: the row of the crowd.  Its number is the instant at which it was made,
+ * out says how many rows apart have units out, and granted of how many of those that is known
+ * that they may have some in hand.  Gales that know of no crowd take it for a node. */
+#define LEASE_CROWD GALE_UNITS_MAX
+#define LEASE_NODE_MAX (LEASE_CROWD - 1)
 
 /* One node's dealings with this key: words below 2^53.  node 0: an empty row. */
 struct lease_row {
@@ -64,10 +88,13 @@ struct lease_row {
 /* Rows in use come first, the one that was lent to last before the others. */
 struct ledger {
 	struct lease_row rows[LEASE_ROWS];
+	/* Of the asking node, if it is kept apart; its tag is the number of its crowd.  Without a
+	 * node: there is none, or none was looked for. */
+	struct lease_row apart;
 };
 
 struct lease_ask {
-	uint64_t node; /* 1 to GALE_UNITS_MAX, as unique as the store needs it to be */
+	uint64_t node; /* 1 to LEASE_NODE_MAX, as unique as the store needs it to be */
 	/* 1 to GALE_UNITS_MAX; a node's later requests have higher ones */
 	uint64_t number;
 	uint64_t want;
@@ -96,7 +123,8 @@ struct lease_grant {
  * buckets, pacers.                                                              (L14) */
 bool lease_possible(const struct rule *rule);
 
-/* words and *ledger change together, or not at all. */
+/* words and *ledger change together, or not at all.  A store keeps the row apart as long as it
+ * has units out. */
 struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
                               struct ledger *ledger, uint64_t now_us,
                               const struct lease_ask *ask);
@@ -122,8 +150,11 @@ struct lease_grant lease_status(const struct rule *rule, const uint64_t *words,
                                 const struct ledger *ledger, uint64_t now_us,
                                 uint64_t node);
 
-/* How many rows are in use. */
+/* How many rows are in use: of the value's, the crowd's included. */
 size_t ledger_rows(const struct ledger *ledger);
+/* Which crowd the node's row is of, if it has one apart: a store has to look for it there before
+ * a step.  0: it has none. */
+uint64_t ledger_crowd_of(const struct ledger *ledger, uint64_t node);
 bool ledger_valid(const struct rule *rule, const uint64_t *words,
                   const struct ledger *ledger);
 

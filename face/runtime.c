@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "engine/check.h"
+#include "engine/lease.h"
 #include "face/guard.h"
 #include "face/seat.h"
 #include "face/sized.h"
@@ -276,7 +277,7 @@ static enum gale_err open_parts(struct gale_runtime *runtime)
 	err = open_lifeline(runtime);
 	if (err != GALE_ERR_OK)
 		return err;
-	runtime->node = runtime->node % GALE_UNITS_MAX + 1;
+	runtime->node = runtime->node % LEASE_NODE_MAX + 1;
 	grace_open(&runtime->grace);
 	err = open_shards(runtime);
 	if (err == GALE_ERR_OK && (!runtime->turns || open_turn_fd(runtime)))

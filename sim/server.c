@@ -24,6 +24,7 @@ static void keep(const struct rule *rule, const struct value *value,
 	must(value_bytes(rule, value) <= KEPT_MOST);
 	ret_after->count = value_encode(rule, value, ret_after->bytes);
 	ret_after->expires_us = rule_expires(rule, value->words);
+	ret_after->apart = value->ledger.apart;
 }
 
 /* Was that number of the node here before?  Then nothing changes. LEASE-2 */
@@ -70,16 +71,61 @@ static enum remote_code swap(const struct remote_job *job, const struct kept *be
 	return REMOTE_DONE;
 }
 
+static bool is_lease(const struct remote_job *job)
+{
+	return job->verb == REMOTE_LEND || job->verb == REMOTE_BACK;
+}
+
+void server_put_apart(const struct remote_job *job, uint64_t now,
+                      const struct kept *before, struct value *value)
+{
+	uint64_t crowd = ledger_crowd_of(&value->ledger, job->ask.node);
+
+	if (is_lease(job) && crowd != 0 && before->apart.node == job->ask.node &&
+	    before->apart.tag.us == crowd && before->apart.out > 0)
+		value->ledger.apart = before->apart;
+	if (lease_possible(job->rule) &&
+	    lease_status(job->rule, value->words, &value->ledger, now, job->ask.node)
+	            .units == 0)
+		value->ledger.apart = (struct lease_row){ 0 }; /* its window is over */
+}
+
+static bool has_crowd(const struct value *value)
+{
+	return ledger_crowd_of(&value->ledger, 0) != 0;
+}
+
+/* How the value was, and the row apart if there is one. */
+static struct remote_bytes tell(struct kept *before, const struct lease_row *apart)
+{
+	size_t count = before->count;
+
+	if (apart->node != 0) {
+		must(count + VALUE_ROW_BYTES <= KEPT_MOST);
+		value_encode_apart(apart, before->bytes + count);
+		count += VALUE_ROW_BYTES;
+	}
+	return (struct remote_bytes){ before->bytes, count };
+}
+
 static enum remote_code step(const struct remote_job *job, uint64_t now,
-                             const struct kept *before, struct kept *ret_after)
+                             const struct kept *before, struct kept *ret_after,
+                             struct lease_row *ret_apart)
 {
 	uint64_t words[WORDS_MOST];
 	struct value value = { .words = words, .room = WORDS_MOST };
 	enum remote_code code =
 	    code_of(value_decode(job->rule, before->bytes, before->count, &value));
+	bool had_crowd;
 
-	if (code == REMOTE_DONE && changes(job, now, &value))
+	if (code != REMOTE_DONE)
+		return code;
+	server_put_apart(job, now, before, &value);
+	had_crowd = has_crowd(&value);
+	*ret_apart = value.ledger.apart;
+	if (changes(job, now, &value))
 		keep(job->rule, &value, ret_after);
+	ret_after->crowd_begins = !had_crowd && has_crowd(&value);
 	return code;
 }
 
@@ -89,12 +135,13 @@ static bool takes(enum remote_verb verb)
 }
 
 struct remote_told server_serve_and_keep(const struct remote_job *job, uint64_t now_us,
-                                         const struct kept *before,
-                                         struct kept *ret_after)
+                                         struct kept *before, struct kept *ret_after)
 {
 	struct remote_told told = { .now_us = now_us };
+	struct lease_row apart = { 0 };
 
 	*ret_after = *before;
+	ret_after->crowd_begins = false;
 	if (takes(job->verb) && now_us < job->not_before_us)
 		told.code = REMOTE_WAITS;
 	else if (job->verb == REMOTE_SWAP)
@@ -102,20 +149,25 @@ struct remote_told server_serve_and_keep(const struct remote_job *job, uint64_t 
 	else if (job->verb == REMOTE_DROP)
 		ret_after->count = 0;
 	else if (job->verb != REMOTE_READ)
-		told.code = step(job, now_us, before, ret_after);
+		told.code = step(job, now_us, before, ret_after, &apart);
 	if (told.code == REMOTE_DONE && job->verb != REMOTE_SWAP &&
 	    job->verb != REMOTE_DROP)
-		told.before = (struct remote_bytes){ before->bytes, before->count };
+		told.before = tell(before, &apart);
 	return told;
 }
 
+static bool is_same(const struct kept *a, const struct kept *b)
+{
+	return a->count == b->count && a->expires_us == b->expires_us &&
+	       memcmp(a->bytes, b->bytes, a->count) == 0;
+}
+
 struct remote_told server_serve(const struct remote_job *job, uint64_t now_us,
-                                const struct kept *before, struct kept *ret_after)
+                                struct kept *before, struct kept *ret_after)
 {
 	struct remote_told told = server_serve_and_keep(job, now_us, before, ret_after);
 
-	if (memcmp(before, ret_after, sizeof(*before)) != 0 &&
-	    ret_after->expires_us <= now_us)
+	if (!is_same(before, ret_after) && ret_after->expires_us <= now_us)
 		ret_after->count = 0; /* RULE-4 */
 	return told;
 }

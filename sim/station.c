@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "sim/apart.h"
 #include "sim/must.h"
 #include "sim/room.h"
 
@@ -21,6 +22,8 @@ struct station_entry {
 	size_t key_len;
 	struct kept kept;
 	struct kept replica;
+	struct aparts aparts;
+	struct aparts replica_aparts;
 };
 
 struct station_beat {
@@ -158,13 +161,17 @@ engine_serve(struct station *self, const struct remote_job *job, struct kept *be
 {
 	struct engine_station *station = (struct engine_station *)self;
 	struct station_entry *entry;
+	struct remote_told told;
 
 	if (job->verb == REMOTE_BEAT)
 		return serve_beat(station, job);
 	entry = entry_of(station, job->key);
+	entry->kept.apart = aparts_find(&entry->aparts, job->ask.node);
 	*before = entry->kept;
-	return server_serve(job, self->clock->now_us(self->clock), before,
-	                    &entry->kept);
+	told =
+	    server_serve(job, self->clock->now_us(self->clock), before, &entry->kept);
+	aparts_keep_of(&entry->aparts, &entry->kept);
+	return told;
 }
 
 static void copy(struct kept *to, const struct kept *from)
@@ -178,8 +185,12 @@ static void engine_replicate(struct station *self)
 {
 	struct engine_station *station = (struct engine_station *)self;
 
-	for (size_t i = 0; i < station->count; i++)
-		copy(&station->entries[i].replica, &station->entries[i].kept);
+	for (size_t i = 0; i < station->count; i++) {
+		struct station_entry *entry = &station->entries[i];
+
+		copy(&entry->replica, &entry->kept);
+		aparts_copy(&entry->replica_aparts, &entry->aparts);
+	}
 	station->copied = station->beat_count;
 }
 
@@ -196,8 +207,12 @@ static void engine_fail_over(struct station *self)
 {
 	struct engine_station *station = (struct engine_station *)self;
 
-	for (size_t i = 0; i < station->count; i++)
-		copy(&station->entries[i].kept, &station->entries[i].replica);
+	for (size_t i = 0; i < station->count; i++) {
+		struct station_entry *entry = &station->entries[i];
+
+		copy(&entry->kept, &entry->replica);
+		aparts_copy(&entry->aparts, &entry->replica_aparts);
+	}
 	replay_beats(station);
 }
 
@@ -219,6 +234,10 @@ static void engine_close(struct station *self)
 
 	groups_close(station->groups);
 	must(test_allocator_is_balanced(&station->allocator));
+	for (size_t i = 0; i < station->count; i++) {
+		aparts_free(&station->entries[i].aparts);
+		aparts_free(&station->entries[i].replica_aparts);
+	}
 	free(station->beats);
 	station->beats = NULL;
 	station->beat_room = 0;

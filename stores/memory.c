@@ -14,7 +14,8 @@
  * A request to lend goes the same way, patiently, one after the other.  A key that is
  * leased has the rows of its ledger behind the rule's words, as many as are in use; a
  * strict key has none and pays nothing for them.  Both kinds of steps work on the same
- * words.
+ * words.  Rows that are kept apart (engine/lease.h) are entries of a table beside the keys, by
+ * node and key: they expire like keys, and each is found as fast.
  *
  * Invariants
  *
@@ -25,12 +26,16 @@
  *             if it could be added: what was spent is remembered or was not spent.
  *   MEMORY-4  A store of a name is in the registry from its first opener to its last
  *             closer, in the process that opened it.
- *   MEMORY-5  A lease is stepped on a copy, and kept only if there is room for its row.
+ *   MEMORY-5  A lease is stepped on a copy, and kept only if there is room for its row; but
+ *             one apart is lost if there is none. LEASE-5
+ *   MEMORY-6  rows_used is the number of rows apart in all stripes, and at most eight times
+ *             max_keys.
  *
  * Ordering
  *
- *   used, earliest, swept and the counters are relaxed: they publish nothing.  used is the
- *   only word that stripes share, and hands out permissions one by one.  earliest is
+ *   used, rows_used, earliest, swept and the counters are relaxed: they publish nothing.  used
+ *   and rows_used are the only words that stripes share, and hand out permissions one by one.
+ *   earliest is
  *   a hint, read to skip stripes with nothing to expire; it is written under the lock,
  *   and a stale value costs one look or one sweep later.
  */
@@ -61,6 +66,17 @@
 #define STRIPES_PER_SWEEP 4 /* that have something due: a sweep is a part of a turn */
 #define COLD_WORDS (2 + GALE_BUCKETS_MAX) /* the longest state of a fresh key */
 #define LEASED_WORDS 21 /* of a pacer, the longest state that can be lent from */
+#define ROWS_PER_KEY 8  /* apart, on average, at most */
+
+/* A row apart, as the words of an entry. */
+struct apart_words {
+	uint64_t crowd;
+	uint64_t number;
+	uint64_t granted;
+	uint64_t out;
+};
+
+#define APART_WORDS (sizeof(struct apart_words) / sizeof(uint64_t))
 
 struct stripe {
 	/* MEMORY-1; beside the lock, as every run writes it */
@@ -69,6 +85,7 @@ struct stripe {
 		uint64_t newest_us;
 		uint64_t steps;
 		struct keys keys;
+		struct keys rows; /* apart, each by its node and its key */
 		uint64_t full;
 		uint64_t no_memory;
 		uint64_t changed;
@@ -77,7 +94,7 @@ struct stripe {
 		uint64_t leases;
 		uint64_t returns;
 	} locked; /* under the lock; every function that touches it says so */
-	_Atomic uint64_t earliest_us; /* keys_next_due, as a hint */
+	_Atomic uint64_t earliest_us; /* next_due, as a hint */
 };
 
 struct memory_store {
@@ -103,16 +120,25 @@ struct memory_store {
 	} beats;
 
 	struct ears ears;
-	_Atomic uint64_t used;  /* MEMORY-2 */
-	_Atomic uint64_t swept; /* stripes so far: where the next sweep goes on */
+	_Atomic uint64_t used;      /* MEMORY-2 */
+	_Atomic uint64_t rows_used; /* MEMORY-6 */
+	_Atomic uint64_t swept;     /* stripes so far: where the next sweep goes on */
 	struct stripe stripes[STRIPES];
 };
 
 /* ---- Room for keys --------------------------------------------------------------- */
 
+static uint64_t next_due(const struct stripe *stripe) ON(stripe->lock)
+{
+	uint64_t keys = keys_next_due(&stripe->locked.keys);
+	uint64_t rows = keys_next_due(&stripe->locked.rows);
+
+	return keys < rows ? keys : rows;
+}
+
 static void note_earliest(struct stripe *stripe) ON(stripe->lock)
 {
-	uint64_t due = keys_next_due(&stripe->locked.keys);
+	uint64_t due = next_due(stripe);
 
 	if (load_relaxed(&stripe->earliest_us) != due) /* others read this line */
 		store_relaxed(&stripe->earliest_us, due);
@@ -123,10 +149,14 @@ static void expire(struct memory_store *memory, struct stripe *stripe, uint64_t 
 {
 	uint64_t dropped = keys_expire(&stripe->locked.keys, memory->allocator,
 	                               stripe->locked.newest_us, looks, drops);
+	uint64_t rows = keys_expire(&stripe->locked.rows, memory->allocator,
+	                            stripe->locked.newest_us, looks, drops);
 
 	stripe->locked.expired += dropped;
 	if (dropped > 0)
 		sub_relaxed(&memory->used, dropped);
+	if (rows > 0)
+		sub_relaxed(&memory->rows_used, rows);
 	note_earliest(stripe);
 }
 
@@ -138,14 +168,19 @@ static void expire_one(struct memory_store *memory, struct stripe *stripe)
 	expire(memory, stripe, LOOKS_FOR_ROOM, /* drops= */ 1);
 }
 
+static bool take_place(_Atomic uint64_t *places, uint64_t most)
+{
+	uint64_t used = load_relaxed(places);
+
+	while (used < most)
+		if (swap_if_relaxed(places, &used, used + 1))
+			return true;
+	return false;
+}
+
 static bool reserve(struct memory_store *memory)
 {
-	uint64_t used = load_relaxed(&memory->used);
-
-	while (used < memory->max_keys)
-		if (swap_if_relaxed(&memory->used, &used, used + 1))
-			return true; /* MEMORY-2 */
-	return false;
+	return take_place(&memory->used, memory->max_keys); /* MEMORY-2 */
 }
 
 /* Expires elsewhere, without waiting for anybody's lock. */
@@ -424,8 +459,116 @@ struct loan {
 	struct ledger ledger;
 };
 
-static void load(const struct run *run, const struct entry *entry,
-                 struct loan *ret_loan)
+/* ---- Rows apart */
+
+struct apart_name {
+	uint8_t bytes[sizeof(uint64_t) + STORE_KEY_MAX];
+	struct key_name name;
+};
+
+static void name_apart(const struct run *run, uint64_t node, struct apart_name *is)
+{
+	uint32_t len = (uint32_t)(sizeof(node) + run->name.len);
+
+	memcpy(is->bytes, &node, sizeof(node));
+	memcpy(is->bytes + sizeof(node), run->name.bytes, run->name.len);
+	is->name = (struct key_name){ is->bytes, len,
+		                      XXH3_64bits_withSecret(
+					  is->bytes, len, run->memory->secret,
+					  sizeof(run->memory->secret)) };
+}
+
+static struct entry *find_apart(const struct run *run, uint64_t node)
+    ON(run->stripe->lock)
+{
+	struct apart_name is;
+
+	name_apart(run, node, &is);
+	return keys_find(&run->stripe->locked.rows, &is.name);
+}
+
+/* One of another crowd counts as none. LEASE-6 */
+static void load_apart(const struct run *run, uint64_t node, struct ledger *ledger)
+    ON(run->stripe->lock)
+{
+	uint64_t crowd = ledger_crowd_of(ledger, node);
+	const struct entry *entry = crowd == 0 ? NULL : find_apart(run, node);
+	struct apart_words is;
+
+	if (!entry)
+		return;
+	memcpy(&is, entry->words, sizeof(is));
+	if (is.crowd != crowd)
+		return;
+	ledger->apart = (struct lease_row){
+		.node = node,
+		.number = is.number,
+		.granted = is.granted,
+		.out = is.out,
+		.tag = { .us = is.crowd },
+	};
+}
+
+static void drop_apart(const struct run *run, struct entry *entry) ON(run->stripe->lock)
+{
+	keys_drop(&run->stripe->locked.rows, run->memory->allocator, entry);
+	sub_relaxed(&run->memory->rows_used, 1);
+}
+
+static uint64_t rows_most(const struct memory_store *memory)
+{
+	return memory->max_keys < UINT64_MAX / ROWS_PER_KEY
+	           ? memory->max_keys * ROWS_PER_KEY
+	           : UINT64_MAX;
+}
+
+static struct entry *add_apart(const struct run *run, uint64_t node,
+                               uint64_t expires_us) ON(run->stripe->lock)
+{
+	struct memory_store *memory = run->memory;
+	struct apart_name is;
+	struct entry *entry;
+
+	if (!take_place(&memory->rows_used, rows_most(memory))) /* MEMORY-6 */
+		return NULL;
+	name_apart(run, node, &is);
+	entry = keys_add(&run->stripe->locked.rows, memory->allocator, &is.name,
+	                 APART_WORDS, expires_us);
+	if (!entry) {
+		sub_relaxed(&memory->rows_used, 1);
+		run->stripe->locked.no_memory++;
+	}
+	return entry;
+}
+
+/* As long as it has units out. */
+static void save_apart(const struct run *run, const struct loan *loan)
+    ON(run->stripe->lock)
+{
+	const struct lease_row *row = &loan->ledger.apart;
+	struct apart_words is = { row->tag.us, row->number, row->granted, row->out };
+	uint64_t expires = rule_expires(run->rule, loan->words);
+	struct entry *entry;
+
+	if (row->node == 0)
+		return;
+	entry = find_apart(run, row->node);
+	if (entry && row->out == 0) {
+		drop_apart(run, entry);
+		return;
+	}
+	if (!entry)
+		entry = add_apart(run, row->node, expires);
+	if (!entry)
+		return; /* LEASE-5 */
+	memcpy(entry->words, &is, sizeof(is));
+	entry->expires_us = expires;
+}
+
+/* ---- Loans */
+
+static void load(const struct run *run, const struct entry *entry, uint64_t node,
+                 struct loan *ret_loan) ON(run->stripe->lock)
 {
 	const struct rule *rule = run->rule;
 
@@ -439,6 +582,7 @@ static void load(const struct run *run, const struct entry *entry,
 	memcpy(ret_loan->words, entry->words, rule->words * sizeof(uint64_t));
 	memcpy(ret_loan->ledger.rows, entry->words + rule->words,
 	       entry->rows * sizeof(struct lease_row));
+	load_apart(run, node, &ret_loan->ledger);
 }
 
 static void save(const struct rule *rule, struct entry *entry, const struct loan *loan)
@@ -480,6 +624,7 @@ static enum store_result keep(const struct run *run, struct entry *entry,
 	if (!entry)
 		return STORE_NO_MEMORY; /* STORE-3 */
 	save(run->rule, entry, loan);
+	save_apart(run, loan);
 	return STORE_DONE;
 }
 
@@ -493,12 +638,12 @@ static enum store_result lend(const struct run *run, struct entry *entry,
 	struct lease_grant grant;
 	struct loan loan;
 
-	load(run, entry, &loan);
+	load(run, entry, ask->node, &loan);
 	grant = lease_step(run->rule, loan.words, &loan.ledger, run->now, ask);
 	if (grant.units > 0)
 		result = keep(run, entry, &loan);
 	else if (entry && !run->converted && ask->spent)
-		save(run->rule, entry, &loan);
+		result = keep(run, entry, &loan);
 	if (result != STORE_DONE)
 		return result;
 	run->stripe->locked.leases += grant.units > 0;
@@ -513,22 +658,23 @@ static enum store_result lend_back(const struct run *run, struct entry *entry,
 {
 	struct loan loan;
 
-	load(run, entry, &loan);
+	load(run, entry, request->ask.node, &loan);
 	if (!entry || !lease_give_back(run->rule, loan.words, &loan.ledger, run->now,
 	                               request->ask.node, request->ask.number,
 	                               request->tag, request->units))
 		return STORE_NOT_BOOKED;
 	save(run->rule, entry, &loan);
+	save_apart(run, &loan);
 	run->stripe->locked.returns++;
 	return STORE_DONE;
 }
 
 static struct lease_grant lend_status(const struct run *run, const struct entry *entry,
-                                      uint64_t node)
+                                      uint64_t node) ON(run->stripe->lock)
 {
 	struct loan loan;
 
-	load(run, entry, &loan);
+	load(run, entry, node, &loan);
 	return lease_status(run->rule, loan.words, &loan.ledger, run->now, node);
 }
 
@@ -751,7 +897,7 @@ static bool sweep_stripe(struct memory_store *memory, struct stripe *stripe)
 
 	lock_take(&stripe->lock);
 	read_clock(memory, stripe);
-	due = keys_next_due(&stripe->locked.keys) <= stripe->locked.newest_us;
+	due = next_due(stripe) <= stripe->locked.newest_us;
 	expire(memory, stripe, EXPIRE_PER_SWEEP, EXPIRE_PER_SWEEP);
 	lock_drop(&stripe->lock);
 	return due;
@@ -838,7 +984,9 @@ static void memory_free(struct memory_store *memory)
 
 		lock_take(&stripe->lock);
 		gale_audit(keys_valid(&stripe->locked.keys));
+		gale_audit(keys_valid(&stripe->locked.rows));
 		keys_close(&stripe->locked.keys, allocator);
+		keys_close(&stripe->locked.rows, allocator);
 		lock_drop(&stripe->lock);
 		lock_destroy(&stripe->lock);
 	}

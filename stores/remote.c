@@ -377,13 +377,13 @@ size_t remote_words(const struct rule *rule, size_t bytes)
 
 size_t remote_bytes_most(const struct rule *rule, size_t bytes)
 {
-	return state_bytes(remote_words(rule, bytes)) + LEASE_ROWS * ROW_BYTES;
+	return state_bytes(remote_words(rule, bytes)) + (LEASE_ROWS + 1) * ROW_BYTES;
 }
 
 size_t remote_value_most(const struct rule *rule)
 {
 	if (rule->is.kind != GALE_RULE_SLIDING_LOG)
-		return state_bytes(rule->words) + LEASE_ROWS * ROW_BYTES;
+		return state_bytes(rule->words) + (LEASE_ROWS + 1) * ROW_BYTES;
 	return state_bytes(rule->words + GALE_LOG_LIMIT_MAX * LOG_ENTRY_WORDS);
 }
 

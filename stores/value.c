@@ -11,7 +11,7 @@
 
 #define ROW_BYTES (LEASE_ROW_WORDS * 8)
 #define WINDOW_BYTES (STATE_HEAD_BYTES + 16)
-#define WINDOW_MOST (WINDOW_BYTES + LEASE_ROWS * ROW_BYTES)
+#define WINDOW_MOST (WINDOW_BYTES + (LEASE_ROWS + 1) * ROW_BYTES)
 #define FOLDED_HEAD (STATE_HEAD_BYTES + 24) /* start, tag, node */
 #define FOLDED_ROW 32
 
@@ -81,15 +81,34 @@ void value_encode_lent(const struct rule *rule, const struct lease_ask *ask,
 	put_row(out + state_encode(rule, words, out), &row);
 }
 
+void value_encode_apart(const struct lease_row *apart, uint8_t *out)
+{
+	put_row(out, apart);
+}
+
+/* The ninth: of the crowd among the others, or of none. */
+static struct lease_row apart_at(const struct ledger *ledger, const uint8_t *bytes)
+{
+	struct lease_row apart = row_at(bytes);
+
+	apart.tag = slot_at(ledger_crowd_of(ledger, apart.node));
+	return apart;
+}
+
 static enum state_err decode_rows(const struct rule *rule, const uint8_t *bytes,
                                   size_t count, struct value *value)
 {
 	size_t rows = count / ROW_BYTES;
+	bool has_ninth = rows == LEASE_ROWS + 1;
 
-	if (count % ROW_BYTES != 0 || rows > LEASE_ROWS)
+	if (count % ROW_BYTES != 0 || rows > LEASE_ROWS + 1)
 		return STATE_SHORT;
+	rows -= has_ninth;
 	for (size_t i = 0; i < rows; i++)
 		value->ledger.rows[i] = row_at(bytes + i * ROW_BYTES);
+	if (has_ninth)
+		value->ledger.apart =
+		    apart_at(&value->ledger, bytes + LEASE_ROWS * ROW_BYTES);
 	if (rows > 0 && (!lease_possible(rule) || ledger_rows(&value->ledger) != rows ||
 	                 !ledger_valid(rule, value->words, &value->ledger)))
 		return STATE_INVALID;
@@ -159,7 +178,7 @@ static size_t fold(const uint8_t *bytes, size_t rows, uint8_t *out)
 	int64_t used = (int64_t)get(bytes + STATE_HEAD_BYTES + 8);
 	struct lease_row row = row_at(bytes + WINDOW_BYTES);
 
-	gale_assert(rows >= 1 && rows <= LEASE_ROWS);
+	gale_assert(rows >= 1 && rows <= LEASE_ROWS + 1);
 	memcpy(out, bytes, STATE_HEAD_BYTES + 8);
 	put(out + 24, row.tag.us);
 	put(out + 32, row.node);

@@ -19,6 +19,10 @@
  *
  * All rows of a window have one tag, and its part is zero.
  *
+ * Of a key with a crowd (engine/lease.h) a server keeps the other rows elsewhere, one for each
+ * node.  Where it tells how a value was, the row of the node that asked is a ninth, if it has one
+ * in that crowd.
+ *
  * Threads   Pure: any.
  */
 #ifndef STORES_VALUE_H
@@ -58,7 +62,7 @@ bool value_can_fold(const struct rule *rule);
 /* A value as Redis keeps it: folded if it is a window with rows; else, and if it is
  * folded already, as it is.  It is valid; out has room for VALUE_FOLDED_MOST, and for
  * count.  Returns how many bytes it wrote. */
-#define VALUE_FOLDED_MOST (STATE_HEAD_BYTES + 24 + 32 * LEASE_ROWS)
+#define VALUE_FOLDED_MOST (STATE_HEAD_BYTES + 24 + 32 * (LEASE_ROWS + 1))
 size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
                   uint8_t *out);
 
@@ -66,6 +70,10 @@ size_t value_fold(const struct rule *rule, const uint8_t *bytes, size_t count,
  * one, and are left out: what is out stays spent. */
 enum state_err value_convert(const struct rule *rule, const uint8_t *bytes,
                              size_t count, uint64_t now_us, struct value *value);
+
+/* A row apart, as a ninth: 48 bytes, to be put behind those of a value that is not folded. */
+#define VALUE_ROW_BYTES (LEASE_ROW_WORDS * 8)
+void value_encode_apart(const struct lease_row *apart, uint8_t *out);
 
 /* Folded or not.  No bytes at all are those of a new key. */
 enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_t count,

@@ -78,7 +78,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 14; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 15; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -105,7 +105,7 @@ BEGIN
 	IF theirs < ours THEN
 		DROP TYPE IF EXISTS gale.told CASCADE;
 		DROP TABLE IF EXISTS gale.birth;
-		DROP TABLE IF EXISTS gale.groups, gale.members; -- the generation is another, too
+		DROP TABLE IF EXISTS gale.groups, gale.members, gale.rows; -- the generation is another, too
 		IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
 			AND attname = 'stamp')
 			OR NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
@@ -172,6 +172,32 @@ DO $$
 BEGIN
 	IF to_regclass('gale.keys_by_hash') IS NULL THEN
 		CREATE INDEX keys_by_hash ON gale.keys USING hash ((gale.salt() || key));
+	END IF;
+END
+$$;
+
+-- The rows of ledgers that are kept apart (engine/lease.h): one of each node of a key's crowd.  Who
+-- changes one changes the row of the key, too, and has that locked (SCHEMA-1).  What a crash forgets
+-- stays spent.
+CREATE UNLOGGED TABLE IF NOT EXISTS gale.rows (
+	crowd bigint NOT NULL,
+	number bigint NOT NULL,
+	granted bigint NOT NULL,
+	"out" bigint NOT NULL,
+	expires_us bigint NOT NULL,
+	node bigint NOT NULL,
+	key bytea NOT NULL,
+	PRIMARY KEY (key, node)
+) WITH (
+	fillfactor = 70,
+	autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_cost_delay = 1
+);
+DO $$
+BEGIN
+	IF to_regclass('gale.rows_by_expiry') IS NULL THEN
+		CREATE INDEX rows_by_expiry ON gale.rows (expires_us);
 	END IF;
 END
 $$;
@@ -335,6 +361,10 @@ $$;
 
 -- ---- Windows -----------------------------------------------------------------------
 
+-- The eighth row of a window's words, from 45, may be the crowd's: CROWD, the instant at which it was
+-- made, how many of the rows apart are of nodes that may have some in hand, how many have units out.
+-- A ninth, from 51, is the asking node's, if it is apart: it comes from gale.rows, and goes there.
+
 -- Functions that change a value return {when it expires, its words}, {a code other than
 -- REMOTE_DONE}, or NULL when nothing changes.  ask[at] is the first number of the job:
 --
@@ -361,7 +391,8 @@ BEGIN
 END
 $$;
 
--- The rows, but for the one that starts there; if there is none, the first seven.
+-- The rows, but for the one that starts there; if there is none, the first seven.  For windows there
+-- are no more then.
 CREATE OR REPLACE FUNCTION gale.other_rows(words bigint[], after int, own int) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -402,8 +433,31 @@ BEGIN
 END
 $$;
 
+-- The value and its ninth row, when that has become {number, granted, out} of so many used.  LEASE-6
+CREATE OR REPLACE FUNCTION gale.with_apart(words bigint[], used bigint, crowd bigint, node bigint,
+	number bigint, granted bigint, "out" bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	is_there CONSTANT boolean := coalesce(words[45] = 9007199254740991, false);
+	had CONSTANT int := (coalesce(words[54], 0) > 0)::int;
+	had_some CONSTANT int := (coalesce(words[53], 0) > 0)::int;
+	has_some CONSTANT int := (granted > 0 AND "out" > 0)::int;
+	holding bigint := ("out" > 0)::int;
+	in_hand bigint := has_some;
+BEGIN
+	IF is_there THEN
+		holding := greatest(words[48] + holding - had, 0);
+		in_hand := greatest(words[47] + in_hand - had_some, 0);
+	END IF;
+	RETURN ARRAY[words[1], used] || words[3:44]
+		|| ARRAY[9007199254740991, crowd, least(in_hand, holding), holding, words[7], 0]
+		|| ARRAY[node, number, granted, "out", crowd, 0];
+END
+$$;
+
 CREATE OR REPLACE FUNCTION gale.window_lend(words bigint[], ask bigint[], at int, first bigint,
-	next bigint, have bigint) RETURNS bigint[]
+	next bigint, have bigint, "now" bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
@@ -425,7 +479,15 @@ BEGIN
 			RETURN NULL;
 		END IF;
 		-- It has nothing in hand.
+		IF own = 51 THEN
+			RETURN ARRAY[next] || gale.with_apart(words, words[2], words[46], node, number, 0, words[54]);
+		END IF;
 		RETURN ARRAY[next, words[1], words[2]] || words[3:own] || ARRAY[number, 0] || words[own + 3:];
+	END IF;
+	IF own = 51 OR (own IS NULL AND NOT past AND cardinality(words) >= 44) THEN
+		RETURN ARRAY[next] || gale.with_apart(words, have + units,
+			CASE WHEN words[45] = 9007199254740991 THEN words[46] ELSE greatest("now", 1) END,
+			node, number, units, units + coalesce(words[own + 3], 0));
 	END IF;
 	RETURN ARRAY[next, first, have + units, node, number, units,
 			units + coalesce(words[own + 3], 0), first, 0]
@@ -443,8 +505,8 @@ DECLARE
 	used bigint;
 BEGIN
 	IF own IS NULL OR words[7] <> first OR ask[at + 11] <= words[own + 1]
-		OR ask[at + 12] <> words[own + 4] OR ask[at + 13] <> words[own + 5]
-		OR units < 1 OR units > words[own + 3]
+		OR ask[at + 12] <> first OR ask[at + 13] <> 0
+		OR units < 1 OR units > words[own + 3] OR units > words[2]
 	THEN
 		RETURN NULL;
 	END IF;
@@ -452,18 +514,22 @@ BEGIN
 	IF used = 0 THEN
 		next := words[1];
 	END IF;
+	IF own = 51 THEN
+		RETURN ARRAY[next] || gale.with_apart(words, used, words[46], words[51], ask[at + 11], 0,
+			words[54] - units);
+	END IF;
 	RETURN ARRAY[next, words[1], used] || words[3:own]
 		|| ARRAY[ask[at + 11], 0, words[own + 3] - units] || words[own + 4:];
 END
 $$;
 
-CREATE OR REPLACE FUNCTION gale.window(words bigint[], ask bigint[], at int, now bigint)
+CREATE OR REPLACE FUNCTION gale.window(words bigint[], ask bigint[], at int, "now" bigint)
 RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
 	-- A window never goes back: its start is the least that time can be.
-	period CONSTANT bigint[] := gale.period_at(ask, at, greatest(now, words[1]));
+	period CONSTANT bigint[] := gale.period_at(ask, at, greatest("now", words[1]));
 	first CONSTANT bigint := period[1];
 	next CONSTANT bigint := period[2];
 	used bigint := 0;
@@ -487,7 +553,7 @@ BEGIN
 	WHEN 0 THEN
 		RETURN gale.window_step(words, ask, at, first, next, used);
 	WHEN 1 THEN
-		RETURN gale.window_lend(words, ask, at, first, next, used);
+		RETURN gale.window_lend(words, ask, at, first, next, used, "now");
 	WHEN 2 THEN
 		RETURN gale.window_back(words, ask, at, first, next);
 	END CASE;
@@ -650,7 +716,7 @@ BEGIN
 		RETURN 4;
 	ELSIF (head >> 32 = count AND array_ndims(words) = 1 AND array_lower(words, 1) = 1
 		AND (cardinality(words) - count) % 6 = 0
-		AND cardinality(words) BETWEEN count AND count + 48
+		AND cardinality(words) BETWEEN count AND count + CASE words[45] WHEN 9007199254740991 THEN 54 ELSE 48 END
 		AND 0 <= ALL (words) AND 9007199254740991 >= ALL (words)) IS NOT TRUE
 	THEN
 		RETURN 5;
@@ -727,6 +793,54 @@ BEGIN
 END
 $$;
 
+-- The row apart of the job's node, if it counts: of the crowd that the words tell of, in its window.
+-- Those of jobs before stand in changed.  NULL: there is none.
+CREATE OR REPLACE FUNCTION gale.row_apart(changed gale.rows[], its_key bytea, words bigint[],
+	ask bigint[], at int, "now" bigint) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	own gale.rows;
+BEGIN
+	IF gale.row_of(words, 2, ask[at + 10]) IS NOT NULL
+		OR words[7] <> (gale.period_at(ask, at, greatest("now", words[1])))[1]
+	THEN
+		RETURN NULL;
+	END IF;
+	SELECT * INTO own FROM unnest(changed) AS c WHERE c.key = its_key AND c.node = ask[at + 10];
+	IF NOT FOUND THEN
+		SELECT * INTO own FROM gale.rows AS r WHERE r.key = its_key AND r.node = ask[at + 10];
+	END IF;
+	IF own.crowd = words[46] AND own.out > 0 THEN
+		RETURN ARRAY[own.node, own.number, own.granted, own.out, own.crowd, 0];
+	END IF;
+	RETURN NULL;
+END
+$$;
+
+-- The rows of before, and this one in the place of its own.
+CREATE OR REPLACE FUNCTION gale.with_row(changed gale.rows[], its_key bytea, expires bigint,
+	words bigint[]) RETURNS gale.rows[]
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	RETURN ARRAY(SELECT c FROM unnest(changed) AS c WHERE c.key <> its_key OR c.node <> words[51])
+		|| ROW(words[55], words[52], words[53], words[54], expires, words[51], its_key)::gale.rows;
+END
+$$;
+
+-- Keeps those of keys that were written; they are locked.
+CREATE OR REPLACE FUNCTION gale.keep_rows(changed gale.rows[], redo bytea[]) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+	INSERT INTO gale.rows AS had
+	SELECT * FROM unnest(changed) AS c WHERE redo IS NULL OR c.key <> ALL (redo)
+	ON CONFLICT (key, node) DO UPDATE SET crowd = excluded.crowd, number = excluded.number,
+		granted = excluded.granted, "out" = excluded.out, expires_us = excluded.expires_us;
+END
+$$;
+
 -- The jobs of a batch, or of these numbers of them; see gale.run.
 CREATE OR REPLACE FUNCTION gale.work(nonce bigint, meant text, keys bytea[], ask bigint[],
 	vals bigint[], numbers int[])
@@ -752,6 +866,7 @@ DECLARE
 	is_changed boolean;
 	after bigint[];
 	changed gale.keys[];
+	changed_rows gale.rows[];
 	changed_keys bytea[];
 	versions xid[];
 	redo bytea[];
@@ -761,6 +876,7 @@ BEGIN
 		its_key := NULL;
 		is_changed := false;
 		changed := '{}';
+		changed_rows := '{}';
 		changed_keys := '{}';
 		versions := '{}';
 		FOR asked IN
@@ -836,6 +952,10 @@ BEGIN
 						row.words := ARRAY[its_head, its_fingerprint] || its_words;
 					END IF;
 				ELSE
+					IF verb <> 0 AND row.words[45] = 9007199254740991 AND ask[at + 1] NOT IN (4, 5) THEN
+						row.words := row.words
+							|| gale.row_apart(changed_rows, its_key, row.words, ask, at, "now");
+					END IF;
 					after := gale.step(its_head, its_fingerprint, row.words, ask, at, "now");
 					IF cardinality(after) = 1 THEN
 						code := after[1];
@@ -846,6 +966,10 @@ BEGIN
 						its_fingerprint := ask[at + 2];
 						its_words := after[2:];
 						is_changed := true;
+						IF cardinality(after) > 51 AND ask[at + 1] NOT IN (4, 5) THEN
+							changed_rows := gale.with_row(changed_rows, its_key, its_expires, its_words);
+							its_words := its_words[:50];
+						END IF;
 					END IF;
 				END IF;
 			END IF;
@@ -873,6 +997,9 @@ BEGIN
 		)
 		SELECT array_agg(c.key) INTO redo
 		FROM unnest(changed) AS c LEFT JOIN written USING (key) WHERE written.key IS NULL;
+		IF cardinality(changed_rows) > 0 THEN
+			PERFORM gale.keep_rows(changed_rows, redo);
+		END IF;
 		IF redo IS NULL THEN
 			RETURN;
 		END IF;
@@ -938,8 +1065,7 @@ $$;
 
 -- ---- Many lends from windows -------------------------------------------------------
 
--- The rows behind the first, once that is another node's: without its own, and not the last of
--- eight.
+-- The rows behind the first, once that is another node's: without its own.
 CREATE OR REPLACE FUNCTION gale.rows_behind(words bigint[], node bigint, before bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE
@@ -947,11 +1073,12 @@ AS $$
 DECLARE
 	own CONSTANT int := array_position(words, node);
 BEGIN
-	RETURN before || CASE WHEN own IS NULL THEN words[:36] ELSE words[:own - 1] || words[own + 6:] END;
+	RETURN before || CASE WHEN own IS NULL THEN words ELSE words[:own - 1] || words[own + 6:] END;
 END
 $$;
 
--- Is the node's request, if it has a row there, before this one?  NULL: who knows?
+-- Is the node's request, if it has a row there, before this one?  NULL: who knows?  If there is no
+-- more room for a row, it may have one apart.
 CREATE OR REPLACE FUNCTION gale.is_next(words bigint[], node bigint, number bigint)
 RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE
@@ -959,7 +1086,7 @@ AS $$
 DECLARE
 	own CONSTANT int := array_position(words, node);
 BEGIN
-	RETURN CASE own % 6 WHEN 1 THEN words[own + 1] < number ELSE nullif(own IS NULL, false) END;
+	RETURN CASE own % 6 WHEN 1 THEN words[own + 1] < number ELSE nullif(own IS NULL AND coalesce(cardinality(words), 0) < 36, false) END;
 END
 $$;
 
@@ -1872,6 +1999,12 @@ BEGIN
 		start := start + 128;
 	END IF;
 	more := start < pages;
+	WITH gone AS (
+		DELETE FROM gale.rows WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM gale.rows WHERE expires_us <= due LIMIT most FOR UPDATE SKIP LOCKED))
+		RETURNING 1
+	)
+	SELECT more OR count(*) >= most INTO more FROM gone;
 	PERFORM gale.sweep_groups(margin_us);
 	UPDATE gale.broom SET page = CASE WHEN more THEN start ELSE 0 END WHERE one;
 END

@@ -26,6 +26,11 @@
 -- from 73 the other rows, which are node, number, granted and out, 32 bytes.  So what a lend to
 -- the first row's node does not change lies together, and so does what it changes: from 49 to 72.
 --
+-- The eighth of a window's rows, at 265, may be the crowd's (engine/lease.h): its node is CROWD.
+-- The rows apart are a hash beside the value, by their nodes as doubles: crowd, number, granted and
+-- out, as doubles, too.  Where the asking node has one, it is told behind the value as a ninth: node,
+-- number, granted, out.
+--
 -- Functions are made anew by each call, and cost a lend alone a fifth of it: so what most calls
 -- are is done with hardly any, and those that the rest needs are made when there is some.
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
@@ -111,6 +116,8 @@ end
 if not left then return reply end
 
 -- The long way.
+local CROWD = 9007199254740991
+local min, max = math.min, math.max
 local function keep(key, value, expires)
 	if expires <= now then
 		call('DEL', key)
@@ -207,8 +214,9 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 		return value
 	end
 
-	-- The node's row: its number's byte, and what it says.
-	local row, was, has
+	-- The node's row: its number's byte, and what it says; or all that it says, if it is apart.
+	local row, was, has, told = nil, nil, nil, value
+	local rows_key, field, crowd, in_hand, holding, had_some, is_lost
 	if tag and not past then
 		if its_node == node then
 			row, was, has = 57, last, out
@@ -218,8 +226,30 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 				if other == node then row, was, has = i + 8, its_number, its_out break end
 			end
 		end
+		if not row and size >= 264 then
+			local tag_end, its_crowd, kept = find(key, '}', 1, true)
+			rows_key = sub(key, 1, tag_end) .. 'rows' .. sub(key, tag_end + 1)
+			field = pack('<d', node)
+			if size == 296 then
+				its_crowd, crowd, in_hand, holding = unpack('<dddd', value, 265)
+			end
+			if its_crowd ~= CROWD then crowd, in_hand, holding = nil, 0, 0 end
+			kept = crowd and try('HGET', rows_key, field)
+			if type(kept) == 'table' then -- the hash is on its way to another server
+				is_lost = true
+			elseif kept and #kept == 32 then
+				local its, its_number, its_granted, its_out = unpack('<dddd', kept)
+				if its == crowd and its_out > 0 then -- LEASE-6
+					was, has, had_some = its_number, its_out, its_granted > 0
+					told = value .. pack('<dddd', node, its_number, its_granted, its_out)
+				end
+			end
+			if crowd and not has and holding > 0 and try('EXISTS', rows_key) ~= 1 then
+				is_lost = true -- the hash is gone: nobody who comes makes it anew
+			end
+		end
 	end
-	if row and not (number > was) then return value end -- LEASE-2
+	if was and not (number > was) then return told end -- LEASE-2
 	local becomes
 	if verb == 'l' then -- lend
 		local wanted, least, spent = units, a, b
@@ -227,32 +257,59 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 		if units < least then
 			if row and spent > 0 then -- it has nothing in hand
 				call('SETRANGE', key, row - 1, pack('<dd', number, 0))
+			elseif has and spent > 0 then
+				call('HSET', rows_key, field, pack('<dddd', crowd, number, 0, has))
+				if had_some then call('SETRANGE', key, '280', pack('<d', max(in_hand - 1, 0))) end
 			end
-			return value
+			return told
 		end
 		used = used + units
 		if row == 57 and not turns then -- it stays the first
 			call('SETRANGE', key, LENT_AT, pack('<ddd', used, number, units))
 			return size == 72 and units == wanted and when == now and start == from and -used or value
 		end
-		local rows = '' -- of others
-		if row == 57 then
-			rows = sub(value, 73)
-		elseif tag and not past then
-			rows = row and sub(value, 73, row - 9) .. sub(value, row + 24)
-			rows = pack('<dddd', its_node, last, granted, out) ..
-				(rows or sub(value, 73, 264)) -- a ninth is lost
+		if rows_key then
+			if not crowd then
+				crowd = now
+				call('DEL', rows_key)
+			end
+			if not is_lost then -- or not allowed: then the row is lost, and its units stay spent
+				try('HSET', rows_key, field, pack('<dddd', crowd, number, units, (has or 0) + units)) -- LEASE-4
+				if holding == 0 then try('PEXPIREAT', rows_key, spell(to)) end
+			end
+			if not has then holding = holding + 1 end
+			if not had_some then in_hand = min(in_hand + 1, holding) end
+			becomes = sub(value, 1, 40) .. pack('<dd', used - out, used) .. sub(value, 57, 264) ..
+				pack('<dddd', CROWD, crowd, in_hand, holding)
+		else
+			local rows = '' -- of others
+			if row == 57 then
+				rows = sub(value, 73)
+			elseif tag and not past then
+				rows = row and sub(value, 73, row - 9) .. sub(value, row + 24)
+				rows = pack('<dddd', its_node, last, granted, out) .. (rows or sub(value, 73))
+			end
+			becomes = fold(head, mark, start, used, start, node, number, units, -- LEASE-4
+				has and has + units or units, rows)
 		end
-		becomes = fold(head, mark, start, used, start, node, number, units, -- LEASE-4
-			has and has + units or units, rows)
 	else -- take back
 		local of, of_part = a, b
-		if not row or tag ~= of or of_part ~= 0 or -- LEASE-3
+		if not has or tag ~= of or of_part ~= 0 or -- LEASE-3
 		   not (units >= 1 and units <= has and units <= used) then
-			return value
+			return told
 		end
 		used = used - units
-		if row == 57 then
+		if rows_key then
+			if units < has then
+				call('HSET', rows_key, field, pack('<dddd', crowd, number, 0, has - units))
+			else
+				call('HDEL', rows_key, field)
+				holding = max(holding - 1, 0)
+			end
+			in_hand = min(max(had_some and in_hand - 1 or in_hand, 0), holding)
+			becomes = sub(value, 1, 40) .. pack('<dd', used - out, used) .. sub(value, 57, 264) ..
+				pack('<dddd', CROWD, crowd, in_hand, holding)
+		elseif row == 57 then
 			becomes = fold(head, mark, start, used, tag, node, number, 0, out - units, sub(value, 73))
 		else
 			becomes = fold(head, mark, start, used, tag, its_node, last, granted, out,
@@ -267,7 +324,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 	else -- by a third faster
 		call('SETRANGE', key, '0', becomes)
 	end
-	return value
+	return told
 end
 
 -- floor(a * b / m), and the rest.

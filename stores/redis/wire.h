@@ -10,6 +10,7 @@
  *
  * Keys      <prefix>{bNN}:<the key's bytes>   of a key; NN is its bucket, so that a
  *                                             cluster keeps a bucket in one slot
+ *           <prefix>{bNN}rows:<its bytes>     of the rows apart of a key with a crowd
  *           <prefix>{bNN}generation           of the generation, one for each bucket
  *                                             that is named by a call
  *           <prefix>{bNN}group:<its name>     of a group, its leases, and its estimates; NN
@@ -23,7 +24,8 @@
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
  *               eval, evalsha, script|load, info, time, get, set, setrange, del
- *               hget, hmget, hset, hdel, zadd, zcard, zrange, zrem, pexpireat   for groups
+ *               hget, hset, hdel, exists, pexpireat   for keys with a crowd, and groups
+ *               hmget, zadd, zcard, zrange, zrem      for groups
  *               publish, subscribe, and the channels of the prefix   for nudges: without
  *                              them nodes hear of each other only when they beat by
  *                              themselves, and the server notes that it was not let

@@ -28,10 +28,11 @@
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
+#include "sim/apart.h"
 #include "sim/server.h"
 
 #define KEYS 5
-#define NODES 12
+#define NODES 20
 #define BATCHES 24
 #define TIMELINES 120 /* of rules that the server steps */
 #define SWAPPERS 24   /* of others */
@@ -52,6 +53,7 @@ struct key {
 	uint8_t name[40];
 	size_t length;
 	struct kept kept;
+	struct aparts aparts;
 	struct dealing nodes[NODES + 1];
 };
 
@@ -59,8 +61,9 @@ static struct timeline {
 	struct line line;
 	struct chance chance;
 	struct rule rule;
-	bool is_known; /* something has been asked */
-	bool is_tight; /* few nodes, few units, and time hardly moves */
+	bool is_known;   /* something has been asked */
+	bool is_tight;   /* few nodes, few units, and time hardly moves */
+	bool is_crowded; /* few units of many, and time hardly moves */
 	uint64_t seed;
 	uint64_t now;
 	struct key keys[KEYS];
@@ -80,6 +83,7 @@ static struct {
 	uint64_t again, looks;
 	uint64_t lent, windows; /* the short way, with rows of others and without */
 	uint64_t first, not_first;
+	uint64_t apart; /* leases of nodes whose row is */
 } tally;
 
 #define agree(x)                                                                       \
@@ -171,6 +175,8 @@ static uint64_t some_units(void)
 
 	if (t.is_tight)
 		return chance_between(&t.chance, 1, 3);
+	if (t.is_crowded && !chance_one_in(&t.chance, 8))
+		return chance_between(&t.chance, 1, most / 128 + 1);
 	switch (chance_below(&t.chance, 6)) {
 	case 0:
 		return chance_size(&t.chance, chance_one_in(&t.chance, 20)
@@ -206,7 +212,7 @@ static void move_clock(void)
 {
 	uint64_t span = longest_span();
 
-	if (t.is_tight && !chance_one_in(&t.chance, 8))
+	if ((t.is_tight || t.is_crowded) && !chance_one_in(&t.chance, 8))
 		return;
 	switch (chance_below(&t.chance, 13)) {
 	case 5:
@@ -390,7 +396,7 @@ static void make_lends(void)
 
 		job->is_first = are_first;
 		job->ask.node = node;
-		if (chance_one_in(&t.chance, 24))
+		if (chance_one_in(&t.chance, t.is_crowded ? 2 : 24))
 			job->ask.node = chance_between(&t.chance, 1, NODES);
 		make_lend(job, &key->nodes[job->ask.node]);
 		job->ask.spent = chance_one_in(&t.chance, 24);
@@ -498,6 +504,8 @@ static void agree_on_answer(size_t i, const struct kept *before)
 	struct value value;
 
 	load(before, words, &value);
+	server_put_apart(&t.jobs[i], t.now, before, &value);
+	tally.apart += value.ledger.apart.node != 0;
 	if (t.jobs[i].verb == REMOTE_STEP)
 		agree_on_step(i, &value);
 	else if (t.jobs[i].verb == REMOTE_LEND)
@@ -568,8 +576,10 @@ static void agree_on_job(size_t i)
 	agree(told->now_us == t.now);
 	if (is_out_of_calendar(i))
 		return;
+	key->kept.apart = aparts_find(&key->aparts, t.jobs[i].ask.node);
 	before = key->kept.expires_us > t.now ? key->kept : nothing;
 	pattern = server_serve_and_keep(&t.jobs[i], t.now, &before, &after);
+	aparts_keep(&key->aparts, &after.apart);
 	if (told->code == REMOTE_LENT) {
 		agree(pattern.code == REMOTE_DONE);
 		agree_on_window(&t.jobs[i], &told->lent, &after);
@@ -695,14 +705,22 @@ static void send(void)
 		agree_on_row(&t.keys[i]);
 }
 
+static struct gale_rule a_window(void)
+{
+	return gale_fixed_window(chance_between(&t.chance, 100, 1000),
+	                         chance_size(&t.chance, GALE_HOURS(1)));
+}
+
 static void open_timeline(uint64_t seed, struct gale_rule (*a_rule)(void))
 {
 	t.seed = seed;
 	t.chance.state = seed;
 	t.now = a_start();
 	t.is_tight = chance_one_in(&t.chance, 4);
-	while (rule_compile((const struct gale_rule[]){ a_rule() }, &t.rule) !=
-	       GALE_ERR_OK)
+	t.is_crowded = !t.is_tight && chance_one_in(&t.chance, 4);
+	while (rule_compile(
+		   (const struct gale_rule[]){ t.is_crowded ? a_window() : a_rule() },
+		   &t.rule) != GALE_ERR_OK)
 		;
 	make_keys();
 }
@@ -717,7 +735,7 @@ static void stepped_timeline(uint64_t seed)
 
 		move_clock();
 		t.count = 0;
-		if (chance_one_in(&t.chance, 8))
+		if (chance_one_in(&t.chance, t.is_crowded ? 64 : 8))
 			make_keys();
 		if (remote_can_lend(&t.rule) && !chance_one_in(&t.chance, 3))
 			make_lends();
@@ -854,6 +872,8 @@ static void what_the_server_steps_is_what_the_engine_steps(void **state)
 	assert_true(tally.lent > 100 && tally.windows > 50);
 	assert_true(tally.taken_back > 200 && tally.again > 50 && tally.looks > 200);
 	assert_true(tally.waits > 20);
+	print_message("%" PRIu64 " of rows apart\n", tally.apart);
+	assert_true(tally.apart > 50);
 	print_message("%" PRIu64 " batches put in, %" PRIu64 " in vain\n", tally.first,
 	              tally.not_first);
 	assert_true(tally.first > 20 && tally.not_first > 20);

@@ -20,11 +20,12 @@
 #include "tests/support/must.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/arguments.h"
+#include "sim/apart.h"
 #include "sim/server.h"
 
 #define KEYS_MOST 6
 #define BATCH_MOST 12
-#define NODES 12
+#define NODES 20
 #define STEPS_MOST 400 /* of one timeline */
 #define RULES 13
 #define WORDS_MOST (KEPT_MOST / 8)
@@ -45,6 +46,7 @@ struct tally {
 	uint64_t again;
 	uint64_t taken_back;
 	uint64_t not_taken;
+	uint64_t apart; /* of leases by nodes whose row is */
 	uint64_t swapped;
 	uint64_t moved;
 	uint64_t waited;
@@ -67,9 +69,11 @@ struct key {
 	size_t name_count;
 	uint8_t bucket;
 	struct kept kept;
+	struct aparts aparts;
 	uint64_t lives_until_ms; /* at the server */
 	struct node nodes[NODES];
 	uint64_t asking; /* of them: those that ask for leases */
+	bool crowded;    /* all ask, for little */
 	size_t latest;   /* node that was lent to */
 };
 
@@ -224,10 +228,11 @@ static void make_key(struct timeline *t, size_t number)
 		key->name[i] = (uint8_t)chance_next(&t->chance);
 	key->name[0] = (uint8_t)number;
 	key->bucket = (uint8_t)chance_next(&t->chance);
-	key->asking = chance_one_in(&t->chance, 2) ? 1 : NODES;
+	key->crowded = chance_one_in(&t->chance, 2);
+	key->asking = !key->crowded && chance_one_in(&t->chance, 2) ? 1 : NODES;
 	for (uint64_t i = 0; i < NODES; i++)
 		key->nodes[i].id =
-		    chance_one_in(&t->chance, 8) ? GALE_UNITS_MAX - i : i + 1;
+		    chance_one_in(&t->chance, 8) ? LEASE_NODE_MAX - i : i + 1;
 }
 
 static uint64_t some_now(struct chance *c)
@@ -338,13 +343,17 @@ static uint64_t at_most(uint64_t number)
 static void add_lend(struct timeline *t, struct key *key)
 {
 	struct chance *c = &t->chance;
-	size_t which = chance_one_in(c, 2) ? key->latest : chance_below(c, key->asking);
+	size_t which = !key->crowded && chance_one_in(c, 2)
+	                   ? key->latest
+	                   : chance_below(c, key->asking);
 	struct node *node = &key->nodes[which];
 	struct remote_job *job = add_job(t, key, REMOTE_LEND);
 
 	job->ask.node = node->id;
 	job->ask.number = at_most(next_number(c, node));
 	job->ask.want = some_cost(c, &key->rule);
+	if (key->crowded && !chance_one_in(c, 8))
+		job->ask.want = chance_between(c, 1, key->rule.capacity / 64 + 1);
 	job->ask.least = chance_one_in(c, 3) ? chance_size(c, job->ask.want) : 1;
 	job->ask.spent = chance_one_in(c, 3);
 }
@@ -369,7 +378,7 @@ static void add_back(struct timeline *t, struct key *key)
 	struct node *node = &key->nodes[key->latest];
 	struct remote_job *job;
 
-	if (chance_one_in(c, 3))
+	if (key->crowded || chance_one_in(c, 3))
 		node = &key->nodes[chance_below(c, NODES)];
 	job = add_job(t, key, REMOTE_BACK);
 	job->ask.node = node->id;
@@ -457,6 +466,11 @@ static void ask_for_value(struct timeline *t, const struct key *key)
 	                           (struct remote_bytes){ key->name, key->name_count });
 	expect(t, redis_put_words(&t->talk->text, words, 2));
 	words[0] = (struct remote_bytes){ (const uint8_t *)"PEXPIRETIME", 11 };
+	expect(t, redis_put_words(&t->talk->text, words, 2));
+	words[0] = (struct remote_bytes){ (const uint8_t *)"HLEN", 4 };
+	words[1].count =
+	    redis_group_key(name, "test:", key->bucket, "rows",
+	                    (struct remote_bytes){ key->name, key->name_count });
 	expect(t, redis_put_words(&t->talk->text, words, 2));
 }
 
@@ -552,6 +566,24 @@ static void note_life(struct timeline *t, size_t i)
 	key->lives_until_ms += until > (double)key->lives_until_ms;
 }
 
+/* The hash of rows is gone, or never was, as the crowd was made by a swap: so nobody makes it
+ * anew. */
+static bool is_lost(struct timeline *t, size_t i)
+{
+	const struct key *key = t->job_keys[i];
+	const struct kept *before = &t->before[i];
+	uint64_t words[4];
+	struct value value = { .words = words, .room = 4 };
+	const struct lease_row *crowd = &value.ledger.rows[LEASE_ROWS - 1];
+
+	if (key->kept.apart.node == 0 || key->kept.crowd_begins ||
+	    key->aparts.count > 0)
+		return false;
+	expect(t, value_decode(t->jobs[i].rule, before->bytes, before->count, &value) ==
+	              STATE_OK);
+	return crowd->node == LEASE_CROWD && crowd->out > 0;
+}
+
 /* The engine does the same; t->before has what the value was before each job. */
 static void expect_same_told(struct timeline *t)
 {
@@ -559,6 +591,7 @@ static void expect_same_told(struct timeline *t)
 		struct kept *kept = &t->job_keys[i]->kept;
 		struct remote_told told;
 
+		kept->apart = aparts_find(&t->job_keys[i]->aparts, t->jobs[i].ask.node);
 		t->before[i] = *kept;
 		if (t->told[i].code == REMOTE_CALENDAR) {
 			expect(t, is_out_of_months(t, &t->jobs[i], kept));
@@ -566,6 +599,8 @@ static void expect_same_told(struct timeline *t)
 			continue;
 		}
 		told = server_serve(&t->jobs[i], t->now, &t->before[i], kept);
+		if (!is_lost(t, i))
+			aparts_keep_of(&t->job_keys[i]->aparts, kept);
 		expect(t, told.now_us == t->told[i].now_us);
 		if (t->told[i].code == REMOTE_LENT) {
 			expect(t, told.code == REMOTE_DONE);
@@ -584,10 +619,12 @@ static void expect_same_told(struct timeline *t)
 
 static void expect_same_value(struct timeline *t, const struct key *key)
 {
-	redisReply *value, *expires;
+	redisReply *value, *expires, *rows;
 
 	value = redis_talk_hear(t->talk);
 	expires = redis_talk_hear(t->talk);
+	rows = redis_talk_hear(t->talk);
+	expect(t, (uint64_t)rows->integer == key->aparts.count);
 	if (key->kept.count == 0) {
 		expect(t, value->type == REDIS_REPLY_NIL);
 	} else {
@@ -602,6 +639,7 @@ static void expect_same_value(struct timeline *t, const struct key *key)
 	}
 	redis_reply_free(value);
 	redis_reply_free(expires);
+	redis_reply_free(rows);
 }
 
 /* Has the server forgotten what may be forgotten?  Some of it. */
@@ -624,6 +662,8 @@ static struct value decoded(struct timeline *t, size_t i, uint64_t *words)
 
 	expect(t, value_decode(t->jobs[i].rule, t->before[i].bytes, t->before[i].count,
 	                       &value) == STATE_OK);
+	server_put_apart(&t->jobs[i], t->now, &t->before[i], &value);
+	t->tally->apart += value.ledger.apart.node != 0;
 	return value;
 }
 
@@ -905,14 +945,17 @@ static void run_timeline(struct redis_talk *talk, uint64_t seed, uint64_t steps,
 			batch(&t);
 		tally->steps += t.count;
 	}
+	for (size_t i = 0; i < t.key_count; i++)
+		aparts_free(&t.keys[i].aparts);
 }
 
 static bool tells_something(const struct tally *tally)
 {
 	return tally->allowed && tally->denied && tally->granted && tally->lent &&
 	       tally->partly && tally->wide && tally->refused && tally->again &&
-	       tally->taken_back && tally->not_taken && tally->swapped &&
-	       tally->moved && tally->waited && tally->dropped && tally->backward;
+	       tally->taken_back && tally->apart > 20 && tally->not_taken &&
+	       tally->swapped && tally->moved && tally->waited && tally->dropped &&
+	       tally->backward;
 }
 
 static void print(const struct tally *tally)
@@ -920,13 +963,15 @@ static void print(const struct tally *tally)
 	printf("%" PRIu64 " jobs: %" PRIu64 " allowed, %" PRIu64 " denied, %" PRIu64
 	       " granted (%" PRIu64 " as one number, %" PRIu64 " partly, %" PRIu64
 	       " wide), %" PRIu64 " refused, %" PRIu64 " again, %" PRIu64
-	       " taken back, %" PRIu64 " not, %" PRIu64 " swapped, %" PRIu64
-	       " moved, %" PRIu64 " waited, %" PRIu64 " without a month, %" PRIu64
-	       " dropped, %" PRIu64 " steps of the clock back\n",
+	       " taken back, %" PRIu64 " not, %" PRIu64 " of rows apart, %" PRIu64
+	       " swapped, %" PRIu64 " moved, %" PRIu64 " waited, %" PRIu64
+	       " without a month, %" PRIu64 " dropped, %" PRIu64
+	       " steps of the clock back\n",
 	       tally->steps, tally->allowed, tally->denied, tally->granted, tally->lent,
 	       tally->partly, tally->wide, tally->refused, tally->again,
-	       tally->taken_back, tally->not_taken, tally->swapped, tally->moved,
-	       tally->waited, tally->calendar, tally->dropped, tally->backward);
+	       tally->taken_back, tally->not_taken, tally->apart, tally->swapped,
+	       tally->moved, tally->waited, tally->calendar, tally->dropped,
+	       tally->backward);
 }
 
 static int run(uint64_t seed, uint64_t steps)

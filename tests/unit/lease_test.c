@@ -21,12 +21,15 @@ __extension__ typedef __int128 wide;
 
 #define WORDS 21
 #define MOST GALE_UNITS_MAX
+#define NODE_MOST LEASE_NODE_MAX
+#define APARTS 128
 
 /* A key under a rule. */
 struct leased {
 	struct rule rule;
 	uint64_t words[WORDS];
 	struct ledger ledger;
+	struct lease_row aparts[APARTS]; /* by their nodes */
 };
 
 static const struct gale_slot no_tag;
@@ -47,32 +50,66 @@ static void check_key(const struct leased *key)
 	assert_true(ledger_valid(&key->rule, key->words, &key->ledger));
 }
 
+/* As a store does it. */
+static void find_apart(struct leased *key, uint64_t node)
+{
+	uint64_t crowd = ledger_crowd_of(&key->ledger, node);
+
+	if (crowd != 0 && key->aparts[node % APARTS].tag.us == crowd)
+		key->ledger.apart = key->aparts[node % APARTS];
+}
+
+static void keep_apart(struct leased *key)
+{
+	const struct lease_row *row = &key->ledger.apart;
+
+	if (row->node != 0) {
+		assert_true(row->node < APARTS);
+		key->aparts[row->node] = row->out > 0 ? *row : (struct lease_row){ 0 };
+	}
+	key->ledger.apart = (struct lease_row){ 0 };
+}
+
+static struct lease_grant asks(struct leased *key, uint64_t now,
+                               const struct lease_ask *ask)
+{
+	struct lease_grant grant;
+
+	find_apart(key, ask->node);
+	grant = lease_step(&key->rule, key->words, &key->ledger, now, ask);
+	check_key(key);
+	keep_apart(key);
+	return grant;
+}
+
 static struct lease_grant lend(struct leased *key, uint64_t now, uint64_t node,
                                uint64_t number, uint64_t least, uint64_t want)
 {
 	struct lease_ask ask = {
 		.node = node, .number = number, .least = least, .want = want
 	};
-	struct lease_grant grant =
-	    lease_step(&key->rule, key->words, &key->ledger, now, &ask);
-
-	check_key(key);
-	return grant;
+	return asks(key, now, &ask);
 }
 
 static bool back(struct leased *key, uint64_t now, uint64_t node, uint64_t number,
                  struct gale_slot tag, uint64_t units)
 {
-	bool taken = lease_give_back(&key->rule, key->words, &key->ledger, now, node,
-	                             number, tag, units);
+	bool taken;
 
+	find_apart(key, node);
+	taken = lease_give_back(&key->rule, key->words, &key->ledger, now, node, number,
+	                        tag, units);
 	check_key(key);
+	keep_apart(key);
 	return taken;
 }
 
 static uint64_t out_of(const struct leased *key, uint64_t now, uint64_t node)
 {
-	return lease_status(&key->rule, key->words, &key->ledger, now, node).units;
+	struct leased copy = *key;
+
+	find_apart(&copy, node);
+	return lease_status(&copy.rule, copy.words, &copy.ledger, now, node).units;
 }
 
 static uint64_t remaining(const struct leased *key, uint64_t now)
@@ -288,11 +325,7 @@ static struct lease_grant ask_spent(struct leased *key, uint64_t now, uint64_t n
 	struct lease_ask ask = {
 		.node = node, .number = number, .least = 1, .want = 9, .spent = true
 	};
-	struct lease_grant grant =
-	    lease_step(&key->rule, key->words, &key->ledger, now, &ask);
-
-	check_key(key);
-	return grant;
+	return asks(key, now, &ask);
 }
 
 /* Those who asked in vain with nothing in hand will give nothing back. */
@@ -319,24 +352,6 @@ static void others_are_those_who_may_give_back(void **state)
 	assert_int_equal(ask_spent(&key, T0, 1, 4).others, 1);
 	assert_int_equal(lend(&key, T0, 4, 5, 31, 31).others, 2);
 	assert_int_equal(lend(&key, T0 + SEC(1), 4, 6, 101, 101).others, 0);
-}
-
-/* Who has lost its row gives nothing back, either. LEASE-3, LEASE-5 */
-static void others_without_a_row_do_not_count(void **state)
-{
-	struct leased key = key_of(gale_fixed_window(100, SEC(1)));
-	struct gale_slot tag = lend(&key, T0, 1, 1, 1, 10).tag;
-
-	(void)state;
-	for (uint64_t node = 2; node <= LEASE_ROWS; node++)
-		lend(&key, T0, node, 1, 1, 10);
-	assert_int_equal(lend(&key, T0, 99, 1, 91, 91).others, LEASE_ROWS);
-	lend(&key, T0, 9, 1, 1, 20); /* the first loses its row */
-	assert_false(back(&key, T0, 1, 2, tag, 10));
-	assert_int_equal(ask_spent(&key, T0, 9, 2).others, LEASE_ROWS - 1);
-	for (uint64_t node = 2; node <= LEASE_ROWS; node++)
-		(void)ask_spent(&key, T0, node, 2);
-	assert_int_equal(ask_spent(&key, T0, 9, 3).others, 0);
 }
 
 static void a_window_that_turns_forgets(void **state)
@@ -388,10 +403,108 @@ static void a_window_with_all_back_is_as_good_as_new(void **state)
 
 /* ---- More nodes than rows -------------------------------------------------------- */
 
-static void the_node_lent_to_longest_ago_is_forgotten(void **state)
+/* L16: whoever was lent some can give it back, once, and knows who else may. */
+static void a_fleet_of_any_size_gives_back(void **state)
 {
-	struct leased key = key_of(gale_fixed_window(100, SEC(1)));
+	struct leased key = key_of(gale_fixed_window(500, SEC(1)));
 	struct gale_slot tag = slot_at(T0);
+	struct lease_grant grant;
+
+	(void)state;
+	for (uint64_t node = 1; node <= 100; node++) {
+		grant = lend(&key, T0 + node, node, 1, 1, 5);
+		assert_int_equal(grant.units, 5);
+		assert_int_equal(grant.holders, node);
+		assert_int_equal(grant.others, node - 1);
+	}
+	assert_int_equal(ledger_rows(&key.ledger), LEASE_ROWS);
+	assert_int_equal(ask_spent(&key, T0 + 200, 50, 2).others, 99);
+	assert_int_equal(ask_spent(&key, T0 + 200, 60, 2).others, 98);
+	assert_int_equal(ask_spent(&key, T0 + 200, 60, 2).others, 98);
+	assert_int_equal(lend(&key, T0 + 200, 61, 1, 1, 5).units, 5); /* LEASE-2 */
+	for (uint64_t node = 1; node <= 100; node++) {
+		assert_false(back(&key, T0 + 300, node, 3, tag, 6));
+		assert_false(back(&key, T0 + 300, node, 3, slot_at(T0 - 1), 5));
+		assert_true(back(&key, T0 + 300, node, 3, tag, 2));
+		assert_false(back(&key, T0 + 300, node, 3, tag, 3) &&
+		             out_of(&key, T0 + 300, node) != 3); /* LEASE-3 */
+		assert_true(back(&key, T0 + 300, node, 4, tag, 3));
+		assert_false(back(&key, T0 + 300, node, 5, tag, 1));
+		assert_int_equal(remaining(&key, T0 + 300), 5 * node);
+	}
+	grant = lend(&key, T0 + 400, 99, 6, 1, 5);
+	assert_int_equal(grant.holders, 1);
+	assert_int_equal(grant.others, 0);
+	assert_false(back(&key, T0 + SEC(1), 99, 7, tag, 5));
+	assert_int_equal(lend(&key, T0 + SEC(1), 99, 8, 1, 5).holders, 1);
+	assert_int_equal(ledger_rows(&key.ledger), 1);
+}
+
+/* What a crowd had out is not the next one's. LEASE-6 */
+static void a_row_of_another_crowd_is_none(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(500, SEC(1)));
+	struct gale_slot tag = slot_at(T0);
+
+	(void)state;
+	for (uint64_t node = 1; node <= 20; node++)
+		lend(&key, T0, node, 1, 1, 5);
+	memset(key.words, 0, sizeof(key.words)); /* it was reset */
+	memset(&key.ledger, 0, sizeof(key.ledger));
+	for (uint64_t node = 1; node <= 8; node++)
+		lend(&key, T0 + 1, node, 2, 1, 5);
+	assert_int_equal(remaining(&key, T0 + 1), 460);
+	assert_int_equal(out_of(&key, T0 + 1, 20), 0);
+	assert_false(back(&key, T0 + 1, 20, 3, tag, 5));
+	assert_true(back(&key, T0 + 1, 8, 3, tag, 5));
+	assert_int_equal(lend(&key, T0 + 2, 20, 1, 1, 5).holders, 8);
+	assert_int_equal(out_of(&key, T0 + 2, 20), 5);
+	key.aparts[20].tag.us = T0; /* a store that gives it the wrong one */
+	key.ledger.apart = key.aparts[20];
+	assert_false(
+	    lease_give_back(&key.rule, key.words, &key.ledger, T0 + 2, 20, 2, tag, 5));
+	assert_false(ledger_valid(&key.rule, key.words, &key.ledger));
+}
+
+/* A store before this one has written eight rows of nodes. */
+static void eight_nodes_of_before_become_seven_and_a_crowd(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(500, SEC(1)));
+	struct gale_slot tag = slot_at(T0);
+
+	(void)state;
+	for (uint64_t node = 1; node <= 8; node++)
+		key.ledger.rows[node - 1] = (struct lease_row){
+			.node = node, .number = 1, .granted = 5, .out = 5, .tag = tag
+		};
+	((struct window_state *)key.words)->start_us = T0;
+	((struct window_state *)key.words)->used = 40;
+	check_key(&key);
+	assert_int_equal(lend(&key, T0, 8, 2, 1, 5).holders, 8);
+	assert_int_equal(lend(&key, T0, 9, 1, 1, 5).holders, 8);
+	assert_false(back(&key, T0, 7, 2, tag, 5)); /* LEASE-5: it stays spent */
+	assert_true(back(&key, T0, 8, 3, tag, 10));
+	assert_true(back(&key, T0, 9, 2, tag, 5));
+	assert_int_equal(remaining(&key, T0), 465);
+}
+
+/* So that nobody can give back more than there is, whatever was lost. */
+static void a_row_apart_takes_no_more_off_than_is_used(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(500, SEC(1)));
+
+	(void)state;
+	for (uint64_t node = 1; node <= 9; node++)
+		lend(&key, T0, node, 1, 1, node == 9 ? 100 : 5);
+	((struct window_state *)key.words)->used = 50;
+	assert_false(back(&key, T0, 9, 2, slot_at(T0), 100));
+	assert_true(back(&key, T0, 9, 2, slot_at(T0), 10));
+}
+
+/* LEASE-5 */
+static void a_meter_forgets_the_node_lent_to_longest_ago(void **state)
+{
+	struct leased key = key_of(gale_gcra(100, SEC(1), 100));
 
 	(void)state;
 	for (uint64_t node = 1; node <= LEASE_ROWS; node++)
@@ -399,16 +512,11 @@ static void the_node_lent_to_longest_ago_is_forgotten(void **state)
 	lend(&key, T0, 1, 2, 1, 5); /* 2 is now the last */
 	assert_int_equal(ledger_rows(&key.ledger), LEASE_ROWS);
 	assert_int_equal(lend(&key, T0, 9, 1, 1, 5).holders, LEASE_ROWS);
-	assert_false(back(&key, T0, 2, 2, tag, 5)); /* LEASE-5: it stays spent */
+	assert_int_equal(lend(&key, T0, 1, 2, 1, 5).units, 5); /* LEASE-2 */
 	assert_int_equal(remaining(&key, T0), 50);
-	assert_true(back(&key, T0, 1, 3, tag, 10));
-	assert_true(back(&key, T0, 3, 2, tag, 5));
-	assert_true(back(&key, T0, 9, 2, tag, 5));
 	/* Its first message is taken for a new one: charged again, never given twice. */
 	assert_int_equal(lend(&key, T0, 2, 1, 1, 5).units, 5);
-	assert_true(back(&key, T0, 2, 2, tag, 5));
-	assert_false(back(&key, T0, 2, 3, tag, 5));
-	assert_int_equal(remaining(&key, T0), 70);
+	assert_int_equal(remaining(&key, T0), 45);
 }
 
 /* ---- Meters ---------------------------------------------------------------------- */
@@ -688,30 +796,31 @@ static void the_largest_numbers_fit(void **state)
 {
 	struct leased key = key_of(gale_fixed_window(MOST, GALE_SPAN_MAX_US));
 	struct lease_grant grant =
-	    lend(&key, INSTANT_MAX_US + 5, MOST, MOST - 1, 1, MOST);
+	    lend(&key, INSTANT_MAX_US + 5, NODE_MOST, MOST - 1, 1, MOST);
 
 	(void)state;
 	assert_int_equal(grant.units, MOST);
 	assert_int_equal(grant.left, 0);
 	assert_int_equal(lend(&key, UINT64_MAX, 1, MOST, 1, MOST).units, 0);
-	assert_true(back(&key, UINT64_MAX, MOST, MOST, grant.tag, MOST)); /* LEASE-4 */
+	assert_true(
+	    back(&key, UINT64_MAX, NODE_MOST, MOST, grant.tag, MOST)); /* LEASE-4 */
 	/* LEASE-2 */
-	assert_int_equal(lend(&key, UINT64_MAX, MOST, MOST, 1, MOST).units, 0);
+	assert_int_equal(lend(&key, UINT64_MAX, NODE_MOST, MOST, 1, MOST).units, 0);
 	assert_int_equal(lend(&key, UINT64_MAX, 1, MOST, 1, MOST).units, MOST);
 
 	key = key_of(gale_gcra(MOST, GALE_SPAN_MAX_US, MOST));
-	grant = lend(&key, INSTANT_MAX_US, MOST, MOST - 1, 1, MOST);
+	grant = lend(&key, INSTANT_MAX_US, NODE_MOST, MOST - 1, 1, MOST);
 	assert_int_equal(grant.units, MOST);
 	assert_int_equal(grant.lasts_us, GALE_SPAN_MAX_US);
-	assert_true(back(&key, INSTANT_MAX_US, MOST, MOST, grant.tag, MOST - 1));
+	assert_true(back(&key, INSTANT_MAX_US, NODE_MOST, MOST, grant.tag, MOST - 1));
 	assert_int_equal(remaining(&key, INSTANT_MAX_US), MOST - 1);
 
 	key =
 	    key_of(gale_leaky_bucket(MOST, GALE_PACE_PERIOD_MAX_US, GALE_SPAN_MAX_US));
-	grant = lend(&key, INSTANT_MAX_US, MOST, MOST - 1, 1, MOST);
+	grant = lend(&key, INSTANT_MAX_US, NODE_MOST, MOST - 1, 1, MOST);
 	assert_int_equal(grant.units, MOST);
 	assert_int_equal(grant.lasts_us, GALE_PACE_PERIOD_MAX_US);
-	assert_true(back(&key, INSTANT_MAX_US, MOST, MOST, grant.tag, 1));
+	assert_true(back(&key, INSTANT_MAX_US, NODE_MOST, MOST, grant.tag, 1));
 }
 
 static void a_ledger_that_cannot_be_is_seen(void **state)
@@ -799,7 +908,7 @@ struct world {
 
 static struct tally {
 	uint64_t whole, grants, denials, replays, backs, refused, charged_again, placed,
-	    spent;
+	    spent, crowds;
 } tally;
 
 static bool is_window(const struct world *w)
@@ -818,10 +927,10 @@ static uint64_t net(const struct charge *charge)
 	return charge->units - charge->back;
 }
 
-/* All of a node's rows are kept. */
+/* All of a node's rows are kept, whatever they have out. */
 static bool is_small(const struct world *w)
 {
-	return w->nodes <= LEASE_ROWS;
+	return w->nodes < LEASE_ROWS || (w->nodes == LEASE_ROWS && !is_window(w));
 }
 
 /* When and in which window the key says it is. */
@@ -975,9 +1084,48 @@ static void check_places(const struct world *w)
 	}
 }
 
+/* The node's, or NULL. */
+static struct lease_row *row_of(struct leased *key, uint64_t node)
+{
+	uint64_t crowd = ledger_crowd_of(&key->ledger, node);
+
+	for (size_t i = 0; i < ledger_rows(&key->ledger); i++)
+		if (key->ledger.rows[i].node == node)
+			return &key->ledger.rows[i];
+	return crowd != 0 && key->aparts[node].tag.us == crowd ? &key->aparts[node]
+	                                                       : NULL;
+}
+
+static bool is_apart(const struct leased *key, const struct lease_row *row)
+{
+	return row >= key->aparts && row < key->aparts + APARTS;
+}
+
+/* It counts what is apart: LEASE-6 */
+static void check_crowd(const struct leased *key)
+{
+	const struct lease_row *crowd = &key->ledger.rows[LEASE_ROWS - 1];
+	uint64_t holding = 0, in_hand = 0;
+
+	if (crowd->node != LEASE_CROWD)
+		return;
+	for (size_t i = 0; i < APARTS; i++) {
+		const struct lease_row *row = &key->aparts[i];
+
+		if (row->tag.us != crowd->number)
+			continue;
+		holding += row->out > 0;
+		in_hand += row->out > 0 && row->granted > 0;
+	}
+	assert_int_equal(crowd->out, holding);
+	assert_int_equal(crowd->granted, in_hand);
+	tally.crowds++;
+}
+
 static void check_world(const struct world *w)
 {
 	check_key(&w->key);
+	check_crowd(&w->key);
 	if (is_window(w))
 		check_window(w);
 	else if (is_pacer(w))
@@ -1113,18 +1261,20 @@ static bool is_noted(struct world *w, const struct leased *before,
                      const struct lease_ask *ask, const struct lease_grant *grant)
 {
 	struct leased without = w->key;
-	size_t i = 0;
+	struct lease_row *row = row_of(&without, ask->node);
 
 	if (grant->units > 0 || same_key(before, &w->key))
 		return false;
-	while (w->key.ledger.rows[i].node != ask->node)
-		i++;
-	without.ledger.rows[i].number = before->ledger.rows[i].number;
-	without.ledger.rows[i].granted = before->ledger.rows[i].granted;
+	assert_int_equal(row->granted, 0);
+	*row = *row_of((struct leased *)before, ask->node);
+	if (is_apart(&without, row)) {
+		check_crowd(&w->key);
+		without.ledger.rows[LEASE_ROWS - 1] =
+		    before->ledger.rows[LEASE_ROWS - 1];
+	}
 	assert_true(same_key(before, &without));
 	assert_true(ask->spent && is_window(w) && is_known(w, ask->node));
 	assert_true(ask->number > w->known[ask->node].number);
-	assert_int_equal(w->key.ledger.rows[i].granted, 0);
 	w->known[ask->node].number = ask->number;
 	w->known[ask->node].charge = LIST_MOST;
 	tally.spent++;
@@ -1152,8 +1302,7 @@ static void deliver_ask(struct world *w, const struct lease_ask *ask)
 	const struct known *known = &w->known[ask->node];
 	bool old = is_known(w, ask->node) && ask->number <= known->number;
 	uint64_t left = is_pacer(w) ? 0 : left_of(w), start = start_of(w);
-	struct lease_grant grant =
-	    lease_step(&w->key.rule, w->key.words, &w->key.ledger, w->now, ask);
+	struct lease_grant grant = asks(&w->key, w->now, ask);
 	bool changed = memcmp(before.words, w->key.words, sizeof(before.words)) != 0;
 
 	if (is_small(w)) {
@@ -1215,10 +1364,11 @@ static bool may_return(const struct world *w, const struct message *m)
 	                         slot_before(slot_at(w->now), m->tag);
 }
 
-/* Then they do, but for a row that may be forgotten, and places that may have passed. */
+/* Then they do, but for a meter's row that may be forgotten, and places that may have passed.
+ * L16 */
 static bool must_return(const struct world *w, const struct message *m)
 {
-	return is_small(w) && !is_pacer(w) && may_return(w, m);
+	return (is_small(w) || is_window(w)) && !is_pacer(w) && may_return(w, m);
 }
 
 /* Of a window any grant's will do; they are all the same. */
@@ -1245,8 +1395,8 @@ static void deliver_back(struct world *w, const struct message *m)
 {
 	struct leased before = w->key;
 	bool may = may_return(w, m), must = must_return(w, m);
-	bool taken = lease_give_back(&w->key.rule, w->key.words, &w->key.ledger, w->now,
-	                             m->ask.node, m->ask.number, m->tag, m->units);
+	bool taken =
+	    back(&w->key, w->now, m->ask.node, m->ask.number, m->tag, m->units);
 	uint64_t start = is_window(w) ? start_of(w) : 0;
 
 	if (same_key(&before, &w->key)) {
@@ -1403,6 +1553,7 @@ static void whatever_comes_the_sums_are_right(void **state)
 	assert_true(tally.denials > 100000);
 	assert_true(tally.replays > 20000);
 	assert_true(tally.spent > 2000);
+	assert_true(tally.crowds > 10000);
 	assert_true(tally.backs > 20000);
 	assert_true(tally.refused > 20000);
 	assert_true(tally.placed > 20000);
@@ -1421,10 +1572,13 @@ int main(void)
 		cmocka_unit_test(a_number_does_its_work_once),
 		cmocka_unit_test(a_window_takes_back_only_what_is_out),
 		cmocka_unit_test(others_are_those_who_may_give_back),
-		cmocka_unit_test(others_without_a_row_do_not_count),
 		cmocka_unit_test(a_window_that_turns_forgets),
 		cmocka_unit_test(a_window_with_all_back_is_as_good_as_new),
-		cmocka_unit_test(the_node_lent_to_longest_ago_is_forgotten),
+		cmocka_unit_test(a_fleet_of_any_size_gives_back),
+		cmocka_unit_test(a_row_of_another_crowd_is_none),
+		cmocka_unit_test(eight_nodes_of_before_become_seven_and_a_crowd),
+		cmocka_unit_test(a_row_apart_takes_no_more_off_than_is_used),
+		cmocka_unit_test(a_meter_forgets_the_node_lent_to_longest_ago),
 		cmocka_unit_test(a_meter_lends_what_has_accrued),
 		cmocka_unit_test(units_faster_than_the_clock_can_be_lent),
 		cmocka_unit_test(a_meter_takes_back_no_more_than_the_latest_grant),

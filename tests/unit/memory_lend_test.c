@@ -16,6 +16,7 @@
 #include "engine/lease.h"
 #include "runtime/atomic.h"
 #include "stores/memory.h"
+#include "sim/apart.h"
 #include "sim/random.h"
 #include "tests/support/crew.h"
 #include "tests/support/house.h"
@@ -389,10 +390,70 @@ static void more_nodes_than_rows_get_their_units(void **state)
 		assert_int_equal(lent(&s, &rule, "k", node, 1, 5), 5);
 	assert_int_equal(remaining(&s, &rule, "k"), 0);
 	for (uint64_t node = 1; node <= 20; node++)
-		assert_int_equal(back(&s, &rule, "k", node, 2, tag, 5),
-		                 node > 20 - LEASE_ROWS ? STORE_DONE
-		                                        : STORE_NOT_BOOKED);
-	assert_int_equal(remaining(&s, &rule, "k"), 5 * LEASE_ROWS);
+		assert_int_equal(back(&s, &rule, "k", node, 2, tag, 5), STORE_DONE);
+	for (uint64_t node = 1; node <= 20; node++)
+		assert_int_equal(back(&s, &rule, "k", node, 3, tag, 5),
+		                 STORE_NOT_BOOKED);
+	assert_int_equal(remaining(&s, &rule, "k"), 100);
+	scene_close(&s);
+}
+
+static void lends_to_many(struct scene *s, const struct rule *rule, uint64_t number)
+{
+	for (uint64_t node = 1; node <= 20; node++)
+		assert_int_equal(lent(s, rule, "k", node, number, 5), 5);
+}
+
+static unsigned takes_back_of_many(struct scene *s, const struct rule *rule,
+                                   uint64_t number)
+{
+	struct gale_slot tag = slot_at(s->clock.now_us - s->clock.now_us % HOUR);
+	unsigned taken = 0;
+
+	for (uint64_t node = 1; node <= 20; node++)
+		taken += back(s, rule, "k", node, number, tag, 5) == STORE_DONE;
+	return taken;
+}
+
+/* There is room for eight, and seven are in the value.  MEMORY-6 */
+static void rows_apart_are_bounded(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(100, HOUR));
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 1);
+	for (uint64_t number = 1; number < 10; number += 3) {
+		lends_to_many(&s, &rule, number);
+		assert_int_equal(remaining(&s, &rule, "k"), 0);
+		assert_int_equal(takes_back_of_many(&s, &rule, number + 1), 15);
+		assert_int_equal(remaining(&s, &rule, "k"), 75);
+		test_clock_advance(&s.clock, HOUR); /* what was out is over */
+	}
+	lends_to_many(&s, &rule, 20);
+	test_clock_advance(&s.clock, HOUR);
+	lends_to_many(&s, &rule, 30); /* in the places of those before */
+	assert_int_equal(takes_back_of_many(&s, &rule, 31), 15);
+	scene_close(&s);
+}
+
+/* Its units stay spent.  MEMORY-5 */
+static void a_row_apart_without_memory_is_lost(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(100, HOUR));
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	for (uint64_t node = 1; node <= 8; node++)
+		assert_int_equal(lent(&s, &rule, "k", node, 1, 5), 5);
+	s.allocator.fail_first = 1;
+	s.allocator.fail_last = UINT64_MAX;
+	assert_int_equal(lent(&s, &rule, "k", 9, 1, 5), 5);
+	s.allocator.fail_first = s.allocator.fail_last = 0;
+	assert_int_equal(counts_of(&s).memory, 1);
+	assert_int_equal(takes_back_of_many(&s, &rule, 2), 8);
+	assert_int_equal(remaining(&s, &rule, "k"), 95);
 	scene_close(&s);
 }
 
@@ -432,6 +493,24 @@ static void a_reset_forgets_the_ledger(void **state)
 	assert_true(steps(&s, &rule, "k", 60));
 	assert_int_equal(back(&s, &rule, "k", 1, 2, tag, 60), STORE_NOT_BOOKED);
 	assert_int_equal(status(&s, &rule, "k", 1).holders, 0);
+	scene_close(&s);
+}
+
+/* LEASE-6 */
+static void a_reset_forgets_what_is_apart(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(100, HOUR));
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	lends_to_many(&s, &rule, 1);
+	reset(&s, &rule, "k");
+	assert_int_equal(takes_back_of_many(&s, &rule, 2), 0);
+	test_clock_advance(&s.clock, 1);
+	for (uint64_t node = 1; node <= 8; node++)
+		assert_int_equal(lent(&s, &rule, "k", node, 3, 5), 5);
+	assert_int_equal(takes_back_of_many(&s, &rule, 4), 8);
 	scene_close(&s);
 }
 
@@ -558,17 +637,40 @@ struct twin {
 	char key[2];
 	uint64_t words[21];
 	struct ledger ledger;
+	struct aparts aparts;
 };
+
+static struct lease_grant twin_step(struct twin *twin, uint64_t now,
+                                    const struct lease_ask *ask)
+{
+	struct lease_grant grant;
+
+	twin->ledger.apart = aparts_find(&twin->aparts, ask->node);
+	grant = lease_step(&twin->rule, twin->words, &twin->ledger, now, ask);
+	aparts_keep(&twin->aparts, &twin->ledger.apart);
+	return grant;
+}
+
+static bool twin_takes_back(struct twin *twin, uint64_t now, uint64_t node,
+                            uint64_t number, const struct lease_grant *grant)
+{
+	bool taken;
+
+	twin->ledger.apart = aparts_find(&twin->aparts, node);
+	taken = lease_give_back(&twin->rule, twin->words, &twin->ledger, now, node,
+	                        number, grant->tag, grant->units);
+	aparts_keep(&twin->aparts, &twin->ledger.apart);
+	return taken;
+}
 
 static void twin_lends(struct scene *s, struct twin *twin, struct chance *c,
                        uint64_t number)
 {
-	struct lease_ask ask = { .node = chance_between(c, 1, 10),
+	struct lease_ask ask = { .node = chance_between(c, 1, 20),
 		                 .number = number - chance_below(c, 3),
 		                 .least = 1,
 		                 .want = chance_between(c, 1, 20) };
-	struct lease_grant expected =
-	    lease_step(&twin->rule, twin->words, &twin->ledger, s->clock.now_us, &ask);
+	struct lease_grant expected = twin_step(twin, s->clock.now_us, &ask);
 	struct lend_answer answer =
 	    lend(s, &twin->rule, twin->key, ask.node, ask.number, ask.want);
 
@@ -577,11 +679,10 @@ static void twin_lends(struct scene *s, struct twin *twin, struct chance *c,
 	if (expected.units == 0 || !chance_one_in(c, 2))
 		return;
 	expected.units = chance_between(c, 1, expected.units);
-	assert_int_equal(back(s, &twin->rule, twin->key, ask.node, number + 1,
-	                      expected.tag, expected.units) == STORE_DONE,
-	                 lease_give_back(&twin->rule, twin->words, &twin->ledger,
-	                                 s->clock.now_us, ask.node, number + 1,
-	                                 expected.tag, expected.units));
+	assert_int_equal(
+	    back(s, &twin->rule, twin->key, ask.node, number + 1, expected.tag,
+	         expected.units) == STORE_DONE,
+	    twin_takes_back(twin, s->clock.now_us, ask.node, number + 1, &expected));
 }
 
 static void twin_steps(struct scene *s, struct twin *twin, uint64_t cost)
@@ -618,6 +719,8 @@ static void a_store_says_what_the_engine_says(void **state)
 			twin_lends(&s, twin, &c, 3 * i);
 		test_clock_advance(&s.clock, chance_below(&c, 400));
 	}
+	for (size_t i = 0; i < COUNT(twins); i++)
+		aparts_free(&twins[i].aparts);
 	scene_close(&s);
 }
 
@@ -632,7 +735,10 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_remembered_is_not_lent),
 		cmocka_unit_test(a_denial_needs_no_row),
 		cmocka_unit_test(more_nodes_than_rows_get_their_units),
+		cmocka_unit_test(rows_apart_are_bounded),
+		cmocka_unit_test(a_row_apart_without_memory_is_lost),
 		cmocka_unit_test(a_full_store_lends_nothing_of_a_new_key),
+		cmocka_unit_test(a_reset_forgets_what_is_apart),
 		cmocka_unit_test(a_reset_forgets_the_ledger),
 		cmocka_unit_test(a_leased_key_expires_as_any_other),
 		cmocka_unit_test(time_never_goes_back_for_a_leased_key),

@@ -17,6 +17,7 @@
 #include "sim/random.h"
 #include "tests/support/customs.h"
 #include "tests/support/rules.h"
+#include "sim/apart.h"
 #include "sim/server.h"
 
 #define T0 (GALE_HOURS(472222) + GALE_MINUTES(1))
@@ -32,6 +33,8 @@ struct scene {
 	struct kept before; /* where what was told points to */
 	uint64_t words[WORDS];
 	struct ledger ledger;
+	struct aparts server_rows; /* apart */
+	struct aparts rows;
 	uint64_t desk_words[WORDS];
 	uint8_t desk_bytes[KEPT_MOST];
 };
@@ -52,8 +55,13 @@ static struct remote_desk desk_of(struct scene *s)
 
 static struct remote_told serve(struct scene *s, const struct remote_job *job)
 {
+	struct remote_told told;
+
+	s->kept.apart = aparts_find(&s->server_rows, job->ask.node);
 	s->before = s->kept;
-	return server_serve(job, s->now, &s->before, &s->kept);
+	told = server_serve(job, s->now, &s->before, &s->kept);
+	aparts_keep_of(&s->server_rows, &s->kept);
+	return told;
 }
 
 static struct remote_job job_of(const struct scene *s, enum remote_verb verb)
@@ -165,10 +173,14 @@ static void look(struct scene *s, uint64_t cost)
 static struct lease_grant lend(struct scene *s, struct lease_ask ask)
 {
 	struct remote_job job = job_of(s, REMOTE_READ);
-	struct lease_grant expected =
-	    lease_step(&s->rule, s->words, &s->ledger, s->now, &ask);
+	struct lease_grant expected;
 	struct lend_answer answer;
 
+	s->ledger.apart = aparts_find(&s->rows, ask.node);
+	expected = lease_step(&s->rule, s->words, &s->ledger, s->now, &ask);
+	aparts_keep(&s->rows, &s->ledger.apart);
+	s->ledger.apart =
+	    (struct lease_row){ 0 }; /* who only reads is not told of it */
 	job.ask = ask;
 	answer = lends(s, job, LEND);
 	assert_int_equal(answer.result, STORE_DONE);
@@ -184,9 +196,13 @@ static void give_back(struct scene *s, struct lease_ask ask, struct gale_slot ta
                       uint64_t units)
 {
 	struct remote_job job = job_of(s, REMOTE_READ);
-	bool expected = lease_give_back(&s->rule, s->words, &s->ledger, s->now,
-	                                ask.node, ask.number, tag, units);
+	bool expected;
 
+	s->ledger.apart = aparts_find(&s->rows, ask.node);
+	expected = lease_give_back(&s->rule, s->words, &s->ledger, s->now, ask.node,
+	                           ask.number, tag, units);
+	aparts_keep(&s->rows, &s->ledger.apart);
+	s->ledger.apart = (struct lease_row){ 0 };
 	job.ask = ask;
 	job.tag = tag;
 	job.units = units;
@@ -197,7 +213,7 @@ static void give_back(struct scene *s, struct lease_ask ask, struct gale_slot ta
 static void act(struct scene *s, struct chance *c, struct lease_grant *granted)
 {
 	struct lease_ask ask = {
-		.node = chance_between(c, 1, 10),
+		.node = chance_between(c, 1, 20),
 		.number = chance_between(c, 1, 1 + (s->now - T0) / GALE_SECONDS(40)),
 		.want = chance_between(c, 5, 20),
 		.least = chance_between(c, 1, 5),
@@ -226,7 +242,7 @@ static void every_rule_answers_as_the_engine_does(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < FIFTY_RULES + 2; i++) {
-		struct lease_grant granted[11] = { 0 };
+		struct lease_grant granted[21] = { 0 };
 		struct chance c = { i };
 
 		scene_open(&s, some_rule(i));
@@ -236,6 +252,8 @@ static void every_rule_answers_as_the_engine_does(void **state)
 			act(&s, &c, granted);
 			same_value(&s);
 		}
+		aparts_free(&s.rows);
+		aparts_free(&s.server_rows);
 	}
 }
 

@@ -220,14 +220,74 @@ static void a_window_with_rows_folds(void **state)
 	(void)state;
 	scene_open(&s, gale_fixed_window(GALE_UNITS_MAX, GALE_HOURS(1)));
 	for (uint64_t node = 1; node <= LEASE_ROWS + 1; node++) {
-		lend_to(&s, node == 2 ? GALE_UNITS_MAX : node, GALE_UNITS_MAX >> 4);
+		lend_to(&s, node == 2 ? LEASE_NODE_MAX : node, GALE_UNITS_MAX >> 4);
 		expect_same_folded(&s);
 	}
-	assert_int_equal(fold(&s, folded), VALUE_FOLDED_MOST);
+	assert_int_equal(fold(&s, folded), VALUE_FOLDED_MOST - 32);
 	/* a step has turned it, and what was out is more than what is used */
 	s.words[0] += GALE_HOURS(1);
 	s.words[1] = 1;
 	expect_same_folded(&s);
+}
+
+/* A ninth row, of the node that asked. */
+static void expect_apart(struct scene *s, const uint8_t *bytes, size_t count,
+                         const struct lease_row *apart)
+{
+	static struct scene into;
+
+	scene_open(&into, s->rule.is);
+	assert_int_equal(value_decode(&s->rule, bytes, count, &into.value), STATE_OK);
+	assert_memory_equal(&into.value.ledger.rows, &s->value.ledger.rows,
+	                    sizeof(s->value.ledger.rows));
+	assert_memory_equal(&into.value.ledger.apart, apart, sizeof(*apart));
+}
+
+static void a_row_apart_is_told_as_a_ninth(void **state)
+{
+	static struct scene s;
+	uint8_t folded[VALUE_FOLDED_MOST];
+	struct lease_row apart;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(1000, GALE_HOURS(1)));
+	for (uint64_t node = 1; node <= 20; node++)
+		lend_to(&s, node, 5);
+	apart = s.value.ledger.apart;
+	assert_int_equal(apart.node, 20);
+	encode(&s);
+	value_encode_apart(&apart, s.bytes + s.count);
+	s.count += VALUE_ROW_BYTES;
+	expect_apart(&s, s.bytes, s.count, &apart);
+	expect_apart(&s, folded, value_fold(&s.rule, s.bytes, s.count, folded), &apart);
+	apart.node = 1; /* it is among the others */
+	value_encode_apart(&apart, s.bytes + s.count - VALUE_ROW_BYTES);
+	assert_int_equal(decode(&s, s.count), STATE_INVALID);
+	apart.node = LEASE_CROWD;
+	value_encode_apart(&apart, s.bytes + s.count - VALUE_ROW_BYTES);
+	assert_int_equal(decode(&s, s.count), STATE_INVALID);
+}
+
+/* No crowd, no row apart. */
+static void a_ninth_row_without_a_crowd_is_refused(void **state)
+{
+	static struct scene s;
+	struct lease_row apart = { .node = 20, .number = 1, .granted = 5, .out = 5 };
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(1000, GALE_HOURS(1)));
+	for (uint64_t node = 1; node <= 8; node++)
+		lend_to(&s, node, 5);
+	s.value.ledger.rows[LEASE_ROWS - 1].node = 8;
+	encode(&s);
+	value_encode_apart(&apart, s.bytes + s.count);
+	assert_int_equal(decode(&s, s.count + VALUE_ROW_BYTES), STATE_INVALID);
+	scene_open(&s, gale_gcra(1000, GALE_HOURS(1), 1000));
+	for (uint64_t node = 1; node <= 8; node++)
+		lend_to(&s, node, 5);
+	encode(&s);
+	value_encode_apart(&apart, s.bytes + s.count);
+	assert_int_equal(decode(&s, s.count + VALUE_ROW_BYTES), STATE_INVALID);
 }
 
 static void expect_not_folded(struct scene *s)
@@ -320,6 +380,8 @@ int main(void)
 		cmocka_unit_test(bytes_of_another_kind_are_refused),
 		cmocka_unit_test(rows_that_no_steps_lead_to_are_refused),
 		cmocka_unit_test(a_window_with_rows_folds),
+		cmocka_unit_test(a_row_apart_is_told_as_a_ninth),
+		cmocka_unit_test(a_ninth_row_without_a_crowd_is_refused),
 		cmocka_unit_test(what_has_no_rows_or_is_no_window_stays_as_it_is),
 		cmocka_unit_test(a_double_that_is_no_number_of_units_is_refused),
 		cmocka_unit_test(folded_bytes_of_no_length_of_theirs_are_refused),

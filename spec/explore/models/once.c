@@ -8,9 +8,14 @@
  * times, or never.  Credit dies when the window turns, at once for all: when it really
  * does is for window.c.
  *
+ * With crowd=1 seven others have rows in the value, so that the rows of all are apart, beside a
+ * crowd; the store drops one that has nothing out, and with it its number.
+ *
  * Shipped   lease_step and lease_give_back, with the ledger; window.c.
  * Spec      spec/OnceLease.tla: the same states.
  */
+#include <string.h>
+
 #include "spec/explore/model.h"
 #include "spec/explore/models/glue.h"
 
@@ -35,6 +40,7 @@ enum {
 	RETURN_TAG,
 	RETURN_ONCE,
 	FRESH,
+	CROWD,
 };
 
 static const struct constant constants[] = {
@@ -54,6 +60,7 @@ static const struct constant constants[] = {
 	  "guard at 0: units go back only where they came from (W-27)" },
 	{ "returnonce", 0, 1, 1, "guard at 0: the store knows a return again" },
 	{ "fresh", 0, 1, 1, "guard at 0: who begins anew has another name" },
+	{ "crowd", 0, 1, 0, "1: the rows of all are apart" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
@@ -151,6 +158,69 @@ static uint64_t start_of(unsigned window)
 	return (1000 + window) * (uint64_t)WINDOW_US;
 }
 
+static uint64_t now_of(const struct state *state)
+{
+	return start_of(state->window) + WINDOW_US / 2;
+}
+
+/* Those of others. */
+static void fill(const struct state *state, struct ledger *ledger)
+{
+	for (unsigned i = 0; i < LEASE_ROWS - 1; i++)
+		ledger->rows[i] = (struct lease_row){
+			.node = NAMES + 1 + i,
+			.number = 1,
+			.tag = slot_at(start_of(state->window)),
+		};
+}
+
+static struct ledger crowd_of(const struct state *state, unsigned name)
+{
+	struct ledger ledger = { 0 };
+	struct lease_row *crowd = &ledger.rows[LEASE_ROWS - 1];
+	const struct row *own = &state->rows[name];
+
+	fill(state, &ledger);
+	if (state->rows_window != state->window)
+		return ledger;
+	*crowd = (struct lease_row){ .node = LEASE_CROWD,
+		                     .number = now_of(state),
+		                     .tag = ledger.rows[0].tag };
+	for (unsigned i = 0; i < NAMES; i++) {
+		crowd->out += state->rows[i].out > 0;
+		crowd->granted += state->rows[i].out > 0 && state->rows[i].got > 0;
+	}
+	if (own->number > 0)
+		ledger.apart = (struct lease_row){ .node = name + 1,
+			                           .number = own->number,
+			                           .granted = own->got,
+			                           .out = own->out,
+			                           .tag = slot_at(crowd->number) };
+	return ledger;
+}
+
+/* The crowd still counts its rows. LEASE-6 */
+static void keep_crowd(struct state *state, const struct ledger *ledger)
+{
+	const struct lease_row *crowd = &ledger->rows[LEASE_ROWS - 1];
+	const struct lease_row *apart = &ledger->apart;
+	struct ledger again;
+
+	if (crowd->node != LEASE_CROWD)
+		return;
+	if (state->rows_window != state->window)
+		memset(state->rows, 0, sizeof(state->rows)); /* LEASE-5 */
+	state->rows_window = state->window;
+	if (apart->node != 0)
+		state->rows[apart->node - 1] =
+		    apart->out == 0
+			? (struct row){ 0 }
+			: (struct row){ small(apart->number), small(apart->granted),
+			                small(apart->out) };
+	again = crowd_of(state, 0);
+	gale_assert(memcmp(&again.rows, &ledger->rows, sizeof(again.rows)) == 0);
+}
+
 static struct ledger ledger_of(const struct state *state)
 {
 	struct ledger ledger = { 0 };
@@ -186,22 +256,25 @@ static void keep_ledger(struct state *state, const struct ledger *ledger)
 	}
 }
 
-static void keep(struct state *state, const struct window_state *words,
+static void keep(const long *c, struct state *state, const struct window_state *words,
                  const struct ledger *ledger)
 {
 	state->used =
 	    words->start_us == start_of(state->window) ? small(words->used) : 0;
-	keep_ledger(state, ledger);
+	if (c[CROWD])
+		keep_crowd(state, ledger);
+	else
+		keep_ledger(state, ledger);
 }
 
 static void serve(const long *c, const struct state *state, struct mail m,
                   struct walk *walk)
 {
 	struct state after = *state;
-	uint64_t now = start_of(state->window) + WINDOW_US / 2;
+	uint64_t now = now_of(state);
 	struct window_state words =
 	    words_of_window(&rule, start_of(state->window), state->used);
-	struct ledger ledger = ledger_of(state);
+	struct ledger ledger = c[CROWD] ? crowd_of(state, m.name) : ledger_of(state);
 	const struct row *row = &state->rows[m.name];
 	bool known = state->rows_window == state->window && row->number > m.number;
 	uint8_t latest = known ? row->number : (uint8_t)m.number;
@@ -215,7 +288,7 @@ static void serve(const long *c, const struct state *state, struct mail m,
 	if (!c[STORE])
 		ask.number = NUMBERS_MOST; /* it is always a new one */
 	grant = lease_step(&rule, (uint64_t *)&words, &ledger, now, &ask);
-	keep(&after, &words, &ledger);
+	keep(c, &after, &words, &ledger);
 	if (after.rows[m.name].number == NUMBERS_MOST)
 		after.rows[m.name].number = latest;
 	if (grant.units > 0)
@@ -230,17 +303,17 @@ static void refund(const long *c, const struct state *state, struct mail m,
                    struct walk *walk)
 {
 	struct state after = *state;
-	uint64_t now = start_of(state->window) + WINDOW_US / 2;
+	uint64_t now = now_of(state);
 	struct window_state words =
 	    words_of_window(&rule, start_of(state->window), state->used);
-	struct ledger ledger = ledger_of(state);
+	struct ledger ledger = c[CROWD] ? crowd_of(state, m.name) : ledger_of(state);
 	unsigned window = c[RETURN_TAG] ? m.window : state->window;
 
 	if (!c[RETURN_ONCE] && state->rows[m.name].number >= m.number)
 		ledger.rows[0].number = m.number - 1;
 	(void)lease_give_back(&rule, (uint64_t *)&words, &ledger, now, m.name + 1,
 	                      m.number, slot_at(start_of(window)), m.units);
-	keep(&after, &words, &ledger);
+	keep(c, &after, &words, &ledger);
 	step(walk, &after, CHANCE, "what %d of name %d returns is there", (int)m.number,
 	     (int)m.name);
 }
