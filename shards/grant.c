@@ -265,7 +265,7 @@ static bool is_placed(const struct lender *lender, const struct lease_grant *gra
 
 static bool may_come_back(const struct lender *lender, const struct lease_grant *grant)
 {
-	return grant->others > 0 && !is_crowd(grant->holders) && !lender->carry_over;
+	return grant->others > 0 && !lender->carry_over;
 }
 
 /* The store has not got what was wanted: until it may, no caller needs to ask. */

@@ -245,13 +245,6 @@ static inline void link_recovers(struct link *link)
 	store_relaxed(&link->shared.down_until_ns, link->own.fenced_until.ns);
 }
 
-/* The store's ledger has no row for each of so many nodes, and takes nothing back from one
- * without (LEASE-5 of engine/lease.h): what they have they keep, and nobody hopes for it. */
-static inline bool is_crowd(uint64_t holders)
-{
-	return holders >= LEASE_ROWS;
-}
-
 static inline void lessor_count(struct lessor *lessor, enum shard_counter counter,
                                 uint64_t by)
 {

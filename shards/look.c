@@ -10,15 +10,14 @@
  * share all the same: whoever asks about many keys then takes from cells, too (local.h).
  *
  *     nothing left ............... it leaves the round, unless there is hope
- *     nothing spent for long ..... what is left is given back, and it leaves; in a crowd
- *                                  it is kept for who asks here
+ *     nothing spent for long ..... what is left is given back, and it leaves
  *     it owes something .......... what it gets pays for that; it stays
  *     soon nothing left .......... an errand is sent ahead, for nobody in particular
  *
  * There is hope when the store has no more while others hold units: what they do not
  * spend they give back, and nobody is told.  Callers are denied as before; the actor
  * asks again for them, after one look, two more, four more, and so on up to an eighth of
- * the window.  In a crowd there is no hope.
+ * the window; all of that is longer where many nodes hold units.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
@@ -32,6 +31,7 @@
 #define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
 #define SEEN_NEVER UINT32_MAX
 #define HOPES_MOST 8
+#define HOPERS 32   /* among so many nodes it waits twice as long */
 #define HOT_NS 1000 /* a unit in each of these, on average, makes a key hot */
 
 static struct purse *at(struct lessor *lessor, uint32_t number)
@@ -124,8 +124,9 @@ static uint64_t idle_looks_of(const struct link *link)
 void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct purse_own *own = purses_own(&lessor->purses, purse);
-	uint64_t most = idle_looks_of(link_of(lessor, purse->lender));
-	uint64_t looks = UINT64_C(1) << own->hopes;
+	uint64_t times = 1 + purse->holders / HOPERS;
+	uint64_t most = times * idle_looks_of(link_of(lessor, purse->lender));
+	uint64_t looks = times << own->hopes;
 
 	if (own->hopes < HOPES_MOST)
 		own->hopes++;
@@ -298,11 +299,6 @@ void lessor_take_due(struct lessor *lessor, struct purse *purse, mono now)
 		purse_mark(purse, DUES_OWES, true);
 }
 
-static bool can_go_back(const struct purse *purse)
-{
-	return !lessor_has_windows(purse->lender) || !is_crowd(purse->holders);
-}
-
 /* True if there is still something to look at later. */
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
@@ -319,7 +315,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	round->seen = (uint32_t)left;
 	if (purse->lender->carry_over)
 		return true;
-	if (seen != SEEN_NEVER && spent == 0 && can_go_back(purse)) {
+	if (seen != SEEN_NEVER && spent == 0) {
 		if (++purse->idle_looks < idle_looks_of(link_of(lessor, purse->lender)))
 			return true;
 		lessor_take_back(lessor, purse, now);

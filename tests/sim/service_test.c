@@ -230,8 +230,8 @@ static void check_what_one_call_holds(void)
 	expect(STRAGGLE, 16, 80, 0.99, 0.95);
 	expect(STRAGGLE, 30, 80, 0.99, 0.95);
 	expect(STRAGGLE, 64, 80, 0.99, 0.95);
-	expect(STRAGGLE, 16, 150, 0.98, 0.9);
-	expect(STRAGGLE, 30, 150, 0.98, 0.9);
+	expect(STRAGGLE, 16, 150, 0.99, 0.95);
+	expect(STRAGGLE, 30, 150, 0.99, 0.95);
 }
 
 static void check_the_rest(void)
@@ -241,8 +241,12 @@ static void check_the_rest(void)
 	expect(EDGE, 16, 80, 0.99, 0.95);
 	expect(MIDDLE, 16, 80, 0.99, 0.95);
 	expect(LOT, 7, 80, 0.99, 0.95);
+	expect(LOT, 30, 80, 0.99, 0.95);
 	expect(EVEN, 16, 150, 0.99, 0.95);
 	expect(EDGE, 16, 150, 0.99, 0.95);
+	expect(MIDDLE, 16, 150, 0.99, 0.95);
+	expect(MIDDLE, 64, 150, 0.99, 0.95);
+	expect(LOT, 16, 150, 0.99, 0.95);
 }
 
 int main(int argc, char **argv)
