@@ -17,19 +17,14 @@
  * Threads   One.
  */
 #include <inttypes.h>
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/busy.h"
 #include "bench/servers.h"
 #include "runtime/clock.h"
-#include "runtime/memory.h"
 #include "sim/random.h"
-#include "stores/postgres/link.h"
-#include "stores/redis/kind.h"
-#include "tests/support/postgres_server.h"
-#include "tests/support/redis_server.h"
 
 #define SIZES 3
 #define CREWS (2 * SIZES) /* of each law, of each size */
@@ -177,51 +172,15 @@ static void open_crew(struct crew *crew, size_t number)
 
 /* What is measured at a server. */
 struct site {
-	void (*start)(void);
+	struct server_kind *(*start)(void);
 	/* How long the server is busy with a beat of each, in us. */
 	void (*time)(struct crew *crews, double *ret_us);
 	void (*stop)(void);
 };
 
-static int compare(const void *a, const void *b)
+static void beat_once(void *arg)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), compare);
-	return values[count / 2];
-}
-
-static struct redis_server redis;
-static struct redis_talk talk;
-
-static void start_redis(void)
-{
-	redis_server_start(&redis, NULL);
-	redis_talk_open(&talk, &redis);
-}
-
-/* How long EVALSHA took on average, of WINDOW beats. */
-static double window_us(struct crew *crew)
-{
-	redisReply *reply;
-	const char *found;
-	double us;
-
-	redis_talk_do(&talk, "CONFIG RESETSTAT");
-	for (unsigned i = 0; i < WINDOW; i++)
-		beat(crew, 1);
-	reply = redis_talk_say(&talk, "INFO commandstats");
-	found = strstr(reply->str, "cmdstat_evalsha:");
-	found = found ? strstr(found, "usec_per_call=") : NULL;
-	bench_expect(found, "how long EVALSHA took");
-	us = strtod(strchr(found, '=') + 1, NULL);
-	redis_reply_free(reply);
-	return us;
+	beat(arg, 1);
 }
 
 /* Groups take turns, so that all of them meet the same machine. */
@@ -234,50 +193,9 @@ static void time_at_redis(struct crew *crews, double *ret_us)
 		open_crew(&crews[i], i);
 	for (size_t at = 0; at < windows; at++)
 		for (size_t i = 0; i < CREWS; i++)
-			us[i][at] = window_us(&crews[i]);
+			us[i][at] = busy_redis_us(beat_once, &crews[i], WINDOW);
 	for (size_t i = 0; i < CREWS; i++)
-		ret_us[i] = median(us[i], windows);
-}
-
-static void stop_redis(void)
-{
-	redis_talk_close(&talk);
-	redis_server_stop(&redis);
-}
-
-static struct postgres_server *postgres;
-static PGconn *bare;
-
-static void start_postgres(void)
-{
-	postgres = postgres_server_start();
-	bare = PQconnectdb(postgres_server_address(postgres));
-	bench_expect(PQstatus(bare) == CONNECTION_OK, PQerrorMessage(bare));
-}
-
-/* How long the processes of all sessions but one have had a processor. */
-static uint64_t sessions_ns(void)
-{
-	PGresult *result = PQexec(bare, "SELECT pid FROM pg_stat_activity WHERE "
-	                                "backend_type = 'client backend' AND "
-	                                "pid <> pg_backend_pid()");
-	uint64_t sum = 0;
-
-	bench_expect(PQntuples(result) > 0, PQerrorMessage(bare));
-	for (int i = 0; i < PQntuples(result); i++) {
-		uint64_t ns = 0;
-		char path[64];
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/%s/schedstat",
-		         PQgetvalue(result, i, 0));
-		file = fopen(path, "r");
-		bench_expect(file && fscanf(file, "%" SCNu64, &ns) == 1, path);
-		fclose(file);
-		sum += ns;
-	}
-	PQclear(result);
-	return sum;
+		ret_us[i] = busy_median(us[i], windows);
 }
 
 /* One group after the other: the session's time is of all that it does. */
@@ -289,39 +207,19 @@ static void time_at_postgres(struct crew *crews, double *ret_us)
 		uint64_t began;
 
 		open_crew(&crews[i], i);
-		began = sessions_ns();
+		began = busy_postgres_ns();
 		for (size_t at = 0; at < count; at++)
 			beat(&crews[i], 1);
-		ret_us[i] = (double)(sessions_ns() - began) / 1000 / (double)count;
+		ret_us[i] = (double)(busy_postgres_ns() - began) / 1000 / (double)count;
 	}
 }
 
-static void stop_postgres(void)
-{
-	PQfinish(bare);
-	postgres_server_stop(postgres);
-}
-
-static struct site redis_site = { .start = start_redis,
+static struct site redis_site = { .start = busy_redis_start,
 	                          .time = time_at_redis,
-	                          .stop = stop_redis };
-static struct site postgres_site = { .start = start_postgres,
+	                          .stop = busy_redis_stop };
+static struct site postgres_site = { .start = busy_postgres_start,
 	                             .time = time_at_postgres,
-	                             .stop = stop_postgres };
-
-static struct server_kind *kind_of(const struct site *site)
-{
-	struct url_fault fault;
-	char url[256];
-
-	if (site == &redis_site) {
-		snprintf(url, sizeof(url), "redis://%s", redis.socket);
-		return redis_kind(memory_default(), url, &fault);
-	}
-	snprintf(url, sizeof(url), "postgres:///%s?host=%s&user=%s&port=%s", PQdb(bare),
-	         PQhost(bare), PQuser(bare), PQport(bare));
-	return postgres_kind(memory_default(), url, &fault);
-}
+	                             .stop = busy_postgres_stop };
 
 /* ---- Rows ------------------------------------------------------------------------ */
 
@@ -330,8 +228,7 @@ static void measure(void *arg, double *ret_us)
 	static struct crew crews[CREWS];
 	struct site *site = arg;
 
-	site->start();
-	asker_open(&asker, kind_of(site), 1);
+	asker_open(&asker, site->start(), 1);
 	site->time(crews, ret_us);
 	site->stop();
 }

@@ -132,6 +132,7 @@ void ask_links(void);
 void ask_postgres(void);
 void ask_misses(void);
 void ask_beats(void);
+void ask_fleets(void);
 void ask_calls(void);
 
 #ifdef __cplusplus

@@ -27,6 +27,7 @@ int main(int argc, char **argv)
 #if defined(GALE_REDIS) && defined(GALE_POSTGRES)
 	ask_misses();
 	ask_beats();
+	ask_fleets();
 #endif
 	return bench_main(argc, argv);
 }

@@ -18,14 +18,18 @@
 #define SLEEP_NS 100000000
 #define PATIENCE_NS UINT64_C(10000000000)
 
-static uint64_t number; /* of the latest request, of any asker: they are one node */
+static uint64_t number; /* of the latest request, of any asker and node */
 
 static void on_answer(struct store_home *home, const struct lend_answer *answer)
 {
 	struct asker *asker = (struct asker *)home;
 	bool granted = answer->result == STORE_DONE && answer->grant.units == UNITS;
 
-	bench_expect(granted || !asker->granted, "a lease");
+	if (asker->granted && answer->result == STORE_LATE)
+		asker->late++; /* the host stood still for as long as a line waits */
+	else
+		bench_expect(granted || !asker->granted, "a lease");
+	bench_expect(asker->late <= 1 + asker->next / 100, "leases in time");
 	asker->granted |= granted;
 	asker->answered++;
 }
@@ -63,26 +67,41 @@ static void wait_for_first(struct asker *asker)
 	bench_expect(asker->granted, "a first lease");
 }
 
-void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
+static void init(struct asker *asker, uint64_t keys)
 {
 	static struct boot_clock boot;
-	struct server_config config = {
-		.allocator = memory_default(),
-		.kind = kind,
-		.quarantine_us = 1, /* it has just been started */
-	};
 	struct gale_rule rule = gale_fixed_window(LIMIT, GALE_DAYS(365));
 
-	bench_expect(kind != NULL, "a server");
 	boot_clock_init(&boot);
 	*asker = (struct asker){ .keys = keys };
 	asker->home.on_answer = on_answer;
 	list_init(&asker->home.done);
 	asker->home.clock = &boot.clock;
+	bench_expect(rule_compile(&rule, &asker->rule) == GALE_ERR_OK, "a rule");
+}
+
+void asker_open_embedded(struct asker *asker, struct store *store, uint64_t keys)
+{
+	bench_expect(store != NULL, "a store");
+	init(asker, keys);
+	asker->store = store;
+	asker->client = (struct store_client){ .store = store, .home = &asker->home };
+}
+
+void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys)
+{
+	struct server_config config = {
+		.allocator = memory_default(),
+		.kind = kind,
+		.quarantine_us = 1, /* it has just been started */
+	};
+
+	bench_expect(kind != NULL, "a server");
+	init(asker, keys);
 	asker->home.watch.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	asker->home.watch.early = wake_early_pays();
 	asker->store = server_open(&config);
-	bench_expect(asker->store && rule_compile(&rule, &asker->rule) == GALE_ERR_OK &&
+	bench_expect(asker->store &&
 	                 store_enter(asker->store, &asker->home, &asker->client),
 	             "a store");
 	wait_for_first(asker);
@@ -95,6 +114,8 @@ static mono now_of(const struct asker *asker)
 
 static void wait_for(struct asker *asker, unsigned count)
 {
+	if (asker->answered >= count)
+		return;
 	turn(asker);
 	while (asker->answered < count) {
 		wake_wait_on(asker->home.watch.epoll_fd, &asker->poller,
@@ -105,7 +126,7 @@ static void wait_for(struct asker *asker, unsigned count)
 
 static struct key next_key(struct asker *asker)
 {
-	return key_of(asker->next++ % asker->keys);
+	return key_of(asker->first + asker->next++ % asker->keys);
 }
 
 /* Until they are answered. */
@@ -113,6 +134,11 @@ struct lot {
 	struct lend_request requests[TOGETHER];
 	struct key keys[TOGETHER];
 };
+
+static uint64_t node_of(const struct asker *asker)
+{
+	return asker->nodes > 0 ? 1 + asker->next % asker->nodes : 1;
+}
 
 static void begin(struct asker *asker, struct lot *lot, unsigned count)
 {
@@ -125,7 +151,7 @@ static void begin(struct asker *asker, struct lot *lot, unsigned count)
 			.key = (const uint8_t *)&lot->keys[i],
 			.key_len = sizeof(lot->keys[i]),
 			.rule = &asker->rule,
-			.ask = { .node = 1,
+			.ask = { .node = node_of(asker),
 			         .number = ++number,
 			         .want = UNITS,
 			         .least = 1 },

@@ -23,13 +23,18 @@ struct asker {
 	struct rule rule;
 	unsigned answered;
 	bool granted;  /* something, once */
-	uint64_t keys; /* that are asked about, in turn */
+	uint64_t keys; /* that are asked about, in turn, from the first on ... */
+	uint64_t first;
+	uint64_t nodes; /* ... by so many nodes, in turn; 0: by one */
 	uint64_t next;
+	uint64_t late;        /* leases that were not answered in time */
 	struct poller poller; /* while it waits for answers */
 };
 
 /* Its rule is a window that nobody can use up. */
 void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys);
+/* The same, of a store that answers at once. */
+void asker_open_embedded(struct asker *asker, struct store *store, uint64_t keys);
 
 /* Asks for so many leases, of one key each, in one call; waits for the answers. */
 void asker_lend(struct asker *asker, unsigned count);
