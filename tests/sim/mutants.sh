@@ -23,16 +23,17 @@ promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 holds=(tests/unit/{hold,holds,whole}_test)
+leases=(tests/unit/{lease,memory_lend,value}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${tenants[@]}" "${holds[@]}" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${leases[@]}" "${tenants[@]}" "${holds[@]}" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|tenants|holds|guards|closes
+judge() ( # sim|changes|promises|groups|leases|tenants|holds|guards|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -42,6 +43,10 @@ judge() ( # sim|changes|promises|groups|tenants|holds|guards|closes
 		exec timeout 1800 "$out/build/$guards" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = groups ]; then
 		for test in "${groups[@]}"; do
+			timeout 1800 "$out/build/$test" || exit
+		done
+	elif [ "$1" = leases ]; then
+		for test in "${leases[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
 	elif [ "$1" = tenants ]; then
@@ -63,7 +68,7 @@ judge() ( # sim|changes|promises|groups|tenants|holds|guards|closes
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|tenants|holds|guards|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|holds|guards|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -90,7 +95,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge tenants && judge holds && judge closes && judge sim && judge changes && judge guards || {
+build && judge promises && judge groups && judge leases && judge tenants && judge holds && judge closes && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -105,6 +110,16 @@ mutant engine/lease.c 'all or nothing is lent' \
 	'uint64_t units = smaller(ask->want, left);' 'uint64_t units = ask->want + 0 * left;'
 mutant engine/lease.c 'a return twice is counted twice' \
 	'	row->out -= units;' '	row->number = 0;'
+mutant engine/lease.c 'units of another crowd go back' \
+	'	    ledger->apart.tag.us != ledger_crowd_of(ledger, node))' '	    ledger_crowd_of(ledger, node) == 0)' leases
+mutant engine/lease.c 'the crowd does not count who has some' \
+	'	    moved(crowd->granted, has_some(before), has_some(after)), crowd->out);' '	    moved(crowd->granted, has_some(before) && has_some(after), false), crowd->out);' leases
+mutant engine/lease.c 'more goes back than is used' \
+	'	if (units > state->used)' '	if (units > state->used + GALE_UNITS_MAX)' leases
+mutant engine/lease.c 'a ninth row takes the place of another' \
+	'ledger_rows(ledger) >= LEASE_ROWS - 1;' 'ledger_rows(ledger) > LEASE_ROWS;' leases
+mutant stores/memory.c 'rows apart have no bound' \
+	'? memory->max_keys * ROWS_PER_KEY' '? memory->max_keys * ROWS_PER_KEY * 1000' leases
 mutant shards/grant.c 'a lease counts from when the answer came' \
 	'mono_until(errand->sent, (lasting)' 'mono_until(now.ns > 0 ? now : errand->sent, (lasting)'
 mutant shards/grant.c 'an answer is taken for the next ask' \
