@@ -18,7 +18,9 @@
 /* What nodes go without when it is missing. */
 enum part {
 	PART_ALL,
+	PART_HASHES,
 	PART_GROUPS,
+	PART_FLEETS,
 	PART_NUDGES,
 	PART_QUICK,
 	PART_NAMES,
@@ -43,15 +45,16 @@ static const struct right {
 	{ "set", PART_ALL, { "SET", "key", "1", "refuse" } },
 	{ "setrange", PART_ALL, { "SETRANGE", "key", "0", "" } },
 	{ "del", PART_ALL, { "DEL", "key" } },
-	{ "hget", PART_GROUPS, { "HGET", "key", "f" } },
+	{ "hget", PART_HASHES, { "HGET", "key", "f" } },
 	{ "hmget", PART_GROUPS, { "HMGET", "key", "f" } },
-	{ "hset", PART_GROUPS, { "HSET", "key", "f", "1", "refuse" } },
-	{ "hdel", PART_GROUPS, { "HDEL", "key", "f" } },
+	{ "hset", PART_HASHES, { "HSET", "key", "f", "1", "refuse" } },
+	{ "hdel", PART_HASHES, { "HDEL", "key", "f" } },
 	{ "zadd", PART_GROUPS, { "ZADD", "key", "refuse", "m" } },
 	{ "zcard", PART_GROUPS, { "ZCARD", "key" } },
 	{ "zrange", PART_GROUPS, { "ZRANGE", "key", "0", "0" } },
 	{ "zrem", PART_GROUPS, { "ZREM", "key", "m" } },
-	{ "pexpireat", PART_GROUPS, { "PEXPIREAT", "key", "1" } },
+	{ "pexpireat", PART_HASHES, { "PEXPIREAT", "key", "1" } },
+	{ "exists", PART_FLEETS, { "EXISTS", "key" } },
 	{ "publish", PART_NUDGES, { "PUBLISH", "channel", "" } },
 	{ "mget", PART_QUICK, { "MGET", "key" } },
 	{ "client|setname", PART_NAMES, { "CLIENT", "SETNAME", "gale:doctor" } },
@@ -66,6 +69,13 @@ static const struct {
 	const char *follows;
 } parts[PARTS] = {
 	[PART_ALL] = { "rights", DOCTOR_FAIL, "nodes can do nothing here" },
+	[PART_HASHES] = { "rights of hashes", DOCTOR_WARN,
+	                  "guards of several nodes cannot share a ceiling, and of more "
+	                  "than seven nodes that lease a key the others give nothing "
+	                  "back" },
+	[PART_FLEETS] = { "rights of fleets", DOCTOR_WARN,
+	                  "of more than seven nodes that lease a key the others give "
+	                  "nothing back" },
 	[PART_GROUPS] = { "rights of groups", DOCTOR_WARN,
 	                  "guards of several nodes cannot share a ceiling" },
 	[PART_NUDGES] = { "rights of nudges", DOCTOR_WARN,
