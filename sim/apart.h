@@ -23,7 +23,7 @@ struct aparts {
 
 /* The node's, or one without a node. */
 struct lease_row aparts_find(const struct aparts *aparts, uint64_t node);
-/* What a step has made of it; one without a node is none. */
+/* The row that a step has made; one without a node is none. */
 void aparts_keep(struct aparts *aparts, const struct lease_row *row);
 /* The same of what a server has made of a value. */
 struct kept;

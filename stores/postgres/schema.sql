@@ -794,7 +794,7 @@ END
 $$;
 
 -- The row apart of the job's node, if it counts: of the crowd that the words tell of, in its window.
--- Those of jobs before stand in changed.  NULL: there is none.
+-- Rows of earlier jobs stand in changed.  NULL: there is none.
 CREATE OR REPLACE FUNCTION gale.row_apart(changed gale.rows[], its_key bytea, words bigint[],
 	ask bigint[], at int, "now" bigint) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE

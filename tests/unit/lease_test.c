@@ -440,7 +440,7 @@ static void a_fleet_of_any_size_gives_back(void **state)
 	assert_int_equal(ledger_rows(&key.ledger), 1);
 }
 
-/* What a crowd had out is not the next one's. LEASE-6 */
+/* Units out of one crowd are none of the next crowd's. LEASE-6 */
 static void a_row_of_another_crowd_is_none(void **state)
 {
 	struct leased key = key_of(gale_fixed_window(500, SEC(1)));
@@ -1101,7 +1101,7 @@ static bool is_apart(const struct leased *key, const struct lease_row *row)
 	return row >= key->aparts && row < key->aparts + APARTS;
 }
 
-/* It counts what is apart: LEASE-6 */
+/* The crowd counts rows apart. LEASE-6 */
 static void check_crowd(const struct leased *key)
 {
 	const struct lease_row *crowd = &key->ledger.rows[LEASE_ROWS - 1];

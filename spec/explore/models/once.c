@@ -163,7 +163,7 @@ static uint64_t now_of(const struct state *state)
 	return start_of(state->window) + WINDOW_US / 2;
 }
 
-/* Those of others. */
+/* Rows of other nodes. */
 static void fill(const struct state *state, struct ledger *ledger)
 {
 	for (unsigned i = 0; i < LEASE_ROWS - 1; i++)
