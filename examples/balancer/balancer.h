@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * balancer.h -- an HTTP/1.1 load balancer with a thread for each processor.
+ *
+ *	a client  --->  thread  --->  a connection of this thread to a backend
+ *	          the limit of its address      the guard of the backend
+ *
+ * A thread accepts connections at a listening socket of its own (SO_REUSEPORT), and turns
+ * around an epoll of its own.  It keeps its own connections to each backend, and decides by
+ * what it has seen itself which backend is out.  Threads share nothing on the way of a
+ * request but gale: the limit of a client's address, and the slots of each backend.
+ *
+ * A request is read whole (REQUEST_MOST), so that it can be made again at another
+ * backend.  A reply is passed on as it comes.
+ *
+ * Threads   struct balancer is written before the threads start.  All else belongs to one
+ *           thread, but for counters, which /metrics reads.
+ * Files     main.c ....... flags, threads, signals
+ *           thread.c ..... the loop, timers, the listening socket, the end
+ *           client.c ..... a connection of a client: its requests, its replies
+ *           call.c ....... a connection to a backend, and the pool of idle ones
+ *           choice.c ..... which backend; ejection; the budget of retries
+ *           message.c .... heads and bodies, by libhttp-parser
+ *           replies.c .... what the balancer says by itself, and /metrics
+ *           buffer.c ..... bytes that wait
+ */
+#ifndef BALANCER_H
+#define BALANCER_H
+
+#include <http_parser.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gale/gale.h>
+#include <gale/guard.h>
+
+#define BACKENDS_MOST 64
+#define HEAD_MOST 16384      /* of a request, of a reply */
+#define REQUEST_MOST 1048576 /* of a request's body */
+#define READ_MOST 16384      /* at once */
+#define UNSENT_MOST 65536 /* a backend is not read while a client has so much to take */
+#define IDLE_MOST 64      /* connections that a thread keeps to a backend */
+#define CONNECT_MS 1000   /* for a connection to a backend */
+#define PART_MS 1000      /* for a client to close after its last reply */
+#define DRAIN_MS 1000     /* so long an idle client may send one more request */
+#define MILLISECOND UINT64_C(1000000)
+
+/* ---- Bytes that wait (buffer.c) --------------------------------------------------- */
+
+struct buffer {
+	char *text;
+	size_t first, end, room;
+};
+
+static inline size_t buffer_count(const struct buffer *buffer)
+{
+	return buffer->end - buffer->first;
+}
+
+/* False: there is no memory, and nothing was added. */
+bool buffer_add(struct buffer *buffer, const char *text, size_t count);
+bool buffer_say(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void buffer_take(struct buffer *buffer, size_t count);
+void buffer_clear(struct buffer *buffer); /* keeps the memory */
+void buffer_free(struct buffer *buffer);
+
+/* ---- Heads and bodies (message.c) ------------------------------------------------- */
+
+enum fault {
+	FAULT_NONE,
+	FAULT_MALFORMED,
+	FAULT_HEAD_TOO_LONG,
+	FAULT_BODY_TOO_LONG,
+	FAULT_STOPPED, /* a hook said so */
+};
+
+/* A request or a reply as it is read.  Its header lines are those that are passed on:
+ * none that are for one connection only, and none that say how long the body is. */
+struct message {
+	http_parser parser;
+	/* False: no further. */
+	bool (*on_head)(struct message *self);
+	bool (*on_body)(struct message *self, const char *text, size_t count);
+	struct buffer target; /* of a request */
+	struct buffer reason; /* of a reply */
+	struct buffer lines;
+	struct buffer field, value; /* of the line that is being read */
+	struct buffer named;        /* what Connection says, between commas */
+	bool is_value;
+	bool expects_continue;
+	bool has_begun;
+	bool is_whole;
+	bool has_no_body; /* a reply to HEAD */
+	enum fault fault;
+};
+
+void message_begin(struct message *message, enum http_parser_type type);
+/* Returns how much it took: up to the end of the message, at most. */
+size_t message_read(struct message *message, const char *text, size_t count);
+void message_ends(struct message *message); /* nothing more will come */
+void message_free(struct message *message);
+
+/* ---- A thread (thread.c) ---------------------------------------------------------- */
+
+/* What epoll tells of a descriptor; -1: nothing any more. */
+struct watcher {
+	int fd;
+	uint32_t watched;
+	void (*on_events)(struct watcher *self, uint32_t events);
+	struct watcher *next_dead; /* its memory is freed when the turn is over */
+};
+
+/* All of a list wait equally long, so who waits last is last. */
+struct timer {
+	struct timer *previous, *next;
+	uint64_t deadline_ns;
+};
+
+struct timers {
+	struct timer head;
+	uint64_t wait_ns;
+	void (*on_late)(struct timer *timer);
+};
+
+struct backend {
+	char name[GALE_NAME_MAX + 1]; /* host:port */
+	struct sockaddr_in address;
+	uint32_t weight;
+	struct gale_guard *guard; /* NULL: --no-limits */
+};
+
+/* A backend as one thread sees it. */
+struct standing {
+	int64_t turn;      /* smooth weighted round robin: the highest is next */
+	uint32_t failures; /* one after the other */
+	bool is_ejected;
+	bool is_probed; /* by one request, after which it is back or ejected again */
+	uint64_t ejected_until_ns;
+	uint64_t ejected_for_ns;
+	struct call *idle;
+	uint32_t idle_count;
+	_Atomic uint64_t calls, failed, ejections, ejected; /* for /metrics */
+};
+
+struct thread {
+	_Alignas(64) struct balancer *balancer;
+	pthread_t id;
+	struct gale_seat *seat; /* NULL: --no-limits */
+	int epoll;
+	struct watcher listener, wake, completions;
+	uint64_t now_ns;
+	struct timers patience; /* with clients that do not say all, or take nothing */
+	struct timers parting;  /* with clients that have had their last reply */
+	struct timers connecting, answering;
+	struct watcher *dead;
+	uint32_t clients;
+	uint32_t retry_permille; /* requests that may be made again, in thousandths */
+	bool is_draining;
+	uint64_t drained_ns; /* when idle clients are left */
+	struct standing standings[BACKENDS_MOST];
+	_Atomic uint64_t requests, limited, no_slot, refused, retries, retries_denied;
+	char scratch[READ_MOST];
+};
+
+struct balancer {
+	struct sockaddr_in address;
+	uint32_t thread_count;
+	struct thread *threads;
+	uint32_t backend_count;
+	struct backend backends[BACKENDS_MOST];
+	struct gale_runtime *runtime; /* NULL: --no-limits */
+	struct gale_store *store;
+	struct gale_limiter *limiter; /* NULL: no --limit */
+	uint64_t limit, window_us;
+	uint64_t client_ms, answer_ms;
+	uint32_t slots; /* of each backend; 0: as many as is learned */
+	const char *store_url;
+	bool no_limits;
+};
+
+/* Adds to a counter that other threads only read. */
+static inline void count(_Atomic uint64_t *counter)
+{
+	atomic_store_explicit(counter,
+	                      atomic_load_explicit(counter, memory_order_relaxed) + 1,
+	                      memory_order_relaxed);
+}
+
+bool thread_open(struct thread *thread, struct balancer *balancer);
+void *thread_run(void *thread);
+void thread_close(struct thread *thread);
+
+bool watch(struct thread *thread, struct watcher *watcher, uint32_t events);
+/* Closes the descriptor, and frees the watcher and what it is the first member of. */
+void watcher_end(struct thread *thread, struct watcher *watcher);
+void timer_start(struct thread *thread, struct timers *timers, struct timer *timer);
+void timer_stop(struct timer *timer);
+
+/* ---- Clients (client.c) ----------------------------------------------------------- */
+
+enum client_state {
+	CLIENT_READING, /* a request */
+	CLIENT_ASKING,  /* gale has not answered yet */
+	CLIENT_CALLING, /* a backend */
+	CLIENT_ENDING,  /* the last reply is being sent */
+	CLIENT_PARTING, /* it was sent; what is still said is not listened to */
+};
+
+struct client {
+	struct watcher watcher;
+	struct timer timer;
+	struct thread *thread;
+	uint32_t address;
+	enum client_state state;
+	struct message request;
+	struct buffer in;   /* not read by the parser yet */
+	struct buffer body; /* of the request */
+	struct buffer out;
+	struct call *call;
+	uint64_t tried;   /* backends, a bit each */
+	int failed_as;    /* the status, if no backend is left */
+	bool has_refusal; /* by a guard */
+	struct gale_answer refusal;
+	bool was_stale; /* once a connection that was idle was closed already */
+	bool has_head;  /* of the reply, which began to be sent */
+	bool is_chunked;
+	bool closes; /* after this reply */
+};
+
+void client_accept(struct thread *thread, int fd, const struct sockaddr_in *address);
+void client_late(struct timer *timer);
+void client_drop(struct client *client);
+void client_answer(struct client *client, const struct gale_answer *answer);
+bool client_is_idle(const struct client *client);
+/* Which of its backends is to be called, after an attempt that failed or was none. */
+void client_call(struct client *client);
+/* What a call has for it. */
+bool client_head(struct client *client, const struct message *reply);
+bool client_body(struct client *client, const char *text, size_t count);
+void client_end(struct client *client);           /* the reply is whole */
+void client_flush(struct client *client);         /* after any of these */
+bool client_is_safe(const struct client *client); /* its request may be made twice */
+
+/* ---- Calls (call.c) --------------------------------------------------------------- */
+
+struct call {
+	struct watcher watcher;
+	struct timer timer;
+	struct thread *thread;
+	uint32_t backend;
+	struct client *client; /* NULL: it is idle, and one of its backend's */
+	struct call *next_idle, *previous_idle;
+	struct gale_entry entry;
+	struct message reply;
+	struct buffer out; /* the request */
+	bool is_probe;
+	bool is_connected;
+	bool is_reused;
+	bool has_sent;
+	bool has_heard;
+	bool is_refused;  /* by the backend, and another one is asked */
+	bool is_stalled;  /* its client takes the reply too slowly */
+	bool has_stalled; /* so how long it took says nothing of the backend */
+};
+
+/* Takes the entry.  False: there is no connection. */
+bool call_begin(struct client *client, uint32_t backend, struct gale_entry entry);
+void call_abort(struct call *call); /* its client is gone */
+void call_go_on(struct call *call); /* its client takes more */
+void call_late(struct timer *timer);
+void calls_close(struct thread *thread, uint32_t backend); /* the idle ones */
+
+/* ---- Which backend (choice.c) ----------------------------------------------------- */
+
+/* -1: there is none that was not tried and is not ejected. */
+int choice_next(struct thread *thread, uint64_t tried);
+bool choice_is_there(const struct thread *thread, uint64_t tried);
+/* A call begins; true: it is the probe that decides about an ejected backend. */
+bool choice_begins(struct thread *thread, uint32_t backend);
+/* And how it ends. */
+void choice_works(struct thread *thread, uint32_t backend, bool is_probe);
+void choice_fails(struct thread *thread, uint32_t backend, bool is_probe);
+void choice_says_nothing(struct thread *thread, uint32_t backend, bool is_probe);
+void budget_begin(struct thread *thread);
+void budget_earn(struct thread *thread);
+bool budget_spend(struct thread *thread);
+
+/* ---- What the balancer says (replies.c) ------------------------------------------- */
+
+/* All end the request; after the last the connection, too. */
+void reply_status(struct client *client, int status, const char *sentence);
+void reply_last(struct client *client, int status, const char *sentence);
+void reply_over_limit(struct client *client, const struct gale_answer *answer);
+void reply_no_slot(struct client *client, const struct gale_answer *refusal);
+void reply_metrics(struct client *client);
+
+#endif

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the gale authors
+"""balancer_test.py BALANCER BACKEND LOAD [TEST...] -- examples/balancer before backends that fail."""
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from scene import Backend, Balancer, Load, address, connect, get, hear, say, until
+
+BALANCER, BACKEND, LOAD = sys.argv[1:4]
+
+
+def backend(places=50, ms=0):
+    return Backend(BACKEND, places, ms)
+
+
+def wrong_arguments_are_sentences():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        in_use = str(taken.getsockname()[1])
+        for arguments, sentence in (
+            (["--bogus"], "usage: balancer"),
+            ([], "a backend is needed"),
+            (["here"], "HOST:PORT"),
+            (["127.0.0.1:0"], "from 1 to 65535"),
+            (["127.0.0.1:80=0"], "from 1 to 1000"),
+            (["127.0.0.1:80", "127.0.0.1:80"], "is there twice"),
+            (["--limit", "5", "127.0.0.1:80"], "N/s, N/m or N/h"),
+            (["--threads", "many", "127.0.0.1:80"], "from 1 to 256"),
+            (["--store", "reddis://here", "127.0.0.1:80"], "url"),
+            (["--no-limits", "--slots", "3", "127.0.0.1:80"], "--no-limits excludes"),
+            (["--port", in_use, "127.0.0.1:80"], "in use"),
+        ):
+            done = subprocess.run([BALANCER, *arguments], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 2 and sentence in done.stderr and not done.stdout, done
+    done = subprocess.run([BALANCER, "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("usage: balancer"), done
+
+
+def requests_and_replies_are_passed_on():
+    with backend() as b, Balancer(BALANCER, address(b)) as balancer:
+        port = balancer.port
+        assert get(port)[::2] == (200, b"hello\n")
+        assert say(port, b"HEAD / HTTP/1.1\r\n\r\n", has_body=False)[0] == 200
+        assert get(port, "/status/204")[0] == 204
+        assert get(port, "/status/404")[0] == 404
+        # Bodies, however long they are and however they end.
+        body = bytes(range(256)) * 500
+        length = b"POST /echo HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+        chunks = b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(
+            b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:1], body[1:70000], body[70000:]))
+        assert say(port, length + body)[2] == body
+        assert say(port, chunks + b"0\r\n\r\n")[2] == body
+        assert get(port, "/until-close")[1:] == ({"transfer-encoding": "chunked"}, b"to the end")
+        old = say(port, b"GET /until-close HTTP/1.0\r\n\r\n")
+        assert old[1:] == ({"connection": "close"}, b"to the end"), old
+        # Lines for this connection only stay here; the client's address goes along.
+        head = say(port, b"GET /head HTTP/1.1\r\nHost: here\r\nConnection: x-mine, keep-alive\r\n"
+                   b"X-Mine: 1\r\nX-Theirs: 2\r\nUpgrade: other\r\nKeep-Alive: 5\r\n\r\n")[2].decode()
+        assert head == ("GET /head HTTP/1.1\r\nHost: here\r\nX-Theirs: 2\r\n"
+                        "X-Forwarded-For: 127.0.0.1\r\n\r\n"), head
+        # One after the other, though they come at once; and byte by byte.
+        with connect(port) as client:
+            client.sendall(b"GET /status/201 HTTP/1.1\r\n\r\nGET /status/202 HTTP/1.1\r\n\r\n" * 50)
+            file = b""
+            while file.count(b"\r\n\r\n") < 100:
+                file += client.recv(65536)
+            assert [line for line in file.split(b"\r\n") if b"HTTP" in line] == [
+                b"HTTP/1.1 201 Fine", b"HTTP/1.1 202 Fine"] * 50, file
+            for byte in b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n":
+                client.sendall(bytes([byte]))
+            assert hear(client)[0] == 200 and client.recv(1) == b""
+        with connect(port) as client:
+            client.sendall(b"POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+            assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            client.sendall(b"ok")
+            assert hear(client)[2] == b"ok"
+
+
+def what_is_malformed_has_a_status():
+    with backend() as b, Balancer(BALANCER, "--client", 700, address(b)) as balancer:
+        port = balancer.port
+        for sent, status in (
+            (b"nonsense\r\n\r\n", 400),
+            (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+            (b"GET / HTTP/1.1\r\nX: a\0b\r\n\r\n", 400),
+            (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
+            (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+            (b"GET / HTTP/1.1\r\nX: " + b"x" * 20000 + b"\r\n\r\n", 431),
+            (b"GET /" + b"x" * 200000, 431),
+            (b"POST / HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n", 413),
+            (b"CONNECT here:80 HTTP/1.1\r\nHost: here\r\n\r\n", 405),
+            (b"GET / HTTP/2.0\r\n\r\n", 505),
+            # Slow clients: what there is of a head, of a body.
+            (b"GET / HTTP/1.1\r\nX: x", 408),
+            (b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf", 408),
+        ):
+            with connect(port) as client:
+                client.sendall(sent)
+                reply = hear(client)
+                assert reply[0] == status and reply[1]["connection"] == "close", (sent[:60], reply)
+                assert client.recv(1) == b""
+        with connect(port) as client:
+            assert client.recv(1) == b"", "who says nothing is left"
+        with connect(port) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(b"GET /large HTTP/1.1\r\n\r\n" * 3)
+            until(lambda: in_flight(balancer) == 0, "a client that reads nothing is left")
+        assert get(port, "/large")[2] == b"x" * (8 << 20)
+        assert in_flight(balancer) == 0
+
+
+def in_flight(balancer):
+    """Slots of calls: not those that a thread keeps for its next calls."""
+    metrics = balancer.metrics().items()
+    return sum(int(value) * (1 if "_in_flight" in name else -1) for name, value in metrics
+               if name.startswith(("gale_guard_in_flight{", "gale_guard_kept{")))
+
+
+def a_backend_that_fails_has_a_status():
+    with backend() as b, Balancer(BALANCER, "--threads", 1, "--answer", 500, address(b)) as balancer:
+        port = balancer.port
+        assert get(port, "/cut")[::2] == (200, None)
+        b.takes(30000)
+        assert get(port)[0] == 504
+        # A client that is gone takes its call along.
+        with connect(port) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            until(lambda: in_flight(balancer) == 1, "a call is in flight")
+        until(lambda: in_flight(balancer) == 0, "its client is gone")
+        b.kill()
+        statuses = [get(port)[0] for _ in range(10)]
+        assert set(statuses) == {502, 503} and statuses[-1] == 503, statuses
+        b.again = (BACKEND, 50, 0)
+        b.returns()
+        until(lambda: get(port)[0] == 200, "it is back")
+        assert balancer.metric("balancer_ejected_threads", backend=address(b)[:-2]) == 0
+
+
+def a_call_is_made_again_where_it_may_be():
+    with backend() as a, backend() as b, Balancer(BALANCER, "--threads", 1, address(a), address(b)) as balancer:
+        port = balancer.port
+        assert say(port, b"POST /cut HTTP/1.1\r\nContent-Length: 0\r\n\r\n")[2] is None
+        assert get(port, "/status/503")[0] == 503
+        assert a.answered() + b.answered() == 3, "the GET was tried at both"
+        assert say(port, b"POST /status/503 HTTP/1.1\r\nContent-Length: 0\r\n\r\n")[0] == 503
+        assert a.answered() + b.answered() == 4, "the POST was not"
+        assert balancer.metric("balancer_retries_total") == 1
+
+
+def requests_go_by_weight():
+    with backend() as a, backend() as b, Balancer(
+            BALANCER, "--threads", 2, address(a, 3), address(b, 1)) as balancer:
+        for _ in range(20):
+            with connect(balancer.port) as client:
+                for _ in range(20):
+                    client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                    assert hear(client)[0] == 200
+        counts = a.answered(), b.answered()
+        assert sum(counts) == 400 and abs(counts[0] - 300) <= 2, counts
+
+
+def a_client_has_its_limit():
+    if 3600 - time.time() % 3600 < 60:
+        time.sleep(61)  # the window would turn meanwhile
+    with backend() as b, Balancer(BALANCER, "--limit", "5/h", address(b)) as balancer:
+        replies = [get(balancer.port) for _ in range(7)]
+        assert [r[0] for r in replies] == [200] * 5 + [429] * 2, replies
+        assert replies[6][1]["ratelimit-policy"] == '"address";q=5;w=3600', replies[6]
+        assert 0 < int(replies[6][1]["retry-after"]) <= 3600, replies[6]
+        assert json.loads(replies[6][2])["status"] == 429, replies[6]
+        assert get(balancer.port, source="127.0.0.2")[0] == 200, "another client"
+        assert balancer.metric("balancer_over_limit_total") == 2
+
+
+def no_more_than_slots_are_in_flight():
+    with backend() as b, Balancer(BALANCER, "--slots", 2, address(b)) as balancer:
+        b.takes(30000)
+        with connect(balancer.port) as first, connect(balancer.port) as second:
+            for client in (first, second):
+                client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            until(lambda: in_flight(balancer) == 2, "two calls are in flight")
+            status, headers, body = get(balancer.port)
+            assert status == 503 and json.loads(body)["violated-policies"] == ["backend"], body
+            assert headers["ratelimit-policy"] == '"backend";q=2;qu="concurrent-requests"', headers
+
+
+def good_replies(load, least):
+    """To the clients of each port, in slices that begin from now on, until those of the first have had
+    so many."""
+    first = len(load.slices[-1]) + 1
+
+    def counted():
+        last = len(load.slices[-1])
+        return [sum(good for _, good, *_ in slices[first:last]) for slices in load.slices]
+
+    until(lambda: counted()[0] >= least, "good replies")
+    return counted()
+
+
+def a_slow_backend_costs_little():
+    """One balancer has two healthy backends.  The other has two such backends, too, and one that has
+    become ten times slower.  Both have load at the same time, from one process: a machine that stands
+    still, or is busy, costs both as much.  One of six periods has to show it."""
+    with backend(4, 40) as a, backend(4, 40) as b, backend(4, 40) as c, backend(4, 40) as d, \
+            backend(4, 40) as slow, Balancer(BALANCER, address(a), address(b)) as healthy, \
+            Balancer(BALANCER, address(c), address(d), address(slow)) as all_three, \
+            Load(LOAD, 24, 250, healthy.port, all_three.port) as load:
+        until(lambda: slow.answered() > 20, "it is used")
+        slow.takes(400)
+        ratios = []
+        while len(ratios) < 6 and max(ratios, default=0) < 0.9:
+            without, with_it = good_replies(load, 300)
+            ratios.append(with_it / without)
+        load.end()
+        print(f"goodput with a slow backend: {ratios[-1]:.2f} of that of the healthy ones")
+        assert max(ratios) >= 0.9, ratios
+
+
+def a_dead_backend_costs_no_reply():
+    with backend(8, 5) as a, backend(8, 5) as b, Balancer(BALANCER, address(a), address(b)) as balancer, \
+            Load(LOAD, 12, 100, balancer.port) as load:
+        until(lambda: a.answered() > 20 and b.answered() > 20, "both are used")
+        b.kill()
+        until(lambda: balancer.metric("balancer_ejections_total", backend=address(b)[:-2]) > 0, "it is ejected")
+        load.next(5)
+        b.returns()
+        until(lambda: b.answered() > 20, "it is used again")
+        _, good, _, failed, lost = load.end()
+        denied = balancer.metric("balancer_retries_denied_total")
+        assert good > 40 and lost == 0 and load.left == 0 and failed <= denied, (good, failed, lost, denied)
+
+
+def who_drains_loses_no_request():
+    with backend(20, 20) as a, Balancer(BALANCER, address(a)) as balancer, \
+            Load(LOAD, 30, 100, balancer.port) as load, connect(balancer.port) as idle, \
+            connect(balancer.port) as busy:
+        until(lambda: a.answered() > 60, "there is load")
+        for client in (idle, busy):
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert hear(client)[0] == 200
+        balancer.process.send_signal(signal.SIGTERM)
+        busy.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        status, headers, _ = hear(busy)
+        assert status == 200, "who was idle may ask once more"
+        assert idle.recv(1) == b""
+        assert balancer.process.wait(60) == 0
+        _, good, _, failed, lost = load.sums()
+        assert good > 60 and (failed, lost, load.left) == (0, 0, 0), (good, failed, lost, load.left)
+
+
+TESTS = (
+    wrong_arguments_are_sentences, requests_and_replies_are_passed_on, what_is_malformed_has_a_status,
+    a_backend_that_fails_has_a_status, a_call_is_made_again_where_it_may_be, requests_go_by_weight,
+    a_client_has_its_limit, no_more_than_slots_are_in_flight, a_slow_backend_costs_little,
+    a_dead_backend_costs_no_reply, who_drains_loses_no_request,
+)
+for test in TESTS:
+    if not sys.argv[4:] or test.__name__ in sys.argv[4:]:
+        begun = time.monotonic()
+        test()
+        print(f"{test.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
