@@ -95,6 +95,7 @@ struct message {
 	bool is_value;
 	bool expects_continue;
 	bool has_begun;
+	bool has_head;
 	bool is_whole;
 	bool has_no_body; /* a reply to HEAD */
 	enum fault fault;
@@ -154,6 +155,7 @@ struct thread {
 	struct gale_seat *seat; /* NULL: --no-limits */
 	int epoll;
 	struct watcher listener, wake, completions;
+	int spare; /* a descriptor to close when there is no other for a client */
 	uint64_t now_ns;
 	struct timers patience; /* with clients that do not say all, or take nothing */
 	struct timers parting;  /* with clients that have had their last reply */
@@ -192,6 +194,7 @@ static inline void count(_Atomic uint64_t *counter)
 	                      memory_order_relaxed);
 }
 
+/* False: errno says why. */
 bool thread_open(struct thread *thread, struct balancer *balancer);
 void *thread_run(void *thread);
 void thread_close(struct thread *thread);
@@ -237,7 +240,7 @@ void client_accept(struct thread *thread, int fd, const struct sockaddr_in *addr
 void client_late(struct timer *timer);
 void client_drop(struct client *client);
 void client_answer(struct client *client, const struct gale_answer *answer);
-bool client_is_idle(const struct client *client);
+void client_leave(struct client *client); /* unless it has said something */
 /* Which of its backends is to be called, after an attempt that failed or was none. */
 void client_call(struct client *client);
 /* What a call has for it. */

@@ -14,7 +14,7 @@
  * is no failure of the backend, so once per request it is made again.
  */
 #define _GNU_SOURCE
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -112,12 +112,14 @@ void call_abort(struct call *call)
 static void finish(struct call *call)
 {
 	struct client *client = call->client;
-	bool is_busy = call->reply.parser.status_code == 429 ||
-	               call->reply.parser.status_code == 503;
+	unsigned status = call->reply.parser.status_code;
+	bool is_busy = status == 429 || status == 503;
+	bool has_failed = status == 502 || status == 504;
 	bool is_kept = http_should_keep_alive(&call->reply.parser) &&
 	               buffer_count(&call->out) == 0;
 
-	give_back(call, ENDS_WELL, is_busy ? GALE_DROPPED : GALE_OK);
+	give_back(call, has_failed ? ENDS_FAILED : ENDS_WELL,
+	          is_busy ? GALE_DROPPED : GALE_OK);
 	if (is_kept)
 		enter_pool(call);
 	else
@@ -212,7 +214,8 @@ static void pass_by(struct call *call)
 	bool is_busy = call->reply.parser.status_code == 503;
 
 	client->failed_as = (int)call->reply.parser.status_code;
-	give_back(call, ENDS_FAILED, is_busy ? GALE_DROPPED : GALE_IGNORED);
+	give_back(call, is_busy ? ENDS_WELL : ENDS_FAILED,
+	          is_busy ? GALE_DROPPED : GALE_IGNORED);
 	call_close(call);
 	client_call(client);
 	client_flush(client);

@@ -12,7 +12,7 @@
  * retries, and after them one for ten requests.  So when all backends fail, retries do not
  * double what they have to bear.
  */
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #define EJECT_AFTER 3
 #define EJECT_FIRST_NS (1000 * MILLISECOND)

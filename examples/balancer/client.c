@@ -10,7 +10,7 @@
  * of a reply.  The requests of a connection are made one after the other.
  */
 #define _GNU_SOURCE
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -44,7 +44,7 @@ void client_drop(struct client *client)
 	end_memory(client);
 }
 
-bool client_is_idle(const struct client *client)
+static bool client_is_idle(const struct client *client)
 {
 	return client->state == CLIENT_READING && !client->request.has_begun &&
 	       buffer_count(&client->in) == 0 && buffer_count(&client->out) == 0;
@@ -312,12 +312,23 @@ static void on_fault(struct client *client)
 	}
 }
 
+static bool has_much_to_take(const struct client *client)
+{
+	return buffer_count(&client->out) > UNSENT_MOST;
+}
+
+static bool may_proceed(const struct client *client)
+{
+	return client->state == CLIENT_READING && buffer_count(&client->in) > 0 &&
+	       !has_much_to_take(client);
+}
+
 /* As far as it goes with what was read. */
 static void proceed(struct client *client)
 {
 	struct buffer *in = &client->in;
 
-	while (client->state == CLIENT_READING && buffer_count(in) > 0) {
+	while (may_proceed(client)) {
 		size_t taken = message_read(&client->request, in->text + in->first,
 		                            buffer_count(in));
 
@@ -368,16 +379,19 @@ void client_flush(struct client *client)
 
 	if (client->watcher.fd < 0)
 		return;
-	proceed(client);
-	if (!send_out(client)) {
-		client_drop(client);
-		return;
-	}
+	do {
+		proceed(client);
+		if (!send_out(client)) {
+			client_drop(client);
+			return;
+		}
+	} while (may_proceed(client));
 	if (client->state == CLIENT_ENDING && buffer_count(&client->out) == 0)
 		part(client);
 	if (client->call)
 		call_go_on(client->call);
-	if (client->state == CLIENT_READING || client->state == CLIENT_PARTING)
+	if (client->state == CLIENT_PARTING ||
+	    (client->state == CLIENT_READING && !has_much_to_take(client)))
 		events |= EPOLLIN;
 	if (buffer_count(&client->out) > 0)
 		events |= EPOLLOUT;
@@ -421,6 +435,13 @@ void client_late(struct timer *timer)
 	} else {
 		client_drop(client);
 	}
+}
+
+void client_leave(struct client *client)
+{
+	on_events(&client->watcher, EPOLLIN);
+	if (client->watcher.fd >= 0 && client_is_idle(client))
+		client_drop(client);
 }
 
 void client_accept(struct thread *thread, int fd, const struct sockaddr_in *address)

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /* main.c -- flags, gale's handles, the threads, and the signals that end them. */
 #define _GNU_SOURCE
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -298,10 +298,17 @@ static void find_port(struct balancer *balancer)
 		       ntohs(balancer->address.sin_port), text, strerror(errno));
 	(void)getsockname(fd, address, &length);
 	close(fd);
+}
+
+static void listen_in_all(struct balancer *balancer)
+{
+	char text[INET_ADDRSTRLEN];
+
 	for (uint32_t i = 0; i < balancer->thread_count; i++) {
 		if (!thread_open(&balancer->threads[i], balancer))
 			refuse("thread %u: %s", i, strerror(errno));
 	}
+	inet_ntop(AF_INET, &balancer->address.sin_addr, text, sizeof(text));
 	printf("listening on %s, port %d\n", text, ntohs(balancer->address.sin_port));
 	fflush(stdout);
 }
@@ -353,6 +360,7 @@ int main(int argc, char **argv)
 	find_port(&balancer);
 	if (!balancer.no_limits)
 		open_gale(&balancer);
+	listen_in_all(&balancer);
 	run(&balancer, &ends);
 	close_gale(&balancer);
 	free(balancer.threads);

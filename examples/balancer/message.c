@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /* message.c -- libhttp-parser, and what a proxy passes on of a head (RFC 9110, 7.6.1). */
 #define _GNU_SOURCE
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #include <string.h>
 #include <strings.h>
@@ -31,8 +31,9 @@ static bool is_own(const struct buffer *name)
 
 static size_t head_count(const struct message *message)
 {
-	return buffer_count(&message->target) + buffer_count(&message->lines) +
-	       buffer_count(&message->field) + buffer_count(&message->value);
+	return buffer_count(&message->target) + buffer_count(&message->reason) +
+	       buffer_count(&message->lines) + buffer_count(&message->field) +
+	       buffer_count(&message->value);
 }
 
 static bool fail(struct message *message, enum fault fault)
@@ -149,6 +150,8 @@ static int on_field(http_parser *parser, const char *text, size_t length)
 {
 	struct message *message = parser->data;
 
+	if (message->has_head) /* it comes after a body in chunks */
+		return 0;
 	if (message->is_value && !end_line(message))
 		return 1;
 	return !add_to_head(message, &message->field, text, length);
@@ -158,6 +161,8 @@ static int on_value(http_parser *parser, const char *text, size_t length)
 {
 	struct message *message = parser->data;
 
+	if (message->has_head)
+		return 0;
 	message->is_value = true;
 	return !add_to_head(message, &message->value, text, length);
 }
@@ -169,6 +174,7 @@ static int on_head(http_parser *parser)
 
 	if (!end_line(message))
 		return -1;
+	message->has_head = true;
 	drop_named(message);
 	if (parser->method != HTTP_CONNECT || parser->type == HTTP_RESPONSE)
 		parser->upgrade = 0;
@@ -191,7 +197,6 @@ static int on_body(http_parser *parser, const char *text, size_t length)
 	return 1;
 }
 
-/* Lines after a body that came in chunks are read, and not passed on. */
 static int on_whole(http_parser *parser)
 {
 	struct message *message = parser->data;
@@ -225,7 +230,7 @@ void message_begin(struct message *message, enum http_parser_type type)
 	buffer_clear(&message->value);
 	buffer_clear(&message->named);
 	message->is_value = message->expects_continue = message->has_begun = false;
-	message->is_whole = message->has_no_body = false;
+	message->is_whole = message->has_head = message->has_no_body = false;
 	message->fault = FAULT_NONE;
 }
 

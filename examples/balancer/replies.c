@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* replies.c -- what the balancer says by itself, and /metrics. */
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #include <gale/http.h>
 #include <stdio.h>

@@ -10,9 +10,10 @@
  * accepted.
  */
 #define _GNU_SOURCE
-#include "balancer.h"
+#include "examples/balancer/balancer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,8 +139,7 @@ static void leave_idle_clients(struct thread *thread)
 		    (struct client *)((char *)timer - offsetof(struct client, timer));
 
 		next = timer->next;
-		if (client_is_idle(client))
-			client_drop(client);
+		client_leave(client);
 	}
 }
 
@@ -163,18 +163,39 @@ static bool drain_on(struct thread *thread)
 
 /* ---- Events ----------------------------------------------------------------------- */
 
+static int accept_one(struct thread *thread, struct sockaddr_in *ret_address)
+{
+	socklen_t length = sizeof(*ret_address);
+
+	return accept4(thread->listener.fd, (struct sockaddr *)ret_address, &length,
+	               SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* Without a descriptor, who waits would make epoll return at once for ever. */
+static void turn_one_away(struct thread *thread)
+{
+	struct sockaddr_in address;
+	int fd;
+
+	close(thread->spare);
+	fd = accept_one(thread, &address);
+	if (fd >= 0)
+		close(fd);
+	thread->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void on_listener(struct watcher *watcher, uint32_t events)
 {
 	struct thread *thread =
 	    (struct thread *)((char *)watcher - offsetof(struct thread, listener));
 	struct sockaddr_in address;
-	socklen_t length = sizeof(address);
 	int fd;
 
 	(void)events;
-	while ((fd = accept4(watcher->fd, (struct sockaddr *)&address, &length,
-	                     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+	while ((fd = accept_one(thread, &address)) >= 0)
 		client_accept(thread, fd, &address);
+	if (errno == EMFILE || errno == ENFILE)
+		turn_one_away(thread);
 }
 
 static void on_wake(struct watcher *watcher, uint32_t events)
@@ -311,6 +332,7 @@ bool thread_open(struct thread *thread, struct balancer *balancer)
 	timers_open(&thread->parting, PART_MS, client_late);
 	timers_open(&thread->connecting, CONNECT_MS, call_late);
 	timers_open(&thread->answering, balancer->answer_ms, call_late);
+	thread->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	budget_begin(thread);
 	return thread->listener.fd >= 0 && thread->wake.fd >= 0 && thread->epoll >= 0 &&
 	       watch(thread, &thread->listener, EPOLLIN) &&
@@ -319,6 +341,7 @@ bool thread_open(struct thread *thread, struct balancer *balancer)
 
 void thread_close(struct thread *thread)
 {
+	close(thread->spare);
 	close(thread->wake.fd);
 	close(thread->epoll);
 }

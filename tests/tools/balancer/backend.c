@@ -6,7 +6,7 @@
  *	balancer_backend PORT PLACES MS
  *
  * Further requests wait for a place.  "/ms/N": from now on each takes N ms.  "/count": how
- * many other requests were answered.  "/cut": a reply that ends in the middle.  "/status/N":
+ * many other requests were answered.  "/most": how many were there at once, at most.  "/cut": a reply that ends in the middle.  "/status/N":
  * a reply with that status.  "/echo": the body that was sent, in chunks.  "/until-close": a
  * body that ends with the connection.  "/large": 8 MiB.  All else: "hello", and the head
  * that came with it is the body of "/head".
@@ -41,7 +41,8 @@ struct line {
 	size_t count;
 	char *in;
 	uint64_t due_ns; /* 0: it works on nothing */
-	size_t length;   /* of the request that it works on */
+	bool is_counted;
+	size_t length; /* of the request that it works on */
 };
 
 static struct line lines[LINES_MOST];
@@ -49,6 +50,7 @@ static uint64_t free_ns[PLACES_MOST]; /* when a place is free */
 static unsigned places;
 static uint64_t work_ns;
 static uint64_t answered;
+static uint64_t present, most; /* requests: now, and at once at most */
 
 static uint64_t now_ns(void)
 {
@@ -60,6 +62,7 @@ static uint64_t now_ns(void)
 
 static void hang_up(struct line *line)
 {
+	present -= line->is_counted;
 	close(line->fd);
 	free(line->in);
 	*line = (struct line){ .fd = -1 };
@@ -148,10 +151,12 @@ static bool answer(struct line *line)
 	size_t length = line->length - (size_t)(body - line->in);
 	char text[32];
 
-	if (strncmp(target, "/count", 6) == 0) {
+	if (strncmp(target, "/count", 6) == 0 || strncmp(target, "/most", 5) == 0) {
+		uint64_t value = target[1] == 'c' ? answered : most;
+
 		reply(line, 200, text,
 		      (size_t)snprintf(text, sizeof(text), "%llu",
-		                       (unsigned long long)answered));
+		                       (unsigned long long)value));
 		return true;
 	}
 	answered++;
@@ -178,7 +183,8 @@ static bool answer(struct line *line)
 
 static bool is_free(const char *in)
 {
-	return strncmp(in, "GET /ms/", 8) == 0 || strncmp(in, "GET /count", 10) == 0;
+	return strncmp(in, "GET /ms/", 8) == 0 || strncmp(in, "GET /count", 10) == 0 ||
+	       strncmp(in, "GET /most", 9) == 0;
 }
 
 /* The request gets the place that is free first. */
@@ -200,6 +206,9 @@ static void begin(struct line *line, uint64_t now)
 	line->due_ns = now;
 	if (is_free(line->in))
 		return;
+	line->is_counted = true;
+	present++;
+	most = present > most ? present : most;
 	for (unsigned i = 1; i < places; i++) {
 		if (free_ns[i] < free_ns[best])
 			best = i;
@@ -230,6 +239,8 @@ static void finish(struct line *line, uint64_t now)
 	memmove(line->in, line->in + line->length, line->count - line->length);
 	line->count -= line->length;
 	line->due_ns = 0;
+	present -= line->is_counted;
+	line->is_counted = false;
 	begin(line, now);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 """scene.py -- a balancer, backends and clients, as processes that end with this one."""
+import signal
 import socket
 import subprocess
 import threading
@@ -94,6 +95,9 @@ class Backend(Process):
     def answered(self):
         return int(get(self.port, "/count")[2])
 
+    def most(self):
+        return int(get(self.port, "/most")[2])
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -109,6 +113,12 @@ class Balancer(Process):
     def __init__(self, program, *arguments):
         super().__init__(program, "--port", 0, *arguments)
         self.port = self.listens()
+
+    def __exit__(self, error, *rest):
+        if not error:  # a sanitizer that found something makes another status
+            self.process.send_signal(signal.SIGTERM)
+            assert self.process.wait(PATIENCE_S) == 0, self.process.returncode
+        super().__exit__(error, *rest)
 
     def metrics(self):
         text = get(self.port, "/metrics")[2].decode()
