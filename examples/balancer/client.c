@@ -7,7 +7,8 @@
  *	                       only while gale's answer is pending   or ENDING, PARTING
  *
  * A client has client_ms for a whole request, however it comes, and as long to take a part
- * of a reply.  The requests of a connection are made one after the other.
+ * of a reply.  The requests of a connection are made one after the other.  A client that
+ * closes its side while a backend works for it is taken to be gone.
  */
 #define _GNU_SOURCE
 #include "examples/balancer/balancer.h"
@@ -395,6 +396,8 @@ void client_flush(struct client *client)
 		events |= EPOLLIN;
 	if (buffer_count(&client->out) > 0)
 		events |= EPOLLOUT;
+	if (client->state == CLIENT_CALLING)
+		events |= EPOLLRDHUP;
 	if (!watch(client->thread, &client->watcher, events))
 		client_drop(client);
 }
@@ -417,7 +420,9 @@ static void on_events(struct watcher *watcher, uint32_t events)
 {
 	struct client *client = (struct client *)watcher;
 
-	if (events & (EPOLLERR | EPOLLHUP) || (events & EPOLLIN && !read_more(client)))
+	bool is_gone = events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+
+	if (is_gone || (events & EPOLLIN && !read_more(client)))
 		client_drop(client);
 	else
 		client_flush(client);
