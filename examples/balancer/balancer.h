@@ -138,8 +138,9 @@ struct backend {
 
 /* A backend as one thread sees it. */
 struct standing {
-	int64_t turn;      /* smooth weighted round robin: the highest is next */
-	uint32_t failures; /* one after the other */
+	uint32_t in_flight; /* calls of this thread */
+	int64_t turn;       /* smooth weighted round robin: the highest is next */
+	uint32_t failures;  /* one after the other */
 	bool is_ejected;
 	bool is_probed; /* by one request, after which it is back or ejected again */
 	uint64_t ejected_until_ns;

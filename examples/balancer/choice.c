@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * choice.c -- smooth weighted round robin among the backends that are not ejected.
+ * choice.c -- which backend is called: the one with the fewest calls in flight for its weight.
+ *
+ * Where several backends are equal, smooth weighted round robin chooses among them.  So a
+ * backend that slows down gets no more calls than the others while they are in flight.  By
+ * turns alone its calls would pile up, until most clients of the balancer waited for it.
  *
  * Each thread goes by what it has seen itself.  EJECT_AFTER failures one after the other
  * eject a backend, for a second at first, and for twice as long each time that it fails
@@ -39,16 +43,39 @@ bool choice_is_there(const struct thread *thread, uint64_t tried)
 	return false;
 }
 
+/* Less than 0: a has fewer calls in flight for its weight than b. */
+static int64_t compare_load(const struct thread *thread, uint32_t a, uint32_t b)
+{
+	const struct backend *backends = thread->balancer->backends;
+	const struct standing *standings = thread->standings;
+
+	return (int64_t)standings[a].in_flight * backends[b].weight -
+	       (int64_t)standings[b].in_flight * backends[a].weight;
+}
+
+static int least_loaded(const struct thread *thread, uint64_t tried)
+{
+	int least = -1;
+
+	for (uint32_t i = 0; i < thread->balancer->backend_count; i++) {
+		if (is_open(thread, i, tried) &&
+		    (least < 0 || compare_load(thread, i, (uint32_t)least) < 0))
+			least = (int)i;
+	}
+	return least;
+}
+
 int choice_next(struct thread *thread, uint64_t tried)
 {
 	const struct balancer *balancer = thread->balancer;
+	int least = least_loaded(thread, tried), best = -1;
 	int64_t whole = 0;
-	int best = -1;
 
-	for (uint32_t i = 0; i < balancer->backend_count; i++) {
+	for (uint32_t i = 0; least >= 0 && i < balancer->backend_count; i++) {
 		struct standing *standing = &thread->standings[i];
 
-		if (!is_open(thread, i, tried))
+		if (!is_open(thread, i, tried) ||
+		    compare_load(thread, i, (uint32_t)least) != 0)
 			continue;
 		standing->turn += balancer->backends[i].weight;
 		whole += balancer->backends[i].weight;
@@ -65,6 +92,7 @@ bool choice_begins(struct thread *thread, uint32_t backend)
 	struct standing *standing = &thread->standings[backend];
 
 	standing->is_probed = standing->is_ejected;
+	standing->in_flight++;
 	count(&standing->calls);
 	return standing->is_probed;
 }
@@ -73,6 +101,7 @@ void choice_works(struct thread *thread, uint32_t backend, bool is_probe)
 {
 	struct standing *standing = &thread->standings[backend];
 
+	standing->in_flight--;
 	standing->failures = 0;
 	if (!is_probe)
 		return;
@@ -102,6 +131,7 @@ void choice_fails(struct thread *thread, uint32_t backend, bool is_probe)
 {
 	struct standing *standing = &thread->standings[backend];
 
+	standing->in_flight--;
 	count(&standing->failed);
 	if (standing->is_ejected && !is_probe)
 		return;
@@ -114,8 +144,11 @@ void choice_fails(struct thread *thread, uint32_t backend, bool is_probe)
 /* If this was the probe, the next request is. */
 void choice_says_nothing(struct thread *thread, uint32_t backend, bool is_probe)
 {
+	struct standing *standing = &thread->standings[backend];
+
+	standing->in_flight--;
 	if (is_probe)
-		thread->standings[backend].is_probed = false;
+		standing->is_probed = false;
 }
 
 void budget_begin(struct thread *thread)
