@@ -153,6 +153,9 @@ static const struct scheme schemes[] = {
 	{ "redis://", read_redis, redis_kind },
 	{ "redis+sentinel://", read_redis, redis_kind },
 	{ "redis+cluster://", read_redis, redis_kind },
+	{ "rediss://", read_redis, redis_kind },
+	{ "rediss+sentinel://", read_redis, redis_kind },
+	{ "rediss+cluster://", read_redis, redis_kind },
 #endif
 #ifdef GALE_POSTGRES
 	{ "postgres://", read_postgres, postgres_kind },
@@ -163,6 +166,9 @@ static const struct scheme schemes[] = {
 	{ "postgresql://", NULL, NULL },
 	{ "redis+sentinel://", NULL, NULL },
 	{ "redis+cluster://", NULL, NULL },
+	{ "rediss://", NULL, NULL },
+	{ "rediss+sentinel://", NULL, NULL },
+	{ "rediss+cluster://", NULL, NULL },
 };
 
 static const struct scheme *scheme_of(const char *url)
@@ -188,12 +194,11 @@ static void look_at_scheme(const char *url, struct url_fault *ret_fault)
 		say_err(ret_fault, GALE_ERR_STORE_NAME);
 	else if (scheme && !scheme->kind)
 		say_err(ret_fault, GALE_ERR_NOT_BUILT);
-	else if (begins(url, "rediss://"))
-		say_err(ret_fault, GALE_ERR_TLS);
 	else if (!scheme && !is_memory(url))
 		url_say(ret_fault, GALE_ERR_URL,
 		        "url: it begins with none of memory:, redis://, "
-		        "redis+sentinel://, redis+cluster://, postgres://");
+		        "redis+sentinel://, redis+cluster:// (or rediss, for TLS), "
+		        "postgres://");
 }
 
 enum gale_err gale_url_check(const char *url, char *ret_why, size_t room)

@@ -30,8 +30,10 @@ static void add_host(const struct names *names, size_t host, struct names_found 
 	    names->fixed.lookup(at->name, at->port ? at->port : names->fixed.port,
 	                        addresses, STREAM_ADDRESSES_MOST);
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		addresses[i].host = at->name;
 		add(found, &addresses[i], host);
+	}
 }
 
 static struct names_found look_up(const struct names *names)

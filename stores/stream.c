@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* stream.c -- a socket that does not block. */
+/* stream.c -- a socket that does not block, and the session of TLS above it. */
 #define _GNU_SOURCE
 #include "stores/stream.h"
 
@@ -88,9 +88,17 @@ void stream_name(const struct stream_address *address, char name[STREAM_NAME])
 
 /* ---- Connecting ------------------------------------------------------------------ */
 
-void stream_init(struct stream *stream, struct watch watch)
+void stream_init(struct stream *stream, struct watch watch, const struct tls *tls)
 {
-	*stream = (struct stream){ .watch = watch, .fd = -1, .early_fd = -1 };
+	*stream =
+	    (struct stream){ .watch = watch, .fd = -1, .early_fd = -1, .tls = tls };
+}
+
+const char *stream_why(const struct stream *stream)
+{
+	const char *why = stream->session ? stream->tls->ops->why(stream->session) : "";
+
+	return why[0] != '\0' || errno == 0 ? why : strerror(errno);
 }
 
 static bool watch(struct stream *stream, int verb, bool wants_out)
@@ -143,6 +151,22 @@ static void tune(int fd, int family)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard));
 }
 
+/* Without a name the certificate has to have the address. */
+static bool begin_session(struct stream *stream, const struct stream_address *address)
+{
+	char spelled[INET6_ADDRSTRLEN] = "";
+
+	if (!stream->tls)
+		return true;
+	(void)getnameinfo((const struct sockaddr *)&address->bytes, address->count,
+	                  spelled, sizeof(spelled), NULL, 0, NI_NUMERICHOST);
+	stream->session = stream->tls->ops->session_new(
+	    stream->tls->context, stream->fd, address->host ? address->host : spelled);
+	if (!stream->session)
+		errno = ENOMEM;
+	return stream->session != NULL;
+}
+
 bool stream_connect(struct stream *stream, const struct stream_address *address)
 {
 	int family = address->bytes.ss_family;
@@ -152,7 +176,8 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	if (stream->fd < 0)
 		return false;
 	tune(stream->fd, family);
-	if ((connect(stream->fd, (const struct sockaddr *)&address->bytes,
+	if (begin_session(stream, address) &&
+	    (connect(stream->fd, (const struct sockaddr *)&address->bytes,
 	             address->count) == 0 ||
 	     errno == EINPROGRESS) &&
 	    watch(stream, EPOLL_CTL_ADD, /* wants_out= */ true)) {
@@ -168,9 +193,12 @@ void stream_close(struct stream *stream)
 {
 	int error = errno;
 
+	if (stream->session)
+		stream->tls->ops->session_free(stream->session);
+	stream->session = NULL;
 	drop(stream, &stream->early_fd);
 	drop(stream, &stream->fd);
-	stream->is_open = false;
+	stream->is_connected = stream->is_open = false;
 	errno = error;
 }
 
@@ -190,8 +218,27 @@ static enum stream_state go_on_opening(struct stream *stream)
 		return STREAM_OVER;
 	if (getpeername(stream->fd, (struct sockaddr *)&peer, &count) != 0)
 		return errno == ENOTCONN ? STREAM_OPENING : STREAM_OVER;
-	stream->is_open = true;
+	stream->is_connected = true;
 	return STREAM_OPEN;
+}
+
+/* Its socket is to be told of as the session says, and not as what is sent does. */
+static bool watch_session(struct stream *stream)
+{
+	const struct tls_ops *ops = stream->tls->ops;
+
+	return watch(stream, EPOLL_CTL_MOD,
+	             ops->wants_out(stream->session) || ops->has_more(stream->session));
+}
+
+static enum stream_state shake(struct stream *stream)
+{
+	enum tls_state state = stream->tls->ops->shake(stream->session);
+
+	errno = 0;
+	if (state == TLS_OVER || !watch_session(stream))
+		return STREAM_OVER;
+	return state == TLS_OPEN ? STREAM_OPEN : STREAM_OPENING;
 }
 
 static bool would_block(void)
@@ -201,18 +248,29 @@ static bool would_block(void)
 
 enum stream_state stream_turn(struct stream *stream)
 {
-	enum stream_state state;
+	enum stream_state state = STREAM_OPEN;
 
 	errno = 0;
 	if (stream->fd < 0)
 		return STREAM_OVER;
 	if (stream->is_open)
 		return STREAM_OPEN;
-	state = go_on_opening(stream);
-	if (state == STREAM_OPEN &&
-	    !watch(stream, EPOLL_CTL_MOD, /* wants_out= */ false))
+	if (!stream->is_connected)
+		state = go_on_opening(stream);
+	if (state == STREAM_OPEN && stream->session)
+		state = shake(stream);
+	else if (state == STREAM_OPEN &&
+	         !watch(stream, EPOLL_CTL_MOD, /* wants_out= */ false))
 		return STREAM_OVER;
+	stream->is_open = state == STREAM_OPEN;
 	return state;
+}
+
+/* Of a session, what a call of it said. */
+static ptrdiff_t told(struct stream *stream, ptrdiff_t count)
+{
+	errno = 0;
+	return count >= 0 && watch_session(stream) ? count : -1;
 }
 
 ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count)
@@ -222,6 +280,9 @@ ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count)
 	errno = 0;
 	if (stream->fd < 0)
 		return -1;
+	if (stream->session)
+		return told(stream,
+		            stream->tls->ops->send(stream->session, bytes, count));
 	if (count > 0)
 		sent = send(stream->fd, bytes, count, MSG_NOSIGNAL);
 	if (sent < 0 && !would_block())
@@ -240,6 +301,9 @@ ptrdiff_t stream_read(struct stream *stream, uint8_t *bytes, size_t most)
 	errno = 0;
 	if (stream->fd < 0)
 		return -1;
+	if (stream->session)
+		return told(stream,
+		            stream->tls->ops->read(stream->session, bytes, most));
 	count = recv(stream->fd, bytes, most, 0);
 	if (count > 0)
 		return count;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * stream.h -- bytes to a server and back, without ever waiting.
+ * stream.h -- bytes to a server and back, without ever waiting, plain or in TLS.
+ *
+ *     stream_connect -> connected -> (hands are shaken) -> open -> over
  *
  * Threads   All of it: one at a time, its owner; stream_resolve blocks, and is for
  *           setting up only.
@@ -15,12 +17,14 @@
 #include <sys/socket.h>
 
 #include "runtime/wake.h"
+#include "stores/tls.h"
 
 #define STREAM_ADDRESSES_MOST 16
 
 struct stream_address {
 	struct sockaddr_storage bytes;
 	socklen_t count;
+	const char *host; /* of the URL, whose address it is; NULL: it has no name */
 };
 
 /* Looks names up, which takes its time; returns how many it found, 0 if none. */
@@ -39,24 +43,32 @@ void stream_name(const struct stream_address *address, char name[STREAM_NAME]);
 enum stream_state {
 	STREAM_OPENING,
 	STREAM_OPEN,
-	STREAM_OVER, /* errno says why; 0: the other end has closed it */
+	STREAM_OVER, /* stream_why */
 };
 
 struct stream {
-	struct watch watch; /* its descriptor is in there, if there is one */
-	int fd;             /* -1: not connected */
-	int early_fd;       /* a copy of it, that tells early; -1: none */
+	struct watch watch;    /* its descriptor is in there, if there is one */
+	int fd;                /* -1: not connected */
+	int early_fd;          /* a copy of it, that tells early; -1: none */
+	const struct tls *tls; /* NULL: it is plain */
+	struct tls_session *session;
+	bool is_connected;
 	bool is_open;
 	bool wants_out; /* the epoll has been told so */
 };
 
-void stream_init(struct stream *stream, struct watch watch);
-/* False, with errno, if it cannot even begin. */
+/* tls: stays there; NULL: none. */
+void stream_init(struct stream *stream, struct watch watch, const struct tls *tls);
+/* False if it cannot even begin: stream_why. */
 bool stream_connect(struct stream *stream, const struct stream_address *address);
 void stream_close(struct stream *stream);
 
-/* Goes on connecting. */
+/* Goes on connecting, and shaking hands. */
 enum stream_state stream_turn(struct stream *stream);
+
+/* After a call that said that it is over, until the next one: why; "": the other end has closed
+ * it. */
+const char *stream_why(const struct stream *stream);
 
 /* How many of the bytes went; -1: it is over.  The epoll tells when more can go. */
 ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count);

@@ -72,7 +72,7 @@ extern "C" {
 	X(CARRY_OVER, 46, "lease.carry_over: for windows, with a fixed batch")         \
 	X(NODE_KEYS, 47, "max_keys: at most 2^28")                                     \
 	X(HOST, 48, "url: the path of the socket has more than 107 bytes")             \
-	X(TLS, 49, "url: TLS is not spoken here; use a tunnel or a unix socket")       \
+	X(TLS, 49, "url: TLS could not be set up; the log says what is missing")       \
 	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")         \
 	X(QUARANTINE, 51, "quarantine_us: at most a day")                              \
 	X(CLUSTER_DB, 52, "url: a cluster has no database but 0")                      \

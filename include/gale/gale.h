@@ -159,6 +159,8 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
  *     redis+sentinel://[user[:password]@]host[:port][,...]/service[?db=N&prefix=NAME]
  *         the sentinels must name servers by address, and not by host name
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=NAME]
+ *     rediss://, rediss+sentinel://, rediss+cluster://   the same in TLS
+ *         [?ca=FILE&cert=FILE&key=FILE&servername=NAME], see docs/stores.md
  *     postgres://[user[:password]@]host[:port]/database[?libpq's options]
  *
  * Each gale_store_open of "memory:" makes a new store.  In a process, there is one store for

@@ -3,7 +3,6 @@
 /* cluster.c -- CLUSTER SLOTS of one node after the other, and what nodes say by the way. */
 #include "stores/redis/cluster.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -338,6 +337,14 @@ static void try_next(struct cluster *cluster, const char *why, mono now)
 		connect_to_next(cluster, now);
 }
 
+/* Why the stream is, or what else is to be said. */
+static const char *over(const struct cluster *cluster, const char *what)
+{
+	const char *why = stream_why(&cluster->stream);
+
+	return why[0] != '\0' ? why : what;
+}
+
 static bool put_question(struct cluster *cluster)
 {
 	const struct remote_bytes words[2] = { redis_word("CLUSTER"),
@@ -370,8 +377,7 @@ static void hear_some(struct cluster *cluster, mono now)
 	redisReply *reply;
 
 	if (count < 0 || !redis_intake_feed(&cluster->intake, bytes, (size_t)count)) {
-		try_next(cluster, errno ? strerror(errno) : "the connection is over",
-		         now);
+		try_next(cluster, over(cluster, "the connection is over"), now);
 		return;
 	}
 	while (cluster->phase == ASKING) {
@@ -392,7 +398,7 @@ static void say_some(struct cluster *cluster, mono now)
 	    stream_send(&cluster->stream, cluster->out.bytes, cluster->out.count);
 
 	if (sent < 0)
-		try_next(cluster, "the connection is over", now);
+		try_next(cluster, over(cluster, "the connection is over"), now);
 	else
 		redis_text_cut(&cluster->out, (size_t)sent);
 }
@@ -408,7 +414,7 @@ static void go_on_connecting(struct cluster *cluster, mono now)
 			try_next(cluster, "no memory", now);
 		break;
 	case STREAM_OVER:
-		try_next(cluster, errno ? strerror(errno) : "cannot connect", now);
+		try_next(cluster, over(cluster, "cannot connect"), now);
 	}
 }
 
@@ -552,6 +558,6 @@ struct map *redis_cluster_map(struct redis_site *site, struct watch watch)
 	cluster->next = MAP_NODES_MOST; /* those of the URL first */
 	memset(cluster->owners, 0xff, sizeof(cluster->owners)); /* MAP_NOWHERE */
 	cluster->watch = watch;
-	stream_init(&cluster->stream, watch);
+	stream_init(&cluster->stream, watch, redis_tls(site));
 	return &cluster->map;
 }

@@ -19,7 +19,8 @@ void redis_ear_open(struct redis_ear *ear, struct redis_site *site, struct wire 
 {
 	*ear = (struct redis_ear){ .site = site, .wire = wire };
 	ear->out.allocator = site->allocator;
-	stream_init(&ear->stream, (struct watch){ wire->watch.epoll_fd, false });
+	stream_init(&ear->stream, (struct watch){ wire->watch.epoll_fd, false },
+	            redis_tls(site));
 }
 
 void redis_ear_hang_up(struct redis_ear *ear)

@@ -3,7 +3,6 @@
 /* link.c -- greets, sends batches, and knows which reply is to what. */
 #include "stores/redis/link.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +75,8 @@ struct link {
 	uint64_t heard;
 	struct awaited awaited[AWAITED_MOST];
 	struct remote_told told[REMOTE_BATCH_MOST];
-	size_t read; /* of the bytes, at last */
+	bool is_heard; /* on this connection: it has said something */
+	size_t read;   /* of the bytes, at last */
 	uint8_t bytes[READ_MOST];
 };
 
@@ -220,16 +220,6 @@ static void hear_info(struct link *link, const redisReply *reply)
 	ask_generation(link);
 }
 
-/* Whose it is, a colon, and since when. */
-static bool read_generation(const redisReply *reply, uint64_t *ret_since_us)
-{
-	const char *since =
-	    reply->type == REDIS_REPLY_STRING ? strchr(reply->str, ':') : NULL;
-
-	return since && reply->len <= REMOTE_GENERATION_BYTES &&
-	       url_number(since + 1, INSTANT_MAX_US, ret_since_us);
-}
-
 /* In a life that others have begun without it, nothing is gained by waiting for replicas. */
 static void warn_of_others(struct link *link)
 {
@@ -252,7 +242,7 @@ static void hear_generation(struct link *link, const redisReply *reply)
 {
 	uint64_t since_us;
 
-	if (!read_generation(reply, &since_us)) {
+	if (!redis_read_generation(reply, &since_us)) {
 		give_up(link, "its generation is none of ours", "");
 		return;
 	}
@@ -295,7 +285,7 @@ static void read_greeting(struct link *link, const redisReply *reply,
 	if (redis_is_error(reply, ret_meaning))
 		return;
 	*ret_meaning = (struct redis_said){ .word = REDIS_STRANGE };
-	if (!read_generation(reply, &ret_said->since_us))
+	if (!redis_read_generation(reply, &ret_said->since_us))
 		return;
 	if (!link->wire.by_buckets)
 		keep_generation(link, reply, ret_said->since_us);
@@ -398,7 +388,9 @@ static void give_up_on_words(struct link *link)
 	char words[WORDS_SHOWN + 3] = "";
 	size_t count = 0;
 
-	if (link->phase == GREETING && link->read > 0) {
+	if (link->phase == GREETING && redis_is_tls(link->bytes, link->read))
+		give_up(link, "it answers in TLS", "rediss:// speaks that");
+	else if (link->phase == GREETING && link->read > 0) {
 		words[count++] = '"';
 		for (size_t i = 0; i < link->read && i < WORDS_SHOWN; i++)
 			words[count++] =
@@ -427,6 +419,18 @@ static void hear_all(struct link *link)
 	}
 }
 
+static void give_up_on_silence(struct link *link)
+{
+	bool is_strange =
+	    link->phase == GREETING && !link->is_heard && !link->stream.session;
+
+	give_up(link,
+	        is_strange ? "it has hung up and said nothing; a port of TLS does that "
+	                     "(rediss://)"
+	                   : "the connection is over",
+	        stream_why(&link->stream));
+}
+
 static void read_some(struct link *link)
 {
 	ptrdiff_t count = READ_MOST;
@@ -434,9 +438,9 @@ static void read_some(struct link *link)
 	while (count == READ_MOST && link->phase != BROKEN) {
 		count = stream_read(&link->stream, link->bytes, READ_MOST);
 		link->read = count > 0 ? (size_t)count : 0;
+		link->is_heard |= count > 0;
 		if (count < 0)
-			give_up(link, "the connection is over",
-			        errno ? strerror(errno) : "");
+			give_up_on_silence(link);
 		else if (!redis_intake_feed(&link->intake, link->bytes, (size_t)count))
 			give_up_on_words(link);
 		else
@@ -449,7 +453,7 @@ static void send_some(struct link *link)
 	ptrdiff_t sent = stream_send(&link->stream, link->out.bytes, link->out.count);
 
 	if (sent < 0)
-		give_up(link, "the connection is over", errno ? strerror(errno) : "");
+		give_up_on_silence(link);
 	else
 		redis_text_cut(&link->out, (size_t)sent);
 }
@@ -459,7 +463,7 @@ static void send_some(struct link *link)
 static void connect_to(struct link *link, const struct stream_address *address)
 {
 	link->phase = CONNECTING;
-	link->can_beat = false;
+	link->can_beat = link->is_heard = false;
 	redis_ear_move(&link->ear, address);
 	link->wire.waits_for = "its host does not answer";
 	link->to[0] = '\0';
@@ -469,7 +473,7 @@ static void connect_to(struct link *link, const struct stream_address *address)
 	if (!redis_intake_open(&link->intake, REDIS_INFO_MOST))
 		give_up(link, "no memory", "");
 	else if (!stream_connect(&link->stream, address))
-		give_up(link, "cannot connect", strerror(errno));
+		give_up(link, "cannot connect", stream_why(&link->stream));
 }
 
 /* It may be another than before: nobody is connected to before a sentinel has told. */
@@ -535,12 +539,16 @@ static void go_on_connecting(struct link *link)
 {
 	switch (stream_turn(&link->stream)) {
 	case STREAM_OPENING:
+		if (link->stream.is_connected)
+			link->wire.waits_for =
+			    "it has accepted, and does not agree on TLS; its port may "
+			    "be one without";
 		break;
 	case STREAM_OPEN:
 		greet(link);
 		break;
 	case STREAM_OVER:
-		give_up(link, "cannot connect", errno ? strerror(errno) : "");
+		give_up(link, "cannot connect", stream_why(&link->stream));
 	}
 }
 
@@ -740,6 +748,7 @@ static void open_scout(struct link *link)
 		.service = site->url.service,
 		.password = site->url.sentinel_password,
 		.watch = link->wire.watch,
+		.tls = redis_tls(site),
 	};
 
 	scout_open(&link->scout, &config);
@@ -757,7 +766,7 @@ static struct link *link_new(struct redis_site *site, struct watch watch)
 	link->site = site;
 	link->phase = BROKEN;
 	link->out.allocator = site->allocator;
-	stream_init(&link->stream, watch);
+	stream_init(&link->stream, watch, redis_tls(site));
 	redis_ear_open(&link->ear, site, &link->wire);
 	return link;
 }

@@ -169,6 +169,20 @@ static void free_reply(void *object)
 	free(object);
 }
 
+bool redis_read_generation(const redisReply *reply, uint64_t *ret_since_us)
+{
+	const char *since =
+	    reply->type == REDIS_REPLY_STRING ? strchr(reply->str, ':') : NULL;
+
+	return since && reply->len <= REMOTE_GENERATION_BYTES &&
+	       url_number(since + 1, INSTANT_MAX_US, ret_since_us);
+}
+
+bool redis_is_tls(const uint8_t *bytes, size_t count)
+{
+	return count >= 2 && bytes[0] == 21 && bytes[1] == 3;
+}
+
 void redis_reply_free(struct redisReply *reply)
 {
 	free_reply(reply);

@@ -47,6 +47,10 @@ bool redis_intake_feed(struct redis_intake *intake, const void *bytes, size_t co
  * is broken. */
 bool redis_intake_take(struct redis_intake *intake, struct redisReply **ret_reply);
 void redis_reply_free(struct redisReply *reply);
+/* Of a generation: whose it is, a colon, and since when.  False: it is none. */
+bool redis_read_generation(const struct redisReply *reply, uint64_t *ret_since_us);
+/* Not a reply but an alert of TLS, of any version: the port speaks that. */
+bool redis_is_tls(const uint8_t *bytes, size_t count);
 
 /* ---- Replies to what they mean --------------------------------------------------- */
 

@@ -18,7 +18,7 @@ void scout_open(struct scout *scout, const struct scout_config *config)
 {
 	*scout = (struct scout){ .config = *config };
 	scout->out.allocator = config->allocator;
-	stream_init(&scout->stream, config->watch);
+	stream_init(&scout->stream, config->watch, config->tls);
 }
 
 /* The next one is asked at the next turn; when none has answered, after a while. */
@@ -104,6 +104,14 @@ static void note_why(struct scout *scout, const redisReply *reply)
 		         "a sentinel knows no service %.48s", scout->config.service);
 }
 
+/* A sentinel that has gone has said nothing; one that does not speak TLS as it should has. */
+static void give_up(struct scout *scout, const char *why)
+{
+	if (scout->stream.session && why[0] != '\0')
+		snprintf(scout->why, sizeof(scout->why), "a sentinel: %.160s", why);
+	scout_hang_up(scout);
+}
+
 /* A sentinel tells addresses; a name would have to be looked up, which takes its time. */
 static bool read_address(const redisReply *reply, struct stream_address *ret_address)
 {
@@ -143,7 +151,7 @@ static void hear_some(struct scout *scout, mono now)
 	redisReply *reply;
 
 	if (count < 0 || !redis_intake_feed(&scout->intake, bytes, (size_t)count)) {
-		scout_hang_up(scout);
+		give_up(scout, count < 0 ? stream_why(&scout->stream) : "");
 		return;
 	}
 	while (scout->stream.fd >= 0) {
@@ -200,10 +208,12 @@ void scout_turn(struct scout *scout, mono now)
 	switch (stream_turn(&scout->stream)) {
 	case STREAM_OPENING:
 		if (mono_reached(now, scout->due))
-			scout_hang_up(scout);
+			give_up(scout, scout->stream.is_connected
+			                   ? "it does not agree on TLS"
+			                   : "");
 		return;
 	case STREAM_OVER:
-		scout_hang_up(scout);
+		give_up(scout, stream_why(&scout->stream));
 		return;
 	case STREAM_OPEN:
 		break;

@@ -29,6 +29,7 @@ struct scout_config {
 	const char *service;
 	const char *password; /* of the sentinels; "": none */
 	struct watch watch;
+	const struct tls *tls; /* NULL: it asks in plain */
 };
 
 struct scout {
@@ -44,7 +45,7 @@ struct scout {
 	struct stream_address primary;
 	uint64_t answers; /* so far */
 	uint64_t changes; /* of the primary */
-	char why[96];     /* there is no answer; "": there is, or nobody was heard */
+	char why[192];    /* there is no answer; "": there is, or nobody was heard */
 };
 
 void scout_open(struct scout *scout, const struct scout_config *config);

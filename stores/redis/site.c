@@ -49,6 +49,14 @@ static void find_addresses(struct redis_site *site, struct url_fault *warning)
 		           stream_resolve, warning);
 }
 
+static bool read_url(struct redis_site *site, const char *url,
+                     struct url_fault *ret_fault)
+{
+	return redis_url_parse(url, &site->url, ret_fault) &&
+	       (!site->url.is_secure ||
+	        tls_open(&site->tls, &site->url.tls, ret_fault));
+}
+
 struct redis_site *redis_site_open(struct gale_allocator *allocator, const char *url,
                                    struct url_fault *ret_fault)
 {
@@ -58,7 +66,7 @@ struct redis_site *redis_site_open(struct gale_allocator *allocator, const char 
 	if (!site)
 		return NULL;
 	site->allocator = allocator;
-	if (!redis_url_parse(url, &site->url, ret_fault)) {
+	if (!read_url(site, url, ret_fault)) {
 		memory_give(allocator, site, sizeof(*site));
 		return NULL;
 	}
@@ -71,5 +79,7 @@ void redis_site_close(struct redis_site *site)
 {
 	if (site->url.is.host_count > 0)
 		names_close(&site->names);
+	if (site->url.is_secure)
+		tls_close(&site->tls);
 	memory_give(site->allocator, site, sizeof(*site));
 }

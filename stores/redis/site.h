@@ -18,6 +18,7 @@
 #include "stores/redis/wire.h"
 #include "stores/server.h"
 #include "stores/stream.h"
+#include "stores/tls.h"
 
 /* What a URL says: where servers are, and who we are to them. */
 struct redis_site {
@@ -26,7 +27,14 @@ struct redis_site {
 	struct stream_address socket; /* without hosts */
 	struct names names;           /* of hosts, if there are any */
 	struct redis_url url;
+	struct tls tls; /* if the URL is secure */
 };
+
+/* For the streams to its servers; NULL: they are plain. */
+static inline const struct tls *redis_tls(const struct redis_site *site)
+{
+	return site->url.is_secure ? &site->tls : NULL;
+}
 
 /* Names are looked up here, which may take a while; those that are not found are looked up
  * again.  NULL: *ret_fault says why; GALE_ERR_MEMORY has no text. */

@@ -6,9 +6,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#define SENTINEL_SCHEME "redis+sentinel"
-#define CLUSTER_SCHEME "redis+cluster"
 #define OPTIONS "db, prefix, durable, sentinel_password"
+#define TLS_OPTIONS "ca, cert, key, servername"
 #define DB_MOST 1000000
 #define DURABLE_MOST 9
 #define SOCKET_MOST (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
@@ -18,23 +17,94 @@ static bool refuse(struct url_fault *fault, const char *why)
 	return url_say(fault, GALE_ERR_URL, "url: %s", why);
 }
 
+/* ---- The scheme ------------------------------------------------------------------ */
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* redis or rediss, and what it leads to: "", "+sentinel", "+cluster". */
+static bool is_scheme(const struct redis_url *url, const char *leads_to)
+{
+	return strcmp(url->is.scheme + strlen(url->is_secure ? "rediss" : "redis"),
+	              leads_to) == 0;
+}
+
 /* ---- Options --------------------------------------------------------------------- */
+
+static bool is_one_of(const char *option, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(option, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_of_tls(const char *option)
+{
+	static const char *const names[] = { "ca", "cert", "key", "servername" };
+
+	return is_one_of(option, names, sizeof(names) / sizeof(names[0]));
+}
 
 static bool is_known(const char *option)
 {
-	return strcmp(option, "db") == 0 || strcmp(option, "prefix") == 0 ||
-	       strcmp(option, "sentinel_password") == 0 ||
-	       strcmp(option, "durable") == 0;
+	static const char *const names[] = { "db", "prefix", "sentinel_password",
+		                             "durable" };
+
+	return is_one_of(option, names, sizeof(names) / sizeof(names[0]));
 }
 
-static bool know_options(const struct url *url, struct url_fault *fault)
+static bool know_option(const struct redis_url *url, const char *option,
+                        struct url_fault *fault)
 {
-	for (size_t i = 0; i < url->option_count; i++)
-		if (!is_known(url->options[i].name))
-			return url_say(
-			    fault, GALE_ERR_URL,
-			    "url: option %s is not known; there are " OPTIONS,
-			    url_shown(url->options[i].name));
+	if (is_known(option) || (url->is_secure && is_of_tls(option)))
+		return true;
+	if (is_of_tls(option))
+		return url_say(fault, GALE_ERR_URL,
+		               "url: option %s is for TLS: rediss://, "
+		               "rediss+sentinel://, rediss+cluster://",
+		               option);
+	return url_say(fault, GALE_ERR_URL,
+	               "url: option %s is not known; there are " OPTIONS "%s",
+	               url_shown(option), url->is_secure ? ", " TLS_OPTIONS : "");
+}
+
+static bool know_options(const struct redis_url *url, struct url_fault *fault)
+{
+	for (size_t i = 0; i < url->is.option_count; i++)
+		if (!know_option(url, url->is.options[i].name, fault))
+			return false;
+	return true;
+}
+
+/* NULL: it is not given. */
+static bool read_given(const struct redis_url *url, const char *option,
+                       const char **ret_value, struct url_fault *fault)
+{
+	*ret_value = url_option(&url->is, option);
+	if (!*ret_value || **ret_value != '\0')
+		return true;
+	return url_say(fault, GALE_ERR_URL, "url: option %s is empty", option);
+}
+
+static bool read_tls(struct redis_url *url, struct url_fault *fault)
+{
+	struct tls_config *tls = &url->tls;
+
+	if (!read_given(url, "ca", &tls->ca, fault) ||
+	    !read_given(url, "cert", &tls->cert, fault) ||
+	    !read_given(url, "key", &tls->key, fault) ||
+	    !read_given(url, "servername", &tls->name, fault))
+		return false;
+	if (!tls->cert != !tls->key)
+		return refuse(fault,
+		              "of the options cert and key each needs the other");
+	if (tls->name && strlen(tls->name) > TLS_NAME_MOST)
+		return url_say(fault, GALE_ERR_URL,
+		               "url: option servername has more than %d bytes",
+		               TLS_NAME_MOST);
 	return true;
 }
 
@@ -79,12 +149,14 @@ static bool read_service(struct redis_url *url, const char *name,
                          struct url_fault *fault)
 {
 	if (url->is.host_count == 0)
-		return refuse(fault,
-		              SENTINEL_SCHEME ":// needs the host of a sentinel");
+		return url_say(fault, GALE_ERR_URL,
+		               "url: %s:// needs the host of a sentinel",
+		               url->is.scheme);
 	if (name[0] == '\0')
-		return refuse(fault, "behind the hosts of " SENTINEL_SCHEME ":// comes "
-		                     "/ and the name by which sentinels know the "
-		                     "service");
+		return url_say(fault, GALE_ERR_URL,
+		               "url: behind the hosts of %s:// comes / and the name by "
+		               "which sentinels know the service",
+		               url->is.scheme);
 	url->service = name;
 	return true;
 }
@@ -104,11 +176,15 @@ static bool read_socket(const struct url *url, struct url_fault *fault)
 /* Of one that is not the other, keys would be others. */
 static bool count_hosts(const struct redis_url *url, struct url_fault *fault)
 {
-	if (url->is_cluster && url->is.host_count == 0)
-		return refuse(fault, CLUSTER_SCHEME ":// needs a host");
+	const char *scheme = url->is.scheme;
+
+	if (url->is.host_count == 0 && (url->is_cluster || url->is_secure))
+		return url_say(fault, GALE_ERR_URL, "url: %s:// needs a host", scheme);
 	if (!url->is_cluster && url->is.host_count > 1)
-		return refuse(fault, "redis:// takes one host; " SENTINEL_SCHEME
-		                     ":// and " CLUSTER_SCHEME ":// take several");
+		return url_say(fault, GALE_ERR_URL,
+		               "url: %s:// takes one host; %s+sentinel:// and "
+		               "%s+cluster:// take several",
+		               scheme, scheme, scheme);
 	return url->is.host_count > 0 || read_socket(&url->is, fault);
 }
 
@@ -135,9 +211,9 @@ static bool read_path(struct redis_url *url, struct url_fault *fault)
 {
 	const char *name = url->is.path[0] == '/' ? url->is.path + 1 : "";
 
-	if (strcmp(url->is.scheme, SENTINEL_SCHEME) == 0)
+	if (is_scheme(url, "+sentinel"))
 		return read_service(url, name, fault) && read_db(url, "", fault);
-	url->is_cluster = strcmp(url->is.scheme, CLUSTER_SCHEME) == 0;
+	url->is_cluster = is_scheme(url, "+cluster");
 	return count_hosts(url, fault) &&
 	       read_db(url, url->is.host_count > 0 ? name : "", fault);
 }
@@ -146,8 +222,10 @@ bool redis_url_parse(const char *text, struct redis_url *ret_url,
                      struct url_fault *ret_fault)
 {
 	*ret_url = (struct redis_url){ .sentinel_password = "" };
-	if (!url_parse(text, &ret_url->is, ret_fault) ||
-	    !know_options(&ret_url->is, ret_fault) ||
+	if (!url_parse(text, &ret_url->is, ret_fault))
+		return false;
+	ret_url->is_secure = begins(ret_url->is.scheme, "rediss");
+	if (!know_options(ret_url, ret_fault) || !read_tls(ret_url, ret_fault) ||
 	    !read_prefix(ret_url, ret_fault) || !read_durable(ret_url, ret_fault) ||
 	    !read_path(ret_url, ret_fault))
 		return false;

@@ -9,6 +9,9 @@
  *         the hosts are sentinels; sentinel_password=... is theirs
  *     redis+cluster://[user[:password]@]host[:port][,...][?prefix=...]
  *         the hosts are some of the nodes: one that is up is enough
+ *     rediss://, rediss+sentinel://, rediss+cluster:// are the same in TLS; ca=FILE, cert=FILE
+ *         and key=FILE, and servername=NAME are as in stores/tls.h; sentinels and nodes are
+ *         asked in TLS, too, and a socket is not
  *     durable=N, of any of them: REDIS-6 of link.h; N is 1 to 9, and the same for all who share
  *         a prefix
  *
@@ -17,6 +20,7 @@
 #ifndef STORES_REDIS_URL_H
 #define STORES_REDIS_URL_H
 
+#include "stores/tls.h"
 #include "stores/url.h"
 
 #define REDIS_PREFIX_MAX 64
@@ -29,6 +33,8 @@ struct redis_url {
 	const char *service;           /* that the hosts, sentinels, know; NULL: none */
 	const char *sentinel_password; /* "": none */
 	bool is_cluster;               /* the hosts are some of its nodes */
+	bool is_secure;                /* TLS, as tls says */
+	struct tls_config tls;
 	uint64_t durable; /* so many replicas must have it, or it was not granted */
 	char prefix[REDIS_PREFIX_MAX + 1];
 };

@@ -60,8 +60,9 @@ static void say_string(const void *bytes, size_t count)
 	say("\r\n", 2);
 }
 
-void stream_init(struct stream *stream, struct watch watch)
+void stream_init(struct stream *stream, struct watch watch, const struct tls *tls)
 {
+	(void)tls;
 	*stream = (struct stream){ .watch = watch, .fd = -1 };
 }
 
@@ -99,6 +100,12 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 	s.said_count = 0;
 	s.over = false;
 	return true;
+}
+
+const char *stream_why(const struct stream *stream)
+{
+	(void)stream;
+	return "";
 }
 
 void stream_close(struct stream *stream)

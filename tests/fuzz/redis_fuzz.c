@@ -117,8 +117,9 @@ static void answer_politely(const uint8_t *bytes, size_t count)
 			say_text(rows[i].answer);
 }
 
-void stream_init(struct stream *stream, struct watch watch)
+void stream_init(struct stream *stream, struct watch watch, const struct tls *tls)
 {
+	(void)tls;
 	*stream = (struct stream){ .watch = watch, .fd = -1 };
 }
 
@@ -169,6 +170,12 @@ bool stream_connect(struct stream *stream, const struct stream_address *address)
 		say(greeting, sizeof(greeting) - 1);
 	errno = 0;
 	return true;
+}
+
+const char *stream_why(const struct stream *stream)
+{
+	(void)stream;
+	return "";
 }
 
 void stream_close(struct stream *stream)

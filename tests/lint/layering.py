@@ -25,7 +25,7 @@ MAY = {
     # A fleet in virtual time looks behind all doors, and nobody in the house knows of it.
     "sim": (["engine/", "runtime/", "stores/", "shards/", "coordinator/", "face/", "sim/", "gale/"], None),
     # The command installs what a server needs, where nobody else may, and runs the simulator.
-    "tools": (["tools/", "sim/", "gale/", "stores/url.h", "stores/redis/url.h", "stores/redis/script.h",
+    "tools": (["tools/", "sim/", "gale/", "stores/url.h", "stores/stream.h", "stores/redis/url.h", "stores/redis/script.h",
                "stores/postgres/schema.h"], None),
     "examples": (["gale/", "examples/balancer/"], None),
 }

@@ -13,6 +13,7 @@ APART = ("tests/lint/role_fault.c",)
 def main():
     root = pathlib.Path(sys.argv[1])
     lists = {p.parent: p.read_text() for f in FOLDERS for p in (root / f).rglob("meson.build")}
+    lists[root] = (root / "meson.build").read_text()
     seen, bad = 0, []
     for path in sorted(p for f in FOLDERS for p in (root / f).rglob("*") if p.suffix in (".c", ".cc")):
         name = path.relative_to(root)

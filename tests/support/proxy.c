@@ -69,19 +69,28 @@ static int listen_somewhere(uint16_t *ret_port)
 }
 
 /* -1: nobody is there. */
-static int connect_to(const char *socket_path)
+static int connect_by(const struct sockaddr *address, socklen_t count)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	must(fd >= 0);
-	must(strlen(socket_path) < sizeof(address.sun_path));
-	strcpy(address.sun_path, socket_path);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-	    fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
+	if (connect(fd, address, count) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+static int connect_to(const struct proxy *proxy)
+{
+	struct sockaddr_un path = { .sun_family = AF_UNIX };
+	struct sockaddr_in port = { .sin_family = AF_INET,
+		                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		                    .sin_port = htons(proxy->server_port) };
+
+	strcpy(path.sun_path, proxy->socket);
+	return proxy->server_port != 0
+	           ? connect_by((const struct sockaddr *)&port, sizeof(port))
+	           : connect_by((const struct sockaddr *)&path, sizeof(path));
 }
 
 /* ---- Pipes ----------------------------------------------------------------------- */
@@ -206,7 +215,7 @@ static void take_node(struct works *works)
 		return;
 	must(pair);
 	add_relaxed(&works->proxy->connections, 1);
-	server = connect_to(works->proxy->socket);
+	server = connect_to(works->proxy);
 	if (server < 0) {
 		close(node);
 		return;
@@ -299,15 +308,27 @@ static void wake(struct proxy *proxy)
 	must(write(proxy->wake, &one, sizeof(one)) == sizeof(one));
 }
 
+static void begin(struct proxy *proxy)
+{
+	proxy->listener = listen_somewhere(&proxy->port);
+	proxy->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	must(proxy->wake >= 0);
+	must(pthread_create(&proxy->thread, NULL, thread_main, proxy) == 0);
+}
+
 void proxy_open(struct proxy *proxy, const char *socket)
 {
 	memset(proxy, 0, sizeof(*proxy));
 	must(strlen(socket) < sizeof(proxy->socket));
 	strcpy(proxy->socket, socket);
-	proxy->listener = listen_somewhere(&proxy->port);
-	proxy->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	must(proxy->wake >= 0);
-	must(pthread_create(&proxy->thread, NULL, thread_main, proxy) == 0);
+	begin(proxy);
+}
+
+void proxy_open_to_port(struct proxy *proxy, uint16_t server_port)
+{
+	memset(proxy, 0, sizeof(*proxy));
+	proxy->server_port = server_port;
+	begin(proxy);
 }
 
 void proxy_close(struct proxy *proxy)

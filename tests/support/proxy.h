@@ -3,7 +3,7 @@
 /*
  * proxy.h -- a bad network between a node and a server.
  *
- *     node <--TCP on loopback--> proxy <--unix socket--> server
+ *     node <--TCP on loopback--> proxy <--unix socket, or TCP--> server
  *
  * It carries bytes, in order and none of them twice, on a thread of its own; the test
  * says how badly.
@@ -26,6 +26,7 @@ enum proxy_way {
 struct proxy {
 	uint16_t port; /* where it listens */
 	char socket[96];
+	uint16_t server_port; /* 0: it is at the socket */
 	int listener;
 	int wake;
 	pthread_t thread;
@@ -41,6 +42,8 @@ struct proxy {
 
 /* To the server with that socket. */
 void proxy_open(struct proxy *proxy, const char *socket);
+/* To a server on loopback. */
+void proxy_open_to_port(struct proxy *proxy, uint16_t server_port);
 void proxy_close(struct proxy *proxy);
 
 /* From now on what goes that way takes so long. */

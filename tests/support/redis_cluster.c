@@ -82,7 +82,7 @@ static void find_port(char *out)
 
 static void start_server(struct redis_cluster *cluster, int i)
 {
-	const char *options[] = { "--port",
+	const char *options[] = { cluster->tls ? "--tls-port" : "--port",
 		                  cluster->ports[i],
 		                  "--cluster-port",
 		                  cluster->bus_ports[i],
@@ -91,7 +91,8 @@ static void start_server(struct redis_cluster *cluster, int i)
 		                  "--cluster-enabled",
 		                  "yes",
 		                  "--cluster-node-timeout",
-		                  "1000",
+		                  cluster->tls ? "5000"
+		                               : "1000", /* hands are shaken in it */
 		                  "--cluster-replica-validity-factor",
 		                  "0",
 		                  "--cluster-allow-replica-migration",
@@ -101,10 +102,14 @@ static void start_server(struct redis_cluster *cluster, int i)
 		                  "--enable-debug-command",
 		                  "yes",
 		                  NULL };
+	size_t count = sizeof(options) / sizeof(options[0]) - 1;
 
 	find_port(cluster->ports[i]);
 	find_port(cluster->bus_ports[i]);
 	memcpy(cluster->options[i], options, sizeof(options));
+	for (size_t k = 0; cluster->tls && cluster->tls[k]; k++)
+		cluster->options[i][count++] = cluster->tls[k];
+	must(count < sizeof(cluster->options[i]) / sizeof(cluster->options[i][0]));
 	redis_server_start(&cluster->servers[i], cluster->options[i]);
 }
 
@@ -175,7 +180,13 @@ void redis_cluster_settle(struct redis_cluster *cluster)
 
 void redis_cluster_start(struct redis_cluster *cluster)
 {
+	redis_cluster_start_in_tls(cluster, NULL);
+}
+
+void redis_cluster_start_in_tls(struct redis_cluster *cluster, const char *const *tls)
+{
 	memset(cluster, 0, sizeof(*cluster));
+	cluster->tls = tls;
 	for (int i = 0; i < CLUSTER_SERVERS; i++)
 		start_server(cluster, i);
 	introduce(cluster);

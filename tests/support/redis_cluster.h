@@ -18,11 +18,14 @@ struct redis_cluster {
 	struct redis_server servers[CLUSTER_SERVERS];
 	char ports[CLUSTER_SERVERS][8];
 	char bus_ports[CLUSTER_SERVERS][8];
-	const char *options[CLUSTER_SERVERS][24];
+	const char *const *tls; /* options of TLS; NULL: it speaks plain */
+	const char *options[CLUSTER_SERVERS][32];
 	bool stands_still[CLUSTER_SERVERS];
 };
 
 void redis_cluster_start(struct redis_cluster *cluster);
+/* In TLS among themselves, too; the options end with NULL, and stay there. */
+void redis_cluster_start_in_tls(struct redis_cluster *cluster, const char *const *tls);
 void redis_cluster_stop(struct redis_cluster *cluster);
 
 void redis_cluster_kill(struct redis_cluster *cluster, int i);

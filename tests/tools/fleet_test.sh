@@ -211,7 +211,7 @@ for command in 'store init' 'store check' 'fleet --store'; do
 	says ': url: option prefx is not known; there are db, prefix' $command 'redis://h?prefx=a'
 	says ': url: port 99999 is not from 1 to 65535$' $command redis://h:99999
 	says ': url: it begins with none of memory:' $command mysql://h
-	says ': url: TLS is not spoken here' $command rediss://h
+	says ': url: option ca is for TLS: rediss://' $command 'redis://h?ca=a'
 	says ': url: a cluster has no database but 0' $command redis+cluster://h/1
 	says ': url: libpq says: invalid URI query parameter: "x"' $command 'postgres://h/d?x=1'
 done
@@ -262,7 +262,7 @@ refuses fast '--nodes' fast
 refuses --store 'url: redis:// needs a host' --store redis://
 refuses --store 'url: option prefx is not known; there are db,' --store 'redis://h?prefx=a'
 refuses --store 'url: it begins with none of memory:' --store magic://localhost
-refuses --store 'url: TLS' --store rediss://localhost --processes 2
+refuses --store 'url: option ca is empty' --store 'rediss://localhost?ca=' --processes 2
 run 2 fleet-worker --nodes 1
 grep -q 'started by gale fleet --processes' "$work/err" || fail "fleet-worker runs by itself"
 refuses --no?de '--nodes' $'--no\nde'

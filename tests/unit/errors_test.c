@@ -220,7 +220,7 @@ static void a_store_is_refused_for_its_configuration(void **state)
 	fails_store(&h, "redis://h?durable=10", 0, GALE_ERR_URL);
 	fails_store(&h, "redis+sentinel://h/s?durable=all", 0, GALE_ERR_URL);
 	fails_store(&h, "redis:///" NAME_64 NAME_64, 0, GALE_ERR_HOST);
-	fails_store(&h, "rediss://127.0.0.1", 0, GALE_ERR_TLS);
+	fails_store(&h, "rediss://127.0.0.1?ca=/no/such/file", 0, GALE_ERR_TLS);
 	fails_store(&h, "redis+cluster://127.0.0.1/1", 0, GALE_ERR_CLUSTER_DB);
 	fails_store(&h, "redis+cluster:///socket", 0, GALE_ERR_URL);
 	fails_store(&h, "memory:" NAME_64 "5", 0, GALE_ERR_STORE_NAME);

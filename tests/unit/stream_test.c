@@ -53,7 +53,7 @@ static void open_scene(bool early)
 	must(listen(s.listener, 1) == 0);
 	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	must(s.epoll_fd >= 0);
-	stream_init(&s.stream, (struct watch){ s.epoll_fd, early });
+	stream_init(&s.stream, (struct watch){ s.epoll_fd, early }, /* tls= */ NULL);
 	must(stream_connect(&s.stream, &address));
 	s.other = accept4(s.listener, NULL, NULL, SOCK_CLOEXEC);
 	must(s.other >= 0);

@@ -163,7 +163,6 @@ static void a_check_says_what_is_wrong(void **state)
 		{ "localhost:6379", GALE_ERR_URL, "url: it begins with none of" },
 		{ "mysql://h", GALE_ERR_URL, "url: it begins with none of" },
 		{ "redis:/h", GALE_ERR_URL, "url: it begins with none of" },
-		{ "rediss://h", GALE_ERR_TLS, "url: TLS is not spoken here" },
 #ifdef GALE_REDIS
 		{ "redis://h:6379/3?prefix=a&durable=2", GALE_ERR_OK, "" },
 		{ "redis:///run/redis.sock?db=3", GALE_ERR_OK, "" },
@@ -186,6 +185,31 @@ static void a_check_says_what_is_wrong(void **state)
 		{ "redis+cluster:///x", GALE_ERR_URL, "redis+cluster:// needs a host" },
 		{ "redis+cluster://h/1", GALE_ERR_CLUSTER_DB, "url: a cluster has no" },
 		{ "redis://h:99999", GALE_ERR_URL, "url: port 99999 is not from 1" },
+		{ "rediss://h:1/3?ca=/a.pem&cert=/b&key=/"
+		  "c&servername=d&prefix=e&durable=1",
+		  GALE_ERR_OK, "" },
+		{ "rediss+sentinel://h,i:3/main?ca=a&sentinel_password=x&db=1",
+		  GALE_ERR_OK, "" },
+		{ "rediss+cluster://h,i:3/0?servername=all", GALE_ERR_OK, "" },
+		{ "rediss://h?verify=no", GALE_ERR_URL,
+		  "url: option verify is not known; there are db, prefix, durable, "
+		  "sentinel_password, ca, cert, key, servername" },
+		{ "redis://h?ca=a", GALE_ERR_URL,
+		  "url: option ca is for TLS: rediss://, rediss+sentinel://, "
+		  "rediss+cluster://" },
+		{ "redis+cluster://h?servername=a", GALE_ERR_URL,
+		  "url: option servername is for TLS" },
+		{ "rediss://h?ca=", GALE_ERR_URL, "url: option ca is empty" },
+		{ "rediss://h?cert=a", GALE_ERR_URL,
+		  "url: of the options cert and key each needs the other" },
+		{ "rediss://h?key=a", GALE_ERR_URL, "each needs the other" },
+		{ "rediss:///run/redis.sock", GALE_ERR_URL,
+		  "url: rediss:// needs a host" },
+		{ "rediss://h,i", GALE_ERR_URL, "url: rediss:// takes one host" },
+		{ "rediss+sentinel://h", GALE_ERR_URL,
+		  "url: behind the hosts of rediss+sentinel:// comes / and the name by "
+		  "which sentinels know the service" },
+		{ "redisss://h", GALE_ERR_URL, "url: it begins with none of" },
 #endif
 #ifdef GALE_POSTGRES
 		{ "postgres://me@h/db?sslmode=require", GALE_ERR_OK, "" },

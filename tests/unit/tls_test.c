@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tls_test.c -- a stream in TLS is as one without (stream_test.c): it never waits, its epoll
+ * tells of all that comes, and its host has no signal.
+ *
+ *     stream, this thread <--TCP on loopback--> OpenSSL's own server, a thread that waits
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/ssl.h>
+
+#include "stores/stream.h"
+#include "tests/support/certificates.h"
+#include "tests/support/must.h"
+#include "tests/support/scratch.h"
+
+#define PART 4096
+#define MANY ((size_t)4 << 20)
+#define UPDATES 64
+
+static struct scene {
+	char folder[64];
+	struct certificate certificate;
+	struct tls tls;
+	SSL_CTX *ctx;
+	int listener, epoll_fd, fd;
+	struct stream stream;
+	SSL *other; /* end of it */
+	pthread_t thread;
+	void (*serves)(SSL *ssl);
+} s;
+
+/* ---- The scene ------------------------------------------------------------------- */
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	s.fd = accept4(s.listener, NULL, NULL, SOCK_CLOEXEC);
+	must(s.fd >= 0);
+	s.other = SSL_new(s.ctx);
+	must(s.other && SSL_set_fd(s.other, s.fd) == 1);
+	must(SSL_accept(s.other) == 1);
+	s.serves(s.other);
+	SSL_free(s.other);
+	close(s.fd);
+	return NULL;
+}
+
+static void open_server(void)
+{
+	const struct certificate_plan plan = { .folder = s.folder,
+		                               .name = "server",
+		                               .names = "IP:127.0.0.1",
+		                               .to_days = 1 };
+
+	certificate_make(&s.certificate, &plan);
+	s.ctx = SSL_CTX_new(TLS_server_method());
+	must(s.ctx && SSL_CTX_use_certificate(s.ctx, s.certificate.is) == 1 &&
+	     SSL_CTX_use_PrivateKey(s.ctx, s.certificate.pair) == 1);
+}
+
+static int open_scene(void **state)
+{
+	struct tls_config config = { .ca = s.certificate.cert };
+	struct url_fault fault;
+
+	(void)state;
+	signal(SIGPIPE, SIG_DFL); /* which ends the test */
+	scratch_make(s.folder, sizeof(s.folder), "tls");
+	open_server();
+	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!tls_open(&s.tls, &config, &fault))
+		print_error("%s\n", fault.text);
+	must(s.tls.context != NULL);
+	stream_init(&s.stream, (struct watch){ s.epoll_fd, false }, &s.tls);
+	return 0;
+}
+
+static int close_scene(void **state)
+{
+	(void)state;
+	stream_close(&s.stream);
+	tls_close(&s.tls);
+	SSL_CTX_free(s.ctx);
+	must(unlink(s.certificate.cert) == 0 && unlink(s.certificate.key) == 0);
+	certificate_free(&s.certificate);
+	must(rmdir(s.folder) == 0 && close(s.epoll_fd) == 0);
+	return 0;
+}
+
+static bool told(int ms)
+{
+	struct epoll_event event;
+
+	return epoll_wait(s.epoll_fd, &event, 1, ms) > 0;
+}
+
+/* Turns it only when its epoll tells so, as a shard does. */
+static void connect_to(void (*serves)(SSL *ssl))
+{
+	struct stream_address address;
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t count = sizeof(here);
+
+	s.serves = serves;
+	s.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(bind(s.listener, (struct sockaddr *)&here, sizeof(here)) == 0);
+	must(listen(s.listener, 1) == 0);
+	must(getsockname(s.listener, (struct sockaddr *)&here, &count) == 0);
+	must(pthread_create(&s.thread, NULL, serve, NULL) == 0);
+	must(stream_numeric("127.0.0.1", ntohs(here.sin_port), &address));
+	must(stream_connect(&s.stream, &address));
+	while (stream_turn(&s.stream) == STREAM_OPENING)
+		must(told(-1));
+	assert_string_equal(stream_why(&s.stream), "");
+	assert_int_equal(stream_turn(&s.stream), STREAM_OPEN);
+}
+
+static void leave(void)
+{
+	must(pthread_join(s.thread, NULL) == 0);
+	close(s.listener);
+}
+
+static uint8_t byte_at(size_t i)
+{
+	return (uint8_t)(i * 7 + i / 251);
+}
+
+static void put_bytes(uint8_t *bytes, size_t from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		bytes[i] = byte_at(from + i);
+}
+
+static bool are_bytes(const uint8_t *bytes, size_t from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (bytes[i] != byte_at(from + i))
+			return false;
+	return true;
+}
+
+/* ---- Hearing --------------------------------------------------------------------- */
+
+static void say_a_record(SSL *ssl)
+{
+	uint8_t bytes[3 * PART], byte;
+
+	put_bytes(bytes, 0, sizeof(bytes));
+	must(SSL_write(ssl, bytes, sizeof(bytes)) == sizeof(bytes));
+	(void)SSL_read(ssl, &byte, 1); /* until the other end is closed */
+}
+
+/* A record is taken from the socket as a whole: no epoll would tell of the rest of it.  TLS-2 */
+static void the_rest_of_a_record_is_told_of(void **state)
+{
+	uint8_t bytes[PART];
+	ptrdiff_t count = 0;
+
+	(void)state;
+	connect_to(say_a_record);
+	while ((count = stream_read(&s.stream, bytes, PART)) == 0)
+		must(told(-1));
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(count, PART);
+		assert_true(are_bytes(bytes, (i - 1) * PART, PART));
+		assert_true(told(0));
+		count = stream_read(&s.stream, bytes, PART);
+	}
+	assert_int_equal(count, PART);
+	assert_int_equal(stream_read(&s.stream, bytes, PART), 0);
+	assert_int_equal(stream_send(&s.stream, bytes, 0), 0);
+	assert_false(told(0));
+	stream_close(&s.stream);
+	leave();
+}
+
+/* ---- Saying ---------------------------------------------------------------------- */
+
+static void hear_late(SSL *ssl)
+{
+	static uint8_t bytes[MANY];
+	size_t sum = 0;
+	int count;
+
+	must(poll(NULL, 0, 20) ==
+	     0); /* there is no room any more, or there will be none */
+	while (sum < MANY &&
+	       (count = SSL_read(ssl, bytes + sum, (int)(MANY - sum))) > 0)
+		sum += (size_t)count;
+	must(sum == MANY && are_bytes(bytes, 0, MANY));
+	must(SSL_write(ssl, "!", 1) == 1);
+}
+
+static void await_mark(void)
+{
+	uint8_t byte = 0;
+
+	while (byte != '!') {
+		ptrdiff_t count = stream_read(&s.stream, &byte, 1);
+
+		must(count >= 0);
+		must(count > 0 || told(-1));
+	}
+}
+
+/* What is read meanwhile does not make it forget that it waits for room. */
+static void what_has_no_room_goes_later(void **state)
+{
+	static uint8_t bytes[MANY];
+	uint8_t byte;
+	size_t sum = 0;
+	bool had_no_room = false;
+
+	(void)state;
+	connect_to(hear_late);
+	put_bytes(bytes, 0, MANY);
+	while (sum < MANY) {
+		ptrdiff_t sent = stream_send(&s.stream, bytes + sum, MANY - sum);
+
+		must(sent >= 0);
+		sum += (size_t)sent;
+		had_no_room |= sum < MANY;
+		must(stream_read(&s.stream, &byte, 1) == 0);
+		must(sum == MANY || told(-1));
+	}
+	assert_true(had_no_room);
+	await_mark();
+	leave();
+}
+
+static void renew_keys(SSL *ssl)
+{
+	uint8_t bytes[PART];
+	size_t sum = 0;
+
+	for (int i = 0; i < UPDATES; i++) {
+		must(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) == 1);
+		must(SSL_write(ssl, ".", 1) == 1);
+		for (size_t part = 0; part < PART;) {
+			int count = SSL_read(ssl, bytes, (int)(PART - part));
+
+			must(count > 0 && are_bytes(bytes, sum, (size_t)count));
+			part += (size_t)count;
+			sum += (size_t)count;
+		}
+	}
+	must(SSL_write(ssl, "!", 1) == 1);
+}
+
+static void keys_are_renewed_under_load(void **state)
+{
+	static uint8_t bytes[UPDATES * PART];
+	uint8_t byte;
+	size_t sum = 0;
+
+	(void)state;
+	connect_to(renew_keys);
+	put_bytes(bytes, 0, sizeof(bytes));
+	while (sum < sizeof(bytes)) {
+		ptrdiff_t sent =
+		    stream_send(&s.stream, bytes + sum, sizeof(bytes) - sum);
+
+		must(sent >= 0);
+		sum += (size_t)sent;
+		must(stream_read(&s.stream, &byte, 1) >= 0);
+		must(sum == sizeof(bytes) || told(-1));
+	}
+	await_mark();
+	leave();
+}
+
+/* ---- Its end --------------------------------------------------------------------- */
+
+static void hang_up(SSL *ssl)
+{
+	must(SSL_write(ssl, "!", 1) == 1);
+	must(setsockopt(s.fd, SOL_SOCKET, SO_LINGER,
+	                &(struct linger){ .l_onoff = 1, .l_linger = 0 },
+	                sizeof(struct linger)) == 0);
+}
+
+static void nobody_has_a_signal(void **state)
+{
+	uint8_t bytes[PART] = { 0 };
+	ptrdiff_t sent;
+
+	(void)state;
+	connect_to(hang_up);
+	leave();
+	for (int i = 0; i < 3; i++)
+		sent = stream_send(&s.stream, bytes, sizeof(bytes));
+	assert_int_equal(sent, -1);
+	assert_string_not_equal(stream_why(&s.stream), "");
+}
+
+static void say_and_close(SSL *ssl)
+{
+	must(SSL_write(ssl, "!", 1) == 1);
+	(void)SSL_shutdown(ssl);
+}
+
+/* What came before the end is heard, and the end is no fault. */
+static void an_end_comes_after_what_was_said(void **state)
+{
+	uint8_t byte = 0;
+	ptrdiff_t count;
+
+	(void)state;
+	connect_to(say_and_close);
+	leave();
+	await_mark();
+	while ((count = stream_read(&s.stream, &byte, 1)) == 0)
+		must(told(-1));
+	assert_int_equal(count, -1);
+	assert_string_equal(stream_why(&s.stream), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+		TEST(the_rest_of_a_record_is_told_of),
+		TEST(what_has_no_room_goes_later),
+		TEST(keys_are_renewed_under_load),
+		TEST(nobody_has_a_signal),
+		TEST(an_end_comes_after_what_was_said),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
