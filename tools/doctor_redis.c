@@ -325,7 +325,7 @@ static void visit_primary(struct doctor *doctor, const struct redis_url *url,
 
 	snprintf(where, sizeof(where), "%.64s:%d", host, port);
 	doctor->where = where;
-	conn = redis_reach(host, port, &why);
+	conn = redis_reach(url, host, port, &why);
 	if (conn)
 		visit(doctor, url, conn);
 	else
@@ -334,7 +334,7 @@ static void visit_primary(struct doctor *doctor, const struct redis_url *url,
 		           "the cluster tells",
 		           why.is);
 	if (conn)
-		redisFree(conn);
+		redis_leave(conn);
 	doctor->where = "";
 }
 
@@ -389,7 +389,7 @@ static redisContext *reach_hosts(struct doctor *doctor, const struct redis_url *
 	size_t silent = 0;
 
 	if (url->is.host_count == 0) {
-		first = redis_reach(url->is.path, 0, &why);
+		first = redis_reach(url, url->is.path, 0, &why);
 		silent = !first;
 	}
 	for (size_t i = 0; i < url->is.host_count; i++) {
@@ -400,7 +400,7 @@ static redisContext *reach_hosts(struct doctor *doctor, const struct redis_url *
 			silent++;
 			why = its;
 		} else if (first) {
-			redisFree(conn);
+			redis_leave(conn);
 		} else {
 			first = conn;
 		}
@@ -447,5 +447,5 @@ void doctor_redis(struct doctor *doctor, const char *url)
 		visit_cluster(doctor, &parts, conn);
 	else
 		visit(doctor, &parts, conn);
-	redisFree(conn);
+	redis_leave(conn);
 }

@@ -130,14 +130,14 @@ static bool look_at_primary(const redisReply *range, const redisContext *asked_o
 {
 	const char *host = redis_range_host(range, asked_of);
 	int port = redis_range_port(range);
-	redisContext *conn = redis_reach(host, port, why);
+	redisContext *conn = redis_reach(url, host, port, why);
 	bool good;
 
 	if (!conn)
 		return false;
 	fprintf(out, "%s:%d: ", host, port);
 	good = look_in(conn, url, out, has_replicas, why);
-	redisFree(conn);
+	redis_leave(conn);
 	return good;
 }
 
@@ -148,7 +148,7 @@ static void mark_cluster(const redisReply *ranges, const redisContext *asked_of,
 	for (size_t i = 0; i < ranges->elements; i++) {
 		const redisReply *range = ranges->element[i];
 		struct sentence why = { "" };
-		redisContext *conn = redis_reach(redis_range_host(range, asked_of),
+		redisContext *conn = redis_reach(url, redis_range_host(range, asked_of),
 		                                 redis_range_port(range), &why);
 
 		if (conn && redis_sign_in(conn, url, &why))
@@ -157,7 +157,7 @@ static void mark_cluster(const redisReply *ranges, const redisContext *asked_of,
 		else
 			fprintf(out, "not marked as new: %s\n", why.is);
 		if (conn)
-			redisFree(conn);
+			redis_leave(conn);
 	}
 }
 
@@ -203,7 +203,7 @@ enum init_status init_redis(const char *url, FILE *out, struct sentence *ret_why
 		good = look_at_cluster(conn, &parts, out, &has_replicas, ret_why);
 	else
 		good = look_in_and_mark(conn, &parts, out, &has_replicas, ret_why);
-	redisFree(conn);
+	redis_leave(conn);
 	if (good)
 		tell_bound(has_replicas, out);
 	return good ? INIT_DONE : INIT_FAILED;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* redis_visit.c -- hiredis, one command at a time. */
+#define _GNU_SOURCE
 #include "tools/redis_visit.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "tools/tunnel.h"
 
 static const struct timeval patience = { .tv_sec = REDIS_VISIT_S };
 
@@ -57,17 +61,50 @@ bool redis_choose_db(redisContext *conn, uint64_t db, struct sentence *why)
 
 /* ---- Where it is ----------------------------------------------------------------- */
 
-redisContext *redis_reach(const char *host, int port, struct sentence *why)
+static redisContext *reach_plain(const char *host, int port)
 {
-	redisContext *conn = port == 0 ? redisConnectUnixWithTimeout(host, patience)
-	                               : redisConnectWithTimeout(host, port, patience);
+	return port == 0 ? redisConnectUnixWithTimeout(host, patience)
+	                 : redisConnectWithTimeout(host, port, patience);
+}
+
+/* By a plain socket that leads there; hiredis frees the name of the host. */
+static redisContext *reach_in_tls(const struct redis_url *url, const char *host,
+                                  int port, struct sentence *why)
+{
+	int fd = tunnel_open(url, host, port, REDIS_VISIT_S, why);
+	redisContext *conn = fd >= 0 ? redisConnectFd(fd) : NULL;
+
+	if (conn) {
+		conn->tcp.host = strdup(host);
+		conn->tcp.port = port;
+	} else if (fd >= 0) {
+		close(fd);
+		tunnel_close(fd);
+	}
+	return conn;
+}
+
+void redis_leave(redisContext *conn)
+{
+	int fd = conn->fd;
+
+	redisFree(conn);
+	tunnel_close(fd);
+}
+
+redisContext *redis_reach(const struct redis_url *url, const char *host, int port,
+                          struct sentence *why)
+{
+	struct sentence its = { "no memory" };
+	redisContext *conn = url->is_secure ? reach_in_tls(url, host, port, &its)
+	                                    : reach_plain(host, port);
 
 	if (conn && !conn->err && redisSetTimeout(conn, patience) == REDIS_OK)
 		return conn;
-	sentence_say(why, "cannot connect to %.100s: %.150s", host,
-	             conn ? conn->errstr : "no memory");
+	sentence_say(why, "cannot connect to %.100s: %.200s", host,
+	             conn ? conn->errstr : its.is);
 	if (conn)
-		redisFree(conn);
+		redis_leave(conn);
 	return NULL;
 }
 
@@ -86,20 +123,20 @@ static bool is_address(const char *text)
 }
 
 /* What a sentinel says is a host and a port. */
-static redisContext *follow(const redisReply *told, const char *sentinel,
-                            const char *service, struct sentence *why)
+static redisContext *follow(const struct redis_url *url, const redisReply *told,
+                            const char *sentinel, struct sentence *why)
 {
 	const char *host;
 	int port;
 
 	if (told->type != REDIS_REPLY_ARRAY || told->elements != 2) {
 		sentence_say(why, "the sentinel %.100s knows no service %.100s",
-		             sentinel, service);
+		             sentinel, url->service);
 		return NULL;
 	}
 	host = told->element[0]->str;
 	if (is_address(host) && sscanf(told->element[1]->str, "%d", &port) == 1)
-		return redis_reach(host, port, why);
+		return redis_reach(url, host, port, why);
 	sentence_say(why, "the sentinel %.100s tells %.100s, and must tell an address",
 	             sentinel, host);
 	return NULL;
@@ -110,7 +147,7 @@ static redisContext *reach_primary(const struct redis_url *url, size_t which,
 {
 	const struct url_host *host = &url->is.hosts[which];
 	redisContext *sentinel =
-	    redis_reach(host->name, port_of(host, REDIS_SENTINEL_PORT), why);
+	    redis_reach(url, host->name, port_of(host, REDIS_SENTINEL_PORT), why);
 	redisContext *primary = NULL;
 	redisReply *reply = NULL;
 
@@ -123,9 +160,9 @@ static redisContext *reach_primary(const struct redis_url *url, size_t which,
 		                                 url->service),
 		                    why);
 	if (reply)
-		primary = follow(reply, host->name, url->service, why);
+		primary = follow(url, reply, host->name, why);
 	freeReplyObject(reply);
-	redisFree(sentinel);
+	redis_leave(sentinel);
 	return primary;
 }
 
@@ -134,8 +171,9 @@ redisContext *redis_reach_host(const struct redis_url *url, size_t which,
 {
 	const struct url_host *host = &url->is.hosts[which];
 
-	return url->service ? reach_primary(url, which, why)
-	                    : redis_reach(host->name, port_of(host, REDIS_PORT), why);
+	return url->service
+	           ? reach_primary(url, which, why)
+	           : redis_reach(url, host->name, port_of(host, REDIS_PORT), why);
 }
 
 redisContext *redis_reach_any(const struct redis_url *url, struct sentence *why)
@@ -143,7 +181,7 @@ redisContext *redis_reach_any(const struct redis_url *url, struct sentence *why)
 	redisContext *conn = NULL;
 
 	if (url->is.host_count == 0)
-		return redis_reach(url->is.path, 0, why);
+		return redis_reach(url, url->is.path, 0, why);
 	for (size_t i = 0; i < url->is.host_count && !conn; i++)
 		conn = redis_reach_host(url, i, why);
 	return conn;

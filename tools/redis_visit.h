@@ -23,7 +23,10 @@
 /* Each returns NULL or false, and says why, when the server cannot be asked. */
 
 /* At port 0 the host is a socket's path. */
-redisContext *redis_reach(const char *host, int port, struct sentence *why);
+redisContext *redis_reach(const struct redis_url *url, const char *host, int port,
+                          struct sentence *why);
+/* Ends the visit. */
+void redis_leave(redisContext *conn);
 /* The host of the URL that has this number; of a sentinel, the primary that it names. */
 redisContext *redis_reach_host(const struct redis_url *url, size_t which,
                                struct sentence *why);
