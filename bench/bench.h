@@ -129,6 +129,7 @@ void ask_bytes(void);
 void ask_growth(void);
 void ask_redis(void);
 void ask_links(void);
+void ask_tls(void);
 void ask_postgres(void);
 void ask_misses(void);
 void ask_beats(void);

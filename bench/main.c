@@ -21,6 +21,9 @@ int main(int argc, char **argv)
 	ask_links();
 	ask_calls();
 #endif
+#ifdef GALE_TLS
+	ask_tls();
+#endif
 #ifdef GALE_POSTGRES
 	ask_postgres();
 #endif
