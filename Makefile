@@ -18,11 +18,11 @@ DESTDIR ?=
 OPTIONS =
 
 without = $(findstring -D$(1)=disabled,$(OPTIONS))
-library = library $(foreach part,redis postgres policy,$(if $(call without,$(part)),,$(part)))
+library = library $(foreach part,redis $(if $(call without,redis),,tls) postgres policy,$(if $(call without,$(part)),,$(part)))
 
 release = -Dbuildtype=release -Doptimization=2 -Dtests=false
 # What OPTIONS may change is named as well, so that a folder has what the last command said.
-choices = -Dredis=auto -Dpostgres=auto -Dpolicy=auto -Djemalloc=auto -Ddefault_library=both
+choices = -Dredis=auto -Dtls=auto -Dpostgres=auto -Dpolicy=auto -Djemalloc=auto -Ddefault_library=both
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
@@ -45,7 +45,7 @@ run: build
 	@$(RELEASE)/tools/gale fleet $(ARGS)
 
 test:
-	@tools/install-packages.sh library redis postgres policy servers tests bench >&2
+	@tools/install-packages.sh library redis tls postgres policy servers tests bench >&2
 	@tests/run.sh $(ARGS)
 
 prove: build
@@ -59,7 +59,7 @@ build:
 	@ninja -C $(RELEASE) >&2
 
 bench:
-	@tools/install-packages.sh library redis postgres policy servers bench
+	@tools/install-packages.sh library redis tls postgres policy servers bench
 	@echo "== building: $(BENCH)"
 	@tools/configure.py $(BENCH) $(release) -Dbench=true
 	@ninja -C $(BENCH)

@@ -56,8 +56,9 @@ END
 remove)
 	check uninstall
 	rm -f "$root/bin/gale" "$root/share/man/man1/gale.1" "$lib/pkgconfig/gale.pc" \
-		"$lib/libgale.a" "$lib/libgale.so" "$lib"/libgale.so.* "$lib/pkgconfig/gale-policy.pc" \
-		"$lib/libgale-policy.a" "$lib/libgale-policy.so" "$lib"/libgale-policy.so.*
+		"$lib/libgale.a" "$lib/libgale.so" "$lib"/libgale.so.* "$lib"/libgale-tls.so.* \
+		"$lib/pkgconfig/gale-policy.pc" "$lib/libgale-policy.a" "$lib/libgale-policy.so" \
+		"$lib"/libgale-policy.so.*
 	rm -rf "$root/include/gale" "$lib/cmake/gale"
 	tell_loader
 	;;

@@ -77,7 +77,7 @@ said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured o
 [ -z "$said" ] || fail "make build: $said"
 
 # Without what talks to servers, the libraries for that need not be there.
-lacks='libhiredis-dev libpq-dev libyaml-dev'
+lacks='libhiredis-dev libpq-dev libssl-dev libyaml-dev'
 said=$(calls '$make -C . RELEASE=$build-alone build \
 	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"')
 [ -z "$said" ] || fail "make build without servers: $said"
@@ -114,7 +114,7 @@ said=$(calls "\$make install DESTDIR=$at")
 [ -z "$said" ] || fail "with DESTDIR: $said"
 installed=$(find "$at" ! -type d | sort)
 root=$at/usr/local
-has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
+has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale-tls.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
 	lib/libgale-policy.so lib/libgale-policy.so.0 lib/libgale-policy.a lib/pkgconfig/gale-policy.pc \
 	lib/cmake/gale/gale-config.cmake include/gale/gale.h include/gale/policy.h share/man/man1/gale.1
 grep -qx 'prefix=/usr/local' "$root/lib/pkgconfig/gale.pc" || fail "gale.pc is of another prefix"
@@ -126,6 +126,8 @@ needed() { # FILE
 }
 [ "$(needed "$root/lib/libgale.so")" = 'libc libhiredis libpq ' ] ||
 	fail "the library needs $(needed "$root/lib/libgale.so")"
+[ "$(needed "$root/lib/libgale-tls.so.0")" = 'libc libcrypto libssl ' ] ||
+	fail "the part for TLS needs $(needed "$root/lib/libgale-tls.so.0")"
 [ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq libyaml-0 ' ] ||
 	fail "the command needs $(needed "$root/bin/gale")"
 
