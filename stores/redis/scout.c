@@ -107,7 +107,7 @@ static void note_why(struct scout *scout, const redisReply *reply)
 /* A sentinel that has gone has said nothing; one that does not speak TLS as it should has. */
 static void give_up(struct scout *scout, const char *why)
 {
-	if (scout->stream.session && why[0] != '\0')
+	if (scout->stream.session && scout->stream.is_connected && why[0] != '\0')
 		snprintf(scout->why, sizeof(scout->why), "a sentinel: %.160s", why);
 	scout_hang_up(scout);
 }
