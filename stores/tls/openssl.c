@@ -7,6 +7,7 @@
  *
  * OpenSSL's own BIO for sockets writes without MSG_NOSIGNAL, and the host would have a SIGPIPE.
  * TLS 1.2 is the least; nothing is negotiated again, so that a send never waits for a read.
+ * OpenSSL is set up without its handler of exit: a host may exit while other threads are in here.
  *
  * Threads   As tls.h says: a context is not changed once it is made.
  */
@@ -101,9 +102,10 @@ static BIO_METHOD *method_new(void)
 
 /* ---- Contexts -------------------------------------------------------------------- */
 
-static const char *last_reason(void)
+/* The first of those that are noted: the others say only who has met it. */
+static const char *first_reason(void)
 {
-	unsigned long error = ERR_peek_last_error();
+	unsigned long error = ERR_peek_error();
 	const char *reason = ERR_reason_error_string(error);
 
 	if (ERR_SYSTEM_ERROR(error))
@@ -113,7 +115,7 @@ static const char *last_reason(void)
 
 static bool refuse(char why[TLS_TEXT], const char *option, const char *what)
 {
-	snprintf(why, TLS_TEXT, "option %s: %s: %s", option, what, last_reason());
+	snprintf(why, TLS_TEXT, "option %s: %s: %s", option, what, first_reason());
 	return false;
 }
 
@@ -176,6 +178,7 @@ static struct tls_context *context_new(const struct tls_config *config,
 	snprintf(why, TLS_TEXT, "TLS could not be set up");
 	if (!context)
 		return NULL;
+	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	ERR_clear_error();
 	snprintf(context->name, sizeof(context->name), "%s",
 	         config->name ? config->name : "");
@@ -298,7 +301,7 @@ static void note_reason(struct tls_session *session)
 		         "the server wants a certificate of the client; cert= and key= "
 		         "name one");
 	else
-		snprintf(session->why, TLS_TEXT, "TLS: %.100s", last_reason());
+		snprintf(session->why, TLS_TEXT, "TLS: %.100s", first_reason());
 }
 
 static void note_why(struct tls_session *session, int error)
