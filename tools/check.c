@@ -15,6 +15,7 @@
 
 #include <gale/gale.h>
 
+#include "tools/last_line.h"
 #include "tools/flag.h"
 
 #define YEARS GALE_DAYS(3650)
@@ -91,22 +92,29 @@ struct check {
 	uint64_t lot;
 	char run[17]; /* what this run's names begin with */
 	bool late;    /* an answer was: the rest tells nothing */
+	struct last_line last_line;
 	struct site ours;
 	struct site theirs;
 };
 
 static bool went_well(struct check *check, const char *what, enum gale_err err)
 {
+	struct sentence failed;
+
 	check->late |= err == GALE_ERR_LATE;
-	return err == GALE_ERR_OK ||
-	       sentence_say(check->why, "%s: %s", what, gale_err_text(err));
+	if (err == GALE_ERR_OK)
+		return true;
+	sentence_say(&failed, "%s: %s", what, gale_err_text(err));
+	return last_line_explain(&check->last_line, failed.is, check->why);
 }
 
 static bool open_site(struct check *check, struct site *site, const char *url)
 {
+	struct gale_config config = { .log = &check->last_line.log };
 	struct gale_store_config store = { .url = url, .quarantine_us = 1 };
 
-	return went_well(check, "runtime", gale_runtime_open(NULL, &site->runtime)) &&
+	return went_well(check, "runtime",
+	                 gale_runtime_open(&config, &site->runtime)) &&
 	       went_well(check, url,
 	                 gale_store_open(site->runtime, &store, &site->store)) &&
 	       went_well(check, "seat", gale_join(site->runtime, &site->seat));
@@ -156,6 +164,7 @@ static bool settle(struct check *check, struct site *site)
 {
 	struct gale_limiter *soon;
 	struct gale_answer answer = { 0 };
+	struct sentence failed;
 
 	if (!open_limiter(check, site, "soon", gale_fixed_window(FIFTY, YEARS), &soon))
 		return false;
@@ -166,9 +175,10 @@ static bool settle(struct check *check, struct site *site)
 	}
 	(void)gale_reset(site->seat, soon, "k", 1, PATIENCE);
 	gale_limiter_close(soon);
-	return answer.verdict == GALE_ALLOW ||
-	       sentence_say(check->why, "it grants nothing: %s",
-	                    gale_why_text(answer.why));
+	if (answer.verdict == GALE_ALLOW)
+		return true;
+	sentence_say(&failed, "it grants nothing: %s", gale_why_text(answer.why));
+	return last_line_explain(&check->last_line, failed.is, check->why);
 }
 
 /* ---- The script ------------------------------------------------------------------ */
@@ -489,13 +499,15 @@ enum check_status check_store(const struct check_flags *flags, FILE *out,
 {
 	struct check check = { .flags = flags, .why = ret_why, .lot = flags->seed };
 	char embedded[32] = "memory:";
-	bool kept = name_run(&check) &&
-	            open_site(&check, &check.ours, strcat(embedded, check.run)) &&
-	            open_site(&check, &check.theirs, flags->url) &&
-	            is_kept(&check, out);
+	bool kept;
 
+	last_line_open(&check.last_line);
+	kept = name_run(&check) &&
+	       open_site(&check, &check.ours, strcat(embedded, check.run)) &&
+	       open_site(&check, &check.theirs, flags->url) && is_kept(&check, out);
 	close_site(&check.theirs);
 	close_site(&check.ours);
+	last_line_close(&check.last_line);
 	if (kept)
 		return CHECK_KEPT;
 	return check.late ? CHECK_UNTOLD : CHECK_BROKEN;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tools/caller.h"
+#include "tools/last_line.h"
 
 #define SECOND_NS 1000000000
 #define TURN_MOST_NS 5000000 /* also when no call is due */
@@ -24,6 +25,7 @@ struct pilot {
 	struct caller_taker taker; /* first */
 	struct gale_on_fenced on_fenced;
 	const struct guarded_plan *plan;
+	struct last_line last_line;
 	struct guarded *guarded;
 	struct gale_runtime *runtime;
 	struct gale_store *store;
@@ -72,7 +74,9 @@ static enum gale_err open_gale(struct pilot *pilot)
 {
 	const struct gale_config config = { .shards = 1,
 		                            .max_keys = 64,
-		                            .log = pilot->plan->log };
+		                            .log = pilot->plan->log
+		                                       ? pilot->plan->log
+		                                       : &pilot->last_line.log };
 	const struct gale_store_config store = { .url = pilot->plan->store };
 	enum gale_err err = gale_runtime_open(&config, &pilot->runtime);
 
@@ -244,9 +248,18 @@ static bool run(struct pilot *pilot)
 	       sentence_say(&guarded->why, "the backend cannot be reached");
 }
 
+static bool cannot_start(struct pilot *pilot, enum gale_err err)
+{
+	struct sentence failed;
+
+	sentence_say(&failed, "a node cannot start: %s", gale_err_text(err));
+	return last_line_explain(&pilot->last_line, failed.is, &pilot->guarded->why);
+}
+
 static void init(struct pilot *pilot, struct guarded *guarded,
                  const struct guarded_plan *plan)
 {
+	last_line_open(&pilot->last_line);
 	pilot->taker.ended = call_ended;
 	pilot->on_fenced.fenced = note_fence;
 	pilot->plan = plan;
@@ -266,11 +279,9 @@ bool guarded_run(struct guarded *guarded, const struct guarded_plan *plan)
 		return sentence_say(&guarded->why, "not enough memory for a node");
 	init(pilot, guarded, plan);
 	err = open_gale(pilot);
-	good = err == GALE_ERR_OK
-	           ? run(pilot)
-	           : sentence_say(&guarded->why, "a node cannot start: %s",
-	                          gale_err_text(err));
+	good = err == GALE_ERR_OK ? run(pilot) : cannot_start(pilot, err);
 	close_gale(pilot);
+	last_line_close(&pilot->last_line);
 	free(pilot);
 	atomic_store(&guarded->has_ended, true);
 	return good;

@@ -32,7 +32,7 @@ struct guarded_plan {
 	const char *name;          /* in its fleet; NULL: one is made up */
 	const char *store;         /* a URL; NULL: its guard is of this node alone */
 	uint64_t backend_abort_us; /* as the backend was told */
-	struct gale_log *log;      /* NULL: none */
+	struct gale_log *log;      /* NULL: what is said tells why it cannot start */
 	uint32_t sheddable_every;  /* of so many calls one is sheddable; 0: none is */
 	struct gale_guard_config guard; /* its store, node and on_fenced are set here */
 };

@@ -5,13 +5,12 @@
 #include "tools/key.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
-#include "tools/sentence.h"
+#include "tools/last_line.h"
 
 #define SECOND UINT64_C(1000000)
 #define SPAN_ROOM 32
@@ -21,29 +20,9 @@ static volatile sig_atomic_t is_interrupted; /* watch */
 
 /* ---- The node -------------------------------------------------------------------- */
 
-/* Keeps the latest line that tells of trouble: it says why there was no answer. */
-struct ear {
-	struct gale_log log; /* first */
-	pthread_mutex_t lock;
-	struct sentence latest;
-};
-
-static void hear(struct gale_log *self, enum gale_level level, const char *source,
-                 const char *line)
-{
-	struct ear *ear = (struct ear *)self;
-
-	(void)source;
-	if (level == GALE_LEVEL_INFO)
-		return;
-	pthread_mutex_lock(&ear->lock);
-	sentence_say(&ear->latest, "%s", line);
-	pthread_mutex_unlock(&ear->lock);
-}
-
 struct visit {
 	const struct key_flags *flags;
-	struct ear ear;
+	struct last_line last_line;
 	struct gale_runtime *runtime;
 	struct gale_store *store;
 	struct gale_limiter *limiter;
@@ -52,7 +31,7 @@ struct visit {
 
 static enum gale_err open_node(struct visit *visit)
 {
-	struct gale_config config = { .shards = 1, .log = &visit->ear.log };
+	struct gale_config config = { .shards = 1, .log = &visit->last_line.log };
 	struct gale_store_config store = { .url = visit->flags->url };
 	struct gale_limiter_config limiter = { .name = visit->flags->limiter,
 		                               .rule = visit->flags->rule,
@@ -462,11 +441,10 @@ static enum gale_err do_watch(struct visit *visit, FILE *out)
 static void complain(struct visit *visit, enum gale_err wrong, FILE *err)
 {
 	const char *name = key_command_name(visit->flags->command);
+	struct sentence why;
 
-	pthread_mutex_lock(&visit->ear.lock);
-	fprintf(err, "gale %s: %s%s%s\n", name, gale_err_text(wrong),
-	        visit->ear.latest.is[0] ? ": " : "", visit->ear.latest.is);
-	pthread_mutex_unlock(&visit->ear.lock);
+	last_line_explain(&visit->last_line, gale_err_text(wrong), &why);
+	fprintf(err, "gale %s: %s\n", name, why.is);
 	if (wrong == GALE_ERR_LATE)
 		fprintf(err, "gale %s: gale doctor URL says what is wrong\n", name);
 	if (wrong == GALE_ERR_STORE_CHANGED)
@@ -481,18 +459,18 @@ static int visit_key(const struct key_flags *flags, FILE *out, FILE *err)
 		[KEY_FORECAST] = do_forecast,
 		[KEY_WATCH] = do_watch,
 	};
-	struct visit visit = { .flags = flags, .ear.log.write = hear };
+	struct visit visit = { .flags = flags };
 	enum gale_err wrong;
 
 	is_interrupted = 0;
-	pthread_mutex_init(&visit.ear.lock, NULL);
+	last_line_open(&visit.last_line);
 	wrong = open_node(&visit);
 	if (wrong == GALE_ERR_OK)
 		wrong = commands[flags->command](&visit, out);
 	if (wrong != GALE_ERR_OK)
 		complain(&visit, wrong, err);
 	close_node(&visit);
-	pthread_mutex_destroy(&visit.ear.lock);
+	last_line_close(&visit.last_line);
 	return wrong == GALE_ERR_OK ? KEY_DONE : KEY_FAILED;
 }
 

@@ -49,6 +49,24 @@ static void log_init(struct node_log *log)
 	log->line[0] = '\0';
 }
 
+/* What has failed, and the line that tells why, if there is one.  Returns false. */
+static bool log_explain(struct node_log *log, const char *what,
+                        struct sentence *ret_why)
+{
+	pthread_mutex_lock(&log->lock);
+	sentence_say(ret_why, "%s%s%s", what, log->line[0] ? "; " : "", log->line);
+	pthread_mutex_unlock(&log->lock);
+	return false;
+}
+
+static bool cannot_start(struct node *node, enum gale_err err, struct sentence *ret_why)
+{
+	struct sentence failed;
+
+	sentence_say(&failed, "a node cannot start: %s", gale_err_text(err));
+	return log_explain(&node->log, failed.is, ret_why);
+}
+
 /* ---- Opening --------------------------------------------------------------------- */
 
 static enum gale_err open_limiter(struct node *node, const char *what,
@@ -97,8 +115,7 @@ bool node_open(struct node *node, const struct node_plan *plan,
 	node->plan = plan;
 	log_init(&node->log);
 	err = open_all(node);
-	return err == GALE_ERR_OK ||
-	       sentence_say(ret_why, "a node cannot start: %s", gale_err_text(err));
+	return err == GALE_ERR_OK || cannot_start(node, err, ret_why);
 }
 
 void node_close(struct node *node)
@@ -143,13 +160,11 @@ static struct gale_answer ask(struct probe *probe)
 
 static bool no_answer(struct probe *probe, struct sentence *ret_why)
 {
-	struct node_log *log = &probe->node->log;
+	struct sentence failed;
 
-	pthread_mutex_lock(&log->lock);
-	sentence_say(ret_why, "--store: no answer for %d seconds%s%s",
-	             (int)(REACH_US / 1000000), log->line[0] ? "; " : "", log->line);
-	pthread_mutex_unlock(&log->lock);
-	return false;
+	sentence_say(&failed, "--store: no answer for %d seconds",
+	             (int)(REACH_US / 1000000));
+	return log_explain(&probe->node->log, failed.is, ret_why);
 }
 
 /* It decided by the rule, and in vain. */
@@ -223,7 +238,7 @@ bool node_warm_up(struct node *node, struct node_host *host, struct sentence *re
 	if (err == GALE_ERR_OK)
 		warm = probe_until_admitted(&probe, ret_why);
 	else
-		sentence_say(ret_why, "a node cannot start: %s", gale_err_text(err));
+		cannot_start(node, err, ret_why);
 	if (gale_store_stats(node->store, &stats) == GALE_ERR_OK)
 		node->warm_trips = stats.round_trips;
 	if (probe.seat)
