@@ -201,6 +201,26 @@ at=${at%-moved}
 said=$(build_with_pkg_config "$work/shared") || fail "pkg-config, shared: $said"
 says 'pkg-config, shared' env LD_LIBRARY_PATH="$at/lib" "$work/shared"
 
+# The part for TLS is found where it was installed, and beside a library that was moved.
+finds_tls() { # NAME COMMAND...
+	said=$("${@:2}" 2>&1)
+	case $said in
+	*'url: option ca: no certificate can be read from the file: No such file or directory'*) ;;
+	*) fail "$1: $said" ;;
+	esac
+}
+finds_tls 'the command' "$at/bin/gale" peek 'rediss://127.0.0.1?ca=/no/such' api k --limit 1 --window 1h
+program=$PWD/tests/install/tls.c build_with_pkg_config "$work/tls" >"$work/log" || fail "tls.c: $(cat "$work/log")"
+mv "$at" "$at-moved"
+finds_tls 'a library that was moved' env LD_LIBRARY_PATH="$at-moved/lib" "$work/tls"
+rm "$at-moved/lib/libgale-tls.so.0"
+said=$(LD_LIBRARY_PATH=$at-moved/lib "$work/tls" 2>&1)
+case $said in
+'url: rediss:// needs libgale-tls.so.0, and OpenSSL 3: '*'cannot open shared object file'*) ;;
+*) fail "without the part for TLS: $said" ;;
+esac
+mv "$at-moved" "$at"
+
 # With a policy: one call of two may pass.
 cat >"$work/policy.yaml" <<-'END'
 	stores: {here: {url: "memory:"}}
