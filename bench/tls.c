@@ -110,7 +110,7 @@ static void measure(const struct turns_table *self, double *ret_us)
 	open_asker(&place.tls, url);
 	turns_time(&place.turns, ret_us);
 	redis_server_stop(&place.server);
-	must(unlink(place.certificate.cert) == 0 && unlink(place.certificate.key) == 0);
+	certificate_drop(&place.certificate);
 	must(rmdir(place.folder) == 0);
 }
 

@@ -4,6 +4,7 @@
 #include "tests/support/certificates.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/pem.h>
@@ -11,6 +12,7 @@
 #include <openssl/x509v3.h>
 
 #include "tests/support/must.h"
+#include "tests/support/scratch.h"
 
 #define A_DAY (24L * 60 * 60)
 
@@ -56,6 +58,8 @@ static void write_files(const struct certificate *made)
 	FILE *cert = fopen(made->cert, "w"), *key = fopen(made->key, "w");
 
 	must(cert && key);
+	/* libpq takes no key that others may read. */
+	must(fchmod(fileno(key), 0600) == 0);
 	must(PEM_write_X509(cert, made->is) == 1);
 	must(PEM_write_PrivateKey(key, made->pair, NULL, NULL, 0, NULL, NULL) == 1);
 	must(fclose(cert) == 0 && fclose(key) == 0);
@@ -77,8 +81,50 @@ void certificate_make(struct certificate *made, const struct certificate_plan *p
 	write_files(made);
 }
 
-void certificate_free(struct certificate *made)
+void certificate_drop(struct certificate *made)
 {
+	must(unlink(made->cert) == 0 && unlink(made->key) == 0);
 	X509_free(made->is);
 	EVP_PKEY_free(made->pair);
+}
+
+/* ---- All that a test needs ------------------------------------------------------- */
+
+#define HERE "DNS:localhost,IP:127.0.0.1"
+
+static void make(struct certificate *it, const char *folder, const char *name,
+                 const char *names, const struct certificate *by, int to_days)
+{
+	const struct certificate_plan plan = { .folder = folder,
+		                               .name = name,
+		                               .names = names,
+		                               .by = by,
+		                               .from_days = -10,
+		                               .to_days = to_days };
+
+	certificate_make(it, &plan);
+}
+
+void certificates_make(struct certificates *made)
+{
+	const char *folder = made->folder;
+
+	scratch_make(made->folder, sizeof(made->folder), "certificates");
+	make(&made->ca, folder, "ca", NULL, NULL, 10);
+	make(&made->other_ca, folder, "other", NULL, NULL, 10);
+	make(&made->good, folder, "good", HERE, &made->ca, 10);
+	make(&made->elsewhere, folder, "elsewhere", "DNS:redis.example", &made->ca, 10);
+	make(&made->expired, folder, "expired", HERE, &made->ca, -1);
+	make(&made->client, folder, "client", "DNS:client", &made->ca, 10);
+}
+
+void certificates_drop(struct certificates *made)
+{
+	certificate_drop(&made->ca);
+	certificate_drop(&made->other_ca);
+	certificate_drop(&made->good);
+	certificate_drop(&made->elsewhere);
+	certificate_drop(&made->expired);
+	certificate_drop(&made->client);
+	must(rmdir(made->folder) == 0);
 }

@@ -29,7 +29,20 @@ struct certificate_plan {
 };
 
 void certificate_make(struct certificate *made, const struct certificate_plan *plan);
-/* The files stay. */
-void certificate_free(struct certificate *made);
+
+/* What a test of servers in TLS needs, in a folder of its own. */
+struct certificates {
+	char folder[64];
+	struct certificate ca, other_ca;
+	struct certificate good; /* by ca, as the others: of localhost and 127.0.0.1 */
+	struct certificate elsewhere; /* of redis.example */
+	struct certificate expired;   /* of localhost and 127.0.0.1 */
+	struct certificate client;
+};
+
+void certificates_make(struct certificates *made);
+void certificates_drop(struct certificates *made);
+/* The same for one, whose folder stays. */
+void certificate_drop(struct certificate *made);
 
 #endif

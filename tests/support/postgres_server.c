@@ -345,6 +345,62 @@ uint16_t postgres_server_listen(struct postgres_server *server)
 	return server->port;
 }
 
+/* ---- In TLS ---------------------------------------------------------------------- */
+
+static FILE *open_file(const struct postgres_server *server, const char *name,
+                       const char *how)
+{
+	char path[PATH_MOST];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", server->data, name);
+	file = fopen(path, how);
+	must(file != NULL);
+	must(server->user == 0 ||
+	     fchown(fileno(file), server->user, server->group) == 0);
+	must(fchmod(fileno(file), 0600) == 0); /* or it takes no key from there */
+	return file;
+}
+
+static void copy_file(const struct postgres_server *server, const char *from,
+                      const char *name)
+{
+	FILE *in = fopen(from, "r"), *out = open_file(server, name, "w");
+	char bytes[4096];
+	size_t count;
+
+	must(in != NULL);
+	while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0)
+		must(fwrite(bytes, 1, count, out) == count);
+	must(fclose(in) == 0 && fclose(out) == 0);
+}
+
+static void write_file(const struct postgres_server *server, const char *name,
+                       const char *how, const char *text)
+{
+	FILE *out = open_file(server, name, how);
+
+	must(fputs(text, out) >= 0 && fclose(out) == 0);
+}
+
+uint16_t postgres_server_secure(struct postgres_server *server,
+                                const struct postgres_secrets *secrets)
+{
+	copy_file(server, secrets->ca, "ca.pem");
+	copy_file(server, secrets->cert, "server.pem");
+	copy_file(server, secrets->key, "server.key");
+	write_file(server, "postgresql.conf", "a",
+	           "\nssl = on\nssl_ca_file = 'ca.pem'\n"
+	           "ssl_cert_file = 'server.pem'\nssl_key_file = 'server.key'\n");
+	write_file(server, "pg_hba.conf", "w",
+	           "local all all trust\n"
+	           "hostssl all guarded 127.0.0.1/32 trust clientcert=verify-ca\n"
+	           "hostssl all all 127.0.0.1/32 trust\n");
+	return postgres_server_listen(server);
+}
+
+/* ---- Asking ---------------------------------------------------------------------- */
+
 void postgres_server_ask(const struct postgres_server *server, const char *sql,
                          char *ret_text, size_t size)
 {

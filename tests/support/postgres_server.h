@@ -25,6 +25,14 @@ struct postgres_server *postgres_server_start(void);
 /* Starts it again, to listen on 127.0.0.1, too; returns the port there. */
 uint16_t postgres_server_listen(struct postgres_server *server);
 
+/* The same, in TLS only, as the certificate says and with its key.  Whoever is called guarded has
+ * to show a certificate of the CA.  Files of PEM, which are copied. */
+struct postgres_secrets {
+	const char *ca, *cert, *key;
+};
+uint16_t postgres_server_secure(struct postgres_server *server,
+                                const struct postgres_secrets *secrets);
+
 /* A copy of the server that listens on that port of 127.0.0.1, or that a proxy there speaks
  * for, and which it follows; it listens, too, on the port that is returned. */
 struct postgres_server *postgres_server_follow(uint16_t port, uint16_t *ret_port);

@@ -100,8 +100,7 @@ static int close_scene(void **state)
 	stream_close(&s.stream);
 	tls_close(&s.tls);
 	SSL_CTX_free(s.ctx);
-	must(unlink(s.certificate.cert) == 0 && unlink(s.certificate.key) == 0);
-	certificate_free(&s.certificate);
+	certificate_drop(&s.certificate);
 	must(rmdir(s.folder) == 0 && close(s.epoll_fd) == 0);
 	return 0;
 }
