@@ -212,7 +212,8 @@ static void fields_that_there_are_not(void **state)
 		  "prefix, durable, sentinel_password" },
 		{ "stores: {here: {url: nonsense}}\n" END, GALE_ERR_URL,
 		  "1: stores.here.url: it begins with none of memory:, redis://, "
-		  "redis+sentinel://, redis+cluster:// (or rediss, for TLS), postgres://" },
+		  "redis+sentinel://, redis+cluster:// (or rediss, for TLS), "
+		  "postgres://" },
 		{ "stores: "
 		  "{12345678901234567890123456789012345678901234567890123456789012345: "
 		  "{}}\n" END,
