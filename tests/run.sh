@@ -15,7 +15,7 @@
 #     fuzz     (not by default)                      60 seconds of each target, or GALE_FUZZ_SECONDS
 #
 # asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
-# threads: models, simulations and the suite "single" have one.  The suite "forks" begins processes
+# threads: models, simulations and the suite "single" have one, or watch one.  The suite "forks" begins processes
 # from a process with threads, which it does not bear.  clang checks -Wthread-safety.
 # By default, what comes after gcc is built while its tests of servers wait, and tests are built
 # with -Dbrief=true: they have fewer rounds, seeds and seconds.  So that less is to be built, objects

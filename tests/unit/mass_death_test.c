@@ -24,14 +24,15 @@
 
 #include "runtime/memory.h"
 #include "stores/groups.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 
 #define MS UINT64_C(1000000)
 #define TRIP MS
 #define NEVER UINT64_MAX
 #define NODES_MOST 401
-#define AT_ONCE 5 /* beats (MEMBER-7) */
-#define PHASES 25 /* of a beat, at which the nodes die */
+#define AT_ONCE 5                   /* beats (MEMBER-7) */
+#define PHASES LONG_OR_BRIEF(25, 5) /* of a beat, at which the nodes die */
 #define BEGIN UINT64_C(1000000000000)
 
 /* As a guard has them by default: face/guard_config.c. */

@@ -139,9 +139,9 @@ static void crowd_step(void *arg, unsigned who)
 		               .cost = 1 };
 	enum store_result result;
 
-	do
-		result = store_run(crowd->scene->store, &op, /* patient= */ who % 2);
-	while (result == STORE_BUSY);
+	while ((result = store_run(crowd->scene->store, &op, /* patient= */ who % 2)) ==
+	       STORE_BUSY)
+		must(sched_yield() == 0);
 	if (result != STORE_DONE || op.answer.remaining > CROWD)
 		add_relaxed(&crowd->other, 1);
 	else if (op.answer.verdict == GALE_ALLOW)
