@@ -21,6 +21,10 @@
  * A server with many threads does all of this in each of them, from gale_join on, with a
  * listening socket each (SO_REUSEPORT).  A key must be known to be good before it is
  * asked about: here everybody who invents one has a budget of their own.
+ *
+ * SIGTERM drains the server: requests that have arrived are answered, and each connection
+ * ends with the last reply.  The server exits when none is left, or when none makes
+ * progress for DRAIN_MS.  A second SIGTERM ends it at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,9 +52,11 @@
 #define METRICS_MOST 16384
 #define PENDING 4096    /* connections that may wait for an answer of gale's */
 #define EVENTS_MOST 256 /* in a turn */
+#define DRAIN_MS 5000
 #define HEAD_END "\r\n\r\n"
 
 struct connection {
+	struct connection *next, **link; /* of all; what points to it */
 	int fd; /* -1: it is over, and only an answer of gale's is still to come */
 	uint32_t address;
 	uint32_t watched; /* by epoll, for what */
@@ -74,6 +80,8 @@ struct server {
 	struct gale_seat *seat; /* NULL: there is no limit */
 	uint64_t window_us;
 	bool has_headers; /* each reply, and not only one that denies */
+	bool is_draining;
+	struct connection *connections;
 	struct gale_http_options options;
 };
 
@@ -311,8 +319,12 @@ static void drop(struct connection *c)
 	if (c->fd >= 0)
 		close(c->fd); /* epoll forgets it */
 	c->fd = -1;
-	if (!c->waits)
-		free(c);
+	if (c->waits)
+		return;
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	free(c);
 }
 
 /* False: there is no whole request, or no room to reply. */
@@ -426,7 +438,17 @@ static void on_connection(struct server *server, struct connection *c, uint32_t 
 		drop(c);
 }
 
-static void on_listener(struct server *server)
+static void enlist(struct server *server, struct connection *c)
+{
+	c->next = server->connections;
+	c->link = &server->connections;
+	if (c->next)
+		c->next->link = &c->next;
+	server->connections = c;
+}
+
+/* False: nobody is there, or there is no memory. */
+static bool on_listener(struct server *server)
 {
 	const int on = 1;
 	struct sockaddr_in address;
@@ -436,19 +458,21 @@ static void on_listener(struct server *server)
 	struct connection *c;
 
 	if (fd < 0)
-		return;
+		return false;
 	c = malloc(sizeof(*c));
 	if (!c) {
 		close(fd);
-		return;
+		return false;
 	}
 	memset(c, 0, offsetof(struct connection, in));
 	c->fd = fd;
 	c->address = address.sin_addr.s_addr;
+	enlist(server, c);
 	/* A reply does not wait for the one before to have arrived. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (!watch(server, c))
 		drop(c);
+	return true;
 }
 
 static void on_completions(struct server *server)
@@ -473,12 +497,35 @@ static void on_completions(struct server *server)
 
 /* ---- The loop -------------------------------------------------------------------- */
 
+/* What has arrived is still read; after it, each connection seems to have said all. */
+static void drain(struct server *server)
+{
+	while (on_listener(server))
+		continue;
+	close(server->listener); /* epoll forgets it */
+	for (struct connection *c = server->connections; c; c = c->next)
+		(void)shutdown(c->fd, SHUT_RD);
+	server->is_draining = true;
+}
+
+/* False: the server ends at once. */
+static bool on_signal(struct server *server)
+{
+	struct signalfd_siginfo taken;
+
+	if (server->is_draining || read(server->signals, &taken, sizeof(taken)) < 0)
+		return false;
+	drain(server);
+	return true;
+}
+
 /* False: it is to end.  Completions come last: they may drop a connection that this turn
  * has an event for. */
 static bool turn(struct server *server)
 {
 	struct epoll_event events[EVENTS_MOST];
-	int count = epoll_wait(server->epoll, events, EVENTS_MOST, -1);
+	int count = epoll_wait(server->epoll, events, EVENTS_MOST,
+	                       server->is_draining ? DRAIN_MS : -1);
 	bool has_completions = false, goes_on = true;
 
 	if (server->seat)
@@ -487,16 +534,18 @@ static bool turn(struct server *server)
 		void *what = events[i].data.ptr;
 
 		if (what == &server->listener)
-			on_listener(server);
+			(void)on_listener(server);
 		else if (what == &server->seat)
 			has_completions = true;
 		else if (what == &server->signals)
-			goes_on = false;
+			goes_on = on_signal(server);
 		else
 			on_connection(server, what, events[i].events);
 	}
 	if (has_completions)
 		on_completions(server);
+	if (server->is_draining)
+		return goes_on && count != 0 && server->connections;
 	return goes_on;
 }
 

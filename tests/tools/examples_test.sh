@@ -108,6 +108,15 @@ for wrong in (["--bogus"], ["80x"], ["-1"], ["0", "", "1"], ["65536"]):
 done = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, timeout=30)
 assert done.returncode == 0 and done.stdout.startswith("usage: http_server"), done
 
+# A client that takes no reply does not keep a server that is told to end.
+stuck = subprocess.Popen([sys.argv[1], "0", "0"], stdout=subprocess.PIPE, text=True)
+greedy = socket.create_connection(("127.0.0.1", int(stuck.stdout.readline().split()[-1])), timeout=1)
+try:
+    while True:
+        greedy.sendall(b"GET /health HTTP/1.1\r\n\r\n" * 10000)
+except TimeoutError:
+    stuck.send_signal(signal.SIGTERM)
+
 server = subprocess.Popen([sys.argv[1], "--headers", "--legacy", "0", "3", str(DAY)],
                           stdout=subprocess.PIPE, text=True)
 port = int(server.stdout.readline().split()[-1])
@@ -222,11 +231,24 @@ try:
         assert hear(connection, 1)[0][0] == 200
         assert connection.recv(1) == b""
     assert server.poll() is None
-    server.send_signal(signal.SIGTERM)
+
+    # It drains: who was there before the signal has a reply to all that was sent.
+    with connect() as idle, connect() as many:
+        server.send_signal(signal.SIGSTOP)
+        with connect() as late:
+            late.sendall(page("late") * 2)
+            many.sendall(sent)
+            server.send_signal(signal.SIGTERM)
+            server.send_signal(signal.SIGCONT)
+            assert [r[0] for r in hear(late, 2)] == [200, 200]
+            assert len(hear(many, 600)) == 600
+            assert [c.recv(1) for c in (idle, late, many)] == [b""] * 3
     assert server.wait(30) == 0
+    assert stuck.wait(30) == 0
 finally:
-    server.kill()
-    server.wait()
+    for process in (server, stuck):
+        process.kill()
+        process.wait()
 END
 
 exit $bad
