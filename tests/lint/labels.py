@@ -51,27 +51,36 @@ def labels(paths, root):
         declaration = ROW if str(name) == LAWS else INVARIANT
         for match in declaration.finditer(text):
             declared[match[1]].append(name)
-        for number, line in enumerate(prose(path, text).splitlines(), 1):
-            cited += ((match[1], f"{name}:{number}") for match in CITED.finditer(line)
-                      if match[1] not in OTHERS and match[1].split("-")[0] not in OTHER_WORDS)
+        said = prose(path, text)
+        cited += ((match[1], name, said, match.start()) for match in CITED.finditer(said)
+                  if match[1] not in OTHERS and match[1].split("-")[0] not in OTHER_WORDS)
     for label, names in sorted(declared.items()):
         if len(names) > 1:
             yield f"{label} is declared in {' and in '.join(map(str, names))}"
-    for label, where in cited:
+    for label, name, said, at in cited:
         if label not in declared:
-            yield f"{where}: nothing declares {label}"
+            line = said.count("\n", 0, at) + 1
+            yield f"{name}:{line}: nothing declares {label}"
 
 
-def is_there(paths, root, name):
+def by_name(paths):
+    named = collections.defaultdict(list)
+    for path in paths:
+        named[path.name].append(path)
+    return named
+
+
+def is_there(named, root, name):
     """The files that a name may mean: the path, or any file of that name."""
     last = name.rpartition("/")[2]
-    return [p for p in paths if p.name == last and name in (last, str(p.relative_to(root)))]
+    return [p for p in named.get(last, ()) if name in (last, str(p.relative_to(root)))]
 
 
 def promises(paths, root):
+    named = by_name(paths)
     for number, line in enumerate((root / LAWS).read_text().splitlines(), 1):
         for match in FILE.finditer(line) if line.startswith("| ") else ():
-            found = is_there(paths, root, match[1])
+            found = is_there(named, root, match[1])
             if not found:
                 yield f"{LAWS}:{number}: there is no {match[1]}"
                 continue
