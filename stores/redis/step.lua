@@ -35,7 +35,7 @@
 -- are is done with hardly any, and those that the rest needs are made when there is some.
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
 -- In a value, from 0; texts, as the server spells a number out for 0.2 us.
-local USED_AT, APART_AT, LENT_AT = '24', '40', '48'
+local USED_AT, NODE_AT, APART_AT, LENT_AT = '24', '32', '40', '48'
 
 -- Most of a call's keys expire at the same instant, and to spell it takes a while.
 local spelt, instant
@@ -49,11 +49,12 @@ end
 
 -- The quick way: a lend, and lends that follow it by its rule, of keys that no job before was of.
 -- What they have in common is looked at once, and the values of those that follow are read at once.
+-- A node may have its row behind the first, where nodes take turns: it becomes the first.
 -- What is not as simple is left for the long way; and then so are the lends behind it that follow
 -- none, as their keys may be those of what is left.
 local keys, reply, left = KEYS, { ARGV[1], now }, nil
 local i = 1 -- the last key that was looked at
-local from, to, limit, begins
+local from, to, limit, begins, asker
 for argument = 4, #ARGV do
 	local jobs = ARGV[argument]
 	local verb, count, found, numbers, wants, missed = sub(jobs, 1, 1), 1
@@ -66,7 +67,7 @@ for argument = 4, #ARGV do
 			if past < 0 then past = past + period end
 			from, to, limit = now - past, now - past + period, most
 			if from < 0 then from = 0 end
-			begins = pack('<I8I8I8I8I8', head, mark, from, from, node)
+			begins, asker = pack('<I8I8I8I8I8', head, mark, from, from, node), node
 			if not left then
 				numbers, wants, found = { number }, { want }, try('MGET', keys[i + 1])
 			end
@@ -92,19 +93,32 @@ for argument = 4, #ARGV do
 			end
 		else
 			local size = #value
-			if (size == 72 or size > 72 and size <= 296 and size % 32 == 8) and
-			   find(value, begins, 1, true) == 1 then
+			local fits = size == 72 or size > 72 and size <= 296 and size % 32 == 8
+			local row, done -- of the node, behind the first
+			if fits and find(value, begins, 1, true) == 1 then
 				local used, last = unpack('<dd', value, 49)
 				local becomes = used + want
 				if number > last and used > 0 and becomes <= limit then
 					call('SETRANGE', keys[at], LENT_AT, pack('<ddd', becomes, number, want))
 					reply[at + 1] = size == 72 and -becomes or value
-				else
-					missed = true
+					done = true
 				end
-			else
-				missed = true
+			elseif fits and find(value, sub(begins, 1, 32), 1, true) == 1 then
+				row = find(value, pack('<d', asker), 73, true)
 			end
+			if row and row % 32 == 9 then
+				local first, apart, used, last, granted = unpack('<I8dddd', value, 33)
+				local was, _, out = unpack('<ddd', value, row + 8)
+				local becomes = used + want
+				if number > was and used > 0 and becomes <= limit then
+					call('SETRANGE', keys[at], NODE_AT, pack('<I8dddddddd', asker, used - out, becomes,
+						number, want, first, last, granted, used - apart) ..
+						sub(value, 73, row - 1) .. sub(value, row + 32))
+					reply[at + 1] = value
+					done = true
+				end
+			end
+			missed = missed or not done
 		end
 	end
 	if missed then
