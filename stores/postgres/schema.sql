@@ -17,7 +17,7 @@
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
 --              '------------- its rows are locked by then <-------'
---     lend:  now --> one update, by key --> insert what is new --> run what they left
+--     lend:  now --> one update, by key --> crowds --> insert what is new --> run what they left
 --     lend_first: now --> insert all --> is it that generation?
 --            `--- lend <--' one was there, or it is not
 --
@@ -807,8 +807,10 @@ BEGIN
 	THEN
 		RETURN NULL;
 	END IF;
-	SELECT * INTO own FROM unnest(changed) AS c WHERE c.key = its_key AND c.node = ask[at + 10];
-	IF NOT FOUND THEN
+	IF cardinality(changed) > 0 THEN
+		SELECT * INTO own FROM unnest(changed) AS c WHERE c.key = its_key AND c.node = ask[at + 10];
+	END IF;
+	IF own.node IS NULL THEN
 		SELECT * INTO own FROM gale.rows AS r WHERE r.key = its_key AND r.node = ask[at + 10];
 	END IF;
 	IF own.crowd = words[46] AND own.out > 0 THEN
@@ -1142,9 +1144,56 @@ BEGIN
 END
 $$;
 
--- Those of the jobs of gale.lend that it has not done.
+-- Lends to a node that has its row apart, or will have, where there is a crowd and all that is
+-- wanted.  Tells the values as they were.  A key that has changed since it was read is left.
+CREATE OR REPLACE FUNCTION gale.lend_crowd(meant text, keys bytea[], asks bigint[], base bigint,
+	wide bigint, print bigint, "limit" bigint, whose bigint, instant bigint, first bigint,
+	next bigint)
+RETURNS gale.told[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	told gale.told[];
+BEGIN
+	WITH fits AS MATERIALIZED (
+		SELECT k.key, k.xmin AS version, k.words[38] AS crowd, a.want, a.number, a.job,
+			coalesce(r.out, 0) AS had, coalesce(r.granted > 0, false)::int AS had_some,
+			ARRAY[k.start_us, k.used, k.node, k.number, k.granted, k.out, k.start_us, 0] || k.words
+				|| CASE WHEN r.out > 0 THEN ARRAY[r.node, r.number, r.granted, r.out, r.crowd, 0] END AS was
+		FROM (
+			SELECT DISTINCT ON (key) key, base + (x >> 36 & 1048575) AS number, x & 68719476735 AS want,
+				x >> 56 AS job
+			FROM (SELECT unnest(keys) AS key, unnest(asks) AS x) AS u
+			WHERE EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- SCHEMA-4
+			ORDER BY key, number
+		) AS a
+		JOIN gale.keys AS k ON gale.salt() || k.key = gale.salt() || a.key -- SCHEMA-6
+		LEFT JOIN gale.rows AS r ON r.key = a.key AND r.node = whose AND r.crowd = k.words[38] AND r.out > 0
+		WHERE k.start_us = first AND k.head = wide AND k.fingerprint = print AND k.node <> whose
+			AND cardinality(k.words) = 42 AND k.words[37] = 9007199254740991
+			AND gale.row_of(k.words, 0, whose) IS NULL AND k.used + a.want <= "limit"
+			AND coalesce(r.number < a.number, true)
+	), lent AS (
+		UPDATE gale.keys AS k SET expires_us = next, used = k.used + f.want,
+			words = k.words[:38] || ARRAY[least(k.words[39] - had_some, k.words[40] - (had > 0)::int) + 1,
+				k.words[40] - (had > 0)::int + 1] || k.words[41:]
+		FROM fits AS f
+		WHERE gale.salt() || k.key = gale.salt() || f.key AND k.xmin = f.version
+		RETURNING f.*
+	), kept AS (
+		INSERT INTO gale.rows AS r (crowd, number, granted, "out", expires_us, node, key)
+		SELECT crowd, number, want, had + want, next, whose, key FROM lent
+		ON CONFLICT (key, node) DO UPDATE SET crowd = excluded.crowd, number = excluded.number,
+			granted = excluded.granted, "out" = excluded.out, expires_us = excluded.expires_us
+	)
+	SELECT array_agg(ROW(job, was)::gale.told) INTO told FROM lent;
+	RETURN coalesce(told, '{}');
+END
+$$;
+
+-- Those of the jobs of gale.lend that it has not done, and gale.lend_crowd has not told.
 CREATE OR REPLACE FUNCTION gale.lend_others(meant text, keys bytea[], asks bigint[], base bigint,
-	rule bigint[])
+	rule bigint[], crowd gale.told[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -1164,6 +1213,7 @@ BEGIN
 			WHERE s.key = k.key AND s.xmin = pg_current_xact_id_if_assigned()::xid
 				AND s.node > 0 AND s.number = base + (asks[k.n] >> 36 & 1048575)
 			OFFSET 0) -- SCHEMA-6
+			AND NOT EXISTS (SELECT FROM unnest(crowd) AS c WHERE c.job = asks[k.n] >> 56)
 		ORDER BY 1
 	LOOP
 		others := others || own;
@@ -1217,6 +1267,7 @@ DECLARE
 	other text;
 	done int := 0;
 	new int := 0;
+	crowd gale.told[] := '{}';
 BEGIN
 	IF rule[5] > 0 THEN
 		first := instant - instant % rule[5];
@@ -1269,12 +1320,18 @@ BEGIN
 			RETURN;
 		END IF;
 		IF next IS NOT NULL THEN
+			crowd := gale.lend_crowd(meant, keys, asks, base, wide, print, "limit", whose, instant,
+				first, next);
+			RETURN QUERY SELECT * FROM unnest(crowd);
+			done := done + cardinality(crowd);
+		END IF;
+		IF next IS NOT NULL AND done < cardinality(keys) THEN
 			RETURN QUERY SELECT * FROM gale.lend_new(meant, keys, asks, base, wide, print,
 				"limit", whose, instant, first, next);
 			GET DIAGNOSTICS new = ROW_COUNT;
 		END IF;
 		IF done + new < cardinality(keys) THEN
-			RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule);
+			RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule, crowd);
 		END IF;
 	END IF;
 END

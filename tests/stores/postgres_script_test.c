@@ -36,7 +36,9 @@
 #define BATCHES 24
 #define TIMELINES 120 /* of rules that the server steps */
 #define SWAPPERS 24   /* of others */
-#define LOG_MOST 60   /* so that logs get full */
+#define CROWDS 20     /* timelines of nodes that lease windows, and give back */
+#define CROWD_BATCHES 80
+#define LOG_MOST 60 /* so that logs get full */
 #define WORDS 512
 
 static struct postgres_server *server;
@@ -381,9 +383,9 @@ static void make_job(void)
 		make_back(job, dealing);
 }
 
-/* What can go the short way: a lend for each of some keys, mostly of one node; that they are
- * the first may be wrong. */
-static void make_lends(void)
+/* What can go the short way: a lend for each of some keys, of one node but for one job in so
+ * many; that they are the first may be wrong. */
+static void make_lends(uint64_t of_others)
 {
 	uint64_t node = chance_between(&t.chance, 1, t.is_tight ? 2 : NODES);
 	size_t first = chance_below(&t.chance, KEYS);
@@ -396,7 +398,7 @@ static void make_lends(void)
 
 		job->is_first = are_first;
 		job->ask.node = node;
-		if (chance_one_in(&t.chance, t.is_crowded ? 2 : 24))
+		if (chance_one_in(&t.chance, of_others))
 			job->ask.node = chance_between(&t.chance, 1, NODES);
 		make_lend(job, &key->nodes[job->ask.node]);
 		job->ask.spent = chance_one_in(&t.chance, 24);
@@ -738,10 +740,28 @@ static void stepped_timeline(uint64_t seed)
 		if (chance_one_in(&t.chance, t.is_crowded ? 64 : 8))
 			make_keys();
 		if (remote_can_lend(&t.rule) && !chance_one_in(&t.chance, 3))
-			make_lends();
+			make_lends(t.is_crowded ? 2 : 24);
 		else
 			while (t.count < count)
 				make_job();
+		send();
+	}
+}
+
+/* Many nodes of few keys, whose leases go the short way as long as they can. */
+static void crowd_timeline(uint64_t seed)
+{
+	open_timeline(seed, a_window);
+	t.is_tight = false;
+	t.is_crowded = true;
+	for (int batch = 0; batch < CROWD_BATCHES; batch++) {
+		move_clock();
+		t.count = 0;
+		if (chance_one_in(&t.chance, 4))
+			while (t.count < KEYS)
+				make_job();
+		else
+			make_lends(24);
 		send();
 	}
 }
@@ -879,6 +899,20 @@ static void what_the_server_steps_is_what_the_engine_steps(void **state)
 	assert_true(tally.first > 20 && tally.not_first > 20);
 }
 
+static void a_crowd_leases_the_short_way_what_the_engine_lends(void **state)
+{
+	uint64_t apart = tally.apart, granted = tally.granted;
+
+	(void)state;
+	for (uint64_t i = 0; i < CROWDS; i++)
+		crowd_timeline(first_seed + TIMELINES + SWAPPERS + i);
+	apart = tally.apart - apart;
+	granted = tally.granted - granted;
+	print_message("%" PRIu64 " granted, %" PRIu64 " of rows apart\n", granted,
+	              apart);
+	assert_true(granted > 1000 && apart > 300);
+}
+
 static void what_is_swapped_is_what_was_sent_or_nothing(void **state)
 {
 	(void)state;
@@ -893,6 +927,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_server_steps_is_what_the_engine_steps),
+		cmocka_unit_test(a_crowd_leases_the_short_way_what_the_engine_lends),
 		cmocka_unit_test(what_is_swapped_is_what_was_sent_or_nothing),
 	};
 
