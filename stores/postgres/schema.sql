@@ -37,8 +37,11 @@
 --             keys and by one statement; what is locked by it already may be written once
 --             more: nobody waits in a circle.  gale.lend locks all rows that are there by
 --             one, those that it leaves, too, and then puts in those that are not, in that
---             order as well.  Who puts in waits for nobody but others that do, unless a row
---             has come since it looked, and is being changed already; and gale.lends begins
+--             order as well.  Rows of windows that are spent it does not lock: a denial
+--             writes nothing, so that nodes which are denied do not queue.  That a node has
+--             nothing in hand is then written without that order.  Who puts in waits for
+--             nobody but others that do, unless a row has come since it looked, and is being
+--             changed already; and gale.lends begins
 --             again with each rule. If that ever makes a circle, lock_timeout ends it, and
 --             it may be asked again. gale.lend_first does not look: it waits for 5 ms, and
 --             then lets go of all. Under a stricter isolation than READ COMMITTED who has
@@ -1304,7 +1307,7 @@ BEGIN
 						AND CASE WHEN had.node = whose THEN had.number < base + (u.x >> 36 & 1048575)
 							ELSE gale.is_next(had.words, whose, base + (u.x >> 36 & 1048575)) END
 					ELSE had.expires_us <= first AND (u.x & 68719476735) <= "limit" END
-				OR gale.hold(had.key))
+				OR ((had.start_us <> first OR had.used < "limit") AND gale.hold(had.key))) -- SCHEMA-1
 		RETURNING (used << 10) + 768 + (u.x >> 56), words;
 		GET DIAGNOSTICS done = ROW_COUNT;
 	ELSE
