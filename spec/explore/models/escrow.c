@@ -279,7 +279,7 @@ static void ask(const long *c, const struct state *state, int n, int cost,
                 struct walk *walk)
 {
 	struct state after = *state;
-	uint64_t before[TENANTS], left[TENANTS];
+	uint64_t before[TENANTS] = { 0 }, left[TENANTS] = { 0 };
 	struct world world;
 
 	unpack(c, state, &world);
