@@ -7,7 +7,6 @@
 
 #include "bench/keys.h"
 
-#define LEASE 1000000
 #define NODE_KEYS (1 << 20)
 
 enum gale_verdict crowd_usual(const struct crowd *crowd)
@@ -29,7 +28,7 @@ void crowd_open(struct crowd *crowd)
 
 	if (crowd->mode == GALE_LEASED)
 		limiter.lease = (struct gale_leasing){ .sizing = GALE_SIZE_FIXED,
-			                               .batch = LEASE,
+			                               .batch = CROWD_LEASE,
 			                               .patience_us = CROWD_PATIENCE,
 			                               .carry_over = crowd->limit > 1 };
 	crowd_must(gale_runtime_open(&config, &crowd->runtime));

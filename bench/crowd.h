@@ -15,6 +15,7 @@
 #include "bench/bench.h"
 
 #define CROWD_MUCH (UINT64_C(1) << 50)
+#define CROWD_LEASE 1000000
 #define CROWD_PATIENCE GALE_SECONDS(10)
 
 struct crowd {

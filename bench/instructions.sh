@@ -31,7 +31,7 @@ count() { # WHAT TIMES
 }
 
 for what in nothing fixed_window gcra token_bucket ask held named hot many held_denied denied guard \
-	refused tenant tenant_beyond tenant_denied; do
+	refused tenant tenant_beyond tenant_denied all_of hold hold_two grow; do
 	once=$(count $what $many)
 	twice=$(count $what $((2 * many)))
 	echo "$what $((twice - once))" | awk -v n="$many" '{ printf "%-14s %6.1f instructions\n", $1, $2 / n }'

@@ -14,6 +14,7 @@ int main(int argc, char **argv)
 	ask_leases();
 	ask_lease_turns();
 	ask_guards();
+	ask_holds();
 	ask_bytes();
 	ask_growth();
 #ifdef GALE_REDIS

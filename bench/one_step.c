@@ -4,7 +4,8 @@
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
  *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
- *	         guard|refused|tenant|tenant_beyond|tenant_denied|nothing COUNT
+ *	         guard|refused|tenant|tenant_beyond|tenant_denied|all_of|hold|hold_two|grow|
+ *	         nothing COUNT
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
  * often enough for that, so cells are put in by hand, and the host takes the turns.
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include <gale/guard.h>
+#include <gale/hold.h>
 #include <gale/tenants.h>
 
 #include "face/lend.h"
@@ -248,6 +250,89 @@ static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t l
 	close_scene(&scene);
 }
 
+/* Parts of one key, each of a limiter of its own that has credit: the scene's, and another. */
+struct parts {
+	struct gale_limiter *other;
+	struct gale_part parts[2];
+	struct gale_all all;
+};
+
+static void open_parts(struct scene *scene, struct parts *parts, size_t count)
+{
+	open_scene(scene, GALE_LEASED, MUCH, false);
+	scene->limits.name = "other";
+	must(gale_limiter_open(scene->runtime, &scene->limits, &parts->other) ==
+	         GALE_ERR_OK,
+	     "another limiter");
+	parts->parts[0] = (struct gale_part){ scene->limiter, name, 16, 1 };
+	parts->parts[1] = (struct gale_part){ parts->other, name, 16, 1 };
+	parts->all = (struct gale_all){ .parts = parts->parts, .count = count };
+	must(gale_wait_all(scene->seat, &parts->all, GALE_SECONDS(30)).verdict ==
+	         GALE_ALLOW,
+	     "a first ask was not allowed");
+	gale_tick(scene->seat);
+}
+
+static void close_parts(struct scene *scene, struct parts *parts)
+{
+	gale_limiter_close(parts->other);
+	close_scene(scene);
+}
+
+static void asks_of_all(uint64_t count)
+{
+	struct gale_answer answer = { 0 };
+	struct scene scene;
+	struct parts parts;
+
+	open_parts(&scene, &parts, 2);
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_ask_all(scene.seat, &parts.all, NULL);
+		keep(&answer);
+	}
+	must(answer.verdict == GALE_ALLOW, "an ask was not allowed");
+	close_parts(&scene, &parts);
+}
+
+/* Two units are held, and one is committed: the other goes back. */
+static void holds(uint64_t count, size_t parts_each)
+{
+	const uint64_t costs[2] = { 1, 1 };
+	struct gale_answer answer = { 0 };
+	struct gale_hold hold;
+	struct scene scene;
+	struct parts parts;
+
+	open_parts(&scene, &parts, parts_each);
+	parts.parts[0].cost = parts.parts[1].cost = 2;
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_hold_all(scene.seat, &parts.all, &hold, NULL);
+		must(answer.verdict == GALE_ALLOW, "a hold was not allowed");
+		must(gale_hold_commit(scene.seat, &hold, costs) == GALE_ERR_OK,
+		     "a commit");
+	}
+	close_parts(&scene, &parts);
+}
+
+static void grows(uint64_t count)
+{
+	const uint64_t more[1] = { 1 };
+	struct gale_answer answer = { 0 };
+	struct gale_hold hold;
+	struct scene scene;
+	struct parts parts;
+
+	open_parts(&scene, &parts, 1);
+	answer = gale_hold_all(scene.seat, &parts.all, &hold, NULL);
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_hold_grow(scene.seat, &hold, more, 0);
+		keep(&answer);
+	}
+	must(answer.verdict == GALE_ALLOW, "a hold did not grow");
+	must(gale_hold_cancel(scene.seat, &hold) == GALE_ERR_OK, "a cancel");
+	close_parts(&scene, &parts);
+}
+
 static void nothing(uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -289,6 +374,14 @@ int main(int argc, char **argv)
 		asks_of_tenant(count, GALE_PARTED, MUCH);
 	else if (strcmp(what, "tenant_denied") == 0)
 		asks_of_tenant(count, GALE_LENT, CROWD);
+	else if (strcmp(what, "all_of") == 0)
+		asks_of_all(count);
+	else if (strcmp(what, "hold") == 0)
+		holds(count, 1);
+	else if (strcmp(what, "hold_two") == 0)
+		holds(count, 2);
+	else if (strcmp(what, "grow") == 0)
+		grows(count);
 	else if (strcmp(what, "nothing") == 0)
 		nothing(count);
 	else
