@@ -118,7 +118,7 @@ mutant engine/lease.c 'more goes back than is used' \
 	'	if (units > state->used)' '	if (units > state->used + GALE_UNITS_MAX)' leases
 mutant engine/lease.c 'a ninth row takes the place of another' \
 	'ledger_rows(ledger) >= LEASE_ROWS - 1;' 'ledger_rows(ledger) > LEASE_ROWS;' leases
-mutant stores/memory.c 'rows apart have no bound' \
+mutant stores/loans.c 'rows apart have no bound' \
 	'? memory->max_keys * ROWS_PER_KEY' '? memory->max_keys * ROWS_PER_KEY * 1000' leases
 mutant shards/grant.c 'a lease counts from when the answer came' \
 	'mono_until(errand->sent, (lasting)' 'mono_until(now.ns > 0 ? now : errand->sent, (lasting)'
