@@ -64,6 +64,19 @@ static bool read_store(const struct flag *flag, const char *text, void *into)
 	return flags->server || is_memory_name(text);
 }
 
+/* "80%"; of the limits of all keys, in each window. */
+static bool read_demand(const struct flag *flag, const char *text, void *into)
+{
+	char number[8];
+	size_t length = strlen(text);
+
+	if (length < 2 || length > sizeof(number) || text[length - 1] != '%')
+		return false;
+	memcpy(number, text, length - 1);
+	number[length - 1] = '\0';
+	return flag_read_number(flag, number, into);
+}
+
 static bool read_json(const struct flag *flag, const char *text, void *into)
 {
 	struct fleet_flags *flags = into;
@@ -142,6 +155,20 @@ static const struct flag flags_of_fleet[] = {
 	  .least = GALE_MILLIS(100),
 	  .most = HOURS_24,
 	  .bare_us = GALE_SECONDS(1) },
+	{ .name = "--demand",
+	  .takes = "P%",
+	  .allowed = "a whole number from 1 to 1000, and %",
+	  .help = "what is asked for in a window, of the limits; not given: all that "
+	          "is answered",
+	  .read = read_demand,
+	  .at = AT(demand_percent),
+	  .least = 1,
+	  .most = 1000 },
+	{ .name = "--moving",
+	  .help =
+	      "one half of the nodes makes the demand, drawn anew twice in a window",
+	  .read = flag_read_set,
+	  .at = AT(moving) },
 	{ .name = "--mode",
 	  .takes = "MODE",
 	  .preset = "leased",
@@ -167,6 +194,28 @@ static const struct flag_table table = {
 };
 
 /* ---- Parsing --------------------------------------------------------------------- */
+
+static enum flags_result check_demand(const struct fleet_flags *flags,
+                                      struct flags_error *error)
+{
+	if (flags->moving && flags->demand_percent == 0)
+		return flags_bad(error, "--moving: it is the demand that moves, and "
+		                        "none is given: --demand 80%%");
+	if (flags->demand_percent > 0 &&
+	    flags->run_us / flags->window_us < FLAGS_DEMAND_WINDOWS_MIN)
+		return flags_bad(error,
+		                 "--seconds: with --demand the run has at least %d "
+		                 "windows, as nodes learn in the first of them",
+		                 FLAGS_DEMAND_WINDOWS_MIN);
+	if ((double)flags->demand_percent / 100 * (double)flags->limit *
+	        (double)flags->keys >
+	    FLAGS_DEMAND_CALLS_MAX)
+		return flags_bad(error,
+		                 "--demand: so many calls in a window are too many; at "
+		                 "most %.0f",
+		                 FLAGS_DEMAND_CALLS_MAX);
+	return FLAGS_RUN;
+}
 
 static enum flags_result check_together(const struct fleet_flags *flags,
                                         struct flags_error *error)
@@ -198,6 +247,8 @@ enum flags_result flags_parse(int argc, char *const *argv,
 	struct fleet_flags flags = { .argc = argc, .argv = argv };
 	enum flags_result result = flags_read(&table, argc, argv, &flags, ret_error);
 
+	if (result == FLAGS_RUN)
+		result = check_demand(&flags, ret_error);
 	if (result == FLAGS_RUN)
 		result = check_together(&flags, ret_error);
 	if (result == FLAGS_RUN)

@@ -12,8 +12,10 @@
 
 #include "tools/flag.h"
 
-#define FLAGS_WORKERS_MAX 1024     /* --processes times --nodes times --threads */
-#define FLAGS_COUNTERS_MAX 4000000 /* --processes times --keys; 512 MB */
+#define FLAGS_WORKERS_MAX 1024      /* --processes times --nodes times --threads */
+#define FLAGS_COUNTERS_MAX 4000000  /* --processes times --keys; 512 MB */
+#define FLAGS_DEMAND_CALLS_MAX 1e12 /* in a window */
+#define FLAGS_DEMAND_WINDOWS_MIN 8  /* of a run with --demand */
 
 struct fleet_flags {
 	uint64_t processes;
@@ -25,8 +27,10 @@ struct fleet_flags {
 	uint64_t run_us;
 	enum gale_mode mode;
 	const char *mode_name;
-	const char *store; /* a URL that all nodes share */
-	bool server;       /* it is one of another process */
+	const char *store;       /* a URL that all nodes share */
+	bool server;             /* it is one of another process */
+	uint64_t demand_percent; /* of the limits; 0: as fast as there are answers */
+	uint64_t moving;         /* 1: the demand moves between the nodes */
 	bool json;
 	int argc; /* as they were given */
 	char *const *argv;

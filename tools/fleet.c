@@ -209,6 +209,7 @@ static struct frame frame_at(struct fleet *fleet, uint64_t now_us)
 	frame.p50_ns = seen.p50_ns;
 	frame.p99_ns = seen.p99_ns;
 	frame.store_calls = seen.counts[SEEN_STORE_CALLS];
+	frame.total = tally_total(fleet->tally);
 	frame.now = tally_look(fleet->tally, now_us);
 	frame.last_count = tally_history(fleet->tally, frame.last, SCREEN_WINDOWS);
 	return frame;
@@ -420,6 +421,10 @@ void fleet_help(FILE *out)
 	      "emptied a moment ago, the command waits until it grants again: for at\n"
 	      "most a minute.\n"
 	      "\n"
+	      "With --demand the fleet asks for that part of the limits, evenly in\n"
+	      "time, and this command also checks that it is served; with --moving\n"
+	      "by one half of the nodes, another one twice in each window.\n"
+	      "\n"
 	      "gale fleet --guard limits what is in flight instead: see\n"
 	      "gale fleet --guard --help.\n"
 	      "\n",
@@ -451,10 +456,18 @@ void fleet_help(FILE *out)
 	      "              admissions in a window that cannot be right by our own\n"
 	      "              clock\n"
 	      "clock_step_us by how much the system's clock was set during the run\n"
-	      "verdict       held; overshot: overshoot is not 0; unproven: the clocks\n"
-	      "              disagreed, or the system's was set\n"
+	      "asked, owed, served\n"
+	      "              of a demand, in whole windows but for the first five:\n"
+	      "              what was asked for; the same, but of no window more than\n"
+	      "              the limits; what was admitted of that.  served_mean and\n"
+	      "              served_worst are parts of what was owed, in all and in\n"
+	      "              the worst window\n"
+	      "verdict       held; overshot: overshoot is not 0; short: less than\n"
+	      "              99 % of what was owed were served, or less than 95 % in\n"
+	      "              one window; unproven: the clocks disagreed, or the\n"
+	      "              system's was set, or no window was counted\n"
 	      "\n"
-	      "Exit status: 0 held, 1 overshot or unproven, 2 a flag is wrong, 3 the\n"
-	      "fleet could not run, for example because a process has died.\n",
+	      "Exit status: 0 held, 1 overshot, short or unproven, 2 a flag is wrong,\n"
+	      "3 the fleet could not run, for example because a process has died.\n",
 	      out);
 }

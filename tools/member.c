@@ -74,6 +74,16 @@ static void take(struct tally_taker *self, uint32_t key, struct tally_span span,
 	record_put(&member->out, &record);
 }
 
+static void asked(struct tally_taker *self, uint64_t number, uint64_t units)
+{
+	struct member *member = (struct member *)self;
+	struct record record = { .kind = RECORD_ASKED,
+		                 .first = number,
+		                 .count = units };
+
+	record_put(&member->out, &record);
+}
+
 static void passed(struct tally_taker *self, uint64_t now_us)
 {
 	struct member *member = (struct member *)self;
@@ -243,7 +253,7 @@ int member_run(const struct fleet_flags *flags)
 	member = calloc(1, sizeof(*member));
 	if (!member)
 		return FLEET_FAILED;
-	member->taker = (struct tally_taker){ take, passed };
+	member->taker = (struct tally_taker){ take, asked, passed };
 	member->host = (struct node_host){ goes_on, waits };
 	record_in_init(&member->in, MEMBER_FD);
 	record_out_init(&member->out, MEMBER_FD);

@@ -81,25 +81,45 @@ static bool hear_text(struct process *process, const struct record *record)
 	return true;
 }
 
+/* PROCESSES-1 */
+static bool is_in_time(const struct process *process, struct tally_span span)
+{
+	const struct tally *tally = process->all->tally;
+	uint64_t now = tally_number(tally, fleet_clock_us(process->all->clock));
+
+	return span.first <= span.last && span.first >= tally->first &&
+	       span.last <= now + 1 &&
+	       span.first * tally->config.window_us > process->passed_us;
+}
+
 static bool hear_units(struct process *process, const struct record *record)
 {
 	struct tally *tally = process->all->tally;
 	struct tally_span span = { record->first, record->last };
-	uint64_t window_us = tally->config.window_us;
-	uint64_t now = fleet_clock_us(process->all->clock) / window_us + 1;
 
 	if (record->what >= tally->config.keys)
 		return is_nonsense(process, "a key that there is not");
 	if (record->count < 1 || record->count > GALE_UNITS_MAX - process->units ||
 	    (span.first < span.last && record->count > 1))
 		return is_nonsense(process, "so many units");
-	/* PROCESSES-1 */
-	if (span.first > span.last || span.first < tally->first ||
-	    span.last > now + 1 || span.first * window_us <= process->passed_us)
+	if (!is_in_time(process, span))
 		return is_nonsense(process, "units out of their time");
 	tally_count_units(tally, process->number, (uint32_t)record->what, span,
 	                  record->count);
 	process->units += record->count;
+	return true;
+}
+
+static bool hear_asked(struct process *process, const struct record *record)
+{
+	struct tally_span span = { record->first, record->first };
+
+	if (record->count < 1 || record->count > GALE_UNITS_MAX)
+		return is_nonsense(process, "so many units");
+	if (!is_in_time(process, span))
+		return is_nonsense(process, "units out of their time");
+	tally_count_asked(process->all->tally, process->number, record->first,
+	                  record->count);
 	return true;
 }
 
@@ -146,6 +166,8 @@ static bool hear_begun(struct process *process, const struct record *record)
 	switch (record->kind) {
 	case RECORD_UNITS:
 		return hear_units(process, record);
+	case RECORD_ASKED:
+		return hear_asked(process, record);
 	case RECORD_PASSED:
 		return hear_passed(process, record);
 	case RECORD_COUNTER:

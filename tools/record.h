@@ -9,7 +9,7 @@
  *	         <----------- READY, or TEXT ... FAILED
  *	         BEGIN ----------------->
  *	         STOP ------------------>      to end early
- *	         <----------- UNITS ... PASSED ... COUNTER ... BUCKET ...
+ *	         <----------- UNITS ... ASKED ... PASSED ... COUNTER ... BUCKET ...
  *	         <----------- DONE
  *
  * Both are on one machine and of one build: records are structs as they are in memory.
@@ -38,6 +38,7 @@
 	X(TEXT)                                                                        \
 	X(FAILED)  /* the text before it says why */                                   \
 	X(UNITS)   /* count of key what, in one of the windows first to last */        \
+	X(ASKED)   /* count, in window first, of a demand */                           \
 	X(PASSED)  /* first: what was decided before has been sent */                  \
 	X(COUNTER) /* what: an enum seen_counter; count: what it is now */             \
 	X(BUCKET)  /* what: of the histogram; count: what it is now */                 \

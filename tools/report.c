@@ -25,6 +25,13 @@ enum verdict report_verdict(const struct report *report)
 	if (tally->disagreements > 0 || report->clock_step_us > 0 ||
 	    tally->admitted != report->counts[SEEN_ALLOWED])
 		return VERDICT_UNPROVEN;
+	if (report->flags.demand_percent == 0)
+		return VERDICT_HELD;
+	if (tally->asked_windows == 0)
+		return VERDICT_UNPROVEN;
+	if (tally_served(tally) < REPORT_BAR_MEAN ||
+	    tally->served_worst < REPORT_BAR_WORST)
+		return VERDICT_SHORT;
 	return VERDICT_HELD;
 }
 
@@ -35,6 +42,8 @@ const char *report_verdict_name(enum verdict verdict)
 		return "held";
 	case VERDICT_OVERSHOT:
 		return "overshot";
+	case VERDICT_SHORT:
+		return "short";
 	case VERDICT_UNPROVEN:
 		break;
 	}
@@ -57,9 +66,14 @@ void report_see(struct report *report, const struct seen *seen)
 
 static void print_doubt(const struct report *report, FILE *out)
 {
+	const struct tally_totals *tally = &report->tally;
+	bool all_fit = tally->disagreements == 0 &&
+	               tally->admitted == report->counts[SEEN_ALLOWED];
 	struct text number, window;
 
-	if (report->clock_step_us > 0)
+	if (report->clock_step_us == 0 && all_fit)
+		fprintf(out, "UNPROVEN: the run ended before a window was counted\n");
+	else if (report->clock_step_us > 0)
 		fprintf(out,
 		        "UNPROVEN: the system's clock was set by %s us during the run, "
 		        "and the windows with it\n",
@@ -89,6 +103,13 @@ static void print_verdict(const struct report *report, FILE *out)
 		fprintf(out,
 		        "OVERSHOT: a key got %s in a window of %s; its limit is %s\n",
 		        text_count(&number, tally->admitted_max), window.is, limit.is);
+		break;
+	case VERDICT_SHORT:
+		fprintf(out,
+		        "SHORT: %.2f %% of what was owed were served, %.2f %% in the "
+		        "worst window; the bar is %.0f %% and %.0f %%\n",
+		        100 * tally_served(tally), 100 * tally->served_worst,
+		        100 * REPORT_BAR_MEAN, 100 * REPORT_BAR_WORST);
 		break;
 	case VERDICT_UNPROVEN:
 		print_doubt(report, out);
@@ -175,6 +196,36 @@ static void print_undershoot(const struct report *report, FILE *out)
 	    100 * tally->undershoot_mean, text_count(&a, tally->windows));
 }
 
+/* A machine that is slow asks for less than it should. */
+static double asked_part(const struct report *report)
+{
+	double limits = (double)report->flags.limit * (double)report->flags.keys *
+	                (double)report->tally.asked_windows;
+
+	return limits > 0 ? (double)report->tally.asked / limits : 0;
+}
+
+/* In the windows that count. */
+static void print_demand(const struct report *report, FILE *out)
+{
+	const struct tally_totals *tally = &report->tally;
+	struct text a, b;
+
+	if (report->flags.demand_percent == 0)
+		return;
+	fprintf(out,
+	        "  asked        %15s  %.1f %% of the limits in %s windows; wanted: "
+	        "%" PRIu64 " %%%s\n",
+	        text_count(&a, tally->asked), 100 * asked_part(report),
+	        text_count(&b, tally->asked_windows), report->flags.demand_percent,
+	        report->flags.moving ? ", moving between the nodes" : "");
+	fprintf(
+	    out,
+	    "  served       %15s  %.2f %% of what was owed; worst window: %.2f %%\n",
+	    text_count(&a, tally->served), 100 * tally_served(tally),
+	    100 * tally->served_worst);
+}
+
 static uint64_t above_limit(const struct report *report, uint64_t most)
 {
 	return most > report->flags.limit ? most - report->flags.limit : 0;
@@ -217,6 +268,7 @@ void report_table(const struct report *report, FILE *out)
 {
 	print_verdict(report, out);
 	fprintf(out, "\n");
+	print_demand(report, out);
 	print_decisions(report, out);
 	print_costs(report, out);
 	print_undershoot(report, out);
@@ -283,6 +335,22 @@ static void json_seen(const struct report *report, FILE *out)
 	json_count(out, "wrong", counts[SEEN_WRONG]);
 }
 
+static void json_demand(const struct report *report, FILE *out)
+{
+	const struct tally_totals *tally = &report->tally;
+
+	if (report->flags.demand_percent == 0)
+		return;
+	json_count(out, "demand_percent", report->flags.demand_percent);
+	json_count(out, "moving", report->flags.moving);
+	json_count(out, "asked_windows", tally->asked_windows);
+	json_count(out, "asked", tally->asked);
+	json_count(out, "owed", tally->owed);
+	json_count(out, "served", tally->served);
+	fprintf(out, "\"served_mean\": %.6f, \"served_worst\": %.6f, ",
+	        tally_served(tally), tally->served_worst);
+}
+
 void report_json(const struct report *report, FILE *out)
 {
 	const struct tally_totals *tally = &report->tally;
@@ -290,6 +358,7 @@ void report_json(const struct report *report, FILE *out)
 
 	fprintf(out, "{");
 	json_setup(report, out);
+	json_demand(report, out);
 	json_seen(report, out);
 	json_count(out, "windows", tally->windows);
 	json_count(out, "admitted_max", tally->admitted_max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * report.h -- what a run has shown, and whether the bound held.
+ * report.h -- what a run has shown, whether the bound held, and whether a demand was served.
  *
  * Threads   Pure: any thread, on its own report.
  */
@@ -18,9 +18,14 @@
 enum verdict {
 	VERDICT_HELD,     /* no key got more than its limit in any window */
 	VERDICT_OVERSHOT, /* one did */
+	VERDICT_SHORT,    /* of a demand less was served than the bar */
 	VERDICT_UNPROVEN, /* some admissions fit no window, or the clock was set: nobody
-	                     can tell */
+	                     can tell; or no window was counted that a demand was owed */
 };
+
+/* What a fleet has to serve of what it owes: of all, and of each window. */
+#define REPORT_BAR_MEAN 0.99
+#define REPORT_BAR_WORST 0.95
 
 struct report {
 	struct fleet_flags flags;
@@ -41,7 +46,7 @@ const char *report_verdict_name(enum verdict verdict);
 /* Takes over the sums and the durations. */
 void report_see(struct report *report, const struct seen *seen);
 
-/* What the command exits with: 0 only if the bound held. */
+/* What the command exits with: 0 only if the bound held, and a demand was served. */
 int report_status(const struct report *report);
 
 /* For people. */

@@ -105,6 +105,29 @@ static void draw_window(struct screen *screen, const struct frame *frame,
 	     text_count(&admitted, window->admitted), text_count(&most, window->most));
 }
 
+/* Of a demand.  Processes tell what a window was asked for when it is done. */
+static void draw_demand(struct screen *screen, const struct frame *frame)
+{
+	const struct tally_totals *total = &frame->total;
+	struct text a, b;
+
+	if (frame->flags->demand_percent == 0)
+		return;
+	if (total->asked_windows == 0) {
+		line(screen,
+		     "  asked       nothing counts yet: nodes learn for %d windows",
+		     TALLY_LEARNING);
+		line(screen, "  worst       -");
+		return;
+	}
+	line(screen, "  asked       %s; served %s: %.2f %% of what was owed",
+	     text_count(&a, total->asked), text_count(&b, total->served),
+	     100 * tally_served(total));
+	line(screen, "  worst       %.2f %%, of %s windows after the first %d",
+	     100 * total->served_worst, text_count(&a, total->asked_windows),
+	     TALLY_LEARNING);
+}
+
 static void draw_head(struct screen *screen, const struct frame *frame)
 {
 	const struct fleet_flags *flags = frame->flags;
@@ -145,6 +168,7 @@ static void draw_live(struct screen *screen, const struct frame *frame)
 	screen->columns = columns_of(screen->out);
 	draw_head(screen, frame);
 	draw_figures(screen, frame);
+	draw_demand(screen, frame);
 	line(screen, "  admitted in the windows, of all keys' limits:");
 	for (size_t i = 0; i < SCREEN_WINDOWS; i++) {
 		if (i < frame->last_count)
@@ -160,6 +184,21 @@ static void draw_live(struct screen *screen, const struct frame *frame)
 
 /* ---- One line a second ----------------------------------------------------------- */
 
+static void draw_plain_demand(const struct screen *screen, const struct frame *frame)
+{
+	const struct tally_totals *total = &frame->total;
+	struct text a;
+
+	if (frame->flags->demand_percent == 0)
+		return;
+	if (total->asked_windows == 0)
+		fprintf(screen->out, "; nodes learn");
+	else
+		fprintf(screen->out, "; asked %s, served %.2f %%, worst window %.2f %%",
+		        text_count(&a, total->asked), 100 * tally_served(total),
+		        100 * total->served_worst);
+}
+
 static void draw_plain(const struct screen *screen, const struct frame *frame)
 {
 	const struct tally_window *window =
@@ -168,11 +207,13 @@ static void draw_plain(const struct screen *screen, const struct frame *frame)
 
 	fprintf(screen->out,
 	        "%5.1f s  %s decisions/s  p50 %s ns  p99 %s ns  %s store calls  "
-	        "window %" PRIu64 ": %.2f %% of the limits\n",
+	        "window %" PRIu64 ": %.2f %% of the limits",
 	        frame->elapsed_s, text_count(&a, frame->decisions_per_s),
 	        text_count(&b, frame->p50_ns), text_count(&c, frame->p99_ns),
 	        text_count(&d, frame->store_calls), window->number,
 	        100 * filled(frame, window));
+	draw_plain_demand(screen, frame);
+	fprintf(screen->out, "\n");
 }
 
 void screen_draw(struct screen *screen, const struct frame *frame)

@@ -40,6 +40,7 @@ struct frame {
 	uint64_t p50_ns;
 	uint64_t p99_ns;
 	uint64_t store_calls;
+	struct tally_totals total; /* of windows that are finished */
 	struct tally_window now;
 	struct tally_window last[SCREEN_WINDOWS]; /* oldest first */
 	size_t last_count;

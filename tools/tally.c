@@ -71,8 +71,9 @@ static bool allocate(struct tally *tally)
 
 	tally->counts =
 	    calloc((size_t)config->ring * config->keys, sizeof(*tally->counts));
+	tally->asked = calloc(config->ring, sizeof(*tally->asked));
 	tally->workers = aligned_alloc(CACHE_LINE, bytes);
-	if (!tally->counts || !tally->workers)
+	if (!tally->counts || !tally->asked || !tally->workers)
 		return false;
 	memset(tally->workers, 0, bytes);
 	return true;
@@ -96,6 +97,7 @@ void tally_close(struct tally *tally)
 	pthread_mutex_destroy(&tally->lock);
 	free(tally->strays);
 	free(tally->workers);
+	free(tally->asked);
 	free(tally->counts);
 }
 
@@ -127,10 +129,20 @@ struct tally_span tally_place_lent(uint64_t window_us, uint64_t before_us,
 
 /* ---- Counting: the workers ------------------------------------------------------- */
 
+uint64_t tally_number(const struct tally *tally, uint64_t now_us)
+{
+	return now_us / tally->config.window_us + 1;
+}
+
 static _Atomic uint64_t *counter(const struct tally *tally, uint64_t number,
                                  uint32_t key)
 {
 	return &tally->counts[number % tally->config.ring * tally->config.keys + key];
+}
+
+static _Atomic uint64_t *asked_counter(const struct tally *tally, uint64_t number)
+{
+	return &tally->asked[number % tally->config.ring];
 }
 
 static void disagree(struct tally *tally, uint32_t worker, uint64_t units)
@@ -218,6 +230,18 @@ void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
 	tally_count_units(tally, worker, key, span, 1);
 }
 
+void tally_count_asked(struct tally *tally, uint32_t worker, uint64_t number,
+                       uint64_t units)
+{
+	if (number < load_base(tally)) {
+		disagree(tally, worker, units);
+		return;
+	}
+	wait_for_room(tally, number);
+	atomic_fetch_add_explicit(asked_counter(tally, number), units,
+	                          memory_order_relaxed);
+}
+
 /* ---- Folding: the collector ------------------------------------------------------ */
 
 static uint64_t passed_by_all(const struct tally *tally)
@@ -302,10 +326,17 @@ static double missing(const struct tally *tally, uint64_t count)
 	return count < tally->config.limit ? (limit - (double)count) / limit : 0;
 }
 
+static uint64_t take_asked(struct tally *tally, uint64_t number)
+{
+	return atomic_exchange_explicit(asked_counter(tally, number), 0,
+	                                memory_order_relaxed);
+}
+
 static struct tally_window sum_up(struct tally *tally, uint64_t number,
                                   uint64_t stop_us)
 {
 	struct tally_window window = { .number = number - tally->first + 1,
+		                       .asked = take_asked(tally, number),
 		                       .whole = is_whole(tally, number, stop_us) };
 	double sum = 0;
 
@@ -323,8 +354,35 @@ static struct tally_window sum_up(struct tally *tally, uint64_t number,
 	return window;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What was asked for before the window's end may be admitted after it: no window serves more
+ * than it owes. */
+static void add_served(struct tally *tally, const struct tally_window *window)
+{
+	struct tally_totals *totals = &tally->totals;
+	double limits = (double)tally->config.limit * tally->config.keys;
+	uint64_t owed =
+	    (double)window->asked < limits ? window->asked : (uint64_t)limits;
+	uint64_t served = smaller(window->admitted, owed);
+	double part = (double)served / (double)owed;
+
+	totals->asked += window->asked;
+	totals->owed += owed;
+	totals->served += served;
+	if (totals->asked_windows == 0 || part < totals->served_worst)
+		totals->served_worst = part;
+	totals->asked_windows++;
+}
+
 static void add_window(struct tally *tally, const struct tally_window *window)
 {
+	if (window->whole && window->asked > 0 &&
+	    tally->totals.windows >= TALLY_LEARNING)
+		add_served(tally, window);
 	tally->totals.admitted += window->admitted;
 	tally->totals.windows += window->whole;
 	if (tally->totals.admitted_max < window->most)
@@ -338,7 +396,7 @@ static void sum_up_oldest(struct tally *tally, uint64_t number, uint64_t stop_us
 
 	place_strays(tally, number);
 	window = sum_up(tally, number, stop_us);
-	if (window.whole || window.admitted > 0)
+	if (window.whole || window.admitted > 0 || window.asked > 0)
 		add_window(tally, &window);
 }
 
@@ -368,8 +426,11 @@ static void hand_over(struct tally *tally, uint64_t number)
 {
 	struct tally_taker *taker = tally->config.taker;
 	struct tally_span span = { number, number };
+	uint64_t asked = take_asked(tally, number);
 
 	hand_over_strays(tally, number);
+	if (asked > 0)
+		taker->asked(taker, number, asked);
 	for (uint32_t key = 0; key < tally->config.keys; key++) {
 		_Atomic uint64_t *at = counter(tally, number, key);
 		uint64_t units = atomic_load_explicit(at, memory_order_relaxed);
@@ -433,6 +494,11 @@ static uint64_t disagreements(const struct tally *tally)
 	return sum;
 }
 
+double tally_served(const struct tally_totals *totals)
+{
+	return totals->owed > 0 ? (double)totals->served / (double)totals->owed : 0;
+}
+
 struct tally_totals tally_total(const struct tally *tally)
 {
 	struct tally_totals totals = tally->totals;
@@ -448,11 +514,13 @@ struct tally_totals tally_total(const struct tally *tally)
 
 struct tally_window tally_look(const struct tally *tally, uint64_t now_us)
 {
-	uint64_t number = now_us / tally->config.window_us + 1;
+	uint64_t number = tally_number(tally, now_us);
 	struct tally_window window = { .number = number - tally->first + 1 };
 
 	if (number - oldest(tally) >= tally->config.ring)
 		return window;
+	window.asked =
+	    atomic_load_explicit(asked_counter(tally, number), memory_order_relaxed);
 	for (uint32_t key = 0; key < tally->config.keys; key++)
 		add_key(&window, atomic_load_explicit(counter(tally, number, key),
 		                                      memory_order_relaxed));

@@ -31,6 +31,10 @@
  * that it has passed.  One more tally sums up, in which each process is one worker.
  * Strays are placed there and nowhere else: only there it is known where there is room.
  *
+ * A fleet with a demand (demand.h) counts its calls, too, each in the window in which it was
+ * made.  Of what a window was asked for, at most all limits are owed; served is what was
+ * admitted of that.  In the first windows nodes learn: of these nothing is owed.
+ *
  * Threads   tally_pass, tally_count .. each worker, with its own number
  *           the others ............... one thread, the collector's
  *           tally_count may sleep while a worker or the collector is so many windows
@@ -49,6 +53,7 @@
 #define TALLY_HISTORY 16          /* of windows that are done */
 #define TALLY_GONE UINT64_MAX     /* passed by a worker that counts no more */
 #define TALLY_KEYS_MAX 1000000    /* 128 MB of counters */
+#define TALLY_LEARNING 5          /* whole windows */
 
 /* The windows, by number since 1970, that an admission may be of; none if first is
  * above last. */
@@ -61,6 +66,7 @@ struct tally_span {
 struct tally_taker {
 	void (*take)(struct tally_taker *self, uint32_t key, struct tally_span span,
 	             uint64_t units);
+	void (*asked)(struct tally_taker *self, uint64_t number, uint64_t units);
 	/* All is given that was decided before then. */
 	void (*passed)(struct tally_taker *self, uint64_t now_us);
 };
@@ -80,6 +86,7 @@ struct tally_config {
 struct tally_window {
 	uint64_t number; /* in this run, from 1 */
 	uint64_t admitted;
+	uint64_t asked;    /* of a demand */
 	uint64_t most;     /* by one key */
 	bool whole;        /* it lies inside the run from its beginning to its end */
 	double undershoot; /* of its keys, in limits, the mean; 0 if it is not whole */
@@ -92,6 +99,12 @@ struct tally_totals {
 	uint64_t disagreements; /* admissions that fit no window */
 	uint64_t windows;       /* whole ones */
 	double undershoot_mean; /* of whole windows and keys, in limits */
+	/* Of a demand, in whole windows but for the first ones: */
+	uint64_t asked_windows;
+	uint64_t asked;
+	uint64_t owed;
+	uint64_t served;
+	double served_worst; /* of owed, in one window */
 };
 
 struct tally_stray {
@@ -107,6 +120,7 @@ struct tally {
 	uint64_t first; /* the number since 1970 of the run's window 1 */
 	struct tally_worker *workers;
 	_Atomic uint64_t *counts; /* ring × keys */
+	_Atomic uint64_t *asked;  /* ring */
 
 	_Atomic uint64_t base; /* the oldest window that may still be counted */
 
@@ -151,6 +165,12 @@ void tally_count(struct tally *tally, uint32_t worker, uint32_t key,
 void tally_count_units(struct tally *tally, uint32_t worker, uint32_t key,
                        struct tally_span span, uint64_t units);
 
+/* The window that this instant is in, by its number since 1970. */
+uint64_t tally_number(const struct tally *tally, uint64_t now_us);
+/* So many units were asked for in that window, which the worker has not passed. */
+void tally_count_asked(struct tally *tally, uint32_t worker, uint64_t number,
+                       uint64_t units);
+
 /* Finishes the windows that every worker has passed.  The run ends at stop_us, as far
  * as is known. */
 void tally_fold(struct tally *tally, uint64_t stop_us);
@@ -160,6 +180,9 @@ bool tally_all_gone(const struct tally *tally);
 
 /* Finishes all windows.  All workers have gone. */
 void tally_finish(struct tally *tally, uint64_t stop_us);
+
+/* The part of what was owed; 0 if nothing was. */
+double tally_served(const struct tally_totals *totals);
 
 struct tally_totals tally_total(const struct tally *tally);
 

@@ -48,7 +48,7 @@ static struct worker *prepare(struct team *team, uint32_t number)
 	worker->runtime = node->runtime;
 	worker->limiter = node->limiter;
 	worker->number = number;
-	worker->seed = team->first_seed + number;
+	worker->place = team->first_place + number;
 	return worker;
 }
 
@@ -68,6 +68,19 @@ static bool start_workers(struct team *team, struct sentence *ret_why)
 	return true;
 }
 
+static struct demand demand_of(const struct fleet_flags *flags)
+{
+	return (struct demand){
+		.percent = flags->demand_percent,
+		.moves = flags->moving != 0,
+		.nodes = (uint32_t)(flags->processes * flags->nodes),
+		.threads = (uint32_t)flags->threads,
+		.keys = (uint32_t)flags->keys,
+		.limit = flags->limit,
+		.window_us = flags->window_us,
+	};
+}
+
 bool team_open(struct team *team, const struct node_plan *plan, uint32_t process,
                struct sentence *ret_why)
 {
@@ -76,9 +89,10 @@ bool team_open(struct team *team, const struct node_plan *plan, uint32_t process
 	memset(team, 0, sizeof(*team));
 	team->plan = *plan;
 	team->worker_count = (uint32_t)(flags->nodes * flags->threads);
-	team->first_seed = 1 + (uint64_t)process * team->worker_count;
+	team->first_place = process * team->worker_count;
 	team->load.clock = plan->clock;
 	team->load.keys = (uint32_t)flags->keys;
+	team->load.demand = demand_of(flags);
 	team->load.stopwatch_cost_ns = stopwatch_cost_ns();
 	gate_init(&team->load.gate);
 	team->nodes = calloc(flags->nodes, sizeof(*team->nodes));

@@ -16,7 +16,7 @@
 
 struct team {
 	struct node_plan plan;
-	uint64_t first_seed; /* of its workers; 1 for the first process */
+	uint32_t first_place; /* of its workers in the fleet */
 	struct load load;
 	struct tally tally;
 	bool counts; /* the tally is open */

@@ -12,11 +12,16 @@
 #include "tools/worker.h"
 
 #include <poll.h>
+#include <time.h>
 
 #include <gale/http.h>
 
 #define SAMPLE_EVERY 32 /* turns; so that measuring costs the rest nothing */
 #define PATIENCE_S 10   /* for an answer that was promised */
+/* Between calls of a demand.  Shorter: workers do little but wake.  Longer: the collector waits
+ * for what they have passed. */
+#define NAP_LEAST_US 1000
+#define NAP_MOST_US 50000
 
 /* ---- One turn -------------------------------------------------------------------- */
 
@@ -100,10 +105,9 @@ static struct tally_span place(const struct worker *worker,
 }
 
 /* Returns the instant after; TALLY_GONE if no answer came. */
-static uint64_t turn(struct worker *worker, uint64_t before_us)
+static uint64_t turn(struct worker *worker, uint32_t key, uint64_t before_us)
 {
 	struct tally *tally = worker->load->tally;
-	uint32_t key = pick_key(worker);
 	struct gale_answer answer;
 	uint64_t after_us;
 	bool decided;
@@ -133,12 +137,55 @@ static bool goes_on(const struct worker *worker, uint64_t now_us)
 	       atomic_load_explicit(&worker->load->stop_us, memory_order_relaxed);
 }
 
+/* Many calls at a time are as good as one, if there are many in a slot. */
+static uint64_t nap_until(const struct worker *worker, uint64_t now_us,
+                          uint64_t next_us)
+{
+	uint64_t window_us = worker->load->demand.window_us;
+	uint64_t least_us = window_us / 100, nap_us = next_us - now_us;
+	struct timespec nap;
+
+	if (least_us < NAP_LEAST_US)
+		least_us = NAP_LEAST_US;
+	if (least_us > NAP_MOST_US / 10)
+		least_us = NAP_MOST_US / 10;
+	if (nap_us < least_us)
+		nap_us = least_us;
+	if (nap_us > NAP_MOST_US)
+		nap_us = NAP_MOST_US;
+	nap = (struct timespec){ .tv_nsec = (long)nap_us * 1000 };
+	nanosleep(&nap, NULL);
+	return fleet_clock_us(worker->load->clock);
+}
+
+/* The next call of the demand, if it is due, or else a nap. */
+static uint64_t turn_of_demand(struct worker *worker, uint64_t now_us)
+{
+	const struct demand *demand = &worker->load->demand;
+	struct tally *tally = worker->load->tally;
+	struct demand_part part = demand_at(demand, worker->place, now_us);
+	uint64_t number;
+
+	tally_pass(tally, worker->number, now_us);
+	if (worker->slot != part.slot) {
+		worker->slot = part.slot;
+		worker->made = 0;
+	}
+	if (worker->made >= part.due)
+		return nap_until(worker, now_us, part.next_us);
+	number = part.first + worker->made++;
+	tally_count_asked(tally, worker->number, tally_number(tally, now_us), 1);
+	return turn(worker, demand_key(demand, part.slot, number), now_us);
+}
+
 static void drive(struct worker *worker)
 {
+	bool is_paced = worker->load->demand.percent > 0;
 	uint64_t now_us = fleet_clock_us(worker->load->clock);
 
 	while (goes_on(worker, now_us))
-		now_us = turn(worker, now_us);
+		now_us = is_paced ? turn_of_demand(worker, now_us)
+		                  : turn(worker, pick_key(worker), now_us);
 	if (now_us == TALLY_GONE)
 		atomic_store_explicit(&worker->stuck, true, memory_order_relaxed);
 	tally_pass(worker->load->tally, worker->number, TALLY_GONE);
@@ -159,7 +206,7 @@ static void *run(void *self)
 bool worker_start(struct worker *worker)
 {
 	/* Neighbours begin far from each other. */
-	worker->random = worker->seed * UINT64_C(0x9e3779b97f4a7c15);
+	worker->random = (worker->place + 1) * UINT64_C(0x9e3779b97f4a7c15);
 	return pthread_create(&worker->thread, NULL, run, worker) == 0;
 }
 

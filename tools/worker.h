@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * worker.h -- one thread of one node, which asks as fast as it is answered.
+ * worker.h -- one thread of one node, which asks as fast as it is answered, or as often as its part
+ * of a demand says.
  *
  * Threads   worker_start, worker_join ... the thread that owns the fleet
  *           the counters ............... written by the worker, read by anyone
@@ -17,6 +18,7 @@
 #include <gale/gale.h>
 
 #include "tools/clock.h"
+#include "tools/demand.h"
 #include "tools/gate.h"
 #include "tools/seen.h"
 #include "tools/tally.h"
@@ -26,6 +28,7 @@ struct load {
 	const struct fleet_clock *clock;
 	struct tally *tally; /* opened before the gate is */
 	struct gate gate;
+	struct demand demand;
 	uint32_t keys;
 	uint64_t stopwatch_cost_ns; /* of reading it twice */
 	_Atomic uint64_t stop_us;   /* may be moved forward, to stop early */
@@ -37,7 +40,7 @@ struct worker {
 	struct gale_runtime *runtime;
 	struct gale_limiter *limiter;
 	uint32_t number; /* in this process, from 0 */
-	uint64_t seed;   /* another for each worker of the fleet; not 0 */
+	uint32_t place;  /* in the fleet, from 0, by nodes */
 
 	/* Its own; err is the owner's to read once it waits at the gate. */
 	pthread_t thread;
@@ -45,6 +48,8 @@ struct worker {
 	enum gale_err err;
 	uint64_t random;
 	uint64_t turns;
+	uint64_t slot; /* of the demand, and ... */
+	uint64_t made; /* ... how many of its calls in that */
 
 	/* What it has seen so far. */
 	_Atomic uint64_t allowed;

@@ -204,6 +204,30 @@ static void each_flag_sets_its_own(void **state)
 	assert_int_equal(good("--mode cached-deny").mode, GALE_CACHED_DENY);
 	assert_int_equal(good("--mode leased").mode, GALE_LEASED);
 	assert_true(good("--json").json);
+	assert_int_equal(good("--demand 80%").demand_percent, 80);
+	assert_int_equal(good("--demand 80% --moving").moving, 1);
+}
+
+static void a_demand_is_a_part_of_the_limits(void **state)
+{
+	static const char *rows[] = { "80", "%",     "80%%", "%80",
+		                      "0%", "1001%", "1.5%", "12345678901%" };
+	char words[64];
+
+	(void)state;
+	assert_int_equal(good("").demand_percent, 0);
+	assert_int_equal(good("").moving, 0);
+	good("--demand 1%");
+	good("--demand 1000%");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		snprintf(words, sizeof(words), "--demand %s", rows[i]);
+		expect_bad(words, "--demand", "from 1 to 1000, and %");
+	}
+	expect_bad("--moving", "--moving", "none is given");
+	expect_bad("--demand 80% --window 1s --seconds 7", "--seconds",
+	           "at least 8 windows");
+	good("--demand 80% --window 1s --seconds 8");
+	expect_bad("--demand 80% --limit 9007199254740991", "--demand", "too many");
 }
 
 static void a_value_may_follow_an_equals_sign(void **state)
@@ -303,10 +327,11 @@ static void an_error_says_what_is_allowed(void **state)
 
 static void an_unknown_flag_is_told_which_there_are(void **state)
 {
-	static const char *names[] = { "--processes", "--nodes", "--threads",
-		                       "--keys",      "--limit", "--window",
-		                       "--mode",      "--store", "--seconds",
-		                       "--json",      "--help" };
+	static const char *names[] = { "--processes", "--nodes",  "--threads",
+		                       "--keys",      "--limit",  "--window",
+		                       "--mode",      "--store",  "--seconds",
+		                       "--demand",    "--moving", "--json",
+		                       "--help" };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
@@ -378,6 +403,7 @@ int main(void)
 		cmocka_unit_test(a_duration_that_overflows_or_is_none_is_refused),
 		cmocka_unit_test(without_flags_everything_has_a_preset),
 		cmocka_unit_test(each_flag_sets_its_own),
+		cmocka_unit_test(a_demand_is_a_part_of_the_limits),
 		cmocka_unit_test(a_value_may_follow_an_equals_sign),
 		cmocka_unit_test(the_last_of_equal_flags_counts),
 		cmocka_unit_test(the_store_is_one_that_all_nodes_share),

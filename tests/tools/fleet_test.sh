@@ -110,6 +110,41 @@ holds 'o["overshoot"] == 0 and o["clock_disagreements"] == 0 and o["windows"] >=
 run 0 fleet --keys 100k --limit 9007199254740991 --window 24h --seconds 200ms --json
 holds 'o["denied"] == 0 and o["limit"] == 2**53 - 1'
 
+# ---- A demand ------------------------------------------------------------------------
+
+# Evenly in time, and no more: 80 % of 4 keys' limits of 500, in 10 windows.  Which part of that a
+# machine serves that stands still now and then is its own affair: 0 or 1, and the object says why.
+demand() {
+	"$gale" fleet --keys 4 --limit 500 --window 500ms --seconds 5 --demand 80% --json "$@" \
+		>"$work/out" 2>"$work/err" </dev/null
+	local status=$?
+	holds "$status == (0 if o['verdict'] == 'held' else 1)" \
+		'o["demand_percent"] == 80 and o["overshoot"] == 0' \
+		'3 <= o["asked_windows"] <= o["windows"] - 5 <= 5' \
+		'0 < o["owed"] <= o["asked"] <= 1700 * o["asked_windows"]' \
+		'0.5 * o["owed"] <= o["served"] <= o["owed"]' \
+		'abs(o["served_mean"] - o["served"] / o["owed"]) < 1e-6' \
+		'0 < o["served_worst"] <= o["served_mean"] + 1e-6' \
+		'(o["verdict"] == "held") ==
+			(o["served_mean"] >= 0.99 and o["served_worst"] >= 0.95 and
+			o["clock_disagreements"] == 0)'
+}
+demand --nodes 2 --threads 1
+holds 'o["moving"] == 0'
+demand --nodes 16 --threads 2 --moving
+holds 'o["moving"] == 1'
+
+# For people: live, and at the end.
+"$gale" fleet --keys 4 --limit 500 --window 500ms --seconds 5 --demand 80% --moving \
+	>"$work/out" 2>"$work/err" </dev/null
+grep -q '; nodes learn$' "$work/out" || fail "does not say that nodes learn"
+grep -q '; asked [0-9,]*, served [0-9.]* %, worst window [0-9.]* %$' "$work/out" ||
+	fail "does not show live what is served"
+grep -q '^  asked  *[0-9,]*  [0-9.]* % of the limits in . windows; wanted: 80 %, moving' "$work/out" ||
+	fail "does not say what was asked for"
+grep -q '^  served  *[0-9,]*  [0-9.]* % of what was owed; worst window: ' "$work/out" ||
+	fail "does not say what was served"
+
 # ---- For people ----------------------------------------------------------------------
 
 # A line a second, as soon as somebody lets it have a processor; a window so long that a machine
@@ -217,7 +252,7 @@ for command in 'store init' 'store check' 'fleet --store'; do
 done
 
 run 0 fleet --help
-for flag in processes nodes threads keys limit window mode store seconds json help; do
+for flag in processes nodes threads keys limit window demand moving mode store seconds json help; do
 	grep -q -- "^  --$flag " "$work/out" || fail "--help does not tell about --$flag"
 done
 grep -q 'undershoot .*mean' "$work/out" || fail "--help does not explain undershoot"
@@ -255,6 +290,9 @@ refuses --processes 'each would have its own' --processes 2
 refuses --processes 'each would have its own' --processes 2 --store memory:fleet
 refuses --keys 'at most 4000000 in all' --processes 5 --keys 1M --store redis://127.0.0.1
 refuses --json 'no value' --json=yes
+refuses --demand 'from 1 to 1000, and %' --demand 80
+refuses --moving 'none is given' --moving
+refuses --seconds 'at least 8 windows' --demand 80% --seconds 1
 refuses --colour '--nodes' --colour red
 refuses fast '--nodes' fast
 

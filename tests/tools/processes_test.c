@@ -75,6 +75,7 @@ static void be_good(void)
 {
 	say_units(0, window, 2);
 	say(RECORD_UNITS, 1, window, window + 1, 1);
+	say(RECORD_ASKED, 0, window, 0, 5);
 	say(RECORD_COUNTER, SEEN_ALLOWED, 0, 0, 3);
 	say(RECORD_BUCKET, 7, 0, 0, 3);
 	say(RECORD_PASSED, 0, window * WINDOW + 1000, 0, 0);
@@ -158,6 +159,32 @@ static void turn_windows_round(void)
 	say(RECORD_UNITS, 0, window + 1, window, 1);
 }
 
+static void ask_for_nothing(void)
+{
+	say(RECORD_ASKED, 0, window, 0, 0);
+}
+
+static void ask_for_too_much(void)
+{
+	say(RECORD_ASKED, 0, window, 0, UINT64_MAX);
+}
+
+static void ask_too_early(void)
+{
+	say(RECORD_ASKED, 0, window - 2, 0, 1);
+}
+
+static void ask_too_late(void)
+{
+	say(RECORD_ASKED, 0, window + FAR_AHEAD, 0, 1);
+}
+
+static void ask_after_it_has_passed(void)
+{
+	say(RECORD_PASSED, 0, window * WINDOW, 0, 0);
+	say(RECORD_ASKED, 0, window, 0, 1);
+}
+
 static void pass_backwards(void)
 {
 	say(RECORD_PASSED, 0, begun_us, 0, 0);
@@ -229,6 +256,12 @@ static const struct part {
 	{ "count-what-has-passed", count_after_it_has_passed, false,
 	  "units out of their time" },
 	{ "turn-windows-round", turn_windows_round, false, "units out of their time" },
+	{ "ask-for-nothing", ask_for_nothing, false, "nonsense: so many units" },
+	{ "ask-for-too-much", ask_for_too_much, false, "nonsense: so many units" },
+	{ "ask-too-early", ask_too_early, false, "units out of their time" },
+	{ "ask-too-late", ask_too_late, false, "units out of their time" },
+	{ "ask-for-what-has-passed", ask_after_it_has_passed, false,
+	  "units out of their time" },
 	{ "pass-backwards", pass_backwards, false, "time runs backwards" },
 	{ "count-down", count_down, false, "a counter falls" },
 	{ "count-something-else", count_something_else, false,
@@ -356,6 +389,7 @@ static void counts_of_all_processes_are_added_up(void **state)
 	struct scene scene;
 	struct seen seen = { 0 };
 	struct tally_totals totals;
+	struct tally_window windows[4];
 
 	(void)state;
 	assert_true(open_scene(&scene, "be-good"));
@@ -369,6 +403,8 @@ static void counts_of_all_processes_are_added_up(void **state)
 	assert_int_equal(totals.admitted_max, 2 * PROCESSES);
 	assert_int_equal(totals.overshoot, 2 * PROCESSES - LIMIT);
 	assert_int_equal(totals.disagreements, 0);
+	assert_true(tally_history(&scene.tally, windows, 4) > 0);
+	assert_int_equal(windows[0].asked, 5 * PROCESSES);
 	close_scene(&scene);
 }
 

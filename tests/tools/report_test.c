@@ -162,6 +162,81 @@ static void an_overshoot_weighs_more_than_a_disagreement(void **state)
 	assert_int_equal(report_verdict(&report), VERDICT_OVERSHOT);
 }
 
+/* ---- A demand -------------------------------------------------------------------- */
+
+static struct report with_demand(uint64_t served, double worst)
+{
+	struct report report = good();
+
+	report.flags.demand_percent = 80;
+	report.flags.moving = 1;
+	report.flags.limit = 375; /* of two keys */
+	report.tally.asked_windows = 2;
+	report.tally.asked = 1200;
+	report.tally.owed = 1000;
+	report.tally.served = served;
+	report.tally.served_worst = worst;
+	return report;
+}
+
+static void a_demand_that_is_served_exits_with_0(void **state)
+{
+	struct report report = with_demand(990, 0.95);
+
+	(void)state;
+	assert_int_equal(report_verdict(&report), VERDICT_HELD);
+	assert_int_equal(report_status(&report), 0);
+	expect(report_table, &report,
+	       "  asked                  1,200  80.0 % of the limits in 2 windows; "
+	       "wanted: 80 %, moving");
+	expect(
+	    report_table, &report,
+	    "  served                   990  99.00 % of what was owed; worst window: "
+	    "95.00 %");
+	expect(report_json, &report,
+	       "\"demand_percent\": 80, \"moving\": 1, \"asked_windows\": 2, "
+	       "\"asked\": 1200, \"owed\": 1000, \"served\": 990, "
+	       "\"served_mean\": 0.990000, \"served_worst\": 0.950000, ");
+}
+
+static void a_demand_below_its_bar_exits_with_1(void **state)
+{
+	struct report in_mean = with_demand(989, 0.98);
+	struct report in_a_window = with_demand(1000, 0.949);
+
+	(void)state;
+	assert_int_equal(report_verdict(&in_mean), VERDICT_SHORT);
+	assert_int_equal(report_status(&in_mean), 1);
+	assert_int_equal(report_verdict(&in_a_window), VERDICT_SHORT);
+	assert_int_equal(report_status(&in_a_window), 1);
+	expect(report_json, &in_mean, "\"verdict\": \"short\"");
+	expect(report_table, &in_mean,
+	       "SHORT: 98.90 % of what was owed were served, 98.00 % in the worst "
+	       "window; the bar is 99 % and 95 %");
+}
+
+static void a_demand_of_which_no_window_counts_is_unproven(void **state)
+{
+	struct report report = with_demand(0, 0);
+
+	(void)state;
+	report.tally.asked_windows = 0;
+	assert_int_equal(report_verdict(&report), VERDICT_UNPROVEN);
+	assert_int_equal(report_status(&report), 1);
+	expect(report_table, &report, "UNPROVEN: the run ended before a window");
+}
+
+static void who_has_no_demand_has_no_bar(void **state)
+{
+	struct report report = with_demand(0, 0);
+
+	(void)state;
+	report.flags.demand_percent = 0;
+	assert_int_equal(report_status(&report), 0);
+	assert_null(strstr(printed(report_json, &report), "served"));
+	assert_null(strstr(printed(report_table, &report), "served"));
+}
+
 /* ---- What is printed ------------------------------------------------------------- */
 
 static void the_object_is_one_line_that_has_every_field(void **state)
@@ -292,6 +367,10 @@ int main(void)
 		cmocka_unit_test(a_count_that_got_lost_proves_nothing),
 		cmocka_unit_test(a_clock_that_was_set_proves_nothing),
 		cmocka_unit_test(an_overshoot_weighs_more_than_a_disagreement),
+		cmocka_unit_test(a_demand_that_is_served_exits_with_0),
+		cmocka_unit_test(a_demand_below_its_bar_exits_with_1),
+		cmocka_unit_test(a_demand_of_which_no_window_counts_is_unproven),
+		cmocka_unit_test(who_has_no_demand_has_no_bar),
 		cmocka_unit_test(the_object_is_one_line_that_has_every_field),
 		cmocka_unit_test(any_name_of_a_store_is_valid_in_the_object),
 		cmocka_unit_test(a_password_is_not_printed),

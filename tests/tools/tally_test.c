@@ -431,6 +431,63 @@ static void the_current_window_can_be_looked_at(void **state)
 	finish(STOP);
 }
 
+/* ---- What was asked for ---------------------------------------------------------- */
+
+/* Window i, from 1, is asked for so many units, and admits so many. */
+static void live(uint64_t i, uint64_t asked, int admitted)
+{
+	uint64_t begin_us = BEGIN + (i - 1) * WINDOW;
+
+	tally_pass(&tally, 0, begin_us);
+	tally_pass(&tally, 1, begin_us);
+	tally_fold(&tally, STOP);
+	if (asked > 0)
+		tally_count_asked(&tally, 0, tally_number(&tally, begin_us), asked);
+	admit(begin_us + 10, /* key= */ 0, admitted < LIMIT ? admitted : LIMIT);
+	admit(begin_us + 10, /* key= */ 1, admitted - LIMIT);
+}
+
+/* Two keys, of three units each. */
+static void served_is_what_is_admitted_of_what_is_owed(void **state)
+{
+	struct tally_totals totals;
+
+	(void)state;
+	for (uint64_t i = 1; i <= TALLY_LEARNING; i++)
+		live(i, /* asked= */ 6, /* admitted= */ 0); /* none of these counts */
+	live(TALLY_LEARNING + 1, 4, 4);
+	live(TALLY_LEARNING + 2, 9, 5); /* six are owed */
+	live(TALLY_LEARNING + 3, 0, 2); /* of the next, whose calls were made before */
+	live(TALLY_LEARNING + 4, 2, 3);
+	finish(STOP);
+	totals = tally_total(&tally);
+	assert_int_equal(totals.asked_windows, 3);
+	assert_int_equal(totals.asked, 15);
+	assert_int_equal(totals.owed, 12);
+	assert_int_equal(totals.served, 11);
+	assert_true(near(totals.served_worst, 5.0 / 6));
+	assert_true(near(tally_served(&totals), 11.0 / 12));
+	assert_int_equal(window(TALLY_LEARNING + 2).asked, 9);
+}
+
+static void a_window_that_is_cut_owes_nothing(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= TALLY_LEARNING + 1; i++)
+		live(i, 6, 0);
+	finish(BEGIN + (TALLY_LEARNING + 1) * WINDOW - 1);
+	assert_int_equal(tally_total(&tally).asked_windows, 0);
+	assert_true(near(tally_served(&tally.totals), 0));
+}
+
+static void the_current_window_tells_what_it_was_asked_for(void **state)
+{
+	(void)state;
+	live(1, 5, 0);
+	assert_int_equal(tally_look(&tally, BEGIN).asked, 5);
+	finish(STOP);
+}
+
 static void the_history_keeps_the_newest_oldest_first(void **state)
 {
 	struct tally_window kept[TALLY_HISTORY];
@@ -517,6 +574,14 @@ static void take(struct tally_taker *self, uint32_t key, struct tally_span span,
 	tally_count_units(funnel->into, funnel->worker, key, span, units);
 }
 
+static void ask(struct tally_taker *self, uint64_t number, uint64_t units)
+{
+	struct funnel *funnel = (struct funnel *)self;
+
+	assert_true(number * WINDOW > funnel->passed_us);
+	tally_count_asked(funnel->into, funnel->worker, number, units);
+}
+
 static void pass(struct tally_taker *self, uint64_t now_us)
 {
 	struct funnel *funnel = (struct funnel *)self;
@@ -542,8 +607,9 @@ static int open_parts(void **state)
 			                       .begin_us = BEGIN,
 			                       .taker = &funnels[i].taker };
 
-		funnels[i] =
-		    (struct funnel){ .taker = { take, pass }, &tally, .worker = i };
+		funnels[i] = (struct funnel){ .taker = { take, ask, pass },
+			                      &tally,
+			                      .worker = i };
 		assert_true(tally_open(&parts[i], &config));
 	}
 	return open_it(state);
@@ -593,6 +659,16 @@ static void a_stray_of_a_part_is_placed_in_the_whole(void **state)
 	assert_int_equal(window(1).admitted, LIMIT);
 	assert_int_equal(window(2).admitted, 1);
 	assert_int_equal(tally_total(&tally).overshoot, 0);
+}
+
+static void what_parts_were_asked_for_is_added_up(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		tally_count_asked(&parts[i], 0, tally_number(&parts[i], BEGIN), 2);
+	finish_parts();
+	assert_int_equal(window(1).asked, 4);
+	assert_int_equal(tally_total(&tally).disagreements, 0);
 }
 
 static void a_part_hands_over_what_all_have_passed_and_no_more(void **state)
@@ -663,12 +739,16 @@ int main(void)
 		    windows_cut_by_the_ends_of_the_run_are_not_whole, close_it),
 		TEST(an_overshoot_in_a_window_that_is_not_whole_counts),
 		TEST(the_current_window_can_be_looked_at),
+		TEST(served_is_what_is_admitted_of_what_is_owed),
+		TEST(a_window_that_is_cut_owes_nothing),
+		TEST(the_current_window_tells_what_it_was_asked_for),
 		TEST(the_history_keeps_the_newest_oldest_first),
 		cmocka_unit_test(a_ring_is_long_for_few_keys_and_bounded_for_many),
 		cmocka_unit_test_teardown(no_count_is_lost_while_windows_are_folded,
 		                          close_it),
 		PARTS_TEST(the_whole_is_the_sum_of_its_parts),
 		PARTS_TEST(a_stray_of_a_part_is_placed_in_the_whole),
+		PARTS_TEST(what_parts_were_asked_for_is_added_up),
 		PARTS_TEST(a_part_hands_over_what_all_have_passed_and_no_more),
 		cmocka_unit_test_teardown(the_slack_reaches_behind_the_begin, close_it),
 	};
