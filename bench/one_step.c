@@ -75,8 +75,10 @@ static void open_scene(struct scene *scene, enum gale_mode mode, uint64_t limit,
 		.mode = mode,
 	};
 	if (mode == GALE_LEASED)
-		scene->limits.lease = (struct gale_leasing){ .sizing = GALE_SIZE_FIXED,
-			                                     .batch = 1000000 };
+		scene->limits.lease =
+		    (struct gale_leasing){ .sizing = GALE_SIZE_FIXED,
+			                   .batch = 1000000,
+			                   .patience_us = GALE_SECONDS(30) };
 	must(gale_runtime_open(&config, &scene->runtime) == GALE_ERR_OK, "a runtime");
 	must(gale_store_open(scene->runtime, NULL, &scene->limits.store) == GALE_ERR_OK,
 	     "a store");
