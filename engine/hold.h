@@ -51,7 +51,14 @@ uint64_t hold_cut(uint64_t cost, uint64_t limit);
 
 /* May it grow by so many units?  Those of one window are in one word. */
 bool hold_may_grow(const struct held *held, uint64_t units);
-/* Units that have just been taken come on top. */
+/* Do units that have just been taken die in the same tick as those that are held?  Then they live
+ * and die together, and need no look at the clock. */
+static inline bool hold_is_like(const struct held *held, uint64_t taken)
+{
+	return credit_dies(held->word).ns == credit_dies(taken).ns;
+}
+
+/* Units that have just been taken come on top; at any time, if they are alike. */
 void hold_grow(struct held *held, uint64_t taken, mono now);
 
 struct hold_end hold_settle(const struct held *held, uint64_t cost, mono now);

@@ -24,8 +24,8 @@
 
 #include <gale/rule.h>
 
-/* The answer to the whole, from the answers of its parts, of which there is at least one.  A
- * denial waits for the part that denies longest. */
+/* The answer to the whole, from the answers of its parts, of which there is at least one.  All
+ * that is to be waited for is as of the part where that takes longest. */
 struct gale_answer whole_of(const struct gale_answer *parts, size_t count,
                             size_t *ret_binding);
 

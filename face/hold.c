@@ -160,22 +160,29 @@ static void name_parts(struct growth *growth)
 	}
 }
 
+static void grow_part(struct gale_seat *seat, struct gale_held *held, uint64_t taken)
+{
+	struct held grown = held_by(held);
+	mono now = { 0 };
+
+	if (!hold_is_like(&grown, taken))
+		now = seat_look(seat);
+	hold_grow(&grown, taken, now);
+	keep(held, &grown);
+}
+
 /* The units that were kept come to the hold, whose pins it had already. */
 static void grow_parts(struct growth *growth, struct gale_hold *hold, bool pinned)
 {
-	mono now = seat_look(growth->trial.seat);
-
 	for (size_t i = 0; i < growth->trial.count; i++) {
 		struct gale_held *held = &hold->parts[growth->which[i]];
 		struct kept_units *kept = &growth->trial.kept[i];
-		struct held grown = held_by(held);
 
 		answer_counted(growth->trial.seat, growth->parts[i].limiter,
 		               &growth->trial.answers[i]);
 		if (!kept->purse)
 			continue; /* on_outage */
-		hold_grow(&grown, kept->word, now);
-		keep(held, &grown);
+		grow_part(growth->trial.seat, held, kept->word);
 		if (pinned)
 			seat_let_go(kept);
 	}
@@ -281,15 +288,16 @@ static enum gale_err check_settle(const struct gale_seat *seat,
 	return GALE_ERR_OK;
 }
 
-/* GALE_ERR_LIMITER: nothing can be debited to it. */
+/* GALE_ERR_LIMITER: nothing can be debited to it.  Now may be early: who puts something back, or
+ * debits it, looks at the clock. */
 static enum gale_err settle_part(struct gale_seat *seat, struct gale_held *held,
-                                 uint64_t cost)
+                                 uint64_t cost, mono now)
 {
 	struct gale_limiter *limiter = limiter_of(held);
 	bool open = handle_is_open(&limiter->handle, seat->handle.runtime);
 	struct kept_units kept = kept_by(held);
-	struct held now = held_by(held);
-	struct hold_end end = hold_settle(&now, cost, seat_look(seat));
+	struct held what = held_by(held);
+	struct hold_end end = hold_settle(&what, cost, now);
 
 	if (!kept.purse)
 		return GALE_ERR_OK;
@@ -307,15 +315,17 @@ enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
 {
 	enum gale_err err = costs ? check_settle(seat, hold, costs) : GALE_ERR_COST;
 	size_t count;
+	mono now;
 
 	if (err != GALE_ERR_OK)
 		return err;
 	seat_check_thread(seat);
+	now = seat_now(seat);
 	count = hold->count;
 	hold->count = 0;
 	err = error_of_refusal(runtime_refuses(seat->handle.runtime));
 	for (size_t i = 0; i < count && err != GALE_ERR_RUNTIME; i++) {
-		enum gale_err its = settle_part(seat, &hold->parts[i], costs[i]);
+		enum gale_err its = settle_part(seat, &hold->parts[i], costs[i], now);
 
 		err = its != GALE_ERR_OK ? its : err;
 	}

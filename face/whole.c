@@ -48,14 +48,32 @@ static enum gale_why check_cost(const struct gale_part *part)
 	return part->cost > CREDIT_UNITS_MAX ? GALE_WHY_BAD_ASK : GALE_WHY_RULE;
 }
 
+/* Nothing is wrong with a part that an ask would be quick about, nor with its cost. */
+static ALWAYS_INLINE bool is_plain(const struct gale_seat *seat,
+                                   const struct gale_part *part)
+{
+	const struct gale_limiter *limiter = part->limiter;
+
+	return LIKELY(limiter != NULL) &&
+	       LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
+	       LIKELY(limiter->lender.lending == LENDING_UNITS) &&
+	       may_be_quick(seat, &limiter->lender, part->cost) &&
+	       LIKELY(key_is_good(part->key, part->key_len));
+}
+
 /* The first that is wrong is told, and counted by its limiter. */
 static bool check_parts(struct gale_seat *seat, struct gale_all *all, bool is_cut,
                         struct gale_answer *ret_answer)
 {
+	bool is_here = seat && seat_is_in(seat);
+
 	for (size_t i = 0; i < all->count; i++) {
 		const struct gale_part *part = &all->parts[i];
-		enum gale_why why = check_part(seat, part);
+		enum gale_why why;
 
+		if (LIKELY(is_here) && is_plain(seat, part))
+			continue;
+		why = check_part(seat, part);
 		if (why == GALE_WHY_RULE && !is_cut)
 			why = check_cost(part);
 		if (why == GALE_WHY_RULE)
@@ -270,12 +288,20 @@ static struct gale_answer settle_trial(struct gale_all *all, struct gale_hold *h
 	              trial->count);
 }
 
-/* From credit, without a pin. */
-static struct gale_answer allow(struct gale_all *all, const struct trial *trial)
+/* From credit, all of it; a hold takes over the pins. */
+static struct gale_answer allow(struct gale_all *all, struct gale_hold *hold,
+                                struct trial *trial)
 {
-	for (size_t i = 0; i < trial->count; i++)
-		score_add(seat_score(trial->seat, &trial->parts[i].limiter->lender),
-		          GALE_ALLOW, GALE_WHY_CREDIT, 1);
+	if (hold)
+		hold_begin(hold, trial->seat, trial->count);
+	for (size_t i = 0; i < trial->count; i++) {
+		struct gale_limiter *limiter = trial->parts[i].limiter;
+
+		if (hold)
+			hold_put(hold, i, limiter, &trial->kept[i]);
+		score_add(seat_score(trial->seat, &limiter->lender), GALE_ALLOW,
+		          GALE_WHY_CREDIT, 1);
+	}
 	return whole_of(trial->answers, trial->count, &all->binding);
 }
 
@@ -333,7 +359,7 @@ static bool ask_here(struct gale_seat *seat, struct gale_all *all,
 	}
 	if (trial->unknown)
 		return false;
-	*ret_answer = hold ? settle_trial(all, hold, trial) : allow(all, trial);
+	*ret_answer = allow(all, hold, trial);
 	return true;
 }
 

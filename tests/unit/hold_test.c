@@ -76,6 +76,25 @@ static void a_hold_that_outlives_its_window_gives_back_of_the_last(void **state)
 	                 10); /* the later of the two */
 }
 
+/* What dies in one tick: whatever time it is, it comes to the same. */
+static void what_dies_together_grows_without_a_clock(void **state)
+{
+	struct held in_time = { .word = word(10, 10) };
+	struct held any_time = in_time, too_late = in_time;
+
+	(void)state;
+	assert_true(hold_is_like(&in_time, word(10, 5)));
+	assert_false(hold_is_like(&in_time, word(11, 5)));
+	hold_grow(&in_time, word(10, 5), at(8));
+	hold_grow(&any_time, word(10, 5), at(0));
+	hold_grow(&too_late, word(10, 5), at(12));
+	assert_int_equal(hold_settle(&in_time, 0, at(9)).back, 15);
+	assert_int_equal(hold_settle(&any_time, 0, at(9)).back, 15);
+	assert_int_equal(held_units(&any_time), held_units(&too_late));
+	assert_int_equal(hold_settle(&any_time, 0, at(12)).back, 0);
+	assert_int_equal(hold_settle(&too_late, 0, at(12)).back, 0);
+}
+
 static void a_bound_above_the_limit_is_cut_to_it(void **state)
 {
 	(void)state;
@@ -131,6 +150,24 @@ static void one_denial_denies_the_whole(void **state)
 	assert_int_equal(whole.why, GALE_WHY_SPENT);
 	assert_int_equal(whole.retry_after_us, 9);
 	assert_int_equal(binding, 1);
+}
+
+static void a_whole_waits_for_what_takes_longest(void **state)
+{
+	const struct gale_answer parts[] = {
+		{ .verdict = GALE_ALLOW, .remaining = 3, .reset_after_us = 7 },
+		{ .verdict = GALE_ALLOW, .remaining = 2, .delay_ns = 5 },
+		{ .verdict = GALE_ALLOW, .remaining = 9, .reset_after_us = 8 },
+	};
+	struct gale_answer whole;
+	size_t binding;
+
+	(void)state;
+	whole = whole_of(parts, 3, &binding);
+	assert_int_equal(binding, 1);
+	assert_int_equal(whole.remaining, 2);
+	assert_int_equal(whole.reset_after_us, 8);
+	assert_int_equal(whole.delay_ns, 5);
 }
 
 /* ---- By lot ---------------------------------------------------------------------- */
@@ -354,10 +391,12 @@ int main(void)
 		cmocka_unit_test(a_window_that_is_over_is_left_alone),
 		cmocka_unit_test(
 		    a_hold_that_outlives_its_window_gives_back_of_the_last),
+		cmocka_unit_test(what_dies_together_grows_without_a_clock),
 		cmocka_unit_test(a_bound_above_the_limit_is_cut_to_it),
 		cmocka_unit_test(a_hold_grows_as_far_as_a_word_goes),
 		cmocka_unit_test(a_debt_is_paid_by_its_own_window),
 		cmocka_unit_test(one_denial_denies_the_whole),
+		cmocka_unit_test(a_whole_waits_for_what_takes_longest),
 		cmocka_unit_test(what_is_drawn_by_lot_keeps_the_laws),
 	};
 

@@ -159,6 +159,53 @@ static void a_commit_after_its_window_changes_no_later_one(void **state)
 	assert_true(house_close(&h));
 }
 
+/* A seat that ticked before its window's end, and another that the next window has lent to. */
+static struct gale_seat *leave_behind(struct house *h, struct gale_hold *ret_hold)
+{
+	struct gale_seat *ahead;
+
+	must(gale_join(h->runtime, &ahead) == GALE_ERR_OK);
+	gale_tick(h->seat);
+	assert_int_equal(hold(h, ret_hold, 60).verdict, GALE_ALLOW);
+	test_clock_advance(&h->clock, A_MINUTE);
+	assert_int_equal(
+	    gale_wait(ahead, h->limiter, KEY, strlen(KEY), 1, WITHIN).verdict,
+	    GALE_ALLOW);
+	return ahead;
+}
+
+static void a_seat_that_is_behind_gives_nothing_to_a_later_window(void **state)
+{
+	struct gale_seat *ahead;
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	ahead = leave_behind(&h, &held);
+	assert_int_equal(commit(&h, &held, 10), GALE_ERR_OK);
+	assert_int_equal(left_of(ahead, h.limiter), 99);
+	gale_leave(ahead);
+	assert_true(house_close(&h));
+}
+
+/* HOLD-2: what goes back of the later window is what the hold grew by there. */
+static void a_hold_may_grow_by_a_seat_that_is_behind(void **state)
+{
+	struct gale_seat *ahead;
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	ahead = leave_behind(&h, &held);
+	assert_int_equal(grow(&h, &held, 2, 0).verdict, GALE_ALLOW);
+	assert_int_equal(commit(&h, &held, 0), GALE_ERR_OK);
+	assert_int_equal(left_of(ahead, h.limiter), 99);
+	gale_leave(ahead);
+	assert_true(house_close(&h));
+}
+
 /* However long the call takes, what it holds is not given to others of its window. */
 static void a_hold_does_not_expire_under_a_call_that_runs(void **state)
 {
@@ -670,6 +717,8 @@ int main(void)
 		    calls_that_run_together_do_not_pass_the_limit_together),
 		cmocka_unit_test(a_bound_above_the_limit_is_cut_to_it_and_says_so),
 		cmocka_unit_test(a_commit_after_its_window_changes_no_later_one),
+		cmocka_unit_test(a_seat_that_is_behind_gives_nothing_to_a_later_window),
+		cmocka_unit_test(a_hold_may_grow_by_a_seat_that_is_behind),
 		cmocka_unit_test(a_hold_does_not_expire_under_a_call_that_runs),
 		cmocka_unit_test(a_stream_that_breaks_gives_back_the_rest),
 		cmocka_unit_test(a_hold_is_settled_once),
