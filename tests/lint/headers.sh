@@ -4,7 +4,8 @@
 #
 # headers.sh ROOT -- each public header compiles by itself, as C11 and as C++11.
 #
-# libuv's own header is no C11 without the functions of POSIX: gale/uv.h is read as gnu11.
+# The headers of libuv and liburing are no C11 without the functions of POSIX: gale/uv.h and
+# gale/uring.h are read as gnu11.
 set -u
 root=$1
 bad=0
@@ -23,7 +24,7 @@ compiles() {
 for path in "$root"/include/gale/*.h; do
 	count=$((count + 1))
 	case $path in
-	*/uv.h) compiles c gnu11 uv.h ;;
+	*/uv.h | */uring.h) compiles c gnu11 "$(basename "$path")" ;;
 	*) compiles c c11 "$(basename "$path")" ;;
 	esac
 	compiles c++ c++11 "$(basename "$path")"

@@ -9,7 +9,8 @@ import sys
 PURE = "stdbool.h stddef.h stdint.h stdalign.h limits.h string.h inttypes.h assert.h".split()
 PUBLIC = ["gale/gale.h", "gale/guard.h", "gale/rule.h", "gale/strategy.h", "gale/tenants.h", "gale/errors.h", "gale/export.h", "gale/http.h", "gale/policy.h", "gale/all.h", "gale/hold.h"]
 # A seat in a loop of another library is a header that includes that one.
-LOOPS = {"uv.h": ["uv.h"], "ev.h": ["ev.h"], "event.h": ["event2/event.h", "event2/event_struct.h"]}
+LOOPS = {"uv.h": ["uv.h"], "ev.h": ["ev.h"], "event.h": ["event2/event.h", "event2/event_struct.h"],
+         "uring.h": ["errno.h", "liburing.h", "poll.h", "time.h"]}
 
 # Folder: what it may include of ours, and of the system (None: anything).
 MAY = {
