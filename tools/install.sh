@@ -55,7 +55,10 @@ END
 	;;
 remove)
 	check uninstall
-	rm -f "$root/bin/gale" "$root/share/man/man1/gale.1" "$lib/pkgconfig/gale.pc" \
+	for page in gale gale-check gale-doctor gale-fleet gale-forecast gale-peek gale-reset gale-sim gale-store gale-watch; do
+		rm -f "$root/share/man/man1/$page.1"
+	done
+	rm -f "$root/bin/gale" "$lib/pkgconfig/gale.pc" \
 		"$lib/libgale.a" "$lib/libgale.so" "$lib"/libgale.so.* "$lib"/libgale-tls.so.* \
 		"$lib/pkgconfig/gale-policy.pc" "$lib/libgale-policy.a" "$lib/libgale-policy.so" \
 		"$lib"/libgale-policy.so.*

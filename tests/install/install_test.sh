@@ -116,9 +116,10 @@ installed=$(find "$at" ! -type d | sort)
 root=$at/usr/local
 has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale-tls.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
 	lib/libgale-policy.so lib/libgale-policy.so.0 lib/libgale-policy.a lib/pkgconfig/gale-policy.pc \
-	lib/cmake/gale/gale-config.cmake include/gale/*.h share/man/man1/gale.1
+	lib/cmake/gale/gale-config.cmake include/gale/*.h \
+	share/man/man1/gale{,-check,-doctor,-fleet,-forecast,-peek,-reset,-sim,-store,-watch}.1
 grep -qx 'prefix=/usr/local' "$root/lib/pkgconfig/gale.pc" || fail "gale.pc is of another prefix"
-grep -q 'max.*wait' "$root/share/man/man1/gale.1" || fail "gale(1) lacks flags"
+grep -q 'max.*wait' "$root/share/man/man1/gale-sim.1" || fail "gale-sim(1) lacks flags"
 
 # The library brings no allocator: a host that runs could not load it.  The command has one.
 needed() { # FILE
