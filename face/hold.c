@@ -197,6 +197,13 @@ static struct gale_answer refuse_growth(struct growth *growth, struct gale_hold 
 	return *answer;
 }
 
+/* A store that was not asked is no outage: on_outage does not decide. */
+static void deny_unasked(struct trial *trial)
+{
+	for (uint32_t left = trial->unknown; left; left &= left - 1)
+		trial->answers[__builtin_ctz(left)].verdict = GALE_DENY;
+}
+
 /* Credit is short: the shards are asked. */
 static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold *hold,
                                          uint64_t within_us)
@@ -207,6 +214,8 @@ static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold
 
 	name_parts(growth);
 	whole_wait(trial, within_us);
+	if (within_us == 0)
+		deny_unasked(trial);
 	answer = whole_of(trial->answers, trial->count, &binding);
 	if (answer.verdict != GALE_ALLOW) {
 		for (size_t i = 0; i < trial->count; i++)
@@ -294,13 +303,14 @@ static enum gale_err settle_part(struct gale_seat *seat, struct gale_held *held,
                                  uint64_t cost, mono now)
 {
 	struct gale_limiter *limiter = limiter_of(held);
-	bool open = handle_is_open(&limiter->handle, seat->handle.runtime);
 	struct kept_units kept = kept_by(held);
 	struct held what = held_by(held);
 	struct hold_end end = hold_settle(&what, cost, now);
+	bool open;
 
-	if (!kept.purse)
+	if (!kept.purse) /* nothing keeps the limiter either */
 		return GALE_ERR_OK;
+	open = handle_is_open(&limiter->handle, seat->handle.runtime);
 	seat_put_back(seat, &kept, end.back);
 	if (end.over > 0 && open)
 		seat_owe(seat, &kept, end.over);
@@ -320,6 +330,7 @@ enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
 	if (err != GALE_ERR_OK)
 		return err;
 	seat_check_thread(seat);
+	seat_collect_notes(seat);
 	now = seat_now(seat);
 	count = hold->count;
 	hold->count = 0;

@@ -210,20 +210,31 @@ static void unlist(struct gale_seat *seat)
 	lock_drop(&runtime->lock);
 }
 
+/* Those that are ready, and parts that were fetched of a whole that is not complete. */
+static void recycle_all(struct gale_seat *seat)
+{
+	uint32_t most = seat->pendings ? seat->handle.runtime->pending_max : 0;
+
+	for (uint32_t i = 0; i < most; i++) {
+		struct pending *pending = &seat->pendings[i];
+
+		if (!pending->limiter)
+			continue; /* it is free */
+		score_drop(pending->limiter);
+		seat_recycle(seat, pending);
+	}
+}
+
 /* By the last one who holds it: its own thread, or a shard with its last ask. */
 static void seat_die(struct handle *self)
 {
 	struct gale_seat *seat = (struct gale_seat *)self;
-	struct pending *pending;
 
 	if (seat->wake.fd >= 0) {
 		seat_collect(seat);
 		wake_close(&seat->wake);
 	}
-	while ((pending = take_first(&seat->ready))) {
-		score_drop(pending->limiter);
-		seat_recycle(seat, pending);
-	}
+	recycle_all(seat);
 	unlist(seat);
 	seat_free_parts(seat);
 }
@@ -586,6 +597,14 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
 	enum store_result result = pending->ask.result;
 	seat_recycle(seat, pending);
 	return result;
+}
+
+void seat_collect_notes(struct gale_seat *seat)
+{
+	if (seat->notes == 0)
+		return;
+	seat_collect(seat);
+	seat_raise_if_ready(seat);
 }
 
 struct pending *seat_take_ready(struct gale_seat *seat)

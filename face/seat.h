@@ -196,6 +196,8 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
 
 /* Fetches what the shards have answered: to the ready list, or to who awaits it. */
 void seat_collect(struct gale_seat *seat);
+/* The same, if notes are under way: those of a seat that asks no shard would never come back. */
+void seat_collect_notes(struct gale_seat *seat);
 
 /* The next one ready, or NULL; to be recycled when it has been read. */
 struct pending *seat_take_ready(struct gale_seat *seat);

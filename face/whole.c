@@ -158,12 +158,21 @@ static void give_back_unpinned(struct trial *trial)
 	}
 }
 
-/* For longer than this read; what cannot be pinned, as it is about to be evicted, stays taken. */
-static void pin_all(struct trial *trial)
+/* For longer than this read.  A purse that is about to be evicted cannot be pinned: then what was
+ * taken stays taken, but for a hold, which nothing would bound without a purse.  It asks a shard. */
+static void pin_all(struct trial *trial, bool holds)
 {
-	for (size_t i = 0; i < trial->count; i++)
-		if (trial->kept[i].purse && !purse_pin(trial->kept[i].purse))
-			trial->kept[i].purse = NULL;
+	for (size_t i = 0; i < trial->count; i++) {
+		struct kept_units *kept = &trial->kept[i];
+
+		if (!kept->purse || purse_pin(kept->purse))
+			continue;
+		if (holds) {
+			seat_put_back(trial->seat, kept, credit_units(kept->word));
+			trial->unknown |= UINT32_C(1) << i;
+		}
+		kept->purse = NULL;
+	}
 }
 
 /* A part that is known to be denied spares the others; none of them is taken. */
@@ -213,7 +222,7 @@ bool whole_try(struct trial *trial, bool pinned, size_t *ret_binding)
 	if (denied)
 		give_back_unpinned(trial);
 	else if (pinned || trial->unknown)
-		pin_all(trial);
+		pin_all(trial, /* holds= */ pinned);
 	return denied;
 }
 

@@ -214,6 +214,7 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 		ends = NEVER_DUE;
 	units = kept_pay_first(purse, credit_until(ends, units), &lessor->clock);
 	purse_put(purse, ends, units, now);
+	kept_pay_after_put(purse, &lessor->clock); /* KEPT-3 */
 	lessor_list_lent(lessor, purse, now);
 	lessor_count(lessor, COUNT_GRANTS, 1);
 	lessor_count(lessor, COUNT_UNITS, grant->units);

@@ -18,6 +18,12 @@ static void forget_denial(struct purse *purse)
 		(void)swap_if_relaxed(&purse->denial, &denial, 0);
 }
 
+/* What was taken while the purse was made void may be of before.  KEPT-2 */
+static bool is_void(const struct kept_units *kept)
+{
+	return kept->voids % 2 == 1 || kept_voids(kept->purse) != kept->voids;
+}
+
 static uint64_t debt_of(const struct purse *purse)
 {
 	const _Atomic uint64_t *debt = purse_debt(purse);
@@ -53,7 +59,7 @@ static bool put_back(const struct kept_units *kept, uint64_t units,
 	uint64_t put = (kept->word & ~CREDIT_UNITS_MAX) | units;
 	mono now = clock->now(clock);
 
-	if (!credit_lives(put, now) || kept_voids(purse) != kept->voids) /* KEPT-2 */
+	if (!credit_lives(put, now) || is_void(kept)) /* KEPT-2 */
 		return true;
 	if (!swap_if_relaxed(&purse->credit, &word, credit_with(word, put, now)))
 		return false;
@@ -65,7 +71,7 @@ static void put(const struct kept_units *kept, uint64_t units, struct kept_clock
 {
 	uint64_t word = (kept->word & ~CREDIT_UNITS_MAX) | units;
 
-	if (kept_voids(kept->purse) != kept->voids) /* KEPT-2 */
+	if (is_void(kept)) /* KEPT-2 */
 		return;
 	units = kept_pay_first(kept->purse, word, clock); /* KEPT-3 */
 	while (units > 0 && !put_back(kept, units, clock))
@@ -90,6 +96,13 @@ void kept_pay(struct purse *purse, struct kept_clock *clock)
 	}
 }
 
+void kept_pay_after_put(struct purse *purse, struct kept_clock *clock)
+{
+	fence_full(); /* owed */
+	if (credit_units(debt_of(purse)) > 0)
+		kept_pay(purse, clock);
+}
+
 void kept_give_back(struct kept_units *kept, uint64_t units, struct kept_clock *clock)
 {
 	gale_assert(units <= credit_units(kept->word));
@@ -97,9 +110,7 @@ void kept_give_back(struct kept_units *kept, uint64_t units, struct kept_clock *
 		return;
 	put(kept, units, clock);
 	kept->word -= units;
-	fence_full(); /* owed */
-	if (debt_of(kept->purse) != 0)
-		kept_pay(kept->purse, clock); /* KEPT-3 */
+	kept_pay_after_put(kept->purse, clock); /* KEPT-3 */
 }
 
 static bool add_debt(const struct kept_units *kept, uint64_t over,
@@ -110,7 +121,7 @@ static bool add_debt(const struct kept_units *kept, uint64_t over,
 	uint64_t more = (kept->word & ~CREDIT_UNITS_MAX) | over;
 	mono now = clock->now(clock);
 
-	return !credit_lives(more, now) || kept_voids(kept->purse) != kept->voids ||
+	return !credit_lives(more, now) || is_void(kept) ||
 	       swap_if_relaxed(debt, &owed, debt_with(owed, more, now));
 }
 

@@ -46,7 +46,7 @@ struct kept_clock {
 
 static ALWAYS_INLINE uint64_t kept_voids(const struct purse *purse)
 {
-	return load_relaxed(purse_dues(purse)) / DUES_VOID;
+	return load_acquire(purse_dues(purse)) / DUES_VOID; /* wiped */
 }
 
 /* Cost was taken from a purse with so many voids, and told was told of it. */
@@ -63,6 +63,8 @@ void kept_give_back(struct kept_units *kept, uint64_t units, struct kept_clock *
 
 /* So many units more are used than were kept: a debt of their window.  There is room for it. */
 void kept_owe(const struct kept_units *kept, uint64_t over, struct kept_clock *clock);
+/* Who has put something into what all share pays what was owed meanwhile. */
+void kept_pay_after_put(struct purse *purse, struct kept_clock *clock);
 /* Pays from what all share in the purse. */
 void kept_pay(struct purse *purse, struct kept_clock *clock);
 /* How many of these units of the purse's window are left when its debt is paid. */

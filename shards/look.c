@@ -276,16 +276,27 @@ static void pay(struct lessor *lessor, struct purse *purse, mono now)
 		lessor_count(lessor, COUNT_REFILLS, 1);
 }
 
-/* True as long as it owes something; then the pin stays. */
+/* A debt of which no note came is seen by the round.  KEPT-3 */
+static void adopt_debt(struct purse *purse)
+{
+	if (!owes(purse) && purse_pin(purse))
+		purse_mark(purse, DUES_OWES, true);
+}
+
+/* True as long as it owes something; then it has a pin. */
 static bool still_owes(struct lessor *lessor, struct purse *purse, mono now)
 {
-	if (!owes(purse))
+	if (!owes(purse) && kept_debt(purse, now) == 0)
 		return false;
 	pay(lessor, purse, now);
-	if (kept_debt(purse, now) > 0)
+	if (kept_debt(purse, now) > 0) {
+		adopt_debt(purse);
 		return true;
-	purse_mark(purse, DUES_OWES, false);
-	purse_unpin(purse);
+	}
+	if (owes(purse)) {
+		purse_mark(purse, DUES_OWES, false);
+		purse_unpin(purse);
+	}
 	return false;
 }
 
@@ -313,7 +324,7 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	if (left == 0)
 		return hope(lessor, purse, now) || in_debt;
 	round->seen = (uint32_t)left;
-	if (purse->lender->carry_over)
+	if (purse->lender->carry_over || in_debt)
 		return true;
 	if (seen != SEEN_NEVER && spent == 0) {
 		if (++purse->idle_looks < idle_looks_of(link_of(lessor, purse->lender)))

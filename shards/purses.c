@@ -499,17 +499,21 @@ bool purses_make_room_for_debt(const struct purse *purse,
 	return true;
 }
 
-/* Its credit becomes a word that it never was before: who has seen another, and not yet that it is
- * void, does not swap it. */
+/* Its credit and its debt become a word that they never were before: who has seen another, and not
+ * yet that it is void, does not swap it.  Voids are odd meanwhile. */
 void purses_void(struct purse *purse)
 {
 	uint32_t word = load_relaxed(purse_dues(purse)) + DUES_VOID;
 
-	store_relaxed(purse_dues(purse), word);
-	forget_debt(purse);
+	uint64_t unique = (uint64_t)(word / DUES_VOID) << CREDIT_UNIT_BITS;
+	_Atomic uint64_t *debt = purse_debt(purse);
+
+	store_relaxed(purse_dues(purse), word); /* odd */
+	if (debt)
+		store_relaxed(debt, unique);
 	purse_void(purse);
-	store_release(&purse->credit, (uint64_t)(word / DUES_VOID)
-	                                  << CREDIT_UNIT_BITS); /* voided */
+	store_release(&purse->credit, unique);              /* voided */
+	store_release(purse_dues(purse), word + DUES_VOID); /* wiped */
 }
 
 /* ---- Checking -------------------------------------------------------------------- */

@@ -26,6 +26,9 @@
  *   voided    purses_void adds to voids, then stores credit with release  ->  who puts
  *             something back loads credit with acquire, then voids
  *             What was taken before is not put into a purse that is void since.
+ *   wiped     purses_void stores voids, even again, with release  ->  who takes something that
+ *             may go back loads voids with acquire before
+ *             If they are even, it takes nothing of before.
  *   roomed    who makes room for debts swaps its address in with release  ->  purse_debt
  *             loads it with acquire: all is zero there.
  */

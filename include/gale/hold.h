@@ -44,6 +44,10 @@
  *           one node: another node may spend what it has leased itself before they are paid.
  *           If a seat has no ask to spare (pending_max) when it commits above a hold, units in
  *           cells of other threads may be spent before that debt is paid.
+ *           A part that on_outage has allowed holds nothing: it grows without a limit, and its
+ *           cost is not debited.  A node has at most 1,048,575 units of a key in hand, and owes
+ *           at most as many: what goes back beyond that stays used until its window ends, and
+ *           what is owed beyond that is not debited.
  */
 #ifndef GALE_HOLD_H
 #define GALE_HOLD_H

@@ -353,6 +353,23 @@ static void seat_gives_back(void)
 	kept_give_back(&s->kept, PUT, &s->clock);
 }
 
+/* As an all-of does: first it looks how often the purse was void. */
+static void seat_takes_and_gives_back(void)
+{
+	uint64_t voids = kept_voids(s->purse), word;
+
+	if (!credit_take(&s->purse->credit, now, PUT, &word))
+		return;
+	s->kept = (struct kept_units){ s->purse, credit_until(then, PUT), voids };
+	kept_give_back(&s->kept, PUT, &s->clock);
+}
+
+static void begin_kept_clock(void)
+{
+	begin();
+	s->clock.now = tell_time;
+}
+
 /* As many units are owed as the purse gets. */
 static void begin_owing(void)
 {
@@ -365,6 +382,15 @@ static void seat_owes(void)
 {
 	must_hold(purses_make_room_for_debt(s->purse, NULL));
 	kept_owe(&s->owed, PUT, &s->clock);
+}
+
+/* As grant.c does. */
+static void actor_lends(void)
+{
+	uint64_t word = credit_until(then, PUT);
+
+	purse_put(s->purse, then, kept_pay_first(s->purse, word, &s->clock), now);
+	kept_pay_after_put(s->purse, &s->clock);
 }
 
 static void all_is_paid(void)
@@ -1099,9 +1125,15 @@ const struct program programs[] = {
 	  { seat_owes, seat_gives_back },
 	  all_is_paid,
 	  0 },
+	{ "owe, lend", begin_owing, { seat_owes, actor_lends }, all_is_paid, 0 },
 	{ "void, give back",
 	  begin_taken,
 	  { actor_voids_all, seat_gives_back },
+	  nothing_is_left,
+	  0 },
+	{ "void, take, give back",
+	  begin_kept_clock,
+	  { actor_voids_all, seat_takes_and_gives_back },
 	  nothing_is_left,
 	  0 },
 	{ "evict", begin_full, { actor_evicts, seat_asks }, others_have_theirs, 0 },

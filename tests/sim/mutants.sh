@@ -296,7 +296,7 @@ mutant engine/hold.c 'a window that is over is debited (HOLD-2)' \
 mutant shards/kept.c 'what goes back pays no debt (KEPT-3)' \
 	'units = kept_pay_first(kept->purse, word, clock); /* KEPT-3 */' '(void)word;' holds
 mutant shards/kept.h 'units go back over a reset (KEPT-2)' \
-	'return load_relaxed(purse_dues(purse)) / DUES_VOID;' 'return 0 * load_relaxed(purse_dues(purse));' holds
+	'return load_acquire(purse_dues(purse)) / DUES_VOID;' 'return 0 * load_acquire(purse_dues(purse));' holds
 mutant shards/kept.c 'what goes back is kept, too (KEPT-1)' \
 	'	kept->word -= units;' '	put(kept, units, clock);' holds
 mutant shards/kept.c 'what a call cost beyond is not owed (HOLD-3)' \

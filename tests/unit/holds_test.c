@@ -319,6 +319,34 @@ static void a_hold_grows_from_credit_without_a_store(void **state)
 	assert_true(house_close(&h));
 }
 
+/* Without a time to wait no store is asked: that is no outage. */
+static void a_hold_whose_outages_are_allowed_does_not_grow_without_credit(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+	struct gale_limiter_config config = { .name = "open",
+		                              .rule = plan.rule,
+		                              .mode = GALE_LEASED,
+		                              .lease = plan.lease,
+		                              .on_outage = GALE_ON_OUTAGE_ALLOW };
+	struct gale_limiter *limiter;
+	struct gale_part part;
+	struct gale_all all = { .parts = &part, .count = 1 };
+
+	(void)state;
+	house_open(&h, &plan);
+	config.store = h.store;
+	assert_int_equal(gale_limiter_open(h.runtime, &config, &limiter), GALE_ERR_OK);
+	part = part_of(limiter, 4);
+	assert_int_equal(gale_hold_wait(h.seat, &all, &held, WITHIN).verdict,
+	                 GALE_ALLOW);
+	is_told(grow(&h, &held, 50, 0), GALE_DENY, GALE_WHY_LATE);
+	assert_int_equal(held.parts[0].units, 4);
+	assert_int_equal(commit(&h, &held, 4), GALE_ERR_OK);
+	gale_limiter_close(limiter);
+	assert_true(house_close(&h));
+}
+
 static void what_does_not_grow_in_all_parts_grows_in_none(void **state)
 {
 	const uint64_t more[] = { 20, 20 }, one[] = { 20, 0 };
@@ -724,6 +752,8 @@ int main(void)
 		cmocka_unit_test(a_hold_is_settled_once),
 		cmocka_unit_test(a_hold_is_of_all_limits_or_of_none),
 		cmocka_unit_test(a_hold_grows_from_credit_without_a_store),
+		cmocka_unit_test(
+		    a_hold_whose_outages_are_allowed_does_not_grow_without_credit),
 		cmocka_unit_test(what_does_not_grow_in_all_parts_grows_in_none),
 		cmocka_unit_test(a_hold_may_grow_in_the_next_window),
 		cmocka_unit_test(what_a_call_cost_beyond_is_paid_by_credit_in_hand),

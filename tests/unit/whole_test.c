@@ -324,6 +324,26 @@ static void a_seat_that_leaves_gives_back_what_its_calls_kept(void **state)
 	scene_close(&s);
 }
 
+/* The part that had credit is fetched; the other is with its shard. */
+static void so_does_one_that_has_fetched_a_part(void **state)
+{
+	struct gale_completion done;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 3);
+	assert_int_equal(wait_all(&s).verdict, GALE_ALLOW);
+	s.parts[1].key = "bob";
+	s.parts[1].key_len = 3;
+	assert_int_equal(gale_ask_all(s.house.seat, &s.all, NULL).verdict,
+	                 GALE_PENDING);
+	assert_int_equal(gale_seat_completions(s.house.seat, &done, 1), 0);
+	gale_leave(s.house.seat);
+	assert_int_equal(gale_join(s.house.runtime, &s.house.seat), GALE_ERR_OK);
+	assert_int_equal(left_of(s.house.seat, s.house.limiter), 9);
+	scene_close(&s); /* nothing holds its limiters */
+}
+
 static void who_waits_no_longer_keeps_nothing(void **state)
 {
 	struct scene s;
@@ -528,6 +548,7 @@ int main(void)
 		cmocka_unit_test(units_go_back_into_their_own_window),
 		cmocka_unit_test(nothing_goes_back_over_a_reset),
 		cmocka_unit_test(a_seat_that_leaves_gives_back_what_its_calls_kept),
+		cmocka_unit_test(so_does_one_that_has_fetched_a_part),
 		cmocka_unit_test(who_waits_no_longer_keeps_nothing),
 		cmocka_unit_test(concurrency_comes_first_and_a_refusal_frees_it),
 		cmocka_unit_test(a_pending_call_has_its_slot),
