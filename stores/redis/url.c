@@ -105,6 +105,8 @@ static bool read_tls(struct redis_url *url, struct url_fault *fault)
 		return url_say(fault, GALE_ERR_URL,
 		               "url: option servername has more than %d bytes",
 		               TLS_NAME_MOST);
+	if (tls->name && tls->name[0] == '.')
+		return refuse(fault, "option servername begins with a dot");
 	return true;
 }
 

@@ -191,6 +191,8 @@ static void a_check_says_what_is_wrong(void **state)
 		{ "rediss+sentinel://h,i:3/main?ca=a&sentinel_password=x&db=1",
 		  GALE_ERR_OK, "" },
 		{ "rediss+cluster://h,i:3/0?servername=all", GALE_ERR_OK, "" },
+		{ "rediss://h?servername=.example", GALE_ERR_URL,
+		  "url: option servername begins with a dot" },
 		{ "rediss://h?verify=no", GALE_ERR_URL,
 		  "url: option verify is not known; there are db, prefix, durable, "
 		  "sentinel_password, ca, cert, key, servername" },
