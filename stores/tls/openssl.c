@@ -6,7 +6,8 @@
  *     stream.c <-> SSL <-> a BIO of our own <-> send, recv
  *
  * OpenSSL's own BIO for sockets writes without MSG_NOSIGNAL, and the host would have a SIGPIPE.
- * TLS 1.2 is the least; nothing is negotiated again, so that a send never waits for a read.
+ * TLS 1.2 is the least, or what the host's openssl.cnf has above it; nothing is negotiated again,
+ * so that a send never waits for a read.
  * OpenSSL is set up without its handler of exit: a host may exit while other threads are in here.
  *
  * Threads   As tls.h says: a context is not changed once it is made.
@@ -148,6 +149,13 @@ static int no_password(char *out, int room, int writes, void *self)
 	return -1;
 }
 
+/* The host's openssl.cnf may have a later one, which stays. */
+static bool need_version(SSL_CTX *ctx)
+{
+	return SSL_CTX_get_min_proto_version(ctx) >= TLS1_2_VERSION ||
+	       SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1;
+}
+
 static bool set_up(struct tls_context *context, const struct tls_config *config,
                    char why[TLS_TEXT])
 {
@@ -159,8 +167,7 @@ static bool set_up(struct tls_context *context, const struct tls_config *config,
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_default_passwd_cb(ctx, no_password);
-	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
-	       trust(ctx, config, why) && show(ctx, config, why);
+	return need_version(ctx) && trust(ctx, config, why) && show(ctx, config, why);
 }
 
 static void context_free(struct tls_context *context)
@@ -202,10 +209,10 @@ static bool is_address(const char *name)
 }
 
 /* Servers are told the names of hosts, and no addresses (RFC 6066).  OpenSSL takes an empty name
- * for any. */
+ * for any, and one that begins with a dot for all below it. */
 static bool expect(SSL *ssl, const char *name)
 {
-	if (name[0] == '\0')
+	if (name[0] == '\0' || name[0] == '.')
 		return false;
 	if (is_address(name))
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
@@ -340,6 +347,19 @@ static const char *why(const struct tls_session *session)
 
 /* ---- Bytes ----------------------------------------------------------------------- */
 
+/* With an anonymous cipher, which a host's openssl.cnf may offer, a server shows no certificate,
+ * and OpenSSL verifies none.  TLS-1 */
+static enum tls_state open_if_verified(struct tls_session *session)
+{
+	session->send_wants_out = false;
+	if (SSL_get0_peer_certificate(session->ssl) &&
+	    SSL_get_verify_result(session->ssl) == X509_V_OK)
+		return TLS_OPEN;
+	session->is_over = true;
+	snprintf(session->why, TLS_TEXT, "the server has shown no certificate");
+	return TLS_OVER;
+}
+
 static enum tls_state shake(struct tls_session *session)
 {
 	int result;
@@ -348,10 +368,8 @@ static enum tls_state shake(struct tls_session *session)
 		return TLS_OVER;
 	ERR_clear_error();
 	result = SSL_do_handshake(session->ssl);
-	if (result == 1) {
-		session->send_wants_out = false;
-		return TLS_OPEN;
-	}
+	if (result == 1)
+		return open_if_verified(session);
 	return goes_on(session, result, &session->send_wants_out) ? TLS_SHAKING
 	                                                          : TLS_OVER;
 }

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /*
  * tls_test.c -- a stream in TLS is as one without (stream_test.c): it never waits, its epoll
- * tells of all that comes, and its host has no signal.
+ * tells of all that comes, and its host has no signal.  What the host's openssl.cnf allows makes
+ * no server trusted that is not, and what it forbids stays forbidden.
  *
  *     stream, this thread <--TCP on loopback--> OpenSSL's own server, a thread that waits
  */
@@ -23,6 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/conf.h>
 #include <openssl/ssl.h>
 
 #include "runtime/atomic.h"
@@ -57,8 +59,8 @@ static void *serve(void *arg)
 	must(s.fd >= 0);
 	s.other = SSL_new(s.ctx);
 	must(s.other && SSL_set_fd(s.other, s.fd) == 1);
-	must(SSL_accept(s.other) == 1);
-	s.serves(s.other);
+	if (SSL_accept(s.other) == 1)
+		s.serves(s.other);
 	SSL_free(s.other);
 	close(s.fd);
 	return NULL;
@@ -77,21 +79,71 @@ static void open_server(void)
 	     SSL_CTX_use_PrivateKey(s.ctx, s.certificate.pair) == 1);
 }
 
-static int open_scene(void **state)
+/* As if this were in the host's openssl.cnf, until policy_end. */
+static void policy_begin(const char *lines)
+{
+	char path[96];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/openssl.cnf", s.folder);
+	file = fopen(path, "w");
+	must(file != NULL);
+	must(fprintf(file,
+	             "openssl_conf = all\n[all]\nssl_conf = tls\n"
+	             "[tls]\nsystem_default = policy\n[policy]\n%s\n",
+	             lines) > 0);
+	must(fclose(file) == 0);
+	must(CONF_modules_load_file(path, NULL, 0) == 1);
+	must(unlink(path) == 0);
+}
+
+static void policy_end(void)
+{
+	CONF_modules_unload(0);
+}
+
+static void open_client(void)
 {
 	struct tls_config config = { .ca = s.certificate.cert };
 	struct url_fault fault;
 
-	(void)state;
-	signal(SIGPIPE, SIG_DFL); /* which ends the test */
-	scratch_make(s.folder, sizeof(s.folder), "tls");
-	open_server();
-	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!tls_open(&s.tls, &config, &fault))
 		print_error("%s\n", fault.text);
 	must(s.tls.context != NULL);
 	stream_init(&s.stream, (struct watch){ s.epoll_fd, false }, &s.tls);
+}
+
+/* One whose client has been made while its host had such a policy; NULL: its own. */
+static int open_scene_under(const char *policy)
+{
+	signal(SIGPIPE, SIG_DFL); /* which ends the test */
+	scratch_make(s.folder, sizeof(s.folder), "tls");
+	open_server();
+	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (policy)
+		policy_begin(policy);
+	open_client();
+	if (policy)
+		policy_end();
 	return 0;
+}
+
+static int open_scene(void **state)
+{
+	(void)state;
+	return open_scene_under(NULL);
+}
+
+static int open_lax_scene(void **state)
+{
+	(void)state;
+	return open_scene_under("MinProtocol = TLSv1\nCipherString = ALL:@SECLEVEL=0");
+}
+
+static int open_strict_scene(void **state)
+{
+	(void)state;
+	return open_scene_under("MinProtocol = TLSv1.3");
 }
 
 static int close_scene(void **state)
@@ -113,7 +165,7 @@ static bool told(int ms)
 }
 
 /* Turns it only when its epoll tells so, as a shard does. */
-static void connect_to(void (*serves)(SSL *ssl))
+static enum stream_state shake_with(void (*serves)(SSL *ssl))
 {
 	struct stream_address address;
 	struct sockaddr_in here = { .sin_family = AF_INET,
@@ -130,8 +182,13 @@ static void connect_to(void (*serves)(SSL *ssl))
 	must(stream_connect(&s.stream, &address));
 	while (stream_turn(&s.stream) == STREAM_OPENING)
 		must(told(-1));
+	return stream_turn(&s.stream);
+}
+
+static void connect_to(void (*serves)(SSL *ssl))
+{
+	assert_int_equal(shake_with(serves), STREAM_OPEN);
 	assert_string_equal(stream_why(&s.stream), "");
-	assert_int_equal(stream_turn(&s.stream), STREAM_OPEN);
 }
 
 static void leave(void)
@@ -345,6 +402,56 @@ static void an_end_comes_after_what_was_said(void **state)
 	assert_string_equal(stream_why(&s.stream), "");
 }
 
+/* ---- The host's policy ----------------------------------------------------------- */
+
+static void is_refused(const char *because)
+{
+	assert_int_equal(shake_with(await_end), STREAM_OVER);
+	if (!strstr(stream_why(&s.stream), because))
+		fail_msg("not %s: %s", because, stream_why(&s.stream));
+	stream_close(&s.stream);
+	leave();
+}
+
+/* TLS-1 */
+static void a_server_without_a_certificate_is_refused(void **state)
+{
+	(void)state;
+	SSL_CTX_free(s.ctx);
+	s.ctx = SSL_CTX_new(TLS_server_method());
+	must(s.ctx && SSL_CTX_set_cipher_list(s.ctx, "aNULL:@SECLEVEL=0") == 1 &&
+	     SSL_CTX_set_max_proto_version(s.ctx, TLS1_2_VERSION) == 1);
+	is_refused("the server has shown no certificate");
+}
+
+static void a_policy_of_less_than_tls_1_2_is_raised(void **state)
+{
+	(void)state;
+	must(SSL_CTX_set_cipher_list(s.ctx, "ALL:@SECLEVEL=0") == 1 &&
+	     SSL_CTX_set_min_proto_version(s.ctx, TLS1_VERSION) == 1 &&
+	     SSL_CTX_set_max_proto_version(s.ctx, TLS1_1_VERSION) == 1);
+	is_refused("TLS: tlsv1 alert protocol version");
+}
+
+static void a_policy_of_more_than_tls_1_2_stays(void **state)
+{
+	(void)state;
+	must(SSL_CTX_set_max_proto_version(s.ctx, TLS1_2_VERSION) == 1);
+	is_refused("TLS: tlsv1 alert protocol version");
+}
+
+/* ---- Names ----------------------------------------------------------------------- */
+
+/* Which OpenSSL would take for any server's, or for that of any host below a domain. */
+static void a_name_of_many_servers_is_none(void **state)
+{
+	static const char *const names[] = { "", ".example" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_null(s.tls.ops->session_new(s.tls.context, -1, names[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +461,12 @@ int main(void)
 		TEST(keys_are_renewed_under_load),
 		TEST(nobody_has_a_signal),
 		TEST(an_end_comes_after_what_was_said),
+		TEST(a_name_of_many_servers_is_none),
+#undef TEST
+#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_scene)
+		TEST(a_server_without_a_certificate_is_refused, open_lax_scene),
+		TEST(a_policy_of_less_than_tls_1_2_is_raised, open_lax_scene),
+		TEST(a_policy_of_more_than_tls_1_2_stays, open_strict_scene),
 #undef TEST
 	};
 
