@@ -310,11 +310,14 @@ static void what_a_server_may_be_told(void)
 	PQfinish(conn);
 }
 
+/* One transaction, under the lock of those who install (schema.sql): PostgreSQL refuses to replace a
+ * function that another is just replacing. */
 static void set_version(const char *version)
 {
-	char sql[192];
+	char sql[256];
 
 	snprintf(sql, sizeof(sql),
+	         "SELECT pg_advisory_xact_lock(7453010360832745061);"
 	         "CREATE OR REPLACE FUNCTION gale.version() RETURNS int LANGUAGE sql"
 	         " IMMUTABLE AS 'SELECT %s'",
 	         version);
