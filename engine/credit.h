@@ -63,9 +63,9 @@ static inline bool credit_lives(uint64_t word, mono now)
 	return credit_dies(word).ns > now.ns;
 }
 
-/* What a word becomes when another, whose units live now, is put into it.  What lives in it is of
- * the same window as what comes: of two early bounds on its end, the later.  What is dead may be of
- * the window before, and must not come to life.                              CREDIT-1 */
+/* The word after another, whose units live now, is put into it.  Living units in it are of the same
+ * window as those that come: of two early bounds on its end, the later.  Dead ones may be of the
+ * window before, and must not come to life.                              CREDIT-1 */
 static inline uint64_t credit_with(uint64_t word, uint64_t put, mono now)
 {
 	uint64_t later = word > put ? word : put;

@@ -34,7 +34,7 @@ struct held {
 	uint64_t past; /* units of windows before that: they are spent, or lost */
 };
 
-/* What becomes of a hold. */
+/* The end of a hold. */
 struct hold_end {
 	uint64_t back; /* units that go back, of held.word */
 	uint64_t
@@ -63,7 +63,7 @@ void hold_grow(struct held *held, uint64_t taken, mono now);
 
 struct hold_end hold_settle(const struct held *held, uint64_t cost, mono now);
 
-/* What a debt becomes by so many more units that are to be paid. */
+/* A debt with so many more units that are to be paid. */
 uint64_t debt_with(uint64_t debt, uint64_t over, mono now);
 /* How many of these units pay for it. */
 uint64_t debt_paid_by(uint64_t debt, uint64_t word, mono now);

@@ -139,7 +139,7 @@ static ALWAYS_INLINE bool seat_tells(const struct gale_seat *seat, mono *ret_now
 
 /* The same, and it always tells. */
 mono seat_now(struct gale_seat *seat);
-/* What time it is by the clock, also on a seat that ticks. */
+/* The time by the clock, also on a seat that ticks. */
 mono seat_look(struct gale_seat *seat);
 
 /* So many of the units that are kept go back. */
@@ -179,7 +179,7 @@ struct pending *seat_part(struct gale_seat *seat, struct gale_limiter *limiter,
                           const struct store_op *op);
 /* Hands it to a shard; false if that has its hands full. */
 bool seat_post(struct gale_seat *seat, struct pending *part);
-/* It is ready, and nobody needs to be asked. */
+/* The part is ready without a shard. */
 void seat_ready(struct gale_seat *seat, struct pending *part);
 
 /* Tells the shard what the store, asked at that instant, has denied; when hands are full, nobody

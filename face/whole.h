@@ -24,7 +24,7 @@ struct trial {
 };
 
 /* From credit and from memory; the purses are there.  True: a part is denied, and nothing is kept.
- * What is kept is pinned if it is asked for, or if a shard must be asked. */
+ * Kept units are pinned if the caller asks for it, or if a shard must be asked. */
 bool whole_try(struct trial *trial, bool pinned, size_t *ret_binding);
 /* Asks the shards of what is unknown, and waits; for 0 it asks nobody.  All answers are there then,
  * and what is kept is pinned. */

@@ -18,7 +18,7 @@ static void forget_denial(struct purse *purse)
 		(void)swap_if_relaxed(&purse->denial, &denial, 0);
 }
 
-/* What was taken while the purse was made void may be of before.  KEPT-2 */
+/* Units that were taken while the purse was made void may be of before.  KEPT-2 */
 static bool is_void(const struct kept_units *kept)
 {
 	return kept->voids % 2 == 1 || kept_voids(kept->purse) != kept->voids;

@@ -24,7 +24,7 @@
  *
  *   owed      who owes adds to the debt, fences, then loads credit  ->  who puts something in
  *             swaps credit, fences, then loads the debt
- *             They cannot both miss what the other did.
+ *             One of both sees what the other did.
  */
 #ifndef SHARDS_KEPT_H
 #define SHARDS_KEPT_H
@@ -63,7 +63,7 @@ void kept_give_back(struct kept_units *kept, uint64_t units, struct kept_clock *
 
 /* So many units more are used than were kept: a debt of their window.  There is room for it. */
 void kept_owe(const struct kept_units *kept, uint64_t over, struct kept_clock *clock);
-/* Who has put something into what all share pays what was owed meanwhile. */
+/* After something was put into what all share: pays what was owed meanwhile. */
 void kept_pay_after_put(struct purse *purse, struct kept_clock *clock);
 /* Pays from what all share in the purse. */
 void kept_pay(struct purse *purse, struct kept_clock *clock);

@@ -25,7 +25,7 @@
  *
  *   voided    purses_void adds to voids, then stores credit with release  ->  who puts
  *             something back loads credit with acquire, then voids
- *             What was taken before is not put into a purse that is void since.
+ *             Units that were taken before are not put into a purse that is void since.
  *   wiped     purses_void stores voids, even again, with release  ->  who takes something that
  *             may go back loads voids with acquire before
  *             If they are even, it takes nothing of before.

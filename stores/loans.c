@@ -201,7 +201,7 @@ static enum store_result keep(const struct key_run *run, struct entry *entry,
 	return STORE_DONE;
 }
 
-/* What was denied is not remembered, and a fresh key stays fresh; but of a node that
+/* A denial is not remembered, and a fresh key stays fresh; but of a node that
  * has a row it is noted that all is spent. */
 static enum store_result lend(const struct key_run *run, struct entry *entry,
                               const struct lease_ask *ask,
@@ -224,7 +224,7 @@ static enum store_result lend(const struct key_run *run, struct entry *entry,
 	return STORE_DONE;
 }
 
-/* What it takes back never needs more room. */
+/* Taking back never needs more room. */
 static enum store_result lend_back(const struct key_run *run, struct entry *entry,
                                    const struct lend_request *request)
     ON(run->stripe->lock)

@@ -97,7 +97,7 @@ struct memory_store {
 	struct stripe stripes[STRIPES];
 };
 
-/* What one run works with, under the stripe's lock. */
+/* A run on a key, under the stripe's lock. */
 struct key_run {
 	struct memory_store *memory;
 	struct stripe *stripe;

@@ -213,17 +213,28 @@ def calls_go_where_few_are_in_flight():
             assert calls == [6, 2], calls
 
 
-def a_client_has_its_limit():
-    if 3600 - time.time() % 3600 < 60:
-        time.sleep(61)  # the window would turn meanwhile
+def hour():
+    return int(time.time() // 3600)
+
+
+def try_a_limit():
+    """False: the window has turned meanwhile."""
+    begun = hour()
     with backend() as b, Balancer(BALANCER, "--limit", "5/h", address(b)) as balancer:
         replies = [get(balancer.port) for _ in range(7)]
+        if hour() != begun:
+            return False
         assert [r[0] for r in replies] == [200] * 5 + [429] * 2, replies
         assert replies[6][1]["ratelimit-policy"] == '"address";q=5;w=3600', replies[6]
         assert 0 < int(replies[6][1]["retry-after"]) <= 3600, replies[6]
         assert json.loads(replies[6][2])["status"] == 429, replies[6]
         assert get(balancer.port, source="127.0.0.2")[0] == 200, "another client"
         assert balancer.metric("balancer_over_limit_total") == 2
+    return True
+
+
+def a_client_has_its_limit():
+    assert try_a_limit() or try_a_limit(), "two hours have begun in a row"
 
 
 def no_more_than_slots_are_in_flight():
