@@ -322,6 +322,7 @@ static void a_key_of_another_rule_is_left_alone(void **state)
 		.rule = gale_token_budget(LIMIT, GALE_HOURS(1)),
 	};
 	struct gale_limiter *budget, *window;
+	enum gale_why why;
 
 	(void)state;
 	s.quarantine_us = 1;
@@ -332,8 +333,10 @@ static void a_key_of_another_rule_is_left_alone(void **state)
 	must(gale_limiter_open(s.runtime, &other, &window) == GALE_ERR_OK);
 	while (gale_wait(s.seat, budget, "k", 1, 1, WITHIN).verdict != GALE_ALLOW)
 		continue; /* it is only being connected to */
-	assert_int_equal(gale_wait(s.seat, window, "k", 1, 1, WITHIN).why,
-	                 GALE_WHY_CHANGED);
+	do                /* a machine that stands still makes an answer late */
+		why = gale_wait(s.seat, window, "k", 1, 1, WITHIN).why;
+	while (gale_why_is_outage(why));
+	assert_int_equal(why, GALE_WHY_CHANGED);
 	gale_limiter_close(budget);
 	gale_limiter_close(window);
 	close_house();
