@@ -46,9 +46,11 @@ void station_open(struct station *station, struct gale_clock *clock)
 	station->ops->open(station);
 }
 
+/* Two beginnings have two instants: a life is known by when it began. */
 static void begin_anew(struct station *station, uint64_t now_us)
 {
-	station->since_us = station->latest_us = now_us;
+	station->latest_us = now_us;
+	station->since_us = now_us == station->since_us ? now_us + 1 : now_us;
 	station->generation++;
 }
 
