@@ -277,8 +277,15 @@ static uint64_t a_number(const struct dealing *dealing)
 }
 
 /* Of which nothing is there. */
+static void free_keys(void)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		aparts_free(&t.keys[i].aparts);
+}
+
 static void make_keys(void)
 {
+	free_keys();
 	t.is_known = false;
 	for (size_t i = 0; i < KEYS; i++) {
 		struct key *key = &t.keys[i];
@@ -870,6 +877,7 @@ static int start(void **state)
 static int stop(void **state)
 {
 	(void)state;
+	free_keys();
 	postgres_line_close(&t.line);
 	postgres_server_stop(server);
 	return 0;
