@@ -5,8 +5,9 @@
 
 LEASE-2     an invariant: the head of one file declares it, by two spaces after the label
 L5, W-4     a law, or a fault that one comes from: a row of spec/laws.md declares it
-All else cites.  What spec/laws.md says of files and tests must be true: each file that it
-names is there, and each test that it names after a file is in that file.
+All else cites.  What spec/laws.md and docs/failures.md say of files and tests must be true: each
+file that a row names is there, and each test that it names after a file is in that file.  Where the
+last column is "shown by", each row names a test.
 """
 import collections
 import pathlib
@@ -17,6 +18,7 @@ FOLDERS = ("bench", "coordinator", "docs", "engine", "examples", "face", "includ
            "spec", "stores", "tests", "tools")
 ENDINGS = (".c", ".h", ".lua", ".md", ".py", ".sh", ".sql")
 LAWS = "spec/laws.md"
+PROMISING = (LAWS, "docs/failures.md")
 INVARIANT = re.compile(r"^(?: \*|--)(?: Invariants)?\s+([A-Z]{2,}-\d+)  \S", re.M)
 ROW = re.compile(r"^\| ([A-Z]+-?\d+) \|", re.M)
 # With a hyphen an invariant or a fault, without one a law; any other letter is an old label.
@@ -76,25 +78,38 @@ def is_there(named, root, name):
     return [p for p in named.get(last, ()) if name in (last, str(p.relative_to(root)))]
 
 
-def promises(paths, root):
-    named = by_name(paths)
-    for number, line in enumerate((root / LAWS).read_text().splitlines(), 1):
-        for match in FILE.finditer(line) if line.startswith("| ") else ():
-            found = is_there(named, root, match[1])
-            if not found:
-                yield f"{LAWS}:{number}: there is no {match[1]}"
-                continue
-            text = "".join(paths[p] for p in found)
-            names = (match[2] or "").strip(" |")
-            for test in re.split(" / " if " / " in names else ", " if "_" in names else "$", names):
-                if test not in text:
-                    yield f"{LAWS}:{number}: {match[1]} has no {test}"
+def untrue(match, paths, root, named):
+    """What a file and its tests, as a row names them, are not."""
+    found = is_there(named, root, match[1])
+    if not found:
+        yield f"there is no {match[1]}"
+        return
+    text = "".join(paths[p] for p in found)
+    names = (match[2] or "").strip(" |")
+    for test in re.split(" / " if " / " in names else ", " if "_" in names else "$", names):
+        if test not in text:
+            yield f"{match[1]} has no {test}"
+
+
+def promises(page, paths, root, named):
+    is_shown = False
+    for number, line in enumerate((root / page).read_text().splitlines(), 1):
+        if not line.startswith("| "):
+            is_shown = line.startswith("|---") and is_shown
+            continue
+        row = list(FILE.finditer(line))
+        for match in row:
+            yield from (f"{page}:{number}: {fault}" for fault in untrue(match, paths, root, named))
+        if is_shown and not FILE.search(line.split(" | ")[-1]):
+            yield f"{page}:{number}: the row names no test"
+        is_shown = is_shown or line.endswith("| shown by |")
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
     paths = {p: p.read_text(errors="replace") for p in files(root)}
-    faults = [*labels(paths, root), *promises(paths, root)]
+    named = by_name(paths)
+    faults = [*labels(paths, root), *(fault for page in PROMISING for fault in promises(page, paths, root, named))]
     for fault in faults:
         print(fault)
     print(f"{len(paths)} files, {len(faults)} faults")

@@ -84,6 +84,12 @@ labels)
 	fresh
 	rm "$copy/shards/recall.c"
 	expect_failure 'spec/laws.md:.*: there is no shards/recall.c' "$labels" "$copy"
+	fresh
+	sed -i 's/a_server_is_away_for_long/a_server_is_away/' "$copy/tests/stores/redis_weather_test.c"
+	expect_failure 'docs/failures.md:.*: redis_weather_test.c has no a_server_is_away_for_long' "$labels" "$copy"
+	fresh
+	sed -i 's/`mutants.sh`: no allowance for drift/none/' "$copy/docs/failures.md"
+	expect_failure 'docs/failures.md:.*: the row names no test' "$labels" "$copy"
 	;;
 headers)
 	echo 'static inline int *planted(void *it) { return it; }' | plant include/gale/http.h

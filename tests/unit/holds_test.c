@@ -607,6 +607,22 @@ static void a_runtime_that_is_closed_settles_nothing(void **state)
 }
 
 /* A hold that is pending is filled by its completion. */
+static void a_debt_that_there_is_no_memory_for_is_refused(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(hold(&h, &held, 10).verdict, GALE_ALLOW);
+	h.allocator.fail_last = UINT64_MAX;
+	assert_int_equal(commit(&h, &held, 30), GALE_ERR_MEMORY);
+	h.allocator.fail_last = 0;
+	assert_int_equal(commit(&h, &held, 30), GALE_ERR_OK);
+	assert_int_equal(left_of(h.seat, h.limiter), 70);
+	assert_true(house_close(&h));
+}
+
 static void a_hold_may_be_asked_for_without_waiting(void **state)
 {
 	struct gale_completion completion;
@@ -768,6 +784,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_limiter_that_is_closed_first_gets_back_what_was_held),
 		cmocka_unit_test(a_runtime_that_is_closed_settles_nothing),
+		cmocka_unit_test(a_debt_that_there_is_no_memory_for_is_refused),
 		cmocka_unit_test(a_hold_may_be_asked_for_without_waiting),
 		cmocka_unit_test(threads_commit_what_there_is),
 		cmocka_unit_test(what_threads_commit_beyond_is_what_they_did_not_hold),

@@ -14,6 +14,7 @@
 
 #include <gale/tenants.h>
 
+#include "tests/support/child.h"
 #include "tests/support/house.h"
 #include "tests/support/must.h"
 
@@ -374,6 +375,56 @@ static void what_is_closed_is_refused(void **state)
 	assert_true(house_close(&h));
 }
 
+struct forked {
+	struct house *h;
+	struct gale_tenant *tenant;
+};
+
+static int asks_in_child(void *arg)
+{
+	const struct forked *forked = arg;
+	struct gale_answer answer = gale_tenant_ask(forked->h->seat, forked->tenant, 1);
+
+	return answer.verdict == GALE_DENY && answer.why == GALE_WHY_FORKED ? 0 : 1;
+}
+
+/* Also what is in the purse, which the child has a copy of. */
+static void a_child_is_refused_and_uses_nothing(void **state)
+{
+	struct gale_budget *budget;
+	struct gale_tenant *a, *b;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 100);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, a, 2), 2);
+	assert_true(counts_of(a).ahead > 0);
+	assert_int_equal(child_run(asks_in_child, &(struct forked){ &h, a }), 0);
+	assert_int_equal(flood(&h, a, 200), 98);
+	close_all(&h, budget, a, b);
+}
+
+static void a_runtime_that_is_closed_refuses_its_tenants(void **state)
+{
+	struct gale_budget *budget;
+	struct gale_tenant *a, *b;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 100);
+	a = open_tenant(budget, 0, 1);
+	b = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, a, 2), 2);
+	gale_runtime_close(h.runtime);
+	h.runtime = NULL;
+	is_told(gale_tenant_ask(h.seat, a, 1), GALE_DENY, GALE_WHY_CLOSED);
+	close_all(&h, budget, a, b);
+}
+
 /* ---- Threads ------------------------------------------------------------------------- */
 
 #define THREADS 4
@@ -467,6 +518,8 @@ int main(void)
 		cmocka_unit_test(a_tenant_that_is_closed_leaves_what_it_has_used),
 		cmocka_unit_test(terms_change_under_load),
 		cmocka_unit_test(what_is_closed_is_refused),
+		cmocka_unit_test(a_child_is_refused_and_uses_nothing),
+		cmocka_unit_test(a_runtime_that_is_closed_refuses_its_tenants),
 		cmocka_unit_test(threads_get_what_there_is_and_no_more),
 	};
 

@@ -13,10 +13,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <gale/all.h>
+#include <gale/hold.h>
 
 #include "face/seat.h"
 #include "sim/random.h"
+#include "tests/support/child.h"
 #include "tests/support/crew.h"
 #include "tests/support/house.h"
 #include "tests/support/length.h"
@@ -356,6 +357,119 @@ static void who_waits_no_longer_keeps_nothing(void **state)
 	scene_close(&s);
 }
 
+/* ---- Failures -------------------------------------------------------------------- */
+
+static struct gale_limiter *lease_far(struct house *h, enum gale_on_outage on_outage,
+                                      struct gale_store **ret_store)
+{
+	struct gale_store_config nobody_is_there = { .url = "redis://127.0.0.1:1" };
+	struct gale_limiter_config config = { .name = "far",
+		                              .rule = plan.rule,
+		                              .mode = GALE_LEASED,
+		                              .on_outage = on_outage };
+	struct gale_limiter *limiter;
+
+	if (gale_store_open(h->runtime, &nobody_is_there, ret_store) ==
+	    GALE_ERR_NOT_BUILT)
+		return NULL;
+	config.store = *ret_store;
+	must(gale_limiter_open(h->runtime, &config, &limiter) == GALE_ERR_OK);
+	return limiter;
+}
+
+/* What the part whose store is there has left, of ten, after such a call. */
+static uint64_t left_after_outage(enum gale_on_outage on_outage,
+                                  enum gale_verdict expected)
+{
+	struct house_plan moving = plan;
+	struct gale_answer answer;
+	struct gale_limiter *far;
+	struct gale_store *store;
+	struct scene s;
+	uint64_t left;
+
+	moving.still = false;
+	house_open(&s.house, &moving);
+	far = lease_far(&s.house, on_outage, &store);
+	if (!far) {
+		assert_true(house_close(&s.house));
+		skip();
+	}
+	s.parts[0] = part_of(s.house.limiter, 1);
+	s.parts[1] = part_of(far, 1);
+	s.all = (struct gale_all){ .parts = s.parts, .count = 2 };
+	answer = wait_all(&s);
+	assert_int_equal(answer.verdict, expected);
+	if (expected == GALE_DENY) {
+		assert_int_equal(s.all.binding, 1);
+		assert_true(gale_why_is_outage(answer.why));
+	}
+	left = left_of(s.house.seat, s.house.limiter);
+	gale_limiter_close(far);
+	gale_store_close(store);
+	assert_true(house_close(&s.house));
+	return left;
+}
+
+static void the_on_outage_of_a_part_decides_while_its_store_is_down(void **state)
+{
+	(void)state;
+	assert_int_equal(left_after_outage(GALE_ON_OUTAGE_DENY, GALE_DENY), 10);
+	assert_int_equal(left_after_outage(GALE_ON_OUTAGE_ALLOW, GALE_ALLOW), 9);
+}
+
+static void a_runtime_that_is_closed_answers_what_is_pending(void **state)
+{
+	struct gale_completion done;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 3);
+	assert_int_equal(gale_ask_all(s.house.seat, &s.all, &s).verdict, GALE_PENDING);
+	gale_runtime_close(s.house.runtime);
+	s.house.runtime = NULL;
+	assert_int_equal(gale_seat_completions(s.house.seat, &done, 1), 1);
+	assert_ptr_equal(done.tag, &s);
+	assert_int_equal(done.answer.verdict, GALE_ALLOW);
+	is_told(gale_ask_all(s.house.seat, &s.all, NULL), GALE_DENY, GALE_WHY_CLOSED);
+	scene_close(&s);
+}
+
+struct forked {
+	struct scene *scene;
+	struct gale_hold *hold;
+};
+
+static int asks_in_child(void *arg)
+{
+	const struct forked *forked = arg;
+	struct gale_seat *seat = forked->scene->house.seat;
+	const uint64_t costs[] = { 1, 1 };
+	struct gale_hold other;
+
+	if (gale_ask_all(seat, &forked->scene->all, NULL).why != GALE_WHY_FORKED)
+		return 1;
+	if (gale_hold_all(seat, &forked->scene->all, &other, NULL).why !=
+	    GALE_WHY_FORKED)
+		return 2;
+	return gale_hold_commit(seat, forked->hold, costs) == GALE_ERR_FORKED ? 0 : 3;
+}
+
+static void a_child_uses_and_settles_nothing(void **state)
+{
+	struct gale_hold hold;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 3);
+	assert_int_equal(gale_hold_wait(s.house.seat, &s.all, &hold, WITHIN).verdict,
+	                 GALE_ALLOW);
+	assert_int_equal(child_run(asks_in_child, &(struct forked){ &s, &hold }), 0);
+	assert_int_equal(gale_hold_cancel(s.house.seat, &hold), GALE_ERR_OK);
+	assert_int_equal(left_of(s.house.seat, s.house.limiter), 10);
+	scene_close(&s);
+}
+
 /* ---- Guards ---------------------------------------------------------------------- */
 
 static struct gale_guard *open_guard(struct house *h, uint32_t slots)
@@ -550,6 +664,10 @@ int main(void)
 		cmocka_unit_test(a_seat_that_leaves_gives_back_what_its_calls_kept),
 		cmocka_unit_test(so_does_one_that_has_fetched_a_part),
 		cmocka_unit_test(who_waits_no_longer_keeps_nothing),
+		cmocka_unit_test(
+		    the_on_outage_of_a_part_decides_while_its_store_is_down),
+		cmocka_unit_test(a_runtime_that_is_closed_answers_what_is_pending),
+		cmocka_unit_test(a_child_uses_and_settles_nothing),
 		cmocka_unit_test(concurrency_comes_first_and_a_refusal_frees_it),
 		cmocka_unit_test(a_pending_call_has_its_slot),
 		cmocka_unit_test(what_cannot_be_asked_is_refused),
