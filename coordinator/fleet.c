@@ -13,6 +13,7 @@
 #include "coordinator/guard.h"
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
+#include "runtime/probe.h"
 
 #define NEVER ((mono){ UINT64_MAX })
 #define ENTER_AGAIN_NS UINT64_C(100000000)
@@ -114,6 +115,8 @@ static void put_in_force(struct guard *guard)
 	store_relaxed(&guard->turnstile.fence_ns, fence_ns);
 	store_relaxed(&fleet->told.share, member->share);
 	store_relaxed(&fleet->told.fenced, fenced);
+	PROBE_SHARE(fleet->membership.group, fleet->membership.group_len,
+	            member->told.limit, member->share, fenced);
 }
 
 void fleet_begin(struct fleet *fleet, struct guard *guard)

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "runtime/probe.h"
+
 const char *gale_level_name(enum gale_level level)
 {
 	switch (level) {
@@ -23,10 +25,10 @@ void runtime_say(const struct gale_runtime *runtime, enum gale_level level,
 {
 	char source[sizeof("limiter ") + LABEL_ROOM + GALE_NAME_MAX];
 
-	if (!runtime->log)
-		return;
 	snprintf(source, sizeof(source), "%s%s", kind, name);
-	runtime->log->write(runtime->log, level, source, line);
+	PROBE_SAID(level, source, line);
+	if (runtime->log)
+		runtime->log->write(runtime->log, level, source, line);
 }
 
 void store_say(const struct gale_store *store, enum gale_level level, const char *line)

@@ -13,6 +13,7 @@
  */
 #include "engine/check.h"
 #include "runtime/clock.h"
+#include "runtime/probe.h"
 #include "shards/lessor.h"
 #include "shards/local.h"
 
@@ -588,6 +589,10 @@ void lessor_on_answer(struct store_home *home,
 		return;
 	}
 	link = link_of(lessor, errand->purse->lender);
+	PROBE_LEASE(errand->purse->lender->name, errand->purse->lender->name_len,
+	            answer->result, errand->want,
+	            answer->result == STORE_DONE ? answer->grant.units : 0,
+	            now.ns - errand->sent.ns);
 	list_remove(&errand->place);
 	errand->number = 0;
 	lessor_note_result(lessor, link, answer->result, now);
