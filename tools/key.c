@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tools/key.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,10 +14,9 @@
 #include "tools/last_line.h"
 
 #define SECOND UINT64_C(1000000)
+#define PAUSE_US 20000
 #define SPAN_ROOM 32
 #define NAME_ROOM 600 /* of a name or key, as JSON has it */
-
-static volatile sig_atomic_t is_interrupted; /* watch */
 
 /* ---- The node -------------------------------------------------------------------- */
 
@@ -27,6 +27,7 @@ struct visit {
 	struct gale_store *store;
 	struct gale_limiter *limiter;
 	struct gale_seat *seat;
+	sigset_t interrupts; /* that are waited for; of watch */
 };
 
 static enum gale_err open_node(struct visit *visit)
@@ -101,16 +102,33 @@ static uint64_t monotonic_us(void)
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec / 1000;
 }
 
+/* Sleeps until then.  True: it is interrupted, also by a signal that came before. */
+static bool is_interrupted_until(const struct visit *visit, uint64_t until_us)
+{
+	struct timespec left;
+	uint64_t now_us, left_us;
+
+	do {
+		now_us = monotonic_us();
+		left_us = until_us > now_us ? until_us - now_us : 0;
+		left.tv_sec = (time_t)(left_us / SECOND);
+		left.tv_nsec = (long)(left_us % SECOND * 1000);
+		if (sigtimedwait(&visit->interrupts, NULL, &left) == SIGINT)
+			return true;
+	} while (errno == EINTR);
+	return false;
+}
+
 /* A store that cannot be reached says so at once, and is tried again: a connection that is just
  * being made may take more than one attempt. */
 static enum gale_err look(struct visit *visit, struct view *ret_view)
 {
-	const struct timespec pause = { .tv_nsec = 20000000 };
 	uint64_t due_us = monotonic_us() + visit->flags->within_us;
 	enum gale_err err = look_once(visit, ret_view);
 
-	while (err == GALE_ERR_LATE && !is_interrupted && monotonic_us() < due_us) {
-		nanosleep(&pause, NULL);
+	while (err == GALE_ERR_LATE && monotonic_us() < due_us) {
+		if (is_interrupted_until(visit, monotonic_us() + PAUSE_US))
+			break;
 		err = look_once(visit, ret_view);
 	}
 	return err;
@@ -381,58 +399,41 @@ static enum gale_err do_forecast(struct visit *visit, FILE *out)
 
 /* ---- Watching -------------------------------------------------------------------- */
 
-static void interrupt(int signal)
-{
-	(void)signal;
-	is_interrupted = 1;
-}
-
-/* Until then, or until it is interrupted: the signal ends the sleep. */
-static void sleep_until(struct timespec *next, uint64_t every_us)
-{
-	uint64_t ns = (uint64_t)next->tv_nsec + every_us % SECOND * 1000;
-
-	next->tv_sec += (time_t)(every_us / SECOND + ns / 1000000000);
-	next->tv_nsec = (long)(ns % 1000000000);
-	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL);
-}
-
 static enum gale_err watch(struct visit *visit, FILE *out)
 {
 	const struct key_flags *flags = visit->flags;
-	enum gale_err err = GALE_ERR_OK;
-	struct timespec next;
+	uint64_t next_us = monotonic_us();
 	struct view view;
 
-	clock_gettime(CLOCK_MONOTONIC, &next);
-	for (uint64_t i = 0; !is_interrupted && (flags->count == 0 || i < flags->count);
-	     i++) {
-		if (i > 0)
-			sleep_until(&next, flags->every_us);
-		if (is_interrupted)
-			break;
+	for (uint64_t i = 0; flags->count == 0 || i < flags->count; i++) {
+		enum gale_err err;
+
+		if (is_interrupted_until(visit, next_us))
+			return GALE_ERR_OK;
 		err = look(visit, &view);
 		if (err != GALE_ERR_OK)
-			break;
+			return err;
 		if (flags->json)
 			print_peek_json(visit, &view, out);
 		else
 			print_line(&view, out);
 		if (fflush(out) != 0)
 			break; /* who read it has gone */
+		next_us += flags->every_us;
 	}
-	return is_interrupted ? GALE_ERR_OK : err;
+	return GALE_ERR_OK;
 }
 
+/* The threads of gale block all signals, so this one gets it. */
 static enum gale_err do_watch(struct visit *visit, FILE *out)
 {
-	const struct sigaction ours = { .sa_handler = interrupt };
-	struct sigaction before;
+	sigset_t before;
 	enum gale_err err;
 
-	sigaction(SIGINT, &ours, &before);
+	sigaddset(&visit->interrupts, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &visit->interrupts, &before);
 	err = watch(visit, out);
-	sigaction(SIGINT, &before, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
@@ -462,7 +463,7 @@ static int visit_key(const struct key_flags *flags, FILE *out, FILE *err)
 	struct visit visit = { .flags = flags };
 	enum gale_err wrong;
 
-	is_interrupted = 0;
+	sigemptyset(&visit.interrupts);
 	last_line_open(&visit.last_line);
 	wrong = open_node(&visit);
 	if (wrong == GALE_ERR_OK)
