@@ -378,7 +378,7 @@ static void an_interrupt_ends_a_watch(void **state)
 	pthread_join(thread, NULL);
 	sigaction(SIGINT, &before, NULL);
 	assert_int_equal(status, KEY_DONE);
-	assert_true(lines_of(command_out) <= 1); /* none, if it came before the first look */
+	assert_true(lines_of(command_out) <= 1);
 }
 
 /* ---- What goes wrong ------------------------------------------------------------- */
