@@ -115,7 +115,7 @@ static void put_in_force(struct guard *guard)
 	store_relaxed(&guard->turnstile.fence_ns, fence_ns);
 	store_relaxed(&fleet->told.share, member->share);
 	store_relaxed(&fleet->told.fenced, fenced);
-	PROBE_SHARE(fleet->membership.group, fleet->membership.group_len,
+	probe_share(fleet->membership.group, fleet->membership.group_len,
 	            member->told.limit, member->share, fenced);
 }
 

@@ -26,7 +26,7 @@ void runtime_say(const struct gale_runtime *runtime, enum gale_level level,
 	char source[sizeof("limiter ") + LABEL_ROOM + GALE_NAME_MAX];
 
 	snprintf(source, sizeof(source), "%s%s", kind, name);
-	PROBE_SAID(level, source, line);
+	probe_said(level, source, line);
 	if (runtime->log)
 		runtime->log->write(runtime->log, level, source, line);
 }

@@ -589,7 +589,7 @@ void lessor_on_answer(struct store_home *home,
 		return;
 	}
 	link = link_of(lessor, errand->purse->lender);
-	PROBE_LEASE(errand->purse->lender->name, errand->purse->lender->name_len,
+	probe_lease(errand->purse->lender->name, errand->purse->lender->name_len,
 	            answer->result, errand->want,
 	            answer->result == STORE_DONE ? answer->grant.units : 0,
 	            now.ns - errand->sent.ns);
