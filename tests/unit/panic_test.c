@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gale/gale.h>
+#include <gale/all.h>
+#include <gale/tenants.h>
 
 #include "engine/check.h"
 #include "runtime/mailbox.h"
@@ -300,6 +301,47 @@ static void a_hook_that_does_not_return_leaves_everything_denied(void **state)
 	assert_int_equal(child_run(panic_and_live_on, NULL), 0);
 }
 
+static enum gale_why why_of_all(struct house *h)
+{
+	struct gale_part part = { h->limiter, "k", 1, 1 };
+	struct gale_all all = { .parts = &part, .count = 1 };
+
+	return gale_wait_all(h->seat, &all, GALE_SECONDS(30)).why;
+}
+
+static int panic_with_guard_and_tenant(void *arg)
+{
+	struct house_plan plan = { .rule = gale_fixed_window(5, GALE_HOURS(1)),
+		                   .mode = GALE_LEASED };
+	struct gale_guard_config calls = { .name = "calls" };
+	struct gale_budget_config units = { .limit = 9, .window_us = GALE_HOURS(1) };
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_guard *guard;
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+
+	(void)arg;
+	house_open(&house, &plan);
+	must(gale_guard_open(house.runtime, &calls, &guard) == GALE_ERR_OK &&
+	     gale_budget_open(house.runtime, &units, &budget) == GALE_ERR_OK &&
+	     gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	must(why_of_all(&house) == GALE_WHY_CREDIT);
+	gale_on_panic(jump_back);
+	if (setjmp(back) == 0)
+		gale_panic("some/file.c", 1, "a test");
+	if (gale_enter(house.seat, guard, 1, GALE_NORMAL).why != GALE_WHY_FENCED)
+		return 1;
+	if (gale_tenant_ask(house.seat, tenant, 1).why != GALE_WHY_FENCED)
+		return 2;
+	return why_of_all(&house) == GALE_WHY_FENCED ? 0 : 3;
+}
+
+static void guards_and_tenants_and_wholes_are_fenced_too(void **state)
+{
+	(void)state;
+	assert_int_equal(child_run(panic_with_guard_and_tenant, NULL), 0);
+}
+
 static int how_it_ended;
 
 static void have_a_child_that_panics(const char *what)
@@ -391,6 +433,7 @@ int main(void)
 		cmocka_unit_test(the_hook_is_told_once_and_fenced_and_then_it_ends),
 		cmocka_unit_test(without_a_hook_it_just_ends),
 		cmocka_unit_test(a_hook_that_does_not_return_leaves_everything_denied),
+		cmocka_unit_test(guards_and_tenants_and_wholes_are_fenced_too),
 		cmocka_unit_test(an_ask_that_was_pending_when_it_broke_is_denied),
 		cmocka_unit_test(a_child_of_who_panicked_can_panic),
 	};
