@@ -58,6 +58,7 @@ remove)
 	for page in gale gale-check gale-doctor gale-fleet gale-forecast gale-peek gale-reset gale-sim gale-store gale-watch; do
 		rm -f "$root/share/man/man1/$page.1"
 	done
+	rm -f "$root"/share/man/man3/gale.3 "$root"/share/man/man3/gale_*.3
 	rm -f "$root/bin/gale" "$lib/pkgconfig/gale.pc" \
 		"$lib/libgale.a" "$lib/libgale.so" "$lib"/libgale.so.* "$lib"/libgale-tls.so.* \
 		"$lib/pkgconfig/gale-policy.pc" "$lib/libgale-policy.a" "$lib/libgale-policy.so" \

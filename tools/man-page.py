@@ -13,17 +13,11 @@ import re
 import subprocess
 import sys
 
+from roff import literal, page_of
+
 TABLE = re.compile(r"( *)(\S+(?: \S+)*)(?: {2,}(\S.*))?")  # a term, and what it means
 DEEP = re.compile(r" {6,}(\S.*)")                         # which goes on in the next line
 TERM_MOST = 22
-
-
-AS_TYPED = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"}
-
-
-def literal(text):
-    text = "".join(AS_TYPED.get(letter, letter) for letter in text)
-    return "\\&" + text if text.startswith(".") else text
 
 
 def pieces(text):
@@ -110,7 +104,7 @@ def main():
         else:
             lines.append(line.replace("@VERSION@", said("version").strip()))
     with open(out, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+        file.write(page_of(lines))
 
 
 main()

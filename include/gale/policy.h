@@ -65,6 +65,9 @@ struct gale_policy_config {
  *
  *     policy.yaml:7: limiters.api.limit: "100 per fortnight" is no rate: ...
  *
+ * If a store, limiter, guard or budget cannot be opened, the error is that of the function
+ * that opens one.
+ *
  * A sentence contains no URL, and so no password.  One that is longer than room bytes is cut.
  * If room is 0, ret_why may be NULL.  Without an error the sentence is empty.
  */

@@ -41,6 +41,8 @@ extern "C" {
 #define GALE_HOURS(n) ((uint64_t)(n)*3600000000)
 #define GALE_DAYS(n) ((uint64_t)(n)*86400000000)
 
+/* ---- Rules ----------------------------------------------------------------------- */
+
 enum gale_rule_kind {
 	GALE_RULE_NONE, /* an empty rule, refused everywhere */
 	GALE_RULE_FIXED_WINDOW,
@@ -149,6 +151,8 @@ GALE_API struct gale_rule gale_pacer_limit(uint64_t rate, uint64_t period_us,
 
 /* "fixed_window", "gcra" and so on; "none" for an unknown kind. */
 GALE_API const char *gale_rule_name(enum gale_rule_kind kind);
+
+/* ---- Answers --------------------------------------------------------------------- */
 
 /* The smaller of two verdicts is the stricter one: see gale_combine. */
 enum gale_verdict {

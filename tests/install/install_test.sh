@@ -117,7 +117,8 @@ root=$at/usr/local
 has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale-tls.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
 	lib/libgale-policy.so lib/libgale-policy.so.0 lib/libgale-policy.a lib/pkgconfig/gale-policy.pc \
 	lib/cmake/gale/gale-config.cmake include/gale/*.h \
-	share/man/man1/gale{,-check,-doctor,-fleet,-forecast,-peek,-reset,-sim,-store,-watch}.1
+	share/man/man1/gale{,-check,-doctor,-fleet,-forecast,-peek,-reset,-sim,-store,-watch}.1 \
+	share/man/man3/gale{,_ask,_wait,_policy_open,_uv_open}.3
 grep -qx 'prefix=/usr/local' "$root/lib/pkgconfig/gale.pc" || fail "gale.pc is of another prefix"
 grep -q 'max.*wait' "$root/share/man/man1/gale-sim.1" || fail "gale-sim(1) lacks flags"
 

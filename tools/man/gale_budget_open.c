@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * gale_budget_open.c -- share a budget among tenants
+ *
+ * Errors   RUNTIME CONFIG RET MEMORY FORKED FENCED SIZE BUDGET TENANT BUDGET_LIMIT
+ *          BUDGET_WINDOW PROTECT TENANTS LENDING TENANT_WEIGHT CAP GUARANTEE TENANTS_FULL
+ *
+ * Prints
+ *	big gets 40, small gets 20
+ */
+#include <stdio.h>
+
+#include <gale/tenants.h>
+
+int main(void)
+{
+	struct gale_budget_config config = { .limit = 60, .window_us = GALE_DAYS(1) };
+	struct gale_terms of_big = { .weight = 2 }, of_small = { .weight = 1 };
+	struct gale_tenant *big, *small;
+	struct gale_tenant_counts counts;
+	struct gale_runtime *runtime;
+	struct gale_budget *budget;
+	struct gale_seat *seat;
+	int got_big = 0, got_small = 0;
+
+	if (gale_runtime_open(NULL, &runtime) || gale_join(runtime, &seat) ||
+	    gale_budget_open(runtime, &config, &budget) ||
+	    gale_tenant_open(budget, &of_big, &big) ||
+	    gale_tenant_open(budget, &of_small, &small))
+		return 1;
+	for (int call = 0; call < 100; call++) {
+		got_big += gale_tenant_ask(seat, big, 1).verdict == GALE_ALLOW;
+		got_small += gale_tenant_ask(seat, small, 1).verdict == GALE_ALLOW;
+	}
+	if (gale_tenant_stats(small, &counts) || counts.share != 20)
+		return 1;
+	printf("big gets %d, small gets %d\n", got_big, got_small);
+
+	of_small.guarantee = 30; /* from now on */
+	if (gale_tenant_set_terms(small, &of_small) ||
+	    gale_budget_set_limit(budget, 90))
+		return 1;
+	gale_tenant_close(big);
+	gale_tenant_close(small);
+	gale_leave(seat);
+	gale_budget_close(budget);
+	gale_runtime_close(runtime);
+	return 0;
+}
