@@ -203,6 +203,18 @@ at=${at%-moved}
 said=$(build_with_pkg_config "$work/shared") || fail "pkg-config, shared: $said"
 says 'pkg-config, shared' env LD_LIBRARY_PATH="$at/lib" "$work/shared"
 
+# As docs/install.md prints it; where gale is installed, cc looks by itself.
+mkdir -p "$work/printed" && cp "$program" "$work/printed/first.c"
+count=0
+while read -r command; do
+	count=$((count + 1))
+	rm -f "$work"/printed/{first,a.out}
+	said=$(cd "$work/printed" && PKG_CONFIG_PATH=$at/lib/pkgconfig LIBRARY_PATH=$at/lib sh -c "$command" 2>&1) ||
+		fail "$command: $said"
+	says "$command" env LD_LIBRARY_PATH="$at/lib" "$(ls "$work"/printed/{first,a.out} 2>/dev/null)"
+done < <(grep -o 'cc first\.c [^`]*' docs/install.md)
+[ "$count" = 2 ] || fail "docs/install.md prints $count commands of cc"
+
 # The part for TLS is found where it was installed, and beside a library that was moved.
 finds_tls() { # NAME COMMAND...
 	said=$("${@:2}" 2>&1)
