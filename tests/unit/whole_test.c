@@ -418,6 +418,33 @@ static void the_on_outage_of_a_part_decides_while_its_store_is_down(void **state
 	assert_int_equal(left_after_outage(GALE_ON_OUTAGE_ALLOW, GALE_ALLOW), 9);
 }
 
+static void has_no_room_for_the_day(const struct house_plan *narrow, enum gale_why why)
+{
+	struct scene s;
+
+	house_open(&s.house, narrow);
+	s.day = daily(&s.house, 3);
+	s.parts[0] = part_of(s.house.limiter, 1);
+	s.parts[1] = part_of(s.day, 1);
+	s.all = (struct gale_all){ .parts = s.parts, .count = 2 };
+	assert_int_equal(house_wait(&s.house, KEY).verdict, GALE_ALLOW);
+	is_told(wait_all(&s), GALE_DENY, why);
+	assert_int_equal(s.all.binding, 1);
+	assert_int_equal(left_of(s.house.seat, s.house.limiter), 9);
+	scene_close(&s);
+}
+
+static void a_part_whose_key_has_no_room_denies_the_whole(void **state)
+{
+	struct house_plan narrow_store = plan, narrow_node = plan;
+
+	(void)state;
+	narrow_store.max_keys = 1;
+	has_no_room_for_the_day(&narrow_store, GALE_WHY_FULL);
+	narrow_node.node_keys = 1;
+	has_no_room_for_the_day(&narrow_node, GALE_WHY_CROWDED);
+}
+
 static void a_runtime_that_is_closed_answers_what_is_pending(void **state)
 {
 	struct gale_completion done;
@@ -666,6 +693,7 @@ int main(void)
 		cmocka_unit_test(who_waits_no_longer_keeps_nothing),
 		cmocka_unit_test(
 		    the_on_outage_of_a_part_decides_while_its_store_is_down),
+		cmocka_unit_test(a_part_whose_key_has_no_room_denies_the_whole),
 		cmocka_unit_test(a_runtime_that_is_closed_answers_what_is_pending),
 		cmocka_unit_test(a_child_uses_and_settles_nothing),
 		cmocka_unit_test(concurrency_comes_first_and_a_refusal_frees_it),
