@@ -21,8 +21,11 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include <gale/hold.h>
+
 #include "runtime/clock.h"
 #include "tests/support/moment.h"
+#include "tests/support/must.h"
 #include "tests/support/node.h"
 #include "tests/support/proxy.h"
 #include "tests/support/redis_server.h"
@@ -316,6 +319,75 @@ static void all_shards_wait_at_once_when_they_are_closed(void **state)
 	redis_server_stop(&server);
 }
 
+static struct gale_answer hold(struct node *node, struct gale_hold *ret_hold,
+                               uint64_t units)
+{
+	const struct gale_part part = { node->limiter, "k", 1, units };
+	struct gale_all all = { .parts = &part, .count = 1 };
+
+	return gale_hold_wait(node->seat, &all, ret_hold, GALE_SECONDS(5));
+}
+
+static void is_an_outage(struct gale_answer answer)
+{
+	assert_int_equal(answer.verdict, GALE_DENY);
+	assert_true(gale_why_is_outage(answer.why));
+}
+
+/* Of two keys, one has credit, which is not used. */
+static void a_part_without_credit_is_an_outage(struct node *node)
+{
+	const struct gale_part parts[] = { { node->limiter, "k", 1, 1 },
+		                           { node->limiter, "other", 5, 1 } };
+	struct gale_all all = { .parts = parts, .count = 2 };
+
+	is_an_outage(gale_wait_all(node->seat, &all, GALE_SECONDS(5)));
+	assert_int_equal(all.binding, 1);
+}
+
+static bool is_asked_again(void *arg)
+{
+	return node_wait(arg, "other", GALE_SECONDS(5)).verdict == GALE_ALLOW;
+}
+
+/* What is held stays held, what goes back is spent without a server, and what it lent in vain is used. */
+static void a_hold_lives_through_a_black_hole(void **state)
+{
+	const struct node_plan tokens = {
+		.url = url,
+		.shards = 1,
+		.limiter = { .name = "tokens",
+		             .rule = gale_fixed_window(100, GALE_DAYS(1)),
+		             .mode = GALE_LEASED,
+		             .lease = { .sizing = GALE_SIZE_FIXED, .batch = 10 } },
+	};
+	uint64_t more = 30, cost = 20, used = 60;
+	struct gale_hold held, other;
+	struct node node;
+
+	(void)state;
+	begin(NULL);
+	node_open(&node, &tokens);
+	assert_int_equal(hold(&node, &held, 60).verdict, GALE_ALLOW);
+	proxy_be_silent(&proxy, true);
+	is_an_outage(gale_hold_grow(node.seat, &held, &more, GALE_SECONDS(5)));
+	assert_int_equal(held.parts[0].units, 60);
+	assert_int_equal(gale_hold_commit(node.seat, &held, &cost), GALE_ERR_OK);
+	a_part_without_credit_is_an_outage(&node);
+	assert_int_equal(hold(&node, &other, 40).verdict, GALE_ALLOW);
+	is_an_outage(hold(&node, &held, 1));
+	cost = 40;
+	assert_int_equal(gale_hold_commit(node.seat, &other, &cost), GALE_ERR_OK);
+	proxy_be_silent(&proxy, false);
+	assert_true(becomes_true(is_asked_again, &node));
+	while (node_wait(&node, "k", GALE_SECONDS(5)).verdict == GALE_ALLOW)
+		used++;
+	assert_in_range(used, 60, 100);
+	node_close(&node);
+	proxy_close(&proxy);
+	redis_server_stop(&server);
+}
+
 /* The tests whose names match the argument; all, without one. */
 int main(int count, char **args)
 {
@@ -333,6 +405,7 @@ int main(int count, char **args)
 		cmocka_unit_test(connections_are_cut),
 		cmocka_unit_test(all_is_closed_in_a_black_hole),
 		cmocka_unit_test(all_shards_wait_at_once_when_they_are_closed),
+		cmocka_unit_test(a_hold_lives_through_a_black_hole),
 	};
 
 	cmocka_set_test_filter(count > 1 ? args[1] : NULL);
