@@ -22,7 +22,7 @@ library = library $(foreach part,redis $(if $(call without,redis),,tls) postgres
 
 release = -Dbuildtype=release -Doptimization=2 -Dtests=false
 # What OPTIONS may change is named as well, so that a folder has what the last command said.
-choices = -Dredis=auto -Dtls=auto -Dpostgres=auto -Dpolicy=auto -Djemalloc=auto -Ddefault_library=both
+choices = -Dredis=auto -Dtls=auto -Dpostgres=auto -Dpolicy=auto -Djemalloc=auto -Dexamples=false -Ddefault_library=both
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
@@ -32,6 +32,7 @@ help:
 	@echo "make prove    explore all states of small worlds       TLA2TOOLS_JAR=...: with TLC, too"
 	@echo "make bench    measure                                  ARGS=\"--benchmark_filter=gcra\""
 	@echo "make build    build the library and the command into $(RELEASE)"
+	@echo "make examples  build the programs of examples/ into $(RELEASE)/examples"
 	@echo "make install  install both                             PREFIX=/usr/local DESTDIR="
 	@echo "make uninstall  remove what make install installed     the same"
 	@echo "make format   put all C files into the shape of .clang-format"
@@ -45,7 +46,7 @@ run: build
 	@$(RELEASE)/tools/gale fleet $(ARGS)
 
 test:
-	@tools/install-packages.sh library redis tls postgres policy servers tests bench >&2
+	@tools/install-packages.sh library redis tls postgres policy examples servers tests bench >&2
 	@tests/run.sh $(ARGS)
 
 prove: build
@@ -58,8 +59,12 @@ build:
 		$(choices) $(OPTIONS) >&2
 	@ninja -C $(RELEASE) >&2
 
+examples:
+	@tools/install-packages.sh $(library) examples >&2
+	@$(MAKE) --no-print-directory build OPTIONS="$(OPTIONS) -Dexamples=true"
+
 bench:
-	@tools/install-packages.sh library redis tls postgres policy servers bench
+	@tools/install-packages.sh library redis tls postgres policy examples servers bench
 	@echo "== building: $(BENCH)"
 	@tools/configure.py $(BENCH) $(release) -Dbench=true
 	@ninja -C $(BENCH)
@@ -80,4 +85,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help run test prove build bench install uninstall format clean
+.PHONY: help run test prove build examples bench install uninstall format clean

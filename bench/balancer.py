@@ -44,7 +44,7 @@ def spread(values):
 
 def main():
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    backend = Server("bench/http_server", "0", "0")
+    backend = Server("examples/httpd", "--port", "0", "--threads", "1", "--limit", "0/s")
     arguments = ["--port", "0", "--threads", "1", f"127.0.0.1:{backend.port}"]
     servers = {"with": Server("examples/balancer", "--limit", "1000000000/h", *arguments),
                "without": Server("examples/balancer", "--no-limits", *arguments),

@@ -3,7 +3,7 @@
 /*
  * http.c -- what part of a request's processor time is gale's, in an HTTP server by key?
  *
- *	gale_http SERVER TIMED [--smoke]         the table, for examples/http_server
+ *	gale_http SERVER TIMED [--smoke]         the table, for examples/httpd
  *	gale_http --nginx NGINX INSIDE TIMED     the same inside nginx: its program, and
  *	                                         http_inside.c as two libraries
  *	gale_http --there PORT:PID PORT:PID      the same for two servers that run already,

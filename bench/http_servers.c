@@ -114,8 +114,17 @@ static void start_example(struct server *server, const char *program,
                           struct command *command)
 {
 	char clients[16];
-	char *arguments[] = { (char *)program,          "0",     limits ? LIMIT : "0",
-		              (char *)question->window, clients, NULL };
+	char *limit = strcmp(question->window, "1") == 0 ? LIMIT "/s" : LIMIT "/h";
+	char *arguments[] = { (char *)program,
+		              "--port",
+		              "0",
+		              "--threads",
+		              "1",
+		              "--limit",
+		              limits ? limit : "0/s",
+		              "--clients",
+		              clients,
+		              NULL };
 	int out[2];
 
 	snprintf(clients, sizeof(clients), "%d",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * http_timed.c -- examples/http_server.c with a watch held to what it asks of gale.
+ * http_timed.c -- examples/httpd with a watch held to what it asks of gale.
  *
  * The linker puts these functions before the library's (--wrap).  Of each time, what two
  * stamps take with nothing in between is taken off: measured before each call, in the
@@ -29,7 +29,7 @@ __attribute__((constructor)) static void find_memory(void)
 	    mmap(NULL, sizeof(*timed), PROT_READ | PROT_WRITE, MAP_SHARED, TIMED_FD, 0);
 	if (timed != MAP_FAILED)
 		return;
-	perror("http_server_timed: it is started by gale_http");
+	perror("httpd_timed: it is started by gale_http");
 	exit(2);
 }
 

@@ -43,22 +43,24 @@ trap 'kill $server 2>/dev/null || true; rm -r "$folder"' EXIT
 
 serve() { # LIMIT DEEP REQUESTS
 	valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$folder/out" \
-		"$build/http_server" 0 "$1" 86400 >"$folder/said" 2>/dev/null &
+		"$build/../examples/httpd" --port 0 --threads 1 --limit "$1" >"$folder/said" 2>/dev/null &
 	server=$!
 	while ! grep -qs port "$folder/said"; do sleep 0.1; done
 	"$build/gale_http" --send "$(sed 's/.* //' "$folder/said")" "$2" 1000 "$3" >/dev/null
 	kill -TERM $server
 	wait $server
 	server=
-	sed -n 's/^totals: //p' "$folder/out-01"
+	# Of all threads the one that serves has done the most.
+	sed -n 's/^totals: //p' "$folder"/out-?? | sort -n | tail -n 1
+	rm "$folder"/out-??
 }
 
 for deep in 1 16; do
-	for limit in 0 1000000000; do
+	for limit in 0/s 1000000000/h; do
 		once=$(serve $limit $deep $many)
 		twice=$(serve $limit $deep $((2 * many)))
-		case $limit in 0) limit=without ;; *) limit=with ;; esac
-		echo "$((twice - once))" | awk -v what="http_server, $deep deep, $limit asks" -v n="$many" \
+		case $limit in 0/s) limit=without ;; *) limit=with ;; esac
+		echo "$((twice - once))" | awk -v what="httpd, $deep deep, $limit asks" -v n="$many" \
 			'{ printf "%-38s %6.1f instructions\n", what, $1 / n }'
 	done
 done

@@ -70,7 +70,17 @@ while read -r command; do
 		inside --net "cd /root/gale && $command"
 		;;
 	'make test') ;; # below
-	'make install') inside "cd /root/gale && $command" ;;
+	'make install' | 'make examples') inside "cd /root/gale && $command" ;;
+	'build/release/examples/httpd --limit 5/s')
+		inside --net "cd /root/gale && $command >/root/httpd.txt & cd /root
+			until grep -qs listening httpd.txt; do sleep 0.1; done
+			bash -c 'exec 3<>/dev/tcp/127.0.0.1/8080
+				for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf \"GET / HTTP/1.1\r\n\r\n\" >&3; done
+				printf \"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n\" >&3
+				cat <&3 >replies.txt'"
+		grep -q '^HTTP/1.1 200 OK' "$folder/root/replies.txt"
+		grep -q '^HTTP/1.1 429 Too Many Requests' "$folder/root/replies.txt"
+		;;
 	'cc first.c '*)
 		"$top/tests/readme-program.sh" "$readme" "$folder/root/first.c"
 		inside "cd /root && $command" | tee "$folder/root/first.txt"

@@ -17,19 +17,18 @@
  * Threads   struct balancer is written before the threads start.  All else belongs to one
  *           thread, but for counters, which /metrics reads.
  * Files     main.c ....... flags, threads, signals
- *           thread.c ..... the loop, timers, the listening socket, the end
+ *           thread.c ..... a thread: the loop, and the end
  *           client.c ..... a connection of a client: its requests, its replies
  *           call.c ....... a connection to a backend, and the pool of idle ones
  *           choice.c ..... which backend; ejection; the budget of retries
  *           message.c .... heads and bodies, by libhttp-parser
  *           replies.c .... what the balancer says by itself, and /metrics
- *           buffer.c ..... bytes that wait
+ *           ../server/ ... the loop, listening sockets, buffers, values of flags
  */
 #ifndef BALANCER_H
 #define BALANCER_H
 
 #include <http_parser.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -39,6 +38,11 @@
 #include <gale/gale.h>
 #include <gale/guard.h>
 
+#include "examples/server/buffer.h"
+#include "examples/server/flags.h"
+#include "examples/server/listener.h"
+#include "examples/server/loop.h"
+
 #define BACKENDS_MOST 64
 #define HEAD_MOST 16384      /* of a request, of a reply */
 #define REQUEST_MOST 1048576 /* of a request's body */
@@ -47,28 +51,6 @@
 #define IDLE_MOST 64      /* connections that a thread keeps to a backend */
 #define CONNECT_MS 1000   /* for a connection to a backend */
 #define PART_MS 1000      /* for a client to close after its last reply */
-#define DRAIN_MS 1000     /* so long an idle client may send one more request */
-#define MILLISECOND UINT64_C(1000000)
-
-/* ---- Bytes that wait (buffer.c) --------------------------------------------------- */
-
-struct buffer {
-	char *text;
-	size_t first, end, room;
-};
-
-static inline size_t buffer_count(const struct buffer *buffer)
-{
-	return buffer->end - buffer->first;
-}
-
-/* False: there is no memory, and nothing was added. */
-bool buffer_add(struct buffer *buffer, const char *text, size_t count);
-bool buffer_say(struct buffer *buffer, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-void buffer_take(struct buffer *buffer, size_t count);
-void buffer_clear(struct buffer *buffer); /* keeps the memory */
-void buffer_free(struct buffer *buffer);
 
 /* ---- Heads and bodies (message.c) ------------------------------------------------- */
 
@@ -109,26 +91,6 @@ void message_free(struct message *message);
 
 /* ---- A thread (thread.c) ---------------------------------------------------------- */
 
-/* What epoll tells of a descriptor; -1: nothing any more. */
-struct watcher {
-	int fd;
-	uint32_t watched;
-	void (*on_events)(struct watcher *self, uint32_t events);
-	struct watcher *next_dead; /* its memory is freed when the turn is over */
-};
-
-/* All of a list wait equally long, so who waits last is last. */
-struct timer {
-	struct timer *previous, *next;
-	uint64_t deadline_ns;
-};
-
-struct timers {
-	struct timer head;
-	uint64_t wait_ns;
-	void (*on_late)(struct timer *timer);
-};
-
 struct backend {
 	char name[GALE_NAME_MAX + 1]; /* host:port */
 	struct sockaddr_in address;
@@ -153,15 +115,11 @@ struct standing {
 struct thread {
 	_Alignas(64) struct balancer *balancer;
 	pthread_t id;
-	struct gale_seat *seat; /* NULL: --no-limits */
-	int epoll;
-	struct watcher listener, wake, completions;
-	int spare; /* a descriptor to close when there is no other for a client */
-	uint64_t now_ns;
+	struct loop loop; /* its seat is NULL with --no-limits */
+	struct listener listener;
 	struct timers patience; /* with clients that do not say all, or take nothing */
 	struct timers parting;  /* with clients that have had their last reply */
 	struct timers connecting, answering;
-	struct watcher *dead;
 	uint32_t clients;
 	uint32_t retry_permille; /* requests that may be made again, in thousandths */
 	bool is_draining;
@@ -199,12 +157,6 @@ static inline void count(_Atomic uint64_t *counter)
 bool thread_open(struct thread *thread, struct balancer *balancer);
 void *thread_run(void *thread);
 void thread_close(struct thread *thread);
-
-bool watch(struct thread *thread, struct watcher *watcher, uint32_t events);
-/* Closes the descriptor, and frees the watcher and what it is the first member of. */
-void watcher_end(struct thread *thread, struct watcher *watcher);
-void timer_start(struct thread *thread, struct timers *timers, struct timer *timer);
-void timer_stop(struct timer *timer);
 
 /* ---- Clients (client.c) ----------------------------------------------------------- */
 

@@ -35,7 +35,7 @@ static void free_parts(struct call *call)
 static void call_close(struct call *call)
 {
 	free_parts(call);
-	watcher_end(call->thread, &call->watcher);
+	loop_end(&call->thread->loop, &call->watcher);
 }
 
 /* The call is over, though its connection need not be. */
@@ -45,8 +45,8 @@ static void give_back(struct call *call, enum ending ending, enum gale_outcome o
 
 	if (call->has_stalled)
 		outcome = GALE_IGNORED;
-	if (thread->seat)
-		gale_exit(thread->seat, &call->entry, outcome);
+	if (thread->loop.seat)
+		gale_exit(thread->loop.seat, &call->entry, outcome);
 	if (ending == ENDS_WELL)
 		choice_works(thread, call->backend, call->is_probe);
 	else if (ending == ENDS_FAILED)
@@ -79,7 +79,7 @@ static void enter_pool(struct call *call)
 
 	timer_stop(&call->timer);
 	if (call->thread->is_draining || standing->idle_count == IDLE_MOST ||
-	    !watch(call->thread, &call->watcher, EPOLLIN)) {
+	    !loop_watch(&call->thread->loop, &call->watcher, EPOLLIN)) {
 		call_close(call);
 		return;
 	}
@@ -285,7 +285,7 @@ static void hear(struct call *call)
 	call->has_heard = true;
 	if (!take_reply(call, thread->scratch, (size_t)length))
 		return;
-	timer_start(thread, &thread->answering, &call->timer);
+	timer_start(&thread->loop, &thread->answering, &call->timer);
 	client_flush(client);
 }
 
@@ -314,12 +314,12 @@ void call_go_on(struct call *call)
 	if (is_stalled)
 		timer_stop(&call->timer);
 	else if (call->is_stalled)
-		timer_start(thread, &thread->answering, &call->timer);
+		timer_start(&thread->loop, &thread->answering, &call->timer);
 	call->is_stalled = is_stalled;
 	call->has_stalled |= is_stalled;
 	if (buffer_count(&call->out) > 0)
 		events |= EPOLLOUT;
-	(void)watch(thread, &call->watcher, events);
+	(void)loop_watch(&thread->loop, &call->watcher, events);
 }
 
 static bool is_connected(const struct call *call)
@@ -348,7 +348,7 @@ static void on_events(struct watcher *watcher, uint32_t events)
 			return;
 		}
 		call->is_connected = true;
-		timer_start(thread, &thread->answering, &call->timer);
+		timer_start(&thread->loop, &thread->answering, &call->timer);
 	}
 	if (events & EPOLLOUT && !send_request(call)) {
 		fail(call, GALE_IGNORED, 502);
@@ -379,7 +379,7 @@ static struct call *connect_to(struct thread *thread, uint32_t backend)
 	call->watcher = (struct watcher){ .fd = fd, .on_events = on_events };
 	call->thread = thread;
 	call->backend = backend;
-	if (watch(thread, &call->watcher, EPOLLOUT))
+	if (loop_watch(&thread->loop, &call->watcher, EPOLLOUT))
 		return call;
 nothing:
 	if (fd >= 0)
@@ -444,8 +444,8 @@ bool call_begin(struct client *client, uint32_t backend, struct gale_entry entry
 	struct call *call = open_call(client, backend);
 
 	if (!call) {
-		if (thread->seat)
-			gale_exit(thread->seat, &entry, GALE_IGNORED);
+		if (thread->loop.seat)
+			gale_exit(thread->loop.seat, &entry, GALE_IGNORED);
 		choice_fails(thread, backend, is_probe);
 		return false;
 	}
@@ -454,7 +454,7 @@ bool call_begin(struct client *client, uint32_t backend, struct gale_entry entry
 	call->entry = entry;
 	call->is_probe = is_probe;
 	begin_reply(call);
-	timer_start(thread,
+	timer_start(&thread->loop,
 	            call->is_connected ? &thread->answering : &thread->connecting,
 	            &call->timer);
 	if (call->is_connected && send_request(call))

@@ -31,7 +31,8 @@ static bool is_open(const struct thread *thread, uint32_t backend, uint64_t trie
 	if (tried >> backend & 1)
 		return false;
 	return !standing->is_ejected ||
-	       (!standing->is_probed && thread->now_ns >= standing->ejected_until_ns);
+	       (!standing->is_probed &&
+	        thread->loop.now_ns >= standing->ejected_until_ns);
 }
 
 bool choice_is_there(const struct thread *thread, uint64_t tried)
@@ -118,7 +119,7 @@ static void eject(struct thread *thread, struct standing *standing)
 		standing->ejected_for_ns = EJECT_FIRST_NS;
 	if (standing->ejected_for_ns > EJECT_MOST_NS)
 		standing->ejected_for_ns = EJECT_MOST_NS;
-	standing->ejected_until_ns = thread->now_ns + standing->ejected_for_ns;
+	standing->ejected_until_ns = thread->loop.now_ns + standing->ejected_for_ns;
 	standing->is_ejected = true;
 	standing->is_probed = false;
 	standing->failures = 0;

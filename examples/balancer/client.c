@@ -28,7 +28,7 @@ static void end_memory(struct client *client)
 	buffer_free(&client->body);
 	buffer_free(&client->out);
 	client->thread->clients--;
-	watcher_end(client->thread, &client->watcher);
+	loop_end(&client->thread->loop, &client->watcher);
 }
 
 /* An answer of gale's that is still to come needs the memory. */
@@ -143,7 +143,7 @@ static void begin_request(struct client *client)
 	client->has_refusal = client->was_stale = client->has_head = false;
 	client->is_chunked = false;
 	client->state = CLIENT_READING;
-	timer_start(client->thread, &client->thread->patience, &client->timer);
+	timer_start(&client->thread->loop, &client->thread->patience, &client->timer);
 }
 
 void client_end(struct client *client)
@@ -174,10 +174,11 @@ static bool enter(struct client *client, uint32_t backend, struct gale_entry *re
 	struct thread *thread = client->thread;
 
 	*ret_entry = (struct gale_entry){ .verdict = GALE_ALLOW };
-	if (!thread->seat)
+	if (!thread->loop.seat)
 		return true;
-	*ret_entry = gale_enter(thread->seat, thread->balancer->backends[backend].guard,
-	                        1, GALE_NORMAL);
+	*ret_entry =
+	    gale_enter(thread->loop.seat, thread->balancer->backends[backend].guard, 1,
+	               GALE_NORMAL);
 	if (ret_entry->verdict == GALE_ALLOW)
 		return true;
 	client->has_refusal = true;
@@ -234,7 +235,7 @@ static void ask(struct client *client)
 	struct gale_answer answer = { .verdict = GALE_ALLOW };
 
 	if (thread->balancer->limiter)
-		answer = gale_ask(thread->seat, thread->balancer->limiter,
+		answer = gale_ask(thread->loop.seat, thread->balancer->limiter,
 		                  &client->address, sizeof(client->address),
 		                  /* cost= */ 1, /* tag= */ client);
 	if (answer.verdict == GALE_PENDING)
@@ -361,7 +362,7 @@ static bool send_out(struct client *client)
 	if (buffer_count(out) == 0 && client->state != CLIENT_READING)
 		timer_stop(&client->timer);
 	else if (sent > 0 || !client->timer.next)
-		timer_start(thread, &thread->patience, &client->timer);
+		timer_start(&thread->loop, &thread->patience, &client->timer);
 	return true;
 }
 
@@ -371,7 +372,7 @@ static void part(struct client *client)
 {
 	client->state = CLIENT_PARTING;
 	shutdown(client->watcher.fd, SHUT_WR);
-	timer_start(client->thread, &client->thread->parting, &client->timer);
+	timer_start(&client->thread->loop, &client->thread->parting, &client->timer);
 }
 
 void client_flush(struct client *client)
@@ -398,7 +399,7 @@ void client_flush(struct client *client)
 		events |= EPOLLOUT;
 	if (client->state == CLIENT_CALLING)
 		events |= EPOLLRDHUP;
-	if (!watch(client->thread, &client->watcher, events))
+	if (!loop_watch(&client->thread->loop, &client->watcher, events))
 		client_drop(client);
 }
 

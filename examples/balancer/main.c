@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define THREADS_MOST 256
 #define PENDING 4096 /* requests of a thread that may wait for an answer of gale's */
 
 static const char usage[] =
@@ -24,7 +23,7 @@ static const char usage[] =
     "  --address A    where to listen: an IPv4 address (127.0.0.1)\n"
     "  --port P       the port (8080; 0: any)\n"
     "  --threads N    threads (one for each processor)\n"
-    "  --limit N/s    requests of a client's address: N/s, N/m or N/h (no limit)\n"
+    "  --limit N/s    requests of a client's address: N/s, N/m, N/h or N/d (no limit)\n"
     "  --slots N      calls in flight to each backend (as many as it can bear)\n"
     "  --store URL    shares limit and slots with other balancers (this one is alone)\n"
     "  --client MS    for a client to send a request, or to take a part of a reply "
@@ -32,62 +31,7 @@ static const char usage[] =
     "  --answer MS    for a backend to send a part of a reply (10000)\n"
     "  --no-limits    without gale\n";
 
-static _Noreturn void refuse(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
-
-static _Noreturn void refuse(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	fprintf(stderr, "balancer: ");
-	vfprintf(stderr, format, arguments);
-	fprintf(stderr, "\n");
-	va_end(arguments);
-	exit(2);
-}
-
 /* ---- Flags ------------------------------------------------------------------------ */
-
-static uint64_t number(const char *flag, const char *text, uint64_t least,
-                       uint64_t most, char **ret_end)
-{
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, ret_end, 10);
-	if (*text < '0' || *text > '9' || errno || value < least || value > most)
-		refuse("%s %s: a number from %llu to %llu is needed", flag, text,
-		       (unsigned long long)least, (unsigned long long)most);
-	return value;
-}
-
-static uint64_t whole_number(const char *flag, const char *text, uint64_t least,
-                             uint64_t most)
-{
-	char *end;
-	uint64_t value = number(flag, text, least, most, &end);
-
-	if (*end)
-		refuse("%s %s: a number from %llu to %llu is needed", flag, text,
-		       (unsigned long long)least, (unsigned long long)most);
-	return value;
-}
-
-static void take_limit(struct balancer *balancer, const char *text)
-{
-	char *end;
-
-	balancer->limit = number("--limit", text, 1, GALE_UNITS_MAX, &end);
-	if (strcmp(end, "/s") == 0)
-		balancer->window_us = GALE_SECONDS(1);
-	else if (strcmp(end, "/m") == 0)
-		balancer->window_us = GALE_SECONDS(60);
-	else if (strcmp(end, "/h") == 0)
-		balancer->window_us = GALE_SECONDS(3600);
-	else
-		refuse("--limit %s: N/s, N/m or N/h is needed", text);
-}
 
 static void take_host(struct backend *backend, const char *text)
 {
@@ -100,7 +44,7 @@ static void take_host(struct backend *backend, const char *text)
 
 	if (!colon || colon == text || !colon[1])
 		refuse("backend %s: HOST:PORT or HOST:PORT=WEIGHT is needed", text);
-	(void)whole_number("port of backend", colon + 1, 1, UINT16_MAX);
+	(void)flag_number("port of backend", colon + 1, 1, UINT16_MAX);
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
 	failed = getaddrinfo(host, colon + 1, &wanted, &found);
 	if (failed)
@@ -126,7 +70,7 @@ static void take_backend(struct balancer *balancer, const char *text)
 			refuse("backend %s is there twice", backend->name);
 	}
 	backend->weight =
-	    weight ? (uint32_t)whole_number("weight", weight + 1, 1, 1000) : 1;
+	    weight ? (uint32_t)flag_number("weight", weight + 1, 1, 1000) : 1;
 	take_host(backend, backend->name);
 	balancer->backend_count++;
 }
@@ -149,32 +93,31 @@ static void take_flag(struct balancer *balancer, int flag, const char *text)
 {
 	switch (flag) {
 	case 'a':
-		if (inet_pton(AF_INET, text, &balancer->address.sin_addr) != 1)
-			refuse("--address %s: an IPv4 address is needed", text);
+		flag_address(text, &balancer->address);
 		break;
 	case 'b':
-		balancer->answer_ms = whole_number("--answer", text, 1, 3600000);
+		balancer->answer_ms = flag_number("--answer", text, 1, 3600000);
 		break;
 	case 'c':
-		balancer->client_ms = whole_number("--client", text, 1, 3600000);
+		balancer->client_ms = flag_number("--client", text, 1, 3600000);
 		break;
 	case 'l':
-		take_limit(balancer, text);
+		balancer->limit = flag_rate("--limit", text, 1, &balancer->window_us);
 		break;
 	case 'n':
 		balancer->no_limits = true;
 		break;
 	case 'p':
 		balancer->address.sin_port =
-		    htons((uint16_t)whole_number("--port", text, 0, UINT16_MAX));
+		    htons((uint16_t)flag_number("--port", text, 0, UINT16_MAX));
 		break;
 	case 's':
 		balancer->slots =
-		    (uint32_t)whole_number("--slots", text, 1, GALE_SLOTS_MAX);
+		    (uint32_t)flag_number("--slots", text, 1, GALE_SLOTS_MAX);
 		break;
 	case 't':
 		balancer->thread_count =
-		    (uint32_t)whole_number("--threads", text, 1, THREADS_MOST);
+		    (uint32_t)flag_number("--threads", text, 1, THREADS_MOST);
 		break;
 	case 'u':
 		balancer->store_url = text;
@@ -188,20 +131,12 @@ static void take_flag(struct balancer *balancer, int flag, const char *text)
 	}
 }
 
-static uint32_t processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) != 0)
-		return 1;
-	return (uint32_t)CPU_COUNT(&set);
-}
-
 static void take_arguments(struct balancer *balancer, int argc, char **argv)
 {
 	char why[192];
 	int flag;
 
+	flags_name("balancer");
 	while ((flag = getopt_long(argc, argv, "", options, NULL)) != -1)
 		take_flag(balancer, flag, optarg);
 	for (; optind < argc; optind++)
@@ -281,25 +216,6 @@ static void close_gale(struct balancer *balancer)
 
 /* ---- Listening -------------------------------------------------------------------- */
 
-/* Threads could share a port with another balancer unnoticed (SO_REUSEPORT), so the first
- * socket that is bound does not share it.  It also finds the port, if it is 0. */
-static void find_port(struct balancer *balancer)
-{
-	const int on = 1;
-	struct sockaddr *address = (struct sockaddr *)&balancer->address;
-	socklen_t length = sizeof(balancer->address);
-	char text[INET_ADDRSTRLEN];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	inet_ntop(AF_INET, &balancer->address.sin_addr, text, sizeof(text));
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (fd < 0 || bind(fd, address, length) != 0)
-		refuse("port %d of %s: %s; --port and --address choose another",
-		       ntohs(balancer->address.sin_port), text, strerror(errno));
-	(void)getsockname(fd, address, &length);
-	close(fd);
-}
-
 static void listen_in_all(struct balancer *balancer)
 {
 	char text[INET_ADDRSTRLEN];
@@ -317,7 +233,6 @@ static void listen_in_all(struct balancer *balancer)
 
 static void run(struct balancer *balancer, const sigset_t *ends)
 {
-	const uint64_t one = 1;
 	int signal;
 
 	for (uint32_t i = 0; i < balancer->thread_count; i++) {
@@ -328,10 +243,8 @@ static void run(struct balancer *balancer, const sigset_t *ends)
 			refuse("thread %u: %s", i, strerror(errno));
 	}
 	sigwait(ends, &signal);
-	for (uint32_t i = 0; i < balancer->thread_count; i++) {
-		if (write(balancer->threads[i].wake.fd, &one, sizeof(one)) < 0)
-			refuse("thread %u: %s", i, strerror(errno));
-	}
+	for (uint32_t i = 0; i < balancer->thread_count; i++)
+		loop_wake(&balancer->threads[i].loop);
 	for (uint32_t i = 0; i < balancer->thread_count; i++) {
 		pthread_join(balancer->threads[i].id, NULL);
 		thread_close(&balancer->threads[i]);
@@ -357,7 +270,7 @@ int main(int argc, char **argv)
 	if (!balancer.threads)
 		refuse("there is no memory for %u threads", balancer.thread_count);
 	memset(balancer.threads, 0, balancer.thread_count * sizeof(struct thread));
-	find_port(&balancer);
+	listener_find_port(&balancer.address);
 	if (!balancer.no_limits)
 		open_gale(&balancer);
 	listen_in_all(&balancer);

@@ -28,7 +28,7 @@ MAY = {
     # The command installs what a server needs, where nobody else may, and runs the simulator.
     "tools": (["tools/", "sim/", "gale/", "stores/url.h", "stores/stream.h", "stores/redis/url.h", "stores/redis/script.h",
                "stores/postgres/schema.h"], None),
-    "examples": (["gale/", "examples/balancer/"], None),
+    "examples": (["gale/", "examples/balancer/", "examples/httpd/", "examples/server/"], None),
 }
 # These look behind the doors: anything of the rooms, and themselves.
 for folder in ("tests", "bench", "spec"):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* buffer.c -- one piece of memory, that grows. */
-#include "examples/balancer/balancer.h"
+#include "examples/server/buffer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
