@@ -158,12 +158,14 @@ void client_end(struct client *client)
 
 /* ---- Asking and calling ----------------------------------------------------------- */
 
+/* A backend that had no slot can do it later.  One that failed may have done it, so that only a
+ * request that may be made twice is asked to come again. */
 static void reply_nothing_left(struct client *client)
 {
-	if (client->failed_as)
-		reply_status(client, client->failed_as, "no backend could do it");
-	else if (client->has_refusal)
+	if (client->has_refusal && (!client->failed_as || client_is_safe(client)))
 		reply_no_slot(client, &client->refusal);
+	else if (client->failed_as)
+		reply_status(client, client->failed_as, "no backend could do it");
 	else
 		reply_status(client, 503, "no backend is up");
 }
