@@ -32,7 +32,7 @@ def wrong_arguments_are_sentences():
             (["127.0.0.1:0"], "from 1 to 65535"),
             (["127.0.0.1:80=0"], "from 1 to 1000"),
             (["127.0.0.1:80", "127.0.0.1:80"], "is there twice"),
-            (["--limit", "5", "127.0.0.1:80"], "N/s, N/m or N/h"),
+            (["--limit", "5", "127.0.0.1:80"], "N/s, N/m, N/h or N/d"),
             (["--threads", "many", "127.0.0.1:80"], "from 1 to 256"),
             (["--store", "reddis://here", "127.0.0.1:80"], "url"),
             (["--no-limits", "--slots", "3", "127.0.0.1:80"], "--no-limits excludes"),
