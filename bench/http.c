@@ -34,6 +34,7 @@
  * Threads   One.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -132,19 +133,40 @@ static uint64_t all_ns(pid_t pid)
 	return ns_of(&now);
 }
 
-/* Of the first thread, which serves.  The kernel knows it to a tick while that runs, and
- * exactly when it sleeps. */
-static uint64_t serving_ns(pid_t pid)
+/* The kernel knows it to a tick while the thread runs, and exactly when it sleeps. */
+static uint64_t thread_ns(pid_t pid, const char *thread)
 {
 	char path[64];
 	uint64_t ns;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/schedstat", pid, thread);
 	file = fopen(path, "re");
 	must(file && fscanf(file, "%" SCNu64, &ns) == 1);
 	fclose(file);
 	return ns;
+}
+
+/* Of the thread that has done the most: it serves. */
+static uint64_t serving_ns(pid_t pid)
+{
+	const struct dirent *thread;
+	uint64_t most = 0;
+	char path[32];
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	must(threads != NULL);
+	while ((thread = readdir(threads))) {
+		uint64_t ns =
+		    thread->d_name[0] == '.' ? 0 : thread_ns(pid, thread->d_name);
+
+		if (ns > most)
+			most = ns;
+	}
+	closedir(threads);
+	return most;
 }
 
 static double stamps_a_ns(void)
