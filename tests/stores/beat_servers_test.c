@@ -478,6 +478,31 @@ static void a_beat_that_is_not_answered_is_late(void **state)
 	close_node(&node);
 }
 
+/* Until it takes them again, no node hears of a share. */
+static void a_server_that_refuses_beats_grants_nothing(void **state)
+{
+	static const char *const refuses[] = { "CONFIG SET maxmemory 1",
+		                               "REPLICAOF 127.0.0.1 1" };
+	static const char *const takes[] = { "CONFIG SET maxmemory 0",
+		                             "REPLICAOF NO ONE" };
+	struct node node;
+
+	(void)state;
+	groups++;
+	open_node(&node, 0, "a");
+	assert_int_equal(beat(&node), STORE_DONE);
+	for (int i = 0; i < 2; i++) {
+		redis_server_do(&both.redis, refuses[i]);
+		for (int tries = 0; tries < 3; tries++)
+			assert_int_equal(beat(&node), STORE_DOWN);
+		redis_server_do(&both.redis, takes[i]);
+		while (beat(&node) != STORE_DONE)
+			nap(GALE_MILLIS(10));
+		assert_int_equal(node.beat.grant.result, GROUP_GRANTED);
+	}
+	close_node(&node);
+}
+
 /* A server that was started again knows no script. */
 static void a_script_that_is_gone_is_sent_again(void **state)
 {
@@ -554,6 +579,7 @@ int main(void)
 		    settings_that_disagree_and_reports_that_are_none_are_said),
 		cmocka_unit_test(many_groups_beat_at_once),
 		cmocka_unit_test(a_beat_that_is_not_answered_is_late),
+		cmocka_unit_test(a_server_that_refuses_beats_grants_nothing),
 		cmocka_unit_test(a_script_that_is_gone_is_sent_again),
 		cmocka_unit_test(rights_that_are_written_down_suffice),
 	};
