@@ -5,10 +5,13 @@
 # install-packages.sh GROUP... -- installs what these groups of packages.txt list and this
 # machine lacks, and nothing else.  It says first what that is.
 #
+# Debian starts no server of the group compare: who compares starts those by hand.
+#
 # Touches neither the network nor sudo when nothing is missing, so that everything
 # works offline from the second time on.
 set -eu
 list=$(dirname "$0")/../packages.txt
+policy=${GALE_POLICY_RC:-/usr/sbin/policy-rc.d} # what Debian asks before it starts a server
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 	echo "== packages: not a Debian system; it is up to you to have those of packages.txt: $*"
@@ -27,6 +30,7 @@ packages_of() { # GROUP
 
 missing=
 starts=
+quiet=
 for group; do
 	packages=$(packages_of "$group")
 	for package in $packages; do
@@ -35,7 +39,10 @@ for group; do
 		*' installed') continue ;;
 		esac
 		missing="$missing $package"
-		case $group/$package in servers/* | */prometheus) starts="$starts $package" ;; esac
+		case $group/$package in
+		servers/* | */prometheus) starts="$starts $package" ;;
+		compare/nginx | compare/haproxy) quiet=yes ;;
+		esac
 	done
 done
 if [ -z "$missing" ]; then
@@ -58,6 +65,11 @@ fi
 
 echo "== packages: installing$missing"
 [ -z "$starts" ] || echo "== packages: Debian will start these servers:$starts"
+if [ -n "$quiet" ] && [ ! -e "$policy" ]; then
+	trap '$as_root rm -f "$policy"' EXIT
+	printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+	$as_root chmod +x "$policy"
+fi
 $as_root apt-get update -q || by_hand
 $as_root env DEBIAN_FRONTEND=noninteractive \
 	apt-get install -q -y --no-install-recommends $missing || by_hand

@@ -70,7 +70,7 @@ export make="make RELEASE=$build"
 # ---- Packages ------------------------------------------------------------------------
 
 # Of those that build, install and run do not need, none is asked for.
-lacks=$(sed 's/#.*//' packages.txt | awk '/^\[/ { inside = /servers|tests|bench/; next }
+lacks=$(sed 's/#.*//' packages.txt | awk '/^\[/ { inside = /servers|tests|bench|compare/; next }
 	inside && NF && $1 !~ /^(binutils|python3)$/ { print $1 }' | tr '\n' ' ')
 case $lacks in *libcmocka-dev*libck-dev*) ;; *) fail "packages.txt is not understood: $lacks" ;; esac
 said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured otherwise
@@ -104,6 +104,14 @@ case $said in
 == packages: Debian will start these servers: redis-server'*) ;;
 *) fail "of what it installs it says: $said" ;;
 esac
+
+# Debian starts no server that is compared; what tells it so is gone afterwards.
+stub apt-get 'echo "apt-get $1: $(tail -n 1 "$GALE_POLICY_RC")" >>"$called"; exit 1'
+lacks=nginx
+said=$(GALE_POLICY_RC=$work/policy calls 'tools/install-packages.sh compare || :')
+[ "$said" = 'apt-get update: exit 101' ] || fail "of what is compared: $said"
+[ ! -e "$work/policy" ] || fail "Debian is still told to start no servers"
+stub apt-get 'echo "apt-get $*" >>"$called"; exit 1'
 lacks=
 
 # ---- Where it goes -------------------------------------------------------------------
