@@ -31,6 +31,7 @@ help:
 	@echo "                                                       ARGS=all: everything, an hour or more"
 	@echo "make prove    explore all states of small worlds       TLA2TOOLS_JAR=...: with TLC, too"
 	@echo "make bench    measure                                  ARGS=\"--benchmark_filter=gcra\""
+	@echo "make compare  measure gale beside its peers            ARGS=\"--seconds 0.2\", ARGS=--list"
 	@echo "make build    build the library and the command into $(RELEASE)"
 	@echo "make examples  build the programs of examples/ into $(RELEASE)/examples"
 	@echo "make install  install both                             PREFIX=/usr/local DESTDIR="
@@ -70,6 +71,14 @@ bench:
 	@ninja -C $(BENCH)
 	@$(BENCH)/bench/gale_bench $(ARGS)
 
+compare:
+	@tools/install-packages.sh library redis tls postgres policy examples servers bench >&2
+	@tools/install-packages.sh compare >&2 || echo "== packages: the report says which peers are not here" >&2
+	@echo "== building: $(BENCH)" >&2
+	@tools/configure.py $(BENCH) $(release) -Dbench=true >&2
+	@ninja -C $(BENCH) >&2
+	@bench/compare/compare.py $(ARGS)
+
 install:
 	@tools/install.sh check "$(PREFIX)" "$(LIBDIR)" "$(DESTDIR)"
 	@$(MAKE) --no-print-directory build
@@ -85,4 +94,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: help run test prove build examples bench install uninstall format clean
+.PHONY: help run test prove build examples bench compare install uninstall format clean
