@@ -336,6 +336,19 @@ fuzz_one() {
 		-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 		-artifact_prefix="$work/" "$work/corpus" "tests/fuzz/corpus/$target"
 }
+# As OSS-Fuzz builds them: each target reads its corpus once.
+oss_fuzz() {
+	local work=$top/$out/oss-fuzz target
+	rm -rf "$work"
+	mkdir -p "$work/out"
+	CC=clang CXX=clang++ CFLAGS='-O1 -fsanitize=address,undefined' WORK=$work OUT=$work/out \
+		LIB_FUZZING_ENGINE=-fsanitize=fuzzer tests/fuzz/oss-fuzz/build.sh || return
+	for target in "$work"/out/*_fuzz; do
+		unzip -q "${target}_seed_corpus.zip" -d "$target.corpus" &&
+			"$target" -runs=0 "$target.corpus" || return
+	done
+	[ "$(find "$work/out" -maxdepth 1 -name '*_fuzz' | wc -l)" = "$(find tests/fuzz -name '*_fuzz.c' | wc -l)" ]
+}
 build_fuzz() {
 	# shellcheck disable=SC2046 # options are words
 	build fuzz '' clang -Dfuzz=true -Dtools=false -Ddefault_library=static -Db_sanitize=address,undefined \
@@ -351,6 +364,7 @@ test_fuzz() {
 		[ "$(jobs -rp | wc -l)" -ge 2 ] && wait -n
 	done
 	wait
+	try "fuzz oss-fuzz" oss_fuzz
 	report fuzz "$since"
 }
 
