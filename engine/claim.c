@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * claim.c -- what a node asks of a pool, and what it makes of the answer.
+ */
+#include "engine/claim.h"
+
+#include <gale/rule.h>
+
+#include "engine/check.h"
+#include "engine/slot.h"
+
+#define QUANTA 16     /* of a window, at the demand of late */
+#define GROWTH 8      /* of a quantum over the one before, at most */
+#define SHORTEST 4096 /* of a window: no quantum is thought to have lasted less */
+/* An ask that was refused is made again when a PART of the time has not passed yet: of release_us,
+ * or of the rest of the window. */
+#define PART 8
+#define DRIFT 1000000
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drift_ppm,
+                mono now)
+{
+	*claim = (struct claim){ .terms = *terms,
+		                 .drift_ppm = drift_ppm,
+		                 .end = now,
+		                 .turns = now,
+		                 .sent = now,
+		                 .since = now,
+		                 .retry = now };
+}
+
+bool claim_refuses(const struct claim *claim, uint64_t cost, mono now, mono *ret_when)
+{
+	*ret_when = mono_earlier(claim->retry, claim->turns);
+	return claim->refused > 0 && cost >= claim->refused &&
+	       !mono_reached(now, *ret_when);
+}
+
+bool claim_may_ask(const struct claim *claim, uint64_t cost, mono now, mono *ret_when)
+{
+	if (claim_refuses(claim, cost, now, ret_when))
+		return false;
+	*ret_when = now;
+	if (mono_reached(now, claim->end) && !mono_reached(now, claim->turns))
+		*ret_when = claim->turns; /* CLAIM-4 */
+	return mono_reached(now, *ret_when);
+}
+
+/* ---- Asking ------------------------------------------------------------------------ */
+
+/* For a sixteenth of a window, as fast as units were taken of late. */
+static uint64_t next_size(const struct claim *claim, mono now)
+{
+	uint64_t period_ns = claim->terms.period_us * 1000;
+	uint64_t lasted = greater(now.ns - claim->since.ns, period_ns / SHORTEST + 1);
+	uint64_t units = claim->taken - lesser(claim->taken, claim->taken_then);
+	uint128 size = (uint128)units * (period_ns / QUANTA) / lasted;
+
+	return size < claim->terms.limit ? (uint64_t)size : claim->terms.limit;
+}
+
+struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
+                          uint64_t least, mono now)
+{
+	struct pool_ask ask = claim->terms;
+
+	gale_assert(!claim->with_store && least <= wants); /* CLAIM-3 */
+	if (wants > 0) {
+		claim->size =
+		    lesser(next_size(claim, now), GROWTH * greater(claim->size, wants));
+		wants = greater(wants, claim->size);
+	}
+	ask.present = present;
+	ask.window = claim->window;
+	ask.had = claim->granted;
+	ask.back = claim->back;
+	ask.more = lesser(wants, GALE_UNITS_MAX - claim->granted);
+	ask.least = least;
+	claim->with_store = true;
+	claim->sent = now;
+	return ask;
+}
+
+/* ---- Hearing ----------------------------------------------------------------------- */
+
+/* Later than the store's window can turn, if its clock is as slow as it may be. */
+static mono surely_after(mono heard, uint64_t left_us, uint32_t drift_ppm)
+{
+	uint128 ns = (uint128)left_us * 1000;
+
+	return mono_after(heard, (uint64_t)(ns + ns * 2 * drift_ppm / DRIFT) + 1000);
+}
+
+/* Nobody is believed.  (L13) */
+static bool is_possible(const struct claim *claim, const struct pool_ask *ask,
+                        const struct pool_answer *answer)
+{
+	if (answer->result != POOL_ANSWERED)
+		return answer->result <= POOL_WRONG;
+	return answer->left_us <= ask->period_us && answer->window >= claim->window &&
+	       answer->granted <= greater(ask->limit, claim->granted) &&
+	       (answer->window != claim->window || answer->granted >= claim->granted);
+}
+
+static void turn(struct claim *claim, uint64_t window)
+{
+	if (window == claim->window)
+		return;
+	claim->window = window; /* CLAIM-2 */
+	claim->granted = claim->back = claim->taken = 0;
+	claim->told_back = claim->taken_then = 0;
+	claim->refused = 0;
+}
+
+/* While a tenant that was refused asks again before it is absent, it gets its part of what others
+ * leave.  Where nothing is left for anybody, units only come back, and who asks near the end of
+ * the window finds them all. */
+static void be_refused(struct claim *claim, uint64_t least,
+                       const struct pool_answer *answer, mono now)
+{
+	uint64_t release_us = lesser(claim->terms.release_us, claim->terms.period_us);
+	uint64_t rest_us = answer->left_us - answer->left_us / PART;
+	uint64_t pause_us = release_us - release_us / PART;
+
+	if (answer->free == 0)
+		pause_us = greater(release_us, rest_us);
+	claim->refused = least;
+	claim->retry = mono_after(now, (pause_us + 1) * 1000);
+}
+
+static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
+                               const struct pool_answer *answer, mono now)
+{
+	mono end =
+	    mono_until(claim->sent, (lasting){ answer->left_us }, claim->drift_ppm);
+	mono turns = surely_after(now, answer->left_us, claim->drift_ppm);
+	bool same = answer->window == claim->window && ask->window == claim->window;
+	uint64_t had;
+
+	turn(claim, answer->window);
+	if (same)
+		claim->told_back = ask->back;
+	had = claim->granted;
+	claim->granted = answer->granted;
+	claim->end = same ? mono_later(claim->end, end) : end; /* CLAIM-1 */
+	claim->turns = same ? mono_earlier(claim->turns, turns) : turns;
+	if (answer->granted > had) {
+		claim->since = now;
+		claim->taken_then = claim->taken;
+	}
+	if (mono_reached(now, claim->end))
+		return CLAIM_EARLY;
+	claim->refused = 0;
+	if (answer->granted - had < ask->least || answer->free == 0)
+		be_refused(claim, answer->free > 0 ? ask->least : 1, answer, now);
+	return CLAIM_HEARD;
+}
+
+enum claim_news claim_hear(struct claim *claim, const struct pool_ask *ask,
+                           const struct pool_answer *answer, mono now)
+{
+	claim->with_store = false;
+	if (!is_possible(claim, ask, answer))
+		return CLAIM_WRONG;
+	if (answer->result == POOL_ANSWERED)
+		return be_told(claim, ask, answer, now);
+	claim->retry = mono_after(now, (answer->retry_us + 1) * 1000);
+	claim->turns = mono_later(claim->turns, claim->retry);
+	claim->refused = 1;
+	return answer->result == POOL_QUIET ? CLAIM_QUIET : CLAIM_REFUSED;
+}
+
+void claim_lost(struct claim *claim)
+{
+	claim->with_store = false;
+}

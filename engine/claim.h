@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * claim.h -- one tenant of a shared budget, at one node: what it has of the pool.
+ *
+ * The node claims units of the pool, a quantum at a time, and spends them by itself.  A claim
+ * says what to ask, and what an answer means (engine/pool.h is the other side):
+ *
+ *     claim_wants -> claim_ask -> the store -> claim_hear -> claim_take
+ *                        ^                        |
+ *                        '------ claim_give <-----'   units that nobody needs
+ *
+ * How much to ask for is learned: what was spent since the last grant, over the time that it took,
+ * for a sixteenth of a window.
+ *
+ * Invariants
+ *
+ *   CLAIM-1  Units are taken until .end, by this node's clock, which comes before the pool's
+ *            window has turned.  So what is taken was granted in the window in which it is
+ *            spent.  (L2, T1)
+ *   CLAIM-2  granted - back - taken are in hand.  All are of one window: totals of another
+ *            are dropped when an answer tells of it.  (L4, L6)
+ *   CLAIM-3  At most one ask is with the store.  An answer counts once, whatever was lost
+ *            before: it tells the total.  (L3, W-10)
+ *   CLAIM-4  Between .end and .turns nothing is asked: the window that is over here may still
+ *            last at the store.
+ *
+ * Threads   Pure: one at a time for a claim.
+ */
+#ifndef ENGINE_CLAIM_H
+#define ENGINE_CLAIM_H
+
+#include "engine/clock.h"
+#include "engine/pool.h"
+
+enum claim_news {
+	CLAIM_HEARD, /* the pool has said how much there is */
+	CLAIM_EARLY, /* its window is over before anybody could spend it: ask at .turns */
+	CLAIM_QUIET,   /* the store may have forgotten; ask at .retry */
+	CLAIM_REFUSED, /* by the result that was answered; ask at .retry */
+	CLAIM_WRONG,   /* the answer cannot be true, and nothing has changed */
+};
+
+struct claim {
+	struct pool_ask terms; /* up to .weight */
+	uint32_t drift_ppm;
+	bool with_store; /* an ask is */
+
+	uint64_t window;
+	mono end;
+	mono turns; /* the window has turned at the store by then */
+	uint64_t granted;
+	uint64_t back;
+	uint64_t taken;
+
+	mono sent;  /* when it asked last */
+	mono since; /* when it was granted something last ... */
+	uint64_t taken_then;
+	uint64_t size; /* of the last quantum */
+
+	uint64_t told_back; /* as the pool has heard */
+	uint64_t refused;   /* the least cost that was; 0: none */
+	mono retry;         /* an ask of that cost waits until then */
+};
+
+void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drift_ppm,
+                mono now);
+
+/* Units that may be taken now. */
+static inline uint64_t claim_in_hand(const struct claim *claim, mono now)
+{
+	return mono_reached(now, claim->end)
+	           ? 0
+	           : claim->granted - claim->back - claim->taken; /* CLAIM-2 */
+}
+
+/* They are in hand. */
+static inline void claim_take(struct claim *claim, uint64_t units)
+{
+	claim->taken += units;
+}
+
+/* Units that were taken in this window and not spent. */
+static inline void claim_untake(struct claim *claim, uint64_t units)
+{
+	claim->taken -= units;
+}
+
+/* Units in hand that nobody here needs: the next ask gives them back. */
+static inline void claim_give(struct claim *claim, uint64_t units)
+{
+	claim->back += units;
+}
+
+static inline bool claim_owes(const struct claim *claim, mono now)
+{
+	return claim->back > claim->told_back && !mono_reached(now, claim->end);
+}
+
+/* May it ask for this cost now?  Otherwise *ret_when says from when on. */
+bool claim_may_ask(const struct claim *claim, uint64_t cost, mono now, mono *ret_when);
+/* Was the cost refused, so that nobody need ask until *ret_when? */
+bool claim_refuses(const struct claim *claim, uint64_t cost, mono now, mono *ret_when);
+
+/* It is sent now.  present: somebody asks here; wants and least: the costs that wait together, and
+ * the least of them, beyond what is in hand; both 0: none. */
+struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
+                          uint64_t least, mono now);
+enum claim_news claim_hear(struct claim *claim, const struct pool_ask *ask,
+                           const struct pool_answer *answer, mono now);
+/* No answer will come. */
+void claim_lost(struct claim *claim);
+
+#endif
