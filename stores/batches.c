@@ -245,12 +245,17 @@ static uint64_t not_before(const struct batches *batches, const struct line *lin
 	                        batches->config->quarantine_us); /* CLIENT-3 */
 }
 
-/* When the store may have forgotten last is the group's to judge. */
+/* When the store may have forgotten last is the group's to judge; what a pool granted then is over
+ * with its window. */
 static void date(const struct batches *batches, const struct line *line,
                  struct trip *trip)
 {
 	if (trip->job.verb == REMOTE_BEAT)
 		trip->job.forgot_us = since_of(line, trip->lane);
+	else if (trip->job.verb == REMOTE_CLAIM)
+		trip->job.not_before_us = quarantine_of_windows(
+		    trip->job.claim->ask.period_us, since_of(line, trip->lane),
+		    batches->config->quarantine_us);
 	else
 		trip->job.not_before_us = not_before(batches, line, trip);
 }
@@ -261,13 +266,19 @@ static bool is_in_vain(const struct batches *batches, const struct trip *trip)
 	return trip->lends && trip->due.ns > 0 && mono_reached(batches->now, trip->due);
 }
 
+/* Jobs of another kind are another call. */
+static enum remote_verb kind_of(enum remote_verb verb)
+{
+	return verb == REMOTE_BEAT || verb == REMOTE_CLAIM ? verb : REMOTE_STEP;
+}
+
 static bool has_room(const struct batch *batch, const struct trip *trip)
 {
 	if (batch->count == 0)
 		return true;
 	return batch->count < REMOTE_BATCH_MOST && !trip->alone &&
 	       !batch->trips[0]->alone &&
-	       (trip->job.verb == REMOTE_BEAT) == (batch->jobs[0].verb == REMOTE_BEAT);
+	       kind_of(trip->job.verb) == kind_of(batch->jobs[0].verb);
 }
 
 static void load(struct batches *batches, const struct line *line, struct batch *batch)

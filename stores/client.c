@@ -85,8 +85,22 @@ static bool is_beat(const struct store_op *op)
 	       group_report_valid(&op->beat->report);
 }
 
+/* The same of a claim; refused without a server. */
+static bool is_refused(struct store_op *op)
+{
+	if (op->verb == STORE_BEAT && !is_beat(op))
+		op->beat->grant = (struct group_grant){ .result = GROUP_WRONG };
+	else if (op->verb == STORE_CLAIM && !pool_ask_valid(&op->claim->ask))
+		op->claim->answer = (struct pool_answer){ .result = POOL_WRONG };
+	else
+		return false;
+	return true;
+}
+
 static bool take_call(struct client *client, struct trip *trip, struct store_call *call)
 {
+	if (call->op->verb == STORE_CLAIM)
+		return trip_claim(&client->trips, trip, call);
 	if (call->op->verb == STORE_BEAT)
 		return trip_beat(&client->trips, trip, call);
 	trip_call(&client->trips, trip, call);
@@ -99,8 +113,7 @@ void client_begin(struct client *client, struct store_call *call, mono now)
 	enum store_result refused;
 	struct trip *trip;
 
-	if (op->verb == STORE_BEAT && !is_beat(op)) {
-		op->beat->grant = (struct group_grant){ .result = GROUP_WRONG };
+	if (is_refused(op)) {
 		store_finish(client->config.home, call, STORE_DONE);
 		return;
 	}

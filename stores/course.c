@@ -230,6 +230,8 @@ static enum store_result explain(struct trip *trip, const struct remote_told *to
 		return explain_swap(trip, told->code);
 	case REMOTE_BEAT:
 		return remote_explain_beat(told, trip->call->op->beat);
+	case REMOTE_CLAIM:
+		return remote_explain_claim(told, trip->call->op->claim);
 	default:
 		return told->code == REMOTE_DONE ? STORE_DONE : STORE_WRONG;
 	}

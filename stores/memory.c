@@ -9,7 +9,8 @@
  *
  *   run:  lock -> now -> find -> rule_step -> (add | keep) -> expire a few -> unlock
  *
- * A beat of a group goes another way (groups.h): all groups are under one lock.
+ * A beat of a group goes another way (groups.h): all groups are under one lock.  So does a claim
+ * of a pool (pools.h), under the same one.
  *
  * A request to lend goes the same way, patiently, one after the other (loans.c).  Both kinds
  * of steps work on the same words.
@@ -199,6 +200,7 @@ static enum store_result act(const struct key_run *run, struct entry *entry)
 	case STORE_RESET:
 		break;
 	case STORE_BEAT:
+	case STORE_CLAIM:
 		gale_assert(false && "it is of no key");
 	}
 	if (entry)
@@ -342,6 +344,35 @@ static enum store_result beat(struct memory_store *memory, struct store_op *op,
 	return result;
 }
 
+static enum store_result claim_locked(struct memory_store *memory, struct store_op *op)
+    ON(memory->beats.lock)
+{
+	struct pools *pools = memory->beats.locked.pools;
+
+	if (!pools)
+		pools = pools_open(memory->allocator, memory->max_keys);
+	memory->beats.locked.pools = pools;
+	if (!pools)
+		return STORE_NO_MEMORY;
+	return pools_claim(pools, op->key, op->key_len, op->claim,
+	                   memory->clock->now_us(memory->clock), instant_of(memory),
+	                   /* not_before_us= */ 0);
+}
+
+static enum store_result claim(struct memory_store *memory, struct store_op *op,
+                               bool patient)
+{
+	enum store_result result;
+
+	if (patient)
+		lock_take(&memory->beats.lock);
+	else if (!lock_try(&memory->beats.lock))
+		return STORE_BUSY;
+	result = claim_locked(memory, op);
+	lock_drop(&memory->beats.lock);
+	return result;
+}
+
 static enum store_result run_key(struct memory_store *memory, struct store_op *op,
                                  bool patient)
 {
@@ -363,8 +394,14 @@ static enum store_result memory_run(struct store *self, struct store_op *op,
 {
 	struct memory_store *memory = (struct memory_store *)self;
 
-	return op->verb == STORE_BEAT ? beat(memory, op, patient)
-	                              : run_key(memory, op, patient);
+	switch (op->verb) {
+	case STORE_BEAT:
+		return beat(memory, op, patient);
+	case STORE_CLAIM:
+		return claim(memory, op, patient);
+	default:
+		return run_key(memory, op, patient);
+	}
 }
 
 /* The answer is given outside the lock, so that it may ask for more. */
@@ -413,14 +450,18 @@ static bool sweep_stripes(struct memory_store *memory)
 	return due == 0;
 }
 
-static bool sweep_groups(struct memory_store *memory)
+static bool sweep_groups_and_pools(struct memory_store *memory)
 {
+	mono at = instant_of(memory);
 	struct groups *groups;
+	struct pools *pools;
 	bool done;
 
 	lock_take(&memory->beats.lock);
 	groups = memory->beats.locked.groups;
-	done = !groups || groups_sweep(groups, instant_of(memory));
+	pools = memory->beats.locked.pools;
+	done = !groups || groups_sweep(groups, at);
+	done = (!pools || pools_sweep(pools, at)) && done;
 	lock_drop(&memory->beats.lock);
 	return done;
 }
@@ -428,7 +469,7 @@ static bool sweep_groups(struct memory_store *memory)
 static bool memory_sweep(struct store *self)
 {
 	struct memory_store *memory = (struct memory_store *)self;
-	bool done = sweep_groups(memory);
+	bool done = sweep_groups_and_pools(memory);
 
 	return sweep_stripes(memory) && done;
 }
@@ -491,6 +532,7 @@ static void memory_free(struct memory_store *memory)
 	}
 	lock_take(&memory->beats.lock);
 	groups_close(memory->beats.locked.groups);
+	pools_close(memory->beats.locked.pools);
 	lock_drop(&memory->beats.lock);
 	lock_destroy(&memory->beats.lock);
 	ears_close(&memory->ears);

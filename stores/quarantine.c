@@ -29,12 +29,23 @@ static uint64_t end_of_grants(const struct rule *rule, uint64_t last_us)
 	}
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 uint64_t quarantine_until(const struct rule *rule, uint64_t since_us, uint64_t most_us)
 {
-	uint64_t end_us, most = since_us + most_us;
-
 	if (since_us == 0)
 		return 0;
-	end_us = end_of_grants(rule, since_us + QUARANTINE_SKEW_US);
-	return end_us < most ? end_us : most;
+	return earlier(end_of_grants(rule, since_us + QUARANTINE_SKEW_US),
+	               since_us + most_us);
+}
+
+uint64_t quarantine_of_windows(uint64_t period_us, uint64_t since_us, uint64_t most_us)
+{
+	uint64_t last_us = since_us + QUARANTINE_SKEW_US;
+	uint64_t end_us = last_us - last_us % period_us + period_us;
+
+	return since_us > 0 ? earlier(end_us, since_us + most_us) : 0;
 }

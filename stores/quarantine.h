@@ -23,4 +23,7 @@
 /* By the server's clock, if it forgot at since_us; 0 if it never did. */
 uint64_t quarantine_until(const struct rule *rule, uint64_t since_us, uint64_t most_us);
 
+/* The same of windows of that length. */
+uint64_t quarantine_of_windows(uint64_t period_us, uint64_t since_us, uint64_t most_us);
+
 #endif

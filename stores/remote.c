@@ -347,22 +347,44 @@ static bool is_possible(const struct group_grant *grant)
 	       grant->members <= GROUP_MEMBERS_MAX && grant->epoch <= INSTANT_MAX_US;
 }
 
+/* So many words, each below 2^53. */
+static bool read_words(const struct remote_told *told, uint64_t *words, size_t count)
+{
+	if (told->code != REMOTE_DONE || told->before.count != count * sizeof(*words))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&words[i], told->before.bytes + i * sizeof(words[i]),
+		       sizeof(words[i]));
+		words[i] = le64toh(words[i]);
+		if (words[i] > GALE_UNITS_MAX)
+			return false;
+	}
+	return true;
+}
+
 enum store_result remote_explain_beat(const struct remote_told *told,
                                       struct store_beat *beat)
 {
 	uint64_t words[GROUP_GRANT_WORDS];
 
-	if (told->code != REMOTE_DONE || told->before.count != REMOTE_GRANT_BYTES)
+	if (!read_words(told, words, GROUP_GRANT_WORDS))
 		return STORE_WRONG;
-	for (size_t i = 0; i < GROUP_GRANT_WORDS; i++) {
-		memcpy(&words[i], told->before.bytes + i * sizeof(words[i]),
-		       sizeof(words[i]));
-		words[i] = le64toh(words[i]);
-		if (words[i] > GALE_UNITS_MAX)
-			return STORE_WRONG;
-	}
 	memcpy(&beat->grant, words, sizeof(words));
 	return is_possible(&beat->grant) ? STORE_DONE : STORE_WRONG;
+}
+
+/* ---- Claims ---------------------------------------------------------------------- */
+
+/* engine/claim.h checks the rest. */
+enum store_result remote_explain_claim(const struct remote_told *told,
+                                       struct store_claim *claim)
+{
+	uint64_t words[POOL_ANSWER_WORDS];
+
+	if (!read_words(told, words, POOL_ANSWER_WORDS))
+		return STORE_WRONG;
+	memcpy(&claim->answer, words, sizeof(words));
+	return claim->answer.result <= POOL_WRONG ? STORE_DONE : STORE_WRONG;
 }
 
 /* ---- Swaps ----------------------------------------------------------------------- */

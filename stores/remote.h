@@ -16,7 +16,8 @@
  * A rule whose step a server does not know is stepped here: the value is read, and
  * swapped for what the engine makes of it if nobody else was faster.
  *
- * A beat's step is all the server's: what it tells is the grant (stores/groups.h).
+ * A beat's step is all the server's: what it tells is the grant (stores/groups.h).  So is a
+ * claim's: the answer (stores/pools.h).
  *
  * Generations (law L12).  A server that may have forgotten what it granted has another
  * generation.  Each batch says which one it is for, and the server compares that within
@@ -37,13 +38,14 @@
 #define REMOTE_GENERATION_BYTES 32 /* of text, at most */
 
 enum remote_verb {
-	REMOTE_STEP, /* of a window, a budget, a gcra, a token bucket: cost */
-	REMOTE_LEND, /* from a window, a gcra, a token bucket: ask */
-	REMOTE_BACK, /* of the same: ask.node, ask.number, tag, units */
-	REMOTE_READ, /* of any rule */
-	REMOTE_SWAP, /* of any rule: was becomes becomes, until expires_us */
-	REMOTE_DROP, /* the key is as new */
-	REMOTE_BEAT, /* of the group of that key; it has no rule */
+	REMOTE_STEP,  /* of a window, a budget, a gcra, a token bucket: cost */
+	REMOTE_LEND,  /* from a window, a gcra, a token bucket: ask */
+	REMOTE_BACK,  /* of the same: ask.node, ask.number, tag, units */
+	REMOTE_READ,  /* of any rule */
+	REMOTE_SWAP,  /* of any rule: was becomes becomes, until expires_us */
+	REMOTE_DROP,  /* the key is as new */
+	REMOTE_BEAT,  /* of the group of that key; it has no rule */
+	REMOTE_CLAIM, /* of the pool of that key; it has no rule */
 };
 
 struct remote_bytes {
@@ -55,7 +57,7 @@ struct remote_job {
 	enum remote_verb verb;
 	struct remote_bytes key;
 	const struct rule *rule;
-	uint64_t not_before_us; /* step, lend, swap: 0: whenever */
+	uint64_t not_before_us; /* step, lend, swap, claim: 0: whenever */
 	uint64_t cost;          /* step */
 	struct lease_ask ask;   /* lend; back: node and number */
 	/* Lend from a window: nobody here was told of the key, so that most probably nothing
@@ -71,6 +73,7 @@ struct remote_job {
 	struct remote_bytes was;
 	struct remote_bytes becomes; /* no bytes: the key is dropped */
 	uint64_t expires_us;         /* of what it becomes; and then it is as new */
+	const struct store_claim *claim;
 	const struct store_beat *beat;
 	uint64_t
 	    forgot_us; /* beat: when the server may have forgotten last; 0: never */
@@ -96,7 +99,7 @@ struct remote_told {
 	    before; /* REMOTE_DONE: the value; of a swap and a drop: none; of a lend that
 	             * granted it may be the one after, too: the same request's number finds
 	             * the same answer in it (lease.h, LEASE-2); of a beat the words of
-	             * the grant */
+	             * the grant, of a claim those of the answer */
 	struct window_state lent; /* REMOTE_LENT: how it was left */
 };
 
@@ -128,6 +131,11 @@ void remote_explain_lend(const struct remote_job *job, const struct remote_told 
 #define REMOTE_GRANT_BYTES (GROUP_GRANT_WORDS * sizeof(uint64_t))
 enum store_result remote_explain_beat(const struct remote_told *told,
                                       struct store_beat *beat);
+
+/* REMOTE_CLAIM: what was answered. */
+#define REMOTE_CLAIM_BYTES (POOL_ANSWER_WORDS * sizeof(uint64_t))
+enum store_result remote_explain_claim(const struct remote_told *told,
+                                       struct store_claim *claim);
 
 /* Where a value of any length is worked on; the memory is the caller's. */
 struct remote_desk {

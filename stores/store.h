@@ -30,6 +30,8 @@
  *            are. (laws H1, H8)
  *   STORE-10  A nudge that a beat gives rise to (GROUP-12) comes to all homes that hear
  *            nudges, soon, late, twice or never; and so may one that nobody gave.
+ *   STORE-11  A claim is one atomic step on its pool, in the order that engine/pool.h says.  What
+ *            was claimed is kept while its window lasts.  (laws T1, W-4)
  *
  * A store that is another machine away is asked by actors only.  Each is a home to it, and
  * enters before it asks: then it has a client there, with a connection of its own.
@@ -49,6 +51,7 @@
 #include "engine/clock.h"
 #include "engine/group.h"
 #include "engine/lease.h"
+#include "engine/pool.h"
 #include "engine/rule.h"
 #include "runtime/list.h"
 #include "runtime/wake.h"
@@ -56,6 +59,7 @@
 /* A limiter's name and a user's key, so joined that no two pairs look alike. */
 #define STORE_KEY_MAX (1 + GALE_NAME_MAX + GALE_KEY_MAX)
 #define STORE_NODE_MAX 255 /* bytes of a node's name, in a group */
+#define STORE_TENANT_MAX GALE_NAME_MAX
 
 enum store_verb {
 	STORE_STEP,
@@ -63,7 +67,8 @@ enum store_verb {
 	STORE_FORECAST,
 	STORE_CANCEL,
 	STORE_RESET,
-	STORE_BEAT, /* of a node of a group; groups are apart from keys */
+	STORE_BEAT,  /* of a node of a group; groups are apart from keys */
+	STORE_CLAIM, /* of a node, for a tenant of a pool; pools are apart, too */
 };
 
 /* What a node reports to its group, and is granted. */
@@ -76,11 +81,21 @@ struct store_beat {
 	    grant; /* when the result is STORE_DONE; it may be a refusal */
 };
 
+/* What a node asks of a pool on behalf of a tenant, and is granted. */
+struct store_claim {
+	const uint8_t *tenant; /* its name, of any bytes */
+	uint32_t tenant_len;   /* 1 to STORE_TENANT_MAX */
+	uint64_t node;         /* 1 to 2^53 - 1: no other node's, and never again */
+	struct pool_ask ask;
+	struct pool_answer
+	    answer; /* when the result is STORE_DONE; it may be a refusal */
+};
+
 struct store_op {
 	enum store_verb verb;
 	uint32_t key_len;
-	const uint8_t *key;      /* of a beat: the group's name */
-	const struct rule *rule; /* of a beat: none */
+	const uint8_t *key; /* of a beat: the group's name; of a claim: the pool's */
+	const struct rule *rule; /* of both: none */
 	uint64_t
 	    changes; /* how often its limiter's rule had changed before; not the store's */
 	uint64_t cost;                /* step, forecast, cancel */
@@ -88,6 +103,7 @@ struct store_op {
 	struct gale_answer answer;    /* of step and peek */
 	struct gale_outlook forecast; /* of forecast */
 	struct store_beat *beat;
+	struct store_claim *claim;
 };
 
 enum store_result {

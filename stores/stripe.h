@@ -43,6 +43,7 @@
 #include "runtime/lock.h"
 #include "stores/ears.h"
 #include "stores/groups.h"
+#include "stores/pools.h"
 #include "stores/keys.h"
 #include "stores/store.h"
 
@@ -87,6 +88,7 @@ struct memory_store {
 		alignas(CACHE_LINE) struct lock lock;
 		struct {
 			struct groups *groups; /* NULL: none has beaten yet */
+			struct pools *pools;   /* NULL: none was claimed yet */
 		} locked;
 	} beats;
 

@@ -176,6 +176,34 @@ bool trip_beat(struct trips *trips, struct trip *trip, struct store_call *call)
 	return true;
 }
 
+/* The same. */
+struct claim_kept {
+	struct store_claim claim;
+	uint8_t tenant[STORE_TENANT_MAX];
+};
+
+bool trip_claim(struct trips *trips, struct trip *trip, struct store_call *call)
+{
+	const struct store_op *op = call->op;
+	struct claim_kept *kept = memory_take(trips->config->allocator, sizeof(*kept));
+
+	if (!kept)
+		return false;
+	gale_assert(op->claim->tenant_len <= STORE_TENANT_MAX);
+	trip->bytes = (uint8_t *)kept;
+	trip->byte_count = sizeof(*kept);
+	kept->claim = *op->claim;
+	kept->claim.tenant = kept->tenant;
+	memcpy(kept->tenant, op->claim->tenant, op->claim->tenant_len);
+	pack(trip, op->key, op->key_len);
+	trip->call = call;
+	trip->lends = false;
+	trip->job.verb = REMOTE_CLAIM;
+	trip->job.claim = &kept->claim;
+	list_by_due(trips, trip);
+	return true;
+}
+
 static enum remote_verb job_of(const struct lend_request *request)
 {
 	if (request->verb == LEND_STATUS || !remote_can_lend(request->rule))

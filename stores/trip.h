@@ -68,6 +68,7 @@ void trip_call(struct trips *trips, struct trip *trip, struct store_call *call);
 void trip_lend(struct trip *trip, const struct lend_request *request);
 /* Of a beat; false without memory. */
 bool trip_beat(struct trips *trips, struct trip *trip, struct store_call *call);
+bool trip_claim(struct trips *trips, struct trip *trip, struct store_call *call);
 
 /* Does anybody wait for what comes of it? */
 static inline bool trip_is_wanted(const struct trip *trip)

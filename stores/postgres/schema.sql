@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: the gale authors
 --
--- schema.sql -- the values of keys, and the functions that change them; groups and their beats.
+-- schema.sql -- the values of keys, and the functions that change them; groups and their beats;
+-- pools and their claims.
 --
 -- Installing: send all of it as one query.  That makes it one transaction, under a lock:
 -- whoever installs at the same time waits, and finds it done.  What is here already and
@@ -12,7 +13,8 @@
 -- nothing behind in the session, so a pool may give each statement another one.  gale.lend
 -- is the same for what batches mostly are, lends from windows, in one update of the rows that
 -- are there; gale.lends for those of several rules, one after the other; and gale.lend_first for
--- those of keys that are likely to be new.  gale.beat is the same for reports to groups.
+-- those of keys that are likely to be new.  gale.beat is the same for reports to groups, and
+-- gale.claim for claims of pools.
 --
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
@@ -28,7 +30,7 @@
 -- without its head and fingerprint, which are those of the job's rule.  What was tried again is
 -- told again, after another row of job 0, and the later counts.  A row of job NULL says
 -- nothing.  If job 0 has code 6, all jobs got what they wanted, and nobody had any before.
--- Of a beat the words of its grant are told.
+-- Of a beat the words of its grant are told, of a claim those of its answer.
 --
 -- Invariants
 --
@@ -81,7 +83,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 15; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 16; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -109,6 +111,7 @@ BEGIN
 		DROP TYPE IF EXISTS gale.told CASCADE;
 		DROP TABLE IF EXISTS gale.birth;
 		DROP TABLE IF EXISTS gale.groups, gale.members, gale.rows; -- the generation is another, too
+		DROP TABLE IF EXISTS gale.pools, gale.tenants, gale.claims;
 		IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
 			AND attname = 'stamp')
 			OR NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('gale.keys')
@@ -304,6 +307,55 @@ BEGIN
 END
 $$;
 
+-- A budget that a fleet shares, its tenants, and what nodes have claimed for them: the words of
+-- engine/pool.h by their names, and whose they are.  A claim of another window than the pool's
+-- counts as none.
+CREATE UNLOGGED TABLE IF NOT EXISTS gale.pools (
+	period_us bigint NOT NULL DEFAULT 0,
+	now_us bigint NOT NULL DEFAULT 0,
+	window_us bigint NOT NULL DEFAULT 0, -- its beginning
+	used bigint NOT NULL DEFAULT 0,
+	"limit" bigint NOT NULL DEFAULT 0,
+	claims bigint NOT NULL DEFAULT 0,
+	name bytea NOT NULL PRIMARY KEY
+) WITH (
+	fillfactor = 50,
+	autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_cost_delay = 1
+);
+CREATE UNLOGGED TABLE IF NOT EXISTS gale.tenants (
+	guarantee bigint NOT NULL DEFAULT 0,
+	cap bigint NOT NULL DEFAULT 0,
+	weight bigint NOT NULL DEFAULT 0,
+	asked_us bigint NOT NULL DEFAULT 0,
+	used bigint NOT NULL DEFAULT 0,
+	refused bigint NOT NULL DEFAULT 0,
+	pool bytea NOT NULL,
+	name bytea NOT NULL,
+	PRIMARY KEY (pool, name)
+) WITH (
+	fillfactor = 50,
+	autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_cost_delay = 1
+);
+CREATE UNLOGGED TABLE IF NOT EXISTS gale.claims (
+	granted bigint NOT NULL,
+	back bigint NOT NULL,
+	window_us bigint NOT NULL,
+	expires_us bigint NOT NULL,
+	pool bytea NOT NULL,
+	tenant bytea NOT NULL,
+	node bigint NOT NULL,
+	PRIMARY KEY (pool, tenant, node)
+) WITH (
+	fillfactor = 50,
+	autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_cost_delay = 1
+);
+
 -- ---- Generations -------------------------------------------------------------------
 
 -- The generation, which is made if there is none, or it has ended: the server was started, or
@@ -342,6 +394,10 @@ BEGIN
 		DELETE FROM gale.members;
 	ELSIF TG_TABLE_NAME = 'members' THEN
 		DELETE FROM gale.groups;
+	ELSIF TG_TABLE_NAME IN ('pools', 'tenants', 'claims') THEN
+		DELETE FROM gale.pools;
+		DELETE FROM gale.tenants;
+		DELETE FROM gale.claims;
 	END IF;
 	RETURN NULL;
 END
@@ -353,7 +409,8 @@ DO $$
 DECLARE
 	its regclass;
 BEGIN
-	FOREACH its IN ARRAY '{gale.keys,gale.groups,gale.members}'::regclass[] LOOP
+	FOREACH its IN ARRAY '{gale.keys,gale.groups,gale.members,gale.pools,gale.tenants,gale.claims}'::regclass[]
+	LOOP
 		IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = its AND tgname = 'forgets') THEN
 			EXECUTE format('CREATE TRIGGER forgets AFTER TRUNCATE ON %s
 				FOR EACH STATEMENT EXECUTE FUNCTION gale.on_truncate()', its);
@@ -1995,7 +2052,343 @@ BEGIN
 END
 $$;
 
+-- ---- Claims ------------------------------------------------------------------------
+
+-- These functions are engine/pool.c's, in the order of stores/pools.c.  A pool's row is locked for all
+-- of a claim, so claims of one pool come one after the other.
+--
+-- ask has 15 numbers for each claim, from at on:
+--
+--     0 not_before_us, 1 node, 2 limit, 3 period_us, 4 release_us, 5 protect_us, 6 guarantee, 7 cap,
+--     8 weight, 9 present, 10 window, 11 had, 12 more, 13 least, 14 back
+--
+-- A weight times a level may be above 2^63: as a double it is compared with what there is room for,
+-- which is exact where it matters.
+
+-- What tenants have at a level, together, and what a unit more of it adds where nothing bends.
+CREATE OR REPLACE FUNCTION gale.filled(used bigint[], bases bigint[], tops bigint[], weights bigint[],
+	whole bigint, parts bigint, OUT units bigint, OUT slope bigint)
+LANGUAGE sql IMMUTABLE
+AS $$
+	SELECT sum(greatest(u, b + a))::bigint,
+		sum(CASE WHEN a < t - b AND b + a >= u THEN w ELSE 0 END)::bigint
+	FROM (
+		SELECT u, b, t, w, CASE WHEN w::float8 * whole >= t - b THEN t - b
+			ELSE least(w * whole + w * parts / 1048576, t - b) END AS a
+		FROM unnest(used, bases, tops, weights) AS v (u, b, t, w)
+	) AS at
+$$;
+
+-- The largest level at which all together are not above the rest: of whole units, or, where these
+-- are known, of parts.  Each fourth look halves what is left.
+CREATE OR REPLACE FUNCTION gale.level_of(used bigint[], bases bigint[], tops bigint[], weights bigint[],
+	rest bigint, whole bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+	scale CONSTANT float8 := CASE WHEN whole IS NULL THEN 1 ELSE 1048576 END;
+	high bigint := CASE WHEN whole IS NULL THEN rest + 1 ELSE 1048576 END;
+	low bigint := 0;
+	at bigint := 0;
+	looks int := 0;
+	units bigint;
+	slope bigint;
+BEGIN
+	LOOP
+		IF whole IS NULL THEN
+			SELECT f.units, f.slope INTO units, slope FROM gale.filled(used, bases, tops, weights, at, 0) AS f;
+		ELSE
+			SELECT f.units, f.slope INTO units, slope FROM gale.filled(used, bases, tops, weights, whole, at) AS f;
+		END IF;
+		IF units <= rest THEN
+			low := at;
+		ELSIF looks > 0 THEN
+			high := at;
+		END IF;
+		EXIT WHEN high - low <= 1;
+		looks := looks + 1;
+		IF looks % 4 = 0 THEN
+			at := low + (high - low) / 2;
+		ELSIF slope > 0 THEN
+			at := greatest(low + 1, least(high - 1, at + floor((rest - units) * scale / slope)));
+		ELSE
+			at := high - 1;
+		END IF;
+	END LOOP;
+	RETURN low;
+END
+$$;
+
+-- A window has begun: pool_keeps, pool_forget.
+CREATE OR REPLACE FUNCTION gale.turn_pool(p gale.pools, release_us bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+	DELETE FROM gale.tenants
+	WHERE pool = p.name AND p.now_us - asked_us >= greatest(release_us, 2 * p.period_us);
+	UPDATE gale.tenants SET asked_us = CASE WHEN refused > 0 THEN p.window_us ELSE asked_us END,
+		used = 0, refused = 0
+	WHERE pool = p.name;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION gale.keep_pool(p gale.pools) RETURNS void
+LANGUAGE sql VOLATILE
+AS $$
+	UPDATE gale.pools SET period_us = p.period_us, now_us = p.now_us, window_us = p.window_us,
+		used = p.used, "limit" = p."limit", claims = p.claims
+	WHERE name = p.name
+$$;
+
+CREATE OR REPLACE FUNCTION gale.refuse_claim(p gale.pools, result bigint) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	remains CONSTANT bigint := greatest(p.window_us + p.period_us - p.now_us, 0);
+BEGIN
+	PERFORM gale.keep_pool(p);
+	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, remains, p."limit"];
+END
+$$;
+
+-- What the tenant may be granted: look, part_of, ceiling_of, less what it has used.  Its row is as it is
+-- to be.
+CREATE OR REPLACE FUNCTION gale.spare_of(p gale.pools, t gale.tenants, ask bigint[], at int,
+	OUT spare bigint, OUT share bigint, OUT retry bigint)
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	remains CONSTANT bigint := greatest(p.window_us + p.period_us - p.now_us, 0);
+	used bigint[];
+	bases bigint[];
+	tops bigint[];
+	weights bigint[];
+	rest bigint;
+	whole bigint;
+	parts bigint;
+	others bigint;
+	own int;
+BEGIN
+	WITH there AS (
+		SELECT * FROM gale.tenants WHERE pool = p.name AND name <> t.name
+		UNION ALL SELECT t.*
+	), leaving AS (
+		SELECT there.*, there.name = t.name AS itself, greatest(least(asked_us + ask[at + 4], 9007199254740991),
+			p.window_us + ask[at + 5]) AS leaves
+		FROM there
+	)
+	SELECT array_agg(l.used), array_agg(least(guarantee, ask[at + 2])), array_agg(least(cap, ask[at + 2])),
+		array_agg(weight), greatest(ask[at + 2] - greatest(p.used - sum(l.used), 0), 0),
+		least(remains, min(leaves - p.now_us) FILTER (WHERE NOT itself)),
+		array_position(array_agg(itself), true)
+	INTO used, bases, tops, weights, rest, retry, own
+	FROM leaving AS l WHERE leaves > p.now_us OR itself;
+	IF (SELECT units FROM gale.filled(used, bases, tops, weights, 0, 0)) > rest THEN
+		tops := bases;
+		bases := array_fill(0::bigint, ARRAY[array_length(tops, 1)]);
+	END IF;
+	whole := gale.level_of(used, bases, tops, weights, rest, NULL);
+	parts := gale.level_of(used, bases, tops, weights, rest, whole);
+	SELECT units INTO share
+	FROM gale.filled(used[own:own], bases[own:own], tops[own:own], weights[own:own], whole, parts);
+	SELECT units - share INTO others FROM gale.filled(used, bases, tops, weights, whole, parts);
+	spare := least((SELECT units FROM gale.filled(used[own:own], bases[own:own], tops[own:own], weights[own:own],
+		whole, parts + 1)), share + 1, ask[at + 7], greatest(rest - others, 0));
+	spare := greatest(spare - t.used, 0);
+END
+$$;
+
+-- One claim, of a pool whose row is locked.
+CREATE OR REPLACE FUNCTION gale.claim_of(p gale.pools, whose bytea, ask bigint[], at int, "now" bigint)
+RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	"from" CONSTANT bigint := ask[at + 1]; -- a node
+	before bigint;
+	start bigint;
+	t gale.tenants;
+	granted bigint;
+	back bigint;
+	had bigint := 0;
+	units bigint;
+	wants bigint;
+	needs bigint;
+	is_claimed boolean;
+	s record;
+	result bigint := 0;
+	retry bigint;
+BEGIN
+	-- pool_begin
+	p.now_us := greatest(p.now_us, "now");
+	start := p.now_us - p.now_us % ask[at + 3];
+	IF p.period_us <> ask[at + 3] AND start < p.window_us + p.period_us THEN
+		RETURN gale.refuse_claim(p, 2);
+	END IF;
+	IF p.period_us <> ask[at + 3] OR start <> p.window_us THEN
+		p.period_us := ask[at + 3];
+		p.window_us := start;
+		p.used := 0;
+		p.claims := 0;
+		PERFORM gale.turn_pool(p, ask[at + 4]);
+	END IF;
+	SELECT * INTO t FROM gale.tenants AS k WHERE k.pool = p.name AND k.name = whose;
+	IF NOT FOUND THEN
+		IF (SELECT count(*) FROM gale.tenants AS k WHERE k.pool = p.name) >= 256 THEN
+			RETURN gale.refuse_claim(p, 3);
+		END IF;
+		t := ROW(0, 0, 0, 0, 0, 0, p.name, whose)::gale.tenants;
+	END IF;
+	SELECT c.granted, c.back INTO granted, back FROM gale.claims AS c
+	WHERE c.pool = p.name AND c.tenant = whose AND c.node = "from"
+		AND c.window_us = p.window_us;
+	granted := coalesce(granted, 0);
+	back := coalesce(back, 0);
+	is_claimed := granted > 0;
+
+	-- pool_step
+	before := p."limit";
+	t.guarantee := ask[at + 6];
+	t.cap := ask[at + 7];
+	t.weight := ask[at + 8];
+	IF ask[at + 9] > 0 THEN
+		t.asked_us := p.now_us;
+	END IF;
+	p."limit" := ask[at + 2];
+	IF ask[at + 10] = p.window_us THEN -- hear
+		had := ask[at + 11];
+		units := least(greatest(had - granted, 0), 9007199254740991 - p.used);
+		granted := granted + units;
+		t.used := t.used + units;
+		p.used := p.used + units;
+		units := least(greatest(least(ask[at + 14], granted) - back, 0), t.used);
+		back := back + units;
+		t.used := t.used - units;
+		p.used := p.used - units;
+	END IF;
+	wants := greatest(had + ask[at + 12] - granted, 0);
+	needs := greatest(had + ask[at + 13] - granted, 0);
+	s := gale.spare_of(p, t, ask, at);
+	retry := s.retry;
+	IF ask[at] > p.now_us THEN
+		result := 1;
+		retry := ask[at] - p.now_us;
+	ELSIF granted = 0 AND p.claims >= 65536 THEN
+		result := 3;
+		retry := greatest(p.window_us + p.period_us - p.now_us, 0);
+	ELSE
+		units := CASE WHEN s.spare < needs THEN 0
+			ELSE least(wants, greatest(needs, (s.spare + 7) / 8)) END; -- quantum
+		granted := granted + units;
+		t.used := t.used + units;
+		p.used := p.used + units;
+		IF units < needs THEN
+			t.refused := 1;
+		END IF;
+	END IF;
+	IF granted > 0 AND NOT is_claimed THEN
+		p.claims := p.claims + 1;
+	END IF;
+	PERFORM gale.keep_pool(p);
+	INSERT INTO gale.tenants SELECT t.*
+	ON CONFLICT (pool, name) DO UPDATE SET guarantee = excluded.guarantee, cap = excluded.cap,
+		weight = excluded.weight, asked_us = excluded.asked_us, used = excluded.used,
+		refused = excluded.refused;
+	IF granted > 0 THEN
+		INSERT INTO gale.claims VALUES (granted, back, p.window_us, p.window_us + p.period_us, p.name, whose, "from")
+		ON CONFLICT ON CONSTRAINT claims_pkey DO UPDATE SET granted = excluded.granted, back = excluded.back,
+			window_us = excluded.window_us, expires_us = excluded.expires_us;
+	END IF;
+	RETURN ARRAY[result, p.window_us, granted, greatest(p.window_us + p.period_us - p.now_us, 0), s.share,
+		t.used, greatest(ask[at + 2] - p.used, 0), retry, before];
+END
+$$;
+
+-- The pool's row, locked; it is made if there is none.
+CREATE OR REPLACE FUNCTION gale.lock_pool(wanted bytea) RETURNS gale.pools
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	p gale.pools;
+BEGIN
+	SELECT * INTO p FROM gale.pools WHERE name = wanted FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		INSERT INTO gale.pools (name) VALUES (wanted) ON CONFLICT DO NOTHING;
+		SELECT * INTO p FROM gale.pools WHERE name = wanted FOR NO KEY UPDATE;
+	END IF;
+	IF NOT FOUND THEN
+		RAISE serialization_failure USING MESSAGE = 'the pool was swept meanwhile';
+	END IF;
+	RETURN p;
+END
+$$;
+
+-- The claims of nodes, all at once or none; in the order of the pools' names, so that nobody waits in a
+-- circle.
+CREATE OR REPLACE FUNCTION gale.claim(wanted int, nonce bigint, meant text, names bytea[],
+	tenants bytea[], ask bigint[])
+RETURNS SETOF gale.told
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+SET plan_cache_mode = force_generic_plan
+SET enable_bitmapscan = off -- as gale.lend has it
+SET enable_seqscan = off
+SET jit = off
+AS $$
+DECLARE
+	other CONSTANT text := gale.meet(wanted, meant);
+	"now" bigint;
+	i int;
+	p gale.pools;
+BEGIN
+	IF other IS NOT NULL THEN
+		RETURN NEXT gale.tell_other(nonce, other);
+		RETURN;
+	END IF;
+	FOR i IN SELECT n FROM unnest(names) WITH ORDINALITY AS k (name, n) ORDER BY name, n LOOP
+		p := gale.lock_pool(names[i]);
+		"now" := gale.now_us(); -- SCHEMA-2
+		IF NOT EXISTS (SELECT FROM gale.birth AS b
+			WHERE one AND b.generation = meant AND earliest <= "now") -- SCHEMA-4
+		THEN
+			RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
+		END IF;
+		RETURN NEXT ROW(0, ARRAY[nonce, "now"])::gale.told;
+		RETURN NEXT ROW(i, gale.claim_of(p, tenants[i], ask, i * 15 - 14, "now"))::gale.told;
+	END LOOP;
+END
+$$;
+
 -- ---- Upkeep ------------------------------------------------------------------------
+
+-- Drops a few of the pools of which two windows have passed since they were asked, and margin_us, and
+-- claims of windows that are over; and keeps in mind when they were (SCHEMA-4).
+CREATE OR REPLACE FUNCTION gale.sweep_pools(most int, margin_us bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	due CONSTANT bigint := gale.now_us() - margin_us;
+	latest bigint;
+	gone gale.pools;
+BEGIN
+	FOR gone IN
+		SELECT * FROM gale.pools WHERE window_us + 3 * period_us <= due LIMIT 8 FOR UPDATE SKIP LOCKED
+	LOOP
+		DELETE FROM gale.tenants WHERE pool = gone.name;
+		DELETE FROM gale.pools WHERE name = gone.name;
+		UPDATE gale.birth SET earliest = gone.window_us + gone.period_us
+		WHERE one AND earliest < gone.window_us + gone.period_us;
+	END LOOP;
+	WITH old AS (
+		DELETE FROM gale.claims WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM gale.claims WHERE expires_us <= due LIMIT most FOR UPDATE SKIP LOCKED))
+		RETURNING expires_us
+	)
+	SELECT max(expires_us) INTO latest FROM old;
+	UPDATE gale.birth SET earliest = latest WHERE one AND earliest < latest;
+END
+$$;
 
 -- Drops a few of the groups whose last lease has been over for margin_us and a day, and keeps
 -- in mind when it was (SCHEMA-4).
@@ -2066,6 +2459,7 @@ BEGIN
 	)
 	SELECT more OR count(*) >= most INTO more FROM gone;
 	PERFORM gale.sweep_groups(margin_us);
+	PERFORM gale.sweep_pools(most, margin_us);
 	UPDATE gale.broom SET page = CASE WHEN more THEN start ELSE 0 END WHERE one;
 END
 $$;
@@ -2093,4 +2487,5 @@ GRANT EXECUTE ON FUNCTION gale.version(), gale.run(int, bigint, text, bytea[], b
 	gale.lend_first(int, text, bytea[], bigint[], bigint, bigint[], bigint, bigint, bigint, bigint),
 	gale.lends(int, bigint, text, bytea[], bigint[], bigint, bigint[], bigint[], bigint[]),
 	gale.beat(int, bigint, text, bytea[], bytea[], bigint[]),
+	gale.claim(int, bigint, text, bytea[], bytea[], bigint[]),
 	gale.sweep(int, bigint) TO PUBLIC;

@@ -8,6 +8,7 @@
  *     gale.lend:   wanted, generation, keys, asks, base, rule, and four numbers of it
  *     gale.lend_first:  the same, if this node was told of none of the keys
  *     gale.beat:   wanted, nonce, generation, names of groups, names of nodes, ask
+ *     gale.claim:  the same, of pools and of tenants
  *
  * ask holds where each job starts in it, counted from 1, and then the jobs; vals holds the
  * values of swaps, as numbers.  Lends from windows, one for each key, go a shorter way, in
@@ -37,6 +38,7 @@ enum statement {
 	ASK_LENDS,
 	ASK_LEND_FIRST,
 	ASK_BEAT,
+	ASK_CLAIM,
 };
 
 const struct postgres_statement postgres_statements[] = {
@@ -65,6 +67,10 @@ const struct postgres_statement postgres_statements[] = {
 	               "SELECT * FROM gale.beat($1, $2, $3, $4, $5, $6)",
 	               6,
 	               { INT4, INT8, TEXT, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY } },
+	[ASK_CLAIM] = { "gale_claim",
+	                "SELECT * FROM gale.claim($1, $2, $3, $4, $5, $6)",
+	                6,
+	                { INT4, INT8, TEXT, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY } },
 };
 
 /* ---- Rooms ----------------------------------------------------------------------- */
@@ -692,17 +698,27 @@ static void note_order(const struct postgres_batch *batch, const struct lends *l
 		batch->order->jobs[i] = (uint8_t)(lends->jobs[i].job - batch->jobs);
 }
 
-/* ---- Beats ----------------------------------------------------------------------- */
+/* ---- Beats and claims ------------------------------------------------------------- */
 
 #define BEAT_NUMBERS (1 + GROUP_SETTINGS_WORDS + GROUP_REPORT_WORDS)
+#define CLAIM_NUMBERS (2 + POOL_ASK_WORDS)
 
-static uint8_t *put_nodes(uint8_t *at, const struct postgres_batch *batch)
+/* A job has a second name beside its key's: a node's, or a tenant's. */
+static struct remote_bytes second_name(const struct remote_job *job)
+{
+	return job->verb == REMOTE_BEAT
+	           ? (struct remote_bytes){ job->beat->node, job->beat->node_len }
+	           : (struct remote_bytes){ job->claim->tenant,
+		                            job->claim->tenant_len };
+}
+
+static uint8_t *put_seconds(uint8_t *at, const struct postgres_batch *batch)
 {
 	at = put_array_head(at, BYTEA, batch->count);
 	for (size_t i = 0; i < batch->count; i++) {
-		const struct store_beat *beat = batch->jobs[i].beat;
+		struct remote_bytes name = second_name(&batch->jobs[i]);
 
-		at = put_key(at, &(struct remote_bytes){ beat->node, beat->node_len });
+		at = put_key(at, &name);
 	}
 	return at;
 }
@@ -718,47 +734,65 @@ static uint8_t *put_words(uint8_t *at, const void *words, size_t count)
 	return at;
 }
 
-static uint8_t *put_beats(uint8_t *at, const struct postgres_batch *batch)
+static uint8_t *put_beat(uint8_t *at, const struct remote_job *job)
 {
-	at = put_array_head(at, INT8, batch->count * BEAT_NUMBERS);
-	for (size_t i = 0; i < batch->count; i++) {
-		const struct store_beat *beat = batch->jobs[i].beat;
+	at = put_number(at, job->forgot_us);
+	at = put_words(at, &job->beat->settings, GROUP_SETTINGS_WORDS);
+	return put_words(at, &job->beat->report, GROUP_REPORT_WORDS);
+}
 
-		at = put_number(at, batch->jobs[i].forgot_us);
-		at = put_words(at, &beat->settings, GROUP_SETTINGS_WORDS);
-		at = put_words(at, &beat->report, GROUP_REPORT_WORDS);
-	}
+static uint8_t *put_claim(uint8_t *at, const struct remote_job *job)
+{
+	at = put_number(put_number(at, job->not_before_us), job->claim->node);
+	return put_words(at, &job->claim->ask, POOL_ASK_WORDS);
+}
+
+static uint8_t *put_apart(uint8_t *at, const struct postgres_batch *batch, bool beats,
+                          size_t numbers)
+{
+	at = put_array_head(at, INT8, batch->count * numbers);
+	for (size_t i = 0; i < batch->count; i++)
+		at = beats ? put_beat(at, &batch->jobs[i])
+		           : put_claim(at, &batch->jobs[i]);
 	return at;
 }
 
-static size_t bytes_of_beats(const struct postgres_batch *batch)
+static size_t bytes_apart(const struct postgres_batch *batch, size_t numbers)
 {
 	size_t sum = 4 + 8 + 3 * ARRAY_HEAD;
 
 	for (size_t i = 0; i < batch->count; i++)
 		sum += 4 + batch->jobs[i].key.count + 4 +
-		       batch->jobs[i].beat->node_len + BEAT_NUMBERS * NUMBER;
+		       second_name(&batch->jobs[i]).count + numbers * NUMBER;
 	return sum;
 }
 
-static bool ask_beats(const struct postgres_batch *batch, struct postgres_room *room,
+static bool ask_apart(const struct postgres_batch *batch, struct postgres_room *room,
                       struct postgres_call *ret_call)
 {
-	uint8_t *names, *nodes, *beats, *end;
+	bool beats = batch->jobs[0].verb == REMOTE_BEAT;
+	size_t numbers = beats ? BEAT_NUMBERS : CLAIM_NUMBERS;
+	uint8_t *names, *seconds, *asks, *end;
 
-	if (!postgres_room_make(room, bytes_of_beats(batch)))
+	if (!postgres_room_make(room, bytes_apart(batch, numbers)))
 		return false; /* POSTGRES-4 */
-	begin(ret_call, ASK_BEAT);
+	begin(ret_call, beats ? ASK_BEAT : ASK_CLAIM);
 	names = add_big(ret_call, add_version(ret_call, room->bytes), batch->nonce);
-	nodes = put_keys(names, batch);
-	beats = put_nodes(nodes, batch);
-	end = put_beats(beats, batch);
+	seconds = put_keys(names, batch);
+	asks = put_seconds(seconds, batch);
+	end = put_apart(asks, batch, beats, numbers);
 	gale_assert((size_t)(end - room->bytes) <= room->size);
 	add_generation(ret_call, batch);
-	add(ret_call, BYTEA_ARRAY, names, nodes);
-	add(ret_call, BYTEA_ARRAY, nodes, beats);
-	add(ret_call, INT8_ARRAY, beats, end);
+	add(ret_call, BYTEA_ARRAY, names, seconds);
+	add(ret_call, BYTEA_ARRAY, seconds, asks);
+	add(ret_call, INT8_ARRAY, asks, end);
 	return true;
+}
+
+static bool is_apart(const struct postgres_batch *batch)
+{
+	return batch->count > 0 && (batch->jobs[0].verb == REMOTE_BEAT ||
+	                            batch->jobs[0].verb == REMOTE_CLAIM);
 }
 
 bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room,
@@ -768,8 +802,8 @@ bool postgres_ask(const struct postgres_batch *batch, struct postgres_room *room
 
 	gale_assert(batch->count <= REMOTE_BATCH_MOST);
 	*batch->order = (struct postgres_order){ 0 };
-	if (batch->count > 0 && batch->jobs[0].verb == REMOTE_BEAT)
-		return ask_beats(batch, room, ret_call);
+	if (is_apart(batch))
+		return ask_apart(batch, room, ret_call);
 	if (!find_lends(batch, &lends))
 		return ask_any(batch, room, ret_call);
 	note_order(batch, &lends);

@@ -64,7 +64,7 @@ struct postgres_order {
 };
 
 struct postgres_batch {
-	const struct remote_job *jobs; /* all of them beats, or none */
+	const struct remote_job *jobs; /* all of them beats, or all claims, or none */
 	size_t count;                  /* at most REMOTE_BATCH_MOST */
 	const char
 	    *generation; /* the one it is for; "" asks for it, and changes nothing */
@@ -84,7 +84,7 @@ struct postgres_statement {
 };
 
 /* All that there are. */
-#define POSTGRES_STATEMENTS 5
+#define POSTGRES_STATEMENTS 6
 extern const struct postgres_statement postgres_statements[POSTGRES_STATEMENTS];
 
 /* What libpq takes to send one. */

@@ -68,7 +68,8 @@ struct link {
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	bool warned;
-	bool can_beat; /* on this connection the script for beats was sent */
+	bool can_beat;  /* on this connection the script for beats was sent */
+	bool can_claim; /* the same, of claims */
 	struct redis_ear ear;
 	redisReply *held; /* to a batch, until it is confirmed; NULL: none */
 	uint64_t sent;    /* awaited so far */
@@ -189,7 +190,7 @@ static void greet_again(struct link *link, enum redis_word why)
 	if (link->phase != READY || (link->wire.by_buckets && why != REDIS_NOSCRIPT))
 		return;
 	link->phase = GREETING;
-	link->can_beat = false;
+	link->can_beat = link->can_claim = false;
 	load_script(link);
 	ask_generation(link);
 }
@@ -463,7 +464,7 @@ static void send_some(struct link *link)
 static void connect_to(struct link *link, const struct stream_address *address)
 {
 	link->phase = CONNECTING;
-	link->can_beat = link->is_heard = false;
+	link->can_beat = link->can_claim = link->is_heard = false;
 	redis_ear_move(&link->ear, address);
 	link->wire.waits_for = "its host does not answer";
 	link->to[0] = '\0';
@@ -601,8 +602,14 @@ static void make_way(struct link *link, const struct remote_batch *batch)
 
 static const struct redis_script *script_of(const struct remote_batch *batch)
 {
-	return batch->jobs[0].verb == REMOTE_BEAT ? &redis_beat_script
-	                                          : &redis_step_script;
+	switch (batch->jobs[0].verb) {
+	case REMOTE_BEAT:
+		return &redis_beat_script;
+	case REMOTE_CLAIM:
+		return &redis_claim_script;
+	default:
+		return &redis_step_script;
+	}
 }
 
 static bool put_call(struct link *link, const struct remote_batch *batch)
@@ -650,15 +657,24 @@ static bool put_batch(struct link *link, const struct remote_batch *batch)
 	return false;
 }
 
-/* Most connections send no beats. */
+/* Most connections send neither beats nor claims. */
 static bool put_script_of(struct link *link, const struct remote_batch *batch)
 {
-	if (batch->count == 0 || batch->jobs[0].verb != REMOTE_BEAT || link->can_beat)
+	const struct redis_script *script;
+	bool *can;
+
+	if (batch->count == 0)
 		return true;
-	if (!redis_put_script(&link->out, &redis_beat_script))
+	script = script_of(batch);
+	if (script == &redis_step_script)
+		return true;
+	can = script == &redis_beat_script ? &link->can_beat : &link->can_claim;
+	if (*can)
+		return true;
+	if (!redis_put_script(&link->out, script))
 		return false;
 	await(link, A_NOD);
-	link->can_beat = true;
+	*can = true;
 	return true;
 }
 

@@ -391,6 +391,8 @@ static size_t told_most(const struct remote_job *job)
 		return 0;
 	case REMOTE_BEAT:
 		return REMOTE_GRANT_BYTES;
+	case REMOTE_CLAIM:
+		return REMOTE_CLAIM_BYTES;
 	default:
 		return remote_value_most(job->rule);
 	}

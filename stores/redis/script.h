@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * script.h -- what a Redis server runs for us: step.lua, beat.lua, greet.lua.
+ * script.h -- what a Redis server runs for us: step.lua, beat.lua, claim.lua, greet.lua.
  *
  * Threads   Constant: any.
  */
@@ -20,6 +20,8 @@ struct redis_script {
 extern const struct redis_script redis_step_script;
 /* beat.lua: all that is done to groups. */
 extern const struct redis_script redis_beat_script;
+/* claim.lua: all that is done to pools. */
+extern const struct redis_script redis_claim_script;
 /* greet.lua: what a connection begins with. */
 extern const struct redis_script redis_greet_script;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * wire.c -- jobs as the arguments of step.lua, and of beat.lua.
+ * wire.c -- jobs as the arguments of step.lua, of beat.lua, and of claim.lua.
  *
  * A job is one argument: a letter, then numbers as doubles (step.lua reads all of them
  * at once, with no text to be parsed); lends like the one before are one argument together:
@@ -16,6 +16,8 @@
  *
  * A beat is three arguments: its numbers, as doubles, the node's name, and the channel of its
  * group's nudges.
+ *
+ * A claim is two: its numbers, as doubles, and the tenant's name.
  *
  * Room for the whole command is made first; what is written then cannot fail.
  */
@@ -488,6 +490,7 @@ static void pack(struct packed *packed, const struct remote_job *job, size_t was
 		pack_letter(packed, 'd');
 		break;
 	case REMOTE_BEAT:
+	case REMOTE_CLAIM:
 		gale_assert(false && "it is another call's");
 	}
 }
@@ -683,38 +686,50 @@ static void put_jobs(struct redis_text *text, const struct redis_call *call,
 	}
 }
 
-/* ---- Beats ----------------------------------------------------------------------- */
+/* ---- Beats and claims ------------------------------------------------------------- */
+
+/* A kind of value that a script of its own works on: the kinds of its keys, and how each job is
+ * written, in so many arguments. */
+struct apart {
+	const char *kinds[3];
+	size_t keys;
+	size_t arguments;
+	void (*put)(struct redis_text *text, const struct redis_call *call,
+	            const struct remote_job *job);
+};
 
 #define BEAT_NUMBERS (1 + GROUP_SETTINGS_WORDS + GROUP_REPORT_WORDS)
-#define BEAT_KEYS 3
-#define BEAT_WORDS (BEAT_KEYS + 3)
+#define CLAIM_NUMBERS (2 + POOL_ASK_WORDS)
+#define APART_WORDS_MOST 6 /* of a job: keys and arguments */
 
-static_assert(PACKED_MOST >= BEAT_NUMBERS * sizeof(double), "a beat is packed at once");
+static_assert(PACKED_MOST >= BEAT_NUMBERS * sizeof(double) &&
+                  PACKED_MOST >= CLAIM_NUMBERS * sizeof(double),
+              "a job is packed at once");
 
-static size_t beats_most(const struct redis_call *call)
+static size_t apart_most(const struct redis_call *call)
 {
 	size_t most = 9 * LENGTH_MOST + sizeof(call->script->sha1) + REDIS_KEY_MAX +
 	              call->generation.count;
 
 	return most +
-	       call->count * (BEAT_WORDS * LENGTH_MOST + BEAT_KEYS * REDIS_KEY_MAX +
+	       call->count * (APART_WORDS_MOST * LENGTH_MOST + 3 * REDIS_KEY_MAX +
 	                      PACKED_MOST + STORE_NODE_MAX + REDIS_CHANNEL_MAX);
 }
 
-static void put_group_keys(struct redis_text *text, const struct redis_call *call)
+static void put_keys_apart(struct redis_text *text, const struct redis_call *call,
+                           const struct apart *apart)
 {
-	static const char *const kinds[BEAT_KEYS] = { REDIS_GROUP, REDIS_LEASES,
-		                                      REDIS_ESTIMATES };
 	uint8_t key[REDIS_KEY_MAX];
 
-	put_number(text, BEAT_KEYS * call->count + 1);
+	put_number(text, apart->keys * call->count + 1);
 	put_word(text, key,
 	         redis_generation_key(key, call->prefix, call->generation_bucket));
 	for (size_t i = 0; i < call->count; i++)
-		for (size_t kind = 0; kind < BEAT_KEYS; kind++)
+		for (size_t kind = 0; kind < apart->keys; kind++)
 			put_word(text, key,
 			         redis_group_key(key, call->prefix, call->buckets[i],
-			                         kinds[kind], call->jobs[i].key));
+			                         apart->kinds[kind],
+			                         call->jobs[i].key));
 }
 
 static void pack_words(struct packed *packed, const void *words, size_t count)
@@ -745,19 +760,40 @@ static void put_beat(struct redis_text *text, const struct redis_call *call,
 	                       store_mark(job->key.bytes, job->key.count)));
 }
 
-static bool put_beats(struct redis_text *text, const struct redis_call *call)
+static void put_claim(struct redis_text *text, const struct redis_call *call,
+                      const struct remote_job *job)
 {
-	if (!make_room(text, beats_most(call)))
+	const struct store_claim *claim = job->claim;
+	struct packed packed = { .count = 0 };
+
+	(void)call;
+	gale_assert(job->verb == REMOTE_CLAIM && claim->tenant_len <= STORE_TENANT_MAX);
+	pack_number(&packed, job->not_before_us);
+	pack_number(&packed, claim->node);
+	pack_words(&packed, &claim->ask, POOL_ASK_WORDS);
+	put_word(text, packed.bytes, packed.count);
+	put_word(text, claim->tenant, claim->tenant_len);
+}
+
+static const struct apart beats = {
+	{ REDIS_GROUP, REDIS_LEASES, REDIS_ESTIMATES }, 3, 3, put_beat
+};
+static const struct apart claims = { { REDIS_POOL, REDIS_CLAIMS }, 2, 2, put_claim };
+
+static bool put_apart(struct redis_text *text, const struct redis_call *call,
+                      const struct apart *apart)
+{
+	if (!make_room(text, apart_most(call)))
 		return false;
-	put_length(text, '*', 7 + BEAT_WORDS * call->count);
+	put_length(text, '*', 7 + (apart->keys + apart->arguments) * call->count);
 	put_word(text, "EVALSHA", 7);
 	put_word(text, call->script->sha1, 40);
-	put_group_keys(text, call);
+	put_keys_apart(text, call, apart);
 	put_number(text, call->nonce);
 	put_word(text, call->generation.bytes, call->generation.count);
 	put_number(text, call->sure_until_us);
 	for (size_t i = 0; i < call->count; i++)
-		put_beat(text, call, &call->jobs[i]);
+		apart->put(text, call, &call->jobs[i]);
 	return true;
 }
 
@@ -814,7 +850,9 @@ bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 	gale_assert(call->count >= 1 && call->count <= REMOTE_BATCH_MOST);
 	gale_assert(call->generation.count <= REMOTE_GENERATION_BYTES);
 	if (call->jobs[0].verb == REMOTE_BEAT)
-		return put_beats(text, call);
+		return put_apart(text, call, &beats);
+	if (call->jobs[0].verb == REMOTE_CLAIM)
+		return put_apart(text, call, &claims);
 	if (!make_room(text, call_most(call)))
 		return false;
 	make_plan(call, &plan);

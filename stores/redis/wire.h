@@ -3,7 +3,7 @@
 /*
  * wire.h -- what is said to a Redis server: keys, commands, and a batch as one of them.
  *
- *     jobs --redis_put_call--> text --> EVALSHA step.lua, beat.lua --> reply.h
+ *     jobs --redis_put_call--> text --> EVALSHA step.lua, beat.lua, claim.lua --> reply.h
  *
  * A text is a buffer of whole commands.  User data is only ever written with its length
  * before it, and never into the script or a hash tag.
@@ -16,6 +16,8 @@
  *           <prefix>{bNN}group:<its name>     of a group, its leases, and its estimates; NN
  *           <prefix>{bNN}leases:<its name>    is its name's bucket
  *           <prefix>{bNN}estimates:<its name>
+ *           <prefix>{bNN}pool:<its name>      of a pool, and of its claims; the same
+ *           <prefix>{bNN}claims:<its name>
  *           The prefix has no braces: so the first { ends it, and no two pairs of
  *           prefix and key look alike.
  * Channels  <prefix>nudges:NN                 of nudges to groups whose names have the
@@ -24,7 +26,8 @@
  * Needs     Redis 6.2 or later (SET with PXAT and KEEPTTL), a cluster 7.0, and of an ACL,
  *           on keys of the prefix, no more than
  *               eval, evalsha, script|load, info, time, get, set, setrange, del
- *               hget, hset, hdel, exists, pexpireat   for keys with a crowd, and groups
+ *               hget, hset, hdel, exists, pexpireat   for keys with a crowd, groups and pools
+ *               hgetall                               for pools
  *               hmget, zadd, zcard, zrange, zrem      for groups
  *               publish, subscribe, and the channels of the prefix   for nudges: without
  *                              them nodes hear of each other only when they beat by
@@ -71,6 +74,8 @@ size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
 #define REDIS_GROUP "group"
 #define REDIS_LEASES "leases"
 #define REDIS_ESTIMATES "estimates"
+#define REDIS_POOL "pool"
+#define REDIS_CLAIMS "claims"
 size_t redis_group_key(uint8_t *out, const char *prefix, uint8_t bucket,
                        const char *kind, struct remote_bytes name);
 /* Of nudges to the groups of that mark; out has room for REDIS_CHANNEL_MAX. */
@@ -107,7 +112,7 @@ struct redis_call {
 	size_t count;           /* 1 to REMOTE_BATCH_MOST */
 };
 
-/* Its jobs are beats, of beat.lua, or none is.  False: no memory, and the text is as it
+/* Its jobs are beats, of beat.lua, or claims, of claim.lua, or none of both.  False: no memory, and the text is as it
  * was. */
 bool redis_put_call(struct redis_text *text, const struct redis_call *call);
 

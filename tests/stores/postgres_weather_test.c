@@ -49,7 +49,7 @@ static struct scene {
 	bool has_proxy;
 	bool has_pool;
 	struct proxy proxy;
-	struct pool pool;
+	struct pooler pool;
 	char url[256];
 	struct weather weather;
 } s;

@@ -30,12 +30,12 @@ static const char settings[] = "[databases]\n"
 			       "server_login_retry = 0.1\n"
 			       "server_connect_timeout = 1\n";
 
-static void name_of(const struct pool *pool, const char *what, char *out, size_t room)
+static void name_of(const struct pooler *pool, const char *what, char *out, size_t room)
 {
 	snprintf(out, room, "%s/%s", pool->folder, what);
 }
 
-static void write_settings(const struct pool *pool)
+static void write_settings(const struct pooler *pool)
 {
 	char path[128];
 	FILE *file;
@@ -49,7 +49,7 @@ static void write_settings(const struct pool *pool)
 }
 
 /* Whose folder that is: it refuses to be root. */
-static void become_owner(const struct pool *pool)
+static void become_owner(const struct pooler *pool)
 {
 	struct stat folder;
 
@@ -61,7 +61,7 @@ static void become_owner(const struct pool *pool)
 	must(chdir(pool->folder) == 0);
 }
 
-static _Noreturn void be_pool(const struct pool *pool)
+static _Noreturn void be_pool(const struct pooler *pool)
 {
 	static const char *const programs[] = { "/usr/sbin/pgbouncer",
 		                                "/usr/bin/pgbouncer",
@@ -76,7 +76,7 @@ static _Noreturn void be_pool(const struct pool *pool)
 
 static bool answers(void *arg)
 {
-	const struct pool *pool = arg;
+	const struct pooler *pool = arg;
 	char address[192];
 
 	snprintf(address, sizeof(address), "host=%s port=%d user=gale dbname=postgres",
@@ -84,7 +84,7 @@ static bool answers(void *arg)
 	return PQping(address) == PQPING_OK;
 }
 
-static void launch(struct pool *pool)
+static void launch(struct pooler *pool)
 {
 	char socket[128];
 
@@ -98,7 +98,7 @@ static void launch(struct pool *pool)
 	must(becomes_true(answers, pool));
 }
 
-void pool_start(struct pool *pool, const char *folder)
+void pool_start(struct pooler *pool, const char *folder)
 {
 	must(strlen(folder) < sizeof(pool->folder));
 	strcpy(pool->folder, folder);
@@ -106,7 +106,7 @@ void pool_start(struct pool *pool, const char *folder)
 	launch(pool);
 }
 
-void pool_stop(struct pool *pool)
+void pool_stop(struct pooler *pool)
 {
 	int status;
 
@@ -114,7 +114,7 @@ void pool_stop(struct pool *pool)
 	must(waitpid(pool->pid, &status, 0) == pool->pid);
 }
 
-void pool_restart(struct pool *pool)
+void pool_restart(struct pooler *pool)
 {
 	pool_stop(pool);
 	launch(pool);

@@ -15,16 +15,16 @@
 
 #define POOL_PORT 6432 /* a number of its socket's name */
 
-struct pool {
+struct pooler {
 	char folder[96]; /* the server's */
 	pid_t pid;
 };
 
 /* Before the server whose socket is in that folder. */
-void pool_start(struct pool *pool, const char *folder);
-void pool_stop(struct pool *pool);
+void pool_start(struct pooler *pool, const char *folder);
+void pool_stop(struct pooler *pool);
 
 /* Ends it at once, and starts it again. */
-void pool_restart(struct pool *pool);
+void pool_restart(struct pooler *pool);
 
 #endif

@@ -118,7 +118,7 @@ enum postgres_result postgres_line_hear(struct line *line,
 
 	if (means == POSTGRES_OTHER_GENERATION)
 		strcpy(line->generation, generation);
-	if (means == POSTGRES_FAILED || means == POSTGRES_WRONG)
+	if (means != POSTGRES_TOLD && means != POSTGRES_OTHER_GENERATION)
 		fprintf(stderr, "%s\n", PQresultErrorMessage(result));
 	PQclear(result);
 	must(PQgetResult(line->conn) == NULL);

@@ -189,7 +189,7 @@ static void who_may_only_read_is_found(void **state)
 
 static void a_pool_is_found(void **state)
 {
-	struct pool pool;
+	struct pooler pool;
 	char port[8];
 
 	(void)state;

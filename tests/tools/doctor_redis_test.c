@@ -430,7 +430,7 @@ static void each_right_that_is_missing_is_named(void **state)
 	size_t count = read_rights(rights);
 
 	(void)state;
-	assert_int_equal(count, 29);
+	assert_int_equal(count, 30);
 	let(rights, count, count, "~gale:* &gale:*");
 	assert_found(place,
 	             "OK    rights: least may do all that nodes do with keys gale:*");
@@ -454,6 +454,8 @@ static void what_follows_from_a_missing_right_is_said(void **state)
 		{ "+hset", "WARN  rights of hashes: guards of several nodes cannot" },
 		{ "+exists", "WARN  rights of fleets: of more than seven nodes" },
 		{ "+zadd", "WARN  rights of groups: guards of several nodes cannot" },
+		{ "+hgetall",
+		  "WARN  rights of pools: processes cannot share a budget" },
 		{ "+publish", "WARN  rights of nudges: a node that needs slots waits" },
 		{ "+mget", "WARN  rights of batches: leases take a longer way" },
 		{ "+client|setname",

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tenants_servers_test.c -- a budget that nodes share over a real Redis and a real PostgreSQL.
+ *
+ * Windows are of a day, so that none turns meanwhile; units that lie idle go back after hours, and
+ * so at once only when a tenant is closed.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include <gale/tenants.h>
+
+#include "tests/support/both_servers.h"
+#include "tests/support/must.h"
+
+#define NODES 3
+#define TENANTS 2
+#define LIMIT 900
+#define WITHIN GALE_SECONDS(10)
+
+struct node {
+	struct gale_runtime *runtime;
+	struct gale_store *store;
+	struct gale_budget *budget;
+	struct gale_tenant *tenants[TENANTS];
+	struct gale_seat *seat;
+};
+
+static struct both_servers both;
+static struct node nodes[NODES];
+static unsigned budgets; /* so far: each has a name of its own */
+
+static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *name,
+                                       uint32_t weight)
+{
+	struct gale_terms terms = { .weight = weight, .name = name };
+	struct gale_tenant *tenant;
+
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	return tenant;
+}
+
+static void open_node(int which, struct node *node, uint64_t quarantine_us)
+{
+	struct gale_config config = { .shards = 1 };
+	struct gale_store_config store = { .url = both.urls[which],
+		                           .quarantine_us = quarantine_us };
+	struct gale_budget_config budget = { .limit = LIMIT,
+		                             .window_us = GALE_DAYS(1) };
+	char name[16];
+
+	snprintf(name, sizeof(name), "b%u", budgets);
+	budget.name = name;
+	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
+	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
+	budget.store = node->store;
+	must(gale_budget_open(node->runtime, &budget, &node->budget) == GALE_ERR_OK);
+	node->tenants[0] = open_tenant(node->budget, "big", 2);
+	node->tenants[1] = open_tenant(node->budget, "sm:all {}\n", 1);
+	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+}
+
+static struct gale_answer ask(int node, int tenant, uint64_t cost)
+{
+	return gale_tenant_wait(nodes[node].seat, nodes[node].tenants[tenant], cost,
+	                        WITHIN);
+}
+
+/* A server that has just been started is in quarantine for a moment, however short it is; and a
+ * connection takes a moment. */
+static bool is_granted(void *arg)
+{
+	return ask(*(int *)arg, 0, 1).verdict == GALE_ALLOW;
+}
+
+/* Each has used one unit then. */
+static void warm_up(void)
+{
+	for (int i = 0; i < NODES; i++)
+		must(becomes_true(is_granted, &i));
+}
+
+static void open_nodes(int which, uint64_t quarantine_us)
+{
+	budgets++;
+	for (int i = 0; i < NODES; i++)
+		open_node(which, &nodes[i], quarantine_us);
+	if (quarantine_us == 1)
+		warm_up();
+}
+
+static void close_node(struct node *node)
+{
+	gale_leave(node->seat);
+	for (int i = 0; i < TENANTS; i++)
+		gale_tenant_close(node->tenants[i]);
+	gale_budget_close(node->budget);
+	gale_store_close(node->store);
+	gale_runtime_close(node->runtime);
+}
+
+static void close_nodes(void)
+{
+	for (int i = 0; i < NODES; i++)
+		close_node(&nodes[i]);
+}
+
+/* How many of so many asks of all nodes, one after the other. */
+static uint64_t flood(int tenant, int asks)
+{
+	uint64_t allowed = 0;
+
+	for (int i = 0; i < asks; i++)
+		for (int node = 0; node < NODES; node++)
+			allowed += ask(node, tenant, 1).verdict == GALE_ALLOW;
+	return allowed;
+}
+
+static void is_told(struct gale_answer answer, enum gale_verdict verdict,
+                    enum gale_why why)
+{
+	assert_string_equal(gale_why_name(answer.why), gale_why_name(why));
+	assert_int_equal(answer.verdict, verdict);
+}
+
+static void on_both(void (*run)(int which))
+{
+	for (int which = 0; which < BOTH; which++)
+		run(which);
+}
+
+/* T1, T2: by weight, whichever node asks, and never beyond. */
+static void shares_are_of_the_fleet_on(int which)
+{
+	uint64_t got[TENANTS] = { NODES, 0 };
+
+	open_nodes(which, /* quarantine_us= */ 1);
+	for (int i = 0; i < 320; i++)
+		for (int tenant = 0; tenant < TENANTS; tenant++)
+			got[tenant] += flood(tenant, 1);
+	assert_in_range(got[0], LIMIT * 2 / 3 - 6, LIMIT * 2 / 3);
+	assert_in_range(got[1], LIMIT / 3 - 3, LIMIT / 3);
+	close_nodes();
+}
+
+static void shares_are_of_the_fleet(void **state)
+{
+	(void)state;
+	on_both(shares_are_of_the_fleet_on);
+}
+
+/* What a node had in hand when it ended in order is there for the others. */
+static void who_ends_gives_back_on(int which)
+{
+	uint64_t got = NODES;
+
+	open_nodes(which, /* quarantine_us= */ 1);
+	for (int i = NODES; i < 200; i++)
+		got += ask(0, 0, 1).verdict == GALE_ALLOW;
+	assert_int_equal(got, 200);
+	close_node(&nodes[0]);
+	for (int i = 0; i < LIMIT; i++)
+		got += ask(1, 0, 1).verdict == GALE_ALLOW;
+	assert_int_equal(got, LIMIT);
+	is_told(ask(2, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	open_node(which, &nodes[0], /* quarantine_us= */ 1);
+	close_nodes();
+}
+
+static void who_ends_gives_back(void **state)
+{
+	(void)state;
+	on_both(who_ends_gives_back_on);
+}
+
+static void forget(int which)
+{
+	if (which == 0)
+		redis_server_do(&both.redis, "FLUSHALL");
+	else
+		both_servers_run_sql(&both, "TRUNCATE gale.pools");
+}
+
+/* L12: a server that has forgotten grants nothing for as long as it may; what is in hand stays
+ * good. */
+static void a_server_that_forgot_is_quiet_on(int which)
+{
+	uint64_t got = 0;
+
+	open_nodes(which, /* quarantine_us= */ 1);
+	assert_int_equal(flood(0, 10), 10 * NODES);
+	close_nodes();
+	open_nodes(which, /* quarantine_us= */ GALE_HOURS(1));
+	forget(which);
+	for (int i = 0; i < 20; i++)
+		got += ask(0, 0, 1).verdict == GALE_ALLOW;
+	assert_int_equal(got, 0);
+	while (ask(1, 0, 1).why == GALE_WHY_LATE)
+		continue; /* it connects */
+	is_told(ask(1, 0, 1), GALE_DENY, GALE_WHY_QUARANTINE);
+	assert_true(ask(1, 0, 1).retry_after_us > GALE_MINUTES(30));
+	close_nodes();
+}
+
+static void a_server_that_forgot_is_quiet(void **state)
+{
+	(void)state;
+	on_both(a_server_that_forgot_is_quiet_on);
+}
+
+/* While it is away, nothing is granted; what is in hand can be used. */
+static void a_server_that_is_away_grants_nothing(void **state)
+{
+	struct gale_answer answer;
+	uint64_t left;
+	(void)state;
+
+	open_nodes(0, /* quarantine_us= */ 1);
+	for (int i = 0; i < 20; i++)
+		is_told(ask(0, 0, 1), GALE_ALLOW, GALE_WHY_OWN);
+	redis_server_do(&both.redis, "CLIENT PAUSE 5000");
+	for (left = 0; (answer = ask(0, 0, 1)).verdict == GALE_ALLOW; left++)
+		continue;
+	assert_true(gale_why_is_outage(answer.why));
+	assert_true(left < LIMIT);
+	close_nodes();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shares_are_of_the_fleet),
+		cmocka_unit_test(who_ends_gives_back),
+		cmocka_unit_test(a_server_that_forgot_is_quiet),
+		cmocka_unit_test(a_server_that_is_away_grants_nothing),
+	};
+	int failed;
+
+	both_servers_start(&both);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	both_servers_stop(&both);
+	return failed;
+}
