@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * coordinator.c -- guards come, are looked at, beat, and go.
+ * coordinator.c -- guards come, are looked at, beat, and go; funds come, claim, and go.
  *
  * Threads   chores and end: the actor's.  due_ns: the actor and who adds or removes write
  *           it, any reads.
@@ -55,6 +55,29 @@ void coordinator_remove(struct coordinator *coordinator, struct guard *guard)
 		coordinator->locked.leaving = guard;
 		wake(coordinator);
 	}
+	lock_drop(&coordinator->lock);
+}
+
+bool coordinator_add_fund(struct coordinator *coordinator, struct fund *fund)
+{
+	bool ended;
+
+	lock_take(&coordinator->lock);
+	ended = coordinator->locked.ended;
+	if (!ended) {
+		fund->next = coordinator->locked.arrived_funds;
+		coordinator->locked.arrived_funds = fund;
+		wake(coordinator);
+	}
+	lock_drop(&coordinator->lock);
+	return !ended;
+}
+
+void coordinator_wake(struct coordinator *coordinator)
+{
+	lock_take(&coordinator->lock);
+	if (!coordinator->locked.ended)
+		wake(coordinator);
 	lock_drop(&coordinator->lock);
 }
 
@@ -121,6 +144,60 @@ static uint64_t move(struct coordinator *coordinator, mono now, bool ends)
 	return moved;
 }
 
+/* ---- Funds ------------------------------------------------------------------------ */
+
+static void come_funds(struct coordinator *coordinator) ON(actor_role)
+{
+	struct fund *fund, *next;
+
+	lock_take(&coordinator->lock);
+	fund = coordinator->locked.arrived_funds;
+	coordinator->locked.arrived_funds = NULL;
+	lock_drop(&coordinator->lock);
+	for (; fund; fund = next) {
+		next = fund->next;
+		post_join(fund->post, &coordinator->posts, &coordinator->home);
+		list_append(&coordinator->funds, &fund->place);
+	}
+}
+
+static void go_fund(struct fund *fund)
+{
+	post_part(fund->post);
+	list_remove(&fund->place);
+	fund->ops->drop(fund);
+}
+
+/* A wake is for any of them. */
+static uint64_t turn_funds(struct coordinator *coordinator, bool woken, mono now)
+    ON(actor_role)
+{
+	struct list *at, *next;
+	uint64_t turned = 0;
+
+	for (at = coordinator->funds.next; at != &coordinator->funds; at = next) {
+		struct fund *fund = list_item(at, struct fund, place);
+
+		next = at->next;
+		if (!woken && !mono_reached(now, fund->due))
+			continue;
+		turned += fund_turn(fund, now);
+		if (fund_is_over(fund))
+			go_fund(fund);
+	}
+	return turned;
+}
+
+static mono funds_due(const struct coordinator *coordinator) ON(actor_role)
+{
+	mono due = { NEVER };
+
+	for (const struct list *at = coordinator->funds.next; at != &coordinator->funds;
+	     at = at->next)
+		due = mono_earlier(due, list_item(at, const struct fund, place)->due);
+	return due;
+}
+
 /* ---- Turns ------------------------------------------------------------------------ */
 
 static void turn_guard(struct coordinator *coordinator, struct guard *guard, mono now)
@@ -166,9 +243,14 @@ static uint64_t hear(struct coordinator *coordinator) ON(actor_role)
 	struct store_call *call;
 
 	for (; (call = store_take(&coordinator->home)); heard++) {
-		struct guard *guard = fleet_of_call(call)->guard;
 		mono now = clock_now(coordinator->clock);
+		struct guard *guard;
 
+		if (call->op->verb == STORE_CLAIM) {
+			fund_hear(call, now);
+			continue;
+		}
+		guard = fleet_of_call(call)->guard;
 		guard_hear(guard, now);
 		timers_remove(&coordinator->timers, &guard->timer);
 		time_guard(coordinator, guard, now);
@@ -215,7 +297,8 @@ static void set_due(struct coordinator *coordinator, mono due)
 static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 {
 	mono now = clock_now(coordinator->clock), due;
-	bool is_due = mono_reached(now, (mono){ load_relaxed(&coordinator->due_ns) });
+	uint64_t due_ns = load_relaxed(&coordinator->due_ns);
+	bool is_due = mono_reached(now, (mono){ due_ns });
 	uint64_t done;
 
 	if (!is_due && list_is_empty(&coordinator->posts))
@@ -223,10 +306,13 @@ static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 	if (is_due)
 		store_relaxed(&coordinator->due_ns, NEVER);
 	done = move(coordinator, now, /* ends= */ false);
+	come_funds(coordinator);
 	done += turn_due(coordinator, now);
+	done += turn_funds(coordinator, /* woken= */ due_ns == 0, now);
 	due = turn_posts(coordinator, now);
 	done += hear(coordinator);
 	hear_nudges(coordinator, clock_now(coordinator->clock));
+	due = mono_earlier(due, funds_due(coordinator));
 	set_due(coordinator, mono_earlier(due, timers_next(&coordinator->timers)));
 	return done;
 }
@@ -265,6 +351,9 @@ static void leave_all(struct coordinator *coordinator, mono now) ON(actor_role)
 	struct timers timers = coordinator->timers;
 	struct timer *timer;
 
+	for (struct list *at = coordinator->funds.next; at != &coordinator->funds;
+	     at = at->next)
+		fund_end(list_item(at, struct fund, place));
 	coordinator->timers = (struct timers){ 0 };
 	while ((timer = timers_take(&timers, (mono){ NEVER }))) {
 		struct guard *guard = guard_of(timer);
@@ -274,20 +363,49 @@ static void leave_all(struct coordinator *coordinator, mono now) ON(actor_role)
 	}
 }
 
+static bool has_any(const struct coordinator *coordinator)
+{
+	return coordinator->timers.first || !list_is_empty(&coordinator->funds);
+}
+
 /* The time that this takes is the host's, whatever its clock says. */
 static void drain(struct coordinator *coordinator) ON(actor_role)
 {
 	uint64_t deadline_ns = patience_now_ns() + DRAIN_NS;
 
 	leave_all(coordinator, clock_now(coordinator->clock));
-	while (coordinator->timers.first && patience_now_ns() < deadline_ns) {
+	while (has_any(coordinator) && patience_now_ns() < deadline_ns) {
 		mono now = clock_now(coordinator->clock);
 
 		(void)turn_due(coordinator, now);
+		(void)turn_funds(coordinator, /* woken= */ true, now);
 		(void)turn_posts(coordinator, now);
-		if (hear(coordinator) == 0 && coordinator->timers.first)
+		if (hear(coordinator) == 0 && has_any(coordinator))
 			wake_wait_on(coordinator->home.watch.epoll_fd, NULL,
 			             patience_now_ns() + DRAIN_PAUSE_NS);
+	}
+}
+
+/* Those that the store has not answered in time.  The client leaves first: no call of a stake is
+ * with the store then. */
+static void end_funds(struct coordinator *coordinator) ON(actor_role)
+{
+	struct list *at, left;
+
+	list_init(&left);
+	while ((at = list_first(&coordinator->funds))) {
+		post_part(list_item(at, struct fund, place)->post);
+		list_remove(at);
+		list_append(&left, at);
+	}
+	while (store_take(&coordinator->home))
+		continue;
+	while ((at = list_first(&left))) {
+		struct fund *fund = list_item(at, struct fund, place);
+
+		list_remove(at);
+		fund_drop_stakes(fund);
+		fund->ops->drop(fund);
 	}
 }
 
@@ -299,6 +417,7 @@ static void end(struct actor *self) ON(actor_role)
 	struct timer *timer;
 
 	(void)move(coordinator, now, /* ends= */ true);
+	come_funds(coordinator);
 	drain(coordinator);
 	while ((timer = timers_take(&coordinator->timers, (mono){ NEVER }))) {
 		struct guard *guard = guard_of(timer);
@@ -308,6 +427,7 @@ static void end(struct actor *self) ON(actor_role)
 		guard->next = left;
 		left = guard;
 	}
+	end_funds(coordinator);
 	while (store_take(&coordinator->home))
 		continue;
 	for (; left; left = next) {
@@ -343,6 +463,7 @@ enum gale_err coordinator_open(struct coordinator *coordinator,
 {
 	coordinator->clock = config->clock;
 	list_init(&coordinator->posts);
+	list_init(&coordinator->funds);
 	list_init(&coordinator->home.done);
 	coordinator->home.clock = config->clock;
 	coordinator->home.nudges = &coordinator->nudges;

@@ -303,23 +303,29 @@ static bool enter_store(struct post *post, struct store_home *home)
 	return true;
 }
 
+void post_join(struct post *post, struct list *posts, struct store_home *home)
+{
+	if (post->members++ > 0)
+		return;
+	list_init(&post->fleets);
+	post->entered = enter_store(post, home);
+	list_append(posts, &post->place);
+}
+
 void post_enter(struct fleet *fleet, struct list *posts, struct store_home *home)
 {
-	struct post *post = fleet->post;
-
-	if (post->members++ == 0) {
-		list_init(&post->fleets);
-		post->entered = enter_store(post, home);
-		list_append(posts, &post->place);
-	}
-	list_append(&post->fleets, &fleet->place);
+	post_join(fleet->post, posts, home);
+	list_append(&fleet->post->fleets, &fleet->place);
 }
 
 void post_leave(struct fleet *fleet)
 {
-	struct post *post = fleet->post;
-
 	list_remove(&fleet->place);
+	post_part(fleet->post);
+}
+
+void post_part(struct post *post)
+{
 	if (--post->members > 0)
 		return;
 	if (post->ear)

@@ -6,7 +6,8 @@
  * Guards of one name that beat at one store are a group, and have one ceiling together.
  * The grant that a guard gets becomes its share, the least of its ceilings or one of them.
  *
- *     post     a store at which guards of this runtime beat: one client for all of them
+ *     post     a store at which guards of this runtime beat, and funds (fund.h) claim: one client
+ *              for all of them
  *     fleet    a guard's membership of its group, and what it reports
  *
  * Invariants
@@ -38,7 +39,7 @@ struct post {
 	struct store_ear
 	    *ear;           /* NULL: the client hears nudges itself, or nobody does */
 	struct list place;  /* among the coordinator's */
-	struct list fleets; /* its members */
+	struct list fleets; /* that are its members; funds are, too */
 	uint32_t members;
 	bool entered; /* the client is one */
 };
@@ -109,7 +110,10 @@ bool guard_has_left(const struct guard *guard);
 
 /* ---- Posts ------------------------------------------------------------------------ */
 
-/* Members come and go; without memory for a client it is tried again in post_turn. */
+/* Who uses it comes and goes; without memory for a client it is tried again in post_turn. */
+void post_join(struct post *post, struct list *posts, struct store_home *home);
+void post_part(struct post *post);
+/* The same of a fleet, which hears nudges. */
 void post_enter(struct fleet *fleet, struct list *posts, struct store_home *home);
 void post_leave(struct fleet *fleet);
 /* Sends and receives; when it wants to be called again. */

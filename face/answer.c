@@ -45,7 +45,7 @@ struct gale_answer answer_pending(const struct gale_limiter *limiter)
 	return plain(limiter, GALE_PENDING, GALE_WHY_ASKED);
 }
 
-static enum gale_why why_of(enum store_result result)
+enum gale_why why_of_result(enum store_result result)
 {
 	switch (result) {
 	case STORE_BUSY:
@@ -111,7 +111,7 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 		return;
 	if (or_relaxed(&limiter->said, bit) & bit)
 		return;
-	limiter_say(limiter, GALE_LEVEL_ERROR, gale_why_text(why_of(result)));
+	limiter_say(limiter, GALE_LEVEL_ERROR, gale_why_text(why_of_result(result)));
 }
 
 /* By the same rule for less, on a store that no other node sees.  Where another thread is at the
@@ -140,7 +140,7 @@ static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
 static struct gale_answer undecided(struct gale_limiter *limiter,
                                     const struct store_op *op, enum store_result result)
 {
-	enum gale_why why = why_of(result);
+	enum gale_why why = why_of_result(result);
 	bool is_outage = gale_why_is_outage(why);
 	bool allow = is_outage && limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
 	struct gale_answer share, answer;

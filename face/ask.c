@@ -14,6 +14,7 @@
 #include "face/checks.h"
 #include "face/lend.h"
 #include "face/seat.h"
+#include "face/tenants.h"
 #include "face/whole.h"
 #include "runtime/clock.h"
 
@@ -250,10 +251,13 @@ struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limite
 
 static struct gale_completion completion_of(const struct pending *pending)
 {
+	const struct ask *ask = &pending->ask;
+
 	return (struct gale_completion){
 		.tag = pending->tag,
-		.answer =
-		    answer_of(pending->limiter, &pending->ask.op, pending->ask.result),
+		.answer = pending->limiter
+		              ? answer_of(pending->limiter, &ask->op, ask->result)
+		              : shared_answer(&ask->op, ask->result),
 	};
 }
 
@@ -264,7 +268,8 @@ static bool complete(struct gale_seat *seat, struct pending *pending,
 	if (pending->whole)
 		return whole_complete(seat, pending, ret_completion);
 	*ret_completion = completion_of(pending);
-	answer_counted(seat, pending->limiter, &ret_completion->answer);
+	if (pending->limiter)
+		answer_counted(seat, pending->limiter, &ret_completion->answer);
 	seat_recycle(seat, pending);
 	return true;
 }

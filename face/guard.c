@@ -78,6 +78,20 @@ static enum gale_err found_house(struct gale_runtime *runtime) ON(runtime->lock)
 	return err;
 }
 
+enum gale_err guardhouse_found(struct gale_runtime *runtime,
+                               struct coordinator **ret_coordinator)
+{
+	enum gale_err err = GALE_ERR_OK;
+
+	lock_take(&runtime->lock);
+	if (!guardhouse_of(runtime))
+		err = found_house(runtime);
+	lock_drop(&runtime->lock);
+	if (err == GALE_ERR_OK)
+		*ret_coordinator = &guardhouse_of(runtime)->coordinator;
+	return err;
+}
+
 void guardhouse_tell_to_close(struct gale_runtime *runtime)
 {
 	struct guardhouse *house = guardhouse_of(runtime);

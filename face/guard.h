@@ -42,7 +42,7 @@ static_assert(!IS_WET(struct gale_guard, handle.runtime) &&
                   !IS_WET(struct gale_guard, guard.overdue_ns),
               "see hot.h");
 
-/* Made when the first guard is opened. */
+/* Made when the first guard is opened, or the first budget that is shared. */
 struct guardhouse {
 	struct coordinator coordinator;
 	struct list guards;
@@ -63,6 +63,9 @@ void guard_fill_counts(const struct gale_guard *guard,
 
 /* ---- Of the runtime --------------------------------------------------------------- */
 
+/* There is one from then on, with this coordinator. */
+enum gale_err guardhouse_found(struct gale_runtime *runtime,
+                               struct coordinator **ret_coordinator);
 /* It ends, if there is one; guardhouse_close waits for that. */
 void guardhouse_tell_to_close(struct gale_runtime *runtime);
 void guardhouse_close(struct gale_runtime *runtime);

@@ -30,6 +30,7 @@
 
 #include "engine/check.h"
 #include "face/guard.h"
+#include "face/tenants.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 
@@ -90,8 +91,10 @@ void seat_recycle(struct gale_seat *seat, struct pending *pending)
 	pending->ask.keeps = false;
 	seat->notes -= pending->ask.is_note;
 	pending->ask.is_note = pending->ask.is_due = false;
-	handle_drop(&pending->limiter->handle);
+	handle_drop(pending->limiter ? &pending->limiter->handle
+	                             : &pending->tenant->handle);
 	pending->limiter = NULL;
+	pending->tenant = NULL;
 	pending->next = seat->free;
 	seat->free = pending; /* SEAT-1 */
 }
@@ -218,9 +221,10 @@ static void recycle_all(struct gale_seat *seat)
 	for (uint32_t i = 0; i < most; i++) {
 		struct pending *pending = &seat->pendings[i];
 
-		if (!pending->limiter)
+		if (!pending->limiter && !pending->tenant)
 			continue; /* it is free */
-		score_drop(pending->limiter);
+		if (pending->limiter)
+			score_drop(pending->limiter);
 		seat_recycle(seat, pending);
 	}
 }
@@ -413,6 +417,43 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 	return post(seat, pending) ? pending : NULL;
 }
 
+/* Of a tenant: by the coordinator, or whoever closes it. */
+static void waited(struct fund_wait *wait)
+{
+	struct pending *pending =
+	    (struct pending *)((char *)wait - offsetof(struct pending, wait));
+
+	pending->ask.result = wait->result;
+	pending->ask.home->answered(pending->ask.home, &pending->ask);
+}
+
+struct pending *seat_wait_for(struct gale_seat *seat, struct gale_tenant *tenant,
+                              uint64_t cost, void *tag, bool awaited)
+{
+	struct pending *pending = take_free(seat);
+
+	if (!pending)
+		return NULL;
+	pending->ask.home = &seat->home;
+	pending->ask.op = (struct store_op){ .verb = STORE_STEP, .cost = cost };
+	pending->ask.keeps = pending->ask.is_due = false;
+	pending->tenant = tenant;
+	pending->wait = (struct fund_wait){ .done = waited, .op = &pending->ask.op };
+	pending->tag = tag;
+	pending->awaited = awaited;
+	pending->answered = pending->abandoned = false;
+	pending->whole = NULL;
+	handle_hold(&tenant->handle);
+	handle_hold(&seat->handle); /* SEAT-3 */
+	return pending;
+}
+
+void seat_wait_no_more(struct gale_seat *seat, struct pending *pending)
+{
+	seat_recycle(seat, pending);
+	handle_drop(&seat->handle);
+}
+
 /* Notes take at most half of the pendings, and never the last that is free: asks and
  * looks come first, and none of them fails for a note.  Where there is but one, a denial
  * is not noted. */
@@ -523,7 +564,10 @@ static void sleep_at_most(struct gale_seat *seat, int turn_fd, uint64_t most_ns,
 /* Its store is another machine away: the answer comes when it comes. */
 static bool is_elsewhere(const struct pending *pending)
 {
-	return pending->limiter->store->inner->ops->turn != NULL;
+	const struct gale_store *store =
+	    pending->limiter ? pending->limiter->store : pending->tenant->budget->store;
+
+	return store->inner->ops->turn != NULL;
 }
 
 /* How long a turn can wait, if no descriptor tells of work before.  What the host's clock

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "engine/check.h"
+#include "coordinator/fund.h"
 #include "face/face.h"
 #include "runtime/counter.h"
 #include "shards/pocket.h"
@@ -18,7 +19,9 @@
 struct pending {
 	struct ask ask; /* first: a done ask is found by its address */
 	struct pending *next;
-	struct gale_limiter *limiter;
+	struct gale_limiter *limiter; /* NULL: it is a tenant's */
+	struct gale_tenant *tenant;
+	struct fund_wait wait; /* of a tenant */
 	void *tag;
 	bool awaited;   /* by a call that will take it itself */
 	bool answered;  /* awaited, and now there */
@@ -171,6 +174,12 @@ static ALWAYS_INLINE struct score *seat_score(const struct gale_seat *seat,
  * is awaited, it comes to the seat's completions. */
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
                           const struct store_op *op, void *tag, bool awaited);
+
+/* One for an ask of a tenant, which holds seat and tenant; NULL: the seat has its hands full. */
+struct pending *seat_wait_for(struct gale_seat *seat, struct gale_tenant *tenant,
+                              uint64_t cost, void *tag, bool awaited);
+/* It was answered at once. */
+void seat_wait_no_more(struct gale_seat *seat, struct pending *pending);
 
 /* Has the seat so many pendings that are free? */
 bool seat_has_free(struct gale_seat *seat, size_t count);

@@ -31,6 +31,10 @@ static void budget_die(struct handle *self)
 	struct gale_budget *budget = (struct gale_budget *)self;
 	struct gale_allocator *allocator = self->runtime->allocator;
 
+	if (is_shared(budget)) {
+		fund_free(&budget->fund);
+		handle_drop(&budget->store->handle);
+	}
 	if (budget->locked.tenants)
 		memory_give(allocator, budget->locked.tenants,
 		            budget->room * sizeof(*budget->locked.tenants));
@@ -94,11 +98,13 @@ static enum gale_err open_budget(struct gale_runtime *runtime,
                                  struct gale_budget **ret_budget)
 {
 	struct gale_budget *budget = handle_new(runtime, sizeof(*budget), budget_die);
+	uint32_t most = config->store ? POOL_TENANTS_MAX : TENANTS_DEFAULT;
+	enum gale_err err = GALE_ERR_OK;
 
 	if (!budget)
 		return GALE_ERR_MEMORY;
 	lock_init(&budget->lock);
-	budget->room = config->max_tenants ? config->max_tenants : TENANTS_DEFAULT;
+	budget->room = config->max_tenants ? config->max_tenants : most;
 	budget->locked.tenants = memory_take(
 	    runtime->allocator, budget->room * sizeof(*budget->locked.tenants));
 	budget->locked.handles = memory_take(
@@ -108,8 +114,13 @@ static enum gale_err open_budget(struct gale_runtime *runtime,
 		return GALE_ERR_MEMORY;
 	}
 	set_up(budget, config);
-	*ret_budget = budget;
-	return GALE_ERR_OK;
+	if (config->store)
+		err = shared_open(budget, config);
+	if (err == GALE_ERR_OK)
+		*ret_budget = budget;
+	else
+		handle_close(&budget->handle);
+	return err;
 }
 
 enum gale_err gale_budget_open_sized(struct gale_runtime *runtime,
@@ -129,6 +140,8 @@ enum gale_err gale_budget_open_sized(struct gale_runtime *runtime,
 	if (!sized_read(&known, sizeof(known), config, config_bytes))
 		return GALE_ERR_SIZE;
 	err = check_budget(&known);
+	if (err == GALE_ERR_OK && known.store)
+		err = shared_check(runtime, &known);
 	return err == GALE_ERR_OK ? open_budget(runtime, &known, ret_budget) : err;
 }
 
@@ -165,7 +178,7 @@ static enum gale_err handle_error(const struct handle *handle, enum gale_err oth
 static void empty_purse(struct gale_budget *budget, struct gale_tenant *tenant)
     ON(budget->lock)
 {
-	uint64_t units = credit_units(swap_relaxed(&tenant->purse, 0));
+	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
 
 	if (tenant->locked.window == budget->locked.escrow.window) {
 		escrow_give(&budget->locked.escrow, tenant->locked.number, units,
@@ -194,7 +207,7 @@ static void take_back(struct gale_budget *budget, struct gale_tenant *tenant)
 	uint32_t number = tenant->locked.number;
 	uint64_t share = escrow_share(escrow, number),
 		 used = escrow_used(escrow, number);
-	uint64_t word = load_relaxed(&tenant->purse), units;
+	uint64_t word = load_relaxed(&tenant->till.purse), units;
 
 	if (used <= share || tenant->locked.window != escrow->window)
 		return;
@@ -202,7 +215,7 @@ static void take_back(struct gale_budget *budget, struct gale_tenant *tenant)
 		units = credit_units(word);
 		if (units > used - share)
 			units = used - share;
-	} while (!swap_if_relaxed(&tenant->purse, &word, word - units));
+	} while (!swap_if_relaxed(&tenant->till.purse, &word, word - units));
 	escrow_give(escrow, number, units, escrow->window);
 	tenant->locked.allowed -= units;
 	tenant->locked.seen -= units;
@@ -226,7 +239,7 @@ static uint64_t fill_purse(struct gale_budget *budget, struct gale_tenant *tenan
 	tenant->locked.window = budget->locked.escrow.window;
 	tenant->locked.seen = units;
 	tenant->locked.allowed += units;
-	store_relaxed(&tenant->purse, credit_until(end, units));
+	store_relaxed(&tenant->till.purse, credit_until(end, units));
 	return units;
 }
 
@@ -242,8 +255,11 @@ enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 		return GALE_ERR_BUDGET_LIMIT;
 	lock_take(&budget->lock);
 	fault = escrow_set_limit(&budget->locked.escrow, limit);
-	take_back_all(budget);
+	if (!is_shared(budget))
+		take_back_all(budget);
 	lock_drop(&budget->lock);
+	if (is_shared(budget) && fault == FAIR_GOOD)
+		shared_set_limit(budget, limit);
 	return error_of_fault(fault);
 }
 
@@ -284,6 +300,17 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 	return error_of_fault(fault);
 }
 
+static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant)
+{
+	lock_take(&budget->lock);
+	if (!is_shared(budget))
+		empty_purse(budget, tenant);
+	store_relaxed(&tenant->till.denied, 0);
+	escrow_remove(&budget->locked.escrow, tenant->locked.number);
+	budget->locked.handles[tenant->locked.number] = NULL;
+	lock_drop(&budget->lock);
+}
+
 enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
                                      const struct gale_terms *terms, size_t terms_bytes,
                                      struct gale_tenant **ret_tenant)
@@ -308,11 +335,33 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 	tenant->budget = budget;
 	handle_hold(&budget->handle);
 	err = add_tenant(budget, &inner, tenant);
+	if (err == GALE_ERR_OK && is_shared(budget)) {
+		err = shared_open_tenant(tenant, known.name, &inner);
+		if (err != GALE_ERR_OK)
+			remove_tenant(budget, tenant);
+	}
 	if (err == GALE_ERR_OK)
 		*ret_tenant = tenant;
 	else
 		handle_close(&tenant->handle);
 	return err;
+}
+
+static enum fair_fault change_tenant(struct gale_budget *budget,
+                                     struct gale_tenant *tenant,
+                                     const struct escrow_terms *terms)
+{
+	enum fair_fault fault;
+
+	lock_take(&budget->lock);
+	if (!is_shared(budget))
+		empty_purse(budget, tenant);
+	fault = escrow_change(&budget->locked.escrow, tenant->locked.number, terms);
+	store_relaxed(&tenant->till.denied, 0);
+	if (!is_shared(budget))
+		take_back_all(budget);
+	lock_drop(&budget->lock);
+	return fault;
 }
 
 enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
@@ -331,33 +380,34 @@ enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
 		return GALE_ERR_CONFIG;
 	if (!read_terms(&known, terms, terms_bytes, &inner))
 		return GALE_ERR_SIZE;
-	lock_take(&tenant->budget->lock);
-	empty_purse(tenant->budget, tenant);
-	fault = escrow_change(&tenant->budget->locked.escrow, tenant->locked.number,
-	                      &inner);
-	store_relaxed(&tenant->denied, 0);
-	take_back_all(tenant->budget);
-	lock_drop(&tenant->budget->lock);
+	fault = change_tenant(tenant->budget, tenant, &inner);
+	if (is_shared(tenant->budget) && fault == FAIR_GOOD)
+		shared_set_terms(tenant, &inner);
 	return error_of_fault(fault);
 }
 
 void gale_tenant_close(struct gale_tenant *tenant)
 {
-	struct gale_budget *budget;
-
 	if (!tenant || !lifeline_holds(&tenant->handle.runtime->lifeline))
 		return;
 	/* One that is closed already may be gone; handle_close tells of that. */
 	if (is_open(&tenant->handle)) {
-		budget = tenant->budget;
-		lock_take(&budget->lock);
-		empty_purse(budget, tenant);
-		store_relaxed(&tenant->denied, 0);
-		escrow_remove(&budget->locked.escrow, tenant->locked.number);
-		budget->locked.handles[tenant->locked.number] = NULL;
-		lock_drop(&budget->lock);
+		remove_tenant(tenant->budget, tenant);
+		if (is_shared(tenant->budget))
+			shared_close_tenant(tenant);
 	}
 	handle_close(&tenant->handle);
+}
+
+static void empty_purses(struct gale_budget *budget)
+{
+	lock_take(&budget->lock);
+	for (uint32_t i = 0; i < budget->room; i++)
+		if (budget->locked.handles[i]) {
+			empty_purse(budget, budget->locked.handles[i]);
+			store_relaxed(&budget->locked.handles[i]->till.denied, 0);
+		}
+	lock_drop(&budget->lock);
 }
 
 /* Nothing is taken from a purse any more; tenants are closed one by one. */
@@ -365,15 +415,10 @@ void gale_budget_close(struct gale_budget *budget)
 {
 	if (!budget || !lifeline_holds(&budget->handle.runtime->lifeline))
 		return;
-	if (is_open(&budget->handle)) {
-		lock_take(&budget->lock);
-		for (uint32_t i = 0; i < budget->room; i++)
-			if (budget->locked.handles[i]) {
-				empty_purse(budget, budget->locked.handles[i]);
-				store_relaxed(&budget->locked.handles[i]->denied, 0);
-			}
-		lock_drop(&budget->lock);
-	}
+	if (is_open(&budget->handle) && is_shared(budget))
+		shared_close(budget);
+	else if (is_open(&budget->handle))
+		empty_purses(budget);
 	handle_close(&budget->handle);
 }
 
@@ -385,7 +430,7 @@ void gale_budget_close(struct gale_budget *budget)
 static void let_go(struct gale_budget *budget, struct gale_tenant *tenant)
     ON(budget->lock)
 {
-	uint64_t units = credit_units(load_relaxed(&tenant->purse));
+	uint64_t units = credit_units(load_relaxed(&tenant->till.purse));
 
 	if (units < tenant->locked.seen) {
 		tenant->locked.seen = units;
@@ -428,12 +473,9 @@ static void remember(struct gale_budget *budget, struct gale_tenant *tenant,
 
 	if (retry_us < ns / 1000)
 		ns = retry_us * 1000;
-	if (cost > CREDIT_UNITS_MAX)
-		return;
-	store_relaxed(&tenant->most,
-	              escrow_most(&budget->locked.escrow, tenant->locked.number));
-	store_relaxed(&tenant->denied_why, (uint64_t)why);
-	store_relaxed(&tenant->denied, credit_until(mono_after(now, ns), cost));
+	till_remember(&tenant->till, why, cost,
+	              escrow_most(&budget->locked.escrow, tenant->locked.number),
+	              mono_after(now, ns));
 }
 
 static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
@@ -444,7 +486,7 @@ static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
 	else
 		tenant->locked.denied++;
 	tenant->locked.lent += answer->lent;
-	store_relaxed(&tenant->share, answer->share);
+	store_relaxed(&tenant->till.share, answer->share);
 }
 
 /* Who comes may lower the shares of others below what they have ahead; not if the level was
@@ -479,12 +521,12 @@ static struct gale_answer ask_locked(struct gale_budget *budget,
 	why = why_of(budget, &answer, cost);
 	note(tenant, &answer, cost);
 	if (answer.admitted)
-		store_relaxed(&tenant->denied, 0);
+		store_relaxed(&tenant->till.denied, 0);
 	else if (why != GALE_WHY_TOO_MUCH)
 		remember(budget, tenant, why, answer.retry_us, cost, now);
 	if (why != GALE_WHY_TOO_MUCH)
 		ahead = fill_purse(budget, tenant, &answer, now);
-	store_relaxed(&tenant->left, answer.remaining - ahead);
+	store_relaxed(&tenant->till.left, answer.remaining - ahead);
 	return (struct gale_answer){
 		.verdict = answer.admitted ? GALE_ALLOW : GALE_DENY,
 		.why = why,
@@ -512,29 +554,6 @@ static enum gale_why check_tenant_ask(const struct gale_seat *seat,
 	return why;
 }
 
-/* TENANT-1 */
-static ALWAYS_INLINE bool take(struct gale_tenant *tenant, mono now, uint64_t cost,
-                               uint64_t *ret_word)
-{
-	uint64_t word = load_relaxed(&tenant->purse);
-
-	while (LIKELY(credit_covers(word, now, cost)))
-		if (LIKELY(swap_if_relaxed(&tenant->purse, &word, word - cost))) {
-			*ret_word = word - cost;
-			return true;
-		}
-	return false;
-}
-
-static ALWAYS_INLINE bool is_remembered(const struct gale_tenant *tenant, mono now,
-                                        uint64_t cost)
-{
-	uint64_t denied = load_relaxed(&tenant->denied);
-
-	return credit_lives(denied, now) && cost >= credit_units(denied) &&
-	       cost <= load_relaxed(&tenant->most);
-}
-
 static uint64_t until_us(mono now, uint64_t word)
 {
 	return us_of_ns(credit_dies(word).ns - now.ns);
@@ -543,13 +562,13 @@ static uint64_t until_us(mono now, uint64_t word)
 static __attribute__((noinline)) struct gale_answer
 denied_again(struct gale_tenant *tenant, mono now)
 {
-	uint64_t word = load_relaxed(&tenant->denied);
+	uint64_t word = load_relaxed(&tenant->till.denied);
 
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
-		.why = (enum gale_why)load_relaxed(&tenant->denied_why),
-		.limit = load_relaxed(&tenant->share),
-		.remaining = load_relaxed(&tenant->left),
+		.why = (enum gale_why)load_relaxed(&tenant->till.denied_why),
+		.limit = load_relaxed(&tenant->till.share),
+		.remaining = load_relaxed(&tenant->till.left),
 		.retry_after_us = credit_lives(word, now) ? until_us(now, word) : 0,
 	};
 }
@@ -560,28 +579,43 @@ static struct gale_answer allowed_of(struct gale_tenant *tenant, mono now,
 	return (struct gale_answer){
 		.verdict = GALE_ALLOW,
 		.why = GALE_WHY_OWN,
-		.limit = load_relaxed(&tenant->share),
-		.remaining = load_relaxed(&tenant->left) + credit_units(word),
+		.limit = load_relaxed(&tenant->till.share),
+		.remaining = load_relaxed(&tenant->till.left) + credit_units(word),
 		.reset_after_us = until_us(now, word),
 	};
 }
 
-/* The same ways, for who has looked at the clock, and then the escrow. */
-static __attribute__((noinline)) struct gale_answer
-ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost)
+bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
+                     struct gale_answer *ret_answer)
 {
 	enum gale_why why = check_tenant_ask(seat, tenant, cost);
-	struct gale_answer answer;
 	uint64_t word;
 	mono now;
 
-	if (why != GALE_WHY_RULE)
-		return DENIED(why);
+	if (why != GALE_WHY_RULE) {
+		*ret_answer = DENIED(why);
+		return true;
+	}
 	now = seat_now(seat);
-	if (take(tenant, now, cost, &word))
-		return allowed_of(tenant, now, word);
-	if (is_remembered(tenant, now, cost))
-		return denied_again(tenant, now);
+	if (till_take(&tenant->till, now, cost, &word))
+		*ret_answer = allowed_of(tenant, now, word);
+	else if (till_denies(&tenant->till, now, cost))
+		*ret_answer = denied_again(tenant, now);
+	else
+		return false;
+	return true;
+}
+
+/* The same ways, for who has looked at the clock, and then the escrow or the fund. */
+static __attribute__((noinline)) struct gale_answer
+ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost)
+{
+	struct gale_answer answer;
+
+	if (tenant_ask_here(seat, tenant, cost, &answer))
+		return answer;
+	if (is_shared(tenant->budget))
+		return shared_ask(seat, tenant, cost);
 	lock_take(&tenant->budget->lock);
 	answer = ask_locked(tenant->budget, tenant, cost, seat_now(seat));
 	lock_drop(&tenant->budget->lock);
@@ -601,36 +635,25 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 	    !LIKELY(cost - 1 < CREDIT_UNITS_MAX) || !LIKELY(seat_tells(seat, &now)))
 		return ask_tenant_at_length(seat, tenant, cost);
 	seat_check_thread(seat);
-	if (LIKELY(take(tenant, now, cost, &word)))
+	if (LIKELY(till_take(&tenant->till, now, cost, &word)))
 		return allowed_of(tenant, now, word);
-	if (is_remembered(tenant, now, cost))
+	if (till_denies(&tenant->till, now, cost))
 		return denied_again(tenant, now);
 	return ask_tenant_at_length(seat, tenant, cost);
 }
 
-enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
-                                      struct gale_tenant_counts *ret_stats,
-                                      size_t stats_bytes)
+static void count(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
 {
-	struct gale_tenant_counts counts;
-	struct gale_budget *budget;
-	struct escrow *escrow;
-	enum gale_err err;
+	struct gale_budget *budget = tenant->budget;
+	struct escrow *escrow = &budget->locked.escrow;
 	uint64_t ahead;
 
-	err = handle_error(tenant ? &tenant->handle : NULL, GALE_ERR_TENANT);
-	if (err != GALE_ERR_OK)
-		return err;
-	if (!ret_stats)
-		return GALE_ERR_RET;
-	budget = tenant->budget;
 	lock_take(&budget->lock);
-	escrow = &budget->locked.escrow;
 	go_on(budget, utc_us(budget, clock_now(tenant->handle.runtime->node_clock)));
 	ahead = tenant->locked.window == escrow->window
-	            ? credit_units(load_relaxed(&tenant->purse))
+	            ? credit_units(load_relaxed(&tenant->till.purse))
 	            : 0;
-	counts = (struct gale_tenant_counts){
+	*ret_counts = (struct gale_tenant_counts){
 		.share = escrow_share(escrow, tenant->locked.number),
 		.used = escrow_used(escrow, tenant->locked.number) - ahead,
 		.ahead = ahead,
@@ -640,6 +663,24 @@ enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
 		.denied = tenant->locked.denied,
 	};
 	lock_drop(&budget->lock);
+}
+
+enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
+                                      struct gale_tenant_counts *ret_stats,
+                                      size_t stats_bytes)
+{
+	enum gale_err err =
+	    handle_error(tenant ? &tenant->handle : NULL, GALE_ERR_TENANT);
+	struct gale_tenant_counts counts;
+
+	if (err != GALE_ERR_OK)
+		return err;
+	if (!ret_stats)
+		return GALE_ERR_RET;
+	if (is_shared(tenant->budget))
+		shared_stats(tenant, &counts);
+	else
+		count(tenant, &counts);
 	return sized_write(ret_stats, stats_bytes, &counts, sizeof(counts))
 	           ? GALE_ERR_OK
 	           : GALE_ERR_SIZE;

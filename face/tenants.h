@@ -4,9 +4,13 @@
  * tenants.h -- the objects behind a gale_budget and its gale_tenants.
  *
  *     gale_tenant --> gale_budget --> gale_runtime
+ *                          '---------> gale_store, if it is shared over one
  *
  * A budget's escrow decides, under the budget's lock.  A tenant's purse holds units of the
  * tenant's share that the escrow counts as used: who takes them asks nobody.
+ *
+ * Of a budget that is shared over a store a pool there decides (engine/pool.h), and a purse holds
+ * units that it has granted (coordinator/fund.h).  The escrow only checks terms.
  *
  * Invariants
  *
@@ -19,14 +23,16 @@
  *   TENANT-4  A denial is remembered for less than release_us: a tenant that goes on asking
  *             stays present.  (T2)
  *
- * Threads   purse: any may take; put and emptied under the budget's lock.  The rest of a
- *           tenant, and all of the escrow: under that lock.
+ * Threads   purse: any may take; put and emptied under the budget's lock; under the fund's, if it
+ *           is shared.  The rest of a tenant, and all of the escrow: under the budget's lock.
  */
 #ifndef FACE_TENANTS_H
 #define FACE_TENANTS_H
 
 #include <gale/tenants.h>
 
+#include "coordinator/fund.h"
+#include "coordinator/till.h"
 #include "engine/escrow.h"
 #include "face/face.h"
 
@@ -35,6 +41,9 @@ struct gale_budget {
 	uint64_t epoch_ns; /* what to add to this node's clock for UTC, modulo 2^64 */
 	uint64_t remember_ns; /* how long a denial may be remembered */
 	uint32_t room;        /* tenants */
+	struct gale_store
+	    *store;       /* that it is shared over; NULL: it is this process's */
+	struct fund fund; /* of one that is shared */
 	struct lock lock;
 	struct {
 		struct escrow escrow;
@@ -46,14 +55,8 @@ struct gale_budget {
 struct gale_tenant {
 	struct handle handle;
 	struct gale_budget *budget;
-	_Atomic uint64_t most; /* that it may ever ask for at once */
-	/* As of the last ask that took the lock. */
-	alignas(WET_ALIGN) _Atomic uint64_t share;
-	_Atomic uint64_t left; /* of it, but for the purse */
-	_Atomic uint64_t
-	    denied; /* engine/credit.h: the cost that was, and until when */
-	_Atomic uint64_t denied_why;
-	_Atomic uint64_t purse; /* engine/credit.h */
+	struct stake stake; /* of one that is shared */
+	alignas(WET_ALIGN) struct till till;
 
 	/* Under the budget's lock. */
 	struct {
@@ -64,9 +67,42 @@ struct gale_tenant {
 	} locked;
 };
 
-static_assert(IS_WET(struct gale_tenant, purse) &&
+static_assert(IS_WET(struct gale_tenant, till.purse) &&
                   !IS_WET(struct gale_tenant, handle.runtime) &&
-                  !IS_WET(struct gale_tenant, share),
+                  !IS_WET(struct gale_tenant, till.share),
               "see hot.h");
+
+static inline bool is_shared(const struct gale_budget *budget)
+{
+	return budget->store != NULL;
+}
+
+/* ---- In shared.c: budgets over a store ---------------------------------------------- */
+
+enum gale_err shared_check(const struct gale_runtime *runtime,
+                           const struct gale_budget_config *config);
+/* The budget is set up but for its fund. */
+enum gale_err shared_open(struct gale_budget *budget,
+                          const struct gale_budget_config *config);
+void shared_close(struct gale_budget *budget);
+void shared_set_limit(struct gale_budget *budget, uint64_t limit);
+
+enum gale_err shared_open_tenant(struct gale_tenant *tenant, const char *name,
+                                 const struct escrow_terms *terms);
+void shared_close_tenant(struct gale_tenant *tenant);
+void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms);
+void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
+
+/* An ask that neither purse nor memory could answer, and that does not wait. */
+struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                              uint64_t cost);
+/* What became of one that has waited. */
+struct gale_answer shared_answer(const struct store_op *op, enum store_result result);
+
+/* ---- In tenants.c -------------------------------------------------------------------- */
+
+/* From purse or memory.  False: *ret_answer says nothing. */
+bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
+                     struct gale_answer *ret_answer);
 
 #endif

@@ -116,8 +116,9 @@ extern "C" {
 	X(BUDGET_LIMIT, 86, "limit: from 1 to 2^53 - 1")                               \
 	X(BUDGET_WINDOW, 87, "window_us: from 1 ms to 2^50 us")                        \
 	X(PROTECT, 88, "protect_us: above window_us")                                  \
-	X(TENANTS, 89, "max_tenants: at most 1,048,576")                               \
-	X(LENDING, 90, "lending: not a value of enum gale_lending")                    \
+	X(TENANTS, 89, "max_tenants: at most 1,048,576; with a store, 256")            \
+	X(LENDING, 90,                                                                 \
+	  "lending: not a value of enum gale_lending; with a store, GALE_LENT")        \
 	X(TENANT_WEIGHT, 91, "weight: from 1 to 1,048,576")                            \
 	X(CAP, 92, "cap: below the guarantee, or above 2^53 - 1")                      \
 	X(GUARANTEE, 93, "guarantee: all guarantees together are above the limit")     \

@@ -21,7 +21,8 @@
  * left are added to the tenant's share in a later window.  So even a call that costs more
  * than a share passes from time to time.
  *
- * A budget counts in this process alone.  Its windows are aligned to UTC.
+ * A budget counts in this process alone, or over a store: then all processes that open a
+ * budget of one name there share it.  Its windows are aligned to UTC, by the store's clock.
  * docs/tenants.md explains budgets.
  *
  * Threads   The rules of gale.h for seats and handles hold here.
@@ -67,8 +68,12 @@ struct gale_budget_config {
 	/* All tenants count as present for this time after the beginning of each window,
 	 * so that a tenant that comes later finds its share.  At most window_us. */
 	uint64_t protect_us;
-	uint32_t max_tenants; /* open at a time; 0: 1024 */
-	enum gale_lending lending;
+	uint32_t max_tenants; /* open at a time; 0: 1024; with a store, 256 at most */
+	enum gale_lending lending; /* with a store: GALE_LENT */
+	/* The budget is shared by all that open it with this name on this store.  They need
+	 * one window_us.  NULL: it counts in this process. */
+	struct gale_store *store;
+	const char *name; /* with a store: from 1 to 64 bytes */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -79,6 +84,9 @@ struct gale_terms {
 	uint64_t cap;       /* most units of each window; 0: no cap */
 	uint32_t weight;    /* 1 to GALE_TENANT_WEIGHT_MAX */
 	uint32_t reserved;  /* 0 */
+	/* Of a budget with a store: from 1 to 64 bytes.  Tenants of one name are one tenant,
+	 * in whatever process, and have one share; the terms of the last ask hold. */
+	const char *name;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -134,20 +142,41 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  *
  * The answer's limit is the tenant's share, and remaining the units that are left of it.
  * Both numbers are from the last ask that took a lock.  A denial is remembered for a
- * quarter of release_us, and for at most 100 ms.
+ * quarter of release_us, and for at most 100 ms; with a store, until asking the store again
+ * may help.
+ *
+ * Of a budget with a store the answer is from what the store has granted to this process.  If
+ * that is too little, the store is asked for more, and this ask is denied (GALE_WHY_LATE):
+ * gale_tenant_send and gale_tenant_wait wait for it.  When the store cannot be asked, units in
+ * hand can be used until their window ends, and other asks are denied.
  */
 GALE_API struct gale_answer gale_tenant_ask(struct gale_seat *seat,
                                             struct gale_tenant *tenant, uint64_t cost);
 
+/* The same, but of a budget with a store the answer may come later: if the verdict is
+ * GALE_PENDING, gale_seat_completions returns the answer together with tag. */
+GALE_API struct gale_answer gale_tenant_send(struct gale_seat *seat,
+                                             struct gale_tenant *tenant, uint64_t cost,
+                                             void *tag);
+
+/* The same, but waits for the answer for at most within_us, and is never GALE_PENDING.  If no
+ * answer comes, it is denied (GALE_WHY_LATE). */
+GALE_API struct gale_answer gale_tenant_wait(struct gale_seat *seat,
+                                             struct gale_tenant *tenant, uint64_t cost,
+                                             uint64_t within_us);
+
 /* May grow. */
 struct gale_tenant_counts {
-	uint64_t share;   /* units of this window; 0 while the tenant is absent */
-	uint64_t used;    /* units used in this window, without those in the purse */
-	uint64_t ahead;   /* units in the purse */
-	uint64_t owed;    /* units that will be added to its share in later windows */
+	uint64_t share; /* units of this window; 0 while the tenant is absent */
+	uint64_t used;  /* units used in this window, without those in the purse; with a
+	                     store, by this process */
+	uint64_t ahead; /* units in the purse */
+	uint64_t owed;  /* units that will be added to its share in later windows */
 	uint64_t allowed; /* units used since it was opened */
 	uint64_t lent;    /* asks that were allowed with units beyond the share */
 	uint64_t denied;  /* asks that were denied, without remembered denials */
+	uint64_t quanta;  /* grants of the store; 0 without one, as the next */
+	uint64_t trips;   /* questions to the store */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,

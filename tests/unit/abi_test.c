@@ -148,10 +148,13 @@
 	F(gale_budget_config, protect_us, 24, 8)                                       \
 	F(gale_budget_config, max_tenants, 32, 4)                                      \
 	F(gale_budget_config, lending, 36, 4)                                          \
+	F(gale_budget_config, store, 40, 8)                                            \
+	F(gale_budget_config, name, 48, 8)                                             \
 	F(gale_terms, guarantee, 0, 8)                                                 \
 	F(gale_terms, cap, 8, 8)                                                       \
 	F(gale_terms, weight, 16, 4)                                                   \
 	F(gale_terms, reserved, 20, 4)                                                 \
+	F(gale_terms, name, 24, 8)                                                     \
 	F(gale_tenant_counts, share, 0, 8)                                             \
 	F(gale_tenant_counts, used, 8, 8)                                              \
 	F(gale_tenant_counts, ahead, 16, 8)                                            \
@@ -159,6 +162,8 @@
 	F(gale_tenant_counts, allowed, 32, 8)                                          \
 	F(gale_tenant_counts, lent, 40, 8)                                             \
 	F(gale_tenant_counts, denied, 48, 8)                                           \
+	F(gale_tenant_counts, quanta, 56, 8)                                           \
+	F(gale_tenant_counts, trips, 64, 8)                                            \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)                                                    \
 	F(gale_http_policy, name, 0, 8)                                                \
@@ -181,9 +186,9 @@
 	S(gale_limiter_counts, 536, true)                                              \
 	S(gale_guard_config, 120, true)                                                \
 	S(gale_guard_counts, 416, true)                                                \
-	S(gale_budget_config, 40, true)                                                \
-	S(gale_terms, 24, true)                                                        \
-	S(gale_tenant_counts, 56, true)                                                \
+	S(gale_budget_config, 56, true)                                                \
+	S(gale_terms, 32, true)                                                        \
+	S(gale_tenant_counts, 72, true)                                                \
 	S(gale_entry, 32, false)                                                       \
 	S(gale_on_fenced, 8, false)                                                    \
 	S(gale_metric, 16, true)                                                       \

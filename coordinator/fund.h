@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * fund.h -- a budget that is shared over a store, and the tenants of it that this node has.
+ *
+ *     fund     a budget: its name at the store, its stakes
+ *     stake    a tenant: its claim of the pool (engine/claim.h), and the asks that wait for it
+ *
+ * An ask takes units from the till.  One that finds too few looks at the claim, under the fund's
+ * lock; if that has too few, too, it waits, and the coordinator asks the pool: once for all asks of
+ * the tenant that wait, and for all tenants that lack something in one turn.
+ *
+ *     seat: fund_ask -> waits          coordinator: fund_turn -> the store -> fund_hear -> done
+ *
+ * Invariants
+ *
+ *   FUND-1  What is in the till was taken from the claim, and is of the claim's window.  (T1)
+ *   FUND-2  One call of a stake is with the store at most, and nothing of it is written then.
+ *   FUND-3  Units that were not needed since the last look go back, once.  (L6)
+ *   FUND-4  While asks of a tenant are answered here, the pool hears of it at least once in each
+ *           release_us.  (T2)
+ *   FUND-5  What this node has been granted in a window, of all tenants, is at most the limit:
+ *           an answer that says more is not believed.  (L13)
+ *
+ * Threads   fund_ask, fund_open, stake_open and the functions that change or close: any.
+ *           fund_turn, fund_hear and the rest: the coordinator's.
+ */
+#ifndef COORDINATOR_FUND_H
+#define COORDINATOR_FUND_H
+
+#include "coordinator/fleet.h"
+#include "coordinator/till.h"
+#include "engine/claim.h"
+#include "runtime/lock.h"
+
+struct coordinator;
+struct fund;
+struct stake;
+
+struct fund_ops {
+	/* The coordinator has done with it. */
+	void (*drop)(struct fund *self);
+	void (*drop_stake)(struct stake *self);
+	void (*say)(struct fund *self, enum gale_level level, const char *line);
+};
+
+/* An ask that waits.  Its memory is the asker's until it is given to fund_ask, and again when
+ * done is called; done may free it. */
+struct fund_wait {
+	void (*done)(struct fund_wait *self);
+	struct list place;
+	struct store_op *op;
+	enum store_result result;
+};
+
+struct fund_config {
+	const struct fund_ops *ops;
+	struct coordinator *coordinator;
+	struct post *post;
+	const char *name;
+	struct pool_ask terms; /* the budget's; those of tenants do not count */
+	uint32_t drift_ppm;
+	uint64_t patience_ns; /* with the store */
+};
+
+struct fund {
+	const struct fund_ops *ops;
+	struct coordinator *coordinator;
+	struct post *post;
+	uint32_t drift_ppm;
+	uint64_t patience_ns;
+	uint64_t tick_ns; /* from one look at idle units to the next */
+	uint32_t name_len;
+	uint8_t name[GALE_NAME_MAX];
+
+	/* The coordinator's. */
+	struct fund *next; /* that has arrived; under the coordinator's lock */
+	struct list place; /* among all */
+	mono due;
+	uint64_t said;        /* what was logged last; POOL_ANSWERED: nothing */
+	uint64_t other_limit; /* the same, of a node with another limit */
+
+	struct lock lock;
+	struct {
+		struct list stakes;
+		struct pool_ask terms;
+		uint64_t window;
+		uint64_t granted; /* in it, to this node, and not given back */
+		uint64_t most;    /* the largest limit of it */
+		bool closed;
+		bool ended; /* the coordinator looks at it no more */
+	} locked;
+};
+
+struct stake_counts {
+	uint64_t quanta;  /* grants of the pool */
+	uint64_t trips;   /* calls of the store */
+	uint64_t denied;  /* asks, but for those that the till denied */
+	uint64_t share;   /* of the window that lasts, as was told last */
+	uint64_t used;    /* in it, here */
+	uint64_t in_hand; /* of it, here */
+	uint64_t spent;   /* here, in all windows */
+};
+
+struct stake {
+	struct fund *fund;
+	struct till *till;
+	uint32_t name_len;
+	uint8_t name[STORE_TENANT_MAX];
+
+	/* The coordinator's. */
+	struct stake *next; /* to be sent */
+	struct store_call call;
+	struct store_op op;
+	struct store_claim claim_op;
+
+	/* Under the fund's lock. */
+	struct {
+		struct list place; /* among the fund's */
+		struct list waits;
+		struct claim claim;
+		struct pool_answer told; /* what the pool answered last */
+		enum gale_why why;       /* of what was refused */
+		mono tick;               /* the next look */
+		uint64_t seen; /* units that were spent in the window until the last */
+		uint64_t ordered; /* a cost that nobody waits for */
+		bool leaves;
+		bool tried;   /* it has told what it gives back, when it left */
+		bool tells;   /* the pool is to hear of it, though it lacks nothing */
+		bool present; /* units were spent before the last look */
+		struct stake_counts counts;
+	} locked;
+};
+
+/* ---- Any thread -------------------------------------------------------------------- */
+
+void fund_init(struct fund *fund, const struct fund_config *config);
+void fund_free(struct fund *fund);
+/* Its stakes answer no more, and give back what they have. */
+void fund_close(struct fund *fund);
+/* 1 to GALE_UNITS_MAX. */
+void fund_set_limit(struct fund *fund, uint64_t limit);
+
+struct stake_config {
+	struct fund *fund;
+	struct till *till;
+	const char *name;
+	uint64_t node;         /* no other stake has it, anywhere */
+	struct pool_ask terms; /* the tenant's part */
+};
+
+/* False: the fund has ended. */
+bool stake_open(struct stake *stake, const struct stake_config *config, mono now);
+/* The coordinator drops it when what it had is given back, if it has not done so. */
+void stake_close(struct stake *stake);
+void stake_set_terms(struct stake *stake, const struct pool_ask *terms);
+
+enum fund_said {
+	FUND_ALLOWED,
+	FUND_DENIED,
+	FUND_WAITS, /* with wait: it is done later.  Without one: the pool is asked all the same */
+};
+
+/* From what is in hand; *ret_answer, unless it waits. */
+enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
+                        struct fund_wait *wait, struct gale_answer *ret_answer);
+void stake_counts(struct stake *stake, mono now, struct stake_counts *ret_counts);
+
+/* ---- The coordinator's --------------------------------------------------------------- */
+
+/* Looks at all its stakes, and asks for those that lack something; how many.  fund->due: when it
+ * wants a turn. */
+uint64_t fund_turn(struct fund *fund, mono now);
+/* A call of one of its stakes has been answered. */
+void fund_hear(struct store_call *call, mono now);
+static inline struct stake *stake_of_call(struct store_call *call)
+{
+	return (struct stake *)((char *)call - offsetof(struct stake, call));
+}
+/* It is closed, and nothing of it is with the store, or owed to it. */
+bool fund_is_over(struct fund *fund);
+/* All stakes leave: the runtime ends. */
+void fund_end(struct fund *fund);
+/* Drops the stakes that are left. */
+void fund_drop_stakes(struct fund *fund);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * shared.c -- budgets that several processes share over a store.
+ *
+ * The coordinator of the runtime claims units for them (coordinator/fund.h).  A budget is held by
+ * the coordinator until it is closed and its tenants have left, and a tenant until what it had is
+ * given back.
+ *
+ * Threads   Asks: the seat's own.  The rest: any; what the coordinator drops, on its thread.
+ */
+#include <string.h>
+
+#include "face/answer.h"
+#include "face/guard.h"
+#include "face/seat.h"
+#include "face/tenants.h"
+#include "face/whole.h"
+#include "runtime/clock.h"
+#include "runtime/random.h"
+
+#define DRIFT_PPM 500
+#define PATIENCE_NS UINT64_C(100000000)
+
+/* ---- Opening and closing ------------------------------------------------------------ */
+
+static struct gale_budget *budget_of(struct fund *fund)
+{
+	return (struct gale_budget *)((char *)fund -
+	                              offsetof(struct gale_budget, fund));
+}
+
+static void drop(struct fund *self)
+{
+	handle_drop(&budget_of(self)->handle);
+}
+
+static void drop_stake(struct stake *self)
+{
+	struct gale_tenant *tenant =
+	    (struct gale_tenant *)((char *)self - offsetof(struct gale_tenant, stake));
+
+	handle_drop(&tenant->handle);
+}
+
+static void say(struct fund *self, enum gale_level level, const char *line)
+{
+	char name[GALE_NAME_MAX + 1];
+
+	memcpy(name, self->name, self->name_len);
+	name[self->name_len] = '\0';
+	runtime_say(budget_of(self)->handle.runtime, level, "budget ", name, line);
+}
+
+static const struct fund_ops fund_ops = { drop, drop_stake, say };
+
+static bool name_is_good(const char *name)
+{
+	size_t count = name ? strlen(name) : 0;
+
+	return count >= 1 && count <= GALE_NAME_MAX;
+}
+
+enum gale_err shared_check(const struct gale_runtime *runtime,
+                           const struct gale_budget_config *config)
+{
+	if (!handle_is_open(&config->store->handle, runtime))
+		return GALE_ERR_STORE;
+	if (!name_is_good(config->name))
+		return GALE_ERR_NAME;
+	if (config->max_tenants > POOL_TENANTS_MAX)
+		return GALE_ERR_TENANTS;
+	return config->lending == GALE_LENT ? GALE_ERR_OK : GALE_ERR_LENDING;
+}
+
+/* What a word of the pool has room for. */
+static uint64_t below_never(uint64_t us)
+{
+	return us < GALE_UNITS_MAX ? us : GALE_UNITS_MAX;
+}
+
+enum gale_err shared_open(struct gale_budget *budget,
+                          const struct gale_budget_config *config)
+{
+	struct gale_runtime *runtime = budget->handle.runtime;
+	const struct escrow_settings *set = &budget->locked.escrow.set;
+	struct coordinator *coordinator;
+	struct fund_config fund = {
+		.ops = &fund_ops,
+		.post = &config->store->post,
+		.name = config->name,
+		.terms = { .limit = config->limit,
+		           .period_us = config->window_us,
+		           .release_us = below_never(set->release_us),
+		           .protect_us = config->protect_us },
+		.drift_ppm = DRIFT_PPM,
+		.patience_ns = PATIENCE_NS,
+	};
+	enum gale_err err = guardhouse_found(runtime, &coordinator);
+
+	if (err != GALE_ERR_OK)
+		return err;
+	fund.coordinator = coordinator;
+	fund_init(&budget->fund, &fund);
+	budget->store = config->store; /* from here on it is freed with the budget */
+	handle_hold(&budget->store->handle);
+	handle_hold(&budget->handle);
+	if (coordinator_add_fund(coordinator, &budget->fund))
+		return GALE_ERR_OK;
+	handle_drop(&budget->handle);
+	return GALE_ERR_RUNTIME;
+}
+
+void shared_close(struct gale_budget *budget)
+{
+	fund_close(&budget->fund);
+}
+
+void shared_set_limit(struct gale_budget *budget, uint64_t limit)
+{
+	fund_set_limit(&budget->fund, limit);
+}
+
+static struct pool_ask pool_terms(const struct escrow_terms *terms)
+{
+	return (struct pool_ask){ .guarantee = terms->guarantee,
+		                  .cap = terms->cap,
+		                  .weight = terms->weight };
+}
+
+enum gale_err shared_open_tenant(struct gale_tenant *tenant, const char *name,
+                                 const struct escrow_terms *terms)
+{
+	struct stake_config config = { .fund = &tenant->budget->fund,
+		                       .till = &tenant->till,
+		                       .name = name,
+		                       .terms = pool_terms(terms) };
+	uint64_t lot;
+
+	if (!name_is_good(name))
+		return GALE_ERR_NAME;
+	if (!random_fill(&lot, sizeof(lot)))
+		return GALE_ERR_SYSTEM;
+	config.node = lot % GALE_UNITS_MAX + 1;
+	handle_hold(&tenant->handle);
+	if (stake_open(&tenant->stake, &config,
+	               clock_now(tenant->handle.runtime->node_clock)))
+		return GALE_ERR_OK;
+	handle_drop(&tenant->handle);
+	return GALE_ERR_BUDGET;
+}
+
+void shared_close_tenant(struct gale_tenant *tenant)
+{
+	stake_close(&tenant->stake);
+}
+
+void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms)
+{
+	struct pool_ask known = pool_terms(terms);
+
+	stake_set_terms(&tenant->stake, &known);
+}
+
+void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
+{
+	struct stake_counts counts;
+
+	stake_counts(&tenant->stake, clock_now(tenant->handle.runtime->node_clock),
+	             &counts);
+	*ret_counts = (struct gale_tenant_counts){
+		.share = counts.share,
+		.used = counts.used,
+		.ahead = counts.in_hand,
+		.allowed = counts.spent,
+		.denied = counts.denied,
+		.quanta = counts.quanta,
+		.trips = counts.trips,
+	};
+}
+
+/* ---- Asking -------------------------------------------------------------------------- */
+
+struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                              uint64_t cost)
+{
+	struct gale_answer answer;
+
+	if (fund_ask(&tenant->stake, cost, seat_now(seat), NULL, &answer) == FUND_WAITS)
+		answer =
+		    (struct gale_answer){ .verdict = GALE_DENY, .why = GALE_WHY_LATE };
+	return answer;
+}
+
+struct gale_answer shared_answer(const struct store_op *op, enum store_result result)
+{
+	if (result == STORE_DONE)
+		return op->answer;
+	return (struct gale_answer){
+		.verdict = GALE_DENY,
+		.why = why_of_result(result),
+		.retry_after_us = result == STORE_LATE ? 0 : op->answer.retry_after_us
+	};
+}
+
+/* NULL: *ret_answer is the answer. */
+static struct pending *send(struct gale_seat *seat, struct gale_tenant *tenant,
+                            uint64_t cost, void *tag, bool awaited,
+                            struct gale_answer *ret_answer)
+{
+	struct pending *pending = seat_wait_for(seat, tenant, cost, tag, awaited);
+
+	if (!pending) {
+		*ret_answer =
+		    (struct gale_answer){ .verdict = GALE_DENY, .why = GALE_WHY_BUSY };
+		return NULL;
+	}
+	if (fund_ask(&tenant->stake, cost, seat_now(seat), &pending->wait,
+	             ret_answer) == FUND_WAITS)
+		return pending;
+	seat_wait_no_more(seat, pending);
+	return NULL;
+}
+
+struct gale_answer gale_tenant_send(struct gale_seat *seat, struct gale_tenant *tenant,
+                                    uint64_t cost, void *tag)
+{
+	struct gale_answer answer;
+
+	if (!seat || !tenant || !is_shared(tenant->budget))
+		return gale_tenant_ask(seat, tenant, cost);
+	if (tenant_ask_here(seat, tenant, cost, &answer) ||
+	    !send(seat, tenant, cost, tag, /* awaited= */ false, &answer))
+		return answer;
+	return (struct gale_answer){ .verdict = GALE_PENDING, .why = GALE_WHY_ASKED };
+}
+
+struct gale_answer gale_tenant_wait(struct gale_seat *seat, struct gale_tenant *tenant,
+                                    uint64_t cost, uint64_t within_us)
+{
+	struct gale_answer answer;
+	struct pending *pending;
+	struct store_op op = { .cost = cost };
+	enum store_result result;
+
+	if (!seat || !tenant || !is_shared(tenant->budget) || within_us == 0)
+		return gale_tenant_ask(seat, tenant, cost);
+	if (tenant_ask_here(seat, tenant, cost, &answer))
+		return answer;
+	pending = send(seat, tenant, cost, NULL, /* awaited= */ true, &answer);
+	if (!pending)
+		return answer;
+	result = seat_await(seat, pending, &op, NULL, ask_deadline(within_us));
+	return shared_answer(&op, result);
+}

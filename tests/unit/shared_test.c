@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * shared_test.c -- a budget that two runtimes share over a store of the process.
+ *
+ * Each runtime is a node with a clock of its own, which stands still unless the test moves it.  The
+ * store keeps the first one's.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <gale/tenants.h>
+
+#include "tests/support/house.h"
+#include "tests/support/lines.h"
+#include "tests/support/must.h"
+
+#define WINDOW_US GALE_SECONDS(1)
+#define PATIENCE_US GALE_SECONDS(10)
+
+static struct house_plan plan = { .rule = { .kind = GALE_RULE_FIXED_WINDOW,
+	                                    .limit = 5,
+	                                    .period_us = GALE_HOURS(1) },
+	                          .shards = 1,
+	                          .url = "memory:shared",
+	                          .turns = true,
+	                          .still = true };
+
+/* ---- Two nodes ----------------------------------------------------------------------- */
+
+#define NODES 2
+#define TENANTS 2
+
+struct pair {
+	struct house houses[NODES];
+	struct gale_budget *budgets[NODES];
+	struct gale_tenant *tenants[NODES][TENANTS];
+};
+
+static struct gale_budget *open_budget(struct house *h, uint64_t limit,
+                                       uint64_t window_us)
+{
+	struct gale_budget_config config = {
+		.limit = limit, .window_us = window_us, .store = h->store, .name = "api"
+	};
+	struct gale_budget *budget;
+
+	must(gale_budget_open(h->runtime, &config, &budget) == GALE_ERR_OK);
+	return budget;
+}
+
+static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *name,
+                                       uint32_t weight)
+{
+	struct gale_terms terms = { .weight = weight, .name = name };
+	struct gale_tenant *tenant;
+
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	return tenant;
+}
+
+static void open_pair(struct pair *pair, uint64_t limit)
+{
+	for (int i = 0; i < NODES; i++) {
+		house_open(&pair->houses[i], &plan);
+		pair->budgets[i] = open_budget(&pair->houses[i], limit, WINDOW_US);
+		pair->tenants[i][0] = open_tenant(pair->budgets[i], "big", 4);
+		pair->tenants[i][1] = open_tenant(pair->budgets[i], "small", 1);
+	}
+}
+
+static void close_node(struct pair *pair, int node)
+{
+	for (int i = 0; i < TENANTS; i++)
+		gale_tenant_close(pair->tenants[node][i]);
+	gale_budget_close(pair->budgets[node]);
+	assert_true(house_close(&pair->houses[node]));
+}
+
+/* The store lasts as long as the first one's memory. */
+static void close_pair(struct pair *pair)
+{
+	for (int i = NODES; i-- > 0;)
+		close_node(pair, i);
+}
+
+static void turn(struct house *h)
+{
+	(void)gale_turn(h->runtime);
+}
+
+static void pass(struct pair *pair, uint64_t us)
+{
+	for (int i = 0; i < NODES; i++) {
+		test_clock_advance(&pair->houses[i].clock, us);
+		turn(&pair->houses[i]);
+	}
+}
+
+/* A window ends, for sure: clocks may run fast or slow. */
+static void pass_window(struct pair *pair)
+{
+	pass(pair, WINDOW_US + WINDOW_US / 500);
+}
+
+/* How many of so many asks for cost units are allowed. */
+static uint64_t flood(struct pair *pair, int node, int tenant, uint64_t asks,
+                      uint64_t cost)
+{
+	uint64_t allowed = 0;
+
+	while (asks-- > 0)
+		allowed +=
+		    gale_tenant_wait(pair->houses[node].seat,
+		                     pair->tenants[node][tenant], cost, PATIENCE_US)
+			.verdict == GALE_ALLOW;
+	return allowed;
+}
+
+static struct gale_tenant_counts counts_of(struct gale_tenant *tenant)
+{
+	struct gale_tenant_counts counts;
+
+	must(gale_tenant_stats(tenant, &counts) == GALE_ERR_OK);
+	return counts;
+}
+
+static void is_told(struct gale_answer answer, enum gale_verdict verdict,
+                    enum gale_why why)
+{
+	assert_string_equal(gale_why_name(answer.why), gale_why_name(why));
+	assert_int_equal(answer.verdict, verdict);
+}
+
+/* ---- Shares -------------------------------------------------------------------------- */
+
+/* A tenant of two nodes is one tenant: its weight counts once.  T1, T2, T4 */
+static void two_nodes_have_one_budget(void **state)
+{
+	static struct pair pair;
+	uint64_t got[TENANTS], quanta = 0, trips = 0;
+	(void)state;
+
+	open_pair(&pair, 5000);
+	for (int window = 0; window < 5; window++) {
+		memset(got, 0, sizeof(got));
+		for (int i = 0; i < 3000; i++)
+			for (int node = 0; node < NODES; node++) {
+				got[0] += flood(&pair, node, 0, 1, 1);
+				if (node == 0)
+					got[1] += flood(&pair, node, 1, 1, 1);
+			}
+		assert_in_range(got[0], 3980, 4000);
+		assert_in_range(got[1], 995, 1000);
+		pass_window(&pair);
+	}
+	for (int node = 0; node < NODES; node++)
+		for (int i = 0; i < TENANTS; i++) {
+			struct gale_tenant_counts counts =
+			    counts_of(pair.tenants[node][i]);
+
+			quanta += counts.quanta;
+			trips += counts.trips;
+		}
+	print_message("%llu quanta, %llu trips\n", (unsigned long long)quanta,
+	              (unsigned long long)trips);
+	assert_true(trips * 5 <= quanta * 6);
+	close_pair(&pair);
+}
+
+/* Who is alone has all of it, from any node. */
+static void who_is_alone_has_all(void **state)
+{
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	assert_int_equal(flood(&pair, 0, 1, 300, 1), 300);
+	assert_int_equal(flood(&pair, 1, 1, 1000, 1) + flood(&pair, 0, 1, 1000, 1),
+	                 700);
+	is_told(
+	    gale_tenant_wait(pair.houses[1].seat, pair.tenants[1][1], 1, PATIENCE_US),
+	    GALE_DENY, GALE_WHY_SPENT);
+	is_told(gale_tenant_ask(pair.houses[1].seat, pair.tenants[1][1], 1001),
+	        GALE_DENY, GALE_WHY_TOO_MUCH);
+	pass_window(&pair);
+	assert_int_equal(flood(&pair, 1, 1, 2000, 1), 1000);
+	close_pair(&pair);
+}
+
+/* ---- What goes back ------------------------------------------------------------------- */
+
+/* Units that lie idle at one node are there for the others.  L6 */
+static void idle_units_go_back(void **state)
+{
+	static struct pair pair;
+	uint64_t left;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	assert_int_equal(flood(&pair, 0, 0, 100, 1), 100);
+	left = counts_of(pair.tenants[0][0]).ahead;
+	assert_true(left > 0);
+	assert_int_equal(flood(&pair, 1, 0, 2000, 1), 900 - left);
+	for (int i = 0; i < 12; i++)
+		pass(&pair, WINDOW_US / 16);
+	assert_int_equal(counts_of(pair.tenants[0][0]).ahead, 0);
+	pass(&pair, WINDOW_US * 3 / 16);
+	assert_int_equal(flood(&pair, 1, 0, 2000, 1), left);
+	close_pair(&pair);
+}
+
+/* A tenant that is closed gives back what it has not used, and no more. */
+static void what_is_closed_gives_back(void **state)
+{
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	assert_int_equal(flood(&pair, 1, 0, 100, 1), 100);
+	close_node(&pair, 1);
+	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 900);
+	close_node(&pair, 0);
+}
+
+/* No unit is used in the window after its own, whatever the node's clock says.  W-4 */
+static void no_unit_reaches_into_the_next_window(void **state)
+{
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	pass(&pair, WINDOW_US - 1000 - HOUSE_NOW % WINDOW_US);
+	assert_int_equal(flood(&pair, 0, 0, 10, 1), 10);
+	assert_true(counts_of(pair.tenants[0][0]).ahead > 0);
+	pass(&pair, 1000);
+	is_told(gale_tenant_ask(pair.houses[0].seat, pair.tenants[0][0], 1), GALE_DENY,
+	        GALE_WHY_LATE);
+	pass(&pair, WINDOW_US / 500);
+	assert_int_equal(flood(&pair, 1, 0, 2000, 1) + flood(&pair, 0, 0, 2000, 1),
+	                 1000);
+	close_pair(&pair);
+}
+
+/* ---- Asks ----------------------------------------------------------------------------- */
+
+/* An ask that finds nothing in hand is answered later, or is denied and found later. */
+static void an_ask_may_wait_or_not(void **state)
+{
+	static struct pair pair;
+	struct gale_completion completion;
+	struct gale_seat *seat;
+	int tag;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	seat = pair.houses[0].seat;
+	is_told(gale_tenant_send(seat, pair.tenants[0][0], 5, &tag), GALE_PENDING,
+	        GALE_WHY_ASKED);
+	assert_int_equal(gale_seat_completions(seat, &completion, 1), 0);
+	turn(&pair.houses[0]);
+	assert_int_equal(gale_seat_completions(seat, &completion, 1), 1);
+	assert_ptr_equal(completion.tag, &tag);
+	is_told(completion.answer, GALE_ALLOW, GALE_WHY_OWN);
+	is_told(gale_tenant_ask(seat, pair.tenants[0][1], 5), GALE_DENY, GALE_WHY_LATE);
+	turn(&pair.houses[0]);
+	is_told(gale_tenant_ask(seat, pair.tenants[0][1], 5), GALE_ALLOW, GALE_WHY_OWN);
+	close_pair(&pair);
+}
+
+/* Those that wait are told when the tenant is closed, and a seat may leave before. */
+static void who_waits_is_told_of_the_end(void **state)
+{
+	static struct pair pair;
+	struct gale_completion completion;
+	struct gale_seat *seat;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	seat = pair.houses[0].seat;
+	is_told(gale_tenant_send(seat, pair.tenants[0][0], 5, NULL), GALE_PENDING,
+	        GALE_WHY_ASKED);
+	gale_tenant_close(pair.tenants[0][0]);
+	assert_int_equal(gale_seat_completions(seat, &completion, 1), 1);
+	is_told(completion.answer, GALE_DENY, GALE_WHY_CLOSED);
+	is_told(gale_tenant_send(seat, pair.tenants[0][1], 5, NULL), GALE_PENDING,
+	        GALE_WHY_ASKED);
+	gale_budget_close(pair.budgets[0]);
+	is_told(gale_tenant_wait(seat, pair.tenants[0][1], 5, PATIENCE_US), GALE_DENY,
+	        GALE_WHY_CLOSED);
+	gale_tenant_close(pair.tenants[0][1]);
+	close_node(&pair, 1);
+	assert_true(house_close(&pair.houses[0]));
+}
+
+/* ---- Terms ---------------------------------------------------------------------------- */
+
+static void terms_change_for_all_nodes(void **state)
+{
+	struct gale_terms terms = { .weight = 1, .cap = 100, .name = "big" };
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	assert_int_equal(flood(&pair, 0, 0, 1, 1) + flood(&pair, 0, 1, 1, 1), 2);
+	assert_int_equal(gale_tenant_set_terms(pair.tenants[0][0], &terms),
+	                 GALE_ERR_OK);
+	assert_int_equal(flood(&pair, 0, 0, 1000, 1), 99);
+	assert_int_equal(flood(&pair, 1, 1, 2000, 1), 899);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(gale_budget_set_limit(pair.budgets[i], 2000),
+		                 GALE_ERR_OK);
+	assert_int_equal(flood(&pair, 1, 1, 2000, 1), 1000);
+	close_pair(&pair);
+}
+
+/* L15: what nodes disagree about is said, and refused where windows would overlap. */
+static void nodes_that_disagree_are_told(void **state)
+{
+	struct house_plan with_lines = plan;
+	struct lines lines;
+	static struct pair pair;
+	struct gale_budget *other;
+	struct gale_tenant *tenant;
+	(void)state;
+
+	lines_open(&lines);
+	with_lines.log = &lines.log;
+	house_open(&pair.houses[0], &plan);
+	house_open(&pair.houses[1], &with_lines);
+	pair.budgets[0] = open_budget(&pair.houses[0], 1000, WINDOW_US);
+	pair.tenants[0][0] = open_tenant(pair.budgets[0], "big", 4);
+	pair.budgets[1] = open_budget(&pair.houses[1], 500, WINDOW_US);
+	pair.tenants[1][0] = open_tenant(pair.budgets[1], "big", 4);
+	assert_int_equal(flood(&pair, 0, 0, 100, 1), 100);
+	assert_int_equal(flood(&pair, 1, 0, 100, 1), 100);
+	assert_true(
+	    lines_have(&lines, "another node has the limit 1000, and this one 500"));
+	other = open_budget(&pair.houses[1], 1000, WINDOW_US / 2);
+	tenant = open_tenant(other, "big", 4);
+	is_told(gale_tenant_wait(pair.houses[1].seat, tenant, 1, PATIENCE_US),
+	        GALE_DENY, GALE_WHY_CHANGED);
+	assert_true(lines_have(&lines, "other nodes have windows of another length"));
+	gale_tenant_close(tenant);
+	gale_budget_close(other);
+	for (int i = NODES; i-- > 0;) {
+		gale_tenant_close(pair.tenants[i][0]);
+		gale_budget_close(pair.budgets[i]);
+		assert_true(house_close(&pair.houses[i]));
+	}
+}
+
+static void what_cannot_be_shared_is_refused(void **state)
+{
+	struct gale_budget_config config = { .limit = 10, .window_us = WINDOW_US };
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+	struct house h, other;
+	(void)state;
+
+	house_open(&h, &plan);
+	house_open(&other, &plan);
+	config.store = other.store;
+	config.name = "api";
+	assert_int_equal(gale_budget_open(h.runtime, &config, &budget), GALE_ERR_STORE);
+	config.store = h.store;
+	config.name = NULL;
+	assert_int_equal(gale_budget_open(h.runtime, &config, &budget), GALE_ERR_NAME);
+	config.name = "";
+	assert_int_equal(gale_budget_open(h.runtime, &config, &budget), GALE_ERR_NAME);
+	config.name = "api";
+	config.max_tenants = 257;
+	assert_int_equal(gale_budget_open(h.runtime, &config, &budget),
+	                 GALE_ERR_TENANTS);
+	config.max_tenants = 1;
+	config.lending = GALE_PARTED;
+	assert_int_equal(gale_budget_open(h.runtime, &config, &budget),
+	                 GALE_ERR_LENDING);
+	config.lending = GALE_LENT;
+	assert_int_equal(gale_budget_open(h.runtime, &config, &budget), GALE_ERR_OK);
+	assert_int_equal(gale_tenant_open(budget, &terms, &tenant), GALE_ERR_NAME);
+	terms.name = "big";
+	assert_int_equal(gale_tenant_open(budget, &terms, &tenant), GALE_ERR_OK);
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	assert_true(house_close(&other));
+	assert_true(house_close(&h));
+}
+
+/* ---- Threads -------------------------------------------------------------------------- */
+
+#define THREADS 4
+#define ASKS 4000
+#define LIMIT 3000
+
+struct asker {
+	struct gale_runtime *runtime;
+	struct gale_tenant *tenant;
+	uint64_t allowed;
+};
+
+static void *ask_and_ask(void *argument)
+{
+	struct asker *asker = argument;
+	struct gale_seat *seat;
+
+	must(gale_join(asker->runtime, &seat) == GALE_ERR_OK);
+	for (int i = 0; i < ASKS; i++)
+		asker->allowed +=
+		    gale_tenant_wait(seat, asker->tenant, 1, PATIENCE_US).verdict ==
+		    GALE_ALLOW;
+	gale_leave(seat);
+	return NULL;
+}
+
+/* All is in one window of the store, whose clock stands still.  T1 */
+static void threads_of_two_nodes_get_what_there_is(void **state)
+{
+	struct house_plan threads_plan = plan;
+	struct asker askers[THREADS];
+	pthread_t threads[THREADS];
+	static struct pair pair;
+	uint64_t all = 0;
+	(void)state;
+
+	plan.turns = false;
+	open_pair(&pair, LIMIT);
+	plan = threads_plan;
+	for (int i = 0; i < THREADS; i++) {
+		askers[i] = (struct asker){ pair.houses[i % NODES].runtime,
+			                    pair.tenants[i % NODES][i / NODES], 0 };
+		must(pthread_create(&threads[i], NULL, ask_and_ask, &askers[i]) == 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		must(pthread_join(threads[i], NULL) == 0);
+		all += askers[i].allowed;
+	}
+	assert_in_range(all, LIMIT * 95 / 100, LIMIT);
+	close_pair(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_nodes_have_one_budget),
+		cmocka_unit_test(who_is_alone_has_all),
+		cmocka_unit_test(idle_units_go_back),
+		cmocka_unit_test(what_is_closed_gives_back),
+		cmocka_unit_test(no_unit_reaches_into_the_next_window),
+		cmocka_unit_test(an_ask_may_wait_or_not),
+		cmocka_unit_test(who_waits_is_told_of_the_end),
+		cmocka_unit_test(terms_change_for_all_nodes),
+		cmocka_unit_test(nodes_that_disagree_are_told),
+		cmocka_unit_test(what_cannot_be_shared_is_refused),
+		cmocka_unit_test(threads_of_two_nodes_get_what_there_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
