@@ -426,7 +426,8 @@ void fleet_help(FILE *out)
 	      "by one half of the nodes, another one twice in each window.\n"
 	      "\n"
 	      "gale fleet --guard limits what is in flight instead: see\n"
-	      "gale fleet --guard --help.\n"
+	      "gale fleet --guard --help.  gale fleet --tenants divides one budget by\n"
+	      "weights: see gale fleet --tenants x=1 --help.\n"
 	      "\n",
 	      out);
 	flags_list(out);

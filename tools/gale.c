@@ -16,6 +16,7 @@
 #include "tools/member.h"
 #include "tools/policy.h"
 #include "tools/sim.h"
+#include "tools/tenant_fleet.h"
 
 #define WORDS_MOST 8 /* behind gale help */
 
@@ -86,6 +87,23 @@ static int do_guard_fleet(int argc, char **argv)
 	return refuse("fleet --guard", &error);
 }
 
+static int do_tenant_fleet(int argc, char **argv)
+{
+	struct tenant_flags flags;
+	struct flags_error error;
+
+	switch (tenant_flags_parse(argc, argv, &flags, &error)) {
+	case FLAGS_RUN:
+		return (int)tenant_fleet_run(&flags);
+	case FLAGS_HELP:
+		tenant_fleet_help(stdout);
+		return printed();
+	case FLAGS_BAD:
+		break;
+	}
+	return refuse("fleet --tenants", &error);
+}
+
 static int do_fleet(int argc, char **argv)
 {
 	struct fleet_flags flags;
@@ -93,6 +111,8 @@ static int do_fleet(int argc, char **argv)
 
 	if (guard_flags_wanted(argc, argv))
 		return do_guard_fleet(argc, argv);
+	if (tenant_flags_wanted(argc, argv))
+		return do_tenant_fleet(argc, argv);
 	switch (flags_parse(argc, argv, &flags, &error)) {
 	case FLAGS_RUN:
 		return (int)fleet_run(&flags);
