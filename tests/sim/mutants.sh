@@ -22,18 +22,19 @@ guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
+pools=(tests/unit/{pool,shared}_test)
 holds=(tests/unit/{hold,holds,whole}_test)
 leases=(tests/unit/{lease,memory_lend,value}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${leases[@]}" "${tenants[@]}" "${holds[@]}" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${leases[@]}" "${tenants[@]}" "${pools[@]}" "${holds[@]}" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|leases|tenants|holds|guards|closes
+judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|guards|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -53,6 +54,10 @@ judge() ( # sim|changes|promises|groups|leases|tenants|holds|guards|closes
 		for test in "${tenants[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
+	elif [ "$1" = pools ]; then
+		for test in "${pools[@]}"; do
+			timeout 1800 "$out/build/$test" || exit
+		done
 	elif [ "$1" = holds ]; then
 		for test in "${holds[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
@@ -68,7 +73,7 @@ judge() ( # sim|changes|promises|groups|leases|tenants|holds|guards|closes
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|holds|guards|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|pools|holds|guards|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -286,6 +291,25 @@ mutant engine/escrow_tree.c 'a node that falls silent keeps its units (TREE-4)' 
 	'escrow_give(escrow, number, below->set.limit - below->used, escrow->window);' 'escrow_give(escrow, number, 0, escrow->window);' tenants
 mutant engine/escrow_tree.c 'a node is absent though something below it asks (TREE-4)' \
 	'escrow_saw(escrow, number);' 'if (escrow->above) escrow_saw(escrow, number);' tenants
+
+mutant engine/pool.c 'what was given back of another window counts (POOL-4)' \
+	'	if (ask->window != pool->window)' '	if (ask->window > pool->window)' pools
+mutant engine/pool.c 'an ask that comes twice grants twice (POOL-1)' \
+	'return minus(had + wanted, claim->granted);' 'return minus(had + wanted, 0 * claim->granted + had);' pools
+mutant engine/pool.c 'nothing is kept for other tenants (POOL-2)' \
+	'return lesser(most, minus(shares->rest, part->others));' 'return lesser(ask->cap, shares->rest + 0 * most);' pools
+mutant engine/pool.c 'who has stopped asking is never absent (POOL-3)' \
+	'return leaves_us(pool, ask, tenant) > pool->now_us; /* POOL-3 */' 'return leaves_us(pool, ask, tenant) > 0;' pools
+mutant engine/pool.c 'a store that forgot grants (POOL-5)' \
+	'if (not_before_us > pool->now_us) {' 'if (not_before_us > pool->now_us + POOL_TIME_MAX_US) {' pools
+mutant engine/pool.c 'windows of two lengths overlap' \
+	'if (!agrees && start < pool->window + pool->period_us)' 'if (!agrees && start < pool->window)' pools
+mutant engine/claim.c 'units live until the window ends by a clock that is fast (CLAIM-1)' \
+	'claim->end = same ? mono_later(claim->end, end) : end; /* CLAIM-1 */' 'claim->end = same ? claim->turns : turns; (void)end;' pools
+mutant engine/claim.c 'units of the window before stay in hand (CLAIM-2)' \
+	'claim->granted = claim->back = claim->taken = 0;' 'claim->back = 0;' pools
+mutant coordinator/fund.c 'idle units do not go back (FUND-3)' \
+	'units > 2 * KEEP * moved)' 'units > 2 * KEEP * moved + GALE_UNITS_MAX)' pools
 
 mutant engine/whole.c 'the last part that refuses is told (WHOLE-2)' \
 	'return a->verdict == GALE_ALLOW && a->remaining < b->remaining;' 'return a->verdict == GALE_DENY || a->remaining < b->remaining;' holds

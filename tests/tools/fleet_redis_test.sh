@@ -248,6 +248,16 @@ children() {
 	pgrep -P "$fleet" -x "$1"
 }
 
+# Processes that share a budget: each tenant has its share of the whole fleet, and no window more.
+tenants() {
+	run 0 --tenants big=4,mid=2,small=1 --processes 2 --limit 5k --seconds 6 --json --store "$url"
+	holds \
+		'(o["verdict"], o["limit"], o["processes"]) == ("held", 5000, 2)' \
+		'o["admitted_max"] <= 5000 and o["windows"] >= 3' \
+		'[t["name"] for t in o["tenants"]] == ["big", "mid", "small"]' \
+		'all(t["used"] >= 0.95 * t["ideal"] for t in o["tenants"])'
+}
+
 guards() {
 	start_server
 	"$gale" store init "$url" >"$work/out" 2>&1 || fail "the server cannot be prepared"
@@ -257,6 +267,7 @@ guards() {
 		'(o["processes"], o["nodes"], o["limit"], o["verdict"]) == (2, 2, 12, "held")' \
 		'o["in_flight_worst"] <= 12 and o["overshoot"] == 0' \
 		'o["refused_by"]["share"] > 0 and o["done"] > 0'
+	tenants
 
 	begin_guards
 	kill -KILL "$(children gale | head -n 1)"

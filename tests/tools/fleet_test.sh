@@ -296,6 +296,30 @@ refuses --seconds 'at least 8 windows' --demand 80% --seconds 1
 refuses --colour '--nodes' --colour red
 refuses fast '--nodes' fast
 
+# One budget for tenants, by weight or by what they ask for.
+refuses_tenants() {
+	local words=$1
+	shift
+	run 2 fleet "$@"
+	grep -q -- "^gale fleet --tenants: .*$words" "$work/err" || fail "$*: does not say $words"
+}
+run 0 fleet --tenants big=4,mid=2:5,small=1 --seconds 5 --json
+holds \
+	'(o["verdict"], o["processes"], o["nodes"], o["limit"]) == ("held", 1, 2, 10000)' \
+	'o["admitted_max"] <= 10000 and o["windows"] >= 2' \
+	'[(t["name"], t["weight"]) for t in o["tenants"]] == [("big", 4), ("mid", 2), ("small", 1)]' \
+	'o["tenants"][1]["ideal"] == 500 * o["windows"]' \
+	'all(t["used"] >= 0.95 * t["ideal"] for t in o["tenants"])'
+run 0 fleet --tenants=a=1 --seconds 4
+grep -q '^verdict held' "$work/out" || fail "no verdict: $(cat "$work/out")"
+refuses_tenants 'NAME=WEIGHT' --tenants big
+refuses_tenants 'NAME=WEIGHT' --tenants a=1,a=2
+refuses_tenants 'NAME=WEIGHT' --tenants a=0
+refuses_tenants 'four windows' --tenants a=1 --seconds 3
+refuses_tenants 'one process' --tenants a=1 --processes 2
+run 0 fleet --tenants a=1 --help
+grep -q -- '--window DURATION' "$work/out" || fail "--help does not list the flags"
+
 # What the library makes of a URL, and processes that nobody has started.
 refuses --store 'url: redis:// needs a host' --store redis://
 refuses --store 'url: option prefx is not known; there are db,' --store 'redis://h?prefx=a'
