@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# chroot-test.sh FOLDER -- every command of the README on a fresh Debian 12, with nothing but git
-# and make: what is committed must build, run, install and pass its tests there.
+# chroot-test.sh FOLDER -- every command of the README, and every make of docs/install.md, on a fresh
+# Debian 12, with nothing but git and make: what is committed must build, run, install and pass its
+# tests there.
 #
 # The commands are read from the README, the lines of its blocks without a language, and run as
-# printed; one that this script does not know is an error.  make test comes last.  Servers are
+# printed; one that this script does not know is an error.  Those of install.md run without sudo,
+# which is not there.  make test comes last.  Servers are
 # started in a network of their own, so that they take no port of this machine.
 #
 # Needs root, debootstrap and iproute2.  An empty or missing FOLDER becomes a minimal Debian, with
@@ -102,6 +104,16 @@ inside --net "redis-server --save '' --daemonize yes >/root/redis.txt
 
 echo "== make uninstall"
 inside 'cd /root/gale && make uninstall && [ ! -e /usr/local/bin/gale ]'
+printed=$(sed -n 's/^\(sudo \)\{0,1\}\(make [a-z].*\)/\2/p' "$folder/root/gale/docs/install.md" | sed 's/  *#.*//')
+[ "$(wc -l <<<"$printed")" = 6 ] || {
+	echo "docs/install.md prints other commands than $0 knows: $printed" >&2
+	exit 1
+}
+while read -r command; do
+	echo "== $command"
+	inside "cd /root/gale && $command" </dev/null
+done <<<"$printed"
+
 echo "== make test"
 inside 'cd /root/gale && make test'
 echo "== every command of the README went through"
