@@ -32,6 +32,7 @@ cat >around.h <<'END'
 #include <gale/policy.h>
 
 extern struct gale_runtime *runtime;
+extern struct gale_store *store;
 extern struct gale_seat *seat;
 extern struct gale_limiter *limiter, *per_minute, *per_day, *of_user, *of_model;
 extern struct gale_budget *budget;
