@@ -92,7 +92,7 @@ struct entry {
 	enum kind kind;
 	char name[NAME_ROOM];
 	char owner[NAME_ROOM]; /* a tenant's budget; "" of all others */
-	char store[NAME_ROOM]; /* of a limiter, or a guard; "": it has none */
+	char store[NAME_ROOM]; /* of a limiter, a guard or a budget; "": it has none */
 	const struct node *node;
 	void *handle; /* NULL: it is not open */
 	bool listed;  /* the policy in force defines it */

@@ -176,6 +176,7 @@ static const struct field of_guard[] = {
 };
 
 static const struct field of_budget[] = {
+	{ "store", AS_NAME, .at = offsetof(struct entry, store) },
 	{ "limit", AS_RATE, UNITS_CHANGE, .must = true,
 	  .at = offsetof(struct entry, is.budget.limit) },
 	{ "release", AS_SPAN, .preset_is_0 = true, BUDGET(release_us) },

@@ -109,6 +109,8 @@ static enum gale_err open_budget(const struct site *site, struct entry *entry)
 
 	config.limit = entry->is.budget.limit.units;
 	config.window_us = entry->is.budget.limit.per_us;
+	config.name = entry->name;
+	config.store = store_of(site, entry);
 	err = gale_budget_open(site->runtime, &config, &budget);
 	entry->handle = budget;
 	return err;
@@ -126,8 +128,10 @@ static enum gale_err open_tenant(const struct site *site, struct entry *entry)
 	struct entry *budget = plan_find(site->plan, KIND_BUDGET, "", entry->owner);
 	struct gale_terms terms = with_guarantee(entry->is.tenant, 0);
 	struct gale_tenant *tenant = NULL;
-	enum gale_err err = gale_tenant_open(budget->handle, &terms, &tenant);
+	enum gale_err err;
 
+	terms.name = entry->name;
+	err = gale_tenant_open(budget->handle, &terms, &tenant);
 	entry->handle = tenant;
 	return err;
 }

@@ -186,7 +186,11 @@ static const char everything[] =
     "    protect: 1s\n"
     "    max_tenants: 3\n"
     "    lending: lent\n"
-    "    tenants: {gold: {weight: 3, guarantee: 100, cap: 900}, iron: {}}\n" END;
+    "    tenants: {gold: {weight: 3, guarantee: 100, cap: 900}, iron: {}}\n"
+    "  all:\n"
+    "    limit: 10 per hour\n"
+    "    store: other\n"
+    "    tenants: {gold: {weight: 3}}\n" END;
 
 static void all_that_can_be_said_is_opened(void **state)
 {
@@ -228,6 +232,12 @@ static void guards_and_budgets_are_opened(void **state)
 	gold = gale_policy_tenant(scene.policy, "gpu", "gold");
 	assert_int_equal(gale_tenant_ask(scene.seat, gold, 900).verdict, GALE_ALLOW);
 	assert_int_equal(gale_tenant_ask(scene.seat, gold, 1).verdict, GALE_DENY);
+	gold = gale_policy_tenant(scene.policy, "all", "gold");
+	assert_int_equal(
+	    gale_tenant_wait(scene.seat, gold, 10, GALE_SECONDS(10)).verdict,
+	    GALE_ALLOW);
+	assert_int_equal(
+	    gale_tenant_wait(scene.seat, gold, 1, GALE_SECONDS(10)).verdict, GALE_DENY);
 	tear_down(&scene);
 }
 
