@@ -3,8 +3,8 @@
 /*
  * errand.c -- what is sent: many keys in one call.
  *
- * How much to ask for is the sizer's to say; how much must come for anybody to be
- * helped is the smallest of the costs that wait.
+ * How much to ask for, and how much must come for anybody to be helped, is engine/borrow.h's
+ * to say, after the sizer.
  *
  * Threads   The shard's actor.  Of a purse it reads what any thread writes.
  */
@@ -69,25 +69,17 @@ static void batch_send(struct lessor *lessor, struct batch *batch)
 
 /* ---- Asking ---------------------------------------------------------------------- */
 
-/* The costs that wait: their sum, and the smallest. */
-struct crowd {
-	uint64_t sum;
-	uint64_t least;
-};
-
-static struct crowd crowd_of(const struct errand *errand)
+/* The costs that wait. */
+static void count_waiters(const struct errand *errand, struct borrow_need *need)
 {
-	struct crowd crowd = { .least = GALE_UNITS_MAX };
-
 	for (struct list *at = errand->waiters.next; at != &errand->waiters;
 	     at = at->next) {
 		uint64_t cost = list_item(at, struct ask, waiting)->op.cost;
 
-		crowd.sum += cost;
-		if (crowd.least > cost)
-			crowd.least = cost;
+		need->waiting += cost;
+		if (need->least == 0 || need->least > cost)
+			need->least = cost;
 	}
-	return crowd;
 }
 
 struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purse)
@@ -120,78 +112,73 @@ static bool queues(const struct purse *purse)
 	       purse->tag_part > 0;
 }
 
-/* How long nobody has asked since the window was over that the purse knows. */
-static uint64_t quiet_us(const struct purse *purse, mono now)
+/* 0: no cost is refused from memory. */
+static uint64_t denied_from(const struct purse *purse, mono now)
 {
-	if (!lessor_has_windows(purse->lender) || purse->ends.ns == 0 ||
-	    now.ns < purse->ends.ns)
+	uint64_t denial = load_relaxed(&purse->denial);
+
+	if (!credit_lives(denial, now) || denial_is_quarantine(credit_units(denial)))
 		return 0;
-	return (now.ns - purse->ends.ns) / 1000;
+	return credit_units(denial) + 1;
 }
 
-static uint64_t want_of(struct lessor *lessor, const struct errand *errand,
-                        const struct crowd *crowd, uint64_t left, mono now)
+/* After what lies in cells was gathered: those who wait take from what all share only. */
+static struct borrow_need need_of(const struct errand *errand, mono now)
 {
 	struct purse *purse = errand->purse;
-	struct lender *lender = purse->lender;
-	const struct link *link = link_of(lessor, lender);
-	bool open = !mono_reached(now, purse->ends);
-	uint64_t taken = open ? purse->taken : 0;
-	struct sizer_view view = {
-		.capacity = link->own.rule.capacity,
-		.window_us = link->own.window_us,
-		.left_us =
-		    open ? (purse->ends.ns - now.ns) / 1000 : link->own.window_us,
-		.quiet_us = quiet_us(purse, now),
-		.taken = taken,
-		.demand = taken - (left < taken ? left : taken) + crowd->sum +
-		          (open ? load_relaxed(&purse->refused) : 0),
-		.pressing = crowd->sum > left ? crowd->sum - left : 0,
+	struct borrow_need need = {
+		.denied = denied_from(purse, now),
+		.owed = kept_debt(purse, now),
+		.common = purse_common(purse, now),
+		.held = purse_left(purse, now),
+		.ends = purse->ends,
+		.taken = purse->taken,
+		.refused = load_relaxed(&purse->refused),
 		.store_left = errand->store_left,
-		.holders = purse->holders,
-		.predicted = predicted_for(purse),
 	};
 
-	return sizer_want(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
-	                  lessor_hedge(lessor, purse), &view);
+	count_waiters(errand, &need);
+	need.waiting += need.owed;
+	return need;
 }
 
-/* What may carry over is a batch, however many wait: the bound depends on it. */
-static uint64_t at_most(const struct lender *lender, uint64_t room)
+static uint64_t size_of(struct lessor *lessor, struct purse *purse,
+                        const struct borrow_terms *terms,
+                        const struct borrow_need *need, mono now)
 {
-	return lender->carry_over && lender->sizing.batch < room ? lender->sizing.batch
-	                                                         : room;
+	struct purse_own *own = purses_own(&lessor->purses, purse);
+	struct borrow borrow = purses_borrow(&lessor->purses, purse);
+	struct sizer_view view = borrow_view(terms, &borrow, need, now);
+
+	view.predicted = predicted_for(purse);
+	return sizer_want(&purse->lender->sizing, &own->sizer,
+	                  lessor_hedge(lessor, purse), &view);
 }
 
 static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
-	uint64_t owed = kept_debt(errand->purse, now);
-	struct crowd crowd = crowd_of(errand);
-	uint64_t left, held, want, room;
+	struct purse *purse = errand->purse;
+	const struct link *link = link_of(lessor, purse->lender);
+	const struct borrow_terms terms = lessor_borrow_terms(link);
+	struct borrow_need need;
+	struct borrow_ask said;
 
-	purse_gather(errand->purse, lessor->purses.own.grace,
-	             now); /* those who wait take from there only */
-	crowd.sum += owed;
-	left = purse_common(errand->purse, now);
-	held = purse_left(errand->purse, now);
-	room = CREDIT_UNITS_MAX > held ? CREDIT_UNITS_MAX - held : 1;
-	want = queues(errand->purse) ? want_of(lessor, errand, &crowd, left, now)
-	                             : crowd.sum;
-	errand->least =
-	    owed == 0 && crowd.sum > 0 && crowd.least > left ? crowd.least - left : 1;
-	room = at_most(errand->purse->lender, room);
-	if (want > room)
-		want = room;
-	errand->want = want > errand->least ? want : errand->least;
-	errand->changes = link_of(lessor, errand->purse->lender)->own.changes;
-	errand->capacity = link_of(lessor, errand->purse->lender)->own.rule.capacity;
+	purse_gather(purse, lessor->purses.own.grace, now);
+	need = need_of(errand, now);
+	said = borrow_ask(&terms, &need,
+	                  queues(purse) ? size_of(lessor, purse, &terms, &need, now)
+	                                : need.waiting);
+	errand->want = said.want;
+	errand->least = said.least;
+	errand->changes = link->own.changes;
+	errand->capacity = terms.capacity;
 	errand->number = next_number(lessor, (uint32_t)(errand - lessor->errands));
 	*ask = (struct lease_ask){ .node = lessor->config.node,
 		                   .number = errand->number,
 		                   .want = errand->want,
 		                   .least = errand->least,
-		                   .spent = held == 0 };
+		                   .spent = need.held == 0 };
 }
 
 /* What is left of a pacer's block is too little: it goes back before another is booked,

@@ -28,6 +28,21 @@ bool lessor_has_windows(const struct lender *lender)
 	return lender->lending == LENDING_UNITS && !lender->is_meter;
 }
 
+struct borrow_terms lessor_borrow_terms(const struct link *link)
+{
+	const struct lender *lender = link->own.lender;
+
+	return (struct borrow_terms){
+		.capacity = link->own.rule.capacity,
+		.window_us = link->own.window_us,
+		.look_ns = link->own.look_ns,
+		.batch = lender->sizing.batch,
+		.has_windows = lessor_has_windows(lender),
+		.has_places = lender->lending == LENDING_PLACES,
+		.carry_over = lender->carry_over,
+	};
+}
+
 struct gale_slot lessor_tag(const struct purse *purse)
 {
 	bool has_part = !lessor_has_windows(purse->lender);
@@ -249,72 +264,28 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	lessor_count(lessor, COUNT_UNITS, grant->units);
 }
 
-/* So little was left of the window that the units were dead on arrival. */
-static bool is_dead(const struct errand *errand, const struct lease_grant *grant,
-                    mono now)
-{
-	struct purse *purse = errand->purse;
-
-	return lessor_has_windows(purse->lender) && grant->units > 0 &&
-	       !credit_lives(load_relaxed(&purse->credit), now);
-}
-
 static bool is_placed(const struct lender *lender, const struct lease_grant *grant)
 {
 	return lender->lending == LENDING_PLACES &&
 	       (grant->tag.us > 0 || grant->tag.part > 0);
 }
 
-static bool may_come_back(const struct lender *lender, const struct lease_grant *grant)
-{
-	return grant->others > 0 && !lender->carry_over;
-}
-
 /* The store has not got what was wanted: until it may, no caller needs to ask. */
-static void note_spent(struct lessor *lessor, const struct errand *errand,
-                       const struct lease_grant *grant, mono now)
+static void deny(struct lessor *lessor, struct purse *purse,
+                 const struct borrow_orders *orders, mono now)
 {
-	struct purse *purse = errand->purse;
-	uint64_t wait_us = grant->units == 0 ? grant->retry_us : grant->lasts_us;
-
-	if (!lessor_has_windows(purse->lender) && grant->units > 0)
-		return; /* more may accrue at any time */
-	if (errand->changes != link_of(lessor, purse->lender)->own.changes)
-		return; /* by a rule that is not in force any more: there may be more now */
-	if (wait_us > GALE_SPAN_MAX_US)
-		wait_us = link_of(lessor, purse->lender)->own.window_us;
-	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),
-	           grant->left + purse_common(purse, now) + 1);
-	if (grant->units == 0 && may_come_back(purse->lender, grant))
-		lessor_hope(lessor, purse, now);
-	else
-		purses_own(&lessor->purses, purse)->hopes = 0;
+	purse_deny(purse, orders->until, orders->beyond + purse_common(purse, now));
+	if (orders->what & BORROW_WATCH)
+		lessor_watch(lessor, purse, now);
 	lessor_note_denied(lessor, purse, now);
 	lessor_count(lessor, COUNT_SPENT, 1);
 }
 
-/* As long as the store says. */
-static mono quarantine_end(const struct link *link, const struct errand *errand,
-                           const struct lease_grant *grant)
-{
-	uint64_t wait_us = grant->retry_us;
-
-	if (wait_us > GALE_SPAN_MAX_US)
-		wait_us = link->own.window_us;
-	return mono_after(errand->sent, wait_us * 1000);
-}
-
 /* The store may have forgotten what it granted: that is not to be taken for a denial. */
-static void keep_out(struct lessor *lessor, struct errand *errand,
-                     const struct lease_grant *grant, mono now)
+static void keep_out(struct lessor *lessor, struct errand *errand, mono until, mono now)
 {
-	const struct link *link = link_of(lessor, errand->purse->lender);
-	mono until = quarantine_end(link, errand, grant);
 	struct list *place;
 
-	if (errand->changes == link->own.changes) /* by the rule that is in force */
-		purse_quarantine(errand->purse, until);
-	purses_own(&lessor->purses, errand->purse)->hopes = 0;
 	while ((place = list_first(&errand->waiters)))
 		lessor_keep_out(lessor, list_item(place, struct ask, waiting), until,
 		                now);
@@ -333,12 +304,17 @@ static void serve(struct errand *errand, mono now)
 	}
 }
 
-/* Waiters that were not served make the errand go again. */
-static void go_again_or_end(struct lessor *lessor, struct errand *errand)
+static bool any_waits(const struct errand *errand)
+{
+	return !list_is_empty(&errand->waiters);
+}
+
+static void go_again_or_end(struct lessor *lessor, struct errand *errand,
+                            const struct borrow_orders *orders)
 {
 	struct link *link = link_of(lessor, errand->purse->lender);
 
-	if (list_is_empty(&errand->waiters)) {
+	if (!(orders->what & BORROW_ASK_AGAIN)) {
 		lessor_free_errand(lessor, errand);
 		return;
 	}
@@ -347,17 +323,21 @@ static void go_again_or_end(struct lessor *lessor, struct errand *errand)
 	list_append(&link->own.wanting, &errand->place);
 }
 
-/* Of a window that is as good as over the store would lend more that is dead, until the limit is
- * gone: those who wait are asked for again when it may have turned. */
-static void sleep_until_it_turns(struct lessor *lessor, struct errand *errand,
-                                 const struct lease_grant *grant)
+static void resume(struct lessor *lessor, struct errand *errand)
+{
+	struct borrow_orders orders = borrow_resume(any_waits(errand));
+
+	go_again_or_end(lessor, errand, &orders);
+}
+
+static void sleep_until(struct lessor *lessor, struct errand *errand, mono due)
 {
 	struct list *sleeping = &link_of(lessor, errand->purse->lender)->own.sleeping;
 	struct list *at = sleeping;
 
 	lessor_count(lessor, COUNT_EXPIRED, 1);
 	errand->number = 0;
-	errand->due = mono_after(errand->sent, grant->lasts_us * 1000);
+	errand->due = due;
 	while (at->before != sleeping &&
 	       list_item(at->before, struct errand, place)->due.ns > errand->due.ns)
 		at = at->before;
@@ -375,7 +355,7 @@ void lessor_wake_sleeping(struct lessor *lessor, struct link *link, mono now)
 		if (!mono_reached(now, errand->due))
 			return;
 		list_remove(place);
-		go_again_or_end(lessor, errand);
+		resume(lessor, errand);
 	}
 }
 
@@ -420,33 +400,13 @@ static void note_left(struct lessor *lessor, const struct errand *errand,
 	           &told);
 }
 
-/* Those of the window before are likely to come, whoever is first in the next. */
-static void note_holders(struct purse *purse, const struct lease_grant *grant,
-                         bool next)
-{
-	uint64_t holders = grant->holders < UINT8_MAX ? grant->holders : UINT8_MAX;
-
-	if (!next || purse->holders <= holders)
-		purse->holders = (uint8_t)holders;
-	else
-		purse->holders--;
-}
-
-/* Under a larger limit than is in force by now: what nobody waits for goes back, as all has that
- * was in hand when that changed. */
-static bool was_for_more(const struct link *link, const struct errand *errand)
-{
-	return errand->capacity > link->own.rule.capacity &&
-	       !link->own.lender->carry_over;
-}
-
-static void take_grant(struct lessor *lessor, struct errand *errand,
-                       const struct lend_answer *answer, mono now)
+/* In books, in the purse. */
+static void take_units(struct lessor *lessor, struct errand *errand,
+                       const struct lend_answer *answer, bool next, mono now)
 {
 	struct purse *purse = errand->purse;
 	const struct lease_grant *grant = &answer->grant;
 	mono ends = ends_of(link_of(lessor, purse->lender), errand, grant, now);
-	bool next = is_next_window(purse, answer, now);
 
 	if (next)
 		open_window(lessor, purse, grant, now);
@@ -454,7 +414,6 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
 		purse->ends = mono_later(purse->ends, ends);
-	note_holders(purse, grant, next);
 	errand->store_left = grant->left;
 	errand->restarted = answer->restarted;
 	note_rest(lessor, errand, answer, now);
@@ -462,22 +421,68 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		put_places(lessor, purse, grant, now);
 	else
 		put_units(lessor, purse, grant, ends, now);
-	if (is_dead(errand, grant, now)) {
-		sleep_until_it_turns(lessor, errand, grant);
-		return;
-	}
+}
+
+/* What was wanted and did not come may lie in cells. */
+static void serve_from_all(struct lessor *lessor, struct errand *errand,
+                           const struct lease_grant *grant,
+                           const struct borrow_orders *orders, mono now)
+{
 	if (grant->units > 0 && grant->units < errand->want)
 		lessor_count(lessor, COUNT_PARTIAL, 1);
 	if (grant->units < errand->want)
-		purse_gather(purse, lessor->purses.own.grace, now);
-	if (grant->units < errand->want && !answer->waits)
-		note_spent(lessor, errand, grant, now);
+		purse_gather(errand->purse, lessor->purses.own.grace, now);
+	if (orders->what & BORROW_DENY)
+		deny(lessor, errand->purse, orders, now);
 	serve(errand, now);
-	if (was_for_more(link_of(lessor, purse->lender), errand))
+}
+
+static void go_on(struct lessor *lessor, struct errand *errand,
+                  const struct borrow_orders *orders, mono now)
+{
+	struct purse *purse = errand->purse;
+
+	if (orders->what & BORROW_GIVE_BACK)
 		lessor_take_back(lessor, purse, now);
-	if (answer->waits)
-		keep_out(lessor, errand, grant, now);
-	go_again_or_end(lessor, errand);
+	if (orders->what & BORROW_QUARANTINE)
+		purse_quarantine(purse, orders->until);
+	if (orders->what & BORROW_KEEP_OUT)
+		keep_out(lessor, errand, orders->until, now);
+	go_again_or_end(lessor, errand, orders);
+}
+
+static void take_grant(struct lessor *lessor, struct errand *errand,
+                       const struct lend_answer *answer, mono now)
+{
+	struct purse *purse = errand->purse;
+	const struct link *link = link_of(lessor, purse->lender);
+	const struct borrow_terms terms = lessor_borrow_terms(link);
+	struct borrow_answer event = {
+		.grant = &answer->grant,
+		.want = errand->want,
+		.capacity = errand->capacity,
+		.changed = errand->changes != link->own.changes,
+		.sent = errand->sent,
+		.next = is_next_window(purse, answer, now),
+		.waits = answer->waits,
+	};
+	struct borrow_orders orders;
+	struct borrow borrow;
+
+	take_units(lessor, errand, answer, event.next, now);
+	event.lives = credit_lives(load_relaxed(&purse->credit), now);
+	borrow = purses_borrow(&lessor->purses, purse);
+	orders = borrow_hear(&terms, &borrow, &event);
+	purses_keep_borrow(&lessor->purses, purse, &borrow);
+	if (orders.what & BORROW_SLEEP) {
+		sleep_until(lessor, errand, orders.until);
+		return;
+	}
+	serve_from_all(lessor, errand, &answer->grant, &orders, now);
+	borrow = purses_borrow(&lessor->purses, purse);
+	orders = borrow_served(&terms, &borrow, &event, any_waits(errand));
+	purses_keep_borrow(&lessor->purses, purse, &borrow);
+	go_on(lessor, errand, &orders, now);
 }
 
 void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
@@ -601,7 +606,7 @@ void lessor_on_answer(struct store_home *home,
 	else if (is_too_late(errand, now))
 		lessor_fail_waiters(lessor, errand, STORE_LATE);
 	else if (errand->forget)
-		go_again_or_end(lessor, errand);
+		resume(lessor, errand);
 	else
 		on_grant(lessor, link, errand, answer, now);
 }

@@ -175,6 +175,9 @@ struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purs
 /* Are units counted by windows, which have a start and nothing else for a tag? */
 bool lessor_has_windows(const struct lender *lender);
 
+/* The link's terms, as borrow.h wants them. */
+struct borrow_terms lessor_borrow_terms(const struct link *link);
+
 /* What the units in the purse were lent under. */
 struct gale_slot lessor_tag(const struct purse *purse);
 /* Another one; of a window nothing is known yet. */
@@ -217,13 +220,12 @@ struct errand *lessor_errand(struct lessor *lessor, struct purse *purse);
 void lessor_send(struct lessor *lessor, struct link *link, mono now) ON(actor_role);
 void lessor_send_returns(struct lessor *lessor);
 
-/* Others may give back what the store had too little of: it will be asked again. */
-void lessor_hope(struct lessor *lessor, struct purse *purse, mono now);
-
 /* A purse with a pin for us: units have come back to it, or it owes some. */
 void lessor_take_due(struct lessor *lessor, struct purse *purse, mono now);
-/* Purses with credit: to be looked at, or not any more; looked at, if it is time. */
+/* Purses with credit, or with hope of some: to be looked at, the first with new units; or not
+ * any more; looked at, if it is time. */
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
+void lessor_watch(struct lessor *lessor, struct purse *purse, mono now);
 /* Units come: how fast those before them were spent makes a purse hot. */
 void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
                  mono now);

@@ -16,8 +16,7 @@
  *
  * There is hope when the store has no more while others hold units: what they do not
  * spend they give back, and nobody is told.  Callers are denied as before; the actor
- * asks again for them, after one look, two more, four more, and so on up to an eighth of
- * the window; all of that is longer where many nodes hold units.
+ * asks again for them.  When to do what is engine/borrow.h's to say.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
@@ -29,10 +28,7 @@
 
 #define LOOKS_PER_TURN 64
 #define LOOK_PAUSE_NS 1000000 /* between two parts of a long round */
-#define SEEN_NEVER UINT32_MAX
-#define HOPES_MOST 8
-#define HOPERS 32   /* among so many nodes it waits twice as long */
-#define HOT_NS 1000 /* a unit in each of these, on average, makes a key hot */
+#define HOT_NS 1000           /* a unit in each of these, on average, makes a key hot */
 
 static struct purse *at(struct lessor *lessor, uint32_t number)
 {
@@ -83,7 +79,7 @@ static void unlist(struct lessor *lessor, struct link *link, uint32_t number)
 	own_at(lessor, number)->next = NUMBER_UNLISTED;
 }
 
-static void list_lent(struct lessor *lessor, struct purse *purse, mono now)
+void lessor_watch(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct link *link = link_of(lessor, purse->lender);
 
@@ -97,10 +93,11 @@ static void list_lent(struct lessor *lessor, struct purse *purse, mono now)
 
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 {
-	purse->idle_looks = 0;
-	purses_round(&lessor->purses, purse)->seen = SEEN_NEVER;
-	purses_own(&lessor->purses, purse)->hopes = 0;
-	list_lent(lessor, purse, now);
+	struct borrow borrow = purses_borrow(&lessor->purses, purse);
+
+	borrow_get(&borrow);
+	purses_keep_borrow(&lessor->purses, purse, &borrow);
+	lessor_watch(lessor, purse, now);
 }
 
 /* Of all its purses: those that left the round may have a seat that was late. */
@@ -111,40 +108,11 @@ void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 			purses_void(at(lessor, i));
 }
 
-/* How many looks without a taker make it idle: an eighth of the window. */
-static uint64_t idle_looks_of(const struct link *link)
-{
-	uint64_t looks = link->own.window_us / 8 * 1000 / link->own.look_ns;
-
-	if (looks < 1)
-		return 1;
-	return looks < UINT8_MAX ? looks : UINT8_MAX;
-}
-
-void lessor_hope(struct lessor *lessor, struct purse *purse, mono now)
-{
-	struct purse_own *own = purses_own(&lessor->purses, purse);
-	uint64_t times = 1 + purse->holders / HOPERS;
-	uint64_t most = times * idle_looks_of(link_of(lessor, purse->lender));
-	uint64_t looks = times << own->hopes;
-
-	if (own->hopes < HOPES_MOST)
-		own->hopes++;
-	purses_round(&lessor->purses, purse)->seen =
-	    (uint32_t)(looks < most ? looks : most);
-	list_lent(lessor, purse, now);
-}
-
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
 {
 	if (purses_own(&lessor->purses, purse)->next != NUMBER_UNLISTED)
 		unlist(lessor, link_of(lessor, purse->lender), purse->number);
 	purse_mark(purse, DUES_LOOKED_AT, false);
-}
-
-static uint64_t spent_since(uint64_t seen, uint64_t left)
-{
-	return seen == SEEN_NEVER || seen < left ? 0 : seen - left;
 }
 
 static void warm(const struct lessor *lessor, struct purse *purse, uint64_t spent)
@@ -162,12 +130,12 @@ static void warm(const struct lessor *lessor, struct purse *purse, uint64_t spen
 void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
                  mono now)
 {
-	uint64_t seen = purses_round(&lessor->purses, purse)->seen;
+	struct borrow borrow = purses_borrow(&lessor->purses, purse);
 	uint64_t left = purse_left(purse, now);
 	uint64_t spent = purse->taken > left ? purse->taken - left : 0;
 
-	if (seen != SEEN_NEVER)
-		spent = spent_since(seen, left);
+	if (borrow.seen != BORROW_UNSEEN)
+		spent = borrow_spent(&borrow, left);
 	warm(lessor, purse, spent < units ? spent : units);
 }
 
@@ -202,53 +170,6 @@ static void heat(struct lessor *lessor, struct purse *purse)
 		say_if_fought(lessor, purse, signs >= signs_of_fight(purse));
 	else if (signs >= CONTENDED)
 		give_cells(lessor, purse);
-}
-
-/* At the rate of the last look, what is left lasts for less than two more. */
-static bool runs_out(const struct lessor *lessor, const struct purse *purse,
-                     uint64_t spent, uint64_t left, mono now)
-{
-	uint64_t look_ns = link_of(lessor, purse->lender)->own.look_ns;
-	mono two_looks = mono_after(now, 2 * look_ns);
-
-	return left < 2 * spent && !mono_reached(two_looks, purse->ends);
-}
-
-static void refill(struct lessor *lessor, struct purse *purse, mono now)
-{
-	bool under_way = purses_own(&lessor->purses, purse)->errand != ERRAND_NONE;
-
-	if (purse->lender->lending == LENDING_UNITS && !under_way &&
-	    !purse_is_spent(purse, now) && lessor_errand(lessor, purse))
-		lessor_count(lessor, COUNT_REFILLS, 1);
-}
-
-static void ask_again(struct lessor *lessor, struct purse *purse, mono now)
-{
-	struct link *link = link_of(lessor, purse->lender);
-
-	if ((load_relaxed(&purse->refused) > 0 || owes(purse)) &&
-	    purses_own(&lessor->purses, purse)->errand == ERRAND_NONE &&
-	    now.ns >= load_relaxed(&link->shared.down_until_ns) &&
-	    lessor_errand(lessor, purse))
-		lessor_count(lessor, COUNT_AGAIN, 1);
-}
-
-/* True as long as others may give something back. */
-static bool hope(struct lessor *lessor, struct purse *purse, mono now)
-{
-	struct purse_own *own = purses_own(&lessor->purses, purse);
-	struct purse_round *round = purses_round(&lessor->purses, purse);
-
-	if (!purse_is_spent(purse, now))
-		own->hopes = 0;
-	else if (own->hopes > 0 && round->seen > 1)
-		round->seen--;
-	else if (own->hopes > 0)
-		ask_again(lessor, purse, now);
-	if (own->hopes == 0)
-		round->seen = 0;
-	return own->hopes > 0;
 }
 
 /* A denial of a larger cost says nothing of the last units. */
@@ -310,34 +231,56 @@ void lessor_take_due(struct lessor *lessor, struct purse *purse, mono now)
 		purse_mark(purse, DUES_OWES, true);
 }
 
+static struct borrow_sight sight_of(struct lessor *lessor, struct purse *purse,
+                                    bool in_debt, mono now)
+{
+	const struct link *link = link_of(lessor, purse->lender);
+
+	return (struct borrow_sight){
+		.left = purse_left(purse, now),
+		.ends = purse->ends,
+		.in_debt = in_debt,
+		.denied = purse_is_spent(purse, now),
+		.pressed = load_relaxed(&purse->refused) > 0 || owes(purse),
+		.asked = purses_own(&lessor->purses, purse)->errand != ERRAND_NONE,
+		.down = now.ns < load_relaxed(&link->shared.down_until_ns),
+	};
+}
+
+static void give_idle_back(struct lessor *lessor, struct purse *purse, mono now)
+{
+	lessor_take_back(lessor, purse, now);
+	if (purse->lender->lending == LENDING_PLACES)
+		lessor_set_tag(purse, (struct gale_slot){ 0 }); /* no queue */
+}
+
+static void ask(struct lessor *lessor, struct purse *purse, enum shard_counter why)
+{
+	if (lessor_errand(lessor, purse))
+		lessor_count(lessor, why, 1);
+}
+
 /* True if there is still something to look at later. */
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
-	struct purse_round *round = purses_round(&lessor->purses, purse);
 	bool in_debt = still_owes(lessor, purse, now);
-	uint64_t left = purse_left(purse, now);
-	uint64_t seen = round->seen;
-	uint64_t spent = spent_since(seen, left);
+	const struct borrow_terms terms =
+	    lessor_borrow_terms(link_of(lessor, purse->lender));
+	struct borrow borrow = purses_borrow(&lessor->purses, purse);
+	struct borrow_sight sight = sight_of(lessor, purse, in_debt, now);
+	struct borrow_orders orders;
 
-	warm(lessor, purse, spent);
+	warm(lessor, purse, borrow_spent(&borrow, sight.left));
 	heat(lessor, purse);
-	if (left == 0)
-		return hope(lessor, purse, now) || in_debt;
-	round->seen = (uint32_t)left;
-	if (purse->lender->carry_over || in_debt)
-		return true;
-	if (seen != SEEN_NEVER && spent == 0) {
-		if (++purse->idle_looks < idle_looks_of(link_of(lessor, purse->lender)))
-			return true;
-		lessor_take_back(lessor, purse, now);
-		if (purse->lender->lending == LENDING_PLACES)
-			lessor_set_tag(purse, (struct gale_slot){ 0 }); /* no queue */
-		return false;
-	}
-	purse->idle_looks = 0;
-	if (spent > 0 && runs_out(lessor, purse, spent, left, now))
-		refill(lessor, purse, now);
-	return true;
+	orders = borrow_look(&terms, &borrow, &sight, now);
+	purses_keep_borrow(&lessor->purses, purse, &borrow);
+	if (orders.what & BORROW_GIVE_BACK)
+		give_idle_back(lessor, purse, now);
+	if (orders.what & BORROW_ASK_AHEAD)
+		ask(lessor, purse, COUNT_REFILLS);
+	if (orders.what & BORROW_ASK_AGAIN)
+		ask(lessor, purse, COUNT_AGAIN);
+	return orders.what & BORROW_WATCH;
 }
 
 /* True when the round is over. */

@@ -35,7 +35,7 @@
 #ifndef SHARDS_PURSES_H
 #define SHARDS_PURSES_H
 
-#include "engine/sizer.h"
+#include "engine/borrow.h"
 #include "shards/bytes.h"
 #include "shards/purse.h"
 #include "shards/table.h"
@@ -50,8 +50,7 @@ struct purse_own {
 		struct retired retired; /* when it is out of the table */
 	};
 	uint16_t errand; /* under way for it, or ERRAND_NONE */
-	uint8_t hopes;   /* times in a row that others held units and the store had too
-	                    few; 0: it is not asked again for that */
+	uint8_t hopes;   /* of struct borrow */
 	uint8_t life;    /* of the store's memory that the purse's told is of */
 	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED; in
 	                    limbo, its own number */
@@ -59,7 +58,8 @@ struct purse_own {
 
 /* Where it is in the round of those with credit (look.c). */
 struct purse_round {
-	uint32_t seen;   /* how many were left when it was last looked at */
+	uint32_t seen : CREDIT_UNIT_BITS;      /* of struct borrow ... */
+	uint32_t wait : 32 - CREDIT_UNIT_BITS; /* ... and its .wait */
 	uint32_t before; /* the purse to be looked at before this one */
 };
 
@@ -160,6 +160,29 @@ static inline struct purse_round *purses_round(const struct purses *set,
 	uint32_t number = purse->number;
 
 	return &set->chunks[number / CHUNK_PURSES]->rounds[number % CHUNK_PURSES];
+}
+
+/* What borrow.h keeps of the purse's key, which lies where there was room for it. */
+static inline struct borrow purses_borrow(const struct purses *set,
+                                          const struct purse *purse)
+{
+	return (struct borrow){
+		.seen = purses_round(set, purse)->seen,
+		.wait = purses_round(set, purse)->wait,
+		.idle = purse->idle_looks,
+		.hopes = purses_own(set, purse)->hopes,
+		.holders = purse->holders,
+	};
+}
+
+static inline void purses_keep_borrow(const struct purses *set, struct purse *purse,
+                                      const struct borrow *borrow)
+{
+	purses_round(set, purse)->seen = borrow->seen & BORROW_UNSEEN;
+	purses_round(set, purse)->wait = borrow->wait % BORROW_WAIT_MOST;
+	purse->idle_looks = borrow->idle;
+	purses_own(set, purse)->hopes = borrow->hopes;
+	purse->holders = borrow->holders;
 }
 
 /* By its number, since who has a purse need not know its set. */

@@ -24,7 +24,7 @@ groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,shared}_test)
 holds=(tests/unit/{hold,holds,whole}_test)
-leases=(tests/unit/{lease,memory_lend,value}_test)
+leases=(tests/unit/{lease,memory_lend,value,borrow}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
@@ -146,8 +146,8 @@ mutant stores/quarantine.c 'no quarantine' \
 mutant shards/purses.c 'a key is evicted while it is asked about (W-5)' \
 	'errand == ERRAND_NONE && purse_kill' 'errand != UINT16_MAX && purse_kill' promises
 mutant shards/grant.c 'nobody remembers a denial (W-13)' \
-	'	purse_deny(purse, mono_after(errand->sent, wait_us * 1000),' \
-	'	purse_deny(purse, mono_after((mono){ wait_us * 0 }, 0),' promises
+	'	purse_deny(purse, orders->until,' \
+	'	purse_deny(purse, (mono){ 0 * orders->until.ns },' promises
 mutant shards/purse.h 'a denial of a dear call is one of a cheap call (W-16)' \
 	'LIKELY(cost > credit_units(word))' 'LIKELY(cost > 0 * word)' promises
 mutant stores/batches.c 'a batch is sent as if nothing had been forgotten' \
@@ -163,6 +163,14 @@ mutant shards/change.c 'units of the old rate stay in hand (L15)' \
 	'if ((!alike || terms' 'if (!alike) alike = true; else if ((!alike || terms' promises
 mutant shards/grant.c 'a node takes more than its books allow (LESSOR-4)' \
 	'grant->units = room;' '' promises
+mutant engine/borrow.c 'who got some is not asked for again (BORROW-4)' \
+	'hope_or_not(terms, self, grant->others)' 'hope_or_not(terms, self, grant->units > 0 ? 0 : grant->others)' leases
+mutant engine/borrow.c 'who asks again takes what is too little (BORROW-1)' \
+	'need->least > 0 ? need->least : need->denied' 'need->least + 0 * need->denied' leases
+mutant engine/borrow.c 'what is idle stays (BORROW-2)' \
+	'++self->idle < idle_looks(terms)' 'idle_looks(terms) > 0' leases
+mutant engine/borrow.c 'terms before these deny (BORROW-3)' \
+	'!answer->waits && !answer->changed' '!answer->waits' leases
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \
 	'keep_books(link, now);' '(void)keep_books;' promises
 mutant face/limiter.c 'nodes keep the old limit (L15)' \

@@ -422,6 +422,42 @@ static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
 	world_ends();
 }
 
+/* The last unit was lent to a node, and spent there; a dear call that was refused after that finds
+ * what another node gives back.  BORROW-4 */
+static void a_dear_call_finds_what_comes_back(void **state)
+{
+	struct world_plan plan = plan_of(4, 3, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	assert_int_equal(ask_times(2), 2); /* two with node 0, none with the other */
+	told(world_ask(&w, 1, 0, 0, 2), GALE_DENY, GALE_WHY_SPENT);
+	run_to(0, GALE_MILLIS(500));
+	told(world_ask(&w, 1, 0, 0, 2), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
+/* Who asks again for a call that was refused leaves to others what is too little for it.
+ * BORROW-1 */
+static void who_asks_again_takes_enough_or_nothing(void **state)
+{
+	struct world_plan plan = plan_of(4, 3, 2);
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 2);
+	told(world_ask(&w, 1, 0, 0, 2), GALE_DENY, GALE_WHY_SPENT); /* of one */
+	told(world_ask(&w, 1, 0, 0, 2), GALE_DENY, GALE_WHY_SPENT);
+	run_to(0, GALE_MILLIS(130));
+	assert_true(world_metric(&w, 1, "denials_asked_about_again") > 0);
+	assert_int_equal(world_metric(&w, 1, "units_lent"), 0);
+	run_to(0, GALE_MILLIS(500));
+	told(world_ask(&w, 1, 0, 0, 2), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
 /* Everybody asks for more than there is, window after window: all of it is admitted, and
  * the store is asked a few times, not at each ask. */
 static void a_fleet_that_wants_more_gets_all_of_it(void **state)
@@ -525,6 +561,8 @@ int main(void)
 		cmocka_unit_test(units_that_come_back_late_are_found),
 		cmocka_unit_test(a_crowd_gives_back),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
+		cmocka_unit_test(a_dear_call_finds_what_comes_back),
+		cmocka_unit_test(who_asks_again_takes_enough_or_nothing),
 		cmocka_unit_test(a_fleet_that_wants_more_gets_all_of_it),
 		cmocka_unit_test(a_fleet_that_is_short_strands_hardly_anything),
 		cmocka_unit_test(units_of_another_rate_go_back),

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * borrow.h -- what a node does about the units of a key: event in, orders out.
+ *
+ *     event                                       orders
+ *     an errand is about to be sent (ask) ....... how much to ask for, and how much must come
+ *     the store has answered (hear) ............. remember a denial; or sleep until the window
+ *                                                 turns
+ *     those who could be served are (served) .... ask again for the rest, or keep them out; give
+ *                                                 back what was lent under a larger limit
+ *     a look, once in a while (look) ............ ask ahead, give back, ask again, watch
+ *
+ * The actor (shards/) tells what it sees, carries the orders out, and keeps the key's state.
+ * Models of the explorer do the same in a small world.  How much a window needs is the sizer's
+ * to say (engine/sizer.h); when units die is engine/clock.h's.
+ *
+ * Invariants
+ *
+ *   BORROW-1  An ask is for at least what the smallest of the costs that wait lacks, so that what
+ *             comes helps somebody; and beyond that for no more than a word of credit has room
+ *             for, or than a batch where units carry over. (L5, L14)
+ *   BORROW-2  What nobody has taken for an eighth of the window goes back, unless it carries
+ *             over or there is a debt to pay. (L6)
+ *   BORROW-3  A denial is what the store said it was: of the terms that are in force, of more
+ *             than it had left, and until when it said so, counted from the sending.  A meter
+ *             that lent something denies nothing. (L7, L15)
+ *   BORROW-4  While a store has too little and others may give back, who was refused is asked for
+ *             again: at the latest after an eighth of the window, and once more that for each
+ *             BORROW_HOPERS nodes that hold units.
+ *   BORROW-5  Who still waits after an answer is asked for again, at once or when the window has
+ *             turned, or kept out until the store may lend; nobody is left to wait for nothing.
+ *             (L11)
+ *
+ * Threads   Pure: any, on different states.
+ */
+#ifndef ENGINE_BORROW_H
+#define ENGINE_BORROW_H
+
+#include "engine/clock.h"
+#include "engine/credit.h"
+#include "engine/lease.h"
+#include "engine/sizer.h"
+
+#define BORROW_UNSEEN CREDIT_UNITS_MAX /* more are not told apart */
+#define BORROW_WAIT_MOST 2048
+#define BORROW_HOPERS 32 /* among so many nodes a node waits twice as long */
+
+/* Of a limiter, as they are in force. */
+struct borrow_terms {
+	uint64_t capacity;  /* the most that a window, or a burst, can grant */
+	uint64_t window_us; /* the period that demand is counted in */
+	uint64_t look_ns;   /* from one look to the next */
+	uint64_t batch;     /* carry_over: asked for at a time */
+	bool has_windows;   /* it is no meter and no pacer */
+	bool has_places;    /* it is a pacer */
+	bool carry_over;    /* units outlive their window, and do not go back */
+};
+
+/* Of a key.  All zero but .seen when new. */
+struct borrow {
+	uint32_t seen;   /* units in hand at the last look, or BORROW_UNSEEN */
+	uint16_t wait;   /* looks until the store is asked again, while there is hope */
+	uint8_t idle;    /* looks in a row that found nothing spent */
+	uint8_t hopes;   /* times in a row that the store had too few, and others held
+	                    units; 0: it is not asked again for that */
+	uint8_t holders; /* nodes with units out, as the store said last */
+};
+
+enum {
+	BORROW_ASK_AHEAD = 1, /* for nobody in particular: soon nothing is left */
+	BORROW_ASK_AGAIN = 2, /* for those who still wait, or were refused */
+	BORROW_GIVE_BACK = 4, /* what nobody has taken */
+	BORROW_WATCH = 8,     /* to be looked at again */
+	BORROW_DENY = 16,     /* remember until .until ... */
+	BORROW_SLEEP = 32,    /* those who wait go on waiting until .until */
+	BORROW_KEEP_OUT =
+	    64, /* those who wait are told that nothing comes before .until */
+	BORROW_QUARANTINE = 128, /* remember until .until that nothing is granted */
+};
+
+struct borrow_orders {
+	unsigned what; /* of the above */
+	mono until;
+	uint64_t beyond; /* ... that no cost so far beyond what is in hand can be had */
+};
+
+/* ---- An errand is about to be sent ------------------------------------------------ */
+
+struct borrow_need {
+	uint64_t waiting; /* the sum of the costs that wait, and of what is owed */
+	uint64_t least;   /* the smallest of these costs; 0: nobody waits */
+	uint64_t denied;  /* the smallest cost that is refused from memory; 0: none */
+	uint64_t owed;
+	uint64_t common; /* in hand, for who waits */
+	uint64_t held;   /* in hand, with what only a slow seat knows */
+	/* Of the window that ends then; 0: none is known. */
+	mono ends;
+	uint64_t taken;      /* lent to this node, and not given back */
+	uint64_t refused;    /* from memory */
+	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
+};
+
+struct borrow_ask {
+	uint64_t want;
+	uint64_t least;
+};
+
+/* What the sizer is told, but for what the host predicts. */
+struct sizer_view borrow_view(const struct borrow_terms *terms,
+                              const struct borrow *self, const struct borrow_need *need,
+                              mono now);
+
+/* size: what the sizer says. */
+struct borrow_ask borrow_ask(const struct borrow_terms *terms,
+                             const struct borrow_need *need, uint64_t size);
+
+/* ---- The store has answered -------------------------------------------------------- */
+
+struct borrow_answer {
+	const struct lease_grant *grant;
+	uint64_t want;     /* as it was asked for ... */
+	uint64_t capacity; /* ... under terms of such a capacity ... */
+	bool changed;      /* ... which are not in force any more ... */
+	mono sent;         /* ... then */
+	bool next;         /* it is of a later window than was known */
+	bool waits; /* it may have forgotten what it lent, and lends nothing yet */
+	bool lives; /* there is credit that lives, now that the units are in hand */
+};
+
+/* Units that were granted are in hand, and nobody was served yet. */
+struct borrow_orders borrow_hear(const struct borrow_terms *terms, struct borrow *self,
+                                 const struct borrow_answer *answer);
+
+/* Who could be served by it is. */
+struct borrow_orders borrow_served(const struct borrow_terms *terms,
+                                   struct borrow *self,
+                                   const struct borrow_answer *answer, bool any_waits);
+
+/* An errand that brings nothing for its key, or has slept long enough. */
+struct borrow_orders borrow_resume(bool any_waits);
+
+/* ---- A look ------------------------------------------------------------------------ */
+
+struct borrow_sight {
+	uint64_t left; /* in hand */
+	mono ends;     /* of its window */
+	bool in_debt;  /* what comes is not for those who ask */
+	bool
+	    denied; /* the store has said that it has no more, and may not have since */
+	bool pressed; /* somebody was refused, or something is owed */
+	bool asked;   /* an errand is under way */
+	bool down;    /* the store is left alone for a while, as it did not answer */
+};
+
+/* Units have come, or have come back. */
+void borrow_get(struct borrow *self);
+
+/* How many were spent since the last look. */
+uint64_t borrow_spent(const struct borrow *self, uint64_t left);
+
+struct borrow_orders borrow_look(const struct borrow_terms *terms, struct borrow *self,
+                                 const struct borrow_sight *sight, mono now);
+
+#endif

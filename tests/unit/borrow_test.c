@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * borrow_test.c -- what a node does about a key's units: vectors, and BORROW-1 to BORROW-5 by lot.
+ *
+ * A window is a second and has 32 looks, so that units are idle after four.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/borrow.h"
+#include "sim/random.h"
+#include "tests/support/length.h"
+
+#define LOTS LONG_OR_BRIEF(200000, 20000)
+#define LOOK_NS UINT64_C(31250000)
+#define IDLE_LOOKS 4
+#define WINDOW_US UINT64_C(1000000)
+
+static const mono start = { UINT64_C(1) << 40 };
+
+static const struct borrow_terms window = {
+	.capacity = 100,
+	.window_us = WINDOW_US,
+	.look_ns = LOOK_NS,
+	.batch = 10,
+	.has_windows = true,
+};
+
+static struct borrow_terms carrying(void)
+{
+	struct borrow_terms terms = window;
+
+	terms.carry_over = true;
+	return terms;
+}
+
+static struct borrow fresh(void)
+{
+	return (struct borrow){ .seen = BORROW_UNSEEN };
+}
+
+/* ---- How much to ask for ----------------------------------------------------------- */
+
+static void an_ask_brings_enough_for_somebody(void **state)
+{
+	static const struct {
+		struct borrow_need need;
+		uint64_t size, want, least;
+	} asks[] = {
+		{ { 0 }, 7, 7, 1 },
+		{ { .waiting = 9, .least = 4 }, 20, 20, 4 },
+		{ { .waiting = 9, .least = 4 }, 2, 4, 4 },
+		{ { .waiting = 9, .least = 4, .common = 3, .held = 3 }, 20, 20, 1 },
+		{ { .waiting = 9, .least = 4, .common = 6, .held = 6 }, 20, 20, 1 },
+		/* Nobody waits, and six is what is refused. */
+		{ { .denied = 6 }, 20, 20, 6 },
+		{ { .denied = 6, .common = 4, .held = 4 }, 20, 20, 2 },
+		{ { .denied = 6 }, 3, 6, 6 },
+		{ { .waiting = 2, .least = 2, .denied = 6 }, 20, 20, 2 },
+		/* A debt is paid by whatever comes. */
+		{ { .waiting = 9, .least = 4, .denied = 6, .owed = 5 }, 20, 20, 1 },
+		/* As much as a word holds. */
+		{ { .held = CREDIT_UNITS_MAX - 5 }, 20, 5, 1 },
+		{ { .held = CREDIT_UNITS_MAX }, 20, 1, 1 },
+		{ { .held = CREDIT_UNITS_MAX + 9 }, 20, 1, 1 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		struct borrow_ask ask =
+		    borrow_ask(&window, &asks[i].need, asks[i].size);
+
+		assert_int_equal(ask.want, asks[i].want);
+		assert_int_equal(ask.least, asks[i].least);
+	}
+}
+
+/* L14: the bound of what carries over depends on it. */
+static void what_carries_over_is_asked_for_by_the_batch(void **state)
+{
+	const struct borrow_terms terms = carrying();
+	struct borrow_need need = { .waiting = 90, .least = 4 };
+	(void)state;
+
+	assert_int_equal(borrow_ask(&terms, &need, 90).want, terms.batch);
+	need.least = 40;
+	assert_int_equal(borrow_ask(&terms, &need, 90).want, 40);
+}
+
+/* BORROW-1 */
+static void asks_by_lot(void **state)
+{
+	struct chance lot = { 1 };
+	(void)state;
+
+	for (int i = 0; i < LOTS; i++) {
+		struct borrow_terms terms = chance_below(&lot, 4) ? window : carrying();
+		struct borrow_need need = {
+			.least = chance_below(&lot, 50),
+			.denied = chance_below(&lot, 50),
+			.owed = chance_below(&lot, 4) ? 0 : chance_below(&lot, 9),
+			.common = chance_below(&lot, 60),
+		};
+		uint64_t room = chance_below(&lot, 200);
+		struct borrow_ask ask;
+
+		need.waiting = need.least + need.owed;
+		need.held = CREDIT_UNITS_MAX - room;
+		ask = borrow_ask(&terms, &need, chance_below(&lot, 300));
+		assert_true(ask.least >= 1 && ask.want >= ask.least);
+		if (need.least > 0 && need.owed == 0)
+			assert_true(need.common + ask.least >= need.least);
+		else if (need.owed == 0)
+			assert_true(need.common + ask.least >= need.denied);
+		if (ask.want > ask.least)
+			assert_true(ask.want <= room &&
+			            (!terms.carry_over || ask.want <= terms.batch));
+	}
+}
+
+static void the_sizer_is_told_of_the_window_that_is_open(void **state)
+{
+	const struct borrow self = { .holders = 3 };
+	struct borrow_need need = { .waiting = 12,
+		                    .common = 5,
+		                    .ends = mono_after(start, 250000000),
+		                    .taken = 40,
+		                    .refused = 7,
+		                    .store_left = 9 };
+	struct sizer_view view = borrow_view(&window, &self, &need, start);
+	(void)state;
+
+	assert_int_equal(view.capacity, 100);
+	assert_int_equal(view.left_us, 250000);
+	assert_int_equal(view.quiet_us, 0);
+	assert_int_equal(view.taken, 40);
+	assert_int_equal(view.demand, 35 + 12 + 7);
+	assert_int_equal(view.pressing, 7);
+	assert_int_equal(view.store_left, 9);
+	assert_int_equal(view.holders, 3);
+
+	/* It is over, for two microseconds. */
+	view = borrow_view(&window, &self, &need, mono_after(need.ends, 2000));
+	assert_int_equal(view.left_us, WINDOW_US);
+	assert_int_equal(view.quiet_us, 2);
+	assert_int_equal(view.taken, 0);
+	assert_int_equal(view.demand, 12);
+	need.ends = (mono){ 0 };
+	assert_int_equal(borrow_view(&window, &self, &need, start).quiet_us, 0);
+}
+
+/* ---- What an answer means ---------------------------------------------------------- */
+
+static struct lease_grant granted(uint64_t units, uint64_t left, uint64_t others)
+{
+	return (struct lease_grant){ .units = units,
+		                     .left = left,
+		                     .others = others,
+		                     .holders = others + 1,
+		                     .lasts_us = 300000,
+		                     .retry_us = 400000 };
+}
+
+static struct borrow_answer answer_of(const struct lease_grant *grant)
+{
+	return (struct borrow_answer){ .grant = grant,
+		                       .want = 10,
+		                       .capacity = 100,
+		                       .sent = start,
+		                       .lives = true };
+}
+
+static void what_came_as_wanted_denies_nothing(void **state)
+{
+	struct lease_grant grant = granted(10, 3, 2);
+	struct borrow_answer answer = answer_of(&grant);
+	struct borrow self = { .hopes = 3, .wait = 2 };
+	(void)state;
+
+	assert_int_equal(borrow_hear(&window, &self, &answer).what, 0);
+	assert_int_equal(self.hopes, 0);
+	assert_int_equal(self.holders, 3);
+	assert_int_equal(borrow_served(&window, &self, &answer, false).what, 0);
+	assert_int_equal(borrow_served(&window, &self, &answer, true).what,
+	                 BORROW_ASK_AGAIN); /* BORROW-5 */
+}
+
+/* BORROW-3, BORROW-4 */
+static void a_denial_is_what_the_store_said(void **state)
+{
+	struct lease_grant none = granted(0, 2, 1), some = granted(4, 0, 0);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow self = fresh();
+	struct borrow_orders orders = borrow_hear(&window, &self, &answer);
+	(void)state;
+
+	assert_int_equal(orders.what, BORROW_DENY | BORROW_WATCH);
+	assert_int_equal(orders.until.ns, start.ns + 400000000);
+	assert_int_equal(orders.beyond, 3);
+	answer.grant = &some;
+	orders = borrow_hear(&window, &self, &answer);
+	assert_int_equal(orders.what, BORROW_DENY);
+	assert_int_equal(orders.until.ns, start.ns + 300000000);
+	assert_int_equal(orders.beyond, 1);
+	assert_int_equal(self.hopes, 0); /* no other holds any */
+	some.others = 1;
+	orders = borrow_hear(&window, &self, &answer);
+	assert_int_equal(orders.what, BORROW_DENY | BORROW_WATCH);
+	none.retry_us = GALE_NEVER;
+	answer.grant = &none;
+	orders = borrow_hear(&window, &self, &answer);
+	assert_int_equal(orders.until.ns, start.ns + 1000 * WINDOW_US);
+}
+
+/* BORROW-3 */
+static void what_is_no_denial(void **state)
+{
+	struct lease_grant none = granted(0, 2, 1), some = granted(4, 0, 1);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow_terms meter = window;
+	struct borrow self = fresh();
+	(void)state;
+
+	answer.changed = true; /* L15 */
+	assert_int_equal(borrow_hear(&window, &self, &answer).what, 0);
+	answer = answer_of(&none);
+	answer.waits = true; /* L12 */
+	assert_int_equal(borrow_hear(&window, &self, &answer).what, 0);
+	meter.has_windows = false;
+	answer = answer_of(&some);
+	assert_int_equal(borrow_hear(&meter, &self, &answer).what, 0);
+	answer.lives = false;
+	assert_int_equal(borrow_hear(&meter, &self, &answer).what, 0);
+	answer = answer_of(&none);
+	assert_int_equal(borrow_hear(&meter, &self, &answer).what,
+	                 BORROW_DENY | BORROW_WATCH);
+}
+
+/* Units that carry over are never given back by anybody. */
+static void who_carries_over_has_no_hope(void **state)
+{
+	const struct borrow_terms terms = carrying();
+	struct lease_grant none = granted(0, 2, 1);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow self = fresh();
+	(void)state;
+
+	assert_int_equal(borrow_hear(&terms, &self, &answer).what, BORROW_DENY);
+	assert_int_equal(self.hopes, 0);
+}
+
+static void what_comes_dead_is_slept_over(void **state)
+{
+	struct lease_grant some = granted(4, 0, 1);
+	struct borrow_answer answer = answer_of(&some);
+	struct borrow self = fresh();
+	struct borrow_orders orders;
+	(void)state;
+
+	answer.lives = false;
+	orders = borrow_hear(&window, &self, &answer);
+	assert_int_equal(orders.what, BORROW_SLEEP);
+	assert_int_equal(orders.until.ns, start.ns + 300000000);
+	assert_int_equal(borrow_resume(true).what, BORROW_ASK_AGAIN);
+	assert_int_equal(borrow_resume(false).what, 0);
+}
+
+static void who_may_have_forgotten_keeps_all_out(void **state)
+{
+	struct lease_grant none = granted(0, 2, 1);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow self = { .hopes = 2, .wait = 3 };
+	struct borrow_orders orders;
+	(void)state;
+
+	answer.waits = true;
+	orders = borrow_served(&window, &self, &answer, true);
+	assert_int_equal(orders.what, BORROW_KEEP_OUT | BORROW_QUARANTINE);
+	assert_int_equal(orders.until.ns, start.ns + 400000000);
+	assert_int_equal(self.hopes, 0);
+	answer.changed = true;
+	assert_int_equal(borrow_served(&window, &self, &answer, true).what,
+	                 BORROW_KEEP_OUT);
+}
+
+/* L15 */
+static void what_was_for_more_goes_back(void **state)
+{
+	const struct borrow_terms terms = carrying();
+	struct lease_grant some = granted(10, 0, 1);
+	struct borrow_answer answer = answer_of(&some);
+	struct borrow self = fresh();
+	(void)state;
+
+	answer.capacity = 101;
+	assert_int_equal(borrow_served(&window, &self, &answer, true).what,
+	                 BORROW_ASK_AGAIN | BORROW_GIVE_BACK);
+	assert_int_equal(borrow_served(&terms, &self, &answer, false).what, 0);
+}
+
+/* ---- Looks ------------------------------------------------------------------------- */
+
+static unsigned look(const struct borrow_terms *terms, struct borrow *self,
+                     struct borrow_sight sight)
+{
+	sight.ends = mono_after(start, 900000000);
+	return borrow_look(terms, self, &sight, start).what;
+}
+
+/* BORROW-2 */
+static void idle_units_go_back_after_an_eighth(void **state)
+{
+	const struct borrow_terms terms = carrying();
+	struct borrow self = fresh(), owing = fresh(), kept = fresh();
+	(void)state;
+
+	for (int i = 0; i < IDLE_LOOKS; i++)
+		assert_int_equal(
+		    look(&window, &self, (struct borrow_sight){ .left = 9 }),
+		    BORROW_WATCH);
+	assert_int_equal(look(&window, &self, (struct borrow_sight){ .left = 9 }),
+	                 BORROW_GIVE_BACK);
+	for (int i = 0; i < 3 * IDLE_LOOKS; i++) {
+		struct borrow_sight sight = { .left = 9 };
+
+		assert_int_equal(look(&terms, &kept, sight), BORROW_WATCH);
+		sight.in_debt = true;
+		assert_int_equal(look(&window, &owing, sight), BORROW_WATCH);
+	}
+}
+
+static void what_is_spent_from_now_and_then_stays(void **state)
+{
+	struct borrow self = fresh();
+	(void)state;
+
+	for (uint64_t left = 99; left > 90; left--)
+		for (int i = 0; i < IDLE_LOOKS; i++)
+			assert_int_equal(
+			    look(&window, &self, (struct borrow_sight){ .left = left }),
+			    BORROW_WATCH);
+	/* More than before is new, or came back. */
+	borrow_get(&self);
+	assert_int_equal(borrow_spent(&self, 5), 0);
+	assert_int_equal(look(&window, &self, (struct borrow_sight){ .left = 99 }),
+	                 BORROW_WATCH);
+	assert_int_equal(borrow_spent(&self, 96), 3);
+	assert_int_equal(borrow_spent(&self, 100), 0);
+}
+
+static void what_runs_out_is_asked_for_ahead(void **state)
+{
+	struct borrow self = { .seen = 30 };
+	struct borrow_sight sight = { .left = 20 }, late = { .left = 19 };
+	struct borrow_terms places = window;
+	(void)state;
+
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	self.seen = 30;
+	sight.left = 19; /* less than two looks' worth of eleven */
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH | BORROW_ASK_AHEAD);
+	self.seen = 30;
+	sight.asked = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	self.seen = 30;
+	sight.asked = false;
+	sight.denied = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	self.seen = 30;
+	sight.denied = false;
+	places.has_places = true;
+	assert_int_equal(look(&places, &self, sight), BORROW_WATCH);
+	/* The window is over before that. */
+	self.seen = 30;
+	late.ends = mono_after(start, 2 * LOOK_NS);
+	assert_int_equal(borrow_look(&window, &self, &late, start).what, BORROW_WATCH);
+}
+
+static const struct borrow_sight refused = { .denied = true, .pressed = true };
+
+/* So many looks until it asks again. */
+static int looks_to_again(struct borrow *self, struct borrow_sight sight)
+{
+	for (int looks = 1; looks < 1000; looks++) {
+		unsigned what = look(&window, self, sight);
+
+		assert_true(what & BORROW_WATCH);
+		if (what & BORROW_ASK_AGAIN)
+			return looks;
+	}
+	return 1000;
+}
+
+/* BORROW-4 */
+static void who_was_refused_is_asked_for_again(void **state)
+{
+	static const int looks[] = { 1, 2, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4 };
+	struct lease_grant none = granted(0, 0, 1);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow self = fresh();
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		borrow_hear(&window, &self, &answer);
+		assert_int_equal(looks_to_again(&self, refused), looks[i]);
+	}
+	none.holders = 2 * BORROW_HOPERS;
+	borrow_hear(&window, &self, &answer);
+	assert_int_equal(looks_to_again(&self, refused), 3 * IDLE_LOOKS);
+	none.holders = 100000;
+	borrow_hear(&window, &self, &answer);
+	assert_int_equal(looks_to_again(&self, refused), 8 * IDLE_LOOKS);
+}
+
+/* BORROW-4: those units are too few for the call. */
+static void who_has_some_in_hand_is_asked_for_again(void **state)
+{
+	struct lease_grant some = granted(4, 0, 1);
+	struct borrow_answer answer = answer_of(&some);
+	struct borrow_sight sight = refused;
+	struct borrow self = fresh();
+	(void)state;
+
+	borrow_get(&self);
+	borrow_hear(&window, &self, &answer);
+	sight.left = 4;
+	assert_int_equal(looks_to_again(&self, sight), 1);
+}
+
+static void nobody_is_asked_for_in_vain(void **state)
+{
+	struct borrow_sight sight = refused;
+	struct borrow self = { .hopes = 1, .wait = 1 };
+	(void)state;
+
+	sight.asked = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	sight = refused;
+	sight.down = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	sight = refused;
+	sight.pressed = false;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	sight = refused;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH | BORROW_ASK_AGAIN);
+	sight.denied = false; /* who asks next asks the store */
+	assert_int_equal(look(&window, &self, sight), 0);
+	assert_int_equal(self.hopes, 0);
+	sight.in_debt = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+}
+
+/* BORROW-2, BORROW-4: whatever was seen before, within so many looks. */
+static void looks_by_lot(void **state)
+{
+	struct chance lot = { 2 };
+	(void)state;
+
+	for (int i = 0; i < LOTS; i++) {
+		struct lease_grant grant = granted(chance_below(&lot, 3), 0, 1);
+		struct borrow_answer answer = answer_of(&grant);
+		struct borrow self = {
+			.seen = (uint32_t)chance_below(&lot, 2000),
+			.idle = (uint8_t)chance_below(&lot, IDLE_LOOKS),
+			.hopes = (uint8_t)chance_below(&lot, 9),
+		};
+		struct borrow_sight sight = refused;
+		int most = IDLE_LOOKS, looks = 0;
+		unsigned what;
+
+		grant.holders = 1 + chance_below(&lot, 300);
+		sight.left = chance_below(&lot, 1000);
+		borrow_hear(&window, &self, &answer);
+		most += (int)(self.holders / BORROW_HOPERS) * IDLE_LOOKS;
+		if (sight.left > 0)
+			most = IDLE_LOOKS + 1;
+		do
+			what = look(&window, &self, sight);
+		while (++looks <= most &&
+		       !(what & (BORROW_ASK_AGAIN | BORROW_GIVE_BACK)));
+		assert_true(looks <= most);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_ask_brings_enough_for_somebody),
+		cmocka_unit_test(what_carries_over_is_asked_for_by_the_batch),
+		cmocka_unit_test(asks_by_lot),
+		cmocka_unit_test(the_sizer_is_told_of_the_window_that_is_open),
+		cmocka_unit_test(what_came_as_wanted_denies_nothing),
+		cmocka_unit_test(a_denial_is_what_the_store_said),
+		cmocka_unit_test(what_is_no_denial),
+		cmocka_unit_test(who_carries_over_has_no_hope),
+		cmocka_unit_test(what_comes_dead_is_slept_over),
+		cmocka_unit_test(who_may_have_forgotten_keeps_all_out),
+		cmocka_unit_test(what_was_for_more_goes_back),
+		cmocka_unit_test(idle_units_go_back_after_an_eighth),
+		cmocka_unit_test(what_is_spent_from_now_and_then_stays),
+		cmocka_unit_test(what_runs_out_is_asked_for_ahead),
+		cmocka_unit_test(who_was_refused_is_asked_for_again),
+		cmocka_unit_test(who_has_some_in_hand_is_asked_for_again),
+		cmocka_unit_test(nobody_is_asked_for_in_vain),
+		cmocka_unit_test(looks_by_lot),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
