@@ -32,7 +32,7 @@ Ask(i) == /\ waits[i] = 0
 Somebody(w) == \E i \in Waiters : w[i] > 0
 Cheapest == CHOOSE i \in Waiters : waits[i] > 0 /\ \A j \in Waiters : waits[j] > 0 => i <= j
 Send == /\ errand = "wanting" /\ errand' = "flying"
-        /\ least' = IF Somebody(waits) THEN Max(1, Cheapest - credit) ELSE 1
+        /\ least' = Max(1, (IF Somebody(waits) THEN Cheapest ELSE denial) - credit)
         /\ UNCHANGED <<phase, used, credit, denial, age, waits>> /\ UNCHANGED answer
 
 Want == Max(Batch, least)

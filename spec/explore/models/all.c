@@ -11,6 +11,7 @@
 	X(forget)                                                                      \
 	X(handoff)                                                                     \
 	X(history)                                                                     \
+	X(idle)                                                                        \
 	X(lapse)                                                                       \
 	X(leasing)                                                                     \
 	X(meter)                                                                       \

@@ -12,6 +12,7 @@
 #ifndef SPEC_EXPLORE_MODELS_GLUE_H
 #define SPEC_EXPLORE_MODELS_GLUE_H
 
+#include "engine/borrow.h"
 #include "engine/check.h"
 #include "engine/lease.h"
 #include "engine/window.h"
@@ -26,6 +27,18 @@ static inline struct window_state words_of_window(const struct rule *rule,
 		return (struct window_state){ start_us - rule->is.period_us,
 			                      rule->is.limit };
 	return (struct window_state){ start_us, used };
+}
+
+/* What a node with so much in hand asks for, for a call of that cost: a batch, or more. */
+static inline struct borrow_ask ask_for_call(uint64_t cost, uint64_t in_hand,
+                                             long batch)
+{
+	const struct borrow_terms terms = { .has_windows = true };
+	struct borrow_need need = {
+		.waiting = cost, .least = cost, .common = in_hand, .held = in_hand
+	};
+
+	return borrow_ask(&terms, &need, (uint64_t)batch);
 }
 
 static inline uint8_t small(uint64_t number)

@@ -7,7 +7,7 @@
  * No clocks and no messages: an ask is answered at once, and windows turn for all at once.
  * It is the predecessor's model, with parts of a batch lent where no more is left.
  *
- * Shipped   lease_step and with it window.c.
+ * Shipped   borrow_ask; lease_step and with it window.c.
  * Spec      spec/Leasing.tla: the same states.
  */
 #include "spec/explore/model.h"
@@ -66,12 +66,11 @@ static uint64_t lent(const long *c, const struct state *state, uint64_t want,
 	return lease_step(&rule, (uint64_t *)&words, &ledger, start, &ask).units;
 }
 
-/* shards/errand.c: a batch, or as much more as the call needs. */
 static void lease(const long *c, const struct state *state, int n, struct walk *walk)
 {
-	uint64_t least = (uint64_t)c[COST] - state->credit[n];
-	uint64_t want = (uint64_t)larger_of(c[BATCH], (long)least);
-	uint64_t units = lent(c, state, want, c[WHOLE] ? want : least);
+	struct borrow_ask ask =
+	    ask_for_call((uint64_t)c[COST], state->credit[n], c[BATCH]);
+	uint64_t units = lent(c, state, ask.want, c[WHOLE] ? ask.want : ask.least);
 	struct state after = *state;
 
 	if (units == 0)

@@ -9,7 +9,7 @@
  * The state keeps only the worst interval that ends now: over is what was lent in it less
  * what accrued, in parts: one unit is period parts, and in a tick limit of them accrue.
  *
- * Shipped   lease_step and lease_give_back with the ledger, meter.c, rule_expires.
+ * Shipped   borrow_ask; lease_step and lease_give_back with the ledger, meter.c, rule_expires.
  * Spec      spec/IntervalLease.tla: the same states.
  */
 #include <string.h>
@@ -127,10 +127,11 @@ static void lend(const long *c, const struct state *state, int n, struct walk *w
 	struct state after = *state;
 	struct meter_state words = { .tat = slot_of(c, state->ahead) };
 	struct ledger ledger = ledger_of(c, state);
+	struct borrow_ask said = ask_for_call((uint64_t)c[COST], 0, c[BATCH]);
 	struct lease_ask ask = { .node = (uint64_t)n + 1,
 		                 .number = 2,
-		                 .want = (uint64_t)larger_of(c[BATCH], c[COST]),
-		                 .least = (uint64_t)c[COST] };
+		                 .want = said.want,
+		                 .least = said.least };
 	struct lease_grant grant =
 	    lease_step(&rule, (uint64_t *)&words, &ledger, HERE_US, &ask);
 

@@ -10,9 +10,9 @@
  * Messages get lost; other nodes take from the same window; who has waited for patience
  * ticks is answered that it is late.  Waiters differ: the first costs 1, the second 2, ...
  *
- * Shipped   lease_step and window.c; purse_put, purse_take, purse_deny and purse_refuses
- *           of shards/purse.c.  What calls them here is shards/grant.c, errand.c and
- *           turn.c, in short.
+ * Shipped   borrow_ask, borrow_hear, borrow_served; lease_step and window.c; purse_put,
+ *           purse_take, purse_deny and purse_refuses of shards/purse.c.  The actor that carries
+ *           the orders out is here, in short.
  * Spec      spec/Waiters.tla: the same states.
  */
 #include "shards/purse.h"
@@ -45,7 +45,8 @@ struct state {
 	uint8_t credit;
 	uint8_t denial; /* the least cost that is refused, or 0 */
 	uint8_t errand;
-	uint8_t least;          /* that it asks for */
+	uint8_t want;           /* that it asks for ... */
+	uint8_t least;          /* ... or so much of it */
 	uint8_t age;            /* ticks that it flies */
 	uint8_t units;          /* of the answer ... */
 	uint8_t left;           /* ... and what was left at the store */
@@ -54,6 +55,7 @@ struct state {
 };
 
 static struct rule rule;
+static struct borrow_terms terms;
 static const mono now = { HERE_NS };
 
 static const char *open(const long *c)
@@ -63,6 +65,12 @@ static const char *open(const long *c)
 
 	if (c[LIMIT] < c[K])
 		return "limit: somebody costs more than that";
+	terms = (struct borrow_terms){
+		.capacity = (uint64_t)c[LIMIT],
+		.window_us = (uint64_t)c[TICKS] * TICK_US,
+		.look_ns = TICK_NS,
+		.has_windows = true,
+	};
 	return rule_compile(&config, &rule) == GALE_ERR_OK ? NULL : "no such rule";
 }
 
@@ -93,8 +101,11 @@ static void purse_of(const long *c, const struct state *state, struct purse *ret
 
 static void keep(struct state *state, const struct purse *purse)
 {
-	state->credit = small(credit_units(purse->credit));
-	state->denial = small(purse->denial ? credit_units(purse->denial) + 1 : 0);
+	state->credit =
+	    credit_lives(purse->credit, now) ? small(credit_units(purse->credit)) : 0;
+	state->denial = credit_lives(purse->denial, now)
+	                    ? small(credit_units(purse->denial) + 1)
+	                    : 0;
 }
 
 /* shards/local.h: credit or memory settles it. */
@@ -132,30 +143,30 @@ static bool anybody_waits(const struct state *state)
 	return state->waits[0] + state->waits[1] + state->waits[2] > 0;
 }
 
-/* shards/errand.c, fill_ask. */
-static uint8_t least_of(const struct state *state)
+static struct borrow_need need_of(const struct state *state)
 {
-	uint8_t least = 1;
+	struct borrow_need need = { .denied = state->denial,
+		                    .common = state->credit,
+		                    .held = state->credit };
 
-	if (!anybody_waits(state))
-		return 1;
-	while (state->waits[least - 1] == 0)
-		least++;
-	return least > state->credit ? (uint8_t)(least - state->credit) : 1;
+	for (uint64_t i = 0; i < WAITERS; i++)
+		if (state->waits[i] > 0) {
+			need.waiting += i + 1;
+			need.least = need.least > 0 ? need.least : i + 1;
+		}
+	return need;
 }
 
-static void send(const struct state *state, struct walk *walk)
+static void send(const long *c, const struct state *state, struct walk *walk)
 {
 	struct state after = *state;
+	struct borrow_need need = need_of(state);
+	struct borrow_ask said = borrow_ask(&terms, &need, (uint64_t)c[BATCH]);
 
 	after.errand = FLYING;
-	after.least = least_of(state);
+	after.want = small(said.want);
+	after.least = small(said.least);
 	step(walk, &after, FAIR, "the errand is sent", 0, 0);
-}
-
-static uint64_t want_of(const long *c, const struct state *state)
-{
-	return (uint64_t)larger_of(c[BATCH], state->least);
 }
 
 static void serve(const long *c, const struct state *state, struct walk *walk)
@@ -165,7 +176,7 @@ static void serve(const long *c, const struct state *state, struct walk *walk)
 	struct window_state words = words_of_window(&rule, start, state->used);
 	struct ledger ledger = { 0 };
 	struct lease_ask lease = {
-		.node = 1, .number = 1, .want = want_of(c, state), .least = state->least
+		.node = 1, .number = 1, .want = state->want, .least = state->least
 	};
 	struct lease_grant grant =
 	    lease_step(&rule, (uint64_t *)&words, &ledger,
@@ -178,37 +189,63 @@ static void serve(const long *c, const struct state *state, struct walk *walk)
 	step(walk, &after, FAIR, "the store lends %d", (int)grant.units, 0);
 }
 
-/* Those who were not served: shards/grant.c, go_again_or_rest. */
-static void rest(const long *c, struct state *state)
+static void rest(const long *c, struct state *state, const struct borrow_orders *orders)
 {
-	state->errand = anybody_waits(state) && c[AGAIN] ? WANTING : NONE;
-	state->least = state->age = state->units = state->left = state->stale = 0;
+	bool again = (orders->what & BORROW_ASK_AGAIN) && c[AGAIN];
+
+	state->errand = again ? WANTING : NONE;
+	state->want = state->least = state->age = 0;
+	state->units = state->left = state->stale = 0;
 }
 
-static void take_grant(const long *c, struct state *state)
+/* How it ends depends on instants, which are window.c's: here an answer takes no time. */
+static struct lease_grant grant_of(const long *c, const struct state *state)
 {
-	mono ends = end_of_window(c, state);
-	struct purse purse;
+	uint64_t lasts_us =
+	    state->stale ? 0 : (end_of_window(c, state).ns - now.ns) / 1000;
 
-	if (state->stale)
-		return;
-	purse_of(c, state, &purse);
-	if (state->units > 0)
-		purse_put(&purse, ends, state->units, now);
-	if (state->units < want_of(c, state))
-		purse_deny(&purse, ends, state->left + credit_units(purse.credit) + 1u);
-	keep(state, &purse);
+	return (struct lease_grant){ .units = state->units,
+		                     .left = state->left,
+		                     .lasts_us = lasts_us,
+		                     .retry_us = lasts_us };
+}
+
+static void serve_waiters(const long *c, struct state *state)
+{
+	for (int i = 0; i < c[K]; i++)
+		if (state->waits[i] > 0 && settles(c, state, i))
+			state->waits[i] = 0;
 }
 
 static void reply(const long *c, const struct state *state, struct walk *walk)
 {
 	struct state after = *state;
+	struct lease_grant grant = grant_of(c, state);
+	struct borrow_answer answer = { .grant = &grant,
+		                        .want = state->want,
+		                        .capacity = terms.capacity,
+		                        .sent = now };
+	struct borrow borrow = { .seen = BORROW_UNSEEN };
+	struct borrow_orders orders;
+	struct purse purse;
 
-	take_grant(c, &after);
-	for (int i = 0; i < c[K]; i++)
-		if (after.waits[i] > 0 && settles(c, &after, i))
-			after.waits[i] = 0;
-	rest(c, &after);
+	purse_of(c, state, &purse);
+	if (grant.units > 0)
+		purse_put(&purse, mono_after(now, grant.lasts_us * 1000), grant.units,
+		          now);
+	answer.lives = credit_lives(purse.credit, now);
+	orders = borrow_hear(&terms, &borrow, &answer);
+	if (orders.what & BORROW_DENY)
+		purse_deny(&purse, orders.until,
+		           orders.beyond + credit_units(purse.credit));
+	keep(&after, &purse);
+	if (orders.what & BORROW_SLEEP) {
+		orders = borrow_resume(anybody_waits(&after)); /* it has turned */
+	} else {
+		serve_waiters(c, &after);
+		orders = borrow_served(&terms, &borrow, &answer, anybody_waits(&after));
+	}
+	rest(c, &after, &orders);
 	step(walk, &after, FAIR, "the answer comes", 0, 0);
 }
 
@@ -233,6 +270,8 @@ static void others(const long *c, const struct state *state, struct walk *walk)
 /* shards/turn.c: who waits on an errand that is given up is told so. */
 static void give_up_overdue(const long *c, struct state *state)
 {
+	struct borrow_orders orders;
+
 	if (state->errand < FLYING || ++state->age < c[PATIENCE])
 		return;
 	if (!c[OVERDUE]) {
@@ -241,7 +280,8 @@ static void give_up_overdue(const long *c, struct state *state)
 	}
 	for (int i = 0; i < c[K]; i++)
 		state->waits[i] = 0;
-	rest(c, state);
+	orders = borrow_resume(false);
+	rest(c, state, &orders);
 }
 
 static void tick(const long *c, const struct state *state, struct walk *walk)
@@ -269,7 +309,7 @@ static void next(const long *c, const void *at, struct walk *walk)
 	for (int i = 0; i < c[K]; i++)
 		ask(c, state, i, walk);
 	if (state->errand == WANTING)
-		send(state, walk);
+		send(c, state, walk);
 	if (state->errand == FLYING)
 		serve(c, state, walk);
 	if (state->errand == SERVED)

@@ -10,8 +10,8 @@
  *     store     |----tick----|----tick----|            a window is so many of them
  *     a node    |---quarters---|--quarters--|
  *
- * Shipped   lease_step and window.c at the store; mono_until, credit.h, and purse_put and
- *           purse_take of shards/purse.c at the node.
+ * Shipped   lease_step and window.c at the store; borrow_ask, mono_until, credit.h, and
+ *           purse_put and purse_take of shards/purse.c at the node.
  * Spec      spec/WindowLease.tla: the same states, but for back and wall.
  */
 #include "shards/purse.h"
@@ -104,10 +104,12 @@ static struct lease_grant lend(const long *c, struct state *state)
 {
 	struct window_state words = words_of_window(&rule, instant(c, 0), state->used);
 	struct ledger ledger = { 0 };
-	struct lease_ask ask = { .node = 1, .number = 1, .least = (uint64_t)c[COST] };
+	struct borrow_ask said = ask_for_call((uint64_t)c[COST], 0, c[BATCH]);
+	struct lease_ask ask = {
+		.node = 1, .number = 1, .want = said.want, .least = said.least
+	};
 	struct lease_grant grant;
 
-	ask.want = (uint64_t)larger_of(c[BATCH], c[COST]);
 	if (state->phase < 0 && state->used == 0)
 		words.start_us = instant(c, 0); /* it had turned, and keeps that */
 	grant = lease_step(&rule, (uint64_t *)&words, &ledger, instant(c, state->phase),
