@@ -455,6 +455,24 @@ static void nobody_is_asked_for_in_vain(void **state)
 	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
 }
 
+/* Looks to wait are no units that were spent, and what comes back, or is owed, ends no hope. */
+static void units_and_hope_are_apart(void **state)
+{
+	struct lease_grant none = granted(0, 0, 1);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow_sight sight = refused;
+	struct borrow self = { .hopes = 2 };
+	(void)state;
+
+	borrow_hear(&window, &self, &answer);
+	assert_int_equal(borrow_spent(&self, 0), 0);
+	assert_int_equal(look(&window, &self, refused), BORROW_WATCH);
+	assert_int_equal(borrow_spent(&self, 0), 0);
+	borrow_get(&self);
+	sight.in_debt = true;
+	assert_int_equal(looks_to_again(&self, sight), 3);
+}
+
 /* BORROW-2, BORROW-4: whatever was seen before, within so many looks. */
 static void looks_by_lot(void **state)
 {
@@ -507,6 +525,7 @@ int main(void)
 		cmocka_unit_test(who_was_refused_is_asked_for_again),
 		cmocka_unit_test(who_has_some_in_hand_is_asked_for_again),
 		cmocka_unit_test(nobody_is_asked_for_in_vain),
+		cmocka_unit_test(units_and_hope_are_apart),
 		cmocka_unit_test(looks_by_lot),
 	};
 
