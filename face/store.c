@@ -9,17 +9,9 @@
 #include "face/face.h"
 #include "face/sized.h"
 #include "stores/memory.h"
+#include "stores/part.h"
 #include "stores/server.h"
 #include "stores/url.h"
-
-#ifdef GALE_REDIS
-#include "stores/redis/kind.h"
-#include "stores/redis/url.h"
-#endif
-#ifdef GALE_POSTGRES
-#include "stores/postgres/hosts.h"
-#include "stores/postgres/link.h"
-#endif
 
 #define MAX_KEYS_DEFAULT 1000000
 #define MAX_KEYS_MOST (UINT64_C(1) << 31)
@@ -122,53 +114,16 @@ static enum gale_err open_server(struct gale_store *store, struct server_kind *k
 
 /* ---- URLs ------------------------------------------------------------------------- */
 
-/* A server of some kind, what reads its URL, and what opens it; NULL: not in this build. */
 struct scheme {
 	const char *begins;
-	bool (*read)(const char *url, struct url_fault *ret_fault);
-	struct server_kind *(*kind)(struct gale_allocator *allocator, const char *url,
-	                            struct url_fault *ret_fault);
+	enum store_part_name part;
 };
 
-#ifdef GALE_REDIS
-static bool read_redis(const char *url, struct url_fault *ret_fault)
-{
-	struct redis_url ignored;
-
-	return redis_url_parse(url, &ignored, ret_fault);
-}
-#endif
-
-#ifdef GALE_POSTGRES
-static bool read_postgres(const char *url, struct url_fault *ret_fault)
-{
-	struct postgres_hosts ignored;
-
-	return postgres_hosts_read(&ignored, url, ret_fault);
-}
-#endif
-
 static const struct scheme schemes[] = {
-#ifdef GALE_REDIS
-	{ "redis://", read_redis, redis_kind },
-	{ "redis+sentinel://", read_redis, redis_kind },
-	{ "redis+cluster://", read_redis, redis_kind },
-	{ "rediss://", read_redis, redis_kind },
-	{ "rediss+sentinel://", read_redis, redis_kind },
-	{ "rediss+cluster://", read_redis, redis_kind },
-#endif
-#ifdef GALE_POSTGRES
-	{ "postgres://", read_postgres, postgres_kind },
-	{ "postgresql://", read_postgres, postgres_kind },
-#endif
-	{ "redis://", NULL, NULL },
-	{ "postgres://", NULL, NULL },
-	{ "postgresql://", NULL, NULL },
-	{ "redis+sentinel://", NULL, NULL },
-	{ "redis+cluster://", NULL, NULL },
-	{ "rediss://", NULL, NULL },
-	{ "rediss+sentinel://", NULL, NULL },
-	{ "rediss+cluster://", NULL, NULL },
+	{ "redis://", PART_REDIS },           { "redis+sentinel://", PART_REDIS },
+	{ "redis+cluster://", PART_REDIS },   { "rediss://", PART_REDIS },
+	{ "rediss+sentinel://", PART_REDIS }, { "rediss+cluster://", PART_REDIS },
+	{ "postgres://", PART_POSTGRES },     { "postgresql://", PART_POSTGRES },
 };
 
 static const struct scheme *scheme_of(const char *url)
@@ -184,32 +139,31 @@ static void say_err(struct url_fault *fault, enum gale_err err)
 	url_say(fault, err, "%s", gale_err_text(err));
 }
 
-/* Why none of the schemes can open it; GALE_ERR_OK: memory: or one of them can. */
-static void look_at_scheme(const char *url, struct url_fault *ret_fault)
+/* What opens it; NULL: *ret_fault says why nothing does, or with GALE_ERR_OK, it is memory:. */
+static const struct store_part *look_at_scheme(const char *url,
+                                               struct url_fault *ret_fault)
 {
 	const struct scheme *scheme = scheme_of(url);
 
 	*ret_fault = (struct url_fault){ .err = GALE_ERR_OK };
 	if (is_memory(url) && strlen(memory_name(url)) > GALE_NAME_MAX)
 		say_err(ret_fault, GALE_ERR_STORE_NAME);
-	else if (scheme && !scheme->kind)
-		say_err(ret_fault, GALE_ERR_NOT_BUILT);
 	else if (!scheme && !is_memory(url))
 		url_say(ret_fault, GALE_ERR_URL,
 		        "url: it begins with none of memory:, redis://, "
 		        "redis+sentinel://, redis+cluster:// (or rediss, for TLS), "
 		        "postgres://");
+	return scheme ? part_find(scheme->part, ret_fault) : NULL;
 }
 
 enum gale_err gale_url_check(const char *url, char *ret_why, size_t room)
 {
+	const struct store_part *part;
 	struct url_fault fault;
 
-	if (!url)
-		url = MEMORY_SCHEME;
-	look_at_scheme(url, &fault);
-	if (fault.err == GALE_ERR_OK && !is_memory(url))
-		(void)scheme_of(url)->read(url, &fault);
+	part = look_at_scheme(url ? url : MEMORY_SCHEME, &fault);
+	if (part)
+		(void)part->check(url, &fault);
 	if (room > 0)
 		snprintf(ret_why, room, "%s", fault.text);
 	return fault.err;
@@ -217,13 +171,12 @@ enum gale_err gale_url_check(const char *url, char *ret_why, size_t room)
 
 /* ---- Opening --------------------------------------------------------------------- */
 
-static enum gale_err open_scheme(struct gale_store *store,
-                                 const struct gale_store_config *config,
-                                 struct url_fault *fault)
+static enum gale_err open_by(struct gale_store *store, const struct store_part *part,
+                             const struct gale_store_config *config,
+                             struct url_fault *fault)
 {
 	struct server_kind *kind =
-	    scheme_of(config->url)
-		->kind(store->handle.runtime->allocator, config->url, fault);
+	    part->kind(store->handle.runtime->allocator, config->url, fault);
 
 	return kind ? open_server(store, kind, config->quarantine_us) : fault->err;
 }
@@ -233,16 +186,17 @@ static enum gale_err open_url(struct gale_store *store,
                               const struct gale_store_config *config)
 {
 	const char *url = config->url ? config->url : MEMORY_SCHEME;
+	const struct store_part *part;
 	struct url_fault fault;
 	enum gale_err err;
 
 	label_of_url(url, store->label);
-	look_at_scheme(url, &fault);
+	part = look_at_scheme(url, &fault);
 	err = fault.err;
-	if (err == GALE_ERR_OK && is_memory(url))
-		err = open_memory(store, memory_name(url), config->max_keys);
+	if (part)
+		err = open_by(store, part, config, &fault);
 	else if (err == GALE_ERR_OK)
-		err = open_scheme(store, config, &fault);
+		err = open_memory(store, memory_name(url), config->max_keys);
 	if (fault.text[0] != '\0')
 		store_say(store, GALE_LEVEL_ERROR, fault.text);
 	return err;

@@ -80,7 +80,6 @@ struct tls_ops {
 };
 
 struct tls {
-	void *library;
 	const struct tls_ops *ops;
 	struct tls_context *context;
 };

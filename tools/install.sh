@@ -60,7 +60,7 @@ remove)
 	done
 	rm -f "$root"/share/man/man3/gale.3 "$root"/share/man/man3/gale_*.3
 	rm -f "$root/bin/gale" "$lib/pkgconfig/gale.pc" \
-		"$lib/libgale.a" "$lib/libgale.so" "$lib"/libgale.so.* "$lib"/libgale-tls.so.* \
+		"$lib/libgale.a" "$lib/libgale.so" "$lib"/libgale.so.* "$lib"/libgale-redis.so.* "$lib"/libgale-postgres.so.* "$lib"/libgale-tls.so.* \
 		"$lib/pkgconfig/gale-policy.pc" "$lib/libgale-policy.a" "$lib/libgale-policy.so" \
 		"$lib"/libgale-policy.so.*
 	rm -rf "$root/include/gale" "$lib/cmake/gale"

@@ -73,7 +73,8 @@ extern "C" {
 	X(NODE_KEYS, 47, "max_keys: at most 2^28")                                     \
 	X(HOST, 48, "url: the path of the socket has more than 107 bytes")             \
 	X(TLS, 49, "url: TLS could not be set up; the log says what is missing")       \
-	X(NOT_BUILT, 50, "url: this build of gale cannot reach such a server")         \
+	X(NOT_BUILT, 50,                                                               \
+	  "url: gale's part for such servers is not built, or not installed")          \
 	X(QUARANTINE, 51, "quarantine_us: at most a day")                              \
 	X(CLUSTER_DB, 52, "url: a cluster has no database but 0")                      \
 	X(RULE_STRATEGY, 53,                                                           \

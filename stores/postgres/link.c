@@ -16,6 +16,7 @@
 
 #include "engine/check.h"
 #include "runtime/memory.h"
+#include "stores/part.h"
 #include "stores/postgres/hosts.h"
 #include "stores/postgres/session.h"
 #include "stores/postgres/wire.h"
@@ -764,3 +765,12 @@ struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *
 	memory_give(allocator, kind, sizeof(*kind));
 	return NULL;
 }
+
+static bool check(const char *url, struct url_fault *ret_fault)
+{
+	struct postgres_hosts ignored;
+
+	return postgres_hosts_read(&ignored, url, ret_fault);
+}
+
+const struct store_part postgres_part = { .check = check, .kind = postgres_kind };

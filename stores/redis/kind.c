@@ -5,6 +5,7 @@
 
 #include "stores/redis/cluster.h"
 #include "stores/redis/link.h"
+#include "stores/part.h"
 
 static struct wire *kind_wire(struct server_kind *self, struct watch watch)
 {
@@ -33,3 +34,12 @@ struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url
 	site->is.free = kind_free;
 	return &site->is;
 }
+
+static bool check(const char *url, struct url_fault *ret_fault)
+{
+	struct redis_url ignored;
+
+	return redis_url_parse(url, &ignored, ret_fault);
+}
+
+const struct store_part redis_part = { .check = check, .kind = redis_kind };

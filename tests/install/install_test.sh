@@ -122,7 +122,7 @@ said=$(calls "\$make install DESTDIR=$at")
 [ -z "$said" ] || fail "with DESTDIR: $said"
 installed=$(find "$at" ! -type d | sort)
 root=$at/usr/local
-has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale-tls.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
+has "$root" bin/gale lib/libgale.so lib/libgale.so.0 lib/libgale-{redis,postgres,tls}.so.0 lib/libgale.a lib/pkgconfig/gale.pc \
 	lib/libgale-policy.so lib/libgale-policy.so.0 lib/libgale-policy.a lib/pkgconfig/gale-policy.pc \
 	lib/cmake/gale/gale-config.cmake include/gale/*.h \
 	share/man/man1/gale{,-check,-doctor,-fleet,-forecast,-peek,-reset,-sim,-store,-watch}.1 \
@@ -134,8 +134,12 @@ grep -q 'max.*wait' "$root/share/man/man1/gale-sim.1" || fail "gale-sim(1) lacks
 needed() { # FILE
 	readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p' | sort | tr '\n' ' '
 }
-[ "$(needed "$root/lib/libgale.so")" = 'libc libhiredis libpq ' ] ||
+[ "$(needed "$root/lib/libgale.so")" = 'libc ' ] ||
 	fail "the library needs $(needed "$root/lib/libgale.so")"
+[ "$(needed "$root/lib/libgale-redis.so.0")" = 'libc libhiredis ' ] ||
+	fail "the part for Redis needs $(needed "$root/lib/libgale-redis.so.0")"
+[ "$(needed "$root/lib/libgale-postgres.so.0")" = 'libc libpq ' ] ||
+	fail "the part for PostgreSQL needs $(needed "$root/lib/libgale-postgres.so.0")"
 [ "$(needed "$root/lib/libgale-tls.so.0")" = 'libc libcrypto libssl ' ] ||
 	fail "the part for TLS needs $(needed "$root/lib/libgale-tls.so.0")"
 [ "$(needed "$root/bin/gale")" = 'libc libhiredis libjemalloc libm libpq libyaml-0 ' ] ||
@@ -210,6 +214,8 @@ at=${at%-moved}
 
 said=$(build_with_pkg_config "$work/shared") || fail "pkg-config, shared: $said"
 says 'pkg-config, shared' env LD_LIBRARY_PATH="$at/lib" "$work/shared"
+said=$(LD_LIBRARY_PATH=$at/lib ldd "$work/shared" | sed -n 's/^\t\(lib[a-z]*\)\.so.*/\1/p' | sort | tr '\n' ' ')
+[ "$said" = 'libc libgale ' ] || fail "a program that has only memory: needs $said"
 
 # As docs/install.md prints it; where gale is installed, cc looks by itself.
 mkdir -p "$work/printed" && cp "$program" "$work/printed/first.c"
@@ -223,25 +229,43 @@ while read -r command; do
 done < <(grep -o 'cc first\.c [^`]*' docs/install.md)
 [ "$count" = 2 ] || fail "docs/install.md prints $count commands of cc"
 
-# The part for TLS is found where it was installed, and beside a library that was moved.
-finds_tls() { # NAME COMMAND...
-	said=$("${@:2}" 2>&1)
+# The parts are found where they were installed, and beside a library that was moved.
+opens() { # NAME PATTERN URL: what is said with the library in $at
+	said=$(LD_LIBRARY_PATH=$at/lib "$work/opens" "$3" 2>&1)
+	# shellcheck disable=SC2254 # a pattern
 	case $said in
-	*'url: option ca: no certificate can be read from the file: No such file or directory'*) ;;
-	*) fail "$1: $said" ;;
+	$2) ;;
+	*) fail "$1: $3: $said" ;;
 	esac
 }
-finds_tls 'the command' "$at/bin/gale" peek 'rediss://127.0.0.1?ca=/no/such' api k --limit 1 --window 1h
-program=$PWD/tests/install/tls.c build_with_pkg_config "$work/tls" >"$work/log" || fail "tls.c: $(cat "$work/log")"
+no_ca='url: option ca: no certificate can be read from the file: No such file or directory'
+no_file='cannot open shared object file'
+said=$("$at/bin/gale" peek 'rediss://127.0.0.1?ca=/no/such' api k --limit 1 --window 1h 2>&1)
+case $said in *"$no_ca"*) ;; *) fail "the command: $said" ;; esac
+program=$PWD/tests/install/opens.c build_with_pkg_config "$work/opens" >"$work/log" ||
+	fail "opens.c: $(cat "$work/log")"
 mv "$at" "$at-moved"
-finds_tls 'a library that was moved' env LD_LIBRARY_PATH="$at-moved/lib" "$work/tls"
-rm "$at-moved/lib/libgale-tls.so.0"
-said=$(LD_LIBRARY_PATH=$at-moved/lib "$work/tls" 2>&1)
-case $said in
-'url: rediss:// needs libgale-tls.so.0, and OpenSSL 3: '*'cannot open shared object file'*) ;;
-*) fail "without the part for TLS: $said" ;;
-esac
-mv "$at-moved" "$at"
+at=$at-moved
+opens 'a library that was moved' open 'redis:///no/such'
+opens 'a library that was moved' open 'postgres:///db?host=/no/such'
+opens 'a library that was moved' "$no_ca" 'rediss://127.0.0.1?ca=/no/such'
+rm "$at/lib/libgale-tls.so.0"
+opens 'without the part for TLS' \
+	"url: rediss:// needs libgale-tls.so.0, and OpenSSL 3; install both: *$no_file*" 'rediss://127.0.0.1?ca=/no/such'
+cp "$at/lib/libgale-redis.so.0" "$at/lib/libgale-tls.so.0"
+opens 'with another file for TLS' 'url: the libgale-tls.so.0 that was found is of another gale; *' \
+	'rediss://127.0.0.1?ca=/no/such'
+rm "$at"/lib/libgale-{redis,postgres}.so.0
+opens 'without the part for Redis' \
+	"url: redis:// needs libgale-redis.so.0, and hiredis; install both: *$no_file*" 'redis:///no/such'
+opens 'without the part for PostgreSQL' \
+	"url: postgres:// needs libgale-postgres.so.0, and libpq; install both: *$no_file*" 'postgres:///db'
+opens 'without parts' open memory:
+cc -shared -o "$work/libhiredis.so.0.none" -Wl,-soname,libhiredis.so.0.none -x c /dev/null
+cc -shared -o "$at/lib/libgale-redis.so.0" -Wl,--no-as-needed "$work/libhiredis.so.0.none" -x c /dev/null
+opens 'with a part, and without hiredis' "*; install both: libhiredis.so.0.none: $no_file*" 'redis:///no/such'
+mv "$at" "${at%-moved}"
+at=${at%-moved}
 
 # With a policy: one call of two may pass.
 cat >"$work/policy.yaml" <<-'END'

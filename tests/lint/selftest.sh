@@ -187,6 +187,12 @@ exports)
 	expect_failure '+gale_planted' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
 	expect_failure '-gale_ask$' "$here/exports.sh" "$here/exports.txt" "$copy/fault.so"
 	;;
+parts)
+	gcc -x c -shared -fPIC -Wl,--no-as-needed -lm -o "$copy/fault.so" - <<<'int planted; static int kept; int *find(void); int *find(void) { return &kept; }'
+	expect_failure 'fault.so needs libm.so.6' "$here/parts.sh" "$copy/fault.so"
+	expect_failure 'fault.so shows find planted' "$here/parts.sh" "$copy/fault.so" "$copy/fault.so"
+	expect_failure 'has variables of its own: kept' "$here/parts.sh" "$copy/fault.so" "$copy/fault.so"
+	;;
 words)
 	echo 'struct planted { int it; };' | plant shards/planted.h
 	expect_failure 'shards/planted.h: docs/words.md explains no word of planted' "$here/words.py" "$copy"

@@ -277,6 +277,7 @@ struct symbols {
 	                           const void *key, size_t key_len, uint64_t cost,
 	                           uint64_t within_us);
 	const char *(*version)(void);
+	enum gale_err (*url_check)(const char *url, char *ret_why, size_t room);
 };
 
 /* As POSIX has it: through the address of a pointer to data. */
@@ -302,6 +303,7 @@ static struct symbols symbols_of(void *handle)
 	look_up(handle, "gale_leave", &s.leave);
 	look_up(handle, "gale_wait", &s.wait);
 	look_up(handle, "gale_version", &s.version);
+	look_up(handle, "gale_url_check", &s.url_check);
 	return s;
 }
 
@@ -329,6 +331,25 @@ static void live_in(const struct symbols *s)
 	s->runtime_close(runtime);
 }
 
+/* Parts that were loaded stay, and do not hold the library (PART-1, PART-2). */
+static void load_parts(const struct symbols *s)
+{
+	static const char *const urls[] = {
+		"memory:",
+#ifdef GALE_REDIS
+		"redis://h",
+#endif
+#ifdef GALE_POSTGRES
+		"postgres://h/db",
+#endif
+	};
+	char why[192];
+
+	for (size_t i = 0; i < COUNT(urls); i++)
+		if (s->url_check(urls[i], why, sizeof(why)) != GALE_ERR_OK)
+			fail_msg("%s", why);
+}
+
 static void it_is_loaded_and_unloaded_a_hundred_times(void **state)
 {
 	size_t fds = numbers_in("/proc/self/fd").count;
@@ -345,6 +366,7 @@ static void it_is_loaded_and_unloaded_a_hundred_times(void **state)
 		assert_ptr_not_equal(s.version, gale_version);
 		assert_string_equal(s.version(), gale_version());
 		live_in(&s);
+		load_parts(&s);
 		assert_int_equal(dlclose(handle), 0);
 		/* It is gone: nothing of it keeps it in the process. */
 		assert_null(dlopen(library, RTLD_NOW | RTLD_NOLOAD));
