@@ -12,6 +12,7 @@ import measure
 import peers
 
 
+NAMED_MOST = 4  # works of which each is named where gale loses
 AGAIN_MS = 50  # later than another, which is no accident of when calls were made
 TOP = os.path.dirname(os.path.dirname(peers.HERE))
 
@@ -82,7 +83,8 @@ set style data histograms
 set style histogram clustered gap 1
 set style fill solid 0.8 border -1
 set grid ytics lc rgb "#dddddd"
-set key outside bottom center horizontal
+set key top left horizontal
+set xtics rotate by -15 noenhanced nomirror
 set ylabel "{label}"
 set title "{title}"
 {more}
@@ -107,7 +109,8 @@ class Plots:
                          for group, values in groups.items())
         plots = ", ".join(f"$data using {i + 2}:xtic(1) title \"{column}\"" for i, column in enumerate(columns))
         script = f"$data << END\n{data}\nEND\nset datafile missing '?'\n" + STYLE.format(
-            path=path, label=label, title=title, height=420, plots=plots, more="set logscale y" if log else "set yrange [0:*]")
+            path=path, label=label, title=title, height=420, plots=plots,
+            more="set logscale y\nset format y '10^{%T}'" if log else "set yrange [0:*]")
         subprocess.run(["gnuplot"], input=script, text=True, check=True)
         return f"![{title}]({os.path.basename(path)})\n"
 
@@ -152,7 +155,7 @@ class Report:
         for (title, mode), works in noted.items():
             all_works = len(self.found[question])
             self.losses.append(f"{question}: {title} makes up to {max(works)[0]:.1f} × the calls of {mode}, in {len(works)} of "
-                               f"{all_works} works: {'; '.join(work for _, work in works)}")
+                               f"{all_works} works" + (f": {'; '.join(work for _, work in works)}" if len(works) <= NAMED_MOST else ""))
         return "\n".join(f"**{work}**\n\n" + table(columns, rows) for work, rows in tables.items())
 
     def in_process(self):
@@ -175,7 +178,7 @@ used up. bottleneck starts each job by a timer, so that one call at a time takes
 64, the reading of the clock included; of Node, of one in 16.
 
 """ + self.plots.bars("process", "A call that is allowed, 1 thread", "ns a call (log)", groups, columns, log=True) + "\n" + self.calls(
-            "In one process", 1e-6, ("ns", 1, "million calls a second"))
+            "In one process", 1e-3, ("ns", 1, "thousand calls a second"))
 
     def over(self, name):
         question = f"Over {name}"
@@ -196,7 +199,9 @@ used up. bottleneck starts each job by a timer, so that one call at a time takes
 What a decision costs a process that shares its limits with others by a {name} on this machine, over TCP. {bare}
 *gale, leased* leases units in batches of a size that it learns, so most of its calls reach no server; all others ask
 the server in each call.
-One thread has one call under way, or 64. With several under way, each time of hiredis and libpq is of a batch of 64.
+The million keys are new to the
+server, and so to gale's node. One thread has one call under way, or 64. With several under
+way, each time of hiredis and libpq is of a batch of 64.
 {"The server syncs nothing to disk." if name == "PostgreSQL" else "Nothing is kept on disk."}
 
 """ + self.plots.bars(name.lower(), f"Calls over {name} that are allowed, 10,000 keys", "calls a second (log)", groups, columns,
@@ -238,7 +243,7 @@ One thread has one call under way, or 64. With several under way, each time of h
             ["one key", "10,000 keys", f"{measure.MOST:,} keys"])
         return f"""## HTTP servers
 
-Each is one process with one thread that serves, replies with an empty page, and limits by the header `X-Api-Key`: nginx by `limit_req`,
+Each is one process with one thread that serves, replies with a small page, and limits by the header `X-Api-Key`: nginx by `limit_req`,
 HAProxy by a stick table of requests, gale's is [examples/httpd]({self.link('examples/httpd/httpd.h')}) with a store in
 its memory. A client on
 this machine has {measure.CONNECTIONS} connections with a request each under way. *Processor time* is of all threads of a server, the

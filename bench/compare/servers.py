@@ -78,8 +78,10 @@ class Server:
                 self.process.wait()
 
     def processor_ns(self):
-        """What all its processes and threads have had of the processors."""
-        total = 0
+        """What all its processes and threads have had of the processors, those that have ended with them."""
+        with open(f"/proc/{self.process.pid}/stat") as text:
+            ended = text.read().rpartition(")")[2].split()[13:15]  # cutime, cstime
+        total = sum(map(int, ended)) * 1000000000 // os.sysconf("SC_CLK_TCK")
         for pid in processes_of(self.process.pid):
             for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
                 try:

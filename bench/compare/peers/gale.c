@@ -20,6 +20,7 @@
 
 #define WITHIN GALE_SECONDS(10)
 #define DEPTH_MOST 256
+#define KEYS_KNOWN 10000 /* to a server beforehand; of more, each is new */
 #define NODE_KEYS_MOST (1 << 20)
 
 static struct gale_runtime *runtime;
@@ -174,7 +175,8 @@ static const char *prepare(const struct driver_work *work,
 	}
 	open_limiter(work);
 	/* A connection is there, and each key is lent; or used up, and known to be. */
-	if (strcmp(work->name, "allow") == 0 && work->keys > 1 && !driver_address)
+	if (strcmp(work->name, "allow") == 0 &&
+	    (!driver_address || work->keys <= KEYS_KNOWN))
 		pass(caller, keys, work->keys, &ignored);
 	else if (strcmp(work->name, "fill") != 0 && strcmp(work->name, "fleet") != 0)
 		pass(caller, keys, 1, &ignored);
