@@ -291,7 +291,8 @@ class Measure:
             rate = 2 * FLEET_LIMIT / FLEET / (when[1] - when[0])
             driver.send(work="fleet", space=space, limit=FLEET_LIMIT, rate=int(rate), **{"from": when[0], "until": when[1]})
         results = [driver.hear() for driver in drivers]
-        return {name: sum(result[name] for result in results) for name in ("operations", "allowed", "failed")}
+        # One that cannot has made no calls.
+        return {name: sum(result.get(name, 0) for result in results) for name in ("operations", "allowed", "failed")}
 
     # ---- In flight -------------------------------------------------------------------------------------
 

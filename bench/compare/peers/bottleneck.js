@@ -19,7 +19,8 @@ function shared(id) {
 }
 
 async function close() {
-  if (one) await one.disconnect();
+  // One that has lost its connection says so here.
+  if (one) await one.disconnect().catch(() => {});
   if (limiters) await limiters.disconnect();
   one = null;
   limiters = null;

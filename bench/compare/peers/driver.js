@@ -218,8 +218,15 @@ exports.main = async (peer) => {
   const works = { allow: run, deny: run, fill, fleet, outage, guard };
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const work = readWork(line);
-    const why = await makeReady(peer, work);
-    process.stdout.write((why ? `cannot=${why}` : await works[work.work](peer, work)) + '\n');
+    let said;
+    try {
+      const why = await makeReady(peer, work);
+      said = why ? `cannot=${why}` : await works[work.work](peer, work);
+    } catch (error) {
+      prepared = null;
+      said = `cannot=${error.message.split('\n')[0]}`;
+    }
+    process.stdout.write(said + '\n');
   }
   process.exit(0);
 };
