@@ -303,8 +303,8 @@ static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 
 	if (!is_due && list_is_empty(&coordinator->posts))
 		return 0;
-	if (is_due)
-		store_relaxed(&coordinator->due_ns, NEVER);
+	if (is_due) /* the word may have become 0 since it was read */
+		due_ns = swap_relaxed(&coordinator->due_ns, NEVER);
 	done = move(coordinator, now, /* ends= */ false);
 	come_funds(coordinator);
 	done += turn_due(coordinator, now);

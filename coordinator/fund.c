@@ -16,9 +16,11 @@
 
 #define NEVER ((mono){ UINT64_MAX })
 #define ENTER_AGAIN_NS UINT64_C(100000000)
-#define TICKS 4 /* looks at idle units in each release_us */
+#define TICKS 8 /* looks at idle units in each release_us */
 #define TICK_LEAST_NS UINT64_C(1000000)
-#define KEEP 4 /* times what was spent since the last look, of what is in hand */
+#define EARLY_MOST 2 /* in turn; then it is told to those that wait */
+#define TRIES 3      /* of a stake that leaves */
+#define KEEP 4       /* times what was spent since the last look, of what is in hand */
 
 static uint64_t lesser(uint64_t a, uint64_t b)
 {
@@ -44,11 +46,18 @@ static void gather(struct stake *stake)
 	             credit_units(swap_relaxed(&stake->till->purse, 0))); /* FUND-1 */
 }
 
-/* FUND-1 */
+static bool is_closed(const struct stake *stake)
+{
+	return stake->locked.leaves || stake->fund->locked.closed ||
+	       stake->fund->locked.ended;
+}
+
+/* FUND-1.  That of a stake that is closed stays empty. */
 static void fill(struct stake *stake, mono now)
 {
 	struct claim *claim = &stake->locked.claim;
-	uint64_t units = lesser(claim_in_hand(claim, now), CREDIT_UNITS_MAX);
+	uint64_t units =
+	    is_closed(stake) ? 0 : lesser(claim_in_hand(claim, now), CREDIT_UNITS_MAX);
 	const struct pool_answer *told = &stake->locked.told;
 
 	claim_take(claim, units);
@@ -98,12 +107,6 @@ static struct gale_answer allow(struct stake *stake, uint64_t cost, mono now)
 	return answer_of(stake, GALE_ALLOW, GALE_WHY_OWN, now);
 }
 
-static bool is_closed(const struct stake *stake)
-{
-	return stake->locked.leaves || stake->fund->locked.closed ||
-	       stake->fund->locked.ended;
-}
-
 /* With too few units in hand: it was refused, or it waits. */
 static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
                            struct fund_wait *wait, struct gale_answer *ret_answer)
@@ -115,7 +118,9 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 		ret_answer->retry_after_us = GALE_NEVER;
 		return FUND_DENIED;
 	}
-	if (claim_refuses(&stake->locked.claim, cost, now, &until)) {
+	if (claim_refuses(&stake->locked.claim,
+	                  cost - claim_in_hand(&stake->locked.claim, now), now,
+	                  &until)) {
 		*ret_answer = deny(stake, cost, now, until);
 		return FUND_DENIED;
 	}
@@ -213,11 +218,12 @@ static void serve(struct stake *stake, mono now, struct list *done)
 	     place = next) {
 		struct fund_wait *wait = list_item(place, struct fund_wait, place);
 		uint64_t cost = wait->op->cost;
+		uint64_t units = claim_in_hand(&stake->locked.claim, now);
 
 		next = place->next;
-		if (claim_in_hand(&stake->locked.claim, now) >= cost)
+		if (units >= cost)
 			wait->op->answer = allow(stake, cost, now);
-		else if (claim_refuses(&stake->locked.claim, cost, now, &until))
+		else if (claim_refuses(&stake->locked.claim, cost - units, now, &until))
 			wait->op->answer = deny(stake, cost, now, until);
 		else
 			continue;
@@ -227,12 +233,19 @@ static void serve(struct stake *stake, mono now, struct list *done)
 
 /* ---- Looking ------------------------------------------------------------------------ */
 
-static void give(struct fund *fund, struct stake *stake, uint64_t units) ON(fund->lock)
+static void tell_from(struct stake *stake, mono when)
+{
+	stake->locked.tells = true;
+	stake->locked.tell_at = when;
+}
+
+static void give(struct fund *fund, struct stake *stake, uint64_t units, mono now)
+    ON(fund->lock)
 {
 	claim_give(&stake->locked.claim, units);
 	if (stake->locked.claim.window == fund->locked.window)
 		fund->locked.granted -= units;
-	stake->locked.tells = true;
+	tell_from(stake, now);
 }
 
 /* FUND-3, FUND-4.  What was granted just now has not been needed yet. */
@@ -249,10 +262,10 @@ static void look(struct fund *fund, struct stake *stake, mono now) ON(fund->lock
 	stake->locked.tick = mono_after(now, stake->fund->tick_ns);
 	if (mono_reached(now, mono_after(claim->since, stake->fund->tick_ns)) &&
 	    units > 2 * KEEP * moved)
-		give(fund, stake, units - KEEP * moved);
+		give(fund, stake, units - KEEP * moved, now);
 	stake->locked.present = moved > 0;
-	if (moved > 0 && now.ns - claim->sent.ns >= release_ns / 2)
-		stake->locked.tells = true;
+	if (moved > 0 && now.ns - claim->sent.ns >= release_ns / 4)
+		tell_from(stake, now);
 	fill(stake, now);
 }
 
@@ -299,13 +312,26 @@ static bool leave(struct fund *fund, struct stake *stake, mono now) ON(fund->loc
 	gather(stake);
 	units = claim_in_hand(&stake->locked.claim, now);
 	if (units > 0)
-		give(fund, stake, units);
-	if (!claim_owes(&stake->locked.claim, now) || stake->locked.tried ||
+		give(fund, stake, units, now);
+	if (!claim_owes(&stake->locked.claim, now) || stake->locked.tries == TRIES ||
 	    !stake->fund->post->entered)
 		return false;
-	stake->locked.tried = true;
+	stake->locked.tries++;
 	put_ask(stake, /* present= */ false, 0, 0, now);
 	return true;
+}
+
+/* When the pool hears of it next, though it lacks nothing; NEVER: not in this window. */
+static mono tells_at(const struct stake *stake, mono now)
+{
+	const struct claim *claim = &stake->locked.claim;
+	mono at = NEVER;
+
+	if (mono_reached(now, claim->end))
+		return NEVER;
+	if (claim->granted > 0)
+		at = mono_after(claim->sent, stake->fund->remind_ns); /* FUND-6 */
+	return stake->locked.tells ? mono_earlier(at, stake->locked.tell_at) : at;
 }
 
 /* True: an ask of it is to be sent. */
@@ -326,7 +352,7 @@ static bool turn_stake(struct fund *fund, struct stake *stake, mono now) ON(fund
 	wants = wanted(stake, now, &least);
 	if (wants > 0 && !claim_may_ask(claim, least, now, &when))
 		wants = least = 0;
-	if (wants == 0 && !(stake->locked.tells && !mono_reached(now, claim->end)))
+	if (wants == 0 && !mono_reached(now, tells_at(stake, now)))
 		return false;
 	put_ask(stake, wants > 0 || stake->locked.present, wants, least, now);
 	return true;
@@ -335,8 +361,10 @@ static bool turn_stake(struct fund *fund, struct stake *stake, mono now) ON(fund
 /* Something is in hand, and may lie idle. */
 static bool has_units(const struct stake *stake, mono now)
 {
-	return credit_units(load_relaxed(&stake->till->purse)) > 0 &&
-	       !mono_reached(now, stake->locked.claim.end);
+	if (mono_reached(now, stake->locked.claim.end))
+		return false;
+	return credit_units(load_relaxed(&stake->till->purse)) > 0 ||
+	       claim_in_hand(&stake->locked.claim, now) > 0;
 }
 
 static mono stake_due(struct stake *stake, mono now)
@@ -348,8 +376,9 @@ static mono stake_due(struct stake *stake, mono now)
 		return NEVER;
 	if (stake->locked.leaves)
 		return now;
+	due = tells_at(stake, now);
 	if (has_units(stake, now))
-		due = stake->locked.tick;
+		due = mono_earlier(due, stake->locked.tick);
 	if (wanted(stake, now, &least) == 0)
 		return due;
 	if (!stake->fund->post->entered)
@@ -432,25 +461,43 @@ uint64_t fund_turn(struct fund *fund, mono now)
 
 /* ---- What is answered ---------------------------------------------------------------- */
 
-/* FUND-5: what it would have of the window, with that. */
-static bool add_granted(struct fund *fund, struct stake *stake,
-                        const struct pool_answer *answer) ON(fund->lock)
+static uint64_t more_of(const struct stake *stake, const struct pool_answer *answer)
 {
 	const struct claim *claim = &stake->locked.claim;
-	uint64_t had = claim->window == answer->window ? claim->granted : 0;
-	uint64_t more = minus(answer->granted, had);
 
-	if (answer->window > fund->locked.window) {
-		fund->locked.window = answer->window;
+	return minus(answer->granted,
+	             claim->window == answer->window ? claim->granted : 0);
+}
+
+/* FUND-5: what this node would have of the window, with that. */
+static bool is_within_limit(struct fund *fund, struct stake *stake,
+                            const struct pool_answer *answer) ON(fund->lock)
+{
+	uint64_t more = more_of(stake, answer), most = fund->locked.terms.limit,
+		 granted = 0;
+
+	if (answer->window < fund->locked.window)
+		return more == 0 || answer->window == stake->locked.claim.window;
+	if (answer->window == fund->locked.window) {
+		most = fund->locked.most;
+		granted = fund->locked.granted;
+	}
+	if (most < stake->claim_op.ask.limit)
+		most = stake->claim_op.ask.limit;
+	return more <= most && granted <= most - more;
+}
+
+/* It is believed. */
+static void add_granted(struct fund *fund, uint64_t window, uint64_t more)
+    ON(fund->lock)
+{
+	if (window > fund->locked.window) {
+		fund->locked.window = window;
 		fund->locked.granted = 0;
 		fund->locked.most = fund->locked.terms.limit;
 	}
-	if (answer->window < fund->locked.window)
-		return more == 0 || answer->window == claim->window;
-	if (more > fund->locked.most || fund->locked.granted > fund->locked.most - more)
-		return false;
-	fund->locked.granted += more;
-	return true;
+	if (window == fund->locked.window)
+		fund->locked.granted += more;
 }
 
 static enum store_result result_of(uint64_t result)
@@ -481,15 +528,30 @@ static enum gale_why why_of(uint64_t result)
 	}
 }
 
+/* Where windows are shorter than the way to the store and back, no answer is ever in time. */
+static void come_too_early(struct fund *fund, struct stake *stake, struct list *done)
+{
+	if (++stake->locked.early < EARLY_MOST)
+		return;
+	fail_all(stake, STORE_LATE, 0, done);
+	if (fund->is_early_said)
+		return;
+	fund->is_early_said = true;
+	fund->ops->say(fund, GALE_LEVEL_ERROR,
+	               "windows end before the store's answers come: window_us is too "
+	               "short for it");
+}
+
 static void take_answer(struct fund *fund, struct stake *stake, mono now,
                         struct list *done) ON(fund->lock)
 {
 	const struct pool_answer *answer = &stake->claim_op.answer;
 	struct claim *claim = &stake->locked.claim;
 	uint64_t window = claim->window, had = claim->granted, taken = claim->taken;
+	uint64_t more = more_of(stake, answer);
 	enum claim_news news = CLAIM_WRONG;
 
-	if (answer->result != POOL_ANSWERED || add_granted(fund, stake, answer))
+	if (answer->result != POOL_ANSWERED || is_within_limit(fund, stake, answer))
 		news = claim_hear(claim, &stake->claim_op.ask, answer, now);
 	else
 		claim_lost(claim);
@@ -502,6 +564,7 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 		fail_all(stake, result_of(answer->result), answer->retry_us, done);
 		return;
 	}
+	add_granted(fund, answer->window, more);
 	stake->locked.told = *answer;
 	stake->locked.why = answer->free == 0 ? GALE_WHY_SPENT : GALE_WHY_OTHERS;
 	stake->locked.counts.quanta +=
@@ -510,8 +573,12 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 		stake->locked.counts.spent += taken;
 		stake->locked.seen = 0;
 	}
-	if (news == CLAIM_HEARD)
-		serve(stake, now, done);
+	if (news == CLAIM_EARLY) {
+		come_too_early(fund, stake, done);
+		return;
+	}
+	stake->locked.early = 0;
+	serve(stake, now, done);
 }
 
 static void say_result(struct fund *fund, uint64_t result)
@@ -561,6 +628,8 @@ void fund_hear(struct store_call *call, mono now)
 	} else {
 		claim_lost(&stake->locked.claim);
 		fail_all(stake, call->result, 0, &done);
+		if (claim_owes(&stake->locked.claim, now)) /* FUND-3 */
+			tell_from(stake, mono_after(now, fund->tick_ns));
 	}
 	fill(stake, now);
 	lock_drop(&fund->lock);
@@ -583,12 +652,14 @@ void fund_init(struct fund *fund, const struct fund_config *config)
 	fund->post = config->post;
 	fund->drift_ppm = config->drift_ppm;
 	fund->patience_ns = config->patience_ns;
+	fund->remind_ns = config->remind_ns;
 	fund->tick_ns = release_us * 1000 / TICKS;
 	if (fund->tick_ns < TICK_LEAST_NS)
 		fund->tick_ns = TICK_LEAST_NS;
 	fund->name_len = (uint32_t)strlen(config->name);
 	memcpy(fund->name, config->name, fund->name_len);
 	fund->said = POOL_ANSWERED;
+	fund->is_early_said = false;
 	fund->due = NEVER;
 	lock_init(&fund->lock);
 	lock_take(&fund->lock);

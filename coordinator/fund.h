@@ -16,9 +16,12 @@
  *
  *   FUND-1  What is in the till was taken from the claim, and is of the claim's window.  (T1)
  *   FUND-2  One call of a stake is with the store at most, and nothing of it is written then.
- *   FUND-3  Units that were not needed since the last look go back, once.  (L6)
+ *   FUND-3  Units that were not needed since the last look go back, once: as totals, so that a
+ *           call that is lost is made again.  (L6)
  *   FUND-4  While asks of a tenant are answered here, the pool hears of it at least once in each
  *           release_us.  (T2)
+ *   FUND-6  While a window lasts of which it was granted something, the pool is told so once in
+ *           each remind_ns, so that a store that has forgotten knows it before it grants.  (L12)
  *   FUND-5  What this node has been granted in a window, of all tenants, is at most the limit:
  *           an answer that says more is not believed.  (L13)
  *
@@ -61,6 +64,7 @@ struct fund_config {
 	struct pool_ask terms; /* the budget's; those of tenants do not count */
 	uint32_t drift_ppm;
 	uint64_t patience_ns; /* with the store */
+	uint64_t remind_ns;
 };
 
 struct fund {
@@ -70,6 +74,7 @@ struct fund {
 	uint32_t drift_ppm;
 	uint64_t patience_ns;
 	uint64_t tick_ns; /* from one look at idle units to the next */
+	uint64_t remind_ns;
 	uint32_t name_len;
 	uint8_t name[GALE_NAME_MAX];
 
@@ -78,6 +83,7 @@ struct fund {
 	struct list place; /* among all */
 	mono due;
 	uint64_t said;        /* what was logged last; POOL_ANSWERED: nothing */
+	bool is_early_said;   /* that answers come after their window */
 	uint64_t other_limit; /* the same, of a node with another limit */
 
 	struct lock lock;
@@ -125,8 +131,11 @@ struct stake {
 		uint64_t seen; /* units that were spent in the window until the last */
 		uint64_t ordered; /* a cost that nobody waits for */
 		bool leaves;
-		bool tried;   /* it has told what it gives back, when it left */
-		bool tells;   /* the pool is to hear of it, though it lacks nothing */
+		bool tells; /* the pool is to hear of it, though it lacks nothing ... */
+		mono tell_at;   /* ... from then on */
+		uint32_t tries; /* to tell what it gives back, since it left */
+		uint32_t
+		    early;    /* answers in turn whose window was over when they came */
 		bool present; /* units were spent before the last look */
 		struct stake_counts counts;
 	} locked;

@@ -13,8 +13,8 @@
 #define QUANTA 16     /* of a window, at the demand of late */
 #define GROWTH 8      /* of a quantum over the one before, at most */
 #define SHORTEST 4096 /* of a window: no quantum is thought to have lasted less */
-/* An ask that was refused is made again when a PART of the time has not passed yet: of release_us,
- * or of the rest of the window. */
+/* An ask that was refused is made again when a PART of the time has not passed yet: of half of
+ * release_us, or of the rest of the window. */
 #define PART 8
 #define DRIFT 1000000
 
@@ -40,16 +40,16 @@ void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drif
 		                 .retry = now };
 }
 
-bool claim_refuses(const struct claim *claim, uint64_t cost, mono now, mono *ret_when)
+bool claim_refuses(const struct claim *claim, uint64_t units, mono now, mono *ret_when)
 {
 	*ret_when = mono_earlier(claim->retry, claim->turns);
-	return claim->refused > 0 && cost >= claim->refused &&
+	return claim->refused > 0 && units >= claim->refused &&
 	       !mono_reached(now, *ret_when);
 }
 
-bool claim_may_ask(const struct claim *claim, uint64_t cost, mono now, mono *ret_when)
+bool claim_may_ask(const struct claim *claim, uint64_t units, mono now, mono *ret_when)
 {
-	if (claim_refuses(claim, cost, now, ret_when))
+	if (claim_refuses(claim, units, now, ret_when))
 		return false;
 	*ret_when = now;
 	if (mono_reached(now, claim->end) && !mono_reached(now, claim->turns))
@@ -87,6 +87,7 @@ struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
 	ask.back = claim->back;
 	ask.more = lesser(wants, GALE_UNITS_MAX - claim->granted);
 	ask.least = least;
+	claim->most = greater(claim->most, ask.limit);
 	claim->with_store = true;
 	claim->sent = now;
 	return ask;
@@ -102,6 +103,20 @@ static mono surely_after(mono heard, uint64_t left_us, uint32_t drift_ppm)
 	return mono_after(heard, (uint64_t)(ns + ns * 2 * drift_ppm / DRIFT) + 1000);
 }
 
+/* What it would have of the window, but for what it gave back, is at most the limit that it asked
+ * under.  An answer that was lost may have been to a larger one. */
+static bool is_within_limit(const struct claim *claim, const struct pool_ask *ask,
+                            const struct pool_answer *answer)
+{
+	uint64_t most = greater(claim->most, ask->limit);
+
+	if (answer->window != claim->window)
+		return answer->granted <= most;
+	most = greater(most, claim->granted - claim->back);
+	return answer->granted >= claim->granted &&
+	       answer->granted - claim->back <= most;
+}
+
 /* Nobody is believed.  (L13) */
 static bool is_possible(const struct claim *claim, const struct pool_ask *ask,
                         const struct pool_answer *answer)
@@ -109,8 +124,7 @@ static bool is_possible(const struct claim *claim, const struct pool_ask *ask,
 	if (answer->result != POOL_ANSWERED)
 		return answer->result <= POOL_WRONG;
 	return answer->left_us <= ask->period_us && answer->window >= claim->window &&
-	       answer->granted <= greater(ask->limit, claim->granted) &&
-	       (answer->window != claim->window || answer->granted >= claim->granted);
+	       is_within_limit(claim, ask, answer);
 }
 
 static void turn(struct claim *claim, uint64_t window)
@@ -118,18 +132,20 @@ static void turn(struct claim *claim, uint64_t window)
 	if (window == claim->window)
 		return;
 	claim->window = window; /* CLAIM-2 */
+	claim->most = claim->terms.limit;
 	claim->granted = claim->back = claim->taken = 0;
 	claim->told_back = claim->taken_then = 0;
 	claim->refused = 0;
 }
 
-/* While a tenant that was refused asks again before it is absent, it gets its part of what others
- * leave.  Where nothing is left for anybody, units only come back, and who asks near the end of
+/* While a tenant that was refused asks again in half of release_us, it is never absent, and gets its
+ * part of what others leave.  Where nothing is left for anybody, units only come back, and who asks near the end of
  * the window finds them all. */
 static void be_refused(struct claim *claim, uint64_t least,
                        const struct pool_answer *answer, mono now)
 {
-	uint64_t release_us = lesser(claim->terms.release_us, claim->terms.period_us);
+	uint64_t release_us =
+	    lesser(claim->terms.release_us / 2, claim->terms.period_us);
 	uint64_t rest_us = answer->left_us - answer->left_us / PART;
 	uint64_t pause_us = release_us - release_us / PART;
 
@@ -137,6 +153,14 @@ static void be_refused(struct claim *claim, uint64_t least,
 		pause_us = greater(release_us, rest_us);
 	claim->refused = least;
 	claim->retry = mono_after(now, (pause_us + 1) * 1000);
+}
+
+/* What was refused under other terms may be had under these. */
+static bool is_as_now(const struct claim *claim, const struct pool_ask *ask)
+{
+	return ask->limit == claim->terms.limit && ask->cap == claim->terms.cap &&
+	       ask->guarantee == claim->terms.guarantee &&
+	       ask->weight == claim->terms.weight;
 }
 
 static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
@@ -162,6 +186,8 @@ static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
 	if (mono_reached(now, claim->end))
 		return CLAIM_EARLY;
 	claim->refused = 0;
+	if (!is_as_now(claim, ask))
+		return CLAIM_HEARD;
 	if (answer->granted - had < ask->least || answer->free == 0)
 		be_refused(claim, answer->free > 0 ? ask->least : 1, answer, now);
 	return CLAIM_HEARD;

@@ -48,7 +48,8 @@ struct claim {
 
 	uint64_t window;
 	mono end;
-	mono turns; /* the window has turned at the store by then */
+	mono turns;    /* the window has turned at the store by then */
+	uint64_t most; /* the largest limit that it asked under for this window */
 	uint64_t granted;
 	uint64_t back;
 	uint64_t taken;
@@ -59,8 +60,8 @@ struct claim {
 	uint64_t size; /* of the last quantum */
 
 	uint64_t told_back; /* as the pool has heard */
-	uint64_t refused;   /* the least cost that was; 0: none */
-	mono retry;         /* an ask of that cost waits until then */
+	uint64_t refused;   /* the least that was, beyond what was in hand; 0: none */
+	mono retry;         /* an ask for so much waits until then */
 };
 
 void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drift_ppm,
@@ -97,10 +98,10 @@ static inline bool claim_owes(const struct claim *claim, mono now)
 	return claim->back > claim->told_back && !mono_reached(now, claim->end);
 }
 
-/* May it ask for this cost now?  Otherwise *ret_when says from when on. */
-bool claim_may_ask(const struct claim *claim, uint64_t cost, mono now, mono *ret_when);
-/* Was the cost refused, so that nobody need ask until *ret_when? */
-bool claim_refuses(const struct claim *claim, uint64_t cost, mono now, mono *ret_when);
+/* May it ask for these units, beyond what is in hand?  Otherwise *ret_when says from when on. */
+bool claim_may_ask(const struct claim *claim, uint64_t units, mono now, mono *ret_when);
+/* Were as many refused, so that asking is of no use until *ret_when? */
+bool claim_refuses(const struct claim *claim, uint64_t units, mono now, mono *ret_when);
 
 /* It is sent now.  present: somebody asks here; wants and least: the costs that wait together, and
  * the least of them, beyond what is in hand; both 0: none. */

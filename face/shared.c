@@ -20,7 +20,9 @@
 #include "runtime/random.h"
 
 #define DRIFT_PPM 500
-#define PATIENCE_NS UINT64_C(100000000)
+#define PATIENCE_US 100000
+#define PATIENCE_MOST_US GALE_HOURS(1)
+#define REMIND_MOST_NS UINT64_C(20000000000)
 
 /* ---- Opening and closing ------------------------------------------------------------ */
 
@@ -70,6 +72,8 @@ enum gale_err shared_check(const struct gale_runtime *runtime,
 		return GALE_ERR_NAME;
 	if (config->max_tenants > POOL_TENANTS_MAX)
 		return GALE_ERR_TENANTS;
+	if (config->patience_us > PATIENCE_MOST_US)
+		return GALE_ERR_PATIENCE;
 	return config->lending == GALE_LENT ? GALE_ERR_OK : GALE_ERR_LENDING;
 }
 
@@ -77,6 +81,21 @@ enum gale_err shared_check(const struct gale_runtime *runtime,
 static uint64_t below_never(uint64_t us)
 {
 	return us < GALE_UNITS_MAX ? us : GALE_UNITS_MAX;
+}
+
+/* An ask that is answered here need not be told at once, nor one that is denied.  So the pool
+ * waits twice as long before a tenant is absent. */
+static uint64_t pool_release(uint64_t us)
+{
+	return below_never(us < GALE_UNITS_MAX / 2 ? 2 * us : us);
+}
+
+/* Often enough that a store that has forgotten hears of it while it grants nothing. */
+static uint64_t remind_ns(const struct gale_store *store)
+{
+	uint64_t half_ns = store->quarantine_us * 1000 / 2;
+
+	return half_ns > 0 && half_ns < REMIND_MOST_NS ? half_ns : REMIND_MOST_NS;
 }
 
 enum gale_err shared_open(struct gale_budget *budget,
@@ -91,10 +110,12 @@ enum gale_err shared_open(struct gale_budget *budget,
 		.name = config->name,
 		.terms = { .limit = config->limit,
 		           .period_us = config->window_us,
-		           .release_us = below_never(set->release_us),
+		           .release_us = pool_release(set->release_us),
 		           .protect_us = config->protect_us },
 		.drift_ppm = DRIFT_PPM,
-		.patience_ns = PATIENCE_NS,
+		.patience_ns =
+		    1000 * (config->patience_us ? config->patience_us : PATIENCE_US),
+		.remind_ns = remind_ns(config->store),
 	};
 	enum gale_err err = guardhouse_found(runtime, &coordinator);
 

@@ -257,9 +257,9 @@ enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 	fault = escrow_set_limit(&budget->locked.escrow, limit);
 	if (!is_shared(budget))
 		take_back_all(budget);
+	else if (fault == FAIR_GOOD)
+		shared_set_limit(budget, limit); /* in the same order as escrow's */
 	lock_drop(&budget->lock);
-	if (is_shared(budget) && fault == FAIR_GOOD)
-		shared_set_limit(budget, limit);
 	return error_of_fault(fault);
 }
 

@@ -74,6 +74,9 @@ struct gale_budget_config {
 	 * one window_us.  NULL: it counts in this process. */
 	struct gale_store *store;
 	const char *name; /* with a store: from 1 to 64 bytes */
+	/* How long gale waits for the store's answer, at most an hour.  0: 100 ms.  A window has
+	 * to be several times as long as the way to the store and back. */
+	uint64_t patience_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 

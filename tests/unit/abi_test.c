@@ -150,6 +150,7 @@
 	F(gale_budget_config, lending, 36, 4)                                          \
 	F(gale_budget_config, store, 40, 8)                                            \
 	F(gale_budget_config, name, 48, 8)                                             \
+	F(gale_budget_config, patience_us, 56, 8)                                      \
 	F(gale_terms, guarantee, 0, 8)                                                 \
 	F(gale_terms, cap, 8, 8)                                                       \
 	F(gale_terms, weight, 16, 4)                                                   \
@@ -186,7 +187,7 @@
 	S(gale_limiter_counts, 536, true)                                              \
 	S(gale_guard_config, 120, true)                                                \
 	S(gale_guard_counts, 416, true)                                                \
-	S(gale_budget_config, 56, true)                                                \
+	S(gale_budget_config, 64, true)                                                \
 	S(gale_terms, 32, true)                                                        \
 	S(gale_tenant_counts, 72, true)                                                \
 	S(gale_entry, 32, false)                                                       \

@@ -1946,7 +1946,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_FENCED] = "runtime",
 		[GALE_ERR_CANNOT_LEASE] = "mode",
 		[GALE_ERR_SIZING] = "lease",
-		[GALE_ERR_PATIENCE] = "lease.patience_us",
+		[GALE_ERR_PATIENCE] = "patience_us",
 		[GALE_ERR_DRIFT] = "lease.drift_ppm",
 		[GALE_ERR_CARRY_OVER] = "lease.carry_over",
 		[GALE_ERR_NODE_KEYS] = "max_keys",

@@ -495,6 +495,7 @@ static void start(struct world *world, struct node *node)
 	for (size_t i = 0; i < world->tenants; i++) {
 		struct pool_ask terms = terms_of(world->limit, 1 + i);
 
+		terms.release_us = SECOND / 4;
 		claim_init(&node->claims[i], &terms, 500, clock_of(world, node));
 	}
 }
@@ -644,11 +645,13 @@ static void misfortune(struct world *world)
 static void no_window_admits_more_than_the_limit(void **state)
 {
 	struct world *world = malloc(sizeof(*world));
+	uint64_t spent = 0, limits = 0;
 	(void)state;
 
 	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(300, 30); seed++) {
-		open_world(world, seed, 1 + lot(&seed, 2000), TENANTS, true);
-		world->seed = seed;
+		uint64_t drawn = seed, limit = 1 + lot(&drawn, 2000);
+
+		open_world(world, drawn, limit, 1 + lot(&drawn, TENANTS), true);
 		while (world->now_us < NOON + (WINDOWS - 2) * SECOND &&
 		       world->lives < NODES - 1) {
 			step(world);
@@ -658,10 +661,73 @@ static void no_window_admits_more_than_the_limit(void **state)
 			     lot(&world->seed, world->tenants),
 			     1 + lot(&world->seed, 5) * lot(&world->seed, 3));
 		}
-		for (size_t i = 0; i < WINDOWS; i++)
+		for (size_t i = 0; i < WINDOWS; i++) {
 			assert_true(world->spent[i] <= world->limit);
+			spent += world->spent[i];
+			limits += world->limit;
+		}
 	}
 	free(world);
+	print_message("%llu of %llu units\n", (unsigned long long)spent,
+	              (unsigned long long)limits);
+	assert_true(spent * 4 > limits);
+}
+
+/* Totals only rise; granted, but for what was given back, is what the limit bounds.  CLAIM-2 */
+static void who_gives_back_may_claim_again_and_again(void **state)
+{
+	struct world *world = malloc(sizeof(*world));
+	struct node *node = &world->nodes[0];
+	uint64_t granted = 0;
+	(void)state;
+
+	open_world(world, 1, 1000, 1, false);
+	for (int i = 0; i < 40; i++) {
+		struct claim *claim = &node->claims[0];
+		uint64_t units;
+
+		claim->size = 0; /* a demand that was forgotten */
+		send(world, 0, 0, true, 100, 1);
+		while (claim->with_store)
+			step(world);
+		units = claim_in_hand(claim, clock_of(world, node));
+		assert_true(units > 0);
+		granted += units;
+		claim_give(claim, units);
+		send(world, 0, 0, true, 0, 0);
+		while (claim->with_store)
+			step(world);
+	}
+	assert_true(granted > 3 * world->limit); /* in less than three windows */
+	assert_true(world->now_us < NOON + SECOND);
+	free(world);
+}
+
+/* A refusal was of the terms of its ask. */
+static void what_was_refused_under_old_terms_is_asked_again(void **state)
+{
+	const struct pool_ask terms = { .limit = 100,
+		                        .period_us = SECOND,
+		                        .release_us = SECOND / 4,
+		                        .cap = GALE_UNITS_MAX,
+		                        .weight = 1 };
+	const struct pool_answer answer = { .result = POOL_ANSWERED,
+		                            .window = 1,
+		                            .left_us = SECOND / 2 };
+	const mono now = { 1000000 }, later = { 2000000 };
+	struct claim claim;
+	struct pool_ask ask;
+	mono when;
+	(void)state;
+
+	claim_init(&claim, &terms, 0, now);
+	ask = claim_ask(&claim, true, 10, 10, now);
+	claim.terms.limit = 200;
+	assert_int_equal(claim_hear(&claim, &ask, &answer, later), CLAIM_HEARD);
+	assert_true(claim_may_ask(&claim, 10, later, &when));
+	ask = claim_ask(&claim, true, 10, 10, later);
+	assert_int_equal(claim_hear(&claim, &ask, &answer, later), CLAIM_HEARD);
+	assert_false(claim_may_ask(&claim, 10, later, &when));
 }
 
 /* Tenants of weights 1 to 3 that want all they can get, each at all nodes.  A node that was refused
@@ -712,6 +778,8 @@ int main(void)
 		cmocka_unit_test(a_share_is_what_drips_come_to),
 		cmocka_unit_test(large_numbers_are_exact),
 		cmocka_unit_test(no_window_admits_more_than_the_limit),
+		cmocka_unit_test(who_gives_back_may_claim_again_and_again),
+		cmocka_unit_test(what_was_refused_under_old_terms_is_asked_again),
 		cmocka_unit_test(who_asks_all_the_time_gets_by_weight),
 	};
 
