@@ -22,6 +22,7 @@
 #define DRIFT_PPM 500
 #define PATIENCE_US 100000
 #define PATIENCE_MOST_US GALE_HOURS(1)
+#define REMIND_LEAST_NS UINT64_C(1000000000)
 #define REMIND_MOST_NS UINT64_C(20000000000)
 
 /* ---- Opening and closing ------------------------------------------------------------ */
@@ -95,7 +96,9 @@ static uint64_t remind_ns(const struct gale_store *store)
 {
 	uint64_t half_ns = store->quarantine_us * 1000 / 2;
 
-	return half_ns > 0 && half_ns < REMIND_MOST_NS ? half_ns : REMIND_MOST_NS;
+	if (half_ns > REMIND_MOST_NS || store->quarantine_us == 0)
+		return REMIND_MOST_NS;
+	return half_ns < REMIND_LEAST_NS ? REMIND_LEAST_NS : half_ns;
 }
 
 enum gale_err shared_open(struct gale_budget *budget,

@@ -15,11 +15,13 @@
 
 #include "tests/support/arguments.h"
 #include "tests/support/claims.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
 
-#define STEPS_MOST 1500 /* of one fleet */
+#define STEPS LONG_OR_BRIEF(2000, 700)
+#define STEPS_MOST (STEPS * 3 / 4) /* of one fleet */
 #define NOW GALE_DAYS(20000)
 #define TOGETHER 4 /* claims of one call, at most */
 #define TEXT_MOST 65536
@@ -204,7 +206,7 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct claims_tally *tally)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 3, steps = 2000;
+	uint64_t seed = 3, steps = STEPS;
 	struct claims_tally tally = { 0 };
 	struct postgres_server *server;
 	const struct argument arguments[] = {
@@ -226,7 +228,7 @@ int main(int argc, char **argv)
 	postgres_line_close(&line);
 	postgres_server_stop(server);
 	claims_print(&tally);
-	if (steps < 2000 || claims_tell_something(&tally))
+	if (steps < STEPS || claims_tell_something(&tally))
 		return 0;
 	printf("FAILED: something never happened\n");
 	return 1;
