@@ -67,7 +67,7 @@ extern "C" {
 	  "mode: this rule cannot be leased, or its window is below 1 ms")             \
 	X(SIZING, 43,                                                                  \
 	  "lease: a batch, size or cost is out of range, or no predictor is given")    \
-	X(PATIENCE, 44, "patience_us: at most an hour")                          \
+	X(PATIENCE, 44, "patience_us: at most an hour")                                \
 	X(DRIFT, 45, "lease.drift_ppm: at most 100000")                                \
 	X(CARRY_OVER, 46, "lease.carry_over: for windows, with a fixed batch")         \
 	X(NODE_KEYS, 47, "max_keys: at most 2^28")                                     \
