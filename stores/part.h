@@ -9,7 +9,7 @@
  * A part makes a server_kind, and that makes wires (stores/wire.h); the clients, lanes and
  * turns above the wires are libgale's.  A part that is loaded has its own copy of the pure code
  * below (URLs, streams, names), which keeps no state, and gale_panic is libgale's in both
- * (spec/decisions/0028).
+ * (spec/decisions/0029).
  *
  * Invariants
  *
