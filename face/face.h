@@ -60,7 +60,6 @@ struct gale_store {
 	struct handle handle;
 	struct store *inner;
 	struct post post;       /* of guards that share their ceilings by it */
-	uint64_t quarantine_us; /* the longest; 0: it forgets nothing */
 	char label[LABEL_ROOM];
 	struct gale_store *next; /* in the runtime's list, under its lock */
 };

@@ -94,9 +94,10 @@ static uint64_t pool_release(uint64_t us)
 /* Often enough that a store that has forgotten hears of it while it grants nothing. */
 static uint64_t remind_ns(const struct gale_store *store)
 {
-	uint64_t half_ns = store->quarantine_us * 1000 / 2;
+	uint64_t quarantine_us = store->inner->quarantine_us;
+	uint64_t half_ns = quarantine_us * 1000 / 2;
 
-	if (half_ns > REMIND_MOST_NS || store->quarantine_us == 0)
+	if (half_ns > REMIND_MOST_NS || quarantine_us == 0)
 		return REMIND_MOST_NS;
 	return half_ns < REMIND_LEAST_NS ? REMIND_LEAST_NS : half_ns;
 }

@@ -106,7 +106,6 @@ static enum gale_err open_server(struct gale_store *store, struct server_kind *k
 		.sayer = store,
 	};
 
-	store->quarantine_us = quarantine_us;
 	store->inner = server_open(&config);
 	if (!store->inner)
 		kind->free(kind);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * fund_test.c -- the stakes of a shared budget before a store that answers when the test says so:
+ * late, never, or what cannot be true.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/fund.h"
+#include "tests/support/must.h"
+
+#define LIMIT 1000
+#define DAY_US GALE_DAYS(1)
+#define RELEASE_US GALE_SECONDS(8)
+#define REMIND_NS (GALE_SECONDS(20) * 1000)
+#define PATIENCE_NS UINT64_C(100000000)
+#define STAKES 2
+
+static struct scene {
+	struct coordinator coordinator;
+	struct store store;
+	struct store_desk *desk;
+	struct post post;
+	struct fund fund;
+	struct stake stakes[STAKES];
+	struct till tills[STAKES];
+	struct store_call *sent; /* the last that is with the store */
+	int calls, dropped;
+	char said[128];
+	mono now;
+} s;
+
+static void begin(const struct store_client *client, struct store_call *call)
+{
+	(void)client;
+	s.sent = call;
+	s.calls++;
+}
+
+static const struct store_ops store_ops = { .begin = begin };
+
+static void drop(struct fund *self)
+{
+	(void)self;
+}
+
+static void drop_stake(struct stake *self)
+{
+	(void)self;
+	s.dropped++;
+}
+
+static void say(struct fund *self, enum gale_level level, const char *line)
+{
+	(void)self;
+	(void)level;
+	strncpy(s.said, line, sizeof(s.said) - 1);
+}
+
+static const struct fund_ops fund_ops = { drop, drop_stake, say };
+
+static int open_scene(void **state)
+{
+	const struct fund_config config = {
+		.ops = &fund_ops,
+		.coordinator = &s.coordinator,
+		.post = &s.post,
+		.name = "budget",
+		.terms = { .limit = LIMIT,
+		           .period_us = DAY_US,
+		           .release_us = RELEASE_US },
+		.patience_ns = PATIENCE_NS,
+		.remind_ns = REMIND_NS,
+	};
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	s.now.ns = UINT64_C(1000000000000);
+	lock_init(&s.coordinator.lock);
+	lock_take(&s.coordinator.lock);
+	s.coordinator.locked.ended = true; /* the test takes its turns */
+	lock_drop(&s.coordinator.lock);
+	s.store.ops = &store_ops;
+	s.post = (struct post){ .store = &s.store,
+		                .client = { .store = &s.store,
+		                            .desk = (struct store_desk *)&s.desk },
+		                .entered = true };
+	fund_init(&s.fund, &config);
+	for (int i = 0; i < STAKES; i++) {
+		const struct stake_config stake = {
+			.fund = &s.fund,
+			.till = &s.tills[i],
+			.name = i == 0 ? "big" : "small",
+			.node = (uint64_t)i + 1,
+			.terms = { .cap = GALE_UNITS_MAX, .weight = 1 },
+		};
+
+		must(stake_open(&s.stakes[i], &stake, s.now));
+	}
+	return 0;
+}
+
+static int close_scene(void **state)
+{
+	(void)state;
+	fund_free(&s.fund);
+	lock_destroy(&s.coordinator.lock);
+	return 0;
+}
+
+/* ---- What happens ------------------------------------------------------------------- */
+
+struct asked {
+	struct fund_wait wait;
+	struct store_op op;
+	bool done;
+};
+
+static void on_done(struct fund_wait *wait)
+{
+	((struct asked *)wait)->done = true;
+}
+
+static enum fund_said ask(int stake, uint64_t cost, struct asked *asked)
+{
+	struct gale_answer answer;
+
+	*asked = (struct asked){ .wait = { .done = on_done }, .op = { .cost = cost } };
+	asked->wait.op = &asked->op;
+	return fund_ask(&s.stakes[stake], cost, s.now, &asked->wait, &answer);
+}
+
+static void turn(void)
+{
+	s.sent = NULL;
+	(void)fund_turn(&s.fund, s.now);
+}
+
+/* Until the fund wants to, and turns then. */
+static void wait_for_turn(void)
+{
+	s.now = mono_later(s.now, s.fund.due);
+	assert_true(s.now.ns < UINT64_MAX);
+	turn();
+}
+
+static void wait_for_call(void)
+{
+	do
+		wait_for_turn();
+	while (!s.sent);
+}
+
+static const struct pool_ask *asked_of(const struct store_call *call)
+{
+	return &((const struct store_claim *)call->op->claim)->ask;
+}
+
+/* So much in all, of a window that lasts for so long. */
+static void answer(uint64_t window, uint64_t granted, uint64_t left_us)
+{
+	struct store_call *call = s.sent;
+
+	call->op->claim->answer = (struct pool_answer){ .result = POOL_ANSWERED,
+		                                        .window = window,
+		                                        .granted = granted,
+		                                        .left_us = left_us,
+		                                        .share = LIMIT / STAKES,
+		                                        .free = LIMIT / 2 };
+	call->result = STORE_DONE;
+	fund_hear(call, s.now);
+}
+
+static void lose(void)
+{
+	s.sent->result = STORE_LATE;
+	fund_hear(s.sent, s.now);
+}
+
+static uint64_t in_till(int stake)
+{
+	return credit_units(load_relaxed(&s.tills[stake].purse));
+}
+
+/* A stake has asked, and has so much more in hand than it needed. */
+static void have(int stake, uint64_t units)
+{
+	struct asked asked;
+
+	assert_int_equal(ask(stake, 1, &asked), FUND_WAITS);
+	turn();
+	answer(1, units + 1, DAY_US / 2);
+	assert_true(asked.done && asked.op.answer.verdict == GALE_ALLOW);
+	assert_int_equal(in_till(stake), units);
+}
+
+/* ---- Tests -------------------------------------------------------------------------- */
+
+/* FUND-3: totals can be told again, and are until the pool has heard. */
+static void a_return_that_is_lost_is_made_again(void **state)
+{
+	uint64_t back;
+
+	(void)state;
+	have(0, 99);
+	wait_for_call();
+	back = asked_of(s.sent)->back;
+	assert_true(back > 90);
+	lose();
+	turn();
+	assert_null(s.sent); /* not at once */
+	wait_for_call();
+	assert_true(asked_of(s.sent)->back >= back);
+	answer(1, 100, DAY_US / 2);
+	assert_false(claim_owes(&s.stakes[0].locked.claim, s.now));
+}
+
+/* FUND-6: a node that denies from memory tells the store all the same what it was granted. */
+static void a_store_is_reminded_though_nothing_lacks(void **state)
+{
+	(void)state;
+	have(0, 0);
+	for (int i = 0; i < 3; i++) {
+		s.now = mono_after(s.now, REMIND_NS);
+		turn();
+		assert_non_null(s.sent);
+		assert_int_equal(asked_of(s.sent)->had, 1);
+		assert_int_equal(asked_of(s.sent)->more, 0);
+		answer(1, 1, DAY_US / 2);
+		s.now = mono_after(s.now, REMIND_NS - 1);
+		turn();
+		if (i > 0) /* what was spent first is told sooner */
+			assert_null(s.sent);
+		else if (s.sent)
+			answer(1, 1, DAY_US / 2);
+	}
+}
+
+/* A closed budget admits nothing, whatever arrives, and gives it back. */
+static void what_comes_after_the_end_is_not_spent(void **state)
+{
+	struct asked asked;
+	struct stake_counts counts;
+
+	(void)state;
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	fund_close(&s.fund);
+	assert_true(asked.done && asked.op.answer.why == GALE_WHY_CLOSED);
+	answer(1, 100, DAY_US / 2);
+	assert_int_equal(in_till(0), 0);
+	stake_counts(&s.stakes[0], s.now, &counts);
+	assert_int_equal(in_till(0), 0);
+	turn();
+	assert_int_equal(asked_of(s.sent)->back, 100);
+	lose();
+	turn(); /* it is told again, as it may not have been heard */
+	assert_int_equal(asked_of(s.sent)->back, 100);
+	answer(1, 100, DAY_US / 2);
+	turn();
+	assert_int_equal(s.dropped, STAKES);
+}
+
+/* FUND-5, L13: more than the limit is not believed, and costs the others nothing. */
+static void a_false_answer_spoils_no_other(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+		turn();
+		answer(UINT64_C(1) << 50, LIMIT + 1, DAY_US / 2);
+		assert_true(asked.done && asked.wait.result == STORE_WRONG);
+	}
+	have(1, 9);
+	have(0, 9);
+}
+
+/* Together the stakes of a node have no more than the limit. */
+static void a_node_has_no_more_than_the_limit(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	have(0, LIMIT - 101);
+	assert_int_equal(ask(1, 10, &asked), FUND_WAITS);
+	turn();
+	answer(1, 101, DAY_US / 2);
+	assert_true(asked.done && asked.wait.result == STORE_WRONG);
+	have(1, 99);
+}
+
+/* Windows end before their answers come: asks do not wait for ever. */
+static void windows_that_are_too_short_are_told(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	answer(1, 10, 0);
+	assert_false(asked.done);
+	wait_for_call();
+	answer(2, 10, 0);
+	assert_true(asked.done && asked.wait.result == STORE_LATE);
+	assert_string_equal(s.said, "windows end before the store's answers come: "
+	                            "window_us is too short for it");
+}
+
+/* L15: a refusal of a smaller limit is no refusal of a larger one. */
+static void a_refusal_ends_with_its_terms(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	fund_set_limit(&s.fund, 2 * LIMIT);
+	answer(1, 0, DAY_US / 2);
+	assert_false(asked.done);
+	turn();
+	assert_int_equal(asked_of(s.sent)->limit, 2 * LIMIT);
+	answer(1, 10, DAY_US / 2);
+	assert_true(asked.done && asked.op.answer.verdict == GALE_ALLOW);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_return_that_is_lost_is_made_again),
+		TEST(a_store_is_reminded_though_nothing_lacks),
+		TEST(what_comes_after_the_end_is_not_spent),
+		TEST(a_false_answer_spoils_no_other),
+		TEST(a_node_has_no_more_than_the_limit),
+		TEST(windows_that_are_too_short_are_told),
+		TEST(a_refusal_ends_with_its_terms),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
