@@ -205,19 +205,20 @@ static void have(int stake, uint64_t units)
 /* FUND-3: totals can be told again, and are until the pool has heard. */
 static void a_return_that_is_lost_is_made_again(void **state)
 {
-	uint64_t back;
+	mono lost;
 
 	(void)state;
-	have(0, 99);
+	have(0, 7);
 	wait_for_call();
-	back = asked_of(s.sent)->back;
-	assert_true(back > 90);
+	assert_int_equal(asked_of(s.sent)->back, 7);
 	lose();
 	turn();
-	assert_null(s.sent); /* not at once */
+	assert_null(s.sent); /* not at once, but long before it is reminded */
+	lost = s.now;
 	wait_for_call();
-	assert_true(asked_of(s.sent)->back >= back);
-	answer(1, 100, DAY_US / 2);
+	assert_false(mono_reached(s.now, mono_after(lost, REMIND_NS / 4)));
+	assert_int_equal(asked_of(s.sent)->back, 7);
+	answer(1, 8, DAY_US / 2);
 	assert_false(claim_owes(&s.stakes[0].locked.claim, s.now));
 }
 
