@@ -59,7 +59,7 @@ struct handle {
 struct gale_store {
 	struct handle handle;
 	struct store *inner;
-	struct post post;       /* of guards that share their ceilings by it */
+	struct post post; /* of guards that share their ceilings by it */
 	char label[LABEL_ROOM];
 	struct gale_store *next; /* in the runtime's list, under its lock */
 };
