@@ -51,7 +51,8 @@ static void open_node(int which, struct node *node, uint64_t quarantine_us)
 	struct gale_store_config store = { .url = both.urls[which],
 		                           .quarantine_us = quarantine_us };
 	struct gale_budget_config budget = { .limit = LIMIT,
-		                             .window_us = GALE_DAYS(1) };
+		                             .window_us = GALE_DAYS(1),
+		                             .patience_us = WITHIN };
 	char name[16];
 
 	snprintf(name, sizeof(name), "b%u", budgets);

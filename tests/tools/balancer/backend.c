@@ -89,12 +89,18 @@ static void say(struct line *line, const char *text, size_t count)
 
 static void reply(struct line *line, int status, const char *body, size_t length)
 {
-	char head[128];
+	char head[256];
 	int count = snprintf(head, sizeof(head),
 	                     "HTTP/1.1 %d Fine\r\nX-Backend: 1\r\n"
 	                     "Content-Length: %zu\r\n\r\n",
 	                     status, length);
 
+	/* In one piece, if that is small: a backend that is killed has said all of it, or nothing. */
+	if (length < sizeof(head) - (size_t)count) {
+		memcpy(head + count, body, length);
+		say(line, head, (size_t)count + length);
+		return;
+	}
 	say(line, head, (size_t)count);
 	say(line, body, length);
 }
