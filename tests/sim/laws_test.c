@@ -44,7 +44,7 @@ struct band {
  * numbers are drawn there may be so few servers that the roots of L are most of it, or so many
  * that L is still on its way up from its start; docs/laws.md. */
 #define PART_LEAST 0.8
-#define PART_WORST 0.6
+#define PART_WORST 0.65
 #define PART_LOT 0.35
 /* In a hold time a share rises so often, by any slot, and so often by more than L does.  One is
  * wanted; docs/laws.md says why there are more. */
