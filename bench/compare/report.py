@@ -171,7 +171,7 @@ class Report:
                 groups[title].append(middle_rate(values) and 1e9 / middle_rate(values))
         return """## In one process
 
-What a decision costs in the process that makes the call, without any server. *gale, leased* answers from units that were leased beforehand
+The cost of a decision in the process that makes the call, without any server. *gale, leased* answers from units that were leased beforehand
 (1,000,000 at a time) from a store in the same process; *gale, strict* asks that store in each call, and is what the peers do. All look a
 key up by its name, also the one hot key. Limits are token buckets, or windows where a peer has only these. `deny` asks for keys that are
 used up. bottleneck starts each job by a timer, so that one call at a time takes a millisecond or more. p50 and p99 are of one call in
@@ -196,7 +196,7 @@ used up. bottleneck starts each job by a timer, so that one call at a time takes
                 "PostgreSQL": "*bare libpq* is the limit that one writes by hand: one prepared upsert a call."}[name]
         return f"""## Over {name}
 
-What a decision costs a process that shares its limits with others by a {name} on this machine, over TCP. {bare}
+The cost of a decision for a process that shares its limits with others by a {name} on this machine, over TCP. {bare}
 *gale, leased* leases units in batches of a size that it learns, so most of its calls reach no server; all others ask
 the server in each call.
 The million keys are new to the
