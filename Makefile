@@ -8,6 +8,7 @@
 
 RELEASE = build/release
 BENCH = build/bench
+DEB = build/deb
 
 # Where make install puts things.  lib and not the compiler's own folder: of the two that
 # Debian's loader and pkg-config look at, it is the one that any prefix has.
@@ -36,6 +37,7 @@ help:
 	@echo "make examples  build the programs of examples/ into $(RELEASE)/examples"
 	@echo "make install  install both                             PREFIX=/usr/local DESTDIR="
 	@echo "make uninstall  remove what make install installed     the same"
+	@echo "make deb      build Debian packages into $(DEB)"
 	@echo "make format   put all C files into the shape of .clang-format"
 	@echo "make clean    remove build/"
 	@echo
@@ -47,7 +49,8 @@ run: build
 	@$(RELEASE)/tools/gale fleet $(ARGS)
 
 test:
-	@tools/install-packages.sh library redis tls postgres policy examples servers tests bench >&2
+	@tools/install-packages.sh library redis tls postgres policy examples servers tests bench \
+		$(if $(filter all,$(ARGS)),packages) >&2
 	@tests/run.sh $(ARGS)
 
 prove: build
@@ -88,10 +91,15 @@ install:
 uninstall:
 	@tools/install.sh remove "$(PREFIX)" "$(LIBDIR)" "$(DESTDIR)"
 
+deb:
+	@tools/install-packages.sh library redis tls postgres policy packages >&2
+	@tools/deb.sh $(DEB) >&2
+	@ls $(DEB)/*.deb
+
 format:
 	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format-14 -i
 
 clean:
 	rm -rf build
 
-.PHONY: help run test prove build examples bench compare install uninstall format clean
+.PHONY: help run test prove build examples bench compare install uninstall deb format clean

@@ -105,7 +105,7 @@ inside --net "redis-server --save '' --daemonize yes >/root/redis.txt
 echo "== make uninstall"
 inside 'cd /root/gale && make uninstall && [ ! -e /usr/local/bin/gale ]'
 printed=$(sed -n 's/^\(sudo \)\{0,1\}\(make [a-z].*\)/\2/p' "$folder/root/gale/docs/install.md" | sed 's/  *#.*//')
-[ "$(wc -l <<<"$printed")" = 6 ] || {
+[ "$(wc -l <<<"$printed")" = 7 ] || {
 	echo "docs/install.md prints other commands than $0 knows: $printed" >&2
 	exit 1
 }
