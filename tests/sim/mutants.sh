@@ -316,7 +316,7 @@ mutant engine/claim.c 'units live until the window ends by a clock that is fast 
 	'claim->end = same ? mono_later(claim->end, end) : end; /* CLAIM-1 */' 'claim->end = same ? claim->turns : turns; (void)end;' pools
 mutant engine/claim.c 'units of the window before stay in hand (CLAIM-2)' \
 	'claim->granted = claim->back = claim->taken = 0;' 'claim->back = 0;' pools
-mutant coordinator/fund.c 'idle units do not go back (FUND-3)' \
+mutant coordinator/fund_turn.c 'idle units do not go back (FUND-3)' \
 	'units > 2 * KEEP * moved)' 'units > 2 * KEEP * moved + GALE_UNITS_MAX)' pools
 
 mutant engine/whole.c 'the last part that refuses is told (WHOLE-2)' \

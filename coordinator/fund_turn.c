@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * fund_turn.c -- what the coordinator does about a shared budget: it looks, asks the pool, and hears.
+ *
+ * Threads   The coordinator's.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "coordinator/stake.h"
+#include "runtime/clock.h"
+
+#define ENTER_AGAIN_NS UINT64_C(100000000)
+#define EARLY_MOST 2 /* in turn; then it is told to those that wait */
+#define TRIES 3      /* of a stake that leaves */
+#define KEEP 4       /* times what was spent since the last look, of what is in hand */
+
+/* ---- Looking ------------------------------------------------------------------------ */
+
+static void tell_from(struct stake *stake, mono when)
+{
+	stake->locked.tells = true;
+	stake->locked.tell_at = when;
+}
+
+static void give(struct fund *fund, struct stake *stake, uint64_t units, mono now)
+    ON(fund->lock)
+{
+	claim_give(&stake->locked.claim, units);
+	if (stake->locked.claim.window == fund->locked.window)
+		fund->locked.granted -= units;
+	tell_from(stake, now);
+}
+
+/* FUND-3, FUND-4.  What was granted just now has not been needed yet. */
+static void look(struct fund *fund, struct stake *stake, mono now) ON(fund->lock)
+{
+	struct claim *claim = &stake->locked.claim;
+	uint64_t release_ns = claim->terms.release_us * 1000, units, moved;
+
+	stake_gather(stake);
+	units = claim_in_hand(claim, now);
+	moved = claim->taken < stake->locked.seen ? claim->taken
+	                                          : claim->taken - stake->locked.seen;
+	stake->locked.seen = claim->taken;
+	stake->locked.tick = mono_after(now, stake->fund->tick_ns);
+	if (mono_reached(now, mono_after(claim->since, stake->fund->tick_ns)) &&
+	    units > 2 * KEEP * moved)
+		give(fund, stake, units - KEEP * moved, now);
+	stake->locked.present = moved > 0;
+	if (moved > 0 && now.ns - claim->sent.ns >= release_ns / 4)
+		tell_from(stake, now);
+	stake_fill(stake, now);
+}
+
+/* What those that wait cost, and the least of that, beyond what is in hand. */
+static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
+{
+	uint64_t wants = stake->locked.ordered, least = stake->locked.ordered, units;
+	struct list *place;
+
+	for (place = stake->locked.waits.next; place != &stake->locked.waits;
+	     place = place->next) {
+		uint64_t cost = list_item(place, struct fund_wait, place)->op->cost;
+
+		wants = lesser(wants + cost, GALE_UNITS_MAX);
+		if (least == 0 || cost < least)
+			least = cost;
+	}
+	units = claim_in_hand(&stake->locked.claim, now) +
+	        credit_units(load_relaxed(&stake->till->purse));
+	if (mono_reached(now, stake->locked.claim.end))
+		units = 0;
+	*ret_least = least > 0 && least <= units ? 1 : minus(least, units);
+	return wants > 0 && wants <= units ? 1 : minus(wants, units);
+}
+
+static void put_ask(struct stake *stake, bool present, uint64_t wants, uint64_t least,
+                    mono now)
+{
+	stake_gather(stake);
+	stake->claim_op.ask =
+	    claim_ask(&stake->locked.claim, present, wants, least, now);
+	stake_fill(stake, now);
+	stake->locked.tells = false;
+	stake->locked.ordered = 0;
+	stake->locked.counts.trips++;
+	stake->call.due = mono_after(now, stake->fund->patience_ns);
+}
+
+/* True: it is to be sent. */
+static bool leave(struct fund *fund, struct stake *stake, mono now) ON(fund->lock)
+{
+	uint64_t units;
+
+	stake_gather(stake);
+	units = claim_in_hand(&stake->locked.claim, now);
+	if (units > 0)
+		give(fund, stake, units, now);
+	if (!claim_owes(&stake->locked.claim, now) || stake->locked.tries == TRIES ||
+	    !stake->fund->post->entered)
+		return false;
+	stake->locked.tries++;
+	put_ask(stake, /* present= */ false, 0, 0, now);
+	return true;
+}
+
+/* When the pool hears of it next, though it lacks nothing; NEVER: not in this window. */
+static mono tells_at(const struct stake *stake, mono now)
+{
+	const struct claim *claim = &stake->locked.claim;
+	mono at = NEVER;
+
+	if (mono_reached(now, claim->end))
+		return NEVER;
+	if (claim->granted > 0)
+		at = mono_after(claim->sent, stake->fund->remind_ns); /* FUND-6 */
+	return stake->locked.tells ? mono_earlier(at, stake->locked.tell_at) : at;
+}
+
+/* True: an ask of it is to be sent. */
+static bool turn_stake(struct fund *fund, struct stake *stake, mono now) ON(fund->lock)
+{
+	struct claim *claim = &stake->locked.claim;
+	uint64_t wants, least;
+	mono when;
+
+	if (claim->with_store)
+		return false;
+	if (stake->locked.leaves)
+		return leave(fund, stake, now);
+	if (mono_reached(now, stake->locked.tick))
+		look(fund, stake, now);
+	if (!stake->fund->post->entered)
+		return false;
+	wants = wanted(stake, now, &least);
+	if (wants > 0 && !claim_may_ask(claim, least, now, &when))
+		wants = least = 0;
+	if (wants == 0 && !mono_reached(now, tells_at(stake, now)))
+		return false;
+	put_ask(stake, wants > 0 || stake->locked.present, wants, least, now);
+	return true;
+}
+
+/* Something is in hand, and may lie idle. */
+static bool has_units(const struct stake *stake, mono now)
+{
+	if (mono_reached(now, stake->locked.claim.end))
+		return false;
+	return credit_units(load_relaxed(&stake->till->purse)) > 0 ||
+	       claim_in_hand(&stake->locked.claim, now) > 0;
+}
+
+static mono stake_due(struct stake *stake, mono now)
+{
+	uint64_t least;
+	mono due = NEVER, when;
+
+	if (stake->locked.claim.with_store)
+		return NEVER;
+	if (stake->locked.leaves)
+		return now;
+	due = tells_at(stake, now);
+	if (has_units(stake, now))
+		due = mono_earlier(due, stake->locked.tick);
+	if (wanted(stake, now, &least) == 0)
+		return due;
+	if (!stake->fund->post->entered)
+		return mono_earlier(due, mono_after(now, ENTER_AGAIN_NS));
+	(void)claim_may_ask(&stake->locked.claim, least, now, &when);
+	return mono_earlier(due, when);
+}
+
+/* ---- Turns --------------------------------------------------------------------------- */
+
+/* Those that are to be sent, and those that have left. */
+static uint64_t turn_stakes(struct fund *fund, mono now, struct stake **ret_send,
+                            struct stake **ret_gone)
+{
+	struct list *place, *next;
+	uint64_t turned = 0;
+
+	*ret_send = *ret_gone = NULL;
+	lock_take(&fund->lock);
+	for (place = fund->locked.stakes.next; place != &fund->locked.stakes;
+	     place = next) {
+		struct stake *stake = stake_at(place);
+
+		next = place->next;
+		if (turn_stake(fund, stake, now)) {
+			stake->next = *ret_send;
+			*ret_send = stake;
+			turned++;
+		} else if (stake->locked.leaves && !stake->locked.claim.with_store) {
+			list_remove(place);
+			stake->next = *ret_gone;
+			*ret_gone = stake;
+			turned++;
+		}
+	}
+	lock_drop(&fund->lock);
+	return turned;
+}
+
+static void send(struct stake *stake)
+{
+	const struct store_client *client = &stake->fund->post->client;
+
+	if (client->desk) {
+		client->store->ops->begin(client, &stake->call);
+		return;
+	}
+	stake->call.result = store_run(client->store, &stake->op, /* patient= */ true);
+	fund_hear(&stake->call, clock_now(client->home->clock));
+}
+
+static mono fund_due(struct fund *fund, mono now)
+{
+	mono due = NEVER;
+
+	lock_take(&fund->lock);
+	for (struct list *place = fund->locked.stakes.next;
+	     place != &fund->locked.stakes; place = place->next)
+		due = mono_earlier(due, stake_due(stake_at(place), now));
+	lock_drop(&fund->lock);
+	return due;
+}
+
+uint64_t fund_turn(struct fund *fund, mono now)
+{
+	struct stake *send_first, *gone, *next;
+	uint64_t turned = turn_stakes(fund, now, &send_first, &gone);
+
+	for (; send_first; send_first = next) {
+		next = send_first->next;
+		send(send_first);
+	}
+	for (; gone; gone = next) {
+		next = gone->next;
+		fund->ops->drop_stake(gone);
+	}
+	fund->due = fund_due(fund, now);
+	return turned;
+}
+
+/* ---- What is answered ---------------------------------------------------------------- */
+
+static uint64_t more_of(const struct stake *stake, const struct pool_answer *answer)
+{
+	const struct claim *claim = &stake->locked.claim;
+
+	return minus(answer->granted,
+	             claim->window == answer->window ? claim->granted : 0);
+}
+
+/* FUND-5: what this node would have of the window, with that. */
+static bool is_within_limit(struct fund *fund, struct stake *stake,
+                            const struct pool_answer *answer) ON(fund->lock)
+{
+	uint64_t more = more_of(stake, answer), most = fund->locked.terms.limit,
+		 granted = 0;
+
+	if (answer->window < fund->locked.window)
+		return more == 0 || answer->window == stake->locked.claim.window;
+	if (answer->window == fund->locked.window) {
+		most = fund->locked.most;
+		granted = fund->locked.granted;
+	}
+	if (most < stake->claim_op.ask.limit)
+		most = stake->claim_op.ask.limit;
+	return more <= most && granted <= most - more;
+}
+
+/* It is believed. */
+static void add_granted(struct fund *fund, uint64_t window, uint64_t more)
+    ON(fund->lock)
+{
+	if (window > fund->locked.window) {
+		fund->locked.window = window;
+		fund->locked.granted = 0;
+		fund->locked.most = fund->locked.terms.limit;
+	}
+	if (window == fund->locked.window)
+		fund->locked.granted += more;
+}
+
+static enum store_result result_of(uint64_t result)
+{
+	switch (result) {
+	case POOL_QUIET:
+		return STORE_QUARANTINE;
+	case POOL_FULL:
+		return STORE_FULL;
+	case POOL_DISAGREES:
+		return STORE_CHANGED;
+	default:
+		return STORE_WRONG;
+	}
+}
+
+static enum gale_why why_of(uint64_t result)
+{
+	switch (result) {
+	case POOL_QUIET:
+		return GALE_WHY_QUARANTINE;
+	case POOL_FULL:
+		return GALE_WHY_FULL;
+	case POOL_DISAGREES:
+		return GALE_WHY_CHANGED;
+	default:
+		return GALE_WHY_WRONG;
+	}
+}
+
+/* Where windows are shorter than the way to the store and back, no answer is ever in time. */
+static void come_too_early(struct fund *fund, struct stake *stake, struct list *done)
+{
+	if (++stake->locked.early < EARLY_MOST)
+		return;
+	stake_fail_all(stake, STORE_LATE, 0, done);
+	if (fund->is_early_said)
+		return;
+	fund->is_early_said = true;
+	fund->ops->say(fund, GALE_LEVEL_ERROR,
+	               "windows end before the store's answers come: window_us is too "
+	               "short for it");
+}
+
+static void take_answer(struct fund *fund, struct stake *stake, mono now,
+                        struct list *done) ON(fund->lock)
+{
+	const struct pool_answer *answer = &stake->claim_op.answer;
+	struct claim *claim = &stake->locked.claim;
+	uint64_t window = claim->window, had = claim->granted, taken = claim->taken;
+	uint64_t more = more_of(stake, answer);
+	enum claim_news news = CLAIM_WRONG;
+
+	if (answer->result != POOL_ANSWERED || is_within_limit(fund, stake, answer))
+		news = claim_hear(claim, &stake->claim_op.ask, answer, now);
+	else
+		claim_lost(claim);
+	if (news == CLAIM_WRONG) {
+		stake_fail_all(stake, STORE_WRONG, 0, done);
+		return;
+	}
+	if (news == CLAIM_QUIET || news == CLAIM_REFUSED) {
+		stake->locked.why = why_of(answer->result);
+		stake_fail_all(stake, result_of(answer->result), answer->retry_us,
+		               done);
+		return;
+	}
+	add_granted(fund, answer->window, more);
+	stake->locked.told = *answer;
+	stake->locked.why = answer->free == 0 ? GALE_WHY_SPENT : GALE_WHY_OTHERS;
+	stake->locked.counts.quanta +=
+	    claim->granted > (claim->window == window ? had : 0);
+	if (claim->window != window) {
+		stake->locked.counts.spent += taken;
+		stake->locked.seen = 0;
+	}
+	if (news == CLAIM_EARLY) {
+		come_too_early(fund, stake, done);
+		return;
+	}
+	stake->locked.early = 0;
+	stake_serve(stake, now, done);
+}
+
+static void say_result(struct fund *fund, uint64_t result)
+{
+	if (result == fund->said)
+		return;
+	fund->said = result;
+	if (result == POOL_DISAGREES)
+		fund->ops->say(fund, GALE_LEVEL_ERROR,
+		               "other nodes have windows of another length: all need "
+		               "the same window_us");
+	else if (result == POOL_FULL)
+		fund->ops->say(fund, GALE_LEVEL_ERROR,
+		               "the store has as many tenants of it, or nodes, as it "
+		               "can");
+	else if (result == POOL_WRONG)
+		fund->ops->say(fund, GALE_LEVEL_ERROR,
+		               "the store does not understand this node's asks");
+}
+
+static void say_limit(struct fund *fund, uint64_t mine, uint64_t other)
+{
+	char line[96];
+
+	if (other == 0 || other == mine || other == fund->other_limit)
+		return;
+	fund->other_limit = other;
+	snprintf(line, sizeof(line),
+	         "another node has the limit %" PRIu64 ", and this one %" PRIu64, other,
+	         mine);
+	fund->ops->say(fund, GALE_LEVEL_INFO, line);
+}
+
+void fund_hear(struct store_call *call, mono now)
+{
+	struct stake *stake = stake_of_call(call);
+	struct fund *fund = stake->fund;
+	struct pool_answer answer = stake->claim_op.answer;
+	uint64_t limit = stake->claim_op.ask.limit;
+	struct list done;
+
+	list_init(&done);
+	lock_take(&fund->lock);
+	stake_gather(stake);
+	if (call->result == STORE_DONE) {
+		take_answer(fund, stake, now, &done);
+	} else {
+		claim_lost(&stake->locked.claim);
+		stake_fail_all(stake, call->result, 0, &done);
+		if (claim_owes(&stake->locked.claim, now)) /* FUND-3 */
+			tell_from(stake, mono_after(now, fund->tick_ns));
+	}
+	stake_fill(stake, now);
+	lock_drop(&fund->lock);
+	if (call->result == STORE_DONE) {
+		say_result(fund, answer.result);
+		say_limit(fund, limit, answer.limit);
+	}
+	fund_tell_all(&done);
+	fund->due = mono_earlier(fund->due, now);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * stake.c -- asks of a shared budget: from what is in hand, or in a queue.
+ *
+ * Threads   As stake.h says.
+ */
+#include "coordinator/stake.h"
+
+#include "coordinator/coordinator.h"
+
+/* ---- Till and claim ---------------------------------------------------------------- */
+
+/* What is in the till is in hand again; units of a window that is over, for nothing. */
+void stake_gather(struct stake *stake)
+{
+	claim_untake(&stake->locked.claim,
+	             credit_units(swap_relaxed(&stake->till->purse, 0))); /* FUND-1 */
+}
+
+bool stake_is_closed(const struct stake *stake)
+{
+	return stake->locked.leaves || stake->fund->locked.closed ||
+	       stake->fund->locked.ended;
+}
+
+/* FUND-1.  That of a stake that is closed stays empty. */
+void stake_fill(struct stake *stake, mono now)
+{
+	struct claim *claim = &stake->locked.claim;
+	uint64_t units = stake_is_closed(stake)
+	                     ? 0
+	                     : lesser(claim_in_hand(claim, now), CREDIT_UNITS_MAX);
+	const struct pool_answer *told = &stake->locked.told;
+
+	claim_take(claim, units);
+	store_relaxed(&stake->till->purse, credit_until(claim->end, units));
+	store_relaxed(&stake->till->share, told->share);
+	store_relaxed(&stake->till->left,
+	              lesser(minus(told->share, told->used), told->free));
+}
+
+static struct gale_answer answer_of(const struct stake *stake,
+                                    enum gale_verdict verdict, enum gale_why why,
+                                    mono now)
+{
+	const struct pool_answer *told = &stake->locked.told;
+	const struct claim *claim = &stake->locked.claim;
+
+	return (struct gale_answer){
+		.verdict = verdict,
+		.why = why,
+		.limit = told->share,
+		.remaining = lesser(minus(told->share, told->used), told->free) +
+		             claim_in_hand(claim, now),
+		.reset_after_us =
+		    mono_reached(now, claim->end) ? 0 : (claim->end.ns - now.ns) / 1000,
+	};
+}
+
+static uint64_t most_of(const struct stake *stake)
+{
+	return lesser(stake->locked.claim.terms.cap, stake->locked.claim.terms.limit);
+}
+
+/* It was refused, until then. */
+static struct gale_answer deny(struct stake *stake, uint64_t cost, mono now, mono until)
+{
+	struct gale_answer answer = answer_of(stake, GALE_DENY, stake->locked.why, now);
+
+	answer.retry_after_us = (until.ns - now.ns + 999) / 1000;
+	till_remember(stake->till, stake->locked.why, cost, most_of(stake), until);
+	stake->locked.counts.denied++;
+	return answer;
+}
+
+static struct gale_answer allow(struct stake *stake, uint64_t cost, mono now)
+{
+	claim_take(&stake->locked.claim, cost);
+	return answer_of(stake, GALE_ALLOW, GALE_WHY_OWN, now);
+}
+
+/* With too few units in hand: it was refused, or it waits. */
+static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
+                           struct fund_wait *wait, struct gale_answer *ret_answer)
+{
+	mono until;
+
+	if (cost > most_of(stake)) {
+		*ret_answer = answer_of(stake, GALE_DENY, GALE_WHY_TOO_MUCH, now);
+		ret_answer->retry_after_us = GALE_NEVER;
+		return FUND_DENIED;
+	}
+	if (claim_refuses(&stake->locked.claim,
+	                  cost - claim_in_hand(&stake->locked.claim, now), now,
+	                  &until)) {
+		*ret_answer = deny(stake, cost, now, until);
+		return FUND_DENIED;
+	}
+	if (wait)
+		list_append(&stake->locked.waits, &wait->place);
+	else if (cost > stake->locked.ordered)
+		stake->locked.ordered = cost;
+	return FUND_WAITS;
+}
+
+enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
+                        struct fund_wait *wait, struct gale_answer *ret_answer)
+{
+	struct fund *fund = stake->fund;
+	enum fund_said said = FUND_ALLOWED;
+	bool wakes = false;
+
+	lock_take(&fund->lock);
+	if (stake_is_closed(stake)) {
+		*ret_answer = (struct gale_answer){ .verdict = GALE_DENY,
+			                            .why = GALE_WHY_CLOSED };
+		lock_drop(&fund->lock);
+		return FUND_DENIED;
+	}
+	stake_gather(stake);
+	if (claim_in_hand(&stake->locked.claim, now) >= cost) {
+		*ret_answer = allow(stake, cost, now);
+		store_relaxed(&stake->till->denied, 0);
+	} else {
+		said = lack(stake, cost, now, wait, ret_answer);
+		wakes = said == FUND_WAITS && !stake->locked.claim.with_store;
+	}
+	stake_fill(stake, now);
+	lock_drop(&fund->lock);
+	if (wakes)
+		coordinator_wake(fund->coordinator);
+	return said;
+}
+
+/* ---- What is done for those that wait ----------------------------------------------- */
+
+static void finish(struct fund_wait *wait, enum store_result result, struct list *done)
+{
+	wait->result = result;
+	list_remove(&wait->place);
+	list_append(done, &wait->place);
+}
+
+/* Without a lock: what is done may free the stake. */
+void fund_tell_all(struct list *done)
+{
+	struct list *place;
+
+	while ((place = list_first(done))) {
+		struct fund_wait *wait = list_item(place, struct fund_wait, place);
+
+		list_remove(place);
+		wait->done(wait);
+	}
+}
+
+void stake_fail_all(struct stake *stake, enum store_result result, uint64_t retry_us,
+                    struct list *done)
+{
+	struct list *place;
+
+	while ((place = list_first(&stake->locked.waits))) {
+		struct fund_wait *wait = list_item(place, struct fund_wait, place);
+
+		wait->op->answer.retry_after_us = retry_us;
+		finish(wait, result, done);
+	}
+}
+
+void stake_close_all(struct stake *stake, struct list *done)
+{
+	struct list *place;
+
+	while ((place = list_first(&stake->locked.waits))) {
+		struct fund_wait *wait = list_item(place, struct fund_wait, place);
+
+		wait->op->answer = (struct gale_answer){ .verdict = GALE_DENY,
+			                                 .why = GALE_WHY_CLOSED };
+		finish(wait, STORE_DONE, done);
+	}
+}
+
+/* In the order in which they came; one that costs less may pass. */
+void stake_serve(struct stake *stake, mono now, struct list *done)
+{
+	struct list *place, *next;
+	mono until;
+
+	for (place = stake->locked.waits.next; place != &stake->locked.waits;
+	     place = next) {
+		struct fund_wait *wait = list_item(place, struct fund_wait, place);
+		uint64_t cost = wait->op->cost;
+		uint64_t units = claim_in_hand(&stake->locked.claim, now);
+
+		next = place->next;
+		if (units >= cost)
+			wait->op->answer = allow(stake, cost, now);
+		else if (claim_refuses(&stake->locked.claim, cost - units, now, &until))
+			wait->op->answer = deny(stake, cost, now, until);
+		else
+			continue;
+		finish(wait, STORE_DONE, done);
+	}
+}
