@@ -9,6 +9,7 @@
 RELEASE = build/release
 BENCH = build/bench
 DEB = build/deb
+DIST = build/dist
 
 # Where make install puts things.  lib and not the compiler's own folder: of the two that
 # Debian's loader and pkg-config look at, it is the one that any prefix has.
@@ -38,6 +39,7 @@ help:
 	@echo "make install  install both                             PREFIX=/usr/local DESTDIR="
 	@echo "make uninstall  remove what make install installed     the same"
 	@echo "make deb      build Debian packages into $(DEB)"
+	@echo "make dist     write a tarball of what is committed, and its SBOM, into $(DIST)"
 	@echo "make format   put all C files into the shape of .clang-format"
 	@echo "make clean    remove build/"
 	@echo
@@ -96,10 +98,14 @@ deb:
 	@tools/deb.sh $(DEB) >&2
 	@ls $(DEB)/*.deb
 
+dist:
+	@tools/install-packages.sh library redis tls postgres policy >&2
+	@tools/dist.py $(DIST)
+
 format:
 	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format-14 -i
 
 clean:
 	rm -rf build
 
-.PHONY: help run test prove build examples bench compare install uninstall deb format clean
+.PHONY: help run test prove build examples bench compare install uninstall deb dist format clean

@@ -11,8 +11,8 @@
 #     clang    reads all that asan has not           builds everything: unit, model,
 #              compiled, for warnings                interleave, sim, lint
 #     release  each benchmark once; installed        unit tests, too
-#     install  make build, install and uninstall, and   Debian packages, and the ABI,
-#              who finds what is installed              too
+#     install  make build, install and uninstall, and   Debian packages, the ABI and
+#              who finds what is installed              the tarball, too
 #     fuzz     (not by default)                      60 seconds of each target, or GALE_FUZZ_SECONDS
 #
 # asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
@@ -326,6 +326,7 @@ test_install() {
 		try "install install_test" tests/install/install_test.sh "$out/install"
 	fi
 	$brief || try "install debian_test" tests/install/debian_test.sh "$out/debian"
+	$brief || try "install dist_test" tests/install/dist_test.py "$out/dist"
 	report install "$since"
 }
 
