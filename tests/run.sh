@@ -394,6 +394,8 @@ failed=$(count fail)
 say "== $((SECONDS / 60)) min $((SECONDS % 60)) s"
 awk '{ s += $2 - $1 } END { if (NR) print "a processor stood still " NR " times, for " s " s in all" }' \
 	"$out/standstills"
+command -v valkey-server >/dev/null ||
+	say "without valkey-server, which Debian 12 has in its backports: conformance_valkey_test was not run"
 whys
 awk -F'\t' '$1 == "fail" { print "failed: " $2 "  (" $3 ")" }' "$out/results"
 say "$passed passed, $failed failed" | tee build/test/summary

@@ -48,10 +48,18 @@ static size_t add_options(const char **args, size_t count, const char *const *op
 	return count;
 }
 
+/* Another one that speaks the same, such as valkey-server. */
+static const char *program(void)
+{
+	const char *named = getenv("GALE_TEST_REDIS");
+
+	return named ? named : "redis-server";
+}
+
 _Noreturn static void be_server(const struct redis_server *server,
                                 const char *const *options)
 {
-	const char *const own[] = { "redis-server",
+	const char *const own[] = { program(),
 		                    "--port",
 		                    "0",
 		                    "--save",
@@ -75,7 +83,7 @@ _Noreturn static void be_server(const struct redis_server *server,
 	prctl(PR_SET_PDEATHSIG, SIGKILL);        /* it does not outlive the test */
 	must(freopen("/dev/null", "w", stdout)); /* its log */
 	execvp(args[0], (char *const *)(uintptr_t)args);
-	perror("redis-server");
+	perror(args[0]);
 	_exit(127);
 }
 

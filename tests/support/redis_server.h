@@ -5,7 +5,7 @@
  *
  * It listens on a socket in a temporary folder and on no port, keeps nothing on disk
  * unless it is told to, and ends with the test, also when that crashes.  A test that
- * cannot start one ends.
+ * cannot start one ends.  GALE_TEST_REDIS names another program than redis-server.
  */
 #ifndef TESTS_SUPPORT_REDIS_SERVER_H
 #define TESTS_SUPPORT_REDIS_SERVER_H
