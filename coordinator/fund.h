@@ -24,6 +24,8 @@
  *           each remind_ns, so that a store that has forgotten knows it before it grants.  (L12)
  *   FUND-5  What this node has been granted in a window, of all tenants, is at most the limit:
  *           an answer that says more is not believed.  (L13)
+ *   FUND-7  A tenant that goes on spending asks for more before it lacks any: at the look that
+ *           says so (CLAIM-5), in the same one call as those that wait.
  *
  * Threads   fund_ask, fund_open, stake_open and the functions that change or close: any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
@@ -128,8 +130,8 @@ struct stake {
 		struct pool_answer told; /* what the pool answered last */
 		enum gale_why why;       /* of what was refused */
 		mono tick;               /* the next look */
-		uint64_t seen; /* units that were spent in the window until the last */
-		uint64_t ordered; /* a cost that nobody waits for */
+		bool ahead;              /* more is asked for before it is gone */
+		uint64_t ordered;        /* a cost that nobody waits for */
 		bool leaves;
 		bool tells; /* the pool is to hear of it, though it lacks nothing ... */
 		mono tell_at;   /* ... from then on */

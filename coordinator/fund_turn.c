@@ -14,7 +14,6 @@
 #define ENTER_AGAIN_NS UINT64_C(100000000)
 #define EARLY_MOST 2 /* in turn; then it is told to those that wait */
 #define TRIES 3      /* of a stake that leaves */
-#define KEEP 4       /* times what was spent since the last look, of what is in hand */
 
 /* ---- Looking ------------------------------------------------------------------------ */
 
@@ -33,33 +32,37 @@ static void give(struct fund *fund, struct stake *stake, uint64_t units, mono no
 	tell_from(stake, now);
 }
 
-/* FUND-3, FUND-4.  What was granted just now has not been needed yet. */
+/* FUND-3, FUND-4, FUND-7. */
 static void look(struct fund *fund, struct stake *stake, mono now) ON(fund->lock)
 {
 	struct claim *claim = &stake->locked.claim;
-	uint64_t release_ns = claim->terms.release_us * 1000, units, moved;
+	uint64_t release_ns = claim->terms.release_us * 1000;
+	struct claim_look seen;
 
 	stake_gather(stake);
-	units = claim_in_hand(claim, now);
-	moved = claim->taken < stake->locked.seen ? claim->taken
-	                                          : claim->taken - stake->locked.seen;
-	stake->locked.seen = claim->taken;
-	stake->locked.tick = mono_after(now, stake->fund->tick_ns);
-	if (mono_reached(now, mono_after(claim->since, stake->fund->tick_ns)) &&
-	    units > 2 * KEEP * moved)
-		give(fund, stake, units - KEEP * moved, now);
-	stake->locked.present = moved > 0;
-	if (moved > 0 && now.ns - claim->sent.ns >= release_ns / 4)
+	seen = claim_look(claim, now, fund->tick_ns);
+	stake->locked.tick = mono_after(now, fund->tick_ns);
+	if (seen.gives > 0)
+		give(fund, stake, seen.gives, now);
+	stake->locked.ahead = seen.asks;
+	stake->locked.present = seen.moved > 0;
+	if (seen.moved > 0 && now.ns - claim->sent.ns >= release_ns / 4)
 		tell_from(stake, now);
 	stake_fill(stake, now);
 }
 
-/* What those that wait cost, and the least of that, beyond what is in hand. */
+/* What those that wait cost, and the least of that, beyond what is in hand.  1: nobody waits, or all
+ * is in hand, and more is of use. */
 static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 {
 	uint64_t wants = stake->locked.ordered, least = stake->locked.ordered, units;
+	bool over = mono_reached(now, stake->locked.claim.end);
 	struct list *place;
 
+	if (wants == 0 && list_is_empty(&stake->locked.waits)) {
+		*ret_least = stake->locked.ahead && !over; /* FUND-7 */
+		return *ret_least;
+	}
 	for (place = stake->locked.waits.next; place != &stake->locked.waits;
 	     place = place->next) {
 		uint64_t cost = list_item(place, struct fund_wait, place)->op->cost;
@@ -70,7 +73,7 @@ static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 	}
 	units = claim_in_hand(&stake->locked.claim, now) +
 	        credit_units(load_relaxed(&stake->till->purse));
-	if (mono_reached(now, stake->locked.claim.end))
+	if (over)
 		units = 0;
 	*ret_least = least > 0 && least <= units ? 1 : minus(least, units);
 	return wants > 0 && wants <= units ? 1 : minus(wants, units);
@@ -84,6 +87,7 @@ static void put_ask(struct stake *stake, bool present, uint64_t wants, uint64_t 
 	    claim_ask(&stake->locked.claim, present, wants, least, now);
 	stake_fill(stake, now);
 	stake->locked.tells = false;
+	stake->locked.ahead = false;
 	stake->locked.ordered = 0;
 	stake->locked.counts.trips++;
 	stake->call.due = mono_after(now, stake->fund->patience_ns);
@@ -355,10 +359,8 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 	stake->locked.why = answer->free == 0 ? GALE_WHY_SPENT : GALE_WHY_OTHERS;
 	stake->locked.counts.quanta +=
 	    claim->granted > (claim->window == window ? had : 0);
-	if (claim->window != window) {
+	if (claim->window != window)
 		stake->locked.counts.spent += taken;
-		stake->locked.seen = 0;
-	}
 	if (news == CLAIM_EARLY) {
 		come_too_early(fund, stake, done);
 		return;

@@ -17,6 +17,9 @@
  * release_us, or of the rest of the window. */
 #define PART 8
 #define DRIFT 1000000
+#define KEEP 4    /* ticks that what is kept lasts, at least */
+#define WORTH 4   /* units in a tick are worth a round trip ahead; fewer come by lot */
+#define SLOWEST 8 /* of a window: no round trip is thought to take more */
 
 static uint64_t lesser(uint64_t a, uint64_t b)
 {
@@ -37,6 +40,7 @@ void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drif
 		                 .turns = now,
 		                 .sent = now,
 		                 .since = now,
+		                 .looked = now,
 		                 .retry = now };
 }
 
@@ -59,15 +63,23 @@ bool claim_may_ask(const struct claim *claim, uint64_t units, mono now, mono *re
 
 /* ---- Asking ------------------------------------------------------------------------ */
 
-/* For a sixteenth of a window, as fast as units were taken of late. */
-static uint64_t next_size(const struct claim *claim, mono now)
+/* For a sixteenth of a window, and while the next quantum is on its way, as fast as units were taken
+ * since the last grant; but not much more than before, as that may have been a burst.  When a window
+ * is over, as fast as in all of it. */
+static uint64_t next_size(const struct claim *claim, uint64_t wants, mono now)
 {
 	uint64_t period_ns = claim->terms.period_us * 1000;
-	uint64_t lasted = greater(now.ns - claim->since.ns, period_ns / SHORTEST + 1);
-	uint64_t units = claim->taken - lesser(claim->taken, claim->taken_then);
-	uint128 size = (uint128)units * (period_ns / QUANTA) / lasted;
+	uint64_t lasts = period_ns / QUANTA + 2 * claim->trip_ns, lasted = period_ns;
+	uint64_t units = claim->taken, most = claim->terms.limit;
+	uint128 size;
 
-	return size < claim->terms.limit ? (uint64_t)size : claim->terms.limit;
+	if (!mono_reached(now, claim->end)) {
+		units -= lesser(units, claim->taken_then);
+		lasted = greater(now.ns - claim->since.ns, period_ns / SHORTEST + 1);
+		most = lesser(most, GROWTH * greater(claim->size, wants));
+	}
+	size = (uint128)units * lasts / lasted;
+	return size < most ? (uint64_t)size : most;
 }
 
 struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
@@ -77,8 +89,7 @@ struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
 
 	gale_assert(!claim->with_store && least <= wants); /* CLAIM-3 */
 	if (wants > 0) {
-		claim->size =
-		    lesser(next_size(claim, now), GROWTH * greater(claim->size, wants));
+		claim->size = next_size(claim, wants, now);
 		wants = greater(wants, claim->size);
 	}
 	ask.present = present;
@@ -91,6 +102,33 @@ struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
 	claim->with_store = true;
 	claim->sent = now;
 	return ask;
+}
+
+/* ---- Looking ----------------------------------------------------------------------- */
+
+struct claim_look claim_look(struct claim *claim, mono now, uint64_t tick_ns)
+{
+	uint64_t passed = greater(now.ns - claim->looked.ns, tick_ns);
+	uint64_t ahead_ns = 2 * claim->trip_ns + tick_ns;
+	uint64_t keep_ns = greater(KEEP * tick_ns, 2 * ahead_ns);
+	uint64_t units = claim_in_hand(claim, now);
+	struct claim_look look = { .moved = claim->taken };
+	uint128 kept, needed;
+	mono when;
+
+	if (claim->taken >= claim->seen)
+		look.moved -= claim->seen;
+	claim->looked = now;
+	claim->seen = claim->taken;
+	kept = (uint128)look.moved * keep_ns / passed;
+	needed = (uint128)look.moved * ahead_ns / passed;
+	/* What was granted just now has not been needed yet. */
+	if (mono_reached(now, mono_after(claim->since, tick_ns)) && units > 2 * kept)
+		look.gives = units - (uint64_t)kept;
+	look.asks = look.moved >= WORTH && units < needed &&
+	            !mono_reached(now, claim->end) &&
+	            claim_may_ask(claim, 1, now, &when);
+	return look;
 }
 
 /* ---- Hearing ----------------------------------------------------------------------- */
@@ -134,7 +172,7 @@ static void turn(struct claim *claim, uint64_t window)
 	claim->window = window; /* CLAIM-2 */
 	claim->most = claim->terms.limit;
 	claim->granted = claim->back = claim->taken = 0;
-	claim->told_back = claim->taken_then = 0;
+	claim->told_back = claim->taken_then = claim->seen = 0;
 	claim->refused = 0;
 }
 
@@ -193,10 +231,20 @@ static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
 	return CLAIM_HEARD;
 }
 
+/* A slow one is remembered for some more. */
+static void time_trip(struct claim *claim, mono now)
+{
+	uint64_t most = claim->terms.period_us * 1000 / SLOWEST;
+
+	claim->trip_ns = greater(lesser(now.ns - claim->sent.ns, most),
+	                         claim->trip_ns - claim->trip_ns / SLOWEST);
+}
+
 enum claim_news claim_hear(struct claim *claim, const struct pool_ask *ask,
                            const struct pool_answer *answer, mono now)
 {
 	claim->with_store = false;
+	time_trip(claim, now);
 	if (!is_possible(claim, ask, answer))
 		return CLAIM_WRONG;
 	if (answer->result == POOL_ANSWERED)

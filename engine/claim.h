@@ -11,7 +11,8 @@
  *                        '------ claim_give <-----'   units that nobody needs
  *
  * How much to ask for is learned: what was spent since the last grant, over the time that it took,
- * for a sixteenth of a window.
+ * for a sixteenth of a window, and for two round trips.  When to ask is learned by looks, once in a
+ * tick: a node asks ahead, before what is in hand is gone, and gives back what it does not need.
  *
  * Invariants
  *
@@ -24,6 +25,9 @@
  *            before: it tells the total.  (L3, W-10)
  *   CLAIM-4  Between .end and .turns nothing is asked: the window that is over here may still
  *            last at the store.
+ *   CLAIM-5  What is kept lasts, as fast as units were taken since the last look, longer than
+ *            what is asked for ahead: so nothing is given back that is asked for again.  Where
+ *            nothing was taken, all goes back.
  *
  * Threads   Pure: one at a time for a claim.
  */
@@ -57,7 +61,11 @@ struct claim {
 	mono sent;  /* when it asked last */
 	mono since; /* when it was granted something last ... */
 	uint64_t taken_then;
-	uint64_t size; /* of the last quantum */
+	uint64_t size;    /* of the last quantum */
+	uint64_t trip_ns; /* a round trip, as they were of late */
+
+	mono looked;
+	uint64_t seen; /* what was taken until then */
 
 	uint64_t told_back; /* as the pool has heard */
 	uint64_t refused;   /* the least that was, beyond what was in hand; 0: none */
@@ -102,6 +110,14 @@ static inline bool claim_owes(const struct claim *claim, mono now)
 bool claim_may_ask(const struct claim *claim, uint64_t units, mono now, mono *ret_when);
 /* Were as many refused, so that asking is of no use until *ret_when? */
 bool claim_refuses(const struct claim *claim, uint64_t units, mono now, mono *ret_when);
+
+struct claim_look {
+	uint64_t moved; /* units that were taken since the last one */
+	uint64_t gives; /* of what is in hand */
+	bool asks;      /* for more, before that is gone */
+};
+/* Once in a tick, with all that was not spent in hand.  CLAIM-5 */
+struct claim_look claim_look(struct claim *claim, mono now, uint64_t tick_ns);
 
 /* It is sent now.  present: somebody asks here; wants and least: the costs that wait together, and
  * the least of them, beyond what is in hand; both 0: none. */

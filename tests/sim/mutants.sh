@@ -22,7 +22,7 @@ guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
-pools=(tests/unit/{pool,shared}_test)
+pools=(tests/unit/{pool,shared,regions,fund}_test)
 holds=(tests/unit/{hold,holds,whole}_test)
 leases=(tests/unit/{lease,memory_lend,value,borrow}_test)
 orders=tests/interleave/interleave_test
@@ -316,8 +316,14 @@ mutant engine/claim.c 'units live until the window ends by a clock that is fast 
 	'claim->end = same ? mono_later(claim->end, end) : end; /* CLAIM-1 */' 'claim->end = same ? claim->turns : turns; (void)end;' pools
 mutant engine/claim.c 'units of the window before stay in hand (CLAIM-2)' \
 	'claim->granted = claim->back = claim->taken = 0;' 'claim->back = 0;' pools
-mutant coordinator/fund_turn.c 'idle units do not go back (FUND-3)' \
-	'units > 2 * KEEP * moved)' 'units > 2 * KEEP * moved + GALE_UNITS_MAX)' pools
+mutant engine/claim.c 'idle units do not go back (FUND-3, CLAIM-5)' \
+	'units > 2 * kept)' 'units > 2 * kept + GALE_UNITS_MAX)' pools
+mutant engine/claim.c 'a node asks when nothing is left (CLAIM-5)' \
+	'look.asks = look.moved >= WORTH' 'look.asks = look.moved > GALE_UNITS_MAX' pools
+mutant engine/claim.c 'what is asked for again goes back first (CLAIM-5)' \
+	'keep_ns = greater(KEEP * tick_ns, 2 * ahead_ns);' 'keep_ns = KEEP * tick_ns;' pools
+mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
+	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
 
 mutant engine/whole.c 'the last part that refuses is told (WHOLE-2)' \
 	'return a->verdict == GALE_ALLOW && a->remaining < b->remaining;' 'return a->verdict == GALE_DENY || a->remaining < b->remaining;' holds

@@ -315,6 +315,24 @@ static void windows_that_are_too_short_are_told(void **state)
 	                            "window_us is too short for it");
 }
 
+/* FUND-7: nobody waits, and more is asked for all the same; but not for what is idle. */
+static void more_is_asked_for_before_it_is_gone(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	have(0, 100);
+	assert_int_equal(ask(0, 60, &asked), FUND_ALLOWED);
+	wait_for_call();
+	assert_true(asked_of(s.sent)->more > 0);
+	assert_int_equal(asked_of(s.sent)->back, 0);
+	answer(1, 161, DAY_US / 2);
+	assert_int_equal(in_till(0), 100);
+	wait_for_call();
+	assert_int_equal(asked_of(s.sent)->more, 0);
+	assert_int_equal(asked_of(s.sent)->back, 100);
+}
+
 /* L15: a refusal of a smaller limit is no refusal of a larger one. */
 static void a_refusal_ends_with_its_terms(void **state)
 {
@@ -343,6 +361,7 @@ int main(void)
 		TEST(a_false_answer_spoils_no_other),
 		TEST(a_node_has_no_more_than_the_limit),
 		TEST(windows_that_are_too_short_are_told),
+		TEST(more_is_asked_for_before_it_is_gone),
 		TEST(a_refusal_ends_with_its_terms),
 	};
 
