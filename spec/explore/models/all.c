@@ -17,6 +17,7 @@
 	X(meter)                                                                       \
 	X(once)                                                                        \
 	X(pacing)                                                                      \
+	X(pool)                                                                        \
 	X(tiers)                                                                       \
 	X(waiters)                                                                     \
 	X(window)
