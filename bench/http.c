@@ -402,7 +402,9 @@ static void launch(const struct server_programs *programs,
 	for (unsigned i = 0; i < effort->rounds; i++)
 		take_round(servers, ROLES, &plan, a_ns, found);
 	for (int role = 0; role < ROLES; role++)
-		server_stop(&servers[role]);
+		server_end(&servers[role]);
+	for (int role = 0; role < ROLES; role++)
+		server_await(&servers[role]);
 }
 
 /* Until there is one without connections. */

@@ -251,12 +251,16 @@ void server_start(struct server *server, const struct server_programs *programs,
 	server->load = load_open(server->port, question->connections);
 }
 
-void server_stop(struct server *server)
+void server_end(struct server *server)
+{
+	load_close(server->load);
+	must(kill(server->pid, SIGTERM) == 0);
+}
+
+void server_await(struct server *server)
 {
 	int status;
 
-	load_close(server->load);
-	must(kill(server->pid, SIGTERM) == 0);
 	must(waitpid(server->pid, &status, 0) == server->pid);
 	must(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	if (server->timed)

@@ -41,7 +41,10 @@ struct server {
 void server_start(struct server *server, const struct server_programs *programs,
                   const struct server_question *question, bool limits, bool is_timed,
                   unsigned processor);
-void server_stop(struct server *server);
+/* A server drains for a while once it was told to end.  Several do so together: tell all, and
+ * await each. */
+void server_end(struct server *server);
+void server_await(struct server *server);
 
 /* A server to that processor, where who wakes it goes on first: so a batch of requests
  * comes before it has its turn.  0: this thread. */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stores/libdir.h" /* made by meson */
+
 #define PATH_MOST 4096
 #define WHY_MOST 100
 
