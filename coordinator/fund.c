@@ -32,11 +32,13 @@ void fund_init(struct fund *fund, const struct fund_config *config)
 	memcpy(fund->name, config->name, fund->name_len);
 	fund->said = POOL_ANSWERED;
 	fund->is_early_said = false;
+	fund->is_alone_said = false;
 	fund->due = NEVER;
 	lock_init(&fund->lock);
 	lock_take(&fund->lock);
 	list_init(&fund->locked.stakes);
 	fund->locked.terms = config->terms;
+	fund->locked.cut_off = GALE_WHY_RULE;
 	lock_drop(&fund->lock);
 }
 
@@ -77,6 +79,8 @@ bool stake_open(struct stake *stake, const struct stake_config *config, mono now
 	lock_take(&fund->lock);
 	list_init(&stake->locked.waits);
 	claim_init(&stake->locked.claim, &config->terms, fund->drift_ppm, now);
+	alone_init(&stake->locked.alone, config->alone, fund->locked.terms.period_us,
+	           fund->drift_ppm);
 	set_terms(stake, &config->terms);
 	stake->locked.tick = now;
 	open = !fund->locked.closed && !fund->locked.ended;
@@ -179,12 +183,13 @@ void fund_set_limit(struct fund *fund, uint64_t limit)
 	lock_drop(&fund->lock);
 }
 
-void stake_set_terms(struct stake *stake, const struct pool_ask *terms)
+void stake_set_terms(struct stake *stake, const struct pool_ask *terms, uint64_t alone)
 {
 	struct fund *fund = stake->fund;
 
 	lock_take(&fund->lock);
 	set_terms(stake, terms);
+	stake->locked.alone.units = alone;
 	lock_drop(&fund->lock);
 }
 
@@ -198,7 +203,7 @@ void stake_counts(struct stake *stake, mono now, struct stake_counts *ret_counts
 	stake_gather(stake);
 	lasts = !mono_reached(now, claim->end);
 	*ret_counts = stake->locked.counts;
-	ret_counts->spent += claim->taken;
+	ret_counts->spent += claim->taken + ret_counts->alone;
 	ret_counts->share = lasts ? stake->locked.told.share : 0;
 	ret_counts->used = lasts ? claim->taken : 0;
 	ret_counts->in_hand = claim_in_hand(claim, now);

@@ -26,6 +26,8 @@
  *           an answer that says more is not believed.  (L13)
  *   FUND-7  A tenant that goes on spending asks for more before it lacks any: at the look that
  *           says so (CLAIM-5), in the same one call as those that wait.
+ *   FUND-8  A stake admits something alone (engine/alone.h) only after a call of the fund that the
+ *           store did not answer, and before the next one that it does.
  *
  * Threads   fund_ask, fund_open, stake_open and the functions that change or close: any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
@@ -35,6 +37,7 @@
 
 #include "coordinator/fleet.h"
 #include "coordinator/till.h"
+#include "engine/alone.h"
 #include "engine/claim.h"
 #include "runtime/lock.h"
 
@@ -87,14 +90,16 @@ struct fund {
 	uint64_t said;        /* what was logged last; POOL_ANSWERED: nothing */
 	bool is_early_said;   /* that answers come after their window */
 	uint64_t other_limit; /* the same, of a node with another limit */
+	bool is_alone_said;   /* that tenants live without the store */
 
 	struct lock lock;
 	struct {
 		struct list stakes;
 		struct pool_ask terms;
 		uint64_t window;
-		uint64_t granted; /* in it, to this node, and not given back */
-		uint64_t most;    /* the largest limit of it */
+		uint64_t granted;      /* in it, to this node, and not given back */
+		uint64_t most;         /* the largest limit of it */
+		enum gale_why cut_off; /* why the store cannot be asked; RULE: it can */
 		bool closed;
 		bool ended; /* the coordinator looks at it no more */
 	} locked;
@@ -108,6 +113,7 @@ struct stake_counts {
 	uint64_t used;    /* in it, here */
 	uint64_t in_hand; /* of it, here */
 	uint64_t spent;   /* here, in all windows */
+	uint64_t alone;   /* of these, while the store could not be asked */
 };
 
 struct stake {
@@ -127,6 +133,7 @@ struct stake {
 		struct list place; /* among the fund's */
 		struct list waits;
 		struct claim claim;
+		struct alone alone;
 		struct pool_answer told; /* what the pool answered last */
 		enum gale_why why;       /* of what was refused */
 		mono tick;               /* the next look */
@@ -158,13 +165,14 @@ struct stake_config {
 	const char *name;
 	uint64_t node;         /* no other stake has it, anywhere */
 	struct pool_ask terms; /* the tenant's part */
+	uint64_t alone; /* units of each window, while the store cannot be asked */
 };
 
 /* False: the fund has ended. */
 bool stake_open(struct stake *stake, const struct stake_config *config, mono now);
 /* The coordinator drops it when what it had is given back, if it has not done so. */
 void stake_close(struct stake *stake);
-void stake_set_terms(struct stake *stake, const struct pool_ask *terms);
+void stake_set_terms(struct stake *stake, const struct pool_ask *terms, uint64_t alone);
 
 enum fund_said {
 	FUND_ALLOWED,

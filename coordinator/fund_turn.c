@@ -400,31 +400,63 @@ static void say_limit(struct fund *fund, uint64_t mine, uint64_t other)
 	fund->ops->say(fund, GALE_LEVEL_INFO, line);
 }
 
+static void say_cut_off(struct fund *fund, bool is_cut_off)
+{
+	if (is_cut_off == fund->is_alone_said)
+		return;
+	fund->is_alone_said = is_cut_off;
+	if (is_cut_off)
+		fund->ops->say(
+		    fund, GALE_LEVEL_ERROR,
+		    "the store cannot be asked: tenants go on with what they "
+		    "may use alone");
+	else
+		fund->ops->say(fund, GALE_LEVEL_INFO, "the store can be asked again");
+}
+
+/* FUND-8: the store cannot be asked, if so it is. */
+static void miss_answer(struct fund *fund, struct stake *stake,
+                        enum store_result result, mono now, struct list *done)
+    ON(fund->lock)
+{
+	claim_lost(&stake->locked.claim);
+	if (result == STORE_LATE)
+		fund->locked.cut_off = GALE_WHY_LATE;
+	if (result == STORE_DOWN)
+		fund->locked.cut_off = GALE_WHY_DOWN;
+	stake_serve_alone(stake, now, done);
+	stake_fail_all(stake, result, 0, done);
+	if (claim_owes(&stake->locked.claim, now)) /* FUND-3 */
+		tell_from(stake, mono_after(now, fund->tick_ns));
+}
+
 void fund_hear(struct store_call *call, mono now)
 {
 	struct stake *stake = stake_of_call(call);
 	struct fund *fund = stake->fund;
 	struct pool_answer answer = stake->claim_op.answer;
 	uint64_t limit = stake->claim_op.ask.limit;
+	bool is_alone;
 	struct list done;
 
 	list_init(&done);
 	lock_take(&fund->lock);
 	stake_gather(stake);
 	if (call->result == STORE_DONE) {
+		fund->locked.cut_off = GALE_WHY_RULE;
 		take_answer(fund, stake, now, &done);
 	} else {
-		claim_lost(&stake->locked.claim);
-		stake_fail_all(stake, call->result, 0, &done);
-		if (claim_owes(&stake->locked.claim, now)) /* FUND-3 */
-			tell_from(stake, mono_after(now, fund->tick_ns));
+		miss_answer(fund, stake, call->result, now, &done);
 	}
+	is_alone = fund->locked.cut_off != GALE_WHY_RULE &&
+	           (stake->locked.alone.units > 0 || fund->is_alone_said);
 	stake_fill(stake, now);
 	lock_drop(&fund->lock);
 	if (call->result == STORE_DONE) {
 		say_result(fund, answer.result);
 		say_limit(fund, limit, answer.limit);
 	}
+	say_cut_off(fund, is_alone);
 	fund_tell_all(&done);
 	fund->due = mono_earlier(fund->due, now);
 }

@@ -80,11 +80,31 @@ static struct gale_answer allow(struct stake *stake, uint64_t cost, mono now)
 	return answer_of(stake, GALE_ALLOW, GALE_WHY_OWN, now);
 }
 
+/* FUND-8 */
+static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
+                        struct gale_answer *ret_answer)
+{
+	enum gale_why why = stake->fund->locked.cut_off;
+	struct alone *alone = &stake->locked.alone;
+
+	if (why == GALE_WHY_RULE || !alone_take(alone, cost, now))
+		return false;
+	stake->locked.counts.alone += cost;
+	*ret_answer =
+	    (struct gale_answer){ .verdict = GALE_ALLOW,
+		                  .why = why,
+		                  .limit = alone->units,
+		                  .remaining = alone_left(alone, now),
+		                  .reset_after_us = (alone->end.ns - now.ns) / 1000 };
+	return true;
+}
+
 /* With too few units in hand: it was refused, or it waits. */
 static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
                            struct fund_wait *wait, struct gale_answer *ret_answer)
 {
 	mono until;
+	bool alone;
 
 	if (cost > most_of(stake)) {
 		*ret_answer = answer_of(stake, GALE_DENY, GALE_WHY_TOO_MUCH, now);
@@ -97,11 +117,12 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 		*ret_answer = deny(stake, cost, now, until);
 		return FUND_DENIED;
 	}
-	if (wait)
+	alone = allow_alone(stake, cost, now, ret_answer);
+	if (wait && !alone)
 		list_append(&stake->locked.waits, &wait->place);
 	else if (cost > stake->locked.ordered)
-		stake->locked.ordered = cost;
-	return FUND_WAITS;
+		stake->locked.ordered = cost; /* the store is asked all the same */
+	return alone ? FUND_ALLOWED : FUND_WAITS;
 }
 
 enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
@@ -124,7 +145,7 @@ enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
 		store_relaxed(&stake->till->denied, 0);
 	} else {
 		said = lack(stake, cost, now, wait, ret_answer);
-		wakes = said == FUND_WAITS && !stake->locked.claim.with_store;
+		wakes = said != FUND_DENIED && !stake->locked.claim.with_store;
 	}
 	stake_fill(stake, now);
 	lock_drop(&fund->lock);
@@ -178,6 +199,20 @@ void stake_close_all(struct stake *stake, struct list *done)
 		wait->op->answer = (struct gale_answer){ .verdict = GALE_DENY,
 			                                 .why = GALE_WHY_CLOSED };
 		finish(wait, STORE_DONE, done);
+	}
+}
+
+void stake_serve_alone(struct stake *stake, mono now, struct list *done)
+{
+	struct list *place, *next;
+
+	for (place = stake->locked.waits.next; place != &stake->locked.waits;
+	     place = next) {
+		struct fund_wait *wait = list_item(place, struct fund_wait, place);
+
+		next = place->next;
+		if (allow_alone(stake, wait->op->cost, now, &wait->op->answer))
+			finish(wait, STORE_DONE, done);
 	}
 }
 

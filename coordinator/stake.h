@@ -42,6 +42,8 @@ void stake_serve(struct stake *stake, mono now, struct list *done);
 void stake_fail_all(struct stake *stake, enum store_result result, uint64_t retry_us,
                     struct list *done);
 void stake_close_all(struct stake *stake, struct list *done);
+/* The same, of those that have units while the store cannot be asked.  FUND-8 */
+void stake_serve_alone(struct stake *stake, mono now, struct list *done);
 /* Without a lock: what is done may free the stake. */
 void fund_tell_all(struct list *done);
 

@@ -153,16 +153,18 @@ static struct pool_ask pool_terms(const struct escrow_terms *terms)
 		                  .weight = terms->weight };
 }
 
-enum gale_err shared_open_tenant(struct gale_tenant *tenant, const char *name,
+enum gale_err shared_open_tenant(struct gale_tenant *tenant,
+                                 const struct gale_terms *named,
                                  const struct escrow_terms *terms)
 {
 	struct stake_config config = { .fund = &tenant->budget->fund,
 		                       .till = &tenant->till,
-		                       .name = name,
-		                       .terms = pool_terms(terms) };
+		                       .name = named->name,
+		                       .terms = pool_terms(terms),
+		                       .alone = named->alone };
 	uint64_t lot;
 
-	if (!name_is_good(name))
+	if (!name_is_good(named->name))
 		return GALE_ERR_NAME;
 	if (!random_fill(&lot, sizeof(lot)))
 		return GALE_ERR_SYSTEM;
@@ -180,11 +182,12 @@ void shared_close_tenant(struct gale_tenant *tenant)
 	stake_close(&tenant->stake);
 }
 
-void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms)
+void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms,
+                      uint64_t alone)
 {
 	struct pool_ask known = pool_terms(terms);
 
-	stake_set_terms(&tenant->stake, &known);
+	stake_set_terms(&tenant->stake, &known, alone);
 }
 
 void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
@@ -201,6 +204,7 @@ void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_cou
 		.denied = counts.denied,
 		.quanta = counts.quanta,
 		.trips = counts.trips,
+		.alone = counts.alone,
 	};
 }
 

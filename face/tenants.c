@@ -336,7 +336,7 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 	handle_hold(&budget->handle);
 	err = add_tenant(budget, &inner, tenant);
 	if (err == GALE_ERR_OK && is_shared(budget)) {
-		err = shared_open_tenant(tenant, known.name, &inner);
+		err = shared_open_tenant(tenant, &known, &inner);
 		if (err != GALE_ERR_OK)
 			remove_tenant(budget, tenant);
 	}
@@ -382,7 +382,7 @@ enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
 		return GALE_ERR_SIZE;
 	fault = change_tenant(tenant->budget, tenant, &inner);
 	if (is_shared(tenant->budget) && fault == FAIR_GOOD)
-		shared_set_terms(tenant, &inner);
+		shared_set_terms(tenant, &inner, known.alone);
 	return error_of_fault(fault);
 }
 

@@ -87,10 +87,12 @@ enum gale_err shared_open(struct gale_budget *budget,
 void shared_close(struct gale_budget *budget);
 void shared_set_limit(struct gale_budget *budget, uint64_t limit);
 
-enum gale_err shared_open_tenant(struct gale_tenant *tenant, const char *name,
+enum gale_err shared_open_tenant(struct gale_tenant *tenant,
+                                 const struct gale_terms *named,
                                  const struct escrow_terms *terms);
 void shared_close_tenant(struct gale_tenant *tenant);
-void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms);
+void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms,
+                      uint64_t alone);
 void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
 
 /* An ask that neither purse nor memory could answer, and that does not wait. */

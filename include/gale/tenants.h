@@ -90,6 +90,11 @@ struct gale_terms {
 	/* Of a budget with a store: from 1 to 64 bytes.  Tenants of one name are one tenant,
 	 * in whatever process, and have one share; the terms of the last ask hold. */
 	const char *name;
+	/* Of a budget with a store: while the store cannot be asked, each process may admit so
+	 * many units for the tenant in a time of window_us, beyond those that it has in hand.
+	 * A window may then admit more than the limit: less than twice as many units for
+	 * each process that is cut off.  0: none. */
+	uint64_t alone;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -151,7 +156,8 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  * Of a budget with a store the answer is from what the store has granted to this process.  If
  * that is too little, the store is asked for more, and this ask is denied (GALE_WHY_LATE):
  * gale_tenant_send and gale_tenant_wait wait for it.  When the store cannot be asked, units in
- * hand can be used until their window ends, and other asks are denied.
+ * hand can be used until their window ends.  Other asks are denied, or allowed if the tenant's
+ * terms have units for it (alone); both for GALE_WHY_LATE or GALE_WHY_DOWN.
  */
 GALE_API struct gale_answer gale_tenant_ask(struct gale_seat *seat,
                                             struct gale_tenant *tenant, uint64_t cost);
@@ -180,6 +186,8 @@ struct gale_tenant_counts {
 	uint64_t denied;  /* asks that were denied, without remembered denials */
 	uint64_t quanta;  /* grants of the store; 0 without one, as the next */
 	uint64_t trips;   /* questions to the store */
+	uint64_t
+	    alone; /* of the allowed units, those while the store could not be asked */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,

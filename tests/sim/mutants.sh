@@ -22,7 +22,7 @@ guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
-pools=(tests/unit/{pool,shared,regions,fund}_test)
+pools=(tests/unit/{pool,shared,regions,fund,alone}_test)
 holds=(tests/unit/{hold,holds,whole}_test)
 leases=(tests/unit/{lease,memory_lend,value,borrow}_test)
 orders=tests/interleave/interleave_test
@@ -322,6 +322,12 @@ mutant engine/claim.c 'a node asks when nothing is left (CLAIM-5)' \
 	'look.asks = look.moved >= WORTH' 'look.asks = look.moved > GALE_UNITS_MAX' pools
 mutant engine/claim.c 'what is asked for again goes back first (CLAIM-5)' \
 	'keep_ns = greater(KEEP * tick_ns, 2 * ahead_ns);' 'keep_ns = KEEP * tick_ns;' pools
+mutant engine/alone.c 'a window of a fast clock is too short (ALONE-2)' \
+	'ns += ns * 2 * drift_ppm / DRIFT + 1; /* ALONE-2 */' 'ns += 0 * drift_ppm;' pools
+mutant engine/alone.c 'who has used all has some again (ALONE-1)' \
+	'return taken < alone->units ? alone->units - taken : 0; /* ALONE-1 */' 'return alone->units + 0 * taken;' pools
+mutant coordinator/fund_turn.c 'a refusal is taken for an outage (FUND-8)' \
+	'fund->locked.cut_off = GALE_WHY_RULE;' '(void)fund->locked.cut_off;' pools
 mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
 	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
 

@@ -214,9 +214,12 @@ static void a_server_that_forgot_is_quiet(void **state)
 	on_both(a_server_that_forgot_is_quiet_on);
 }
 
-/* While it is away, nothing is granted; what is in hand can be used. */
+/* While it is away, nothing is granted; what is in hand can be used, and what a tenant's terms leave to
+ * each process.  FUND-8 */
 static void a_server_that_is_away_grants_nothing(void **state)
 {
+	struct gale_terms terms = { .weight = 2, .alone = 5 };
+	struct gale_tenant_counts counts;
 	struct gale_answer answer;
 	uint64_t left;
 	(void)state;
@@ -229,6 +232,13 @@ static void a_server_that_is_away_grants_nothing(void **state)
 		continue;
 	assert_true(gale_why_is_outage(answer.why));
 	assert_true(left < LIMIT);
+	must(gale_tenant_set_terms(nodes[0].tenants[0], &terms) == GALE_ERR_OK);
+	answer = ask(0, 0, 5);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	assert_true(gale_why_is_outage(answer.why));
+	assert_int_equal(ask(0, 0, 1).verdict, GALE_DENY);
+	must(gale_tenant_stats(nodes[0].tenants[0], &counts) == GALE_ERR_OK);
+	assert_int_equal(counts.alone, 5);
 	close_nodes();
 }
 

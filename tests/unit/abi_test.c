@@ -156,6 +156,7 @@
 	F(gale_terms, weight, 16, 4)                                                   \
 	F(gale_terms, reserved, 20, 4)                                                 \
 	F(gale_terms, name, 24, 8)                                                     \
+	F(gale_terms, alone, 32, 8)                                                    \
 	F(gale_tenant_counts, share, 0, 8)                                             \
 	F(gale_tenant_counts, used, 8, 8)                                              \
 	F(gale_tenant_counts, ahead, 16, 8)                                            \
@@ -165,6 +166,7 @@
 	F(gale_tenant_counts, denied, 48, 8)                                           \
 	F(gale_tenant_counts, quanta, 56, 8)                                           \
 	F(gale_tenant_counts, trips, 64, 8)                                            \
+	F(gale_tenant_counts, alone, 72, 8)                                            \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)                                                    \
 	F(gale_http_policy, name, 0, 8)                                                \
@@ -188,8 +190,8 @@
 	S(gale_guard_config, 120, true)                                                \
 	S(gale_guard_counts, 416, true)                                                \
 	S(gale_budget_config, 64, true)                                                \
-	S(gale_terms, 32, true)                                                        \
-	S(gale_tenant_counts, 72, true)                                                \
+	S(gale_terms, 40, true)                                                        \
+	S(gale_tenant_counts, 80, true)                                                \
 	S(gale_entry, 32, false)                                                       \
 	S(gale_on_fenced, 8, false)                                                    \
 	S(gale_metric, 16, true)                                                       \

@@ -333,6 +333,61 @@ static void more_is_asked_for_before_it_is_gone(void **state)
 	assert_int_equal(asked_of(s.sent)->back, 100);
 }
 
+static void answers(struct asked *asked, enum gale_verdict verdict, enum gale_why why)
+{
+	assert_true(asked->done);
+	assert_int_equal(asked->op.answer.verdict, verdict);
+	assert_string_equal(gale_why_name(asked->op.answer.why), gale_why_name(why));
+}
+
+/* FUND-8: so many units in each window's time, from the first call that fails on; and none when the
+ * store has answered again, though it refuses. */
+static void a_stake_that_is_cut_off_has_some_units_alone(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct asked asked, late;
+	struct stake_counts counts;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	assert_int_equal(ask(0, 4, &asked), FUND_WAITS);
+	turn();
+	lose();
+	answers(&asked, GALE_ALLOW, GALE_WHY_LATE);
+	assert_string_equal(s.said,
+	                    "the store cannot be asked: tenants go on with what they "
+	                    "may use alone");
+	assert_int_equal(ask(1, 1, &late), FUND_WAITS); /* its terms have none */
+	assert_int_equal(ask(0, 6, &asked), FUND_ALLOWED);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	assert_non_null(s.sent); /* the store is asked on and on */
+	s.now = mono_after(s.now, DAY_US * 1001);
+	assert_int_equal(ask(0, 9, &late), FUND_ALLOWED);
+	stake_counts(&s.stakes[0], s.now, &counts);
+	assert_int_equal(counts.alone, 19);
+	assert_int_equal(counts.spent, 19);
+}
+
+static void a_refusal_of_the_pool_is_no_outage(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct asked asked;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	lose();
+	answers(&asked, GALE_ALLOW, GALE_WHY_LATE);
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	answer(1, 0, DAY_US / 2);
+	answers(&asked, GALE_DENY, GALE_WHY_OTHERS);
+	assert_string_equal(s.said, "the store can be asked again");
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+}
+
 /* L15: a refusal of a smaller limit is no refusal of a larger one. */
 static void a_refusal_ends_with_its_terms(void **state)
 {
@@ -362,6 +417,8 @@ int main(void)
 		TEST(a_node_has_no_more_than_the_limit),
 		TEST(windows_that_are_too_short_are_told),
 		TEST(more_is_asked_for_before_it_is_gone),
+		TEST(a_stake_that_is_cut_off_has_some_units_alone),
+		TEST(a_refusal_of_the_pool_is_no_outage),
 		TEST(a_refusal_ends_with_its_terms),
 	};
 
