@@ -345,6 +345,26 @@ uint16_t postgres_server_listen(struct postgres_server *server)
 	return server->port;
 }
 
+/* ---- Its log --------------------------------------------------------------------- */
+
+void postgres_server_log_at(struct postgres_server *server, const char *folder)
+{
+	pid_t pid;
+
+	end(server, SIGINT);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0) {
+		become_user(server);
+		execlp("sh", "sh", "-c",
+		       "mv data/pg_wal \"$0\" && ln -s \"$0/pg_wal\" data", folder,
+		       NULL);
+		_exit(127);
+	}
+	wait_for(server, pid);
+	begin(server);
+}
+
 /* ---- In TLS ---------------------------------------------------------------------- */
 
 static FILE *open_file(const struct postgres_server *server, const char *name,

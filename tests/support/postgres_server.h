@@ -42,6 +42,9 @@ void postgres_server_catch_up(const struct postgres_server *standby,
 /* It is a primary from then on, with what it has heard of. */
 void postgres_server_promote(struct postgres_server *standby);
 
+/* Starts it again, with its write-ahead log in that folder, which has to be its user's. */
+void postgres_server_log_at(struct postgres_server *server, const char *folder);
+
 /* For PQconnectdb; as the user who owns all of it. */
 const char *postgres_server_address(const struct postgres_server *server);
 
