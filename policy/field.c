@@ -190,6 +190,7 @@ static const struct field of_tenant[] = {
 	{ "weight", AS_COUNT32, CHANGES, TENANT(weight) },
 	{ "guarantee", AS_COUNT, CHANGES, TENANT(guarantee) },
 	{ "cap", AS_COUNT, CHANGES, .preset_is_0 = true, TENANT(cap) },
+	{ "alone", AS_COUNT, CHANGES, TENANT(alone) },
 };
 
 const struct fields fields_of[KIND_COUNT] = {

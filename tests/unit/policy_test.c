@@ -190,7 +190,7 @@ static const char everything[] =
     "  all:\n"
     "    limit: 10 per hour\n"
     "    store: other\n"
-    "    tenants: {gold: {weight: 3}}\n" END;
+    "    tenants: {gold: {weight: 3, alone: 5}}\n" END;
 
 static void all_that_can_be_said_is_opened(void **state)
 {
