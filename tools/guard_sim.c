@@ -5,16 +5,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "sim/scenes.h"
 #include "sim/script.h"
 #include "tools/fleet.h"
 #include "tools/flag.h"
+#include "tools/gnuplot.h"
 
 #define ALL "all"
 #define SEEDS_MOST 1000
@@ -144,22 +142,6 @@ static bool write_series(const char *path, const struct queue_plan *plan)
 	return fclose(file) == 0;
 }
 
-static bool run_gnuplot(const char *script)
-{
-	FILE *pipe;
-	int status;
-
-	(void)signal(SIGPIPE, SIG_IGN); /* it may be gone before it has read all */
-	pipe = popen("gnuplot", "w");
-	if (!pipe)
-		return false;
-	fputs(script, pipe);
-	status = pclose(pipe);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		fputs("gale sim: --plots: gnuplot is not installed\n", stderr);
-	return status == 0;
-}
-
 static bool is_drawn(const struct guard_flags *flags, size_t law)
 {
 	return is_all(flags->law) || strcmp(laws[law]->name, flags->law) == 0;
@@ -191,7 +173,7 @@ static bool plot(const struct guard_flags *flags, const struct scene *scene)
 				                       laws[i]->name);
 		at += (size_t)snprintf(script + at, size - at, "\n");
 	}
-	return run_gnuplot(script);
+	return gnuplot_run(script);
 }
 
 /* ---- The table ---------------------------------------------------------------------- */
@@ -353,16 +335,13 @@ bool guard_sim_wanted(int argc, char *const *argv)
 
 static int check(const struct guard_flags *flags)
 {
-	struct stat folder;
-
 	if (!is_all(flags->law) && !law_named(flags->law))
 		return refuse("--law: there is none of that name; see gale sim --guard "
 		              "--help");
 	if (!is_all(flags->scenario) && !scene_named(flags->scenario))
 		return refuse("--scenario: there is none of that name; see gale sim "
 		              "--guard --help");
-	if (flags->plots && (stat(flags->plots, &folder) != 0 ||
-	                     !S_ISDIR(folder.st_mode) || strpbrk(flags->plots, "'\n")))
+	if (flags->plots && !gnuplot_may_draw_in(flags->plots))
 		return refuse("--plots: there is no such folder");
 	return FLEET_HELD;
 }

@@ -15,6 +15,8 @@
 #include "tools/fleet.h"
 #include "tools/guard_sim.h"
 #include "tools/sim_flags.h"
+#include "tools/tenant_flags.h"
+#include "tools/tenant_sim.h"
 #include "tools/text.h"
 
 static struct world world; /* too large for a stack */
@@ -380,7 +382,8 @@ static void help(FILE *out)
 	    "Nodes and stores agree as long as clocks drift at most --drift-allowed:\n"
 	    "--drift 20000 shows what becomes of a limit where they do not.\n"
 	    "\n"
-	    "gale sim --guard --help: laws of a ceiling on calls in flight, instead.\n",
+	    "gale sim --guard --help: laws of a ceiling on calls in flight, instead.\n"
+	    "gale sim --tenants --help: one budget for several tenants.\n",
 	    out);
 }
 
@@ -406,6 +409,8 @@ int sim_run(int argc, char *const *argv)
 
 	if (guard_sim_wanted(argc, argv))
 		return guard_sim_run(argc, argv);
+	if (tenant_flags_wanted(argc, argv))
+		return tenant_sim_run(argc, argv);
 	switch (sim_flags_parse(argc, argv, &flags, &error)) {
 	case FLAGS_BAD:
 		return (int)refuse(error.text);

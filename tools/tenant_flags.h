@@ -13,7 +13,6 @@
 #include "tools/flag.h"
 
 #define TENANT_FLAGS_MOST 16
-#define TENANT_REGIONS_MOST 8
 #define TENANT_WINDOWS_MOST 4096 /* of a run */
 
 struct tenant_flag {
@@ -26,8 +25,6 @@ struct tenant_flags {
 	const char *tenants; /* as it was given */
 	uint64_t processes;
 	uint64_t nodes; /* of each process */
-	uint64_t regions;
-	uint64_t link_ms; /* a round trip of the link of each region but the first */
 	uint64_t limit;
 	uint64_t window_us;
 	uint64_t run_us;
@@ -43,5 +40,7 @@ enum flags_result tenant_flags_parse(int argc, char *const *argv,
                                      struct tenant_flags *ret_flags,
                                      struct flags_error *ret_error);
 void tenant_flags_list(FILE *out);
+/* From tenants into each and count, of which there is none yet. */
+bool tenant_flags_read_list(struct tenant_flags *flags);
 
 #endif

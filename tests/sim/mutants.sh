@@ -23,18 +23,19 @@ promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,shared,regions,fund,alone}_test)
+ponds=tests/sim/pond_sim
 holds=(tests/unit/{hold,holds,whole}_test)
 leases=(tests/unit/{lease,memory_lend,value,borrow}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${leases[@]}" "${tenants[@]}" "${pools[@]}" "${holds[@]}" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${leases[@]}" "${tenants[@]}" "${pools[@]}" "${holds[@]}" "$ponds" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|guards|closes
+judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -62,6 +63,8 @@ judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|guards|closes
 		for test in "${holds[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
+	elif [ "$1" = ponds ]; then
+		exec timeout 1800 "$out/build/$ponds" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = closes ]; then
 		for program in lower keep enter; do
 			timeout 1800 "$out/build/$orders" --program "close, $program" || exit
@@ -73,7 +76,7 @@ judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|guards|closes
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|pools|holds|guards|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -100,7 +103,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge leases && judge tenants && judge holds && judge closes && judge sim && judge changes && judge guards || {
+build && judge promises && judge groups && judge leases && judge tenants && judge holds && judge ponds && judge closes && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -330,6 +333,14 @@ mutant coordinator/fund_turn.c 'a refusal is taken for an outage (FUND-8)' \
 	'fund->locked.cut_off = GALE_WHY_RULE;' '(void)fund->locked.cut_off;' pools
 mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
 	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
+mutant engine/pool.c 'what goes back is counted with each ask (POOL-4)' \
+	'	claim->back += units;' '' ponds
+mutant engine/claim.c 'units last from when the answer came (CLAIM-1)' \
+	'mono_until(claim->sent, (lasting)' 'mono_until(now.ns > 0 ? now : claim->sent, (lasting)' ponds
+mutant engine/claim.c 'drift is not taken off (CLAIM-1)' \
+	'(lasting){ answer->left_us }, claim->drift_ppm)' '(lasting){ answer->left_us }, 0 * claim->drift_ppm)' ponds
+mutant engine/claim.c 'an answer is added to what was granted (CLAIM-3)' \
+	'claim->granted = answer->granted;' 'claim->granted += answer->granted;' ponds
 
 mutant engine/whole.c 'the last part that refuses is told (WHOLE-2)' \
 	'return a->verdict == GALE_ALLOW && a->remaining < b->remaining;' 'return a->verdict == GALE_DENY || a->remaining < b->remaining;' holds

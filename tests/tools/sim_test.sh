@@ -232,4 +232,42 @@ refuses --seeds 'up to 1000' --guard --seeds 0-1000
 run 0 --guard --help
 says '^Scenarios:'
 
+# Tenants of one budget: a table, an object, a plot, faults, clocks that are worse than was told.
+run 0 --tenants big=4,mid=2,small=1
+says '^big +4 +[0-9]+ +[0-9]+ +(0[.]99|1[.]0)'
+says 'most in one (99[0-9][0-9]|10000) of 10000 +utilisation (0[.]99|1[.]0)'
+says '^verdict held$'
+run 0 --tenants big=4,small=1:30 --pause big --windows 12 --json
+python3 - "$work/out" <<-'END' || fail "not what each tenant got"
+	import json, sys
+	told = json.load(open(sys.argv[1]))
+	assert told["verdict"] == "held" and told["admitted_max"] <= told["limit"], told
+	big, small = told["tenants"]
+	assert big["name"] == "big" and big["weight"] == 4 and small["weight"] == 1, told
+	assert 0.95 * big["ideal"] <= big["used"] <= 1.2 * big["ideal"], big
+	assert 0.95 * small["ideal"] <= small["used"] <= 1.05 * small["ideal"], small
+END
+run 0 --tenants a=3,b=1 --lost 10 --doubled 10 --crash 3s --forget 6s --drift 400 --cost 5 --seeds 0-9
+says '[1-9][0-9]* lost, [1-9][0-9]* doubled, [1-9][0-9]* crashes, [1-9][0-9]* times forgotten'
+cp "$work/out" "$work/first"
+run 0 --tenants a=3,b=1 --lost 10 --doubled 10 --crash 3s --forget 6s --drift 400 --cost 5 --seeds 0-9
+cmp -s "$work/out" "$work/first" || fail "the same seeds came out otherwise"
+run 1 --tenants big=1:100 --drift 100k --windows 40 --seeds 0-9
+says '^verdict overshot$'
+grep -q '^gale sim: seed [0-9]: window [0-9]*: more was spent than the limit$' "$work/err" ||
+	fail "nothing is said of the seed"
+run 0 --tenants big=1:100 --drift 100k --drift-allowed 100k --windows 40 --seeds 0-9
+run 1 --tenants a=1 --lost 100
+says '^verdict unproven$'
+run 0 --tenants a=3,b=1 --plots "$work"
+head -c 500 "$work/tenants.svg" | grep -q '<svg' || fail "no plot of tenants"
+refuses --tenants 'NAME=WEIGHT' --tenants a
+refuses --pause 'no tenant' --tenants a=1,b=1 --pause c
+refuses --pause 'no tenant' --tenants a=1 --pause a
+refuses --plots 'no such folder' --tenants a=1 --plots "$work/none"
+refuses --windows 'from 3' --tenants a=1 --windows 2
+refuses --tenants 'a quote' --tenants "a'b=1"
+run 0 --tenants x=1 --help
+says '^Exit status:'
+
 exit $bad

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * pond.c -- a step after the other: what comes, what befalls whom, what is asked for.
+ */
+#include "sim/pond.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/must.h"
+
+#define START_S UINT64_C(1700000000)
+#define RELEASE                                                                        \
+	8 /* of a window: who has not asked for so long is absent; twice at the pool */
+#define LOOKS 16    /* in that time: eight in that of the pool */
+#define PATIENCE 10 /* delays until an answer is given up */
+#define SLOW_ONE_IN 20
+#define SLOW 8
+
+static uint64_t window_of(const struct pond *pond)
+{
+	uint64_t first = START_S * 1000000 / pond->plan->window_us + 1;
+
+	return pond->now_us / pond->plan->window_us - first;
+}
+
+static void fail(struct pond *pond, const char *what)
+{
+	if (!pond->fault[0])
+		snprintf(pond->fault, sizeof(pond->fault), "window %" PRIu64 ": %s",
+		         window_of(pond), what);
+}
+
+static struct pool_ask terms_of(const struct pond_plan *plan, uint32_t tenant)
+{
+	return (struct pool_ask){ .limit = plan->limit,
+		                  .period_us = plan->window_us,
+		                  .release_us = 2 * (plan->window_us / RELEASE),
+		                  .cap = plan->limit,
+		                  .weight = plan->tenants[tenant].weight };
+}
+
+/* ---- The store ----------------------------------------------------------------------- */
+
+static void drop_claims(struct pond *pond, const struct pool_ask *ask)
+{
+	memset(pond->claims, 0, sizeof(pond->claims));
+	for (uint32_t i = 0; i < pond->plan->tenant_count; i++) {
+		struct pool_tenant *tenant = &pond->tenants[i];
+
+		if (tenant->weight > 0 && pool_keeps(&pond->pool, ask, tenant))
+			pool_forget(&pond->pool, tenant);
+		else
+			*tenant = (struct pool_tenant){ 0 };
+	}
+}
+
+/* POND-2, of what an ask has changed. */
+static void check_sums(struct pond *pond)
+{
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < pond->plan->tenant_count; i++)
+		used += pond->tenants[i].used;
+	if (used != pond->pool.used)
+		fail(pond, "the pool's tenants have not what it has");
+	if (used > pond->plan->limit)
+		fail(pond, "the pool has granted more than the limit");
+}
+
+static struct pool_answer serve(struct pond *pond, const struct pond_flight *flight)
+{
+	const struct pool_ask *ask = &flight->ask;
+	struct pool_claim *claim =
+	    &pond->claims[flight->tenant][flight->life % POND_LIVES];
+	struct pool_answer answer;
+	enum pool_result result;
+	uint64_t granted;
+	bool turned;
+
+	must(pool_ask_valid(ask));
+	result = pool_begin(&pond->pool, ask, pond->now_us, &turned);
+	if (result != POOL_ANSWERED)
+		return pool_refusal(&pond->pool, result);
+	if (turned)
+		drop_claims(pond, ask);
+	granted = claim->granted;
+	answer = pool_step(&pond->pool, pond->tenants, pond->plan->tenant_count,
+	                   flight->tenant, claim, ask, pond->not_before_us);
+	pond->quanta += claim->granted > granted;
+	check_sums(pond);
+	return answer;
+}
+
+/* What it granted in this window may be out until it turns. */
+static void forget(struct pond *pond)
+{
+	uint64_t window_us = pond->plan->window_us;
+
+	pond->forgets++;
+	pond->pool = (struct pool){ 0 };
+	memset(pond->tenants, 0, sizeof(pond->tenants));
+	memset(pond->claims, 0, sizeof(pond->claims));
+	pond->not_before_us = pond->now_us - pond->now_us % window_us + window_us;
+}
+
+/* ---- The network ---------------------------------------------------------------------- */
+
+static bool happens(struct pond *pond, uint32_t percent)
+{
+	return percent > 0 && chance_below(&pond->chance, 100) < percent;
+}
+
+static uint64_t delay(struct pond *pond)
+{
+	uint64_t mean_us = pond->plan->delay_us;
+	uint64_t us = chance_between(&pond->chance, mean_us / 2, mean_us + mean_us / 2);
+
+	return chance_one_in(&pond->chance, SLOW_ONE_IN) ? SLOW * us : us;
+}
+
+static void fly(struct pond *pond, const struct pond_flight *flight)
+{
+	struct pond_flight *free = &pond->flights[pond->flying];
+
+	if (happens(pond, pond->plan->lost_percent) || pond->flying == POND_FLIGHTS) {
+		pond->lost++;
+		return;
+	}
+	*free = *flight;
+	free->due_us = pond->now_us + delay(pond);
+	pond->flying++;
+}
+
+static void post(struct pond *pond, const struct pond_flight *flight)
+{
+	fly(pond, flight);
+	if (!happens(pond, pond->plan->doubled_percent))
+		return;
+	pond->doubled++;
+	fly(pond, flight);
+}
+
+/* ---- A node --------------------------------------------------------------------------- */
+
+static mono clock_of(const struct pond *pond, const struct pond_node *node)
+{
+	uint64_t us = pond->now_us - START_S * 1000000;
+
+	return (mono){ (node->ahead_us + us) * 1000 +
+		       (uint64_t)((int64_t)us * node->rate_ppm / 1000) };
+}
+
+static void begin(struct pond *pond, struct pond_node *node)
+{
+	const struct pond_plan *plan = pond->plan;
+	int64_t rate = (int64_t)chance_below(&pond->chance, 2 * plan->rate_ppm + 1);
+
+	*node = (struct pond_node){ .life = pond->lives++,
+		                    .ahead_us = 1000000 +
+		                                chance_below(&pond->chance, 1000000000),
+		                    .rate_ppm = rate - (int64_t)plan->rate_ppm };
+	for (uint32_t i = 0; i < plan->tenant_count; i++) {
+		struct pool_ask terms = terms_of(plan, i);
+
+		claim_init(&node->stakes[i].claim, &terms, plan->drift_ppm,
+		           clock_of(pond, node));
+	}
+}
+
+/* An answer takes two steps at least. */
+static uint64_t patience_us(const struct pond_plan *plan)
+{
+	return PATIENCE * plan->delay_us + 4 * (plan->window_us / plan->steps);
+}
+
+static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool present,
+                 uint64_t wants, uint64_t least)
+{
+	struct pond_node *node = &pond->nodes[number];
+	struct pond_stake *stake = &node->stakes[tenant];
+	struct pond_flight flight = { .node = number,
+		                      .tenant = tenant,
+		                      .life = node->life,
+		                      .number = ++stake->number };
+
+	flight.ask = stake->sent =
+	    claim_ask(&stake->claim, present, wants, least, clock_of(pond, node));
+	stake->gives_up_us = pond->now_us + patience_us(pond->plan);
+	pond->asks++;
+	post(pond, &flight);
+}
+
+static bool spend(struct pond *pond, const struct pond_node *node, uint32_t tenant,
+                  uint64_t cost)
+{
+	struct claim *claim = &pond->nodes[node - pond->nodes].stakes[tenant].claim;
+	uint64_t window = window_of(pond);
+
+	if (claim_in_hand(claim, clock_of(pond, node)) < cost)
+		return false;
+	claim_take(claim, cost);
+	pond->used[window][tenant] += cost;
+	pond->spent[window] += cost;
+	if (pond->spent[window] > pond->plan->limit)
+		fail(pond, "more was spent than the limit"); /* POND-1 */
+	return true;
+}
+
+/* Those for whom there is nothing are denied. */
+static void serve_waits(struct pond *pond, const struct pond_node *node,
+                        uint32_t tenant)
+{
+	struct pond_stake *stake = &pond->nodes[node - pond->nodes].stakes[tenant];
+
+	for (uint32_t i = 0; i < stake->waiting; i++)
+		(void)spend(pond, node, tenant, stake->waits[i]);
+	stake->waiting = 0;
+}
+
+static void hear(struct pond *pond, const struct pond_flight *flight)
+{
+	struct pond_node *node = &pond->nodes[flight->node];
+	struct pond_stake *stake = &node->stakes[flight->tenant];
+	enum claim_news news;
+
+	if (node->life != flight->life || stake->number != flight->number ||
+	    !stake->claim.with_store)
+		return;
+	news = claim_hear(&stake->claim, &flight->ask, &flight->answer,
+	                  clock_of(pond, node));
+	if (news == CLAIM_WRONG)
+		fail(pond, "an answer was not believed"); /* POND-2 */
+	if (news != CLAIM_EARLY)
+		serve_waits(pond, node, flight->tenant);
+}
+
+static void call(struct pond *pond, const struct pond_node *node, uint32_t tenant,
+                 uint64_t cost)
+{
+	struct pond_stake *stake = &pond->nodes[node - pond->nodes].stakes[tenant];
+	mono when;
+
+	if (stake->waiting == 0 && spend(pond, node, tenant, cost))
+		return;
+	if (!claim_refuses(&stake->claim, cost, clock_of(pond, node), &when) &&
+	    stake->waiting < POND_WAITS)
+		stake->waits[stake->waiting++] = cost;
+}
+
+static bool is_paused(const struct pond_plan *plan, uint64_t window, uint32_t tenant)
+{
+	return tenant == plan->pauses && window >= plan->pause_first &&
+	       window <= plan->pause_last;
+}
+
+static void call_all(struct pond *pond, const struct pond_node *node, uint32_t tenant)
+{
+	const struct pond_plan *plan = pond->plan;
+	struct pond_stake *stake = &pond->nodes[node - pond->nodes].stakes[tenant];
+
+	if (is_paused(plan, window_of(pond), tenant))
+		return;
+	stake->due += (double)plan->tenants[tenant].demand / plan->steps / plan->nodes;
+	while (stake->due >= 1) {
+		uint64_t cost = chance_between(&pond->chance, 1, plan->cost_most);
+
+		stake->due -= (double)cost;
+		call(pond, node, tenant, cost);
+	}
+}
+
+static bool wants(const struct pond_stake *stake, mono now, uint64_t *ret_wants,
+                  uint64_t *ret_least)
+{
+	uint64_t sum = 0, least = UINT64_MAX, held = claim_in_hand(&stake->claim, now);
+
+	for (uint32_t i = 0; i < stake->waiting; i++) {
+		sum += stake->waits[i];
+		if (stake->waits[i] < least)
+			least = stake->waits[i];
+	}
+	*ret_wants = sum > held ? sum - held : 0;
+	*ret_least = least > held ? least - held : 0;
+	return stake->waiting > 0 && *ret_least > 0;
+}
+
+static uint64_t tick_us(const struct pond_plan *plan)
+{
+	return plan->window_us / RELEASE / LOOKS;
+}
+
+/* Once in a tick; the pool hears of what goes back, and of a tenant that is served from what is in
+ * hand. */
+static void look(struct pond *pond, uint32_t number, uint32_t tenant)
+{
+	struct pond_node *node = &pond->nodes[number];
+	struct pond_stake *stake = &node->stakes[tenant];
+	mono now = clock_of(pond, node);
+	uint64_t release_ns = stake->claim.terms.release_us * 1000;
+	struct claim_look seen;
+	bool is_due;
+
+	stake->look_us = pond->now_us + tick_us(pond->plan);
+	seen = claim_look(&stake->claim, now, tick_us(pond->plan) * 1000);
+	if (seen.gives > 0)
+		claim_give(&stake->claim, seen.gives);
+	stake->ahead = seen.asks;
+	is_due = seen.moved > 0 && now.ns - stake->claim.sent.ns >= release_ns / 4;
+	if (!stake->ahead && (seen.gives > 0 || is_due))
+		send(pond, number, tenant, seen.moved > 0, 0, 0);
+}
+
+static void ask_ahead(struct pond *pond, uint32_t number, uint32_t tenant)
+{
+	struct pond_node *node = &pond->nodes[number];
+	struct claim *claim = &node->stakes[tenant].claim;
+	mono now = clock_of(pond, node), when;
+
+	node->stakes[tenant].ahead = false;
+	if (!mono_reached(now, claim->end) && claim_may_ask(claim, 1, now, &when))
+		send(pond, number, tenant, /* present= */ true, 1, 1);
+}
+
+static void turn(struct pond *pond, uint32_t number, uint32_t tenant)
+{
+	struct pond_node *node = &pond->nodes[number];
+	struct pond_stake *stake = &node->stakes[tenant];
+	mono now = clock_of(pond, node), when;
+	uint64_t more, least;
+
+	call_all(pond, node, tenant);
+	if (stake->claim.with_store && pond->now_us >= stake->gives_up_us) {
+		claim_lost(&stake->claim);
+		stake->waiting = 0;
+	}
+	if (stake->claim.with_store)
+		return;
+	if (!wants(stake, now, &more, &least)) {
+		serve_waits(pond, node, tenant);
+		if (pond->now_us >= stake->look_us)
+			look(pond, number, tenant);
+		if (stake->ahead)
+			ask_ahead(pond, number, tenant);
+	} else if (claim_refuses(&stake->claim, least, now, &when)) {
+		stake->waiting = 0;
+	} else if (claim_may_ask(&stake->claim, least, now, &when)) {
+		send(pond, number, tenant, /* present= */ true, more, least);
+	}
+}
+
+/* ---- A run ---------------------------------------------------------------------------- */
+
+static void land_all(struct pond *pond)
+{
+	for (uint32_t i = 0; i < pond->flying;) {
+		struct pond_flight flight = pond->flights[i];
+
+		if (flight.due_us > pond->now_us) {
+			i++;
+			continue;
+		}
+		pond->flights[i] = pond->flights[--pond->flying];
+		if (flight.is_answer) {
+			hear(pond, &flight);
+			continue;
+		}
+		flight.answer = serve(pond, &flight);
+		flight.is_answer = true;
+		post(pond, &flight);
+	}
+}
+
+static bool befalls(struct pond *pond, uint64_t each_us, uint64_t step_us)
+{
+	return each_us > 0 && chance_below(&pond->chance, each_us) < step_us;
+}
+
+static void step(struct pond *pond, uint64_t step_us)
+{
+	const struct pond_plan *plan = pond->plan;
+
+	land_all(pond);
+	if (befalls(pond, plan->forget_us, step_us))
+		forget(pond);
+	for (uint32_t n = 0; n < plan->nodes; n++) {
+		if (befalls(pond, plan->crash_us, step_us)) {
+			pond->crashes++;
+			begin(pond, &pond->nodes[n]);
+		}
+		for (uint32_t i = 0; i < plan->tenant_count; i++)
+			turn(pond, n, i);
+	}
+}
+
+void pond_play(struct pond *pond, const struct pond_plan *plan)
+{
+	uint64_t start =
+	    START_S * 1000000 / plan->window_us * plan->window_us + plan->window_us;
+	uint64_t step_us = plan->window_us / plan->steps;
+
+	must(plan->nodes <= POND_NODES && plan->tenant_count <= POND_TENANTS &&
+	     plan->windows <= POND_WINDOWS && step_us > 0);
+	memset(pond, 0, sizeof(*pond));
+	pond->plan = plan;
+	pond->chance.state = plan->seed;
+	pond->now_us = start;
+	for (uint32_t n = 0; n < plan->nodes; n++)
+		begin(pond, &pond->nodes[n]);
+	for (; window_of(pond) < plan->windows; pond->now_us += step_us)
+		step(pond, step_us);
+}
+
+double pond_ideal(const struct pond_plan *plan, uint32_t window, uint32_t tenant)
+{
+	double weights = 0, share, demand = (double)plan->tenants[tenant].demand;
+
+	if (is_paused(plan, window, tenant))
+		return 0;
+	for (uint32_t i = 0; i < plan->tenant_count; i++)
+		if (!is_paused(plan, window, i))
+			weights += (double)plan->tenants[i].weight;
+	share = (double)plan->limit * (double)plan->tenants[tenant].weight / weights;
+	return demand < share ? demand : share;
+}

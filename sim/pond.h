@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * pond.h -- nodes that share one budget among tenants, and the store that has it, in virtual time.
+ *
+ * The store steps engine/pool.h and a node engine/claim.h.  Asks and answers are late, lost and
+ * doubled; nodes crash and begin anew; the store forgets; clocks are apart.  A node asks for what
+ * waits, and looks once in a tick at what it has, as coordinator/fund.h has it.
+ *
+ *     calls -> stake: claim_take, or it waits -> ask ...delay... -> pool_step -> answer -> stake
+ *
+ * What is spent is counted in the store's true windows, apart from pool and claims.
+ *
+ * Invariants
+ *
+ *   POND-1  No window spends more than the limit.  (T1)
+ *   POND-2  The pool's sums are those of its claims, and every answer is believed.
+ *
+ * Threads   One.
+ */
+#ifndef SIM_POND_H
+#define SIM_POND_H
+
+#include "engine/claim.h"
+#include "sim/random.h"
+
+#define POND_TENANTS 16
+#define POND_NODES 64
+#define POND_LIVES 1024 /* of all nodes, in two windows */
+#define POND_WINDOWS 4096
+#define POND_FLIGHTS 4096
+#define POND_WAITS 32
+#define POND_NOBODY UINT32_MAX
+
+struct pond_tenant {
+	uint64_t weight;
+	uint64_t demand; /* units that it asks for in a window, at all nodes */
+};
+
+struct pond_plan {
+	uint64_t seed;
+	uint32_t nodes;
+	uint32_t tenant_count;
+	struct pond_tenant tenants[POND_TENANTS];
+	uint32_t pauses;                  /* a tenant that does not ask ... */
+	uint32_t pause_first, pause_last; /* ... in these windows; or POND_NOBODY */
+	uint64_t limit;
+	uint64_t window_us;
+	uint32_t windows;
+	uint32_t steps; /* of a window, in which something may happen */
+	uint32_t cost_most;
+	uint64_t
+	    delay_us; /* of a message, mean; one in twenty takes eight times as long */
+	uint32_t lost_percent;
+	uint32_t doubled_percent;
+	uint64_t crash_us;  /* a node crashes once in it, on average; 0: never */
+	uint64_t forget_us; /* the same of the store */
+	uint32_t rate_ppm;  /* that clocks are fast or slow by, at most */
+	uint32_t drift_ppm; /* that nodes reckon with */
+};
+
+struct pond_stake {
+	struct claim claim;
+	struct pool_ask sent;
+	uint64_t number; /* of what was sent last */
+	uint64_t gives_up_us;
+	uint64_t look_us;
+	bool ahead;                 /* more is asked for before it is gone */
+	double due;                 /* units that callers have not asked for yet */
+	uint64_t waits[POND_WAITS]; /* costs */
+	uint32_t waiting;
+};
+
+struct pond_node {
+	uint32_t life;
+	uint64_t ahead_us;
+	int64_t rate_ppm;
+	struct pond_stake stakes[POND_TENANTS];
+};
+
+struct pond_flight {
+	bool is_answer;
+	uint32_t node, tenant, life;
+	uint64_t due_us;
+	uint64_t number;
+	struct pool_ask ask;
+	struct pool_answer answer;
+};
+
+struct pond {
+	const struct pond_plan *plan;
+	struct chance chance;
+	uint64_t now_us;
+	uint32_t lives;
+
+	/* The store. */
+	struct pool pool;
+	struct pool_tenant tenants[POND_TENANTS];
+	struct pool_claim claims[POND_TENANTS][POND_LIVES];
+	uint64_t not_before_us;
+
+	struct pond_node nodes[POND_NODES];
+	struct pond_flight flights[POND_FLIGHTS];
+	uint32_t flying;
+
+	uint64_t used[POND_WINDOWS + 1][POND_TENANTS];
+	uint64_t spent[POND_WINDOWS + 1];
+	uint64_t asks, quanta, lost, doubled, crashes, forgets;
+	char fault[128]; /* "": none; the first */
+};
+
+/* From its beginning to its end. */
+void pond_play(struct pond *pond, const struct pond_plan *plan);
+
+/* Units of a window that a tenant should have: its share by weight of those that ask in it, or its
+ * demand, if that is less. */
+double pond_ideal(const struct pond_plan *plan, uint32_t window, uint32_t tenant);
+
+#endif
