@@ -238,8 +238,8 @@ const char *gale_why_text(enum gale_why why)
 	case GALE_WHY_SPENT:
 		return "the limit is used up, as the store said earlier";
 	case GALE_WHY_BUSY:
-		return "too many asks are pending, or other nodes keep changing the "
-		       "key";
+		return "too many asks are pending, the store is asked more than it can "
+		       "answer in time, or other nodes keep changing the key";
 	case GALE_WHY_LATE:
 		return "the store did not answer in time";
 	case GALE_WHY_FULL:

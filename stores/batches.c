@@ -260,20 +260,54 @@ static void date(const struct batches *batches, const struct line *line,
 		trip->job.not_before_us = not_before(batches, line, trip);
 }
 
-/* What it would be lent, nobody could spend. */
-static bool is_in_vain(const struct batches *batches, const struct trip *trip)
-{
-	return trip->lends && trip->due.ns > 0 && mono_reached(batches->now, trip->due);
-}
-
 /* Jobs of another kind are another call. */
 static enum remote_verb kind_of(enum remote_verb verb)
 {
 	return verb == REMOTE_BEAT || verb == REMOTE_CLAIM ? verb : REMOTE_STEP;
 }
 
+/* What it would be lent, nobody could spend. */
+static bool is_in_vain(const struct batches *batches, const struct trip *trip)
+{
+	return trip->lends && trip->due.ns > 0 && mono_reached(batches->now, trip->due);
+}
+
+/* What it takes is lost when its caller is gone. */
+static bool is_of_key(const struct trip *trip)
+{
+	return trip->call && kind_of(trip->job.verb) == REMOTE_STEP;
+}
+
+/* A key's call that would be done when its caller is gone.  CLIENT-6 */
+static bool is_too_late(const struct batches *batches, const struct line *line,
+                        const struct trip *trip)
+{
+	uint64_t need_ns = flow_need(&line->flow, trip->patience_ns);
+
+	return is_of_key(trip) &&
+	       mono_reached(mono_after(batches->now, need_ns), trip->call->due);
+}
+
+/* Not begun, and nothing has changed: what to say of it; STORE_DONE: it is sent. */
+static enum store_result refusal(const struct batches *batches, const struct line *line,
+                                 const struct trip *trip)
+{
+	if (is_in_vain(batches, trip))
+		return STORE_LATE;
+	return is_too_late(batches, line, trip) ? STORE_BUSY : STORE_DONE;
+}
+
+static void note_patience(struct batch *batch, const struct trip *trip)
+{
+	if (trip->patience_ns > 0 &&
+	    (batch->patience_ns == 0 || trip->patience_ns < batch->patience_ns))
+		batch->patience_ns = trip->patience_ns;
+}
+
 static bool has_room(const struct batch *batch, const struct trip *trip)
 {
+	if (is_of_key(trip) && batch->count >= batch->room)
+		return false; /* LINE-5 */
 	if (batch->count == 0)
 		return true;
 	return batch->count < REMOTE_BATCH_MOST && !trip->alone &&
@@ -284,18 +318,22 @@ static bool has_room(const struct batch *batch, const struct trip *trip)
 static void load(struct batches *batches, const struct line *line, struct batch *batch)
 {
 	struct list *place;
+	enum store_result refused;
 
 	note_life(batches, line, batch->lane);
 	while ((place = lane_first(batch->lane))) {
 		struct trip *trip = list_item(place, struct trip, place);
 
+		refused = refusal(batches, line, trip);
+		if (refused != STORE_DONE) {
+			list_remove(place);
+			trip_tell(batches->trips, trip, refused);
+			continue;
+		}
 		if (!has_room(batch, trip))
 			return;
 		list_remove(place);
-		if (is_in_vain(batches, trip)) {
-			trip_tell(batches->trips, trip, STORE_LATE);
-			continue;
-		}
+		note_patience(batch, trip);
 		batches->asked = batches->now;
 		course_start(trip);
 		date(batches, line, trip);
@@ -331,8 +369,10 @@ static bool send_batch(struct batches *batches, struct line *line, struct lane *
 		return false;
 	batch->lane = lane;
 	load(batches, line, batch);
-	if (batch->count == 0)
-		return true; /* all in vain */
+	if (batch->count == 0) {
+		line->is_full = lane_first(lane) != NULL;
+		return !line->is_full; /* all in vain */
+	}
 	if (!send(batches, line, batch)) {
 		unload(batch);
 		return false;

@@ -107,6 +107,11 @@ static bool take_call(struct client *client, struct trip *trip, struct store_cal
 	return true;
 }
 
+static uint64_t left_ns(mono due, mono now)
+{
+	return due.ns > now.ns ? due.ns - now.ns : 0;
+}
+
 void client_begin(struct client *client, struct store_call *call, mono now)
 {
 	struct store_op *op = call->op;
@@ -124,6 +129,7 @@ void client_begin(struct client *client, struct store_call *call, mono now)
 		trip_free(&client->trips, trip);
 		store_finish(client->config.home, call, STORE_NO_MEMORY);
 	} else {
+		trip->patience_ns = left_ns(call->due, now);
 		lane_wait(&client->lanes, trip);
 	}
 }
@@ -139,6 +145,7 @@ static void lend(struct client *client, const struct lend_request *request, mono
 		return;
 	}
 	trip_lend(trip, request);
+	trip->patience_ns = left_ns(request->due, now);
 	lane_wait(&client->lanes, trip);
 }
 
@@ -262,11 +269,12 @@ mono client_turn(struct client *client, mono now)
 	mono due;
 
 	client->batches.now = client->lanes.now = now;
-	refuse_overdue(client, now);
 	due = turn_map(client);
 	lanes_wake_rested(&client->lanes, now);
 	turn_lines(client);
 	sent = send_waiting(client);
+	refuse_overdue(client,
+	               now); /* last: what has come is told, though we are late */
 	if (batches_greet(&client->batches, &due) || sent)
 		flush_lines(client);
 	return due_of(client, mono_earlier(due, turn_notice(client)));

@@ -32,6 +32,9 @@
  *             where they are by then, who has told nothing for a second is asked for a
  *             generation, and a map is learned again after five seconds, until nobody
  *             has asked for as long as a quarantine lasts. (L12)
+ *   CLIENT-6  A call of a key is not sent when its answer is not to be expected in time: it is
+ *           STORE_BUSY, and has changed nothing.  So a server that is asked too much does
+ *           nothing for callers who are gone.
  *
  * Threads   All of it: the home's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.

@@ -58,6 +58,7 @@ struct batch *line_load(struct line *line)
 		return NULL;
 	*batch = (struct batch){ .nonce = line->nonce + 1,
 		                 .first = place,
+		                 .room = flow_room(&line->flow),
 		                 .jobs = &line->jobs[at],
 		                 .trips = &line->trips[at] };
 	return batch;
@@ -81,15 +82,34 @@ bool line_send(struct line *line, struct batch *batch, struct remote_batch *sent
 	line->is_full = !line->wire->ops->send(line->wire, sent);
 	if (line->is_full)
 		return false;
+	batch->sent = now;
 	batch->due = mono_after(now, REPLY_NS);
+	batch->is_alone = flow_sent(&line->flow, batch->count);
 	line->nonce++;
 	line->jobs_next = batch->first + batch->count;
 	return true;
 }
 
+/* LINE-5 */
+static void note_flow(struct line *line, const struct batch *batch, bool is_told)
+{
+	const struct flow_reply reply = {
+		.jobs = batch->count,
+		.took_ns = line->now_ns - batch->sent.ns,
+		.patience_ns = batch->patience_ns,
+		.was_alone = batch->is_alone,
+	};
+
+	if (is_told && batch->count > 0)
+		flow_heard(&line->flow, &reply);
+	else
+		flow_lost(&line->flow, batch->count);
+}
+
 static void end_batch(struct line *line, struct batch *batch,
                       const struct wire_reply *reply)
 {
+	note_flow(line, batch, reply && reply->kind == WIRE_TOLD);
 	line->done++;
 	line->jobs_done =
 	    line_is_idle(line) ? line->jobs_next : batch->first + batch->count;
@@ -331,6 +351,8 @@ struct line *line_open(const struct client_config *config, struct line_home *hom
 	line->node = node;
 	line->lot = config->seed + node;
 	line->epochs = epochs;
+	line->flow =
+	    (struct flow){ .most = LINE_JOBS_MOST, .batch = REMOTE_BATCH_MOST };
 	return line;
 }
 

@@ -20,6 +20,9 @@
  *   LINE-4  A connection that was ready and is lost is made again, though nobody waits:
  *           a server that has forgotten learns that from who connects first, and its
  *           quarantine counts from then. (L12)
+ *   LINE-5  Calls of keys wait while more is under way than the server replies to in time,
+ *           as flow.h has it: what waits here can still be refused.  Nothing else waits for
+ *           that: units that are lent late are of use.
  *
  * Threads   All of it: the shard's actor.
  * Limits    LINE_BATCHES_MOST batches and LINE_JOBS_MOST jobs under way.
@@ -27,6 +30,7 @@
 #ifndef STORES_LINE_H
 #define STORES_LINE_H
 
+#include "engine/flow.h"
 #include "stores/client.h"
 
 #define LINE_BATCHES_MOST 256
@@ -39,9 +43,13 @@ struct trip;
 struct batch {
 	struct lane *lane;
 	uint64_t nonce;
+	mono sent;
 	mono due;
-	size_t count; /* 0: it asks for a generation */
-	size_t first; /* place of its jobs, of all that there ever were */
+	uint64_t patience_ns; /* the shortest of its trips; 0: nobody waits */
+	bool is_alone;        /* one job, and nothing else under way (flow.h) */
+	size_t room;          /* for calls of keys */
+	size_t count;         /* 0: it asks for a generation */
+	size_t first;         /* place of its jobs, of all that there ever were */
 	struct remote_job *jobs;
 	struct trip **trips;
 };
@@ -82,6 +90,7 @@ struct line {
 	uint64_t told_us; /* on this connection: when it last did, by its clock */
 	uint64_t nonce;   /* of the latest batch */
 	uint64_t done;    /* batches that are over: the oldest under way is the next */
+	struct flow flow; /* of all connections: how much is under way */
 	size_t jobs_next;
 	size_t jobs_done;
 	struct batch batches[LINE_BATCHES_MOST];
@@ -114,7 +123,8 @@ mono line_due(const struct line *line, bool is_wanted);
 bool line_is_away(const struct line *line, mono now);
 bool line_is_idle(const struct line *line);
 
-/* The next batch: empty, with room for REMOTE_BATCH_MOST.  NULL: too much is under way. */
+/* The next batch: empty, with room for REMOTE_BATCH_MOST, and less for calls of keys: LINE-5.
+ * NULL: too much is under way. */
 struct batch *line_load(struct line *line);
 /* False: the wire has no room; and then nothing was sent. */
 bool line_send(struct line *line, struct batch *batch, struct remote_batch *sent,

@@ -27,8 +27,9 @@ struct trip {
 	struct lane *lane;
 	struct store_call *call; /* NULL: it lends, or nobody waits any more */
 	bool lends;
-	bool alone; /* with others its server could not */
-	mono due;   /* of a loan: from then on nobody wants it; 0: never */
+	bool alone;           /* with others its server could not */
+	mono due;             /* of a loan: from then on nobody wants it; 0: never */
+	uint64_t patience_ns; /* from when it was asked until then; 0: for ever */
 	enum lend_verb lend;
 	uint64_t seen; /* of a window, in ... */
 	uint8_t life;  /* ... this life of the server, of which it has been reminded */

@@ -59,7 +59,8 @@ extern "C" {
 	X(STORE_CHANGED, 37, "store: the key has counts of another kind of rule")      \
 	X(LATE, 38, "timeout: no answer within the time given")                        \
 	X(BUSY, 39,                                                                    \
-	  "seat: too many asks are pending, or other nodes keep changing the key")     \
+	  "seat: too many asks are pending, the store is asked more than it can "      \
+	  "answer in time, or other nodes keep changing the key")                      \
 	X(NOT_BOOKED, 40,                                                              \
 	  "booking: its time is past, or it was given back or never made")             \
 	X(FENCED, 41, "runtime: fenced, since gale found a fault in itself")           \

@@ -167,7 +167,8 @@ enum gale_why {
 	GALE_WHY_RULE,   /* the store decided by the rule */
 	GALE_WHY_CREDIT, /* units that the store has lent to this node were enough */
 	GALE_WHY_SPENT,  /* the limit is used up, as the store has told this node */
-	GALE_WHY_BUSY, /* too many asks are pending, or other nodes keep changing the key */
+	GALE_WHY_BUSY, /* too many asks are pending, or other nodes keep changing the key, or
+	                  the store is asked more than it can answer in time */
 	GALE_WHY_LATE,    /* no answer in time; the units may have been taken */
 	GALE_WHY_FULL,    /* the store holds max_keys keys, and this one is new */
 	GALE_WHY_MEMORY,  /* there is no memory for a new key */

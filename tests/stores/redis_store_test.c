@@ -1022,12 +1022,13 @@ static void a_surplus_reply_ends_the_connection(void **state)
 /* ---- Failures -------------------------------------------------------------------- */
 
 #define MANY 200
+#define AT_ONCE 60 /* so many are sent though nothing is known of the server */
 
-static void ask_many(struct node *node)
+static void ask_many(struct node *node, int count)
 {
 	char key[16];
 
-	for (int i = 0; i < MANY; i++) {
+	for (int i = 0; i < count; i++) {
 		snprintf(key, sizeof(key), "%d", i);
 		assert_int_equal(
 		    gale_ask(node->seat, node->limiter, key, strlen(key), 1, NULL)
@@ -1036,12 +1037,12 @@ static void ask_many(struct node *node)
 	}
 }
 
-static void fetch_many(struct node *node, enum gale_why why)
+static void fetch_many(struct node *node, int count, enum gale_why why)
 {
 	struct pollfd ready = { .fd = gale_seat_fd(node->seat), .events = POLLIN };
 	struct gale_completion completion;
 
-	for (int i = 0; i < MANY; i++) {
+	for (int i = 0; i < count; i++) {
 		while (gale_seat_completions(node->seat, &completion, 1) == 0)
 			must(poll(&ready, 1, 10000) == 1);
 		assert_int_equal(completion.answer.why, why);
@@ -1066,9 +1067,9 @@ static void who_comes_after_the_scripts_were_forgotten_is_served(void **state)
 	assert_int_equal(ask(&node, "0").remaining, 98);
 	proxy_delay(&proxy, TO_SERVER, GALE_MILLIS(5));
 	for (int i = 0; i < 10; i++) {
-		ask_many(&node);
+		ask_many(&node, MANY);
 		redis_server_do(&server, "SCRIPT FLUSH");
-		fetch_many(&node, GALE_WHY_RULE);
+		fetch_many(&node, MANY, GALE_WHY_RULE);
 	}
 	assert_int_equal(ask(&node, "0").remaining, 87);
 	assert_int_equal(ask(&node, "199").remaining, 88);
@@ -1093,11 +1094,11 @@ static void asks_that_fail_together_are_one_failure(void **state)
 	node_open(&node, &plan);
 	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
 	proxy_swallow(&proxy, true);
-	ask_many(&node);
+	ask_many(&node, AT_ONCE);
 	nap(GALE_MILLIS(20));
 	proxy_swallow(&proxy, false);
 	proxy_cut(&proxy);
-	fetch_many(&node, GALE_WHY_LATE);
+	fetch_many(&node, AT_ONCE, GALE_WHY_LATE);
 	nap(GALE_MILLIS(
 	    60)); /* the first pause is 15 ms at most, the eighth a second */
 	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);

@@ -48,6 +48,7 @@ struct pair {
 struct works {
 	struct proxy *proxy;
 	uint64_t cuts;
+	uint64_t free_ns[2]; /* when all that came by then has gone that way */
 	struct pair pairs[PAIRS_MOST];
 };
 
@@ -141,17 +142,28 @@ static bool is_for_later(void)
 	return errno == EAGAIN || errno == EINTR;
 }
 
+/* All connections share the way: it carries what came first, first. */
+static uint64_t due_of(struct works *works, enum proxy_way way, size_t count)
+{
+	const struct proxy *proxy = works->proxy;
+	uint64_t now_ns = patience_now_ns(), *free_ns = &works->free_ns[way];
+
+	if (*free_ns < now_ns)
+		*free_ns = now_ns;
+	*free_ns += count * load_relaxed(&proxy->byte_ns[way]);
+	return *free_ns + load_relaxed(&proxy->delay_us[way]) * 1000;
+}
+
 /* False: the connection is over. */
-static bool take_in(struct proxy *proxy, struct pipe *pipe, enum proxy_way way)
+static bool take_in(struct works *works, struct pipe *pipe, enum proxy_way way)
 {
 	uint8_t bytes[READ_MOST];
 	ssize_t count = recv(pipe->from, bytes, sizeof(bytes), 0);
 
 	if (count <= 0)
 		return count < 0 && is_for_later();
-	if (way == TO_SERVER || !load_relaxed(&proxy->swallows))
-		append(pipe, bytes, (size_t)count,
-		       patience_now_ns() + load_relaxed(&proxy->delay_us[way]) * 1000);
+	if (way == TO_SERVER || !load_relaxed(&works->proxy->swallows))
+		append(pipe, bytes, (size_t)count, due_of(works, way, (size_t)count));
 	return true;
 }
 
@@ -232,7 +244,7 @@ static void carry(struct works *works, struct pair *pair)
 	static const enum proxy_way ways[] = { TO_SERVER, TO_NODE };
 
 	for (int i = 0; i < 2 && pair->open; i++)
-		if (!take_in(works->proxy, &pair->pipes[ways[i]], ways[i]) ||
+		if (!take_in(works, &pair->pipes[ways[i]], ways[i]) ||
 		    !give_out(works->proxy, &pair->pipes[ways[i]], ways[i]))
 			pair_close(pair);
 }
@@ -343,6 +355,11 @@ void proxy_close(struct proxy *proxy)
 void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t us)
 {
 	store_relaxed(&proxy->delay_us[way], us);
+}
+
+void proxy_slow(struct proxy *proxy, enum proxy_way way, uint64_t byte_ns)
+{
+	store_relaxed(&proxy->byte_ns[way], byte_ns);
 }
 
 void proxy_be_exact(struct proxy *proxy)

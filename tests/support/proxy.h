@@ -35,6 +35,7 @@ struct proxy {
 	_Atomic bool exact;
 	_Atomic bool swallows;
 	_Atomic uint64_t delay_us[2];
+	_Atomic uint64_t byte_ns[2];
 	_Atomic uint64_t cut_after; /* bytes, and one more; 0: it cuts nothing */
 	_Atomic uint64_t cuts;      /* how often all connections are to have been cut */
 	_Atomic uint64_t connections; /* so far */
@@ -48,6 +49,9 @@ void proxy_close(struct proxy *proxy);
 
 /* From now on what goes that way takes so long. */
 void proxy_delay(struct proxy *proxy, enum proxy_way way, uint64_t us);
+/* From now on each byte takes so long that way, one after the other, of all connections: what
+ * comes faster waits, as it does at a server that has more to do than it can. */
+void proxy_slow(struct proxy *proxy, enum proxy_way way, uint64_t byte_ns);
 /* From now on it never sleeps: that takes a whole processor, and keeps delays to some
  * microseconds, where otherwise it is a millisecond. */
 void proxy_be_exact(struct proxy *proxy);

@@ -582,7 +582,7 @@ static void who_cannot_now_is_asked_later_and_alone(void **state)
 	begin(3, "a1");
 	pass(SECOND_NS / 2);
 	turn(1);
-	assert_done(3, STORE_LATE); /* patience holds */
+	assert_done(3, STORE_BUSY); /* patience holds, and it was not sent */
 	close_scene();
 }
 

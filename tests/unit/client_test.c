@@ -557,6 +557,79 @@ static void what_is_under_way_when_the_line_breaks_is_not_sent_again(void **stat
 	close_scene();
 }
 
+/* A server that answers after so long, once. */
+static void be_answered_after(uint64_t ns)
+{
+	s.fake.silent = true;
+	begin(0, STORE_STEP, "k");
+	turn(1);
+	pass(ns);
+	s.fake.silent = false;
+	turn(1);
+	assert_done(0, STORE_DONE);
+}
+
+/* CLIENT-6 */
+static void who_would_be_late_is_not_sent(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	be_answered_after(SECOND_NS / 5);
+	s.fake.has_no_room = true;
+	begin(1, STORE_STEP, "k");
+	lend(LEND, 1, 5);
+	turn(1);
+	pass(SECOND_NS / 4);
+	turn(1);
+	assert_done(1, STORE_BUSY);
+	s.fake.has_no_room = false;
+	turn(2);
+	assert_int_equal(s.answers[0].grant.units, 5); /* late units are of use */
+	begin(2, STORE_STEP, "k");
+	turn(2);
+	assert_done(2, STORE_DONE); /* it has not waited */
+	assert_int_equal(s.ops[2].answer.remaining, 8);
+	close_scene();
+}
+
+static unsigned done_as(enum store_result result)
+{
+	unsigned count = 0;
+
+	for (int i = 0; i < CALLS; i++)
+		count += s.done[i] == 1 && s.results[i] == result;
+	return count;
+}
+
+/* LINE-5.  Its replies come after most of the time that a caller waits for. */
+static void a_server_that_is_late_gets_less_at_once(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(1000, GALE_SECONDS(10000)));
+	for (int round = 0; round < 32; round++) {
+		s.fake.silent = true;
+		for (int i = 0; i < CALLS; i++)
+			begin(i, STORE_STEP, "k");
+		turn(1);
+		pass(SECOND_NS / 5 * 2);
+		s.fake.silent = false;
+		turn(2);
+		assert_int_equal(done_as(STORE_DONE) + done_as(STORE_BUSY), CALLS);
+		assert_true(round > 0 || done_as(STORE_DONE) == CALLS);
+	}
+	assert_in_range(done_as(STORE_DONE), 1, CALLS - 1);
+	close_scene();
+}
+
+static void what_has_come_is_told_though_it_is_due(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	be_answered_after(SECOND_NS / 2);
+	assert_int_equal(s.ops[0].answer.remaining, 9);
+	close_scene();
+}
+
 static void who_cannot_be_reached_is_not_asked_for_a_while(void **state)
 {
 	(void)state;
@@ -1194,6 +1267,9 @@ int main(void)
 		cmocka_unit_test(a_pacers_places_are_booked_by_swaps),
 		cmocka_unit_test(
 		    what_is_under_way_when_the_line_breaks_is_not_sent_again),
+		cmocka_unit_test(who_would_be_late_is_not_sent),
+		cmocka_unit_test(a_server_that_is_late_gets_less_at_once),
+		cmocka_unit_test(what_has_come_is_told_though_it_is_due),
 		cmocka_unit_test(who_cannot_be_reached_is_not_asked_for_a_while),
 		cmocka_unit_test(pauses_are_doubled_and_drawn_by_lot),
 		cmocka_unit_test(
