@@ -113,6 +113,7 @@ struct estimate_sum {
 /* Of KNEE.  Rates are calls in 1000 s. */
 struct estimate_knee {
 	uint64_t rate;    /* delivered, smoothed; 0: unknown */
+	uint64_t lately;  /* the same, over two beats */
 	uint64_t knee_ns; /* round trip without a queue; 0: unknown */
 	uint64_t cap;     /* slots times 256: what the slope test lets through */
 	uint64_t forced;  /* slots times 256: the ceiling in force before this probe */

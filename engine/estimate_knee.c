@@ -25,6 +25,10 @@
  * what is busy and not four.  The roots are for calls that come at once by chance, and where slots are
  * never free such calls meet a queue that is there already.  Without this, long calls hold twice
  * their part of the servers, since a longer queue takes servers from short calls alone.
+ *
+ * Such a node reports its rate over two beats, and not that of its last windows.  L rises at once
+ * with the largest report and falls slowly, so reports that differ by chance would raise it.  A node
+ * whose slots are free at times reports its last windows: its demand may come and go with a beat.
  */
 #include "engine/estimate.h"
 
@@ -44,7 +48,7 @@
 #define FULL_LOW (WHOLE * 6 / 10)
 #define FULL_HIGH (WHOLE * 9 / 10)
 #define ROOTS_FULL_Q8 (ESTIMATE_Q8 / 2)
-#define FULL_NS UINT64_C(2000000000) /* two beats: demand comes and goes in one */
+#define LATELY_NS UINT64_C(2000000000) /* two beats: demand comes and goes in one */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -64,14 +68,18 @@ enum estimate_probe estimate_probe_of(uint64_t number)
 	return number % DRAIN_EACH == 0 ? ESTIMATE_PROBE_DRAIN : ESTIMATE_PROBE_SLOPE;
 }
 
-uint64_t knee_busy(const struct estimate *estimate)
+static uint64_t busy_at(const struct estimate *estimate, uint64_t rate)
 {
-	const struct estimate_knee *knee = &estimate->knee;
 	wide busy =
-	    (wide)knee->rate * knee->knee_ns * ESTIMATE_Q8 / UINT64_C(1000000000000);
+	    (wide)rate * estimate->knee.knee_ns * ESTIMATE_Q8 / UINT64_C(1000000000000);
 	uint64_t most = (uint64_t)estimate->set.ceiling * ESTIMATE_Q8;
 
 	return busy < most ? (uint64_t)busy : most;
+}
+
+uint64_t knee_busy(const struct estimate *estimate)
+{
+	return busy_at(estimate, estimate->knee.rate);
 }
 
 static uint64_t target(const struct estimate *estimate)
@@ -100,10 +108,27 @@ static uint64_t smoothed(uint64_t old, uint64_t value)
 	return old == 0 ? value : old - old / SMOOTH + value / SMOOTH;
 }
 
+static uint64_t over_beats(uint64_t old, uint64_t value, uint64_t length_ns)
+{
+	uint64_t length = length_ns < LATELY_NS ? length_ns : LATELY_NS;
+
+	return (uint64_t)(((wide)old * (LATELY_NS - length) + (wide)value * length) /
+	                  LATELY_NS);
+}
+
+static void note_rate(struct estimate_knee *knee, const struct estimate_window *window)
+{
+	uint64_t rate = estimate_rate(window->ok, window->length_ns);
+
+	knee->rate = smoothed(knee->rate, rate);
+	knee->lately = knee->lately == 0
+	                   ? rate
+	                   : over_beats(knee->lately, rate, window->length_ns);
+}
+
 static void note_full(struct estimate_knee *knee, const struct estimate_window *window,
                       uint32_t in_force)
 {
-	uint64_t length = window->length_ns < FULL_NS ? window->length_ns : FULL_NS;
 	wide all = (wide)window->length_ns * in_force;
 	wide is;
 
@@ -113,19 +138,18 @@ static void note_full(struct estimate_knee *knee, const struct estimate_window *
 	is = (wide)window->in_flight_time * WHOLE / all;
 	if (is > WHOLE)
 		is = WHOLE;
-	knee->full =
-	    (uint64_t)(((wide)knee->full * (FULL_NS - length) + is * length) / FULL_NS);
+	knee->full = over_beats(knee->full, (uint64_t)is, window->length_ns);
 }
 
-static uint64_t roots_q8(uint64_t full)
+/* From a, where slots are free at times, to b, where they are full nearly all the time. */
+static uint64_t by_full(uint64_t full, uint64_t a, uint64_t b)
 {
 	uint64_t above = full < FULL_LOW ? 0 : full - FULL_LOW;
 	uint64_t all = FULL_HIGH - FULL_LOW;
 
 	if (above > all)
 		above = all;
-	return ROOTS * ESTIMATE_Q8 -
-	       (ROOTS * ESTIMATE_Q8 - ROOTS_FULL_Q8) * above / all;
+	return (uint64_t)(((wide)a * (all - above) + (wide)b * above) / all);
 }
 
 /* So much that a sum x^2 with its four roots, x^2 + 4 x, is the group's B and so many roots:
@@ -133,8 +157,8 @@ static uint64_t roots_q8(uint64_t full)
 static uint64_t root_of_sum(uint64_t b_q8, uint64_t full)
 {
 	uint64_t half = ROOTS / 2 * ESTIMATE_Q8;
-	uint64_t more =
-	    roots_q8(full) * estimate_root(b_q8 * ESTIMATE_Q8) / ESTIMATE_Q8;
+	uint64_t roots = by_full(full, ROOTS * ESTIMATE_Q8, ROOTS_FULL_Q8);
+	uint64_t more = roots * estimate_root(b_q8 * ESTIMATE_Q8) / ESTIMATE_Q8;
 	uint64_t root =
 	    estimate_root((half * half / ESTIMATE_Q8 + b_q8 + more) * ESTIMATE_Q8);
 
@@ -144,8 +168,9 @@ static uint64_t root_of_sum(uint64_t b_q8, uint64_t full)
 uint64_t knee_reported(const struct estimate *estimate)
 {
 	const struct estimate_knee *knee = &estimate->knee;
-	uint64_t busy = (uint64_t)((wide)knee_busy(estimate) * knee->pays >> 16);
-	uint64_t group = knee_busy(estimate), x;
+	uint64_t rate = by_full(knee->full, knee->rate, knee->lately);
+	uint64_t group = busy_at(estimate, rate), x;
+	uint64_t busy = (uint64_t)((wide)group * knee->pays >> 16);
 
 	/* Its part of L is as large as that of what is busy. */
 	if (estimate->group_limit > knee->in_force && knee->in_force > 0)
@@ -173,6 +198,7 @@ static void fail(struct estimate *estimate, const struct estimate_window *window
 		estimate->limit -= estimate->limit / 8;
 	knee->before = (struct estimate_sum){ 0 };
 	knee->rate = 0;
+	knee->lately = 0;
 	knee->rtt_ns = 0;
 	knee_init(estimate);
 }
@@ -195,7 +221,7 @@ void knee_learn(struct estimate *estimate, const struct estimate_window *window,
 	}
 	if (knee->limited)
 		estimate_add(&knee->before, window);
-	knee->rate = smoothed(knee->rate, estimate_rate(window->ok, window->length_ns));
+	note_rate(knee, window);
 	knee->rtt_ns = smoothed(knee->rtt_ns, estimate->rtt_ns);
 	if (knee->knee_ns == 0)
 		knee->knee_ns = estimate->rtt_ns;

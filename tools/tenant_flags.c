@@ -8,6 +8,8 @@
 
 #include <gale/tenants.h>
 
+#include "tools/link.h"
+
 #define AT(member) offsetof(struct tenant_flags, member)
 
 static const struct flag flags_of_tenants[] = {
@@ -38,6 +40,25 @@ static const struct flag flags_of_tenants[] = {
 	  .at = AT(nodes),
 	  .least = 1,
 	  .most = 64 },
+	{ .name = "--regions",
+	  .takes = "N",
+	  .preset = "1",
+	  .allowed = "a whole number from 1 to 8",
+	  .help = "regions that the processes are in, in turn; all but the first reach "
+	          "the store by a slow link",
+	  .read = flag_read_number,
+	  .at = AT(regions),
+	  .least = 1,
+	  .most = TENANT_REGIONS_MOST },
+	{ .name = "--link-ms",
+	  .takes = "N",
+	  .preset = "20",
+	  .allowed = "a whole number from 0 to 10k",
+	  .help = "milliseconds that a round trip of such a link takes",
+	  .read = flag_read_number,
+	  .at = AT(link_ms),
+	  .least = 0,
+	  .most = 10000 },
 	{ .name = "--limit",
 	  .takes = "N",
 	  .preset = "10k",
@@ -143,6 +164,25 @@ bool tenant_flags_read_list(struct tenant_flags *flags)
 	}
 }
 
+static enum flags_result check_regions(const struct tenant_flags *flags,
+                                       struct flags_error *error)
+{
+	if (flags->regions == 1)
+		return FLAGS_RUN;
+	if (flags->regions > flags->processes)
+		return flags_bad(error,
+		                 "--regions: each needs a process of its own, with "
+		                 "--processes");
+	if (!link_can_carry(flags->store))
+		return flags_bad(error, "--regions: a slow link leads to a store "
+		                        "redis://HOST:PORT alone");
+	if (flags->link_ms * 10000 > flags->window_us)
+		return flags_bad(error,
+		                 "--link-ms: a window has to be ten round trips or "
+		                 "longer");
+	return FLAGS_RUN;
+}
+
 static enum flags_result check_together(struct tenant_flags *flags,
                                         struct flags_error *error)
 {
@@ -164,7 +204,7 @@ static enum flags_result check_together(struct tenant_flags *flags,
 		                 "--processes: memory: is a store of one process, and "
 		                 "each would have its own; they share one with --store "
 		                 "redis://HOST:PORT");
-	return FLAGS_RUN;
+	return check_regions(flags, error);
 }
 
 bool tenant_flags_wanted(int argc, char *const *argv)

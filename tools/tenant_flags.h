@@ -13,6 +13,7 @@
 #include "tools/flag.h"
 
 #define TENANT_FLAGS_MOST 16
+#define TENANT_REGIONS_MOST 8
 #define TENANT_WINDOWS_MOST 4096 /* of a run */
 
 struct tenant_flag {
@@ -25,6 +26,8 @@ struct tenant_flags {
 	const char *tenants; /* as it was given */
 	uint64_t processes;
 	uint64_t nodes; /* of each process */
+	uint64_t regions;
+	uint64_t link_ms; /* a round trip of the link of each region but the first */
 	uint64_t limit;
 	uint64_t window_us;
 	uint64_t run_us;

@@ -27,12 +27,14 @@
 
 #include <gale/tenants.h>
 
+#include "tools/link.h"
 #include "tools/sentence.h"
 
 #define NAP_US 2000
 #define DENIED_NAP_US 500
 #define READY_MOST_US GALE_SECONDS(90)
 #define END_MOST_US GALE_SECONDS(15)
+#define PATIENCE_US GALE_MILLIS(100)
 #define BAR 0.95 /* of a share, and of all shares together */
 
 /* What the processes share. */
@@ -44,14 +46,17 @@ struct tenant_board {
 	_Atomic uint64_t failed;
 	_Atomic uint64_t quanta;
 	_Atomic uint64_t trips;
-	char why[192]; /* of the first that failed */
-	_Atomic uint64_t used[TENANT_WINDOWS_MOST][TENANT_FLAGS_MOST];
+	char why[SENTENCE_MAX]; /* of the first that failed */
+	_Atomic uint64_t
+	    used[TENANT_WINDOWS_MOST][TENANT_REGIONS_MOST][TENANT_FLAGS_MOST];
 };
 
 struct tenant_fleet {
 	const struct tenant_flags *flags;
 	struct tenant_board *board;
 	char budget[40];
+	const char *store; /* as this process reaches it */
+	uint64_t region;   /* of this process */
 	pid_t pids[64];
 	pthread_t thread; /* of a fleet of one process */
 	bool has_thread;
@@ -107,7 +112,9 @@ static void count(struct tenant_asker *asker, uint64_t asked_us, uint64_t reset_
 	uint64_t number = (asked_us + reset_us - 1) / window_us;
 
 	if (begin > 0 && number >= begin && number - begin < TENANT_WINDOWS_MOST)
-		atomic_fetch_add(&fleet->board->used[number - begin][asker->number], 1);
+		atomic_fetch_add(
+		    &fleet->board->used[number - begin][fleet->region][asker->number],
+		    1);
 }
 
 /* False: denied. */
@@ -175,10 +182,12 @@ static enum gale_err open_node(struct tenant_node *node)
 {
 	const struct tenant_flags *flags = node->fleet->flags;
 	struct gale_config config = { .shards = 1 };
-	struct gale_store_config store = { .url = flags->store };
+	struct gale_store_config store = { .url = node->fleet->store };
 	struct gale_budget_config budget = { .limit = flags->limit,
 		                             .window_us = flags->window_us,
-		                             .name = node->fleet->budget };
+		                             .name = node->fleet->budget,
+		                             .patience_us =
+		                                 PATIENCE_US + flags->link_ms * 4000 };
 	enum gale_err err = gale_runtime_open(&config, &node->runtime);
 
 	if (err == GALE_ERR_OK)
@@ -267,6 +276,26 @@ static void run_process(struct tenant_fleet *fleet)
 
 /* ---- The fleet ------------------------------------------------------------------------ */
 
+/* By a slow link, unless it is of the first region. */
+static void run_in_region(struct tenant_fleet *fleet, uint64_t process)
+{
+	const struct tenant_flags *flags = fleet->flags;
+	struct link link;
+
+	fleet->region = process % flags->regions;
+	if (fleet->region == 0) {
+		run_process(fleet);
+		return;
+	}
+	if (!link_open(&link, flags->store, flags->link_ms * 1000, &fleet->why)) {
+		fail(fleet->board, fleet->why.is);
+		return;
+	}
+	fleet->store = link.url;
+	run_process(fleet);
+	link_close(&link);
+}
+
 static bool fork_processes(struct tenant_fleet *fleet)
 {
 	for (uint64_t i = 0; i < fleet->flags->processes; i++) {
@@ -279,7 +308,7 @@ static bool fork_processes(struct tenant_fleet *fleet)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			signal(SIGINT, SIG_IGN); /* the owner's to answer */
 			signal(SIGTERM, SIG_IGN);
-			run_process(fleet);
+			run_in_region(fleet, i);
 			_exit(0);
 		}
 		fleet->pids[i] = pid;
@@ -347,12 +376,22 @@ static bool await_ready(struct tenant_fleet *fleet)
 	return true;
 }
 
+static uint64_t used_by(const struct tenant_fleet *fleet, uint64_t window,
+                        uint64_t tenant)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < fleet->flags->regions; i++)
+		sum += atomic_load(&fleet->board->used[window][i][tenant]);
+	return sum;
+}
+
 static uint64_t used_in(const struct tenant_fleet *fleet, uint64_t window)
 {
 	uint64_t sum = 0;
 
 	for (uint64_t i = 0; i < fleet->flags->count; i++)
-		sum += atomic_load(&fleet->board->used[window][i]);
+		sum += used_by(fleet, window, i);
 	return sum;
 }
 
@@ -363,7 +402,7 @@ static void say_window(const struct tenant_fleet *fleet, uint64_t window)
 	fprintf(out, "window %3" PRIu64 " ", window);
 	for (uint64_t i = 0; i < fleet->flags->count; i++)
 		fprintf(out, "  %s %" PRIu64, fleet->flags->each[i].name,
-		        atomic_load(&fleet->board->used[window][i]));
+		        used_by(fleet, window, i));
 	fprintf(out, "  of %" PRIu64 "\n", fleet->flags->limit);
 	fflush(out);
 }
@@ -452,7 +491,7 @@ static struct tenant_result sum_up(const struct tenant_fleet *fleet)
 		if (used > result.most)
 			result.most = used;
 		for (uint64_t i = 0; i < fleet->flags->count; i++)
-			result.used[i] += atomic_load(&fleet->board->used[window][i]);
+			result.used[i] += used_by(fleet, window, i);
 	}
 	for (uint64_t i = 0; i < fleet->flags->count; i++) {
 		double ratio;
@@ -488,6 +527,19 @@ static void print_table(const struct tenant_fleet *fleet,
 	       atomic_load(&fleet->board->trips), result->verdict);
 }
 
+/* What the tenant used in each region, in the windows that count. */
+static void print_regions(const struct tenant_fleet *fleet, uint64_t tenant)
+{
+	for (uint64_t region = 0; region < fleet->flags->regions; region++) {
+		uint64_t used = 0;
+
+		for (uint64_t window = 1; window <= fleet->windows; window++)
+			used +=
+			    atomic_load(&fleet->board->used[window][region][tenant]);
+		printf("%s%" PRIu64, region > 0 ? "," : "", used);
+	}
+}
+
 static void print_string(const char *text)
 {
 	putchar('"');
@@ -503,20 +555,24 @@ static void print_json(const struct tenant_fleet *fleet,
                        const struct tenant_result *result)
 {
 	printf("{\"verdict\":\"%s\",\"limit\":%" PRIu64 ",\"window_us\":%" PRIu64
-	       ",\"processes\":%" PRIu64 ",\"nodes\":%" PRIu64 ",\"windows\":%" PRIu64
-	       ",\"admitted_max\":%" PRIu64 ",\"utilisation\":%.6f,\"worst\":%.6f"
+	       ",\"processes\":%" PRIu64 ",\"nodes\":%" PRIu64 ",\"regions\":%" PRIu64
+	       ",\"windows\":%" PRIu64 ",\"admitted_max\":%" PRIu64
+	       ",\"utilisation\":%.6f,\"worst\":%.6f"
 	       ",\"quanta\":%" PRIu64 ",\"round_trips\":%" PRIu64 ",\"tenants\":[",
 	       result->verdict, fleet->flags->limit, fleet->flags->window_us,
-	       fleet->flags->processes, fleet->flags->nodes, fleet->windows,
-	       result->most,
+	       fleet->flags->processes, fleet->flags->nodes, fleet->flags->regions,
+	       fleet->windows, result->most,
 	       result->ideals > 0 ? (double)result->all / result->ideals : 0,
 	       fleet->windows > 0 ? result->worst : 0,
 	       atomic_load(&fleet->board->quanta), atomic_load(&fleet->board->trips));
 	for (uint64_t i = 0; i < fleet->flags->count; i++) {
 		printf("%s{\"name\":", i > 0 ? "," : "");
 		print_string(fleet->flags->each[i].name);
-		printf(",\"weight\":%" PRIu64 ",\"used\":%" PRIu64 ",\"ideal\":%.0f}",
+		printf(",\"weight\":%" PRIu64 ",\"used\":%" PRIu64
+		       ",\"ideal\":%.0f,\"in_regions\":[",
 		       fleet->flags->each[i].weight, result->used[i], result->ideal[i]);
+		print_regions(fleet, i);
+		printf("]}");
 	}
 	printf("]}\n");
 }
@@ -545,7 +601,7 @@ enum fleet_status tenant_fleet_run(const struct tenant_flags *flags)
 {
 	struct sigaction action = { .sa_handler = on_interrupt,
 		                    .sa_flags = (int)(SA_RESTART | SA_RESETHAND) };
-	struct tenant_fleet fleet = { .flags = flags };
+	struct tenant_fleet fleet = { .flags = flags, .store = flags->store };
 	enum fleet_status status = FLEET_FAILED;
 	char why[192];
 

@@ -268,9 +268,10 @@ are new to a server, or come after a million others.
                 rows.append([group, title, own, "" if values["server"] is None else f"{values['server']:,.0f}"])
         return f"""## Bytes of a key
 
-What {self.measured.keys:,} keys of 16 bytes, each asked for once, add to a process, over their number: resident memory of what is written
-in C, the heap after a collection in Go, Java and Node. *server*: what Redis says that it uses, what PostgreSQL's tables and indexes take
-on disk, and what is resident of an HTTP server. A leased key is known to the node and to its store; in one process both are counted.
+A process grows when each of {self.measured.keys:,} keys of 16 bytes is asked for once. The table shows that growth, divided by the number
+of keys: of resident memory for programs in C, of the heap after a collection for Go, Java and Node. *server*: the memory that Redis
+reports, the disk space of PostgreSQL's tables and indexes, and the resident memory of an HTTP server. A leased key is known to the node
+and to its store; in one process both are counted.
 
 """ + table(["where", "peer", "in the process that asks", "in the server"], rows)
 

@@ -317,6 +317,9 @@ refuses_tenants 'NAME=WEIGHT' --tenants a=1,a=2
 refuses_tenants 'NAME=WEIGHT' --tenants a=0
 refuses_tenants 'four windows' --tenants a=1 --seconds 3
 refuses_tenants 'one process' --tenants a=1 --processes 2
+refuses_tenants 'process of its own' --tenants a=1 --regions 2
+refuses_tenants 'redis://HOST:PORT alone' --tenants a=1 --processes 2 --regions 2 --store postgres://h/d
+refuses_tenants 'ten round trips' --tenants a=1 --processes 2 --regions 2 --store redis://h --link-ms 200
 run 0 fleet --tenants a=1 --help
 grep -q -- '--window DURATION' "$work/out" || fail "--help does not list the flags"
 

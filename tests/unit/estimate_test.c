@@ -344,6 +344,43 @@ static void test_full_reports_less(void **unused)
 	}
 }
 
+/* What a node reports, after it was full in so many of ten windows, and then for 40 ms, by chance,
+ * had twice as many answers; in percent of what it reported before. */
+static uint64_t report_after_a_burst(uint32_t of_ten)
+{
+	struct scene s = scene(ESTIMATE_KNEE, 40);
+	uint64_t before;
+
+	estimate_probe_at(&s.estimate, UINT64_MAX, ESTIMATE_PROBE_NONE);
+	for (uint32_t n = 0; n < 400; n++) {
+		struct estimate_window window = busy(&s, 16);
+
+		if (n % 10 >= of_ten)
+			window.in_flight_time = 0;
+		learn(&s, window);
+	}
+	before = estimate_report(&s.estimate).busy;
+	for (int n = 0; n < 4; n++) {
+		struct estimate_window window = busy(&s, 16);
+
+		window.length_ns = 10 * MS;
+		window.ok = 32;
+		window.rtt_sum_ns = 32 * window.rtt_min_ns;
+		window.in_flight_time /= 10;
+		learn(&s, window);
+	}
+	return estimate_report(&s.estimate).busy * 100 / before;
+}
+
+/* L rises with the largest report, so chance would raise it. */
+static void test_full_reports_two_beats(void **unused)
+{
+	(void)unused;
+
+	assert_in_range(report_after_a_burst(10), 98, 105);
+	assert_in_range(report_after_a_burst(5), 140, 200);
+}
+
 /* ESTIMATE-4: nothing is answered any more, or everything is dropped. */
 static void test_probe_ends_by_time(void **unused)
 {
@@ -549,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_one_answer_is_a_window),
 		cmocka_unit_test(test_knee_is_measured),
 		cmocka_unit_test(test_full_reports_less),
+		cmocka_unit_test(test_full_reports_two_beats),
 		cmocka_unit_test(test_probe_ends_by_time),
 		cmocka_unit_test(test_probe_at_an_instant),
 		cmocka_unit_test(test_long_probes_are_fewer),

@@ -393,6 +393,52 @@ static void totals_are_those_of_one_pool(void **state)
 	assert_true(asks * 4 <= quanta * 5);
 }
 
+/* What the tenant has at its node, when it has asked for so much in all, a quantum at a time. */
+static uint64_t get(size_t tenant, uint64_t weight, uint64_t wants)
+{
+	struct pool_ask ask = { .limit = w.limit,
+		                .period_us = SECOND,
+		                .release_us = SECOND,
+		                .cap = GALE_UNITS_MAX,
+		                .weight = weight,
+		                .present = 1 };
+	struct pool_answer answer;
+
+	do {
+		bool known = w.pool.window == w.now_us - w.now_us % SECOND;
+
+		ask.window = w.pool.window;
+		ask.had = known ? w.claims[tenant][0].granted : 0;
+		ask.more = wants > ask.had ? wants - ask.had : 0;
+		ask.least = ask.more > 0;
+		answer = pool_answers(tenant, 0, &ask);
+	} while (answer.granted > ask.had && answer.granted < wants);
+	return answer.granted;
+}
+
+/* The predecessor's, where the law is the same.  W-14: who comes when all is used finds nothing. */
+static void vectors_of_a_pool_of_regions(void **state)
+{
+	enum { US, EU, AP };
+	static const struct {
+		size_t tenant;
+		uint64_t weight, wants, gets;
+	} asks[] = { { US, 3, 10, 10 }, { EU, 1, 40, 25 },  { US, 3, 80, 75 },
+		     { AP, 2, 30, 0 },  { EU, 1, 5, 25 },   { US, 3, 200, 75 },
+		     { AP, 2, 60, 0 },  { EU, 1, 100, 25 }, { US, 3, 100, 75 },
+		     { AP, 2, 100, 0 } };
+	(void)state;
+
+	open_world(1, 3, 100);
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++)
+		assert_int_equal(get(asks[i].tenant, asks[i].weight, asks[i].wants),
+		                 asks[i].gets);
+	open_world(1, 1, 50);
+	assert_int_equal(get(US, 1, 80), 50);
+	w.now_us += SECOND;
+	assert_int_equal(get(US, 1, 50), 50);
+}
+
 /* W-4: clocks that are 50 ms off, before a pool of 100. */
 static void clocks_that_differ_admit_no_more(void **state)
 {
@@ -426,6 +472,7 @@ int main(void)
 		cmocka_unit_test(who_goes_on_spending_asks_ahead),
 		cmocka_unit_test(what_is_idle_goes_back_and_what_is_used_stays),
 		cmocka_unit_test(totals_are_those_of_one_pool),
+		cmocka_unit_test(vectors_of_a_pool_of_regions),
 		cmocka_unit_test(clocks_that_differ_admit_no_more),
 	};
 
