@@ -11,6 +11,7 @@
 	X(forget)                                                                      \
 	X(handoff)                                                                     \
 	X(history)                                                                     \
+	X(holds)                                                                       \
 	X(idle)                                                                        \
 	X(lapse)                                                                       \
 	X(leasing)                                                                     \
