@@ -135,6 +135,7 @@ void ask_postgres(void);
 void ask_misses(void);
 void ask_beats(void);
 void ask_fleets(void);
+void ask_overload(void);
 void ask_calls(void);
 
 #ifdef __cplusplus

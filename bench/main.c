@@ -32,6 +32,7 @@ int main(int argc, char **argv)
 	ask_misses();
 	ask_beats();
 	ask_fleets();
+	ask_overload();
 #endif
 	return bench_main(argc, argv);
 }
