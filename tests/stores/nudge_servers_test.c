@@ -4,7 +4,7 @@
  * nudge_servers_test.c -- nodes are nudged by each store, and a nudge is a hint and no more.
  *
  * A beat takes three seconds: what happens long before is not for a beat that was due.  Each
- * test runs over a Redis, a PostgreSQL, and in memory.
+ * test runs over a Redis, a PostgreSQL, and in memory; the last two over a cluster and a pool.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +24,8 @@
 #include "tests/support/both_servers.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/pool.h"
+#include "tests/support/redis_cluster.h"
 
 #define STORES 3 /* Redis, PostgreSQL, memory */
 #define REDIS 0
@@ -137,18 +139,23 @@ static uint64_t notified(PGconn *conn)
 
 /* ---- Tests ------------------------------------------------------------------------ */
 
-static uint64_t ramp_us(int which, struct node nodes[2])
+static uint64_t ramp_at_us(const char *url, struct node nodes[2])
 {
 	uint64_t began_ns;
 
 	groups++;
-	open_node(&nodes[0], url_of(which), plan());
+	open_node(&nodes[0], url, plan());
 	await_share(&nodes[0], CEILING);
 	nap(CALM_US);
 	began_ns = patience_now_ns();
-	open_node(&nodes[1], url_of(which), plan());
+	open_node(&nodes[1], url, plan());
 	await_share(&nodes[1], CEILING / 2);
 	return (patience_now_ns() - began_ns) / 1000;
+}
+
+static uint64_t ramp_us(int which, struct node nodes[2])
+{
+	return ramp_at_us(url_of(which), nodes);
 }
 
 static void a_joiner_has_its_part_long_before_a_beat(void **state)
@@ -299,6 +306,61 @@ static void without_the_right_to_nudge_it_takes_beats(void **state)
 	close_node(&nodes[0]);
 }
 
+/* The message goes round all servers, and each node hears it at its own. */
+static void a_cluster_nudges(void **state)
+{
+	static struct redis_cluster cluster;
+	uint64_t best_us = UINT64_MAX;
+	char url[64];
+
+	(void)state;
+	redis_cluster_start(&cluster);
+	snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%.7s", cluster.ports[0]);
+	for (int i = 0; i < TRIES_MOST && best_us >= BEAT / 2; i++) {
+		struct node nodes[2];
+		uint64_t took_us = ramp_at_us(url, nodes);
+
+		best_us = took_us < best_us ? took_us : best_us;
+		close_node(&nodes[1]);
+		close_node(&nodes[0]);
+	}
+	redis_cluster_stop(&cluster);
+	assert_true(best_us < BEAT / 2);
+}
+
+/* No session of a pool in transaction pooling can LISTEN. */
+static void behind_a_pool_it_takes_beats(void **state)
+{
+	struct gale_guard_config config = plan();
+	struct pooler pool;
+	struct node nodes[2];
+	char folder[96], url[256];
+
+	(void)state;
+	groups++;
+	postgres_server_ask(both.postgres, "SHOW unix_socket_directories", folder,
+	                    sizeof(folder));
+	pool_start(&pool, folder);
+	snprintf(url, sizeof(url), "postgres:///postgres?host=%s&port=%d&user=gale",
+	         folder, POOL_PORT);
+	config.beat_us = GALE_MILLIS(200);
+	config.lease_us = GALE_SECONDS(2);
+	open_node(&nodes[0], url, config);
+	await_share(&nodes[0], CEILING);
+	open_node(&nodes[1], url, config);
+	while (counts_of(&nodes[1]).share != CEILING / 2) {
+		/* Read first: what one has taken the other gave up before. */
+		uint64_t taken = counts_of(&nodes[1]).share;
+
+		assert_true(counts_of(&nodes[0]).share + taken <= CEILING);
+		nap(GALE_MILLIS(1));
+	}
+	assert_int_equal(counts_of(&nodes[0]).beats_lost, 0);
+	close_node(&nodes[1]);
+	close_node(&nodes[0]);
+	pool_stop(&pool);
+}
+
 /* ---- All ------------------------------------------------------------------------- */
 
 static int start(void **state)
@@ -322,6 +384,8 @@ int main(void)
 		cmocka_unit_test(few_are_nudged_and_none_where_nothing_changes),
 		cmocka_unit_test(forged_nudges_cost_a_few_beats),
 		cmocka_unit_test(without_the_right_to_nudge_it_takes_beats),
+		cmocka_unit_test(a_cluster_nudges),
+		cmocka_unit_test(behind_a_pool_it_takes_beats),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
