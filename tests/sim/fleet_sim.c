@@ -4,14 +4,10 @@
  * fleet_sim.c -- worlds drawn by lot, each from its seed.
  *
  *     fleet_sim --seeds 0-999                 as many worlds
- *     fleet_sim --seeds 7-7 --verbose         one, and everything that happens in it
- *     fleet_sim --seeds 7-7 --set nodes=2 --only 3,17-20     one, made smaller
  *     fleet_sim --seeds 0-999 --redis         those whose store can fail over, by a Redis
  *     fleet_sim --seeds 0-999 --changes       those whose rule can change, and does
  *
- * A world that fails is made smaller as long as it fails: what was drawn for it is
- * replaced by something simpler (--set), and asks, with what befalls their nodes then, are
- * left out (--only says which are left).  The command that replays the rest is printed.
+ * What becomes of a world that fails: seeds.h.
  *
  * Most worlds lease windows among a few nodes and have everything that can go wrong in
  * them; every tenth is calm, and in it each full window must be used to the last unit.
@@ -24,15 +20,11 @@
  * With --redis the same worlds are played twice, once by the scripts on a real server and
  * once by the engine here: nodes must be told the same, at the same instants.
  */
-#define _GNU_SOURCE
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "sim/shrink.h"
 #include "tests/sim/redis_station.h"
+#include "tests/sim/seeds.h"
 #include "tests/support/must.h"
 
 /* ---- Drawing --------------------------------------------------------------------- */
@@ -446,8 +438,9 @@ static void tell(const struct tally *tally)
 	       tally->fail_overs, tally->changes);
 }
 
-static void describe(const struct script *script)
+static void describe(const void *drawn)
 {
+	const struct script *script = drawn;
 	const struct world_plan *plan = &script->plan;
 
 	printf("%s, limit %" PRIu64 ", burst %" PRIu64 ", period %" PRIu64
@@ -567,52 +560,6 @@ static const char *run_world(const struct script *script, const struct choice *c
 	return story == other ? "" : "without --redis, nodes are told something else";
 }
 
-/* ---- Whoever is interrupted ------------------------------------------------------ */
-
-static const char *program; /* this one, as it was called */
-static uint64_t seed_now;
-static char flags_now[512]; /* but for the seeds */
-static struct sigaction before[NSIG];
-
-/* In a world that aborts, or does not end. */
-static void interrupted(int number)
-{
-	char text[700];
-	int len = snprintf(text, sizeof(text),
-	                   "aborted; replay: %s --seeds %" PRIu64 "-%" PRIu64
-	                   "%s --verbose\n",
-	                   program, seed_now, seed_now, flags_now);
-
-	(void)sigaction(number, &before[number], NULL);
-	if (write(STDOUT_FILENO, text, (size_t)len) == len && number == SIGTERM)
-		(void)raise(number);
-}
-
-static void note_flags(int argc, char **argv)
-{
-	size_t used = 0;
-
-	for (int i = 1; i < argc && used < sizeof(flags_now); i++) {
-		if (strcmp(argv[i], "--verbose") == 0)
-			continue;
-		if (strcmp(argv[i], "--seeds") == 0)
-			i++;
-		else
-			used += (size_t)snprintf(
-			    flags_now + used, sizeof(flags_now) - used, " %s", argv[i]);
-	}
-}
-
-static void expect_interruption(int argc, char **argv)
-{
-	const struct sigaction action = { .sa_handler = interrupted };
-
-	note_flags(argc, argv);
-	(void)sigaction(SIGABRT, &action, &before[SIGABRT]);
-	(void)sigaction(SIGSEGV, &action, &before[SIGSEGV]);
-	(void)sigaction(SIGTERM, &action, &before[SIGTERM]);
-}
-
 /* ---- Made simpler ---------------------------------------------------------------- */
 
 /* What may be set; and how simple it can be. */
@@ -646,201 +593,75 @@ static const struct shrink_field fields[] = {
 	FIELD("cost_most", cost_most, 1, UINT32_MAX),
 	FIELD("limit", plan.rule.limit, 1, GALE_UNITS_MAX),
 };
-#define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
+/* ---- All ------------------------------------------------------------------------- */
 
-static const struct shrink_field *field_named(const char *name, size_t len)
-{
-	for (size_t i = 0; i < FIELD_COUNT; i++)
-		if (strlen(fields[i].name) == len &&
-		    strncmp(fields[i].name, name, len) == 0)
-			return &fields[i];
-	return NULL;
-}
-
-static bool still_fails(struct shrink *self, uint64_t *ret_asks)
-{
-	return run_world(self->plan, &self->choice, /* verbose= */ false, NULL,
-	                 ret_asks)[0];
-}
-
-/* ---- Seeds ----------------------------------------------------------------------- */
-
-struct options {
-	uint64_t first, last;
-	bool verbose;
-	bool shrinks;
-	bool by_redis;
-	bool changes;
-	struct station *redis;
-	struct {
-		const struct shrink_field *field;
-		uint64_t value;
-	} sets[FIELD_COUNT];
-	size_t set_count;
-	struct choice choice;
+enum flag {
+	BY_REDIS,
+	CHANGES,
 };
 
-static struct script script_of(uint64_t seed, const struct options *options)
-{
-	struct script script = draw(seed);
+static struct station *redis;
+static struct tally tally;
 
-	if (options->changes)
-		draw_changes(seed, &script);
-	for (size_t i = 0; i < options->set_count; i++)
-		shrink_set(&script, options->sets[i].field, options->sets[i].value);
+static void draw_one(const struct seeds *seeds, uint64_t seed, void *ret_plan)
+{
+	struct script *script = ret_plan;
+
+	*script = draw(seed);
+	if (seeds->given[CHANGES])
+		draw_changes(seed, script);
+}
+
+static bool skips(const struct seeds *seeds, const void *plan)
+{
+	const struct script *script = plan;
+
+	return (seeds->given[BY_REDIS] && !script->plan.fails) ||
+	       (seeds->given[CHANGES] && script->change_each == 0);
+}
+
+/* A calm one is as simple as it gets. */
+static bool shrinks(const void *plan)
+{
+	return !((const struct script *)plan)->calm;
+}
+
+static const char *play(const struct seeds *seeds, const void *plan,
+                        const struct choice *choice, bool verbose, bool first,
+                        uint64_t *ret_asks)
+{
+	struct script script = *(const struct script *)plan;
+
+	(void)seeds;
 	if (!script.plan.fails)
 		script.fail_each = 0; /* its store is no server */
-	script.plan.station = options->redis;
-	return script;
-}
-
-static void print_replay(uint64_t seed, const struct script *script,
-                         const struct choice *choice, uint64_t asks)
-{
-	const struct options plain = { .changes = script->plan.next.kind };
-	struct script drawn = script_of(seed, &plain);
-
-	printf("replay: %s --seeds %" PRIu64 "-%" PRIu64, program, seed, seed);
-	for (size_t i = 0; i < FIELD_COUNT; i++)
-		if (shrink_get(script, &fields[i]) != shrink_get(&drawn, &fields[i]))
-			printf(" --set %s=%" PRIu64, fields[i].name,
-			       shrink_get(script, &fields[i]));
-	if (choice->some) {
-		printf(" --only ");
-		choice_print(choice, asks, stdout);
-	}
-	printf("%s%s --verbose\n", script->plan.station ? " --redis" : "",
-	       plain.changes ? " --changes" : "");
-}
-
-static void tell_shrunk(struct shrink *it, const struct script *script)
-{
-	shrink(it);
-	printf("after %" PRIu64 " runs: %s\n", it->runs,
-	       run_world(script, &it->choice, /* verbose= */ false, NULL, &it->asks));
-	describe(script);
-}
-
-static void tell_failure(uint64_t seed, const struct options *options, const char *what)
-{
-	static struct shrink it;
-	struct script script = script_of(seed, options);
-
-	printf("seed %" PRIu64 ": %s\n", seed, what);
-	it.plan = &script;
-	it.fields = fields;
-	it.field_count = FIELD_COUNT;
-	it.fails = still_fails;
-	it.asks = SCRIPT_ASKS_MOST;
-	it.runs = it.spent = 0;
-	it.choice = options->choice;
-	describe(&script);
-	fflush(stdout); /* should a smaller one abort */
-	if (options->shrinks && !script.calm && !options->choice.some)
-		tell_shrunk(&it, &script);
-	print_replay(seed, &script, &it.choice, it.asks);
-}
-
-static bool run_seed(uint64_t seed, const struct options *options, struct tally *tally)
-{
-	struct script script = script_of(seed, options);
-	const char *what;
-	uint64_t asks;
-
-	seed_now = seed;
-	if (options->redis && !script.plan.fails)
-		return true; /* its store is no server */
-	if (options->changes && script.change_each == 0)
-		return true;
-	if (options->verbose)
-		describe(&script);
-	what = run_world(&script, &options->choice, options->verbose, tally, &asks);
-	if (what[0])
-		tell_failure(seed, options, what);
-	return !what[0];
-}
-
-/* ---- Arguments ------------------------------------------------------------------- */
-
-static bool parse_seeds(const char *text, struct options *options)
-{
-	return range_read(&text, &options->first, &options->last) && *text == '\0';
-}
-
-static bool parse_set(const char *text, struct options *options)
-{
-	size_t len = strcspn(text, "=");
-	const struct shrink_field *field = field_named(text, len);
-	uint64_t value;
-
-	text += len;
-	if (!field || options->set_count == FIELD_COUNT || *text++ != '=' ||
-	    !number_read(&text, &value) || *text != '\0' || value < field->least ||
-	    value > field->most)
-		return false;
-	options->sets[options->set_count].field = field;
-	options->sets[options->set_count++].value = value;
-	return true;
-}
-
-/* Returns what is wrong, or NULL. */
-static const char *parse(int argc, char **argv, struct options *options)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (strcmp(argv[i], "--verbose") == 0) {
-			options->verbose = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--redis") == 0) {
-			options->by_redis = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--changes") == 0) {
-			options->changes = true;
-			continue;
-		}
-		i++;
-		if (strcmp(argv[i - 1], "--seeds") == 0) {
-			if (!parse_seeds(value, options))
-				return "--seeds N or FROM-TO: numbers, the first not "
-				       "above the second";
-		} else if (strcmp(argv[i - 1], "--set") == 0) {
-			if (!parse_set(value, options))
-				return "--set NAME=NUMBER: no such name, or too small "
-				       "or large a number";
-		} else if (strcmp(argv[i - 1], "--only") == 0) {
-			if (!choice_read(&options->choice, value))
-				return "--only 3,17-20: numbers of asks, below 1000000";
-		} else {
-			return "usage: fleet_sim [--seeds FROM-TO] [--set NAME=NUMBER] "
-			       "[--only LIST] [--redis] [--changes] [--verbose]";
-		}
-	}
-	return NULL;
+	script.plan.station = redis;
+	return run_world(&script, choice, verbose, first ? &tally : NULL, ret_asks);
 }
 
 int main(int argc, char **argv)
 {
-	static struct options options = { .last = 999, .shrinks = true };
-	const char *wrong = parse(argc, argv, &options);
-	struct tally tally = { 0 };
-	uint64_t failed = 0;
+	static struct seeds seeds = {
+		.fields = fields,
+		.field_count = sizeof(fields) / sizeof(fields[0]),
+		.plan_bytes = sizeof(struct script),
+		.flags = { [BY_REDIS] = "--redis", [CHANGES] = "--changes" },
+		.draw = draw_one,
+		.skips = skips,
+		.play = play,
+		.describe = describe,
+		.shrinks = shrinks,
+		.last = 999,
+	};
+	uint64_t failed;
 
-	if (wrong) {
-		fprintf(stderr, "%s\n", wrong);
+	if (!seeds_read(&seeds, argc, argv))
 		return 2;
-	}
-	program = argv[0];
-	expect_interruption(argc, argv);
-	options.shrinks = !options.verbose;
-	if (options.by_redis)
-		options.redis = redis_station_start();
-	for (uint64_t i = 0; i <= options.last - options.first && failed < 10; i++)
-		failed += !run_seed(options.first + i, &options, &tally);
+	if (seeds.given[BY_REDIS])
+		redis = redis_station_start();
+	failed = seeds_play(&seeds);
 	tell(&tally);
-	if (options.redis)
+	if (redis)
 		printf("%" PRIu64 " jobs by Redis\n", redis_station_stop());
 	if (tally.asks == 0)
 		fprintf(stderr, "nothing was asked\n");
