@@ -8,7 +8,7 @@
  * much is kept.
  *
  * Invariants   SIM-1 to SIM-3 and SIM-6 to SIM-8 of world.h.  SIM-4 and SIM-5 are the
- *              answers', in world.c.
+ *              answers', in answers.h.
  *
  * Threads   The simulator's.
  */
