@@ -12,6 +12,11 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- Lists ------------------------------------------------------------------------- */
 
 static void unlist(struct escrow *escrow, struct escrow_tenant *tenant)
@@ -88,6 +93,36 @@ static struct escrow_tenant *next_in(const struct escrow *escrow,
 #define EACH(escrow, tenant, list)                                                     \
 	for (tenant = first_in(escrow, list); tenant; tenant = next_in(escrow, tenant))
 
+/* ---- What a node keeps -------------------------------------------------------------- */
+
+static uint64_t used_of(const struct escrow *escrow, const struct escrow_tenant *tenant)
+{
+	return tenant->window == escrow->window ? tenant->used : 0;
+}
+
+/* Of its guarantee, what it has not used. */
+static uint64_t promise_of(const struct escrow *escrow,
+                           const struct escrow_tenant *tenant)
+{
+	uint64_t used = used_of(escrow, tenant);
+
+	if (tenant->list != ESCROW_PRESENT || tenant->terms.guarantee <= used)
+		return 0;
+	return tenant->terms.guarantee - used;
+}
+
+/* Less is promised: the rest goes back.  TREE-4 */
+static void keep_promised(struct escrow *escrow)
+{
+	uint64_t rest;
+
+	if (escrow->kept <= escrow->promised)
+		return;
+	rest = escrow->kept - escrow->promised;
+	escrow->kept -= rest;
+	escrow_give(escrow->above, escrow->place, rest, escrow->window);
+}
+
 /* ---- Tenants come and go ------------------------------------------------------------ */
 
 void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
@@ -102,6 +137,18 @@ void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
 		tenants[i] = (struct escrow_tenant){ .list = ESCROW_FREE };
 		append(escrow, &tenants[i], ESCROW_FREE);
 	}
+}
+
+void escrow_widen(struct escrow *escrow, struct escrow_tenant *tenants, uint32_t room)
+{
+	for (uint32_t i = 0; i < escrow->room; i++)
+		tenants[i] = escrow->tenants[i];
+	escrow->tenants = tenants;
+	for (uint32_t i = escrow->room; i < room; i++) {
+		tenants[i] = (struct escrow_tenant){ .list = ESCROW_FREE };
+		append(escrow, &tenants[i], ESCROW_FREE);
+	}
+	escrow->room = room;
 }
 
 static enum fair_fault check_terms(const struct escrow *escrow,
@@ -146,22 +193,22 @@ enum fair_fault escrow_change(struct escrow *escrow, uint32_t number,
 		return FAIR_GUARANTEE;
 	if (tenant->below)
 		tenant->below->assured = terms->guarantee;
+	escrow->promised -= promise_of(escrow, tenant);
 	escrow->guaranteed = others + terms->guarantee;
 	if (tenant->list == ESCROW_PRESENT)
 		escrow->weights += (uint64_t)terms->weight - tenant->terms.weight;
 	tenant->terms = *terms;
 	tenant->repaid = lesser(tenant->repaid, terms->cap - terms->guarantee);
+	escrow->promised += promise_of(escrow, tenant);
+	keep_promised(escrow);
 	escrow->settled = false;
 	return FAIR_GOOD;
 }
 
-static uint64_t used_of(const struct escrow *escrow, const struct escrow_tenant *tenant)
-{
-	return tenant->window == escrow->window ? tenant->used : 0;
-}
-
 static void be_absent(struct escrow *escrow, struct escrow_tenant *tenant)
 {
+	escrow->promised -= promise_of(escrow, tenant);
+	keep_promised(escrow);
 	unlist(escrow, tenant);
 	escrow->weights -= tenant->terms.weight;
 	escrow->absent += used_of(escrow, tenant); /* ESCROW-1 */
@@ -272,6 +319,7 @@ static void protect(struct escrow *escrow)
 		tenant->asked_us = seen;
 		prepend(escrow, tenant, ESCROW_PRESENT);
 		tenant->came_us = escrow->window;
+		escrow->promised += tenant->terms.guarantee;
 		escrow->weights += tenant->terms.weight;
 	}
 	escrow->settled = false;
@@ -289,7 +337,7 @@ static void turn_window(struct escrow *escrow, uint64_t start)
 		tenant->used = tenant->repaid = 0;
 		tenant->window = start;
 	}
-	escrow->used = escrow->absent = 0;
+	escrow->used = escrow->absent = escrow->kept = escrow->promised = 0;
 	escrow_find_level(escrow);
 	EACH(escrow, tenant, ESCROW_PRESENT)
 	{
@@ -298,14 +346,11 @@ static void turn_window(struct escrow *escrow, uint64_t start)
 		if (tenant->owed == 0 || owed < tenant->owed)
 			tenant->owed_since = start;
 		tenant->owed = owed;
+		escrow->promised += tenant->terms.guarantee;
 	}
 	escrow->window = start;
 	repay_all(escrow);
 	protect(escrow);
-	if (!escrow->above)
-		return;
-	escrow->set.limit = 0; /* TREE-2 */
-	escrow->settled = false;
 }
 
 static void go_on(struct escrow *escrow, uint64_t now_us)
@@ -351,18 +396,21 @@ static void come(struct escrow *escrow, struct escrow_tenant *tenant)
 	tenant->came_us = escrow->now_us;
 	escrow->weights += tenant->terms.weight;
 	escrow->absent -= tenant->used;
-	if (!escrow_lower_level(escrow, tenant))
-		escrow->settled = false;
+	if (escrow_lower_level(escrow, tenant))
+		return;
+	escrow->settled = false;
+	escrow->falls++;
 }
 
 void escrow_saw(struct escrow *escrow, uint32_t number)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 	const struct escrow_tenant *last;
+	bool comes = tenant->list == ESCROW_ABSENT;
 
 	if (tenant->window != escrow->window)
 		forget_window(escrow, tenant);
-	if (tenant->list == ESCROW_ABSENT)
+	if (comes)
 		come(escrow, tenant);
 	unlist(escrow, tenant);
 	last = last_in(escrow, ESCROW_PRESENT);
@@ -370,61 +418,11 @@ void escrow_saw(struct escrow *escrow, uint32_t number)
 	tenant->asked_us =
 	    last && last->asked_us > escrow->now_us ? last->asked_us : escrow->now_us;
 	append(escrow, tenant, ESCROW_PRESENT);
+	if (comes)
+		escrow->promised += promise_of(escrow, tenant);
 }
 
-/* ---- Asking ------------------------------------------------------------------------- */
-
-static void use(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t units)
-{
-	tenant->used += units;
-	escrow->used += units;
-	gale_assert(escrow->used <= escrow->set.limit); /* ESCROW-1 */
-	escrow_note_used(escrow, tenant);
-}
-
-/* Beyond its share, and with units that are nobody's.  ESCROW-2 */
-static bool lend(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t share,
-                 uint64_t cost)
-{
-	uint64_t held = share > tenant->used ? share : tenant->used;
-	uint64_t most;
-
-	if (!escrow->reckoned)
-		escrow_find_level(escrow);
-	most = escrow->set.limit + held;
-	most = most > escrow->reserve ? most - escrow->reserve : 0;
-	if (tenant->used + cost > lesser(most, tenant->terms.cap))
-		return false;
-	use(escrow, tenant, cost);
-	if (tenant->used > held)
-		escrow->reserve += tenant->used - held;
-	return true;
-}
-
-static bool ask_parted(struct escrow *escrow, struct escrow_tenant *tenant,
-                       uint64_t share, uint64_t cost)
-{
-	if (tenant->used + cost > share || escrow->used + cost > escrow->set.limit)
-		return false;
-	use(escrow, tenant, cost);
-	return true;
-}
-
-static bool ask(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t share,
-                bool part, uint64_t cost, bool *ret_lent)
-{
-	if (escrow->set.parted)
-		return ask_parted(escrow, tenant, share, cost);
-	if (escrow->used + cost > escrow->set.limit)
-		return false;
-	if (tenant->used + cost <= share) {
-		use(escrow, tenant, cost);
-		return true;
-	}
-	if (tenant->used < share || (tenant->used == share && part))
-		*ret_lent = lend(escrow, tenant, share, cost);
-	return *ret_lent;
-}
+/* ---- Judging ------------------------------------------------------------------------ */
 
 static uint64_t share_of(struct escrow *escrow, const struct escrow_tenant *tenant,
                          bool *ret_part)
@@ -439,16 +437,188 @@ static uint64_t share_of(struct escrow *escrow, const struct escrow_tenant *tena
 	return escrow_level_of(escrow, tenant, ret_part);
 }
 
-/* When the window turns, or the tenant that has not asked for longest is absent. */
-static uint64_t retry_of(const struct escrow *escrow,
-                         const struct escrow_tenant *tenant, uint64_t reset_us)
-{
-	const struct escrow_tenant *first = first_in(escrow, ESCROW_PRESENT);
-	uint64_t leaves = leaves_us(escrow, first);
+/* What one escrow says of an ask. */
+enum verdict { NO, OWN, LENT };
 
-	if (first == tenant || leaves <= escrow->now_us)
-		return reset_us;
-	return lesser(reset_us, leaves - escrow->now_us);
+/* Beyond its share, and with units that are nobody's?  ESCROW-2 */
+static bool may_lend(struct escrow *escrow, const struct escrow_tenant *tenant,
+                     uint64_t share, uint64_t cost)
+{
+	uint64_t most;
+
+	if (!escrow->reckoned)
+		escrow_find_level(escrow);
+	most = escrow->set.limit + greater(share, tenant->used);
+	most = most > escrow->reserve ? most - escrow->reserve : 0;
+	return tenant->used + cost <= lesser(most, tenant->terms.cap);
+}
+
+static enum verdict judge_here(struct escrow *escrow,
+                               const struct escrow_tenant *tenant, uint64_t cost)
+{
+	bool part;
+	uint64_t share = share_of(escrow, tenant, &part);
+
+	if (escrow->used + cost > escrow->set.limit)
+		return NO;
+	if (tenant->used + cost <= share)
+		return OWN;
+	if (escrow->set.parted)
+		return NO;
+	if (tenant->used < share || (tenant->used == share && part))
+		return may_lend(escrow, tenant, share, cost) ? LENT : NO;
+	return NO;
+}
+
+static void limit_to(struct escrow *escrow, uint64_t limit)
+{
+	if (limit == escrow->set.limit)
+		return;
+	escrow->falls += limit < escrow->set.limit;
+	escrow->set.limit = limit;
+	escrow->settled = false;
+}
+
+/* Of what the node keeps. */
+static uint64_t kept_for(const struct escrow *escrow,
+                         const struct escrow_tenant *tenant, uint64_t cost)
+{
+	return lesser(escrow->kept, lesser(cost, promise_of(escrow, tenant)));
+}
+
+/* From the root down.  An ask for which the node may borrow is judged with so much more.  TREE-2 */
+static enum verdict judge(struct escrow *escrow, uint32_t number, uint64_t cost)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+	uint64_t beyond = cost - kept_for(escrow, tenant, cost);
+	enum verdict above = OWN, here;
+	bool part;
+
+	if (escrow->above && beyond > 0)
+		above = judge(escrow->above, escrow->place, beyond);
+	if (above == NO || tenant->used > share_of(escrow, tenant, &part))
+		return NO;
+	if (above == LENT)
+		limit_to(escrow, escrow_used(escrow->above, escrow->place) + beyond);
+	here = judge_here(escrow, tenant, cost);
+	return here == OWN ? above : here;
+}
+
+/* ---- Using -------------------------------------------------------------------------- */
+
+static void use(struct escrow *escrow, struct escrow_tenant *tenant, uint64_t units)
+{
+	escrow->promised -= lesser(promise_of(escrow, tenant), units);
+	tenant->used += units;
+	escrow->used += units;
+	gale_assert(escrow->used <= escrow->set.limit); /* ESCROW-1 */
+	escrow_note_used(escrow, tenant);
+}
+
+/* In each escrow from the lowest up.  TREE-1 */
+static void take(struct escrow *escrow, uint32_t number, uint64_t units)
+{
+	for (; escrow && units > 0; number = escrow->place, escrow = escrow->above) {
+		struct escrow_tenant *tenant = &escrow->tenants[number];
+		uint64_t kept = kept_for(escrow, tenant, units);
+		bool part;
+		uint64_t held = greater(share_of(escrow, tenant, &part), tenant->used);
+
+		use(escrow, tenant, units);
+		if (tenant->used > held)
+			escrow->reserve += tenant->used - held;
+		escrow->kept -= kept;
+		units -= kept;
+	}
+}
+
+/* Of its share, and of those of the nodes above. */
+static uint64_t remaining_of(struct escrow *escrow, uint32_t number)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (; escrow; number = escrow->place, escrow = escrow->above) {
+		struct escrow_tenant *tenant = &escrow->tenants[number];
+		bool part;
+		uint64_t share = share_of(escrow, tenant, &part), rest;
+
+		rest = escrow->set.limit > escrow->used
+		           ? escrow->set.limit - escrow->used
+		           : 0;
+		rest = lesser(rest, share > tenant->used ? share - tenant->used : 0);
+		if (rest <= kept_for(escrow, tenant, rest))
+			return lesser(least, rest);
+		least = lesser(least, rest);
+	}
+	return least;
+}
+
+uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most)
+{
+	uint64_t units = lesser(remaining_of(escrow, number), most);
+
+	take(escrow, number, units);
+	return units;
+}
+
+/* What it has got from the node's share for those whose guarantees are not used.  TREE-3 */
+static void keep(struct escrow *escrow)
+{
+	if (escrow->kept < escrow->promised)
+		escrow->kept += escrow_ask_ahead(escrow->above, escrow->place,
+		                                 escrow->promised - escrow->kept);
+}
+
+/* What those below a node may use together.  TREE-2 */
+static uint64_t limit_below(struct escrow *escrow, uint32_t number)
+{
+	struct escrow_tenant *node = &escrow->tenants[number];
+	bool part;
+
+	if (node->list != ESCROW_PRESENT)
+		return used_of(escrow, node);
+	return greater(share_of(escrow, node, &part), node->used);
+}
+
+/* From the root down: who asks is present.  TREE-4 */
+static void be_seen(struct escrow *escrow, uint32_t number, uint64_t now_us)
+{
+	if (escrow->above)
+		be_seen(escrow->above, escrow->place, now_us);
+	go_on(escrow, now_us);
+	escrow_saw(escrow, number);
+	if (!escrow->above)
+		return;
+	keep(escrow);
+	limit_to(escrow, limit_below(escrow->above, escrow->place));
+}
+
+/* ---- Asking ------------------------------------------------------------------------- */
+
+/* When the window turns, or another tenant of one of the escrows is absent. */
+static uint64_t retry_of(const struct escrow *escrow, uint32_t number,
+                         uint64_t reset_us)
+{
+	uint64_t least = reset_us;
+
+	for (; escrow; number = escrow->place, escrow = escrow->above) {
+		const struct escrow_tenant *first = first_in(escrow, ESCROW_PRESENT);
+		uint64_t leaves = leaves_us(escrow, first);
+
+		if (first != &escrow->tenants[number] && leaves > escrow->now_us)
+			least = lesser(least, leaves - escrow->now_us);
+	}
+	return least;
+}
+
+/* TREE-5 */
+static void refuse(struct escrow *escrow, uint32_t number, uint64_t cost)
+{
+	uint64_t before = escrow->tenants[number].refused;
+	uint64_t more = cost > before ? cost - before : 0;
+
+	for (; escrow && more > 0; number = escrow->place, escrow = escrow->above)
+		escrow->tenants[number].refused += more;
 }
 
 struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t cost,
@@ -456,61 +626,62 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 	struct escrow_answer answer = { 0 };
+	enum verdict verdict = NO;
 	bool part;
 
-	go_on(escrow, now_us);
-	escrow_saw(escrow, number);
+	gale_assert(!tenant->below);
+	be_seen(escrow, number, now_us);
 	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
-	answer.share = share_of(escrow, tenant, &part);
 	if (cost > escrow_most(escrow, number))
 		answer.retry_us = GALE_NEVER;
 	else
-		answer.admitted =
-		    ask(escrow, tenant, answer.share, part, cost, &answer.lent);
-	if (!answer.admitted && answer.retry_us != GALE_NEVER) {
-		answer.retry_us = retry_of(escrow, tenant, answer.reset_us);
-		if (cost > tenant->refused)
-			tenant->refused = cost;
+		verdict = judge(escrow, number, cost);
+	answer.admitted = verdict != NO;
+	answer.lent = verdict == LENT;
+	if (answer.admitted) {
+		take(escrow, number, cost);
+	} else if (answer.retry_us != GALE_NEVER) {
+		refuse(escrow, number, cost);
+		answer.retry_us = retry_of(escrow, number, answer.reset_us);
 	}
-	answer.remaining =
-	    answer.share > tenant->used ? answer.share - tenant->used : 0;
-	answer.remaining = lesser(
-	    answer.remaining,
-	    escrow->set.limit > escrow->used ? escrow->set.limit - escrow->used : 0);
+	answer.share = share_of(escrow, tenant, &part);
+	answer.remaining = remaining_of(escrow, number);
 	return answer;
 }
 
-uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most)
+/* What of its guarantee is free again is kept for it.  Returns the rest. */
+static uint64_t give(struct escrow *escrow, struct escrow_tenant *tenant,
+                     uint64_t units)
 {
-	struct escrow_tenant *tenant = &escrow->tenants[number];
-	bool part;
-	uint64_t share = share_of(escrow, tenant, &part);
-	uint64_t left = share > tenant->used ? share - tenant->used : 0;
-	uint64_t units = lesser(left, most);
+	uint64_t before = promise_of(escrow, tenant), kept;
+	bool part, is_reserved = tenant->list == ESCROW_PRESENT && escrow->settled &&
+	                         tenant->used <= escrow_level_of(escrow, tenant, &part);
 
-	if (escrow->used + units > escrow->set.limit)
-		return 0; /* the limit was lowered */
-	use(escrow, tenant, units);
-	return units;
-}
-
-void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
-                 uint64_t window)
-{
-	struct escrow_tenant *tenant = &escrow->tenants[number];
-	bool part, is_reserved;
-
-	if (window != escrow->window || tenant->list == ESCROW_FREE ||
-	    used_of(escrow, tenant) < units)
-		return;
-	is_reserved = tenant->list == ESCROW_PRESENT && escrow->settled &&
-	              tenant->used <= escrow_level_of(escrow, tenant, &part);
 	tenant->used -= units;
 	escrow->used -= units;
 	if (tenant->list == ESCROW_ABSENT)
 		escrow->absent -= units;
 	if (!is_reserved) /* what it gives back is reserved for itself */
 		escrow->settled = false;
+	kept = promise_of(escrow, tenant) - before;
+	escrow->promised += kept;
+	if (!escrow->above)
+		return 0;
+	escrow->kept += kept;
+	return units - kept;
+}
+
+void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
+                 uint64_t window)
+{
+	for (; escrow && units > 0; number = escrow->place, escrow = escrow->above) {
+		struct escrow_tenant *tenant = &escrow->tenants[number];
+
+		if (window != escrow->window || tenant->list == ESCROW_FREE ||
+		    used_of(escrow, tenant) < units)
+			return;
+		units = give(escrow, tenant, units);
+	}
 }
 
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number)
@@ -523,22 +694,53 @@ uint64_t escrow_share(struct escrow *escrow, uint32_t number)
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 	bool part;
 
+	if (escrow->above) {
+		(void)escrow_share(escrow->above, escrow->place);
+		limit_to(escrow, limit_below(escrow->above, escrow->place));
+	}
 	return tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant, &part) : 0;
+}
+
+uint64_t escrow_excess(struct escrow *escrow, uint32_t number)
+{
+	uint64_t most = 0;
+
+	(void)escrow_share(escrow, number);
+	for (; escrow; number = escrow->place, escrow = escrow->above) {
+		struct escrow_tenant *tenant = &escrow->tenants[number];
+		uint64_t used = used_of(escrow, tenant), share;
+		bool part;
+
+		share = tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant, &part)
+		                                       : 0;
+		most = greater(most, used > share ? used - share : 0);
+	}
+	return most;
 }
 
 uint64_t escrow_most(const struct escrow *escrow, uint32_t number)
 {
-	uint64_t most = escrow->above ? escrow_most(escrow->above, escrow->place)
-	                              : escrow->set.limit;
+	uint64_t most = GALE_UNITS_MAX;
 
-	return lesser(escrow->tenants[number].terms.cap, most);
+	for (; escrow->above; number = escrow->place, escrow = escrow->above)
+		most = lesser(most, escrow->tenants[number].terms.cap);
+	return lesser(most,
+	              lesser(escrow->tenants[number].terms.cap, escrow->set.limit));
 }
 
 /* ---- What is always true ------------------------------------------------------------ */
 
+/* TREE-1 */
+static bool is_used_above(const struct escrow *escrow)
+{
+	return !escrow->above || escrow->above->window != escrow->window ||
+	       escrow->used + escrow->kept == escrow_used(escrow->above, escrow->place);
+}
+
 bool escrow_valid(const struct escrow *escrow)
 {
 	uint64_t used = 0, absent = 0, weights = 0, guaranteed = 0, asked = 0;
+	uint64_t promised = 0;
 
 	for (uint32_t i = 0; i < escrow->room; i++) {
 		const struct escrow_tenant *tenant = &escrow->tenants[i];
@@ -546,6 +748,7 @@ bool escrow_valid(const struct escrow *escrow)
 		if (tenant->list == ESCROW_FREE)
 			continue;
 		guaranteed += tenant->terms.guarantee;
+		promised += promise_of(escrow, tenant);
 		used += used_of(escrow, tenant);
 		if (tenant->list == ESCROW_PRESENT)
 			weights += tenant->terms.weight;
@@ -561,5 +764,6 @@ bool escrow_valid(const struct escrow *escrow)
 	return used <= escrow->used && absent <= escrow->absent &&
 	       escrow->used - used == escrow->absent - absent &&
 	       weights == escrow->weights && guaranteed == escrow->guaranteed &&
-	       guaranteed <= escrow->assured;
+	       guaranteed <= escrow->assured && promised == escrow->promised &&
+	       escrow->kept <= promised && is_used_above(escrow);
 }

@@ -72,8 +72,9 @@ struct escrow_tenant {
 	struct escrow_terms terms;
 	uint64_t window; /* in which it used this */
 	uint64_t used;
-	uint64_t
-	    refused; /* the dearest ask, in the window, that its share had no room for */
+	/* The dearest ask, in the window, that its share had no room for.  Of a node: the
+	 * sum of those below. */
+	uint64_t refused;
 	uint64_t owed;       /* from windows before: less than its share */
 	uint64_t owed_since; /* the window */
 	uint64_t repaid;     /* of it, in this window, on top of the guarantee */
@@ -111,6 +112,8 @@ struct escrow {
 	uint64_t absent;     /* of it, by those that are not present */
 	uint64_t guaranteed; /* to all tenants */
 	uint64_t weights;    /* of those present */
+	uint64_t promised;   /* to those present, and not used */
+	uint64_t kept;       /* of it: units that the node above has used for it */
 
 	/* The level: pool / slopes, for those under it.  escrow_level.c */
 	bool settled;
@@ -123,6 +126,7 @@ struct escrow {
 	uint64_t floor; /* while the level is not below, all stand where they do */
 	uint64_t reserve;
 	uint64_t walked; /* tenants that were looked at to find levels */
+	uint64_t falls;  /* how often a share may have fallen below what was used */
 };
 
 struct escrow_answer {
@@ -139,6 +143,9 @@ struct escrow_answer {
 void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
                  struct escrow_tenant *tenants, uint32_t room);
 
+/* More room: the tenants are copied, and keep their numbers. */
+void escrow_widen(struct escrow *escrow, struct escrow_tenant *tenants, uint32_t room);
+
 /* *ret_number: the tenant's. */
 enum fair_fault escrow_add(struct escrow *escrow, const struct escrow_terms *terms,
                            uint32_t *ret_number);
@@ -150,7 +157,7 @@ void escrow_remove(struct escrow *escrow, uint32_t number);
 /* FAIR_GUARANTEE: guarantees are above it. */
 enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit);
 
-/* cost: 1 to GALE_UNITS_MAX. */
+/* Of a tenant that has no escrow below.  cost: 1 to GALE_UNITS_MAX. */
 struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t cost,
                                 uint64_t now_us);
 /* After an ask was admitted: so many more units, up to most, of what is left of its share.  It
@@ -166,6 +173,10 @@ void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
 uint32_t escrow_due(struct escrow *escrow, uint64_t now_us);
 void escrow_saw(struct escrow *escrow, uint32_t number);
 void escrow_leave(struct escrow *escrow, uint32_t number);
+static inline bool escrow_anybody(const struct escrow *escrow)
+{
+	return escrow->lists[ESCROW_PRESENT].first != ESCROW_NOBODY;
+}
 /* The same, where nobody has units ahead. */
 static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
 {
@@ -178,6 +189,8 @@ static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
 /* As of the last instant that was told. */
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number);
 uint64_t escrow_share(struct escrow *escrow, uint32_t number);
+/* By how much it, or a node above it, has used more than its share. */
+uint64_t escrow_excess(struct escrow *escrow, uint32_t number);
 /* An ask for more is never admitted. */
 uint64_t escrow_most(const struct escrow *escrow, uint32_t number);
 

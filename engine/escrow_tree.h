@@ -3,23 +3,27 @@
 /*
  * escrow_tree.h -- escrows below tenants of other escrows: organisations, teams, users.
  *
- *     root: limit L      organisations are its tenants
- *       '- escrow below one of them: its limit is what the organisation has got of L so far
+ *     root: limit L          its tenants are organisations
+ *       '- escrow below one of them: its limit is the organisation's share of L
  *            '- ...
  *
- * An ask goes to the lowest escrow.  If there is too little for it there, its node asks the
- * escrow above for so much that the ask has its share, and everybody beside it keeps theirs.
- * So what is reserved below was got from above, and is used in the eyes of the node's siblings.
+ * An ask is judged from the root down: by each escrow, for the node that the ask is below.  It is
+ * admitted if each escrow has room for it, and is then used in each.
+ *
+ * A node's share may fall below what is used of it.  So a node keeps units of its share for the
+ * guarantees below it that are not used yet: in the eyes of its siblings they are used.
  *
  * Invariants
  *
- *   TREE-1  Below a node are used, at most, the units that the node has used above: so ESCROW-1
- *           of the root holds for all leaves together.  (T1)
- *   TREE-2  Units that a node has got are of the window in which it got them.
- *   TREE-3  Guarantees below a node are at most the node's: within its guarantee a leaf that is
- *           present finds its units at each level.  (T2)
- *   TREE-4  A node is present while something below it asks; when it becomes absent, units that
- *           it has got and not used go back.  (T3)
+ *   TREE-1  What is used below a node, and what it keeps, is used by the node: so ESCROW-1 of the
+ *           root holds for all leaves together.  (T1)
+ *   TREE-2  Those below a node may use its share together, or what it has used if that is more;
+ *           beyond it only the ask for which the node itself borrows.  (T2)
+ *   TREE-3  Guarantees below a node are at most the node's, and it keeps what is not used of them:
+ *           within its guarantee a leaf that is present finds its units at each level.  (T2)
+ *   TREE-4  A node is present while something below it asks, and no longer.  (T3)
+ *   TREE-5  What asks below were refused, their node was refused: it is owed what they left, all
+ *           together.  (T4)
  *
  * Threads   Pure: one at a time for a tree.
  */
@@ -28,15 +32,16 @@
 
 #include "engine/escrow.h"
 
-/* Of all escrows of a tree one after the other, the root first. */
+/* Escrows of a tree, one below the other. */
 #define ESCROW_DEPTH_MAX 16
 
 /* Hangs an escrow that is new below a tenant of another.  Both have the same period and the
- * same release_us.  False: the tree would be too deep. */
+ * same release_us.  What the tenant has used stays used.  False: the tree would be too deep. */
 bool escrow_hang(struct escrow *escrow, struct escrow *above, uint32_t place);
+/* The tenant is a leaf again; what was used below stays used.  The escrow has no limit left. */
+void escrow_unhang(struct escrow *escrow);
 
-/* As escrow_pass and escrow_ask, of a tenant that has no escrow below. */
-struct escrow_answer escrow_tree_ask(struct escrow *escrow, uint32_t number,
-                                     uint64_t cost, uint64_t now_us);
+/* escrow_pass, from the root down. */
+void escrow_tree_pass(struct escrow *escrow, uint64_t now_us);
 
 #endif

@@ -106,7 +106,7 @@ enum gale_err shared_open(struct gale_budget *budget,
                           const struct gale_budget_config *config)
 {
 	struct gale_runtime *runtime = budget->handle.runtime;
-	const struct escrow_settings *set = &budget->locked.escrow.set;
+	const struct escrow_settings *set = &budget->locked.family.escrow.set;
 	struct coordinator *coordinator;
 	struct fund_config fund = {
 		.ops = &fund_ops,

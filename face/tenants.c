@@ -15,7 +15,7 @@
 
 #define TENANTS_DEFAULT 1024
 #define RELEASE_PART 8  /* of a window */
-#define AHEAD_PART 8    /* of a share, in a purse at most */
+#define FIRST_BELOW 8   /* so many tenants a tenant has room for, and then more */
 #define REMEMBER_PART 4 /* of release_us */
 #define REMEMBER_MOST_US GALE_MILLIS(100)
 #define WINDOW_LEAST_US GALE_MILLIS(1)
@@ -35,12 +35,7 @@ static void budget_die(struct handle *self)
 		fund_free(&budget->fund);
 		handle_drop(&budget->store->handle);
 	}
-	if (budget->locked.tenants)
-		memory_give(allocator, budget->locked.tenants,
-		            budget->room * sizeof(*budget->locked.tenants));
-	if (budget->locked.handles)
-		memory_give(allocator, budget->locked.handles,
-		            budget->room * sizeof(struct gale_tenant *));
+	family_close(&budget->locked.family, allocator);
 	lock_destroy(&budget->lock);
 }
 
@@ -71,12 +66,7 @@ static uint64_t utc_ns(struct gale_runtime *runtime)
 	return clock->now_us(clock) * 1000;
 }
 
-static uint64_t utc_us(const struct gale_budget *budget, mono now)
-{
-	return (now.ns + budget->epoch_ns) / 1000;
-}
-
-static void set_up(struct gale_budget *budget, const struct gale_budget_config *config)
+static bool set_up(struct gale_budget *budget, const struct gale_budget_config *config)
 {
 	struct gale_runtime *runtime = budget->handle.runtime;
 	struct escrow_settings set = { .limit = config->limit,
@@ -90,7 +80,8 @@ static void set_up(struct gale_budget *budget, const struct gale_budget_config *
 		remember_us = REMEMBER_MOST_US;
 	budget->remember_ns = remember_us * 1000;
 	budget->epoch_ns = utc_ns(runtime) - clock_now(runtime->node_clock).ns;
-	escrow_init(&budget->locked.escrow, &set, budget->locked.tenants, budget->room);
+	return family_open(&budget->locked.family, &set, runtime->allocator,
+	                   budget->room);
 }
 
 static enum gale_err open_budget(struct gale_runtime *runtime,
@@ -105,16 +96,9 @@ static enum gale_err open_budget(struct gale_runtime *runtime,
 		return GALE_ERR_MEMORY;
 	lock_init(&budget->lock);
 	budget->room = config->max_tenants ? config->max_tenants : most;
-	budget->locked.tenants = memory_take(
-	    runtime->allocator, budget->room * sizeof(*budget->locked.tenants));
-	budget->locked.handles = memory_take(
-	    runtime->allocator, budget->room * sizeof(struct gale_tenant *));
-	if (!budget->locked.tenants || !budget->locked.handles) {
-		handle_close(&budget->handle);
-		return GALE_ERR_MEMORY;
-	}
-	set_up(budget, config);
-	if (config->store)
+	if (!set_up(budget, config))
+		err = GALE_ERR_MEMORY;
+	else if (config->store)
 		err = shared_open(budget, config);
 	if (err == GALE_ERR_OK)
 		*ret_budget = budget;
@@ -172,77 +156,6 @@ static enum gale_err handle_error(const struct handle *handle, enum gale_err oth
 	return handle && is_open(handle) ? runtime_error(handle->runtime) : otherwise;
 }
 
-/* ---- Purses ------------------------------------------------------------------------ */
-
-/* What is in the purse goes back.  Units of a window that is over are nobody's. */
-static void empty_purse(struct gale_budget *budget, struct gale_tenant *tenant)
-    ON(budget->lock)
-{
-	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
-
-	if (tenant->locked.window == budget->locked.escrow.window) {
-		escrow_give(&budget->locked.escrow, tenant->locked.number, units,
-		            tenant->locked.window);
-		tenant->locked.allowed -= units;
-	}
-	tenant->locked.seen = 0;
-}
-
-static uint64_t ahead_of(struct gale_budget *budget, const struct gale_tenant *tenant,
-                         uint64_t share) ON(budget->lock)
-{
-	uint64_t most = share / AHEAD_PART;
-
-	if (budget->locked.escrow.set.parted)
-		return 0;
-	return escrow_ask_ahead(&budget->locked.escrow, tenant->locked.number,
-	                        most < CREDIT_UNITS_MAX ? most : CREDIT_UNITS_MAX);
-}
-
-/* Units ahead that are more than a share is now go back.  TENANT-2 */
-static void take_back(struct gale_budget *budget, struct gale_tenant *tenant)
-    ON(budget->lock)
-{
-	struct escrow *escrow = &budget->locked.escrow;
-	uint32_t number = tenant->locked.number;
-	uint64_t share = escrow_share(escrow, number),
-		 used = escrow_used(escrow, number);
-	uint64_t word = load_relaxed(&tenant->till.purse), units;
-
-	if (used <= share || tenant->locked.window != escrow->window)
-		return;
-	do {
-		units = credit_units(word);
-		if (units > used - share)
-			units = used - share;
-	} while (!swap_if_relaxed(&tenant->till.purse, &word, word - units));
-	escrow_give(escrow, number, units, escrow->window);
-	tenant->locked.allowed -= units;
-	tenant->locked.seen -= units;
-}
-
-static void take_back_all(struct gale_budget *budget) ON(budget->lock)
-{
-	for (uint32_t i = 0; i < budget->room; i++)
-		if (budget->locked.handles[i])
-			take_back(budget, budget->locked.handles[i]);
-}
-
-/* Of a purse that is empty.  TENANT-1, TENANT-2 */
-static uint64_t fill_purse(struct gale_budget *budget, struct gale_tenant *tenant,
-                           const struct escrow_answer *answer, mono now)
-    ON(budget->lock)
-{
-	uint64_t units = ahead_of(budget, tenant, answer->share);
-	mono end = mono_after(now, (answer->reset_us - 1) * 1000);
-
-	tenant->locked.window = budget->locked.escrow.window;
-	tenant->locked.seen = units;
-	tenant->locked.allowed += units;
-	store_relaxed(&tenant->till.purse, credit_until(end, units));
-	return units;
-}
-
 enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 {
 	enum gale_err err =
@@ -254,9 +167,9 @@ enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 	if (limit < 1 || limit > GALE_UNITS_MAX)
 		return GALE_ERR_BUDGET_LIMIT;
 	lock_take(&budget->lock);
-	fault = escrow_set_limit(&budget->locked.escrow, limit);
+	fault = escrow_set_limit(&budget->locked.family.escrow, limit);
 	if (!is_shared(budget))
-		take_back_all(budget);
+		escrowed_take_back_all(&budget->locked.family);
 	else if (fault == FAIR_GOOD)
 		shared_set_limit(budget, limit); /* in the same order as escrow's */
 	lock_drop(&budget->lock);
@@ -268,7 +181,15 @@ enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 static void tenant_die(struct handle *self)
 {
 	struct gale_tenant *tenant = (struct gale_tenant *)self;
+	struct gale_allocator *allocator = self->runtime->allocator;
 
+	if (tenant->locked.below) {
+		family_close(tenant->locked.below, allocator);
+		memory_give(allocator, tenant->locked.below,
+		            sizeof(*tenant->locked.below));
+	}
+	if (tenant->parent)
+		handle_drop(&tenant->parent->handle);
 	handle_drop(&tenant->budget->handle);
 }
 
@@ -286,29 +207,101 @@ static bool read_terms(struct gale_terms *ret_known, const struct gale_terms *te
 	return true;
 }
 
+/* The parent's first tenant.  TENANT-5 */
+static enum gale_err found_below(struct gale_tenant *parent) ON(parent->budget->lock)
+{
+	struct gale_allocator *allocator = parent->handle.runtime->allocator;
+	const struct family *above = parent->locked.family;
+	struct family *below = memory_take(allocator, sizeof(*below));
+
+	if (!below)
+		return GALE_ERR_MEMORY;
+	if (!family_open(below, &above->escrow.set, allocator, FIRST_BELOW)) {
+		memory_give(allocator, below, sizeof(*below));
+		return GALE_ERR_MEMORY;
+	}
+	escrowed_empty(parent);
+	if (escrow_hang(&below->escrow, &parent->locked.family->escrow,
+	                parent->locked.number)) {
+		parent->locked.below = below;
+		return GALE_ERR_OK;
+	}
+	family_close(below, allocator);
+	memory_give(allocator, below, sizeof(*below));
+	return GALE_ERR_DEPTH;
+}
+
+/* *ret_family: that a tenant of the parent's is in. */
+static enum gale_err family_of(struct gale_budget *budget, struct gale_tenant *parent,
+                               struct family **ret_family) ON(budget->lock)
+{
+	enum gale_err err = GALE_ERR_OK;
+
+	if (budget->locked.open == budget->room)
+		return GALE_ERR_TENANTS_FULL;
+	if (parent && !tenant_is_open(parent))
+		return GALE_ERR_PARENT;
+	if (parent && !parent->locked.below)
+		err = found_below(parent);
+	if (err == GALE_ERR_OK)
+		*ret_family = parent ? parent->locked.below : &budget->locked.family;
+	return err;
+}
+
 static enum gale_err add_tenant(struct gale_budget *budget,
                                 const struct escrow_terms *terms,
                                 struct gale_tenant *tenant)
 {
-	enum fair_fault fault;
+	enum fair_fault fault = FAIR_GOOD;
+	struct family *family;
+	enum gale_err err;
 
 	lock_take(&budget->lock);
-	fault = escrow_add(&budget->locked.escrow, terms, &tenant->locked.number);
-	if (fault == FAIR_GOOD)
-		budget->locked.handles[tenant->locked.number] = tenant;
+	err = family_of(budget, tenant->parent, &family);
+	if (err == GALE_ERR_OK)
+		fault = family_add(family, terms, budget->handle.runtime->allocator,
+		                   budget->room, &tenant->locked.number);
+	if (err == GALE_ERR_OK && fault == FAIR_GOOD) {
+		tenant->locked.family = family;
+		family->handles[tenant->locked.number] = tenant;
+		budget->locked.open++;
+	}
 	lock_drop(&budget->lock);
-	return error_of_fault(fault);
+	return err == GALE_ERR_OK ? error_of_fault(fault) : err;
+}
+
+/* Asks of those below are denied from now on: they are below one that is closed.  TENANT-5 */
+static void cut_off(struct gale_tenant *tenant) ON(tenant->budget->lock)
+{
+	struct family *below = tenant->locked.below;
+
+	escrowed_empty_all(below);
+	escrow_unhang(&below->escrow);
 }
 
 static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant)
 {
+	struct family *family = tenant->locked.family;
+
 	lock_take(&budget->lock);
+	if (tenant->locked.below)
+		cut_off(tenant);
 	if (!is_shared(budget))
-		empty_purse(budget, tenant);
+		escrowed_empty(tenant);
 	store_relaxed(&tenant->till.denied, 0);
-	escrow_remove(&budget->locked.escrow, tenant->locked.number);
-	budget->locked.handles[tenant->locked.number] = NULL;
+	escrow_remove(&family->escrow, tenant->locked.number);
+	family->handles[tenant->locked.number] = NULL;
+	budget->locked.open--;
 	lock_drop(&budget->lock);
+}
+
+static enum gale_err check_parent(const struct gale_budget *budget,
+                                  const struct gale_tenant *parent)
+{
+	if (is_shared(budget))
+		return GALE_ERR_PARENT_STORE;
+	return parent->budget == budget && is_open(&parent->handle) ? GALE_ERR_OK
+	                                                            : GALE_ERR_PARENT;
 }
 
 enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
@@ -329,11 +322,18 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 		return GALE_ERR_CONFIG;
 	if (!read_terms(&known, terms, terms_bytes, &inner))
 		return GALE_ERR_SIZE;
+	if (known.parent)
+		err = check_parent(budget, known.parent);
+	if (err != GALE_ERR_OK)
+		return err;
 	tenant = handle_new(budget->handle.runtime, sizeof(*tenant), tenant_die);
 	if (!tenant)
 		return GALE_ERR_MEMORY;
 	tenant->budget = budget;
+	tenant->parent = known.parent;
 	handle_hold(&budget->handle);
+	if (tenant->parent)
+		handle_hold(&tenant->parent->handle);
 	err = add_tenant(budget, &inner, tenant);
 	if (err == GALE_ERR_OK && is_shared(budget)) {
 		err = shared_open_tenant(tenant, &known, &inner);
@@ -355,11 +355,12 @@ static enum fair_fault change_tenant(struct gale_budget *budget,
 
 	lock_take(&budget->lock);
 	if (!is_shared(budget))
-		empty_purse(budget, tenant);
-	fault = escrow_change(&budget->locked.escrow, tenant->locked.number, terms);
+		escrowed_empty(tenant);
+	fault =
+	    escrow_change(&tenant->locked.family->escrow, tenant->locked.number, terms);
 	store_relaxed(&tenant->till.denied, 0);
 	if (!is_shared(budget))
-		take_back_all(budget);
+		escrowed_take_back_all(&budget->locked.family);
 	lock_drop(&budget->lock);
 	return fault;
 }
@@ -380,6 +381,8 @@ enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
 		return GALE_ERR_CONFIG;
 	if (!read_terms(&known, terms, terms_bytes, &inner))
 		return GALE_ERR_SIZE;
+	if (known.parent && known.parent != tenant->parent)
+		return GALE_ERR_PARENT;
 	fault = change_tenant(tenant->budget, tenant, &inner);
 	if (is_shared(tenant->budget) && fault == FAIR_GOOD)
 		shared_set_terms(tenant, &inner, known.alone);
@@ -399,17 +402,6 @@ void gale_tenant_close(struct gale_tenant *tenant)
 	handle_close(&tenant->handle);
 }
 
-static void empty_purses(struct gale_budget *budget)
-{
-	lock_take(&budget->lock);
-	for (uint32_t i = 0; i < budget->room; i++)
-		if (budget->locked.handles[i]) {
-			empty_purse(budget, budget->locked.handles[i]);
-			store_relaxed(&budget->locked.handles[i]->till.denied, 0);
-		}
-	lock_drop(&budget->lock);
-}
-
 /* Nothing is taken from a purse any more; tenants are closed one by one. */
 void gale_budget_close(struct gale_budget *budget)
 {
@@ -417,125 +409,17 @@ void gale_budget_close(struct gale_budget *budget)
 		return;
 	if (is_open(&budget->handle) && is_shared(budget))
 		shared_close(budget);
-	else if (is_open(&budget->handle))
-		empty_purses(budget);
+	else if (is_open(&budget->handle)) {
+		lock_take(&budget->lock);
+		escrowed_empty_all(&budget->locked.family);
+		lock_drop(&budget->lock);
+	}
 	handle_close(&budget->handle);
 }
 
 /* ---- Asking ------------------------------------------------------------------------ */
 
 #define DENIED(reason) ((struct gale_answer){ .verdict = GALE_DENY, .why = (reason) })
-
-/* TENANT-3 */
-static void let_go(struct gale_budget *budget, struct gale_tenant *tenant)
-    ON(budget->lock)
-{
-	uint64_t units = credit_units(load_relaxed(&tenant->till.purse));
-
-	if (units < tenant->locked.seen) {
-		tenant->locked.seen = units;
-		escrow_saw(&budget->locked.escrow, tenant->locked.number);
-		return;
-	}
-	empty_purse(budget, tenant);
-	escrow_leave(&budget->locked.escrow, tenant->locked.number);
-}
-
-static void go_on(struct gale_budget *budget, uint64_t now_us) ON(budget->lock)
-{
-	struct escrow *escrow = &budget->locked.escrow;
-	uint32_t number;
-
-	while ((number = escrow_due(escrow, now_us)) != ESCROW_NOBODY)
-		let_go(budget, budget->locked.handles[number]);
-}
-
-static enum gale_why why_of(const struct gale_budget *budget,
-                            const struct escrow_answer *answer, uint64_t cost)
-    ON(budget->lock)
-{
-	const struct escrow *escrow = &budget->locked.escrow;
-
-	if (answer->admitted)
-		return answer->lent ? GALE_WHY_LENT : GALE_WHY_OWN;
-	if (answer->retry_us == GALE_NEVER)
-		return GALE_WHY_TOO_MUCH;
-	return escrow->used + cost > escrow->set.limit ? GALE_WHY_SPENT
-	                                               : GALE_WHY_OTHERS;
-}
-
-/* TENANT-4 */
-static void remember(struct gale_budget *budget, struct gale_tenant *tenant,
-                     enum gale_why why, uint64_t retry_us, uint64_t cost, mono now)
-    ON(budget->lock)
-{
-	uint64_t ns = budget->remember_ns;
-
-	if (retry_us < ns / 1000)
-		ns = retry_us * 1000;
-	till_remember(&tenant->till, why, cost,
-	              escrow_most(&budget->locked.escrow, tenant->locked.number),
-	              mono_after(now, ns));
-}
-
-static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
-                 uint64_t cost)
-{
-	if (answer->admitted)
-		tenant->locked.allowed += cost;
-	else
-		tenant->locked.denied++;
-	tenant->locked.lent += answer->lent;
-	store_relaxed(&tenant->till.share, answer->share);
-}
-
-/* Who comes may lower the shares of others below what they have ahead; not if the level was
- * not looked for. */
-static struct escrow_answer ask_escrow(struct gale_budget *budget,
-                                       const struct gale_tenant *tenant, uint64_t cost,
-                                       uint64_t now_us) ON(budget->lock)
-{
-	struct escrow *escrow = &budget->locked.escrow;
-	uint32_t number = tenant->locked.number;
-	bool comes = escrow->tenants[number].list != ESCROW_PRESENT;
-	uint64_t walked = escrow->walked;
-	struct escrow_answer answer = escrow_ask(escrow, number, cost, now_us);
-
-	if (!comes || escrow->walked == walked)
-		return answer;
-	take_back_all(budget);
-	return answer.admitted ? answer : escrow_ask(escrow, number, cost, now_us);
-}
-
-static struct gale_answer ask_locked(struct gale_budget *budget,
-                                     struct gale_tenant *tenant, uint64_t cost,
-                                     mono now) ON(budget->lock)
-{
-	uint64_t now_us = utc_us(budget, now), ahead = 0;
-	struct escrow_answer answer;
-	enum gale_why why;
-
-	go_on(budget, now_us);
-	empty_purse(budget, tenant);
-	answer = ask_escrow(budget, tenant, cost, now_us);
-	why = why_of(budget, &answer, cost);
-	note(tenant, &answer, cost);
-	if (answer.admitted)
-		store_relaxed(&tenant->till.denied, 0);
-	else if (why != GALE_WHY_TOO_MUCH)
-		remember(budget, tenant, why, answer.retry_us, cost, now);
-	if (why != GALE_WHY_TOO_MUCH)
-		ahead = fill_purse(budget, tenant, &answer, now);
-	store_relaxed(&tenant->till.left, answer.remaining - ahead);
-	return (struct gale_answer){
-		.verdict = answer.admitted ? GALE_ALLOW : GALE_DENY,
-		.why = why,
-		.limit = answer.share,
-		.remaining = answer.remaining,
-		.reset_after_us = answer.reset_us,
-		.retry_after_us = answer.retry_us,
-	};
-}
 
 static enum gale_why check_tenant_ask(const struct gale_seat *seat,
                                       const struct gale_tenant *tenant, uint64_t cost)
@@ -548,10 +432,7 @@ static enum gale_why check_tenant_ask(const struct gale_seat *seat,
 	if (!handle_is_open(&seat->handle, seat->handle.runtime))
 		return GALE_WHY_CLOSED;
 	why = runtime_refuses(seat->handle.runtime);
-	if (why == GALE_WHY_RULE &&
-	    (!is_open(&tenant->handle) || !is_open(&tenant->budget->handle)))
-		return GALE_WHY_CLOSED;
-	return why;
+	return why == GALE_WHY_RULE && !tenant_is_open(tenant) ? GALE_WHY_CLOSED : why;
 }
 
 static uint64_t until_us(mono now, uint64_t word)
@@ -614,12 +495,8 @@ ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_
 
 	if (tenant_ask_here(seat, tenant, cost, &answer))
 		return answer;
-	if (is_shared(tenant->budget))
-		return shared_ask(seat, tenant, cost);
-	lock_take(&tenant->budget->lock);
-	answer = ask_locked(tenant->budget, tenant, cost, seat_now(seat));
-	lock_drop(&tenant->budget->lock);
-	return answer;
+	return is_shared(tenant->budget) ? shared_ask(seat, tenant, cost)
+	                                 : escrowed_ask(seat, tenant, cost);
 }
 
 /* A tenant or a budget that is closed has an empty purse, and remembers nothing. */
@@ -642,29 +519,6 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 	return ask_tenant_at_length(seat, tenant, cost);
 }
 
-static void count(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
-{
-	struct gale_budget *budget = tenant->budget;
-	struct escrow *escrow = &budget->locked.escrow;
-	uint64_t ahead;
-
-	lock_take(&budget->lock);
-	go_on(budget, utc_us(budget, clock_now(tenant->handle.runtime->node_clock)));
-	ahead = tenant->locked.window == escrow->window
-	            ? credit_units(load_relaxed(&tenant->till.purse))
-	            : 0;
-	*ret_counts = (struct gale_tenant_counts){
-		.share = escrow_share(escrow, tenant->locked.number),
-		.used = escrow_used(escrow, tenant->locked.number) - ahead,
-		.ahead = ahead,
-		.owed = escrow->tenants[tenant->locked.number].owed,
-		.allowed = tenant->locked.allowed - ahead,
-		.lent = tenant->locked.lent,
-		.denied = tenant->locked.denied,
-	};
-	lock_drop(&budget->lock);
-}
-
 enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
                                       struct gale_tenant_counts *ret_stats,
                                       size_t stats_bytes)
@@ -680,7 +534,7 @@ enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
 	if (is_shared(tenant->budget))
 		shared_stats(tenant, &counts);
 	else
-		count(tenant, &counts);
+		escrowed_stats(tenant, &counts);
 	return sized_write(ret_stats, stats_bytes, &counts, sizeof(counts))
 	           ? GALE_ERR_OK
 	           : GALE_ERR_SIZE;

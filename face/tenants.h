@@ -3,11 +3,13 @@
 /*
  * tenants.h -- the objects behind a gale_budget and its gale_tenants.
  *
- *     gale_tenant --> gale_budget --> gale_runtime
+ *     gale_tenant --> gale_tenant, its parent, if it has one
+ *          '--------> gale_budget --> gale_runtime
  *                          '---------> gale_store, if it is shared over one
  *
- * A budget's escrow decides, under the budget's lock.  A tenant's purse holds units of the
- * tenant's share that the escrow counts as used: who takes them asks nobody.
+ * A budget's escrows decide, under the budget's lock: its own, and one below each tenant that has
+ * tenants (engine/escrow_tree.h).  A tenant's purse holds units of the tenant's share that the
+ * escrows count as used: who takes them asks nobody.
  *
  * Of a budget that is shared over a store a pool there decides (engine/pool.h), and a purse holds
  * units that it has granted (coordinator/fund.h).  The escrow only checks terms.
@@ -22,6 +24,8 @@
  *   TENANT-3  A tenant whose purse was used since it was looked at is present.  (T3)
  *   TENANT-4  A denial is remembered for less than release_us: a tenant that goes on asking
  *             stays present.  (T2)
+ *   TENANT-5  The purse of a tenant that has tenants, or is below one that is closed, is empty.
+ *             (TREE-1)
  *
  * Threads   purse: any may take; put and emptied under the budget's lock; under the fund's, if it
  *           is shared.  The rest of a tenant, and all of the escrow: under the budget's lock.
@@ -33,8 +37,8 @@
 
 #include "coordinator/fund.h"
 #include "coordinator/till.h"
-#include "engine/escrow.h"
 #include "face/face.h"
+#include "face/family.h"
 
 struct gale_budget {
 	struct handle handle;
@@ -46,20 +50,22 @@ struct gale_budget {
 	struct fund fund; /* of one that is shared */
 	struct lock lock;
 	struct {
-		struct escrow escrow;
-		struct escrow_tenant *tenants;
-		struct gale_tenant **handles; /* by number; NULL: free */
+		struct family family;
+		uint32_t open; /* tenants, of all families */
 	} locked;
 };
 
 struct gale_tenant {
 	struct handle handle;
 	struct gale_budget *budget;
-	struct stake stake; /* of one that is shared */
+	struct gale_tenant *parent; /* or NULL */
+	struct stake stake;         /* of one that is shared */
 	alignas(WET_ALIGN) struct till till;
 
 	/* Under the budget's lock. */
 	struct {
+		struct family *family; /* that it is in */
+		struct family *below;  /* its tenants'; NULL: it has had none */
 		uint32_t number;
 		uint64_t seen;   /* units in the purse when it was last looked at */
 		uint64_t window; /* that they are of */
@@ -101,7 +107,31 @@ struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant
 /* What became of one that has waited. */
 struct gale_answer shared_answer(const struct store_op *op, enum store_result result);
 
+/* ---- In escrowed.c: budgets of this process ------------------------------------------ */
+
+/* What is in the tenant's purse goes back, and what was denied is forgotten. */
+void escrowed_empty(struct gale_tenant *tenant) ON(tenant->budget->lock);
+/* So do those of all in the family, and below. */
+void escrowed_empty_all(struct family *family);
+/* Units ahead that are more than a share is now go back.  TENANT-2 */
+void escrowed_take_back_all(struct family *family);
+
+/* An ask that neither purse nor memory could answer. */
+struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                                uint64_t cost);
+void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
+
 /* ---- In tenants.c -------------------------------------------------------------------- */
+
+static inline bool tenant_is_open(const struct gale_tenant *tenant)
+{
+	const struct gale_budget *budget = tenant->budget;
+
+	for (; tenant; tenant = tenant->parent)
+		if (load_relaxed(&tenant->handle.closed))
+			return false;
+	return !load_relaxed(&budget->handle.closed);
+}
 
 /* From purse or memory.  False: *ret_answer says nothing. */
 bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,

@@ -129,7 +129,10 @@ extern "C" {
 	X(POLICY_TEXT, 96, "text: not a policy; the sentence says where and why")      \
 	X(POLICY_SOURCE, 97, "source: needs a path or a text, and not both")           \
 	X(NO_POLICY, 98, "policy: is NULL")                                            \
-	X(HOLD, 99, "hold: is NULL, of another runtime, or settled already")
+	X(HOLD, 99, "hold: is NULL, of another runtime, or settled already")           \
+	X(PARENT, 100, "parent: needs an open tenant of the same budget")              \
+	X(PARENT_STORE, 101, "parent: needs a budget without a store")                 \
+	X(DEPTH, 102, "parent: tenants can be 16 levels deep")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -21,6 +21,10 @@
  * left are added to the tenant's share in a later window.  So even a call that costs more
  * than a share passes from time to time.
  *
+ * A tenant can have tenants of its own (an organisation, its teams, their users), 16 levels deep:
+ * terms.parent.  They share what it gets, by the same rules.  A tenant that has had tenants does
+ * not ask by itself (GALE_WHY_BAD_ASK): open one below it for such asks.
+ *
  * A budget counts in this process alone, or over a store: then all processes that open a
  * budget of one name there share it.  Its windows are aligned to UTC, by the store's clock.
  * docs/tenants.md explains budgets.
@@ -68,7 +72,9 @@ struct gale_budget_config {
 	/* All tenants count as present for this time after the beginning of each window,
 	 * so that a tenant that comes later finds its share.  At most window_us. */
 	uint64_t protect_us;
-	uint32_t max_tenants; /* open at a time; 0: 1024; with a store, 256 at most */
+	uint32_t
+	    max_tenants; /* open at a time, at all levels; 0: 1024; with a store, 256 at
+	                         most */
 	enum gale_lending lending; /* with a store: GALE_LENT */
 	/* The budget is shared by all that open it with this name on this store.  They need
 	 * one window_us.  NULL: it counts in this process. */
@@ -95,6 +101,10 @@ struct gale_terms {
 	 * A window may then admit more than the limit: less than twice as many units for
 	 * each process that is cut off.  0: none. */
 	uint64_t alone;
+	/* Of a budget without a store: the tenant whose share this one has a part of.  All
+	 * guarantees below a tenant together are at most its own.  NULL: it has a part of the
+	 * budget; in gale_tenant_set_terms, the parent stays. */
+	struct gale_tenant *parent;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 
@@ -125,7 +135,8 @@ static inline enum gale_err gale_tenant_open(struct gale_budget *budget,
 {
 	return gale_tenant_open_sized(budget, terms, sizeof(*terms), ret_tenant);
 }
-/* The units that the tenant has used stay used. */
+/* The units that the tenant has used stay used.  From then on all asks of its tenants are denied
+ * (GALE_WHY_CLOSED). */
 GALE_API void gale_tenant_close(struct gale_tenant *tenant);
 
 /* The new terms hold from the next ask on.  Used units stay used. */
@@ -177,10 +188,12 @@ GALE_API struct gale_answer gale_tenant_wait(struct gale_seat *seat,
 /* May grow. */
 struct gale_tenant_counts {
 	uint64_t share; /* units of this window; 0 while the tenant is absent */
-	uint64_t used;  /* units used in this window, without those in the purse; with a
-	                     store, by this process */
-	uint64_t ahead; /* units in the purse */
-	uint64_t owed;  /* units that will be added to its share in later windows */
+	/* Units used in this window, without those in the purse; with a store, by this process.
+	 * Of a tenant that has tenants: by all of these, with what is in their purses, and kept
+	 * for their guarantees; its other counts are of its own asks. */
+	uint64_t used;
+	uint64_t ahead;   /* units in the purse */
+	uint64_t owed;    /* units that will be added to its share in later windows */
 	uint64_t allowed; /* units used since it was opened */
 	uint64_t lent;    /* asks that were allowed with units beyond the share */
 	uint64_t denied;  /* asks that were denied, without remembered denials */

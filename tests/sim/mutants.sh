@@ -273,9 +273,9 @@ mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
 mutant engine/escrow.c 'who is removed takes along what it has used (ESCROW-1)' \
 	'escrow->absent += used_of(escrow, tenant); /* ESCROW-1 */' 'escrow->used -= used_of(escrow, tenant);' tenants
 mutant engine/escrow.c 'nothing is reserved for others (ESCROW-2)' \
-	'if (tenant->used + cost <= share) {' 'if (tenant->used + cost <= share + escrow->set.limit) {' tenants
+	'if (tenant->used + cost <= share)' 'if (tenant->used + cost <= share + escrow->set.limit)' tenants
 mutant engine/escrow.c 'a share counts twice for who borrows (W-29)' \
-	'most = escrow->set.limit + held;' 'most = escrow->set.limit + held + (held - tenant->used);' tenants
+	'most = escrow->set.limit + greater(share, tenant->used);' 'most = escrow->set.limit + 2 * greater(share, tenant->used) - tenant->used;' tenants
 mutant engine/escrow.c 'who has stopped asking stays present (ESCROW-3)' \
 	'leaves_us(escrow, first) <= escrow->now_us' 'leaves_us(escrow, first) < first->asked_us' tenants
 mutant engine/escrow.c 'nothing is repaid (ESCROW-4)' \
@@ -288,22 +288,30 @@ mutant engine/escrow_level.c 'a level is lowered below what was used' \
 	'escrow->pool >= (uint128)escrow->floor * escrow->slopes &&' 'escrow->floor < UINT64_MAX &&' tenants
 mutant engine/escrow_level.c 'a cap that is reached leaves nothing to others' \
 	'sum.of_share += its.of_share;' 'sum.of_share += 0 * its.of_share;' tenants
-mutant face/tenants.c 'a purse outlives its window (TENANT-1)' \
+mutant face/escrowed.c 'a purse outlives its window (TENANT-1)' \
 	'(answer->reset_us - 1) * 1000)' '(answer->reset_us - 1) * 2000)' tenants
-mutant face/tenants.c 'a purse keeps more than the share is (TENANT-2)' \
-	'if (used <= share || tenant' 'if (used <= UINT64_MAX || share > 0 || tenant' tenants
-mutant face/tenants.c 'who lives from its purse is absent (TENANT-3)' \
+mutant face/escrowed.c 'a purse keeps more than the share is (TENANT-2)' \
+	'if (excess == 0 || tenant->locked' 'if (excess <= UINT64_MAX || tenant->locked' tenants
+mutant face/escrowed.c 'who lives from its purse is absent (TENANT-3)' \
 	'if (units < tenant->locked.seen) {' 'if (units > tenant->locked.seen) {' tenants
-mutant face/tenants.c 'a denial is remembered until the window turns (TENANT-4)' \
-	'uint64_t ns = budget->remember_ns;' 'uint64_t ns = UINT64_C(1000000000);' tenants
-mutant engine/escrow.c 'a node keeps its units when the window turns (TREE-2)' \
-	'escrow->set.limit = 0; /* TREE-2 */' 'escrow->set.limit += 0;' tenants
-mutant engine/escrow_tree.c 'a node gets no more than the ask costs (TREE-3)' \
-	'limit = limit_for(escrow, &escrow->tenants[number], cost);' 'limit = (uint64_t)(limit_for(escrow, &escrow->tenants[number], cost) > 0) * (escrow->set.limit + cost);' tenants
-mutant engine/escrow_tree.c 'a node that falls silent keeps its units (TREE-4)' \
-	'escrow_give(escrow, number, below->set.limit - below->used, escrow->window);' 'escrow_give(escrow, number, 0, escrow->window);' tenants
-mutant engine/escrow_tree.c 'a node is absent though something below it asks (TREE-4)' \
-	'escrow_saw(escrow, number);' 'if (escrow->above) escrow_saw(escrow, number);' tenants
+mutant face/escrowed.c 'a denial is remembered until the window turns (TENANT-4)' \
+	'uint64_t ns = tenant->budget->remember_ns;' 'uint64_t ns = UINT64_C(1000000000);' tenants
+mutant engine/escrow.c 'what a node keeps is not used by it (TREE-1)' \
+	'escrow->kept -= kept;' 'kept += 0;' tenants
+mutant engine/escrow.c 'those below a node may use the limit (TREE-2)' \
+	'return greater(share_of(escrow, node, &part), node->used);' 'return escrow->set.limit + greater(0 * share_of(escrow, node, &part), node->used);' tenants
+mutant engine/escrow.c 'a node keeps nothing for guarantees below it (TREE-3)' \
+	'if (escrow->kept < escrow->promised)' 'if (escrow->kept > escrow->promised)' tenants
+mutant engine/escrow.c 'a node keeps units for who is absent (TREE-4)' \
+	'if (escrow->kept <= escrow->promised)' 'if (escrow->kept <= UINT64_MAX)' tenants
+mutant engine/escrow.c 'a node is absent though something below it asks (TREE-4)' \
+	'be_seen(escrow->above, escrow->place, now_us);' 'go_on(escrow->above, now_us);' tenants
+mutant engine/escrow.c 'a node is owed nothing of what those below left (TREE-5)' \
+	'for (; escrow && more > 0; number' 'for (; escrow && more > 0; more = 0, number' tenants
+mutant face/escrowed.c 'a tenant is absent though one below it lives from its purse (TREE-4)' \
+	'return escrow_anybody(&tenant->locked.below->escrow);' 'return false;' tenants
+mutant face/tenants.c 'a purse is left to those below one that is closed (TENANT-5)' \
+	'escrowed_empty_all(below);' '(void)0;' tenants
 
 mutant engine/pool.c 'what was given back of another window counts (POOL-4)' \
 	'	if (ask->window != pool->window)' '	if (ask->window > pool->window)' pools

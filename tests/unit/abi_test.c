@@ -157,6 +157,7 @@
 	F(gale_terms, reserved, 20, 4)                                                 \
 	F(gale_terms, name, 24, 8)                                                     \
 	F(gale_terms, alone, 32, 8)                                                    \
+	F(gale_terms, parent, 40, 8)                                                   \
 	F(gale_tenant_counts, share, 0, 8)                                             \
 	F(gale_tenant_counts, used, 8, 8)                                              \
 	F(gale_tenant_counts, ahead, 16, 8)                                            \
@@ -190,7 +191,7 @@
 	S(gale_guard_config, 120, true)                                                \
 	S(gale_guard_counts, 416, true)                                                \
 	S(gale_budget_config, 64, true)                                                \
-	S(gale_terms, 40, true)                                                        \
+	S(gale_terms, 48, true)                                                        \
 	S(gale_tenant_counts, 80, true)                                                \
 	S(gale_entry, 32, false)                                                       \
 	S(gale_on_fenced, 8, false)                                                    \

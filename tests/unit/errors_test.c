@@ -34,7 +34,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 100
+#define ERRORS 103
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1445,6 +1445,36 @@ static void a_tenant_is_refused_for_its_terms(void **state)
 	assert_true(house_close(&h));
 }
 
+static void a_tenant_is_refused_for_its_parent(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_budget_config config = BUDGET(.max_tenants = 20), shared = config;
+	struct gale_tenant *tenants[16];
+	struct gale_budget *budget, *other;
+	struct gale_terms terms = { .weight = 1 };
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	shared.store = h.store;
+	shared.name = "shared";
+	must(gale_budget_open(h.runtime, &shared, &other) == GALE_ERR_OK);
+	for (int i = 0; i < 16; i++) {
+		must(gale_tenant_open(budget, &terms, &tenants[i]) == GALE_ERR_OK);
+		terms.parent = tenants[i];
+	}
+	fails_tenant(budget, terms, GALE_ERR_DEPTH);
+	met(gale_tenant_set_terms(tenants[0], &terms), GALE_ERR_PARENT);
+	terms.name = "below";
+	fails_tenant(other, terms, GALE_ERR_PARENT_STORE);
+	for (int i = 0; i < 16; i++)
+		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	gale_budget_close(other);
+	assert_true(house_close(&h));
+}
+
 /* Three have a third of a hundred each, and one of them the odd unit. */
 static void the_odd_unit_is_lent(void **state)
 {
@@ -1910,6 +1940,9 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_CAP] = "cap",
 		[GALE_ERR_GUARANTEE] = "guarantee",
 		[GALE_ERR_TENANTS_FULL] = "tenants",
+		[GALE_ERR_PARENT] = "parent",
+		[GALE_ERR_PARENT_STORE] = "parent",
+		[GALE_ERR_DEPTH] = "parent",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -2096,6 +2129,7 @@ int main(void)
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
 		cmocka_unit_test(a_budget_is_refused_for_its_configuration),
 		cmocka_unit_test(a_tenant_is_refused_for_its_terms),
+		cmocka_unit_test(a_tenant_is_refused_for_its_parent),
 		cmocka_unit_test(the_odd_unit_is_lent),
 		cmocka_unit_test(a_guard_is_refused_for_its_configuration),
 		cmocka_unit_test(a_guard_is_refused_for_its_fleet),

@@ -26,6 +26,11 @@ static uint64_t lot(uint64_t *seed, uint64_t below)
 	return (x ^ x >> 31) % below;
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 struct world {
 	struct escrow root, orgs[ORGS];
 	struct escrow_tenant root_tenants[ORGS], org_tenants[ORGS][USERS];
@@ -60,9 +65,17 @@ static void open_world(struct world *world, uint64_t limit,
 	}
 }
 
+static void orgs_have_users(struct world *world, const uint32_t *counts)
+{
+	for (uint32_t i = 0; i < ORGS; i++)
+		for (uint32_t j = 0; j < counts[i]; j++)
+			assert_int_equal(add(&world->orgs[i], plain(1)), FAIR_GOOD);
+}
+
 static bool ask(struct world *world, uint32_t org, uint32_t user, uint64_t cost)
 {
-	return escrow_tree_ask(&world->orgs[org], user, cost, world->now_us).admitted;
+	escrow_tree_pass(&world->orgs[org], world->now_us);
+	return escrow_ask(&world->orgs[org], user, cost, world->now_us).admitted;
 }
 
 static void check(const struct world *world)
@@ -71,12 +84,9 @@ static void check(const struct world *world)
 	for (uint32_t i = 0; i < ORGS; i++) {
 		const struct escrow *org = &world->orgs[i];
 
-		assert_true(escrow_valid(org));
-		if (org->window != world->root.window)
-			continue;
-		assert_true(org->used <= org->set.limit);
-		assert_true(org->set.limit <=
-		            escrow_used(&world->root, i)); /* TREE-1 */
+		assert_true(escrow_valid(org)); /* TREE-1 */
+		if (org->window == world->root.window)
+			assert_true(org->used <= org->set.limit);
 	}
 }
 
@@ -235,8 +245,7 @@ static void a_tree_is_not_too_deep(void **state)
 		assert_int_equal(add(&escrows[i], plain(1)), FAIR_GOOD);
 	}
 	for (int i = 0; i < 20; i++)
-		got +=
-		    escrow_tree_ask(&escrows[ESCROW_DEPTH_MAX - 1], 0, 1, 0).admitted;
+		got += escrow_ask(&escrows[ESCROW_DEPTH_MAX - 1], 0, 1, 0).admitted;
 	assert_int_equal(got, 9);
 }
 
@@ -264,7 +273,22 @@ static void draw(struct world *world, uint64_t *seed)
 		}
 }
 
-/* TREE-1, TREE-2; what is admitted is counted apart. */
+static void change(struct world *world, uint64_t *seed)
+{
+	uint32_t org = (uint32_t)lot(seed, ORGS), user = (uint32_t)lot(seed, USERS);
+	struct escrow_terms terms = world->root_tenants[org].terms;
+	uint64_t limit = world->root.set.limit;
+
+	terms.weight = 1 + (uint32_t)lot(seed, 9);
+	terms.guarantee = lot(seed, limit / 4);
+	terms.cap = lot(seed, 2) ? terms.guarantee + 1 + lot(seed, limit) : terms.cap;
+	if (lot(seed, 2))
+		(void)escrow_change(&world->root, org, &terms);
+	else
+		(void)escrow_change(&world->orgs[org], user, &terms);
+}
+
+/* TREE-1, TREE-2, though terms change; what is admitted is counted apart. */
 static void what_is_drawn_by_lot_keeps_the_limit(void **state)
 {
 	(void)state;
@@ -280,6 +304,8 @@ static void what_is_drawn_by_lot_keeps_the_limit(void **state)
 			if (world.now_us / PERIOD_US != window)
 				got = 0;
 			window = world.now_us / PERIOD_US;
+			if (lot(&seed, 20) == 0)
+				change(&world, &seed);
 			if (ask(&world, (uint32_t)lot(&seed, ORGS),
 			        (uint32_t)lot(&seed, USERS), cost))
 				got += cost;
@@ -340,6 +366,78 @@ static void who_asks_all_the_time_gets_its_part_of_the_tree(void **state)
 	}
 }
 
+/* Everybody with a guarantee asks, for no more than what is left of it if something is. */
+static void claim_guarantees(struct world *world, uint64_t *seed, bool is_there)
+{
+	for (uint32_t i = 0; i < ORGS * USERS; i++) {
+		struct escrow *org = &world->orgs[i / USERS];
+		uint64_t guarantee = org->tenants[i % USERS].terms.guarantee, cost;
+		uint64_t left = guarantee;
+
+		if (guarantee == 0)
+			continue;
+		if (org->window == world->now_us - world->now_us % PERIOD_US)
+			left -= lesser(left, escrow_used(org, i % USERS));
+		cost = 1 + (left > 0 ? lot(seed, left) : 0);
+		if (!ask(world, i / USERS, i % USERS, cost) && is_there && left > 0)
+			fail_msg("user %u is refused %lu of %lu", i,
+			         (unsigned long)cost, (unsigned long)guarantee);
+	}
+}
+
+/* TREE-3: whoever asks often enough gets its guarantee, whatever others ask for, and when. */
+static void a_guarantee_by_lot_is_there_whenever_it_is_asked_for(void **state)
+{
+	(void)state;
+	for (uint64_t number = 0; number < LONG_OR_BRIEF(3000, 300); number++) {
+		uint64_t seed = number;
+		struct world world;
+
+		draw(&world, &seed);
+		for (int i = 0; i < 400; i++) {
+			uint32_t org = (uint32_t)lot(&seed, ORGS);
+			uint32_t user = (uint32_t)lot(&seed, USERS);
+
+			claim_guarantees(&world, &seed, /* is_there= */ i > 0);
+			if (world.org_tenants[org][user].terms.guarantee == 0)
+				for (int j = 0; j < 20; j++)
+					(void)ask(&world, org, user,
+					          1 + lot(&seed, 30));
+			check(&world);
+			world.now_us += lot(&seed, RELEASE_US * 9 / 10);
+		}
+	}
+}
+
+/* TREE-5: calls of 8 pass though the share is 5: of an organisation that has one user, and of a
+ * user beside another one. */
+static void what_a_large_cost_leaves_is_owed_at_each_level(void **state)
+{
+	const struct escrow_terms orgs[ORGS] = { plain(1), plain(1), plain(1) };
+	uint64_t large[2] = { 0 }, small[2] = { 0 };
+	struct world world;
+
+	(void)state;
+	open_world(&world, 15, orgs);
+	orgs_have_users(&world, (const uint32_t[ORGS]){ 1, 2, 0 });
+	assert_int_equal(
+	    escrow_change(&world.root, 1, &(struct escrow_terms){ 0, 1000, 2 }),
+	    FAIR_GOOD);
+	for (int i = 0; i < 100 * 50; i++, world.now_us += PERIOD_US / 50) {
+		small[0] += ask(&world, 1, 0, 1);
+		large[0] += ask(&world, 0, 0, 8) ? 8 : 0;
+	}
+	assert_in_range(large[0], 392, 500);
+	assert_in_range(small[0], 800, 1100);
+	for (int i = 0; i < 100 * 50; i++, world.now_us += PERIOD_US / 50) {
+		(void)ask(&world, 0, 0, 1);
+		small[1] += ask(&world, 1, 0, 1);
+		large[1] += ask(&world, 1, 1, 8) ? 8 : 0;
+	}
+	assert_in_range(large[1], 392, 500);
+	assert_in_range(small[1], 300, 600);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +450,8 @@ int main(void)
 		cmocka_unit_test(a_tree_is_not_too_deep),
 		cmocka_unit_test(what_is_drawn_by_lot_keeps_the_limit),
 		cmocka_unit_test(who_asks_all_the_time_gets_its_part_of_the_tree),
+		cmocka_unit_test(a_guarantee_by_lot_is_there_whenever_it_is_asked_for),
+		cmocka_unit_test(what_a_large_cost_leaves_is_owed_at_each_level),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

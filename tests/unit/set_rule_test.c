@@ -453,6 +453,53 @@ static void what_cannot_be_is_refused_and_changes_nothing(void **state)
 	assert_true(house_close(&h));
 }
 
+static struct gale_limiter *open_plan(struct house *h, enum gale_mode mode,
+                                      uint64_t limit)
+{
+	struct gale_limiter_config config = { .name = "calls",
+		                              .rule = gale_fixed_window(limit,
+		                                                        GALE_HOURS(1)),
+		                              .store = h->store,
+		                              .mode = mode };
+	struct gale_limiter *plan;
+
+	assert_int_equal(gale_limiter_open(h->runtime, &config, &plan), GALE_ERR_OK);
+	return plan;
+}
+
+/* Of 30 calls of one customer. */
+static uint64_t spends(struct house *h, struct gale_limiter *plan)
+{
+	uint64_t passed = 0;
+
+	for (int i = 0; i < 30; i++)
+		passed += gale_wait(h->seat, plan, "k", 1, 1, FOREVER_US).verdict ==
+		          GALE_ALLOW;
+	return passed;
+}
+
+/* A limiter for each plan: all have one name. */
+static void a_customer_who_changes_plans_keeps_what_it_has_spent(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MODES; i++) {
+		struct gale_limiter *low, *high;
+		struct house h;
+
+		open_house(&h, modes[i], gale_fixed_window(1, GALE_HOURS(1)));
+		low = open_plan(&h, modes[i], 10);
+		high = open_plan(&h, modes[i], 25);
+		assert_int_equal(spends(&h, low), 10);
+		assert_int_equal(spends(&h, high), 15);
+		assert_int_equal(spends(&h, low), 0);
+		test_clock_advance(&h.clock, GALE_HOURS(1));
+		assert_int_equal(spends(&h, high), 25);
+		gale_limiter_close(low);
+		gale_limiter_close(high);
+		assert_true(house_close(&h));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_months_quota_is_changed_in_its_middle),
 		cmocka_unit_test(many_changes_keep_no_memory),
 		cmocka_unit_test(what_cannot_be_is_refused_and_changes_nothing),
+		cmocka_unit_test(a_customer_who_changes_plans_keeps_what_it_has_spent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

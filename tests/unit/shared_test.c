@@ -445,9 +445,24 @@ static void threads_of_two_nodes_get_what_there_is(void **state)
 	close_pair(&pair);
 }
 
+static void a_tenant_of_a_shared_budget_has_no_tenants(void **state)
+{
+	struct gale_terms terms = { .weight = 1, .name = "below" };
+	struct gale_tenant *tenant;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair, 100);
+	terms.parent = pair.tenants[0][0];
+	assert_int_equal(gale_tenant_open(pair.budgets[0], &terms, &tenant),
+	                 GALE_ERR_PARENT_STORE);
+	close_pair(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tenant_of_a_shared_budget_has_no_tenants),
 		cmocka_unit_test(two_nodes_have_one_budget),
 		cmocka_unit_test(who_is_alone_has_all),
 		cmocka_unit_test(idle_units_go_back),

@@ -503,6 +503,211 @@ static void threads_get_what_there_is_and_no_more(void **state)
 	assert_true(house_close(&h));
 }
 
+/* ---- Tenants of tenants -------------------------------------------------------------- */
+
+static struct gale_tenant *open_below(struct gale_tenant *parent,
+                                      struct gale_budget *budget, uint64_t guarantee,
+                                      uint32_t weight)
+{
+	struct gale_terms terms = { .guarantee = guarantee,
+		                    .weight = weight,
+		                    .parent = parent };
+	struct gale_tenant *tenant;
+
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	return tenant;
+}
+
+/* An organisation of weight 3 with two users, and one of weight 1 with one. */
+struct tree {
+	struct house h;
+	struct gale_budget *budget;
+	struct gale_tenant *orgs[2], *users[3];
+};
+
+static void open_tree(struct tree *tree, uint64_t guarantee)
+{
+	house_open(&tree->h, &plan);
+	tree->budget = open_budget(&tree->h, 800);
+	tree->orgs[0] = open_tenant(tree->budget, guarantee, 3);
+	tree->orgs[1] = open_tenant(tree->budget, 0, 1);
+	tree->users[0] = open_below(tree->orgs[0], tree->budget, guarantee, 1);
+	tree->users[1] = open_below(tree->orgs[0], tree->budget, 0, 2);
+	tree->users[2] = open_below(tree->orgs[1], tree->budget, 0, 1);
+}
+
+static void close_tree(struct tree *tree)
+{
+	for (int i = 0; i < 3; i++)
+		gale_tenant_close(tree->users[i]);
+	gale_tenant_close(tree->orgs[0]);
+	gale_tenant_close(tree->orgs[1]);
+	gale_budget_close(tree->budget);
+	assert_true(house_close(&tree->h));
+}
+
+static void each_level_is_parted_by_weight(void **state)
+{
+	uint64_t got[3] = { 0 };
+	struct tree tree;
+
+	(void)state;
+	open_tree(&tree, 0);
+	for (int i = 0; i < 3; i++)
+		got[i] += flood(&tree.h, tree.users[i], 1);
+	for (int i = 0; i < 1000; i++)
+		for (int j = 0; j < 3; j++)
+			got[j] += flood(&tree.h, tree.users[j], 1);
+	assert_int_equal(got[0], 200);
+	assert_int_equal(got[1], 400);
+	assert_int_equal(got[2], 200);
+	assert_int_equal(counts_of(tree.orgs[0]).share, 600);
+	assert_int_equal(counts_of(tree.orgs[0]).used, 600);
+	assert_int_equal(counts_of(tree.users[1]).share, 400);
+	assert_int_equal(counts_of(tree.users[1]).allowed, 400);
+	test_clock_advance(&tree.h.clock, WINDOW_US); /* who is alone has all */
+	assert_int_equal(flood(&tree.h, tree.users[0], 2000), 800);
+	close_tree(&tree);
+}
+
+/* Its own organisation has used its share, and then others come.  TREE-3 */
+static void a_users_guarantee_is_there_whatever_others_ask_for(void **state)
+{
+	struct tree tree;
+
+	(void)state;
+	open_tree(&tree, 100);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(flood(&tree.h, tree.users[0], 1), 1);
+		(void)flood(&tree.h, tree.users[1], 100);
+		if (i > 10)
+			(void)flood(&tree.h, tree.users[2], 100);
+		test_clock_advance(&tree.h.clock, WINDOW_US / 110);
+	}
+	close_tree(&tree);
+}
+
+/* No ask of theirs takes the lock.  TREE-4 */
+static void users_who_live_from_their_purses_keep_their_organisation(void **state)
+{
+	struct tree tree;
+
+	(void)state;
+	open_tree(&tree, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(flood(&tree.h, tree.users[i], 1), 1);
+	for (int i = 0; i < 6; i++) {
+		test_clock_advance(&tree.h.clock, WINDOW_US / 10);
+		assert_int_equal(flood(&tree.h, tree.users[0], 1), 1);
+		(void)flood(&tree.h, tree.users[2], 1000);
+	}
+	assert_int_equal(counts_of(tree.users[2]).used, 200);
+	assert_true(counts_of(tree.orgs[0]).share > 0);
+	close_tree(&tree);
+}
+
+/* TENANT-5 */
+static void an_organisation_that_is_closed_takes_its_users_along(void **state)
+{
+	struct gale_terms all = { .guarantee = 800, .weight = 1 };
+	struct tree tree;
+
+	(void)state;
+	open_tree(&tree, 100);
+	assert_int_equal(flood(&tree.h, tree.users[0], 1), 1);
+	is_told(gale_tenant_ask(tree.h.seat, tree.orgs[0], 1), GALE_DENY,
+	        GALE_WHY_BAD_ASK);
+	gale_tenant_close(tree.orgs[0]);
+	is_told(gale_tenant_ask(tree.h.seat, tree.users[0], 1), GALE_DENY,
+	        GALE_WHY_CLOSED);
+	assert_int_equal(gale_tenant_set_terms(tree.orgs[1], &all), GALE_ERR_OK);
+	assert_int_equal(flood(&tree.h, tree.users[2], 1000), 799);
+	gale_tenant_close(tree.users[0]);
+	tree.users[0] = open_tenant(tree.budget, 0, 1);
+	tree.orgs[0] = open_tenant(tree.budget, 0, 1);
+	close_tree(&tree);
+}
+
+static void a_parent_that_cannot_be_is_refused(void **state)
+{
+	struct gale_terms terms = { .guarantee = 60, .weight = 1 };
+	struct gale_tenant *deepest, *tenant, *opened[15];
+	struct gale_budget *other;
+	struct tree tree;
+
+	(void)state;
+	open_tree(&tree, 100);
+	other = open_budget(&tree.h, 800);
+	terms.parent = tree.orgs[0]; /* its guarantee is its user's */
+	assert_int_equal(gale_tenant_open(tree.budget, &terms, &tenant),
+	                 GALE_ERR_GUARANTEE);
+	assert_int_equal(gale_tenant_open(other, &terms, &tenant), GALE_ERR_PARENT);
+	assert_int_equal(gale_tenant_set_terms(tree.users[2], &terms), GALE_ERR_PARENT);
+	terms = (struct gale_terms){ .guarantee = 99, .weight = 1 };
+	assert_int_equal(gale_tenant_set_terms(tree.orgs[0], &terms),
+	                 GALE_ERR_GUARANTEE);
+	deepest = tree.users[2];
+	for (int i = 0; i < 14; i++)
+		deepest = opened[i] = open_below(deepest, tree.budget, 0, 1);
+	assert_int_equal(flood(&tree.h, deepest, 1000), 800);
+	terms = (struct gale_terms){ .weight = 1, .parent = deepest };
+	assert_int_equal(gale_tenant_open(tree.budget, &terms, &tenant),
+	                 GALE_ERR_DEPTH);
+	for (int i = 14; i-- > 0;)
+		gale_tenant_close(opened[i]);
+	gale_budget_close(other);
+	close_tree(&tree);
+}
+
+/* More than there was room for at first; and from time to time one comes or goes. */
+static void threads_share_a_tree(void **state)
+{
+	struct member members[THREADS] = { 0 };
+	struct gale_tenant *orgs[2], *others[20];
+	struct gale_budget *budget;
+	pthread_t threads[THREADS];
+	struct crowd crowd;
+	uint64_t all = 0;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	crowd.runtime = h.runtime;
+	budget = open_budget(&h, LIMIT);
+	for (uint32_t i = 0; i < 2; i++)
+		orgs[i] = open_tenant(budget, 0, 1 + 2 * i);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		crowd.tenants[i] = open_below(orgs[i / 2], budget, 0, 1);
+		assert_int_equal(flood(&h, crowd.tenants[i], 1), 1);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		members[i] = (struct member){ .crowd = &crowd, .number = i };
+		must(pthread_create(&threads[i], NULL, ask_and_ask, &members[i]) == 0);
+	}
+	for (int i = 0; i < 20; i++)
+		others[i] = open_below(orgs[i % 2], budget, 0, 1);
+	for (int i = 0; i < 20; i++)
+		gale_tenant_close(others[i]);
+	for (int i = 0; i < THREADS; i++)
+		must(pthread_join(threads[i], NULL) == 0);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		uint64_t ideal = LIMIT / 8 * (i < 2 ? 1 : 3), got = 1;
+
+		for (int j = 0; j < THREADS; j++)
+			got += members[j].allowed[i];
+		assert_int_equal(counts_of(crowd.tenants[i]).used, got);
+		assert_int_equal(counts_of(crowd.tenants[i]).allowed, got);
+		assert_in_range(got, ideal - 6, ideal + 6);
+		all += got;
+		gale_tenant_close(crowd.tenants[i]);
+	}
+	assert_in_range(all, LIMIT - 3 * THREADS, LIMIT);
+	gale_tenant_close(orgs[0]);
+	gale_tenant_close(orgs[1]);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -521,6 +726,13 @@ int main(void)
 		cmocka_unit_test(a_child_is_refused_and_uses_nothing),
 		cmocka_unit_test(a_runtime_that_is_closed_refuses_its_tenants),
 		cmocka_unit_test(threads_get_what_there_is_and_no_more),
+		cmocka_unit_test(each_level_is_parted_by_weight),
+		cmocka_unit_test(a_users_guarantee_is_there_whatever_others_ask_for),
+		cmocka_unit_test(
+		    users_who_live_from_their_purses_keep_their_organisation),
+		cmocka_unit_test(an_organisation_that_is_closed_takes_its_users_along),
+		cmocka_unit_test(a_parent_that_cannot_be_is_refused),
+		cmocka_unit_test(threads_share_a_tree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * escrowed.c -- budgets of this process: purses, and asks that the escrows decide.
+ *
+ * Threads   escrowed_ask: the seat's own.  The rest: any.
+ */
+#include "engine/credit.h"
+#include "face/seat.h"
+#include "face/tenants.h"
+
+#define AHEAD_PART 8 /* of a share, in a purse at most */
+
+static uint64_t utc_us(const struct gale_budget *budget, mono now)
+{
+	return (now.ns + budget->epoch_ns) / 1000;
+}
+
+/* ---- Purses ------------------------------------------------------------------------ */
+
+/* Units of a window that is over are nobody's. */
+static void empty_purse(struct gale_tenant *tenant) ON(tenant->budget->lock)
+{
+	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
+
+	escrow_give(&tenant->locked.family->escrow, tenant->locked.number, units,
+	            tenant->locked.window);
+	tenant->locked.allowed -= units;
+	tenant->locked.seen = 0;
+}
+
+void escrowed_empty(struct gale_tenant *tenant)
+{
+	empty_purse(tenant);
+	store_relaxed(&tenant->till.denied, 0);
+}
+
+void escrowed_empty_all(struct family *family)
+{
+	for (uint32_t i = 0; i < family->room; i++) {
+		if (!family->handles[i])
+			continue;
+		escrowed_empty(family->handles[i]);
+		if (family->handles[i]->locked.below)
+			escrowed_empty_all(family->handles[i]->locked.below);
+	}
+}
+
+static uint64_t ahead_of(struct gale_tenant *tenant, uint64_t share)
+    ON(tenant->budget->lock)
+{
+	struct escrow *escrow = &tenant->locked.family->escrow;
+	uint64_t most = share / AHEAD_PART;
+
+	if (escrow->set.parted)
+		return 0;
+	return escrow_ask_ahead(escrow, tenant->locked.number,
+	                        most < CREDIT_UNITS_MAX ? most : CREDIT_UNITS_MAX);
+}
+
+static void take_back(struct gale_tenant *tenant) ON(tenant->budget->lock)
+{
+	struct escrow *escrow = &tenant->locked.family->escrow;
+	uint64_t excess = escrow_excess(escrow, tenant->locked.number);
+	uint64_t word = load_relaxed(&tenant->till.purse), units;
+
+	if (excess == 0 || tenant->locked.window != escrow->window)
+		return;
+	do {
+		units = credit_units(word);
+		if (units > excess)
+			units = excess;
+	} while (!swap_if_relaxed(&tenant->till.purse, &word, word - units));
+	escrow_give(escrow, tenant->locked.number, units, escrow->window);
+	tenant->locked.allowed -= units;
+	tenant->locked.seen -= units;
+}
+
+void escrowed_take_back_all(struct family *family)
+{
+	for (uint32_t i = 0; i < family->room; i++) {
+		struct gale_tenant *tenant = family->handles[i];
+
+		if (tenant && tenant->locked.below)
+			escrowed_take_back_all(tenant->locked.below);
+		else if (tenant)
+			take_back(tenant);
+	}
+}
+
+/* Of a purse that is empty.  TENANT-1, TENANT-2 */
+static uint64_t fill_purse(struct gale_tenant *tenant,
+                           const struct escrow_answer *answer, mono now)
+    ON(tenant->budget->lock)
+{
+	uint64_t units = ahead_of(tenant, answer->share);
+	mono end = mono_after(now, (answer->reset_us - 1) * 1000);
+
+	tenant->locked.window = tenant->locked.family->escrow.window;
+	tenant->locked.seen = units;
+	tenant->locked.allowed += units;
+	store_relaxed(&tenant->till.purse, credit_until(end, units));
+	return units;
+}
+
+/* ---- Time goes on ------------------------------------------------------------------- */
+
+static void go_on(struct family *family, uint64_t now_us);
+
+/* TENANT-3.  One that has tenants is present while one of them is: TREE-4. */
+static bool is_still_there(struct gale_tenant *tenant, uint64_t now_us)
+    ON(tenant->budget->lock)
+{
+	uint64_t units = credit_units(load_relaxed(&tenant->till.purse));
+
+	if (tenant->locked.below) {
+		go_on(tenant->locked.below, now_us);
+		return escrow_anybody(&tenant->locked.below->escrow);
+	}
+	if (units < tenant->locked.seen) {
+		tenant->locked.seen = units;
+		return true;
+	}
+	empty_purse(tenant);
+	return false;
+}
+
+static void go_on(struct family *family, uint64_t now_us)
+{
+	struct escrow *escrow = &family->escrow;
+	uint32_t number;
+
+	while ((number = escrow_due(escrow, now_us)) != ESCROW_NOBODY)
+		if (is_still_there(family->handles[number], now_us))
+			escrow_saw(escrow, number);
+		else
+			escrow_leave(escrow, number);
+}
+
+/* From the root down. */
+static void go_on_to(struct gale_tenant *tenant, uint64_t now_us)
+    ON(tenant->budget->lock)
+{
+	if (tenant->parent)
+		go_on_to(tenant->parent, now_us);
+	go_on(tenant->locked.family, now_us);
+}
+
+/* ---- Asking ------------------------------------------------------------------------ */
+
+static enum gale_why why_of(struct gale_budget *budget,
+                            const struct escrow_answer *answer, uint64_t cost)
+    ON(budget->lock)
+{
+	const struct escrow *root = &budget->locked.family.escrow;
+
+	if (answer->admitted)
+		return answer->lent ? GALE_WHY_LENT : GALE_WHY_OWN;
+	if (answer->retry_us == GALE_NEVER)
+		return GALE_WHY_TOO_MUCH;
+	return root->used + cost > root->set.limit ? GALE_WHY_SPENT : GALE_WHY_OTHERS;
+}
+
+/* TENANT-4 */
+static void remember(struct gale_tenant *tenant, enum gale_why why, uint64_t retry_us,
+                     uint64_t cost, mono now) ON(tenant->budget->lock)
+{
+	uint64_t ns = tenant->budget->remember_ns;
+
+	if (retry_us < ns / 1000)
+		ns = retry_us * 1000;
+	till_remember(
+	    &tenant->till, why, cost,
+	    escrow_most(&tenant->locked.family->escrow, tenant->locked.number),
+	    mono_after(now, ns));
+}
+
+static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
+                 uint64_t cost)
+{
+	if (answer->admitted)
+		tenant->locked.allowed += cost;
+	else
+		tenant->locked.denied++;
+	tenant->locked.lent += answer->lent;
+	store_relaxed(&tenant->till.share, answer->share);
+}
+
+/* How often, on the way up, shares may have fallen below what was used. */
+static uint64_t falls_above(const struct gale_tenant *tenant)
+{
+	uint64_t falls = 0;
+
+	for (; tenant; tenant = tenant->parent)
+		falls += tenant->locked.family->escrow.falls;
+	return falls;
+}
+
+/* Who comes may lower the shares of others below what they have ahead. */
+static struct escrow_answer ask_escrow(struct gale_tenant *tenant, uint64_t cost,
+                                       uint64_t now_us) ON(tenant->budget->lock)
+{
+	struct escrow *escrow = &tenant->locked.family->escrow;
+	uint32_t number = tenant->locked.number;
+	uint64_t falls = falls_above(tenant);
+	struct escrow_answer answer = escrow_ask(escrow, number, cost, now_us);
+
+	if (falls_above(tenant) == falls)
+		return answer;
+	escrowed_take_back_all(&tenant->budget->locked.family);
+	return answer.admitted ? answer : escrow_ask(escrow, number, cost, now_us);
+}
+
+static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
+                                     mono now) ON(tenant->budget->lock)
+{
+	uint64_t now_us = utc_us(tenant->budget, now), ahead = 0;
+	struct escrow_answer answer;
+	enum gale_why why;
+
+	go_on_to(tenant, now_us);
+	empty_purse(tenant);
+	answer = ask_escrow(tenant, cost, now_us);
+	why = why_of(tenant->budget, &answer, cost);
+	note(tenant, &answer, cost);
+	if (answer.admitted)
+		store_relaxed(&tenant->till.denied, 0);
+	else if (why != GALE_WHY_TOO_MUCH)
+		remember(tenant, why, answer.retry_us, cost, now);
+	if (why != GALE_WHY_TOO_MUCH)
+		ahead = fill_purse(tenant, &answer, now);
+	store_relaxed(&tenant->till.left, answer.remaining - ahead);
+	return (struct gale_answer){
+		.verdict = answer.admitted ? GALE_ALLOW : GALE_DENY,
+		.why = why,
+		.limit = answer.share,
+		.remaining = answer.remaining,
+		.reset_after_us = answer.reset_us,
+		.retry_after_us = answer.retry_us,
+	};
+}
+
+/* TENANT-5 */
+struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                                uint64_t cost)
+{
+	struct gale_answer answer = { .verdict = GALE_DENY };
+
+	lock_take(&tenant->budget->lock);
+	if (!tenant_is_open(tenant))
+		answer.why = GALE_WHY_CLOSED;
+	else if (tenant->locked.below)
+		answer.why = GALE_WHY_BAD_ASK;
+	else
+		answer = ask_locked(tenant, cost, seat_now(seat));
+	lock_drop(&tenant->budget->lock);
+	return answer;
+}
+
+void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
+{
+	struct gale_budget *budget = tenant->budget;
+	struct escrow *escrow;
+	uint64_t ahead, unspent;
+
+	lock_take(&budget->lock);
+	go_on_to(tenant, utc_us(budget, clock_now(budget->handle.runtime->node_clock)));
+	escrow = &tenant->locked.family->escrow;
+	unspent = credit_units(load_relaxed(&tenant->till.purse));
+	ahead = tenant->locked.window == escrow->window ? unspent : 0;
+	*ret_counts = (struct gale_tenant_counts){
+		.share = escrow_share(escrow, tenant->locked.number),
+		.used = escrow_used(escrow, tenant->locked.number) - ahead,
+		.ahead = ahead,
+		.owed = escrow->tenants[tenant->locked.number].owed,
+		.allowed = tenant->locked.allowed - unspent,
+		.lent = tenant->locked.lent,
+		.denied = tenant->locked.denied,
+	};
+	lock_drop(&budget->lock);
+}
