@@ -287,7 +287,7 @@ static void fields_that_there_are_not(void **state)
 		  "further to the right" },
 		{ BUDGET("limit: 5/s, tenants: {a: {wait: 5}}"), TEXT,
 		  "1: budgets.gpu.tenants.a.wait: is not known: there are weight, "
-		  "guarantee, cap" },
+		  "guarantee, cap, alone" },
 	};
 
 	(void)state;
