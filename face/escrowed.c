@@ -3,7 +3,7 @@
 /*
  * escrowed.c -- budgets of this process: purses, and asks that the escrows decide.
  *
- * Threads   escrowed_ask: the seat's own.  The rest: any.
+ * Threads   escrowed_ask: the seat's own.  escrowed_stats: any.  The rest: under the budget's lock.
  */
 #include "engine/credit.h"
 #include "face/seat.h"
@@ -19,7 +19,7 @@ static uint64_t utc_us(const struct gale_budget *budget, mono now)
 /* ---- Purses ------------------------------------------------------------------------ */
 
 /* Units of a window that is over are nobody's. */
-static void empty_purse(struct gale_tenant *tenant) ON(tenant->budget->lock)
+static void empty_purse(struct gale_tenant *tenant)
 {
 	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
 
@@ -47,7 +47,6 @@ void escrowed_empty_all(struct family *family)
 }
 
 static uint64_t ahead_of(struct gale_tenant *tenant, uint64_t share)
-    ON(tenant->budget->lock)
 {
 	struct escrow *escrow = &tenant->locked.family->escrow;
 	uint64_t most = share / AHEAD_PART;
@@ -58,7 +57,7 @@ static uint64_t ahead_of(struct gale_tenant *tenant, uint64_t share)
 	                        most < CREDIT_UNITS_MAX ? most : CREDIT_UNITS_MAX);
 }
 
-static void take_back(struct gale_tenant *tenant) ON(tenant->budget->lock)
+static void take_back(struct gale_tenant *tenant)
 {
 	struct escrow *escrow = &tenant->locked.family->escrow;
 	uint64_t excess = escrow_excess(escrow, tenant->locked.number);
@@ -91,7 +90,6 @@ void escrowed_take_back_all(struct family *family)
 /* Of a purse that is empty.  TENANT-1, TENANT-2 */
 static uint64_t fill_purse(struct gale_tenant *tenant,
                            const struct escrow_answer *answer, mono now)
-    ON(tenant->budget->lock)
 {
 	uint64_t units = ahead_of(tenant, answer->share);
 	mono end = mono_after(now, (answer->reset_us - 1) * 1000);
@@ -109,7 +107,6 @@ static void go_on(struct family *family, uint64_t now_us);
 
 /* TENANT-3.  One that has tenants is present while one of them is: TREE-4. */
 static bool is_still_there(struct gale_tenant *tenant, uint64_t now_us)
-    ON(tenant->budget->lock)
 {
 	uint64_t units = credit_units(load_relaxed(&tenant->till.purse));
 
@@ -139,7 +136,6 @@ static void go_on(struct family *family, uint64_t now_us)
 
 /* From the root down. */
 static void go_on_to(struct gale_tenant *tenant, uint64_t now_us)
-    ON(tenant->budget->lock)
 {
 	if (tenant->parent)
 		go_on_to(tenant->parent, now_us);
@@ -150,7 +146,6 @@ static void go_on_to(struct gale_tenant *tenant, uint64_t now_us)
 
 static enum gale_why why_of(struct gale_budget *budget,
                             const struct escrow_answer *answer, uint64_t cost)
-    ON(budget->lock)
 {
 	const struct escrow *root = &budget->locked.family.escrow;
 
@@ -163,7 +158,7 @@ static enum gale_why why_of(struct gale_budget *budget,
 
 /* TENANT-4 */
 static void remember(struct gale_tenant *tenant, enum gale_why why, uint64_t retry_us,
-                     uint64_t cost, mono now) ON(tenant->budget->lock)
+                     uint64_t cost, mono now)
 {
 	uint64_t ns = tenant->budget->remember_ns;
 
@@ -198,7 +193,7 @@ static uint64_t falls_above(const struct gale_tenant *tenant)
 
 /* Who comes may lower the shares of others below what they have ahead. */
 static struct escrow_answer ask_escrow(struct gale_tenant *tenant, uint64_t cost,
-                                       uint64_t now_us) ON(tenant->budget->lock)
+                                       uint64_t now_us)
 {
 	struct escrow *escrow = &tenant->locked.family->escrow;
 	uint32_t number = tenant->locked.number;
@@ -212,7 +207,7 @@ static struct escrow_answer ask_escrow(struct gale_tenant *tenant, uint64_t cost
 }
 
 static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
-                                     mono now) ON(tenant->budget->lock)
+                                     mono now)
 {
 	uint64_t now_us = utc_us(tenant->budget, now), ahead = 0;
 	struct escrow_answer answer;

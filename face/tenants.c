@@ -208,7 +208,7 @@ static bool read_terms(struct gale_terms *ret_known, const struct gale_terms *te
 }
 
 /* The parent's first tenant.  TENANT-5 */
-static enum gale_err found_below(struct gale_tenant *parent) ON(parent->budget->lock)
+static enum gale_err found_below(struct gale_tenant *parent)
 {
 	struct gale_allocator *allocator = parent->handle.runtime->allocator;
 	const struct family *above = parent->locked.family;
@@ -271,7 +271,7 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 }
 
 /* Asks of those below are denied from now on: they are below one that is closed.  TENANT-5 */
-static void cut_off(struct gale_tenant *tenant) ON(tenant->budget->lock)
+static void cut_off(struct gale_tenant *tenant)
 {
 	struct family *below = tenant->locked.below;
 

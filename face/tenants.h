@@ -110,7 +110,7 @@ struct gale_answer shared_answer(const struct store_op *op, enum store_result re
 /* ---- In escrowed.c: budgets of this process ------------------------------------------ */
 
 /* What is in the tenant's purse goes back, and what was denied is forgotten. */
-void escrowed_empty(struct gale_tenant *tenant) ON(tenant->budget->lock);
+void escrowed_empty(struct gale_tenant *tenant);
 /* So do those of all in the family, and below. */
 void escrowed_empty_all(struct family *family);
 /* Units ahead that are more than a share is now go back.  TENANT-2 */

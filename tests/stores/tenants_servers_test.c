@@ -203,7 +203,7 @@ static void a_server_that_forgot_is_quiet_on(int which)
 	       answer.why == GALE_WHY_LATE)
 		continue; /* it has units in hand */
 	is_told(answer, GALE_DENY, GALE_WHY_QUARANTINE);
-	assert_in_range(answer.retry_after_us, 1, QUARANTINE_US);
+	assert_in_range(answer.retry_after_us, 1, 2 * QUARANTINE_US);
 	while ((answer = ask(1, 0, 1)).verdict != GALE_ALLOW)
 		assert_true(answer.why == GALE_WHY_LATE ||
 		            answer.why == GALE_WHY_QUARANTINE);
