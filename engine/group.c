@@ -349,23 +349,16 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
 	              part_of(group, self, members, group->limit, group->weights));
 }
 
-/* So soon after a rise, a share moves neither down nor by little up, if its node is in want of it.
- * But a node that lacks some of the last target, and those that have joined since, need not wait. */
-static bool is_held(const struct group *group, const struct group_member *self,
-                    uint64_t target)
-{
-	uint64_t most = self->lacks > 0 ? self->share : self->share + self->share / 4;
-
-	return self->hungry > 0 && target <= most &&
-	       group->now_us - self->raised_us < group->settings.hold_us &&
-	       group->joined_us <= self->raised_us;
-}
-
-/* Nor is it lowered by parts when nobody else lacks. */
+/* A share is not lowered by parts when nobody else lacks.  One that its node is in want of is
+ * not lowered soon after it rose, either; but those that have joined since need not wait. */
 static uint64_t share_by_demand(const struct group *group,
                                 const struct group_member *self, uint64_t target)
 {
-	if (is_held(group, self, target))
+	if (target >= self->share)
+		return target;
+	if (self->hungry > 0 &&
+	    group->now_us - self->raised_us < group->settings.hold_us &&
+	    group->joined_us <= self->raised_us)
 		return self->share;
 	return larger(target, less(self->share, group->lacking));
 }
@@ -594,7 +587,6 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	share = group->settings.parts == GROUP_EQUAL || next.weight == 0
 	            ? target
 	            : share_by_demand(group, &next, target);
-	target = smaller(target, share); /* what is held back is not lacked */
 	share = smaller(share, less(group->limit, group->reserved)); /* GROUP-2 */
 	if (is_quiet(group))
 		share = smaller(share, report->held); /* GROUP-7 */

@@ -146,8 +146,7 @@ struct group_settings {
 	uint64_t floor;   /* L is never less; at least 1 */
 	uint64_t ceiling; /* L is never more */
 	uint64_t lease_us;
-	uint64_t hold_us;   /* a share that rose is not taken away sooner, and rises
-	                     * no sooner by little */
+	uint64_t hold_us;   /* a share that rose is not taken away sooner, for others */
 	uint64_t rotate_us; /* how long a slot is a node's, where there are too few */
 	uint64_t probe_us;  /* how often the backend is probed (GROUP_SUM); 0: never */
 };

@@ -48,9 +48,9 @@ struct band {
 #define PART_LOT 0.35
 /* In a hold time a share rises so often, by any slot, and so often by more than L does.  One is
  * wanted; docs/laws.md says why there are more. */
-#define RISES_MOST 3
-#define MOVES_MOST 1.5
-#define MOVES_BY_LOT 2
+#define RISES_MOST 6
+#define MOVES_MOST 2
+#define MOVES_BY_LOT 3
 #define SECOND_NS UINT64_C(1000000000)
 
 static const struct band bands[] = {

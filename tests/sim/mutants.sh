@@ -191,8 +191,6 @@ mutant engine/member.c 'a nudge lowers a share that has just risen' \
 	'!mono_reached(now, member->held_until))' 'now.ns == 0)' groups
 mutant coordinator/fleet.c 'a lowered share is reported and not in force (GROUP-13)' \
 	'if (news == MEMBER_APPLY)' 'if (news == MEMBER_LEFT)' groups
-mutant engine/group.c 'a share that has risen rises by little at once' \
-	'self->lacks > 0 ? self->share : self->share + self->share / 4' 'self->share' groups
 mutant engine/group.c 'what is in flight is not reserved' \
 	'self->in_flight = report->in_flight;' 'self->in_flight = 0;' groups
 mutant engine/group.c 'leases end too early (GROUP-4)' \

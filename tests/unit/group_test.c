@@ -512,40 +512,6 @@ static struct pair even_pair(uint64_t now)
 	return pair;
 }
 
-/* What a node that is alone is granted when it keeps so much busy. */
-static struct group_grant alone(struct shelf *shelf, uint64_t now, uint64_t busy)
-{
-	const struct group_settings settings =
-	    settings_of(GROUP_SUM, GROUP_BY_DEMAND, 1000);
-	const struct group_report report = { .incarnation = 1,
-		                             .seq = shelf->members[0].seq + 1,
-		                             .generation = shelf->members[0].generation,
-		                             .held = shelf->members[0].share,
-		                             .weight = 1,
-		                             .busy = busy * GROUP_BUSY_ONE,
-		                             .limited = true };
-
-	return beat(shelf, &settings, now, 0, 0, &report);
-}
-
-/* In a hold time it rises once, but for much; what is held back is not lacked. */
-static void a_share_that_has_risen_waits_for_little_more(void **state)
-{
-	struct shelf shelf = { 0 };
-	struct group_grant grant = alone(&shelf, 1000, 16);
-
-	(void)state;
-	assert_int_equal(grant.share, 16 + 4 * 4 + 1);
-	grant = alone(&shelf, 1001, 20);
-	assert_int_equal(grant.limit, 20 + 17 + 1);
-	assert_int_equal(grant.share, 33);
-	assert_int_equal(grant.target, 33);
-	assert_int_equal(grant.lacking, 0);
-	grant = alone(&shelf, 1000 + LEASE, 20);
-	assert_int_equal(grant.share, 38);
-	assert_int_equal(alone(&shelf, 1001 + LEASE, 36).share, 36 + 4 * 6 + 1);
-}
-
 /* One that refused something comes back when the lease of another may be over, also where it has
  * its part already. */
 static void who_refused_something_hears_whose_lease_is_next(void **state)
@@ -1483,7 +1449,6 @@ int main(void)
 		cmocka_unit_test(nobody_starves_where_there_are_too_few),
 		cmocka_unit_test(where_the_clock_is_set_back_slots_go_round),
 		cmocka_unit_test(shares_do_not_follow_each_beat),
-		cmocka_unit_test(a_share_that_has_risen_waits_for_little_more),
 		cmocka_unit_test(who_refused_something_hears_whose_lease_is_next),
 		cmocka_unit_test(a_clock_that_is_set_ends_no_lease),
 		cmocka_unit_test(a_lease_that_is_over_is_over),
