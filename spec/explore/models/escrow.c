@@ -61,7 +61,7 @@ struct state {
 	uint8_t admitted; /* in the window; apart from the escrow */
 	uint8_t robbed;   /* an ask took of what was left of another's share */
 	uint8_t by[TENANTS];
-	uint8_t used, absent, weights, guaranteed;
+	uint8_t used, absent, weights, guaranteed, promised;
 	uint8_t settled, is_short, reckoned;
 	uint8_t fixed, bases, slopes, pool, floor, reserve;
 	uint8_t first[ESCROW_LISTS], last[ESCROW_LISTS];
@@ -137,6 +137,7 @@ static void pack(const struct world *world, struct state *ret_state)
 	ret_state->absent = small(escrow->absent);
 	ret_state->weights = small(escrow->weights);
 	ret_state->guaranteed = small(escrow->guaranteed);
+	ret_state->promised = small(escrow->promised);
 	ret_state->settled = escrow->settled;
 	ret_state->is_short = escrow->settled && escrow->is_short;
 	ret_state->reckoned = escrow->settled && escrow->reckoned;
@@ -188,6 +189,7 @@ static void unpack(const long *c, const struct state *state, struct world *ret_w
 		                   .absent = state->absent,
 		                   .weights = state->weights,
 		                   .guaranteed = state->guaranteed,
+		                   .promised = state->promised,
 		                   .assured = (uint64_t)c[LIMIT],
 		                   .settled = state->settled,
 		                   .is_short = state->is_short,
