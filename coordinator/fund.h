@@ -27,7 +27,9 @@
  *   FUND-7  A tenant that goes on spending asks for more before it lacks any: at the look that
  *           says so (CLAIM-5), in the same one call as those that wait.
  *   FUND-8  A stake admits something alone (engine/alone.h) only after a call of the fund that the
- *           store did not answer, and before the next one that it does.
+ *           store did not answer, and that was sent after the last one that it did.  It does so
+ *           until the next one that the store answers, and for no longer than two calls may take:
+ *           then an ask waits for its call first.
  *
  * Threads   fund_ask, fund_open, stake_open and the functions that change or close: any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
@@ -100,6 +102,8 @@ struct fund {
 		uint64_t granted;      /* in it, to this node, and not given back */
 		uint64_t most;         /* the largest limit of it */
 		enum gale_why cut_off; /* why the store cannot be asked; RULE: it can */
+		mono failed;           /* when a call last said so */
+		mono answered;         /* when the store last said something */
 		bool closed;
 		bool ended; /* the coordinator looks at it no more */
 	} locked;

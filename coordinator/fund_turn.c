@@ -51,14 +51,25 @@ static void look(struct fund *fund, struct stake *stake, mono now) ON(fund->lock
 	stake_fill(stake, now);
 }
 
+static uint64_t in_hand(const struct stake *stake, mono now)
+{
+	if (mono_reached(now, stake->locked.claim.end))
+		return 0;
+	return claim_in_hand(&stake->locked.claim, now) +
+	       credit_units(load_relaxed(&stake->till->purse));
+}
+
 /* What those that wait cost, and the least of that, beyond what is in hand.  1: nobody waits, or all
- * is in hand, and more is of use. */
+ * is in hand, and more is of use.  A cost that nobody waits for is forgotten when it is in hand. */
 static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 {
-	uint64_t wants = stake->locked.ordered, least = stake->locked.ordered, units;
+	uint64_t units = in_hand(stake, now), wants, least;
 	bool over = mono_reached(now, stake->locked.claim.end);
 	struct list *place;
 
+	if (stake->locked.ordered <= units && list_is_empty(&stake->locked.waits))
+		stake->locked.ordered = 0;
+	wants = least = stake->locked.ordered;
 	if (wants == 0 && list_is_empty(&stake->locked.waits)) {
 		*ret_least = stake->locked.ahead && !over; /* FUND-7 */
 		return *ret_least;
@@ -71,10 +82,6 @@ static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 		if (least == 0 || cost < least)
 			least = cost;
 	}
-	units = claim_in_hand(&stake->locked.claim, now) +
-	        credit_units(load_relaxed(&stake->till->purse));
-	if (over)
-		units = 0;
 	*ret_least = least > 0 && least <= units ? 1 : minus(least, units);
 	return wants > 0 && wants <= units ? 1 : minus(wants, units);
 }
@@ -147,15 +154,6 @@ static bool turn_stake(struct fund *fund, struct stake *stake, mono now) ON(fund
 	return true;
 }
 
-/* Something is in hand, and may lie idle. */
-static bool has_units(const struct stake *stake, mono now)
-{
-	if (mono_reached(now, stake->locked.claim.end))
-		return false;
-	return credit_units(load_relaxed(&stake->till->purse)) > 0 ||
-	       claim_in_hand(&stake->locked.claim, now) > 0;
-}
-
 static mono stake_due(struct stake *stake, mono now)
 {
 	uint64_t least;
@@ -166,7 +164,7 @@ static mono stake_due(struct stake *stake, mono now)
 	if (stake->locked.leaves)
 		return now;
 	due = tells_at(stake, now);
-	if (has_units(stake, now))
+	if (in_hand(stake, now) > 0) /* it may lie idle */
 		due = mono_earlier(due, stake->locked.tick);
 	if (wanted(stake, now, &least) == 0)
 		return due;
@@ -414,17 +412,34 @@ static void say_cut_off(struct fund *fund, bool is_cut_off)
 		fund->ops->say(fund, GALE_LEVEL_INFO, "the store can be asked again");
 }
 
-/* FUND-8: the store cannot be asked, if so it is. */
+static bool is_outage(enum store_result result)
+{
+	return result == STORE_LATE || result == STORE_DOWN;
+}
+
+/* FUND-8.  Nothing is learned from a call that was sent before the store has answered another. */
+static void learn_of_miss(struct fund *fund, const struct stake *stake,
+                          enum store_result result, mono now) ON(fund->lock)
+{
+	bool is_late = result == STORE_LATE;
+
+	if (result == STORE_WRONG)
+		fund->locked.cut_off = GALE_WHY_RULE; /* it can be asked */
+	if (!is_outage(result) ||
+	    stake->locked.claim.sent.ns < fund->locked.answered.ns)
+		return;
+	fund->locked.cut_off = is_late ? GALE_WHY_LATE : GALE_WHY_DOWN;
+	fund->locked.failed = now;
+}
+
 static void miss_answer(struct fund *fund, struct stake *stake,
                         enum store_result result, mono now, struct list *done)
     ON(fund->lock)
 {
 	claim_lost(&stake->locked.claim);
-	if (result == STORE_LATE)
-		fund->locked.cut_off = GALE_WHY_LATE;
-	if (result == STORE_DOWN)
-		fund->locked.cut_off = GALE_WHY_DOWN;
-	stake_serve_alone(stake, now, done);
+	learn_of_miss(fund, stake, result, now);
+	if (is_outage(result))
+		stake_serve_alone(stake, now, done);
 	stake_fail_all(stake, result, 0, done);
 	if (claim_owes(&stake->locked.claim, now)) /* FUND-3 */
 		tell_from(stake, mono_after(now, fund->tick_ns));
@@ -443,7 +458,8 @@ void fund_hear(struct store_call *call, mono now)
 	lock_take(&fund->lock);
 	stake_gather(stake);
 	if (call->result == STORE_DONE) {
-		fund->locked.cut_off = GALE_WHY_RULE;
+		fund->locked.cut_off = GALE_WHY_RULE; /* FUND-8 */
+		fund->locked.answered = now;
 		take_answer(fund, stake, now, &done);
 	} else {
 		miss_answer(fund, stake, call->result, now, &done);

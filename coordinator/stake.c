@@ -9,6 +9,8 @@
 
 #include "coordinator/coordinator.h"
 
+#define CALLS 2 /* in turn: who is admitted alone makes the next one  (FUND-8) */
+
 /* ---- Till and claim ---------------------------------------------------------------- */
 
 /* What is in the till is in hand again; units of a window that is over, for nothing. */
@@ -80,6 +82,13 @@ static struct gale_answer allow(struct stake *stake, uint64_t cost, mono now)
 	return answer_of(stake, GALE_ALLOW, GALE_WHY_OWN, now);
 }
 
+static bool is_cut_off(const struct fund *fund, mono now)
+{
+	return fund->locked.cut_off != GALE_WHY_RULE &&
+	       !mono_reached(
+		   now, mono_after(fund->locked.failed, CALLS * fund->patience_ns));
+}
+
 /* FUND-8 */
 static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
                         struct gale_answer *ret_answer)
@@ -87,7 +96,7 @@ static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
 	enum gale_why why = stake->fund->locked.cut_off;
 	struct alone *alone = &stake->locked.alone;
 
-	if (why == GALE_WHY_RULE || !alone_take(alone, cost, now))
+	if (!is_cut_off(stake->fund, now) || !alone_take(alone, cost, now))
 		return false;
 	stake->locked.counts.alone += cost;
 	*ret_answer =

@@ -47,8 +47,8 @@ void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drif
 bool claim_refuses(const struct claim *claim, uint64_t units, mono now, mono *ret_when)
 {
 	*ret_when = mono_earlier(claim->retry, claim->turns);
-	return claim->refused > 0 && units >= claim->refused &&
-	       !mono_reached(now, *ret_when);
+	return (claim->shut || (claim->refused > 0 && units >= claim->refused)) &&
+	       !mono_reached(now, *ret_when); /* CLAIM-6 */
 }
 
 bool claim_may_ask(const struct claim *claim, uint64_t units, mono now, mono *ret_when)
@@ -65,7 +65,7 @@ bool claim_may_ask(const struct claim *claim, uint64_t units, mono now, mono *re
 
 /* For a sixteenth of a window, and while the next quantum is on its way, as fast as units were taken
  * since the last grant; but not much more than before, as that may have been a burst.  When a window
- * is over, as fast as in all of it. */
+ * is over, as fast as in all of it.  A grant of which nothing was taken says nothing before a look. */
 static uint64_t next_size(const struct claim *claim, uint64_t wants, mono now)
 {
 	uint64_t period_ns = claim->terms.period_us * 1000;
@@ -77,6 +77,8 @@ static uint64_t next_size(const struct claim *claim, uint64_t wants, mono now)
 		units -= lesser(units, claim->taken_then);
 		lasted = greater(now.ns - claim->since.ns, period_ns / SHORTEST + 1);
 		most = lesser(most, GROWTH * greater(claim->size, wants));
+		if (units == 0 && !mono_reached(claim->looked, claim->since))
+			return lesser(claim->size, most);
 	}
 	size = (uint128)units * lasts / lasted;
 	return size < most ? (uint64_t)size : most;
@@ -160,7 +162,8 @@ static bool is_possible(const struct claim *claim, const struct pool_ask *ask,
                         const struct pool_answer *answer)
 {
 	if (answer->result != POOL_ANSWERED)
-		return answer->result <= POOL_WRONG;
+		return answer->result <= POOL_WRONG &&
+		       answer->retry_us <= POOL_TIME_MAX_US;
 	return answer->left_us <= ask->period_us && answer->window >= claim->window &&
 	       is_within_limit(claim, ask, answer);
 }
@@ -221,6 +224,7 @@ static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
 		claim->since = now;
 		claim->taken_then = claim->taken;
 	}
+	claim->shut = false;
 	if (mono_reached(now, claim->end))
 		return CLAIM_EARLY;
 	claim->refused = 0;
@@ -251,7 +255,7 @@ enum claim_news claim_hear(struct claim *claim, const struct pool_ask *ask,
 		return be_told(claim, ask, answer, now);
 	claim->retry = mono_after(now, (answer->retry_us + 1) * 1000);
 	claim->turns = mono_later(claim->turns, claim->retry);
-	claim->refused = 1;
+	claim->shut = true;
 	return answer->result == POOL_QUIET ? CLAIM_QUIET : CLAIM_REFUSED;
 }
 

@@ -28,6 +28,9 @@
  *   CLAIM-5  What is kept lasts, as fast as units were taken since the last look, longer than
  *            what is asked for ahead: so nothing is given back that is asked for again.  Where
  *            nothing was taken, all goes back.
+ *   CLAIM-6  A claim that was refused by a result, and not for want of units, refuses all asks
+ *            until .retry, whatever its terms are meanwhile: nothing waits for a call that is
+ *            not made.
  *
  * Threads   Pure: one at a time for a claim.
  */
@@ -40,8 +43,8 @@
 enum claim_news {
 	CLAIM_HEARD, /* the pool has said how much there is */
 	CLAIM_EARLY, /* its window is over before anybody could spend it: ask at .turns */
-	CLAIM_QUIET,   /* the store may have forgotten; ask at .retry */
-	CLAIM_REFUSED, /* by the result that was answered; ask at .retry */
+	CLAIM_QUIET,   /* the store may have forgotten; ask at .retry  (CLAIM-6) */
+	CLAIM_REFUSED, /* by the result that was answered; ask at .retry  (CLAIM-6) */
 	CLAIM_WRONG,   /* the answer cannot be true, and nothing has changed */
 };
 
@@ -69,6 +72,7 @@ struct claim {
 
 	uint64_t told_back; /* as the pool has heard */
 	uint64_t refused;   /* the least that was, beyond what was in hand; 0: none */
+	bool shut;          /* nothing is granted, whatever the terms */
 	mono retry;         /* an ask for so much waits until then */
 };
 

@@ -338,7 +338,15 @@ mutant engine/alone.c 'a window of a fast clock is too short (ALONE-2)' \
 mutant engine/alone.c 'who has used all has some again (ALONE-1)' \
 	'return taken < alone->units ? alone->units - taken : 0; /* ALONE-1 */' 'return alone->units + 0 * taken;' pools
 mutant coordinator/fund_turn.c 'a refusal is taken for an outage (FUND-8)' \
-	'fund->locked.cut_off = GALE_WHY_RULE;' '(void)fund->locked.cut_off;' pools
+	'fund->locked.cut_off = GALE_WHY_RULE; /* FUND-8 */' '(void)fund->locked.cut_off;' pools
+mutant coordinator/fund_turn.c 'a call is late though another was answered since (FUND-8)' \
+	'claim.sent.ns < fund->locked.answered.ns)' 'claim.sent.ns > now.ns)' pools
+mutant coordinator/stake.c 'a call that failed an hour ago is an outage (FUND-8)' \
+	'CALLS * fund->patience_ns' 'UINT64_MAX + 0 * CALLS' pools
+mutant engine/claim.c 'new terms end a refusal that was not by terms (CLAIM-6)' \
+	'claim->shut = true;' 'claim->refused = 1;' pools
+mutant engine/claim.c 'a grant of this moment shrinks the next quantum' \
+	'return lesser(claim->size, most);' 'most = 0;' pools
 mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
 	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
 mutant engine/pool.c 'what goes back is counted with each ask (POOL-4)' \

@@ -127,6 +127,13 @@ static void on_done(struct fund_wait *wait)
 	((struct asked *)wait)->done = true;
 }
 
+static enum fund_said ask_now(int stake, uint64_t cost)
+{
+	struct gale_answer answer;
+
+	return fund_ask(&s.stakes[stake], cost, s.now, NULL, &answer);
+}
+
 static enum fund_said ask(int stake, uint64_t cost, struct asked *asked)
 {
 	struct gale_answer answer;
@@ -177,10 +184,23 @@ static void answer(uint64_t window, uint64_t granted, uint64_t left_us)
 	fund_hear(call, s.now);
 }
 
+static void refuse(uint64_t result, uint64_t retry_us)
+{
+	s.sent->op->claim->answer =
+	    (struct pool_answer){ .result = result, .retry_us = retry_us };
+	s.sent->result = STORE_DONE;
+	fund_hear(s.sent, s.now);
+}
+
+static void miss(enum store_result result)
+{
+	s.sent->result = result;
+	fund_hear(s.sent, s.now);
+}
+
 static void lose(void)
 {
-	s.sent->result = STORE_LATE;
-	fund_hear(s.sent, s.now);
+	miss(STORE_LATE);
 }
 
 static uint64_t in_till(int stake)
@@ -362,8 +382,12 @@ static void a_stake_that_is_cut_off_has_some_units_alone(void **state)
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	assert_non_null(s.sent); /* the store is asked on and on */
+	lose();
 	s.now = mono_after(s.now, DAY_US * 1001);
-	assert_int_equal(ask(0, 9, &late), FUND_ALLOWED);
+	assert_int_equal(ask(0, 9, &late), FUND_WAITS);
+	turn();
+	lose();
+	answers(&late, GALE_ALLOW, GALE_WHY_LATE);
 	stake_counts(&s.stakes[0], s.now, &counts);
 	assert_int_equal(counts.alone, 19);
 	assert_int_equal(counts.spent, 19);
@@ -386,6 +410,150 @@ static void a_refusal_of_the_pool_is_no_outage(void **state)
 	answers(&asked, GALE_DENY, GALE_WHY_OTHERS);
 	assert_string_equal(s.said, "the store can be asked again");
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+}
+
+/* An hour after a call that failed, a store that answers is asked first.  FUND-8 */
+static void a_call_that_failed_long_ago_is_no_outage(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct asked asked;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	lose();
+	s.now = mono_after(s.now, 2 * PATIENCE_NS - 1);
+	assert_int_equal(ask(0, 1, &asked), FUND_ALLOWED);
+	s.now = mono_after(s.now, 1);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	answer(1, 1, DAY_US / 2);
+	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
+}
+
+/* The call was sent before another one, which the store has answered.  FUND-8 */
+static void a_call_that_was_sent_before_the_last_answer_is_no_outage(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct store_call *first;
+	struct asked asked, other;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	first = s.sent;
+	s.now = mono_after(s.now, 1);
+	assert_int_equal(ask(1, 1, &other), FUND_WAITS);
+	turn();
+	answer(1, 1, DAY_US / 2);
+	s.sent = first;
+	lose();
+	assert_true(asked.done && asked.wait.result == STORE_LATE);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+}
+
+/* A call that is BUSY was not sent, and a store that answers nonsense can be asked. */
+static void other_failures_are_no_outage(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct asked asked;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 1);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	lose();
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	miss(STORE_BUSY);
+	assert_true(asked.done && asked.wait.result == STORE_BUSY);
+	assert_int_equal(ask(0, 1, &asked), FUND_ALLOWED);
+	turn();
+	miss(STORE_WRONG);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+}
+
+/* CLAIM-6: what waits would wait for no call. */
+static void a_refusal_by_a_result_outlives_its_terms(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	refuse(POOL_QUIET, GALE_SECONDS(10));
+	assert_true(asked.done && asked.wait.result == STORE_QUARANTINE);
+	fund_set_limit(&s.fund, 2 * LIMIT);
+	assert_int_equal(ask(0, 10, &asked), FUND_DENIED);
+	s.now = mono_after(s.now, GALE_SECONDS(11) * 1000);
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	answer(1, 10, DAY_US / 2);
+	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
+}
+
+/* L13: no store refuses for longer than times last. */
+static void a_refusal_for_ever_is_not_believed(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	refuse(POOL_FULL, UINT64_MAX);
+	assert_true(asked.done && asked.wait.result == STORE_WRONG);
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	assert_non_null(s.sent);
+}
+
+/* An ask that does not wait, during a call that brings what it needs, makes no other. */
+static void who_does_not_wait_leaves_the_quantum_as_it_was(void **state)
+{
+	struct claim *claim = &s.stakes[0].locked.claim;
+	struct asked asked;
+
+	(void)state;
+	have(0, 0);
+	assert_int_equal(ask(0, 8, &asked), FUND_WAITS);
+	turn();
+	answer(1, 9, DAY_US / 2);
+	s.now = mono_after(s.now, 1000);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	assert_true(claim->size >= 8);
+	assert_int_equal(ask_now(0, 5), FUND_WAITS);
+	answer(1, 20, DAY_US / 2);
+	assert_int_equal(in_till(0), 10);
+	turn();
+	assert_null(s.sent);
+}
+
+/* Nothing of it has been taken, as it came this moment. */
+static void a_grant_that_came_just_now_does_not_shrink_the_next(void **state)
+{
+	struct claim *claim = &s.stakes[0].locked.claim;
+	struct asked asked;
+	uint64_t size;
+
+	(void)state;
+	have(0, 0);
+	assert_int_equal(ask(0, 8, &asked), FUND_WAITS);
+	turn();
+	answer(1, 9, DAY_US / 2);
+	s.now = mono_after(s.now, 1000);
+	assert_int_equal(ask_now(0, 50), FUND_WAITS);
+	turn();
+	size = claim->size;
+	assert_true(size > 1);
+	assert_int_equal(ask_now(0, 50), FUND_WAITS);
+	answer(1, 19, DAY_US / 2);
+	turn();
+	assert_non_null(s.sent);
+	assert_true(claim->size >= size);
 }
 
 /* L15: a refusal of a smaller limit is no refusal of a larger one. */
@@ -419,7 +587,14 @@ int main(void)
 		TEST(more_is_asked_for_before_it_is_gone),
 		TEST(a_stake_that_is_cut_off_has_some_units_alone),
 		TEST(a_refusal_of_the_pool_is_no_outage),
+		TEST(a_call_that_failed_long_ago_is_no_outage),
+		TEST(a_call_that_was_sent_before_the_last_answer_is_no_outage),
+		TEST(other_failures_are_no_outage),
 		TEST(a_refusal_ends_with_its_terms),
+		TEST(a_refusal_by_a_result_outlives_its_terms),
+		TEST(a_refusal_for_ever_is_not_believed),
+		TEST(who_does_not_wait_leaves_the_quantum_as_it_was),
+		TEST(a_grant_that_came_just_now_does_not_shrink_the_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
