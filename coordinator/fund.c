@@ -25,6 +25,7 @@ void fund_init(struct fund *fund, const struct fund_config *config)
 	fund->drift_ppm = config->drift_ppm;
 	fund->patience_ns = config->patience_ns;
 	fund->remind_ns = config->remind_ns;
+	fund->alone_count = config->alone_count;
 	fund->tick_ns = release_us * 1000 / TICKS;
 	if (fund->tick_ns < TICK_LEAST_NS)
 		fund->tick_ns = TICK_LEAST_NS;
@@ -39,6 +40,7 @@ void fund_init(struct fund *fund, const struct fund_config *config)
 	list_init(&fund->locked.stakes);
 	fund->locked.terms = config->terms;
 	fund->locked.cut_off = GALE_WHY_RULE;
+	fund->locked.alones = config->alones;
 	lock_drop(&fund->lock);
 }
 
@@ -79,8 +81,7 @@ bool stake_open(struct stake *stake, const struct stake_config *config, mono now
 	lock_take(&fund->lock);
 	list_init(&stake->locked.waits);
 	claim_init(&stake->locked.claim, &config->terms, fund->drift_ppm, now);
-	alone_init(&stake->locked.alone, config->alone, fund->locked.terms.period_us,
-	           fund->drift_ppm);
+	stake->locked.alone = config->alone;
 	set_terms(stake, &config->terms);
 	stake->locked.tick = now;
 	open = !fund->locked.closed && !fund->locked.ended;
@@ -189,7 +190,7 @@ void stake_set_terms(struct stake *stake, const struct pool_ask *terms, uint64_t
 
 	lock_take(&fund->lock);
 	set_terms(stake, terms);
-	stake->locked.alone.units = alone;
+	stake->locked.alone = alone;
 	lock_drop(&fund->lock);
 }
 

@@ -30,6 +30,8 @@
  *           store did not answer, and that was sent after the last one that it did.  It does so
  *           until the next one that the store answers, and for no longer than two calls may take:
  *           then an ask waits for its call first.
+ *   FUND-9  What a tenant has used alone is its name's, in all stakes of this fund, and is known
+ *           until its window is over, though they are closed.  (ALONE-1, T1)
  *
  * Threads   fund_ask, fund_open, stake_open and the functions that change or close: any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
@@ -63,6 +65,13 @@ struct fund_wait {
 	enum store_result result;
 };
 
+/* What tenants of a name use alone.  It may be another's when its window is over. */
+struct fund_alone {
+	struct alone alone;
+	uint32_t name_len; /* 0: nobody's yet */
+	uint8_t name[STORE_TENANT_MAX];
+};
+
 struct fund_config {
 	const struct fund_ops *ops;
 	struct coordinator *coordinator;
@@ -72,6 +81,8 @@ struct fund_config {
 	uint32_t drift_ppm;
 	uint64_t patience_ns; /* with the store */
 	uint64_t remind_ns;
+	struct fund_alone *alones; /* all zero; the fund's until it is freed */
+	uint32_t alone_count;      /* names that may use units alone in a window */
 };
 
 struct fund {
@@ -82,6 +93,7 @@ struct fund {
 	uint64_t patience_ns;
 	uint64_t tick_ns; /* from one look at idle units to the next */
 	uint64_t remind_ns;
+	uint32_t alone_count;
 	uint32_t name_len;
 	uint8_t name[GALE_NAME_MAX];
 
@@ -104,6 +116,8 @@ struct fund {
 		enum gale_why cut_off; /* why the store cannot be asked; RULE: it can */
 		mono failed;           /* when a call last said so */
 		mono answered;         /* when the store last said something */
+		bool disagrees;        /* of what length its windows are */
+		struct fund_alone *alones;
 		bool closed;
 		bool ended; /* the coordinator looks at it no more */
 	} locked;
@@ -137,7 +151,7 @@ struct stake {
 		struct list place; /* among the fund's */
 		struct list waits;
 		struct claim claim;
-		struct alone alone;
+		uint64_t alone;          /* units of a window of its own; 0: none */
 		struct pool_answer told; /* what the pool answered last */
 		enum gale_why why;       /* of what was refused */
 		mono tick;               /* the next look */

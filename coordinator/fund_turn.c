@@ -146,8 +146,10 @@ static bool turn_stake(struct fund *fund, struct stake *stake, mono now) ON(fund
 	if (!stake->fund->post->entered)
 		return false;
 	wants = wanted(stake, now, &least);
-	if (wants > 0 && !claim_may_ask(claim, least, now, &when))
+	if (wants > 0 && !claim_may_ask(claim, least, now, &when)) {
 		wants = least = 0;
+		stake->locked.ahead = false; /* by then it may have stopped */
+	}
 	if (wants == 0 && !mono_reached(now, tells_at(stake, now)))
 		return false;
 	put_ask(stake, wants > 0 || stake->locked.present, wants, least, now);
@@ -256,35 +258,42 @@ static uint64_t more_of(const struct stake *stake, const struct pool_answer *ans
 	             claim->window == answer->window ? claim->granted : 0);
 }
 
+/* The largest limit that may have been asked under for the answer's window; also by a call whose
+ * answer was lost. */
+static uint64_t most_in(struct fund *fund, const struct stake *stake, uint64_t window)
+    ON(fund->lock)
+{
+	uint64_t most = greater(stake->locked.claim.most, stake->claim_op.ask.limit);
+
+	return greater(most, window == fund->locked.window ? fund->locked.most
+	                                                   : fund->locked.terms.limit);
+}
+
 /* FUND-5: what this node would have of the window, with that. */
 static bool is_within_limit(struct fund *fund, struct stake *stake,
-                            const struct pool_answer *answer) ON(fund->lock)
+                            const struct pool_answer *answer, uint64_t most)
+    ON(fund->lock)
 {
-	uint64_t more = more_of(stake, answer), most = fund->locked.terms.limit,
-		 granted = 0;
+	uint64_t more = more_of(stake, answer), granted = 0;
 
 	if (answer->window < fund->locked.window)
 		return more == 0 || answer->window == stake->locked.claim.window;
-	if (answer->window == fund->locked.window) {
-		most = fund->locked.most;
+	if (answer->window == fund->locked.window)
 		granted = fund->locked.granted;
-	}
-	if (most < stake->claim_op.ask.limit)
-		most = stake->claim_op.ask.limit;
 	return more <= most && granted <= most - more;
 }
 
 /* It is believed. */
-static void add_granted(struct fund *fund, uint64_t window, uint64_t more)
-    ON(fund->lock)
+static void add_granted(struct fund *fund, uint64_t window, uint64_t more,
+                        uint64_t most) ON(fund->lock)
 {
-	if (window > fund->locked.window) {
-		fund->locked.window = window;
+	if (window < fund->locked.window)
+		return;
+	if (window > fund->locked.window)
 		fund->locked.granted = 0;
-		fund->locked.most = fund->locked.terms.limit;
-	}
-	if (window == fund->locked.window)
-		fund->locked.granted += more;
+	fund->locked.window = window;
+	fund->locked.most = most;
+	fund->locked.granted += more;
 }
 
 static enum store_result result_of(uint64_t result)
@@ -336,9 +345,11 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 	struct claim *claim = &stake->locked.claim;
 	uint64_t window = claim->window, had = claim->granted, taken = claim->taken;
 	uint64_t more = more_of(stake, answer);
+	uint64_t most = most_in(fund, stake, answer->window);
 	enum claim_news news = CLAIM_WRONG;
 
-	if (answer->result != POOL_ANSWERED || is_within_limit(fund, stake, answer))
+	if (answer->result != POOL_ANSWERED ||
+	    is_within_limit(fund, stake, answer, most))
 		news = claim_hear(claim, &stake->claim_op.ask, answer, now);
 	else
 		claim_lost(claim);
@@ -352,7 +363,7 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 		               done);
 		return;
 	}
-	add_granted(fund, answer->window, more);
+	add_granted(fund, answer->window, more, most);
 	stake->locked.told = *answer;
 	stake->locked.why = answer->free == 0 ? GALE_WHY_SPENT : GALE_WHY_OTHERS;
 	stake->locked.counts.quanta +=
@@ -460,12 +471,13 @@ void fund_hear(struct store_call *call, mono now)
 	if (call->result == STORE_DONE) {
 		fund->locked.cut_off = GALE_WHY_RULE; /* FUND-8 */
 		fund->locked.answered = now;
+		fund->locked.disagrees = answer.result == POOL_DISAGREES;
 		take_answer(fund, stake, now, &done);
 	} else {
 		miss_answer(fund, stake, call->result, now, &done);
 	}
 	is_alone = fund->locked.cut_off != GALE_WHY_RULE &&
-	           (stake->locked.alone.units > 0 || fund->is_alone_said);
+	           (stake->locked.alone > 0 || fund->is_alone_said);
 	stake_fill(stake, now);
 	lock_drop(&fund->lock);
 	if (call->result == STORE_DONE) {

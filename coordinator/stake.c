@@ -7,6 +7,8 @@
  */
 #include "coordinator/stake.h"
 
+#include <string.h>
+
 #include "coordinator/coordinator.h"
 
 #define CALLS 2 /* in turn: who is admitted alone makes the next one  (FUND-8) */
@@ -82,11 +84,50 @@ static struct gale_answer allow(struct stake *stake, uint64_t cost, mono now)
 	return answer_of(stake, GALE_ALLOW, GALE_WHY_OWN, now);
 }
 
+/* Nothing bounds what is used alone by windows of another length than the store's.  (ALONE-2) */
 static bool is_cut_off(const struct fund *fund, mono now)
 {
-	return fund->locked.cut_off != GALE_WHY_RULE &&
+	return fund->locked.cut_off != GALE_WHY_RULE && !fund->locked.disagrees &&
 	       !mono_reached(
 		   now, mono_after(fund->locked.failed, CALLS * fund->patience_ns));
+}
+
+static bool is_of(const struct fund_alone *at, const struct stake *stake)
+{
+	return at->name_len == stake->name_len &&
+	       memcmp(at->name, stake->name, stake->name_len) == 0;
+}
+
+/* Where the name has none: one whose window is over.  NULL: as many others have one.  FUND-9 */
+static struct fund_alone *find_alone(const struct stake *stake, mono now)
+{
+	struct fund_alone *alones = stake->fund->locked.alones, *over = NULL;
+
+	for (uint32_t i = 0; i < stake->fund->alone_count; i++) {
+		if (is_of(&alones[i], stake))
+			return &alones[i];
+		if (!over && mono_reached(now, alones[i].alone.end))
+			over = &alones[i];
+	}
+	return over;
+}
+
+/* The terms of the last ask hold. */
+static struct alone *alone_of(const struct stake *stake, mono now)
+{
+	const struct fund *fund = stake->fund;
+	struct fund_alone *at = find_alone(stake, now);
+
+	if (!at)
+		return NULL;
+	if (!is_of(at, stake)) {
+		alone_init(&at->alone, 0, fund->locked.terms.period_us,
+		           fund->drift_ppm);
+		at->name_len = stake->name_len;
+		memcpy(at->name, stake->name, stake->name_len);
+	}
+	at->alone.units = lesser(stake->locked.alone, most_of(stake));
+	return &at->alone;
 }
 
 /* FUND-8 */
@@ -94,9 +135,12 @@ static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
                         struct gale_answer *ret_answer)
 {
 	enum gale_why why = stake->fund->locked.cut_off;
-	struct alone *alone = &stake->locked.alone;
+	struct alone *alone;
 
-	if (!is_cut_off(stake->fund, now) || !alone_take(alone, cost, now))
+	if (stake->locked.alone == 0 || !is_cut_off(stake->fund, now))
+		return false;
+	alone = alone_of(stake, now);
+	if (!alone || !alone_take(alone, cost, now))
 		return false;
 	stake->locked.counts.alone += cost;
 	*ret_answer =

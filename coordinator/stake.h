@@ -21,6 +21,11 @@ static inline uint64_t lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static inline uint64_t greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline uint64_t minus(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;

@@ -9,12 +9,13 @@
  *
  * Invariants
  *
- *   ALONE-1  In a window of the node's own at most .units are taken, also when the store can be
- *            asked in between.
- *   ALONE-2  In a window of the store fewer than 2 * .units are taken: of the node's own one window
- *            at most begins in it, as none of these is shorter, even if the node's clock is as
- *            fast as it may be; and one that began before has lost a unit then.  So a fleet admits
- *            at most the limit, and 2 * .units - 1 for each node that is cut off.
+ *   ALONE-1  In a window of the node's own at most .units are taken, the largest of them that was
+ *            in force, also when the store can be asked in between.
+ *   ALONE-2  In a window of the store fewer than 2 * .units are taken, of the largest: of the node's
+ *            own one window at most begins in it, as none of these is shorter, even if the node's
+ *            clock is as fast as it may be; and one that began before has lost a unit then.  So a
+ *            fleet admits at most the limit, and 2 * .units - 1 for each tenant at each node that
+ *            is cut off.
  *
  * Threads   Pure: one at a time for each.
  */

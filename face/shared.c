@@ -17,6 +17,7 @@
 #include "face/tenants.h"
 #include "face/whole.h"
 #include "runtime/clock.h"
+#include "runtime/memory.h"
 #include "runtime/random.h"
 
 #define DRIFT_PPM 500
@@ -120,11 +121,17 @@ enum gale_err shared_open(struct gale_budget *budget,
 		.patience_ns =
 		    1000 * (config->patience_us ? config->patience_us : PATIENCE_US),
 		.remind_ns = remind_ns(config->store),
+		.alone_count = budget->room,
 	};
 	enum gale_err err = guardhouse_found(runtime, &coordinator);
 
 	if (err != GALE_ERR_OK)
 		return err;
+	budget->alones =
+	    memory_take(runtime->allocator, budget->room * sizeof(*budget->alones));
+	if (!budget->alones)
+		return GALE_ERR_MEMORY;
+	fund.alones = budget->alones;
 	fund.coordinator = coordinator;
 	fund_init(&budget->fund, &fund);
 	budget->store = config->store; /* from here on it is freed with the budget */

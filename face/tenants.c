@@ -36,6 +36,7 @@ static void budget_die(struct handle *self)
 		handle_drop(&budget->store->handle);
 	}
 	family_close(&budget->locked.family, allocator);
+	memory_give(allocator, budget->alones, budget->room * sizeof(*budget->alones));
 	lock_destroy(&budget->lock);
 }
 

@@ -48,6 +48,7 @@ struct gale_budget {
 	struct gale_store
 	    *store;       /* that it is shared over; NULL: it is this process's */
 	struct fund fund; /* of one that is shared */
+	struct fund_alone *alones; /* the fund's; room for as many */
 	struct lock lock;
 	struct {
 		struct family family;

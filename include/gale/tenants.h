@@ -97,8 +97,9 @@ struct gale_terms {
 	 * in whatever process, and have one share; the terms of the last ask hold. */
 	const char *name;
 	/* Of a budget with a store: while the store cannot be asked, each process may admit so
-	 * many units for the tenant in a time of window_us, beyond those that it has in hand.
-	 * A window may then admit more than the limit: less than twice as many units for
+	 * many units for the tenant in a time of window_us, beyond those that it has in hand;
+	 * at most the limit and the cap.  A window may then admit more than the limit: less
+	 * than twice as many units, the most that the terms say meanwhile, for each budget of
 	 * each process that is cut off.  0: none. */
 	uint64_t alone;
 	/* Of a budget without a store: the tenant whose share this one has a part of.  All

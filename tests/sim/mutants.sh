@@ -343,6 +343,10 @@ mutant coordinator/fund_turn.c 'a call is late though another was answered since
 	'claim.sent.ns < fund->locked.answered.ns)' 'claim.sent.ns > now.ns)' pools
 mutant coordinator/stake.c 'a call that failed an hour ago is an outage (FUND-8)' \
 	'CALLS * fund->patience_ns' 'UINT64_MAX + 0 * CALLS' pools
+mutant coordinator/stake.c 'who opens a tenant again has all alone again (FUND-9)' \
+	'if (is_of(&alones[i], stake))' 'if (0 && is_of(&alones[i], stake))' pools
+mutant coordinator/fund_turn.c 'a lost answer to a larger limit is not believed (FUND-5)' \
+	'greater(stake->locked.claim.most, stake->claim_op.ask.limit)' 'stake->claim_op.ask.limit' pools
 mutant engine/claim.c 'new terms end a refusal that was not by terms (CLAIM-6)' \
 	'claim->shut = true;' 'claim->refused = 1;' pools
 mutant engine/claim.c 'a grant of this moment shrinks the next quantum' \

@@ -21,6 +21,7 @@
 #define REMIND_NS (GALE_SECONDS(20) * 1000)
 #define PATIENCE_NS UINT64_C(100000000)
 #define STAKES 2
+#define EXTRA STAKES /* one more, that a test opens */
 
 static struct scene {
 	struct coordinator coordinator;
@@ -28,8 +29,9 @@ static struct scene {
 	struct store_desk *desk;
 	struct post post;
 	struct fund fund;
-	struct stake stakes[STAKES];
-	struct till tills[STAKES];
+	struct fund_alone alones[STAKES];
+	struct stake stakes[STAKES + 1];
+	struct till tills[STAKES + 1];
 	struct store_call *sent; /* the last that is with the store */
 	int calls, dropped;
 	char said[128];
@@ -65,6 +67,21 @@ static void say(struct fund *self, enum gale_level level, const char *line)
 
 static const struct fund_ops fund_ops = { drop, drop_stake, say };
 
+static void open_stake(int number, const char *name, uint64_t alone)
+{
+	const struct stake_config config = {
+		.fund = &s.fund,
+		.till = &s.tills[number],
+		.name = name,
+		.node = (uint64_t)number + 1,
+		.terms = { .cap = GALE_UNITS_MAX, .weight = 1 },
+		.alone = alone,
+	};
+
+	memset(&s.stakes[number], 0, sizeof(s.stakes[number]));
+	must(stake_open(&s.stakes[number], &config, s.now));
+}
+
 static int open_scene(void **state)
 {
 	const struct fund_config config = {
@@ -77,6 +94,8 @@ static int open_scene(void **state)
 		           .release_us = RELEASE_US },
 		.patience_ns = PATIENCE_NS,
 		.remind_ns = REMIND_NS,
+		.alones = s.alones,
+		.alone_count = STAKES,
 	};
 
 	(void)state;
@@ -92,17 +111,8 @@ static int open_scene(void **state)
 		                            .desk = (struct store_desk *)&s.desk },
 		                .entered = true };
 	fund_init(&s.fund, &config);
-	for (int i = 0; i < STAKES; i++) {
-		const struct stake_config stake = {
-			.fund = &s.fund,
-			.till = &s.tills[i],
-			.name = i == 0 ? "big" : "small",
-			.node = (uint64_t)i + 1,
-			.terms = { .cap = GALE_UNITS_MAX, .weight = 1 },
-		};
-
-		must(stake_open(&s.stakes[i], &stake, s.now));
-	}
+	open_stake(0, "big", /* alone= */ 0);
+	open_stake(1, "small", /* alone= */ 0);
 	return 0;
 }
 
@@ -393,6 +403,111 @@ static void a_stake_that_is_cut_off_has_some_units_alone(void **state)
 	assert_int_equal(counts.spent, 19);
 }
 
+/* The stake finds the store away, for one unit more. */
+static void be_cut_off(int stake)
+{
+	struct asked asked;
+
+	assert_int_equal(ask(stake, 1, &asked), FUND_WAITS);
+	turn();
+	lose();
+	answers(&asked, GALE_ALLOW, GALE_WHY_LATE);
+}
+
+/* FUND-9: one that is closed and opened again, or is open twice, has no more units. */
+static void a_name_has_its_units_alone_once(void **state)
+{
+	(void)state;
+	stake_close(&s.stakes[0]);
+	turn();
+	open_stake(0, "big", /* alone= */ 10);
+	be_cut_off(0);
+	assert_int_equal(ask_now(0, 5), FUND_ALLOWED);
+	open_stake(EXTRA, "big", /* alone= */ 10);
+	assert_int_equal(ask_now(EXTRA, 5), FUND_WAITS);
+	assert_int_equal(ask_now(EXTRA, 4), FUND_ALLOWED);
+	stake_close(&s.stakes[0]);
+	stake_close(&s.stakes[EXTRA]);
+	turn();
+	assert_int_equal(s.dropped, 3);
+	open_stake(0, "big", /* alone= */ 10);
+	assert_int_equal(ask_now(0, 1), FUND_WAITS);
+	s.now = mono_after(s.now, DAY_US * 1001);
+	be_cut_off(0);
+	assert_int_equal(ask_now(0, 9), FUND_ALLOWED);
+}
+
+/* FUND-9: a name that comes when all others have used some has none, until the first window is over. */
+static void names_that_come_and_go_have_no_more_than_there_is_room_for(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+
+	(void)state;
+	for (int i = 0; i < STAKES; i++)
+		stake_set_terms(&s.stakes[i], &terms, /* alone= */ 10);
+	be_cut_off(0);
+	assert_int_equal(ask_now(1, 1), FUND_ALLOWED);
+	turn(); /* that call gets no answer at all */
+	open_stake(EXTRA, "late", /* alone= */ 10);
+	assert_int_equal(ask_now(EXTRA, 1), FUND_WAITS);
+	turn();
+	lose();
+	s.now = mono_after(s.now, DAY_US * 1001);
+	be_cut_off(EXTRA);
+}
+
+/* No more than the limit, whatever the terms say. */
+static void alone_is_at_most_the_limit(void **state)
+{
+	const struct pool_ask terms = { .cap = LIMIT / 2, .weight = 1 };
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ UINT64_MAX);
+	be_cut_off(0);
+	assert_int_equal(ask_now(0, LIMIT / 2), FUND_WAITS);
+	assert_int_equal(ask_now(0, LIMIT / 2 - 1), FUND_ALLOWED);
+}
+
+/* Its windows are none of the others'. */
+static void who_disagrees_uses_nothing_alone(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct asked asked;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	refuse(POOL_DISAGREES, GALE_SECONDS(1));
+	s.now = mono_after(s.now, GALE_SECONDS(2) * 1000);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	lose();
+	assert_true(asked.done && asked.wait.result == STORE_LATE);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	answer(1, 1, DAY_US / 2);
+	be_cut_off(0);
+}
+
+/* FUND-5: the answer that was lost was to the larger limit; so are all others of its window. */
+static void a_lost_answer_to_a_larger_limit_is_believed_later(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
+	turn();
+	lose();
+	fund_set_limit(&s.fund, LIMIT / 2);
+	have(0, LIMIT - 200);
+	have(1, 100);
+	assert_int_equal(ask(1, 110, &asked), FUND_WAITS);
+	turn();
+	answer(1, 201, DAY_US / 2);
+	assert_true(asked.done && asked.wait.result == STORE_WRONG);
+}
+
 static void a_refusal_of_the_pool_is_no_outage(void **state)
 {
 	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
@@ -586,6 +701,11 @@ int main(void)
 		TEST(windows_that_are_too_short_are_told),
 		TEST(more_is_asked_for_before_it_is_gone),
 		TEST(a_stake_that_is_cut_off_has_some_units_alone),
+		TEST(a_name_has_its_units_alone_once),
+		TEST(names_that_come_and_go_have_no_more_than_there_is_room_for),
+		TEST(alone_is_at_most_the_limit),
+		TEST(who_disagrees_uses_nothing_alone),
+		TEST(a_lost_answer_to_a_larger_limit_is_believed_later),
 		TEST(a_refusal_of_the_pool_is_no_outage),
 		TEST(a_call_that_failed_long_ago_is_no_outage),
 		TEST(a_call_that_was_sent_before_the_last_answer_is_no_outage),
