@@ -36,7 +36,7 @@ extern struct gale_store *store;
 extern struct gale_seat *seat;
 extern struct gale_limiter *limiter, *per_minute, *per_day, *of_user, *of_model;
 extern struct gale_budget *budget;
-extern struct gale_tenant *tenant;
+extern struct gale_tenant *tenant, *organisation;
 extern struct gale_hold hold;
 extern const char *key, *user, *model;
 extern size_t key_len, user_len, model_len;

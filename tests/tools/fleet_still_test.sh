@@ -46,17 +46,18 @@ done
 setsid "$gale" fleet --store "redis://$socket" --processes 2 --nodes 1 --threads 2 --seconds 4 \
 	--window 500ms --keys 20 --limit 100 --json >"$work/out" 2>"$work/err" </dev/null &
 fleet=$!
-setsid "$gale" fleet --store "redis://$socket" --processes 2 --tenants big=2,small=1 --seconds 4 \
+# It goes on for some windows afterwards.
+setsid "$gale" fleet --store "redis://$socket" --processes 2 --tenants big=2,small=1 --seconds $((still + 5)) \
 	--limit 1000 --json >"$work/tenants" 2>"$work/err" </dev/null &
 tenants=$!
 
-# Amid the run: keys were lent from.
+# Amid both runs: each key was lent from, and of the budget there are the pool and claims.
 lent='return #redis.call("KEYS", "*fleet-*")'
 for _ in $(seq 400); do
-	[ "$(redis-cli -s "$socket" eval "$lent" 0)" -ge 20 ] && break
+	[ "$(redis-cli -s "$socket" eval "$lent" 0)" = 22 ] && break
 	sleep 0.05
 done
-[ "$(redis-cli -s "$socket" eval "$lent" 0)" -ge 20 ] || fail "it does not begin"
+[ "$(redis-cli -s "$socket" eval "$lent" 0)" = 22 ] || fail "it does not begin"
 tell STOP || fail "there is no fleet"
 sleep "$still"
 tell CONT
