@@ -32,8 +32,10 @@
  *           then an ask waits for its call first.
  *   FUND-9  What a tenant has used alone is its name's, in all stakes of this fund, and is known
  *           until its window is over, though they are closed.  (ALONE-1, T1)
+ *   FUND-10  Units are taken for an ask only while it waits: one that has given up takes none, and
+ *           one for which some were taken is told so, even if it gives up then.
  *
- * Threads   fund_ask, fund_open, stake_open and the functions that change or close: any.
+ * Threads   fund_ask, fund_give_up, fund_open, stake_open and the functions that change or close: any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
  */
 #ifndef COORDINATOR_FUND_H
@@ -63,6 +65,7 @@ struct fund_wait {
 	struct list place;
 	struct store_op *op;
 	enum store_result result;
+	bool waits; /* under the fund's lock */
 };
 
 /* What tenants of a name use alone.  It may be another's when its window is over. */
@@ -201,6 +204,9 @@ enum fund_said {
 /* From what is in hand; *ret_answer, unless it waits. */
 enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
                         struct fund_wait *wait, struct gale_answer *ret_answer);
+/* True: it has given up, and done is not called.  False: op and result tell what was answered
+ * before, and done is called, if it was not already.  FUND-10 */
+bool fund_give_up(struct stake *stake, struct fund_wait *wait);
 void stake_counts(struct stake *stake, mono now, struct stake_counts *ret_counts);
 
 /* ---- The coordinator's --------------------------------------------------------------- */

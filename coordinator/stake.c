@@ -152,6 +152,12 @@ static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
 	return true;
 }
 
+static void begin_to_wait(struct stake *stake, struct fund_wait *wait)
+{
+	list_append(&stake->locked.waits, &wait->place);
+	wait->waits = true;
+}
+
 /* With too few units in hand: it was refused, or it waits. */
 static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
                            struct fund_wait *wait, struct gale_answer *ret_answer)
@@ -162,6 +168,7 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 	if (cost > most_of(stake)) {
 		*ret_answer = answer_of(stake, GALE_DENY, GALE_WHY_TOO_MUCH, now);
 		ret_answer->retry_after_us = GALE_NEVER;
+		stake->locked.counts.denied++;
 		return FUND_DENIED;
 	}
 	if (claim_refuses(&stake->locked.claim,
@@ -171,8 +178,9 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 		return FUND_DENIED;
 	}
 	alone = allow_alone(stake, cost, now, ret_answer);
+	stake->locked.counts.denied += !wait && !alone;
 	if (wait && !alone)
-		list_append(&stake->locked.waits, &wait->place);
+		begin_to_wait(stake, wait);
 	else if (cost > stake->locked.ordered)
 		stake->locked.ordered = cost; /* the store is asked all the same */
 	return alone ? FUND_ALLOWED : FUND_WAITS;
@@ -212,8 +220,25 @@ enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
 static void finish(struct fund_wait *wait, enum store_result result, struct list *done)
 {
 	wait->result = result;
+	wait->waits = false; /* FUND-10 */
 	list_remove(&wait->place);
 	list_append(done, &wait->place);
+}
+
+bool fund_give_up(struct stake *stake, struct fund_wait *wait)
+{
+	struct fund *fund = stake->fund;
+	bool waits;
+
+	lock_take(&fund->lock);
+	waits = wait->waits;
+	if (waits) {
+		list_remove(&wait->place);
+		wait->waits = false;
+		stake->locked.counts.denied++;
+	}
+	lock_drop(&fund->lock);
+	return waits;
 }
 
 /* Without a lock: what is done may free the stake. */
@@ -238,6 +263,7 @@ void stake_fail_all(struct stake *stake, enum store_result result, uint64_t retr
 		struct fund_wait *wait = list_item(place, struct fund_wait, place);
 
 		wait->op->answer.retry_after_us = retry_us;
+		stake->locked.counts.denied++;
 		finish(wait, result, done);
 	}
 }

@@ -40,6 +40,7 @@ struct caller {
 	uint64_t demand;
 	uint64_t from_us, to_us; /* what counts */
 	uint64_t shared, split;  /* units that it got then */
+	enum gale_err err;
 	pthread_t thread;
 };
 
@@ -116,10 +117,15 @@ static void *caller_main(void *arg)
 	uint64_t began_us = now_us(), made = 0, now;
 	struct gale_seat *seat;
 
-	if (gale_join(caller->region->runtime, &seat) ||
-	    gale_tenant_open(caller->region->shared, caller->terms, &shared) ||
-	    gale_tenant_open(caller->region->half, caller->terms, &split))
-		return NULL;
+	caller->err = gale_join(caller->region->runtime, &seat);
+	if (!caller->err)
+		caller->err =
+		    gale_tenant_open(caller->region->shared, caller->terms, &shared);
+	if (!caller->err)
+		caller->err =
+		    gale_tenant_open(caller->region->half, caller->terms, &split);
+	if (caller->err)
+		return NULL; /* all is over soon */
 	while ((now = now_us()) < caller->to_us)
 		if (made >= caller->demand * (now - began_us) / WINDOW_US) {
 			nap();
@@ -148,27 +154,51 @@ static void tell(const struct caller *callers)
 	       (unsigned long long)callers[2].split, (unsigned long long)(ideal / 4));
 }
 
+/* All that they do; the first error of one of them. */
+static enum gale_err run(struct caller *callers, int count)
+{
+	/* The first window does not count: servers are met, and demands learned. */
+	uint64_t from_us = (now_us() / WINDOW_US + 2) * WINDOW_US;
+	enum gale_err err = GALE_ERR_OK;
+	int begun = 0;
+
+	for (; begun < count; begun++) {
+		callers[begun].from_us = from_us;
+		callers[begun].to_us = from_us + WINDOWS * WINDOW_US;
+		if (pthread_create(&callers[begun].thread, NULL, caller_main,
+		                   &callers[begun]))
+			break;
+	}
+	if (begun < count)
+		err = GALE_ERR_SYSTEM;
+	for (int i = 0; i < begun; i++) {
+		pthread_join(callers[i].thread, NULL);
+		if (!err)
+			err = callers[i].err;
+	}
+	return err;
+}
+
 int main(int argc, char **argv)
 {
-	struct region east = { .own = argv[1], .global = argv[1] };
-	struct region west = { .own = argv[2], .global = argv[3] };
+	struct region east = { 0 }, west = { 0 };
 	struct caller callers[] = { { &east, &terms[0], .demand = 9000 },
 		                    { &west, &terms[0], .demand = 300 },
 		                    { &east, &terms[1], .demand = 9000 } };
-	/* The first window does not count: servers are met, and demands learned. */
-	uint64_t from_us = (now_us() / WINDOW_US + 2) * WINDOW_US;
-	enum gale_err err = argc == 4 ? open_region(&east) : GALE_ERR_URL;
+	enum gale_err err;
 
+	if (argc != 4) {
+		fprintf(stderr, "regions EAST WEST EAST_AS_SEEN_FROM_WEST\n");
+		return 2;
+	}
+	east.own = east.global = argv[1];
+	west.own = argv[2];
+	west.global = argv[3];
+	err = open_region(&east);
 	if (!err)
 		err = open_region(&west);
-	for (int i = 0; i < 3 && !err; i++) {
-		callers[i].from_us = from_us;
-		callers[i].to_us = from_us + WINDOWS * WINDOW_US;
-		if (pthread_create(&callers[i].thread, NULL, caller_main, &callers[i]))
-			return 1;
-	}
-	for (int i = 0; i < 3 && !err; i++)
-		pthread_join(callers[i].thread, NULL);
+	if (!err)
+		err = run(callers, 3);
 	if (!err)
 		tell(callers);
 	else

@@ -621,6 +621,22 @@ static void take_answer(struct pending *pending, struct store_op *op,
 	pending->ask.keeps = false;
 }
 
+/* No answer has come in time.  A tenant's may have been decided, and is on its way: it holds.
+ * FUND-10 */
+static enum store_result give_up(struct gale_seat *seat, struct pending *pending,
+                                 struct store_op *op)
+{
+	if (pending->tenant && fund_give_up(&pending->tenant->stake, &pending->wait)) {
+		seat_wait_no_more(seat, pending);
+		return STORE_LATE;
+	}
+	pending->abandoned = true;
+	if (!pending->tenant)
+		return STORE_LATE;
+	op->answer = pending->ask.op.answer;
+	return pending->wait.result;
+}
+
 enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
                              struct store_op *op, struct kept_units *ret_kept,
                              uint64_t deadline_ns)
@@ -633,10 +649,8 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
 		seat_collect(seat); /* another thread's turn may have brought it */
 	}
 	seat_raise_if_ready(seat);
-	if (!pending->answered) {
-		pending->abandoned = true;
-		return STORE_LATE;
-	}
+	if (!pending->answered)
+		return give_up(seat, pending, op);
 	take_answer(pending, op, ret_kept);
 	enum store_result result = pending->ask.result;
 	seat_recycle(seat, pending);

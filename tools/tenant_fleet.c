@@ -43,7 +43,8 @@ struct tenant_board {
 	_Atomic uint64_t ends;
 	_Atomic uint64_t ready; /* threads that have been answered */
 	_Atomic uint64_t gone;
-	_Atomic uint64_t failed;
+	_Atomic uint64_t fails;  /* one does, and says why */
+	_Atomic uint64_t failed; /* and has said why */
 	_Atomic uint64_t quanta;
 	_Atomic uint64_t trips;
 	char why[SENTENCE_MAX]; /* of the first that failed */
@@ -97,8 +98,10 @@ static void nap(uint64_t us)
 
 static void fail(struct tenant_board *board, const char *what)
 {
-	if (atomic_exchange(&board->failed, 1) == 0)
-		snprintf(board->why, sizeof(board->why), "%s", what);
+	if (atomic_exchange(&board->fails, 1) > 0)
+		return;
+	snprintf(board->why, sizeof(board->why), "%s", what);
+	atomic_store(&board->failed, 1);
 }
 
 /* ---- A thread of a node -------------------------------------------------------------- */

@@ -347,6 +347,10 @@ mutant coordinator/stake.c 'who opens a tenant again has all alone again (FUND-9
 	'if (is_of(&alones[i], stake))' 'if (0 && is_of(&alones[i], stake))' pools
 mutant coordinator/fund_turn.c 'a lost answer to a larger limit is not believed (FUND-5)' \
 	'greater(stake->locked.claim.most, stake->claim_op.ask.limit)' 'stake->claim_op.ask.limit' pools
+mutant coordinator/stake.c 'who has given up is served (FUND-10)' \
+	'	waits = wait->waits;' '	waits = wait->waits && stake->locked.leaves;' pools
+mutant coordinator/fund_turn.c 'more is asked for though those that wanted it have gone (FUND-7)' \
+	'stake->locked.ahead = false; /* by then it may have stopped */' '' pools
 mutant engine/claim.c 'new terms end a refusal that was not by terms (CLAIM-6)' \
 	'claim->shut = true;' 'claim->refused = 1;' pools
 mutant engine/claim.c 'a grant of this moment shrinks the next quantum' \

@@ -508,6 +508,76 @@ static void a_lost_answer_to_a_larger_limit_is_believed_later(void **state)
 	assert_true(asked.done && asked.wait.result == STORE_WRONG);
 }
 
+/* FUND-10: neither units of the store are taken for it, nor units alone. */
+static void nothing_is_taken_for_an_ask_that_has_given_up(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct asked asked, other;
+
+	(void)state;
+	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 1);
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	assert_int_equal(ask(0, 1, &other), FUND_WAITS);
+	turn();
+	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	lose();
+	assert_false(asked.done);
+	answers(&other, GALE_ALLOW, GALE_WHY_LATE);
+	assert_int_equal(ask(0, 5, &asked), FUND_WAITS);
+	turn();
+	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	answer(1, 5, DAY_US / 2);
+	assert_false(asked.done);
+	assert_int_equal(in_till(0), 5);
+	assert_int_equal(ask(0, 6, &asked), FUND_WAITS);
+	turn();
+	answer(1, 6, DAY_US / 2);
+	assert_false(fund_give_up(&s.stakes[0], &asked.wait));
+	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
+}
+
+/* It was refused less than those that wait ask for, and by the time that it may ask again all have
+ * given up. */
+static void more_is_not_asked_for_when_nobody_wants_it_any_more(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	have(0, 60);
+	assert_int_equal(ask(0, 100, &asked), FUND_WAITS);
+	turn();
+	answer(1, 61, DAY_US / 2);
+	answers(&asked, GALE_DENY, GALE_WHY_OTHERS); /* 40 more */
+	assert_int_equal(ask_now(0, 50), FUND_ALLOWED);
+	assert_int_equal(ask(0, 45, &asked), FUND_WAITS);
+	assert_int_equal(ask_now(0, 8), FUND_ALLOWED);
+	s.now = mono_after(s.now, s.fund.tick_ns);
+	turn();
+	assert_null(s.sent);
+	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	turn();
+	assert_null(s.sent);
+}
+
+/* Each denial that is not from memory, once. */
+static void denials_are_counted(void **state)
+{
+	struct stake_counts counts;
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(ask_now(0, LIMIT + 1), FUND_DENIED);
+	assert_int_equal(ask_now(0, 1), FUND_WAITS); /* it is told that it is late */
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	turn();
+	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
+	lose();
+	assert_true(asked.done && asked.wait.result == STORE_LATE);
+	stake_counts(&s.stakes[0], s.now, &counts);
+	assert_int_equal(counts.denied, 4);
+}
+
 static void a_refusal_of_the_pool_is_no_outage(void **state)
 {
 	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
@@ -706,6 +776,9 @@ int main(void)
 		TEST(alone_is_at_most_the_limit),
 		TEST(who_disagrees_uses_nothing_alone),
 		TEST(a_lost_answer_to_a_larger_limit_is_believed_later),
+		TEST(nothing_is_taken_for_an_ask_that_has_given_up),
+		TEST(more_is_not_asked_for_when_nobody_wants_it_any_more),
+		TEST(denials_are_counted),
 		TEST(a_refusal_of_the_pool_is_no_outage),
 		TEST(a_call_that_failed_long_ago_is_no_outage),
 		TEST(a_call_that_was_sent_before_the_last_answer_is_no_outage),

@@ -273,6 +273,24 @@ static void an_ask_may_wait_or_not(void **state)
 	close_pair(&pair);
 }
 
+/* Between two windows nothing is asked, and the clock stands still: the ask gives up.  FUND-10 */
+static void who_gives_up_uses_nothing(void **state)
+{
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	pass(&pair, WINDOW_US - 1000 - HOUSE_NOW % WINDOW_US);
+	assert_int_equal(flood(&pair, 0, 0, 10, 1), 10);
+	pass(&pair, 1000);
+	is_told(
+	    gale_tenant_wait(pair.houses[0].seat, pair.tenants[0][0], 700, PATIENCE_US),
+	    GALE_DENY, GALE_WHY_LATE);
+	pass(&pair, WINDOW_US / 500);
+	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 1000);
+	close_pair(&pair);
+}
+
 /* Those that wait are told when the tenant is closed, and a seat may leave before. */
 static void who_waits_is_told_of_the_end(void **state)
 {
@@ -469,6 +487,7 @@ int main(void)
 		cmocka_unit_test(what_is_closed_gives_back),
 		cmocka_unit_test(no_unit_reaches_into_the_next_window),
 		cmocka_unit_test(an_ask_may_wait_or_not),
+		cmocka_unit_test(who_gives_up_uses_nothing),
 		cmocka_unit_test(who_waits_is_told_of_the_end),
 		cmocka_unit_test(terms_change_for_all_nodes),
 		cmocka_unit_test(nodes_that_disagree_are_told),
