@@ -296,6 +296,19 @@ static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant
 	lock_drop(&budget->lock);
 }
 
+static enum gale_err check_alone(struct gale_budget *budget,
+                                 const struct escrow_terms *terms, uint64_t alone)
+{
+	uint64_t limit;
+
+	lock_take(&budget->lock);
+	limit = budget->locked.family.escrow.set.limit;
+	lock_drop(&budget->lock);
+	if (alone == 0 || (is_shared(budget) && alone <= limit && alone <= terms->cap))
+		return GALE_ERR_OK;
+	return GALE_ERR_ALONE_UNITS;
+}
+
 static enum gale_err check_parent(const struct gale_budget *budget,
                                   const struct gale_tenant *parent)
 {
@@ -323,7 +336,8 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 		return GALE_ERR_CONFIG;
 	if (!read_terms(&known, terms, terms_bytes, &inner))
 		return GALE_ERR_SIZE;
-	if (known.parent)
+	err = check_alone(budget, &inner, known.alone);
+	if (err == GALE_ERR_OK && known.parent)
 		err = check_parent(budget, known.parent);
 	if (err != GALE_ERR_OK)
 		return err;
@@ -384,6 +398,9 @@ enum gale_err gale_tenant_set_terms_sized(struct gale_tenant *tenant,
 		return GALE_ERR_SIZE;
 	if (known.parent && known.parent != tenant->parent)
 		return GALE_ERR_PARENT;
+	err = check_alone(tenant->budget, &inner, known.alone);
+	if (err != GALE_ERR_OK)
+		return err;
 	fault = change_tenant(tenant->budget, tenant, &inner);
 	if (is_shared(tenant->budget) && fault == FAIR_GOOD)
 		shared_set_terms(tenant, &inner, known.alone);

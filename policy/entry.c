@@ -334,6 +334,7 @@ static const struct blame {
 	{ GALE_ERR_TENANT_WEIGHT, { "weight" } },
 	{ GALE_ERR_CAP, { "cap" } },
 	{ GALE_ERR_GUARANTEE, { "guarantee" } },
+	{ GALE_ERR_ALONE_UNITS, { "alone" } },
 };
 
 /* The node itself if nothing else is known. */

@@ -116,20 +116,16 @@ static enum gale_err open_budget(const struct site *site, struct entry *entry)
 	return err;
 }
 
-static struct gale_terms with_guarantee(struct gale_terms terms, uint64_t guarantee)
-{
-	terms.guarantee = guarantee;
-	return terms;
-}
-
-/* Without its guarantee, for which others may have to make room first. */
+/* Without its guarantee and what it may use alone, for which others, or the limit, may have to make
+ * room first. */
 static enum gale_err open_tenant(const struct site *site, struct entry *entry)
 {
 	struct entry *budget = plan_find(site->plan, KIND_BUDGET, "", entry->owner);
-	struct gale_terms terms = with_guarantee(entry->is.tenant, 0);
+	struct gale_terms terms = entry->is.tenant;
 	struct gale_tenant *tenant = NULL;
 	enum gale_err err;
 
+	terms.guarantee = terms.alone = 0;
 	terms.name = entry->name;
 	err = gale_tenant_open(budget->handle, &terms, &tenant);
 	entry->handle = tenant;
@@ -221,7 +217,7 @@ static bool merge(const struct plan *old, const struct plan *new, struct why *wh
 		*entry = old->entries[i];
 		entry->listed = false;
 		if (entry->kind == KIND_TENANT)
-			entry->is.tenant.guarantee = 0;
+			entry->is.tenant.guarantee = entry->is.tenant.alone = 0;
 		merged.count++;
 	}
 	plan_sort(&merged);
@@ -288,21 +284,29 @@ static void add_terms(struct changes *changes, const struct entry *entry,
                       struct gale_terms from, struct gale_terms to)
 {
 	if (from.guarantee == to.guarantee && from.cap == to.cap &&
-	    from.weight == to.weight)
+	    from.weight == to.weight && from.alone == to.alone)
 		return;
 	changes->list[changes->count++] =
 	    (struct change){ .entry = entry, .terms = { from, to } };
 }
 
-static uint64_t guarantee_before(const struct plan *old, const struct entry *tenant)
+/* Its terms, with a guarantee and units alone that are no more than they were. */
+static struct gale_terms lower_terms(const struct entry *tenant,
+                                     const struct entry *before)
 {
-	const struct entry *before = twin(old, tenant);
+	struct gale_terms lower = tenant->is.tenant, was = { 0 };
 
-	return before ? before->is.tenant.guarantee : 0;
+	if (before)
+		was = before->is.tenant;
+	if (lower.guarantee > was.guarantee)
+		lower.guarantee = was.guarantee;
+	if (lower.alone > was.alone)
+		lower.alone = was.alone;
+	return lower;
 }
 
 /* A guarantee that falls before the limits of budgets, and one that rises after them: so
- * the guarantees of a budget are never above its limit. */
+ * the guarantees of a budget are never above its limit.  Units alone as well. */
 static void list_changes(const struct plan *old, const struct plan *merged,
                          enum kind kind, bool rising, struct changes *changes)
 {
@@ -320,9 +324,7 @@ static void list_changes(const struct plan *old, const struct plan *merged,
 			add_change(changes, entry, before);
 		if (kind != KIND_TENANT)
 			continue;
-		lower = entry->is.tenant;
-		if (lower.guarantee > guarantee_before(old, entry))
-			lower.guarantee = guarantee_before(old, entry);
+		lower = lower_terms(entry, before);
 		if (rising)
 			add_terms(changes, entry, lower, entry->is.tenant);
 		else if (before)

@@ -132,7 +132,9 @@ extern "C" {
 	X(HOLD, 99, "hold: is NULL, of another runtime, or settled already")           \
 	X(PARENT, 100, "parent: needs an open tenant of the same budget")              \
 	X(PARENT_STORE, 101, "parent: needs a budget without a store")                 \
-	X(DEPTH, 102, "parent: tenants can be 16 levels deep")
+	X(DEPTH, 102, "parent: tenants can be 16 levels deep")                         \
+	X(ALONE_UNITS, 103,                                                            \
+	  "alone: needs a store, and is at most the limit and the cap")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

@@ -160,7 +160,8 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  *               GALE_WHY_SPENT   the limit is used up
  *               GALE_WHY_TOO_MUCH, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
  *
- * The answer's limit is the tenant's share, and remaining the units that are left of it.
+ * The answer's limit is the tenant's share, and remaining the units that are left of it; of an
+ * answer from units for when the store cannot be asked, the limit is alone.
  * Both numbers are from the last ask that took a lock.  A denial is remembered for a
  * quarter of release_us, and for at most 100 ms; with a store, until asking the store again
  * may help.
@@ -197,7 +198,8 @@ struct gale_tenant_counts {
 	uint64_t owed;    /* units that will be added to its share in later windows */
 	uint64_t allowed; /* units used since it was opened */
 	uint64_t lent;    /* asks that were allowed with units beyond the share */
-	uint64_t denied;  /* asks that were denied, without remembered denials */
+	uint64_t denied;  /* asks that were denied, without remembered denials; with a
+	                     store, also those that got no answer from it */
 	uint64_t quanta;  /* grants of the store; 0 without one, as the next */
 	uint64_t trips;   /* questions to the store */
 	uint64_t

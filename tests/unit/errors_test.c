@@ -34,7 +34,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 103
+#define ERRORS 104
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1445,6 +1445,34 @@ static void a_tenant_is_refused_for_its_terms(void **state)
 	assert_true(house_close(&h));
 }
 
+static void a_tenant_is_refused_for_what_it_may_use_alone(void **state)
+{
+	struct house_plan plan = plan_of(5);
+	struct gale_budget_config config = BUDGET(.max_tenants = 2), shared = config;
+	struct gale_terms terms = { .weight = 1, .name = "one", .alone = 1 };
+	struct gale_budget *budget, *other;
+	struct gale_tenant *tenant;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	shared.store = h.store;
+	shared.name = "shared";
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	must(gale_budget_open(h.runtime, &shared, &other) == GALE_ERR_OK);
+	fails_tenant(budget, terms, GALE_ERR_ALONE_UNITS);
+	terms.alone = config.limit + 1;
+	fails_tenant(other, terms, GALE_ERR_ALONE_UNITS);
+	terms.alone = config.limit;
+	must(gale_tenant_open(other, &terms, &tenant) == GALE_ERR_OK);
+	terms.cap = config.limit - 1;
+	met(gale_tenant_set_terms(tenant, &terms), GALE_ERR_ALONE_UNITS);
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	gale_budget_close(other);
+	assert_true(house_close(&h));
+}
+
 static void a_tenant_is_refused_for_its_parent(void **state)
 {
 	struct house_plan plan = plan_of(5);
@@ -1943,6 +1971,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_PARENT] = "parent",
 		[GALE_ERR_PARENT_STORE] = "parent",
 		[GALE_ERR_DEPTH] = "parent",
+		[GALE_ERR_ALONE_UNITS] = "alone",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
@@ -2129,6 +2158,7 @@ int main(void)
 		cmocka_unit_test(a_held_key_is_refused_for_what_it_is_of),
 		cmocka_unit_test(a_budget_is_refused_for_its_configuration),
 		cmocka_unit_test(a_tenant_is_refused_for_its_terms),
+		cmocka_unit_test(a_tenant_is_refused_for_what_it_may_use_alone),
 		cmocka_unit_test(a_tenant_is_refused_for_its_parent),
 		cmocka_unit_test(the_odd_unit_is_lent),
 		cmocka_unit_test(a_guard_is_refused_for_its_configuration),

@@ -364,6 +364,25 @@ static void names_come_go_and_come_back(void **state)
 	"budgets: {gpu: {limit: " limit                                                \
 	" per hour, max_tenants: 3, tenants: {" tenants "}}}\n" END
 
+#define ALONE(limit, alone)                                                            \
+	STORE "budgets: {api: {limit: " limit                                          \
+	      " per hour, store: here, tenants: {a: {alone: " alone "}}}}\n" END
+
+/* They rise after the limit, and fall before it. */
+static void units_alone_move_with_the_limit(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_text(&scene, ALONE("10", "10"));
+	reload(&scene, ALONE("100", "100"));
+	reload(&scene, ALONE("50", "50"));
+	reload(&scene, ALONE("50", "20"));
+	refuse_there(&scene, ALONE("50", "51"), GALE_ERR_ALONE_UNITS,
+	             "policy:2: budgets.api.tenants.a.alone");
+	tear_down(&scene);
+}
+
 /* Guarantees that fall make room for those that rise, and for a limit that falls. */
 static void guarantees_move_from_tenant_to_tenant(void **state)
 {
@@ -624,6 +643,7 @@ int main(void)
 		cmocka_unit_test(what_was_spent_stays_spent),
 		cmocka_unit_test(a_reload_that_fails_changes_nothing),
 		cmocka_unit_test(names_come_go_and_come_back),
+		cmocka_unit_test(units_alone_move_with_the_limit),
 		cmocka_unit_test(guarantees_move_from_tenant_to_tenant),
 		cmocka_unit_test(what_cannot_change_is_named),
 		cmocka_unit_test(arguments_are_refused),
