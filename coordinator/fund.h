@@ -20,10 +20,10 @@
  *           call that is lost is made again.  (L6)
  *   FUND-4  While asks of a tenant are answered here, the pool hears of it at least once in each
  *           release_us.  (T2)
+ *   FUND-5  Units that this node has been granted in a window, of all tenants, are at most the
+ *           limit: an answer that says more is not believed.  (L13)
  *   FUND-6  While a window lasts of which it was granted something, the pool is told so once in
  *           each remind_ns, so that a store that has forgotten knows it before it grants.  (L12)
- *   FUND-5  What this node has been granted in a window, of all tenants, is at most the limit:
- *           an answer that says more is not believed.  (L13)
  *   FUND-7  A tenant that goes on spending asks for more before it lacks any: at the look that
  *           says so (CLAIM-5), in the same one call as those that wait.
  *   FUND-8  A stake admits something alone (engine/alone.h) only after a call of the fund that the
@@ -35,7 +35,8 @@
  *   FUND-10  Units are taken for an ask only while it waits: one that has given up takes none, and
  *           one for which some were taken is told so, even if it gives up then.
  *
- * Threads   fund_ask, fund_give_up, fund_open, stake_open and the functions that change or close: any.
+ * Threads   fund_ask, fund_give_up, fund_init, stake_open and the functions that change or close:
+ *           any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
  */
 #ifndef COORDINATOR_FUND_H
@@ -68,7 +69,8 @@ struct fund_wait {
 	bool waits; /* under the fund's lock */
 };
 
-/* What tenants of a name use alone.  It may be another's when its window is over. */
+/* Units that tenants of one name use alone.  Another name may have the place when the window is
+ * over. */
 struct fund_alone {
 	struct alone alone;
 	uint32_t name_len; /* 0: nobody's yet */

@@ -15,7 +15,6 @@
 
 /* ---- Till and claim ---------------------------------------------------------------- */
 
-/* What is in the till is in hand again; units of a window that is over, for nothing. */
 void stake_gather(struct stake *stake)
 {
 	claim_untake(&stake->locked.claim,
@@ -28,7 +27,6 @@ bool stake_is_closed(const struct stake *stake)
 	       stake->fund->locked.ended;
 }
 
-/* FUND-1.  That of a stake that is closed stays empty. */
 void stake_fill(struct stake *stake, mono now)
 {
 	struct claim *claim = &stake->locked.claim;

@@ -36,9 +36,9 @@ static inline struct stake *stake_at(struct list *place)
 	return list_item(place, struct stake, locked.place);
 }
 
-/* What is in the till is in hand again; units of a window that is over, for nothing. */
+/* Moves the till's units back into the claim; those of a window that is over are lost.  FUND-1 */
 void stake_gather(struct stake *stake);
-/* What is in hand goes into the till.  FUND-1 */
+/* Moves the units in hand into the till; none, if the stake is closed.  FUND-1 */
 void stake_fill(struct stake *stake, mono now);
 bool stake_is_closed(const struct stake *stake);
 

@@ -110,11 +110,11 @@ struct gale_answer shared_answer(const struct store_op *op, enum store_result re
 
 /* ---- In escrowed.c: budgets of this process ------------------------------------------ */
 
-/* What is in the tenant's purse goes back, and what was denied is forgotten. */
+/* Gives back the units in the tenant's purse, and forgets remembered denials. */
 void escrowed_empty(struct gale_tenant *tenant);
-/* So do those of all in the family, and below. */
+/* The same for all tenants of the family, and those below them. */
 void escrowed_empty_all(struct family *family);
-/* Units ahead that are more than a share is now go back.  TENANT-2 */
+/* Gives back units ahead that are more than a share is now.  TENANT-2 */
 void escrowed_take_back_all(struct family *family);
 
 /* An ask that neither purse nor memory could answer. */
