@@ -16,6 +16,7 @@
 
 #include <gale/tenants.h>
 
+#include "tests/support/child.h"
 #include "tests/support/house.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
@@ -477,6 +478,31 @@ static void a_tenant_of_a_shared_budget_has_no_tenants(void **state)
 	close_pair(&pair);
 }
 
+/* ---- A fork --------------------------------------------------------------------------- */
+
+static int asks_in_child(void *arg)
+{
+	const struct pair *pair = arg;
+	struct gale_answer answer =
+	    gale_tenant_wait(pair->houses[0].seat, pair->tenants[0][0], 1, PATIENCE_US);
+
+	return answer.verdict == GALE_DENY && answer.why == GALE_WHY_FORKED ? 0 : 1;
+}
+
+/* Also of what its parent was lent. */
+static void a_child_is_refused_and_uses_nothing(void **state)
+{
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	assert_int_equal(flood(&pair, 0, 0, 2, 1), 2);
+	assert_true(counts_of(pair.tenants[0][0]).ahead > 0);
+	assert_int_equal(child_run(asks_in_child, &pair), 0);
+	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 998);
+	close_pair(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +519,7 @@ int main(void)
 		cmocka_unit_test(nodes_that_disagree_are_told),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
 		cmocka_unit_test(threads_of_two_nodes_get_what_there_is),
+		cmocka_unit_test(a_child_is_refused_and_uses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
