@@ -71,7 +71,6 @@ while read -r command; do
 		echo "== $command, again, without a network"
 		inside --net "cd /root/gale && $command"
 		;;
-	'make test') ;; # below
 	'make install' | 'make examples') inside "cd /root/gale && $command" ;;
 	'build/release/examples/httpd --limit 5/s')
 		inside --net "cd /root/gale && $command >/root/httpd.txt & cd /root
