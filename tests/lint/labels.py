@@ -21,11 +21,13 @@ LAWS = "spec/laws.md"
 PROMISING = (LAWS, "docs/failures.md")
 INVARIANT = re.compile(r"^(?: \*|--)(?: Invariants)?\s+([A-Z]{2,}-\d+)  \S", re.M)
 ROW = re.compile(r"^\| ([A-Z]+-?\d+) \|", re.M)
-# With a hyphen an invariant or a fault, without one a law; any other letter is an old label.
-CITED = re.compile(r"(?<![\w.#&%$\\/\"'<>-])([A-Z]+-\d{1,2}|[A-Z][1-9]\d?)(?![\w-]|\.\d)")
+# With a hyphen an invariant or a fault, without one a law; any other letter is an old label.  What may not
+# stand before it is looked for after its first letter: so a search goes from one such letter to the next.
+CITED = re.compile(r"([A-Z](?<![\w.#&%$\\/\"'<>-].)(?:[A-Z]*-\d{1,2}|[1-9]\d?))(?![\w-]|\.\d)")
 # What is written like a label and is none.
 OTHERS = {"C11"}
 OTHER_WORDS = {"CRC", "GMT", "IEEE", "ISO", "POSIX", "RFC", "SHA", "UTC", "UTF"}
+COMMENT = re.compile(r"(/\*.*?\*/)", re.S)
 FILE = re.compile(r"`([\w./-]+\.(?:c|h|lua|md|py|sh|sql))`(?:: ([^;|]*))?")
 
 
@@ -41,8 +43,9 @@ def prose(path, text):
     """The text with all but comments blanked, so that lines keep their numbers."""
     if path.suffix not in (".c", ".h"):
         return text
-    kept = re.compile(r"/\*.*?\*/|\n", re.S)
-    return "".join(m[0] for m in kept.finditer(text))
+    parts = COMMENT.split(text)
+    parts[::2] = ("\n" * code.count("\n") for code in parts[::2])
+    return "".join(parts)
 
 
 def labels(paths, root):

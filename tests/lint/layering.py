@@ -34,6 +34,7 @@ MAY = {
 for folder in ("tests", "bench", "spec"):
     MAY[folder] = (MAY["sim"][0] + ["policy/", "tools/", "tests/support/", folder + "/"], None)
 
+INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]""", re.M)
 OURS = tuple(folder + "/" for folder in MAY) + ("gale/",)
 
 
@@ -47,12 +48,11 @@ def faults(root, folder, path):
     own, system = MAY[folder]
     if folder == "include":
         system = system + LOOPS.get(path.name, [])
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
-        if not match:
-            continue
+    text = path.read_text()
+    for match in INCLUDE.finditer(text):
         kind, name = match.groups()
-        where = f"{path.relative_to(root)}:{number}"
+        line = text.count("\n", 0, match.start()) + 1
+        where = f"{path.relative_to(root)}:{line}"
         if kind == '"' and not name.startswith(OURS):
             yield f'{where}: write the path from the root, not "{name}"'
         elif name.startswith("gale/") and kind == '"':
