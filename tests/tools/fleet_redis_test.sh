@@ -74,14 +74,7 @@ says() {
 
 # Of this test's own fleets: the processes know the socket by its name.
 members() {
-	local dir said none=1
-	for dir in /proc/[0-9]*; do
-		said=$(tr '\0' ' ' 2>/dev/null <"$dir/cmdline") || continue
-		[[ $said == *"fleet-worker "*"$socket"* ]] || continue
-		echo "${dir#/proc/}"
-		none=0
-	done 2>/dev/null
-	return $none
+	pgrep -f "fleet-worker .*$socket"
 }
 
 # Nobody is left, soon.
