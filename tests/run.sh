@@ -7,7 +7,7 @@
 #              by default, in ten minutes            with "all", in an hour or more
 #     gcc      every suite                           the same, models at 1,000,000 steps
 #     asan     clang: unit, model, fuzz, torture     gcc: every suite but interleave and lint
-#     tsan     clang: unit, torture                  unit, stores, tools, torture
+#     tsan     clang: unit, torture                  unit, stores, tools, alone, torture
 #     clang    reads all that asan has not           builds everything: unit, model,
 #              compiled, for warnings                interleave, sim, lint
 #     release  each benchmark once; installed        unit tests, too
@@ -219,7 +219,7 @@ test_gcc() { # NAME...: what comes after it
 	builds=$!
 	suites gcc stores+tools
 	wait "$builds"
-	suites gcc torture lint
+	suites gcc alone torture lint
 }
 
 build_clang() {
@@ -261,7 +261,7 @@ build_asan() {
 }
 test_asan() {
 	local which=(unit+model+fuzz torture)
-	$brief || which=(unit+model+fuzz+sim+spec stores+tools torture)
+	$brief || which=(unit+model+fuzz+sim+spec stores+tools alone torture)
 	build_asan && suites asan "${which[@]}"
 }
 
@@ -271,7 +271,7 @@ build_tsan() {
 }
 test_tsan() {
 	local which=(unit torture)
-	$brief || which=(unit stores+tools torture)
+	$brief || which=(unit stores+tools alone torture)
 	build_tsan && suites tsan "${which[@]}"
 }
 

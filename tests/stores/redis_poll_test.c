@@ -3,7 +3,8 @@
 /*
  * redis_poll_test.c -- a node that polls is awake when its server answers.
  *
- * It runs beside no other test: where others keep the processors, it would rest.
+ * It has a suite of its own, beside which nothing runs: where others keep the processors, or are given them
+ * when a thread gives way, the node rests (runtime/wake.c).
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
