@@ -137,6 +137,7 @@ void ask_beats(void);
 void ask_fleets(void);
 void ask_overload(void);
 void ask_calls(void);
+void ask_strict(void);
 
 #ifdef __cplusplus
 }

@@ -21,6 +21,7 @@ int main(int argc, char **argv)
 	ask_redis();
 	ask_links();
 	ask_calls();
+	ask_strict();
 #endif
 #ifdef GALE_TLS
 	ask_tls();

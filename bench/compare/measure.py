@@ -168,13 +168,13 @@ class Measure:
         if not self.here(peers.REDIS):
             return {}
         with self.redis() as redis:
-            return self.over("Redis", redis.server, redis.address, peers.REDIS)
+            return self.over("Redis", redis.server, redis.address, peers.REDIS_CALLS)
 
     def over_postgres(self):
         if not self.here(peers.POSTGRES):
             return {}
         with self.postgres() as postgres:
-            return self.over("PostgreSQL", postgres.server, postgres.address, peers.POSTGRES)
+            return self.over("PostgreSQL", postgres.server, postgres.address, peers.POSTGRES_CALLS)
 
     def redis(self):
         server = servers.Redis(self.setting.scratch).start()

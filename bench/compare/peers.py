@@ -246,6 +246,13 @@ POSTGRES = [
          debian("libpq-dev")),
 ]
 
+POLLS = "gale, strict, poll_us 100"
+# Call by call, also where gale's threads poll before they sleep.
+REDIS_CALLS = [*REDIS[:2], Peer("gale-polls", POLLS, REDIS[1].lacks, in_c("gale", "strict+polls", "redis://"), is_gale=True),
+               *REDIS[2:]]
+POSTGRES_CALLS = [*POSTGRES[:2], Peer("gale-polls", POLLS, POSTGRES[1].lacks, in_c("gale", "strict+polls"), is_gale=True),
+                  *POSTGRES[2:]]
+
 # What clients see when Redis stops: also those that behave otherwise on demand.
 OUTAGE = [
     *REDIS[:2],
@@ -272,5 +279,5 @@ HTTP_SERVER = Peer("gale", "gale's examples/httpd", lacks_httpd, in_c("http"), i
 
 
 def all_names():
-    peers = [*PROCESS, *REDIS, *POSTGRES, *OUTAGE, *GUARD, NGINX, HAPROXY]
+    peers = [*PROCESS, *REDIS_CALLS, *POSTGRES_CALLS, *OUTAGE, *GUARD, NGINX, HAPROXY]
     return list(dict.fromkeys(peer.name for peer in peers))

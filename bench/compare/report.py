@@ -198,7 +198,8 @@ used up. bottleneck starts each job by a timer, so that one call at a time takes
 
 The cost of a decision for a process that shares its limits with others by a {name} on this machine, over TCP. {bare}
 *gale, leased* leases units in batches of a size that it learns, so most of its calls reach no server; all others ask
-the server in each call.
+the server in each call. A strict call goes by way of a thread of gale; with *poll_us 100* that thread and the one that waits poll
+before they sleep ([strict calls]({self.link('docs/stores.md')}#strict-calls)).
 The million keys are new to the
 server, and so to gale's node. One thread has one call under way, or 64. With several under
 way, each time of hiredis and libpq is of a batch of 64.

@@ -4,7 +4,8 @@
  * gale.c -- gale, as a user has it: asks by name, the clock read for each.
  *
  * VARIANT names a mode: strict, cached or leased; and after a plus what is answered in an
- * outage: allow or share.  Without an address the store is in this process.
+ * outage, allow or share, or that threads poll before they sleep: polls.  Without an address the
+ * store is in this process.
  *
  * Threads   A seat each.
  */
@@ -22,6 +23,7 @@
 #define DEPTH_MOST 256
 #define KEYS_KNOWN 10000 /* to a server beforehand; of more, each is new */
 #define NODE_KEYS_MOST (1 << 20)
+#define POLL_US 100
 
 static struct gale_runtime *runtime;
 static struct gale_store *store;
@@ -161,6 +163,7 @@ static const char *prepare(const struct driver_work *work,
 	struct gale_config config = {
 		.pending_max = DEPTH_MOST,
 		.max_keys = work->keys > 65536 ? NODE_KEYS_MOST : 0,
+		.poll_us = says("+polls") ? POLL_US : 0,
 	};
 	struct gale_store_config at = { .url = driver_address,
 		                        .max_keys = 2 * NODE_KEYS_MOST };
