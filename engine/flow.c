@@ -5,11 +5,12 @@
  *
  * In a round, which is when all that was under way is heard of, the room changes by the half of
  * what replies are too early or too late by, as a part of the goal.  So it neither swings nor
- * takes long: from two batches to sixteen in six rounds.
+ * takes long: from a quarter of a batch to sixteen batches in a dozen rounds.
  */
 #include "engine/flow.h"
 
 #define PATIENCE_PARTS 4 /* one of them in the server's queue, and one always here */
+#define FIRST_PARTS 4    /* of a batch: one of them goes before anything is known */
 
 static uint64_t least(uint64_t one, uint64_t other)
 {
@@ -23,7 +24,7 @@ static uint64_t most_of(uint64_t one, uint64_t other)
 
 static uint64_t room_of(const struct flow *flow)
 {
-	return flow->room > 0 ? flow->room : 2 * flow->batch;
+	return flow->room > 0 ? flow->room : most_of(flow->batch / FIRST_PARTS, 1);
 }
 
 uint64_t flow_room(const struct flow *flow)
@@ -37,11 +38,13 @@ uint64_t flow_room(const struct flow *flow)
 
 /* As TCP has it, which waits so long for an acknowledgement (RFC 6298).  And twice the mean: where
  * all replies take as long, a second batch under way doubles that at once. */
-uint64_t flow_need(const struct flow *flow, uint64_t patience_ns)
+uint64_t flow_need(const struct flow *flow, uint64_t others, uint64_t patience_ns)
 {
 	uint64_t always = patience_ns / PATIENCE_PARTS;
 	uint64_t beyond = most_of(4 * flow->spread_ns, flow->mean_ns);
 
+	if (flow->mean_ns > patience_ns && flow->under_way + others > 0)
+		return flow->mean_ns; /* FLOW-3 */
 	return least(flow->mean_ns + beyond, patience_ns - always);
 }
 

@@ -21,8 +21,9 @@
  *
  *   FLOW-1  Of an idle flow there is room for a job; the room is never more than most.
  *   FLOW-2  The room grows only while half of it or more is used.
- *   FLOW-3  A job that has waited for no more than a part of its caller's patience may always be
- *           sent: a server that became faster is found out.
+ *   FLOW-3  A job that has waited for no more than a part of its caller's patience may be sent,
+ *           unless replies take longer than all of it; and then, too, while nothing else is
+ *           under way: a server that became faster is found out.
  *   FLOW-4  Of a room that is in use half is sent together, or a whole batch: what comes back
  *           little by little does not go so.
  *
@@ -38,7 +39,7 @@
 struct flow {
 	uint64_t most;      /* of the room */
 	uint64_t batch;     /* jobs that go together, at most */
-	uint64_t room;      /* 0: nothing was heard yet, and two batches go */
+	uint64_t room;      /* 0: nothing was heard yet, and a part of a batch goes */
 	uint64_t under_way; /* whether they waited for room or not */
 	uint64_t
 	    alone_ns; /* what a job takes without others of ours: the shorter ... */
@@ -51,15 +52,15 @@ struct flow {
 struct flow_reply {
 	uint64_t jobs;
 	uint64_t took_ns;
-	uint64_t patience_ns; /* of who waits for the shortest time; 0: nobody waits */
+	uint64_t patience_ns; /* of those who wait, in the mean; 0: nobody waits */
 	bool was_alone;       /* it was one job, and nothing else was under way */
 };
 
 /* How many may be sent together now. */
 uint64_t flow_room(const struct flow *flow);
 
-/* How long the answer of a job may take that is sent now. FLOW-3 */
-uint64_t flow_need(const struct flow *flow, uint64_t patience_ns);
+/* How long the answer of a job may take that is sent now, along with others. FLOW-3 */
+uint64_t flow_need(const struct flow *flow, uint64_t others, uint64_t patience_ns);
 
 /* True: it goes alone, as reply.was_alone wants to know. */
 bool flow_sent(struct flow *flow, uint64_t jobs);

@@ -87,7 +87,7 @@ static struct gale_answer ask_store(struct gale_seat *seat,
 	if (refusal != STORE_DONE)
 		return answer_of(limiter, op, refusal);
 	if (result == STORE_BUSY &&
-	    seat_send(seat, limiter, op, tag, /* awaited= */ false))
+	    seat_send(seat, limiter, op, tag, /* due= */ (mono){ 0 }))
 		return answer_pending(limiter);
 	if (limiter->lender.lending == LENDING_DENIALS && result == STORE_DONE &&
 	    op->answer.verdict == GALE_DENY)
@@ -104,7 +104,7 @@ static struct gale_answer ask_shard(struct gale_seat *seat,
 
 	if (refusal != STORE_DONE)
 		return answer_of(limiter, op, refusal);
-	if (seat_send(seat, limiter, op, tag, /* awaited= */ false))
+	if (seat_send(seat, limiter, op, tag, /* due= */ (mono){ 0 }))
 		return answer_pending(limiter);
 	seat_count(seat, COUNT_CROWDED);
 	return answer_of(limiter, op, STORE_BUSY);
@@ -139,13 +139,20 @@ struct pending *ask_part(struct gale_seat *seat, const struct gale_part *part)
 
 /* ---- Waiting --------------------------------------------------------------------- */
 
+static mono after_us(mono now, uint64_t within_us)
+{
+	return mono_after(now, within_us > UINT64_MAX / 1000 ? UINT64_MAX
+	                                                     : within_us * 1000);
+}
+
 uint64_t ask_deadline(uint64_t within_us)
 {
-	uint64_t now = patience_now_ns();
+	return after_us((mono){ patience_now_ns() }, within_us).ns;
+}
 
-	if (within_us > (UINT64_MAX - now) / 1000)
-		return UINT64_MAX;
-	return now + within_us * 1000;
+mono ask_due(struct gale_seat *seat, uint64_t within_us)
+{
+	return after_us(seat_look(seat), within_us);
 }
 
 /* Lets a shard do it, and waits for that. */
@@ -157,7 +164,8 @@ static enum store_result settle_by_shard(struct gale_seat *seat,
 
 	if (within_us == 0)
 		return STORE_LATE; /* not begun, rather than begun and abandoned */
-	pending = seat_send(seat, limiter, op, /* tag= */ NULL, /* awaited= */ true);
+	pending =
+	    seat_send(seat, limiter, op, /* tag= */ NULL, ask_due(seat, within_us));
 	if (!pending)
 		return STORE_BUSY;
 	return seat_await(seat, pending, op, NULL, ask_deadline(within_us));

@@ -356,7 +356,9 @@ static void say_runtime(struct text *text, const struct gale_runtime *runtime)
 	X(contended, "gale_store_contended_total", "counter",                          \
 	  "Asks given up after 64 tries, as others kept changing the key.")            \
 	X(quarantined, "gale_store_quarantined_total", "counter",                      \
-	  "Asks that got nothing, as the server may have forgotten what it granted.")
+	  "Asks that got nothing, as the server may have forgotten what it granted.")  \
+	X(overloaded, "gale_store_overloaded_total", "counter",                        \
+	  "Asks not sent, as the server was not expected to answer in time.")
 
 /* More than one handle may be of one store; its counts are told once. */
 static bool is_counted_before(const struct gale_store *first,

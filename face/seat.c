@@ -405,7 +405,7 @@ void seat_ready(struct gale_seat *seat, struct pending *part)
 }
 
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
-                          const struct store_op *op, void *tag, bool awaited)
+                          const struct store_op *op, void *tag, mono due)
 {
 	struct pending *pending = take_free(seat);
 
@@ -413,7 +413,8 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 		return NULL;
 	fill(pending, seat, limiter, op);
 	pending->tag = tag;
-	pending->awaited = awaited;
+	pending->awaited = due.ns > 0;
+	pending->ask.due = due;
 	return post(seat, pending) ? pending : NULL;
 }
 

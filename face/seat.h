@@ -170,10 +170,10 @@ static ALWAYS_INLINE struct score *seat_score(const struct gale_seat *seat,
 	return score_at(&seat->scores, lender->score);
 }
 
-/* Hands the op to a shard; NULL if the seat or the shard has its hands full.  Unless it
- * is awaited, it comes to the seat's completions. */
+/* Hands the op to a shard; NULL if the seat or the shard has its hands full.  It is awaited
+ * until due; or, if that is 0, comes to the seat's completions. */
 struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
-                          const struct store_op *op, void *tag, bool awaited);
+                          const struct store_op *op, void *tag, mono due);
 
 /* One for an ask of a tenant, which holds seat and tenant; NULL: the seat has its hands full. */
 struct pending *seat_wait_for(struct gale_seat *seat, struct gale_tenant *tenant,

@@ -529,7 +529,7 @@ bool whole_complete(struct gale_seat *seat, struct pending *part,
 
 /* NULL: its answer is known.  The op is copied before a shard has it, since the outage policy may
  * ask again; its key stays in the pending. */
-static struct pending *send_awaited(struct trial *trial, size_t i,
+static struct pending *send_awaited(struct trial *trial, size_t i, mono due,
                                     struct store_op *ret_op)
 {
 	struct pending *part = part_of(trial, i);
@@ -539,6 +539,7 @@ static struct pending *send_awaited(struct trial *trial, size_t i,
 		return NULL;
 	}
 	part->awaited = true;
+	part->ask.due = due;
 	*ret_op = part->ask.op;
 	if (!part->is_decided && seat_post(trial->seat, part))
 		return part;
@@ -554,13 +555,14 @@ void whole_wait(struct trial *trial, uint64_t within_us)
 	struct pending *pendings[GALE_PARTS_MAX] = { NULL };
 	struct store_op ops[GALE_PARTS_MAX];
 	uint64_t deadline_ns = ask_deadline(within_us);
+	mono due = ask_due(trial->seat, within_us);
 
 	/* All shards are asked before one is waited for. */
 	for (uint32_t left = trial->unknown; left; left &= left - 1) {
 		size_t i = (size_t)__builtin_ctz(left);
 
 		if (within_us > 0)
-			pendings[i] = send_awaited(trial, i, &ops[i]);
+			pendings[i] = send_awaited(trial, i, due, &ops[i]);
 		else
 			undecided(trial, i, STORE_LATE);
 	}

@@ -54,5 +54,7 @@ struct pending *ask_part(struct gale_seat *seat, const struct gale_part *part);
 
 /* In time that patience_now_ns tells. */
 uint64_t ask_deadline(uint64_t within_us);
+/* The same in that of a shard, which then stops waiting for the store, too. */
+mono ask_due(struct gale_seat *seat, uint64_t within_us);
 
 #endif

@@ -64,7 +64,8 @@
 	X(QUARANTINED, "asks_in_quarantine",                                           \
 	  "Asks that a shard answered by on_outage, as the store may have forgotten.") \
 	X(IMPATIENT, "asks_out_of_patience",                                           \
-	  "Asks that waited for a store for patience_us in vain.")                     \
+	  "Asks that waited for a store in vain, for patience_us or until their "      \
+	  "caller gave up.")                                                           \
 	X(EVICTED, "keys_evicted",                                                     \
 	  "Keys that this node forgot to make room for others.")                       \
 	X(NO_PURSE, "asks_without_room_for_key",                                       \

@@ -204,13 +204,20 @@ static void list_by_due(struct list *list, struct ask *ask)
 	list_append(at, &ask->patience);
 }
 
+/* Its caller may wait for less than the limiter lets it. */
+static mono due_of(const struct ask *ask, mono now)
+{
+	mono due = mono_after(now, ask->lender->patience_ns);
+
+	return ask->due.ns > 0 ? mono_earlier(due, ask->due) : due;
+}
+
 static void wait_for(struct lessor *lessor, struct errand *errand, struct ask *ask,
                      mono now)
 {
 	struct link *link = link_of(lessor, ask->lender);
 
-	if (ask->due.ns == 0)
-		ask->due = mono_after(now, ask->lender->patience_ns);
+	ask->due = due_of(ask, now);
 	list_append(&errand->waiters, &ask->waiting);
 	list_by_due(&link->own.patience, ask); /* LESSOR-6 */
 }
@@ -265,7 +272,7 @@ static void ask_without_purse(struct lessor *lessor, struct ask *ask, mono now)
 		lessor_fail(lessor, ask, COUNT_NO_PURSE, STORE_CROWDED); /* L8 */
 		return;
 	}
-	ask->due = mono_after(now, ask->lender->patience_ns);
+	ask->due = due_of(ask, now);
 	list_append(&lessor->crowded, &ask->waiting);
 }
 
@@ -429,9 +436,12 @@ static void finish_op(struct lessor *lessor, struct ask *ask, enum store_result 
 	lessor_finish(ask, result);
 }
 
-static mono begun(const struct store_call *call, const struct lender *lender)
+/* That its caller waited for less than the limiter would have is no sign of the store. */
+static bool was_hasty(const struct ask *ask, mono now)
 {
-	return (mono){ call->due.ns - lender->patience_ns };
+	mono patient = mono_after(ask->began, ask->lender->patience_ns);
+
+	return ask->call.due.ns < patient.ns && mono_reached(now, ask->call.due);
 }
 
 static void on_done(struct lessor *lessor, struct ask *ask)
@@ -442,11 +452,11 @@ static void on_done(struct lessor *lessor, struct ask *ask)
 
 	lessor->heard++;
 	link->own.calls--;
-	if (result == STORE_LATE || result == STORE_DOWN)
+	if (result == STORE_DOWN || (result == STORE_LATE && !was_hasty(ask, now)))
 		lessor_back_off(lessor, link, now);
 	else if (result == STORE_DONE || result == STORE_QUARANTINE)
 		link_recovers(link);
-	finish_op(lessor, ask, result, begun(&ask->call, ask->lender));
+	finish_op(lessor, ask, result, ask->began);
 }
 
 void lessor_take_done(struct lessor *lessor)
@@ -475,8 +485,8 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 	link->own.calls++;
 	ask->op.rule = &link->own.rule;
 	ask->op.changes = link->own.changes;
-	ask->call = (struct store_call){ .op = &ask->op,
-		                         .due = mono_after(now, lender->patience_ns) };
+	ask->began = now;
+	ask->call = (struct store_call){ .op = &ask->op, .due = due_of(ask, now) };
 	client->store->ops->begin(client, &ask->call);
 }
 

@@ -280,9 +280,9 @@ static bool is_of_key(const struct trip *trip)
 
 /* A key's call that would be done when its caller is gone.  CLIENT-6 */
 static bool is_too_late(const struct batches *batches, const struct line *line,
-                        const struct trip *trip)
+                        const struct batch *batch, const struct trip *trip)
 {
-	uint64_t need_ns = flow_need(&line->flow, trip->patience_ns);
+	uint64_t need_ns = flow_need(&line->flow, batch->count, trip->patience_ns);
 
 	return is_of_key(trip) &&
 	       mono_reached(mono_after(batches->now, need_ns), trip->call->due);
@@ -290,18 +290,20 @@ static bool is_too_late(const struct batches *batches, const struct line *line,
 
 /* Not begun, and nothing has changed: what to say of it; STORE_DONE: it is sent. */
 static enum store_result refusal(const struct batches *batches, const struct line *line,
-                                 const struct trip *trip)
+                                 const struct batch *batch, const struct trip *trip)
 {
 	if (is_in_vain(batches, trip))
 		return STORE_LATE;
-	return is_too_late(batches, line, trip) ? STORE_BUSY : STORE_DONE;
+	if (!is_too_late(batches, line, batch, trip))
+		return STORE_DONE;
+	client_count(batches->config, CLIENT_OVERLOADED, 1);
+	return STORE_BUSY;
 }
 
 static void note_patience(struct batch *batch, const struct trip *trip)
 {
-	if (trip->patience_ns > 0 &&
-	    (batch->patience_ns == 0 || trip->patience_ns < batch->patience_ns))
-		batch->patience_ns = trip->patience_ns;
+	batch->patience_ns += trip->patience_ns;
+	batch->waiting += trip->patience_ns > 0;
 }
 
 static bool has_room(const struct batch *batch, const struct trip *trip)
@@ -324,7 +326,7 @@ static void load(struct batches *batches, const struct line *line, struct batch 
 	while ((place = lane_first(batch->lane))) {
 		struct trip *trip = list_item(place, struct trip, place);
 
-		refused = refusal(batches, line, trip);
+		refused = refusal(batches, line, batch, trip);
 		if (refused != STORE_DONE) {
 			list_remove(place);
 			trip_tell(batches->trips, trip, refused);

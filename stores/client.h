@@ -33,8 +33,8 @@
  *             generation, and a map is learned again after five seconds, until nobody
  *             has asked for as long as a quarantine lasts. (L12)
  *   CLIENT-6  A call of a key is not sent when its answer is not to be expected in time: it is
- *           STORE_BUSY, and has changed nothing.  So a server that is asked too much does
- *           nothing for callers who are gone.
+ *             STORE_BUSY, and has changed nothing.  So a server that is asked too much, or
+ *             takes longer than a caller waits, does little for callers who are gone.
  *
  * Threads   All of it: the home's actor.  Counters: anybody reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.
@@ -62,6 +62,7 @@
 	X(WRONG)                                                                       \
 	X(BROKEN)                                                                      \
 	X(CONTENDED)                                                                   \
+	X(OVERLOADED)                                                                  \
 	X(QUARANTINED)
 
 enum client_counter {

@@ -96,7 +96,8 @@ static void note_flow(struct line *line, const struct batch *batch, bool is_told
 	const struct flow_reply reply = {
 		.jobs = batch->count,
 		.took_ns = line->now_ns - batch->sent.ns,
-		.patience_ns = batch->patience_ns,
+		.patience_ns =
+		    batch->waiting > 0 ? batch->patience_ns / batch->waiting : 0,
 		.was_alone = batch->is_alone,
 	};
 

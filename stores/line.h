@@ -45,7 +45,8 @@ struct batch {
 	uint64_t nonce;
 	mono sent;
 	mono due;
-	uint64_t patience_ns; /* the shortest of its trips; 0: nobody waits */
+	uint64_t patience_ns; /* of the trips that are waited for, in sum ... */
+	size_t waiting;       /* ... and how many they are */
 	bool is_alone;        /* one job, and nothing else under way (flow.h) */
 	size_t room;          /* for calls of keys */
 	size_t count;         /* 0: it asks for a generation */

@@ -185,6 +185,7 @@ static void server_stats(struct store *self, struct gale_counts *ret_stats)
 		.wrong = sums[CLIENT_WRONG],
 		.broken = sums[CLIENT_BROKEN],
 		.contended = sums[CLIENT_CONTENDED],
+		.overloaded = sums[CLIENT_OVERLOADED],
 		.quarantined = sums[CLIENT_QUARANTINED],
 	};
 }

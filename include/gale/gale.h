@@ -227,6 +227,8 @@ struct gale_counts {
 	                         changing the key; the answer was GALE_WHY_BUSY */
 	uint64_t quarantined; /* asks and lease requests that got nothing because of a
 	                         quarantine */
+	uint64_t overloaded;  /* asks not sent, as the server would have answered too
+	                         late; the answer was GALE_WHY_BUSY */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_store_stats_sized(struct gale_store *store,
@@ -387,8 +389,10 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      size_t key_len, uint64_t cost, void *tag);
 
 /* The same, but waits for the answer.  The verdict is never GALE_PENDING.  If no answer
- * comes within within_us, on_outage decides (GALE_WHY_LATE).  The store may still count the
- * units then.  With within_us 0 it was not asked, and counts none. */
+ * comes within within_us, on_outage decides (GALE_WHY_LATE).  Leased units that come later
+ * stay for the next ask; a store that decides itself may count them.  A server that usually
+ * takes longer is not asked (GALE_WHY_BUSY), but for one ask at a time.  With within_us 0
+ * nothing was asked, and no units count. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       struct gale_limiter *limiter, const void *key,
                                       size_t key_len, uint64_t cost,

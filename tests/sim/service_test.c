@@ -16,8 +16,9 @@
  *     middle    one half of them, which changes in the middle of each window
  *     lot       those that a coin says, in each window
  *
- * Served is what was admitted, of what was asked for, or of the limit if that was less.  A fleet
- * learns for some windows, which are not counted.
+ * Served is what was admitted, of what was asked for, or of the limit if that was less.  Trips are
+ * asks for units and returns of them, of a node that asks more than once in a window, and of one
+ * that asks once or not at all.  A fleet learns for some windows, which are not counted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,15 +45,25 @@ struct fleet {
 	uint32_t nodes;
 	uint64_t percent; /* of the limit, asked for */
 	struct chance lot;
-	bool on[NODES_MOST];    /* LOT: asks in this window */
-	double due[NODES_MOST]; /* calls that are not made yet: a part of one */
-	uint64_t asked;         /* in this window */
+	bool on[NODES_MOST];        /* LOT: asks in this window */
+	double due[NODES_MOST];     /* calls that are not made yet: a part of one */
+	uint64_t asked;             /* in this window ... */
+	uint64_t calls[NODES_MOST]; /* ... by each */
+	uint64_t trips[NODES_MOST]; /* up to now */
+};
+
+enum { IDLE, ACTIVE, KINDS };
+
+/* Of the windows that are counted. */
+struct trips {
+	uint64_t made[KINDS];
+	uint64_t nodes[KINDS]; /* of each window */
 };
 
 struct service {
-	double mean;  /* of the windows that are counted */
-	double worst; /* of them */
-	double trips; /* of a window and node */
+	double mean;         /* of the windows that are counted */
+	double worst;        /* of them */
+	double trips[KINDS]; /* of a window and node */
 };
 
 static struct world world;
@@ -91,6 +102,7 @@ static void ask(struct fleet *fleet, uint32_t node)
 {
 	(void)world_ask(&world, node, 0, 0, 1);
 	fleet->asked++;
+	fleet->calls[node]++;
 }
 
 static void ask_in_tick(struct fleet *fleet, uint64_t window, uint64_t tick)
@@ -115,6 +127,7 @@ static double live_window(struct fleet *fleet, uint64_t window)
 	uint64_t start = WORLD_START + window * WINDOW;
 
 	fleet->asked = 0;
+	memset(fleet->calls, 0, sizeof(fleet->calls));
 	draw(fleet);
 	for (uint64_t tick = 0; tick < TICKS; tick++) {
 		world_run(&world, start + tick * TICK);
@@ -125,18 +138,24 @@ static double live_window(struct fleet *fleet, uint64_t window)
 	       (double)(fleet->asked < LIMIT ? fleet->asked : LIMIT);
 }
 
-static uint64_t count_of(const struct fleet *fleet, const char *name)
+static uint64_t trips_of(uint32_t node)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < fleet->nodes; i++)
-		sum += world_metric(&world, i, name);
-	return sum;
+	return world_metric(&world, node, "leases_asked") +
+	       world_metric(&world, node, "leases_given_back");
 }
 
-static uint64_t trips_of(const struct fleet *fleet)
+static void count_trips(struct fleet *fleet, bool is_learning, struct trips *trips)
 {
-	return count_of(fleet, "leases_asked") + count_of(fleet, "leases_given_back");
+	for (uint32_t i = 0; i < fleet->nodes; i++) {
+		uint64_t before = fleet->trips[i];
+		int kind = fleet->calls[i] > 1 ? ACTIVE : IDLE;
+
+		fleet->trips[i] = trips_of(i);
+		if (is_learning)
+			continue;
+		trips->made[kind] += fleet->trips[i] - before;
+		trips->nodes[kind]++;
+	}
 }
 
 static struct service serve(enum shape shape, uint32_t nodes, uint64_t percent)
@@ -158,7 +177,7 @@ static struct service serve(enum shape shape, uint32_t nodes, uint64_t percent)
 		.rate_ppm = 400,
 	};
 	struct service service = { .worst = 1 };
-	uint64_t trips = 0;
+	struct trips trips = { 0 };
 
 	world_open(&world, &plan);
 	for (uint32_t i = 0; i < nodes; i++)
@@ -166,15 +185,18 @@ static struct service serve(enum shape shape, uint32_t nodes, uint64_t percent)
 	for (uint64_t window = 0; window < LEARNING + MEASURED; window++) {
 		double served = live_window(&fleet, window);
 
-		if (window == LEARNING - 1)
-			trips = trips_of(&fleet);
+		count_trips(&fleet, window < LEARNING, &trips);
 		if (window < LEARNING)
 			continue;
 		service.mean += served / MEASURED;
 		if (service.worst > served)
 			service.worst = served;
 	}
-	service.trips = (double)(trips_of(&fleet) - trips) / MEASURED / nodes;
+	for (int kind = 0; kind < KINDS; kind++)
+		service.trips[kind] =
+		    trips.nodes[kind] > 0
+			? (double)trips.made[kind] / (double)trips.nodes[kind]
+			: 0;
 	world_run(&world, WORLD_START + (LEARNING + MEASURED) * WINDOW + WINDOW / 2);
 	if (!world_close(&world)) {
 		fprintf(stderr, "%s, %" PRIu32 " nodes: %s\n", shape_names[shape],
@@ -190,7 +212,8 @@ static void print_row(uint32_t nodes, uint64_t percent)
 	for (int shape = 0; shape < SHAPES; shape++) {
 		struct service of = serve((enum shape)shape, nodes, percent);
 
-		printf(" %.3f, %.2f; %.1f |", of.mean, of.worst, of.trips);
+		printf(" %.3f, %.2f; %.1f, %.1f |", of.mean, of.worst, of.trips[ACTIVE],
+		       of.trips[IDLE]);
 		(void)fflush(stdout);
 	}
 	printf("\n");
@@ -201,7 +224,8 @@ static void print_table(uint64_t percent)
 	static const uint32_t fleets[] = { 1, 7, 16, 30, 64 };
 
 	printf("\n%" PRIu64 " %% of the limit is asked for: served in the mean, in the "
-	       "worst window; round trips of a node and window\n\n| nodes |",
+	       "worst window; round trips of an active node, of an idle one\n\n"
+	       "| nodes |",
 	       percent);
 	for (int shape = 0; shape < SHAPES; shape++)
 		printf(" %s |", shape_names[shape]);
@@ -218,8 +242,9 @@ static void expect(enum shape shape, uint32_t nodes, uint64_t percent, double me
 	struct service of = serve(shape, nodes, percent);
 
 	printf("%s, %" PRIu32 " nodes, %" PRIu64
-	       " %%: %.3f, worst %.3f, %.1f round trips\n",
-	       shape_names[shape], nodes, percent, of.mean, of.worst, of.trips);
+	       " %%: %.3f, worst %.3f, %.1f round trips, %.1f of the idle\n",
+	       shape_names[shape], nodes, percent, of.mean, of.worst, of.trips[ACTIVE],
+	       of.trips[IDLE]);
 	(void)fflush(stdout);
 	must(of.mean >= mean && of.worst >= worst);
 }

@@ -56,6 +56,7 @@
 	F(gale_counts, wrong, 96, 8)                                                   \
 	F(gale_counts, contended, 104, 8)                                              \
 	F(gale_counts, quarantined, 112, 8)                                            \
+	F(gale_counts, overloaded, 120, 8)                                             \
 	F(gale_leasing, sizing, 0, 4)                                                  \
 	F(gale_leasing, batch, 8, 8)                                                   \
 	F(gale_leasing, predictor, 16, 8)                                              \
@@ -185,7 +186,7 @@
 #define STRUCTS(S)                                                                     \
 	S(gale_config, 48, true)                                                       \
 	S(gale_store_config, 24, true)                                                 \
-	S(gale_counts, 120, true)                                                      \
+	S(gale_counts, 128, true)                                                      \
 	S(gale_limiter_config, 296, true)                                              \
 	S(gale_limiter_counts, 536, true)                                              \
 	S(gale_guard_config, 120, true)                                                \

@@ -25,6 +25,7 @@
 #include "engine/check.h"
 #include "face/answer.h"
 #include "face/guard.h"
+#include "runtime/clock.h"
 #include "runtime/memory.h"
 #include "tests/support/child.h"
 #include "tests/support/customs.h"
@@ -810,6 +811,25 @@ static void what_was_lent_before_a_reset_is_not_spent_after_it(void **state)
 	assert_true(house_close(&h));
 }
 
+/* What it would have taken stays for the next. */
+static void who_has_given_up_takes_nothing_that_comes_late(void **state)
+{
+	struct slow_store slow = { 0 };
+	struct house h;
+
+	(void)state;
+	slow_begin(&slow, &h, 50);
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 1000), GALE_WHY_LATE, GALE_DENY);
+	pass_quietly(&h, 1000);
+	assert_int_equal(slow.asked, 1);
+	slow_answer(&slow);
+	for (int i = 0; i < 30; i++)
+		told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_CREDIT,
+		     GALE_ALLOW);
+	assert_int_equal(house_metric(&h, "asks_out_of_patience"), 1);
+	assert_true(house_close(&h));
+}
+
 static uint64_t recalls(struct house *h)
 {
 	return house_metric(h, "denials_asked_about_in_case_the_store_forgot");
@@ -1059,6 +1079,62 @@ static void a_server_that_decides_each_call_is_quarantined_as_well(void **state)
 		assert_int_equal(calls_of(GALE_STRICT, on_outage), 4);
 		assert_int_equal(calls_of(GALE_CACHED_DENY, on_outage), 1);
 	}
+}
+
+/* A server that keeps the latest call. */
+struct keeping_store {
+	struct odd_store odd; /* first */
+	struct store_home *home;
+	struct store_call *call;
+};
+
+static void keep_call(const struct store_client *client, struct store_call *call)
+{
+	struct keeping_store *keeping = (struct keeping_store *)client->store;
+
+	keeping->home = client->home;
+	keeping->call = call;
+}
+
+static const struct store_ops keeping_ops = {
+	.run = odd_run, .begin = keep_call, .sweep = odd_sweep, .close = odd_close
+};
+
+static void call_is_late(struct keeping_store *keeping, struct house *h, uint64_t after)
+{
+	pass_quietly(h, after);
+	store_finish(keeping->home, keeping->call, STORE_LATE);
+	pass_quietly(h, 0);
+}
+
+/* The server is told for how long it has, and is not to blame. */
+static void who_waits_for_less_than_others_makes_no_server_down(void **state)
+{
+	struct keeping_store keeping = { 0 };
+	struct house_plan plan = plan_of(5);
+	struct house h;
+
+	(void)state;
+	plan.shards = 1;
+	plan.turns = plan.still = true;
+	plan.lease.patience_us = LONG_US;
+	house_open(&h, &plan);
+	odd_begin(&keeping.odd, &h);
+	keeping.odd.store.ops = &keeping_ops;
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 1000), GALE_WHY_LATE, GALE_DENY);
+	assert_int_equal(keeping.call->due.ns,
+	                 mono_after(clock_now(h.runtime->node_clock), 1000000).ns);
+	call_is_late(&keeping, &h, 1000);
+	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_ASKED,
+	     GALE_PENDING);
+	pass_quietly(&h, 0);
+	assert_int_equal(
+	    keeping.call->due.ns,
+	    mono_after(clock_now(h.runtime->node_clock), LONG_US * 1000).ns);
+	call_is_late(&keeping, &h, LONG_US); /* now it is */
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US), GALE_WHY_DOWN,
+	     GALE_DENY);
+	assert_true(house_close(&h));
 }
 
 static void a_store_that_never_answers_is_late_and_then_down(void **state)
@@ -2136,6 +2212,7 @@ int main(void)
 		    what_was_used_is_counted_under_the_limit_it_was_asked_under),
 		cmocka_unit_test(
 		    what_arrives_under_a_larger_limit_goes_back_but_for_who_waits),
+		cmocka_unit_test(who_has_given_up_takes_nothing_that_comes_late),
 		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
 		cmocka_unit_test(
 		    a_store_that_was_down_is_asked_about_all_that_it_denied),
@@ -2145,6 +2222,7 @@ int main(void)
 		cmocka_unit_test(credit_in_hand_is_spent_in_quarantine),
 		cmocka_unit_test(
 		    a_server_that_decides_each_call_is_quarantined_as_well),
+		cmocka_unit_test(who_waits_for_less_than_others_makes_no_server_down),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
 		cmocka_unit_test(nobody_waits_for_a_share_that_another_thread_holds),

@@ -38,6 +38,7 @@ struct scene {
 	uint64_t batch_ns; /* the same, for each batch */
 	uint64_t way_ns;   /* there and back */
 	uint64_t rate;     /* asks a second */
+	uint64_t patience_ns;
 	uint64_t still_at; /* the server does nothing from then on ... */
 	uint64_t still_ns; /* ... for so long */
 
@@ -59,7 +60,9 @@ static struct scene s;
 
 static void open_scene(uint64_t job_ns, uint64_t rate)
 {
-	s = (struct scene){ .job_ns = job_ns, .way_ns = MS, .rate = rate };
+	s = (struct scene){
+		.job_ns = job_ns, .way_ns = MS, .rate = rate, .patience_ns = PATIENCE
+	};
 	s.flow = (struct flow){ .most = MOST, .batch = BATCH };
 }
 
@@ -72,9 +75,10 @@ static void come(void)
 	assert_true(s.last - s.first < QUEUE_MOST);
 }
 
-static bool is_too_late(uint64_t asked_ns)
+static bool is_too_late(const struct sent *along, uint64_t asked_ns)
 {
-	return s.now + flow_need(&s.flow, PATIENCE) >= asked_ns + PATIENCE;
+	return s.now + flow_need(&s.flow, along->jobs, s.patience_ns) >=
+	       asked_ns + s.patience_ns;
 }
 
 static void load(struct sent *sent, uint64_t room)
@@ -82,7 +86,7 @@ static void load(struct sent *sent, uint64_t room)
 	while (s.first < s.last && sent->jobs < room) {
 		uint64_t asked_ns = s.queue[s.first++ % QUEUE_MOST];
 
-		if (is_too_late(asked_ns))
+		if (is_too_late(sent, asked_ns))
 			s.refused++;
 		else
 			sent->asked_ns[sent->jobs++] = asked_ns;
@@ -129,7 +133,7 @@ static void hear(void)
 		const struct sent *sent = &s.sent[s.sent_first % UNDER_WAY_MOST];
 		const struct flow_reply reply = { .jobs = sent->jobs,
 			                          .took_ns = s.now - sent->sent_ns,
-			                          .patience_ns = PATIENCE,
+			                          .patience_ns = s.patience_ns,
 			                          .was_alone = sent->is_alone };
 
 		if (sent->done_ns > s.now)
@@ -137,7 +141,7 @@ static void hear(void)
 		s.sent_first++;
 		s.served += sent->jobs;
 		for (uint64_t i = 0; i < sent->jobs; i++)
-			s.allowed += s.now < sent->asked_ns[i] + PATIENCE;
+			s.allowed += s.now < sent->asked_ns[i] + s.patience_ns;
 		flow_heard(&s.flow, &reply);
 	}
 }
@@ -195,13 +199,47 @@ static void more_than_can_be_served_costs_nothing(void **state)
 		}
 }
 
-/* Before anything is known two batches go. */
+/* Before anything is known a quarter of a batch goes. */
 static void what_is_lost_at_first_is_little(void **state)
 {
 	(void)state;
 	open_scene(4 * MS, 1000);
 	run(2);
-	assert_true(s.served - s.allowed <= 3 * BATCH);
+	assert_true(s.served - s.allowed <= BATCH / 4);
+}
+
+/* One at a time finds out whether the server still takes longer. */
+static void who_waits_for_less_than_a_reply_takes_is_not_sent(void **state)
+{
+	(void)state;
+	open_scene(MS / 100, 2000);
+	s.way_ns = 30 * MS;
+	s.patience_ns = 20 * MS;
+	run(1);
+	forget_counts();
+	run(10);
+	assert_int_equal(s.allowed, 0);
+	assert_true(s.served <= 10 * SECOND / s.way_ns);
+	s.way_ns = MS;
+	run(1);
+	forget_counts();
+	run(10);
+	assert_int_equal(s.refused, 0);
+	assert_true(s.allowed >= 10 * s.rate - 100);
+}
+
+/* Those before them waited for longer, and made a longer queue. */
+static void who_waits_for_less_than_others_did_loses_little(void **state)
+{
+	(void)state;
+	open_scene(MS / 5, 15000);
+	run(2);
+	s.patience_ns = 20 * MS;
+	run(1);
+	forget_counts();
+	run(10);
+	assert_little_is_lost();
+	assert_true(s.allowed * 100 >= 80 * 10 * 5000);
 }
 
 static void a_batch_that_has_work_of_its_own_is_not_cut_to_pieces(void **state)
@@ -335,9 +373,15 @@ static void who_has_not_waited_is_always_sent(void **state)
 	struct flow flow = fresh();
 
 	(void)state;
-	assert_int_equal(flow_need(&flow, PATIENCE), 0);
-	flow.mean_ns = SECOND;
-	assert_int_equal(flow_need(&flow, PATIENCE), PATIENCE / 4 * 3); /* FLOW-3 */
+	assert_int_equal(flow_need(&flow, 0, PATIENCE), 0);
+	flow.mean_ns = PATIENCE;
+	flow.under_way = 1;
+	assert_int_equal(flow_need(&flow, 1, PATIENCE), PATIENCE / 4 * 3); /* FLOW-3 */
+	flow.mean_ns++;
+	assert_int_equal(flow_need(&flow, 0, PATIENCE), PATIENCE + 1);
+	flow.under_way = 0;
+	assert_int_equal(flow_need(&flow, 1, PATIENCE), PATIENCE + 1);
+	assert_int_equal(flow_need(&flow, 0, PATIENCE), PATIENCE / 4 * 3);
 }
 
 static void a_room_that_is_not_used_does_not_grow(void **state)
@@ -370,6 +414,8 @@ int main(void)
 		cmocka_unit_test(who_asks_little_is_always_sent),
 		cmocka_unit_test(more_than_can_be_served_costs_nothing),
 		cmocka_unit_test(what_is_lost_at_first_is_little),
+		cmocka_unit_test(who_waits_for_less_than_a_reply_takes_is_not_sent),
+		cmocka_unit_test(who_waits_for_less_than_others_did_loses_little),
 		cmocka_unit_test(a_batch_that_has_work_of_its_own_is_not_cut_to_pieces),
 		cmocka_unit_test(a_server_far_away_is_asked_as_much_as_it_can_do),
 		cmocka_unit_test(
