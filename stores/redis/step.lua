@@ -47,7 +47,8 @@ local function spell(expires)
 	return instant
 end
 
--- The quick way: a lend, and lends that follow it by its rule, of keys that no job before was of.
+-- The quick way: a step of a window that nobody has leased from; a lend, and lends that follow it
+-- by its rule, of keys that no job before was of.
 -- What they have in common is looked at once, and the values of those that follow are read at once.
 -- A node may have its row behind the first, where nodes take turns: it becomes the first.
 -- What is not as simple is left for the long way; and then so are the lends behind it that follow
@@ -58,7 +59,7 @@ local from, to, limit, begins, asker
 for argument = 4, #ARGV do
 	local jobs = ARGV[argument]
 	local verb, count, found, numbers, wants, missed = sub(jobs, 1, 1), 1
-	if verb == 'l' then
+	if verb == 'l' or verb == 's' then -- of a step, its cost is where a lend has its node
 		local head, mark, early, most, period, first, node, number, want =
 			unpack('<ddddddddd', jobs, 2)
 		from = nil
@@ -67,9 +68,23 @@ for argument = 4, #ARGV do
 			if past < 0 then past = past + period end
 			from, to, limit = now - past, now - past + period, most
 			if from < 0 then from = 0 end
-			begins, asker = pack('<I8I8I8I8I8', head, mark, from, from, node), node
-			if not left then
-				numbers, wants, found = { number }, { want }, try('MGET', keys[i + 1])
+			if verb == 'l' then
+				begins, asker = pack('<I8I8I8I8I8', head, mark, from, from, node), node
+				if not left then
+					numbers, wants, found = { number }, { want }, try('MGET', keys[i + 1])
+				end
+			elseif not left then
+				local value = try('GET', keys[i + 1])
+				local fits = value and #value == 32 and
+					find(value, pack('<I8I8I8', head, mark, from), 1, true) == 1
+				local used = fits and unpack('<I8', value, 25) or 0
+				found = { value }
+				if used > 0 and used <= MOST then
+					if used + node <= limit then
+						call('SETRANGE', keys[i + 1], USED_AT, pack('<I8', used + node))
+					end
+					reply[i + 2] = value
+				end
 			end
 		end
 	elseif verb == 'm' or verb == 'n' then
@@ -81,8 +96,8 @@ for argument = 4, #ARGV do
 		end
 	end
 	-- It may not be allowed, or a key be on its way to another node: then they are left.
-	missed = not found or found.err
-	for j = 1, missed and 0 or count do
+	missed = wants and found.err or not wants and not reply[i + 2]
+	for j = 1, wants and not missed and count or 0 do
 		local at, value, number, want = i + j, found[j], numbers[j], wants[j]
 		if not value then
 			if want <= limit and call('SET', keys[at], begins .. pack('<dddd', 0, want, number, want),

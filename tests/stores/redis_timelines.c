@@ -74,6 +74,7 @@ struct key {
 	struct node nodes[NODES];
 	uint64_t asking; /* of them: those that ask for leases */
 	bool crowded;    /* all ask, for little */
+	bool is_strict;  /* none asks: there are only steps */
 	size_t latest;   /* node that was lent to */
 };
 
@@ -229,6 +230,7 @@ static void make_key(struct timeline *t, size_t number)
 	key->name[0] = (uint8_t)number;
 	key->bucket = (uint8_t)chance_next(&t->chance);
 	key->crowded = chance_one_in(&t->chance, 2);
+	key->is_strict = chance_one_in(&t->chance, 4);
 	key->asking = !key->crowded && chance_one_in(&t->chance, 2) ? 1 : NODES;
 	for (uint64_t i = 0; i < NODES; i++)
 		key->nodes[i].id =
@@ -388,6 +390,11 @@ static void add_back(struct timeline *t, struct key *key)
 	                                 : at_most(chance_size(c, node->units + 1));
 }
 
+static bool may_lend(const struct key *key)
+{
+	return remote_can_lend(&key->rule) && !key->is_strict;
+}
+
 static void add_some_job(struct timeline *t)
 {
 	struct chance *c = &t->chance;
@@ -397,9 +404,9 @@ static void add_some_job(struct timeline *t)
 		add_job(t, key, REMOTE_DROP);
 	else if (!remote_can_step(&key->rule) || chance_one_in(c, 12))
 		add_job(t, key, REMOTE_READ);
-	else if (remote_can_lend(&key->rule) && chance_one_in(c, 2))
+	else if (may_lend(key) && chance_one_in(c, 2))
 		add_lend(t, key);
-	else if (remote_can_lend(&key->rule) && chance_one_in(c, 2))
+	else if (may_lend(key) && chance_one_in(c, 2))
 		add_back(t, key);
 	else
 		add_job(t, key, REMOTE_STEP)->cost = some_cost(c, &key->rule);
@@ -412,7 +419,7 @@ static void add_lends(struct timeline *t)
 	    chance_one_in(&t->chance, 8) ? t->now + chance_below(&t->chance, 4) - 1 : 0;
 
 	for (size_t i = 0; i < t->key_count; i++)
-		if (remote_can_lend(&t->keys[i].rule))
+		if (may_lend(&t->keys[i]))
 			add_lend(t, &t->keys[i]);
 	for (size_t i = 0; i < t->count; i++)
 		t->jobs[i].not_before_us = early;
