@@ -232,8 +232,6 @@ static void learn(struct guard *guard, const struct tally_sum *sum, mono now)
 
 	if (!estimate_due(&guard->estimate, &window))
 		return;
-	turnstile_take_extremes(&guard->turnstile, &window.rtt_max_ns,
-	                        &window.rtt_min_ns);
 	window.in_flight_peak = turnstile_take_peak(&guard->turnstile);
 	estimate_learn(&guard->estimate, &window, in_force(guard), draw(guard));
 	guard->begun = *sum;

@@ -20,8 +20,8 @@ void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
 	turnstile->observes = config->observes;
 	atomic_init(&turnstile->fence_ns, UINT64_MAX);
 	turnstile->common = &cells[config->cell_count].tally;
-	for (uint32_t i = 0; i <= config->cell_count; i++)
-		atomic_init(&cells[i].tally.quickest_ns, UINT64_MAX);
+	for (uint32_t i = 0; i < config->cell_count; i++)
+		cells[i].bit = UINT64_C(1) << i;
 }
 
 static bool is_alone(const struct turnstile *turnstile, const struct tally *tally)
@@ -236,23 +236,6 @@ void turnstile_sum(const struct turnstile *turnstile, struct tally_sum *ret_sum)
 	*ret_sum = (struct tally_sum){ 0 };
 	for (uint32_t i = 0; i <= turnstile->cell_count; i++)
 		add_tally(ret_sum, &turnstile->cells[i].tally);
-}
-
-void turnstile_take_extremes(struct turnstile *turnstile, uint64_t *ret_slowest_ns,
-                             uint64_t *ret_quickest_ns)
-{
-	uint64_t slowest = 0, quickest = UINT64_MAX;
-
-	for (uint32_t i = 0; i <= turnstile->cell_count; i++) {
-		struct tally *tally = &turnstile->cells[i].tally;
-		uint64_t slow = swap_relaxed(&tally->slowest_ns, 0);
-		uint64_t quick = swap_relaxed(&tally->quickest_ns, UINT64_MAX);
-
-		slowest = slow > slowest ? slow : slowest;
-		quickest = quick < quickest ? quick : quickest;
-	}
-	*ret_slowest_ns = slowest;
-	*ret_quickest_ns = quickest;
 }
 
 uint32_t turnstile_take_peak(struct turnstile *turnstile)

@@ -86,17 +86,16 @@ struct tally_ended {
 struct tally {
 	_Atomic uint64_t entered; /* calls */
 	struct tally_ended ended[TURNSTILE_OUTCOMES];
-	/* Of OK calls, since the coordinator took them last. */
-	_Atomic uint64_t slowest_ns;
-	_Atomic uint64_t quickest_ns; /* UINT64_MAX: none */
-	_Atomic uint64_t overdue;     /* calls */
+	_Atomic uint64_t overdue; /* calls */
+	uint64_t unused[7];
 	_Atomic uint64_t
 	    refused[TURNSTILE_REFUSALS]; /* calls, by slots_by or turnstile_refusal */
 };
 
 /* Two lines, as processors fetch lines in pairs.  What each call writes is wet (hot.h). */
 struct turnstile_cell {
-	alignas(WET_ALIGN) uint64_t unused[3];
+	alignas(WET_ALIGN) uint64_t unused[2];
+	uint64_t bit;          /* of keeping */
 	_Atomic uint32_t most; /* it keeps; written by the coordinator */
 	_Atomic uint64_t kept; /* {calls, kept} */
 	struct tally tally;
@@ -104,7 +103,11 @@ struct turnstile_cell {
 static_assert(IS_WET(struct turnstile_cell, kept) &&
                   IS_WET(struct turnstile_cell, tally.entered) &&
                   IS_WET(struct turnstile_cell, tally.ended[TURNSTILE_OK].slots) &&
-                  IS_WET(struct turnstile_cell, tally.ended[TURNSTILE_OK].busy_ns),
+                  IS_WET(struct turnstile_cell, tally.ended[TURNSTILE_OK].busy_ns) &&
+                  IS_WET(struct turnstile_cell, tally.refused[SLOTS_BY_CEILING]) &&
+                  IS_WET(struct turnstile_cell, tally.refused[SLOTS_BY_PROBE]) &&
+                  !IS_WET(struct turnstile_cell, most) &&
+                  !IS_WET(struct turnstile_cell, bit),
               "see hot.h");
 
 #define TURNSTILE_CELLS_MOST 64 /* as many as bits in a word */
@@ -113,19 +116,28 @@ struct turnstile {
 	alignas(WET_ALIGN) _Atomic uint64_t word;
 	/* Read by each call, and seldom written. */
 	alignas(WET_ALIGN) struct turnstile_cell *cells; /* by the seat's number */
-	uint32_t cell_count;
-	bool observes;      /* nothing is refused */
-	uint64_t sheddable; /* of the ceiling, for sheddable calls: slots_fraction */
-	uint64_t wide;      /* of the ceiling, for one call */
-	_Atomic uint64_t keeping; /* cells that may keep something, a bit each */
 	/* A call whose clock has come so far does not enter; 0: none does; UINT64_MAX: all do.
 	 * (engine/member.h) */
 	_Atomic uint64_t fence_ns;
-	_Atomic uint32_t peak; /* in flight at most, since the coordinator took it */
+	_Atomic uint64_t keeping; /* cells that may keep something, a bit each */
+	_Atomic uint32_t peak;    /* in flight at most, since the coordinator took it */
+	bool observes;            /* nothing is refused */
+	/* Read by few calls. */
+	struct tally *common; /* of seats without a cell */
+	uint32_t cell_count;
+	uint64_t wide; /* of the ceiling, for one call: slots_fraction */
 	/* A give of more than was in flight.  Something is wrong with the host. */
 	_Atomic uint64_t refused_gives;
-	struct tally *common; /* of seats without a cell */
+	uint64_t
+	    sheddable; /* of the ceiling, for sheddable calls; read by each of them */
 };
+static_assert(!IS_WET(struct turnstile, word) && !IS_WET(struct turnstile, cells) &&
+                  !IS_WET(struct turnstile, fence_ns) &&
+                  !IS_WET(struct turnstile, keeping) &&
+                  !IS_WET(struct turnstile, peak) &&
+                  !IS_WET(struct turnstile, observes) &&
+                  !IS_WET(struct turnstile, sheddable),
+              "see hot.h");
 
 struct turnstile_config {
 	uint32_t cell_count;
@@ -185,10 +197,8 @@ static ALWAYS_INLINE bool turnstile_ample(uint64_t word)
 static ALWAYS_INLINE void turnstile_note_keeping(struct turnstile *turnstile,
                                                  const struct turnstile_cell *cell)
 {
-	uint64_t bit = UINT64_C(1) << (cell - turnstile->cells);
-
-	if (!LIKELY(load_relaxed(&turnstile->keeping) & bit))
-		(void)or_relaxed(&turnstile->keeping, bit);
+	if (!LIKELY(load_relaxed(&turnstile->keeping) & cell->bit))
+		(void)or_relaxed(&turnstile->keeping, cell->bit);
 }
 
 /* One slot to the seat's own.  False: it goes to the word. */
@@ -201,6 +211,7 @@ static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
 	    !turnstile_ample(load_relaxed(&turnstile->word)))
 		return false;
 	turnstile_note_keeping(turnstile, cell); /* before: TURNSTILE-4 */
+	CHOSEN(cell);                            /* as above */
 	return LIKELY(swap_if_release(&cell->kept, &kept, kept + 1)); /* vacated */
 }
 
@@ -231,6 +242,7 @@ turnstile_enter_quickly(struct turnstile *turnstile, struct turnstile_cell *cell
 	if (!LIKELY(cell_kept(kept) == 0)) {
 		if (!LIKELY(slots_fit(word, part, 0)))
 			return QUICK_FULL;
+		CHOSEN(cell); /* else its address costs all calls a register */
 		if (!LIKELY(swap_if_relaxed(&cell->kept, &kept, kept - 1)))
 			return QUICK_DELAYED;
 	} else {
@@ -285,12 +297,6 @@ static ALWAYS_INLINE void tally_end(struct tally *tally, uint32_t count,
 {
 	tally_add(&tally->ended[outcome].slots, count, alone);
 	tally_add(&tally->ended[outcome].busy_ns, count * took_ns, alone);
-	if (outcome != TURNSTILE_OK)
-		return;
-	if (!LIKELY(took_ns <= load_relaxed(&tally->slowest_ns)))
-		store_relaxed(&tally->slowest_ns, took_ns);
-	if (!LIKELY(took_ns >= load_relaxed(&tally->quickest_ns)))
-		store_relaxed(&tally->quickest_ns, took_ns);
 }
 
 /* A guard that observes refuses nothing. */
@@ -357,9 +363,6 @@ struct tally_sum {
 };
 void turnstile_sum(const struct turnstile *turnstile, struct tally_sum *ret_sum);
 
-/* The slowest and the quickest OK call since it was asked last; 0 and UINT64_MAX: none. */
-void turnstile_take_extremes(struct turnstile *turnstile, uint64_t *ret_slowest_ns,
-                             uint64_t *ret_quickest_ns);
 /* The most that was in flight since it was asked last, and is now. */
 uint32_t turnstile_take_peak(struct turnstile *turnstile);
 

@@ -82,9 +82,7 @@ struct estimate_window {
 	uint32_t dropped;    /* timed out, or refused by the backend: no round trip */
 	uint32_t ignored;    /* say nothing */
 	uint32_t refused;    /* by the guard */
-	uint64_t rtt_sum_ns; /* these three: of the OK calls */
-	uint64_t rtt_min_ns;
-	uint64_t rtt_max_ns;
+	uint64_t rtt_sum_ns; /* of the OK calls */
 	uint32_t in_flight_peak;
 	uint64_t in_flight_time; /* slots in flight times ns, summed over the window */
 };

@@ -21,6 +21,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "engine/check.h"
 #include "engine/group.h"
 #include "face/checks.h"
 #include "face/guard_config.h"
@@ -286,6 +287,7 @@ static enum gale_err open_checked(struct gale_runtime *runtime,
 
 	if (!guard)
 		return GALE_ERR_MEMORY;
+	guard->token = runtime->lifeline.token;
 	guard->guard.turnstile.cell_count = runtime->cell_count;
 	guard->cells = memory_take_lines(runtime->allocator, cells_bytes(guard));
 	if (guard->cells && (!config->store || join_fleet(guard, config))) {
@@ -406,6 +408,7 @@ static ALWAYS_INLINE bool has_cell(const struct gale_seat *seat,
 static ALWAYS_INLINE struct turnstile_cell *its_cell(const struct gale_seat *seat,
                                                      const struct gale_guard *guard)
 {
+	gale_audit(has_cell(seat, guard));
 	return &guard->guard.turnstile.cells[seat->number];
 }
 
@@ -437,14 +440,12 @@ static enum gale_why check_call(const struct gale_seat *seat,
 	return runtime_refuses(seat->handle.runtime);
 }
 
-/* A seat that has left has no cell. */
-static ALWAYS_INLINE bool is_quick(const struct gale_seat *seat,
-                                   const struct gale_guard *guard)
+/* One comparison: the guard is of the seat's runtime, which this process may use, and the seat has
+ * a cell. */
+static ALWAYS_INLINE bool passes(const struct gale_seat *seat,
+                                 const struct gale_guard *guard)
 {
-	return LIKELY(seat && guard) &&
-	       LIKELY(guard->handle.runtime == seat->handle.runtime) &&
-	       LIKELY(lifeline_passes(&seat->lifeline)) &&
-	       LIKELY(has_cell(seat, guard));
+	return LIKELY(load_relaxed(seat->pass) == guard->token);
 }
 
 /* It has entered, but its clock says that the share is over.  FLEET-2 */
@@ -494,6 +495,13 @@ enter_at_length(struct gale_seat *seat, struct gale_guard *guard, uint32_t slots
 	                  entered.most);
 }
 
+/* By itself, as registers that it needs would be pushed for all calls. */
+static __attribute__((noinline)) struct gale_entry
+refuse_sheddable(struct turnstile_cell *cell, uint64_t word)
+{
+	return DENIED(why_of(turnstile_refuse(cell, word, true)), slots_most(word));
+}
+
 /* One slot.  A guard that is closed says so by its word. */
 static ALWAYS_INLINE struct gale_entry enter_quickly(struct gale_seat *seat,
                                                      struct gale_guard *guard,
@@ -516,8 +524,9 @@ static ALWAYS_INLINE struct gale_entry enter_quickly(struct gale_seat *seat,
 		return time_at_length(seat, guard, slots_most(word));
 	}
 	if (quick == QUICK_FULL && turnstile_refuses(turnstile))
-		return DENIED(why_of(turnstile_refuse(cell, word, sheddable)),
-		              slots_most(word));
+		return sheddable ? refuse_sheddable(cell, word)
+		                 : DENIED(why_of(turnstile_refuse(cell, word, false)),
+		                          slots_most(word));
 	return enter_at_length(seat, guard, 1, of_class);
 }
 
@@ -526,7 +535,7 @@ static ALWAYS_INLINE struct gale_entry enter_quickly(struct gale_seat *seat,
 struct gale_entry gale_enter(struct gale_seat *seat, struct gale_guard *guard,
                              uint32_t slots, enum gale_class of_class)
 {
-	if (is_quick(seat, guard) && LIKELY(slots == 1)) {
+	if (LIKELY(seat && guard) && passes(seat, guard) && LIKELY(slots == 1)) {
 		if (LIKELY(of_class == GALE_NORMAL))
 			return enter_quickly(seat, guard, GALE_NORMAL);
 		if (of_class == GALE_SHEDDABLE)
@@ -563,21 +572,6 @@ static __attribute__((noinline)) void exit_anyway(struct gale_entry *entry)
 		guard_is_empty(guard);
 }
 
-/* Another seat may have been told the time later than this one. */
-static ALWAYS_INLINE uint64_t took_ns(uint64_t started_ns, mono now)
-{
-	return LIKELY(now.ns >= started_ns) ? now.ns - started_ns : 0;
-}
-
-static ALWAYS_INLINE void count_end(struct gale_guard *guard, struct tally *tally,
-                                    uint32_t slots, enum gale_outcome outcome,
-                                    uint64_t took, bool alone)
-{
-	tally_end(tally, slots, (enum turnstile_outcome)outcome, took, alone);
-	if (!LIKELY(took <= guard->guard.overdue_ns))
-		tally_add(&tally->overdue, 1, alone);
-}
-
 static __attribute__((noinline)) void give_at_length(struct gale_guard *guard,
                                                      uint32_t slots)
 {
@@ -585,7 +579,24 @@ static __attribute__((noinline)) void give_at_length(struct gale_guard *guard,
 		guard_is_empty(guard);
 }
 
-/* Several slots, a seat without a cell, or one that has to look at the clock. */
+/* Another seat may have been told the time later than this one. */
+static uint64_t took_ns(uint64_t started_ns, mono now)
+{
+	return now.ns >= started_ns ? now.ns - started_ns : 0;
+}
+
+static void count_end(struct gale_guard *guard, struct turnstile_cell *cell,
+                      uint32_t slots, enum gale_outcome outcome, uint64_t took)
+{
+	struct tally *tally = cell ? &cell->tally : guard->guard.turnstile.common;
+
+	tally_end(tally, slots, (enum turnstile_outcome)outcome, took, cell != NULL);
+	if (took > guard->guard.overdue_ns)
+		tally_add(&tally->overdue, 1, cell != NULL);
+}
+
+/* Several slots, a seat without a cell or one that has to look at the clock, a call that is overdue
+ * or did not end well. */
 static __attribute__((noinline)) void exit_at_length(struct gale_seat *seat,
                                                      struct gale_entry *entry,
                                                      enum gale_outcome outcome)
@@ -610,42 +621,44 @@ static __attribute__((noinline)) void exit_at_length(struct gale_seat *seat,
 	started_ns = entry->started_ns;
 	*entry = (struct gale_entry){ 0 };
 	cell = cell_or_null(seat, guard);
-	count_end(guard, cell ? &cell->tally : guard->guard.turnstile.common, slots,
-	          outcome, took_ns(started_ns, seat_now(seat)), cell != NULL);
+	count_end(guard, cell, slots, outcome, took_ns(started_ns, seat_now(seat)));
 	if (!cell || slots != 1 ||
 	    !turnstile_exit_quickly(&guard->guard.turnstile, cell))
 		give_at_length(guard, slots);
 }
 
+/* One slot.  The entry is cleared before its slot is given back, so that it is given back once. */
+static ALWAYS_INLINE void exit_quickly(struct gale_seat *seat, struct gale_entry *entry,
+                                       uint64_t took)
+{
+	struct gale_guard *guard = entry->guard;
+	struct turnstile_cell *cell = its_cell(seat, guard);
+
+	seat_check_thread(seat);
+	*entry = (struct gale_entry){ 0 };
+	tally_end(&cell->tally, 1, TURNSTILE_OK, took, /* alone= */ true);
+	if (!LIKELY(turnstile_exit_quickly(&guard->guard.turnstile, cell)))
+		give_at_length(guard, 1);
+}
+
 /* The entry is read word by word, as it was just written: a copy of all of it would wait for
- * that.  It is cleared before its slot is given back, so that it is given back once. */
+ * that.  One that was refused, or is cleared, has no slot.  A call that began later than now, by
+ * the time of another seat, took longer than any. */
 void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
                enum gale_outcome outcome)
 {
-	struct gale_guard *guard;
-	struct turnstile_cell *cell;
-	uint64_t started_ns;
 	mono now;
 
-	/* One that was refused, or is cleared, has no slot. */
-	if (!LIKELY(entry && entry->slots == 1) ||
-	    !is_quick(seat, guard = entry->guard) || !LIKELY(outcome <= GALE_IGNORED) ||
-	    !LIKELY(seat_tells(seat, &now))) {
-		exit_at_length(seat, entry, outcome);
-		return;
+	if (LIKELY(seat && entry && entry->slots == 1) && passes(seat, entry->guard) &&
+	    LIKELY(outcome == GALE_OK) && LIKELY(seat_tells(seat, &now))) {
+		uint64_t took = now.ns - entry->started_ns;
+
+		if (LIKELY(took <= entry->guard->guard.overdue_ns)) {
+			exit_quickly(seat, entry, took);
+			return;
+		}
 	}
-	seat_check_thread(seat);
-	cell = its_cell(seat, guard);
-	started_ns = entry->started_ns;
-	*entry = (struct gale_entry){ 0 };
-	if (LIKELY(outcome == GALE_OK)) /* whose counts are then at a known place */
-		count_end(guard, &cell->tally, 1, GALE_OK, took_ns(started_ns, now),
-		          /* alone= */ true);
-	else
-		count_end(guard, &cell->tally, 1, outcome, took_ns(started_ns, now),
-		          /* alone= */ true);
-	if (!LIKELY(turnstile_exit_quickly(&guard->guard.turnstile, cell)))
-		give_at_length(guard, 1);
+	exit_at_length(seat, entry, outcome);
 }
 
 /* ---- Counts ----------------------------------------------------------------------- */

@@ -26,6 +26,7 @@
 
 struct gale_guard {
 	struct handle handle;
+	alignas(CACHE_LINE) uint64_t token; /* of its runtime's lifeline */
 	alignas(WET_ALIGN) struct guard guard;
 	struct turnstile_cell *cells;
 	struct fleet *fleet; /* NULL, and so the next two: this node alone */
@@ -36,9 +37,7 @@ struct gale_guard {
 	struct list same_hash; /* among those whose names have one hash */
 };
 
-static_assert(!IS_WET(struct gale_guard, handle.runtime) &&
-                  !IS_WET(struct gale_guard, guard.turnstile.word) &&
-                  !IS_WET(struct gale_guard, guard.turnstile.cells) &&
+static_assert(!IS_WET(struct gale_guard, token) &&
                   !IS_WET(struct gale_guard, guard.overdue_ns),
               "see hot.h");
 

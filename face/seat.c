@@ -172,6 +172,15 @@ static void give_number(struct gale_runtime *runtime, uint32_t number) ON(runtim
 		runtime->locked.numbers &= ~(UINT64_C(1) << number);
 }
 
+static const _Atomic uint64_t no_pass; /* is no token */
+
+static const _Atomic uint64_t *pass_of(const struct gale_seat *seat)
+{
+	const struct gale_runtime *runtime = seat->handle.runtime;
+
+	return seat->number < runtime->cell_count ? runtime->lifeline.word : &no_pass;
+}
+
 /* False: there is no memory, and the seat is not listed. */
 static bool list(struct gale_seat *seat)
 {
@@ -182,6 +191,7 @@ static bool list(struct gale_seat *seat)
 	joined = score_join(runtime, seat); /* SCORE-1 */
 	if (joined) {
 		seat->number = seat->taken = take_number(runtime);
+		seat->pass = pass_of(seat);
 		list_append(&runtime->locked.seats, &seat->place);
 	}
 	lock_drop(&runtime->lock);
@@ -313,6 +323,7 @@ void gale_leave(struct gale_seat *seat)
 	guards_leave(seat->handle.runtime, seat->number);
 	lock_drop(&seat->handle.runtime->lock);
 	seat->number = CELLS_MOST; /* nothing is quick any more */
+	seat->pass = &no_pass;
 	seat->ticked = (mono){ 0 };
 	seat->counter = (struct counter){ 0 };
 	seat->roots = &no_root;

@@ -53,6 +53,8 @@ struct gale_seat {
 	uint32_t shard_count;
 	const struct root *roots;
 	struct lifeline lifeline;
+	/* Of guards: the same word, or while the seat has no cells one that is no token. */
+	const _Atomic uint64_t *pass;
 
 	struct counter counter;                   /* what time it is, in between */
 	alignas(CACHE_LINE) struct ask_home home; /* from here on others write, too */
@@ -85,6 +87,7 @@ static_assert(IS_WET(struct gale_seat, reader.reading) &&
                   !IS_WET(struct gale_seat, roots) &&
                   !IS_WET(struct gale_seat, lifeline.word) &&
                   !IS_WET(struct gale_seat, lifeline.token) &&
+                  !IS_WET(struct gale_seat, pass) &&
                   !IS_WET(struct gale_seat, shard_count) &&
                   !IS_WET(struct gale_seat, counter.ticks) &&
                   !IS_WET(struct gale_seat, counter.rate) &&

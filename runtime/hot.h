@@ -30,7 +30,8 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* The compiler forgets where a value came from: it does not make a jump of what chose it. */
+/* The compiler forgets where a value came from: it does not make a jump of what chose it, and works
+ * out no address beforehand that only a later step takes. */
 #define CHOSEN(value) __asm__("" : "+r"(value))
 
 #endif

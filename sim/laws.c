@@ -94,10 +94,6 @@ static void shipped_ended(union guard *guard, const struct ended *ended,
 	if (ended->dropped) {
 		window->dropped++;
 	} else {
-		if (window->ok == 0 || ended->rtt_ns < window->rtt_min_ns)
-			window->rtt_min_ns = ended->rtt_ns;
-		if (ended->rtt_ns > window->rtt_max_ns)
-			window->rtt_max_ns = ended->rtt_ns;
 		window->rtt_sum_ns += ended->rtt_ns;
 		window->ok++;
 	}

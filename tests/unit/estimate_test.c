@@ -68,8 +68,6 @@ static struct estimate_window busy(struct scene *s, uint32_t servers)
 		                         .ok = 10 * works,
 		                         .refused = 100,
 		                         .rtt_sum_ns = rtt * 10 * works,
-		                         .rtt_min_ns = rtt,
-		                         .rtt_max_ns = rtt,
 		                         .in_flight_peak = flight,
 		                         .in_flight_time = flight * 100 * MS };
 }
@@ -80,8 +78,6 @@ static struct estimate_window calm(uint64_t rtt)
 	return (struct estimate_window){ .length_ns = 20 * rtt,
 		                         .ok = 20,
 		                         .rtt_sum_ns = 20 * rtt,
-		                         .rtt_min_ns = rtt,
-		                         .rtt_max_ns = rtt,
 		                         .in_flight_peak = 1,
 		                         .in_flight_time = 20 * rtt };
 }
@@ -364,8 +360,8 @@ static uint64_t report_after_a_burst(uint32_t of_ten)
 		struct estimate_window window = busy(&s, 16);
 
 		window.length_ns = 10 * MS;
+		window.rtt_sum_ns = window.rtt_sum_ns / window.ok * 32;
 		window.ok = 32;
-		window.rtt_sum_ns = 32 * window.rtt_min_ns;
 		window.in_flight_time /= 10;
 		learn(&s, window);
 	}
@@ -517,9 +513,7 @@ static struct estimate_window anything(struct chance *c)
 		.in_flight_peak = (uint32_t)chance_log(c, ESTIMATE_MOST),
 	};
 
-	window.rtt_min_ns = chance_log(c, UINT64_C(1) << 42) - 1;
-	window.rtt_max_ns = window.rtt_min_ns;
-	window.rtt_sum_ns = window.rtt_min_ns * window.ok;
+	window.rtt_sum_ns = (chance_log(c, UINT64_C(1) << 42) - 1) * window.ok;
 	return window;
 }
 

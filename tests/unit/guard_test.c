@@ -705,6 +705,34 @@ static void a_call_that_is_overdue_is_reported_and_keeps_its_slot(void **state)
 	assert_true(house_close(&h));
 }
 
+/* By what seats were told last: a call that began later than now, and one that is overdue. */
+static void seats_that_tick_time_their_calls(void **state)
+{
+	struct gale_seat *later;
+	struct gale_entry entry;
+	struct gale_guard *guard;
+	struct tally_sum sum;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	guard = open_fixed(&h, 4);
+	must(gale_join(h.runtime, &later) == GALE_ERR_OK);
+	gale_tick(h.seat);
+	pass(&h, GALE_MINUTES(2));
+	gale_tick(later);
+	entry = gale_enter(later, guard, 1, GALE_NORMAL);
+	gale_exit(h.seat, &entry, GALE_OK);
+	entry = enter(&h, guard);
+	gale_exit(later, &entry, GALE_OK);
+	turnstile_sum(&guard->guard.turnstile, &sum);
+	assert_int_equal(sum.busy_ns[TURNSTILE_OK], GALE_MINUTES(2) * 1000);
+	assert_int_equal(sum.overdue, 1);
+	gale_leave(later);
+	gale_guard_close(guard);
+	assert_true(house_close(&h));
+}
+
 /* ---- Many guards ------------------------------------------------------------------ */
 
 #define OPEN_AT_ONCE 1000
@@ -762,6 +790,7 @@ int main(void)
 		cmocka_unit_test(a_seat_without_a_cell_counts_with_the_others),
 		cmocka_unit_test(the_ceiling_is_learned),
 		cmocka_unit_test(a_call_that_is_overdue_is_reported_and_keeps_its_slot),
+		cmocka_unit_test(seats_that_tick_time_their_calls),
 		cmocka_unit_test(a_million_guards_come_and_go),
 	};
 
