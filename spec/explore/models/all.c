@@ -4,6 +4,7 @@
 #include "spec/explore/model.h"
 
 #define MODELS                                                                         \
+	X(alone)                                                                       \
 	X(beats)                                                                       \
 	X(change)                                                                      \
 	X(crash)                                                                       \

@@ -3,16 +3,20 @@
 /*
  * holds.c -- calls that hold units of one or two limits until it is known what they have cost.
  *
- * A node leases units from each limit's store; a call takes them of all limits, or of none; it
- * grows, and is committed with less or more than it holds.  A window turns for both limits at once.
+ * A node leases units from each limit's store; a call takes them of all limits, or of none, at
+ * once or one limit after the other; it grows, and is committed with less or more than it holds.
+ * The node may die, and another begins in its place.  A window turns for both limits at once.
  * Messages are for once.c: what is lent and given back is so at once.
  *
  *     store --lend--> in hand --hold, grow--> held --settle--> committed, back in hand, or owed
  *
  * Shipped   hold_cut, hold_may_grow, hold_grow, hold_settle, debt_with, debt_paid_by of hold.c;
  *           whole_of; credit.h.
+ * Spec      spec/Holds.tla: the same states.
  */
 #include "engine/hold.h"
+
+#include <string.h>
 
 #include "engine/whole.h"
 #include "spec/explore/model.h"
@@ -28,12 +32,15 @@ enum {
 	LIMIT,
 	COST,
 	OVER,
+	APART,
+	DEATHS,
 	WHOLE,
 	WINDOW,
 	PAST,
 	DEBT,
 	FIRST,
-	ONCE
+	ONCE,
+	DEAD
 };
 
 static const struct constant constants[] = {
@@ -42,6 +49,8 @@ static const struct constant constants[] = {
 	{ "limit", 1, 15, 2, "" },
 	{ "cost", 1, 16, 2, "of the dearest hold" },
 	{ "over", 0, 4, 1, "units that a call may cost beyond what it holds" },
+	{ "apart", 0, 1, 0, "parts are taken one after the other, and kept meanwhile" },
+	{ "deaths", 0, 2, 0, "of the node" },
 	{ "whole", 0, 1, 1,
 	  "guard at 0: what a refused call has taken goes back (WHOLE-1)" },
 	{ "window", 0, 1, 1,
@@ -52,6 +61,7 @@ static const struct constant constants[] = {
 	{ "debt", 0, 1, 1, "guard at 0: what a call cost beyond is owed (HOLD-3)" },
 	{ "first", 0, 1, 1, "guard at 0: a debt is paid before anybody is served" },
 	{ "once", 0, 1, 1, "guard at 0: a hold is settled once" },
+	{ "dead", 0, 1, 1, "guard at 0: what a dead node held stays used" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
@@ -62,7 +72,9 @@ struct limit {
 	uint8_t debt;
 	uint8_t committed;
 	uint8_t
-	    excess; /* of it: what holds cost beyond, since a debt began that lasts */
+	    excess;   /* of it: what holds cost beyond, since a debt began that lasts */
+	uint8_t lost; /* with a node that died: in hand, and owed */
+	uint8_t gone;
 };
 
 struct part {
@@ -71,12 +83,15 @@ struct part {
 	uint8_t old; /* the units are of a window that is over */
 };
 
+enum { IDLE, GATHERS, RUNS };
+
 struct call {
-	uint8_t runs;
+	uint8_t is;
 	struct part parts[PARTS];
 };
 
 struct state {
+	uint8_t deaths;
 	struct limit limits[PARTS];
 	struct call calls[CALLS];
 };
@@ -124,7 +139,7 @@ static void keep_held(struct part *part, const struct held *held)
 
 static void settle_debt(struct limit *limit)
 {
-	if (limit->debt == 0)
+	if (limit->debt == 0 && limit->gone == 0)
 		limit->excess = 0;
 }
 
@@ -232,7 +247,7 @@ static void hold(const long *c, const struct state *state, int i, const int *cos
 		answers[p].verdict = kept[p] > 0 ? GALE_ALLOW : GALE_DENY;
 	}
 	if (whole_of(answers, (size_t)c[PART_COUNT], &binding).verdict == GALE_ALLOW) {
-		after.calls[i].runs = 1;
+		after.calls[i].is = RUNS;
 		for (int p = 0; p < c[PART_COUNT]; p++)
 			after.calls[i].parts[p] =
 			    (struct part){ .units = small(kept[p]) };
@@ -242,6 +257,50 @@ static void hold(const long *c, const struct state *state, int i, const int *cos
 				put(c, &after.limits[p], kept[p]);
 	}
 	step(walk, &after, CHANCE, "a call asks for %d and %d", costs[0], costs[1]);
+}
+
+/* What is kept goes back. */
+static void cancel(const long *c, struct state *state, int i)
+{
+	for (int p = 0; p < c[PART_COUNT] && c[WHOLE]; p++)
+		settle_part(c, &state->limits[p], &state->calls[i].parts[p],
+		            /* cost= */ 0);
+	state->calls[i] = (struct call){ 0 };
+}
+
+static bool has_all(const long *c, const struct call *call)
+{
+	for (int p = 0; p < c[PART_COUNT]; p++)
+		if (call->parts[p].units == 0)
+			return false;
+	return true;
+}
+
+/* Of one limit, while the others may turn the call away. */
+static void reserve(const long *c, const struct state *state, int i, int p, int cost,
+                    struct walk *walk)
+{
+	uint64_t units = hold_cut((uint64_t)cost, (uint64_t)c[LIMIT]);
+	struct state after = *state;
+	struct call *call = &after.calls[i];
+
+	if (call->parts[p].units > 0)
+		return;
+	if (take(&after.limits[p], units)) {
+		call->parts[p].units = small(units);
+		call->is = has_all(c, call) ? RUNS : GATHERS;
+	} else {
+		cancel(c, &after, i);
+	}
+	step(walk, &after, CHANCE, "a call asks limit %d for %d", p, cost);
+}
+
+static void give_up(const long *c, const struct state *state, int i, struct walk *walk)
+{
+	struct state after = *state;
+
+	cancel(c, &after, i);
+	step(walk, &after, CHANCE, "call %d has waited for too long", i, 0);
 }
 
 /* A hold outlives one window, in this world. */
@@ -284,9 +343,43 @@ static void turn(const long *c, const struct state *state, struct walk *walk)
 	for (int p = 0; p < c[PART_COUNT]; p++)
 		after.limits[p] = (struct limit){ .store = small((uint64_t)c[LIMIT]) };
 	for (int i = 0; i < c[CALL_COUNT]; i++)
-		for (int p = 0; p < c[PART_COUNT] && state->calls[i].runs; p++)
-			after.calls[i].parts[p].old = 1;
+		for (int p = 0; p < c[PART_COUNT]; p++)
+			after.calls[i].parts[p].old =
+			    state->calls[i].parts[p].units > 0;
 	step(walk, &after, CHANCE, "the window turns", 0, 0);
+}
+
+static long held_in(const long *c, const struct state *state, int p)
+{
+	long sum = 0;
+
+	for (int i = 0; i < c[CALL_COUNT]; i++)
+		if (!state->calls[i].parts[p].old)
+			sum += state->calls[i].parts[p].units;
+	return sum;
+}
+
+/* Nothing tells what its calls have cost: all that they held may be committed. */
+static void die(const long *c, const struct state *state, struct walk *walk)
+{
+	struct state after = *state;
+
+	if (state->deaths == c[DEATHS])
+		return;
+	after.deaths++;
+	memset(after.calls, 0, sizeof(after.calls));
+	for (int p = 0; p < c[PART_COUNT]; p++) {
+		struct limit *limit = &after.limits[p];
+		uint8_t held = small((uint64_t)held_in(c, state, p));
+
+		limit->committed += held;
+		if (!c[DEAD])
+			limit->store += held;
+		limit->lost += limit->credit;
+		limit->gone += limit->debt;
+		limit->credit = limit->debt = 0;
+	}
+	step(walk, &after, CHANCE, "the node dies", 0, 0);
 }
 
 static int dearest(const long *c, const struct part *part)
@@ -294,25 +387,33 @@ static int dearest(const long *c, const struct part *part)
 	return part->units + part->past + (int)c[OVER];
 }
 
+/* It begins, or ends. */
 static void call(const long *c, const struct state *state, int i, struct walk *walk)
 {
 	const struct call *it = &state->calls[i];
-	int first = it->runs ? 0 : 1, both = c[PART_COUNT] == PARTS;
-	int high[PARTS] = { (int)c[COST], (int)c[COST] };
+	bool runs = it->is == RUNS, both = c[PART_COUNT] == PARTS;
+	int first = runs ? 0 : 1, high[PARTS] = { (int)c[COST], (int)c[COST] };
 
-	for (int p = 0; p < PARTS && it->runs; p++)
+	for (int p = 0; p < PARTS && runs; p++)
 		high[p] = dearest(c, &it->parts[p]);
 	for (int a = first; a <= high[0]; a++)
 		for (int b = both ? first : 0; b <= (both ? high[1] : 0); b++) {
 			const int costs[PARTS] = { a, b };
 
-			if (it->runs)
+			if (runs)
 				settle(c, state, i, costs, walk);
 			else
 				hold(c, state, i, costs, walk);
 		}
-	for (int p = 0; p < c[PART_COUNT] && it->runs; p++)
-		grow(c, state, i, p, walk);
+}
+
+static void gather(const long *c, const struct state *state, int i, struct walk *walk)
+{
+	for (int p = 0; p < c[PART_COUNT]; p++)
+		for (int cost = 1; cost <= c[COST]; cost++)
+			reserve(c, state, i, p, cost, walk);
+	if (state->calls[i].is == GATHERS)
+		give_up(c, state, i, walk);
 }
 
 static void next(const long *c, const void *at, struct walk *walk)
@@ -325,22 +426,21 @@ static void next(const long *c, const void *at, struct walk *walk)
 		give_back(state, p, walk);
 		spend(state, p, walk);
 	}
-	for (int i = 0; i < c[CALL_COUNT]; i++)
-		call(c, state, i, walk);
+	for (int i = 0; i < c[CALL_COUNT]; i++) {
+		bool runs = state->calls[i].is == RUNS;
+
+		if (c[APART] && !runs)
+			gather(c, state, i, walk);
+		else
+			call(c, state, i, walk);
+		for (int p = 0; p < c[PART_COUNT] && runs; p++)
+			grow(c, state, i, p, walk);
+	}
 	turn(c, state, walk);
+	die(c, state, walk);
 }
 
 /* ---- What must hold ------------------------------------------------------------------ */
-
-static long held_in(const long *c, const struct state *state, int p)
-{
-	long sum = 0;
-
-	for (int i = 0; i < c[CALL_COUNT]; i++)
-		if (!state->calls[i].parts[p].old)
-			sum += state->calls[i].parts[p].units;
-	return sum;
-}
 
 static const char *broken(const long *c, const void *at)
 {
@@ -351,8 +451,9 @@ static const char *broken(const long *c, const void *at)
 
 		if (it->debt > 0 && it->credit > 0)
 			return "owing"; /* HOLD-3 */
-		if (it->committed + held_in(c, state, p) + it->credit + it->store !=
-		    c[LIMIT] + it->debt)
+		if (it->committed + held_in(c, state, p) + it->credit + it->store +
+		        it->lost !=
+		    c[LIMIT] + it->debt + it->gone)
 			return "conserved"; /* HOLD-1 */
 	}
 	return NULL;
@@ -387,7 +488,7 @@ static void print(const long *c, const void *at, FILE *out)
 		        state->limits[p].credit, state->limits[p].committed,
 		        state->limits[p].debt, state->limits[p].excess);
 	for (int i = 0; i < c[CALL_COUNT]; i++)
-		for (int p = 0; p < c[PART_COUNT] && state->calls[i].runs; p++)
+		for (int p = 0; p < c[PART_COUNT] && state->calls[i].is != IDLE; p++)
 			fprintf(out, "; call %d holds %d%s and %d of before", i,
 			        state->calls[i].parts[p].units,
 			        state->calls[i].parts[p].old ? " that are dead" : "",

@@ -325,7 +325,7 @@ static void age_windows(struct state *state)
 		else if (letter->kind != NOTHING)
 			letter->window = 1;
 	}
-	sort_mail(state);
+	tidy_mail(state);
 }
 
 static void age_node(const long *c, struct node *node, int quarters)

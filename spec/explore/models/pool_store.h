@@ -162,17 +162,34 @@ static inline struct pool_ask terms_of(const long *c)
 
 /* ---- The network --------------------------------------------------------------------- */
 
+static inline int compare(const struct letter *a, const struct letter *b)
+{
+	return memcmp(a, b, sizeof(*a));
+}
+
 static inline void sort_mail(struct state *state)
 {
-	for (int i = 1; i < MAIL; i++)
-		for (int j = i; j > 0 && memcmp(&state->mail[j - 1], &state->mail[j],
-		                                sizeof(state->mail[0])) > 0;
-		     j--) {
-			struct letter letter = state->mail[j];
+	struct letter *mail = state->mail;
 
-			state->mail[j] = state->mail[j - 1];
-			state->mail[j - 1] = letter;
+	for (int i = 1; i < MAIL; i++)
+		for (int j = i; j > 0 && compare(&mail[j - 1], &mail[j]) > 0; j--) {
+			struct letter letter = mail[j];
+
+			mail[j] = mail[j - 1];
+			mail[j - 1] = letter;
 		}
+}
+
+/* What has become the same is under way once: mail is a set. */
+static inline void tidy_mail(struct state *state)
+{
+	struct letter *mail = state->mail;
+
+	sort_mail(state);
+	for (int i = 1; i < MAIL; i++)
+		if (compare(&mail[i - 1], &mail[i]) == 0)
+			mail[i - 1] = (struct letter){ 0 };
+	sort_mail(state);
 }
 
 static inline long letters_of(const struct state *state, int n)
@@ -184,11 +201,11 @@ static inline long letters_of(const struct state *state, int n)
 	return count;
 }
 
-/* A set: what is under way twice is under way.  What there is no room for is lost. */
+/* What there is no room for is lost. */
 static inline void post(const long *c, struct state *state, const struct letter *letter)
 {
 	for (int i = 0; i < MAIL; i++)
-		if (memcmp(&state->mail[i], letter, sizeof(*letter)) == 0)
+		if (compare(&state->mail[i], letter) == 0)
 			return;
 	if (letters_of(state, letter->node) == c[MAIL_EACH])
 		return;
@@ -215,7 +232,7 @@ static inline void outdate(const long *c, struct state *state, int n)
 		if (letter->kind == ANSWER && c[ONE])
 			*letter = (struct letter){ 0 };
 	}
-	sort_mail(state);
+	tidy_mail(state);
 }
 
 /* ---- The store ----------------------------------------------------------------------- */
