@@ -13,6 +13,7 @@
 
 #include "tools/last_line.h"
 
+#define PATIENCE_MOST GALE_HOURS(1) /* GALE_ERR_PATIENCE */
 #define SECOND UINT64_C(1000000)
 #define PAUSE_US 20000
 #define SPAN_ROOM 32
@@ -30,13 +31,23 @@ struct visit {
 	sigset_t interrupts; /* that are waited for; of watch */
 };
 
+/* A command waits for as long as it was told to, wherever the store is. */
+static uint64_t patience_us(const struct visit *visit)
+{
+	uint64_t within_us = visit->flags->within_us;
+
+	return within_us < PATIENCE_MOST ? within_us : PATIENCE_MOST;
+}
+
 static enum gale_err open_node(struct visit *visit)
 {
 	struct gale_config config = { .shards = 1, .log = &visit->last_line.log };
 	struct gale_store_config store = { .url = visit->flags->url };
 	struct gale_limiter_config limiter = { .name = visit->flags->limiter,
 		                               .rule = visit->flags->rule,
-		                               .mode = GALE_STRICT };
+		                               .mode = GALE_STRICT,
+		                               .lease = { .patience_us =
+		                                              patience_us(visit) } };
 	enum gale_err err = gale_runtime_open(&config, &visit->runtime);
 
 	if (err == GALE_ERR_OK)
@@ -120,13 +131,14 @@ static bool is_interrupted_until(const struct visit *visit, uint64_t until_us)
 }
 
 /* A store that cannot be reached says so at once, and is tried again: a connection that is just
- * being made may take more than one attempt. */
+ * being made may take more than one attempt.  So is a store that others keep busy. */
 static enum gale_err look(struct visit *visit, struct view *ret_view)
 {
 	uint64_t due_us = monotonic_us() + visit->flags->within_us;
 	enum gale_err err = look_once(visit, ret_view);
 
-	while (err == GALE_ERR_LATE && monotonic_us() < due_us) {
+	while ((err == GALE_ERR_LATE || err == GALE_ERR_BUSY) &&
+	       monotonic_us() < due_us) {
 		if (is_interrupted_until(visit, monotonic_us() + PAUSE_US))
 			break;
 		err = look_once(visit, ret_view);

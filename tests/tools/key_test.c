@@ -22,6 +22,7 @@
 #include "tests/support/command.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/proxy.h"
 #include "tests/support/redis_server.h"
 #include "tools/init.h"
 #include "tools/key.h"
@@ -406,6 +407,23 @@ static void what_cannot_be_told_is_said(void **state)
 	assert_string_equal(command_out, "");
 }
 
+/* Further than a limiter waits by default. */
+static void a_store_that_is_far_away_is_waited_for(void **state)
+{
+	struct proxy proxy;
+	char url[64];
+
+	(void)state;
+	proxy_open(&proxy, redis.socket);
+	proxy_delay(&proxy, TO_NODE, GALE_MILLIS(150));
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%u", (unsigned)proxy.port);
+	assert_int_equal(run(KEY_FORECAST, url, "api far --cost 30 --within 60s" LONG),
+	                 KEY_DONE);
+	assert_says(command_out, "a call of cost 30 would be admitted now");
+	assert_int_equal(run(KEY_RESET, url, "api far --within 60s" LONG), KEY_DONE);
+	proxy_close(&proxy);
+}
+
 /* A prefix that nobody has said to be new. */
 static void what_a_server_may_have_forgotten_is_not_told(void **state)
 {
@@ -475,6 +493,7 @@ int main(void)
 		cmocka_unit_test(a_watch_prints_a_line_each_time),
 		cmocka_unit_test(an_interrupt_ends_a_watch),
 		cmocka_unit_test(what_cannot_be_told_is_said),
+		cmocka_unit_test(a_store_that_is_far_away_is_waited_for),
 		cmocka_unit_test(what_a_server_may_have_forgotten_is_not_told),
 		cmocka_unit_test(words_that_are_wrong_are_refused),
 	};
