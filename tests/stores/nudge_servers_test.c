@@ -4,7 +4,8 @@
  * nudge_servers_test.c -- nodes are nudged by each store, and a nudge is a hint and no more.
  *
  * A beat takes three seconds: what happens long before is not for a beat that was due.  Each
- * test runs over a Redis, a PostgreSQL, and in memory; the last two over a cluster and a pool.
+ * test runs over a Redis, a PostgreSQL, and in memory; the last three over a cluster, a primary with
+ * a sentinel, and a pool.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,6 +27,7 @@
 #include "tests/support/must.h"
 #include "tests/support/pool.h"
 #include "tests/support/redis_cluster.h"
+#include "tests/support/redis_sentinel.h"
 
 #define STORES 3 /* Redis, PostgreSQL, memory */
 #define REDIS 0
@@ -328,6 +330,71 @@ static void a_cluster_nudges(void **state)
 	assert_true(best_us < BEAT / 2);
 }
 
+/* Read first from the third: what it has taken the others gave up before. */
+static void await_third_of(const struct node nodes[3])
+{
+	uint64_t taken;
+
+	do {
+		nap(GALE_MILLIS(1));
+		taken = counts_of(&nodes[2]).share;
+		assert_in_range(taken + counts_of(&nodes[0]).share +
+		                    counts_of(&nodes[1]).share,
+		                0, CEILING);
+	} while (taken != CEILING / 3);
+}
+
+/* From just after a beat of the first, whose next one is due in a whole BEAT. */
+static uint64_t third_joins_us(const char *url, struct node nodes[3])
+{
+	uint64_t beats = counts_of(&nodes[0]).beats, began_ns;
+
+	while (counts_of(&nodes[0]).beats == beats)
+		nap(GALE_MILLIS(1));
+	began_ns = patience_now_ns();
+	open_node(&nodes[2], url, plan());
+	await_third_of(nodes);
+	return (patience_now_ns() - began_ns) / 1000;
+}
+
+static void third_leaves(struct node nodes[3])
+{
+	close_node(&nodes[2]);
+	await_share(&nodes[0], CEILING / 2);
+	await_share(&nodes[1], CEILING / 2);
+}
+
+/* Nodes subscribe anew, at the server that took over.  Its first grant of more is after a quiet
+ * lease, since it may have forgotten what the other one granted. */
+static void after_a_fail_over_the_new_primary_nudges(void **state)
+{
+	static struct redis_sentinel servers;
+	uint64_t best_us = UINT64_MAX;
+	struct node nodes[3];
+	char url[64];
+
+	(void)state;
+	redis_sentinel_start(&servers, 2);
+	redis_server_settle(&servers.servers[0], "gale:");
+	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/" SENTINEL_SERVICE,
+	         servers.port);
+	(void)ramp_at_us(url, nodes);
+	redis_server_kill(&servers.servers[0]);
+	open_node(&nodes[2], url, plan());
+	await_third_of(nodes);
+	for (int i = 0; i < TRIES_MOST && best_us >= BEAT / 2; i++) {
+		uint64_t took_us;
+
+		third_leaves(nodes);
+		took_us = third_joins_us(url, nodes);
+		best_us = took_us < best_us ? took_us : best_us;
+	}
+	for (int i = 2; i >= 0; i--)
+		close_node(&nodes[i]);
+	redis_sentinel_stop(&servers);
+	assert_true(best_us < BEAT / 2);
+}
+
 /* No session of a pool in transaction pooling can LISTEN. */
 static void behind_a_pool_it_takes_beats(void **state)
 {
@@ -385,6 +452,7 @@ int main(void)
 		cmocka_unit_test(forged_nudges_cost_a_few_beats),
 		cmocka_unit_test(without_the_right_to_nudge_it_takes_beats),
 		cmocka_unit_test(a_cluster_nudges),
+		cmocka_unit_test(after_a_fail_over_the_new_primary_nudges),
 		cmocka_unit_test(behind_a_pool_it_takes_beats),
 	};
 

@@ -10,16 +10,13 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gale/gale.h>
@@ -33,30 +30,17 @@
 #include "tests/support/must.h"
 #include "tests/support/next_window.h"
 #include "tests/support/node.h"
-#include "tests/support/port.h"
-#include "tests/support/redis_server.h"
-#include "tests/support/scratch.h"
+#include "tests/support/redis_sentinel.h"
 #include "tests/support/windows.h"
 
 #define WINDOW GALE_MILLIS(300)
 #define LIMIT 40
 /* A fail-over that did not come about is tried again after twice its time-out. */
 #define PATIENCE_NS UINT64_C(60000000000)
-#define SERVERS 3 /* at most */
 #define DURABLE_LIMIT 2000
 
-struct sentinel {
-	pid_t pid;
-	int port;
-	char folder[64];
-};
-
 struct scene {
-	int server_count;
-	struct redis_server servers[SERVERS];
-	char ports[SERVERS][8];
-	const char *options[SERVERS][16];
-	struct sentinel sentinel;
+	struct redis_sentinel sentinel;
 	struct node node;
 	struct windows windows;
 	uint64_t limit;
@@ -70,51 +54,13 @@ static struct scene s;
 
 /* ---- Servers and a sentinel ------------------------------------------------------ */
 
-static void start_server(int i)
-{
-	const char *options[] = { "--port",
-		                  s.ports[i],
-		                  "--bind",
-		                  "127.0.0.1",
-		                  "--repl-diskless-sync-delay",
-		                  "0",
-		                  i > 0 ? "--replicaof" : NULL,
-		                  "127.0.0.1",
-		                  s.ports[0],
-		                  NULL };
-
-	snprintf(s.ports[i], sizeof(s.ports[i]), "%d", free_port());
-	memcpy(s.options[i], options, sizeof(options));
-	redis_server_start(&s.servers[i], s.options[i]);
-}
-
-static bool is_linked(void *arg)
-{
-	struct redis_talk talk;
-	redisReply *reply;
-	bool linked;
-
-	redis_talk_open(&talk, arg);
-	reply = redis_talk_say(&talk, "INFO replication");
-	linked = strstr(reply->str, "master_link_status:up");
-	redis_reply_free(reply);
-	redis_talk_close(&talk);
-	return linked;
-}
-
-static void link_replicas(void)
-{
-	for (int i = 1; i < s.server_count; i++)
-		must(becomes_true(is_linked, &s.servers[i]));
-}
-
 static bool is_primary(int i)
 {
 	struct redis_talk talk;
 	redisReply *reply;
 	bool is;
 
-	redis_talk_open(&talk, &s.servers[i]);
+	redis_talk_open(&talk, &s.sentinel.servers[i]);
 	reply = redis_talk_say(&talk, "INFO replication");
 	is = strstr(reply->str, "role:master") != NULL;
 	redis_reply_free(reply);
@@ -122,98 +68,16 @@ static bool is_primary(int i)
 	return is;
 }
 
-static void write_config(const struct sentinel *sentinel, const char *path)
-{
-	FILE *file = fopen(path, "w");
-
-	must(file != NULL);
-	fprintf(file,
-	        "port %d\nbind 127.0.0.1\ndir %s\nlogfile %s/log\n"
-	        "sentinel monitor main 127.0.0.1 %s 1\n"
-	        "sentinel down-after-milliseconds main 500\n"
-	        "sentinel failover-timeout main 3000\n",
-	        sentinel->port, sentinel->folder, sentinel->folder, s.ports[0]);
-	must(fclose(file) == 0);
-}
-
-static void start_sentinel(struct sentinel *sentinel)
-{
-	char path[80];
-
-	scratch_make(sentinel->folder, sizeof(sentinel->folder), "sentinel");
-	sentinel->port = free_port();
-	snprintf(path, sizeof(path), "%s/conf", sentinel->folder);
-	write_config(sentinel, path);
-	sentinel->pid = fork();
-	must(sentinel->pid >= 0);
-	if (sentinel->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execlp("redis-sentinel", "redis-sentinel", path, NULL);
-		_exit(127);
-	}
-}
-
-/* It may have been about to write another. */
-static void remove_files(const char *folder)
-{
-	DIR *open = opendir(folder);
-	struct dirent *file;
-
-	must(open != NULL);
-	while ((file = readdir(open)))
-		(void)unlinkat(dirfd(open), file->d_name, 0);
-	closedir(open);
-}
-
-static void stop_sentinel(struct sentinel *sentinel)
-{
-	if (sentinel->pid == 0)
-		return;
-	kill(sentinel->pid, SIGKILL);
-	must(waitpid(sentinel->pid, NULL, 0) == sentinel->pid);
-	sentinel->pid = 0;
-	remove_files(sentinel->folder);
-	must(rmdir(sentinel->folder) == 0);
-}
-
-/* Lines of its log. */
-static int lines_with(const struct sentinel *sentinel, const char *what)
-{
-	char path[80], line[512];
-	int count = 0;
-	FILE *log;
-
-	snprintf(path, sizeof(path), "%s/log", sentinel->folder);
-	log = fopen(path, "r");
-	while (log && fgets(line, sizeof(line), log))
-		count += strstr(line, what) != NULL;
-	if (log)
-		fclose(log);
-	return count;
-}
-
-static bool knows_replicas(void *arg)
-{
-	return lines_with(arg, "+slave ") == s.server_count - 1;
-}
-
 static bool has_switched(void *arg)
 {
-	return lines_with(arg, "+switch-master ") > 0;
+	return redis_sentinel_switches(arg) > 0;
 }
 
-/* A sentinel asks a primary for its replicas at once, and then every ten seconds: if one
- * was not linked by then, and the primary has gone since, there is nobody to take over. */
 static int open_scene(int servers)
 {
 	memset(&s, 0, sizeof(s));
 	lines_open(&s.lines);
-	s.server_count = servers;
-	for (int i = 0; i < servers; i++)
-		start_server(i);
-	link_replicas();
-	start_sentinel(&s.sentinel);
-	must(becomes_true(knows_replicas, &s.sentinel));
+	redis_sentinel_start(&s.sentinel, servers);
 	return 0;
 }
 
@@ -232,9 +96,7 @@ static int open_three(void **state)
 static int close_servers(void **state)
 {
 	(void)state;
-	stop_sentinel(&s.sentinel);
-	for (int i = 0; i < s.server_count; i++)
-		redis_server_stop(&s.servers[i]);
+	redis_sentinel_stop(&s.sentinel);
 	return 0;
 }
 
@@ -311,7 +173,7 @@ static void fails_over(struct gale_rule rule, enum gale_mode mode)
 {
 	open_rule("main", rule, mode);
 	ask_until_allowed(3 * LIMIT);
-	redis_server_kill(&s.servers[0]);
+	redis_server_kill(&s.sentinel.servers[0]);
 	while (ask())
 		continue;             /* from what is in hand */
 	ask_until_allowed(3 * LIMIT); /* by the other one now */
@@ -361,13 +223,13 @@ static void fails_over_twice(enum gale_mode mode)
 
 	open_limiter("main", mode);
 	ask_until_allowed(LIMIT);
-	redis_server_kill(&s.servers[first]);
+	redis_server_kill(&s.sentinel.servers[first]);
 	while (ask())
 		continue;
 	ask_until_allowed(1);
 	must(becomes_true(has_switched, &s.sentinel));
 	second = is_primary(1) ? 1 : 2;
-	redis_server_kill(&s.servers[second]);
+	redis_server_kill(&s.sentinel.servers[second]);
 	while (ask())
 		continue;
 	ask_until_allowed(3 * LIMIT);
@@ -389,14 +251,14 @@ static void a_primary_that_was_replaced_is_left(void **state)
 	(void)state;
 	open_limiter("main", GALE_STRICT);
 	ask_until_allowed(LIMIT);
-	redis_server_do(&s.servers[1], "REPLICAOF NO ONE");
-	redis_server_pause(&s.servers[0]);
+	redis_server_do(&s.sentinel.servers[1], "REPLICAOF NO ONE");
+	redis_server_pause(&s.sentinel.servers[0]);
 	while (counts.connects < 2) { /* the sentinel takes its time */
 		(void)ask();
 		counts = node_stats(&s.node);
 		assert_true(patience_now_ns() < deadline);
 	}
-	redis_server_go_on(&s.servers[0]);
+	redis_server_go_on(&s.sentinel.servers[0]);
 	ask_until_allowed(3 * LIMIT);
 	close_limiter();
 }
@@ -414,7 +276,7 @@ static struct teller {
 
 static void tell(int fd)
 {
-	const char *port = s.ports[load_relaxed(&teller.primary)];
+	const char *port = s.sentinel.ports[load_relaxed(&teller.primary)];
 	char text[64];
 	int count =
 	    snprintf(text, sizeof(text), "*2\r\n$9\r\n127.0.0.1\r\n$%zu\r\n%s\r\n",
@@ -461,7 +323,7 @@ static bool has_key(int i)
 	redisReply *keys;
 	bool has;
 
-	redis_talk_open(&talk, &s.servers[i]);
+	redis_talk_open(&talk, &s.sentinel.servers[i]);
 	keys = redis_talk_say(&talk, "KEYS *limiter*");
 	has = keys->elements > 0;
 	redis_reply_free(keys);
@@ -492,8 +354,8 @@ static void a_primary_that_lives_on_is_left_when_a_sentinel_says_so(void **state
 	struct node node;
 
 	(void)state;
-	stop_sentinel(&s.sentinel); /* which would make them one again */
-	redis_server_do(&s.servers[1], "REPLICAOF NO ONE");
+	redis_sentinel_end(&s.sentinel); /* which would make them one again */
+	redis_server_do(&s.sentinel.servers[1], "REPLICAOF NO ONE");
 	teller_open();
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%u/main", teller.port);
 	node_open(&node, &plan);
@@ -537,11 +399,11 @@ static void ask_for(uint64_t ms)
 
 static void goes_on(enum gale_mode mode)
 {
-	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	redis_server_settle_durable(&s.sentinel.servers[0], "gale:", 1);
 	open_durable("?durable=1", mode);
 	ask_for(4000); /* what is stored is then of younger days than who stores it */
 	assert_in_range(s.windows.most, 100, DURABLE_LIMIT / 2);
-	redis_server_kill(&s.servers[0]);
+	redis_server_kill(&s.sentinel.servers[0]);
 	while (ask())
 		continue;                           /* from what is in hand */
 	ask_until_allowed(DURABLE_LIMIT / 2 - 100); /* some answers may be late */
@@ -586,11 +448,11 @@ static void assert_quarantine(void)
 
 static void waits_after_a_fail_over(const char *options)
 {
-	redis_server_settle(&s.servers[0], "gale:");
+	redis_server_settle(&s.sentinel.servers[0], "gale:");
 	open_durable(options, GALE_STRICT);
 	ask_for(4000);
 	assert_in_range(s.windows.most, 100, DURABLE_LIMIT / 2);
-	redis_server_kill(&s.servers[0]);
+	redis_server_kill(&s.sentinel.servers[0]);
 	assert_quarantine();
 	close_limiter();
 }
@@ -612,7 +474,7 @@ static void who_does_not_wait_for_replicas_spoils_it_for_all(void **state)
 static void who_would_not_wait_for_replicas_is_not_let_in(void **state)
 {
 	(void)state;
-	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	redis_server_settle_durable(&s.sentinel.servers[0], "gale:", 1);
 	open_durable("", GALE_STRICT);
 	assert_true(lines_will_have_asking(&s.lines, "durable=1 is what others say",
 	                                   ask_for_nothing, NULL));
@@ -640,18 +502,19 @@ static void a_primary_that_comes_back_from_its_disk_goes_on_with_nothing(void **
 	char url[64], before[41], after[41];
 
 	(void)state;
-	stop_sentinel(&s.sentinel);
-	redis_server_settle_durable(&s.servers[0], "gale:", 1);
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
+	redis_sentinel_end(&s.sentinel);
+	redis_server_settle_durable(&s.sentinel.servers[0], "gale:", 1);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1",
+	         s.sentinel.ports[0]);
 	s.quarantine_us = GALE_DAYS(1);
 	open_limiter_of(url, gale_fixed_window(DURABLE_LIMIT, GALE_DAYS(1)),
 	                GALE_STRICT);
 	ask_for(3000);
-	redis_server_do(&s.servers[0], "SAVE");
+	redis_server_do(&s.sentinel.servers[0], "SAVE");
 	ask_for(400);
-	read_info(&s.servers[0], "master_replid:", before);
-	redis_server_restart(&s.servers[0]);
-	read_info(&s.servers[0], "master_replid2:", after);
+	read_info(&s.sentinel.servers[0], "master_replid:", before);
+	redis_server_restart(&s.sentinel.servers[0]);
+	read_info(&s.sentinel.servers[0], "master_replid2:", after);
 	assert_string_equal(before, after);
 	assert_quarantine();
 	close_limiter();
@@ -665,13 +528,14 @@ static void too_few_replicas_are_an_outage(void **state)
 	char url[64];
 
 	(void)state;
-	stop_sentinel(&s.sentinel);
-	redis_server_settle_durable(&s.servers[0], "gale:", 1);
+	redis_sentinel_end(&s.sentinel);
+	redis_server_settle_durable(&s.sentinel.servers[0], "gale:", 1);
 	s.patience_us = GALE_SECONDS(5);
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1", s.ports[0]);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s?durable=1",
+	         s.sentinel.ports[0]);
 	open_limiter_of(url, gale_fixed_window(LIMIT, GALE_DAYS(1)), GALE_STRICT);
 	ask_until_allowed(1);
-	redis_server_pause(&s.servers[1]);
+	redis_server_pause(&s.sentinel.servers[1]);
 	before = node_stats(&s.node).failures;
 	began_ns = patience_now_ns();
 	assert_int_equal(node_wait(&s.node, "k", GALE_SECONDS(5)).why, GALE_WHY_DOWN);
@@ -679,7 +543,7 @@ static void too_few_replicas_are_an_outage(void **state)
 	counts = node_stats(&s.node);
 	took_us = (patience_now_ns() - began_ns) / 1000;
 	assert_in_range(counts.failures, 1, before + 1 + took_us / GALE_MILLIS(500));
-	redis_server_kill(&s.servers[1]);
+	redis_server_kill(&s.sentinel.servers[1]);
 	while (!lines_have(&s.lines, "it has fewer replicas than durable= says"))
 		assert_false(ask());
 	close_limiter();
@@ -716,27 +580,29 @@ static void a_sentinel_that_is_silent_is_passed_over_in_time(void **state)
 /* A server that was a replica meanwhile has forgotten, and says nothing of it by itself. */
 static void who_was_a_replica_for_a_moment_has_forgotten(void **state)
 {
-	struct redis_server *primary = &s.servers[0], *other = &s.servers[1];
+	struct redis_server *primary = &s.sentinel.servers[0],
+			    *other = &s.sentinel.servers[1];
 	struct gale_counts counts;
 	char command[64], url[48];
 
 	(void)state;
-	must(becomes_true(is_linked, other));
-	stop_sentinel(&s.sentinel);
+	must(becomes_true(redis_is_linked, other));
+	redis_sentinel_end(&s.sentinel);
 	redis_server_settle(primary, "gale:");
-	must(becomes_true(is_linked, other));
+	must(becomes_true(redis_is_linked, other));
 	redis_server_do(primary, "WAIT 1 0");
 	redis_server_do(other, "REPLICAOF NO ONE"); /* what is granted now it misses */
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%s", s.ports[0]);
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%s", s.sentinel.ports[0]);
 	s.patience_us = GALE_SECONDS(5);
 	open_limiter_of(url, gale_fixed_window(LIMIT, GALE_DAYS(1)), GALE_STRICT);
 	for (int i = 0; i < 2 * LIMIT; i++) /* none may be answered too late */
 		(void)windows_ask(&s.windows, s.node.seat, s.node.limiter,
 		                  GALE_SECONDS(5));
 	assert_int_equal(s.windows.most, LIMIT);
-	snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %s", s.ports[1]);
+	snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %s",
+	         s.sentinel.ports[1]);
 	redis_server_do(primary, command);
-	must(becomes_true(is_linked, primary));
+	must(becomes_true(redis_is_linked, primary));
 	redis_server_do(primary, "REPLICAOF NO ONE");
 	assert_false(ask()); /* and not LIMIT once more */
 	counts = node_stats(&s.node);
@@ -774,12 +640,12 @@ static bool has_switched_again(void *arg)
 {
 	const struct switches *switches = arg;
 
-	return lines_with(&s.sentinel, "+switch-master ") > switches->before;
+	return redis_sentinel_switches(&s.sentinel) > switches->before;
 }
 
 static void is_switched(void *arg)
 {
-	struct switches switches = { lines_with(&s.sentinel, "+switch-master ") };
+	struct switches switches = { redis_sentinel_switches(&s.sentinel) };
 
 	(void)arg;
 	must(becomes_true(begins_to_switch, NULL));
@@ -789,8 +655,8 @@ static void is_switched(void *arg)
 /* The latest, as whoever is no primary any more is not greeted again. */
 static uint64_t since(void *arg)
 {
-	uint64_t one = next_window_since(&s.servers[0], 0),
-		 other = next_window_since(&s.servers[1], 0);
+	uint64_t one = next_window_since(&s.sentinel.servers[0], 0),
+		 other = next_window_since(&s.sentinel.servers[1], 0);
 
 	(void)arg;
 	return one > other ? one : other;
@@ -800,7 +666,7 @@ static uint64_t since(void *arg)
 static void the_window_after_an_orderly_fail_over_is_whole(void **state)
 {
 	(void)state;
-	redis_server_settle(&s.servers[0], "gale:");
+	redis_server_settle(&s.sentinel.servers[0], "gale:");
 	open_rule("main", gale_fixed_window(LIMIT, GALE_SECONDS(10)), GALE_LEASED);
 	assert_int_equal(
 	    next_window_gives(&(struct next_window){ .node = &s.node,
@@ -843,7 +709,7 @@ static void a_sentinel_that_goes_does_not_keep_anybody_busy(void **state)
 	(void)state;
 	open_limiter("main", GALE_STRICT);
 	ask_until_allowed(1);
-	redis_server_kill(&s.servers[0]);
+	redis_server_kill(&s.sentinel.servers[0]);
 	nap(GALE_MILLIS(200));
 	must(kill(s.sentinel.pid, SIGKILL) == 0);
 	nap(GALE_MILLIS(200));
