@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* beats.c -- draws what is likely to matter: full groups, short leases, few slots. */
+/* beats.c -- draws what is likely to matter: full groups, short leases, few slots; and a group that
+ * is as most are, where little changes. */
 #include "tests/support/beats.h"
 
 #include <inttypes.h>
@@ -11,6 +12,8 @@
 #include "tests/support/must.h"
 
 #define WORD_MAX ((UINT64_C(1) << 53) - 1)
+#define STEADY_NODES 6
+#define STEADY_ODDS 10 /* so much seldomer does something odd happen there */
 
 /* ---- Names ----------------------------------------------------------------------- */
 
@@ -78,6 +81,27 @@ static void draw_settings(struct beats *b, struct group_settings *s)
 	must(group_settings_valid(s));
 }
 
+static bool is_steady(const struct beats *b, const struct beats_group *group)
+{
+	return group == &b->groups[0];
+}
+
+/* Shares are large, so that a part of one is some slots, and move within hold times. */
+static void draw_steady_group(struct beats *b, struct beats_group *group)
+{
+	struct chance *c = &b->chance;
+	struct group_settings *s = &group->settings;
+
+	s->law = chance_between(c, GROUP_SUM, GROUP_MIN);
+	s->parts = GROUP_BY_DEMAND;
+	s->ceiling = chance_between(c, 100, 1000);
+	s->floor = 1;
+	s->start = chance_between(c, 10, 100);
+	s->hold_us = chance_one_in(c, 2) ? s->lease_us : s->lease_us / 4;
+	group->nodes_used = chance_between(c, 1, STEADY_NODES);
+	group->is_shy = false;
+}
+
 static void draw_group(struct beats *b, struct beats_group *group)
 {
 	draw_settings(b, &group->settings);
@@ -86,6 +110,8 @@ static void draw_group(struct beats *b, struct beats_group *group)
 	                        : BEATS_NODES;
 	group->is_shy = chance_one_in(&b->chance, 3);
 	memset(group->nodes, 0, sizeof(group->nodes));
+	if (is_steady(b, group))
+		draw_steady_group(b, group);
 }
 
 void beats_open(struct beats *b, uint64_t seed, uint64_t now_us,
@@ -142,6 +168,11 @@ static void move_clock(struct beats *b)
 			b->tally->backward++;
 		}
 		break;
+	case 8: /* to where a pause between two nudges ends */
+	case 9:
+	case 10:
+		b->now_us += lease_us / 4096 * chance_between(c, 64, 64 + STEADY_NODES);
+		break;
 	default:
 		if (!chance_one_in(c, 3))
 			b->now_us += chance_below(c, lease_us / 16 + 2);
@@ -168,6 +199,36 @@ static void draw_numbers(struct beats *b, const struct beats_node *node,
 	              : chance_below(c, 64 * GROUP_BUSY_ONE);
 	r->estimate = chance_one_in(c, 8) ? 0 : chance_size(c, GROUP_SLOTS_MAX);
 	r->limited = chance_one_in(c, 2);
+}
+
+/* So much more or less than before; what is first told is anything up to most. */
+static uint64_t draw_near(struct chance *c, uint64_t before, uint64_t by, uint64_t most)
+{
+	uint64_t up = before + chance_below(c, 2 * by + 1);
+
+	return before == 0 ? chance_below(c, most) : up > by ? up - by : 0;
+}
+
+static void draw_steady_numbers(struct beats *b, const struct beats_node *node,
+                                struct group_report *r)
+{
+	struct chance *c = &b->chance;
+
+	r->held = node->share;
+	r->in_flight = chance_below(c, node->share + 1);
+	r->weight = 1 + b->node % 3;
+	r->demand = draw_near(c, r->demand, 2, 40);
+	r->busy = draw_near(c, r->busy, 2 * GROUP_BUSY_ONE, 40 * GROUP_BUSY_ONE);
+	r->estimate = draw_near(c, r->estimate, 3, 60);
+	r->limited ^= chance_one_in(c, 8);
+}
+
+/* What it says of numbers that are over. */
+static void draw_proof(struct beats *b, const struct beats_node *node,
+                       struct group_report *r)
+{
+	struct chance *c = &b->chance;
+
 	r->life = chance_one_in(c, 25) ? chance_size(c, WORD_MAX) : node->life;
 	r->over = 0;
 	if (b->group->is_shy && beats_group(b) && chance_one_in(c, 60)) {
@@ -185,23 +246,29 @@ static struct group_report draw_report(struct beats *b, struct beats_node *node)
 {
 	struct chance *c = &b->chance;
 	struct group_report r = node->last;
+	uint64_t odds = is_steady(b, b->group) ? STEADY_ODDS : 1;
 
-	draw_numbers(b, node, &r);
-	r.leaves = chance_one_in(c, 30) || (node->last.leaves && !chance_one_in(c, 8));
+	if (is_steady(b, b->group))
+		draw_steady_numbers(b, node, &r);
+	else
+		draw_numbers(b, node, &r);
+	draw_proof(b, node, &r);
+	r.leaves =
+	    chance_one_in(c, 30 * odds) || (node->last.leaves && !chance_one_in(c, 8));
 	if (r.leaves && chance_one_in(c, 2))
 		r.in_flight = r.held = 0;
 	r.seq++;
 	if (r.incarnation == 0 ||
-	    chance_one_in(c, 40)) { /* another life, or a namesake */
+	    chance_one_in(c, 40 * odds)) { /* another life, or a namesake */
 		r.incarnation =
 		    chance_between(c, 1, chance_one_in(c, 2) ? 4 : WORD_MAX);
 		r.seq = chance_between(c, 1, 3);
 		r.epoch = r.generation = 0;
 		r.leaves = 0;
 	}
-	if (chance_one_in(c, 25))
+	if (chance_one_in(c, 25 * odds))
 		r.seq = chance_between(c, 1, r.seq);
-	if (chance_one_in(c, 25))
+	if (chance_one_in(c, 25 * odds))
 		r.generation = chance_below(c, 2) * chance_size(c, WORD_MAX);
 	return r;
 }
