@@ -19,8 +19,8 @@
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
 
-#define STEPS 2000      /* so many meet everything */
-#define STEPS_MOST 1500 /* of one fleet */
+#define STEPS 2000     /* so many meet everything */
+#define STEPS_MOST 500 /* of one fleet */
 #define NOW GALE_DAYS(20000)
 #define TOGETHER 4 /* claims of one call, at most */
 #define TEXT_MOST 65536

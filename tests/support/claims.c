@@ -80,7 +80,7 @@ void claims_open(struct claims *c, uint64_t seed, uint64_t now_us,
 		draw_pool(c, &c->pools[i]);
 		c->pools[i].tenants = chance_between(&c->chance, 1, 12);
 	}
-	if (chance_one_in(&c->chance, 4)) { /* they all stay */
+	if (seed % 4 == 3) { /* they all stay */
 		c->pools[0].tenants = CLAIMS_TENANTS;
 		c->pools[0].terms.release_us = GALE_UNITS_MAX;
 	}
@@ -163,6 +163,8 @@ void claims_draw(struct claims *c)
 	              ? &c->pools[0]
 	              : &c->pools[chance_below(chance, CLAIMS_POOLS)];
 	c->tenant = chance_below(chance, c->pool->tenants);
+	if (c->pool->tenants == CLAIMS_TENANTS && !chance_one_in(chance, 4))
+		c->tenant = c->newcomer++ % CLAIMS_TENANTS; /* soon too many */
 	c->node = chance_below(chance, CLAIMS_NODES);
 	move_clock(c);
 	draw_terms(c, ask);

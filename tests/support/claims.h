@@ -54,6 +54,7 @@ struct claims {
 	uint64_t step;
 	uint64_t now_us;
 	uint64_t not_before_us;
+	uint64_t newcomer; /* of the pool that has too many: one after the other */
 	struct pools *pattern;
 	struct claims_name tenants[CLAIMS_TENANTS]; /* the same names in all pools */
 	struct claims_pool pools[CLAIMS_POOLS];
