@@ -1,236 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/*
- * fund_test.c -- the stakes of a shared budget before a store that answers when the test says so:
- * late, never, or what cannot be true.
- */
+/* fund_test.c -- the stakes of a shared budget: what they ask, take and give back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
-#include <string.h>
 
-#include "coordinator/coordinator.h"
-#include "coordinator/fund.h"
-#include "tests/support/must.h"
-
-#define LIMIT 1000
-#define DAY_US GALE_DAYS(1)
-#define RELEASE_US GALE_SECONDS(8)
-#define REMIND_NS (GALE_SECONDS(20) * 1000)
-#define PATIENCE_NS UINT64_C(100000000)
-#define STAKES 2
-#define EXTRA STAKES /* one more, that a test opens */
-
-static struct scene {
-	struct coordinator coordinator;
-	struct store store;
-	struct store_desk *desk;
-	struct post post;
-	struct fund fund;
-	struct fund_alone alones[STAKES];
-	struct stake stakes[STAKES + 1];
-	struct till tills[STAKES + 1];
-	struct store_call *sent; /* the last that is with the store */
-	int calls, dropped;
-	char said[128];
-	mono now;
-} s;
-
-static void begin(const struct store_client *client, struct store_call *call)
-{
-	(void)client;
-	s.sent = call;
-	s.calls++;
-}
-
-static const struct store_ops store_ops = { .begin = begin };
-
-static void drop(struct fund *self)
-{
-	(void)self;
-}
-
-static void drop_stake(struct stake *self)
-{
-	(void)self;
-	s.dropped++;
-}
-
-static void say(struct fund *self, enum gale_level level, const char *line)
-{
-	(void)self;
-	(void)level;
-	strncpy(s.said, line, sizeof(s.said) - 1);
-}
-
-static const struct fund_ops fund_ops = { drop, drop_stake, say };
-
-static void open_stake(int number, const char *name, uint64_t alone)
-{
-	const struct stake_config config = {
-		.fund = &s.fund,
-		.till = &s.tills[number],
-		.name = name,
-		.node = (uint64_t)number + 1,
-		.terms = { .cap = GALE_UNITS_MAX, .weight = 1 },
-		.alone = alone,
-	};
-
-	memset(&s.stakes[number], 0, sizeof(s.stakes[number]));
-	must(stake_open(&s.stakes[number], &config, s.now));
-}
-
-static int open_scene(void **state)
-{
-	const struct fund_config config = {
-		.ops = &fund_ops,
-		.coordinator = &s.coordinator,
-		.post = &s.post,
-		.name = "budget",
-		.terms = { .limit = LIMIT,
-		           .period_us = DAY_US,
-		           .release_us = RELEASE_US },
-		.patience_ns = PATIENCE_NS,
-		.remind_ns = REMIND_NS,
-		.alones = s.alones,
-		.alone_count = STAKES,
-	};
-
-	(void)state;
-	memset(&s, 0, sizeof(s));
-	s.now.ns = UINT64_C(1000000000000);
-	lock_init(&s.coordinator.lock);
-	lock_take(&s.coordinator.lock);
-	s.coordinator.locked.ended = true; /* the test takes its turns */
-	lock_drop(&s.coordinator.lock);
-	s.store.ops = &store_ops;
-	s.post = (struct post){ .store = &s.store,
-		                .client = { .store = &s.store,
-		                            .desk = (struct store_desk *)&s.desk },
-		                .entered = true };
-	fund_init(&s.fund, &config);
-	open_stake(0, "big", /* alone= */ 0);
-	open_stake(1, "small", /* alone= */ 0);
-	return 0;
-}
-
-static int close_scene(void **state)
-{
-	(void)state;
-	fund_free(&s.fund);
-	lock_destroy(&s.coordinator.lock);
-	return 0;
-}
-
-/* ---- What happens ------------------------------------------------------------------- */
-
-struct asked {
-	struct fund_wait wait;
-	struct store_op op;
-	bool done;
-};
-
-static void on_done(struct fund_wait *wait)
-{
-	((struct asked *)wait)->done = true;
-}
-
-static enum fund_said ask_now(int stake, uint64_t cost)
-{
-	struct gale_answer answer;
-
-	return fund_ask(&s.stakes[stake], cost, s.now, NULL, &answer);
-}
-
-static enum fund_said ask(int stake, uint64_t cost, struct asked *asked)
-{
-	struct gale_answer answer;
-
-	*asked = (struct asked){ .wait = { .done = on_done }, .op = { .cost = cost } };
-	asked->wait.op = &asked->op;
-	return fund_ask(&s.stakes[stake], cost, s.now, &asked->wait, &answer);
-}
-
-static void turn(void)
-{
-	s.sent = NULL;
-	(void)fund_turn(&s.fund, s.now);
-}
-
-/* Until the fund wants to, and turns then. */
-static void wait_for_turn(void)
-{
-	s.now = mono_later(s.now, s.fund.due);
-	assert_true(s.now.ns < UINT64_MAX);
-	turn();
-}
-
-static void wait_for_call(void)
-{
-	do
-		wait_for_turn();
-	while (!s.sent);
-}
-
-static const struct pool_ask *asked_of(const struct store_call *call)
-{
-	return &((const struct store_claim *)call->op->claim)->ask;
-}
-
-/* So much in all, of a window that lasts for so long. */
-static void answer(uint64_t window, uint64_t granted, uint64_t left_us)
-{
-	struct store_call *call = s.sent;
-
-	call->op->claim->answer = (struct pool_answer){ .result = POOL_ANSWERED,
-		                                        .window = window,
-		                                        .granted = granted,
-		                                        .left_us = left_us,
-		                                        .share = LIMIT / STAKES,
-		                                        .free = LIMIT / 2 };
-	call->result = STORE_DONE;
-	fund_hear(call, s.now);
-}
-
-static void refuse(uint64_t result, uint64_t retry_us)
-{
-	s.sent->op->claim->answer =
-	    (struct pool_answer){ .result = result, .retry_us = retry_us };
-	s.sent->result = STORE_DONE;
-	fund_hear(s.sent, s.now);
-}
-
-static void miss(enum store_result result)
-{
-	s.sent->result = result;
-	fund_hear(s.sent, s.now);
-}
-
-static void lose(void)
-{
-	miss(STORE_LATE);
-}
-
-static uint64_t in_till(int stake)
-{
-	return credit_units(load_relaxed(&s.tills[stake].purse));
-}
-
-/* A stake has asked, and has so much more in hand than it needed. */
-static void have(int stake, uint64_t units)
-{
-	struct asked asked;
-
-	assert_int_equal(ask(stake, 1, &asked), FUND_WAITS);
-	turn();
-	answer(1, units + 1, DAY_US / 2);
-	assert_true(asked.done && asked.op.answer.verdict == GALE_ALLOW);
-	assert_int_equal(in_till(stake), units);
-}
-
-/* ---- Tests -------------------------------------------------------------------------- */
+#include "tests/support/fund_scene.h"
 
 /* FUND-3: totals can be told again, and are until the pool has heard. */
 static void a_return_that_is_lost_is_made_again(void **state)
@@ -240,16 +17,16 @@ static void a_return_that_is_lost_is_made_again(void **state)
 	(void)state;
 	have(0, 7);
 	wait_for_call();
-	assert_int_equal(asked_of(s.sent)->back, 7);
+	assert_int_equal(asked_of(scene.sent)->back, 7);
 	lose();
 	turn();
-	assert_null(s.sent); /* not at once, but long before it is reminded */
-	lost = s.now;
+	assert_null(scene.sent); /* not at once, but long before it is reminded */
+	lost = scene.now;
 	wait_for_call();
-	assert_false(mono_reached(s.now, mono_after(lost, REMIND_NS / 4)));
-	assert_int_equal(asked_of(s.sent)->back, 7);
+	assert_false(mono_reached(scene.now, mono_after(lost, REMIND_NS / 4)));
+	assert_int_equal(asked_of(scene.sent)->back, 7);
 	answer(1, 8, DAY_US / 2);
-	assert_false(claim_owes(&s.stakes[0].locked.claim, s.now));
+	assert_false(claim_owes(&scene.stakes[0].locked.claim, scene.now));
 }
 
 /* FUND-6: a node that denies from memory tells the store all the same what it was granted. */
@@ -258,17 +35,17 @@ static void a_store_is_reminded_though_nothing_lacks(void **state)
 	(void)state;
 	have(0, 0);
 	for (int i = 0; i < 3; i++) {
-		s.now = mono_after(s.now, REMIND_NS);
+		scene.now = mono_after(scene.now, REMIND_NS);
 		turn();
-		assert_non_null(s.sent);
-		assert_int_equal(asked_of(s.sent)->had, 1);
-		assert_int_equal(asked_of(s.sent)->more, 0);
+		assert_non_null(scene.sent);
+		assert_int_equal(asked_of(scene.sent)->had, 1);
+		assert_int_equal(asked_of(scene.sent)->more, 0);
 		answer(1, 1, DAY_US / 2);
-		s.now = mono_after(s.now, REMIND_NS - 1);
+		scene.now = mono_after(scene.now, REMIND_NS - 1);
 		turn();
 		if (i > 0) /* what was spent first is told sooner */
-			assert_null(s.sent);
-		else if (s.sent)
+			assert_null(scene.sent);
+		else if (scene.sent)
 			answer(1, 1, DAY_US / 2);
 	}
 }
@@ -282,20 +59,20 @@ static void what_comes_after_the_end_is_not_spent(void **state)
 	(void)state;
 	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
 	turn();
-	fund_close(&s.fund);
+	fund_close(&scene.fund);
 	assert_true(asked.done && asked.op.answer.why == GALE_WHY_CLOSED);
 	answer(1, 100, DAY_US / 2);
 	assert_int_equal(in_till(0), 0);
-	stake_counts(&s.stakes[0], s.now, &counts);
+	stake_counts(&scene.stakes[0], scene.now, &counts);
 	assert_int_equal(in_till(0), 0);
 	turn();
-	assert_int_equal(asked_of(s.sent)->back, 100);
+	assert_int_equal(asked_of(scene.sent)->back, 100);
 	lose();
 	turn(); /* it is told again, as it may not have been heard */
-	assert_int_equal(asked_of(s.sent)->back, 100);
+	assert_int_equal(asked_of(scene.sent)->back, 100);
 	answer(1, 100, DAY_US / 2);
 	turn();
-	assert_int_equal(s.dropped, STAKES);
+	assert_int_equal(scene.dropped, STAKES);
 }
 
 /* FUND-5, L13: more than the limit is not believed, and costs the others nothing. */
@@ -341,8 +118,8 @@ static void windows_that_are_too_short_are_told(void **state)
 	wait_for_call();
 	answer(2, 10, 0);
 	assert_true(asked.done && asked.wait.result == STORE_LATE);
-	assert_string_equal(s.said, "windows end before the store's answers come: "
-	                            "window_us is too short for it");
+	assert_string_equal(scene.said, "windows end before the store's answers come: "
+	                                "window_us is too short for it");
 }
 
 /* FUND-7: nobody waits, and more is asked for all the same; but not for what is idle. */
@@ -354,20 +131,13 @@ static void more_is_asked_for_before_it_is_gone(void **state)
 	have(0, 100);
 	assert_int_equal(ask(0, 60, &asked), FUND_ALLOWED);
 	wait_for_call();
-	assert_true(asked_of(s.sent)->more > 0);
-	assert_int_equal(asked_of(s.sent)->back, 0);
+	assert_true(asked_of(scene.sent)->more > 0);
+	assert_int_equal(asked_of(scene.sent)->back, 0);
 	answer(1, 161, DAY_US / 2);
 	assert_int_equal(in_till(0), 100);
 	wait_for_call();
-	assert_int_equal(asked_of(s.sent)->more, 0);
-	assert_int_equal(asked_of(s.sent)->back, 100);
-}
-
-static void answers(struct asked *asked, enum gale_verdict verdict, enum gale_why why)
-{
-	assert_true(asked->done);
-	assert_int_equal(asked->op.answer.verdict, verdict);
-	assert_string_equal(gale_why_name(asked->op.answer.why), gale_why_name(why));
+	assert_int_equal(asked_of(scene.sent)->more, 0);
+	assert_int_equal(asked_of(scene.sent)->back, 100);
 }
 
 /* FUND-8: so many units in each window's time, from the first call that fails on; and none when the
@@ -379,26 +149,26 @@ static void a_stake_that_is_cut_off_has_some_units_alone(void **state)
 	struct stake_counts counts;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
 	assert_int_equal(ask(0, 4, &asked), FUND_WAITS);
 	turn();
 	lose();
 	answers(&asked, GALE_ALLOW, GALE_WHY_LATE);
-	assert_string_equal(s.said,
+	assert_string_equal(scene.said,
 	                    "the store cannot be asked: tenants go on with what they "
 	                    "may use alone");
 	assert_int_equal(ask(1, 1, &late), FUND_WAITS); /* its terms have none */
 	assert_int_equal(ask(0, 6, &asked), FUND_ALLOWED);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
-	assert_non_null(s.sent); /* the store is asked on and on */
+	assert_non_null(scene.sent); /* the store is asked on and on */
 	lose();
-	s.now = mono_after(s.now, DAY_US * 1001);
+	scene.now = mono_after(scene.now, DAY_US * 1001);
 	assert_int_equal(ask(0, 9, &late), FUND_WAITS);
 	turn();
 	lose();
 	answers(&late, GALE_ALLOW, GALE_WHY_LATE);
-	stake_counts(&s.stakes[0], s.now, &counts);
+	stake_counts(&scene.stakes[0], scene.now, &counts);
 	assert_int_equal(counts.alone, 19);
 	assert_int_equal(counts.spent, 19);
 }
@@ -418,7 +188,7 @@ static void be_cut_off(int stake)
 static void a_name_has_its_units_alone_once(void **state)
 {
 	(void)state;
-	stake_close(&s.stakes[0]);
+	stake_close(&scene.stakes[0]);
 	turn();
 	open_stake(0, "big", /* alone= */ 10);
 	be_cut_off(0);
@@ -426,13 +196,13 @@ static void a_name_has_its_units_alone_once(void **state)
 	open_stake(EXTRA, "big", /* alone= */ 10);
 	assert_int_equal(ask_now(EXTRA, 5), FUND_WAITS);
 	assert_int_equal(ask_now(EXTRA, 4), FUND_ALLOWED);
-	stake_close(&s.stakes[0]);
-	stake_close(&s.stakes[EXTRA]);
+	stake_close(&scene.stakes[0]);
+	stake_close(&scene.stakes[EXTRA]);
 	turn();
-	assert_int_equal(s.dropped, 3);
+	assert_int_equal(scene.dropped, 3);
 	open_stake(0, "big", /* alone= */ 10);
 	assert_int_equal(ask_now(0, 1), FUND_WAITS);
-	s.now = mono_after(s.now, DAY_US * 1001);
+	scene.now = mono_after(scene.now, DAY_US * 1001);
 	be_cut_off(0);
 	assert_int_equal(ask_now(0, 9), FUND_ALLOWED);
 }
@@ -444,7 +214,7 @@ static void names_that_come_and_go_have_no_more_than_there_is_room_for(void **st
 
 	(void)state;
 	for (int i = 0; i < STAKES; i++)
-		stake_set_terms(&s.stakes[i], &terms, /* alone= */ 10);
+		stake_set_terms(&scene.stakes[i], &terms, /* alone= */ 10);
 	be_cut_off(0);
 	assert_int_equal(ask_now(1, 1), FUND_ALLOWED);
 	turn(); /* that call gets no answer at all */
@@ -452,7 +222,7 @@ static void names_that_come_and_go_have_no_more_than_there_is_room_for(void **st
 	assert_int_equal(ask_now(EXTRA, 1), FUND_WAITS);
 	turn();
 	lose();
-	s.now = mono_after(s.now, DAY_US * 1001);
+	scene.now = mono_after(scene.now, DAY_US * 1001);
 	be_cut_off(EXTRA);
 }
 
@@ -462,7 +232,7 @@ static void alone_is_at_most_the_limit(void **state)
 	const struct pool_ask terms = { .cap = LIMIT / 2, .weight = 1 };
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ UINT64_MAX);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ UINT64_MAX);
 	be_cut_off(0);
 	assert_int_equal(ask_now(0, LIMIT / 2), FUND_WAITS);
 	assert_int_equal(ask_now(0, LIMIT / 2 - 1), FUND_ALLOWED);
@@ -475,11 +245,11 @@ static void who_disagrees_uses_nothing_alone(void **state)
 	struct asked asked;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	refuse(POOL_DISAGREES, GALE_SECONDS(1));
-	s.now = mono_after(s.now, GALE_SECONDS(2) * 1000);
+	scene.now = mono_after(scene.now, GALE_SECONDS(2) * 1000);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	lose();
@@ -499,7 +269,7 @@ static void a_lost_answer_to_a_larger_limit_is_believed_later(void **state)
 	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
 	turn();
 	lose();
-	fund_set_limit(&s.fund, LIMIT / 2);
+	fund_set_limit(&scene.fund, LIMIT / 2);
 	have(0, LIMIT - 200);
 	have(1, 100);
 	assert_int_equal(ask(1, 110, &asked), FUND_WAITS);
@@ -515,24 +285,24 @@ static void nothing_is_taken_for_an_ask_that_has_given_up(void **state)
 	struct asked asked, other;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 1);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 1);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	assert_int_equal(ask(0, 1, &other), FUND_WAITS);
 	turn();
-	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	assert_true(fund_give_up(&scene.stakes[0], &asked.wait));
 	lose();
 	assert_false(asked.done);
 	answers(&other, GALE_ALLOW, GALE_WHY_LATE);
 	assert_int_equal(ask(0, 5, &asked), FUND_WAITS);
 	turn();
-	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	assert_true(fund_give_up(&scene.stakes[0], &asked.wait));
 	answer(1, 5, DAY_US / 2);
 	assert_false(asked.done);
 	assert_int_equal(in_till(0), 5);
 	assert_int_equal(ask(0, 6, &asked), FUND_WAITS);
 	turn();
 	answer(1, 6, DAY_US / 2);
-	assert_false(fund_give_up(&s.stakes[0], &asked.wait));
+	assert_false(fund_give_up(&scene.stakes[0], &asked.wait));
 	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
 }
 
@@ -551,12 +321,12 @@ static void more_is_not_asked_for_when_nobody_wants_it_any_more(void **state)
 	assert_int_equal(ask_now(0, 50), FUND_ALLOWED);
 	assert_int_equal(ask(0, 45, &asked), FUND_WAITS);
 	assert_int_equal(ask_now(0, 8), FUND_ALLOWED);
-	s.now = mono_after(s.now, s.fund.tick_ns);
+	scene.now = mono_after(scene.now, scene.fund.tick_ns);
 	turn();
-	assert_null(s.sent);
-	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	assert_null(scene.sent);
+	assert_true(fund_give_up(&scene.stakes[0], &asked.wait));
 	turn();
-	assert_null(s.sent);
+	assert_null(scene.sent);
 }
 
 /* Each denial that is not from memory, once. */
@@ -570,11 +340,11 @@ static void denials_are_counted(void **state)
 	assert_int_equal(ask_now(0, 1), FUND_WAITS); /* it is told that it is late */
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
-	assert_true(fund_give_up(&s.stakes[0], &asked.wait));
+	assert_true(fund_give_up(&scene.stakes[0], &asked.wait));
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	lose();
 	assert_true(asked.done && asked.wait.result == STORE_LATE);
-	stake_counts(&s.stakes[0], s.now, &counts);
+	stake_counts(&scene.stakes[0], scene.now, &counts);
 	assert_int_equal(counts.denied, 4);
 }
 
@@ -584,7 +354,7 @@ static void a_refusal_of_the_pool_is_no_outage(void **state)
 	struct asked asked;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	lose();
@@ -593,7 +363,7 @@ static void a_refusal_of_the_pool_is_no_outage(void **state)
 	turn();
 	answer(1, 0, DAY_US / 2);
 	answers(&asked, GALE_DENY, GALE_WHY_OTHERS);
-	assert_string_equal(s.said, "the store can be asked again");
+	assert_string_equal(scene.said, "the store can be asked again");
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 }
 
@@ -604,13 +374,13 @@ static void a_call_that_failed_long_ago_is_no_outage(void **state)
 	struct asked asked;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	lose();
-	s.now = mono_after(s.now, 2 * PATIENCE_NS - 1);
+	scene.now = mono_after(scene.now, 2 * PATIENCE_NS - 1);
 	assert_int_equal(ask(0, 1, &asked), FUND_ALLOWED);
-	s.now = mono_after(s.now, 1);
+	scene.now = mono_after(scene.now, 1);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	answer(1, 1, DAY_US / 2);
@@ -625,15 +395,15 @@ static void a_call_that_was_sent_before_the_last_answer_is_no_outage(void **stat
 	struct asked asked, other;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
-	first = s.sent;
-	s.now = mono_after(s.now, 1);
+	first = scene.sent;
+	scene.now = mono_after(scene.now, 1);
 	assert_int_equal(ask(1, 1, &other), FUND_WAITS);
 	turn();
 	answer(1, 1, DAY_US / 2);
-	s.sent = first;
+	scene.sent = first;
 	lose();
 	assert_true(asked.done && asked.wait.result == STORE_LATE);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
@@ -646,13 +416,13 @@ static void other_failures_are_no_outage(void **state)
 	struct asked asked;
 
 	(void)state;
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 1);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 1);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	lose();
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
-	stake_set_terms(&s.stakes[0], &terms, /* alone= */ 10);
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
 	miss(STORE_BUSY);
 	assert_true(asked.done && asked.wait.result == STORE_BUSY);
 	assert_int_equal(ask(0, 1, &asked), FUND_ALLOWED);
@@ -671,9 +441,9 @@ static void a_refusal_by_a_result_outlives_its_terms(void **state)
 	turn();
 	refuse(POOL_QUIET, GALE_SECONDS(10));
 	assert_true(asked.done && asked.wait.result == STORE_QUARANTINE);
-	fund_set_limit(&s.fund, 2 * LIMIT);
+	fund_set_limit(&scene.fund, 2 * LIMIT);
 	assert_int_equal(ask(0, 10, &asked), FUND_DENIED);
-	s.now = mono_after(s.now, GALE_SECONDS(11) * 1000);
+	scene.now = mono_after(scene.now, GALE_SECONDS(11) * 1000);
 	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
 	turn();
 	answer(1, 10, DAY_US / 2);
@@ -692,13 +462,13 @@ static void a_refusal_for_ever_is_not_believed(void **state)
 	assert_true(asked.done && asked.wait.result == STORE_WRONG);
 	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
 	turn();
-	assert_non_null(s.sent);
+	assert_non_null(scene.sent);
 }
 
 /* An ask that does not wait, during a call that brings what it needs, makes no other. */
 static void who_does_not_wait_leaves_the_quantum_as_it_was(void **state)
 {
-	struct claim *claim = &s.stakes[0].locked.claim;
+	struct claim *claim = &scene.stakes[0].locked.claim;
 	struct asked asked;
 
 	(void)state;
@@ -706,7 +476,7 @@ static void who_does_not_wait_leaves_the_quantum_as_it_was(void **state)
 	assert_int_equal(ask(0, 8, &asked), FUND_WAITS);
 	turn();
 	answer(1, 9, DAY_US / 2);
-	s.now = mono_after(s.now, 1000);
+	scene.now = mono_after(scene.now, 1000);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
 	turn();
 	assert_true(claim->size >= 8);
@@ -714,13 +484,13 @@ static void who_does_not_wait_leaves_the_quantum_as_it_was(void **state)
 	answer(1, 20, DAY_US / 2);
 	assert_int_equal(in_till(0), 10);
 	turn();
-	assert_null(s.sent);
+	assert_null(scene.sent);
 }
 
 /* Nothing of it has been taken, as it came this moment. */
 static void a_grant_that_came_just_now_does_not_shrink_the_next(void **state)
 {
-	struct claim *claim = &s.stakes[0].locked.claim;
+	struct claim *claim = &scene.stakes[0].locked.claim;
 	struct asked asked;
 	uint64_t size;
 
@@ -729,7 +499,7 @@ static void a_grant_that_came_just_now_does_not_shrink_the_next(void **state)
 	assert_int_equal(ask(0, 8, &asked), FUND_WAITS);
 	turn();
 	answer(1, 9, DAY_US / 2);
-	s.now = mono_after(s.now, 1000);
+	scene.now = mono_after(scene.now, 1000);
 	assert_int_equal(ask_now(0, 50), FUND_WAITS);
 	turn();
 	size = claim->size;
@@ -737,7 +507,7 @@ static void a_grant_that_came_just_now_does_not_shrink_the_next(void **state)
 	assert_int_equal(ask_now(0, 50), FUND_WAITS);
 	answer(1, 19, DAY_US / 2);
 	turn();
-	assert_non_null(s.sent);
+	assert_non_null(scene.sent);
 	assert_true(claim->size >= size);
 }
 
@@ -749,11 +519,11 @@ static void a_refusal_ends_with_its_terms(void **state)
 	(void)state;
 	assert_int_equal(ask(0, 10, &asked), FUND_WAITS);
 	turn();
-	fund_set_limit(&s.fund, 2 * LIMIT);
+	fund_set_limit(&scene.fund, 2 * LIMIT);
 	answer(1, 0, DAY_US / 2);
 	assert_false(asked.done);
 	turn();
-	assert_int_equal(asked_of(s.sent)->limit, 2 * LIMIT);
+	assert_int_equal(asked_of(scene.sent)->limit, 2 * LIMIT);
 	answer(1, 10, DAY_US / 2);
 	assert_true(asked.done && asked.op.answer.verdict == GALE_ALLOW);
 }
