@@ -30,7 +30,7 @@ void fund_init(struct fund *fund, const struct fund_config *config)
 	if (fund->tick_ns < TICK_LEAST_NS)
 		fund->tick_ns = TICK_LEAST_NS;
 	fund->name_len = (uint32_t)strlen(config->name);
-	memcpy(fund->name, config->name, fund->name_len);
+	fund->name = (const uint8_t *)config->name;
 	fund->said = POOL_ANSWERED;
 	fund->is_early_said = false;
 	fund->is_alone_said = false;
@@ -69,7 +69,7 @@ bool stake_open(struct stake *stake, const struct stake_config *config, mono now
 	stake->fund = fund;
 	stake->till = config->till;
 	stake->name_len = (uint32_t)strlen(config->name);
-	memcpy(stake->name, config->name, stake->name_len);
+	stake->name = (const uint8_t *)config->name;
 	stake->claim_op = (struct store_claim){ .tenant = stake->name,
 		                                .tenant_len = stake->name_len,
 		                                .node = config->node };
@@ -194,20 +194,66 @@ void stake_set_terms(struct stake *stake, const struct pool_ask *terms, uint64_t
 	lock_drop(&fund->lock);
 }
 
+/* ---- Counts ------------------------------------------------------------------------- */
+
+/* With all that was not spent in hand. */
+static struct stake_counts count(const struct stake *stake, mono now)
+{
+	const struct claim *claim = &stake->locked.claim;
+	struct stake_counts counts = stake->locked.counts;
+	bool lasts = !mono_reached(now, claim->end);
+
+	counts.spent += claim->taken + counts.alone;
+	counts.share = lasts ? stake->locked.told.share : 0;
+	counts.used = lasts ? claim->taken : 0;
+	counts.in_hand = claim_in_hand(claim, now);
+	return counts;
+}
+
 void stake_counts(struct stake *stake, mono now, struct stake_counts *ret_counts)
 {
-	struct claim *claim = &stake->locked.claim;
 	struct fund *fund = stake->fund;
-	bool lasts;
 
 	lock_take(&fund->lock);
 	stake_gather(stake);
-	lasts = !mono_reached(now, claim->end);
-	*ret_counts = stake->locked.counts;
-	ret_counts->spent += claim->taken + ret_counts->alone;
-	ret_counts->share = lasts ? stake->locked.told.share : 0;
-	ret_counts->used = lasts ? claim->taken : 0;
-	ret_counts->in_hand = claim_in_hand(claim, now);
+	*ret_counts = count(stake, now);
 	stake_fill(stake, now);
+	lock_drop(&fund->lock);
+}
+
+static void add_counts(struct fund_counts *sum, const struct stake_counts *counts)
+{
+	sum->spent += counts->spent;
+	sum->alone += counts->alone;
+	sum->quanta += counts->quanta;
+	sum->trips += counts->trips;
+}
+
+void stake_strike_off(struct stake *stake)
+{
+	struct stake_counts counts;
+
+	stake_gather(stake);
+	counts = count(stake, stake->locked.claim.end);
+	add_counts(&stake->fund->locked.counts, &counts);
+	list_remove(&stake->locked.place);
+}
+
+void fund_counts(struct fund *fund, mono now, struct fund_counts *ret_counts)
+{
+	lock_take(&fund->lock);
+	*ret_counts = fund->locked.counts;
+	for (struct list *place = fund->locked.stakes.next;
+	     place != &fund->locked.stakes; place = place->next) {
+		struct stake *stake = stake_at(place);
+		struct stake_counts counts;
+
+		stake_gather(stake);
+		counts = count(stake, now);
+		stake_fill(stake, now);
+		add_counts(ret_counts, &counts);
+		ret_counts->used += counts.used;
+		ret_counts->present += counts.share > 0;
+	}
 	lock_drop(&fund->lock);
 }

@@ -77,11 +77,23 @@ struct fund_alone {
 	uint8_t name[STORE_TENANT_MAX];
 };
 
+/* Of all stakes that it has or had. */
+struct fund_counts {
+	uint64_t used;     /* in the window that lasts, here */
+	uint64_t present;  /* stakes that have a share of it */
+	uint64_t spent;    /* here, in all windows */
+	uint64_t alone;    /* of these, while the store could not be asked */
+	uint64_t quanta;   /* grants of the pool */
+	uint64_t trips;    /* calls of the store */
+	uint64_t failures; /* of these, without an answer, or with one that cannot be */
+	uint64_t denied_by[GALE_WHY_ROOM];
+};
+
 struct fund_config {
 	const struct fund_ops *ops;
 	struct coordinator *coordinator;
 	struct post *post;
-	const char *name;
+	const char *name;      /* the caller's until the fund is freed */
 	struct pool_ask terms; /* the budget's; those of tenants do not count */
 	uint32_t drift_ppm;
 	uint64_t patience_ns; /* with the store */
@@ -100,7 +112,7 @@ struct fund {
 	uint64_t remind_ns;
 	uint32_t alone_count;
 	uint32_t name_len;
-	uint8_t name[GALE_NAME_MAX];
+	const uint8_t *name;
 
 	/* The coordinator's. */
 	struct fund *next; /* that has arrived; under the coordinator's lock */
@@ -123,6 +135,8 @@ struct fund {
 		mono answered;         /* when the store last said something */
 		bool disagrees;        /* of what length its windows are */
 		struct fund_alone *alones;
+		struct fund_counts
+		    counts; /* of stakes that are gone; denials, failures: of all */
 		bool closed;
 		bool ended; /* the coordinator looks at it no more */
 	} locked;
@@ -143,7 +157,7 @@ struct stake {
 	struct fund *fund;
 	struct till *till;
 	uint32_t name_len;
-	uint8_t name[STORE_TENANT_MAX];
+	const uint8_t *name;
 
 	/* The coordinator's. */
 	struct stake *next; /* to be sent */
@@ -181,11 +195,12 @@ void fund_free(struct fund *fund);
 void fund_close(struct fund *fund);
 /* 1 to GALE_UNITS_MAX. */
 void fund_set_limit(struct fund *fund, uint64_t limit);
+void fund_counts(struct fund *fund, mono now, struct fund_counts *ret_counts);
 
 struct stake_config {
 	struct fund *fund;
 	struct till *till;
-	const char *name;
+	const char *name;      /* the caller's until the stake is dropped */
 	uint64_t node;         /* no other stake has it, anywhere */
 	struct pool_ask terms; /* the tenant's part */
 	uint64_t alone; /* units of each window, while the store cannot be asked */

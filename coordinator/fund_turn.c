@@ -197,7 +197,7 @@ static uint64_t turn_stakes(struct fund *fund, mono now, struct stake **ret_send
 			*ret_send = stake;
 			turned++;
 		} else if (stake->locked.leaves && !stake->locked.claim.with_store) {
-			list_remove(place);
+			stake_strike_off(stake);
 			stake->next = *ret_gone;
 			*ret_gone = stake;
 			turned++;
@@ -310,20 +310,6 @@ static enum store_result result_of(uint64_t result)
 	}
 }
 
-static enum gale_why why_of(uint64_t result)
-{
-	switch (result) {
-	case POOL_QUIET:
-		return GALE_WHY_QUARANTINE;
-	case POOL_FULL:
-		return GALE_WHY_FULL;
-	case POOL_DISAGREES:
-		return GALE_WHY_CHANGED;
-	default:
-		return GALE_WHY_WRONG;
-	}
-}
-
 /* Where windows are shorter than the way to the store and back, no answer is ever in time. */
 static void come_too_early(struct fund *fund, struct stake *stake, struct list *done)
 {
@@ -354,11 +340,12 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 	else
 		claim_lost(claim);
 	if (news == CLAIM_WRONG) {
+		fund->locked.counts.failures++;
 		stake_fail_all(stake, STORE_WRONG, 0, done);
 		return;
 	}
 	if (news == CLAIM_QUIET || news == CLAIM_REFUSED) {
-		stake->locked.why = why_of(answer->result);
+		stake->locked.why = store_why(result_of(answer->result));
 		stake_fail_all(stake, result_of(answer->result), answer->retry_us,
 		               done);
 		return;
@@ -448,6 +435,7 @@ static void miss_answer(struct fund *fund, struct stake *stake,
     ON(fund->lock)
 {
 	claim_lost(&stake->locked.claim);
+	fund->locked.counts.failures++;
 	learn_of_miss(fund, stake, result, now);
 	if (is_outage(result))
 		stake_serve_alone(stake, now, done);

@@ -65,6 +65,12 @@ static uint64_t most_of(const struct stake *stake)
 	return lesser(stake->locked.claim.terms.cap, stake->locked.claim.terms.limit);
 }
 
+void stake_count_denied(struct stake *stake, enum gale_why why)
+{
+	stake->locked.counts.denied++;
+	stake->fund->locked.counts.denied_by[why]++;
+}
+
 /* It was refused, until then. */
 static struct gale_answer deny(struct stake *stake, uint64_t cost, mono now, mono until)
 {
@@ -72,7 +78,7 @@ static struct gale_answer deny(struct stake *stake, uint64_t cost, mono now, mon
 
 	answer.retry_after_us = (until.ns - now.ns + 999) / 1000;
 	till_remember(stake->till, stake->locked.why, cost, most_of(stake), until);
-	stake->locked.counts.denied++;
+	stake_count_denied(stake, stake->locked.why);
 	return answer;
 }
 
@@ -166,7 +172,7 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 	if (cost > most_of(stake)) {
 		*ret_answer = answer_of(stake, GALE_DENY, GALE_WHY_TOO_MUCH, now);
 		ret_answer->retry_after_us = GALE_NEVER;
-		stake->locked.counts.denied++;
+		stake_count_denied(stake, GALE_WHY_TOO_MUCH);
 		return FUND_DENIED;
 	}
 	if (claim_refuses(&stake->locked.claim,
@@ -176,7 +182,8 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 		return FUND_DENIED;
 	}
 	alone = allow_alone(stake, cost, now, ret_answer);
-	stake->locked.counts.denied += !wait && !alone;
+	if (!wait && !alone)
+		stake_count_denied(stake, GALE_WHY_LATE);
 	if (wait && !alone)
 		begin_to_wait(stake, wait);
 	else if (cost > stake->locked.ordered)
@@ -233,7 +240,7 @@ bool fund_give_up(struct stake *stake, struct fund_wait *wait)
 	if (waits) {
 		list_remove(&wait->place);
 		wait->waits = false;
-		stake->locked.counts.denied++;
+		stake_count_denied(stake, GALE_WHY_LATE);
 	}
 	lock_drop(&fund->lock);
 	return waits;
@@ -261,7 +268,7 @@ void stake_fail_all(struct stake *stake, enum store_result result, uint64_t retr
 		struct fund_wait *wait = list_item(place, struct fund_wait, place);
 
 		wait->op->answer.retry_after_us = retry_us;
-		stake->locked.counts.denied++;
+		stake_count_denied(stake, store_why(result));
 		finish(wait, result, done);
 	}
 }

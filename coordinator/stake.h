@@ -41,6 +41,9 @@ void stake_gather(struct stake *stake);
 /* Moves the units in hand into the till; none, if the stake is closed.  FUND-1 */
 void stake_fill(struct stake *stake, mono now);
 bool stake_is_closed(const struct stake *stake);
+void stake_count_denied(struct stake *stake, enum gale_why why);
+/* It has left: the fund keeps its counts. */
+void stake_strike_off(struct stake *stake);
 
 /* Those that wait, and for which there is an answer now, are put into done. */
 void stake_serve(struct stake *stake, mono now, struct list *done);

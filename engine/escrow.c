@@ -23,6 +23,7 @@ static void unlist(struct escrow *escrow, struct escrow_tenant *tenant)
 {
 	struct escrow_tenant *all = escrow->tenants;
 
+	escrow->lists[tenant->list].count--;
 	if (tenant->before == ESCROW_NOBODY)
 		escrow->lists[tenant->list].first = tenant->after;
 	else
@@ -45,6 +46,7 @@ static void append(struct escrow *escrow, struct escrow_tenant *tenant,
 	uint32_t last = escrow->lists[list].last, number = number_of(escrow, tenant);
 
 	tenant->list = list;
+	escrow->lists[list].count++;
 	tenant->before = last;
 	tenant->after = ESCROW_NOBODY;
 	if (last == ESCROW_NOBODY)
@@ -60,6 +62,7 @@ static void prepend(struct escrow *escrow, struct escrow_tenant *tenant,
 	uint32_t first = escrow->lists[list].first, number = number_of(escrow, tenant);
 
 	tenant->list = list;
+	escrow->lists[list].count++;
 	tenant->before = ESCROW_NOBODY;
 	tenant->after = first;
 	if (first == ESCROW_NOBODY)
@@ -741,6 +744,7 @@ bool escrow_valid(const struct escrow *escrow)
 {
 	uint64_t used = 0, absent = 0, weights = 0, guaranteed = 0, asked = 0;
 	uint64_t promised = 0;
+	uint32_t present = 0;
 
 	for (uint32_t i = 0; i < escrow->room; i++) {
 		const struct escrow_tenant *tenant = &escrow->tenants[i];
@@ -760,8 +764,10 @@ bool escrow_valid(const struct escrow *escrow)
 		if (tenant->asked_us < asked)
 			return false;
 		asked = tenant->asked_us;
+		present++;
 	}
-	return used <= escrow->used && absent <= escrow->absent &&
+	return present == escrow_present(escrow) && used <= escrow->used &&
+	       absent <= escrow->absent &&
 	       escrow->used - used == escrow->absent - absent &&
 	       weights == escrow->weights && guaranteed == escrow->guaranteed &&
 	       guaranteed <= escrow->assured && promised == escrow->promised &&

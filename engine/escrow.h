@@ -103,7 +103,7 @@ struct escrow {
 	uint64_t assured;              /* guarantees may be so much together */
 	uint32_t room;
 	struct {
-		uint32_t first, last;
+		uint32_t first, last, count;
 	} lists[ESCROW_LISTS];
 
 	uint64_t now_us;     /* never goes back */
@@ -176,6 +176,10 @@ void escrow_leave(struct escrow *escrow, uint32_t number);
 static inline bool escrow_anybody(const struct escrow *escrow)
 {
 	return escrow->lists[ESCROW_PRESENT].first != ESCROW_NOBODY;
+}
+static inline uint32_t escrow_present(const struct escrow *escrow)
+{
+	return escrow->lists[ESCROW_PRESENT].count;
 }
 /* The same, where nobody has units ahead. */
 static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)

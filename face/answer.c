@@ -45,36 +45,6 @@ struct gale_answer answer_pending(const struct gale_limiter *limiter)
 	return plain(limiter, GALE_PENDING, GALE_WHY_ASKED);
 }
 
-enum gale_why why_of_result(enum store_result result)
-{
-	switch (result) {
-	case STORE_BUSY:
-		return GALE_WHY_BUSY;
-	case STORE_LATE:
-		return GALE_WHY_LATE;
-	case STORE_FULL:
-		return GALE_WHY_FULL;
-	case STORE_NO_MEMORY:
-		return GALE_WHY_MEMORY;
-	case STORE_CHANGED:
-		return GALE_WHY_CHANGED;
-	case STORE_DOWN:
-		return GALE_WHY_DOWN;
-	case STORE_WRONG:
-		return GALE_WHY_WRONG;
-	case STORE_BROKEN:
-		return GALE_WHY_BROKEN;
-	case STORE_CROWDED:
-		return GALE_WHY_CROWDED;
-	case STORE_QUARANTINE:
-		return GALE_WHY_QUARANTINE;
-	case STORE_DONE:
-	case STORE_NOT_BOOKED:
-		break;
-	}
-	return GALE_WHY_RULE;
-}
-
 enum gale_err error_of(enum store_result result)
 {
 	switch (result) {
@@ -111,7 +81,7 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 		return;
 	if (or_relaxed(&limiter->said, bit) & bit)
 		return;
-	limiter_say(limiter, GALE_LEVEL_ERROR, gale_why_text(why_of_result(result)));
+	limiter_say(limiter, GALE_LEVEL_ERROR, gale_why_text(store_why(result)));
 }
 
 /* By the same rule for less, on a store that no other node sees.  Where another thread is at the
@@ -140,7 +110,7 @@ static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
 static struct gale_answer undecided(struct gale_limiter *limiter,
                                     const struct store_op *op, enum store_result result)
 {
-	enum gale_why why = why_of_result(result);
+	enum gale_why why = store_why(result);
 	bool is_outage = gale_why_is_outage(why);
 	bool allow = is_outage && limiter->on_outage == GALE_ON_OUTAGE_ALLOW;
 	struct gale_answer share, answer;

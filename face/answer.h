@@ -31,9 +31,6 @@ struct gale_answer answer_pending(const struct gale_limiter *limiter);
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,
                              enum store_result result);
 
-/* Of a result that is no answer. */
-enum gale_why why_of_result(enum store_result result);
-
 /* The same as errors, for those who look and correct. */
 enum gale_err error_of_refusal(enum gale_why why);
 enum gale_err error_of(enum store_result result);

@@ -3,7 +3,7 @@
 /*
  * escrowed.c -- budgets of this process: purses, and asks that the escrows decide.
  *
- * Threads   escrowed_ask: the seat's own.  escrowed_stats: any.  The rest: under the budget's lock.
+ * Threads   escrowed_ask: the seat's own.  The rest: under the budget's lock.
  */
 #include "engine/credit.h"
 #include "face/seat.h"
@@ -18,14 +18,24 @@ static uint64_t utc_us(const struct gale_budget *budget, mono now)
 
 /* ---- Purses ------------------------------------------------------------------------ */
 
+/* So many units are in it now: the rest of those that were seen last was used. */
+static void see_purse(struct gale_tenant *tenant, uint64_t units)
+{
+	uint64_t used = tenant->locked.seen - units;
+
+	tenant->locked.seen = units;
+	tenant->locked.allowed += used;
+	tenant->budget->locked.units += used;
+}
+
 /* Units of a window that is over are nobody's. */
 static void empty_purse(struct gale_tenant *tenant)
 {
 	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
 
+	see_purse(tenant, units);
 	escrow_give(&tenant->locked.family->escrow, tenant->locked.number, units,
 	            tenant->locked.window);
-	tenant->locked.allowed -= units;
 	tenant->locked.seen = 0;
 }
 
@@ -70,8 +80,8 @@ static void take_back(struct gale_tenant *tenant)
 		if (units > excess)
 			units = excess;
 	} while (!swap_if_relaxed(&tenant->till.purse, &word, word - units));
+	see_purse(tenant, credit_units(word));
 	escrow_give(escrow, tenant->locked.number, units, escrow->window);
-	tenant->locked.allowed -= units;
 	tenant->locked.seen -= units;
 }
 
@@ -96,7 +106,6 @@ static uint64_t fill_purse(struct gale_tenant *tenant,
 
 	tenant->locked.window = tenant->locked.family->escrow.window;
 	tenant->locked.seen = units;
-	tenant->locked.allowed += units;
 	store_relaxed(&tenant->till.purse, credit_until(end, units));
 	return units;
 }
@@ -115,7 +124,7 @@ static bool is_still_there(struct gale_tenant *tenant, uint64_t now_us)
 		return escrow_anybody(&tenant->locked.below->escrow);
 	}
 	if (units < tenant->locked.seen) {
-		tenant->locked.seen = units;
+		see_purse(tenant, units);
 		return true;
 	}
 	empty_purse(tenant);
@@ -171,13 +180,19 @@ static void remember(struct gale_tenant *tenant, enum gale_why why, uint64_t ret
 }
 
 static void note(struct gale_tenant *tenant, const struct escrow_answer *answer,
-                 uint64_t cost)
+                 enum gale_why why, uint64_t cost)
 {
-	if (answer->admitted)
+	struct gale_budget *budget = tenant->budget;
+
+	if (answer->admitted) {
 		tenant->locked.allowed += cost;
-	else
+		budget->locked.units += cost;
+	} else {
 		tenant->locked.denied++;
+		budget->locked.denied_by[why]++;
+	}
 	tenant->locked.lent += answer->lent;
+	budget->locked.lent += answer->lent;
 	store_relaxed(&tenant->till.share, answer->share);
 }
 
@@ -217,7 +232,7 @@ static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
 	empty_purse(tenant);
 	answer = ask_escrow(tenant, cost, now_us);
 	why = why_of(tenant->budget, &answer, cost);
-	note(tenant, &answer, cost);
+	note(tenant, &answer, why, cost);
 	if (answer.admitted)
 		store_relaxed(&tenant->till.denied, 0);
 	else if (why != GALE_WHY_TOO_MUCH)
@@ -255,12 +270,10 @@ struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tena
 void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
 {
 	struct gale_budget *budget = tenant->budget;
-	struct escrow *escrow;
-	uint64_t ahead, unspent;
+	struct escrow *escrow = &tenant->locked.family->escrow;
+	uint64_t unspent, ahead;
 
-	lock_take(&budget->lock);
 	go_on_to(tenant, utc_us(budget, clock_now(budget->handle.runtime->node_clock)));
-	escrow = &tenant->locked.family->escrow;
 	unspent = credit_units(load_relaxed(&tenant->till.purse));
 	ahead = tenant->locked.window == escrow->window ? unspent : 0;
 	*ret_counts = (struct gale_tenant_counts){
@@ -268,9 +281,21 @@ void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_c
 		.used = escrow_used(escrow, tenant->locked.number) - ahead,
 		.ahead = ahead,
 		.owed = escrow->tenants[tenant->locked.number].owed,
-		.allowed = tenant->locked.allowed - unspent,
+		.allowed = tenant->locked.allowed + tenant->locked.seen - unspent,
 		.lent = tenant->locked.lent,
 		.denied = tenant->locked.denied,
 	};
-	lock_drop(&budget->lock);
+}
+
+void escrowed_add_counts(struct gale_budget *budget, struct budget_counts *sum)
+{
+	struct family *family = &budget->locked.family;
+
+	go_on(family, utc_us(budget, clock_now(budget->handle.runtime->node_clock)));
+	sum->used += family->escrow.used;
+	sum->present += escrow_present(&family->escrow);
+	sum->units += budget->locked.units;
+	sum->lent += budget->locked.lent;
+	for (unsigned why = 0; why < GALE_WHY_ROOM; why++)
+		sum->denied_by[why] += budget->locked.denied_by[why];
 }

@@ -125,6 +125,7 @@ struct gale_runtime {
 		struct gale_store *next_swept; /* of those, if one is being swept */
 		struct gale_store *sweeping;   /* it does not die meanwhile */
 		struct gale_store *stores;     /* those that are open */
+		struct list budgets;           /* those that are open */
 		struct list seats;             /* those that have not died */
 		uint64_t numbers;              /* that they have, a bit each */
 		uint64_t counted[SEAT_COUNTER_COUNT]; /* by those that have */

@@ -10,14 +10,14 @@
  * Threads   Any.  All is read under the runtime's lock, which no ask takes.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/check.h"
 #include "face/guard.h"
 #include "face/seat.h"
 #include "face/sized.h"
+#include "face/tenants.h"
+#include "face/text.h"
 
 static_assert(SCORE_WHYS <= GALE_WHY_ROOM, "a host has room for each");
 
@@ -131,85 +131,6 @@ enum gale_err gale_limiter_stats_sized(struct gale_limiter *limiter,
 	           : GALE_ERR_SIZE;
 }
 
-/* ---- Text ------------------------------------------------------------------------- */
-
-#define PAGE 2048 /* longer than anything that is said at once */
-
-/* What is not written yet. */
-struct text {
-	struct gale_sink *sink;
-	bool works; /* false: the sink takes no more */
-	size_t length;
-	char page[PAGE];
-};
-
-static void turn_page(struct text *text)
-{
-	if (text->works && text->length > 0)
-		text->works = text->sink->write(text->sink, text->page, text->length);
-	text->length = 0;
-}
-
-static __attribute__((format(printf, 2, 3))) void say(struct text *text,
-                                                      const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	if (text->length > PAGE / 2)
-		turn_page(text);
-	va_start(arguments, format);
-	length = vsnprintf(text->page + text->length, PAGE - text->length, format,
-	                   arguments);
-	va_end(arguments);
-	gale_assert(length >= 0 && (size_t)length < PAGE - text->length);
-	text->length += (size_t)length;
-}
-
-/* How long the character is that begins here; 0: it is not UTF-8. */
-static unsigned utf8_length(const unsigned char *at)
-{
-	unsigned length = at[0] < 0x80                    ? 1
-	                  : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-	                  : (at[0] & 0xf0) == 0xe0        ? 3
-	                  : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-	                                                  : 0;
-	bool too_low =
-	    (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
-	bool too_high =
-	    (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf4 && at[1] >= 0x90);
-
-	for (unsigned i = 1; i < length; i++)
-		if ((at[i] & 0xc0) != 0x80) /* the end, too */
-			return 0;
-	return too_low || too_high ? 0 : length;
-}
-
-/* One that is not UTF-8 would cost Prometheus the whole text. */
-static void say_label(struct text *text, const char *value)
-{
-	const unsigned char *at = (const unsigned char *)value;
-
-	while (*at) {
-		unsigned length = utf8_length(at);
-
-		if (length == 0)
-			say(text, "\\\\x%02x", *at);
-		else if (*at == '\n')
-			say(text, "\\n");
-		else
-			say(text, "%s%.*s", *at == '"' || *at == '\\' ? "\\" : "",
-			    (int)length, (const char *)at);
-		at += length > 0 ? length : 1;
-	}
-}
-
-static void say_family(struct text *text, const char *name, const char *type,
-                       const char *help)
-{
-	say(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 /* ---- Limiters --------------------------------------------------------------------- */
 
 #define REQUESTS "gale_requests_total"
@@ -257,19 +178,19 @@ static void say_requests(struct text *text, const char *limiter,
 
 			if (!is_told(why, count))
 				continue;
-			say(text, REQUESTS "{limiter=\"");
-			say_label(text, limiter);
-			say(text, "\",result=\"%s\",why=\"%s\"} %" PRIu64 "\n",
-			    results[allowed], gale_why_name(why), count);
+			text_say(text, REQUESTS "{limiter=\"");
+			text_label(text, limiter);
+			text_say(text, "\",result=\"%s\",why=\"%s\"} %" PRIu64 "\n",
+			         results[allowed], gale_why_name(why), count);
 		}
 }
 
 static void say_dropped(struct text *text, const char *limiter,
                         const struct score_sum *sum)
 {
-	say(text, DROPPED "{limiter=\"");
-	say_label(text, limiter);
-	say(text, "\"} %" PRIu64 "\n", sum->dropped);
+	text_say(text, DROPPED "{limiter=\"");
+	text_label(text, limiter);
+	text_say(text, "\"} %" PRIu64 "\n", sum->dropped);
 }
 
 typedef void say_name_fn(struct text *text, const char *limiter,
@@ -294,11 +215,11 @@ static void say_names(struct text *text, const struct gale_runtime *runtime,
 static void say_limiters(struct text *text, const struct gale_runtime *runtime)
     ON(runtime->lock)
 {
-	say_family(text, REQUESTS, "counter",
-	           "Asks that were answered, by limiter, result and reason.");
+	text_family(text, REQUESTS, "counter",
+	            "Asks that were answered, by limiter, result and reason.");
 	say_names(text, runtime, say_requests);
-	say_family(text, DROPPED, "counter",
-	           "Asks whose seat left before their answer was told.");
+	text_family(text, DROPPED, "counter",
+	            "Asks whose seat left before their answer was told.");
 	say_names(text, runtime, say_dropped);
 }
 
@@ -307,10 +228,10 @@ static void say_limiters(struct text *text, const struct gale_runtime *runtime)
 static void say_counter(struct text *text, const char *name, const char *help,
                         uint64_t count)
 {
-	say(text,
-	    "# HELP gale_%s_total %s\n# TYPE gale_%s_total counter\n"
-	    "gale_%s_total %" PRIu64 "\n",
-	    name, help, name, name, count);
+	text_say(text,
+	         "# HELP gale_%s_total %s\n# TYPE gale_%s_total counter\n"
+	         "gale_%s_total %" PRIu64 "\n",
+	         name, help, name, name, count);
 }
 
 static void say_runtime(struct text *text, const struct gale_runtime *runtime)
@@ -406,9 +327,9 @@ static bool is_labelled_before(const struct gale_store *first,
 static void say_store_value(struct text *text, const char *name, const char *label,
                             uint64_t value)
 {
-	say(text, "%s{store=\"", name);
-	say_label(text, label);
-	say(text, "\"} %" PRIu64 "\n", value);
+	text_say(text, "%s{store=\"", name);
+	text_label(text, label);
+	text_say(text, "\"} %" PRIu64 "\n", value);
 }
 
 static void say_stores(struct text *text, const struct gale_runtime *runtime)
@@ -417,7 +338,7 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 	const struct gale_store *first = runtime->locked.stores;
 
 #define X(field, name, type, help)                                                     \
-	say_family(text, name, type, help);                                            \
+	text_family(text, name, type, help);                                           \
 	for (const struct gale_store *at = first; at; at = at->next)                   \
 		if (!is_labelled_before(first, at))                                    \
 			say_store_value(text, name, at->label,                         \
@@ -471,9 +392,9 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 static void say_guard_value(struct text *text, const char *name, const char *guard,
                             uint64_t value)
 {
-	say(text, "%s{guard=\"", name);
-	say_label(text, guard);
-	say(text, "\"} %" PRIu64 "\n", value);
+	text_say(text, "%s{guard=\"", name);
+	text_label(text, guard);
+	text_say(text, "\"} %" PRIu64 "\n", value);
 }
 
 static void say_refused(struct text *text, const struct gale_guard *guard)
@@ -484,10 +405,10 @@ static void say_refused(struct text *text, const struct gale_guard *guard)
 	for (unsigned why = 0; why < GALE_WHY_ROOM; why++) {
 		if (counts.refused_by[why] == 0)
 			continue;
-		say(text, REFUSED "{guard=\"");
-		say_label(text, guard->name);
-		say(text, "\",why=\"%s\"} %" PRIu64 "\n",
-		    gale_why_name((enum gale_why)why), counts.refused_by[why]);
+		text_say(text, REFUSED "{guard=\"");
+		text_label(text, guard->name);
+		text_say(text, "\",why=\"%s\"} %" PRIu64 "\n",
+		         gale_why_name((enum gale_why)why), counts.refused_by[why]);
 	}
 }
 
@@ -497,7 +418,7 @@ static void say_guards(struct text *text, const struct gale_runtime *runtime)
 	const struct gale_guard *guard;
 
 #define X(field, metric, type, help)                                                   \
-	say_family(text, metric, type, help);                                          \
+	text_family(text, metric, type, help);                                         \
 	for (guard = guards_first(runtime); guard;                                     \
 	     guard = guards_next(runtime, guard)) {                                    \
 		struct gale_guard_counts counts = { 0 };                               \
@@ -506,8 +427,8 @@ static void say_guards(struct text *text, const struct gale_runtime *runtime)
 	}
 	GUARD_COUNTERS(X)
 #undef X
-	say_family(text, REFUSED, "counter",
-	           "Calls that were refused, by guard and by what limited them.");
+	text_family(text, REFUSED, "counter",
+	            "Calls that were refused, by guard and by what limited them.");
 	for (guard = guards_first(runtime); guard; guard = guards_next(runtime, guard))
 		say_refused(text, guard);
 }
@@ -527,7 +448,8 @@ enum gale_err gale_metrics_write(struct gale_runtime *runtime, struct gale_sink 
 	say_runtime(&text, runtime);
 	say_stores(&text, runtime);
 	say_guards(&text, runtime);
-	turn_page(&text);
+	budgets_say(&text, runtime);
+	text_end(&text);
 	lock_drop(&runtime->lock);
 	return text.works ? GALE_ERR_OK : GALE_ERR_SINK;
 }

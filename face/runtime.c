@@ -159,6 +159,7 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 	    config->pending_max ? config->pending_max : PENDING_DEFAULT;
 	runtime->sweeper.run = sweep;
 	lock_init(&runtime->lock);
+	list_init(&runtime->locked.budgets);
 	list_init(&runtime->locked.seats);
 	atomic_init(&runtime->refs, 1);
 }

@@ -49,28 +49,19 @@ static void drop_stake(struct stake *self)
 
 static void say(struct fund *self, enum gale_level level, const char *line)
 {
-	char name[GALE_NAME_MAX + 1];
+	struct gale_budget *budget = budget_of(self);
 
-	memcpy(name, self->name, self->name_len);
-	name[self->name_len] = '\0';
-	runtime_say(budget_of(self)->handle.runtime, level, "budget ", name, line);
+	runtime_say(budget->handle.runtime, level, "budget ", budget->name, line);
 }
 
 static const struct fund_ops fund_ops = { drop, drop_stake, say };
-
-static bool name_is_good(const char *name)
-{
-	size_t count = name ? strlen(name) : 0;
-
-	return count >= 1 && count <= GALE_NAME_MAX;
-}
 
 enum gale_err shared_check(const struct gale_runtime *runtime,
                            const struct gale_budget_config *config)
 {
 	if (!handle_is_open(&config->store->handle, runtime))
 		return GALE_ERR_STORE;
-	if (!name_is_good(config->name))
+	if (!config->name)
 		return GALE_ERR_NAME;
 	if (config->max_tenants > POOL_TENANTS_MAX)
 		return GALE_ERR_TENANTS;
@@ -112,7 +103,7 @@ enum gale_err shared_open(struct gale_budget *budget,
 	struct fund_config fund = {
 		.ops = &fund_ops,
 		.post = &config->store->post,
-		.name = config->name,
+		.name = budget->name,
 		.terms = { .limit = config->limit,
 		           .period_us = config->window_us,
 		           .release_us = pool_release(set->release_us),
@@ -161,17 +152,16 @@ static struct pool_ask pool_terms(const struct escrow_terms *terms)
 }
 
 enum gale_err shared_open_tenant(struct gale_tenant *tenant,
-                                 const struct gale_terms *named,
-                                 const struct escrow_terms *terms)
+                                 const struct escrow_terms *terms, uint64_t alone)
 {
 	struct stake_config config = { .fund = &tenant->budget->fund,
 		                       .till = &tenant->till,
-		                       .name = named->name,
+		                       .name = tenant->name,
 		                       .terms = pool_terms(terms),
-		                       .alone = named->alone };
+		                       .alone = alone };
 	uint64_t lot;
 
-	if (!name_is_good(named->name))
+	if (tenant->name[0] == '\0')
 		return GALE_ERR_NAME;
 	if (!random_fill(&lot, sizeof(lot)))
 		return GALE_ERR_SYSTEM;
@@ -215,6 +205,23 @@ void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_cou
 	};
 }
 
+void shared_add_counts(struct gale_budget *budget, struct budget_counts *sum)
+{
+	struct fund_counts counts;
+
+	fund_counts(&budget->fund, clock_now(budget->handle.runtime->node_clock),
+	            &counts);
+	sum->used += counts.used;
+	sum->present += counts.present;
+	sum->units += counts.spent;
+	sum->alone += counts.alone;
+	sum->claims += counts.trips;
+	sum->grants += counts.quanta;
+	sum->failures += counts.failures;
+	for (unsigned why = 0; why < GALE_WHY_ROOM; why++)
+		sum->denied_by[why] += counts.denied_by[why];
+}
+
 /* ---- Asking -------------------------------------------------------------------------- */
 
 struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant,
@@ -234,7 +241,7 @@ struct gale_answer shared_answer(const struct store_op *op, enum store_result re
 		return op->answer;
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
-		.why = why_of_result(result),
+		.why = store_why(result),
 		.retry_after_us = result == STORE_LATE ? 0 : op->answer.retry_after_us
 	};
 }

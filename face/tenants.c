@@ -7,6 +7,8 @@
  */
 #include "face/tenants.h"
 
+#include <string.h>
+
 #include "engine/credit.h"
 #include "face/checks.h"
 #include "face/seat.h"
@@ -46,6 +48,20 @@ static uint64_t release_of(const struct gale_budget_config *config)
 	                          : config->window_us / RELEASE_PART;
 }
 
+/* A name of a budget, or of a tenant; NULL: it has none. */
+static bool name_is_good(const char *name)
+{
+	size_t count = name ? strlen(name) : 1;
+
+	return count >= 1 && count <= GALE_NAME_MAX;
+}
+
+static void copy_name(char ret_name[GALE_NAME_MAX + 1], const char *name)
+{
+	if (name)
+		memcpy(ret_name, name, strlen(name));
+}
+
 static enum gale_err check_budget(const struct gale_budget_config *config)
 {
 	if (config->limit < 1 || config->limit > GALE_UNITS_MAX)
@@ -56,7 +72,9 @@ static enum gale_err check_budget(const struct gale_budget_config *config)
 		return GALE_ERR_PROTECT;
 	if (config->max_tenants > GALE_TENANTS_MAX)
 		return GALE_ERR_TENANTS;
-	return config->lending > GALE_PARTED ? GALE_ERR_LENDING : GALE_ERR_OK;
+	if (config->lending > GALE_PARTED)
+		return GALE_ERR_LENDING;
+	return name_is_good(config->name) ? GALE_ERR_OK : GALE_ERR_NAME;
 }
 
 static uint64_t utc_ns(struct gale_runtime *runtime)
@@ -85,6 +103,20 @@ static bool set_up(struct gale_budget *budget, const struct gale_budget_config *
 	                   budget->room);
 }
 
+static void list_budget(struct gale_runtime *runtime, struct gale_budget *budget)
+{
+	lock_take(&runtime->lock);
+	list_append(&runtime->locked.budgets, &budget->place);
+	lock_drop(&runtime->lock);
+}
+
+static void unlist_budget(struct gale_runtime *runtime, struct gale_budget *budget)
+{
+	lock_take(&runtime->lock);
+	list_remove(&budget->place);
+	lock_drop(&runtime->lock);
+}
+
 static enum gale_err open_budget(struct gale_runtime *runtime,
                                  const struct gale_budget_config *config,
                                  struct gale_budget **ret_budget)
@@ -96,16 +128,20 @@ static enum gale_err open_budget(struct gale_runtime *runtime,
 	if (!budget)
 		return GALE_ERR_MEMORY;
 	lock_init(&budget->lock);
+	list_init(&budget->locked.named);
+	copy_name(budget->name, config->name);
 	budget->room = config->max_tenants ? config->max_tenants : most;
 	if (!set_up(budget, config))
 		err = GALE_ERR_MEMORY;
 	else if (config->store)
 		err = shared_open(budget, config);
-	if (err == GALE_ERR_OK)
-		*ret_budget = budget;
-	else
+	if (err != GALE_ERR_OK) {
 		handle_close(&budget->handle);
-	return err;
+		return err;
+	}
+	list_budget(runtime, budget);
+	*ret_budget = budget;
+	return GALE_ERR_OK;
 }
 
 enum gale_err gale_budget_open_sized(struct gale_runtime *runtime,
@@ -266,6 +302,8 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 		tenant->locked.family = family;
 		family->handles[tenant->locked.number] = tenant;
 		budget->locked.open++;
+		if (tenant->name[0])
+			list_append(&budget->locked.named, &tenant->locked.named);
 	}
 	lock_drop(&budget->lock);
 	return err == GALE_ERR_OK ? error_of_fault(fault) : err;
@@ -293,6 +331,8 @@ static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant
 	escrow_remove(&family->escrow, tenant->locked.number);
 	family->handles[tenant->locked.number] = NULL;
 	budget->locked.open--;
+	if (tenant->name[0])
+		list_remove(&tenant->locked.named);
 	lock_drop(&budget->lock);
 }
 
@@ -337,6 +377,8 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 	if (!read_terms(&known, terms, terms_bytes, &inner))
 		return GALE_ERR_SIZE;
 	err = check_alone(budget, &inner, known.alone);
+	if (err == GALE_ERR_OK && !name_is_good(known.name))
+		err = GALE_ERR_NAME;
 	if (err == GALE_ERR_OK && known.parent)
 		err = check_parent(budget, known.parent);
 	if (err != GALE_ERR_OK)
@@ -345,13 +387,14 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 	if (!tenant)
 		return GALE_ERR_MEMORY;
 	tenant->budget = budget;
+	copy_name(tenant->name, known.name);
 	tenant->parent = known.parent;
 	handle_hold(&budget->handle);
 	if (tenant->parent)
 		handle_hold(&tenant->parent->handle);
 	err = add_tenant(budget, &inner, tenant);
 	if (err == GALE_ERR_OK && is_shared(budget)) {
-		err = shared_open_tenant(tenant, &known, &inner);
+		err = shared_open_tenant(tenant, &inner, known.alone);
 		if (err != GALE_ERR_OK)
 			remove_tenant(budget, tenant);
 	}
@@ -425,6 +468,8 @@ void gale_budget_close(struct gale_budget *budget)
 {
 	if (!budget || !lifeline_holds(&budget->handle.runtime->lifeline))
 		return;
+	if (is_open(&budget->handle))
+		unlist_budget(budget->handle.runtime, budget);
 	if (is_open(&budget->handle) && is_shared(budget))
 		shared_close(budget);
 	else if (is_open(&budget->handle)) {
@@ -537,6 +582,29 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 	return ask_tenant_at_length(seat, tenant, cost);
 }
 
+/* ---- Counts ------------------------------------------------------------------------ */
+
+void tenant_counts(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)
+{
+	if (is_shared(tenant->budget))
+		shared_stats(tenant, ret_counts);
+	else
+		escrowed_stats(tenant, ret_counts);
+}
+
+void budget_add_counts(struct gale_budget *budget, struct budget_counts *sum)
+{
+	uint64_t limit = budget->locked.family.escrow.set.limit;
+
+	if (limit > sum->limit)
+		sum->limit = limit;
+	sum->tenants += budget->locked.open;
+	if (is_shared(budget))
+		shared_add_counts(budget, sum);
+	else
+		escrowed_add_counts(budget, sum);
+}
+
 enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
                                       struct gale_tenant_counts *ret_stats,
                                       size_t stats_bytes)
@@ -549,10 +617,9 @@ enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
 		return err;
 	if (!ret_stats)
 		return GALE_ERR_RET;
-	if (is_shared(tenant->budget))
-		shared_stats(tenant, &counts);
-	else
-		escrowed_stats(tenant, &counts);
+	lock_take(&tenant->budget->lock);
+	tenant_counts(tenant, &counts);
+	lock_drop(&tenant->budget->lock);
 	return sized_write(ret_stats, stats_bytes, &counts, sizeof(counts))
 	           ? GALE_ERR_OK
 	           : GALE_ERR_SIZE;

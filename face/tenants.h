@@ -27,6 +27,8 @@
  *   TENANT-5  The purse of a tenant that has tenants, or is below one that is closed, is empty.
  *             (TREE-1)
  *
+ * Locks     The runtime's is taken before a budget's, and that before its fund's.
+ *
  * Threads   purse: any may take; put and emptied under the budget's lock; under the fund's, if it
  *           is shared.  The rest of a tenant, and all of the escrow: under the budget's lock.
  */
@@ -40,8 +42,25 @@
 #include "face/face.h"
 #include "face/family.h"
 
+/* What metrics tell of a budget. */
+struct budget_counts {
+	uint64_t limit;
+	uint64_t used; /* of this window; those in purses count, too */
+	uint64_t tenants;
+	uint64_t present;
+	uint64_t units; /* that tenants have used */
+	uint64_t lent;
+	uint64_t alone;
+	uint64_t claims;
+	uint64_t grants;
+	uint64_t failures;
+	uint64_t denied_by[GALE_WHY_ROOM];
+};
+
 struct gale_budget {
 	struct handle handle;
+	struct list place;            /* in the runtime's list, under its lock */
+	char name[GALE_NAME_MAX + 1]; /* "": it has none */
 	uint64_t epoch_ns; /* what to add to this node's clock for UTC, modulo 2^64 */
 	uint64_t remember_ns; /* how long a denial may be remembered */
 	uint32_t room;        /* tenants */
@@ -52,25 +71,32 @@ struct gale_budget {
 	struct lock lock;
 	struct {
 		struct family family;
-		uint32_t open; /* tenants, of all families */
+		uint32_t open;     /* tenants, of all families */
+		struct list named; /* of these, those that have a name */
+		uint64_t units; /* that were used, as far as it was looked at purses */
+		uint64_t lent;  /* asks, of all tenants that it had */
+		uint64_t denied_by[GALE_WHY_ROOM];
 	} locked;
 };
 
 struct gale_tenant {
 	struct handle handle;
 	struct gale_budget *budget;
-	struct gale_tenant *parent; /* or NULL */
-	struct stake stake;         /* of one that is shared */
+	struct gale_tenant *parent;   /* or NULL */
+	char name[GALE_NAME_MAX + 1]; /* "": it has none */
+	struct stake stake;           /* of one that is shared */
 	alignas(WET_ALIGN) struct till till;
 
 	/* Under the budget's lock. */
 	struct {
 		struct family *family; /* that it is in */
 		struct family *below;  /* its tenants'; NULL: it has had none */
+		struct list named;     /* among those of the budget */
 		uint32_t number;
-		uint64_t seen;   /* units in the purse when it was last looked at */
-		uint64_t window; /* that they are of */
-		uint64_t allowed, lent, denied;
+		uint64_t seen;    /* units in the purse when it was last looked at */
+		uint64_t window;  /* that they are of */
+		uint64_t allowed; /* units that were used until then */
+		uint64_t lent, denied;
 	} locked;
 };
 
@@ -95,12 +121,13 @@ void shared_close(struct gale_budget *budget);
 void shared_set_limit(struct gale_budget *budget, uint64_t limit);
 
 enum gale_err shared_open_tenant(struct gale_tenant *tenant,
-                                 const struct gale_terms *named,
-                                 const struct escrow_terms *terms);
+                                 const struct escrow_terms *terms, uint64_t alone);
 void shared_close_tenant(struct gale_tenant *tenant);
 void shared_set_terms(struct gale_tenant *tenant, const struct escrow_terms *terms,
                       uint64_t alone);
 void shared_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
+/* Into a sum. */
+void shared_add_counts(struct gale_budget *budget, struct budget_counts *sum);
 
 /* An ask that neither purse nor memory could answer, and that does not wait. */
 struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant,
@@ -121,6 +148,8 @@ void escrowed_take_back_all(struct family *family);
 struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
                                 uint64_t cost);
 void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
+void escrowed_add_counts(struct gale_budget *budget, struct budget_counts *sum)
+    ON(budget->lock);
 
 /* ---- In tenants.c -------------------------------------------------------------------- */
 
@@ -134,8 +163,20 @@ static inline bool tenant_is_open(const struct gale_tenant *tenant)
 	return !load_relaxed(&budget->handle.closed);
 }
 
+/* All numbers of the budget, into a sum. */
+void budget_add_counts(struct gale_budget *budget, struct budget_counts *sum)
+    ON(budget->lock);
+/* Under the budget's lock. */
+void tenant_counts(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
+
 /* From purse or memory.  False: *ret_answer says nothing. */
 bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
                      struct gale_answer *ret_answer);
+
+/* ---- In metrics_budgets.c ------------------------------------------------------------ */
+
+struct text;
+void budgets_say(struct text *text, const struct gale_runtime *runtime)
+    ON(runtime->lock);
 
 #endif

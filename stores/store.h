@@ -256,6 +256,37 @@ static inline enum store_result store_judge(const struct store_op *op)
 	return broken ? STORE_BROKEN : STORE_DONE;
 }
 
+/* Of a result that is no answer. */
+static inline enum gale_why store_why(enum store_result result)
+{
+	switch (result) {
+	case STORE_BUSY:
+		return GALE_WHY_BUSY;
+	case STORE_LATE:
+		return GALE_WHY_LATE;
+	case STORE_FULL:
+		return GALE_WHY_FULL;
+	case STORE_NO_MEMORY:
+		return GALE_WHY_MEMORY;
+	case STORE_CHANGED:
+		return GALE_WHY_CHANGED;
+	case STORE_DOWN:
+		return GALE_WHY_DOWN;
+	case STORE_WRONG:
+		return GALE_WHY_WRONG;
+	case STORE_BROKEN:
+		return GALE_WHY_BROKEN;
+	case STORE_CROWDED:
+		return GALE_WHY_CROWDED;
+	case STORE_QUARANTINE:
+		return GALE_WHY_QUARANTINE;
+	case STORE_DONE:
+	case STORE_NOT_BOOKED:
+		break;
+	}
+	return GALE_WHY_RULE;
+}
+
 static inline enum store_result store_run(struct store *store, struct store_op *op,
                                           bool patient)
 {

@@ -473,7 +473,7 @@ struct gale_sink {
 	bool (*write)(struct gale_sink *self, const char *text, size_t bytes);
 };
 
-/* Writes all counters of the runtime, its limiters, stores and guards in the format of
+/* Writes all counters of the runtime, its limiters, stores, guards and budgets in the format of
  * Prometheus ("text/plain; version=0.0.4").  Other threads cannot open or close anything in
  * the runtime meanwhile, so the sink must not block. */
 GALE_API enum gale_err gale_metrics_write(struct gale_runtime *runtime,

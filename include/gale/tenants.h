@@ -79,7 +79,9 @@ struct gale_budget_config {
 	/* The budget is shared by all that open it with this name on this store.  They need
 	 * one window_us.  NULL: it counts in this process. */
 	struct gale_store *store;
-	const char *name; /* with a store: from 1 to 64 bytes */
+	/* From 1 to 64 bytes; also its name in metrics (docs/metrics.md).  NULL: it has none,
+	 * without a store. */
+	const char *name;
 	/* How long gale waits for the store's answer, at most an hour.  0: 100 ms.  A window has
 	 * to be several times as long as the way to the store and back. */
 	uint64_t patience_us;

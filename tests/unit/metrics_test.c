@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include <gale/guard.h>
+#include <gale/tenants.h>
 
 #include "tests/support/house.h"
 #include "tests/support/must.h"
@@ -256,6 +257,133 @@ static void each_guard_is_told_of(void **state)
 	assert_true(house_close(&h));
 }
 
+static struct gale_budget *open_budget(struct house *h, const char *name)
+{
+	struct gale_budget_config config = { .limit = 100,
+		                             .window_us = GALE_HOURS(1),
+		                             .name = name };
+	struct gale_budget *budget;
+
+	must(gale_budget_open(h->runtime, &config, &budget) == GALE_ERR_OK);
+	return budget;
+}
+
+static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *name)
+{
+	struct gale_terms terms = { .weight = 1, .name = name };
+	struct gale_tenant *tenant;
+
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	return tenant;
+}
+
+/* An eighth of the share is in the purse; the second ask refills it. */
+static void each_budget_is_told_of(void **state)
+{
+	struct gale_tenant *big, *nameless;
+	struct gale_budget *budget, *secret;
+	static char text[ROOM];
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, "gpu \"1\"");
+	secret = open_budget(&h, NULL);
+	big = open_tenant(budget, "big");
+	nameless = open_tenant(budget, NULL);
+	must(gale_tenant_ask(h.seat, big, 60).verdict == GALE_ALLOW);
+	must(gale_tenant_ask(h.seat, big, 50).why == GALE_WHY_SPENT);
+	read_text(&h, text);
+	expect_line(text, "gale_budget_limit{budget=\"gpu \\\"1\\\"\"} 100");
+	expect_line(text, "gale_budget_used{budget=\"gpu \\\"1\\\"\"} 72");
+	expect_line(text, "gale_budget_units_total{budget=\"gpu \\\"1\\\"\"} 60");
+	expect_line(text, "gale_budget_tenants{budget=\"gpu \\\"1\\\"\"} 2");
+	expect_line(text, "gale_budget_tenants_present{budget=\"gpu \\\"1\\\"\"} 1");
+	expect_line(text, "gale_budget_denied_total{budget=\"gpu \\\"1\\\"\",why="
+	                  "\"spent\"} 1");
+	expect_line(text,
+	            "gale_tenant_share{budget=\"gpu \\\"1\\\"\",tenant=\"big\"} 100");
+	expect_line(text,
+	            "gale_tenant_used{budget=\"gpu \\\"1\\\"\",tenant=\"big\"} 60");
+	expect_line(text, "gale_tenant_units_total{budget=\"gpu \\\"1\\\"\",tenant="
+	                  "\"big\"} 60");
+	expect_line(text, "gale_tenant_denied_total{budget=\"gpu \\\"1\\\"\",tenant="
+	                  "\"big\"} 1");
+	assert_int_equal(lines_with(text, "gale_budget_limit{"), 1);
+	assert_int_equal(lines_with(text, "gale_tenant_share{"), 1);
+	gale_tenant_close(big);
+	gale_tenant_close(nameless);
+	gale_budget_close(secret);
+	read_text(&h, text); /* what it has used counts on */
+	expect_line(text, "gale_budget_units_total{budget=\"gpu \\\"1\\\"\"} 60");
+	gale_budget_close(budget);
+	read_text(&h, text);
+	assert_int_equal(lines_with(text, "{budget="), 0);
+	assert_true(house_close(&h));
+}
+
+/* Else a host with a million would have a text of gigabytes. */
+static void no_more_than_32_tenants_have_lines(void **state)
+{
+	enum { TENANTS = 40, TOLD = 32 };
+	struct gale_tenant *tenants[TENANTS];
+	struct gale_budget *budget;
+	static char text[ROOM];
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, "b");
+	for (int i = 0; i < TENANTS; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "t%d", i);
+		tenants[i] = open_tenant(budget, name);
+	}
+	read_text(&h, text);
+	assert_int_equal(lines_with(text, "gale_tenant_share{"), TOLD);
+	assert_int_equal(
+	    lines_with(text, "gale_tenant_share{budget=\"b\",tenant=\"t31"), 1);
+	gale_tenant_close(tenants[0]);
+	read_text(&h, text);
+	assert_int_equal(lines_with(text, "gale_tenant_share{"), TOLD);
+	assert_int_equal(
+	    lines_with(text, "gale_tenant_share{budget=\"b\",tenant=\"t32"), 1);
+	for (int i = 1; i < TENANTS; i++)
+		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+/* Else the text would have one line twice, which Prometheus refuses. */
+static void budgets_of_one_name_are_one_line(void **state)
+{
+	struct gale_budget *budgets[2];
+	struct gale_tenant *tenants[2];
+	static char text[ROOM];
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	for (int i = 0; i < 2; i++) {
+		budgets[i] = open_budget(&h, "twins");
+		tenants[i] = open_tenant(budgets[i], "a");
+		must(gale_tenant_ask(h.seat, tenants[i], 60).verdict == GALE_ALLOW);
+	}
+	must(gale_budget_set_limit(budgets[1], 70) == GALE_ERR_OK);
+	read_text(&h, text);
+	assert_int_equal(lines_with(text, "gale_budget_limit{"), 1);
+	assert_int_equal(lines_with(text, "gale_tenant_share{"), 1);
+	expect_line(text, "gale_budget_limit{budget=\"twins\"} 100");
+	expect_line(text, "gale_budget_units_total{budget=\"twins\"} 120");
+	expect_line(text, "gale_tenant_used{budget=\"twins\",tenant=\"a\"} 120");
+	for (int i = 0; i < 2; i++) {
+		gale_tenant_close(tenants[i]);
+		gale_budget_close(budgets[i]);
+	}
+	assert_true(house_close(&h));
+}
+
 static void no_secret_is_in_it(void **state)
 {
 #ifdef GALE_REDIS
@@ -420,6 +548,8 @@ static struct gale_guard *open_guard(struct house *h)
 struct whole {
 	struct house h;
 	struct gale_guard *guard;
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
 	struct gale_limiter *odd; /* of a name that needs all escapes */
 };
 
@@ -427,6 +557,9 @@ static void open_whole(struct whole *w)
 {
 	house_open(&w->h, &plan);
 	w->guard = open_guard(&w->h);
+	w->budget = open_budget(&w->h, "b \"\\");
+	w->tenant = open_tenant(w->budget, "t \"\\");
+	must(gale_tenant_ask(w->h.seat, w->tenant, 101).why == GALE_WHY_TOO_MUCH);
 	w->odd = house_limiter(&w->h, "a\"b\\c\nd\xff\xc3\xa9{},=", plan.rule);
 	ask_times(&w->h, w->h.limiter, 8);
 	ask_times(&w->h, w->odd, 1);
@@ -436,6 +569,8 @@ static void open_whole(struct whole *w)
 static bool close_whole(struct whole *w)
 {
 	gale_limiter_close(w->odd);
+	gale_tenant_close(w->tenant);
+	gale_budget_close(w->budget);
 	gale_guard_close(w->guard);
 	return house_close(&w->h);
 }
@@ -486,6 +621,10 @@ static const char *write_row(const char *family, char row[ROW_ROOM])
 		labels = "store";
 	else if (strstr(line, "{guard="))
 		labels = strstr(line, "why=") ? "guard, why" : "guard";
+	else if (strstr(line, "{budget="))
+		labels = strstr(line, "why=")      ? "budget, why"
+		         : strstr(line, "tenant=") ? "budget, tenant"
+		                                   : "budget";
 	must(snprintf(row, ROW_ROOM, "| `%s` | %s | %s | %s |", name, type, labels,
 	              help) < ROW_ROOM);
 	return next;
@@ -508,13 +647,11 @@ static void the_page_lists_all_of_them(void **state)
 	static char text[ROOM], page[ROOM];
 	unsigned families = 0;
 	char row[ROW_ROOM];
-	struct gale_guard *guard;
-	struct house h;
+	struct whole w;
 
 	(void)state;
-	house_open(&h, &plan);
-	guard = open_guard(&h);
-	read_text(&h, text);
+	open_whole(&w);
+	read_text(&w.h, text);
 	read_page(page);
 	for (const char *at = text; at; families++) {
 		at = write_row(at, row);
@@ -523,8 +660,7 @@ static void the_page_lists_all_of_them(void **state)
 	assert_int_equal(lines_with(page, "` | counter | ") +
 	                     lines_with(page, "` | gauge | "),
 	                 families);
-	gale_guard_close(guard);
-	assert_true(house_close(&h));
+	assert_true(close_whole(&w));
 }
 
 /* A query names a metric, and then says of which labels or of what time. */
@@ -587,6 +723,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(names_are_escaped),
 		cmocka_unit_test(each_store_is_counted_once),
 		cmocka_unit_test(each_guard_is_told_of),
+		cmocka_unit_test(each_budget_is_told_of),
+		cmocka_unit_test(no_more_than_32_tenants_have_lines),
+		cmocka_unit_test(budgets_of_one_name_are_one_line),
 		cmocka_unit_test(no_secret_is_in_it),
 		cmocka_unit_test(it_comes_in_parts_until_the_sink_has_enough),
 		cmocka_unit_test(each_series_is_there_once_and_well_formed),

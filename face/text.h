@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * text.h -- the text for Prometheus, written part by part to the host's sink.
+ *
+ * Threads   One at a time for a text.
+ */
+#ifndef FACE_TEXT_H
+#define FACE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <gale/gale.h>
+
+#define TEXT_PAGE 2048 /* longer than anything that is said at once */
+
+/* What is not written yet. */
+struct text {
+	struct gale_sink *sink;
+	bool works; /* false: the sink takes no more */
+	size_t length;
+	char page[TEXT_PAGE];
+};
+
+__attribute__((format(printf, 2, 3))) void text_say(struct text *text,
+                                                    const char *format, ...);
+/* Between quotes.  One that is not UTF-8 would cost Prometheus the whole text. */
+void text_label(struct text *text, const char *value);
+/* The lines before those of a metric. */
+void text_family(struct text *text, const char *name, const char *type,
+                 const char *help);
+/* What is left goes to the sink. */
+void text_end(struct text *text);
+
+#endif
