@@ -22,7 +22,7 @@
 #define SLOTS 1024 /* of pools */
 #define FIRST_TENANTS 8
 #define FIRST_CLAIMS 16
-#define LOOKS_PER_SWEEP 64
+#define LOOKS 64 /* at pools, by a sweep, or by an ask that needs room */
 
 struct tenant_name {
 	uint32_t len;
@@ -40,7 +40,7 @@ struct kept_claim {
 struct kept_pool {
 	struct pool is;
 	struct kept_pool *next; /* in its slot */
-	struct list place;      /* among all, the last to be asked last */
+	struct list place;      /* among all */
 	mono over;              /* when it may be dropped */
 	struct pool_tenant *tenants;
 	struct tenant_name *names; /* of theirs */
@@ -59,6 +59,7 @@ struct pools {
 	uint64_t count;
 	uint8_t secret[XXH3_SECRET_SIZE_MIN];
 	struct list all;
+	struct list *hand; /* in it: where the next looks begin */
 	struct kept_pool *slots[SLOTS];
 };
 
@@ -124,17 +125,20 @@ static void drop(struct pools *pools, struct kept_pool *pool)
 	memory_give(pools->allocator, pool, sizeof(*pool) + pool->name_len);
 }
 
-/* Of those that were not asked for longest, but this one. */
-static uint64_t drop_some(struct pools *pools, const struct kept_pool *but, mono at,
-                          unsigned most)
+/* Those that are over, but this one, of those that the hand comes to.  It goes round: one that lasts
+ * long hides none that is behind it. */
+static uint64_t drop_some(struct pools *pools, const struct kept_pool *but, mono at)
 {
-	struct list *place = pools->all.next;
 	uint64_t dropped = 0;
 
-	for (unsigned i = 0; i < most && place != &pools->all; i++) {
-		struct kept_pool *pool = list_item(place, struct kept_pool, place);
+	for (unsigned i = 0; i < LOOKS; i++) {
+		struct list *place = pools->hand;
+		struct kept_pool *pool;
 
-		place = place->next;
+		pools->hand = place->next;
+		if (place == &pools->all)
+			continue;
+		pool = list_item(place, struct kept_pool, place);
 		if (pool == but || !mono_reached(at, pool->over)) /* POOLS-2 */
 			continue;
 		drop(pools, pool);
@@ -145,7 +149,7 @@ static uint64_t drop_some(struct pools *pools, const struct kept_pool *but, mono
 
 bool pools_sweep(struct pools *pools, mono at)
 {
-	return drop_some(pools, NULL, at, LOOKS_PER_SWEEP) == 0;
+	return drop_some(pools, NULL, at) == 0;
 }
 
 /* POOLS-3 */
@@ -153,8 +157,7 @@ static bool has_place(struct pools *pools, const struct kept_pool *but, uint64_t
                       mono at)
 {
 	return pools->count + needed <= pools->most ||
-	       (drop_some(pools, but, at, LOOKS_PER_SWEEP) > 0 &&
-	        pools->count + needed <= pools->most);
+	       (drop_some(pools, but, at) > 0 && pools->count + needed <= pools->most);
 }
 
 /* ---- Tenants --------------------------------------------------------------------- */
@@ -321,8 +324,6 @@ enum store_result pools_claim(struct pools *pools, const uint8_t *name,
 		pool = add(pools, name, name_len);
 	if (!pool)
 		return STORE_NO_MEMORY;
-	list_remove(&pool->place);
-	list_append(&pools->all, &pool->place);
 	result = pool_begin(&pool->is, &claim->ask, now_us, &turned);
 	pool->over = mono_after(at, 2 * pool->is.period_us * 1000);
 	if (result != POOL_ANSWERED) {
@@ -408,6 +409,7 @@ struct pools *pools_open(struct gale_allocator *allocator, uint64_t most)
 	pools->allocator = allocator;
 	pools->most = most;
 	list_init(&pools->all);
+	pools->hand = &pools->all;
 	if (random_fill(pools->secret, sizeof(pools->secret)))
 		return pools;
 	pools_close(pools);
