@@ -192,6 +192,8 @@ static void be_refused(struct claim *claim, uint64_t least,
 
 	if (answer->free == 0)
 		pause_us = greater(release_us, rest_us);
+	else /* another tenant may be absent by then */
+		pause_us = lesser(pause_us, answer->retry_us);
 	claim->refused = least;
 	claim->retry = mono_after(now, (pause_us + 1) * 1000);
 }

@@ -97,6 +97,8 @@ static inline void claim_take(struct claim *claim, uint64_t units)
 static inline void claim_untake(struct claim *claim, uint64_t units)
 {
 	claim->taken -= units;
+	if (claim->seen > claim->taken)
+		claim->seen = claim->taken;
 }
 
 /* Units in hand that nobody here needs: the next ask gives them back. */
