@@ -33,9 +33,10 @@
  *   FUND-9  What a tenant has used alone is its name's, in all stakes of this fund, and is known
  *           until its window is over, though they are closed.  (ALONE-1, T1)
  *   FUND-10  Units are taken for an ask only while it waits: one that has given up takes none, and
- *           one for which some were taken is told so, even if it gives up then.
+ *           one for which some were taken is told so, even if it gives up then.  If there is no one
+ *           to be told, they go back.
  *
- * Threads   fund_ask, fund_give_up, fund_init, stake_open and the functions that change or close:
+ * Threads   fund_ask, fund_give_up, fund_undo, fund_init, stake_open and the functions that change or close:
  *           any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
  */
@@ -66,7 +67,9 @@ struct fund_wait {
 	struct list place;
 	struct store_op *op;
 	enum store_result result;
-	bool waits; /* under the fund's lock */
+	bool waits;      /* under the fund's lock */
+	uint64_t window; /* that these are of */
+	uint64_t units;  /* of the pool, that were taken for it */
 };
 
 /* Units that tenants of one name use alone.  Another name may have the place when the window is
@@ -224,6 +227,8 @@ enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
 /* True: it has given up, and done is not called.  False: op and result tell what was answered
  * before, and done is called, if it was not already.  FUND-10 */
 bool fund_give_up(struct stake *stake, struct fund_wait *wait);
+/* What it was told is of no use to anybody: its units go back into their window. */
+void fund_undo(struct stake *stake, const struct fund_wait *wait);
 void stake_counts(struct stake *stake, mono now, struct stake_counts *ret_counts);
 
 /* ---- The coordinator's --------------------------------------------------------------- */

@@ -246,6 +246,16 @@ bool fund_give_up(struct stake *stake, struct fund_wait *wait)
 	return waits;
 }
 
+void fund_undo(struct stake *stake, const struct fund_wait *wait)
+{
+	struct fund *fund = stake->fund;
+
+	lock_take(&fund->lock);
+	if (stake->locked.claim.window == wait->window)
+		claim_untake(&stake->locked.claim, wait->units);
+	lock_drop(&fund->lock);
+}
+
 /* Without a lock: what is done may free the stake. */
 void fund_tell_all(struct list *done)
 {
@@ -300,6 +310,13 @@ void stake_serve_alone(struct stake *stake, mono now, struct list *done)
 	}
 }
 
+static void allow_wait(struct stake *stake, struct fund_wait *wait, mono now)
+{
+	wait->op->answer = allow(stake, wait->op->cost, now);
+	wait->units = wait->op->cost;
+	wait->window = stake->locked.claim.window;
+}
+
 /* In the order in which they came; one that costs less may pass. */
 void stake_serve(struct stake *stake, mono now, struct list *done)
 {
@@ -314,7 +331,7 @@ void stake_serve(struct stake *stake, mono now, struct list *done)
 
 		next = place->next;
 		if (units >= cost)
-			wait->op->answer = allow(stake, cost, now);
+			allow_wait(stake, wait, now);
 		else if (claim_refuses(&stake->locked.claim, cost - units, now, &until))
 			wait->op->answer = deny(stake, cost, now, until);
 		else

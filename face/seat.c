@@ -223,6 +223,18 @@ static void unlist(struct gale_seat *seat)
 	lock_drop(&runtime->lock);
 }
 
+/* Asks of tenants that wait.  FUND-10 */
+static void give_up_all(struct gale_seat *seat)
+{
+	for (uint32_t i = 0; i < seat->handle.runtime->pending_max; i++) {
+		struct pending *pending = &seat->pendings[i];
+
+		if (pending->tenant &&
+		    fund_give_up(&pending->tenant->stake, &pending->wait))
+			seat_wait_no_more(seat, pending);
+	}
+}
+
 /* Those that are ready, and parts that were fetched of a whole that is not complete. */
 static void recycle_all(struct gale_seat *seat)
 {
@@ -235,6 +247,8 @@ static void recycle_all(struct gale_seat *seat)
 			continue; /* it is free */
 		if (pending->limiter)
 			score_drop(pending->limiter);
+		else
+			fund_undo(&pending->tenant->stake, &pending->wait);
 		seat_recycle(seat, pending);
 	}
 }
@@ -322,6 +336,8 @@ void gale_leave(struct gale_seat *seat)
 	lock_take(&seat->handle.runtime->lock);
 	guards_leave(seat->handle.runtime, seat->number);
 	lock_drop(&seat->handle.runtime->lock);
+	if (seat_is_in(seat)) /* else handle_close tells of that */
+		give_up_all(seat);
 	seat->number = CELLS_MOST; /* nothing is quick any more */
 	seat->pass = &no_pass;
 	seat->ticked = (mono){ 0 };

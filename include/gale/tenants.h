@@ -178,7 +178,8 @@ GALE_API struct gale_answer gale_tenant_ask(struct gale_seat *seat,
                                             struct gale_tenant *tenant, uint64_t cost);
 
 /* The same, but of a budget with a store the answer may come later: if the verdict is
- * GALE_PENDING, gale_seat_completions returns the answer together with tag. */
+ * GALE_PENDING, gale_seat_completions returns the answer together with tag.  If the seat leaves
+ * before, the ask has used nothing. */
 GALE_API struct gale_answer gale_tenant_send(struct gale_seat *seat,
                                              struct gale_tenant *tenant, uint64_t cost,
                                              void *tag);

@@ -292,6 +292,31 @@ static void who_gives_up_uses_nothing(void **state)
 	close_pair(&pair);
 }
 
+/* Neither an ask that waits, nor one that was allowed and not fetched, uses anything.  FUND-10 */
+static void a_seat_that_leaves_uses_nothing(void **state)
+{
+	static struct pair pair;
+	struct gale_seat *seat;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	must(gale_join(pair.houses[0].runtime, &seat) == GALE_ERR_OK);
+	is_told(gale_tenant_send(seat, pair.tenants[0][0], 700, NULL), GALE_PENDING,
+	        GALE_WHY_ASKED);
+	gale_leave(seat);
+	turn(&pair.houses[0]);
+	assert_int_equal(counts_of(pair.tenants[0][0]).used, 0);
+	must(gale_join(pair.houses[0].runtime, &seat) == GALE_ERR_OK);
+	is_told(gale_tenant_send(seat, pair.tenants[0][0], 700, NULL), GALE_PENDING,
+	        GALE_WHY_ASKED);
+	turn(&pair.houses[0]);
+	assert_int_equal(counts_of(pair.tenants[0][0]).used, 700);
+	gale_leave(seat);
+	assert_int_equal(counts_of(pair.tenants[0][0]).used, 0);
+	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 1000);
+	close_pair(&pair);
+}
+
 /* Those that wait are told when the tenant is closed, and a seat may leave before. */
 static void who_waits_is_told_of_the_end(void **state)
 {
@@ -514,6 +539,7 @@ int main(void)
 		cmocka_unit_test(no_unit_reaches_into_the_next_window),
 		cmocka_unit_test(an_ask_may_wait_or_not),
 		cmocka_unit_test(who_gives_up_uses_nothing),
+		cmocka_unit_test(a_seat_that_leaves_uses_nothing),
 		cmocka_unit_test(who_waits_is_told_of_the_end),
 		cmocka_unit_test(terms_change_for_all_nodes),
 		cmocka_unit_test(nodes_that_disagree_are_told),
