@@ -268,6 +268,18 @@ static enum gale_err found_below(struct gale_tenant *parent)
 	return GALE_ERR_DEPTH;
 }
 
+/* At the store they would be one tenant, with the guarantee of one. */
+static bool has_name(struct gale_budget *budget, const char *name) ON(budget->lock)
+{
+	const struct list *named = &budget->locked.named;
+
+	for (const struct list *at = named->next; at != named; at = at->next)
+		if (strcmp(list_item(at, const struct gale_tenant, locked.named)->name,
+		           name) == 0)
+			return true;
+	return false;
+}
+
 /* *ret_family: that a tenant of the parent's is in. */
 static enum gale_err family_of(struct gale_budget *budget, struct gale_tenant *parent,
                                struct family **ret_family) ON(budget->lock)
@@ -294,7 +306,10 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 	enum gale_err err;
 
 	lock_take(&budget->lock);
-	err = family_of(budget, tenant->parent, &family);
+	if (is_shared(budget) && has_name(budget, tenant->name))
+		err = GALE_ERR_TENANT_NAME;
+	else
+		err = family_of(budget, tenant->parent, &family);
 	if (err == GALE_ERR_OK)
 		fault = family_add(family, terms, budget->handle.runtime->allocator,
 		                   budget->room, &tenant->locked.number);

@@ -134,7 +134,8 @@ extern "C" {
 	X(PARENT_STORE, 101, "parent: needs a budget without a store")                 \
 	X(DEPTH, 102, "parent: tenants can be 16 levels deep")                         \
 	X(ALONE_UNITS, 103,                                                            \
-	  "alone: needs a store, and is at most the limit and the cap")
+	  "alone: needs a store, and is at most the limit and the cap")                \
+	X(TENANT_NAME, 104, "name: another tenant of this budget has it")
 
 enum gale_err {
 #define GALE_ERR_ENUM_(name, number, text) GALE_ERR_##name = number,

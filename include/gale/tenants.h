@@ -95,8 +95,11 @@ struct gale_terms {
 	uint64_t cap;       /* most units of each window; 0: no cap */
 	uint32_t weight;    /* 1 to GALE_TENANT_WEIGHT_MAX */
 	uint32_t reserved;  /* 0 */
-	/* Of a budget with a store: from 1 to 64 bytes.  Tenants of one name are one tenant,
-	 * in whatever process, and have one share; the terms of the last ask hold. */
+	/* From 1 to 64 bytes; also its name in metrics, where a budget's first 32 have lines.
+	 * With a store, tenants of one name are one tenant, in whatever process, and have one
+	 * share; the terms of the last ask hold.  So a budget that is opened once has at most
+	 * one handle open of each name (GALE_ERR_TENANT_NAME).  NULL: it has none, without a
+	 * store. */
 	const char *name;
 	/* Of a budget with a store: while the store cannot be asked, each process may admit so
 	 * many units for the tenant in a time of window_us, beyond those that it has in hand;

@@ -35,7 +35,7 @@
 
 #define LONG_US GALE_SECONDS(30)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRORS 104
+#define ERRORS 105
 #define NAME_64 "1234567890123456789012345678901234567890123456789012345678901234"
 
 static bool met_err[ERRORS];
@@ -1543,6 +1543,10 @@ static void a_tenant_is_refused_for_what_it_may_use_alone(void **state)
 	must(gale_tenant_open(other, &terms, &tenant) == GALE_ERR_OK);
 	terms.cap = config.limit - 1;
 	met(gale_tenant_set_terms(tenant, &terms), GALE_ERR_ALONE_UNITS);
+	terms.cap = 0;
+	fails_tenant(other, terms, GALE_ERR_TENANT_NAME);
+	gale_tenant_close(tenant);
+	must(gale_tenant_open(other, &terms, &tenant) == GALE_ERR_OK);
 	gale_tenant_close(tenant);
 	gale_budget_close(budget);
 	gale_budget_close(other);
@@ -2048,6 +2052,7 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		[GALE_ERR_PARENT_STORE] = "parent",
 		[GALE_ERR_DEPTH] = "parent",
 		[GALE_ERR_ALONE_UNITS] = "alone",
+		[GALE_ERR_TENANT_NAME] = "name",
 		[GALE_ERR_ALLOCATOR] = "allocator",
 		[GALE_ERR_CLOCK] = "clock",
 		[GALE_ERR_LOG] = "log",
