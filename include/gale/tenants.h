@@ -103,7 +103,8 @@ struct gale_terms {
 	const char *name;
 	/* Of a budget with a store: while the store cannot be asked, each process may admit so
 	 * many units for the tenant in a time of window_us, beyond those that it has in hand;
-	 * at most the limit and the cap.  A window may then admit more than the limit: less
+	 * at most the limit and the cap, also when gale_budget_set_limit lowers the limit below
+	 * it later.  A window may then admit more than the limit: less
 	 * than twice as many units, the most that the terms say meanwhile, for each budget of
 	 * each process that is cut off.  0: none. */
 	uint64_t alone;

@@ -235,7 +235,10 @@ static void alone_is_at_most_the_limit(void **state)
 	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ UINT64_MAX);
 	be_cut_off(0);
 	assert_int_equal(ask_now(0, LIMIT / 2), FUND_WAITS);
-	assert_int_equal(ask_now(0, LIMIT / 2 - 1), FUND_ALLOWED);
+	fund_set_limit(&scene.fund, LIMIT / 4);
+	assert_int_equal(ask_now(0, LIMIT / 4), FUND_WAITS);
+	assert_int_equal(ask_now(0, LIMIT / 4 - 1), FUND_ALLOWED);
+	assert_int_equal(ask_now(0, 1), FUND_WAITS);
 }
 
 /* Its windows are none of the others'. */
