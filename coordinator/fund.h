@@ -121,10 +121,11 @@ struct fund {
 	struct fund *next; /* that has arrived; under the coordinator's lock */
 	struct list place; /* among all */
 	mono due;
-	uint64_t said;        /* what was logged last; POOL_ANSWERED: nothing */
-	bool is_early_said;   /* that answers come after their window */
-	uint64_t other_limit; /* the same, of a node with another limit */
-	bool is_alone_said;   /* that tenants live without the store */
+	uint64_t said;      /* what was logged last; POOL_ANSWERED: nothing */
+	bool is_early_said; /* that answers come after their window */
+	uint64_t
+	    limit_said; /* its own, of which it was said that another node has another */
+	bool is_alone_said; /* that tenants live without the store */
 
 	struct lock lock;
 	struct {

@@ -383,13 +383,14 @@ static void say_result(struct fund *fund, uint64_t result)
 		               "the store does not understand this node's asks");
 }
 
+/* Once for each limit of its own: others may have several, and ask in turn. */
 static void say_limit(struct fund *fund, uint64_t mine, uint64_t other)
 {
 	char line[96];
 
-	if (other == 0 || other == mine || other == fund->other_limit)
+	if (other == 0 || other == mine || mine == fund->limit_said)
 		return;
-	fund->other_limit = other;
+	fund->limit_said = mine;
 	snprintf(line, sizeof(line),
 	         "another node has the limit %" PRIu64 ", and this one %" PRIu64, other,
 	         mine);
