@@ -375,9 +375,10 @@ static void say_result(struct fund *fund, uint64_t result)
 		               "other nodes have windows of another length: all need "
 		               "the same window_us");
 	else if (result == POOL_FULL)
-		fund->ops->say(fund, GALE_LEVEL_ERROR,
-		               "the store has as many tenants of it, or nodes, as it "
-		               "can");
+		fund->ops->say(
+		    fund, GALE_LEVEL_ERROR,
+		    "the store has 256 tenants of it, or 65,536 claims in "
+		    "this window: more handles of tenants wait for the next");
 	else if (result == POOL_WRONG)
 		fund->ops->say(fund, GALE_LEVEL_ERROR,
 		               "the store does not understand this node's asks");
