@@ -3,19 +3,14 @@
 /*
  * coordinator.c -- guards come, are looked at, beat, and go; funds come, claim, and go.
  *
- * Threads   chores and end: the actor's.  due_ns: the actor and who adds or removes write
- *           it, any reads.
- *
- * Ordering
- *
- *   due_ns is relaxed: guards that come or go are found under the lock.
+ * Threads   chores and end: the actor's.
  */
 #include "coordinator/coordinator.h"
 
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 
-#define NEVER UINT64_MAX
+#define NEVER DUE_NEVER
 #define DRAIN_NS UINT64_C(1000000000) /* the longest that closing waits for stores */
 #define DRAIN_PAUSE_NS UINT64_C(1000000)
 
@@ -34,7 +29,7 @@ static struct guard *guard_of(struct timer *timer)
 /* Under the lock: once it has ended, its descriptor is another's. */
 static void wake(struct coordinator *coordinator) ON(coordinator->lock)
 {
-	store_relaxed(&coordinator->due_ns, 0);
+	due_now(&coordinator->due);
 	wake_raise(&coordinator->actor.wake);
 }
 
@@ -284,36 +279,26 @@ static void hear_nudges(struct coordinator *coordinator, mono now) ON(actor_role
 			           &nudge, now);
 }
 
-/* A guard that comes meanwhile sets the word to 0, and that is not overwritten. */
-static void set_due(struct coordinator *coordinator, mono due)
-{
-	uint64_t word = load_relaxed(&coordinator->due_ns);
-
-	while (word != 0 && !swap_if_relaxed(&coordinator->due_ns, &word, due.ns))
-		continue;
-}
-
 /* A server's answer makes the descriptor readable, and is no instant to wait for. */
 static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 {
 	mono now = clock_now(coordinator->clock), due;
-	uint64_t due_ns = load_relaxed(&coordinator->due_ns);
-	bool is_due = mono_reached(now, (mono){ due_ns });
+	bool is_due = due_reached(&coordinator->due, now), woken;
 	uint64_t done;
 
 	if (!is_due && list_is_empty(&coordinator->posts))
 		return 0;
-	if (is_due) /* the word may have become 0 since it was read */
-		due_ns = swap_relaxed(&coordinator->due_ns, NEVER);
+	woken = is_due && due_take(&coordinator->due);
 	done = move(coordinator, now, /* ends= */ false);
 	come_funds(coordinator);
 	done += turn_due(coordinator, now);
-	done += turn_funds(coordinator, /* woken= */ due_ns == 0, now);
+	done += turn_funds(coordinator, woken, now);
 	due = turn_posts(coordinator, now);
 	done += hear(coordinator);
 	hear_nudges(coordinator, clock_now(coordinator->clock));
 	due = mono_earlier(due, funds_due(coordinator));
-	set_due(coordinator, mono_earlier(due, timers_next(&coordinator->timers)));
+	due_set(&coordinator->due,
+	        mono_earlier(due, timers_next(&coordinator->timers)));
 	return done;
 }
 
@@ -321,7 +306,7 @@ static uint64_t work(struct coordinator *coordinator) ON(actor_role)
 static uint64_t after_ns(const struct coordinator *coordinator)
 {
 	mono now = clock_now(coordinator->clock);
-	uint64_t due = load_relaxed(&coordinator->due_ns);
+	uint64_t due = due_at(&coordinator->due).ns;
 
 	if (due == NEVER)
 		return NEVER;
@@ -467,7 +452,7 @@ enum gale_err coordinator_open(struct coordinator *coordinator,
 	list_init(&coordinator->home.done);
 	coordinator->home.clock = config->clock;
 	coordinator->home.nudges = &coordinator->nudges;
-	atomic_init(&coordinator->due_ns, NEVER);
+	atomic_init(&coordinator->due, NEVER);
 	if (!actor_open(&coordinator->actor, &coordinator_ops, coordinator->mails,
 	                COORDINATOR_MAILS))
 		return GALE_ERR_SYSTEM;

@@ -18,6 +18,7 @@
 #ifndef COORDINATOR_COORDINATOR_H
 #define COORDINATOR_COORDINATOR_H
 
+#include "coordinator/due.h"
 #include "coordinator/fund.h"
 #include "coordinator/guard.h"
 #include "runtime/actor.h"
@@ -39,8 +40,8 @@ struct coordinator {
 	struct store_nudges nudges;
 	struct list posts; /* the stores at which guards beat, and funds claim */
 	struct list funds;
-	uint64_t done;           /* guards that it looked at, or that came or went */
-	_Atomic uint64_t due_ns; /* the first of them, or 0: a guard has come or goes */
+	uint64_t done; /* guards that it looked at, or that came or went */
+	due_word due;  /* the first of them; or a guard has come or goes */
 	struct mail_slot mails[COORDINATOR_MAILS];
 	struct lock lock;
 	struct {

@@ -18,6 +18,7 @@
 #include "shards/local.h"
 #include "shards/pocket.h"
 #include "shards/purses.h"
+#include "tests/interleave/funds.h"
 #include "tests/interleave/stand_ins.h"
 #include "tests/interleave/turnstiles.h"
 
@@ -1279,6 +1280,26 @@ const struct program programs[] = {
 	  begin_full_but_for_a_cell,
 	  { coordinator_closes, other_enters_and_exits_all },
 	  one_was_the_last,
+	  0 },
+	{ "ask, claim",
+	  begin_fund,
+	  { coordinator_turns_twice, fund_seat_asks, fund_other_asks },
+	  nobody_waits_for_ever,
+	  0 },
+	{ "ask, give up",
+	  begin_fund,
+	  { coordinator_turns_twice, fund_seat_asks_and_gives_up, fund_other_asks },
+	  nobody_waits_for_ever,
+	  0 },
+	{ "till",
+	  begin_fund_with_units,
+	  { anybody_counts, fund_seat_takes, fund_other_takes },
+	  nobody_waits_for_ever,
+	  0 },
+	{ "till, close",
+	  begin_fund_with_units,
+	  { anybody_closes, fund_seat_takes, fund_other_asks },
+	  all_units_go_back,
 	  0 },
 	/* These take longest. */
 	{ "evict, two seats",

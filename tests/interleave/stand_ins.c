@@ -8,6 +8,7 @@
  */
 #include "tests/interleave/stand_ins.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <stdarg.h>
 #include <sys/types.h>
@@ -132,10 +133,15 @@ ssize_t model_write(int fd, const void *from, size_t size)
 
 ssize_t model_read(int fd, void *to, size_t size)
 {
+	uint64_t count = model_change(kernel_event, sizeof(*kernel_event), CHANGE_SWAP,
+	                              0, RELAXED, "eventfd", 0);
+
 	(void)fd;
-	(void)to;
-	(void)model_change(kernel_event, sizeof(*kernel_event), CHANGE_SWAP, 0, RELAXED,
-	                   "eventfd", 0);
+	if (count == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*(uint64_t *)to = count;
 	return (ssize_t)size;
 }
 
