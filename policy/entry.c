@@ -335,6 +335,8 @@ static const struct blame {
 	{ GALE_ERR_CAP, { "cap" } },
 	{ GALE_ERR_GUARANTEE, { "guarantee" } },
 	{ GALE_ERR_ALONE_UNITS, { "alone" } },
+	{ GALE_ERR_PARENT_STORE, { "parent" } },
+	{ GALE_ERR_DEPTH, { "parent" } },
 };
 
 /* The node itself if nothing else is known. */

@@ -91,8 +91,10 @@ struct budget_settings {
 struct entry {
 	enum kind kind;
 	char name[NAME_ROOM];
-	char owner[NAME_ROOM]; /* a tenant's budget; "" of all others */
-	char store[NAME_ROOM]; /* of a limiter, a guard or a budget; "": it has none */
+	char owner[NAME_ROOM];  /* a tenant's budget; "" of all others */
+	char store[NAME_ROOM];  /* of a limiter, a guard or a budget; "": it has none */
+	char parent[NAME_ROOM]; /* of a tenant; "": it has none */
+	size_t depth;           /* tenants above it */
 	const struct node *node;
 	void *handle; /* NULL: it is not open */
 	bool listed;  /* the policy in force defines it */

@@ -183,6 +183,8 @@ static const struct field of_budget[] = {
 	{ "protect", AS_DURATION, BUDGET(protect_us) },
 	{ "max_tenants", AS_COUNT32, .preset_is_0 = true, BUDGET(max_tenants) },
 	{ "lending", AS_WORD, BUDGET(lending), .words = lendings },
+	{ "patience", AS_DURATION, .preset_is_0 = true, BUDGET(patience_us),
+	  .needs = "store" },
 	{ "tenants", .written = AS_TENANTS },
 };
 
@@ -191,6 +193,7 @@ static const struct field of_tenant[] = {
 	{ "guarantee", AS_COUNT, CHANGES, TENANT(guarantee) },
 	{ "cap", AS_COUNT, CHANGES, .preset_is_0 = true, TENANT(cap) },
 	{ "alone", AS_COUNT, CHANGES, TENANT(alone) },
+	{ "parent", AS_NAME, .at = offsetof(struct entry, parent) },
 };
 
 const struct fields fields_of[KIND_COUNT] = {

@@ -155,6 +155,46 @@ static bool check_stores(const struct plan *plan, struct why *why)
 	return true;
 }
 
+static struct entry *parent_of(const struct plan *plan, const struct entry *tenant)
+{
+	return plan_find(plan, KIND_TENANT, tenant->owner, tenant->parent);
+}
+
+static bool say_parent(const struct entry *tenant, struct why *why, const char *what)
+{
+	return node_say(node_find(tenant->node, "parent"), why, GALE_ERR_POLICY_TEXT,
+	                "%s %s", why_quote(tenant->parent).is, what);
+}
+
+/* One that is below a tenant that is above itself is not to blame.  PLAN-3 */
+static bool find_depth(const struct plan *plan, struct entry *tenant, struct why *why)
+{
+	const struct entry *above = tenant;
+
+	for (; above->parent[0] && tenant->depth < plan->count; tenant->depth++) {
+		const struct entry *parent = parent_of(plan, above);
+
+		if (!parent)
+			return say_parent(above, why,
+			                  "is no tenant of this budget: define it "
+			                  "under tenants, too");
+		if (parent == tenant)
+			return say_parent(tenant, why,
+			                  "is this tenant, or below it: no tenant can "
+			                  "be above itself");
+		above = parent;
+	}
+	return true;
+}
+
+static bool find_depths(struct plan *plan, struct why *why)
+{
+	for (size_t i = 0; i < plan->count; i++)
+		if (!find_depth(plan, &plan->entries[i], why))
+			return false;
+	return true;
+}
+
 static bool read_sections(struct plan *plan, struct why *why)
 {
 	plan->entries = calloc(count_entries(plan) + 1, sizeof(*plan->entries));
@@ -165,7 +205,7 @@ static bool read_sections(struct plan *plan, struct why *why)
 		    !read_section(plan, section(plan, kind), kind, "", why))
 			return false;
 	plan_sort(plan);
-	return check_stores(plan, why);
+	return check_stores(plan, why) && find_depths(plan, why);
 }
 
 bool plan_read(const char *text, size_t bytes, struct why *why, struct plan *ret_plan)

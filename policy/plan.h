@@ -7,6 +7,8 @@
  *
  *   PLAN-1  Entries are in the order of their kinds, and then of owners and names.
  *   PLAN-2  Each store that an entry names is an entry, too.
+ *   PLAN-3  Each parent that a tenant names is a tenant of the same budget, and no tenant is above
+ *           itself.
  */
 #ifndef POLICY_PLAN_H
 #define POLICY_PLAN_H

@@ -116,6 +116,15 @@ static enum gale_err open_budget(const struct site *site, struct entry *entry)
 	return err;
 }
 
+/* It is open before those below it.  PLAN-3 */
+static struct gale_tenant *parent_of(const struct site *site, const struct entry *entry)
+{
+	return entry->parent[0]
+	           ? plan_find(site->plan, KIND_TENANT, entry->owner, entry->parent)
+	                 ->handle
+	           : NULL;
+}
+
 /* Without its guarantee and what it may use alone, for which others, or the limit, may have to make
  * room first. */
 static enum gale_err open_tenant(const struct site *site, struct entry *entry)
@@ -127,6 +136,7 @@ static enum gale_err open_tenant(const struct site *site, struct entry *entry)
 
 	terms.guarantee = terms.alone = 0;
 	terms.name = entry->name;
+	terms.parent = parent_of(site, entry);
 	err = gale_tenant_open(budget->handle, &terms, &tenant);
 	entry->handle = tenant;
 	return err;
@@ -305,24 +315,42 @@ static struct gale_terms lower_terms(const struct entry *tenant,
 	return lower;
 }
 
-/* A guarantee that falls before the limits of budgets, and one that rises after them: so
- * the guarantees of a budget are never above its limit.  Units alone as well. */
 static void list_changes(const struct plan *old, const struct plan *merged,
-                         enum kind kind, bool rising, struct changes *changes)
+                         enum kind kind, struct changes *changes)
+{
+	for (size_t i = 0; i < merged->count; i++) {
+		const struct entry *entry = &merged->entries[i];
+		const struct entry *before = twin(old, entry);
+
+		if (entry->kind != kind || !before)
+			continue;
+		if (kind == KIND_LIMITER && !same_rule(entry, before))
+			add_change(changes, entry, before);
+		if (kind == KIND_BUDGET &&
+		    entry->is.budget.limit.units != before->is.budget.limit.units)
+			add_change(changes, entry, before);
+	}
+}
+
+static size_t deepest(const struct plan *plan)
+{
+	size_t depth = 0;
+
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->entries[i].depth > depth)
+			depth = plan->entries[i].depth;
+	return depth;
+}
+
+static void list_terms(const struct plan *old, const struct plan *merged, size_t depth,
+                       bool rising, struct changes *changes)
 {
 	for (size_t i = 0; i < merged->count; i++) {
 		const struct entry *entry = &merged->entries[i];
 		const struct entry *before = twin(old, entry);
 		struct gale_terms lower;
 
-		if (entry->kind != kind)
-			continue;
-		if (kind == KIND_LIMITER && before && !same_rule(entry, before))
-			add_change(changes, entry, before);
-		if (kind == KIND_BUDGET && before &&
-		    entry->is.budget.limit.units != before->is.budget.limit.units)
-			add_change(changes, entry, before);
-		if (kind != KIND_TENANT)
+		if (entry->kind != KIND_TENANT || entry->depth != depth)
 			continue;
 		lower = lower_terms(entry, before);
 		if (rising)
@@ -330,6 +358,21 @@ static void list_changes(const struct plan *old, const struct plan *merged,
 		else if (before)
 			add_terms(changes, entry, before->is.tenant, lower);
 	}
+}
+
+/* A guarantee that falls before the limits of budgets, and before that of the parent; one that
+ * rises after them: so guarantees are never above what they are parts of.  Units alone as well. */
+static void list_all(const struct plan *old, const struct plan *merged,
+                     struct changes *changes)
+{
+	size_t depth, most = deepest(merged);
+
+	for (depth = most + 1; depth > 0; depth--)
+		list_terms(old, merged, depth - 1, /* rising= */ false, changes);
+	list_changes(old, merged, KIND_BUDGET, changes);
+	for (depth = 0; depth <= most; depth++)
+		list_terms(old, merged, depth, /* rising= */ true, changes);
+	list_changes(old, merged, KIND_LIMITER, changes);
 }
 
 /* All of them, or none. */
@@ -372,17 +415,27 @@ static void close_new(const struct plan *old, const struct plan *merged)
 			close_entry(&merged->entries[i - 1]);
 }
 
-static bool open_new(const struct site *site, const struct plan *old, struct why *why)
+static bool open_at_depth(const struct site *site, const struct plan *old, size_t depth,
+                          struct why *why)
 {
 	for (size_t i = 0; i < site->plan->count; i++) {
 		struct entry *entry = &site->plan->entries[i];
 		enum gale_err err = GALE_ERR_OK;
 
-		if (is_new(old, entry))
+		if (entry->depth == depth && is_new(old, entry))
 			err = open_entry(site, entry);
 		if (err != GALE_ERR_OK)
 			return say_refused(entry, why, err);
 	}
+	return true;
+}
+
+/* Parents before those below them. */
+static bool open_new(const struct site *site, const struct plan *old, struct why *why)
+{
+	for (size_t depth = 0; depth <= deepest(site->plan); depth++)
+		if (!open_at_depth(site, old, depth, why))
+			return false;
 	return true;
 }
 
@@ -395,10 +448,7 @@ static bool change_all(const struct site *site, const struct plan *old, struct w
 	changes.list = calloc(2 * site->plan->count + 1, sizeof(*changes.list));
 	if (!changes.list)
 		return why_no_memory(why);
-	list_changes(old, site->plan, KIND_TENANT, false, &changes);
-	list_changes(old, site->plan, KIND_BUDGET, false, &changes);
-	list_changes(old, site->plan, KIND_TENANT, true, &changes);
-	list_changes(old, site->plan, KIND_LIMITER, false, &changes);
+	list_all(old, site->plan, &changes);
 	err = make_changes(&changes, &at);
 	free(changes.list);
 	return err == GALE_ERR_OK || say_refused(at, why, err);

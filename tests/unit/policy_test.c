@@ -190,6 +190,7 @@ static const char everything[] =
     "  all:\n"
     "    limit: 10 per hour\n"
     "    store: other\n"
+    "    patience: 10s\n"
     "    tenants: {gold: {weight: 3, alone: 5}}\n" END;
 
 static void all_that_can_be_said_is_opened(void **state)
@@ -409,6 +410,44 @@ static void guarantees_move_from_tenant_to_tenant(void **state)
 	             "policy:1: budgets.gpu.tenants.d");
 	refuse_there(&scene, GPU("900", "b: {guarantee: 901}"), GALE_ERR_GUARANTEE,
 	             "policy:1: budgets.gpu.tenants.b.guarantee");
+	tear_down(&scene);
+}
+
+/* Those below a tenant have parts of its share, and move with it. */
+static void tenants_of_tenants_move_with_their_parents(void **state)
+{
+	struct scene scene;
+	struct gale_tenant *team;
+	struct gale_tenant_counts counts;
+
+	(void)state;
+	open_text(&scene, GPU("1000", "b: {guarantee: 400}, a: {parent: b, guarantee: "
+	                              "400}, c: {parent: a, guarantee: 300}"));
+	team = gale_policy_tenant(scene.policy, "gpu", "c");
+	assert_int_equal(gale_tenant_ask(scene.seat, team, 1).verdict, GALE_ALLOW);
+	reload(&scene, GPU("100", "b: {guarantee: 50}, a: {parent: b, guarantee: "
+	                          "50}, c: {parent: a, guarantee: 20}"));
+	reload(&scene, GPU("2000", "b: {guarantee: 900}, a: {parent: b, guarantee: "
+	                           "900}, c: {parent: a, guarantee: 900}"));
+	refuse_there(&scene,
+	             GPU("2000", "b: {guarantee: 900}, a: {parent: b, guarantee: "
+	                         "100}, c: {parent: a, guarantee: 900}"),
+	             GALE_ERR_GUARANTEE, "policy:1: budgets.gpu.tenants.c.guarantee");
+	assert_int_equal(gale_tenant_stats(team, &counts), GALE_ERR_OK);
+	assert_int_equal(counts.share, 2000);
+	assert_int_equal(
+	    gale_tenant_ask(scene.seat, gale_policy_tenant(scene.policy, "gpu", "b"), 1)
+		.why,
+	    GALE_WHY_BAD_ASK);
+	refuse(&scene, GPU("2000", "b: {}, a: {parent: b}, c: {parent: b}"),
+	       GALE_ERR_POLICY_TEXT,
+	       "policy:1: budgets.gpu.tenants.c.parent: cannot change while it is in "
+	       "use: write it as it was, or give the changed tenant another name");
+	/* One that has gone may come back where it was. */
+	reload(&scene, GPU("2000", "b: {}"));
+	assert_null(gale_policy_tenant(scene.policy, "gpu", "c"));
+	reload(&scene, GPU("2000", "c: {parent: a}, b: {}, a: {parent: b}"));
+	assert_ptr_equal(gale_policy_tenant(scene.policy, "gpu", "c"), team);
 	tear_down(&scene);
 }
 
@@ -644,6 +683,7 @@ int main(void)
 		cmocka_unit_test(a_reload_that_fails_changes_nothing),
 		cmocka_unit_test(names_come_go_and_come_back),
 		cmocka_unit_test(units_alone_move_with_the_limit),
+		cmocka_unit_test(tenants_of_tenants_move_with_their_parents),
 		cmocka_unit_test(guarantees_move_from_tenant_to_tenant),
 		cmocka_unit_test(what_cannot_change_is_named),
 		cmocka_unit_test(arguments_are_refused),

@@ -180,6 +180,8 @@ static void bytes_that_no_policy_has(void **state)
 
 #define RIGHT "write its fields below it, further to the right"
 
+#define CIRCLE "is this tenant, or below it: no tenant can be above itself"
+
 static void fields_that_there_are_not(void **state)
 {
 	static const struct wrong cases[] = {
@@ -287,7 +289,25 @@ static void fields_that_there_are_not(void **state)
 		  "further to the right" },
 		{ BUDGET("limit: 5/s, tenants: {a: {wait: 5}}"), TEXT,
 		  "1: budgets.gpu.tenants.a.wait: is not known: there are weight, "
-		  "guarantee, cap, alone" },
+		  "guarantee, cap, alone, parent" },
+		{ BUDGET("limit: 5/s, patience: 1s"), TEXT,
+		  "1: budgets.gpu.patience: is of no use without a store: add that, "
+		  "or remove this" },
+		{ "budgets:\n  gpu:\n    limit: 5/s\n    tenants:\n      a: {parent: "
+		  "b}\n" END,
+		  TEXT,
+		  "5: budgets.gpu.tenants.a.parent: \"b\" is no tenant of this "
+		  "budget: define it under tenants, too" },
+		{ "budgets:\n  gpu: {limit: 5/s, tenants: {a: {parent: b}}}\n  cpu: "
+		  "{limit: 5/s, tenants: {b: {}}}\n" END,
+		  TEXT,
+		  "2: budgets.gpu.tenants.a.parent: \"b\" is no tenant of this "
+		  "budget: define it under tenants, too" },
+		{ BUDGET("limit: 5/s, tenants: {a: {parent: a}}"), TEXT,
+		  "1: budgets.gpu.tenants.a.parent: \"a\" " CIRCLE },
+		{ BUDGET("limit: 5/s, tenants: {a: {parent: b}, b: {parent: c}, c: "
+		         "{parent: b}}"),
+		  TEXT, "1: budgets.gpu.tenants.b.parent: \"c\" " CIRCLE },
 	};
 
 	(void)state;
@@ -354,6 +374,20 @@ static void what_gale_refuses_is_said_at_its_field(void **state)
 		  GALE_ERR_CAP, "1: budgets.gpu.tenants.a.cap" },
 		{ BUDGET("limit: 9/s, tenants: {a: {guarantee: 5}, b: {guarantee: 5}}"),
 		  GALE_ERR_GUARANTEE, "1: budgets.gpu.tenants.b.guarantee" },
+		{ BUDGET("limit: 9/s, tenants: {b: {parent: a, guarantee: 5}, a: "
+		         "{guarantee: 4}}"),
+		  GALE_ERR_GUARANTEE, "1: budgets.gpu.tenants.b.guarantee" },
+		{ STORE "budgets: {gpu: {limit: 9/s, store: here, tenants: {b: "
+		        "{parent: a}, a: {}}}}\n" END,
+		  GALE_ERR_PARENT_STORE, "2: budgets.gpu.tenants.b.parent" },
+		{ STORE "budgets: {gpu: {limit: 9/s, store: here, patience: 2h}}\n" END,
+		  GALE_ERR_PATIENCE, "2: budgets.gpu.patience" },
+		{ BUDGET("limit: 9/s, tenants: {a: {}, b: {parent: a}, c: {parent: b}, "
+		         "d: {parent: c}, e: {parent: d}, f: {parent: e}, g: {parent: "
+		         "f}, h: {parent: g}, i: {parent: h}, j: {parent: i}, k: "
+		         "{parent: j}, l: {parent: k}, m: {parent: l}, n: {parent: m}, "
+		         "o: {parent: n}, p: {parent: o}, q: {parent: p}}"),
+		  GALE_ERR_DEPTH, "1: budgets.gpu.tenants.q.parent" },
 		{ BUDGET("limit: 9/s, max_tenants: 1, tenants: {a: {}, b: {}}"),
 		  GALE_ERR_TENANTS_FULL, "1: budgets.gpu.tenants.b" },
 	};
