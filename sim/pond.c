@@ -18,6 +18,7 @@
 #define PATIENCE 10 /* delays until an answer is given up */
 #define SLOW_ONE_IN 20
 #define SLOW 8
+#define CALLS 2 /* that may take: so long a node is cut off  (FUND-8) */
 
 static uint64_t window_of(const struct pond *pond)
 {
@@ -125,7 +126,8 @@ static void fly(struct pond *pond, const struct pond_flight *flight)
 {
 	struct pond_flight *free = &pond->flights[pond->flying];
 
-	if (happens(pond, pond->plan->lost_percent) || pond->flying == POND_FLIGHTS) {
+	if (happens(pond, pond->plan->lost_percent) || pond->flying == POND_FLIGHTS ||
+	    pond->now_us < pond->nodes[flight->node].away_until_us) {
 		pond->lost++;
 		return;
 	}
@@ -167,6 +169,8 @@ static void begin(struct pond *pond, struct pond_node *node)
 
 		claim_init(&node->stakes[i].claim, &terms, plan->drift_ppm,
 		           clock_of(pond, node));
+		alone_init(&node->stakes[i].alone, plan->alone, plan->window_us,
+		           plan->drift_ppm);
 	}
 }
 
@@ -188,7 +192,9 @@ static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool prese
 
 	flight.ask = stake->sent =
 	    claim_ask(&stake->claim, present, wants, least, clock_of(pond, node));
+	stake->sent_us = pond->now_us;
 	stake->gives_up_us = pond->now_us + patience_us(pond->plan);
+	stake->ordered = 0;
 	pond->asks++;
 	post(pond, &flight);
 }
@@ -207,6 +213,46 @@ static bool spend(struct pond *pond, const struct pond_node *node, uint32_t tena
 	if (pond->spent[window] > pond->plan->limit)
 		fail(pond, "more was spent than the limit"); /* POND-1 */
 	return true;
+}
+
+static bool is_cut_off(const struct pond *pond, const struct pond_node *node)
+{
+	return node->cut_off &&
+	       pond->now_us < node->failed_us + CALLS * patience_us(pond->plan);
+}
+
+/* POND-3 */
+static bool spend_alone(struct pond *pond, const struct pond_node *node,
+                        uint32_t tenant, uint64_t cost)
+{
+	struct pond_stake *stake = &pond->nodes[node - pond->nodes].stakes[tenant];
+
+	if (!is_cut_off(pond, node) ||
+	    !alone_take(&stake->alone, cost, clock_of(pond, node)))
+		return false;
+	if (stake->alone_window != window_of(pond))
+		stake->alone_used = 0;
+	stake->alone_window = window_of(pond);
+	stake->alone_used += cost;
+	pond->alone += cost;
+	if (stake->alone_used >= 2 * pond->plan->alone)
+		fail(pond, "more was used alone than twice what may be");
+	return true;
+}
+
+/* A call has got no answer; it says nothing if another was answered since it was sent.  (FUND-8) */
+static void miss(struct pond *pond, struct pond_node *node, uint32_t tenant)
+{
+	struct pond_stake *stake = &node->stakes[tenant];
+
+	claim_lost(&stake->claim);
+	if (stake->sent_us >= node->answered_us) {
+		node->cut_off = true;
+		node->failed_us = pond->now_us;
+	}
+	for (uint32_t i = 0; i < stake->waiting; i++)
+		(void)spend_alone(pond, node, tenant, stake->waits[i]);
+	stake->waiting = 0;
 }
 
 /* Those for whom there is nothing are denied. */
@@ -229,6 +275,8 @@ static void hear(struct pond *pond, const struct pond_flight *flight)
 	if (node->life != flight->life || stake->number != flight->number ||
 	    !stake->claim.with_store)
 		return;
+	node->cut_off = false;
+	node->answered_us = pond->now_us;
 	news = claim_hear(&stake->claim, &flight->ask, &flight->answer,
 	                  clock_of(pond, node));
 	if (news == CLAIM_WRONG)
@@ -245,8 +293,11 @@ static void call(struct pond *pond, const struct pond_node *node, uint32_t tenan
 
 	if (stake->waiting == 0 && spend(pond, node, tenant, cost))
 		return;
-	if (!claim_refuses(&stake->claim, cost, clock_of(pond, node), &when) &&
-	    stake->waiting < POND_WAITS)
+	if (claim_refuses(&stake->claim, cost, clock_of(pond, node), &when))
+		return;
+	if (spend_alone(pond, node, tenant, cost))
+		stake->ordered = cost;
+	else if (stake->waiting < POND_WAITS)
 		stake->waits[stake->waiting++] = cost;
 }
 
@@ -275,7 +326,8 @@ static void call_all(struct pond *pond, const struct pond_node *node, uint32_t t
 static bool wants(const struct pond_stake *stake, mono now, uint64_t *ret_wants,
                   uint64_t *ret_least)
 {
-	uint64_t sum = 0, least = UINT64_MAX, held = claim_in_hand(&stake->claim, now);
+	uint64_t sum = stake->ordered, held = claim_in_hand(&stake->claim, now);
+	uint64_t least = stake->ordered ? stake->ordered : UINT64_MAX;
 
 	for (uint32_t i = 0; i < stake->waiting; i++) {
 		sum += stake->waits[i];
@@ -284,7 +336,7 @@ static bool wants(const struct pond_stake *stake, mono now, uint64_t *ret_wants,
 	}
 	*ret_wants = sum > held ? sum - held : 0;
 	*ret_least = least > held ? least - held : 0;
-	return stake->waiting > 0 && *ret_least > 0;
+	return (stake->waiting > 0 || stake->ordered > 0) && *ret_least > 0;
 }
 
 static uint64_t tick_us(const struct pond_plan *plan)
@@ -332,12 +384,12 @@ static void turn(struct pond *pond, uint32_t number, uint32_t tenant)
 	uint64_t more, least;
 
 	call_all(pond, node, tenant);
-	if (stake->claim.with_store && pond->now_us >= stake->gives_up_us) {
-		claim_lost(&stake->claim);
-		stake->waiting = 0;
-	}
+	if (stake->claim.with_store && pond->now_us >= stake->gives_up_us)
+		miss(pond, node, tenant);
 	if (stake->claim.with_store)
 		return;
+	if (stake->ordered <= claim_in_hand(&stake->claim, now))
+		stake->ordered = 0;
 	if (!wants(stake, now, &more, &least)) {
 		serve_waits(pond, node, tenant);
 		if (pond->now_us >= stake->look_us)
@@ -346,6 +398,7 @@ static void turn(struct pond *pond, uint32_t number, uint32_t tenant)
 			ask_ahead(pond, number, tenant);
 	} else if (claim_refuses(&stake->claim, least, now, &when)) {
 		stake->waiting = 0;
+		stake->ordered = 0;
 	} else if (claim_may_ask(&stake->claim, least, now, &when)) {
 		send(pond, number, tenant, /* present= */ true, more, least);
 	}
@@ -389,6 +442,12 @@ static void step(struct pond *pond, uint64_t step_us)
 		if (befalls(pond, plan->crash_us, step_us)) {
 			pond->crashes++;
 			begin(pond, &pond->nodes[n]);
+		}
+		if (befalls(pond, plan->away_us, step_us)) {
+			pond->aways++;
+			pond->nodes[n].away_until_us =
+			    pond->now_us +
+			    chance_below(&pond->chance, 2 * plan->window_us);
 		}
 		for (uint32_t i = 0; i < plan->tenant_count; i++)
 			turn(pond, n, i);

@@ -4,8 +4,9 @@
  * pond.h -- nodes that share one budget among tenants, and the store that has it, in virtual time.
  *
  * The store steps engine/pool.h and a node engine/claim.h.  Asks and answers are late, lost and
- * doubled; nodes crash and begin anew; the store forgets; clocks are apart.  A node asks for what
- * waits, and looks once in a tick at what it has, as coordinator/fund.h has it.
+ * doubled; nodes crash and begin anew, and are cut off from the store; the store forgets; clocks are
+ * apart.  A node asks for what waits, and looks once in a tick at what it has, as coordinator/fund.h
+ * has it; while it is cut off, its tenants have units alone (engine/alone.h).
  *
  *     calls -> stake: claim_take, or it waits -> ask ...delay... -> pool_step -> answer -> stake
  *
@@ -13,14 +14,17 @@
  *
  * Invariants
  *
- *   POND-1  No window spends more than the limit.  (T1)
+ *   POND-1  No window spends more than the limit, but for what is used alone.  (T1)
  *   POND-2  The pool's sums are those of its claims, and every answer is believed.
+ *   POND-3  In a window of the store a node uses less than twice its units alone, for each tenant:
+ *           until it crashes, as another process begins then.  (ALONE-2)
  *
  * Threads   One.
  */
 #ifndef SIM_POND_H
 #define SIM_POND_H
 
+#include "engine/alone.h"
 #include "engine/claim.h"
 #include "sim/random.h"
 
@@ -55,6 +59,9 @@ struct pond_plan {
 	uint32_t doubled_percent;
 	uint64_t crash_us;  /* a node crashes once in it, on average; 0: never */
 	uint64_t forget_us; /* the same of the store */
+	uint64_t alone; /* units of each tenant at each node, while that is cut off */
+	uint64_t
+	    away_us; /* a node is cut off once in it, for up to two windows; 0: never */
 	uint32_t rate_ppm;  /* that clocks are fast or slow by, at most */
 	uint32_t drift_ppm; /* that nodes reckon with */
 };
@@ -62,10 +69,15 @@ struct pond_plan {
 struct pond_stake {
 	struct claim claim;
 	struct pool_ask sent;
-	uint64_t number; /* of what was sent last */
+	uint64_t number; /* of what was sent last ... */
+	uint64_t sent_us;
 	uint64_t gives_up_us;
 	uint64_t look_us;
-	bool ahead;                 /* more is asked for before it is gone */
+	bool ahead;       /* more is asked for before it is gone */
+	uint64_t ordered; /* a cost that was admitted alone: the store is asked */
+	struct alone alone;
+	uint64_t alone_window; /* of the store's, in which it has used these alone */
+	uint64_t alone_used;
 	double due;                 /* units that callers have not asked for yet */
 	uint64_t waits[POND_WAITS]; /* costs */
 	uint32_t waiting;
@@ -75,6 +87,10 @@ struct pond_node {
 	uint32_t life;
 	uint64_t ahead_us;
 	int64_t rate_ppm;
+	uint64_t away_until_us; /* nothing comes through until then */
+	bool cut_off;           /* a call was not answered, at ... */
+	uint64_t failed_us;
+	uint64_t answered_us;
 	struct pond_stake stakes[POND_TENANTS];
 };
 
@@ -105,7 +121,8 @@ struct pond {
 
 	uint64_t used[POND_WINDOWS + 1][POND_TENANTS];
 	uint64_t spent[POND_WINDOWS + 1];
-	uint64_t asks, quanta, lost, doubled, crashes, forgets;
+	uint64_t asks, quanta, lost, doubled, crashes, forgets, aways;
+	uint64_t alone;  /* units that were used so */
 	char fault[128]; /* "": none; the first */
 };
 

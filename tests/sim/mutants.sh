@@ -22,7 +22,7 @@ guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
-pools=(tests/unit/{pool,shared,regions,fund,alone}_test)
+pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
 ponds=tests/sim/pond_sim
 holds=(tests/unit/{hold,holds,whole}_test)
 leases=(tests/unit/{lease,memory_lend,value,borrow}_test)
@@ -35,7 +35,7 @@ build() {
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes
+judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes|funds
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -65,6 +65,10 @@ judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|
 		done
 	elif [ "$1" = ponds ]; then
 		exec timeout 1800 "$out/build/$ponds" --seeds "0-$((seeds - 1))"
+	elif [ "$1" = funds ]; then
+		for program in 'ask, claim' 'ask, give up' till 'till, close'; do
+			timeout 1800 "$out/build/$orders" --program "$program" || exit
+		done
 	elif [ "$1" = closes ]; then
 		for program in lower keep enter; do
 			timeout 1800 "$out/build/$orders" --program "close, $program" || exit
@@ -76,7 +80,7 @@ judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes|funds]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -103,7 +107,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge leases && judge tenants && judge holds && judge ponds && judge closes && judge sim && judge changes && judge guards || {
+build && judge promises && judge groups && judge leases && judge tenants && judge holds && judge ponds && judge closes && judge funds && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -357,6 +361,32 @@ mutant engine/claim.c 'a grant of this moment shrinks the next quantum' \
 	'return lesser(claim->size, most);' 'most = 0;' pools
 mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
 	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
+mutant engine/claim.c 'a refusal lasts longer than the pool says' \
+	'pause_us = lesser(pause_us, answer->retry_us);' 'pause_us = lesser(pause_us, UINT64_MAX);' pools
+mutant engine/claim.h 'what comes back counts as used at the next look (CLAIM-5)' \
+	'		claim->seen = claim->taken;' '		(void)0;' pools
+mutant stores/pools.c 'a pool that lasts long hides those behind it' \
+	'struct list *place = pools->hand;' 'struct list *place = i == 0 ? &pools->all : pools->hand;' pools
+mutant face/seat.c 'what a seat that has left was told is used (FUND-10)' \
+	'fund_undo(&pending->tenant->stake, &pending->wait);' '(void)fund_undo;' pools
+mutant face/seat.c 'a seat that has left goes on waiting (FUND-10)' \
+	'	give_up_all(seat);' '	(void)give_up_all;' pools
+mutant coordinator/fund_turn.c 'each answer tells of another limit' \
+	'	fund->limit_said = mine;' '	fund->limit_said = 0 * mine;' pools
+mutant coordinator/due.h 'a turn that somebody wants is forgotten (DUE-1)' \
+	'while (word != 0 && !swap_if_relaxed' 'while (!swap_if_relaxed' funds
+mutant coordinator/stake.c 'an ask that waits wakes nobody (DUE-1)' \
+	'wakes = said != FUND_DENIED && !stake' 'wakes = said == FUND_DENIED && !stake' funds
+mutant coordinator/fund_turn.c 'an ask that came during a call waits for another (DUE-1)' \
+	'fund->due = mono_earlier(fund->due, now);' '(void)now;' funds
+mutant coordinator/stake.c 'what is taken from a till meanwhile is there again (FUND-1)' \
+	'credit_units(swap_relaxed(&stake->till->purse, 0)));' 'credit_units(load_relaxed(&stake->till->purse)));' funds
+mutant coordinator/stake.c 'an ask that was served gives up, too (FUND-10)' \
+	'	waits = wait->waits;' '	waits = true;' funds
+mutant engine/alone.c 'a window of a node begins with each ask (ALONE-1)' \
+	'	if (mono_reached(now, alone->end)) {' '	if (alone->taken > 0 || mono_reached(now, alone->end)) {' ponds
+mutant engine/alone.c 'a window of a node ends before that of the store (ALONE-2)' \
+	'ns += ns * 2 * drift_ppm / DRIFT + 1; /* ALONE-2 */' 'ns = ns / 2 + 0 * drift_ppm;' ponds
 mutant engine/pool.c 'what goes back is counted with each ask (POOL-4)' \
 	'	claim->back += units;' '' ponds
 mutant engine/claim.c 'units last from when the answer came (CLAIM-1)' \

@@ -55,6 +55,10 @@ static void draw_faults(struct chance *c, struct pond_plan *plan)
 	plan->forget_us = chance_one_in(c, 2) ? run_us / 2 : 0;
 	plan->drift_ppm = chance_one_in(c, 4) ? 10000 : 500;
 	plan->rate_ppm = plan->drift_ppm * 9 / 10;
+	if (chance_one_in(c, 2))
+		return;
+	plan->alone = chance_log(c, 64);
+	plan->away_us = run_us / 2;
 }
 
 /* All want more than there is, at nodes that are near. */
@@ -64,7 +68,7 @@ static void be_calm(struct chance *c, struct pond_plan *plan)
 	plan->cost_most = 1;
 	plan->delay_us = 500;
 	plan->lost_percent = plan->doubled_percent = plan->rate_ppm = 0;
-	plan->crash_us = plan->forget_us = 0;
+	plan->crash_us = plan->forget_us = plan->away_us = 0;
 	for (uint32_t i = 0; i < plan->tenant_count; i++) {
 		plan->tenants[i].weight = chance_between(c, 1, 4);
 		plan->tenants[i].demand = 2 * plan->limit;
@@ -95,7 +99,7 @@ static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 
 static struct {
 	uint64_t fleets, calm, spent, limits, asks, quanta, lost, doubled, crashes,
-	    forgets;
+	    forgets, aways, alone;
 } tally;
 
 static void add(const struct fleet_plan *fleet, const struct pond *pond)
@@ -111,6 +115,8 @@ static void add(const struct fleet_plan *fleet, const struct pond *pond)
 	tally.doubled += pond->doubled;
 	tally.crashes += pond->crashes;
 	tally.forgets += pond->forgets;
+	tally.aways += pond->aways;
+	tally.alone += pond->alone;
 }
 
 /* Of the first window of a pause its beginning is still reserved, and in the first of a run nodes
@@ -158,10 +164,10 @@ static void describe(const void *plan)
 	printf("%u nodes, %u tenants, limit %" PRIu64 ", window %" PRIu64
 	       " us, costs to %u; delay %" PRIu64
 	       " us, lost %u %%, doubled %u %%, crash %" PRIu64 " us, forget %" PRIu64
-	       " us, rate %u of %u ppm\n",
+	       " us, rate %u of %u ppm; away %" PRIu64 " us, %" PRIu64 " alone\n",
 	       it->nodes, it->tenant_count, it->limit, it->window_us, it->cost_most,
 	       it->delay_us, it->lost_percent, it->doubled_percent, it->crash_us,
-	       it->forget_us, it->rate_ppm, it->drift_ppm);
+	       it->forget_us, it->rate_ppm, it->drift_ppm, it->away_us, it->alone);
 }
 
 static const struct shrink_field fields[] = {
@@ -179,6 +185,8 @@ static const struct shrink_field fields[] = {
 	FIELD("doubled", doubled_percent, 0, 100),
 	FIELD("crash_us", crash_us, 0, UINT32_MAX),
 	FIELD("forget_us", forget_us, 0, UINT32_MAX),
+	FIELD("away_us", away_us, 0, UINT32_MAX),
+	FIELD("alone", alone, 0, 1000000),
 	FIELD("rate_ppm", rate_ppm, 0, 100000),
 	FIELD("delay_us", delay_us, 0, UINT32_MAX),
 };
@@ -202,8 +210,9 @@ int main(int argc, char **argv)
 	printf("%" PRIu64 " fleets, %" PRIu64 " without faults; %" PRIu64 " of %" PRIu64
 	       " units, %" PRIu64 " quanta by %" PRIu64 " asks\n%" PRIu64
 	       " messages lost, %" PRIu64 " doubled, %" PRIu64 " crashes, %" PRIu64
-	       " times forgotten\n",
+	       " times forgotten, %" PRIu64 " times cut off, %" PRIu64 " units alone\n",
 	       tally.fleets, tally.calm, tally.spent, tally.limits, tally.quanta,
-	       tally.asks, tally.lost, tally.doubled, tally.crashes, tally.forgets);
+	       tally.asks, tally.lost, tally.doubled, tally.crashes, tally.forgets,
+	       tally.aways, tally.alone);
 	return failed > 0 || tally.spent * 4 < tally.limits;
 }
