@@ -232,8 +232,10 @@ static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
 	claim->refused = 0;
 	if (!is_as_now(claim, ask))
 		return CLAIM_HEARD;
-	if (answer->granted - had < ask->least || answer->free == 0)
-		be_refused(claim, answer->free > 0 ? ask->least : 1, answer, now);
+	if (answer->free == 0 || answer->used >= answer->share) /* CLAIM-7 */
+		be_refused(claim, 1, answer, now);
+	else if (answer->granted - had < ask->least)
+		be_refused(claim, ask->least, answer, now);
 	return CLAIM_HEARD;
 }
 

@@ -32,6 +32,9 @@
  *            until .retry, whatever its terms are meanwhile: nothing waits for a call that is
  *            not made.
  *
+ *   CLAIM-7  An answer that says that nothing is left for the tenant is a refusal of what is asked
+ *           next: who got the last units need not ask to learn that they were.
+ *
  * Threads   Pure: one at a time for a claim.
  */
 #ifndef ENGINE_CLAIM_H

@@ -363,6 +363,8 @@ mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
 	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
 mutant engine/claim.c 'a refusal lasts longer than the pool says' \
 	'pause_us = lesser(pause_us, answer->retry_us);' 'pause_us = lesser(pause_us, UINT64_MAX);' pools
+mutant engine/claim.c 'who got the last units asks for more (CLAIM-7)' \
+	'answer->free == 0 || answer->used >= answer->share)' 'answer->free == 0)' pools
 mutant engine/claim.h 'what comes back counts as used at the next look (CLAIM-5)' \
 	'		claim->seen = claim->taken;' '		(void)0;' pools
 mutant stores/pools.c 'a pool that lasts long hides those behind it' \
@@ -370,7 +372,7 @@ mutant stores/pools.c 'a pool that lasts long hides those behind it' \
 mutant face/seat.c 'what a seat that has left was told is used (FUND-10)' \
 	'fund_undo(&pending->tenant->stake, &pending->wait);' '(void)fund_undo;' pools
 mutant face/seat.c 'a seat that has left goes on waiting (FUND-10)' \
-	'	give_up_all(seat);' '	(void)give_up_all;' pools
+	'		give_up_all(seat);' '		(void)give_up_all;' pools
 mutant coordinator/fund_turn.c 'each answer tells of another limit' \
 	'	fund->limit_said = mine;' '	fund->limit_said = 0 * mine;' pools
 mutant coordinator/due.h 'a turn that somebody wants is forgotten (DUE-1)' \

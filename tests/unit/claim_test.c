@@ -31,6 +31,7 @@ static struct claim refused(uint64_t free, uint64_t retry_us)
 	const struct pool_answer answer = { .result = POOL_ANSWERED,
 		                            .window = 1,
 		                            .left_us = 5 * SECOND,
+		                            .share = 500,
 		                            .free = free,
 		                            .retry_us = retry_us };
 	struct claim claim;
@@ -79,6 +80,34 @@ static void what_is_used_up_is_asked_for_near_the_end(void **state)
 	assert_true(asks_at(&claim, 5 * SECOND * 7 / 8 + 1));
 }
 
+/* The last units of a share, while others have some left.  CLAIM-7 */
+static void who_gets_the_last_units_knows_that_they_were(void **state)
+{
+	struct pool_answer answer = { .result = POOL_ANSWERED,
+		                      .window = 1,
+		                      .granted = 10,
+		                      .left_us = 5 * SECOND,
+		                      .share = 400,
+		                      .used = 399,
+		                      .free = 100,
+		                      .retry_us = 5 * SECOND };
+	struct claim claim;
+	struct pool_ask ask;
+
+	(void)state;
+	claim_init(&claim, &terms, 0, start);
+	ask = claim_ask(&claim, true, 10, 10, start);
+	assert_int_equal(claim_hear(&claim, &ask, &answer, start), CLAIM_HEARD);
+	assert_true(asks_at(&claim, 1));
+	answer.granted = 11;
+	answer.used = 400;
+	ask = claim_ask(&claim, true, 1, 1, start);
+	assert_int_equal(claim_hear(&claim, &ask, &answer, start), CLAIM_HEARD);
+	assert_false(asks_at(&claim, 1));
+	assert_true(asks_at(&claim, SECOND * 7 / 8 + 1));
+	assert_int_equal(claim_in_hand(&claim, start), 11);
+}
+
 /* What was taken and comes back was not spent: the look does not count it.  CLAIM-5 */
 static void what_comes_back_was_not_moved(void **state)
 {
@@ -86,6 +115,7 @@ static void what_comes_back_was_not_moved(void **state)
 		                            .window = 1,
 		                            .granted = 100,
 		                            .left_us = 5 * SECOND,
+		                            .share = 500,
 		                            .free = 100 };
 	struct claim claim;
 	struct pool_ask ask;
@@ -108,6 +138,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_lasts_no_longer_than_the_pool_says),
 		cmocka_unit_test(who_is_refused_asks_again_before_it_is_absent),
 		cmocka_unit_test(what_is_used_up_is_asked_for_near_the_end),
+		cmocka_unit_test(who_gets_the_last_units_knows_that_they_were),
 		cmocka_unit_test(what_comes_back_was_not_moved),
 	};
 
