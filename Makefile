@@ -24,7 +24,7 @@ library = library $(foreach part,redis $(if $(call without,redis),,tls) postgres
 
 release = -Dbuildtype=release -Doptimization=2 -Dtests=false
 # What OPTIONS may change is named as well, so that a folder has what the last command said.
-choices = -Dredis=auto -Dtls=auto -Dpostgres=auto -Dpolicy=auto -Djemalloc=auto -Dexamples=false -Ddefault_library=both
+choices = -Dredis=auto -Dtls=auto -Dpostgres=auto -Dpolicy=auto -Djemalloc=auto -Dexamples=false -Dbench=false -Ddefault_library=both
 
 help:
 	@echo "make run      build gale and run a fleet of it         ARGS=\"--nodes 4 --seconds 3\""
@@ -56,6 +56,7 @@ test:
 	@tests/run.sh $(ARGS)
 
 prove: build
+	@ninja -C $(RELEASE) spec/gale_explore >&2
 	@spec/prove.py $(RELEASE)/spec/gale_explore $(ARGS)
 
 build:

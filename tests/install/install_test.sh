@@ -67,6 +67,30 @@ unset MAKEFLAGS MAKELEVEL DESTDIR PREFIX PKG_CONFIG_PATH LD_LIBRARY_PATH
 export build=${2:-$work/build}
 export make="make RELEASE=$build"
 
+# ---- As a part of another project ----------------------------------------------------
+
+# It says which library it wants.  It is built beside all that comes below, which mostly configures: that
+# takes one processor.
+mkdir -p "$work/guest/subprojects"
+cp tests/install/meson.build "$work/guest"
+cp "$program" "$work/guest/program.c"
+ln -s "$PWD" "$work/guest/subprojects/gale"
+guest() { # KIND OPTION...
+	local at=$work/guest-$1
+	meson setup "$at" "$work/guest" --wrap-mode=forcefallback --buildtype=plain "${@:2}" && ninja -C "$at" &&
+		meson test -C "$at" --no-rebuild || return
+	case $1-$(readelf -d "$at/program" | grep -c 'NEEDED.*libgale') in
+	static-0 | shared-1) ;;
+	*) echo "$1 is not honoured" && return 1 ;;
+	esac
+}
+guests() { # BUILD
+	{ [ -n "$1" ] || guest shared; } &&
+		guest static -Ddefault_library=static -Dgale:redis=disabled -Dgale:postgres=disabled
+}
+guests "${2-}" >"$work/guests.log" 2>&1 &
+guests=$!
+
 # ---- Packages ------------------------------------------------------------------------
 
 # Of those that build, install and run do not need, none is asked for.
@@ -79,7 +103,7 @@ said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured o
 # Without what talks to servers, the libraries for that need not be there.
 lacks='libhiredis-dev libpq-dev libssl-dev libyaml-dev'
 said=$(calls '$make -C . RELEASE=$build-alone build \
-	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"')
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=plain"')
 [ -z "$said" ] || fail "make build without servers: $said"
 
 # Who may install no packages is told the one command that helps, and of nothing more.
@@ -293,7 +317,7 @@ has_not "$at" lib/libgale.a
 cmakes gale
 calls "\$make uninstall PREFIX=$at" >/dev/null
 calls '$make -C . RELEASE=$build-alone install PREFIX='"$at"' \
-	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=0"' >/dev/null
+	OPTIONS="-Dredis=disabled -Dpostgres=disabled -Dpolicy=disabled -Dtools=false -Ddefault_library=static -Doptimization=plain"' >/dev/null
 has "$at" lib/libgale.a
 has_not "$at" lib/libgale.so lib/libgale.so.0
 said=$(build_with_pkg_config "$work/static") || fail "pkg-config, static: $said"
@@ -305,23 +329,7 @@ says 'all static' "$work/entirely"
 cmakes gale static
 says 'CMake, static alone' "$work/cmake/gale"
 
-# As a part of another project, which says which library it wants.
-mkdir -p "$work/guest/subprojects"
-cp tests/install/meson.build "$work/guest"
-cp "$program" "$work/guest/program.c"
-ln -s "$PWD" "$work/guest/subprojects/gale"
-guest() { # KIND OPTION...
-	local at=$work/guest-$1
-	{ meson setup "$at" "$work/guest" --wrap-mode=forcefallback --buildtype=plain "${@:2}" && ninja -C "$at" &&
-		meson test -C "$at" --no-rebuild; } >"$work/log" 2>&1 ||
-		fail "subproject, $1: $(tail -n 20 "$work/log")"
-	case $1-$(readelf -d "$at/program" | grep -c 'NEEDED.*libgale') in
-	static-0 | shared-1) ;;
-	*) fail "subproject: $1 is not honoured" ;;
-	esac
-}
-[ -n "${2-}" ] || guest shared
-guest static -Ddefault_library=static -Dgale:redis=disabled -Dgale:postgres=disabled
+wait $guests || fail "subproject: $(tail -n 20 "$work/guests.log")"
 
 [ $bad = 0 ] && echo "all as it should be"
 exit $bad
