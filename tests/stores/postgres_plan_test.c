@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
@@ -25,6 +26,7 @@
 #define JOBS 8
 #define LIMIT 1000
 #define MANY 5000
+#define MORE LONG_OR_BRIEF(MANY, MANY / 5) /* than the plan was made for */
 #define ALIKE 2000
 #define DEAD 500
 #define KEY_BYTES 24
@@ -184,7 +186,7 @@ static void plan_is_good(const struct batch *batch, uint64_t rows,
 	postgres_line_do(&line, looked_at);
 	postgres_line_do(&line, "DISCARD PLANS");
 	call(batch);
-	put_rows(MANY);
+	put_rows(MORE);
 	reads_its_rows_alone(batch);
 }
 
@@ -253,8 +255,8 @@ static void what_is_dead_is_soon_passed_over(void **state)
 /* ---- Beats of groups ------------------------------------------------------------- */
 
 #define NODES 50
-#define DEAD_BEATS 3000 /* entries, of some thirty pages */
-#define LOOKS 20        /* beats that are counted */
+#define DEAD_BEATS LONG_OR_BRIEF(3000, 1000) /* entries; a page has a hundred */
+#define LOOKS 20                             /* beats that are counted */
 
 static uint64_t beats;
 
