@@ -743,7 +743,7 @@ static void play(uint64_t number)
 static void what_is_drawn_by_lot_keeps_the_laws(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(20000, 4000); seed++)
+	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(20000, 2000); seed++)
 		play(seed);
 }
 
@@ -754,7 +754,7 @@ static void a_level_is_lowered_as_if_it_were_found(void **state)
 	struct world world;
 
 	(void)state;
-	for (int i = 0; i < LONG_OR_BRIEF(20000, 4000); i++) {
+	for (int i = 0; i < LONG_OR_BRIEF(20000, 2000); i++) {
 		uint64_t shares[ROOM], count;
 		bool lent = false;
 
@@ -774,7 +774,7 @@ static void a_level_is_lowered_as_if_it_were_found(void **state)
 		for (uint32_t j = 0; j < count && !lent; j++)
 			assert_int_equal(shares[j], escrow_share(&world.escrow, j));
 	}
-	assert_true(lowered > LONG_OR_BRIEF(10000, 2000));
+	assert_true(lowered > LONG_OR_BRIEF(10000, 1000));
 }
 
 /* ---- What a fleet of tenants gets ---------------------------------------------------- */
