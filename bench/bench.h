@@ -126,6 +126,7 @@ void ask_leases(void);
 void ask_lease_turns(void);
 void ask_guards(void);
 void ask_holds(void);
+void ask_tenants(void);
 void ask_bytes(void);
 void ask_growth(void);
 void ask_redis(void);

@@ -25,16 +25,27 @@ command -v valgrind >/dev/null || {
 	exit 2
 }
 
-count() { # WHAT TIMES
-	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$2" 2>&1 |
+count() { # WHAT TIMES [TENANTS]
+	valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$@" 2>&1 |
 		sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 
+say() { # WHAT [TENANTS]
+	what=$1
+	shift
+	once=$(count "$what" $many "$@")
+	twice=$(count "$what" $((2 * many)) "$@")
+	echo "$((twice - once))" | awk -v what="$what${1:+, $1 tenants}" -v n="$many" \
+		'{ printf "%-30s %6.1f instructions\n", what, $1 / n }'
+}
+
 for what in nothing fixed_window gcra token_bucket ask held named hot many held_denied denied guard \
-	refused tenant tenant_beyond tenant_denied all_of hold hold_two grow; do
-	once=$(count $what $many)
-	twice=$(count $what $((2 * many)))
-	echo "$what $((twice - once))" | awk -v n="$many" '{ printf "%-14s %6.1f instructions\n", $1, $2 / n }'
+	refused tenant_denied tenant_shared all_of hold hold_two grow; do
+	say $what
+done
+for tenants in 1 100 10000; do
+	say tenant $tenants
+	say tenant_beyond $tenants
 done
 
 folder=$(mktemp -d)

@@ -15,6 +15,7 @@ int main(int argc, char **argv)
 	ask_lease_turns();
 	ask_guards();
 	ask_holds();
+	ask_tenants();
 	ask_bytes();
 	ask_growth();
 #ifdef GALE_REDIS

@@ -4,8 +4,8 @@
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
  *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
- *	         guard|refused|tenant|tenant_beyond|tenant_denied|all_of|hold|hold_two|grow|
- *	         nothing COUNT
+ *	         guard|refused|tenant|tenant_beyond|tenant_denied|tenant_shared|all_of|hold|
+ *	         hold_two|grow|nothing COUNT [TENANTS]
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
  * often enough for that, so cells are put in by hand, and the host takes the turns.
@@ -216,9 +216,11 @@ static void calls(uint64_t count, bool full)
 	close_scene(&scene);
 }
 
-/* A budget with ten thousand tenants that are present.  One asks: from its purse, or with no purse
- * by the budget's lock, or it is denied.  The seat ticks once. */
+/* A budget with so many tenants that are present.  One asks: from its purse, or with no purse by
+ * the budget's lock, or with no more units than tenants it is denied.  The seat ticks once. */
 #define CROWD 10000
+
+static int crowd = CROWD;
 
 static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t limit)
 {
@@ -236,7 +238,7 @@ static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t l
 	must(gale_budget_open(scene.runtime, &config, &budget) == GALE_ERR_OK,
 	     "a budget");
 	gale_tick(scene.seat);
-	for (int i = 0; i < CROWD; i++) {
+	for (int i = 0; i < crowd; i++) {
 		must(gale_tenant_open(budget, &terms, &tenants[i]) == GALE_ERR_OK,
 		     "a tenant");
 		(void)gale_tenant_ask(scene.seat, tenants[i], 1);
@@ -246,8 +248,40 @@ static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t l
 		keep(&answer);
 	}
 	must(answer.verdict == (limit <= CROWD ? GALE_DENY : GALE_ALLOW), "a verdict");
-	for (int i = 0; i < CROWD; i++)
+	for (int i = 0; i < crowd; i++)
 		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	close_scene(&scene);
+}
+
+/* Within the guarantee, of a budget that is shared over the store; what the store has to be asked for
+ * is waited for. */
+static void asks_of_shared(uint64_t count)
+{
+	struct gale_terms terms = { .guarantee = MUCH, .weight = 1, .name = "tenant" };
+	struct gale_budget_config config = { .limit = MUCH,
+		                             .window_us = GALE_SPAN_MAX_US,
+		                             .name = "bench",
+		                             .patience_us = GALE_SECONDS(30) };
+	struct gale_answer answer = { 0 };
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+	struct scene scene;
+
+	open_scene(&scene, GALE_STRICT, MUCH, true);
+	config.store = scene.limits.store;
+	must(gale_budget_open(scene.runtime, &config, &budget) == GALE_ERR_OK,
+	     "a budget");
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK, "a tenant");
+	gale_tick(scene.seat);
+	for (uint64_t i = 0; i < count; i++) {
+		answer = gale_tenant_ask(scene.seat, tenant, 1);
+		if (answer.verdict != GALE_ALLOW)
+			answer =
+			    gale_tenant_wait(scene.seat, tenant, 1, GALE_SECONDS(30));
+		must(answer.verdict == GALE_ALLOW, "a verdict");
+	}
+	gale_tenant_close(tenant);
 	gale_budget_close(budget);
 	close_scene(&scene);
 }
@@ -343,9 +377,12 @@ static void nothing(uint64_t count)
 
 int main(int argc, char **argv)
 {
-	const char *what = argc == 3 ? argv[1] : "";
-	uint64_t count = argc == 3 ? strtoull(argv[2], NULL, 10) : 0;
+	const char *what = argc >= 3 ? argv[1] : "";
+	uint64_t count = argc >= 3 ? strtoull(argv[2], NULL, 10) : 0;
 
+	if (argc == 4)
+		crowd = atoi(argv[3]);
+	must(crowd >= 1 && crowd <= CROWD, "1 to 10,000 tenants");
 	if (strcmp(what, "fixed_window") == 0)
 		steps(gale_fixed_window(UINT64_C(1) << 40, GALE_SECONDS(1)), count);
 	else if (strcmp(what, "gcra") == 0)
@@ -376,6 +413,8 @@ int main(int argc, char **argv)
 		asks_of_tenant(count, GALE_PARTED, MUCH);
 	else if (strcmp(what, "tenant_denied") == 0)
 		asks_of_tenant(count, GALE_LENT, CROWD);
+	else if (strcmp(what, "tenant_shared") == 0)
+		asks_of_shared(count);
 	else if (strcmp(what, "all_of") == 0)
 		asks_of_all(count);
 	else if (strcmp(what, "hold") == 0)
