@@ -58,7 +58,7 @@ struct sizer_view borrow_view(const struct borrow_terms *terms,
 		.demand = less(taken, need->common) + need->waiting +
 		          (open ? need->refused : 0),
 		.pressing = less(need->waiting, need->common),
-		.store_left = need->store_left,
+		.store_left = open ? need->store_left : GALE_NEVER,
 		.holders = self->holders,
 	};
 }

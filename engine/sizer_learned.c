@@ -46,7 +46,8 @@
  *             SIZER-5  The later in a window, the less is wanted beyond what presses;
  *                      at its end it is nothing (or min_size).
  *             SIZER-6  While a key is tight, no more is wanted beyond what presses than
- *                      a part of what a window usually needs.
+ *                      a part of what a window usually needs, or than what that part
+ *                      needs at the rate so far and half of what was offered so far.
  *             SIZER-7  One call after a pause is lent a sixteenth of what a window
  *                      rarely exceeds, or what presses. (L16)
  */
@@ -179,14 +180,25 @@ static double top_up(const struct sizing *sizing, const struct sizer_view *view,
 	       (double)in_hand(view);
 }
 
-/* Of what was offered, half: a few calls more than usual are no reason to ask for more. */
+/* In so long a part of a window. */
 static double usual_need(const struct sizer_learned *learned,
-                         const struct sizer_view *view)
+                         const struct sizer_view *view, uint64_t soon_us)
 {
 	double usual = learned->windows > 0 ? real_exp(learned->middle) : 0;
-	double seen = (double)view->demand / 2;
 
-	return usual > seen ? usual : seen;
+	return soon_us < view->window_us
+	           ? usual * (double)soon_us / (double)view->window_us
+	           : usual;
+}
+
+/* The same at the rate so far; at most half of what was offered, since all of a window's calls
+ * may come at its start.  So a node whose windows differ gets to D in log D steps. */
+static double need_so_far(const struct sizer_view *view, uint64_t soon_us)
+{
+	uint64_t gone = view->window_us - left_of(view);
+	double seen = (double)view->demand;
+
+	return soon_us < gone / 2 ? seen * (double)soon_us / (double)gone : seen / 2;
 }
 
 /* Beyond what presses, whole units that will be spent soon: in a part of the window that
@@ -197,13 +209,13 @@ static double tight_size(const struct sizer_learned *learned,
 	uint64_t parts = view->holders < PARTS_MOST ? view->holders : PARTS_MOST;
 	uint64_t soon =
 	    view->window_us / (was_quiet(view, outlook) ? QUIET_PARTS : parts);
-	double need = usual_need(learned, view);
+	double usual, need;
 
 	if (soon > left_of(view))
 		soon = left_of(view); /* SIZER-5 */
-	if (soon < view->window_us)
-		need *= (double)soon / (double)view->window_us;
-	need = real_between(need, 0, (double)GALE_UNITS_MAX);
+	usual = usual_need(learned, view, soon);
+	need = need_so_far(view, soon);
+	need = real_between(need > usual ? need : usual, 0, (double)GALE_UNITS_MAX);
 	return (double)view->pressing + (double)(uint64_t)need - (double)in_hand(view);
 }
 

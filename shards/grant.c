@@ -22,6 +22,7 @@
 #define IDLE_WINDOWS_NOTED SIZER_IDLE_MOST
 #define PLACE_DELAY_MAX_NS (GALE_SPAN_MAX_US * 1000)
 #define METER_LIFE_LEAST_NS 1000000
+#define TURN_PARTS 64 /* of a window: in its last, nodes ask for the next */
 
 bool lessor_has_windows(const struct lender *lender)
 {
@@ -376,10 +377,15 @@ static mono ends_of(const struct link *link, const struct errand *errand,
 	                  lender->drift_ppm); /* LESSOR-3 */
 }
 
-/* The window that was over here was not yet over there: what was wanted is for the next. */
-static bool is_of_the_last(const struct errand *errand, bool next)
+/* The window that was over here was not yet over there, or the same may be so at nodes whose
+ * clocks are ahead: what was wanted of it is for the next. */
+static bool is_of_the_last(const struct link *link, const struct errand *errand,
+                           bool next)
 {
-	return !next && mono_reached(errand->sent, errand->purse->ends);
+	uint64_t about_ns = link->own.window_us / TURN_PARTS * 1000;
+
+	return !next &&
+	       mono_reached(mono_after(errand->sent, about_ns), errand->purse->ends);
 }
 
 /* Is there enough for all?  A store that may have forgotten does not know. */
@@ -387,14 +393,15 @@ static void note_left(struct lessor *lessor, const struct errand *errand,
                       const struct lend_answer *answer, bool next)
 {
 	const struct lender *lender = errand->purse->lender;
+	const struct link *link = link_of(lessor, lender);
 	struct sizer_told told = {
-		.capacity = link_of(lessor, lender)->own.rule.capacity,
+		.capacity = link->own.rule.capacity,
 		.left = answer->grant.left,
 		.fell_short = answer->grant.units < errand->want,
 	};
 
 	if (!lessor_has_windows(lender) || answer->waits ||
-	    is_of_the_last(errand, next))
+	    is_of_the_last(link, errand, next))
 		return;
 	sizer_hear(&lender->sizing, &purses_own(&lessor->purses, errand->purse)->sizer,
 	           &told);

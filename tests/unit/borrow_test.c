@@ -150,6 +150,7 @@ static void the_sizer_is_told_of_the_window_that_is_open(void **state)
 	assert_int_equal(view.quiet_us, 2);
 	assert_int_equal(view.taken, 0);
 	assert_int_equal(view.demand, 12);
+	assert_int_equal(view.store_left, GALE_NEVER);
 	need.ends = (mono){ 0 };
 	assert_int_equal(borrow_view(&window, &self, &need, start).quiet_us, 0);
 }

@@ -1171,6 +1171,37 @@ static void what_is_short_is_asked_for_as_it_is_spent(void **state)
 	assert_int_equal(want_among(&life, 8), 1); /* call by call */
 }
 
+/* Asks of a window of so many calls, by a life that is used to other ones. */
+static unsigned asks_of_tight_window(struct life *life, uint64_t calls)
+{
+	struct sizer_view view = { .capacity = PLENTY,
+		                   .window_us = WINDOW_US,
+		                   .store_left = GALE_NEVER,
+		                   .holders = 8 };
+	unsigned asks = 0;
+
+	for (uint64_t i = 0; i < calls; i++) {
+		if (view.demand++ < view.taken)
+			continue;
+		view.left_us = WINDOW_US - WINDOW_US / calls * i;
+		view.pressing = 1;
+		view.taken += sizer_want(&life->sizing, &life->sizer, NULL, &view);
+		asks++;
+	}
+	return asks;
+}
+
+/* SIZER-6: its windows differ, and what one needs is learned in it. */
+static void what_is_short_is_asked_for_in_log_steps(void **state)
+{
+	struct life life = used_to(31, 0.2);
+
+	(void)state;
+	hear(&life, 0, true);
+	assert_in_range(asks_of_tight_window(&life, 1000), 6, 14);
+	assert_in_range(asks_of_tight_window(&life, 31), 3, 5);
+}
+
 static void little_left_is_a_sign_where_demands_vary(void **state)
 {
 	struct life steady = used_to(40, 0), varied = used_to(40, 0.5);
@@ -1573,6 +1604,7 @@ int main(void)
 		cmocka_unit_test(what_is_in_hand_is_not_asked_for_again),
 		cmocka_unit_test(near_exhaustion_only_a_fair_part_is_wanted),
 		cmocka_unit_test(what_is_short_is_asked_for_as_it_is_spent),
+		cmocka_unit_test(what_is_short_is_asked_for_in_log_steps),
 		cmocka_unit_test(little_left_is_a_sign_where_demands_vary),
 		cmocka_unit_test(a_shortage_is_remembered_for_some_windows),
 		cmocka_unit_test(other_kinds_do_not_listen),
