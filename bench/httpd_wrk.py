@@ -9,8 +9,9 @@
 wrk makes requests on 16 connections, with 1,000 API keys in turn.  It asks examples/httpd with a limit that nobody
 reaches and without, and nginx with and without limit_req, where there is an nginx.  They take turns, in an order by
 lot; a ratio is of two turns of one round.  A second httpd without a limit shows how large the noise is.  Each server
-has one thread, on one processor, and wrk has the other: where the server's is not busy all the time, wrk is the one
-that has no more to give."""
+has one thread, on one processor, and wrk has the other: where the server's is not busy all the time, wrk has no more
+to give, or other work has the processors. Then requests for the same time of the server's processor say more.  Half of
+the rounds are within the brackets."""
 import argparse
 import os
 import random
@@ -87,22 +88,25 @@ class Turns:
             server.stop()
 
 
-def ratio(found, name, floor):
+def ratio(found, name, floor, of=lambda rate, busy: rate):
     """The median of the rounds, and where half of them are."""
-    values = [one[0] / other[0] for one, other in zip(found[name], found[floor])]
+    values = [of(*one) / of(*other) for one, other in zip(found[name], found[floor])]
     low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
     return middle, f"{middle:.3f} ({low:.3f} to {high:.3f})"
 
 
 def table(found):
     floors = {"httpd again": "httpd", "httpd, a limit": "httpd", "nginx, limit_req": "nginx"}
-    yield "| server | requests a second | its processor | of itself without a limit (half of the rounds) | bar | |"
-    yield "|---|---|---|---|---|---|"
+    yield "| server | requests a second | its processor | of itself without a limit | the same, of its processor's time | bar | |"
+    yield "|---|---|---|---|---|---|---|"
     for name, results in found.items():
         rate, busy = (statistics.median(values) for values in zip(*results))
-        kept, spread = ratio(found, name, floors[name]) if name in floors else (0, "")
+        kept, spread, share = 0, "", ""
+        if name in floors:
+            kept, spread = ratio(found, name, floors[name])
+            share = ratio(found, name, floors[name], lambda rate, busy: rate / busy)[1]
         bar = f"≥ {BAR} | {'holds' if kept >= BAR else 'misses'}" if name == "httpd, a limit" else "| "
-        yield f"| {name} | {rate:,.0f} | {100 * busy:.0f} % | {spread} | {bar} |"
+        yield f"| {name} | {rate:,.0f} | {100 * busy:.0f} % | {spread} | {share} | {bar} |"
 
 
 def main():
