@@ -4,7 +4,7 @@
  * fleet_postgres_test.c GALE -- a fleet of processes on a real PostgreSQL server.
  *
  * What a fleet does whatever its server is, fleet_redis_test.sh has; and that nothing is left
- * over in any window, which takes a processor that is free.
+ * over in any window, and that what is asked for is served, which takes a processor that is free.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -15,10 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 #include "tests/support/postgres_line.h"
 #include "tests/support/postgres_server.h"
+
+#define ATTEMPTS 4
 
 static const char *gale;
 static struct postgres_server *server;
@@ -119,6 +123,32 @@ static void strict_processes_do_too(void **state)
 	ASSERT_SAID(number("admitted_max") == 10);
 }
 
+static bool is_served(void)
+{
+	char command[1024];
+	int status;
+
+	snprintf(command, sizeof(command),
+	         "timeout 100 '%s' fleet --store '%s' --nodes 16 --threads 1 --keys 1 "
+	         "--limit 10k --window 1s --seconds %u --demand 80%% --moving "
+	         "</dev/null",
+	         gale, url, LONG_OR_BRIEF(20, 9));
+	status = system(command);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Of sixteen nodes, wherever it is asked: 0.99 of it, and 0.95 in the worst window.  What a machine
+ * serves that stands still is its own affair: the best of some attempts counts. */
+static void what_a_fleet_asks_for_is_served(void **state)
+{
+	unsigned attempt = 0;
+
+	(void)state;
+	while (!is_served() && ++attempt < ATTEMPTS)
+		print_message("again\n");
+	assert_true(attempt < ATTEMPTS);
+}
+
 static uint64_t number_there(const char *sql)
 {
 	struct line line;
@@ -160,6 +190,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(four_processes_admit_exactly_the_limit),
 		cmocka_unit_test(strict_processes_do_too),
+		cmocka_unit_test(what_a_fleet_asks_for_is_served),
 		cmocka_unit_test(a_server_that_crashes_forgets_nothing),
 	};
 
