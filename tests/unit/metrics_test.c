@@ -384,6 +384,44 @@ static void budgets_of_one_name_are_one_line(void **state)
 	assert_true(house_close(&h));
 }
 
+/* Two asks by one claim. */
+static void a_budget_with_a_store_tells_of_its_claims(void **state)
+{
+	struct house_plan at_once = plan;
+	struct gale_budget_config config = { .limit = 100,
+		                             .window_us = GALE_HOURS(1),
+		                             .name = "api" };
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+	static char text[ROOM];
+	struct house h;
+
+	(void)state;
+	at_once.turns = at_once.still = true;
+	house_open(&h, &at_once);
+	config.store = h.store;
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	tenant = open_tenant(budget, "gold");
+	must(gale_tenant_send(h.seat, tenant, 5, NULL).verdict == GALE_PENDING);
+	must(gale_tenant_wait(h.seat, tenant, 6, GALE_SECONDS(30)).verdict ==
+	     GALE_ALLOW);
+	read_text(&h, text);
+	expect_line(text, "gale_budget_claims_total{budget=\"api\"} 1");
+	expect_line(text, "gale_budget_grants_total{budget=\"api\"} 1");
+	expect_line(text, "gale_budget_failures_total{budget=\"api\"} 0");
+	expect_line(text, "gale_budget_used{budget=\"api\"} 11");
+	expect_line(text, "gale_budget_tenants_present{budget=\"api\"} 1");
+	expect_line(text, "gale_tenant_units_total{budget=\"api\",tenant=\"gold\"} 11");
+	gale_tenant_close(tenant);
+	for (int i = 0; i < 8; i++)
+		(void)gale_turn(h.runtime);
+	read_text(&h, text); /* what it has used counts on */
+	expect_line(text, "gale_budget_units_total{budget=\"api\"} 11");
+	assert_int_equal(lines_with(text, "tenant="), 0);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
 static void no_secret_is_in_it(void **state)
 {
 #ifdef GALE_REDIS
@@ -726,6 +764,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_budget_is_told_of),
 		cmocka_unit_test(no_more_than_32_tenants_have_lines),
 		cmocka_unit_test(budgets_of_one_name_are_one_line),
+		cmocka_unit_test(a_budget_with_a_store_tells_of_its_claims),
 		cmocka_unit_test(no_secret_is_in_it),
 		cmocka_unit_test(it_comes_in_parts_until_the_sink_has_enough),
 		cmocka_unit_test(each_series_is_there_once_and_well_formed),
