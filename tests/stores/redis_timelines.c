@@ -230,7 +230,7 @@ static void make_key(struct timeline *t, size_t number)
 	key->name[0] = (uint8_t)number;
 	key->bucket = (uint8_t)chance_next(&t->chance);
 	key->crowded = chance_one_in(&t->chance, 2);
-	key->is_strict = chance_one_in(&t->chance, 4);
+	key->is_strict = !key->crowded && chance_one_in(&t->chance, 2);
 	key->asking = !key->crowded && chance_one_in(&t->chance, 2) ? 1 : NODES;
 	for (uint64_t i = 0; i < NODES; i++)
 		key->nodes[i].id =
