@@ -31,6 +31,7 @@
 #include "tests/support/late.h"
 #include "tests/support/moment.h"
 #include "tests/support/late_name.h"
+#include "tests/support/length.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
 #include "tests/support/next_window.h"
@@ -75,7 +76,7 @@ static void let_ask(void)
 		.keys = KEYS,
 		.askers = 2,
 		.within_us = WITHIN,
-		.nap_us = 2000,
+		.nap_us = LONG_OR_BRIEF(2000, 5000),
 	};
 
 	for (int i = 0; i < WEATHER_NODES; i++)
