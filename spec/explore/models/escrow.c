@@ -204,8 +204,10 @@ static void unpack(const long *c, const struct state *state, struct world *ret_w
 		escrow->lists[i].first = unpack_number(state->first[i]);
 		escrow->lists[i].last = unpack_number(state->last[i]);
 	}
-	for (int n = 0; n < c[N]; n++)
+	for (int n = 0; n < c[N]; n++) {
 		ret_world->tenants[n] = unpack_tenant(c, n, &state->tenants[n]);
+		escrow->lists[ret_world->tenants[n].list].count++;
+	}
 }
 
 /* ---- Steps -------------------------------------------------------------------------- */
