@@ -205,7 +205,7 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct claims_tally *tally)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 3, steps = STEPS;
+	uint64_t seed = 7, steps = STEPS;
 	struct claims_tally tally = { 0 };
 	struct postgres_server *server;
 	const struct argument arguments[] = {
