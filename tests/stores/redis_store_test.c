@@ -1022,7 +1022,7 @@ static void a_surplus_reply_ends_the_connection(void **state)
 /* ---- Failures -------------------------------------------------------------------- */
 
 #define MANY 200
-#define AT_ONCE 60 /* so many are sent though nothing is known of the server */
+#define AT_ONCE 15 /* so many are sent though nothing is known of the server */
 
 static void ask_many(struct node *node, int count)
 {
