@@ -228,7 +228,7 @@ enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
 /* True: it has given up, and done is not called.  False: op and result tell what was answered
  * before, and done is called, if it was not already.  FUND-10 */
 bool fund_give_up(struct stake *stake, struct fund_wait *wait);
-/* What it was told is of no use to anybody: its units go back into their window. */
+/* An answer that no asker will use: its units go back into their window. */
 void fund_undo(struct stake *stake, const struct fund_wait *wait);
 void stake_counts(struct stake *stake, mono now, struct stake_counts *ret_counts);
 

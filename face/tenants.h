@@ -42,7 +42,7 @@
 #include "face/face.h"
 #include "face/family.h"
 
-/* What metrics tell of a budget. */
+/* Counts of a budget, for metrics. */
 struct budget_counts {
 	uint64_t limit;
 	uint64_t used; /* of this window; those in purses count, too */

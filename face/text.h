@@ -15,7 +15,7 @@
 
 #define TEXT_PAGE 2048 /* longer than anything that is said at once */
 
-/* What is not written yet. */
+/* A text, and the end of it that is not written yet. */
 struct text {
 	struct gale_sink *sink;
 	bool works; /* false: the sink takes no more */
@@ -30,7 +30,7 @@ void text_label(struct text *text, const char *value);
 /* The lines before those of a metric. */
 void text_family(struct text *text, const char *name, const char *type,
                  const char *help);
-/* What is left goes to the sink. */
+/* Writes the end to the sink. */
 void text_end(struct text *text);
 
 #endif
