@@ -22,7 +22,8 @@
 #define BUDGET_COUNTERS(X)                                                             \
 	X(limit, "gale_budget_limit", "gauge", "Units of each window.")                \
 	X(used, "gale_budget_used", "gauge",                                           \
-	  "Units of this window that tenants of this process have used or ahead.")     \
+	  "Units of this window that tenants of this process have used, or hold in "   \
+	  "their purses.")                                                             \
 	X(tenants, "gale_budget_tenants", "gauge", "Tenants that are open.")           \
 	X(present, "gale_budget_tenants_present", "gauge",                             \
 	  "Tenants without a parent that have a share of this window.")                \
@@ -46,7 +47,8 @@
 	X(share, "gale_tenant_share", "gauge",                                         \
 	  "Units of this window that are its own.")                                    \
 	X(used, "gale_tenant_used", "gauge",                                           \
-	  "Units of this window that it has used in this process.")                    \
+	  "Units of this window that it has used in this process; of a parent also "   \
+	  "what its tenants hold, and what is kept for their guarantees.")             \
 	X(owed, "gale_tenant_owed", "gauge",                                           \
 	  "Units that will be added to its share of later windows.")                   \
 	X(allowed, "gale_tenant_units_total", "counter", "Units that it has used.")    \
@@ -54,7 +56,8 @@
 	  "Asks that were allowed with units beyond its share.")                       \
 	X(alone, "gale_tenant_alone_units_total", "counter",                           \
 	  "Units that it has used while the store could not be asked.")                \
-	X(denied, "gale_tenant_denied_total", "counter", "Asks that were denied.")
+	X(denied, "gale_tenant_denied_total", "counter",                               \
+	  "Asks that were denied, but for denials from memory.")
 
 /* ---- Budgets ---------------------------------------------------------------------- */
 

@@ -390,9 +390,9 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
 
 /* The same, but waits for the answer.  The verdict is never GALE_PENDING.  If no answer
  * comes within within_us, on_outage decides (GALE_WHY_LATE).  Leased units that come later
- * stay for the next ask; a store that decides itself may count them.  A server that usually
- * takes longer is not asked (GALE_WHY_BUSY), but for one ask at a time.  With within_us 0
- * nothing was asked, and no units count. */
+ * stay for the next ask; a store that decides itself may count them.  If the
+ * server usually takes longer than within_us, gale sends it one ask at a time, and answers
+ * the others GALE_WHY_BUSY.  With within_us 0 nothing was asked, and no units count. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       struct gale_limiter *limiter, const void *key,
                                       size_t key_len, uint64_t cost,

@@ -72,15 +72,14 @@ struct gale_budget_config {
 	/* All tenants count as present for this time after the beginning of each window,
 	 * so that a tenant that comes later finds its share.  At most window_us. */
 	uint64_t protect_us;
-	uint32_t
-	    max_tenants; /* open at a time, at all levels; 0: 1024; with a store, 256 at
-	                         most */
+	uint32_t max_tenants; /* open at a time, at all levels; 0: 1024, or 256 with a
+	                         store, which is then also the most */
 	enum gale_lending lending; /* with a store: GALE_LENT */
 	/* The budget is shared by all that open it with this name on this store.  They need
 	 * one window_us.  NULL: it counts in this process. */
 	struct gale_store *store;
-	/* From 1 to 64 bytes; also its name in metrics (docs/metrics.md).  NULL: it has none,
-	 * without a store. */
+	/* From 1 to 64 bytes; also its name in metrics (docs/metrics.md).  NULL: no
+	 * name; a budget with a store needs one. */
 	const char *name;
 	/* How long gale waits for the store's answer, at most an hour.  0: 100 ms.  A window has
 	 * to be several times as long as the way to the store and back. */
@@ -98,15 +97,15 @@ struct gale_terms {
 	/* From 1 to 64 bytes; also its name in metrics, where a budget's first 32 have lines.
 	 * With a store, tenants of one name are one tenant, in whatever process, and have one
 	 * share; the terms of the last ask hold.  So a budget that is opened once has at most
-	 * one handle open of each name (GALE_ERR_TENANT_NAME).  NULL: it has none, without a
-	 * store. */
+	 * one handle open of each name (GALE_ERR_TENANT_NAME).  NULL: no name; a budget with a
+	 * store needs one. */
 	const char *name;
 	/* Of a budget with a store: while the store cannot be asked, each process may admit so
 	 * many units for the tenant in a time of window_us, beyond those that it has in hand;
 	 * at most the limit and the cap, also when gale_budget_set_limit lowers the limit below
-	 * it later.  A window may then admit more than the limit: less
-	 * than twice as many units, the most that the terms say meanwhile, for each budget of
-	 * each process that is cut off.  0: none. */
+	 * it later.  A window may then admit more than the limit: each budget of
+	 * a process that is cut off may admit, for each tenant, less than twice the largest
+	 * alone that its terms had meanwhile.  0: none. */
 	uint64_t alone;
 	/* Of a budget without a store: the tenant whose share this one has a part of.  All
 	 * guarantees below a tenant together are at most its own.  NULL: it has a part of the
@@ -164,11 +163,14 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  *     denied    GALE_WHY_OTHERS  the share is used up; the units that are left belong to
  *                                other tenants
  *               GALE_WHY_SPENT   the limit is used up
- *               GALE_WHY_TOO_MUCH, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
+ *               GALE_WHY_TOO_MUCH    more than the limit or the cap
+ *               GALE_WHY_FULL        with a store: too many tenants, or too many claims in
+ *                                    this window (docs/tenants.md)
+ *               GALE_WHY_CHANGED     with a store: another process has another window_us
+ *               GALE_WHY_QUARANTINE, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
  *
- * The answer's limit is the tenant's share, and remaining the units that are left of it; of an
- * answer from units for when the store cannot be asked, the limit is alone.
- * Both numbers are from the last ask that took a lock.  A denial is remembered for a
+ * The answer's limit is the tenant's share, and remaining the units that are left of it.  An
+ * answer from the tenant's alone units has alone as its limit.  Both numbers are from the last ask that took a lock.  A denial is remembered for a
  * quarter of release_us, and for at most 100 ms; with a store, until asking the store again
  * may help.
  *

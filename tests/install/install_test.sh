@@ -12,7 +12,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 mkdir -p "$1"
 work=$(realpath "$1")
-program=$PWD/examples/first.c
+program=$PWD/examples/blocking.c
 bad=0
 find "$work" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 

@@ -5,7 +5,7 @@
 # examples_test.sh FIRST PACED_CLIENT EVENT_LOOP HTTP_SERVER TWO_WINDOWS TENANTS STREAM [JEMALLOC] --
 # they do what they say.
 set -u
-first=$1 paced_client=$2 event_loop=$3 two_windows=$4 tenants=$5 stream=$6 jemalloc=${7-}
+blocking=$1 paced_client=$2 event_loop=$3 two_windows=$4 tenants=$5 stream=$6 jemalloc=${7-}
 bad=0
 
 fail() {
@@ -14,12 +14,12 @@ fail() {
 }
 
 # Three of five may, or more if the second turns in between.
-said=$("$first") || fail "first exits with $?"
+said=$("$blocking") || fail "blocking exits with $?"
 case $(tr '\n' ' ' <<<"$said") in
 'yes yes yes '*) ;;
-*) fail "first says $said" ;;
+*) fail "blocking says $said" ;;
 esac
-[ "$(wc -l <<<"$said")" = 5 ] || fail "first says $said"
+[ "$(wc -l <<<"$said")" = 5 ] || fail "blocking says $said"
 
 # Eight calls at ten a second, three of which need not wait.
 begun=$(date +%s%N)

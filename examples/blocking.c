@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* first.c -- three calls a second for each user.  C and C++ compile it as it is. */
+/* blocking.c -- three calls a second for each user.  C and C++ compile it as it is. */
 #include <stdio.h>
 #include <gale/gale.h>
 
