@@ -23,7 +23,6 @@
 #define WORD_MAX ((UINT64_C(1) << 53) - 1)
 #define EXACT 32          /* estimates below are buckets of their own */
 #define STEPS 16          /* buckets of an octave above */
-#define LITTLE 8          /* a part of a share: it waits for so much more */
 #define NUDGED_MEMBERS 64 /* more of them are nudged less often */
 #define NUDGES_A_LEASE 64 /* of a kind, at most */
 /* So long after the store has forgotten, a group of which it knows nothing is new. */
@@ -350,33 +349,18 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
 	              part_of(group, self, members, group->limit, group->weights));
 }
 
-/* So soon after a rise a share moves neither down nor by little up, if its node is in want of it.  But
- * those that have joined since need not wait. */
-static bool is_held(const struct group *group, const struct group_member *self,
-                    uint64_t target)
-{
-	return self->hungry > 0 && target <= self->share + self->share / LITTLE &&
-	       group->now_us - self->raised_us < group->settings.hold_us &&
-	       group->joined_us <= self->raised_us;
-}
-
-/* Nor is it lowered by parts when nobody else lacks. */
+/* A share is not lowered by parts when nobody else lacks.  One that its node is in want of is
+ * not lowered soon after it rose, either; but those that have joined since need not wait. */
 static uint64_t share_by_demand(const struct group *group,
                                 const struct group_member *self, uint64_t target)
 {
-	if (is_held(group, self, target))
+	if (target >= self->share)
+		return target;
+	if (self->hungry > 0 &&
+	    group->now_us - self->raised_us < group->settings.hold_us &&
+	    group->joined_us <= self->raised_us)
 		return self->share;
 	return larger(target, less(self->share, group->lacking));
-}
-
-/* GROUP-2.  Where L has fallen, a share falls to its node's part and no further: it would rise again as
- * soon as the others have given up theirs. */
-static uint64_t fitted(const struct group *group, const struct group_report *report,
-                       uint64_t target, uint64_t share)
-{
-	uint64_t left = less(group->limit, group->reserved);
-
-	return smaller(share, larger(left, smaller(target, report->held)));
 }
 
 /* ---- Nudges ---------------------------------------------------------------------- */
@@ -603,8 +587,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	share = group->settings.parts == GROUP_EQUAL || next.weight == 0
 	            ? target
 	            : share_by_demand(group, &next, target);
-	target = smaller(target, share); /* what is held back is not lacked */
-	share = fitted(group, report, target, share);
+	share = smaller(share, less(group->limit, group->reserved)); /* GROUP-2 */
 	if (is_quiet(group))
 		share = smaller(share, report->held); /* GROUP-7 */
 	grant(group, &next, share);

@@ -27,9 +27,6 @@
  *     L    |  reserved of others  |  free  |  reserved of self  |
  *                                 |<-   grant is at most this ->|
  *
- * Where L has fallen below what is reserved, each node falls to its part of L at its own beat,
- * and is granted no more than it holds.
- *
  * Invariants
  *
  *   GROUP-1  group->reserved is the sum of group_reserve over all members, and so are the
@@ -149,8 +146,7 @@ struct group_settings {
 	uint64_t floor;   /* L is never less; at least 1 */
 	uint64_t ceiling; /* L is never more */
 	uint64_t lease_us;
-	uint64_t hold_us; /* a share that rose is not taken away sooner, for others, and
-	                   * rises no sooner by an eighth or less */
+	uint64_t hold_us;   /* a share that rose is not taken away sooner, for others */
 	uint64_t rotate_us; /* how long a slot is a node's, where there are too few */
 	uint64_t probe_us;  /* how often the backend is probed (GROUP_SUM); 0: never */
 };

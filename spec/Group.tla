@@ -68,7 +68,7 @@ Serve(n) ==
         rank == IF r.here THEN Cardinality({o \in others : o < n}) ELSE members - 1
         target == Limit \div members + (IF rank < Limit % members THEN 1 ELSE 0)
         taken == IF Cap THEN Sum([o \in Nodes |-> Reserve(kept[o])], others) ELSE 0
-        free == Min(target, Max(Less(Limit, taken), held))
+        free == Min(target, Less(Limit, taken))
         share == IF quiet > 0 THEN Min(free, held) ELSE free
         same == r.here /\ share = r.share
         gen == IF same THEN r.gen

@@ -1737,20 +1737,25 @@ BEGIN
 END
 $$;
 
--- What it would be granted if all was free.
-CREATE OR REPLACE FUNCTION gale.share_by_demand(g gale.groups, m gale.members, target bigint)
+-- What it is granted now.
+CREATE OR REPLACE FUNCTION gale.grant(g gale.groups, m gale.members, target bigint, held bigint)
 RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE
 AS $$
+DECLARE
+	share bigint := target;
 BEGIN
-	IF g.parts = 1 OR m.weight = 0 THEN
-		RETURN target;
-	ELSIF m.hungry > 0 AND target <= m.share + m.share / 8 AND g.now_us >= m.raised_us
-		AND g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us
-	THEN
-		RETURN m.share;
+	IF g.parts <> 1 AND m.weight > 0 AND target < m.share THEN
+		IF m.hungry > 0 AND g.now_us >= m.raised_us AND g.now_us - m.raised_us < g.hold_us
+			AND g.joined_us <= m.raised_us
+		THEN
+			share := m.share;
+		ELSE
+			share := greatest(target, m.share - g.lacking);
+		END IF;
 	END IF;
-	RETURN greatest(target, m.share - g.lacking);
+	share := least(share, greatest(g.limit - g.reserved, 0));
+	RETURN CASE WHEN g.over < g.quiet THEN least(share, held) ELSE share END;
 END
 $$;
 
@@ -1888,12 +1893,7 @@ BEGIN
 	claimed := gale.claim(g, m, ask[at + 7]);
 	m := claimed.m;
 	target := claimed.target;
-	share := gale.share_by_demand(g, m, target);
-	target := least(target, share);
-	share := least(share, greatest(g.limit - g.reserved, least(target, ask[at + 4]))); -- fitted
-	IF g.over < g.quiet THEN
-		share := least(share, ask[at + 4]);
-	END IF;
+	share := gale.grant(g, m, target, ask[at + 4]);
 	IF share <> m.share OR m.generation = 0 THEN
 		IF share > m.share THEN
 			m.raised_us := g.now_us;

@@ -235,16 +235,14 @@ local function beat(key, leases, estimates, numbers, node, channel)
 			end
 		end
 		local granted = target
-		if parts ~= EQUAL and weight > 0 then
-			if m_hungry > 0 and target <= share + div(share, 8) and instant >= raised and instant - raised < hold
-				and joined <= raised then
+		if parts ~= EQUAL and weight > 0 and target < share then
+			if m_hungry > 0 and instant >= raised and instant - raised < hold and joined <= raised then
 				granted = share
 			else
 				granted = max(target, share - lacking)
 			end
 		end
-		target = min(target, granted)
-		granted = min(granted, max(limit - reserved, min(target, held))) -- fitted
+		granted = min(granted, max(limit - reserved, 0))
 		if over < quiet then granted = min(granted, held) end
 
 		-- grant

@@ -46,11 +46,11 @@ struct band {
 #define PART_LEAST 0.8
 #define PART_WORST 0.65
 #define PART_LOT 0.35
-/* In a hold time a share rises so often, by any slot, and so often by more than L does. */
-#define RISES_MOST 1
-#define RISES_BY_LOT 1.5
-#define MOVES_MOST 0.2
-#define MOVES_BY_LOT 0.5
+/* In a hold time a share rises so often, by any slot, and so often by more than L does.  One is
+ * wanted; docs/laws.md says why there are more. */
+#define RISES_MOST 6
+#define MOVES_MOST 2
+#define MOVES_BY_LOT 3
 #define SECOND_NS UINT64_C(1000000000)
 
 static const struct band bands[] = {
@@ -213,7 +213,6 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 	double runs = sum->runs;
 	double wanted = drawn ? band->lot_goodput : band->goodput;
 	double phase = band->phase_goodput - (drawn ? LOT_PHASE : 0);
-	double rises = drawn ? RISES_BY_LOT : RISES_MOST;
 	double moves = drawn ? MOVES_BY_LOT : MOVES_MOST;
 	bool good = told(band, drawn ? "goodput by lot" : "goodput",
 	                 sum->goodput / runs, wanted, sum->goodput / runs >= wanted);
@@ -231,8 +230,8 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 		             sum->limit / runs <= limit);
 	}
 	good &= judge_part(band, sum, drawn);
-	good &=
-	    told(band, "rises", sum->rises / runs, rises, sum->rises / runs <= rises);
+	good &= told(band, "rises", sum->rises / runs, RISES_MOST,
+	             sum->rises / runs <= RISES_MOST);
 	good &=
 	    told(band, "moves", sum->moves / runs, moves, sum->moves / runs <= moves);
 	good &= told(band, "over", (double)sum->over, 0, sum->over == 0);

@@ -186,13 +186,7 @@ mutant face/limiter.c 'nodes keep the old limit (L15)' \
 mutant engine/group.c 'a sum is not kept (GROUP-1)' \
 	'group->reserved += group_reserve(member);' 'group->reserved += member->share;' groups
 mutant engine/group.c 'what others have is not taken off (GROUP-2)' \
-	'uint64_t left = less(group->limit, group->reserved);' 'uint64_t left = group->limit;' groups
-mutant engine/group.c 'when L falls, what a node does not hold is left to it (GROUP-2)' \
-	'smaller(target, report->held))' 'target + 0 * report->held)' groups
-mutant engine/group.c 'when L falls, one node gives all' \
-	'larger(left, smaller(target, report->held))' 'left + 0 * (target + report->held)' groups
-mutant engine/group.c 'a share that has risen rises by little at once' \
-	'self->share + self->share / LITTLE' 'self->share' groups
+	'share = smaller(share, less(group->limit, group->reserved));' 'share = smaller(share, group->limit);' groups
 mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
 	'larger(applied ? 0 : self->high, report->held)' 'larger(applied ? 0 : 0, report->held)' groups
 mutant engine/group.c 'what a node has lowered by itself is not free (GROUP-13)' \

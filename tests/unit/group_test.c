@@ -465,91 +465,6 @@ static void shares_do_not_follow_each_beat(void **state)
 		         (uintmax_t)wanted, (uintmax_t)crowd.moves);
 }
 
-/* ---- A limit that moves ------------------------------------------------------------ */
-
-/* Nodes of a group whose L is the sum of what they keep busy; each applies what it gets at once. */
-static struct group_grant keeps_busy(struct shelf *shelf, uint64_t now, int name,
-                                     uint64_t busy)
-{
-	const struct group_settings settings =
-	    settings_of(GROUP_SUM, GROUP_BY_DEMAND, 1000);
-	struct group_member self = { 0 };
-	struct group_report report;
-
-	for (uint64_t i = 0; i < shelf->group.members; i++)
-		if (shelf->names[i] == name)
-			self = shelf->members[i];
-	report = (struct group_report){ .incarnation = 1 + (uint64_t)name,
-		                        .seq = self.seq + 1,
-		                        .epoch = shelf->group.epoch,
-		                        .generation = self.generation,
-		                        .held = self.share,
-		                        .in_flight = self.share,
-		                        .weight = 1,
-		                        .busy = busy * GROUP_BUSY_ONE,
-		                        .limited = true };
-	return beat(shelf, &settings, now, 0, name, &report);
-}
-
-/* L is 36 + 4 * 6 + 2 = 62, and all of it is parted. */
-static struct shelf sum_of_two(void)
-{
-	struct shelf shelf = { 0 };
-
-	for (uint64_t now = LEASE; now < 5 * LEASE; now += LEASE)
-		for (int i = 0; i < 2; i++)
-			keeps_busy(&shelf, now, i, 18);
-	assert_int_equal(shelf.group.limit, 62);
-	assert_int_equal(shelf.members[0].share, 31);
-	assert_int_equal(shelf.members[1].share, 31);
-	return shelf;
-}
-
-/* The first to beat is not cut to what the other leaves, or it would rise again soon. */
-static void each_gives_its_part_when_the_limit_falls(void **state)
-{
-	struct shelf shelf = sum_of_two();
-
-	(void)state;
-	assert_int_equal(keeps_busy(&shelf, 6 * LEASE, 0, 10).share, 27);
-	assert_int_equal(shelf.group.limit, 62 - 8);
-	assert_int_equal(keeps_busy(&shelf, 6 * LEASE + 1, 1, 18).share, 27);
-	for (int i = 0; i < 2; i++)
-		keeps_busy(&shelf, 6 * LEASE + 2, i, i == 0 ? 10 : 18);
-	assert_int_equal(shelf.group.reserved, 54);
-}
-
-/* So it keeps no more than it holds, and of that only its part. */
-static void what_a_node_does_not_hold_is_not_left_to_it(void **state)
-{
-	struct shelf shelf = sum_of_two();
-
-	(void)state;
-	shelf.members[0].share = 20; /* by itself, since a nudge: GROUP-13 */
-	keeps_busy(&shelf, 6 * LEASE, 0, 10);
-	assert_int_equal(shelf.group.limit, 54);
-	assert_int_equal(shelf.members[0].share, 54 - 31);
-}
-
-/* In a hold time it rises once, but for much; what is held back is not lacked. */
-static void a_share_that_has_risen_waits_for_little_more(void **state)
-{
-	struct shelf shelf = { 0 };
-	struct group_grant grant = keeps_busy(&shelf, 1000, 0, 25);
-
-	(void)state;
-	assert_int_equal(grant.share, 25 + 4 * 5 + 1);
-	grant = keeps_busy(&shelf, 1001, 0, 28);
-	assert_int_equal(grant.limit, 28 + 21 + 1);
-	assert_int_equal(grant.share, 46);
-	assert_int_equal(grant.target, 46);
-	assert_int_equal(grant.lacking, 0);
-	grant = keeps_busy(&shelf, 1000 + LEASE, 0, 28);
-	assert_int_equal(grant.share, 50);
-	grant = keeps_busy(&shelf, 1001 + LEASE, 0, 36);
-	assert_int_equal(grant.share, 36 + 4 * 6 + 1);
-}
-
 /* ---- Time ------------------------------------------------------------------------- */
 
 /* Two nodes that apply what they get at once. */
@@ -1534,9 +1449,6 @@ int main(void)
 		cmocka_unit_test(nobody_starves_where_there_are_too_few),
 		cmocka_unit_test(where_the_clock_is_set_back_slots_go_round),
 		cmocka_unit_test(shares_do_not_follow_each_beat),
-		cmocka_unit_test(each_gives_its_part_when_the_limit_falls),
-		cmocka_unit_test(what_a_node_does_not_hold_is_not_left_to_it),
-		cmocka_unit_test(a_share_that_has_risen_waits_for_little_more),
 		cmocka_unit_test(who_refused_something_hears_whose_lease_is_next),
 		cmocka_unit_test(a_clock_that_is_set_ends_no_lease),
 		cmocka_unit_test(a_lease_that_is_over_is_over),
