@@ -250,10 +250,18 @@ void fund_undo(struct stake *stake, const struct fund_wait *wait)
 {
 	struct fund *fund = stake->fund;
 
+	bool wakes = false;
+
 	lock_take(&fund->lock);
-	if (stake->locked.claim.window == wait->window)
+	if (stake->locked.claim.window == wait->window && wait->units > 0) {
 		claim_untake(&stake->locked.claim, wait->units);
+		stake->locked.counts.spent += wait->units; /* a counter never falls */
+		store_relaxed(&stake->till->denied, 0);
+		wakes = true;
+	}
 	lock_drop(&fund->lock);
+	if (wakes)
+		coordinator_wake(fund->coordinator); /* FUND-3 */
 }
 
 /* Without a lock: what is done may free the stake. */

@@ -178,8 +178,7 @@ static void say_requests(struct text *text, const char *limiter,
 
 			if (!is_told(why, count))
 				continue;
-			text_say(text, REQUESTS "{limiter=\"");
-			text_label(text, limiter);
+			text_series(text, REQUESTS, "limiter", limiter);
 			text_say(text, "\",result=\"%s\",why=\"%s\"} %" PRIu64 "\n",
 			         results[allowed], gale_why_name(why), count);
 		}
@@ -188,9 +187,7 @@ static void say_requests(struct text *text, const char *limiter,
 static void say_dropped(struct text *text, const char *limiter,
                         const struct score_sum *sum)
 {
-	text_say(text, DROPPED "{limiter=\"");
-	text_label(text, limiter);
-	text_say(text, "\"} %" PRIu64 "\n", sum->dropped);
+	text_value(text, DROPPED, "limiter", limiter, sum->dropped);
 }
 
 typedef void say_name_fn(struct text *text, const char *limiter,
@@ -324,14 +321,6 @@ static bool is_labelled_before(const struct gale_store *first,
 	return false;
 }
 
-static void say_store_value(struct text *text, const char *name, const char *label,
-                            uint64_t value)
-{
-	text_say(text, "%s{store=\"", name);
-	text_label(text, label);
-	text_say(text, "\"} %" PRIu64 "\n", value);
-}
-
 static void say_stores(struct text *text, const struct gale_runtime *runtime)
     ON(runtime->lock)
 {
@@ -341,8 +330,8 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 	text_family(text, name, type, help);                                           \
 	for (const struct gale_store *at = first; at; at = at->next)                   \
 		if (!is_labelled_before(first, at))                                    \
-			say_store_value(text, name, at->label,                         \
-			                counts_of_label(at).field);
+			text_value(text, name, "store", at->label,                     \
+			           counts_of_label(at).field);
 	STORE_COUNTERS(X)
 #undef X
 }
@@ -389,14 +378,6 @@ static void say_stores(struct text *text, const struct gale_runtime *runtime)
 
 #define REFUSED "gale_guard_refused_total"
 
-static void say_guard_value(struct text *text, const char *name, const char *guard,
-                            uint64_t value)
-{
-	text_say(text, "%s{guard=\"", name);
-	text_label(text, guard);
-	text_say(text, "\"} %" PRIu64 "\n", value);
-}
-
 static void say_refused(struct text *text, const struct gale_guard *guard)
 {
 	struct gale_guard_counts counts = { 0 };
@@ -405,8 +386,7 @@ static void say_refused(struct text *text, const struct gale_guard *guard)
 	for (unsigned why = 0; why < GALE_WHY_ROOM; why++) {
 		if (counts.refused_by[why] == 0)
 			continue;
-		text_say(text, REFUSED "{guard=\"");
-		text_label(text, guard->name);
+		text_series(text, REFUSED, "guard", guard->name);
 		text_say(text, "\",why=\"%s\"} %" PRIu64 "\n",
 		         gale_why_name((enum gale_why)why), counts.refused_by[why]);
 	}
@@ -423,7 +403,7 @@ static void say_guards(struct text *text, const struct gale_runtime *runtime)
 	     guard = guards_next(runtime, guard)) {                                    \
 		struct gale_guard_counts counts = { 0 };                               \
 		guard_fill_counts(guard, &counts);                                     \
-		say_guard_value(text, metric, guard->name, counts.field);              \
+		text_value(text, metric, "guard", guard->name, counts.field);          \
 	}
 	GUARD_COUNTERS(X)
 #undef X

@@ -61,49 +61,53 @@
 
 /* ---- Budgets ---------------------------------------------------------------------- */
 
-/* The first of its name speaks for all of them. */
-static bool is_first(const struct gale_runtime *runtime,
-                     const struct gale_budget *budget) ON(runtime->lock)
+static struct gale_budget *budget_at(const struct gale_runtime *runtime,
+                                     const struct list *at) ON(runtime->lock)
 {
-	for (const struct list *at = runtime->locked.budgets.next; at != &budget->place;
-	     at = at->next)
-		if (strcmp(list_item(at, const struct gale_budget, place)->name,
-		           budget->name) == 0)
-			return false;
-	return true;
+	return at == &runtime->locked.budgets
+	           ? NULL
+	           : list_item(at, struct gale_budget, place);
 }
 
-/* From there on; NULL: there are no more names. */
-static struct gale_budget *next_name(const struct gale_runtime *runtime,
-                                     struct list *at) ON(runtime->lock)
-{
-	for (; at != &runtime->locked.budgets; at = at->next) {
-		struct gale_budget *budget = list_item(at, struct gale_budget, place);
-
-		if (budget->name[0] && is_first(runtime, budget))
-			return budget;
-	}
-	return NULL;
-}
-
+/* NULL: it was the last of its name.  (TENANT-6) */
 static struct gale_budget *next_of_name(const struct gale_runtime *runtime,
-                                        struct list *at, const char *name)
+                                        const struct gale_budget *budget)
     ON(runtime->lock)
 {
-	for (; at != &runtime->locked.budgets; at = at->next)
-		if (strcmp(list_item(at, struct gale_budget, place)->name, name) == 0)
-			return list_item(at, struct gale_budget, place);
-	return NULL;
+	struct gale_budget *next = budget_at(runtime, budget->place.next);
+
+	return next && strcmp(next->name, budget->name) == 0 ? next : NULL;
+}
+
+/* That has a name, from there on.  NULL: there is none. */
+static struct gale_budget *first_of_name(const struct gale_runtime *runtime,
+                                         const struct list *at) ON(runtime->lock)
+{
+	struct gale_budget *budget = budget_at(runtime, at);
+
+	while (budget && !budget->name[0])
+		budget = budget_at(runtime, budget->place.next);
+	return budget;
+}
+
+static struct gale_budget *next_name(const struct gale_runtime *runtime,
+                                     struct gale_budget *budget) ON(runtime->lock)
+{
+	struct gale_budget *next;
+
+	while ((next = next_of_name(runtime, budget)))
+		budget = next;
+	return first_of_name(runtime, budget->place.next);
 }
 
 #define EACH_NAME(runtime, budget)                                                     \
-	for (budget = next_name(runtime, runtime->locked.budgets.next); budget;        \
-	     budget = next_name(runtime, budget->place.next))
+	for (budget = first_of_name(runtime, runtime->locked.budgets.next); budget;    \
+	     budget = next_name(runtime, budget))
 
 /* From the first of the name on. */
 #define EACH_OF_NAME(runtime, budget, first)                                           \
 	for (struct gale_budget *budget = (first); budget;                             \
-	     budget = next_of_name(runtime, budget->place.next, (first)->name))
+	     budget = next_of_name(runtime, budget))
 
 static struct budget_counts counts_of_name(const struct gale_runtime *runtime,
                                            struct gale_budget *first) ON(runtime->lock)
@@ -119,19 +123,13 @@ static struct budget_counts counts_of_name(const struct gale_runtime *runtime,
 	return sum;
 }
 
-static void say_budget(struct text *text, const char *metric, const char *budget)
-{
-	text_say(text, "%s{budget=\"", metric);
-	text_label(text, budget);
-}
-
 static void say_denied(struct text *text, const char *budget,
                        const struct budget_counts *counts)
 {
 	for (unsigned why = 0; why < GALE_WHY_ROOM; why++) {
 		if (counts->denied_by[why] == 0)
 			continue;
-		say_budget(text, DENIED, budget);
+		text_series(text, DENIED, "budget", budget);
 		text_say(text, "\",why=\"%s\"} %" PRIu64 "\n",
 		         gale_why_name((enum gale_why)why), counts->denied_by[why]);
 	}
@@ -146,9 +144,8 @@ static void say_budgets(struct text *text, const struct gale_runtime *runtime)
 	text_family(text, metric, type, help);                                         \
 	EACH_NAME(runtime, budget)                                                     \
 	{                                                                              \
-		say_budget(text, metric, budget->name);                                \
-		text_say(text, "\"} %" PRIu64 "\n",                                    \
-		         counts_of_name(runtime, budget).field);                       \
+		text_value(text, metric, "budget", budget->name,                       \
+		           counts_of_name(runtime, budget).field);                     \
 	}
 	BUDGET_COUNTERS(X)
 #undef X
@@ -238,7 +235,7 @@ static void say_tenants(struct text *text, const struct gale_runtime *runtime)
 	{                                                                              \
 		struct roster roster = tenants_of_name(runtime, budget);               \
 		for (size_t i = 0; i < roster.count; i++) {                            \
-			say_budget(text, metric, budget->name);                        \
+			text_series(text, metric, "budget", budget->name);             \
 			text_say(text, "\",tenant=\"");                                \
 			text_label(text, roster.rows[i].name);                         \
 			text_say(text, "\"} %" PRIu64 "\n",                            \

@@ -103,10 +103,22 @@ static bool set_up(struct gale_budget *budget, const struct gale_budget_config *
 	                   budget->room);
 }
 
+/* Behind the first of its name, or at the end.  (TENANT-6) */
+static struct list *place_of(struct gale_runtime *runtime, const char *name)
+    ON(runtime->lock)
+{
+	struct list *all = &runtime->locked.budgets, *at = all->next;
+
+	while (at != all &&
+	       strcmp(list_item(at, struct gale_budget, place)->name, name) != 0)
+		at = at->next;
+	return at == all ? all : at->next;
+}
+
 static void list_budget(struct gale_runtime *runtime, struct gale_budget *budget)
 {
 	lock_take(&runtime->lock);
-	list_append(&runtime->locked.budgets, &budget->place);
+	list_append(place_of(runtime, budget->name), &budget->place);
 	lock_drop(&runtime->lock);
 }
 
@@ -297,8 +309,41 @@ static enum gale_err family_of(struct gale_budget *budget, struct gale_tenant *p
 	return err;
 }
 
+/* Asks of those below are denied from now on: they are below one that is closed.  TENANT-5 */
+static void cut_off(struct gale_tenant *tenant)
+{
+	struct family *below = tenant->locked.below;
+
+	escrowed_empty_all(below);
+	escrow_unhang(&below->escrow);
+}
+
+static void take_out(struct gale_budget *budget, struct gale_tenant *tenant)
+    ON(budget->lock)
+{
+	struct family *family = tenant->locked.family;
+
+	if (tenant->locked.below)
+		cut_off(tenant);
+	if (!is_shared(budget))
+		escrowed_empty(tenant);
+	store_relaxed(&tenant->till.denied, 0);
+	escrow_remove(&family->escrow, tenant->locked.number);
+	family->handles[tenant->locked.number] = NULL;
+	budget->locked.open--;
+	if (tenant->name[0])
+		list_remove(&tenant->locked.named);
+}
+
+static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant)
+{
+	lock_take(&budget->lock);
+	take_out(budget, tenant);
+	lock_drop(&budget->lock);
+}
+
 static enum gale_err add_tenant(struct gale_budget *budget,
-                                const struct escrow_terms *terms,
+                                const struct escrow_terms *terms, uint64_t alone,
                                 struct gale_tenant *tenant)
 {
 	enum fair_fault fault = FAIR_GOOD;
@@ -319,36 +364,13 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 		budget->locked.open++;
 		if (tenant->name[0])
 			list_append(&budget->locked.named, &tenant->locked.named);
+		if (is_shared(budget))
+			err = shared_open_tenant(tenant, terms, alone);
+		if (err != GALE_ERR_OK)
+			take_out(budget, tenant);
 	}
 	lock_drop(&budget->lock);
 	return err == GALE_ERR_OK ? error_of_fault(fault) : err;
-}
-
-/* Asks of those below are denied from now on: they are below one that is closed.  TENANT-5 */
-static void cut_off(struct gale_tenant *tenant)
-{
-	struct family *below = tenant->locked.below;
-
-	escrowed_empty_all(below);
-	escrow_unhang(&below->escrow);
-}
-
-static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant)
-{
-	struct family *family = tenant->locked.family;
-
-	lock_take(&budget->lock);
-	if (tenant->locked.below)
-		cut_off(tenant);
-	if (!is_shared(budget))
-		escrowed_empty(tenant);
-	store_relaxed(&tenant->till.denied, 0);
-	escrow_remove(&family->escrow, tenant->locked.number);
-	family->handles[tenant->locked.number] = NULL;
-	budget->locked.open--;
-	if (tenant->name[0])
-		list_remove(&tenant->locked.named);
-	lock_drop(&budget->lock);
 }
 
 static enum gale_err check_alone(struct gale_budget *budget,
@@ -407,12 +429,7 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 	handle_hold(&budget->handle);
 	if (tenant->parent)
 		handle_hold(&tenant->parent->handle);
-	err = add_tenant(budget, &inner, tenant);
-	if (err == GALE_ERR_OK && is_shared(budget)) {
-		err = shared_open_tenant(tenant, &inner, known.alone);
-		if (err != GALE_ERR_OK)
-			remove_tenant(budget, tenant);
-	}
+	err = add_tenant(budget, &inner, known.alone, tenant);
 	if (err == GALE_ERR_OK)
 		*ret_tenant = tenant;
 	else

@@ -26,6 +26,7 @@
  *             stays present.  (T2)
  *   TENANT-5  The purse of a tenant that has tenants, or is below one that is closed, is empty.
  *             (TREE-1)
+ *   TENANT-6  Budgets of one name lie together in the runtime's list.
  *
  * Locks     The runtime's is taken before a budget's, and that before its fund's.
  *

@@ -3,6 +3,7 @@
 /* text.c -- the text for Prometheus: its lines, and how they come to the sink. */
 #include "face/text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -65,6 +66,20 @@ void text_label(struct text *text, const char *value)
 			         (int)length, (const char *)at);
 		at += length > 0 ? length : 1;
 	}
+}
+
+void text_series(struct text *text, const char *metric, const char *label,
+                 const char *value)
+{
+	text_say(text, "%s{%s=\"", metric, label);
+	text_label(text, value);
+}
+
+void text_value(struct text *text, const char *metric, const char *label,
+                const char *value, uint64_t count)
+{
+	text_series(text, metric, label, value);
+	text_say(text, "\"} %" PRIu64 "\n", count);
 }
 
 void text_family(struct text *text, const char *name, const char *type,

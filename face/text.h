@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <gale/gale.h>
 
@@ -27,6 +28,12 @@ __attribute__((format(printf, 2, 3))) void text_say(struct text *text,
                                                     const char *format, ...);
 /* Between quotes.  One that is not UTF-8 would cost Prometheus the whole text. */
 void text_label(struct text *text, const char *value);
+/* metric{label="value: quotes and braces are left open. */
+void text_series(struct text *text, const char *metric, const char *label,
+                 const char *value);
+/* A whole line of a metric with one label. */
+void text_value(struct text *text, const char *metric, const char *label,
+                const char *value, uint64_t count);
 /* The lines before those of a metric. */
 void text_family(struct text *text, const char *name, const char *type,
                  const char *help);

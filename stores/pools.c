@@ -60,6 +60,7 @@ struct pools {
 	uint8_t secret[XXH3_SECRET_SIZE_MIN];
 	struct list all;
 	struct list *hand; /* in it: where the next looks begin */
+	uint64_t in_vain;  /* looks of sweeps since one was over */
 	struct kept_pool *slots[SLOTS];
 };
 
@@ -147,9 +148,14 @@ static uint64_t drop_some(struct pools *pools, const struct kept_pool *but, mono
 	return dropped;
 }
 
+/* Nothing is over when the hand has gone round in vain. */
 bool pools_sweep(struct pools *pools, mono at)
 {
-	return drop_some(pools, NULL, at) == 0;
+	pools->in_vain = drop_some(pools, NULL, at) > 0 ? 0 : pools->in_vain + LOOKS;
+	if (pools->in_vain <= pools->count)
+		return false;
+	pools->in_vain = 0;
+	return true;
 }
 
 /* POOLS-3 */

@@ -358,7 +358,7 @@ static void no_more_than_32_tenants_have_lines(void **state)
 /* Else the text would have one line twice, which Prometheus refuses. */
 static void budgets_of_one_name_are_one_line(void **state)
 {
-	struct gale_budget *budgets[2];
+	struct gale_budget *budgets[2], *between;
 	struct gale_tenant *tenants[2];
 	static char text[ROOM];
 	struct house h;
@@ -367,12 +367,14 @@ static void budgets_of_one_name_are_one_line(void **state)
 	house_open(&h, &plan);
 	for (int i = 0; i < 2; i++) {
 		budgets[i] = open_budget(&h, "twins");
+		if (i == 0)
+			between = open_budget(&h, "between");
 		tenants[i] = open_tenant(budgets[i], "a");
 		must(gale_tenant_ask(h.seat, tenants[i], 60).verdict == GALE_ALLOW);
 	}
 	must(gale_budget_set_limit(budgets[1], 70) == GALE_ERR_OK);
 	read_text(&h, text);
-	assert_int_equal(lines_with(text, "gale_budget_limit{"), 1);
+	assert_int_equal(lines_with(text, "gale_budget_limit{"), 2);
 	assert_int_equal(lines_with(text, "gale_tenant_share{"), 1);
 	expect_line(text, "gale_budget_limit{budget=\"twins\"} 100");
 	expect_line(text, "gale_budget_units_total{budget=\"twins\"} 120");
@@ -381,6 +383,7 @@ static void budgets_of_one_name_are_one_line(void **state)
 		gale_tenant_close(tenants[i]);
 		gale_budget_close(budgets[i]);
 	}
+	gale_budget_close(between);
 	assert_true(house_close(&h));
 }
 

@@ -16,6 +16,7 @@
 
 #include <gale/tenants.h>
 
+#include "runtime/atomic.h"
 #include "tests/support/child.h"
 #include "tests/support/house.h"
 #include "tests/support/lines.h"
@@ -503,6 +504,101 @@ static void a_tenant_of_a_shared_budget_has_no_tenants(void **state)
 	close_pair(&pair);
 }
 
+/* ---- A seat that leaves with an answer ------------------------------------------------ */
+
+static struct gale_seat *seat_with_units(struct pair *pair, uint64_t units)
+{
+	struct gale_seat *seat;
+
+	must(gale_join(pair->houses[0].runtime, &seat) == GALE_ERR_OK);
+	is_told(gale_tenant_send(seat, pair->tenants[0][0], units, NULL), GALE_PENDING,
+	        GALE_WHY_ASKED);
+	turn(&pair->houses[0]);
+	return seat;
+}
+
+/* The tenant itself, and another at another node.  FUND-3, FUND-10 */
+static void what_was_not_fetched_is_there_for_all(void **state)
+{
+	static struct pair pair;
+	struct gale_seat *seat;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	seat = seat_with_units(&pair, 1000);
+	is_told(
+	    gale_tenant_wait(pair.houses[0].seat, pair.tenants[0][0], 1, PATIENCE_US),
+	    GALE_DENY, GALE_WHY_SPENT);
+	gale_leave(seat);
+	is_told(gale_tenant_ask(pair.houses[0].seat, pair.tenants[0][0], 1), GALE_ALLOW,
+	        GALE_WHY_OWN);
+	for (int i = 0; i < 10; i++)
+		pass(&pair, WINDOW_US / 50);
+	assert_int_equal(flood(&pair, 1, 1, 100, 1), 100);
+	close_pair(&pair);
+}
+
+static void counts_of_units_never_fall(void **state)
+{
+	static struct pair pair;
+	struct gale_seat *seat;
+	uint64_t before;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	seat = seat_with_units(&pair, 700);
+	before = counts_of(pair.tenants[0][0]).allowed;
+	gale_leave(seat);
+	assert_in_range(counts_of(pair.tenants[0][0]).allowed, before, 700);
+	close_pair(&pair);
+}
+
+/* ---- Threads that look -------------------------------------------------------------- */
+
+#define HANDLES 500
+
+static bool swallow(struct gale_sink *sink, const char *text, size_t length)
+{
+	(void)sink;
+	(void)text;
+	(void)length;
+	return true;
+}
+
+struct opener {
+	struct gale_budget *budget;
+	_Atomic bool done;
+};
+
+static void *open_and_close(void *arg)
+{
+	struct opener *opener = arg;
+
+	for (int i = 0; i < HANDLES; i++)
+		gale_tenant_close(open_tenant(opener->budget, "x", 1));
+	store_release(&opener->done, true);
+	return NULL;
+}
+
+static void metrics_see_no_tenant_that_is_not_open_yet(void **state)
+{
+	static struct pair pair;
+	struct gale_sink sink = { swallow };
+	struct opener opener = { 0 };
+	pthread_t thread;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	opener.budget = pair.budgets[0];
+	must(pthread_create(&thread, NULL, open_and_close, &opener) == 0);
+	while (!load_acquire(&opener.done)) {
+		must(gale_metrics_write(pair.houses[0].runtime, &sink) == GALE_ERR_OK);
+		turn(&pair.houses[0]);
+	}
+	must(pthread_join(thread, NULL) == 0);
+	close_pair(&pair);
+}
+
 /* ---- A fork --------------------------------------------------------------------------- */
 
 static int asks_in_child(void *arg)
@@ -545,6 +641,9 @@ int main(void)
 		cmocka_unit_test(nodes_that_disagree_are_told),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
 		cmocka_unit_test(threads_of_two_nodes_get_what_there_is),
+		cmocka_unit_test(what_was_not_fetched_is_there_for_all),
+		cmocka_unit_test(counts_of_units_never_fall),
+		cmocka_unit_test(metrics_see_no_tenant_that_is_not_open_yet),
 		cmocka_unit_test(a_child_is_refused_and_uses_nothing),
 	};
 
