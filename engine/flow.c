@@ -93,7 +93,8 @@ static uint64_t worth(const struct flow_reply *reply, uint64_t off_ns, uint64_t 
 
 static void set_room(struct flow *flow, const struct flow_reply *reply, bool is_used)
 {
-	uint64_t goal_ns = flow->alone_ns + reply->patience_ns / PATIENCE_PARTS;
+	uint64_t goal_ns =
+	    most_of(flow->alone_ns + reply->patience_ns / PATIENCE_PARTS, 1);
 	uint64_t room = room_of(flow), by;
 
 	if (reply->took_ns > goal_ns) {

@@ -39,10 +39,9 @@ struct ask {
 	bool restarted;       /* a store says that the key has begun anew */
 	struct list waiting;  /* for an errand */
 	struct list patience; /* of its link */
-	mono due;   /* when patience ends, its caller's or the limiter's; 0: it does not
+	mono due; /* when patience ends, its caller's or the limiter's; 0: it does not
 	             wait yet, and its caller waits for ever.  Of a note: when the
 	             store said so */
-	mono began; /* of a call: when the store was asked */
 
 	uint8_t key[STORE_KEY_MAX];
 };

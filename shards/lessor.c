@@ -276,10 +276,16 @@ static void ask_without_purse(struct lessor *lessor, struct ask *ask, mono now)
 	list_append(&lessor->crowded, &ask->waiting);
 }
 
+/* One whose caller has given up meanwhile takes nothing. */
 static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
 {
-	struct purse *purse = purse_for(lessor, ask);
+	struct purse *purse;
 
+	if (ask->due.ns > 0 && mono_reached(now, ask->due)) {
+		lessor_fail(lessor, ask, COUNT_IMPATIENT, STORE_LATE);
+		return;
+	}
+	purse = purse_for(lessor, ask);
 	if (purse)
 		ask_about(lessor, purse, ask, now);
 	else
@@ -289,13 +295,16 @@ static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
 /* Gives it a purse, if there may be room for one, and returns whether there was. */
 static bool place(struct lessor *lessor, struct ask *ask, bool room, mono now)
 {
-	struct purse *purse = room ? purse_for(lessor, ask) : NULL;
+	struct purse *purse;
 
+	if (mono_reached(now, ask->due)) {
+		lessor_fail(lessor, ask, COUNT_NO_PURSE, STORE_CROWDED);
+		return room;
+	}
+	purse = room ? purse_for(lessor, ask) : NULL;
 	if (purse) {
 		list_remove(&ask->waiting);
 		ask_about(lessor, purse, ask, now);
-	} else if (mono_reached(now, ask->due)) {
-		lessor_fail(lessor, ask, COUNT_NO_PURSE, STORE_CROWDED);
 	}
 	return purse != NULL;
 }
@@ -436,12 +445,9 @@ static void finish_op(struct lessor *lessor, struct ask *ask, enum store_result 
 	lessor_finish(ask, result);
 }
 
-/* That its caller waited for less than the limiter would have is no sign of the store. */
-static bool was_hasty(const struct ask *ask, mono now)
+static mono begun(const struct store_call *call, const struct lender *lender)
 {
-	mono patient = mono_after(ask->began, ask->lender->patience_ns);
-
-	return ask->call.due.ns < patient.ns && mono_reached(now, ask->call.due);
+	return (mono){ call->due.ns - lender->patience_ns };
 }
 
 static void on_done(struct lessor *lessor, struct ask *ask)
@@ -452,11 +458,11 @@ static void on_done(struct lessor *lessor, struct ask *ask)
 
 	lessor->heard++;
 	link->own.calls--;
-	if (result == STORE_DOWN || (result == STORE_LATE && !was_hasty(ask, now)))
+	if (result == STORE_LATE || result == STORE_DOWN)
 		lessor_back_off(lessor, link, now);
 	else if (result == STORE_DONE || result == STORE_QUARANTINE)
 		link_recovers(link);
-	finish_op(lessor, ask, result, ask->began);
+	finish_op(lessor, ask, result, begun(&ask->call, ask->lender));
 }
 
 void lessor_take_done(struct lessor *lessor)
@@ -485,8 +491,9 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 	link->own.calls++;
 	ask->op.rule = &link->own.rule;
 	ask->op.changes = link->own.changes;
-	ask->began = now;
-	ask->call = (struct store_call){ .op = &ask->op, .due = due_of(ask, now) };
+	ask->call = (struct store_call){ .op = &ask->op,
+		                         .due = mono_after(now, lender->patience_ns),
+		                         .until = due_of(ask, now) };
 	client->store->ops->begin(client, &ask->call);
 }
 

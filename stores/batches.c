@@ -284,8 +284,8 @@ static bool is_too_late(const struct batches *batches, const struct line *line,
 {
 	uint64_t need_ns = flow_need(&line->flow, batch->count, trip->patience_ns);
 
-	return is_of_key(trip) &&
-	       mono_reached(mono_after(batches->now, need_ns), trip->call->due);
+	return is_of_key(trip) && mono_reached(mono_after(batches->now, need_ns),
+	                                       store_call_until(trip->call));
 }
 
 /* Not begun, and nothing has changed: what to say of it; STORE_DONE: it is sent. */

@@ -129,7 +129,7 @@ void client_begin(struct client *client, struct store_call *call, mono now)
 		trip_free(&client->trips, trip);
 		store_finish(client->config.home, call, STORE_NO_MEMORY);
 	} else {
-		trip->patience_ns = left_ns(call->due, now);
+		trip->patience_ns = left_ns(store_call_until(call), now);
 		lane_wait(&client->lanes, trip);
 	}
 }

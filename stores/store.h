@@ -178,10 +178,16 @@ struct store_nudges {
  * taken. */
 struct store_call {
 	struct store_op *op;
-	mono due; /* nobody waits any longer: it is then done as STORE_LATE */
+	mono due;                 /* the store is late then: it is done as STORE_LATE */
+	mono until;               /* an answer is of use until then; 0: until due */
 	enum store_result result; /* once it is done */
 	struct list place;        /* among those that are done and were not taken */
 };
+
+static inline mono store_call_until(const struct store_call *call)
+{
+	return call->until.ns > 0 ? call->until : call->due;
+}
 
 /* An actor that asks. */
 struct store_home {

@@ -1107,7 +1107,7 @@ static void call_is_late(struct keeping_store *keeping, struct house *h, uint64_
 	pass_quietly(h, 0);
 }
 
-/* The server is told for how long it has, and is not to blame. */
+/* The server is told for how long its answer is of use; it is late when the limiter's patience ends. */
 static void who_waits_for_less_than_others_makes_no_server_down(void **state)
 {
 	struct keeping_store keeping = { 0 };
@@ -1122,9 +1122,14 @@ static void who_waits_for_less_than_others_makes_no_server_down(void **state)
 	odd_begin(&keeping.odd, &h);
 	keeping.odd.store.ops = &keeping_ops;
 	told(gale_wait(h.seat, h.limiter, "k", 1, 1, 1000), GALE_WHY_LATE, GALE_DENY);
-	assert_int_equal(keeping.call->due.ns,
+	assert_int_equal(keeping.call->until.ns,
 	                 mono_after(clock_now(h.runtime->node_clock), 1000000).ns);
-	call_is_late(&keeping, &h, 1000);
+	assert_int_equal(
+	    keeping.call->due.ns,
+	    mono_after(clock_now(h.runtime->node_clock), LONG_US * 1000).ns);
+	pass_quietly(&h, 1000);
+	store_finish(keeping.home, keeping.call, STORE_BUSY); /* it was not sent */
+	pass_quietly(&h, 0);
 	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_ASKED,
 	     GALE_PENDING);
 	pass_quietly(&h, 0);
@@ -1134,6 +1139,58 @@ static void who_waits_for_less_than_others_makes_no_server_down(void **state)
 	call_is_late(&keeping, &h, LONG_US); /* now it is */
 	told(gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US), GALE_WHY_DOWN,
 	     GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+/* It is late after patience_us for them, too. */
+static void a_dead_server_is_down_for_hasty_callers(void **state)
+{
+	struct keeping_store keeping = { 0 };
+	struct house_plan plan = plan_of(5);
+	struct house h;
+
+	(void)state;
+	plan.shards = 1;
+	plan.turns = plan.still = true;
+	plan.lease.patience_us = LONG_US;
+	house_open(&h, &plan);
+	odd_begin(&keeping.odd, &h);
+	keeping.odd.store.ops = &keeping_ops;
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US / 2), GALE_WHY_LATE,
+	     GALE_DENY);
+	call_is_late(&keeping, &h, LONG_US);
+	told(gale_wait(h.seat, h.limiter, "k", 1, 1, LONG_US / 2), GALE_WHY_DOWN,
+	     GALE_DENY);
+	assert_true(house_close(&h));
+}
+
+/* The shard comes to it when its caller has gone. */
+static void who_has_given_up_in_the_mailbox_takes_nothing(void **state)
+{
+	struct slow_store slow = { 0 };
+	struct gale_completion done;
+	struct pending *pending;
+	struct store_op op = { .verb = STORE_STEP, .cost = 1 };
+	uint8_t key[STORE_KEY_MAX];
+	struct house h;
+
+	(void)state;
+	slow_begin(&slow, &h, 50);
+	told(gale_ask(h.seat, h.limiter, "k", 1, 1, NULL), GALE_WHY_ASKED,
+	     GALE_PENDING);
+	pass_quietly(&h, 0);
+	slow_answer(&slow);
+	assert_int_equal(gale_seat_completions(h.seat, &done, 1), 1);
+	key[0] = h.limiter->lender.name_len;
+	memcpy(key + 1, h.limiter->lender.name, key[0]);
+	key[1 + key[0]] = 'k';
+	op.key = key;
+	op.key_len = 2u + key[0];
+	pending = seat_send(h.seat, h.limiter, &op, NULL,
+	                    mono_after(clock_now(h.runtime->node_clock), 1000000));
+	assert_non_null(pending);
+	pass_quietly(&h, 5000);
+	assert_int_equal(pending->ask.result, STORE_LATE);
 	assert_true(house_close(&h));
 }
 
@@ -2228,6 +2285,8 @@ int main(void)
 		cmocka_unit_test(
 		    a_server_that_decides_each_call_is_quarantined_as_well),
 		cmocka_unit_test(who_waits_for_less_than_others_makes_no_server_down),
+		cmocka_unit_test(a_dead_server_is_down_for_hasty_callers),
+		cmocka_unit_test(who_has_given_up_in_the_mailbox_takes_nothing),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
 		cmocka_unit_test(nobody_waits_for_a_share_that_another_thread_holds),

@@ -408,9 +408,24 @@ static void nobody_s_patience_is_no_goal(void **state)
 	assert_true(flow.mean_ns > 0);
 }
 
+/* Of a fresh flow the goal is patience alone, and less than one part of it. */
+static void patience_may_be_next_to_nothing(void **state)
+{
+	struct flow flow = { .most = MOST, .batch = BATCH };
+	struct flow_reply reply = {
+		.jobs = 1, .took_ns = 1000, .patience_ns = 3, .was_alone = true
+	};
+
+	(void)state;
+	(void)flow_sent(&flow, 1);
+	flow_heard(&flow, &reply);
+	assert_true(flow_valid(&flow));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patience_may_be_next_to_nothing),
 		cmocka_unit_test(who_asks_little_is_always_sent),
 		cmocka_unit_test(more_than_can_be_served_costs_nothing),
 		cmocka_unit_test(what_is_lost_at_first_is_little),
