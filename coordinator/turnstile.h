@@ -211,7 +211,7 @@ static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
 	    !turnstile_ample(load_relaxed(&turnstile->word)))
 		return false;
 	turnstile_note_keeping(turnstile, cell); /* before: TURNSTILE-4 */
-	CHOSEN(cell);                            /* as above */
+	CHOSEN(cell); /* else its address costs all calls a register */
 	return LIKELY(swap_if_release(&cell->kept, &kept, kept + 1)); /* vacated */
 }
 
@@ -242,7 +242,7 @@ turnstile_enter_quickly(struct turnstile *turnstile, struct turnstile_cell *cell
 	if (!LIKELY(cell_kept(kept) == 0)) {
 		if (!LIKELY(slots_fit(word, part, 0)))
 			return QUICK_FULL;
-		CHOSEN(cell); /* else its address costs all calls a register */
+		CHOSEN(cell); /* as in turnstile_keep_one */
 		if (!LIKELY(swap_if_relaxed(&cell->kept, &kept, kept - 1)))
 			return QUICK_DELAYED;
 	} else {

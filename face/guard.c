@@ -440,23 +440,28 @@ static enum gale_why check_call(const struct gale_seat *seat,
 	return runtime_refuses(seat->handle.runtime);
 }
 
-/* One comparison: the guard is of the seat's runtime, which this process may use, and the seat has
- * a cell. */
+/* The guard is of the seat's runtime, which this process may use, and the seat has a cell.  A word of
+ * a lifeline is not enough: what a child has opened by itself may have the word of its parent's. */
 static ALWAYS_INLINE bool passes(const struct gale_seat *seat,
                                  const struct gale_guard *guard)
 {
-	return LIKELY(load_relaxed(seat->pass) == guard->token);
+	return LIKELY(load_relaxed(seat->pass) == guard->token) &&
+	       LIKELY(seat->lifeline.token == guard->token);
+}
+
+static __attribute__((noinline)) void give_at_length(struct gale_guard *guard,
+                                                     uint32_t slots)
+{
+	if (turnstile_give(&guard->guard.turnstile, slots))
+		guard_is_empty(guard);
 }
 
 /* It has entered, but its clock says that the share is over.  FLEET-2 */
 static struct gale_entry too_late(struct gale_seat *seat, struct gale_guard *guard,
                                   uint32_t slots)
 {
-	struct turnstile *turnstile = &guard->guard.turnstile;
-
-	turnstile_count_late(turnstile, cell_or_null(seat, guard));
-	if (turnstile_give(turnstile, slots))
-		guard_is_empty(guard);
+	turnstile_count_late(&guard->guard.turnstile, cell_or_null(seat, guard));
+	give_at_length(guard, slots);
 	return DENIED(GALE_WHY_CUT_OFF, 0);
 }
 
@@ -561,22 +566,14 @@ static __attribute__((noinline)) void exit_without_entry(struct gale_seat *seat,
 static __attribute__((noinline)) void exit_anyway(struct gale_entry *entry)
 {
 	struct gale_guard *guard = entry->guard;
-	struct turnstile *turnstile = &guard->guard.turnstile;
 	uint32_t slots = entry->slots;
 
 	*entry = (struct gale_entry){ 0 };
 	if (!lifeline_holds(&guard->handle.runtime->lifeline))
 		return;
-	tally_end(turnstile->common, slots, TURNSTILE_IGNORED, 0, /* alone= */ false);
-	if (turnstile_give(turnstile, slots))
-		guard_is_empty(guard);
-}
-
-static __attribute__((noinline)) void give_at_length(struct gale_guard *guard,
-                                                     uint32_t slots)
-{
-	if (turnstile_give(&guard->guard.turnstile, slots))
-		guard_is_empty(guard);
+	tally_end(guard->guard.turnstile.common, slots, TURNSTILE_IGNORED, 0,
+	          /* alone= */ false);
+	give_at_length(guard, slots);
 }
 
 /* Another seat may have been told the time later than this one. */
@@ -649,8 +646,9 @@ void gale_exit(struct gale_seat *seat, struct gale_entry *entry,
 {
 	mono now;
 
-	if (LIKELY(seat && entry && entry->slots == 1) && passes(seat, entry->guard) &&
-	    LIKELY(outcome == GALE_OK) && LIKELY(seat_tells(seat, &now))) {
+	if (LIKELY(seat && entry && entry->slots == 1 && entry->guard) &&
+	    passes(seat, entry->guard) && LIKELY(outcome == GALE_OK) &&
+	    LIKELY(seat_tells(seat, &now))) {
 		uint64_t took = now.ns - entry->started_ns;
 
 		if (LIKELY(took <= entry->guard->guard.overdue_ns)) {

@@ -338,8 +338,8 @@ void gale_leave(struct gale_seat *seat)
 	lock_drop(&seat->handle.runtime->lock);
 	if (seat_is_in(seat)) /* else handle_close tells of that */
 		give_up_all(seat);
-	seat->number = CELLS_MOST; /* nothing is quick any more */
-	seat->pass = &no_pass;
+	seat->number = CELLS_MOST; /* SEAT-4 */
+	seat->pass = &no_pass;     /* no guard is entered quickly any more */
 	seat->ticked = (mono){ 0 };
 	seat->counter = (struct counter){ 0 };
 	seat->roots = &no_root;
@@ -649,7 +649,7 @@ static void take_answer(struct pending *pending, struct store_op *op,
 	pending->ask.keeps = false;
 }
 
-/* No answer has come in time.  A tenant's may have been decided, and is on its way: it holds.
+/* No answer has come in time.  A tenant's may have been decided, and be on its way: that answer holds.
  * FUND-10 */
 static enum store_result give_up(struct gale_seat *seat, struct pending *pending,
                                  struct store_op *op)

@@ -417,6 +417,50 @@ static void a_child_neither_enters_nor_exits(void **state)
 	assert_true(house_close(&h));
 }
 
+/* The child's runtime has the word of a lifeline that its parent's had. */
+static int enters_its_own_by_a_seat_of_before(void *arg)
+{
+	static struct house own;
+	struct forked *forked = arg;
+	struct gale_entry entry;
+
+	house_open(&own, &plan);
+	forked->guard = open_fixed(&own, 4);
+	must(forked->h->seat->lifeline.word == own.seat->lifeline.word);
+	entry = gale_enter(forked->h->seat, forked->guard, 1, GALE_NORMAL);
+	if (entry.verdict != GALE_DENY || entry.why != GALE_WHY_BAD_ASK)
+		return 1;
+	entry = enter(&own, forked->guard);
+	gale_exit(forked->h->seat, &entry, GALE_OK);
+	return counts_of(forked->guard).in_flight == 0 &&
+	               counts_of(forked->guard).ignored == 1
+	           ? 0
+	           : 2;
+}
+
+static void a_seat_of_before_enters_no_guard_of_a_child(void **state)
+{
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(
+	    child_run(enters_its_own_by_a_seat_of_before, &(struct forked){ .h = &h }),
+	    0);
+	assert_true(house_close(&h));
+}
+
+static void an_entry_of_no_guard_ends_nothing(void **state)
+{
+	struct gale_entry forged = { .verdict = GALE_ALLOW, .slots = 1 };
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	gale_exit(h.seat, &forged, GALE_OK);
+	assert_true(house_close(&h));
+}
+
 /* ---- Cells ------------------------------------------------------------------------ */
 
 /* Two seats that both work get cells at the next look. */
@@ -782,6 +826,8 @@ int main(void)
 		cmocka_unit_test(a_guard_may_be_closed_after_its_runtime),
 		cmocka_unit_test(a_bad_call_is_refused),
 		cmocka_unit_test(a_child_neither_enters_nor_exits),
+		cmocka_unit_test(a_seat_of_before_enters_no_guard_of_a_child),
+		cmocka_unit_test(an_entry_of_no_guard_ends_nothing),
 		cmocka_unit_test(seats_that_work_keep_slots),
 		cmocka_unit_test(a_seat_that_leaves_gives_back_what_it_keeps),
 		cmocka_unit_test(a_seat_that_stops_gives_back_what_it_keeps),
