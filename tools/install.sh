@@ -7,8 +7,8 @@
 #
 #     check    may this user install there?  If not, a sentence says what to do
 #     finish   the loader learns of the library; or the user of what it takes to find it
-#     remove   everything that was installed; tests/install/install_test.sh holds the list
-#              to what meson installs
+#     remove   everything that was installed, and folders of it that are empty then;
+#              tests/install/install_test.sh holds the list to what meson installs
 set -eu
 what=$1 prefix=$2 libdir=$3 destdir=$4
 root=$destdir$prefix
@@ -64,6 +64,10 @@ remove)
 		"$lib/pkgconfig/gale-policy.pc" "$lib/libgale-policy.a" "$lib/libgale-policy.so" \
 		"$lib"/libgale-policy.so.*
 	rm -rf "$root/include/gale" "$lib/cmake/gale"
+	# Those of others have something in them.  bin, lib, include and share/man are not ours: Debian makes them.
+	for folder in "$lib/pkgconfig" "$lib/cmake" "$root/share/man/man1" "$root/share/man/man3"; do
+		rmdir "$folder" 2>/dev/null || :
+	done
 	tell_loader
 	;;
 esac
