@@ -10,8 +10,8 @@
  *	if (gale_wait(seat, limiter, key, key_len, 1, within).verdict == GALE_ALLOW)
  *		serve();                                             per call
  *
- * In an event loop, use gale_ask: its answer may be GALE_PENDING, and then comes later
- * from gale_seat_completions.
+ * In an event loop, use gale_ask.  If its verdict is GALE_PENDING, gale_seat_completions
+ * returns the answer later.
  *
  * Words     An ask is one question: may a call of this cost, in units, go through for
  *           this key?  A limiter answers by its rule, and a store keeps the counts.  A
@@ -102,8 +102,8 @@ struct gale_clock {
 
 /* May grow. */
 struct gale_config {
-	uint32_t shards;      /* threads of gale; each serves a part of the keys, a
-	                         shard; 0: one for each processor */
+	uint32_t shards;      /* threads of gale, each for a part of the keys (a shard);
+	                         0: one for each processor */
 	uint32_t pending_max; /* how many asks of one seat may be pending; 0: 256 */
 	uint32_t max_keys;    /* for how many keys this node keeps leases and denials,
 	                         rounded up to a multiple of shards; 0: 65536 */
@@ -177,8 +177,8 @@ struct gale_store_config {
 	uint64_t max_keys; /* "memory:" only; 0: 1,000,000 */
 	/* When a server may have lost its counts, it grants nothing until the current
 	 * window ends, but for at most this time; 0: a minute.  In this quarantine, asks
-	 * are GALE_WHY_QUARANTINE.  Some units of a window that lasts longer may be
-	 * granted twice: docs/outages.md. */
+	 * are GALE_WHY_QUARANTINE.  If a window is longer than the quarantine, some of
+	 * its units may be granted twice: docs/outages.md. */
 	uint64_t quarantine_us;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -280,8 +280,8 @@ struct gale_leasing {
 	enum gale_sizing sizing;
 	uint64_t batch;                   /* fixed: units of each lease */
 	struct gale_predictor *predictor; /* hedge; it must outlive the runtime */
-	/* eoq, hedge: the cost of a round trip, and of an idle unit, both in the same
-	 * unit of your own.  If both are 0, they are 20 and 1. */
+	/* eoq, hedge: the cost of a round trip, and the cost of an idle unit.  Choose any
+	 * measure, and use it for both.  If both are 0, they are 20 and 1. */
 	double order_cost;
 	double strand_penalty;
 	uint64_t max_size;    /* units of the largest lease; 0: 1,000,000 */
@@ -299,8 +299,8 @@ struct gale_leasing {
 enum gale_on_outage {
 	GALE_ON_OUTAGE_DENY,
 	GALE_ON_OUTAGE_ALLOW,
-	/* The same rule decides, with the limit outage_share.  This node counts these calls
-	 * alone, by its own clock, and in addition to what the store has granted. */
+	/* The same rule decides, with the limit outage_share.  Only this node counts these
+	 * calls, by its own clock.  They come on top of what the store has granted. */
 	GALE_ON_OUTAGE_SHARE,
 };
 
@@ -389,10 +389,11 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      size_t key_len, uint64_t cost, void *tag);
 
 /* The same, but waits for the answer.  The verdict is never GALE_PENDING.  If no answer
- * comes within within_us, on_outage decides (GALE_WHY_LATE).  Leased units that come later
- * stay for the next ask; a store that decides itself may count them.  If the
- * server usually takes longer than within_us, gale sends it one ask at a time, and answers
- * the others GALE_WHY_BUSY.  With within_us 0 nothing was asked, and no units count. */
+ * comes within within_us, on_outage decides (GALE_WHY_LATE).  Units that the store leases
+ * later stay with this node, for the next ask.  In the other modes, the store may still
+ * count the units of the call.  If the server usually takes longer than within_us, gale
+ * sends it one ask at a time, and the other asks are GALE_WHY_BUSY.  With within_us 0, gale
+ * asks no server, so no server counts units of the call. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       struct gale_limiter *limiter, const void *key,
                                       size_t key_len, uint64_t cost,
@@ -502,10 +503,10 @@ GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 
-/* Gives back the place in a pacer's queue that the ask with this answer has booked, if the
- * time of the place has not come.  cost must be the cost of that ask.  gale_cancel clears
- * answer->slot, so that a second call does nothing.  After GALE_ERR_BUSY, or an error in
- * the arguments, answer->slot is unchanged, and you may try again. */
+/* Gives back a place in a pacer's queue, if the time of the place has not come.  answer is
+ * the answer of the ask that booked the place, and cost the cost of that ask.  gale_cancel
+ * clears answer->slot, so that a second call does nothing.  After GALE_ERR_BUSY, or an
+ * error in the arguments, answer->slot is unchanged, and you may try again. */
 GALE_API enum gale_err gale_cancel(struct gale_seat *seat, struct gale_limiter *limiter,
                                    const void *key, size_t key_len, uint64_t cost,
                                    uint64_t within_us, struct gale_answer *answer);

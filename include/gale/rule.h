@@ -64,7 +64,7 @@ enum gale_cadence {
 	GALE_MONTHLY,  /* from the 1st to the 1st, leap years included */
 	GALE_WEEKLY,   /* seven days from first_weekday */
 	GALE_DAILY,    /* midnight to midnight */
-	GALE_ANCHORED, /* period_us after period_us, from anchor_us */
+	GALE_ANCHORED, /* periods of period_us, one of which starts at anchor_us */
 };
 
 /*
