@@ -124,6 +124,7 @@ struct sizer_told {
 	uint64_t capacity;
 	uint64_t left;   /* of it, for whoever asks next */
 	bool fell_short; /* of what was wanted */
+	bool at_the_end; /* of a window: other nodes may ask for the next already */
 };
 
 /* Only LEARNED listens. */

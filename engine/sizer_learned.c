@@ -147,11 +147,16 @@ static double rest_of(const struct sizer_view *view)
 	return rest + real_root(rest); /* SIZER-5 */
 }
 
+/* Before the calls that wait. */
+static uint64_t offered_before(const struct sizer_view *view)
+{
+	return view->demand > view->pressing ? view->demand - view->pressing : 0;
+}
+
 /* Units that were lent and are not spent or spoken for. */
 static uint64_t in_hand(const struct sizer_view *view)
 {
-	uint64_t offered =
-	    view->demand > view->pressing ? view->demand - view->pressing : 0;
+	uint64_t offered = offered_before(view);
 
 	return view->taken > offered ? view->taken - offered : 0;
 }
@@ -191,12 +196,13 @@ static double usual_need(const struct sizer_learned *learned,
 	           : usual;
 }
 
-/* The same at the rate so far; at most half of what was offered, since all of a window's calls
- * may come at its start.  So a node whose windows differ gets to D in log D steps. */
+/* The same at the rate so far, of which the calls that wait are the end: n calls are n - 1 times their
+ * distance apart.  At most half of what was offered, since all of a window's calls may come at its
+ * start.  So a node whose windows differ gets to D in log D steps. */
 static double need_so_far(const struct sizer_view *view, uint64_t soon_us)
 {
 	uint64_t gone = view->window_us - left_of(view);
-	double seen = (double)view->demand;
+	double seen = (double)offered_before(view);
 
 	return soon_us < gone / 2 ? seen * (double)soon_us / (double)gone : seen / 2;
 }
@@ -315,11 +321,14 @@ static void blend(struct sizer_learned *learned, double off)
 }
 
 /* First leases together are above what is needed by a spread or two.  Where less than half
- * of one is left, there may not have been enough for all of them. */
+ * of one is left, there may not have been enough for all of them.  At a window's end other nodes
+ * may have taken the rest for the next window: that makes no key tight, and a tight one stays so. */
 void learned_hear(struct sizer_learned *learned, const struct sizer_told *told)
 {
 	double little = (double)told->capacity * (double)learned->spread / 2;
 
+	if (told->at_the_end && learned->tight == 0)
+		return;
 	if (told->fell_short || (double)told->left < little)
 		learned->tight = TIGHT_WINDOWS;
 }

@@ -377,10 +377,15 @@ static mono ends_of(const struct link *link, const struct errand *errand,
 	                  lender->drift_ppm); /* LESSOR-3 */
 }
 
-/* The window that was over here was not yet over there, or the same may be so at nodes whose
- * clocks are ahead: what was wanted of it is for the next. */
-static bool is_of_the_last(const struct link *link, const struct errand *errand,
-                           bool next)
+/* The window that was over here was not yet over there: what was wanted is for the next. */
+static bool is_of_the_last(const struct errand *errand, bool next)
+{
+	return !next && mono_reached(errand->sent, errand->purse->ends);
+}
+
+/* The same may be so at nodes whose clocks are ahead. */
+static bool is_at_the_end(const struct link *link, const struct errand *errand,
+                          bool next)
 {
 	uint64_t about_ns = link->own.window_us / TURN_PARTS * 1000;
 
@@ -398,10 +403,11 @@ static void note_left(struct lessor *lessor, const struct errand *errand,
 		.capacity = link->own.rule.capacity,
 		.left = answer->grant.left,
 		.fell_short = answer->grant.units < errand->want,
+		.at_the_end = is_at_the_end(link, errand, next),
 	};
 
 	if (!lessor_has_windows(lender) || answer->waits ||
-	    is_of_the_last(link, errand, next))
+	    is_of_the_last(errand, next))
 		return;
 	sizer_hear(&lender->sizing, &purses_own(&lessor->purses, errand->purse)->sizer,
 	           &told);

@@ -87,8 +87,8 @@ static void check_bound(void)
 #define WINDOW GALE_SECONDS(1)
 #define WARM                                                                           \
 	40 /* windows, in which sizes are learned, and the cold start is forgotten */
-#define MEASURED 5
-#define ROUND_TRIPS_MOST 1908 /* of a window: the predecessor's at 512 nodes */
+#define MEASURED LONG_OR_BRIEF(64, 5) /* a key is taken for tight for 32 windows */
+#define ROUND_TRIPS_MOST 1908         /* of a window: the predecessor's at 512 nodes */
 
 enum way { STRICT, SPLIT, CARRIED, COUPLED, DEFAULT, WAYS };
 static const char *const names[] = { "strict", "static split", "carry-over, batch 20",

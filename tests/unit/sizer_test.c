@@ -1171,6 +1171,31 @@ static void what_is_short_is_asked_for_as_it_is_spent(void **state)
 	assert_int_equal(want_among(&life, 8), 1); /* call by call */
 }
 
+static void hear_at_the_end(struct life *life)
+{
+	struct sizer_told told = { .capacity = LIMIT,
+		                   .fell_short = true,
+		                   .at_the_end = true };
+
+	sizer_hear(&life->sizing, &life->sizer, &told);
+}
+
+/* Other nodes may have taken the rest of a window for the next one. */
+static void a_window_s_end_makes_nothing_short(void **state)
+{
+	struct life life = used_to(40, 0.2);
+
+	(void)state;
+	hear_at_the_end(&life);
+	assert_true(want_among(&life, 8) >= 40);
+	hear(&life, 0, true);
+	for (int window = 0; window < 40; window++) {
+		sizer_observe(&life.sizing, &life.sizer, NULL, 40);
+		hear_at_the_end(&life);
+	}
+	assert_in_range(want_among(&life, 8), 1, 15); /* it stays so */
+}
+
 /* Asks of a window of so many calls, by a life that is used to other ones. */
 static unsigned asks_of_tight_window(struct life *life, uint64_t calls)
 {
@@ -1200,6 +1225,16 @@ static void what_is_short_is_asked_for_in_log_steps(void **state)
 	hear(&life, 0, true);
 	assert_in_range(asks_of_tight_window(&life, 1000), 6, 14);
 	assert_in_range(asks_of_tight_window(&life, 31), 3, 5);
+}
+
+/* At n calls that are even the rate is that of the n - 1 before: none lies idle for the last. */
+static void what_is_short_and_comes_rarely_is_asked_for_call_by_call(void **state)
+{
+	struct life life = used_to(3, 0.2);
+
+	(void)state;
+	hear(&life, 0, true);
+	assert_int_equal(asks_of_tight_window(&life, 3), 3);
 }
 
 static void little_left_is_a_sign_where_demands_vary(void **state)
@@ -1605,6 +1640,9 @@ int main(void)
 		cmocka_unit_test(near_exhaustion_only_a_fair_part_is_wanted),
 		cmocka_unit_test(what_is_short_is_asked_for_as_it_is_spent),
 		cmocka_unit_test(what_is_short_is_asked_for_in_log_steps),
+		cmocka_unit_test(a_window_s_end_makes_nothing_short),
+		cmocka_unit_test(
+		    what_is_short_and_comes_rarely_is_asked_for_call_by_call),
 		cmocka_unit_test(little_left_is_a_sign_where_demands_vary),
 		cmocka_unit_test(a_shortage_is_remembered_for_some_windows),
 		cmocka_unit_test(other_kinds_do_not_listen),
