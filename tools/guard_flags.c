@@ -53,7 +53,8 @@ static const struct flag flags_of_guard[] = {
 	  .takes = "LAW",
 	  .preset = "knee",
 	  .allowed = "knee, fixed, aimd or gradient",
-	  .help = "how the guards learn what the backend can bear",
+	  .help = "how the guards learn what the backend can bear: knee, fixed, aimd "
+	          "or gradient",
 	  .read = flag_read_word,
 	  .at = AT(law),
 	  .words = laws },
@@ -61,7 +62,7 @@ static const struct flag flags_of_guard[] = {
 	  .takes = "SCRIPT",
 	  .preset = "halves",
 	  .allowed = "steady, halves or stops",
-	  .help = "what happens to the backend amid the run",
+	  .help = "what happens to the backend in the run: steady, halves or stops",
 	  .read = flag_read_word,
 	  .at = AT(script),
 	  .words = scripts },
@@ -87,7 +88,7 @@ static const struct flag flags_of_guard[] = {
 	  .takes = "N",
 	  .preset = "15",
 	  .allowed = "1s to 24h (without a unit: seconds)",
-	  .help = "how long to call; units are understood",
+	  .help = "how long to call, in seconds; 1500ms and 2m are understood, too",
 	  .read = flag_read_duration,
 	  .at = AT(run_us),
 	  .least = GALE_SECONDS(1),
@@ -98,8 +99,8 @@ static const struct flag flags_of_guard[] = {
 	  .preset = "memory:fleet",
 	  .allowed = "memory:NAME, for the nodes of one process, a server: "
 	             "redis://HOST:PORT, postgres://HOST/DATABASE, or none",
-	  .help = "what shares the limit out: memory:NAME, redis://HOST, "
-	          "postgres://HOST/DATABASE; none: each node has a part",
+	  .help = "the store that divides the limit: memory:NAME, redis://HOST, "
+	          "postgres://HOST/DATABASE; none: each node has a fixed part",
 	  .read = flag_read_text,
 	  .at = AT(store) },
 	{ .name = "--json",

@@ -498,19 +498,19 @@ enum fleet_status guard_fleet_run(const struct guard_flags *flags)
 
 void guard_fleet_help(FILE *out)
 {
-	fputs(
-	    "usage: gale fleet --guard [FLAG...]\n"
-	    "\n"
-	    "Starts nodes that call one backend, each through a guard, which lets so\n"
-	    "many calls be in flight at once and refuses the others.  The backend is\n"
-	    "a process of its own: it works on some calls at a time, lets others\n"
-	    "wait, and counts how many are in flight.  The nodes call more and more\n"
-	    "often; then the backend loses half of its places, and gets them back.\n"
-	    "\n"
-	    "The nodes share one limit through a store.  With --store none each node\n"
-	    "has a fixed part of it, and a guard that knows of no other.\n"
-	    "\n",
-	    out);
+	fputs("usage: gale fleet --guard [FLAG...]\n"
+	      "\n"
+	      "Starts nodes that call one backend through guards.  A guard limits how\n"
+	      "many calls are in flight at once, and refuses the others.  The backend\n"
+	      "is a process of its own.  It works on some calls at a time, in places;\n"
+	      "other calls wait.  It counts how many calls are in flight.  The nodes\n"
+	      "call more and more often.  Then the backend loses half of its places,\n"
+	      "and gets them back.\n"
+	      "\n"
+	      "The nodes share one limit through a store.  With --store none, each\n"
+	      "node has a fixed part of the limit, and its guard knows of no other.\n"
+	      "\n",
+	      out);
 	guard_flags_list(out);
 	fputs(
 	    "\n"
@@ -519,15 +519,15 @@ void guard_fleet_help(FILE *out)
 	    "ms/call       how long these took, as a mean\n"
 	    "in flight     calls that the backend has at that moment\n"
 	    "worst         the most that it had at one instant since the line before\n"
-	    "limits        what each guard lets be in flight, and their sum; with\n"
-	    "              a store also the limit that the fleet has learned\n"
+	    "limits        the limit of each guard, and their sum; with a store,\n"
+	    "              also the limit that the fleet has learned\n"
 	    "refused       calls a second that the guards refused, and why:\n"
 	    "  share       the node's share of the limit was in use\n"
 	    "  estimate    as many were in flight as the backend can bear, as far\n"
 	    "              as the guard has learned\n"
 	    "  ceiling     the whole limit was in use\n"
-	    "  class       the call could be shed (one in eight), and nine tenths\n"
-	    "              were in use\n"
+	    "  class       the call was sheddable (one in eight is), and nine\n"
+	    "              tenths of the limit were in use\n"
 	    "  probe       the guard measured the backend with less load\n"
 	    "  cut_off     the node had no share: it had lost touch with the store, "
 	    "or\n"

@@ -96,11 +96,10 @@ static void help(void)
 {
 	fputs("usage: gale sim --guard [FLAG...]\n"
 	      "\n"
-	      "Runs a backend in virtual time behind a guard whose ceiling is learned "
-	      "by\n"
-	      "a law.  Goodput is what is answered within the objective, in parts of "
-	      "what\n"
-	      "an oracle gets, who knows the best fixed limit of each phase.\n"
+	      "Runs a backend in virtual time behind a guard.  A law learns the\n"
+	      "guard's ceiling.  Goodput is the number of calls that are answered\n"
+	      "within the objective, divided by that of an oracle.  The oracle knows\n"
+	      "the best fixed limit of each phase.\n"
 	      "\n"
 	      "Exit status: 0 done, 2 a flag is wrong, 3 it could not be done.\n"
 	      "\n",

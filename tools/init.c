@@ -40,7 +40,7 @@ static void help(FILE *out)
 	      "  init       make a store ready, or say why it is not\n"
 	      "  check      compare a store's answers with the embedded store's\n"
 	      "\n"
-	      "gale store init --help and gale store check --help tell about theirs.\n",
+	      "gale store init --help and gale store check --help explain the flags.\n",
 	      out);
 }
 

@@ -366,24 +366,24 @@ static void help(FILE *out)
 	fputs("usage: gale sim [FLAG...]\n"
 	      "\n"
 	      "Runs a fleet in virtual time, with the library's own nodes and store.\n"
-	      "It counts what the fleet admits: whether that is ever more than the\n"
-	      "limit, how much of the limit is used, how much is served of what was\n"
-	      "asked for, and how many round trips it takes.  Everything follows from\n"
-	      "the seed.  A run that breaks is made smaller, and its last line is the\n"
-	      "command that repeats it.\n"
+	      "It shows whether the fleet ever admits more than the limit, how much\n"
+	      "of the limit is used, how much of the demand is served, and how many\n"
+	      "round trips that takes.  Everything follows from the seed.  If a run\n"
+	      "breaks the limit, the command looks for a smaller run that does so,\n"
+	      "too, and its last line is the command that repeats it.\n"
 	      "\n"
-	      "Exit status: 0 all held, 1 not, 2 a flag is wrong, 3 it could not run\n"
-	      "to its end.\n"
+	      "Exit status: 0 the limit held in all runs, 1 it did not, 2 a flag is\n"
+	      "wrong, 3 a run did not come to its end.\n"
 	      "\n",
 	      out);
 	sim_flags_list(out);
 	fputs(
 	    "\n"
-	    "Nodes and stores agree as long as clocks drift at most --drift-allowed:\n"
-	    "--drift 20000 shows what becomes of a limit where they do not.\n"
+	    "The limit holds while clocks drift by at most --drift-allowed.\n"
+	    "--drift 20000 shows what happens otherwise.\n"
 	    "\n"
 	    "gale sim --guard --help: laws of a ceiling on calls in flight, instead.\n"
-	    "gale sim --tenants --help: one budget for several tenants.\n",
+	    "gale sim --tenants x=1 --help: one budget for several tenants.\n",
 	    out);
 }
 

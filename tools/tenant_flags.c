@@ -18,8 +18,8 @@ static const struct flag flags_of_tenants[] = {
 	  .preset = "big=4,mid=2,small=1",
 	  .allowed =
 	      "up to 16 of NAME=WEIGHT or NAME=WEIGHT:PERCENT, with commas between",
-	  .help = "share one budget among tenants by their weights; PERCENT of the "
-	          "limit is asked for, or as much as is answered",
+	  .help = "share one budget among tenants by their weights; each asks for "
+	          "PERCENT of the limit, or for as much as is answered",
 	  .read = flag_read_text,
 	  .at = AT(tenants) },
 	{ .name = "--processes",
@@ -44,8 +44,8 @@ static const struct flag flags_of_tenants[] = {
 	  .takes = "N",
 	  .preset = "1",
 	  .allowed = "a whole number from 1 to 8",
-	  .help = "regions that the processes are in, in turn; all but the first reach "
-	          "the store by a slow link",
+	  .help = "regions, among which the processes are dealt out; all but the first "
+	          "reach the store by a slow link",
 	  .read = flag_read_number,
 	  .at = AT(regions),
 	  .least = 1,
@@ -81,7 +81,7 @@ static const struct flag flags_of_tenants[] = {
 	  .takes = "N",
 	  .preset = "6",
 	  .allowed = "1s to 24h (without a unit: seconds)",
-	  .help = "how long to ask; units are understood",
+	  .help = "how long to ask, in seconds; 500ms and 2m are understood, too",
 	  .read = flag_read_duration,
 	  .at = AT(run_us),
 	  .least = GALE_SECONDS(1),

@@ -198,21 +198,21 @@ static void help(void)
 	    "usage: gale sim --tenants LIST [FLAG...]\n"
 	    "\n"
 	    "Runs nodes that share one budget among tenants over a store, in virtual\n"
-	    "time, with the library's own pool and claims.  What each tenant got is\n"
-	    "counted by the store's windows, and held against its share by weight of\n"
-	    "those that ask.  Everything follows from the seed.\n"
+	    "time, with the library's own code.  This command counts what each tenant\n"
+	    "gets, in the store's windows, and compares that with its share by weight\n"
+	    "among the tenants that ask.  Everything follows from the seed.\n"
 	    "\n",
 	    stdout);
 	flags_explain(&table, stdout);
 	fputs("\n"
-	      "used          units that a tenant got, but in the first window\n"
-	      "ideal         its share of them by weight, or its demand, if that is\n"
+	      "used          units that a tenant got, without the first window\n"
+	      "ideal         the tenant's share by weight, or its demand, if that is\n"
 	      "              less\n"
-	      "worst         what it got of what is ideal, in its worst window\n"
+	      "worst         used divided by ideal, in the tenant's worst window\n"
 	      "most in one   the most that all tenants together got in one window\n"
 	      "\n"
-	      "Exit status: 0 held, 1 a window was above the limit, or nobody got\n"
-	      "anything, 2 a flag is wrong, 3 it could not be done.\n",
+	      "Exit status: 0 held, 1 a window was above the limit, or no tenant got\n"
+	      "units, 2 a flag is wrong, 3 it could not be done.\n",
 	      stdout);
 }
 
