@@ -351,8 +351,8 @@ static bool expect_end(struct reader *reader)
 	    event.type == YAML_DOCUMENT_END_EVENT && !event.data.document_end.implicit;
 	if (!good)
 		(void)yaml_say(reader, event.end_mark.line + 1,
-		               "the last line must be \"...\": without it nobody knows "
-		               "whether the policy is whole");
+		               "the last line must be \"...\": without it the file "
+		               "may be only half written");
 	yaml_event_delete(&event);
 	return good;
 }

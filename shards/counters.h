@@ -55,7 +55,7 @@
 	X(LOST, "asks_without_answer",                                                 \
 	  "Requests to stores that were not answered in time.")                        \
 	X(STRAY, "answers_late_or_twice",                                              \
-	  "Answers of stores that nobody waited for any more.")                        \
+	  "Answers of stores that came too late, or a second time.")                   \
 	X(WRONG, "answers_not_believed", "Answers of stores that could not be true.")  \
 	X(JUMPED, "answers_refused_as_a_clock_has_jumped",                             \
 	  "Answers of stores refused as a clock had jumped.")                          \

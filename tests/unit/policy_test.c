@@ -317,8 +317,8 @@ static void a_reload_that_fails_changes_nothing(void **state)
 	assert_int_equal(passes(&scene, "api", 4), 4);
 	/* Its last line is missing. */
 	refuse(&scene, API("limit: 100 per hour"), GALE_ERR_POLICY_TEXT,
-	       "policy:3: yaml: the last line must be \"...\": without it nobody knows "
-	       "whether the policy is whole");
+	       "policy:3: yaml: the last line must be \"...\": without it the file "
+	       "may be only half written");
 	/* The first limiter is good, and the second is not. */
 	refuse_there(&scene,
 	             STORE

@@ -58,8 +58,8 @@ static void said(const struct wrong *cases, size_t count, bool is_gales)
 
 #define TEXT GALE_ERR_POLICY_TEXT
 #define LAST                                                                           \
-	"yaml: the last line must be \"...\": without it nobody knows whether the "    \
-	"policy is whole"
+	"yaml: the last line must be \"...\": without it the file may be only half "   \
+	"written"
 #define LOOK ": look for a quote, a bracket or a space that is missing"
 
 static void yaml_that_no_policy_has(void **state)
