@@ -23,7 +23,7 @@
  * refuses.  So the order is concurrency, then the parts as they are listed: list
  * rates before costs.
  *
- * To ask for any of several limits, ask for one after the other: nothing has to go back.
+ * If any one of several limits is enough, ask them one after the other until one allows.
  *
  * Threads   The rules of gale.h for seats and handles hold here.
  * Limiters  Parts need limiters in the mode GALE_LEASED whose rule has units: windows, quotas,
@@ -64,7 +64,7 @@ struct gale_all {
 	enum gale_class of_class;
 
 	/* Set with the answer. */
-	struct gale_entry entry; /* of an allowed call with a guard: to be exited */
+	struct gale_entry entry; /* of an allowed call with a guard: you exit it */
 	/* The part that decides: of a denial the first that refuses, or GALE_BINDING_GUARD;
 	 * of an allow the one with the least remaining.  .limit, .remaining and .why of the
 	 * answer are of that part. */
@@ -73,14 +73,14 @@ struct gale_all {
 };
 
 /* If the verdict is GALE_PENDING, gale_seat_completions returns the answer later, with this
- * tag, and sets all->binding.  Until then *all must stay where it is, with a guard's entry
- * in it; the call takes a pending ask of the seat for each part.  If the seat leaves before,
- * the parts' units go back, and the entry is the program's to exit. */
+ * tag, and sets all->binding.  Until then *all must stay where it is, and the seat has one
+ * pending ask for each part.  If the seat leaves before the answer has come, the parts' units go
+ * back, and your program exits the entry. */
 GALE_API struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all,
                                          void *tag);
 
 /* The same, but waits for the answer, for at most within_us; the verdict is never
- * GALE_PENDING.  Of an answer that is late (GALE_WHY_LATE), nothing stays taken. */
+ * GALE_PENDING.  If the answer is late (GALE_WHY_LATE), no units stay taken. */
 GALE_API struct gale_answer gale_wait_all(struct gale_seat *seat, struct gale_all *all,
                                           uint64_t within_us);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * tenants.h -- who gets how much of one budget?
+ * tenants.h -- how much of one budget does each tenant get?
  *
  *	gale_budget_open(runtime, &config, &budget);           once per budget
  *	gale_tenant_open(budget, &terms, &tenant);             once per tenant
@@ -21,9 +21,9 @@
  * left are added to the tenant's share in a later window.  So even a call that costs more
  * than a share passes from time to time.
  *
- * A tenant can have tenants of its own (an organisation, its teams, their users), 16 levels deep:
- * terms.parent.  They share what it gets, by the same rules.  A tenant that has had tenants does
- * not ask by itself (GALE_WHY_BAD_ASK): open one below it for such asks.
+ * A tenant can have tenants of its own (terms.parent), 16 levels deep: an organisation has teams,
+ * and a team has users.  They share the units of their parent, by the same rules.  If a tenant has
+ * had tenants, its own asks are denied (GALE_WHY_BAD_ASK): open another one below it for such asks.
  *
  * A budget counts in this process alone, or over a store: then all processes that open a
  * budget of one name there share it.  Its windows are aligned to UTC, by the store's clock.
@@ -94,22 +94,20 @@ struct gale_terms {
 	uint64_t cap;       /* most units of each window; 0: no cap */
 	uint32_t weight;    /* 1 to GALE_TENANT_WEIGHT_MAX */
 	uint32_t reserved;  /* 0 */
-	/* From 1 to 64 bytes; also its name in metrics, where a budget's first 32 have lines.
-	 * With a store, tenants of one name are one tenant, in whatever process, and have one
-	 * share; the terms of the last ask hold.  So a budget that is opened once has at most
-	 * one handle open of each name (GALE_ERR_TENANT_NAME).  NULL: no name; a budget with a
-	 * store needs one. */
+	/* From 1 to 64 bytes.  The first 32 names of a budget have lines in metrics.  With a
+	 * store, tenants of one name in all processes are one tenant with one share, and the
+	 * terms of the last ask hold.  So a handle of a budget can have one open tenant of
+	 * each name (GALE_ERR_TENANT_NAME).  NULL: no name; with a store, a name is needed. */
 	const char *name;
-	/* Of a budget with a store: while the store cannot be asked, each process may admit so
-	 * many units for the tenant in a time of window_us, beyond those that it has in hand;
-	 * at most the limit and the cap, also when gale_budget_set_limit lowers the limit below
-	 * it later.  A window may then admit more than the limit: each budget of
-	 * a process that is cut off may admit, for each tenant, less than twice the largest
-	 * alone that its terms had meanwhile.  0: none. */
+	/* With a store: how many units each process may admit for the tenant in a time of
+	 * window_us while the store cannot be asked, beyond the units in hand.  At most the
+	 * limit and the cap; if the limit is lower later, no more than that limit.  A window
+	 * may then exceed the limit: for each tenant, each budget of a process that is cut off
+	 * may admit less than twice the largest alone of that time.  0: none. */
 	uint64_t alone;
-	/* Of a budget without a store: the tenant whose share this one has a part of.  All
-	 * guarantees below a tenant together are at most its own.  NULL: it has a part of the
-	 * budget; in gale_tenant_set_terms, the parent stays. */
+	/* Without a store: the tenant of whose share this one gets a part.  All guarantees
+	 * below a tenant together are at most its own.  NULL: it gets a part of the budget.
+	 * In gale_tenant_set_terms: NULL or the same parent, which stays. */
 	struct gale_tenant *parent;
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
@@ -169,23 +167,23 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  *               GALE_WHY_CHANGED     with a store: another process has another window_us
  *               GALE_WHY_QUARANTINE, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
  *
- * The answer's limit is the tenant's share, and remaining the units that are left of it.  An
- * answer from the tenant's alone units has alone as its limit.  Both numbers are from the last ask that took a lock.  A denial is remembered for a
- * quarter of release_us, and for at most 100 ms; with a store, until asking the store again
- * may help.
+ * The answer's limit is the tenant's share, and remaining the units that are left of it.  Both
+ * numbers are from the last ask that took a lock.  An answer from alone units has alone as its
+ * limit.  A denial is remembered for a quarter of release_us, and for at most 100 ms; with a store,
+ * until asking the store again may help.
  *
- * Of a budget with a store the answer is from what the store has granted to this process.  If
- * that is too little, the store is asked for more, and this ask is denied (GALE_WHY_LATE):
- * gale_tenant_send and gale_tenant_wait wait for it.  When the store cannot be asked, units in
- * hand can be used until their window ends.  Other asks are denied, or allowed if the tenant's
- * terms have units for it (alone); both for GALE_WHY_LATE or GALE_WHY_DOWN.
+ * With a store, answers come from units that the store has granted to this process.  If these are
+ * too few, the store is asked for more, and this ask is denied (GALE_WHY_LATE); gale_tenant_send
+ * and gale_tenant_wait wait for the store instead.  While the store cannot be asked, units in hand
+ * can be used until their window ends.  Other asks are GALE_WHY_LATE or GALE_WHY_DOWN then: allowed
+ * from alone units, and denied when there are none.
  */
 GALE_API struct gale_answer gale_tenant_ask(struct gale_seat *seat,
                                             struct gale_tenant *tenant, uint64_t cost);
 
-/* The same, but of a budget with a store the answer may come later: if the verdict is
- * GALE_PENDING, gale_seat_completions returns the answer together with tag.  If the seat leaves
- * before, the ask has used nothing. */
+/* The same, but with a store the answer may come later: if the verdict is GALE_PENDING,
+ * gale_seat_completions returns the answer together with tag.  If the seat leaves before that, the
+ * ask uses no units. */
 GALE_API struct gale_answer gale_tenant_send(struct gale_seat *seat,
                                              struct gale_tenant *tenant, uint64_t cost,
                                              void *tag);
@@ -200,8 +198,8 @@ GALE_API struct gale_answer gale_tenant_wait(struct gale_seat *seat,
 struct gale_tenant_counts {
 	uint64_t share; /* units of this window; 0 while the tenant is absent */
 	/* Units used in this window, without those in the purse; with a store, by this process.
-	 * Of a tenant that has tenants: by all of these, with what is in their purses, and kept
-	 * for their guarantees; its other counts are of its own asks. */
+	 * If the tenant has tenants: units used by all of these, units in their purses, and
+	 * units kept for their guarantees.  The other counts are of its own asks. */
 	uint64_t used;
 	uint64_t ahead;   /* units in the purse */
 	uint64_t owed;    /* units that will be added to its share in later windows */
@@ -211,8 +209,7 @@ struct gale_tenant_counts {
 	                     store, also those that got no answer from it */
 	uint64_t quanta;  /* grants of the store; 0 without one, as the next */
 	uint64_t trips;   /* questions to the store */
-	uint64_t
-	    alone; /* of the allowed units, those while the store could not be asked */
+	uint64_t alone;   /* allowed units, while the store could not be asked */
 	/* New fields go here, eight bytes each, and into tests/unit/abi_test.c. */
 };
 GALE_API enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
