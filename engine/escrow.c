@@ -131,9 +131,11 @@ static void keep_promised(struct escrow *escrow)
 void escrow_init(struct escrow *escrow, const struct escrow_settings *set,
                  struct escrow_tenant *tenants, uint32_t room)
 {
-	*escrow = (struct escrow){
-		.set = *set, .tenants = tenants, .room = room, .assured = set->limit
-	};
+	*escrow = (struct escrow){ .set = *set,
+		                   .tenants = tenants,
+		                   .room = room,
+		                   .assured = set->limit,
+		                   .level = 1 };
 	for (int i = 0; i < ESCROW_LISTS; i++)
 		escrow->lists[i].first = escrow->lists[i].last = ESCROW_NOBODY;
 	for (uint32_t i = 0; i < room; i++) {
@@ -241,6 +243,19 @@ enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit)
 	return FAIR_GOOD;
 }
 
+/* ---- Shares ------------------------------------------------------------------------- */
+
+static uint64_t share_of(struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	if (!escrow->settled)
+		escrow_find_level(escrow);
+	if (tenant->level != escrow->level) {
+		tenant->share = escrow_level_of(escrow, tenant, &tenant->part);
+		tenant->level = escrow->level;
+	}
+	return tenant->share;
+}
+
 /* ---- A window turns ----------------------------------------------------------------- */
 
 static void forget_window(struct escrow *escrow, struct escrow_tenant *tenant)
@@ -251,11 +266,9 @@ static void forget_window(struct escrow *escrow, struct escrow_tenant *tenant)
 
 /* Who was there from the beginning of a window, and had an ask refused, is owed what it has used
  * less than the share that it would have if nothing was used, nor repaid.  ESCROW-4 */
-static uint64_t owed_after(const struct escrow *escrow,
-                           const struct escrow_tenant *tenant)
+static uint64_t owed_after(struct escrow *escrow, struct escrow_tenant *tenant)
 {
-	bool part;
-	uint64_t due = tenant->owed + escrow_level_of(escrow, tenant, &part);
+	uint64_t due = tenant->owed + share_of(escrow, tenant);
 
 	if (tenant->refused == 0 || tenant->came_us > escrow->window)
 		return 0;
@@ -358,13 +371,11 @@ static void turn_window(struct escrow *escrow, uint64_t start)
 
 static void go_on(struct escrow *escrow, uint64_t now_us)
 {
-	uint64_t start;
-
 	if (now_us > escrow->now_us)
 		escrow->now_us = now_us;
-	start = escrow->now_us - escrow->now_us % escrow->set.period_us;
-	if (start > escrow->window)
-		turn_window(escrow, start);
+	if (escrow->now_us - escrow->window >= escrow->set.period_us)
+		turn_window(escrow,
+		            escrow->now_us - escrow->now_us % escrow->set.period_us);
 }
 
 /* ---- Who is there ------------------------------------------------------------------- */
@@ -427,19 +438,6 @@ void escrow_saw(struct escrow *escrow, uint32_t number)
 
 /* ---- Judging ------------------------------------------------------------------------ */
 
-static uint64_t share_of(struct escrow *escrow, const struct escrow_tenant *tenant,
-                         bool *ret_part)
-{
-	*ret_part = false;
-	if (escrow->set.parted)
-		return lesser(fair_share(escrow->set.limit, tenant->terms.weight,
-		                         escrow->weights),
-		              tenant->terms.cap);
-	if (!escrow->settled)
-		escrow_find_level(escrow);
-	return escrow_level_of(escrow, tenant, ret_part);
-}
-
 /* What one escrow says of an ask. */
 enum verdict { NO, OWN, LENT };
 
@@ -456,11 +454,10 @@ static bool may_lend(struct escrow *escrow, const struct escrow_tenant *tenant,
 	return tenant->used + cost <= lesser(most, tenant->terms.cap);
 }
 
-static enum verdict judge_here(struct escrow *escrow,
-                               const struct escrow_tenant *tenant, uint64_t cost)
+static enum verdict judge_here(struct escrow *escrow, struct escrow_tenant *tenant,
+                               uint64_t cost)
 {
-	bool part;
-	uint64_t share = share_of(escrow, tenant, &part);
+	uint64_t share = share_of(escrow, tenant);
 
 	if (escrow->used + cost > escrow->set.limit)
 		return NO;
@@ -468,7 +465,7 @@ static enum verdict judge_here(struct escrow *escrow,
 		return OWN;
 	if (escrow->set.parted)
 		return NO;
-	if (tenant->used < share || (tenant->used == share && part))
+	if (tenant->used < share || (tenant->used == share && tenant->part))
 		return may_lend(escrow, tenant, share, cost) ? LENT : NO;
 	return NO;
 }
@@ -486,6 +483,8 @@ static void limit_to(struct escrow *escrow, uint64_t limit)
 static uint64_t kept_for(const struct escrow *escrow,
                          const struct escrow_tenant *tenant, uint64_t cost)
 {
+	if (escrow->kept == 0)
+		return 0;
 	return lesser(escrow->kept, lesser(cost, promise_of(escrow, tenant)));
 }
 
@@ -495,13 +494,12 @@ static enum verdict judge(struct escrow *escrow, uint32_t number, uint64_t cost)
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 	uint64_t beyond = cost - kept_for(escrow, tenant, cost);
 	enum verdict above = OWN, here;
-	bool part;
 
 	if (escrow->above && beyond > 0)
 		above = judge(escrow->above, escrow->place, beyond);
-	if (above == NO || tenant->used > share_of(escrow, tenant, &part))
+	if (above == NO)
 		return NO;
-	if (above == LENT)
+	if (above == LENT && tenant->used <= share_of(escrow, tenant))
 		limit_to(escrow, escrow_used(escrow->above, escrow->place) + beyond);
 	here = judge_here(escrow, tenant, cost);
 	return here == OWN ? above : here;
@@ -524,8 +522,7 @@ static void take(struct escrow *escrow, uint32_t number, uint64_t units)
 	for (; escrow && units > 0; number = escrow->place, escrow = escrow->above) {
 		struct escrow_tenant *tenant = &escrow->tenants[number];
 		uint64_t kept = kept_for(escrow, tenant, units);
-		bool part;
-		uint64_t held = greater(share_of(escrow, tenant, &part), tenant->used);
+		uint64_t held = greater(share_of(escrow, tenant), tenant->used);
 
 		use(escrow, tenant, units);
 		if (tenant->used > held)
@@ -542,8 +539,7 @@ static uint64_t remaining_of(struct escrow *escrow, uint32_t number)
 
 	for (; escrow; number = escrow->place, escrow = escrow->above) {
 		struct escrow_tenant *tenant = &escrow->tenants[number];
-		bool part;
-		uint64_t share = share_of(escrow, tenant, &part), rest;
+		uint64_t share = share_of(escrow, tenant), rest;
 
 		rest = escrow->set.limit > escrow->used
 		           ? escrow->set.limit - escrow->used
@@ -576,11 +572,10 @@ static void keep(struct escrow *escrow)
 static uint64_t limit_below(struct escrow *escrow, uint32_t number)
 {
 	struct escrow_tenant *node = &escrow->tenants[number];
-	bool part;
 
 	if (node->list != ESCROW_PRESENT)
 		return used_of(escrow, node);
-	return greater(share_of(escrow, node, &part), node->used);
+	return greater(share_of(escrow, node), node->used);
 }
 
 /* From the root down: who asks is present.  TREE-4 */
@@ -630,7 +625,6 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 	struct escrow_answer answer = { 0 };
 	enum verdict verdict = NO;
-	bool part;
 
 	gale_assert(!tenant->below);
 	be_seen(escrow, number, now_us);
@@ -647,7 +641,7 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 		refuse(escrow, number, cost);
 		answer.retry_us = retry_of(escrow, number, answer.reset_us);
 	}
-	answer.share = share_of(escrow, tenant, &part);
+	answer.share = share_of(escrow, tenant);
 	answer.remaining = remaining_of(escrow, number);
 	return answer;
 }
@@ -657,8 +651,8 @@ static uint64_t give(struct escrow *escrow, struct escrow_tenant *tenant,
                      uint64_t units)
 {
 	uint64_t before = promise_of(escrow, tenant), kept;
-	bool part, is_reserved = tenant->list == ESCROW_PRESENT && escrow->settled &&
-	                         tenant->used <= escrow_level_of(escrow, tenant, &part);
+	bool is_reserved = tenant->list == ESCROW_PRESENT && escrow->settled &&
+	                   tenant->used <= share_of(escrow, tenant);
 
 	tenant->used -= units;
 	escrow->used -= units;
@@ -695,13 +689,12 @@ uint64_t escrow_used(const struct escrow *escrow, uint32_t number)
 uint64_t escrow_share(struct escrow *escrow, uint32_t number)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
-	bool part;
 
 	if (escrow->above) {
 		(void)escrow_share(escrow->above, escrow->place);
 		limit_to(escrow, limit_below(escrow->above, escrow->place));
 	}
-	return tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant, &part) : 0;
+	return tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant) : 0;
 }
 
 uint64_t escrow_excess(struct escrow *escrow, uint32_t number)
@@ -712,10 +705,8 @@ uint64_t escrow_excess(struct escrow *escrow, uint32_t number)
 	for (; escrow; number = escrow->place, escrow = escrow->above) {
 		struct escrow_tenant *tenant = &escrow->tenants[number];
 		uint64_t used = used_of(escrow, tenant), share;
-		bool part;
 
-		share = tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant, &part)
-		                                       : 0;
+		share = tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant) : 0;
 		most = greater(most, used > share ? used - share : 0);
 	}
 	return most;
@@ -740,6 +731,17 @@ static bool is_used_above(const struct escrow *escrow)
 	       escrow->used + escrow->kept == escrow_used(escrow->above, escrow->place);
 }
 
+static bool has_its_share(const struct escrow *escrow,
+                          const struct escrow_tenant *tenant)
+{
+	bool part;
+
+	return tenant->list != ESCROW_PRESENT || !escrow->settled ||
+	       tenant->level != escrow->level ||
+	       (tenant->share == escrow_level_of(escrow, tenant, &part) &&
+	        tenant->part == part);
+}
+
 bool escrow_valid(const struct escrow *escrow)
 {
 	uint64_t used = 0, absent = 0, weights = 0, guaranteed = 0, asked = 0;
@@ -751,6 +753,8 @@ bool escrow_valid(const struct escrow *escrow)
 
 		if (tenant->list == ESCROW_FREE)
 			continue;
+		if (!has_its_share(escrow, tenant))
+			return false;
 		guaranteed += tenant->terms.guarantee;
 		promised += promise_of(escrow, tenant);
 		used += used_of(escrow, tenant);

@@ -28,9 +28,10 @@
  *             less than its share, since its asks cost more than was left, it has more in the
  *             next window, up to the cost of such an ask.  (T4)
  *
- * An ask takes the same time for any number of tenants.  Only the level takes longer, when it
- * has to be found anew: it looks at each tenant that is present, after a window has turned,
- * or after one has become absent, or come back to find its share used.
+ * An ask takes the same time for any number of tenants, and divides nothing while the level
+ * stays.  Only the level takes longer, when it has to be found anew: it looks at each tenant that
+ * is present, after a window has turned, or after one has become absent, or come back to find its
+ * share used.
  *
  * Threads   Pure: one at a time.
  */
@@ -81,6 +82,9 @@ struct escrow_tenant {
 	uint64_t spent;      /* in the window before */
 	uint64_t came_us;
 	uint64_t asked_us;
+	uint64_t share; /* at the level of this number */
+	uint64_t level;
+	bool part; /* of a unit is beyond it */
 	enum escrow_list list;
 	enum escrow_stand stand;
 	uint32_t before, after; /* in its list */
@@ -116,6 +120,7 @@ struct escrow {
 	uint64_t kept;       /* of it: units that the node above has used for it */
 
 	/* The level: pool / slopes, for those under it.  escrow_level.c */
+	uint64_t level; /* its number, from 1: shares of another are worked out anew */
 	bool settled;
 	bool is_short;  /* guarantees are more than is left: they shrink alike */
 	bool reckoned;  /* reserve is right */

@@ -49,16 +49,29 @@ static uint64_t level_at(const struct escrow *escrow,
 	return slope > 0 ? (units - base - 1) / slope + 1 : UINT64_MAX;
 }
 
+/* By weight alone: there is no level. */
+static uint64_t parted_share(const struct escrow *escrow,
+                             const struct escrow_tenant *tenant)
+{
+	uint64_t share =
+	    fair_share(escrow->set.limit, tenant->terms.weight, escrow->weights);
+
+	return share < tenant->terms.cap ? share : tenant->terms.cap;
+}
+
 uint64_t escrow_level_of(const struct escrow *escrow,
                          const struct escrow_tenant *tenant, bool *ret_part)
 {
-	uint128 rise = (uint128)slope_of(escrow, tenant) * escrow->pool;
-	uint128 whole = escrow->slopes > 0 ? wide_quotient(rise, escrow->slopes) : 0;
-	uint128 share = base_of(escrow, tenant) + whole;
+	uint128 rise, whole, share;
 
 	*ret_part = false;
+	if (escrow->set.parted)
+		return parted_share(escrow, tenant);
 	if (tenant->stand == ESCROW_CAPPED)
 		return tenant->terms.cap;
+	rise = (uint128)slope_of(escrow, tenant) * escrow->pool;
+	whole = escrow->slopes > 0 ? wide_quotient(rise, escrow->slopes) : 0;
+	share = base_of(escrow, tenant) + whole;
 	*ret_part = escrow->slopes > 0 && rise > whole * escrow->slopes &&
 	            share < tenant->terms.cap;
 	return share < tenant->terms.cap ? (uint64_t)share : tenant->terms.cap;
@@ -217,18 +230,24 @@ static void reckon(struct escrow *escrow)
 
 void escrow_find_level(struct escrow *escrow)
 {
+	escrow->level++;
+	escrow->settled = true;
+	if (escrow->set.parted)
+		return;
 	choose(escrow);
 	begin(escrow);
 	while (settle_some(escrow))
 		;
 	reckon(escrow);
-	escrow->settled = true;
 }
 
 bool escrow_lower_level(struct escrow *escrow, struct escrow_tenant *tenant)
 {
 	bool part;
 
+	escrow->level++;
+	if (escrow->set.parted)
+		return true;
 	if (!escrow->settled || escrow->is_short)
 		return false;
 	tenant->stand = ESCROW_UNDER;

@@ -34,9 +34,10 @@ static void empty_purse(struct gale_tenant *tenant)
 	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
 
 	see_purse(tenant, units);
-	escrow_give(&tenant->locked.family->escrow, tenant->locked.number, units,
-	            tenant->locked.window);
 	tenant->locked.seen = 0;
+	if (units > 0)
+		escrow_give(&tenant->locked.family->escrow, tenant->locked.number,
+		            units, tenant->locked.window);
 }
 
 void escrowed_empty(struct gale_tenant *tenant)

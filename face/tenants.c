@@ -582,7 +582,15 @@ bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_
 	return true;
 }
 
-/* The same ways, for who has looked at the clock, and then the escrow or the fund. */
+/* Neither purse nor memory could answer. */
+static struct gale_answer ask_beyond(struct gale_seat *seat, struct gale_tenant *tenant,
+                                     uint64_t cost)
+{
+	return is_shared(tenant->budget) ? shared_ask(seat, tenant, cost)
+	                                 : escrowed_ask(seat, tenant, cost);
+}
+
+/* The same ways, for who has looked at the clock. */
 static __attribute__((noinline)) struct gale_answer
 ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost)
 {
@@ -590,8 +598,7 @@ ask_tenant_at_length(struct gale_seat *seat, struct gale_tenant *tenant, uint64_
 
 	if (tenant_ask_here(seat, tenant, cost, &answer))
 		return answer;
-	return is_shared(tenant->budget) ? shared_ask(seat, tenant, cost)
-	                                 : escrowed_ask(seat, tenant, cost);
+	return ask_beyond(seat, tenant, cost);
 }
 
 /* A tenant or a budget that is closed has an empty purse, and remembers nothing. */
@@ -611,7 +618,7 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 		return allowed_of(tenant, now, word);
 	if (till_denies(&tenant->till, now, cost))
 		return denied_again(tenant, now);
-	return ask_tenant_at_length(seat, tenant, cost);
+	return ask_beyond(seat, tenant, cost);
 }
 
 /* ---- Counts ------------------------------------------------------------------------ */

@@ -286,6 +286,8 @@ mutant engine/escrow.c 'who has waited longest is not first (ESCROW-4)' \
 	'(!other || tenant->owed_since < other->owed_since);' '!other;' tenants
 mutant engine/escrow.c 'who was not there is owed a share' \
 	'|| tenant->came_us > escrow->window)' '|| tenant->came_us > escrow->now_us)' tenants
+mutant engine/escrow.c 'a share is kept though the level has moved' \
+	'if (tenant->level != escrow->level) {' 'if (tenant->level == 0) {' tenants
 mutant engine/escrow_level.c 'a level is lowered below what was used' \
 	'escrow->pool >= (uint128)escrow->floor * escrow->slopes &&' 'escrow->floor < UINT64_MAX &&' tenants
 mutant engine/escrow_level.c 'a cap that is reached leaves nothing to others' \
@@ -301,7 +303,7 @@ mutant face/escrowed.c 'a denial is remembered until the window turns (TENANT-4)
 mutant engine/escrow.c 'what a node keeps is not used by it (TREE-1)' \
 	'escrow->kept -= kept;' 'kept += 0;' tenants
 mutant engine/escrow.c 'those below a node may use the limit (TREE-2)' \
-	'return greater(share_of(escrow, node, &part), node->used);' 'return escrow->set.limit + greater(0 * share_of(escrow, node, &part), node->used);' tenants
+	'return greater(share_of(escrow, node), node->used);' 'return escrow->set.limit + greater(0 * share_of(escrow, node), node->used);' tenants
 mutant engine/escrow.c 'a node keeps nothing for guarantees below it (TREE-3)' \
 	'if (escrow->kept < escrow->promised)' 'if (escrow->kept > escrow->promised)' tenants
 mutant engine/escrow.c 'a node keeps units for who is absent (TREE-4)' \

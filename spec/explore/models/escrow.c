@@ -191,6 +191,7 @@ static void unpack(const long *c, const struct state *state, struct world *ret_w
 		                   .guaranteed = state->guaranteed,
 		                   .promised = state->promised,
 		                   .assured = (uint64_t)c[LIMIT],
+		                   .level = 1, /* so no share is known */
 		                   .settled = state->settled,
 		                   .is_short = state->is_short,
 		                   .reckoned = state->reckoned,
