@@ -498,7 +498,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	go_on(lessor, errand, &orders, now);
 }
 
-void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
+void lessor_tell_waiters(struct lessor *lessor, struct errand *errand,
                          enum store_result result)
 {
 	struct list *place;
@@ -506,6 +506,12 @@ void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
 	while ((place = list_first(&errand->waiters)))
 		lessor_finish(list_item(place, struct ask, waiting), result);
 	lessor_note_unheard(lessor, errand);
+}
+
+void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
+                         enum store_result result)
+{
+	lessor_tell_waiters(lessor, errand, result);
 	lessor_free_errand(lessor, errand);
 }
 
@@ -598,6 +604,7 @@ void lessor_on_answer(struct store_home *home,
 	struct errand *errand = &lessor->errands[slot];
 	mono now = clock_now(lessor->config.clock);
 	struct link *link;
+	bool in_time;
 
 	lessor->heard++;
 	if (slot == ERRAND_NONE)
@@ -611,9 +618,10 @@ void lessor_on_answer(struct store_home *home,
 	            answer->result, errand->want,
 	            answer->result == STORE_DONE ? answer->grant.units : 0,
 	            now.ns - errand->sent.ns);
-	list_remove(&errand->place);
-	errand->number = 0;
-	lessor_note_result(lessor, link, answer->result, now);
+	in_time = !errand->is_overdue;
+	lessor_unlist_errand(lessor, errand);
+	if (in_time) /* else it was taken for down, and stays so: L11 */
+		lessor_note_result(lessor, link, answer->result, now);
 	if (answer->result != STORE_DONE)
 		lessor_fail_waiters(lessor, errand, answer->result);
 	else if (is_too_late(errand, now))

@@ -91,6 +91,7 @@ struct link {
 		uint32_t calls;       /* asks that the store is at */
 		struct list wanting;  /* errands to be sent */
 		struct list flying;   /* errands that were sent, the first due first */
+		struct list overdue;  /* errands that may yet be answered; likewise */
 		struct list sleeping; /* errands to be sent when a window has turned,
 		                         the first due first */
 		struct list patience; /* asks that wait, the first due first */

@@ -97,6 +97,7 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.fenced_until = (mono){ 0 };
 	list_init(&link->own.wanting);
 	list_init(&link->own.flying);
+	list_init(&link->own.overdue);
 	list_init(&link->own.sleeping);
 	list_init(&link->own.patience);
 	link->own.next = lessor->links;
@@ -181,14 +182,21 @@ struct errand *lessor_errand(struct lessor *lessor, struct purse *purse)
 	return errand;
 }
 
+void lessor_unlist_errand(struct lessor *lessor, struct errand *errand)
+{
+	if (list_has(&errand->place))
+		list_remove(&errand->place);
+	lessor->overdue -= errand->is_overdue;
+	errand->is_overdue = false;
+	errand->number = 0;
+}
+
 void lessor_free_errand(struct lessor *lessor, struct errand *errand)
 {
 	gale_assert(list_is_empty(&errand->waiters));
 	purses_own(&lessor->purses, errand->purse)->errand = ERRAND_NONE;
 	errand->purse = NULL;
-	errand->number = 0;
-	if (list_has(&errand->place))
-		list_remove(&errand->place);
+	lessor_unlist_errand(lessor, errand);
 	list_append(&lessor->free_errands, &errand->place);
 }
 
@@ -229,6 +237,14 @@ static bool is_down(struct lessor *lessor, struct lender *lender, mono now)
 	return now.ns < load_relaxed(&link->shared.down_until_ns);
 }
 
+/* LESSOR-8 */
+static bool is_overdue(struct lessor *lessor, const struct purse *purse)
+{
+	uint16_t errand = purses_own(&lessor->purses, purse)->errand;
+
+	return errand != ERRAND_NONE && lessor->errands[errand].is_overdue;
+}
+
 void lessor_fail(struct lessor *lessor, struct ask *ask, enum shard_counter why,
                  enum store_result result)
 {
@@ -254,7 +270,7 @@ static void ask_about(struct lessor *lessor, struct purse *purse, struct ask *as
 		lessor_keep_out(lessor, ask, until, now);
 		return;
 	}
-	if (is_down(lessor, ask->lender, now)) {
+	if (is_down(lessor, ask->lender, now) || is_overdue(lessor, purse)) {
 		lessor_fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
 		return;
 	}
@@ -599,6 +615,8 @@ static void close_link(struct lessor *lessor, struct link *link)
 	while ((place = list_first(&link->own.flying)))
 		lessor_fail_waiters(lessor, list_item(place, struct errand, place),
 		                    STORE_LATE);
+	while ((place = list_first(&link->own.overdue)))
+		lessor_free_errand(lessor, list_item(place, struct errand, place));
 	while ((place = list_first(&link->own.wanting)))
 		lessor_fail_waiters(lessor, list_item(place, struct errand, place),
 		                    STORE_LATE);

@@ -6,9 +6,10 @@
  *      ask --- credit or memory settles it ------------------------------> answered
  *       '- else it waits for the key's errand
  *             errand: wanting --batch--> flying --grant--> waiters take -> answered
- *                        ^                  |  '- denied, lost: so are they
- *                        |--- not enough ---|
- *                        '---- sleeping <---' dead on arrival: until the window turns
+ *                        ^                |  |  '- denied, lost: so are they
+ *                        |-- not enough --|  '- overdue: so are they; a grant that comes
+ *                        '-- sleeping <---'     within its window is for those who ask next
+ *                            dead on arrival: until the window turns
  *
  * Everything happens in turns, and every function is told what time it is.
  *
@@ -16,8 +17,8 @@
  *
  *   LESSOR-1  At most one errand of a key is under way: own.errand names it. (L3)
  *   LESSOR-2  Units come in by on_answer and nowhere else: once for each errand's
- *             number, and only what can be believed.  What comes later, twice or from
- *             elsewhere is dropped and counted. (L4, L13)
+ *             number, and only what can be believed.  What comes when its errand is
+ *             over, twice or from elsewhere is dropped and counted. (L4, L13)
  *   LESSOR-3  A window's units die when it may be over at the store: counted from the
  *             instant of sending, with the clock's drift taken off.  A meter's are
  *             bounded by how many are out. (L2, L14)
@@ -32,6 +33,9 @@
  *             or among the crowded, who wait for a purse; it is answered once, by the
  *             time its patience ends. (L11)
  *   LESSOR-7  A purse with an errand is not evicted. (L8)
+ *   LESSOR-8  To ask for a key whose errand is overdue is to ask a store that is down:
+ *             nobody waits for it.  Only a part of the errands, and of the purses, can be
+ *             overdue at a time. (L8, L11)
  *
  * Threads   The shard's actor.  Others read counters, link->shared, and what readers find
  *           from the table of purses on.
@@ -51,7 +55,7 @@
 #define STILL_CONTENDED 2
 
 struct errand {
-	struct list place;   /* wanting, flying or sleeping of its link, or free */
+	struct list place;   /* wanting, flying, overdue, sleeping, or free */
 	struct list waiters; /* asks, in the order they came */
 	uint64_t number;     /* of its request; 0: not sent */
 	struct purse *purse; /* NULL: it is free */
@@ -61,7 +65,8 @@ struct errand {
 	uint64_t changes;    /* ... after so many changes */
 	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
 	mono sent;
-	mono due;    /* sent: given up then; sleeping: sent again then */
+	mono due;        /* sent: overdue then; overdue: over; sleeping: sent again */
+	bool is_overdue; /* nobody waits for it; what comes is for those who ask next */
 	bool forget; /* the key was reset meanwhile: what is granted is not for us */
 	bool
 	    restarted; /* the key lived under another kind of rule, and has begun anew */
@@ -105,6 +110,7 @@ struct lessor {
 	uint64_t sent;         /* requests so far */
 	uint64_t heard;        /* answers, of any kind */
 	struct list crowded;   /* asks that wait for a purse */
+	uint32_t overdue;      /* errands */
 	struct list free_errands;
 	struct errand errands[ERRANDS];
 	struct batch asking;
@@ -155,7 +161,12 @@ void lessor_take_done(struct lessor *lessor);
 const struct store_client *lessor_client(struct lessor *lessor, struct link *link);
 /* *at is over; a store that nobody else here asks is left. */
 void lessor_unlist_link(struct lessor *lessor, struct link **at);
+/* It is answered, or is not to be any more: it is in no list. */
+void lessor_unlist_errand(struct lessor *lessor, struct errand *errand);
 void lessor_free_errand(struct lessor *lessor, struct errand *errand);
+/* Those who wait for it are told so; and then it is over. */
+void lessor_tell_waiters(struct lessor *lessor, struct errand *errand,
+                         enum store_result result);
 void lessor_fail_waiters(struct lessor *lessor, struct errand *errand,
                          enum store_result result);
 /* What slept until a window turned wants to be sent. */

@@ -10,21 +10,70 @@
 
 #define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
 #define LET_GO_PER_TURN 256
+#define OVERDUE_NS UINT64_C(2000000000) /* a line to a server is lost before that */
+#define OVERDUE_PARTS 4 /* of errands and of purses: one may be overdue. LESSOR-8 */
 
-/* The store has not answered in time: whether the units were lent is not known, so they
- * are spent. */
+static bool may_be_overdue(const struct lessor *lessor)
+{
+	uint32_t purses = lessor->config.max_purses;
+
+	return lessor->overdue < (purses < ERRANDS ? purses : ERRANDS) / OVERDUE_PARTS;
+}
+
+/* How long units that come are of use.  A window's are while it lasts.  A meter's books allow
+ * for patience and no more, and a pacer's places are soon in the past. */
+static mono end_of_use(const struct link *link, const struct errand *errand, mono now)
+{
+	mono window_ends = mono_after(errand->sent, link->own.window_us * 1000);
+
+	if (!lessor_has_windows(link->own.lender))
+		return now;
+	return mono_earlier(window_ends, mono_after(now, OVERDUE_NS));
+}
+
+static void be_overdue(struct lessor *lessor, struct link *link, struct errand *errand,
+                       mono due)
+{
+	list_remove(&errand->place);
+	list_append(&link->own.overdue, &errand->place);
+	errand->due = due;
+	errand->is_overdue = true;
+	lessor->overdue++;
+}
+
+/* The store has not answered in time.  Whether units were lent is not known: those that do not
+ * come while they are of use are spent. */
 static void give_up_overdue(struct lessor *lessor, struct link *link, mono now)
 {
 	struct list *place;
 
 	while ((place = list_first(&link->own.flying))) {
 		struct errand *errand = list_item(place, struct errand, place);
+		mono due;
 
 		if (!mono_reached(now, errand->due))
 			return;
 		lessor_count(lessor, COUNT_LOST, 1);
 		lessor_back_off(lessor, link, now);
-		lessor_fail_waiters(lessor, errand, STORE_LATE);
+		lessor_tell_waiters(lessor, errand, STORE_LATE);
+		due = end_of_use(link, errand, now);
+		if (!mono_reached(now, due) && may_be_overdue(lessor))
+			be_overdue(lessor, link, errand, due);
+		else
+			lessor_free_errand(lessor, errand);
+	}
+}
+
+static void forget_overdue(struct lessor *lessor, const struct link *link, mono now)
+{
+	struct list *place;
+
+	while ((place = list_first(&link->own.overdue))) {
+		struct errand *errand = list_item(place, struct errand, place);
+
+		if (!mono_reached(now, errand->due))
+			return;
+		lessor_free_errand(lessor, errand);
 	}
 }
 
@@ -44,12 +93,15 @@ static void answer_impatient(struct lessor *lessor, struct link *link, mono now)
 static mono due_of(const struct link *link)
 {
 	struct list *flying = list_first(&link->own.flying);
+	struct list *overdue = list_first(&link->own.overdue);
 	struct list *sleeping = list_first(&link->own.sleeping);
 	struct list *patience = list_first(&link->own.patience);
 	mono due = NEVER_DUE;
 
 	if (flying)
 		due = mono_earlier(due, list_item(flying, struct errand, place)->due);
+	if (overdue)
+		due = mono_earlier(due, list_item(overdue, struct errand, place)->due);
 	if (sleeping)
 		due = mono_earlier(due, list_item(sleeping, struct errand, place)->due);
 	if (patience)
@@ -96,6 +148,7 @@ static bool let_go(struct lessor *lessor)
 static bool link_is_idle(const struct link *link)
 {
 	return list_is_empty(&link->own.wanting) && list_is_empty(&link->own.flying) &&
+	       list_is_empty(&link->own.overdue) &&
 	       list_is_empty(&link->own.sleeping) && link->own.calls == 0;
 }
 
@@ -177,6 +230,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	for (struct link *link = lessor->links; link; link = link->own.next) {
 		lessor_take_terms(lessor, link, now);
 		give_up_overdue(lessor, link, now);
+		forget_overdue(lessor, link, now);
 		answer_impatient(lessor, link, now);
 		lessor_wake_sleeping(lessor, link, now);
 		heard = lessor->heard;

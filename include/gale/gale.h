@@ -390,7 +390,8 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
 
 /* The same, but waits for the answer.  The verdict is never GALE_PENDING.  If no answer
  * comes within within_us, on_outage decides (GALE_WHY_LATE).  Units that the store leases
- * later stay with this node, for the next ask.  In the other modes, the store may still
+ * later stay with this node, for the next ask: units of a window until two seconds after
+ * patience_us, other units until patience_us.  In the other modes, the store may still
  * count the units of the call.  If the server usually takes longer than within_us, gale
  * sends it one ask at a time, and the other asks are GALE_WHY_BUSY.  With within_us 0, gale
  * asks no server, so no server counts units of the call. */

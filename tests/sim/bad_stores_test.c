@@ -29,25 +29,48 @@ static void a_store_that_never_answers(void **state)
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
 	w.nodes[0].port.mute = false;
 	run_to(0, GALE_MILLIS(100));
-	calls[0] = world_ask(&w, 0, 0, 0, 1);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN); /* LESSOR-8 */
+	calls[0] = world_ask(&w, 0, 0, 1, 1);
 	run_to(0, GALE_MILLIS(110));
+	told(calls[0], GALE_ALLOW, GALE_WHY_CREDIT);
+	run_to(1, 0);
+	calls[0] = world_ask(&w, 0, 0, 0, 1);
+	run_to(1, GALE_MILLIS(10));
 	told(calls[0], GALE_ALLOW, GALE_WHY_CREDIT);
 	world_ends();
 }
 
-static void an_answer_after_the_deadline(void **state)
+/* Of five units that are on their way for so long, each way. */
+static void ask_from_afar(uint64_t way_us)
 {
 	struct world_plan plan = bad_plan();
 	struct call *call;
 
-	(void)state;
-	plan.net.mean_us = GALE_MILLIS(15);
+	plan.net.mean_us = way_us;
 	world_open(&w, &plan);
 	call = world_ask(&w, 0, 0, 0, 1);
 	run_to(0, GALE_MILLIS(25));
 	told(call, GALE_DENY, GALE_WHY_LATE);
 	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_DOWN);
-	run_to(0, GALE_MILLIS(40));
+}
+
+static void an_answer_after_the_deadline(void **state)
+{
+	(void)state;
+	ask_from_afar(GALE_MILLIS(15));
+	run_to(0, GALE_MILLIS(31));
+	assert_int_equal(counted("units_lent"), 5);
+	assert_int_equal(w.admissions, 0);
+	for (int i = 0; i < 5; i++)
+		told(world_ask(&w, 0, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
+static void an_answer_after_its_window(void **state)
+{
+	(void)state;
+	ask_from_afar(GALE_MILLIS(600));
+	run_to(1, GALE_MILLIS(210));
 	assert_int_equal(counted("answers_late_or_twice"), 1); /* LESSOR-2 */
 	assert_int_equal(counted("units_lent"), 0);
 	assert_int_equal(w.admissions, 0);
@@ -282,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_store_that_never_answers),
 		cmocka_unit_test(an_answer_after_the_deadline),
+		cmocka_unit_test(an_answer_after_its_window),
 		cmocka_unit_test(answers_that_cannot_be_true),
 		cmocka_unit_test(a_window_from_the_past),
 		cmocka_unit_test(an_answer_that_comes_twice),

@@ -25,7 +25,7 @@ tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
 ponds=tests/sim/pond_sim
 holds=(tests/unit/{hold,holds,whole}_test)
-leases=(tests/unit/{lease,memory_lend,value,borrow}_test)
+leases=(tests/unit/{lease,memory_lend,value,borrow,overdue}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
@@ -146,6 +146,16 @@ mutant shards/purse.c 'what is cut off for a seat stays with all' \
 	'swap_if_relaxed(&purse->credit, &word, word - slice)' 'swap_if_relaxed(&purse->credit, &word, word - cost)'
 mutant shards/turn.c 'patience has no end' \
 	'if (!mono_reached(now, ask->due))' 'if (now.ns > 0)'
+mutant shards/turn.c 'what comes after patience is lost' \
+	'if (!mono_reached(now, due) && may_be_overdue(lessor))' 'if (now.ns == 0 && may_be_overdue(lessor) && due.ns > 0)' leases
+mutant shards/turn.c 'what comes after patience is waited for without end' \
+	'return mono_earlier(window_ends, mono_after(now, OVERDUE_NS));' 'return mono_later(window_ends, mono_after(now, OVERDUE_NS));' leases
+mutant shards/turn.c 'all keys may be overdue (LESSOR-8)' \
+	'(purses < ERRANDS ? purses : ERRANDS) / OVERDUE_PARTS' 'ERRANDS / OVERDUE_PARTS + 0 * purses' leases
+mutant shards/lessor.c 'a key that is overdue is waited for (LESSOR-8)' \
+	'|| is_overdue(lessor, purse)' '|| (is_overdue(lessor, purse) && now.ns == 0)' leases
+mutant shards/grant.c 'what comes after patience is a sign of health (L11)' \
+	'if (in_time) /*' 'if (in_time || now.ns > 0) /*' leases
 mutant runtime/mailbox.c 'an actor takes its mail once only' \
 	'	box->own.head = ticket + 1;' ''
 mutant stores/quarantine.c 'no quarantine' \
