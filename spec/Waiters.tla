@@ -3,13 +3,16 @@
 (* each is answered.  The errand is sent, the store lends, the answer comes; those *)
 (* who wait take, or are refused from memory; if some are left, the errand goes   *)
 (* again.  Messages get lost, other nodes take from the same window, and who has  *)
-(* waited for Patience ticks is told that it is late.  Waiter i costs i.          *)
+(* waited for Patience ticks is told that it is late.  The errand goes on for Late *)
+(* ticks more: what comes then is for who asks next.  Waiter i costs i.           *)
 EXTENDS Integers
 CONSTANTS Waiting, Limit, Batch, Ticks,
           Patience,   \* ticks; guard off: 0
+          Late,       \* ticks that an errand outlives patience
           Loss,       \* messages may be lost
           Again,      \* guard: what is left of an errand goes again
-          Overdue     \* guard: an errand is given up some day
+          Overdue,    \* guard: an errand is given up some day
+          Down        \* guard: nobody waits for an errand that is overdue
 VARIABLES phase, used, credit, denial, errand, least, age, units, left, stale, waits
 vars == <<phase, used, credit, denial, errand, least, age, units, left, stale, waits>>
 answer == <<units, left, stale>>
@@ -22,9 +25,11 @@ Init == /\ phase = 0 /\ used = 0 /\ credit = 0 /\ denial = 0 /\ errand = "none"
         /\ waits = [i \in Waiters |-> 0]
 
 Refuses(d, i) == d > 0 /\ i >= d
+Flies == errand \in {"flying", "served", "lost"}
+IsOverdue == Late > 0 /\ Flies /\ age >= Patience
 Ask(i) == /\ waits[i] = 0
           /\ IF credit >= i THEN credit' = credit - i /\ UNCHANGED <<errand, waits>>
-             ELSE IF Refuses(denial, i) THEN UNCHANGED <<credit, errand, waits>>
+             ELSE IF Refuses(denial, i) \/ (Down /\ IsOverdue) THEN UNCHANGED <<credit, errand, waits>>
              ELSE /\ waits' = [waits EXCEPT ![i] = Patience + 1] /\ UNCHANGED credit
                   /\ errand' = IF errand = "none" THEN "wanting" ELSE errand
           /\ UNCHANGED <<phase, used, denial, least, age>> /\ UNCHANGED answer
@@ -67,15 +72,16 @@ Others == /\ used < Limit /\ used' = used + 1
 
 Turns == phase' = 0
 Fresher(w) == [i \in Waiters |-> IF w[i] <= 2 THEN 0 ELSE w[i] - 1]
-Flies == errand \in {"flying", "served", "lost"}
-GivesUp == Patience > 0 /\ Flies /\ age + 1 >= Patience /\ Overdue
+TellsAll == Patience > 0 /\ Flies /\ age + 1 = Patience /\ Overdue
+GivesUp == Patience > 0 /\ Flies /\ age + 1 >= Patience + Late /\ Overdue
 Tick == /\ phase' = (phase + 1) % Ticks
         /\ IF Turns THEN used' = 0 /\ credit' = 0 /\ denial' = 0
                     ELSE UNCHANGED <<used, credit, denial>>
-        /\ waits' = IF GivesUp THEN [i \in Waiters |-> 0]
+        /\ waits' = IF TellsAll THEN [i \in Waiters |-> 0]
                     ELSE IF Patience > 0 THEN Fresher(waits) ELSE waits
-        /\ IF GivesUp THEN Rest(waits')
-           ELSE /\ age' = IF Patience > 0 /\ Flies THEN Min(age + 1, Patience) ELSE age
+        /\ IF GivesUp THEN Rest([i \in Waiters |-> 0])
+           ELSE /\ age' = IF Patience = 0 \/ ~Flies THEN age
+                          ELSE IF Overdue THEN age + 1 ELSE Min(age + 1, Patience)
                 /\ stale' = IF Turns THEN errand = "served" ELSE stale
                 /\ UNCHANGED <<errand, least, units, left>>
 

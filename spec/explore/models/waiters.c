@@ -8,7 +8,8 @@
  *     --> those who wait take, or are refused; if some are left, the errand goes again
  *
  * Messages get lost; other nodes take from the same window; who has waited for patience
- * ticks is answered that it is late.  Waiters differ: the first costs 1, the second 2, ...
+ * ticks is answered that it is late.  The errand goes on for late more: what comes then is for
+ * those who ask next.  Waiters differ: the first costs 1, the second 2, ...
  *
  * Shipped   borrow_ask, borrow_hear, borrow_served; lease_step and window.c; purse_put,
  *           purse_take, purse_deny and purse_refuses of shards/purse.c.  The actor that carries
@@ -23,7 +24,7 @@
 #define TICK_US 1000000
 #define TICK_NS (UINT64_C(1000) * TICK_US)
 
-enum { K, LIMIT, BATCH, TICKS, PATIENCE, LOSS, AGAIN, OVERDUE };
+enum { K, LIMIT, BATCH, TICKS, PATIENCE, LATE, LOSS, AGAIN, OVERDUE, DOWN };
 
 static const struct constant constants[] = {
 	{ "waiters", 1, WAITERS, 2, "that may wait at a time; the i-th costs i" },
@@ -31,9 +32,12 @@ static const struct constant constants[] = {
 	{ "batch", 1, 30, 2, "" },
 	{ "ticks", 1, 6, 2, "in a window" },
 	{ "patience", 0, 4, 2, "ticks; guard at 0: nobody is impatient" },
+	{ "late", 0, 4, 0, "ticks that an errand outlives patience" },
 	{ "loss", 0, 1, 1, "messages may be lost" },
 	{ "again", 0, 1, 1, "guard at 0: what is left of an errand goes again" },
 	{ "overdue", 0, 1, 1, "guard at 0: an errand is given up some day" },
+	{ "down", 0, 1, 1,
+	  "guard at 0: nobody waits for an errand that is overdue (LESSOR-8)" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
@@ -65,6 +69,8 @@ static const char *open(const long *c)
 
 	if (c[LIMIT] < c[K])
 		return "limit: somebody costs more than that";
+	if (c[LATE] > 0 && c[PATIENCE] == 0)
+		return "late: nobody is impatient";
 	terms = (struct borrow_terms){
 		.capacity = (uint64_t)c[LIMIT],
 		.window_us = (uint64_t)c[TICKS] * TICK_US,
@@ -124,13 +130,18 @@ static bool settles(const long *c, struct state *state, int waiter)
 
 /* ---- Steps ----------------------------------------------------------------------- */
 
+static bool is_overdue(const long *c, const struct state *state)
+{
+	return c[LATE] > 0 && state->errand >= FLYING && state->age >= c[PATIENCE];
+}
+
 static void ask(const long *c, const struct state *state, int waiter, struct walk *walk)
 {
 	struct state after = *state;
 
 	if (state->waits[waiter] > 0)
 		return;
-	if (!settles(c, &after, waiter)) {
+	if (!settles(c, &after, waiter) && !(c[DOWN] && is_overdue(c, state))) {
 		after.waits[waiter] = (uint8_t)(c[PATIENCE] + 1);
 		if (after.errand == NONE)
 			after.errand = WANTING;
@@ -267,7 +278,7 @@ static void others(const long *c, const struct state *state, struct walk *walk)
 		step(walk, &after, CHANCE, "another node is lent 1", 0, 0);
 }
 
-/* shards/turn.c: who waits on an errand that is given up is told so. */
+/* shards/turn.c: who waits is told when patience ends, and not when all is over. */
 static void give_up_overdue(const long *c, struct state *state)
 {
 	struct borrow_orders orders;
@@ -278,8 +289,10 @@ static void give_up_overdue(const long *c, struct state *state)
 		state->age = (uint8_t)c[PATIENCE];
 		return;
 	}
-	for (int i = 0; i < c[K]; i++)
+	for (int i = 0; i < c[K] && state->age == c[PATIENCE]; i++)
 		state->waits[i] = 0;
+	if (state->age < c[PATIENCE] + c[LATE])
+		return;
 	orders = borrow_resume(false);
 	rest(c, state, &orders);
 }
