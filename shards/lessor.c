@@ -292,15 +292,21 @@ static void ask_without_purse(struct lessor *lessor, struct ask *ask, mono now)
 	list_append(&lessor->crowded, &ask->waiting);
 }
 
-/* One whose caller has given up meanwhile takes nothing. */
+/* Its caller has, while it was in the mail: nothing is taken for it. */
+static bool has_given_up(struct lessor *lessor, struct ask *ask, mono now)
+{
+	if (ask->due.ns == 0 || !mono_reached(now, ask->due))
+		return false;
+	lessor_fail(lessor, ask, COUNT_IMPATIENT, STORE_LATE);
+	return true;
+}
+
 static void ask_for_units(struct lessor *lessor, struct ask *ask, mono now)
 {
 	struct purse *purse;
 
-	if (ask->due.ns > 0 && mono_reached(now, ask->due)) {
-		lessor_fail(lessor, ask, COUNT_IMPATIENT, STORE_LATE);
+	if (has_given_up(lessor, ask, now))
 		return;
-	}
 	purse = purse_for(lessor, ask);
 	if (purse)
 		ask_about(lessor, purse, ask, now);
@@ -495,6 +501,8 @@ static void begin(struct lessor *lessor, struct ask *ask, mono now)
 	struct link *link = listed_link(lessor, lender);
 	const struct store_client *client;
 
+	if (has_given_up(lessor, ask, now))
+		return;
 	if (now.ns < load_relaxed(&link->shared.down_until_ns)) {
 		lessor_fail(lessor, ask, COUNT_DOWN, STORE_DOWN);
 		return;

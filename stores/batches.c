@@ -288,7 +288,8 @@ static bool is_too_late(const struct batches *batches, const struct line *line,
 	                                       store_call_until(trip->call));
 }
 
-/* Not begun, and nothing has changed: what to say of it; STORE_DONE: it is sent. */
+/* Not begun, and nothing has changed: what to say of it; STORE_DONE: it is sent.  That a caller
+ * had gone before it came here says nothing of the server. */
 static enum store_result refusal(const struct batches *batches, const struct line *line,
                                  const struct batch *batch, const struct trip *trip)
 {
@@ -296,7 +297,7 @@ static enum store_result refusal(const struct batches *batches, const struct lin
 		return STORE_LATE;
 	if (!is_too_late(batches, line, batch, trip))
 		return STORE_DONE;
-	client_count(batches->config, CLIENT_OVERLOADED, 1);
+	client_count(batches->config, CLIENT_OVERLOADED, trip->patience_ns > 0);
 	return STORE_BUSY;
 }
 

@@ -122,6 +122,10 @@ void client_begin(struct client *client, struct store_call *call, mono now)
 		store_finish(client->config.home, call, STORE_DONE);
 		return;
 	}
+	if (mono_reached(now, call->due)) {
+		store_finish(client->config.home, call, STORE_LATE);
+		return;
+	}
 	trip = trip_for(client, op->key, op->key_len, now, &refused);
 	if (!trip) {
 		store_finish(client->config.home, call, refused);

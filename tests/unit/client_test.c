@@ -261,18 +261,25 @@ static void say(void *self, enum gale_level level, const char *text)
 		snprintf(s.lines[s.line_count++], WIRE_TEXT, "%s", text);
 }
 
-static void begin_for(int i, enum store_verb verb, const char *key, uint64_t within_ns)
+static void begin_until(int i, enum store_verb verb, const char *key, mono until,
+                        uint64_t within_ns)
 {
 	s.ops[i] = (struct store_op){ .verb = verb,
 		                      .key = (const uint8_t *)key,
 		                      .key_len = (uint32_t)strlen(key),
 		                      .rule = &s.rule,
 		                      .cost = 1 };
-	s.calls[i] =
-	    (struct store_call){ .op = &s.ops[i], .due = mono_after(s.now, within_ns) };
+	s.calls[i] = (struct store_call){ .op = &s.ops[i],
+		                          .due = mono_after(s.now, within_ns),
+		                          .until = until };
 	s.done[i] = 0;
 	client_begin(s.client, &s.calls[i], s.now);
 	take_done();
+}
+
+static void begin_for(int i, enum store_verb verb, const char *key, uint64_t within_ns)
+{
+	begin_until(i, verb, key, (mono){ 0 }, within_ns);
 }
 
 static void begin(int i, enum store_verb verb, const char *key)
@@ -612,6 +619,20 @@ static void who_waits_for_less_than_a_reply_takes_is_not_sent(void **state)
 	assert_done(3, STORE_BUSY);
 	assert_int_equal(s.ops[1].answer.remaining, 8);
 	assert_int_equal(load_relaxed(&s.counters[CLIENT_OVERLOADED]), 2);
+	close_scene();
+}
+
+/* Nothing is known of the server by that. */
+static void who_has_given_up_before_it_begins_is_no_overload(void **state)
+{
+	(void)state;
+	open_scene(gale_fixed_window(10, GALE_SECONDS(10)));
+	begin_for(1, STORE_STEP, "k", 0);
+	assert_done(1, STORE_LATE);
+	begin_until(2, STORE_STEP, "k", s.now, PATIENCE_NS); /* while it came here */
+	turn(2);
+	assert_done(2, STORE_BUSY);
+	assert_int_equal(load_relaxed(&s.counters[CLIENT_OVERLOADED]), 0);
 	close_scene();
 }
 
@@ -1292,6 +1313,7 @@ int main(void)
 		    what_is_under_way_when_the_line_breaks_is_not_sent_again),
 		cmocka_unit_test(who_would_be_late_is_not_sent),
 		cmocka_unit_test(who_waits_for_less_than_a_reply_takes_is_not_sent),
+		cmocka_unit_test(who_has_given_up_before_it_begins_is_no_overload),
 		cmocka_unit_test(a_server_that_is_late_gets_less_at_once),
 		cmocka_unit_test(what_has_come_is_told_though_it_is_due),
 		cmocka_unit_test(who_cannot_be_reached_is_not_asked_for_a_while),

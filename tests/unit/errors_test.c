@@ -1164,14 +1164,29 @@ static void a_dead_server_is_down_for_hasty_callers(void **state)
 	assert_true(house_close(&h));
 }
 
-/* The shard comes to it when its caller has gone. */
+/* The shard comes to it when its caller has gone; what it says then. */
+static enum store_result given_up_in_the_mailbox(struct house *h)
+{
+	struct store_op op = { .verb = STORE_STEP, .cost = 1 };
+	uint8_t key[STORE_KEY_MAX];
+	struct pending *pending;
+
+	key[0] = h->limiter->lender.name_len;
+	memcpy(key + 1, h->limiter->lender.name, key[0]);
+	key[1 + key[0]] = 'k';
+	op.key = key;
+	op.key_len = 2u + key[0];
+	pending = seat_send(h->seat, h->limiter, &op, NULL,
+	                    mono_after(clock_now(h->runtime->node_clock), 1000000));
+	assert_non_null(pending);
+	pass_quietly(h, 5000);
+	return pending->ask.result;
+}
+
 static void who_has_given_up_in_the_mailbox_takes_nothing(void **state)
 {
 	struct slow_store slow = { 0 };
 	struct gale_completion done;
-	struct pending *pending;
-	struct store_op op = { .verb = STORE_STEP, .cost = 1 };
-	uint8_t key[STORE_KEY_MAX];
 	struct house h;
 
 	(void)state;
@@ -1181,16 +1196,26 @@ static void who_has_given_up_in_the_mailbox_takes_nothing(void **state)
 	pass_quietly(&h, 0);
 	slow_answer(&slow);
 	assert_int_equal(gale_seat_completions(h.seat, &done, 1), 1);
-	key[0] = h.limiter->lender.name_len;
-	memcpy(key + 1, h.limiter->lender.name, key[0]);
-	key[1 + key[0]] = 'k';
-	op.key = key;
-	op.key_len = 2u + key[0];
-	pending = seat_send(h.seat, h.limiter, &op, NULL,
-	                    mono_after(clock_now(h.runtime->node_clock), 1000000));
-	assert_non_null(pending);
-	pass_quietly(&h, 5000);
-	assert_int_equal(pending->ask.result, STORE_LATE);
+	assert_int_equal(given_up_in_the_mailbox(&h), STORE_LATE);
+	assert_true(house_close(&h));
+}
+
+/* Nor is the server asked for it, that decides each call. */
+static void who_has_given_up_in_the_mailbox_is_not_sent(void **state)
+{
+	struct keeping_store keeping = { 0 };
+	struct house_plan plan = plan_of(5);
+	struct house h;
+
+	(void)state;
+	plan.shards = 1;
+	plan.turns = plan.still = true;
+	house_open(&h, &plan);
+	odd_begin(&keeping.odd, &h);
+	keeping.odd.store.ops = &keeping_ops;
+	assert_int_equal(given_up_in_the_mailbox(&h), STORE_LATE);
+	assert_null(keeping.call);
+	assert_int_equal(house_metric(&h, "asks_out_of_patience"), 1);
 	assert_true(house_close(&h));
 }
 
@@ -2287,6 +2312,7 @@ int main(void)
 		cmocka_unit_test(who_waits_for_less_than_others_makes_no_server_down),
 		cmocka_unit_test(a_dead_server_is_down_for_hasty_callers),
 		cmocka_unit_test(who_has_given_up_in_the_mailbox_takes_nothing),
+		cmocka_unit_test(who_has_given_up_in_the_mailbox_is_not_sent),
 		cmocka_unit_test(a_store_that_never_answers_is_late_and_then_down),
 		cmocka_unit_test(a_node_may_have_a_share_while_the_store_is_down),
 		cmocka_unit_test(nobody_waits_for_a_share_that_another_thread_holds),
