@@ -36,12 +36,13 @@ uint64_t flow_room(const struct flow *flow)
 	return left >= together ? least(left, flow->batch) : 0; /* FLOW-4 */
 }
 
-/* As TCP has it, which waits so long for an acknowledgement (RFC 6298).  And twice the mean: where
- * all replies take as long, a second batch under way doubles that at once. */
+/* As TCP has it, which waits so long for an acknowledgement (RFC 6298).  And thrice the mean: where
+ * all replies take as long, a second batch under way doubles that at once, and a server stands still
+ * now and then.  Those who are sent under overload have waited for as long as they may. */
 uint64_t flow_need(const struct flow *flow, uint64_t others, uint64_t patience_ns)
 {
 	uint64_t always = patience_ns / PATIENCE_PARTS;
-	uint64_t beyond = most_of(4 * flow->spread_ns, flow->mean_ns);
+	uint64_t beyond = most_of(4 * flow->spread_ns, 2 * flow->mean_ns);
 
 	if (flow->mean_ns > patience_ns && flow->under_way + others > 0)
 		return flow->mean_ns; /* FLOW-3 */

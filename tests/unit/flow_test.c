@@ -40,7 +40,8 @@ struct scene {
 	uint64_t rate;     /* asks a second */
 	uint64_t patience_ns;
 	uint64_t still_at; /* the server does nothing from then on ... */
-	uint64_t still_ns; /* ... for so long */
+	uint64_t still_ns; /* ... for so long, ... */
+	uint64_t every_ns; /* ... and again so long after; 0: once */
 
 	struct flow flow;
 	uint64_t now;
@@ -104,6 +105,8 @@ static void work(struct sent *sent)
 
 	if (begins >= s.still_at && begins < s.still_at + s.still_ns)
 		begins = s.still_at + s.still_ns;
+	if (s.every_ns > 0 && begins >= s.still_at)
+		s.still_at += s.every_ns;
 	s.free_ns = begins + s.batch_ns + sent->jobs * s.job_ns;
 	sent->sent_ns = s.now;
 	sent->done_ns = s.free_ns + s.way_ns / 2;
@@ -282,6 +285,28 @@ static void a_server_that_stands_still_is_asked_again_when_it_goes_on(void **sta
 	assert_true(s.allowed >= 4 * 4750);
 }
 
+/* A processor, or a disk, is had by others for a moment. */
+static void a_server_that_stands_still_for_moments_does_little_for_nothing(void **state)
+{
+	static const uint64_t jobs_ns[] = { MS / 50, MS / 5, MS };
+	static const uint64_t times[] = { 2, 4 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t j = 0; j < 2; j++) {
+			uint64_t can = SECOND / jobs_ns[i];
+
+			open_scene(jobs_ns[i], times[j] * can);
+			s.still_ns = PATIENCE * 2 / 5;
+			s.every_ns = SECOND / 4;
+			run(1);
+			forget_counts();
+			run(10);
+			assert_little_is_lost();
+			assert_true(s.allowed * 100 >= 95 * 10 * can * 84 / 100);
+		}
+}
+
 static void a_server_that_gets_slower_is_asked_less(void **state)
 {
 	(void)state;
@@ -435,6 +460,8 @@ int main(void)
 		cmocka_unit_test(a_server_far_away_is_asked_as_much_as_it_can_do),
 		cmocka_unit_test(
 		    a_server_that_stands_still_is_asked_again_when_it_goes_on),
+		cmocka_unit_test(
+		    a_server_that_stands_still_for_moments_does_little_for_nothing),
 		cmocka_unit_test(a_server_that_gets_slower_is_asked_less),
 		cmocka_unit_test(a_server_that_gets_faster_is_asked_more),
 		cmocka_unit_test(another_batch_under_way_is_foreseen),
