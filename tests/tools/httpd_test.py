@@ -77,6 +77,7 @@ def wrong_arguments_are_sentences():
                 (["--threads", "0"], "--threads 0: a number from 1"),
                 (["--address", "here"], "an IPv4 address is needed"),
                 (["--policy", "/nowhere.yaml"], "/nowhere.yaml"),
+                (["--policy", "/"], "/: "),
                 (["--port", str(taken.getsockname()[1])], "in use")):
             done = subprocess.run([HTTPD, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
             assert done.returncode == 2 and sentence in done.stderr and not done.stdout, (arguments, done)
@@ -102,6 +103,26 @@ def a_client_has_its_limit_and_its_headers():
         assert problem["type"].endswith("#quota-exceeded") and problem["status"] == 429, problem
         assert problem["violated-policies"] == ["requests"], problem
         assert [server.status(page("bob")), server.status(page())] == [200, 200], "other clients"
+
+
+def who_has_no_key_has_the_limit_of_an_address():
+    a_day_that_does_not_end()
+    with Httpd("--limit", "3/d") as server:
+        assert [server.status(page()) for _ in range(5)] == [200] * 3 + [429] * 2
+        assert [get(server.port, source="127.0.0.2")[0] for _ in range(4)] == [200] * 3 + [429]
+        assert server.status(page("alice")) == 200, "a key has a limit of its own"
+
+
+def a_server_whose_store_is_not_there_says_503():
+    with socket.socket() as nobody, tempfile.TemporaryDirectory() as folder:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        path = pathlib.Path(folder, "policy.yaml")
+        path.write_text(policy(3).replace("memory:", f"redis://127.0.0.1:{nobody.getsockname()[1]}"))
+        with Httpd("--policy", str(path)) as server:
+            status, headers, body = server.say(page("alice"))
+            assert status == 503 and headers["Content-Type"] == "application/problem+json", (status, headers)
+            assert json.loads(body)["status"] == 503, body
+            assert server.status(b"GET /health HTTP/1.1\r\n\r\n") == 200
 
 
 def many_clients_at_once_have_their_limit_in_order():
@@ -265,6 +286,7 @@ def a_second_signal_ends_it_at_once():
 
 
 TESTS = (wrong_arguments_are_sentences, a_client_has_its_limit_and_its_headers,
+         who_has_no_key_has_the_limit_of_an_address, a_server_whose_store_is_not_there_says_503,
          many_clients_at_once_have_their_limit_in_order, what_is_malformed_is_refused,
          odd_clients_are_served_or_left, a_policy_changes_while_it_serves,
          a_server_that_is_told_to_end_answers_what_has_arrived, a_second_signal_ends_it_at_once)
