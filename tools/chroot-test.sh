@@ -62,7 +62,7 @@ echo "== git and make"
 inside 'apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git make'
 
-servers=
+init=
 while read -r command; do
 	echo "== $command"
 	case $command in
@@ -71,9 +71,10 @@ while read -r command; do
 		echo "== $command, again, without a network"
 		inside --net "cd /root/gale && $command"
 		;;
-	'make install' | 'make examples') inside "cd /root/gale && $command" ;;
-	'build/release/examples/httpd --limit 5/s')
-		inside --net "cd /root/gale && $command >/root/httpd.txt & cd /root
+	'make install') inside "cd /root/gale && $command" ;;
+	'make examples && build/release/examples/httpd --limit 5/s')
+		inside "cd /root/gale && ${command% && *}"
+		inside --net "cd /root/gale && ${command#* && } >/root/httpd.txt & cd /root
 			until grep -qs listening httpd.txt; do sleep 0.1; done
 			bash -c 'exec 3<>/dev/tcp/127.0.0.1/8080
 				for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf \"GET / HTTP/1.1\r\n\r\n\" >&3; done
@@ -87,7 +88,7 @@ while read -r command; do
 		inside "cd /root && $command" | tee "$folder/root/first.txt"
 		says_so "$folder/root/first.txt"
 		;;
-	'gale store init '* | 'gale fleet '*) servers="$servers$command; " ;;
+	'gale store init '*) init=$command ;;
 	*)
 		echo "the README has a command that $0 does not know" >&2
 		exit 1
@@ -95,11 +96,12 @@ while read -r command; do
 	esac
 done <<<"$commands"
 
-echo "== with a server: $servers"
+echo "== with a server: $init"
 inside 'DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server'
 inside --net "redis-server --save '' --daemonize yes >/root/redis.txt
 	until redis-cli ping >/root/redis.txt 2>&1; do sleep 0.1; done
-	$servers"
+	$init
+	gale fleet --store '${init##* }' --seconds 3"
 
 echo "== make uninstall"
 inside 'cd /root/gale && make uninstall && [ ! -e /usr/local/bin/gale ]'
