@@ -377,8 +377,8 @@ static void say_result(struct fund *fund, uint64_t result)
 	else if (result == POOL_FULL)
 		fund->ops->say(
 		    fund, GALE_LEVEL_ERROR,
-		    "the store has 256 tenants of it, or 65,536 claims in "
-		    "this window: more handles of tenants wait for the next");
+		    "the store has 256 tenants of this budget, or 65,536 claims in "
+		    "this window: other handles get no units until it ends");
 	else if (result == POOL_WRONG)
 		fund->ops->say(fund, GALE_LEVEL_ERROR,
 		               "the store does not understand this node's asks");
@@ -406,7 +406,7 @@ static void say_cut_off(struct fund *fund, bool is_cut_off)
 	if (is_cut_off)
 		fund->ops->say(
 		    fund, GALE_LEVEL_ERROR,
-		    "the store cannot be asked: tenants go on with what they "
+		    "the store cannot be asked: tenants get the units that they "
 		    "may use alone");
 	else
 		fund->ops->say(fund, GALE_LEVEL_INFO, "the store can be asked again");

@@ -260,10 +260,8 @@ static mono turn_notice(struct client *client)
 	mono due;
 
 	if (notice_turn(client->config.notice, client->batches.now, &due))
-		trouble_tell(
-		    client->config.trouble, GALE_LEVEL_INFO,
-		    "the quarantine is over: what the server may have forgotten "
-		    "counts no more");
+		trouble_tell(client->config.trouble, GALE_LEVEL_INFO,
+		             "the quarantine is over: the server grants units again");
 	return due;
 }
 

@@ -143,10 +143,11 @@ static bool connect_to(struct tunnel *tunnel, const struct stream_address *addre
 	       left_ms(&until) > 0)
 		(void)poll(&end, 1, left_ms(&until));
 	if (state == STREAM_OPENING)
-		return sentence_say(why, tunnel->stream.is_connected
-		                             ? "it has accepted, and does not agree on "
-		                               "TLS; its port may be one without"
-		                             : "its host does not answer");
+		return sentence_say(why,
+		                    tunnel->stream.is_connected
+		                        ? "it accepts connections, but does not agree "
+		                          "on TLS; its port may be one without TLS"
+		                        : "its host does not answer");
 	return state == STREAM_OPEN || sentence_say(why, "%s", reason(tunnel));
 }
 

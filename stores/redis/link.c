@@ -390,7 +390,7 @@ static void give_up_on_words(struct link *link)
 	size_t count = 0;
 
 	if (link->phase == GREETING && redis_is_tls(link->bytes, link->read))
-		give_up(link, "it answers in TLS", "rediss:// speaks that");
+		give_up(link, "it answers in TLS", "use a rediss:// URL");
 	else if (link->phase == GREETING && link->read > 0) {
 		words[count++] = '"';
 		for (size_t i = 0; i < link->read && i < WORDS_SHOWN; i++)
@@ -542,8 +542,8 @@ static void go_on_connecting(struct link *link)
 	case STREAM_OPENING:
 		if (link->stream.is_connected)
 			link->wire.waits_for =
-			    "it has accepted, and does not agree on TLS; its port may "
-			    "be one without";
+			    "it accepts connections, but does not agree on TLS; its "
+			    "port may be one without TLS";
 		break;
 	case STREAM_OPEN:
 		greet(link);

@@ -300,7 +300,7 @@ static void note_reason(struct tls_session *session)
 	if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
 		snprintf(session->why, TLS_TEXT,
 		         "the server does not answer in TLS; its port may be one "
-		         "without");
+		         "without TLS");
 	else if (reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED ||
 	         (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE &&
 	          !SSL_get_certificate(session->ssl)))

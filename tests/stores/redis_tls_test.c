@@ -306,8 +306,8 @@ static void a_server_that_stops_while_hands_are_shaken(void **state)
 	(void)state;
 	visitor_refused(
 	    url_of(url, port, trusting(&c.ca, "")),
-	    "no connection within a second: it has accepted, and does not agree on "
-	    "TLS; its port may be one without");
+	    "no connection within a second: it accepts connections, but does not agree "
+	    "on TLS; its port may be one without TLS");
 	close(silent);
 	proxy_open_to_port(&proxy, (uint16_t)atoi(server.port));
 	snprintf(port, sizeof(port), "%u", proxy.port);

@@ -154,9 +154,9 @@ static void a_stake_that_is_cut_off_has_some_units_alone(void **state)
 	turn();
 	lose();
 	answers(&asked, GALE_ALLOW, GALE_WHY_LATE);
-	assert_string_equal(scene.said,
-	                    "the store cannot be asked: tenants go on with what they "
-	                    "may use alone");
+	assert_string_equal(
+	    scene.said, "the store cannot be asked: tenants get the units that they "
+			"may use alone");
 	assert_int_equal(ask(1, 1, &late), FUND_WAITS); /* its terms have none */
 	assert_int_equal(ask(0, 6, &asked), FUND_ALLOWED);
 	assert_int_equal(ask(0, 1, &asked), FUND_WAITS);
