@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""monitoring_test.py METRICS_TEST ROOT [PROMTOOL] -- dashboard and alerts ask for metrics that gale writes.
+"""monitoring_test.py METRICS_TEST ROOT PROMTOOL -- dashboard and alerts ask for metrics that gale writes.
 
 Each query of docs/grafana.json, docs/alerts.yml and docs/metrics.md names metrics, labels, results and reasons that
-exist; counters are read by rate or increase, and gauges are not.  With promtool, all of it is PromQL,
+exist; counters are read by rate or increase, and gauges are not.  As promtool says, all of it is PromQL,
 and each alert fires as tests/unit/alerts_test.yml says.  Then each kind of fault is planted, and found.
 """
 import json
@@ -142,7 +142,7 @@ def faults_for_promtool(promtool, root, board, alerts):
 
 
 def main():
-    metrics_test, root, promtool = sys.argv[1], pathlib.Path(sys.argv[2]), (sys.argv + [None])[3]
+    metrics_test, root, promtool = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     metrics = written(metrics_test)
     words = {"result": {"allowed", "denied"}, "why": reasons(root)}
     board, alerts = ((root / "docs" / name).read_text() for name in ("grafana.json", "alerts.yml"))
@@ -173,7 +173,7 @@ def main():
         (alerts, "gale_guard_cut_off == 1", "gale_guard_cut_off == 2", "GaleGuardCutOff"),
         (alerts, "rules:", "rules", "alerts.yml"),
     ]
-    for page, before, after, said in planted + (planted_for_promtool if promtool else []):
+    for page, before, after, said in planted + planted_for_promtool:
         assert before in page, before
         new = page.replace(before, after)
         reader = promtool if (page, before, after, said) in planted_for_promtool else None
