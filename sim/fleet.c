@@ -90,6 +90,19 @@ static void nudge_others(struct queue *queue, const struct fleet_node *self,
 	}
 }
 
+static void note_limit(struct fleet *fleet, uint64_t now_ns)
+{
+	uint64_t lease = now_ns / 1000 / FLEET_LEASE_US;
+
+	if (fleet->lease != lease) {
+		fleet->most_before = fleet->most;
+		fleet->most = 0;
+		fleet->lease = lease;
+	}
+	if (fleet->most < fleet->group.limit)
+		fleet->most = fleet->group.limit;
+}
+
 static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_ns)
 {
 	struct fleet *fleet = fleet_of(queue);
@@ -103,8 +116,7 @@ static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_
 			evict(fleet, &fleet->nodes[i], count);
 	node->grant = group_beat(&fleet->group, &fleet->estimates, &node->record,
 	                         &node->report, next_beat(fleet, node, count));
-	if (fleet->group.limit > fleet->limit_most)
-		fleet->limit_most = fleet->group.limit;
+	note_limit(fleet, now_ns);
 	nudge_others(queue, node, now_ns);
 }
 
@@ -278,7 +290,7 @@ static void check_flight(struct queue *queue, uint32_t in_flight)
 {
 	struct fleet *fleet = fleet_of(queue);
 
-	if (in_flight > fleet->group.reserved)
+	if (in_flight > fleet->most && in_flight > fleet->most_before)
 		fleet->over++;
 }
 

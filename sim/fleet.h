@@ -7,7 +7,8 @@
  * 3 ms.  A law that is not of the library has no shares: there each node is alone, as it is
  * where it comes from.
  *
- * Invariants  NODES-1  What is in flight is never above what the store has reserved. (H1)
+ * Invariants  NODES-1  What is in flight is never above the largest limit of the last two
+ *                      leases. (H1)
  *
  * Threads   One.
  */
@@ -56,8 +57,9 @@ struct fleet {
 	struct group_estimates estimates;
 	struct fleet_node nodes[QUEUE_NODES];
 	struct chance chance;
-	uint64_t over;       /* admissions beyond what is reserved: NODES-1 */
-	uint64_t limit_most; /* of L */
+	uint64_t lease;             /* how many were over before this one */
+	uint64_t most, most_before; /* of L, in this lease and in the one before */
+	uint64_t over;              /* admissions beyond that: NODES-1 */
 };
 
 #define FLEET_BEAT_NS UINT64_C(1000000000)

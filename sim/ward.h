@@ -21,8 +21,8 @@
  * Invariants, checked at each entry, exit and beat; the first that does not hold is the fault
  *
  *   SIM-9  At each instant the calls of a group that are at the backend have at most as many
- *           slots as its limit.  Of a limit that is learned, or of settings that disagree: as
- *           the limit, or what was reserved at the store, in the last two to four leases.  Not
+ *           slots as its limit.  Of a limit that is learned: as the limit in the last two to four
+ *           leases.  Of settings that disagree: as that, or what was reserved at the store.  Not
  *           counted are calls of a guard that only observes, and of a node that is cut off and
  *           goes on alone, or did so in the last three leases.  (H1)
  *   SIM-10  A call is let in only while the lease of its node's last report that was served
@@ -144,7 +144,7 @@ struct ward_group {
 	uint64_t worst;
 	uint64_t period; /* of two leases, that is now */
 	uint64_t
-	    most; /* the limit's, or what was reserved, at most, in this period ... */
+	    most; /* SIM-9: the limit's, or what was reserved, in this period ... */
 	uint64_t most_before; /* ... and in the one before */
 };
 

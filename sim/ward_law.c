@@ -57,13 +57,14 @@ static bool is_plain(const struct ward *ward, uint32_t group)
 	return group > 0 || (ward->plan.law == GALE_FIXED && !ward->plan.disagrees);
 }
 
+/* Of a group whose nodes disagree, who comes first has another limit. */
 static void note_limit(struct ward *ward, uint32_t number)
 {
 	struct ward_group *group = &ward->groups[number];
 	const struct group *kept = ward_kept(ward, number);
 	uint64_t most = kept->limit;
 
-	if (!is_plain(ward, number) && most < kept->reserved)
+	if (number == 0 && ward->plan.disagrees && most < kept->reserved)
 		most = kept->reserved;
 	turn_period(ward, group);
 	if (group->most < most)
