@@ -225,11 +225,10 @@ static void open_nodes(int which)
 	open_nodes_with(which, 1);
 }
 
-/* In brief a rule is leased, and in one of the modes that ask the store each time. */
+/* In brief a rule is in one of the modes. */
 static bool has_row(unsigned rule, enum gale_mode mode)
 {
-	return LONG_OR_BRIEF(true, mode == GALE_LEASED) ||
-	       mode == (rule % 2 ? GALE_STRICT : GALE_CACHED_DENY);
+	return LONG_OR_BRIEF(true, (enum gale_mode)(rule % MODES) == mode);
 }
 
 static void add_rows(void)
