@@ -17,7 +17,8 @@
 #
 # asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
 # threads: models, simulations and the suite "single" have one, or watch one.  The suite "forks" begins processes
-# from a process with threads, which it does not bear.  clang checks -Wthread-safety.
+# from a process with threads, which it does not bear.  "plain" is what no sanitizer bears.  clang checks
+# -Wthread-safety.
 # By default, what comes after gcc is built while its tests of servers wait, and tests are built
 # with -Dbrief=true: they have fewer rounds, seeds and seconds.  So that less is to be built, objects
 # have no types and variables for a debugger, and of tests those alone are optimised that take long
@@ -207,7 +208,7 @@ suites() {
 
 build_gcc() {
 	if $brief; then
-		build gcc 'interleave sim spec stores tools alone lint' gcc -Dmodel_steps=50000 -Doptimization=0 -Dc_args=-g0
+		build gcc 'plain interleave sim spec stores tools alone lint' gcc -Dmodel_steps=50000 -Doptimization=0 -Dc_args=-g0
 	else
 		build gcc '' gcc -Dmodel_steps=1000000
 	fi
@@ -216,7 +217,7 @@ test_gcc() { # NAME...: what comes after it
 	local builds
 	build_gcc || return
 	if $brief; then
-		suites gcc interleave+sim+spec+lint
+		suites gcc plain+interleave+sim+spec+lint
 	else
 		suites gcc unit+model+fuzz+interleave+sim+spec torture lint
 	fi
