@@ -21,7 +21,7 @@
 
 #define SLOTS 4096 /* of groups */
 #define FIRST_ROOM 8
-#define LOOKS_PER_SWEEP 64 /* at groups */
+#define LOOKS 64 /* at groups, by a sweep, or by a beat that needs room */
 #define DROPS_PER_SWEEP 256
 
 struct member {
@@ -37,7 +37,7 @@ struct kept_group {
 	struct group is;
 	struct group_estimates *estimates; /* NULL: none were needed yet */
 	struct kept_group *next;           /* in its slot */
-	struct list place;                 /* among all, the last to beat last */
+	struct list place;                 /* among all */
 	mono over;                         /* a lease after its last beat */
 	struct member **slots;             /* room of them ... */
 	struct member **row;               /* ... the members by position ... */
@@ -54,6 +54,8 @@ struct groups {
 	uint64_t count;
 	uint8_t secret[XXH3_SECRET_SIZE_MIN];
 	struct list all;
+	struct list *hand; /* in it: where the next looks begin */
+	unsigned ends;     /* so often it came to the end since one was over */
 	struct kept_group *slots[SLOTS];
 };
 
@@ -300,29 +302,40 @@ static unsigned dissolve(struct groups *groups, struct kept_group *group, unsign
 	return dropped + 1;
 }
 
-/* Of those that have not beaten for longest; margin_us since their last lease was over. */
+/* Of those that the hand comes to; margin_us since their last lease was over.  It goes round: one with a
+ * long lease hides none that is behind it. */
 static unsigned dissolve_some(struct groups *groups, const struct kept_group *but,
                               mono now, uint64_t margin_us, unsigned most)
 {
-	struct list *at = groups->all.next;
 	unsigned dropped = 0;
 
-	for (int i = 0; i < LOOKS_PER_SWEEP && at != &groups->all && dropped < most;
-	     i++) {
-		struct kept_group *group = list_item(at, struct kept_group, place);
+	for (int i = 0; i < LOOKS && dropped < most; i++) {
+		struct list *place = groups->hand;
+		struct kept_group *group;
 
-		at = at->next;
-		if (group != but &&
-		    mono_reached(now, mono_after(group->over, margin_us * 1000)))
-			dropped += dissolve(groups, group, most - dropped);
+		groups->hand = place->next;
+		if (place == &groups->all) {
+			groups->ends++;
+			continue;
+		}
+		group = list_item(place, struct kept_group, place);
+		if (group == but ||
+		    !mono_reached(now, mono_after(group->over, margin_us * 1000)))
+			continue;
+		dropped += dissolve(groups, group, most - dropped);
+		groups->ends = 0;
 	}
 	return dropped;
 }
 
+/* Nothing is over when the hand has gone round in vain, from one end to the next. */
 bool groups_sweep(struct groups *groups, mono at)
 {
-	return dissolve_some(groups, NULL, at, GROUPS_KEPT_US, DROPS_PER_SWEEP) <
-	       DROPS_PER_SWEEP;
+	dissolve_some(groups, NULL, at, GROUPS_KEPT_US, DROPS_PER_SWEEP);
+	if (groups->ends < 2)
+		return false;
+	groups->ends = 0;
+	return true;
 }
 
 /* GROUPS-3 */
@@ -439,8 +452,6 @@ enum store_result groups_beat(struct groups *groups, const uint8_t *name,
 		group = add(groups, name, name_len, at);
 	if (!group || !have_estimates(groups, group, &beat->settings))
 		return STORE_NO_MEMORY;
-	list_remove(&group->place);
-	list_append(&groups->all, &group->place);
 	result = begin(groups, group, beat, now_us, forgot_us);
 	if (result == GROUP_GRANTED)
 		done = beat_on(groups, group, beat, at);
@@ -529,6 +540,7 @@ struct groups *groups_open(struct gale_allocator *allocator, uint64_t most)
 	groups->allocator = allocator;
 	groups->most = most;
 	list_init(&groups->all);
+	groups->hand = &groups->all;
 	if (random_fill(groups->secret, sizeof(groups->secret)))
 		return groups;
 	groups_close(groups);

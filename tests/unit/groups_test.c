@@ -60,7 +60,7 @@ static const struct group *found(const char *group)
 	return groups_find(s.groups, (const uint8_t *)group, (uint32_t)strlen(group));
 }
 
-static enum store_result beat(const char *group, unsigned node)
+static enum store_result beat_for(const char *group, unsigned node, uint64_t lease_us)
 {
 	s.beat = (struct store_beat){
 		.node = (const uint8_t *)s.node,
@@ -69,7 +69,7 @@ static enum store_result beat(const char *group, unsigned node)
 		              .start = 1,
 		              .floor = 1,
 		              .ceiling = 100,
-		              .lease_us = LEASE,
+		              .lease_us = lease_us,
 		              .rotate_us = 1 },
 		.report = { .incarnation = 1,
 		            .seq = ++s.now,
@@ -80,6 +80,21 @@ static enum store_result beat(const char *group, unsigned node)
 		            .over = s.over },
 	};
 	return serve(group);
+}
+
+static enum store_result beat(const char *group, unsigned node)
+{
+	return beat_for(group, node, LEASE);
+}
+
+static void beat_many(const char *kind, unsigned count, uint64_t lease_us)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "%s%u", kind, i);
+		assert_int_equal(beat_for(name, 0, lease_us), STORE_DONE);
+	}
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -178,6 +193,41 @@ static void a_group_is_swept_a_day_after_its_last_lease(void **state)
 	while (!groups_sweep(s.groups, end))
 		continue;
 	assert_null(found("g"));
+	close_scene();
+}
+
+#define LONG 200 /* more than three sweeps look at */
+#define SHORT 20
+
+/* Groups with a lease of a day are in front of those with a short one. */
+static void a_group_with_a_long_lease_hides_none_that_is_over(void **state)
+{
+	(void)state;
+	open_scene(UINT64_MAX);
+	beat_many("long", LONG, GALE_DAYS(1));
+	beat_many("short", SHORT, LEASE);
+	s.now += LEASE + GROUPS_KEPT_US;
+	while (!groups_sweep(s.groups, (mono){ s.now * 1000 }))
+		continue; /* it does not rest before all are gone */
+	assert_null(found("short0"));
+	assert_null(found("short19"));
+	assert_true(found("long0") && found("long199"));
+	close_scene();
+}
+
+/* GROUPS-3: it may be refused at first, and not for good. */
+static void a_beat_that_needs_room_finds_it(void **state)
+{
+	unsigned refused = 0;
+
+	(void)state;
+	open_scene(2 * (LONG + SHORT));
+	beat_many("long", LONG, GALE_DAYS(1));
+	beat_many("short", SHORT, LEASE);
+	s.now += LEASE;
+	while (beat("new", 0) == STORE_FULL)
+		assert_true(++refused < 20);
+	assert_non_null(found("new"));
 	close_scene();
 }
 
@@ -299,6 +349,8 @@ int main(void)
 		cmocka_unit_test(
 		    where_the_clock_is_set_a_full_table_drops_no_group_that_lives),
 		cmocka_unit_test(a_group_is_swept_a_day_after_its_last_lease),
+		cmocka_unit_test(a_group_with_a_long_lease_hides_none_that_is_over),
+		cmocka_unit_test(a_beat_that_needs_room_finds_it),
 		cmocka_unit_test(nodes_that_come_back_find_what_was_learned),
 		cmocka_unit_test(
 		    a_node_that_starts_again_with_other_settings_has_a_share),
