@@ -233,6 +233,36 @@ static void a_window_with_another_period_counts_what_reaches_into_it(void **stat
 	assert_int_equal(spend(&shared, &hour, T0 + GALE_HOURS(1), 20), 10);
 }
 
+/* The count of the longer window is lost when the shorter one ends: more than the largest limit may
+ * pass, but no more than under each of the two alone. */
+static void two_periods_in_use_admit_at_most_the_sum(void **state)
+{
+	struct chance c = { 4 };
+	uint64_t beyond = 0;
+
+	(void)state;
+	for (int round = 0; round < 1000; round++) {
+		uint64_t now = T0, passed = 0, by[2] = { 0 };
+		struct shared shared = { .count = 0 }, alone[2] = { 0 };
+		struct rule rules[2];
+
+		for (int i = 0; i < 2; i++) {
+			rules[i] = compiled(
+			    gale_fixed_window(chance_between(&c, 1, 20),
+			                      SEC(chance_between(&c, 60, 4000))));
+		}
+		for (int i = 0; i < 200; i++) {
+			passed += spend(&shared, &rules[chance_below(&c, 2)], now, 1);
+			for (int j = 0; j < 2; j++)
+				by[j] += spend(&alone[j], &rules[j], now, 1);
+			assert_true(passed <= by[0] + by[1]);
+			now += SEC(chance_below(&c, 20));
+		}
+		beyond += passed > by[0] && passed > by[1];
+	}
+	assert_true(beyond > 0);
+}
+
 static void a_quota_with_another_anchor_keeps_what_is_used(void **state)
 {
 	struct rule noon = compiled(gale_quota_anchored(10, GALE_DAYS(1), 0));
@@ -444,6 +474,7 @@ int main(void)
 		    a_pacer_with_another_rate_queues_behind_what_was_booked),
 		cmocka_unit_test(
 		    a_window_with_another_period_counts_what_reaches_into_it),
+		cmocka_unit_test(two_periods_in_use_admit_at_most_the_sum),
 		cmocka_unit_test(a_quota_with_another_anchor_keeps_what_is_used),
 		cmocka_unit_test(a_sliding_window_with_other_buckets_keeps_what_counts),
 		cmocka_unit_test(a_converted_sliding_window_lasts_as_long_as_it_counts),
