@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 """targets.py FOLDER SUITE... [but SUITE...] -- what ninja has to build in FOLDER for the tests of these
-suites, but for those that are in one of the others, too."""
+suites, but for those that are in one of the others, too; and shared libraries, which tests load by name."""
 import json
 import os
 import subprocess
@@ -16,7 +16,8 @@ def introspect(folder, what):
 
 
 def main(folder, *suites):
-    targets = {target["id"]: target["filename"] for target in introspect(folder, "--targets")}
+    built = introspect(folder, "--targets")
+    targets = {target["id"]: target["filename"] for target in built}
     wanted = set()
     at = suites.index("but") if "but" in suites else len(suites)
     suites, but = suites[:at], suites[at + 1:]
@@ -27,6 +28,9 @@ def main(folder, *suites):
                 wanted.update(targets[target])
     if not wanted:
         sys.exit(f"{folder} has no tests of {' '.join(suites)}")
+    for target in built:
+        if target["type"] == "shared library":
+            wanted.update(target["filename"])
     print(*sorted(os.path.relpath(path, folder) for path in wanted), sep="\n")
 
 
