@@ -124,7 +124,7 @@ static void test_settings(void **unused)
 
 /* ---- What moves a limit ----------------------------------------------------------- */
 
-/* ESTIMATE-2: nothing, one call at a time, and more than half in use but never refused. */
+/* ESTIMATE-2: nothing, and one call at a time. */
 static void test_idle_keeps(void **unused)
 {
 	(void)unused;
@@ -138,6 +138,43 @@ static void test_idle_keeps(void **unused)
 			assert_int_equal(estimate_limit(&s.estimate), 20);
 			assert_int_equal(estimate_ceiling(&s.estimate, NO_SHARE), 20);
 		}
+	}
+}
+
+/* ESTIMATE-2: all slots are in use, and what was delivered says less or more; but no call wants a slot
+ * that it does not get.  As soon as one does, the same windows move the limit. */
+static void test_knee_decides_where_calls_are_refused(void **unused)
+{
+	const struct {
+		uint32_t ok; /* in each window, after 10 ms */
+		bool rises;
+	} cases[] = { { 10, false }, { 3000, true } };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct scene s = scene(ESTIMATE_KNEE, 40);
+		struct estimate_window window;
+		uint32_t before;
+
+		estimate_probe_at(&s.estimate, UINT64_MAX, ESTIMATE_PROBE_NONE);
+		for (int n = 0; n < 100; n++)
+			learn(&s, busy(&s, 16));
+		before = estimate_limit(&s.estimate);
+		window = busy(&s, 16);
+		window.ok = cases[i].ok;
+		window.rtt_sum_ns = window.ok * 10 * MS;
+		window.refused = 0;
+		assert_true(window.in_flight_peak > before / 2);
+		for (int n = 0; n < 1000; n++) {
+			learn(&s, window);
+			assert_int_equal(estimate_limit(&s.estimate), before);
+		}
+		window.refused = window.ok;
+		learn(&s, window);
+		if (cases[i].rises)
+			assert_true(estimate_limit(&s.estimate) > before);
+		else
+			assert_true(estimate_limit(&s.estimate) < before);
 	}
 }
 
@@ -233,6 +270,41 @@ static void test_late_answers_lower_it(void **unused)
 		for (int n = 0; n < 5; n++)
 			learn(&s, calm(100 * MS));
 		assert_true(estimate_limit(&s.estimate) < 90);
+	}
+}
+
+/* So many times 1,000 answers in 100 ms, each after 40 ms. */
+static void late_answers(struct scene *s, int count)
+{
+	while (count-- > 0)
+		learn(s, (struct estimate_window){ .ok = 1000,
+		                                   .rtt_sum_ns = 1000 * 40 * MS,
+		                                   .in_flight_peak = 400 });
+}
+
+/* The best round trip is 10 ms: 10,000 answers of a second are held against it, and those of a minute
+ * later no more. */
+static void test_best_is_forgotten_by_time(void **unused)
+{
+	const enum estimate_law fall[] = { ESTIMATE_AIMD, ESTIMATE_GRADIENT };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(fall); i++) {
+		struct scene s = scene(fall[i], 1000);
+		uint32_t before = 1000;
+
+		for (int n = 0; n < 5; n++)
+			learn(&s, calm(10 * MS));
+		for (int n = 0; n < 10; n++) {
+			late_answers(&s, 1);
+			assert_true(estimate_limit(&s.estimate) < before);
+			before = estimate_limit(&s.estimate);
+		}
+		late_answers(&s, 570);
+		before = estimate_limit(&s.estimate);
+		assert_in_range(before, 1, 4);
+		late_answers(&s, 40);
+		assert_true(estimate_limit(&s.estimate) > before);
 	}
 }
 
@@ -572,11 +644,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_idle_keeps),
+		cmocka_unit_test(test_knee_decides_where_calls_are_refused),
 		cmocka_unit_test(test_refusals_make_it_grow),
 		cmocka_unit_test(test_share_is_what_is_used),
 		cmocka_unit_test(test_drops_lower_it),
 		cmocka_unit_test(test_drops_are_no_round_trips),
 		cmocka_unit_test(test_late_answers_lower_it),
+		cmocka_unit_test(test_best_is_forgotten_by_time),
 		cmocka_unit_test(test_one_answer_is_a_window),
 		cmocka_unit_test(test_knee_is_measured),
 		cmocka_unit_test(test_full_reports_less),
