@@ -589,6 +589,46 @@ static void after_a_fence_nothing_enters_from_a_cell(void **state)
 	assert_true(house_close(&h));
 }
 
+/* TURNSTILE-1: what is called back is free, and no seat enters above the share from its cell. */
+static void a_share_that_shrinks_calls_back_what_seats_keep(void **state)
+{
+	struct gale_entry entries[40];
+	struct gale_seat *other;
+	struct gale_guard *guard;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	guard = open_fixed(&h, 64);
+	must(gale_join(h.runtime, &other) == GALE_ERR_OK);
+	give_cells(&h, guard, other);
+	for (int i = 0; i < 40; i++)
+		entries[i] = enter(&h, guard);
+	for (int i = 5; i < 40; i++)
+		gale_exit(h.seat, &entries[i], GALE_OK);
+	assert_int_equal(counts_of(guard).kept, 8 + 1);
+	assert_int_equal(counts_of(guard).in_flight, 5 + 8 + 1);
+	guard_put_share(&guard->guard, 2, 4, /* fenced= */ false);
+	assert_int_equal(counts_of(guard).kept, 0);
+	assert_int_equal(counts_of(guard).in_flight, 5);
+	is_refused(enter(&h, guard), GALE_WHY_SHARE);
+	is_refused(gale_enter(other, guard, 1, GALE_NORMAL), GALE_WHY_SHARE);
+	gale_exit(h.seat, &entries[0], GALE_OK);
+	gale_exit(h.seat, &entries[1], GALE_OK);
+	entries[0] = gale_enter(other, guard, 1, GALE_NORMAL);
+	is_in(entries[0], 4);
+	is_refused(enter(&h, guard), GALE_WHY_SHARE);
+	gale_exit(other, &entries[0], GALE_OK);
+	for (int i = 2; i < 5; i++)
+		gale_exit(h.seat, &entries[i], GALE_OK);
+	pass(&h, WINDOW_US); /* four slots are too few for cells */
+	assert_int_equal(counts_of(guard).kept, 0);
+	assert_int_equal(counts_of(guard).in_flight, 0);
+	gale_leave(other);
+	gale_guard_close(guard);
+	assert_true(house_close(&h));
+}
+
 /* As the coordinator of a fleet puts it in force; the least ceiling is told. */
 static void a_share_is_in_force_at_once(void **state)
 {
@@ -832,6 +872,7 @@ int main(void)
 		cmocka_unit_test(a_seat_that_leaves_gives_back_what_it_keeps),
 		cmocka_unit_test(a_seat_that_stops_gives_back_what_it_keeps),
 		cmocka_unit_test(after_a_fence_nothing_enters_from_a_cell),
+		cmocka_unit_test(a_share_that_shrinks_calls_back_what_seats_keep),
 		cmocka_unit_test(a_share_is_in_force_at_once),
 		cmocka_unit_test(a_seat_without_a_cell_counts_with_the_others),
 		cmocka_unit_test(the_ceiling_is_learned),
