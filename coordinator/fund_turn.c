@@ -46,7 +46,7 @@ static void look(struct fund *fund, struct stake *stake, mono now) ON(fund->lock
 		give(fund, stake, seen.gives, now);
 	stake->locked.ahead = seen.asks;
 	stake->locked.present = seen.moved > 0;
-	if (seen.moved > 0 && now.ns - claim->sent.ns >= release_ns / 4)
+	if (seen.moved > 0 && now.ns - claim->sent.ns >= release_ns / 2)
 		tell_from(stake, now);
 	stake_fill(stake, now);
 }

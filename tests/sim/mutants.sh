@@ -371,6 +371,10 @@ mutant engine/claim.c 'new terms end a refusal that was not by terms (CLAIM-6)' 
 	'claim->shut = true;' 'claim->refused = 1;' pools
 mutant engine/claim.c 'a grant of this moment shrinks the next quantum' \
 	'return lesser(claim->size, most);' 'most = 0;' pools
+mutant coordinator/fund_turn.c 'a tenant that lacks nothing is not told of (FUND-4)' \
+	'now.ns - claim->sent.ns >= release_ns / 2)' 'now.ns < claim->sent.ns + 0 * release_ns)' pools
+mutant coordinator/fund_turn.c 'a tenant is told of once more for each quantum' \
+	'now.ns - claim->sent.ns >= release_ns / 2)' 'now.ns - claim->sent.ns >= release_ns / 4)' pools
 mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
 	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
 mutant engine/claim.c 'a refusal lasts longer than the pool says' \

@@ -50,6 +50,24 @@ static void a_store_is_reminded_though_nothing_lacks(void **state)
 	}
 }
 
+/* FUND-4: who spends so slowly that it lacks nothing is heard of all the same. */
+static void who_spends_slowly_is_present(void **state)
+{
+	mono heard;
+
+	(void)state;
+	have(0, 8);
+	heard = scene.now;
+	do {
+		scene.now = mono_after(scene.now, scene.fund.tick_ns);
+		assert_int_equal(ask_now(0, 1), FUND_ALLOWED);
+		turn();
+	} while (!scene.sent);
+	assert_int_equal(asked_of(scene.sent)->present, 1);
+	assert_int_equal(asked_of(scene.sent)->more, 0);
+	assert_true(scene.now.ns - heard.ns <= RELEASE_US * 1000 * 5 / 8);
+}
+
 /* A closed budget admits nothing, whatever arrives, and gives it back. */
 static void what_comes_after_the_end_is_not_spent(void **state)
 {
@@ -538,6 +556,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_return_that_is_lost_is_made_again),
 		TEST(a_store_is_reminded_though_nothing_lacks),
+		TEST(who_spends_slowly_is_present),
 		TEST(what_comes_after_the_end_is_not_spent),
 		TEST(a_false_answer_spoils_no_other),
 		TEST(a_node_has_no_more_than_the_limit),

@@ -175,6 +175,44 @@ static void two_nodes_have_one_budget(void **state)
 	close_pair(&pair);
 }
 
+static uint64_t lot(uint64_t *seed, uint64_t below)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + 1;
+	return (*seed >> 33) % below;
+}
+
+/* Two tenants at two nodes, below their shares, by fits and starts: they are present by their quanta.
+ * FUND-4, CLAIM-5 */
+static void who_goes_on_spending_makes_a_trip_for_each_quantum(void **state)
+{
+	uint64_t seed = 1, quanta = 0, trips = 0, asked = 0, got = 0;
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 40000);
+	for (int ms = 0; ms < 5000; ms++) {
+		for (int i = 0; i < NODES * TENANTS; i++) {
+			uint64_t asks = lot(&seed, 8) * (lot(&seed, 4) > 0);
+
+			asked += asks;
+			got += flood(&pair, i / 2, i % 2, asks, 1);
+		}
+		pass(&pair, 1000);
+	}
+	for (int i = 0; i < NODES * TENANTS; i++) {
+		struct gale_tenant_counts counts =
+		    counts_of(pair.tenants[i / 2][i % 2]);
+
+		quanta += counts.quanta;
+		trips += counts.trips;
+	}
+	print_message("%llu quanta, %llu trips\n", (unsigned long long)quanta,
+	              (unsigned long long)trips);
+	assert_true(got * 100 >= asked * 99);
+	assert_true(trips * 10 <= quanta * 11);
+	close_pair(&pair);
+}
+
 /* Who is alone has all of it, from any node. */
 static void who_is_alone_has_all(void **state)
 {
@@ -629,6 +667,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tenant_of_a_shared_budget_has_no_tenants),
 		cmocka_unit_test(two_nodes_have_one_budget),
+		cmocka_unit_test(who_goes_on_spending_makes_a_trip_for_each_quantum),
 		cmocka_unit_test(who_is_alone_has_all),
 		cmocka_unit_test(idle_units_go_back),
 		cmocka_unit_test(what_is_closed_gives_back),
