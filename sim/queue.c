@@ -150,6 +150,13 @@ static void serve(struct play *play, uint32_t number, uint64_t now_ns)
 	heap_add(back, number);
 }
 
+static bool has_free_server(const struct play *play)
+{
+	uint32_t servers = play->plan->phases[play->phase].servers;
+
+	return play->back.serving < (servers > 0 ? servers : play->plan->servers);
+}
+
 static void serve_next(struct play *play, uint64_t now_ns)
 {
 	struct backend *back = &play->back;
@@ -158,6 +165,13 @@ static void serve_next(struct play *play, uint64_t now_ns)
 	back->first = (back->first + 1) % QUEUE_FLIGHT;
 	back->waiting_count--;
 	serve(play, number, now_ns);
+}
+
+/* A server that is gone has ended what it had. */
+static void serve_those_that_wait(struct play *play, uint64_t now_ns)
+{
+	while (play->back.waiting_count > 0 && has_free_server(play))
+		serve_next(play, now_ns);
 }
 
 static void fail_later(struct play *play, uint32_t number, uint64_t ends_ns)
@@ -177,7 +191,7 @@ static void put(struct play *play, uint32_t number, uint64_t now_ns)
 		fail_later(play, number, now_ns + play->plan->timeout_ns);
 	else if (mode == MODE_FAILS)
 		fail_later(play, number, now_ns + FAST_FAIL_NS);
-	else if (back->serving < play->plan->servers)
+	else if (has_free_server(play))
 		serve(play, number, now_ns);
 	else
 		back->waiting[(back->first + back->waiting_count++) % QUEUE_FLIGHT] =
@@ -355,8 +369,7 @@ static void end(struct play *play, uint64_t now_ns)
 	node->in_flight--;
 	if (call->served)
 		play->back.serving--;
-	if (call->served && play->back.waiting_count > 0)
-		serve_next(play, now_ns);
+	serve_those_that_wait(play, now_ns);
 	ended.delay_ns = delay_of(&play->back, now_ns);
 	count_end(play, call, now_ns);
 	play->back.free_calls[play->back.free_count++] = number;
@@ -371,6 +384,7 @@ static void turn_phase(struct play *play, uint64_t now_ns)
 	while (play->phase + 1 < plan->phase_count &&
 	       plan->phases[play->phase + 1].begins_ns <= now_ns)
 		play->phase++;
+	serve_those_that_wait(play, now_ns); /* there may be more servers now */
 }
 
 /* ---- A play ------------------------------------------------------------------------- */

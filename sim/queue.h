@@ -43,6 +43,7 @@ struct queue_phase {
 	uint64_t mean_ns;     /* of service, at the beginning of the phase */
 	uint64_t mean_end_ns; /* at its end; 0: the same */
 	enum queue_mode mode;
+	uint32_t servers; /* 0: the plan's */
 };
 
 struct queue_plan {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * scenes.c -- seventeen scenes, and the oracle.
+ * scenes.c -- the scenes, and the oracle.
  *
  * A load of 1 is what the servers can do.  Unless a scene says otherwise: 16 servers, a mean
  * of 10 ms, an objective of 100 ms, a guard that starts at 20.
@@ -217,7 +217,7 @@ static void plan_ramp(struct queue_plan *plan, uint64_t lot)
 	phase(plan, &s, 1, 10 * SECOND);
 }
 
-static void plan_nodes(struct queue_plan *plan, uint64_t lot, uint32_t nodes)
+static struct shape base_of_nodes(struct queue_plan *plan, uint64_t lot, uint32_t nodes)
 {
 	struct shape s = shape_of(lot, 10 * MS);
 
@@ -228,6 +228,13 @@ static void plan_nodes(struct queue_plan *plan, uint64_t lot, uint32_t nodes)
 	plan->service = SERVICE_EXPONENTIAL;
 	plan->nodes = nodes;
 	plan->fleet = &fleet_of_nodes;
+	return s;
+}
+
+static void plan_nodes(struct queue_plan *plan, uint64_t lot, uint32_t nodes)
+{
+	struct shape s = base_of_nodes(plan, lot, nodes);
+
 	phase(plan, &s, 1.5 * s.load, 10 * SECOND);
 	phase(plan, &s, 1.5 * s.load, 30 * SECOND);
 	phase(plan, &s, 1.5 * s.load, 30 * SECOND)->mean_ns *= 2;
@@ -252,6 +259,33 @@ static void plan_fleet_8(struct queue_plan *plan, uint64_t lot)
 static void plan_fleet_32(struct queue_plan *plan, uint64_t lot)
 {
 	plan_nodes(plan, lot, 32);
+}
+
+/* Work that takes longer wants as many slots as before; fewer servers want fewer. */
+static void plan_halved(struct queue_plan *plan, uint64_t lot, uint32_t nodes)
+{
+	struct shape s = base_of_nodes(plan, lot, nodes);
+
+	phase(plan, &s, 1.5 * s.load, 10 * SECOND);
+	phase(plan, &s, 1.5 * s.load, 30 * SECOND);
+	phase(plan, &s, 1.5 * s.load, 30 * SECOND)->servers = s.servers / 2;
+	phase(plan, &s, 1.5 * s.load, 10 * SECOND);
+	phase(plan, &s, 1.5 * s.load, 20 * SECOND);
+}
+
+static void plan_halved_2(struct queue_plan *plan, uint64_t lot)
+{
+	plan_halved(plan, lot, 2);
+}
+
+static void plan_halved_3(struct queue_plan *plan, uint64_t lot)
+{
+	plan_halved(plan, lot, 3);
+}
+
+static void plan_halved_8(struct queue_plan *plan, uint64_t lot)
+{
+	plan_halved(plan, lot, 8);
 }
 
 /* As much work of calls of 1 ms as of calls of 100 ms, each class more than half of what the
@@ -305,6 +339,10 @@ const struct scene scenes[] = {
 	{ "fleet-3", "the same with 3 nodes", plan_fleet_3 },
 	{ "fleet-8", "with 8", plan_fleet_8 },
 	{ "fleet-32", "with 32", plan_fleet_32 },
+	{ "halved-2", "2 nodes, load 1.5, and half of the servers for a while",
+	  plan_halved_2 },
+	{ "halved-3", "the same with 3 nodes", plan_halved_3 },
+	{ "halved-8", "with 8", plan_halved_8 },
 	{ "classes", "calls of 1 and of 100 ms, by guards of their own", plan_classes },
 	{ "oscillation", "demand comes to one of 2 nodes, then to the other",
 	  plan_oscillation },

@@ -40,6 +40,18 @@ struct band {
 	0.05 /* less is wanted of a phase of its own, where numbers are drawn */
 /* A lot may have few servers: the oracle's limit is then small, and 4 sqrt(B) is more of it. */
 #define LOT_LIMIT 0.5
+/* Where half of the servers are gone for a phase: its limit at the end, to that of the phase before.
+ * With few servers it falls by less: a slot for each node is more of it, too. */
+#define HALF 2
+#define AT_END_NS (5 * SECOND_NS)
+#define HALF_LIMIT 0.75
+#define HALF_LIMIT_BY_LOT 0.85
+/* The goodput of that phase and of the one before; of the first 10 s with all servers again, in
+ * which the limit is on its way up; and from then on, when it may not be there yet. */
+#define HALF_GOODPUT 0.95
+#define AGAIN_GOODPUT 0.90
+#define RISING_GOODPUT 0.65
+#define RISING_BY_LOT 0.50
 /* Of its fair part, for the lesser class of work: the mean of the seeds, and the worst.  Where
  * numbers are drawn there may be so few servers that the roots of L are most of it, or so many
  * that L is still on its way up from its start; docs/laws.md. */
@@ -72,6 +84,9 @@ static const struct band bands[] = {
 	{ "fleet-3", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-8", 0.95, 0.90, 0, 0, 0, 0 },
 	{ "fleet-32", 0.95, 0.85, 0, 0, 0, 0 },
+	{ "halved-2", 0.92, 0.85, 0, 0, 0, 0 },
+	{ "halved-3", 0.92, 0.85, 0, 0, 0, 0 },
+	{ "halved-8", 0.92, 0.85, 0, 0, 0, 0 },
 	{ "classes", 0.80, 0.55, 0, 0, 0, 0 },
 	{ "oscillation", 0.90, 0.75, 0, 0, 0, 0 },
 	{ "ramp", 0.90, 0.85, 2, 0.90, 0,
@@ -85,8 +100,10 @@ struct sum {
 	double part,
 	    part_least;      /* of the lesser class of work: the sum, and the least */
 	double rises, moves; /* of a node's share in a hold time */
-	uint64_t over;       /* admissions beyond what the store has reserved */
-	uint32_t rose;       /* in how many the limit grew while nothing was answered */
+	double phases[QUEUE_PHASES];
+	double half;   /* of the limit, with half of the servers; 0: they stay */
+	uint64_t over; /* admissions beyond the limit: NODES-1 */
+	uint32_t rose; /* in how many the limit grew while nothing was answered */
 };
 
 static void look_up(struct oracle *oracle, const struct band *band, uint64_t seed,
@@ -110,6 +127,28 @@ static uint32_t limit_most(const struct queue_plan *plan, uint64_t from_ns,
 		if (queue.ticks[tick].limit > most)
 			most = queue.ticks[tick].limit;
 	return most;
+}
+
+/* By mean, in the last seconds of a phase. */
+static double limit_at_end(const struct queue_plan *plan, uint32_t phase)
+{
+	uint64_t end = plan->phases[phase + 1].begins_ns / plan->tick_ns;
+	uint64_t first = end - AT_END_NS / plan->tick_ns;
+	double sum = 0;
+
+	for (uint64_t tick = first; tick < end; tick++)
+		sum += queue.ticks[tick].limit;
+	return sum / (double)(end - first);
+}
+
+static void count_half(struct sum *sum, const struct queue_plan *plan,
+                       const struct score *score)
+{
+	if (plan->phases[HALF].servers == 0)
+		return;
+	sum->half += limit_at_end(plan, HALF) / limit_at_end(plan, HALF - 1);
+	for (uint32_t i = 0; i < plan->phase_count; i++)
+		sum->phases[i] += score->phases[i];
 }
 
 /* The limit never rises while nothing is answered.  A window that ends in the first second of that
@@ -164,6 +203,7 @@ static void play(struct sum *sum, const struct band *band, const struct oracle *
 		sum->part_least = score.part;
 	sum->over += fleet.over;
 	count_moves(sum, &plan);
+	count_half(sum, &plan, &score);
 	if (rises_in_failure(&plan))
 		sum->rose++;
 	sum->goodput += score.goodput;
@@ -208,6 +248,35 @@ static bool judge_p99(const struct band *band, const struct sum *sum, bool drawn
 	return told(band, "p99", ratio, P99_MOST, ratio <= P99_MOST);
 }
 
+static bool judge_goodput(const struct band *band, const struct sum *sum,
+                          uint32_t phase, double least)
+{
+	double goodput = sum->phases[phase] / sum->runs;
+	char what[16];
+
+	snprintf(what, sizeof(what), "phase %u", phase);
+	return told(band, what, goodput, least, goodput >= least);
+}
+
+/* It follows its backend down, and up again. */
+static bool judge_half(const struct band *band, const struct sum *sum, bool drawn)
+{
+	double most = drawn ? HALF_LIMIT_BY_LOT : HALF_LIMIT;
+	double least = HALF_GOODPUT - (drawn ? LOT_PHASE : 0);
+	double half = sum->half / sum->runs;
+	bool good;
+
+	if (sum->half == 0)
+		return true;
+	good = told(band, "half of the servers", half, most, half <= most);
+	good &= judge_goodput(band, sum, HALF - 1, least);
+	good &= judge_goodput(band, sum, HALF, least);
+	good &=
+	    judge_goodput(band, sum, HALF + 1, drawn ? RISING_BY_LOT : RISING_GOODPUT);
+	return good & judge_goodput(band, sum, HALF + 2,
+	                            AGAIN_GOODPUT - (drawn ? LOT_PHASE : 0));
+}
+
 static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 {
 	double runs = sum->runs;
@@ -229,6 +298,7 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 		good &= told(band, "limit", sum->limit / runs, limit,
 		             sum->limit / runs <= limit);
 	}
+	good &= judge_half(band, sum, drawn);
 	good &= judge_part(band, sum, drawn);
 	good &= told(band, "rises", sum->rises / runs, RISES_MOST,
 	             sum->rises / runs <= RISES_MOST);
