@@ -63,6 +63,12 @@ static inline bool credit_lives(uint64_t word, mono now)
 	return credit_dies(word).ns > now.ns;
 }
 
+/* So many units of it live. */
+static inline uint64_t credit_living(uint64_t word, mono now)
+{
+	return credit_lives(word, now) ? credit_units(word) : 0;
+}
+
 /* The word after another, whose units live now, is put into it.  Living units in it are of the same
  * window as those that come: of two early bounds on its end, the later.  Dead ones may be of the
  * window before, and must not come to life.                              CREDIT-1 */
@@ -75,6 +81,20 @@ static inline uint64_t credit_with(uint64_t word, uint64_t put, mono now)
 		return put;
 	return (later & ~CREDIT_UNITS_MAX) |
 	       (units < CREDIT_UNITS_MAX ? units : CREDIT_UNITS_MAX);
+}
+
+/* Do both die in the same tick?  Then their units live and die together, whatever time it is. */
+static inline bool credit_is_like(uint64_t word, uint64_t other)
+{
+	return (word ^ other) >> CREDIT_UNIT_BITS == 0;
+}
+
+/* The same where those units are like it. */
+static inline uint64_t credit_more(uint64_t word, uint64_t units)
+{
+	uint64_t room = CREDIT_UNITS_MAX - credit_units(word);
+
+	return word + (units < room ? units : room);
 }
 
 /* May cost units be taken from it now?  If so, word - cost is what it becomes. */

@@ -46,26 +46,54 @@ static inline uint64_t held_units(const struct held *held)
 	return held->past + credit_units(held->word);
 }
 
-/* So much of a cost can be held at all. */
-uint64_t hold_cut(uint64_t cost, uint64_t limit);
-
-/* May it grow by so many units?  Those of one window are in one word. */
-bool hold_may_grow(const struct held *held, uint64_t units);
-/* Do units that have just been taken die in the same tick as those that are held?  Then they live
- * and die together, and need no look at the clock. */
-static inline bool hold_is_like(const struct held *held, uint64_t taken)
+static inline uint64_t hold_smaller(uint64_t a, uint64_t b)
 {
-	return credit_dies(held->word).ns == credit_dies(taken).ns;
+	return a < b ? a : b;
 }
 
-/* Units that have just been taken come on top; at any time, if they are alike. */
-void hold_grow(struct held *held, uint64_t taken, mono now);
+/* So much of a cost can be held at all. */
+static inline uint64_t hold_cut(uint64_t cost, uint64_t limit)
+{
+	return hold_smaller(cost, hold_smaller(limit, CREDIT_UNITS_MAX));
+}
 
-struct hold_end hold_settle(const struct held *held, uint64_t cost, mono now);
+/* May it grow by so many units?  Those of one window are in one word. */
+static inline bool hold_may_grow(const struct held *held, uint64_t units)
+{
+	return units <= CREDIT_UNITS_MAX - credit_units(held->word);
+}
+
+/* Units that have just been taken come on top; at any time, if they are like those that are held. */
+static inline void hold_grow(struct held *held, uint64_t taken, mono now)
+{
+	if (!credit_lives(held->word, now)) /* HOLD-2 */
+		held->past += credit_units(held->word);
+	held->word = credit_with(held->word, taken, now);
+}
+
+static inline struct hold_end hold_settle(const struct held *held, uint64_t cost,
+                                          mono now)
+{
+	uint64_t units = held_units(held);
+
+	if (!credit_lives(held->word, now))
+		return (struct hold_end){ 0 }; /* HOLD-2 */
+	if (cost > units)
+		return (struct hold_end){ .over = cost - units }; /* HOLD-3 */
+	return (struct hold_end){ .back = hold_smaller(units - cost,
+		                                       credit_units(held->word)) };
+}
 
 /* A debt with so many more units that are to be paid. */
-uint64_t debt_with(uint64_t debt, uint64_t over, mono now);
+static inline uint64_t debt_with(uint64_t debt, uint64_t over, mono now)
+{
+	return credit_with(debt, over, now);
+}
+
 /* How many of these units pay for it. */
-uint64_t debt_paid_by(uint64_t debt, uint64_t word, mono now);
+static inline uint64_t debt_paid_by(uint64_t debt, uint64_t word, mono now)
+{
+	return hold_smaller(credit_living(debt, now), credit_living(word, now));
+}
 
 #endif

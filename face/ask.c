@@ -129,11 +129,12 @@ struct gale_answer ask_further(struct gale_seat *seat, struct gale_limiter *limi
 	return ask_shard(seat, limiter, &question.op, tag);
 }
 
-struct pending *ask_part(struct gale_seat *seat, const struct gale_part *part)
+struct pending *ask_part(struct gale_seat *seat, const struct gale_part *part,
+                         uint64_t cost)
 {
 	struct question question;
 
-	put(&question, part->limiter, STORE_STEP, part->key, part->key_len, part->cost);
+	put(&question, part->limiter, STORE_STEP, part->key, part->key_len, cost);
 	return seat_part(seat, part->limiter, &question.op);
 }
 

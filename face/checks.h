@@ -27,6 +27,14 @@ static ALWAYS_INLINE enum gale_why check_handles(const struct gale_seat *seat,
 	return runtime_refuses(runtime);
 }
 
+/* What time is it?  False: it must be looked whether the seat may ask at all. */
+static ALWAYS_INLINE bool seat_may(const struct gale_seat *seat, mono *ret_now)
+{
+	/* A seat that has left tells no time. */
+	return LIKELY(seat != NULL) && LIKELY(lifeline_passes(&seat->lifeline)) &&
+	       LIKELY(seat_tells(seat, ret_now));
+}
+
 static ALWAYS_INLINE bool key_is_good(const void *key, size_t key_len)
 {
 	return key && key_len >= 1 && key_len <= GALE_KEY_MAX;

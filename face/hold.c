@@ -10,64 +10,11 @@
  *
  * Threads   The seat's own; a hold is one thread's at a time.
  */
-#include "engine/hold.h"
+#include "face/hold.h"
 
-#include "engine/whole.h"
 #include "face/answer.h"
 #include "face/checks.h"
 #include "face/whole.h"
-
-/* gale_held.of_gale */
-enum { LIMITER, PURSE, WORD, PAST, VOIDS };
-
-static struct gale_limiter *limiter_of(const struct gale_held *held)
-{
-	return (struct gale_limiter *)(uintptr_t)held->of_gale[LIMITER];
-}
-
-/* NULL: the limiter's on_outage has allowed it, and nothing is held. */
-static struct purse *purse_of(const struct gale_held *held)
-{
-	return (struct purse *)(uintptr_t)held->of_gale[PURSE];
-}
-
-static struct kept_units kept_by(const struct gale_held *held)
-{
-	return (struct kept_units){ purse_of(held), held->of_gale[WORD],
-		                    held->of_gale[VOIDS] };
-}
-
-static struct held held_by(const struct gale_held *held)
-{
-	return (struct held){ held->of_gale[WORD], held->of_gale[PAST] };
-}
-
-static void keep(struct gale_held *held, const struct held *now)
-{
-	held->of_gale[WORD] = now->word;
-	held->of_gale[PAST] = now->past;
-	held->units = held_units(now);
-}
-
-void hold_begin(struct gale_hold *hold, const struct gale_seat *seat, size_t count)
-{
-	hold->count = count;
-	hold->binding = 0;
-	hold->of_gale = seat->handle.runtime->node;
-}
-
-void hold_put(struct gale_hold *hold, size_t i, struct gale_limiter *limiter,
-              struct kept_units *kept)
-{
-	struct gale_held *held = &hold->parts[i];
-	struct held now = { .word = kept->purse ? kept->word : 0 };
-
-	held->of_gale[LIMITER] = (uintptr_t)limiter;
-	held->of_gale[PURSE] = (uintptr_t)kept->purse;
-	held->of_gale[VOIDS] = kept->voids;
-	keep(held, &now);
-	kept->purse = NULL; /* the pin is ours */
-}
 
 static struct gale_answer no_hold(struct gale_seat *seat)
 {
@@ -80,7 +27,8 @@ struct gale_answer gale_hold_all(struct gale_seat *seat, struct gale_all *all,
 	if (!ret_hold)
 		return no_hold(seat);
 	ret_hold->count = 0;
-	return whole_ask(seat, all, ret_hold, tag);
+	ret_hold->cut = false;
+	return whole_ask(seat, all, ret_hold, tag, NULL);
 }
 
 struct gale_answer gale_hold_wait(struct gale_seat *seat, struct gale_all *all,
@@ -89,16 +37,18 @@ struct gale_answer gale_hold_wait(struct gale_seat *seat, struct gale_all *all,
 	if (!ret_hold)
 		return no_hold(seat);
 	ret_hold->count = 0;
-	return whole_ask_and_wait(seat, all, ret_hold, within_us);
+	ret_hold->cut = false;
+	return whole_ask(seat, all, ret_hold, NULL, &within_us);
 }
 
 /* ---- Growing --------------------------------------------------------------------- */
 
-/* The parts that grow, and where they stand in the hold. */
+/* The parts that grow, and where they stand in the hold; names only for shards. */
 struct growth {
 	struct trial trial;
-	struct gale_part parts[GALE_PARTS_MAX];
+	bool seat_may;
 	size_t which[GALE_PARTS_MAX];
+	struct gale_part named[GALE_PARTS_MAX];
 	uint8_t keys[GALE_PARTS_MAX][GALE_KEY_MAX];
 };
 
@@ -108,28 +58,31 @@ static bool is_held(const struct gale_seat *seat, const struct gale_hold *hold)
 	       hold->of_gale == seat->handle.runtime->node;
 }
 
-static enum gale_why check_growth(const struct gale_seat *seat,
+/* A limiter that is closed is quick about nothing. */
+static enum gale_why check_growth(const struct growth *growth,
                                   const struct gale_held *held, uint64_t more)
 {
 	struct held now = held_by(held);
-	enum gale_why why = check_handles(seat, limiter_of(held));
+	enum gale_why why = GALE_WHY_RULE;
 
-	if (why != GALE_WHY_RULE)
-		return why;
-	return more > CREDIT_UNITS_MAX || !hold_may_grow(&now, more) ? GALE_WHY_TOO_MUCH
-	                                                             : GALE_WHY_RULE;
+	if (!LIKELY(growth->seat_may) ||
+	    !LIKELY(cost_is_quick(&limiter_of(held)->lender, more)))
+		why = check_handles(growth->trial.seat, limiter_of(held));
+	return why == GALE_WHY_RULE && !hold_may_grow(&now, more) ? GALE_WHY_TOO_MUCH
+	                                                          : why;
 }
 
 static void add_part(struct growth *growth, const struct gale_hold *hold, size_t i,
                      uint64_t more)
 {
 	size_t at = growth->trial.count++;
-	const struct gale_held *held = &hold->parts[i];
+	struct trial_part *part = &growth->trial.parts[at];
 
 	growth->which[at] = i;
-	growth->trial.purses[at] = purse_of(held);
-	growth->parts[at] =
-	    (struct gale_part){ .limiter = limiter_of(held), .cost = more };
+	part->limiter = limiter_of(&hold->parts[i]);
+	part->cost = more;
+	part->purse = purse_of(&hold->parts[i]);
+	growth->trial.denials |= load_relaxed(&part->purse->denial);
 }
 
 /* GALE_WHY_RULE: all of them may grow. */
@@ -142,7 +95,7 @@ static enum gale_why add_parts(struct growth *growth, struct gale_hold *hold,
 		if (more[i] == 0 || !purse_of(&hold->parts[i]))
 			continue;
 		hold->binding = i;
-		why = check_growth(growth->trial.seat, &hold->parts[i], more[i]);
+		why = check_growth(growth, &hold->parts[i], more[i]);
 		if (why != GALE_WHY_RULE)
 			return why;
 		add_part(growth, hold, i, more[i]);
@@ -154,38 +107,35 @@ static enum gale_why add_parts(struct growth *growth, struct gale_hold *hold,
 static void name_parts(struct growth *growth)
 {
 	for (size_t i = 0; i < growth->trial.count; i++) {
-		purse_copy_key(growth->trial.purses[i], growth->keys[i]);
-		growth->parts[i].key = growth->keys[i];
-		growth->parts[i].key_len = growth->trial.purses[i]->key_len;
+		const struct trial_part *part = &growth->trial.parts[i];
+
+		purse_copy_key(part->purse, growth->keys[i]);
+		growth->named[i] =
+		    (struct gale_part){ .limiter = part->limiter,
+			                .key = growth->keys[i],
+			                .key_len = part->purse->key_len };
 	}
+	growth->trial.named = growth->named;
 }
 
-static void grow_part(struct gale_seat *seat, struct gale_held *held, uint64_t taken)
+static ALWAYS_INLINE void grow_part(struct gale_seat *seat, struct gale_held *held,
+                                    uint64_t taken)
 {
 	struct held grown = held_by(held);
-	mono now = { 0 };
 
-	if (!hold_is_like(&grown, taken))
-		now = seat_look(seat);
-	hold_grow(&grown, taken, now);
-	keep(held, &grown);
+	if (LIKELY(credit_is_like(grown.word, taken)))
+		grown.word = credit_more(grown.word, credit_units(taken));
+	else
+		hold_grow(&grown, taken, seat_look(seat));
+	held_keep(held, &grown);
 }
 
-/* The units that were kept come to the hold, whose pins it had already. */
-static void grow_parts(struct growth *growth, struct gale_hold *hold, bool pinned)
+/* What the parts have taken comes to the hold, which has its pins already. */
+static void grow_parts(struct growth *growth, struct gale_hold *hold)
 {
-	for (size_t i = 0; i < growth->trial.count; i++) {
-		struct gale_held *held = &hold->parts[growth->which[i]];
-		struct kept_units *kept = &growth->trial.kept[i];
-
-		answer_counted(growth->trial.seat, growth->parts[i].limiter,
-		               &growth->trial.answers[i]);
-		if (!kept->purse)
-			continue; /* on_outage */
-		grow_part(growth->trial.seat, held, kept->word);
-		if (pinned)
-			seat_let_go(kept);
-	}
+	for (size_t i = 0; i < growth->trial.count; i++)
+		grow_part(growth->trial.seat, &hold->parts[growth->which[i]],
+		          trial_kept(&growth->trial, i).word);
 }
 
 static struct gale_answer refuse_growth(struct growth *growth, struct gale_hold *hold,
@@ -193,7 +143,8 @@ static struct gale_answer refuse_growth(struct growth *growth, struct gale_hold 
                                         const struct gale_answer *answer)
 {
 	hold->binding = growth->which[binding];
-	answer_counted(growth->trial.seat, growth->parts[binding].limiter, answer);
+	answer_counted(growth->trial.seat, growth->trial.parts[binding].limiter,
+	               answer);
 	return *answer;
 }
 
@@ -204,6 +155,18 @@ static void deny_unasked(struct trial *trial)
 		trial->answers[__builtin_ctz(left)].verdict = GALE_DENY;
 }
 
+static void grow_by_kept(struct growth *growth, struct gale_hold *hold, size_t i)
+{
+	struct trial *trial = &growth->trial;
+	struct kept_units *kept = &trial->parts[i].kept;
+
+	answer_counted(trial->seat, trial->parts[i].limiter, &trial->answers[i]);
+	if (!kept->purse)
+		return; /* on_outage */
+	grow_part(trial->seat, &hold->parts[growth->which[i]], kept->word);
+	seat_let_go(kept);
+}
+
 /* Credit is short: the shards are asked. */
 static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold *hold,
                                          uint64_t within_us)
@@ -212,6 +175,7 @@ static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold
 	struct gale_answer answer;
 	size_t binding;
 
+	trial_pin(trial, /* holds= */ false);
 	name_parts(growth);
 	whole_wait(trial, within_us);
 	if (within_us == 0)
@@ -219,11 +183,12 @@ static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold
 	answer = whole_of(trial->answers, trial->count, &binding);
 	if (answer.verdict != GALE_ALLOW) {
 		for (size_t i = 0; i < trial->count; i++)
-			seat_give_back(trial->seat, growth->parts[i].limiter,
-			               &trial->kept[i]);
+			seat_give_back(trial->seat, trial->parts[i].limiter,
+			               &trial->parts[i].kept);
 		return refuse_growth(growth, hold, binding, &answer);
 	}
-	grow_parts(growth, hold, /* pinned= */ true);
+	for (size_t i = 0; i < trial->count; i++)
+		grow_by_kept(growth, hold, i);
 	hold->binding = growth->which[binding];
 	return answer;
 }
@@ -237,33 +202,43 @@ struct gale_answer gale_hold_grow(struct gale_seat *seat, struct gale_hold *hold
                                   const uint64_t *more, uint64_t within_us)
 {
 	struct growth growth; /* its keys are not cleared */
-	struct gale_answer answer;
+	struct trial *trial = &growth.trial;
+	struct whole whole;
 	enum gale_why why;
-	size_t binding;
 
 	if (!seat || !more || !is_held(seat, hold))
 		return no_hold(seat);
-	growth.trial.seat = seat;
-	growth.trial.parts = growth.parts;
-	growth.trial.count = 0;
+	trial->seat = seat;
+	trial->count = 0;
+	trial->denials = 0;
+	growth.seat_may = seat_may(seat, &trial->now);
 	why = add_parts(&growth, hold, more);
 	if (why != GALE_WHY_RULE)
 		return answer_refused(seat, limiter_of(&hold->parts[hold->binding]),
 		                      why);
-	if (growth.trial.count == 0)
+	if (trial->count == 0)
 		return nothing_to_grow();
-	if (whole_try(&growth.trial, /* pinned= */ false, &binding))
-		return refuse_growth(&growth, hold, binding,
-		                     &growth.trial.answers[binding]);
-	if (growth.trial.unknown)
+	if (!LIKELY(growth.seat_may))
+		trial->now = seat_now(seat);
+	if (!LIKELY(trial_take(trial)))
+		return refuse_growth(&growth, hold, trial->binding,
+		                     &trial->answers[trial->binding]);
+	if (!LIKELY(trial->unknown == 0))
 		return grow_by_shards(&growth, hold, within_us);
-	grow_parts(&growth, hold, /* pinned= */ false);
-	answer = whole_of(growth.trial.answers, growth.trial.count, &binding);
-	hold->binding = growth.which[binding];
-	return answer;
+	grow_parts(&growth, hold);
+	whole = trial_add_up(trial);
+	hold->binding = growth.which[whole.binding];
+	return whole_answer(&whole);
 }
 
 /* ---- Settling -------------------------------------------------------------------- */
+
+static enum gale_err no_seat(const struct gale_seat *seat)
+{
+	return seat && !lifeline_holds(&seat->handle.runtime->lifeline)
+	           ? GALE_ERR_FORKED
+	           : GALE_ERR_SEAT;
+}
 
 /* A debt is one word, which needs room. */
 static enum gale_err check_cost(const struct gale_seat *seat,
@@ -279,15 +254,9 @@ static enum gale_err check_cost(const struct gale_seat *seat,
 	           : GALE_ERR_MEMORY;
 }
 
-static enum gale_err check_settle(const struct gale_seat *seat,
-                                  const struct gale_hold *hold, const uint64_t *costs)
+static enum gale_err check_costs(const struct gale_seat *seat,
+                                 const struct gale_hold *hold, const uint64_t *costs)
 {
-	if (!seat || !seat_is_here(seat))
-		return seat && !lifeline_holds(&seat->handle.runtime->lifeline)
-		           ? GALE_ERR_FORKED
-		           : GALE_ERR_SEAT;
-	if (!is_held(seat, hold))
-		return GALE_ERR_HOLD;
 	for (size_t i = 0; i < hold->count; i++) {
 		enum gale_err err = check_cost(seat, &hold->parts[i], costs[i]);
 
@@ -316,31 +285,48 @@ static enum gale_err settle_part(struct gale_seat *seat, struct gale_held *held,
 		seat_owe(seat, &kept, end.over);
 	if (open && end.back + end.over > 0)
 		seat_hand_on(seat, limiter, &kept);
-	seat_let_go(&kept);
+	else
+		seat_let_go(&kept);
 	return open ? GALE_ERR_OK : GALE_ERR_LIMITER;
 }
 
-enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
-                               const uint64_t *costs)
+/* Once, whatever comes of it.  A runtime that is closed settles nothing. */
+static enum gale_err settle(struct gale_seat *seat, struct gale_hold *hold,
+                            const uint64_t *costs, mono now, enum gale_err err)
 {
-	enum gale_err err = costs ? check_settle(seat, hold, costs) : GALE_ERR_COST;
-	size_t count;
-	mono now;
+	size_t count = hold->count;
 
-	if (err != GALE_ERR_OK)
-		return err;
-	seat_check_thread(seat);
-	seat_collect_notes(seat);
-	now = seat_now(seat);
-	count = hold->count;
 	hold->count = 0;
-	err = error_of_refusal(runtime_refuses(seat->handle.runtime));
 	for (size_t i = 0; i < count && err != GALE_ERR_RUNTIME; i++) {
 		enum gale_err its = settle_part(seat, &hold->parts[i], costs[i], now);
 
 		err = its != GALE_ERR_OK ? its : err;
 	}
 	return err;
+}
+
+enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
+                               const uint64_t *costs)
+{
+	enum gale_err refusal = GALE_ERR_OK, err;
+	mono now;
+
+	if (!costs)
+		return GALE_ERR_COST;
+	if (!seat_may(seat, &now)) {
+		if (!seat || !seat_is_here(seat))
+			return no_seat(seat);
+		refusal = error_of_refusal(runtime_refuses(seat->handle.runtime));
+		now = seat_now(seat);
+	}
+	if (!is_held(seat, hold))
+		return GALE_ERR_HOLD;
+	err = check_costs(seat, hold, costs);
+	if (err != GALE_ERR_OK)
+		return err;
+	seat_check_thread(seat);
+	seat_collect_notes(seat);
+	return settle(seat, hold, costs, now, refusal);
 }
 
 enum gale_err gale_hold_cancel(struct gale_seat *seat, struct gale_hold *hold)

@@ -4,7 +4,7 @@
  * whole.c -- one call that several limiters must admit: each keeps its units for the call until all
  * have them.
  *
- *     checks -> guard -> credit of each part -> all of them: ALLOW
+ *     guard -> checks -> credit of each part -> all of them: ALLOW
  *                                           '-> one denies from memory: give back, DENY
  *                                           '-> some lack credit: a shard each -> all there?
  *
@@ -18,37 +18,48 @@
  */
 #include "face/whole.h"
 
-#include "engine/hold.h"
-#include "engine/whole.h"
 #include "face/answer.h"
 #include "face/checks.h"
+#include "face/hold.h"
 #include "face/lend.h"
-#include "face/quick.h"
-#include "shards/kept.h"
 
 /* ---- Checks ---------------------------------------------------------------------- */
 
-static enum gale_why check_part(const struct gale_seat *seat,
-                                const struct gale_part *part)
+static enum gale_why why_wrong(const struct trial *trial, size_t i, bool is_cut)
 {
+	const struct gale_part *part = &trial->named[i];
 	enum gale_why why =
-	    check_ask(seat, part->limiter, part->key, part->key_len, part->cost);
+	    check_ask(trial->seat, part->limiter, part->key, part->key_len, part->cost);
 
 	if (why != GALE_WHY_RULE)
 		return why;
 	if (part->limiter->lender.lending != LENDING_UNITS)
 		return GALE_WHY_BAD_ASK;
-	return GALE_WHY_RULE;
-}
-
-static enum gale_why check_cost(const struct gale_part *part)
-{
+	if (is_cut)
+		return GALE_WHY_RULE;
 	if (part->cost > load_relaxed(&part->limiter->lender.capacity))
 		return GALE_WHY_TOO_MUCH;
 	return part->cost > CREDIT_UNITS_MAX ? GALE_WHY_BAD_ASK : GALE_WHY_RULE;
 }
 
-/* Nothing is wrong with a part that an ask would be quick about, nor with its cost. */
+/* Must it not be asked for?  A hold is cut to the units that can be had at all. */
+static __attribute__((noinline)) bool is_wrong(struct trial *trial, size_t i,
+                                               struct gale_hold *hold)
+{
+	const struct gale_part *named = &trial->named[i];
+
+	trial->binding = i;
+	if (why_wrong(trial, i, /* is_cut= */ hold != NULL) != GALE_WHY_RULE)
+		return true;
+	if (!hold)
+		return false;
+	trial->parts[i].cost =
+	    hold_cut(named->cost, load_relaxed(&named->limiter->lender.capacity));
+	hold->cut |= trial->parts[i].cost < named->cost;
+	return false;
+}
+
+/* A part that gale_ask would be quick about is not wrong, and no hold of it is cut. */
 static ALWAYS_INLINE bool is_plain(const struct gale_seat *seat,
                                    const struct gale_part *part)
 {
@@ -57,50 +68,20 @@ static ALWAYS_INLINE bool is_plain(const struct gale_seat *seat,
 	return LIKELY(limiter != NULL) &&
 	       LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
 	       LIKELY(limiter->lender.lending == LENDING_UNITS) &&
-	       may_be_quick(seat, &limiter->lender, part->cost) &&
+	       LIKELY(cost_is_quick(&limiter->lender, part->cost)) &&
 	       LIKELY(key_is_good(part->key, part->key_len));
 }
 
-/* The first that is wrong is told, and counted by its limiter. */
-static bool check_parts(struct gale_seat *seat, struct gale_all *all, bool is_cut,
-                        struct gale_answer *ret_answer)
+static ALWAYS_INLINE bool is_whole(const struct gale_all *all)
 {
-	bool is_here = seat && seat_is_in(seat);
-
-	for (size_t i = 0; i < all->count; i++) {
-		const struct gale_part *part = &all->parts[i];
-		enum gale_why why;
-
-		if (LIKELY(is_here) && is_plain(seat, part))
-			continue;
-		why = check_part(seat, part);
-		if (why == GALE_WHY_RULE && !is_cut)
-			why = check_cost(part);
-		if (why == GALE_WHY_RULE)
-			continue;
-		all->binding = i;
-		*ret_answer = answer_refused(seat, part->limiter, why);
-		if (why == GALE_WHY_TOO_MUCH)
-			ret_answer->retry_after_us = GALE_NEVER;
-		return false;
-	}
-	return true;
+	return all && all->parts && all->count - 1 < GALE_PARTS_MAX;
 }
 
-static bool is_whole(const struct gale_all *all)
-{
-	return all && all->parts && all->count >= 1 && all->count <= GALE_PARTS_MAX;
-}
+/* ---- Finding --------------------------------------------------------------------- */
 
-static struct gale_answer no_whole(struct gale_seat *seat)
-{
-	return answer_refused(seat, NULL, GALE_WHY_BAD_ASK);
-}
-
-/* ---- From credit and from memory ------------------------------------------------- */
-
-static ALWAYS_INLINE struct purse *find_purse(struct gale_seat *seat,
-                                              const struct gale_part *part)
+/* Seldom: a long key, or one that is not near where its hash says. */
+static __attribute__((noinline)) struct purse *find_longer(const struct gale_seat *seat,
+                                                           const struct gale_part *part)
 {
 	struct lender *lender = &part->limiter->lender;
 	struct purse_name name = {
@@ -113,137 +94,113 @@ static ALWAYS_INLINE struct purse *find_purse(struct gale_seat *seat,
 	return root_find(root_of(seat, name.hash), &name);
 }
 
-/* One that is counted is a denial for this part; nothing is taken. */
-static ALWAYS_INLINE struct found refuse_part(struct trial *trial, struct purse *purse,
-                                              uint64_t cost, mono now)
+static ALWAYS_INLINE struct purse *find_purse(const struct gale_seat *seat,
+                                              const struct gale_part *part)
 {
-	struct cell *cell = local_cell(purse, trial->seat->number);
-	struct found found = { .how = LOCAL_UNKNOWN };
+	struct purse_name name = { .lender = &part->limiter->lender,
+		                   .key = part->key,
+		                   .key_len = (uint16_t)part->key_len };
+	struct purse *purse = NULL;
 
-	if (LIKELY(!local_is_short(purse, now, cost)) ||
-	    (cell && credit_covers(load_relaxed(&cell->credit), now, cost)))
-		return found;
-	found.how = local_refuse(purse, now, cost, &found.told);
-	return found;
-}
-
-static ALWAYS_INLINE void take_part(struct trial *trial, size_t i, mono now)
-{
-	const struct gale_part *part = &trial->parts[i];
-	struct purse *purse = trial->purses[i];
-	const struct lender *lender = &part->limiter->lender;
-	uint64_t voids = kept_voids(purse);
-	struct cell *cell = local_cell(purse, trial->seat->number);
-	struct found found = take_quickly(now, purse, cell, part->cost);
-
-	if (!LIKELY(is_decided(&found)))
-		found.how = local_try(lender, purse, trial->seat->number, now,
-		                      part->cost, &found.told);
-	if (LIKELY(found.how == LOCAL_TAKEN))
-		trial->kept[i] = kept_of(purse, voids, part->cost, found.told, now);
-	else if (found.how != LOCAL_REFUSED)
-		return;
-	trial->answers[i] = answer_from(lender, &found);
-	trial->unknown &= ~(UINT32_C(1) << i);
-}
-
-static void give_back_unpinned(struct trial *trial)
-{
-	for (size_t i = 0; i < trial->count; i++) {
-		struct kept_units *kept = &trial->kept[i];
-
-		if (kept->purse)
-			seat_put_back(trial->seat, kept, credit_units(kept->word));
-		kept->purse = NULL;
+	if (LIKELY(hash_is_short(part->key_len))) {
+		name.hash = hash_short(&name.lender->secret, name.key, part->key_len);
+		purse = root_find_near(root_of(seat, name.hash), &name);
 	}
+	return LIKELY(purse != NULL) ? purse : find_longer(seat, part);
 }
 
-/* For longer than this read.  A purse that is about to be evicted cannot be pinned: then what was
- * taken stays taken, but for a hold, which nothing would bound without a purse.  It asks a shard. */
-static void pin_all(struct trial *trial, bool holds)
-{
-	for (size_t i = 0; i < trial->count; i++) {
-		struct kept_units *kept = &trial->kept[i];
-
-		if (!kept->purse || purse_pin(kept->purse))
-			continue;
-		if (holds) {
-			seat_put_back(trial->seat, kept, credit_units(kept->word));
-			trial->unknown |= UINT32_C(1) << i;
-		}
-		kept->purse = NULL;
-	}
-}
-
-/* A part that is known to be denied spares the others; none of them is taken. */
-static bool is_refused(struct trial *trial, mono now, size_t *ret_binding)
-{
-	for (size_t i = 0; i < trial->count; i++) {
-		struct found found;
-
-		if (!trial->purses[i])
-			continue;
-		found = refuse_part(trial, trial->purses[i], trial->parts[i].cost, now);
-		if (found.how != LOCAL_REFUSED)
-			continue;
-		trial->answers[i] =
-		    answer_from(&trial->parts[i].limiter->lender, &found);
-		*ret_binding = i;
-		return true;
-	}
-	return false;
-}
-
-/* True: another has been faster than this call, and that part is denied now. */
-static bool take_all(struct trial *trial, mono now, size_t *ret_binding)
-{
-	for (size_t i = 0; i < trial->count; i++) {
-		if (trial->purses[i])
-			take_part(trial, i, now);
-		if (!(trial->unknown & UINT32_C(1) << i) &&
-		    trial->answers[i].verdict == GALE_DENY) {
-			*ret_binding = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool whole_try(struct trial *trial, bool pinned, size_t *ret_binding)
-{
-	mono now = seat_now(trial->seat);
-	bool denied;
-
-	trial->unknown = (UINT32_C(1) << trial->count) - 1;
-	for (size_t i = 0; i < trial->count; i++)
-		trial->kept[i].purse = NULL;
-	denied =
-	    is_refused(trial, now, ret_binding) || take_all(trial, now, ret_binding);
-	if (denied)
-		give_back_unpinned(trial);
-	else if (pinned || trial->unknown)
-		pin_all(trial, /* holds= */ pinned);
-	return denied;
-}
-
-/* The same, by name. */
-static bool find_and_try(struct trial *trial, bool pinned, size_t *ret_binding)
+/* False: a part is wrong. */
+static ALWAYS_INLINE bool find_all(struct trial *trial, struct gale_hold *hold)
 {
 	struct gale_seat *seat = trial->seat;
-	bool denied;
+	const struct gale_part *named = trial->named, *end = named + trial->count;
+	struct trial_part *part = trial->parts;
+	uint64_t denials = 0;
+
+	for (; named < end; named++, part++) {
+		part->cost = named->cost;
+		if (!is_plain(seat, named) &&
+		    is_wrong(trial, (size_t)(named - trial->named), hold))
+			return false;
+		part->limiter = named->limiter;
+		part->purse = find_purse(seat, named);
+		if (!LIKELY(part->purse != NULL))
+			continue;
+		purse_use(part->purse);
+		denials |= load_relaxed(&part->purse->denial);
+	}
+	trial->denials = denials;
+	return true;
+}
+
+/* What came of it from credit and from memory. */
+enum tried {
+	TRIED_ALL,    /* all is taken */
+	TRIED_SOME,   /* shards must be asked about others; what is taken is pinned */
+	TRIED_DENIED, /* by a part; nothing is taken */
+	TRIED_WRONG,  /* a part must not be asked for */
+};
+
+static ALWAYS_INLINE enum tried try_all(struct trial *trial, bool holds)
+{
+	if (!LIKELY(trial_take(trial)))
+		return TRIED_DENIED;
+	if (holds || !LIKELY(trial->unknown == 0))
+		trial_pin(trial, holds);
+	return LIKELY(trial->unknown == 0) ? TRIED_ALL : TRIED_SOME;
+}
+
+static ALWAYS_INLINE enum tried find_and_try(struct trial *trial,
+                                             struct gale_hold *hold)
+{
+	struct gale_seat *seat = trial->seat;
+	enum tried tried = TRIED_WRONG;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	for (size_t i = 0; i < trial->count; i++) {
-		trial->purses[i] = find_purse(seat, &trial->parts[i]);
-		if (LIKELY(trial->purses[i] != NULL))
-			purse_use(trial->purses[i]);
-	}
-	denied = whole_try(trial, pinned, ret_binding);
+	if (LIKELY(find_all(trial, hold)))
+		tried = try_all(trial, /* holds= */ hold != NULL);
 	reader_exit(&seat->reader);
-	return denied;
+	return tried;
 }
 
 /* ---- What becomes of the whole --------------------------------------------------- */
+
+/* False: there is no slot. */
+static bool enter(struct gale_seat *seat, struct gale_all *all)
+{
+	all->entry = gale_enter(seat, all->guard, all->slots, all->of_class);
+	if (all->entry.verdict == GALE_ALLOW)
+		return true;
+	all->binding = GALE_BINDING_GUARD;
+	return false;
+}
+
+static struct gale_answer no_slot(const struct gale_entry *entry)
+{
+	return (struct gale_answer){ .verdict = GALE_DENY,
+		                     .why = entry->why,
+		                     .limit = entry->limit };
+}
+
+static void leave(struct gale_seat *seat, struct gale_all *all)
+{
+	if (all->guard)
+		gale_exit(seat, &all->entry, GALE_IGNORED);
+}
+
+/* What is wrong with the part is told, and counted by its limiter. */
+static __attribute__((noinline)) struct gale_answer
+refuse_wrong(struct trial *trial, struct gale_all *all, bool is_cut)
+{
+	enum gale_why why = why_wrong(trial, trial->binding, is_cut);
+	struct gale_answer answer =
+	    answer_refused(trial->seat, trial->named[trial->binding].limiter, why);
+
+	all->binding = trial->binding;
+	if (why == GALE_WHY_TOO_MUCH)
+		answer.retry_after_us = GALE_NEVER;
+	return answer;
+}
 
 static struct gale_answer deny(struct gale_seat *seat, struct gale_all *all,
                                const struct gale_limiter *limiter, size_t binding,
@@ -251,9 +208,16 @@ static struct gale_answer deny(struct gale_seat *seat, struct gale_all *all,
 {
 	all->binding = binding;
 	answer_counted(seat, limiter, answer);
-	if (all->guard)
-		gale_exit(seat, &all->entry, GALE_IGNORED);
+	leave(seat, all);
 	return *answer;
+}
+
+static struct gale_answer deny_trial(struct gale_all *all, struct trial *trial)
+{
+	size_t binding = trial->binding;
+
+	return deny(trial->seat, all, trial->parts[binding].limiter, binding,
+	            &trial->answers[binding]);
 }
 
 /* All answers are there, and what is kept is pinned. */
@@ -291,85 +255,18 @@ static struct gale_answer settle_trial(struct gale_all *all, struct gale_hold *h
 
 	for (size_t i = 0; i < trial->count; i++) {
 		limiters[i] = trial->parts[i].limiter;
-		kept[i] = &trial->kept[i];
+		kept[i] = &trial->parts[i].kept;
 	}
 	return settle(trial->seat, all, hold, limiters, trial->answers, kept,
 	              trial->count);
 }
 
-/* From credit, all of it; a hold takes over the pins. */
-static struct gale_answer allow(struct gale_all *all, struct gale_hold *hold,
-                                struct trial *trial)
+/* The hold takes over the pins. */
+static ALWAYS_INLINE void hold_all(struct gale_hold *hold, struct trial *trial)
 {
-	if (hold)
-		hold_begin(hold, trial->seat, trial->count);
-	for (size_t i = 0; i < trial->count; i++) {
-		struct gale_limiter *limiter = trial->parts[i].limiter;
-
-		if (hold)
-			hold_put(hold, i, limiter, &trial->kept[i]);
-		score_add(seat_score(trial->seat, &limiter->lender), GALE_ALLOW,
-		          GALE_WHY_CREDIT, 1);
-	}
-	return whole_of(trial->answers, trial->count, &all->binding);
-}
-
-/* False: there is no slot. */
-static bool enter(struct gale_seat *seat, struct gale_all *all,
-                  struct gale_answer *ret_answer)
-{
-	if (!all->guard)
-		return true;
-	all->entry = gale_enter(seat, all->guard, all->slots, all->of_class);
-	if (all->entry.verdict == GALE_ALLOW)
-		return true;
-	all->binding = GALE_BINDING_GUARD;
-	*ret_answer = (struct gale_answer){ .verdict = GALE_DENY,
-		                            .why = all->entry.why,
-		                            .limit = all->entry.limit };
-	return false;
-}
-
-/* A hold is cut to the units that can be had at all. */
-static void cut_all(const struct gale_all *all, struct gale_hold *hold,
-                    struct gale_part *ret_parts)
-{
-	hold->cut = false;
-	for (size_t i = 0; i < all->count; i++) {
-		uint64_t limit = load_relaxed(&all->parts[i].limiter->lender.capacity);
-
-		ret_parts[i] = all->parts[i];
-		ret_parts[i].cost = hold_cut(ret_parts[i].cost, limit);
-		hold->cut |= ret_parts[i].cost < all->parts[i].cost;
-	}
-}
-
-/* Checked, entered, and tried: true if that has decided it. */
-static bool ask_here(struct gale_seat *seat, struct gale_all *all,
-                     struct gale_hold *hold, struct trial *trial, struct gale_part *cut,
-                     struct gale_answer *ret_answer)
-{
-	size_t binding;
-
-	if (!check_parts(seat, all, hold != NULL, ret_answer) ||
-	    !enter(seat, all, ret_answer))
-		return true;
-	trial->seat = seat;
-	trial->parts = all->parts;
-	trial->count = all->count;
-	if (hold) {
-		cut_all(all, hold, cut);
-		trial->parts = cut;
-	}
-	if (find_and_try(trial, /* pinned= */ hold != NULL, &binding)) {
-		*ret_answer = deny(seat, all, all->parts[binding].limiter, binding,
-		                   &trial->answers[binding]);
-		return true;
-	}
-	if (trial->unknown)
-		return false;
-	*ret_answer = allow(all, hold, trial);
-	return true;
+	hold_begin(hold, trial->seat, trial->count);
+	for (size_t i = 0; i < trial->count; i++)
+		hold_put(hold, i, trial->parts[i].limiter, &trial->parts[i].kept);
 }
 
 /* ---- Without waiting ------------------------------------------------------------- */
@@ -396,14 +293,14 @@ static void decide(struct pending *part, const struct gale_answer *answer)
 static struct pending *part_of(struct trial *trial, size_t i)
 {
 	struct gale_seat *seat = trial->seat;
-	struct pending *part = ask_part(seat, &trial->parts[i]);
+	struct pending *part = ask_part(seat, &trial->named[i], trial->parts[i].cost);
 	enum store_result refusal;
 	struct gale_answer answer;
 
 	if (!part)
 		return NULL;
-	if (!(trial->unknown & UINT32_C(1) << i)) {
-		part->ask.kept = trial->kept[i];
+	if (trial_has_taken(trial, i)) {
+		part->ask.kept = trial->parts[i].kept;
 		decide(part, &trial->answers[i]);
 		return part;
 	}
@@ -459,6 +356,7 @@ static struct gale_answer ask_shards(struct gale_all *all, struct gale_hold *hol
 	struct gale_limiter *limiter = trial->parts[which].limiter;
 	struct pending *first;
 
+	trial_tell_taken(trial);
 	if (!seat_has_free(trial->seat, trial->count)) {
 		seat_count(trial->seat, COUNT_CROWDED);
 		for (uint32_t left = trial->unknown; left; left &= left - 1)
@@ -471,25 +369,6 @@ static struct gale_answer ask_shards(struct gale_all *all, struct gale_hold *hol
 	first->tag = tag;
 	send_all(trial->seat, first);
 	return answer_pending(limiter);
-}
-
-struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
-                             struct gale_hold *hold, void *tag)
-{
-	struct gale_part cut[GALE_PARTS_MAX];
-	struct gale_answer answer;
-	struct trial trial;
-
-	if (!is_whole(all))
-		return no_whole(seat);
-	if (ask_here(seat, all, hold, &trial, cut, &answer))
-		return answer;
-	return ask_shards(all, hold, &trial, tag);
-}
-
-struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all, void *tag)
-{
-	return whole_ask(seat, all, NULL, tag);
 }
 
 static struct gale_answer answer_to(struct pending *part)
@@ -557,6 +436,7 @@ void whole_wait(struct trial *trial, uint64_t within_us)
 	uint64_t deadline_ns = ask_deadline(within_us);
 	mono due = ask_due(trial->seat, within_us);
 
+	trial_tell_taken(trial);
 	/* All shards are asked before one is waited for. */
 	for (uint32_t left = trial->unknown; left; left &= left - 1) {
 		size_t i = (size_t)__builtin_ctz(left);
@@ -571,29 +451,68 @@ void whole_wait(struct trial *trial, uint64_t within_us)
 
 		if (!pendings[i])
 			continue;
-		result = seat_await(trial->seat, pendings[i], &ops[i], &trial->kept[i],
-		                    deadline_ns);
+		result = seat_await(trial->seat, pendings[i], &ops[i],
+		                    &trial->parts[i].kept, deadline_ns);
 		trial->answers[i] = answer_of(trial->parts[i].limiter, &ops[i], result);
 	}
 }
 
-struct gale_answer whole_ask_and_wait(struct gale_seat *seat, struct gale_all *all,
-                                      struct gale_hold *hold, uint64_t within_us)
-{
-	struct gale_part cut[GALE_PARTS_MAX];
-	struct gale_answer answer;
-	struct trial trial;
+/* ---- Asking ---------------------------------------------------------------------- */
 
-	if (!is_whole(all))
-		return no_whole(seat);
-	if (ask_here(seat, all, hold, &trial, cut, &answer))
-		return answer;
-	whole_wait(&trial, within_us);
-	return settle_trial(all, hold, &trial);
+static __attribute__((noinline)) struct gale_answer
+not_at_once(struct gale_all *all, struct gale_hold *hold, struct trial *trial,
+            enum tried tried, void *tag, const uint64_t *within_us)
+{
+	if (tried == TRIED_DENIED)
+		return deny_trial(all, trial);
+	if (tried == TRIED_WRONG) {
+		leave(trial->seat, all);
+		return refuse_wrong(trial, all, /* is_cut= */ hold != NULL);
+	}
+	if (!within_us)
+		return ask_shards(all, hold, trial, tag);
+	whole_wait(trial, *within_us);
+	return settle_trial(all, hold, trial);
+}
+
+struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
+                             struct gale_hold *hold, void *tag,
+                             const uint64_t *within_us)
+{
+	struct trial trial;
+	struct whole whole;
+	enum tried tried;
+
+	if (!LIKELY(is_whole(all)))
+		return answer_refused(seat, NULL, GALE_WHY_BAD_ASK);
+	trial.seat = seat;
+	trial.named = all->parts;
+	trial.count = all->count;
+	if (!seat_may(seat, &trial.now)) {
+		if (is_wrong(&trial, 0, hold))
+			return refuse_wrong(&trial, all, /* is_cut= */ hold != NULL);
+		trial.now = seat_now(seat);
+	}
+	seat_check_thread(seat);
+	if (all->guard && !enter(seat, all))
+		return no_slot(&all->entry);
+	tried = find_and_try(&trial, hold);
+	if (!LIKELY(tried == TRIED_ALL))
+		return not_at_once(all, hold, &trial, tried, tag, within_us);
+	if (hold)
+		hold_all(hold, &trial);
+	whole = trial_add_up(&trial);
+	all->binding = whole.binding;
+	return whole_answer(&whole);
+}
+
+struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all, void *tag)
+{
+	return whole_ask(seat, all, NULL, tag, NULL);
 }
 
 struct gale_answer gale_wait_all(struct gale_seat *seat, struct gale_all *all,
                                  uint64_t within_us)
 {
-	return whole_ask_and_wait(seat, all, NULL, within_us);
+	return whole_ask(seat, all, NULL, NULL, &within_us);
 }

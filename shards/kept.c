@@ -9,12 +9,14 @@
 
 #include "engine/check.h"
 
-/* There is more than what the denial reckoned with. */
-static void forget_denial(struct purse *purse)
+/* There is more than what the denial reckoned with, as long as what was put lives. */
+static __attribute__((noinline)) void forget_denial(struct purse *purse, uint64_t put,
+                                                    struct kept_clock *clock)
 {
 	uint64_t denial = load_relaxed(&purse->denial);
 
-	if (denial != 0 && !denial_is_quarantine(credit_units(denial)))
+	if (!denial_is_quarantine(credit_units(denial)) &&
+	    credit_lives(put, clock->now(clock)))
 		(void)swap_if_relaxed(&purse->denial, &denial, 0);
 }
 
@@ -29,6 +31,11 @@ static uint64_t debt_of(const struct purse *purse)
 	const _Atomic uint64_t *debt = purse_debt(purse);
 
 	return debt ? load_relaxed(debt) : 0;
+}
+
+static bool owes(const struct purse *purse)
+{
+	return credit_units(debt_of(purse)) > 0;
 }
 
 /* As below, the clock is looked at after the word that is swapped. */
@@ -49,31 +56,54 @@ uint64_t kept_pay_first(struct purse *purse, uint64_t word, struct kept_clock *c
 	return credit_units(word);
 }
 
-/* The clock is looked at after the word: what lives then is of one window with the word, and
- * if that is another by the time of the swap, the swap fails.                  KEPT-1 */
-static bool put_back(const struct kept_units *kept, uint64_t units,
-                     struct kept_clock *clock)
+/* The word with the units that go back.  The clock is looked at after the word was loaded: what
+ * lives then is of one window with it.  False: the units do not.               KEPT-1 */
+static __attribute__((noinline)) bool
+joined(uint64_t word, uint64_t put, struct kept_clock *clock, uint64_t *ret_word)
+{
+	mono now = clock->now(clock);
+
+	*ret_word = credit_with(word, put, now);
+	return credit_lives(put, now);
+}
+
+/* What is like the word lives and dies with it, whatever time it is.  If the word is another by the
+ * time of the swap, the swap fails.                                            KEPT-1 */
+static inline bool put_back(const struct kept_units *kept, uint64_t units,
+                            struct kept_clock *clock)
 {
 	struct purse *purse = kept->purse;
 	uint64_t word = load_acquire(&purse->credit); /* voided */
 	uint64_t put = (kept->word & ~CREDIT_UNITS_MAX) | units;
-	mono now = clock->now(clock);
+	uint64_t with = credit_more(word, units);
 
-	if (!credit_lives(put, now) || is_void(kept)) /* KEPT-2 */
+	if (!LIKELY(credit_is_like(word, put)) && !joined(word, put, clock, &with))
 		return true;
-	if (!swap_if_relaxed(&purse->credit, &word, credit_with(word, put, now)))
+	if (is_void(kept)) /* KEPT-2 */
+		return true;
+	if (!swap_if_relaxed(&purse->credit, &word, with))
 		return false;
-	forget_denial(purse);
+	if (!LIKELY(load_relaxed(&purse->denial) == 0))
+		forget_denial(purse, put, clock);
 	return true;
 }
 
-static void put(const struct kept_units *kept, uint64_t units, struct kept_clock *clock)
+/* How many units are left then. */
+static __attribute__((noinline)) uint64_t
+pay_first(const struct kept_units *kept, uint64_t units, struct kept_clock *clock)
 {
 	uint64_t word = (kept->word & ~CREDIT_UNITS_MAX) | units;
 
-	if (is_void(kept)) /* KEPT-2 */
-		return;
-	units = kept_pay_first(kept->purse, word, clock); /* KEPT-3 */
+	return is_void(kept) /* KEPT-2 */
+	           ? 0
+	           : kept_pay_first(kept->purse, word, clock);
+}
+
+static inline void put(const struct kept_units *kept, uint64_t units,
+                       struct kept_clock *clock)
+{
+	if (!LIKELY(!owes(kept->purse)))
+		units = pay_first(kept, units, clock); /* KEPT-3 */
 	while (units > 0 && !put_back(kept, units, clock))
 		continue;
 }
@@ -99,7 +129,7 @@ void kept_pay(struct purse *purse, struct kept_clock *clock)
 void kept_pay_after_put(struct purse *purse, struct kept_clock *clock)
 {
 	fence_full(); /* owed */
-	if (credit_units(debt_of(purse)) > 0)
+	if (!LIKELY(!owes(purse)))
 		kept_pay(purse, clock);
 }
 

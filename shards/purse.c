@@ -222,16 +222,6 @@ struct block *purse_put_block(struct purse *purse, struct block *block)
 
 /* ---- Pins ------------------------------------------------------------------------ */
 
-bool purse_pin(struct purse *purse)
-{
-	uint32_t pins = load_relaxed(&purse->pins);
-
-	while (!(pins & PURSE_DEAD))
-		if (swap_if_relaxed(&purse->pins, &pins, pins + 1))
-			return true;
-	return false; /* PURSE-3 */
-}
-
 /* Who kills it swaps the same word, so that it is known then. */
 bool purse_be_at_hand(struct purse *purse)
 {
@@ -241,11 +231,6 @@ bool purse_be_at_hand(struct purse *purse)
 		if (swap_if_relaxed(&purse->pins, &pins, pins | PURSE_AT_HAND))
 			return true;
 	return !(pins & PURSE_DEAD); /* PURSE-3 */
-}
-
-void purse_unpin(struct purse *purse)
-{
-	(void)sub_release(&purse->pins, 1); /* unpinned */
 }
 
 bool purse_kill(struct purse *purse)
@@ -292,16 +277,11 @@ static struct cells *cells_of(struct purse *purse)
 	return is_pacer(purse) ? NULL : purse_cells(purse);
 }
 
-static uint64_t lives_of(uint64_t word, mono now)
-{
-	return credit_lives(word, now) ? credit_units(word) : 0;
-}
-
 /* True if there is something in it, which its seat then keeps away from. */
 static bool want(struct cell *cell, mono now)
 {
 	if (load_acquire(&cell->state) != CELL_OPEN || /* opened */
-	    lives_of(load_relaxed(&cell->credit), now) == 0)
+	    credit_living(load_relaxed(&cell->credit), now) == 0)
 		return false;
 	store_relaxed(&cell->state, CELL_WANTED);
 	return true;
@@ -339,7 +319,7 @@ void purse_gather(struct purse *purse, struct grace *grace, mono now)
 	for (uint32_t i = 0; cells && i < cells->count; i++) {
 		uint64_t word = take_out(&cells->at[i]); /* PURSE-1 */
 
-		if (lives_of(word, now) > 0)
+		if (credit_living(word, now) > 0)
 			share(purse, word, now);
 	}
 }
@@ -347,7 +327,7 @@ void purse_gather(struct purse *purse, struct grace *grace, mono now)
 uint64_t purse_empty(struct purse *purse, struct grace *grace, mono now)
 {
 	purse_gather(purse, grace, now);
-	return lives_of(swap_relaxed(&purse->credit, 0), now); /* PURSE-1 */
+	return credit_living(swap_relaxed(&purse->credit, 0), now); /* PURSE-1 */
 }
 
 /* What was cut before is on its way to a cell; so the cells come last. */
@@ -366,14 +346,14 @@ static uint64_t common_in(struct cell *cell, mono now)
 
 	if (state == CELL_VOID || state == CELL_TAKEN)
 		return 0;
-	return lives_of(load_relaxed(&cell->credit), now);
+	return credit_living(load_relaxed(&cell->credit), now);
 }
 
 uint64_t purse_common(struct purse *purse, mono now)
 {
 	struct cells *cells = cells_of(purse);
 	struct block *block = is_pacer(purse) ? load_relaxed(&purse->block) : NULL;
-	uint64_t units = lives_of(load_relaxed(&purse->credit), now);
+	uint64_t units = credit_living(load_relaxed(&purse->credit), now);
 
 	if (block)
 		units += block_left(block, now);
@@ -390,7 +370,7 @@ uint64_t purse_left(struct purse *purse, mono now)
 
 	for (uint32_t i = 0; cells && i < cells->count; i++)
 		if (load_relaxed(&cells->at[i].state) == CELL_TAKEN)
-			units += lives_of(settled(&cells->at[i]), now);
+			units += credit_living(settled(&cells->at[i]), now);
 	return units;
 }
 

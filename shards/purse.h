@@ -345,10 +345,23 @@ static inline void purse_use(struct purse *purse)
 }
 
 /* Keeps it from being evicted; false if it is dead already. PURSE-3 */
-bool purse_pin(struct purse *purse);
+static inline bool purse_pin(struct purse *purse)
+{
+	uint32_t pins = load_relaxed(&purse->pins);
+
+	while (!(pins & PURSE_DEAD))
+		if (swap_if_relaxed(&purse->pins, &pins, pins + 1))
+			return true;
+	return false; /* PURSE-3 */
+}
+
+static inline void purse_unpin(struct purse *purse)
+{
+	(void)sub_release(&purse->pins, 1); /* unpinned */
+}
+
 /* Says that a seat may have it at hand; false if it is dead already. PURSE-3 */
 bool purse_be_at_hand(struct purse *purse);
-void purse_unpin(struct purse *purse);
 
 /* ---- The actor's side ------------------------------------------------------------ */
 

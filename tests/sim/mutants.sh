@@ -139,7 +139,7 @@ mutant shards/grant.c 'an answer is taken for the next ask' \
 mutant engine/credit.h 'dead units come to life' \
 	'!credit_lives(word, now) || credit_units(word) == 0' 'credit_units(word) == 0 && credit_lives(word, now)'
 mutant shards/purse.c 'what is given back is kept, too' \
-	'lives_of(swap_relaxed(&purse->credit, 0), now)' 'lives_of(load_relaxed(&purse->credit), now)'
+	'credit_living(swap_relaxed(&purse->credit, 0), now)' 'credit_living(load_relaxed(&purse->credit), now)'
 mutant shards/purse.c 'what was taken out of a cell stays there, too' \
 	'store_release(&cell->state, CELL_TAKEN);' 'store_release(&cell->state, CELL_OPEN);'
 mutant shards/purse.c 'what is cut off for a seat stays with all' \
@@ -414,14 +414,14 @@ mutant engine/claim.c 'drift is not taken off (CLAIM-1)' \
 mutant engine/claim.c 'an answer is added to what was granted (CLAIM-3)' \
 	'claim->granted = answer->granted;' 'claim->granted += answer->granted;' ponds
 
-mutant engine/whole.c 'the last part that refuses is told (WHOLE-2)' \
-	'return a->verdict == GALE_ALLOW && a->remaining < b->remaining;' 'return a->verdict == GALE_DENY || a->remaining < b->remaining;' holds
-mutant engine/hold.c 'units of the window before go back (HOLD-2)' \
+mutant engine/whole.h 'the last part that refuses is told (WHOLE-2)' \
+	'return part->verdict == GALE_ALLOW && part->remaining < whole->remaining;' 'return part->verdict == GALE_DENY || part->remaining < whole->remaining;' holds
+mutant engine/hold.h 'units of the window before go back (HOLD-2)' \
 	'held->past += credit_units(held->word);' 'held->past += 0;' holds
-mutant engine/hold.c 'a window that is over is debited (HOLD-2)' \
+mutant engine/hold.h 'a window that is over is debited (HOLD-2)' \
 	'return (struct hold_end){ 0 }; /* HOLD-2 */' 'return (struct hold_end){ .over = cost > units ? cost - units : 0 };' holds
 mutant shards/kept.c 'what goes back pays no debt (KEPT-3)' \
-	'units = kept_pay_first(kept->purse, word, clock); /* KEPT-3 */' '(void)word;' holds
+	'units = pay_first(kept, units, clock); /* KEPT-3 */' '(void)pay_first;' holds
 mutant shards/kept.h 'units go back over a reset (KEPT-2)' \
 	'return load_acquire(purse_dues(purse)) / DUES_VOID;' 'return 0 * load_acquire(purse_dues(purse));' holds
 mutant shards/kept.c 'what goes back is kept, too (KEPT-1)' \

@@ -83,11 +83,14 @@ static void what_dies_together_grows_without_a_clock(void **state)
 	struct held any_time = in_time, too_late = in_time;
 
 	(void)state;
-	assert_true(hold_is_like(&in_time, word(10, 5)));
-	assert_false(hold_is_like(&in_time, word(11, 5)));
+	assert_true(credit_is_like(in_time.word, word(10, 5)));
+	assert_false(credit_is_like(in_time.word, word(11, 5)));
 	hold_grow(&in_time, word(10, 5), at(8));
 	hold_grow(&any_time, word(10, 5), at(0));
 	hold_grow(&too_late, word(10, 5), at(12));
+	assert_int_equal(credit_more(word(10, 10), 5), any_time.word);
+	assert_int_equal(credit_more(in_time.word, CREDIT_UNITS_MAX),
+	                 word(10, CREDIT_UNITS_MAX));
 	assert_int_equal(hold_settle(&in_time, 0, at(9)).back, 15);
 	assert_int_equal(hold_settle(&any_time, 0, at(9)).back, 15);
 	assert_int_equal(held_units(&any_time), held_units(&too_late));

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * trial.h -- what several limiters let a call take from credit: all of it, or nothing.
+ *
+ *     purses, costs -> is one known to deny? -> take each -> all: add up
+ *                                                        |-> one denies: put back
+ *                                                        '-> some lack credit: pin the others
+ *
+ * All of the straight way is in line, so that a call is one function; the rest is in trial.c.
+ *
+ * Threads   The seat's own: within a grace period, or with a pin on each purse.
+ */
+#ifndef FACE_TRIAL_H
+#define FACE_TRIAL_H
+
+#include <gale/hold.h>
+
+#include "engine/whole.h"
+#include "face/quick.h"
+#include "face/seat.h"
+#include "shards/kept.h"
+
+/* A part, and what it has taken. */
+struct trial_part {
+	struct gale_limiter *limiter;
+	uint64_t cost;
+	struct purse *purse; /* NULL: there is none */
+	uint64_t voids;      /* of the purse, before anything was taken */
+	struct told told;    /* of what was taken, or of what denies */
+	struct kept_units
+	    kept; /* what was taken, pinned; no purse: nothing can go back */
+};
+
+struct trial {
+	struct gale_seat *seat;
+	const struct gale_part *named; /* limiters and keys, for a shard */
+	mono now;
+	size_t count;
+	size_t binding;   /* the part that denies */
+	uint64_t denials; /* of any of the purses */
+	uint32_t unknown; /* parts that a shard must be asked about, a bit each */
+	struct trial_part parts[GALE_PARTS_MAX];
+	struct gale_answer answers[GALE_PARTS_MAX]; /* of the binding part; of each,
+	                                               when shards were asked */
+};
+
+static inline bool trial_has_taken(const struct trial *trial, size_t i)
+{
+	return !(trial->unknown & UINT32_C(1) << i);
+}
+
+/* What a part has taken, for who may give it back. */
+static inline struct kept_units trial_kept(const struct trial *trial, size_t i)
+{
+	const struct trial_part *part = &trial->parts[i];
+
+	return kept_of(part->purse, part->voids, part->cost, part->told, trial->now);
+}
+
+/* ---- In trial.c ------------------------------------------------------------------ */
+
+/* Is a part known to be denied?  It is the binding one then, and nothing is taken. */
+bool trial_is_denied(struct trial *trial);
+/* No single word says it all. */
+enum local trial_take_longer(const struct trial *trial, struct trial_part *part);
+/* What a part has taken goes back. */
+void trial_put_back(struct trial *trial, size_t i);
+/* Another has been faster than this call, and that part is denied now. */
+void trial_undo(struct trial *trial, size_t denied);
+/* A shard must be asked about others: the answers of those that have taken. */
+void trial_tell_taken(struct trial *trial);
+
+/* ---- The straight way ------------------------------------------------------------ */
+
+static ALWAYS_INLINE enum local trial_take_part(const struct trial *trial,
+                                                struct trial_part *part, uint32_t seat,
+                                                mono now)
+{
+	struct purse *purse = part->purse;
+	enum local how;
+
+	part->voids = kept_voids(purse);
+	how = local_try_word(purse, local_cell(purse, seat), now, part->cost,
+	                     &part->told);
+	return LIKELY(how == LOCAL_TAKEN) || how == LOCAL_REFUSED
+	           ? how
+	           : trial_take_longer(trial, part);
+}
+
+static ALWAYS_INLINE bool trial_take_each(struct trial *trial)
+{
+	const uint32_t seat = trial->seat->number;
+	const mono now = trial->now;
+
+	for (size_t i = 0; i < trial->count; i++) {
+		struct trial_part *part = &trial->parts[i];
+		enum local how = LOCAL_UNKNOWN;
+
+		if (LIKELY(part->purse != NULL))
+			how = trial_take_part(trial, part, seat, now);
+		if (LIKELY(how == LOCAL_TAKEN))
+			continue;
+		if (how == LOCAL_REFUSED) {
+			trial_undo(trial, i);
+			return false;
+		}
+		trial->unknown |= UINT32_C(1) << i;
+	}
+	return true;
+}
+
+/* From credit and from memory; the seat, the time, limiters, costs, purses and denials are there.
+ * A part that is known to be denied spares the others: none of them is taken.  False: a part is
+ * denied, and nothing is taken. */
+static ALWAYS_INLINE bool trial_take(struct trial *trial)
+{
+	trial->unknown = 0;
+	return !(!LIKELY(trial->denials == 0) && trial_is_denied(trial)) &&
+	       trial_take_each(trial);
+}
+
+/* For longer than this read.  A purse that is about to be evicted cannot be pinned: then what was
+ * taken stays taken, but for a hold, which nothing would bound without a purse.  It asks a shard. */
+static ALWAYS_INLINE void trial_pin(struct trial *trial, bool holds)
+{
+	for (size_t i = 0; i < trial->count; i++) {
+		struct kept_units *kept = &trial->parts[i].kept;
+
+		kept->purse = NULL;
+		if (!LIKELY(trial_has_taken(trial, i)))
+			continue;
+		if (LIKELY(purse_pin(trial->parts[i].purse))) {
+			*kept = trial_kept(trial, i);
+		} else if (holds) {
+			trial_put_back(trial, i);
+			trial->unknown |= UINT32_C(1) << i;
+		}
+	}
+}
+
+/* All have taken: each is counted. */
+static ALWAYS_INLINE struct whole trial_add_up(const struct trial *trial)
+{
+	const struct gale_seat *seat = trial->seat;
+	struct whole whole = whole_begin();
+
+	for (size_t i = 0; i < trial->count; i++) {
+		const struct trial_part *part = &trial->parts[i];
+		const struct lender *lender = &part->limiter->lender;
+		uint64_t limit = load_relaxed(&lender->capacity);
+		struct gale_answer answer = LOCAL_ALLOW(limit, part->told);
+
+		score_add(seat_score(seat, lender), GALE_ALLOW, GALE_WHY_CREDIT, 1);
+		whole_add(&whole, i, &answer);
+	}
+	return whole;
+}
+
+#endif
