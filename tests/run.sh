@@ -10,7 +10,7 @@
 #     tsan     clang: unit, torture                  unit, stores, tools, alone, torture
 #     clang    reads all that asan has not           builds everything: unit, model,
 #              compiled, for warnings                interleave, sim, lint
-#     release  each benchmark once; installed        unit tests, too
+#     release  each benchmark once; installed        unit tests and make prove, too
 #     install  make build, install and uninstall, and   Debian packages, the ABI and
 #              who finds what is installed              the tarball, too
 #     fuzz     (not by default)                      60 seconds of each target, or GALE_FUZZ_SECONDS
@@ -295,7 +295,9 @@ build_release() {
 test_release() {
 	local which=(bench)
 	$brief || which=(unit bench)
-	build_release && suites release "${which[@]}" && installed
+	build_release || return
+	$brief || try "release prove" spec/prove.py "$out/release/spec/gale_explore"
+	suites release "${which[@]}" && installed
 }
 
 # program NAME COMPILER LANGUAGE FLAG...: compiles the README's program, and runs it.
