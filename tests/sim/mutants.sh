@@ -21,6 +21,7 @@ sim=tests/sim/fleet_sim
 guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,member,fleet}_test)
+learns=(tests/unit/{estimate,fleet_learns}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
 ponds=tests/sim/pond_sim
@@ -30,12 +31,12 @@ orders=tests/interleave/interleave_test
 missed=0
 
 build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${leases[@]}" "${tenants[@]}" "${pools[@]}" "${holds[@]}" "$ponds" "$orders" >"$out/log" 2>&1
+	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${learns[@]}" "${leases[@]}" "${tenants[@]}" "${pools[@]}" "${holds[@]}" "$ponds" "$orders" >"$out/log" 2>&1
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes|funds
+judge() ( # sim|changes|promises|groups|learns|leases|tenants|pools|holds|ponds|guards|closes|funds
 	ulimit -t 100
 	if [ "$1" = sim ]; then
 		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
@@ -45,6 +46,10 @@ judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|
 		exec timeout 1800 "$out/build/$guards" --seeds "0-$((seeds - 1))"
 	elif [ "$1" = groups ]; then
 		for test in "${groups[@]}"; do
+			timeout 1800 "$out/build/$test" || exit
+		done
+	elif [ "$1" = learns ]; then
+		for test in "${learns[@]}"; do
 			timeout 1800 "$out/build/$test" || exit
 		done
 	elif [ "$1" = leases ]; then
@@ -80,7 +85,7 @@ judge() ( # sim|changes|promises|groups|leases|tenants|pools|holds|ponds|guards|
 	fi >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|leases|tenants|pools|holds|ponds|guards|closes|funds]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [changes|promises|groups|learns|leases|tenants|pools|holds|ponds|guards|closes|funds]: OLD, a part of one line, becomes NEW.
 mutant() {
 	local file=$1 what=$2 found
 	cp "$file" "$out/kept"
@@ -107,7 +112,7 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge leases && judge tenants && judge holds && judge ponds && judge closes && judge funds && judge sim && judge changes && judge guards || {
+build && judge promises && judge groups && judge learns && judge leases && judge tenants && judge holds && judge ponds && judge closes && judge funds && judge sim && judge changes && judge guards || {
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
@@ -281,6 +286,31 @@ mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flig
 	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
 mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
 	'	leave_all(coordinator, clock_now(coordinator->clock));' '	(void)leave_all;' guards
+
+mutant engine/estimate.c 'a limit leaves its floor and its ceiling (ESTIMATE-1)' \
+	'estimate->limit = estimate_clamp(estimate, estimate->limit);' '' learns
+mutant engine/estimate.c 'a probe ends with enough answers alone (ESTIMATE-4)' \
+	'if (window->now_ns >= estimate->phase_ends_ns ||' 'if (window->now_ns == 0 ||' learns
+mutant engine/estimate.c 'what is idle is used (ESTIMATE-2)' \
+	'in_flight_peak >= in_force;' 'in_flight_peak >= 0 * in_force;' learns
+mutant engine/estimate.c 'long probes of a fleet overlap' \
+	'if (number % each == 0)' 'if (number % each < each)' learns
+mutant engine/estimate_knee.c 'a limit grows though nothing was refused (ESTIMATE-2)' \
+	'if (!knee->limited) { /* ESTIMATE-2 */' 'if (!knee->limited && knee->rate == 0) { /* ESTIMATE-2 */' learns
+mutant engine/estimate_knee.c 'failures do not lower a limit (ESTIMATE-3)' \
+	'estimate->limit -= estimate->limit / 8;' 'estimate->limit -= 0;' learns
+mutant engine/estimate_knee.c 'a probe does not measure a round trip' \
+	'knee->knee_ns = (knee->knee_ns + rtt) / 2;' 'knee->knee_ns += 0 * rtt;' learns
+mutant engine/estimate_knee.c 'a node whose slots are full reports all' \
+	'return x < busy ? x : busy;' 'return x > UINT64_MAX - 1 ? x : busy;' learns
+mutant engine/estimate_base.c 'late answers do not lower a limit' \
+	'estimate->limit = estimate->limit * 9 / 10;' 'estimate->limit += 0;' learns
+mutant engine/estimate_base.c 'a limit grows though it is not used (ESTIMATE-2, ESTIMATE-5)' \
+	'if (next < limit ||' 'if (next != limit ||' learns
+mutant coordinator/fleet.c 'nothing is busy (H6)' \
+	'.busy = estimate.knee_ns > 0 ? estimate.busy' '.busy = estimate.knee_ns > 0 ? 0' learns
+mutant coordinator/fleet.c 'each node probes when it likes (H6)' \
+	'plan_probe(guard, &membership->member.told, now);' '(void)plan_probe;' learns
 
 mutant engine/escrow.c 'who is removed takes along what it has used (ESCROW-1)' \
 	'escrow->absent += used_of(escrow, tenant); /* ESCROW-1 */' 'escrow->used -= used_of(escrow, tenant);' tenants
