@@ -5,7 +5,8 @@
  *
  * A real server runs the script as it is embedded, but for the line that reads the clock: the
  * time is the nonce, and the test's.  After each beat both must have granted the same, and
- * keep the same words of the group, its estimates, and each member.
+ * keep the same words of the group, its estimates, and each member.  The server refuses each
+ * key that a call does not name.
  *
  *     redis_beats_test [--seed N] [--steps N]     prints the seed of what fails
  */
@@ -17,7 +18,7 @@
 #include "tests/support/arguments.h"
 #include "tests/support/beats.h"
 #include "tests/support/must.h"
-#include "tests/support/redis_server.h"
+#include "tests/support/redis_named.h"
 
 #define STEPS_MOST 1500         /* of one fleet */
 #define NOW (UINT64_C(1) << 51) /* the year 2041: no real clock expires a group */
@@ -25,7 +26,7 @@
 
 extern const struct redis_script redis_beats_script;
 
-static struct redis_talk talk;
+static struct redis_talk talk, user;
 
 #define expect(b, x)                                                                   \
 	do {                                                                           \
@@ -70,9 +71,8 @@ static redisReply *call(struct beats *b, const struct remote_job *jobs, size_t c
 	struct redis_said said;
 	redisReply *reply;
 
-	expect(b, redis_put_call(&talk.text, &call));
-	redis_talk_send(&talk);
-	reply = redis_talk_hear(&talk);
+	expect(b, redis_put_call(&user.text, &call));
+	reply = redis_named_call(&user);
 	if (reply->type == REDIS_REPLY_ERROR)
 		printf("%s\n", reply->str);
 	redis_read_reply(reply, b->now_us, jobs, count, told, &said);
@@ -451,6 +451,7 @@ int main(int argc, char **argv)
 	arguments_read(argc, argv, arguments);
 	redis_server_start(&server, NULL);
 	redis_talk_open(&talk, &server);
+	redis_named_open(&user, &server);
 	must(redis_put_script(&talk.text, &redis_beats_script));
 	redis_talk_send(&talk);
 	redis_reply_free(redis_talk_hear(&talk));
@@ -458,6 +459,7 @@ int main(int argc, char **argv)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
 	a_key_that_was_deleted_alone_spoils_nothing();
 	a_group_of_an_older_version_is_quiet_for_the_longer_lease();
+	redis_talk_close(&user);
 	redis_talk_close(&talk);
 	redis_server_stop(&server);
 	beats_print(&tally);

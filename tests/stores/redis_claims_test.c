@@ -5,7 +5,8 @@
  *
  * A real server runs the script as it is embedded, but for the line that reads the clock: the
  * time is the nonce, and the test's.  After each claim both must have answered the same, and
- * keep the same words of the pool, its tenants, and the claim.
+ * keep the same words of the pool, its tenants, and the claim.  The server refuses each key
+ * that a call does not name.
  *
  *     redis_claims_test [--seed N] [--steps N]     prints the seed of what fails
  */
@@ -17,7 +18,7 @@
 #include "tests/support/arguments.h"
 #include "tests/support/claims.h"
 #include "tests/support/must.h"
-#include "tests/support/redis_server.h"
+#include "tests/support/redis_named.h"
 
 #define STEPS_MOST 1500         /* of one fleet */
 #define NOW (UINT64_C(1) << 51) /* the year 2041: no real clock expires a pool */
@@ -25,7 +26,7 @@
 
 extern const struct redis_script redis_claims_script;
 
-static struct redis_talk talk;
+static struct redis_talk talk, user;
 
 #define expect(c, x)                                                                   \
 	do {                                                                           \
@@ -58,9 +59,8 @@ static redisReply *call(struct claims *c, const struct remote_job *jobs, size_t 
 	struct redis_said said;
 	redisReply *reply;
 
-	expect(c, redis_put_call(&talk.text, &call));
-	redis_talk_send(&talk);
-	reply = redis_talk_hear(&talk);
+	expect(c, redis_put_call(&user.text, &call));
+	reply = redis_named_call(&user);
 	if (reply->type == REDIS_REPLY_ERROR)
 		printf("%s\n", reply->str);
 	redis_read_reply(reply, c->now_us, jobs, count, told, &said);
@@ -248,6 +248,7 @@ int main(int argc, char **argv)
 	arguments_read(argc, argv, arguments);
 	redis_server_start(&server, NULL);
 	redis_talk_open(&talk, &server);
+	redis_named_open(&user, &server);
 	talk.intake.parts_most = 8 * CLAIMS_TENANTS; /* all of a pool */
 	must(redis_put_script(&talk.text, &redis_claims_script));
 	redis_talk_send(&talk);
@@ -255,6 +256,7 @@ int main(int argc, char **argv)
 	what_is_no_pool_is_garbled();
 	while (tally.asks < steps)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
+	redis_talk_close(&user);
 	redis_talk_close(&talk);
 	redis_server_stop(&server);
 	claims_print(&tally);
