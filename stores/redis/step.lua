@@ -5,7 +5,8 @@
 --
 -- generation.lua goes before it.
 --
---   KEYS   the generation's, then one of each job
+--   KEYS   the generation's, then one of each job, then that of the rows apart of each job that
+--          lends from a window or gives back to one
 --   ARGV   nonce, generation, and until when that is sure, then each job's bytes, as wire.c
 --          packs them; lends like the one before are one argument together
 --   reply  nonce, now, then for each job the value as it was, or a code, or what is used
@@ -146,6 +147,7 @@ if not left then return reply end
 
 -- The long way.
 local CROWD = 9007199254740991
+local named = i -- where in KEYS that of the rows apart of the job is that is looked at
 local min, max = math.min, math.max
 local function keep(key, value, expires)
 	if expires <= now then
@@ -256,9 +258,8 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			end
 		end
 		if not row and size >= 264 then
-			local tag_end, its_crowd, kept = find(key, '}', 1, true)
-			rows_key = sub(key, 1, tag_end) .. 'rows' .. sub(key, tag_end + 1)
-			field = pack('<d', node)
+			local its_crowd, kept
+			rows_key, field = keys[named], pack('<d', node)
 			if size == 296 then
 				its_crowd, crowd, in_hand, holding = unpack('<dddd', value, 265)
 			end
@@ -494,6 +495,7 @@ for argument = 4, #ARGV do
 	end
 	for j = 1, count do
 		local at, key = i + j, keys[i + j]
+		if verb == 'l' or verb == 'g' or verb == 'm' or verb == 'n' then named = named + 1 end
 		if reply[at + 1] then
 			-- it is told
 		elseif head then

@@ -585,18 +585,46 @@ static size_t call_most(const struct redis_call *call)
 	              call->generation.count;
 
 	for (size_t i = 0; i < call->count; i++)
-		most += 2 * LENGTH_MOST + REDIS_KEY_MAX + PACKED_MOST +
+		most += 3 * LENGTH_MOST + 2 * REDIS_KEY_MAX + PACKED_MOST +
 		        call->jobs[i].was.count + call->jobs[i].becomes.count;
 	return most;
 }
 
+/* Its script may touch the rows apart of the key. */
+static bool has_rows(const struct remote_job *job)
+{
+	return (job->verb == REMOTE_LEND || job->verb == REMOTE_BACK) &&
+	       !is_meter(job->rule);
+}
+
+static size_t count_rows(const struct redis_call *call)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < call->count; i++)
+		count += has_rows(&call->jobs[i]);
+	return count;
+}
+
+static void put_keys_of_rows(struct redis_text *text, const struct redis_call *call)
+{
+	uint8_t key[REDIS_KEY_MAX];
+
+	for (size_t i = 0; i < call->count; i++)
+		if (has_rows(&call->jobs[i]))
+			put_word(text, key,
+			         redis_group_key(key, call->prefix, call->buckets[i],
+			                         REDIS_ROWS, call->jobs[i].key));
+}
+
 /* A call's keys are mostly of one bucket: their head stays where it is. */
-static void put_keys(struct redis_text *text, const struct redis_call *call)
+static void put_keys(struct redis_text *text, const struct redis_call *call,
+                     size_t rows)
 {
 	uint8_t key[REDIS_KEY_MAX], bucket = call->generation_bucket;
 	size_t head = key_head(key, call->prefix, bucket);
 
-	put_number(text, call->count + 1);
+	put_number(text, 1 + call->count + rows);
 	put_word(text, key, redis_generation_key(key, call->prefix, bucket));
 	for (size_t i = 0; i < call->count; i++) {
 		if (call->buckets[i] != bucket)
@@ -604,6 +632,7 @@ static void put_keys(struct redis_text *text, const struct redis_call *call)
 		bucket = call->buckets[i];
 		put_word(text, key, key_tail(key, head, "", call->jobs[i].key));
 	}
+	put_keys_of_rows(text, call);
 }
 
 /* Which jobs follow the one before, and how many arguments all of them are. */
@@ -845,6 +874,7 @@ static_assert(REDIS_WORDS_MOST <= 3999, "a call's words, keys among them");
 
 bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 {
+	size_t words, rows = count_rows(call);
 	struct plan plan;
 
 	gale_assert(call->count >= 1 && call->count <= REMOTE_BATCH_MOST);
@@ -856,11 +886,12 @@ bool redis_put_call(struct redis_text *text, const struct redis_call *call)
 	if (!make_room(text, call_most(call)))
 		return false;
 	make_plan(call, &plan);
-	gale_assert(7 + call->count + plan.arguments <= REDIS_WORDS_MOST);
-	put_length(text, '*', 7 + call->count + plan.arguments);
+	words = 7 + call->count + rows + plan.arguments;
+	gale_assert(words <= REDIS_WORDS_MOST);
+	put_length(text, '*', words);
 	put_word(text, "EVALSHA", 7);
 	put_word(text, call->script->sha1, 40);
-	put_keys(text, call);
+	put_keys(text, call, rows);
 	put_number(text, call->nonce);
 	put_word(text, call->generation.bytes, call->generation.count);
 	put_number(text, call->sure_until_us);

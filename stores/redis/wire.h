@@ -71,6 +71,7 @@ void redis_text_cut(struct redis_text *text, size_t count);
 size_t redis_key(uint8_t *out, const char *prefix, uint8_t bucket,
                  struct remote_bytes key);
 /* kind: REDIS_GROUP, and others. */
+#define REDIS_ROWS "rows"
 #define REDIS_GROUP "group"
 #define REDIS_LEASES "leases"
 #define REDIS_ESTIMATES "estimates"

@@ -36,6 +36,7 @@ struct scene {
 	struct remote_told told[REMOTE_BATCH_MOST];
 	struct redis_said said;
 	redisReply *reply; /* where told points to */
+	const struct redis_script *script;
 	const char *generation;
 	uint64_t nonce;
 };
@@ -45,20 +46,20 @@ static struct remote_bytes bytes_of(const char *text)
 	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
 }
 
-static void load_script(void)
+static void load_script(const struct redis_script *script)
 {
-	assert_true(redis_put_script(&talk.text, &redis_step_script));
+	assert_true(redis_put_script(&talk.text, script));
 	redis_talk_send(&talk);
 	redis_reply_free(redis_talk_hear(&talk));
 }
 
 static void scene_open(struct scene *s, struct gale_rule config)
 {
-	*s = (struct scene){ .generation = GENERATION };
+	*s = (struct scene){ .script = &redis_step_script, .generation = GENERATION };
 	assert_int_equal(rule_compile(&config, &s->rule), GALE_ERR_OK);
 	redis_talk_do(&talk, "FLUSHALL");
 	redis_talk_do(&talk, "SET " PREFIX "{b00}generation " GENERATION);
-	load_script();
+	load_script(&redis_step_script);
 }
 
 static void scene_close(struct scene *s)
@@ -66,10 +67,10 @@ static void scene_close(struct scene *s)
 	redis_reply_free(s->reply);
 }
 
-static void put(struct scene *s, struct redis_talk *with, size_t count)
+static void say(struct scene *s, struct redis_talk *with, size_t count)
 {
 	const struct redis_call call = {
-		.script = &redis_step_script,
+		.script = s->script,
 		.prefix = PREFIX,
 		.generation = bytes_of(s->generation),
 		.nonce = ++s->nonce,
@@ -81,16 +82,21 @@ static void put(struct scene *s, struct redis_talk *with, size_t count)
 	};
 
 	assert_true(redis_put_call(&with->text, &call));
-	redis_talk_send(with);
+}
+
+static enum redis_word hear(struct scene *s, struct redis_talk *with, size_t count)
+{
+	redis_reply_free(s->reply);
+	s->reply = redis_talk_hear(with);
+	redis_read_reply(s->reply, s->nonce, s->jobs, count, s->told, &s->said);
+	return s->said.word;
 }
 
 static enum redis_word call_with(struct scene *s, struct redis_talk *with, size_t count)
 {
-	redis_reply_free(s->reply);
-	put(s, with, count);
-	s->reply = redis_talk_hear(with);
-	redis_read_reply(s->reply, s->nonce, s->jobs, count, s->told, &s->said);
-	return s->said.word;
+	say(s, with, count);
+	redis_talk_send(with);
+	return hear(s, with, count);
 }
 
 static enum redis_word call(struct scene *s, size_t count)
@@ -312,29 +318,152 @@ static void the_latest_time_is_kept_to_the_second(void **state)
 	scene_close(&s);
 }
 
+/* ---- Keys ------------------------------------------------------------------------ */
+
+#define MANY_NODES 9 /* two more than a value has room for */
+
+/* One that may touch the keys of its calls, and no others. */
+static void user_open(struct redis_talk *user)
+{
+	redis_talk_do(&talk, "ACL SETUSER named on nopass +@all");
+	redis_talk_open(user, &server);
+	redis_talk_do(user, "AUTH named any");
+}
+
+static void user_close(struct redis_talk *user)
+{
+	redis_talk_close(user);
+	redis_talk_do(&talk, "ACL DELUSER named");
+}
+
+/* What the user is about to say names so many keys: those are the ones. */
+static void let_touch(const struct redis_talk *user)
+{
+	struct redis_intake intake;
+	char allow[512] = "ACL SETUSER named resetkeys";
+	redisReply *command;
+	size_t keys;
+
+	assert_true(redis_intake_open(&intake, VALUE_MOST));
+	assert_true(redis_intake_feed(&intake, user->text.bytes, user->text.count));
+	assert_true(redis_intake_take(&intake, &command));
+	assert_non_null(command);
+	keys = strtoul(command->element[2]->str, NULL, 10);
+	for (size_t i = 0; i < keys; i++) {
+		strcat(allow, " ~");
+		strcat(allow, command->element[3 + i]->str);
+	}
+	redis_reply_free(command);
+	redis_intake_close(&intake);
+	redis_talk_do(&talk, allow);
+}
+
+static void touches_what_it_names(struct scene *s, struct redis_talk *user)
+{
+	say(s, user, 1);
+	let_touch(user);
+	redis_talk_send(user);
+	assert_int_equal(hear(s, user, 1), REDIS_TOLD);
+}
+
+static void there_are_keys(long long count)
+{
+	redisReply *keys = redis_talk_say(&talk, "DBSIZE");
+
+	assert_int_equal(keys->integer, count);
+	redis_reply_free(keys);
+}
+
 /* Servers that know a script's keys beforehand run it: nothing else is written or looked at. */
 static void a_call_touches_the_keys_that_it_names(void **state)
 {
 	struct redis_talk user;
-	redisReply *keys;
 	struct scene s;
 
 	(void)state;
 	scene_open(&s, gale_fixed_window(9, GALE_HOURS(1)));
-	redis_talk_do(&talk, "FLUSHALL");
-	redis_talk_do(&talk, "ACL SETUSER named on nopass resetkeys +@all ~" PREFIX
-	                     "{b00}:k ~" PREFIX "{b00}generation");
-	redis_talk_open(&user, &server);
-	redis_talk_do(&user, "AUTH named any");
+	user_open(&user);
 	keep_time(GENERATION, -1);
 	job(&s, 0, REMOTE_STEP, "k");
-	assert_int_equal(call_with(&s, &user, 1), REDIS_TOLD);
+	touches_what_it_names(&s, &user);
 	assert_int_equal(kept_time(), s.told[0].now_us);
-	redis_talk_do(&talk, "ACL DELUSER named");
-	redis_talk_close(&user);
-	keys = redis_talk_say(&talk, "DBSIZE");
-	assert_int_equal(keys->integer, 2);
-	redis_reply_free(keys);
+	user_close(&user);
+	there_are_keys(2);
+	scene_close(&s);
+}
+
+/* The rows of those that come last are apart. */
+static void so_does_a_call_of_many_nodes(void **state)
+{
+	struct lend_answer answer = { 0 };
+	struct redis_talk user;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_quota_anchored(100, GALE_SPAN_MAX_US, 0));
+	user_open(&user);
+	for (uint64_t node = 1; node <= MANY_NODES; node++) {
+		job(&s, 0, REMOTE_LEND, "k")->ask.node = node;
+		touches_what_it_names(&s, &user);
+		remote_explain_lend(&s.jobs[0], &s.told[0], &answer);
+		assert_int_equal(answer.grant.units, 5);
+	}
+	there_are_keys(3);
+	job(&s, 0, REMOTE_BACK, "k")->ask =
+	    (struct lease_ask){ .node = MANY_NODES, .number = 2 };
+	s.jobs[0].tag = answer.grant.tag;
+	touches_what_it_names(&s, &user);
+	remote_explain_lend(&s.jobs[0], &s.told[0], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	user_close(&user);
+	scene_close(&s);
+}
+
+static void so_do_a_beat_and_a_claim(void **state)
+{
+	const struct store_beat beat = {
+		.node = (const uint8_t *)"n",
+		.node_len = 1,
+		.settings = { .law = GROUP_MEDIAN,
+		              .parts = GROUP_EQUAL,
+		              .start = 1,
+		              .floor = 1,
+		              .ceiling = 100,
+		              .lease_us = GALE_SECONDS(30) },
+		.report = { .incarnation = 1, .seq = 1, .weight = 1, .estimate = 10 },
+	};
+	const struct store_claim claim = {
+		.tenant = (const uint8_t *)"t",
+		.tenant_len = 1,
+		.node = 1,
+		.ask = { .limit = 9,
+		         .period_us = GALE_HOURS(1),
+		         .cap = GALE_UNITS_MAX,
+		         .weight = 1,
+		         .present = 1,
+		         .more = 1,
+		         .least = 1 },
+	};
+	struct redis_talk user;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(9, GALE_HOURS(1)));
+	user_open(&user);
+	s.script = &redis_beat_script;
+	load_script(s.script);
+	s.jobs[0] = (struct remote_job){ .verb = REMOTE_BEAT,
+		                         .key = bytes_of("g"),
+		                         .beat = &beat };
+	touches_what_it_names(&s, &user);
+	s.script = &redis_claim_script;
+	load_script(s.script);
+	s.jobs[0] = (struct remote_job){ .verb = REMOTE_CLAIM,
+		                         .key = bytes_of("p"),
+		                         .claim = &claim };
+	touches_what_it_names(&s, &user);
+	there_are_keys(6); /* of a group three, of a pool two */
+	user_close(&user);
 	scene_close(&s);
 }
 
@@ -996,7 +1125,7 @@ static void a_script_that_was_forgotten_is_loaded_again(void **state)
 	redis_talk_do(&talk, "SCRIPT FLUSH");
 	job(&s, 0, REMOTE_STEP, "k");
 	assert_int_equal(call(&s, 1), REDIS_NOSCRIPT);
-	load_script();
+	load_script(&redis_step_script);
 	assert_int_equal(step(&s, "k").remaining, 2);
 	scene_close(&s);
 }
@@ -1149,7 +1278,8 @@ static void an_answer_to_something_else_is_noticed(void **state)
 	(void)state;
 	scene_open(&s, gale_fixed_window(3, HOUR));
 	job(&s, 0, REMOTE_STEP, "k");
-	put(&s, &talk, 1);
+	say(&s, &talk, 1);
+	redis_talk_send(&talk);
 	s.reply = redis_talk_hear(&talk);
 	redis_read_reply(s.reply, s.nonce + 1, s.jobs, 1, s.told, &s.said);
 	assert_int_equal(s.said.word, REDIS_NOT_OURS);
@@ -1181,6 +1311,8 @@ int main(void)
 		cmocka_unit_test(a_clock_that_was_set_back_ends_the_generation),
 		cmocka_unit_test(the_latest_time_is_kept_to_the_second),
 		cmocka_unit_test(a_call_touches_the_keys_that_it_names),
+		cmocka_unit_test(so_does_a_call_of_many_nodes),
+		cmocka_unit_test(so_do_a_beat_and_a_claim),
 		cmocka_unit_test(a_call_does_sixty_four_jobs),
 		cmocka_unit_test(a_key_may_come_twice_in_a_call),
 		cmocka_unit_test(keys_are_any_bytes),

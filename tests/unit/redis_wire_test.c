@@ -237,14 +237,13 @@ static void a_batch_is_one_command(void **state)
 	assert_true(test_allocator_is_balanced(&allocator));
 }
 
-/* What the arguments of a batch's jobs begin with. */
-static void letters_of(struct batch *b, char *out, size_t room)
+/* A batch, as the server reads it. */
+static redisReply *command_of(struct batch *b)
 {
 	struct test_allocator allocator;
 	struct redis_text text = { .allocator = &allocator.allocator };
 	struct redis_intake intake;
 	redisReply *command;
-	size_t first = 7 + b->call.count, count;
 
 	test_allocator_init(&allocator);
 	assert_true(redis_put_call(&text, &b->call));
@@ -252,14 +251,23 @@ static void letters_of(struct batch *b, char *out, size_t room)
 	assert_true(redis_intake_feed(&intake, text.bytes, text.count));
 	assert_true(redis_intake_take(&intake, &command));
 	assert_non_null(command);
-	count = command->elements - first;
+	redis_intake_close(&intake);
+	redis_text_free(&text);
+	return command;
+}
+
+/* What the arguments of a batch's jobs begin with. */
+static void letters_of(struct batch *b, char *out, size_t room)
+{
+	redisReply *command = command_of(b);
+	size_t first = 6 + strtoul(command->element[2]->str, NULL, 10);
+	size_t count = command->elements - first;
+
 	assert_in_range(count, 1, room - 1);
 	for (size_t i = 0; i < count; i++)
 		out[i] = command->element[first + i]->str[0];
 	out[count] = '\0';
 	redis_reply_free(command);
-	redis_intake_close(&intake);
-	redis_text_free(&text);
 }
 
 static void lend(struct batch *b, size_t i, const char *key)
@@ -270,6 +278,31 @@ static void lend(struct batch *b, size_t i, const char *key)
 		.key = bytes_of(key),
 		.ask = { .node = 1, .number = 1, .want = 2, .least = 1 },
 	};
+}
+
+/* Those that lend from a window or give back to one: behind the keys of all jobs. */
+static void the_keys_of_rows_apart_are_named(void **state)
+{
+	struct rule meter = compiled(gale_gcra(4, HOUR, 4));
+	struct batch *b = calloc(1, sizeof(*b));
+	redisReply *command;
+
+	(void)state;
+	assert_non_null(b);
+	batch_of(b, 4);
+	lend(b, 0, "a");
+	lend(b, 2, "b");
+	b->jobs[2].rule = &meter;
+	lend(b, 3, "c");
+	b->jobs[3].verb = REMOTE_BACK;
+	command = command_of(b);
+	assert_string_equal(command->element[2]->str, "7");
+	assert_string_equal(command->element[4]->str, "gale:{b00}:a");
+	assert_string_equal(command->element[7]->str, "gale:{b00}:c");
+	assert_string_equal(command->element[8]->str, "gale:{b00}rows:a");
+	assert_string_equal(command->element[9]->str, "gale:{b00}rows:c");
+	redis_reply_free(command);
+	free(b);
 }
 
 /* The script reads the values of those that follow before it has done the others. */
@@ -600,6 +633,7 @@ int main(void)
 		cmocka_unit_test(words_are_sent_with_their_lengths),
 		cmocka_unit_test(a_batch_is_one_command),
 		cmocka_unit_test(beats_are_one_command),
+		cmocka_unit_test(the_keys_of_rows_apart_are_named),
 		cmocka_unit_test(lends_of_one_rule_and_keys_of_their_own_go_together),
 		cmocka_unit_test(without_memory_the_text_is_as_it_was),
 		cmocka_unit_test(what_is_too_much_breaks_the_intake),
