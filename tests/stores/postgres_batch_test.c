@@ -290,6 +290,7 @@ static void who_guesses_wrong_lets_go(void **state)
 		                     lend_of("let go, a", 1, 3, 3) };
 	struct remote_job theirs[] = { first_of("let go, a", 2, 4, 4),
 		                       first_of("let go, z", 2, 5, 5) };
+	unsigned before = postgres_server_logged(server, "ERROR:");
 	struct line other;
 
 	(void)state;
@@ -315,6 +316,7 @@ static void who_guesses_wrong_lets_go(void **state)
 	assert_true(other.order.is_first && !other.order.were_first);
 	assert_int_equal(used_of("let go, a"), 7);
 	assert_int_equal(used_of("let go, z"), 8);
+	assert_int_equal(postgres_server_logged(server, "ERROR:"), before);
 	postgres_line_close(&other);
 }
 
@@ -346,6 +348,7 @@ static void who_puts_in_last_gets_the_rest(void **state)
 static void who_waits_too_long_is_told(void **state)
 {
 	struct remote_job job = step_of("held", 1);
+	unsigned before = postgres_server_logged(server, "ERROR:");
 	struct line other;
 
 	(void)state;
@@ -353,6 +356,7 @@ static void who_waits_too_long_is_told(void **state)
 	postgres_line_do(&other, "BEGIN");
 	assert_int_equal(postgres_line_call(&other, &job, 1, told), POSTGRES_TOLD);
 	assert_int_equal(postgres_line_call(&line, &job, 1, told), POSTGRES_TIMED_OUT);
+	assert_int_equal(postgres_server_logged(server, "ERROR:"), before + 1);
 	job = read_of("held");
 	assert_int_equal(postgres_line_call(&line, &job, 1, told),
 	                 POSTGRES_TOLD); /* needs no lock */
