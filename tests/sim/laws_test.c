@@ -49,7 +49,7 @@ struct band {
 /* The goodput of that phase and of the one before; of the first 10 s with all servers again, in
  * which the limit is on its way up; and from then on, when it may not be there yet. */
 #define HALF_GOODPUT 0.95
-#define AGAIN_GOODPUT 0.90
+#define AGAIN_GOODPUT 0.85
 #define RISING_GOODPUT 0.65
 #define RISING_BY_LOT 0.50
 /* Of its fair part, for the lesser class of work: the mean of the seeds, and the worst.  Where
