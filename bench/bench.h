@@ -84,6 +84,10 @@ void bench_add_figures(const struct bench_figures *figures);
 /* How many operations to do now, a multiple of 16; 0 when it is enough. */
 uint64_t bench_batch(struct bench *b);
 
+/* What is done between them is not measured.  Each pair adds part of a microsecond to what is. */
+void bench_pause(struct bench *b);
+void bench_go_on(struct bench *b);
+
 /* Which of the row's threads this is, from 0. */
 int bench_thread(const struct bench *b);
 

@@ -454,6 +454,16 @@ uint64_t bench_batch(bench *b)
 	return b->state->KeepRunningBatch(kBatch) ? kBatch : 0;
 }
 
+void bench_pause(bench *b)
+{
+	b->state->PauseTiming();
+}
+
+void bench_go_on(bench *b)
+{
+	b->state->ResumeTiming();
+}
+
 int bench_thread(const bench *b)
 {
 	return b->state->thread_index();

@@ -416,7 +416,7 @@ static void settings_that_disagree_and_reports_that_are_none_are_said(void **sta
 	}
 }
 
-/* They go in as few calls as they can, beside steps of keys. */
+/* Sixty-four go in a call, at most; and some alone, while a call of others is under way. */
 static void many_groups_beat_at_once(void **state)
 {
 	enum { MANY = 100 };
@@ -428,10 +428,12 @@ static void many_groups_beat_at_once(void **state)
 	(void)state;
 	for (int which = 0; which < MEMORY; which++) {
 		struct node node;
+		uint64_t done_before;
 
 		groups++;
 		open_node(&node, which, "a");
 		assert_int_equal(beat(&node), STORE_DONE);
+		done_before = redis_server_calls(&both.redis, "evalsha");
 		for (int i = 0; i < MANY; i++) {
 			beats[i] = node.beat;
 			ops[i] = (struct store_op){ .verb = STORE_BEAT,
@@ -455,6 +457,10 @@ static void many_groups_beat_at_once(void **state)
 			assert_int_equal(call->result, STORE_DONE);
 			assert_int_equal(call->op->beat->grant.members, 1);
 		}
+		if (which == 0)
+			assert_in_range(redis_server_calls(&both.redis, "evalsha") -
+			                    done_before,
+			                2, 4);
 		close_node(&node);
 	}
 }

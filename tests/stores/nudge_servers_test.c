@@ -104,18 +104,7 @@ static void await_share(const struct node *node, uint64_t share)
 
 static uint64_t published(void)
 {
-	struct redis_talk talk;
-	redisReply *reply;
-	const char *found;
-	uint64_t calls;
-
-	redis_talk_open(&talk, &both.redis);
-	reply = redis_talk_say(&talk, "INFO commandstats");
-	found = strstr(reply->str, "cmdstat_publish:calls=");
-	calls = found ? strtoull(strchr(found, '=') + 1, NULL, 10) : 0;
-	redis_reply_free(reply);
-	redis_talk_close(&talk);
-	return calls;
+	return redis_server_calls(&both.redis, "publish");
 }
 
 static PGconn *listen_to_postgres(void)

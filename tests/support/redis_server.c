@@ -310,6 +310,25 @@ void redis_server_do(const struct redis_server *server, const char *command)
 	redis_talk_close(&talk);
 }
 
+uint64_t redis_server_calls(const struct redis_server *server, const char *command)
+{
+	struct redis_talk talk;
+	redisReply *info;
+	const char *at;
+	uint64_t calls;
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "cmdstat_%s:calls=", command);
+	redis_talk_open(&talk, server);
+	info = redis_talk_say(&talk, "INFO commandstats");
+	must(info->type == REDIS_REPLY_STRING);
+	at = strstr(info->str, name);
+	calls = at ? strtoull(at + strlen(name), NULL, 10) : 0;
+	redis_reply_free(info);
+	redis_talk_close(&talk);
+	return calls;
+}
+
 static uint64_t word_at(const char *text)
 {
 	uint64_t word;

@@ -67,6 +67,9 @@ void redis_talk_do(struct redis_talk *talk, const char *command);
 /* The same, on a connection of its own. */
 void redis_server_do(const struct redis_server *server, const char *command);
 
+/* How often a command was done so far, in lower case. */
+uint64_t redis_server_calls(const struct redis_server *server, const char *command);
+
 /* Of a window's value: where it starts, and what is used of it.  False: it is none. */
 bool redis_window_of(const redisReply *value, uint64_t ret_words[2]);
 

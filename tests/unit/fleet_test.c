@@ -911,6 +911,7 @@ static void thousands_of_groups_beat_at_one_store(void **state)
 {
 	static struct gale_guard *guards[GROUPS];
 	struct gale_guard_config config = plan(3);
+	struct gale_guard_counts counts;
 	struct gale_entry entry;
 	struct world world;
 	char name[32];
@@ -932,6 +933,8 @@ static void thousands_of_groups_beat_at_one_store(void **state)
 		assert_int_equal(entry.verdict, GALE_ALLOW);
 		assert_int_equal(entry.limit, 3);
 		gale_exit(world.nodes[0].seat, &entry, GALE_OK);
+		assert_int_equal(gale_guard_stats(guards[i], &counts), GALE_ERR_OK);
+		assert_int_equal(counts.in_flight, 0);
 		gale_guard_close(guards[i]);
 	}
 	pass(&world, GALE_SECONDS(1), 0);
