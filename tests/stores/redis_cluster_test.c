@@ -76,7 +76,7 @@ static void let_ask(void)
 		.keys = KEYS,
 		.askers = 2,
 		.within_us = WITHIN,
-		.nap_us = LONG_OR_BRIEF(2000, 5000),
+		.nap_us = LONG_OR_BRIEF(2000, 15000),
 	};
 
 	for (int i = 0; i < WEATHER_NODES; i++)

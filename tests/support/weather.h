@@ -33,7 +33,7 @@
 #define WEATHER_ASKERS_MOST 18
 
 /* Askers who sleep 0.5 ms leave a processor no time for another test. */
-#define WEATHER_NAP_US LONG_OR_BRIEF(500, 5000)
+#define WEATHER_NAP_US LONG_OR_BRIEF(500, 15000)
 
 enum how {
 	STRICT,

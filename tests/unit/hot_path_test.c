@@ -52,7 +52,7 @@
 #endif
 
 #define KEYS_MOST 1000
-#define ASKS LONG_OR_BRIEF(20000, 1500) /* of a scene, while it is watched */
+#define ASKS LONG_OR_BRIEF(20000, 600) /* of a scene, while it is watched */
 #define LEASE 1000000
 #define MUCH (UINT64_C(1) << 50)
 #define PATIENCE GALE_SECONDS(30)
