@@ -292,9 +292,13 @@ static enum flags_result need_operands(const struct flag_table *table, const voi
 	               : FLAGS_RUN;
 }
 
-static bool is_help(const char *text)
+/* Wherever it stands: also where a value was to come. */
+static bool asks_for_help(int argc, char *const *argv)
 {
-	return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
+	for (int at = 0; at < argc; at++)
+		if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)
+			return true;
+	return false;
 }
 
 enum flags_result flags_read(const struct flag_table *table, int argc,
@@ -303,10 +307,10 @@ enum flags_result flags_read(const struct flag_table *table, int argc,
 {
 	enum flags_result result = FLAGS_RUN;
 
+	if (asks_for_help(argc, argv))
+		return FLAGS_HELP;
 	preset(table, into);
 	for (int at = 0; at < argc && result == FLAGS_RUN;) {
-		if (is_help(argv[at]))
-			return FLAGS_HELP;
 		if (table->operands[0].is && argv[at][0] != '-')
 			result = take_operand(table, argv[at++], into, ret_error);
 		else

@@ -428,7 +428,7 @@ void fleet_help(FILE *out)
 	      "\n"
 	      "gale fleet --guard limits what is in flight instead: see\n"
 	      "gale fleet --guard --help.  gale fleet --tenants divides one budget by\n"
-	      "weights: see gale fleet --tenants x=1 --help.\n"
+	      "weights: see gale fleet --tenants --help.\n"
 	      "\n",
 	      out);
 	flags_list(out);

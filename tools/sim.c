@@ -383,7 +383,7 @@ static void help(FILE *out)
 	    "--drift 20000 shows what happens otherwise.\n"
 	    "\n"
 	    "gale sim --guard --help: laws of a ceiling on calls in flight, instead.\n"
-	    "gale sim --tenants x=1 --help: one budget for several tenants.\n",
+	    "gale sim --tenants --help: one budget for several tenants.\n",
 	    out);
 }
 

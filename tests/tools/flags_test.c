@@ -382,7 +382,7 @@ static void an_error_stays_one_short_line(void **state)
 	assert_non_null(strstr(error.text, "--help"));
 }
 
-static void help_is_asked_for_in_two_ways(void **state)
+static void help_is_told_wherever_it_is_asked_for(void **state)
 {
 	struct fleet_flags flags;
 	struct flags_error error;
@@ -390,6 +390,10 @@ static void help_is_asked_for_in_two_ways(void **state)
 	(void)state;
 	assert_int_equal(parse("--help", &flags, &error), FLAGS_HELP);
 	assert_int_equal(parse("--nodes 3 -h", &flags, &error), FLAGS_HELP);
+	assert_int_equal(parse("--nodes --help", &flags, &error), FLAGS_HELP);
+	assert_int_equal(parse("--help --nodes", &flags, &error), FLAGS_HELP);
+	assert_int_equal(parse("--nodes none --help", &flags, &error), FLAGS_HELP);
+	assert_int_equal(parse("--colour=red -h", &flags, &error), FLAGS_HELP);
 }
 
 int main(void)
@@ -415,7 +419,7 @@ int main(void)
 		cmocka_unit_test(a_missing_or_surplus_value_is_named),
 		cmocka_unit_test(more_threads_than_there_may_be_in_all_contradict),
 		cmocka_unit_test(an_error_stays_one_short_line),
-		cmocka_unit_test(help_is_asked_for_in_two_ways),
+		cmocka_unit_test(help_is_told_wherever_it_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,7 +267,7 @@ refuses --pause 'no tenant' --tenants a=1 --pause a
 refuses --plots 'no such folder' --tenants a=1 --plots "$work/none"
 refuses --windows 'from 3' --tenants a=1 --windows 2
 refuses --tenants 'a quote' --tenants "a'b=1"
-run 0 --tenants x=1 --help
+run 0 --tenants --help
 says '^Exit status:'
 
 exit $bad
