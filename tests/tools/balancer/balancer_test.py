@@ -4,6 +4,7 @@
 """balancer_test.py BALANCER BACKEND LOAD [TEST...] -- examples/balancer before backends that fail."""
 import contextlib
 import json
+import re
 import signal
 import socket
 import statistics
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from scene import Backend, Balancer, Load, Process, address, connect, get, hear, say, until
+from scene import PATIENCE_S, Backend, Balancer, Load, Process, address, connect, get, hear, say, until
 
 BALANCER, BACKEND, LOAD = sys.argv[1:4]
 
@@ -326,6 +327,33 @@ def a_dead_backend_costs_no_reply():
         assert good > 40 and lost == 0 and load.left == 0 and failed <= denied, (good, failed, lost, denied)
 
 
+def wrk_sees_no_failure():
+    """Three backends have wrk's requests; one of them slows down, dies and returns."""
+    with backend(8, 5) as a, backend(8, 5) as b, backend(8, 5) as c, \
+            Balancer(BALANCER, address(a), address(b), address(c)) as balancer, \
+            Process("wrk", "-t", "1", "-c", "12", "-d", f"{PATIENCE_S}s", "--timeout", "30s",
+                    f"http://127.0.0.1:{balancer.port}/") as wrk:
+        def others_answer():
+            seen = a.answered() + b.answered()
+            until(lambda: a.answered() + b.answered() > seen + 200, "the others go on")
+
+        until(lambda: c.answered() > 50, "it is used")
+        c.takes(50)
+        others_answer()
+        c.kill()
+        until(lambda: balancer.metric("balancer_ejections_total", backend=address(c)[:-2]) > 0, "it is ejected")
+        others_answer()
+        c.returns()
+        until(lambda: c.answered() > 20, "it is used again")
+        wrk.process.send_signal(signal.SIGINT)
+        said = wrk.process.communicate(timeout=PATIENCE_S)[0]
+        denied = balancer.metric("balancer_retries_denied_total")
+    served = int(re.search(r"(\d+) requests in", said)[1])
+    failed = int((re.search(r"Non-2xx or 3xx responses: (\d+)", said) or (0, 0))[1])
+    print(f"wrk: {served} requests, {failed} failed, {denied} retries denied")
+    assert served > 400 and failed <= denied and "Socket errors" not in said, said
+
+
 def who_drains_loses_no_request():
     with backend(20, 20) as a, Balancer(BALANCER, "--slots", 100, address(a)) as balancer, \
             Load(LOAD, 30, 100, balancer.port) as load, connect(balancer.port) as idle, \
@@ -350,7 +378,7 @@ TESTS = (
     a_backend_that_fails_has_a_status, a_call_is_made_again_where_it_may_be, retries_have_a_budget,
     requests_go_by_weight, calls_go_where_few_are_in_flight, a_client_has_its_limit,
     no_more_than_slots_are_in_flight, balancers_share_slots,
-    a_slow_backend_costs_little, a_dead_backend_costs_no_reply, who_drains_loses_no_request,
+    a_slow_backend_costs_little, a_dead_backend_costs_no_reply, wrk_sees_no_failure, who_drains_loses_no_request,
 )
 for test in TESTS:
     if not sys.argv[4:] or test.__name__ in sys.argv[4:]:
