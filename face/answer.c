@@ -21,7 +21,8 @@ static void count_refused(struct gale_seat *seat, const struct gale_limiter *ope
 	if (!handle_is_open(&seat->handle, seat->handle.runtime))
 		return;
 	if (open)
-		answer_counted(seat, open, answer);
+		score_add(seat_score(seat, &open->lender), answer->verdict, answer->why,
+		          1);
 	else
 		seat_count(seat, COUNT_ASTRAY);
 }

@@ -8,14 +8,19 @@
 #ifndef FACE_ANSWER_H
 #define FACE_ANSWER_H
 
+#include "face/offences.h"
 #include "face/seat.h"
 
 /* The seat tells it, as the last word to an ask about a limiter that is listed. SCORE-3 */
-static inline void answer_counted(struct gale_seat *seat,
-                                  const struct gale_limiter *limiter,
+static inline void answer_counted(struct gale_seat *seat, struct gale_limiter *limiter,
+                                  const void *key, size_t key_len,
                                   const struct gale_answer *answer)
 {
-	score_add(seat_score(seat, &limiter->lender), answer->verdict, answer->why, 1);
+	struct score *score = seat_score(seat, &limiter->lender);
+
+	if (answer->verdict == GALE_DENY)
+		offence_note(limiter, score, answer->why, key, key_len);
+	score_add(score, answer->verdict, answer->why, 1);
 }
 
 /* Denied before any store was asked, whatever the limiter's policy, and counted.  Either may be

@@ -252,7 +252,7 @@ struct gale_answer gale_wait(struct gale_seat *seat, struct gale_limiter *limite
 		answer = answer_of(limiter, &question.op,
 		                   settle_step(seat, limiter, &question.op, within_us));
 	}
-	answer_counted(seat, limiter, &answer);
+	answer_counted(seat, limiter, key, key_len, &answer);
 	return answer;
 }
 
@@ -277,8 +277,12 @@ static bool complete(struct gale_seat *seat, struct pending *pending,
 	if (pending->whole)
 		return whole_complete(seat, pending, ret_completion);
 	*ret_completion = completion_of(pending);
-	if (pending->limiter)
-		answer_counted(seat, pending->limiter, &ret_completion->answer);
+	if (pending->limiter) {
+		struct gale_part asked = whole_part(pending);
+
+		answer_counted(seat, asked.limiter, asked.key, asked.key_len,
+		               &ret_completion->answer);
+	}
 	seat_recycle(seat, pending);
 	return true;
 }

@@ -33,6 +33,7 @@
 #include <gale/gale.h>
 
 #include "coordinator/fleet.h"
+#include "engine/offenders.h"
 #include "engine/rule.h"
 #include "face/score.h"
 #include "runtime/atomic.h"
@@ -41,6 +42,7 @@
 #include "runtime/panic.h"
 #include "runtime/clock.h"
 #include "runtime/grace.h"
+#include "runtime/latch.h"
 #include "shards/shard.h"
 #include "stores/label.h"
 #include "stores/store.h"
@@ -75,6 +77,9 @@ struct gale_limiter {
 	bool leases;
 	bool restarts;         /* keys that live under rules of another kind */
 	_Atomic unsigned said; /* results already logged, a bit each */
+
+	struct latch latch;
+	struct offenders offenders; /* under the latch: keys that its rule refuses */
 
 	/* Under the runtime's lock. */
 	struct {

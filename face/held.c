@@ -143,7 +143,7 @@ ask_key_at_length(struct gale_key *key, uint64_t cost, void *tag)
 	key->cell = local_cell(key->purse, key->seat->number); /* a pacer has none */
 	if (!local_ask_pinned(key->seat, key->limiter, key->purse, cost, &answer))
 		return ask_by_name(key, cost, tag);
-	answer_counted(key->seat, key->limiter, &answer);
+	answer_counted(key->seat, key->limiter, key->key, key->key_len, &answer);
 	return answer;
 }
 
@@ -204,7 +204,9 @@ struct gale_answer gale_ask_key(struct gale_key *key, uint64_t cost, void *tag)
 
 		seat_check_thread(key->seat);
 		found.how = try_held(key, now, cost, &found.told);
-		if (LIKELY(is_decided(&found)))
+		if (LIKELY(found.how == LOCAL_TAKEN) ||
+		    (found.how == LOCAL_REFUSED &&
+		     LIKELY(!offence_is_noted(key->score))))
 			return held_answer(key, &found);
 	}
 	return ask_key_at_length(key, cost, tag);

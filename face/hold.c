@@ -138,13 +138,16 @@ static void grow_parts(struct growth *growth, struct gale_hold *hold)
 		          trial_kept(&growth->trial, i).word);
 }
 
-static struct gale_answer refuse_growth(struct growth *growth, struct gale_hold *hold,
-                                        size_t binding,
-                                        const struct gale_answer *answer)
+static __attribute__((noinline)) struct gale_answer
+refuse_growth(struct growth *growth, struct gale_hold *hold, size_t binding,
+              const struct gale_answer *answer)
 {
+	const struct trial_part *part = &growth->trial.parts[binding];
+
 	hold->binding = growth->which[binding];
-	answer_counted(growth->trial.seat, growth->trial.parts[binding].limiter,
-	               answer);
+	purse_copy_key(part->purse, growth->keys[binding]);
+	answer_counted(growth->trial.seat, part->limiter, growth->keys[binding],
+	               part->purse->key_len, answer);
 	return *answer;
 }
 
@@ -160,7 +163,8 @@ static void grow_by_kept(struct growth *growth, struct gale_hold *hold, size_t i
 	struct trial *trial = &growth->trial;
 	struct kept_units *kept = &trial->parts[i].kept;
 
-	answer_counted(trial->seat, trial->parts[i].limiter, &trial->answers[i]);
+	answer_counted(trial->seat, trial->parts[i].limiter, trial->named[i].key,
+	               trial->named[i].key_len, &trial->answers[i]);
 	if (!kept->purse)
 		return; /* on_outage */
 	grow_part(trial->seat, &hold->parts[growth->which[i]], kept->word);

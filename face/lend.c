@@ -181,7 +181,7 @@ struct gale_answer ask_at_length(struct gale_seat *seat, struct gale_limiter *li
 		return answer_refused(seat, limiter, why);
 	answer = ask_checked(seat, limiter, key, key_len, cost, tag);
 	if (answer.verdict != GALE_PENDING)
-		answer_counted(seat, limiter, &answer);
+		answer_counted(seat, limiter, key, key_len, &answer);
 	return answer;
 }
 

@@ -138,8 +138,21 @@ static ALWAYS_INLINE struct found take_fetched(const struct flock *flock, size_t
 	                    cost);
 }
 
+/* Seldom; nothing of the flock is pointed to. */
+static __attribute__((noinline)) void
+count_refused(struct gale_seat *seat, struct gale_limiter *limiter,
+              const struct gale_question *questions, size_t count, uint32_t left,
+              const struct gale_answer *answers)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!(left & UINT32_C(1) << i) && answers[i].verdict == GALE_DENY)
+			answer_counted(seat, limiter, questions[i].key,
+			               questions[i].key_len, &answers[i]);
+}
+
 /* Answers what can be answered from one word each.  What is left is returned, a bit each. */
 static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
+                                       struct gale_limiter *limiter,
                                        struct gale_answer *ret_answers)
 {
 	struct score *score = seat_score(flock->seat, flock->lender);
@@ -160,7 +173,9 @@ static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
 		local_tell(&ret_answers[i], flock->lender, found.how, found.told);
 	}
 	score_add(score, GALE_ALLOW, GALE_WHY_CREDIT, taken);
-	score_add(score, GALE_DENY, GALE_WHY_SPENT, refused);
+	if (!LIKELY(refused == 0))
+		count_refused(flock->seat, limiter, flock->questions, flock->count,
+		              left, ret_answers);
 	return left;
 }
 
@@ -181,7 +196,7 @@ ask_flock(struct gale_seat *seat, struct gale_limiter *limiter,
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	fetch_homes(&flock);
 	fetch_purses(&flock);
-	left = take_all(&flock, ret_answers);
+	left = take_all(&flock, limiter, ret_answers);
 	reader_exit(&seat->reader);
 	return left;
 }

@@ -15,6 +15,7 @@
  * Threads   The seat's own.
  */
 #include "face/lend.h"
+#include "face/offences.h"
 #include "face/quick.h"
 
 typedef struct purse *find_fn(const table_root *root, const struct purse_name *name);
@@ -136,13 +137,23 @@ static ALWAYS_INLINE struct gale_answer quick_answer(const struct gale_seat *sea
 	return answer_from(lender, found);
 }
 
+/* A refusal that is to be noted is made once more, at length. */
+static ALWAYS_INLINE bool is_told(const struct gale_seat *seat,
+                                  const struct gale_limiter *limiter,
+                                  const struct found *found)
+{
+	return LIKELY(found->how == LOCAL_TAKEN) ||
+	       (found->how == LOCAL_REFUSED &&
+	        LIKELY(!offence_is_noted(seat_score(seat, &limiter->lender))));
+}
+
 static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_limiter *limiter, const void *key,
            size_t key_len, uint64_t cost, void *tag)
 {
 	struct found found = ask_quickly(seat, limiter, key, key_len, cost, root_find);
 
-	if (LIKELY(is_decided(&found)))
+	if (LIKELY(is_told(seat, limiter, &found)))
 		return quick_answer(seat, &limiter->lender, &found);
 	return ask_at_length(seat, limiter, key, key_len, cost, tag);
 }
@@ -158,9 +169,9 @@ __attribute__((flatten)) struct gale_answer gale_ask(struct gale_seat *seat,
 		struct found found =
 		    ask_quickly(seat, limiter, key, key_len, cost, root_find_near);
 
-		if (LIKELY(is_decided(&found)))
+		if (LIKELY(is_told(seat, limiter, &found)))
 			return quick_answer(seat, &limiter->lender, &found);
-		if (found.how == LOCAL_UNKNOWN)
+		if (found.how != LOCAL_ELSEWHERE)
 			return ask_at_length(seat, limiter, key, key_len, cost, tag);
 	}
 	return ask_longer(seat, limiter, key, key_len, cost, tag);

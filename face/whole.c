@@ -203,11 +203,11 @@ refuse_wrong(struct trial *trial, struct gale_all *all, bool is_cut)
 }
 
 static struct gale_answer deny(struct gale_seat *seat, struct gale_all *all,
-                               const struct gale_limiter *limiter, size_t binding,
+                               const struct gale_part *part, size_t binding,
                                const struct gale_answer *answer)
 {
 	all->binding = binding;
-	answer_counted(seat, limiter, answer);
+	answer_counted(seat, part->limiter, part->key, part->key_len, answer);
 	leave(seat, all);
 	return *answer;
 }
@@ -216,14 +216,13 @@ static struct gale_answer deny_trial(struct gale_all *all, struct trial *trial)
 {
 	size_t binding = trial->binding;
 
-	return deny(trial->seat, all, trial->parts[binding].limiter, binding,
+	return deny(trial->seat, all, &trial->named[binding], binding,
 	            &trial->answers[binding]);
 }
 
 /* All answers are there, and what is kept is pinned. */
 static struct gale_answer settle(struct gale_seat *seat, struct gale_all *all,
-                                 struct gale_hold *hold,
-                                 struct gale_limiter *const *limiters,
+                                 struct gale_hold *hold, const struct gale_part *parts,
                                  const struct gale_answer *answers,
                                  struct kept_units *const *kept, size_t count)
 {
@@ -232,16 +231,17 @@ static struct gale_answer settle(struct gale_seat *seat, struct gale_all *all,
 
 	if (answer.verdict != GALE_ALLOW) {
 		for (size_t i = 0; i < count; i++)
-			seat_give_back(seat, limiters[i], kept[i]);
-		return deny(seat, all, limiters[binding], binding, &answer);
+			seat_give_back(seat, parts[i].limiter, kept[i]);
+		return deny(seat, all, &parts[binding], binding, &answer);
 	}
 	if (hold)
 		hold_begin(hold, seat, count);
 	for (size_t i = 0; i < count; i++) {
 		if (hold)
-			hold_put(hold, i, limiters[i], kept[i]);
+			hold_put(hold, i, parts[i].limiter, kept[i]);
 		seat_let_go(kept[i]);
-		answer_counted(seat, limiters[i], &answers[i]);
+		answer_counted(seat, parts[i].limiter, parts[i].key, parts[i].key_len,
+		               &answers[i]);
 	}
 	all->binding = binding;
 	return answer;
@@ -250,14 +250,11 @@ static struct gale_answer settle(struct gale_seat *seat, struct gale_all *all,
 static struct gale_answer settle_trial(struct gale_all *all, struct gale_hold *hold,
                                        struct trial *trial)
 {
-	struct gale_limiter *limiters[GALE_PARTS_MAX];
 	struct kept_units *kept[GALE_PARTS_MAX];
 
-	for (size_t i = 0; i < trial->count; i++) {
-		limiters[i] = trial->parts[i].limiter;
+	for (size_t i = 0; i < trial->count; i++)
 		kept[i] = &trial->parts[i].kept;
-	}
-	return settle(trial->seat, all, hold, limiters, trial->answers, kept,
+	return settle(trial->seat, all, hold, trial->named, trial->answers, kept,
 	              trial->count);
 }
 
@@ -383,7 +380,7 @@ bool whole_complete(struct gale_seat *seat, struct pending *part,
 {
 	struct pending *first = part->whole, *at, *next;
 	struct gale_answer answers[GALE_PARTS_MAX];
-	struct gale_limiter *limiters[GALE_PARTS_MAX];
+	struct gale_part parts[GALE_PARTS_MAX];
 	struct kept_units *kept[GALE_PARTS_MAX];
 	size_t count = 0;
 
@@ -391,12 +388,12 @@ bool whole_complete(struct gale_seat *seat, struct pending *part,
 		return false;
 	for (at = first; at; at = at->next_part, count++) {
 		answers[count] = answer_to(at);
-		limiters[count] = at->limiter;
+		parts[count] = whole_part(at);
 		kept[count] = &at->ask.kept;
 	}
 	ret_completion->tag = first->tag;
 	ret_completion->answer =
-	    settle(seat, first->all, first->hold, limiters, answers, kept, count);
+	    settle(seat, first->all, first->hold, parts, answers, kept, count);
 	for (at = first; at; at = next) {
 		next = at->next_part;
 		seat_recycle(seat, at);

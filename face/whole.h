@@ -24,6 +24,17 @@ struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
 bool whole_complete(struct gale_seat *seat, struct pending *part,
                     struct gale_completion *ret_completion);
 
+/* What was asked of the pending. */
+static inline struct gale_part whole_part(const struct pending *pending)
+{
+	const struct store_op *op = &pending->ask.op;
+	uint32_t skip = 1u + pending->limiter->lender.name_len;
+
+	return (struct gale_part){ .limiter = pending->limiter,
+		                   .key = op->key + skip,
+		                   .key_len = op->key_len - skip };
+}
+
 /* ---- In ask.c -------------------------------------------------------------------- */
 
 /* A pending for the part at that cost, in hand; NULL: none is free. */

@@ -17,9 +17,10 @@
  * and a problem as JSON; or 503 when gale cannot tell.  "/health" is always 200, and
  * "/metrics" is for Prometheus.
  *
- * SIGHUP reads the policy again, and a policy with a mistake changes nothing.  SIGTERM
- * drains: requests that have arrived are answered, each connection ends with its last
- * reply, and the server exits when none is left.  A second SIGTERM ends it at once.
+ * SIGHUP reads the policy again, and a policy with a mistake changes nothing.  SIGUSR1 prints
+ * which clients are refused most.  SIGTERM drains: requests that have arrived are answered,
+ * each connection ends with its last reply, and the server exits when none is left.  A second
+ * SIGTERM ends it at once.
  *
  * Threads   struct server is written before the threads start.  The main thread takes the
  *           signals, and reads policies.  All else belongs to one thread.
@@ -69,6 +70,8 @@ struct server;
 void limits_open(struct limits *limits, const struct server *server);
 /* Says on standard error how it went. */
 void limits_reload(struct limits *limits);
+/* Prints there which keys are refused most. */
+void limits_tell(struct limits *limits);
 void limits_close(struct limits *limits);
 
 /* ---- A request (request.c) -------------------------------------------------------- */

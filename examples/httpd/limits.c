@@ -88,6 +88,34 @@ void limits_reload(struct limits *limits)
 		fprintf(stderr, "httpd: the old policy stays: %s\n", why);
 }
 
+/* ---- Who is refused most ---------------------------------------------------------- */
+
+struct page {
+	struct gale_sink sink;
+	struct buffer text;
+};
+
+static bool append(struct gale_sink *self, const char *text, size_t bytes)
+{
+	return buffer_add(&((struct page *)self)->text, text, bytes);
+}
+
+/* Standard error may be slow to take it, and gale's sink must not wait: so it is kept first. */
+void limits_tell(struct limits *limits)
+{
+	struct page page = { .sink = { append } };
+
+	if (!limits->runtime)
+		return;
+	if (gale_offenders_write(limits->runtime, &page.sink) != GALE_ERR_OK)
+		fprintf(stderr, "httpd: there is no memory\n");
+	else if (page.text.text)
+		fwrite(page.text.text, 1, buffer_count(&page.text), stderr);
+	buffer_free(&page.text);
+}
+
+/* ---- The end ---------------------------------------------------------------------- */
+
 void limits_close(struct limits *limits)
 {
 	if (limits->policy) {

@@ -26,7 +26,8 @@ static const char usage[] =
     "  --patience MS  for a client to send a request, or to take a part of a reply "
     "(30000)\n"
     "  --headers      RateLimit headers in each reply, not only in a refusal\n"
-    "  --legacy       X-RateLimit headers beside them\n";
+    "  --legacy       X-RateLimit headers beside them\n"
+    "SIGUSR1 prints to standard error which clients are refused most.\n";
 
 /* ---- Flags ------------------------------------------------------------------------ */
 
@@ -152,10 +153,26 @@ static sigset_t block_signals(void)
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGUSR1);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		sigaddset(&signals, ends[i]);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	return signals;
+}
+
+/* Until one that ends it. */
+static void serve(struct limits *limits, const sigset_t *signals)
+{
+	int signal;
+
+	while (sigwait(signals, &signal) == 0) {
+		if (signal == SIGHUP)
+			limits_reload(limits);
+		else if (signal == SIGUSR1)
+			limits_tell(limits);
+		else
+			return;
+	}
 }
 
 /* A second signal ends the process. */
@@ -176,7 +193,6 @@ int main(int argc, char **argv)
 		                        .max_clients = 65536,
 		                        .patience_ms = 30000 };
 	sigset_t signals;
-	int signal;
 
 	server.address =
 	    (struct sockaddr_in){ .sin_family = AF_INET,
@@ -188,8 +204,7 @@ int main(int argc, char **argv)
 	listener_find_port(&server.address);
 	open_threads(&server);
 	start_threads(&server);
-	while (sigwait(&signals, &signal) == 0 && signal == SIGHUP)
-		limits_reload(&server.limits);
+	serve(&server.limits, &signals);
 	unblock_ends();
 	drain_threads(&server);
 	limits_close(&server.limits);

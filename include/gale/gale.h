@@ -481,6 +481,13 @@ struct gale_sink {
 GALE_API enum gale_err gale_metrics_write(struct gale_runtime *runtime,
                                           struct gale_sink *sink);
 
+/* Writes which keys each limiter's rule has refused most since it was opened, at most 16 of each
+ * limiter, the most first: a line of JSON for each key.  docs/operate.md explains the fields.
+ * Keys may be secrets of your clients: show the text to operators only.  The sink must not
+ * block, as above. */
+GALE_API enum gale_err gale_offenders_write(struct gale_runtime *runtime,
+                                            struct gale_sink *sink);
+
 /* ---- Looking and correcting ------------------------------------------------------ */
 
 /* These functions ask the store, and take no units.  They wait for at most within_us. */

@@ -60,14 +60,14 @@ static const struct broken {
 	const char *program;
 	struct mutant how;
 } broken[] = {
-	{ "take", { .torn = true } },           { "put", { .torn = true } },
-	{ "gather", { .torn = true } },         { "empty", { .torn = true } },
-	{ "close a block", { .torn = true } },  { "mail", { .torn = true } },
-	{ "enter, exit", { .torn = true } },    { "call back", { .torn = true } },
-	{ "close, slots", { .torn = true } },   { "fence, slots", { .torn = true } },
-	{ "gather", { .deaf = true } },         { "empty", { .deaf = true } },
-	{ "gather, gather", { .deaf = true } }, { "evict", { .deaf = true } },
-	{ "evict, ahead", { .deaf = true } },
+	{ "take", { .torn = true } },          { "put", { .torn = true } },
+	{ "gather", { .torn = true } },        { "empty", { .torn = true } },
+	{ "close a block", { .torn = true } }, { "mail", { .torn = true } },
+	{ "enter, exit", { .torn = true } },   { "call back", { .torn = true } },
+	{ "close, slots", { .torn = true } },  { "fence, slots", { .torn = true } },
+	{ "latch", { .torn = true } },         { "gather", { .deaf = true } },
+	{ "empty", { .deaf = true } },         { "gather, gather", { .deaf = true } },
+	{ "evict", { .deaf = true } },         { "evict, ahead", { .deaf = true } },
 };
 
 /* What was found of a program. */

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "runtime/latch.h"
 #include "runtime/mailbox.h"
 #include "runtime/wake.h"
 #include "shards/kept.h"
@@ -1055,6 +1056,48 @@ static void nobody_oversleeps(void)
 	must_hold(!left || *kernel_event > 0);
 }
 
+/* ---- A latch --------------------------------------------------------------------- */
+
+static struct noted {
+	struct latch latch;
+	uint64_t by_all;
+	uint64_t by[SEATS];
+} * n;
+
+static void begin_latched(void)
+{
+	n = model_take(sizeof(*n));
+}
+
+/* Twice, if it is not in the way. */
+static void note(unsigned who)
+{
+	for (int i = 0; i < 2; i++) {
+		if (!latch_try(&n->latch))
+			continue;
+		n->by_all++;
+		n->by[who]++;
+		latch_drop(&n->latch);
+	}
+}
+
+static void seat_notes(void)
+{
+	note(0);
+}
+
+static void other_notes(void)
+{
+	note(1);
+}
+
+static void all_is_noted(void)
+{
+	must_hold(n->by_all == n->by[0] + n->by[1]);
+	must_hold(n->by_all >= 2); /* who finds it taken leaves it to the other */
+	must_hold(latch_try(&n->latch));
+}
+
 /* ---- All of them ----------------------------------------------------------------- */
 
 const struct program programs[] = {
@@ -1332,5 +1375,6 @@ const struct program programs[] = {
 	  { actor_books, seat_takes_place, other_takes_place },
 	  places_differ,
 	  0 },
+	{ "latch", begin_latched, { seat_notes, other_notes }, all_is_noted, 0 },
 };
 const size_t program_count = sizeof(programs) / sizeof(programs[0]);

@@ -461,7 +461,7 @@ mutant shards/kept.c 'what a call cost beyond is not owed (HOLD-3)' \
 mutant shards/grant.c 'what is lent pays no debt (KEPT-3)' \
 	'units = kept_pay_first(purse, credit_until(ends, units), &lessor->clock);' '(void)kept_pay_first;' holds
 mutant face/whole.c 'what a refused call has kept is lost (WHOLE-1)' \
-	'seat_give_back(seat, limiters[i], kept[i]);' 'seat_let_go(kept[i]);' holds
+	'seat_give_back(seat, parts[i].limiter, kept[i]);' 'seat_let_go(kept[i]);' holds
 mutant face/hold.c 'a hold is settled twice' \
 	'	hold->count = 0;' '	hold->count = count;' holds
 

@@ -158,6 +158,33 @@ def many_clients_at_once_have_their_limit_in_order():
         assert asks["allowed"] == 903 and asks["denied"] == 309, asks
 
 
+def who_is_refused_most_is_told_to_the_operator():
+    a_day_that_does_not_end()
+    with tempfile.NamedTemporaryFile("w+") as said:
+        server = Process.__new__(Httpd)
+        server.process = subprocess.Popen([HTTPD, "--port", "0", "--threads", "2", "--limit", "2/d"],
+                                          stdout=subprocess.PIPE, stderr=said, text=True)
+        server.port = server.listens()
+
+        def told():
+            return [json.loads(line) for line in pathlib.Path(said.name).read_text().splitlines()]
+
+        with server:
+            statuses = {key: [server.status(page(key)) for _ in range(times)]
+                        for key, times in (("alice", 4), ("ma\"llory", 12), ("bob", 2))}
+            refused = {key: some.count(429) for key, some in statuses.items()}
+            assert refused == {"alice": 2, "ma\"llory": 10, "bob": 0}, statuses
+            server.process.send_signal(signal.SIGUSR1)
+            until(lambda: len(told()) == 2, "two lines")
+            assert [(row["limiter"], row["key"], row["refused"]) for row in told()] == [
+                ("keys", "ma\"llory", 10), ("keys", "alice", 2)], told()
+            metrics = server.say(b"GET /metrics HTTP/1.1\r\n\r\n")[2]
+            assert b"alice" not in metrics and b"llory" not in metrics, "no label per key"
+    with Httpd("--limit", "0/s") as server:  # without limits nothing is told
+        server.process.send_signal(signal.SIGUSR1)
+        assert server.status(page()) == 200
+
+
 def what_is_malformed_is_refused():
     with Httpd("--limit", "0/s") as server:
         for sent, status in (
@@ -287,7 +314,8 @@ def a_second_signal_ends_it_at_once():
 
 TESTS = (wrong_arguments_are_sentences, a_client_has_its_limit_and_its_headers,
          who_has_no_key_has_the_limit_of_an_address, a_server_whose_store_is_not_there_says_503,
-         many_clients_at_once_have_their_limit_in_order, what_is_malformed_is_refused,
+         many_clients_at_once_have_their_limit_in_order, who_is_refused_most_is_told_to_the_operator,
+         what_is_malformed_is_refused,
          odd_clients_are_served_or_left, a_policy_changes_while_it_serves,
          a_server_that_is_told_to_end_answers_what_has_arrived, a_second_signal_ends_it_at_once)
 

@@ -2055,10 +2055,11 @@ static bool takes_nothing(struct gale_sink *self, const char *text, size_t bytes
 
 static int write_after_fork(void *h)
 {
+	struct gale_runtime *runtime = ((struct house *)h)->runtime;
 	struct gale_sink sink = { takes_nothing };
 
-	return gale_metrics_write(((struct house *)h)->runtime, &sink) ==
-	               GALE_ERR_FORKED
+	return gale_metrics_write(runtime, &sink) == GALE_ERR_FORKED &&
+	               gale_offenders_write(runtime, &sink) == GALE_ERR_FORKED
 	           ? 0
 	           : 1;
 }
@@ -2075,6 +2076,12 @@ static void metrics_that_are_not_written_say_why(void **state)
 	met(gale_metrics_write(h.runtime, NULL), GALE_ERR_SINK);
 	met(gale_metrics_write(h.runtime, &empty), GALE_ERR_SINK);
 	met(gale_metrics_write(h.runtime, &sink), GALE_ERR_SINK);
+	met(gale_offenders_write(NULL, &sink), GALE_ERR_RUNTIME);
+	met(gale_offenders_write(h.runtime, NULL), GALE_ERR_SINK);
+	met(gale_offenders_write(h.runtime, &empty), GALE_ERR_SINK);
+	(void)house_wait(&h, "k");
+	assert_int_equal(house_wait(&h, "k").verdict, GALE_DENY);
+	met(gale_offenders_write(h.runtime, &sink), GALE_ERR_SINK);
 	assert_int_equal(child_run(write_after_fork, &h), 0);
 	assert_true(house_close(&h));
 }

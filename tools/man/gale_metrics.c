@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * gale_metrics.c -- read all counters of a runtime
+ * gale_metrics.c -- read all counters of a runtime, and which keys are refused most
  *
  * Errors   RUNTIME FORKED SINK
  *
  * Prints
  *	gale has metrics, and Prometheus reads them
+ *	no key was refused
  */
 #include <stdio.h>
 
@@ -45,6 +46,11 @@ int main(void)
 		return 1;
 	if (count > 0 && body.bytes > 0)
 		puts("gale has metrics, and Prometheus reads them");
+	body.bytes = 0;
+	if (gale_offenders_write(runtime, &body.sink))
+		return 1;
+	if (body.bytes == 0)
+		puts("no key was refused");
 	gale_runtime_close(runtime);
 	return 0;
 }
