@@ -4,6 +4,7 @@
 """httpd_test.py HTTPD [TEST...] -- examples/httpd: limits, policies that change, clients that misbehave, the end."""
 import json
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -78,11 +79,27 @@ def wrong_arguments_are_sentences():
                 (["--address", "here"], "an IPv4 address is needed"),
                 (["--policy", "/nowhere.yaml"], "/nowhere.yaml"),
                 (["--policy", "/"], "/: "),
+                (["--address", "192.0.2.1"], "Cannot assign requested address; --port and --address choose another"),
                 (["--port", str(taken.getsockname()[1])], "in use")):
             done = subprocess.run([HTTPD, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
             assert done.returncode == 2 and sentence in done.stderr and not done.stdout, (arguments, done)
     done = subprocess.run([HTTPD, "--help"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and done.stdout.startswith("usage: httpd"), done
+
+
+def the_page_and_the_readme_print_commands_that_run():
+    root = pathlib.Path(__file__).parents[2]
+    for page, headers in (("docs/http.md", True), ("README.md", False)):
+        flags = re.search(r"build/release/examples/httpd (--[a-z0-9/ -]*[a-z0-9])", root.joinpath(page).read_text())[1]
+        with Httpd(*flags.split()) as server:
+            status, told, _ = server.say(page_of_alice(root) if headers else b"GET / HTTP/1.1\r\n\r\n")
+            assert status == 200 and ("RateLimit" in told) == headers, (page, status, told)
+
+
+def page_of_alice(root):
+    """What curl sends, as the page has it sent."""
+    header = re.search(r"`curl -i -H '(.*?)' http://127.0.0.1:8080/`", root.joinpath("docs/http.md").read_text())[1]
+    return f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n\r\n".encode()
 
 
 def a_client_has_its_limit_and_its_headers():
@@ -312,7 +329,8 @@ def a_second_signal_ends_it_at_once():
     server.process.stdout.close()
 
 
-TESTS = (wrong_arguments_are_sentences, a_client_has_its_limit_and_its_headers,
+TESTS = (wrong_arguments_are_sentences, the_page_and_the_readme_print_commands_that_run,
+         a_client_has_its_limit_and_its_headers,
          who_has_no_key_has_the_limit_of_an_address, a_server_whose_store_is_not_there_says_503,
          many_clients_at_once_have_their_limit_in_order, who_is_refused_most_is_told_to_the_operator,
          what_is_malformed_is_refused,

@@ -4,6 +4,7 @@
 """balancer_test.py BALANCER BACKEND LOAD [TEST...] -- examples/balancer before backends that fail."""
 import contextlib
 import json
+import pathlib
 import re
 import signal
 import socket
@@ -43,6 +44,17 @@ def wrong_arguments_are_sentences():
             assert done.returncode == 2 and sentence in done.stderr and not done.stdout, done
     done = subprocess.run([BALANCER, "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout.startswith("usage: balancer"), done
+
+
+def the_page_prints_a_command_that_runs_and_each_flag():
+    page = pathlib.Path(__file__).parents[3].joinpath("docs/balancing.md").read_text()
+    command = re.search(r"```\nbalancer (.*)\n```", page)[1]
+    with Balancer(BALANCER, *command.replace("--port 8080", "--port 0").split()) as balancer:
+        assert get(balancer.port)[0] == 502, "its backends are not there"
+        assert balancer.metric("balancer_calls_total", backend="127.0.0.1:9001") > 0
+    told = subprocess.run([BALANCER, "--help"], capture_output=True, text=True, timeout=PATIENCE_S).stdout
+    flags = set(re.findall(r"^  (--[a-z-]+)", told, re.M))
+    assert len(flags) >= 9 and flags == set(re.findall(r"`(--[a-z-]+)[^`]*`(?=[^\n]*\|)", page)), flags
 
 
 def requests_and_replies_are_passed_on():
@@ -373,7 +385,8 @@ def who_drains_loses_no_request():
 
 
 TESTS = (
-    wrong_arguments_are_sentences, requests_and_replies_are_passed_on, replies_wait_for_who_is_slow,
+    wrong_arguments_are_sentences, the_page_prints_a_command_that_runs_and_each_flag,
+    requests_and_replies_are_passed_on, replies_wait_for_who_is_slow,
     it_runs_without_gale, what_is_malformed_has_a_status, slow_clients_are_left,
     a_backend_that_fails_has_a_status, a_call_is_made_again_where_it_may_be, retries_have_a_budget,
     requests_go_by_weight, calls_go_where_few_are_in_flight, a_client_has_its_limit,
