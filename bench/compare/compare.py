@@ -7,6 +7,7 @@
     bench/compare/compare.py --list                who is compared, and what is missing here
     bench/compare/compare.py --peers gale,gale-strict,xtime --questions process
     bench/compare/compare.py --check               every driver that is here, for a moment; exit status 1 if one fails
+    bench/compare/compare.py --smoke               the whole report, of a moment for each question and of few keys
 
 peers/driver.h says how a driver is asked.  A peer that is not here is a line in the report."""
 import argparse
@@ -62,6 +63,7 @@ def options():
     parser.add_argument("--build", default=os.path.join(TOP, "build/bench"), help="what make bench builds (build/bench)")
     parser.add_argument("--list", action="store_true", help="who is compared, and whether they are here")
     parser.add_argument("--check", action="store_true", help="run each driver that is here for a moment")
+    parser.add_argument("--smoke", action="store_true", help="a report of a moment for each question: its figures say nothing")
     parser.add_argument("--peers", type=names(peers.all_names(), "peer"), default=[], help="only these, with commas")
     parser.add_argument("--questions", type=names(QUESTIONS, "question"), default=list(QUESTIONS), help=", ".join(QUESTIONS))
     parser.add_argument("--seconds", type=positive(float), default=0.5, help="of a turn (0.5)")
@@ -124,6 +126,9 @@ def main():
         if said.list:
             list_peers(setting)
             return
+        if said.smoke:
+            measure.only_for_a_moment()
+            said.seconds, said.runs, said.keys = 0.02, 1, 1000
         measured = measure.Measure(setting, said.peers, said.seconds, said.runs, said.keys)
         if said.check:
             check(measured, setting)
