@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The key's, or the first that is empty, or the one with the least count. */
+/* The key's, or the one with the least count: an empty one, if there is any. */
 static struct offender *row_for(struct offenders *offenders, uint64_t hash)
 {
 	struct offender *least = offenders->rows;
@@ -17,7 +17,7 @@ static struct offender *row_for(struct offenders *offenders, uint64_t hash)
 	for (size_t i = 0; i < OFFENDERS_ROWS; i++) {
 		struct offender *row = &offenders->rows[i];
 
-		if (row->count == 0 || row->hash == hash)
+		if (row->hash == hash)
 			return row;
 		if (row->count < least->count)
 			least = row;
