@@ -1096,6 +1096,7 @@ static void all_is_noted(void)
 	must_hold(n->by_all == n->by[0] + n->by[1]);
 	must_hold(n->by_all >= 2); /* who finds it taken leaves it to the other */
 	must_hold(latch_try(&n->latch));
+	latch_drop(&n->latch);
 }
 
 /* ---- All of them ----------------------------------------------------------------- */
