@@ -24,21 +24,14 @@ static struct gale_answer no_hold(struct gale_seat *seat)
 struct gale_answer gale_hold_all(struct gale_seat *seat, struct gale_all *all,
                                  struct gale_hold *ret_hold, void *tag)
 {
-	if (!ret_hold)
-		return no_hold(seat);
-	ret_hold->count = 0;
-	ret_hold->cut = false;
-	return whole_ask(seat, all, ret_hold, tag, NULL);
+	return ret_hold ? whole_hold(seat, all, ret_hold, tag, NULL) : no_hold(seat);
 }
 
 struct gale_answer gale_hold_wait(struct gale_seat *seat, struct gale_all *all,
                                   struct gale_hold *ret_hold, uint64_t within_us)
 {
-	if (!ret_hold)
-		return no_hold(seat);
-	ret_hold->count = 0;
-	ret_hold->cut = false;
-	return whole_ask(seat, all, ret_hold, NULL, &within_us);
+	return ret_hold ? whole_hold(seat, all, ret_hold, NULL, &within_us)
+	                : no_hold(seat);
 }
 
 /* ---- Growing --------------------------------------------------------------------- */
@@ -131,11 +124,19 @@ static ALWAYS_INLINE void grow_part(struct gale_seat *seat, struct gale_held *he
 }
 
 /* What the parts have taken comes to the hold, which has its pins already. */
-static void grow_parts(struct growth *growth, struct gale_hold *hold)
+static ALWAYS_INLINE struct gale_answer allow_growth(struct growth *growth,
+                                                     struct gale_hold *hold)
 {
-	for (size_t i = 0; i < growth->trial.count; i++)
-		grow_part(growth->trial.seat, &hold->parts[growth->which[i]],
-		          trial_kept(&growth->trial, i).word);
+	const struct trial *trial = &growth->trial;
+	struct whole whole = whole_begin();
+
+	for (size_t i = 0; i < trial->count; i++) {
+		grow_part(trial->seat, &hold->parts[growth->which[i]],
+		          trial_kept(trial, i).word);
+		trial_add(trial, i, &whole);
+	}
+	hold->binding = growth->which[whole.binding];
+	return whole_answer(&whole);
 }
 
 static __attribute__((noinline)) struct gale_answer
@@ -179,7 +180,7 @@ static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold
 	struct gale_answer answer;
 	size_t binding;
 
-	trial_pin(trial, /* holds= */ false);
+	trial_keep(trial, /* holds= */ false);
 	name_parts(growth);
 	whole_wait(trial, within_us);
 	if (within_us == 0)
@@ -207,10 +208,10 @@ struct gale_answer gale_hold_grow(struct gale_seat *seat, struct gale_hold *hold
 {
 	struct growth growth; /* its keys are not cleared */
 	struct trial *trial = &growth.trial;
-	struct whole whole;
 	enum gale_why why;
 
-	if (!seat || !more || !is_held(seat, hold))
+	if (!LIKELY(seat != NULL) || !LIKELY(more != NULL) ||
+	    !LIKELY(is_held(seat, hold)))
 		return no_hold(seat);
 	trial->seat = seat;
 	trial->count = 0;
@@ -224,15 +225,12 @@ struct gale_answer gale_hold_grow(struct gale_seat *seat, struct gale_hold *hold
 		return nothing_to_grow();
 	if (!LIKELY(growth.seat_may))
 		trial->now = seat_now(seat);
-	if (!LIKELY(trial_take(trial)))
+	if (!LIKELY(trial_take(trial, /* holds= */ false)))
 		return refuse_growth(&growth, hold, trial->binding,
 		                     &trial->answers[trial->binding]);
 	if (!LIKELY(trial->unknown == 0))
 		return grow_by_shards(&growth, hold, within_us);
-	grow_parts(&growth, hold);
-	whole = trial_add_up(trial);
-	hold->binding = growth.which[whole.binding];
-	return whole_answer(&whole);
+	return allow_growth(&growth, hold);
 }
 
 /* ---- Settling -------------------------------------------------------------------- */
@@ -245,11 +243,9 @@ static enum gale_err no_seat(const struct gale_seat *seat)
 }
 
 /* A debt is one word, which needs room. */
-static enum gale_err check_cost(const struct gale_seat *seat,
-                                const struct gale_held *held, uint64_t cost)
+static __attribute__((noinline)) enum gale_err
+check_excess(const struct gale_seat *seat, const struct gale_held *held, uint64_t cost)
 {
-	if (cost <= held->units)
-		return GALE_ERR_OK;
 	if (cost - held->units > CREDIT_UNITS_MAX)
 		return GALE_ERR_COST;
 	return !purse_of(held) || purses_make_room_for_debt(
@@ -262,8 +258,10 @@ static enum gale_err check_costs(const struct gale_seat *seat,
                                  const struct gale_hold *hold, const uint64_t *costs)
 {
 	for (size_t i = 0; i < hold->count; i++) {
-		enum gale_err err = check_cost(seat, &hold->parts[i], costs[i]);
+		enum gale_err err = GALE_ERR_OK;
 
+		if (!LIKELY(costs[i] <= hold->parts[i].units))
+			err = check_excess(seat, &hold->parts[i], costs[i]);
 		if (err != GALE_ERR_OK)
 			return err;
 	}
@@ -286,25 +284,32 @@ static enum gale_err settle_part(struct gale_seat *seat, struct gale_held *held,
 	open = handle_is_open(&limiter->handle, seat->handle.runtime);
 	seat_put_back(seat, &kept, end.back);
 	if (end.over > 0 && open)
-		seat_owe(seat, &kept, end.over);
+		seat_owe(seat, kept, end.over);
 	if (open && end.back + end.over > 0)
-		seat_hand_on(seat, limiter, &kept);
+		seat_hand_on(seat, limiter, kept);
 	else
-		seat_let_go(&kept);
+		purse_unpin(kept.purse);
 	return open ? GALE_ERR_OK : GALE_ERR_LIMITER;
 }
 
 /* Once, whatever comes of it.  A runtime that is closed settles nothing. */
-static enum gale_err settle(struct gale_seat *seat, struct gale_hold *hold,
-                            const uint64_t *costs, mono now, enum gale_err err)
+static __attribute__((noinline)) enum gale_err settle(struct gale_seat *seat,
+                                                      struct gale_hold *hold,
+                                                      const uint64_t *costs, mono now,
+                                                      enum gale_err err)
 {
 	size_t count = hold->count;
 
+	seat_check_thread(seat);
+	seat_collect_notes(seat);
 	hold->count = 0;
-	for (size_t i = 0; i < count && err != GALE_ERR_RUNTIME; i++) {
+	if (!LIKELY(err != GALE_ERR_RUNTIME))
+		return err;
+	for (size_t i = 0; i < count; i++) {
 		enum gale_err its = settle_part(seat, &hold->parts[i], costs[i], now);
 
-		err = its != GALE_ERR_OK ? its : err;
+		if (!LIKELY(its == GALE_ERR_OK))
+			err = its;
 	}
 	return err;
 }
@@ -326,11 +331,7 @@ enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
 	if (!is_held(seat, hold))
 		return GALE_ERR_HOLD;
 	err = check_costs(seat, hold, costs);
-	if (err != GALE_ERR_OK)
-		return err;
-	seat_check_thread(seat);
-	seat_collect_notes(seat);
-	return settle(seat, hold, costs, now, refusal);
+	return err == GALE_ERR_OK ? settle(seat, hold, costs, now, refusal) : err;
 }
 
 enum gale_err gale_hold_cancel(struct gale_seat *seat, struct gale_hold *hold)

@@ -56,16 +56,15 @@ static inline void hold_begin(struct gale_hold *hold, const struct gale_seat *se
 
 /* ... and then each of them, whose pin it takes over. */
 static inline void hold_put(struct gale_hold *hold, size_t i,
-                            struct gale_limiter *limiter, struct kept_units *kept)
+                            struct gale_limiter *limiter, struct kept_units kept)
 {
 	struct gale_held *held = &hold->parts[i];
-	struct held now = { .word = kept->purse ? kept->word : 0 };
+	struct held now = { .word = kept.purse ? kept.word : 0 };
 
 	held->of_gale[HELD_LIMITER] = (uintptr_t)limiter;
-	held->of_gale[HELD_PURSE] = (uintptr_t)kept->purse;
-	held->of_gale[HELD_VOIDS] = kept->voids;
+	held->of_gale[HELD_PURSE] = (uintptr_t)kept.purse;
+	held->of_gale[HELD_VOIDS] = kept.voids;
 	held_keep(held, &now);
-	kept->purse = NULL;
 }
 
 #endif

@@ -53,35 +53,11 @@ static void answered(struct ask_home *home, struct ask *ask)
 	handle_drop(&seat->handle); /* SEAT-3 */
 }
 
-struct look_clock {
-	struct kept_clock clock;
-	struct gale_seat *seat;
-};
-
+/* Of the seat's own. */
 static mono look_now(struct kept_clock *clock)
 {
-	return seat_look(((struct look_clock *)clock)->seat);
-}
-
-void seat_put_back(struct gale_seat *seat, struct kept_units *kept, uint64_t units)
-{
-	struct look_clock clock = { { look_now }, seat };
-
-	kept_give_back(kept, units, &clock.clock);
-}
-
-void seat_let_go(struct kept_units *kept)
-{
-	if (kept->purse)
-		purse_unpin(kept->purse);
-	kept->purse = NULL;
-}
-
-void seat_owe(struct gale_seat *seat, struct kept_units *kept, uint64_t over)
-{
-	struct look_clock clock = { { look_now }, seat };
-
-	kept_owe(kept, over, &clock.clock);
+	return seat_look(
+	    (struct gale_seat *)((char *)clock - offsetof(struct gale_seat, clock)));
 }
 
 void seat_recycle(struct gale_seat *seat, struct pending *pending)
@@ -281,6 +257,7 @@ static enum gale_err seat_make_parts(struct gale_seat *seat)
 	struct gale_runtime *runtime = seat->handle.runtime;
 
 	seat->home.answered = answered;
+	seat->clock.now = look_now;
 	seat->owner = pthread_self();
 	seat->roots = runtime->roots;
 	seat->lifeline = runtime->lifeline;
@@ -511,15 +488,6 @@ void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
 	(void)post(seat, pending);
 }
 
-/* Does nobody but a shard see to it? */
-static bool needs_look(const struct purse *purse)
-{
-	const _Atomic uint64_t *debt = purse_debt(purse);
-
-	return !(load_relaxed(purse_dues(purse)) & DUES_LOOKED_AT) ||
-	       (debt && credit_units(load_relaxed(debt)) > 0);
-}
-
 /* The key as limiters make it. */
 static size_t key_of(const struct gale_limiter *limiter, const struct purse *purse,
                      uint8_t *ret_key)
@@ -533,8 +501,8 @@ static size_t key_of(const struct gale_limiter *limiter, const struct purse *pur
 }
 
 /* A note, for which the seat may have no pending, and the shard no room. */
-static bool note_due(struct gale_seat *seat, struct gale_limiter *limiter,
-                     const struct kept_units *kept)
+bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
+                   struct kept_units kept)
 {
 	struct pending *pending = seat->free;
 	uint8_t key[STORE_KEY_MAX];
@@ -544,30 +512,23 @@ static bool note_due(struct gale_seat *seat, struct gale_limiter *limiter,
 	    !pending->next)
 		return false;
 	seat->free = pending->next;
-	op.key_len = (uint32_t)key_of(limiter, kept->purse, key);
+	op.key_len = (uint32_t)key_of(limiter, kept.purse, key);
 	fill(pending, seat, limiter, &op);
 	pending->ask.is_note = pending->ask.is_due = true;
-	pending->ask.kept = *kept;
+	pending->ask.kept = kept;
 	seat->notes++;
 	pending->abandoned = true;
 	return post(seat, pending);
 }
 
-void seat_hand_on(struct gale_seat *seat, struct gale_limiter *limiter,
-                  struct kept_units *kept)
-{
-	if (kept->purse && seat_is_in(seat) && needs_look(kept->purse) &&
-	    note_due(seat, limiter, kept))
-		kept->purse = NULL;
-	seat_let_go(kept);
-}
-
 void seat_give_back(struct gale_seat *seat, struct gale_limiter *limiter,
                     struct kept_units *kept)
 {
-	if (kept->purse)
-		seat_put_back(seat, kept, credit_units(kept->word));
-	seat_hand_on(seat, limiter, kept);
+	if (!kept->purse)
+		return;
+	seat_put_back(seat, kept, credit_units(kept->word));
+	seat_hand_on(seat, limiter, *kept);
+	kept->purse = NULL;
 }
 
 /* What came for others while we looked for our own is still to be fetched. */
@@ -683,14 +644,6 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
 	enum store_result result = pending->ask.result;
 	seat_recycle(seat, pending);
 	return result;
-}
-
-void seat_collect_notes(struct gale_seat *seat)
-{
-	if (seat->notes == 0)
-		return;
-	seat_collect(seat);
-	seat_raise_if_ready(seat);
 }
 
 struct pending *seat_take_ready(struct gale_seat *seat)

@@ -75,7 +75,8 @@ struct gale_seat {
 	struct mail_slot *done_slots;
 	uint32_t done_count;
 	struct pending *pendings;
-	struct poller poller; /* who waits */
+	struct poller poller;    /* who waits */
+	struct kept_clock clock; /* looked at whenever units go back */
 	alignas(WET_ALIGN) struct pocket pocket;
 	struct scores scores;
 };
@@ -149,14 +150,47 @@ mono seat_now(struct gale_seat *seat);
 mono seat_look(struct gale_seat *seat);
 
 /* So many of the units that are kept go back. */
-void seat_put_back(struct gale_seat *seat, struct kept_units *kept, uint64_t units);
+static inline void seat_put_back(struct gale_seat *seat, struct kept_units *kept,
+                                 uint64_t units)
+{
+	kept_give_back(kept, units, &seat->clock);
+}
+
 /* So many units more were used. */
-void seat_owe(struct gale_seat *seat, struct kept_units *kept, uint64_t over);
+static inline void seat_owe(struct gale_seat *seat, struct kept_units kept,
+                            uint64_t over)
+{
+	kept_owe(kept, over, &seat->clock);
+}
+
 /* The pin on their purse goes. */
-void seat_let_go(struct kept_units *kept);
-/* The same where something was put back or is owed: a shard that must see to that gets the pin. */
-void seat_hand_on(struct gale_seat *seat, struct gale_limiter *limiter,
-                  struct kept_units *kept);
+static inline void seat_let_go(struct kept_units *kept)
+{
+	if (kept->purse)
+		purse_unpin(kept->purse);
+	kept->purse = NULL;
+}
+
+/* Does nobody but a shard see to the purse? */
+static inline bool seat_needs_look(const struct purse *purse)
+{
+	return !LIKELY(load_relaxed(purse_dues(purse)) & DUES_LOOKED_AT) ||
+	       kept_owes(purse);
+}
+
+/* A shard is to look at the purse, and has the pin; false: nobody could be told. */
+bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
+                   struct kept_units kept);
+
+/* The pin goes where something was put back or is owed: a shard that must see to that gets it. */
+static inline void seat_hand_on(struct gale_seat *seat, struct gale_limiter *limiter,
+                                struct kept_units kept)
+{
+	if (LIKELY(!seat_needs_look(kept.purse)) || !seat_is_in(seat) ||
+	    !seat_note_due(seat, limiter, kept))
+		purse_unpin(kept.purse);
+}
+
 /* All of them go back, and the pin goes. */
 void seat_give_back(struct gale_seat *seat, struct gale_limiter *limiter,
                     struct kept_units *kept);
@@ -206,16 +240,21 @@ enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
                              struct store_op *op, struct kept_units *ret_kept,
                              uint64_t deadline_ns);
 
+/* Keeps the descriptor readable while something is ready. */
+void seat_raise_if_ready(struct gale_seat *seat);
 /* Fetches what the shards have answered: to the ready list, or to who awaits it. */
 void seat_collect(struct gale_seat *seat);
 /* The same, if notes are under way: those of a seat that asks no shard would never come back. */
-void seat_collect_notes(struct gale_seat *seat);
+static inline void seat_collect_notes(struct gale_seat *seat)
+{
+	if (LIKELY(seat->notes == 0))
+		return;
+	seat_collect(seat);
+	seat_raise_if_ready(seat);
+}
 
 /* The next one ready, or NULL; to be recycled when it has been read. */
 struct pending *seat_take_ready(struct gale_seat *seat);
 void seat_recycle(struct gale_seat *seat, struct pending *pending);
-
-/* Keeps the descriptor readable while something is ready. */
-void seat_raise_if_ready(struct gale_seat *seat);
 
 #endif

@@ -55,12 +55,27 @@ void trial_put_back(struct trial *trial, size_t i)
 	seat_put_back(trial->seat, &kept, credit_units(kept.word));
 }
 
-void trial_undo(struct trial *trial, size_t denied)
+void trial_undo(struct trial *trial, size_t denied, bool holds)
 {
-	for (size_t i = 0; i < denied; i++)
-		if (trial_has_taken(trial, i))
-			trial_put_back(trial, i);
+	for (size_t i = 0; i < denied; i++) {
+		if (!trial_has_taken(trial, i))
+			continue;
+		trial_put_back(trial, i);
+		if (holds)
+			purse_unpin(trial->parts[i].purse);
+	}
 	refuse(trial, denied);
+}
+
+void trial_keep(struct trial *trial, bool holds)
+{
+	for (size_t i = 0; i < trial->count; i++) {
+		struct trial_part *part = &trial->parts[i];
+
+		part->kept.purse = NULL;
+		if (trial_has_taken(trial, i) && (holds || purse_pin(part->purse)))
+			part->kept = trial_kept(trial, i);
+	}
 }
 
 void trial_tell_taken(struct trial *trial)

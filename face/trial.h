@@ -67,8 +67,11 @@ enum local trial_take_longer(const struct trial *trial, struct trial_part *part)
 /* What a part has taken goes back. */
 void trial_put_back(struct trial *trial, size_t i);
 /* Another has been faster than this call, and that part is denied now. */
-void trial_undo(struct trial *trial, size_t denied);
-/* A shard must be asked about others: the answers of those that have taken. */
+void trial_undo(struct trial *trial, size_t denied, bool holds);
+/* A shard must be asked about others: what has been taken is kept, and pinned, as it is already for
+ * a hold.  A purse that is about to be evicted cannot be: then what was taken stays taken. */
+void trial_keep(struct trial *trial, bool holds);
+/* The answers of those that have taken. */
 void trial_tell_taken(struct trial *trial);
 
 /* ---- The straight way ------------------------------------------------------------ */
@@ -88,7 +91,16 @@ static ALWAYS_INLINE enum local trial_take_part(const struct trial *trial,
 	           : trial_take_longer(trial, part);
 }
 
-static ALWAYS_INLINE bool trial_take_each(struct trial *trial)
+/* Without a purse nothing would bound a hold: a shard is asked. */
+static ALWAYS_INLINE enum local trial_hold_part(struct trial *trial, size_t i)
+{
+	if (LIKELY(purse_pin(trial->parts[i].purse)))
+		return LOCAL_TAKEN;
+	trial_put_back(trial, i);
+	return LOCAL_UNKNOWN;
+}
+
+static ALWAYS_INLINE bool trial_take_each(struct trial *trial, bool holds)
 {
 	const uint32_t seat = trial->seat->number;
 	const mono now = trial->now;
@@ -99,10 +111,12 @@ static ALWAYS_INLINE bool trial_take_each(struct trial *trial)
 
 		if (LIKELY(part->purse != NULL))
 			how = trial_take_part(trial, part, seat, now);
+		if (holds && LIKELY(how == LOCAL_TAKEN))
+			how = trial_hold_part(trial, i);
 		if (LIKELY(how == LOCAL_TAKEN))
 			continue;
 		if (how == LOCAL_REFUSED) {
-			trial_undo(trial, i);
+			trial_undo(trial, i, holds);
 			return false;
 		}
 		trial->unknown |= UINT32_C(1) << i;
@@ -111,50 +125,26 @@ static ALWAYS_INLINE bool trial_take_each(struct trial *trial)
 }
 
 /* From credit and from memory; the seat, the time, limiters, costs, purses and denials are there.
- * A part that is known to be denied spares the others: none of them is taken.  False: a part is
- * denied, and nothing is taken. */
-static ALWAYS_INLINE bool trial_take(struct trial *trial)
+ * A part that is known to be denied spares the others: none of them is taken.  For a hold what is
+ * taken is pinned.  False: a part is denied, and nothing is taken. */
+static ALWAYS_INLINE bool trial_take(struct trial *trial, bool holds)
 {
 	trial->unknown = 0;
 	return !(!LIKELY(trial->denials == 0) && trial_is_denied(trial)) &&
-	       trial_take_each(trial);
+	       trial_take_each(trial, holds);
 }
 
-/* For longer than this read.  A purse that is about to be evicted cannot be pinned: then what was
- * taken stays taken, but for a hold, which nothing would bound without a purse.  It asks a shard. */
-static ALWAYS_INLINE void trial_pin(struct trial *trial, bool holds)
+/* All have taken, and the next one is counted. */
+static ALWAYS_INLINE void trial_add(const struct trial *trial, size_t i,
+                                    struct whole *whole)
 {
-	for (size_t i = 0; i < trial->count; i++) {
-		struct kept_units *kept = &trial->parts[i].kept;
+	const struct trial_part *part = &trial->parts[i];
+	const struct lender *lender = &part->limiter->lender;
+	uint64_t limit = load_relaxed(&lender->capacity);
+	struct gale_answer answer = LOCAL_ALLOW(limit, part->told);
 
-		kept->purse = NULL;
-		if (!LIKELY(trial_has_taken(trial, i)))
-			continue;
-		if (LIKELY(purse_pin(trial->parts[i].purse))) {
-			*kept = trial_kept(trial, i);
-		} else if (holds) {
-			trial_put_back(trial, i);
-			trial->unknown |= UINT32_C(1) << i;
-		}
-	}
-}
-
-/* All have taken: each is counted. */
-static ALWAYS_INLINE struct whole trial_add_up(const struct trial *trial)
-{
-	const struct gale_seat *seat = trial->seat;
-	struct whole whole = whole_begin();
-
-	for (size_t i = 0; i < trial->count; i++) {
-		const struct trial_part *part = &trial->parts[i];
-		const struct lender *lender = &part->limiter->lender;
-		uint64_t limit = load_relaxed(&lender->capacity);
-		struct gale_answer answer = LOCAL_ALLOW(limit, part->told);
-
-		score_add(seat_score(seat, lender), GALE_ALLOW, GALE_WHY_CREDIT, 1);
-		whole_add(&whole, i, &answer);
-	}
-	return whole;
+	score_add(seat_score(trial->seat, lender), GALE_ALLOW, GALE_WHY_CREDIT, 1);
+	whole_add(whole, i, &answer);
 }
 
 #endif

@@ -143,11 +143,12 @@ enum tried {
 
 static ALWAYS_INLINE enum tried try_all(struct trial *trial, bool holds)
 {
-	if (!LIKELY(trial_take(trial)))
+	if (!LIKELY(trial_take(trial, holds)))
 		return TRIED_DENIED;
-	if (holds || !LIKELY(trial->unknown == 0))
-		trial_pin(trial, holds);
-	return LIKELY(trial->unknown == 0) ? TRIED_ALL : TRIED_SOME;
+	if (LIKELY(trial->unknown == 0))
+		return TRIED_ALL;
+	trial_keep(trial, holds);
+	return TRIED_SOME;
 }
 
 static ALWAYS_INLINE enum tried find_and_try(struct trial *trial,
@@ -237,8 +238,10 @@ static struct gale_answer settle(struct gale_seat *seat, struct gale_all *all,
 	if (hold)
 		hold_begin(hold, seat, count);
 	for (size_t i = 0; i < count; i++) {
-		if (hold)
-			hold_put(hold, i, parts[i].limiter, kept[i]);
+		if (hold) {
+			hold_put(hold, i, parts[i].limiter, *kept[i]);
+			kept[i]->purse = NULL;
+		}
 		seat_let_go(kept[i]);
 		answer_counted(seat, parts[i].limiter, parts[i].key, parts[i].key_len,
 		               &answers[i]);
@@ -259,11 +262,21 @@ static struct gale_answer settle_trial(struct gale_all *all, struct gale_hold *h
 }
 
 /* The hold takes over the pins. */
-static ALWAYS_INLINE void hold_all(struct gale_hold *hold, struct trial *trial)
+static ALWAYS_INLINE struct gale_answer
+allow_trial(struct gale_all *all, struct gale_hold *hold, struct trial *trial)
 {
-	hold_begin(hold, trial->seat, trial->count);
-	for (size_t i = 0; i < trial->count; i++)
-		hold_put(hold, i, trial->parts[i].limiter, &trial->parts[i].kept);
+	struct whole whole = whole_begin();
+
+	if (hold)
+		hold_begin(hold, trial->seat, trial->count);
+	for (size_t i = 0; i < trial->count; i++) {
+		if (hold)
+			hold_put(hold, i, trial->parts[i].limiter,
+			         trial_kept(trial, i));
+		trial_add(trial, i, &whole);
+	}
+	all->binding = whole.binding;
+	return whole_answer(&whole);
 }
 
 /* ---- Without waiting ------------------------------------------------------------- */
@@ -472,12 +485,13 @@ not_at_once(struct gale_all *all, struct gale_hold *hold, struct trial *trial,
 	return settle_trial(all, hold, trial);
 }
 
-struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
-                             struct gale_hold *hold, void *tag,
-                             const uint64_t *within_us)
+/* Once for each of what becomes of it: so neither looks whether there is a hold. */
+static ALWAYS_INLINE struct gale_answer ask_whole(struct gale_seat *seat,
+                                                  struct gale_all *all,
+                                                  struct gale_hold *hold, void *tag,
+                                                  const uint64_t *within_us)
 {
 	struct trial trial;
-	struct whole whole;
 	enum tried tried;
 
 	if (!LIKELY(is_whole(all)))
@@ -496,20 +510,33 @@ struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
 	tried = find_and_try(&trial, hold);
 	if (!LIKELY(tried == TRIED_ALL))
 		return not_at_once(all, hold, &trial, tried, tag, within_us);
-	if (hold)
-		hold_all(hold, &trial);
-	whole = trial_add_up(&trial);
-	all->binding = whole.binding;
-	return whole_answer(&whole);
+	return allow_trial(all, hold, &trial);
+}
+
+struct gale_answer whole_hold(struct gale_seat *seat, struct gale_all *all,
+                              struct gale_hold *hold, void *tag,
+                              const uint64_t *within_us)
+{
+	hold->count = 0;
+	hold->cut = false;
+	return ask_whole(seat, all, hold, tag, within_us);
+}
+
+static __attribute__((noinline)) struct gale_answer use_whole(struct gale_seat *seat,
+                                                              struct gale_all *all,
+                                                              void *tag,
+                                                              const uint64_t *within_us)
+{
+	return ask_whole(seat, all, NULL, tag, within_us);
 }
 
 struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all, void *tag)
 {
-	return whole_ask(seat, all, NULL, tag, NULL);
+	return use_whole(seat, all, tag, NULL);
 }
 
 struct gale_answer gale_wait_all(struct gale_seat *seat, struct gale_all *all,
                                  uint64_t within_us)
 {
-	return whole_ask(seat, all, NULL, NULL, &within_us);
+	return use_whole(seat, all, NULL, &within_us);
 }

@@ -14,11 +14,11 @@
  * and what is kept is pinned. */
 void whole_wait(struct trial *trial, uint64_t within_us);
 
-/* Uses what the whole takes, or holds it.  within_us NULL: what a shard must be asked comes later,
- * with the tag; else it is waited for. */
-struct gale_answer whole_ask(struct gale_seat *seat, struct gale_all *all,
-                             struct gale_hold *hold, void *tag,
-                             const uint64_t *within_us);
+/* Holds what the whole takes.  within_us NULL: what a shard must be asked comes later, with the tag;
+ * else it is waited for. */
+struct gale_answer whole_hold(struct gale_seat *seat, struct gale_all *all,
+                              struct gale_hold *hold, void *tag,
+                              const uint64_t *within_us);
 
 /* A part of a whole is ready, and is not ours any more.  True: so is the whole. */
 bool whole_complete(struct gale_seat *seat, struct pending *part,

@@ -29,6 +29,7 @@
 #ifndef SHARDS_KEPT_H
 #define SHARDS_KEPT_H
 
+#include "engine/check.h"
 #include "engine/hold.h"
 #include "shards/local.h"
 #include "shards/purses.h"
@@ -58,18 +59,88 @@ kept_of(struct purse *purse, uint64_t voids, uint64_t cost, struct told told, mo
 	return (struct kept_units){ purse, credit_until(dies, cost), voids };
 }
 
-/* So many of the units that are kept go back, if they are worth something; kept has the rest. */
-void kept_give_back(struct kept_units *kept, uint64_t units, struct kept_clock *clock);
+/* ---- In kept.c ------------------------------------------------------------------- */
 
 /* So many units more are used than were kept: a debt of their window.  There is room for it. */
-void kept_owe(const struct kept_units *kept, uint64_t over, struct kept_clock *clock);
-/* After something was put into what all share: pays what was owed meanwhile. */
-void kept_pay_after_put(struct purse *purse, struct kept_clock *clock);
+void kept_owe(struct kept_units kept, uint64_t over, struct kept_clock *clock);
 /* Pays from what all share in the purse. */
 void kept_pay(struct purse *purse, struct kept_clock *clock);
 /* How many of these units of the purse's window are left when its debt is paid. */
 uint64_t kept_pay_first(struct purse *purse, uint64_t word, struct kept_clock *clock);
 /* Units that the purse owes. */
 uint64_t kept_debt(const struct purse *purse, mono now);
+
+/* The word with units put into it that are not like it; 0: they do not live.  The clock is looked at
+ * after the word was loaded: what lives then is of one window with it.          KEPT-1 */
+uint64_t kept_joined(uint64_t word, uint64_t put, struct kept_clock *clock);
+/* There is more than what the denial reckoned with, as long as what was put lives. */
+void kept_forget_denial(struct purse *purse, uint64_t put, struct kept_clock *clock);
+
+/* ---- Going back ------------------------------------------------------------------ */
+
+/* Units that were taken while the purse was made void may be of before.  KEPT-2 */
+static ALWAYS_INLINE bool kept_is_void(struct kept_units kept)
+{
+	return kept.voids % 2 == 1 || kept_voids(kept.purse) != kept.voids;
+}
+
+static ALWAYS_INLINE bool kept_owes(const struct purse *purse)
+{
+	const _Atomic uint64_t *debt = purse_debt(purse);
+
+	return !LIKELY(debt == NULL) && credit_units(load_relaxed(debt)) > 0;
+}
+
+/* After something was put into what all share: pays what was owed meanwhile. */
+static ALWAYS_INLINE void kept_pay_after_put(struct purse *purse,
+                                             struct kept_clock *clock)
+{
+	fence_full(); /* owed */
+	if (!LIKELY(!kept_owes(purse)))
+		kept_pay(purse, clock);
+}
+
+/* What is like the word lives and dies with it, whatever time it is.  If the word is another by the
+ * time of the swap, the swap fails.  False: it is tried again.                  KEPT-1 */
+static ALWAYS_INLINE bool kept_put_back(struct kept_units kept, uint64_t put,
+                                        struct kept_clock *clock)
+{
+	struct purse *purse = kept.purse;
+	uint64_t word = load_acquire(&purse->credit); /* voided */
+	uint64_t with = credit_more(word, credit_units(put));
+
+	if (!LIKELY(credit_is_like(word, put)))
+		with = kept_joined(word, put, clock);
+	if (with == 0 || kept_is_void(kept)) /* KEPT-2 */
+		return true;
+	if (!LIKELY(swap_if_relaxed(&purse->credit, &word, with)))
+		return false;
+	if (!LIKELY(load_relaxed(&purse->denial) == 0))
+		kept_forget_denial(purse, put, clock);
+	return true;
+}
+
+static ALWAYS_INLINE void kept_put(struct kept_units kept, uint64_t units,
+                                   struct kept_clock *clock)
+{
+	uint64_t put = (kept.word & ~CREDIT_UNITS_MAX) | units;
+
+	if (!LIKELY(!kept_owes(kept.purse)) && !kept_is_void(kept))
+		put -= units - kept_pay_first(kept.purse, put, clock); /* KEPT-3 */
+	while (credit_units(put) > 0 && !kept_put_back(kept, put, clock))
+		continue;
+}
+
+/* So many of the units that are kept go back, if they are worth something; kept has the rest. */
+static ALWAYS_INLINE void kept_give_back(struct kept_units *kept, uint64_t units,
+                                         struct kept_clock *clock)
+{
+	gale_assert(units <= credit_units(kept->word));
+	if (units == 0)
+		return;
+	kept_put(*kept, units, clock);
+	kept->word -= units;
+	kept_pay_after_put(kept->purse, clock); /* KEPT-3 */
+}
 
 #endif

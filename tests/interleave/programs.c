@@ -383,7 +383,7 @@ static void begin_owing(void)
 static void seat_owes(void)
 {
 	must_hold(purses_make_room_for_debt(s->purse, NULL));
-	kept_owe(&s->owed, PUT, &s->clock);
+	kept_owe(s->owed, PUT, &s->clock);
 }
 
 /* As grant.c does. */

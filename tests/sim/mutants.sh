@@ -450,12 +450,12 @@ mutant engine/hold.h 'units of the window before go back (HOLD-2)' \
 	'held->past += credit_units(held->word);' 'held->past += 0;' holds
 mutant engine/hold.h 'a window that is over is debited (HOLD-2)' \
 	'return (struct hold_end){ 0 }; /* HOLD-2 */' 'return (struct hold_end){ .over = cost > units ? cost - units : 0 };' holds
-mutant shards/kept.c 'what goes back pays no debt (KEPT-3)' \
-	'units = pay_first(kept, units, clock); /* KEPT-3 */' '(void)pay_first;' holds
+mutant shards/kept.h 'what goes back pays no debt (KEPT-3)' \
+	'put -= units - kept_pay_first(kept.purse, put, clock); /* KEPT-3 */' '(void)kept_pay_first;' holds
 mutant shards/kept.h 'units go back over a reset (KEPT-2)' \
 	'return load_acquire(purse_dues(purse)) / DUES_VOID;' 'return 0 * load_acquire(purse_dues(purse));' holds
-mutant shards/kept.c 'what goes back is kept, too (KEPT-1)' \
-	'	kept->word -= units;' '	put(kept, units, clock);' holds
+mutant shards/kept.h 'what goes back is kept, too (KEPT-1)' \
+	'	kept->word -= units;' '	kept_put(*kept, units, clock);' holds
 mutant shards/kept.c 'what a call cost beyond is not owed (HOLD-3)' \
 	'swap_if_relaxed(debt, &owed, debt_with(owed, more, now));' '(owed + 0 * debt_with(owed, more, now)) == owed;' holds
 mutant shards/grant.c 'what is lent pays no debt (KEPT-3)' \
