@@ -319,19 +319,24 @@ static void what_is_idle_goes_back_and_what_is_used_stays(void **state)
 
 /* Each tenant in one region or in several, with some of its demand in each; what it wants of a window
  * is half as much again as the limit, at least. */
-static void draw_demands(uint64_t *seed)
+static void draw_homes(uint64_t *seed)
 {
 	for (size_t i = 0; i < w.tenants; i++) {
 		uint64_t rate = w.limit * 3 / 2 * 1000 / (SECOND / STEP_US) + 1;
 		size_t home = lot(seed, w.regions);
 
-		w.weights[i] = 1 + lot(seed, 8);
 		w.region[home].desks[i].demand = rate;
 		for (size_t r = 0; r < w.regions; r++)
 			if (r != home && lot(seed, 2))
 				w.region[r].desks[i].demand =
 				    rate / (1 + lot(seed, 20));
 	}
+}
+
+static void draw_weights(uint64_t *seed)
+{
+	for (size_t i = 0; i < w.tenants; i++)
+		w.weights[i] = 1 + lot(seed, 8);
 }
 
 static void draw_links(uint64_t *seed, uint64_t most_us)
@@ -378,7 +383,8 @@ static void totals_are_those_of_one_pool(void **state)
 
 		open_world(2 + lot(&drawn, REGIONS - 1), 1 + lot(&drawn, TENANTS),
 		           200000);
-		draw_demands(&drawn);
+		draw_weights(&drawn);
+		draw_homes(&drawn);
 		draw_links(&drawn, SECOND / 200);
 		open_desks();
 		run(NOON + WINDOWS * SECOND);
@@ -391,6 +397,48 @@ static void totals_are_those_of_one_pool(void **state)
 	print_message("%llu quanta by %llu round trips\n", (unsigned long long)quanta,
 	              (unsigned long long)asks);
 	assert_true(asks * 4 <= quanta * 5);
+}
+
+/* T4, in each window: of what tenants got for their weights, the least over the most.  A unit is a
+ * hundredth of the smallest share, so nothing but what cannot be divided is lost. */
+static void check_ratios(uint64_t seed)
+{
+	for (size_t window = 2; window < WINDOWS; window++) {
+		double least = (double)w.limit, most = 0;
+
+		for (size_t i = 0; i < w.tenants; i++) {
+			double part = (double)w.spent[window][i] / (double)w.weights[i];
+
+			least = part < least ? part : least;
+			most = part > most ? part : most;
+		}
+		if (least < 0.99 * most)
+			fail_msg("seed %llu, window %zu: %.2f and %.2f for each weight",
+			         (unsigned long long)seed, window, least, most);
+	}
+}
+
+/* A window is a hundred round trips. */
+static void the_ratio_of_processes_is_a_hundredth_at_most(void **state)
+{
+	(void)state;
+
+	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(100, 8); seed++) {
+		uint64_t drawn = seed, least = UINT64_MAX, weights = 0;
+
+		open_world(2 + lot(&drawn, REGIONS - 1), 2 + lot(&drawn, 7), 0);
+		draw_weights(&drawn);
+		for (size_t i = 0; i < w.tenants; i++) {
+			weights += w.weights[i];
+			least = lesser(least, w.weights[i]);
+		}
+		w.limit = (100 * weights + least - 1) / least;
+		draw_homes(&drawn);
+		draw_links(&drawn, SECOND / 200);
+		open_desks();
+		run(NOON + WINDOWS * SECOND);
+		check_ratios(seed);
+	}
 }
 
 /* What the tenant has at its node, when it has asked for so much in all, a quantum at a time. */
@@ -472,6 +520,7 @@ int main(void)
 		cmocka_unit_test(who_goes_on_spending_asks_ahead),
 		cmocka_unit_test(what_is_idle_goes_back_and_what_is_used_stays),
 		cmocka_unit_test(totals_are_those_of_one_pool),
+		cmocka_unit_test(the_ratio_of_processes_is_a_hundredth_at_most),
 		cmocka_unit_test(vectors_of_a_pool_of_regions),
 		cmocka_unit_test(clocks_that_differ_admit_no_more),
 	};
