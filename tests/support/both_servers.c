@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /* both_servers.c -- starts them, and reads what they keep without a limiter's help. */
+#define _GNU_SOURCE
 #include "tests/support/both_servers.h"
 
+#include <endian.h>
+#include <inttypes.h>
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +166,137 @@ bool both_servers_look(const struct both_servers *both, int which, const char *l
 
 	return which == 0 ? look_into_redis(both, &name, ret_words)
 	                  : look_into_postgres(both, &name, ret_words);
+}
+
+/* ---- Keeping --------------------------------------------------------------------- */
+
+#define ROW 6                    /* numbers */
+#define GRACE_US GALE_SECONDS(4) /* a Redis keeps values for so much longer */
+
+static size_t words_of(const struct kept_value *value)
+{
+	return (size_t)(value->numbers[0] >> 32);
+}
+
+static bool is_lent_window(const struct kept_value *value)
+{
+	return value->rows > 0 && words_of(value) == 2;
+}
+
+static size_t put_number(uint8_t *out, uint64_t number)
+{
+	number = htole64(number);
+	memcpy(out, &number, sizeof(number));
+	return sizeof(number);
+}
+
+static size_t put_double(uint8_t *out, double number)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &number, sizeof(bits));
+	return put_number(out, bits);
+}
+
+/* A row is node, number, granted, out, tag and part. */
+static size_t put_folded(uint8_t *out, const struct kept_value *value)
+{
+	const uint64_t *of = value->numbers, *row = of + 4;
+	size_t count = 0;
+
+	for (size_t i = 0; i < 3; i++)
+		count += put_number(out + count, of[i]);
+	count += put_number(out + count, row[4]);
+	count += put_number(out + count, row[0]);
+	count += put_double(out + count, (double)of[3] - (double)row[3]);
+	count += put_double(out + count, (double)of[3]);
+	count += put_double(out + count, (double)row[1]);
+	count += put_double(out + count, (double)row[2]);
+	for (size_t i = 1; i < value->rows; i++)
+		for (size_t j = 0; j < 4; j++)
+			count += put_double(out + count, (double)row[i * ROW + j]);
+	return count;
+}
+
+static size_t put_value(uint8_t *out, const struct kept_value *value)
+{
+	size_t numbers = 2 + words_of(value) + value->rows * ROW, count = 0;
+
+	must(numbers <= KEPT_NUMBERS);
+	if (is_lent_window(value))
+		return put_folded(out, value);
+	for (size_t i = 0; i < numbers; i++)
+		count += put_number(out + count, value->numbers[i]);
+	return count;
+}
+
+static void keep_in_redis(const struct both_servers *both, const struct name *name,
+                          const struct kept_value *value)
+{
+	uint8_t key[REDIS_KEY_MAX], bytes[KEPT_NUMBERS * 8];
+	char at[24];
+	const struct remote_bytes words[] = {
+		{ (const uint8_t *)"SET", 3 },
+		{ key, redis_key(key, "gale:", 0,
+		                 (struct remote_bytes){ name->bytes, name->count }) },
+		{ bytes, put_value(bytes, value) },
+		{ (const uint8_t *)"PXAT", 4 },
+		{ (const uint8_t *)at,
+		  (size_t)snprintf(at, sizeof(at), "%" PRIu64,
+		                   (value->expires_us + GRACE_US) / 1000) },
+	};
+	struct redis_talk talk;
+	redisReply *reply;
+
+	redis_talk_open(&talk, &both->redis);
+	must(redis_put_words(&talk.text, words, sizeof(words) / sizeof(words[0])));
+	redis_talk_send(&talk);
+	reply = redis_talk_hear(&talk);
+	must(reply->type == REDIS_REPLY_STATUS);
+	redis_reply_free(reply);
+	redis_talk_close(&talk);
+}
+
+/* Of a window that was lent from, the first ten numbers have columns of their own. */
+static void keep_in_postgres(const struct both_servers *both, const struct name *name,
+                             const struct kept_value *value)
+{
+	const uint64_t *of = value->numbers, none[] = { UINT64_MAX, 0, 0, 0, 0, 0 };
+	const uint64_t *columns = is_lent_window(value) ? of + 2 : none;
+	size_t first = is_lent_window(value) ? 4 + ROW : 2;
+	size_t numbers = 2 + words_of(value) + value->rows * ROW;
+	char sql[2048];
+	int count =
+	    snprintf(sql, sizeof(sql),
+	             "INSERT INTO gale.keys VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64,
+	             value->expires_us, of[0], of[1]);
+	PGresult *result;
+	PGconn *conn;
+
+	for (size_t i = 0; i < 6; i++)
+		count += snprintf(sql + count, sizeof(sql) - (size_t)count,
+		                  ", %" PRId64, (int64_t)columns[i]);
+	count +=
+	    snprintf(sql + count, sizeof(sql) - (size_t)count, ", $1, nullif(ARRAY[");
+	for (size_t i = first; i < numbers; i++)
+		count += snprintf(sql + count, sizeof(sql) - (size_t)count,
+		                  "%s%" PRIu64, i > first ? ", " : "", of[i]);
+	snprintf(sql + count, sizeof(sql) - (size_t)count, "]::bigint[], '{}'))");
+	result = ask_postgres(both, &conn, sql, name);
+	must(PQresultStatus(result) == PGRES_COMMAND_OK);
+	PQclear(result);
+	PQfinish(conn);
+}
+
+void both_servers_keep(const struct both_servers *both, int which, const char *limiter,
+                       const char *key, const struct kept_value *value)
+{
+	struct name name = name_of(limiter, key);
+
+	if (which == 0)
+		keep_in_redis(both, &name, value);
+	else
+		keep_in_postgres(both, &name, value);
 }
 
 void both_servers_run_sql(const struct both_servers *both, const char *sql)
