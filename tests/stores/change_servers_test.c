@@ -18,6 +18,8 @@
 
 #include <gale/gale.h>
 
+#include "runtime/atomic.h"
+#include "runtime/clock.h"
 #include "tests/support/both_servers.h"
 #include "tests/support/fake_time.h"
 #include "tests/support/late.h"
@@ -38,10 +40,11 @@ static struct fake_time server_time;
 static struct both_servers both;
 static uint64_t noon_us = FIRST_NOON_US; /* of another day for each test */
 
-static void open_node(struct node *node, int which, const char *name,
-                      struct gale_rule rule, enum gale_mode mode)
+static void open_node_by(struct node *node, int which, const char *name,
+                         struct gale_rule rule, enum gale_mode mode,
+                         struct gale_clock *clock)
 {
-	struct gale_config config = { .shards = 1, .max_keys = 64 };
+	struct gale_config config = { .shards = 1, .max_keys = 64, .clock = clock };
 	struct gale_store_config store = { .url = both.urls[which],
 		                           .quarantine_us = 1 };
 	struct gale_limiter_config limiter = { .name = name,
@@ -54,6 +57,12 @@ static void open_node(struct node *node, int which, const char *name,
 	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
 	limiter.store = node->store;
 	must(gale_limiter_open(node->runtime, &limiter, &node->limiter) == GALE_ERR_OK);
+}
+
+static void open_node(struct node *node, int which, const char *name,
+                      struct gale_rule rule, enum gale_mode mode)
+{
+	open_node_by(node, which, name, rule, mode, NULL);
 }
 
 static void close_node(struct node *node)
@@ -80,11 +89,10 @@ static struct gale_answer ask(const struct node *node)
 
 static uint64_t doubt; /* units of a key that were taken, or not */
 
-/* So many of the calls pass.  None is refused for anything but its rule. */
-static void expect(const char *name, const struct node *node, uint64_t tries,
-                   uint64_t left)
+/* How many of the calls pass.  None is refused for anything but its rule. */
+static uint64_t passes(const char *name, const struct node *node, uint64_t tries)
 {
-	uint64_t passed = 0, before = doubt;
+	uint64_t passed = 0;
 
 	for (uint64_t i = 0; i < tries; i++) {
 		struct gale_answer answer = ask(node);
@@ -96,6 +104,14 @@ static void expect(const char *name, const struct node *node, uint64_t tries,
 		passed += answer.verdict == GALE_ALLOW;
 		doubt += late ? LATE_MOST : 0;
 	}
+	return passed;
+}
+
+static void expect(const char *name, const struct node *node, uint64_t tries,
+                   uint64_t left)
+{
+	uint64_t before = doubt, passed = passes(name, node, tries);
+
 	if (passed > left + before || passed + doubt < left)
 		fail_msg("%s: %" PRIu64 " of %" PRIu64 " passed", name, passed, left);
 }
@@ -189,6 +205,109 @@ static void another_kind_begins_anew_where_the_host_says_so(void **state)
 {
 	(void)state;
 	on_both(check_restart);
+}
+
+/* ---- A month, in which two nodes are changed -------------------------------------- */
+
+#define MAY_FIRST_US UINT64_C(1903824000000000) /* of 2030; and then June's */
+#define DAYS_OF_MAY 31
+
+static uint64_t stores_now_us(struct gale_clock *self)
+{
+	(void)self;
+	return load_relaxed(server_time.now_us);
+}
+
+/* It runs, and leaps with the servers'. */
+static uint64_t leaping_boot_ns(struct gale_clock *self)
+{
+	return boottime_ns() + (stores_now_us(self) - FIRST_NOON_US) * 1000;
+}
+
+static struct gale_clock leaping = { stores_now_us, leaping_boot_ns };
+
+#define MODES 3
+
+struct month {
+	const char *name;
+	enum gale_mode mode;
+	struct node nodes[2];
+	uint64_t passed, doubt;
+};
+
+static struct month months[MODES] = {
+	{ .name = "month strictly", .mode = GALE_STRICT },
+	{ .name = "month cached", .mode = GALE_CACHED_DENY },
+	{ .name = "month leased", .mode = GALE_LEASED },
+};
+
+static void set_months(uint64_t first, uint64_t second)
+{
+	const struct gale_rule rules[] = { gale_quota_monthly(first, 0),
+		                           gale_quota_monthly(second, 0) };
+
+	for (int i = 0; i < 2 * MODES; i++)
+		must(gale_limiter_set_rule(months[i / 2].nodes[i % 2].limiter,
+		                           &rules[i % 2]) == GALE_ERR_OK);
+}
+
+/* Each node twice, as what it has in hand is for who asks it again.  Of leases some may lie idle
+ * with the other one, but not as much as a tenth of all; and what was lent under a larger limit may
+ * be spent. */
+static void check_month(struct month *month, uint64_t tries, uint64_t total,
+                        uint64_t largest)
+{
+	bool leased = month->mode == GALE_LEASED;
+	uint64_t least = leased ? total - total / 10 : total;
+	uint64_t most = leased ? largest : total;
+
+	doubt = month->doubt;
+	for (int i = 0; i < 4; i++)
+		month->passed += passes(month->name, &month->nodes[i % 2], tries);
+	month->doubt = doubt;
+	if (month->passed > most || month->passed + doubt < least)
+		fail_msg("%s: %" PRIu64 " of %" PRIu64, month->name, month->passed,
+		         total);
+}
+
+/* So many have passed since the month began, whichever of the two asked. */
+static void check_day(uint64_t day_us, uint64_t tries, uint64_t total, uint64_t largest)
+{
+	fake_time_set(&server_time, day_us + GALE_HOURS(9));
+	for (int i = 0; i < MODES; i++)
+		check_month(&months[i], tries, total, largest);
+}
+
+static void check_months(int which)
+{
+	uint64_t first_us = MAY_FIRST_US + (uint64_t)which * GALE_DAYS(DAYS_OF_MAY);
+
+	fake_time_set(&server_time, first_us);
+	for (int i = 0; i < 2 * MODES; i++)
+		open_node_by(&months[i / 2].nodes[i % 2], which, months[i / 2].name,
+		             gale_quota_monthly(100, 0), months[i / 2].mode, &leaping);
+	check_day(first_us, 10, 40, 100);
+	set_months(70, 100);
+	check_day(first_us + GALE_DAYS(14), 5, 60, 100);
+	set_months(70, 70);
+	check_day(first_us + GALE_DAYS(15), 10, 70, 100);
+	set_months(90, 90);
+	check_day(first_us + GALE_DAYS(22), 20, 90, 100);
+	for (int i = 0; i < MODES; i++)
+		months[i].passed = months[i].doubt = 0;
+	check_day(first_us + GALE_DAYS(DAYS_OF_MAY), 60, 90, 90);
+	for (int i = 0; i < 2 * MODES; i++)
+		close_node(&months[i / 2].nodes[i % 2]);
+	for (int i = 0; i < MODES; i++)
+		months[i].passed = months[i].doubt = 0;
+}
+
+static void a_months_quota_is_changed_in_its_middle(void **state)
+{
+	(void)state;
+	for (int which = 0; which < BOTH; which++)
+		check_months(which);
+	noon_us = MAY_FIRST_US + GALE_DAYS(3 * DAYS_OF_MAY);
 }
 
 /* ---- Values of before ------------------------------------------------------------ */
@@ -484,6 +603,7 @@ int main(void)
 		cmocka_unit_test(values_of_the_first_layout_count), /* first */
 		cmocka_unit_test(what_was_spent_stays_spent_under_every_kind),
 		cmocka_unit_test(another_kind_begins_anew_where_the_host_says_so),
+		cmocka_unit_test(a_months_quota_is_changed_in_its_middle),
 	};
 
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);
