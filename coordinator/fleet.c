@@ -83,8 +83,7 @@ static struct member_facts facts_of(struct guard *guard, mono now)
 		/* Nothing measured yet: what it works on now. */
 		.busy = estimate.knee_ns > 0 ? estimate.busy
 		                             : (uint64_t)in_use * GROUP_BUSY_ONE,
-		.estimate =
-		    fleet->shares_instead ? 0 : estimate_limit(&guard->estimate),
+		.estimate = estimate_told(&guard->estimate),
 		/* What it uses and one more.  All that its law allows would be taken from
 		 * others, and it uses less. */
 		.local = fleet->alone

@@ -320,9 +320,19 @@ void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t wh
 		estimate_probe_at(estimate, when_ns, estimate_probe_of(number));
 }
 
+/* In a fleet, its ceiling is made of what the nodes tell. */
+static bool tells_limit(const struct estimate *estimate)
+{
+	return estimate->set.law == ESTIMATE_AIMD ||
+	       estimate->set.law == ESTIMATE_GRADIENT;
+}
+
 void estimate_group_limit(struct estimate *estimate, uint64_t limit)
 {
 	estimate->group_limit = limit < ESTIMATE_MOST ? limit : ESTIMATE_MOST;
+	if (tells_limit(estimate) && estimate->base.answers == 0)
+		estimate->limit =
+		    estimate_clamp(estimate, estimate->group_limit * ESTIMATE_Q8);
 }
 
 void estimate_probe_alone(struct estimate *estimate)
@@ -364,6 +374,13 @@ void estimate_learn(struct estimate *estimate, const struct estimate_window *win
 uint32_t estimate_limit(const struct estimate *estimate)
 {
 	return (uint32_t)(estimate->limit / ESTIMATE_Q8);
+}
+
+uint32_t estimate_told(const struct estimate *estimate)
+{
+	return tells_limit(estimate) && estimate->base.answers > 0
+	           ? estimate_limit(estimate)
+	           : 0;
 }
 
 static uint32_t probe_ceiling(const struct estimate *estimate, uint32_t ceiling)

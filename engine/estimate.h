@@ -34,6 +34,8 @@
  *   ESTIMATE-4  A probe ends at an instant, whatever is answered until then.
  *   ESTIMATE-5  Utilisation is measured against the ceiling in force, not against the limit: in
  *               a fleet the share is the smaller one.
+ *   ESTIMATE-6  A node of a fleet that has had no answer has no say in what the ceiling of AIMD
+ *               and GRADIENT is, and begins with the fleet's: a node that joins lowers nothing.
  *
  * Threads   Pure: any, on different states.
  */
@@ -195,7 +197,7 @@ void estimate_probe_at(struct estimate *estimate, uint64_t when_ns,
 void estimate_probe_told(struct estimate *estimate, uint64_t number, uint64_t when_ns,
                          uint64_t every_ns);
 
-/* Sets the ceiling of the whole fleet, as the node was told it last. */
+/* Sets the ceiling of the whole fleet, as the node was told it last.  ESTIMATE-6 */
 void estimate_group_limit(struct estimate *estimate, uint64_t limit);
 
 /* Which probe of a fleet, or of a node, has that number. */
@@ -206,6 +208,9 @@ void estimate_probe_alone(struct estimate *estimate);
 
 /* What was learned; a probe does not change it. */
 uint32_t estimate_limit(const struct estimate *estimate);
+
+/* The same as a node tells it to its fleet.  0: nothing was learned yet.  ESTIMATE-6 */
+uint32_t estimate_told(const struct estimate *estimate);
 
 /* What admits now: the share or the limit, or a part of that while a probe runs. */
 uint32_t estimate_ceiling(const struct estimate *estimate, uint32_t share);

@@ -134,7 +134,7 @@ static struct member_facts facts_of(struct queue *queue, uint32_t i, uint64_t no
 		.in_flight = guard->in_flight,
 		.demand = want_demand(&node->want),
 		.limited = want_is_limited(&node->want),
-		.estimate = estimate_limit(estimate),
+		.estimate = estimate_told(estimate),
 	};
 }
 

@@ -293,6 +293,10 @@ mutant engine/estimate.c 'a probe ends with enough answers alone (ESTIMATE-4)' \
 	'if (window->now_ns >= estimate->phase_ends_ns ||' 'if (window->now_ns == 0 ||' learns
 mutant engine/estimate.c 'what is idle is used (ESTIMATE-2)' \
 	'in_flight_peak >= in_force;' 'in_flight_peak >= 0 * in_force;' learns
+mutant engine/estimate.c 'a node that has had no answer has a say (ESTIMATE-6)' \
+	'return tells_limit(estimate) && estimate->base.answers > 0' 'return tells_limit(estimate)' learns
+mutant engine/estimate.c 'a node that has had no answer begins with its start (ESTIMATE-6)' \
+	'if (tells_limit(estimate) && estimate->base.answers == 0)' 'if (false)' learns
 mutant engine/estimate.c 'long probes of a fleet overlap' \
 	'if (number % each == 0)' 'if (number % each < each)' learns
 mutant engine/estimate_knee.c 'a limit grows though nothing was refused (ESTIMATE-2)' \

@@ -256,6 +256,41 @@ static void test_drops_are_no_round_trips(void **unused)
 	assert_in_range(estimate_limit(&s.estimate), 15, 80);
 }
 
+/* ESTIMATE-6: it begins with the fleet's ceiling, and goes its own way from its first answer on. */
+static void test_who_has_no_answer_has_no_say(void **unused)
+{
+	const enum estimate_law tell[] = { ESTIMATE_AIMD, ESTIMATE_GRADIENT };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(tell); i++) {
+		struct scene s = scene(tell[i], 20);
+		uint32_t learned;
+
+		assert_int_equal(estimate_told(&s.estimate), 0);
+		estimate_group_limit(&s.estimate, 100);
+		assert_int_equal(estimate_limit(&s.estimate), 100);
+		assert_int_equal(estimate_told(&s.estimate), 0);
+		learn(&s, busy(&s, 16));
+		learned = estimate_limit(&s.estimate);
+		assert_true(learned >= 90);
+		assert_int_equal(estimate_told(&s.estimate), learned);
+		estimate_group_limit(&s.estimate, 7);
+		assert_int_equal(estimate_limit(&s.estimate), learned);
+	}
+}
+
+/* What a fleet's nodes work on is added up instead. */
+static void test_knee_tells_no_limit(void **unused)
+{
+	struct scene s = scene(ESTIMATE_KNEE, 20);
+	(void)unused;
+
+	estimate_group_limit(&s.estimate, 100);
+	assert_int_equal(estimate_limit(&s.estimate), 20);
+	learn(&s, busy(&s, 16));
+	assert_int_equal(estimate_told(&s.estimate), 0);
+}
+
 static void test_late_answers_lower_it(void **unused)
 {
 	const enum estimate_law fall[] = { ESTIMATE_AIMD, ESTIMATE_GRADIENT };
@@ -649,6 +684,8 @@ int main(void)
 		cmocka_unit_test(test_share_is_what_is_used),
 		cmocka_unit_test(test_drops_lower_it),
 		cmocka_unit_test(test_drops_are_no_round_trips),
+		cmocka_unit_test(test_who_has_no_answer_has_no_say),
+		cmocka_unit_test(test_knee_tells_no_limit),
 		cmocka_unit_test(test_late_answers_lower_it),
 		cmocka_unit_test(test_best_is_forgotten_by_time),
 		cmocka_unit_test(test_one_answer_is_a_window),

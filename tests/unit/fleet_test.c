@@ -778,6 +778,41 @@ static void weights_part_the_ceiling(void **state)
 	close_world(&world);
 }
 
+/* A step at a time it has all of its share at work, wants more, and ends what it has begun. */
+static void work(struct world *world, struct node *node, uint64_t us)
+{
+	for (uint64_t i = 0; i < us / STEP_US; i++) {
+		(void)fill(node);
+		pass(world, STEP_US, 0);
+		while (node->in_flight > 0)
+			exit_one(node);
+	}
+}
+
+/* It starts at 4, and the other one has learned more.  ESTIMATE-6 */
+static void a_joiner_that_has_learned_nothing_lowers_no_ceiling(void **state)
+{
+	struct gale_guard_config config = plan(60);
+	struct world world;
+	uint64_t learned;
+
+	(void)state;
+	config.law = GALE_AIMD;
+	config.start = 4;
+	open_world(&world, 1, config);
+	work(&world, &world.nodes[0], GALE_SECONDS(5));
+	learned = counts_of(&world.nodes[0]).fleet_limit;
+	assert_true(learned >= 12);
+	world.count = 2;
+	open_node(&world, 1, config);
+	pass(&world, GALE_SECONDS(1), 0);
+	assert_int_equal(counts_of(&world.nodes[1]).fleet_nodes, 2);
+	assert_true(counts_of(&world.nodes[0]).fleet_limit >= learned);
+	work(&world, &world.nodes[1], GALE_SECONDS(1));
+	assert_true(counts_of(&world.nodes[0]).fleet_limit >= learned);
+	close_world(&world);
+}
+
 /* ---- Nudges ----------------------------------------------------------------------- */
 
 /* A beat takes 500 of what turns the tests make in a second: what happens sooner is for no beat
@@ -1122,6 +1157,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_observes_takes_no_slots_above_its_share),
 		cmocka_unit_test(groups_of_different_names_have_nothing_in_common),
 		cmocka_unit_test(weights_part_the_ceiling),
+		cmocka_unit_test(a_joiner_that_has_learned_nothing_lowers_no_ceiling),
 		cmocka_unit_test(a_joiner_has_its_part_before_anybody_beats_by_itself),
 		cmocka_unit_test(a_node_that_is_nudged_lowers_its_share_at_once),
 		cmocka_unit_test(a_joiner_that_needs_more_gets_it),
