@@ -18,20 +18,21 @@
 struct shape {
 	uint32_t servers;
 	uint64_t mean_ns;
-	double load; /* times what is described */
-	struct chance chance;
+	double load;        /* times what is described */
+	uint64_t objective; /* percent of the one that is described */
 };
 
 static struct shape shape_of(uint64_t lot, uint64_t mean_ns)
 {
-	struct shape shape = { 16, mean_ns, 1, { lot } };
-	struct chance *c = &shape.chance;
+	struct shape shape = { 16, mean_ns, 1, 100 };
+	struct chance chance = { lot };
 
 	if (lot == 0)
 		return shape;
-	shape.servers = (uint32_t)chance_between(c, 6, 48);
-	shape.mean_ns = mean_ns * chance_between(c, 50, 300) / 100;
-	shape.load = (double)chance_between(c, 90, 125) / 100;
+	shape.servers = (uint32_t)chance_between(&chance, 6, 48);
+	shape.mean_ns = mean_ns * chance_between(&chance, 50, 300) / 100;
+	shape.load = (double)chance_between(&chance, 90, 125) / 100;
+	shape.objective = chance_between(&chance, 60, 200);
 	return shape;
 }
 
@@ -45,7 +46,7 @@ static void base(struct queue_plan *plan, const struct shape *shape, uint64_t me
 	*plan = (struct queue_plan){
 		.servers = shape->servers,
 		.service = SERVICE_CONSTANT,
-		.slo_ns = 100 * MS * shape->mean_ns / mean_ns,
+		.slo_ns = 100 * MS * shape->mean_ns / mean_ns * shape->objective / 100,
 		.timeout_ns = SECOND,
 		.tick_ns = 100 * MS,
 		.nodes = 1,
@@ -104,7 +105,7 @@ static void plan_micro(struct queue_plan *plan, uint64_t lot)
 	struct shape s = shape_of(lot, 25000);
 
 	base(plan, &s, 25000);
-	plan->slo_ns = 100 * MS;
+	plan->slo_ns = MS * s.objective;
 	phase(plan, &s, 1, 10 * SECOND)->arrivals = 10000;
 }
 
@@ -164,7 +165,7 @@ static void plan_breakwater(struct queue_plan *plan, uint64_t lot)
 
 	base(plan, &s, 10000);
 	plan->service = SERVICE_EXPONENTIAL;
-	plan->slo_ns = 200000 * s.mean_ns / 10000;
+	plan->slo_ns = 20 * s.mean_ns * s.objective / 100;
 	plan->tick_ns = MS;
 	phase(plan, &s, 0.5, 100 * MS);
 	phase(plan, &s, 1.4 * s.load, 20 * MS);

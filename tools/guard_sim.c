@@ -65,7 +65,7 @@ static const struct flag flags_of_guard[] = {
 	  .help = "one scenario of the list below, or all" },
 	{ .name = "--seeds",
 	  .takes = "N[-M]",
-	  .preset = "90000-90002",
+	  .preset = "710000-710002",
 	  .allowed = "a number, or two with a dash, the first not above the second, up "
 	             "to 1000 of them",
 	  .help = "a run for each; the figures are their means",
@@ -73,7 +73,8 @@ static const struct flag flags_of_guard[] = {
 	{ .name = "--drawn",
 	  .read = flag_read_set,
 	  .at = AT(drawn),
-	  .help = "servers, service and load are drawn by lot for each seed" },
+	  .help =
+	      "servers, service, objective and load are drawn by lot for each seed" },
 	{ .name = "--json",
 	  .read = flag_read_set,
 	  .at = AT(json),

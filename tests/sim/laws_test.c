@@ -20,7 +20,8 @@
 
 #define SEEDS LONG_OR_BRIEF(100, 2)
 #define LOTS LONG_OR_BRIEF(20, 1)
-#define FIRST_SEED 90000 /* the law was tuned on 5000 to 5007 */
+/* The law was tuned on 5000 to 5007, and on 90000 to 90499. */
+#define FIRST_SEED 710000
 
 static struct queue queue; /* too large for a stack */
 static struct fleet fleet;
@@ -36,6 +37,8 @@ struct band {
 };
 
 #define P99_MOST 2.5 /* against the oracle's */
+/* The objective may be so short that the oracle's limit leaves no queue. */
+#define P99_BY_LOT 3.0
 #define LOT_PHASE                                                                      \
 	0.05 /* less is wanted of a phase of its own, where numbers are drawn */
 /* A lot may have few servers: the oracle's limit is then small, and 4 sqrt(B) is more of it. */
@@ -242,10 +245,11 @@ static bool judge_part(const struct band *band, const struct sum *sum, bool draw
 static bool judge_p99(const struct band *band, const struct sum *sum, bool drawn)
 {
 	double ratio = sum->p99 / sum->runs;
+	double most = drawn ? P99_BY_LOT : P99_MOST;
 
 	if (drawn && sum->part < sum->runs)
 		return true;
-	return told(band, "p99", ratio, P99_MOST, ratio <= P99_MOST);
+	return told(band, "p99", ratio, most, ratio <= most);
 }
 
 static bool judge_goodput(const struct band *band, const struct sum *sum,
@@ -354,7 +358,7 @@ static bool together_is_better(void)
 
 int main(int argc, char **argv)
 {
-	uint64_t lot = LONG_OR_BRIEF((uint64_t)time(NULL), 1);
+	uint64_t lot = LONG_OR_BRIEF((uint64_t)time(NULL), FIRST_SEED);
 	const char *only = NULL;
 	bool good = true;
 
