@@ -547,14 +547,14 @@ static void help(FILE *out)
 	      "\n"
 	      "Runs random steps of all rules on a store, and compares each answer\n"
 	      "with the embedded store's.  Then 200 threads ask at once at a limit of\n"
-	      "50.  The keys that this uses have names of their own, and are reset at\n"
+	      "50.  The command uses keys with names of their own, and resets them at\n"
 	      "the end.\n"
 	      "\n",
 	      out);
 	flags_explain(&table, out);
 	fputs("\n"
 	      "Exit status: 0 the store answers as it should; 1 it does not, or gives\n"
-	      "no answer; 2 a word or the URL is wrong; 3 an answer was late, so\n"
+	      "no answer; 2 an argument is wrong; 3 an answer was late, so\n"
 	      "check again.\n",
 	      out);
 }

@@ -78,7 +78,7 @@ static void help(FILE *out)
 	    "Looks at a store, and changes nothing there.  Prints a line for each\n"
 	    "thing that matters: OK, WARN if it costs more than it must, or FAIL if\n"
 	    "nodes cannot use the store, or may exceed a limit.  Each WARN and FAIL\n"
-	    "says what to do.  Use the URL of the nodes: rights are those of its "
+	    "says what to do.  Use the URL of the nodes, since rights depend on its "
 	    "user.\n"
 	    "\n"
 	    "  redis://..., redis+sentinel://..., redis+cluster://...\n"
@@ -86,15 +86,14 @@ static void help(FILE *out)
 	    "                        clock, rights, and whether it may have forgotten\n"
 	    "  postgres://...        server, role, pool, schema, rights, durability,\n"
 	    "                        standbys, clock\n"
-	    "  memory:               is in a process: there is nothing to look at\n"
+	    "  memory:               is in a process: there is nothing to examine\n"
 	    "\n",
 	    out);
 	flags_explain(&table, out);
-	fputs(
-	    "\n"
-	    "Exit status: 0 all is well; 1 there are warnings; 2 a word or the URL is\n"
-	    "wrong; 3 something fails.\n",
-	    out);
+	fputs("\n"
+	      "Exit status: 0 all is well; 1 there are warnings; 2 an argument is\n"
+	      "wrong; 3 something fails.\n",
+	      out);
 }
 
 static bool starts(const char *url, const char *with)

@@ -165,8 +165,8 @@ static const struct flag flags_of_fleet[] = {
 	  .least = 1,
 	  .most = 1000 },
 	{ .name = "--moving",
-	  .help = "half of the nodes makes the demand; another half is drawn twice in "
-	          "a window",
+	  .help = "only half of the nodes ask; which half is drawn by lot twice in "
+	          "each window",
 	  .read = flag_read_set,
 	  .at = AT(moving) },
 	{ .name = "--mode",

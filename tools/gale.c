@@ -24,11 +24,11 @@ static void help(FILE *out)
 {
 	fputs("usage: gale COMMAND [FLAG...]\n"
 	      "\n"
-	      "  check      look whether a file is a policy\n"
+	      "  check      check whether a file is a policy\n"
 	      "  fleet      run a fleet against one store and check its limit\n"
 	      "  sim        run a fleet in virtual time and check its limit\n"
 	      "  store      make a server ready, or check its answers\n"
-	      "  doctor     look at a server: what is well, and what to do\n"
+	      "  doctor     examine a server, and say what to do\n"
 	      "  peek       what a key has spent, what is left, and when that changes\n"
 	      "  forecast   when a call of some cost would be admitted\n"
 	      "  watch      peek again and again\n"

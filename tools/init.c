@@ -54,19 +54,17 @@ static void help_init(FILE *out)
 	    "\n"
 	    "  postgres://...        installs gale's schema, or brings it up to date\n"
 	    "  redis://..., redis+sentinel://..., redis+cluster://...\n"
-	    "                        looks whether each primary can be relied upon, "
-	    "and "
-	    "marks\n"
-	    "                        an empty one as new: the first ask is granted at "
-	    "once\n"
+	    "                        checks whether each primary is reliable, and "
+	    "marks an\n"
+	    "                        empty one as new, so that its first ask is "
+	    "granted at once\n"
 	    "  memory:               needs nothing\n"
 	    "\n",
 	    out);
 	flags_explain(&table, out);
-	fputs(
-	    "\n"
-	    "Exit status: 0 it is ready; 1 it is not; 2 a word or the URL is wrong.\n",
-	    out);
+	fputs("\n"
+	      "Exit status: 0 it is ready; 1 it is not; 2 an argument is wrong.\n",
+	      out);
 }
 
 static bool starts(const char *url, const char *with)

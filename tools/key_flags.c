@@ -89,7 +89,8 @@ static const struct flag all_flags[] = {
 	  .at = AT(kind),
 	  .words = kinds },
 	UNITS("--limit", limit, NULL, 1,
-	      "units in each window; of a bucket or pacer, those that accrue in it"),
+	      "units in each window; of a bucket or pacer: units that accrue in this "
+	      "time"),
 	TIME("--window", window_us, NULL, 1, "the window; not for calendar quotas"),
 	UNITS("--burst", burst, NULL, 0, "gcra, token_bucket, pacer: units at once"),
 	UNITS("--buckets", buckets, "10", 1, "of a sliding_window"),
@@ -256,8 +257,8 @@ void key_flags_help(enum key_command command, FILE *out)
 	    "usage: gale %s URL LIMITER KEY --limit N --window DURATION "
 	    "[FLAG...]\n\n%s"
 	    "\n"
-	    "A store keeps what was spent, and not the limit: give the rule as the\n"
-	    "nodes have it.\n"
+	    "A store keeps what was spent, but not the rule: give the rule that the\n"
+	    "nodes have.\n"
 	    "\n",
 	    key_command_name(command), purposes[command]);
 	flags_explain(&table, out);

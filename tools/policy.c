@@ -21,7 +21,7 @@ static void help(FILE *out)
 {
 	fputs("usage: gale check FILE\n"
 	      "\n"
-	      "Looks whether a file is a policy: YAML that defines stores, limiters, "
+	      "Checks whether a file is a policy: YAML that defines stores, limiters, "
 	      "guards\n"
 	      "and budgets.  If not, it prints the line, the field, and what is wrong. "
 	      " No\n"
@@ -29,11 +29,11 @@ static void help(FILE *out)
 	      "\n",
 	      out);
 	flags_explain(&table, out);
-	fputs(
-	    "\n"
-	    "Exit status: 0 it is a policy; 1 it is not, or cannot be read; 2 a word\n"
-	    "is wrong.\n",
-	    out);
+	fputs("\n"
+	      "Exit status: 0 it is a policy; 1 it is not, or cannot be read; 2 an "
+	      "argument\n"
+	      "is wrong.\n",
+	      out);
 }
 
 /* A predictor is the program's: here any one stands for it. */

@@ -19,7 +19,7 @@ static const struct flag flags_of_tenants[] = {
 	  .allowed =
 	      "up to 16 of NAME=WEIGHT or NAME=WEIGHT:PERCENT, with commas between",
 	  .help = "share one budget among tenants by their weights; each asks for "
-	          "PERCENT of the limit, or for as much as is answered",
+	          "PERCENT of the limit; without it, as fast as it is answered",
 	  .read = flag_read_text,
 	  .at = AT(tenants) },
 	{ .name = "--processes",

@@ -632,7 +632,7 @@ void tenant_fleet_help(FILE *out)
 	    "usage: gale fleet --tenants LIST [FLAG...]\n"
 	    "\n"
 	    "Starts nodes that share one budget over a store.  Each node asks for all\n"
-	    "tenants; a tenant of several nodes is one tenant.  This command counts\n"
+	    "tenants, and a tenant has one share for all nodes.  This command counts\n"
 	    "what each tenant gets, in the windows of this machine's clock, and\n"
 	    "compares that with the share that its weight gives it.  A server has to\n"
 	    "be on this machine.\n"

@@ -85,8 +85,8 @@ static const struct flag flags_of_tenants[] = {
 	  .preset = "big=4,mid=2,small=1",
 	  .allowed =
 	      "up to 16 of NAME=WEIGHT or NAME=WEIGHT:PERCENT, with commas between",
-	  .help = "share one budget among tenants by their weights; PERCENT of the "
-	          "limit is asked for, or twice the limit",
+	  .help = "share one budget among tenants by their weights; each asks for "
+	          "PERCENT of the limit; without it, for twice the limit",
 	  .read = read_list },
 	{ .name = "--nodes",
 	  .takes = "N",

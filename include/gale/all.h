@@ -65,8 +65,8 @@ struct gale_all {
 
 	/* Set with the answer. */
 	struct gale_entry entry; /* of an allowed call with a guard: you exit it */
-	/* The part that decides: of a denial the first that refuses, or GALE_BINDING_GUARD;
-	 * of an allow the one with the least remaining.  .limit, .remaining and .why of the
+	/* The part that decides.  For a denial: the first that refuses, or GALE_BINDING_GUARD.
+	 * For an allow: the one with the least remaining.  .limit, .remaining and .why of the
 	 * answer are of that part. */
 	size_t binding;
 	uint64_t reserved[4]; /* 0 */

@@ -18,9 +18,9 @@
  *           node is one runtime, usually one process.  A lease is a loan of units from
  *           the store to a node.  The credit of a key is the leased units that the node
  *           can still spend.  rule.h has rules and answers, docs/words.md all words.
- * Threads   Only the thread that called gale_join may use the seat, and the gale_keys
- *           opened with it.  Any thread may call all other functions at any time.  But do
- *           not use a limiter or a store while you close it, and open nothing in a
+ * Threads   Only the thread that called gale_join may use the seat and its keys
+ *           (gale_key_open).  Any thread may call all other functions at any time.  But
+ *           do not use a limiter or a store while you close it, and open nothing in a
  *           runtime while you close the runtime.
  * Blocking  gale_ask never waits for a store, a lock or another thread.  With a "memory:"
  *           store it may do the work of the store itself.  Functions with a parameter
@@ -137,7 +137,7 @@ static inline enum gale_err gale_runtime_open(const struct gale_config *config,
 GALE_API void gale_runtime_close(struct gale_runtime *runtime);
 
 /* For runtimes opened with .turns.  gale_turn does the work that is due.  Call it when the
- * descriptor gale_turn_fd is readable, and when the time gale_turn_after_us has passed.
+ * descriptor gale_turn_fd is readable, and after gale_turn_after_us microseconds at latest.
  * gale_turn returns 0 if there was nothing to do, or if another thread is inside it.  For
  * runtimes without .turns the functions return 0, -1 and GALE_NEVER. */
 GALE_API uint64_t gale_turn(struct gale_runtime *runtime);
@@ -175,8 +175,8 @@ GALE_API void gale_on_panic(void (*hook)(const char *what));
 struct gale_store_config {
 	const char *url;   /* NULL: "memory:" */
 	uint64_t max_keys; /* "memory:" only; 0: 1,000,000 */
-	/* When a server may have lost its counts, it grants nothing until the current
-	 * window ends, but for at most this time; 0: a minute.  In this quarantine, asks
+	/* A server that may have lost its counts grants nothing until the current window
+	 * ends, or until this time has passed; 0: a minute.  In this quarantine, asks
 	 * are GALE_WHY_QUARANTINE.  If a window is longer than the quarantine, some of
 	 * its units may be granted twice: docs/outages.md. */
 	uint64_t quarantine_us;
@@ -389,12 +389,12 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      size_t key_len, uint64_t cost, void *tag);
 
 /* The same, but waits for the answer.  The verdict is never GALE_PENDING.  If no answer
- * comes within within_us, on_outage decides (GALE_WHY_LATE).  Units that the store leases
- * later stay with this node, for the next ask: units of a window until two seconds after
- * patience_us, other units until patience_us.  In the other modes, the store may still
- * count the units of the call.  If the server usually takes longer than within_us, gale
- * sends it one ask at a time, and the other asks are GALE_WHY_BUSY.  With within_us 0, gale
- * asks no server, so no server counts units of the call. */
+ * comes within within_us, on_outage decides (GALE_WHY_LATE).  Leased units that come after
+ * that are for this node's next ask.  They must come within patience_us; units of a window
+ * may come two seconds later.  In the other modes, the store may still count the call.
+ * If the server usually takes longer than within_us, gale sends it one ask at a time, and
+ * the others are GALE_WHY_BUSY.  With within_us 0, no server is asked, and none counts the
+ * call. */
 GALE_API struct gale_answer gale_wait(struct gale_seat *seat,
                                       struct gale_limiter *limiter, const void *key,
                                       size_t key_len, uint64_t cost,
@@ -481,8 +481,8 @@ struct gale_sink {
 GALE_API enum gale_err gale_metrics_write(struct gale_runtime *runtime,
                                           struct gale_sink *sink);
 
-/* Writes which keys each limiter's rule has refused most since it was opened, at most 16 of each
- * limiter, the most first: a line of JSON for each key.  docs/operate.md explains the fields.
+/* Writes the keys that each limiter's rule has refused most often, at most 16 of a limiter:
+ * a line of JSON for each key, the most refused key first.  docs/operate.md has the fields.
  * Keys may be secrets of your clients: show the text to operators only.  The sink must not
  * block, as above. */
 GALE_API enum gale_err gale_offenders_write(struct gale_runtime *runtime,
