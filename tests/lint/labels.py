@@ -18,7 +18,7 @@ import sys
 
 FOLDERS = ("bench", "coordinator", "docs", "engine", "examples", "face", "include", "policy", "runtime", "shards", "sim",
            "spec", "stores", "tests", "tools")
-ENDINGS = (".c", ".h", ".lua", ".md", ".py", ".sh", ".sql")
+ENDINGS = (".build", ".c", ".cc", ".h", ".in", ".js", ".lua", ".md", ".py", ".sh", ".sql", ".tla", ".yml")
 LAWS = "spec/laws.md"
 PROMISING = (LAWS, "docs/failures.md")
 INVARIANT = re.compile(r"^(?: \*|--)(?: Invariants)?\s+([A-Z]{2,}-\d+)  \S", re.M)

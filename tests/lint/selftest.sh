@@ -81,7 +81,9 @@ labels)
 		wanted+="shards/planted.c:.: nothing declares $label"$'\n'
 	done
 	echo 'static const char *of = "the predecessor, W-''98";' | plant shards/planted.c
-	expect_failure "${wanted}shards/planted.c:5: nothing declares W-"98 "$labels" "$copy"
+	wanted+="shards/planted.c:5: nothing declares W-"98$'\n'
+	echo '\* As in W-''97.' | plant spec/planted.tla
+	expect_failure "${wanted}spec/planted.tla:1: nothing declares W-"97 "$labels" "$copy"
 	# Not there any more: a case, a mutant, a file, a case that docs name, the test of a row.  Then rows: no case of that
 	# file; only the file, which has cases; no test; no column for tests.
 	fresh
