@@ -587,7 +587,8 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	share = group->settings.parts == GROUP_EQUAL || next.weight == 0
 	            ? target
 	            : share_by_demand(group, &next, target);
-	share = smaller(share, less(group->limit, group->reserved)); /* GROUP-2 */
+	/* GROUP-2, GROUP-14 */
+	share = smaller(share, less(group->limit, group->reserved));
 	if (is_quiet(group))
 		share = smaller(share, report->held); /* GROUP-7 */
 	grant(group, &next, share);

@@ -61,6 +61,10 @@
  *   GROUP-13  Of a node that names the latest grant, no more than it holds is reserved beside
  *            its new share.  So a node that lowers its share by itself frees slots by one report.
  *            (H1)
+ *   GROUP-14  A grant above 0 is within what the others' reserves leave of L, also while L falls.
+ *            So no call is let in by a share that was granted since L fell, unless at most L are
+ *            then in flight.  Who beats first may lose all that L fell by, and gets its part when
+ *            the others have given theirs (spec/decisions/0035).  (H1)
  *
  * Proofs.  No clock of the store says that a lease is over: clocks are set.  The group counts
  * the beats that it hears, and each answer tells the number given out last.  A node remembers

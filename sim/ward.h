@@ -37,6 +37,9 @@
  *           different weights, parts may then come to a few slots less, for a turn.  (H1)
  *   SIM-14  A guard that is closed and whose calls have ended is no member any more, also when
  *           its runtime was closed.  (H2)
+ *   SIM-15  When a limit has fallen, a node whose share was granted since then lets a call in only
+ *           if no more are at the backend than the limit, with this call.  Not counted is what
+ *           SIM-9 does not count.  (H1)
  *
  * Threads   One.
  */
@@ -101,6 +104,8 @@ struct ward_guard {
 	uint64_t
 	    lease_ends_us; /* at the store, by true time; 0: it was never granted any */
 	struct group_grant granted;
+	uint64_t
+	    granted_falls; /* SIM-15: .falls of the group then; UINT64_MAX: it says nothing */
 };
 
 struct ward_call {
@@ -146,6 +151,9 @@ struct ward_group {
 	uint64_t
 	    most; /* SIM-9: the limit's, or what was reserved, in this period ... */
 	uint64_t most_before; /* ... and in the one before */
+	uint64_t limit;       /* SIM-15: after the last beat ... */
+	uint64_t epoch;       /* ... of the store, too ... */
+	uint64_t falls;       /* ... and how often it fell, or the store forgot */
 };
 
 struct ward {

@@ -71,6 +71,22 @@ static void note_limit(struct ward *ward, uint32_t number)
 		group->most = most;
 }
 
+/* SIM-15 */
+static void note_fall(struct ward_group *group, const struct group *kept)
+{
+	group->falls += kept->limit < group->limit || kept->epoch != group->epoch;
+	group->limit = kept->limit;
+	group->epoch = kept->epoch;
+}
+
+/* SIM-15: while the store may have forgotten, the others may have more than it knows. */
+static uint64_t falls_before(const struct ward *ward, uint32_t number)
+{
+	const struct group *kept = ward_kept(ward, number);
+
+	return kept->over < kept->quiet ? UINT64_MAX : ward->groups[number].falls;
+}
+
 void ward_law_beaten(struct ward *ward, const struct remote_job *job,
                      const struct remote_told *told)
 {
@@ -90,10 +106,12 @@ void ward_law_beaten(struct ward *ward, const struct remote_job *job,
 	    beat.report.seq, beat.report.limited, beat.report.leaves, beat.grant.result,
 	    beat.grant.share, beat.grant.limit, beat.grant.generation);
 	note_limit(ward, guard->group);
+	note_fall(&ward->groups[guard->group], ward_kept(ward, guard->group));
 	if (beat.grant.result != GROUP_GRANTED)
 		return;
 	check_grant(ward, guard, &beat.grant);
 	guard->granted = beat.grant;
+	guard->granted_falls = falls_before(ward, guard->group);
 	guard->lease_ends_us =
 	    ward->agenda.now_us + ward->plan.lease_us - ward->plan.beat_us;
 }
@@ -119,6 +137,22 @@ static void check_lease(struct ward *ward, const struct ward_guard *guard) /* SI
 		           now + ward->plan.abort_us - guard->lease_ends_us);
 }
 
+static void check_fall(struct ward *ward, struct ward_guard *guard) /* SIM-15 */
+{
+	const struct ward_group *group = &ward->groups[guard->group];
+
+	if ((guard->group == 0 && ward->plan.disagrees) ||
+	    guard->granted_falls != group->falls ||
+	    ward_counts(guard).share > guard->granted.share ||
+	    group->in_flight <= group->limit)
+		return;
+	ward_fault(ward,
+	           "group %u: %" PRIu64
+	           " in flight with a call of node %u, whose share "
+	           "was granted since the limit fell to %" PRIu64,
+	           guard->group, group->in_flight, guard->node->number, group->limit);
+}
+
 void ward_law_enters(struct ward *ward, const struct ward_call *call)
 {
 	uint32_t number = call->guard->group;
@@ -139,6 +173,7 @@ void ward_law_enters(struct ward *ward, const struct ward_call *call)
 		           "group %u: %" PRIu64 " in flight, limit %" PRIu64
 		           ", with node %u's",
 		           number, group->in_flight, bound, call->guard->node->number);
+	check_fall(ward, call->guard);
 }
 
 void ward_law_leaves(struct ward *ward, const struct ward_call *call)

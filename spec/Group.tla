@@ -9,6 +9,7 @@
 (* order stays: there is no bound on them.  What must hold for any N: shares.md.  *)
 EXTENDS Integers, FiniteSets
 CONSTANTS N, Limit, Lease, Abort, Forgets,
+          Low,     \* 0, or what Limit falls to, once
           High,    \* guard: what was granted earlier and is not confirmed is reserved
           Held,    \* guard: what is in force is reported
           Flight,  \* guard: what is in flight is reported
@@ -17,7 +18,9 @@ CONSTANTS N, Limit, Lease, Abort, Forgets,
           Sent,    \* guard: a lease counts from the sending
           Early,   \* the store's leases are so much shorter; guard at 0
           Quiet,   \* guard: a store that forgot grants nothing more for a lease
-          Lost     \* guard: what is under way when the fence falls is lost
+          Lost,    \* guard: what is under way when the fence falls is lost
+          Keeps    \* guard at 0: a node keeps its part when L falls (1); less what others
+                   \* have in flight above their shares (2)
 VARIABLES nd, row, box, shelf, epoch
 vars == <<nd, row, box, shelf, epoch>>
 store == <<row, shelf, epoch>>
@@ -29,12 +32,14 @@ Less(a, b) == Max(0, a - b)
 RECURSIVE Sum(_, _)
 Sum(f, S) == IF S = {} THEN 0 ELSE LET x == CHOOSE y \in S : TRUE IN f[x] + Sum(f, S \ {x})
 
-NoRow == [here |-> FALSE, seq |-> 0, gen |-> 0, share |-> 0, high |-> 0, infl |-> 0, rest |-> 0]
-NoMail == [k |-> "none", seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, infl |-> 0]
-Fresh == [ep |-> 0, quiet |-> 0]
+NoRow == [here |-> FALSE, seq |-> 0, gen |-> 0, share |-> 0, high |-> 0, infl |-> 0, rest |-> 0,
+          fell |-> FALSE]
+NoMail == [k |-> "none", seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, infl |-> 0,
+           fell |-> FALSE]
+Fresh == [ep |-> 0, quiet |-> 0, limit |-> Limit]
 Init == /\ nd = [n \in Nodes |-> [seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, uw |-> FALSE,
                                   fenced |-> TRUE, age |-> 0, rest |-> 0, infl |-> 0,
-                                  dying |-> 0, ends |-> 0]]
+                                  dying |-> 0, ends |-> 0, fell |-> FALSE]]
         /\ row = [n \in Nodes |-> NoRow] /\ box = [n \in Nodes |-> NoMail]
         /\ shelf = Fresh /\ epoch = 0
 
@@ -66,24 +71,34 @@ Serve(n) ==
         high == Max(IF ~High \/ applied THEN 0 ELSE r.high, held)
         members == Cardinality(others) + 1
         rank == IF r.here THEN Cardinality({o \in others : o < n}) ELSE members - 1
-        target == Limit \div members + (IF rank < Limit % members THEN 1 ELSE 0)
+        limit == shelf.limit
+        target == limit \div members + (IF rank < limit % members THEN 1 ELSE 0)
         taken == IF Cap THEN Sum([o \in Nodes |-> Reserve(kept[o])], others) ELSE 0
-        free == Min(target, Less(Limit, taken))
+        above == Sum([o \in Nodes |-> Reserve(kept[o]) - kept[o].share], others)
+        keeps == CASE Keeps = 0 -> 0 [] Keeps = 1 -> Min(r.share, held)
+                   [] Keeps = 2 -> Less(Min(target, Min(r.share, held)), above)
+        free == Min(target, Max(Less(limit, taken), keeps))
         share == IF quiet > 0 THEN Min(free, held) ELSE free
         same == r.here /\ share = r.share
         gen == IF same THEN r.gen
                ELSE 1 + Max(nd[n].gen, Max(r.gen, m.gen))
     IN /\ m.k = "report" /\ UNCHANGED epoch
-       /\ shelf' = [ep |-> epoch, quiet |-> quiet]
+       /\ shelf' = [ep |-> epoch, quiet |-> quiet, limit |-> limit]
        /\ Becomes(nd,
                   [kept EXCEPT ![n] = [here |-> TRUE, seq |-> m.seq, gen |-> gen, share |-> share,
                                        high |-> Max(high, share),
-                                       infl |-> m.infl,
+                                       infl |-> m.infl, fell |-> FALSE,
                                        rest |-> IF Lease = 0 THEN 1 ELSE Lease - Early]],
                   [box EXCEPT ![n] = [k |-> "answer", seq |-> m.seq, gen |-> gen, ep |-> epoch,
-                                      share |-> share, infl |-> 0]])
+                                      share |-> share, infl |-> 0, fell |-> FALSE]])
 Forget == /\ epoch < Forgets /\ epoch' = epoch + 1 /\ shelf' = Fresh
           /\ Becomes(nd, [n \in Nodes |-> NoRow], box)
+\* What was granted before counts as that: .fell.
+Falls == /\ Low > 0 /\ shelf.limit = Limit /\ shelf' = [shelf EXCEPT !.limit = Low]
+         /\ nd' = [n \in Nodes |-> [nd[n] EXCEPT !.fell = TRUE]]
+         /\ row' = [n \in Nodes |-> [row[n] EXCEPT !.fell = row[n].here]]
+         /\ box' = [n \in Nodes |-> [box[n] EXCEPT !.fell = box[n].k = "answer"]]
+         /\ UNCHANGED epoch
 
 \* ---- A node
 Send(n) ==
@@ -92,7 +107,8 @@ Send(n) ==
     /\ Becomes([nd EXCEPT ![n].seq = @ + 1, ![n].uw = TRUE, ![n].age = 0], row,
                [box EXCEPT ![n] = [k |-> "report", seq |-> d.seq + 1, gen |-> d.gen, ep |-> d.ep,
                                    share |-> IF d.fenced THEN 0 ELSE d.share,
-                                   infl |-> IF Flight THEN d.infl + d.dying ELSE 0]])
+                                   infl |-> IF Flight THEN d.infl + d.dying ELSE 0,
+                                   fell |-> FALSE]])
 Lasts == Lease - (IF Told THEN Abort ELSE 0)
 Hear(n) ==
     LET m == box[n]
@@ -101,7 +117,7 @@ Hear(n) ==
     IN /\ m.k = "answer" /\ UNCHANGED <<shelf, epoch>>
        /\ Becomes(IF Lease > 0 /\ rest <= 0 THEN heard
                   ELSE [heard EXCEPT ![n].gen = m.gen, ![n].ep = m.ep, ![n].share = m.share,
-                                     ![n].fenced = FALSE,
+                                     ![n].fenced = FALSE, ![n].fell = m.fell,
                                      ![n].rest = IF Lease = 0 THEN 0 ELSE rest],
                   row, [box EXCEPT ![n] = NoMail])
 Lose(n) == /\ box[n].k # "none" /\ Becomes(nd, row, [box EXCEPT ![n] = NoMail])
@@ -129,7 +145,7 @@ Tick == /\ Lease > 0
         /\ Becomes([n \in Nodes |-> Fenced(Older(nd[n]))],
                    [n \in Nodes |-> [row[n] EXCEPT !.rest = Less(@, 1)]], box)
 
-Next == \/ Forget \/ Tick
+Next == \/ Forget \/ Tick \/ Falls
         \/ \E n \in Nodes : \/ Send(n) \/ Serve(n) \/ Hear(n) \/ Lose(n) \/ GiveUp(n)
                             \/ Acquire(n) \/ Release(n) \/ Aborted(n)
 Spec == Init /\ [][Next]_vars
@@ -139,5 +155,11 @@ InflightCap == Sum([n \in Nodes |-> AtBackend(n)], Nodes) <= Limit
 Known == shelf.ep = epoch /\ shelf.quiet = 0
 Covered == Known => \A n \in Nodes :
                Max(AtBackend(n), IF nd[n].fenced THEN 0 ELSE nd[n].share) <= Reserve(row[n])
+\* What it has, or may have by what it knows or by an answer that comes.
+Entitled(n) == Max(AtBackend(n), Max(IF nd[n].fenced THEN 0 ELSE nd[n].share,
+                                     IF box[n].k = "answer" THEN box[n].share ELSE 0))
+Others(n) == Sum([o \in Nodes |-> Entitled(o)], Nodes \ {n})
+Within == \A n \in Nodes : nd[n].fenced \/ nd[n].fell \/ nd[n].share = 0
+                           \/ nd[n].share + Others(n) <= shelf.limit
 Reached == Sum([n \in Nodes |-> AtBackend(n)], Nodes) < Limit
 ===============================================================================

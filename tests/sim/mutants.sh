@@ -20,7 +20,7 @@ meson setup "$out/build" >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
 sim=tests/sim/fleet_sim
 guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
-groups=(tests/unit/{group,member,fleet}_test)
+groups=(tests/unit/{group,group_falls,member,fleet}_test)
 learns=(tests/unit/{estimate,fleet_learns}_test)
 tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
@@ -202,6 +202,9 @@ mutant engine/group.c 'a sum is not kept (GROUP-1)' \
 	'group->reserved += group_reserve(member);' 'group->reserved += member->share;' groups
 mutant engine/group.c 'what others have is not taken off (GROUP-2)' \
 	'share = smaller(share, less(group->limit, group->reserved));' 'share = smaller(share, group->limit);' groups
+mutant engine/group.c 'when L falls, a node keeps its part (GROUP-14)' \
+	'share = smaller(share, less(group->limit, group->reserved));' \
+	'share = smaller(share, larger(less(group->limit, group->reserved), smaller(target, report->held)));' groups
 mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
 	'larger(applied ? 0 : self->high, report->held)' 'larger(applied ? 0 : 0, report->held)' groups
 mutant engine/group.c 'what a node has lowered by itself is not free (GROUP-13)' \

@@ -37,7 +37,9 @@
 struct fleet_terms {
 	int nodes;
 	int limit;
-	int low; /* an estimate that makes L shrink; 0: L is fixed */
+	int low;  /* an estimate that makes L shrink; 0: L is fixed */
+	int once; /* L falls to low by itself, once: nodes have no estimates */
+	enum shelf_keeps keeps;
 	int mail;
 	int twice; /* what is delivered may be so again */
 	int lease; /* ticks; 0: no time passes */
@@ -69,6 +71,7 @@ struct letter {
 	uint8_t estimate;
 	uint8_t leaves;
 	uint8_t result;
+	uint8_t fell;
 };
 
 struct node {
@@ -78,6 +81,8 @@ struct node {
 	uint8_t epoch;
 	uint8_t generation;
 	uint8_t share;
+	uint8_t fell;      /* L has, since this share was granted ... */
+	uint8_t fell_kept; /* ... and since that was which the store granted last */
 	uint8_t under_way;
 	uint8_t fenced;
 	uint8_t leaves;
@@ -112,6 +117,7 @@ static inline struct shelf_world fleet_world(const struct fleet *fleet)
 		                   t->limit, t->lease > 0 ? t->lease - t->early : 1),
 		.epoch = fleet->epoch,
 		.uncapped = !t->cap,
+		.keeps = (uint8_t)t->keeps,
 		.restless = !t->quiet,
 		.by_settings = !t->longest,
 	};
@@ -389,10 +395,26 @@ static inline void lower_cap(struct fleet *fleet)
 {
 	uint64_t reserved = shelf_reserved(&fleet->shelf);
 
+	if (fleet_terms.once)
+		return;
 	if (reserved < fleet->cap)
 		fleet->cap = small(reserved);
 	if (fleet->shelf.limit > fleet->cap)
 		fleet->cap = fleet->shelf.limit;
+}
+
+/* The grant in an answer: as old as the one that it repeats, if it repeats one. */
+static inline void note_fall(struct fleet *fleet, int n, bool fell, bool is_new)
+{
+	for (int k = 0; k < fleet_terms.nodes && fell; k++) {
+		struct node *node = &fleet->nodes[k];
+
+		node->fell = node->fell_kept = 1;
+		for (int i = 0; i < MAIL; i++)
+			node->mail[i].fell = node->mail[i].kind == ANSWER;
+	}
+	if (is_new)
+		fleet->nodes[n].fell_kept = 0;
 }
 
 static inline void fleet_serve(const struct fleet *before, int n, int i, bool stays,
@@ -428,6 +450,8 @@ static inline void fleet_serve(const struct fleet *before, int n, int i, bool st
 		fleet.shelf.rows[n].high =
 		    (uint8_t)larger_of(fleet.shelf.rows[n].share, told);
 	lower_cap(&fleet);
+	note_fall(&fleet, n, fleet.shelf.limit < before->shelf.limit,
+	          grant.result == GROUP_GRANTED);
 	*answer = (struct letter){
 		.kind = ANSWER,
 		.life = m.life,
@@ -436,6 +460,7 @@ static inline void fleet_serve(const struct fleet *before, int n, int i, bool st
 		.generation = small(grant.generation),
 		.share = small(grant.share),
 		.result = small(grant.result),
+		.fell = node->fell_kept,
 	};
 	fleet_take(before, &fleet, FAIR,
 	           stays ? "the store grants node %d %d, and the report stays"
@@ -467,6 +492,8 @@ static inline void fleet_hear(const struct fleet *before, int n, int i, bool sta
 	if (!member.has_left)
 		member.seq = latest;
 	keep_member(node, &member);
+	if (node->generation == m.generation)
+		node->fell = m.fell;
 	if (!stays)
 		node->mail[i] = (struct letter){ 0 };
 	fleet_take(before, &fleet, FAIR, "an answer reaches node %d: %d", n, m.share,
@@ -635,8 +662,8 @@ static inline void next_of_node(const struct fleet *fleet, int n, struct walk *w
 	if (node->under_way) {
 		fleet_give_up(fleet, n, walk);
 	} else {
-		fleet_send(fleet, n, fleet_terms.limit, walk);
-		if (fleet_terms.low > 0)
+		fleet_send(fleet, n, fleet_terms.once ? 0 : fleet_terms.limit, walk);
+		if (fleet_terms.low > 0 && !fleet_terms.once)
 			fleet_send(fleet, n, fleet_terms.low, walk);
 	}
 	if (fleet_terms.leave && !node->leaves)
@@ -673,6 +700,17 @@ static inline void next_of_store(const struct fleet *before, struct walk *walk)
 	fleet = *before;
 	fleet.copy = fleet.shelf;
 	fleet_take(before, &fleet, CHANCE, "the store is copied", 0, 0, walk);
+}
+
+static inline void fleet_fall(const struct fleet *before, struct walk *walk)
+{
+	struct fleet fleet = *before;
+
+	if (!fleet_terms.once || fleet.shelf.limit == fleet_terms.low)
+		return;
+	fleet.shelf.limit = (uint8_t)fleet_terms.low;
+	note_fall(&fleet, 0, true, false);
+	fleet_take(before, &fleet, CHANCE, "L falls", 0, 0, walk);
 }
 
 static inline void pass(uint8_t *left)
@@ -741,6 +779,7 @@ static inline void fleet_next(const struct fleet *fleet, struct walk *walk)
 	for (int n = 0; n < fleet_terms.nodes; n++)
 		next_of_node(fleet, n, walk);
 	next_of_store(fleet, walk);
+	fleet_fall(fleet, walk);
 	fleet_tick(fleet, walk);
 }
 
@@ -768,6 +807,22 @@ static inline long entitled(const struct node *node)
 			most = larger_of(most, member.share);
 	}
 	return most;
+}
+
+/* A share that was granted since L fell last is within it, with all that others may have. */
+static inline bool is_above(const struct fleet *fleet)
+{
+	for (int n = 0; n < fleet_terms.nodes; n++) {
+		const struct node *node = &fleet->nodes[n];
+		long sum = node->share;
+
+		for (int k = 0; k < fleet_terms.nodes; k++)
+			sum += k != n ? entitled(&fleet->nodes[k]) : 0;
+		if (!node->fenced && !node->fell && node->share > 0 &&
+		    sum > fleet->shelf.limit)
+			return true;
+	}
+	return false;
 }
 
 /* The invariant of shares.md: what the store reserves covers what a node may have.  While

@@ -4,10 +4,10 @@
  * handoff.c -- shares of a group over a network that loses, delays, doubles and reorders.
  *
  * No time passes: no lease ends, and a node beats whenever it likes.  Nodes may leave, and
- * L may shrink, by the estimates that they report.
+ * L may shrink, by the estimates that they report, or once by itself.
  *
  * Shipped   group.c at the store, member.c at the nodes: see fleet.h.
- * Spec      spec/Group.tla: the same states, but for leave, low, and more mail.
+ * Spec      spec/Group.tla: the same states, but for leave, more mail, and low without once.
  */
 #include "spec/explore/models/fleet.h"
 
@@ -26,7 +26,9 @@ enum {
 	ONE,
 	SEQ,
 	DRAIN,
-	CAP
+	CAP,
+	KEEPS,
+	ONCE
 };
 
 static const struct constant constants[] = {
@@ -51,6 +53,10 @@ static const struct constant constants[] = {
 	  "guard at 0: who leaves reports what it has in flight (GROUP-8)" },
 	{ "cap", 0, 1, 1,
 	  "guard at 0: what others are reserved is taken off (GROUP-2)" },
+	{ "keeps", KEEPS_NOTHING, KEEPS_LESS, KEEPS_NOTHING,
+	  "guard off: when L falls, a node keeps its part (1), or its part less what "
+	  "others have in flight above their shares (2)" },
+	{ "once", 0, 1, 0, "L falls to low once, and not by estimates" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
@@ -58,6 +64,8 @@ static const char *open(const long *c)
 {
 	if (c[LOW] > c[LIMIT])
 		return "low is above the limit";
+	if (c[ONCE] && c[LOW] == 0)
+		return "L cannot fall to 0";
 	fleet_terms = (struct fleet_terms){
 		.nodes = (int)c[N],
 		.limit = (int)c[LIMIT],
@@ -75,6 +83,8 @@ static const char *open(const long *c)
 		.seq = c[SEQ],
 		.drain = c[DRAIN],
 		.cap = c[CAP],
+		.keeps = (enum shelf_keeps)c[KEEPS],
+		.once = (int)c[ONCE],
 		.turn = true,
 		.sent = true,
 		.life = true,
@@ -108,6 +118,8 @@ static const char *broken(const long *c, const void *at)
 		return NULL;
 	if (shelf_reserved(&fleet->shelf) > fleet->cap)
 		return "reserved";
+	if (is_above(fleet))
+		return "above";
 	return fleet_broken(fleet);
 }
 

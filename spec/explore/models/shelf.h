@@ -40,6 +40,13 @@
 #define SHELF_OVER 1     /* numbers: those that are over ... */
 #define SHELF_BEATS 300  /* ... and those that were given out before this beat */
 
+/* What a node keeps of its share when L falls, though others have more than the rest. */
+enum shelf_keeps {
+	KEEPS_NOTHING, /* as it is shipped */
+	KEEPS_ITS_PART,
+	KEEPS_LESS, /* its part, less what others have in flight above their shares */
+};
+
 struct row {
 	uint8_t life; /* incarnation; 0: there is no such member */
 	uint8_t seq;
@@ -72,6 +79,7 @@ struct shelf_world {
 	uint8_t epoch;      /* how often the store may have forgotten */
 	uint8_t generation; /* the next that is given out */
 	bool uncapped;      /* without a guard: what others have is not taken off */
+	uint8_t keeps;      /* the same: when L falls, enum shelf_keeps */
 	bool restless;      /* the same: there is no quiet time */
 	bool by_settings;   /* the same: a life lasts as long as the settings' lease */
 };
@@ -324,6 +332,42 @@ static inline enum group_result shelf_begin(const struct shelf_world *w,
 	return begun;
 }
 
+/* What others are reserved, and what of it is above their shares. */
+static inline uint64_t shelf_others(const struct shelf_words *words, int self,
+                                    uint64_t *ret_above)
+{
+	uint64_t sum = 0;
+
+	*ret_above = 0;
+	for (int n = 0; n < SHELF_NODES; n++) {
+		const struct group_member *m = &words->members[n];
+
+		if (n == self || m->incarnation == 0)
+			continue;
+		sum += group_reserve(m);
+		*ret_above += group_reserve(m) - m->share;
+	}
+	return sum;
+}
+
+/* So that group_beat leaves to the node what it keeps. */
+static inline void shelf_keep(const struct shelf_world *w, struct shelf_words *words,
+                              int n, const struct group_report *report)
+{
+	struct shelf_words tried = *words;
+	const struct group_member *self = &words->members[n];
+	uint64_t above, others = shelf_others(words, n, &above);
+	uint64_t kept = self->share < report->held ? self->share : report->held;
+	uint64_t most;
+
+	(void)group_beat(&tried.group, &tried.estimates, &tried.members[n], report, 0);
+	if (w->keeps == KEEPS_LESS)
+		kept = kept > above ? kept - above : 0;
+	most = tried.group.limit > kept ? tried.group.limit - kept : 0;
+	if (others > most)
+		words->group.reserved -= others - most;
+}
+
 /*
  * A report reaches the store, as engine/group.h says.  Numbers in it, and in what is
  * returned, are those of the world: epochs and generations are small.
@@ -348,12 +392,14 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 	gale_assert(begun == GROUP_GRANTED);
 	if (w->uncapped)
 		words.group.reserved = group_reserve(&words.members[n]);
+	if (w->keeps != KEEPS_NOTHING)
+		shelf_keep(w, &words, n, &report);
 	grant = group_beat(&words.group, &words.estimates, &words.members[n], &report,
 	                   shelf_next(&words, n));
 	gale_assert(grant.result != GROUP_WRONG && grant.result != GROUP_FULL);
 	if (grant.result == GROUP_GONE && words.members[n].incarnation > 0)
 		shelf_remove(&words, n);
-	if (!w->uncapped)
+	if (!w->uncapped && w->keeps == KEEPS_NOTHING)
 		shelf->unsound |= !shelf_adds_up(&words);
 	shelf_fold(w, &words, shelf);
 	if (grant.generation >= now_us)
