@@ -14,6 +14,8 @@
 
 static uint64_t capacity_of(const struct gale_rule *rule)
 {
+	if (law_is_budget(rule))
+		return GALE_UNITS_MAX;
 	return law_has_windows(rule) || law_slides(rule) ? rule->limit : rule->burst;
 }
 

@@ -50,9 +50,15 @@ static struct gale_rule widest(const struct world *world)
 
 /* ---- Windows --------------------------------------------------------------------- */
 
+bool law_is_budget(const struct gale_rule *rule)
+{
+	return rule->kind == GALE_RULE_TOKEN_BUDGET;
+}
+
 bool law_has_windows(const struct gale_rule *rule)
 {
-	return rule->kind == GALE_RULE_FIXED_WINDOW || rule->kind == GALE_RULE_QUOTA;
+	return rule->kind == GALE_RULE_FIXED_WINDOW || rule->kind == GALE_RULE_QUOTA ||
+	       law_is_budget(rule);
 }
 
 static uint64_t window_of(const struct world *world, uint64_t at_us)
@@ -111,6 +117,17 @@ static uint64_t window_bound(const struct world *world, struct key_law *law)
 	return plan->rule.limit + carried_into(world, law);
 }
 
+/* Nobody knows which of the calls that were answered at one instant came last. */
+static uint64_t dearest_of(struct key_law *law, size_t window, uint64_t cost)
+{
+	if (law->dearest_in != window)
+		law->dearest = 0;
+	law->dearest_in = window;
+	if (law->dearest < cost)
+		law->dearest = cost;
+	return law->dearest;
+}
+
 static void check_window(struct world *world, const struct call *call) /* SIM-1 */
 {
 	size_t window = window_of(world, world->agenda.now_us);
@@ -119,6 +136,9 @@ static void check_window(struct world *world, const struct call *call) /* SIM-1 
 	uint64_t bound = window_bound(world, law);
 
 	*used += call->cost;
+	/* One unit of a budget that is left is enough for any call. */
+	if (law_is_budget(&world->plan.rule))
+		bound += dearest_of(law, window, call->cost) - 1;
 	if (*used <= bound)
 		return;
 	note_over(world, *used - bound);

@@ -21,6 +21,7 @@
 __attribute__((format(printf, 2, 3))) void world_fault(struct world *world,
                                                        const char *format, ...);
 
+bool law_is_budget(const struct gale_rule *rule);
 bool law_has_windows(const struct gale_rule *rule);
 bool law_slides(const struct gale_rule *rule);
 

@@ -11,7 +11,8 @@
  * Invariants, checked at each admission; the first that does not hold is the fault
  *
  *   SIM-1  Windows: the sum of what is admitted of a key in a window of the store is at
- *          most the limit; with carry_over, what gale.h says. (L1)
+ *          most the limit; with carry_over, what gale.h says. (L1)  Token budgets: less than
+ *          the limit, and one call.
  *   SIM-2  Meters: in any time t at most burst + t/T, and what was lent and neither
  *          spent nor given back when it began.
  *   SIM-3  Pacers: no more leave in any time t than burst + t/T + 1, when t is made
@@ -149,6 +150,8 @@ struct key_law {
 	size_t windows;
 	uint64_t window;   /* that something last happened in ... */
 	uint64_t carried;  /* ... and what was lent and not spent when it began */
+	uint64_t dearest;  /* budgets: the most that one call has cost ... */
+	size_t dearest_in; /* ... in this window */
 	uint64_t lent;     /* by the store, less what it took back */
 	uint64_t admitted; /* since the start */
 	wide least;        /* of lent - t/T, so far, in parts of a unit */

@@ -297,13 +297,25 @@ static void draw_asked(struct chance *c, struct world_plan *plan)
 	plan->mode = chance_one_in(c, 2) ? GALE_STRICT : GALE_CACHED_DENY;
 	plan->lease = (struct gale_leasing){ .patience_us = plan->lease.patience_us };
 	plan->strict = 0;
-	if (rule.kind != GALE_RULE_FIXED_WINDOW || chance_one_in(c, 2))
+	if (rule.kind != GALE_RULE_FIXED_WINDOW)
 		return;
-	plan->fails = false;
-	plan->rule = chance_one_in(c, 2)
-	                 ? gale_sliding_log(rule.limit, rule.period_us)
-	                 : gale_sliding_window(rule.limit, rule.period_us,
-	                                       chance_between(c, 2, 20));
+	switch (chance_below(c, 6)) {
+	case 0:
+		plan->rule = gale_sliding_log(rule.limit, rule.period_us);
+		plan->fails = false;
+		break;
+	case 1:
+		plan->rule = gale_sliding_window(rule.limit, rule.period_us,
+		                                 chance_between(c, 2, 20));
+		plan->fails = false;
+		break;
+	case 2:
+	case 3:
+		plan->rule = gale_token_budget(rule.limit, rule.period_us);
+		break;
+	default:
+		break;
+	}
 }
 
 /* Of a server in the world, a state is converted by more than one of its steps, and the law
@@ -358,7 +370,8 @@ static void draw_changes(uint64_t seed, struct script *script)
 	if (!script->calm && chance_one_in(&c, 2))
 		draw_asked(&c, plan);
 	draw_next(&c, plan);
-	if (script->cost_most > least_capacity(plan))
+	if (plan->rule.kind != GALE_RULE_TOKEN_BUDGET &&
+	    script->cost_most > least_capacity(plan))
 		script->cost_most = least_capacity(plan);
 	script->change_from = chance_below(&c, script->asks / 2 + 1);
 	script->change_each = chance_between(&c, 1, script->asks / plan->nodes / 3 + 1);

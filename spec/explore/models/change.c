@@ -9,7 +9,8 @@
  *
  * Meters: for every interval t what is admitted is at most the largest burst and what the
  * fastest rate in force adds; since there was one rule alone, at most that one's.  Windows: at
- * most the largest limit that was in force in the window.
+ * most the largest limit that was in force in the window.  Token budgets: so much, and what the
+ * last call costs above it.
  *
  * The state keeps only the worst interval that ends now, in parts: a unit is the product of
  * both periods.
@@ -39,7 +40,7 @@ enum {
 	CONVERT,
 	KEEP
 };
-enum { GCRA, BUCKET, WINDOW };
+enum { GCRA, BUCKET, WINDOW, BUDGET };
 
 static const struct constant constants[] = {
 	{ "nodes", 1, NODES, 2, "" },
@@ -50,7 +51,9 @@ static const struct constant constants[] = {
 	{ "period2", 1, 12, 3, "" },
 	{ "burst2", 1, 12, 2, "" },
 	{ "cost", 1, 4, 1, "the most that is asked for" },
-	{ "kind", 0, 2, 0, "0: a gcra, 1: a token bucket, 2: a window of a tick" },
+	{ "kind", 0, 3, 0,
+	  "0: a gcra, 1: a token bucket, 2: a window of a tick, 3: a token budget of "
+	  "one" },
 	{ "back", 0, 1, 0, "nodes may be given the first rule again" },
 	{ "convert", 0, 1, 1, "guard at 0: words are read as if they were one's own" },
 	{ "keep", 0, 1, 1, "guard at 0: a key of another rule begins anew" },
@@ -68,12 +71,19 @@ struct state {
 
 static struct rule rules[2];
 
+static bool has_windows(const long *c)
+{
+	return c[KIND] == WINDOW || c[KIND] == BUDGET;
+}
+
 static struct gale_rule configure(const long *c, int which)
 {
 	uint64_t limit = (uint64_t)c[which ? LIMIT2 : LIMIT];
 	uint64_t period = (uint64_t)c[which ? PERIOD2 : PERIOD];
 	uint64_t burst = (uint64_t)c[which ? BURST2 : BURST];
 
+	if (c[KIND] == BUDGET)
+		return gale_token_budget(limit, 1);
 	if (c[KIND] == WINDOW)
 		return gale_fixed_window(limit, 1);
 	return c[KIND] == BUCKET ? gale_token_bucket(burst, limit, period)
@@ -109,7 +119,7 @@ static int rule_of(const struct state *state, int n)
 
 static unsigned in_force(const long *c, const struct state *state)
 {
-	unsigned set = c[KIND] != WINDOW && state->ahead > 0 ? 1u << state->by : 0;
+	unsigned set = !has_windows(c) && state->ahead > 0 ? 1u << state->by : 0;
 
 	for (int n = 0; n < c[N]; n++)
 		set |= 1u << rule_of(state, n);
@@ -129,6 +139,8 @@ static long unit(const long *c)
 
 static long capacity(const long *c, int which)
 {
+	if (c[KIND] == BUDGET)
+		return c[which ? LIMIT2 : LIMIT] + c[COST] - 1;
 	if (c[KIND] == WINDOW)
 		return c[which ? LIMIT2 : LIMIT];
 	return c[which ? BURST2 : BURST] * unit(c);
@@ -144,7 +156,7 @@ static void note(const long *c, struct state *state)
 {
 	unsigned set = in_force(c, state);
 
-	state->seen = c[KIND] == WINDOW ? (uint8_t)(state->seen | set) : 0;
+	state->seen = has_windows(c) ? (uint8_t)(state->seen | set) : 0;
 	if (set == 3)
 		state->alone = 0;
 }
@@ -162,7 +174,7 @@ static union words words_of(const long *c, const struct state *state)
 	uint64_t limit = (uint64_t)c[state->by ? LIMIT2 : LIMIT];
 	union words words = { .all = { 0 } };
 
-	if (c[KIND] == WINDOW)
+	if (has_windows(c))
 		words.window =
 		    words_of_window(&rules[state->by], HERE_US, state->ahead);
 	else
@@ -179,7 +191,7 @@ static void keep(const long *c, struct state *state, const union words *words, i
 	uint64_t limit = rules[by].is.limit;
 
 	state->by = (uint8_t)by;
-	if (c[KIND] == WINDOW)
+	if (has_windows(c))
 		state->ahead =
 		    words->window.start_us == HERE_US ? small(words->window.used) : 0;
 	else
@@ -207,7 +219,7 @@ static bool convert(const long *c, int by, int which, union words *words)
 
 static void admit(const long *c, struct state *state, long cost)
 {
-	long parts = c[KIND] == WINDOW ? cost : cost * unit(c);
+	long parts = has_windows(c) ? cost : cost * unit(c);
 
 	state->over = (uint16_t)(state->over + parts);
 	state->alone = (uint16_t)(state->alone + parts);
@@ -222,7 +234,7 @@ static void ask(const long *c, const struct state *state, int n, long cost,
 
 	if (!convert(c, state->by, which, &words))
 		memset(&words, 0, sizeof(words));
-	if (!c[CONVERT] && c[KIND] != WINDOW)
+	if (!c[CONVERT] && !has_windows(c))
 		words.meter.period_us = rules[which].is.period_us;
 	if (rule_step(&rules[which], words.all, HERE_US, (uint64_t)cost).verdict !=
 	    GALE_ALLOW)
@@ -255,7 +267,7 @@ static void tick(const long *c, const struct state *state, struct walk *walk)
 	struct state after = *state;
 	long added = most_of(in_force(c, state), rate(c, 0), rate(c, 1));
 
-	if (c[KIND] == WINDOW) {
+	if (has_windows(c)) {
 		after.ahead = 0;
 		after.over = after.alone = 0;
 		after.seen = 0;
@@ -292,9 +304,9 @@ static bool is_alone(unsigned set)
 static const char *broken(const long *c, const void *at)
 {
 	const struct state *state = at;
-	unsigned set = c[KIND] == WINDOW ? state->seen : in_force(c, state);
+	unsigned set = has_windows(c) ? state->seen : in_force(c, state);
 
-	if (c[KIND] == WINDOW)
+	if (has_windows(c))
 		return state->over > most_of(set, capacity(c, 0), capacity(c, 1))
 		           ? "window"
 		           : NULL;
@@ -331,7 +343,7 @@ static void print(const long *c, const void *at, FILE *out)
 	const struct state *state = at;
 
 	fprintf(out, "%s %d by rule %d, over %d, alone %d;",
-	        c[KIND] == WINDOW ? "used" : "full in", state->ahead, state->by + 1,
+	        has_windows(c) ? "used" : "full in", state->ahead, state->by + 1,
 	        state->over, state->alone);
 	for (int n = 0; n < c[N]; n++)
 		fprintf(out, " node %d has rule %d", n, rule_of(state, n) + 1);
