@@ -835,7 +835,8 @@ static uint64_t recalls(struct house *h)
 	return house_metric(h, "denials_asked_about_in_case_the_store_forgot");
 }
 
-static void open_denying(struct house *h, struct odd_store *odd, uint64_t window_us)
+static void open_denying(struct house *h, struct odd_store *odd, uint64_t window_us,
+                         uint64_t quarantine_us)
 {
 	struct house_plan plan = lease_plan();
 
@@ -843,7 +844,7 @@ static void open_denying(struct house *h, struct odd_store *odd, uint64_t window
 	plan.turns = plan.still = true;
 	house_open(h, &plan);
 	odd_begin(odd, h);
-	odd->store.quarantine_us = GALE_MINUTES(1);
+	odd->store.quarantine_us = quarantine_us;
 	odd->grant = (struct lease_grant){ .tag = { .us = GALE_HOURS(472222) },
 		                           .lasts_us = window_us,
 		                           .retry_us = window_us };
@@ -861,7 +862,7 @@ static void a_store_that_denies_all_is_asked_whether_it_forgot(void **state)
 	uint64_t number;
 
 	(void)state;
-	open_denying(&h, &odd, GALE_HOURS(1));
+	open_denying(&h, &odd, GALE_HOURS(1), GALE_MINUTES(1));
 	number = odd.latest.ask.number;
 	pass_quietly(&h, GALE_SECONDS(19));
 	told(house_wait(&h, "k"), GALE_WHY_SPENT, GALE_DENY);
@@ -893,7 +894,7 @@ static void a_store_that_was_down_is_asked_about_all_that_it_denied(void **state
 	uint64_t before;
 
 	(void)state;
-	open_denying(&h, &odd, GALE_HOURS(1));
+	open_denying(&h, &odd, GALE_HOURS(1), GALE_MINUTES(1));
 	odd.silent = true;
 	pass_quietly(&h, GALE_SECONDS(21));
 	assert_int_equal(recalls(&h), 1);
@@ -914,13 +915,29 @@ static void a_store_that_was_down_is_asked_about_all_that_it_denied(void **state
 }
 
 /* It has turned before anything is granted again. */
+/* What is long is longer than the quarantine of its store, however short that is. */
+static void of_a_window_that_outlasts_a_short_quarantine_it_is_asked(void **state)
+{
+	struct odd_store odd;
+	struct house h;
+
+	(void)state;
+	open_denying(&h, &odd, GALE_SECONDS(20), GALE_SECONDS(2));
+	pass_quietly(&h, GALE_MILLIS(600));
+	assert_int_equal(recalls(&h), 0);
+	pass_quietly(&h, GALE_MILLIS(100));
+	assert_int_equal(recalls(&h), 1);
+	assert_int_equal(odd.latest.seen, 50);
+	assert_true(house_close(&h));
+}
+
 static void of_a_short_window_nobody_asks_that(void **state)
 {
 	struct odd_store odd;
 	struct house h;
 
 	(void)state;
-	open_denying(&h, &odd, GALE_MINUTES(1));
+	open_denying(&h, &odd, GALE_MINUTES(1), GALE_MINUTES(1));
 	pass_quietly(&h, GALE_SECONDS(30));
 	assert_int_equal(recalls(&h), 0);
 	assert_true(house_close(&h));
@@ -2310,6 +2327,8 @@ int main(void)
 		cmocka_unit_test(a_store_that_denies_all_is_asked_whether_it_forgot),
 		cmocka_unit_test(
 		    a_store_that_was_down_is_asked_about_all_that_it_denied),
+		cmocka_unit_test(
+		    of_a_window_that_outlasts_a_short_quarantine_it_is_asked),
 		cmocka_unit_test(of_a_short_window_nobody_asks_that),
 		cmocka_unit_test(a_quarantine_is_remembered_as_that_and_ends),
 		cmocka_unit_test(in_quarantine_the_policy_decides),
