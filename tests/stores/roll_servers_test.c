@@ -5,8 +5,8 @@
  * while it asks: by every kind of rule in every mode at once, on a real Redis, on a real
  * PostgreSQL, and on the embedded store, where the nodes are runtimes of one process.  (L15)
  *
- * A node that is changed is told the new limit, or killed and replaced by one that has it, as a
- * deploy does.  The clock of the stores stands still, so it is known what a key has left: in
+ * A node that is changed is told the new limit, or is ended or killed, and replaced by one that has
+ * it, as a deploy does.  The clock of the stores stands still, so it is known what a key has left: in
  * the strict and the cached-deny mode each call must be answered as the limit of its own node
  * says.  Of leases, and of a budget that the nodes share, no more passes than the largest limit in
  * force.  Nothing is refused because of the change.
@@ -591,14 +591,14 @@ static void change(struct member *member, uint64_t limit, bool deployed, bool ki
 	(void)hear_of(member, order);
 }
 
-/* Node by node, from any of them; each asks each time. */
-static void roll(struct chance *c, uint64_t limit, bool by_deploy)
+/* Node by node, from any of them: every other one is replaced.  Each asks each time. */
+static void roll(struct chance *c, uint64_t limit, bool kills)
 {
 	uint64_t first = chance_below(c, NODES);
 
 	for (uint64_t i = 0; i < NODES; i++) {
-		change(&members[(first + i) % NODES], limit, by_deploy,
-		       /* killed= */ i % 2);
+		change(&members[(first + i) % NODES], limit, /* deployed= */ i % 2,
+		       kills);
 		for (int j = 0; j < NODES; j++)
 			one_asks(&members[j], 1);
 	}
@@ -633,7 +633,7 @@ static void play(int where, int number)
 	for (int i = 0; i < NODES; i++)
 		one_asks(&members[i], 2);
 	largest = course.up;
-	roll(&c, course.up, /* by_deploy= */ true);
+	roll(&c, course.up, /* kills= */ true);
 	all_ask_at_once(4, /* strict= */ false);
 	check_used_up();
 	all_ask_at_once(1, /* strict= */ false);
@@ -641,7 +641,7 @@ static void play(int where, int number)
 
 	new_window(course.up);
 	all_begin(where, course.up);
-	roll(&c, course.down, /* by_deploy= */ false);
+	roll(&c, course.down, /* kills= */ false);
 	all_ask_at_once(1, /* strict= */ false);
 	/* The clocks of the nodes have not gone on: they remember what they were denied. */
 	new_window(course.down);
