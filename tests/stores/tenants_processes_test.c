@@ -37,7 +37,7 @@
 #define HEAVY 8 /* the least weight of the others then */
 #define LIMIT 3000
 #define COST_MOST 3
-#define SEEDS LONG_OR_BRIEF(20, 1)
+#define SEEDS LONG_OR_BRIEF(4, 1)
 #define SECONDS 240 /* a process that takes so long is ended */
 #define WITHIN GALE_SECONDS(10)
 
