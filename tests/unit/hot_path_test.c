@@ -51,7 +51,7 @@
 #define KERNEL_IS_WATCHED true
 #endif
 
-#define KEYS_MOST 1000
+#define KEYS_MOST LONG_OR_BRIEF(1000, 300)
 #define ASKS LONG_OR_BRIEF(20000, 600) /* of a scene, while it is watched */
 #define LEASE 1000000
 #define MUCH (UINT64_C(1) << 50)

@@ -28,7 +28,7 @@
 #define TENANTS 5
 #define ASKERS 3
 #define COST_MOST 4
-#define SEEDS LONG_OR_BRIEF(400, 60)
+#define SEEDS LONG_OR_BRIEF(400, 20)
 
 static struct house_plan plan = { .rule = { .kind = GALE_RULE_FIXED_WINDOW,
 	                                    .limit = 5,
