@@ -20,6 +20,8 @@
 
 #define SEEDS LONG_OR_BRIEF(100, 2)
 #define LOTS LONG_OR_BRIEF(20, 1)
+#define SEEDS_OF_ONE LONG_OR_BRIEF(20, 1) /* with one node in place of a fleet */
+#define PART_OF_ONE 0.95                  /* of its goodput, for each fleet */
 /* The law was tuned on 5000 to 5007, and on 90000 to 90499. */
 #define FIRST_SEED 710000
 
@@ -313,6 +315,40 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 	return good & judge_p99(band, sum, drawn);
 }
 
+/* The mean of so many seeds, if one node has the backend to itself. */
+static double goodput_of_one(const struct band *band, const struct oracle *oracle)
+{
+	double goodput = 0;
+
+	for (uint64_t i = 0; i < SEEDS_OF_ONE; i++) {
+		struct queue_plan plan;
+		struct score score;
+
+		scene_named(band->scene)->plan(&plan, 0);
+		plan.nodes = 1;
+		plan.seed = FIRST_SEED + i;
+		plan.law = law_named("knee");
+		queue_play(&queue, &plan, &fleet);
+		score_of(&score, &queue, oracle);
+		goodput += score.goodput;
+	}
+	return goodput / SEEDS_OF_ONE;
+}
+
+/* A fleet has nearly what one node has. */
+static bool judge_fleet(const struct band *band, const struct sum *sum,
+                        const struct oracle *oracle)
+{
+	double part;
+
+	if (strncmp(band->scene, "fleet-", 6) != 0 &&
+	    strncmp(band->scene, "halved-", 7) != 0)
+		return true;
+	part = sum->goodput / sum->runs / goodput_of_one(band, oracle);
+	return told(band, "of one node's goodput", part, PART_OF_ONE,
+	            part >= PART_OF_ONE);
+}
+
 static bool run_band(const struct band *band, uint64_t first_lot)
 {
 	struct sum sum = { .part_least = 1 }, lots = { .part_least = 1 };
@@ -323,6 +359,7 @@ static bool run_band(const struct band *band, uint64_t first_lot)
 	for (uint64_t i = 0; i < SEEDS; i++)
 		play(&sum, band, &oracle, FIRST_SEED + i, 0);
 	good = judge(band, &sum, false);
+	good &= judge_fleet(band, &sum, &oracle);
 	for (uint64_t i = 0; i < LOTS; i++) {
 		look_up(&oracle, band, first_lot + i, first_lot + i);
 		play(&lots, band, &oracle, first_lot + i, first_lot + i);
