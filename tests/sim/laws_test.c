@@ -40,7 +40,7 @@ struct band {
 
 #define P99_MOST 2.5 /* against the oracle's */
 /* The objective may be so short that the oracle's limit leaves no queue. */
-#define P99_BY_LOT 3.0
+#define P99_BY_LOT LONG_OR_BRIEF(2.5, 3.0) /* the mean of many, or one */
 #define LOT_PHASE                                                                      \
 	0.05 /* less is wanted of a phase of its own, where numbers are drawn */
 /* A lot may have few servers: the oracle's limit is then small, and 4 sqrt(B) is more of it. */
