@@ -25,8 +25,8 @@
 
 #include <gale/rule.h>
 
-/* What its parts have said so far.  All that is to be waited for is as of the part where that takes
- * longest; the rest is the binding part's. */
+/* The sum of its parts' answers so far.  Times to wait are those of the part where they are longest; the
+ * rest is the binding part's. */
 struct whole {
 	size_t binding;
 	enum gale_verdict verdict;

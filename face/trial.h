@@ -50,7 +50,7 @@ static inline bool trial_has_taken(const struct trial *trial, size_t i)
 	return !(trial->unknown & UINT32_C(1) << i);
 }
 
-/* What a part has taken, for who may give it back. */
+/* The units that a part has taken, by which they can be given back. */
 static inline struct kept_units trial_kept(const struct trial *trial, size_t i)
 {
 	const struct trial_part *part = &trial->parts[i];
@@ -64,7 +64,7 @@ static inline struct kept_units trial_kept(const struct trial *trial, size_t i)
 bool trial_is_denied(struct trial *trial);
 /* No single word says it all. */
 enum local trial_take_longer(const struct trial *trial, struct trial_part *part);
-/* What a part has taken goes back. */
+/* The units that a part has taken go back. */
 void trial_put_back(struct trial *trial, size_t i);
 /* Another has been faster than this call, and that part is denied now. */
 void trial_undo(struct trial *trial, size_t denied, bool holds);

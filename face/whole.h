@@ -24,7 +24,7 @@ struct gale_answer whole_hold(struct gale_seat *seat, struct gale_all *all,
 bool whole_complete(struct gale_seat *seat, struct pending *part,
                     struct gale_completion *ret_completion);
 
-/* What was asked of the pending. */
+/* The part that was asked for, of a pending one. */
 static inline struct gale_part whole_part(const struct pending *pending)
 {
 	const struct store_op *op = &pending->ask.op;

@@ -100,8 +100,8 @@ static ALWAYS_INLINE void kept_pay_after_put(struct purse *purse,
 		kept_pay(purse, clock);
 }
 
-/* What is like the word lives and dies with it, whatever time it is.  If the word is another by the
- * time of the swap, the swap fails.  False: it is tried again.                  KEPT-1 */
+/* Units that have the word's end live and die with it, whatever time it is.  If the word is another by
+ * the time of the swap, the swap fails.  False: the caller tries again.         KEPT-1 */
 static ALWAYS_INLINE bool kept_put_back(struct kept_units kept, uint64_t put,
                                         struct kept_clock *clock)
 {
