@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# docs_test.sh GALE PAGE... -- what pages print is right: each URL is good, and each command gale sim or gale fleet,
+# docs_test.sh brief|long GALE PAGE... -- what pages print is right: each URL is good, and each command gale sim or gale fleet,
 # in a block without a language or in a line, ends as its page says.  docs_programs_test.sh runs the blocks of C.
 #
 # The fleets run for a second, or four.  Their server is the test's own: without redis-server this fails.
 set -u
-gale=$(realpath "$1")
-pages=$(realpath "${@:2}")
+length=$1
+gale=$(realpath "$2")
+pages=$(realpath "${@:3}")
 bad=0
 work=$(mktemp -d)
 server=
@@ -47,11 +48,12 @@ run() { # COMMAND: with this gale and this server
 	local command=${1/redis:\/\/127.0.0.1/redis://$work/socket}
 	command=${command/ URL/ redis://$work/socket}
 	case $command in
+	*' --demand '*) ;; # it ends by itself
 	'gale fleet --tenants '*) command="$command --seconds 4" ;; # the least
 	'gale fleet '*) command="$command --seconds 1" ;;
 	esac
 	# shellcheck disable=SC2086 # a command is words
-	timeout 100 "$gale" ${command#gale } >said.log 2>&1 </dev/null
+	timeout 200 "$gale" ${command#gale } >said.log 2>&1 </dev/null
 }
 expect() { # STATUS COMMAND
 	run "$2"
@@ -78,11 +80,11 @@ count=0
 for page in $pages; do
 	while read -r command; do
 		count=$((count + 1))
-		case $command in
+		case $length-$command in
 		*' --drift 20000'*) expect 1 "$command" ;;
 		# These take a processor for long: sim_test runs parts of the one, fleet_served_test the other.
-		'gale sim --guard' | 'gale fleet '*' --demand '*) ;;
-		'gale fleet --tenants '*) expect_bound "$command" ;;
+		'brief-gale sim --guard' | 'brief-gale fleet '*' --demand '*) ;;
+		*'-gale fleet --tenants '*) expect_bound "$command" ;;
 		*) expect 0 "$command" ;;
 		esac
 	done < <(commands_of "$page")
