@@ -113,9 +113,9 @@ struct standing {
 };
 
 struct thread {
-	_Alignas(64) struct balancer *balancer;
-	pthread_t id;
-	struct loop loop; /* its seat is NULL with --no-limits */
+	_Alignas(64) pthread_t id;
+	const struct balancer *balancer; /* const, so no thread writes to it */
+	struct loop loop;                /* its seat is NULL with --no-limits */
 	struct listener listener;
 	struct timers patience; /* with clients that do not say all, or take nothing */
 	struct timers parting;  /* with clients that have had their last reply */
@@ -154,7 +154,7 @@ static inline void count(_Atomic uint64_t *counter)
 }
 
 /* False: errno says why. */
-bool thread_open(struct thread *thread, struct balancer *balancer);
+bool thread_open(struct thread *thread, const struct balancer *balancer);
 void *thread_run(void *thread);
 void thread_close(struct thread *thread);
 

@@ -74,7 +74,7 @@ static uint64_t wakes_ns(const struct thread *thread)
 void *thread_run(void *argument)
 {
 	struct thread *thread = argument;
-	struct balancer *balancer = thread->balancer;
+	const struct balancer *balancer = thread->balancer;
 
 	if (loop_join(&thread->loop, balancer->runtime, on_answer) != GALE_ERR_OK) {
 		fprintf(stderr, "balancer: no memory for a thread\n");
@@ -88,7 +88,7 @@ void *thread_run(void *argument)
 	return NULL;
 }
 
-bool thread_open(struct thread *thread, struct balancer *balancer)
+bool thread_open(struct thread *thread, const struct balancer *balancer)
 {
 	struct loop *loop = &thread->loop;
 
