@@ -29,6 +29,14 @@ static bool is_own(const struct buffer *name)
 	return false;
 }
 
+/* At its end. */
+static void drop_spaces(struct buffer *text)
+{
+	while (buffer_count(text) > 0 &&
+	       (text->text[text->end - 1] == ' ' || text->text[text->end - 1] == '\t'))
+		text->end--;
+}
+
 static size_t head_count(const struct message *message)
 {
 	return buffer_count(&message->target) + buffer_count(&message->reason) +
@@ -62,14 +70,28 @@ static bool add_line(struct message *message)
 	       buffer_add(&message->lines, "\r\n", 2);
 }
 
+/* The parser takes these as another server may not: a space before the colon, and a coding
+ * besides chunks, which would be lost on the way. */
+static bool is_ambiguous(const struct message *message)
+{
+	const struct buffer *field = &message->field;
+
+	return memchr(field->text + field->first, ' ', buffer_count(field)) ||
+	       (is_name(field, "Transfer-Encoding") &&
+	        !is_name(&message->value, "chunked"));
+}
+
 /* A line is over, if there was one. */
 static bool end_line(struct message *message)
 {
-	const struct buffer *value = &message->value;
+	struct buffer *value = &message->value;
 	bool is_good = true;
 
 	if (buffer_count(&message->field) == 0)
 		return true;
+	drop_spaces(value);
+	if (is_ambiguous(message))
+		return fail(message, FAULT_MALFORMED);
 	if (is_name(&message->field, "Connection"))
 		is_good = buffer_add(&message->named, value->text + value->first,
 		                     buffer_count(value)) &&
@@ -103,6 +125,12 @@ static void drop_lines(struct buffer *lines, const char *name, size_t length)
 	lines->end = (size_t)(to - lines->text);
 }
 
+/* It is for the backend, whatever Connection says. */
+static bool is_host(const char *name, size_t length)
+{
+	return length == strlen("Host") && strncasecmp(name, "Host", length) == 0;
+}
+
 static void drop_named(struct message *message)
 {
 	const char *at = message->named.text + message->named.first;
@@ -119,7 +147,7 @@ static void drop_named(struct message *message)
 		while (length > 0 &&
 		       (name[length - 1] == ' ' || name[length - 1] == '\t'))
 			length--;
-		if (length > 0)
+		if (length > 0 && !is_host(name, length))
 			drop_lines(&message->lines, name, length);
 	}
 }

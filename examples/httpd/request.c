@@ -35,9 +35,11 @@ static struct span without_spaces(const struct request *request, struct span spa
 	return span;
 }
 
-/* A header line is over. */
+/* A header line is over.  The parser takes a space before the colon, and others may not. */
 static void end_line(struct request *request)
 {
+	if (memchr(request->head + request->name.first, ' ', request->name.count))
+		request->fault = FAULT_MALFORMED;
 	if (is_name(request, "X-Api-Key"))
 		request->api_key = without_spaces(request, request->value);
 	request->name = request->value = (struct span){ 0 };
@@ -61,7 +63,7 @@ static int on_name(http_parser *parser, const char *text, size_t length)
 	if (request->is_value)
 		end_line(request);
 	extend(request, &request->name, text, length);
-	return 0;
+	return request->fault != FAULT_NONE;
 }
 
 static int on_value(http_parser *parser, const char *text, size_t length)
@@ -87,7 +89,7 @@ static int on_head(http_parser *parser)
 
 	end_line(request);
 	parser->upgrade = 0;
-	if (has_body(parser))
+	if (request->fault == FAULT_NONE && has_body(parser))
 		request->fault = FAULT_BODY;
 	else if (request->api_key.count > GALE_KEY_MAX)
 		request->fault = FAULT_KEY;

@@ -217,6 +217,8 @@ def what_is_malformed_is_refused():
                 (b"GET /\r\n\r\n", 505),
                 (b"\0\0\0\0", 400),
                 (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+                (b"GET / HTTP/1.1\r\nX-Api-Key : alice\r\n\r\n", 400),
+                (b"PUT / HTTP/1.1\r\nContent-Length : 3\r\n\r\nabc", 400),
                 (page("x" * 257), 400),
                 (page("y" * 256), 200),
                 (b"GET / HTTP/1.1\r\nX: ".ljust(8192, b"x"), 431),

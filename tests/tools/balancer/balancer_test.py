@@ -79,6 +79,9 @@ def requests_and_replies_are_passed_on():
                    b"X-Mine: 1\r\nX-Theirs: 2\r\nUpgrade: other\r\nKeep-Alive: 5\r\n\r\n")[2].decode()
         assert head == ("GET /head HTTP/1.1\r\nHost: here\r\nX-Theirs: 2\r\n"
                         "X-Forwarded-For: 127.0.0.1\r\n\r\n"), head
+        head = say(port, b"GET /head HTTP/1.1\r\nHost: here\r\nConnection: Host\r\n\r\n")[2].decode()
+        assert "Host: here\r\n" in head, head
+        assert say(port, b"POST /echo HTTP/1.1\r\nTransfer-Encoding: Chunked \r\n\r\n2\r\nok\r\n0\r\n\r\n")[2] == b"ok"
         # One after the other, though they come at once; and byte by byte.
         with connect(port) as client:
             client.sendall(b"GET /status/201 HTTP/1.1\r\n\r\nGET /status/202 HTTP/1.1\r\n\r\n" * 50)
@@ -127,6 +130,12 @@ def what_is_malformed_has_a_status():
             (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
             (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
             (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+            # A backend may read these otherwise, and take the body for a request.
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400),
+            (b"POST / HTTP/1.1\r\nContent-Length : 5\r\n\r\nhello", 400),
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400),
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+            (b"GET / HTTP/1.1\r\nX Y: 1\r\n\r\n", 400),
             (b"GET / HTTP/1.1\r\nX: " + b"x" * 20000 + b"\r\n\r\n", 431),
             (b"GET /" + b"x" * 200000, 431),
             (b"POST / HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n", 413),
