@@ -20,10 +20,41 @@ static const char *after_user(const char *rest)
 	return after;
 }
 
-/* With its name, as it is in the URL; "" if there is none. */
-static const char *prefix_option(const char *url, size_t *ret_length)
+static bool are_ports(const char *hosts, size_t count)
 {
-	const char *option = strchr(url, '?');
+	bool in_brackets = false;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t digits = strspn(hosts + i + 1, "0123456789");
+
+		if (hosts[i] == '[' || hosts[i] == ']')
+			in_brackets = hosts[i] == '[';
+		if (hosts[i] != ':' || in_brackets)
+			continue;
+		if (digits == 0 || !strchr(",/?", hosts[i + 1 + digits]))
+			return false;
+	}
+	return true;
+}
+
+/* Is an @ behind what seem to be the hosts?  Then the / or ? that ends them may be of a password
+ * in which it was not written as %2F or %3F.  A socket's path and an option's value may have an
+ * @, too. */
+static bool may_have_user(const char *rest)
+{
+	size_t hosts = strcspn(rest, "/?");
+	const char *at = strchr(rest, '@');
+	const char *option = strchr(rest, '?');
+	bool in_value =
+	    at && option && option < at && memchr(option, '=', (size_t)(at - option));
+
+	return hosts > 0 && at && !(in_value && are_ports(rest, hosts));
+}
+
+/* With its name, as it is in the URL; "" if there is none. */
+static const char *prefix_option(const char *url, const char *rest, size_t *ret_length)
+{
+	const char *option = strchr(rest, '?');
 
 	*ret_length = 0;
 	if (strncmp(url, "redis", 5) != 0)
@@ -49,7 +80,9 @@ void label_of_url(const char *url, char label[LABEL_ROOM])
 	}
 	scheme = (size_t)(scheme_end + 3 - url);
 	rest = after_user(url + scheme);
-	prefix = prefix_option(url, &option);
+	if (may_have_user(rest))
+		rest = "";
+	prefix = prefix_option(url, rest, &option);
 	snprintf(label, LABEL_ROOM, "%.*s%.*s%s%.*s", (int)scheme, url,
 	         (int)strcspn(rest, "?"), rest, option > 0 ? "?" : "", (int)option,
 	         prefix);

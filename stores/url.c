@@ -38,12 +38,14 @@ static bool refuse_escape(struct url_fault *fault, const char *where)
 	               where);
 }
 
-const char *url_shown(const char *name)
+const char *url_shown(const struct url *url, const char *name)
 {
 	size_t count = strspn(name, "abcdefghijklmnopqrstuvwxyz"
 	                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 
-	return count > 0 && count <= NAME_SHOWN && name[count] == '\0' ? name : "(?)";
+	if (url->may_hide || count == 0 || count > NAME_SHOWN || name[count] != '\0')
+		return "(?)";
+	return name;
 }
 
 /* ---- Parts ----------------------------------------------------------------------- */
@@ -105,22 +107,32 @@ bool url_number(const char *text, uint64_t most, uint64_t *ret_number)
 	return number <= most;
 }
 
-static bool parse_port(const char *text, uint16_t *ret_port, struct url_fault *fault)
+static bool refuse_port(const struct url *url, struct url_fault *fault)
+{
+	return refuse(fault, url->may_hide ? "the port of a host is not a number; in a "
+	                                     "password, / is written %2F, and ? %3F"
+	                                   : "the port of a host is not a number");
+}
+
+static bool parse_port(const struct url *url, const char *text, uint16_t *ret_port,
+                       struct url_fault *fault)
 {
 	size_t digits = strspn(text, "0123456789");
 	bool is_number = digits > 0 && digits <= PORT_SHOWN && text[digits] == '\0';
-	uint64_t port;
+	uint64_t port = 0;
+	bool is_port = is_number && url_number(text, UINT16_MAX, &port) && port > 0;
 
-	if (!is_number)
-		return refuse(fault, "the port of a host is not a number");
-	if (!url_number(text, UINT16_MAX, &port) || port == 0)
+	if (!is_number || (!is_port && url->may_hide))
+		return refuse_port(url, fault);
+	if (!is_port)
 		return url_say(fault, GALE_ERR_URL,
 		               "url: port %s is not from 1 to 65535", text);
 	*ret_port = (uint16_t)port;
 	return true;
 }
 
-static bool parse_host(char *text, struct url_host *ret_host, struct url_fault *fault)
+static bool parse_host(const struct url *url, char *text, struct url_host *ret_host,
+                       struct url_fault *fault)
 {
 	char *port;
 
@@ -139,7 +151,7 @@ static bool parse_host(char *text, struct url_host *ret_host, struct url_fault *
 	}
 	if (*ret_host->name == '\0')
 		return refuse(fault, "a host has no name");
-	return !port || parse_port(port, &ret_host->port, fault);
+	return !port || parse_port(url, port, &ret_host->port, fault);
 }
 
 static bool parse_hosts(char *text, struct url *url, struct url_fault *fault)
@@ -152,7 +164,7 @@ static bool parse_hosts(char *text, struct url *url, struct url_fault *fault)
 		if (url->host_count == URL_HOSTS_MOST)
 			return url_say(fault, GALE_ERR_URL, "url: more than %d hosts",
 			               URL_HOSTS_MOST);
-		if (!parse_host(text, &url->hosts[url->host_count++], fault))
+		if (!parse_host(url, text, &url->hosts[url->host_count++], fault))
 			return false;
 		text = next;
 	}
@@ -176,7 +188,7 @@ static bool parse_option(char *text, struct url *url, struct url_fault *fault)
 
 	if (!value)
 		return url_say(fault, GALE_ERR_URL, "url: option %s has no =value",
-		               url_shown(text));
+		               url_shown(url, text));
 	if (url->option_count == URL_OPTIONS_MOST)
 		return url_say(fault, GALE_ERR_URL, "url: more than %d options",
 		               URL_OPTIONS_MOST);
@@ -221,6 +233,8 @@ static bool parse_rest(char *rest, struct url *url, struct url_fault *fault)
 	path = cut_path(rest, rest + strlen(rest));
 	url->path = path;
 	at = strrchr(rest, '@');
+	url->may_hide =
+	    *rest != '\0' && (strchr(path, '@') || (options && strchr(options, '@')));
 	if (at) {
 		*at = '\0';
 		if (!parse_user(rest, url, fault))

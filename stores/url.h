@@ -44,6 +44,9 @@ struct url {
 	size_t host_count;
 	struct url_option options[URL_OPTIONS_MOST];
 	size_t option_count;
+	/* An @ stands behind what seem to be the hosts: a / or ? of a password may have ended
+	 * them, so nothing that follows the first : is shown. */
+	bool may_hide;
 };
 
 /* What is wrong with a URL.  The text is for whoever wrote it: one line that begins with
@@ -61,9 +64,9 @@ url_say(struct url_fault *fault, enum gale_err err, const char *format, ...);
 /* False if it is none of these, or too long; then *ret_fault is set, and nothing else. */
 bool url_parse(const char *text, struct url *ret_url, struct url_fault *ret_fault);
 
-/* An option's name as it can be shown: what is no name, such as a piece of a password that has
- * a ? in it, is not. */
-const char *url_shown(const char *name);
+/* An option's name as it can be shown: what is no name is not, nor what may be a piece of a
+ * password that has a ? in it. */
+const char *url_shown(const struct url *url, const char *name);
 
 /* NULL if there is none. */
 const char *url_option(const struct url *url, const char *name);

@@ -85,6 +85,10 @@ static bool take_hosts(struct postgres_hosts *hosts, const char *text,
 		return url_say(fault, GALE_ERR_URL, "url: more than %d hosts",
 		               URL_HOSTS_MOST);
 	for (size_t i = 0; i < hosts->url.host_count; i++) {
+		/* libpq ends a password with its first @. */
+		if (pieces[i][0] != '/' && strrchr(pieces[i], '@') > pieces[i])
+			return refuse(
+			    fault, "a host has an @; in a password, @ is written %40");
 		hosts->url.hosts[i].name = pieces[i];
 		hosts->has_names |= !is_folder(pieces[i]);
 	}
@@ -108,14 +112,16 @@ static bool take(struct postgres_hosts *hosts, const PQconninfoOption *said,
 	       (take_hosts(hosts, host, fault) && take_ports(hosts, port, fault));
 }
 
-/* In some complaints libpq repeats the whole URL, password and all: then only what comes before
- * it is said. */
-static bool refuse_by_libpq(struct url_fault *fault, const char *message)
+/* libpq repeats the whole URL, password and all, or a part of it: what comes before that is said,
+ * and else only the name of an option, where that is no piece of a password. */
+static bool refuse_by_libpq(const struct url *url, struct url_fault *fault,
+                            const char *message)
 {
 	const char *whole = strstr(message, "in URI");
-	size_t shown = strcspn(message, "\n");
+	bool names_option = strstr(message, "URI query parameter");
+	size_t shown = strcspn(message, names_option && !url->may_hide ? "\n" : ":");
 
-	if (!strstr(message, "URI query parameter") && whole)
+	if (!names_option && whole) /* there may be a : before it */
 		shown = (size_t)(whole - message) + strcspn(whole, ":");
 	return url_say(fault, GALE_ERR_URL, "url: libpq says: %.*s", (int)shown,
 	               message);
@@ -127,18 +133,19 @@ bool postgres_hosts_read(struct postgres_hosts *ret_hosts, const char *url,
 {
 	PQconninfoOption *said, *usual;
 	char *message = NULL;
-	struct url ignored;
+	struct url ours;
 	bool good;
 
 	memset(ret_hosts, 0, sizeof(*ret_hosts));
-	if (!url_parse(url, &ignored, ret_fault))
+	if (!url_parse(url, &ours, ret_fault))
 		return false;
 	said = PQconninfoParse(url, &message);
 	usual = PQconndefaults();
 	if (said)
 		good = take(ret_hosts, said, usual, ret_fault);
 	else
-		good = refuse_by_libpq(ret_fault, message ? message : "no memory");
+		good =
+		    refuse_by_libpq(&ours, ret_fault, message ? message : "no memory");
 	PQfreemem(message);
 	PQconninfoFree(said);
 	PQconninfoFree(usual);

@@ -66,9 +66,9 @@ static bool know_option(const struct redis_url *url, const char *option,
 		               "url: option %s is for TLS: rediss://, "
 		               "rediss+sentinel://, rediss+cluster://",
 		               option);
-	return url_say(fault, GALE_ERR_URL,
-	               "url: option %s is not known; there are " OPTIONS "%s",
-	               url_shown(option), url->is_secure ? ", " TLS_OPTIONS : "");
+	return url_say(
+	    fault, GALE_ERR_URL, "url: option %s is not known; there are " OPTIONS "%s",
+	    url_shown(&url->is, option), url->is_secure ? ", " TLS_OPTIONS : "");
 }
 
 static bool know_options(const struct redis_url *url, struct url_fault *fault)
@@ -159,6 +159,10 @@ static bool read_service(struct redis_url *url, const char *name,
 		               "url: behind the hosts of %s:// comes / and the name by "
 		               "which sentinels know the service",
 		               url->is.scheme);
+	if (strchr(name, '@')) /* it is of letters, digits and .-_ */
+		return refuse(fault,
+		              "the name of a service has an @; in a password, / is "
+		              "written %2F, and @ %40");
 	url->service = name;
 	return true;
 }

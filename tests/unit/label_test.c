@@ -32,6 +32,17 @@ static void a_label_says_where_and_not_who(void **state)
 		  "postgres://h,i:5433/db" },
 		{ "postgresql://u:se?cret@h/db", "postgresql://h/db" },
 		{ "postgres:///db?host=/run&password=secret", "postgres:///db" },
+		{ "redis://h:1,[::1]:2,i/3?sentinel_password=s@ecret",
+		  "redis://h:1,[::1]:2,i/3" },
+		/* A password in which / and ? are not encoded. */
+		{ "redis://me:secret/word@h/1", "redis://" },
+		{ "redis://me:1/secret@h", "redis://" },
+		{ "redis://:/secret@h", "redis://" },
+		{ "redis://me:a@secret/word@h", "redis://" },
+		{ "redis://me:1?secret/word@h", "redis://" },
+		{ "redis://me:secret?a=b/c@h", "redis://" },
+		{ "redis://me:a?prefix=secret@h", "redis://h" },
+		{ "postgres://me:1/secret@h/db", "postgres://" },
 		{ "me:secret@h:6379", "" },
 		{ "", "" },
 	};

@@ -11,6 +11,8 @@
 
 #include <gale/gale.h>
 
+#include "sim/random.h"
+#include "stores/label.h"
 #include "stores/url.h"
 
 static struct url_fault fault;
@@ -79,7 +81,10 @@ static void what_is_none_is_refused(void **state)
 		{ "redis://h:65536", "port 65536 is not from 1 to 65535" },
 		{ "redis://h:99999", "port 99999 is not from 1 to 65535" },
 		{ "redis://h:12x", "the port of a host is not a number" },
-		{ "redis://me:secret/word@h", "the port of a host is not a number" },
+		{ "redis://me:secret/word@h", "the port of a host is not a number; in "
+		                              "a password, / is written %2F" },
+		{ "redis://me:99999/secret@h",
+		  "the port of a host is not a number; in" },
 		{ "redis://[::1", "a [ has no ]" },
 		{ "redis://[::1]x", "behind the ] of a host comes" },
 		{ "redis://:80", "a host has no name" },
@@ -146,6 +151,47 @@ static void numbers_are_whole_and_bounded(void **state)
 
 /* ---- What users are told --------------------------------------------------------- */
 
+static const char *one_of(struct chance *c, const char *const *texts, size_t count)
+{
+	return texts[chance_below(c, count)];
+}
+
+#define ONE_OF(c, texts) one_of(c, texts, sizeof(texts) / sizeof((texts)[0]))
+
+/* Whatever stands in it, and though it ought to be encoded. */
+static void a_password_is_never_shown(void **state)
+{
+	static const char *const schemes[] = { "redis",  "redis+sentinel",
+		                               "rediss", "redis+cluster",
+		                               "mysql",  "postgres" };
+	static const char *const marks[] = { "",  ":", "/", "?", "@", "&", "+",
+		                             "%", "#", "[", "]", ",", "1", ":1" };
+	static const char *const pieces[] = { "s3cr3t", "77777" };
+	static const char *const places[] = { "h", "h:6379/0", "h/db", "h,i",
+		                              "h:1/0?prefix=a" };
+	struct chance c = { 3 };
+	uint64_t refused = 0;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		char url[200], why[192], label[LABEL_ROOM];
+		int end = snprintf(url, sizeof(url), "%s://%s:", ONE_OF(&c, schemes),
+		                   chance_one_in(&c, 3) ? "" : "me");
+
+		for (uint64_t more = chance_between(&c, 1, 4); more > 0; more--)
+			end += snprintf(url + end, sizeof(url) - (size_t)end, "%s%s",
+			                ONE_OF(&c, marks), ONE_OF(&c, pieces));
+		snprintf(url + end, sizeof(url) - (size_t)end, "@%s",
+		         ONE_OF(&c, places));
+		refused += gale_url_check(url, why, sizeof(why)) != GALE_ERR_OK;
+		label_of_url(url, label);
+		for (size_t piece = 0; piece < 2; piece++)
+			if (strstr(why, pieces[piece]) || strstr(label, pieces[piece]))
+				fail_msg("%s: %s, %s", url, why, label);
+	}
+	assert_in_range(refused, 5000, 19000);
+}
+
 static void a_check_says_what_is_wrong(void **state)
 {
 	static const struct {
@@ -181,6 +227,8 @@ static void a_check_says_what_is_wrong(void **state)
 		{ "redis://h,i", GALE_ERR_URL, "url: redis:// takes one host" },
 		{ "redis://", GALE_ERR_URL, "url: redis:// needs a host, or the path" },
 		{ "redis+sentinel://h", GALE_ERR_URL, "the name by which sentinels" },
+		{ "redis+sentinel://me:1/2@h/main", GALE_ERR_URL,
+		  "url: the name of a service has an @; in a password, / is" },
 		{ "redis+sentinel:///main", GALE_ERR_URL, "the host of a sentinel" },
 		{ "redis+cluster:///x", GALE_ERR_URL, "redis+cluster:// needs a host" },
 		{ "redis+cluster://h/1", GALE_ERR_CLUSTER_DB, "url: a cluster has no" },
@@ -218,6 +266,10 @@ static void a_check_says_what_is_wrong(void **state)
 		{ "postgresql:///db", GALE_ERR_OK, "" },
 		{ "postgres://me:secret@h/db?sslmod=x", GALE_ERR_URL, "\"sslmod\"" },
 		{ "postgres://h:70000/db", GALE_ERR_URL, "url: port 70000" },
+		{ "postgres://me:a@b@h/db", GALE_ERR_URL,
+		  "url: a host has an @; in a password, @ is written %40" },
+		{ "postgres://me:1/2?secret=b@h/db", GALE_ERR_URL,
+		  "url: libpq says: invalid URI query parameter" },
 #endif
 	};
 	char why[192];
@@ -269,6 +321,7 @@ int main(void)
 		cmocka_unit_test(what_is_none_is_refused),
 		cmocka_unit_test(the_longest_and_one_more),
 		cmocka_unit_test(numbers_are_whole_and_bounded),
+		cmocka_unit_test(a_password_is_never_shown),
 		cmocka_unit_test(a_check_says_what_is_wrong),
 		cmocka_unit_test(the_log_says_it_too),
 	};
