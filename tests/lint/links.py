@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""links.py ROOT -- a link in a page of the project leads to a file or to a heading that is there."""
+"""links.py ROOT -- the pages of the project can be read: their links lead to files and headings that are there, and their
+prose has lines of at most 140 columns."""
 import pathlib
 import re
 import sys
 
 PAGES = ("*.md", "bench/*.md", "docs/*.md", "engine/*.md", "examples/*.md", "spec/*.md", "spec/decisions/*.md")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+COLUMNS = 140
 
 
 def anchors(page):
@@ -16,12 +18,23 @@ def anchors(page):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def wide_lines(page):
+    """Their numbers; a row of a table is one line, and what is printed stays as it is."""
+    printed = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            printed = not printed
+        elif len(line) > COLUMNS and not printed and not line.lstrip().startswith("|"):
+            yield number
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     pages = sorted(p for glob in PAGES for p in root.glob(glob))
     links = 0
     faults = []
     for page in pages:
+        faults += [f"{page.relative_to(root)}:{number}: over {COLUMNS} columns" for number in wide_lines(page)]
         for number, line in enumerate(page.read_text().splitlines(), 1):
             for link in LINK.findall(line):
                 if re.match(r"[a-z]+:", link):

@@ -131,6 +131,9 @@ links)
 	fresh
 	echo '[a word](words.md#planted)' | plant docs/flow.md
 	expect_failure 'docs/flow.md:.*: no heading is words.md#planted' "$here/links.py" "$copy"
+	fresh
+	printf '%0141d\n' 0 | plant spec/decisions/0001-integers-and-exact-parts.md
+	expect_failure 'spec/decisions/0001-.*: over 140 columns' "$here/links.py" "$copy"
 	;;
 listed)
 	echo 'int planted;' | plant tests/unit/planted_test.c
