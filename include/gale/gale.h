@@ -341,9 +341,10 @@ static inline enum gale_err gale_limiter_open(struct gale_runtime *runtime,
 GALE_API void gale_limiter_close(struct gale_limiter *limiter);
 
 /* Gives a limiter in use another limit, burst, rate or period; the kind of rule stays.
- * Units that were spent stay spent.  While nodes have different limits, a window admits
- * at most the largest of them.  On an error nothing changes.  Read docs/changing.md before
- * you change a period. */
+ * Units that were spent stay spent; but with gale_custom, on_other_rule decides about keys
+ * that have counts.  While nodes have different limits, a window admits at most the largest
+ * of them.  On an error nothing changes.  Read docs/changing.md before you change a
+ * period. */
 GALE_API enum gale_err gale_limiter_set_rule(struct gale_limiter *limiter,
                                              const struct gale_rule *rule);
 

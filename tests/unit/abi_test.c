@@ -302,6 +302,10 @@ static void numbers_are_what_they_were(void **state)
 		{ GALE_ON_CUT_OFF_DENY, GALE_ON_CUT_OFF_OWN, 2, 3, 4 },
 		{ GALE_HTTP_REQUESTS, GALE_HTTP_CONTENT_BYTES,
 		  GALE_HTTP_CONCURRENT_REQUESTS, 3, 4 },
+		{ GALE_ON_OTHER_RULE_REFUSE, GALE_ON_OTHER_RULE_RESTART, 2, 3, 4 },
+		{ GALE_BY_DEMAND, GALE_BY_WEIGHT, 2, 3, 4 },
+		{ GALE_MEDIAN, GALE_LEAST, 2, 3, 4 },
+		{ GALE_LENT, GALE_PARTED, 2, 3, 4 },
 	};
 
 	(void)state;
@@ -360,6 +364,14 @@ struct newer_limiter_config {
 };
 struct newer_guard_config {
 	struct gale_guard_config now;
+	uint64_t later[2];
+};
+struct newer_budget_config {
+	struct gale_budget_config now;
+	uint64_t later[2];
+};
+struct newer_terms {
+	struct gale_terms now;
 	uint64_t later[2];
 };
 struct newer_counts {
@@ -572,6 +584,92 @@ static void a_size_that_cannot_be_is_refused(void **state)
 	assert_true(house_close(&h));
 }
 
+/* The same of guards, of budgets and of what is counted. */
+static void every_size_is_looked_at(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 7, 12, SIZED_MOST + 8, SIZE_MAX };
+	struct gale_budget_config config = { .limit = 9, .window_us = GALE_HOURS(1) };
+	struct gale_guard_config guard_config = { .name = "g" };
+	struct gale_terms terms = { .weight = 1, .name = "t" };
+	struct gale_limiter_counts counts;
+	struct gale_tenant_counts tenant_counts;
+	struct gale_guard_counts guard_counts;
+	struct gale_budget *budget, *none = NULL;
+	struct gale_tenant *tenant, *no_tenant = NULL;
+	struct gale_guard *guard;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK);
+	must(gale_guard_open(h.runtime, &guard_config, &guard) == GALE_ERR_OK);
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		assert_int_equal(
+		    gale_budget_open_sized(h.runtime, &config, sizes[i], &none),
+		    GALE_ERR_SIZE);
+		assert_int_equal(
+		    gale_tenant_open_sized(budget, &terms, sizes[i], &no_tenant),
+		    GALE_ERR_SIZE);
+		assert_int_equal(gale_tenant_set_terms_sized(tenant, &terms, sizes[i]),
+		                 GALE_ERR_SIZE);
+		assert_int_equal(
+		    gale_tenant_stats_sized(tenant, &tenant_counts, sizes[i]),
+		    GALE_ERR_SIZE);
+		assert_int_equal(gale_guard_stats_sized(guard, &guard_counts, sizes[i]),
+		                 GALE_ERR_SIZE);
+		assert_int_equal(gale_limiter_stats_sized(h.limiter, &counts, sizes[i]),
+		                 GALE_ERR_SIZE);
+		assert_int_equal(open_guard(&h, &guard_config, sizes[i]),
+		                 GALE_ERR_SIZE);
+	}
+	assert_true(!none && !no_tenant);
+	gale_guard_close(guard);
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+static void terms_of_another_age_hold_as_far_as_they_are_known(void **state)
+{
+	struct newer_budget_config config = { .now = { .limit = 9,
+		                                       .window_us = GALE_HOURS(1) } };
+	struct newer_terms terms = { .now = { .weight = 1, .name = "t" } };
+	struct gale_tenant *tenant = NULL;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	config.later[1] = terms.later[1] = 1;
+	assert_int_equal(
+	    gale_budget_open_sized(h.runtime, &config.now, sizeof(config), &budget),
+	    GALE_ERR_SIZE);
+	config.later[1] = 0;
+	must(gale_budget_open_sized(h.runtime, &config.now, sizeof(config), &budget) ==
+	     GALE_ERR_OK);
+	assert_int_equal(
+	    gale_tenant_open_sized(budget, &terms.now, sizeof(terms), &tenant),
+	    GALE_ERR_SIZE);
+	terms.later[1] = 0;
+	must(gale_tenant_open_sized(budget, &terms.now, sizeof(terms), &tenant) ==
+	     GALE_ERR_OK);
+	terms.later[0] = 1;
+	assert_int_equal(gale_tenant_set_terms_sized(tenant, &terms.now, sizeof(terms)),
+	                 GALE_ERR_SIZE);
+	terms.now.alone =
+	    1; /* an older host does not know it: that budget has no store */
+	assert_int_equal(
+	    gale_tenant_set_terms_sized(tenant, &terms.now, sizeof(terms.now)),
+	    GALE_ERR_ALONE_UNITS);
+	assert_int_equal(gale_tenant_set_terms_sized(
+			     tenant, &terms.now, offsetof(struct gale_terms, alone)),
+	                 GALE_ERR_OK);
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +685,8 @@ int main(void)
 		cmocka_unit_test(a_host_gets_the_counts_that_it_knows),
 		cmocka_unit_test(a_host_gets_the_metrics_that_it_knows),
 		cmocka_unit_test(a_size_that_cannot_be_is_refused),
+		cmocka_unit_test(every_size_is_looked_at),
+		cmocka_unit_test(terms_of_another_age_hold_as_far_as_they_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

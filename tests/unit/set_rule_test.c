@@ -14,6 +14,7 @@
 
 #include <gale/gale.h>
 
+#include "tests/support/customs.h"
 #include "tests/support/house.h"
 
 #define MODES 3
@@ -247,6 +248,60 @@ static void a_node_that_has_had_its_limit_is_denied_by_its_books(void **state)
 	test_clock_advance(&h.clock, GALE_SECONDS(36));
 	assert_int_equal(passes(&h, 20), 10);
 	gale_limiter_close(other);
+	assert_true(house_close(&h));
+}
+
+/* What its words mean under another limit, only the strategy knows: on_other_rule decides, and the
+ * answer says so. */
+static void a_rule_of_ones_own_counts_anew_or_not_at_all(void **state)
+{
+	struct gale_limiter_config config = { .name = "own",
+		                              .rule = custom_window(3, GALE_HOURS(1)) };
+	const struct gale_rule larger = custom_window(5, GALE_HOURS(1));
+
+	(void)state;
+	for (int restarts = 0; restarts < 2; restarts++) {
+		enum gale_why why = restarts ? GALE_WHY_RESTARTED : GALE_WHY_CHANGED;
+		struct gale_limiter *own;
+		struct house h;
+
+		open_house(&h, GALE_STRICT, gale_fixed_window(1, GALE_HOURS(1)));
+		config.store = h.store;
+		config.on_other_rule =
+		    restarts ? GALE_ON_OTHER_RULE_RESTART : GALE_ON_OTHER_RULE_REFUSE;
+		assert_int_equal(gale_limiter_open(h.runtime, &config, &own),
+		                 GALE_ERR_OK);
+		assert_int_equal(passes_by(&h, own, 2), 2);
+		assert_int_equal(gale_limiter_set_rule(own, &larger), GALE_ERR_OK);
+		assert_int_equal(gale_wait(h.seat, own, "k", 1, 1, FOREVER_US).why,
+		                 why);
+		assert_int_equal(
+		    gale_wait(h.seat, own, "new", 3, 1, FOREVER_US).remaining, 4);
+		test_clock_advance(&h.clock, GALE_HOURS(1));
+		assert_int_equal(passes_by(&h, own, 10), 5);
+		gale_limiter_close(own);
+		assert_true(house_close(&h));
+	}
+}
+
+/* A share of this node alone is for outages: it is checked against the new limit, too. */
+static void a_limit_below_the_share_is_refused(void **state)
+{
+	struct house_plan plan = { .rule = gale_fixed_window(10, GALE_HOURS(1)),
+		                   .on_outage = GALE_ON_OUTAGE_SHARE,
+		                   .outage_share = 5,
+		                   .shards = 1,
+		                   .turns = true,
+		                   .still = true };
+	const struct gale_rule below = gale_fixed_window(4, GALE_HOURS(1));
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(gale_limiter_set_rule(h.limiter, &below), GALE_ERR_OUTAGE);
+	assert_int_equal(passes(&h, 20), 10);
+	set_rule(&h, gale_fixed_window(5, GALE_HOURS(1)));
+	assert_int_equal(passes(&h, 20), 0);
 	assert_true(house_close(&h));
 }
 
@@ -512,6 +567,8 @@ int main(void)
 		cmocka_unit_test(a_look_by_another_kind_begins_nothing_anew),
 		cmocka_unit_test(sliding_windows_of_two_lengths_share_a_key),
 		cmocka_unit_test(a_node_that_has_had_its_limit_is_denied_by_its_books),
+		cmocka_unit_test(a_rule_of_ones_own_counts_anew_or_not_at_all),
+		cmocka_unit_test(a_limit_below_the_share_is_refused),
 		cmocka_unit_test(units_that_carry_over_stay_in_hand),
 		cmocka_unit_test(a_months_quota_is_changed_in_its_middle),
 		cmocka_unit_test(many_changes_keep_no_memory),
