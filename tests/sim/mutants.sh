@@ -22,7 +22,7 @@ guards=tests/sim/guard_sim
 promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 groups=(tests/unit/{group,group_falls,member,fleet}_test)
 learns=(tests/unit/{estimate,fleet_learns}_test)
-tenants=(tests/unit/{escrow,escrow_tree,tenants}_test)
+tenants=(tests/unit/{escrow,escrow_crowd,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
 ponds=tests/sim/pond_sim
 holds=(tests/unit/{hold,holds,whole}_test)
@@ -333,6 +333,8 @@ mutant engine/escrow.c 'who has waited longest is not first (ESCROW-4)' \
 	'(!other || tenant->owed_since < other->owed_since);' '!other;' tenants
 mutant engine/escrow.c 'who was not there is owed a share' \
 	'|| tenant->came_us > escrow->window)' '|| tenant->came_us > escrow->now_us)' tenants
+mutant engine/escrow.c 'who comes back has what it has missed (T4)' \
+	'	if (tenant->refused == 0 || tenant->came_us > escrow->window)' '	if (tenant->came_us > escrow->window) return due - lesser(due, tenant->spent); if (tenant->refused == 0)' tenants
 mutant engine/escrow.c 'a share is kept though the level has moved' \
 	'if (tenant->level != escrow->level) {' 'if (tenant->level == 0) {' tenants
 mutant engine/escrow_level.c 'a level is lowered below what was used' \

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/escrow.h"
 #include "tests/support/length.h"
@@ -98,8 +99,9 @@ static bool begin_call(struct crowd *crowd, uint32_t n, uint64_t bound)
 	return crowd->running[n] > 0;
 }
 
-/* Calls that end go on until a call of the dearest bound is refused to each. */
-static void use_up(struct crowd *crowd, uint64_t dearest, uint64_t *seed)
+/* Calls that end go on until a call of the dearest bound is refused to each from first on. */
+static void use_up(struct crowd *crowd, uint32_t first, uint64_t dearest,
+                   uint64_t *seed)
 {
 	bool any;
 
@@ -108,7 +110,8 @@ static void use_up(struct crowd *crowd, uint64_t dearest, uint64_t *seed)
 		for (uint32_t n = 0; n < crowd->count; n++) {
 			if (crowd->running[n] > 0)
 				end_call(crowd, n, seed);
-			any |= begin_call(crowd, n, dearest);
+			if (n >= first)
+				any |= begin_call(crowd, n, dearest);
 		}
 	} while (any);
 }
@@ -149,12 +152,86 @@ static void what_is_known_afterwards_is_fair(void **state)
 				(void)begin_call(&crowd, n, 1 + lot(&seed, dearest));
 			assert_true(crowd.escrow.used <= crowd.escrow.set.limit);
 		}
-		use_up(&crowd, dearest, &seed);
+		use_up(&crowd, 0, dearest, &seed);
 		for (uint32_t n = 0; n < crowd.count; n++)
 			sum += crowd.used[n];
 		assert_int_equal(sum, crowd.escrow.used);
 		assert_fair(&crowd, dearest, number);
 	}
+}
+
+/* ---- Who pauses ------------------------------------------------------------------------ */
+
+#define WINDOWS 6
+
+/* Rounds of a window in which the first tenant does not ask. */
+struct pause {
+	uint32_t from, to;
+};
+
+static void draw_pauses(struct pause *ret_pauses, uint64_t *seed)
+{
+	for (int i = 0; i < WINDOWS; i++) {
+		uint32_t from = (uint32_t)lot(seed, ROUNDS + 1);
+
+		ret_pauses[i] =
+		    (struct pause){ from, from + (uint32_t)lot(seed, ROUNDS) };
+	}
+}
+
+/* All others want all there is, at costs that are known afterwards. */
+static void run_window(struct crowd *crowd, const struct pause *pause, uint64_t dearest,
+                       uint64_t *seed)
+{
+	memset(crowd->used, 0, sizeof(crowd->used));
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		bool asks = round < pause->from || round >= pause->to;
+
+		for (uint64_t i = 0; i < 40 * crowd->count; i++) {
+			uint32_t n = (uint32_t)lot(seed, crowd->count);
+
+			if (crowd->running[n] > 0)
+				end_call(crowd, n, seed);
+			else if (n > 0 || asks)
+				(void)begin_call(crowd, n, 1 + lot(seed, dearest));
+			assert_true(crowd->escrow.used <= crowd->escrow.set.limit);
+		}
+		if (round == ROUNDS - 1)
+			use_up(crowd, asks ? 0 : 1, dearest, seed);
+		crowd->now_us += PERIOD_US / ROUNDS;
+	}
+}
+
+/* Of what it has missed nothing is made up for: in no window it has more than its part, but for a call that
+ * exceeds it and one that was owed.  T4 */
+static void who_comes_back_gains_nothing_by_its_pause(void **state)
+{
+	uint64_t got = 0, parts = 0;
+
+	(void)state;
+	for (uint64_t number = 0; number < SEEDS; number++) {
+		uint64_t seed = number, dearest = 1 + lot(&seed, 30), most;
+		struct pause pauses[WINDOWS];
+		struct crowd crowd;
+
+		open_crowd(&crowd, 400 + lot(&seed, 600), &seed);
+		crowd.escrow.set.release_us = PERIOD_US * (1 + lot(&seed, 8)) / 8;
+		draw_pauses(pauses, &seed);
+		for (uint32_t n = 0; n < crowd.count; n++)
+			(void)begin_call(&crowd, n, 1); /* all are present */
+		most = part_of(&crowd, 0) + 2 * dearest;
+		for (int i = 0; i < WINDOWS; i++) {
+			run_window(&crowd, &pauses[i], dearest, &seed);
+			got += crowd.used[0];
+			parts += part_of(&crowd, 0);
+			if (crowd.used[0] > most)
+				fail_msg("seed %lu, window %d: %lu, more than %lu",
+				         (unsigned long)number, i,
+				         (unsigned long)crowd.used[0],
+				         (unsigned long)most);
+		}
+	}
+	print_message("has %lu %% of its parts\n", (unsigned long)(got * 100 / parts));
 }
 
 /* ---- Who asks for more than it needs --------------------------------------------------- */
@@ -273,6 +350,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_known_afterwards_is_fair),
+		cmocka_unit_test(who_comes_back_gains_nothing_by_its_pause),
 		cmocka_unit_test(
 		    who_asks_for_too_much_takes_nothing_of_what_others_need),
 		cmocka_unit_test(tenants_by_the_million_share_ten_units),
