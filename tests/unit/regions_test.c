@@ -63,7 +63,9 @@ struct region {
 	uint64_t way_us; /* to the store, or back */
 	uint64_t ahead_us;
 	int64_t drift_ppm;
-	bool asks_late; /* planted: it waits until nothing is left */
+	bool asks_late;             /* planted: it waits until nothing is left */
+	uint64_t gone_us, back_us;  /* it is away, and comes back with nothing */
+	uint64_t cut_us, joined_us; /* what it sends is lost, and it goes on */
 	struct desk desks[TENANTS];
 };
 
@@ -154,6 +156,11 @@ static void hear(struct region *region, struct desk *desk)
 	w.quanta += desk->claim.granted > had;
 }
 
+static bool is_within(uint64_t from_us, uint64_t to_us)
+{
+	return w.now_us >= from_us && w.now_us < to_us;
+}
+
 static void carry(size_t number, size_t tenant)
 {
 	struct region *region = &w.region[number];
@@ -163,6 +170,11 @@ static void carry(size_t number, size_t tenant)
 		return;
 	if (desk->answered) {
 		hear(region, desk);
+		return;
+	}
+	if (is_within(region->cut_us, region->joined_us)) {
+		desk->arrives_us = 0;
+		claim_lost(&desk->claim);
 		return;
 	}
 	desk->answer = pool_answers(tenant, number, &desk->ask);
@@ -218,13 +230,29 @@ static void live(size_t number, size_t tenant)
 		send(region, desk, 1);
 }
 
+/* Its nodes are others than before.  What those had claimed stays used. */
+static void come_back(size_t number, size_t tenant)
+{
+	struct desk *desk = &w.region[number].desks[tenant];
+	struct pool_ask terms = desk->claim.terms;
+
+	*desk = (struct desk){ .demand = desk->demand };
+	claim_init(&desk->claim, &terms, 500, clock_of(&w.region[number]));
+	w.claims[tenant][number] = (struct pool_claim){ 0 };
+}
+
 static void run(uint64_t until_us)
 {
 	for (; w.now_us < until_us; w.now_us += STEP_US)
 		for (size_t r = 0; r < w.regions; r++)
-			for (size_t i = 0; i < w.tenants; i++)
-				if (w.region[r].desks[i].demand > 0)
+			for (size_t i = 0; i < w.tenants; i++) {
+				if (w.region[r].desks[i].demand == 0)
+					continue;
+				if (is_within(w.region[r].gone_us, w.region[r].back_us))
+					come_back(r, i);
+				else
 					live(r, i);
+			}
 }
 
 static uint64_t spent_in(size_t window)
@@ -441,6 +469,82 @@ static void the_ratio_of_processes_is_a_hundredth_at_most(void **state)
 	}
 }
 
+/* The first region vanishes and returns, and the second is cut off and goes on; each for up to three
+ * windows, from any instant. */
+static void draw_troubles(uint64_t *seed)
+{
+	struct region *first = &w.region[0], *second = &w.region[1];
+
+	first->gone_us = NOON + 2 * SECOND + lot(seed, SECOND);
+	first->back_us = first->gone_us + lot(seed, 3 * SECOND);
+	second->cut_us = NOON + 2 * SECOND + lot(seed, SECOND);
+	second->joined_us = second->cut_us + lot(seed, 3 * SECOND);
+}
+
+/* Wherever a tenant asks it wants more than the limit; and one does in a region that stays. */
+static void want_all(void)
+{
+	const uint64_t rate = w.limit * 2 * 1000 / (SECOND / STEP_US);
+
+	w.region[w.regions - 1].desks[0].demand = rate;
+	for (size_t r = 0; r < w.regions; r++)
+		for (size_t i = 0; i < w.tenants; i++)
+			if (w.region[r].desks[i].demand > 0)
+				w.region[r].desks[i].demand = rate;
+}
+
+/* In whole windows the rest has what a region that is away does not ask for. */
+static void check_others(uint64_t seed)
+{
+	for (size_t window = 3; window < WINDOWS; window++)
+		if (spent_in(window) * 100 < w.limit * 99)
+			fail_msg("seed %llu, window %zu: %llu of %llu",
+			         (unsigned long long)seed, window,
+			         (unsigned long long)spent_in(window),
+			         (unsigned long long)w.limit);
+}
+
+static void check_shares(uint64_t seed)
+{
+	uint64_t weights = 0;
+
+	for (size_t i = 0; i < w.tenants; i++)
+		weights += w.weights[i];
+	for (size_t i = 0; i < w.tenants; i++) {
+		uint64_t share = w.limit * w.weights[i] / weights;
+
+		if (w.spent[WINDOWS - 1][i] * 100 < share * 99)
+			fail_msg("seed %llu: tenant %zu has %llu of %llu",
+			         (unsigned long long)seed, i,
+			         (unsigned long long)w.spent[WINDOWS - 1][i],
+			         (unsigned long long)share);
+	}
+}
+
+/* T1 in each window; T3 while a region is away; T2 when it has returned. */
+static void a_region_vanishes_and_returns(void **state)
+{
+	(void)state;
+
+	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(100, 10); seed++) {
+		uint64_t drawn = seed;
+
+		open_world(2 + lot(&drawn, REGIONS - 1), 2 + lot(&drawn, 7), 20000);
+		draw_weights(&drawn);
+		draw_homes(&drawn);
+		want_all();
+		draw_links(&drawn, SECOND / 200);
+		draw_troubles(&drawn);
+		open_desks();
+		run(NOON + WINDOWS * SECOND);
+		for (size_t window = 0; window < WINDOWS; window++)
+			assert_true(spent_in(window) <= w.limit);
+		if (w.regions > 2)
+			check_others(seed);
+		check_shares(seed); /* all regions are back */
+	}
+}
+
 /* What the tenant has at its node, when it has asked for so much in all, a quantum at a time. */
 static uint64_t get(size_t tenant, uint64_t weight, uint64_t wants)
 {
@@ -521,6 +625,7 @@ int main(void)
 		cmocka_unit_test(what_is_idle_goes_back_and_what_is_used_stays),
 		cmocka_unit_test(totals_are_those_of_one_pool),
 		cmocka_unit_test(the_ratio_of_processes_is_a_hundredth_at_most),
+		cmocka_unit_test(a_region_vanishes_and_returns),
 		cmocka_unit_test(vectors_of_a_pool_of_regions),
 		cmocka_unit_test(clocks_that_differ_admit_no_more),
 	};
