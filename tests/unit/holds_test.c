@@ -506,6 +506,98 @@ static void a_node_that_knows_few_keys_remembers_those_that_are_held(void **stat
 	assert_true(house_close(&h));
 }
 
+/* ---- Limits that change, and keys that are reset, under a hold ------------------------ */
+
+/* L15: what was lent under the limit before may be used, and what goes back is not there twice. */
+static void a_limit_is_lowered_under_a_hold(void **state)
+{
+	const struct gale_rule half = gale_fixed_window(50, GALE_MINUTES(1));
+	struct gale_hold held, other;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(hold(&h, &held, 80).verdict, GALE_ALLOW);
+	assert_int_equal(gale_limiter_set_rule(h.limiter, &half), GALE_ERR_OK);
+	assert_int_equal(hold(&h, &other, 1).verdict, GALE_DENY);
+	assert_int_equal(commit(&h, &held, 30), GALE_ERR_OK);
+	assert_int_equal(left_of(h.seat, h.limiter), 50);
+	test_clock_advance(&h.clock, A_MINUTE);
+	assert_int_equal(hold(&h, &held, 1024).verdict, GALE_ALLOW);
+	assert_true(held.cut);
+	assert_int_equal(held.parts[0].units, 50);
+	assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_OK);
+	assert_int_equal(left_of(h.seat, h.limiter), 50);
+	assert_true(house_close(&h));
+}
+
+static void reset_key(struct house *h)
+{
+	assert_int_equal(gale_reset(h->seat, h->limiter, KEY, strlen(KEY), WITHIN),
+	                 GALE_ERR_OK);
+}
+
+/* KEPT-2: neither what was held before the reset nor what it cost is of the limit that has begun anew. */
+static void a_key_is_reset_under_a_hold(void **state)
+{
+	struct gale_hold less, more;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(hold(&h, &less, 40).verdict, GALE_ALLOW);
+	assert_int_equal(hold(&h, &more, 40).verdict, GALE_ALLOW);
+	reset_key(&h);
+	assert_int_equal(house_wait(&h, KEY).verdict, GALE_ALLOW);
+	assert_int_equal(commit(&h, &less, 10), GALE_ERR_OK);
+	assert_int_equal(commit(&h, &more, 90), GALE_ERR_OK);
+	assert_int_equal(left_of(h.seat, h.limiter), 99);
+	assert_true(house_close(&h));
+}
+
+/* ---- Seats that come and go ---------------------------------------------------------- */
+
+/* Any thread may settle a hold, with its own seat; the one that asked for it may have left. */
+static void another_seat_settles_a_hold(void **state)
+{
+	struct gale_seat *first, *second;
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	first = h.seat;
+	must(gale_join(h.runtime, &second) == GALE_ERR_OK);
+	assert_int_equal(hold(&h, &held, 50).verdict, GALE_ALLOW);
+	gale_leave(first);
+	h.seat = second;
+	assert_int_equal(grow(&h, &held, 10, WITHIN).verdict, GALE_ALLOW);
+	assert_int_equal(commit(&h, &held, 45), GALE_ERR_OK);
+	assert_int_equal(commit(&h, &held, 45), GALE_ERR_HOLD);
+	assert_int_equal(left_of(h.seat, h.limiter), 55);
+	assert_true(house_close(&h));
+}
+
+/* Nobody fetches the answer of a seat that has left: what was to be held goes back. */
+static void a_seat_leaves_before_its_hold_has_come(void **state)
+{
+	struct gale_part part;
+	struct gale_all all = { .parts = &part, .count = 1 };
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	part = part_of(h.limiter, 30);
+	assert_int_equal(gale_hold_all(h.seat, &all, &held, NULL).verdict,
+	                 GALE_PENDING);
+	gale_leave(h.seat);
+	must(gale_join(h.runtime, &h.seat) == GALE_ERR_OK);
+	assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_HOLD);
+	assert_int_equal(left_of(h.seat, h.limiter), 100);
+	assert_true(house_close(&h));
+}
+
 /* Others can have it: it does not stay with a node that nobody asks. */
 static void what_goes_back_and_stays_idle_goes_to_the_store(void **state)
 {
@@ -779,6 +871,10 @@ int main(void)
 		cmocka_unit_test(a_debt_is_not_of_the_next_window),
 		cmocka_unit_test(
 		    a_node_that_knows_few_keys_remembers_those_that_are_held),
+		cmocka_unit_test(a_limit_is_lowered_under_a_hold),
+		cmocka_unit_test(a_key_is_reset_under_a_hold),
+		cmocka_unit_test(another_seat_settles_a_hold),
+		cmocka_unit_test(a_seat_leaves_before_its_hold_has_come),
 		cmocka_unit_test(what_goes_back_and_stays_idle_goes_to_the_store),
 		cmocka_unit_test(what_is_wrong_is_said_and_nothing_is_lost),
 		cmocka_unit_test(

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <gale/tenants.h>
@@ -476,6 +477,56 @@ static void what_cannot_be_shared_is_refused(void **state)
 	assert_true(house_close(&h));
 }
 
+/* ---- Names that come and go ----------------------------------------------------------- */
+
+#define NAMES 1000
+#define KNOWN 256 /* tenants, at the store */
+
+/* In a window, each of a thousand names asks once; some units are left for each that is known.  The
+ * store keeps 256, and the others are refused and told so, until another window.  T1 */
+static uint64_t come_and_go(struct pair *pair, uint64_t *ret_full)
+{
+	uint64_t got = 0;
+
+	*ret_full = 0;
+	for (int i = 0; i < NAMES; i++) {
+		int node = i % NODES;
+		char name[16];
+		struct gale_tenant *tenant;
+		struct gale_answer answer;
+
+		snprintf(name, sizeof(name), "n%d", i);
+		tenant = open_tenant(pair->budgets[node], name, 1);
+		answer =
+		    gale_tenant_wait(pair->houses[node].seat, tenant, 1, PATIENCE_US);
+		got += answer.verdict == GALE_ALLOW;
+		*ret_full += answer.why == GALE_WHY_FULL;
+		gale_tenant_close(tenant);
+	}
+	return got;
+}
+
+static void names_by_the_thousand_get_no_more_than_the_limit(void **state)
+{
+	static struct pair pair;
+	uint64_t full, bytes;
+	(void)state;
+
+	open_pair(&pair, 4 * NAMES);
+	assert_int_equal(come_and_go(&pair, &full), KNOWN);
+	assert_int_equal(full, NAMES - KNOWN);
+	bytes = pair.houses[0].allocator.bytes;
+	for (int window = 0; window < 6; window++) {
+		pass_window(&pair);
+		assert_in_range(come_and_go(&pair, &full), 1, KNOWN);
+	}
+	assert_in_range(pair.houses[0].allocator.most, bytes, 2 * bytes);
+	close_pair(&pair);
+	open_pair(&pair, 10);
+	assert_int_equal(come_and_go(&pair, &full), 10);
+	close_pair(&pair);
+}
+
 /* ---- Threads -------------------------------------------------------------------------- */
 
 #define THREADS 4
@@ -679,6 +730,7 @@ int main(void)
 		cmocka_unit_test(terms_change_for_all_nodes),
 		cmocka_unit_test(nodes_that_disagree_are_told),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
+		cmocka_unit_test(names_by_the_thousand_get_no_more_than_the_limit),
 		cmocka_unit_test(threads_of_two_nodes_get_what_there_is),
 		cmocka_unit_test(what_was_not_fetched_is_there_for_all),
 		cmocka_unit_test(counts_of_units_never_fall),

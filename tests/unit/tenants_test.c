@@ -18,6 +18,7 @@
 
 #include "tests/support/child.h"
 #include "tests/support/house.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 
 #define WINDOW_US GALE_SECONDS(1)
@@ -336,6 +337,82 @@ static void a_tenant_that_is_closed_leaves_what_it_has_used(void **state)
 	assert_true(house_close(&h));
 }
 
+#define CROWD LONG_OR_BRIEF(1000000, 20000)
+#define ROOM 8
+
+/* Names by the million in room for eight: no more memory, and the limit holds in each window.  T1 */
+static void tenants_by_the_million_come_and_go(void **state)
+{
+	struct gale_budget_config config = { .limit = 100,
+		                             .window_us = WINDOW_US,
+		                             .max_tenants = ROOM };
+	struct gale_terms terms = { .weight = 1, .name = "n" };
+	struct gale_tenant *tenants[ROOM], *one_more;
+	uint64_t got = 0, before = 0;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		if (i >= ROOM)
+			gale_tenant_close(tenants[i % ROOM]);
+		must(gale_tenant_open(budget, &terms, &tenants[i % ROOM]) ==
+		     GALE_ERR_OK);
+		got += flood(&h, tenants[i % ROOM], 1);
+		if (i == CROWD / 16)
+			before = h.allocator.most;
+		if (i % (CROWD / 4) == 0) {
+			assert_true(got <= config.limit);
+			got = 0;
+			test_clock_advance(&h.clock, WINDOW_US);
+		}
+	}
+	assert_int_equal(h.allocator.most, before);
+	assert_int_equal(gale_tenant_open(budget, &terms, &one_more),
+	                 GALE_ERR_TENANTS_FULL);
+	for (int i = 0; i < ROOM; i++)
+		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+#define PRESENT LONG_OR_BRIEF(1 << 17, 1 << 12)
+
+/* All present at once, far more than there are units: memory by the tenant, and the limit holds.  T1 */
+static void a_crowd_is_present_at_once(void **state)
+{
+	struct gale_budget_config config = { .limit = 100,
+		                             .window_us = WINDOW_US,
+		                             .release_us = GALE_NEVER,
+		                             .max_tenants = PRESENT };
+	struct gale_tenant **tenants = calloc(PRESENT, sizeof(struct gale_tenant *));
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	must(tenants);
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	for (uint32_t i = 0; i < PRESENT; i++)
+		tenants[i] = open_tenant(budget, 0, 1);
+	for (int window = 0; window < 3; window++) {
+		uint64_t got = 0;
+
+		for (uint32_t i = 0; i < PRESENT; i++)
+			got += flood(&h, tenants[i], 2);
+		assert_int_equal(got, config.limit);
+		test_clock_advance(&h.clock, WINDOW_US);
+	}
+	assert_in_range(h.allocator.most / PRESENT, 1, 2048);
+	for (uint32_t i = 0; i < PRESENT; i++)
+		gale_tenant_close(tenants[i]);
+	gale_budget_close(budget);
+	free(tenants);
+	assert_true(house_close(&h));
+}
+
 static void terms_change_under_load(void **state)
 {
 	struct gale_terms terms = { .guarantee = 500, .cap = 600, .weight = 1 };
@@ -538,6 +615,81 @@ static void threads_get_what_there_is_and_no_more(void **state)
 	}
 	assert_in_range(all, LIMIT - 3, LIMIT);
 	assert_int_equal(units_told(&h), all); /* of tenants that are closed */
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+#define MUCH 100003 /* no weight divides it */
+
+/* Until each tenant is refused. */
+static void *ask_for_all(void *argument)
+{
+	struct member *member = argument;
+	struct gale_seat *seat;
+	bool any = true;
+
+	must(gale_join(member->crowd->runtime, &seat) == GALE_ERR_OK);
+	while (any) {
+		any = false;
+		for (int of = 0; of < THREADS; of++)
+			for (int i = 0; i < 100; i++) {
+				bool allowed =
+				    gale_tenant_ask(seat, member->crowd->tenants[of], 1)
+					.verdict == GALE_ALLOW;
+
+				member->allowed[of] += allowed;
+				any |= allowed;
+			}
+	}
+	gale_leave(seat);
+	return NULL;
+}
+
+/* In each window, of what tenants got for their weights, the least over the most: 0.999.  T4 */
+static void the_ratio_of_threads_is_a_thousandth_at_most(void **state)
+{
+	struct gale_budget *budget;
+	struct crowd crowd;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	crowd.runtime = h.runtime;
+	budget = open_budget(&h, MUCH);
+	for (uint32_t i = 0; i < THREADS; i++)
+		crowd.tenants[i] = open_tenant(budget, 0, 1 + i);
+	for (int window = 0; window < 3; window++) {
+		struct member members[THREADS] = { 0 };
+		double least = MUCH, most = 0;
+		pthread_t threads[THREADS];
+		uint64_t all = THREADS;
+
+		for (int i = 0; i < THREADS; i++) /* all are present */
+			assert_int_equal(flood(&h, crowd.tenants[i], 1), 1);
+		for (int i = 0; i < THREADS; i++) {
+			members[i].crowd = &crowd;
+			must(pthread_create(&threads[i], NULL, ask_for_all,
+			                    &members[i]) == 0);
+		}
+		for (int i = 0; i < THREADS; i++)
+			must(pthread_join(threads[i], NULL) == 0);
+		for (int of = 0; of < THREADS; of++) {
+			uint64_t got = 1;
+			double part;
+
+			for (int i = 0; i < THREADS; i++)
+				got += members[i].allowed[of];
+			part = (double)got / (1 + of);
+			least = part < least ? part : least;
+			most = part > most ? part : most;
+			all += got - 1;
+		}
+		assert_int_equal(all, MUCH);
+		assert_true(least >= 0.999 * most);
+		test_clock_advance(&h.clock, WINDOW_US);
+	}
+	for (int i = 0; i < THREADS; i++)
+		gale_tenant_close(crowd.tenants[i]);
 	gale_budget_close(budget);
 	assert_true(house_close(&h));
 }
@@ -760,11 +912,14 @@ int main(void)
 		cmocka_unit_test(no_purse_reaches_into_the_next_window),
 		cmocka_unit_test(a_purse_takes_nothing_from_others),
 		cmocka_unit_test(a_tenant_that_is_closed_leaves_what_it_has_used),
+		cmocka_unit_test(tenants_by_the_million_come_and_go),
+		cmocka_unit_test(a_crowd_is_present_at_once),
 		cmocka_unit_test(terms_change_under_load),
 		cmocka_unit_test(what_is_closed_is_refused),
 		cmocka_unit_test(a_child_is_refused_and_uses_nothing),
 		cmocka_unit_test(a_runtime_that_is_closed_refuses_its_tenants),
 		cmocka_unit_test(threads_get_what_there_is_and_no_more),
+		cmocka_unit_test(the_ratio_of_threads_is_a_thousandth_at_most),
 		cmocka_unit_test(each_level_is_parted_by_weight),
 		cmocka_unit_test(a_users_guarantee_is_there_whatever_others_ask_for),
 		cmocka_unit_test(

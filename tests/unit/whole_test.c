@@ -412,6 +412,68 @@ static void the_on_outage_of_a_part_decides_while_its_store_is_down(void **state
 	assert_int_equal(left_after_outage(GALE_ON_OUTAGE_ALLOW, GALE_ALLOW), 9);
 }
 
+/* Any of several limits: one after the other, until one allows.  What refuses, or cannot be asked, uses
+ * nothing. */
+static void any_of_several_uses_one_of_them(void **state)
+{
+	struct house_plan moving = plan;
+	struct gale_limiter *limiters[3];
+	struct gale_answer answer = { .verdict = GALE_DENY };
+	struct gale_store *store;
+	struct scene s;
+	size_t tried = 0;
+
+	(void)state;
+	moving.still = false;
+	house_open(&s.house, &moving);
+	s.day = daily(&s.house, 3);
+	limiters[0] = s.day;
+	limiters[1] = lease_far(&s.house, GALE_ON_OUTAGE_DENY, &store);
+	limiters[2] = s.house.limiter;
+	assert_int_equal(
+	    gale_wait(s.house.seat, s.day, KEY, strlen(KEY), 2, WITHIN).verdict,
+	    GALE_ALLOW);
+	while (answer.verdict != GALE_ALLOW && tried < 3)
+		answer = gale_wait(s.house.seat, limiters[tried++], KEY, strlen(KEY), 2,
+		                   WITHIN);
+	assert_int_equal(tried, 3);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	assert_int_equal(counts_of(limiters[1]).allowed, 0);
+	assert_int_equal(left_of(s.house.seat, s.day), 1);
+	assert_int_equal(left_of(s.house.seat, s.house.limiter), 8);
+	gale_limiter_close(limiters[1]);
+	gale_store_close(store);
+	scene_close(&s);
+}
+
+/* One group of limits or another: a group that fails in its second half gives back its first. */
+static void any_of_several_groups_uses_one_of_them(void **state)
+{
+	struct gale_limiter *other, *other_day;
+	struct gale_part others[2];
+	struct gale_all second;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 3);
+	other = lease(&s.house, "other", gale_fixed_window(10, GALE_MINUTES(1)));
+	other_day = lease(&s.house, "other day", gale_fixed_window(5, GALE_DAYS(1)));
+	others[0] = part_of(other, 2);
+	others[1] = part_of(other_day, 2);
+	second = (struct gale_all){ .parts = others, .count = 2 };
+	s.parts[0].cost = s.parts[1].cost = 2;
+	for (int i = 0; i < 10; i++)
+		if (wait_all(&s).verdict != GALE_ALLOW)
+			(void)gale_wait_all(s.house.seat, &second, WITHIN);
+	assert_int_equal(left_of(s.house.seat, s.house.limiter), 10 - 2);
+	assert_int_equal(left_of(s.house.seat, s.day), 3 - 2);
+	assert_int_equal(left_of(s.house.seat, other), 10 - 2 * 2);
+	assert_int_equal(left_of(s.house.seat, other_day), 5 - 2 * 2);
+	gale_limiter_close(other);
+	gale_limiter_close(other_day);
+	scene_close(&s);
+}
+
 static void has_no_room_for_the_day(const struct house_plan *narrow, enum gale_why why)
 {
 	struct scene s;
@@ -687,6 +749,8 @@ int main(void)
 		cmocka_unit_test(who_waits_no_longer_keeps_nothing),
 		cmocka_unit_test(
 		    the_on_outage_of_a_part_decides_while_its_store_is_down),
+		cmocka_unit_test(any_of_several_uses_one_of_them),
+		cmocka_unit_test(any_of_several_groups_uses_one_of_them),
 		cmocka_unit_test(a_part_whose_key_has_no_room_denies_the_whole),
 		cmocka_unit_test(a_runtime_that_is_closed_answers_what_is_pending),
 		cmocka_unit_test(a_child_uses_and_settles_nothing),
