@@ -107,6 +107,7 @@ struct link {
 		uint32_t denied; /* a purse that was, to be asked about ... */
 		mono recall_due; /* ... then; 0: never */
 		bool unheard;    /* ... and so is each, as the store did not answer */
+		mono leave_due;  /* over, and its store is left then; 0: it is not */
 	} own;
 };
 

@@ -95,6 +95,7 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.unheard = false;
 	link->own.jump = (struct jump){ 0 };
 	link->own.fenced_until = (mono){ 0 };
+	link->own.leave_due = (mono){ 0 };
 	list_init(&link->own.wanting);
 	list_init(&link->own.flying);
 	list_init(&link->own.overdue);
@@ -113,6 +114,22 @@ static const struct link *link_at(const struct lessor *lessor,
 	while (at && at->own.client.store != store)
 		at = at->own.next;
 	return at;
+}
+
+bool lessor_store_is_idle(const struct link *link)
+{
+	const struct store_client *client = &link->own.client;
+
+	return !client->desk || client->store->ops->is_idle(client);
+}
+
+bool lessor_has_store_alone(const struct lessor *lessor, const struct link *link)
+{
+	const struct link *at = lessor->links;
+
+	while (at && (at == link || at->own.client.store != link->own.client.store))
+		at = at->own.next;
+	return !at;
 }
 
 const struct store_client *lessor_client(struct lessor *lessor, struct link *link)
@@ -676,12 +693,9 @@ static uint64_t longest_patience_ns(const struct lessor *lessor)
 /* Stores that are elsewhere have answered all that they were asked. */
 static bool stores_are_idle(struct lessor *lessor)
 {
-	for (const struct link *at = lessor->links; at; at = at->own.next) {
-		const struct store_client *client = &at->own.client;
-
-		if (client->desk && !client->store->ops->is_idle(client))
+	for (const struct link *at = lessor->links; at; at = at->own.next)
+		if (!lessor_store_is_idle(at))
 			return false;
-	}
 	return true;
 }
 

@@ -36,6 +36,8 @@
  *   LESSOR-8  To ask for a key whose errand is overdue is to ask a store that is down:
  *             nobody waits for it.  Only a part of the errands, and of the purses, can be
  *             overdue at a time. (L8, L11)
+ *   LESSOR-9  A store is left when it has answered all that was given back to it, or has
+ *             not for as long as an answer may take. (L6)
  *
  * Threads   The shard's actor.  Others read counters, link->shared, and what readers find
  *           from the table of purses on.
@@ -159,6 +161,10 @@ void lessor_on_answer(struct store_home *home, const struct lend_answer *answer)
 void lessor_take_done(struct lessor *lessor);
 /* The link's client, which has entered; NULL without memory. */
 const struct store_client *lessor_client(struct lessor *lessor, struct link *link);
+/* Has it answered all that it was asked here? */
+bool lessor_store_is_idle(const struct link *link);
+/* Does nobody else here ask its store? */
+bool lessor_has_store_alone(const struct lessor *lessor, const struct link *link);
 /* *at is over; a store that nobody else here asks is left. */
 void lessor_unlist_link(struct lessor *lessor, struct link **at);
 /* It is answered, or is not to be any more: it is in no list. */

@@ -9,6 +9,7 @@
 #include "shards/lessor.h"
 
 #define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
+#define SENDING_PAUSE_NS 1000000      /* until it is looked whether it has sent all */
 #define LET_GO_PER_TURN 256
 #define OVERDUE_NS UINT64_C(2000000000) /* a line to a server is lost before that */
 #define OVERDUE_PARTS 4 /* of errands and of purses: one may be overdue. LESSOR-8 */
@@ -157,23 +158,38 @@ static bool link_is_over(const struct link *link)
 	return load_relaxed(&link->own.lender->closed) && link_is_idle(link);
 }
 
-/* A purse that somebody holds keeps its lender. */
-static bool unlist_over(struct lessor *lessor)
+/* What its purses gave back may be on its way.  LESSOR-9 */
+static bool is_sending(const struct lessor *lessor, struct link *link, mono now)
+{
+	if (lessor_store_is_idle(link) || !lessor_has_store_alone(lessor, link))
+		return false;
+	if (link->own.leave_due.ns == 0)
+		link->own.leave_due = mono_after(now, link->own.lender->patience_ns);
+	return !mono_reached(now, link->own.leave_due);
+}
+
+/* A purse that somebody holds keeps its lender.  Returns when to look at those that are left. */
+static mono unlist_over(struct lessor *lessor, mono now, uint64_t pause_ns)
 {
 	struct link **at = &lessor->links;
-	bool all = true;
+	mono due = NEVER_DUE;
 
 	while (*at) {
 		struct link *link = *at;
 
-		if (link_is_over(link) && link->own.purses == 0) {
+		if (!link_is_over(link)) {
+			at = &link->own.next;
+		} else if (link->own.purses > 0) {
+			due = mono_earlier(due, mono_after(now, pause_ns));
+			at = &link->own.next;
+		} else if (is_sending(lessor, link, now)) {
+			due = mono_earlier(due, mono_after(now, SENDING_PAUSE_NS));
+			at = &link->own.next;
+		} else {
 			lessor_unlist_link(lessor, at);
-			continue;
 		}
-		all &= !link_is_over(link);
-		at = &link->own.next;
 	}
-	return all;
+	return due;
 }
 
 static bool any_over(const struct lessor *lessor)
@@ -188,6 +204,9 @@ static bool any_over(const struct lessor *lessor)
  * at again when somebody wakes the shard for it, or after a while. */
 static mono close_lenders(struct lessor *lessor, mono now)
 {
+	uint64_t pause_ns;
+	mono due;
+
 	if (!any_over(lessor))
 		return NEVER_DUE;
 	if (!mono_reached(now, lessor->close_due))
@@ -196,9 +215,10 @@ static mono close_lenders(struct lessor *lessor, mono now)
 		return now;
 	lessor->closing_hand = 0;
 	lessor_send_returns(lessor);
-	lessor->close_due = mono_after(
-	    now, purses_turn(&lessor->purses) ? SLOW_READERS_NS : HELD_KEYS_PAUSE_NS);
-	return unlist_over(lessor) ? NEVER_DUE : lessor->close_due;
+	pause_ns = purses_turn(&lessor->purses) ? SLOW_READERS_NS : HELD_KEYS_PAUSE_NS;
+	due = unlist_over(lessor, now, pause_ns);
+	lessor->close_due = mono_earlier(due, mono_after(now, pause_ns));
+	return due;
 }
 
 /* Stores that are elsewhere: what was sent by now goes out, what has come is heard. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * deaths_servers_test.c -- what a node held and had claimed when it was killed, or stopped, over a
- * real Redis and a real PostgreSQL.
+ * deaths_servers_test.c -- what a node held and had claimed when it was killed, stopped or closed,
+ * over a real Redis and a real PostgreSQL.
  *
  * The node is a process.  It takes units, says so, and does no more.  Windows are of a day, so that
  * none turns meanwhile, but for the one of a node that is stopped.
@@ -41,7 +41,7 @@ struct node {
 	struct gale_tenant *tenant;
 };
 
-static void open_limiter(struct node *node, const char *name)
+static void open_limiter(struct node *node, const char *name, uint64_t batch)
 {
 	struct gale_limiter_config config = {
 		.name = name,
@@ -49,7 +49,7 @@ static void open_limiter(struct node *node, const char *name)
 		.mode = GALE_LEASED,
 		.store = node->store,
 		.lease = { .sizing = GALE_SIZE_FIXED,
-		           .batch = 1,
+		           .batch = batch,
 		           .patience_us = WITHIN },
 	};
 
@@ -69,7 +69,7 @@ static void open_tenant(struct node *node, const char *name, uint64_t window_us)
 	must(gale_tenant_open(node->budget, &terms, &node->tenant) == GALE_ERR_OK);
 }
 
-static void open_node(struct node *node, int which, uint64_t window_us)
+static void open_node(struct node *node, int which, uint64_t window_us, uint64_t batch)
 {
 	struct gale_config config = { .shards = 1 };
 	struct gale_store_config store = { .url = both.urls[which],
@@ -80,7 +80,7 @@ static void open_node(struct node *node, int which, uint64_t window_us)
 	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
 	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
 	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
-	open_limiter(node, name);
+	open_limiter(node, name, batch);
 	open_tenant(node, name, window_us);
 }
 
@@ -191,7 +191,7 @@ static struct process begin(int which, uint64_t window_us)
 
 		close(down[1]);
 		close(up[0]);
-		open_node(&node, which, window_us);
+		open_node(&node, which, window_us, /* batch= */ 1);
 		life(&node, down[0], up[1]);
 	}
 	close(down[0]);
@@ -224,7 +224,7 @@ static void what_a_dead_node_had_stays_used_on(int which)
 
 	assert_int_equal(hear(&process), TAKEN);
 	end(&process);
-	open_node(&node, which, GALE_DAYS(1));
+	open_node(&node, which, GALE_DAYS(1), /* batch= */ 1);
 	assert_true(becomes_true(spends, &node));
 	assert_int_equal(all_of(&node, may_ask), LIMIT - TAKEN);
 	left = all_of(&node, may_spend) + 1;
@@ -236,6 +236,49 @@ static void what_a_dead_node_had_stays_used(void **state)
 {
 	(void)state;
 	on_both(what_a_dead_node_had_stays_used_on);
+}
+
+static bool asks(void *arg)
+{
+	return may_ask(arg);
+}
+
+static bool finds_the_rest(void *arg)
+{
+	struct node *node = arg;
+	struct gale_outlook outlook;
+
+	return gale_forecast(node->seat, node->limiter, "k", 1, 1, WITHIN, &outlook) ==
+	           GALE_ERR_OK &&
+	       outlook.spendable_now == LIMIT - 1;
+}
+
+/* It was lent all for one unit.  Its runtime ends at once, or goes on without the limiter. */
+static void what_a_node_had_goes_back_on(int which, bool runtime_stays)
+{
+	struct node node, other;
+
+	names++;
+	open_node(&node, which, GALE_DAYS(1), /* batch= */ LIMIT);
+	open_node(&other, which, GALE_DAYS(1), /* batch= */ 1);
+	assert_true(becomes_true(asks, &node));
+	gale_limiter_close(node.limiter);
+	node.limiter = NULL;
+	if (runtime_stays)
+		assert_true(becomes_true(finds_the_rest, &other));
+	close_node(&node);
+	assert_true(becomes_true(finds_the_rest, &other));
+	close_node(&other);
+}
+
+/* The limiter was the last one of its store: that is not left before it has what was given back.
+ * LESSOR-9, L6 */
+static void what_a_node_had_goes_back_when_it_ends(void **state)
+{
+	(void)state;
+	for (int which = 0; which < BOTH; which++)
+		for (int stays = 0; stays < 2; stays++)
+			what_a_node_had_goes_back_on(which, stays);
 }
 
 static bool is_over(void *arg)
@@ -254,7 +297,7 @@ static void a_node_that_was_stopped_spends_nothing_of_another_window_on(int whic
 
 	(void)hear(&process);
 	must(kill(process.pid, SIGSTOP) == 0);
-	open_node(&node, which, SHORT_US);
+	open_node(&node, which, SHORT_US, /* batch= */ 1);
 	/* A whole window that this node alone has used. */
 	do {
 		assert_true(becomes_true(is_over, &node));
@@ -280,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_dead_node_had_stays_used),
+		cmocka_unit_test(what_a_node_had_goes_back_when_it_ends),
 		cmocka_unit_test(
 		    a_node_that_was_stopped_spends_nothing_of_another_window),
 	};
