@@ -28,11 +28,14 @@ static void see_purse(struct gale_tenant *tenant, uint64_t units)
 	tenant->budget->locked.units += used;
 }
 
-/* Units of a window that is over are nobody's. */
+/* Units of a window that is over are nobody's.  Nobody else puts any in: one that has none is empty
+ * without a swap. */
 static void empty_purse(struct gale_tenant *tenant)
 {
-	uint64_t units = credit_units(swap_relaxed(&tenant->till.purse, 0));
+	uint64_t units = credit_units(load_relaxed(&tenant->till.purse));
 
+	if (units > 0)
+		units = credit_units(swap_relaxed(&tenant->till.purse, 0));
 	see_purse(tenant, units);
 	tenant->locked.seen = 0;
 	if (units > 0)
