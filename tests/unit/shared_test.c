@@ -234,6 +234,37 @@ static void who_is_alone_has_all(void **state)
 	close_pair(&pair);
 }
 
+#define GUARANTEE 60
+#define STEPS 70 /* in a window: ten come when nothing of the guarantee is left */
+
+/* At both nodes the others ask for all there is, all the time.  Who asks again within its guarantee is
+ * admitted, each time.  T2 */
+static void a_guarantee_is_there_each_time(void **state)
+{
+	const struct gale_terms terms[TENANTS] = {
+		{ .weight = 1000000, .name = "big" },
+		{ .guarantee = GUARANTEE, .weight = 1, .name = "small" },
+	};
+	static struct pair pair;
+	(void)state;
+
+	open_pair(&pair, 2000);
+	for (int i = 0; i < NODES * TENANTS; i++)
+		assert_int_equal(
+		    gale_tenant_set_terms(pair.tenants[i / 2][i % 2], &terms[i % 2]),
+		    GALE_ERR_OK);
+	for (int window = 0; window < 3; window++) {
+		for (int step = 0; step < GUARANTEE; step++) {
+			assert_int_equal(flood(&pair, step % NODES, 1, 1, 1), 1);
+			for (int node = 0; node < NODES; node++)
+				(void)flood(&pair, node, 0, 300, 1);
+			pass(&pair, WINDOW_US / STEPS);
+		}
+		pass_window(&pair);
+	}
+	close_pair(&pair);
+}
+
 /* ---- What goes back ------------------------------------------------------------------- */
 
 /* Units that lie idle at one node are there for the others.  L6 */
@@ -720,6 +751,7 @@ int main(void)
 		cmocka_unit_test(two_nodes_have_one_budget),
 		cmocka_unit_test(who_goes_on_spending_makes_a_trip_for_each_quantum),
 		cmocka_unit_test(who_is_alone_has_all),
+		cmocka_unit_test(a_guarantee_is_there_each_time),
 		cmocka_unit_test(idle_units_go_back),
 		cmocka_unit_test(what_is_closed_gives_back),
 		cmocka_unit_test(no_unit_reaches_into_the_next_window),
