@@ -462,6 +462,69 @@ static void a_key_of_another_kind_is_wrong_and_stays(void **state)
 	}
 }
 
+static redisReply *value_of_k(struct redis_talk *talk)
+{
+	redisReply *value = redis_talk_say(talk, "GET " OUR_K);
+
+	assert_int_equal(value->type, REDIS_REPLY_STRING);
+	return value;
+}
+
+/* A value that this build has written, as one of the next layout has it. */
+static redisReply *age_backwards(struct redis_talk *talk)
+{
+	redisReply *value = value_of_k(talk);
+
+	assert_int_equal(value->str[0], 2);
+	redis_reply_free(value);
+	redis_reply_free(redis_talk_say(talk, "SETRANGE " OUR_K " 0 \3"));
+	value = value_of_k(talk);
+	assert_int_equal(value->str[0], 3);
+	return value;
+}
+
+static void what_is_newer_stays(struct redis_talk *talk, const struct plan *plan)
+{
+	redisReply *newer, *after;
+	struct node node;
+
+	redis_talk_do(talk, "DEL " OUR_K);
+	node_open(&node, plan);
+	assert_int_equal(ask(&node, "k").verdict, GALE_ALLOW);
+	node_close(&node);
+	newer = age_backwards(talk);
+	node_open(&node, plan);
+	assert_why(&node, "k", GALE_WHY_WRONG);
+	assert_why(&node, "k", GALE_WHY_WRONG);
+	node_close(&node);
+	after = value_of_k(talk);
+	assert_int_equal(after->len, newer->len);
+	assert_memory_equal(after->str, newer->str, newer->len);
+	redis_reply_free(newer);
+	redis_reply_free(after);
+}
+
+static void a_value_of_a_newer_gale_is_never_read_and_stays(void **state)
+{
+	const struct gale_rule rules[] = { gale_fixed_window(99, GALE_HOURS(1)),
+		                           gale_gcra(99, GALE_HOURS(1), 99),
+		                           gale_token_bucket(99, 1, GALE_HOURS(1)) };
+	static const enum gale_mode modes[] = { GALE_STRICT, GALE_CACHED_DENY,
+		                                GALE_LEASED };
+	struct redis_talk talk;
+
+	(void)state;
+	redis_talk_open(&talk, &server);
+	for (size_t i = 0; i < COUNT(rules) * COUNT(modes); i++) {
+		struct plan plan = { .rule = rules[i % COUNT(rules)],
+			             .mode = modes[i / COUNT(rules)] };
+
+		what_is_newer_stays(&talk, &plan);
+	}
+	redis_talk_do(&talk, "DEL " OUR_K);
+	redis_talk_close(&talk);
+}
+
 /* That one key cannot be believed is no reason to ask for no other. */
 static void a_key_of_another_kind_does_others_no_harm(void **state)
 {
@@ -1295,6 +1358,7 @@ int main(int count, char **args)
 		TEST(a_key_may_be_any_bytes),
 		TEST(in_quarantine_a_look_promises_nothing),
 		TEST(a_key_of_another_kind_is_wrong_and_stays),
+		TEST(a_value_of_a_newer_gale_is_never_read_and_stays),
 		TEST(a_key_of_another_kind_does_others_no_harm),
 		TEST(a_key_under_another_kind_of_rule_is_left_alone),
 		TEST(who_has_no_password_is_not_let_in),
