@@ -165,7 +165,8 @@ static void judge_each_replica(struct doctor *doctor, const char *info,
 {
 	char name[32], line[REDIS_LINE];
 
-	for (unsigned i = 0; i < count; i++) {
+	strcpy(line, "?");
+	for (unsigned i = 0; i < count && line[0] != '\0'; i++) {
 		snprintf(name, sizeof(name), "slave%u", i);
 		redis_line(info, name, line);
 		if (!strstr(line, "state=online"))
@@ -232,12 +233,12 @@ static void judge_replicas(struct doctor *doctor, const struct redis_url *url,
 
 uint64_t doctor_redis_time(redisContext *conn)
 {
-	redisReply *reply = redisCommand(conn, "TIME");
+	redisReply *reply = redis_ask(conn, "TIME");
 	uint64_t us = 0;
 
-	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
-		us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
-		     strtoull(reply->element[1]->str, NULL, 10);
+	if (reply)
+		us = strtoull(redis_text(reply, 0), NULL, 10) * 1000000 +
+		     strtoull(redis_text(reply, 1), NULL, 10);
 	freeReplyObject(reply);
 	return us;
 }
@@ -279,6 +280,15 @@ static void judge_all(struct doctor *doctor, const struct redis_url *url,
 	doctor_redis_rights(doctor, conn, url);
 }
 
+static void say_no_answer(struct doctor *doctor, const struct sentence *why)
+{
+	doctor_say(
+	    doctor, DOCTOR_FAIL, "connection",
+	    "the server cannot be asked: %s: see whether it runs, and whether it "
+	    "is a Redis",
+	    why->is);
+}
+
 /* True: it has let the user in. */
 static bool enter(struct doctor *doctor, const struct redis_url *url,
                   redisContext *conn)
@@ -287,10 +297,14 @@ static bool enter(struct doctor *doctor, const struct redis_url *url,
 
 	if (redis_sign_in(conn, url, &why) && redis_choose_db(conn, url->db, &why))
 		return true;
-	doctor_say(doctor, DOCTOR_FAIL, "connection",
-	           "the server does not let this user in: %s: mend the user, the "
-	           "password or the database in the URL",
-	           why.is);
+	if (conn->err)
+		say_no_answer(doctor, &why);
+	else
+		doctor_say(
+		    doctor, DOCTOR_FAIL, "connection",
+		    "the server does not let this user in: %s: mend the user, the "
+		    "password or the database in the URL",
+		    why.is);
 	return false;
 }
 
@@ -302,9 +316,11 @@ static void visit(struct doctor *doctor, const struct redis_url *url,
 
 	if (!enter(doctor, url, conn))
 		return;
-	info = redis_asked(conn, redisCommand(conn, "INFO"), &why);
+	info = redis_info(conn, &why);
 	if (info)
 		judge_all(doctor, url, conn, info->str);
+	else if (conn->err)
+		say_no_answer(doctor, &why);
 	else
 		doctor_say(doctor, DOCTOR_FAIL, "connection",
 		           "INFO is refused: %s: ACL SETUSER %s +info", why.is,

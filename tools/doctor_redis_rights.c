@@ -136,7 +136,7 @@ static redisReply *try_it(redisContext *conn, const struct right *right,
 		else if (strcmp(words[count], "channel") == 0)
 			words[count] = channel;
 	}
-	return redisCommandArgv(conn, count, words, NULL);
+	return redis_ask_words(conn, count, words);
 }
 
 /* Of a write whose arguments are wrong: is that all that is wrong? */

@@ -136,7 +136,7 @@ void doctor_redis_state(struct doctor *doctor, redisContext *conn,
 	redisReply *reply;
 
 	snprintf(key, sizeof(key), "%s{b00}generation", url->prefix);
-	reply = redisCommand(conn, "GET %s", key);
+	reply = redis_ask(conn, "GET %s", key);
 	if (reply && (reply->type != REDIS_REPLY_ERROR ||
 	              strncmp(reply->str, "WRONGTYPE", 9) == 0))
 		judge(doctor, conn, url, info, reply);

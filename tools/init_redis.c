@@ -90,7 +90,7 @@ static void tell_bound(bool has_replicas, FILE *out)
 static bool look(redisContext *conn, const struct redis_url *url, FILE *out,
                  bool *has_replicas, struct sentence *why)
 {
-	redisReply *info = redis_asked(conn, redisCommand(conn, "INFO"), why);
+	redisReply *info = redis_info(conn, why);
 	redisReply *saves = redis_config_of(conn, "save");
 	char replicas[REDIS_LINE] = "";
 	bool good = info && judge_server(url, info->str, out, why) &&

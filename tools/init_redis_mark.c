@@ -61,7 +61,7 @@ static bool find_keys(redisContext *conn, const struct redis_url *url, bool *ret
 	do {
 		redisReply *reply = redis_asked(
 		    conn,
-		    redisCommand(conn, "SCAN %s MATCH %s COUNT 1000", cursor, pattern),
+		    redis_ask(conn, "SCAN %s MATCH %s COUNT 1000", cursor, pattern),
 		    why);
 
 		if (!reply)
@@ -80,7 +80,7 @@ static bool find_keys(redisContext *conn, const struct redis_url *url, bool *ret
 static bool has_generation(redisContext *conn, const char *key, bool *ret_has,
                            struct sentence *why)
 {
-	redisReply *reply = redis_asked(conn, redisCommand(conn, "GET %s", key), why);
+	redisReply *reply = redis_asked(conn, redis_ask(conn, "GET %s", key), why);
 
 	if (!reply)
 		return false;
@@ -100,12 +100,11 @@ static bool is_new(const redisReply *generation)
 static enum mark greet(redisContext *conn, const struct redis_url *url, const char *key,
                        struct sentence *why)
 {
-	redisReply *reply =
-	    redis_asked(conn,
-	                redisCommand(conn, "EVAL %b 1 %s %llu new",
-	                             redis_greet_script.text, redis_greet_script.count,
-	                             key, (unsigned long long)url->durable),
-	                why);
+	redisReply *reply = redis_asked(
+	    conn,
+	    redis_ask(conn, "EVAL %b 1 %s %llu new", redis_greet_script.text,
+	              redis_greet_script.count, key, (unsigned long long)url->durable),
+	    why);
 	enum mark mark;
 
 	if (!reply)
@@ -170,7 +169,7 @@ static bool find_slot(redisContext *conn, const struct redis_url *url, unsigned 
 	redisReply *reply;
 
 	put_key(key, url, bucket);
-	reply = redis_asked(conn, redisCommand(conn, "CLUSTER KEYSLOT %s", key), why);
+	reply = redis_asked(conn, redis_ask(conn, "CLUSTER KEYSLOT %s", key), why);
 	if (!reply)
 		return false;
 	*ret_slot = reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;

@@ -1,18 +1,105 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* redis_visit.c -- hiredis, one command at a time. */
+/*
+ * redis_visit.c -- hiredis, one command at a time.
+ *
+ * Not redisCommand: it waits for each part of a reply anew, and so without end for a server that
+ * never says all.
+ */
 #define _GNU_SOURCE
 #include "tools/redis_visit.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/tunnel.h"
 
 static const struct timeval patience = { .tv_sec = REDIS_VISIT_S };
+
+/* ---- One command ----------------------------------------------------------------- */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static void say_late(redisContext *conn)
+{
+	conn->err = REDIS_ERR_OTHER;
+	snprintf(conn->errstr, sizeof(conn->errstr), "it does not answer within %d s",
+	         REDIS_VISIT_S);
+}
+
+static bool write_all(redisContext *conn)
+{
+	int done = 0;
+
+	while (!done) {
+		if (redisBufferWrite(conn, &done) != REDIS_OK)
+			return false;
+	}
+	return true;
+}
+
+static redisReply *hear(redisContext *conn)
+{
+	int64_t deadline = now_ms() + 1000 * REDIS_VISIT_S;
+	struct pollfd from = { .fd = conn->fd, .events = POLLIN };
+	void *reply = NULL;
+	int64_t left;
+
+	if (!write_all(conn))
+		return NULL;
+	while (redisGetReplyFromReader(conn, &reply) == REDIS_OK && !reply) {
+		left = deadline - now_ms();
+		if (left <= 0 || poll(&from, 1, (int)left) == 0) {
+			say_late(conn);
+			return NULL;
+		}
+		if (redisBufferRead(conn) != REDIS_OK)
+			return NULL;
+	}
+	return reply;
+}
+
+redisReply *redis_ask(redisContext *conn, const char *format, ...)
+{
+	va_list arguments;
+	int added;
+
+	va_start(arguments, format);
+	added = redisvAppendCommand(conn, format, arguments);
+	va_end(arguments);
+	return added == REDIS_OK ? hear(conn) : NULL;
+}
+
+redisReply *redis_ask_words(redisContext *conn, int count, const char **words)
+{
+	return redisAppendCommandArgv(conn, count, words, NULL) == REDIS_OK ? hear(conn)
+	                                                                    : NULL;
+}
+
+static bool is_text(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS;
+}
+
+const char *redis_text(const redisReply *array, size_t which)
+{
+	bool is = array->type == REDIS_REPLY_ARRAY && which < array->elements &&
+	          is_text(array->element[which]);
+
+	return is ? array->element[which]->str : "";
+}
 
 redisReply *redis_asked(redisContext *conn, redisReply *reply, struct sentence *why)
 {
@@ -33,9 +120,9 @@ static bool sign_in_as(redisContext *conn, const char *user, const char *passwor
 	if (user[0] == '\0' && password[0] == '\0')
 		return true;
 	if (user[0] != '\0')
-		reply = redisCommand(conn, "AUTH %s %s", user, password);
+		reply = redis_ask(conn, "AUTH %s %s", user, password);
 	else
-		reply = redisCommand(conn, "AUTH %s", password);
+		reply = redis_ask(conn, "AUTH %s", password);
 	reply = redis_asked(conn, reply, why);
 	freeReplyObject(reply);
 	return reply != NULL;
@@ -54,7 +141,7 @@ bool redis_choose_db(redisContext *conn, uint64_t db, struct sentence *why)
 	if (db == 0)
 		return true;
 	reply = redis_asked(
-	    conn, redisCommand(conn, "SELECT %llu", (unsigned long long)db), why);
+	    conn, redis_ask(conn, "SELECT %llu", (unsigned long long)db), why);
 	freeReplyObject(reply);
 	return reply != NULL;
 }
@@ -134,8 +221,8 @@ static redisContext *follow(const struct redis_url *url, const redisReply *told,
 		             sentinel, url->service);
 		return NULL;
 	}
-	host = told->element[0]->str;
-	if (is_address(host) && sscanf(told->element[1]->str, "%d", &port) == 1)
+	host = redis_text(told, 0);
+	if (is_address(host) && sscanf(redis_text(told, 1), "%d", &port) == 1)
 		return redis_reach(url, host, port, why);
 	sentence_say(why, "the sentinel %.100s tells %.100s, and must tell an address",
 	             sentinel, host);
@@ -155,9 +242,9 @@ static redisContext *reach_primary(const struct redis_url *url, size_t which,
 		return NULL;
 	if (sign_in_as(sentinel, "", url->sentinel_password, why))
 		reply = redis_asked(sentinel,
-		                    redisCommand(sentinel,
-		                                 "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
-		                                 url->service),
+		                    redis_ask(sentinel,
+		                              "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
+		                              url->service),
 		                    why);
 	if (reply)
 		primary = follow(url, reply, host->name, why);
@@ -204,11 +291,24 @@ void redis_line(const char *info, const char *name, char value[REDIS_LINE])
 		         (int)strcspn(at + length + 1, "\r\n"), at + length + 1);
 }
 
+redisReply *redis_info(redisContext *conn, struct sentence *why)
+{
+	redisReply *info = redis_asked(conn, redis_ask(conn, "INFO"), why);
+
+	if (!info || is_text(info))
+		return info;
+	freeReplyObject(info);
+	conn->err = REDIS_ERR_PROTOCOL;
+	sentence_say(why, "what it says to INFO is no text");
+	return NULL;
+}
+
 redisReply *redis_config_of(redisContext *conn, const char *name)
 {
-	redisReply *reply = redisCommand(conn, "CONFIG GET %s", name);
+	redisReply *reply = redis_ask(conn, "CONFIG GET %s", name);
 
-	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	    is_text(reply->element[1]))
 		return reply;
 	freeReplyObject(reply); /* it may be forbidden */
 	return NULL;
@@ -246,8 +346,7 @@ static bool are_whole(const redisReply *ranges, struct sentence *why)
 
 redisReply *redis_slots(redisContext *conn, struct sentence *why)
 {
-	redisReply *ranges =
-	    redis_asked(conn, redisCommand(conn, "CLUSTER SLOTS"), why);
+	redisReply *ranges = redis_asked(conn, redis_ask(conn, "CLUSTER SLOTS"), why);
 
 	if (!ranges || are_whole(ranges, why))
 		return ranges;

@@ -37,13 +37,24 @@ bool redis_sign_in(redisContext *conn, const struct redis_url *url,
                    struct sentence *why);
 bool redis_choose_db(redisContext *conn, uint64_t db, struct sentence *why);
 
+/* Sends a command as redisCommand does, and waits for its whole reply: a server that says a byte now and
+ * then has no longer than another.  NULL: conn->errstr says why, and the visit is over. */
+redisReply *redis_ask(redisContext *conn, const char *format, ...);
+redisReply *redis_ask_words(redisContext *conn, int count, const char **words);
+
 /* The reply, unless it is an error or there is none. */
 redisReply *redis_asked(redisContext *conn, redisReply *reply, struct sentence *why);
+
+/* What INFO says, as a text. */
+redisReply *redis_info(redisContext *conn, struct sentence *why);
+
+/* An element of an array that is a text; else "". */
+const char *redis_text(const redisReply *array, size_t which);
 
 /* The value of a line of INFO, or "". */
 void redis_line(const char *info, const char *name, char value[REDIS_LINE]);
 
-/* Of CONFIG GET, as two elements; NULL: the server does not say. */
+/* Of CONFIG GET, as two texts; NULL: the server does not say. */
 redisReply *redis_config_of(redisContext *conn, const char *name);
 
 /* CLUSTER SLOTS, with a server for each slot. */

@@ -12,9 +12,13 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/support/doctored.h"
 #include "tests/support/fake_time.h"
@@ -188,6 +192,62 @@ static void who_cannot_be_reached_is_said(void **state)
 	assert_found(place, "FAIL  cluster: ERR This instance has cluster support "
 	                    "disabled: begin the URL with redis://");
 	assert_says(command_out, "OK    connection: 127.0.0.1:");
+}
+
+/* A byte now and then, to one who asks until that one has gone. */
+static void *drip(void *listener)
+{
+	int fd = accept(*(int *)listener, NULL, NULL);
+
+	must(fd >= 0);
+	while (send(fd, "+", 1, MSG_NOSIGNAL) == 1)
+		usleep(100000);
+	close(fd);
+	return NULL;
+}
+
+static void a_reply_without_an_end_is_not_waited_for(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	pthread_t thread;
+	char place[64];
+
+	(void)state;
+	must(listener >= 0 && bind(listener, (struct sockaddr *)&at, length) == 0);
+	must(listen(listener, 1) == 0);
+	must(getsockname(listener, (struct sockaddr *)&at, &length) == 0);
+	must(pthread_create(&thread, NULL, drip, &listener) == 0);
+	snprintf(place, sizeof(place), "redis://127.0.0.1:%d", ntohs(at.sin_port));
+	assert_found(place, "FAIL  connection: the server cannot be asked: it does not "
+	                    "answer within 5 s: see whether it runs");
+	must(pthread_join(thread, NULL) == 0);
+	close(listener);
+}
+
+static void what_is_no_redis_is_said(void **state)
+{
+	struct rogue rogue;
+	char place[64];
+
+	(void)state;
+	rogue_open(&rogue);
+	snprintf(place, sizeof(place), "redis://127.0.0.1:%d", rogue.port);
+	rogue_say(&rogue, ROGUE_INFO, ""); /* not a word */
+	assert_found(place, "FAIL  connection: the server cannot be asked: it does not "
+	                    "answer within 5 s");
+	rogue_say(&rogue, ROGUE_INFO, ":7\r\n");
+	assert_found(place, "cannot be asked: what it says to INFO is no text");
+	rogue_say(&rogue, ROGUE_INFO,
+	          "$39\r\nconnected_slaves:18446744073709551615\r\n\r\n");
+	assert_found(place, "WARN  replicas: one is not online ()");
+	snprintf(place, sizeof(place), "redis+sentinel://127.0.0.1:%d/mine",
+	         rogue.port);
+	rogue_say(&rogue, ROGUE_SENTINEL, "*2\r\n:1\r\n*-1\r\n");
+	assert_found(place, "the sentinel 127.0.0.1 tells , and must tell an address");
+	rogue_close(&rogue);
 }
 
 static void who_is_named_by_a_sentinel_is_looked_at(void **state)
@@ -598,6 +658,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(a_doctor_leaves_nothing_behind, clear),
 		cmocka_unit_test(what_servers_say_of_themselves_is_judged),
 		cmocka_unit_test(who_cannot_be_reached_is_said),
+		cmocka_unit_test(a_reply_without_an_end_is_not_waited_for),
+		cmocka_unit_test(what_is_no_redis_is_said),
 		cmocka_unit_test(who_is_named_by_a_sentinel_is_looked_at),
 		cmocka_unit_test(eviction_is_found),
 		cmocka_unit_test(persistence_is_found),
