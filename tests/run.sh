@@ -14,6 +14,7 @@
 #     install  make build, install and uninstall, and   Debian packages, the ABI and
 #              who finds what is installed              the tarball, too
 #     fuzz     (not by default)                      60 seconds of each target, or GALE_FUZZ_SECONDS
+#     newer    (not by default)                      hiredis and Valkey, as newer Debians have them
 #
 # asan is AddressSanitizer and UndefinedBehaviorSanitizer.  tsan, ThreadSanitizer, has what has
 # threads: models, simulations and the suite "single" have one, or watch one.  The suite "forks" begins processes
@@ -386,11 +387,18 @@ test_fuzz() {
 	report fuzz "$since"
 }
 
+test_newer() {
+	local since=$SECONDS
+	say "== newer: building"
+	try "newer hiredis-and-valkey" tests/newer.sh "$out/newer"
+	report newer "$since"
+}
+
 # ---- The run -------------------------------------------------------------------------
 
 if [ $# = 0 ]; then
 	set -- gcc asan tsan clang release install
-	$brief || set -- "$@" fuzz
+	$brief || set -- "$@" fuzz newer
 fi
 for name; do
 	declare -F "test_$name" >/dev/null || {
@@ -410,7 +418,8 @@ say "== $((SECONDS / 60)) min $((SECONDS % 60)) s"
 awk '{ s += $2 - $1 } END { if (NR) print "a processor stood still " NR " times, for " s " s in all" }' \
 	"$out/standstills"
 command -v valkey-server >/dev/null ||
-	say "without valkey-server, which Debian 12 has in its backports: conformance_valkey_test was not run"
+	say "without valkey-server, which Debian 12 has in its backports: conformance_valkey_test was not run; \
+make test ARGS=newer fetches it"
 whys
 awk -F'\t' '$1 == "fail" { print "failed: " $2 "  (" $3 ")" }' "$out/results"
 say "$passed passed, $failed failed" | tee build/test/summary

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -1222,7 +1223,9 @@ static void a_user_needs_little(void **state)
 	job(&s, 0, REMOTE_STEP, "new");
 	redis_talk_do(&talk, "ACL SETUSER least -set");
 	assert_int_equal(call_with(&s, &user, 1), REDIS_ERROR);
-	assert_non_null(strstr(s.said.text, "can't run this command"));
+	/* Redis says the first, and Valkey the other. */
+	assert_true(strstr(s.said.text, "can't run this command") ||
+	            strstr(s.said.text, "no permissions to run the 'set' command"));
 	redis_talk_do(&talk, "ACL SETUSER least -evalsha");
 	assert_int_equal(call_with(&s, &user, 1), REDIS_NOT_LET);
 	redis_talk_close(&user);

@@ -12,6 +12,7 @@
  *     redis_timelines [--seed N] [--steps N]     prints the seed of what fails
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/calendar.h"

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
