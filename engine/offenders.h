@@ -19,6 +19,9 @@
  *                by one, and then one of OFFENDERS_LOT, for as many.  Which ones follows from
  *                their number so that of each k-th refusal the same part is noted, whatever
  *                k is: who asks for keys in turn hides none of them.
+ *   OFFENDERS-4  In a sum of tables OFFENDERS-1 holds, n is the sum of theirs, and the least count is
+ *                at most n / OFFENDERS_ROWS, which no over exceeds.  A key that has no row was
+ *                noted at most as often as the least count.
  *
  * Threads   Pure: any.
  */
@@ -63,10 +66,14 @@ static inline uint64_t offenders_weight(uint64_t others)
 void offenders_note(struct offenders *offenders, uint64_t hash, const void *key,
                     size_t key_len, uint64_t weight);
 
+/* As if what was noted in more had been noted in sum, too (OFFENDERS-4).  A key has the same hash
+ * in both. */
+void offenders_add(struct offenders *sum, const struct offenders *more);
+
 /* The largest count first. */
 void offenders_rank(struct offenders *offenders);
 
-/* OFFENDERS-2, as far as the table shows it. */
+/* OFFENDERS-2, as far as the table shows it; it may be no sum. */
 bool offenders_valid(const struct offenders *offenders);
 
 #endif

@@ -244,6 +244,10 @@ void score_read(const struct gale_runtime *runtime, const struct gale_limiter *l
 void score_read_name(const struct gale_runtime *runtime,
                      const struct gale_limiter *limiter, struct score_sum *ret_sum)
     ON(runtime->lock);
+/* The first limiter of each name, from this number on: it speaks for all of the name.  NULL: there
+ * are no more. */
+struct gale_limiter *score_next_name(const struct gale_runtime *runtime,
+                                     uint32_t number) ON(runtime->lock);
 /* Of all limiters, and those that have died. */
 void score_read_all(const struct gale_runtime *runtime, struct score_sum *ret_sum)
     ON(runtime->lock);

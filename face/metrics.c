@@ -136,29 +136,6 @@ enum gale_err gale_limiter_stats_sized(struct gale_limiter *limiter,
 #define REQUESTS "gale_requests_total"
 #define DROPPED "gale_requests_dropped_total"
 
-/* The first of its name: it speaks for all of them. */
-static bool is_first(const struct gale_limiter *limiter)
-{
-	const struct list *all = &limiter->locked.same;
-
-	for (const struct list *at = all->next; at != all; at = at->next)
-		if (list_item(at, struct gale_limiter, locked.same)->locked.number <
-		    limiter->locked.number)
-			return false;
-	return true;
-}
-
-/* From this number on; NULL: there are no more. */
-static const struct gale_limiter *next_name(const struct gale_runtime *runtime,
-                                            uint32_t number) ON(runtime->lock)
-{
-	for (; number < runtime->locked.limiter_end; number++)
-		if (runtime->locked.limiters[number] &&
-		    is_first(runtime->locked.limiters[number]))
-			return runtime->locked.limiters[number];
-	return NULL;
-}
-
 /* A count that is still 0 is told if it is one of the usual: what a rate is taken of must
  * be there before it rises. */
 static bool is_told(unsigned why, uint64_t count)
@@ -196,9 +173,10 @@ typedef void say_name_fn(struct text *text, const char *limiter,
 static void say_names(struct text *text, const struct gale_runtime *runtime,
                       say_name_fn *say_name) ON(runtime->lock)
 {
-	const struct gale_limiter *limiter = next_name(runtime, 0);
+	const struct gale_limiter *limiter = score_next_name(runtime, 0);
 
-	for (; limiter; limiter = next_name(runtime, limiter->locked.number + 1)) {
+	for (; limiter;
+	     limiter = score_next_name(runtime, limiter->locked.number + 1)) {
 		const struct lender *lender = &limiter->lender;
 		char name[GALE_NAME_MAX + 1] = "";
 		struct score_sum sum;

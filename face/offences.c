@@ -35,7 +35,7 @@ void offence_note_as(struct gale_limiter *limiter, const void *key, size_t key_l
 /* ---- The text --------------------------------------------------------------------- */
 
 /* Who has it holds it for less than a microsecond, unless it does not run now. */
-static struct offenders offenders_of(struct gale_limiter *limiter)
+static void add_table(struct offenders *sum, struct gale_limiter *limiter)
 {
 	const struct timespec pause = { .tv_nsec = 50000 };
 	struct offenders offenders;
@@ -45,8 +45,20 @@ static struct offenders offenders_of(struct gale_limiter *limiter)
 	offenders = limiter->offenders;
 	latch_drop(&limiter->latch);
 	gale_audit(offenders_valid(&offenders));
-	offenders_rank(&offenders);
-	return offenders;
+	offenders_add(sum, &offenders);
+}
+
+/* Of all limiters of its name, whose keys have the same hashes. */
+static struct offenders offenders_of(struct gale_limiter *limiter)
+{
+	const struct list *all = &limiter->locked.same;
+	struct offenders sum = { 0 };
+
+	add_table(&sum, limiter);
+	for (const struct list *at = all->next; at != all; at = at->next)
+		add_table(&sum, list_item(at, struct gale_limiter, locked.same));
+	offenders_rank(&sum);
+	return sum;
 }
 
 /* A string of JSON in which each character is a byte. */
@@ -87,6 +99,7 @@ static void say_limiter(struct text *text, struct gale_limiter *limiter)
 enum gale_err gale_offenders_write(struct gale_runtime *runtime, struct gale_sink *sink)
 {
 	struct text text = { .sink = sink, .works = true, .length = 0 };
+	struct gale_limiter *limiter;
 
 	if (!runtime)
 		return GALE_ERR_RUNTIME;
@@ -95,9 +108,9 @@ enum gale_err gale_offenders_write(struct gale_runtime *runtime, struct gale_sin
 	if (!sink || !sink->write)
 		return GALE_ERR_SINK;
 	lock_take(&runtime->lock);
-	for (uint32_t i = 0; i < runtime->locked.limiter_end; i++)
-		if (runtime->locked.limiters[i])
-			say_limiter(&text, runtime->locked.limiters[i]);
+	for (limiter = score_next_name(runtime, 0); limiter;
+	     limiter = score_next_name(runtime, limiter->locked.number + 1))
+		say_limiter(&text, limiter);
 	text_end(&text);
 	lock_drop(&runtime->lock);
 	return text.works ? GALE_ERR_OK : GALE_ERR_SINK;

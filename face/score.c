@@ -115,6 +115,27 @@ void score_read_name(const struct gale_runtime *runtime,
 		            ret_sum);
 }
 
+static bool is_first(const struct gale_limiter *limiter)
+{
+	const struct list *all = &limiter->locked.same;
+
+	for (const struct list *at = all->next; at != all; at = at->next)
+		if (list_item(at, struct gale_limiter, locked.same)->locked.number <
+		    limiter->locked.number)
+			return false;
+	return true;
+}
+
+struct gale_limiter *score_next_name(const struct gale_runtime *runtime,
+                                     uint32_t number)
+{
+	for (; number < runtime->locked.limiter_end; number++)
+		if (runtime->locked.limiters[number] &&
+		    is_first(runtime->locked.limiters[number]))
+			return runtime->locked.limiters[number];
+	return NULL;
+}
+
 void score_read_all(const struct gale_runtime *runtime, struct score_sum *ret_sum)
 {
 	*ret_sum = runtime->locked.gone;

@@ -484,6 +484,7 @@ GALE_API enum gale_err gale_metrics_write(struct gale_runtime *runtime,
 
 /* Writes the keys that each limiter's rule has refused most often, at most 16 of a limiter:
  * a line of JSON for each key, the most refused key first.  docs/operate.md has the fields.
+ * Limiters of one name are told together: the refusals of a key are added up.
  * Keys may be secrets of your clients: show the text to operators only.  The sink must not
  * block, as above. */
 GALE_API enum gale_err gale_offenders_write(struct gale_runtime *runtime,

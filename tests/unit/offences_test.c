@@ -338,6 +338,46 @@ static void a_limiter_has_a_page_of_its_own_and_takes_it_along(void **state)
 	assert_true(house_close(&h));
 }
 
+static const char *after(const char *text, const char *part)
+{
+	const char *at = strstr(text, part);
+
+	return at ? at + strlen(part) : NULL;
+}
+
+/* Plans of customers are limiters of one name.  Another store makes no difference to the text. */
+static void limiters_of_one_name_are_told_together(void **state)
+{
+	struct house_plan plan = { .rule = rule };
+	struct gale_limiter_config config = { .name = "house", .rule = rule };
+	struct gale_limiter *twin, *stranger;
+	struct house h;
+	struct page page;
+
+	(void)state;
+	house_open(&h, &plan);
+	config.store = h.store;
+	must(gale_limiter_open(h.runtime, &config, &twin) == GALE_ERR_OK);
+	stranger = house_limiter(&h, "stranger", rule);
+	is_refused(&h, "client", 6, 7);
+	is_refused(&h, "first", 5, 2);
+	for (int i = 0; i < 4; i++)
+		must(gale_wait(h.seat, twin, "client", 6, 1, PATIENCE).verdict ==
+		     GALE_DENY);
+	for (uint64_t i = 0; i < rule.limit + 9; i++)
+		(void)gale_wait(h.seat, twin, "second", 6, 1, PATIENCE);
+	page = read_page(&h);
+	assert_int_equal(refused(&page, "client", 6), 11);
+	assert_int_equal(refused(&page, "second", 6), 9);
+	assert_int_equal(refused(&page, "first", 5), 2);
+	assert_null(strstr(after(page.text, "\"client\""), "\"client\""));
+	gale_limiter_close(twin);
+	page = read_page(&h);
+	assert_int_equal(refused(&page, "client", 6), 7);
+	gale_limiter_close(stranger);
+	assert_true(house_close(&h));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +386,7 @@ int main(void)
 		cmocka_unit_test(seats_note_at_once_and_one_reads),
 		cmocka_unit_test(keys_are_escaped_and_cut_and_the_most_is_first),
 		cmocka_unit_test(what_the_rule_did_not_refuse_is_not_written),
+		cmocka_unit_test(limiters_of_one_name_are_told_together),
 		cmocka_unit_test(a_limiter_has_a_page_of_its_own_and_takes_it_along),
 	};
 

@@ -85,6 +85,38 @@ static void no_key_that_is_refused_often_is_missed(void **state)
 	}
 }
 
+static void has_each_key_once(const struct offenders *table)
+{
+	for (size_t i = 0; i < OFFENDERS_ROWS; i++)
+		if (table->rows[i].count > 0)
+			assert_ptr_equal(row_of(table, table->rows[i].hash - 1),
+			                 &table->rows[i]);
+}
+
+/* OFFENDERS-4: of the same notes in several tables, of which some are short and some empty. */
+static void what_was_noted_in_several_tables_adds_up(void **state)
+{
+	(void)state;
+	for (unsigned stream = 0; stream < 4 * STREAMS; stream++) {
+		struct truth sum = { 0 };
+		unsigned parts = 2 + stream % 5, notes = stream % 3 ? NOTES : 50;
+
+		lot = stream;
+		for (unsigned part = 0; part < parts; part++) {
+			struct truth of_one = { 0 };
+
+			for (unsigned i = 0; part != 1 && i < notes; i++)
+				note(&of_one, (draw_key(stream) + part) % KEYS, 1);
+			offenders_add(&sum.table, &of_one.table);
+			for (uint64_t key = 0; key < KEYS; key++)
+				sum.counts[key] += of_one.counts[key];
+			has_each_key_once(&sum.table);
+			for (uint64_t key = 0; key < KEYS; key++)
+				expect_row(&sum, key);
+		}
+	}
+}
+
 static void as_many_keys_as_rows_are_counted_exactly(void **state)
 {
 	struct truth truth = { 0 };
@@ -169,6 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_key_that_is_refused_often_is_missed),
+		cmocka_unit_test(what_was_noted_in_several_tables_adds_up),
 		cmocka_unit_test(as_many_keys_as_rows_are_counted_exactly),
 		cmocka_unit_test(the_largest_count_is_the_first),
 		cmocka_unit_test(a_long_key_is_cut_and_is_a_key_of_its_own),
