@@ -199,6 +199,7 @@ void stream_close(struct stream *stream)
 	drop(stream, &stream->early_fd);
 	drop(stream, &stream->fd);
 	stream->is_connected = stream->is_open = false;
+	stream->hung_up = 0;
 	errno = error;
 }
 
@@ -246,6 +247,12 @@ static bool would_block(void)
 	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
+/* What the server said last may not be read yet. */
+static bool has_hung_up(void)
+{
+	return errno == EPIPE || errno == ECONNRESET;
+}
+
 enum stream_state stream_turn(struct stream *stream)
 {
 	enum stream_state state = STREAM_OPEN;
@@ -285,6 +292,10 @@ ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count)
 		            stream->tls->ops->send(stream->session, bytes, count));
 	if (count > 0)
 		sent = send(stream->fd, bytes, count, MSG_NOSIGNAL);
+	if (sent < 0 && has_hung_up()) {
+		stream->hung_up = stream->hung_up ? stream->hung_up : errno;
+		sent = (ssize_t)count;
+	}
 	if (sent < 0 && !would_block())
 		return -1;
 	if (sent < 0)
@@ -308,6 +319,6 @@ ptrdiff_t stream_read(struct stream *stream, uint8_t *bytes, size_t most)
 	if (count > 0)
 		return count;
 	if (count == 0)
-		errno = 0;
+		errno = stream->hung_up;
 	return count < 0 && would_block() ? 0 : -1;
 }

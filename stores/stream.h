@@ -55,6 +55,7 @@ struct stream {
 	bool is_connected;
 	bool is_open;
 	bool wants_out; /* the epoll has been told so */
+	int hung_up;    /* errno of a send in vain, to an end that has closed; or 0 */
 };
 
 /* tls: stays there; NULL: none. */
@@ -70,7 +71,9 @@ enum stream_state stream_turn(struct stream *stream);
  * it. */
 const char *stream_why(const struct stream *stream);
 
-/* How many of the bytes went; -1: it is over.  The epoll tells when more can go. */
+/* How many of the bytes went; -1: it is over.  The epoll tells when more can go.
+ * To an end that has closed all of them go: the next reads bring what it said last, such as why
+ * it has closed, and then that it is over. */
 ptrdiff_t stream_send(struct stream *stream, const uint8_t *bytes, size_t count);
 
 /* How many came, at most so many; 0: none now; -1: it is over. */

@@ -7,7 +7,8 @@
  *
  * OpenSSL's own BIO for sockets writes without MSG_NOSIGNAL, and the host would have a SIGPIPE.
  * TLS 1.2 is the least, or what the host's openssl.cnf has above it; nothing is negotiated again,
- * so that a send never waits for a read.
+ * so that a send never waits for a read: a server of TLS 1.2 that insists on it ends the session, and
+ * another one is made.
  * OpenSSL is set up without its handler of exit: a host may exit while other threads are in here.
  *
  * Threads   As tls.h says: a context is not changed once it is made.
@@ -38,6 +39,8 @@ struct tls_session {
 	SSL *ssl;
 	int fd;
 	int error; /* errno of the last call that failed; 0: the other end has closed */
+	int hung_up; /* as of a stream: errno of a send after that, or 0 */
+	bool is_open;
 	bool is_over;
 	bool send_wants_out;
 	bool read_wants_out;
@@ -53,24 +56,35 @@ static bool would_block(int error)
 	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
+static bool has_hung_up(int error)
+{
+	return error == 0 || error == EPIPE || error == ECONNRESET;
+}
+
 /* What send and recv have said; bits: of BIO_FLAGS_*, if it goes on later. */
 static int say(BIO *bio, ssize_t count, int bits)
 {
 	struct tls_session *session = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	session->error = count < 0 ? errno : 0;
+	session->error = count < 0 ? errno : session->hung_up;
 	if (count < 0 && would_block(errno))
 		BIO_set_flags(bio, bits | BIO_FLAGS_SHOULD_RETRY);
 	return (int)count;
 }
 
+/* A server that refuses a session says why, and closes.  That is read only if OpenSSL does not
+ * hear of the end before, by a write. */
 static int socket_write(BIO *bio, const char *bytes, int count)
 {
-	const struct tls_session *session = BIO_get_data(bio);
+	struct tls_session *session = BIO_get_data(bio);
+	ssize_t sent = send(session->fd, bytes, (size_t)count, MSG_NOSIGNAL);
 
-	return say(bio, send(session->fd, bytes, (size_t)count, MSG_NOSIGNAL),
-	           BIO_FLAGS_WRITE);
+	if (sent < 0 && has_hung_up(errno)) {
+		session->hung_up = session->hung_up ? session->hung_up : errno;
+		sent = count;
+	}
+	return say(bio, sent, BIO_FLAGS_WRITE);
 }
 
 static int socket_read(BIO *bio, char *bytes, int most)
@@ -296,14 +310,19 @@ static void note_certificate(struct tls_session *session, long fault)
 static void note_reason(struct tls_session *session)
 {
 	int reason = ERR_GET_REASON(ERR_peek_error());
+	bool is_refused = reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE;
 
 	if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
 		snprintf(session->why, TLS_TEXT,
 		         "the server does not answer in TLS; its port may be one "
 		         "without TLS");
+	else if (is_refused && session->is_open)
+		snprintf(
+		    session->why, TLS_TEXT,
+		    "the server wants to negotiate TLS again, which gale does not: "
+		    "turn that off at the server, or let it use TLS 1.3");
 	else if (reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED ||
-	         (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE &&
-	          !SSL_get_certificate(session->ssl)))
+	         (is_refused && !SSL_get_certificate(session->ssl)))
 		snprintf(session->why, TLS_TEXT,
 		         "the server wants a certificate of the client; cert= and key= "
 		         "name one");
@@ -320,11 +339,12 @@ static void note_why(struct tls_session *session, int error)
 		note_certificate(session, fault);
 	else if (error == SSL_ERROR_SSL)
 		note_reason(session);
-	else if (error == SSL_ERROR_SYSCALL && session->error != 0)
-		snprintf(session->why, TLS_TEXT, "%.100s", strerror(session->error));
-	else if (!SSL_is_init_finished(session->ssl))
+	else if (!SSL_is_init_finished(session->ssl) &&
+	         (error != SSL_ERROR_SYSCALL || has_hung_up(session->error)))
 		snprintf(session->why, TLS_TEXT,
 		         "the server has hung up before TLS was agreed on");
+	else if (error == SSL_ERROR_SYSCALL && session->error != 0)
+		snprintf(session->why, TLS_TEXT, "%.100s", strerror(session->error));
 }
 
 /* After a call that did not succeed: does it later?  Else notes why. */
@@ -353,8 +373,10 @@ static enum tls_state open_if_verified(struct tls_session *session)
 {
 	session->send_wants_out = false;
 	if (SSL_get0_peer_certificate(session->ssl) &&
-	    SSL_get_verify_result(session->ssl) == X509_V_OK)
+	    SSL_get_verify_result(session->ssl) == X509_V_OK) {
+		session->is_open = true;
 		return TLS_OPEN;
+	}
 	session->is_over = true;
 	snprintf(session->why, TLS_TEXT, "the server has shown no certificate");
 	return TLS_OVER;

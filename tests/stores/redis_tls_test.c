@@ -20,9 +20,11 @@
 
 #include <gale/guard.h>
 
+#include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "tests/support/moment.h"
 #include "tests/support/must.h"
+#include "tests/support/negotiator.h"
 #include "tests/support/port.h"
 #include "tests/support/proxy.h"
 #include "tests/support/redis_cluster.h"
@@ -34,6 +36,8 @@
 #define OPTIONS_ROOM 400
 #define BEAT GALE_SECONDS(3)
 #define CUTS 40
+#define REFUSALS 12
+#define SESSION 4000 /* bytes of answers, until it is negotiated again */
 
 static struct certificates c;
 static struct secure_server server; /* good, and asks for no certificate */
@@ -413,6 +417,58 @@ static void connections_are_made_anew_under_load(void **state)
 	proxy_close(&proxy);
 }
 
+static bool has_refused_often(void *arg)
+{
+	struct negotiator *negotiator = arg;
+
+	return load_relaxed(&negotiator->refused) >= REFUSALS;
+}
+
+/* A node does not negotiate again: its session ends, and another one is made. */
+static void sessions_that_are_negotiated_again_are_made_anew_under_load(void **state)
+{
+	static struct negotiator negotiator;
+	static struct weather weather;
+	struct weather_plan plan = { .shards = 2,
+		                     .window_us = GALE_MILLIS(300),
+		                     .limit = 40,
+		                     .keys = 1,
+		                     .askers = 3,
+		                     .pollers = 1,
+		                     .within_us = GALE_MILLIS(150),
+		                     .nap_us = WEATHER_NAP_US };
+	char url[URL_ROOM];
+
+	(void)state;
+	negotiator_open(&negotiator, &c.good, server.is.socket, SIZE_MAX);
+	plan.urls[0] = plan.urls[1] =
+	    url_of(url, negotiator.port, trusting(&c.ca, "&prefix=negotiated:"));
+	redis_server_settle(&server.is, "negotiated:");
+	weather_let_ask(&weather, &plan);
+	assert_true(weather_recovers(&weather, VISITOR_PATIENCE));
+	store_relaxed(&negotiator.each, SESSION);
+	assert_true(becomes_true(has_refused_often, &negotiator));
+	store_relaxed(&negotiator.each, SIZE_MAX);
+	assert_true(weather_recovers(&weather, VISITOR_PATIENCE));
+	weather_end(&weather);
+	weather_was_in_time(&weather, plan.within_us + GALE_MILLIS(150));
+	negotiator_close(&negotiator);
+	assert_true(negotiator.asked >= negotiator.refused);
+}
+
+static void a_server_that_negotiates_at_once_is_told_of(void **state)
+{
+	static struct negotiator negotiator;
+	char url[URL_ROOM];
+
+	(void)state;
+	negotiator_open(&negotiator, &c.good, server.is.socket, /* each= */ 1);
+	visitor_refused(url_of(url, negotiator.port, trusting(&c.ca, "")),
+	                "the server wants to negotiate TLS again, which gale does not: "
+	                "turn that off at the server, or let it use TLS 1.3");
+	negotiator_close(&negotiator);
+}
+
 /* ---- Several servers ------------------------------------------------------------- */
 
 /* Which has a certificate with the address that it tells; one name for all is given, too. */
@@ -502,6 +558,9 @@ int main(int count, char **args)
 		cmocka_unit_test(a_server_that_hangs_up_while_hands_are_shaken),
 		cmocka_unit_test(files_that_are_not_what_they_should_be),
 		cmocka_unit_test(connections_are_made_anew_under_load),
+		cmocka_unit_test(
+		    sessions_that_are_negotiated_again_are_made_anew_under_load),
+		cmocka_unit_test(a_server_that_negotiates_at_once_is_told_of),
 		cmocka_unit_test(a_sentinel_and_its_primary_are_asked_in_tls),
 		cmocka_unit_test(the_nodes_of_a_cluster_are_asked_in_tls),
 	};

@@ -156,21 +156,10 @@ static void a_sentinel_and_its_primary_are_asked(void **state)
 
 /* ---- What goes wrong ------------------------------------------------------------- */
 
-/* What the server says last may be lost with the connection, as its end comes first. */
-static bool was_lost(void)
-{
-	return strstr(said, "Connection reset by peer") ||
-	       strstr(said, "Server closed the connection");
-}
-
 static void refuses(const char *words, const char *rest, const char *url, int exits,
                     const char *because)
 {
-	int status = run(words, url, rest);
-
-	for (int i = 1; i < TRIES_MOST && was_lost(); i++)
-		status = run(words, url, rest);
-	says(words, exits, status, because);
+	says(words, exits, run(words, url, rest), because);
 }
 
 static void what_is_wrong_is_said(void **state)

@@ -132,12 +132,31 @@ static void sending_to_nobody_is_no_signal(void **state)
 {
 	struct sigaction before, deadly = { .sa_handler = SIG_DFL };
 
+	uint8_t byte;
+
 	(void)state;
 	must(sigaction(SIGPIPE, &deadly, &before) == 0);
 	close(s.other);
-	assert_int_equal(stream_send(&s.stream, (const uint8_t *)"PING", 4), -1);
+	assert_int_equal(stream_send(&s.stream, (const uint8_t *)"PING", 4), 4);
+	assert_int_equal(stream_read(&s.stream, &byte, 1), -1);
 	assert_int_equal(errno, EPIPE);
 	must(sigaction(SIGPIPE, &before, NULL) == 0);
+}
+
+/* A server that refuses a client says why, and closes, while the client sends. */
+static void what_was_said_last_is_read_after_a_send_in_vain(void **state)
+{
+	uint8_t bytes[4];
+
+	(void)state;
+	must(send(s.other, "full", 4, MSG_NOSIGNAL) == 4);
+	close(s.other);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(stream_send(&s.stream, (const uint8_t *)"PING", 4), 4);
+	assert_int_equal(stream_read(&s.stream, bytes, sizeof(bytes)), 4);
+	assert_memory_equal(bytes, "full", 4);
+	assert_int_equal(stream_read(&s.stream, bytes, sizeof(bytes)), -1);
+	assert_int_equal(errno, EPIPE);
 }
 
 static void it_ends_with_the_program_and_never_waits(void **state)
@@ -292,6 +311,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_is_spelt_out_is_not_looked_up),
 		cmocka_unit_test(an_address_is_named_as_it_is_spelt),
 		TEST(sending_to_nobody_is_no_signal),
+		TEST(what_was_said_last_is_read_after_a_send_in_vain),
 		TEST(it_ends_with_the_program_and_never_waits),
 		TEST(what_nobody_reads_is_not_waited_for),
 		TEST_EARLY(who_sleeps_is_told_once_that_it_was_taken),
