@@ -177,7 +177,8 @@ static bool settle(struct check *check, struct site *site)
 	gale_limiter_close(soon);
 	if (answer.verdict == GALE_ALLOW)
 		return true;
-	sentence_say(&failed, "it grants nothing: %s", gale_why_text(answer.why));
+	sentence_say(&failed, "it grants nothing (gale doctor URL says what to do): %s",
+	             gale_why_text(answer.why));
 	return last_line_explain(&check->last_line, failed.is, check->why);
 }
 
@@ -450,7 +451,9 @@ static bool run_crowd(struct check *check, int rule)
 	if (!open_limiter(check, &check->theirs, name, named.rule, &crowd.limiter))
 		return false;
 	if (pthread_barrier_init(&crowd.start, NULL, CROWD) != 0 || !send_crowd(&crowd))
-		return sentence_say(check->why, "no %d threads", CROWD);
+		return sentence_say(check->why,
+		                    "this system gives no %d threads: raise ulimit -u",
+		                    CROWD);
 	(void)pthread_barrier_destroy(&crowd.start);
 	kept = judge(check, &crowd, named.name);
 	(void)gale_reset(check->theirs.seat, crowd.limiter, "k", 1, PATIENCE);
@@ -473,7 +476,9 @@ static bool name_run(struct check *check)
 	uint64_t name;
 
 	if (getrandom(&name, sizeof(name), 0) != sizeof(name))
-		return sentence_say(check->why, "no random number for its names");
+		return sentence_say(
+		    check->why,
+		    "this system gives no random number: run the command again");
 	snprintf(check->run, sizeof(check->run), "%016llx", (unsigned long long)name);
 	return true;
 }

@@ -111,14 +111,16 @@ static void look(struct doctor *doctor, const char *url)
 		doctor_postgres(doctor, url);
 #else
 		doctor_say(doctor, DOCTOR_FAIL, "server",
-		           "this gale was built without PostgreSQL");
+		           "this gale was built without PostgreSQL: install libpq-dev, "
+		           "and build it again");
 #endif
 	else
 #ifdef GALE_REDIS
 		doctor_redis(doctor, url);
 #else
 		doctor_say(doctor, DOCTOR_FAIL, "server",
-		           "this gale was built without Redis");
+		           "this gale was built without Redis: install libhiredis-dev, "
+		           "and build it again");
 #endif
 }
 

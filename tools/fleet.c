@@ -144,8 +144,8 @@ static bool begin_processes(struct fleet *fleet)
 
 	config.workers = (uint32_t)fleet->flags->processes;
 	if (!tally_open(fleet->tally, &config))
-		return sentence_say(&fleet->why,
-		                    "--keys: not enough memory for so many");
+		return sentence_say(
+		    &fleet->why, "--keys: not enough memory for so many: give fewer");
 	processes_begin(&fleet->processes, fleet->begin_us, fleet->stop_us);
 	return true;
 }

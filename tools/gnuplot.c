@@ -28,6 +28,8 @@ bool gnuplot_run(const char *script)
 	fputs(script, pipe);
 	status = pclose(pipe);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		fputs("gale sim: --plots: gnuplot is not installed\n", stderr);
+		fputs("gale sim: --plots: gnuplot is not installed: install "
+		      "gnuplot-nox\n",
+		      stderr);
 	return status == 0;
 }

@@ -138,7 +138,7 @@ static bool begin_phase(struct guard_fleet *fleet)
 	if (fleet->lines)
 		fprintf(fleet->lines, "-- %s\n", phase_of(fleet)->says);
 	return backend_set(&fleet->backend, &terms) ||
-	       sentence_say(&fleet->why, "the backend has died");
+	       sentence_say(&fleet->why, "the backend has died: run the command again");
 }
 
 static bool play(struct guard_fleet *fleet, uint64_t elapsed_us)
@@ -166,8 +166,9 @@ static bool start_nodes(struct guard_fleet *fleet, uint32_t first, uint32_t coun
 		struct crew_member *member = &fleet->crew[i];
 
 		if (pthread_create(&member->thread, NULL, node_main, member) != 0)
-			return sentence_say(&fleet->why,
-			                    "this system gives no more threads");
+			return sentence_say(
+			    &fleet->why,
+			    "this system gives no more threads: give fewer --nodes");
 		member->is_started = true;
 	}
 	return true;
@@ -250,7 +251,8 @@ static bool open_fleet(struct guard_fleet *fleet)
 	fleet->each = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 	                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!fleet->crew || fleet->each == MAP_FAILED)
-		return sentence_say(&fleet->why, "not enough memory for so many nodes");
+		return sentence_say(&fleet->why,
+		                    "not enough memory for so many nodes: give fewer");
 	/* Another one for each run, as a server remembers. */
 	snprintf(fleet->guard_name, sizeof(fleet->guard_name), "fleet-%016" PRIx64,
 	         backend_now_ns() ^ (uint64_t)getpid() << 40);
@@ -332,7 +334,9 @@ static bool await_ready(struct guard_fleet *fleet)
 			return sentence_say(&fleet->why,
 			                    "interrupted before anything was counted");
 		if (naps > READY_MOST_NAPS)
-			return sentence_say(&fleet->why, "the nodes get no shares");
+			return sentence_say(&fleet->why,
+			                    "the nodes get no shares: gale doctor URL "
+			                    "says what is wrong");
 		if (naps == SAY_WAITS_NAPS && fleet->flags->store)
 			complain(
 			    "no node has a share yet; a store that was started or "
@@ -354,7 +358,7 @@ static bool look(struct guard_fleet *fleet)
 	fleet->view.elapsed_s = (double)elapsed_us(fleet) / 1e6;
 	guard_view_sum(&fleet->view);
 	return backend_look(&fleet->backend, &fleet->view.backend) ||
-	       sentence_say(&fleet->why, "the backend has died");
+	       sentence_say(&fleet->why, "the backend has died: run the command again");
 }
 
 static bool draw(struct guard_fleet *fleet)
@@ -396,7 +400,8 @@ static bool end_nodes(struct guard_fleet *fleet)
 		if (any_died(fleet))
 			return false;
 		if (naps > END_MOST_NAPS)
-			return sentence_say(&fleet->why, "a node does not end");
+			return sentence_say(
+			    &fleet->why, "a node does not end: run the command again");
 		nap();
 	}
 	return !any_failed(fleet);

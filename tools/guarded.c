@@ -245,7 +245,8 @@ static bool run(struct pilot *pilot)
 	}
 	caller_close(&pilot->caller);
 	return is_connected ||
-	       sentence_say(&guarded->why, "the backend cannot be reached");
+	       sentence_say(&guarded->why,
+	                    "the backend cannot be reached: run the command again");
 }
 
 static bool cannot_start(struct pilot *pilot, enum gale_err err)
@@ -276,7 +277,8 @@ bool guarded_run(struct guarded *guarded, const struct guarded_plan *plan)
 	bool good;
 
 	if (!pilot)
-		return sentence_say(&guarded->why, "not enough memory for a node");
+		return sentence_say(&guarded->why,
+		                    "not enough memory for a node: give fewer");
 	init(pilot, guarded, plan);
 	err = open_gale(pilot);
 	good = err == GALE_ERR_OK ? run(pilot) : cannot_start(pilot, err);

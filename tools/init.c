@@ -79,7 +79,9 @@ static enum init_status ask_postgres(const struct init_flags *flags, FILE *out,
 	return init_postgres(flags->url, flags->role, out, ret_why);
 #else
 	(void)flags, (void)out;
-	sentence_say(ret_why, "this gale was built without PostgreSQL");
+	sentence_say(ret_why,
+	             "this gale was built without PostgreSQL: install libpq-dev, "
+	             "and build it again");
 	return INIT_FAILED;
 #endif
 }
@@ -90,7 +92,9 @@ static enum init_status ask_redis(const char *url, FILE *out, struct sentence *r
 	return init_redis(url, out, ret_why);
 #else
 	(void)url, (void)out;
-	sentence_say(ret_why, "this gale was built without Redis");
+	sentence_say(ret_why,
+	             "this gale was built without Redis: install libhiredis-dev, "
+	             "and build it again");
 	return INIT_FAILED;
 #endif
 }
@@ -135,6 +139,8 @@ static int run_init(int argc, char **argv, FILE *out, FILE *err)
 	status = ask(&flags, out, &why);
 	if (status != INIT_DONE)
 		fprintf(err, "gale store init: %s\n", why.is);
+	if (status == INIT_FAILED)
+		fprintf(err, "gale store init: gale doctor URL says what to do\n");
 	return (int)status;
 }
 

@@ -10,11 +10,13 @@ static void hear(struct gale_log *self, enum gale_level level, const char *sourc
 {
 	struct last_line *line = (struct last_line *)self;
 
-	(void)source;
+	bool is_hearsay = strncmp(source, "limiter ", strlen("limiter ")) == 0;
+
 	if (level == GALE_LEVEL_INFO)
 		return;
 	pthread_mutex_lock(&line->lock);
-	sentence_say(&line->latest, "%s", said);
+	if (!is_hearsay || line->latest.is[0] == '\0') /* a store says why */
+		sentence_say(&line->latest, "%s", said);
 	pthread_mutex_unlock(&line->lock);
 }
 

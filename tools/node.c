@@ -162,8 +162,10 @@ static bool no_answer(struct probe *probe, struct sentence *ret_why)
 {
 	struct sentence failed;
 
-	sentence_say(&failed, "--store: no answer for %d seconds",
-	             (int)(REACH_US / 1000000));
+	sentence_say(
+	    &failed,
+	    "--store: no answer for %d seconds (gale doctor URL says what to do)",
+	    (int)(REACH_US / 1000000));
 	return log_explain(&probe->node->log, failed.is, ret_why);
 }
 

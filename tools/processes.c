@@ -329,7 +329,9 @@ static bool start(struct processes *processes, char *const *argv, uint64_t run,
 	tell_plan(process, run);
 	process->reads = pthread_create(&process->thread, NULL, receive, process) == 0;
 	return process->reads ||
-	       sentence_say(ret_why, "--processes: this system gives no more threads");
+	       sentence_say(
+		   ret_why,
+		   "--processes: this system gives no more threads: give fewer");
 }
 
 /* The same flags, behind the command's two words. */
@@ -362,7 +364,8 @@ bool processes_start(struct processes *processes, const struct fleet_flags *flag
 	processes->each = calloc(flags->processes, sizeof(*processes->each));
 	good = argv && processes->each;
 	if (!good)
-		sentence_say(ret_why, "--processes: not enough memory for so many");
+		sentence_say(ret_why,
+		             "--processes: not enough memory for so many: give fewer");
 	while (good && processes->started < flags->processes)
 		good = start(processes, argv, run, ret_why);
 	free(argv);

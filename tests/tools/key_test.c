@@ -402,7 +402,8 @@ static void what_cannot_be_told_is_said(void **state)
 	    run(KEY_RESET, "redis://127.0.0.1:1", "api k --within 100ms" LONG),
 	    KEY_FAILED);
 	assert_says(command_err,
-	            "gale reset: timeout: no answer within the time given");
+	            "gale reset: timeout: no answer within the time given; "
+	            "ask again, or give more time");
 	assert_says(command_err, "gale reset: gale doctor URL says what is wrong");
 	assert_string_equal(command_out, "");
 }

@@ -2105,7 +2105,7 @@ static void metrics_that_are_not_written_say_why(void **state)
 
 /* ---- Texts ----------------------------------------------------------------------- */
 
-static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
+static void the_text_of_an_error_says_what_is_wrong_and_what_to_do(void **state)
 {
 	static const char *const fields[ERRORS] = {
 		[GALE_ERR_RUNTIME] = "runtime",
@@ -2223,6 +2223,9 @@ static void the_text_of_an_error_begins_with_what_is_wrong(void **state)
 		assert_memory_equal(text, fields[err], len);
 		assert_memory_equal(text + len, ": ", 2);
 		assert_true(strlen(text) > len + 2);
+		/* What the field must be, or what to do. */
+		if (!strstr(text, " must ") && !strstr(text, "; "))
+			fail_msg("it does not say what to do: %s", text);
 	}
 }
 
@@ -2364,7 +2367,8 @@ int main(void)
 		cmocka_unit_test(a_fenced_process_is_refused_everything),
 		cmocka_unit_test(a_reply_that_cannot_be_written_says_why),
 		cmocka_unit_test(metrics_that_are_not_written_say_why),
-		cmocka_unit_test(the_text_of_an_error_begins_with_what_is_wrong),
+		cmocka_unit_test(
+		    the_text_of_an_error_says_what_is_wrong_and_what_to_do),
 		cmocka_unit_test(another_kind_of_rule_is_told_of),
 		cmocka_unit_test(numbers_that_mean_nothing_have_a_text_that_says_so),
 		cmocka_unit_test(every_error_was_met),

@@ -503,28 +503,30 @@ static void arguments_are_refused(void **state)
 	struct gale_policy_config config = { 0 };
 	struct scene scene;
 	struct gale_policy *policy;
-	char why[64];
+	char why[96];
 
 	(void)state;
 	set_up(&scene);
-	assert_int_equal(gale_policy_open(scene.runtime, NULL, why, 64, &policy),
+	assert_int_equal(gale_policy_open(scene.runtime, NULL, why, 96, &policy),
 	                 GALE_ERR_CONFIG);
-	assert_string_equal(why, "policy: config: is NULL");
-	assert_int_equal(gale_policy_open(scene.runtime, &config, why, 64, NULL),
+	assert_string_equal(why, "policy: config: it is NULL; pass a configuration");
+	assert_int_equal(gale_policy_open(scene.runtime, &config, why, 96, NULL),
 	                 GALE_ERR_RET);
-	assert_int_equal(gale_policy_check(&config, why, 64), GALE_ERR_POLICY_SOURCE);
+	assert_int_equal(gale_policy_check(&config, why, 96), GALE_ERR_POLICY_SOURCE);
 	config.text = STORE END;
 	config.path = "policy.yaml";
 	assert_int_equal(gale_policy_check(&config, NULL, 0), GALE_ERR_POLICY_SOURCE);
 	config.path = NULL;
 	config.reserved[3] = 1;
-	assert_int_equal(gale_policy_check(&config, why, 64), GALE_ERR_SIZE);
+	assert_int_equal(gale_policy_check(&config, why, 96), GALE_ERR_SIZE);
 	config.reserved[3] = 0;
 	assert_int_equal(gale_policy_check(&config, NULL, 0), GALE_ERR_OK);
-	assert_int_equal(gale_policy_open(NULL, &config, why, 64, &policy),
+	assert_int_equal(gale_policy_open(NULL, &config, why, 96, &policy),
 	                 GALE_ERR_RUNTIME);
-	assert_string_equal(why, "policy:1: stores.here: runtime: is NULL or closed");
-	assert_int_equal(gale_policy_reload(NULL, NULL, why, 64), GALE_ERR_NO_POLICY);
+	assert_string_equal(why,
+	                    "policy:1: stores.here: runtime: it is NULL or closed; "
+	                    "pass one that is open");
+	assert_int_equal(gale_policy_reload(NULL, NULL, why, 96), GALE_ERR_NO_POLICY);
 	gale_policy_close(NULL);
 	tear_down(&scene);
 	/* There is no file to read again. */

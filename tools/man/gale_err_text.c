@@ -4,7 +4,7 @@
  * gale_err_text.c -- the errors of gale, and their texts
  *
  * Prints
- *	store: is NULL, closed, or of another runtime
+ *	store: it is NULL, closed, or of another runtime; pass one that is open
  */
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
  *
  * Prints
  *	denied 1, and 1 after the limit was raised
- *	mode: this rule cannot be leased, or its window is below 1 ms
+ *	mode: this rule cannot be leased, or its window is below 1 ms; use GALE_STRICT or GALE_CACHED_DENY
  */
 #include <stdio.h>
 

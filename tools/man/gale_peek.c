@@ -11,7 +11,7 @@
  *	calls of cost 3 that would pass: 2
  *	after a reset remaining: 10
  *	a place is given back: no error
- *	once more: booking: its time is past, or it was given back or never made
+ *	once more: booking: its time is past, or it was given back or never made; nothing is given back
  */
 #include <stdio.h>
 

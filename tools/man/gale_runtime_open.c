@@ -7,7 +7,7 @@
  *
  * Prints
  *	a loop has to watch descriptor: yes
- *	shards: at most 256
+ *	shards: must be at most 256
  */
 #include <stdio.h>
 
