@@ -45,6 +45,7 @@ inside() { # [--net] SCRIPT
 		[ $# = 2 ] || ip link set lo up
 		mount -t proc proc "$1/proc"
 		mount --rbind /dev "$1/dev"
+		mount --rbind /sys "$1/sys"
 		exec chroot "$1" env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 			/bin/sh -eu -c "$2"' sh "$folder" "${@: -1}" "${@:1:$#-1}"

@@ -19,35 +19,46 @@
 	.lease = { .sizing = GALE_SIZE_HEDGE }, .predicted_percent = (percent)
 #define ODD(kind) .sizing = (kind), .order_cost = 1e6, .strand_penalty = 1e-6
 
-enum which { LEARNED, EOQ, RIGHT, HIGH, CAPPED, ODD_EOQ, ODD_HEDGE, WAYS = 16 };
+/* In the order of the page, and with its names. */
+enum which {
+	LEARNED,
+	EOQ = 5,
+	RIGHT,
+	HIGH = 11,
+	CAPPED = 13,
+	ODD_EOQ,
+	ODD_HEDGE,
+	WAYS,
+};
 
 static const struct sized_way ways[WAYS] = {
-	[LEARNED] = { .name = "learned, the default" },
-	[EOQ] = { .name = "eoq", .lease = { .sizing = GALE_SIZE_EOQ } },
-	[RIGHT] = { .name = "hedge, predicted right", HEDGE(100) },
-	[HIGH] = { .name = "hedge, predicted 20 times", HEDGE(2000) },
-	[CAPPED] = { .name = "hedge, predicted 20 times, max_size 125",
+	[LEARNED] = { .name = "learned" },
+	{ .name = "fixed, batch 1",
+	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = 1 } },
+	{ .name = "fixed, batch 10: a hundredth of the limit",
+	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = SIZED_LIMIT / 100 } },
+	{ .name = "fixed, batch 125: the limit divided by the nodes",
+	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = SIZED_LIMIT / SIZED_NODES } },
+	{ .name = "fixed, batch 500: half of the limit",
+	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = SIZED_LIMIT / 2 } },
+	[EOQ] = { .name = "EOQ, default weights",
+	          .lease = { .sizing = GALE_SIZE_EOQ } },
+	[RIGHT] = { .name = "HEDGE, predicted right", HEDGE(100) },
+	{ .name = "HEDGE, predicted a tenth of the demand", HEDGE(10) },
+	{ .name = "HEDGE, predicted 2 times the demand", HEDGE(200) },
+	{ .name = "HEDGE, predicted 5 times", HEDGE(500) },
+	{ .name = "HEDGE, predicted 10 times", HEDGE(1000) },
+	[HIGH] = { .name = "HEDGE, predicted 20 times", HEDGE(2000) },
+	{ .name = "HEDGE, predicted 100 times", HEDGE(10000) },
+	[CAPPED] = { .name = "HEDGE, predicted 20 times, `max_size` 125",
 	             .lease = { .sizing = GALE_SIZE_HEDGE,
 	                        .max_size = SIZED_LIMIT / SIZED_NODES },
 	             .predicted_percent = 2000 },
-	[ODD_EOQ] = { .name = "eoq, order_cost 10^6, strand_penalty 10^-6",
+	[ODD_EOQ] = { .name = "EOQ, `order_cost` 10^6, `strand_penalty` 10^-6",
 	              .lease = { ODD(GALE_SIZE_EOQ) } },
-	[ODD_HEDGE] = { .name = "hedge, the same weights, predicted right",
+	[ODD_HEDGE] = { .name = "HEDGE, the same weights, predicted right",
 	                .lease = { ODD(GALE_SIZE_HEDGE) },
 	                .predicted_percent = 100 },
-	{ .name = "hedge, predicted a tenth", HEDGE(10) },
-	{ .name = "hedge, predicted 2 times", HEDGE(200) },
-	{ .name = "hedge, predicted 5 times", HEDGE(500) },
-	{ .name = "hedge, predicted 10 times", HEDGE(1000) },
-	{ .name = "hedge, predicted 100 times", HEDGE(10000) },
-	{ .name = "fixed, batch 1",
-	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = 1 } },
-	{ .name = "fixed, batch 10",
-	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = 10 } },
-	{ .name = "fixed, batch 125",
-	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = SIZED_LIMIT / SIZED_NODES } },
-	{ .name = "fixed, batch 500",
-	  .lease = { .sizing = GALE_SIZE_FIXED, .batch = SIZED_LIMIT / 2 } },
 };
 
 /* ---- A fleet --------------------------------------------------------------------- */
@@ -65,10 +76,10 @@ static void measure(const struct sized_way *way, uint64_t percent,
 static void print_head(uint64_t percent)
 {
 	printf("\nDemand: %" PRIu64 " %% of the limit\n\n"
-	       "| sizing | windows %d on: used | worst | round trips | "
-	       "windows %d on: used | worst | round trips |\n"
+	       "| sizing | early: used | worst | round trips | "
+	       "late: used | worst | round trips |\n"
 	       "|---|--:|--:|--:|--:|--:|--:|\n",
-	       percent, SIZED_EARLY, SIZED_LATE);
+	       percent);
 }
 
 static void print_table(uint64_t percent)

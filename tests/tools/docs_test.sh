@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# docs_test.sh brief|long GALE PAGE... -- what pages print is right: each URL is good, and each command gale sim or gale fleet,
-# in a block without a language or in a line, ends as its page says.  docs_programs_test.sh runs the blocks of C.
+# docs_test.sh brief|long GALE BUILD PAGE... -- what pages print is right: each URL is good, and each command gale sim or gale
+# fleet, in a block without a language or in a line, ends as its page says.  docs_programs_test.sh runs the blocks of C.
+# In the long form, the programs in BUILD that pages name print their tables, and the page's own table is one of them.
 #
 # The fleets run for a second, or four.  Their server is the test's own: without redis-server this fails.
 set -u
 length=$1
-gale=$(realpath "$2")
-pages=$(realpath "${@:3}")
+gale=$(realpath "$2") build=$(realpath "$3")
+pages=$(realpath "${@:4}")
 bad=0
 work=$(mktemp -d)
 server=
@@ -90,6 +91,32 @@ for page in $pages; do
 	done < <(commands_of "$page")
 done
 [ "$count" -ge 14 ] || fail "there are $count commands"
+
+# ---- Tables ----------------------------------------------------------------------
+
+# They are of the simulator, and the same each time.
+tabulate() { # COMMAND OUTPUT
+	# shellcheck disable=SC2086 # a command is words
+	timeout 500 "$build"/${1#build/dev/} >"$2" 2>&1 || fail "$1 exits with $?: $(tail -n 5 "$2")"
+	[ "$(grep -c '^|--' "$2")" -ge 2 ] || fail "$1 prints no tables: $(head -n 5 "$2")"
+}
+of_page() { # PAGE: the table that sizing_test prints, too
+	awk '/^\| sizing \| early/ { inside = 1 } /^$/ { inside = 0 } inside' "$1"
+}
+of_limit() { # OUTPUT: the demand is the limit
+	awk '/^Demand:/ { inside = $2 == 100 } inside && /^\|/' "$1"
+}
+tables=0
+for page in $pages; do
+	while read -r command; do
+		tables=$((tables + 1))
+		[ "$length" = long ] || continue
+		tabulate "$command" table
+		[[ $command != */sizing_test* ]] || diff <(of_page "$page") <(of_limit table) >table.diff ||
+			fail "the table of $command is another one: $(cat table.diff)"
+	done < <(grep -oE '`build/dev/[a-z_/]+ --table`' "$page" | tr -d '`')
+done
+[ "$tables" = 2 ] || fail "there are $tables commands that print tables"
 
 # All of this can fail.
 is_good 'redis://127.0.0.1?prefx=a' && fail "a URL that is wrong is not noticed"
