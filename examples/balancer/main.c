@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "examples/server/log.h"
+
 #define PENDING 4096 /* requests of a thread that may wait for an answer of gale's */
 
 static const char usage[] =
@@ -194,7 +196,9 @@ static void open_limiter(struct balancer *balancer)
 
 static void open_gale(struct balancer *balancer)
 {
-	struct gale_config config = { .shards = 1, .pending_max = PENDING };
+	struct gale_config config = { .shards = 1,
+		                      .pending_max = PENDING,
+		                      .log = &log_to_stderr };
 	struct gale_store_config store = { .url = balancer->store_url };
 
 	must(gale_runtime_open(&config, &balancer->runtime), "gale");

@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#include "examples/server/log.h"
+
 #define PENDING 4096 /* connections of a thread that may wait for an answer of gale's */
 
 static void must(enum gale_err err, const char *what)
@@ -64,7 +66,8 @@ static void open_by_policy(struct limits *limits, const char *path)
 void limits_open(struct limits *limits, const struct server *server)
 {
 	struct gale_config config = { .pending_max = PENDING,
-		                      .max_keys = server->max_clients };
+		                      .max_keys = server->max_clients,
+		                      .log = &log_to_stderr };
 
 	if (server->limit == 0 && !server->policy)
 		return;

@@ -21,6 +21,11 @@ void flags_name(const char *program)
 	name = program;
 }
 
+const char *flags_program(void)
+{
+	return name;
+}
+
 _Noreturn void refuse(const char *format, ...)
 {
 	va_list arguments;

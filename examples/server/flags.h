@@ -10,6 +10,7 @@
 #define THREADS_MOST 256
 
 void flags_name(const char *program); /* before all others */
+const char *flags_program(void);
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t flag_number(const char *flag, const char *text, uint64_t least, uint64_t most);
 /* N/s, N/m, N/h or N/d: units, and the window that they are of. */

@@ -247,9 +247,32 @@ for command in 'store init' 'store check' 'fleet --store'; do
 	says ': url: port 99999 is not from 1 to 65535$' $command redis://h:99999
 	says ': url: it begins with none of memory:' $command mysql://h
 	says ': url: option ca is for TLS: rediss://' $command 'redis://h?ca=a'
-	says ': url: a cluster has no database but 0' $command redis+cluster://h/1
+	says ': url: a cluster has no database but 0; leave the number out$' $command redis+cluster://h/1
 	says ': url: libpq says: invalid URI query parameter: "x"' $command 'postgres://h/d?x=1'
 done
+
+# A server that may not be asked, and one that is not there: each command says why, and what to do.
+python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/locked"
+chmod 0 "$work/locked"
+[ "$(id -u)" = 0 ] && rights='setpriv --bounding-set=-dac_override,-dac_read_search' || rights=
+cannot_ask() { # STATUS WORDS ARGUMENT...
+	local wanted=$1 words=$2 status
+	shift 2
+	# shellcheck disable=SC2086 # rights are words
+	timeout 60 $rights "$gale" "$@" >"$work/out" 2>"$work/err" </dev/null
+	status=$?
+	[ "$status" = "$wanted" ] && grep -q -- "$words" "$work/out" "$work/err" && grep -qE 'gale doctor URL|start the server' "$work/out" "$work/err" ||
+		fail "gale $*: exits with $status: $(cat "$work/out" "$work/err")"
+}
+for place in "/$work/locked=Permission denied" '127.0.0.1:1=Connection refused'; do
+	url=redis://${place%=*}
+	why=${place#*=}
+	cannot_ask 1 "cannot connect to .*: $why" store init "$url"
+	cannot_ask 3 "cannot connect to .*: $why" doctor "$url"
+	cannot_ask 1 "it grants nothing .*: cannot connect: $why" store check "$url" --steps 10
+	cannot_ask 3 "cannot connect: $why" peek "$url" api k --limit 3 --window 1m --within 1s
+done
+cannot_ask 3 "no answer for 5 seconds .*cannot connect: $why" fleet --seconds 1 --store "$url"
 
 run 0 fleet --help
 for flag in processes nodes threads keys limit window demand moving mode store seconds json help; do

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "balancer"))
-from scene import PATIENCE_S, Balancer, Process, connect, get, hear, until  # noqa: E402
+from scene import PATIENCE_S, Balancer, Process, connect, get, hear, hearing, until, without_rights  # noqa: E402
 
 HTTPD = sys.argv[1]
 DAY = 86400
@@ -77,14 +77,40 @@ def wrong_arguments_are_sentences():
                 (["--limit", "-1/s"], "--limit -1/s: a number"),
                 (["--threads", "0"], "--threads 0: a number from 1"),
                 (["--address", "here"], "an IPv4 address is needed"),
-                (["--policy", "/nowhere.yaml"], "/nowhere.yaml"),
-                (["--policy", "/"], "/: "),
+                (["--policy", "/nowhere.yaml"], "/nowhere.yaml: there is no such file: look for a typing error"),
+                (["--policy", "/"], "/: it is a directory: name the file in it"),
                 (["--address", "192.0.2.1"], "Cannot assign requested address; --port and --address choose another"),
-                (["--port", str(taken.getsockname()[1])], "in use")):
+                (["--port", str(taken.getsockname()[1])], "Address already in use; --port and --address choose another")):
             done = subprocess.run([HTTPD, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
             assert done.returncode == 2 and sentence in done.stderr and not done.stdout, (arguments, done)
     done = subprocess.run([HTTPD, "--help"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and done.stdout.startswith("usage: httpd"), done
+
+
+def a_policy_that_is_broken_is_no_beginning():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "policy.yaml")
+        for text, sentence in (
+                (policy(3)[:-4], 'the last line must be "..."'),
+                (policy(3)[:60], "policy.yaml:"),
+                (policy("many"), '"many per day" is no rate: write units and a time'),
+                ("", "the policy is empty: write what it defines"),
+                ("\0", "write the policy as text in UTF-8")):
+            path.write_text(text)
+            done = subprocess.run([HTTPD, "--policy", str(path)], capture_output=True, text=True, timeout=PATIENCE_S)
+            assert done.returncode == 2 and sentence in done.stderr and not done.stdout, (text, done)
+
+
+def who_has_no_right_is_told():
+    with tempfile.NamedTemporaryFile("w") as file:
+        pathlib.Path(file.name).write_text(policy(3))
+        pathlib.Path(file.name).chmod(0)
+        for arguments, sentence in (
+                (["--address", "0.0.0.0", "--port", "80"],
+                 "port 80 of 0.0.0.0: Permission denied; --port and --address choose another"),
+                (["--policy", file.name], f"{file.name}: this process may not read it: give its user the right to")):
+            done = without_rights(HTTPD, *arguments)
+            assert done.returncode == 2 and sentence in done.stderr and not done.stdout, done
 
 
 def the_page_and_the_readme_print_commands_that_run():
@@ -135,8 +161,9 @@ def a_server_whose_store_is_not_there_says_503():
         nobody.bind(("127.0.0.1", 0))  # and does not listen
         path = pathlib.Path(folder, "policy.yaml")
         path.write_text(policy(3).replace("memory:", f"redis://127.0.0.1:{nobody.getsockname()[1]}"))
-        with Httpd("--policy", str(path)) as server:
+        with hearing(folder) as said, Httpd("--policy", str(path)) as server:
             status, headers, body = server.say(page("alice"))
+            until(lambda: "Connection refused; gale doctor URL says what to do" in said(), "the reason")
             assert status == 503 and headers["Content-Type"] == "application/problem+json", (status, headers)
             assert json.loads(body)["status"] == 503, body
             assert server.status(b"GET /health HTTP/1.1\r\n\r\n") == 200
@@ -294,6 +321,10 @@ def a_policy_changes_while_it_serves():
                 # A file that is half written, or wrong, changes nothing.
                 reload(policy(9)[:60], "the old policy stays")
                 reload(policy("many"), "the old policy stays", times=2)
+                path.rename(path.with_suffix(".old"))
+                server.process.send_signal(signal.SIGHUP)
+                until(lambda: "the old policy stays: " + str(path) + ": there is no such file: look for" in
+                      pathlib.Path(said.name).read_text(), "it is not there")
                 assert server.status(page("alice")) == 429
                 assert [server.status(page("bob")) for _ in range(6)] == [200] * 5 + [429]
         path.write_text(policy(3).replace("addresses", "others"))
@@ -331,7 +362,8 @@ def a_second_signal_ends_it_at_once():
     server.process.stdout.close()
 
 
-TESTS = (wrong_arguments_are_sentences, the_page_and_the_readme_print_commands_that_run,
+TESTS = (wrong_arguments_are_sentences, a_policy_that_is_broken_is_no_beginning, who_has_no_right_is_told,
+         the_page_and_the_readme_print_commands_that_run,
          a_client_has_its_limit_and_its_headers,
          who_has_no_key_has_the_limit_of_an_address, a_server_whose_store_is_not_there_says_503,
          many_clients_at_once_have_their_limit_in_order, who_is_refused_most_is_told_to_the_operator,

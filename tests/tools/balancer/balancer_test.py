@@ -11,9 +11,11 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-from scene import PATIENCE_S, Backend, Balancer, Load, Process, address, connect, get, hear, say, until
+from scene import (PATIENCE_S, Backend, Balancer, Load, Process, address, connect, get, hear, hearing, say, until,
+                   without_rights)
 
 BALANCER, BACKEND, LOAD = sys.argv[1:4]
 
@@ -38,10 +40,12 @@ def wrong_arguments_are_sentences():
             (["--threads", "many", "127.0.0.1:80"], "from 1 to 256"),
             (["--store", "reddis://here", "127.0.0.1:80"], "url"),
             (["--no-limits", "--slots", "3", "127.0.0.1:80"], "--no-limits excludes"),
-            (["--port", in_use, "127.0.0.1:80"], "in use"),
+            (["--port", in_use, "127.0.0.1:80"], "Address already in use; --port and --address choose another"),
         ):
             done = subprocess.run([BALANCER, *arguments], capture_output=True, text=True, timeout=60)
             assert done.returncode == 2 and sentence in done.stderr and not done.stdout, done
+    done = without_rights(BALANCER, "--address", "0.0.0.0", "--port", "80", "127.0.0.1:80")
+    assert done.returncode == 2 and "port 80 of 0.0.0.0: Permission denied; --port and" in done.stderr, done
     done = subprocess.run([BALANCER, "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout.startswith("usage: balancer"), done
 
@@ -190,6 +194,17 @@ def a_backend_that_fails_has_a_status():
         b.returns()
         until(lambda: get(balancer.port)[0] == 200, "it is back")
         assert balancer.metric("balancer_ejected_threads", backend=address(b)[:-2]) == 0
+
+
+def a_store_that_is_not_there_is_told_of():
+    """It would rather serve."""
+    with socket.socket() as nobody, tempfile.TemporaryDirectory() as folder, backend() as b:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"redis://127.0.0.1:{nobody.getsockname()[1]}"
+        with hearing(folder) as said, Balancer(BALANCER, "--limit", "1/d", "--store", url, address(b)) as balancer:
+            assert [get(balancer.port)[0] for _ in range(3)] == [200] * 3
+            until(lambda: f"store {url}: cannot connect: Connection refused; gale doctor URL says what to do" in said(),
+                  "the reason")
 
 
 def a_call_is_made_again_where_it_may_be():
@@ -397,7 +412,7 @@ TESTS = (
     wrong_arguments_are_sentences, the_page_prints_a_command_that_runs_and_each_flag,
     requests_and_replies_are_passed_on, replies_wait_for_who_is_slow,
     it_runs_without_gale, what_is_malformed_has_a_status, slow_clients_are_left,
-    a_backend_that_fails_has_a_status, a_call_is_made_again_where_it_may_be, retries_have_a_budget,
+    a_backend_that_fails_has_a_status, a_store_that_is_not_there_is_told_of, a_call_is_made_again_where_it_may_be, retries_have_a_budget,
     requests_go_by_weight, calls_go_where_few_are_in_flight, a_client_has_its_limit,
     no_more_than_slots_are_in_flight, balancers_share_slots,
     a_slow_backend_costs_little, a_dead_backend_costs_no_reply, wrk_sees_no_failure, who_drains_loses_no_request,

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 """scene.py -- a balancer, backends and clients, as processes that end with this one."""
+import contextlib
+import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -62,6 +65,28 @@ def say(port, sent, source=None, has_body=True):
 
 def get(port, path="/", source=None):
     return say(port, f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode(), source)
+
+
+def without_rights(*command):
+    """Runs it as one that may neither read what it has no right to, nor listen below port 1024."""
+    if os.geteuid() == 0:
+        command = ("unshare", "--net", "setpriv", "--bounding-set=-dac_override,-dac_read_search,-net_bind_service",
+                   *command)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+@contextlib.contextmanager
+def hearing(folder):
+    """What processes that begin meanwhile say on standard error, so far."""
+    path = pathlib.Path(folder, "stderr")
+    with path.open("wb") as file:
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield path.read_text
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 class Process:
