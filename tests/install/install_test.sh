@@ -204,6 +204,22 @@ if [ "$(id -u)" = 0 ]; then
 	[ "$(head -n 1 <<<"$said")" = "You may not write to /usr/local/bin: run this as root (sudo make install), or \
 with a folder of yours: make install PREFIX=\$HOME/.local" ] || fail "without rights: $said"
 	[ "$(wc -l <<<"$said")" = 2 ] || fail "without rights, more than a sentence: $said"
+
+	# So it is where root has built before.
+	for there in roots roots/release roots/release/.ninja_log; do
+		mkdir -p "$work/roots/release"
+		touch "$work/roots/release/.ninja_log"
+		chown -R 65534 "$work/roots"
+		chown 0 "$work/$there"
+		[ $there != roots ] || rm -r "$work/roots/release"
+		said=$(setpriv --reuid 65534 --regid 65534 --clear-groups tools/configure.py "$work/roots/release" 2>&1) &&
+			fail "nobody may build in root's $there"
+		case $said in
+		"You may not write to $work/roots/release, since"*) ;;
+		*) fail "in root's $there: $said" ;;
+		esac
+		[ "$(wc -l <<<"$said")" = 1 ] || fail "in root's $there, more than a sentence: $said"
+	done
 fi
 
 # ---- Who finds it --------------------------------------------------------------------
