@@ -277,9 +277,8 @@ static enum flags_result take_operand(const struct flag_table *table, const char
 		return FLAGS_RUN;
 	}
 	if (strstr(text, "://"))
-		return flags_bad(error, "there are two of %s, and it takes one",
-		                 table->operands[0].is);
-	return flags_bad(error, "%s: a word too many; it takes one %s",
+		return flags_bad(error, "%s is given twice", table->operands[0].is);
+	return flags_bad(error, "%s: a word too many; it takes only %s",
 	                 show(&shown, text, strlen(text)), all_operands(table, names));
 }
 

@@ -179,6 +179,16 @@ void redis_leave(redisContext *conn)
 	tunnel_close(fd);
 }
 
+static void say_unreached(struct sentence *why, const char *host, int port,
+                          const char *error)
+{
+	if (port == 0)
+		sentence_say(why, "cannot connect to %.100s: %.200s", host, error);
+	else
+		sentence_say(why, "cannot connect to %.100s, port %d: %.200s", host,
+		             port, error);
+}
+
 redisContext *redis_reach(const struct redis_url *url, const char *host, int port,
                           struct sentence *why)
 {
@@ -188,8 +198,7 @@ redisContext *redis_reach(const struct redis_url *url, const char *host, int por
 
 	if (conn && !conn->err && redisSetTimeout(conn, patience) == REDIS_OK)
 		return conn;
-	sentence_say(why, "cannot connect to %.100s: %.200s", host,
-	             conn ? conn->errstr : its.is);
+	say_unreached(why, host, port, conn ? conn->errstr : its.is);
 	if (conn)
 		redis_leave(conn);
 	return NULL;

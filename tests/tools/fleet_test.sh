@@ -229,7 +229,7 @@ says '^gale store: peek: unknown; there are init, check' store peek
 says '^gale store init: it takes the URL of a store, and none is given$' store init
 says '^gale store init: --bogus: unknown; there are --for --help$' store init memory: --bogus
 says '^gale store init: extra: a word too many' store init memory: extra
-says '^gale store init: there are two of the URL' store init memory: redis://:secret@h
+says '^gale store init: the URL of a store is given twice' store init memory: redis://:secret@h
 grep -q secret "$work/err" && fail "a password is shown"
 says '^gale store init: --for: needs a value' store init memory: --for
 says '^gale store init: --for: for postgres:// only$' store init memory: --for me

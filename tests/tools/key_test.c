@@ -460,9 +460,8 @@ static void words_that_are_wrong_are_refused(void **state)
 		{ "api --limit 5 --window 1h", "it takes a key, and none is given" },
 		{ "", "it takes the name of a limiter, and none is given" },
 		{ "api k more --limit 5 --window 1h",
-		  "more: a word too many; it takes one the URL of a store, the name of "
-		  "a "
-		  "limiter, a key" },
+		  "more: a word too many; it takes only the URL of a store, the name "
+		  "of a limiter, a key" },
 	};
 
 	(void)state;
