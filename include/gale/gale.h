@@ -390,9 +390,9 @@ GALE_API struct gale_answer gale_ask(struct gale_seat *seat,
                                      size_t key_len, uint64_t cost, void *tag);
 
 /* The same, but waits for the answer.  The verdict is never GALE_PENDING.  If no answer
- * comes within within_us, on_outage decides (GALE_WHY_LATE).  Leased units that come after
- * that are for this node's next ask.  They must come within patience_us; units of a window
- * may come two seconds later.  In the other modes, the store may still count the call.
+ * comes within within_us, on_outage decides (GALE_WHY_LATE).  Leased units that come later
+ * are for this node's next ask, if they come within patience_us (units of a window: within
+ * two seconds more).  In the other modes, the store may still count the call.
  * If the server usually takes longer than within_us, gale sends it one ask at a time, and
  * the others are GALE_WHY_BUSY.  With within_us 0, no server is asked, and none counts the
  * call. */
