@@ -97,9 +97,8 @@ static void open_scene(uint64_t seed)
 /* By the rule, whichever limit it has: no outage, and no mistake. */
 static void note(size_t key, struct gale_answer answer)
 {
-	if (answer.why != GALE_WHY_RULE && answer.why != GALE_WHY_CREDIT &&
-	    answer.why != GALE_WHY_SPENT)
-		must(!"refused for the change");
+	must(answer.why == GALE_WHY_RULE || answer.why == GALE_WHY_CREDIT ||
+	     answer.why == GALE_WHY_SPENT);
 	must(answer.limit >= LEAST && answer.limit <= 2 * MOST);
 	must(answer.remaining <= answer.limit);
 	if (answer.verdict == GALE_ALLOW)
