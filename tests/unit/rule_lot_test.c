@@ -31,7 +31,7 @@
 #define ASKS 300 /* of each asker, by key, or about that */
 #define LEAST 50
 #define MOST 400
-#define SEEDS LONG_OR_BRIEF(640, 100)
+#define SEEDS LONG_OR_BRIEF(320, 40)
 
 static struct gale_rule rule_of(uint64_t kind, uint64_t limit)
 {
