@@ -34,6 +34,10 @@
  * it asks for what a part of a window needs, and, when that is spent, for what its rate says.
  * Quiet is a sixteenth of the window, but no pause that its calls usually make.
  *
+ * Where windows differ much, what a window rarely exceeds is several times what most need, and
+ * nothing of it goes back as long as some is spent now and then.  Where other nodes hold units, too,
+ * the first lease then is half of what nearly any window needs, and the rate says the rest.
+ *
  * A key is tight when the store had too little of it, or hardly any was left, in one of
  * the last TIGHT_WINDOWS.  What is lent and not spent is then wanted elsewhere, and what a
  * window rarely exceeds is more than most windows need.  So nodes that are not alone ask
@@ -50,6 +54,9 @@
  *                      needs at the rate so far and half of what was offered so far.
  *             SIZER-7  One call after a pause is lent a sixteenth of what a window
  *                      rarely exceeds, or what presses. (L16)
+ *             SIZER-8  Where windows differ and others hold units, the first lease of one is
+ *                      half of what a window rarely needs less than, unless that is few
+ *                      calls, or what presses. (L16)
  */
 #include "engine/sizer.h"
 
@@ -57,6 +64,7 @@
 
 #define MEMORY 8          /* windows that count, about */
 #define SPREAD_FIRST 0.2f /* before there are two to compare */
+#define SPREAD_WIDE 0.15f /* windows of steady calls differ by less */
 #define STRAY_SPREADS 3   /* this far off is a stray; */
 #define STRAY_LEAST 0.405 /* but not within a factor of 1.5 */
 #define STRAYS_UP 2
@@ -66,6 +74,7 @@
 #define PARTS_MOST 4   /* of a window: so many asks in it, and a few more */
 #define QUIET_PARTS 16 /* of a window: after one without a call, one is asked for */
 #define QUIET_GAPS 2
+#define FEW_CALLS 32
 #define MISS_LEAST 0.1
 #define MISS_MOST 0.25
 
@@ -82,7 +91,9 @@ static double miss_of(const struct sizing *sizing, double deviation)
 /* What was learned, in units; all 0 when nothing was. */
 struct outlook {
 	double window;    /* that a window rarely exceeds */
+	double least;     /* that a window rarely needs less than */
 	double deviation; /* how far windows are off their middle */
+	bool differs;     /* these two are far apart */
 };
 
 static struct outlook outlook_of(const struct sizing *sizing,
@@ -90,15 +101,17 @@ static struct outlook outlook_of(const struct sizing *sizing,
 {
 	double spread = (double)learned->spread;
 	double middle = real_exp(learned->middle);
-	double miss;
+	double miss, chance;
 
 	if (learned->windows == 0)
-		return (struct outlook){ 0, 0 };
+		return (struct outlook){ 0 };
 	miss = miss_of(sizing, spread * middle);
+	chance = real_exp(spread * real_log((1 - miss) / miss) / (2 * REAL_LN2));
 	return (struct outlook){
-		.window = middle * real_exp(spread * real_log((1 - miss) / miss) /
-		                            (2 * REAL_LN2)),
+		.window = middle * chance,
+		.least = middle / chance,
 		.deviation = spread * middle,
+		.differs = learned->spread > SPREAD_WIDE,
 	};
 }
 
@@ -117,6 +130,14 @@ static bool was_quiet(const struct sizer_view *view, struct outlook outlook)
 	       windows * outlook.window >= QUIET_GAPS * (double)view->pressing;
 }
 
+/* Would others lack much of what a window rarely exceeds?  Of a few calls another trip costs more
+ * than they do. */
+static bool may_strand(const struct sizer_view *view, struct outlook outlook)
+{
+	return outlook.differs && view->holders > 1 &&
+	       outlook.least >= FEW_CALLS * (double)view->pressing;
+}
+
 /* Whoever comes only in the second half will not need all of it. */
 static double first_size(const struct sizing *sizing, const struct sizer_view *view,
                          struct outlook outlook)
@@ -129,7 +150,9 @@ static double first_size(const struct sizing *sizing, const struct sizer_view *v
 	if (size == 0)
 		size = sizing_initial(sizing);
 	else if (was_quiet(view, outlook))
-		size /= QUIET_PARTS;          /* SIZER-7 */
+		size /= QUIET_PARTS; /* SIZER-7 */
+	else if (may_strand(view, outlook))
+		size = outlook.least / 2;     /* SIZER-8 */
 	return part < 1 ? size * part : size; /* SIZER-5 */
 }
 

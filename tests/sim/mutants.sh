@@ -26,7 +26,7 @@ tenants=(tests/unit/{escrow,escrow_crowd,escrow_tree,tenants}_test)
 pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
 ponds=tests/sim/pond_sim
 holds=(tests/unit/{hold,holds,whole}_test)
-leases=(tests/unit/{lease,memory_lend,value,borrow,overdue}_test)
+leases=(tests/unit/{lease,memory_lend,value,borrow,overdue,sizer}_test)
 orders=tests/interleave/interleave_test
 missed=0
 
@@ -191,6 +191,8 @@ mutant engine/borrow.c 'who asks again takes what is too little (BORROW-1)' \
 	'need->least > 0 ? need->least : need->denied' 'need->least + 0 * need->denied' leases
 mutant engine/borrow.c 'what is idle stays (BORROW-2)' \
 	'++self->idle < idle_looks(terms)' 'idle_looks(terms) > 0' leases
+mutant engine/sizer_learned.c 'a node that does not know what it needs takes what it may need (SIZER-8)' \
+	'return outlook.differs && view->holders > 1 &&' 'return outlook.differs && view->holders > GALE_UNITS_MAX &&' leases
 mutant engine/borrow.c 'terms before these deny (BORROW-3)' \
 	'!answer->waits && !answer->changed' '!answer->waits' leases
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \

@@ -1157,7 +1157,7 @@ static uint64_t want_among(const struct life *life, uint64_t holders)
 
 static void what_is_short_is_asked_for_as_it_is_spent(void **state)
 {
-	struct life life = used_to(40, 0.2);
+	struct life life = used_to(40, 0.1);
 
 	(void)state;
 	assert_true(want_among(&life, 8) > 40);
@@ -1183,7 +1183,7 @@ static void hear_at_the_end(struct life *life)
 /* Other nodes may have taken the rest of a window for the next one. */
 static void a_window_s_end_makes_nothing_short(void **state)
 {
-	struct life life = used_to(40, 0.2);
+	struct life life = used_to(40, 0.1);
 
 	(void)state;
 	hear_at_the_end(&life);
@@ -1235,6 +1235,32 @@ static void what_is_short_and_comes_rarely_is_asked_for_call_by_call(void **stat
 	(void)state;
 	hear(&life, 0, true);
 	assert_int_equal(asks_of_tight_window(&life, 3), 3);
+}
+
+/* What a node asks for first, whose windows need 1000, or differ from it. */
+static uint64_t first_among(double spread, uint64_t holders, uint64_t cost)
+{
+	struct life life = used_to(1000, spread);
+	struct sizer_view view = { .capacity = PLENTY,
+		                   .window_us = WINDOW_US,
+		                   .left_us = WINDOW_US,
+		                   .demand = cost,
+		                   .pressing = cost,
+		                   .store_left = GALE_NEVER,
+		                   .holders = holders };
+
+	return sizer_want(&life.sizing, &life.sizer, NULL, &view);
+}
+
+/* SIZER-8: what a window rarely exceeds would lie with it while it spends some now and then. */
+static void who_does_not_know_what_it_needs_leaves_it_to_others(void **state)
+{
+	(void)state;
+	assert_in_range(first_among(0, 2, 1), 990, 1300);
+	assert_in_range(first_among(0.3, 2, 1), 200, 450);
+	assert_in_range(first_among(0.3, 1, 1), 1100, 2000);   /* alone */
+	assert_in_range(first_among(0.3, 2, 100), 1100, 2000); /* a few calls */
+	assert_int_equal(first_among(0.3, 2, 100), first_among(0.3, 1, 100));
 }
 
 static void little_left_is_a_sign_where_demands_vary(void **state)
@@ -1643,6 +1669,7 @@ int main(void)
 		cmocka_unit_test(a_window_s_end_makes_nothing_short),
 		cmocka_unit_test(
 		    what_is_short_and_comes_rarely_is_asked_for_call_by_call),
+		cmocka_unit_test(who_does_not_know_what_it_needs_leaves_it_to_others),
 		cmocka_unit_test(little_left_is_a_sign_where_demands_vary),
 		cmocka_unit_test(a_shortage_is_remembered_for_some_windows),
 		cmocka_unit_test(other_kinds_do_not_listen),
