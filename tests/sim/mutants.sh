@@ -2,92 +2,86 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
 #
-# mutants.sh [SEEDS] -- faults planted one at a time, each of which the simulator must find
-# within SEEDS seeds (1000), or, where no law is broken but a promise is, its requirements.
+# mutants.sh [SEEDS [PART/PARTS]] -- faults planted one at a time, each of which the simulator
+# must find within SEEDS seeds (1000), or, where no law is broken but a promise is, its
+# requirements.
 #
-# What is committed is built apart, under build/mutants.  A mutant is a line that is
+# What is committed is built apart, under build/mutants-PART.  A mutant is a line that is
 # replaced; one whose line is not found, or that does not compile, counts as not caught.
+# PART/PARTS plants a part of them, so that more machines can share the work: 1/2 the first,
+# the third and so on.
 # Prints a table; ends with failure if one is not caught.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 seeds=${1:-1000}
-out=$PWD/build/mutants
+part=${2:-1/1}
+parts=${part#*/}
+part=${part%/*}
+out=$PWD/build/mutants-$part
 rm -rf "$out"
 mkdir -p "$out/source"
 git archive HEAD | tar -x -C "$out/source" || exit 1
 cd "$out/source" || exit 1
 meson setup "$out/build" >"$out/log" 2>&1 || { tail -n 20 "$out/log"; exit 1; }
-sim=tests/sim/fleet_sim
-guards=tests/sim/guard_sim
-promises=(tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
-groups=(tests/unit/{group,group_falls,member,fleet}_test)
-learns=(tests/unit/{estimate,fleet_learns}_test)
-tenants=(tests/unit/{escrow,escrow_crowd,escrow_tree,tenants}_test)
-pools=(tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
-ponds=tests/sim/pond_sim
-holds=(tests/unit/{hold,holds,whole}_test)
-leases=(tests/unit/{lease,memory_lend,value,borrow,overdue,sizer}_test)
-orders=tests/interleave/interleave_test
 missed=0
+planted=0
 
-build() {
-	ninja -C "$out/build" "$sim" "$guards" "${promises[@]}" "${groups[@]}" "${learns[@]}" "${leases[@]}" "${tenants[@]}" "${pools[@]}" "${holds[@]}" "$ponds" "$orders" >"$out/log" 2>&1
+# The tests that judge a mutant, by the last word of its row.
+declare -A tests=(
+	[sim]=tests/sim/fleet_sim
+	[changes]=tests/sim/fleet_sim
+	[guards]=tests/sim/guard_sim
+	[ponds]=tests/sim/pond_sim
+	[promises]=$(echo tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
+	[groups]=$(echo tests/unit/{group,group_falls,member,fleet}_test)
+	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
+	[leases]=$(echo tests/unit/{lease,memory_lend,value,borrow,overdue,sizer}_test)
+	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants}_test)
+	[pools]=$(echo tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
+	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
+	[closes]=tests/interleave/interleave_test
+	[funds]=tests/interleave/interleave_test
+)
+
+# Builds the tests of a judge, and nothing else.
+build() { # JUDGE
+	# shellcheck disable=SC2086 # tests are words
+	ninja -C "$out/build" ${tests[$1]} >"$out/log" 2>&1
+}
+
+run() { # TEST ARGUMENT...
+	timeout 1800 "$out/build/$1" "${@:2}" || exit
 }
 
 # Runs what must fail; its last words are in said.  What does not end is ended after 100
 # seconds of a processor, or half an hour.
-judge() ( # sim|changes|promises|groups|learns|leases|tenants|pools|holds|ponds|guards|closes|funds
+judge() ( # JUDGE
 	ulimit -t 100
-	if [ "$1" = sim ]; then
-		exec timeout 1800 "$out/build/$sim" --seeds "0-$((seeds - 1))"
-	elif [ "$1" = changes ]; then
-		exec timeout 1800 "$out/build/$sim" --changes --seeds "0-$((10 * seeds - 1))"
-	elif [ "$1" = guards ]; then
-		exec timeout 1800 "$out/build/$guards" --seeds "0-$((seeds - 1))"
-	elif [ "$1" = groups ]; then
-		for test in "${groups[@]}"; do
-			timeout 1800 "$out/build/$test" || exit
-		done
-	elif [ "$1" = learns ]; then
-		for test in "${learns[@]}"; do
-			timeout 1800 "$out/build/$test" || exit
-		done
-	elif [ "$1" = leases ]; then
-		for test in "${leases[@]}"; do
-			timeout 1800 "$out/build/$test" || exit
-		done
-	elif [ "$1" = tenants ]; then
-		for test in "${tenants[@]}"; do
-			timeout 1800 "$out/build/$test" || exit
-		done
-	elif [ "$1" = pools ]; then
-		for test in "${pools[@]}"; do
-			timeout 1800 "$out/build/$test" || exit
-		done
-	elif [ "$1" = holds ]; then
-		for test in "${holds[@]}"; do
-			timeout 1800 "$out/build/$test" || exit
-		done
-	elif [ "$1" = ponds ]; then
-		exec timeout 1800 "$out/build/$ponds" --seeds "0-$((seeds - 1))"
-	elif [ "$1" = funds ]; then
+	case $1 in
+	sim | guards | ponds) run "${tests[$1]}" --seeds "0-$((seeds - 1))" ;;
+	changes) run "${tests[$1]}" --changes --seeds "0-$((10 * seeds - 1))" ;;
+	funds)
 		for program in 'ask, claim' 'ask, give up' till 'till, close'; do
-			timeout 1800 "$out/build/$orders" --program "$program" || exit
+			run "${tests[$1]}" --program "$program"
 		done
-	elif [ "$1" = closes ]; then
+		;;
+	closes)
 		for program in lower keep enter; do
-			timeout 1800 "$out/build/$orders" --program "close, $program" || exit
+			run "${tests[$1]}" --program "close, $program"
 		done
-	else
-		for promise in "${promises[@]}"; do
-			timeout 1800 "$out/build/$promise" || exit
+		;;
+	*)
+		for test in ${tests[$1]}; do
+			run "$test"
 		done
-	fi >"$out/said" 2>&1
+		;;
+	esac >"$out/said" 2>&1
 )
 
-# mutant FILE WHAT OLD NEW [changes|promises|groups|learns|leases|tenants|pools|holds|ponds|guards|closes|funds]: OLD, a part of one line, becomes NEW.
+# mutant FILE WHAT OLD NEW [JUDGE]: OLD, a part of one line, becomes NEW.
 mutant() {
-	local file=$1 what=$2 found
+	local file=$1 what=$2 judge=${5-sim} found
+	[ $((planted++ % parts)) = $((part - 1)) ] || return
 	cp "$file" "$out/kept"
 	OLD=$3 NEW=$4 python3 - "$file" <<'END' || found='its line is not there'
 import os, sys
@@ -98,9 +92,9 @@ if text.count(old) != 1:
 open(path, "w").write(text.replace(old, new))
 END
 	if [ -z "${found-}" ]; then
-		if ! build; then
+		if ! build "$judge"; then
 			found='does not compile'
-		elif { judge "${5-sim}"; } 2>/dev/null; then
+		elif { judge "$judge"; } 2>/dev/null; then
 			found='not caught'
 		else
 			found=
@@ -112,11 +106,12 @@ END
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
-build && judge promises && judge groups && judge learns && judge leases && judge tenants && judge holds && judge ponds && judge closes && judge funds && judge sim && judge changes && judge guards || {
+for judge in "${!tests[@]}"; do
+	build "$judge" && judge "$judge" && continue
 	echo "what is committed does not pass"
 	tail -n 20 "$out/log" "$out/said"
 	exit 1
-}
+done
 printf '| where | what | found |\n|---|---|---|\n'
 
 mutant engine/credit.h 'credit lives a tick longer' \
