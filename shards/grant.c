@@ -229,9 +229,7 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 		lessor_set_tag(purse, grant->tag); /* only the latest can go back */
 	if (lender->carry_over)
 		ends = NEVER_DUE;
-	units = kept_pay_first(purse, credit_until(ends, units), &lessor->clock);
-	purse_put(purse, ends, units, now);
-	kept_pay_after_put(purse, &lessor->clock); /* KEPT-3 */
+	kept_lend(purse, ends, units, &lessor->clock, now);
 	lessor_list_lent(lessor, purse, now);
 	lessor_count(lessor, COUNT_GRANTS, 1);
 	lessor_count(lessor, COUNT_UNITS, grant->units);

@@ -88,6 +88,14 @@ void kept_owe(struct kept_units kept, uint64_t over, struct kept_clock *clock)
 	kept_pay(kept.purse, clock);
 }
 
+void kept_lend(struct purse *purse, mono ends, uint64_t units, struct kept_clock *clock,
+               mono now)
+{
+	units = kept_pay_first(purse, credit_until(ends, units), clock); /* lent */
+	purse_put(purse, ends, units, now);
+	kept_pay_after_put(purse, clock); /* KEPT-3 */
+}
+
 uint64_t kept_debt(const struct purse *purse, mono now)
 {
 	uint64_t debt = debt_of(purse);

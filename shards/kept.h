@@ -67,6 +67,9 @@ void kept_owe(struct kept_units kept, uint64_t over, struct kept_clock *clock);
 void kept_pay(struct purse *purse, struct kept_clock *clock);
 /* How many of these units of the purse's window are left when its debt is paid. */
 uint64_t kept_pay_first(struct purse *purse, uint64_t word, struct kept_clock *clock);
+/* So many units that were lent go into the purse, by its actor: a debt has them first.  KEPT-3 */
+void kept_lend(struct purse *purse, mono ends, uint64_t units, struct kept_clock *clock,
+               mono now);
 /* Units that the purse owes. */
 uint64_t kept_debt(const struct purse *purse, mono now);
 

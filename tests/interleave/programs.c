@@ -386,19 +386,28 @@ static void seat_owes(void)
 	kept_owe(s->owed, PUT, &s->clock);
 }
 
-/* As grant.c does. */
+static void begin_with_a_debt(void)
+{
+	begin_owing();
+	seat_owes();
+}
+
 static void actor_lends(void)
 {
-	uint64_t word = credit_until(then, PUT);
-
-	purse_put(s->purse, then, kept_pay_first(s->purse, word, &s->clock), now);
-	kept_pay_after_put(s->purse, &s->clock);
+	kept_lend(s->purse, then, PUT, &s->clock, now);
 }
 
 static void all_is_paid(void)
 {
 	must_hold(kept_debt(s->purse, now) == 0);
 	must_hold(purse_left(s->purse, now) == 0);
+}
+
+/* A call that asks meanwhile gets nothing. */
+static void the_debt_has_all(void)
+{
+	all_is_paid();
+	must_hold(s->seats[0].taken == 0);
 }
 
 static void actor_voids_all(void)
@@ -1171,6 +1180,11 @@ const struct program programs[] = {
 	  all_is_paid,
 	  0 },
 	{ "owe, lend", begin_owing, { seat_owes, actor_lends }, all_is_paid, 0 },
+	{ "lend, take",
+	  begin_with_a_debt,
+	  { actor_lends, seat_takes },
+	  the_debt_has_all,
+	  0 },
 	{ "void, give back",
 	  begin_taken,
 	  { actor_voids_all, seat_gives_back },

@@ -41,6 +41,7 @@ declare -A tests=(
 	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
 	[closes]=tests/interleave/interleave_test
 	[funds]=tests/interleave/interleave_test
+	[owes]=tests/interleave/interleave_test
 )
 
 # Builds the tests of a judge, and nothing else.
@@ -65,6 +66,7 @@ judge() ( # JUDGE
 			run "${tests[$1]}" --program "$program"
 		done
 		;;
+	owes) run "${tests[$1]}" --program 'lend, take' ;;
 	closes)
 		for program in lower keep enter; do
 			run "${tests[$1]}" --program "close, $program"
@@ -412,7 +414,7 @@ mutant coordinator/fund_turn.c 'a tenant that lacks nothing is not told of (FUND
 mutant coordinator/fund_turn.c 'a tenant is told of once more for each quantum' \
 	'now.ns - claim->sent.ns >= release_ns / 2)' 'now.ns - claim->sent.ns >= release_ns / 4)' pools
 mutant coordinator/fund_turn.c 'nobody asks ahead (FUND-7)' \
-	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0;' pools
+	'*ret_least = stake->locked.ahead && !over; /* FUND-7 */' '*ret_least = 0 * (stake->locked.ahead && !over);' pools
 mutant engine/claim.c 'a refusal lasts longer than the pool says' \
 	'pause_us = lesser(pause_us, answer->retry_us);' 'pause_us = lesser(pause_us, UINT64_MAX);' pools
 mutant engine/claim.c 'who got the last units asks for more (CLAIM-7)' \
@@ -464,8 +466,8 @@ mutant shards/kept.h 'what goes back is kept, too (KEPT-1)' \
 	'	kept->word -= units;' '	kept_put(*kept, units, clock);' holds
 mutant shards/kept.c 'what a call cost beyond is not owed (HOLD-3)' \
 	'swap_if_relaxed(debt, &owed, debt_with(owed, more, now));' '(owed + 0 * debt_with(owed, more, now)) == owed;' holds
-mutant shards/grant.c 'what is lent pays no debt (KEPT-3)' \
-	'units = kept_pay_first(purse, credit_until(ends, units), &lessor->clock);' '(void)kept_pay_first;' holds
+mutant shards/kept.c 'a call takes what is lent before a debt has it (KEPT-3)' \
+	'units = kept_pay_first(purse, credit_until(ends, units), clock); /* lent */' '' owes
 mutant face/whole.c 'what a refused call has kept is lost (WHOLE-1)' \
 	'seat_give_back(seat, parts[i].limiter, kept[i]);' 'seat_let_go(kept[i]);' holds
 mutant face/hold.c 'a hold is settled twice' \

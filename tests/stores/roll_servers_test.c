@@ -257,7 +257,16 @@ static void close_node(struct node *node)
 	gale_runtime_close(node->runtime);
 }
 
-/* Its thread has noticed when the store decides by it. */
+/* What is remembered by the limit before is dropped in a turn of the limiter's thread.  Two calls
+ * that this thread makes, one after the other, have a whole turn between them.  The embedded store
+ * is asked for a peek without that thread. */
+static void await_turn(const struct node *node, size_t i)
+{
+	for (int calls = 0; calls < 2; calls++)
+		must(gale_reset(node->seat, node->limiters[i], "another", 7, WITHIN) ==
+		     GALE_ERR_OK);
+}
+
 static void await_limit(const struct node *node, size_t i, uint64_t limit)
 {
 	struct gale_answer answer = { .limit = 0 };
@@ -265,6 +274,7 @@ static void await_limit(const struct node *node, size_t i, uint64_t limit)
 	while (answer.limit != limit)
 		must(gale_peek(node->seat, node->limiters[i], "k", 1, WITHIN,
 		               &answer) == GALE_ERR_OK);
+	await_turn(node, i);
 }
 
 static void set_limit(const struct node *node, uint64_t limit)

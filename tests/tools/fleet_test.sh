@@ -167,8 +167,16 @@ if command -v script >/dev/null; then
 	grep -q 'HELD' "$work/out" || fail "no verdict on a terminal"
 fi
 
-# An interrupt ends the run early, with a report.
+# An interrupt ends the run early, with a report, once the command catches it.
+catches_term() { # PID
+	local caught
+	caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+	((0x$caught >> 14 & 1))
+}
 "$gale" fleet --seconds 1h --keys 20 --limit 100 --json >"$work/out" &
+until catches_term $!; do
+	sleep 0.1
+done
 sleep 1
 kill -TERM $!
 wait $! || fail "an interrupted run exits with $?"
