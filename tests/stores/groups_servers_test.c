@@ -166,6 +166,21 @@ static void wait_for_beat(int which, int i, uint64_t before)
 	}
 }
 
+/* One part of them after the other, each when the part before has beaten. */
+static void open_others(void)
+{
+	for (int i = 1; i < GROUPS; i++) {
+		for (int which = 0; which < BOTH; which++)
+			open_guard(which, i);
+		if ((i + 1) % IN_A_PART > 0)
+			continue;
+		for (int which = 0; which < BOTH; which++)
+			for (int it = i + 1 - IN_A_PART; it <= i; it++)
+				wait_for_beat(which, it, /* before= */ 0);
+		clock_us += BEAT / PARTS;
+	}
+}
+
 /* Those so far have beaten again, one part of them after the other, as they were opened. */
 static void pass_a_beat(int count)
 {
@@ -285,12 +300,7 @@ static void thousands_of_groups_beat_at_two_servers(void **state)
 	clients[1] = clients_of_postgres();
 	before = bytes_taken;
 	calls = redis_server_calls(&both.redis, "evalsha");
-	for (int i = 1; i < GROUPS; i++) {
-		if (i % IN_A_PART == 0)
-			clock_us += BEAT / PARTS;
-		for (int which = 0; which < BOTH; which++)
-			open_guard(which, i);
-	}
+	open_others();
 	pass_a_beat(GROUPS);
 	wait_until_servers_grant();
 	for (int round = 0; round < ROUNDS_UNTIL_GRANTED; round++)
