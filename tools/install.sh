@@ -23,6 +23,13 @@ may_write() { # FOLDER, which need not be there
 }
 
 check() {
+	case $prefix in
+	/*) ;;
+	*)
+		echo "PREFIX is $prefix, and has to begin with /: make $1 PREFIX=\$PWD/$prefix" >&2
+		exit 1
+		;;
+	esac
 	for folder in bin include "$libdir" share; do
 		may_write "$root/$folder" && continue
 		echo "You may not write to $root/$folder: run this as root (sudo make $1), or with" \

@@ -198,6 +198,11 @@ grep -q "PKG_CONFIG_PATH=$at/lib/pkgconfig LD_LIBRARY_PATH=$at/lib" "$work/log" 
 [ "$(find "$at" ! -type d | sort | sed "s|^$at/||")" = "$(sed "s|^$work/machine/usr/local/||" <<<"$installed")" ] ||
 	fail "into a prefix goes something else: $(find "$at" ! -type d)"
 
+# A folder that is named from here is none of the machine's.
+said=$(make install PREFIX=here 2>&1) && fail "PREFIX may be relative"
+[ "$(head -n 1 <<<"$said")" = "PREFIX is here, and has to begin with /: make install PREFIX=\$PWD/here" ] ||
+	fail "of a relative PREFIX it says: $said"
+
 # Without rights a sentence says what to do, and nothing was built before.
 if [ "$(id -u)" = 0 ]; then
 	said=$(setpriv --reuid 65534 --regid 65534 --clear-groups make install 2>&1) && fail "nobody may install"

@@ -13,7 +13,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "balancer"))
-from scene import PATIENCE_S, Balancer, Process, connect, get, hear, hearing, until, without_rights  # noqa: E402
+from scene import (PATIENCE_S, Balancer, Process, connect, get, hear, hearing, is_for_prometheus,  # noqa: E402
+                   until, without_rights)
 
 HTTPD = sys.argv[1]
 DAY = 86400
@@ -200,6 +201,7 @@ def many_clients_at_once_have_their_limit_in_order():
                 result = line.split('result="')[1].split('"')[0]
                 asks[result] = asks.get(result, 0) + int(line.split()[-1])
         assert asks["allowed"] == 903 and asks["denied"] == 309, asks
+        is_for_prometheus(replies[-1][2])
 
 
 def who_is_refused_most_is_told_to_the_operator():

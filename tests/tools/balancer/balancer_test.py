@@ -14,8 +14,8 @@ import sys
 import tempfile
 import time
 
-from scene import (PATIENCE_S, Backend, Balancer, Load, Process, address, connect, get, hear, hearing, say, until,
-                   without_rights)
+from scene import (PATIENCE_S, Backend, Balancer, Load, Process, address, connect, get, hear, hearing, is_for_prometheus, say,
+                   until, without_rights)
 
 BALANCER, BACKEND, LOAD = sys.argv[1:4]
 
@@ -276,6 +276,7 @@ def try_a_limit():
         assert json.loads(replies[6][2])["status"] == 429, replies[6]
         assert get(balancer.port, source="127.0.0.2")[0] == 200, "another client"
         assert balancer.metric("balancer_over_limit_total") == 2
+        is_for_prometheus(get(balancer.port, "/metrics")[2])
     return True
 
 

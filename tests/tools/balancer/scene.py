@@ -89,6 +89,16 @@ def hearing(folder):
         os.close(before)
 
 
+def is_for_prometheus(text):
+    """Has promtool nothing to say of this page of metrics?"""
+    said = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, timeout=PATIENCE_S)
+    assert said.returncode == 0 and not said.stdout + said.stderr, said
+    # It does complain of a page that lacks a help.
+    name = text.split()[2]
+    less = text.replace(b"# HELP " + name, b"# NO HELP " + name, 1)
+    assert subprocess.run(["promtool", "check", "metrics"], input=less, capture_output=True, timeout=PATIENCE_S).returncode != 0
+
+
 class Process:
     def __init__(self, *command, stdin=None):
         self.process = subprocess.Popen([str(c) for c in command], stdin=stdin, text=True,
