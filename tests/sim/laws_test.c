@@ -64,10 +64,13 @@ struct band {
 #define PART_WORST 0.65
 #define PART_LOT 0.35
 /* In a hold time a share rises so often, by any slot, and so often by more than L does.  One is
- * wanted; docs/laws.md says why there are more. */
-#define RISES_MOST 6
-#define MOVES_MOST 2
-#define MOVES_BY_LOT 3
+ * wanted; docs/laws.md says why there are more.  They are 3.40 and 1.70, the means of a hundred
+ * seeds: bands are just above.  Of sixty lots they are 3.58 and 1.86; the bands are five standard
+ * deviations of a mean of twenty above that. */
+#define RISES_MOST 3.5
+#define MOVES_MOST 1.75
+#define RISES_BY_LOT 4.25
+#define MOVES_BY_LOT 2.45
 #define SECOND_NS UINT64_C(1000000000)
 
 static const struct band bands[] = {
@@ -288,6 +291,7 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 	double runs = sum->runs;
 	double wanted = drawn ? band->lot_goodput : band->goodput;
 	double phase = band->phase_goodput - (drawn ? LOT_PHASE : 0);
+	double rises = drawn ? RISES_BY_LOT : RISES_MOST;
 	double moves = drawn ? MOVES_BY_LOT : MOVES_MOST;
 	bool good = told(band, drawn ? "goodput by lot" : "goodput",
 	                 sum->goodput / runs, wanted, sum->goodput / runs >= wanted);
@@ -306,8 +310,8 @@ static bool judge(const struct band *band, const struct sum *sum, bool drawn)
 	}
 	good &= judge_half(band, sum, drawn);
 	good &= judge_part(band, sum, drawn);
-	good &= told(band, "rises", sum->rises / runs, RISES_MOST,
-	             sum->rises / runs <= RISES_MOST);
+	good &=
+	    told(band, "rises", sum->rises / runs, rises, sum->rises / runs <= rises);
 	good &=
 	    told(band, "moves", sum->moves / runs, moves, sum->moves / runs <= moves);
 	good &= told(band, "over", (double)sum->over, 0, sum->over == 0);
