@@ -789,6 +789,43 @@ static void a_call_that_is_overdue_is_reported_and_keeps_its_slot(void **state)
 	assert_true(house_close(&h));
 }
 
+/* No call of it ends, so nothing is learned: neither refusals nor time free a slot or add one. */
+static void a_backend_that_never_returns_keeps_its_slots(void **state)
+{
+	struct gale_guard_config config = { .name = "silent", .start = 8 };
+	struct gale_entry entries[8], more;
+	struct gale_guard *guard;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	guard = open_guard(&h, &config);
+	turn_until_idle(&h);
+	for (int i = 0; i < 8; i++) {
+		entries[i] = enter(&h, guard);
+		is_in(entries[i], 8);
+	}
+	for (int i = 0; i < 600; i++) {
+		assert_int_equal(enter(&h, guard).verdict, GALE_DENY);
+		pass(&h, GALE_SECONDS(1));
+		assert_true(counts_of(guard).estimate <= 8);
+		assert_int_equal(counts_of(guard).in_flight, 8);
+	}
+	assert_int_equal(counts_of(guard).entered, 8);
+	assert_int_equal(counts_of(guard).refused, 600);
+	assert_int_equal(counts_of(guard).overdue_now, 8);
+	for (int i = 0; i < 8; i++)
+		gale_exit(h.seat, &entries[i], GALE_DROPPED);
+	assert_int_equal(counts_of(guard).overdue, 8);
+	assert_int_equal(counts_of(guard).in_flight, 0);
+	more = enter(&h, guard);
+	assert_int_equal(more.verdict, GALE_ALLOW);
+	gale_exit(h.seat, &more, GALE_OK);
+	assert_int_equal(counts_of(guard).in_flight, 0);
+	gale_guard_close(guard);
+	assert_true(house_close(&h));
+}
+
 /* By what seats were told last: a call that began later than now, and one that is overdue. */
 static void seats_that_tick_time_their_calls(void **state)
 {
@@ -877,6 +914,7 @@ int main(void)
 		cmocka_unit_test(a_seat_without_a_cell_counts_with_the_others),
 		cmocka_unit_test(the_ceiling_is_learned),
 		cmocka_unit_test(a_call_that_is_overdue_is_reported_and_keeps_its_slot),
+		cmocka_unit_test(a_backend_that_never_returns_keeps_its_slots),
 		cmocka_unit_test(seats_that_tick_time_their_calls),
 		cmocka_unit_test(a_million_guards_come_and_go),
 	};
