@@ -19,6 +19,8 @@ CONSTANTS N, Limit, Lease, Abort, Forgets,
           Early,   \* the store's leases are so much shorter; guard at 0
           Quiet,   \* guard: a store that forgot grants nothing more for a lease
           Lost,    \* guard: what is under way when the fence falls is lost
+          Late,    \* a report may prove nothing, or bring a proof of a life before
+          Own,     \* guard: a proof of another life is none
           Keeps    \* guard at 0: a node keeps its part when L falls (1); less what others
                    \* have in flight above their shares (2)
 VARIABLES nd, row, box, shelf, epoch
@@ -36,7 +38,8 @@ NoRow == [here |-> FALSE, seq |-> 0, gen |-> 0, share |-> 0, high |-> 0, infl |-
           fell |-> FALSE]
 NoMail == [k |-> "none", seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, infl |-> 0,
            fell |-> FALSE]
-Fresh == [ep |-> 0, quiet |-> 0, limit |-> Limit]
+\* still: it is quiet, until it is proven that a lease has passed.
+Fresh == [ep |-> 0, quiet |-> 0, still |-> FALSE, limit |-> Limit]
 Init == /\ nd = [n \in Nodes |-> [seq |-> 0, gen |-> 0, ep |-> 0, share |-> 0, uw |-> FALSE,
                                   fenced |-> TRUE, age |-> 0, rest |-> 0, infl |-> 0,
                                   dying |-> 0, ends |-> 0, fell |-> FALSE]]
@@ -58,12 +61,16 @@ Becomes(nd1, row1, box1) ==
 
 \* ---- The store
 Reserve(r) == Max(r.share, Max(r.high, r.infl))
-Serve(n) ==
+\* What a report may prove: all that is over, nothing, or a number of another life.
+Proofs(m) == {"all"} \cup IF ~Late THEN {}
+                          ELSE {"none"} \cup IF m.gen > 0 /\ m.ep # epoch THEN {"other"} ELSE {}
+Serve(n, proof) ==
     LET m == box[n]
-        quiet == IF Quiet THEN IF shelf.ep = epoch THEN shelf.quiet
-                               ELSE Lease
-                 ELSE 0
-        kept == [o \in Nodes |-> IF o # n /\ row[o].rest = 0 THEN NoRow ELSE row[o]]
+        believed == proof = "other" /\ ~Own /\ shelf.ep = epoch
+        IsOver(rest) == believed \/ (proof = "all" /\ rest = 0)
+        still == Quiet /\ (shelf.ep # epoch \/ (shelf.still /\ ~IsOver(shelf.quiet)))
+        quiet == IF ~still THEN 0 ELSE IF shelf.ep = epoch THEN shelf.quiet ELSE Lease
+        kept == [o \in Nodes |-> IF o # n /\ IsOver(row[o].rest) THEN NoRow ELSE row[o]]
         others == {o \in Nodes \ {n} : kept[o].here}
         r == row[n]
         applied == r.here /\ m.ep = epoch /\ m.gen = r.gen
@@ -78,12 +85,12 @@ Serve(n) ==
         keeps == CASE Keeps = 0 -> 0 [] Keeps = 1 -> Min(r.share, held)
                    [] Keeps = 2 -> Less(Min(target, Min(r.share, held)), above)
         free == Min(target, Max(Less(limit, taken), keeps))
-        share == IF quiet > 0 THEN Min(free, held) ELSE free
+        share == IF still THEN Min(free, held) ELSE free
         same == r.here /\ share = r.share
         gen == IF same THEN r.gen
                ELSE 1 + Max(nd[n].gen, Max(r.gen, m.gen))
     IN /\ m.k = "report" /\ UNCHANGED epoch
-       /\ shelf' = [ep |-> epoch, quiet |-> quiet, limit |-> limit]
+       /\ shelf' = [ep |-> epoch, quiet |-> quiet, still |-> still, limit |-> limit]
        /\ Becomes(nd,
                   [kept EXCEPT ![n] = [here |-> TRUE, seq |-> m.seq, gen |-> gen, share |-> share,
                                        high |-> Max(high, share),
@@ -141,12 +148,13 @@ Fenced(d) ==
                    !.dying = IF Abort = 0 THEN 0 ELSE @ + d.infl,
                    !.uw = @ /\ ~Lost, !.age = IF Lost THEN 0 ELSE @]
 Tick == /\ Lease > 0
-        /\ shelf' = [shelf EXCEPT !.quiet = Less(@, 1)] /\ UNCHANGED epoch
+        /\ shelf' = [shelf EXCEPT !.quiet = Less(@, 1), !.still = @ /\ (Late \/ shelf.quiet > 1)]
+        /\ UNCHANGED epoch
         /\ Becomes([n \in Nodes |-> Fenced(Older(nd[n]))],
                    [n \in Nodes |-> [row[n] EXCEPT !.rest = Less(@, 1)]], box)
 
 Next == \/ Forget \/ Tick \/ Falls
-        \/ \E n \in Nodes : \/ Send(n) \/ Serve(n) \/ Hear(n) \/ Lose(n) \/ GiveUp(n)
+        \/ \E n \in Nodes : \/ Send(n) \/ (\E p \in Proofs(box[n]) : Serve(n, p)) \/ Hear(n) \/ Lose(n) \/ GiveUp(n)
                             \/ Acquire(n) \/ Release(n) \/ Aborted(n)
 Spec == Init /\ [][Next]_vars
 

@@ -21,8 +21,10 @@ enum {
 	DRIFT,
 	ABORT,
 	LIVES,
+	STAYS,
 	STOP,
 	LOWER,
+	PROOFS,
 	MARGIN,
 	TOLD,
 	TURN,
@@ -40,8 +42,13 @@ static const struct constant constants[] = {
 	{ "drift", 0, 2, 0, "quarters of a tick that clocks gain or lose in one" },
 	{ "abort", 0, 1, 1, "ticks that calls go on after a fence or a death" },
 	{ "lives", 1, 3, 1, "of each node" },
+	{ "stays", 0, 1, 0, "the first node does not die" },
 	{ "stop", 0, 1, 0, "nodes stop, and go on" },
 	{ "lower", 0, 1, 0, "nodes lower their shares by themselves (GROUP-13)" },
+	{ "proofs", NEVER_PROVEN, PROVEN_LATE, PROVEN_AT_ONCE,
+	  "guard at 0: nodes prove that leases are over (GROUP-4): at once (1), or "
+	  "late, "
+	  "or the proof is lost (2)" },
 	{ "margin", 0, 1, 1, "guard at 0: nodes reckon with the drift (MEMBER-2)" },
 	{ "told", 0, 1, 1,
 	  "guard at 0: and with the time that calls go on (MEMBER-2)" },
@@ -64,8 +71,10 @@ static const char *open(const long *c)
 		.drift = (int)c[DRIFT],
 		.abort = (int)c[ABORT],
 		.lives = (int)c[LIVES],
+		.stays = (int)c[STAYS],
 		.stop = (int)c[STOP],
 		.lower = (int)c[LOWER],
+		.proofs = (enum fleet_proofs)c[PROOFS],
 		.told_drift = c[MARGIN] ? (int)c[DRIFT] : 0,
 		.told_abort = c[TOLD] ? (int)c[ABORT] : 0,
 		.turn = c[TURN],
@@ -83,6 +92,7 @@ static const char *open(const long *c)
 		.epoch = true,
 		.lost = true,
 		.longest = true,
+		.own_life = true,
 	};
 	return NULL;
 }
@@ -118,7 +128,8 @@ static long found(const long *c, const void *at)
 	return fleet_found(at);
 }
 
-/* The slots of a node that is gone for good come back: the first has them all. */
+/* The slots of a node that is gone for good come back: the first has them all.  Where it may die, too,
+ * that says nothing. */
 static bool is_back(const long *c, const void *at)
 {
 	const struct fleet *fleet = at;
@@ -130,15 +141,24 @@ static bool is_back(const long *c, const void *at)
 	return first->life == 0 || first->share == c[LIMIT];
 }
 
-/* Each node that runs has its part, where there is one for each. */
+/* Each node that runs has its part, and all of L is theirs. */
 static bool is_parted(const long *c, const void *at)
 {
 	const struct fleet *fleet = at;
+	long shares = 0;
+	int running = 0;
 
-	for (int n = 0; n < c[N]; n++)
-		if (fleet->nodes[n].life > 0 && fleet->nodes[n].share < c[LIMIT] / c[N])
+	for (int n = 0; n < c[N]; n++) {
+		const struct node *node = &fleet->nodes[n];
+
+		if (node->life == 0)
+			continue;
+		if (node->share < c[LIMIT] / c[N])
 			return false;
-	return true;
+		shares += node->fenced ? 0 : node->share;
+		running++;
+	}
+	return running == 0 || shares == c[LIMIT];
 }
 
 static const struct goal goals[] = {

@@ -34,6 +34,12 @@
 #define QUARTER_NS (1000 * SHELF_TICK_US / QUARTERS)
 
 /* The world, and what is left out of it, by what a model's constants say. */
+enum fleet_proofs {
+	NEVER_PROVEN,   /* without a guard */
+	PROVEN_AT_ONCE, /* by each report that is read */
+	PROVEN_LATE,    /* a proof may be lost, late, or of a life before */
+};
+
 struct fleet_terms {
 	int nodes;
 	int limit;
@@ -46,15 +52,17 @@ struct fleet_terms {
 	int drift;
 	int abort; /* a tick that calls go on after the fence; 0: they end at once */
 	int lives; /* of a node */
+	int stays; /* the first node does not die */
 	int stop;
 	int leave;
 	int lower; /* nodes are nudged, and lower their shares by themselves */
 	int forgets;
 	int copy;
 	int was; /* ticks: the lease when the store was copied; 0: the same */
+	enum fleet_proofs proofs;
 	/* Guards. */
 	bool high, held, flight, torn, one, seq, drain, cap, turn, sent, life, quiet,
-	    epoch, lost, longest;
+	    epoch, lost, longest, own_life;
 	int told_drift, told_abort, early;
 };
 
@@ -120,6 +128,7 @@ static inline struct shelf_world fleet_world(const struct fleet *fleet)
 		.keeps = (uint8_t)t->keeps,
 		.restless = !t->quiet,
 		.by_settings = !t->longest,
+		.any_life = !t->own_life,
 	};
 }
 
@@ -418,7 +427,7 @@ static inline void note_fall(struct fleet *fleet, int n, bool fell, bool is_new)
 }
 
 static inline void fleet_serve(const struct fleet *before, int n, int i, bool stays,
-                               struct walk *walk)
+                               enum shelf_proof proof, struct walk *walk)
 {
 	struct fleet fleet = *before;
 	struct node *node = &fleet.nodes[n];
@@ -431,6 +440,7 @@ static inline void fleet_serve(const struct fleet *before, int n, int i, bool st
 	if (answer == NULL)
 		return;
 	world.generation = next_generation(&fleet, n);
+	world.proof = (uint8_t)proof;
 	forget_guards(&fleet.shelf, n, &m);
 	grant = shelf_beat(&world, &fleet.shelf, n,
 	                   (struct group_report){
@@ -509,6 +519,21 @@ static inline void fleet_lose(const struct fleet *before, int n, int i,
 	fleet_take(before, &fleet, CHANCE, "a message of node %d is lost", n, 0, walk);
 }
 
+/* Only who heard an answer of a life before can report a number of it. */
+static inline void serve_proofs(const struct fleet *fleet, int n, int i, bool stays,
+                                struct walk *walk)
+{
+	const struct letter *m = &fleet->nodes[n].mail[i];
+
+	if (fleet_terms.proofs != NEVER_PROVEN)
+		fleet_serve(fleet, n, i, stays, PROVES_ALL, walk);
+	if (fleet_terms.proofs != PROVEN_AT_ONCE)
+		fleet_serve(fleet, n, i, stays, PROVES_NOTHING, walk);
+	if (fleet_terms.proofs == PROVEN_LATE && m->generation > 0 &&
+	    m->epoch != fleet->epoch)
+		fleet_serve(fleet, n, i, stays, PROVES_OF_ANOTHER_LIFE, walk);
+}
+
 static inline void next_of_mail(const struct fleet *fleet, int n, int i,
                                 struct walk *walk)
 {
@@ -516,7 +541,7 @@ static inline void next_of_mail(const struct fleet *fleet, int n, int i,
 
 	for (int stays = 0; stays <= fleet_terms.twice; stays++) {
 		if (m->kind == REPORT)
-			fleet_serve(fleet, n, i, stays, walk);
+			serve_proofs(fleet, n, i, stays, walk);
 		if (m->kind == ANSWER)
 			fleet_hear(fleet, n, i, stays, walk);
 	}
@@ -639,7 +664,8 @@ static inline void next_of_fate(const struct fleet *before, int n, struct walk *
 			           walk);
 		return;
 	}
-	if (fleet_terms.lease > 0 && fleet_terms.lives > 1)
+	if (fleet_terms.lease > 0 && fleet_terms.lives > 1 &&
+	    !(fleet_terms.stays && n == 0))
 		fleet_die(before, n, walk);
 	if (fleet_terms.stop) {
 		node->stopped ^= 1;
@@ -721,6 +747,8 @@ static inline void pass(uint8_t *left)
 static inline void tick_shelf(struct shelf *shelf)
 {
 	pass(&shelf->quiet);
+	if (shelf->quiet == 0 && fleet_terms.proofs == PROVEN_AT_ONCE)
+		shelf->still = 0;
 	for (int n = 0; n < SHELF_NODES; n++)
 		pass(&shelf->rows[n].rest);
 }

@@ -92,6 +92,8 @@ static const char *open(const long *c)
 		.epoch = true,
 		.lost = true,
 		.longest = true,
+		.own_life = true,
+		.proofs = PROVEN_AT_ONCE,
 	};
 	return NULL;
 }

@@ -22,10 +22,12 @@ enum {
 	COPY,
 	LOWER,
 	WAS,
+	PROOFS,
 	QUIET,
 	LOST,
 	EPOCH,
-	LONGEST
+	LONGEST,
+	OWN
 };
 
 static const struct constant constants[] = {
@@ -40,6 +42,10 @@ static const struct constant constants[] = {
 	{ "lower", 0, 1, 0, "nodes lower their shares by themselves (GROUP-13)" },
 	{ "was", 0, 7, 0,
 	  "ticks: the lease when the only copy was made, below lease; 0: the same" },
+	{ "proofs", NEVER_PROVEN, PROVEN_LATE, PROVEN_AT_ONCE,
+	  "guard at 0: nodes prove that leases are over (GROUP-4): at once (1), or "
+	  "late, "
+	  "lost, or of a life before (2)" },
 	{ "quiet", 0, 1, 1,
 	  "guard at 0: it grants nothing more for a lease (GROUP-7)" },
 	{ "lost", 0, 1, 1,
@@ -47,6 +53,7 @@ static const struct constant constants[] = {
 	{ "epoch", 0, 1, 1, "guard at 0: a grant is confirmed by its epoch, too" },
 	{ "longest", 0, 1, 1,
 	  "guard at 0: the longest lease that is heard of counts (GROUP-10)" },
+	{ "own", 0, 1, 1, "guard at 0: a proof of another life is none (GROUP-10)" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
@@ -69,6 +76,8 @@ static const char *open(const long *c)
 		.lost = c[LOST],
 		.epoch = c[EPOCH],
 		.longest = c[LONGEST],
+		.own_life = c[OWN],
+		.proofs = (enum fleet_proofs)c[PROOFS],
 		.high = true,
 		.held = true,
 		.flight = true,
@@ -97,7 +106,7 @@ static void next(const long *c, const void *at, struct walk *walk)
 
 static const char *broken(const long *c, const void *at)
 {
-	return c[QUIET] && c[LOST] && c[LONGEST] ? fleet_broken(at) : NULL;
+	return c[QUIET] && c[LOST] && c[LONGEST] && c[OWN] ? fleet_broken(at) : NULL;
 }
 
 static long bound(const long *c)
@@ -111,15 +120,24 @@ static long found(const long *c, const void *at)
 	return fleet_found(at);
 }
 
-/* Each node that runs has its part. */
+/* Each node that runs has its part, and all of L is theirs. */
 static bool is_parted(const long *c, const void *at)
 {
 	const struct fleet *fleet = at;
+	long shares = 0;
+	int running = 0;
 
-	for (int n = 0; n < c[N]; n++)
-		if (fleet->nodes[n].life > 0 && fleet->nodes[n].share < c[LIMIT] / c[N])
+	for (int n = 0; n < c[N]; n++) {
+		const struct node *node = &fleet->nodes[n];
+
+		if (node->life == 0)
+			continue;
+		if (node->share < c[LIMIT] / c[N])
 			return false;
-	return true;
+		shares += node->fenced ? 0 : node->share;
+		running++;
+	}
+	return running == 0 || shares == c[LIMIT];
 }
 
 static const struct goal goals[] = {

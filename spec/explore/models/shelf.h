@@ -8,10 +8,10 @@
  *
  *     shelf  ->  struct group, struct group_member  ->  group_begin, ...  ->  shelf
  *
- * Nodes prove at once what they can: a number is over as soon as a lease has passed since it was
- * given out.  No node knows so earlier (engine/member.h), and one that knows it later frees slots
- * later.  So a row has the time that is left until its number is over, and no number: of those
- * that a beat sees, the larger was given out later.
+ * A number can be over as soon as a lease has passed since it was given out: no node knows so
+ * earlier (engine/member.h).  So a row has the time that is left until then, and no number: of
+ * those that a beat sees, the larger was given out later.  Whether a number that can be over is
+ * proven to be is said by each report (enum shelf_proof).
  *
  * Generations and epochs are small numbers here.  Generations are of the world, not of the
  * shelf, since those of the engine hold the time at which they were given: a shelf that is
@@ -37,8 +37,16 @@
 #define SHELF_TICK_US UINT64_C(1000)
 #define SHELF_TURN_US UINT64_C(1000000000)
 #define SHELF_LIFE 77777 /* before a beat; no node has begun it */
-#define SHELF_OVER 1     /* numbers: those that are over ... */
+#define SHELF_KNOWN 1    /* numbers: those that were proven to be over earlier ... */
+#define SHELF_OVER 2     /* ... those that can be over ... */
 #define SHELF_BEATS 300  /* ... and those that were given out before this beat */
+
+/* What a report proves. */
+enum shelf_proof {
+	PROVES_ALL,     /* all that can be over is */
+	PROVES_NOTHING, /* the proof was lost, or is so late that it says nothing new */
+	PROVES_OF_ANOTHER_LIFE, /* a number of a life that the store has forgotten */
+};
 
 /* What a node keeps of its share when L falls, though others have more than the rest. */
 enum shelf_keeps {
@@ -67,7 +75,8 @@ struct shelf {
 	uint8_t limit;
 	uint8_t turn;  /* of the rotation */
 	uint8_t epoch; /* that it knows */
-	uint8_t quiet; /* ticks until it is over */
+	uint8_t quiet; /* ticks until it can be over */
+	uint8_t still; /* 1: it is quiet, until a report proves that it is over */
 	uint8_t lease; /* ticks: of the settings; 0: as in the world's */
 	uint8_t lasts; /* ticks: of the life; 0: the same */
 	uint8_t unsound;
@@ -82,6 +91,8 @@ struct shelf_world {
 	uint8_t keeps;      /* the same: when L falls, enum shelf_keeps */
 	bool restless;      /* the same: there is no quiet time */
 	bool by_settings;   /* the same: a life lasts as long as the settings' lease */
+	uint8_t proof;      /* enum shelf_proof */
+	bool any_life;      /* without a guard: a proof of another life is believed */
 };
 
 /* L is limit, and the law and the parts are as they are given. */
@@ -195,8 +206,9 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 	words->group.life = SHELF_LIFE;
 	words->group.lasts_us = shelf_lease_us(w, shelf->lasts);
 	words->group.beats = SHELF_BEATS;
-	words->group.over = SHELF_OVER;
-	words->group.quiet = (uint64_t)SHELF_OVER + shelf->quiet;
+	words->group.over = SHELF_KNOWN;
+	if (shelf->still)
+		words->group.quiet = (uint64_t)SHELF_OVER + shelf->quiet;
 	words->group.generation = 1; /* a grant was made, to somebody */
 	words->group.limit = shelf->limit;
 	for (int n = 0; n < SHELF_NODES; n++) {
@@ -225,7 +237,7 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 	shelf_count(words);
 }
 
-/* Until a number is over.  In a new life nothing is, before its first number is. */
+/* Until a number can be over.  In a new life nothing is, before its first number is. */
 static inline uint8_t shelf_ticks(const struct shelf_words *words, uint64_t number)
 {
 	if (number > SHELF_BEATS || words->group.life != SHELF_LIFE)
@@ -306,6 +318,17 @@ static inline uint64_t shelf_next(const struct shelf_words *words, int self)
 	return next;
 }
 
+/* A number of another life may be as large as any of this one. */
+static inline void shelf_prove(const struct shelf_world *w, struct group_report *report)
+{
+	bool is_other = w->proof == PROVES_OF_ANOTHER_LIFE;
+
+	report->life = is_other && !w->any_life ? SHELF_LIFE + 1 : SHELF_LIFE;
+	report->over = is_other ? SHELF_BEATS : 0;
+	if (w->proof == PROVES_ALL)
+		report->over = SHELF_OVER;
+}
+
 /* The group at now, without those whose leases are over.  What is quiet is so in ticks. */
 static inline enum group_result shelf_begin(const struct shelf_world *w,
                                             struct shelf *shelf,
@@ -326,9 +349,8 @@ static inline enum group_result shelf_begin(const struct shelf_world *w,
 	if (begun == GROUP_DISAGREES && words->group.members == 0)
 		begun =
 		    group_begin(&words->group, &w->settings, report, now_us, forgot_us);
-	shelf->quiet = words->group.over < words->group.quiet
-	                   ? shelf_ticks(words, words->group.quiet)
-	                   : 0;
+	shelf->still = words->group.over < words->group.quiet;
+	shelf->quiet = shelf->still ? shelf_ticks(words, words->group.quiet) : 0;
 	return begun;
 }
 
@@ -384,6 +406,7 @@ static inline struct group_grant shelf_beat(const struct shelf_world *w,
 	shelf_unfold(w, shelf, &words);
 	now_us = words.group.now_us;
 	report.epoch = shelf_epoch_us(now_us, report.epoch);
+	shelf_prove(w, &report);
 	begun = shelf_begin(w, shelf, &words, n, &report);
 	if (begun == GROUP_DISAGREES) {
 		shelf_fold(w, &words, shelf);
