@@ -122,6 +122,24 @@ static uint64_t delay(struct pond *pond)
 	return chance_one_in(&pond->chance, SLOW_ONE_IN) ? SLOW * us : us;
 }
 
+static uint32_t regions_of(const struct pond_plan *plan)
+{
+	uint32_t regions = plan->regions > 0 ? plan->regions : 1;
+
+	return regions < plan->nodes ? regions : plan->nodes;
+}
+
+static uint32_t region_of(const struct pond_plan *plan, uint32_t node)
+{
+	return node % regions_of(plan);
+}
+
+/* One way of it. */
+static uint64_t link_us(const struct pond_plan *plan, uint32_t node)
+{
+	return region_of(plan, node) > 0 ? plan->link_us / 2 : 0;
+}
+
 static void fly(struct pond *pond, const struct pond_flight *flight)
 {
 	struct pond_flight *free = &pond->flights[pond->flying];
@@ -132,7 +150,7 @@ static void fly(struct pond *pond, const struct pond_flight *flight)
 		return;
 	}
 	*free = *flight;
-	free->due_us = pond->now_us + delay(pond);
+	free->due_us = pond->now_us + delay(pond) + link_us(pond->plan, flight->node);
 	pond->flying++;
 }
 
@@ -177,7 +195,8 @@ static void begin(struct pond *pond, struct pond_node *node)
 /* An answer takes two steps at least. */
 static uint64_t patience_us(const struct pond_plan *plan)
 {
-	return PATIENCE * plan->delay_us + 4 * (plan->window_us / plan->steps);
+	return PATIENCE * plan->delay_us + 2 * plan->link_us +
+	       4 * (plan->window_us / plan->steps);
 }
 
 static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool present,
@@ -209,6 +228,8 @@ static bool spend(struct pond *pond, const struct pond_node *node, uint32_t tena
 		return false;
 	claim_take(claim, cost);
 	pond->used[window][tenant] += cost;
+	pond->in_region[window][region_of(pond->plan, (uint32_t)(node - pond->nodes))]
+		       [tenant] += cost;
 	pond->spent[window] += cost;
 	if (pond->spent[window] > pond->plan->limit)
 		fail(pond, "more was spent than the limit"); /* POND-1 */
@@ -307,6 +328,20 @@ static bool is_paused(const struct pond_plan *plan, uint64_t window, uint32_t te
 	       window <= plan->pause_last;
 }
 
+/* Units that a tenant asks for at a node in one step.  Its own region is the first for the first
+ * tenant, and so on in turn. */
+static double demand_at(const struct pond_plan *plan, uint32_t node, uint32_t tenant)
+{
+	double all = (double)plan->tenants[tenant].demand / plan->steps;
+	uint32_t regions = regions_of(plan), home = tenant % regions;
+	uint32_t nodes_there = (plan->nodes - home + regions - 1) / regions;
+	double at_home = all * plan->home_percent / 100;
+
+	if (region_of(plan, node) != home)
+		return (all - at_home) / plan->nodes;
+	return (all - at_home) / plan->nodes + at_home / nodes_there;
+}
+
 static void call_all(struct pond *pond, const struct pond_node *node, uint32_t tenant)
 {
 	const struct pond_plan *plan = pond->plan;
@@ -314,7 +349,7 @@ static void call_all(struct pond *pond, const struct pond_node *node, uint32_t t
 
 	if (is_paused(plan, window_of(pond), tenant))
 		return;
-	stake->due += (double)plan->tenants[tenant].demand / plan->steps / plan->nodes;
+	stake->due += demand_at(plan, (uint32_t)(node - pond->nodes), tenant);
 	while (stake->due >= 1) {
 		uint64_t cost = chance_between(&pond->chance, 1, plan->cost_most);
 
@@ -461,7 +496,8 @@ void pond_play(struct pond *pond, const struct pond_plan *plan)
 	uint64_t step_us = plan->window_us / plan->steps;
 
 	must(plan->nodes <= POND_NODES && plan->tenant_count <= POND_TENANTS &&
-	     plan->windows <= POND_WINDOWS && step_us > 0);
+	     plan->regions <= POND_REGIONS && plan->windows <= POND_WINDOWS &&
+	     step_us > 0);
 	memset(pond, 0, sizeof(*pond));
 	pond->plan = plan;
 	pond->chance.state = plan->seed;

@@ -10,6 +10,8 @@
  *
  *     calls -> stake: claim_take, or it waits -> ask ...delay... -> pool_step -> answer -> stake
  *
+ * Nodes are dealt out among regions.  The store is in the first; the others reach it by a slow link.
+ *
  * What is spent is counted in the store's true windows, apart from pool and claims.
  *
  * Invariants
@@ -30,6 +32,7 @@
 
 #define POND_TENANTS 16
 #define POND_NODES 64
+#define POND_REGIONS 8
 #define POND_LIVES 1024 /* of all nodes, in two windows */
 #define POND_WINDOWS 4096
 #define POND_FLIGHTS 4096
@@ -44,6 +47,10 @@ struct pond_tenant {
 struct pond_plan {
 	uint64_t seed;
 	uint32_t nodes;
+	uint32_t regions; /* among which they are dealt out; 0 is 1 */
+	uint64_t link_us; /* a round trip of the link of each region but the first */
+	uint32_t home_percent; /* of its demand a tenant has in a region of its own; the
+	                          rest is evenly at all nodes */
 	uint32_t tenant_count;
 	struct pond_tenant tenants[POND_TENANTS];
 	uint32_t pauses;                  /* a tenant that does not ask ... */
@@ -120,6 +127,7 @@ struct pond {
 	uint32_t flying;
 
 	uint64_t used[POND_WINDOWS + 1][POND_TENANTS];
+	uint64_t in_region[POND_WINDOWS + 1][POND_REGIONS][POND_TENANTS]; /* of used */
 	uint64_t spent[POND_WINDOWS + 1];
 	uint64_t asks, quanta, lost, doubled, crashes, forgets, aways;
 	uint64_t alone;  /* units that were used so */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,9 @@ static struct pond pond; /* too large for a stack */
 struct sim_tenants {
 	struct tenant_flags list; /* of --tenants */
 	uint64_t nodes;
+	uint64_t regions;
+	uint64_t link_ms; /* as in gale fleet --tenants */
+	uint64_t home;    /* percent */
 	uint64_t limit;
 	uint64_t window_us;
 	uint64_t windows;
@@ -94,6 +98,28 @@ static const struct flag flags_of_tenants[] = {
 	  .allowed = "a whole number from 1 to 64",
 	  .help = "nodes, each of which has all tenants",
 	  NUMBER(nodes, 1, POND_NODES) },
+	{ .name = "--regions",
+	  .takes = "N",
+	  .preset = "1",
+	  .allowed = "a whole number from 1 to 8",
+	  .help = "regions, among which the nodes are dealt out; all but the first "
+	          "reach the store by a slow link",
+	  NUMBER(regions, 1, POND_REGIONS) },
+	{ .name = "--link-ms",
+	  .takes = "N",
+	  .preset = "20",
+	  .allowed = "a whole number from 0 to 10k",
+	  .help = "milliseconds that a round trip of such a link takes",
+	  NUMBER(link_ms, 0, 10000) },
+	{ .name = "--home",
+	  .takes = "PERCENT",
+	  .preset = "80",
+	  .allowed = "a whole number from 0 to 100",
+	  .help =
+	      "of its demand a tenant asks for so much in its own region (the first "
+	      "tenant's is the first, and so on in turn), and for the rest evenly in "
+	      "all",
+	  NUMBER(home, 0, 100) },
 	{ .name = "--limit",
 	  .takes = "N",
 	  .preset = "10k",
@@ -184,7 +210,7 @@ static const struct flag flags_of_tenants[] = {
 	  .read = flag_read_text,
 	  .at = offsetof(struct sim_tenants, plots),
 	  .help = "let gnuplot draw the first seed's shares into this folder, as SVG, "
-	          "with its data" },
+	          "with its data: tenants.svg, or of several regions regions.svg" },
 };
 
 static const struct flag_table table = {
@@ -210,6 +236,7 @@ static void help(void)
 	      "              less\n"
 	      "worst         used divided by ideal, in the tenant's worst window\n"
 	      "most in one   the most that all tenants together got in one window\n"
+	      "in regions    used, in each region\n"
 	      "\n"
 	      "Exit status: 0 held, 1 a window was above the limit, or no tenant got\n"
 	      "units, 2 a flag is wrong, 3 it could not be done.\n",
@@ -226,6 +253,7 @@ static int refuse(const char *why)
 
 struct sums {
 	uint64_t used[POND_TENANTS];
+	uint64_t in_region[POND_TENANTS][POND_REGIONS];
 	double ideal[POND_TENANTS];
 	double worst[POND_TENANTS];
 	uint64_t most; /* in one window */
@@ -247,6 +275,9 @@ static struct pond_plan plan_of(const struct sim_tenants *flags, uint64_t seed)
 	struct pond_plan plan = {
 		.seed = seed,
 		.nodes = (uint32_t)flags->nodes,
+		.regions = (uint32_t)flags->regions,
+		.link_us = flags->regions > 1 ? GALE_MILLIS(flags->link_ms) : 0,
+		.home_percent = flags->regions > 1 ? (uint32_t)flags->home : 0,
 		.tenant_count = (uint32_t)flags->list.count,
 		.pauses = number_of(flags, flags->pause),
 		.pause_first = (uint32_t)(flags->windows / 3),
@@ -282,6 +313,8 @@ static void add_tenant(struct sums *sums, const struct pond_plan *plan, uint32_t
 		double ideal = pond_ideal(plan, w, i), used = (double)pond.used[w][i];
 
 		sums->used[i] += pond.used[w][i];
+		for (uint32_t r = 0; r < plan->regions; r++)
+			sums->in_region[i][r] += pond.in_region[w][r][i];
 		sums->ideal[i] += ideal;
 		sums->all += used;
 		sums->ideals += ideal;
@@ -308,7 +341,8 @@ static void add(struct sums *sums, const struct pond_plan *plan)
 
 /* ---- The plot ------------------------------------------------------------------------ */
 
-/* A line for each window: its number, and what each tenant got, and should have, in percent. */
+/* A line for each window: its number, and what each tenant got, and should have, in percent; and then
+ * what it got in each region. */
 static bool write_series(const char *path, const struct pond_plan *plan)
 {
 	FILE *file = fopen(path, "w");
@@ -321,37 +355,89 @@ static bool write_series(const char *path, const struct pond_plan *plan)
 		for (uint32_t i = 0; i < plan->tenant_count; i++)
 			fprintf(file, " %.3f %.3f", (double)pond.used[w][i] * percent,
 			        pond_ideal(plan, w, i) * percent);
+		for (uint32_t r = 0; r < plan->regions; r++)
+			for (uint32_t i = 0; i < plan->tenant_count; i++)
+				fprintf(file, " %.3f",
+				        (double)pond.in_region[w][r][i] * percent);
 		fputc('\n', file);
 	}
 	return fclose(file) == 0;
 }
 
-static bool plot(const struct sim_tenants *flags, const struct pond_plan *plan)
-{
-	static char script[16384];
-	size_t at = 0, size = sizeof(script);
-	char path[4096];
+struct plot_script {
+	char text[65536];
+	size_t at;
+};
 
-	snprintf(path, sizeof(path), "%s/tenants.dat", flags->plots);
-	if (!write_series(path, plan)) {
-		fprintf(stderr, "gale sim: --plots: %s: %s\n", path, strerror(errno));
-		return false;
-	}
-	at += (size_t)snprintf(script + at, size - at,
-	                       "set terminal svg size 760,340\n"
-	                       "set output '%s/tenants.svg'\nset key outside right\n"
-	                       "set xlabel 'window'\nset ylabel 'percent of the "
-	                       "limit'\nset yrange [0:*]\nplot ",
-	                       flags->plots);
-	for (uint32_t i = 0; i < plan->tenant_count; i++)
-		at += (size_t)snprintf(
-		    script + at, size - at,
+__attribute__((format(printf, 2, 3))) static void put(struct plot_script *script,
+                                                      const char *format, ...)
+{
+	size_t room = sizeof(script->text) - script->at;
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(script->text + script->at, room, format, args);
+	va_end(args);
+	script->at += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void plot_totals(struct plot_script *script, const struct sim_tenants *flags,
+                        const char *path)
+{
+	put(script, "plot ");
+	for (uint32_t i = 0; i < flags->list.count; i++)
+		put(script,
 		    "'%s' using 1:%u with points lt %u title '%s' noenhanced,"
 		    "'%s' using 1:%u with steps lt %u dt 2 notitle,",
 		    path, 2 * i + 2, i + 1, flags->list.each[i].name, path, 2 * i + 3,
 		    i + 1);
-	snprintf(script + at, size - at, "\n");
-	return gnuplot_run(script);
+	put(script, "\n");
+}
+
+static void plot_region(struct plot_script *script, const struct sim_tenants *flags,
+                        const char *path, uint32_t region)
+{
+	uint32_t count = (uint32_t)flags->list.count;
+
+	put(script, "set title 'used in region %u%s'\nplot ", region + 1,
+	    region == 0 ? ", where the store is" : "");
+	for (uint32_t i = 0; i < count; i++)
+		put(script, "'%s' using 1:%u with linespoints lt %u notitle,", path,
+		    2 + (2 + region) * count + i, i + 1);
+	put(script, "\n");
+}
+
+static bool plot(const struct sim_tenants *flags, const struct pond_plan *plan)
+{
+	const char *name = plan->regions > 1 ? "regions" : "tenants";
+	static struct plot_script script;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s.dat", flags->plots, name);
+	if (!write_series(path, plan)) {
+		fprintf(stderr, "gale sim: --plots: %s: %s\n", path, strerror(errno));
+		return false;
+	}
+	script.at = 0;
+	put(&script,
+	    "set terminal svg size 760,%u\nset output '%s/%s.svg'\n"
+	    "set key outside right\nset xlabel 'window'\n"
+	    "set ylabel 'percent of the limit'\nset yrange [0:*]\n",
+	    plan->regions > 1 ? 240 * (plan->regions + 1) : 340, flags->plots, name);
+	if (plan->regions == 1) {
+		plot_totals(&script, flags, path);
+		return gnuplot_run(script.text);
+	}
+	put(&script,
+	    "set rmargin 16\nset multiplot layout %u,1\nset title 'used in all "
+	    "regions; dashed: the "
+	    "share of one budget without regions'\n",
+	    plan->regions + 1);
+	plot_totals(&script, flags, path);
+	for (uint32_t r = 0; r < plan->regions; r++)
+		plot_region(&script, flags, path, r);
+	return gnuplot_run(script.text);
 }
 
 /* ---- The report ---------------------------------------------------------------------- */
@@ -368,13 +454,17 @@ static const char *verdict_of(const struct sim_tenants *flags, const struct sums
 static void print_table(const struct sim_tenants *flags, const struct sums *sums,
                         const char *verdict)
 {
-	printf("%-16s %8s %12s %12s %8s %8s\n", "tenant", "weight", "used", "ideal",
-	       "ratio", "worst");
-	for (uint64_t i = 0; i < flags->list.count; i++)
-		printf("%-16s %8" PRIu64 " %12" PRIu64 " %12.0f %8.4f %8.4f\n",
+	printf("%-16s %8s %12s %12s %8s %8s%s\n", "tenant", "weight", "used", "ideal",
+	       "ratio", "worst", flags->regions > 1 ? "  in regions" : "");
+	for (uint64_t i = 0; i < flags->list.count; i++) {
+		printf("%-16s %8" PRIu64 " %12" PRIu64 " %12.0f %8.4f %8.4f",
 		       flags->list.each[i].name, flags->list.each[i].weight,
 		       sums->used[i], sums->ideal[i],
 		       (double)sums->used[i] / sums->ideal[i], sums->worst[i]);
+		for (uint64_t r = 0; r < flags->regions && flags->regions > 1; r++)
+			printf("%s%" PRIu64, r > 0 ? " " : "  ", sums->in_region[i][r]);
+		printf("\n");
+	}
 	printf("\nruns %" PRIu64 "   most in one %" PRIu64 " of %" PRIu64
 	       "   utilisation %.4f   quanta %" PRIu64 "   asks %" PRIu64 "\n%" PRIu64
 	       " lost, %" PRIu64 " doubled, %" PRIu64 " crashes, %" PRIu64
@@ -388,20 +478,25 @@ static void print_json(const struct sim_tenants *flags, const struct sums *sums,
                        const char *verdict)
 {
 	printf("{\"verdict\":\"%s\",\"limit\":%" PRIu64 ",\"window_us\":%" PRIu64
-	       ",\"nodes\":%" PRIu64 ",\"windows\":%" PRIu64 ",\"runs\":%" PRIu64
-	       ",\"admitted_max\":%" PRIu64 ",\"utilisation\":%.6f,\"quanta\":%" PRIu64
-	       ",\"asks\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"doubled\":%" PRIu64
-	       ",\"crashes\":%" PRIu64 ",\"forgets\":%" PRIu64 ",\"tenants\":[",
-	       verdict, flags->limit, flags->window_us, flags->nodes, flags->windows,
-	       flags->last_seed - flags->first_seed + 1, sums->most,
+	       ",\"nodes\":%" PRIu64 ",\"regions\":%" PRIu64 ",\"windows\":%" PRIu64
+	       ",\"runs\":%" PRIu64 ",\"admitted_max\":%" PRIu64
+	       ",\"utilisation\":%.6f,\"quanta\":%" PRIu64 ",\"asks\":%" PRIu64
+	       ",\"lost\":%" PRIu64 ",\"doubled\":%" PRIu64 ",\"crashes\":%" PRIu64
+	       ",\"forgets\":%" PRIu64 ",\"tenants\":[",
+	       verdict, flags->limit, flags->window_us, flags->nodes, flags->regions,
+	       flags->windows, flags->last_seed - flags->first_seed + 1, sums->most,
 	       sums->all / sums->ideals, sums->quanta, sums->asks, sums->lost,
 	       sums->doubled, sums->crashes, sums->forgets);
-	for (uint64_t i = 0; i < flags->list.count; i++)
+	for (uint64_t i = 0; i < flags->list.count; i++) {
 		printf("%s{\"name\":\"%s\",\"weight\":%" PRIu64 ",\"used\":%" PRIu64
-		       ",\"ideal\":%.0f,\"worst\":%.6f}",
+		       ",\"ideal\":%.0f,\"worst\":%.6f,\"in_regions\":[",
 		       i > 0 ? "," : "", flags->list.each[i].name,
 		       flags->list.each[i].weight, sums->used[i], sums->ideal[i],
 		       sums->worst[i]);
+		for (uint64_t r = 0; r < flags->regions; r++)
+			printf("%s%" PRIu64, r > 0 ? "," : "", sums->in_region[i][r]);
+		printf("]}");
+	}
 	printf("]}\n");
 }
 
@@ -451,6 +546,11 @@ static int check(const struct sim_tenants *flags)
 	    (number_of(flags, flags->pause) == POND_NOBODY || flags->list.count == 1))
 		return refuse("--pause: no tenant of --tenants beside others has that "
 		              "name");
+	if (flags->regions > flags->nodes)
+		return refuse("--regions: each needs a node of its own, with --nodes");
+	if (flags->regions > 1 && flags->link_ms * 10000 > flags->window_us)
+		return refuse(
+		    "--link-ms: a window has to be ten round trips or longer");
 	if (flags->plots && !gnuplot_may_draw_in(flags->plots))
 		return refuse("--plots: there is no such folder");
 	return FLEET_HELD;

@@ -61,12 +61,22 @@ static void draw_faults(struct chance *c, struct pond_plan *plan)
 	plan->away_us = run_us / 2;
 }
 
-/* All want more than there is, at nodes that are near. */
+/* What is in other regions is far away, and each tenant asks most in one of them. */
+static void draw_regions(struct chance *c, struct pond_plan *plan)
+{
+	plan->regions = (uint32_t)chance_between(c, 1, plan->nodes);
+	plan->link_us = chance_log(c, plan->window_us / 20);
+	plan->home_percent = (uint32_t)chance_below(c, 101);
+}
+
+/* All want more than there is, at nodes that are near, or a hundredth of a window away. */
 static void be_calm(struct chance *c, struct pond_plan *plan)
 {
 	plan->limit = CALM_LIMIT * plan->nodes;
 	plan->cost_most = 1;
 	plan->delay_us = 500;
+	if (plan->link_us > plan->window_us / 100)
+		plan->link_us = plan->window_us / 100;
 	plan->lost_percent = plan->doubled_percent = plan->rate_ppm = 0;
 	plan->crash_us = plan->forget_us = plan->away_us = 0;
 	for (uint32_t i = 0; i < plan->tenant_count; i++) {
@@ -90,6 +100,8 @@ static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 	plan->steps = 250;
 	draw_tenants(&c, plan);
 	draw_faults(&c, plan);
+	if (chance_one_in(&c, 2))
+		draw_regions(&c, plan);
 	fleet->calm = chance_one_in(&c, 8);
 	if (fleet->calm)
 		be_calm(&c, plan);
@@ -161,13 +173,15 @@ static void describe(const void *plan)
 {
 	const struct pond_plan *it = &((const struct fleet_plan *)plan)->pond;
 
-	printf("%u nodes, %u tenants, limit %" PRIu64 ", window %" PRIu64
+	printf("%u nodes in %u regions, link %" PRIu64
+	       " us, %u %% at home; %u tenants, limit %" PRIu64 ", window %" PRIu64
 	       " us, costs to %u; delay %" PRIu64
 	       " us, lost %u %%, doubled %u %%, crash %" PRIu64 " us, forget %" PRIu64
 	       " us, rate %u of %u ppm; away %" PRIu64 " us, %" PRIu64 " alone\n",
-	       it->nodes, it->tenant_count, it->limit, it->window_us, it->cost_most,
-	       it->delay_us, it->lost_percent, it->doubled_percent, it->crash_us,
-	       it->forget_us, it->rate_ppm, it->drift_ppm, it->away_us, it->alone);
+	       it->nodes, it->regions, it->link_us, it->home_percent, it->tenant_count,
+	       it->limit, it->window_us, it->cost_most, it->delay_us, it->lost_percent,
+	       it->doubled_percent, it->crash_us, it->forget_us, it->rate_ppm,
+	       it->drift_ppm, it->away_us, it->alone);
 }
 
 static const struct shrink_field fields[] = {
@@ -177,6 +191,7 @@ static const struct shrink_field fields[] = {
 		    sizeof(((struct fleet_plan *)0)->pond.member), least, most         \
 	}
 	FIELD("windows", windows, 4, POND_WINDOWS),
+	FIELD("regions", regions, 0, POND_REGIONS),
 	FIELD("nodes", nodes, 1, POND_NODES),
 	FIELD("tenants", tenant_count, 1, POND_TENANTS),
 	FIELD("limit", limit, 1, 1000000),
