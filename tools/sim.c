@@ -14,6 +14,7 @@
 
 #include "tools/fleet.h"
 #include "tools/guard_sim.h"
+#include "tools/limits_sim.h"
 #include "tools/sim_flags.h"
 #include "tools/tenant_flags.h"
 #include "tools/tenant_sim.h"
@@ -383,7 +384,8 @@ static void help(FILE *out)
 	    "--drift 20000 shows what happens otherwise.\n"
 	    "\n"
 	    "gale sim --guard --help: laws of a ceiling on calls in flight, instead.\n"
-	    "gale sim --tenants --help: one budget for several tenants.\n",
+	    "gale sim --tenants --help: one budget for several tenants.\n"
+	    "gale sim --limits --help: calls that need several limits, and holds.\n",
 	    out);
 }
 
@@ -411,6 +413,8 @@ int sim_run(int argc, char *const *argv)
 		return guard_sim_run(argc, argv);
 	if (tenant_flags_wanted(argc, argv))
 		return tenant_sim_run(argc, argv);
+	if (limits_sim_wanted(argc, argv))
+		return limits_sim_run(argc, argv);
 	switch (sim_flags_parse(argc, argv, &flags, &error)) {
 	case FLAGS_BAD:
 		return (int)refuse(error.text);

@@ -12,6 +12,7 @@ length=$1
 gale=$(realpath "$2") build=$(realpath "$3")
 pages=$(realpath "${@:4}")
 bad=0
+pictures=$(dirname "$(realpath "$3")")
 work=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill "$server" && wait "$server"; rm -rf "$work"' EXIT
@@ -71,6 +72,17 @@ expect_bound() { # COMMAND
 	esac
 }
 
+# The picture beside the page is the one that its command draws, at least by the same gnuplot on the same machine.
+expect_plot() { # COMMAND
+	rm -f -- *.svg
+	expect 0 "$1"
+	for drawn in *.svg; do
+		[ -s "$drawn" ] || fail "$1 draws nothing"
+		[ "$(uname -m)" = x86_64 ] && [ "$(grep Produced "$drawn")" = "$(grep Produced "$pictures/$drawn")" ] || continue
+		cmp "$drawn" "$pictures/$drawn" >&2 || fail "$1 draws another $drawn"
+	done
+}
+
 # One that a line breaks off is not found.
 commands_of() { # PAGE
 	awk '/^```/ { plain = !open && $0 == "```"; open = !open; next } plain && /^gale (sim|fleet) /' "$1" | sed 's/   *.*//'
@@ -83,6 +95,7 @@ for page in $pages; do
 		count=$((count + 1))
 		case $length-$command in
 		*' --drift 20000'*) expect 1 "$command" ;;
+		*' --plots .') expect_plot "$command" ;;
 		# These take a processor for long: sim_test runs parts of the one, fleet_served_test the other.
 		'brief-gale sim --guard' | 'brief-gale fleet '*' --demand '*) ;;
 		*'-gale fleet --tenants '*) expect_bound "$command" ;;
@@ -90,7 +103,7 @@ for page in $pages; do
 		esac
 	done < <(commands_of "$page")
 done
-[ "$count" -ge 14 ] || fail "there are $count commands"
+[ "$count" -ge 17 ] || fail "there are $count commands"
 
 # ---- Tables ----------------------------------------------------------------------
 

@@ -270,4 +270,91 @@ refuses --tenants 'a quote' --tenants "a'b=1"
 run 0 --tenants --help
 says '^Exit status:'
 
+# Regions: each tenant has what it would have without them, within a thousandth; what it uses where adds up.
+while read -r flags; do
+	run 0 --tenants big=4,mid=2,small=1 --limit 100k --json $flags
+	python3 - "$work/out" <<-'END' || fail "gale sim --tenants $flags: not what tenants have in regions"
+		import json, sys
+		told = json.load(open(sys.argv[1]))
+		assert told["verdict"] == "held" and told["admitted_max"] <= told["limit"], told
+		tenants = told["tenants"]
+		assert all(abs(it["used"] - it["ideal"]) <= 0.001 * it["ideal"] for it in tenants), told
+		assert all(len(it["in_regions"]) == told["regions"] and sum(it["in_regions"]) == it["used"] for it in tenants), told
+		big, mid = (it["in_regions"] for it in tenants[:2])
+		assert told["regions"] == 1 or big[0] > big[1] and mid[1] > mid[0], told
+	END
+done <<-'END'
+	--regions 1
+	--regions 2 --pause big
+	--regions 2 --link-ms 0
+	--regions 3 --nodes 6 --link-ms 10
+	--regions 5 --nodes 5 --link-ms 5 --home 90
+END
+run 0 --tenants a=3,b=1 --regions 2 --plots "$work"
+head -c 500 "$work/regions.svg" | grep -q '<svg' || fail "no plot of regions"
+says 'worst  in regions$'
+refuses --regions 'a node of its own' --tenants a=1 --regions 5
+refuses --regions 'from 1 to 8' --tenants a=1 --regions 9
+refuses --link-ms 'ten round trips' --tenants a=1 --regions 2 --link-ms 101
+refuses --home 'from 0 to 100' --tenants a=1 --regions 2 --home 101
+
+# Several limits: no window above its limit, and nothing is used by calls that one of them refuses.  What the hour
+# refuses leaves the minute whole.
+run 0 --limits minute=10k/1m,hour=60k/1h --json
+python3 - "$work/out" <<-'END' || fail "not what several limits admit"
+	import json, sys
+	told = json.load(open(sys.argv[1]))
+	minute, hour = told["limits"]
+	assert told["verdict"] == "held" and told["admitted"] > 100, told
+	assert minute["committed"] == hour["committed"] and hour["committed"] + hour["left"] == 60000, told
+	assert minute["most"] <= 10000 and minute["excess"] == hour["excess"] == 0, told
+	assert minute["refused"] > 50 and hour["refused"] > 100 and minute["left"] == 10000, told
+	assert told["refused"] == minute["refused"] + hour["refused"], told
+END
+run 0 --limits minute=10k/1m,hour=60k/1h --nodes 4 --seeds 0-4
+says '^verdict held$'
+
+# Holds: a window commits its limit, and what holds that ran had cost beyond what they held.
+holds="--holds --windows 6 --calls 90"
+run 0 --limits minute=10k/1m $holds --json
+python3 - "$work/out" <<-'END' || fail "not what holds commit"
+	import json, sys
+	told = json.load(open(sys.argv[1]))
+	minute, = told["limits"]
+	assert told["verdict"] == "held", told
+	assert 10000 < minute["most"] <= 10000 + minute["excess"], minute
+	assert told["broken"] > 0 and told["stopped"] > 0 and minute["refused"] > 0, told
+END
+run 0 $holds --late 0 --json # what is not late costs no more than was held
+python3 - "$work/out" <<-'END' || fail "holds that cost no more pass the limit"
+	import json, sys
+	minute, = json.load(open(sys.argv[1]))["limits"]
+	assert minute["most"] <= 10000 and minute["excess"] == 0, minute
+END
+run 0 $holds --send 200 --seeds 0-2
+says 'late [1-9]'
+cp "$work/out" "$work/first"
+run 0 $holds --send 200 --seeds 0-2
+cmp -s "$work/out" "$work/first" || fail "the same seeds came out otherwise"
+run 0 --holds --plots "$work"
+head -c 500 "$work/holds.svg" | grep -q '<svg' || fail "no plot of holds"
+run 0 --limits a=10k/1m,b=20k/1h --plots "$work"
+head -c 500 "$work/limits.svg" | grep -q '<svg' || fail "no plot of limits"
+PATH=$work run 3 --holds --plots "$work"
+grep -q 'gnuplot is not installed' "$work/err" || fail "nothing is said of gnuplot"
+run 1 --limits a=1/1m --cost 1000 --windows 2 --calls 1
+says '^verdict unproven$'
+refuses --limits 'the shortest window first' --limits a=1/1h,b=1/1m
+refuses --limits 'NAME=UNITS/WINDOW' --limits a=1
+refuses --limits 'NAME=UNITS/WINDOW' --limits a=0/1m
+refuses --limits 'up to 4' --limits a=1/1m,b=1/1m,c=1/1m,d=1/1m,e=1/1m
+refuses --limits 'from 1s' --limits a=1/10ms
+refuses --limits 'NAME=UNITS/WINDOW' --limits "a'b=1/1m"
+refuses --hold 'more than a limit' --limits a=100/1m --holds
+refuses --calls 'too many streams' --holds --calls 10k
+refuses --windows 'from 2' --holds --windows 1
+refuses --plots 'no such folder' --holds --plots "$work/none"
+run 0 --limits --help
+says '^Exit status:'
+
 exit $bad
