@@ -52,7 +52,7 @@ run: build
 
 test:
 	@tools/install-packages.sh library redis tls postgres policy examples servers tests bench \
-		$(if $(filter all,$(ARGS)),packages) >&2
+		$(if $(filter all,$(ARGS)),packages trace) >&2
 	@tests/run.sh $(ARGS)
 
 prove: build

@@ -94,7 +94,7 @@ guests=$!
 # ---- Packages ------------------------------------------------------------------------
 
 # Of those that build, install and run do not need, none is asked for.
-lacks=$(sed 's/#.*//' packages.txt | awk '/^\[/ { inside = /servers|tests|bench|packages|compare/; next }
+lacks=$(sed 's/#.*//' packages.txt | awk '/^\[/ { inside = /servers|tests|bench|packages|compare|trace/; next }
 	inside && NF && $1 !~ /^(binutils|python3)$/ { print $1 }' | tr '\n' ' ')
 case $lacks in *libcmocka-dev*libck-dev*) ;; *) fail "packages.txt is not understood: $lacks" ;; esac
 said=$(calls '$make build PREFIX=/opt/other') # what comes after is configured otherwise

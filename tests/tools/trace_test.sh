@@ -23,7 +23,7 @@ library=$libraries/libgale.so
 
 # ---- The process -------------------------------------------------------------------
 
-command -v bpftrace >bpftrace.log || fail "bpftrace is not installed: packages.txt has it, in [tests]"
+command -v bpftrace >bpftrace.log || fail "bpftrace is not installed: packages.txt has it, in [trace]"
 [ "$(id -u)" = 0 ] || fail "bpftrace needs root: run this test as root"
 [ $bad = 0 ] || exit 1
 cc -std=c11 -I "$root/include" "$traced" -o traced -L "$libraries" -Wl,-rpath,"$libraries" -lgale >log 2>&1 ||
