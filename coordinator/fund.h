@@ -168,6 +168,9 @@ struct stake {
 	struct store_call call;
 	struct store_op op;
 	struct store_claim claim_op;
+	struct pool_ask asked_with; /* the last ask that is over */
+	struct pool_ask
+	    terms_said; /* its own, of which it was said that others differ */
 
 	/* Under the fund's lock. */
 	struct {

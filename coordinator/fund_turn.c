@@ -398,6 +398,43 @@ static void say_limit(struct fund *fund, uint64_t mine, uint64_t other)
 	fund->ops->say(fund, GALE_LEVEL_INFO, line);
 }
 
+static bool are_same(const struct pool_ask *a, const struct pool_ask *b)
+{
+	return a->guarantee == b->guarantee && a->cap == b->cap &&
+	       a->weight == b->weight;
+}
+
+static void put_terms(char *ret_text, size_t size, const struct pool_ask *terms)
+{
+	char cap[32] = "no cap";
+
+	if (terms->cap < GALE_UNITS_MAX)
+		snprintf(cap, sizeof(cap), "cap %" PRIu64, terms->cap);
+	snprintf(ret_text, size, "weight %" PRIu64 ", guarantee %" PRIu64 ", %s",
+	         terms->weight, terms->guarantee, cap);
+}
+
+/* Once for the terms that this node gives the tenant.  Those that it gave it before are its own. */
+static void say_terms(struct stake *stake, const struct pool_answer *answer)
+{
+	const struct pool_ask *mine = &stake->claim_op.ask;
+	const struct pool_ask theirs = { .guarantee = answer->guarantee,
+		                         .cap = answer->cap,
+		                         .weight = answer->weight };
+	char line[STORE_TENANT_MAX + 256], other[96], own[96];
+
+	if (theirs.weight == 0 || are_same(&theirs, mine) ||
+	    are_same(&theirs, &stake->asked_with) || are_same(mine, &stake->terms_said))
+		return;
+	stake->terms_said = *mine;
+	put_terms(other, sizeof(other), &theirs);
+	put_terms(own, sizeof(own), mine);
+	snprintf(line, sizeof(line),
+	         "tenant %.*s: another node has %s, and this one %s",
+	         (int)stake->name_len, (const char *)stake->name, other, own);
+	stake->fund->ops->say(stake->fund, GALE_LEVEL_INFO, line);
+}
+
 static void say_cut_off(struct fund *fund, bool is_cut_off)
 {
 	if (is_cut_off == fund->is_alone_said)
@@ -473,7 +510,9 @@ void fund_hear(struct store_call *call, mono now)
 	if (call->result == STORE_DONE) {
 		say_result(fund, answer.result);
 		say_limit(fund, limit, answer.limit);
+		say_terms(stake, &answer);
 	}
+	stake->asked_with = stake->claim_op.ask;
 	say_cut_off(fund, is_alone);
 	fund_tell_all(&done);
 	fund->due = mono_earlier(fund->due, now);

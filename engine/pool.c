@@ -322,6 +322,9 @@ struct pool_answer pool_step(struct pool *pool, struct pool_tenant *tenants,
 	struct part part;
 
 	gale_assert(count <= POOL_TENANTS_MAX);
+	answer.guarantee = tenant->guarantee;
+	answer.cap = tenant->cap;
+	answer.weight = tenant->weight;
 	tenant->guarantee = ask->guarantee;
 	tenant->cap = ask->cap;
 	tenant->weight = ask->weight;

@@ -120,9 +120,13 @@ struct pool_answer {
 	uint64_t used;     /* by the tenant, at all nodes */
 	uint64_t free;     /* of the limit: units that were not granted to anybody */
 	uint64_t retry_us; /* until asking again may help */
-	uint64_t limit;    /* that the last node before this one asked with; 0: none */
+	/* That the last ask before this one had; 0: there was none. */
+	uint64_t limit;
+	uint64_t guarantee; /* of the tenant, as the next two; its weight 0: none */
+	uint64_t cap;
+	uint64_t weight;
 };
-#define POOL_ANSWER_WORDS 9
+#define POOL_ANSWER_WORDS 12
 
 bool pool_ask_valid(const struct pool_ask *ask);
 

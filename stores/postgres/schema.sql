@@ -83,7 +83,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 16; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 17; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -2147,7 +2147,7 @@ DECLARE
 	remains CONSTANT bigint := greatest(p.window_us + p.period_us - p.now_us, 0);
 BEGIN
 	PERFORM gale.keep_pool(p);
-	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, remains, p."limit"];
+	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, remains, p."limit", 0, 0, 0];
 END
 $$;
 
@@ -2208,6 +2208,7 @@ DECLARE
 	before bigint;
 	start bigint;
 	t gale.tenants;
+	terms bigint[];
 	granted bigint;
 	back bigint;
 	had bigint := 0;
@@ -2248,6 +2249,7 @@ BEGIN
 
 	-- pool_step
 	before := p."limit";
+	terms := ARRAY[t.guarantee, t.cap, t.weight];
 	t.guarantee := ask[at + 6];
 	t.cap := ask[at + 7];
 	t.weight := ask[at + 8];
@@ -2300,7 +2302,7 @@ BEGIN
 			window_us = excluded.window_us, expires_us = excluded.expires_us;
 	END IF;
 	RETURN ARRAY[result, p.window_us, granted, greatest(p.window_us + p.period_us - p.now_us, 0), s.share,
-		t.used, greatest(ask[at + 2] - p.used, 0), retry, before];
+		t.used, greatest(ask[at + 2] - p.used, 0), retry, before] || terms;
 END
 $$;
 

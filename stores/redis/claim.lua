@@ -21,7 +21,7 @@
 -- of the time four looks find it.
 local PARTS, TENANTS_MAX, CLAIMS_MAX, PART = 1048576, 256, 65536, 8
 local ANSWERED, QUIET, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 5
-local POOL, CLAIM, ASK, ANSWER = '<dddddd', '<dd', '<' .. rep('d', 15), '<' .. rep('I8', 9)
+local POOL, CLAIM, ASK, ANSWER = '<dddddd', '<dd', '<' .. rep('d', 15), '<' .. rep('I8', 12)
 local NO_POOL, NO_TENANT, NO_CLAIM = rep('\0', 48), rep('\0', 48), rep('\0', 16)
 local max, min, floor, exact = math.max, math.min, math.floor, string.format
 
@@ -77,7 +77,7 @@ local function claim(key, claims, numbers, name)
 	end
 	local function refusal(result)
 		call('HSET', key, 'p', pack(POOL, length, instant, window, used, asked_with, claimed))
-		return pack(ANSWER, result, window, 0, left(), 0, 0, 0, left(), asked_with)
+		return pack(ANSWER, result, window, 0, left(), 0, 0, 0, left(), asked_with, 0, 0, 0)
 	end
 	if length ~= period and start < window + length then return refusal(DISAGREES) end
 	if turned then
@@ -106,7 +106,7 @@ local function claim(key, claims, numbers, name)
 	local granted, given = unpack(CLAIM, own or NO_CLAIM)
 
 	-- pool_step
-	local before = asked_with
+	local before, guaranteed, capped, weighed = asked_with, self[1], self[2], self[3]
 	self[1], self[2], self[3] = guarantee, cap, weight
 	if present > 0 then self[4] = instant end
 	asked_with = limit
@@ -193,7 +193,8 @@ local function claim(key, claims, numbers, name)
 		call('PEXPIREAT', key, forgotten)
 		call('PEXPIREAT', claims, forgotten)
 	end
-	return pack(ANSWER, result, window, granted, left(), share, self[5], minus(limit, used), retry, before)
+	return pack(ANSWER, result, window, granted, left(), share, self[5], minus(limit, used), retry, before,
+		guaranteed, capped, weighed)
 end
 
 local reply = { ARGV[1], now }

@@ -429,6 +429,8 @@ mutant face/seat.c 'a seat that has left goes on waiting (FUND-10)' \
 	'		give_up_all(seat);' '		(void)give_up_all;' pools
 mutant coordinator/fund_turn.c 'each answer tells of another limit' \
 	'	fund->limit_said = mine;' '	fund->limit_said = 0 * mine;' pools
+mutant coordinator/fund_turn.c 'terms of before are taken for those of another node' \
+	'are_same(&theirs, &stake->asked_with)' 'are_same(&theirs, mine)' pools
 mutant coordinator/due.h 'a turn that somebody wants is forgotten (DUE-1)' \
 	'while (word != 0 && !swap_if_relaxed' 'while (!swap_if_relaxed' funds
 mutant coordinator/stake.c 'an ask that waits wakes nobody (DUE-1)' \

@@ -98,8 +98,9 @@ static void claims_that_fail_are_counted(void **state)
 	assert_int_equal(counts.denied_by[GALE_WHY_WRONG], 1);
 }
 
-/* The call that is with the store is answered, after another node has asked with that limit. */
-static void answer_after(uint64_t limit)
+/* The call that is with the store is answered, after another node has asked with that limit, and with
+ * that weight. */
+static void answer_after(uint64_t limit, uint64_t weight)
 {
 	struct store_call *call = scene.sent;
 
@@ -109,7 +110,9 @@ static void answer_after(uint64_t limit)
 		                  .left_us = DAY_US / 2,
 		                  .share = LIMIT,
 		                  .free = LIMIT / 2,
-		                  .limit = limit };
+		                  .limit = limit,
+		                  .cap = GALE_UNITS_MAX,
+		                  .weight = weight };
 	call->result = STORE_DONE;
 	fund_hear(call, scene.now);
 }
@@ -127,11 +130,33 @@ static void another_limit_is_said_once(void **state)
 			fund_set_limit(&scene.fund, LIMIT + 3);
 		assert_int_equal(ask(0, 1 + in_till(0), &asked), FUND_WAITS);
 		turn();
-		answer_after(limits[i % 5]);
+		answer_after(limits[i % 5], /* weight= */ 0);
 		assert_int_equal(scene.lines, i < 1 ? 0 : i < 5 ? 1 : 2);
 	}
 	assert_string_equal(scene.said,
 	                    "another node has the limit 1000, and this one 1003");
+}
+
+/* Nor are other terms of a tenant; those that this node gave it before are no others. */
+static void other_terms_are_said_once(void **state)
+{
+	static const uint64_t weights[] = { 0, 1, 5, 6, 1, 5, 1, 5, 2, 7 };
+	static const unsigned lines[] = { 0, 0, 1, 1, 1, 1, 1, 2, 2, 2 };
+	const struct pool_ask terms = { .cap = 900, .guarantee = 3, .weight = 2 };
+	struct asked asked;
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		if (i == 6)
+			stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 0);
+		assert_int_equal(ask(0, 1 + in_till(0), &asked), FUND_WAITS);
+		turn();
+		answer_after(LIMIT, weights[i]);
+		assert_int_equal(scene.lines, lines[i]);
+	}
+	assert_string_equal(
+	    scene.said, "tenant big: another node has weight 5, guarantee 0, no cap, "
+			"and this one weight 2, guarantee 3, cap 900");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -139,10 +164,9 @@ static void another_limit_is_said_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(denials_are_told_by_reason),
-		TEST(counts_outlive_their_stakes),
-		TEST(claims_that_fail_are_counted),
-		TEST(another_limit_is_said_once),
+		TEST(denials_are_told_by_reason),   TEST(counts_outlive_their_stakes),
+		TEST(claims_that_fail_are_counted), TEST(another_limit_is_said_once),
+		TEST(other_terms_are_said_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

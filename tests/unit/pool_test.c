@@ -268,6 +268,29 @@ static void limits_may_differ_and_it_is_told(void **state)
 	assert_int_equal(ask_for(&box, 0, 0, 1, 800, 200), 1000);
 }
 
+/* The terms of a tenant are those of the last ask; who asks is told of those before. */
+static void terms_may_differ_and_it_is_told(void **state)
+{
+	struct box box = { 0 };
+	struct pool_ask ask = terms_of(1000, 3);
+	struct pool_answer answer;
+	(void)state;
+
+	ask.guarantee = 10;
+	answer = box_ask(&box, 0, 0, &ask, NOON);
+	assert_int_equal(answer.weight, 0);
+	ask.guarantee = 20;
+	ask.cap = 500;
+	ask.weight = 4;
+	answer = box_ask(&box, 0, 1, &ask, NOON);
+	assert_int_equal(answer.weight, 3);
+	assert_int_equal(answer.guarantee, 10);
+	assert_true(answer.cap > 500);
+	answer = box_ask(&box, 0, 0, &ask, NOON);
+	assert_int_equal(answer.weight, 4);
+	assert_int_equal(answer.cap, 500);
+}
+
 /* A store that has forgotten grants nothing, and counts on from what nodes say.  POOL-5 */
 static void a_store_that_forgot_is_quiet(void **state)
 {
@@ -774,6 +797,7 @@ int main(void)
 		cmocka_unit_test(a_quantum_leaves_some_for_other_nodes),
 		cmocka_unit_test(windows_of_another_length_are_refused),
 		cmocka_unit_test(limits_may_differ_and_it_is_told),
+		cmocka_unit_test(terms_may_differ_and_it_is_told),
 		cmocka_unit_test(a_store_that_forgot_is_quiet),
 		cmocka_unit_test(a_share_is_what_drips_come_to),
 		cmocka_unit_test(large_numbers_are_exact),

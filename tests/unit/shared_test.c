@@ -451,11 +451,13 @@ static void nodes_that_disagree_are_told(void **state)
 	pair.budgets[0] = open_budget(&pair.houses[0], 1000, WINDOW_US);
 	pair.tenants[0][0] = open_tenant(pair.budgets[0], "big", 4);
 	pair.budgets[1] = open_budget(&pair.houses[1], 500, WINDOW_US);
-	pair.tenants[1][0] = open_tenant(pair.budgets[1], "big", 4);
+	pair.tenants[1][0] = open_tenant(pair.budgets[1], "big", 3);
 	assert_int_equal(flood(&pair, 0, 0, 100, 1), 100);
 	assert_int_equal(flood(&pair, 1, 0, 100, 1), 100);
 	assert_true(
 	    lines_have(&lines, "another node has the limit 1000, and this one 500"));
+	assert_true(lines_have(&lines, "tenant big: another node has weight 4, "
+	                               "guarantee 0, no cap, and this one weight 3"));
 	other = open_budget(&pair.houses[1], 1000, WINDOW_US / 2);
 	tenant = open_tenant(other, "big", 4);
 	is_told(gale_tenant_wait(pair.houses[1].seat, tenant, 1, PATIENCE_US),
