@@ -58,6 +58,12 @@ static inline mono credit_dies(uint64_t word)
 	return (mono){ (word >> CREDIT_UNIT_BITS) << CREDIT_TICK_BITS };
 }
 
+/* Units that die at an instant at which a word does. */
+static inline uint64_t credit_that_dies(mono dies, uint64_t units)
+{
+	return dies.ns >> CREDIT_TICK_BITS << CREDIT_UNIT_BITS | units;
+}
+
 static inline bool credit_lives(uint64_t word, mono now)
 {
 	return credit_dies(word).ns > now.ns;

@@ -14,6 +14,7 @@
 
 #include "face/answer.h"
 #include "face/checks.h"
+#include "face/straight.h"
 #include "face/whole.h"
 
 static struct gale_answer no_hold(struct gale_seat *seat)
@@ -24,47 +25,43 @@ static struct gale_answer no_hold(struct gale_seat *seat)
 struct gale_answer gale_hold_all(struct gale_seat *seat, struct gale_all *all,
                                  struct gale_hold *ret_hold, void *tag)
 {
-	return ret_hold ? whole_hold(seat, all, ret_hold, tag, NULL) : no_hold(seat);
+	return whole_hold(seat, all, ret_hold, tag, NULL);
 }
 
 struct gale_answer gale_hold_wait(struct gale_seat *seat, struct gale_all *all,
                                   struct gale_hold *ret_hold, uint64_t within_us)
 {
-	return ret_hold ? whole_hold(seat, all, ret_hold, NULL, &within_us)
-	                : no_hold(seat);
+	return whole_hold(seat, all, ret_hold, NULL, &within_us);
 }
 
 /* ---- Growing --------------------------------------------------------------------- */
 
-/* The parts that grow, and where they stand in the hold; names only for shards. */
-struct growth {
-	struct trial trial;
-	bool seat_may;
-	size_t which[GALE_PARTS_MAX];
-	struct gale_part named[GALE_PARTS_MAX];
-	uint8_t keys[GALE_PARTS_MAX][GALE_KEY_MAX];
-};
-
-static bool is_held(const struct gale_seat *seat, const struct gale_hold *hold)
+static ALWAYS_INLINE bool is_held(const struct gale_seat *seat,
+                                  const struct gale_hold *hold)
 {
 	return hold && hold->count >= 1 && hold->count <= GALE_PARTS_MAX &&
 	       hold->of_gale == seat->handle.runtime->node;
 }
 
-/* A limiter that is closed is quick about nothing. */
+/* The parts that grow, and where they stand in the hold; names only for shards. */
+struct growth {
+	struct trial trial;
+	size_t which[GALE_PARTS_MAX];
+	struct gale_part named[GALE_PARTS_MAX];
+	uint8_t keys[GALE_PARTS_MAX][GALE_KEY_MAX];
+};
+
 static enum gale_why check_growth(const struct growth *growth,
                                   const struct gale_held *held, uint64_t more)
 {
 	struct held now = held_by(held);
-	enum gale_why why = GALE_WHY_RULE;
+	enum gale_why why = check_handles(growth->trial.seat, limiter_of(held));
 
-	if (!LIKELY(growth->seat_may) ||
-	    !LIKELY(cost_is_quick(&limiter_of(held)->lender, more)))
-		why = check_handles(growth->trial.seat, limiter_of(held));
 	return why == GALE_WHY_RULE && !hold_may_grow(&now, more) ? GALE_WHY_TOO_MUCH
 	                                                          : why;
 }
 
+/* By name, where a shard is asked. */
 static void add_part(struct growth *growth, const struct gale_hold *hold, size_t i,
                      uint64_t more)
 {
@@ -75,7 +72,10 @@ static void add_part(struct growth *growth, const struct gale_hold *hold, size_t
 	part->limiter = limiter_of(&hold->parts[i]);
 	part->cost = more;
 	part->purse = purse_of(&hold->parts[i]);
-	growth->trial.denials |= load_relaxed(&part->purse->denial);
+	purse_copy_key(part->purse, growth->keys[at]);
+	growth->named[at] = (struct gale_part){ .limiter = part->limiter,
+		                                .key = growth->keys[at],
+		                                .key_len = part->purse->key_len };
 }
 
 /* GALE_WHY_RULE: all of them may grow. */
@@ -96,21 +96,6 @@ static enum gale_why add_parts(struct growth *growth, struct gale_hold *hold,
 	return GALE_WHY_RULE;
 }
 
-/* By name, where a shard is asked. */
-static void name_parts(struct growth *growth)
-{
-	for (size_t i = 0; i < growth->trial.count; i++) {
-		const struct trial_part *part = &growth->trial.parts[i];
-
-		purse_copy_key(part->purse, growth->keys[i]);
-		growth->named[i] =
-		    (struct gale_part){ .limiter = part->limiter,
-			                .key = growth->keys[i],
-			                .key_len = part->purse->key_len };
-	}
-	growth->trial.named = growth->named;
-}
-
 static ALWAYS_INLINE void grow_part(struct gale_seat *seat, struct gale_held *held,
                                     uint64_t taken)
 {
@@ -123,32 +108,15 @@ static ALWAYS_INLINE void grow_part(struct gale_seat *seat, struct gale_held *he
 	held_keep(held, &grown);
 }
 
-/* What the parts have taken comes to the hold, which has its pins already. */
-static ALWAYS_INLINE struct gale_answer allow_growth(struct growth *growth,
-                                                     struct gale_hold *hold)
+static struct gale_answer refuse_growth(struct growth *growth, struct gale_hold *hold,
+                                        size_t binding,
+                                        const struct gale_answer *answer)
 {
-	const struct trial *trial = &growth->trial;
-	struct whole whole = whole_begin();
-
-	for (size_t i = 0; i < trial->count; i++) {
-		grow_part(trial->seat, &hold->parts[growth->which[i]],
-		          trial_kept(trial, i).word);
-		trial_add(trial, i, &whole);
-	}
-	hold->binding = growth->which[whole.binding];
-	return whole_answer(&whole);
-}
-
-static __attribute__((noinline)) struct gale_answer
-refuse_growth(struct growth *growth, struct gale_hold *hold, size_t binding,
-              const struct gale_answer *answer)
-{
-	const struct trial_part *part = &growth->trial.parts[binding];
+	const struct gale_part *named = &growth->named[binding];
 
 	hold->binding = growth->which[binding];
-	purse_copy_key(part->purse, growth->keys[binding]);
-	answer_counted(growth->trial.seat, part->limiter, growth->keys[binding],
-	               part->purse->key_len, answer);
+	answer_counted(growth->trial.seat, named->limiter, named->key, named->key_len,
+	               answer);
 	return *answer;
 }
 
@@ -172,16 +140,18 @@ static void grow_by_kept(struct growth *growth, struct gale_hold *hold, size_t i
 	seat_let_go(kept);
 }
 
-/* Credit is short: the shards are asked. */
-static struct gale_answer grow_by_shards(struct growth *growth, struct gale_hold *hold,
-                                         uint64_t within_us)
+/* Where credit is short, the shards are asked. */
+static struct gale_answer grow_by_trial(struct growth *growth, struct gale_hold *hold,
+                                        uint64_t within_us)
 {
 	struct trial *trial = &growth->trial;
 	struct gale_answer answer;
 	size_t binding;
 
+	if (!trial_take(trial, /* holds= */ false))
+		return refuse_growth(growth, hold, trial->binding,
+		                     &trial->answers[trial->binding]);
 	trial_keep(trial, /* holds= */ false);
-	name_parts(growth);
 	whole_wait(trial, within_us);
 	if (within_us == 0)
 		deny_unasked(trial);
@@ -203,34 +173,98 @@ static struct gale_answer nothing_to_grow(void)
 	return (struct gale_answer){ .verdict = GALE_ALLOW, .why = GALE_WHY_CREDIT };
 }
 
-struct gale_answer gale_hold_grow(struct gale_seat *seat, struct gale_hold *hold,
-                                  const uint64_t *more, uint64_t within_us)
+static __attribute__((noinline)) struct gale_answer grow_longer(struct gale_seat *seat,
+                                                                struct gale_hold *hold,
+                                                                const uint64_t *more,
+                                                                uint64_t within_us)
 {
 	struct growth growth; /* its keys are not cleared */
 	struct trial *trial = &growth.trial;
 	enum gale_why why;
 
-	if (!LIKELY(seat != NULL) || !LIKELY(more != NULL) ||
-	    !LIKELY(is_held(seat, hold)))
+	if (!seat || !more || !is_held(seat, hold))
 		return no_hold(seat);
 	trial->seat = seat;
+	trial->named = growth.named;
 	trial->count = 0;
-	trial->denials = 0;
-	growth.seat_may = seat_may(seat, &trial->now);
 	why = add_parts(&growth, hold, more);
 	if (why != GALE_WHY_RULE)
 		return answer_refused(seat, limiter_of(&hold->parts[hold->binding]),
 		                      why);
 	if (trial->count == 0)
 		return nothing_to_grow();
-	if (!LIKELY(growth.seat_may))
-		trial->now = seat_now(seat);
-	if (!LIKELY(trial_take(trial, /* holds= */ false)))
-		return refuse_growth(&growth, hold, trial->binding,
-		                     &trial->answers[trial->binding]);
-	if (!LIKELY(trial->unknown == 0))
-		return grow_by_shards(&growth, hold, within_us);
-	return allow_growth(&growth, hold);
+	trial->now = seat_now(seat);
+	return grow_by_trial(&growth, hold, within_us);
+}
+
+/* A limiter that is closed is quick about nothing.  False: it does not grow straight, if at all. */
+static ALWAYS_INLINE bool grows_straight(const struct gale_held *held, uint64_t more,
+                                         struct straight_part *part, bool is_only)
+{
+	struct held now = held_by(held);
+
+	part->limiter = limiter_of(held);
+	part->cost = more;
+	part->purse = purse_of(held);
+	return LIKELY(part->purse != NULL) &&
+	       LIKELY(cost_is_quick(&part->limiter->lender, more)) &&
+	       LIKELY(hold_may_grow(&now, more)) &&
+	       (is_only || LIKELY(load_relaxed(&part->purse->denial) == 0));
+}
+
+static ALWAYS_INLINE bool
+grow_straight(struct gale_seat *seat, const struct gale_hold *hold,
+              const uint64_t *more, struct straight_part *parts, size_t count, mono now)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!LIKELY(grows_straight(&hold->parts[i], more[i], &parts[i],
+		                           /* is_only= */ count == 1)))
+			return false;
+	return straight_take(seat, parts, count, now, /* holds= */ false);
+}
+
+/* What the parts have taken comes to the hold, which has its pins already. */
+static ALWAYS_INLINE struct gale_answer allow_growth(struct gale_seat *seat,
+                                                     struct gale_hold *hold,
+                                                     const struct straight_part *parts,
+                                                     size_t count, mono now)
+{
+	for (size_t i = 0; i < count; i++)
+		grow_part(seat, &hold->parts[i], straight_word(&parts[i], now));
+	return straight_tell_all(seat, parts, count, &hold->binding);
+}
+
+static ALWAYS_INLINE struct gale_answer grow_parts(struct gale_seat *seat,
+                                                   struct gale_hold *hold,
+                                                   const uint64_t *more, size_t count,
+                                                   mono now, uint64_t within_us)
+{
+	struct straight_part parts[GALE_PARTS_MAX];
+
+	if (!LIKELY(grow_straight(seat, hold, more, parts, count, now)))
+		return grow_longer(seat, hold, more, within_us);
+	return allow_growth(seat, hold, parts, count, now);
+}
+
+static __attribute__((noinline)) struct gale_answer
+grow_several(struct gale_seat *seat, struct gale_hold *hold, const uint64_t *more,
+             mono now, uint64_t within_us)
+{
+	return grow_parts(seat, hold, more, hold->count, now, within_us);
+}
+
+struct gale_answer gale_hold_grow(struct gale_seat *seat, struct gale_hold *hold,
+                                  const uint64_t *more, uint64_t within_us)
+{
+	mono now;
+
+	if (!LIKELY(more != NULL) || !LIKELY(seat_may(seat, &now)) ||
+	    !LIKELY(is_held(seat, hold)))
+		return grow_longer(seat, hold, more, within_us);
+	seat_check_thread(seat);
+	if (hold->count > 1)
+		return grow_several(seat, hold, more, now, within_us);
+	return grow_parts(seat, hold, more, 1, now, within_us);
 }
 
 /* ---- Settling -------------------------------------------------------------------- */
@@ -260,7 +294,7 @@ static enum gale_err check_costs(const struct gale_seat *seat,
 	for (size_t i = 0; i < hold->count; i++) {
 		enum gale_err err = GALE_ERR_OK;
 
-		if (!LIKELY(costs[i] <= hold->parts[i].units))
+		if (costs[i] > hold->parts[i].units)
 			err = check_excess(seat, &hold->parts[i], costs[i]);
 		if (err != GALE_ERR_OK)
 			return err;
@@ -270,41 +304,67 @@ static enum gale_err check_costs(const struct gale_seat *seat,
 
 /* GALE_ERR_LIMITER: nothing can be debited to it.  Now may be early: who puts something back, or
  * debits it, looks at the clock. */
-static enum gale_err settle_part(struct gale_seat *seat, struct gale_held *held,
-                                 uint64_t cost, mono now)
+static __attribute__((noinline)) enum gale_err
+settle_longer(struct gale_seat *seat, struct gale_held *held, uint64_t cost, mono now)
 {
 	struct gale_limiter *limiter = limiter_of(held);
 	struct kept_units kept = kept_by(held);
+	struct kept_books books;
 	struct held what = held_by(held);
 	struct hold_end end = hold_settle(&what, cost, now);
-	bool open;
+	bool open, owes;
 
 	if (!kept.purse) /* nothing keeps the limiter either */
 		return GALE_ERR_OK;
+	books = kept_books(kept.purse);
 	open = handle_is_open(&limiter->handle, seat->handle.runtime);
-	seat_put_back(seat, &kept, end.back);
-	if (end.over > 0 && open)
+	owes = seat_put_back(seat, &kept, end.back);
+	if (end.over > 0 && open) {
 		seat_owe(seat, kept, end.over);
+		owes = kept_owes(kept.purse, books);
+	}
 	if (open && end.back + end.over > 0)
-		seat_hand_on(seat, limiter, kept);
+		seat_hand_on(seat, limiter, kept.purse, books, owes);
 	else
 		purse_unpin(kept.purse);
 	return open ? GALE_ERR_OK : GALE_ERR_LIMITER;
 }
 
-/* Once, whatever comes of it.  A runtime that is closed settles nothing. */
-static __attribute__((noinline)) enum gale_err settle(struct gale_seat *seat,
-                                                      struct gale_hold *hold,
-                                                      const uint64_t *costs, mono now,
-                                                      enum gale_err err)
+/* Of a limiter that is open, at no more cost than was held. */
+static ALWAYS_INLINE enum gale_err
+settle_part(struct gale_seat *seat, struct gale_held *held, uint64_t cost, mono now)
 {
-	size_t count = hold->count;
+	struct gale_limiter *limiter = limiter_of(held);
+	struct kept_units kept = kept_by(held);
+	struct held what = held_by(held);
+	struct kept_books books;
+	struct hold_end end;
+
+	if (!LIKELY(kept.purse != NULL) ||
+	    !LIKELY(!load_relaxed(&limiter->handle.closed)))
+		return settle_longer(seat, held, cost, now);
+	end = hold_settle(&what, cost, now);
+	if (!LIKELY(end.over == 0))
+		return settle_longer(seat, held, cost, now);
+	if (end.back == 0) {
+		purse_unpin(kept.purse);
+		return GALE_ERR_OK;
+	}
+	books = kept_books(kept.purse);
+	seat_hand_on(seat, limiter, kept.purse, books,
+	             kept_give_back(&kept, end.back, books, &seat->clock));
+	return GALE_ERR_OK;
+}
+
+/* Once, whatever comes of it. */
+static ALWAYS_INLINE enum gale_err settle(struct gale_seat *seat,
+                                          struct gale_hold *hold, size_t count,
+                                          const uint64_t *costs, mono now)
+{
+	enum gale_err err = GALE_ERR_OK;
 
 	seat_check_thread(seat);
-	seat_collect_notes(seat);
 	hold->count = 0;
-	if (!LIKELY(err != GALE_ERR_RUNTIME))
-		return err;
 	for (size_t i = 0; i < count; i++) {
 		enum gale_err its = settle_part(seat, &hold->parts[i], costs[i], now);
 
@@ -314,8 +374,20 @@ static __attribute__((noinline)) enum gale_err settle(struct gale_seat *seat,
 	return err;
 }
 
-enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
-                               const uint64_t *costs)
+/* A runtime that is closed settles nothing. */
+static enum gale_err settle_all(struct gale_seat *seat, struct gale_hold *hold,
+                                const uint64_t *costs, mono now, enum gale_err refusal)
+{
+	size_t count = refusal == GALE_ERR_RUNTIME ? 0 : hold->count;
+	enum gale_err err;
+
+	seat_collect_notes(seat);
+	err = settle(seat, hold, count, costs, now);
+	return err == GALE_ERR_OK ? refusal : err;
+}
+
+static __attribute__((noinline)) enum gale_err
+commit_longer(struct gale_seat *seat, struct gale_hold *hold, const uint64_t *costs)
 {
 	enum gale_err refusal = GALE_ERR_OK, err;
 	mono now;
@@ -331,7 +403,47 @@ enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
 	if (!is_held(seat, hold))
 		return GALE_ERR_HOLD;
 	err = check_costs(seat, hold, costs);
-	return err == GALE_ERR_OK ? settle(seat, hold, costs, now, refusal) : err;
+	return err == GALE_ERR_OK ? settle_all(seat, hold, costs, now, refusal) : err;
+}
+
+/* Without a debt. */
+static ALWAYS_INLINE bool are_within(const struct gale_hold *hold, size_t count,
+                                     const uint64_t *costs)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!LIKELY(costs[i] <= hold->parts[i].units))
+			return false;
+	return true;
+}
+
+static ALWAYS_INLINE enum gale_err commit_parts(struct gale_seat *seat,
+                                                struct gale_hold *hold, size_t count,
+                                                const uint64_t *costs, mono now)
+{
+	if (!LIKELY(are_within(hold, count, costs)))
+		return commit_longer(seat, hold, costs);
+	return settle(seat, hold, count, costs, now);
+}
+
+static __attribute__((noinline)) enum gale_err commit_several(struct gale_seat *seat,
+                                                              struct gale_hold *hold,
+                                                              const uint64_t *costs,
+                                                              mono now)
+{
+	return commit_parts(seat, hold, hold->count, costs, now);
+}
+
+enum gale_err gale_hold_commit(struct gale_seat *seat, struct gale_hold *hold,
+                               const uint64_t *costs)
+{
+	mono now;
+
+	if (!LIKELY(costs != NULL) || !LIKELY(seat_may(seat, &now)) ||
+	    !LIKELY(is_held(seat, hold)) || !LIKELY(seat->notes == 0))
+		return commit_longer(seat, hold, costs);
+	if (hold->count > 1)
+		return commit_several(seat, hold, costs, now);
+	return commit_parts(seat, hold, 1, costs, now);
 }
 
 enum gale_err gale_hold_cancel(struct gale_seat *seat, struct gale_hold *hold)

@@ -502,7 +502,7 @@ static size_t key_of(const struct gale_limiter *limiter, const struct purse *pur
 
 /* A note, for which the seat may have no pending, and the shard no room. */
 bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
-                   struct kept_units kept)
+                   struct purse *purse)
 {
 	struct pending *pending = seat->free;
 	uint8_t key[STORE_KEY_MAX];
@@ -512,10 +512,10 @@ bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
 	    !pending->next)
 		return false;
 	seat->free = pending->next;
-	op.key_len = (uint32_t)key_of(limiter, kept.purse, key);
+	op.key_len = (uint32_t)key_of(limiter, purse, key);
 	fill(pending, seat, limiter, &op);
 	pending->ask.is_note = pending->ask.is_due = true;
-	pending->ask.kept = kept;
+	pending->ask.kept = (struct kept_units){ .purse = purse };
 	seat->notes++;
 	pending->abandoned = true;
 	return post(seat, pending);
@@ -524,10 +524,12 @@ bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
 void seat_give_back(struct gale_seat *seat, struct gale_limiter *limiter,
                     struct kept_units *kept)
 {
+	bool owes;
+
 	if (!kept->purse)
 		return;
-	seat_put_back(seat, kept, credit_units(kept->word));
-	seat_hand_on(seat, limiter, *kept);
+	owes = seat_put_back(seat, kept, credit_units(kept->word));
+	seat_hand_on(seat, limiter, kept->purse, kept_books(kept->purse), owes);
 	kept->purse = NULL;
 }
 

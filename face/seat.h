@@ -149,11 +149,11 @@ mono seat_now(struct gale_seat *seat);
 /* The time by the clock, also on a seat that ticks. */
 mono seat_look(struct gale_seat *seat);
 
-/* So many of the units that are kept go back. */
-static inline void seat_put_back(struct gale_seat *seat, struct kept_units *kept,
+/* So many of the units that are kept go back.  True: their purse owes something all the same. */
+static inline bool seat_put_back(struct gale_seat *seat, struct kept_units *kept,
                                  uint64_t units)
 {
-	kept_give_back(kept, units, &seat->clock);
+	return kept_give_back(kept, units, kept_books(kept->purse), &seat->clock);
 }
 
 /* So many units more were used. */
@@ -171,24 +171,20 @@ static inline void seat_let_go(struct kept_units *kept)
 	kept->purse = NULL;
 }
 
-/* Does nobody but a shard see to the purse? */
-static inline bool seat_needs_look(const struct purse *purse)
-{
-	return !LIKELY(load_relaxed(purse_dues(purse)) & DUES_LOOKED_AT) ||
-	       kept_owes(purse);
-}
-
 /* A shard is to look at the purse, and has the pin; false: nobody could be told. */
 bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
-                   struct kept_units kept);
+                   struct purse *purse);
 
-/* The pin goes where something was put back or is owed: a shard that must see to that gets it. */
-static inline void seat_hand_on(struct gale_seat *seat, struct gale_limiter *limiter,
-                                struct kept_units kept)
+/* The pin goes where something was put back or is owed: a shard that must see to that gets it, as
+ * nobody else goes around to the purse, or looks for what pays its debt. */
+static ALWAYS_INLINE void seat_hand_on(struct gale_seat *seat,
+                                       struct gale_limiter *limiter,
+                                       struct purse *purse, struct kept_books books,
+                                       bool owes)
 {
-	if (LIKELY(!seat_needs_look(kept.purse)) || !seat_is_in(seat) ||
-	    !seat_note_due(seat, limiter, kept))
-		purse_unpin(kept.purse);
+	if ((LIKELY(kept_is_seen(books)) && LIKELY(!owes)) || !seat_is_in(seat) ||
+	    !seat_note_due(seat, limiter, purse))
+		purse_unpin(purse);
 }
 
 /* All of them go back, and the pin goes. */

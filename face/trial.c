@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * trial.c -- what is seldom needed when several limiters are asked from credit.
+ * trial.c -- one part after the other is asked from credit and from memory.
  *
  * Threads   As trial.h says.
  */
 #include "face/trial.h"
+
+#include "face/straight.h"
 
 /* As the part was told. */
 static void refuse(struct trial *trial, size_t i)
@@ -29,7 +31,8 @@ static bool is_refused(const struct trial *trial, struct trial_part *part)
 	return local_refuse(part->purse, now, part->cost, &part->told) == LOCAL_REFUSED;
 }
 
-bool trial_is_denied(struct trial *trial)
+/* Is a part known to be denied?  It is the binding one then. */
+static bool is_denied(struct trial *trial)
 {
 	for (size_t i = 0; i < trial->count; i++) {
 		struct trial_part *part = &trial->parts[i];
@@ -42,29 +45,61 @@ bool trial_is_denied(struct trial *trial)
 	return false;
 }
 
-enum local trial_take_longer(const struct trial *trial, struct trial_part *part)
+/* The units that a part has taken, by which they can be given back. */
+static struct kept_units kept(const struct trial *trial, size_t i)
 {
-	return local_try(&part->limiter->lender, part->purse, trial->seat->number,
-	                 trial->now, part->cost, &part->told);
+	const struct trial_part *part = &trial->parts[i];
+
+	return kept_of(part->purse, part->voids, part->cost, part->told, trial->now);
 }
 
-void trial_put_back(struct trial *trial, size_t i)
+/* Another has been faster than this call, and that part is denied now. */
+static void undo(struct trial *trial, size_t denied, bool holds)
 {
-	struct kept_units kept = trial_kept(trial, i);
-
-	seat_put_back(trial->seat, &kept, credit_units(kept.word));
-}
-
-void trial_undo(struct trial *trial, size_t denied, bool holds)
-{
-	for (size_t i = 0; i < denied; i++) {
-		if (!trial_has_taken(trial, i))
-			continue;
-		trial_put_back(trial, i);
-		if (holds)
-			purse_unpin(trial->parts[i].purse);
-	}
+	for (size_t i = 0; i < denied; i++)
+		if (trial_has_taken(trial, i))
+			straight_put_back(trial->seat, kept(trial, i), holds);
 	refuse(trial, denied);
+}
+
+/* Without a pin nothing would bound a hold: a shard is asked. */
+static enum local pin(struct trial *trial, size_t i)
+{
+	if (purse_pin(trial->parts[i].purse))
+		return LOCAL_TAKEN;
+	straight_put_back(trial->seat, kept(trial, i), false);
+	return LOCAL_UNKNOWN;
+}
+
+static enum local take(struct trial *trial, size_t i, bool holds)
+{
+	struct trial_part *part = &trial->parts[i];
+	enum local how;
+
+	if (!part->purse)
+		return LOCAL_UNKNOWN;
+	part->voids = kept_voids(part->purse);
+	how = local_try(&part->limiter->lender, part->purse, trial->seat->number,
+	                trial->now, part->cost, &part->told);
+	return holds && how == LOCAL_TAKEN ? pin(trial, i) : how;
+}
+
+bool trial_take(struct trial *trial, bool holds)
+{
+	trial->unknown = 0;
+	if (is_denied(trial))
+		return false;
+	for (size_t i = 0; i < trial->count; i++) {
+		enum local how = take(trial, i, holds);
+
+		if (how == LOCAL_REFUSED) {
+			undo(trial, i, holds);
+			return false;
+		}
+		if (how != LOCAL_TAKEN)
+			trial->unknown |= UINT32_C(1) << i;
+	}
+	return true;
 }
 
 void trial_keep(struct trial *trial, bool holds)
@@ -74,7 +109,7 @@ void trial_keep(struct trial *trial, bool holds)
 
 		part->kept.purse = NULL;
 		if (trial_has_taken(trial, i) && (holds || purse_pin(part->purse)))
-			part->kept = trial_kept(trial, i);
+			part->kept = kept(trial, i);
 	}
 }
 

@@ -22,6 +22,7 @@
 #include "face/checks.h"
 #include "face/hold.h"
 #include "face/lend.h"
+#include "face/straight.h"
 
 /* ---- Checks ---------------------------------------------------------------------- */
 
@@ -43,12 +44,12 @@ static enum gale_why why_wrong(const struct trial *trial, size_t i, bool is_cut)
 }
 
 /* Must it not be asked for?  A hold is cut to the units that can be had at all. */
-static __attribute__((noinline)) bool is_wrong(struct trial *trial, size_t i,
-                                               struct gale_hold *hold)
+static bool is_wrong(struct trial *trial, size_t i, struct gale_hold *hold)
 {
 	const struct gale_part *named = &trial->named[i];
 
 	trial->binding = i;
+	trial->parts[i].cost = named->cost;
 	if (why_wrong(trial, i, /* is_cut= */ hold != NULL) != GALE_WHY_RULE)
 		return true;
 	if (!hold)
@@ -59,19 +60,6 @@ static __attribute__((noinline)) bool is_wrong(struct trial *trial, size_t i,
 	return false;
 }
 
-/* A part that gale_ask would be quick about is not wrong, and no hold of it is cut. */
-static ALWAYS_INLINE bool is_plain(const struct gale_seat *seat,
-                                   const struct gale_part *part)
-{
-	const struct gale_limiter *limiter = part->limiter;
-
-	return LIKELY(limiter != NULL) &&
-	       LIKELY(limiter->handle.runtime == seat->handle.runtime) &&
-	       LIKELY(limiter->lender.lending == LENDING_UNITS) &&
-	       LIKELY(cost_is_quick(&limiter->lender, part->cost)) &&
-	       LIKELY(key_is_good(part->key, part->key_len));
-}
-
 static ALWAYS_INLINE bool is_whole(const struct gale_all *all)
 {
 	return all && all->parts && all->count - 1 < GALE_PARTS_MAX;
@@ -79,86 +67,46 @@ static ALWAYS_INLINE bool is_whole(const struct gale_all *all)
 
 /* ---- Finding --------------------------------------------------------------------- */
 
-/* Seldom: a long key, or one that is not near where its hash says. */
-static __attribute__((noinline)) struct purse *find_longer(const struct gale_seat *seat,
-                                                           const struct gale_part *part)
-{
-	struct lender *lender = &part->limiter->lender;
-	struct purse_name name = {
-		.lender = lender,
-		.key = part->key,
-		.key_len = (uint16_t)part->key_len,
-		.hash = hash_of(lender, part->key, part->key_len),
-	};
-
-	return root_find(root_of(seat, name.hash), &name);
-}
-
-static ALWAYS_INLINE struct purse *find_purse(const struct gale_seat *seat,
-                                              const struct gale_part *part)
-{
-	struct purse_name name = { .lender = &part->limiter->lender,
-		                   .key = part->key,
-		                   .key_len = (uint16_t)part->key_len };
-	struct purse *purse = NULL;
-
-	if (LIKELY(hash_is_short(part->key_len))) {
-		name.hash = hash_short(&name.lender->secret, name.key, part->key_len);
-		purse = root_find_near(root_of(seat, name.hash), &name);
-	}
-	return LIKELY(purse != NULL) ? purse : find_longer(seat, part);
-}
-
 /* False: a part is wrong. */
-static ALWAYS_INLINE bool find_all(struct trial *trial, struct gale_hold *hold)
+static bool find_all(struct trial *trial, struct gale_hold *hold)
 {
-	struct gale_seat *seat = trial->seat;
-	const struct gale_part *named = trial->named, *end = named + trial->count;
-	struct trial_part *part = trial->parts;
-	uint64_t denials = 0;
+	for (size_t i = 0; i < trial->count; i++) {
+		const struct gale_part *named = &trial->named[i];
+		struct trial_part *part = &trial->parts[i];
 
-	for (; named < end; named++, part++) {
-		part->cost = named->cost;
-		if (!is_plain(seat, named) &&
-		    is_wrong(trial, (size_t)(named - trial->named), hold))
+		if (is_wrong(trial, i, hold))
 			return false;
 		part->limiter = named->limiter;
-		part->purse = find_purse(seat, named);
-		if (!LIKELY(part->purse != NULL))
-			continue;
-		purse_use(part->purse);
-		denials |= load_relaxed(&part->purse->denial);
+		part->purse = straight_find_longer(trial->seat, named);
+		if (part->purse)
+			purse_use(part->purse);
 	}
-	trial->denials = denials;
 	return true;
 }
 
 /* What came of it from credit and from memory. */
 enum tried {
-	TRIED_ALL,    /* all is taken */
+	TRIED_ALL,    /* all is taken, and pinned */
 	TRIED_SOME,   /* shards must be asked about others; what is taken is pinned */
 	TRIED_DENIED, /* by a part; nothing is taken */
 	TRIED_WRONG,  /* a part must not be asked for */
 };
 
-static ALWAYS_INLINE enum tried try_all(struct trial *trial, bool holds)
+static enum tried try_all(struct trial *trial, bool holds)
 {
-	if (!LIKELY(trial_take(trial, holds)))
+	if (!trial_take(trial, holds))
 		return TRIED_DENIED;
-	if (LIKELY(trial->unknown == 0))
-		return TRIED_ALL;
 	trial_keep(trial, holds);
-	return TRIED_SOME;
+	return trial->unknown == 0 ? TRIED_ALL : TRIED_SOME;
 }
 
-static ALWAYS_INLINE enum tried find_and_try(struct trial *trial,
-                                             struct gale_hold *hold)
+static enum tried find_and_try(struct trial *trial, struct gale_hold *hold)
 {
 	struct gale_seat *seat = trial->seat;
 	enum tried tried = TRIED_WRONG;
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
-	if (LIKELY(find_all(trial, hold)))
+	if (find_all(trial, hold))
 		tried = try_all(trial, /* holds= */ hold != NULL);
 	reader_exit(&seat->reader);
 	return tried;
@@ -259,24 +207,6 @@ static struct gale_answer settle_trial(struct gale_all *all, struct gale_hold *h
 		kept[i] = &trial->parts[i].kept;
 	return settle(trial->seat, all, hold, trial->named, trial->answers, kept,
 	              trial->count);
-}
-
-/* The hold takes over the pins. */
-static ALWAYS_INLINE struct gale_answer
-allow_trial(struct gale_all *all, struct gale_hold *hold, struct trial *trial)
-{
-	struct whole whole = whole_begin();
-
-	if (hold)
-		hold_begin(hold, trial->seat, trial->count);
-	for (size_t i = 0; i < trial->count; i++) {
-		if (hold)
-			hold_put(hold, i, trial->parts[i].limiter,
-			         trial_kept(trial, i));
-		trial_add(trial, i, &whole);
-	}
-	all->binding = whole.binding;
-	return whole_answer(&whole);
 }
 
 /* ---- Without waiting ------------------------------------------------------------- */
@@ -469,32 +399,71 @@ void whole_wait(struct trial *trial, uint64_t within_us)
 
 /* ---- Asking ---------------------------------------------------------------------- */
 
-static __attribute__((noinline)) struct gale_answer
-not_at_once(struct gale_all *all, struct gale_hold *hold, struct trial *trial,
-            enum tried tried, void *tag, const uint64_t *within_us)
+static struct gale_answer try_longer(struct gale_all *all, struct gale_hold *hold,
+                                     struct trial *trial, void *tag,
+                                     const uint64_t *within_us)
 {
+	enum tried tried = find_and_try(trial, hold);
+
 	if (tried == TRIED_DENIED)
 		return deny_trial(all, trial);
 	if (tried == TRIED_WRONG) {
 		leave(trial->seat, all);
 		return refuse_wrong(trial, all, /* is_cut= */ hold != NULL);
 	}
-	if (!within_us)
+	if (tried == TRIED_SOME && !within_us)
 		return ask_shards(all, hold, trial, tag);
-	whole_wait(trial, *within_us);
+	if (tried == TRIED_SOME)
+		whole_wait(trial, *within_us);
+	else
+		trial_tell_taken(trial);
 	return settle_trial(all, hold, trial);
 }
 
-/* Once for each of what becomes of it: so neither looks whether there is a hold. */
-static ALWAYS_INLINE struct gale_answer ask_whole(struct gale_seat *seat,
-                                                  struct gale_all *all,
-                                                  struct gale_hold *hold, void *tag,
-                                                  const uint64_t *within_us)
+/* False: nothing is taken. */
+static ALWAYS_INLINE bool take_straight(struct gale_seat *seat,
+                                        const struct gale_all *all,
+                                        struct straight_part *parts, size_t count,
+                                        mono now, bool holds)
 {
-	struct trial trial;
-	enum tried tried;
+	bool taken;
 
-	if (!LIKELY(is_whole(all)))
+	reader_enter(&seat->handle.runtime->grace, &seat->reader);
+	taken = LIKELY(straight_find(seat, all->parts, parts, count)) &&
+	        LIKELY(straight_take(seat, parts, count, now, holds));
+	reader_exit(&seat->reader);
+	return taken;
+}
+
+/* The hold takes over the pins. */
+static ALWAYS_INLINE struct gale_answer
+allow_straight(const struct gale_seat *seat, struct gale_all *all,
+               struct gale_hold *hold, const struct straight_part *parts, size_t count,
+               mono now)
+{
+	if (hold) {
+		hold->cut = false;
+		hold_begin(hold, seat, count);
+		for (size_t i = 0; i < count; i++)
+			hold_put(hold, i, parts[i].limiter,
+			         straight_kept(&parts[i], now));
+	}
+	return straight_tell_all(seat, parts, count, &all->binding);
+}
+
+/* What has a guard has not been tried straight away. */
+static __attribute__((noinline)) struct gale_answer
+ask_longer(struct gale_seat *seat, struct gale_all *all, struct gale_hold *hold,
+           void *tag, const uint64_t *within_us)
+{
+	struct straight_part parts[GALE_PARTS_MAX];
+	struct trial trial;
+
+	if (hold) {
+		hold->count = 0;
+		hold->cut = false;
+	}
+	if (!is_whole(all))
 		return answer_refused(seat, NULL, GALE_WHY_BAD_ASK);
 	trial.seat = seat;
 	trial.named = all->parts;
@@ -505,21 +474,68 @@ static ALWAYS_INLINE struct gale_answer ask_whole(struct gale_seat *seat,
 		trial.now = seat_now(seat);
 	}
 	seat_check_thread(seat);
-	if (all->guard && !enter(seat, all))
-		return no_slot(&all->entry);
-	tried = find_and_try(&trial, hold);
-	if (!LIKELY(tried == TRIED_ALL))
-		return not_at_once(all, hold, &trial, tried, tag, within_us);
-	return allow_trial(all, hold, &trial);
+	if (all->guard) {
+		if (!enter(seat, all))
+			return no_slot(&all->entry);
+		if (take_straight(seat, all, parts, all->count, trial.now,
+		                  /* holds= */ hold != NULL))
+			return allow_straight(seat, all, hold, parts, all->count,
+			                      trial.now);
+	}
+	return try_longer(all, hold, &trial, tag, within_us);
+}
+
+static ALWAYS_INLINE struct gale_answer
+ask_parts(struct gale_seat *seat, struct gale_all *all, struct gale_hold *hold,
+          size_t count, mono now, void *tag, const uint64_t *within_us)
+{
+	struct straight_part parts[GALE_PARTS_MAX];
+
+	if (!LIKELY(take_straight(seat, all, parts, count, now,
+	                          /* holds= */ hold != NULL)))
+		return ask_longer(seat, all, hold, tag, within_us);
+	return allow_straight(seat, all, hold, parts, count, now);
+}
+
+/* May it be asked straight away? */
+static ALWAYS_INLINE bool may_be_straight(const struct gale_seat *seat,
+                                          const struct gale_all *all, mono *ret_now)
+{
+	return LIKELY(is_whole(all)) && LIKELY(seat_may(seat, ret_now)) &&
+	       LIKELY(all->guard == NULL);
+}
+
+/* Once for each count that is usual; each apart from the others, as it needs the registers. */
+static __attribute__((noinline)) struct gale_answer
+hold_several(struct gale_seat *seat, struct gale_all *all, struct gale_hold *hold,
+             void *tag, const uint64_t *within_us, mono now)
+{
+	if (all->count == 2)
+		return ask_parts(seat, all, hold, 2, now, tag, within_us);
+	return ask_parts(seat, all, hold, all->count, now, tag, within_us);
 }
 
 struct gale_answer whole_hold(struct gale_seat *seat, struct gale_all *all,
                               struct gale_hold *hold, void *tag,
                               const uint64_t *within_us)
 {
-	hold->count = 0;
-	hold->cut = false;
-	return ask_whole(seat, all, hold, tag, within_us);
+	mono now;
+
+	if (!LIKELY(hold != NULL))
+		return answer_refused(seat, NULL, GALE_WHY_BAD_ASK);
+	if (!may_be_straight(seat, all, &now))
+		return ask_longer(seat, all, hold, tag, within_us);
+	seat_check_thread(seat);
+	if (all->count > 1)
+		return hold_several(seat, all, hold, tag, within_us, now);
+	return ask_parts(seat, all, hold, 1, now, tag, within_us);
+}
+
+static __attribute__((noinline)) struct gale_answer
+use_several(struct gale_seat *seat, struct gale_all *all, void *tag,
+            const uint64_t *within_us, mono now)
+{
+	return ask_parts(seat, all, NULL, all->count, now, tag, within_us);
 }
 
 static __attribute__((noinline)) struct gale_answer use_whole(struct gale_seat *seat,
@@ -527,7 +543,14 @@ static __attribute__((noinline)) struct gale_answer use_whole(struct gale_seat *
                                                               void *tag,
                                                               const uint64_t *within_us)
 {
-	return ask_whole(seat, all, NULL, tag, within_us);
+	mono now;
+
+	if (!may_be_straight(seat, all, &now))
+		return ask_longer(seat, all, NULL, tag, within_us);
+	seat_check_thread(seat);
+	if (all->count != 2)
+		return use_several(seat, all, tag, within_us, now);
+	return ask_parts(seat, all, NULL, 2, now, tag, within_us);
 }
 
 struct gale_answer gale_ask_all(struct gale_seat *seat, struct gale_all *all, void *tag)

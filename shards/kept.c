@@ -64,7 +64,7 @@ void kept_pay(struct purse *purse, struct kept_clock *clock)
 		if (!swap_if_relaxed(&purse->credit, &word, word - units))
 			continue;
 		hand.word = (word & ~CREDIT_UNITS_MAX) | units;
-		kept_put(hand, units, clock);
+		kept_put(hand, units, kept_books(purse), clock);
 	}
 }
 
@@ -75,7 +75,7 @@ static bool add_debt(struct kept_units kept, uint64_t over, struct kept_clock *c
 	uint64_t more = (kept.word & ~CREDIT_UNITS_MAX) | over;
 	mono now = clock->now(clock);
 
-	return !credit_lives(more, now) || kept_is_void(kept) ||
+	return !credit_lives(more, now) || kept_is_void(kept, kept_books(kept.purse)) ||
 	       swap_if_relaxed(debt, &owed, debt_with(owed, more, now));
 }
 
@@ -84,7 +84,7 @@ void kept_owe(struct kept_units kept, uint64_t over, struct kept_clock *clock)
 	gale_assert(over <= CREDIT_UNITS_MAX);
 	while (!add_debt(kept, over, clock))
 		continue;
-	fence_full(); /* owed */
+	fence_swapped_full(); /* owed */
 	kept_pay(kept.purse, clock);
 }
 
@@ -93,7 +93,7 @@ void kept_lend(struct purse *purse, mono ends, uint64_t units, struct kept_clock
 {
 	units = kept_pay_first(purse, credit_until(ends, units), clock); /* lent */
 	purse_put(purse, ends, units, now);
-	kept_pay_after_put(purse, clock); /* KEPT-3 */
+	(void)kept_pay_after_put(purse, kept_books(purse), clock); /* KEPT-3 */
 }
 
 uint64_t kept_debt(const struct purse *purse, mono now)

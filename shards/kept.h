@@ -50,13 +50,17 @@ static ALWAYS_INLINE uint64_t kept_voids(const struct purse *purse)
 	return load_acquire(purse_dues(purse)) / DUES_VOID; /* wiped */
 }
 
-/* Cost was taken from a purse with so many voids, and told was told of it. */
+/* Cost was taken, and told was told of it: so many units, and until when they live. */
+static ALWAYS_INLINE uint64_t kept_word(uint64_t cost, struct told told, mono now)
+{
+	return credit_that_dies((mono){ now.ns + told.left_ns }, cost);
+}
+
+/* The same of a purse that had so many voids before. */
 static ALWAYS_INLINE struct kept_units
 kept_of(struct purse *purse, uint64_t voids, uint64_t cost, struct told told, mono now)
 {
-	mono dies = { now.ns + told.left_ns };
-
-	return (struct kept_units){ purse, credit_until(dies, cost), voids };
+	return (struct kept_units){ purse, kept_word(cost, told, now), voids };
 }
 
 /* ---- In kept.c ------------------------------------------------------------------- */
@@ -81,40 +85,66 @@ void kept_forget_denial(struct purse *purse, uint64_t put, struct kept_clock *cl
 
 /* ---- Going back ------------------------------------------------------------------ */
 
-/* Units that were taken while the purse was made void may be of before.  KEPT-2 */
-static ALWAYS_INLINE bool kept_is_void(struct kept_units kept)
+/* What is the actor's of a purse, and who puts something back reads: worked out once. */
+struct kept_books {
+	const struct chunk *chunk;
+	const _Atomic uint32_t *dues;
+};
+
+static ALWAYS_INLINE struct kept_books kept_books(const struct purse *purse)
 {
-	return kept.voids % 2 == 1 || kept_voids(kept.purse) != kept.voids;
+	return (struct kept_books){ purse_chunk(purse), purse_dues(purse) };
 }
 
-static ALWAYS_INLINE bool kept_owes(const struct purse *purse)
+static ALWAYS_INLINE bool kept_is_seen(struct kept_books books)
 {
-	const _Atomic uint64_t *debt = purse_debt(purse);
-
-	return !LIKELY(debt == NULL) && credit_units(load_relaxed(debt)) > 0;
+	return LIKELY(load_relaxed(books.dues) & DUES_LOOKED_AT);
 }
 
-/* After something was put into what all share: pays what was owed meanwhile. */
-static ALWAYS_INLINE void kept_pay_after_put(struct purse *purse,
+/* Units that were taken while the purse was made void, when voids are odd, may be of before: the
+ * even number that they are compared as has gone by then.  KEPT-2 */
+static ALWAYS_INLINE bool kept_is_void(struct kept_units kept, struct kept_books books)
+{
+	uint64_t voids = load_acquire(books.dues) / DUES_VOID; /* wiped */
+
+	return voids != (kept.voids & ~UINT64_C(1));
+}
+
+static ALWAYS_INLINE bool kept_owes(const struct purse *purse, struct kept_books books)
+{
+	return chunk_may_owe(books.chunk) &&
+	       credit_units(load_relaxed(purse_debt(purse))) > 0;
+}
+
+/* After something was swapped into what all share: pays what was owed meanwhile.  True: not all of
+ * it. */
+static ALWAYS_INLINE bool kept_pay_after_put(struct purse *purse,
+                                             struct kept_books books,
                                              struct kept_clock *clock)
 {
-	fence_full(); /* owed */
-	if (!LIKELY(!kept_owes(purse)))
-		kept_pay(purse, clock);
+	fence_swapped_full(); /* owed */
+	if (LIKELY(!kept_owes(purse, books)))
+		return false;
+	kept_pay(purse, clock);
+	return kept_owes(purse, books);
 }
 
 /* Units that have the word's end live and die with it, whatever time it is.  If the word is another by
  * the time of the swap, the swap fails.  False: the caller tries again.         KEPT-1 */
 static ALWAYS_INLINE bool kept_put_back(struct kept_units kept, uint64_t put,
+                                        struct kept_books books,
                                         struct kept_clock *clock)
 {
 	struct purse *purse = kept.purse;
 	uint64_t word = load_acquire(&purse->credit); /* voided */
 	uint64_t with = credit_more(word, credit_units(put));
 
-	if (!LIKELY(credit_is_like(word, put)))
+	if (!LIKELY(credit_is_like(word, put))) {
 		with = kept_joined(word, put, clock);
-	if (with == 0 || kept_is_void(kept)) /* KEPT-2 */
+		if (with == 0)
+			return true;
+	}
+	if (!LIKELY(!kept_is_void(kept, books))) /* KEPT-2 */
 		return true;
 	if (!LIKELY(swap_if_relaxed(&purse->credit, &word, with)))
 		return false;
@@ -123,27 +153,33 @@ static ALWAYS_INLINE bool kept_put_back(struct kept_units kept, uint64_t put,
 	return true;
 }
 
+/* At least one. */
 static ALWAYS_INLINE void kept_put(struct kept_units kept, uint64_t units,
-                                   struct kept_clock *clock)
+                                   struct kept_books books, struct kept_clock *clock)
 {
 	uint64_t put = (kept.word & ~CREDIT_UNITS_MAX) | units;
 
-	if (!LIKELY(!kept_owes(kept.purse)) && !kept_is_void(kept))
+	if (!LIKELY(!kept_owes(kept.purse, books)) && !kept_is_void(kept, books)) {
 		put -= units - kept_pay_first(kept.purse, put, clock); /* KEPT-3 */
-	while (credit_units(put) > 0 && !kept_put_back(kept, put, clock))
+		if (credit_units(put) == 0)
+			return;
+	}
+	while (!LIKELY(kept_put_back(kept, put, books, clock)))
 		continue;
 }
 
-/* So many of the units that are kept go back, if they are worth something; kept has the rest. */
-static ALWAYS_INLINE void kept_give_back(struct kept_units *kept, uint64_t units,
+/* So many of the units that are kept go back, if they are worth something; kept has the rest.  True:
+ * the purse owes something all the same. */
+static ALWAYS_INLINE bool kept_give_back(struct kept_units *kept, uint64_t units,
+                                         struct kept_books books,
                                          struct kept_clock *clock)
 {
 	gale_assert(units <= credit_units(kept->word));
 	if (units == 0)
-		return;
-	kept_put(*kept, units, clock);
+		return false;
+	kept_put(*kept, units, books, clock);
 	kept->word -= units;
-	kept_pay_after_put(kept->purse, clock); /* KEPT-3 */
+	return kept_pay_after_put(kept->purse, books, clock); /* KEPT-3 */
 }
 
 #endif

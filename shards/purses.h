@@ -199,6 +199,13 @@ static inline _Atomic uint32_t *purse_dues(const struct purse *purse)
 	return &purse_chunk(purse)->dues[purse->number % CHUNK_PURSES].word;
 }
 
+/* Was anything ever owed by a purse of the chunk?  Most often not, and then nothing is owed.  Who looks
+ * at a debt loads it anew, by purse_debt. */
+static inline bool chunk_may_owe(const struct chunk *chunk)
+{
+	return !LIKELY(load_relaxed(&chunk->debts) == NULL);
+}
+
 /* By the actor. */
 static inline void purse_mark(const struct purse *purse, uint32_t bit, bool on)
 {

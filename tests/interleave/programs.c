@@ -352,7 +352,7 @@ static void begin_taken(void)
 
 static void seat_gives_back(void)
 {
-	kept_give_back(&s->kept, PUT, &s->clock);
+	kept_give_back(&s->kept, PUT, kept_books(s->purse), &s->clock);
 }
 
 /* As an all-of does: first it looks how often the purse was void. */
@@ -363,7 +363,7 @@ static void seat_takes_and_gives_back(void)
 	if (!credit_take(&s->purse->credit, now, PUT, &word))
 		return;
 	s->kept = (struct kept_units){ s->purse, credit_until(then, PUT), voids };
-	kept_give_back(&s->kept, PUT, &s->clock);
+	kept_give_back(&s->kept, PUT, kept_books(s->purse), &s->clock);
 }
 
 static void begin_kept_clock(void)

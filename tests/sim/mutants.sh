@@ -463,15 +463,19 @@ mutant engine/hold.h 'a window that is over is debited (HOLD-2)' \
 mutant shards/kept.h 'what goes back pays no debt (KEPT-3)' \
 	'put -= units - kept_pay_first(kept.purse, put, clock); /* KEPT-3 */' '(void)kept_pay_first;' holds
 mutant shards/kept.h 'units go back over a reset (KEPT-2)' \
-	'return load_acquire(purse_dues(purse)) / DUES_VOID;' 'return 0 * load_acquire(purse_dues(purse));' holds
+	'return voids != (kept.voids & ~UINT64_C(1));' 'return (voids | kept.voids) == UINT64_MAX;' holds
 mutant shards/kept.h 'what goes back is kept, too (KEPT-1)' \
-	'	kept->word -= units;' '	kept_put(*kept, units, clock);' holds
+	'	kept->word -= units;' '	kept_put(*kept, units, books, clock);' holds
 mutant shards/kept.c 'what a call cost beyond is not owed (HOLD-3)' \
 	'swap_if_relaxed(debt, &owed, debt_with(owed, more, now));' '(owed + 0 * debt_with(owed, more, now)) == owed;' holds
 mutant shards/kept.c 'a call takes what is lent before a debt has it (KEPT-3)' \
 	'units = kept_pay_first(purse, credit_until(ends, units), clock); /* lent */' '' owes
 mutant face/whole.c 'what a refused call has kept is lost (WHOLE-1)' \
 	'seat_give_back(seat, parts[i].limiter, kept[i]);' 'seat_let_go(kept[i]);' holds
+mutant face/straight.h 'what another part has taken is lost (WHOLE-1)' \
+	'		straight_put_back(seat, straight_kept(&parts[i], now), holds);' '		(void)seat;' holds
+mutant face/straight.c 'what a refused call has pinned stays pinned (PURSE-3)' \
+	'	if (pinned)' '	if (pinned && kept.purse == NULL)' holds
 mutant face/hold.c 'a hold is settled twice' \
 	'	hold->count = 0;' '	hold->count = count;' holds
 

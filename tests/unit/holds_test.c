@@ -15,6 +15,7 @@
 
 #include <gale/hold.h>
 
+#include "face/lend.h"
 #include "sim/random.h"
 #include "tests/support/crew.h"
 #include "tests/support/house.h"
@@ -371,6 +372,47 @@ static void what_does_not_grow_in_all_parts_grows_in_none(void **state)
 	                 GALE_ALLOW);
 	assert_int_equal(held.parts[0].units, 40);
 	assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_OK);
+	assert_int_equal(left_of(h.seat, h.limiter), 100);
+	assert_int_equal(left_of(h.seat, day), 30);
+	gale_limiter_close(day);
+	assert_true(house_close(&h));
+}
+
+static bool is_pinned(const struct house *h, struct gale_limiter *limiter)
+{
+	struct purse_name name = { .lender = &limiter->lender,
+		                   .key = (const uint8_t *)KEY,
+		                   .key_len = strlen(KEY),
+		                   .hash =
+		                       local_hash(&limiter->lender, KEY, strlen(KEY)) };
+	struct purse *purse =
+	    purses_find(&runtime_shard(h->runtime, name.hash)->lessor.purses, &name);
+
+	assert_non_null(purse);
+	return purse_is_held(purse);
+}
+
+/* The day lacks credit when the minute has taken already, which so goes back, and is taken again. */
+static void what_falls_short_at_first_leaves_neither_units_nor_pins(void **state)
+{
+	struct gale_part parts[2];
+	struct gale_all all = { .parts = parts, .count = 2 };
+	struct gale_limiter *day;
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	day = lease(&h, "day", 30, GALE_DAYS(1));
+	for (uint64_t cost = 20; cost <= 30; cost += 10) {
+		parts[0] = part_of(h.limiter, 80 - cost);
+		parts[1] = part_of(day, cost);
+		assert_int_equal(gale_hold_wait(h.seat, &all, &held, WITHIN).verdict,
+		                 GALE_ALLOW);
+		assert_true(is_pinned(&h, h.limiter) && is_pinned(&h, day));
+		assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_OK);
+		assert_false(is_pinned(&h, h.limiter) || is_pinned(&h, day));
+	}
 	assert_int_equal(left_of(h.seat, h.limiter), 100);
 	assert_int_equal(left_of(h.seat, day), 30);
 	gale_limiter_close(day);
@@ -863,6 +905,8 @@ int main(void)
 		cmocka_unit_test(
 		    a_hold_whose_outages_are_allowed_does_not_grow_without_credit),
 		cmocka_unit_test(what_does_not_grow_in_all_parts_grows_in_none),
+		cmocka_unit_test(
+		    what_falls_short_at_first_leaves_neither_units_nor_pins),
 		cmocka_unit_test(a_hold_may_grow_in_the_next_window),
 		cmocka_unit_test(what_a_call_cost_beyond_is_paid_by_credit_in_hand),
 		cmocka_unit_test(and_by_what_the_store_has),

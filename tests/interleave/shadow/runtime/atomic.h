@@ -48,6 +48,7 @@
 #define swap_if_acq_rel(p, expected, v) SWAP_IF_(p, expected, v, ACQ_REL)
 #define fence_full() model_fence(HERE_)
 #define fence_compiler() ((void)0)
+#define fence_swapped_full() model_fence(HERE_)
 
 #undef atomic_init
 #define atomic_init(p, v) model_init(AT_(p), AS_WORD_(v))
