@@ -405,6 +405,24 @@ static void a_crowd_gives_back(void **state)
 	world_ends();
 }
 
+/* An eighth of a day is three hours: what lies idle is back long before that. */
+static void what_is_idle_for_an_hour_of_a_day_is_back(void **state)
+{
+	struct world_plan plan = plan_of(100, 100, 2);
+
+	(void)state;
+	plan.rule = gale_quota_anchored(100, GALE_DAYS(1), WORLD_START);
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 1);
+	told(world_ask(&w, 1, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	assert_int_equal(counted("units_given_back"), 0);
+	world_run(&w, WORLD_START + GALE_HOURS(1));
+	assert_int_equal(counted("units_given_back"), 99);
+	told(world_ask(&w, 1, 0, 0, 99), GALE_ALLOW, GALE_WHY_CREDIT);
+	world_ends();
+}
+
 /* A dear call was denied by a node that had some units; it gave them back, as others did,
  * and there is enough now. */
 static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
@@ -560,6 +578,7 @@ int main(void)
 		cmocka_unit_test(units_that_come_back_are_found),
 		cmocka_unit_test(units_that_come_back_late_are_found),
 		cmocka_unit_test(a_crowd_gives_back),
+		cmocka_unit_test(what_is_idle_for_an_hour_of_a_day_is_back),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_dear_call_finds_what_comes_back),
 		cmocka_unit_test(who_asks_again_takes_enough_or_nothing),
