@@ -10,6 +10,10 @@
  *
  * Round trips are counted while calls come at a steady rate, to one key or to 1,000 in
  * turn, after a few windows from which sizes were learned.
+ *
+ * A steady caller asks for 80 % of a limit, evenly in time, and sleeps from one call to the
+ * next: what share of its calls is pending, and what share refused?  Where the machine
+ * stands still, the calls that are due by then are made at once.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -37,6 +41,12 @@
 #define COUNTED 4
 #define PENDING 4096
 #define MILLION 1e6
+#define SECOND GALE_SECONDS(1)
+#define STEADY 3              /* figures of a steady caller */
+#define STEADY_LEARNS 5       /* seconds */
+#define STEADY_COUNTED 10     /* seconds */
+#define STEADY_SLEEP_NS 20000 /* at least */
+#define NONE 1e-4             /* percent: one in a million */
 
 /* A server on 127.0.0.1, and its own client. */
 struct server {
@@ -238,7 +248,8 @@ static uint64_t round_trips(struct node *node)
 /* Calls of an event loop, which never waits; what is pending is answered later. */
 struct tide {
 	uint64_t asked;
-	uint64_t pending;
+	uint64_t pending; /* now */
+	uint64_t waited;
 	uint64_t denied;
 };
 
@@ -263,6 +274,7 @@ static void call(struct node *node, struct gale_limiter *limiter, uint64_t keys,
 	    gale_ask(node->seat, limiter, &key, sizeof(key), 1, NULL);
 
 	tide->pending += answer.verdict == GALE_PENDING;
+	tide->waited += answer.verdict == GALE_PENDING;
 	tide->denied += answer.verdict == GALE_DENY;
 }
 
@@ -315,6 +327,63 @@ static void measure_trips(void *arg, double *ret_values)
 	server->stop();
 }
 
+/* ---- A steady caller ------------------------------------------------------------- */
+
+struct steady {
+	struct server *server;
+	uint64_t rate; /* calls in a second */
+	uint64_t window_us;
+	const char *names[STEADY];
+};
+
+/* Evenly, each at its instant. */
+static void flow(struct node *node, struct gale_limiter *limiter, uint64_t rate,
+                 uint64_t seconds, struct tide *tide)
+{
+	uint64_t began = patience_now_ns(), all = seconds * rate;
+
+	while (tide->asked < all || tide->pending > 0) {
+		uint64_t gone_ns = patience_now_ns() - began;
+		uint64_t due = gone_ns / 1000 * rate / SECOND;
+		uint64_t next_ns = (due + 1) * SECOND / rate * 1000;
+		struct timespec sleep = { .tv_nsec = STEADY_SLEEP_NS };
+
+		while (tide->asked < due && tide->asked < all)
+			call(node, limiter, 1, tide);
+		hear(node, tide);
+		if (next_ns > gone_ns + STEADY_SLEEP_NS)
+			sleep.tv_nsec = (long)(next_ns - gone_ns);
+		nanosleep(&sleep, NULL);
+	}
+}
+
+static void measure_steady(void *arg, double *ret_values)
+{
+	struct steady *steady = arg;
+	uint64_t calls = steady->rate * steady->window_us / SECOND;
+	uint64_t seconds = bench_is_smoke() ? 1 : STEADY_COUNTED, before;
+	struct tide learned = { 0 }, tide = { 0 };
+	struct gale_limiter *limiter;
+	struct node node;
+
+	steady->server->start(steady->server);
+	open_node(&node, steady->server->url);
+	limiter = open_limiter(&node, "steady",
+	                       gale_fixed_window(calls * 10 / 8, steady->window_us));
+	wait_for_first(&node, limiter);
+	flow(&node, limiter, steady->rate, bench_is_smoke() ? 1 : STEADY_LEARNS,
+	     &learned);
+	before = round_trips(&node);
+	flow(&node, limiter, steady->rate, seconds, &tide);
+	ret_values[0] = 100 * (double)tide.waited / (double)tide.asked;
+	ret_values[1] = 100 * (double)tide.denied / (double)tide.asked;
+	ret_values[2] = (double)(round_trips(&node) - before) /
+	                (double)(seconds * SECOND / steady->window_us);
+	gale_limiter_close(limiter);
+	close_node(&node);
+	steady->server->stop();
+}
+
 /* ---- Rows ------------------------------------------------------------------------ */
 
 #define LATENCIES(server, bare)                                                        \
@@ -328,6 +397,39 @@ static void measure_trips(void *arg, double *ret_values)
 		"misses/" server ", 1,000,000 calls, 1 key",                           \
 		    "misses/" server ", 1,000,000 calls, 1,000 keys"                   \
 	}
+
+#define STEADY_NAMES(rate, window)                                                     \
+	{                                                                              \
+		"misses/Redis, steady, " rate " a second, " window ", pending",        \
+		    "misses/Redis, steady, " rate " a second, " window ", refused",    \
+		    "misses/Redis, steady, " rate " a second, " window                 \
+		    ", round trips of a window"                                        \
+	}
+
+/* Nothing may be refused, and one call in ten thousand may wait. */
+static void add_steady(struct server *server)
+{
+	static struct steady steadies[] = {
+		{ NULL, 1000, SECOND, STEADY_NAMES("1,000", "1 s") },
+		{ NULL, 10000, SECOND, STEADY_NAMES("10,000", "1 s") },
+		{ NULL, 100000, SECOND, STEADY_NAMES("100,000", "1 s") },
+		{ NULL, 1000, SECOND / 10, STEADY_NAMES("1,000", "100 ms") },
+		{ NULL, 10000, SECOND / 10, STEADY_NAMES("10,000", "100 ms") },
+		{ NULL, 100000, SECOND / 10, STEADY_NAMES("100,000", "100 ms") },
+	};
+	static const char *const units[STEADY] = { "%", "%", "" };
+	static const double bars[STEADY] = { 0.01, NONE, 2 };
+
+	for (size_t i = 0; i < sizeof(steadies) / sizeof(steadies[0]); i++) {
+		steadies[i].server = server;
+		bench_add_figures(&(struct bench_figures){ .names = steadies[i].names,
+		                                           .count = STEADY,
+		                                           .units = units,
+		                                           .bars = bars,
+		                                           .measure = measure_steady,
+		                                           .arg = &steadies[i] });
+	}
+}
 
 static void add(struct server *server, const char *const latencies[2 * PERCENTILES],
                 const char *const trips[2])
@@ -357,5 +459,6 @@ void ask_misses(void)
 	static const char *const postgres_trips[] = TRIPS("PostgreSQL");
 
 	add(&redis_site, redis_latencies, redis_trips);
+	add_steady(&redis_site);
 	add(&postgres_site, postgres_latencies, postgres_trips);
 }
