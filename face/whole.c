@@ -451,13 +451,14 @@ allow_straight(const struct gale_seat *seat, struct gale_all *all,
 	return straight_tell_all(seat, parts, count, &all->binding);
 }
 
-/* What has a guard has not been tried straight away. */
+/* What has a guard, and what a seat asks that does not know the time, was not tried straight away. */
 static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_all *all, struct gale_hold *hold,
            void *tag, const uint64_t *within_us)
 {
 	struct straight_part parts[GALE_PARTS_MAX];
 	struct trial trial;
+	bool is_tried;
 
 	if (hold) {
 		hold->count = 0;
@@ -468,20 +469,19 @@ ask_longer(struct gale_seat *seat, struct gale_all *all, struct gale_hold *hold,
 	trial.seat = seat;
 	trial.named = all->parts;
 	trial.count = all->count;
+	is_tried = !all->guard;
 	if (!seat_may(seat, &trial.now)) {
 		if (is_wrong(&trial, 0, hold))
 			return refuse_wrong(&trial, all, /* is_cut= */ hold != NULL);
 		trial.now = seat_now(seat);
+		is_tried = false;
 	}
 	seat_check_thread(seat);
-	if (all->guard) {
-		if (!enter(seat, all))
-			return no_slot(&all->entry);
-		if (take_straight(seat, all, parts, all->count, trial.now,
-		                  /* holds= */ hold != NULL))
-			return allow_straight(seat, all, hold, parts, all->count,
-			                      trial.now);
-	}
+	if (all->guard && !enter(seat, all))
+		return no_slot(&all->entry);
+	if (!is_tried && take_straight(seat, all, parts, all->count, trial.now,
+	                               /* holds= */ hold != NULL))
+		return allow_straight(seat, all, hold, parts, all->count, trial.now);
 	return try_longer(all, hold, &trial, tag, within_us);
 }
 

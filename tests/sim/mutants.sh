@@ -473,7 +473,7 @@ mutant shards/kept.c 'a call takes what is lent before a debt has it (KEPT-3)' \
 mutant face/whole.c 'what a refused call has kept is lost (WHOLE-1)' \
 	'seat_give_back(seat, parts[i].limiter, kept[i]);' 'seat_let_go(kept[i]);' holds
 mutant face/straight.h 'what another part has taken is lost (WHOLE-1)' \
-	'		straight_put_back(seat, straight_kept(&parts[i], now), holds);' '		(void)seat;' holds
+	'		straight_put_back(seat, straight_kept(&parts[i], now), holds);' '		(void)seat, (void)holds, (void)straight_kept(&parts[i], now);' holds
 mutant face/straight.c 'what a refused call has pinned stays pinned (PURSE-3)' \
 	'	if (pinned)' '	if (pinned && kept.purse == NULL)' holds
 mutant face/hold.c 'a hold is settled twice' \

@@ -404,6 +404,7 @@ static void what_falls_short_at_first_leaves_neither_units_nor_pins(void **state
 	(void)state;
 	house_open(&h, &plan);
 	day = lease(&h, "day", 30, GALE_DAYS(1));
+	gale_tick(h.seat); /* so it goes the straight way first */
 	for (uint64_t cost = 20; cost <= 30; cost += 10) {
 		parts[0] = part_of(h.limiter, 80 - cost);
 		parts[1] = part_of(day, cost);
@@ -413,6 +414,17 @@ static void what_falls_short_at_first_leaves_neither_units_nor_pins(void **state
 		assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_OK);
 		assert_false(is_pinned(&h, h.limiter) || is_pinned(&h, day));
 	}
+	assert_int_equal(gale_hold_wait(h.seat, &all, &held, WITHIN).verdict,
+	                 GALE_ALLOW);
+	assert_int_equal(
+	    gale_hold_grow(h.seat, &held, (const uint64_t[]){ 5, 1 }, 0).verdict,
+	    GALE_DENY);
+	assert_int_equal(held.binding, 1);
+	assert_int_equal(
+	    gale_hold_grow(h.seat, &held, (const uint64_t[]){ 5, 0 }, 0).verdict,
+	    GALE_ALLOW);
+	assert_int_equal(held.parts[0].units, 55);
+	assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_OK);
 	assert_int_equal(left_of(h.seat, h.limiter), 100);
 	assert_int_equal(left_of(h.seat, day), 30);
 	gale_limiter_close(day);
