@@ -36,7 +36,7 @@
 #define CALLS 10000 /* of the mean cost: the limit */
 #define TICKS 1000  /* of a window */
 #define LEARNING 8  /* windows: as many as a sizer remembers */
-#define MEASURED LONG_OR_BRIEF(100, 30)
+#define TABLED 30
 #define NODES_MOST WORLD_NODES
 
 enum shape { EVEN, ZIPF, EDGE, STRAGGLE, MIDDLE, LOT, SHAPES };
@@ -83,6 +83,7 @@ struct service {
 };
 
 static struct world world;
+static uint64_t measured = LONG_OR_BRIEF(100, 30); /* windows */
 
 static bool is_in_half(const struct fleet *fleet, uint32_t node, uint64_t half)
 {
@@ -251,7 +252,7 @@ static struct service serve(struct demand demand)
 		                .lot = { demand.lot > 0 ? demand.lot : 1 },
 		                .gone = NODES_MOST };
 	open_fleet(&fleet);
-	for (uint64_t window = 0; window < LEARNING + MEASURED; window++) {
+	for (uint64_t window = 0; window < LEARNING + measured; window++) {
 		double served = live_window(&fleet, window);
 
 		count_trips(&fleet, window < LEARNING, &trips);
@@ -259,7 +260,7 @@ static struct service serve(struct demand demand)
 			continue;
 		calls += calls_of(&fleet);
 		waited += fleet.waited;
-		service.mean += served / MEASURED;
+		service.mean += served / (double)measured;
 		if (service.worst > served)
 			service.worst = served;
 	}
@@ -269,7 +270,7 @@ static struct service serve(struct demand demand)
 		    trips.nodes[kind] > 0
 			? (double)trips.made[kind] / (double)trips.nodes[kind]
 			: 0;
-	world_run(&world, WORLD_START + (2 * (LEARNING + MEASURED) + 1) *
+	world_run(&world, WORLD_START + (2 * (LEARNING + measured) + 1) *
 	                                    fleet.demand.window_us / 2);
 	if (!world_close(&world)) {
 		fprintf(stderr, "%s, %" PRIu32 " nodes: %s\n",
@@ -446,6 +447,7 @@ static void print_all(void)
 int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--table") == 0) {
+		measured = TABLED;
 		print_table(GALE_SECONDS(1), 80);
 		print_table(GALE_SECONDS(1), 150);
 		print_table(GALE_MILLIS(100), 80);
