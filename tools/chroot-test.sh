@@ -85,6 +85,13 @@ while read -r command; do
 		grep -q '^HTTP/1.1 200 OK' "$folder/root/replies.txt"
 		grep -q '^HTTP/1.1 429 Too Many Requests' "$folder/root/replies.txt"
 		;;
+	'apt-get install -y wrk && wrk http://127.0.0.1:8080/')
+		inside "${command% && *}"
+		inside --net "/root/gale/build/release/examples/httpd --limit 5/s >/root/httpd.txt & cd /root
+			until grep -qs listening httpd.txt; do sleep 0.1; done
+			${command#* && }" | tee "$folder/root/wrk.txt"
+		grep -q 'Non-2xx or 3xx responses: [1-9]' "$folder/root/wrk.txt"
+		;;
 	'cc first.c '*)
 		"$top/tests/readme-program.sh" "$readme" "$folder/root/first.c"
 		inside "cd /root && $command" | tee "$folder/root/first.txt"
