@@ -434,13 +434,14 @@ static void print_all(void)
 
 	for (size_t i = 0; i < sizeof(fleets) / sizeof(*fleets); i++)
 		for (int shape = 0; shape < SHAPES; shape++)
-			for (uint64_t percent = 80; percent <= 150; percent += 70)
+			for (uint64_t percent = 80; percent <= 150;
+			     percent += 70, turn++)
 				expect_of(
 				    (struct demand){ .shape = (enum shape)shape,
 				                     .nodes = fleets[i],
 				                     .percent = percent,
 				                     .window_us = windows[turn % 3],
-				                     .cost_most = costs[turn++ % 2] },
+				                     .cost_most = costs[turn % 2] },
 				    0, 0);
 }
 

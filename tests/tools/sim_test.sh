@@ -210,7 +210,7 @@ refuses --only '3,17-20' --only 9-3
 refuses --only '3,17-20' --only '5, 7'
 refuses --only '3,17-20' --only -18446744073709551614
 refuses --only '3,17-20' --only 99999999999999999999
-refuses lease 'out of range' --sizing eoq --strand-penalty 1 # the library's own words
+refuses lease 'out of its range' --sizing eoq --strand-penalty 1 # the library's own words
 refuses --plan '--seeds' --plan old
 
 # Laws of a ceiling: a table, lines of JSON, plots, and what is refused.
