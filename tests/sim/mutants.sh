@@ -104,7 +104,7 @@ END
 	fi
 	cp "$out/kept" "$file"
 	[ -n "$found" ] && missed=$((missed + 1))
-	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED|does not hold|at once' "$out/said")
+	[ -z "$found" ] && found=$(grep -m1 -E '^seed|aborted|FAILED|does not hold|threads at once' "$out/said")
 	printf '| `%s` | %s | %s |\n' "$file" "$what" "${found:-it does not end}"
 }
 
@@ -333,7 +333,7 @@ mutant engine/escrow.c 'who has waited longest is not first (ESCROW-4)' \
 mutant engine/escrow.c 'who was not there is owed a share' \
 	'|| tenant->came_us > escrow->window)' '|| tenant->came_us > escrow->now_us)' tenants
 mutant engine/escrow.c 'who comes back has what it has missed (T4)' \
-	'	if (tenant->refused == 0 || tenant->came_us > escrow->window)' '	if (tenant->came_us > escrow->window) return due - lesser(due, tenant->spent); if (tenant->refused == 0)' tenants
+	'	if (tenant->refused == 0 || tenant->came_us > escrow->window)' '	if (tenant->came_us > escrow->window) return due - lesser(due, tenant->spent); else if (tenant->refused == 0)' tenants
 mutant engine/escrow.c 'a share is kept though the level has moved' \
 	'if (tenant->level != escrow->level) {' 'if (tenant->level == 0) {' tenants
 mutant engine/escrow_level.c 'a level is lowered below what was used' \
