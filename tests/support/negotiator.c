@@ -6,6 +6,7 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +94,21 @@ static bool reach_server(struct line *line)
 	               sizeof(address)) == 0;
 }
 
+/* OpenSSL writes to a client that has gone. */
+static void bear_sigpipe(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	must(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+}
+
 static void *line_main(void *arg)
 {
 	struct line *line = arg;
 
+	bear_sigpipe();
 	line->server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	line->ssl = SSL_new(line->negotiator->ctx);
 	must(line->server >= 0 && line->ssl && SSL_set_fd(line->ssl, line->fd) == 1);

@@ -12,7 +12,7 @@ length=$1
 gale=$(realpath "$2") build=$(realpath "$3")
 pages=$(realpath "${@:4}")
 bad=0
-pictures=$(dirname "$(realpath "$3")")
+pictures=$(dirname "$(realpath "$4")")
 work=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill "$server" && wait "$server"; rm -rf "$work"' EXIT
