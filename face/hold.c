@@ -223,7 +223,7 @@ grow_straight(struct gale_seat *seat, const struct gale_hold *hold,
 	return straight_take(seat, parts, count, now, /* holds= */ false);
 }
 
-/* What the parts have taken comes to the hold, which has its pins already. */
+/* The units of the parts come to the hold, which has its pins already. */
 static ALWAYS_INLINE struct gale_answer allow_growth(struct gale_seat *seat,
                                                      struct gale_hold *hold,
                                                      const struct straight_part *parts,

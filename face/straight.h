@@ -142,7 +142,7 @@ static ALWAYS_INLINE void straight_undo(struct gale_seat *seat,
 		straight_put_back(seat, straight_kept(&parts[i], now), holds);
 }
 
-/* What is not held goes back only where a later part takes nothing.  False: nothing is taken. */
+/* Units that are not held go back only where a later part takes nothing.  False: nothing is taken. */
 static ALWAYS_INLINE bool straight_take_next(struct gale_seat *seat,
                                              struct straight_part *parts, size_t i,
                                              size_t count, mono now, bool holds)
@@ -161,7 +161,7 @@ static ALWAYS_INLINE bool straight_take_next(struct gale_seat *seat,
 	return true;
 }
 
-/* What a hold takes is pinned.  False: nothing is taken. */
+/* The purses of a hold are pinned.  False: nothing is taken. */
 static ALWAYS_INLINE bool straight_take(struct gale_seat *seat,
                                         struct straight_part *parts, size_t count,
                                         mono now, bool holds)

@@ -451,7 +451,7 @@ allow_straight(const struct gale_seat *seat, struct gale_all *all,
 	return straight_tell_all(seat, parts, count, &all->binding);
 }
 
-/* What has a guard, and what a seat asks that does not know the time, was not tried straight away. */
+/* A call with a guard, and a call of a seat that does not know the time, was not tried straight away. */
 static __attribute__((noinline)) struct gale_answer
 ask_longer(struct gale_seat *seat, struct gale_all *all, struct gale_hold *hold,
            void *tag, const uint64_t *within_us)

@@ -85,7 +85,7 @@ void kept_forget_denial(struct purse *purse, uint64_t put, struct kept_clock *cl
 
 /* ---- Going back ------------------------------------------------------------------ */
 
-/* What is the actor's of a purse, and who puts something back reads: worked out once. */
+/* The actor's words of a purse that are read when units go back: worked out once. */
 struct kept_books {
 	const struct chunk *chunk;
 	const _Atomic uint32_t *dues;

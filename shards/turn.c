@@ -158,7 +158,7 @@ static bool link_is_over(const struct link *link)
 	return load_relaxed(&link->own.lender->closed) && link_is_idle(link);
 }
 
-/* What its purses gave back may be on its way.  LESSOR-9 */
+/* Units that its purses gave back may be on their way.  LESSOR-9 */
 static bool is_sending(const struct lessor *lessor, struct link *link, mono now)
 {
 	if (lessor_store_is_idle(link) || !lessor_has_store_alone(lessor, link))

@@ -109,7 +109,7 @@ static void call_at_once(struct brook *brook, const struct brook_node *node)
 
 /* ---- Streams ------------------------------------------------------------------------- */
 
-/* It has so many more, of the windows that are open.  What it had of others is sent. */
+/* It has so many more, of the windows that are open.  Units of other windows are spent. */
 static void take(struct brook *brook, struct brook_call *call, uint64_t units)
 {
 	for (uint32_t i = 0; i < brook->plan->limit_count; i++) {

@@ -11,7 +11,7 @@
  *     call -> gale_wait_all
  *     call -> gale_hold_wait -> sends -> gale_hold_grow -> sends ... -> gale_hold_commit
  *
- * What is committed and held is counted in the true windows of each limit, apart from the library.
+ * Committed and held units are counted in the true windows of each limit, apart from the library.
  *
  * Invariants
  *
@@ -67,7 +67,7 @@ struct brook_window {
 	uint64_t since;  /* ... and so much of it since units were last taken */
 };
 
-/* What befell calls in a window of the first limit, or since the last sample. */
+/* The fates of calls in a window of the first limit, or since the last sample. */
 struct brook_events {
 	uint64_t admitted;
 	uint64_t refused[BROOK_LIMITS]; /* by this limit first */

@@ -247,7 +247,7 @@ static bool would_block(void)
 	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* What the server said last may not be read yet. */
+/* The server's last words may not be read yet. */
 static bool has_hung_up(void)
 {
 	return errno == EPIPE || errno == ECONNRESET;

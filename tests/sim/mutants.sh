@@ -6,7 +6,7 @@
 # must find within SEEDS seeds (1000), or, where no law is broken but a promise is, its
 # requirements.
 #
-# What is committed is built apart, under build/mutants-PART.  A mutant is a line that is
+# The committed tree is built apart, under build/mutants-PART.  A mutant is a line that is
 # replaced; one whose line is not found, or that does not compile, counts as not caught.
 # PART/PARTS plants a part of them, so that more machines can share the work: 1/2 the first,
 # the third and so on.

@@ -61,7 +61,7 @@ static void draw_faults(struct chance *c, struct pond_plan *plan)
 	plan->away_us = run_us / 2;
 }
 
-/* What is in other regions is far away, and each tenant asks most in one of them. */
+/* Other regions are far away, and each tenant asks most in one of them. */
 static void draw_regions(struct chance *c, struct pond_plan *plan)
 {
 	plan->regions = (uint32_t)chance_between(c, 1, plan->nodes);

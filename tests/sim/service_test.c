@@ -407,7 +407,7 @@ static void check_windows_and_costs(void)
 	expect_of(demand, 0.99, 0.95);
 }
 
-/* What a node has in hand is lost with it: a fleet that needs all of the limit lacks that. */
+/* Units in the hand of a node are lost with it: a fleet that needs all of the limit lacks them. */
 static void check_frail(void)
 {
 	struct demand demand = {

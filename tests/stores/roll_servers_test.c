@@ -257,7 +257,7 @@ static void close_node(struct node *node)
 	gale_runtime_close(node->runtime);
 }
 
-/* What is remembered by the limit before is dropped in a turn of the limiter's thread.  Two calls
+/* Denials by the limit before are dropped in a turn of the limiter's thread.  Two calls
  * that this thread makes, one after the other, have a whole turn between them.  The embedded store
  * is asked for a peek without that thread. */
 static void await_turn(const struct node *node, size_t i)

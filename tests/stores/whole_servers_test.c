@@ -61,7 +61,7 @@ static void open_limiter(struct node *node, int which, const char *url,
 	node->parts[which] = (struct gale_part){ node->limiters[which], "k", 1, 1 };
 }
 
-/* What is at the one that will be lost is given up soon. */
+/* A part at the server that will be lost is given up soon. */
 static void open_node(struct node *node, const char *const urls[BOTH], int lost)
 {
 	struct gale_config config = { .shards = 1 };
@@ -119,7 +119,7 @@ static bool is_spent(void *arg)
 	return answer.verdict == GALE_DENY && answer.why == GALE_WHY_SPENT;
 }
 
-/* What both have left, when no other node has anything. */
+/* The units that both have left, when no other node has anything. */
 static void count_left(uint64_t ret_left[BOTH])
 {
 	struct look look;
