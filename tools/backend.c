@@ -199,17 +199,33 @@ static void end_done(struct works *works, uint64_t now_ns)
 	works->worked_on_count = kept;
 }
 
+uint64_t backend_takes_us(const struct backend_terms *terms, uint64_t takes_us,
+                          uint64_t in_flight)
+{
+	uint64_t above = in_flight > terms->places ? in_flight - terms->places : 0;
+
+	if (!terms->bends)
+		return takes_us;
+	return takes_us + takes_us * above / terms->places * above / terms->places;
+}
+
+/* All calls that were read in a turn are in flight before the first of them is worked on. */
 static void fill_places(struct works *works, uint64_t now_ns)
 {
-	while (works->first && works->worked_on_count < works->terms.places) {
+	const struct backend_terms *terms = &works->terms;
+	size_t places = terms->bends ? BACKEND_PLACES : terms->places;
+
+	while (works->first && works->worked_on_count < places) {
 		struct call *call = works->first;
 		uint64_t takes_us =
-		    call->takes_us > 0 ? call->takes_us : works->terms.takes_us;
+		    call->takes_us > 0 ? call->takes_us : terms->takes_us;
 
 		works->first = call->next;
 		if (!works->first)
 			works->last = &works->first;
-		call->due_ns = now_ns + 1000 * takes_us;
+		call->due_ns =
+		    now_ns + 1000 * backend_takes_us(terms, takes_us,
+		                                     works->counts.all.in_flight);
 		works->worked_on[works->worked_on_count++] = call;
 	}
 }

@@ -7,8 +7,13 @@
  *                         <-- how each has ended --
  *
  * It works on so many calls at a time, the first first, and on each for some time; the others
- * wait.  So its latency bends when it gets more calls than it can work on.  Its terms can change
- * at any time: half of the places, another duration, or no answers at all.
+ * wait.  Its terms can change at any time: half of the places, another duration, no answers at
+ * all, or a latency that bends.
+ *
+ * A backend that bends lets no call wait, and calls slow each other down.  With n in flight, and
+ * p places, a call takes 1 + (n/p - 1)^2 times as long; up to p it takes the time of the terms.
+ * So n calls bring n/p / (1 + (n/p - 1)^2) times as much as p: with 1.4 p this has its maximum,
+ * 1.2, with 2 p it is 1 again, and with 4 p it is 0.4.
  *
  * A call is in flight from when the backend has read it until the backend has ended it.  In one
  * turn it ends calls before it begins new ones.
@@ -19,7 +24,8 @@
  *                  the connection.  It does not notice any of these by itself.
  *
  * Threads   One: the owner.  The backend is forked, and has a single thread.
- * Limits    BACKEND_NODES nodes, BACKEND_PLACES places.
+ * Limits    BACKEND_NODES nodes, BACKEND_PLACES places.  It never works on more calls than
+ *           BACKEND_PLACES, also if it bends; then the others wait.
  */
 #ifndef TOOLS_BACKEND_H
 #define TOOLS_BACKEND_H
@@ -41,6 +47,7 @@ struct backend_terms {
 	uint64_t takes_us; /* work on one call */
 	uint64_t abort_us; /* 0: it never ends the calls of a silent caller */
 	uint64_t stopped;  /* 1: it ends no call by itself */
+	uint64_t bends;    /* 1: calls slow each other down, and none waits */
 };
 
 struct backend_count {
@@ -84,6 +91,10 @@ struct backend_reply {
 	uint64_t end; /* enum backend_end */
 	uint64_t number;
 };
+
+/* How long a call takes that begins while so many are in flight, itself included. */
+uint64_t backend_takes_us(const struct backend_terms *terms, uint64_t takes_us,
+                          uint64_t in_flight);
 
 /* The clock of both. */
 uint64_t backend_now_ns(void);

@@ -15,7 +15,7 @@
 
 /* In the order of enum gale_law and of enum guard_script. */
 static const char *const laws[] = { "knee", "fixed", "aimd", "gradient", NULL };
-static const char *const scripts[] = { "steady", "halves", "stops", NULL };
+static const char *const scripts[] = { "steady", "halves", "stops", "bends", NULL };
 
 static const struct flag flags_of_guard[] = {
 	{ .name = "--guard",
@@ -61,8 +61,9 @@ static const struct flag flags_of_guard[] = {
 	{ .name = "--backend",
 	  .takes = "SCRIPT",
 	  .preset = "halves",
-	  .allowed = "steady, halves or stops",
-	  .help = "what happens to the backend in the run: steady, halves or stops",
+	  .allowed = "steady, halves, stops or bends",
+	  .help = "what happens to the backend in the run: steady, halves, stops or "
+	          "bends",
 	  .read = flag_read_word,
 	  .at = AT(script),
 	  .words = scripts },

@@ -15,6 +15,7 @@ enum guard_script {
 	GUARD_STEADY, /* nothing */
 	GUARD_HALVES, /* it works on half as many calls for a while */
 	GUARD_STOPS,  /* it ends no call for a while */
+	GUARD_BENDS,  /* from some point on, calls slow each other down */
 };
 
 struct guard_flags {

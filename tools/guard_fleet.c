@@ -89,6 +89,7 @@ struct phase {
 	uint64_t load;
 	uint64_t places;
 	const char *says;
+	bool bends;
 };
 
 #define PHASES 5
@@ -105,6 +106,11 @@ static const struct phase scripts[][PHASES] = {
 	                  { 400, 1500, 1000, "half as much again as it can work on" },
 	                  { 550, 1500, 0, "the backend ends no call" },
 	                  { 1000, 1500, 1000, "it goes on" } },
+	[GUARD_BENDS] = { { 200, 500, 1000, "half of what the backend can work on" },
+	                  { 400, 1500, 1000, "half as much again as it can work on" },
+	                  { 1000, 1500, 1000,
+	                    "the more calls are in flight, the slower each is",
+	                    .bends = true } },
 };
 
 static const struct phase *phase_of(const struct guard_fleet *fleet)
@@ -122,6 +128,7 @@ static struct backend_terms terms_of(const struct guard_fleet *fleet)
 		.takes_us = flags->takes_us,
 		.abort_us = flags->store ? BACKEND_ABORT_US : 0,
 		.stopped = places == 0,
+		.bends = phase_of(fleet)->bends,
 	};
 }
 
@@ -510,7 +517,12 @@ void guard_fleet_help(FILE *out)
 	      "is a process of its own.  It works on some calls at a time, in places;\n"
 	      "other calls wait.  It counts how many calls are in flight.  The nodes\n"
 	      "call more and more often.  Then the backend loses half of its places,\n"
-	      "and gets them back.\n"
+	      "and gets them back.  --backend says what happens instead:\n"
+	      "  steady      nothing\n"
+	      "  stops       the backend ends no call for a while\n"
+	      "  bends       no call waits any more, but each slows the others down:\n"
+	      "              with n calls in flight, more than the p places, a call\n"
+	      "              takes 1 + (n/p - 1)^2 times as long\n"
 	      "\n"
 	      "The nodes share one limit through a store.  With --store none, each\n"
 	      "node has a fixed part of the limit, and its guard knows of no other.\n"

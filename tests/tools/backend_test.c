@@ -173,6 +173,52 @@ static void with_half_of_the_places_it_takes_twice_as_long(void **state)
 	backend_end(&backend);
 }
 
+static void latency_bends_from_the_knee_on(void **state)
+{
+	const struct backend_terms bends = { .places = 16, .bends = 1 };
+	const struct backend_terms steady = { .places = 16 };
+	static const uint64_t at[][2] = {
+		{ 1, 10000 },  { 16, 10000 }, { 17, 10039 },  { 20, 10625 },
+		{ 24, 12500 }, { 32, 20000 }, { 64, 100000 }, { 160, 820000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		assert_int_equal(backend_takes_us(&bends, 10000, at[i][0]), at[i][1]);
+		assert_int_equal(backend_takes_us(&steady, 10000, at[i][0]), 10000);
+	}
+}
+
+/* A call beside a hundred others takes 10,000 times as long as one that is nearly alone. */
+static void calls_in_flight_slow_a_call_down(void **state)
+{
+	struct backend backend = start(
+	    (struct backend_terms){ .places = 1, .takes_us = HOUR_US, .bends = 1 });
+	struct ear ears[3] = { new_ear, new_ear, new_ear };
+	struct caller crowd = open_caller(&backend, 0, 0, &ears[0]),
+		      slow = open_caller(&backend, 1, 0, &ears[1]),
+		      quick = open_caller(&backend, 2, 0, &ears[2]);
+
+	(void)state;
+	call(&crowd, 100, 0);
+	await_begun(&crowd, &ears[0], &backend, 100);
+	call(&slow, 1, 10000);
+	await_begun(&slow, &ears[1], &backend, 101);
+	caller_cancel(&crowd);
+	turn_until(&crowd, &ears[0], 100);
+	assert_int_equal(ears[0].aborted, 100);
+	assert_int_equal(look(&backend).all.in_flight, 1);
+
+	call(&quick, 1, 10000);
+	turn_until(&quick, &ears[2], 1);
+	assert_int_equal(ears[2].done, 1);
+	assert_int_equal(look(&backend).of[1].in_flight, 1);
+	caller_close(&crowd);
+	caller_close(&slow);
+	caller_close(&quick);
+	backend_end(&backend);
+}
+
 static void a_cancelled_call_ends(void **state)
 {
 	struct backend backend =
@@ -320,6 +366,8 @@ int main(void)
 		cmocka_unit_test(the_first_call_is_the_first_to_end),
 		cmocka_unit_test(a_stopped_backend_holds_ten_thousand_calls),
 		cmocka_unit_test(with_half_of_the_places_it_takes_twice_as_long),
+		cmocka_unit_test(latency_bends_from_the_knee_on),
+		cmocka_unit_test(calls_in_flight_slow_a_call_down),
 		cmocka_unit_test(a_cancelled_call_ends),
 		cmocka_unit_test(what_a_dead_caller_has_ends_within_the_abort_time),
 		cmocka_unit_test(

@@ -78,6 +78,15 @@ holds \
 	'o["entered"] == o["backend_begun"]' \
 	'o["in_flight_worst"] <= 16'
 
+# A latency that bends: sixteen calls at four places take ten times as long as one.  Where they
+# only waited for places, they took four times as long at the most.
+run 0 --store none --law fixed --limit 16 --places 4 --takes 20ms --backend bends --seconds 3 --json
+holds \
+	'o["backend"] == "bends" and o["done"] > 0' \
+	'o["entered"] == o["done"] + o["aborted"] == o["backend_begun"]' \
+	'o["in_flight_worst"] == 16' \
+	'o["call_ms_mean"] > 85'
+
 # Nodes that share a store share the limit.
 run 0 --law fixed --limit 12 --places 4 --seconds 2 --json
 holds \
