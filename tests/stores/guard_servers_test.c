@@ -325,6 +325,50 @@ static void a_node_is_cut_off_and_comes_back(void **state)
 	guard_scene_side_by_side(run_partitioned);
 }
 
+/* ---- Servers that are too slow --------------------------------------------------- */
+
+static void await_all_cut_off(struct guard_scene *scene)
+{
+	for (uint32_t i = 0; i < GUARD_SCENE_NODES; i++)
+		guard_scene_await_refused(scene, i, GALE_WHY_CUT_OFF, 1);
+	for (uint32_t i = 0; i < GUARD_SCENE_NODES; i++)
+		guard_scene_await_none(scene, i);
+}
+
+/* The server hears each report, and answers it when the share that the answer grants is over.  So
+ * no call begins until answers come in time again. */
+static void run_slow(int which)
+{
+	struct guard_scene scene;
+	struct proxy proxy;
+	uint64_t begun;
+	char url[128];
+
+	open_proxy(&proxy, which, url, sizeof(url));
+	guard_scene_open(&scene, "slow", url, GUARD_SCENE_BACKEND_ABORT);
+	atomic_store(&scene.nodes[0].takes_us, LONG_US);
+	guard_scene_start_all(&scene);
+	guard_scene_await_in_flight(&scene, 0, 0, 1);
+	guard_scene_await_in_flight(&scene, 0, 2, LIMIT);
+	proxy_delay(&proxy, TO_NODE, LEASE - GUARD_SCENE_ABORT);
+	await_all_cut_off(&scene);
+	begun = scene.counts.all.begun;
+	guard_scene_watch(&scene, 2 * LEASE);
+	must(scene.counts.all.begun == begun);
+	proxy_delay(&proxy, TO_NODE, 0);
+	for (uint32_t i = 0; i < GUARD_SCENE_NODES; i++)
+		guard_scene_await_in_flight(&scene, i, i, 1);
+	guard_scene_await_in_flight(&scene, 0, 2, LIMIT);
+	close_scene(&scene);
+	proxy_close(&proxy);
+}
+
+static void a_server_is_too_slow_for_all(void **state)
+{
+	(void)state;
+	guard_scene_side_by_side(run_slow);
+}
+
 /* ---- Servers that forget --------------------------------------------------------- */
 
 /* A node dies at the same moment: the server does not know any more what it had. */
@@ -352,16 +396,21 @@ static void a_server_is_flushed(void **state)
 
 /* ---- Calls that are long --------------------------------------------------------- */
 
-/* A call that the backend has worked on for three leases was not aborted. */
+/* A call that the backend has worked on for two leases was not aborted.  A node that gets no
+ * processor for a while loses its share, and its calls.  So shares and the backend bear standstills
+ * of half a second here, and a call that is lost all the same is one of many. */
 static void run_long(int which)
 {
+	const uint64_t lease_us = 2 * LEASE, abort_us = LEASE * 7 / 10;
 	struct guard_scene scene;
 
-	guard_scene_open(&scene, "long", both.urls[which], GUARD_SCENE_BACKEND_ABORT);
-	atomic_store(&scene.nodes[0].takes_us, 3 * LEASE);
+	guard_scene_open(&scene, "long", both.urls[which], abort_us - LEASE / 10);
+	scene.lease_us = lease_us;
+	scene.abort_us = abort_us;
+	atomic_store(&scene.nodes[0].takes_us, 2 * lease_us);
 	guard_scene_start_all(&scene);
 	guard_scene_await_in_flight(&scene, 0, 0, 1);
-	guard_scene_await_done(&scene, 0, 3);
+	guard_scene_await_done(&scene, 0, 1);
 	guard_scene_await_in_flight(&scene, 0, 2, LIMIT);
 	close_scene(&scene);
 }
@@ -424,6 +473,7 @@ int main(void)
 		cmocka_unit_test(a_node_is_stopped_for_two_leases),
 		cmocka_unit_test(a_coordinator_gets_no_processor_for_two_leases),
 		cmocka_unit_test(a_node_is_cut_off_and_comes_back),
+		cmocka_unit_test(a_server_is_too_slow_for_all),
 		cmocka_unit_test(a_server_is_flushed),
 		cmocka_unit_test(a_call_keeps_its_slot_while_its_node_beats),
 		cmocka_unit_test(without_the_abort_time_there_is_no_bound),

@@ -40,7 +40,9 @@ void guard_scene_open(struct guard_scene *scene, const char *guard, const char *
 
 	*scene = (struct guard_scene){ .guard = guard,
 		                       .url = url,
-		                       .backend_abort_us = backend_abort_us };
+		                       .backend_abort_us = backend_abort_us,
+		                       .lease_us = GUARD_SCENE_LEASE,
+		                       .abort_us = GUARD_SCENE_ABORT };
 	must(backend_start(&scene->backend, &terms, &why));
 	scene->nodes = mmap(NULL, GUARD_SCENE_NODES * sizeof(*scene->nodes),
 	                    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -72,8 +74,8 @@ static _Noreturn void be_node(struct guard_scene *scene, uint32_t node,
 		           .law = GALE_FIXED,
 		           .ceiling = GUARD_SCENE_LIMIT,
 		           .beat_us = GUARD_SCENE_BEAT,
-		           .lease_us = GUARD_SCENE_LEASE,
-		           .abort_us = GUARD_SCENE_ABORT },
+		           .lease_us = scene->lease_us,
+		           .abort_us = scene->abort_us },
 	};
 
 	must(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);

@@ -35,6 +35,8 @@ struct guard_scene {
 	const char *guard; /* the group's name */
 	const char *url;   /* of the server */
 	uint64_t backend_abort_us;
+	uint64_t lease_us; /* of nodes that are started; GUARD_SCENE_LEASE */
+	uint64_t abort_us; /* as they promise; GUARD_SCENE_ABORT */
 	struct backend backend;
 	struct backend_counts counts; /* as they were looked at last */
 	struct guarded *nodes;        /* in memory that all share */
