@@ -32,6 +32,7 @@ void fund_init(struct fund *fund, const struct fund_config *config)
 	fund->name_len = (uint32_t)strlen(config->name);
 	fund->name = (const uint8_t *)config->name;
 	fund->said = POOL_ANSWERED;
+	fund->guarantees_said = 0;
 	fund->is_early_said = false;
 	fund->is_alone_said = false;
 	fund->due = NEVER;
@@ -191,7 +192,10 @@ void stake_set_terms(struct stake *stake, const struct pool_ask *terms, uint64_t
 	lock_take(&fund->lock);
 	set_terms(stake, terms);
 	stake->locked.alone = alone;
+	stake->locked.tells = true;
+	stake->locked.tell_at = (mono){ 0 };
 	lock_drop(&fund->lock);
+	coordinator_wake(fund->coordinator); /* FUND-11 */
 }
 
 /* ---- Counts ------------------------------------------------------------------------- */
@@ -243,6 +247,7 @@ void fund_counts(struct fund *fund, mono now, struct fund_counts *ret_counts)
 {
 	lock_take(&fund->lock);
 	*ret_counts = fund->locked.counts;
+	ret_counts->guarantees = fund->locked.guarantees;
 	for (struct list *place = fund->locked.stakes.next;
 	     place != &fund->locked.stakes; place = place->next) {
 		struct stake *stake = stake_at(place);

@@ -35,6 +35,8 @@
  *   FUND-10  Units are taken for an ask only while it waits: one that has given up takes none, and
  *           one for which some were taken is told so, even if it gives up then.  If there is no one
  *           to be told, they go back.
+ *   FUND-11  New terms of a tenant are told to the pool at once, though it lacks nothing, if they are of
+ *            a window that lasts: until then its old guarantee is kept for it there.  (T2)
  *
  * Threads   fund_ask, fund_give_up, fund_undo, fund_init, stake_open and the functions that change or close:
  *           any.
@@ -82,12 +84,13 @@ struct fund_alone {
 
 /* Of all stakes that it has or had. */
 struct fund_counts {
-	uint64_t used;     /* in the window that lasts, here */
-	uint64_t present;  /* stakes that have a share of it */
-	uint64_t spent;    /* here, in all windows */
-	uint64_t alone;    /* of these, while the store could not be asked */
-	uint64_t quanta;   /* grants of the pool */
-	uint64_t trips;    /* calls of the store */
+	uint64_t used;       /* in the window that lasts, here */
+	uint64_t present;    /* stakes that have a share of it */
+	uint64_t guarantees; /* of all tenants that are present, at all nodes */
+	uint64_t spent;      /* here, in all windows */
+	uint64_t alone;      /* of these, while the store could not be asked */
+	uint64_t quanta;     /* grants of the pool */
+	uint64_t trips;      /* calls of the store */
 	uint64_t failures; /* of these, without an answer, or with one that cannot be */
 	uint64_t denied_by[GALE_WHY_ROOM];
 };
@@ -125,7 +128,8 @@ struct fund {
 	bool is_early_said; /* that answers come after their window */
 	uint64_t
 	    limit_said; /* its own, of which it was said that another node has another */
-	bool is_alone_said; /* that tenants live without the store */
+	uint64_t guarantees_said; /* the most of all nodes that were above the limit */
+	bool is_alone_said;       /* that tenants live without the store */
 
 	struct lock lock;
 	struct {
@@ -138,6 +142,7 @@ struct fund {
 		mono failed;           /* when a call last said so */
 		mono answered;         /* when the store last said something */
 		bool disagrees;        /* of what length its windows are */
+		uint64_t guarantees;   /* of all nodes' tenants, as it said last */
 		struct fund_alone *alones;
 		struct fund_counts
 		    counts; /* of stakes that are gone; denials, failures: of all */

@@ -435,6 +435,22 @@ static void say_terms(struct stake *stake, const struct pool_answer *answer)
 	stake->fund->ops->say(stake->fund, GALE_LEVEL_INFO, line);
 }
 
+/* The guarantees of one node's tenants are within its limit; those of several nodes together may not
+ * be.  Only a larger sum is said again, so that tenants that come and go do not fill the log. */
+static void say_guarantees(struct fund *fund, uint64_t limit, uint64_t guarantees)
+{
+	char line[160];
+
+	if (guarantees <= limit || guarantees <= fund->guarantees_said)
+		return;
+	fund->guarantees_said = guarantees;
+	snprintf(line, sizeof(line),
+	         "tenants of all nodes have guarantees of %" PRIu64
+	         " together, and the limit is %" PRIu64 ": not all can be kept",
+	         guarantees, limit);
+	fund->ops->say(fund, GALE_LEVEL_WARNING, line);
+}
+
 static void say_cut_off(struct fund *fund, bool is_cut_off)
 {
 	if (is_cut_off == fund->is_alone_said)
@@ -499,6 +515,8 @@ void fund_hear(struct store_call *call, mono now)
 		fund->locked.cut_off = GALE_WHY_RULE; /* FUND-8 */
 		fund->locked.answered = now;
 		fund->locked.disagrees = answer.result == POOL_DISAGREES;
+		if (answer.result == POOL_ANSWERED)
+			fund->locked.guarantees = answer.guarantees;
 		take_answer(fund, stake, now, &done);
 	} else {
 		miss_answer(fund, stake, call->result, now, &done);
@@ -511,6 +529,7 @@ void fund_hear(struct store_call *call, mono now)
 		say_result(fund, answer.result);
 		say_limit(fund, limit, answer.limit);
 		say_terms(stake, &answer);
+		say_guarantees(fund, limit, answer.guarantees);
 	}
 	stake->asked_with = stake->claim_op.ask;
 	say_cut_off(fund, is_alone);

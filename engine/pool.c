@@ -136,6 +136,7 @@ struct shares {
 	size_t count;
 	size_t self;
 	uint64_t rest; /* of the limit: what the absent have not used */
+	uint64_t guarantees;
 };
 
 /* Whole units for a weight of one, and parts of a unit. */
@@ -175,6 +176,7 @@ static void look(struct shares *shares, const struct pool *pool,
 	uint64_t present = 0;
 
 	shares->count = shares->self = 0;
+	shares->guarantees = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct pool_tenant *tenant = &tenants[i];
 
@@ -183,6 +185,8 @@ static void look(struct shares *shares, const struct pool *pool,
 		if (i == self)
 			shares->self = shares->count;
 		present += tenant->used;
+		shares->guarantees =
+		    lesser(shares->guarantees + tenant->guarantee, WORD_MAX);
 		shares->vessels[shares->count++] =
 		    (struct vessel){ .used = tenant->used,
 			             .base = lesser(tenant->guarantee, ask->limit),
@@ -350,6 +354,7 @@ struct pool_answer pool_step(struct pool *pool, struct pool_tenant *tenants,
 	}
 	answer.granted = claim->granted;
 	answer.share = part.share;
+	answer.guarantees = shares.guarantees;
 	answer.used = tenant->used;
 	answer.free = minus(ask->limit, pool->used);
 	return answer;

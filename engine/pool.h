@@ -125,8 +125,10 @@ struct pool_answer {
 	uint64_t guarantee; /* of the tenant, as the next two; its weight 0: none */
 	uint64_t cap;
 	uint64_t weight;
+	/* Of all tenants that are present, as they are now.  Above the limit: not all can be kept. */
+	uint64_t guarantees;
 };
-#define POOL_ANSWER_WORDS 12
+#define POOL_ANSWER_WORDS 13
 
 bool pool_ask_valid(const struct pool_ask *ask);
 

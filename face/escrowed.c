@@ -296,6 +296,8 @@ void escrowed_add_counts(struct gale_budget *budget, struct budget_counts *sum)
 	struct family *family = &budget->locked.family;
 
 	go_on(family, utc_us(budget, clock_now(budget->handle.runtime->node_clock)));
+	if (family->escrow.guaranteed > sum->guarantees)
+		sum->guarantees = family->escrow.guaranteed;
 	sum->used += family->escrow.used;
 	sum->present += escrow_present(&family->escrow);
 	sum->units += budget->locked.units;

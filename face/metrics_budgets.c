@@ -21,6 +21,9 @@
 /* The fields of budget_counts that are one number. */
 #define BUDGET_COUNTERS(X)                                                             \
 	X(limit, "gale_budget_limit", "gauge", "Units of each window.")                \
+	X(guarantees, "gale_budget_guarantees", "gauge",                               \
+	  "Guarantees of its tenants together; with a store, of those that are "       \
+	  "present in any process.")                                                   \
 	X(used, "gale_budget_used", "gauge",                                           \
 	  "Units of this window that tenants of this process have used, or hold in "   \
 	  "their purses.")                                                             \

@@ -211,6 +211,8 @@ void shared_add_counts(struct gale_budget *budget, struct budget_counts *sum)
 
 	fund_counts(&budget->fund, clock_now(budget->handle.runtime->node_clock),
 	            &counts);
+	if (counts.guarantees > sum->guarantees)
+		sum->guarantees = counts.guarantees;
 	sum->used += counts.used;
 	sum->present += counts.present;
 	sum->units += counts.spent;

@@ -46,7 +46,8 @@
 /* Counts of a budget, for metrics. */
 struct budget_counts {
 	uint64_t limit;
-	uint64_t used; /* of this window; those in purses count, too */
+	uint64_t guarantees; /* together; of a shared budget: in all processes */
+	uint64_t used;       /* of this window; those in purses count, too */
 	uint64_t tenants;
 	uint64_t present;
 	uint64_t units; /* that tenants have used */

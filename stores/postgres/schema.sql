@@ -83,7 +83,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 17; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 18; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -2147,14 +2147,14 @@ DECLARE
 	remains CONSTANT bigint := greatest(p.window_us + p.period_us - p.now_us, 0);
 BEGIN
 	PERFORM gale.keep_pool(p);
-	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, remains, p."limit", 0, 0, 0];
+	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, remains, p."limit", 0, 0, 0, 0];
 END
 $$;
 
 -- What the tenant may be granted: look, part_of, ceiling_of, less what it has used.  Its row is as it is
 -- to be.
 CREATE OR REPLACE FUNCTION gale.spare_of(p gale.pools, t gale.tenants, ask bigint[], at int,
-	OUT spare bigint, OUT share bigint, OUT retry bigint)
+	OUT spare bigint, OUT share bigint, OUT retry bigint, OUT guarantees bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -2180,8 +2180,8 @@ BEGIN
 	SELECT array_agg(l.used), array_agg(least(guarantee, ask[at + 2])), array_agg(least(cap, ask[at + 2])),
 		array_agg(weight), greatest(ask[at + 2] - greatest(p.used - sum(l.used), 0), 0),
 		least(remains, min(leaves - p.now_us) FILTER (WHERE NOT itself)),
-		array_position(array_agg(itself), true)
-	INTO used, bases, tops, weights, rest, retry, own
+		array_position(array_agg(itself), true), least(sum(guarantee), 9007199254740991)
+	INTO used, bases, tops, weights, rest, retry, own, guarantees
 	FROM leaving AS l WHERE leaves > p.now_us OR itself;
 	IF (SELECT units FROM gale.filled(used, bases, tops, weights, 0, 0)) > rest THEN
 		tops := bases;
@@ -2302,7 +2302,7 @@ BEGIN
 			window_us = excluded.window_us, expires_us = excluded.expires_us;
 	END IF;
 	RETURN ARRAY[result, p.window_us, granted, greatest(p.window_us + p.period_us - p.now_us, 0), s.share,
-		t.used, greatest(ask[at + 2] - p.used, 0), retry, before] || terms;
+		t.used, greatest(ask[at + 2] - p.used, 0), retry, before] || terms || s.guarantees;
 END
 $$;
 

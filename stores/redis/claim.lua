@@ -21,7 +21,7 @@
 -- of the time four looks find it.
 local PARTS, TENANTS_MAX, CLAIMS_MAX, PART = 1048576, 256, 65536, 8
 local ANSWERED, QUIET, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 5
-local POOL, CLAIM, ASK, ANSWER = '<dddddd', '<dd', '<' .. rep('d', 15), '<' .. rep('I8', 12)
+local POOL, CLAIM, ASK, ANSWER = '<dddddd', '<dd', '<' .. rep('d', 15), '<' .. rep('I8', 13)
 local NO_POOL, NO_TENANT, NO_CLAIM = rep('\0', 48), rep('\0', 48), rep('\0', 16)
 local max, min, floor, exact = math.max, math.min, math.floor, string.format
 
@@ -77,7 +77,7 @@ local function claim(key, claims, numbers, name)
 	end
 	local function refusal(result)
 		call('HSET', key, 'p', pack(POOL, length, instant, window, used, asked_with, claimed))
-		return pack(ANSWER, result, window, 0, left(), 0, 0, 0, left(), asked_with, 0, 0, 0)
+		return pack(ANSWER, result, window, 0, left(), 0, 0, 0, left(), asked_with, 0, 0, 0, 0)
 	end
 	if length ~= period and start < window + length then return refusal(DISAGREES) end
 	if turned then
@@ -122,7 +122,7 @@ local function claim(key, claims, numbers, name)
 	local wants, needs = minus(had + more, granted), minus(had + least, granted)
 
 	-- look, part_of
-	local there, all = {}, 0
+	local there, all, guarantees = {}, 0, 0
 	local bases, retry = 0, left()
 	for _, t in pairs(tenants) do
 		local leaves = max(min(t[4] + release, MOST), window + protect)
@@ -131,6 +131,7 @@ local function claim(key, claims, numbers, name)
 			there[#there + 1] = vessel
 			if t == self then self.vessel = vessel end
 			all, bases = all + t[5], bases + max(t[5], vessel[2])
+			guarantees = min(guarantees + t[1], MOST)
 		end
 		if leaves > instant and t ~= self then retry = min(retry, leaves - instant) end
 	end
@@ -194,7 +195,7 @@ local function claim(key, claims, numbers, name)
 		call('PEXPIREAT', claims, forgotten)
 	end
 	return pack(ANSWER, result, window, granted, left(), share, self[5], minus(limit, used), retry, before,
-		guaranteed, capped, weighed)
+		guaranteed, capped, weighed, guarantees)
 end
 
 local reply = { ARGV[1], now }

@@ -429,6 +429,12 @@ mutant face/seat.c 'a seat that has left goes on waiting (FUND-10)' \
 	'		give_up_all(seat);' '		(void)give_up_all;' pools
 mutant coordinator/fund_turn.c 'each answer tells of another limit' \
 	'	fund->limit_said = mine;' '	fund->limit_said = 0 * mine;' pools
+mutant coordinator/fund_turn.c 'guarantees above the limit are said each time' \
+	'guarantees <= fund->guarantees_said)' 'guarantees <= 0 * fund->guarantees_said)' pools
+mutant coordinator/fund.c 'new terms wait until something lacks (FUND-11)' \
+	'	stake->locked.tells = true;' '	stake->locked.tells = false;' pools
+mutant engine/pool.c 'guarantees of the absent count, too' \
+	'if (!is_present(pool, ask, tenant) && i != self)' 'shares->guarantees += is_present(pool, ask, tenant) ? 0 : tenant->guarantee; if (!is_present(pool, ask, tenant) && i != self)' pools
 mutant coordinator/fund_turn.c 'terms of before are taken for those of another node' \
 	'are_same(&theirs, &stake->asked_with)' 'are_same(&theirs, mine)' pools
 mutant coordinator/due.h 'a turn that somebody wants is forgotten (DUE-1)' \

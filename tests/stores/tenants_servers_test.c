@@ -16,6 +16,7 @@
 #include <gale/tenants.h>
 
 #include "tests/support/both_servers.h"
+#include "tests/support/lines.h"
 #include "tests/support/must.h"
 
 #define NODES 3
@@ -35,6 +36,7 @@ struct node {
 static struct both_servers both;
 static struct node nodes[NODES];
 static unsigned budgets; /* so far: each has a name of its own */
+static struct lines lines;
 
 static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *name,
                                        uint32_t weight)
@@ -46,9 +48,10 @@ static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *n
 	return tenant;
 }
 
-static void open_node(int which, struct node *node, uint64_t quarantine_us)
+/* Without tenants. */
+static void open_house(int which, struct node *node, uint64_t quarantine_us)
 {
-	struct gale_config config = { .shards = 1 };
+	struct gale_config config = { .shards = 1, .log = &lines.log };
 	struct gale_store_config store = { .url = both.urls[which],
 		                           .quarantine_us = quarantine_us };
 	struct gale_budget_config budget = { .limit = LIMIT,
@@ -62,9 +65,14 @@ static void open_node(int which, struct node *node, uint64_t quarantine_us)
 	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
 	budget.store = node->store;
 	must(gale_budget_open(node->runtime, &budget, &node->budget) == GALE_ERR_OK);
+	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+}
+
+static void open_node(int which, struct node *node, uint64_t quarantine_us)
+{
+	open_house(which, node, quarantine_us);
 	node->tenants[0] = open_tenant(node->budget, "big", 2);
 	node->tenants[1] = open_tenant(node->budget, "sm:all {}\n", 1);
-	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
 }
 
 static struct gale_answer ask(int node, int tenant, uint64_t cost)
@@ -96,14 +104,19 @@ static void open_nodes(int which, uint64_t quarantine_us)
 		warm_up();
 }
 
-static void close_node(struct node *node)
+static void close_house(struct node *node)
 {
 	gale_leave(node->seat);
-	for (int i = 0; i < TENANTS; i++)
-		gale_tenant_close(node->tenants[i]);
 	gale_budget_close(node->budget);
 	gale_store_close(node->store);
 	gale_runtime_close(node->runtime);
+}
+
+static void close_node(struct node *node)
+{
+	for (int i = 0; i < TENANTS; i++)
+		gale_tenant_close(node->tenants[i]);
+	close_house(node);
 }
 
 static void close_nodes(void)
@@ -180,6 +193,52 @@ static void who_ends_gives_back(void **state)
 	on_both(who_ends_gives_back_on);
 }
 
+/* Each node's is within the limit, and both together are not: this is said.  The limit is divided by
+ * weight, up to each guarantee; no more than it is used.  T1 */
+static void guarantees_of_the_fleet_are_told_on(int which)
+{
+	static const struct gale_terms terms[TENANTS] = {
+		{ .weight = 2, .guarantee = 600, .name = "big" },
+		{ .weight = 1, .guarantee = 500, .name = "small" },
+	};
+	uint64_t got[TENANTS] = { 0, 0 };
+	char line[200];
+
+	budgets++;
+	for (int i = 0; i < TENANTS; i++) {
+		struct node *node = &nodes[i];
+
+		open_house(which, node, /* quarantine_us= */ 1);
+		must(gale_tenant_open(node->budget, &terms[i], &node->tenants[i]) ==
+		     GALE_ERR_OK);
+		while (ask(i, i, 1).verdict != GALE_ALLOW)
+			continue; /* it is new */
+		got[i]++;
+	}
+	for (int i = TENANTS; i-- > 0;)
+		for (int k = 0; k < LIMIT; k++)
+			got[i] += ask(i, i, 1).verdict == GALE_ALLOW;
+	assert_int_equal(got[0], 600);
+	assert_int_equal(got[1], 300);
+	snprintf(line, sizeof(line),
+	         "warning: budget b%u: tenants of all nodes have guarantees of 1100 "
+	         "together, and the limit is 900: not all can be kept",
+	         budgets);
+	if (!lines_will_have(&lines, line))
+		lines_show(&lines);
+	assert_true(lines_have(&lines, line));
+	for (int i = 0; i < TENANTS; i++) {
+		gale_tenant_close(nodes[i].tenants[i]);
+		close_house(&nodes[i]);
+	}
+}
+
+static void guarantees_of_the_fleet_are_told(void **state)
+{
+	(void)state;
+	on_both(guarantees_of_the_fleet_are_told_on);
+}
+
 static void forget(int which)
 {
 	if (which == 0)
@@ -254,11 +313,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_are_of_the_fleet),
 		cmocka_unit_test(who_ends_gives_back),
+		cmocka_unit_test(guarantees_of_the_fleet_are_told),
 		cmocka_unit_test(a_server_that_forgot_is_quiet),
 		cmocka_unit_test(a_server_that_is_away_grants_nothing),
 	};
 	int failed;
 
+	lines_open(&lines);
 	both_servers_start(&both);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	both_servers_stop(&both);

@@ -159,14 +159,50 @@ static void other_terms_are_said_once(void **state)
 			"and this one weight 2, guarantee 3, cap 900");
 }
 
+/* Tenants come and go; the sum of their guarantees is said when it is larger than it was said to be. */
+static void guarantees_above_the_limit_are_said(void **state)
+{
+	static const uint64_t guarantees[] = { LIMIT,     LIMIT + 1, LIMIT + 1, 0,
+		                               LIMIT + 1, LIMIT + 7, LIMIT };
+	static const int lines[] = { 0, 1, 1, 1, 1, 2, 2 };
+	struct asked asked;
+
+	(void)state;
+	for (int i = 0; i < 7; i++) {
+		struct store_call *call;
+
+		assert_int_equal(ask(0, 1 + in_till(0), &asked), FUND_WAITS);
+		turn();
+		call = scene.sent;
+		call->op->claim->answer = (struct pool_answer){
+			.window = 1,
+			.granted = asked_of(call)->had + asked_of(call)->more,
+			.left_us = DAY_US / 2,
+			.share = LIMIT,
+			.free = LIMIT / 2,
+			.guarantees = guarantees[i],
+		};
+		call->result = STORE_DONE;
+		fund_hear(call, scene.now);
+		assert_int_equal(scene.lines, lines[i]);
+		assert_int_equal(counts_now().guarantees, guarantees[i]);
+	}
+	assert_string_equal(scene.said,
+	                    "tenants of all nodes have guarantees of 1007 together, "
+	                    "and the limit is 1000: not all can be kept");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(denials_are_told_by_reason),   TEST(counts_outlive_their_stakes),
-		TEST(claims_that_fail_are_counted), TEST(another_limit_is_said_once),
+		TEST(denials_are_told_by_reason),
+		TEST(counts_outlive_their_stakes),
+		TEST(claims_that_fail_are_counted),
+		TEST(another_limit_is_said_once),
 		TEST(other_terms_are_said_once),
+		TEST(guarantees_above_the_limit_are_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

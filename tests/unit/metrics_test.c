@@ -280,6 +280,7 @@ static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *n
 /* An eighth of the share is in the purse; the second ask refills it. */
 static void each_budget_is_told_of(void **state)
 {
+	const struct gale_terms guaranteed = { .weight = 1, .guarantee = 30 };
 	struct gale_tenant *big, *nameless;
 	struct gale_budget *budget, *secret;
 	static char text[ROOM];
@@ -311,6 +312,9 @@ static void each_budget_is_told_of(void **state)
 	                  "\"big\"} 1");
 	assert_int_equal(lines_with(text, "gale_budget_limit{"), 1);
 	assert_int_equal(lines_with(text, "gale_tenant_share{"), 1);
+	must(gale_tenant_set_terms(nameless, &guaranteed) == GALE_ERR_OK);
+	read_text(&h, text);
+	expect_line(text, "gale_budget_guarantees{budget=\"gpu \\\"1\\\"\"} 30");
 	gale_tenant_close(big);
 	gale_tenant_close(nameless);
 	gale_budget_close(secret);

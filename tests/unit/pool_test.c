@@ -291,6 +291,51 @@ static void terms_may_differ_and_it_is_told(void **state)
 	assert_int_equal(answer.cap, 500);
 }
 
+/* What each node has checked for its own tenants may be too much together: the limit is then divided by
+ * weight, up to each guarantee, and whoever asks is told the sum.  T1 */
+static void guarantees_above_the_limit_are_told(void **state)
+{
+	static const uint64_t guarantees[] = { 600, 600, 0 }, weights[] = { 1, 3, 9 },
+			      shares[] = { 400, 600, 0 };
+	struct pool_answer answer;
+	struct box box = { 0 };
+	uint64_t used = 0;
+	(void)state;
+
+	for (size_t i = 0; i < 6; i++) {
+		struct pool_ask ask = terms_of(1000, weights[i % 3]);
+
+		ask.guarantee = guarantees[i % 3];
+		ask.present = 1;
+		ask.window = box.pool.window;
+		answer = box_ask(&box, i % 3, 0, &ask, NOON);
+		assert_int_equal(answer.guarantees, i == 0 ? 600 : 1200);
+		if (i < 3)
+			continue;
+		assert_int_equal(answer.share, shares[i % 3]);
+		ask.more = ask.least = answer.share;
+		used += box_ask(&box, i % 3, 0, &ask, NOON).granted;
+	}
+	assert_int_equal(used, 1000);
+	for (size_t i = 0; i < 2; i++) { /* who is absent needs none */
+		struct pool_ask ask = terms_of(1000, 3);
+
+		ask.guarantee = i == 0 ? 600 : GALE_UNITS_MAX;
+		ask.present = 1;
+		answer = box_ask(&box, 1, 0, &ask, NOON + SECOND / 8);
+		assert_int_equal(answer.guarantees, ask.guarantee);
+	}
+	answer = box_ask(&box, 2, 0,
+	                 &(struct pool_ask){ .limit = 1000,
+	                                     .period_us = SECOND,
+	                                     .release_us = SECOND / 8,
+	                                     .guarantee = 900,
+	                                     .cap = 900,
+	                                     .weight = 1 },
+	                 NOON + SECOND / 8);
+	assert_int_equal(answer.guarantees, GALE_UNITS_MAX);
+}
+
 /* A store that has forgotten grants nothing, and counts on from what nodes say.  POOL-5 */
 static void a_store_that_forgot_is_quiet(void **state)
 {
@@ -798,6 +843,7 @@ int main(void)
 		cmocka_unit_test(windows_of_another_length_are_refused),
 		cmocka_unit_test(limits_may_differ_and_it_is_told),
 		cmocka_unit_test(terms_may_differ_and_it_is_told),
+		cmocka_unit_test(guarantees_above_the_limit_are_told),
 		cmocka_unit_test(a_store_that_forgot_is_quiet),
 		cmocka_unit_test(a_share_is_what_drips_come_to),
 		cmocka_unit_test(large_numbers_are_exact),

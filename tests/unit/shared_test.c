@@ -472,6 +472,100 @@ static void nodes_that_disagree_are_told(void **state)
 	}
 }
 
+/* A denial by the store is remembered for release_us at most.  What another node leaves meanwhile by
+ * terms that ask for less is there by then, though that node does not ask.  FUND-11 */
+static void a_guarantee_that_is_lowered_is_found_in_time(void **state)
+{
+	struct gale_terms small = { .weight = 1, .guarantee = 900, .name = "small" };
+	static struct pair pair;
+	struct gale_answer answer;
+	uint64_t trips;
+	(void)state;
+
+	open_pair(&pair, 1000);
+	must(gale_tenant_set_terms(pair.tenants[1][1], &small) == GALE_ERR_OK);
+	assert_int_equal(flood(&pair, 1, 1, 1, 1), 1);
+	assert_int_equal(flood(&pair, 0, 0, 200, 1), 80);
+	small.guarantee = 0;
+	must(gale_tenant_set_terms(pair.tenants[1][1], &small) == GALE_ERR_OK);
+	turn(&pair.houses[1]);
+	trips = counts_of(pair.tenants[0][0]).trips;
+	answer =
+	    gale_tenant_wait(pair.houses[0].seat, pair.tenants[0][0], 1, PATIENCE_US);
+	is_told(answer, GALE_DENY, GALE_WHY_OTHERS);
+	assert_int_equal(counts_of(pair.tenants[0][0]).trips, trips);
+	assert_in_range(answer.retry_after_us, 1, WINDOW_US / 8);
+	pass(&pair, WINDOW_US / 8);
+	assert_in_range(flood(&pair, 0, 0, 2000, 1), 800 - 80 - 1, 800 - 80);
+	close_pair(&pair);
+}
+
+struct page {
+	struct gale_sink sink;
+	size_t length;
+	char text[65536];
+};
+
+static bool write_page(struct gale_sink *self, const char *text, size_t bytes)
+{
+	struct page *page = (struct page *)self;
+
+	must(page->length + bytes < sizeof(page->text));
+	memcpy(page->text + page->length, text, bytes);
+	page->length += bytes;
+	return true;
+}
+
+static bool page_has(const struct house *h, const char *line)
+{
+	static struct page page;
+
+	page = (struct page){ .sink = { write_page } };
+	must(gale_metrics_write(h->runtime, &page.sink) == GALE_ERR_OK);
+	return strstr(page.text, line) != NULL;
+}
+
+/* A node knows the guarantees of its own tenants alone.  T1 */
+static void guarantees_of_several_nodes_are_told(void **state)
+{
+	struct gale_terms big = { .weight = 3, .guarantee = 600, .name = "big" },
+			  small = { .weight = 1, .guarantee = 500, .name = "small" };
+	struct house_plan with_lines = plan;
+	struct lines lines;
+	static struct pair pair;
+	(void)state;
+
+	lines_open(&lines);
+	with_lines.log = &lines.log;
+	house_open(&pair.houses[0], &plan);
+	house_open(&pair.houses[1], &with_lines);
+	for (int i = 0; i < NODES; i++)
+		pair.budgets[i] = open_budget(&pair.houses[i], 1000, WINDOW_US);
+	must(gale_tenant_open(pair.budgets[0], &big, &pair.tenants[0][0]) ==
+	     GALE_ERR_OK);
+	must(gale_tenant_open(pair.budgets[1], &small, &pair.tenants[1][1]) ==
+	     GALE_ERR_OK);
+	assert_int_equal(flood(&pair, 0, 0, 1, 1), 1);
+	assert_int_equal(flood(&pair, 1, 1, 2000, 1), 400);
+	assert_true(lines_have(
+	    &lines, "warning: budget api: tenants of all nodes have guarantees of 1100 "
+		    "together, and the limit is 1000: not all can be kept"));
+	assert_true(
+	    page_has(&pair.houses[1], "\ngale_budget_guarantees{budget=\"api\"} 1100"));
+	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 599);
+	big.guarantee = 500;
+	assert_int_equal(gale_tenant_set_terms(pair.tenants[0][0], &big), GALE_ERR_OK);
+	pass_window(&pair);
+	assert_int_equal(flood(&pair, 0, 0, 1, 1), 1);
+	assert_int_equal(flood(&pair, 1, 1, 2000, 1), 500);
+	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 499);
+	for (int i = NODES; i-- > 0;) {
+		gale_tenant_close(pair.tenants[i][i]);
+		gale_budget_close(pair.budgets[i]);
+		assert_true(house_close(&pair.houses[i]));
+	}
+}
+
 static void what_cannot_be_shared_is_refused(void **state)
 {
 	struct gale_budget_config config = { .limit = 10, .window_us = WINDOW_US };
@@ -763,6 +857,8 @@ int main(void)
 		cmocka_unit_test(who_waits_is_told_of_the_end),
 		cmocka_unit_test(terms_change_for_all_nodes),
 		cmocka_unit_test(nodes_that_disagree_are_told),
+		cmocka_unit_test(guarantees_of_several_nodes_are_told),
+		cmocka_unit_test(a_guarantee_that_is_lowered_is_found_in_time),
 		cmocka_unit_test(what_cannot_be_shared_is_refused),
 		cmocka_unit_test(names_by_the_thousand_get_no_more_than_the_limit),
 		cmocka_unit_test(threads_of_two_nodes_get_what_there_is),
